@@ -1,0 +1,146 @@
+// Package provider says what a price source is and carries every request to
+// one. A Source decodes answers into quotes; limits, retries, the breaker, the
+// address guard and the record of calls are the Client's, so that no adapter
+// has its own.
+package provider
+
+import (
+	"context"
+	"sync/atomic"
+	"time"
+
+	"assay/internal/money"
+)
+
+// Shape tells how a source wants to be asked.
+type Shape string
+
+// The shapes.
+const (
+	Bulk   Shape = "bulk"   // a call returns every item of a file
+	Batch  Shape = "batch"  // a call names up to BatchSize items
+	Single Shape = "single" // a call names one item
+)
+
+// Description is what a source says of itself. It is constant for the life of
+// the Source.
+type Description struct {
+	Name      string        // the key by which configuration and URLs know it: "sim"
+	Title     string        // what people call it: "Market simulator"
+	Shape     Shape         // how it is asked
+	BatchSize int           // Batch: most names a call takes; Single: 1; Bulk: 0
+	Markets   []Market      // every market that it offers
+	Files     []File        // Bulk: its files; a refresh fetches each of them once
+	Interval  time.Duration // asking again sooner yields the same answer
+	Limit     Limit         // what the source allows, as documented by it
+	Terms     string        // a note on the source's terms of use, for operators
+}
+
+// Market is one marketplace as quoted by a source.
+type Market struct {
+	Key         string        // unique across the source, lower case: "skinport"
+	Title       string        // what people call it
+	AppIDs      []int32       // games that it quotes
+	SalesWindow time.Duration // longest window for which it counts sales; 0: it does not
+	MaxAge      time.Duration // quotes fetched longer ago are stale; 0: the default
+	Pool        string        // markets that resell the same listings name the same pool; "": its own
+}
+
+// File is one thing that a Bulk source serves whole.
+type File struct {
+	Key     string   // unique within the source: "a.json"
+	AppID   int32    // the game whose items it holds
+	Markets []string // keys of the markets that it quotes
+}
+
+// Limit is a number of requests in a period. The zero value is no limit.
+type Limit struct {
+	Requests int
+	Per      time.Duration
+}
+
+// Call is one thing to fetch: a file of a Bulk source, or names of a game.
+type Call struct {
+	AppID int32
+	File  string   // Bulk: the key of the file
+	Names []string // Batch, Single: distinct market hash names, at most BatchSize
+	Meter *Meter   // counts what the call costs; pass it on in each Request
+}
+
+// Meter counts what calls cost. Its methods may be used concurrently.
+type Meter struct {
+	requests, bytes atomic.Int64
+}
+
+// AddRequest counts one request that is about to be sent.
+func (m *Meter) AddRequest() {
+	if m != nil {
+		m.requests.Add(1)
+	}
+}
+
+// AddBytes counts bytes of an answer as they came over the wire.
+func (m *Meter) AddBytes(n int64) {
+	if m != nil {
+		m.bytes.Add(n)
+	}
+}
+
+// Requests returns how many HTTP requests were sent, retries included.
+func (m *Meter) Requests() int64 { return m.requests.Load() }
+
+// Bytes returns how many bytes of answers were received, before inflating.
+func (m *Meter) Bytes() int64 { return m.bytes.Load() }
+
+// Unknown marks a count that the market did not state. It is not zero: no
+// statement about sales is not a statement of no sales.
+const Unknown = -1
+
+// Quote is what one market says of one item. Amounts are in micro-units of
+// Currency; 0 is "none", and no amount is ever negative. A Quote without Ask
+// and Sale says that the market knows the item and does not offer it.
+type Quote struct {
+	Market      string // key of one of the source's markets
+	Name        string // market hash name, byte for byte as the source has it
+	Phase       string // one of catalog.Phases, or empty
+	Currency    money.Currency
+	Ask         money.Micro   // lowest ask
+	Bid         money.Micro   // highest bid
+	Sale        money.Micro   // median or last sale
+	Listings    int64         // items offered, or Unknown
+	Sales       int64         // sales within SalesWindow, or Unknown
+	SalesWindow time.Duration // what Sales covers; 0 when Sales is Unknown
+	MarketTime  time.Time     // when the market itself says that this was so; zero: it does not say
+}
+
+// Sink takes what a source decodes. It is used by one goroutine at a time.
+type Sink interface {
+	// Restart forgets everything taken so far. A source calls it at the start
+	// of every attempt to read an answer, so that a retried answer counts once.
+	Restart()
+	// Quote takes one quote. The sink copies what it keeps, so q may be reused.
+	// An error means that the answer is refused (too many items, say); the
+	// source returns it.
+	Quote(q *Quote) error
+	// Reject counts a row that is no quote: an amount that is no number, a name
+	// that cannot be one. The reason is a constant in lower case.
+	Reject(market, name, reason string)
+}
+
+// Answer is what a fetch tells beside its quotes.
+type Answer struct {
+	ProviderTime time.Time // the source's own time of the data; zero: not stated
+	// Silent lists markets that the answer should have held and did not.
+	Silent []string
+}
+
+// Source is one price provider. Its methods may be called concurrently.
+type Source interface {
+	Describe() Description
+	// Fetch sends what the call asks for, decodes the answer as a stream into
+	// sink and returns when all of it is read. After an error nothing in the
+	// sink counts. Errors from the transport are *Error; an answer that is not
+	// what the source promises is an *Error of KindProtocol. It returns soon
+	// after ctx ends.
+	Fetch(ctx context.Context, call Call, sink Sink) (Answer, error)
+}
