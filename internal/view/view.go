@@ -1,0 +1,369 @@
+// Package view is the read side that the API and the operator page share: what
+// runs, what an item is worth and why, how the sources are. Its types are the
+// JSON that clients see (contract, sections 4 to 6); amounts are decimal
+// numbers of the base currency, times RFC 3339 in UTC.
+package view
+
+import (
+	"time"
+
+	"assay/internal/money"
+)
+
+// Job is one refresh, as the contract's section 4 describes it.
+type Job struct {
+	ID             string     `json:"id"`
+	Kind           string     `json:"kind"` // bulk, missing
+	Forced         bool       `json:"forced"`
+	State          string     `json:"state"` // queued, running, finished, failed, cancelled
+	Stage          string     `json:"stage"` // plan, fetch, settle, spread, done
+	RequestedBy    string     `json:"requestedBy"`
+	CreatedAt      time.Time  `json:"createdAt"`
+	StartedAt      *time.Time `json:"startedAt"`
+	FinishedAt     *time.Time `json:"finishedAt"`
+	RetryOf        *string    `json:"retryOf"`
+	TotalItems     int64      `json:"totalItems"`
+	PendingItems   int64      `json:"pendingItems"`
+	UpdatedItems   int64      `json:"updatedItems"`
+	SkippedItems   Skipped    `json:"skippedItems"`
+	NoQuoteItems   int64      `json:"noQuoteItems"`
+	FailedItems    int64      `json:"failedItems"`
+	CancelledItems int64      `json:"cancelledItems"`
+	ChangedItems   int64      `json:"changedItems"` // of the updated ones, those whose price differs from before
+	LastError      *string    `json:"lastError"`
+	Usage          Usage      `json:"usage"`
+	// Deferred lists markets that a budget, a breaker or an order to wait kept
+	// from being asked in this job.
+	Deferred []string `json:"deferred"`
+}
+
+// Skipped counts items that a plan left out, by reason.
+type Skipped struct {
+	TTL     int64 `json:"ttl"`
+	NoSales int64 `json:"noSales"`
+	Budget  int64 `json:"budget"`
+}
+
+// Usage counts every HTTP request of a job, retries included.
+type Usage struct {
+	RequestCount int64            `json:"requestCount"`
+	ByProvider   map[string]int64 `json:"byProvider"`
+}
+
+// Status answers GET /api/market-prices/status.
+type Status struct {
+	Status       RunStatus     `json:"status"`
+	PendingItems int64         `json:"pendingItems"`
+	UpdatedItems int64         `json:"updatedItems"`
+	SkippedItems Skipped       `json:"skippedItems"`
+	NoQuoteItems int64         `json:"noQuoteItems"`
+	FailedItems  int64         `json:"failedItems"`
+	TotalItems   int64         `json:"totalItems"`
+	LastError    *string       `json:"lastError"`
+	Usage        Usage         `json:"usage"`
+	Missing      MissingStatus `json:"missing"`
+	Freshness    Freshness     `json:"freshness"`
+}
+
+// RunStatus tells of the bulk job that runs, or ran last.
+type RunStatus struct {
+	Running    bool       `json:"running"`
+	JobID      *string    `json:"jobId"`
+	Kind       *string    `json:"kind"`
+	Forced     bool       `json:"forced"`
+	State      *string    `json:"state"`
+	Stage      *string    `json:"stage"`
+	StartedAt  *time.Time `json:"startedAt"`
+	FinishedAt *time.Time `json:"finishedAt"`
+	EtaSeconds *int64     `json:"etaSeconds"`
+}
+
+// MissingStatus tells of the queue of items without a price.
+type MissingStatus struct {
+	Running       bool  `json:"running"`
+	PendingItems  int64 `json:"pendingItems"`  // due or in work
+	WaitingItems  int64 `json:"waitingItems"`  // to be tried again later
+	OldestSeconds int64 `json:"oldestSeconds"` // since the oldest due entry was queued
+}
+
+// Freshness sorts all items in scope by the age of their price.
+type Freshness struct {
+	Fresh         int64 `json:"fresh"`   // up to 24 h
+	Stale         int64 `json:"stale"`   // older
+	Unknown       int64 `json:"unknown"` // no price
+	OldestSeconds int64 `json:"oldestSeconds"`
+}
+
+// DryRun answers a refresh with dryRun=1: what it would do.
+type DryRun struct {
+	DryRun       bool          `json:"dryRun"`
+	Forced       bool          `json:"forced"`
+	TotalItems   int64         `json:"totalItems"`
+	DueItems     int64         `json:"dueItems"`
+	SkippedItems Skipped       `json:"skippedItems"`
+	Sources      []PlannedCost `json:"sources"`
+	Requests     int64         `json:"requests"`
+	Seconds      float64       `json:"seconds"` // at the sources' limits
+}
+
+// PlannedCost is what one source would be asked.
+type PlannedCost struct {
+	Source   string  `json:"source"`
+	Requests int64   `json:"requests"`
+	Seconds  float64 `json:"seconds"`
+}
+
+// JobItem is one item within a job.
+type JobItem struct {
+	AppID          int32        `json:"appId"`
+	MarketHashName string       `json:"marketHashName"`
+	Phase          string       `json:"phase"`
+	State          string       `json:"state"`  // pending, updated, skipped, noQuote, failed, cancelled
+	Reason         string       `json:"reason"` // of a skip: ttl, noSales, budget
+	Attempts       int64        `json:"attempts"`
+	Error          *string      `json:"error"`
+	PriceBefore    money.Micro  `json:"priceBefore"`
+	PriceAfter     *money.Micro `json:"priceAfter"`
+}
+
+// Page is one page of a list; NextCursor is null at its end.
+type Page[T any] struct {
+	Items      []T     `json:"items"`
+	NextCursor *string `json:"nextCursor"`
+}
+
+// ItemPrice is an item with its price.
+type ItemPrice struct {
+	AppID          int32       `json:"appId"`
+	MarketHashName string      `json:"marketHashName"`
+	Phase          string      `json:"phase"`
+	CurrentPrice   money.Micro `json:"currentPrice"`
+	Status         string      `json:"status"`
+	PriceUpdatedAt *time.Time  `json:"priceUpdatedAt"`
+}
+
+// ItemDetail explains a price: every market's quote, used or not and why.
+type ItemDetail struct {
+	ItemPrice
+	Currency       money.Currency   `json:"currency"`
+	PriceCheckedAt *time.Time       `json:"priceCheckedAt"`
+	AgeSeconds     *int64           `json:"ageSeconds"` // since priceCheckedAt
+	EstimatedAt    *time.Time       `json:"estimatedAt"`
+	Method         string           `json:"method"` // what made the estimate: robust, average, median
+	MethodVersion  int64            `json:"methodVersion"`
+	Average        money.Micro      `json:"average"`
+	Median         money.Micro      `json:"median"`
+	Robust         money.Micro      `json:"robust"`
+	Min            money.Micro      `json:"min"`
+	Max            money.Micro      `json:"max"`
+	Spread         *money.Micro     `json:"spread"` // max - min
+	Markets        int64            `json:"markets"`
+	UsedMarkets    int64            `json:"usedMarkets"`
+	CandidatePrice *money.Micro     `json:"candidatePrice"`
+	CandidateAt    *time.Time       `json:"candidateAt"`
+	NoSalesSince   *time.Time       `json:"noSalesSince"`
+	RetryAt        *time.Time       `json:"retryAt"`
+	Failures       int64            `json:"failures"` // runs in a row in which no market answered
+	Queued         bool             `json:"queued"`   // waits in the missing-price queue
+	Snapshots      []MarketSnapshot `json:"snapshots"`
+}
+
+// MarketSnapshot is one market's last quote of an item.
+type MarketSnapshot struct {
+	Source             string         `json:"source"`
+	Market             string         `json:"market"`
+	Title              string         `json:"title"`
+	Currency           money.Currency `json:"currency"` // as quoted
+	LowestAsk          *money.Micro   `json:"lowestAsk"`
+	HighestBid         *money.Micro   `json:"highestBid"`
+	Sale               *money.Micro   `json:"sale"`
+	Listings           *int64         `json:"listings"`
+	Sales              *int64         `json:"sales"`
+	SalesWindowSeconds *int64         `json:"salesWindowSeconds"`
+	MarketTime         *time.Time     `json:"marketTime"`
+	FetchedAt          time.Time      `json:"fetchedAt"`
+	Price              *money.Micro   `json:"price"` // in the base currency
+	Basis              string         `json:"basis"` // ask, sale
+	Rate               *money.Micro   `json:"rate"`  // null: quoted in the base currency
+	RateDate           *time.Time     `json:"rateDate"`
+	Used               bool           `json:"used"`
+	Reason             string         `json:"reason"` // why it is not used
+}
+
+// ProviderDebug answers GET /api/market-prices/provider-debug.
+type ProviderDebug struct {
+	Sources []SourceDebug `json:"sources"`
+	// Unconfigured lists sources that exist and are not asked, with the reason.
+	Unconfigured []Unconfigured `json:"unconfigured"`
+}
+
+// Unconfigured is a source that is not asked.
+type Unconfigured struct {
+	Source string `json:"source"`
+	Reason string `json:"reason"`
+}
+
+// SourceDebug is the state of one source, from recorded calls only.
+type SourceDebug struct {
+	Source          string           `json:"source"`
+	Title           string           `json:"title"`
+	Configured      bool             `json:"configured"`
+	Paused          bool             `json:"paused"`
+	Shape           string           `json:"shape"`
+	BatchSize       int              `json:"batchSize"`
+	IntervalSeconds int64            `json:"intervalSeconds"`
+	Terms           string           `json:"terms"`
+	Budget          Budget           `json:"budget"`
+	Breaker         string           `json:"breaker"` // closed, open, halfOpen
+	BlockedUntil    *time.Time       `json:"blockedUntil"`
+	LastSuccess     *time.Time       `json:"lastSuccess"`
+	LastError       *string          `json:"lastError"`
+	LastErrorAt     *time.Time       `json:"lastErrorAt"`
+	LatencyMs       Latency          `json:"latencyMs"`
+	AnswersByStatus map[string]int64 `json:"answersByStatus"`
+	Markets         []MarketDebug    `json:"markets"`
+	Requests        []RequestDebug   `json:"requests"` // the last 50, newest first
+}
+
+// Budget is what a source allows; a limit of 0 is none.
+type Budget struct {
+	Limit         int64      `json:"limit"`
+	PeriodSeconds int64      `json:"periodSeconds"`
+	Used          int64      `json:"used"`
+	Left          *int64     `json:"left"`
+	ResetsAt      *time.Time `json:"resetsAt"`
+}
+
+// Latency holds quantiles of the recorded answers, in milliseconds.
+type Latency struct {
+	P50 float64 `json:"p50"`
+	P95 float64 `json:"p95"`
+	P99 float64 `json:"p99"`
+}
+
+// MarketDebug is the state of one market of a source.
+type MarketDebug struct {
+	Market             string     `json:"market"`
+	Title              string     `json:"title"`
+	AppIDs             []int32    `json:"appIds"`
+	SalesWindowSeconds int64      `json:"salesWindowSeconds"`
+	Pool               string     `json:"pool"`
+	LastFetchedAt      *time.Time `json:"lastFetchedAt"`
+	LastOutcome        string     `json:"lastOutcome"`
+	Quotes             int64      `json:"quotes"`
+	Rejected           int64      `json:"rejected"`
+	Quarantine         *string    `json:"quarantine"` // why the last answer was not taken
+	QuarantinedSince   *time.Time `json:"quarantinedSince"`
+}
+
+// RequestDebug is one recorded request, its secrets masked.
+type RequestDebug struct {
+	At         time.Time `json:"at"`
+	Method     string    `json:"method"`
+	Host       string    `json:"host"`
+	Path       string    `json:"path"`
+	Status     int       `json:"status"` // 0: no answer
+	DurationMs float64   `json:"durationMs"`
+	Bytes      int64     `json:"bytes"`
+	Attempt    int       `json:"attempt"`
+	Error      string    `json:"error"`
+}
+
+// JobDebug answers GET /api/market-prices/job-debug.
+type JobDebug struct {
+	Queues           []QueueDepth    `json:"queues"`
+	OldestPendingSec int64           `json:"oldestPendingSeconds"`
+	Workers          []Worker        `json:"workers"`
+	Scheduled        []ScheduledRun  `json:"scheduled"`
+	Jobs             []JobSummary    `json:"jobs"`
+	Failures         []FailureReason `json:"failures"`
+}
+
+// QueueDepth counts the work of one kind in one state.
+type QueueDepth struct {
+	Kind  string `json:"kind"`  // plan, fetch, settle, spread, missing
+	State string `json:"state"` // pending, running
+	Count int64  `json:"count"`
+}
+
+// Worker is one piece of work in hands: who holds it, and since when.
+type Worker struct {
+	Owner string    `json:"owner"`
+	Kind  string    `json:"kind"`
+	Work  string    `json:"work"`
+	Since time.Time `json:"since"`
+}
+
+// ScheduledRun is a run that will start by itself.
+type ScheduledRun struct {
+	Name string    `json:"name"`
+	At   time.Time `json:"at"`
+}
+
+// JobSummary is a job with how long it took.
+type JobSummary struct {
+	Job
+	DurationSeconds *float64 `json:"durationSeconds"`
+}
+
+// FailureReason groups failed items of the last jobs by what went wrong.
+type FailureReason struct {
+	Cause       string   `json:"cause"`
+	Count       int64    `json:"count"`
+	SampleNames []string `json:"sampleNames"`
+}
+
+// Inventory is one page of a user's inventory.
+type Inventory struct {
+	Items        []InventoryRow `json:"items"`
+	TotalValue   money.Micro    `json:"totalValue"` // of all rows of the game, not of this page
+	Currency     money.Currency `json:"currency"`
+	Rows         int64          `json:"rows"`
+	UnpricedRows int64          `json:"unpricedRows"`
+	NextCursor   *string        `json:"nextCursor"`
+}
+
+// InventoryRow is one asset.
+type InventoryRow struct {
+	AssetID        string       `json:"assetId"`
+	AppID          int32        `json:"appId"`
+	ContextID      string       `json:"contextId"`
+	MarketHashName string       `json:"marketHashName"` // empty: unmarketable, without a name
+	Phase          string       `json:"phase"`
+	PhaseUnknown   bool         `json:"phaseUnknown"`
+	ClassID        string       `json:"classId"`
+	InstanceID     string       `json:"instanceId"`
+	Amount         int64        `json:"amount"`
+	Tradable       bool         `json:"tradable"`
+	Marketable     bool         `json:"marketable"`
+	EstimatedValue *money.Micro `json:"estimatedValue"` // of one; null: unknown
+	TotalValue     *money.Micro `json:"totalValue"`     // value x amount
+	PriceUpdatedAt *time.Time   `json:"priceUpdatedAt"`
+}
+
+// SyncResult answers an inventory sync.
+type SyncResult struct {
+	Added       int64 `json:"added"`
+	Removed     int64 `json:"removed"`
+	Changed     int64 `json:"changed"`
+	Unchanged   int64 `json:"unchanged"`
+	PricedRows  int64 `json:"pricedRows"`
+	QueuedNames int64 `json:"queuedNames"` // names that this sync put into the missing-price queue
+}
+
+// User is a user of the platform.
+type User struct {
+	UserID      string  `json:"userId"`
+	SteamID     *string `json:"steamId"`
+	DisplayName *string `json:"displayName"`
+	Leaderboard bool    `json:"leaderboard"`
+}
+
+// Health answers GET /api/health.
+type Health struct {
+	Status        string            `json:"status"` // ok, failing
+	Version       string            `json:"version"`
+	UptimeSeconds int64             `json:"uptimeSeconds"`
+	Checks        map[string]string `json:"checks"` // database, schema, queue: ok or failing
+	Details       map[string]any    `json:"details,omitempty"`
+}
