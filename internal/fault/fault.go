@@ -1,0 +1,62 @@
+// Package fault gives errors that a user caused, or can do something about, a
+// kind and a stable code. What has no fault in its chain is ours alone and is
+// shown to nobody but the log.
+package fault
+
+import (
+	"errors"
+	"fmt"
+)
+
+// Kind decides the HTTP status and the exit code; each edge has one table.
+type Kind uint8
+
+// The kinds.
+const (
+	Internal      Kind = iota // not a fault of the caller
+	Invalid                   // malformed or unknown input
+	Unauthorized              // no credential, or a wrong one
+	Forbidden                 // a good credential of another role
+	NotFound                  // what was named does not exist
+	Conflict                  // the state of things forbids it
+	Unprocessable             // well-formed, and still impossible
+	TooLarge                  // over a limit of size
+	Unavailable               // not now; try again
+)
+
+// Field is one faulty part of an input.
+type Field struct {
+	Pointer string `json:"pointer"` // JSON pointer into the input
+	Detail  string `json:"detail"`  // what is wrong and what is wanted
+}
+
+// Error is an error for the eyes of whoever called.
+type Error struct {
+	Kind   Kind
+	Code   string // stable, snake_case: "already_listed"
+	Detail string // a sentence that says what to do; no secret, path or SQL
+	Fields []Field
+}
+
+// New makes an Error whose detail is formatted.
+func New(kind Kind, code, format string, args ...any) *Error {
+	return &Error{Kind: kind, Code: code, Detail: fmt.Sprintf(format, args...)}
+}
+
+// Error returns the detail and the faulty fields.
+func (e *Error) Error() string {
+	s := e.Detail
+	for _, f := range e.Fields {
+		s += "; " + f.Pointer + ": " + f.Detail
+	}
+	return s
+}
+
+// Of returns the Error in err's chain, or nil.
+func Of(err error) *Error {
+	var e *Error
+	if errors.As(err, &e) {
+		return e
+	}
+	return nil
+}

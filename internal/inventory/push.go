@@ -1,0 +1,44 @@
+// Package inventory keeps what users own in step with what platforms and Steam
+// say. It decides what a sync changes; the store carries it out.
+package inventory
+
+import (
+	"time"
+
+	"assay/internal/catalog"
+)
+
+// Limits of a push.
+const (
+	MaxItems   = 50_000
+	MaxUserID  = 128 // bytes
+	MaxAhead   = 5 * time.Minute
+	MaxOpaque  = 128 // bytes of asset, class, instance and context ids
+	MaxInspect = 4096
+)
+
+// Push is a user's whole inventory of one game and context, as of a moment.
+type Push struct {
+	AppID      int32
+	ContextID  string
+	SnapshotAt time.Time
+	Assets     []Asset
+}
+
+// Asset is one thing in an inventory.
+type Asset struct {
+	AssetID    string
+	Name       string // market hash name; empty only for what is not marketable
+	Phase      string
+	ClassID    string
+	InstanceID string
+	Amount     int64
+	Tradable   bool
+	Marketable bool
+	Inspect    string // inspect certificate or link, undecoded
+}
+
+// Key returns which item the asset is; ok is false for an asset without a name.
+func (a Asset) Key(appID int32) (key catalog.Key, ok bool) {
+	return catalog.Key{AppID: appID, Name: a.Name, Phase: a.Phase}, a.Name != ""
+}
