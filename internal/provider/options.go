@@ -1,0 +1,85 @@
+package provider
+
+import (
+	"io"
+	"log/slog"
+	"net/http"
+	"time"
+)
+
+// Options says how a Client behaves. Only Source is required.
+type Options struct {
+	Source string // the source's name, in errors and logs
+
+	// AllowHosts lists hosts ("sim.test", "127.0.0.1:8081") that the operator
+	// named himself: the address guard lets them pass, loopback too. An entry
+	// without a port stands for every port.
+	AllowHosts []string
+
+	Limit    Limit         // requests that the source allows; zero: no limit
+	MaxBody  int64         // bytes of an answer, inflated; default 256 MiB
+	Timeout  time.Duration // one attempt, its body and decoding included; default 60 s
+	Total    time.Duration // all attempts and the waits between them; default 2 min
+	Attempts int           // requests at most for one Do, redirects aside; default 4
+	Backoff  time.Duration // upper end of the first wait between attempts; default 500 ms
+
+	// Secrets are masked wherever a path, a host or an error is recorded or
+	// told. Query values and headers never get there in the first place.
+	Secrets []string
+
+	Now    func() time.Time // wall clock, for what is shown; default time.Now
+	Logger *slog.Logger     // default: nothing is logged
+}
+
+// The defaults of Options.
+const (
+	DefaultMaxBody  = 256 << 20
+	DefaultTimeout  = 60 * time.Second
+	DefaultTotal    = 2 * time.Minute
+	DefaultAttempts = 4
+	DefaultBackoff  = 500 * time.Millisecond
+)
+
+// withDefaults fills in what was left out.
+func (o Options) withDefaults() Options {
+	if o.MaxBody <= 0 {
+		o.MaxBody = DefaultMaxBody
+	}
+	if o.Timeout <= 0 {
+		o.Timeout = DefaultTimeout
+	}
+	if o.Total <= 0 {
+		o.Total = DefaultTotal
+	}
+	if o.Attempts <= 0 {
+		o.Attempts = DefaultAttempts
+	}
+	if o.Backoff <= 0 {
+		o.Backoff = DefaultBackoff
+	}
+	if o.Now == nil {
+		o.Now = time.Now
+	}
+	if o.Logger == nil {
+		o.Logger = slog.New(slog.DiscardHandler)
+	}
+	return o
+}
+
+// Request is one question to a source. It must only read: it is sent again
+// when its answer fails.
+type Request struct {
+	Method string // "" is GET
+	URL    string // http or https
+	Header http.Header
+	Body   []byte
+	Meter  *Meter // counts what is sent and received; may be nil
+}
+
+// Response is an answer of status 200. Body is inflated and bounded; it is read
+// within decode only.
+type Response struct {
+	Status int
+	Header http.Header
+	Body   io.Reader
+}

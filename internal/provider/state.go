@@ -1,0 +1,55 @@
+package provider
+
+import "time"
+
+// ClientState is what a Client tells of itself, from what happened already:
+// taking it sends nothing. It holds no secret.
+type ClientState struct {
+	Breaker      BreakerState
+	BreakerUntil time.Time // Open: when one request is let through to probe; else zero
+	BlockedUntil time.Time // told to wait until then; zero: not
+	Budget       Budget
+	Latency      Latency
+	Answers      map[int]int64 // attempts by status; 0: no answer
+	Requests     []Sent        // the last 50, newest first
+	LastSuccess  time.Time     // zero: none yet
+	LastError    string        // empty: none yet
+	LastErrorAt  time.Time
+}
+
+// BreakerState tells whether requests are let through.
+type BreakerState string
+
+// The states of the breaker.
+const (
+	BreakerClosed   BreakerState = "closed"   // all requests pass
+	BreakerOpen     BreakerState = "open"     // none does
+	BreakerHalfOpen BreakerState = "halfOpen" // one at a time probes whether the source is back
+)
+
+// Budget tells what the limit leaves.
+type Budget struct {
+	Limit    Limit
+	Used     int       // within the period that ends now
+	Left     int       // 0 when there is no limit
+	ResetsAt time.Time // when the oldest of the used requests stops counting; zero: none is used
+}
+
+// Latency summarises how long the last attempts took, bodies included; zero
+// without any.
+type Latency struct {
+	P50, P95, P99 time.Duration
+}
+
+// Sent is one request that went out.
+type Sent struct {
+	Time     time.Time
+	Method   string
+	Host     string
+	Path     string // secrets masked, the query reduced to its keys
+	Status   int    // 0: no answer
+	Duration time.Duration
+	Bytes    int64 // of the answer's body, before inflating
+	Attempt  int   // 1 is the first
+	Kind     Kind  // how it failed; empty: it did not
+}
