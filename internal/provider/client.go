@@ -2,51 +2,117 @@ package provider
 
 import (
 	"context"
-	"errors"
-	"io"
+	"math/rand/v2"
 	"net/http"
 	"time"
 )
 
-// Client carries every request of one source. Its methods may be used
-// concurrently; limits, orders to wait and the breaker are shared by all calls.
+// maxHeader bounds the header of an answer, in bytes.
+const maxHeader = 64 << 10
+
+// Client carries every request of one source: it keeps the source's limit and
+// its orders to wait, stops asking a source that fails, keeps requests out of
+// the operator's own network, tries again, and remembers what was sent. Its
+// methods may be used concurrently; all of that is shared by all calls.
 type Client struct {
 	o         Options
+	start     time.Time // of the monotonic clock
 	transport *http.Transport
+	masker    *masker
+	limit     *window
+	hold      hold
+	breaker   breaker
+	record    record
+	jitter    func(limit time.Duration) time.Duration // random, within 0 and limit
 }
 
 // NewClient returns a Client for one source. Close it when done.
 func NewClient(o Options) *Client {
-	return &Client{o: o.withDefaults(), transport: &http.Transport{DisableKeepAlives: true, DisableCompression: true}}
+	o = o.withDefaults()
+	return &Client{
+		o:         o,
+		start:     time.Now(),
+		transport: newTransport(newDialer(o.AllowHosts)),
+		masker:    newMasker(o.Secrets),
+		limit:     newWindow(o.Limit),
+		breaker:   breaker{base: o.Pause},
+		record:    record{answers: make(map[int]int64)},
+		jitter:    func(limit time.Duration) time.Duration { return rand.N(limit + 1) },
+	}
 }
 
-// Close ends idle connections. Calls in flight go on.
+// newTransport returns a transport that sends exactly what it is told to: one
+// connection for each request, since net/http repeats a request on its own when
+// a connection that it used before breaks, where neither limit nor meter would
+// see it. Bodies come as they are, so that their bytes can be counted and what
+// they inflate to can be bounded. No proxy is taken from the environment: it
+// would resolve names behind the guard's back.
+func newTransport(d *dialer) *http.Transport {
+	protocols := new(http.Protocols)
+	protocols.SetHTTP1(true)
+	return &http.Transport{
+		DialContext:            d.dial,
+		Protocols:              protocols,
+		DisableKeepAlives:      true,
+		DisableCompression:     true,
+		TLSHandshakeTimeout:    dialTimeout,
+		MaxResponseHeaderBytes: maxHeader,
+	}
+}
+
+// Close lets go of what the Client holds. Calls in flight go on.
 func (c *Client) Close() { c.transport.CloseIdleConnections() }
 
-// Do sends req, again where that makes sense, and calls decode once for each
-// answer of status 200. It returns nil when decode did and the answer was
-// complete. Failures of the transport are *Error; an error of decode is
-// returned as it is, unless reading the body failed first.
+// Do sends req and calls decode for each answer of status 200, until one is
+// decoded and complete; attempts that fail in a way that may pass are made
+// again, after a wait, as Options say. It returns soon after ctx ends.
+//
+// Failures are *Error, but for an error of decode that is none: it is returned
+// as it is. An *Error of decode counts as if the transport had made it: of
+// KindServer it is tried again, of KindRateLimited it is an order to wait. When
+// the body could not be read to its end, that counts and not what decode made
+// of it.
 func (c *Client) Do(ctx context.Context, req Request, decode func(*Response) error) error {
-	ctx, cancel := context.WithTimeout(ctx, c.o.Timeout)
-	defer cancel()
-	hr, err := http.NewRequestWithContext(ctx, req.Method, req.URL, nil)
+	first, err := c.newHop(req)
 	if err != nil {
-		return &Error{Source: c.o.Source, Kind: KindProtocol, Detail: "invalid url"}
+		return err
 	}
-	req.Meter.AddRequest()
-	resp, err := c.transport.RoundTrip(hr)
-	if err != nil {
-		return &Error{Source: c.o.Source, Kind: KindConnect, Err: err}
+	deadline := c.clock() + c.o.Total
+	if d, ok := ctx.Deadline(); ok {
+		deadline = min(deadline, d.Sub(c.start))
 	}
-	defer resp.Body.Close()
-	if resp.StatusCode != http.StatusOK {
-		return &Error{Source: c.o.Source, Kind: KindStatus, Status: resp.StatusCode}
-	}
-	body := io.LimitReader(resp.Body, c.o.MaxBody)
-	return errors.Join(decode(&Response{Status: resp.StatusCode, Header: resp.Header, Body: body}))
+	return c.retry(ctx, deadline, func(attempt int, probe bool) error {
+		returned := false
+		defer func() {
+			if !returned { // decode panicked: the probe is over all the same
+				c.breaker.report(c.clock(), probe, neutral)
+			}
+		}()
+		err := c.attempt(ctx, deadline, first, attempt, decode)
+		returned = true
+		c.report(probe, err)
+		return err
+	})
 }
 
-// BlockedUntil tells until when the source has asked not to be asked; zero: it
-// has not.
-func (c *Client) BlockedUntil() time.Time { return time.Time{} }
+// BlockedUntil tells until when the source has asked to be left alone; zero: it
+// has not. It is what Restore takes after a restart.
+func (c *Client) BlockedUntil() time.Time {
+	remaining := c.hold.remaining(c.clock())
+	if remaining == 0 {
+		return time.Time{}
+	}
+	return c.o.Now().Add(remaining)
+}
+
+// Restore makes the Client wait until t, as BlockedUntil told before a restart,
+// but no longer than MaxWait from now. A time that is past does nothing.
+func (c *Client) Restore(t time.Time) {
+	if wait := t.Sub(c.o.Now()); wait > 0 {
+		c.hold.extend(c.clock(), wait)
+	}
+}
+
+// clock reads the monotonic clock. All waiting is measured by it, so that
+// nothing is lost or stuck when the wall clock jumps.
+func (c *Client) clock() time.Duration { return time.Since(c.start) }

@@ -22,6 +22,7 @@ type Options struct {
 	Total    time.Duration // all attempts and the waits between them; default 2 min
 	Attempts int           // requests at most for one Do, redirects aside; default 4
 	Backoff  time.Duration // upper end of the first wait between attempts; default 500 ms
+	Pause    time.Duration // how long the breaker first stays open; default 30 s
 
 	// Secrets are masked wherever a path, a host or an error is recorded or
 	// told. Query values and headers never get there in the first place.
@@ -38,6 +39,7 @@ const (
 	DefaultTotal    = 2 * time.Minute
 	DefaultAttempts = 4
 	DefaultBackoff  = 500 * time.Millisecond
+	DefaultPause    = 30 * time.Second
 )
 
 // withDefaults fills in what was left out.
@@ -56,6 +58,9 @@ func (o Options) withDefaults() Options {
 	}
 	if o.Backoff <= 0 {
 		o.Backoff = DefaultBackoff
+	}
+	if o.Pause <= 0 {
+		o.Pause = DefaultPause
 	}
 	if o.Now == nil {
 		o.Now = time.Now

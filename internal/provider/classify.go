@@ -1,0 +1,130 @@
+package provider
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"io"
+	"net"
+	"os"
+	"strconv"
+	"syscall"
+)
+
+// maxDetail bounds the text of an error's detail, in bytes.
+const maxDetail = 300
+
+// retried reports whether an attempt that failed in this way may succeed when it
+// is made again.
+func retried(k Kind) bool {
+	switch k {
+	case KindConnect, KindTimeout, KindCut, KindServer, KindRateLimited:
+		return true
+	default:
+		return false
+	}
+}
+
+// outcomeOf tells what a failure says about the source. An answer in full is a
+// sign of life, whatever is wrong with it.
+func outcomeOf(err error) outcome {
+	var e *Error
+	if err == nil || !errors.As(err, &e) {
+		return answered
+	}
+	switch e.Kind {
+	case KindConnect, KindTimeout, KindCut, KindServer:
+		return failed
+	case KindCancelled, KindBlocked, KindBudget, KindBreaker:
+		return neutral
+	case KindRateLimited:
+		if e.Status == 0 {
+			return neutral // nothing was sent
+		}
+	}
+	return answered
+}
+
+// ended describes a call whose context is over: the caller went away, or what
+// he allowed was used up.
+func (c *Client) ended(cause error) *Error {
+	if errors.Is(cause, context.DeadlineExceeded) {
+		return &Error{Source: c.o.Source, Kind: KindTimeout, Detail: "the caller's time is up", Err: cause}
+	}
+	return &Error{Source: c.o.Source, Kind: KindCancelled, Err: cause}
+}
+
+// sendError describes a request that got no answer.
+func (c *Client) sendError(err error) *Error {
+	e := &Error{Source: c.o.Source, Kind: KindConnect, Err: cause(err)}
+	var (
+		dns  *net.DNSError
+		op   *net.OpError
+		cert *tls.CertificateVerificationError
+	)
+	switch {
+	case errors.Is(err, errGuarded):
+		e.Kind, e.Err = KindBlocked, errGuarded
+		e.Detail = "the host's address is not a public one; an operator may name the host to allow it"
+	case isTimeout(err):
+		e.Kind, e.Detail = KindTimeout, "no answer in time"
+	case errors.As(err, &dns):
+		e.Detail = "the host's name cannot be resolved"
+	case errors.As(err, &cert):
+		e.Detail = c.detail("certificate: " + cert.Err.Error())
+	case e.Err != nil && errors.Is(err, io.EOF):
+		e.Detail = "the connection was closed without an answer"
+	case e.Err != nil:
+		e.Detail = e.Err.Error()
+	case errors.As(err, &op):
+		e.Detail = c.detail(op.Err.Error())
+	default:
+		// What is left comes from reading an answer that is not HTTP.
+		e.Kind, e.Detail = KindProtocol, c.detail("no HTTP answer: "+err.Error())
+	}
+	return e
+}
+
+// bodyError describes a body that could not be read to its end. wireErr is what
+// the connection failed with, nil when inflating did.
+func (c *Client) bodyError(err, wireErr error) *Error {
+	e := &Error{Source: c.o.Source, Kind: KindCut, Status: 200, Err: cause(err)}
+	switch {
+	case errors.Is(err, errTooLarge):
+		e.Kind, e.Err = KindTooLarge, errTooLarge
+		e.Detail = "the body exceeds " + strconv.FormatInt(c.o.MaxBody, 10) + " bytes"
+	case isTimeout(err):
+		e.Kind, e.Detail = KindTimeout, "the body did not come in time"
+	case wireErr != nil, errors.Is(err, io.ErrUnexpectedEOF):
+		e.Detail = "the body ended too soon"
+	default:
+		e.Kind, e.Detail = KindProtocol, c.detail("the body cannot be inflated: "+err.Error())
+	}
+	return e
+}
+
+// detail makes text from outside fit to be shown.
+func (c *Client) detail(text string) string {
+	return printable(c.masker.mask(text), maxDetail)
+}
+
+// cause keeps of an error from below what callers can test for and what cannot
+// hold a secret.
+func cause(err error) error {
+	var errno syscall.Errno
+	if errors.As(err, &errno) {
+		return errno
+	}
+	for _, known := range []error{context.DeadlineExceeded, context.Canceled, io.ErrUnexpectedEOF, io.EOF} {
+		if errors.Is(err, known) {
+			return known
+		}
+	}
+	return nil
+}
+
+func isTimeout(err error) bool {
+	var n net.Error
+	return errors.Is(err, context.DeadlineExceeded) || errors.Is(err, os.ErrDeadlineExceeded) ||
+		errors.As(err, &n) && n.Timeout()
+}

@@ -1,0 +1,90 @@
+package provider
+
+import (
+	"sync"
+	"time"
+)
+
+// maxMarks bounds how many points in time a window remembers.
+const maxMarks = 1024
+
+// window keeps requests within a Limit: in no stretch of its period are there
+// more than it allows. A token bucket would let through up to twice as many (a
+// full bucket and what refills meanwhile), which sources punish. Times are
+// readings of one monotonic clock.
+type window struct {
+	limit  Limit
+	period time.Duration // a little longer than the limit's
+	grain  time.Duration // requests no further apart than this share a mark
+
+	mu    sync.Mutex
+	marks []mark // oldest first
+	used  int    // sum of the marks
+}
+
+// mark stands for n requests sent from first to last. They are all counted
+// until the last of them leaves the period.
+type mark struct {
+	first, last time.Duration
+	n           int
+}
+
+func newWindow(limit Limit) *window {
+	w := &window{limit: limit}
+	if w.unlimited() {
+		return w
+	}
+	// Requests do not all travel at the same speed: what leaves us a period
+	// apart may arrive a little closer together.
+	w.period = limit.Per + min(limit.Per/20, 250*time.Millisecond)
+	if limit.Requests > maxMarks {
+		w.grain = limit.Per / (maxMarks / 2)
+	}
+	return w
+}
+
+func (w *window) unlimited() bool { return w.limit.Requests <= 0 || w.limit.Per <= 0 }
+
+// take counts a request and returns 0, or returns how long to wait before there
+// may be room for it.
+func (w *window) take(now time.Duration) time.Duration {
+	if w.unlimited() {
+		return 0
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.forget(now)
+	if w.used >= w.limit.Requests {
+		return w.marks[0].last + w.period - now
+	}
+	w.used++
+	if i := len(w.marks) - 1; i >= 0 && now-w.marks[i].first < w.grain {
+		w.marks[i].last = now
+		w.marks[i].n++
+		return 0
+	}
+	w.marks = append(w.marks, mark{first: now, last: now, n: 1})
+	return 0
+}
+
+// state tells how many requests count now and for how long the oldest of them
+// still does; 0 when none does.
+func (w *window) state(now time.Duration) (used int, reset time.Duration) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.forget(now)
+	if w.used == 0 {
+		return 0, 0
+	}
+	return w.used, w.marks[0].last + w.period - now
+}
+
+// forget drops the marks that have left the period.
+func (w *window) forget(now time.Duration) {
+	n := 0
+	for n < len(w.marks) && now-w.marks[n].last >= w.period {
+		w.used -= w.marks[n].n
+		n++
+	}
+	w.marks = append(w.marks[:0], w.marks[n:]...)
+}

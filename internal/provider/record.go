@@ -1,0 +1,110 @@
+package provider
+
+import (
+	"cmp"
+	"context"
+	"log/slog"
+	"maps"
+	"slices"
+	"sync"
+	"time"
+)
+
+const (
+	recordedRequests  = 50
+	recordedLatencies = 512
+)
+
+// record remembers what was sent and what came of it.
+type record struct {
+	mu        sync.Mutex
+	sent      []Sent // a ring once it is full; next is its oldest
+	next      int
+	latencies []time.Duration // likewise
+	slot      int
+	answers   map[int]int64
+
+	lastSuccess, lastErrorAt time.Time
+	lastError                string
+}
+
+// note records a request and what became of it.
+func (c *Client) note(ctx context.Context, sent Sent, err error) {
+	text := ""
+	if err != nil {
+		text = c.detail(err.Error())
+		sent.Kind = KindOf(err)
+	}
+	c.record.add(sent, text, c.o.Now())
+	c.o.Logger.LogAttrs(ctx, slog.LevelDebug, "source asked",
+		slog.String("source", c.o.Source), slog.String("method", sent.Method),
+		slog.String("host", sent.Host), slog.String("path", sent.Path),
+		slog.Int("status", sent.Status), slog.Int("attempt", sent.Attempt),
+		slog.Duration("duration", sent.Duration), slog.Int64("bytes", sent.Bytes),
+		slog.String("kind", string(sent.Kind)))
+}
+
+func (r *record) add(sent Sent, failure string, now time.Time) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if len(r.sent) < recordedRequests {
+		r.sent = append(r.sent, sent)
+	} else {
+		r.sent[r.next] = sent
+		r.next = (r.next + 1) % recordedRequests
+	}
+	if len(r.latencies) < recordedLatencies {
+		r.latencies = append(r.latencies, sent.Duration)
+	} else {
+		r.latencies[r.slot] = sent.Duration
+		r.slot = (r.slot + 1) % recordedLatencies
+	}
+	r.answers[sent.Status]++
+	switch {
+	case failure != "":
+		r.lastError, r.lastErrorAt = failure, now
+	case sent.Status == 200:
+		r.lastSuccess = now
+	}
+}
+
+// Snapshot tells what happened so far. It sends nothing.
+func (c *Client) Snapshot() ClientState {
+	now, wall := c.clock(), c.o.Now()
+	s := ClientState{BlockedUntil: c.BlockedUntil(), Budget: c.budget(now, wall)}
+	var pause time.Duration
+	if s.Breaker, pause = c.breaker.state(now); pause > 0 {
+		s.BreakerUntil = wall.Add(pause)
+	}
+	r := &c.record
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	s.Answers = maps.Clone(r.answers)
+	s.Requests = slices.Concat(r.sent[r.next:], r.sent[:r.next])
+	slices.Reverse(s.Requests)
+	s.Latency = percentiles(slices.Clone(r.latencies))
+	s.LastSuccess, s.LastError, s.LastErrorAt = r.lastSuccess, r.lastError, r.lastErrorAt
+	return s
+}
+
+func (c *Client) budget(now time.Duration, wall time.Time) Budget {
+	b := Budget{Limit: c.o.Limit}
+	used, reset := c.limit.state(now)
+	if used == 0 {
+		b.Left = b.Limit.Requests
+		return b
+	}
+	b.Used, b.Left, b.ResetsAt = used, b.Limit.Requests-used, wall.Add(reset)
+	return b
+}
+
+// percentiles sorts d and takes the smallest values that are not exceeded by
+// the share of them.
+func percentiles(d []time.Duration) Latency {
+	if len(d) == 0 {
+		return Latency{}
+	}
+	slices.SortFunc(d, cmp.Compare[time.Duration])
+	at := func(percent int) time.Duration { return d[(len(d)*percent+99)/100-1] }
+	return Latency{P50: at(50), P95: at(95), P99: at(99)}
+}

@@ -1,0 +1,218 @@
+package provider
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"io"
+	"net/http"
+	"net/url"
+	"strings"
+	"time"
+)
+
+const (
+	// maxRedirects is how many redirects of one attempt are followed.
+	maxRedirects = 3
+	// userAgent is sent by requests that do not name their own.
+	userAgent = "assay"
+	// maxExcerpt is how much of an answer that is no success is kept, in bytes.
+	maxExcerpt = 200
+	// excerptTime is how long such a piece may take to come.
+	excerptTime = time.Second
+)
+
+// hop is one HTTP request: that of the caller, or one that a redirect led to.
+type hop struct {
+	method string
+	url    *url.URL
+	header http.Header
+	body   []byte
+	meter  *Meter
+}
+
+// newHop checks a request. Its errors do not quote the URL, which may hold a
+// secret.
+func (c *Client) newHop(req Request) (*hop, error) {
+	u, err := url.Parse(req.URL)
+	if err != nil {
+		return nil, Protocol(c.o.Source, "the request's URL cannot be parsed")
+	}
+	if err := c.checkURL(u); err != nil {
+		return nil, err
+	}
+	h := &hop{method: req.Method, url: u, header: req.Header.Clone(), body: req.Body, meter: req.Meter}
+	if h.method == "" {
+		h.method = http.MethodGet
+	}
+	if h.header == nil {
+		h.header = make(http.Header)
+	}
+	setDefault(h.header, "User-Agent", userAgent)
+	setDefault(h.header, "Accept-Encoding", "gzip")
+	if u.User != nil && h.header.Get("Authorization") == "" {
+		password, _ := u.User.Password()
+		r := http.Request{Header: h.header}
+		r.SetBasicAuth(u.User.Username(), password)
+	}
+	return h, nil
+}
+
+func setDefault(h http.Header, key, value string) {
+	if h.Get(key) == "" {
+		h.Set(key, value)
+	}
+}
+
+func (c *Client) checkURL(u *url.URL) error {
+	if u.Scheme != "http" && u.Scheme != "https" || u.Host == "" {
+		return &Error{Source: c.o.Source, Kind: KindBlocked, Detail: "a URL must be absolute and of http or https"}
+	}
+	return nil
+}
+
+// attempt sends a request and follows its redirects.
+func (c *Client) attempt(caller context.Context, deadline time.Duration, h *hop, n int, decode func(*Response) error) error {
+	ctx, cancel := context.WithTimeout(caller, min(c.o.Timeout, deadline-c.clock()))
+	defer cancel()
+	for redirects := 0; ; redirects++ {
+		location, err := c.exchange(ctx, h, n, decode)
+		if err != nil || location == "" {
+			return c.whose(caller, err)
+		}
+		if redirects == maxRedirects {
+			return Protocol(c.o.Source, "more than %d redirects", maxRedirects)
+		}
+		if h, err = c.follow(h, location); err != nil {
+			return err
+		}
+		if err := c.admitHop(ctx, deadline); err != nil {
+			return err
+		}
+	}
+}
+
+// whose tells a failure of the source from a caller that went away meanwhile.
+func (c *Client) whose(caller context.Context, err error) error {
+	if caller.Err() == nil || err == nil {
+		return err
+	}
+	if errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) {
+		return c.ended(caller.Err())
+	}
+	return err
+}
+
+// exchange sends one HTTP request and reads its answer. It returns where to go
+// on when the answer is a redirect.
+func (c *Client) exchange(ctx context.Context, h *hop, n int, decode func(*Response) error) (location string, err error) {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	w := &wire{meter: h.meter}
+	sent := Sent{
+		Time: c.o.Now(), Method: h.method, Attempt: n,
+		Host: c.masker.mask(h.url.Host), Path: c.masker.path(h.url),
+	}
+	if ctx.Err() != nil {
+		return "", c.sendError(ctx.Err()) // not sent, so neither counted nor recorded
+	}
+	begun := c.clock()
+	defer func() {
+		sent.Duration, sent.Bytes = c.clock()-begun, w.bytes
+		c.note(ctx, sent, err)
+	}()
+
+	h.meter.AddRequest()
+	resp, err := c.transport.RoundTrip(h.request(ctx))
+	if err != nil {
+		return "", c.sendError(err)
+	}
+	defer func() { _ = resp.Body.Close() }() // nothing is left to learn from it
+	sent.Status = resp.StatusCode
+	w.src = resp.Body
+	switch resp.StatusCode {
+	case http.StatusOK:
+		return "", c.read(resp, w, decode)
+	case http.StatusMovedPermanently, http.StatusFound, http.StatusSeeOther,
+		http.StatusTemporaryRedirect, http.StatusPermanentRedirect:
+		return c.location(resp)
+	default:
+		// What such an answer says is worth a moment, no more.
+		defer time.AfterFunc(excerptTime, cancel).Stop()
+		return "", c.statusError(resp, w)
+	}
+}
+
+func (h *hop) request(ctx context.Context) *http.Request {
+	r := &http.Request{Method: h.method, URL: h.url, Host: h.url.Host, Header: h.header.Clone()}
+	if len(h.body) > 0 {
+		r.Body, r.ContentLength = io.NopCloser(bytes.NewReader(h.body)), int64(len(h.body))
+	}
+	return r.WithContext(ctx)
+}
+
+// read has decode read an answer, and then whatever decode left of it: only an
+// answer that came in full counts.
+func (c *Client) read(resp *http.Response, w *wire, decode func(*Response) error) error {
+	b, err := newBody(w, contentEncoding(resp), c.o.MaxBody)
+	if err != nil {
+		return &Error{
+			Source: c.o.Source, Kind: KindProtocol, Status: resp.StatusCode,
+			Detail: c.detail("content encoding " + contentEncoding(resp) + ": " + err.Error()),
+		}
+	}
+	defer b.Close()
+	err = decode(&Response{Status: resp.StatusCode, Header: resp.Header, Body: b})
+	if err == nil {
+		_, _ = io.Copy(io.Discard, b) // its failure is kept in b
+	}
+	if b.err != nil {
+		return c.bodyError(b.err, w.err)
+	}
+	return c.decodeError(resp.StatusCode, err)
+}
+
+func contentEncoding(resp *http.Response) string {
+	return strings.Join(resp.Header.Values("Content-Encoding"), ", ")
+}
+
+// decodeError completes an *Error that a source made. Other errors pass.
+func (c *Client) decodeError(status int, err error) error {
+	var e *Error
+	if !errors.As(err, &e) {
+		return err
+	}
+	told := *e
+	told.Source, told.Detail = c.o.Source, c.detail(e.Detail)
+	if told.Status == 0 {
+		told.Status = status
+	}
+	if told.Kind == KindRateLimited && told.RetryAfter <= 0 {
+		told.RetryAfter = DefaultWait
+	}
+	told.RetryAfter = min(told.RetryAfter, MaxWait)
+	return &told
+}
+
+// statusError describes an answer that is neither a success nor a redirect.
+func (c *Client) statusError(resp *http.Response, w *wire) *Error {
+	e := &Error{Source: c.o.Source, Kind: KindStatus, Status: resp.StatusCode}
+	wait, stated := retryAfter(resp.Header, c.o.Now())
+	switch {
+	case resp.StatusCode == http.StatusTooManyRequests:
+		e.Kind, e.RetryAfter = KindRateLimited, DefaultWait
+		if stated {
+			e.RetryAfter = wait
+		}
+	case resp.StatusCode == http.StatusUnauthorized, resp.StatusCode == http.StatusForbidden:
+		e.Kind = KindAuth
+	case resp.StatusCode >= http.StatusInternalServerError:
+		e.Kind, e.RetryAfter = KindServer, wait
+	}
+	if b, err := newBody(w, contentEncoding(resp), maxExcerpt); err == nil {
+		defer b.Close()
+		text, _ := io.ReadAll(b) // what came is enough
+		e.Detail = printable(c.masker.mask(string(text)), maxExcerpt)
+	}
+	return e
+}
