@@ -1,0 +1,198 @@
+package providertest
+
+import (
+	"bytes"
+	"math/rand/v2"
+	"os"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"assay/internal/provider"
+)
+
+// bodies checks answers of status 200 that are not what was asked for.
+func (r *suite) bodies(t *testing.T) {
+	const asJSON = "application/json"
+	for _, c := range []struct {
+		fault Fault
+		must  bool // it must be an error, not only bring nothing
+	}{
+		{HTML(), true},
+		{Body("empty", asJSON, ""), true},
+		{Body("blank", asJSON, " \n\n "), true},
+		{Body("null", asJSON, "null"), true},
+		{Body("empty array", asJSON, "[]"), false},
+		{Body("empty object", asJSON, "{}"), false},
+		{Body("text", asJSON, `"all is well"`), true},
+		{Body("number", asJSON, "42"), true},
+		{Body("failure as success", asJSON, `{"success":false,"error":"try later"}`), false},
+		{Body("array of numbers", asJSON, "[1,2,3]"), false},
+		{Body("array of arrays", asJSON, "[[[]],[{}]]"), false},
+		{Body("array of nulls", asJSON, "[null,null]"), false},
+		{Body("binary", "application/octet-stream", "\x00\x01\xff\xfe\x89PNG"), true},
+		{Body("two documents", asJSON, "[][]"), false},
+		{Mutated("rubbish behind", func(b []byte) []byte { return append(bytes.Clone(b), "}<html>"...) }), false},
+	} {
+		t.Run(c.fault.Name, func(t *testing.T) {
+			r.server.Reset()
+			r.server.Always(c.fault)
+			res := r.fetch(t, r.source(t, r.server.URL()), r.Call)
+			if c.must || res.err != nil {
+				mustFail(t, res, provider.KindProtocol)
+			} else if len(res.sink.Quotes) > len(r.Want) {
+				t.Errorf("%d quotes, more than the fixture has", len(res.sink.Quotes))
+			}
+			if got := len(r.server.Hits()); res.err != nil && got != 1 {
+				t.Errorf("%d requests, want 1: asking again does not help", got)
+			}
+		})
+	}
+	t.Run("half a document", r.halfDocument)
+}
+
+// halfDocument checks an answer that was complete and is not a whole document.
+func (r *suite) halfDocument(t *testing.T) {
+	r.server.Reset()
+	r.server.Always(Mutated("half", func(b []byte) []byte {
+		half := b[:len(b)/2]
+		if r.Lines {
+			half = half[:bytes.LastIndexByte(half, '\n')+1]
+		}
+		return half
+	}))
+	res := r.fetch(t, r.source(t, r.server.URL()), r.Call)
+	if res.err != nil || !r.Lines {
+		mustFail(t, res, provider.KindProtocol)
+		return
+	}
+	for _, q := range res.sink.Quotes {
+		same := func(w provider.Quote) bool { return w.Market == q.Market && w.Name == q.Name && w.Ask == q.Ask }
+		if !slices.ContainsFunc(r.Want, same) {
+			t.Errorf("a quote that the fixture does not have: %+v", q)
+		}
+	}
+}
+
+// hostilePrices checks that what is no amount never becomes one.
+func (r *suite) hostilePrices(t *testing.T) {
+	const name = "AK-47 | Redline (Field-Tested)"
+	for _, price := range []string{
+		"NaN", "Infinity", "-Infinity", "1e400", "-1e400", "-5", "-0.01", `"-5"`, "0x10", "1_000", "+5", ".", "1.2.3", "--1",
+		`"1,234.56"`, `"1.234,56"`, `"$12.34"`, `"12abc"`, `"NaN"`, `"1e999999999"`, `" "`, `"` + strings.Repeat("9", 4096) + `"`,
+		"true", "{}", "[]", `{"value":5}`, "[5]", "null", `""`, "92233720368547758070000000000", "1e-400", "0", "0.0", "-0", `"١٢"`, `"５"`,
+	} {
+		t.Run(shorten(price), func(t *testing.T) {
+			res := r.serveRows(t, name, Row{Name: name, Price: price})
+			for _, q := range res.sink.Quotes {
+				if res.err == nil && q.Name == name && (q.Ask > 0 || q.Sale > 0 || q.Bid > 0) {
+					t.Errorf("price %q became %+v", shorten(price), q)
+				}
+			}
+		})
+	}
+	t.Run("twice", func(t *testing.T) {
+		r.serveRows(t, name, Row{Name: name, Price: "5"}, Row{Name: name, Price: "7"})
+	})
+}
+
+// hostileNames checks that names come through byte for byte or not at all.
+func (r *suite) hostileNames(t *testing.T) {
+	for _, name := range []string{
+		"★ Karambit | Doppler (Factory New)", "StatTrak™ AK-47 | Redline", "M4A4 | 龍王 (Dragon King)", "a/b\\c", "50% off; 'DROP TABLE item'--",
+		"trailing space ", " leading", "two\nlines", "tab\there", `"quoted", and a comma`, "e\u0301 and é", "<script>alert(1)</script>", "../../etc/passwd",
+		"\u202eevil", "null", "NaN", "=1+1", strings.Repeat("n", 512),
+		"", "\x00", "nul\x00within", "bad \xff\xfe UTF-8", "\xed\xa0\x80", strings.Repeat("n", 513), strings.Repeat("long", 16<<10),
+	} {
+		t.Run(shorten(name), func(t *testing.T) {
+			res := r.serveRows(t, name, Row{Name: name, Price: "5"})
+			for _, q := range res.sink.Quotes {
+				if res.err == nil && q.Name != name {
+					t.Errorf("name %.60q became %.60q", name, q.Name)
+				}
+			}
+		})
+	}
+}
+
+// serveRows asks for a name and answers with rows.
+func (r *suite) serveRows(t *testing.T, name string, rows ...Row) result {
+	t.Helper()
+	r.server.Reset()
+	r.server.Always(Body("rows", "text/plain; charset=utf-8", string(r.Render(rows))))
+	call := r.Call
+	if call.File == "" {
+		call.Names = []string{name}
+	}
+	res := r.fetch(t, r.source(t, r.server.URL()), call)
+	if res.err != nil {
+		mustFail(t, res, provider.KindProtocol)
+	}
+	return res
+}
+
+// mutations serves what chance makes of the good body.
+func (r *suite) mutations(t *testing.T) {
+	count := 100
+	if os.Getenv("ASSAY_LONG") == "1" {
+		count = 5000
+	}
+	seed := uint64(time.Now().UnixNano())
+	if s := os.Getenv("ASSAY_SEED"); s != "" {
+		var err error
+		if seed, err = strconv.ParseUint(s, 10, 64); err != nil {
+			t.Fatalf("ASSAY_SEED: %v", err)
+		}
+	}
+	t.Logf("ASSAY_SEED=%d", seed)
+	rng := rand.New(rand.NewPCG(seed, 0))
+	src := r.source(t, r.server.URL())
+	for range count {
+		r.server.Reset()
+		part := rng.Uint64()
+		r.server.Always(Mutated("mutated", func(b []byte) []byte {
+			return mutate(rand.New(rand.NewPCG(seed, part)), bytes.Clone(b))
+		}))
+		if res := r.fetch(t, src, r.Call); res.err != nil {
+			mustFail(t, res, provider.KindProtocol)
+		}
+		if t.Failed() {
+			return
+		}
+	}
+}
+
+// mutate changes b in a few places.
+func mutate(rng *rand.Rand, b []byte) []byte {
+	const tokens = "\x00\"\"{}[],:;\n\r\t\\-.0123456789eE\xff"
+	for range 1 + rng.IntN(4) {
+		if len(b) == 0 {
+			return b
+		}
+		from := rng.IntN(len(b))
+		to := min(len(b), from+1+rng.IntN(20))
+		switch rng.IntN(5) {
+		case 0:
+			b[from] = byte(rng.Uint32())
+		case 1:
+			b[from] = tokens[rng.IntN(len(tokens))]
+		case 2:
+			b = slices.Delete(b, from, to)
+		case 3:
+			b = slices.Insert(b, from, bytes.Clone(b[from:to])...)
+		case 4:
+			b = b[:from]
+		}
+	}
+	return b
+}
+
+// shorten makes a name of a subtest.
+func shorten(s string) string {
+	if len(s) > 40 {
+		s = s[:40] + "..."
+	}
+	return strconv.QuoteToASCII(s)
+}

@@ -1,0 +1,261 @@
+package providertest
+
+import (
+	"bytes"
+	"compress/gzip"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// Fault is one way to misbehave.
+type Fault struct {
+	Name  string
+	serve func(w http.ResponseWriter, r *http.Request, good http.Handler)
+}
+
+// Reset takes the request and resets the connection.
+func Reset() Fault {
+	return Fault{"reset", func(w http.ResponseWriter, _ *http.Request, _ http.Handler) {
+		conn := hijack(w)
+		if tcp, ok := conn.(*net.TCPConn); ok {
+			_ = tcp.SetLinger(0) // so that closing resets
+		}
+		_ = conn.Close()
+	}}
+}
+
+// Garbage answers with what is not HTTP.
+func Garbage() Fault {
+	return Fault{"garbage", func(w http.ResponseWriter, _ *http.Request, _ http.Handler) {
+		conn := hijack(w)
+		_, _ = conn.Write([]byte("SSH-2.0-OpenSSH_9.9\r\n\r\n"))
+		_ = conn.Close()
+	}}
+}
+
+// CutBody promises the whole good body and ends within it.
+func CutBody() Fault {
+	return Fault{"cut body", func(w http.ResponseWriter, r *http.Request, good http.Handler) {
+		header, body := answer(r, good)
+		copyHeader(w, header)
+		w.Header().Set("Content-Length", strconv.Itoa(len(body)))
+		send(w, body[:len(body)/2])
+		panic(http.ErrAbortHandler)
+	}}
+}
+
+// CutChunks ends within a body whose length was not stated.
+func CutChunks() Fault {
+	return Fault{"cut chunks", func(w http.ResponseWriter, r *http.Request, good http.Handler) {
+		header, body := answer(r, good)
+		copyHeader(w, header)
+		w.Header().Del("Content-Length")
+		send(w, body[:len(body)/2])
+		panic(http.ErrAbortHandler)
+	}}
+}
+
+// CutGzip sends, as a whole answer, half of the compressed good body.
+func CutGzip() Fault {
+	return Fault{"cut gzip", func(w http.ResponseWriter, r *http.Request, good http.Handler) {
+		header, body := answer(r, good)
+		copyHeader(w, header)
+		w.Header().Del("Content-Length")
+		w.Header().Set("Content-Encoding", "gzip")
+		packed := pack(body)
+		send(w, packed[:len(packed)/2])
+	}}
+}
+
+// Drip sends the good body a byte at a time, for ever slower than anyone wants
+// to wait.
+func Drip(every time.Duration) Fault {
+	return Fault{"drip", func(w http.ResponseWriter, r *http.Request, good http.Handler) {
+		header, body := answer(r, good)
+		copyHeader(w, header)
+		w.Header().Del("Content-Length")
+		tick := time.NewTicker(every)
+		defer tick.Stop()
+		for i := range body {
+			send(w, body[i:i+1])
+			select {
+			case <-tick.C:
+			case <-r.Context().Done():
+				return
+			}
+		}
+	}}
+}
+
+// Silent takes the request and never answers.
+func Silent() Fault {
+	return Fault{"silent", func(_ http.ResponseWriter, r *http.Request, _ http.Handler) {
+		_, _ = io.Copy(io.Discard, r.Body) // a server notices who leaves only then
+		<-r.Context().Done()
+	}}
+}
+
+// SilentBody sends a good header and then nothing.
+func SilentBody() Fault {
+	return Fault{"silent body", func(w http.ResponseWriter, r *http.Request, good http.Handler) {
+		header, _ := answer(r, good)
+		copyHeader(w, header)
+		w.WriteHeader(http.StatusOK)
+		send(w, nil)
+		<-r.Context().Done()
+	}}
+}
+
+// Status answers with a status and fields, given as keys and values.
+func Status(status int, fields ...string) Fault {
+	return Fault{strings.TrimSpace(fmt.Sprintf("status %d %s", status, strings.Join(fields, " "))),
+		func(w http.ResponseWriter, _ *http.Request, _ http.Handler) {
+			for i := 0; i+1 < len(fields); i += 2 {
+				w.Header().Set(fields[i], fields[i+1])
+			}
+			http.Error(w, http.StatusText(status), status)
+		}}
+}
+
+// Echo answers with a status and a body that quotes the whole request, headers
+// and query included, as careless servers do.
+func Echo(status int) Fault {
+	return Fault{"echo " + strconv.Itoa(status), func(w http.ResponseWriter, r *http.Request, _ http.Handler) {
+		w.WriteHeader(status)
+		_, _ = fmt.Fprintf(w, "refused: %s\n", r.URL.RequestURI())
+		_ = r.Header.Write(w)
+	}}
+}
+
+// Redirect sends the client elsewhere.
+func Redirect(location string) Fault {
+	f := Status(http.StatusFound, "Location", location)
+	f.Name = "redirect to " + location
+	return f
+}
+
+// RedirectLoop sends the client back to where it asked.
+func RedirectLoop() Fault {
+	return Fault{"redirect loop", func(w http.ResponseWriter, r *http.Request, _ http.Handler) {
+		http.Redirect(w, r, r.URL.RequestURI(), http.StatusTemporaryRedirect)
+	}}
+}
+
+// Body answers well but for the body.
+func Body(name, contentType, body string) Fault {
+	return Fault{name, func(w http.ResponseWriter, _ *http.Request, _ http.Handler) {
+		w.Header().Set("Content-Type", contentType)
+		send(w, []byte(body))
+	}}
+}
+
+// HTML answers 200 with a page, as a bot check or a maintenance notice does.
+func HTML() Fault {
+	return Body("html", "text/html; charset=utf-8",
+		"<!DOCTYPE html>\n<html><head><title>Just a moment...</title></head><body>checking, one, two</body></html>\n")
+}
+
+// Mutated answers with what mutate makes of the good body.
+func Mutated(name string, mutate func([]byte) []byte) Fault {
+	return Fault{name, func(w http.ResponseWriter, r *http.Request, good http.Handler) {
+		header, body := answer(r, good)
+		copyHeader(w, header)
+		w.Header().Del("Content-Length")
+		send(w, mutate(body))
+	}}
+}
+
+// Encoding sends the good body as it is and claims that it is encoded.
+func Encoding(name string) Fault {
+	return Fault{"mislabelled " + name, func(w http.ResponseWriter, r *http.Request, good http.Handler) {
+		header, body := answer(r, good)
+		copyHeader(w, header)
+		w.Header().Del("Content-Length")
+		w.Header().Set("Content-Encoding", name)
+		send(w, body)
+	}}
+}
+
+// bombStep is how much each member of a bomb inflates to.
+const bombStep = 16 << 20
+
+// GzipBomb sends few bytes that inflate to size, in steps of 16 MiB: the
+// beginning of an array and then blanks.
+func GzipBomb(size int64) Fault {
+	head, member := pack([]byte("[")), pack(bytes.Repeat([]byte(" "), bombStep))
+	return Fault{"gzip bomb", func(w http.ResponseWriter, r *http.Request, _ http.Handler) {
+		w.Header().Set("Content-Type", "application/json")
+		w.Header().Set("Content-Encoding", "gzip")
+		send(w, head)
+		for sent := int64(0); sent < size && r.Context().Err() == nil; sent += bombStep {
+			send(w, member)
+		}
+	}}
+}
+
+// Endless never stops sending, as fast as the client reads.
+func Endless() Fault {
+	chunk := bytes.Repeat([]byte("[\n"), 32<<10)
+	return Fault{"endless", func(w http.ResponseWriter, r *http.Request, _ http.Handler) {
+		for r.Context().Err() == nil {
+			if _, err := w.Write(chunk); err != nil {
+				return
+			}
+		}
+	}}
+}
+
+// HugeHeader answers with more header than anybody needs.
+func HugeHeader() Fault {
+	f := Status(http.StatusOK, "X-Padding", strings.Repeat("x", 1<<20))
+	f.Name = "huge header"
+	return f
+}
+
+// Deep answers with arrays within arrays.
+func Deep(levels int) Fault {
+	return Body("deep nesting", "application/json", strings.Repeat("[", levels)+strings.Repeat("]", levels))
+}
+
+// answer records what good says, uncompressed.
+func answer(r *http.Request, good http.Handler) (http.Header, []byte) {
+	plain := r.Clone(r.Context())
+	plain.Header.Del("Accept-Encoding")
+	rec := httptest.NewRecorder()
+	good.ServeHTTP(rec, plain)
+	return rec.Header(), rec.Body.Bytes()
+}
+
+func copyHeader(w http.ResponseWriter, header http.Header) {
+	for key, values := range header {
+		w.Header()[key] = values
+	}
+}
+
+// send writes and flushes. A client that went away is no fault of the server.
+func send(w http.ResponseWriter, p []byte) {
+	_, _ = w.Write(p)
+	_ = http.NewResponseController(w).Flush()
+}
+
+func hijack(w http.ResponseWriter) net.Conn {
+	conn, _, err := http.NewResponseController(w).Hijack()
+	if err != nil {
+		panic(err) // only HTTP/1 is served here
+	}
+	return conn
+}
+
+func pack(p []byte) []byte {
+	var b bytes.Buffer
+	w := gzip.NewWriter(&b)
+	_, _ = w.Write(p) // a bytes.Buffer takes everything
+	_ = w.Close()
+	return b.Bytes()
+}

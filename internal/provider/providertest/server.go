@@ -1,0 +1,149 @@
+// Package providertest has what every price source is tested with: a server on
+// loopback that misbehaves on demand, and a suite of rules that each source
+// must keep, whatever its server does.
+package providertest
+
+import (
+	"context"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+)
+
+// Server is a source on loopback. It answers each request with the next fault
+// of its queue, with its standing fault when the queue is empty, or else well.
+// It keeps its own record of what arrived and when, so that a test need not
+// believe the client. Its methods may be used concurrently.
+type Server struct {
+	http *httptest.Server
+	good http.Handler
+
+	mu       sync.Mutex
+	queue    []Fault
+	standing *Fault
+	hits     []Hit
+	arrived  chan struct{} // closed, and replaced, by each hit
+}
+
+// Hit is one request that arrived.
+type Hit struct {
+	Time   time.Time // with its monotonic reading
+	Method string
+	Path   string // and query, as sent
+	Header http.Header
+	Fault  string // name of the fault it got; empty: it was answered well
+}
+
+// NewServer starts a server that answers with good. It ends with the test.
+func NewServer(t testing.TB, good http.Handler) *Server {
+	t.Helper()
+	s := &Server{good: good, arrived: make(chan struct{})}
+	s.http = httptest.NewUnstartedServer(http.HandlerFunc(s.serve))
+	s.http.Config.ErrorLog = nil
+	s.http.Start()
+	t.Cleanup(s.Close)
+	return s
+}
+
+// Close ends the server and what it still does. Closing again does nothing.
+func (s *Server) Close() {
+	s.http.CloseClientConnections()
+	s.http.Close()
+}
+
+// URL is the server's base URL, without a slash at its end.
+func (s *Server) URL() string { return s.http.URL }
+
+// Host is the server's address, host:port; a client must be told to allow it.
+func (s *Server) Host() string { return strings.TrimPrefix(s.http.URL, "http://") }
+
+// Next queues faults, one for each of the next requests.
+func (s *Server) Next(faults ...Fault) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.queue = append(s.queue, faults...)
+}
+
+// Always answers every request with f from now on, once the queue is empty.
+func (s *Server) Always(f Fault) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.standing = &f
+}
+
+// Reset empties queue and record; the server answers well again.
+func (s *Server) Reset() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.queue, s.standing, s.hits = nil, nil, nil
+}
+
+// Hits returns what arrived since the last Reset, oldest first.
+func (s *Server) Hits() []Hit {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return slices.Clone(s.hits)
+}
+
+// Wait returns when n requests have arrived since the last Reset, or with the
+// context's error.
+func (s *Server) Wait(ctx context.Context, n int) error {
+	for {
+		s.mu.Lock()
+		arrived, enough := s.arrived, len(s.hits) >= n
+		s.mu.Unlock()
+		if enough {
+			return nil
+		}
+		select {
+		case <-arrived:
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+}
+
+func (s *Server) serve(w http.ResponseWriter, r *http.Request) {
+	if f := s.note(r); f != nil {
+		f.serve(w, r, s.good)
+		return
+	}
+	s.good.ServeHTTP(w, r)
+}
+
+// note records a request and takes the fault that it is to get, if any.
+func (s *Server) note(r *http.Request) *Fault {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	hit := Hit{Time: time.Now(), Method: r.Method, Path: r.URL.RequestURI(), Header: r.Header.Clone()}
+	f := s.standing
+	if len(s.queue) > 0 {
+		f = &s.queue[0]
+		s.queue = s.queue[1:]
+	}
+	if f != nil {
+		hit.Fault = f.Name
+	}
+	s.hits = append(s.hits, hit)
+	close(s.arrived)
+	s.arrived = make(chan struct{})
+	return f
+}
+
+// Refused returns the base URL of a port at which nobody listens.
+func Refused(t testing.TB) string {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatalf("find a free port: %v", err)
+	}
+	if err := l.Close(); err != nil {
+		t.Fatalf("free a port: %v", err)
+	}
+	return "http://" + l.Addr().String()
+}

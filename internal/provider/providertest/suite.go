@@ -1,0 +1,269 @@
+package providertest
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"go.uber.org/goleak"
+
+	"assay/internal/catalog"
+	"assay/internal/provider"
+)
+
+// Subject is a source under test, with a small fixture.
+type Subject struct {
+	// New returns a source that asks the server at baseURL. It applies tweak to
+	// the client's options after its own; whatever must be closed, it registers
+	// with t.Cleanup.
+	New func(t testing.TB, baseURL string, tweak func(*provider.Options)) provider.Source
+	// Good serves the fixture. It compresses only when it is asked to.
+	Good http.Handler
+	// Call asks for the fixture, Want is what must come of it, in any order.
+	Call provider.Call
+	Want []provider.Quote
+	// Render writes the body of an answer to Call that holds these rows for one
+	// market, in the source's format and however hostile they are.
+	Render func(rows []Row) []byte
+	// Lines is set where each line of an answer stands for itself, so that a
+	// shorter answer cannot be told from a whole one.
+	Lines bool
+	// Secret is the key that the source sends, if any: it must not show up.
+	Secret string
+}
+
+// Row is one item as an answer has it. Name is put where names go, its bytes
+// unchanged but for the quoting that the format demands. Price is put where the
+// price goes as it is: a JSON token ("12.34", "\"1,234.56\"", "NaN") in JSON,
+// and what is between its quotation marks, if it has any, in a cell of CSV.
+type Row struct {
+	Name, Price string
+}
+
+// The limits that the suite sets.
+const (
+	maxBody  = 4 << 20
+	attempts = 3
+	patience = 20 * time.Second // within which everything must be over
+)
+
+// suite is one run over a subject.
+type suite struct {
+	Subject
+	server *Server
+	logs   *lockedBuffer
+}
+
+// Run checks that a source keeps the rules of every source, whatever the server
+// that it asks does.
+func Run(t *testing.T, s Subject) {
+	t.Helper()
+	leaks := goleak.IgnoreCurrent()
+	t.Run("suite", func(t *testing.T) {
+		r := &suite{Subject: s, server: NewServer(t, s.Good), logs: &lockedBuffer{}}
+		t.Run("Description", r.description)
+		t.Run("Good", r.goodAnswer)
+		t.Run("Concurrent", r.concurrent)
+		t.Run("Passing", r.passing)
+		t.Run("Lasting", r.lasting)
+		t.Run("ToldToWait", r.toldToWait)
+		t.Run("Redirects", r.redirects)
+		t.Run("Bombs", r.bombs)
+		t.Run("Refused", r.refused)
+		t.Run("Cancelled", r.cancelled)
+		t.Run("SinkRefuses", r.sinkRefuses)
+		t.Run("Bodies", r.bodies)
+		t.Run("HostilePrices", r.hostilePrices)
+		t.Run("HostileNames", r.hostileNames)
+		t.Run("Mutations", r.mutations)
+		t.Run("Secret", r.secret)
+	})
+	goleak.VerifyNone(t, leaks)
+}
+
+// source returns a new source that may ask the suite's server.
+func (r *suite) source(t testing.TB, baseURL string, tweaks ...func(*provider.Options)) provider.Source {
+	return r.New(t, baseURL, func(o *provider.Options) {
+		o.AllowHosts = []string{strings.TrimPrefix(baseURL, "http://")}
+		o.MaxBody = maxBody
+		o.Attempts = attempts
+		o.Timeout = 5 * time.Second
+		o.Total = 10 * time.Second
+		o.Backoff = time.Millisecond
+		o.Limit = provider.Limit{}
+		o.Logger = r.logs.logger()
+		for _, tweak := range tweaks {
+			tweak(o)
+		}
+	})
+}
+
+// result is what came of one fetch.
+type result struct {
+	sink   Sink
+	answer provider.Answer
+	err    error
+	kind   provider.Kind
+	meter  *provider.Meter
+}
+
+// fetch calls src and checks what holds for every call, good or bad.
+func (r *suite) fetch(t testing.TB, src provider.Source, call provider.Call) result {
+	t.Helper()
+	before := len(r.server.Hits())
+	res := result{meter: new(provider.Meter)}
+	call.Meter = res.meter
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	defer cancel()
+	begun := time.Now()
+	res.answer, res.err = src.Fetch(ctx, call, &res.sink)
+	res.kind = provider.KindOf(res.err)
+	if took := time.Since(begun); took >= patience {
+		t.Errorf("the call hung: %v", took)
+	}
+	hits := r.server.Hits()
+	if got := res.meter.Requests(); got != int64(len(hits)-before) {
+		t.Errorf("counted %d requests, the server got %d", got, len(hits)-before)
+	}
+	r.checkQuotes(t, src, res.sink.Quotes)
+	r.checkError(t, res.err)
+	return res
+}
+
+// checkQuotes checks what holds for every quote, whatever the answer was.
+func (r *suite) checkQuotes(t testing.TB, src provider.Source, quotes []provider.Quote) {
+	t.Helper()
+	d := src.Describe()
+	for _, q := range quotes {
+		known := slices.ContainsFunc(d.Markets, func(m provider.Market) bool { return m.Key == q.Market })
+		switch {
+		case !known:
+			t.Errorf("quote of market %q, which the source does not offer", q.Market)
+		case catalog.CheckName(q.Name) != nil:
+			t.Errorf("quote of what is no name: %.40q", q.Name)
+		case catalog.CheckPhase(q.Phase) != nil:
+			t.Errorf("quote of what is no phase: %.40q", q.Phase)
+		case q.Ask < 0 || q.Bid < 0 || q.Sale < 0:
+			t.Errorf("negative amount: %+v", q)
+		case q.Listings < provider.Unknown || q.Sales < provider.Unknown:
+			t.Errorf("negative count: %+v", q)
+		case q.Currency == "":
+			t.Errorf("quote without a currency: %+v", q)
+		}
+	}
+}
+
+// checkError checks what holds for every error.
+func (r *suite) checkError(t testing.TB, err error) {
+	t.Helper()
+	if err == nil {
+		return
+	}
+	var e *provider.Error
+	if errors.As(err, &e) && e.Source == "" {
+		t.Errorf("an error that does not name its source: %v", err)
+	}
+	if strings.Contains(err.Error(), "http://") && strings.Contains(err.Error(), "?") {
+		t.Errorf("an error that quotes a URL: %v", err)
+	}
+	r.checkSecret(t, err.Error())
+}
+
+func (r *suite) checkSecret(t testing.TB, text string) {
+	t.Helper()
+	if r.Subject.Secret != "" && strings.Contains(text, r.Subject.Secret) {
+		t.Errorf("the secret shows up: %s", text)
+	}
+}
+
+// mustBeGood checks that a call brought the fixture, whole and once.
+func (r *suite) mustBeGood(t testing.TB, res result) {
+	t.Helper()
+	if res.err != nil {
+		t.Fatalf("fetch: %v", res.err)
+	}
+	sameTime := cmp.Comparer(func(a, b time.Time) bool { return a.Equal(b) })
+	if diff := cmp.Diff(sorted(r.Want), res.sink.Sorted(), sameTime); diff != "" {
+		t.Errorf("quotes (-want +got):\n%s", diff)
+	}
+}
+
+// mustFail checks that a call failed in one of the ways given.
+func mustFail(t testing.TB, res result, kinds ...provider.Kind) {
+	t.Helper()
+	if res.err == nil {
+		t.Errorf("no error and %d quotes, want a failure of kind %v", len(res.sink.Quotes), kinds)
+		return
+	}
+	if !slices.Contains(kinds, res.kind) {
+		t.Errorf("error %q of kind %q, want one of %v", res.err, res.kind, kinds)
+	}
+}
+
+// description checks what the source says of itself.
+func (r *suite) description(t *testing.T) {
+	d := r.source(t, r.server.URL()).Describe()
+	if d.Name == "" || d.Title == "" || len(d.Markets) == 0 {
+		t.Errorf("name, title and markets are required: %+v", d)
+	}
+	wantBatch := map[provider.Shape]bool{
+		provider.Bulk: d.BatchSize == 0, provider.Batch: d.BatchSize > 0, provider.Single: d.BatchSize == 1,
+	}
+	if !wantBatch[d.Shape] {
+		t.Errorf("shape %q with a batch size of %d", d.Shape, d.BatchSize)
+	}
+	if (d.Shape == provider.Bulk) != (len(d.Files) > 0) {
+		t.Errorf("shape %q with %d files", d.Shape, len(d.Files))
+	}
+	seen := make(map[string]bool)
+	for _, m := range d.Markets {
+		if m.Key == "" || m.Key != strings.ToLower(m.Key) || seen[m.Key] || len(m.AppIDs) == 0 {
+			t.Errorf("market keys are distinct, lower case and have a game: %+v", m)
+		}
+		seen[m.Key] = true
+	}
+	for _, f := range d.Files {
+		for _, key := range f.Markets {
+			if !seen[key] {
+				t.Errorf("file %q holds market %q, which is not described", f.Key, key)
+			}
+		}
+	}
+}
+
+func (r *suite) goodAnswer(t *testing.T) {
+	r.server.Reset()
+	res := r.fetch(t, r.source(t, r.server.URL()), r.Call)
+	r.mustBeGood(t, res)
+	if res.sink.Restarts == 0 {
+		t.Error("the sink was not told that an attempt begins")
+	}
+	if res.meter.Bytes() == 0 {
+		t.Error("no bytes were counted")
+	}
+}
+
+func (r *suite) concurrent(t *testing.T) {
+	r.server.Reset()
+	src := r.source(t, r.server.URL())
+	results := make([]result, 4)
+	var wg sync.WaitGroup
+	for i := range results {
+		wg.Go(func() {
+			results[i].meter = new(provider.Meter)
+			call := r.Call
+			call.Meter = results[i].meter
+			results[i].answer, results[i].err = src.Fetch(t.Context(), call, &results[i].sink)
+		})
+	}
+	wg.Wait()
+	for _, res := range results {
+		r.mustBeGood(t, res)
+	}
+}

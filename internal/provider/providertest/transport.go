@@ -1,0 +1,272 @@
+package providertest
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"runtime"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"assay/internal/provider"
+)
+
+// passing checks that what happens once does no harm: the call is made again
+// and every row counts once.
+func (r *suite) passing(t *testing.T) {
+	for _, f := range []Fault{
+		Reset(), CutBody(), CutChunks(), CutGzip(),
+		Status(http.StatusInternalServerError), Status(http.StatusBadGateway), Status(http.StatusServiceUnavailable),
+		Status(http.StatusTooManyRequests, "Retry-After", "0"), RedirectLoop(),
+	} {
+		t.Run(f.Name, func(t *testing.T) {
+			src := r.source(t, r.server.URL())
+			r.server.Reset()
+			r.mustBeGood(t, r.fetch(t, src, r.Call))
+			usual := len(r.server.Hits())
+
+			r.server.Reset()
+			r.server.Next(f)
+			r.mustBeGood(t, r.fetch(t, src, r.Call))
+			if got := len(r.server.Hits()); got != usual+1 {
+				t.Errorf("%d requests, want the usual %d and one more", got, usual)
+			}
+		})
+	}
+}
+
+// lasting checks that what does not pass ends in the right error after a
+// bounded number of requests.
+func (r *suite) lasting(t *testing.T) {
+	quick := func(o *provider.Options) { o.Timeout = 50 * time.Millisecond }
+	for _, c := range []struct {
+		fault Fault
+		kind  provider.Kind
+		hits  int
+		tweak func(*provider.Options)
+	}{
+		{Reset(), provider.KindConnect, attempts, nil},
+		{Garbage(), provider.KindProtocol, 1, nil},
+		{CutBody(), provider.KindCut, attempts, nil},
+		{CutChunks(), provider.KindCut, attempts, nil},
+		{CutGzip(), provider.KindCut, attempts, nil},
+		{Silent(), provider.KindTimeout, attempts, quick},
+		{SilentBody(), provider.KindTimeout, attempts, quick},
+		{Drip(20 * time.Millisecond), provider.KindTimeout, attempts, quick},
+		{Status(http.StatusInternalServerError), provider.KindServer, attempts, nil},
+		{Status(http.StatusServiceUnavailable), provider.KindServer, attempts, nil},
+		{Status(http.StatusUnauthorized), provider.KindAuth, 1, nil},
+		{Status(http.StatusForbidden), provider.KindAuth, 1, nil},
+		{Status(http.StatusBadRequest), provider.KindStatus, 1, nil},
+		{Status(http.StatusNoContent), provider.KindStatus, 1, nil},
+		{HugeHeader(), provider.KindProtocol, 1, nil},
+		{Encoding("gzip"), provider.KindProtocol, 1, nil},
+		{Encoding("compress"), provider.KindProtocol, 1, nil},
+	} {
+		t.Run(c.fault.Name, func(t *testing.T) {
+			r.server.Reset()
+			r.server.Always(c.fault)
+			tweak := c.tweak
+			if tweak == nil {
+				tweak = func(*provider.Options) {}
+			}
+			mustFail(t, r.fetch(t, r.source(t, r.server.URL(), tweak), r.Call), c.kind)
+			if got := len(r.server.Hits()); got != c.hits {
+				t.Errorf("%d requests, want %d", got, c.hits)
+			}
+		})
+	}
+}
+
+// toldToWait checks every form of Retry-After that cannot be waited for: the
+// call ends at once, says how long to wait, and the next one sends nothing.
+func (r *suite) toldToWait(t *testing.T) {
+	date := func(d time.Duration) string { return time.Now().Add(d).UTC().Format(http.TimeFormat) }
+	for _, c := range []struct {
+		name, value string
+		from, to    time.Duration
+	}{
+		{"seconds", "120", 2 * time.Minute, 2 * time.Minute},
+		{"date", date(5 * time.Minute), 4 * time.Minute, 5*time.Minute + time.Second},
+		{"missing", "", provider.DefaultWait, provider.DefaultWait},
+		{"negative", "-1", provider.DefaultWait, provider.DefaultWait},
+		{"rubbish", "soon, I hope", provider.DefaultWait, provider.DefaultWait},
+		{"absurd", "99999999", provider.MaxWait, provider.MaxWait},
+		{"absurder", "99999999999999999999999", provider.MaxWait, provider.MaxWait},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			r.server.Reset()
+			r.server.Always(Status(http.StatusTooManyRequests, "Retry-After", c.value))
+			src := r.source(t, r.server.URL())
+			res := r.fetch(t, src, r.Call)
+			mustFail(t, res, provider.KindRateLimited)
+			var e *provider.Error
+			if errors.As(res.err, &e) && (e.RetryAfter < c.from || e.RetryAfter > c.to || !e.Deferred()) {
+				t.Errorf("told to wait %v (deferred %v), want %v to %v", e.RetryAfter, e.Deferred(), c.from, c.to)
+			}
+			mustFail(t, r.fetch(t, src, r.Call), provider.KindRateLimited)
+			if got := len(r.server.Hits()); got != 1 {
+				t.Errorf("%d requests, want 1: a source that wants to be left alone is", got)
+			}
+		})
+	}
+}
+
+// redirects checks that no redirect leads into the operator's network, or for
+// ever in circles.
+func (r *suite) redirects(t *testing.T) {
+	var inward atomic.Int64
+	inner := listenOn(t, "127.0.0.2:0", &inward)
+	for _, target := range []string{
+		inner, "http://169.254.169.254/latest/meta-data/", "http://10.0.0.1/", "http://[::1]:1/", "http://[::ffff:127.0.0.1]:1/",
+		"http://100.64.0.1/", "http://0.0.0.0:1/", "file:///etc/passwd", "gopher://127.0.0.1:1/",
+	} {
+		t.Run(target, func(t *testing.T) {
+			r.server.Reset()
+			r.server.Always(Redirect(target))
+			res := result{meter: new(provider.Meter)}
+			call := r.Call
+			call.Meter = res.meter
+			_, res.err = r.source(t, r.server.URL()).Fetch(t.Context(), call, &res.sink)
+			res.kind = provider.KindOf(res.err)
+			mustFail(t, res, provider.KindBlocked)
+		})
+	}
+	if inward.Load() != 0 {
+		t.Errorf("%d requests came through", inward.Load())
+	}
+	t.Run("loop", func(t *testing.T) {
+		r.server.Reset()
+		r.server.Always(RedirectLoop())
+		mustFail(t, r.fetch(t, r.source(t, r.server.URL()), r.Call), provider.KindProtocol)
+		if got := len(r.server.Hits()); got != 4 {
+			t.Errorf("%d requests, want 4: no more than three redirects", got)
+		}
+	})
+}
+
+// listenOn serves on an address of loopback that nobody allowed, where there is
+// one, and counts what arrives.
+func listenOn(t *testing.T, address string, count *atomic.Int64) (url string) {
+	t.Helper()
+	l, err := net.Listen("tcp", address)
+	if err != nil {
+		t.Logf("no second loopback address on this system: %v", err)
+		return "http://127.0.0.2:1/"
+	}
+	server := httptest.NewUnstartedServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { count.Add(1) }))
+	_ = server.Listener.Close() // its own, which is not used
+	server.Listener = l
+	server.Start()
+	t.Cleanup(server.Close)
+	return server.URL + "/"
+}
+
+// bombs checks that no answer takes more memory than it may.
+func (r *suite) bombs(t *testing.T) {
+	const mayAllocate = 48 << 20
+	for _, f := range []Fault{GzipBomb(1 << 30), Endless(), Deep(100_000), Deep(1_000_000)} {
+		t.Run(f.Name, func(t *testing.T) {
+			r.server.Reset()
+			r.server.Always(f)
+			src := r.source(t, r.server.URL())
+			var before, after runtime.MemStats
+			runtime.ReadMemStats(&before)
+			res := r.fetch(t, src, r.Call)
+			runtime.ReadMemStats(&after)
+			mustFail(t, res, provider.KindTooLarge, provider.KindProtocol)
+			if got := after.TotalAlloc - before.TotalAlloc; got > mayAllocate {
+				t.Errorf("%d MiB were allocated, want at most %d", got>>20, mayAllocate>>20)
+			}
+		})
+	}
+}
+
+// refused checks a port at which nobody listens.
+func (r *suite) refused(t *testing.T) {
+	res := result{meter: new(provider.Meter)}
+	call := r.Call
+	call.Meter = res.meter
+	_, res.err = r.source(t, Refused(t)).Fetch(t.Context(), call, &res.sink)
+	res.kind = provider.KindOf(res.err)
+	mustFail(t, res, provider.KindConnect)
+	if got := res.meter.Requests(); got != attempts {
+		t.Errorf("%d requests were counted, want %d", got, attempts)
+	}
+}
+
+// cancelled checks that a call ends soon after its context does, wherever it is.
+func (r *suite) cancelled(t *testing.T) {
+	for _, f := range []Fault{Silent(), SilentBody(), Drip(20 * time.Millisecond), Status(http.StatusInternalServerError)} {
+		t.Run(f.Name, func(t *testing.T) {
+			r.server.Reset()
+			r.server.Always(f)
+			ctx, cancel := context.WithCancel(t.Context())
+			defer cancel()
+			slow := func(o *provider.Options) {
+				o.Timeout, o.Total, o.Backoff, o.Attempts = time.Minute, time.Minute, 20*time.Second, 100
+			}
+			src := r.source(t, r.server.URL(), slow)
+			done := make(chan error, 1)
+			go func() {
+				_, err := src.Fetch(ctx, r.Call, new(Sink))
+				done <- err
+			}()
+			if err := r.server.Wait(t.Context(), 1); err != nil {
+				t.Fatalf("wait for the request: %v", err)
+			}
+			cancel()
+			select {
+			case err := <-done:
+				if provider.KindOf(err) != provider.KindCancelled || !errors.Is(err, context.Canceled) {
+					t.Errorf("error %v, want one of kind %q for context.Canceled", err, provider.KindCancelled)
+				}
+			case <-time.After(patience):
+				t.Fatal("the call goes on after its context ended")
+			}
+		})
+	}
+}
+
+// sinkRefuses checks that an answer which is refused is neither asked for again
+// nor called the source's fault.
+func (r *suite) sinkRefuses(t *testing.T) {
+	r.server.Reset()
+	errRefused := errors.New("too many items")
+	sink := Sink{Refuse: errRefused}
+	_, err := r.source(t, r.server.URL()).Fetch(t.Context(), r.Call, &sink)
+	if !errors.Is(err, errRefused) {
+		t.Errorf("error %v, want the sink's", err)
+	}
+	if got := len(r.server.Hits()); got != 1 {
+		t.Errorf("%d requests, want 1", got)
+	}
+}
+
+// secret checks that the key which the source sends shows up nowhere, even when
+// the server quotes it.
+func (r *suite) secret(t *testing.T) {
+	if r.Subject.Secret == "" {
+		t.Skip("this source sends no key")
+	}
+	for _, f := range []Fault{Echo(http.StatusUnauthorized), Echo(http.StatusInternalServerError), Echo(http.StatusOK)} {
+		r.server.Reset()
+		r.server.Always(f)
+		if res := r.fetch(t, r.source(t, r.server.URL()), r.Call); res.err == nil {
+			t.Errorf("%s: no error", f.Name)
+		}
+	}
+	var arrived bytes.Buffer
+	for _, hit := range r.server.Hits() {
+		_ = hit.Header.Write(&arrived)
+		arrived.WriteString(hit.Path)
+	}
+	if !bytes.Contains(arrived.Bytes(), []byte(r.Subject.Secret)) {
+		t.Error("the source did not send its key")
+	}
+	r.checkSecret(t, r.logs.String())
+}
