@@ -1,0 +1,203 @@
+package sim
+
+import (
+	"cmp"
+	"io"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/go-json-experiment/json/jsontext"
+)
+
+// phases tells in which phases an item comes.
+type phases uint8
+
+const (
+	nebula  phases = 1 // Phase 1-4, Ruby, Sapphire, Black Pearl
+	verdant phases = 2 // Phase 1-4, Emerald
+)
+
+// item is one entry of the catalogue.
+type item struct {
+	name   string
+	value  int32 // mil; the middle of what markets ask
+	phases phases
+	trait  trait
+}
+
+// Catalogue is every item that the simulator knows. Its order is stable and
+// mixed: the items kept by hand come first, then all others shuffled, so that
+// any first n of them are a fair sample. It is immutable.
+type Catalogue struct {
+	items  []item
+	sorted []int32 // indices into items by name
+	extra  int     // names made by suffix beyond items
+}
+
+// NewCatalogue makes the catalogue, of about 37,600 names, always the same.
+func NewCatalogue() *Catalogue {
+	b := newBuilder()
+	for _, f := range fixtures {
+		b.addFixture(f)
+	}
+	b.addWeapons()
+	b.addKnives()
+	b.addGloves()
+	b.addEvents()
+	b.addSmall()
+	b.shuffle(len(fixtures))
+	return newCatalogue(b.items, 0)
+}
+
+// newCatalogue indexes items. Extra names are made of theirs by a suffix.
+func newCatalogue(items []item, extra int) *Catalogue {
+	c := &Catalogue{items: items, extra: extra, sorted: make([]int32, len(items))}
+	for i := range c.sorted {
+		c.sorted[i] = int32(i)
+	}
+	slices.SortFunc(c.sorted, func(a, b int32) int { return cmp.Compare(items[a].name, items[b].name) })
+	return c
+}
+
+// resize returns the catalogue's first n names. Beyond its own, names are made
+// by a suffix, without taking memory.
+func (c *Catalogue) resize(n int) *Catalogue {
+	if n <= len(c.items) {
+		return newCatalogue(c.items[:n:n], 0)
+	}
+	return &Catalogue{items: c.items, sorted: c.sorted, extra: n - len(c.items)}
+}
+
+// Len returns how many names the catalogue has.
+func (c *Catalogue) Len() int { return len(c.items) + c.extra }
+
+// Names returns every name, distinct, in the catalogue's order.
+func (c *Catalogue) Names() []string {
+	names := make([]string, c.Len())
+	for i := range names {
+		names[i] = c.name(i)
+	}
+	return names
+}
+
+// lotSuffix precedes the number of a name made by suffix.
+const lotSuffix = " · Lot "
+
+// name returns the i-th name.
+func (c *Catalogue) name(i int) string {
+	base := c.items[i%len(c.items)].name
+	if i < len(c.items) {
+		return base
+	}
+	return base + lotSuffix + strconv.Itoa(i/len(c.items))
+}
+
+// find returns the index of a name.
+func (c *Catalogue) find(name string) (int, bool) {
+	if i, ok := c.findBase(name); ok {
+		return i, true
+	}
+	cut := strings.LastIndex(name, lotSuffix)
+	if cut < 0 {
+		return 0, false
+	}
+	lot, err := strconv.Atoi(name[cut+len(lotSuffix):])
+	base, ok := c.findBase(name[:cut])
+	if err != nil || !ok || lot < 1 || lot > c.Len()/len(c.items) {
+		return 0, false
+	}
+	i := lot*len(c.items) + base
+	// Atoi takes "+1" and "01" too, which are no names of ours.
+	return i, i < c.Len() && c.name(i) == name
+}
+
+func (c *Catalogue) findBase(name string) (int, bool) {
+	at, ok := slices.BinarySearchFunc(c.sorted, name, func(i int32, name string) int {
+		return cmp.Compare(c.items[i].name, name)
+	})
+	if !ok {
+		return 0, false
+	}
+	return int(c.sorted[at]), true
+}
+
+// WriteNames writes the catalogue's names, one a line. As JSON each line is a
+// JSON string, from which the name comes back byte for byte. In plain form a
+// newline, a tab and a backslash within a name are written \n, \t and \\.
+func WriteNames(w io.Writer, json bool) error {
+	plain := strings.NewReplacer("\n", `\n`, "\t", `\t`, `\`, `\\`)
+	var line []byte
+	for _, name := range NewCatalogue().Names() {
+		line = line[:0]
+		if json {
+			line = appendString(line, name)
+		} else {
+			line = append(line, plain.Replace(name)...)
+		}
+		if _, err := w.Write(append(line, '\n')); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// appendString appends s, which is valid UTF-8, as a JSON string.
+func appendString(b []byte, s string) []byte {
+	for i := range len(s) {
+		if s[i] < ' ' || s[i] == '"' || s[i] == '\\' {
+			b, _ = jsontext.AppendQuote(b, s) // fails for invalid UTF-8 only
+			return b
+		}
+	}
+	b = append(b, '"')
+	b = append(b, s...)
+	return append(b, '"')
+}
+
+// builder collects the catalogue's items.
+type builder struct {
+	rng   stream
+	items []item
+	taken map[string]bool // names, and words that shall not be used twice
+}
+
+func newBuilder() *builder {
+	return &builder{rng: catalogueSeed, taken: make(map[string]bool, 1<<16)}
+}
+
+// claim reports whether key was free, and takes it.
+func (b *builder) claim(key string) bool {
+	if b.taken[key] {
+		return false
+	}
+	b.taken[key] = true
+	return true
+}
+
+// add takes an item unless its name is taken: by hand-kept ones, that is.
+func (b *builder) add(k kind, name string, rank int, factor int64, p phases) {
+	if b.claim("= " + name) {
+		b.items = append(b.items, item{name: name, value: int32(valueAt(k, rank, factor)), phases: p})
+	}
+}
+
+func (b *builder) addFixture(f fixture) {
+	it := item{name: f.name, value: int32(f.value), trait: f.trait}
+	for finish, p := range nebulaFinishes {
+		if strings.Contains(f.name, finish) {
+			it.phases = p
+		}
+	}
+	b.claim("= " + f.name)
+	b.items = append(b.items, it)
+}
+
+// shuffle mixes all but the first keep items.
+func (b *builder) shuffle(keep int) {
+	rest := b.items[keep:]
+	for i := len(rest) - 1; i > 0; i-- {
+		j := b.rng.below(i + 1)
+		rest[i], rest[j] = rest[j], rest[i]
+	}
+}

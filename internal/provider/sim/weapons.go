@@ -1,0 +1,130 @@
+package sim
+
+// wears in falling order of price, with what each costs in thousandths of the
+// finish's middle value.
+var wears = []struct {
+	name   string
+	factor int64
+}{
+	{"Factory New", 1500}, {"Minimal Wear", 1000}, {"Field-Tested", 750}, {"Well-Worn", 680}, {"Battle-Scarred", 620},
+}
+
+var weapons = []string{
+	"AK-47", "AUG", "AWP", "CZ75-Auto", "Desert Eagle", "Dual Berettas", "FAMAS", "Five-SeveN", "G3SG1", "Galil AR",
+	"Glock-18", "M249", "M4A1-S", "M4A4", "MAC-10", "MAG-7", "MP5-SD", "MP7", "MP9", "Negev",
+	"Nova", "P2000", "P250", "P90", "PP-Bizon", "R8 Revolver", "SCAR-20", "SG 553", "SSG 08", "Sawed-Off",
+	"Tec-9", "UMP-45", "USP-S", "XM1014", "Zeus x27",
+}
+
+var knives = []string{
+	"Bayonet", "Bowie Knife", "Butterfly Knife", "Classic Knife", "Falchion Knife", "Flip Knife", "Gut Knife",
+	"Huntsman Knife", "Karambit", "Kukri Knife", "M9 Bayonet", "Navaja Knife", "Nomad Knife", "Paracord Knife",
+	"Shadow Daggers", "Skeleton Knife", "Stiletto Knife", "Survival Knife", "Talon Knife", "Ursus Knife",
+}
+
+// knifeFinishes are shared by all knives, as those of real ones are.
+var knifeFinishes = []string{
+	"Nebula Drift", "Verdant Nebula", "Tideline", "Oxblood", "Heat Haze", "Hill Stripe", "Lattice", "Midnight Oil", "Marbled Dusk",
+	"Quarry Dust", "Raw Edge", "Smoked Lacquer", "Thornwork", "Ultraviolet Hour", "Weathered Teal", "Winter Lichen", "Woodsmoke", "Zigzag",
+}
+
+// nebulaFinishes are the Doppler-like ones: they come in phases, in the two
+// best wears only.
+var nebulaFinishes = map[string]phases{"Nebula Drift": nebula, "Verdant Nebula": verdant}
+
+var gloves = []string{
+	"Broken Fang Gloves", "Bloodhound Gloves", "Driver Gloves", "Hand Wraps", "Hydra Gloves", "Moto Gloves", "Specialist Gloves", "Sport Gloves",
+}
+
+const (
+	star     = "★ "
+	statTrak = "StatTrak™ "
+	souvenir = "Souvenir "
+)
+
+// Numbers of finishes of each sort; together with the wears they come to the
+// proportions of the real catalogue.
+const (
+	finishesPerWeapon = 41
+	finishesPerGlove  = 11
+)
+
+// addWeapons makes every weapon's finishes. Nearly half of them exist as StatTrak™, a
+// third as souvenirs; none is both.
+func (b *builder) addWeapons() {
+	for _, weapon := range weapons {
+		for range finishesPerWeapon {
+			name := weapon + " | " + b.freshFinish(weapon)
+			rank := b.rng.below(one)
+			from, to := b.wearRange()
+			sort := b.rng.below(100)
+			for _, w := range wears[from:to] {
+				suffix := " (" + w.name + ")"
+				b.add(weaponKind, name+suffix, rank, w.factor, 0)
+				switch {
+				case sort < 44:
+					b.add(statTrakKind, statTrak+name+suffix, rank, w.factor, 0)
+				case sort < 76:
+					b.add(souvenirKind, souvenir+name+suffix, rank, w.factor, 0)
+				}
+			}
+		}
+	}
+}
+
+// wearRange picks which wears a finish comes in: most come in all five.
+func (b *builder) wearRange() (from, to int) {
+	switch r := b.rng.below(100); {
+	case r < 80:
+		return 0, 5
+	case r < 88:
+		return 0, 3
+	case r < 94:
+		return 0, 4
+	default:
+		return 1, 5
+	}
+}
+
+func (b *builder) addKnives() {
+	for _, knife := range knives {
+		tier := b.rng.below(one)
+		b.add(knifeKind, star+knife, tier, 1000, 0)
+		b.add(knifeKind, star+statTrak+knife, tier, 1250, 0)
+		for _, finish := range knifeFinishes {
+			rank := (tier + b.rng.below(one)) / 2
+			comesIn := nebulaFinishes[finish]
+			from, to := b.wearRange()
+			if comesIn != 0 {
+				from, to = 0, 2
+			}
+			for _, w := range wears[from:to] {
+				suffix := knife + " | " + finish + " (" + w.name + ")"
+				b.add(knifeKind, star+suffix, rank, w.factor, comesIn)
+				b.add(knifeKind, star+statTrak+suffix, rank, w.factor*5/4, comesIn)
+			}
+		}
+	}
+}
+
+func (b *builder) addGloves() {
+	for _, glove := range gloves {
+		for range finishesPerGlove {
+			name := star + glove + " | " + b.freshFinish(glove)
+			rank := b.rng.below(one)
+			for _, w := range wears {
+				b.add(gloveKind, name+" ("+w.name+")", rank, w.factor, 0)
+			}
+		}
+	}
+}
+
+// freshFinish invents a finish that the weapon does not have yet.
+func (b *builder) freshFinish(weapon string) string {
+	for {
+		finish := b.rng.pick(adjectives) + " " + b.rng.pick(nouns)
+		if b.claim(weapon + " | " + finish) {
+			return finish
+		}
+	}
+}
