@@ -1,0 +1,24 @@
+package money
+
+import "fmt"
+
+// Currency is an ISO 4217 code in upper case, such as "USD".
+type Currency string
+
+// ParseCurrency checks that text has the form of a currency code.
+func ParseCurrency(text string) (Currency, error) {
+	if len(text) != 3 {
+		return "", currencyError(text)
+	}
+	for i := range len(text) {
+		if text[i] < 'A' || text[i] > 'Z' {
+			return "", currencyError(text)
+		}
+	}
+	return Currency(text), nil
+}
+
+func currencyError(text string) error {
+	// The text may be anything, of any length; it is quoted in part only.
+	return fmt.Errorf("currency %.20q: want three upper-case letters, such as USD", text)
+}

@@ -1,0 +1,64 @@
+package money
+
+import (
+	"encoding/json"
+	"errors"
+	"math"
+	"testing"
+)
+
+func TestString_WritesNoNeedlessZeros(t *testing.T) {
+	for m, want := range map[Micro]string{
+		0: "0", 1: "0.000001", -1: "-0.000001", 10: "0.00001", 100_000: "0.1", 1_000_000: "1", -4_000_000: "-4",
+		12_345_000: "12.345", 1_000_001: "1.000001", -1_500_000: "-1.5",
+		math.MaxInt64: "9223372036854.775807", math.MinInt64: "-9223372036854.775808",
+	} {
+		if got := m.String(); got != want {
+			t.Errorf("Micro(%d).String() = %q, want %q", int64(m), got, want)
+		}
+	}
+}
+
+func TestString_ReadsBackAsTheSameAmount(t *testing.T) {
+	r := seeded(t)
+	for range cases(20_000, 1_000_000) {
+		m := anyMicro(r)
+		if back, err := Parse(m.AppendText(nil), 1); err != nil || back != m {
+			t.Fatalf("%d is written %q and read as %d, %v", int64(m), m, int64(back), err)
+		}
+	}
+}
+
+func TestJSON_IsANumberInBothDirections(t *testing.T) {
+	var v struct{ A, B Micro }
+	if err := json.Unmarshal([]byte(`{"A":12.345,"B":-1e-6}`), &v); err != nil || v.A != 12_345_000 || v.B != -1 {
+		t.Fatalf("read %+v, %v", v, err)
+	}
+	if text, err := json.Marshal(v); err != nil || string(text) != `{"A":12.345,"B":-0.000001}` {
+		t.Errorf("wrote %s, %v", text, err)
+	}
+}
+
+func TestUnmarshalJSON_RefusesStringsNullAndRubbish(t *testing.T) {
+	for text, want := range map[string]error{
+		`"1"`: ErrSyntax, `null`: ErrSyntax, `true`: ErrSyntax, `[1]`: ErrSyntax, `007`: ErrSyntax, `1e400`: ErrRange,
+	} {
+		m := Micro(7)
+		if err := m.UnmarshalJSON([]byte(text)); !errors.Is(err, want) || m != 7 {
+			t.Errorf("%s: error %v, amount %d; want %v and no change", text, err, int64(m), want)
+		}
+	}
+}
+
+func TestParseCurrency_WantsThreeUpperCaseLetters(t *testing.T) {
+	for _, s := range []string{"USD", "EUR", "CNY"} {
+		if c, err := ParseCurrency(s); err != nil || string(c) != s {
+			t.Errorf("ParseCurrency(%q) = %q, %v", s, c, err)
+		}
+	}
+	for _, s := range []string{"", "US", "USDT", "usd", "U$D", "US ", "ÄB", "\x00\x00\x00"} {
+		if c, err := ParseCurrency(s); err == nil {
+			t.Errorf("ParseCurrency(%q) = %q, want an error", s, c)
+		}
+	}
+}

@@ -1,0 +1,74 @@
+package money
+
+import (
+	"math"
+	"math/big"
+	"math/rand/v2"
+	"os"
+	"strconv"
+	"testing"
+	"time"
+)
+
+// seeded returns a generator whose seed the test prints, and takes back from
+// ASSAY_SEED.
+func seeded(t *testing.T) *rand.Rand {
+	t.Helper()
+	seed := uint64(time.Now().UnixNano())
+	if s := os.Getenv("ASSAY_SEED"); s != "" {
+		var err error
+		if seed, err = strconv.ParseUint(s, 10, 64); err != nil {
+			t.Fatalf("ASSAY_SEED: %v", err)
+		}
+	}
+	t.Logf("ASSAY_SEED=%d", seed)
+	return rand.New(rand.NewPCG(seed, 0))
+}
+
+// cases returns how many random cases to try.
+func cases(short, long int) int {
+	if os.Getenv("ASSAY_LONG") == "1" {
+		return long
+	}
+	return short
+}
+
+// halfEven rounds r to a whole number; false where that is no Micro of
+// symmetric range.
+func halfEven(r *big.Rat) (Micro, bool) {
+	abs := new(big.Rat).Abs(r)
+	q, rest := new(big.Int).QuoRem(abs.Num(), abs.Denom(), new(big.Int))
+	twice := rest.Lsh(rest, 1)
+	if c := twice.Cmp(abs.Denom()); c > 0 || (c == 0 && q.Bit(0) == 1) {
+		q.Add(q, big.NewInt(1))
+	}
+	if !q.IsInt64() {
+		return 0, false
+	}
+	if r.Sign() < 0 {
+		q.Neg(q)
+	}
+	return Micro(q.Int64()), true
+}
+
+// rat returns a decimal text / unit * Scale, exactly.
+func rat(t testing.TB, text string, unit int64) *big.Rat {
+	t.Helper()
+	r, ok := new(big.Rat).SetString(text)
+	if !ok {
+		t.Fatalf("oracle refuses %q", text)
+	}
+	return r.Mul(r, big.NewRat(Scale, unit))
+}
+
+// anyMicro returns a Micro of random size and sign.
+func anyMicro(r *rand.Rand) Micro {
+	m := Micro(r.Uint64() >> (1 + r.IntN(63)))
+	if r.IntN(8) == 0 {
+		m = Micro(math.MaxInt64 - r.IntN(3))
+	}
+	if r.IntN(2) == 0 {
+		return -m
+	}
+	return m
+}
