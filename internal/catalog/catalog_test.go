@@ -1,0 +1,153 @@
+package catalog
+
+import (
+	"compress/gzip"
+	"encoding/csv"
+	"errors"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+func TestCheckName_TakesTrapNamesAsTheyAre(t *testing.T) {
+	for _, name := range []string{
+		"x", " ", "AK-47 | Redline (Field-Tested)", "★ StatTrak™ Karambit | Doppler (Factory New)", "Sticker | 壱", "Sticker | 弐",
+		"trailing space ", "double  space", "line\nbreak", "tab\t", "a/b", "..", "%2F", "&lt;", "#CSGO_crate_musickit", "'quoted", `"<&>`,
+		strings.Repeat("n", MaxName), strings.Repeat("★", MaxName/3),
+	} {
+		if err := CheckName(name); err != nil {
+			t.Errorf("CheckName(%.40q): %v", name, err)
+		}
+	}
+}
+
+func TestCheckName_RefusesWhatCannotBeStored(t *testing.T) {
+	for name, want := range map[string]error{
+		"":                                ErrNameLength,
+		strings.Repeat("n", MaxName+1):    ErrNameLength,
+		strings.Repeat("★", MaxName/3+1):  ErrNameLength,
+		"\xff":                            ErrNameUTF8,
+		"cut off \xe2\x98":                ErrNameUTF8,
+		"surrogate \xed\xa0\x80":          ErrNameUTF8,
+		"overlong \xc0\xaf":               ErrNameUTF8,
+		"\x00":                            ErrNameNUL,
+		"AK-47 | Redline\x00 (Fake)":      ErrNameNUL,
+		"\xff" + strings.Repeat("n", 600): ErrNameLength,
+	} {
+		err := CheckName(name)
+		if !errors.Is(err, want) || !errors.Is(err, ErrName) {
+			t.Errorf("CheckName(%.40q) = %v, want %v, an ErrName", name, err, want)
+		}
+	}
+}
+
+func TestCheckPhase_KnowsTheDopplerPhasesOnly(t *testing.T) {
+	for _, phase := range append([]string{""}, Phases...) {
+		if err := CheckPhase(phase); err != nil {
+			t.Errorf("CheckPhase(%q): %v", phase, err)
+		}
+	}
+	for _, phase := range []string{"Phase 5", "phase 1", "Phase 1 ", "Phase1", "ruby", "Rubin", "\x00"} {
+		if err := CheckPhase(phase); !errors.Is(err, ErrPhase) {
+			t.Errorf("CheckPhase(%q) = %v, want ErrPhase", phase, err)
+		}
+	}
+}
+
+// Stored answers are found again by these numbers.
+func TestBucket_NeverChanges(t *testing.T) {
+	for name, want := range map[string]int{
+		"":                               69,
+		"AK-47 | Redline (Field-Tested)": 73,
+		"★ Karambit":                     17,
+		"trailing space ":                33,
+		"trailing space":                 91,
+	} {
+		if got := Bucket(name); got != want {
+			t.Errorf("Bucket(%q) = %d, want %d", name, got, want)
+		}
+	}
+}
+
+func TestBucket_AllocatesNothing(t *testing.T) {
+	name := strings.Repeat("★ Karambit ", 20)
+	if n := testing.AllocsPerRun(100, func() { Bucket(name) }); n != 0 {
+		t.Errorf("%v allocations", n)
+	}
+}
+
+func TestBucket_SpreadsRealNamesEvenly(t *testing.T) {
+	names := realNames(t)
+	var count [Buckets]int
+	for _, name := range names {
+		if err := CheckName(name); err != nil {
+			t.Errorf("CheckName(%q): %v", name, err)
+		}
+		b := Bucket(name)
+		if b < 0 || b >= Buckets {
+			t.Fatalf("Bucket(%q) = %d", name, b)
+		}
+		count[b]++
+	}
+	// By chance alone a bucket of 293 names strays by 17 or so; the bounds are
+	// five times that.
+	mean := len(names) / Buckets
+	for b, n := range count {
+		if n < mean*7/10 || n > mean*13/10 {
+			t.Errorf("bucket %d holds %d names, the mean is %d", b, n, mean)
+		}
+	}
+}
+
+// realNames reads the names of every known CS2 item, or skips the test.
+func realNames(t *testing.T) []string {
+	t.Helper()
+	f, err := os.Open(filepath.Join(projectRoot(t), "..", "shared", "data", "cs2_names_all.csv.gz"))
+	if errors.Is(err, fs.ErrNotExist) {
+		t.Skip("real names (../shared/data/cs2_names_all.csv.gz) are not here")
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	unzipped, err := gzip.NewReader(f)
+	if err != nil {
+		t.Fatal(err)
+	}
+	rows := csv.NewReader(unzipped)
+	if _, err := rows.Read(); err != nil {
+		t.Fatal(err)
+	}
+	var names []string
+	for {
+		row, err := rows.Read()
+		if errors.Is(err, io.EOF) {
+			return names
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		names = append(names, row[0])
+	}
+}
+
+// projectRoot returns the directory of go.mod.
+func projectRoot(t *testing.T) string {
+	t.Helper()
+	dir, err := os.Getwd()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for {
+		if _, err := os.Stat(filepath.Join(dir, "go.mod")); err == nil {
+			return dir
+		}
+		if filepath.Dir(dir) == dir {
+			t.Fatal("no go.mod above the test")
+		}
+		dir = filepath.Dir(dir)
+	}
+}
