@@ -1,0 +1,461 @@
+package pricelist
+
+import (
+	"regexp"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/go-json-experiment/json/jsontext"
+
+	"assay/internal/catalog"
+	"assay/internal/money"
+)
+
+const (
+	defaultMaxItems = 250_000
+	defaultMaxBytes = 256 << 20
+	mostItems       = 2_000_000
+	mostBytes       = 4 << 30
+)
+
+var (
+	listKey   = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$`)
+	marketKey = regexp.MustCompile(`^[a-z0-9][a-z0-9_-]{0,63}$`)
+)
+
+// compiler turns one list's configuration into a plan.
+type compiler struct {
+	*list
+	o    *object
+	base marketBase
+	csv  map[string]int // CSV: fields by column
+}
+
+// marketBase is what the list says for all of its markets.
+type marketBase struct {
+	quote         *object // or nil
+	currency      money.Currency
+	currencyField int
+	unit          int64
+}
+
+// readList compiles a list. What is wrong with it is in the object's faults;
+// the list is then not to be used.
+func readList(o *object, env Env) *list {
+	if name := o.text("preset"); name != "" {
+		if doc, ok := presets[name]; ok {
+			o.overlay(newObject(o.at, jsontext.Value(doc), o.faults))
+		} else {
+			o.fault("preset", "is unknown; the presets are %s", quoteAll(PresetNames()))
+		}
+	}
+	c := &compiler{list: &list{}, o: o, csv: map[string]int{}}
+	c.readKey()
+	c.readFormat()
+	c.readLocation(env)
+	c.readRows()
+	c.readTime()
+	c.readBase()
+	for i, m := range o.objects("markets", maxMarkets) {
+		c.readMarket(i, m)
+	}
+	if !o.has("markets") {
+		o.fault("markets", "is missing")
+	}
+	o.done()
+	return c.list
+}
+
+func (c *compiler) readKey() {
+	c.key = c.o.required("key")
+	if c.key != "" && !listKey.MatchString(c.key) {
+		c.o.fault("key", "must be 1 to 64 letters, digits, dots, dashes and underscores")
+	}
+	if c.title = c.o.text("title"); c.title == "" {
+		c.title = c.key
+	}
+	if !c.o.has("appId") {
+		c.o.fault("appId", "is missing")
+	}
+	c.appID = int32(c.o.integer("appId", 1, 1<<31-1, 0))
+	c.minItems = int(c.o.integer("minItems", 1, mostItems, 1))
+	c.maxItems = int(c.o.integer("maxItems", 1, mostItems, defaultMaxItems))
+	if c.minItems > c.maxItems {
+		c.o.fault("minItems", "must not exceed \"maxItems\"")
+	}
+	c.maxBytes = c.o.integer("maxBytes", 1, mostBytes, defaultMaxBytes)
+}
+
+func (c *compiler) readFormat() {
+	c.format = c.o.choice("format", "", formatCSV, formatArray, formatObject, formatNDJSON)
+	c.compression = c.o.choice("compression", compressionAuto, compressionNone, compressionGzip, compressionZstd)
+	c.delimiter = ','
+	c.tree = newNode()
+	if c.format != formatCSV {
+		c.only("delimiter", formatCSV)
+		c.only("columns", formatCSV)
+		return
+	}
+	if d := c.o.text("delimiter"); d != "" {
+		if len(d) != 1 || strings.ContainsAny(d, "\"\r\n") || d[0] >= 0x80 {
+			c.o.fault("delimiter", "must be one ASCII character, and no quote or line end")
+		}
+		c.delimiter = d[0]
+	}
+	if columns, ok := c.o.take("columns"); ok {
+		c.readColumns(columns)
+	}
+}
+
+func (c *compiler) readColumns(value jsontext.Value) {
+	if value.Kind() != '[' {
+		c.o.fault("columns", "must be an array of column names")
+		return
+	}
+	for cur := newCursor(value); ; {
+		item, ok := cur.element()
+		if !ok {
+			return
+		}
+		if item[0] != '"' {
+			c.o.fault("columns", "must hold texts")
+			return
+		}
+		c.columns = append(c.columns, string(unquote(item)))
+	}
+}
+
+// only reports a member that has no meaning in the list's format.
+func (c *compiler) only(name string, formats ...string) {
+	if _, ok := c.o.take(name); ok && c.format != "" {
+		c.o.fault(name, "is for format %s only", strings.Join(formats, ", "))
+	}
+}
+
+// readRows reads what is where in a row, quotes aside.
+func (c *compiler) readRows() {
+	o := c.o
+	c.name, c.phase.field, c.market = none, none, none
+	switch c.format {
+	case formatArray, formatObject:
+		c.root = c.path(o, "root")
+	default:
+		c.only("root", formatArray, formatObject)
+	}
+	if c.format == formatCSV {
+		c.only("each", formatArray, formatObject, formatNDJSON)
+	} else if p := c.path(o, "each"); p != nil {
+		c.tree.reach(p).each = true
+		c.inner = newNode()
+	}
+	if o.has("name") || c.format != formatObject {
+		if text := o.required("name"); text != "" {
+			c.name = c.outerField(o, "name", text)
+		}
+	}
+	c.readPhase()
+	if text := o.text("market"); text != "" {
+		c.market = c.field(o, "market", text)
+	}
+	if where := o.object("where"); where != nil {
+		for _, name := range where.names {
+			if value := where.text(name); value != "" {
+				c.where = append(c.where, condition{field: c.outerField(where, name, name), value: value})
+			}
+		}
+	}
+}
+
+func (c *compiler) readPhase() {
+	p := c.o.object("phase")
+	if p == nil {
+		return
+	}
+	if text := p.text("field"); text != "" {
+		c.phase.field = c.outerField(p, "field", text)
+	}
+	if p.has("name") {
+		where := p.choice("name", "suffix", "infix", "both")
+		c.phase.suffix, c.phase.infix = where != "infix", where != "suffix"
+	}
+	if p.has("field") == p.has("name") {
+		p.faults.add(p.at, "must hold either \"field\" or \"name\"")
+	}
+	p.done()
+}
+
+// readTime reads the time of the whole list.
+func (c *compiler) readTime() {
+	t := c.o.object("time")
+	if t == nil {
+		return
+	}
+	c.listTime.modified = t.boolean("modified")
+	c.listTime.format = c.timeFormat(t)
+	if t.has("field") == c.listTime.modified {
+		t.faults.add(t.at, "must hold either \"field\" or \"modified\": true")
+	}
+	if c.format != formatArray && c.format != formatObject && t.has("field") {
+		t.fault("field", "lies beside the rows, which only %s and %s can have; a row's own time goes into \"quote\"", formatArray, formatObject)
+	}
+	p := c.path(t, "field")
+	if p != nil && (p.within(c.root) || c.root.within(p)) {
+		t.fault("field", "must lie outside of \"root\"; a row's own time goes into \"quote\"")
+	}
+	c.listTime.path = p
+	t.done()
+}
+
+// timeFormat reads the format of a time beside its field.
+func (c *compiler) timeFormat(o *object) string {
+	format := o.text("format")
+	switch format {
+	case "":
+		return timeAuto
+	case timeAuto, timeUnix, timeUnixMs, timeRFC3339, timeDate:
+	default:
+		if !strings.Contains(format, "2006") {
+			o.fault("format", "must be one of %s, or a Go time layout such as \"2006-01-02 15:04\"",
+				quoteAll([]string{timeAuto, timeUnix, timeUnixMs, timeRFC3339, timeDate}))
+		}
+	}
+	return format
+}
+
+func (c *compiler) readBase() {
+	c.base.currencyField = none
+	if c.base.quote = c.o.object("quote"); c.base.quote != nil {
+		for _, name := range c.base.quote.names {
+			if !slices.Contains(quoteMembers, name) {
+				c.base.quote.fault(name, "unknown member")
+			}
+		}
+	}
+	c.base.unit = c.unit(c.o, 1)
+	c.base.currency, c.base.currencyField = c.currency(c.o)
+}
+
+// unit reads what part of a currency's unit amounts are given in.
+func (c *compiler) unit(o *object, def int64) int64 {
+	unit := o.integer("unit", 1, money.Scale, def)
+	if money.Scale%unit != 0 {
+		o.fault("unit", "must divide %d: 1 for whole units, 100 for cents, 1000 for mills", money.Scale)
+		return def
+	}
+	return unit
+}
+
+// currency reads a code, or the field that holds one.
+func (c *compiler) currency(o *object) (money.Currency, int) {
+	if v, ok := o.members["currency"]; ok && v.Kind() == '{' {
+		in := o.object("currency")
+		field := none
+		if text := in.required("field"); text != "" {
+			field = c.field(in, "field", text)
+		}
+		in.done()
+		return "", field
+	}
+	text := o.text("currency")
+	if text == "" {
+		return "", none
+	}
+	code, err := money.ParseCurrency(text)
+	if err != nil {
+		o.fault("currency", "must be three upper-case letters, such as \"USD\", or {\"field\": ...}")
+	}
+	return code, none
+}
+
+// path reads a path into a JSON document; nil when absent or wrong.
+func (c *compiler) path(o *object, name string) path {
+	text := o.text(name)
+	if text == "" {
+		return nil
+	}
+	p, err := parsePath(text)
+	if err != nil {
+		o.fault(name, "%s", err)
+	}
+	return p
+}
+
+// field returns the index of the field at text, as a quote sees it: in a list
+// with "each" within the element, unless text begins with "^".
+func (c *compiler) field(o *object, name, text string) int {
+	if c.inner == nil {
+		return c.outerField(o, name, text)
+	}
+	if outer, ok := strings.CutPrefix(text, "^"); ok {
+		return c.outerField(o, name, outer)
+	}
+	before := len(c.fields)
+	i := c.jsonField(o, name, text, c.inner)
+	if len(c.fields) > before {
+		c.elements = append(c.elements, i)
+	}
+	return i
+}
+
+// outerField returns the index of the field at text within the row itself.
+func (c *compiler) outerField(o *object, name, text string) int {
+	if c.format != formatCSV {
+		return c.jsonField(o, name, text, c.tree)
+	}
+	i, ok := c.csv[text]
+	if !ok {
+		i = c.addField(text)
+		c.csv[text] = i
+	}
+	return i
+}
+
+func (c *compiler) jsonField(o *object, name, text string, tree *node) int {
+	p, err := parsePath(text)
+	if err != nil {
+		o.fault(name, "%s", err)
+		return none
+	}
+	n := tree.reach(p)
+	if n.field == none {
+		n.field = c.addField(text)
+	}
+	return n.field
+}
+
+func (c *compiler) addField(text string) int {
+	c.fields = append(c.fields, text)
+	return len(c.fields) - 1
+}
+
+// quoteMembers are what "quote" and a market may say of quotes.
+var quoteMembers = []string{
+	"ask", "bid", "sale", "listings", "sales", "salesWindow", "time", "phases", "currency", "unit", "maxAge",
+}
+
+// readMarket reads how rows become quotes of one market.
+func (c *compiler) readMarket(i int, o *object) {
+	q := quoteRule{listings: none, sales: none, time: none}
+	q.market.Key = o.required("key")
+	if q.market.Key != "" && !marketKey.MatchString(q.market.Key) {
+		o.fault("key", "must be 1 to 64 lower-case letters, digits, dashes and underscores")
+	}
+	if q.market.Title = o.text("title"); q.market.Title == "" {
+		q.market.Title = q.market.Key
+	}
+	q.market.Pool = o.text("pool")
+	q.value = o.text("value")
+	if q.value != "" && c.market == none {
+		o.fault("value", "has no meaning without \"market\" in the list")
+	} else if q.value == "" {
+		q.value = q.market.Key
+	}
+	if c.base.quote != nil {
+		o.overlay(c.base.quote)
+	}
+	c.readAmounts(o, &q)
+	c.readCounts(o, &q)
+	q.market.MaxAge = o.duration("maxAge", 0)
+	if t := o.object("time"); t != nil {
+		if text := t.required("field"); text != "" {
+			q.time = c.field(t, "field", text)
+		}
+		q.timeFormat = c.timeFormat(t)
+		t.done()
+	}
+	for _, other := range c.quotes {
+		if other.market.Key == q.market.Key {
+			o.fault("key", "another market of the list has the key %q", q.market.Key)
+		} else if c.market != none && other.value == q.value {
+			o.fault("value", "another market of the list has the value %q", q.value)
+		}
+	}
+	o.done()
+	c.quotes = append(c.quotes, q)
+}
+
+// readAmounts reads where a market's prices are and what they are in.
+func (c *compiler) readAmounts(o *object, q *quoteRule) {
+	q.unit = c.unit(o, c.base.unit)
+	q.currency, q.currencyField = c.currency(o)
+	if !o.has("currency") {
+		q.currency, q.currencyField = c.base.currency, c.base.currencyField
+	}
+	if q.currency == "" && q.currencyField == none && !o.has("currency") && !c.o.has("currency") {
+		o.fault("currency", "is missing, here and in the list")
+	}
+	q.ask = c.alternatives(o, "ask")
+	q.bid = c.alternatives(o, "bid")
+	q.sale = c.alternatives(o, "sale")
+	if p := o.object("phases"); p != nil {
+		q.phases = c.readPhases(p)
+	}
+	if !o.has("ask") && !o.has("sale") && len(q.phases) == 0 {
+		o.faults.add(o.at, "must say where \"ask\" or \"sale\" is")
+	}
+}
+
+func (c *compiler) alternatives(o *object, name string) []int {
+	var all []int
+	for _, text := range o.texts(name) {
+		all = append(all, c.field(o, name, text))
+	}
+	return all
+}
+
+// readPhases reads the paths of objects that hold a price by phase.
+func (c *compiler) readPhases(o *object) []phaseFields {
+	if c.format == formatCSV {
+		o.faults.add(o.at, "is for JSON only")
+		return nil
+	}
+	at := map[string]string{"ask": o.text("ask"), "bid": o.text("bid"), "sale": o.text("sale")}
+	o.done()
+	if at["ask"] == "" && at["sale"] == "" {
+		o.faults.add(o.at, "must say where \"ask\" or \"sale\" is")
+		return nil
+	}
+	phases := make([]phaseFields, len(catalog.Phases))
+	for i, phase := range catalog.Phases {
+		sub := func(name string) int {
+			if at[name] == "" {
+				return none
+			}
+			return c.field(o, name, inPath(at[name], phase))
+		}
+		phases[i] = phaseFields{phase: phase, ask: sub("ask"), bid: sub("bid"), sale: sub("sale")}
+	}
+	return phases
+}
+
+// inPath returns the path of a member, which holds neither dots nor slashes,
+// of what is at text.
+func inPath(text, member string) string {
+	switch {
+	case text == ".":
+		return member
+	case strings.HasPrefix(strings.TrimPrefix(text, "^"), "/"):
+		return text + "/" + member
+	default:
+		return text + "." + member
+	}
+}
+
+// readCounts reads where a market's listings and sales are.
+func (c *compiler) readCounts(o *object, q *quoteRule) {
+	if text := o.text("listings"); text != "" {
+		q.listings = c.field(o, "listings", text)
+	}
+	if text := o.text("sales"); text != "" {
+		q.sales = c.field(o, "sales", text)
+	}
+	q.salesWindow = o.duration("salesWindow", 0)
+	if q.salesWindow > 0 && q.salesWindow < time.Hour {
+		o.fault("salesWindow", "must be at least \"1h\"")
+	}
+	if o.has("sales") != o.has("salesWindow") {
+		o.fault("sales", "and \"salesWindow\" need each other: sales of an unknown period mean nothing")
+	}
+	q.market.SalesWindow = q.salesWindow
+}

@@ -1,0 +1,164 @@
+package pricelist
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"net/url"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"time"
+
+	"github.com/go-json-experiment/json/jsontext"
+
+	"assay/internal/provider"
+)
+
+// maxConfig bounds a configuration, in bytes.
+const maxConfig = 1 << 20
+
+// defaultInterval is how long a list is taken to stay as it is.
+const defaultInterval = 5 * time.Minute
+
+// Config is a checked configuration. It does not change.
+type Config struct {
+	interval time.Duration
+	lists    []*list
+	markets  []provider.Market
+}
+
+// Env is what a configuration is read against.
+type Env struct {
+	Dir string // relative locations start here
+	// Secret returns the value of a secret. At reading it is asked whether each
+	// named secret is set; nil skips that check.
+	Secret func(name string) (value string, ok bool)
+}
+
+// Load reads the configuration in a file. Relative locations in it start at
+// the file's own directory. An error that the file's content causes is a
+// *fault.Error which lists all faults with JSON pointers.
+func Load(name string, secret func(string) (string, bool)) (*Config, error) {
+	f, err := os.Open(name)
+	if err != nil {
+		return nil, fmt.Errorf("open the configuration of price lists: %w", err)
+	}
+	defer f.Close()
+	doc, err := io.ReadAll(io.LimitReader(f, maxConfig+1))
+	if err != nil {
+		return nil, fmt.Errorf("read the configuration of price lists: %w", err)
+	}
+	return Parse(doc, Env{Dir: filepath.Dir(name), Secret: secret})
+}
+
+// Parse reads a configuration. Its errors are *fault.Error; they list all
+// faults with JSON pointers.
+func Parse(doc []byte, env Env) (*Config, error) {
+	f := &faults{}
+	root, err := parseDocument(doc)
+	if err != nil {
+		f.add("", "%s", err)
+		return nil, f.err()
+	}
+	c := &Config{}
+	o := newObject("", root, f)
+	c.interval = o.duration("interval", defaultInterval)
+	keys := map[string]bool{}
+	for _, item := range o.objects("lists", maxLists) {
+		l := readList(item, env)
+		if keys[l.key] && l.key != "" {
+			item.fault("key", "another list has the key %q", l.key)
+		}
+		keys[l.key] = true
+		c.lists = append(c.lists, l)
+		c.mergeMarkets(item, l)
+	}
+	if !o.has("lists") {
+		o.fault("lists", "is missing")
+	}
+	o.done()
+	if err := f.err(); err != nil {
+		return nil, err
+	}
+	return c, nil
+}
+
+// parseDocument checks that doc is one JSON value, without duplicate names.
+func parseDocument(doc []byte) (jsontext.Value, error) {
+	if len(doc) > maxConfig {
+		return nil, fmt.Errorf("must not exceed %d bytes", maxConfig)
+	}
+	dec := jsontext.NewDecoder(bytes.NewReader(doc))
+	v, err := dec.ReadValue()
+	if err == nil {
+		v = v.Clone()
+		if _, err = dec.ReadToken(); err == io.EOF {
+			return v, nil
+		}
+	}
+	var syntax *jsontext.SyntacticError
+	if errors.As(err, &syntax) {
+		return nil, fmt.Errorf("is not valid JSON at byte %d: %w", syntax.ByteOffset, syntax.Err)
+	}
+	return nil, errors.New("is not one JSON object")
+}
+
+// mergeMarkets adds the markets of a list to those of all lists. Lists may
+// share a market, and must then say the same of it.
+func (c *Config) mergeMarkets(o *object, l *list) {
+	for i := range l.quotes {
+		m := l.quotes[i].market
+		at := slices.IndexFunc(c.markets, func(known provider.Market) bool { return known.Key == m.Key })
+		if at < 0 {
+			m.AppIDs = []int32{l.appID}
+			c.markets = append(c.markets, m)
+			continue
+		}
+		known := &c.markets[at]
+		if known.Title != m.Title || known.Pool != m.Pool || known.MaxAge != m.MaxAge {
+			o.faults.add(o.at+"/markets/"+strconv.Itoa(i), "another list gives market %q another title, pool or maxAge", m.Key)
+		}
+		known.SalesWindow = max(known.SalesWindow, m.SalesWindow)
+		if !slices.Contains(known.AppIDs, l.appID) {
+			known.AppIDs = append(known.AppIDs, l.appID)
+		}
+	}
+}
+
+// Hosts returns the hosts, with their ports where the configuration names
+// them, of all lists that are fetched. The operator named them himself, so the
+// address guard is to let them pass.
+func (c *Config) Hosts() []string {
+	var hosts []string
+	for _, l := range c.lists {
+		text, err := l.location.url.expand(func(string) (string, bool) { return "x", true })
+		if u, parseErr := url.Parse(text); err == nil && parseErr == nil && u.Host != "" && !slices.Contains(hosts, u.Host) {
+			hosts = append(hosts, u.Host)
+		}
+	}
+	return hosts
+}
+
+// SecretNames returns the names of all secrets that the configuration uses.
+func (c *Config) SecretNames() []string {
+	var names []string
+	for _, l := range c.lists {
+		used, _ := l.location.url.names() // checked when it was read
+		for _, h := range l.headers {
+			more, _ := h.value.names()
+			used = append(used, more...)
+		}
+		names = append(names, used...)
+	}
+	slices.Sort(names)
+	return slices.Compact(names)
+}
+
+// Preset returns the members that "preset": name stands for, as JSON.
+func Preset(name string) (doc string, ok bool) {
+	doc, ok = presets[name]
+	return doc, ok
+}

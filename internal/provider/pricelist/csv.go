@@ -1,0 +1,315 @@
+package pricelist
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+)
+
+// csvReader reads CSV as RFC 4180 has it, and keeps every field byte for byte:
+// unlike encoding/csv it changes no line end within a field, and a record of
+// any size but a bounded one is refused instead of held in memory.
+type csvReader struct {
+	src       io.Reader
+	delimiter byte
+	buf       []byte // what was read and not yet returned begins at start
+	start     int
+	spans     []span
+	fields    [][]byte
+	record    int // how many records were read
+	width     int // fields of each record; 0: not known yet
+	err       error
+}
+
+// span is where a field lies within a record.
+type span struct {
+	from, to int
+	escaped  bool // holds doubled quotes
+}
+
+var (
+	errRowTooLarge = fmt.Errorf("a row exceeds %d bytes", maxRow)
+	errMore        = errors.New("the record goes on")
+)
+
+const (
+	csvBuffer = 64 << 10
+	maxIdle   = 100 // reads in a row that may yield nothing
+)
+
+func newCSVReader(src io.Reader, delimiter byte) *csvReader {
+	return &csvReader{src: src, delimiter: delimiter, buf: make([]byte, 0, csvBuffer)}
+}
+
+// malformed is a list that breaks the rules of its format.
+type malformed struct{ detail string }
+
+func (e *malformed) Error() string { return e.detail }
+
+// next returns the fields of the next record, which are valid until it is
+// called again. It returns io.EOF at the end.
+func (r *csvReader) next() ([][]byte, error) {
+	for {
+		n, err := r.split(r.buf[r.start:])
+		if err == errMore {
+			if err = r.fill(); err != nil {
+				return nil, err
+			}
+			continue
+		}
+		if err != nil {
+			return nil, err
+		}
+		record := r.buf[r.start : r.start+n]
+		r.start += n
+		if len(r.spans) == 0 {
+			continue // an empty line
+		}
+		if r.width == 0 {
+			r.width = len(r.spans)
+		}
+		if len(r.spans) != r.width {
+			return nil, r.fault(fmt.Sprintf("has %d fields, and the first one %d", len(r.spans), r.width))
+		}
+		r.record++
+		return r.take(record), nil
+	}
+}
+
+// fault describes the record that is being read.
+func (r *csvReader) fault(detail string) error {
+	return &malformed{fmt.Sprintf("record %d %s", r.record+1, detail)}
+}
+
+// fill reads until the buffer is full, so that a record is split no more often
+// than its buffer grows, however small the pieces in which it comes.
+func (r *csvReader) fill() error {
+	if r.err != nil {
+		return r.err
+	}
+	switch {
+	case r.start > 0:
+		r.buf = r.buf[:copy(r.buf, r.buf[r.start:])]
+		r.start = 0
+	case len(r.buf) == cap(r.buf):
+		if len(r.buf) >= maxRow {
+			return errRowTooLarge
+		}
+		r.buf = append(make([]byte, 0, 2*cap(r.buf)), r.buf...)
+	}
+	for idle := 0; len(r.buf) < cap(r.buf); idle++ {
+		n, err := r.src.Read(r.buf[len(r.buf):cap(r.buf)])
+		r.buf = r.buf[:len(r.buf)+n]
+		if n > 0 {
+			idle = 0
+		}
+		if err == nil && idle == maxIdle {
+			err = io.ErrNoProgress
+		}
+		if err != nil {
+			r.err = err
+			return nil
+		}
+	}
+	return nil
+}
+
+// split finds the fields of the record that b begins with and returns how long
+// it is with its line end. It returns errMore when b does not hold all of it.
+func (r *csvReader) split(b []byte) (int, error) {
+	r.spans = r.spans[:0]
+	last := r.err == io.EOF
+	if len(b) == 0 {
+		if last {
+			return 0, io.EOF
+		}
+		return 0, errMore
+	}
+	if n := lineEnd(b, 0); n > 0 {
+		return n, nil
+	}
+	if last && string(b) == "\r" {
+		return 1, nil
+	}
+	for i := 0; ; i++ {
+		s, end, err := r.field(b, i, last)
+		if err != nil {
+			return 0, err
+		}
+		r.spans = append(r.spans, s)
+		i = end
+		if i < len(b) && b[i] == r.delimiter {
+			continue
+		}
+		if n := lineEnd(b, i); n > 0 {
+			return i + n, nil
+		}
+		// What else can follow a field is the end of the list, with or
+		// without half of a line end.
+		if !last {
+			return 0, errMore
+		}
+		return len(b), nil
+	}
+}
+
+// field finds the field that begins at i, and where it ends.
+func (r *csvReader) field(b []byte, i int, last bool) (s span, end int, err error) {
+	if i < len(b) && b[i] == '"' {
+		return r.quoted(b, i+1, last)
+	}
+	for end = i; end < len(b); end++ {
+		switch b[end] {
+		case r.delimiter, '\n':
+			return span{from: i, to: end}, end, nil
+		case '\r':
+			if end+1 == len(b) && last || end+1 < len(b) && b[end+1] == '\n' {
+				return span{from: i, to: end}, end, nil
+			}
+		case '"':
+			return s, 0, r.fault("holds a quote in a field that is not quoted")
+		}
+	}
+	if !last {
+		return s, 0, errMore
+	}
+	return span{from: i, to: end}, end, nil
+}
+
+// quoted finds the field whose text begins at i, after its quote.
+func (r *csvReader) quoted(b []byte, i int, last bool) (s span, end int, err error) {
+	s.from = i
+	for {
+		n := bytes.IndexByte(b[i:], '"')
+		if n < 0 {
+			break
+		}
+		i += n + 1
+		switch {
+		case i == len(b):
+			if !last {
+				return s, 0, errMore
+			}
+		case b[i] == '"':
+			s.escaped = true
+			i++
+			continue
+		case b[i] != r.delimiter && b[i] != '\n' && b[i] != '\r':
+			return s, 0, r.fault("goes on after a closing quote")
+		case b[i] == '\r' && i+1 == len(b) && !last:
+			return s, 0, errMore
+		case b[i] == '\r' && i+1 < len(b) && b[i+1] != '\n':
+			return s, 0, r.fault("goes on after a closing quote")
+		}
+		s.to = i - 1
+		return s, i, nil
+	}
+	if !last {
+		return s, 0, errMore
+	}
+	return s, 0, io.ErrUnexpectedEOF
+}
+
+// lineEnd returns the length of the line end at i, 0 when there is none.
+func lineEnd(b []byte, i int) int {
+	switch {
+	case i < len(b) && b[i] == '\n':
+		return 1
+	case i+1 < len(b) && b[i] == '\r' && b[i+1] == '\n':
+		return 2
+	}
+	return 0
+}
+
+// take cuts the record at its spans and undoes doubled quotes in place.
+func (r *csvReader) take(record []byte) [][]byte {
+	r.fields = r.fields[:0]
+	for _, s := range r.spans {
+		f := record[s.from:s.to:s.to]
+		if s.escaped {
+			f = undouble(f)
+		}
+		r.fields = append(r.fields, f)
+	}
+	return r.fields
+}
+
+func undouble(f []byte) []byte {
+	out := f[:0]
+	for i := 0; i < len(f); i++ {
+		out = append(out, f[i])
+		if f[i] == '"' {
+			i++ // its twin
+		}
+	}
+	return out
+}
+
+// readCSV reads a CSV list.
+func readCSV(src io.Reader, r *rows) error {
+	l := r.list
+	in := newCSVReader(src, l.delimiter)
+	cells := make([]cell, len(l.fields))
+	header := l.columns
+	if header == nil {
+		record, err := in.next()
+		if err == io.EOF {
+			return &malformed{"the list is empty"}
+		}
+		if err != nil {
+			return err
+		}
+		for _, f := range record {
+			header = append(header, string(f))
+		}
+	}
+	in.width = len(header)
+	at, err := columns(l, header)
+	if err != nil {
+		return err
+	}
+	for {
+		record, err := in.next()
+		if err == io.EOF {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+		for i, column := range at {
+			cells[i] = cell{kind: text, text: record[column]}
+		}
+		if !r.begin(nil, cells) {
+			continue
+		}
+		if err := r.quote(cells); err != nil {
+			return err
+		}
+	}
+}
+
+// columns finds the list's fields in the header.
+func columns(l *list, header []string) ([]int, error) {
+	at := make([]int, len(l.fields))
+	var missing []string
+	for i, name := range l.fields {
+		at[i] = none
+		for j, column := range header {
+			if column != name {
+				continue
+			}
+			if at[i] != none {
+				return nil, &malformed{fmt.Sprintf("two columns are called %q", name)}
+			}
+			at[i] = j
+		}
+		if at[i] == none {
+			missing = append(missing, name)
+		}
+	}
+	if missing != nil {
+		return nil, &malformed{fmt.Sprintf("there is no column %s; the columns are %s", quoteAll(missing), quoteSome(header))}
+	}
+	return at, nil
+}

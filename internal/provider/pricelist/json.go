@@ -1,0 +1,321 @@
+package pricelist
+
+import (
+	"fmt"
+	"io"
+
+	"github.com/go-json-experiment/json/jsontext"
+)
+
+// window reads for a JSON decoder and refuses to let a single token or row grow
+// beyond maxRow: the decoder itself buffers whatever it is asked for.
+type window struct {
+	src  io.Reader
+	dec  *jsontext.Decoder
+	read int64
+}
+
+func (w *window) Read(p []byte) (int, error) {
+	if w.read-w.dec.InputOffset() > maxRow {
+		return 0, errRowTooLarge
+	}
+	n, err := w.src.Read(p)
+	w.read += int64(n)
+	return n, err
+}
+
+// jsonReader reads a list within a JSON document, or one of JSON lines. The
+// grammar is checked by jsontext, in full and strictly: invalid UTF-8 fails the
+// list. Only duplicate names pass there; what they mean is decided here.
+type jsonReader struct {
+	list    *list
+	dec     *jsontext.Decoder
+	rows    *rows
+	cells   []cell
+	scratch []byte // texts of the current row that had escapes
+	twice   bool   // a wanted member came twice in the current row
+	nested  []byte // array of quotes of the current row; nil: none
+
+	path    path // of the member that is being read
+	found   bool // the root was met
+	hit     []bool
+	outline []string // members of the first row and its first element, for messages
+	inside  bool     // an element was met
+	top     []string // members of the document, for messages
+}
+
+func newJSONReader(src io.Reader, r *rows) *jsonReader {
+	w := &window{src: src}
+	w.dec = jsontext.NewDecoder(w, jsontext.AllowDuplicateNames(true))
+	return &jsonReader{
+		list: r.list, dec: w.dec, rows: r,
+		cells: make([]cell, len(r.list.fields)), hit: make([]bool, len(r.list.fields)),
+	}
+}
+
+// readJSON reads a list of format jsonArray or jsonObject.
+func readJSON(src io.Reader, r *rows) error {
+	j := newJSONReader(src, r)
+	if err := j.document(); err != nil {
+		return err
+	}
+	if !j.found {
+		return &malformed{fmt.Sprintf("there is nothing at root %s; the document has %s", j.list.root, quoteSome(j.top))}
+	}
+	if _, err := j.dec.ReadToken(); err != io.EOF {
+		if err != nil {
+			return err
+		}
+		return &malformed{"something follows the document"}
+	}
+	return j.check()
+}
+
+// document reads one value of the document around the rows.
+func (j *jsonReader) document() error {
+	switch l := j.list; {
+	case len(j.path) == len(l.root) && j.path.within(l.root):
+		if j.found {
+			return &malformed{fmt.Sprintf("there are two of root %s", l.root)}
+		}
+		j.found = true
+		return j.body()
+	case l.listTime.path != nil && len(j.path) == len(l.listTime.path) && j.path.within(l.listTime.path):
+		return j.listTime()
+	case j.dec.PeekKind() == '{' && (l.root.within(j.path) || l.listTime.path.within(j.path)):
+		return j.members()
+	default:
+		return j.dec.SkipValue()
+	}
+}
+
+// members reads an object that the root or the list's time lies in.
+func (j *jsonReader) members() error {
+	if _, err := j.dec.ReadToken(); err != nil {
+		return err
+	}
+	for j.dec.PeekKind() != '}' {
+		quoted, err := j.dec.ReadValue()
+		if err != nil {
+			return err
+		}
+		name := string(unquote(quoted))
+		if len(j.path) == 0 && len(j.top) < maxShown {
+			j.top = append(j.top, name)
+		}
+		j.path = append(j.path, name)
+		if err := j.document(); err != nil {
+			return err
+		}
+		j.path = j.path[:len(j.path)-1]
+	}
+	_, err := j.dec.ReadToken()
+	return err
+}
+
+// listTime reads the time of the whole list.
+func (j *jsonReader) listTime() error {
+	value, err := j.dec.ReadValue()
+	if err != nil {
+		return err
+	}
+	t, reason := j.cell(value).when(j.list.listTime.format)
+	if reason != "" {
+		return &malformed{fmt.Sprintf("the list's time at %s is not in the stated format", j.list.listTime.path)}
+	}
+	j.rows.time = t
+	return nil
+}
+
+// body reads the rows.
+func (j *jsonReader) body() error {
+	want, end := jsontext.Kind('['), jsontext.Kind(']')
+	if j.list.format == formatObject {
+		want, end = '{', '}'
+	}
+	got := j.dec.PeekKind()
+	token, err := j.dec.ReadToken()
+	if err != nil {
+		return err
+	}
+	if got != want {
+		return &malformed{fmt.Sprintf("at root %s is %s, and not %s", j.list.root, kindName(token.Kind()), kindName(want))}
+	}
+	var key []byte
+	for j.dec.PeekKind() != end {
+		if want == '{' {
+			quoted, err := j.dec.ReadValue()
+			if err != nil {
+				return err
+			}
+			// Reading the value reuses the buffer in which the name is.
+			key = append(key[:0], j.unquote(quoted)...)
+		}
+		if err := j.row(key); err != nil {
+			return err
+		}
+	}
+	_, err = j.dec.ReadToken()
+	return err
+}
+
+// row reads one row. key is its name within an object.
+func (j *jsonReader) row(key []byte) error {
+	value, err := j.dec.ReadValue()
+	if err != nil {
+		return err
+	}
+	clear(j.cells)
+	j.scratch, j.nested, j.twice = j.scratch[:0], nil, false
+	if j.outline == nil {
+		j.outline = outline(value)
+	}
+	if value[0] != '{' && j.list.tree.children != nil {
+		j.rows.rows++
+		j.rows.reject("", key, rejectRow)
+		return nil
+	}
+	j.walk(value, j.list.tree)
+	if j.twice {
+		j.rows.rows++
+		j.rows.reject("", key, rejectTwice)
+		return nil
+	}
+	if !j.rows.begin(key, j.cells) {
+		return nil
+	}
+	if j.list.inner == nil {
+		return j.rows.quote(j.cells)
+	}
+	return j.elements()
+}
+
+// elements reads the array of quotes within a row.
+func (j *jsonReader) elements() error {
+	if len(j.nested) == 0 || j.nested[0] != '[' {
+		return nil
+	}
+	for c := newCursor(j.nested); ; {
+		value, ok := c.element()
+		if !ok {
+			return nil
+		}
+		for _, f := range j.list.elements {
+			j.cells[f] = cell{}
+		}
+		if !j.inside {
+			j.inside = true
+			j.outline = append(j.outline, outline(value)...)
+		}
+		j.walk(value, j.list.inner)
+		if j.twice {
+			j.twice = false
+			j.rows.reject("", []byte(j.rows.q.Name), rejectTwice)
+			continue
+		}
+		if err := j.rows.quote(j.cells); err != nil {
+			return err
+		}
+	}
+}
+
+// walk fills the cells that value holds.
+func (j *jsonReader) walk(value []byte, n *node) {
+	if n.field != none {
+		j.hit[n.field] = true
+		j.twice = j.twice || j.cells[n.field].kind != absent
+		j.cells[n.field] = j.cell(value)
+	}
+	if n.each {
+		j.twice = j.twice || j.nested != nil
+		j.nested = value
+	}
+	if n.children == nil || value[0] != '{' {
+		return
+	}
+	for c := newCursor(value); ; {
+		name, member, ok := c.member()
+		if !ok {
+			return
+		}
+		if child := n.children[string(j.unquote(name))]; child != nil {
+			j.walk(member, child)
+		}
+	}
+}
+
+// cell makes a cell of a value.
+func (j *jsonReader) cell(value []byte) cell {
+	switch value[0] {
+	case '"':
+		return cell{kind: text, text: j.unquote(value)}
+	case 'n':
+		return cell{kind: null}
+	case 't', 'f', '{', '[':
+		return cell{kind: other, text: value}
+	default:
+		return cell{kind: number, text: value}
+	}
+}
+
+// unquote is the function of that name, but puts what had escapes into scratch.
+// What was put there before stays as it is, even when scratch grows.
+func (j *jsonReader) unquote(quoted []byte) []byte {
+	if !escaped(quoted) {
+		return quoted[1 : len(quoted)-1]
+	}
+	n := len(j.scratch)
+	j.scratch, _ = jsontext.AppendUnquote(j.scratch, quoted) // valid, so it cannot fail
+	return j.scratch[n:]
+}
+
+// check tells a list whose fields are not what the configuration says from one
+// that holds no prices.
+func (j *jsonReader) check() error {
+	if j.rows.quotes > 0 {
+		return nil
+	}
+	var missing []string
+	for i, hit := range j.hit {
+		if !hit {
+			missing = append(missing, j.list.fields[i])
+		}
+	}
+	if j.rows.rows == 0 || missing == nil {
+		return nil
+	}
+	return &malformed{fmt.Sprintf("no row has %s; the first one has %s", quoteSome(missing), quoteSome(j.outline))}
+}
+
+// outline names the members of a row, for messages.
+func outline(value []byte) []string {
+	names := []string{}
+	if value[0] != '{' {
+		return names
+	}
+	for c := newCursor(value); len(names) < maxShown; {
+		name, _, ok := c.member()
+		if !ok {
+			break
+		}
+		names = append(names, clip(unquote(name)))
+	}
+	return names
+}
+
+func kindName(k jsontext.Kind) string {
+	switch k {
+	case '{':
+		return "an object"
+	case '[':
+		return "an array"
+	case '"':
+		return "a text"
+	case '0':
+		return "a number"
+	case 'n':
+		return "null"
+	default:
+		return "true or false"
+	}
+}

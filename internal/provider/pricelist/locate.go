@@ -1,0 +1,120 @@
+package pricelist
+
+import (
+	"net/textproto"
+	"net/url"
+	"path/filepath"
+	"strconv"
+	"strings"
+)
+
+// ownHeaders are set by the client.
+var ownHeaders = []string{"Host", "Accept-Encoding", "Content-Length", "Connection", "Transfer-Encoding", "Range"}
+
+// readLocation reads where the list is and what to send for it.
+func (c *compiler) readLocation(env Env) {
+	text := strings.ReplaceAll(c.o.required("location"), "{appId}", strconv.Itoa(int(c.appID)))
+	scheme, rest, hasScheme := strings.Cut(text, "://")
+	switch {
+	case text == "":
+	case !hasScheme:
+		c.location.file = absolute(env.Dir, text)
+	case strings.EqualFold(scheme, "file"):
+		c.readFileURL(text, rest)
+	case strings.EqualFold(scheme, "http") || strings.EqualFold(scheme, "https"):
+		c.readURL(text, env)
+	default:
+		c.o.fault("location", "must be a path, or a URL of file, http or https")
+	}
+	headers := c.o.object("headers")
+	if headers == nil {
+		return
+	}
+	if text != "" && c.location.url == "" {
+		c.o.fault("headers", "have no meaning for a file")
+	}
+	for _, name := range headers.names {
+		c.readHeader(headers, name, env)
+	}
+}
+
+func absolute(dir, name string) string {
+	name = filepath.FromSlash(name)
+	if filepath.IsAbs(name) {
+		return name
+	}
+	return filepath.Join(dir, name)
+}
+
+func (c *compiler) readFileURL(text, rest string) {
+	u, err := url.Parse(text)
+	if err != nil || u.Host != "" && u.Host != "localhost" || u.Path == "" || u.RawQuery != "" || u.Fragment != "" {
+		c.o.fault("location", "must be of the form file:///path")
+		return
+	}
+	c.location.file = filepath.FromSlash(u.Path)
+}
+
+func (c *compiler) readURL(text string, env Env) {
+	t := template(text)
+	filled, err := t.expand(func(string) (string, bool) { return "x", true })
+	if err != nil {
+		c.o.fault("location", "%s", err)
+		return
+	}
+	u, err := url.Parse(filled)
+	if err != nil || u.Hostname() == "" || u.User != nil || u.Fragment != "" {
+		c.o.fault("location", "must be a URL with a host and without user or fragment")
+		return
+	}
+	if before, _, found := strings.Cut(text, "${"); found && strings.Count(before, "/") < 3 {
+		c.o.fault("location", "a secret must not be within the host")
+		return
+	}
+	c.location.url = t
+	c.checkSecrets(c.o, "location", t, env)
+}
+
+func (c *compiler) readHeader(o *object, name string, env Env) {
+	value := template(o.text(name))
+	key := textproto.CanonicalMIMEHeaderKey(name)
+	for _, own := range ownHeaders {
+		if key == own {
+			o.fault(name, "is set by the client")
+			return
+		}
+	}
+	if !headerName(name) || strings.ContainsAny(string(value), "\r\n\x00") {
+		o.fault(name, "is not a header that can be sent")
+		return
+	}
+	c.checkSecrets(o, name, value, env)
+	c.headers = append(c.headers, header{name: key, value: value})
+}
+
+// checkSecrets reports secrets that are misspelt or not set.
+func (c *compiler) checkSecrets(o *object, member string, t template, env Env) {
+	names, err := t.names()
+	if err != nil {
+		o.fault(member, "%s", err)
+		return
+	}
+	for _, name := range names {
+		if env.Secret == nil {
+			return
+		}
+		if _, ok := env.Secret(name); !ok {
+			o.fault(member, "the secret %s is not set", name)
+		}
+	}
+}
+
+func headerName(name string) bool {
+	for i := range len(name) {
+		c := name[i]
+		if c <= ' ' || c >= 0x7f || strings.IndexByte("()<>@,;:\\\"/[]?={}", c) >= 0 {
+			return false
+		}
+	}
+	return name != ""
+}

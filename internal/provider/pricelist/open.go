@@ -1,0 +1,149 @@
+package pricelist
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+
+	"github.com/klauspost/compress/gzip"
+	"github.com/klauspost/compress/zstd"
+)
+
+// The compressions of lists.
+const (
+	compressionAuto = "auto"
+	compressionNone = "none"
+	compressionGzip = "gzip"
+	compressionZstd = "zstd"
+)
+
+// maxWindow is the window that a zstd list may use. RFC 8878 asks decoders for
+// no more.
+const maxWindow = 8 << 20
+
+// errTooLarge ends a list of more than maxBytes.
+var errTooLarge = errors.New("more bytes than maxBytes")
+
+const readBuffer = 32 << 10
+
+// bounded reads no more than left bytes and stops when its context ends.
+type bounded struct {
+	ctx  context.Context
+	src  io.Reader
+	left int64
+}
+
+func (b *bounded) Read(p []byte) (int, error) {
+	if err := b.ctx.Err(); err != nil {
+		return 0, err
+	}
+	if int64(len(p)) > b.left+1 {
+		p = p[:b.left+1]
+	}
+	n, err := b.src.Read(p)
+	if int64(n) > b.left {
+		return 0, errTooLarge
+	}
+	b.left -= int64(n)
+	return n, err
+}
+
+// inflate returns what src holds, uncompressed, without a byte order mark and
+// bounded by maxBytes before and after. Call close when done.
+func inflate(ctx context.Context, src io.Reader, compression string, maxBytes int64) (r *bufio.Reader, close func(), err error) {
+	in := bufio.NewReaderSize(&bounded{ctx: ctx, src: src, left: maxBytes}, readBuffer)
+	magic, err := in.Peek(4)
+	if err != nil && err != io.EOF {
+		return nil, nil, err
+	}
+	found := detect(magic)
+	if compression == compressionAuto {
+		compression = found
+	} else if compression != found {
+		return nil, nil, &malformed{fmt.Sprintf("compression is %s, and the list has %s", compression, found)}
+	}
+	var plain io.Reader = in
+	close = func() {}
+	switch compression {
+	case compressionGzip:
+		plain, err = gzip.NewReader(in)
+	case compressionZstd:
+		var dec *zstd.Decoder
+		dec, err = zstd.NewReader(in, zstd.WithDecoderConcurrency(1), zstd.WithDecoderLowmem(true),
+			zstd.WithDecoderMaxWindow(maxWindow))
+		if err == nil {
+			plain, close = dec, dec.Close
+		}
+	}
+	if err != nil && err != io.EOF {
+		return nil, nil, err
+	}
+	r = bufio.NewReaderSize(&bounded{ctx: ctx, src: plain, left: maxBytes}, readBuffer)
+	if bom, _ := r.Peek(3); string(bom) == "\uFEFF" {
+		_, _ = r.Discard(3) // it is in the buffer
+	}
+	return r, close, nil
+}
+
+// detect tells a compression by the first bytes.
+func detect(magic []byte) string {
+	switch {
+	case bytes.HasPrefix(magic, []byte{0x1f, 0x8b}):
+		return compressionGzip
+	case bytes.HasPrefix(magic, []byte{0x28, 0xb5, 0x2f, 0xfd}):
+		return compressionZstd
+	default:
+		return compressionNone
+	}
+}
+
+// sniff tells apart what is often served in place of a list.
+func sniff(r *bufio.Reader) error {
+	head, err := r.Peek(512)
+	if len(head) == 0 && err != io.EOF {
+		return err
+	}
+	switch head = bytes.TrimSpace(head); {
+	case len(head) == 0 && err == io.EOF:
+		return &malformed{"the list is empty"}
+	case string(head) == "null":
+		return &malformed{"got null in place of a list"}
+	case head != nil && len(head) > 0 && head[0] == '<' && htmlLike(head):
+		return &malformed{"got an HTML page in place of a list"}
+	}
+	return nil
+}
+
+// htmlLike reports whether a text that begins with < begins a page.
+func htmlLike(head []byte) bool {
+	head = bytes.ToLower(head)
+	for _, start := range []string{"<!doctype", "<html", "<head", "<body", "<!--", "<?xml"} {
+		if bytes.HasPrefix(head, []byte(start)) {
+			return true
+		}
+	}
+	return false
+}
+
+// decode reads a list into r. What it returns is not yet judged as a whole.
+func decode(ctx context.Context, src io.Reader, r *rows) error {
+	in, close, err := inflate(ctx, src, r.list.compression, r.list.maxBytes)
+	if err != nil {
+		return err
+	}
+	defer close()
+	if err := sniff(in); err != nil {
+		return err
+	}
+	switch r.list.format {
+	case formatCSV:
+		return readCSV(in, r)
+	case formatNDJSON:
+		return readNDJSON(in, r)
+	default:
+		return readJSON(in, r)
+	}
+}

@@ -1,0 +1,104 @@
+package pricelist
+
+import (
+	"errors"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// path leads to a field: names of JSON members from a row inwards, or the one
+// name of a CSV column. An empty path is the value itself.
+type path []string
+
+var (
+	errPathEscape = errors.New("a path may hold \\. and \\\\ only, a JSON pointer ~0 and ~1 only")
+	errPathEmpty  = errors.New("a path must not hold an empty name; write a JSON pointer for one")
+)
+
+// parsePath reads "." (the value itself), a JSON pointer ("/a/b") or names
+// joined by dots ("a.b"; "\." is a dot within a name).
+func parsePath(text string) (path, error) {
+	switch {
+	case text == ".":
+		return path{}, nil
+	case strings.HasPrefix(text, "/"):
+		return parsePointer(text)
+	}
+	var p path
+	var name strings.Builder
+	for i := 0; i < len(text); i++ {
+		switch c := text[i]; c {
+		case '.':
+			p = append(p, name.String())
+			name.Reset()
+		case '\\':
+			i++
+			if i == len(text) || text[i] != '.' && text[i] != '\\' {
+				return nil, errPathEscape
+			}
+			name.WriteByte(text[i])
+		default:
+			name.WriteByte(c)
+		}
+	}
+	p = append(p, name.String())
+	if slices.Contains(p, "") {
+		return nil, errPathEmpty
+	}
+	return p, nil
+}
+
+func parsePointer(text string) (path, error) {
+	p := path(strings.Split(text[1:], "/"))
+	for i, name := range p {
+		rest := strings.NewReplacer("~0", "", "~1", "").Replace(name)
+		if strings.Contains(rest, "~") {
+			return nil, errPathEscape
+		}
+		p[i] = strings.NewReplacer("~0", "~", "~1", "/").Replace(name)
+	}
+	return p, nil
+}
+
+// String returns the path as people write it, for messages.
+func (p path) String() string {
+	if len(p) == 0 {
+		return "\".\""
+	}
+	return strconv.Quote(strings.Join(p, "."))
+}
+
+// within reports whether p is root or lies inside of it.
+func (p path) within(root path) bool {
+	return len(p) >= len(root) && slices.Equal(p[:len(root)], root)
+}
+
+// node is one step of all the paths that are wanted of a row, so that a row is
+// walked once whatever number of fields it gives.
+type node struct {
+	field    int  // index of the field that ends here, or none
+	each     bool // the nested array of quotes is here
+	children map[string]*node
+}
+
+// none stands for a field that is not configured.
+const none = -1
+
+func newNode() *node { return &node{field: none} }
+
+// reach returns the node at p, making what is missing on the way.
+func (n *node) reach(p path) *node {
+	for _, name := range p {
+		next := n.children[name]
+		if next == nil {
+			next = newNode()
+			if n.children == nil {
+				n.children = map[string]*node{}
+			}
+			n.children[name] = next
+		}
+		n = next
+	}
+	return n
+}

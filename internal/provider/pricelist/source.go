@@ -1,0 +1,229 @@
+package pricelist
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"syscall"
+	"time"
+
+	"github.com/go-json-experiment/json/jsontext"
+
+	"assay/internal/provider"
+)
+
+// Doer sends requests. *provider.Client is one.
+type Doer interface {
+	Do(ctx context.Context, req provider.Request, decode func(*provider.Response) error) error
+}
+
+// Options holds what a Source needs.
+type Options struct {
+	Config *Config
+	Client Doer // for lists from URLs; nil when there are only files
+	// Secret returns the value of a secret named in the configuration. It is
+	// asked at each request. nil: there are none.
+	Secret func(name string) (value string, ok bool)
+}
+
+// Source reads the configured lists, each as one file. It implements
+// provider.Source.
+type Source struct {
+	config *Config
+	lists  map[string]*list
+	client Doer
+	secret func(string) (string, bool)
+}
+
+var _ provider.Source = (*Source)(nil)
+
+// New returns a Source. It reads nothing yet.
+func New(o Options) (*Source, error) {
+	s := &Source{config: o.Config, lists: map[string]*list{}, client: o.Client, secret: o.Secret}
+	if s.secret == nil {
+		s.secret = func(string) (string, bool) { return "", false }
+	}
+	for _, l := range o.Config.lists {
+		if l.location.url != "" && o.Client == nil {
+			return nil, fmt.Errorf("price list %q is at a URL, and there is no client to fetch it with", l.key)
+		}
+		s.lists[l.key] = l
+	}
+	return s, nil
+}
+
+// Describe tells the markets of all lists, and one file for each list.
+func (s *Source) Describe() provider.Description {
+	d := provider.Description{
+		Name: Name, Title: "Price lists", Shape: provider.Bulk,
+		Interval: s.config.interval, Markets: s.config.markets,
+		Terms: "The lists are the operator's own choice; the terms of whoever publishes them apply.",
+	}
+	for _, l := range s.config.lists {
+		f := provider.File{Key: l.key, AppID: l.appID}
+		for i := range l.quotes {
+			f.Markets = append(f.Markets, l.quotes[i].market.Key)
+		}
+		d.Files = append(d.Files, f)
+	}
+	return d
+}
+
+// Fetch reads the list that the call names. Its errors are *provider.Error,
+// name the list, and hold neither a path nor a secret; an error of the sink is
+// returned as it is.
+func (s *Source) Fetch(ctx context.Context, call provider.Call, sink provider.Sink) (provider.Answer, error) {
+	l := s.lists[call.File]
+	if l == nil || l.appID != call.AppID {
+		return provider.Answer{}, provider.Protocol(Name, "there is no list %q of app %d", call.File, call.AppID)
+	}
+	if l.location.url == "" {
+		return s.fetchFile(ctx, l, call.Meter, sink)
+	}
+	return s.fetchURL(ctx, l, call.Meter, sink)
+}
+
+func (s *Source) fetchURL(ctx context.Context, l *list, meter *provider.Meter, sink provider.Sink) (provider.Answer, error) {
+	req := provider.Request{Method: http.MethodGet, Header: http.Header{}, Meter: meter}
+	var err error
+	if req.URL, err = l.location.url.expand(s.secret); err != nil {
+		return provider.Answer{}, l.fail(provider.KindAuth, err.Error(), nil)
+	}
+	for _, h := range l.headers {
+		value, err := h.value.expand(s.secret)
+		if err != nil {
+			return provider.Answer{}, l.fail(provider.KindAuth, err.Error(), nil)
+		}
+		req.Header.Add(h.name, value)
+	}
+	var answer provider.Answer
+	err = s.client.Do(ctx, req, func(resp *provider.Response) error {
+		// Without a date that can be read the time is not stated.
+		modified, _ := http.ParseTime(resp.Header.Get("Last-Modified"))
+		answer, err = read(ctx, l, resp.Body, modified, sink)
+		return err
+	})
+	if err != nil {
+		return provider.Answer{}, err
+	}
+	return answer, nil
+}
+
+func (s *Source) fetchFile(ctx context.Context, l *list, meter *provider.Meter, sink provider.Sink) (provider.Answer, error) {
+	// A pipe would block the opening; the flag has no effect on a regular file.
+	f, err := os.OpenFile(l.location.file, os.O_RDONLY|syscall.O_NONBLOCK, 0)
+	if err != nil {
+		return provider.Answer{}, l.fail(provider.KindConnect, openDetail(err), err)
+	}
+	defer f.Close()
+	info, err := f.Stat()
+	if err != nil {
+		return provider.Answer{}, l.fail(provider.KindConnect, "the file cannot be read", err)
+	}
+	if !info.Mode().IsRegular() {
+		return provider.Answer{}, l.fail(provider.KindConnect, "the location is not a regular file", nil)
+	}
+	return read(ctx, l, &metered{src: f, meter: meter}, info.ModTime(), sink)
+}
+
+func openDetail(err error) string {
+	switch {
+	case errors.Is(err, os.ErrNotExist):
+		return "the file does not exist"
+	case errors.Is(err, os.ErrPermission):
+		return "the file may not be read"
+	default:
+		return "the file cannot be opened"
+	}
+}
+
+// metered counts the bytes of a file as those of an answer.
+type metered struct {
+	src   io.Reader
+	meter *provider.Meter
+}
+
+func (m *metered) Read(p []byte) (int, error) {
+	n, err := m.src.Read(p)
+	m.meter.AddBytes(int64(n))
+	return n, err
+}
+
+// read takes one list in, whole or not at all.
+func read(ctx context.Context, l *list, src io.Reader, modified time.Time, sink provider.Sink) (provider.Answer, error) {
+	sink.Restart()
+	guarded := &guardedSink{Sink: sink}
+	r := newRows(l, guarded)
+	if l.listTime.modified {
+		r.time = modified.UTC()
+	}
+	err := decode(ctx, src, r)
+	if guarded.err != nil {
+		return provider.Answer{}, guarded.err
+	}
+	var answer provider.Answer
+	if err == nil {
+		answer.Silent, err = r.finish()
+	}
+	if err != nil {
+		return provider.Answer{}, l.classify(ctx, err)
+	}
+	answer.ProviderTime = r.time
+	return answer, nil
+}
+
+// guardedSink remembers the sink's own error, to tell it from one of the list.
+type guardedSink struct {
+	provider.Sink
+	err error
+}
+
+func (s *guardedSink) Quote(q *provider.Quote) error {
+	s.err = s.Sink.Quote(q)
+	return s.err
+}
+
+func (l *list) fail(kind provider.Kind, detail string, cause error) *provider.Error {
+	return &provider.Error{Source: Name, Kind: kind, Detail: fmt.Sprintf("list %q: %s", l.key, detail), Err: cause}
+}
+
+// classify tells what kind of failure an error of reading is.
+func (l *list) classify(ctx context.Context, err error) error {
+	var (
+		bad    *malformed
+		syntax *jsontext.SyntacticError
+		known  *provider.Error
+	)
+	switch {
+	case errors.As(err, &known):
+		return known
+	case errors.Is(ctx.Err(), context.DeadlineExceeded):
+		return l.fail(provider.KindTimeout, "it was not read in time", ctx.Err())
+	case ctx.Err() != nil:
+		return l.fail(provider.KindCancelled, "the caller went away", ctx.Err())
+	case errors.Is(err, errTooLarge), errors.Is(err, errRowTooLarge), errors.Is(err, errTooManyItems):
+		return l.fail(provider.KindTooLarge, unwrapAll(err), nil)
+	case errors.Is(err, io.ErrUnexpectedEOF):
+		return l.fail(provider.KindCut, "the list ends too soon", nil)
+	case errors.As(err, &bad):
+		return l.fail(provider.KindProtocol, bad.detail, nil)
+	case errors.As(err, &syntax):
+		return l.fail(provider.KindProtocol, fmt.Sprintf("malformed JSON at byte %d: %v", syntax.ByteOffset, syntax.Err), nil)
+	}
+	var file *os.PathError
+	if errors.As(err, &file) {
+		return l.fail(provider.KindConnect, "the file cannot be read", err)
+	}
+	return l.fail(provider.KindProtocol, "the list cannot be read: "+clip([]byte(err.Error())), nil)
+}
+
+// unwrapAll returns the innermost error's text.
+func unwrapAll(err error) string {
+	for inner := err; inner != nil; inner = errors.Unwrap(inner) {
+		err = inner
+	}
+	return err.Error()
+}

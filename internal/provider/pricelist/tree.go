@@ -1,0 +1,296 @@
+package pricelist
+
+import (
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/go-json-experiment/json/jsontext"
+
+	"assay/internal/fault"
+)
+
+// faults collects everything that is wrong with a configuration, so that an
+// operator can mend all of it at once.
+type faults struct {
+	fields []fault.Field
+}
+
+// maxFaults bounds what is told of a hopeless document.
+const maxFaults = 100
+
+func (f *faults) add(pointer, format string, args ...any) {
+	field := fault.Field{Pointer: pointer, Detail: fmt.Sprintf(format, args...)}
+	if len(f.fields) < maxFaults && !slices.Contains(f.fields, field) {
+		f.fields = append(f.fields, field)
+	}
+}
+
+// err returns nil when nothing was wrong.
+func (f *faults) err() error {
+	if len(f.fields) == 0 {
+		return nil
+	}
+	return &fault.Error{
+		Kind: fault.Invalid, Code: "invalid_price_lists",
+		Detail: "the configuration of price lists is invalid", Fields: f.fields,
+	}
+}
+
+// object is a JSON object whose members are taken one by one. What is of a
+// wrong type becomes a fault and reads as absent; what nobody takes is an
+// unknown member, which done reports.
+type object struct {
+	at      string // JSON pointer of the object
+	names   []string
+	members map[string]jsontext.Value
+	lent    map[string]string // pointers of the members that another object lent
+	taken   map[string]bool
+	faults  *faults
+}
+
+// newObject splits value, which is valid JSON without duplicate names.
+func newObject(at string, value jsontext.Value, f *faults) *object {
+	o := &object{
+		at: at, members: map[string]jsontext.Value{}, lent: map[string]string{},
+		taken: map[string]bool{}, faults: f,
+	}
+	if value.Kind() != '{' {
+		f.add(at, "must be an object")
+		return o
+	}
+	for c := newCursor(value); ; {
+		name, member, ok := c.member()
+		if !ok {
+			return o
+		}
+		text := string(unquote(name))
+		o.names = append(o.names, text)
+		o.members[text] = jsontext.Value(member)
+	}
+}
+
+// overlay adds the members of base that o does not have itself.
+func (o *object) overlay(base *object) {
+	for _, name := range base.names {
+		if _, ok := o.members[name]; !ok {
+			o.members[name] = base.members[name]
+			o.lent[name] = base.pointer(name)
+			o.names = append(o.names, name)
+		}
+	}
+}
+
+// pointer returns the JSON pointer of a member.
+func (o *object) pointer(name string) string {
+	if p, ok := o.lent[name]; ok {
+		return p
+	}
+	return o.at + "/" + strings.NewReplacer("~", "~0", "/", "~1").Replace(name)
+}
+
+func (o *object) fault(name, format string, args ...any) {
+	o.faults.add(o.pointer(name), format, args...)
+}
+
+// has reports whether the member is there. It does not take it.
+func (o *object) has(name string) bool { _, ok := o.members[name]; return ok }
+
+// take returns a member and marks it as known.
+func (o *object) take(name string) (jsontext.Value, bool) {
+	v, ok := o.members[name]
+	o.taken[name] = true
+	return v, ok
+}
+
+// done reports the members that nobody took.
+func (o *object) done() {
+	for _, name := range o.names {
+		if !o.taken[name] {
+			o.fault(name, "unknown member")
+		}
+	}
+}
+
+// text takes a string that is not empty; "" when absent.
+func (o *object) text(name string) string {
+	v, ok := o.take(name)
+	if !ok {
+		return ""
+	}
+	if v.Kind() != '"' || len(v) == 2 {
+		o.fault(name, "must be a text that is not empty")
+		return ""
+	}
+	return string(unquote(v))
+}
+
+// required is text, and a fault when the member is absent.
+func (o *object) required(name string) string {
+	if !o.has(name) {
+		o.taken[name] = true
+		o.fault(name, "is missing")
+		return ""
+	}
+	return o.text(name)
+}
+
+// texts takes a string or an array of strings.
+func (o *object) texts(name string) []string {
+	v, ok := o.take(name)
+	if !ok {
+		return nil
+	}
+	if v.Kind() != '[' {
+		if t := o.text(name); t != "" {
+			return []string{t}
+		}
+		return nil
+	}
+	var all []string
+	for c := newCursor(v); ; {
+		item, ok := c.element()
+		if !ok {
+			break
+		}
+		if item[0] != '"' || len(item) == 2 {
+			o.fault(name, "must hold texts that are not empty")
+			return nil
+		}
+		all = append(all, string(unquote(item)))
+	}
+	if len(all) == 0 || len(all) > maxAlternatives {
+		o.fault(name, "must hold 1 to %d texts", maxAlternatives)
+		return nil
+	}
+	return all
+}
+
+// integer takes a whole number within [low, high]; def when absent or wrong.
+func (o *object) integer(name string, low, high, def int64) int64 {
+	v, ok := o.take(name)
+	if !ok {
+		return def
+	}
+	n, err := strconv.ParseInt(string(v), 10, 64)
+	if err != nil || n < low || n > high {
+		o.fault(name, "must be a whole number from %d to %d", low, high)
+		return def
+	}
+	return n
+}
+
+// boolean takes true or false; false when absent.
+func (o *object) boolean(name string) bool {
+	v, ok := o.take(name)
+	if ok && v.Kind() != 't' && v.Kind() != 'f' {
+		o.fault(name, "must be true or false")
+	}
+	return ok && v.Kind() == 't'
+}
+
+// duration takes a positive Go duration ("90m", "720h"); def when absent.
+func (o *object) duration(name string, def time.Duration) time.Duration {
+	if !o.has(name) {
+		return def
+	}
+	d, err := time.ParseDuration(o.text(name))
+	if err != nil || d <= 0 {
+		o.fault(name, "must be a positive duration such as \"5m\" or \"720h\"")
+		return def
+	}
+	return d
+}
+
+// choice takes one of the texts in options, the first of which is the default.
+// With an empty first option the member is required.
+func (o *object) choice(name string, options ...string) string {
+	if !o.has(name) && options[0] == "" {
+		return o.required(name)
+	}
+	if !o.has(name) {
+		o.taken[name] = true
+		return options[0]
+	}
+	got := o.text(name)
+	for _, option := range options {
+		if got == option && got != "" {
+			return got
+		}
+	}
+	o.fault(name, "must be one of %s", quoteAll(options))
+	return options[0]
+}
+
+// object takes a member that is an object; nil when absent.
+func (o *object) object(name string) *object {
+	v, ok := o.take(name)
+	if !ok {
+		return nil
+	}
+	return newObject(o.pointer(name), v, o.faults)
+}
+
+// objects takes an array of 1 to limit objects; nil when absent.
+func (o *object) objects(name string, limit int) []*object {
+	v, ok := o.take(name)
+	if !ok {
+		return nil
+	}
+	if v.Kind() != '[' {
+		o.fault(name, "must be an array of objects")
+		return nil
+	}
+	var all []*object
+	for c := newCursor(v); ; {
+		item, ok := c.element()
+		if !ok {
+			break
+		}
+		if len(all) == limit {
+			o.fault(name, "must hold at most %d objects", limit)
+			break
+		}
+		all = append(all, newObject(o.pointer(name)+"/"+strconv.Itoa(len(all)), item, o.faults))
+	}
+	if len(all) == 0 {
+		o.fault(name, "must not be empty")
+	}
+	return all
+}
+
+// quoteAll lists texts for people: "a", "b".
+func quoteAll(texts []string) string {
+	var b strings.Builder
+	for _, t := range texts {
+		if t == "" {
+			continue
+		}
+		if b.Len() > 0 {
+			b.WriteString(", ")
+		}
+		b.WriteString(strconv.Quote(t))
+	}
+	return b.String()
+}
+
+// maxShown bounds the lists of names in messages.
+const maxShown = 20
+
+// quoteSome is quoteAll for texts from outside, of which there may be many.
+func quoteSome(texts []string) string {
+	if len(texts) == 0 {
+		return "nothing"
+	}
+	shown := make([]string, 0, maxShown)
+	for _, t := range texts[:min(len(texts), maxShown)] {
+		shown = append(shown, clip([]byte(t)))
+	}
+	s := quoteAll(shown)
+	if len(texts) > maxShown {
+		s += ", …"
+	}
+	return s
+}
