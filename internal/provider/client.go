@@ -17,7 +17,7 @@ const maxHeader = 64 << 10
 type Client struct {
 	o         Options
 	start     time.Time // of the monotonic clock
-	transport *http.Transport
+	transport http.RoundTripper
 	masker    *masker
 	limit     *window
 	hold      hold
@@ -61,7 +61,11 @@ func newTransport(d *dialer) *http.Transport {
 }
 
 // Close lets go of what the Client holds. Calls in flight go on.
-func (c *Client) Close() { c.transport.CloseIdleConnections() }
+func (c *Client) Close() {
+	if t, ok := c.transport.(*http.Transport); ok {
+		t.CloseIdleConnections()
+	}
+}
 
 // Do sends req and calls decode for each answer of status 200, until one is
 // decoded and complete; attempts that fail in a way that may pass are made

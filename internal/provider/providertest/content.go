@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"assay/internal/catalog"
 	"assay/internal/provider"
 )
 
@@ -108,6 +109,9 @@ func (r *suite) hostileNames(t *testing.T) {
 	} {
 		t.Run(shorten(name), func(t *testing.T) {
 			res := r.serveRows(t, name, Row{Name: name, Price: "5"})
+			if valid := catalog.CheckName(name) == nil; valid && (res.err != nil || len(res.sink.Quotes) == 0) {
+				t.Errorf("a valid name does not come through: error %v, rejected %v", res.err, res.sink.Rejected)
+			}
 			for _, q := range res.sink.Quotes {
 				if res.err == nil && q.Name != name {
 					t.Errorf("name %.60q became %.60q", name, q.Name)

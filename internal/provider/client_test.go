@@ -1,0 +1,421 @@
+package provider
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"testing/synctest"
+	"time"
+)
+
+// fakeNet answers requests from memory, so that tests can run on synctest's
+// clock, and keeps when they came.
+type fakeNet struct {
+	mu     sync.Mutex
+	start  time.Time
+	at     []time.Duration
+	answer func(n int) (*http.Response, error) // n counts from 1
+}
+
+func (f *fakeNet) RoundTrip(r *http.Request) (*http.Response, error) {
+	f.mu.Lock()
+	f.at = append(f.at, time.Since(f.start))
+	n := len(f.at)
+	f.mu.Unlock()
+	resp, err := f.answer(n)
+	if resp != nil {
+		resp.Request = r
+	}
+	return resp, err
+}
+
+func (f *fakeNet) count() int {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return len(f.at)
+}
+
+func reply(status int, body string, fields ...string) *http.Response {
+	h := http.Header{}
+	for i := 0; i+1 < len(fields); i += 2 {
+		h.Set(fields[i], fields[i+1])
+	}
+	return &http.Response{StatusCode: status, Header: h, Body: io.NopCloser(strings.NewReader(body))}
+}
+
+// newFake returns a client whose requests f answers, on the present clock.
+func newFake(o Options, answer func(n int) (*http.Response, error)) (*Client, *fakeNet) {
+	o.Source = "fake"
+	c := NewClient(o)
+	f := &fakeNet{start: time.Now(), answer: answer}
+	c.transport = f
+	return c, f
+}
+
+var get = Request{URL: "http://fake.test/prices?key=1"}
+
+// discard is a decode that takes anything.
+func discard(r *Response) error {
+	_, err := io.Copy(io.Discard, r.Body)
+	return err
+}
+
+func kindOf(t *testing.T, err error) (Kind, time.Duration) {
+	t.Helper()
+	var e *Error
+	if !errors.As(err, &e) {
+		t.Fatalf("error %v is no *Error", err)
+	}
+	return e.Kind, e.RetryAfter
+}
+
+func TestDo_NeverAsksEarlierThanRetryAfter(t *testing.T) {
+	for _, wait := range []string{"45", "Fri, 20 Nov 2026 12:00:45 GMT"} {
+		for _, status := range []int{http.StatusTooManyRequests, http.StatusServiceUnavailable} {
+			synctest.Test(t, func(t *testing.T) {
+				c, f := newFake(Options{}, func(n int) (*http.Response, error) {
+					if n == 1 {
+						return reply(status, "", "Retry-After", wait, "Date", "Fri, 20 Nov 2026 12:00:00 GMT"), nil
+					}
+					return reply(200, "ok"), nil
+				})
+				if err := c.Do(t.Context(), get, discard); err != nil {
+					t.Fatal(err)
+				}
+				if f.count() != 2 || f.at[1] < 45*time.Second || f.at[1] > 46*time.Second {
+					t.Errorf("status %d, Retry-After %s: asked at %v", status, wait, f.at)
+				}
+			})
+		}
+	}
+}
+
+func TestDo_FailsFastWhileToldToWait(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c, f := newFake(Options{}, func(n int) (*http.Response, error) {
+			if n == 1 {
+				return reply(429, "", "Retry-After", "1800"), nil
+			}
+			return reply(200, "ok"), nil
+		})
+		for range 3 {
+			begun := time.Now()
+			kind, wait := kindOf(t, c.Do(t.Context(), get, discard))
+			if kind != KindRateLimited || wait < 29*time.Minute || time.Since(begun) != 0 {
+				t.Errorf("kind %v, wait %v, took %v", kind, wait, time.Since(begun))
+			}
+			time.Sleep(10 * time.Second)
+		}
+		if got := c.BlockedUntil().Sub(time.Now()); got != 30*time.Minute-30*time.Second {
+			t.Errorf("blocked for %v more", got)
+		}
+		time.Sleep(30*time.Minute - 31*time.Second) // a second that is left can be waited for
+		if err := c.Do(t.Context(), get, discard); err != nil {
+			t.Fatal(err)
+		}
+		if f.count() != 2 || f.at[1] < 30*time.Minute {
+			t.Errorf("asked at %v", f.at)
+		}
+		if !c.BlockedUntil().IsZero() {
+			t.Error("still blocked")
+		}
+	})
+}
+
+func TestDo_WaitsAMinuteAfterA429ThatDoesNotSay(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c, f := newFake(Options{Total: 90 * time.Second}, func(int) (*http.Response, error) { return reply(429, "null"), nil })
+		kind, wait := kindOf(t, c.Do(t.Context(), get, discard))
+		if kind != KindRateLimited || wait != DefaultWait {
+			t.Errorf("kind %v, wait %v", kind, wait)
+		}
+		if f.count() != 2 || f.at[1] < DefaultWait {
+			t.Errorf("asked at %v, want again after a minute and then no more within the total", f.at)
+		}
+	})
+}
+
+func TestDo_PendingWaitSurvivesClockJumps(t *testing.T) {
+	for _, jump := range []time.Duration{time.Hour, -time.Hour, 400 * 24 * time.Hour, -400 * 24 * time.Hour} {
+		synctest.Test(t, func(t *testing.T) {
+			var offset time.Duration
+			now := func() time.Time { return time.Now().Add(offset).Round(0) }
+			c, f := newFake(Options{Now: now}, func(n int) (*http.Response, error) {
+				if n == 1 {
+					return reply(429, "", "Retry-After", "600"), nil
+				}
+				return reply(200, ""), nil
+			})
+			_ = c.Do(t.Context(), get, discard)
+			offset = jump
+			if got := c.BlockedUntil().Sub(now()); got != 10*time.Minute {
+				t.Errorf("jump %v: blocked for %v", jump, got)
+			}
+			if kind, _ := kindOf(t, c.Do(t.Context(), get, discard)); kind != KindRateLimited {
+				t.Errorf("jump %v: kind %v", jump, kind)
+			}
+			time.Sleep(10 * time.Minute)
+			if err := c.Do(t.Context(), get, discard); err != nil || f.count() != 2 {
+				t.Errorf("jump %v: error %v after the wait, %d requests", jump, err, f.count())
+			}
+		})
+	}
+}
+
+func TestRestore_IsClampedAndKept(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		for _, c := range []struct{ ahead, want time.Duration }{
+			{10 * time.Minute, 10 * time.Minute}, {400 * 24 * time.Hour, MaxWait}, {0, 0}, {-time.Hour, 0}, {-400 * 24 * time.Hour, 0},
+		} {
+			client, _ := newFake(Options{}, nil)
+			client.Restore(time.Now().Add(c.ahead))
+			if got := client.hold.remaining(client.clock()); got != c.want {
+				t.Errorf("restored %v ahead: waits %v, want %v", c.ahead, got, c.want)
+			}
+		}
+		client, _ := newFake(Options{}, nil)
+		client.Restore(time.Time{})
+		if !client.BlockedUntil().IsZero() {
+			t.Error("no time at all blocks")
+		}
+	})
+}
+
+func TestDo_BacksOffWithFullJitter(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var limits []time.Duration
+		c, f := newFake(Options{Attempts: 9, Pause: time.Millisecond, Total: time.Hour}, func(int) (*http.Response, error) {
+			return reply(500, ""), nil
+		})
+		c.breaker.base = 0 // this is not about the breaker
+		c.jitter = func(limit time.Duration) time.Duration {
+			limits = append(limits, limit)
+			return limit / 2
+		}
+		c.breaker.failures = -100
+		if kind, _ := kindOf(t, c.Do(t.Context(), get, discard)); kind != KindServer {
+			t.Errorf("kind %v", kind)
+		}
+		want := []time.Duration{500 * time.Millisecond, time.Second, 2 * time.Second, 4 * time.Second, 8 * time.Second, 16 * time.Second, maxBackoff, maxBackoff}
+		if fmt.Sprint(limits) != fmt.Sprint(want) {
+			t.Errorf("waits up to %v, want %v", limits, want)
+		}
+		if f.count() != 9 {
+			t.Errorf("%d requests, want 9", f.count())
+		}
+	})
+}
+
+func TestDo_StopsBeforeItsTotalOrItsCallersDeadline(t *testing.T) {
+	for _, c := range []struct{ total, deadline time.Duration }{{10 * time.Second, time.Hour}, {time.Hour, 10 * time.Second}} {
+		synctest.Test(t, func(t *testing.T) {
+			client, _ := newFake(Options{Total: c.total, Attempts: 100}, func(int) (*http.Response, error) { return nil, syscall.ECONNREFUSED })
+			client.breaker.failures = -1000
+			ctx, cancel := context.WithTimeout(t.Context(), c.deadline)
+			defer cancel()
+			begun := time.Now()
+			if kind, _ := kindOf(t, client.Do(ctx, get, discard)); kind != KindConnect {
+				t.Errorf("kind %v", kind)
+			}
+			if took := time.Since(begun); took > 10*time.Second {
+				t.Errorf("took %v", took)
+			}
+		})
+	}
+}
+
+func TestDo_KeepsTheLimitAcrossCallsAndAttempts(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c, f := newFake(Options{Limit: Limit{Requests: 5, Per: time.Second}, Total: time.Minute}, func(n int) (*http.Response, error) {
+			if n%3 == 0 {
+				return reply(500, ""), nil
+			}
+			return reply(200, ""), nil
+		})
+		var wg sync.WaitGroup
+		meter := new(Meter)
+		for range 20 {
+			wg.Go(func() {
+				if err := c.Do(t.Context(), Request{URL: get.URL, Meter: meter}, discard); err != nil {
+					t.Error(err)
+				}
+			})
+		}
+		wg.Wait()
+		for i := 5; i < len(f.at); i++ {
+			if gap := f.at[i] - f.at[i-5]; gap < time.Second {
+				t.Errorf("six requests within %v", gap)
+			}
+		}
+		if meter.Requests() != int64(f.count()) {
+			t.Errorf("%d counted, %d sent", meter.Requests(), f.count())
+		}
+	})
+}
+
+func TestDo_SaysWhenTheLimitLeavesNothing(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c, f := newFake(Options{Limit: Limit{Requests: 2, Per: time.Hour}}, func(int) (*http.Response, error) { return reply(200, ""), nil })
+		for range 2 {
+			if err := c.Do(t.Context(), get, discard); err != nil {
+				t.Fatal(err)
+			}
+		}
+		kind, wait := kindOf(t, c.Do(t.Context(), get, discard))
+		if kind != KindBudget || wait < 59*time.Minute {
+			t.Errorf("kind %v, wait %v", kind, wait)
+		}
+		b := c.Snapshot().Budget
+		if f.count() != 2 || b.Used != 2 || b.Left != 0 || b.ResetsAt.Sub(time.Now()) != wait {
+			t.Errorf("%d sent, budget %+v", f.count(), b)
+		}
+	})
+}
+
+func TestDo_BreakerStopsAskingAndProbes(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		healthy := false
+		c, f := newFake(Options{}, func(int) (*http.Response, error) {
+			if healthy {
+				return reply(200, ""), nil
+			}
+			return nil, syscall.ECONNRESET
+		})
+		for range 2 {
+			if kind, _ := kindOf(t, c.Do(t.Context(), get, discard)); kind != KindConnect {
+				t.Errorf("kind %v, want that of the last attempt", kind)
+			}
+		}
+		if f.count() != breakAfter {
+			t.Errorf("%d requests, want %d", f.count(), breakAfter)
+		}
+		if kind, wait := kindOf(t, c.Do(t.Context(), get, discard)); kind != KindBreaker || wait <= 0 || wait > DefaultPause {
+			t.Errorf("kind %v, wait %v", kind, wait)
+		}
+		if s := c.Snapshot(); s.Breaker != BreakerOpen || s.BreakerUntil.IsZero() {
+			t.Errorf("state %v until %v", s.Breaker, s.BreakerUntil)
+		}
+		time.Sleep(DefaultPause)
+		if kind, _ := kindOf(t, c.Do(t.Context(), get, discard)); kind != KindConnect || f.count() != breakAfter+1 {
+			t.Errorf("probe: kind %v, %d requests", kind, f.count())
+		}
+		healthy = true
+		time.Sleep(2 * DefaultPause)
+		if err := c.Do(t.Context(), get, discard); err != nil {
+			t.Error(err)
+		}
+		if s := c.Snapshot(); s.Breaker != BreakerClosed {
+			t.Errorf("state %v", s.Breaker)
+		}
+	})
+}
+
+func TestDo_APanicOfDecodeDoesNotWedgeTheBreaker(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c, _ := newFake(Options{}, func(int) (*http.Response, error) { return reply(200, ""), nil })
+		for range breakAfter {
+			c.breaker.report(c.clock(), false, failed)
+		}
+		time.Sleep(DefaultPause)
+		func() {
+			defer func() { _ = recover() }()
+			_ = c.Do(t.Context(), get, func(*Response) error { panic("a decoder's bug") })
+		}()
+		if err := c.Do(t.Context(), get, discard); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+func TestDo_AnswersThatAreNotFailuresOfTheSourceKeepTheBreakerClosed(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c, _ := newFake(Options{}, func(n int) (*http.Response, error) {
+			return reply([]int{401, 403, 404, 200}[n%4], "<html>"), nil
+		})
+		for range 40 {
+			_ = c.Do(t.Context(), get, func(*Response) error { return Protocol("", "HTML instead of JSON") })
+		}
+		if s := c.Snapshot(); s.Breaker != BreakerClosed {
+			t.Errorf("state %v", s.Breaker)
+		}
+	})
+}
+
+func TestDo_TreatsWhatDecodeFoundLikeItsOwn(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		errForeign := errors.New("sink is full")
+		for _, c := range []struct {
+			name string
+			err  error
+			kind Kind
+			sent int
+		}{
+			{"protocol is final", Protocol("", "rubbish"), KindProtocol, 1},
+			{"server is tried again", &Error{Kind: KindServer}, KindServer, 4},
+			{"rate limit is an order to wait", &Error{Kind: KindRateLimited, RetryAfter: time.Hour}, KindRateLimited, 1},
+			{"another's error is final", errForeign, "", 1},
+		} {
+			client, f := newFake(Options{}, func(int) (*http.Response, error) { return reply(200, ""), nil })
+			err := client.Do(t.Context(), get, func(*Response) error { return c.err })
+			if KindOf(err) != c.kind || f.count() != c.sent {
+				t.Errorf("%s: %v after %d requests", c.name, err, f.count())
+			}
+			if c.kind == "" && !errors.Is(err, errForeign) {
+				t.Errorf("%s: %v", c.name, err)
+			}
+			if c.kind == KindRateLimited && client.BlockedUntil().IsZero() {
+				t.Errorf("%s: nothing is blocked", c.name)
+			}
+		}
+	})
+}
+
+func TestDo_RefusesWhatIsNoRequest(t *testing.T) {
+	c, f := newFake(Options{}, func(int) (*http.Response, error) { return reply(200, ""), nil })
+	for _, url := range []string{"", "prices", "/prices", "ftp://h/x", "file:///etc/passwd", "http://", "http://h:port/?key=s3cr3t", "http://h/%zz?key=s3cr3t", "\x7f://"} {
+		err := c.Do(t.Context(), Request{URL: url}, discard)
+		if err == nil || strings.Contains(err.Error(), "s3cr3t") {
+			t.Errorf("%q: error %v", url, err)
+		}
+	}
+	if f.count() != 0 {
+		t.Errorf("%d requests were sent", f.count())
+	}
+}
+
+func TestSnapshot_KeepsTheLastFiftyNewestFirst(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c, _ := newFake(Options{}, func(n int) (*http.Response, error) {
+			time.Sleep(time.Duration(n) * time.Millisecond)
+			if n%10 == 0 {
+				return reply(404, "no such item"), nil
+			}
+			return reply(200, "12345"), nil
+		})
+		for range 100 {
+			_ = c.Do(t.Context(), get, discard)
+		}
+		s := c.Snapshot()
+		if len(s.Requests) != 50 || s.Requests[0].Status != 404 || s.Requests[0].Duration != 100*time.Millisecond || s.Requests[49].Duration != 51*time.Millisecond {
+			t.Errorf("%d requests, first %+v, last %+v", len(s.Requests), s.Requests[0], s.Requests[len(s.Requests)-1])
+		}
+		if got := s.Requests[1]; got.Path != "/prices?key" || got.Host != "fake.test" || got.Method != "GET" || got.Bytes != 5 || got.Attempt != 1 || got.Kind != "" {
+			t.Errorf("recorded %+v", got)
+		}
+		if s.Answers[200] != 90 || s.Answers[404] != 10 {
+			t.Errorf("answers %v", s.Answers)
+		}
+		if want := (Latency{50 * time.Millisecond, 95 * time.Millisecond, 99 * time.Millisecond}); s.Latency != want {
+			t.Errorf("latency %+v, want %+v", s.Latency, want)
+		}
+		if !strings.Contains(s.LastError, "no such item") || !s.LastErrorAt.After(s.LastSuccess) {
+			t.Errorf("last error %q at %v, success at %v", s.LastError, s.LastErrorAt, s.LastSuccess)
+		}
+	})
+}

@@ -1,0 +1,87 @@
+package provider
+
+import (
+	"math/rand/v2"
+	"os"
+	"strconv"
+	"testing"
+	"time"
+)
+
+// seed returns the seed of a random test and prints it; ASSAY_SEED sets it.
+func seed(t *testing.T) uint64 {
+	t.Helper()
+	s := uint64(time.Now().UnixNano())
+	if text := os.Getenv("ASSAY_SEED"); text != "" {
+		var err error
+		if s, err = strconv.ParseUint(text, 10, 64); err != nil {
+			t.Fatalf("ASSAY_SEED: %v", err)
+		}
+	}
+	t.Logf("ASSAY_SEED=%d", s)
+	return s
+}
+
+func TestWindow_NeverExceedsItsLimitInAnyStretch(t *testing.T) {
+	rng := rand.New(rand.NewPCG(seed(t), 0))
+	for range 200 {
+		limit := Limit{Requests: 1 + rng.IntN(20), Per: time.Duration(1+rng.IntN(10)) * time.Second}
+		w := newWindow(limit)
+		if rng.IntN(2) == 0 { // as with limits too large to remember each request
+			w.grain = limit.Per / 8
+		}
+		var sent []time.Duration
+		now := time.Duration(0)
+		for range 300 {
+			now += time.Duration(rng.Int64N(int64(limit.Per) / int64(limit.Requests) * 2))
+			if w.take(now) == 0 {
+				sent = append(sent, now)
+			}
+		}
+		for i := limit.Requests; i < len(sent); i++ {
+			if gap := sent[i] - sent[i-limit.Requests]; gap <= limit.Per {
+				t.Fatalf("%d requests within %v, want %d in %v", limit.Requests+1, gap, limit.Requests, limit.Per)
+			}
+		}
+	}
+}
+
+func TestWindow_WaitIsAsLongAsNeeded(t *testing.T) {
+	w := newWindow(Limit{Requests: 2, Per: 10 * time.Second})
+	w.take(0)
+	w.take(4 * time.Second)
+	wait := w.take(5 * time.Second)
+	if wait < 5*time.Second || wait > 6*time.Second {
+		t.Fatalf("wait %v, want a little over 5s", wait)
+	}
+	if again := w.take(5*time.Second + wait); again != 0 {
+		t.Errorf("after the wait: %v more", again)
+	}
+	if used, reset := w.state(5*time.Second + wait); used != 2 || reset <= 0 {
+		t.Errorf("used %d, reset in %v", used, reset)
+	}
+}
+
+func TestWindow_RemembersABoundedNumberOfMarks(t *testing.T) {
+	w := newWindow(Limit{Requests: 1_000_000, Per: time.Hour})
+	for i := range 200_000 {
+		w.take(time.Duration(i) * 10 * time.Millisecond)
+	}
+	if len(w.marks) > maxMarks {
+		t.Errorf("%d marks, want at most %d", len(w.marks), maxMarks)
+	}
+	if w.used != 200_000 {
+		t.Errorf("%d used, want 200000", w.used)
+	}
+}
+
+func TestWindow_WithoutALimitLetsEverythingPass(t *testing.T) {
+	for _, limit := range []Limit{{}, {Requests: 5}, {Per: time.Second}, {Requests: -1, Per: time.Second}} {
+		w := newWindow(limit)
+		for range 100 {
+			if wait := w.take(0); wait != 0 {
+				t.Fatalf("limit %+v: wait %v", limit, wait)
+			}
+		}
+	}
+}
