@@ -278,6 +278,29 @@ func TestDo_SaysWhenTheLimitLeavesNothing(t *testing.T) {
 	})
 }
 
+func TestDo_ARedirectIsARequestToo(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c, f := newFake(Options{Limit: Limit{Requests: 1, Per: 10 * time.Second}, Total: 15 * time.Second}, func(int) (*http.Response, error) {
+			return reply(302, "", "Location", "/next"), nil
+		})
+		meter := new(Meter)
+		kind, wait := kindOf(t, c.Do(t.Context(), Request{URL: get.URL, Meter: meter}, discard))
+		if kind != KindBudget || wait == 0 || f.count() != 2 || meter.Requests() != 2 || f.at[1] < 10*time.Second {
+			t.Errorf("kind %v, wait %v, %d counted, asked at %v", kind, wait, meter.Requests(), f.at)
+		}
+		if got := len(c.Snapshot().Requests); got != 2 {
+			t.Errorf("%d recorded", got)
+		}
+	})
+}
+
+func TestDo_ARedirectMustSayWhere(t *testing.T) {
+	c, f := newFake(Options{}, func(int) (*http.Response, error) { return reply(301, ""), nil })
+	if kind, _ := kindOf(t, c.Do(t.Context(), get, discard)); kind != KindProtocol || f.count() != 1 {
+		t.Errorf("kind %v after %d requests", kind, f.count())
+	}
+}
+
 func TestDo_BreakerStopsAskingAndProbes(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		healthy := false
