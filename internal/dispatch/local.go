@@ -1,0 +1,164 @@
+package dispatch
+
+import (
+	"context"
+	"log/slog"
+	"math/rand/v2"
+	"sync"
+	"time"
+)
+
+// Local dispatches within one process.
+type Local struct {
+	log   *slog.Logger
+	now   func() time.Time
+	sweep time.Duration
+	bells map[string]chan struct{}
+	tasks []Task
+
+	mu   sync.Mutex
+	next map[string]time.Time
+}
+
+// Pauses of a worker after errors in a row: doubling from the first to the
+// last, so that a full disk is tried again soon after there is room.
+const (
+	firstPause = 200 * time.Millisecond
+	lastPause  = 10 * time.Second
+)
+
+// LocalOptions are what a Local is made of.
+type LocalOptions struct {
+	Workers []Worker
+	Tasks   []Task
+	Sweep   time.Duration // how often every worker looks without being woken; default 2s
+	Now     func() time.Time
+	Logger  *slog.Logger
+}
+
+// NewLocal makes a dispatcher that knows the kinds of work. Run runs it.
+func NewLocal(o LocalOptions) *Local {
+	l := &Local{
+		log: o.Logger, now: o.Now, sweep: o.Sweep, tasks: o.Tasks,
+		bells: map[string]chan struct{}{}, next: map[string]time.Time{},
+	}
+	if l.sweep <= 0 {
+		l.sweep = 2 * time.Second
+	}
+	for _, w := range o.Workers {
+		l.bells[w.Kind] = make(chan struct{}, max(w.Slots, 1))
+	}
+	return l
+}
+
+// Wake tells the workers of a kind that there may be work. It never blocks;
+// kinds that nobody works on are ignored.
+func (l *Local) Wake(kind string) {
+	bell, ok := l.bells[kind]
+	if !ok {
+		return
+	}
+	for {
+		select {
+		case bell <- struct{}{}:
+		default:
+			return // every slot has its hint already
+		}
+	}
+}
+
+// Scheduled returns when each task runs next.
+func (l *Local) Scheduled() map[string]time.Time {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	out := make(map[string]time.Time, len(l.next))
+	for name, at := range l.next {
+		out[name] = at
+	}
+	return out
+}
+
+// Run works until ctx ends, and returns when every worker has stopped.
+func (l *Local) Run(ctx context.Context, workers []Worker) {
+	var wg sync.WaitGroup
+	for _, w := range workers {
+		for range max(w.Slots, 1) {
+			wg.Go(func() { l.work(ctx, w) })
+		}
+	}
+	for _, t := range l.tasks {
+		wg.Go(func() { l.keep(ctx, t) })
+	}
+	wg.Wait()
+}
+
+// work drains one slot's work whenever it is woken, and at every sweep.
+func (l *Local) work(ctx context.Context, w Worker) {
+	for failures := 0; ctx.Err() == nil; {
+		more, err := w.Work(ctx)
+		switch {
+		case ctx.Err() != nil:
+			return
+		case err != nil:
+			failures++
+			pause := min(firstPause<<min(failures-1, 16), lastPause)
+			l.log.Error("work failed; it will be tried again", "kind", w.Kind, "error", err, "pause", pause)
+			if !wait(ctx, pause) {
+				return
+			}
+		case more:
+			failures = 0
+		default:
+			failures = 0
+			// Jitter keeps slots from looking all at the same moment.
+			t := time.NewTimer(l.sweep/2 + rand.N(l.sweep))
+			select {
+			case <-ctx.Done():
+			case <-l.bells[w.Kind]:
+			case <-t.C:
+			}
+			t.Stop()
+		}
+	}
+}
+
+// keep runs a task at its times. The clock is looked at every so often, so that
+// one that is set forward or back neither skips nor stalls it.
+func (l *Local) keep(ctx context.Context, t Task) {
+	const look = time.Second
+	start := l.now()
+	at := t.Next(start)
+	for !at.IsZero() {
+		l.mu.Lock()
+		l.next[t.Name] = at
+		l.mu.Unlock()
+		if !wait(ctx, look) {
+			return
+		}
+		now := l.now()
+		if now.Before(start) {
+			start, at = now, t.Next(now) // the clock was set back
+			continue
+		}
+		start = now
+		if now.Before(at) {
+			continue
+		}
+		if err := t.Run(ctx); err != nil && ctx.Err() == nil {
+			l.log.Error("scheduled task failed; it runs again at its next time", "task", t.Name, "error", err)
+		}
+		at = t.Next(l.now())
+	}
+}
+
+// wait waits for d and reports whether ctx still goes on.
+func wait(ctx context.Context, d time.Duration) bool {
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-ctx.Done():
+		return false
+	case <-t.C:
+		return true
+	}
+}

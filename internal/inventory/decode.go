@@ -1,0 +1,175 @@
+package inventory
+
+import (
+	"io"
+	"math"
+	"strconv"
+	"time"
+
+	"assay/internal/catalog"
+	"assay/internal/fault"
+	"assay/internal/strictjson"
+)
+
+// Names of the members of a push and of its items.
+var (
+	pushMembers  = []string{"appId", "contextId", "snapshotAt", "items"}
+	assetMembers = []string{
+		"assetId", "marketHashName", "phase", "classId", "instanceId",
+		"amount", "tradable", "marketable", "inspect",
+	}
+)
+
+// earliest is the first moment of which an inventory can be: Steam had none
+// before. It keeps out zero times and seconds taken for years.
+var earliest = time.Date(2003, 1, 1, 0, 0, 0, 0, time.UTC)
+
+// DecodePush reads a push as a client sends it (contract, section 6); r bounds
+// its size. An error is a fault of kind Invalid that names each wrong member,
+// of kind TooLarge for more than MaxItems, or what r returned.
+func DecodePush(r io.Reader, now time.Time) (Push, error) {
+	d := pushDecoder{in: strictjson.NewReader(r), now: now, first: make(map[string]int)}
+	var hasApp, hasContext, hasTime, hasItems bool
+	d.in.Object(pushMembers, func(member string) bool {
+		switch member {
+		case "appId":
+			hasApp = true
+			app, _ := d.in.Int(1, math.MaxInt32)
+			d.push.AppID = int32(app)
+		case "contextId":
+			hasContext = true
+			d.push.ContextID, _ = d.in.Text(1, MaxOpaque)
+		case "snapshotAt":
+			hasTime = true
+			d.snapshotAt()
+		case "items":
+			hasItems = true
+			d.in.Array(d.asset)
+		default:
+			return false
+		}
+		return true
+	})
+	d.in.Require("", "appId", hasApp)
+	d.in.Require("", "contextId", hasContext)
+	d.in.Require("", "snapshotAt", hasTime)
+	d.in.Require("", "items", hasItems)
+	if err := d.in.Finish(); err != nil {
+		return Push{}, err
+	}
+	return d.push, nil
+}
+
+// pushDecoder is a push while it is read.
+type pushDecoder struct {
+	in    *strictjson.Reader
+	now   time.Time
+	push  Push
+	first map[string]int // where each asset id was first
+}
+
+func (d *pushDecoder) snapshotAt() {
+	at, ok := d.in.Time()
+	switch {
+	case !ok:
+	case at.After(d.now.Add(MaxAhead)):
+		d.in.Fault("is more than %d minutes ahead of this server's clock, which says %s",
+			int(MaxAhead.Minutes()), d.now.UTC().Format(time.RFC3339))
+	case at.Before(earliest):
+		d.in.Fault("must not be before %d", earliest.Year())
+	default:
+		d.push.SnapshotAt = at
+	}
+}
+
+// asset reads the item at index i.
+func (d *pushDecoder) asset(i int) {
+	if i == MaxItems {
+		d.in.Stop(fault.New(fault.TooLarge, "too_many_items", "An inventory can have at most %d items.", MaxItems))
+		return
+	}
+	a := Asset{Amount: 1, Tradable: true, Marketable: true}
+	var hasID, hasName bool
+	read := d.in.Object(assetMembers, func(member string) bool {
+		switch member {
+		case "assetId":
+			hasID = true
+			d.assetID(&a, i)
+		case "marketHashName":
+			a.Name, hasName = d.name()
+		case "phase":
+			a.Phase = d.phase()
+		case "classId":
+			a.ClassID = d.text(MaxOpaque)
+		case "instanceId":
+			a.InstanceID = d.text(MaxOpaque)
+		case "inspect":
+			a.Inspect = d.text(MaxInspect)
+		case "amount":
+			a.Amount, _ = d.in.Int(1, math.MaxInt32)
+		case "tradable":
+			a.Tradable, _ = d.in.Bool()
+		case "marketable":
+			a.Marketable, _ = d.in.Bool()
+		default:
+			return false
+		}
+		return true
+	})
+	if !read {
+		return
+	}
+	at := "/items/" + strconv.Itoa(i)
+	d.in.Require(at, "assetId", hasID)
+	if !hasName && a.Marketable {
+		d.in.FaultAt(at+"/marketHashName", `is required, unless "marketable" is false`)
+	}
+	d.push.Assets = append(d.push.Assets, a)
+}
+
+func (d *pushDecoder) assetID(a *Asset, i int) {
+	id, ok := d.in.Text(1, MaxOpaque)
+	if !ok {
+		return
+	}
+	if first, again := d.first[id]; again {
+		d.in.Fault("is the same as /items/%d/assetId: an asset can be in an inventory once", first)
+		return
+	}
+	d.first[id] = i
+	a.AssetID = id
+}
+
+// name reads a market hash name; there is false for an empty one, which only
+// what is not marketable can have.
+func (d *pushDecoder) name() (name string, there bool) {
+	if d.in.Null() {
+		return "", false
+	}
+	name, ok := d.in.Text(0, catalog.MaxName)
+	if !ok || name == "" {
+		return "", !ok // a wrong one is a fault already
+	}
+	if err := catalog.CheckName(name); err != nil {
+		d.in.Fault("%v", err)
+	}
+	return name, true
+}
+
+func (d *pushDecoder) phase() string {
+	phase := d.text(MaxOpaque)
+	if err := catalog.CheckPhase(phase); err != nil {
+		d.in.Fault("%v", err)
+		return ""
+	}
+	return phase
+}
+
+// text reads a string that may be empty; null is as good as absent.
+func (d *pushDecoder) text(maxBytes int) string {
+	if d.in.Null() {
+		return ""
+	}
+	text, _ := d.in.Text(0, maxBytes)
+	return text
+}

@@ -1,0 +1,155 @@
+package refresh
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"slices"
+	"sync"
+	"time"
+
+	"assay/internal/dispatch"
+	"assay/internal/pricing"
+	"assay/internal/provider"
+)
+
+// ErrConflict means that an item of a batch was settled by another job while
+// this one estimated; the batch is read and estimated again.
+var ErrConflict = errors.New("an item changed meanwhile")
+
+// Config is how an operator wants refreshing done.
+type Config struct {
+	ScopeAll     bool
+	TTL          time.Duration
+	MissingRetry time.Duration // until a missing price is tried again, doubling
+	NoSalesRetry time.Duration
+	Retention    Retention
+	Policy       pricing.Policy
+	FetchSlots   int // units of one source that are fetched at once
+	SettleSlots  int // batches that are settled at once
+}
+
+// MaxMissingRetry is the longest that a missing price waits to be tried again.
+const MaxMissingRetry = 72 * time.Hour
+
+// Engine does the work of refreshes. Each worker method does one piece of work,
+// tells whether there may be more, and may be called from many goroutines.
+type Engine struct {
+	store     Store
+	cfg       Config
+	sources   map[string]provider.Source
+	order     []string // names of sources, sorted
+	markets   map[MarketName]int64
+	known     map[int64]marketOf
+	estimator *pricing.Estimator
+	wake      func(kind string)
+	owner     string
+	now       func() time.Time
+	log       *slog.Logger
+	packers   sync.Pool
+	settlers  sync.Pool
+
+	mu      sync.Mutex
+	running map[int64]context.CancelFunc // fetches by unit
+	jobOf   map[int64]int64              // their jobs
+}
+
+// marketOf is a market with its source.
+type marketOf struct {
+	source string
+	provider.Market
+}
+
+// Options are what an Engine is made of.
+type Options struct {
+	Store   Store
+	Config  Config
+	Sources []provider.Source
+	Wake    func(kind string) // tells the dispatcher that there is work
+	Owner   string            // names this process in claims
+	Now     func() time.Time
+	Logger  *slog.Logger
+}
+
+// New makes an Engine, notes the sources' markets in the store and gives back
+// the work of former owners.
+func New(ctx context.Context, o Options) (*Engine, error) {
+	e := &Engine{
+		store: o.Store, cfg: o.Config, wake: o.Wake, owner: o.Owner, now: o.Now, log: o.Logger,
+		sources: map[string]provider.Source{}, known: map[int64]marketOf{},
+		estimator: pricing.New(o.Config.Policy),
+		running:   map[int64]context.CancelFunc{}, jobOf: map[int64]int64{},
+	}
+	var names []MarketName
+	byName := map[MarketName]marketOf{}
+	for _, s := range o.Sources {
+		d := s.Describe()
+		e.sources[d.Name] = s
+		e.order = append(e.order, d.Name)
+		for _, m := range d.Markets {
+			n := MarketName{Source: d.Name, Key: m.Key, Title: m.Title}
+			names = append(names, n)
+			byName[n] = marketOf{source: d.Name, Market: m}
+		}
+	}
+	slices.Sort(e.order)
+	err := o.Store.InTx(ctx, func(tx Tx) (err error) {
+		e.markets, err = tx.MarketIDs(names)
+		return err
+	})
+	if err != nil {
+		return nil, fmt.Errorf("note markets: %w", err)
+	}
+	for n, id := range e.markets {
+		e.known[id] = byName[n]
+	}
+	if err := o.Store.Recover(ctx); err != nil {
+		return nil, fmt.Errorf("recover work: %w", err)
+	}
+	return e, nil
+}
+
+// The kinds of work. Fetching has one for each source, FetchKind(name).
+const (
+	WorkPlan    = "plan"
+	WorkSettle  = "settle"
+	WorkSpread  = "spread"
+	WorkMissing = "missing"
+)
+
+// FetchKind names the work of fetching from a source, so that one that hangs
+// keeps none of the others waiting.
+func FetchKind(source string) string { return "fetch:" + source }
+
+// Workers returns the work of this engine for a dispatcher to run.
+func (e *Engine) Workers() []dispatch.Worker {
+	out := []dispatch.Worker{
+		{Kind: WorkPlan, Slots: 1, Work: e.Plan},
+		{Kind: WorkSettle, Slots: e.cfg.SettleSlots, Work: e.Settle},
+		{Kind: WorkSpread, Slots: 1, Work: e.Spread},
+		{Kind: WorkMissing, Slots: 1, Work: e.Missing},
+	}
+	for _, name := range e.order {
+		out = append(out, dispatch.Worker{
+			Kind: FetchKind(name), Slots: e.cfg.FetchSlots,
+			Work: func(ctx context.Context) (bool, error) { return e.Fetch(ctx, name) },
+		})
+	}
+	return out
+}
+
+// wakeFetch wakes the workers of all sources.
+func (e *Engine) wakeFetch() {
+	for _, name := range e.order {
+		e.wake(FetchKind(name))
+	}
+}
+
+// rules returns what decides whether items are due.
+func (e *Engine) rules(now time.Time, forced bool) Rules {
+	return Rules{
+		Now: now, Forced: forced, ScopeAll: e.cfg.ScopeAll,
+		TTL: e.cfg.TTL, NoSalesRetry: e.cfg.NoSalesRetry,
+	}
+}

@@ -1,0 +1,243 @@
+package refresh
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	"assay/internal/catalog"
+	"assay/internal/money"
+	"assay/internal/pricing"
+)
+
+const (
+	// sampleBuckets is how many name buckets are compared at a time.
+	sampleBuckets = 8
+	// sampleNames is how many shared names are enough to judge an answer by its
+	// median ratio. Names are spread over buckets by hash, so the first buckets
+	// are a fair sample.
+	sampleNames = 2_000
+)
+
+// suspect is a market's part of a file's answer, to be judged.
+type suspect struct {
+	Judgement
+	base   MarketFile       // its newest good answer, if any
+	check  *pricing.Checkup // nil: nothing to be compared with
+	shared int
+	open   bool // more shared names are wanted
+	prices map[string]money.Micro
+	before map[string]money.Micro
+}
+
+// judge holds every file's answer against the market's own last one, or a first
+// one against the other markets (pricing.md, step 7), and lets the job settle
+// with the good ones. One who does not believe a whole answer must see all of
+// it, so this comes between fetching and settling.
+func (e *Engine) judge(ctx context.Context, job *Job) error {
+	suspects, units, err := e.suspects(ctx, job)
+	if err != nil {
+		return err
+	}
+	if err := e.compare(ctx, suspects, units); err != nil {
+		return fmt.Errorf("judge answers of job %d: %w", job.ID, err)
+	}
+	verdicts := make([]Judgement, 0, len(suspects))
+	for _, s := range suspects {
+		if d := s.diagnose(); d.Sick() {
+			m := e.known[s.Fetch.MarketID]
+			s.Quarantine = fmt.Sprintf("%s: %s: quarantined: %s", m.source, m.Key, d)
+			s.Fetch.Outcome = OutcomeQuarantined
+			e.log.Warn("answer quarantined", "source", m.source, "market", m.Key, "file", s.Unit.File, "reason", d.String())
+		}
+		verdicts = append(verdicts, s.Judgement)
+	}
+	return e.store.InTx(ctx, func(tx Tx) error {
+		_, err := tx.Judge(job.ID, verdicts)
+		return err
+	})
+}
+
+// suspects lists what a job's files brought, and all its answered units.
+func (e *Engine) suspects(ctx context.Context, job *Job) ([]*suspect, []Unit, error) {
+	all, err := e.store.JobUnits(ctx, job.ID)
+	if err != nil {
+		return nil, nil, err
+	}
+	outcomes, err := e.store.Outcomes(ctx, job.ID)
+	if err != nil {
+		return nil, nil, err
+	}
+	files, err := e.store.MarketFiles(ctx)
+	if err != nil {
+		return nil, nil, err
+	}
+	var out []*suspect
+	var units []Unit
+	for _, u := range all {
+		if u.State != UnitDone {
+			continue
+		}
+		units = append(units, u)
+		for _, id := range e.marketsOf(u) {
+			s := &suspect{Judgement: Judgement{Unit: u, Fetch: MarketFetch{MarketID: id, Outcome: OutcomeOK}}}
+			if f, ok := outcomes[UnitMarket{u.ID, id}]; ok {
+				s.Fetch = f
+			}
+			for _, f := range files {
+				if f.MarketID == id && f.AppID == u.AppID && f.File == u.File {
+					s.base = f
+				}
+			}
+			e.prepare(s)
+			out = append(out, s)
+		}
+	}
+	return out, units, nil
+}
+
+// prepare decides what a market's part of an answer is to be compared with.
+func (e *Engine) prepare(s *suspect) {
+	switch {
+	case s.base.UnitID == s.Unit.BlobUnit && s.base.UnitID != 0:
+		s.Reused = true
+		s.Fetch.Quotes = s.base.Quotes
+	case s.Fetch.Outcome != OutcomeOK, s.base.AcceptNext:
+	default:
+		s.check, s.open = &pricing.Checkup{}, true
+	}
+}
+
+// diagnose judges what was compared.
+func (s *suspect) diagnose() pricing.Diagnosis {
+	switch {
+	case s.check == nil:
+		return pricing.Diagnosis{}
+	case s.base.UnitID == 0:
+		return s.check.AgainstOthers()
+	default:
+		return s.check.AgainstOwn(int(s.base.Quotes), int(s.Fetch.Quotes))
+	}
+}
+
+// marketsOf returns the markets of a unit's file.
+func (e *Engine) marketsOf(u Unit) []int64 {
+	src, ok := e.sources[u.Source]
+	if !ok || u.File == "" {
+		return nil
+	}
+	var out []int64
+	for _, f := range src.Describe().Files {
+		if f.Key != u.File || f.AppID != u.AppID {
+			continue
+		}
+		for id, m := range e.known {
+			if m.source == u.Source && slices.Contains(f.Markets, m.Key) {
+				out = append(out, id)
+			}
+		}
+	}
+	slices.Sort(out)
+	return out
+}
+
+// compare reads answers some buckets at a time until every suspect has enough
+// shared names.
+func (e *Engine) compare(ctx context.Context, suspects []*suspect, units []Unit) error {
+	unpack := newUnpacker()
+	defer unpack.close()
+	for from := 0; from < catalog.Buckets; from += sampleBuckets {
+		if !slices.ContainsFunc(suspects, func(s *suspect) bool { return s.open }) {
+			return nil
+		}
+		if err := e.readSample(ctx, unpack, suspects, units, from); err != nil {
+			return err
+		}
+		for _, s := range suspects {
+			if s.open {
+				s.addSample(suspects)
+			}
+		}
+		for _, s := range suspects {
+			s.open = s.open && s.shared < sampleNames
+		}
+	}
+	return nil
+}
+
+// readSample reads the prices of some buckets from the new answers and from the
+// last good ones.
+func (e *Engine) readSample(ctx context.Context, unpack *unpacker, suspects []*suspect, units []Unit, from int) error {
+	type part struct {
+		unit, market int64
+	}
+	into := map[part]map[string]money.Micro{}
+	var ids []int64
+	for _, s := range suspects {
+		s.prices, s.before = map[string]money.Micro{}, map[string]money.Micro{}
+		into[part{s.Unit.BlobUnit, s.Fetch.MarketID}] = s.prices
+		if s.open && s.base.UnitID != 0 {
+			into[part{s.base.UnitID, s.Fetch.MarketID}] = s.before
+			ids = append(ids, s.base.UnitID)
+		}
+	}
+	for _, u := range units {
+		ids = append(ids, u.BlobUnit)
+	}
+	slices.Sort(ids)
+	return e.store.Blobs(ctx, slices.Compact(ids), from, from+sampleBuckets, func(b Blob) error {
+		return unpack.each(b.Data, func(q *packed) {
+			prices := into[part{b.Unit, q.Market}]
+			if prices == nil {
+				return
+			}
+			if p := e.basePrice(q); p > 0 {
+				prices[string(q.Name)+"\x00"+q.Phase] = p
+			}
+		})
+	})
+}
+
+// basePrice is a quote's price in the base currency, 0 if it has none.
+func (e *Engine) basePrice(q *packed) money.Micro {
+	p := q.Ask
+	if p == 0 {
+		p = q.Sale
+	}
+	if q.Currency == e.cfg.Policy.Currency || p == 0 {
+		return p
+	}
+	rate, ok := e.cfg.Policy.Rates[q.Currency]
+	if !ok {
+		return 0
+	}
+	converted, _ := money.Convert(p, rate.Micro)
+	return converted
+}
+
+// addSample compares the prices just read.
+func (s *suspect) addSample(all []*suspect) {
+	if s.base.UnitID != 0 {
+		for name, p := range s.prices {
+			if before := s.before[name]; before > 0 {
+				s.check.Add(before, p)
+				s.shared++
+			}
+		}
+		return
+	}
+	var others []money.Micro
+	for name, p := range s.prices {
+		others = others[:0]
+		for _, o := range all {
+			if q := o.prices[name]; o != s && q > 0 && o.Unit.AppID == s.Unit.AppID {
+				others = append(others, q)
+			}
+		}
+		if len(others) > 0 {
+			slices.Sort(others)
+			s.check.Add(others[len(others)/2], p)
+			s.shared++
+		}
+	}
+}

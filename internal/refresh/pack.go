@@ -1,0 +1,207 @@
+package refresh
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/klauspost/compress/zstd"
+
+	"assay/internal/catalog"
+	"assay/internal/money"
+	"assay/internal/provider"
+)
+
+// Packed answers. A blob holds the quotes of one unit for one name bucket: a
+// zstd frame (with its checksum) of records one after another,
+//
+//	name      length, bytes
+//	phase     index into catalog.Phases + 1, or 0
+//	market    its row id
+//	currency  3 bytes
+//	ask, bid, sale
+//	listings + 1, sales + 1
+//	sales window, in seconds
+//	market time, in hours since 1970, or 0
+//
+// all numbers unsigned varints.
+
+// maxBlob bounds what a blob may inflate to.
+const maxBlob = 64 << 20
+
+var errBlob = errors.New("stored answer is damaged")
+
+// packer makes blobs of quotes as they are decoded.
+type packer struct {
+	buckets [catalog.Buckets][]byte
+	encoder *zstd.Encoder
+}
+
+func newPacker() *packer {
+	// The options are constant and valid, so neither this nor NewReader fails.
+	e, _ := zstd.NewWriter(nil, zstd.WithEncoderLevel(zstd.SpeedFastest), zstd.WithEncoderConcurrency(1), zstd.WithLowerEncoderMem(true))
+	return &packer{encoder: e}
+}
+
+func (p *packer) reset() {
+	for i := range p.buckets {
+		p.buckets[i] = p.buckets[i][:0]
+	}
+}
+
+// add appends a quote to its bucket.
+func (p *packer) add(market int64, q *provider.Quote) {
+	at := catalog.Bucket(q.Name)
+	b := p.buckets[at]
+	b = binary.AppendUvarint(b, uint64(len(q.Name)))
+	b = append(b, q.Name...)
+	b = binary.AppendUvarint(b, phaseIndex(q.Phase))
+	b = binary.AppendUvarint(b, uint64(market))
+	b = append(b, q.Currency[:3]...)
+	b = binary.AppendUvarint(b, uint64(q.Ask))
+	b = binary.AppendUvarint(b, uint64(q.Bid))
+	b = binary.AppendUvarint(b, uint64(q.Sale))
+	b = binary.AppendUvarint(b, uint64(q.Listings+1))
+	b = binary.AppendUvarint(b, uint64(q.Sales+1))
+	b = binary.AppendUvarint(b, uint64(q.SalesWindow/time.Second))
+	b = binary.AppendUvarint(b, hours(q.MarketTime))
+	p.buckets[at] = b
+}
+
+// blobs compresses what was added. Buckets without a quote have no blob.
+func (p *packer) blobs() []Blob {
+	var out []Blob
+	for i, raw := range p.buckets {
+		if len(raw) > 0 {
+			out = append(out, Blob{Bucket: i, Data: p.encoder.EncodeAll(raw, nil)})
+		}
+	}
+	return out
+}
+
+// packed is one record of a blob. Name aliases the blob's buffer.
+type packed struct {
+	Name        []byte
+	Phase       string
+	Market      int64
+	Currency    money.Currency
+	Ask         money.Micro
+	Bid         money.Micro
+	Sale        money.Micro
+	Listings    int64
+	Sales       int64
+	SalesWindow time.Duration
+	MarketTime  time.Time
+}
+
+// unpacker reads blobs, reusing one buffer.
+type unpacker struct {
+	decoder *zstd.Decoder
+	buf     []byte
+	// currencies interns codes, since nearly all quotes have the same one.
+	currencies map[[3]byte]money.Currency
+}
+
+func newUnpacker() *unpacker {
+	d, _ := zstd.NewReader(nil, zstd.WithDecoderConcurrency(1), zstd.WithDecoderMaxMemory(maxBlob), zstd.WithDecoderLowmem(true))
+	return &unpacker{decoder: d, currencies: map[[3]byte]money.Currency{}}
+}
+
+func (u *unpacker) close() { u.decoder.Close() }
+
+// each calls fn for every record of a blob, in the order in which they came.
+func (u *unpacker) each(data []byte, fn func(*packed)) error {
+	raw, err := u.decoder.DecodeAll(data, u.buf[:0])
+	if err != nil {
+		return fmt.Errorf("%w: %w", errBlob, err)
+	}
+	u.buf = raw
+	r := reader{b: raw}
+	for len(r.b) > 0 && !r.bad {
+		q := packed{Name: r.bytes(r.number(catalog.MaxName))}
+		q.Phase = phaseAt(r.number(uint64(len(catalog.Phases))))
+		q.Market = int64(r.number(1 << 62))
+		var code [3]byte
+		copy(code[:], r.bytes(3))
+		q.Ask = money.Micro(r.number(1 << 62))
+		q.Bid = money.Micro(r.number(1 << 62))
+		q.Sale = money.Micro(r.number(1 << 62))
+		q.Listings = int64(r.number(1<<62)) - 1
+		q.Sales = int64(r.number(1<<62)) - 1
+		q.SalesWindow = time.Duration(r.number(1<<32)) * time.Second
+		if h := r.number(1 << 31); h > 0 {
+			q.MarketTime = time.Unix(int64(h)*3600, 0).UTC()
+		}
+		if r.bad {
+			break
+		}
+		q.Currency = u.currency(code)
+		fn(&q)
+	}
+	if r.bad {
+		return errBlob
+	}
+	return nil
+}
+
+func (u *unpacker) currency(code [3]byte) money.Currency {
+	c, ok := u.currencies[code]
+	if !ok {
+		c = money.Currency(code[:])
+		u.currencies[code] = c
+	}
+	return c
+}
+
+// reader reads numbers and bytes, and remembers that something was wrong
+// instead of failing at each step.
+type reader struct {
+	b   []byte
+	bad bool
+}
+
+func (r *reader) number(most uint64) uint64 {
+	v, n := binary.Uvarint(r.b)
+	if n <= 0 || v > most {
+		r.bad, r.b = true, nil
+		return 0
+	}
+	r.b = r.b[n:]
+	return v
+}
+
+func (r *reader) bytes(n uint64) []byte {
+	if uint64(len(r.b)) < n {
+		r.bad, r.b = true, nil
+		return nil
+	}
+	out := r.b[:n]
+	r.b = r.b[n:]
+	return out
+}
+
+func phaseIndex(phase string) uint64 {
+	for i, p := range catalog.Phases {
+		if p == phase {
+			return uint64(i) + 1
+		}
+	}
+	return 0
+}
+
+func phaseAt(i uint64) string {
+	if i == 0 || i > uint64(len(catalog.Phases)) {
+		return ""
+	}
+	return catalog.Phases[i-1]
+}
+
+// hours cuts a market's own time to the hour: a time that moves with every poll
+// while the quote stands still must not rewrite its row.
+func hours(t time.Time) uint64 {
+	if s := t.Unix(); !t.IsZero() && s >= 3600 {
+		return uint64(s) / 3600
+	}
+	return 0
+}

@@ -1,0 +1,247 @@
+package refresh
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"assay/internal/catalog"
+	"assay/internal/provider"
+)
+
+const (
+	// batchItems is about how many items a batch has: enough to make a commit
+	// worth its price, few enough to lose little to a kill.
+	batchItems = 500
+	// singleNames is how many names a unit of a source has that is asked for one
+	// at a time; they are asked one after another.
+	singleNames = 50
+	// missingCycle bounds what one missing job takes on.
+	missingCycle = 20_000
+)
+
+// errNoLongerQueued rolls a plan back whose job was cancelled meanwhile.
+var errNoLongerQueued = errors.New("job is no longer queued")
+
+// Plan makes the plan of a queued job: its items, batches and units, in one
+// transaction.
+func (e *Engine) Plan(ctx context.Context) (bool, error) {
+	job, err := e.store.QueuedJob(ctx)
+	if err != nil || job == nil {
+		return false, err
+	}
+	if len(e.sources) == 0 {
+		return true, e.store.InTx(ctx, func(tx Tx) error {
+			return tx.FailJob(job.ID, "no price provider is configured: set MARKET_PRICE_PROVIDERS")
+		})
+	}
+	paused, err := e.store.PausedSources(ctx)
+	if err != nil {
+		return false, err
+	}
+	err = e.store.InTx(ctx, func(tx Tx) error { return e.plan(tx, job, paused) })
+	if errors.Is(err, errNoLongerQueued) {
+		return true, nil
+	}
+	if err != nil {
+		return false, fmt.Errorf("plan job %d: %w", job.ID, err)
+	}
+	e.wakeFetch()
+	e.wake(WorkSettle)
+	return true, nil
+}
+
+func (e *Engine) plan(tx Tx, job *Job, paused map[string]bool) error {
+	rules := e.rules(job.CreatedAt, job.Forced)
+	rules.RetryOf = job.RetryOf
+	if job.Kind == Missing {
+		rules.Now, rules.Missing, rules.Limit = tx.Now(), true, missingCycle
+	}
+	due, err := tx.DueByApp(rules)
+	if err != nil {
+		return err
+	}
+	var total int64
+	for _, d := range due {
+		total += d.Due.Due
+	}
+	batches := batchesFor(total)
+	started, err := tx.StartJob(job.ID, batches)
+	if err != nil {
+		return err
+	}
+	if !started {
+		return errNoLongerQueued
+	}
+	if err := tx.PlanItems(job.ID, rules, batches); err != nil {
+		return err
+	}
+	units, err := e.planUnits(tx, job, due, batches, paused)
+	if err != nil {
+		return err
+	}
+	return tx.InsertUnits(units)
+}
+
+// batchesFor returns into how many batches items are divided: a power of two,
+// since batches are ranges of name buckets.
+func batchesFor(items int64) int {
+	n := 1
+	for n < catalog.Buckets && int64(n)*batchItems < items {
+		n *= 2
+	}
+	return n
+}
+
+// planUnits says what to ask each source for: every file of the games that are
+// due, or the due names in calls as large as the source allows.
+func (e *Engine) planUnits(tx Tx, job *Job, due map[int32]DueNames, batches int, paused map[string]bool) ([]Unit, error) {
+	var units []Unit
+	for _, name := range e.order {
+		d := e.sources[name].Describe()
+		var own []Unit
+		var err error
+		if d.Shape == provider.Bulk {
+			own, err = e.planFiles(tx, job, d, due, batches)
+		} else {
+			own, err = planNames(tx, job, d, due)
+		}
+		if err != nil {
+			return nil, fmt.Errorf("units of %s: %w", name, err)
+		}
+		for i := range own {
+			if paused[name] && own[i].State == UnitPending {
+				own[i].State = UnitDeferred
+				own[i].Error = name + ": paused by an operator"
+			}
+		}
+		units = append(units, own...)
+	}
+	return units, nil
+}
+
+// planFiles makes a unit for each file. A missing price settles from a file's
+// newest answer while the source would give the same again.
+func (e *Engine) planFiles(tx Tx, job *Job, d provider.Description, due map[int32]DueNames, batches int) ([]Unit, error) {
+	var units []Unit
+	for _, f := range d.Files {
+		if due[f.AppID].Due.Due == 0 {
+			continue
+		}
+		u := Unit{
+			JobID: job.ID, Source: d.Name, AppID: f.AppID, File: f.Key,
+			BatchTo: batches - 1, State: UnitPending,
+		}
+		if job.Kind == Missing {
+			newest, err := tx.NewestUnit(d.Name, f.AppID, f.Key)
+			if err != nil {
+				return nil, err
+			}
+			if newest != nil && e.young(newest.FetchedAt, d.Interval) {
+				u.State, u.FetchedAt, u.BlobUnit = UnitDone, newest.FetchedAt, newest.BlobUnit
+			}
+		}
+		units = append(units, u)
+	}
+	return units, nil
+}
+
+// minInterval is how long a file's answer serves missing prices at least.
+const minInterval = 5 * time.Minute
+
+// young reports whether an answer is too recent to ask again. One from the
+// future is not: the clock was set back since.
+func (e *Engine) young(fetched time.Time, interval time.Duration) bool {
+	age := e.now().Sub(fetched)
+	return age >= 0 && age < max(interval, minInterval)
+}
+
+// planNames makes units of the due names of each game that the source quotes.
+func planNames(tx Tx, job *Job, d provider.Description, due map[int32]DueNames) ([]Unit, error) {
+	size := d.BatchSize
+	if d.Shape == provider.Single {
+		size = singleNames
+	}
+	var units []Unit
+	for _, app := range apps(d) {
+		if due[app].Due.Due == 0 {
+			continue
+		}
+		names, err := tx.DueNames(job.ID, app)
+		if err != nil {
+			return nil, err
+		}
+		for part := range slices.Chunk(names, size) {
+			u := Unit{
+				JobID: job.ID, Source: d.Name, AppID: app, State: UnitPending,
+				BatchFrom: part[0].Batch, BatchTo: part[len(part)-1].Batch,
+				Names: make([]string, len(part)),
+			}
+			for i, n := range part {
+				u.Names[i] = n.Name
+			}
+			units = append(units, u)
+		}
+	}
+	return units, nil
+}
+
+// apps returns the games that a source quotes, in order.
+func apps(d provider.Description) []int32 {
+	var out []int32
+	for _, m := range d.Markets {
+		out = append(out, m.AppIDs...)
+	}
+	slices.Sort(out)
+	return slices.Compact(out)
+}
+
+// Forecast is what a refresh would do.
+type Forecast struct {
+	Due     Due
+	Sources []Cost
+}
+
+// Cost is what one source would be asked.
+type Cost struct {
+	Source   string
+	Requests int64
+	Time     time.Duration // at the source's limit; 0: it has none
+}
+
+// Forecast tells what a bulk job started now would do. It changes nothing and
+// asks no source.
+func (e *Engine) Forecast(ctx context.Context, forced bool) (Forecast, error) {
+	due, err := e.store.DueByApp(ctx, e.rules(e.now(), forced))
+	if err != nil {
+		return Forecast{}, err
+	}
+	var f Forecast
+	for _, d := range due {
+		f.Due.Due += d.Due.Due
+		f.Due.TTL += d.TTL
+		f.Due.NoSales += d.NoSales
+	}
+	for _, name := range e.order {
+		d := e.sources[name].Describe()
+		c := Cost{Source: name}
+		for _, file := range d.Files {
+			if due[file.AppID].Due.Due > 0 {
+				c.Requests++
+			}
+		}
+		if d.Shape != provider.Bulk {
+			for _, app := range apps(d) {
+				size := int64(max(d.BatchSize, 1))
+				c.Requests += (due[app].Names + size - 1) / size
+			}
+		}
+		if d.Limit.Requests > 0 {
+			c.Time = time.Duration(c.Requests) * d.Limit.Per / time.Duration(d.Limit.Requests)
+		}
+		f.Sources = append(f.Sources, c)
+	}
+	return f, nil
+}

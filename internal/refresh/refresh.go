@@ -1,0 +1,261 @@
+// Package refresh keeps prices fresh. A refresh is a job whose work is rows:
+//
+//   - plan: which items are due, and what to ask each source for (fetch units);
+//   - fetch: a unit is claimed, its answer decoded as a stream and stored packed;
+//   - settle: once all units that a batch of items waits for have ended, its
+//     items are estimated and written in one transaction;
+//   - spread: new prices are copied onto all inventory rows.
+//
+// Each step begins by claiming its row and ends by a write that demands the
+// claim's token, so a process may be killed anywhere: whoever comes next goes on
+// from the rows, and late writes of a former owner are refused. A dispatcher
+// only wakes the workers; losing a wake costs seconds.
+package refresh
+
+import (
+	"time"
+
+	"assay/internal/catalog"
+	"assay/internal/money"
+	"assay/internal/pricing"
+)
+
+// Kind says why a job exists.
+type Kind string
+
+// The kinds of job.
+const (
+	Bulk    Kind = "bulk"    // all items in scope that are due
+	Missing Kind = "missing" // items that a sync found without a price
+)
+
+// State is where a job is in its life.
+type State string
+
+// The states of a job.
+const (
+	Queued    State = "queued"
+	Running   State = "running"
+	Finished  State = "finished"
+	Failed    State = "failed"
+	Cancelled State = "cancelled"
+)
+
+// Live reports whether the job has not ended.
+func (s State) Live() bool { return s == Queued || s == Running }
+
+// Stage is what a live job does.
+type Stage string
+
+// The stages of a job, in their order.
+const (
+	StagePlan   Stage = "plan"
+	StageFetch  Stage = "fetch"
+	StageSettle Stage = "settle"
+	StageSpread Stage = "spread"
+	StageDone   Stage = "done"
+)
+
+// The states of an item within a job.
+const (
+	ItemPending   = "pending"
+	ItemUpdated   = "updated" // priced in this job, changed or not
+	ItemSkipped   = "skipped"
+	ItemNoQuote   = "noQuote" // markets answered, none had a usable quote
+	ItemFailed    = "failed"  // no market answered
+	ItemCancelled = "cancelled"
+)
+
+// Why an item was skipped.
+const (
+	SkipTTL     = "ttl"
+	SkipNoSales = "noSales"
+	SkipBudget  = "budget"
+)
+
+// Job is one refresh.
+type Job struct {
+	ID              int64
+	Kind            Kind
+	Forced          bool
+	State           State
+	Stage           Stage
+	CancelRequested bool
+	RequestedBy     string
+	RetryOf         int64 // the job whose failed items this one tries again; 0: none
+	CreatedAt       time.Time
+	StartedAt       time.Time
+	FinishedAt      time.Time
+	Batches         int
+	SpreadCursor    int64
+	LastError       string
+	Counts          Counts
+}
+
+// Counts are the items of a job by state. All but Total and Changed add up to
+// Total.
+type Counts struct {
+	Total, Pending, Updated, NoQuote, Failed, Cancelled int64
+	SkippedTTL, SkippedNoSales, SkippedBudget           int64
+	Changed                                             int64 // of Updated, those with a new price
+}
+
+// Rules decide which items are due.
+type Rules struct {
+	Now          time.Time
+	Forced       bool // ignore TTL and the no-sales pause
+	ScopeAll     bool // all known items, not only those in inventories
+	TTL          time.Duration
+	NoSalesRetry time.Duration
+	Missing      bool  // due entries of the missing-price queue instead
+	RetryOf      int64 // failed items of this job instead
+	Limit        int64 // most items; 0: no limit
+}
+
+// Due counts the items of a plan.
+type Due struct {
+	Due, TTL, NoSales int64
+}
+
+// UnitState is where a fetch unit is in its life.
+type UnitState string
+
+// The states of a unit. All but the first two are ends.
+const (
+	UnitPending   UnitState = "pending"
+	UnitRunning   UnitState = "running"
+	UnitDone      UnitState = "done"
+	UnitFailed    UnitState = "failed"
+	UnitDeferred  UnitState = "deferred" // a budget, a breaker or an order to wait kept it from being asked
+	UnitCancelled UnitState = "cancelled"
+)
+
+// Unit is one thing to ask a source for.
+type Unit struct {
+	ID        int64
+	JobID     int64
+	Source    string
+	AppID     int32
+	File      string   // of a bulk source; "" for Names
+	Names     []string // distinct, of a source that is asked by name
+	BatchFrom int      // batches that wait for it, both included
+	BatchTo   int
+	State     UnitState
+	Token     int64
+	Attempts  int64
+	NotBefore time.Time
+	FetchedAt time.Time
+	BlobUnit  int64 // whose blobs hold the answer
+	Requests  int64
+	Bytes     int64
+	ErrorKind string
+	Error     string
+}
+
+// Blob is a packed part of an answer.
+type Blob struct {
+	Unit   int64
+	Bucket int
+	Data   []byte
+}
+
+// MarketFetch is what one unit brought of one market.
+type MarketFetch struct {
+	MarketID int64
+	Quotes   int64
+	Rejected int64
+	Outcome  Outcome
+}
+
+// Outcome is what became of a market's part of an answer.
+type Outcome string
+
+// The outcomes.
+const (
+	OutcomeOK          Outcome = "ok"
+	OutcomeSilent      Outcome = "silent"      // the answer should have held the market and did not
+	OutcomeQuarantined Outcome = "quarantined" // not to be believed; see pricing.md, step 7
+)
+
+// MarketFile is the newest good answer of a market's file.
+type MarketFile struct {
+	MarketID   int64
+	AppID      int32
+	File       string
+	UnitID     int64 // 0: none yet
+	FetchedAt  time.Time
+	Quotes     int64
+	Quarantine string // why the last answer was refused; "": it was not
+	AcceptNext bool
+}
+
+// Batch is a range of name buckets of a job, claimed to be settled.
+type Batch struct {
+	JobID   int64
+	Kind    Kind
+	Batch   int
+	Batches int // of the job
+	Token   int64
+}
+
+// Buckets returns the range of name buckets of the batch, the last excluded.
+func (b Batch) Buckets() (from, to int) {
+	per := catalog.Buckets / b.Batches
+	return b.Batch * per, (b.Batch + 1) * per
+}
+
+// Item is what settling needs of an item.
+type Item struct {
+	ID           int64
+	Key          catalog.Key
+	Price        money.Micro
+	Candidate    money.Micro
+	CandidateAt  time.Time
+	CheckedAt    time.Time
+	UpdatedAt    time.Time
+	QuotesAt     time.Time
+	NoSalesSince time.Time
+	Failures     int64
+	Rev          int64
+}
+
+// Snapshot is one market's last quote of an item.
+type Snapshot struct {
+	ItemID      int64
+	MarketID    int64
+	Currency    money.Currency
+	Ask         money.Micro
+	Bid         money.Micro
+	Sale        money.Micro
+	Listings    int64 // negative: not stated
+	Sales       int64 // negative: not stated
+	SalesWindow time.Duration
+	MarketTime  time.Time
+	FetchedAt   time.Time // zero: as of the item's QuotesAt
+	Reason      pricing.Reason
+}
+
+// Settlement is everything that settling a batch writes.
+type Settlement struct {
+	Items     []SettledItem
+	Snapshots []Snapshot // only those that differ from what is stored
+	Counts    Counts
+	// MissingRetry is the first pause before a missing price is tried again.
+	MissingRetry time.Duration
+}
+
+// SettledItem is what settling decided about one item.
+type SettledItem struct {
+	Item                        // as it was
+	State      string           // ItemUpdated, ItemNoQuote, ItemFailed, ItemSkipped
+	Reason     string           // of ItemSkipped
+	Error      string           // of ItemFailed
+	Answered   bool             // a market answered, so that Estimate counts
+	Estimate   pricing.Estimate // its Verdicts are not kept
+	AsOf       time.Time        // earliest fetch behind it
+	QuietSince time.Time        // since when no market saw a sale; zero: one did, or none can tell
+	RetryAt    time.Time        // end of the no-sales pause; zero: none
+}
+
+// Changed reports whether the item has a new price.
+func (s *SettledItem) Changed() bool { return s.Answered && s.Estimate.Price != s.Price }

@@ -1,0 +1,132 @@
+package refresh
+
+import (
+	"context"
+
+	"assay/internal/catalog"
+	"assay/internal/fault"
+)
+
+// Started tells what became of a request to start a job.
+type Started struct {
+	JobID         int64
+	Started       bool // false: JobID is the job that is live already
+	ForcedIgnored bool // forced was asked, and the live job is not
+}
+
+// Start starts a bulk job, unless one is live already.
+func (e *Engine) Start(ctx context.Context, forced bool, by string) (Started, error) {
+	return e.start(ctx, Job{Kind: Bulk, Forced: forced, RequestedBy: by})
+}
+
+// RetryFailed starts a bulk job for the items of an ended job that failed or had
+// no quote, whatever their TTL.
+func (e *Engine) RetryFailed(ctx context.Context, id int64, by string) (Started, error) {
+	old, err := e.store.Job(ctx, id)
+	if err != nil {
+		return Started{}, err
+	}
+	if old.State.Live() {
+		return Started{}, fault.New(fault.Conflict, "job_running", "job %d has not ended: wait for it, or cancel it", id)
+	}
+	if old.Counts.Failed == 0 {
+		return Started{}, fault.New(fault.Conflict, "nothing_failed", "no item of job %d failed", id)
+	}
+	return e.start(ctx, Job{Kind: Bulk, RequestedBy: by, RetryOf: id})
+}
+
+func (e *Engine) start(ctx context.Context, job Job) (Started, error) {
+	var s Started
+	err := e.store.InTx(ctx, func(tx Tx) (err error) {
+		s.JobID, s.Started, err = tx.InsertJob(job)
+		return err
+	})
+	if err != nil {
+		return Started{}, err
+	}
+	if !s.Started {
+		live, err := e.store.Job(ctx, s.JobID)
+		if err != nil {
+			return Started{}, err
+		}
+		s.ForcedIgnored = job.Forced && !live.Forced
+		return s, nil
+	}
+	e.wake(WorkPlan)
+	return s, nil
+}
+
+// Cancel ends a live job: what is settled stays and reaches the inventory rows,
+// the rest is cancelled, calls under way are cut short.
+func (e *Engine) Cancel(ctx context.Context, id int64) error {
+	job, err := e.store.Job(ctx, id)
+	if err != nil {
+		return err
+	}
+	if !job.State.Live() {
+		return fault.New(fault.Conflict, "job_ended", "job %d is %s already", id, job.State)
+	}
+	if err := e.store.InTx(ctx, func(tx Tx) error { return tx.CancelJob(id) }); err != nil {
+		return err
+	}
+	e.interrupt(id)
+	e.wake(WorkSettle)
+	e.wake(WorkSpread)
+	return nil
+}
+
+// PauseSource keeps jobs from asking a source until it is resumed. Calls under
+// way end.
+func (e *Engine) PauseSource(ctx context.Context, source string) error {
+	return e.setPaused(ctx, source, true)
+}
+
+// ResumeSource lets the next job ask a paused source again.
+func (e *Engine) ResumeSource(ctx context.Context, source string) error {
+	return e.setPaused(ctx, source, false)
+}
+
+func (e *Engine) setPaused(ctx context.Context, source string, paused bool) error {
+	if err := e.checkSource(source); err != nil {
+		return err
+	}
+	return e.store.InTx(ctx, func(tx Tx) error { return tx.PauseSource(source, paused) })
+}
+
+// AcceptSource ends the quarantine of a source's markets: their next answer is
+// taken as it is, and what comes after is held against that.
+func (e *Engine) AcceptSource(ctx context.Context, source string) error {
+	if err := e.checkSource(source); err != nil {
+		return err
+	}
+	var markets int64
+	err := e.store.InTx(ctx, func(tx Tx) (err error) {
+		markets, err = tx.AcceptSource(source)
+		return err
+	})
+	if err == nil && markets == 0 {
+		return fault.New(fault.Conflict, "not_quarantined", "no market of %s is in quarantine", source)
+	}
+	return err
+}
+
+func (e *Engine) checkSource(source string) error {
+	if _, ok := e.sources[source]; !ok {
+		return fault.New(fault.NotFound, "source_not_found", "no source %q is configured: see MARKET_PRICE_PROVIDERS", source)
+	}
+	return nil
+}
+
+// AcceptItem makes the price that is held back for an item its price, on all
+// inventory rows too.
+func (e *Engine) AcceptItem(ctx context.Context, key catalog.Key) error {
+	var accepted bool
+	err := e.store.InTx(ctx, func(tx Tx) (err error) {
+		accepted, err = tx.AcceptItem(key)
+		return err
+	})
+	if err == nil && !accepted {
+		return fault.New(fault.Conflict, "no_candidate", "no price is held back for this item")
+	}
+	return err
+}

@@ -1,0 +1,367 @@
+package refresh
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"assay/internal/pricing"
+	"assay/internal/provider"
+)
+
+// Settle does one piece of settling: it estimates a batch whose answers are
+// there, or lets a job go on to its next stage.
+func (e *Engine) Settle(ctx context.Context) (bool, error) {
+	job, err := e.store.FetchedJob(ctx)
+	if err != nil {
+		return false, err
+	}
+	if job != nil {
+		return true, e.judge(ctx, job)
+	}
+	var batch *Batch
+	err = e.store.InTx(ctx, func(tx Tx) (err error) {
+		batch, err = tx.ClaimBatch(e.owner)
+		return err
+	})
+	if err != nil {
+		return false, err
+	}
+	if batch != nil {
+		return true, e.settle(ctx, *batch)
+	}
+	if job, err = e.store.SettledJob(ctx); err != nil || job == nil {
+		return false, err
+	}
+	defer e.wake(WorkSpread)
+	return true, e.store.InTx(ctx, func(tx Tx) error { return tx.EndSettling(job.ID) })
+}
+
+// settle estimates a claimed batch and writes it. A batch that cannot be
+// settled now is given back.
+func (e *Engine) settle(ctx context.Context, b Batch) error {
+	s, _ := e.settlers.Get().(*settler)
+	if s == nil {
+		s = &settler{engine: e, unpack: newUnpacker()}
+	}
+	defer e.settlers.Put(s)
+	err := s.load(ctx, b)
+	if err == nil {
+		result := s.estimate(e.now())
+		err = e.store.InTx(ctx, func(tx Tx) error {
+			_, err := tx.Settle(b, result)
+			return err
+		})
+	}
+	if err == nil {
+		return nil
+	}
+	back := e.giveBack(ctx, func(tx Tx) error { return tx.ReturnBatch(b) })
+	if errors.Is(err, ErrConflict) || ctx.Err() != nil {
+		return back
+	}
+	return errors.Join(fmt.Errorf("settle batch %d of job %d: %w", b.Batch, b.JobID, err), back)
+}
+
+// settler estimates one batch at a time. It keeps its memory for the next one.
+type settler struct {
+	engine *Engine
+	unpack *unpacker
+
+	items []Item
+	snaps [][]Snapshot // by item
+	fresh [][]Snapshot // quotes of this job, by item
+	asked []asked      // by item
+	first map[string]int32
+	next  []int32 // the next item of the same name, or -1
+
+	quotes    []pricing.Quote
+	rows      []Snapshot
+	isFresh   []bool
+	estimated pricing.Estimate
+	result    Settlement
+}
+
+// asked tells how asking about an item went.
+type asked struct {
+	answered bool
+	deferred bool
+	errs     []string
+	earliest time.Time // earliest fetch of an answer
+}
+
+func (s *settler) load(ctx context.Context, b Batch) error {
+	st := s.engine.store
+	items, err := st.BatchItems(ctx, b)
+	if err != nil {
+		return err
+	}
+	snaps, err := st.BatchSnapshots(ctx, b)
+	if err != nil {
+		return err
+	}
+	units, err := st.BatchUnits(ctx, b)
+	if err != nil {
+		return err
+	}
+	outcomes, err := st.Outcomes(ctx, b.JobID)
+	if err != nil {
+		return err
+	}
+	s.reset(items, snaps)
+	s.noteUnits(units, outcomes)
+	return s.readAnswers(ctx, b, units, outcomes)
+}
+
+// reset begins a batch. Items and snapshots are both ordered by item.
+func (s *settler) reset(items []Item, snaps []Snapshot) {
+	n := len(items)
+	s.items = items
+	s.snaps = slices.Grow(s.snaps[:0], n)[:n]
+	s.asked = slices.Grow(s.asked[:0], n)[:n]
+	s.next = slices.Grow(s.next[:0], n)[:n]
+	for len(s.fresh) < n {
+		s.fresh = append(s.fresh, nil)
+	}
+	if s.first == nil {
+		s.first = make(map[string]int32, n)
+	}
+	clear(s.first)
+	for i := range items {
+		end := 0
+		for end < len(snaps) && snaps[end].ItemID == items[i].ID {
+			end++
+		}
+		s.snaps[i], snaps = snaps[:end], snaps[end:]
+		s.fresh[i] = s.fresh[i][:0]
+		s.asked[i] = asked{}
+		s.next[i] = -1
+		if at, ok := s.first[items[i].Key.Name]; ok {
+			s.next[i] = at
+		}
+		s.first[items[i].Key.Name] = int32(i)
+	}
+}
+
+// noteUnits notes which items each unit asked about, and how that ended.
+func (s *settler) noteUnits(units []Unit, outcomes map[UnitMarket]MarketFetch) {
+	for _, u := range units {
+		usable := u.State == UnitDone && hasGoodMarket(u, outcomes)
+		if u.File != "" {
+			for i := range s.items {
+				if s.items[i].Key.AppID == u.AppID {
+					s.asked[i].note(u, usable)
+				}
+			}
+			continue
+		}
+		for _, name := range u.Names {
+			for i, ok := s.first[name]; ok && i >= 0; i = s.next[i] {
+				if s.items[i].Key.AppID == u.AppID {
+					s.asked[i].note(u, usable)
+				}
+			}
+		}
+	}
+}
+
+// hasGoodMarket reports whether any market of a unit's answer may be believed.
+func hasGoodMarket(u Unit, outcomes map[UnitMarket]MarketFetch) bool {
+	id := u.ID
+	if u.File == "" {
+		return true // an answer to names is judged quote by quote
+	}
+	for key, f := range outcomes {
+		if key.Unit == id && f.Outcome == OutcomeOK {
+			return true
+		}
+	}
+	return false
+}
+
+func (a *asked) note(u Unit, usable bool) {
+	switch {
+	case usable:
+		a.answered = true
+		if a.earliest.IsZero() || u.FetchedAt.Before(a.earliest) {
+			a.earliest = u.FetchedAt
+		}
+	case u.State == UnitDeferred:
+		a.deferred = true
+	case u.State == UnitDone:
+		a.errs = append(a.errs, u.Source+": "+string(provider.KindQuarantine)+": "+u.File)
+	default:
+		a.errs = append(a.errs, u.Error)
+	}
+}
+
+// readAnswers collects the quotes of the batch's items.
+func (s *settler) readAnswers(ctx context.Context, b Batch, units []Unit, outcomes map[UnitMarket]MarketFetch) error {
+	byBlob := map[int64]Unit{}
+	var ids []int64
+	for _, u := range units {
+		if u.State == UnitDone {
+			byBlob[u.BlobUnit] = u
+			ids = append(ids, u.BlobUnit)
+		}
+	}
+	from, to := b.Buckets()
+	return s.engine.store.Blobs(ctx, ids, from, to, func(blob Blob) error {
+		u := byBlob[blob.Unit]
+		return s.unpack.each(blob.Data, func(q *packed) {
+			if u.File != "" && outcomes[UnitMarket{u.ID, q.Market}].Outcome != OutcomeOK {
+				return
+			}
+			for i, ok := s.first[string(q.Name)]; ok && i >= 0; i = s.next[i] {
+				if k := s.items[i].Key; k.AppID == u.AppID && k.Phase == q.Phase {
+					s.take(int(i), q)
+				}
+			}
+		})
+	})
+}
+
+// take adds a quote to an item. Of two of the same market the first counts.
+func (s *settler) take(i int, q *packed) {
+	for k := range s.fresh[i] {
+		if s.fresh[i][k].MarketID == q.Market {
+			return
+		}
+	}
+	s.fresh[i] = append(s.fresh[i], Snapshot{
+		ItemID: s.items[i].ID, MarketID: q.Market, Currency: q.Currency,
+		Ask: q.Ask, Bid: q.Bid, Sale: q.Sale,
+		Listings: q.Listings, Sales: q.Sales, SalesWindow: q.SalesWindow, MarketTime: q.MarketTime,
+	})
+}
+
+// estimate decides about every item of the batch.
+func (s *settler) estimate(now time.Time) Settlement {
+	s.result.Items = s.result.Items[:0]
+	s.result.Snapshots = s.result.Snapshots[:0]
+	s.result.Counts = Counts{}
+	s.result.MissingRetry = s.engine.cfg.MissingRetry
+	for i := range s.items {
+		out := s.settleItem(i, now)
+		c := &s.result.Counts
+		switch out.State {
+		case ItemUpdated:
+			c.Updated++
+			if out.Changed() {
+				c.Changed++
+			}
+		case ItemNoQuote:
+			c.NoQuote++
+		case ItemSkipped:
+			c.SkippedBudget++
+		default:
+			c.Failed++
+		}
+		s.result.Items = append(s.result.Items, out)
+	}
+	return s.result
+}
+
+func (s *settler) settleItem(i int, now time.Time) SettledItem {
+	item, a := &s.items[i], &s.asked[i]
+	out := SettledItem{Item: *item, AsOf: a.earliest}
+	switch {
+	case a.answered:
+	case len(a.errs) > 0:
+		out.State, out.Error = ItemFailed, summary(a.errs)
+		return out
+	case a.deferred:
+		out.State, out.Reason = ItemSkipped, SkipBudget
+		return out
+	default:
+		out.State, out.Error = ItemNoQuote, "no configured source quotes this game"
+		return out
+	}
+	s.gather(i, a.earliest)
+	last := pricing.Last{
+		Price: item.Price, UpdatedAt: item.CheckedAt,
+		Candidate: item.Candidate, CandidateAt: item.CandidateAt,
+	}
+	s.engine.estimator.Estimate(now, s.quotes, last, &s.estimated)
+	s.keepChanged(i)
+	out.Answered, out.Estimate = true, s.estimated
+	out.Estimate.Verdicts = nil
+	out.State = ItemUpdated
+	if s.estimated.Estimated == 0 {
+		out.State = ItemNoQuote
+	}
+	if s.estimated.Sales == pricing.SalesNone {
+		out.RetryAt = now.Add(s.engine.cfg.NoSalesRetry)
+		out.QuietSince = item.NoSalesSince
+		if out.QuietSince.IsZero() {
+			out.QuietSince = now
+		}
+	}
+	return out
+}
+
+// gather lists what takes part in an item's estimate: this job's quotes, and of
+// markets without one the last snapshot, which counts while it is fresh. A
+// market that did not name the item said nothing of it; only a quote, or the
+// statement that it is not offered, replaces a snapshot.
+func (s *settler) gather(i int, earliest time.Time) {
+	s.rows, s.isFresh, s.quotes = s.rows[:0], s.isFresh[:0], s.quotes[:0]
+	s.rows = append(s.rows, s.fresh[i]...)
+	for range s.rows {
+		s.isFresh = append(s.isFresh, true)
+	}
+	for _, old := range s.snaps[i] {
+		if _, configured := s.engine.known[old.MarketID]; !configured {
+			continue // nobody asks this market any more
+		}
+		if !slices.ContainsFunc(s.fresh[i], func(f Snapshot) bool { return f.MarketID == old.MarketID }) {
+			if old.FetchedAt.IsZero() {
+				old.FetchedAt = s.items[i].QuotesAt
+			}
+			s.rows = append(s.rows, old)
+			s.isFresh = append(s.isFresh, false)
+		}
+	}
+	for k, r := range s.rows {
+		m := s.engine.known[r.MarketID]
+		q := pricing.Quote{
+			Source: m.source, Market: m.Key, Pool: m.Pool, MaxAge: m.MaxAge,
+			Currency: r.Currency, Ask: r.Ask, Sale: r.Sale,
+			Sales: r.Sales, SalesWindow: r.SalesWindow,
+			FetchedAt: r.FetchedAt, MarketTime: r.MarketTime,
+		}
+		if s.isFresh[k] {
+			q.FetchedAt = earliest
+		}
+		s.quotes = append(s.quotes, q)
+	}
+}
+
+// keepChanged adds the snapshots of an item that differ from what is stored.
+func (s *settler) keepChanged(i int) {
+	for k := range s.rows {
+		r := s.rows[k]
+		r.Reason = s.estimated.Verdicts[k].Reason
+		at, stored := slices.BinarySearchFunc(s.snaps[i], r.MarketID, func(old Snapshot, id int64) int {
+			return cmp.Compare(old.MarketID, id)
+		})
+		if !stored || s.snaps[i][at] != r {
+			s.result.Snapshots = append(s.result.Snapshots, r)
+		}
+	}
+}
+
+// summary says why no market answered, in one line of bounded length.
+func summary(errs []string) string {
+	slices.Sort(errs)
+	errs = slices.Compact(errs)
+	const most = 3
+	if len(errs) > most {
+		errs = append(errs[:most], fmt.Sprintf("and %d more", len(errs)-most))
+	}
+	return strings.Join(errs, "; ")
+}

@@ -1,0 +1,158 @@
+package refresh
+
+import (
+	"context"
+	"time"
+
+	"assay/internal/catalog"
+)
+
+// Store is what a refresh needs of the database. Reads see what was last
+// committed.
+type Store interface {
+	// InTx runs fn in one write transaction. Its error may wrap
+	// a commit whose outcome is unknown; every step here begins with the state
+	// of its rows, so that doing it again is right in both cases.
+	InTx(ctx context.Context, fn func(Tx) error) error
+
+	// Recover gives back what former owners had claimed. Call it before any
+	// worker starts, and only where all former owners are known to be dead.
+	Recover(ctx context.Context) error
+
+	Job(ctx context.Context, id int64) (Job, error)
+	// QueuedJob returns the oldest job that has no plan yet, or nil.
+	QueuedJob(ctx context.Context) (*Job, error)
+	// FetchedJob returns a job in StageFetch all of whose files have come or
+	// failed, or nil.
+	FetchedJob(ctx context.Context) (*Job, error)
+	// SettledJob returns a job in StageSettle without open batches, or nil.
+	SettledJob(ctx context.Context) (*Job, error)
+	// SpreadingJob returns a job in StageSpread, or nil.
+	SpreadingJob(ctx context.Context) (*Job, error)
+	// DueByApp counts what Rules would plan, by game.
+	DueByApp(ctx context.Context, r Rules) (map[int32]DueNames, error)
+	// HasDueMissing reports whether an entry of the missing-price queue is due
+	// and in no job's work.
+	HasDueMissing(ctx context.Context, r Rules) (bool, error)
+
+	BatchItems(ctx context.Context, b Batch) ([]Item, error)
+	// BatchSnapshots returns the snapshots of the batch's items, by item and market.
+	BatchSnapshots(ctx context.Context, b Batch) ([]Snapshot, error)
+	// JobUnits returns the job's units, without names.
+	JobUnits(ctx context.Context, jobID int64) ([]Unit, error)
+	// BatchUnits returns the units that a batch waited for, with names.
+	BatchUnits(ctx context.Context, b Batch) ([]Unit, error)
+	// Blobs calls fn for the blobs of the units in the buckets from (included)
+	// to (excluded), ordered by bucket and unit. fn must not keep the data.
+	Blobs(ctx context.Context, units []int64, from, to int, fn func(Blob) error) error
+	// Outcomes returns what became of each market of each unit of a job.
+	Outcomes(ctx context.Context, jobID int64) (map[UnitMarket]MarketFetch, error)
+	// MarketFiles returns the newest good answers of all markets' files.
+	MarketFiles(ctx context.Context) ([]MarketFile, error)
+	// PausedSources names the sources that an operator has paused.
+	PausedSources(ctx context.Context) (map[string]bool, error)
+	// MaxInventoryID returns the greatest id of an inventory row.
+	MaxInventoryID(ctx context.Context) (int64, error)
+}
+
+// UnitMarket names a market's part of a unit's answer.
+type UnitMarket struct{ Unit, Market int64 }
+
+// DueNames counts what is due of one game.
+type DueNames struct {
+	Due
+	Names int64 // distinct names among the due items
+}
+
+// Tx is a write transaction. Now is its moment.
+type Tx interface {
+	Now() time.Time
+
+	// InsertJob makes a job, queued. Where a job of the kind is live already,
+	// it makes none and returns that one's id and false.
+	InsertJob(j Job) (id int64, made bool, err error)
+	// DueByApp counts what Rules would plan, by game.
+	DueByApp(r Rules) (map[int32]DueNames, error)
+	// PlanItems makes a job's items and its batches; batches divides
+	// catalog.Buckets.
+	PlanItems(jobID int64, r Rules, batches int) error
+	// DueNames lists the distinct names of a job's pending items of a game in
+	// the order of their batches.
+	DueNames(jobID int64, app int32) ([]PlannedName, error)
+	// NewestUnit returns the last ended unit of a bulk source's file whose
+	// answer is still stored, or nil.
+	NewestUnit(source string, app int32, file string) (*Unit, error)
+	InsertUnits(units []Unit) error
+	// StartJob moves a queued job to its first stage after the plan. It returns
+	// false if the job is no longer queued.
+	StartJob(jobID int64, batches int) (bool, error)
+
+	// ClaimUnit takes a unit of the source that may be asked now, or nil.
+	ClaimUnit(source, owner string) (*Unit, error)
+	// EndUnit stores the end of a unit and its answer. It returns false, and
+	// stores nothing but the requests spent, where the claim is no longer valid.
+	EndUnit(u Unit, markets []MarketFetch, blobs []Blob) (bool, error)
+	// ReturnUnit gives a unit back, not to be asked before u.NotBefore.
+	ReturnUnit(u Unit) error
+	NoteSource(source string, failure string) error
+
+	// Judge stores what became of the markets of a fetched job's files and lets
+	// it settle. It returns false if the job is not in StageFetch.
+	Judge(jobID int64, verdicts []Judgement) (bool, error)
+
+	ClaimBatch(owner string) (*Batch, error)
+	ReturnBatch(b Batch) error
+	// Settle writes a batch. It returns false, and writes nothing, where the
+	// claim is no longer valid, and ErrConflict where an item was settled by
+	// another job in between.
+	Settle(b Batch, s Settlement) (bool, error)
+
+	// EndSettling moves a job without open batches on to StageSpread.
+	EndSettling(jobID int64) error
+	// SpreadRange copies prices onto the inventory rows with ids from (included)
+	// to (excluded), and notes to as the job's cursor.
+	SpreadRange(jobID, from, to int64) (rows int64, err error)
+	// SpreadBatch copies the prices that a batch changed onto all their rows,
+	// and notes the next batch as the job's cursor.
+	SpreadBatch(jobID int64, batch int) (rows int64, err error)
+	// FinishJob ends a job in StageSpread and drops the answers that nothing
+	// needs any more.
+	FinishJob(jobID int64) (State, error)
+
+	// CancelJob cancels what is pending of a live job. What is settled stays
+	// settled and is spread.
+	CancelJob(jobID int64) error
+	FailJob(jobID int64, lastError string) error
+	// Retain removes ended jobs; see Retention. It returns how many.
+	Retain(r Retention, most int) (int, error)
+
+	MarketIDs(markets []MarketName) (map[MarketName]int64, error)
+	PauseSource(source string, paused bool) error
+	AcceptSource(source string) (int64, error)
+	AcceptItem(key catalog.Key) (bool, error)
+}
+
+// PlannedName is a name that is due, and the batch that waits for it.
+type PlannedName struct {
+	Name  string
+	Batch int
+}
+
+// MarketName identifies a market across sources.
+type MarketName struct {
+	Source, Key, Title string
+}
+
+// Judgement is what became of a market's part of a file's answer.
+type Judgement struct {
+	Unit       Unit
+	Fetch      MarketFetch
+	Quarantine string // why it is refused; "": it is the newest good answer
+	Reused     bool   // it was the newest good answer before
+}
+
+// Retention says which ended jobs are removed.
+type Retention struct {
+	Age     time.Duration // older ones,
+	MinJobs int           // except that the newest of each kind stay
+}

@@ -1,0 +1,105 @@
+package store
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+
+	"assay/internal/catalog"
+	"assay/internal/money"
+	"assay/internal/refresh"
+)
+
+// MarketIDs returns the ids of markets, giving new ones an id first.
+func (t *Tx) MarketIDs(markets []refresh.MarketName) (map[refresh.MarketName]int64, error) {
+	out := make(map[refresh.MarketName]int64, len(markets))
+	for _, m := range markets {
+		var id int64
+		err := t.queryRow(`
+			INSERT INTO market (source, key, title) VALUES ($1, $2, $3)
+			ON CONFLICT (source, key) DO UPDATE SET title = excluded.title RETURNING id`, m.Source, m.Key, m.Title).Scan(&id)
+		if err != nil {
+			return nil, err
+		}
+		out[m] = id
+	}
+	return out, nil
+}
+
+// PausedSources names the sources that an operator has paused.
+func (s *Store) PausedSources(ctx context.Context) (map[string]bool, error) {
+	names, err := collect(ctx, s.read, func(r *sql.Rows, name *string) error { return r.Scan(name) },
+		`SELECT source FROM source_state WHERE paused = 1`)
+	out := make(map[string]bool, len(names))
+	for _, n := range names {
+		out[n] = true
+	}
+	return out, err
+}
+
+// PauseSource pauses or resumes a source. What a job still meant to ask a paused
+// one is put off, so that the job goes on without it.
+func (t *Tx) PauseSource(source string, paused bool) error {
+	if _, err := t.exec(`INSERT INTO source_state (source, paused) VALUES ($1, $2)
+		ON CONFLICT (source) DO UPDATE SET paused = excluded.paused`, source, paused); err != nil || !paused {
+		return err
+	}
+	_, err := t.exec(`UPDATE fetch_unit SET state = 'deferred', error = $2 WHERE source = $1 AND state = 'pending'`,
+		source, source+": paused by an operator")
+	return err
+}
+
+// AcceptSource ends the quarantine of a source's markets and returns how many
+// were in it. Their next answer is taken as it is.
+func (t *Tx) AcceptSource(source string) (int64, error) {
+	return t.exec(`
+		UPDATE market_file SET quarantine = '', quarantined_since = 0, accept_next = 1
+		WHERE quarantine <> '' AND market_id IN (SELECT id FROM market WHERE source = $1)`, source)
+}
+
+// AcceptItem makes the price that is held back for an item its price, with its
+// history and inventory rows, and reports whether there was one.
+func (t *Tx) AcceptItem(key catalog.Key) (bool, error) {
+	var id, price int64
+	err := t.queryRow(`
+		UPDATE item SET price = candidate, candidate = 0, candidate_at = 0, price_updated_at = $4, rev = rev + 1
+		WHERE app_id = $1 AND name = $2 AND phase = $3 AND candidate > 0 RETURNING id, price`,
+		key.AppID, key.Name, key.Phase, micros(t.now)).Scan(&id, &price)
+	if errors.Is(err, sql.ErrNoRows) {
+		return false, nil
+	}
+	if err != nil {
+		return false, err
+	}
+	for _, step := range []struct {
+		query string
+		args  []any
+	}{
+		{`INSERT INTO price_point (item_id, at, price) VALUES ($1, $2, $3) ON CONFLICT (item_id, at) DO UPDATE SET price = excluded.price`,
+			[]any{id, micros(t.now), price}},
+		{`UPDATE inventory SET value = $2 WHERE item_id = $1`, []any{id, price}},
+		{`DELETE FROM missing_price WHERE item_id = $1`, []any{id}},
+	} {
+		if _, err := t.exec(step.query, step.args...); err != nil {
+			return false, err
+		}
+	}
+	return true, nil
+}
+
+// SetCurrency notes the currency of all prices in a new database, and refuses
+// another one than that afterwards: stored amounts cannot change their meaning.
+func (s *Store) SetCurrency(ctx context.Context, c money.Currency) error {
+	var have money.Currency
+	err := s.InTx(ctx, func(t *Tx) error {
+		if _, err := t.exec(`INSERT INTO setting (name, value) VALUES ('currency', $1) ON CONFLICT (name) DO NOTHING`, string(c)); err != nil {
+			return err
+		}
+		return t.queryRow(`SELECT value FROM setting WHERE name = 'currency'`).Scan(&have)
+	})
+	if err == nil && have != c {
+		return fmt.Errorf("the database holds prices in %s and MARKET_PRICE_CURRENCY is %s: set it back, or use another database", have, c)
+	}
+	return err
+}

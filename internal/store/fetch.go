@@ -1,0 +1,286 @@
+package store
+
+import (
+	"context"
+	"database/sql"
+	"encoding/json"
+	"errors"
+	"fmt"
+
+	"assay/internal/refresh"
+)
+
+const unitColumns = `id, job_id, source, app_id, file, batch_from, batch_to, state, token, attempts,
+	not_before, fetched_at, blob_unit, requests, bytes, error_kind, error, names`
+
+func scanUnit(r *sql.Rows, u *refresh.Unit) error {
+	var notBefore, fetched int64
+	var names sql.RawBytes
+	err := r.Scan(&u.ID, &u.JobID, &u.Source, &u.AppID, &u.File, &u.BatchFrom, &u.BatchTo, &u.State, &u.Token, &u.Attempts,
+		&notBefore, &fetched, &u.BlobUnit, &u.Requests, &u.Bytes, &u.ErrorKind, &u.Error, &names)
+	if err != nil {
+		return err
+	}
+	u.NotBefore, u.FetchedAt = moment(notBefore), moment(fetched)
+	if len(names) == 0 {
+		return nil
+	}
+	return json.Unmarshal(names, &u.Names)
+}
+
+// JobUnits returns a job's units.
+func (s *Store) JobUnits(ctx context.Context, job int64) ([]refresh.Unit, error) {
+	return collect(ctx, s.read, scanUnit, `SELECT `+unitColumns+` FROM fetch_unit WHERE job_id = $1 ORDER BY id`, job)
+}
+
+// BatchUnits returns the units that a batch waited for.
+func (s *Store) BatchUnits(ctx context.Context, b refresh.Batch) ([]refresh.Unit, error) {
+	return collect(ctx, s.read, scanUnit, `
+		SELECT `+unitColumns+` FROM fetch_unit
+		WHERE job_id = $1 AND batch_from <= $2 AND batch_to >= $2 ORDER BY id`, b.JobID, b.Batch)
+}
+
+// NewestUnit returns the last done unit of a file whose answer is still stored.
+func (t *Tx) NewestUnit(source string, app int32, file string) (*refresh.Unit, error) {
+	units, err := collect(t.ctx, t.tx, scanUnit, `
+		SELECT `+unitColumns+` FROM fetch_unit u
+		WHERE source = $1 AND app_id = $2 AND file = $3 AND file <> '' AND state = 'done'
+		AND EXISTS (SELECT 1 FROM fetch_blob b WHERE b.unit_id = u.blob_unit)
+		ORDER BY fetched_at DESC, id DESC LIMIT 1`, source, app, file)
+	if err != nil || len(units) == 0 {
+		return nil, err
+	}
+	return &units[0], nil
+}
+
+// InsertUnits adds units to a job's plan.
+func (t *Tx) InsertUnits(units []refresh.Unit) error {
+	const columns = 12
+	return inRows(units, columns, func(part []refresh.Unit) error {
+		args := make([]any, 0, len(part)*columns)
+		for _, u := range part {
+			var names any
+			if len(u.Names) > 0 {
+				packed, err := json.Marshal(u.Names)
+				if err != nil {
+					return err
+				}
+				names = packed
+			}
+			args = append(args, u.JobID, u.Source, u.AppID, u.File, names, u.BatchFrom, u.BatchTo,
+				string(u.State), micros(u.FetchedAt), u.BlobUnit, u.ErrorKind, u.Error)
+		}
+		_, err := t.exec(`
+			INSERT INTO fetch_unit (job_id, source, app_id, file, names, batch_from, batch_to,
+				state, fetched_at, blob_unit, error_kind, error) VALUES `+values(len(part), columns), args...)
+		return err
+	})
+}
+
+// A clock that is set back must not keep a unit from being asked for longer than
+// anything is ever put off; hence the second bound.
+const claimUnit = `
+UPDATE fetch_unit SET state = 'running', owner = $2, token = token + 1, attempts = attempts + 1, started_at = $3
+WHERE id = (
+	SELECT u.id FROM fetch_unit u JOIN refresh_job j ON j.id = u.job_id
+	WHERE u.source = $1 AND u.state IN ('pending', 'running') AND u.state = 'pending'
+	AND (u.not_before <= $3 OR u.not_before > $3 + 3600000000)
+	ORDER BY j.kind DESC, u.id LIMIT 1)
+RETURNING ` + unitColumns
+
+// ClaimUnit takes a unit of the source that may be asked now, those of missing
+// prices first, or returns nil.
+func (t *Tx) ClaimUnit(source, owner string) (*refresh.Unit, error) {
+	units, err := collect(t.ctx, t.tx, scanUnit, claimUnit, source, owner, micros(t.now))
+	if err != nil || len(units) == 0 {
+		return nil, err
+	}
+	u := units[0]
+	u.Requests, u.Bytes, u.Error, u.ErrorKind = 0, 0, "", "" // of this attempt
+	return &u, nil
+}
+
+// spend adds what an attempt cost to a unit, whoever owns it now.
+func (t *Tx) spend(u refresh.Unit) error {
+	_, err := t.exec(`UPDATE fetch_unit SET requests = requests + $2, bytes = bytes + $3 WHERE id = $1`, u.ID, u.Requests, u.Bytes)
+	return err
+}
+
+// EndUnit stores how a unit ended and what it brought. Where the claim is no
+// longer valid only what it cost is stored.
+func (t *Tx) EndUnit(u refresh.Unit, markets []refresh.MarketFetch, blobs []refresh.Blob) (bool, error) {
+	if err := t.spend(u); err != nil {
+		return false, err
+	}
+	n, err := t.exec(`
+		UPDATE fetch_unit SET state = $3, fetched_at = $4, blob_unit = id, error_kind = $5, error = $6
+		WHERE id = $1 AND token = $2 AND state = 'running'`,
+		u.ID, u.Token, string(u.State), micros(u.FetchedAt), u.ErrorKind, u.Error)
+	if err != nil || n != 1 {
+		return false, err
+	}
+	if u.State != refresh.UnitDone {
+		_, err := t.exec(`UPDATE refresh_job SET last_error = $2 WHERE id = $1`, u.JobID, u.Error)
+		return true, err
+	}
+	const columns = 3
+	err = inRows(blobs, columns, func(part []refresh.Blob) error {
+		args := make([]any, 0, len(part)*columns)
+		for _, b := range part {
+			args = append(args, u.ID, b.Bucket, b.Data)
+		}
+		_, err := t.exec(`INSERT INTO fetch_blob (unit_id, bucket, data) VALUES `+values(len(part), columns), args...)
+		return err
+	})
+	if err != nil {
+		return false, err
+	}
+	return true, t.addFetches(u, markets)
+}
+
+const addFetch = `
+INSERT INTO market_fetch (job_id, unit_id, market_id, fetched_at, quotes, rejected, requests, bytes, outcome)
+VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9)
+ON CONFLICT (job_id, unit_id, market_id) DO UPDATE SET
+	fetched_at = excluded.fetched_at, quotes = market_fetch.quotes + excluded.quotes,
+	rejected = market_fetch.rejected + excluded.rejected, requests = market_fetch.requests + excluded.requests,
+	bytes = market_fetch.bytes + excluded.bytes, outcome = excluded.outcome`
+
+// addFetches notes what a unit brought of each market: for itself if it is a
+// file, else in the sum of its source's units.
+func (t *Tx) addFetches(u refresh.Unit, markets []refresh.MarketFetch) error {
+	unit := u.ID
+	if u.File == "" {
+		unit = 0
+	}
+	for _, m := range markets {
+		if _, err := t.exec(addFetch, u.JobID, unit, m.MarketID, micros(u.FetchedAt), m.Quotes, m.Rejected,
+			u.Requests, u.Bytes, string(m.Outcome)); err != nil {
+			return fmt.Errorf("market fetch: %w", err)
+		}
+	}
+	return nil
+}
+
+// ReturnUnit gives a unit back.
+func (t *Tx) ReturnUnit(u refresh.Unit) error {
+	if err := t.spend(u); err != nil {
+		return err
+	}
+	_, err := t.exec(`UPDATE fetch_unit SET state = 'pending', not_before = $3 WHERE id = $1 AND token = $2 AND state = 'running'`,
+		u.ID, u.Token, micros(u.NotBefore))
+	return err
+}
+
+// NoteSource notes that a call to a source succeeded or, with a failure, why it
+// did not.
+func (t *Tx) NoteSource(source, failure string) error {
+	if failure != "" {
+		_, err := t.exec(`INSERT INTO source_state (source, last_error, last_error_at) VALUES ($1, $2, $3)
+			ON CONFLICT (source) DO UPDATE SET last_error = excluded.last_error, last_error_at = excluded.last_error_at`,
+			source, failure, micros(t.now))
+		return err
+	}
+	_, err := t.exec(`INSERT INTO source_state (source, last_success) VALUES ($1, $2)
+		ON CONFLICT (source) DO UPDATE SET last_success = excluded.last_success`, source, micros(t.now))
+	return err
+}
+
+// Outcomes returns what became of each market of each file of a job.
+func (s *Store) Outcomes(ctx context.Context, job int64) (map[refresh.UnitMarket]refresh.MarketFetch, error) {
+	type row struct {
+		unit int64
+		m    refresh.MarketFetch
+	}
+	rows, err := collect(ctx, s.read, func(r *sql.Rows, v *row) error {
+		return r.Scan(&v.unit, &v.m.MarketID, &v.m.Quotes, &v.m.Rejected, &v.m.Outcome)
+	}, `SELECT unit_id, market_id, quotes, rejected, outcome FROM market_fetch WHERE job_id = $1`, job)
+	if err != nil {
+		return nil, err
+	}
+	out := make(map[refresh.UnitMarket]refresh.MarketFetch, len(rows))
+	for _, v := range rows {
+		out[refresh.UnitMarket{Unit: v.unit, Market: v.m.MarketID}] = v.m
+	}
+	return out, nil
+}
+
+// MarketFiles returns the newest good answers of all markets' files.
+func (s *Store) MarketFiles(ctx context.Context) ([]refresh.MarketFile, error) {
+	return collect(ctx, s.read, func(r *sql.Rows, f *refresh.MarketFile) error {
+		var fetched int64
+		err := r.Scan(&f.MarketID, &f.AppID, &f.File, &f.UnitID, &fetched, &f.Quotes, &f.Quarantine, &f.AcceptNext)
+		f.FetchedAt = moment(fetched)
+		return err
+	}, `SELECT market_id, app_id, file, unit_id, fetched_at, quotes, quarantine, accept_next FROM market_file
+		ORDER BY market_id, app_id, file`)
+}
+
+// Blobs calls fn for stored answers, ordered by bucket and unit.
+func (s *Store) Blobs(ctx context.Context, units []int64, from, to int, fn func(refresh.Blob) error) (err error) {
+	rows, err := s.read.QueryContext(ctx, `
+		SELECT unit_id, bucket, data FROM fetch_blob
+		WHERE unit_id IN (SELECT value FROM json_each($1)) AND bucket >= $2 AND bucket < $3
+		ORDER BY bucket, unit_id`, list(units), from, to)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, rows.Close()) }()
+	for rows.Next() {
+		var b refresh.Blob
+		var data sql.RawBytes
+		if err := rows.Scan(&b.Unit, &b.Bucket, &data); err != nil {
+			return err
+		}
+		b.Data = data
+		if err := fn(b); err != nil {
+			return err
+		}
+	}
+	return rows.Err()
+}
+
+// Judge stores what became of the markets of a job's files and lets it settle.
+func (t *Tx) Judge(job int64, verdicts []refresh.Judgement) (bool, error) {
+	n, err := t.exec(`UPDATE refresh_job SET stage = 'settle' WHERE id = $1 AND state = 'running' AND stage = 'fetch'`, job)
+	if err != nil || n != 1 {
+		return false, err
+	}
+	for _, v := range verdicts {
+		if err := t.judge(job, v); err != nil {
+			return false, err
+		}
+	}
+	return true, nil
+}
+
+func (t *Tx) judge(job int64, v refresh.Judgement) error {
+	_, err := t.exec(`
+		INSERT INTO market_fetch (job_id, unit_id, market_id, fetched_at, quotes, rejected, requests, bytes, outcome)
+		VALUES ($1, $2, $3, $4, $5, $6, 0, 0, $7)
+		ON CONFLICT (job_id, unit_id, market_id) DO UPDATE SET outcome = excluded.outcome`,
+		job, v.Unit.ID, v.Fetch.MarketID, micros(v.Unit.FetchedAt), v.Fetch.Quotes, v.Fetch.Rejected, string(v.Fetch.Outcome))
+	if err != nil || v.Reused {
+		return err
+	}
+	if v.Quarantine != "" {
+		if _, err := t.exec(`
+			INSERT INTO market_file (market_id, app_id, file, quarantine, quarantined_since) VALUES ($1, $2, $3, $4, $5)
+			ON CONFLICT (market_id, app_id, file) DO UPDATE SET quarantine = excluded.quarantine, quarantined_since =
+				CASE WHEN market_file.quarantine = '' THEN excluded.quarantined_since ELSE market_file.quarantined_since END`,
+			v.Fetch.MarketID, v.Unit.AppID, v.Unit.File, v.Quarantine, micros(t.now)); err != nil {
+			return err
+		}
+		_, err := t.exec(`UPDATE refresh_job SET last_error = $2 WHERE id = $1`, job, v.Quarantine)
+		return err
+	}
+	if v.Fetch.Outcome != refresh.OutcomeOK {
+		return nil
+	}
+	_, err = t.exec(`
+		INSERT INTO market_file (market_id, app_id, file, unit_id, fetched_at, quotes) VALUES ($1, $2, $3, $4, $5, $6)
+		ON CONFLICT (market_id, app_id, file) DO UPDATE SET unit_id = excluded.unit_id, fetched_at = excluded.fetched_at,
+			quotes = excluded.quotes, quarantine = '', quarantined_since = 0, accept_next = 0`,
+		v.Fetch.MarketID, v.Unit.AppID, v.Unit.File, v.Unit.BlobUnit, micros(v.Unit.FetchedAt), v.Fetch.Quotes)
+	return err
+}

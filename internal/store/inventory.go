@@ -1,0 +1,175 @@
+package store
+
+import (
+	"database/sql"
+	"encoding/json"
+	"errors"
+
+	"assay/internal/catalog"
+	"assay/internal/inventory"
+)
+
+// EnsureUser returns the key of a user, who is created if new.
+func (t *Tx) EnsureUser(userID string) (int64, error) {
+	var key int64
+	err := t.queryRow(`SELECT id FROM platform_user WHERE user_id = $1`, userID).Scan(&key)
+	if !errors.Is(err, sql.ErrNoRows) {
+		return key, err
+	}
+	err = t.queryRow(`INSERT INTO platform_user (user_id, created_at) VALUES ($1, $2) RETURNING id`, userID, micros(t.now)).Scan(&key)
+	return key, err
+}
+
+// InventoryAsOf returns the moment, in microseconds, of the stored inventory of
+// a user, game and context; 0 if there is none.
+func (t *Tx) InventoryAsOf(user int64, app int32, contextID string) (int64, error) {
+	var at int64
+	err := t.queryRow(`SELECT snapshot_at FROM inventory_snapshot WHERE user_key = $1 AND app_id = $2 AND context_id = $3`,
+		user, app, contextID).Scan(&at)
+	if errors.Is(err, sql.ErrNoRows) {
+		return 0, nil
+	}
+	return at, err
+}
+
+// SetInventoryAsOf notes the moment of the inventory just synced.
+func (t *Tx) SetInventoryAsOf(user int64, app int32, contextID string, at int64) error {
+	_, err := t.exec(`
+		INSERT INTO inventory_snapshot (user_key, app_id, context_id, snapshot_at) VALUES ($1, $2, $3, $4)
+		ON CONFLICT (user_key, app_id, context_id) DO UPDATE SET snapshot_at = excluded.snapshot_at`, user, app, contextID, at)
+	return err
+}
+
+// keyRow is an item's identity as a row of a JSON list; its columns are
+// value ->> 0 to 2 there.
+type keyRow [3]any
+
+func keyList(app int32, keys []catalog.Key) (string, error) {
+	rows := make([]keyRow, len(keys))
+	for i, k := range keys {
+		rows[i] = keyRow{k.Name, k.Phase, catalog.Bucket(k.Name)}
+	}
+	b, err := json.Marshal(rows)
+	return string(b), err
+}
+
+// EnsureItems returns the items of a game by their keys, creating those that
+// are new.
+func (t *Tx) EnsureItems(app int32, keys []catalog.Key) (map[catalog.Key]inventory.Item, error) {
+	rows, err := keyList(app, keys)
+	if err != nil {
+		return nil, err
+	}
+	found, err := t.items(app, rows, len(keys))
+	if err != nil || len(found) == len(keys) {
+		return found, err
+	}
+	if _, err := t.exec(`
+		INSERT INTO item (app_id, name, phase, bucket)
+		SELECT $1, value ->> 0, value ->> 1, value ->> 2 FROM json_each($2) WHERE true
+		ON CONFLICT (app_id, name, phase) DO NOTHING`, app, rows); err != nil {
+		return nil, err
+	}
+	return t.items(app, rows, len(keys))
+}
+
+func (t *Tx) items(app int32, rows string, n int) (map[catalog.Key]inventory.Item, error) {
+	type row struct {
+		key  catalog.Key
+		item inventory.Item
+	}
+	list, err := collect(t.ctx, t.tx, func(r *sql.Rows, v *row) error {
+		v.key.AppID = app
+		return r.Scan(&v.item.ID, &v.key.Name, &v.key.Phase, &v.item.Price)
+	}, `SELECT i.id, i.name, i.phase, i.price FROM json_each($2) k CROSS JOIN item i
+		ON i.app_id = $1 AND i.name = k.value ->> 0 AND i.phase = k.value ->> 1`, app, rows)
+	if err != nil {
+		return nil, err
+	}
+	out := make(map[catalog.Key]inventory.Item, n)
+	for _, v := range list {
+		out[v.key] = v.item
+	}
+	return out, nil
+}
+
+// InventoryRows returns the stored rows of a user, game and context.
+func (t *Tx) InventoryRows(user int64, app int32, contextID string) ([]inventory.Row, error) {
+	return collect(t.ctx, t.tx, func(r *sql.Rows, v *inventory.Row) error {
+		return r.Scan(&v.ID, &v.AssetID, &v.ItemID, &v.ClassID, &v.InstanceID, &v.Amount, &v.Tradable, &v.Marketable, &v.Inspect)
+	}, `SELECT id, asset_id, item_id, class_id, instance_id, amount, tradable, marketable, inspect
+		FROM inventory WHERE user_key = $1 AND app_id = $2 AND context_id = $3`, user, app, contextID)
+}
+
+// inventoryRow is a row as an element of a JSON list: id, asset_id, item_id,
+// class_id, instance_id, amount, tradable, marketable, inspect.
+type inventoryRow [9]any
+
+func inventoryList(rows []inventory.Row) (string, error) {
+	out := make([]inventoryRow, len(rows))
+	for i, r := range rows {
+		out[i] = inventoryRow{r.ID, r.AssetID, r.ItemID, r.ClassID, r.InstanceID, r.Amount, bit(r.Tradable), bit(r.Marketable), r.Inspect}
+	}
+	b, err := json.Marshal(out)
+	return string(b), err
+}
+
+func bit(b bool) int {
+	if b {
+		return 1
+	}
+	return 0
+}
+
+// AddInventory inserts rows; each copies the price that its item has.
+func (t *Tx) AddInventory(user int64, app int32, contextID string, rows []inventory.Row) error {
+	packed, err := inventoryList(rows)
+	if err != nil {
+		return err
+	}
+	_, err = t.exec(`
+		INSERT INTO inventory (user_key, app_id, context_id, asset_id, item_id, class_id, instance_id, amount, tradable, marketable, inspect, value)
+		SELECT $1, $2, $3, v.value ->> 1, v.value ->> 2, v.value ->> 3, v.value ->> 4, v.value ->> 5, v.value ->> 6, v.value ->> 7, v.value ->> 8,
+			nullif(i.price, 0)
+		FROM json_each($4) v LEFT JOIN item i ON i.id = v.value ->> 2`, user, app, contextID, packed)
+	return err
+}
+
+// ChangeInventory rewrites rows by their ids; each copies the price that its
+// item has.
+func (t *Tx) ChangeInventory(rows []inventory.Row) error {
+	packed, err := inventoryList(rows)
+	if err != nil {
+		return err
+	}
+	_, err = t.exec(`
+		UPDATE inventory SET item_id = v.value ->> 2, class_id = v.value ->> 3, instance_id = v.value ->> 4, amount = v.value ->> 5,
+			tradable = v.value ->> 6, marketable = v.value ->> 7, inspect = v.value ->> 8, value = nullif(i.price, 0)
+		FROM json_each($1) v LEFT JOIN item i ON i.id = v.value ->> 2
+		WHERE inventory.id = v.value ->> 0`, packed)
+	return err
+}
+
+// RemoveInventory deletes rows by their ids.
+func (t *Tx) RemoveInventory(ids []int64) error {
+	_, err := t.exec(`DELETE FROM inventory WHERE id IN (SELECT value FROM json_each($1))`, list(ids))
+	return err
+}
+
+// QueueMissing queues items without a price, each once, and returns how many
+// were not queued before.
+func (t *Tx) QueueMissing(items []int64) (int64, error) {
+	return t.exec(`
+		INSERT INTO missing_price (item_id, queued_at, due_at)
+		SELECT i.id, $2, $2 FROM json_each($1) v JOIN item i ON i.id = v.value WHERE i.price <= 0
+		ON CONFLICT (item_id) DO NOTHING`, list(items), micros(t.now))
+}
+
+// PutUser sets what the platform says of a user, who is created if new.
+func (t *Tx) PutUser(u inventory.User) error {
+	_, err := t.exec(`
+		INSERT INTO platform_user (user_id, steam_id, display_name, leaderboard, created_at) VALUES ($1, $2, $3, $4, $5)
+		ON CONFLICT (user_id) DO UPDATE SET steam_id = excluded.steam_id, display_name = excluded.display_name, leaderboard = excluded.leaderboard`,
+		u.ID, u.SteamID, u.DisplayName, u.Leaderboard, micros(t.now))
+	return err
+}

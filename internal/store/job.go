@@ -1,0 +1,250 @@
+package store
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+
+	"assay/internal/fault"
+	"assay/internal/refresh"
+)
+
+// jobColumns are what scanJob reads: a job with the sums of its batches.
+const jobColumns = `
+	j.id, j.kind, j.forced, j.state, j.stage, j.cancel_requested, j.requested_by, j.retry_of,
+	j.created_at, j.started_at, j.finished_at, j.batches, j.spread_cursor, j.last_error,
+	j.total, j.skipped_ttl, j.skipped_no_sales,
+	coalesce(sum(b.pending), 0), coalesce(sum(b.updated), 0), coalesce(sum(b.no_quote), 0), coalesce(sum(b.failed), 0),
+	coalesce(sum(b.cancelled), 0), coalesce(sum(b.skipped_budget), 0), coalesce(sum(b.changed), 0)`
+
+func scanJob(r *sql.Rows, j *refresh.Job) error {
+	var created, started, finished int64
+	c := &j.Counts
+	err := r.Scan(&j.ID, &j.Kind, &j.Forced, &j.State, &j.Stage, &j.CancelRequested, &j.RequestedBy, &j.RetryOf,
+		&created, &started, &finished, &j.Batches, &j.SpreadCursor, &j.LastError,
+		&c.Total, &c.SkippedTTL, &c.SkippedNoSales,
+		&c.Pending, &c.Updated, &c.NoQuote, &c.Failed, &c.Cancelled, &c.SkippedBudget, &c.Changed)
+	j.CreatedAt, j.StartedAt, j.FinishedAt = moment(created), moment(started), moment(finished)
+	return err
+}
+
+const jobByID = `
+SELECT` + jobColumns + `
+FROM refresh_job j LEFT JOIN refresh_batch b ON b.job_id = j.id
+WHERE j.id = $1
+GROUP BY j.id`
+
+// Job returns a job, or a fault.NotFound.
+func (s *Store) Job(ctx context.Context, id int64) (refresh.Job, error) {
+	jobs, err := collect(ctx, s.read, scanJob, jobByID, id)
+	if err != nil {
+		return refresh.Job{}, fmt.Errorf("job %d: %w", id, err)
+	}
+	if len(jobs) == 0 {
+		return refresh.Job{}, fault.New(fault.NotFound, "job_not_found", "there is no job %d; ended jobs are removed after some days", id)
+	}
+	return jobs[0], nil
+}
+
+// oldestJob returns the job of a query, or nil.
+func (s *Store) oldestJob(ctx context.Context, query string) (*refresh.Job, error) {
+	jobs, err := collect(ctx, s.read, scanJob, query)
+	if err != nil || len(jobs) == 0 {
+		return nil, err
+	}
+	return &jobs[0], nil
+}
+
+const queuedJob = `
+SELECT` + jobColumns + `
+FROM refresh_job j LEFT JOIN refresh_batch b ON b.job_id = j.id
+WHERE j.id = (SELECT min(id) FROM refresh_job WHERE state IN ('queued', 'running') AND state = 'queued')
+GROUP BY j.id`
+
+// QueuedJob returns the oldest job without a plan, or nil.
+func (s *Store) QueuedJob(ctx context.Context) (*refresh.Job, error) {
+	return s.oldestJob(ctx, queuedJob)
+}
+
+const fetchedJob = `
+SELECT` + jobColumns + `
+FROM refresh_job j LEFT JOIN refresh_batch b ON b.job_id = j.id
+WHERE j.id = (
+	SELECT min(id) FROM refresh_job c
+	WHERE c.state IN ('queued', 'running') AND c.stage = 'fetch' AND NOT EXISTS (
+		SELECT 1 FROM fetch_unit u WHERE u.job_id = c.id AND u.file <> '' AND u.state IN ('pending', 'running')))
+GROUP BY j.id`
+
+// FetchedJob returns a job in its fetch stage all of whose files have come or
+// failed, or nil.
+func (s *Store) FetchedJob(ctx context.Context) (*refresh.Job, error) {
+	return s.oldestJob(ctx, fetchedJob)
+}
+
+const settledJob = `
+SELECT` + jobColumns + `
+FROM refresh_job j LEFT JOIN refresh_batch b ON b.job_id = j.id
+WHERE j.id = (
+	SELECT min(id) FROM refresh_job c
+	WHERE c.state IN ('queued', 'running') AND c.stage = 'settle' AND NOT EXISTS (
+		SELECT 1 FROM refresh_batch o WHERE o.job_id = c.id AND o.state IN ('pending', 'running')))
+GROUP BY j.id`
+
+// SettledJob returns a job in its settle stage without open batches, or nil.
+func (s *Store) SettledJob(ctx context.Context) (*refresh.Job, error) {
+	return s.oldestJob(ctx, settledJob)
+}
+
+const spreadingJob = `
+SELECT` + jobColumns + `
+FROM refresh_job j LEFT JOIN refresh_batch b ON b.job_id = j.id
+WHERE j.id = (SELECT min(id) FROM refresh_job WHERE state IN ('queued', 'running') AND stage = 'spread')
+GROUP BY j.id`
+
+// SpreadingJob returns a job in its spread stage, or nil.
+func (s *Store) SpreadingJob(ctx context.Context) (*refresh.Job, error) {
+	return s.oldestJob(ctx, spreadingJob)
+}
+
+// Recover gives back what was claimed. On SQLite the lock beside the file proves
+// that every former owner is dead.
+func (s *Store) Recover(ctx context.Context) error {
+	return s.InTx(ctx, func(t *Tx) error {
+		if _, err := t.exec(`UPDATE fetch_unit SET state = 'pending' WHERE state = 'running'`); err != nil {
+			return err
+		}
+		_, err := t.exec(`UPDATE refresh_batch SET state = 'pending' WHERE state = 'running'`)
+		return err
+	})
+}
+
+// InsertJob makes a queued job unless one of its kind is live.
+func (t *Tx) InsertJob(j refresh.Job) (id int64, made bool, err error) {
+	err = t.queryRow(`SELECT id FROM refresh_job WHERE kind = $1 AND state IN ('queued', 'running')`, j.Kind).Scan(&id)
+	if err == nil || !errors.Is(err, sql.ErrNoRows) {
+		return id, false, err
+	}
+	err = t.queryRow(`
+		INSERT INTO refresh_job (kind, forced, state, stage, requested_by, retry_of, created_at)
+		VALUES ($1, $2, 'queued', 'plan', $3, $4, $5) RETURNING id`,
+		j.Kind, j.Forced, j.RequestedBy, j.RetryOf, micros(t.now)).Scan(&id)
+	return id, err == nil, err
+}
+
+// StartJob moves a queued job on to fetching.
+func (t *Tx) StartJob(id int64, batches int) (bool, error) {
+	n, err := t.exec(`
+		UPDATE refresh_job SET state = 'running', stage = 'fetch', started_at = $2, batches = $3
+		WHERE id = $1 AND state = 'queued'`, id, micros(t.now), batches)
+	return n == 1, err
+}
+
+// EndSettling moves a job without open batches on to spreading.
+func (t *Tx) EndSettling(id int64) error {
+	_, err := t.exec(`
+		UPDATE refresh_job SET stage = 'spread'
+		WHERE id = $1 AND stage = 'settle' AND NOT EXISTS (
+			SELECT 1 FROM refresh_batch b WHERE b.job_id = $1 AND b.state IN ('pending', 'running'))`, id)
+	return err
+}
+
+// FailJob ends a job whose plan could not be made.
+func (t *Tx) FailJob(id int64, lastError string) error {
+	_, err := t.exec(`
+		UPDATE refresh_job SET state = 'failed', stage = 'done', finished_at = $2, last_error = $3
+		WHERE id = $1 AND state IN ('queued', 'running')`, id, micros(t.now), lastError)
+	return err
+}
+
+// CancelJob cancels what is open of a live job. A claimed batch loses its claim.
+func (t *Tx) CancelJob(id int64) error {
+	for _, query := range []string{
+		`UPDATE fetch_unit SET state = 'cancelled', token = token + 1 WHERE job_id = $1 AND state IN ('pending', 'running')`,
+		`UPDATE refresh_item SET state = 'cancelled' WHERE job_id = $1 AND state = 'pending'`,
+		`UPDATE refresh_batch SET state = 'cancelled', token = token + 1, cancelled = pending, pending = 0
+		 WHERE job_id = $1 AND state IN ('pending', 'running')`,
+		`UPDATE refresh_job SET cancel_requested = 1, stage = 'spread' WHERE id = $1 AND state = 'running'`,
+	} {
+		if _, err := t.exec(query, id); err != nil {
+			return err
+		}
+	}
+	_, err := t.exec(`
+		UPDATE refresh_job SET cancel_requested = 1, state = 'cancelled', stage = 'done', finished_at = $2
+		WHERE id = $1 AND state = 'queued'`, id, micros(t.now))
+	return err
+}
+
+const finishJob = `
+UPDATE refresh_job SET stage = 'done', finished_at = $2, state = CASE
+	WHEN cancel_requested = 1 THEN 'cancelled'
+	WHEN (SELECT coalesce(sum(updated), 0) FROM refresh_batch WHERE job_id = $1) = 0 AND (
+		(SELECT coalesce(sum(failed), 0) FROM refresh_batch WHERE job_id = $1) > 0
+		OR last_error <> '') THEN 'failed'
+	ELSE 'finished' END
+WHERE id = $1 AND state = 'running' AND stage = 'spread'
+RETURNING state`
+
+// FinishJob ends a job whose prices have reached the rows, and drops its answers
+// but for the newest good one of each market's file. A job that priced nothing
+// although something went wrong has failed.
+func (t *Tx) FinishJob(id int64) (refresh.State, error) {
+	var state refresh.State
+	if err := t.queryRow(finishJob, id, micros(t.now)).Scan(&state); err != nil {
+		return "", err
+	}
+	if _, err := t.exec(`UPDATE fetch_unit SET names = NULL WHERE job_id = $1 AND names IS NOT NULL`, id); err != nil {
+		return "", err
+	}
+	// Entries that this job took on and did not settle wait for another one.
+	if _, err := t.exec(`UPDATE missing_price SET job_id = 0 WHERE job_id = $1`, id); err != nil {
+		return "", err
+	}
+	return state, t.dropBlobs()
+}
+
+// dropBlobs removes answers that no live job waits for and that are not the
+// newest good one of a market's file.
+func (t *Tx) dropBlobs() error {
+	_, err := t.exec(`
+		DELETE FROM fetch_blob WHERE unit_id IN (
+			SELECT DISTINCT b.unit_id FROM fetch_blob b
+			WHERE NOT EXISTS (SELECT 1 FROM market_file f WHERE f.unit_id = b.unit_id)
+			AND NOT EXISTS (
+				SELECT 1 FROM refresh_job j JOIN fetch_unit u ON u.job_id = j.id
+				WHERE j.state IN ('queued', 'running') AND u.blob_unit = b.unit_id))`)
+	return err
+}
+
+// retainable orders the ended jobs of each kind by their end, the newest first.
+// A job that ends in the future, by a clock that was set back since, is not old.
+const retainable = `
+SELECT id FROM (
+	SELECT id, finished_at, row_number() OVER (PARTITION BY kind ORDER BY finished_at DESC, id DESC) AS place
+	FROM refresh_job WHERE state IN ('finished', 'failed', 'cancelled')) ended
+WHERE place > $1 AND finished_at < $2
+ORDER BY id LIMIT $3`
+
+// Retain removes up to most ended jobs with all that belongs to them.
+func (t *Tx) Retain(r refresh.Retention, most int) (int, error) {
+	ids, err := collect(t.ctx, t.tx, func(rows *sql.Rows, id *int64) error { return rows.Scan(id) },
+		retainable, r.MinJobs, micros(t.now.Add(-r.Age)), most)
+	if err != nil {
+		return 0, err
+	}
+	for _, id := range ids {
+		for _, query := range []string{
+			`DELETE FROM refresh_item WHERE job_id = $1`,
+			`DELETE FROM refresh_batch WHERE job_id = $1`,
+			`DELETE FROM market_fetch WHERE job_id = $1`,
+			`DELETE FROM fetch_unit WHERE job_id = $1`,
+			`DELETE FROM refresh_job WHERE id = $1`,
+		} {
+			if _, err := t.exec(query, id); err != nil {
+				return 0, fmt.Errorf("remove job %d: %w", id, err)
+			}
+		}
+	}
+	return len(ids), nil
+}

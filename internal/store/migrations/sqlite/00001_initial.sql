@@ -1,0 +1,249 @@
+-- +goose Up
+-- Times are microseconds since 1970 in UTC, 0 where there is none; amounts are
+-- micro-units (10^-6) of a currency; names compare byte for byte.
+
+CREATE TABLE setting (
+    name  TEXT NOT NULL PRIMARY KEY,
+    value TEXT NOT NULL
+) WITHOUT ROWID;
+
+-- Contract: SkinItem. All figures are of the base currency.
+CREATE TABLE item (
+    id               INTEGER PRIMARY KEY,
+    app_id           INTEGER NOT NULL,
+    name             TEXT    NOT NULL,
+    phase            TEXT    NOT NULL,
+    bucket           INTEGER NOT NULL,           -- catalog.Bucket(name)
+    price            INTEGER NOT NULL DEFAULT 0, -- currentPrice; 0: unknown
+    status           INTEGER NOT NULL DEFAULT 5, -- pricing.Status
+    method           TEXT    NOT NULL DEFAULT '',
+    method_version   INTEGER NOT NULL DEFAULT 0,
+    average          INTEGER NOT NULL DEFAULT 0,
+    median           INTEGER NOT NULL DEFAULT 0,
+    robust           INTEGER NOT NULL DEFAULT 0,
+    low              INTEGER NOT NULL DEFAULT 0,
+    high             INTEGER NOT NULL DEFAULT 0,
+    markets          INTEGER NOT NULL DEFAULT 0,
+    used_markets     INTEGER NOT NULL DEFAULT 0,
+    candidate        INTEGER NOT NULL DEFAULT 0,
+    candidate_at     INTEGER NOT NULL DEFAULT 0,
+    price_updated_at INTEGER NOT NULL DEFAULT 0, -- the value changed
+    price_checked_at INTEGER NOT NULL DEFAULT 0, -- last estimate that found a price
+    estimated_at     INTEGER NOT NULL DEFAULT 0, -- last run in which a market answered
+    quotes_at        INTEGER NOT NULL DEFAULT 0, -- earliest fetch behind that run
+    no_sales_since   INTEGER NOT NULL DEFAULT 0,
+    retry_at         INTEGER NOT NULL DEFAULT 0, -- end of the no-sales pause
+    failures         INTEGER NOT NULL DEFAULT 0, -- runs in a row without any answer
+    rev              INTEGER NOT NULL DEFAULT 0, -- counts estimates; guards against a lost update
+    CHECK (price >= 0)
+);
+CREATE UNIQUE INDEX item_key ON item (app_id, name, phase);
+
+CREATE TABLE market (
+    id     INTEGER PRIMARY KEY,
+    source TEXT NOT NULL,
+    key    TEXT NOT NULL,
+    title  TEXT NOT NULL,
+    UNIQUE (source, key)
+);
+
+-- Contract: MarketSnapshot. A row is rewritten when what was quoted changes,
+-- not when it is confirmed: fetched_at 0 means "as of item.quotes_at".
+CREATE TABLE snapshot (
+    item_id      INTEGER NOT NULL,
+    market_id    INTEGER NOT NULL,
+    currency     TEXT    NOT NULL,
+    ask          INTEGER NOT NULL, -- 0: none
+    bid          INTEGER NOT NULL,
+    sale         INTEGER NOT NULL,
+    listings     INTEGER NOT NULL, -- -1: not stated
+    sales        INTEGER NOT NULL, -- -1: not stated
+    sales_window INTEGER NOT NULL, -- seconds
+    market_time  INTEGER NOT NULL, -- the market's own, to the hour
+    fetched_at   INTEGER NOT NULL,
+    reason       TEXT    NOT NULL, -- pricing.Reason; '': used
+    PRIMARY KEY (item_id, market_id)
+) WITHOUT ROWID;
+
+-- Contract: PriceHistory. A row where the price changed, and none elsewhere.
+CREATE TABLE price_point (
+    item_id INTEGER NOT NULL,
+    at      INTEGER NOT NULL,
+    price   INTEGER NOT NULL,
+    PRIMARY KEY (item_id, at)
+) WITHOUT ROWID;
+
+-- Contract: MarketPriceRefreshJob.
+CREATE TABLE refresh_job (
+    id               INTEGER PRIMARY KEY AUTOINCREMENT,
+    kind             TEXT    NOT NULL, -- bulk, missing
+    forced           INTEGER NOT NULL,
+    state            TEXT    NOT NULL, -- queued, running, finished, failed, cancelled
+    stage            TEXT    NOT NULL, -- plan, fetch, settle, spread, done
+    cancel_requested INTEGER NOT NULL DEFAULT 0,
+    requested_by     TEXT    NOT NULL,
+    retry_of         INTEGER NOT NULL DEFAULT 0,
+    created_at       INTEGER NOT NULL,
+    started_at       INTEGER NOT NULL DEFAULT 0,
+    finished_at      INTEGER NOT NULL DEFAULT 0,
+    total            INTEGER NOT NULL DEFAULT 0,
+    skipped_ttl      INTEGER NOT NULL DEFAULT 0,
+    skipped_no_sales INTEGER NOT NULL DEFAULT 0,
+    batches          INTEGER NOT NULL DEFAULT 0,
+    spread_cursor    INTEGER NOT NULL DEFAULT 0, -- inventory id, or batch, that is next
+    last_error       TEXT    NOT NULL DEFAULT ''
+);
+CREATE UNIQUE INDEX refresh_job_live ON refresh_job (kind) WHERE state IN ('queued', 'running');
+
+-- A range of name buckets of a job; settled in one transaction.
+CREATE TABLE refresh_batch (
+    job_id         INTEGER NOT NULL,
+    batch          INTEGER NOT NULL,
+    state          TEXT    NOT NULL, -- pending, running, settled, cancelled
+    owner          TEXT    NOT NULL DEFAULT '',
+    token          INTEGER NOT NULL DEFAULT 0,
+    started_at     INTEGER NOT NULL DEFAULT 0,
+    pending        INTEGER NOT NULL,
+    updated        INTEGER NOT NULL DEFAULT 0,
+    no_quote       INTEGER NOT NULL DEFAULT 0,
+    failed         INTEGER NOT NULL DEFAULT 0,
+    skipped_budget INTEGER NOT NULL DEFAULT 0,
+    cancelled      INTEGER NOT NULL DEFAULT 0,
+    changed        INTEGER NOT NULL DEFAULT 0, -- of the updated ones
+    PRIMARY KEY (job_id, batch)
+) WITHOUT ROWID;
+CREATE INDEX refresh_batch_open ON refresh_batch (job_id) WHERE state IN ('pending', 'running');
+
+-- Contract: MarketPriceRefreshItem.
+CREATE TABLE refresh_item (
+    job_id       INTEGER NOT NULL,
+    batch        INTEGER NOT NULL,
+    item_id      INTEGER NOT NULL,
+    state        TEXT    NOT NULL, -- pending, updated, skipped, noQuote, failed, cancelled
+    reason       TEXT    NOT NULL, -- of a skip: ttl, noSales, budget
+    attempts     INTEGER NOT NULL,
+    price_before INTEGER NOT NULL,
+    price_after  INTEGER NOT NULL, -- -1 until settled
+    error        TEXT    NOT NULL,
+    PRIMARY KEY (job_id, batch, item_id)
+) WITHOUT ROWID;
+
+-- One thing to ask a source for: a file, or some names of a game.
+CREATE TABLE fetch_unit (
+    id          INTEGER PRIMARY KEY AUTOINCREMENT,
+    job_id      INTEGER NOT NULL,
+    source      TEXT    NOT NULL,
+    app_id      INTEGER NOT NULL,
+    file        TEXT    NOT NULL, -- '' for names
+    names       BLOB,             -- packed; NULL for a file
+    batch_from  INTEGER NOT NULL, -- batches that wait for it
+    batch_to    INTEGER NOT NULL,
+    state       TEXT    NOT NULL, -- pending, running, done, failed, deferred, cancelled
+    owner       TEXT    NOT NULL DEFAULT '',
+    token       INTEGER NOT NULL DEFAULT 0,
+    attempts    INTEGER NOT NULL DEFAULT 0,
+    not_before  INTEGER NOT NULL DEFAULT 0,
+    started_at  INTEGER NOT NULL DEFAULT 0,
+    fetched_at  INTEGER NOT NULL DEFAULT 0,
+    blob_unit   INTEGER NOT NULL DEFAULT 0, -- whose blobs hold the answer: its own, or an earlier one's
+    requests    INTEGER NOT NULL DEFAULT 0,
+    bytes       INTEGER NOT NULL DEFAULT 0,
+    error_kind  TEXT    NOT NULL DEFAULT '',
+    error       TEXT    NOT NULL DEFAULT ''
+);
+CREATE INDEX fetch_unit_job ON fetch_unit (job_id, source);
+CREATE INDEX fetch_unit_open ON fetch_unit (source, id) WHERE state IN ('pending', 'running');
+CREATE INDEX fetch_unit_file ON fetch_unit (source, app_id, file, id) WHERE file <> '';
+
+-- An answer, packed, by name bucket.
+CREATE TABLE fetch_blob (
+    unit_id INTEGER NOT NULL,
+    bucket  INTEGER NOT NULL,
+    data    BLOB    NOT NULL
+);
+CREATE UNIQUE INDEX fetch_blob_key ON fetch_blob (unit_id, bucket);
+
+-- Contract: Market fetch. Bytes and requests are of the units that carried the
+-- market, which may carry others too.
+CREATE TABLE market_fetch (
+    job_id     INTEGER NOT NULL,
+    unit_id    INTEGER NOT NULL, -- 0: all units of a source that is asked by name
+    market_id  INTEGER NOT NULL,
+    fetched_at INTEGER NOT NULL,
+    quotes     INTEGER NOT NULL,
+    rejected   INTEGER NOT NULL,
+    requests   INTEGER NOT NULL,
+    bytes      INTEGER NOT NULL,
+    outcome    TEXT    NOT NULL, -- ok, silent, quarantined
+    PRIMARY KEY (job_id, unit_id, market_id)
+) WITHOUT ROWID;
+
+-- The newest good answer of each market of a file, and its quarantine.
+CREATE TABLE market_file (
+    market_id         INTEGER NOT NULL,
+    app_id            INTEGER NOT NULL,
+    file              TEXT    NOT NULL,
+    unit_id           INTEGER NOT NULL DEFAULT 0, -- whose blobs hold it
+    fetched_at        INTEGER NOT NULL DEFAULT 0,
+    quotes            INTEGER NOT NULL DEFAULT 0,
+    quarantine        TEXT    NOT NULL DEFAULT '', -- why the last answer was refused
+    quarantined_since INTEGER NOT NULL DEFAULT 0,
+    accept_next       INTEGER NOT NULL DEFAULT 0,  -- an operator vouches for the next answer
+    PRIMARY KEY (market_id, app_id, file)
+) WITHOUT ROWID;
+
+CREATE TABLE source_state (
+    source        TEXT NOT NULL PRIMARY KEY,
+    paused        INTEGER NOT NULL DEFAULT 0,
+    blocked_until INTEGER NOT NULL DEFAULT 0,
+    last_success  INTEGER NOT NULL DEFAULT 0,
+    last_error    TEXT    NOT NULL DEFAULT '',
+    last_error_at INTEGER NOT NULL DEFAULT 0
+) WITHOUT ROWID;
+
+-- Items that a sync found without a price; an item is queued once.
+CREATE TABLE missing_price (
+    item_id   INTEGER NOT NULL PRIMARY KEY,
+    queued_at INTEGER NOT NULL,
+    due_at    INTEGER NOT NULL,
+    attempts  INTEGER NOT NULL DEFAULT 0,
+    job_id    INTEGER NOT NULL DEFAULT 0 -- the job that works on it
+);
+CREATE INDEX missing_price_due ON missing_price (due_at);
+
+CREATE TABLE platform_user (
+    id           INTEGER PRIMARY KEY,
+    user_id      TEXT    NOT NULL UNIQUE, -- the platform's own
+    steam_id     TEXT    NOT NULL DEFAULT '',
+    display_name TEXT    NOT NULL DEFAULT '',
+    leaderboard  INTEGER NOT NULL DEFAULT 1,
+    created_at   INTEGER NOT NULL
+);
+
+-- The moment of the newest inventory of a user, game and context.
+CREATE TABLE inventory_snapshot (
+    user_key    INTEGER NOT NULL,
+    app_id      INTEGER NOT NULL,
+    context_id  TEXT    NOT NULL,
+    snapshot_at INTEGER NOT NULL,
+    PRIMARY KEY (user_key, app_id, context_id)
+) WITHOUT ROWID;
+
+-- Contract: UserInventory, a row per asset.
+CREATE TABLE inventory (
+    id            INTEGER PRIMARY KEY,
+    user_key      INTEGER NOT NULL,
+    app_id        INTEGER NOT NULL,
+    context_id    TEXT    NOT NULL,
+    asset_id      TEXT    NOT NULL,
+    item_id       INTEGER NOT NULL, -- 0: without a name, hence without a price
+    class_id      TEXT    NOT NULL,
+    instance_id   TEXT    NOT NULL,
+    amount        INTEGER NOT NULL,
+    tradable      INTEGER NOT NULL,
+    marketable    INTEGER NOT NULL,
+    inspect       TEXT    NOT NULL,
+    value         INTEGER           -- estimatedValue of one; NULL: unknown
+);
+CREATE UNIQUE INDEX inventory_key ON inventory (user_key, app_id, context_id, asset_id);
+CREATE INDEX inventory_item ON inventory (item_id);

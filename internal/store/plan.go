@@ -1,0 +1,145 @@
+package store
+
+import (
+	"context"
+	"database/sql"
+
+	"assay/internal/refresh"
+)
+
+// How an item of a plan stands, given $1 now, $2 forced, $3 the TTL with its
+// tolerance, $4 the length of a no-sales pause, all in microseconds. Rule 5 of
+// the contract: an unknown price is never skipped. Times in the future come from
+// a clock that was set back since and skip nothing; hence the lower bounds.
+const planState = `
+	CASE WHEN i.price <= 0 OR $2 THEN ''
+	     WHEN i.retry_at > $1 AND i.retry_at <= $1 + $4 THEN 'noSales'
+	     WHEN i.estimated_at > $1 - $3 AND i.estimated_at <= $1 THEN 'ttl'
+	     ELSE '' END`
+
+// Which items a plan is about: those in scope ($5: all), the failed ones of job
+// $5, or the first $5 due entries of the missing-price queue. An entry that is
+// due later than any pause lasts was queued by a clock set back since.
+const (
+	planScope = `
+FROM item i
+WHERE $5 OR EXISTS (SELECT 1 FROM inventory v WHERE v.item_id = i.id)`
+	planRetry = `
+FROM item i JOIN refresh_item f ON f.item_id = i.id
+WHERE f.job_id = $5 AND f.state = 'failed'`
+	planMissing = `
+FROM item i JOIN (
+	SELECT item_id FROM missing_price
+	WHERE job_id = 0 AND (due_at <= $1 OR due_at > $1 + 259200000000)
+	ORDER BY due_at, item_id LIMIT $5) m ON m.item_id = i.id`
+)
+
+// tolerance lets a schedule equal to the TTL work: an item counts as due when
+// 95 % of the TTL have passed.
+const tolerancePercent = 95
+
+// planOf returns the statement part and the parameters $1 to $5 that say what a
+// plan is about.
+func planOf(r refresh.Rules) (from string, args []any) {
+	forced := r.Forced || r.Missing || r.RetryOf != 0
+	args = []any{
+		micros(r.Now), forced,
+		r.TTL.Microseconds() * tolerancePercent / 100, r.NoSalesRetry.Microseconds(),
+	}
+	switch {
+	case r.Missing:
+		return planMissing, append(args, r.Limit)
+	case r.RetryOf != 0:
+		return planRetry, append(args, r.RetryOf)
+	default:
+		return planScope, append(args, r.ScopeAll)
+	}
+}
+
+func dueByApp(ctx context.Context, q querier, r refresh.Rules) (map[int32]refresh.DueNames, error) {
+	type row struct {
+		app   int32
+		skip  string
+		items int64
+		names int64
+	}
+	from, args := planOf(r)
+	rows, err := collect(ctx, q, func(rows *sql.Rows, v *row) error {
+		return rows.Scan(&v.app, &v.skip, &v.items, &v.names)
+	}, `SELECT app_id, skip, count(*), count(DISTINCT name) FROM (SELECT i.app_id, i.name, `+planState+` AS skip `+from+`) p GROUP BY app_id, skip`, args...)
+	if err != nil {
+		return nil, err
+	}
+	out := map[int32]refresh.DueNames{}
+	for _, v := range rows {
+		d := out[v.app]
+		switch v.skip {
+		case refresh.SkipTTL:
+			d.TTL = v.items
+		case refresh.SkipNoSales:
+			d.NoSales = v.items
+		default:
+			d.Due.Due, d.Names = v.items, v.names
+		}
+		out[v.app] = d
+	}
+	return out, nil
+}
+
+// DueByApp counts what the rules would plan, by game.
+func (s *Store) DueByApp(ctx context.Context, r refresh.Rules) (map[int32]refresh.DueNames, error) {
+	return dueByApp(ctx, s.read, r)
+}
+
+// DueByApp counts what the rules would plan, by game.
+func (t *Tx) DueByApp(r refresh.Rules) (map[int32]refresh.DueNames, error) {
+	return dueByApp(t.ctx, t.tx, r)
+}
+
+// HasDueMissing reports whether an entry of the missing-price queue is due.
+func (s *Store) HasDueMissing(ctx context.Context, r refresh.Rules) (bool, error) {
+	var due bool
+	err := s.read.QueryRowContext(ctx, `
+		SELECT EXISTS (SELECT 1 FROM missing_price WHERE job_id = 0 AND (due_at <= $1 OR due_at > $1 + $2))`,
+		micros(r.Now), refresh.MaxMissingRetry.Microseconds()).Scan(&due)
+	return due, err
+}
+
+// PlanItems makes a job's items and batches, each item once.
+func (t *Tx) PlanItems(job int64, r refresh.Rules, batches int) error {
+	from, args := planOf(r)
+	insert := `
+INSERT INTO refresh_item (job_id, batch, item_id, state, reason, attempts, price_before, price_after, error)
+SELECT $6, bucket * $7 / 128, id, CASE WHEN skip = '' THEN 'pending' ELSE 'skipped' END, skip, 0, price, -1, ''
+FROM (SELECT i.id, i.bucket, i.price, ` + planState + ` AS skip ` + from + `) p`
+	if _, err := t.exec(insert, append(args, job, batches)...); err != nil {
+		return err
+	}
+	for _, query := range []string{
+		`INSERT INTO refresh_batch (job_id, batch, state, pending)
+		 SELECT job_id, batch, 'pending', count(*) FROM refresh_item WHERE job_id = $1 AND state = 'pending' GROUP BY job_id, batch`,
+		`UPDATE refresh_job SET
+			total = (SELECT count(*) FROM refresh_item WHERE job_id = $1),
+			skipped_ttl = (SELECT count(*) FROM refresh_item WHERE job_id = $1 AND state = 'skipped' AND reason = 'ttl'),
+			skipped_no_sales = (SELECT count(*) FROM refresh_item WHERE job_id = $1 AND state = 'skipped' AND reason = 'noSales')
+		 WHERE id = $1`,
+	} {
+		if _, err := t.exec(query, job); err != nil {
+			return err
+		}
+	}
+	if !r.Missing {
+		return nil
+	}
+	_, err := t.exec(`UPDATE missing_price SET job_id = $1 WHERE item_id IN (SELECT item_id FROM refresh_item WHERE job_id = $1)`, job)
+	return err
+}
+
+// DueNames lists the distinct names of a job's pending items of a game, by
+// batch. All phases of a name are in the same batch.
+func (t *Tx) DueNames(job int64, app int32) ([]refresh.PlannedName, error) {
+	return collect(t.ctx, t.tx, func(rows *sql.Rows, n *refresh.PlannedName) error {
+		return rows.Scan(&n.Name, &n.Batch)
+	}, `SELECT DISTINCT i.name, r.batch FROM refresh_item r JOIN item i ON i.id = r.item_id
+		WHERE r.job_id = $1 AND r.state = 'pending' AND i.app_id = $2 ORDER BY r.batch, i.name`, job, app)
+}

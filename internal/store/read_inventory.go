@@ -1,0 +1,84 @@
+package store
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"math"
+	"math/bits"
+	"time"
+
+	"assay/internal/inventory"
+	"assay/internal/money"
+)
+
+// InventoryRow is an asset with its value.
+type InventoryRow struct {
+	inventory.Row
+	AppID     int32
+	ContextID string
+	Name      string
+	Phase     string
+	Value     money.Micro // of one; 0: unknown
+	UpdatedAt time.Time   // when the item's price last changed
+}
+
+// UserKey returns the key of a user; ok is false for one that nobody has named.
+func (s *Store) UserKey(ctx context.Context, userID string) (key int64, ok bool, err error) {
+	err = s.read.QueryRowContext(ctx, `SELECT id FROM platform_user WHERE user_id = $1`, userID).Scan(&key)
+	if errors.Is(err, sql.ErrNoRows) {
+		return 0, false, nil
+	}
+	return key, err == nil, err
+}
+
+// Inventory returns a user's rows of a game (0: all) with ids above after.
+func (s *Store) Inventory(ctx context.Context, user int64, app int32, after int64, limit int) ([]InventoryRow, error) {
+	return collect(ctx, s.read, func(r *sql.Rows, v *InventoryRow) error {
+		var updated int64
+		err := r.Scan(&v.ID, &v.AppID, &v.ContextID, &v.AssetID, &v.ItemID, &v.ClassID, &v.InstanceID, &v.Amount,
+			&v.Tradable, &v.Marketable, &v.Inspect, &v.Value, &v.Name, &v.Phase, &updated)
+		v.UpdatedAt = moment(updated)
+		return err
+	}, `SELECT v.id, v.app_id, v.context_id, v.asset_id, v.item_id, v.class_id, v.instance_id, v.amount,
+			v.tradable, v.marketable, v.inspect, coalesce(v.value, 0), coalesce(i.name, ''), coalesce(i.phase, ''), coalesce(i.price_updated_at, 0)
+		FROM inventory v LEFT JOIN item i ON i.id = v.item_id
+		WHERE v.user_key = $1 AND v.id > $2 AND ($3 = 0 OR v.app_id = $3) ORDER BY v.id LIMIT $4`, user, after, app, limit)
+}
+
+// InventoryTotal sums up a user's rows of a game.
+type InventoryTotal struct {
+	Value          money.Micro
+	Rows, Unpriced int64
+}
+
+// InventoryTotal sums up a user's rows of a game (0: all). It adds in Go, where
+// an overflow is seen: the greatest amount is returned instead.
+func (s *Store) InventoryTotal(ctx context.Context, user int64, app int32) (InventoryTotal, error) {
+	type group struct{ value, amount, rows int64 }
+	groups, err := collect(ctx, s.read, func(r *sql.Rows, g *group) error { return r.Scan(&g.value, &g.amount, &g.rows) }, `
+		SELECT coalesce(value, 0), sum(amount), count(*) FROM inventory
+		WHERE user_key = $1 AND ($2 = 0 OR app_id = $2) GROUP BY coalesce(value, 0)`, user, app)
+	var t InventoryTotal
+	for _, g := range groups {
+		t.Rows += g.rows
+		if g.value == 0 {
+			t.Unpriced += g.rows
+		}
+		hi, lo := bits.Mul64(uint64(g.value), uint64(g.amount))
+		if hi != 0 || lo > math.MaxInt64-uint64(t.Value) {
+			t.Value = math.MaxInt64
+			continue
+		}
+		t.Value += money.Micro(lo)
+	}
+	return t, err
+}
+
+// User returns what the platform says of a user.
+func (s *Store) User(ctx context.Context, userID string) (inventory.User, error) {
+	u := inventory.User{ID: userID}
+	err := s.read.QueryRowContext(ctx, `SELECT steam_id, display_name, leaderboard FROM platform_user WHERE user_id = $1`, userID).
+		Scan(&u.SteamID, &u.DisplayName, &u.Leaderboard)
+	return u, err
+}

@@ -1,0 +1,173 @@
+package store
+
+import (
+	"context"
+	"database/sql"
+	"time"
+
+	"assay/internal/catalog"
+	"assay/internal/money"
+	"assay/internal/pricing"
+	"assay/internal/refresh"
+)
+
+// Item is an item with its price and what led to it.
+type Item struct {
+	ID                                int64
+	Key                               catalog.Key
+	Price                             money.Micro
+	Status                            pricing.Status
+	Method                            string
+	MethodVersion                     int64
+	Average, Median, Robust, Min, Max money.Micro
+	Markets, UsedMarkets              int64
+	Candidate                         money.Micro
+	CandidateAt                       time.Time
+	UpdatedAt, CheckedAt, EstimatedAt time.Time
+	QuotesAt, NoSalesSince, RetryAt   time.Time
+	Failures                          int64
+	Queued                            bool
+}
+
+const itemColumns = `i.id, i.app_id, i.name, i.phase, i.price, i.status, i.method, i.method_version,
+	i.average, i.median, i.robust, i.low, i.high, i.markets, i.used_markets, i.candidate, i.candidate_at,
+	i.price_updated_at, i.price_checked_at, i.estimated_at, i.quotes_at, i.no_sales_since, i.retry_at, i.failures,
+	EXISTS (SELECT 1 FROM missing_price m WHERE m.item_id = i.id)`
+
+func scanItem(r *sql.Rows, i *Item) error {
+	var candidate, updated, checked, estimated, quotes, noSales, retry int64
+	err := r.Scan(&i.ID, &i.Key.AppID, &i.Key.Name, &i.Key.Phase, &i.Price, &i.Status, &i.Method, &i.MethodVersion,
+		&i.Average, &i.Median, &i.Robust, &i.Min, &i.Max, &i.Markets, &i.UsedMarkets, &i.Candidate, &candidate,
+		&updated, &checked, &estimated, &quotes, &noSales, &retry, &i.Failures, &i.Queued)
+	i.CandidateAt, i.UpdatedAt, i.CheckedAt, i.EstimatedAt = moment(candidate), moment(updated), moment(checked), moment(estimated)
+	i.QuotesAt, i.NoSalesSince, i.RetryAt = moment(quotes), moment(noSales), moment(retry)
+	return err
+}
+
+// Items returns items of a game whose name contains q, without regard to ASCII
+// case, that come after the given name and phase; in the order of their bytes.
+func (s *Store) Items(ctx context.Context, app int32, q, afterName, afterPhase string, limit int) ([]Item, error) {
+	return collect(ctx, s.read, scanItem, `
+		SELECT `+itemColumns+` FROM item i
+		WHERE i.app_id = $1 AND (i.name, i.phase) > ($2, $3) AND ($4 = '' OR instr(lower(i.name), lower($4)) > 0)
+		ORDER BY i.name, i.phase LIMIT $5`, app, afterName, afterPhase, q, limit)
+}
+
+// Item returns an item, or nil.
+func (s *Store) Item(ctx context.Context, key catalog.Key) (*Item, error) {
+	items, err := collect(ctx, s.read, scanItem, `
+		SELECT `+itemColumns+` FROM item i WHERE i.app_id = $1 AND i.name = $2 AND i.phase = $3`, key.AppID, key.Name, key.Phase)
+	if err != nil || len(items) == 0 {
+		return nil, err
+	}
+	return &items[0], nil
+}
+
+// MarketSnapshot is a snapshot with the market that it is of.
+type MarketSnapshot struct {
+	refresh.Snapshot
+	Source, Market, Title string
+}
+
+// Snapshots returns all markets' snapshots of an item.
+func (s *Store) Snapshots(ctx context.Context, item int64) ([]MarketSnapshot, error) {
+	snaps, err := collect(ctx, s.read, scanSnapshot, `SELECT `+snapshotColumns+` FROM snapshot s WHERE s.item_id = $1 ORDER BY s.market_id`, item)
+	if err != nil {
+		return nil, err
+	}
+	markets, err := s.Markets(ctx)
+	if err != nil {
+		return nil, err
+	}
+	out := make([]MarketSnapshot, len(snaps))
+	for i, v := range snaps {
+		m := markets[v.MarketID]
+		out[i] = MarketSnapshot{Snapshot: v, Source: m.Source, Market: m.Key, Title: m.Title}
+	}
+	return out, nil
+}
+
+// Markets returns all markets that were ever configured, by id.
+func (s *Store) Markets(ctx context.Context) (map[int64]refresh.MarketName, error) {
+	type row struct {
+		id   int64
+		name refresh.MarketName
+	}
+	rows, err := collect(ctx, s.read, func(r *sql.Rows, v *row) error {
+		return r.Scan(&v.id, &v.name.Source, &v.name.Key, &v.name.Title)
+	}, `SELECT id, source, key, title FROM market`)
+	out := make(map[int64]refresh.MarketName, len(rows))
+	for _, v := range rows {
+		out[v.id] = v.name
+	}
+	return out, err
+}
+
+// MarketState is what is known of a market's last answers.
+type MarketState struct {
+	MarketID         int64
+	FetchedAt        time.Time
+	Quotes, Rejected int64
+	Outcome          string
+	Quarantine       string
+	QuarantinedSince time.Time
+}
+
+// MarketStates returns the last fetch and the quarantine of each market.
+func (s *Store) MarketStates(ctx context.Context) (map[int64]MarketState, error) {
+	out := map[int64]MarketState{}
+	fetches, err := collect(ctx, s.read, func(r *sql.Rows, m *MarketState) error {
+		var fetched int64
+		err := r.Scan(&m.MarketID, &fetched, &m.Quotes, &m.Rejected, &m.Outcome)
+		m.FetchedAt = moment(fetched)
+		return err
+	}, `SELECT market_id, fetched_at, quotes, rejected, outcome FROM (
+			SELECT market_id, fetched_at, quotes, rejected, outcome,
+				row_number() OVER (PARTITION BY market_id ORDER BY fetched_at DESC, job_id DESC) AS place FROM market_fetch) f
+		WHERE place = 1`)
+	if err != nil {
+		return nil, err
+	}
+	for _, m := range fetches {
+		out[m.MarketID] = m
+	}
+	type sick struct {
+		market, since int64
+		why           string
+	}
+	quarantined, err := collect(ctx, s.read, func(r *sql.Rows, v *sick) error { return r.Scan(&v.market, &v.since, &v.why) },
+		`SELECT market_id, quarantined_since, quarantine FROM market_file WHERE quarantine <> ''`)
+	for _, v := range quarantined {
+		m := out[v.market]
+		m.MarketID, m.Quarantine, m.QuarantinedSince = v.market, v.why, moment(v.since)
+		out[v.market] = m
+	}
+	return out, err
+}
+
+// SourceState is what is kept of a source across restarts.
+type SourceState struct {
+	Paused      bool
+	LastSuccess time.Time
+	LastError   string
+	LastErrorAt time.Time
+}
+
+// SourceStates returns the state of each source that was ever asked or paused.
+func (s *Store) SourceStates(ctx context.Context) (map[string]SourceState, error) {
+	type row struct {
+		source string
+		state  SourceState
+	}
+	rows, err := collect(ctx, s.read, func(r *sql.Rows, v *row) error {
+		var success, failed int64
+		err := r.Scan(&v.source, &v.state.Paused, &success, &v.state.LastError, &failed)
+		v.state.LastSuccess, v.state.LastErrorAt = moment(success), moment(failed)
+		return err
+	}, `SELECT source, paused, last_success, last_error, last_error_at FROM source_state`)
+	out := make(map[string]SourceState, len(rows))
+	for _, v := range rows {
+		out[v.source] = v.state
+	}
+	return out, err
+}

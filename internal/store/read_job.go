@@ -1,0 +1,173 @@
+package store
+
+import (
+	"context"
+	"database/sql"
+	"time"
+
+	"assay/internal/catalog"
+	"assay/internal/money"
+	"assay/internal/refresh"
+)
+
+// Jobs returns jobs of a kind ("": any) with ids below before, the newest first.
+func (s *Store) Jobs(ctx context.Context, kind refresh.Kind, before int64, limit int) ([]refresh.Job, error) {
+	return collect(ctx, s.read, scanJob, `
+		SELECT`+jobColumns+`
+		FROM refresh_job j LEFT JOIN refresh_batch b ON b.job_id = j.id
+		WHERE j.id IN (SELECT id FROM refresh_job WHERE id < $1 AND ($2 = '' OR kind = $2) ORDER BY id DESC LIMIT $3)
+		GROUP BY j.id ORDER BY j.id DESC`, before, string(kind), limit)
+}
+
+// SourceUse is what a job asked of a source.
+type SourceUse struct {
+	JobID    int64
+	Source   string
+	Requests int64
+	Deferred int64 // units that were not asked
+}
+
+// Use returns what jobs asked of each source.
+func (s *Store) Use(ctx context.Context, jobs []int64) ([]SourceUse, error) {
+	return collect(ctx, s.read, func(r *sql.Rows, u *SourceUse) error {
+		return r.Scan(&u.JobID, &u.Source, &u.Requests, &u.Deferred)
+	}, `SELECT job_id, source, sum(requests), count(*) FILTER (WHERE state = 'deferred')
+		FROM fetch_unit WHERE job_id IN (SELECT value FROM json_each($1)) GROUP BY job_id, source`, list(jobs))
+}
+
+// JobItem is an item within a job.
+type JobItem struct {
+	Batch       int64
+	ItemID      int64
+	Key         catalog.Key
+	State       string
+	Reason      string
+	Attempts    int64
+	PriceBefore money.Micro
+	PriceAfter  money.Micro // negative until settled
+	Error       string
+}
+
+// JobItems returns a job's items in a state ("": any) that come after the given
+// batch and item.
+func (s *Store) JobItems(ctx context.Context, job int64, state string, afterBatch, afterItem int64, limit int) ([]JobItem, error) {
+	return collect(ctx, s.read, func(r *sql.Rows, i *JobItem) error {
+		return r.Scan(&i.Batch, &i.ItemID, &i.Key.AppID, &i.Key.Name, &i.Key.Phase, &i.State, &i.Reason, &i.Attempts,
+			&i.PriceBefore, &i.PriceAfter, &i.Error)
+	}, `SELECT r.batch, r.item_id, i.app_id, i.name, i.phase, r.state, r.reason, r.attempts, r.price_before, r.price_after, r.error
+		FROM refresh_item r JOIN item i ON i.id = r.item_id
+		WHERE r.job_id = $1 AND (r.batch, r.item_id) > ($2, $3) AND ($4 = '' OR r.state = $4)
+		ORDER BY r.batch, r.item_id LIMIT $5`, job, afterBatch, afterItem, state, limit)
+}
+
+// MissingQueue describes the queue of items without a price.
+type MissingQueue struct {
+	Running bool
+	Due     int64 // due, or in a job's work
+	Waiting int64
+	Oldest  time.Time // when the oldest due entry was queued; zero: none
+}
+
+// MissingQueue returns the state of the missing-price queue.
+func (s *Store) MissingQueue(ctx context.Context, now time.Time) (MissingQueue, error) {
+	var q MissingQueue
+	var oldest int64
+	err := s.read.QueryRowContext(ctx, `
+		SELECT EXISTS (SELECT 1 FROM refresh_job WHERE kind = 'missing' AND state IN ('queued', 'running')),
+			count(*) FILTER (WHERE job_id <> 0 OR due_at <= $1),
+			count(*) FILTER (WHERE job_id = 0 AND due_at > $1),
+			coalesce(min(queued_at) FILTER (WHERE job_id <> 0 OR due_at <= $1), 0)
+		FROM missing_price`, micros(now)).Scan(&q.Running, &q.Due, &q.Waiting, &oldest)
+	q.Oldest = moment(oldest)
+	return q, err
+}
+
+// Freshness sorts the items in scope by the age of their prices.
+type Freshness struct {
+	Fresh, Stale, Unknown int64
+	Oldest                time.Time // last success of the price that is oldest; zero: there is none
+}
+
+// Freshness counts the items in scope; a price confirmed since is fresh.
+func (s *Store) Freshness(ctx context.Context, scopeAll bool, since time.Time) (Freshness, error) {
+	var f Freshness
+	var oldest int64
+	err := s.read.QueryRowContext(ctx, `
+		SELECT count(*) FILTER (WHERE i.price > 0 AND i.price_checked_at >= $2),
+			count(*) FILTER (WHERE i.price > 0 AND i.price_checked_at < $2),
+			count(*) FILTER (WHERE i.price <= 0),
+			coalesce(min(i.price_checked_at) FILTER (WHERE i.price > 0), 0)
+		FROM item i WHERE $1 OR EXISTS (SELECT 1 FROM inventory v WHERE v.item_id = i.id)`,
+		scopeAll, micros(since)).Scan(&f.Fresh, &f.Stale, &f.Unknown, &oldest)
+	f.Oldest = moment(oldest)
+	return f, err
+}
+
+// Depth counts the open work of one kind in one state.
+type Depth struct {
+	Kind, State string
+	Count       int64
+}
+
+// Depths counts open work, and tells since when the oldest of it waits.
+func (s *Store) Depths(ctx context.Context) ([]Depth, time.Time, error) {
+	out, err := collect(ctx, s.read, func(r *sql.Rows, d *Depth) error { return r.Scan(&d.Kind, &d.State, &d.Count) }, `
+		SELECT 'plan', 'pending', count(*) FROM refresh_job WHERE state IN ('queued', 'running') AND state = 'queued'
+		UNION ALL SELECT 'fetch', state, count(*) FROM fetch_unit WHERE state IN ('pending', 'running') GROUP BY state
+		UNION ALL SELECT 'settle', state, count(*) FROM refresh_batch WHERE state IN ('pending', 'running') GROUP BY state
+		UNION ALL SELECT 'spread', 'running', count(*) FROM refresh_job WHERE state IN ('queued', 'running') AND stage = 'spread'
+		UNION ALL SELECT 'missing', CASE WHEN job_id = 0 THEN 'pending' ELSE 'running' END, count(*) FROM missing_price GROUP BY 2`)
+	if err != nil {
+		return nil, time.Time{}, err
+	}
+	var oldest int64
+	err = s.read.QueryRowContext(ctx, `SELECT coalesce(min(created_at), 0) FROM refresh_job WHERE state IN ('queued', 'running')`).Scan(&oldest)
+	return out, moment(oldest), err
+}
+
+// Claim is a piece of work in hands.
+type Claim struct {
+	Owner, Kind, Work string
+	Since             time.Time
+}
+
+// Claims returns the work in hands.
+func (s *Store) Claims(ctx context.Context) ([]Claim, error) {
+	return collect(ctx, s.read, func(r *sql.Rows, c *Claim) error {
+		var since int64
+		err := r.Scan(&c.Owner, &c.Kind, &c.Work, &since)
+		c.Since = moment(since)
+		return err
+	}, `SELECT owner, 'fetch', source || ' ' || file, started_at FROM fetch_unit WHERE state IN ('pending', 'running') AND state = 'running'
+		UNION ALL SELECT owner, 'settle', 'job ' || job_id || ' batch ' || batch, started_at FROM refresh_batch
+			WHERE state IN ('pending', 'running') AND state = 'running'
+		ORDER BY 4 LIMIT 100`)
+}
+
+// Cause groups failed items by what went wrong.
+type Cause struct {
+	Error string
+	Count int64
+	Names []string
+}
+
+// Causes groups the failed items of the jobs by error, the most frequent first,
+// with up to three names each.
+func (s *Store) Causes(ctx context.Context, jobs []int64) ([]Cause, error) {
+	out, err := collect(ctx, s.read, func(r *sql.Rows, c *Cause) error { return r.Scan(&c.Error, &c.Count) }, `
+		SELECT error, count(*) FROM refresh_item
+		WHERE job_id IN (SELECT value FROM json_each($1)) AND state IN ('failed', 'noQuote') AND error <> ''
+		GROUP BY error ORDER BY count(*) DESC, error LIMIT 20`, list(jobs))
+	if err != nil {
+		return nil, err
+	}
+	for i := range out {
+		out[i].Names, err = collect(ctx, s.read, func(r *sql.Rows, name *string) error { return r.Scan(name) }, `
+			SELECT i.name FROM refresh_item r JOIN item i ON i.id = r.item_id
+			WHERE r.job_id IN (SELECT value FROM json_each($1)) AND r.error = $2 LIMIT 3`, list(jobs), out[i].Error)
+		if err != nil {
+			return nil, err
+		}
+	}
+	return out, nil
+}

@@ -1,0 +1,290 @@
+package store
+
+import (
+	"context"
+	"database/sql"
+	"time"
+
+	"assay/internal/pricing"
+	"assay/internal/refresh"
+)
+
+const claimBatch = `
+UPDATE refresh_batch SET state = 'running', owner = $1, token = token + 1, started_at = $2
+WHERE (job_id, batch) = (
+	SELECT b.job_id, b.batch FROM refresh_job j JOIN refresh_batch b ON b.job_id = j.id
+	WHERE j.state IN ('queued', 'running') AND j.stage = 'settle' AND b.state = 'pending' AND NOT EXISTS (
+		SELECT 1 FROM fetch_unit u
+		WHERE u.job_id = b.job_id AND u.state IN ('pending', 'running') AND u.batch_from <= b.batch AND u.batch_to >= b.batch)
+	ORDER BY j.kind DESC, b.job_id, b.batch LIMIT 1)
+RETURNING job_id, batch, token`
+
+// ClaimBatch takes a batch whose answers have all come or failed, those of
+// missing prices first, or returns nil.
+func (t *Tx) ClaimBatch(owner string) (*refresh.Batch, error) {
+	batches, err := collect(t.ctx, t.tx, func(r *sql.Rows, b *refresh.Batch) error {
+		return r.Scan(&b.JobID, &b.Batch, &b.Token)
+	}, claimBatch, owner, micros(t.now))
+	if err != nil || len(batches) == 0 {
+		return nil, err
+	}
+	b := batches[0]
+	err = t.queryRow(`SELECT kind, batches FROM refresh_job WHERE id = $1`, b.JobID).Scan(&b.Kind, &b.Batches)
+	return &b, err
+}
+
+// ReturnBatch gives a batch back.
+func (t *Tx) ReturnBatch(b refresh.Batch) error {
+	_, err := t.exec(`UPDATE refresh_batch SET state = 'pending' WHERE job_id = $1 AND batch = $2 AND token = $3 AND state = 'running'`,
+		b.JobID, b.Batch, b.Token)
+	return err
+}
+
+// BatchItems returns the items that a batch is to settle, by id.
+func (s *Store) BatchItems(ctx context.Context, b refresh.Batch) ([]refresh.Item, error) {
+	return collect(ctx, s.read, func(r *sql.Rows, i *refresh.Item) error {
+		var candidateAt, checked, updated, quotes, noSales int64
+		err := r.Scan(&i.ID, &i.Key.AppID, &i.Key.Name, &i.Key.Phase, &i.Price, &i.Candidate, &candidateAt,
+			&checked, &updated, &quotes, &noSales, &i.Failures, &i.Rev)
+		i.CandidateAt, i.CheckedAt, i.UpdatedAt = moment(candidateAt), moment(checked), moment(updated)
+		i.QuotesAt, i.NoSalesSince = moment(quotes), moment(noSales)
+		return err
+	}, `SELECT i.id, i.app_id, i.name, i.phase, i.price, i.candidate, i.candidate_at,
+			i.price_checked_at, i.price_updated_at, i.quotes_at, i.no_sales_since, i.failures, i.rev
+		FROM refresh_item r JOIN item i ON i.id = r.item_id
+		WHERE r.job_id = $1 AND r.batch = $2 AND r.state = 'pending' ORDER BY r.item_id`, b.JobID, b.Batch)
+}
+
+// BatchSnapshots returns the snapshots of the items of a batch, by item and
+// market.
+func (s *Store) BatchSnapshots(ctx context.Context, b refresh.Batch) ([]refresh.Snapshot, error) {
+	return collect(ctx, s.read, scanSnapshot, `
+		SELECT `+snapshotColumns+` FROM refresh_item r CROSS JOIN snapshot s ON s.item_id = r.item_id
+		WHERE r.job_id = $1 AND r.batch = $2 AND r.state = 'pending' ORDER BY r.item_id, s.market_id`, b.JobID, b.Batch)
+}
+
+const snapshotColumns = `s.item_id, s.market_id, s.currency, s.ask, s.bid, s.sale, s.listings, s.sales, s.sales_window, s.market_time, s.fetched_at, s.reason`
+
+func scanSnapshot(r *sql.Rows, v *refresh.Snapshot) error {
+	var window, marketTime, fetched int64
+	err := r.Scan(&v.ItemID, &v.MarketID, &v.Currency, &v.Ask, &v.Bid, &v.Sale, &v.Listings, &v.Sales,
+		&window, &marketTime, &fetched, &v.Reason)
+	v.SalesWindow = time.Duration(window) * time.Second
+	v.MarketTime, v.FetchedAt = moment(marketTime), moment(fetched)
+	return err
+}
+
+// Settle writes what settling a batch decided, if the claim is still valid.
+func (t *Tx) Settle(b refresh.Batch, s refresh.Settlement) (bool, error) {
+	c := s.Counts
+	n, err := t.exec(`
+		UPDATE refresh_batch SET state = 'settled', pending = 0, updated = $4, no_quote = $5, failed = $6, skipped_budget = $7, changed = $8
+		WHERE job_id = $1 AND batch = $2 AND token = $3 AND state = 'running'`,
+		b.JobID, b.Batch, b.Token, c.Updated, c.NoQuote, c.Failed, c.SkippedBudget, c.Changed)
+	if err != nil || n != 1 {
+		return false, err
+	}
+	for _, step := range []func() error{
+		func() error { return t.writeItems(s.Items) },
+		func() error { return t.writeFailures(s.Items) },
+		func() error { return t.writeSnapshots(s.Snapshots) },
+		func() error { return t.writePoints(s.Items) },
+		func() error { return t.writeJobItems(b, s.Items) },
+		func() error { return t.settleMissing(b, s.MissingRetry) },
+	} {
+		if err := step(); err != nil {
+			return false, err
+		}
+	}
+	return true, nil
+}
+
+const writeItems = `
+UPDATE item SET
+	price = v.column3, status = v.column4, method = v.column5, method_version = v.column6,
+	average = v.column7, median = v.column8, robust = v.column9, low = v.column10, high = v.column11,
+	markets = v.column12, used_markets = v.column13, candidate = v.column14, candidate_at = v.column15,
+	price_updated_at = v.column16, price_checked_at = v.column17, estimated_at = v.column18, quotes_at = v.column19,
+	no_sales_since = v.column20, retry_at = v.column21, failures = 0, rev = item.rev + 1
+FROM (VALUES `
+
+const writeItemsWhere = `) AS v WHERE item.id = v.column1 AND item.rev = v.column2`
+
+// writeItems writes the estimates. An item that another job has estimated since
+// it was read makes a refresh.ErrConflict.
+func (t *Tx) writeItems(items []refresh.SettledItem) error {
+	const columns = 21
+	answered := make([]*refresh.SettledItem, 0, len(items))
+	for i := range items {
+		if items[i].Answered {
+			answered = append(answered, &items[i])
+		}
+	}
+	return inRows(answered, columns, func(part []*refresh.SettledItem) error {
+		args := make([]any, 0, len(part)*columns)
+		for _, i := range part {
+			e := &i.Estimate
+			updated, checked := i.UpdatedAt, i.CheckedAt
+			if i.Changed() {
+				updated = t.now
+			}
+			if e.Estimated > 0 {
+				checked = t.now
+			}
+			args = append(args, i.ID, i.Rev, int64(e.Price), int64(e.Status), string(e.Method), pricing.Version,
+				int64(e.Average), int64(e.Median), int64(e.Robust), int64(e.Min), int64(e.Max),
+				e.Markets, e.UsedMarkets, int64(e.Candidate), micros(e.CandidateAt),
+				micros(updated), micros(checked), micros(t.now), micros(i.AsOf),
+				micros(i.QuietSince), micros(i.RetryAt))
+		}
+		n, err := t.exec(writeItems+values(len(part), columns)+writeItemsWhere, args...)
+		if err == nil && n != int64(len(part)) {
+			err = refresh.ErrConflict
+		}
+		return err
+	})
+}
+
+// writeFailures counts a run without any answer for the items that had none;
+// all else about them stays.
+func (t *Tx) writeFailures(items []refresh.SettledItem) error {
+	var ids []int64
+	for i := range items {
+		if items[i].State == refresh.ItemFailed {
+			ids = append(ids, items[i].ID)
+		}
+	}
+	if len(ids) == 0 {
+		return nil
+	}
+	_, err := t.exec(`UPDATE item SET failures = failures + 1 WHERE id IN (SELECT value FROM json_each($1))`, list(ids))
+	return err
+}
+
+const snapshotConflict = `
+ON CONFLICT (item_id, market_id) DO UPDATE SET
+	currency = excluded.currency, ask = excluded.ask, bid = excluded.bid, sale = excluded.sale,
+	listings = excluded.listings, sales = excluded.sales, sales_window = excluded.sales_window,
+	market_time = excluded.market_time, fetched_at = excluded.fetched_at, reason = excluded.reason`
+
+func (t *Tx) writeSnapshots(rows []refresh.Snapshot) error {
+	const columns = 12
+	return inRows(rows, columns, func(part []refresh.Snapshot) error {
+		args := make([]any, 0, len(part)*columns)
+		for i := range part {
+			r := &part[i]
+			args = append(args, r.ItemID, r.MarketID, string(r.Currency), int64(r.Ask), int64(r.Bid), int64(r.Sale),
+				r.Listings, r.Sales, int64(r.SalesWindow/time.Second), micros(r.MarketTime), micros(r.FetchedAt), string(r.Reason))
+		}
+		_, err := t.exec(`INSERT INTO snapshot (item_id, market_id, currency, ask, bid, sale, listings, sales,
+			sales_window, market_time, fetched_at, reason) VALUES `+values(len(part), columns)+snapshotConflict, args...)
+		return err
+	})
+}
+
+// writePoints adds to the history of the items whose price changed.
+func (t *Tx) writePoints(items []refresh.SettledItem) error {
+	const columns = 3
+	var changed []*refresh.SettledItem
+	for i := range items {
+		if items[i].Changed() {
+			changed = append(changed, &items[i])
+		}
+	}
+	return inRows(changed, columns, func(part []*refresh.SettledItem) error {
+		args := make([]any, 0, len(part)*columns)
+		for _, i := range part {
+			args = append(args, i.ID, micros(t.now), int64(i.Estimate.Price))
+		}
+		_, err := t.exec(`INSERT INTO price_point (item_id, at, price) VALUES `+values(len(part), columns)+`
+			ON CONFLICT (item_id, at) DO UPDATE SET price = excluded.price`, args...)
+		return err
+	})
+}
+
+func (t *Tx) writeJobItems(b refresh.Batch, items []refresh.SettledItem) error {
+	const columns = 5
+	return inRows(items, columns, func(part []refresh.SettledItem) error {
+		args := make([]any, 0, len(part)*columns+2)
+		for i := range part {
+			p := &part[i]
+			after := p.Price
+			if p.Answered {
+				after = p.Estimate.Price
+			}
+			args = append(args, p.ID, p.State, p.Reason, int64(after), p.Error)
+		}
+		_, err := t.exec(`
+			UPDATE refresh_item SET state = v.column2, reason = v.column3, price_after = v.column4, error = v.column5, attempts = attempts + 1
+			FROM (VALUES `+values(len(part), columns)+`) AS v
+			WHERE refresh_item.job_id = ? AND refresh_item.batch = ? AND refresh_item.item_id = v.column1`,
+			append(args, b.JobID, b.Batch)...)
+		return err
+	})
+}
+
+// settleMissing takes what now has a price out of the missing-price queue. What
+// a missing job found nothing for is due again later, each time after twice as
+// long; what could not be asked for, after the first pause.
+func (t *Tx) settleMissing(b refresh.Batch, retry time.Duration) error {
+	if _, err := t.exec(`
+		DELETE FROM missing_price WHERE item_id IN (
+			SELECT r.item_id FROM refresh_item r JOIN item i ON i.id = r.item_id
+			WHERE r.job_id = $1 AND r.batch = $2 AND i.price > 0)`, b.JobID, b.Batch); err != nil {
+		return err
+	}
+	if b.Kind != refresh.Missing {
+		return nil
+	}
+	if _, err := t.exec(`
+		UPDATE missing_price SET job_id = 0, attempts = attempts + 1,
+			due_at = $3 + CASE WHEN attempts >= 16 OR $4 * (1 << attempts) > $5 THEN $5 ELSE $4 * (1 << attempts) END
+		WHERE job_id = $1 AND item_id IN (
+			SELECT item_id FROM refresh_item WHERE job_id = $1 AND batch = $2 AND state = 'noQuote')`,
+		b.JobID, b.Batch, micros(t.now), retry.Microseconds(), refresh.MaxMissingRetry.Microseconds()); err != nil {
+		return err
+	}
+	_, err := t.exec(`
+		UPDATE missing_price SET job_id = 0, due_at = $3
+		WHERE job_id = $1 AND item_id IN (SELECT item_id FROM refresh_item WHERE job_id = $1 AND batch = $2)`,
+		b.JobID, b.Batch, micros(t.now.Add(retry)))
+	return err
+}
+
+// MaxInventoryID returns the greatest id of an inventory row, 0 without any.
+func (s *Store) MaxInventoryID(ctx context.Context) (int64, error) {
+	var id int64
+	err := s.read.QueryRowContext(ctx, `SELECT coalesce(max(id), 0) FROM inventory`).Scan(&id)
+	return id, err
+}
+
+// SpreadRange copies prices onto the inventory rows with ids from (included) to
+// (excluded) that have another value. An item without a price has rows without
+// a value.
+func (t *Tx) SpreadRange(job, from, to int64) (int64, error) {
+	n, err := t.exec(`
+		UPDATE inventory SET value = item.price FROM item
+		WHERE inventory.id >= $1 AND inventory.id < $2 AND item.id = inventory.item_id
+		AND item.price > 0 AND inventory.value IS DISTINCT FROM item.price`, from, to)
+	if err != nil {
+		return 0, err
+	}
+	return n, t.moveCursor(job, to)
+}
+
+// SpreadBatch copies the prices that a batch changed onto all their rows.
+func (t *Tx) SpreadBatch(job int64, batch int) (int64, error) {
+	n, err := t.exec(`
+		UPDATE inventory SET value = item.price FROM refresh_item r JOIN item ON item.id = r.item_id
+		WHERE r.job_id = $1 AND r.batch = $2 AND r.state = 'updated' AND r.price_after <> r.price_before
+		AND inventory.item_id = r.item_id AND item.price > 0 AND inventory.value IS DISTINCT FROM item.price`, job, batch)
+	if err != nil {
+		return 0, err
+	}
+	return n, t.moveCursor(job, int64(batch)+1)
+}
+
+func (t *Tx) moveCursor(job, to int64) error {
+	_, err := t.exec(`UPDATE refresh_job SET spread_cursor = $2 WHERE id = $1`, job, to)
+	return err
+}

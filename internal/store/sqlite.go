@@ -1,0 +1,148 @@
+package store
+
+import (
+	"bytes"
+	"context"
+	"crypto/rand"
+	"database/sql"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io/fs"
+	"net/url"
+	"os"
+	"path/filepath"
+
+	"modernc.org/sqlite" // also the driver "sqlite"
+)
+
+// openSQLite opens a pool of connections. A writer begins IMMEDIATE: a
+// transaction that begins deferred, reads and then writes is refused at once
+// when another one wrote, whatever the busy timeout says.
+func openSQLite(path string, writer bool) (*sql.DB, error) {
+	q := url.Values{}
+	q.Add("_pragma", "busy_timeout(10000)")
+	q.Add("_pragma", "journal_mode(WAL)")
+	q.Add("_pragma", "synchronous(FULL)")
+	q.Add("_pragma", "temp_store(MEMORY)")
+	if writer {
+		q.Set("_txlock", "immediate")
+		q.Add("_pragma", "cache_size(-16000)")
+		// A full refresh writes some 100 MB; fewer, larger checkpoints write
+		// a page that changed several times once.
+		q.Add("_pragma", "wal_autocheckpoint(4000)")
+		q.Add("_pragma", "journal_size_limit(67108864)")
+	} else {
+		q.Add("_pragma", "query_only(1)")
+		q.Add("_pragma", "cache_size(-4000)")
+	}
+	dsn := (&url.URL{Scheme: "file", Opaque: (&url.URL{Path: path}).EscapedPath(), RawQuery: q.Encode()}).String()
+	return sql.Open("sqlite", dsn)
+}
+
+// sqliteCode returns the code of the database's own error in err, 0 if there is
+// none: a full disk, say, and not a transaction that its caller gave up.
+func sqliteCode(err error) int {
+	var e *sqlite.Error
+	if !errors.As(err, &e) {
+		return 0
+	}
+	const interrupted = 9
+	if code := e.Code(); code&0xff != interrupted {
+		return code
+	}
+	return 0
+}
+
+// fileGuard knows which file is the database, so that a deleted or replaced one
+// is noticed instead of being written to unseen, or silently made anew.
+type fileGuard struct {
+	path string
+	lock *os.File
+	was  os.FileInfo
+}
+
+var (
+	// ErrDatabaseMissing means that a database was here and is gone.
+	ErrDatabaseMissing = errors.New("the database file is missing: restore a backup with `assay restore`, or, to begin anew, remove the .id file beside it")
+	// ErrDatabaseReplaced means that the file is not the one it was.
+	ErrDatabaseReplaced = errors.New("the database file was replaced or deleted while open, or is another database: stop, and put the right file back")
+	// ErrDatabaseLocked means that another process has the database open.
+	ErrDatabaseLocked = errors.New("another process uses this database: on SQLite one `assay` runs at a time")
+)
+
+// guardFile takes the lock beside the database and refuses to go on where a
+// database is known to have been and is gone.
+func guardFile(path string) (_ *fileGuard, err error) {
+	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+		return nil, err
+	}
+	g := &fileGuard{path: path}
+	if g.lock, err = lockFile(path + ".lock"); err != nil {
+		return nil, err
+	}
+	info, err := os.Stat(path)
+	missing := errors.Is(err, fs.ErrNotExist) || (err == nil && info.Size() == 0)
+	if err != nil && !missing {
+		return nil, errors.Join(err, g.close())
+	}
+	if _, err := os.Stat(path + ".id"); err == nil && missing {
+		return nil, errors.Join(ErrDatabaseMissing, g.close())
+	}
+	return g, nil
+}
+
+// bind compares the database's own id with the one kept beside it, giving a new
+// database an id first.
+func (g *fileGuard) bind(ctx context.Context, db *sql.DB) error {
+	random := make([]byte, 16)
+	_, _ = rand.Read(random) // never fails
+	if _, err := db.ExecContext(ctx, `INSERT INTO setting (name, value) VALUES ('database_id', $1) ON CONFLICT (name) DO NOTHING`,
+		hex.EncodeToString(random)); err != nil {
+		return err
+	}
+	var id string
+	if err := db.QueryRowContext(ctx, `SELECT value FROM setting WHERE name = 'database_id'`).Scan(&id); err != nil {
+		return err
+	}
+	want, err := os.ReadFile(g.path + ".id")
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		err = os.WriteFile(g.path+".id", []byte(id+"\n"), 0o600)
+	case err == nil && string(bytes.TrimSpace(want)) != id:
+		err = ErrDatabaseReplaced
+	}
+	if err != nil {
+		return err
+	}
+	g.was, err = os.Stat(g.path)
+	return err
+}
+
+// check reports whether the file is still the one that was opened.
+func (g *fileGuard) check() error {
+	info, err := os.Stat(g.path)
+	if err != nil || !os.SameFile(info, g.was) {
+		return ErrDatabaseReplaced
+	}
+	return nil
+}
+
+func (g *fileGuard) close() error {
+	if g.lock == nil {
+		return nil
+	}
+	return g.lock.Close() // and with it the lock
+}
+
+// lockFile takes an exclusive lock that ends with the process, however it ends.
+func lockFile(path string) (*os.File, error) {
+	f, err := os.OpenFile(path, os.O_CREATE|os.O_RDWR, 0o600)
+	if err != nil {
+		return nil, err
+	}
+	if err := flock(f); err != nil {
+		return nil, errors.Join(fmt.Errorf("%w (%s)", ErrDatabaseLocked, filepath.Base(path)), f.Close())
+	}
+	return f, nil
+}

@@ -1,0 +1,225 @@
+// Package store keeps everything in one SQL database and is the only package
+// that speaks SQL. Statements are written for SQLite and PostgreSQL alike;
+// where the two differ, the difference is a named constant of a dialect.
+package store
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"log/slog"
+	"sync/atomic"
+	"time"
+)
+
+// Options says which database to open and how.
+type Options struct {
+	Path   string // the SQLite file
+	Now    func() time.Time
+	Logger *slog.Logger
+	// Faults, when set, is called before and after each commit; tests make it
+	// fail, or end the process.
+	Faults func(point string) error
+}
+
+// Store is an open database. Its methods may be used concurrently: SQLite has
+// one writer, begun IMMEDIATE so that it waits for its turn instead of failing,
+// and several readers that see what was last committed.
+type Store struct {
+	write, read *sql.DB
+	file        *fileGuard
+	now         func() time.Time
+	log         *slog.Logger
+	faults      func(point string) error
+	lastWrite   atomic.Value // writeResult
+}
+
+// writeResult is how the last write ended, as far as the database is to blame.
+type writeResult struct{ error }
+
+// ErrCommitUnknown means that a commit returned an error and may still have
+// been applied. Whoever gets it must read the state again before deciding.
+var ErrCommitUnknown = errors.New("outcome of the commit is unknown")
+
+// readers is how many connections read at once.
+const readers = 4
+
+// Open opens the database, which is created when there is none and none is
+// known to have been here, and brings its schema up to date.
+func Open(ctx context.Context, o Options) (_ *Store, err error) {
+	s := &Store{now: o.Now, log: o.Logger, faults: o.Faults}
+	if s.now == nil {
+		s.now = time.Now
+	}
+	if s.log == nil {
+		s.log = slog.New(slog.DiscardHandler)
+	}
+	defer func() {
+		if err != nil {
+			_ = s.Close()
+			err = fmt.Errorf("open database: %w", err)
+		}
+	}()
+	if s.file, err = guardFile(o.Path); err != nil {
+		return nil, err
+	}
+	if s.write, err = openSQLite(o.Path, true); err != nil {
+		return nil, err
+	}
+	s.write.SetMaxOpenConns(1)
+	if err := s.migrate(ctx); err != nil {
+		return nil, err
+	}
+	if err := s.file.bind(ctx, s.write); err != nil {
+		return nil, err
+	}
+	if s.read, err = openSQLite(o.Path, false); err != nil {
+		return nil, err
+	}
+	s.read.SetMaxOpenConns(readers)
+	s.read.SetMaxIdleConns(readers)
+	return s, nil
+}
+
+// Close closes the database. It waits for what is under way.
+func (s *Store) Close() error {
+	var errs []error
+	for _, db := range []*sql.DB{s.read, s.write} {
+		if db != nil {
+			errs = append(errs, db.Close())
+		}
+	}
+	if s.file != nil {
+		errs = append(errs, s.file.close())
+	}
+	return errors.Join(errs...)
+}
+
+// Tx is one write transaction. Everything that it writes carries the same
+// moment, Now.
+type Tx struct {
+	tx  *sql.Tx
+	ctx context.Context //nolint:containedctx // a Tx lives within one call of InTx, which got this context
+	now time.Time
+}
+
+// Now returns the moment of the transaction.
+func (t *Tx) Now() time.Time { return t.now }
+
+// InTx runs fn in a write transaction, which is committed when fn returns nil
+// and rolled back otherwise. An ErrCommitUnknown means what it says.
+func (s *Store) InTx(ctx context.Context, fn func(*Tx) error) error {
+	err := s.inTx(ctx, fn)
+	if code := sqliteCode(err); code != 0 || err == nil {
+		s.lastWrite.Store(writeResult{err})
+	}
+	return err
+}
+
+func (s *Store) inTx(ctx context.Context, fn func(*Tx) error) error {
+	if err := s.file.check(); err != nil {
+		return err
+	}
+	tx, err := s.write.BeginTx(ctx, nil)
+	if err != nil {
+		return fmt.Errorf("begin: %w", err)
+	}
+	t := &Tx{tx: tx, ctx: ctx, now: s.now()}
+	if err := fn(t); err != nil {
+		return errors.Join(err, ignoreDone(tx.Rollback()))
+	}
+	if err := s.fault("before commit"); err != nil {
+		return errors.Join(err, ignoreDone(tx.Rollback()))
+	}
+	if err := tx.Commit(); err != nil {
+		if ctx.Err() != nil && errors.Is(err, sql.ErrTxDone) {
+			return ctx.Err() // rolled back when the context ended
+		}
+		return fmt.Errorf("%w: %w", ErrCommitUnknown, err)
+	}
+	if err := s.fault("after commit"); err != nil {
+		return fmt.Errorf("%w: %w", ErrCommitUnknown, err)
+	}
+	return nil
+}
+
+func ignoreDone(err error) error {
+	if errors.Is(err, sql.ErrTxDone) {
+		return nil
+	}
+	return err
+}
+
+func (s *Store) fault(point string) error {
+	if s.faults == nil {
+		return nil
+	}
+	return s.faults(point)
+}
+
+// Healthy reports whether the database answers, is still the file that was
+// opened, and took the last write that was tried.
+func (s *Store) Healthy(ctx context.Context) error {
+	if err := s.file.check(); err != nil {
+		return err
+	}
+	if err, _ := s.lastWrite.Load().(writeResult); err.error != nil {
+		return err.error
+	}
+	var one int
+	return s.read.QueryRowContext(ctx, `SELECT 1`).Scan(&one)
+}
+
+// exec runs a statement and returns how many rows it touched.
+func (t *Tx) exec(query string, args ...any) (int64, error) {
+	res, err := t.tx.ExecContext(t.ctx, query, args...)
+	if err != nil {
+		return 0, err
+	}
+	return res.RowsAffected()
+}
+
+func (t *Tx) queryRow(query string, args ...any) *sql.Row {
+	return t.tx.QueryRowContext(t.ctx, query, args...)
+}
+
+// querier is what reads need: a transaction or the readers' pool.
+type querier interface {
+	QueryContext(ctx context.Context, query string, args ...any) (*sql.Rows, error)
+	QueryRowContext(ctx context.Context, query string, args ...any) *sql.Row
+}
+
+// collect reads all rows of a query by scan.
+func collect[T any](ctx context.Context, q querier, scan func(*sql.Rows, *T) error, query string, args ...any) (_ []T, err error) {
+	rows, err := q.QueryContext(ctx, query, args...)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, rows.Close()) }()
+	var out []T
+	for rows.Next() {
+		var v T
+		if err := scan(rows, &v); err != nil {
+			return nil, err
+		}
+		out = append(out, v)
+	}
+	return out, rows.Err()
+}
+
+// micros turns a time into microseconds; the zero time is 0.
+func micros(t time.Time) int64 {
+	if t.IsZero() {
+		return 0
+	}
+	return t.UnixMicro()
+}
+
+// moment turns microseconds into a time; 0 is the zero time.
+func moment(us int64) time.Time {
+	if us == 0 {
+		return time.Time{}
+	}
+	return time.UnixMicro(us).UTC()
+}

@@ -1,0 +1,56 @@
+package view
+
+import (
+	"encoding/base64"
+	"encoding/json"
+
+	"assay/internal/fault"
+)
+
+// Cursors are opaque to clients: the key of the last element of a page as
+// base64 of a JSON array. They are checked like any other input.
+
+func cursor(key ...any) *string {
+	b, err := json.Marshal(key)
+	if err != nil {
+		return nil // keys are strings and integers
+	}
+	s := base64.RawURLEncoding.EncodeToString(b)
+	return &s
+}
+
+// readCursor reads a cursor into the parts of its key. An empty one leaves them.
+func readCursor(text string, parts ...any) error {
+	if text == "" {
+		return nil
+	}
+	bad := fault.New(fault.Invalid, "invalid_cursor", "the cursor is not one that this list gave: begin without one")
+	raw, err := base64.RawURLEncoding.DecodeString(text)
+	if err != nil {
+		return bad
+	}
+	var key []json.RawMessage
+	if json.Unmarshal(raw, &key) != nil || len(key) != len(parts) {
+		return bad
+	}
+	for i := range parts {
+		if string(key[i]) == "null" || json.Unmarshal(key[i], parts[i]) != nil {
+			return bad
+		}
+	}
+	return nil
+}
+
+// page cuts a list that was read one longer than asked, and makes the cursor of
+// the next page.
+func page[R, T any](rows []R, limit int, convert func(*R) T, key func(*R) *string) Page[T] {
+	p := Page[T]{Items: []T{}}
+	if len(rows) > limit {
+		rows = rows[:limit]
+		p.NextCursor = key(&rows[limit-1])
+	}
+	for i := range rows {
+		p.Items = append(p.Items, convert(&rows[i]))
+	}
+	return p
+}

@@ -1,0 +1,201 @@
+package view
+
+import (
+	"context"
+	"slices"
+	"strconv"
+	"time"
+
+	"assay/internal/provider"
+	"assay/internal/refresh"
+	"assay/internal/store"
+)
+
+// ProviderDebug tells how every source is, from recorded calls only.
+func (r *Reader) ProviderDebug(ctx context.Context) (ProviderDebug, error) {
+	out := ProviderDebug{Sources: []SourceDebug{}, Unconfigured: r.o.Unconfigured}
+	if out.Unconfigured == nil {
+		out.Unconfigured = []Unconfigured{}
+	}
+	sources, err := r.o.Store.SourceStates(ctx)
+	if err != nil {
+		return out, err
+	}
+	states, err := r.o.Store.MarketStates(ctx)
+	if err != nil {
+		return out, err
+	}
+	markets, err := r.o.Store.Markets(ctx)
+	if err != nil {
+		return out, err
+	}
+	byKey := map[[2]string]store.MarketState{}
+	for id, s := range states {
+		byKey[[2]string{markets[id].Source, markets[id].Key}] = s
+	}
+	for _, src := range r.o.Sources {
+		d := src.Describe()
+		s := r.source(d, sources[d.Name])
+		for _, m := range d.Markets {
+			s.Markets = append(s.Markets, market(m, byKey[[2]string{d.Name, m.Key}]))
+		}
+		out.Sources = append(out.Sources, s)
+	}
+	return out, nil
+}
+
+func (r *Reader) source(d provider.Description, kept store.SourceState) SourceDebug {
+	s := SourceDebug{
+		Source: d.Name, Title: d.Title, Configured: true, Paused: kept.Paused,
+		Shape: string(d.Shape), BatchSize: d.BatchSize, IntervalSeconds: seconds(d.Interval), Terms: d.Terms,
+		Breaker:     string(provider.BreakerClosed),
+		LastSuccess: when(kept.LastSuccess), LastError: text(kept.LastError), LastErrorAt: when(kept.LastErrorAt),
+		Budget:          Budget{Limit: int64(d.Limit.Requests), PeriodSeconds: seconds(d.Limit.Per)},
+		AnswersByStatus: map[string]int64{}, Markets: []MarketDebug{}, Requests: []RequestDebug{},
+	}
+	client := r.o.Clients[d.Name]
+	if client == nil {
+		return s
+	}
+	c := client.Snapshot()
+	s.Breaker, s.BlockedUntil = string(c.Breaker), when(c.BlockedUntil)
+	s.LatencyMs = Latency{P50: milliseconds(c.Latency.P50), P95: milliseconds(c.Latency.P95), P99: milliseconds(c.Latency.P99)}
+	s.Budget.Used = int64(c.Budget.Used)
+	if c.Budget.Limit.Requests > 0 {
+		left := int64(c.Budget.Left)
+		s.Budget.Left, s.Budget.ResetsAt = &left, when(c.Budget.ResetsAt)
+	}
+	if c.LastErrorAt.After(kept.LastErrorAt) {
+		s.LastError, s.LastErrorAt = text(c.LastError), when(c.LastErrorAt)
+	}
+	if c.LastSuccess.After(kept.LastSuccess) {
+		s.LastSuccess = when(c.LastSuccess)
+	}
+	for status, n := range c.Answers {
+		s.AnswersByStatus[strconv.Itoa(status)] = n
+	}
+	for _, q := range c.Requests {
+		s.Requests = append(s.Requests, RequestDebug{
+			At: q.Time, Method: q.Method, Host: q.Host, Path: q.Path, Status: q.Status,
+			DurationMs: milliseconds(q.Duration), Bytes: q.Bytes, Attempt: q.Attempt, Error: string(q.Kind),
+		})
+	}
+	return s
+}
+
+func market(m provider.Market, s store.MarketState) MarketDebug {
+	return MarketDebug{
+		Market: m.Key, Title: m.Title, AppIDs: m.AppIDs, SalesWindowSeconds: seconds(m.SalesWindow), Pool: m.Pool,
+		LastFetchedAt: when(s.FetchedAt), LastOutcome: s.Outcome, Quotes: s.Quotes, Rejected: s.Rejected,
+		Quarantine: text(s.Quarantine), QuarantinedSince: when(s.QuarantinedSince),
+	}
+}
+
+// debugJobs is how many of the last jobs JobDebug shows.
+const debugJobs = 10
+
+// JobDebug tells what waits, what is in hands, and why items failed.
+func (r *Reader) JobDebug(ctx context.Context) (JobDebug, error) {
+	d := JobDebug{Queues: []QueueDepth{}, Workers: []Worker{}, Scheduled: []ScheduledRun{}, Jobs: []JobSummary{}, Failures: []FailureReason{}}
+	now := r.o.Now()
+	depths, oldest, err := r.o.Store.Depths(ctx)
+	if err != nil {
+		return d, err
+	}
+	for _, q := range depths {
+		d.Queues = append(d.Queues, QueueDepth(q))
+	}
+	if !oldest.IsZero() {
+		d.OldestPendingSec = seconds(now.Sub(oldest))
+	}
+	claims, err := r.o.Store.Claims(ctx)
+	if err != nil {
+		return d, err
+	}
+	for _, c := range claims {
+		d.Workers = append(d.Workers, Worker(c))
+	}
+	for name, at := range r.o.Scheduled() {
+		d.Scheduled = append(d.Scheduled, ScheduledRun{Name: name, At: at})
+	}
+	slices.SortFunc(d.Scheduled, func(a, b ScheduledRun) int { return a.At.Compare(b.At) })
+	return d, r.addJobs(ctx, &d, now)
+}
+
+func (r *Reader) addJobs(ctx context.Context, d *JobDebug, now time.Time) error {
+	rows, err := r.o.Store.Jobs(ctx, "", 1<<62, debugJobs)
+	if err != nil {
+		return err
+	}
+	jobs, err := r.jobs(ctx, rows)
+	if err != nil {
+		return err
+	}
+	ids := make([]int64, len(rows))
+	for i := range jobs {
+		ids[i] = rows[i].ID
+		d.Jobs = append(d.Jobs, JobSummary{Job: jobs[i], DurationSeconds: duration(&rows[i], now)})
+	}
+	causes, err := r.o.Store.Causes(ctx, ids)
+	if err != nil {
+		return err
+	}
+	for _, c := range causes {
+		d.Failures = append(d.Failures, FailureReason{Cause: c.Error, Count: c.Count, SampleNames: c.Names})
+	}
+	return nil
+}
+
+// duration is how long a job ran, or has been running; nil before its start.
+func duration(j *refresh.Job, now time.Time) *float64 {
+	if j.StartedAt.IsZero() {
+		return nil
+	}
+	end := j.FinishedAt
+	if end.IsZero() {
+		end = now
+	}
+	s := end.Sub(j.StartedAt).Seconds()
+	return &s
+}
+
+func milliseconds(d time.Duration) float64 { return float64(d) / float64(time.Millisecond) }
+
+// Health tells whether the service works. With details it says more, for
+// administrators only.
+func (r *Reader) Health(ctx context.Context, details bool) (Health, error) {
+	now := r.o.Now()
+	h := Health{
+		Status: "ok", Version: r.o.Version, UptimeSeconds: seconds(now.Sub(r.o.Started)),
+		Checks: map[string]string{"database": "ok", "schema": "ok", "queue": "ok"},
+	}
+	fail := func(check string, err error) {
+		h.Status, h.Checks[check] = "failing", "failing"
+		if details {
+			if h.Details == nil {
+				h.Details = map[string]any{}
+			}
+			h.Details[check+"Error"] = err.Error()
+		}
+	}
+	if err := r.o.Store.Healthy(ctx); err != nil {
+		fail("database", err)
+	}
+	schema, err := r.o.Store.SchemaVersion(ctx)
+	if err != nil {
+		fail("schema", err)
+	}
+	q, err := r.o.Store.MissingQueue(ctx, now)
+	if err != nil {
+		fail("queue", err)
+	}
+	if details && err == nil {
+		if h.Details == nil {
+			h.Details = map[string]any{}
+		}
+		h.Details["schemaVersion"] = schema
+		h.Details["missingPending"] = q.Due
+		h.Details["missingWaiting"] = q.Waiting
+	}
+	return h, nil
+}

@@ -1,0 +1,438 @@
+package view
+
+import (
+	"context"
+	"slices"
+	"strconv"
+	"sync"
+	"time"
+
+	"assay/internal/catalog"
+	"assay/internal/fault"
+	"assay/internal/money"
+	"assay/internal/pricing"
+	"assay/internal/provider"
+	"assay/internal/refresh"
+	"assay/internal/store"
+)
+
+// Reader answers questions about the state of things. It changes nothing and
+// asks no source. Its methods may be called concurrently.
+type Reader struct {
+	o Options
+
+	mu        sync.Mutex
+	fresh     Freshness
+	freshKey  freshKey
+	freshRead time.Time
+	schema    int64
+}
+
+// Options are what a Reader is made of.
+type Options struct {
+	Store        *store.Store
+	Sources      []provider.Source
+	Clients      map[string]*provider.Client // by source; one without has no record of calls
+	Unconfigured []Unconfigured
+	ScopeAll     bool
+	Currency     money.Currency
+	Rates        pricing.Rates
+	Scheduled    func() map[string]time.Time
+	Version      string
+	Started      time.Time
+	Now          func() time.Time
+}
+
+// NewReader makes a Reader.
+func NewReader(o Options) *Reader { return &Reader{o: o} }
+
+// freshFor is how long a price counts as fresh.
+const freshFor = 24 * time.Hour
+
+// Status tells what runs and how fresh prices are.
+func (r *Reader) Status(ctx context.Context) (Status, error) {
+	now := r.o.Now()
+	var s Status
+	jobs, err := r.o.Store.Jobs(ctx, refresh.Bulk, 1<<62, 1)
+	if err != nil {
+		return s, err
+	}
+	s.Usage.ByProvider = map[string]int64{}
+	var key freshKey
+	if len(jobs) > 0 {
+		job, err := r.jobs(ctx, jobs)
+		if err != nil {
+			return s, err
+		}
+		s = status(job[0], jobs[0], now)
+		key.job, key.state, key.updated = jobs[0].ID, jobs[0].State, jobs[0].Counts.Updated
+	}
+	q, err := r.o.Store.MissingQueue(ctx, now)
+	if err != nil {
+		return s, err
+	}
+	s.Missing = MissingStatus{Running: q.Running, PendingItems: q.Due, WaitingItems: q.Waiting}
+	if !q.Oldest.IsZero() {
+		s.Missing.OldestSeconds = seconds(now.Sub(q.Oldest))
+	}
+	key.queued = q.Due + q.Waiting
+	s.Freshness, err = r.freshness(ctx, key, now)
+	return s, err
+}
+
+func status(job Job, j refresh.Job, now time.Time) Status {
+	s := Status{
+		Status: RunStatus{
+			Running: j.State.Live(), JobID: &job.ID, Kind: &job.Kind, Forced: job.Forced, State: &job.State, Stage: &job.Stage,
+			StartedAt: job.StartedAt, FinishedAt: job.FinishedAt,
+		},
+		PendingItems: job.PendingItems, UpdatedItems: job.UpdatedItems, SkippedItems: job.SkippedItems,
+		NoQuoteItems: job.NoQuoteItems, FailedItems: job.FailedItems, TotalItems: job.TotalItems,
+		LastError: job.LastError, Usage: job.Usage,
+	}
+	if j.State == refresh.Running {
+		s.Status.EtaSeconds = eta(j, now)
+	}
+	return s
+}
+
+// eta guesses when a running job ends from how fast it has settled items; nil
+// while nothing is settled.
+func eta(j refresh.Job, now time.Time) *int64 {
+	c := j.Counts
+	work := c.Total - c.SkippedTTL - c.SkippedNoSales
+	done := work - c.Pending
+	if done <= 0 || work <= 0 {
+		return nil
+	}
+	left := now.Sub(j.StartedAt) * time.Duration(c.Pending) / time.Duration(done)
+	s := seconds(left)
+	return &s
+}
+
+// freshKey changes when the counts of Freshness are likely to have changed.
+type freshKey struct {
+	job     int64
+	state   refresh.State
+	updated int64
+	queued  int64
+}
+
+// freshness counts all items, which takes a while, so the count serves all
+// callers for a second or two.
+func (r *Reader) freshness(ctx context.Context, key freshKey, now time.Time) (Freshness, error) {
+	const idle, busy = 10 * time.Second, 2 * time.Second
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	age := now.Sub(r.freshRead)
+	live := key.state.Live()
+	if age >= 0 && !r.freshRead.IsZero() && ((key == r.freshKey && age < idle) || (live && age < busy)) {
+		return r.fresh, nil
+	}
+	f, err := r.o.Store.Freshness(ctx, r.o.ScopeAll, now.Add(-freshFor))
+	if err != nil {
+		return Freshness{}, err
+	}
+	r.fresh = Freshness{Fresh: f.Fresh, Stale: f.Stale, Unknown: f.Unknown}
+	if !f.Oldest.IsZero() {
+		r.fresh.OldestSeconds = seconds(now.Sub(f.Oldest))
+	}
+	r.freshKey, r.freshRead = key, now
+	return r.fresh, nil
+}
+
+// Jobs lists jobs of a kind ("": any), the newest first.
+func (r *Reader) Jobs(ctx context.Context, kind, after string, limit int) (Page[Job], error) {
+	before := int64(1) << 62
+	if err := readCursor(after, &before); err != nil {
+		return Page[Job]{}, err
+	}
+	rows, err := r.o.Store.Jobs(ctx, refresh.Kind(kind), before, limit+1)
+	if err != nil {
+		return Page[Job]{}, err
+	}
+	jobs, err := r.jobs(ctx, rows)
+	return page(jobs, limit, func(j *Job) Job { return *j }, func(j *Job) *string {
+		id, _ := strconv.ParseInt(j.ID, 10, 64)
+		return cursor(id)
+	}), err
+}
+
+// Job returns a job, or a fault.NotFound.
+func (r *Reader) Job(ctx context.Context, id int64) (Job, error) {
+	row, err := r.o.Store.Job(ctx, id)
+	if err != nil {
+		return Job{}, err
+	}
+	jobs, err := r.jobs(ctx, []refresh.Job{row})
+	if err != nil {
+		return Job{}, err
+	}
+	return jobs[0], nil
+}
+
+// jobs adds to jobs what they asked of sources.
+func (r *Reader) jobs(ctx context.Context, rows []refresh.Job) ([]Job, error) {
+	ids := make([]int64, len(rows))
+	for i := range rows {
+		ids[i] = rows[i].ID
+	}
+	use, err := r.o.Store.Use(ctx, ids)
+	if err != nil {
+		return nil, err
+	}
+	out := make([]Job, len(rows))
+	for i := range rows {
+		out[i] = job(&rows[i])
+		for _, u := range use {
+			if u.JobID != rows[i].ID {
+				continue
+			}
+			out[i].Usage.RequestCount += u.Requests
+			out[i].Usage.ByProvider[u.Source] = u.Requests
+			if u.Deferred > 0 {
+				out[i].Deferred = append(out[i].Deferred, u.Source)
+			}
+		}
+		slices.Sort(out[i].Deferred)
+	}
+	return out, nil
+}
+
+func job(j *refresh.Job) Job {
+	c := &j.Counts
+	out := Job{
+		ID: strconv.FormatInt(j.ID, 10), Kind: string(j.Kind), Forced: j.Forced, State: string(j.State), Stage: string(j.Stage),
+		RequestedBy: j.RequestedBy, CreatedAt: j.CreatedAt, StartedAt: when(j.StartedAt), FinishedAt: when(j.FinishedAt),
+		TotalItems: c.Total, PendingItems: c.Pending, UpdatedItems: c.Updated, NoQuoteItems: c.NoQuote,
+		FailedItems: c.Failed, CancelledItems: c.Cancelled, ChangedItems: c.Changed,
+		SkippedItems: Skipped{TTL: c.SkippedTTL, NoSales: c.SkippedNoSales, Budget: c.SkippedBudget},
+		LastError:    text(j.LastError),
+		Usage:        Usage{ByProvider: map[string]int64{}},
+		Deferred:     []string{},
+	}
+	if j.RetryOf != 0 {
+		s := strconv.FormatInt(j.RetryOf, 10)
+		out.RetryOf = &s
+	}
+	return out
+}
+
+// itemStates are the states by which a job's items can be listed.
+var itemStates = []string{
+	refresh.ItemPending, refresh.ItemUpdated, refresh.ItemSkipped, refresh.ItemNoQuote, refresh.ItemFailed, refresh.ItemCancelled,
+}
+
+// JobItems lists a job's items in a state ("": any).
+func (r *Reader) JobItems(ctx context.Context, id int64, state, after string, limit int) (Page[JobItem], error) {
+	var none Page[JobItem]
+	if state != "" && !slices.Contains(itemStates, state) {
+		return none, fault.New(fault.Invalid, "invalid_state", "state must be one of %v", itemStates)
+	}
+	batch, item := int64(-1), int64(0)
+	if err := readCursor(after, &batch, &item); err != nil {
+		return none, err
+	}
+	if _, err := r.o.Store.Job(ctx, id); err != nil {
+		return none, err
+	}
+	rows, err := r.o.Store.JobItems(ctx, id, state, batch, item, limit+1)
+	if err != nil {
+		return none, err
+	}
+	return page(rows, limit, jobItem, func(i *store.JobItem) *string { return cursor(i.Batch, i.ItemID) }), nil
+}
+
+func jobItem(i *store.JobItem) JobItem {
+	out := JobItem{
+		AppID: i.Key.AppID, MarketHashName: i.Key.Name, Phase: i.Key.Phase,
+		State: i.State, Reason: i.Reason, Attempts: i.Attempts, Error: text(i.Error), PriceBefore: i.PriceBefore,
+	}
+	if i.PriceAfter >= 0 {
+		out.PriceAfter = &i.PriceAfter
+	}
+	return out
+}
+
+// Items lists items of a game whose names contain q.
+func (r *Reader) Items(ctx context.Context, app int32, q, after string, limit int) (Page[ItemPrice], error) {
+	var name, phase string
+	if err := readCursor(after, &name, &phase); err != nil {
+		return Page[ItemPrice]{}, err
+	}
+	rows, err := r.o.Store.Items(ctx, app, q, name, phase, limit+1)
+	if err != nil {
+		return Page[ItemPrice]{}, err
+	}
+	now := r.o.Now()
+	return page(rows, limit, func(i *store.Item) ItemPrice { return itemPrice(i, now) },
+		func(i *store.Item) *string { return cursor(i.Key.Name, i.Key.Phase) }), nil
+}
+
+func itemPrice(i *store.Item, now time.Time) ItemPrice {
+	return ItemPrice{
+		AppID: i.Key.AppID, MarketHashName: i.Key.Name, Phase: i.Key.Phase,
+		CurrentPrice: i.Price, Status: currentStatus(i, now).String(), PriceUpdatedAt: when(i.UpdatedAt),
+	}
+}
+
+// currentStatus is the status of the last estimate, or stale where that was too
+// long ago: no run has found a price since.
+func currentStatus(i *store.Item, now time.Time) pricing.Status {
+	if i.Price > 0 && i.Status < pricing.Stale && now.Sub(i.CheckedAt) > freshFor {
+		return pricing.Stale
+	}
+	return i.Status
+}
+
+// Item explains an item's price, or is a fault.NotFound.
+func (r *Reader) Item(ctx context.Context, key catalog.Key) (ItemDetail, error) {
+	i, err := r.o.Store.Item(ctx, key)
+	if err != nil {
+		return ItemDetail{}, err
+	}
+	if i == nil {
+		return ItemDetail{}, fault.New(fault.NotFound, "item_not_found",
+			"no item of game %d has exactly this name and phase: names are compared byte for byte", key.AppID)
+	}
+	snaps, err := r.o.Store.Snapshots(ctx, i.ID)
+	if err != nil {
+		return ItemDetail{}, err
+	}
+	now := r.o.Now()
+	d := ItemDetail{
+		ItemPrice: itemPrice(i, now), Currency: r.o.Currency,
+		PriceCheckedAt: when(i.CheckedAt), EstimatedAt: when(i.EstimatedAt),
+		Method: i.Method, MethodVersion: i.MethodVersion,
+		Average: i.Average, Median: i.Median, Robust: i.Robust, Min: i.Min, Max: i.Max,
+		Markets: i.Markets, UsedMarkets: i.UsedMarkets,
+		CandidatePrice: amount(i.Candidate), CandidateAt: when(i.CandidateAt),
+		NoSalesSince: when(i.NoSalesSince), RetryAt: when(i.RetryAt), Failures: i.Failures, Queued: i.Queued,
+		Snapshots: []MarketSnapshot{},
+	}
+	if i.Max > 0 {
+		spread := i.Max - i.Min
+		d.Spread = &spread
+	}
+	if !i.CheckedAt.IsZero() {
+		age := seconds(now.Sub(i.CheckedAt))
+		d.AgeSeconds = &age
+	}
+	for k := range snaps {
+		d.Snapshots = append(d.Snapshots, r.snapshot(&snaps[k], i.QuotesAt))
+	}
+	return d, nil
+}
+
+// snapshot shows a stored quote; one that was confirmed by the last run carries
+// that run's time.
+func (r *Reader) snapshot(s *store.MarketSnapshot, quotesAt time.Time) MarketSnapshot {
+	out := MarketSnapshot{
+		Source: s.Source, Market: s.Market, Title: s.Title, Currency: s.Currency,
+		LowestAsk: amount(s.Ask), HighestBid: amount(s.Bid), Sale: amount(s.Sale),
+		Listings: count(s.Listings), Sales: count(s.Sales),
+		MarketTime: when(s.MarketTime), FetchedAt: s.FetchedAt,
+		Used: s.Reason == pricing.Used, Reason: string(s.Reason),
+	}
+	if s.Sales >= 0 {
+		window := seconds(s.SalesWindow)
+		out.SalesWindowSeconds = &window
+	}
+	if s.FetchedAt.IsZero() {
+		out.FetchedAt = quotesAt
+	}
+	price, basis := s.Ask, pricing.Ask
+	if price == 0 {
+		price, basis = s.Sale, pricing.Sale
+	}
+	if price == 0 {
+		return out
+	}
+	out.Basis = string(basis)
+	if s.Currency == r.o.Currency {
+		out.Price = &price
+		return out
+	}
+	rate, ok := r.o.Rates[s.Currency]
+	if !ok {
+		return out
+	}
+	if converted, ok := money.Convert(price, rate.Micro); ok {
+		out.Price, out.Rate, out.RateDate = &converted, &rate.Micro, when(rate.Date)
+	}
+	return out
+}
+
+// Inventory lists a user's rows of a game (0: all), or is a fault.NotFound.
+func (r *Reader) Inventory(ctx context.Context, userID string, app int32, after string, limit int) (Inventory, error) {
+	var last int64
+	if err := readCursor(after, &last); err != nil {
+		return Inventory{}, err
+	}
+	user, ok, err := r.o.Store.UserKey(ctx, userID)
+	if err != nil {
+		return Inventory{}, err
+	}
+	if !ok {
+		return Inventory{}, fault.New(fault.NotFound, "user_not_found", "no inventory of this user was ever pushed")
+	}
+	total, err := r.o.Store.InventoryTotal(ctx, user, app)
+	if err != nil {
+		return Inventory{}, err
+	}
+	rows, err := r.o.Store.Inventory(ctx, user, app, last, limit+1)
+	if err != nil {
+		return Inventory{}, err
+	}
+	p := page(rows, limit, inventoryRow, func(v *store.InventoryRow) *string { return cursor(v.ID) })
+	return Inventory{
+		Items: p.Items, NextCursor: p.NextCursor, Currency: r.o.Currency,
+		TotalValue: total.Value, Rows: total.Rows, UnpricedRows: total.Unpriced,
+	}, nil
+}
+
+func inventoryRow(v *store.InventoryRow) InventoryRow {
+	out := InventoryRow{
+		AssetID: v.AssetID, AppID: v.AppID, ContextID: v.ContextID, MarketHashName: v.Name, Phase: v.Phase,
+		ClassID: v.ClassID, InstanceID: v.InstanceID, Amount: v.Amount, Tradable: v.Tradable, Marketable: v.Marketable,
+	}
+	if v.Value > 0 {
+		total := v.Value * money.Micro(v.Amount)
+		if total/v.Value != money.Micro(v.Amount) {
+			total = 1<<63 - 1 // beyond any amount: the greatest
+		}
+		out.EstimatedValue, out.TotalValue, out.PriceUpdatedAt = &v.Value, &total, when(v.UpdatedAt)
+	}
+	return out
+}
+
+func seconds(d time.Duration) int64 { return int64(d / time.Second) }
+
+// when is a time as JSON has it: null where there is none.
+func when(t time.Time) *time.Time {
+	if t.IsZero() {
+		return nil
+	}
+	return &t
+}
+
+func text(s string) *string {
+	if s == "" {
+		return nil
+	}
+	return &s
+}
+
+func amount(m money.Micro) *money.Micro {
+	if m == 0 {
+		return nil
+	}
+	return &m
+}
+
+func count(n int64) *int64 {
+	if n < 0 {
+		return nil
+	}
+	return &n
+}
