@@ -1,0 +1,367 @@
+// Package strictjson reads JSON that comes from outside, member by member, and
+// collects everything that is wrong with it. Names of members count byte for
+// byte; duplicate and unknown ones, invalid UTF-8 and values of another type
+// are faults. It reads as a stream: what a caller does not keep costs no memory.
+package strictjson
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"math"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+	"unicode/utf8"
+
+	"github.com/go-json-experiment/json/jsontext"
+
+	"assay/internal/fault"
+)
+
+const (
+	// maxFields is how many faults are told one by one; the rest is counted.
+	maxFields = 20
+	// maxEcho bounds, in bytes, how much of an input its own faults repeat.
+	maxEcho = 200
+)
+
+// Reader reads one JSON value. After malformed JSON, or Stop, all methods do
+// nothing and return false; Finish tells why. A method that finds a value of
+// another type than wanted notes the fault, skips the value and returns false.
+type Reader struct {
+	dec    *jsontext.Decoder
+	fields []fault.Field
+	more   int // faults beyond fields
+	err    error
+}
+
+// NewReader returns a Reader of what r holds.
+func NewReader(r io.Reader) *Reader {
+	return &Reader{dec: jsontext.NewDecoder(r)}
+}
+
+// Object reads an object. It calls member for each of its members, to read the
+// value; member returns false, and reads nothing, where it does not know the
+// name. Of known only the names are used, to say what was probably meant.
+func (r *Reader) Object(known []string, member func(name string) bool) bool {
+	if !r.open('{', "an object") {
+		return false
+	}
+	for r.err == nil && r.dec.PeekKind() != '}' {
+		token, ok := r.token()
+		if !ok {
+			return false
+		}
+		if name := token.String(); !member(name) {
+			r.unknown(name, known)
+		}
+	}
+	_, ok := r.token()
+	return ok
+}
+
+// Array reads an array. It calls element with the index of each of its
+// elements, to read it.
+func (r *Reader) Array(element func(i int)) bool {
+	if !r.open('[', "an array") {
+		return false
+	}
+	for i := 0; r.err == nil && r.dec.PeekKind() != ']'; i++ {
+		element(i)
+	}
+	_, ok := r.token()
+	return ok
+}
+
+// Text reads a string of at least minBytes and at most maxBytes that holds no
+// NUL.
+func (r *Reader) Text(minBytes, maxBytes int) (string, bool) {
+	if !r.is('"', "a string") {
+		return "", false
+	}
+	token, ok := r.token()
+	if !ok {
+		return "", false
+	}
+	text := token.String()
+	switch {
+	case len(text) < minBytes:
+		r.Fault("must not be empty")
+	case len(text) > maxBytes:
+		r.Fault("must have at most %d bytes, not %d", maxBytes, len(text))
+	case strings.IndexByte(text, 0) >= 0:
+		r.Fault("must not contain a NUL byte")
+	default:
+		return text, true
+	}
+	return "", false
+}
+
+// Int reads a whole number from least to most. Its text must be that of an
+// integer: 1.0 and 1e3 are none.
+func (r *Reader) Int(least, most int64) (int64, bool) {
+	if !r.is('0', "a number") {
+		return 0, false
+	}
+	value, ok := r.value()
+	if !ok {
+		return 0, false
+	}
+	n, err := strconv.ParseInt(string(value), 10, 64)
+	if err != nil || n < least || n > most {
+		if most == math.MaxInt64 {
+			r.Fault("must be a whole number of at least %d", least)
+		} else {
+			r.Fault("must be a whole number from %d to %d", least, most)
+		}
+		return 0, false
+	}
+	return n, true
+}
+
+// Bool reads true or false.
+func (r *Reader) Bool() (value, ok bool) {
+	if r.err != nil {
+		return false, false
+	}
+	kind := r.dec.PeekKind()
+	if kind != 't' && kind != 'f' {
+		return false, r.is('t', "true or false")
+	}
+	token, ok := r.token()
+	return ok && token.Bool(), ok
+}
+
+// Time reads a moment as RFC 3339 has it, as microseconds in UTC.
+func (r *Reader) Time() (time.Time, bool) {
+	if !r.is('"', `a time such as "2026-01-31T12:00:00Z"`) {
+		return time.Time{}, false
+	}
+	token, ok := r.token()
+	if !ok {
+		return time.Time{}, false
+	}
+	var t time.Time
+	if err := t.UnmarshalText([]byte(token.String())); err != nil {
+		r.Fault(`must be a time such as "2026-01-31T12:00:00Z"`)
+		return time.Time{}, false
+	}
+	return t.UTC().Truncate(time.Microsecond), true
+}
+
+// Null reads a null, if one is next.
+func (r *Reader) Null() bool {
+	if r.err != nil || r.dec.PeekKind() != 'n' {
+		return false
+	}
+	_, ok := r.token()
+	return ok
+}
+
+// Fault notes that the value read last is wrong.
+func (r *Reader) Fault(format string, args ...any) {
+	r.FaultAt(string(r.dec.StackPointer()), format, args...)
+}
+
+// FaultAt notes that what pointer names is wrong.
+func (r *Reader) FaultAt(pointer, format string, args ...any) {
+	if r.err != nil {
+		return
+	}
+	if len(r.fields) == maxFields {
+		r.more++
+		return
+	}
+	r.fields = append(r.fields, fault.Field{Pointer: clip(pointer), Detail: fmt.Sprintf(format, args...)})
+}
+
+// Require notes a fault unless the member of the object at pointer was there.
+func (r *Reader) Require(pointer, name string, there bool) {
+	if !there {
+		r.FaultAt(pointer+"/"+name, "is required")
+	}
+}
+
+// Stop ends the reading; Finish returns err.
+func (r *Reader) Stop(err error) {
+	if r.err == nil {
+		r.err = err
+	}
+}
+
+// Finish returns what is wrong with the input, nil if nothing is: a fault of
+// kind Invalid, what was given to Stop, or the error of the underlying reader.
+func (r *Reader) Finish() error {
+	if r.err == nil {
+		if _, err := r.dec.ReadToken(); err == nil {
+			return malformed("there is something after the JSON value")
+		} else if !errors.Is(err, io.EOF) {
+			r.fail(err)
+		}
+	}
+	if r.err != nil {
+		return r.err
+	}
+	if len(r.fields) == 0 {
+		return nil
+	}
+	f := fault.New(fault.Invalid, "invalid_body", "The body has %s; see errors.", count(len(r.fields)+r.more, "fault"))
+	if r.more > 0 {
+		f.Detail = fmt.Sprintf("The body has %d faults; errors tells the first %d of them, there are %d more.",
+			len(r.fields)+r.more, len(r.fields), r.more)
+	}
+	f.Fields = r.fields
+	return f
+}
+
+// open reads the beginning of an object or array.
+func (r *Reader) open(kind jsontext.Kind, want string) bool {
+	if !r.is(kind, want) {
+		return false
+	}
+	_, ok := r.token()
+	return ok
+}
+
+// is reports whether the next value is of the kind. Otherwise it notes the
+// fault and skips the value.
+func (r *Reader) is(kind jsontext.Kind, want string) bool {
+	if r.err != nil {
+		return false
+	}
+	got := r.dec.PeekKind()
+	if got == kind {
+		return true
+	}
+	value, ok := r.skip(got)
+	if !ok {
+		return false
+	}
+	switch {
+	case kind == '"' && got == '0' && len(value) <= 40:
+		r.Fault(`must be %s: write "%s", not %s`, want, value, value)
+	case kind == '0' && got == '"':
+		r.Fault("must be %s, without quotes", want)
+	default:
+		r.Fault("must be %s, not %s", want, describe(got))
+	}
+	return false
+}
+
+// skip passes over the next value; it returns the text of a number.
+func (r *Reader) skip(kind jsontext.Kind) (jsontext.Value, bool) {
+	if kind == '0' {
+		return r.value()
+	}
+	if err := r.dec.SkipValue(); err != nil {
+		r.fail(err)
+		return nil, false
+	}
+	return nil, true
+}
+
+func (r *Reader) unknown(name string, known []string) {
+	pointer := string(r.dec.StackPointer())
+	detail := "is not known"
+	if i := slices.IndexFunc(known, func(k string) bool { return strings.EqualFold(k, name) }); i >= 0 {
+		detail = fmt.Sprintf("is not known: write %q", known[i])
+	}
+	r.FaultAt(pointer, "%s", detail)
+	if r.err == nil {
+		r.skip(0)
+	}
+}
+
+func (r *Reader) token() (jsontext.Token, bool) {
+	if r.err != nil {
+		return jsontext.Token{}, false
+	}
+	token, err := r.dec.ReadToken()
+	if err != nil {
+		r.fail(err)
+		return jsontext.Token{}, false
+	}
+	return token, true
+}
+
+func (r *Reader) value() (jsontext.Value, bool) {
+	value, err := r.dec.ReadValue()
+	if err != nil {
+		r.fail(err)
+		return nil, false
+	}
+	return value, true
+}
+
+// fail turns an error of the decoder into one for whoever sent the input;
+// errors of the underlying reader stay what they are.
+func (r *Reader) fail(err error) {
+	if r.err != nil {
+		return
+	}
+	var syntax *jsontext.SyntacticError
+	switch {
+	case errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF):
+		r.err = malformed("it ends too early")
+	case errors.As(err, &syntax) && errors.Is(err, jsontext.ErrDuplicateName):
+		f := malformed("a member is there twice")
+		f.Fields = []fault.Field{{Pointer: clip(string(syntax.JSONPointer)), Detail: "is there twice"}}
+		r.err = f
+	case errors.As(err, &syntax):
+		f := malformed(fmt.Sprintf("byte %d", syntax.ByteOffset))
+		f.Fields = []fault.Field{{Pointer: clip(string(syntax.JSONPointer)), Detail: clip(reason(syntax))}}
+		r.err = f
+	default:
+		r.err = err
+	}
+}
+
+func malformed(what string) *fault.Error {
+	return fault.New(fault.Invalid, "invalid_json", "The body is not valid JSON: %s.", what)
+}
+
+func reason(syntax *jsontext.SyntacticError) string {
+	if syntax.Err == nil {
+		return "is not valid JSON"
+	}
+	return strings.TrimPrefix(syntax.Err.Error(), "jsontext: ")
+}
+
+// describe names a kind of JSON value.
+func describe(kind jsontext.Kind) string {
+	switch kind {
+	case 'n':
+		return "null"
+	case 't', 'f':
+		return "true or false"
+	case '"':
+		return "a string"
+	case '0':
+		return "a number"
+	case '{':
+		return "an object"
+	default:
+		return "an array"
+	}
+}
+
+func count(n int, what string) string {
+	if n == 1 {
+		return "a " + what
+	}
+	return strconv.Itoa(n) + " " + what + "s"
+}
+
+// clip shortens text to maxEcho bytes, at a character's end.
+func clip(text string) string {
+	if len(text) <= maxEcho {
+		return text
+	}
+	cut := maxEcho
+	for cut > 0 && !utf8.RuneStart(text[cut]) {
+		cut--
+	}
+	return text[:cut] + "..."
+}

@@ -1,0 +1,159 @@
+package strictjson
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+	"testing"
+	"testing/iotest"
+
+	"github.com/google/go-cmp/cmp"
+
+	"assay/internal/fault"
+)
+
+// thing is read by read, which uses every kind of value.
+type thing struct {
+	Name  string
+	Count int64
+	On    bool
+	At    string
+	Tags  []string
+}
+
+func read(in io.Reader) (thing, error) {
+	var t thing
+	r := NewReader(in)
+	named := false
+	r.Object([]string{"name", "count", "on", "at", "tags"}, func(member string) bool {
+		switch member {
+		case "name":
+			named = true
+			t.Name, _ = r.Text(1, 10)
+		case "count":
+			t.Count, _ = r.Int(1, 99)
+		case "on":
+			t.On, _ = r.Bool()
+		case "at":
+			if at, ok := r.Time(); ok {
+				t.At = at.String()
+			}
+		case "tags":
+			if !r.Null() {
+				r.Array(func(int) {
+					tag, _ := r.Text(0, 5)
+					t.Tags = append(t.Tags, tag)
+				})
+			}
+		default:
+			return false
+		}
+		return true
+	})
+	r.Require("", "name", named)
+	return t, r.Finish()
+}
+
+func TestReader_ReadsWhatIsRight(t *testing.T) {
+	got, err := read(strings.NewReader(` {"tags":["a","","★"], "name":"x\u0041", "count":42, "on":true, "at":"2026-01-31T13:00:00.1234567+01:00"} `))
+	want := thing{Name: "xA", Count: 42, On: true, At: "2026-01-31 12:00:00.123456 +0000 UTC", Tags: []string{"a", "", "★"}}
+	if err != nil || !cmp.Equal(got, want) {
+		t.Errorf("read = %+v, %v; want %+v", got, err, want)
+	}
+	if got, err := read(strings.NewReader(`{"name":"x","tags":null}`)); err != nil || got.Tags != nil {
+		t.Errorf("read with null tags = %+v, %v", got, err)
+	}
+}
+
+func TestReader_NamesEveryFault(t *testing.T) {
+	_, err := read(strings.NewReader(`{"Name":"x","count":"42","on":1,"at":1700000000,"tags":[7,{"a":[1]},"toolong","\u0000"],"other/~":{"deep":[{}]}}`))
+	want := []fault.Field{
+		{Pointer: "/Name", Detail: `is not known: write "name"`},
+		{Pointer: "/count", Detail: "must be a number, without quotes"},
+		{Pointer: "/on", Detail: "must be true or false, not a number"},
+		{Pointer: "/at", Detail: `must be a time such as "2026-01-31T12:00:00Z": write "1700000000", not 1700000000`},
+		{Pointer: "/tags/0", Detail: `must be a string: write "7", not 7`},
+		{Pointer: "/tags/1", Detail: "must be a string, not an object"},
+		{Pointer: "/tags/2", Detail: "must have at most 5 bytes, not 7"},
+		{Pointer: "/tags/3", Detail: "must not contain a NUL byte"},
+		{Pointer: "/other~1~0", Detail: "is not known"},
+		{Pointer: "/name", Detail: "is required"},
+	}
+	f := fault.Of(err)
+	if f == nil || f.Kind != fault.Invalid || f.Code != "invalid_body" {
+		t.Fatalf("read = %v, want an invalid_body fault", err)
+	}
+	if d := cmp.Diff(want, f.Fields); d != "" {
+		t.Error(d)
+	}
+}
+
+func TestReader_TellsTwentyFaultsAndCountsTheRest(t *testing.T) {
+	_, err := read(strings.NewReader(`{"name":"x","tags":[` + strings.Repeat("1,", 1000) + `1]}`))
+	f := fault.Of(err)
+	if f == nil || len(f.Fields) != 20 || !strings.Contains(f.Detail, "981 more") {
+		t.Errorf("read = %v, want 20 fields and 981 more", err)
+	}
+}
+
+func TestReader_RefusesMalformedJSON(t *testing.T) {
+	for name, c := range map[string]struct{ in, pointer string }{
+		"nothing":            {"", ""},
+		"cut off":            {`{"name":"x"`, ""},
+		"duplicate member":   {`{"name":"x","name":"y"}`, "/name"},
+		"escaped duplicate":  {`{"name":"x","n\u0061me":"y"}`, "/name"},
+		"duplicate deep":     {`{"name":"x","z":{"a":1,"a":2}}`, "/z/a"},
+		"invalid UTF-8":      {"{\"name\":\"\xff\"}", "/name"},
+		"lone surrogate":     {`{"name":"\ud800"}`, "/name"},
+		"comment":            {`{"name":"x"/**/}`, ""},
+		"single quotes":      {`{'name':'x'}`, ""},
+		"trailing comma":     {`{"name":"x",}`, ""},
+		"something after":    {`{"name":"x"}{}`, ""},
+		"rubbish after":      {`{"name":"x"}]`, ""},
+		"NaN":                {`{"name":"x","count":NaN}`, "/count"},
+		"leading zero":       {`{"name":"x","count":007}`, ""},
+		"beyond all nesting": {`{"name":"x","z":` + strings.Repeat("[", 20_000), ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			_, err := read(strings.NewReader(c.in))
+			f := fault.Of(err)
+			if f == nil || f.Kind != fault.Invalid || f.Code != "invalid_json" {
+				t.Fatalf("read = %v, want an invalid_json fault", err)
+			}
+			if c.pointer != "" && (len(f.Fields) != 1 || f.Fields[0].Pointer != c.pointer) {
+				t.Errorf("fields %v, want pointer %s", f.Fields, c.pointer)
+			}
+		})
+	}
+}
+
+func TestReader_TakesIntegersOnlyAsIntegers(t *testing.T) {
+	for _, n := range []string{"1.0", "1e1", "0", "-1", "100", "99999999999999999999", "null", "true", "[]"} {
+		if _, err := read(strings.NewReader(`{"name":"x","count":` + n + `}`)); fault.Of(err) == nil {
+			t.Errorf("count %s: %v, want a fault", n, err)
+		}
+	}
+}
+
+func TestReader_KeepsErrorsOfTheInput(t *testing.T) {
+	broken := errors.New("cable cut")
+	_, err := read(io.MultiReader(strings.NewReader(`{"name":`), iotest.ErrReader(broken)))
+	if !errors.Is(err, broken) {
+		t.Errorf("read = %v, want %v in its chain", err, broken)
+	}
+}
+
+func TestReader_DoesNotRepeatLongInput(t *testing.T) {
+	long := strings.Repeat("★", 100_000)
+	for _, in := range []string{
+		fmt.Sprintf(`{"name":"x",%q:1}`, long),
+		fmt.Sprintf(`{"name":"x",%q:1,%q:1}`, long, long),
+		fmt.Sprintf(`{"name":"x","z":{%q:NaN}}`, long),
+		`{"name":` + strings.Repeat("1", 100_000) + `}`,
+	} {
+		if _, err := read(strings.NewReader(in)); err == nil || len(err.Error()) > 1000 {
+			t.Errorf("an error of %d bytes for %.40s", len(fmt.Sprint(err)), in)
+		}
+	}
+}
