@@ -1,0 +1,146 @@
+package access
+
+import (
+	"encoding/binary"
+	"net/http"
+	"net/netip"
+	"strings"
+	"testing"
+	"time"
+)
+
+func TestClient_BelievesTrustedProxiesOnly(t *testing.T) {
+	trusted := []netip.Prefix{netip.MustParsePrefix("10.0.0.0/8"), netip.MustParsePrefix("::1/128")}
+	for name, c := range map[string]struct {
+		peer    string
+		forward []string
+		want    string
+	}{
+		"direct":                          {"203.0.113.9:1000", nil, "203.0.113.9"},
+		"a stranger's word":               {"203.0.113.9:1000", []string{"198.51.100.1"}, "203.0.113.9"},
+		"through one proxy":               {"10.0.0.1:1000", []string{"198.51.100.1"}, "198.51.100.1"},
+		"through two proxies":             {"10.0.0.1:1000", []string{"198.51.100.1, 10.0.0.2"}, "198.51.100.1"},
+		"rightmost untrusted":             {"10.0.0.1:1000", []string{"1.2.3.4, 198.51.100.1, 10.0.0.2"}, "198.51.100.1"},
+		"in several header lines":         {"10.0.0.1:1000", []string{"1.2.3.4", "198.51.100.1", "10.0.0.2"}, "198.51.100.1"},
+		"rubbish stops the walk":          {"10.0.0.1:1000", []string{"1.2.3.4, unknown, 10.0.0.2"}, "10.0.0.2"},
+		"proxy without the header":        {"10.0.0.1:1000", nil, "10.0.0.1"},
+		"only proxies":                    {"10.0.0.1:1000", []string{"10.0.0.3,10.0.0.2"}, "10.0.0.3"},
+		"with port":                       {"10.0.0.1:1000", []string{"198.51.100.1:4711"}, "198.51.100.1"},
+		"IPv6 with port, mapped IPv4":     {"[::1]:1000", []string{"[2001:db8::1]:4711"}, "2001:db8::1"},
+		"mapped IPv4 is IPv4":             {"[::ffff:10.0.0.1]:1000", []string{"::ffff:198.51.100.1"}, "198.51.100.1"},
+		"an endless header is cut":        {"10.0.0.1:1000", []string{"1.2.3.4" + strings.Repeat(",10.0.0.2", 1000)}, "10.0.0.2"},
+		"a zone does not make a new peer": {"[fe80::1%eth0]:1000", nil, "fe80::1"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r := &http.Request{RemoteAddr: c.peer, Header: http.Header{"X-Forwarded-For": c.forward}}
+			if got := Client(r, trusted); got.String() != c.want {
+				t.Errorf("Client = %v, want %s", got, c.want)
+			}
+		})
+	}
+}
+
+func TestLocal_IsNobodyBehindAProxy(t *testing.T) {
+	trusted := []netip.Prefix{netip.MustParsePrefix("127.0.0.2/32")}
+	for name, c := range map[string]struct {
+		peer, header, value string
+		want                bool
+	}{
+		"direct":                            {"127.0.0.1:1000", "", "", true},
+		"direct by IPv6":                    {"[::1]:1000", "", "", true},
+		"from elsewhere":                    {"203.0.113.9:1000", "", "", false},
+		"from elsewhere, claims":            {"203.0.113.9:1000", "X-Forwarded-For", "127.0.0.1", false},
+		"through an untrusted proxy":        {"127.0.0.1:1000", "X-Forwarded-For", "203.0.113.9", false},
+		"through an untrusted proxy, claim": {"127.0.0.1:1000", "Forwarded", "for=127.0.0.1", false},
+		"through a trusted proxy":           {"127.0.0.2:1000", "X-Forwarded-For", "203.0.113.9", false},
+		"local through a trusted proxy":     {"127.0.0.2:1000", "X-Forwarded-For", "127.0.0.1", true},
+		"not by TCP":                        {"@", "", "", false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r := &http.Request{RemoteAddr: c.peer, Header: http.Header{}}
+			if c.header != "" {
+				r.Header.Set(c.header, c.value)
+			}
+			if got := Local(r, trusted); got != c.want {
+				t.Errorf("Local = %v", got)
+			}
+		})
+	}
+}
+
+// clock is a time that a test moves.
+type clock struct{ at time.Time }
+
+func (c *clock) now() time.Time { return c.at }
+
+func newTable() (*Failures, *clock) {
+	c := &clock{at: time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)}
+	return NewFailures(c.now), c
+}
+
+func TestFailures_AreOverAfterTwentyInAMinute(t *testing.T) {
+	f, clock := newTable()
+	a, b := netip.MustParseAddr("203.0.113.9"), netip.MustParseAddr("203.0.113.10")
+	for range MaxFailures {
+		if _, over := f.Fail(a); over {
+			t.Fatal("over too early")
+		}
+		clock.at = clock.at.Add(time.Second)
+	}
+	for range 1000 {
+		if wait, over := f.Fail(a); !over || wait != 40*time.Second {
+			t.Fatalf("Fail = %v, %v; want 40s, over", wait, over)
+		}
+	}
+	if _, over := f.Fail(b); over {
+		t.Error("another address is over")
+	}
+	clock.at = clock.at.Add(40 * time.Second)
+	if _, over := f.Fail(a); over {
+		t.Error("over in a new window")
+	}
+}
+
+func TestFailures_SurviveAClockThatJumps(t *testing.T) {
+	a := netip.MustParseAddr("203.0.113.9")
+	for _, jump := range []time.Duration{-time.Hour, time.Hour, -400 * 24 * time.Hour, 400 * 24 * time.Hour} {
+		f, clock := newTable()
+		for range 2 * MaxFailures {
+			f.Fail(a)
+		}
+		clock.at = clock.at.Add(jump)
+		for range 2 * MaxFailures {
+			if wait, _ := f.Fail(a); wait < 0 || wait > FailureWindow {
+				t.Fatalf("after a jump of %v: wait %v", jump, wait)
+			}
+		}
+	}
+}
+
+func TestFailures_CountIPv6ByNetwork(t *testing.T) {
+	f, _ := newTable()
+	var over bool
+	for i := range MaxFailures + 1 {
+		host := netip.MustParseAddr("2001:db8::").As16()
+		host[15] = byte(i)
+		_, over = f.Fail(netip.AddrFrom16(host))
+	}
+	if !over {
+		t.Error("one /64 has more than one allowance")
+	}
+	if _, over := f.Fail(netip.MustParseAddr("2001:db8:0:1::1")); over {
+		t.Error("another /64 is over")
+	}
+}
+
+func TestFailures_AreBoundedInMemory(t *testing.T) {
+	f, _ := newTable()
+	for i := range uint32(3 * maxAddresses) {
+		var b [4]byte
+		binary.BigEndian.PutUint32(b[:], i)
+		f.Fail(netip.AddrFrom4(b))
+	}
+	if len(f.byAddr) != maxAddresses || f.order.Len() != maxAddresses {
+		t.Errorf("%d addresses, %d windows; want %d", len(f.byAddr), f.order.Len(), maxAddresses)
+	}
+}

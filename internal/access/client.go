@@ -1,0 +1,79 @@
+// Package access tells who sent a request and counts the wrong secrets that an
+// address presents. The API and the page share both, so that a guesser has one
+// allowance and not two.
+package access
+
+import (
+	"net/http"
+	"net/netip"
+	"strings"
+)
+
+// maxHops bounds how much of X-Forwarded-For is looked at.
+const maxHops = 32
+
+// Client returns the address that a request came from: the nearest one that is
+// none of the trusted proxies. Only they are believed about whom they speak
+// for; of X-Forwarded-For the entries count from the right, since whatever
+// stands further left anybody can write. It is the zero Addr where the server
+// was not reached by TCP.
+func Client(r *http.Request, trusted []netip.Prefix) netip.Addr {
+	client := peer(r)
+	if !contains(trusted, client) {
+		return client
+	}
+	hops := strings.Split(strings.Join(r.Header.Values("X-Forwarded-For"), ","), ",")
+	for i := len(hops) - 1; i >= max(0, len(hops)-maxHops); i-- {
+		hop, ok := parseHop(strings.TrimSpace(hops[i]))
+		if !ok {
+			break
+		}
+		client = hop
+		if !contains(trusted, client) {
+			break
+		}
+	}
+	return client
+}
+
+// Local reports whether a request was made on this machine, by nobody's
+// proxy. A proxy here that is not trusted must not make strangers local.
+func Local(r *http.Request, trusted []netip.Prefix) bool {
+	if !Client(r, trusted).IsLoopback() {
+		return false
+	}
+	if contains(trusted, peer(r)) {
+		return true
+	}
+	for _, name := range []string{"X-Forwarded-For", "Forwarded", "X-Real-Ip", "Via"} {
+		if r.Header.Get(name) != "" {
+			return false
+		}
+	}
+	return true
+}
+
+// parseHop reads an address with or without a port.
+func parseHop(text string) (netip.Addr, bool) {
+	if addr, err := netip.ParseAddr(text); err == nil {
+		return addr.Unmap().WithZone(""), true
+	}
+	if addr, err := netip.ParseAddrPort(text); err == nil {
+		return addr.Addr().Unmap().WithZone(""), true
+	}
+	return netip.Addr{}, false
+}
+
+func peer(r *http.Request) netip.Addr {
+	addr, _ := parseHop(r.RemoteAddr)
+	return addr
+}
+
+func contains(prefixes []netip.Prefix, addr netip.Addr) bool {
+	for _, p := range prefixes {
+		if p.Contains(addr) {
+			return true
+		}
+	}
+	return false
+}
