@@ -111,7 +111,7 @@ func (t *Tx) PlanItems(job int64, r refresh.Rules, batches int) error {
 	insert := `
 INSERT INTO refresh_item (job_id, batch, item_id, state, reason, attempts, price_before, price_after, error)
 SELECT $6, bucket * $7 / 128, id, CASE WHEN skip = '' THEN 'pending' ELSE 'skipped' END, skip, 0, price, -1, ''
-FROM (SELECT i.id, i.bucket, i.price, ` + planState + ` AS skip ` + from + `) p`
+FROM (SELECT i.id, i.bucket, i.price, ` + planState + ` AS skip ` + from + `) p ORDER BY id`
 	if _, err := t.exec(insert, append(args, job, batches)...); err != nil {
 		return err
 	}

@@ -9,7 +9,7 @@ CREATE TABLE setting (
 
 -- Contract: SkinItem. All figures are of the base currency.
 CREATE TABLE item (
-    id               INTEGER PRIMARY KEY,
+    id               INTEGER PRIMARY KEY,        -- its bucket << 32, plus a number
     app_id           INTEGER NOT NULL,
     name             TEXT    NOT NULL,
     phase            TEXT    NOT NULL,
