@@ -1,0 +1,133 @@
+// Package config holds what an operator can set. It merges flags, environment,
+// a file and defaults, checks all of it and lists every fault at once; it
+// creates the secrets of a first start and keeps the live ones while they
+// rotate. It opens no database and asks no provider.
+package config
+
+import (
+	"log/slog"
+	"net/netip"
+	"net/url"
+	"slices"
+	"time"
+
+	"assay/internal/money"
+	"assay/internal/pricing"
+)
+
+// Scope says which items a bulk refresh takes.
+type Scope string
+
+// The scopes of MARKET_PRICE_SCOPE.
+const (
+	ScopeInventory Scope = "inventory" // names now in inventories or active listings
+	ScopeAll       Scope = "all"       // every known item
+)
+
+// LogFormat is the form of log lines.
+type LogFormat string
+
+// The formats of LOG_FORMAT.
+const (
+	LogText LogFormat = "text"
+	LogJSON LogFormat = "json"
+)
+
+// Config is a checked configuration. Load makes it; afterwards only
+// CreateSecrets changes it. The field comments name the settings.
+type Config struct {
+	ListenAddr     string         // LISTEN_ADDR: host:port; port 0 takes a free one
+	DataDir        string         // DATA_DIR
+	Database       Database       // DATABASE_URL
+	TrustedProxies []netip.Prefix // TRUSTED_PROXIES: who may set X-Forwarded-For
+	LogLevel       slog.Level     // LOG_LEVEL
+	LogFormat      LogFormat      // LOG_FORMAT
+
+	SyncSecrets    []Secret    // MARKET_PRICE_SYNC_SECRET; none until created
+	PlatformTokens []Secret    // PLATFORM_API_TOKEN; likewise
+	AdminTokens    []Secret    // ADMIN_API_TOKEN; likewise
+	LedgerKeys     []LedgerKey // WALLET_LEDGER_KEY; likewise; the first seals, all verify
+
+	Providers     []string       // MARKET_PRICE_PROVIDERS: names of sources, none twice
+	Currency      money.Currency // MARKET_PRICE_CURRENCY: of all market prices
+	Rates         pricing.Rates  // MARKET_PRICE_RATES: into Currency
+	Scope         Scope          // MARKET_PRICE_SCOPE
+	TTL           time.Duration  // MARKET_PRICE_TTL: 0 skips nothing for its age
+	MissingRetry  time.Duration  // MARKET_PRICE_MISSING_RETRY: doubles up to MaxMissingRetry
+	NoSalesWindow time.Duration  // MARKET_PRICE_NO_SALES_WINDOW
+	NoSalesRetry  time.Duration  // MARKET_PRICE_NO_SALES_RETRY
+	JobRetention  time.Duration  // MARKET_PRICE_JOB_RETENTION_DAYS, in whole days
+	MinJobs       int            // MARKET_PRICE_JOB_RETENTION_MIN_JOBS: of each kind
+	Estimate      pricing.Method // MARKET_PRICE_ESTIMATE
+	Guard         pricing.Guard  // MARKET_PRICE_GUARD
+	Schedule      Schedule       // MARKET_PRICE_SCHEDULE: zero starts no runs
+	Workers       int            // MARKET_PRICE_WORKERS: batches settled at once
+
+	FeeRules        string        // PAYMENT_FEE_RULES: a file or an https address; empty: built-in
+	TradeHold       time.Duration // TRADE_HOLD
+	InventoryMaxAge time.Duration // INVENTORY_MAX_AGE
+
+	Sources         map[string]Source // <SOURCE>_BASE_URL, <SOURCE>_API_KEY by source name
+	SimShape        string            // SIM_SHAPE: bulk, batch or single
+	PricelistConfig string            // PRICELIST_CONFIG: path; empty: none
+
+	// Warnings tell what works and should be looked at. They hold no secret.
+	Warnings []string
+
+	options  Options
+	settings []Setting
+}
+
+// MaxMissingRetry is the longest that a missing price waits to be tried again.
+const MaxMissingRetry = 72 * time.Hour
+
+// Source is how one price provider is reached.
+type Source struct {
+	BaseURL *url.URL // nil: the real host; its host may be dialled even if private
+	APIKey  Secret   // zero: none
+}
+
+// Engine is a kind of database.
+type Engine string
+
+// The engines that DATABASE_URL can name.
+const (
+	SQLite   Engine = "sqlite"
+	Postgres Engine = "postgres"
+)
+
+// Database says where records are kept.
+type Database struct {
+	Engine Engine
+	Path   string // SQLite: the file
+	URL    Secret // Postgres: the whole address, which may hold a password
+}
+
+// LedgerKey is one of the keys that seal the wallet ledger.
+type LedgerKey struct {
+	ID  string // named in each entry that the key sealed
+	Key Secret // 64 hex digits
+}
+
+// Options are what a configuration is read from.
+type Options struct {
+	// Flags holds settings given on the command line, by the name of the setting.
+	Flags map[string]string
+	// Environ is the environment, as os.Environ returns it.
+	Environ []string
+	// File is the path given with --config; empty: there is no file.
+	File string
+	// Sources lists the names of the price providers that exist, in lower case.
+	Sources []string
+}
+
+// Setting is one setting as it is in force.
+type Setting struct {
+	Name   string `json:"name"`
+	Value  string `json:"value"`  // secrets are masked; empty: not set
+	Origin string `json:"origin"` // "default", "environment", "--ttl", "assay.conf:3"
+}
+
+// Effective returns every setting, with secrets masked, in the order of the
+// documentation.
+func (c *Config) Effective() []Setting { return slices.Clone(c.settings) }

@@ -1,0 +1,255 @@
+package config
+
+import (
+	"bytes"
+	"context"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+)
+
+// rotating returns credentials whose admin token is in a file.
+func rotating(t *testing.T, token string) (*Credentials, string) {
+	t.Helper()
+	path := write(t, filepath.Join(t.TempDir(), "token"), token+"\n")
+	c := load(t, options(t, "ADMIN_API_TOKEN_FILE="+path))
+	if _, err := CreateSecrets(c, true); err != nil {
+		t.Fatal(err)
+	}
+	k, err := NewCredentials(c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return k, path
+}
+
+// swap replaces a file in one step, as an operator should.
+func swap(t *testing.T, path, text string) {
+	t.Helper()
+	next := write(t, path+".next", text)
+	if err := os.Rename(next, path); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func TestCredentials_MatchByRole(t *testing.T) {
+	c := load(t, options(
+		t, "ADMIN_API_TOKEN=admin-secret-admin", "PLATFORM_API_TOKEN=platform-secret-1", "MARKET_PRICE_SYNC_SECRET=market-old-secret,market-new-secret",
+	))
+	k, err := NewCredentials(c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, x := range []struct {
+		role, presented string
+		want            bool
+	}{
+		{RoleAdmin, "admin-secret-admin", true},
+		{RoleAdmin, "admin-secret-admin ", false},
+		{RoleAdmin, "platform-secret-1", false},
+		{RoleAdmin, "", false},
+		{RoleMarket, "market-old-secret", true},
+		{RoleMarket, "market-new-secret", true},
+		{RoleMarket, "market-old-secret,market-new-secret", false},
+		{RolePlatform, "market-old-secret", false},
+		{"nobody", "admin-secret-admin", false},
+	} {
+		if got := k.Match(x.role, x.presented); got != x.want {
+			t.Errorf("%s with %q: %v", x.role, x.presented, got)
+		}
+	}
+}
+
+func TestNewCredentials_NeverStartsOpen(t *testing.T) {
+	c := load(t, options(t, "ADMIN_API_TOKEN=admin-secret-admin", "PLATFORM_API_TOKEN=platform-secret-1"))
+	if _, err := NewCredentials(c); err == nil || !strings.Contains(err.Error(), "MARKET_PRICE_SYNC_SECRET is not set") {
+		t.Errorf("error is %v", err)
+	}
+}
+
+// TestCredentials_RotateWithoutAFailure presents secrets from four goroutines
+// without a pause while the file goes from the old over both to the new one.
+func TestCredentials_RotateWithoutAFailure(t *testing.T) {
+	k, path := rotating(t, "the-old-secret")
+	old, _ := k.Identify(RoleAdmin, "the-old-secret")
+	const clients = 4
+	var presented, moved atomic.Int64
+	var all sync.WaitGroup
+	stop, move := make(chan struct{}), make(chan struct{})
+	present := func(secret string, until <-chan struct{}) {
+		for {
+			select {
+			case <-until:
+				return
+			default:
+			}
+			if !k.Match(RoleAdmin, secret) {
+				t.Errorf("%s was refused", secret)
+			}
+			presented.Add(1)
+		}
+	}
+	for range clients {
+		all.Go(func() {
+			present("the-old-secret", move)
+			moved.Add(1)
+			present("the-new-secret", stop)
+		})
+	}
+	served := func(n int64) {
+		for target := presented.Load() + n; presented.Load() < target; {
+			runtime.Gosched()
+		}
+	}
+	reload := func(text string) {
+		t.Helper()
+		served(100)
+		swap(t, path, text)
+		if changed, err := k.Reload(); err != nil || !changed {
+			t.Errorf("reload: changed %v, %v", changed, err)
+		}
+		served(100)
+	}
+	reload("the-old-secret\nthe-new-secret\n")
+	if !k.Live(RoleAdmin, old) {
+		t.Error("the old secret ended too early")
+	}
+	close(move)
+	for moved.Load() < clients {
+		runtime.Gosched()
+	}
+	reload("the-new-secret\n")
+	close(stop)
+	all.Wait()
+	if k.Match(RoleAdmin, "the-old-secret") || k.Live(RoleAdmin, old) {
+		t.Error("the old secret is good after its end")
+	}
+}
+
+func TestCredentials_KeepTheFormerOnesAfterAFault(t *testing.T) {
+	for name, broken := range map[string]string{"empty": "", "spaces": "two words\n", "twice": "abc\nabc\n"} {
+		t.Run(name, func(t *testing.T) {
+			k, path := rotating(t, "the-old-secret")
+			swap(t, path, broken)
+			if changed, err := k.Reload(); err == nil || changed {
+				t.Errorf("changed %v, %v", changed, err)
+			}
+			if !k.Match(RoleAdmin, "the-old-secret") {
+				t.Error("the former secret is refused")
+			}
+		})
+	}
+	t.Run("deleted", func(t *testing.T) {
+		k, path := rotating(t, "the-old-secret")
+		if err := os.Remove(path); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := k.Reload(); err == nil || !k.Match(RoleAdmin, "the-old-secret") {
+			t.Errorf("error %v", err)
+		}
+	})
+}
+
+// TestCredentials_MissingConfigFileFallsBackToNothing guards against secrets of
+// a former start coming into force while an editor replaces the file.
+func TestCredentials_MissingConfigFileFallsBackToNothing(t *testing.T) {
+	o := options(t)
+	if _, err := CreateSecrets(load(t, o), true); err != nil {
+		t.Fatal(err)
+	}
+	o.File = write(t, filepath.Join(t.TempDir(), "assay.conf"), "ADMIN_API_TOKEN=from-the-config-file\n")
+	k, err := NewCredentials(load(t, o))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Remove(o.File); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := k.Reload(); err == nil || !k.Match(RoleAdmin, "from-the-config-file") {
+		t.Errorf("error %v", err)
+	}
+	write(t, o.File, "ADMIN_API_TOKEN=from-the-new-config-file\nMARKET_PRICE_TTL=faulty\n")
+	if changed, err := k.Reload(); err != nil || !changed || !k.Match(RoleAdmin, "from-the-new-config-file") {
+		t.Errorf("a fault of another setting stopped a rotation: %v", err)
+	}
+}
+
+func TestCredentials_SecretForPriceLists(t *testing.T) {
+	path := write(t, filepath.Join(t.TempDir(), "key"), "key-in-a-file\n")
+	o := options(t, "SHADOWPAY_API_KEY=key-in-the-environment", "STEAMAPIS_API_KEY_FILE="+path, "BROKEN_API_KEY_FILE="+path+".none")
+	c := load(t, o)
+	if _, err := CreateSecrets(c, true); err != nil {
+		t.Fatal(err)
+	}
+	k, err := NewCredentials(c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, want := range map[string]string{
+		"SHADOWPAY_API_KEY": "key-in-the-environment", "STEAMAPIS_API_KEY": "key-in-a-file",
+		"BROKEN_API_KEY": "", "NOT_SET_API_KEY": "", "ADMIN_API_TOKEN": "", "HOME": "", "_API_KEY": "",
+	} {
+		if got, ok := k.Secret(name); got != want || ok != (want != "") {
+			t.Errorf("%s: %q, %v", name, got, ok)
+		}
+	}
+	swap(t, path, "rotated-key\n")
+	if got, _ := k.Secret("STEAMAPIS_API_KEY"); got != "rotated-key" {
+		t.Errorf("after a rotation: %q", got)
+	}
+}
+
+// lines is a log that tells of each line.
+type lines chan string
+
+func (l lines) Write(line []byte) (int, error) {
+	l <- string(bytes.TrimSpace(line))
+	return len(line), nil
+}
+
+func TestCredentials_WatchLogsEachChangeOnce(t *testing.T) {
+	k, path := rotating(t, "the-old-secret")
+	ctx, cancel := context.WithCancel(context.Background())
+	ticks, hangup, log := make(chan time.Time), make(chan os.Signal), make(lines, 1)
+	var watching sync.WaitGroup
+	watching.Go(func() { k.Watch(ctx, ticks, hangup, slog.New(slog.NewTextHandler(log, nil))) })
+	defer watching.Wait()
+	defer cancel()
+
+	expect := func(want string) {
+		t.Helper()
+		if got := <-log; !strings.Contains(got, want) || strings.Contains(got, "the-old-secret") || strings.Contains(got, "the-new-secret") {
+			t.Errorf("logged %s, want %s", got, want)
+		}
+	}
+	ticks <- time.Time{}
+	swap(t, path, "the-new-secret\n")
+	ticks <- time.Time{}
+	expect("changed=true")
+	swap(t, path, "")
+	ticks <- time.Time{}
+	expect("the former ones stay in force")
+	ticks <- time.Time{}
+	ticks <- time.Time{} // taken only after the tick before it was dealt with
+	hangup <- os.Interrupt
+	expect("the former ones stay in force")
+	swap(t, path, "the-new-secret\n")
+	ticks <- time.Time{}
+	expect("changed=false")
+	hangup <- os.Interrupt
+	expect("changed=false")
+	if !k.Match(RoleAdmin, "the-new-secret") {
+		t.Error("the new secret is refused")
+	}
+	select {
+	case line := <-log:
+		t.Errorf("logged besides: %s", line)
+	default:
+	}
+}

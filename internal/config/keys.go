@@ -1,0 +1,120 @@
+package config
+
+import (
+	"crypto/rand"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+)
+
+// CreateSecrets creates what a first start on SQLite lacks: each secret that
+// nobody set becomes a file of mode 0600 in DATA_DIR/secrets. It puts them into
+// c and returns the paths of the new files. A key for the wallet ledger is
+// created only where newLedgerKey says that no entry was sealed yet; otherwise
+// its absence is an error. With PostgreSQL nothing is created, since several
+// instances must agree, and what is missing is an error.
+func CreateSecrets(c *Config, newLedgerKey bool) ([]string, error) {
+	var missing Faults
+	var created []string
+	for _, s := range secretSettings() {
+		if c.isSet(s.name) {
+			continue
+		}
+		if c.Database.Engine != SQLite {
+			missing = append(missing, Fault{
+				Origin: originDefault, Setting: s.name,
+				Problem: "is required on PostgreSQL; set it, or " + s.name + fileSuffix + ", to the same value on every instance",
+			})
+			continue
+		}
+		if s.name == "WALLET_LEDGER_KEY" && !newLedgerKey {
+			missing = append(missing, Fault{
+				Origin: generatedPath(c.DataDir, s.name), Setting: s.name,
+				Problem: "is missing, and the ledger has entries sealed with it; restore it from a backup",
+			})
+			continue
+		}
+		path := generatedPath(c.DataDir, s.name)
+		if err := createSecret(path); err != nil {
+			return created, fmt.Errorf("create %s: %w", s.name, err)
+		}
+		created = append(created, path)
+	}
+	if err := missing.err(); err != nil {
+		return created, err
+	}
+	if len(created) == 0 {
+		return nil, nil
+	}
+	loaded, err := Load(c.options)
+	if err != nil {
+		return created, err
+	}
+	*c = *loaded
+	return created, nil
+}
+
+// isSet reports whether a setting has a value.
+func (c *Config) isSet(name string) bool {
+	for _, s := range c.settings {
+		if s.Name == name {
+			return s.Value != ""
+		}
+	}
+	return false
+}
+
+// createSecret writes 32 random bytes as hex, in such a way that the file is
+// there whole or not at all, whenever the machine stops.
+func createSecret(path string) (err error) {
+	dir := filepath.Dir(path)
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return err
+	}
+	if _, err := os.Lstat(path); err == nil {
+		return errors.New("the file exists already")
+	}
+	f, err := os.CreateTemp(dir, "."+filepath.Base(path)+"-*")
+	if err != nil {
+		return err
+	}
+	defer func() {
+		if err != nil {
+			_ = os.Remove(f.Name())
+		}
+	}()
+	raw := make([]byte, 32)
+	_, _ = rand.Read(raw) // never fails
+	_, err = f.WriteString(hex.EncodeToString(raw) + "\n")
+	err = errors.Join(err, f.Chmod(0o600), f.Sync(), f.Close())
+	if err != nil {
+		return err
+	}
+	if err := os.Rename(f.Name(), path); err != nil {
+		return err
+	}
+	return syncDir(dir)
+}
+
+// syncDir makes a rename within dir durable.
+func syncDir(dir string) error {
+	d, err := os.Open(dir)
+	if err != nil {
+		return err
+	}
+	return errors.Join(d.Sync(), d.Close())
+}
+
+// namedSecretSuffix ends the names of secrets that a price list may name as
+// ${NAME}.
+const namedSecretSuffix = "_API_KEY"
+
+// namedSecret reports whether a name is that of a key for an outside service.
+// Our own credentials have other names, so that no price list can send them
+// anywhere.
+func namedSecret(name string) bool {
+	return settingName(name) && strings.HasSuffix(name, namedSecretSuffix) && name != namedSecretSuffix
+}

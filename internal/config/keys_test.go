@@ -1,0 +1,130 @@
+package config
+
+import (
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+)
+
+func TestCreateSecrets_FirstStartOnSQLite(t *testing.T) {
+	c := load(t, options(t))
+	created, err := CreateSecrets(c, true)
+	if err != nil || len(created) != 4 {
+		t.Fatalf("created %v, %v", created, err)
+	}
+	if info, err := os.Stat(filepath.Join(c.DataDir, "secrets")); err != nil || info.Mode().Perm() != 0o700 {
+		t.Errorf("directory: %v, %v", info.Mode(), err)
+	}
+	form := regexp.MustCompile(`^[0-9a-f]{64}\n$`)
+	seen := map[string]bool{}
+	for _, path := range created {
+		info, err := os.Stat(path)
+		if err != nil || info.Mode().Perm() != 0o600 {
+			t.Errorf("%s: %v, %v", path, info.Mode(), err)
+		}
+		text, err := os.ReadFile(path)
+		if err != nil || !form.Match(text) || seen[string(text)] {
+			t.Errorf("%s holds no new secret, %v", path, err)
+		}
+		seen[string(text)] = true
+	}
+	if len(c.SyncSecrets) != 1 || len(c.PlatformTokens) != 1 || len(c.AdminTokens) != 1 || len(c.LedgerKeys) != 1 {
+		t.Error("the configuration does not hold the new secrets")
+	}
+	before := c.AdminTokens[0].Reveal()
+	again := load(t, c.options)
+	if created, err := CreateSecrets(again, true); err != nil || created != nil || again.AdminTokens[0].Reveal() != before {
+		t.Errorf("second start created %v, %v", created, err)
+	}
+	for _, s := range again.Effective() {
+		if s.Name == "ADMIN_API_TOKEN" && (!strings.HasPrefix(s.Origin, "generated ") || s.Value != redacted) {
+			t.Errorf("shown as %+v", s)
+		}
+	}
+	left, err := os.ReadDir(filepath.Join(c.DataDir, "secrets"))
+	if err != nil || len(left) != 4 {
+		t.Errorf("%d files left, %v", len(left), err)
+	}
+}
+
+func TestCreateSecrets_KeepsWhatIsSet(t *testing.T) {
+	c := load(t, options(t, "ADMIN_API_TOKEN=set-by-the-operator"))
+	created, err := CreateSecrets(c, true)
+	if err != nil || len(created) != 3 || c.AdminTokens[0].Reveal() != "set-by-the-operator" {
+		t.Errorf("created %v, %v", created, err)
+	}
+}
+
+func TestCreateSecrets_NeverReplacesATornFile(t *testing.T) {
+	for name, c := range map[string]struct{ text, want string }{
+		"empty": {"", "is empty; restore it"},
+		"cut":   {"0123456789abcdef", "does not end with a line end, so it may be cut short; restore it"},
+		"blank": {"\n", "is empty; write the value into it"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			o := options(t)
+			dir := strings.TrimPrefix(o.Environ[0], "DATA_DIR=")
+			path := write(t, filepath.Join(dir, "secrets", "ADMIN_API_TOKEN"), c.text)
+			_, err := Load(o)
+			if err == nil || !strings.Contains(err.Error(), path+": ADMIN_API_TOKEN: "+c.want) {
+				t.Errorf("error is %v", err)
+			}
+			if text, err := os.ReadFile(path); err != nil || string(text) != c.text {
+				t.Errorf("the file changed: %q, %v", text, err)
+			}
+		})
+	}
+}
+
+func TestCreateSecrets_DanglingLinkIsNoFirstStart(t *testing.T) {
+	o := options(t)
+	dir := filepath.Join(strings.TrimPrefix(o.Environ[0], "DATA_DIR="), "secrets")
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Symlink("gone", filepath.Join(dir, "ADMIN_API_TOKEN")); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := Load(o); err == nil || !strings.Contains(err.Error(), "does not exist") {
+		t.Errorf("error is %v", err)
+	}
+}
+
+func TestCreateSecrets_PostgresRequiresThem(t *testing.T) {
+	c := load(t, options(t, "DATABASE_URL=postgres://db/prices", "ADMIN_API_TOKEN=set-by-the-operator"))
+	created, err := CreateSecrets(c, true)
+	if len(created) != 0 || err == nil || strings.Count(err.Error(), "is required on PostgreSQL; set it, or") != 3 {
+		t.Errorf("created %v, %v", created, err)
+	}
+	if _, err := os.Stat(filepath.Join(c.DataDir, "secrets")); err == nil {
+		t.Error("a directory of secrets was made")
+	}
+}
+
+func TestCreateSecrets_LedgerKeyOnlyForAnEmptyLedger(t *testing.T) {
+	c := load(t, options(t))
+	created, err := CreateSecrets(c, false)
+	if err == nil || !strings.Contains(err.Error(), "WALLET_LEDGER_KEY: is missing, and the ledger has entries") {
+		t.Errorf("created %v, %v", created, err)
+	}
+}
+
+func TestLoad_WarnsOfWeakAndSharedSecrets(t *testing.T) {
+	path := write(t, filepath.Join(t.TempDir(), "token"), "short\n")
+	if err := os.Chmod(path, 0o644); err != nil {
+		t.Fatal(err)
+	}
+	c := load(t, options(t, "ADMIN_API_TOKEN_FILE="+path, "PLATFORM_API_TOKEN=the-same-secret-twice", "MARKET_PRICE_SYNC_SECRET=the-same-secret-twice"))
+	all := strings.Join(c.Warnings, "\n")
+	for _, want := range []string{
+		path + " can be read by every user",
+		"ADMIN_API_TOKEN holds a secret of fewer than 16 characters",
+		"MARKET_PRICE_SYNC_SECRET and PLATFORM_API_TOKEN share a secret",
+	} {
+		if !strings.Contains(all, want) {
+			t.Errorf("no warning %q in\n%s", want, all)
+		}
+	}
+}

@@ -1,0 +1,229 @@
+package config
+
+import (
+	"fmt"
+	"maps"
+	"path/filepath"
+	"slices"
+	"strings"
+)
+
+// originDefault is said of settings that nobody set.
+const originDefault = "default"
+
+// Load reads and checks a configuration. Its error is a Faults that names
+// everything wrong at once. Secrets that an earlier start created in DATA_DIR
+// are read; none are created here (see CreateSecrets).
+func Load(o Options) (*Config, error) {
+	l := newLoader(o)
+	l.refuseUnknown(o.Sources)
+	c := &Config{Sources: map[string]Source{}, options: o}
+	for _, source := range o.Sources {
+		c.Sources[source] = Source{}
+	}
+	for i := range l.table {
+		l.apply(c, &l.table[i])
+	}
+	l.check(c)
+	c.Warnings = append(l.warnings, weakSecrets(c)...)
+	if err := l.faults.err(); err != nil {
+		return nil, err
+	}
+	return c, nil
+}
+
+// The places that settings come from, strongest first.
+const (
+	flagged = iota
+	environ
+	filed
+)
+
+// loader merges the places that settings come from.
+type loader struct {
+	table    []setting
+	layers   [3]layer // by place, strongest first
+	origins  map[string]string
+	faults   Faults
+	warnings []string
+}
+
+func newLoader(o Options) *loader {
+	l := &loader{table: table(o.Sources), origins: map[string]string{}}
+	flags := layer{}
+	for name, value := range o.Flags {
+		flags[name] = entry{text: value, origin: FlagName(name)}
+	}
+	l.layers = [3]layer{flagged: flags, environ: environment(o.Environ), filed: l.readFile(o.File)}
+	return l
+}
+
+// environment returns the variables that are set and not empty.
+func environment(variables []string) layer {
+	values := layer{}
+	for _, variable := range variables {
+		if name, value, _ := strings.Cut(variable, "="); value != "" {
+			values[name] = entry{text: value, origin: "environment"}
+		}
+	}
+	return values
+}
+
+func (l *loader) readFile(name string) layer {
+	if name == "" {
+		return nil
+	}
+	text, _, err := readBounded(name)
+	if err != nil {
+		l.faults = append(l.faults, Fault{Origin: "--config", Problem: fmt.Sprintf("%s %s", name, err)})
+		return nil
+	}
+	values, faults := parseFile(name, text)
+	l.faults = append(l.faults, faults...)
+	return values
+}
+
+// refuseUnknown faults names that no setting has: every one in flags and file,
+// and in the environment those that look like ours. Keys that price lists may
+// name are whatever an operator calls them.
+func (l *loader) refuseUnknown(sources []string) {
+	var known []string
+	for i := range l.table {
+		known = append(known, l.table[i].name)
+		if l.table[i].takesFile() {
+			known = append(known, l.table[i].name+fileSuffix)
+		}
+	}
+	owned := ownedPrefixes(sources)
+	for i, values := range l.layers {
+		for _, name := range slices.Sorted(maps.Keys(values)) {
+			foreign := !ours(name, owned) && (i == environ || namedSecret(strings.TrimSuffix(name, fileSuffix)))
+			if foreign || slices.Contains(known, name) {
+				continue
+			}
+			problem := "there is no such setting; remove it"
+			if near := nearest(name, known); near != "" {
+				problem = "there is no such setting; did you mean " + near + "?"
+			}
+			l.faults = append(l.faults, Fault{Origin: values[name].origin, Setting: name, Problem: problem})
+		}
+	}
+}
+
+// ownedPrefixes returns how variables start that are meant for us. What other
+// programs use as well, such as LOG_, is not among them.
+func ownedPrefixes(sources []string) []string {
+	prefixes := []string{"MARKET_PRICE_", "PLATFORM_API_", "ADMIN_API_", "WALLET_", "PAYMENT_", "INVENTORY_MAX_", "TRADE_HOLD"}
+	for _, source := range sources {
+		prefixes = append(prefixes, sourcePrefix(source))
+	}
+	return prefixes
+}
+
+// ours reports whether a variable starts like ours. Kubernetes gives every
+// container variables for each service of its namespace (WALLET_SERVICE_HOST,
+// WALLET_PORT_80_TCP): those are not.
+func ours(name string, owned []string) bool {
+	for _, prefix := range owned {
+		rest, ok := strings.CutPrefix(name, prefix)
+		if !ok {
+			continue
+		}
+		link := strings.Contains("_"+rest, "_SERVICE_HOST") || strings.Contains("_"+rest, "_SERVICE_PORT") ||
+			strings.HasPrefix(rest, "PORT_") || rest == "PORT"
+		return !link
+	}
+	return false
+}
+
+// apply looks a setting up and puts its value into c.
+func (l *loader) apply(c *Config, s *setting) {
+	e, ok := l.lookup(c, s)
+	if !ok {
+		e = entry{text: s.def, origin: originDefault}
+	}
+	l.origins[s.name] = e.origin
+	shown := e.text
+	if e.text != "" {
+		if err := s.set(c, e.text); err != nil {
+			l.fault(s.name, e.origin, err.Error())
+			return
+		}
+		if s.show != nil {
+			shown = s.show(c, e.text)
+		}
+	}
+	c.settings = append(c.settings, Setting{Name: s.name, Value: shown, Origin: e.origin})
+}
+
+// lookup returns the strongest value that is given.
+func (l *loader) lookup(c *Config, s *setting) (entry, bool) {
+	for i, values := range l.layers {
+		direct, isDirect := values[s.name]
+		file, isFile := entry{}, false
+		if s.takesFile() {
+			file, isFile = values[s.name+fileSuffix]
+		}
+		switch {
+		case isDirect && isFile:
+			l.fault(s.name, direct.origin, "is set as "+s.name+fileSuffix+" too; keep one of the two")
+			return direct, true
+		case isDirect && i == flagged && s.secret:
+			l.fault(s.name, direct.origin,
+				"a secret on the command line can be read by every user of the machine; use "+FlagName(s.name+fileSuffix))
+			return direct, true
+		case isDirect && direct.text == "":
+			l.fault(s.name, direct.origin, "is empty; give a value or leave it out")
+			return entry{}, false
+		case isDirect:
+			return direct, true
+		case isFile:
+			return l.fromFile(s, file)
+		}
+	}
+	if s.generated && c.Database.Engine == SQLite {
+		return l.fromGenerated(c, s)
+	}
+	return entry{}, false
+}
+
+// fromFile reads the value that NAME_FILE points to.
+func (l *loader) fromFile(s *setting, path entry) (entry, bool) {
+	value, problem := readSecretFile(path.text, s.generated)
+	if problem != "" {
+		l.fault(s.name+fileSuffix, path.origin, path.text+" "+problem)
+		return entry{}, false
+	}
+	l.warnIfOpen(path.text)
+	return entry{text: value, origin: s.name + fileSuffix + " (" + path.origin + ")"}, true
+}
+
+// fromGenerated reads what CreateSecrets wrote.
+func (l *loader) fromGenerated(c *Config, s *setting) (entry, bool) {
+	path := generatedPath(c.DataDir, s.name)
+	value, found, problem := readGenerated(path)
+	if problem != "" {
+		l.fault(s.name, path, problem)
+	}
+	if !found || problem != "" {
+		return entry{}, false
+	}
+	l.warnIfOpen(path)
+	return entry{text: value, origin: "generated " + filepath.ToSlash(path)}, true
+}
+
+func (l *loader) fault(name, origin, problem string) {
+	l.faults = append(l.faults, Fault{Origin: origin, Setting: name, Problem: problem})
+}
+
+// check faults what is wrong only when settings are taken together.
+func (l *loader) check(c *Config) {
+	if slices.Contains(c.Providers, "pricelist") && c.PricelistConfig == "" && l.origins["PRICELIST_CONFIG"] == originDefault {
+		l.fault("MARKET_PRICE_PROVIDERS", l.origins["MARKET_PRICE_PROVIDERS"],
+			"names pricelist, which needs PRICELIST_CONFIG: the file that describes your price lists")
+	}
+	if _, ok := c.Rates[c.Currency]; ok {
+		l.fault("MARKET_PRICE_RATES", l.origins["MARKET_PRICE_RATES"],
+			fmt.Sprintf("has a rate of %s, which is MARKET_PRICE_CURRENCY itself; remove it", c.Currency))
+	}
+}

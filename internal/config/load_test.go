@@ -1,0 +1,284 @@
+package config
+
+import (
+	"errors"
+	"log/slog"
+	"net/netip"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"assay/internal/fault"
+	"assay/internal/money"
+	"assay/internal/pricing"
+)
+
+func known() []string { return []string{"sim", "pricelist"} }
+
+// options returns what a test starts from: nothing set, an empty DATA_DIR.
+func options(t *testing.T, environ ...string) Options {
+	t.Helper()
+	return Options{Environ: append([]string{"DATA_DIR=" + t.TempDir()}, environ...), Sources: known()}
+}
+
+func write(t *testing.T, name, text string) string {
+	t.Helper()
+	if err := os.MkdirAll(filepath.Dir(name), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(name, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return name
+}
+
+func load(t *testing.T, o Options) *Config {
+	t.Helper()
+	c, err := Load(o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return c
+}
+
+// TestLoad_NamesEveryFault reads each broken file. Its "# want:" comments are
+// the faults that it must give, in order; FILE stands for its own name.
+func TestLoad_NamesEveryFault(t *testing.T) {
+	names, err := filepath.Glob("testdata/bad/*.conf")
+	if err != nil || len(names) < 30 {
+		t.Fatalf("%d broken files, %v", len(names), err)
+	}
+	for _, name := range names {
+		base := filepath.Base(name)
+		t.Run(strings.TrimSuffix(base, ".conf"), func(t *testing.T) {
+			text, err := os.ReadFile(name)
+			if err != nil {
+				t.Fatal(err)
+			}
+			var want []string
+			for line := range strings.Lines(string(text)) {
+				if _, message, ok := strings.Cut(line, "# want: "); ok {
+					want = append(want, strings.ReplaceAll(strings.TrimRight(message, "\n"), "FILE", base))
+				}
+			}
+			// A setting's own name may end in _FILE.
+			for i := range want {
+				want[i] = strings.ReplaceAll(want[i], "_"+base, "_FILE")
+			}
+			_, err = Load(Options{File: name, Sources: known(), Environ: []string{"DATA_DIR=" + t.TempDir()}})
+			var got []string
+			var faults Faults
+			if errors.As(err, &faults) {
+				for _, f := range faults {
+					got = append(got, f.Error())
+				}
+			}
+			if diff := cmp.Diff(want, got); diff != "" {
+				t.Errorf("faults (-want +got):\n%s", diff)
+			}
+			if err != nil && strings.Contains(err.Error(), "hunter2secret") {
+				t.Errorf("a fault shows a secret: %s", err)
+			}
+		})
+	}
+}
+
+func TestLoad_FaultsAreInvalidInput(t *testing.T) {
+	_, err := Load(options(t, "LOG_LEVEL=loud", "LOG_FORMAT=xml"))
+	f := fault.Of(err)
+	if f == nil || f.Kind != fault.Invalid {
+		t.Fatalf("kind of %v: %+v", err, f)
+	}
+	want := "configuration has 2 faults:\n" +
+		"  environment: LOG_LEVEL: \"loud\" is unknown; want debug, info, warn or error\n" +
+		"  environment: LOG_FORMAT: \"xml\" is unknown; want text or json"
+	if err.Error() != want {
+		t.Errorf("error is\n%s\nwant\n%s", err, want)
+	}
+}
+
+func TestLoad_DefaultsAreTheDocumentedOnes(t *testing.T) {
+	c := load(t, Options{Environ: nil, Sources: known()})
+	want := &Config{
+		ListenAddr: "127.0.0.1:8080", DataDir: "data",
+		Database: Database{Engine: SQLite, Path: "data/assay.db"},
+		LogLevel: slog.LevelInfo, LogFormat: LogText,
+		Currency: "USD", Scope: ScopeInventory,
+		TTL: 6 * time.Hour, MissingRetry: time.Hour, NoSalesWindow: 720 * time.Hour, NoSalesRetry: 72 * time.Hour,
+		JobRetention: 7 * 24 * time.Hour, MinJobs: 3,
+		Estimate: pricing.Robust, Guard: pricing.Flag, Workers: 2,
+		TradeHold: 168 * time.Hour, InventoryMaxAge: 15 * time.Minute, SimShape: "bulk",
+		Sources: map[string]Source{"sim": {}, "pricelist": {}},
+	}
+	if diff := cmp.Diff(want, c, ignoreInner); diff != "" {
+		t.Errorf("defaults (-want +got):\n%s", diff)
+	}
+}
+
+// ignoreInner compares exported fields only, and a Schedule by its text.
+var ignoreInner = cmp.FilterPath(func(p cmp.Path) bool {
+	field, ok := p.Last().(cmp.StructField)
+	return ok && (field.Name() == "options" || field.Name() == "settings" || field.Name() == "Schedule" || field.Name() == "URL" ||
+		field.Name() == "APIKey")
+}, cmp.Ignore())
+
+func TestLoad_StrongerPlaceWins(t *testing.T) {
+	o := options(t)
+	o.File = write(t, filepath.Join(t.TempDir(), "assay.conf"),
+		"# a comment\r\n\r\n MARKET_PRICE_TTL = 1h \r\nLOG_LEVEL=warn\nLOG_FORMAT=json\nSIM_SHAPE=\n")
+	o.Environ = append(o.Environ, "MARKET_PRICE_TTL=2h", "LOG_LEVEL=error", "LOG_FORMAT=", "HOME=/root")
+	o.Flags = map[string]string{"MARKET_PRICE_TTL": "3h"}
+	c := load(t, o)
+	if c.TTL != 3*time.Hour || c.LogLevel != slog.LevelError || c.LogFormat != LogJSON || c.SimShape != "bulk" {
+		t.Errorf("ttl %s, level %s, format %s, shape %s", c.TTL, c.LogLevel, c.LogFormat, c.SimShape)
+	}
+	origins := map[string]string{}
+	for _, s := range c.Effective() {
+		origins[s.Name] = s.Origin
+	}
+	for name, want := range map[string]string{
+		"MARKET_PRICE_TTL": "--market-price-ttl", "LOG_LEVEL": "environment",
+		"LOG_FORMAT": "assay.conf:5", "SIM_SHAPE": "default",
+	} {
+		if origins[name] != want {
+			t.Errorf("%s comes from %q, want %q", name, origins[name], want)
+		}
+	}
+}
+
+func TestLoad_ReadsEverySetting(t *testing.T) {
+	c := load(t, options(
+		t, "LISTEN_ADDR=[::1]:0", "DATABASE_URL=sqlite:{DATA_DIR}/other.db", "TRUSTED_PROXIES=10.1.2.3, fd00::/8,10.9.8.7/8",
+		"LOG_LEVEL=debug", "LOG_FORMAT=json", "MARKET_PRICE_PROVIDERS=sim, pricelist", "PRICELIST_CONFIG=lists.json",
+		"MARKET_PRICE_CURRENCY=EUR", "MARKET_PRICE_RATES=USD=0.923@2026-11-20,CNY=0.1274@2026-11-19", "MARKET_PRICE_SCOPE=all",
+		"MARKET_PRICE_TTL=0", "MARKET_PRICE_MISSING_RETRY=30m", "MARKET_PRICE_NO_SALES_WINDOW=168h", "MARKET_PRICE_NO_SALES_RETRY=24h",
+		"MARKET_PRICE_JOB_RETENTION_DAYS=0", "MARKET_PRICE_JOB_RETENTION_MIN_JOBS=0", "MARKET_PRICE_ESTIMATE=median",
+		"MARKET_PRICE_GUARD=hold", "MARKET_PRICE_SCHEDULE=every 30m", "MARKET_PRICE_WORKERS=4", "PAYMENT_FEE_RULES=https://fees.example/r.json",
+		"TRADE_HOLD=1h", "INVENTORY_MAX_AGE=1h", "SIM_BASE_URL=http://127.0.0.1:9000/v1", "SIM_SHAPE=batch",
+		"MARKET_PRICE_SYNC_SECRET=old-secret-old-secret,new-secret-new-secret", "SIM_API_KEY=sim-key",
+	))
+	if got := c.Sources["sim"]; got.BaseURL.String() != "http://127.0.0.1:9000/v1" || got.APIKey.Reveal() != "sim-key" {
+		t.Errorf("source sim is %+v", got)
+	}
+	if len(c.SyncSecrets) != 2 || c.SyncSecrets[1].Reveal() != "new-secret-new-secret" {
+		t.Errorf("%d secrets", len(c.SyncSecrets))
+	}
+	if c.Database.Path != c.DataDir+"/other.db" || c.Schedule.String() != "every 30m" {
+		t.Errorf("database %v, schedule %s", c.Database, c.Schedule)
+	}
+	day := time.Date(2026, 11, 20, 0, 0, 0, 0, time.UTC)
+	want := &Config{
+		ListenAddr: "[::1]:0", DataDir: c.DataDir, Database: c.Database, LogLevel: slog.LevelDebug, LogFormat: LogJSON,
+		TrustedProxies: []netip.Prefix{
+			netip.MustParsePrefix("10.1.2.3/32"), netip.MustParsePrefix("fd00::/8"), netip.MustParsePrefix("10.0.0.0/8"),
+		},
+		Providers: []string{"sim", "pricelist"}, PricelistConfig: "lists.json", Currency: "EUR",
+		Rates: pricing.Rates{
+			money.Currency("USD"): {Micro: 923_000, Date: day},
+			money.Currency("CNY"): {Micro: 127_400, Date: day.AddDate(0, 0, -1)},
+		},
+		Scope: ScopeAll, MissingRetry: 30 * time.Minute, NoSalesWindow: 168 * time.Hour, NoSalesRetry: 24 * time.Hour,
+		Estimate: pricing.Median, Guard: pricing.Hold, Workers: 4, FeeRules: "https://fees.example/r.json",
+		TradeHold: time.Hour, InventoryMaxAge: time.Hour, SimShape: "batch",
+	}
+	c.Sources, c.SyncSecrets = nil, nil
+	equalPrefix := cmp.Comparer(func(a, b netip.Prefix) bool { return a == b })
+	if diff := cmp.Diff(want, c, ignoreInner, equalPrefix); diff != "" {
+		t.Errorf("configuration (-want +got):\n%s", diff)
+	}
+}
+
+func TestLoad_RefusesUnknownVariablesOfOurs(t *testing.T) {
+	_, err := Load(options(
+		t, "MARKET_PRICE_PROVIDER=sim", "WALLET_KEY=x", "PAYMENT_FEES=x", "SIM_SPEED=9", "PRICELIST_PATH=x", "PLATFORM_API_KEY=x",
+		"LOG_LEVELS=not ours", "TRADE=not ours", "SHADOWPAY_API_KEY=of a price list",
+		"WALLET_SERVICE_HOST=10.0.0.1", "WALLET_PORT=tcp://10.0.0.1:80", "WALLET_PORT_80_TCP=x", "MARKET_PRICE_SERVICE_PORT=80",
+	))
+	var faults Faults
+	if !errors.As(err, &faults) {
+		t.Fatal(err)
+	}
+	var names []string
+	for _, f := range faults {
+		names = append(names, f.Setting)
+	}
+	want := []string{"MARKET_PRICE_PROVIDER", "PAYMENT_FEES", "PLATFORM_API_KEY", "PRICELIST_PATH", "SIM_SPEED", "WALLET_KEY"}
+	if diff := cmp.Diff(want, names); diff != "" {
+		t.Errorf("unknown (-want +got):\n%s", diff)
+	}
+}
+
+func TestLoad_RefusesSecretsAsFlags(t *testing.T) {
+	o := options(t)
+	o.Flags = map[string]string{"ADMIN_API_TOKEN": "canary-on-the-command-line", "LISTEN_ADDR": "", "NO_SUCH": "1"}
+	_, err := Load(o)
+	want := "configuration has 3 faults:\n" +
+		"  --no-such: NO_SUCH: there is no such setting; remove it\n" +
+		"  --listen-addr: LISTEN_ADDR: is empty; give a value or leave it out\n" +
+		"  --admin-api-token: ADMIN_API_TOKEN: a secret on the command line can be read by every user of the machine; use --admin-api-token-file"
+	if err == nil || err.Error() != want {
+		t.Errorf("error is\n%v\nwant\n%s", err, want)
+	}
+}
+
+func TestLoad_SecretFromFile(t *testing.T) {
+	path := write(t, filepath.Join(t.TempDir(), "token"), "first-live-secret\r\nsecond-live-secret\n")
+	c := load(t, options(t, "ADMIN_API_TOKEN_FILE="+path))
+	if len(c.AdminTokens) != 2 || c.AdminTokens[0].Reveal() != "first-live-secret" || c.AdminTokens[1].Reveal() != "second-live-secret" {
+		t.Errorf("%d tokens", len(c.AdminTokens))
+	}
+	o := options(t)
+	o.Flags = map[string]string{"ADMIN_API_TOKEN_FILE": path}
+	if c := load(t, o); len(c.AdminTokens) != 2 {
+		t.Errorf("%d tokens by flag", len(c.AdminTokens))
+	}
+	write(t, path, " \n")
+	if _, err := Load(o); err == nil || !strings.Contains(err.Error(), path+" is empty; write the value into it") {
+		t.Errorf("empty file: %v", err)
+	}
+}
+
+func TestLoad_MissingAndOversizedFile(t *testing.T) {
+	o := options(t)
+	o.File = filepath.Join(t.TempDir(), "none.conf")
+	if _, err := Load(o); err == nil || err.Error() != "configuration: --config: "+o.File+" does not exist" {
+		t.Errorf("missing file: %v", err)
+	}
+	write(t, o.File, strings.Repeat("#\n", maxFile))
+	if _, err := Load(o); err == nil || !strings.HasSuffix(err.Error(), "is larger than 1 MiB") {
+		t.Errorf("oversized file: %v", err)
+	}
+}
+
+func TestLoad_PostgresPasswordIsMasked(t *testing.T) {
+	c := load(t, options(t, "DATABASE_URL=postgres://assay:canary-pw@db.internal:5432/prices?sslpassword=canary-two"))
+	if c.Database.Engine != Postgres || !strings.Contains(c.Database.URL.Reveal(), "canary-pw") {
+		t.Errorf("database %v", c.Database)
+	}
+	for _, s := range c.Effective() {
+		if s.Name == "DATABASE_URL" && s.Value != "postgres://assay@db.internal:5432/prices" {
+			t.Errorf("shown as %q", s.Value)
+		}
+	}
+}
+
+func FuzzParseFile(f *testing.F) {
+	names, _ := filepath.Glob("testdata/bad/*.conf")
+	for _, name := range names {
+		if text, err := os.ReadFile(name); err == nil {
+			f.Add(text)
+		}
+	}
+	f.Fuzz(func(t *testing.T, text []byte) {
+		values, _ := parseFile("x.conf", text)
+		for name, e := range values {
+			if !settingName(name) || e.text == "" {
+				t.Errorf("%q = %q", name, e.text)
+			}
+		}
+	})
+}

@@ -1,0 +1,254 @@
+package config
+
+import (
+	"errors"
+	"fmt"
+	"net"
+	"net/netip"
+	"net/url"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"assay/internal/money"
+	"assay/internal/pricing"
+)
+
+// maxDuration bounds every duration, so that no sum of a few overflows.
+const maxDuration = 8760 * time.Hour
+
+// Parsers return errors that read on after the setting's name and never show
+// the value of a secret.
+
+func text(field func(*Config) *string) func(*Config, string) error {
+	return func(c *Config, value string) error {
+		*field(c) = value
+		return nil
+	}
+}
+
+func oneOf[T ~string](field func(*Config) *T, allowed ...T) func(*Config, string) error {
+	return func(c *Config, value string) error {
+		if !slices.Contains(allowed, T(value)) {
+			words := make([]string, len(allowed))
+			for i, word := range allowed {
+				words[i] = string(word)
+			}
+			return fmt.Errorf("%q is unknown; want %s", value, orList(words))
+		}
+		*field(c) = T(value)
+		return nil
+	}
+}
+
+func orList(words []string) string {
+	last := len(words) - 1
+	if last < 1 {
+		return strings.Join(words, "")
+	}
+	return strings.Join(words[:last], ", ") + " or " + words[last]
+}
+
+func duration(field func(*Config) *time.Duration, least, most time.Duration) func(*Config, string) error {
+	return func(c *Config, value string) error {
+		d, err := time.ParseDuration(value)
+		if err != nil {
+			return fmt.Errorf("%q is no duration; write it like 30m or 6h, days as hours (168h)", value)
+		}
+		if d < least || d > most {
+			return fmt.Errorf("%q is out of range; want %s to %s", value, shortDuration(least), shortDuration(most))
+		}
+		*field(c) = d
+		return nil
+	}
+}
+
+// shortDuration writes 72h0m0s as 72h.
+func shortDuration(d time.Duration) string {
+	s := strings.TrimSuffix(strings.TrimSuffix(d.String(), "0s"), "0m")
+	if s == "" {
+		return "0s"
+	}
+	return s
+}
+
+func number(field func(*Config) *int, least, most int) func(*Config, string) error {
+	return func(c *Config, value string) error {
+		n, err := wholeNumber(value, least, most)
+		if err != nil {
+			return err
+		}
+		*field(c) = n
+		return nil
+	}
+}
+
+func wholeNumber(value string, least, most int) (int, error) {
+	n, err := strconv.Atoi(value)
+	if err != nil || n < least || n > most {
+		return 0, fmt.Errorf("%q is not a whole number from %d to %d", value, least, most)
+	}
+	return n, nil
+}
+
+func setRetentionDays(c *Config, value string) error {
+	days, err := wholeNumber(value, 0, 36_500)
+	if err != nil {
+		return err
+	}
+	c.JobRetention = time.Duration(days) * 24 * time.Hour
+	return nil
+}
+
+func setListenAddr(c *Config, value string) error {
+	_, port, err := net.SplitHostPort(value)
+	if err != nil {
+		return fmt.Errorf("%q is no address; write host:port, such as 127.0.0.1:8080 or [::1]:8080", value)
+	}
+	if _, err := strconv.ParseUint(port, 10, 16); err != nil {
+		return fmt.Errorf("%q has no port from 0 to 65535", value)
+	}
+	c.ListenAddr = value
+	return nil
+}
+
+func setTrustedProxies(c *Config, value string) error {
+	c.TrustedProxies = nil
+	for _, item := range splitList(value) {
+		network, err := netip.ParsePrefix(item)
+		if err != nil {
+			addr, err := netip.ParseAddr(item)
+			if err != nil || addr.Zone() != "" {
+				return fmt.Errorf("%q is neither an address nor a network; write 10.0.0.7 or 10.0.0.0/8", item)
+			}
+			network = netip.PrefixFrom(addr, addr.BitLen())
+		}
+		c.TrustedProxies = append(c.TrustedProxies, network.Masked())
+	}
+	return nil
+}
+
+func setLogLevel(c *Config, value string) error {
+	levels := []string{"debug", "info", "warn", "error"}
+	if !slices.Contains(levels, value) {
+		return fmt.Errorf("%q is unknown; want %s", value, orList(levels))
+	}
+	return c.LogLevel.UnmarshalText([]byte(value))
+}
+
+func providers(known []string) func(*Config, string) error {
+	return func(c *Config, value string) error {
+		c.Providers = nil
+		if value == "none" {
+			return nil
+		}
+		for _, name := range splitList(value) {
+			if !slices.Contains(known, name) {
+				return fmt.Errorf("%q is no price provider; there are %s", name, strings.Join(known, ", "))
+			}
+			if slices.Contains(c.Providers, name) {
+				return fmt.Errorf("names %s twice", name)
+			}
+			c.Providers = append(c.Providers, name)
+		}
+		return nil
+	}
+}
+
+func setCurrency(c *Config, value string) (err error) {
+	c.Currency, err = money.ParseCurrency(value)
+	return err
+}
+
+func setRates(c *Config, value string) error {
+	c.Rates = pricing.Rates{}
+	for _, item := range splitList(value) {
+		currency, rate, err := parseRate(item)
+		if err != nil {
+			return err
+		}
+		if _, twice := c.Rates[currency]; twice {
+			return fmt.Errorf("has two rates of %s", currency)
+		}
+		c.Rates[currency] = rate
+	}
+	return nil
+}
+
+// parseRate reads EUR=1.0834@2026-11-20.
+func parseRate(item string) (money.Currency, pricing.Rate, error) {
+	code, rest, hasRate := strings.Cut(item, "=")
+	amount, day, hasDay := strings.Cut(rest, "@")
+	if !hasRate || !hasDay {
+		return "", pricing.Rate{}, fmt.Errorf("%q is no rate; write EUR=1.0834@2026-11-20", item)
+	}
+	currency, err := money.ParseCurrency(code)
+	if err != nil {
+		return "", pricing.Rate{}, err
+	}
+	micro, err := money.Parse([]byte(amount), 1)
+	if err != nil || micro <= 0 {
+		return "", pricing.Rate{}, fmt.Errorf("%q is no rate of %s; want a decimal number of at least 0.000001", amount, currency)
+	}
+	date, err := time.Parse(time.DateOnly, day)
+	if err != nil {
+		return "", pricing.Rate{}, fmt.Errorf("%q is no day; write it like 2026-11-20", day)
+	}
+	return currency, pricing.Rate{Micro: micro, Date: date}, nil
+}
+
+func setEstimate(c *Config, value string) error {
+	return oneOf(func(c *Config) *pricing.Method { return &c.Estimate }, pricing.Robust, pricing.Average, pricing.Median)(c, value)
+}
+
+func setGuard(c *Config, value string) error {
+	return oneOf(func(c *Config) *pricing.Guard { return &c.Guard }, pricing.Flag, pricing.Hold)(c, value)
+}
+
+func setSchedule(c *Config, value string) (err error) {
+	c.Schedule = Schedule{}
+	if value == "none" {
+		return nil
+	}
+	if c.Schedule, err = ParseSchedule(value); err != nil {
+		return fmt.Errorf("%q: %w", value, err)
+	}
+	return nil
+}
+
+func setFeeRules(c *Config, value string) error {
+	if scheme, _, found := strings.Cut(value, "://"); found {
+		u, err := url.Parse(value)
+		if scheme != "https" || err != nil || u.Host == "" || u.User != nil {
+			return errors.New("is no https address without a password; write https://host/path or the path of a file")
+		}
+	}
+	c.FeeRules = value
+	return nil
+}
+
+func baseURL(source string) func(*Config, string) error {
+	return func(c *Config, value string) error {
+		u, err := url.Parse(value)
+		if err != nil || (u.Scheme != "http" && u.Scheme != "https") || u.Hostname() == "" ||
+			u.User != nil || u.RawQuery != "" || u.ForceQuery || u.Fragment != "" {
+			// The value is not shown: what is wrong may be a key in it.
+			return errors.New("is no base address; write http(s)://host:port/path, without user, query or fragment")
+		}
+		s := c.Sources[source]
+		s.BaseURL = u
+		c.Sources[source] = s
+		return nil
+	}
+}
+
+// splitList splits at commas and drops spaces around the parts. An empty part
+// stays, so that its reader refuses it.
+func splitList(value string) []string {
+	parts := strings.Split(value, ",")
+	for i, part := range parts {
+		parts[i] = strings.TrimSpace(part)
+	}
+	return parts
+}

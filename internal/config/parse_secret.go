@@ -1,0 +1,153 @@
+package config
+
+import (
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"net/url"
+	"strings"
+)
+
+var (
+	errSecretEmpty = errors.New("has an empty part; remove the needless comma")
+	errSecretForm  = errors.New("holds a space or a character that no header can carry; use printable ASCII without spaces")
+	errSecretTwice = errors.New("holds the same secret twice")
+	errLedgerKey   = errors.New("is not 64 hex digits, or a list of id:hex with 64 hex digits each")
+	errLedgerID    = errors.New("has an id that is not 1 to 32 lower-case letters, digits, - or _")
+	errLedgerTwice = errors.New("names one id twice; each key needs its own")
+	errDatabase    = errors.New("is no database; write sqlite:PATH or postgres://user@host/name")
+	errMemory      = errors.New("names a database in memory, which loses everything at the end; write sqlite:PATH")
+)
+
+// bareLedgerID is the id of a key that is given without one.
+const bareLedgerID = "k1"
+
+func secrets(field func(*Config) *[]Secret) func(*Config, string) error {
+	return func(c *Config, value string) error {
+		list, err := parseSecrets(value)
+		if err != nil {
+			return err
+		}
+		*field(c) = list
+		return nil
+	}
+}
+
+func parseSecrets(value string) ([]Secret, error) {
+	var list []Secret
+	seen := map[string]bool{}
+	for _, part := range splitList(value) {
+		if err := checkSecret(part); err != nil {
+			return nil, err
+		}
+		if seen[part] {
+			return nil, errSecretTwice
+		}
+		seen[part] = true
+		list = append(list, NewSecret(part))
+	}
+	return list, nil
+}
+
+// checkSecret refuses what no client could send in a header.
+func checkSecret(part string) error {
+	if part == "" {
+		return errSecretEmpty
+	}
+	for i := range len(part) {
+		if part[i] <= ' ' || part[i] > '~' {
+			return errSecretForm
+		}
+	}
+	return nil
+}
+
+func apiKey(source string) func(*Config, string) error {
+	return func(c *Config, value string) error {
+		if err := checkSecret(value); err != nil {
+			return err
+		}
+		s := c.Sources[source]
+		s.APIKey = NewSecret(value)
+		c.Sources[source] = s
+		return nil
+	}
+}
+
+func setLedgerKeys(c *Config, value string) error {
+	c.LedgerKeys = nil
+	seen := map[string]bool{}
+	for _, part := range splitList(value) {
+		id, digits, named := strings.Cut(part, ":")
+		if !named {
+			id, digits = bareLedgerID, part
+		}
+		if raw, err := hex.DecodeString(digits); err != nil || len(raw) != 32 {
+			return errLedgerKey
+		}
+		if !ledgerID(id) {
+			return errLedgerID
+		}
+		if seen[id] {
+			return errLedgerTwice
+		}
+		seen[id] = true
+		c.LedgerKeys = append(c.LedgerKeys, LedgerKey{ID: id, Key: NewSecret(strings.ToLower(digits))})
+	}
+	return nil
+}
+
+func ledgerID(id string) bool {
+	if id == "" || len(id) > 32 {
+		return false
+	}
+	return strings.Trim(id, "abcdefghijklmnopqrstuvwxyz0123456789-_") == ""
+}
+
+func setDatabase(c *Config, value string) error {
+	value = strings.ReplaceAll(value, "{DATA_DIR}", c.DataDir)
+	if path, ok := strings.CutPrefix(value, "sqlite:"); ok {
+		if path == "" {
+			return errDatabase
+		}
+		if strings.Contains(path, ":memory:") || strings.Contains(path, "mode=memory") {
+			return errMemory
+		}
+		c.Database = Database{Engine: SQLite, Path: path}
+		return nil
+	}
+	u, err := url.Parse(value)
+	if err != nil || (u.Scheme != "postgres" && u.Scheme != "postgresql") || u.Host == "" && u.RawQuery == "" {
+		return errDatabase
+	}
+	c.Database = Database{Engine: Postgres, URL: NewSecret(value)}
+	return nil
+}
+
+// showDatabase leaves out what can hold a password: user information and query.
+func showDatabase(c *Config, _ string) string {
+	if c.Database.Engine == SQLite {
+		return "sqlite:" + c.Database.Path
+	}
+	u, err := url.Parse(c.Database.URL.Reveal())
+	if err != nil {
+		return redacted
+	}
+	shown := url.URL{Scheme: u.Scheme, Host: u.Host, Path: u.Path}
+	if u.User != nil {
+		shown.User = url.User(u.User.Username())
+	}
+	return shown.String()
+}
+
+// showSecrets tells how many secrets there are and nothing more.
+func showSecrets(_ *Config, value string) string {
+	switch n := len(splitList(value)); {
+	case value == "":
+		return ""
+	case n == 1:
+		return redacted
+	default:
+		return fmt.Sprintf("%s (%d)", redacted, n)
+	}
+}

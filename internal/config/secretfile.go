@@ -1,0 +1,90 @@
+package config
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+)
+
+// fileSuffix makes the name of a setting that names a file of another's value.
+const fileSuffix = "_FILE"
+
+// secretsDir is where generated secrets lie within DATA_DIR.
+const secretsDir = "secrets"
+
+func generatedPath(dataDir, name string) string {
+	return filepath.Join(dataDir, secretsDir, name)
+}
+
+// readSecretFile returns the content of a file without the line ends after it.
+// Lines of a list become its parts. The problem reads on after the path.
+func readSecretFile(path string, list bool) (value, problem string) {
+	text, _, err := readBounded(path)
+	if err != nil {
+		return "", err.Error()
+	}
+	value = strings.TrimRight(string(text), "\r\n")
+	if list {
+		value = strings.ReplaceAll(strings.ReplaceAll(value, "\r\n", "\n"), "\n", ",")
+	}
+	if strings.TrimSpace(value) == "" {
+		return "", "is empty; write the value into it"
+	}
+	return value, ""
+}
+
+// readGenerated returns a generated secret; found is false where none was
+// created yet. A file that ends without a line end was cut short: a shorter
+// secret must not come into force unnoticed, nor a new one in its place.
+func readGenerated(path string) (value string, found bool, problem string) {
+	const remedy = "restore it from a backup, or delete it to have a new one created at the next start"
+	text, _, err := readBounded(path)
+	if err != nil {
+		if _, missing := os.Lstat(path); errors.Is(missing, fs.ErrNotExist) {
+			return "", false, ""
+		}
+		return "", true, err.Error()
+	}
+	switch {
+	case len(text) == 0:
+		return "", true, "is empty; " + remedy
+	case text[len(text)-1] != '\n':
+		return "", true, "does not end with a line end, so it may be cut short; " + remedy
+	}
+	value, problem = readSecretFile(path, true)
+	return value, true, problem
+}
+
+// warnIfOpen tells when every user of the machine can read a file of secrets.
+func (l *loader) warnIfOpen(path string) {
+	info, err := os.Stat(path)
+	if err == nil && info.Mode().Perm()&0o007 != 0 {
+		l.warnings = append(l.warnings,
+			fmt.Sprintf("%s can be read by every user of this machine; chmod 600 it", path))
+	}
+}
+
+// weakSecret is the length under which a secret can be guessed.
+const weakSecret = 16
+
+// weakSecrets tells of secrets that protect little.
+func weakSecrets(c *Config) []string {
+	var warnings []string
+	seen := map[string]string{}
+	for _, role := range rolesOf(c) {
+		for _, s := range role.live {
+			text := s.Reveal()
+			if len(text) < weakSecret {
+				warnings = append(warnings, fmt.Sprintf("%s holds a secret of fewer than %d characters; use a longer one", role.setting, weakSecret))
+			}
+			if other := seen[text]; other != "" && other != role.setting {
+				warnings = append(warnings, fmt.Sprintf("%s and %s share a secret, so that one role can act as the other; give each its own", other, role.setting))
+			}
+			seen[text] = role.setting
+		}
+	}
+	return warnings
+}

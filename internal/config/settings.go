@@ -1,0 +1,195 @@
+package config
+
+import (
+	"slices"
+	"strings"
+	"time"
+)
+
+// setting is one row of the table of all settings.
+type setting struct {
+	name, def, help string
+	secret          bool // masked, and never taken from a flag, which every user of the machine can read
+	file            bool // also taken as NAME_FILE; every secret is
+	generated       bool // a list, kept in DATA_DIR/secrets where nobody sets it
+	set             func(*Config, string) error
+	show            func(*Config, string) string // nil: as it stands
+}
+
+// takesFile reports whether NAME_FILE can name a file that holds the value.
+func (s *setting) takesFile() bool { return s.secret || s.file }
+
+// table lists all settings, in the order of the documentation. DATA_DIR comes
+// first because others are derived from it. Defaults are texts that go through
+// the same parser as everything else.
+func table(sources []string) []setting {
+	return slices.Concat(serverSettings(), secretSettings(), refreshSettings(sources), platformSettings(), sourceSettings(sources))
+}
+
+func serverSettings() []setting {
+	return []setting{
+		{
+			name: "DATA_DIR", def: "data", help: "directory of the database, generated secrets and checkpoints",
+			set: text(func(c *Config) *string { return &c.DataDir }),
+		},
+		{
+			name: "LISTEN_ADDR", def: "127.0.0.1:8080", help: "address to listen on, host:port; port 0 takes a free one",
+			set: setListenAddr,
+		},
+		{
+			name: "DATABASE_URL", def: "sqlite:{DATA_DIR}/assay.db",
+			help: "`sqlite:PATH` or `postgres://...`; `{DATA_DIR}` stands for that setting",
+			file: true, set: setDatabase, show: showDatabase,
+		},
+		{
+			name: "TRUSTED_PROXIES", help: "comma list of addresses or networks that may set `X-Forwarded-For`",
+			set: setTrustedProxies,
+		},
+		{name: "LOG_LEVEL", def: "info", help: "`debug`, `info`, `warn` or `error`", set: setLogLevel},
+		{
+			name: "LOG_FORMAT", def: "text", help: "`text` or `json`",
+			set: oneOf(func(c *Config) *LogFormat { return &c.LogFormat }, LogText, LogJSON),
+		},
+	}
+}
+
+func secretSettings() []setting {
+	return []setting{
+		{
+			name: "MARKET_PRICE_SYNC_SECRET", help: "secret of `/api/market-prices`, comma list while rotating",
+			secret: true, generated: true,
+			set: secrets(func(c *Config) *[]Secret { return &c.SyncSecrets }), show: showSecrets,
+		},
+		{
+			name: "PLATFORM_API_TOKEN", help: "token of the platform's backend, comma list while rotating",
+			secret: true, generated: true,
+			set: secrets(func(c *Config) *[]Secret { return &c.PlatformTokens }), show: showSecrets,
+		},
+		{
+			name: "ADMIN_API_TOKEN", help: "token that is good everywhere, comma list while rotating",
+			secret: true, generated: true,
+			set: secrets(func(c *Config) *[]Secret { return &c.AdminTokens }), show: showSecrets,
+		},
+		{
+			name: "WALLET_LEDGER_KEY", help: "64 hex digits that seal the wallet ledger; `id:hex` comma list while rotating, the first seals",
+			secret: true, generated: true, set: setLedgerKeys, show: showSecrets,
+		},
+	}
+}
+
+func refreshSettings(sources []string) []setting {
+	return slices.Concat([]setting{
+		{
+			name: "MARKET_PRICE_PROVIDERS", help: "comma list of price providers: " + strings.Join(sources, ", "),
+			set: providers(sources),
+		},
+		{name: "MARKET_PRICE_CURRENCY", def: "USD", help: "currency of all market prices", set: setCurrency},
+		{
+			name: "MARKET_PRICE_RATES", help: "dated rates into that currency: `EUR=1.0834@2026-11-20,GBP=1.27@2026-11-20`",
+			set: setRates,
+		},
+		{
+			name: "MARKET_PRICE_SCOPE", def: "inventory", help: "`inventory`: names in inventories and listings; `all`: every known item",
+			set: oneOf(func(c *Config) *Scope { return &c.Scope }, ScopeInventory, ScopeAll),
+		},
+		{
+			name: "MARKET_PRICE_TTL", def: "6h", help: "a run skips items estimated more recently than this",
+			set: duration(func(c *Config) *time.Duration { return &c.TTL }, 0, maxDuration),
+		},
+		{
+			name: "MARKET_PRICE_MISSING_RETRY", def: "1h", help: "until a missing price is tried again, doubling up to 72h",
+			set: duration(func(c *Config) *time.Duration { return &c.MissingRetry }, time.Second, MaxMissingRetry),
+		},
+		{
+			name: "MARKET_PRICE_NO_SALES_WINDOW", def: "720h", help: "how far back sales must be known to say that there were none",
+			set: duration(func(c *Config) *time.Duration { return &c.NoSalesWindow }, time.Hour, maxDuration),
+		},
+		{
+			name: "MARKET_PRICE_NO_SALES_RETRY", def: "72h", help: "how long items without sales are skipped",
+			set: duration(func(c *Config) *time.Duration { return &c.NoSalesRetry }, 0, maxDuration),
+		},
+		{
+			name: "MARKET_PRICE_JOB_RETENTION_DAYS", def: "7", help: "days that ended jobs are kept",
+			set: setRetentionDays,
+		},
+		{
+			name: "MARKET_PRICE_JOB_RETENTION_MIN_JOBS", def: "3", help: "newest ended jobs of each kind that are kept however old",
+			set: number(func(c *Config) *int { return &c.MinJobs }, 0, 1_000_000),
+		},
+	}, estimateSettings())
+}
+
+func estimateSettings() []setting {
+	return []setting{
+		{
+			name: "MARKET_PRICE_ESTIMATE", def: "robust", help: "`robust`, `average` or `median`: which figure is the price",
+			set: setEstimate,
+		},
+		{
+			name: "MARKET_PRICE_GUARD", def: "flag", help: "what happens to a suspicious move: `flag` takes it, `hold` waits for a second run",
+			set: setGuard,
+		},
+		{
+			name: "MARKET_PRICE_SCHEDULE", def: "none", help: "when runs start by themselves: a cron expression in UTC or `every 30m`",
+			set: setSchedule,
+		},
+		{
+			name: "MARKET_PRICE_WORKERS", def: "2", help: "batches that are settled at once",
+			set: number(func(c *Config) *int { return &c.Workers }, 1, 64),
+		},
+	}
+}
+
+func platformSettings() []setting {
+	return []setting{
+		{
+			name: "PAYMENT_FEE_RULES", help: "file or https address of the fee rules; a built-in set serves when empty",
+			set: setFeeRules,
+		},
+		{
+			name: "TRADE_HOLD", def: "168h", help: "how long a seller's credit is held after completion",
+			set: duration(func(c *Config) *time.Duration { return &c.TradeHold }, 0, maxDuration),
+		},
+		{
+			name: "INVENTORY_MAX_AGE", def: "15m", help: "how old a pushed inventory may be to list from it",
+			set: duration(func(c *Config) *time.Duration { return &c.InventoryMaxAge }, time.Second, maxDuration),
+		},
+	}
+}
+
+// sourceSettings returns the settings of each known source. A name here allows
+// its host past the address guard.
+func sourceSettings(sources []string) []setting {
+	var all []setting
+	for _, source := range sources {
+		prefix := sourcePrefix(source)
+		all = append(all,
+			setting{
+				name: prefix + "BASE_URL", help: "where `" + source + "` is reached; the real host when empty",
+				set: baseURL(source),
+			},
+			setting{
+				name: prefix + "API_KEY", help: "key of `" + source + "`", secret: true,
+				set: apiKey(source), show: showSecrets,
+			})
+	}
+	return append(all,
+		setting{
+			name: "SIM_SHAPE", def: "bulk", help: "how the simulator wants to be asked: `bulk`, `batch` or `single`",
+			set: oneOf(func(c *Config) *string { return &c.SimShape }, "bulk", "batch", "single"),
+		},
+		setting{
+			name: "PRICELIST_CONFIG", help: "file that describes the price lists of `pricelist`",
+			set: text(func(c *Config) *string { return &c.PricelistConfig }),
+		})
+}
+
+// sourcePrefix returns how the names of a source's settings start.
+func sourcePrefix(source string) string {
+	return strings.ToUpper(strings.ReplaceAll(source, "-", "_")) + "_"
+}
+
+// FlagName returns the flag of a setting: "--listen-addr" for LISTEN_ADDR.
+func FlagName(setting string) string {
+	return "--" + strings.ToLower(strings.ReplaceAll(setting, "_", "-"))
+}
