@@ -1,0 +1,79 @@
+package web
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"embed"
+	"encoding/hex"
+	"io/fs"
+	"net/http"
+	"path"
+	"time"
+)
+
+// The vendored scripts lie under static/vendor when the build has put them
+// there; the page does without them otherwise.
+//
+//go:embed static
+var staticFiles embed.FS
+
+//go:embed templates
+var templateFiles embed.FS
+
+// htmxFile is where the build copies htmx to.
+const htmxFile = "vendor/htmx.min.js"
+
+// assets are the files that pages link to, by their path below /static/.
+type assets struct {
+	files map[string]asset
+}
+
+type asset struct {
+	body    []byte
+	version string // of the content, part of every link
+}
+
+// loadAssets reads what is embedded.
+func loadAssets() *assets {
+	a := &assets{files: map[string]asset{}}
+	err := fs.WalkDir(staticFiles, "static", func(name string, entry fs.DirEntry, err error) error {
+		if err != nil || entry.IsDir() {
+			return err
+		}
+		body, err := staticFiles.ReadFile(name)
+		sum := sha256.Sum256(body)
+		a.files[name[len("static/"):]] = asset{body: body, version: hex.EncodeToString(sum[:6])}
+		return err
+	})
+	if err != nil {
+		panic("web: embedded files: " + err.Error()) // the build is broken
+	}
+	return a
+}
+
+// has reports whether the build contains a file.
+func (a *assets) has(name string) bool {
+	_, ok := a.files[name]
+	return ok
+}
+
+// link returns the address of a file; it changes with the file's content.
+func (a *assets) link(name string) string {
+	return "/static/" + name + "?v=" + a.files[name].version
+}
+
+// serve answers with a file. Browsers keep it for as long as its link lasts.
+func (a *assets) serve(w http.ResponseWriter, r *http.Request) {
+	name := r.PathValue("file")
+	found, ok := a.files[name]
+	if !ok {
+		http.NotFound(w, r)
+		return
+	}
+	w.Header().Set("ETag", `"`+found.version+`"`)
+	w.Header().Set("Cache-Control", "no-cache")
+	if r.URL.Query().Get("v") == found.version {
+		w.Header().Set("Cache-Control", "public, max-age=31536000, immutable")
+	}
+	http.ServeContent(w, r, path.Base(name), time.Time{}, bytes.NewReader(found.body))
+}

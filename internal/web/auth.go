@@ -1,0 +1,200 @@
+package web
+
+import (
+	"net/http"
+	"net/url"
+	"strconv"
+	"strings"
+	"time"
+
+	"assay/internal/fault"
+)
+
+// maxForm bounds the body of every form.
+const maxForm = 16 << 10
+
+// sessionHandler answers a request of a session.
+type sessionHandler func(w http.ResponseWriter, r *http.Request, who session) error
+
+// read lets sessions of at least the role in; others are sent to sign in.
+func (s *site) read(least Role, h sessionHandler) http.HandlerFunc {
+	return func(w http.ResponseWriter, r *http.Request) {
+		who, ok := s.session(r)
+		if !ok {
+			s.askToSignIn(w, r)
+			return
+		}
+		s.allow(w, r, who, least, h)
+	}
+}
+
+// act is read for what changes something: the form must come from a page that
+// this session was given.
+func (s *site) act(least Role, h sessionHandler) http.HandlerFunc {
+	return func(w http.ResponseWriter, r *http.Request) {
+		r.Body = http.MaxBytesReader(w, r.Body, maxForm)
+		who, ok := s.session(r)
+		if !ok {
+			s.askToSignIn(w, r)
+			return
+		}
+		if s.origin.Check(r) != nil || !who.owns(r.PostFormValue("csrf")) {
+			s.fail(w, r, &who, fault.New(fault.Forbidden, "foreign_form",
+				"This form is not from a page of this session. Go back, reload the page and try again."))
+			return
+		}
+		s.allow(w, r, who, least, h)
+	}
+}
+
+// allow calls the handler if the session's role allows it.
+func (s *site) allow(w http.ResponseWriter, r *http.Request, who session, least Role, h sessionHandler) {
+	if who.role < least {
+		s.fail(w, r, &who, fault.New(fault.Forbidden, "read_only",
+			"This session only reads. Sign in with the admin token to do this."))
+		return
+	}
+	if err := h(w, r, who); err != nil {
+		s.fail(w, r, &who, err)
+	}
+}
+
+// session returns the live session of a request. It ends with the secret that
+// opened it.
+func (s *site) session(r *http.Request) (session, bool) {
+	cookie, err := r.Cookie(cookieName(s.overTLS(r)))
+	if err != nil {
+		return session{}, false
+	}
+	who, ok := s.sessions.find(cookie.Value)
+	if !ok {
+		return session{}, false
+	}
+	if !s.Credentials.Live(who.role, who.secret) {
+		s.sessions.close(who.key)
+		return session{}, false
+	}
+	return who, true
+}
+
+// askToSignIn sends a browser to the form, and back to where it was after.
+func (s *site) askToSignIn(w http.ResponseWriter, r *http.Request) {
+	target := "/sign-in"
+	if r.Method == http.MethodGet && r.URL.Path != "/live" && r.URL.RequestURI() != "/" {
+		target += "?next=" + url.QueryEscape(r.URL.RequestURI())
+	}
+	if fromScript(r) {
+		// A redirect would put the form into the middle of a page. The header
+		// makes the script leave; reloading keeps the page's own address.
+		w.Header().Set("HX-Refresh", "true")
+		w.WriteHeader(http.StatusUnauthorized)
+		return
+	}
+	http.Redirect(w, r, target, http.StatusSeeOther)
+}
+
+// fromScript reports whether a part of a page asks, not a browser window.
+func fromScript(r *http.Request) bool { return r.Header.Get("HX-Request") == "true" }
+
+// signInPage is the form.
+type signInPage struct {
+	frame
+	Next  string
+	Error string
+}
+
+func (s *site) signInForm(w http.ResponseWriter, r *http.Request) {
+	if _, ok := s.session(r); ok {
+		http.Redirect(w, r, localPath(r.URL.Query().Get("next")), http.StatusSeeOther)
+		return
+	}
+	s.askAgain(w, r, http.StatusOK, localPath(r.URL.Query().Get("next")), "")
+}
+
+// signIn opens a session for a right secret. A right one is never refused;
+// wrong ones are counted.
+func (s *site) signIn(w http.ResponseWriter, r *http.Request) {
+	r.Body = http.MaxBytesReader(w, r.Body, maxForm)
+	next := localPath(r.PostFormValue("next"))
+	if s.origin.Check(r) != nil {
+		s.askAgain(w, r, http.StatusForbidden, next, "The form came from another site. Sign in here instead.")
+		return
+	}
+	role, secret, ok := s.match(r.PostFormValue("secret"))
+	if !ok {
+		s.refuseSecret(w, r, next)
+		return
+	}
+	tls := s.overTLS(r)
+	if old, err := r.Cookie(cookieName(tls)); err == nil {
+		if was, ok := s.sessions.find(old.Value); ok {
+			s.sessions.close(was.key)
+		}
+	}
+	http.SetCookie(w, sessionCookie(s.sessions.open(role, secret), tls))
+	s.Logger.InfoContext(r.Context(), "operator signed in", "role", role.String(), "client", s.clientAddr(r).String())
+	http.Redirect(w, r, next, http.StatusSeeOther)
+}
+
+// match compares with the secrets of both roles, whichever fits.
+func (s *site) match(presented string) (Role, Fingerprint, bool) {
+	admin, isAdmin := s.Credentials.Match(Admin, presented)
+	reader, isReader := s.Credentials.Match(Read, presented)
+	if isAdmin {
+		return Admin, admin, true
+	}
+	return Read, reader, isReader
+}
+
+func (s *site) refuseSecret(w http.ResponseWriter, r *http.Request, next string) {
+	client := s.clientAddr(r)
+	wait, over := s.Limiter.Fail(client)
+	s.Logger.WarnContext(r.Context(), "wrong secret at sign-in", "client", client.String(), "limited", over)
+	if !over {
+		s.askAgain(w, r, http.StatusUnauthorized, next, "That is neither the market secret nor the admin token.")
+		return
+	}
+	seconds := int(max(wait, time.Second).Round(time.Second) / time.Second)
+	w.Header().Set("Retry-After", strconv.Itoa(seconds))
+	s.askAgain(w, r, http.StatusTooManyRequests, next,
+		"Too many wrong secrets from your address. Try again in "+humanDuration(time.Duration(seconds)*time.Second)+".")
+}
+
+func (s *site) askAgain(w http.ResponseWriter, r *http.Request, status int, next, problem string) {
+	s.show(w, r, status, "sign-in", signInPage{frame: s.frame("Sign in", nil), Next: next, Error: problem})
+}
+
+func (s *site) signOut(w http.ResponseWriter, r *http.Request, who session) error {
+	s.sessions.close(who.key)
+	gone := sessionCookie("", s.overTLS(r))
+	gone.MaxAge = -1
+	http.SetCookie(w, gone)
+	http.Redirect(w, r, "/sign-in", http.StatusSeeOther)
+	return nil
+}
+
+// cookieName carries, over TLS, the prefix that keeps other hosts of the domain
+// from setting it.
+func cookieName(tls bool) string {
+	if tls {
+		return "__Host-assay_session"
+	}
+	return "assay_session"
+}
+
+func sessionCookie(token string, tls bool) *http.Cookie {
+	return &http.Cookie{
+		Name: cookieName(tls), Value: token, Path: "/",
+		HttpOnly: true, Secure: tls, SameSite: http.SameSiteStrictMode,
+	}
+}
+
+// localPath returns path if it is one of this site, and "/" otherwise.
+func localPath(path string) string {
+	parsed, err := url.Parse(path)
+	if err != nil || parsed.Scheme != "" || parsed.Host != "" || parsed.Opaque != "" ||
+		!strings.HasPrefix(path, "/") || strings.HasPrefix(path, "//") || strings.ContainsAny(path, "\\\r\n\t") {
+		return "/"
+	}
+	return path
+}

@@ -1,0 +1,81 @@
+package web
+
+import (
+	"net/http/httptest"
+	"strings"
+	"testing"
+
+	"github.com/chromedp/chromedp"
+)
+
+// TestBrowser_FollowsARunAndExplainsAPrice walks the page as an operator does.
+func TestBrowser_FollowsARunAndExplainsAPrice(t *testing.T) {
+	w := newWorld(t)
+	w.assay.perRead = 700
+	server := httptest.NewServer(w.handler)
+	t.Cleanup(server.Close)
+	b := openBrowser(t, server.URL)
+	b.look("light", 1280, 900)
+
+	b.open("/")
+	b.shoot("sign-in")
+	b.signIn(adminToken)
+	b.fits("overview")
+	b.shoot("overview-idle")
+
+	b.do(chromedp.Click(chromedp.CSS(`#actions button[value="0"]`)))
+	b.until("the run to be live", `document.querySelector(".run.is-live") !== null`)
+	if told := b.text(".notice"); !strings.Contains(told, "Run 43 is started") {
+		t.Errorf("after Start the page says %q", told)
+	}
+	b.until("progress", `parseInt(document.querySelector(".percent").textContent) >= 5`)
+	b.shoot("overview-live")
+	b.until("more progress", `parseInt(document.querySelector(".percent").textContent) >= 10`)
+
+	b.do(
+		chromedp.SendKeys(chromedp.CSS("#search-text"), "redline"),
+		chromedp.Submit(chromedp.CSS("#search-text")),
+		chromedp.WaitVisible(chromedp.CSS("table")),
+	)
+	b.shoot("items")
+	b.do(
+		chromedp.Click(chromedp.CSS(`a.item`)),
+		chromedp.WaitVisible(chromedp.CSS(".quotes")),
+	)
+	quotes := b.text(".quotes")
+	for _, want := range []string{"Ingot", "too far from the other markets", "Hoard", "nothing is offered there", "$31.87"} {
+		if !strings.Contains(quotes, want) {
+			t.Errorf("the table of quotes lacks %q", want)
+		}
+	}
+	b.quiet()
+}
+
+// TestBrowser_FitsEveryLook opens every page in light, dark and narrow.
+func TestBrowser_FitsEveryLook(t *testing.T) {
+	w := newWorld(t)
+	w.assay.sources[1].Requests = w.assay.sources[0].Requests[:4]
+	server := httptest.NewServer(w.handler)
+	t.Cleanup(server.Close)
+	b := openBrowser(t, server.URL)
+	b.signIn(adminToken)
+	pages := map[string]string{
+		"overview": "/", "runs": "/runs", "run": "/runs/42", "sources": "/sources", "items": "/items", "dry-run": "/dry-run",
+		"item": itemURL(730, "AK-47 | Redline (Field-Tested)", ""), "trap": itemURL(730, "Line one\nline two", ""), "unknown": "/nowhere",
+	}
+	looks := []struct {
+		name, scheme  string
+		width, height int64
+	}{{"light", "light", 1280, 900}, {"dark", "dark", 1280, 900}, {"narrow", "light", 360, 740}, {"narrow-dark", "dark", 360, 740}, {"wide", "light", 1920, 1080}}
+	for _, l := range looks {
+		b.look(l.scheme, l.width, l.height)
+		for name, path := range pages {
+			if name == "unknown" {
+				continue
+			}
+			b.open(path)
+			b.shoot(name + "-" + l.name)
+		}
+	}
+	b.quiet()
+}

@@ -1,0 +1,213 @@
+package web
+
+import (
+	"strconv"
+	"strings"
+	"time"
+
+	"assay/internal/money"
+)
+
+// formatCount writes 28800 as "28,800".
+func formatCount(v any) string {
+	var n int64
+	switch v := v.(type) {
+	case int64:
+		n = v
+	case *int64:
+		if v == nil {
+			return "–"
+		}
+		n = *v
+	case int:
+		n = int64(v)
+	}
+	return group(strconv.FormatInt(n, 10))
+}
+
+// group puts commas between thousands of a whole number.
+func group(digits string) string {
+	sign := ""
+	if strings.HasPrefix(digits, "-") {
+		sign, digits = "-", digits[1:]
+	}
+	var b strings.Builder
+	for i, d := range digits {
+		if i > 0 && (len(digits)-i)%3 == 0 {
+			b.WriteByte(',')
+		}
+		b.WriteRune(d)
+	}
+	return sign + b.String()
+}
+
+// priceText is an amount, short to read and exact to copy.
+type priceText struct {
+	Known bool
+	Short string // "$12.35"
+	Exact string // "12.345678"
+	Code  money.Currency
+}
+
+// price formats a Micro or *Micro; a missing price is nil or zero.
+func (s *site) price(v any, currency money.Currency) priceText {
+	var m money.Micro
+	switch v := v.(type) {
+	case money.Micro:
+		m = v
+	case *money.Micro:
+		if v == nil {
+			return priceText{}
+		}
+		m = *v
+	}
+	if m == 0 {
+		return priceText{}
+	}
+	return priceText{Known: true, Short: shortPrice(m, currency), Exact: m.String(), Code: currency}
+}
+
+// shortPrice rounds half to even: to cents from a dime on, to hundredths of a
+// cent below.
+func shortPrice(m money.Micro, currency money.Currency) string {
+	sign, u := "", uint64(m)
+	if m < 0 {
+		sign, u = "-", -u
+	}
+	places := 2
+	unit := uint64(money.Scale / 100)
+	if u < money.Scale/10 {
+		places, unit = 4, money.Scale/10_000
+	}
+	quotient, rest := u/unit, u%unit
+	if rest*2 > unit || (rest*2 == unit && quotient%2 == 1) {
+		quotient++
+	}
+	perWhole := money.Scale / unit
+	whole, fraction := quotient/perWhole, strconv.FormatUint(quotient%perWhole, 10)
+	fraction = strings.Repeat("0", places-len(fraction)) + fraction
+	for len(fraction) > 2 && fraction[len(fraction)-1] == '0' {
+		fraction = fraction[:len(fraction)-1]
+	}
+	return sign + symbol(currency) + group(strconv.FormatUint(whole, 10)) + "." + fraction
+}
+
+// symbol writes a currency before its amount.
+func symbol(c money.Currency) string {
+	switch c {
+	case "USD":
+		return "$"
+	case "EUR":
+		return "€"
+	case "GBP":
+		return "£"
+	default:
+		return string(c) + "\u00a0"
+	}
+}
+
+// stamp is a time, relative to read and exact to look up.
+type stamp struct {
+	Known bool
+	ISO   string
+	Exact string
+	Ago   string
+}
+
+// when formats a time.Time or *time.Time.
+func (s *site) when(v any) stamp {
+	var t time.Time
+	switch v := v.(type) {
+	case time.Time:
+		t = v
+	case *time.Time:
+		if v == nil {
+			return stamp{}
+		}
+		t = *v
+	}
+	if t.IsZero() {
+		return stamp{}
+	}
+	t = t.UTC()
+	return stamp{
+		Known: true, ISO: t.Format(time.RFC3339),
+		Exact: t.Format("2006-01-02 15:04:05 UTC"), Ago: relative(s.Now().Sub(t)),
+	}
+}
+
+// relative says how long ago, or how far ahead, something is. The script does
+// the same, in the same words, for pages that stay open.
+func relative(age time.Duration) string {
+	switch {
+	case age <= -time.Second:
+		return "in " + coarse(-age)
+	case age < 5*time.Second:
+		return "just now"
+	default:
+		return coarse(age) + " ago"
+	}
+}
+
+// coarse names a duration by its greatest unit.
+func coarse(d time.Duration) string {
+	switch {
+	case d < time.Minute:
+		return strconv.Itoa(int(d/time.Second)) + " s"
+	case d < time.Hour:
+		return strconv.Itoa(int(d/time.Minute)) + " min"
+	case d < 48*time.Hour:
+		return strconv.Itoa(int(d/time.Hour)) + " h"
+	default:
+		return strconv.Itoa(int(d/(24*time.Hour))) + " d"
+	}
+}
+
+// humanSeconds formats a number of seconds.
+func humanSeconds(v any) string {
+	switch v := v.(type) {
+	case int64:
+		return humanDuration(time.Duration(v) * time.Second)
+	case *int64:
+		if v != nil {
+			return humanDuration(time.Duration(*v) * time.Second)
+		}
+	case float64:
+		return humanDuration(time.Duration(v * float64(time.Second)))
+	case *float64:
+		if v != nil {
+			return humanDuration(time.Duration(*v * float64(time.Second)))
+		}
+	case time.Duration:
+		return humanDuration(v)
+	}
+	return "–"
+}
+
+// humanDuration names a duration by its two greatest units: "3 min 20 s".
+func humanDuration(d time.Duration) string {
+	switch {
+	case d < time.Millisecond:
+		return "0 s"
+	case d < time.Second:
+		return strconv.Itoa(int(d/time.Millisecond)) + " ms"
+	case d < 10*time.Second && d%time.Second != 0:
+		return strconv.FormatFloat(d.Seconds(), 'f', 1, 64) + " s"
+	case d < time.Minute:
+		return strconv.Itoa(int(d/time.Second)) + " s"
+	case d < time.Hour:
+		return twoUnits(d, time.Minute, " min", time.Second, " s")
+	case d < 48*time.Hour:
+		return twoUnits(d, time.Hour, " h", time.Minute, " min")
+	default:
+		return twoUnits(d, 24*time.Hour, " d", time.Hour, " h")
+	}
+}
+
+func twoUnits(d, great time.Duration, greatName string, small time.Duration, smallName string) string {
+	text := strconv.Itoa(int(d/great)) + greatName
+	if rest := d % great / small; rest > 0 {
+		text += " " + strconv.Itoa(int(rest)) + smallName
+	}
+	return text
+}

@@ -1,0 +1,79 @@
+package web
+
+import (
+	"html/template"
+	"net/url"
+	"strconv"
+	"time"
+
+	"assay/internal/catalog"
+	"assay/internal/money"
+)
+
+// funcs are what templates can call.
+func (s *site) funcs() template.FuncMap {
+	return template.FuncMap{
+		"version":  func() string { return s.Version },
+		"now":      func() string { return s.Now().UTC().Format(time.RFC3339Nano) },
+		"asset":    s.assets.link,
+		"scripted": func() bool { return s.assets.has(htmxFile) },
+		"count":    formatCount,
+		"duration": humanSeconds,
+		"name":     markedName,
+		"game":     gameName,
+		"games":    games,
+		"itemURL":  itemURL,
+		"when":     s.when,
+		"price":    func(m any) priceText { return s.price(m, s.Currency) },
+		"amount":   func(m any, c money.Currency) priceText { return s.price(m, c) },
+		"badge":    badgeOf,
+	}
+}
+
+// itemURL addresses an item. The name is a query value, never a part of the
+// path: browsers and proxies rewrite paths that hold "..", "%2F" or "//".
+func itemURL(appID int32, name, phase string) string {
+	return "/item?" + itemQuery(catalog.Key{AppID: appID, Name: name, Phase: phase})
+}
+
+// itemQuery is what keyOf reads.
+func itemQuery(key catalog.Key) string {
+	q := url.Values{"appId": {strconv.Itoa(int(key.AppID))}, "name": {key.Name}}
+	if key.Phase != "" {
+		q.Set("phase", key.Phase)
+	}
+	return q.Encode()
+}
+
+// game is one entry of the search form.
+type game struct {
+	ID   int32
+	Name string
+}
+
+// games lists those that can be searched, with another one's id where that is
+// the one being looked at.
+func games(current int32) []game {
+	known := []game{{catalog.CS2, "CS2"}, {catalog.Dota, "Dota 2"}, {catalog.Rust, "Rust"}, {catalog.TF2, "TF2"}}
+	for _, g := range known {
+		if g.ID == current {
+			return known
+		}
+	}
+	return append(known, game{current, gameName(current)})
+}
+
+func gameName(appID int32) string {
+	switch appID {
+	case catalog.CS2:
+		return "CS2"
+	case catalog.Dota:
+		return "Dota 2"
+	case catalog.TF2:
+		return "TF2"
+	case catalog.Rust:
+		return "Rust"
+	default:
+		return "App " + strconv.Itoa(int(appID))
+	}
+}

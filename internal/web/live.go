@@ -1,0 +1,152 @@
+package web
+
+import (
+	"context"
+	"net/http"
+	"net/url"
+	"strconv"
+	"strings"
+
+	"assay/internal/fault"
+	"assay/internal/view"
+)
+
+// How often the script asks anew, in seconds.
+const (
+	everyLive = 1
+	everyIdle = 5
+)
+
+// livePanel is the part of a page that follows a run.
+type livePanel struct {
+	User  *user
+	Run   *runView // nil: there was none yet
+	Only  bool     // the page is about this one run
+	Back  string   // the page that the panel is on
+	Poll  string   // where it is asked for again
+	Every int
+	// Exchange sends the buttons along: they are replaced only when the run's
+	// state changed, so that no click falls between two copies of a button.
+	Exchange bool
+
+	Missing   view.MissingStatus
+	Freshness freshness
+}
+
+// freshness is how old the prices are.
+type freshness struct {
+	view.Freshness
+	Total    int64
+	Segments []segment
+}
+
+func newFreshness(f view.Freshness) freshness {
+	total := f.Fresh + f.Stale + f.Unknown
+	return freshness{
+		Freshness: f, Total: total,
+		Segments: segments(total, part{"fresh", f.Fresh}, part{"stale", f.Stale}, part{"unknown", f.Unknown}),
+	}
+}
+
+// live answers with the panel alone, for the script.
+func (s *site) live(w http.ResponseWriter, r *http.Request, who session) error {
+	panel, err := s.panel(r.Context(), who, r.URL.Query().Get("run"))
+	if err != nil {
+		return err
+	}
+	if seen := r.URL.Query().Get("seen"); seen != panel.state() {
+		panel.Exchange = true
+		w.Header().Set("HX-Trigger", "run-changed")
+	}
+	s.execute(w, r, http.StatusOK, "overview", "live", panel)
+	return nil
+}
+
+// panel reads the run with the id, or the bulk run that runs or ran last where
+// the id is empty.
+func (s *site) panel(ctx context.Context, who session, id string) (livePanel, error) {
+	status, err := s.Reader.Status(ctx)
+	if err != nil {
+		return livePanel{}, err
+	}
+	p := livePanel{
+		User: userOf(who), Only: id != "", Back: "/", Every: everyIdle,
+		Missing: status.Missing, Freshness: newFreshness(status.Freshness),
+	}
+	if p.Only {
+		p.Back = "/runs/" + id
+	}
+	current := status.Status.JobID
+	if !p.Only && current != nil {
+		id = *current
+	}
+	if id != "" {
+		var eta *int64
+		if current != nil && *current == id {
+			eta = status.Status.EtaSeconds
+		}
+		if p.Run, err = s.runView(ctx, id, eta); err != nil && (p.Only || !gone(err)) {
+			return livePanel{}, err
+		}
+	}
+	if p.Run != nil && p.Run.Live {
+		p.Every = everyLive
+	}
+	p.Poll = p.poll()
+	return p, nil
+}
+
+func (s *site) runView(ctx context.Context, text string, eta *int64) (*runView, error) {
+	id, err := jobID(text)
+	if err != nil {
+		return nil, err
+	}
+	job, err := s.Reader.Job(ctx, id)
+	if err != nil {
+		return nil, err
+	}
+	return newRunView(job, eta, s.Now()), nil
+}
+
+// state tells the page's buttons apart: they differ by no more than this.
+func (p *livePanel) state() string {
+	if p.Run == nil {
+		return "none"
+	}
+	return p.Run.ID + "." + p.Run.State
+}
+
+func (p *livePanel) poll() string {
+	q := url.Values{"seen": {p.state()}}
+	if p.Only {
+		q.Set("run", p.Run.ID)
+	}
+	return "/live?" + q.Encode()
+}
+
+// CanStart and the like say which buttons do something now. The service
+// decides again.
+func (p livePanel) CanStart() bool { return p.User.Admin && (p.Run == nil || !p.Run.Live) }
+
+// CanCancel reports whether there is a live run to end.
+func (p livePanel) CanCancel() bool { return p.User.Admin && p.Run != nil && p.Run.Live }
+
+// CanRetry reports whether the run left failed items behind.
+func (p livePanel) CanRetry() bool {
+	return p.User.Admin && p.Run != nil && !p.Run.Live && p.Run.FailedItems > 0
+}
+
+// jobID reads the id of a job as it stands in addresses.
+func jobID(text string) (int64, error) {
+	id, err := strconv.ParseInt(text, 10, 64)
+	if err != nil || id <= 0 || strings.HasPrefix(text, "+") {
+		return 0, fault.New(fault.NotFound, "not_found", "There is no such run.")
+	}
+	return id, nil
+}
+
+// gone reports whether what was asked for has been removed meanwhile.
+func gone(err error) bool {
+	known := fault.Of(err)
+	return known != nil && known.Kind == fault.NotFound
+}

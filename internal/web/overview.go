@@ -1,0 +1,96 @@
+package web
+
+import (
+	"context"
+	"maps"
+	"net/http"
+	"slices"
+
+	"assay/internal/view"
+)
+
+// How many rows the first page shows of what has a page of its own.
+const (
+	recentRuns   = 6
+	recentCauses = 5
+)
+
+// overviewPage is the first page.
+type overviewPage struct {
+	frame
+	Live         livePanel
+	Runs         []*runView
+	Sources      []sourceCard
+	Unconfigured []view.Unconfigured
+	Next         *view.ScheduledRun
+	Failures     []view.FailureReason
+	Trouble      []string // checks of the server's own health that fail
+}
+
+func (s *site) overview(w http.ResponseWriter, r *http.Request, who session) error {
+	page := overviewPage{frame: s.frame("Overview", &who)}
+	page.Section = "overview"
+	if err := s.fillOverview(r.Context(), &page, who); err != nil {
+		return err
+	}
+	page.Refresh = refreshOf(page.Live)
+	s.show(w, r, http.StatusOK, "overview", page)
+	return nil
+}
+
+func (s *site) fillOverview(ctx context.Context, page *overviewPage, who session) (err error) {
+	if page.Live, err = s.panel(ctx, who, ""); err != nil {
+		return err
+	}
+	jobs, err := s.Reader.Jobs(ctx, "bulk", "", recentRuns)
+	if err != nil {
+		return err
+	}
+	page.Runs = s.runViews(jobs.Items)
+	providers, err := s.Reader.ProviderDebug(ctx)
+	if err != nil {
+		return err
+	}
+	page.Sources, page.Unconfigured = s.sourceCards(providers.Sources), providers.Unconfigured
+	work, err := s.Reader.JobDebug(ctx)
+	if err != nil {
+		return err
+	}
+	page.Next = soonest(work.Scheduled)
+	page.Failures = work.Failures[:min(len(work.Failures), recentCauses)]
+	health, err := s.Reader.Health(ctx, false)
+	if err != nil {
+		return err
+	}
+	for _, check := range slices.Sorted(maps.Keys(health.Checks)) {
+		if health.Checks[check] != "ok" {
+			page.Trouble = append(page.Trouble, check)
+		}
+	}
+	return nil
+}
+
+func (s *site) runViews(jobs []view.Job) []*runView {
+	now := s.Now()
+	views := make([]*runView, len(jobs))
+	for i, job := range jobs {
+		views[i] = newRunView(job, nil, now)
+	}
+	return views
+}
+
+func soonest(runs []view.ScheduledRun) *view.ScheduledRun {
+	if len(runs) == 0 {
+		return nil
+	}
+	first := slices.MinFunc(runs, func(a, b view.ScheduledRun) int { return a.At.Compare(b.At) })
+	return &first
+}
+
+// refreshOf paces a page that no script refreshes.
+func refreshOf(p livePanel) int {
+	if p.Run != nil && p.Run.Live {
+		return 3
+	}
+	return 60
+}

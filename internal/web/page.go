@@ -1,0 +1,165 @@
+package web
+
+import (
+	"bytes"
+	"encoding/json"
+	"html/template"
+	"net/http"
+	"strings"
+
+	"assay/internal/catalog"
+	"assay/internal/fault"
+)
+
+// frame is what every page has around its own part.
+type frame struct {
+	Title   string
+	Section string // which entry of the navigation is the current one
+	User    *user  // nil: nobody signed in
+	Flash   *flash
+	Search  search
+	// Refresh reloads the page after so many seconds where no script does;
+	// 0 is never.
+	Refresh int
+}
+
+// user is what templates may know of a session.
+type user struct {
+	Role  string
+	Admin bool
+	CSRF  string
+}
+
+// search fills the search form.
+type search struct {
+	AppID int32
+	Query string
+}
+
+func (s *site) frame(title string, who *session) frame {
+	f := frame{Title: title, Search: search{AppID: catalog.CS2}}
+	if who != nil {
+		f.User = userOf(*who)
+		f.Flash = s.sessions.told(who.key)
+	}
+	return f
+}
+
+func userOf(who session) *user {
+	return &user{Role: who.role.String(), Admin: who.role >= Admin, CSRF: who.csrf}
+}
+
+// pageNames lists the templates that are pages; each defines "main".
+func pageNames() []string {
+	return []string{"sign-in", "overview", "runs", "run", "dry-run", "sources", "items", "item", "refusal"}
+}
+
+// parse makes one set of templates per page: the frame, the shared parts and
+// the page's own.
+func (s *site) parse() map[string]*template.Template {
+	base := template.Must(template.New("base").Funcs(s.funcs()).
+		ParseFS(templateFiles, "templates/base.html", "templates/parts.html", "templates/live.html"))
+	pages := map[string]*template.Template{}
+	for _, name := range pageNames() {
+		pages[name] = template.Must(template.Must(base.Clone()).ParseFS(templateFiles, "templates/"+name+".html"))
+	}
+	return pages
+}
+
+// show answers with a page.
+func (s *site) show(w http.ResponseWriter, r *http.Request, status int, page string, data any) {
+	s.execute(w, r, status, page, "base.html", data)
+}
+
+// execute renders before it answers, so that an error never follows half a
+// page.
+func (s *site) execute(w http.ResponseWriter, r *http.Request, status int, page, part string, data any) {
+	var body bytes.Buffer
+	if err := s.pages[page].ExecuteTemplate(&body, part, data); err != nil {
+		s.Logger.ErrorContext(r.Context(), "page could not be rendered", "page", page, "error", err)
+		http.Error(w, "The page could not be rendered.", http.StatusInternalServerError)
+		return
+	}
+	w.Header().Set("Content-Type", "text/html; charset=utf-8")
+	w.WriteHeader(status)
+	_, _ = body.WriteTo(w) // the browser left; nobody is there to be told
+}
+
+// refusalPage says why there is no page.
+type refusalPage struct {
+	frame
+	Status  int
+	Heading string
+	Detail  string
+}
+
+// fail answers with what went wrong. What is nobody's fault but ours goes to
+// the log, and the page says no more than that.
+func (s *site) fail(w http.ResponseWriter, r *http.Request, who *session, err error) {
+	known := fault.Of(err)
+	if known == nil {
+		if r.Context().Err() != nil {
+			return // the browser left
+		}
+		s.Logger.ErrorContext(r.Context(), "page request failed", "method", r.Method, "path", r.URL.Path, "error", err)
+		known = fault.New(fault.Internal, "internal", "Something went wrong on the server. The log says what.")
+	}
+	status := statusOf(known.Kind)
+	s.show(w, r, status, "refusal", refusalPage{
+		frame: s.frame(http.StatusText(status), who), Status: status,
+		Heading: http.StatusText(status), Detail: known.Error(),
+	})
+}
+
+// refuse answers for paths and methods that do not exist: with a page where a
+// browser asks, as the API does otherwise.
+func (s *site) refuse(w http.ResponseWriter, r *http.Request, status int) {
+	code, detail := "not_found", "There is no page at this address."
+	if status == http.StatusMethodNotAllowed {
+		code, detail = "method_not_allowed", "This address does not take "+r.Method+" requests."
+	}
+	if !strings.Contains(r.Header.Get("Accept"), "text/html") {
+		writeProblem(w, status, code, detail)
+		return
+	}
+	var who *session
+	if live, ok := s.session(r); ok {
+		who = &live
+	}
+	s.show(w, r, status, "refusal", refusalPage{
+		frame: s.frame(http.StatusText(status), who), Status: status,
+		Heading: http.StatusText(status), Detail: detail,
+	})
+}
+
+func writeProblem(w http.ResponseWriter, status int, code, detail string) {
+	w.Header().Set("Content-Type", "application/problem+json")
+	w.WriteHeader(status)
+	_ = json.NewEncoder(w).Encode(map[string]any{ // the client left
+		"type": "about:blank", "title": http.StatusText(status), "status": status, "code": code, "detail": detail,
+	})
+}
+
+// statusOf is the one table from kinds of faults to HTTP.
+func statusOf(kind fault.Kind) int {
+	switch kind {
+	case fault.Invalid:
+		return http.StatusBadRequest
+	case fault.Unauthorized:
+		return http.StatusUnauthorized
+	case fault.Forbidden:
+		return http.StatusForbidden
+	case fault.NotFound:
+		return http.StatusNotFound
+	case fault.Conflict:
+		return http.StatusConflict
+	case fault.Unprocessable:
+		return http.StatusUnprocessableEntity
+	case fault.TooLarge:
+		return http.StatusRequestEntityTooLarge
+	case fault.Unavailable:
+		return http.StatusServiceUnavailable
+	default:
+		return http.StatusInternalServerError
+	}
+}

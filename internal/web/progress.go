@@ -1,0 +1,197 @@
+package web
+
+import (
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"assay/internal/view"
+)
+
+// runView is a job as the page shows it, live or done.
+type runView struct {
+	view.Job
+	Live      bool
+	Planned   bool // how much there is to do is known
+	Percent   int64
+	Stages    []stage
+	Tiles     []tile
+	Segments  []segment
+	Took      string // until its end, or until now
+	Left      string // empty: nobody knows
+	Providers []providerCount
+	Announce  string // for screen readers: changes each ten per cent, not each second
+}
+
+// stage is one step of a refresh.
+type stage struct {
+	Label string
+	State string // done, now, todo
+}
+
+// tile is one count of a run's items.
+type tile struct {
+	State string // of the items
+	Label string
+	Count int64
+	Note  string // what the count is made of
+}
+
+// segment is a part of a bar; positions are percentages.
+type segment struct {
+	Name, X, Width string
+}
+
+type providerCount struct {
+	Source string
+	Count  int64
+}
+
+// newRunView prepares a job; etaSeconds is nil where nobody knows.
+func newRunView(job view.Job, etaSeconds *int64, now time.Time) *runView {
+	v := &runView{Job: job, Live: isLive(job.State), Planned: job.TotalItems > 0 || !isLive(job.State)}
+	v.Stages = stagesOf(job)
+	v.Tiles = tilesOf(job)
+	v.Segments = segmentsOf(job)
+	if job.TotalItems > 0 {
+		v.Percent = (job.TotalItems - job.PendingItems) * 100 / job.TotalItems
+	}
+	if !v.Live {
+		v.Percent = 100
+	}
+	v.Took = tookOf(job, now)
+	if v.Live && etaSeconds != nil {
+		v.Left = "about " + humanDuration(time.Duration(*etaSeconds)*time.Second)
+	}
+	v.Providers = providersOf(job.Usage)
+	v.Announce = announcement(v)
+	return v
+}
+
+func isLive(state string) bool { return state == "queued" || state == "running" }
+
+func stagesOf(job view.Job) []stage {
+	names := []string{"plan", "fetch", "settle", "spread"}
+	labels := []string{"Plan", "Fetch", "Settle", "Spread"}
+	current := slices.Index(names, job.Stage)
+	if job.Stage == "done" {
+		current = len(names)
+	}
+	stages := make([]stage, len(names))
+	for i := range names {
+		state := "todo"
+		if i < current {
+			state = "done"
+		}
+		if i == current && isLive(job.State) {
+			state = "now"
+		}
+		stages[i] = stage{Label: labels[i], State: state}
+	}
+	return stages
+}
+
+func tilesOf(job view.Job) []tile {
+	skipped := job.SkippedItems
+	tiles := []tile{
+		{State: "updated", Label: "Updated", Count: job.UpdatedItems, Note: formatCount(job.ChangedItems) + " changed"},
+		{State: "skipped", Label: "Skipped", Count: skipped.TTL + skipped.NoSales + skipped.Budget, Note: skippedNote(skipped)},
+		{State: "noQuote", Label: "No quote", Count: job.NoQuoteItems},
+		{State: "failed", Label: "Failed", Count: job.FailedItems},
+	}
+	if isLive(job.State) {
+		return append(tiles, tile{State: "pending", Label: "Waiting", Count: job.PendingItems})
+	}
+	return append(tiles, tile{State: "cancelled", Label: "Cancelled", Count: job.CancelledItems})
+}
+
+// skippedNote names the reasons that have a count.
+func skippedNote(s view.Skipped) string {
+	var parts []string
+	for _, r := range []struct {
+		n    int64
+		text string
+	}{{s.TTL, "recent"}, {s.NoSales, "without sales"}, {s.Budget, "without budget"}} {
+		if r.n > 0 {
+			parts = append(parts, formatCount(r.n)+" "+r.text)
+		}
+	}
+	return strings.Join(parts, ", ")
+}
+
+func segmentsOf(job view.Job) []segment {
+	s := job.SkippedItems
+	return segments(job.TotalItems,
+		part{"updated", job.UpdatedItems}, part{"skipped", s.TTL + s.NoSales + s.Budget},
+		part{"noQuote", job.NoQuoteItems}, part{"failed", job.FailedItems}, part{"cancelled", job.CancelledItems})
+}
+
+// part is a share of a whole.
+type part struct {
+	name  string
+	count int64
+}
+
+// segments lays parts end to end.
+func segments(total int64, parts ...part) []segment {
+	laid := make([]segment, len(parts))
+	var before int64
+	for i, p := range parts {
+		laid[i] = segment{Name: p.name, X: percent(before, total), Width: percent(p.count, total)}
+		before += p.count
+	}
+	return laid
+}
+
+// percent writes a share with three decimals, for the places of a drawing.
+func percent(n, total int64) string {
+	if total <= 0 {
+		return "0%"
+	}
+	thousandths := n * 100_000 / total
+	return fmt.Sprintf("%d.%03d%%", thousandths/1000, thousandths%1000)
+}
+
+func tookOf(job view.Job, now time.Time) string {
+	if job.StartedAt == nil {
+		return "–"
+	}
+	end := now
+	if job.FinishedAt != nil {
+		end = *job.FinishedAt
+	}
+	took := end.Sub(*job.StartedAt)
+	if isLive(job.State) {
+		took = took.Truncate(time.Second)
+	}
+	return humanDuration(max(took, 0))
+}
+
+// providersOf lists who was asked, the busiest first.
+func providersOf(usage view.Usage) []providerCount {
+	list := make([]providerCount, 0, len(usage.ByProvider))
+	for source, n := range usage.ByProvider {
+		list = append(list, providerCount{source, n})
+	}
+	slices.SortFunc(list, func(a, b providerCount) int {
+		if a.Count != b.Count {
+			return int(b.Count - a.Count)
+		}
+		return strings.Compare(a.Source, b.Source)
+	})
+	return list
+}
+
+func announcement(v *runView) string {
+	run := "Run " + v.ID
+	switch {
+	case !v.Live:
+		return fmt.Sprintf("%s %s: %s updated, %s failed.", run, strings.ToLower(jobBadge(v.State).Text),
+			formatCount(v.UpdatedItems), formatCount(v.FailedItems))
+	case !v.Planned:
+		return run + " is being planned."
+	}
+	return run + " is running: " + strconv.FormatInt(v.Percent/10*10, 10) + " per cent done."
+}

@@ -1,0 +1,223 @@
+package web
+
+import (
+	"cmp"
+	"context"
+	"net/http"
+	"net/url"
+	"slices"
+
+	"assay/internal/fault"
+	"assay/internal/view"
+)
+
+const (
+	runsPerPage  = 25
+	itemsPerPage = 50
+	// failuresRead bounds how many failed items are grouped by their cause.
+	failuresRead = 1000
+	causesShown  = 20
+	namesShown   = 5
+)
+
+// runsPage lists jobs.
+type runsPage struct {
+	frame
+	Kind  string // empty: all
+	Kinds []tab
+	Runs  []*runView
+	Next  string // address of the next page; empty at the end
+	First bool
+}
+
+// tab is one choice of what to list.
+type tab struct {
+	Label   string
+	Href    string
+	Count   *int64 // nil: not counted
+	Current bool
+}
+
+func (s *site) runs(w http.ResponseWriter, r *http.Request, who session) error {
+	kind, cursor := r.URL.Query().Get("kind"), r.URL.Query().Get("cursor")
+	if kind != "" && kind != "bulk" && kind != "missing" {
+		return fault.New(fault.Invalid, "invalid_kind", "A kind of run is bulk or missing.")
+	}
+	jobs, err := s.Reader.Jobs(r.Context(), kind, cursor, runsPerPage)
+	if err != nil {
+		return err
+	}
+	page := runsPage{
+		frame: s.frame("Runs", &who), Kind: kind, Runs: s.runViews(jobs.Items), First: cursor == "",
+		Kinds: []tab{
+			{Label: "All", Href: "/runs", Current: kind == ""},
+			{Label: "Bulk", Href: "/runs?kind=bulk", Current: kind == "bulk"},
+			{Label: "Missing prices", Href: "/runs?kind=missing", Current: kind == "missing"},
+		},
+		Next: nextPage("/runs", jobs.NextCursor, "kind", kind),
+	}
+	page.Section = "runs"
+	s.show(w, r, http.StatusOK, "runs", page)
+	return nil
+}
+
+// nextPage addresses what follows, keeping the filters given as key and value.
+func nextPage(path string, cursor *string, filters ...string) string {
+	if cursor == nil {
+		return ""
+	}
+	q := url.Values{"cursor": {*cursor}}
+	for i := 0; i+1 < len(filters); i += 2 {
+		if filters[i+1] != "" {
+			q.Set(filters[i], filters[i+1])
+		}
+	}
+	return path + "?" + q.Encode()
+}
+
+// runPage is one job with its items.
+type runPage struct {
+	frame
+	Live   livePanel
+	Self   string // this list's own address
+	Causes causes
+	State  string // of the items listed; empty: all
+	States []tab
+	Items  []view.JobItem
+	Next   string
+	First  bool
+}
+
+func (s *site) run(w http.ResponseWriter, r *http.Request, who session) error {
+	id, err := jobID(r.PathValue("id"))
+	if err != nil {
+		return err
+	}
+	state, cursor := r.URL.Query().Get("state"), r.URL.Query().Get("cursor")
+	panel, err := s.panel(r.Context(), who, r.PathValue("id"))
+	if err != nil {
+		return err
+	}
+	path := "/runs/" + panel.Run.ID
+	items, err := s.Reader.JobItems(r.Context(), id, state, cursor, itemsPerPage)
+	if err != nil {
+		return err
+	}
+	page := runPage{
+		frame: s.frame("Run "+panel.Run.ID, &who), Live: panel, Self: r.URL.RequestURI(),
+		State: state, States: stateTabs(panel.Run.Job, path, state),
+		Items: items.Items, Next: nextPage(path, items.NextCursor, "state", state), First: cursor == "",
+	}
+	if page.Causes, err = s.causes(r.Context(), id, panel.Run.FailedItems); err != nil {
+		return err
+	}
+	page.Section = "runs"
+	if panel.Run.Live {
+		page.Refresh = refreshOf(panel)
+	}
+	s.show(w, r, http.StatusOK, "run", page)
+	return nil
+}
+
+// stateTabs offers each state that the run's items are in.
+func stateTabs(job view.Job, path, current string) []tab {
+	s := job.SkippedItems
+	counts := []part{
+		{"pending", job.PendingItems}, {"updated", job.UpdatedItems}, {"skipped", s.TTL + s.NoSales + s.Budget},
+		{"noQuote", job.NoQuoteItems}, {"failed", job.FailedItems}, {"cancelled", job.CancelledItems},
+	}
+	tabs := []tab{{Label: "All", Href: path + "#items", Count: &job.TotalItems, Current: current == ""}}
+	for _, c := range counts {
+		if c.count > 0 || c.name == current {
+			tabs = append(tabs, tab{
+				Label: itemBadge(c.name).Text, Href: path + "?state=" + c.name + "#items",
+				Count: &c.count, Current: c.name == current,
+			})
+		}
+	}
+	return tabs
+}
+
+// causes says why items failed.
+type causes struct {
+	List   []cause
+	Read   int64 // how many failed items the list is made of
+	Failed int64 // how many there are
+	Other  int64 // items of causes beyond the list
+}
+
+// cause is one error text and whom it hit.
+type cause struct {
+	Text  string
+	Count int64
+	Items []view.JobItem // some of them
+}
+
+// causes groups a run's failed items by their error.
+func (s *site) causes(ctx context.Context, id, failed int64) (causes, error) {
+	if failed == 0 {
+		return causes{}, nil
+	}
+	page, err := s.Reader.JobItems(ctx, id, "failed", "", failuresRead)
+	if err != nil {
+		return causes{}, err
+	}
+	all := causes{List: groupByError(page.Items), Read: int64(len(page.Items)), Failed: failed}
+	for len(all.List) > causesShown {
+		last := len(all.List) - 1
+		all.Other += all.List[last].Count
+		all.List = all.List[:last]
+	}
+	return all, nil
+}
+
+// groupByError puts the most frequent error first.
+func groupByError(items []view.JobItem) []cause {
+	byText := map[string]int{}
+	var groups []cause
+	for _, item := range items {
+		text := "No error was recorded."
+		if item.Error != nil {
+			text = *item.Error
+		}
+		at, known := byText[text]
+		if !known {
+			at = len(groups)
+			byText[text] = at
+			groups = append(groups, cause{Text: text})
+		}
+		groups[at].Count++
+		if len(groups[at].Items) < namesShown {
+			groups[at].Items = append(groups[at].Items, item)
+		}
+	}
+	slices.SortStableFunc(groups, func(a, b cause) int { return cmp.Compare(b.Count, a.Count) })
+	return groups
+}
+
+// SkipReason puts the reason of a skipped item into words.
+func (runPage) SkipReason(code string) string { return skipReason(code) }
+
+// dryRunPage says what a run would do.
+type dryRunPage struct {
+	frame
+	Forced bool
+	Plan   view.DryRun
+	Due    []segment
+}
+
+func (s *site) dryRun(w http.ResponseWriter, r *http.Request, who session) error {
+	forced := r.URL.Query().Get("force") == "1"
+	plan, err := s.Refresher.DryRun(r.Context(), forced)
+	if err != nil {
+		return err
+	}
+	k := plan.SkippedItems
+	page := dryRunPage{
+		frame: s.frame("Dry run", &who), Forced: forced, Plan: plan,
+		Due: segments(plan.TotalItems, part{"updated", plan.DueItems}, part{"skipped", k.TTL + k.NoSales + k.Budget}),
+	}
+	page.Section = "overview"
+	s.show(w, r, http.StatusOK, "dry-run", page)
+	return nil
+}

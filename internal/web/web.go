@@ -1,0 +1,173 @@
+// Package web is the operator's page: what runs, how the sources are, and why
+// an item has the price that it has. It renders HTML on the server; scripts
+// only refresh what is there, so that everything works without them.
+//
+// It owns the sessions that let a browser in (contract, section 9) and nothing
+// else: it reads through Reader and acts through Refresher.
+package web
+
+import (
+	"context"
+	"html/template"
+	"log/slog"
+	"net/http"
+	"net/netip"
+	"time"
+
+	"assay/internal/catalog"
+	"assay/internal/money"
+	"assay/internal/view"
+)
+
+// Reader is what the page shows.
+type Reader interface {
+	Status(ctx context.Context) (view.Status, error)
+	// Jobs lists jobs, newest first; an empty kind means all.
+	Jobs(ctx context.Context, kind, cursor string, limit int) (view.Page[view.Job], error)
+	Job(ctx context.Context, id int64) (view.Job, error)
+	// JobItems lists a job's items; an empty state means all.
+	JobItems(ctx context.Context, id int64, state, cursor string, limit int) (view.Page[view.JobItem], error)
+	ProviderDebug(ctx context.Context) (view.ProviderDebug, error)
+	JobDebug(ctx context.Context) (view.JobDebug, error)
+	// Items lists the items of a game whose name contains q, in any case.
+	Items(ctx context.Context, appID int32, q, cursor string, limit int) (view.Page[view.ItemPrice], error)
+	Item(ctx context.Context, key catalog.Key) (view.ItemDetail, error)
+	Health(ctx context.Context, details bool) (view.Health, error)
+}
+
+// Refresher does what the page's buttons say.
+type Refresher interface {
+	// Start starts a bulk job, or names the live one when it did not.
+	Start(ctx context.Context, forced bool, by string) (jobID int64, started, forcedIgnored bool, err error)
+	DryRun(ctx context.Context, forced bool) (view.DryRun, error)
+	Cancel(ctx context.Context, id int64) error
+	RetryFailed(ctx context.Context, id int64, by string) (jobID int64, started bool, err error)
+	PauseSource(ctx context.Context, source string) error
+	ResumeSource(ctx context.Context, source string) error
+	AcceptSource(ctx context.Context, source string) error
+	AcceptItem(ctx context.Context, key catalog.Key) error
+}
+
+// Fingerprint names a secret without telling anything of it.
+type Fingerprint [32]byte
+
+// Credentials are the live secrets. Both methods are safe for concurrent use
+// and see a rotation at once.
+type Credentials interface {
+	// Match compares in constant time. It returns the fingerprint of the secret
+	// that matched.
+	Match(role Role, presented string) (Fingerprint, bool)
+	// Live reports whether the secret is still one of the role's.
+	Live(role Role, secret Fingerprint) bool
+}
+
+// FailureLimiter counts wrong secrets by client address, together with those
+// that the API saw.
+type FailureLimiter interface {
+	// Fail counts one. Where the address is over its limit, over is true and
+	// wait says when to come back.
+	Fail(client netip.Addr) (wait time.Duration, over bool)
+}
+
+// Deps is what the page needs; all fields but TrustedProxies are required.
+type Deps struct {
+	Reader      Reader
+	Refresher   Refresher
+	Credentials Credentials
+	Limiter     FailureLimiter
+	Version     string
+	Currency    money.Currency // of all prices
+	Logger      *slog.Logger
+	Now         func() time.Time
+	// TrustedProxies may say whom they speak for (X-Forwarded-For) and whether
+	// that was over TLS (X-Forwarded-Proto).
+	TrustedProxies []netip.Prefix
+}
+
+// site answers all requests for the page.
+type site struct {
+	Deps
+	sessions *sessions
+	assets   *assets
+	pages    map[string]*template.Template
+	mux      *http.ServeMux
+	origin   *http.CrossOriginProtection
+}
+
+// New returns the handler of the page, to be mounted at "/". It starts nothing
+// and holds its sessions in memory.
+func New(deps Deps) http.Handler {
+	s := &site{
+		Deps:     deps,
+		sessions: newSessions(maxSessions, deps.Now),
+		assets:   loadAssets(),
+		mux:      http.NewServeMux(),
+		origin:   http.NewCrossOriginProtection(),
+	}
+	s.pages = s.parse()
+	s.routes()
+	return s
+}
+
+// routes is the whole surface of the page.
+func (s *site) routes() {
+	s.mux.HandleFunc("GET /static/{file...}", s.assets.serve)
+	s.mux.HandleFunc("GET /sign-in", s.signInForm)
+	s.mux.HandleFunc("POST /sign-in", s.signIn)
+	s.mux.HandleFunc("POST /sign-out", s.act(Read, s.signOut))
+
+	s.mux.HandleFunc("GET /{$}", s.read(Read, s.overview))
+	s.mux.HandleFunc("GET /live", s.read(Read, s.live))
+	s.mux.HandleFunc("GET /runs", s.read(Read, s.runs))
+	s.mux.HandleFunc("GET /runs/{id}", s.read(Read, s.run))
+	s.mux.HandleFunc("GET /sources", s.read(Read, s.sources))
+	s.mux.HandleFunc("GET /items", s.read(Read, s.items))
+	s.mux.HandleFunc("GET /item", s.read(Read, s.item))
+	s.mux.HandleFunc("GET /dry-run", s.read(Admin, s.dryRun))
+
+	s.mux.HandleFunc("POST /runs", s.act(Admin, s.start))
+	s.mux.HandleFunc("POST /runs/{id}/cancel", s.act(Admin, s.cancel))
+	s.mux.HandleFunc("POST /runs/{id}/retry-failed", s.act(Admin, s.retryFailed))
+	s.mux.HandleFunc("POST /sources/{source}/pause", s.act(Admin, s.pauseSource))
+	s.mux.HandleFunc("POST /sources/{source}/resume", s.act(Admin, s.resumeSource))
+	s.mux.HandleFunc("POST /sources/{source}/accept", s.act(Admin, s.acceptSource))
+	s.mux.HandleFunc("POST /item/accept", s.act(Admin, s.acceptItem))
+}
+
+// ServeHTTP sets what every answer carries, and answers unknown paths and
+// methods with a page of their own.
+func (s *site) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	secure(w.Header())
+	h, pattern := s.mux.Handler(r)
+	if pattern != "" {
+		s.mux.ServeHTTP(w, r)
+		return
+	}
+	refusal := statusOnly{header: http.Header{}}
+	h.ServeHTTP(&refusal, r)
+	if allow := refusal.header.Get("Allow"); allow != "" {
+		w.Header().Set("Allow", allow)
+	}
+	s.refuse(w, r, refusal.status)
+}
+
+// statusOnly takes the standard mux's word on a request, but not its body.
+type statusOnly struct {
+	header http.Header
+	status int
+}
+
+func (s *statusOnly) Header() http.Header         { return s.header }
+func (s *statusOnly) WriteHeader(status int)      { s.status = status }
+func (s *statusOnly) Write(b []byte) (int, error) { return len(b), nil }
+
+// secure allows the page nothing but its own files: no inline script or style,
+// no other host, no frame around it.
+func secure(h http.Header) {
+	h.Set("Content-Security-Policy", "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; "+
+		"connect-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'")
+	h.Set("X-Content-Type-Options", "nosniff")
+	// Not no-referrer: that would blank the Origin of our own forms.
+	h.Set("Referrer-Policy", "same-origin")
+	h.Set("Cache-Control", "no-store")
+}

@@ -1,0 +1,148 @@
+package web
+
+import (
+	"assay/internal/money"
+	"assay/internal/pricing"
+)
+
+// badge is a state in words, with the tone that colours it. The words alone
+// say everything; the colour only repeats it.
+type badge struct {
+	Tone string // good, busy, warn, bad, calm
+	Text string
+	Hint string // a sentence more
+}
+
+// badgeOf puts a state's code into words, whatever it is the state of.
+func badgeOf(kind string, code any) badge {
+	text, _ := code.(string)
+	if p, ok := code.(*string); ok && p != nil {
+		text = *p
+	}
+	switch kind {
+	case "job":
+		return jobBadge(text)
+	case "item":
+		return itemBadge(text)
+	case "price":
+		return priceBadge(text)
+	case "breaker":
+		return breakerBadge(text)
+	}
+	return badge{Tone: "calm", Text: text}
+}
+
+func jobBadge(state string) badge {
+	switch state {
+	case "queued":
+		return badge{"busy", "Queued", "Starts in a moment."}
+	case "running":
+		return badge{"busy", "Running", ""}
+	case "finished":
+		return badge{"good", "Finished", ""}
+	case "failed":
+		return badge{"bad", "Failed", "It priced nothing, and something went wrong."}
+	case "cancelled":
+		return badge{"calm", "Cancelled", ""}
+	}
+	return badge{"calm", state, ""}
+}
+
+func itemBadge(state string) badge {
+	switch state {
+	case "pending":
+		return badge{"busy", "Waiting", ""}
+	case "updated":
+		return badge{"good", "Updated", "Priced in this run, changed or not."}
+	case "skipped":
+		return badge{"calm", "Skipped", ""}
+	case "noQuote":
+		return badge{"warn", "No quote", "The markets answered, and none had a price."}
+	case "failed":
+		return badge{"bad", "Failed", "No market answered for it."}
+	case "cancelled":
+		return badge{"calm", "Cancelled", ""}
+	}
+	return badge{"calm", state, ""}
+}
+
+func priceBadge(status string) badge {
+	switch status {
+	case "ok":
+		return badge{"good", "OK", "Three or more markets agree."}
+	case "thin":
+		return badge{"calm", "Thin", "Only one or two markets have a price."}
+	case "suspect":
+		return badge{"warn", "Suspect", "It moved further than such prices usually do. Check before you rely on it."}
+	case "disputed":
+		return badge{"warn", "Disputed", "The markets are too far apart to say who is right."}
+	case "stale":
+		return badge{"warn", "Stale", "No fresh quote; this is the last known price."}
+	case "noPrice":
+		return badge{"calm", "No price", "No market has given a price yet."}
+	}
+	return badge{"calm", status, ""}
+}
+
+func breakerBadge(state string) badge {
+	switch state {
+	case "open":
+		return badge{"bad", "Not answering", "Too many failures in a row; it is left alone for a while."}
+	case "halfOpen":
+		return badge{"warn", "Trying again", "A few requests find out whether it is back."}
+	case "closed":
+		return badge{"good", "Ready", ""}
+	}
+	return badge{"calm", state, ""}
+}
+
+// skipReason says why a plan left an item out.
+func skipReason(code string) string {
+	switch code {
+	case "ttl":
+		return "priced recently"
+	case "noSales":
+		return "no sales lately"
+	case "budget":
+		return "no budget to ask for it"
+	}
+	return code
+}
+
+// quoteReason says why a market's quote is left out.
+func quoteReason(code string, quoted money.Currency) string {
+	switch pricing.Reason(code) {
+	case pricing.NotOffered:
+		return "nothing is offered there, and no sale is known"
+	case pricing.InvalidAmount:
+		return "the amount cannot be a price"
+	case pricing.NoRate:
+		return "there is no exchange rate for " + string(quoted)
+	case pricing.StaleFetch:
+		return "we fetched it too long ago"
+	case pricing.StaleMarket:
+		return "the market's own data is too old"
+	case pricing.Duplicate:
+		return "a fresher quote of the same market counts"
+	case pricing.SharedListings:
+		return "it resells another market's listings, which count once"
+	case pricing.Outlier:
+		return "too far from the other markets"
+	case pricing.Used:
+		return "not part of this price"
+	}
+	return code
+}
+
+// methodText says how the price comes from the quotes.
+func methodText(method string) string {
+	switch pricing.Method(method) {
+	case pricing.Robust:
+		return "mean of the markets that agree"
+	case pricing.Average:
+		return "mean of all markets"
+	case pricing.Median:
+		return "median of the markets"
+	}
+	return method
+}

@@ -1,0 +1,161 @@
+package web
+
+import (
+	"fmt"
+	"time"
+
+	"assay/internal/catalog"
+	"assay/internal/money"
+	"assay/internal/view"
+)
+
+// newFakeAssay invents what the page shows: a few runs, two sources, some
+// items, and one item on ten markets that disagree.
+func newFakeAssay(now func() time.Time) *fakeAssay {
+	f := &fakeAssay{now: now, details: map[catalog.Key]view.ItemDetail{}}
+	f.jobs = inventedJobs(now())
+	f.sources = inventedSources(now())
+	f.items = inventedItems(now())
+	f.failed = inventedFailures()
+	redline := inventedRedline(now())
+	f.details[catalog.Key{AppID: 730, Name: redline.MarketHashName}] = redline
+	return f
+}
+
+func inventedJobs(now time.Time) []view.Job {
+	job := func(id, kind, state string, ago, took time.Duration) view.Job {
+		start, end := now.Add(-ago), now.Add(took-ago)
+		return view.Job{
+			ID: id, Kind: kind, State: state, Stage: "done", RequestedBy: "schedule", CreatedAt: start, StartedAt: &start, FinishedAt: &end,
+			TotalItems: 30325, UpdatedItems: 29970, ChangedItems: 18112, SkippedItems: view.Skipped{TTL: 33, NoSales: 310}, NoQuoteItems: 12,
+			Usage: view.Usage{RequestCount: 72, ByProvider: map[string]int64{"sim": 71, "pricelist": 1}},
+		}
+	}
+	last := job("42", "bulk", "finished", 26*time.Minute, 48*time.Second)
+	last.UpdatedItems, last.FailedItems = 29940, 30
+	last.LastError = new("pricelist: https://lists.example/prices.csv: 503 Service Unavailable, given up after 4 attempts")
+	last.Deferred = []string{"pricelist/skinport", "sim/ember"}
+	forced := job("41", "bulk", "finished", 6*time.Hour, 93*time.Second)
+	forced.Forced, forced.SkippedItems, forced.UpdatedItems, forced.RequestedBy = true, view.Skipped{}, 30313, "page"
+	cancelled := job("38", "bulk", "cancelled", 13*time.Hour, 12*time.Second)
+	cancelled.UpdatedItems, cancelled.CancelledItems = 8000, 21970
+	failed := job("35", "bulk", "failed", 19*time.Hour, 4*time.Second)
+	failed.UpdatedItems, failed.FailedItems, failed.LastError = 0, 29970, new("sim: connection refused")
+	missing := job("40", "missing", "finished", 9*time.Hour, 2*time.Second)
+	missing.TotalItems, missing.UpdatedItems, missing.NoQuoteItems, missing.SkippedItems = 14, 13, 1, view.Skipped{}
+	missing.Usage = view.Usage{RequestCount: 1, ByProvider: map[string]int64{"sim": 1}}
+	return []view.Job{last, forced, missing, cancelled, failed, job("29", "bulk", "finished", 25*time.Hour, 51*time.Second)}
+}
+
+func inventedSources(now time.Time) []view.SourceDebug {
+	market := func(key, title string, quotes int64) view.MarketDebug {
+		return view.MarketDebug{
+			Market: key, Title: title, AppIDs: []int32{730, 570}, SalesWindowSeconds: 30 * 86400,
+			LastFetchedAt: new(now.Add(-26 * time.Minute)), LastOutcome: "ok", Quotes: quotes, Rejected: 3,
+		}
+	}
+	sick := market("skinport", "Skinport list", 14032)
+	sick.Quarantine = new("14,032 names instead of 31,207; the last good answer counts")
+	sick.QuarantinedSince = new(now.Add(-26 * time.Minute))
+	ember := market("ember", "Ember", 29101)
+	ember.Pool, ember.SalesWindowSeconds = "ember", 0
+	return []view.SourceDebug{
+		{
+			Source: "sim", Title: "Market simulator", Configured: true, Shape: "bulk", BatchSize: 500, IntervalSeconds: 300, Breaker: "closed",
+			Terms:       "invented prices, for trying things out",
+			Budget:      view.Budget{Limit: 1000, PeriodSeconds: 3600, Used: 213, Left: new(int64(787)), ResetsAt: new(now.Add(34 * time.Minute))},
+			LastSuccess: new(now.Add(-26 * time.Minute)), LatencyMs: view.Latency{P50: 42, P95: 131, P99: 412},
+			AnswersByStatus: map[string]int64{"200": 209, "429": 3, "0": 1},
+			Markets:         []view.MarketDebug{market("aurum", "Aurum", 30120), market("basalt", "Basalt", 28770), market("cobalt", "Cobalt Exchange", 30002), ember},
+			Requests:        inventedRequests(now),
+		},
+		{
+			Source: "pricelist", Title: "Price lists", Configured: true, Shape: "bulk", BatchSize: 1, Breaker: "closed", Terms: "yours",
+			LastSuccess: new(now.Add(-26 * time.Minute)), LastError: new("503 Service Unavailable"), LastErrorAt: new(now.Add(-25 * time.Minute)),
+			LatencyMs: view.Latency{P50: 840, P95: 2210, P99: 2930}, AnswersByStatus: map[string]int64{"200": 4, "503": 4},
+			Markets: []view.MarketDebug{sick},
+		},
+		{Source: "waxpeer", Title: "Waxpeer", Configured: true, Shape: "single", Breaker: "open", BlockedUntil: new(now.Add(4 * time.Minute)), LastError: new("timeout"), LastErrorAt: new(now.Add(-2 * time.Minute))},
+	}
+}
+
+func inventedRequests(now time.Time) []view.RequestDebug {
+	requests := make([]view.RequestDebug, 0, 50)
+	for i := range 50 {
+		r := view.RequestDebug{
+			At: now.Add(-26*time.Minute - time.Duration(i)*time.Second), Method: "GET", Host: "127.0.0.1:41873",
+			Path: fmt.Sprintf("/v1/markets/aurum/batch?page=%d&key=***", i), Status: 200, DurationMs: 30 + float64(i*7%90), Bytes: 48211, Attempt: 1,
+		}
+		if i == 3 {
+			r.Status, r.Error, r.Attempt = 429, "told to wait 2 s", 2
+		}
+		requests = append(requests, r)
+	}
+	return requests
+}
+
+func inventedItems(now time.Time) []view.ItemPrice {
+	item := func(name, phase, status string, price money.Micro) view.ItemPrice {
+		return view.ItemPrice{AppID: 730, MarketHashName: name, Phase: phase, Status: status, CurrentPrice: price, PriceUpdatedAt: new(now.Add(-26 * time.Minute))}
+	}
+	items := []view.ItemPrice{
+		item("AK-47 | Redline (Field-Tested)", "", "ok", 32_041_250),
+		item("AK-47 | Redline (Minimal Wear)", "", "disputed", 118_900_000),
+		item("StatTrak™ AK-47 | Redline (Field-Tested)", "", "thin", 71_500_000),
+		item("AWP | Dragon Lore (Factory New)", "", "suspect", 11_480_000_000),
+		item("Sealed Graffiti | Rage Mode (Monarch Blue)", "", "stale", 34_500),
+		{AppID: 730, MarketHashName: "No Such Item | At All (Factory New)", Status: "noPrice"},
+	}
+	for _, name := range trapNames {
+		items = append(items, item(name, "", "ok", 1_234_567))
+	}
+	items = append(items, item("★ Karambit | Doppler (Factory New)", "Sapphire", "ok", 7_204_000_000))
+	for i := range 90 {
+		items = append(items, item(fmt.Sprintf("Sticker | Team %02d (Holo)", i), "", "ok", money.Micro(100_000+i*13_700)))
+	}
+	return items
+}
+
+func inventedFailures() []view.JobItem {
+	var failed []view.JobItem
+	for i := range 27 {
+		failed = append(failed, view.JobItem{
+			AppID: 730, MarketHashName: fmt.Sprintf("MP9 | Hot Rod %02d (Factory New)", i), State: "failed", Attempts: 4,
+			Error: new("pricelist: 503 Service Unavailable"), PriceBefore: money.Micro(41_000_000 + i),
+		})
+	}
+	for _, name := range trapNames[:3] {
+		failed = append(failed, view.JobItem{AppID: 730, MarketHashName: name, State: "failed", Attempts: 2, Error: new("sim: no answer within 10 s")})
+	}
+	return failed
+}
+
+// inventedRedline has every kind of quote.
+func inventedRedline(now time.Time) view.ItemDetail {
+	quote := func(title string, price money.Micro, reason string) view.MarketSnapshot {
+		return view.MarketSnapshot{
+			Source: "sim", Market: title, Title: title, Currency: "USD", LowestAsk: &price, HighestBid: new(price * 94 / 100), Sale: new(price * 98 / 100),
+			Listings: new(int64(412)), Sales: new(int64(1288)), SalesWindowSeconds: new(int64(30 * 86400)),
+			FetchedAt: now.Add(-26 * time.Minute), Price: &price, Basis: "ask", Used: reason == "", Reason: reason,
+		}
+	}
+	euro := quote("Basalt", 31_410_220, "")
+	euro.Currency, euro.LowestAsk, euro.HighestBid, euro.Sale = "EUR", new(money.Micro(28_990_000)), nil, nil
+	euro.Rate, euro.RateDate = new(money.Micro(1_083_400)), new(now.Truncate(24*time.Hour))
+	sale := quote("Dune", 31_150_000, "")
+	sale.LowestAsk, sale.HighestBid, sale.Listings, sale.Basis = nil, nil, new(int64(0)), "sale"
+	old := quote("Gilt", 24_800_000, "staleMarket")
+	old.MarketTime = new(now.Add(-9 * 24 * time.Hour))
+	none := quote("Hoard", 1, "notOffered")
+	none.LowestAsk, none.HighestBid, none.Sale, none.Price, none.Listings, none.Sales = nil, nil, nil, nil, nil, nil
+	return view.ItemDetail{
+		ItemPrice: view.ItemPrice{AppID: 730, MarketHashName: "AK-47 | Redline (Field-Tested)", CurrentPrice: 32_041_250, Status: "ok", PriceUpdatedAt: new(now.Add(-26 * time.Minute))},
+		Currency:  "USD", PriceCheckedAt: new(now.Add(-26 * time.Minute)), AgeSeconds: new(int64(1560)), Method: "robust", MethodVersion: 1,
+		Average: 207_317_401, Median: 32_100_000, Robust: 32_041_250, Min: 24_800_000, Max: 1_438_000_000, Spread: new(money.Micro(1_413_200_000)),
+		Markets: 10, UsedMarkets: 6, CandidatePrice: new(money.Micro(71_350_000)), CandidateAt: new(now.Add(-26 * time.Minute)),
+		Snapshots: []view.MarketSnapshot{
+			quote("Aurum", 31_870_000, ""), euro, quote("Cobalt Exchange", 32_100_000, ""), sale, quote("Ember", 32_900_000, ""),
+			quote("Flint", 33_040_000, ""), old, none, quote("Ingot", 1_438_000_000, "outlier"), quote("Ember Mirror", 32_900_000, "sharedListings"),
+		},
+	}
+}
