@@ -36,6 +36,8 @@ var (
 const (
 	csvBuffer = 64 << 10
 	maxIdle   = 100 // reads in a row that may yield nothing
+
+	maxColumns = 4096
 )
 
 func newCSVReader(src io.Reader, delimiter byte) *csvReader {
@@ -137,6 +139,9 @@ func (r *csvReader) split(b []byte) (int, error) {
 		if err != nil {
 			return 0, err
 		}
+		if len(r.spans) == maxColumns {
+			return 0, r.fault(fmt.Sprintf("has more than %d fields", maxColumns))
+		}
 		r.spans = append(r.spans, s)
 		i = end
 		if i < len(b) && b[i] == r.delimiter {
@@ -159,15 +164,14 @@ func (r *csvReader) field(b []byte, i int, last bool) (s span, end int, err erro
 	if i < len(b) && b[i] == '"' {
 		return r.quoted(b, i+1, last)
 	}
+	delimiter := r.delimiter
 	for end = i; end < len(b); end++ {
-		switch b[end] {
-		case r.delimiter, '\n':
+		switch c := b[end]; {
+		case c == delimiter || c == '\n':
 			return span{from: i, to: end}, end, nil
-		case '\r':
-			if end+1 == len(b) && last || end+1 < len(b) && b[end+1] == '\n' {
-				return span{from: i, to: end}, end, nil
-			}
-		case '"':
+		case c == '\r' && (end+1 == len(b) && last || end+1 < len(b) && b[end+1] == '\n'):
+			return span{from: i, to: end}, end, nil
+		case c == '"':
 			return s, 0, r.fault("holds a quote in a field that is not quoted")
 		}
 	}

@@ -159,3 +159,5 @@ func fetchFile(t testing.TB, listJSON, file string, sink provider.Sink) (provide
 	answer, err := s.Fetch(t.Context(), provider.Call{AppID: f.AppID, File: f.Key, Meter: meter}, sink)
 	return answer, meter, err
 }
+
+func microOf(v int64) money.Micro { return money.Micro(v) }

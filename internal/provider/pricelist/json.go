@@ -238,7 +238,7 @@ func (j *jsonReader) walk(value []byte, n *node) {
 		if !ok {
 			return
 		}
-		if child := n.children[string(j.unquote(name))]; child != nil {
+		if child := n.child(j.unquote(name)); child != nil {
 			j.walk(member, child)
 		}
 	}

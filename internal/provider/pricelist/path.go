@@ -79,26 +79,58 @@ func (p path) within(root path) bool {
 type node struct {
 	field    int  // index of the field that ends here, or none
 	each     bool // the nested array of quotes is here
-	children map[string]*node
+	children []child
+	byName   map[string]*node // the children, where there are many
+}
+
+type child struct {
+	name string
+	node *node
 }
 
 // none stands for a field that is not configured.
 const none = -1
 
+// fewChildren is up to where comparing one by one beats a map.
+const fewChildren = 8
+
 func newNode() *node { return &node{field: none} }
+
+// child returns the node at a member, or nil.
+func (n *node) child(name []byte) *node {
+	if n.byName != nil {
+		return n.byName[string(name)]
+	}
+	for i := range n.children {
+		if n.children[i].name == string(name) {
+			return n.children[i].node
+		}
+	}
+	return nil
+}
 
 // reach returns the node at p, making what is missing on the way.
 func (n *node) reach(p path) *node {
 	for _, name := range p {
-		next := n.children[name]
+		next := n.child([]byte(name))
 		if next == nil {
 			next = newNode()
-			if n.children == nil {
-				n.children = map[string]*node{}
-			}
-			n.children[name] = next
+			n.add(name, next)
 		}
 		n = next
 	}
 	return n
+}
+
+func (n *node) add(name string, next *node) {
+	n.children = append(n.children, child{name, next})
+	if len(n.children) <= fewChildren {
+		return
+	}
+	if n.byName == nil {
+		n.byName = map[string]*node{}
+	}
+	for _, c := range n.children {
+		n.byName[c.name] = c.node
+	}
 }

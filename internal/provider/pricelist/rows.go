@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"errors"
 	"hash/maphash"
+	"math/bits"
 	"strings"
 	"time"
 	"unicode/utf8"
@@ -22,8 +23,8 @@ type rows struct {
 	q    provider.Quote
 
 	seed maphash.Seed
-	hash maphash.Hash
-	seen map[uint64]uint64 // by hash of name and phase, one bit per market
+	seen seenSet
+	item *uint64 // markets on which the item of q was quoted; nil: not looked up yet
 
 	byValue map[string]int // markets by what the market field holds
 
@@ -40,10 +41,8 @@ type rows struct {
 
 func newRows(l *list, sink provider.Sink) *rows {
 	r := &rows{
-		list: l, sink: sink, seed: maphash.MakeSeed(), seen: map[uint64]uint64{},
-		byValue: map[string]int{}, priced: make([]int, len(l.quotes)), reasons: map[string]int{},
+		list: l, sink: sink, seed: maphash.MakeSeed(), byValue: map[string]int{}, priced: make([]int, len(l.quotes)), reasons: map[string]int{},
 	}
-	r.hash.SetSeed(r.seed)
 	for i := range l.quotes {
 		r.byValue[l.quotes[i].value] = i
 	}
@@ -84,22 +83,29 @@ func (r *rows) begin(key []byte, cells []cell) bool {
 		r.reject("", name.text, rejectName)
 		return false
 	}
-	r.q.Name, r.q.Phase = string(name.text), ""
+	r.q.Name = string(name.text)
+	r.setPhase("")
 	if r.list.phase.suffix || r.list.phase.infix {
-		r.q.Name, r.q.Phase = splitPhase(r.q.Name, r.list.phase)
+		name, phase := splitPhase(r.q.Name, r.list.phase)
+		r.q.Name = name
+		r.setPhase(phase)
 	}
 	if catalog.CheckName(r.q.Name) != nil {
 		r.reject("", name.text, rejectName)
 		return false
 	}
 	if f := r.list.phase.field; f != none && !cells[f].empty() {
-		if r.q.Phase = internPhase(cells[f].text); r.q.Phase == "" {
+		r.setPhase(internPhase(cells[f].text))
+		if r.q.Phase == "" {
 			r.reject("", name.text, rejectPhase)
 			return false
 		}
 	}
 	return true
 }
+
+// setPhase makes q one of another item.
+func (r *rows) setPhase(phase string) { r.q.Phase, r.item = phase, nil }
 
 // quote takes what a row, or an element of it, says of prices.
 func (r *rows) quote(cells []cell) error {
@@ -160,7 +166,7 @@ func (r *rows) market(i int, cells []cell) error {
 	if len(m.phases) == 0 || r.q.Phase != "" {
 		return nil
 	}
-	defer func() { r.q.Phase = "" }()
+	defer r.setPhase("")
 	// Counts are of all phases together and say nothing of a single one.
 	r.q.Listings, r.q.Sales, r.q.SalesWindow = provider.Unknown, provider.Unknown, 0
 	for j := range m.phases {
@@ -168,7 +174,7 @@ func (r *rows) market(i int, cells []cell) error {
 		if !p.stated(cells) {
 			continue
 		}
-		r.q.Phase = p.phase
+		r.setPhase(p.phase)
 		ask, reason1 := amountOf(p.ask, cells, m.unit)
 		bid, reason2 := amountOf(p.bid, cells, m.unit)
 		sale, reason3 := amountOf(p.sale, cells, m.unit)
@@ -225,7 +231,7 @@ func (r *rows) emit(i int, ask, bid, sale money.Micro, reason string) error {
 		r.reject(r.q.Market, []byte(r.q.Name), reason)
 		return nil
 	}
-	if len(r.seen) > r.list.maxItems {
+	if r.seen.n > r.list.maxItems {
 		return errTooManyItems
 	}
 	r.quotes++
@@ -238,16 +244,18 @@ func (r *rows) emit(i int, ask, bid, sale money.Micro, reason string) error {
 
 // firstOf marks the item as quoted on a market; false when it was already.
 func (r *rows) firstOf(market int) bool {
-	r.hash.Reset()
-	_, _ = r.hash.WriteString(r.q.Phase) // never fails
-	_ = r.hash.WriteByte(0)              // nor this: it ends the phase
-	_, _ = r.hash.WriteString(r.q.Name)
-	sum, bit := r.hash.Sum64(), uint64(1)<<market
-	if r.seen[sum]&bit != 0 {
-		return false
+	if r.item == nil {
+		sum := maphash.String(r.seed, r.q.Name)
+		if r.q.Phase != "" {
+			// Rotated, lest an item called like its phase be all of them.
+			sum ^= bits.RotateLeft64(maphash.String(r.seed, r.q.Phase), 1)
+		}
+		r.item = r.seen.markets(sum)
 	}
-	r.seen[sum] |= bit
-	return true
+	bit := uint64(1) << market
+	first := *r.item&bit == 0
+	*r.item |= bit
+	return first
 }
 
 // stated reports whether the row says anything at all of the market.

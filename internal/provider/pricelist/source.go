@@ -7,6 +7,7 @@ import (
 	"io"
 	"net/http"
 	"os"
+	"strings"
 	"syscall"
 	"time"
 
@@ -107,9 +108,24 @@ func (s *Source) fetchURL(ctx context.Context, l *list, meter *provider.Meter, s
 		return err
 	})
 	if err != nil {
-		return provider.Answer{}, err
+		return provider.Answer{}, l.named(err)
 	}
 	return answer, nil
+}
+
+// named adds the list to an error of the transport, which does not know it.
+func (l *list) named(err error) error {
+	var e *provider.Error
+	prefix := fmt.Sprintf("list %q", l.key)
+	if !errors.As(err, &e) || strings.HasPrefix(e.Detail, prefix) {
+		return err
+	}
+	told := *e
+	if told.Detail != "" {
+		prefix += ": "
+	}
+	told.Detail = prefix + told.Detail
+	return &told
 }
 
 func (s *Source) fetchFile(ctx context.Context, l *list, meter *provider.Meter, sink provider.Sink) (provider.Answer, error) {
@@ -207,7 +223,8 @@ func (l *list) classify(ctx context.Context, err error) error {
 	case errors.Is(err, errTooLarge), errors.Is(err, errRowTooLarge), errors.Is(err, errTooManyItems):
 		return l.fail(provider.KindTooLarge, unwrapAll(err), nil)
 	case errors.Is(err, io.ErrUnexpectedEOF):
-		return l.fail(provider.KindCut, "the list ends too soon", nil)
+		// The transport tells a cut answer itself: this one came in full.
+		return l.fail(provider.KindProtocol, "the list ends too soon", nil)
 	case errors.As(err, &bad):
 		return l.fail(provider.KindProtocol, bad.detail, nil)
 	case errors.As(err, &syntax):

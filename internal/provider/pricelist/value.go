@@ -77,11 +77,28 @@ func (c cell) count() (n int64, reason string) {
 	if c.kind == other {
 		return 0, rejectCount
 	}
+	if n, ok := digits(c.text); ok {
+		return n, ""
+	}
 	m, err := money.Parse(c.text, 1)
 	if err != nil || m%money.Scale != 0 || m < -money.Scale {
 		return 0, rejectCount
 	}
 	return int64(m / money.Scale), ""
+}
+
+// digits reads what counts nearly always are: a few digits and nothing else.
+func digits(b []byte) (n int64, ok bool) {
+	if len(b) > 12 {
+		return 0, false
+	}
+	for _, c := range b {
+		if c < '0' || c > '9' {
+			return 0, false
+		}
+		n = n*10 + int64(c-'0')
+	}
+	return n, true
 }
 
 // The formats of times. Anything else is a layout of Go's time package.

@@ -19,28 +19,32 @@ func newCursor(value []byte) cursor { return cursor{text: value, at: 1} }
 
 // member returns the next name, quoted, and its value; false at the end.
 func (c *cursor) member() (name, value []byte, ok bool) {
-	name, ok = c.element()
-	if !ok {
+	b, i := c.text, c.skip(c.at)
+	if b[i] == '}' {
 		return nil, nil, false
 	}
-	value, _ = c.element()
-	return name, value, true
+	colon := stringEnd(b, i)
+	from := c.skip(colon)
+	c.at = valueEnd(b, from)
+	return b[i:colon], b[from:c.at:c.at], true
 }
 
 // element returns the next value; false at the end.
 func (c *cursor) element() ([]byte, bool) {
-	for ; c.at < len(c.text); c.at++ {
-		switch c.text[c.at] {
-		case ' ', '\t', '\r', '\n', ',', ':':
-		case '}', ']':
-			return nil, false
-		default:
-			start := c.at
-			c.at = valueEnd(c.text, start)
-			return c.text[start:c.at:c.at], true
-		}
+	i := c.skip(c.at)
+	if c.text[i] == ']' {
+		return nil, false
 	}
-	return nil, false
+	c.at = valueEnd(c.text, i)
+	return c.text[i:c.at:c.at], true
+}
+
+// skip returns where what stands between values ends.
+func (c *cursor) skip(i int) int {
+	for b := c.text; b[i] <= ' ' || b[i] == ',' || b[i] == ':'; {
+		i++
+	}
+	return i
 }
 
 // valueEnd returns where the value that starts at i ends.
@@ -51,25 +55,29 @@ func valueEnd(b []byte, i int) int {
 	case '{', '[':
 		return nestedEnd(b, i)
 	}
-	for ; i < len(b); i++ {
-		switch b[i] {
-		case ',', '}', ']', ' ', '\t', '\r', '\n':
-			return i
+	for i++; i < len(b); i++ {
+		if c := b[i]; c <= ' ' || c == ',' || c == '}' || c == ']' {
+			break
 		}
 	}
 	return i
 }
 
 func stringEnd(b []byte, i int) int {
-	for i++; i < len(b); i++ {
-		switch b[i] {
-		case '\\':
-			i++
-		case '"':
+	for i++; ; i++ {
+		n := bytes.IndexByte(b[i:], '"')
+		if n < 0 {
+			return len(b)
+		}
+		i += n
+		slashes := 0
+		for b[i-1-slashes] == '\\' {
+			slashes++ // ends at the opening quote at the latest
+		}
+		if slashes%2 == 0 {
 			return i + 1
 		}
 	}
-	return len(b)
 }
 
 func nestedEnd(b []byte, i int) int {
