@@ -1,0 +1,652 @@
+package pricelist
+
+import (
+	"bytes"
+	"compress/gzip"
+	"context"
+	"encoding/csv"
+	"errors"
+	"fmt"
+	"io"
+	"runtime"
+	"slices"
+	"strings"
+	"testing"
+	"testing/iotest"
+	"time"
+
+	"github.com/klauspost/compress/zstd"
+
+	"assay/internal/provider"
+)
+
+const (
+	csvList = `{"key":"six","location":"x","format":"csv","appId":730,"currency":"USD","name":"name",
+		"markets":[{"key":"steam","ask":"steam"},{"key":"buff","ask":"buff","listings":"count"}]}`
+	arrayList = `{"key":"six","location":"x","format":"jsonArray","appId":730,"currency":"USD","name":"name",
+		"markets":[{"key":"steam","ask":"price","bid":"bid","listings":"count"}]}`
+	objectList = `{"key":"six","location":"x","format":"jsonObject","appId":730,"currency":"USD",
+		"markets":[{"key":"steam","ask":"."}]}`
+)
+
+func TestAmount_ReadsWhatListsHold(t *testing.T) {
+	for _, c := range []struct {
+		list, row string
+		ask       string // "" none; "!" a reject of reason
+		reason    string
+	}{
+		{objectList, `12.345`, "12.345", ""},
+		{objectList, `"12.345"`, "12.345", ""},
+		{objectList, `1e-3`, "0.001", ""},
+		{objectList, `null`, "", ""},
+		{objectList, `""`, "", ""},
+		{objectList, `"null"`, "", ""},
+		{objectList, `0`, "", ""},
+		{objectList, `0.0`, "", ""},
+		{objectList, `"0.00"`, "", ""},
+		{objectList, `-1`, "", ""},
+		{objectList, `-1.0`, "", ""},
+		{objectList, `"-1"`, "", ""},
+		{objectList, `-2`, "!", rejectNegative},
+		{objectList, `-0.5`, "!", rejectNegative},
+		{objectList, `"NaN"`, "!", rejectSyntax},
+		{objectList, `"1,515.59"`, "!", rejectSyntax},
+		{objectList, `"$1.50"`, "!", rejectSyntax},
+		{objectList, `" 1"`, "!", rejectSyntax},
+		{objectList, `1e400`, "!", rejectRange},
+		{objectList, `99999999999999999999`, "!", rejectRange},
+		{objectList, `true`, "!", rejectSyntax},
+		{objectList, `[1]`, "!", rejectSyntax},
+		{objectList, `{"price":1}`, "!", rejectSyntax},
+	} {
+		t.Run(c.row, func(t *testing.T) {
+			got := mustRead(t, compileOne(t, c.list), `{"good":1,"better":2,"item":`+c.row+`}`)
+			if c.ask == "!" {
+				if len(got.rejects) != 1 || got.rejects[0] != (reject{"steam", "item", c.reason}) {
+					t.Errorf("rejects %+v, want reason %q", got.rejects, c.reason)
+				}
+				return
+			}
+			q := got.find(t, "steam", "item", "")
+			if c.ask == "" && q.Ask != 0 || c.ask != "" && q.Ask != usd(t, c.ask) {
+				t.Errorf("ask %v, want %q", q.Ask, c.ask)
+			}
+		})
+	}
+}
+
+func TestAmount_UnitDecidesWhatMinusOneIs(t *testing.T) {
+	l := compileOne(t, strings.Replace(objectList, `"currency"`, `"unit":1000,"currency"`, 1))
+	got := mustRead(t, l, `{"a":26350,"b":-1,"c":-1000,"d":21}`)
+	if q := got.find(t, "steam", "a", ""); q.Ask != usd(t, "26.35") {
+		t.Errorf("a: %v", q.Ask)
+	}
+	if q := got.find(t, "steam", "b", ""); q.Ask != 0 {
+		t.Errorf("b: %v", q.Ask)
+	}
+	if len(got.rejects) != 1 || got.rejects[0].name != "c" {
+		t.Errorf("rejects %+v", got.rejects)
+	}
+}
+
+func TestCount_UnknownIsNotZero(t *testing.T) {
+	l := compileOne(t, arrayList)
+	got := mustRead(t, l, `[{"name":"absent","price":1},{"name":"null","price":1,"count":null},{"name":"zero","price":1,"count":0},
+		{"name":"text","price":1,"count":"17"},{"name":"minus","price":1,"count":-1},{"name":"exp","price":1,"count":1e3},
+		{"name":"half","price":1,"count":1.5},{"name":"comma","price":1,"count":"3,990"},{"name":"bool","price":1,"count":false}]`)
+	for name, want := range map[string]int64{"absent": -1, "null": -1, "zero": 0, "text": 17, "minus": -1, "exp": 1000} {
+		if q := got.find(t, "steam", name, ""); q.Listings != want {
+			t.Errorf("%s: %d listings, want %d", name, q.Listings, want)
+		}
+	}
+	if len(got.rejects) != 3 {
+		t.Errorf("rejects %+v, want half, comma and bool", got.rejects)
+	}
+}
+
+func TestRow_EmptyPriceIsKnownNotOffered(t *testing.T) {
+	got := mustRead(t, compileOne(t, csvList), "name,steam,buff,count\nA,,1.5,3\nB,2,,0\n")
+	want := provider.Quote{Market: "steam", Name: "A", Currency: "USD", Listings: -1, Sales: -1}
+	if q := got.find(t, "steam", "A", ""); q != want {
+		t.Errorf("got %+v, want %+v", q, want)
+	}
+	if q := got.find(t, "buff", "B", ""); q.Ask != 0 || q.Listings != 0 {
+		t.Errorf("got %+v", q)
+	}
+}
+
+func TestRow_AbsentMemberSaysNothing(t *testing.T) {
+	got := mustRead(t, compileOne(t, arrayList), `[{"name":"A","price":null},{"name":"B"},{"name":"C","price":1}]`)
+	if len(got.quotes) != 2 || len(got.rejects) != 0 {
+		t.Errorf("quotes %+v, rejects %+v", got.quotes, got.rejects)
+	}
+}
+
+func TestRow_FirstOfDuplicatesCounts(t *testing.T) {
+	for _, c := range []struct{ name, list, content string }{
+		{"object", objectList, `{"A":1,"B":5,"A":2}`},
+		{"array", arrayList, `[{"name":"A","price":1},{"name":"B","price":5},{"name":"A","price":2}]`},
+		{"csv", csvList, "name,steam,buff,count\nA,1,1,\nB,5,1,\nA,2,1,\n"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			got := mustRead(t, compileOne(t, c.list), c.content)
+			if q := got.find(t, "steam", "A", ""); q.Ask != usd(t, "1") {
+				t.Errorf("ask %v, want that of the first row", q.Ask)
+			}
+			if !slices.Contains(got.rejects, reject{"steam", "A", rejectDuplicate}) {
+				t.Errorf("rejects %+v", got.rejects)
+			}
+		})
+	}
+}
+
+func TestRow_RejectedRowLeavesRoomForTheNext(t *testing.T) {
+	got := mustRead(t, compileOne(t, objectList), `{"A":"NaN","B":5,"A":2}`)
+	if q := got.find(t, "steam", "A", ""); q.Ask != usd(t, "2") {
+		t.Errorf("ask %v", q.Ask)
+	}
+}
+
+func TestRow_MemberGivenTwiceIsRejected(t *testing.T) {
+	got := mustRead(t, compileOne(t, arrayList), `[{"name":"A","price":1,"price":2},{"name":"B","price":5}]`)
+	if len(got.quotes) != 1 || len(got.rejects) != 1 || got.rejects[0].reason != rejectTwice {
+		t.Errorf("quotes %+v, rejects %+v", got.quotes, got.rejects)
+	}
+}
+
+func TestRow_NamesThatCannotBe(t *testing.T) {
+	long := strings.Repeat("x", 64<<10)
+	got := mustRead(t, compileOne(t, csvList), "name,steam,buff,count\nA,1,1,\nB,1,1,\nC,1,1,\nbad\xff,1,1,\nnul\x00,1,1,\n"+long+",1,1,\n,1,1,\n")
+	if len(got.quotes) != 6 || len(got.rejects) != 4 {
+		t.Fatalf("%d quotes, rejects %+v", len(got.quotes), got.rejects)
+	}
+	for _, r := range got.rejects {
+		if r.reason != rejectName || len(r.name) > 100 {
+			t.Errorf("reject %+v", r)
+		}
+	}
+	got = mustRead(t, compileOne(t, arrayList), `[{"name":"A","price":1},{"name":"B","price":1},{"name":"C","price":1},{"name":7,"price":1},{"price":1},{"name":null,"price":1}]`)
+	if len(got.quotes) != 3 || len(got.rejects) != 3 || got.rejects[0].reason != rejectNameKind || got.rejects[1].reason != rejectNoName {
+		t.Errorf("%d quotes, rejects %+v", len(got.quotes), got.rejects)
+	}
+}
+
+func TestRow_FieldsOfQuotes(t *testing.T) {
+	l := compileOne(t, `{"key":"k","location":"x","format":"jsonArray","appId":730,"name":"a\\.b.name","unit":100,
+		"where":{"game":"csgo"},"currency":{"field":"cur"},"markets":[
+		{"key":"m","ask":"/a.b/p~1q","sale":["s.d1","s.d7"],"sales":"n","salesWindow":"168h","time":{"field":"t"}},
+		{"key":"o","ask":"other","currency":"CNY","unit":1}]}`)
+	got := mustRead(t, l, `[{"game":"csgo","cur":"EUR","a.b":{"name":"A","p/q":"2710"},"s":{"d1":null,"d7":5},"n":0,"t":1763690112,"other":2.5},
+		{"game":"rust","cur":"EUR","a.b":{"name":"B","p/q":1}},
+		{"game":"csgo","cur":"€","a.b":{"name":"C","p/q":1}},
+		{"game":"csgo","cur":"USD","a.b":{"name":"D","p/q":1},"t":"yesterday"},
+		{"game":"csgo","cur":"USD","a.b":{"name":"E","p/q":1},"n":null}]`)
+	want := provider.Quote{
+		Market: "m", Name: "A", Currency: "EUR", Ask: usd(t, "27.1"), Sale: usd(t, "0.05"), Listings: -1,
+		Sales: 0, SalesWindow: 168 * time.Hour, MarketTime: time.Unix(1763690112, 0).UTC(),
+	}
+	if q := got.find(t, "m", "A", ""); q != want {
+		t.Errorf("got %+v, want %+v", q, want)
+	}
+	if q := got.find(t, "o", "A", ""); q.Ask != usd(t, "2.5") || q.Currency != "CNY" {
+		t.Errorf("got %+v", q)
+	}
+	if q := got.find(t, "m", "E", ""); q.Sales != -1 || q.SalesWindow != 0 || q.Currency != "USD" {
+		t.Errorf("got %+v", q)
+	}
+	if len(got.quotes) != 3 || !slices.Equal(got.rejects, []reject{{"m", "C", rejectCurrency}, {"m", "D", rejectTime}}) {
+		t.Errorf("%d quotes, rejects %+v", len(got.quotes), got.rejects)
+	}
+}
+
+func TestTime_Formats(t *testing.T) {
+	want := time.Date(2026, 9, 29, 18, 51, 33, 0, time.UTC)
+	day := time.Date(2026, 9, 29, 0, 0, 0, 0, time.UTC)
+	for _, c := range []struct {
+		format, text string
+		want         time.Time
+		ok           bool
+	}{
+		{"auto", "1790707893", want, true},
+		{"auto", "1790707893000", want, true},
+		{"auto", "2026-09-29T18:51:33Z", want, true},
+		{"auto", "2026-09-29T20:51:33+02:00", want, true},
+		{"auto", "2026-09-29", day, true},
+		{"auto", "yesterday", time.Time{}, false},
+		{"unix", "1790707893", want, true},
+		{"unix", "1790707893000", time.Time{}, false},
+		{"unixMs", "1790707893000", want, true},
+		{"unixMs", "1790707893", time.Time{}, false},
+		{"rfc3339", "2026-09-29", time.Time{}, false},
+		{"date", "2026-09-29", day, true},
+		{"2006-01-02 15:04:05", "2026-09-29 18:51:33", want, true},
+		{"auto", "", time.Time{}, true},
+		{"auto", "0", time.Time{}, true},
+		{"auto", "-5", time.Time{}, false},
+	} {
+		got, reason := cell{kind: text, text: []byte(c.text)}.when(c.format)
+		if (reason == "") != c.ok || !got.Equal(c.want) {
+			t.Errorf("%s %q: %v %q, want %v", c.format, c.text, got, reason, c.want)
+		}
+	}
+}
+
+func TestPhase_OutOfField(t *testing.T) {
+	l := compileOne(t, strings.Replace(arrayList, `"name":`, `"phase":{"field":"version"},"name":`, 1))
+	got := mustRead(t, l, `[{"name":"K","version":null,"price":1},{"name":"K","version":"Ruby","price":9},{"name":"K","version":"Phase 9","price":9}]`)
+	if got.find(t, "steam", "K", "").Ask != usd(t, "1") || got.find(t, "steam", "K", "Ruby").Ask != usd(t, "9") {
+		t.Errorf("quotes %+v", got.quotes)
+	}
+	if !slices.Equal(got.rejects, []reject{{"", "K", rejectPhase}}) {
+		t.Errorf("rejects %+v", got.rejects)
+	}
+}
+
+func TestPhase_OutOfName(t *testing.T) {
+	const knife = "★ Karambit | Doppler (Factory New)"
+	content := `[{"name":"` + knife + `","price":1},{"name":"` + knife + ` - Ruby","price":2},
+		{"name":"★ Karambit | Doppler Black Pearl (Factory New)","price":3},
+		{"name":"★ Karambit | Gamma Doppler Phase 2 (Minimal Wear)","price":4},{"name":"Sticker - Ruby Red","price":5}]`
+	for _, c := range []struct {
+		where string
+		want  [][2]string
+	}{
+		{"suffix", [][2]string{{knife, ""}, {knife, "Ruby"}, {"★ Karambit | Doppler Black Pearl (Factory New)", ""}, {"★ Karambit | Gamma Doppler Phase 2 (Minimal Wear)", ""}, {"Sticker - Ruby Red", ""}}},
+		{"infix", [][2]string{{knife, ""}, {knife + " - Ruby", ""}, {knife, "Black Pearl"}, {"★ Karambit | Gamma Doppler (Minimal Wear)", "Phase 2"}, {"Sticker - Ruby Red", ""}}},
+		{"both", [][2]string{{knife, ""}, {knife, "Ruby"}, {knife, "Black Pearl"}, {"★ Karambit | Gamma Doppler (Minimal Wear)", "Phase 2"}, {"Sticker - Ruby Red", ""}}},
+	} {
+		t.Run(c.where, func(t *testing.T) {
+			l := compileOne(t, strings.Replace(arrayList, `"name":`, `"phase":{"name":"`+c.where+`"},"name":`, 1))
+			got := mustRead(t, l, content)
+			for i, q := range got.quotes {
+				if c.want[i] != [2]string{q.Name, q.Phase} {
+					t.Errorf("row %d is %q %q, want %q", i, q.Name, q.Phase, c.want[i])
+				}
+			}
+			if len(got.quotes) != len(c.want) {
+				t.Errorf("%d quotes", len(got.quotes))
+			}
+		})
+	}
+}
+
+func TestMarkets_OnePerRow(t *testing.T) {
+	l := compileOne(t, `{"key":"k","location":"x","format":"ndjson","appId":730,"currency":"USD","name":"name","market":"shop",
+		"quote":{"ask":"price","unit":100},"markets":[{"key":"a","value":"A Shop"},{"key":"b","unit":1},{"key":"gone"}]}`)
+	c := &collector{}
+	answer, err := read(t.Context(), l, strings.NewReader(`{"name":"X","shop":"A Shop","price":150}`+"\n"+
+		`{"name":"X","shop":"b","price":2}`+"\n"+`{"name":"X","shop":"other","price":3}`+"\n"+`{"name":"X","shop":"b","price":4}`), zeroTime, c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if c.find(t, "a", "X", "").Ask != usd(t, "1.5") || c.find(t, "b", "X", "").Ask != usd(t, "2") || len(c.quotes) != 2 {
+		t.Errorf("quotes %+v", c.quotes)
+	}
+	if len(c.rejects) != 1 || c.rejects[0].reason != rejectDuplicate || !slices.Equal(answer.Silent, []string{"gone"}) {
+		t.Errorf("rejects %+v, silent %v", c.rejects, answer.Silent)
+	}
+}
+
+func TestMarkets_NestedSeeTheOuterRow(t *testing.T) {
+	l := compileOne(t, `{"key":"k","location":"x","format":"jsonArray","appId":730,"currency":"USD","name":"name","market":"p",
+		"each":"in.prices","quote":{"ask":"price","sales":"^sold","salesWindow":"720h"},"markets":[{"key":"a"},{"key":"b"}]}`)
+	got := mustRead(t, l, `[{"in":{"prices":[{"p":"a","price":1},{"p":"b"}]},"sold":7,"name":"X"},{"name":"Y","in":{"prices":null}},{"name":"Z"}]`)
+	if q := got.find(t, "a", "X", ""); q.Ask != usd(t, "1") || q.Sales != 7 {
+		t.Errorf("got %+v", q)
+	}
+	if len(got.quotes) != 2 || len(got.rejects) != 0 {
+		t.Errorf("quotes %+v, rejects %+v", got.quotes, got.rejects)
+	}
+}
+
+func TestListTime_BesideTheRows(t *testing.T) {
+	l := compileOne(t, `{"key":"k","location":"x","format":"jsonObject","appId":730,"currency":"USD","root":"prices",
+		"time":{"field":"metadata.updated_at"},"markets":[{"key":"m","ask":"."}]}`)
+	want := time.Date(2026, 8, 8, 0, 0, 0, 0, time.UTC)
+	for name, content := range map[string]string{
+		"before": `{"metadata":{"updated_at":"2026-08-08","n":1},"prices":{"A":1}}`,
+		"after":  `{"other":[{"prices":{}}],"prices":{"A":1},"metadata":{"n":1,"updated_at":"2026-08-08"}}`,
+	} {
+		c := &collector{}
+		answer, err := read(t.Context(), l, strings.NewReader(content), zeroTime, c)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if !answer.ProviderTime.Equal(want) {
+			t.Errorf("%s: provider time %v", name, answer.ProviderTime)
+		}
+		// A quote cannot know what comes after it.
+		if stated := c.quotes[0].MarketTime.Equal(want); stated != (name == "before") {
+			t.Errorf("%s: market time %v", name, c.quotes[0].MarketTime)
+		}
+	}
+}
+
+func TestCSV_ReadsAsTheStandardLibraryDoes(t *testing.T) {
+	for _, doc := range csvDocs {
+		compareCSV(t, doc)
+	}
+}
+
+var csvDocs = []string{
+	"", "\n", "a", "a,b\n1,2\n", "a,b\r\n1,2\r\n", "a,b\n1,2", "\"a\",\"b\"\"c\"\n", "a,\"b\nc\"\n", "\n\na\n\nb\n", "a,b\n1\n", "a\"b\n", "\"a\"b\n",
+	"\"a\n", "a,\n,b\n", ",\n", "\"\"\n", "\"\"\"\"\n", "a,b\n\"x,y\",\"\"\n", "a\rb\n", "a\r", "\"a\"\r", "\r", "★,龍\n", "a;b\n",
+}
+
+// compareCSV holds our reader against encoding/csv, in whole and in pieces.
+func compareCSV(t *testing.T, doc string) {
+	t.Helper()
+	std := csv.NewReader(strings.NewReader(doc))
+	want, wantErr := std.ReadAll()
+	for name, src := range map[string]io.Reader{
+		"whole": strings.NewReader(doc), "bytes": iotest.OneByteReader(strings.NewReader(doc)),
+		"with EOF": iotest.DataErrReader(strings.NewReader(doc)),
+	} {
+		in := newCSVReader(src, ',')
+		var got [][]string
+		var err error
+		for {
+			var record [][]byte
+			if record, err = in.next(); err != nil {
+				break
+			}
+			var fields []string
+			for _, f := range record {
+				fields = append(fields, string(f))
+			}
+			got = append(got, fields)
+		}
+		if (err != io.EOF) != (wantErr != nil) {
+			t.Errorf("%s %q: error %v, the library's is %v", name, doc, err, wantErr)
+		}
+		if wantErr == nil && !slices.EqualFunc(got, want, slices.Equal) {
+			t.Errorf("%s %q: %q, the library has %q", name, doc, got, want)
+		}
+	}
+}
+
+func TestCSV_OptionsAndHeaders(t *testing.T) {
+	l := compileOne(t, `{"key":"k","location":"x","format":"csv","delimiter":"\t","columns":["name","price"],"appId":730,"currency":"USD",
+		"name":"name","markets":[{"key":"m","ask":"price"}]}`)
+	got := mustRead(t, l, "\uFEFFA, B\t1\nC\t2\n")
+	if got.find(t, "m", "A, B", "").Ask != usd(t, "1") || len(got.quotes) != 2 {
+		t.Errorf("quotes %+v", got.quotes)
+	}
+}
+
+func TestList_FaultsAreToldApart(t *testing.T) {
+	for _, c := range []struct {
+		name, list, content string
+		kind                provider.Kind
+		says                []string
+	}{
+		{"wrong column", csvList, "name,steem,buff,count\nA,1,1,1\n", provider.KindProtocol, []string{`list "six"`, `no column "steam"`, `"name", "steem", "buff", "count"`}},
+		{"column twice", csvList, "name,steam,buff,count,steam\nA,1,1,1,1\n", provider.KindProtocol, []string{`two columns are called "steam"`}},
+		{"wrong member", arrayList, `[{"name":"A","min_price":1},{"name":"B","min_price":2}]`, provider.KindProtocol, []string{`no row has "price"`, `"name", "min_price"`}},
+		{"wrong name", arrayList, `[{"title":"A","price":1}]`, provider.KindProtocol, []string{`no row has "name"`, `"title", "price"`}},
+		{"wrong root", strings.Replace(arrayList, `"name":`, `"root":"data.items","name":`, 1), `{"success":false,"data":{"error":"x"}}`, provider.KindProtocol, []string{`root "data.items"`, `"success", "data"`}},
+		{"two roots", strings.Replace(arrayList, `"name":`, `"root":"a","name":`, 1), `{"a":[{"name":"A","price":1}],"a":[]}`, provider.KindProtocol, []string{`two of root "a"`}},
+		{"array for object", objectList, `[1]`, provider.KindProtocol, []string{"is an array, and not an object"}},
+		{"object for array", arrayList, `{"a":1}`, provider.KindProtocol, []string{"is an object, and not an array"}},
+		{"html", arrayList, "\n<!DOCTYPE html><html>", provider.KindProtocol, []string{"HTML page"}},
+		{"html for csv", csvList, "<html>,<body>", provider.KindProtocol, []string{"HTML page"}},
+		{"null", arrayList, " null\n", provider.KindProtocol, []string{"null"}},
+		{"empty", csvList, "", provider.KindProtocol, []string{"empty"}},
+		{"blank", arrayList, "\n \n", provider.KindProtocol, []string{"empty"}},
+		{"only a mark", csvList, "\uFEFF", provider.KindProtocol, []string{"empty"}},
+		{"no rows", arrayList, "[]", provider.KindProtocol, []string{"empty"}},
+		{"header only", csvList, "name,steam,buff,count\n", provider.KindProtocol, []string{"empty"}},
+		{"rubbish", arrayList, "lorem ipsum", provider.KindProtocol, []string{"malformed JSON at byte"}},
+		{"rubbish amounts", objectList, `{"A":"x","B":"y"}`, provider.KindProtocol, []string{"none of 2 rows is a quote", rejectSyntax}},
+		{"mostly rubbish", objectList, `{"A":1,"B":"y","C":"z"}`, provider.KindProtocol, []string{"1 quotes and 2 rejects"}},
+		{"no price at all", objectList, `{"A":null,"B":0}`, provider.KindProtocol, []string{"none of 2 rows has a price"}},
+		{"too few", strings.Replace(objectList, `"currency"`, `"minItems":3,"currency"`, 1), `{"A":1,"B":2}`, provider.KindProtocol, []string{"2 items, and minItems is 3"}},
+		{"too many", strings.Replace(objectList, `"currency"`, `"maxItems":1,"currency"`, 1), `{"A":1,"B":2}`, provider.KindTooLarge, []string{"maxItems"}},
+		{"too large", strings.Replace(objectList, `"currency"`, `"maxBytes":8,"currency"`, 1), `{"A":1,"B":2}`, provider.KindTooLarge, []string{"maxBytes"}},
+		{"malformed middle", arrayList, `[{"name":"A","price":1},{"name":"B","price":},{"name":"C","price":1}]`, provider.KindProtocol, []string{"malformed JSON at byte 44"}},
+		{"cut", arrayList, `[{"name":"A","price":1},{"name":"B","pr`, provider.KindProtocol, []string{"ends too soon"}},
+		{"cut csv", csvList, "name,steam,buff,count\nA,1,1,1\n\"B", provider.KindProtocol, []string{"ends too soon"}},
+		{"ragged csv", csvList, "name,steam,buff,count\nA,1,1,1\nB,1\n", provider.KindProtocol, []string{"record 3 has 2 fields"}},
+		{"trailing", arrayList, `[{"name":"A","price":1}] x`, provider.KindProtocol, []string{"malformed JSON"}},
+		{"second document", arrayList, `[{"name":"A","price":1}] []`, provider.KindProtocol, []string{"follows"}},
+		{"invalid utf-8", arrayList, "[{\"name\":\"A\xff\",\"price\":1}]", provider.KindProtocol, []string{"malformed JSON"}},
+		{"NaN", arrayList, `[{"name":"A","price":NaN}]`, provider.KindProtocol, []string{"malformed JSON"}},
+		{"unknown markets", `{"key":"six","location":"x","format":"ndjson","appId":730,"currency":"USD","name":"n","market":"m","markets":[{"key":"a","ask":"p"}]}`,
+			`{"n":"A","m":"b","p":1}`, provider.KindProtocol, []string{`no row is of a configured market`, `"b"`}},
+		{"bad list time", `{"key":"six","location":"x","format":"jsonArray","appId":730,"currency":"USD","root":"r","time":{"field":"t","format":"date"},"name":"n","markets":[{"key":"a","ask":"p"}]}`,
+			`{"t":"soon","r":[]}`, provider.KindProtocol, []string{`time at "t"`}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			_, err := readText(t, compileOne(t, c.list), c.content)
+			wantError(t, err, c.kind, c.says...)
+		})
+	}
+}
+
+func TestList_SinkMayRefuse(t *testing.T) {
+	c := &collector{limit: 1}
+	_, err := read(t.Context(), compileOne(t, objectList), strings.NewReader(`{"A":1,"B":2}`), zeroTime, c)
+	if !errors.Is(err, errFull) {
+		t.Errorf("error %v, want the sink's own", err)
+	}
+}
+
+func TestList_CancelledReadEnds(t *testing.T) {
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	_, err := read(ctx, compileOne(t, objectList), strings.NewReader(`{"A":1}`), zeroTime, &collector{})
+	wantError(t, err, provider.KindCancelled)
+}
+
+func TestCompression(t *testing.T) {
+	plain := []byte(`{"A":1,"B":2}`)
+	zipped, packed := gzipped(t, plain), zstded(t, plain)
+	for _, c := range []struct {
+		name, compression string
+		content           []byte
+		says              string // "": it is read
+	}{
+		{"auto plain", "auto", plain, ""},
+		{"auto gzip", "auto", zipped, ""},
+		{"auto zstd", "auto", packed, ""},
+		{"gzip members", "gzip", append(gzipped(t, plain[:5]), gzipped(t, plain[5:])...), ""},
+		{"zstd", "zstd", packed, ""},
+		{"gzip for none", "none", zipped, "compression is none, and the list has gzip"},
+		{"plain for gzip", "gzip", plain, "compression is gzip, and the list has none"},
+		{"zstd for gzip", "gzip", packed, "compression is gzip, and the list has zstd"},
+		{"cut gzip", "auto", zipped[:len(zipped)-9], "ends too soon"},
+		{"cut gzip header", "auto", zipped[:5], "ends too soon"},
+		{"cut zstd", "auto", packed[:len(packed)-4], "ends too soon"},
+		{"corrupt gzip", "auto", slices.Concat(zipped[:len(zipped)-6], []byte{1, 2, 3, 4, 5, 6}), "cannot be read"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			l := compileOne(t, strings.Replace(objectList, `"appId"`, `"compression":"`+c.compression+`","appId"`, 1))
+			got, err := readText(t, l, string(c.content))
+			if c.says != "" {
+				wantError(t, err, provider.KindProtocol, c.says)
+			} else if err != nil || len(got.quotes) != 2 {
+				t.Errorf("%d quotes, error %v", len(got.quotes), err)
+			}
+		})
+	}
+}
+
+func gzipped(t testing.TB, b []byte) []byte {
+	t.Helper()
+	var out bytes.Buffer
+	w := gzip.NewWriter(&out)
+	_, err := w.Write(b)
+	if err := errors.Join(err, w.Close()); err != nil {
+		t.Fatal(err)
+	}
+	return out.Bytes()
+}
+
+func zstded(t testing.TB, b []byte) []byte {
+	t.Helper()
+	w, err := zstd.NewWriter(nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return w.EncodeAll(b, nil)
+}
+
+// endless yields a beginning and then a pattern for ever.
+type endless struct {
+	head, pattern string
+	at            int
+}
+
+func (e *endless) Read(p []byte) (int, error) {
+	n := copy(p, e.head)
+	e.head = e.head[n:]
+	for n < len(p) {
+		m := copy(p[n:], e.pattern[e.at:])
+		e.at = (e.at + m) % len(e.pattern)
+		n += m
+	}
+	return n, nil
+}
+
+// What never ends, inflates without end or nests without end is refused in
+// bounded memory.
+func TestBombs_AreRefusedInBoundedMemory(t *testing.T) {
+	blanks := func(n int) []byte { return append([]byte("["), bytes.Repeat([]byte(" "), n)...) }
+	long := compileOne(t, csvList)
+	for _, c := range []struct {
+		name string
+		list *list
+		src  io.Reader
+		kind provider.Kind
+	}{
+		{"gzip", compileOne(t, strings.Replace(arrayList, `"appId"`, `"maxBytes":16777216,"appId"`, 1)), bytes.NewReader(gzipped(t, blanks(64<<20))), provider.KindTooLarge},
+		{"zstd", compileOne(t, strings.Replace(arrayList, `"appId"`, `"maxBytes":16777216,"appId"`, 1)), bytes.NewReader(zstded(t, blanks(64<<20))), provider.KindTooLarge},
+		{"huge text", compileOne(t, arrayList), &endless{head: `[{"name":"`, pattern: "x"}, provider.KindTooLarge},
+		{"huge row", compileOne(t, arrayList), &endless{head: `[{"name":"A"`, pattern: `,"a":1`}, provider.KindTooLarge},
+		{"huge number", compileOne(t, objectList), &endless{head: `{"A":`, pattern: "1"}, provider.KindTooLarge},
+		{"huge key", compileOne(t, objectList), &endless{head: `{"`, pattern: "k"}, provider.KindTooLarge},
+		{"deep", compileOne(t, arrayList), &endless{pattern: "["}, provider.KindProtocol},
+		{"deep objects", compileOne(t, objectList), &endless{pattern: `{"a":`}, provider.KindProtocol},
+		{"huge field", long, &endless{head: "name,steam,buff,count\n", pattern: "x"}, provider.KindTooLarge},
+		{"open quote", long, &endless{head: "name,steam,buff,count\n\"", pattern: "x\n"}, provider.KindTooLarge},
+		{"many fields", long, &endless{pattern: ","}, provider.KindProtocol},
+		{"ndjson", compileOne(t, `{"key":"k","location":"x","format":"ndjson","appId":1,"currency":"USD","name":"n","markets":[{"key":"m","ask":"p"}]}`),
+			&endless{pattern: `{"n":"`}, provider.KindProtocol},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			var before, after runtime.MemStats
+			runtime.ReadMemStats(&before)
+			_, err := read(t.Context(), c.list, c.src, zeroTime, &discard{})
+			runtime.ReadMemStats(&after)
+			wantError(t, err, c.kind)
+			if mib := (after.TotalAlloc - before.TotalAlloc) >> 20; mib > 40 {
+				t.Errorf("%d MiB were allocated", mib)
+			}
+		})
+	}
+}
+
+// A list of 64 MiB and 400,000 rows adds little, whatever its format.
+func TestMemory_LargeListsAreStreamed(t *testing.T) {
+	const size, most = 64 << 20, 40
+	for _, format := range []string{formatCSV, formatArray, formatObject, formatNDJSON} {
+		t.Run(format, func(t *testing.T) {
+			l := benchList(t, format)
+			l.maxItems = 1 << 20
+			head, row, tail := bulky(format)
+			src := &generated{head: head, row: row, tail: tail, rows: size / len(row(0))}
+			peak := &peakSink{}
+			if _, err := read(t.Context(), l, src, zeroTime, peak); err != nil {
+				t.Fatal(err)
+			}
+			if peak.quotes < src.rows/2 {
+				t.Errorf("%d quotes of %d rows", peak.quotes, src.rows)
+			}
+			if mib := peak.heap() >> 20; mib > most {
+				t.Errorf("the heap grew by %d MiB, want at most %d", mib, most)
+			}
+		})
+	}
+}
+
+// bulky returns the parts of a list whose rows are mostly what nobody wants.
+func bulky(format string) (head string, row func(int) string, tail string) {
+	filler := strings.Repeat("unused ", 14)
+	switch format {
+	case formatCSV:
+		return "market_hash_name,steam,buff,listings,note\n", func(i int) string {
+			return fmt.Sprintf("★ Item %08d | Case (Field-Tested),1.5,2,3,%s\n", i, filler)
+		}, ""
+	case formatObject:
+		return `{"items":{"first":{"starting_at":{"price":1}}`, func(i int) string {
+			return fmt.Sprintf(`,"★ Item %08d | Case (Field-Tested)":{"starting_at":{"price":1.5},"note":"%s"}`, i, filler)
+		}, "}}"
+	}
+	sep, head, tail := "", "", ""
+	if format == formatArray {
+		sep, head, tail = ",", `[{"market_hash_name":"first","min_price":1}`, "]"
+	}
+	return head, func(i int) string {
+		return fmt.Sprintf(`%s{"market_hash_name":"★ Item %08d | Case (Field-Tested)","min_price":1.5,"note":"%s"}`+"\n", sep, i, filler)
+	}, tail
+}
+
+// generated is a list that is made while it is read.
+type generated struct {
+	head, tail string
+	row        func(int) string
+	rows, at   int
+	buf        string
+}
+
+func (g *generated) Read(p []byte) (int, error) {
+	n := 0
+	for n < len(p) {
+		if g.buf == "" {
+			switch {
+			case g.head != "":
+				g.buf, g.head = g.head, ""
+			case g.at < g.rows:
+				g.buf = g.row(g.at)
+				g.at++
+			case g.tail != "":
+				g.buf, g.tail = g.tail, ""
+			case n == 0:
+				return 0, io.EOF
+			default:
+				return n, nil
+			}
+		}
+		m := copy(p[n:], g.buf)
+		g.buf = g.buf[m:]
+		n += m
+	}
+	return n, nil
+}
+
+// peakSink looks at the live heap now and then.
+type peakSink struct {
+	discard
+	first, most uint64
+}
+
+func (s *peakSink) Restart() {
+	s.discard.Restart()
+	s.first, s.most = liveHeap(), 0
+}
+
+func (s *peakSink) Quote(q *provider.Quote) error {
+	if s.quotes%100_000 == 99_999 {
+		s.most = max(s.most, liveHeap())
+	}
+	return s.discard.Quote(q)
+}
+
+func (s *peakSink) heap() uint64 { return s.most - min(s.first, s.most) }
+
+func liveHeap() uint64 {
+	runtime.GC()
+	var m runtime.MemStats
+	runtime.ReadMemStats(&m)
+	return m.HeapAlloc
+}
