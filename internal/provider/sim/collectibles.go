@@ -90,7 +90,7 @@ func (b *builder) addCapsules(e event) {
 	for _, group := range []string{"Legends", "Challengers", "Contenders"} {
 		b.add(containerKind, e.name+" "+group+" Sticker Capsule", b.rng.below(one), 600, 0)
 	}
-	for _, m := range maps {
+	for _, m := range arenas {
 		b.add(containerKind, e.name+" "+m+" Souvenir Package", b.rng.below(one), 1500, 0)
 	}
 }
@@ -100,7 +100,7 @@ func (b *builder) addHighlights(recent []event, roster [][]string) {
 	for made := 0; made < highlights; {
 		e := recent[b.rng.below(len(recent))]
 		player := b.rng.pick(roster[b.rng.below(len(roster))])
-		name := "Souvenir Charm | " + e.name + " Highlight | " + player + " " + b.rng.pick(moves) + " " + b.rng.pick(maps)
+		name := "Souvenir Charm | " + e.name + " Highlight | " + player + " " + b.rng.pick(moves) + " " + b.rng.pick(arenas)
 		if b.claim(name) {
 			b.add(highlightKind, name, b.rng.below(one), 1000, 0)
 			made++

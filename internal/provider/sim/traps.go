@@ -13,10 +13,10 @@ type fixture struct {
 type trait uint8
 
 const (
-	pinned   trait = 1 << iota // every market offers it, always
-	absurd                     // one market always asks absurdJoke for it
-	forSale                    // no market offers it; some tell its last sale
-	unwanted                   // nobody has bought one for a month
+	pinned    trait = 1 << iota // every market offers it, always
+	absurd                      // one market always asks absurdJoke for it
+	unoffered                   // no market offers it; some tell its last sale
+	unwanted                    // nobody has bought one for a month
 )
 
 // absurdJoke is the price of the graffiti that must not make anyone rich.
@@ -30,7 +30,7 @@ var fixtures = []fixture{
 	{"★ Karambit | Nebula Drift (Factory New)", knifeKind, 1_180_000, pinned},
 	{"Sealed Graffiti | Loose Change (Chalk White)", graffitiKind, 30, absurd},
 	{"Sealed Graffiti | Spare Button (Ink Black)", graffitiKind, 30, 0},
-	{"Charm | Last of Its Kind", charmKind, 48_000, forSale},
+	{"Charm | Last of Its Kind", charmKind, 48_000, unoffered},
 	{"Patch | Nobody's Favourite", patchKind, 1_900, unwanted},
 
 	// Vanilla knives, which have no "|".

@@ -31,8 +31,8 @@ var places = []string{
 	"Norhaven", "Eastmere", "Calder Bay", "Vintersund", "Ashgrove", "Port Linden", "Kesterling", "Marrowby",
 }
 
-// maps are played at events and give souvenir packages their names.
-var maps = []string{"Foundry", "Viaduct", "Terrace", "Saltworks", "Orchard", "Depot", "Citadel"}
+// arenas are played at events and give souvenir packages their names.
+var arenas = []string{"Foundry", "Viaduct", "Terrace", "Saltworks", "Orchard", "Depot", "Citadel"}
 
 var teams = []string{
 	"Iron Foxes", "Team Meridian", "Nine Lanterns", "Paper Tigers", "Vanta", "Kilo Esports", "Old Harbor", "Ravel",

@@ -1,0 +1,96 @@
+package sim
+
+import (
+	"net/http"
+	"sync"
+	"time"
+
+	"assay/internal/provider"
+)
+
+// Bounds of what is remembered of requests.
+const (
+	maxHits  = 10_000
+	maxPaths = 1_000
+)
+
+// Hit is one request that arrived.
+type Hit struct {
+	Time    time.Time
+	Method  string
+	Path    string // and query, as sent
+	Refused bool   // it was beyond the limit
+}
+
+// log counts requests, remembers the latest, and holds them against the limit.
+type log struct {
+	now   func() time.Time
+	limit provider.Limit
+
+	mu     sync.Mutex
+	byPath map[string]int
+	hits   []Hit // a ring once it is full
+	next   int
+	window time.Time // when the current period of the limit began
+	used   int       // requests within it
+}
+
+func newLog(limit provider.Limit, now func() time.Time) *log {
+	return &log{now: now, limit: limit, byPath: make(map[string]int)}
+}
+
+// note records a request. It returns how long the client has to wait if the
+// limit is used up, else 0.
+func (l *log) note(r *http.Request) (wait time.Duration) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	now := l.now()
+	wait = l.take(now)
+	key := r.Method + " " + r.URL.Path
+	if _, known := l.byPath[key]; !known && len(l.byPath) >= maxPaths {
+		key = "other"
+	}
+	l.byPath[key]++
+
+	hit := Hit{Time: now, Method: r.Method, Path: r.URL.RequestURI(), Refused: wait > 0}
+	if len(l.hits) < maxHits {
+		l.hits = append(l.hits, hit)
+		return wait
+	}
+	l.hits[l.next] = hit
+	l.next = (l.next + 1) % maxHits
+	return wait
+}
+
+// take uses up one request of the limit.
+func (l *log) take(now time.Time) (wait time.Duration) {
+	if l.limit.Requests <= 0 || l.limit.Per <= 0 {
+		return 0
+	}
+	if age := now.Sub(l.window); age < 0 || age >= l.limit.Per {
+		l.window, l.used = now, 0
+	}
+	if l.used >= l.limit.Requests {
+		return l.window.Add(l.limit.Per).Sub(now)
+	}
+	l.used++
+	return 0
+}
+
+func (l *log) counts() map[string]int {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	all := make(map[string]int, len(l.byPath))
+	for key, n := range l.byPath {
+		all[key] = n
+	}
+	return all
+}
+
+func (l *log) recent() []Hit {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	all := make([]Hit, 0, len(l.hits))
+	all = append(all, l.hits[l.next:]...)
+	return append(all, l.hits[:l.next]...)
+}

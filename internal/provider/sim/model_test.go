@@ -1,0 +1,265 @@
+package sim
+
+import (
+	"math/bits"
+	"slices"
+	"testing"
+)
+
+func testModel(t testing.TB, seed uint64, markets int) *model {
+	t.Helper()
+	return &model{seed: seed, cat: NewCatalogue(), venues: venues(markets), week: TicksPerWeek, exp: newExponential()}
+}
+
+// ask returns what a venue asks of the i-th item, in thousandths; 0: nothing.
+func (m *model) ask(v, i int, tick int64) mil {
+	s := m.subject(i)
+	r, _ := m.quote(&m.venues[v], &s, tick)
+	return r.ask
+}
+
+func TestScale_IsTwoToThePower(t *testing.T) {
+	e := newExponential()
+	for _, c := range []struct{ v, x, want int64 }{
+		{1000, 0, 1000}, {1000, one, 2000}, {1000, -one, 500}, {1 << 30, one / 2, 1518500250},
+		{1000, 20 * one, 1000 << 20}, {1 << 39, 20 * one, 1 << 59}, {1000, 40 * one, 1000 << 20}, {7, -20 * one, 0},
+	} {
+		if got := e.scale(c.v, c.x); max(got, c.want)-min(got, c.want) > c.want>>20 {
+			t.Errorf("scale(%d, %d) = %d, want %d", c.v, c.x, got, c.want)
+		}
+	}
+}
+
+func TestModel_MarketsDisagreeAsRealOnesDo(t *testing.T) {
+	m := testModel(t, 1, DefaultMarkets)
+	var factors []int64 // highest by lowest of six venues, in thousandths
+	for i := range m.cat.Len() {
+		var low, high mil
+		n := 0
+		for _, v := range []int{0, 1, 2, 3, 4, 6} {
+			if ask := m.ask(v, i, 0); ask > 0 {
+				n++
+				high = max(high, ask)
+				if low == 0 || ask < low {
+					low = ask
+				}
+			}
+		}
+		if n > 1 {
+			factors = append(factors, high*1000/low)
+		}
+	}
+	slices.Sort(factors)
+	for _, c := range []struct {
+		percent   int
+		low, high int64
+	}{{50, 1_450, 1_750}, {90, 3_300, 5_200}, {99, 28_000, 80_000}} {
+		got := factors[len(factors)*c.percent/100]
+		t.Logf("p%d: %d/1000", c.percent, got)
+		if got < c.low || got > c.high {
+			t.Errorf("highest by lowest at p%d is %d/1000, want %d to %d", c.percent, got, c.low, c.high)
+		}
+	}
+}
+
+func TestModel_AWeekChangesAboutHalfOfThePrices(t *testing.T) {
+	m := testModel(t, 1, DefaultMarkets)
+	for _, start := range []int64{0, 5 * TicksPerWeek} {
+		same, changed, jumped := 0, 0, 0
+		for v := range m.venues {
+			for i := range m.cat.Len() {
+				before, after := m.ask(v, i, start), m.ask(v, i, start+TicksPerWeek)
+				switch {
+				case before == 0 || after == 0:
+				case before == after:
+					same++
+				default:
+					changed++
+					if max(before, after) > 5*min(before, after) {
+						jumped++
+					}
+				}
+			}
+		}
+		share := changed * 100 / (same + changed)
+		t.Logf("from tick %d: %d %% changed, %d jumped fivefold", start, share, jumped)
+		if share < 55 || share > 60 {
+			t.Errorf("%d %% of prices changed within a week, want 55-60", share)
+		}
+		if jumped < 110 || jumped > 540 {
+			t.Errorf("%d prices jumped fivefold, want 110-540", jumped)
+		}
+	}
+}
+
+func TestModel_ATickChangesFewPrices(t *testing.T) {
+	m := testModel(t, 1, DefaultMarkets)
+	changed := 0
+	for i := range m.cat.Len() {
+		if m.ask(0, i, 100) != m.ask(0, i, 101) {
+			changed++
+		}
+	}
+	if changed == 0 || changed > m.cat.Len()/20 {
+		t.Errorf("%d of %d prices changed within a tick", changed, m.cat.Len())
+	}
+}
+
+func TestModel_CoversWhatItsVenuesClaim(t *testing.T) {
+	m := testModel(t, 1, DefaultMarkets)
+	for v := range m.venues {
+		known, offered := int64(0), int64(0)
+		for i := range m.cat.Len() {
+			s := m.subject(i)
+			r, ok := m.quote(&m.venues[v], &s, 0)
+			if ok {
+				known++
+			}
+			if r.ask > 0 {
+				offered++
+			}
+		}
+		share := known * 1000 / int64(m.cat.Len())
+		if want := m.venues[v].coverage; share < want-15 || share > want+15 {
+			t.Errorf("%s knows %d/1000 of all items, want %d", m.venues[v].key, share, want)
+		}
+		if share := offered * 1000 / known; share < 955 || share > 985 {
+			t.Errorf("%s offers %d/1000 of what it knows, want about 970", m.venues[v].key, share)
+		}
+	}
+}
+
+func TestModel_SomeItemsHaveNoSales(t *testing.T) {
+	m := testModel(t, 1, DefaultMarkets)
+	var none, quoted [31]int64 // by window
+	for i := range m.cat.Len() {
+		s := m.subject(i)
+		for v := range m.venues {
+			r, ok := m.quote(&m.venues[v], &s, 0)
+			if !ok || m.venues[v].days == 0 {
+				if ok && r.sales != -1 {
+					t.Fatalf("%s counts no sales and says %d", m.venues[v].key, r.sales)
+				}
+				continue
+			}
+			quoted[m.venues[v].days]++
+			if r.sales == 0 {
+				none[m.venues[v].days]++
+			}
+		}
+	}
+	for _, c := range []struct{ days, low, high int64 }{{7, 90, 130}, {30, 35, 52}} {
+		if got := none[c.days] * 1000 / quoted[c.days]; got < c.low || got > c.high {
+			t.Errorf("%d/1000 have no sales in %d days, want %d to %d", got, c.days, c.low, c.high)
+		}
+	}
+}
+
+func TestModel_OffersFixturesEverywhereAtSanePrices(t *testing.T) {
+	m := testModel(t, 1, DefaultMarkets)
+	for i, f := range fixtures {
+		for tick := int64(0); tick < 3*TicksPerWeek; tick += 97 {
+			offered, absurdAsks := 0, 0
+			for v := range m.venues {
+				ask := m.ask(v, i, tick)
+				if ask > 0 {
+					offered++
+				}
+				if ask == absurdJoke {
+					absurdAsks++
+				}
+				if f.trait&pinned != 0 && (ask < f.value/3 || ask > f.value*3) {
+					t.Fatalf("%s asks %d for %q, which is worth %d", m.venues[v].key, ask, f.name, f.value)
+				}
+			}
+			switch {
+			case f.trait&pinned != 0 && offered != len(m.venues):
+				t.Fatalf("tick %d: %q is offered on %d markets", tick, f.name, offered)
+			case f.trait&unoffered != 0 && offered != 0:
+				t.Fatalf("tick %d: %q is offered", tick, f.name)
+			case f.trait&absurd != 0 && absurdAsks != 1:
+				t.Fatalf("tick %d: %d absurd asks for %q, want 1", tick, absurdAsks, f.name)
+			}
+		}
+	}
+}
+
+func TestModel_SharedListingsAreTheSame(t *testing.T) {
+	m := testModel(t, 1, DefaultMarkets)
+	shared := 0
+	for i := range m.cat.Len() {
+		s := m.subject(i)
+		a, okA := m.quote(&m.venues[harbor], &s, 7)
+		b, okB := m.quote(&m.venues[iris], &s, 7)
+		if !okA || !okB {
+			continue
+		}
+		shared++
+		if a.listings != b.listings || max(a.ask, b.ask)-min(a.ask, b.ask) > 10 {
+			t.Fatalf("item %d: %+v and %+v", i, a, b)
+		}
+	}
+	if shared < m.cat.Len()/2 {
+		t.Errorf("only %d items are on both", shared)
+	}
+}
+
+func TestModel_NeverQuotesNothingOrLess(t *testing.T) {
+	m := testModel(t, 1, 40)
+	m.cat = m.cat.resize(m.cat.Len() + 5_000)
+	for i := 0; i < m.cat.Len(); i += 3 {
+		s := m.subject(i)
+		for v := range m.venues {
+			r, _ := m.quote(&m.venues[v], &s, int64(i))
+			step := m.venues[v].style.step()
+			if r.ask < 0 || r.bid < 0 || r.sale < 0 || r.listings < 0 || r.sales < -1 || r.ask > 1e10 ||
+				r.ask%step != 0 || r.bid%step != 0 || r.sale%step != 0 || (r.ask == 0) != (r.listings == 0) {
+				t.Fatalf("item %d at %s: %+v", i, m.venues[v].key, r)
+			}
+		}
+	}
+}
+
+func TestModel_FollowsFromItsSeed(t *testing.T) {
+	a, b, c := testModel(t, 1, 3), testModel(t, 1, 3), testModel(t, 2, 3)
+	differ := 0
+	for i := range 1_000 {
+		for v := range 3 {
+			if a.ask(v, i, 5) != b.ask(v, i, 5) {
+				t.Fatalf("two models of the same seed differ at item %d", i)
+			}
+			if a.ask(v, i, 5) != c.ask(v, i, 5) {
+				differ++
+			}
+		}
+	}
+	if differ < 2_000 {
+		t.Errorf("another seed changed %d of 3,000 asks only", differ)
+	}
+}
+
+func TestGauss_IsABellCurve(t *testing.T) {
+	rng := stream(1)
+	const n = 100_000
+	var sum, squares, inner int64
+	for range n {
+		g := gauss(rng.next())
+		sum += g
+		squares += g * g >> 16
+		if g > -one && g < one {
+			inner++
+		}
+	}
+	if mean := sum / n; mean < -one/100 || mean > one/100 {
+		t.Errorf("mean %d", mean)
+	}
+	if variance := squares / n; variance < one*98/100 || variance > one*102/100 {
+		t.Errorf("variance %d, want %d", variance, one)
+	}
+	if share := inner * 100 / n; share < 65 || share > 71 {
+		t.Errorf("%d %% within one deviation, want 68", share)
+	}
+	if bits.OnesCount64(mix(1)^mix(2)) < 16 {
+		t.Error("mix does not mix")
+	}
+}

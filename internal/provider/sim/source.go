@@ -1,0 +1,149 @@
+package sim
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"net/url"
+	"strings"
+	"time"
+
+	"assay/internal/catalog"
+	"assay/internal/provider"
+)
+
+// Name is the key by which configuration and URLs know the source.
+const Name = "sim"
+
+// Config says which simulator a Source reads, and how.
+type Config struct {
+	BaseURL   string           // of the simulator, "http://127.0.0.1:8090"
+	Shape     provider.Shape   // default provider.Bulk
+	Client    *provider.Client // carries the requests; its host must be allowed
+	Markets   int              // how many markets the simulator has; default ten
+	BatchSize int              // Batch: names in a request; default and most: BatchSize
+	Interval  time.Duration    // how long an answer stays the same; default Interval
+	Limit     provider.Limit   // what the simulator was told to allow; zero: no limit
+}
+
+// Source reads a market simulator. Its methods may be called concurrently.
+type Source struct {
+	base        string
+	client      *provider.Client
+	description provider.Description
+	markets     map[string]string // keys of the markets, to share their text
+}
+
+// New returns a Source. It fails for a configuration that cannot work.
+func New(c Config) (*Source, error) {
+	base, err := url.Parse(c.BaseURL)
+	if err != nil || base.Host == "" || base.RawQuery != "" || base.Fragment != "" || base.Scheme != "http" && base.Scheme != "https" {
+		return nil, fmt.Errorf("the simulator's base url: want an http address such as http://127.0.0.1:8090")
+	}
+	n, err := checkMarkets(c.Markets)
+	if err != nil {
+		return nil, err
+	}
+	d := provider.Description{
+		Name: Name, Title: "Market simulator", Shape: c.Shape, Interval: c.Interval, Limit: c.Limit,
+		Terms: "Invented items and prices, made on this machine. For demonstrations and tests.",
+	}
+	if d.Interval <= 0 {
+		d.Interval = Interval
+	}
+	if err := shape(&d, c.BatchSize); err != nil {
+		return nil, err
+	}
+	s := &Source{base: strings.TrimSuffix(c.BaseURL, "/"), client: c.Client, markets: make(map[string]string, n)}
+	for _, v := range venues(n) {
+		s.markets[v.key] = v.key
+		d.Markets = append(d.Markets, v.market())
+		if d.Shape == provider.Bulk {
+			d.Files = append(d.Files, provider.File{Key: v.key, AppID: catalog.CS2, Markets: []string{v.key}})
+		}
+	}
+	s.description = d
+	return s, nil
+}
+
+// shape settles how the source is asked.
+func shape(d *provider.Description, batchSize int) error {
+	switch d.Shape {
+	case provider.Bulk, "":
+		d.Shape = provider.Bulk
+	case provider.Single:
+		d.BatchSize = 1
+	case provider.Batch:
+		if d.BatchSize = batchSize; batchSize == 0 {
+			d.BatchSize = BatchSize
+		}
+		if d.BatchSize < 1 || d.BatchSize > BatchSize {
+			return fmt.Errorf("batches of %d names: want 1 to %d", batchSize, BatchSize)
+		}
+	default:
+		return fmt.Errorf("shape %q: want %q, %q or %q", d.Shape, provider.Bulk, provider.Batch, provider.Single)
+	}
+	return nil
+}
+
+// Describe returns what the source says of itself.
+func (s *Source) Describe() provider.Description { return s.description }
+
+// Fetch sends one request and decodes its answer into sink.
+func (s *Source) Fetch(ctx context.Context, call provider.Call, sink provider.Sink) (provider.Answer, error) {
+	req, err := s.request(call)
+	if err != nil {
+		return provider.Answer{}, err
+	}
+	var answer provider.Answer
+	err = s.client.Do(ctx, req, func(resp *provider.Response) error {
+		sink.Restart()
+		body, err := provider.SniffJSON(Name, resp.Body)
+		if err != nil {
+			return err
+		}
+		r := newReader(s, body, sink)
+		if s.description.Shape == provider.Bulk {
+			answer, err = r.file(call.File)
+		} else {
+			answer, err = r.names()
+		}
+		return err
+	})
+	if err != nil {
+		return provider.Answer{}, err
+	}
+	return answer, nil
+}
+
+// request returns the request that asks for what the call names.
+func (s *Source) request(call provider.Call) (provider.Request, error) {
+	// On loopback compressing costs more than it saves.
+	req := provider.Request{Method: http.MethodGet, Header: http.Header{"Accept-Encoding": {"identity"}}, Meter: call.Meter}
+	d := &s.description
+	if call.AppID != catalog.CS2 {
+		return req, fmt.Errorf("%s: app %d is not quoted", Name, call.AppID)
+	}
+	if d.Shape == provider.Bulk {
+		if _, ok := s.markets[call.File]; !ok {
+			return req, fmt.Errorf("%s: no such file", Name)
+		}
+		req.URL = s.base + "/v1/markets/" + url.PathEscape(call.File) + "/prices.json"
+		return req, nil
+	}
+	if len(call.Names) == 0 || len(call.Names) > d.BatchSize {
+		return req, fmt.Errorf("%s: %d names in a call: want 1 to %d", Name, len(call.Names), d.BatchSize)
+	}
+	if d.Shape == provider.Single {
+		req.URL = s.base + "/v1/prices?name=" + url.QueryEscape(call.Names[0])
+		return req, nil
+	}
+	req.Method, req.URL = http.MethodPost, s.base+"/v1/prices/batch"
+	req.Header.Set("Content-Type", "application/json")
+	req.Body = []byte(`{"names":[`)
+	for _, name := range call.Names {
+		req.Body = append(appendString(req.Body, name), ',')
+	}
+	req.Body = append(closeList(req.Body, ']'), '}')
+	return req, nil
+}

@@ -1,0 +1,566 @@
+package sim
+
+import (
+	"compress/gzip"
+	"fmt"
+	"io"
+	"maps"
+	"net/http"
+	"net/http/httptest"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"assay/internal/catalog"
+	"assay/internal/provider"
+	"assay/internal/provider/providertest"
+)
+
+// serve starts a simulator and returns a maker of sources that read it.
+func serve(t testing.TB, o Options) (h *Handler, source func(provider.Shape) *Source) {
+	t.Helper()
+	h, err := NewHandler(o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	server, err := Start(t.Context(), "127.0.0.1:0", h)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := server.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return h, func(shape provider.Shape) *Source {
+		return testSource(t, Config{BaseURL: server.URL(), Shape: shape, Markets: o.Markets}, nil)
+	}
+}
+
+// fetch calls a source and fails the test if that does.
+func fetch(t testing.TB, s *Source, call provider.Call) (*providertest.Sink, provider.Answer) {
+	t.Helper()
+	sink := new(providertest.Sink)
+	call.AppID = catalog.CS2
+	answer, err := s.Fetch(t.Context(), call, sink)
+	if err != nil {
+		t.Fatalf("fetch %s: %v", call.File, err)
+	}
+	if sink.Rejects != 0 {
+		t.Errorf("fetch %s: %d rows rejected, the first: %+v", call.File, sink.Rejects, sink.Rejected[0])
+	}
+	return sink, answer
+}
+
+func TestRoundTrip_EveryNameSurvivesABulkFileByteForByte(t *testing.T) {
+	h, source := serve(t, Options{Frozen: true})
+	missing := map[string]bool{}
+	for _, name := range h.Names() {
+		missing[name] = true
+	}
+	s := source(provider.Bulk)
+	for _, f := range s.Describe().Files {
+		sink, answer := fetch(t, s, provider.Call{File: f.Key})
+		if answer.ProviderTime.IsZero() {
+			t.Errorf("%s: no time", f.Key)
+		}
+		for _, q := range sink.Quotes {
+			if q.Market != f.Key {
+				t.Fatalf("%s: a quote of %s", f.Key, q.Market)
+			}
+			delete(missing, q.Name)
+		}
+		for _, f := range fixtures {
+			if f.trait&pinned != 0 && !slices.ContainsFunc(sink.Quotes, func(q provider.Quote) bool { return q.Name == f.name && q.Ask > 0 }) {
+				t.Errorf("%q is not offered", f.name)
+			}
+		}
+	}
+	if len(missing) != 0 {
+		t.Errorf("%d names were quoted by no market: %.200q", len(missing), slices.Sorted(maps.Keys(missing)))
+	}
+}
+
+func TestRoundTrip_AllShapesSayTheSame(t *testing.T) {
+	const names = 600 // two batches
+	h, source := serve(t, Options{Names: names, Frozen: true, Seed: 3})
+	var bulk, batch, single providertest.Sink
+	s := source(provider.Bulk)
+	for _, f := range s.Describe().Files {
+		got, _ := fetch(t, s, provider.Call{File: f.Key})
+		bulk.Quotes = append(bulk.Quotes, got.Quotes...)
+	}
+	all := h.Names()
+	for part := range slices.Chunk(all, BatchSize) {
+		got, answer := fetch(t, source(provider.Batch), provider.Call{Names: part})
+		if len(answer.Silent) != 0 {
+			t.Errorf("silent: %v", answer.Silent)
+		}
+		batch.Quotes = append(batch.Quotes, got.Quotes...)
+	}
+	one := source(provider.Single)
+	for _, name := range all[:len(fixtures)+30] {
+		got, _ := fetch(t, one, provider.Call{Names: []string{name}})
+		single.Quotes = append(single.Quotes, got.Quotes...)
+	}
+	if len(bulk.Quotes) < names*7 {
+		t.Errorf("%d quotes of %d names on 10 markets", len(bulk.Quotes), names)
+	}
+	if diff := cmp.Diff(bulk.Sorted(), batch.Sorted()); diff != "" {
+		t.Errorf("bulk and batch differ (-bulk +batch):\n%.2000s", diff)
+	}
+	few := slices.DeleteFunc(bulk.Sorted(), func(q provider.Quote) bool {
+		return !slices.Contains(all[:len(fixtures)+30], q.Name)
+	})
+	if diff := cmp.Diff(few, single.Sorted()); diff != "" {
+		t.Errorf("bulk and single differ (-bulk +single):\n%.2000s", diff)
+	}
+}
+
+func TestSource_AnUnknownNameHasNoQuotes(t *testing.T) {
+	_, source := serve(t, Options{Names: 100})
+	const unknown = "No Such Item | At All (Factory New)"
+	for _, shape := range []provider.Shape{provider.Batch, provider.Single} {
+		sink, _ := fetch(t, source(shape), provider.Call{Names: []string{unknown}})
+		if len(sink.Quotes) != 0 {
+			t.Errorf("%s: %d quotes", shape, len(sink.Quotes))
+		}
+	}
+	sink, _ := fetch(t, source(provider.Batch), provider.Call{Names: []string{unknown, redline}})
+	if len(sink.Quotes) < 5 {
+		t.Errorf("%d quotes of the name beside it", len(sink.Quotes))
+	}
+}
+
+func TestSource_TellsPhasesApartWhereMarketsDo(t *testing.T) {
+	_, source := serve(t, Options{Names: len(fixtures), Frozen: true})
+	sink, _ := fetch(t, source(provider.Single), provider.Call{Names: []string{"★ Karambit | Nebula Drift (Factory New)"}})
+	phases := map[string][]string{}
+	for _, q := range sink.Quotes {
+		phases[q.Market] = append(phases[q.Market], q.Phase)
+	}
+	all := []string{"Phase 1", "Phase 2", "Phase 3", "Phase 4", "Ruby", "Sapphire", "Black Pearl"}
+	for market, got := range phases {
+		if len(got) != 1 && !slices.Equal(got, all) || len(got) == 1 && got[0] != "" {
+			t.Errorf("%s quotes %q", market, got)
+		}
+	}
+	if len(phases["sim-birch"]) != len(all) || len(phases["sim-amber"]) != 1 {
+		t.Errorf("phases by market: %v", phases)
+	}
+}
+
+func TestSource_AMarketThatIsNotInTheAnswerIsSilent(t *testing.T) {
+	_, source := serve(t, Options{Names: 50, Markets: 3})
+	url := source(provider.Single).base
+	s := testSource(t, Config{BaseURL: url, Shape: provider.Single, Markets: 5}, nil)
+	_, answer := fetch(t, s, provider.Call{Names: []string{redline}})
+	if want := []string{"sim-delta", "sim-ember"}; !slices.Equal(answer.Silent, want) {
+		t.Errorf("silent: %q, want %q", answer.Silent, want)
+	}
+}
+
+func TestSource_RejectsFaultyRowsAndKeepsTheOthers(t *testing.T) {
+	const head = `{"market":"sim-amber","currency":"USD","unit":1,"salesDays":30,"time":1790000000,"items":[`
+	rows := map[string]string{
+		`{"ask":1}`:                               rejectNoName,
+		`{"name":"","ask":1}`:                     rejectNoName,
+		`{"name":5,"ask":1}`:                      rejectNameKind,
+		`{"name":"a\u0000b","ask":1}`:             rejectName,
+		`{"name":"bad","phase":"Phase 5"}`:        rejectPhase,
+		`{"name":"bad","phase":1}`:                rejectPhase,
+		`{"name":"bad","ask":"1,234.56"}`:         rejectSyntax,
+		`{"name":"bad","ask":true}`:               rejectSyntax,
+		`{"name":"bad","ask":[1]}`:                rejectSyntax,
+		`{"name":"bad","ask":"NaN"}`:              rejectSyntax,
+		`{"name":"bad","ask":0}`:                  rejectSign,
+		`{"name":"bad","ask":-3}`:                 rejectSign,
+		`{"name":"bad","bid":1e400}`:              rejectRange,
+		`{"name":"bad","listings":1.5}`:           rejectCount,
+		`{"name":"bad","listings":-1}`:            rejectCount,
+		`{"name":"bad","sales":"3"}`:              rejectCount,
+		`{"name":"bad","seen":7}`:                 rejectTime,
+		`{"name":"bad","seen":"now"}`:             rejectTime,
+		`{"name":"bad","ask":"x","listings":"y"}`: rejectSyntax,
+	}
+	for row, reason := range rows {
+		sink, err := readText(head + `{"name":"before","ask":1},` + row + `,{"name":"after","ask":2}]}`)
+		if err != nil {
+			t.Errorf("%s: %v", row, err)
+			continue
+		}
+		if len(sink.Quotes) != 2 || sink.Rejects != 1 || sink.Rejected[0].Reason != reason {
+			t.Errorf("%s: %d quotes, rejected %+v, want %q", row, len(sink.Quotes), sink.Rejected, reason)
+		}
+	}
+}
+
+func TestSource_RefusesAnswersThatAreNotWhatWasPromised(t *testing.T) {
+	const terms = `"market":"sim-amber","currency":"USD","unit":1,"time":1790000000`
+	for text, want := range map[string]string{
+		``:                                  "empty body",
+		`<html>`:                            "HTML",
+		`null`:                              "null",
+		`[]`:                                "wrong type",
+		`[{}]`:                              "wrong type",
+		`{}`:                                "no quotes",
+		`{"a":1}`:                           "no quotes",
+		`{"items":[],"market":"sim-amber"}`: "order",
+		`{"market":"sim-birch","currency":"USD","unit":1,"items":[]}`:           "not the market",
+		`{"market":"skinport","currency":"USD","unit":1,"items":[]}`:            "does not offer",
+		`{"market":"sim-amber","currency":"usd","unit":1,"items":[]}`:           "currency",
+		`{"market":"sim-amber","currency":"USD","unit":7,"items":[]}`:           "unit",
+		`{"market":"sim-amber","currency":"USD","unit":1,"items":[]}`:           "time",
+		`{"time":0,"market":"sim-amber"}`:                                       "time",
+		`{` + terms + `,"items":{}}`:                                            "wrong type",
+		`{` + terms + `,"items":null}`:                                          "wrong type",
+		`{` + terms + `,"items":[1]}`:                                           "wrong type",
+		`{` + terms + `,"items":[{"name":"a","ask":1}`:                          "EOF",
+		`{` + terms + `,"items":[{"name":"a","ask":1,"ask":2}]}`:                "duplicate",
+		`{` + terms + `,"items":[{"name":"a","ask":NaN}]}`:                      "invalid character",
+		`{` + terms + `,"items":[{"name":"bad ` + "\xff" + `","ask":1}]}`:       "UTF-8",
+		`{` + terms + `,"items":[]}{}`:                                          "more than one",
+		`{` + terms + `,"items":[]}]`:                                           "invalid character",
+		`{` + terms + `,"items":[{"name":"a","x":` + strings.Repeat("[", 20000): "depth",
+	} {
+		_, err := readText(text)
+		if provider.KindOf(err) != provider.KindProtocol || !strings.Contains(fmt.Sprint(err), want) {
+			t.Errorf("%.80s: error %v, want one of %q with %q", text, err, provider.KindProtocol, want)
+		}
+		if len(fmt.Sprint(err)) > 400 {
+			t.Errorf("%.80s: an error of %d bytes", text, len(fmt.Sprint(err)))
+		}
+	}
+}
+
+// readText decodes a file of sim-amber as Fetch does.
+func readText(text string) (*providertest.Sink, error) {
+	s, err := New(Config{BaseURL: "http://sim.test"})
+	if err != nil {
+		return nil, err
+	}
+	body, err := provider.SniffJSON(Name, strings.NewReader(text))
+	if err != nil {
+		return nil, err
+	}
+	sink := new(providertest.Sink)
+	_, err = newReader(s, body, sink).file("sim-amber")
+	return sink, err
+}
+
+func FuzzRead(f *testing.F) {
+	f.Add(strings.ReplaceAll(fileFixture, "sim-garnet", "sim-amber"))
+	f.Add(namesFixture)
+	f.Fuzz(func(t *testing.T, text string) {
+		sink, err := readText(text)
+		if err != nil && provider.KindOf(err) != provider.KindProtocol {
+			t.Fatalf("error %v", err)
+		}
+		if err != nil {
+			return
+		}
+		for _, q := range sink.Quotes {
+			if q.Ask < 0 || q.Bid < 0 || q.Sale < 0 || q.Listings < -1 || q.Sales < -1 ||
+				catalog.CheckName(q.Name) != nil || catalog.CheckPhase(q.Phase) != nil || q.Market != "sim-amber" {
+				t.Fatalf("%+v", q)
+			}
+		}
+	})
+}
+
+func TestNew_RefusesWhatCannotWork(t *testing.T) {
+	for _, c := range []Config{
+		{}, {BaseURL: "127.0.0.1:80"}, {BaseURL: "ftp://sim.test"}, {BaseURL: "http://sim.test?x=1"},
+		{BaseURL: "http://sim.test", Shape: "heap"}, {BaseURL: "http://sim.test", Markets: -1}, {BaseURL: "http://sim.test", Markets: 101},
+		{BaseURL: "http://sim.test", Shape: provider.Batch, BatchSize: 501}, {BaseURL: "http://sim.test", Shape: provider.Batch, BatchSize: -1},
+	} {
+		if s, err := New(c); err == nil {
+			t.Errorf("%+v: %+v", c, s.Describe())
+		}
+	}
+	if _, err := NewHandler(Options{Names: -1}); err == nil {
+		t.Error("a negative number of names was taken")
+	}
+	if _, err := NewHandler(Options{Markets: 1_000}); err == nil {
+		t.Error("a thousand markets were taken")
+	}
+}
+
+func TestFetch_RefusesCallsThatTheSourceCannotMake(t *testing.T) {
+	_, source := serve(t, Options{Names: 10})
+	for _, c := range []struct {
+		shape provider.Shape
+		call  provider.Call
+	}{
+		{provider.Bulk, provider.Call{AppID: catalog.CS2, File: "nope"}},
+		{provider.Bulk, provider.Call{AppID: catalog.Dota, File: "sim-amber"}},
+		{provider.Batch, provider.Call{AppID: catalog.CS2}},
+		{provider.Batch, provider.Call{AppID: catalog.CS2, Names: make([]string, BatchSize+1)}},
+		{provider.Single, provider.Call{AppID: catalog.CS2, Names: []string{"a", "b"}}},
+	} {
+		c.call.Meter = new(provider.Meter)
+		if _, err := source(c.shape).Fetch(t.Context(), c.call, new(providertest.Sink)); err == nil {
+			t.Errorf("%s: %d names and file %q were taken", c.shape, len(c.call.Names), c.call.File)
+		}
+		if n := c.call.Meter.Requests(); n != 0 {
+			t.Errorf("%s: %d requests", c.shape, n)
+		}
+	}
+}
+
+func TestHandler_RefusesBadRequests(t *testing.T) {
+	h, err := NewHandler(Options{Names: 10})
+	if err != nil {
+		t.Fatal(err)
+	}
+	tooMany := `{"names":["a"` + strings.Repeat(`,"a"`, BatchSize) + `]}`
+	for _, c := range []struct {
+		method, path, body string
+		status             int
+	}{
+		{"GET", "/v1/markets/nope/prices.json", "", 404},
+		{"GET", "/nope", "", 404},
+		{"POST", "/v1/prices", "", 405},
+		{"GET", "/v1/prices", "", 400},
+		{"GET", "/v1/prices?name=a&name=b", "", 400},
+		{"POST", "/v1/prices/batch", "", 400},
+		{"POST", "/v1/prices/batch", `{"names":[]}`, 400},
+		{"POST", "/v1/prices/batch", `{"names":[1]}`, 400},
+		{"POST", "/v1/prices/batch", `{"names":"a"}`, 400},
+		{"POST", "/v1/prices/batch", `{"names":["a"]}{}`, 400},
+		{"POST", "/v1/prices/batch", tooMany, 400},
+		{"POST", "/v1/prices/batch", `{"names":["` + strings.Repeat("a", maxBatchBody) + `"]}`, 400},
+		{"POST", "/v1/prices/batch", `{"names":["a"]}`, 200},
+	} {
+		rec := httptest.NewRecorder()
+		h.ServeHTTP(rec, httptest.NewRequest(c.method, c.path, strings.NewReader(c.body)))
+		if rec.Code != c.status {
+			t.Errorf("%s %s %.40s: status %d, want %d", c.method, c.path, c.body, rec.Code, c.status)
+		}
+	}
+}
+
+// get returns what a handler answers, and its header.
+func get(h http.Handler, path string, fields ...string) (string, http.Header) {
+	req := httptest.NewRequest(http.MethodGet, path, nil)
+	for i := 0; i+1 < len(fields); i += 2 {
+		req.Header.Set(fields[i], fields[i+1])
+	}
+	rec := httptest.NewRecorder()
+	h.ServeHTTP(rec, req)
+	return rec.Body.String(), rec.Header()
+}
+
+func TestHandler_FrozenPricesChangeByAdvanceOnly(t *testing.T) {
+	now := time.Unix(1_790_000_000, 0)
+	h, err := NewHandler(Options{Names: 500, Frozen: true, Now: func() time.Time { return now }})
+	if err != nil {
+		t.Fatal(err)
+	}
+	const path = "/v1/markets/sim-fjord/prices.json"
+	first, _ := get(h, path)
+	now = now.Add(48 * time.Hour)
+	if second, _ := get(h, path); second != first {
+		t.Error("frozen prices changed")
+	}
+	h.Advance(TicksPerWeek)
+	if third, _ := get(h, path); third == first {
+		t.Error("a week changed nothing")
+	}
+	h.Advance(-TicksPerWeek)
+	if fourth, _ := get(h, path); fourth != first {
+		t.Error("going back did not bring the first prices back")
+	}
+}
+
+func TestHandler_PricesDriftFromTickToTick(t *testing.T) {
+	now := time.Unix(1_790_000_100, 0).Truncate(Interval)
+	h, err := NewHandler(Options{Names: 3_000, Now: func() time.Time { return now }})
+	if err != nil {
+		t.Fatal(err)
+	}
+	const path = "/v1/markets/sim-fjord/prices.json"
+	first, _ := get(h, path)
+	now = now.Add(Interval - time.Second)
+	if second, _ := get(h, path); second != first {
+		t.Error("prices changed within a tick")
+	}
+	now = now.Add(time.Second)
+	if third, _ := get(h, path); third == first {
+		t.Error("a new tick changed nothing")
+	}
+}
+
+func TestHandler_CompressesOnRequestOnly(t *testing.T) {
+	h, err := NewHandler(Options{Names: 2_000, Frozen: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	const path = "/v1/markets/sim-amber/prices.json"
+	plain, header := get(h, path)
+	if header.Get("Content-Encoding") != "" {
+		t.Errorf("an encoding that nobody asked for: %s", header.Get("Content-Encoding"))
+	}
+	for range 2 { // the second takes what the first put back
+		packed, header := get(h, path, "Accept-Encoding", "br, gzip;q=0.5")
+		if header.Get("Content-Encoding") != "gzip" || len(packed) >= len(plain)/2 {
+			t.Errorf("encoding %q, %d bytes of %d", header.Get("Content-Encoding"), len(packed), len(plain))
+		}
+		if got := gunzip(t, packed); got != plain {
+			t.Error("inflated, it is another answer")
+		}
+	}
+}
+
+func TestHandler_LimitsAndLogsRequests(t *testing.T) {
+	now := time.Unix(1_790_000_000, 0)
+	h, err := NewHandler(Options{Names: 10, Limit: provider.Limit{Requests: 2, Per: time.Minute}, Now: func() time.Time { return now }})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i, want := range []string{"", "", "60", "60"} {
+		if _, header := get(h, "/v1/prices?name=a"); header.Get("Retry-After") != want {
+			t.Errorf("request %d: Retry-After %q, want %q", i, header.Get("Retry-After"), want)
+		}
+	}
+	now = now.Add(time.Minute)
+	if _, header := get(h, "/v1/markets/sim-amber/prices.json"); header.Get("Retry-After") != "" {
+		t.Error("refused after the wait")
+	}
+	want := map[string]int{"GET /v1/prices": 4, "GET /v1/markets/sim-amber/prices.json": 1}
+	if diff := cmp.Diff(want, h.Requests()); diff != "" {
+		t.Errorf("requests (-want +got):\n%s", diff)
+	}
+	hits := h.Recent()
+	if len(hits) != 5 || !hits[3].Refused || hits[4].Refused || hits[0].Path != "/v1/prices?name=a" {
+		t.Errorf("log: %+v", hits)
+	}
+}
+
+func TestHandler_MakesNamesBeyondTheCatalogue(t *testing.T) {
+	names := NewCatalogue().Len() + 300
+	h, source := serve(t, Options{Names: names, Markets: 12, Frozen: true})
+	all := h.Names()
+	if len(all) != names {
+		t.Fatalf("%d names, want %d", len(all), names)
+	}
+	sink, _ := fetch(t, source(provider.Batch), provider.Call{Names: all[names-300:]})
+	got := map[string]bool{}
+	for _, q := range sink.Quotes {
+		got[q.Name] = true
+		if !slices.Contains(all[names-300:], q.Name) {
+			t.Fatalf("%q was not asked for", q.Name)
+		}
+	}
+	if len(got) != 300 {
+		t.Errorf("quotes of %d names, want 300", len(got))
+	}
+}
+
+func TestServer_EndsWithItsContextAndByClose(t *testing.T) {
+	h, err := NewHandler(Options{Names: 10})
+	if err != nil {
+		t.Fatal(err)
+	}
+	s, err := Start(t.Context(), "127.0.0.1:0", h)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := Start(t.Context(), strings.TrimPrefix(s.URL(), "http://"), h); err == nil {
+		t.Error("two servers at one address")
+	}
+	if err := s.Close(); err != nil {
+		t.Error(err)
+	}
+	if _, err := http.Get(s.URL() + "/v1/prices?name=a"); err == nil {
+		t.Error("it answers after Close")
+	}
+}
+
+// discard is a sink that keeps nothing.
+type discard struct{ quotes int }
+
+func (d *discard) Restart()                         { d.quotes = 0 }
+func (d *discard) Quote(*provider.Quote) error      { d.quotes++; return nil }
+func (*discard) Reject(market, name, reason string) {}
+
+func BenchmarkReadFile(b *testing.B) {
+	h, err := NewHandler(Options{Frozen: true})
+	if err != nil {
+		b.Fatal(err)
+	}
+	text, _ := get(h, "/v1/markets/sim-garnet/prices.json")
+	s, err := New(Config{BaseURL: "http://sim.test"})
+	if err != nil {
+		b.Fatal(err)
+	}
+	sink := new(discard)
+	b.SetBytes(int64(len(text)))
+	b.ReportAllocs()
+	for b.Loop() {
+		sink.Restart()
+		if _, err := newReader(s, strings.NewReader(text), sink).file("sim-garnet"); err != nil {
+			b.Fatal(err)
+		}
+	}
+	b.ReportMetric(float64(sink.quotes), "rows")
+}
+
+func BenchmarkServeFile(b *testing.B) {
+	for _, encoding := range []string{"identity", "gzip"} {
+		b.Run(encoding, func(b *testing.B) {
+			h, err := NewHandler(Options{Frozen: true})
+			if err != nil {
+				b.Fatal(err)
+			}
+			req := httptest.NewRequest(http.MethodGet, "/v1/markets/sim-garnet/prices.json", nil)
+			req.Header.Set("Accept-Encoding", encoding)
+			w := &blank{header: http.Header{}}
+			b.ReportAllocs()
+			for b.Loop() {
+				w.n = 0
+				h.ServeHTTP(w, req)
+			}
+			b.SetBytes(w.n)
+		})
+	}
+}
+
+func BenchmarkServeBatch(b *testing.B) {
+	h, err := NewHandler(Options{Frozen: true})
+	if err != nil {
+		b.Fatal(err)
+	}
+	names := h.Names()[1000 : 1000+BatchSize]
+	w := &blank{header: http.Header{}}
+	req := httptest.NewRequest(http.MethodGet, "/", nil)
+	for b.Loop() {
+		h.answer(w, req, names)
+	}
+}
+
+// blank is a ResponseWriter that keeps nothing.
+type blank struct {
+	header http.Header
+	n      int64
+}
+
+func (w *blank) Header() http.Header         { return w.header }
+func (w *blank) Write(p []byte) (int, error) { w.n += int64(len(p)); return len(p), nil }
+func (w *blank) WriteHeader(int)             {}
+
+func gunzip(t testing.TB, packed string) string {
+	t.Helper()
+	z, err := gzip.NewReader(strings.NewReader(packed))
+	if err != nil {
+		t.Fatal(err)
+	}
+	plain, err := io.ReadAll(z)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(plain)
+}
