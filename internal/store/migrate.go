@@ -27,8 +27,7 @@ func (s *Store) migrate(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("migrate: read schema version: %w", err)
 	}
-	sources := p.ListSources()
-	newest := sources[len(sources)-1].Version
+	newest := newestMigration()
 	if have > newest {
 		return fmt.Errorf("the database has schema version %d, this program knows %d: use the newer version of assay that wrote it", have, newest)
 	}
@@ -47,4 +46,17 @@ func (s *Store) SchemaVersion(ctx context.Context) (int64, error) {
 	var v int64
 	err := s.read.QueryRowContext(ctx, `SELECT max(version_id) FROM goose_db_version WHERE is_applied`).Scan(&v)
 	return v, err
+}
+
+// newestMigration returns the schema version that this program knows: the
+// number at the beginning of the last migration's name.
+func newestMigration() int64 {
+	var newest int64
+	names, _ := fs.Glob(migrations, "migrations/sqlite/*.sql") // the pattern is valid
+	for _, name := range names {
+		if v, err := goose.NumericComponent(name); err == nil && v > newest {
+			newest = v
+		}
+	}
+	return newest
 }

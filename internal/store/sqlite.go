@@ -16,25 +16,38 @@ import (
 	"modernc.org/sqlite" // also the driver "sqlite"
 )
 
+// mode says what connections are for.
+type mode int
+
+const (
+	reads    mode = iota // of the running server
+	writes               // begun IMMEDIATE
+	readCopy             // copying the file, beside whoever has it open
+)
+
 // openSQLite opens a pool of connections. A writer begins IMMEDIATE: a
 // transaction that begins deferred, reads and then writes is refused at once
 // when another one wrote, whatever the busy timeout says.
-func openSQLite(path string, writer bool) (*sql.DB, error) {
+func openSQLite(path string, m mode) (*sql.DB, error) {
 	q := url.Values{}
 	q.Add("_pragma", "busy_timeout(10000)")
-	q.Add("_pragma", "journal_mode(WAL)")
-	q.Add("_pragma", "synchronous(FULL)")
-	q.Add("_pragma", "temp_store(MEMORY)")
-	if writer {
+	switch m {
+	case writes:
 		q.Set("_txlock", "immediate")
+		q.Add("_pragma", "journal_mode(WAL)")
+		q.Add("_pragma", "synchronous(FULL)")
+		q.Add("_pragma", "temp_store(MEMORY)")
 		q.Add("_pragma", "cache_size(-16000)")
 		// A full refresh writes some 100 MB; fewer, larger checkpoints write
 		// a page that changed several times once.
 		q.Add("_pragma", "wal_autocheckpoint(4000)")
 		q.Add("_pragma", "journal_size_limit(67108864)")
-	} else {
+	case reads:
 		q.Add("_pragma", "query_only(1)")
+		q.Add("_pragma", "temp_store(MEMORY)")
 		q.Add("_pragma", "cache_size(-4000)")
+	case readCopy:
+		q.Set("mode", "ro")
 	}
 	dsn := (&url.URL{Scheme: "file", Opaque: (&url.URL{Path: path}).EscapedPath(), RawQuery: q.Encode()}).String()
 	return sql.Open("sqlite", dsn)

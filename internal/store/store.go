@@ -64,7 +64,7 @@ func Open(ctx context.Context, o Options) (_ *Store, err error) {
 	if s.file, err = guardFile(o.Path); err != nil {
 		return nil, err
 	}
-	if s.write, err = openSQLite(o.Path, true); err != nil {
+	if s.write, err = openSQLite(o.Path, writes); err != nil {
 		return nil, err
 	}
 	s.write.SetMaxOpenConns(1)
@@ -74,7 +74,7 @@ func Open(ctx context.Context, o Options) (_ *Store, err error) {
 	if err := s.file.bind(ctx, s.write); err != nil {
 		return nil, err
 	}
-	if s.read, err = openSQLite(o.Path, false); err != nil {
+	if s.read, err = openSQLite(o.Path, reads); err != nil {
 		return nil, err
 	}
 	s.read.SetMaxOpenConns(readers)

@@ -1,0 +1,95 @@
+package app
+
+import (
+	"context"
+
+	"assay/internal/config"
+	"assay/internal/inventory"
+	"assay/internal/refresh"
+	"assay/internal/store"
+	"assay/internal/view"
+	"assay/internal/web"
+)
+
+// The types here fit what one package offers to what another one asks for.
+
+// refreshStore is the store as refreshing sees it.
+type refreshStore struct{ *store.Store }
+
+func (s refreshStore) InTx(ctx context.Context, fn func(refresh.Tx) error) error {
+	return s.Store.InTx(ctx, func(tx *store.Tx) error { return fn(tx) })
+}
+
+// control is what the API and the page may do to refreshes.
+type control struct{ *refresh.Engine }
+
+func (c control) Start(ctx context.Context, forced bool, by string) (id int64, started, forcedIgnored bool, err error) {
+	s, err := c.Engine.Start(ctx, forced, by)
+	return s.JobID, s.Started, s.ForcedIgnored, err
+}
+
+func (c control) RetryFailed(ctx context.Context, id int64, by string) (job int64, started bool, err error) {
+	s, err := c.Engine.RetryFailed(ctx, id, by)
+	return s.JobID, s.Started, err
+}
+
+func (c control) DryRun(ctx context.Context, forced bool) (view.DryRun, error) {
+	f, err := c.Forecast(ctx, forced)
+	if err != nil {
+		return view.DryRun{}, err
+	}
+	out := view.DryRun{
+		DryRun: true, Forced: forced,
+		TotalItems: f.Due.Due + f.Due.TTL + f.Due.NoSales, DueItems: f.Due.Due,
+		SkippedItems: view.Skipped{TTL: f.Due.TTL, NoSales: f.Due.NoSales},
+		Sources:      []view.PlannedCost{},
+	}
+	for _, s := range f.Sources {
+		out.Sources = append(out.Sources, view.PlannedCost{Source: s.Source, Requests: s.Requests, Seconds: s.Time.Seconds()})
+		out.Requests += s.Requests
+		out.Seconds = max(out.Seconds, s.Time.Seconds()) // sources are asked side by side
+	}
+	return out, nil
+}
+
+// inventories is what the API may do to users and what they own.
+type inventories struct {
+	*inventory.Service
+	store *store.Store
+}
+
+func (i inventories) Sync(ctx context.Context, userID string, push inventory.Push) (view.SyncResult, error) {
+	r, err := i.Service.Sync(ctx, userID, push)
+	return view.SyncResult(r), err
+}
+
+func (i inventories) PutUser(ctx context.Context, u view.User) (view.User, error) {
+	user := inventory.User{ID: u.UserID, Leaderboard: u.Leaderboard}
+	if u.SteamID != nil {
+		user.SteamID = *u.SteamID
+	}
+	if u.DisplayName != nil {
+		user.DisplayName = *u.DisplayName
+	}
+	return u, i.Service.PutUser(ctx, user)
+}
+
+// pageCredentials are the secrets with which the page lets people in: the
+// market secret reads, the admin token does all.
+type pageCredentials struct{ *config.Credentials }
+
+func pageRole(r web.Role) string {
+	if r == web.Admin {
+		return config.RoleAdmin
+	}
+	return config.RoleMarket
+}
+
+func (c pageCredentials) Match(role web.Role, presented string) (web.Fingerprint, bool) {
+	f, ok := c.Identify(pageRole(role), presented)
+	return web.Fingerprint(f), ok
+}
+
+func (c pageCredentials) Live(role web.Role, f web.Fingerprint) bool {
+	return c.Credentials.Live(pageRole(role), config.Fingerprint(f))
+}

@@ -1,0 +1,229 @@
+// Package app wires the parts together; nothing else does. An App is a whole
+// server that a test can start on port 0.
+package app
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/http"
+	"os"
+	"os/signal"
+	"strconv"
+	"sync"
+	"syscall"
+	"time"
+
+	"assay/internal/access"
+	"assay/internal/api"
+	"assay/internal/config"
+	"assay/internal/dispatch"
+	"assay/internal/inventory"
+	"assay/internal/pricing"
+	"assay/internal/provider"
+	"assay/internal/refresh"
+	"assay/internal/store"
+	"assay/internal/view"
+	"assay/internal/web"
+)
+
+// Options are what an App is made of.
+type Options struct {
+	Config  *config.Config // CreateSecrets may put new secrets into it
+	Version string
+	Logger  *slog.Logger
+	Now     func() time.Time // default time.Now
+	// Faults is handed to the store; see store.Options.
+	Faults func(point string) error
+}
+
+// App is a server.
+type App struct {
+	cfg      *config.Config
+	log      *slog.Logger
+	now      func() time.Time
+	store    *store.Store
+	sources  *SourceSet
+	engine   *refresh.Engine
+	local    *dispatch.Local
+	creds    *config.Credentials
+	listener net.Listener
+	server   *http.Server
+	created  []string
+	ready    chan struct{}
+}
+
+const (
+	fetchSlots = 2               // units of one source at once: two cores are the least to expect
+	shutdown   = 5 * time.Second // how long answers under way may take when the process stops
+	upkeep     = time.Hour       // how often retention runs besides after every job
+)
+
+// New opens the database and the sources and listens. Nothing works before Run.
+// Close what it returned if Run is never called.
+func New(ctx context.Context, o Options) (_ *App, err error) {
+	a := &App{cfg: o.Config, log: o.Logger, now: o.Now, ready: make(chan struct{})}
+	if a.now == nil {
+		a.now = time.Now
+	}
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, a.Close())
+		}
+	}()
+	if a.cfg.Database.Engine != config.SQLite {
+		return nil, errors.New("this version keeps its data in SQLite: set DATABASE_URL to sqlite:PATH, or leave it out")
+	}
+	if a.store, err = store.Open(ctx, store.Options{Path: a.cfg.Database.Path, Now: a.now, Logger: a.log, Faults: o.Faults}); err != nil {
+		return nil, err
+	}
+	if err := a.store.SetCurrency(ctx, a.cfg.Currency); err != nil {
+		return nil, err
+	}
+	if a.created, err = config.CreateSecrets(a.cfg, true); err != nil {
+		return nil, err
+	}
+	if a.creds, err = config.NewCredentials(a.cfg); err != nil {
+		return nil, err
+	}
+	if a.sources, err = OpenSources(ctx, a.cfg, a.creds.Secret, a.now, a.log); err != nil {
+		return nil, err
+	}
+	if err := a.buildEngine(ctx); err != nil {
+		return nil, err
+	}
+	a.server = a.buildServer(o.Version)
+	a.listener, err = (&net.ListenConfig{}).Listen(ctx, "tcp", a.cfg.ListenAddr)
+	return a, err
+}
+
+// buildEngine makes the engine and the dispatcher that runs it; each knows of
+// the other.
+func (a *App) buildEngine(ctx context.Context) (err error) {
+	cfg := a.cfg
+	a.engine, err = refresh.New(ctx, refresh.Options{
+		Store: refreshStore{a.store}, Sources: a.sources.List,
+		Owner:  "pid " + strconv.Itoa(os.Getpid()),
+		Wake:   func(kind string) { a.local.Wake(kind) },
+		Now:    a.now,
+		Logger: a.log,
+		Config: refresh.Config{
+			ScopeAll: cfg.Scope == config.ScopeAll, TTL: cfg.TTL,
+			MissingRetry: cfg.MissingRetry, NoSalesRetry: cfg.NoSalesRetry,
+			Retention:  refresh.Retention{Age: cfg.JobRetention, MinJobs: cfg.MinJobs},
+			FetchSlots: fetchSlots, SettleSlots: cfg.Workers,
+			Policy: pricing.Policy{
+				Method: cfg.Estimate, Guard: cfg.Guard, Currency: cfg.Currency,
+				NoSalesWindow: cfg.NoSalesWindow, Rates: cfg.Rates,
+			},
+		},
+	})
+	if err != nil {
+		return err
+	}
+	a.local = dispatch.NewLocal(dispatch.LocalOptions{
+		Workers: a.engine.Workers(), Now: a.now, Logger: a.log,
+		Tasks: []dispatch.Task{
+			{Name: "refresh", Next: cfg.Schedule.Next, Run: func(ctx context.Context) error {
+				_, err := a.engine.Start(ctx, false, "schedule")
+				return err
+			}},
+			{Name: "retention", Run: a.engine.Retain, Next: func(t time.Time) time.Time { return t.Truncate(upkeep).Add(upkeep) }},
+		},
+	})
+	return nil
+}
+
+func (a *App) buildServer(version string) *http.Server {
+	reader := view.NewReader(view.Options{
+		Store: a.store, Sources: a.sources.List, Clients: a.sources.Clients, Unconfigured: a.sources.Unconfigured,
+		ScopeAll: a.cfg.Scope == config.ScopeAll, Currency: a.cfg.Currency, Rates: a.cfg.Rates,
+		Scheduled: a.local.Scheduled, Version: version, Started: a.now(), Now: a.now,
+	})
+	failures := access.NewFailures(a.now)
+	users := inventories{store: a.store, Service: &inventory.Service{
+		InTx: func(ctx context.Context, fn func(inventory.Tx) error) error {
+			return a.store.InTx(ctx, func(tx *store.Tx) error { return fn(tx) })
+		},
+		Queued: func() { a.local.Wake(refresh.WorkMissing) },
+	}}
+	page := web.New(web.Deps{
+		Reader: reader, Refresher: control{a.engine}, Credentials: pageCredentials{a.creds}, Limiter: failures,
+		Version: version, Currency: a.cfg.Currency, Logger: a.log, Now: a.now, TrustedProxies: a.cfg.TrustedProxies,
+	})
+	return api.NewServer(api.New(api.Deps{
+		Reader: reader, Refresher: control{a.engine}, Inventories: users, Users: users,
+		Credentials: a.creds, Failures: failures, Page: page, Metrics: metrics(reader),
+		Version: version, Logger: a.log, Now: a.now, TrustedProxies: a.cfg.TrustedProxies,
+	}), a.log)
+}
+
+// URL is where the server listens.
+func (a *App) URL() string { return "http://" + a.listener.Addr().String() }
+
+// Ready is closed once the server answers.
+func (a *App) Ready() <-chan struct{} { return a.ready }
+
+// CreatedSecrets returns the files of the secrets that this start created.
+func (a *App) CreatedSecrets() []string { return a.created }
+
+// Sources returns the configured sources.
+func (a *App) Sources() []provider.Source { return a.sources.List }
+
+// Run serves and works until ctx ends, lets answers under way finish, gives work
+// in hands back and closes the database. It may be called once.
+func (a *App) Run(ctx context.Context) error {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	var wg sync.WaitGroup
+	wg.Go(func() { a.local.Run(ctx, a.engine.Workers()) })
+	wg.Go(func() { a.watchSecrets(ctx) })
+	serving := make(chan error, 1)
+	wg.Go(func() { serving <- a.server.Serve(a.listener) })
+	if len(a.sources.List) == 0 {
+		a.log.Warn("no price provider is configured, so nothing is priced: set MARKET_PRICE_PROVIDERS")
+	}
+	a.log.Info("serving", "url", a.URL())
+	close(a.ready)
+
+	var failed error
+	select {
+	case <-ctx.Done():
+	case failed = <-serving:
+		failed = fmt.Errorf("serve: %w", failed)
+	}
+	cancel()
+	stopping, done := context.WithTimeout(context.WithoutCancel(ctx), shutdown)
+	defer done()
+	if err := a.server.Shutdown(stopping); err != nil {
+		failed = errors.Join(failed, a.server.Close())
+	}
+	wg.Wait()
+	return errors.Join(failed, a.Close())
+}
+
+func (a *App) watchSecrets(ctx context.Context) {
+	hangup := make(chan os.Signal, 1)
+	signal.Notify(hangup, syscall.SIGHUP)
+	defer signal.Stop(hangup)
+	t := time.NewTicker(time.Second)
+	defer t.Stop()
+	a.creds.Watch(ctx, t.C, hangup, a.log)
+}
+
+// Close releases what New opened.
+func (a *App) Close() error {
+	var errs []error
+	if a.listener != nil {
+		if err := a.listener.Close(); !errors.Is(err, net.ErrClosed) {
+			errs = append(errs, err)
+		}
+	}
+	errs = append(errs, a.sources.Close())
+	if a.store != nil {
+		errs = append(errs, a.store.Close())
+	}
+	return errors.Join(errs...)
+}

@@ -1,0 +1,138 @@
+package app
+
+import (
+	"context"
+	"net/http"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/collectors"
+	"github.com/prometheus/client_golang/prometheus/promhttp"
+
+	"assay/internal/view"
+)
+
+// metrics serves what the status and the sources tell, in the form of
+// Prometheus. Figures are read when they are asked for, so nothing is counted
+// twice.
+func metrics(reader *view.Reader) http.Handler {
+	registry := prometheus.NewRegistry()
+	registry.MustRegister(
+		collectors.NewGoCollector(),
+		collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}),
+		&collector{reader: reader, descs: describe()},
+	)
+	return promhttp.HandlerFor(registry, promhttp.HandlerOpts{MaxRequestsInFlight: 2, Timeout: collectTimeout})
+}
+
+const collectTimeout = 10 * time.Second
+
+// collector reads a view at each scrape. Labels are names of sources and
+// markets of the configuration, so their number is bounded.
+type collector struct {
+	reader *view.Reader
+	descs  descriptions
+}
+
+type descriptions struct {
+	running, items, missing, freshness, oldest   *prometheus.Desc
+	answers, blocked, left, quotes, quarantined  *prometheus.Desc
+	lastFetch, lastSuccess, latency, jobRequests *prometheus.Desc
+}
+
+func describe() descriptions {
+	d := func(name, help string, labels ...string) *prometheus.Desc {
+		return prometheus.NewDesc("assay_"+name, help, labels, nil)
+	}
+	return descriptions{
+		running:     d("refresh_running", "1 while a bulk refresh is queued or runs."),
+		items:       d("refresh_items", "Items of the last bulk refresh by state.", "state"),
+		jobRequests: d("refresh_requests", "HTTP requests of the last bulk refresh, retries included.", "source"),
+		missing:     d("missing_prices", "Entries of the missing-price queue: due or in work, or waiting for another try.", "state"),
+		freshness:   d("items_in_scope", "Items in scope by the age of their price.", "freshness"),
+		oldest:      d("oldest_price_seconds", "Seconds since the oldest price in scope was last confirmed."),
+		answers:     d("source_answers_total", "Answers of a source since the start, by status; 0 is none.", "source", "status"),
+		blocked:     d("source_blocked", "1 while a source is not asked: breaker open, told to wait, or paused.", "source", "why"),
+		left:        d("source_budget_left", "Requests that a source's limit leaves now.", "source"),
+		latency:     d("source_latency_seconds", "Latency of a source's recent answers.", "source", "quantile"),
+		lastSuccess: d("source_last_success_timestamp_seconds", "When a source last answered well.", "source"),
+		lastFetch:   d("market_last_fetch_timestamp_seconds", "When a market was last fetched.", "source", "market"),
+		quotes:      d("market_quotes", "Quotes in a market's last answer.", "source", "market"),
+		quarantined: d("market_quarantined", "1 while a market's answers are in quarantine.", "source", "market"),
+	}
+}
+
+// Describe implements prometheus.Collector.
+func (c *collector) Describe(ch chan<- *prometheus.Desc) { prometheus.DescribeByCollect(c, ch) }
+
+// Collect implements prometheus.Collector. What cannot be read is left out; the
+// scrape then lacks it, and the health check tells why.
+func (c *collector) Collect(ch chan<- prometheus.Metric) {
+	ctx, cancel := context.WithTimeout(context.Background(), collectTimeout)
+	defer cancel()
+	if s, err := c.reader.Status(ctx); err == nil {
+		c.collectStatus(ch, s)
+	}
+	if p, err := c.reader.ProviderDebug(ctx); err == nil {
+		for _, s := range p.Sources {
+			c.collectSource(ch, s)
+		}
+	}
+}
+
+func gauge(ch chan<- prometheus.Metric, d *prometheus.Desc, v float64, labels ...string) {
+	ch <- prometheus.MustNewConstMetric(d, prometheus.GaugeValue, v, labels...)
+}
+
+func (c *collector) collectStatus(ch chan<- prometheus.Metric, s view.Status) {
+	d := c.descs
+	gauge(ch, d.running, flag(s.Status.Running))
+	for state, n := range map[string]int64{
+		"pending": s.PendingItems, "updated": s.UpdatedItems, "noQuote": s.NoQuoteItems, "failed": s.FailedItems,
+		"skippedTTL": s.SkippedItems.TTL, "skippedNoSales": s.SkippedItems.NoSales, "skippedBudget": s.SkippedItems.Budget,
+	} {
+		gauge(ch, d.items, float64(n), state)
+	}
+	for source, n := range s.Usage.ByProvider {
+		gauge(ch, d.jobRequests, float64(n), source)
+	}
+	gauge(ch, d.missing, float64(s.Missing.PendingItems), "due")
+	gauge(ch, d.missing, float64(s.Missing.WaitingItems), "waiting")
+	gauge(ch, d.freshness, float64(s.Freshness.Fresh), "fresh")
+	gauge(ch, d.freshness, float64(s.Freshness.Stale), "stale")
+	gauge(ch, d.freshness, float64(s.Freshness.Unknown), "unknown")
+	gauge(ch, d.oldest, float64(s.Freshness.OldestSeconds))
+}
+
+func (c *collector) collectSource(ch chan<- prometheus.Metric, s view.SourceDebug) {
+	d := c.descs
+	for status, n := range s.AnswersByStatus {
+		ch <- prometheus.MustNewConstMetric(d.answers, prometheus.CounterValue, float64(n), s.Source, status)
+	}
+	gauge(ch, d.blocked, flag(s.Breaker == "open"), s.Source, "breaker")
+	gauge(ch, d.blocked, flag(s.BlockedUntil != nil), s.Source, "toldToWait")
+	gauge(ch, d.blocked, flag(s.Paused), s.Source, "paused")
+	if s.Budget.Left != nil {
+		gauge(ch, d.left, float64(*s.Budget.Left), s.Source)
+	}
+	for q, ms := range map[string]float64{"0.5": s.LatencyMs.P50, "0.95": s.LatencyMs.P95, "0.99": s.LatencyMs.P99} {
+		gauge(ch, d.latency, ms/1000, s.Source, q)
+	}
+	if s.LastSuccess != nil {
+		gauge(ch, d.lastSuccess, float64(s.LastSuccess.Unix()), s.Source)
+	}
+	for _, m := range s.Markets {
+		if m.LastFetchedAt != nil {
+			gauge(ch, d.lastFetch, float64(m.LastFetchedAt.Unix()), s.Source, m.Market)
+		}
+		gauge(ch, d.quotes, float64(m.Quotes), s.Source, m.Market)
+		gauge(ch, d.quarantined, flag(m.Quarantine != nil), s.Source, m.Market)
+	}
+}
+
+func flag(b bool) float64 {
+	if b {
+		return 1
+	}
+	return 0
+}

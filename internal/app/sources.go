@@ -1,0 +1,132 @@
+package app
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/http"
+	"net/url"
+	"slices"
+	"time"
+
+	"assay/internal/config"
+	"assay/internal/provider"
+	"assay/internal/provider/pricelist"
+	"assay/internal/provider/sim"
+	"assay/internal/view"
+)
+
+// Sources lists the price sources that this program knows, by name.
+func Sources() []string { return []string{pricelist.Name, sim.Name} }
+
+// SourceSet holds the configured sources with the clients that carry their
+// requests.
+type SourceSet struct {
+	List         []provider.Source
+	Clients      map[string]*provider.Client
+	Unconfigured []view.Unconfigured
+
+	simulator *http.Server
+}
+
+// OpenSources makes the configured sources. It asks none of them. Where the
+// simulator is named without an address, one is started on loopback.
+func OpenSources(ctx context.Context, cfg *config.Config, secret func(string) (string, bool), now func() time.Time, log *slog.Logger) (_ *SourceSet, err error) {
+	set := &SourceSet{Clients: map[string]*provider.Client{}}
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, set.Close())
+		}
+	}()
+	for _, name := range Sources() {
+		if !slices.Contains(cfg.Providers, name) {
+			set.Unconfigured = append(set.Unconfigured, view.Unconfigured{
+				Source: name, Reason: "not named in MARKET_PRICE_PROVIDERS",
+			})
+			continue
+		}
+		options := provider.Options{Source: name, Now: now, Logger: log}
+		if key := cfg.Sources[name].APIKey.Reveal(); key != "" {
+			options.Secrets = append(options.Secrets, key)
+		}
+		var src provider.Source
+		switch name {
+		case sim.Name:
+			src, err = set.openSim(ctx, cfg, options)
+		case pricelist.Name:
+			src, err = set.openPricelist(cfg, options, secret)
+		}
+		if err != nil {
+			return nil, fmt.Errorf("source %s: %w", name, err)
+		}
+		set.List = append(set.List, src)
+	}
+	return set, nil
+}
+
+func (s *SourceSet) client(o provider.Options) *provider.Client {
+	c := provider.NewClient(o)
+	s.Clients[o.Source] = c
+	return c
+}
+
+func (s *SourceSet) openSim(ctx context.Context, cfg *config.Config, o provider.Options) (provider.Source, error) {
+	base := cfg.Sources[sim.Name].BaseURL
+	if base == nil {
+		address, err := s.startSimulator(ctx)
+		if err != nil {
+			return nil, err
+		}
+		base = &url.URL{Scheme: "http", Host: address}
+	}
+	o.AllowHosts = []string{base.Host}
+	return sim.New(sim.Config{BaseURL: base.String(), Shape: provider.Shape(cfg.SimShape), Client: s.client(o)})
+}
+
+// startSimulator serves the built-in simulator on a free loopback port.
+func (s *SourceSet) startSimulator(ctx context.Context) (address string, err error) {
+	h, err := sim.NewHandler(sim.Options{})
+	if err != nil {
+		return "", err
+	}
+	l, err := (&net.ListenConfig{}).Listen(ctx, "tcp", "127.0.0.1:0")
+	if err != nil {
+		return "", err
+	}
+	s.simulator = &http.Server{Handler: h, ReadHeaderTimeout: 10 * time.Second}
+	go func() { _ = s.simulator.Serve(l) }() // until Close
+	return l.Addr().String(), nil
+}
+
+func (s *SourceSet) openPricelist(cfg *config.Config, o provider.Options, secret func(string) (string, bool)) (provider.Source, error) {
+	if cfg.PricelistConfig == "" {
+		return nil, errors.New("name the file that describes your price lists in PRICELIST_CONFIG")
+	}
+	lists, err := pricelist.Load(cfg.PricelistConfig, secret)
+	if err != nil {
+		return nil, err
+	}
+	o.AllowHosts = lists.Hosts()
+	for _, name := range lists.SecretNames() {
+		if value, ok := secret(name); ok {
+			o.Secrets = append(o.Secrets, value)
+		}
+	}
+	return pricelist.New(pricelist.Options{Config: lists, Client: s.client(o), Secret: secret})
+}
+
+// Close ends the sources' connections and the simulator.
+func (s *SourceSet) Close() error {
+	if s == nil {
+		return nil
+	}
+	for _, c := range s.Clients {
+		c.Close()
+	}
+	if s.simulator == nil {
+		return nil
+	}
+	return s.simulator.Close()
+}

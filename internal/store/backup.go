@@ -1,0 +1,144 @@
+package store
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+)
+
+// Backup writes a consistent copy of the database at path to the new file to.
+// It needs no lock: another process may have the database open and write to it
+// meanwhile.
+func Backup(ctx context.Context, path, to string) (err error) {
+	if _, err := os.Stat(path); err != nil {
+		return fmt.Errorf("back up: no database at %s: %w", path, err)
+	}
+	db, err := openSQLite(path, readCopy)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, db.Close()) }()
+	if _, err := db.ExecContext(ctx, `VACUUM INTO $1`, to); err != nil {
+		return fmt.Errorf("back up: %w", err)
+	}
+	return syncFile(to)
+}
+
+// ErrDatabaseExists means that a restore would replace a database.
+var ErrDatabaseExists = errors.New("there is a database already: move it away first, or restore with --force, which keeps the old one beside it as .before-restore")
+
+// Restore puts a copy made by Backup in the place of the database at path. The
+// copy is checked first; the database must not be in use. An existing database
+// is kept beside the new one when replace is set, and is an error otherwise.
+func Restore(ctx context.Context, from io.Reader, path string, replace bool) (err error) {
+	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+		return err
+	}
+	lock, err := lockFile(path + ".lock")
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, lock.Close()) }()
+	_, statErr := os.Stat(path)
+	exists := statErr == nil
+	if exists && !replace {
+		return ErrDatabaseExists
+	}
+	temp := path + ".restoring"
+	if err := writeCopy(from, temp); err != nil {
+		return errors.Join(err, removeIfThere(temp))
+	}
+	id, err := checkCopy(ctx, temp)
+	if err != nil {
+		return errors.Join(fmt.Errorf("the backup cannot be used: %w", err), removeIfThere(temp))
+	}
+	if exists {
+		if err := setAside(ctx, path); err != nil {
+			return errors.Join(err, removeIfThere(temp))
+		}
+	}
+	// The id goes first: a crash in between is told by the next start.
+	if err := os.WriteFile(path+".id", []byte(id+"\n"), 0o600); err != nil {
+		return err
+	}
+	if err := os.Rename(temp, path); err != nil {
+		return err
+	}
+	return syncDir(filepath.Dir(path))
+}
+
+// writeCopy writes a file that is on the disk when it returns.
+func writeCopy(from io.Reader, to string) (err error) {
+	f, err := os.OpenFile(to, os.O_CREATE|os.O_TRUNC|os.O_WRONLY, 0o600)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, f.Close()) }()
+	if _, err := io.Copy(f, from); err != nil {
+		return err
+	}
+	return f.Sync()
+}
+
+// checkCopy reports whether a file is a sound database of this program, and
+// returns its id.
+func checkCopy(ctx context.Context, path string) (id string, err error) {
+	db, err := openSQLite(path, readCopy)
+	if err != nil {
+		return "", err
+	}
+	defer func() { err = errors.Join(err, db.Close()) }()
+	var verdict string
+	if err := db.QueryRowContext(ctx, `PRAGMA integrity_check(1)`).Scan(&verdict); err != nil {
+		return "", err
+	}
+	if verdict != "ok" {
+		return "", fmt.Errorf("it is damaged: %s", verdict)
+	}
+	var version int64
+	if err := db.QueryRowContext(ctx, `SELECT max(version_id) FROM goose_db_version WHERE is_applied`).Scan(&version); err != nil {
+		return "", errors.New("it is no database of assay")
+	}
+	if newest := newestMigration(); version > newest {
+		return "", fmt.Errorf("it has schema version %d, this program knows %d", version, newest)
+	}
+	err = db.QueryRowContext(ctx, `SELECT value FROM setting WHERE name = 'database_id'`).Scan(&id)
+	return id, err
+}
+
+// setAside moves a database away, with all that its log still holds.
+func setAside(ctx context.Context, path string) (err error) {
+	db, err := openSQLite(path, writes)
+	if err != nil {
+		return err
+	}
+	_, err = db.ExecContext(ctx, `PRAGMA wal_checkpoint(TRUNCATE)`)
+	if err := errors.Join(err, db.Close()); err != nil {
+		return fmt.Errorf("close the old database: %w", err)
+	}
+	if err := os.Rename(path, path+".before-restore"); err != nil {
+		return err
+	}
+	return errors.Join(removeIfThere(path+"-wal"), removeIfThere(path+"-shm"))
+}
+
+func removeIfThere(path string) error {
+	if err := os.Remove(path); !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	return nil
+}
+
+func syncFile(path string) error {
+	f, err := os.Open(path)
+	if err != nil {
+		return err
+	}
+	return errors.Join(f.Sync(), f.Close())
+}
+
+func syncDir(path string) error { return syncFile(path) }
