@@ -106,7 +106,7 @@ func (s *site) decline(w http.ResponseWriter, r *http.Request, who session, err 
 	if known == nil {
 		return err
 	}
-	return s.done(w, r, who, flash{Text: known.Error()})
+	return s.done(w, r, who, flash{Text: sentence(known.Error())})
 }
 
 func text(id int64) string { return strconv.FormatInt(id, 10) }

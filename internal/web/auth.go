@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	"assay/internal/access"
 	"assay/internal/fault"
 )
 
@@ -62,7 +63,7 @@ func (s *site) allow(w http.ResponseWriter, r *http.Request, who session, least 
 // session returns the live session of a request. It ends with the secret that
 // opened it.
 func (s *site) session(r *http.Request) (session, bool) {
-	cookie, err := r.Cookie(cookieName(s.overTLS(r)))
+	cookie, err := r.Cookie(cookieName(access.OverTLS(r, s.TrustedProxies)))
 	if err != nil {
 		return session{}, false
 	}
@@ -125,14 +126,14 @@ func (s *site) signIn(w http.ResponseWriter, r *http.Request) {
 		s.refuseSecret(w, r, next)
 		return
 	}
-	tls := s.overTLS(r)
+	tls := access.OverTLS(r, s.TrustedProxies)
 	if old, err := r.Cookie(cookieName(tls)); err == nil {
 		if was, ok := s.sessions.find(old.Value); ok {
 			s.sessions.close(was.key)
 		}
 	}
 	http.SetCookie(w, sessionCookie(s.sessions.open(role, secret), tls))
-	s.Logger.InfoContext(r.Context(), "operator signed in", "role", role.String(), "client", s.clientAddr(r).String())
+	s.Logger.InfoContext(r.Context(), "operator signed in", "role", role.String(), "client", access.Client(r, s.TrustedProxies).String())
 	http.Redirect(w, r, next, http.StatusSeeOther)
 }
 
@@ -147,7 +148,7 @@ func (s *site) match(presented string) (Role, Fingerprint, bool) {
 }
 
 func (s *site) refuseSecret(w http.ResponseWriter, r *http.Request, next string) {
-	client := s.clientAddr(r)
+	client := access.Client(r, s.TrustedProxies)
 	wait, over := s.Limiter.Fail(client)
 	s.Logger.WarnContext(r.Context(), "wrong secret at sign-in", "client", client.String(), "limited", over)
 	if !over {
@@ -166,7 +167,7 @@ func (s *site) askAgain(w http.ResponseWriter, r *http.Request, status int, next
 
 func (s *site) signOut(w http.ResponseWriter, r *http.Request, who session) error {
 	s.sessions.close(who.key)
-	gone := sessionCookie("", s.overTLS(r))
+	gone := sessionCookie("", access.OverTLS(r, s.TrustedProxies))
 	gone.MaxAge = -1
 	http.SetCookie(w, gone)
 	http.Redirect(w, r, "/sign-in", http.StatusSeeOther)

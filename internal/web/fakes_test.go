@@ -224,7 +224,7 @@ func (f *fakeAssay) ProviderDebug(context.Context) (view.ProviderDebug, error) {
 
 func (f *fakeAssay) JobDebug(context.Context) (view.JobDebug, error) {
 	return view.JobDebug{
-		Scheduled: []view.ScheduledRun{{Name: "every 6h", At: f.now().Add(2*time.Hour + 11*time.Minute)}},
+		Scheduled: []view.ScheduledRun{{Name: "refresh", At: f.now().Add(2*time.Hour + 11*time.Minute)}},
 		Failures: []view.FailureReason{
 			{Cause: "pricelist: 503 Service Unavailable", Count: 27, SampleNames: []string{"MP9 | Hot Rod (Factory New)", trapNames[1]}},
 			{Cause: "sim: no answer within 10 s", Count: 3, SampleNames: []string{"Sealed Graffiti | Rage Mode (Monarch Blue)"}},

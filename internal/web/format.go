@@ -4,6 +4,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+	"unicode"
+	"unicode/utf8"
 
 	"assay/internal/money"
 )
@@ -39,6 +41,19 @@ func group(digits string) string {
 		b.WriteRune(d)
 	}
 	return sign + b.String()
+}
+
+// sentence writes an error's text as one.
+func sentence(text string) string {
+	if text == "" {
+		return ""
+	}
+	first, size := utf8.DecodeRuneInString(text)
+	text = string(unicode.ToUpper(first)) + text[size:]
+	if !strings.HasSuffix(text, ".") {
+		text += "."
+	}
+	return text
 }
 
 // priceText is an amount, short to read and exact to copy.

@@ -160,6 +160,7 @@ type plot struct {
 	Min, Max money.Micro
 	Price    string // place of the item's price; empty: none
 	Dots     []dot
+	Far      []dot // beyond the ends: they would press all others together
 }
 
 // dot is a market's place.
@@ -170,20 +171,43 @@ type dot struct {
 	Price money.Micro
 }
 
+// reach is how far, as a factor, the line goes on beyond the prices that count.
+const reach = 2
+
 // newPlot needs two different prices, or there is nothing to see.
 func newPlot(quotes []quoteRow, price money.Micro) *plot {
-	p := &plot{}
+	var all []dot
+	var used []money.Micro
 	for _, q := range quotes {
 		if q.Price == nil || *q.Price <= 0 {
 			continue
 		}
-		p.Dots = append(p.Dots, dot{Used: q.Used, Title: q.Title, Price: *q.Price})
-		p.Min, p.Max = minPositive(p.Min, *q.Price), max(p.Max, *q.Price)
+		all = append(all, dot{Used: q.Used, Title: q.Title, Price: *q.Price})
+		if q.Used {
+			used = append(used, *q.Price)
+		}
 	}
 	if price > 0 {
-		p.Min, p.Max = minPositive(p.Min, price), max(p.Max, price)
+		used = append(used, price)
 	}
-	if len(p.Dots) < 2 || p.Min == p.Max {
+	if len(all) < 2 || len(used) == 0 {
+		return nil
+	}
+	return drawn(all, slices.Min(used), slices.Max(used), price)
+}
+
+// drawn shows what is near to the prices from low to high, which count.
+func drawn(all []dot, low, high, price money.Micro) *plot {
+	p := &plot{Min: low, Max: high}
+	for _, d := range all {
+		if d.Price < low/reach || d.Price > high*reach {
+			p.Far = append(p.Far, d)
+			continue
+		}
+		p.Dots = append(p.Dots, d)
+		p.Min, p.Max = min(p.Min, d.Price), max(p.Max, d.Price)
+	}
+	if p.Min == p.Max {
 		return nil
 	}
 	for i := range p.Dots {
@@ -201,11 +225,4 @@ func (p *plot) place(m money.Micro) string {
 	low, high := math.Log(float64(p.Min)), math.Log(float64(p.Max))
 	share := (math.Log(float64(m)) - low) / (high - low)
 	return strconv.FormatFloat(2+96*share, 'f', 2, 64) + "%"
-}
-
-func minPositive(a, b money.Micro) money.Micro {
-	if a == 0 {
-		return b
-	}
-	return min(a, b)
 }

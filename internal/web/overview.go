@@ -5,6 +5,7 @@ import (
 	"maps"
 	"net/http"
 	"slices"
+	"time"
 
 	"assay/internal/view"
 )
@@ -22,7 +23,7 @@ type overviewPage struct {
 	Runs         []*runView
 	Sources      []sourceCard
 	Unconfigured []view.Unconfigured
-	Next         *view.ScheduledRun
+	Next         *time.Time // when a run starts by itself; nil: never
 	Failures     []view.FailureReason
 	Trouble      []string // checks of the server's own health that fail
 }
@@ -56,7 +57,7 @@ func (s *site) fillOverview(ctx context.Context, page *overviewPage, who session
 	if err != nil {
 		return err
 	}
-	page.Next = soonest(work.Scheduled)
+	page.Next = nextRefresh(work.Scheduled)
 	page.Failures = work.Failures[:min(len(work.Failures), recentCauses)]
 	health, err := s.Reader.Health(ctx, false)
 	if err != nil {
@@ -79,12 +80,17 @@ func (s *site) runViews(jobs []view.Job) []*runView {
 	return views
 }
 
-func soonest(runs []view.ScheduledRun) *view.ScheduledRun {
-	if len(runs) == 0 {
-		return nil
+// scheduledRefresh is the name of the schedule that starts bulk runs, among
+// those of upkeep.
+const scheduledRefresh = "refresh"
+
+func nextRefresh(runs []view.ScheduledRun) *time.Time {
+	for _, run := range runs {
+		if run.Name == scheduledRefresh {
+			return &run.At
+		}
 	}
-	first := slices.MinFunc(runs, func(a, b view.ScheduledRun) int { return a.At.Compare(b.At) })
-	return &first
+	return nil
 }
 
 // refreshOf paces a page that no script refreshes.

@@ -107,7 +107,7 @@ func (s *site) fail(w http.ResponseWriter, r *http.Request, who *session, err er
 	status := statusOf(known.Kind)
 	s.show(w, r, status, "refusal", refusalPage{
 		frame: s.frame(http.StatusText(status), who), Status: status,
-		Heading: http.StatusText(status), Detail: known.Error(),
+		Heading: http.StatusText(status), Detail: sentence(known.Error()),
 	})
 }
 

@@ -39,9 +39,11 @@ type tile struct {
 	Note  string // what the count is made of
 }
 
-// segment is a part of a bar; positions are percentages.
+// segment is a part of a bar. All begin at its left end, those that reach
+// further lie below: only widths change, which browsers can move smoothly.
 type segment struct {
-	Name, X, Width string
+	Name  string
+	Width string // up to the part's end, in percent of the whole
 }
 
 type providerCount struct {
@@ -134,13 +136,13 @@ type part struct {
 	count int64
 }
 
-// segments lays parts end to end.
+// segments lays parts end to end, the last one first.
 func segments(total int64, parts ...part) []segment {
 	laid := make([]segment, len(parts))
-	var before int64
+	var end int64
 	for i, p := range parts {
-		laid[i] = segment{Name: p.name, X: percent(before, total), Width: percent(p.count, total)}
-		before += p.count
+		end += p.count
+		laid[len(parts)-1-i] = segment{Name: p.name, Width: percent(end, total)}
 	}
 	return laid
 }

@@ -96,6 +96,34 @@ func breakerBadge(state string) badge {
 	return badge{"calm", state, ""}
 }
 
+// breakerText says what the breaker of a source does.
+func breakerText(state string) string {
+	switch state {
+	case "closed":
+		return "Closed"
+	case "open":
+		return "Open"
+	case "halfOpen":
+		return "Half open"
+	}
+	return state
+}
+
+// outcomeText says what became of a market's last answer.
+func outcomeText(code string) string {
+	switch code {
+	case "":
+		return "–"
+	case "ok":
+		return "Taken"
+	case "silent":
+		return "Not in the answer"
+	case "quarantined":
+		return "Held back"
+	}
+	return code
+}
+
 // skipReason says why a plan left an item out.
 func skipReason(code string) string {
 	switch code {
@@ -138,11 +166,11 @@ func quoteReason(code string, quoted money.Currency) string {
 func methodText(method string) string {
 	switch pricing.Method(method) {
 	case pricing.Robust:
-		return "mean of the markets that agree"
+		return "Mean of the markets that agree"
 	case pricing.Average:
-		return "mean of all markets"
+		return "Mean of all markets"
 	case pricing.Median:
-		return "median of the markets"
+		return "Median of the markets"
 	}
 	return method
 }
