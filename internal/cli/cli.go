@@ -1,0 +1,127 @@
+// Package cli is the command line: it reads flags, talks to a running server or
+// runs one, and prints what people and scripts want to know. Each command has a
+// file of its own. It owns exit codes, help and output; what the commands do is
+// done elsewhere.
+package cli
+
+import (
+	"context"
+	"errors"
+	"io"
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/alecthomas/kong"
+)
+
+// Program is one run of the command line and everything that it touches.
+type Program struct {
+	Args    []string // without the name of the program
+	Environ []string // as os.Environ returns it
+	Stdin   io.Reader
+	Stdout  io.Writer // results
+	Stderr  io.Writer // progress, logs and errors
+	Now     func() time.Time
+}
+
+// grammar is the whole command line.
+type grammar struct {
+	globals
+
+	Serve       serveCmd       `cmd:"" group:"run" help:"Run the server until it is told to stop."`
+	Demo        demoCmd        `cmd:"" group:"run" help:"Run a server with simulated markets, users and inventories, to look around."`
+	Refresh     refreshCmd     `cmd:"" group:"work" help:"Start a refresh of all prices."`
+	Status      statusCmd      `cmd:"" group:"work" help:"Show what runs and how fresh the prices are."`
+	Prices      pricesCmd      `cmd:"" group:"work" help:"Show an item's price and what every market says of it."`
+	Inventory   inventoryCmd   `cmd:"" group:"work" help:"Push or show a user's inventory."`
+	Source      sourceCmd      `cmd:"" group:"care" help:"Try a price source, or list the names that it knows."`
+	Config      configCmd      `cmd:"" group:"care" help:"Show the settings in force and where each comes from."`
+	Backup      backupCmd      `cmd:"" group:"care" help:"Write a copy of the database to a file, also while the server runs."`
+	Restore     restoreCmd     `cmd:"" group:"care" help:"Put a backup in the database's place."`
+	Healthcheck healthcheckCmd `cmd:"" group:"care" help:"Ask whether the server is well."`
+	Completion  completionCmd  `cmd:"" group:"care" help:"Print a completion script for a shell."`
+	Version     versionCmd     `cmd:"" group:"care" help:"Show the version."`
+	Complete    completeCmd    `cmd:"" hidden:"" name:"__complete"`
+}
+
+// globals are the flags that every command takes.
+type globals struct {
+	File       string `name:"config" placeholder:"FILE" help:"Read settings from this file."`
+	DataDir    string `placeholder:"DIR" help:"Directory of the database and of generated secrets (DATA_DIR)."`
+	ListenAddr string `placeholder:"HOST:PORT" help:"Address of the server (LISTEN_ADDR)."`
+	LogLevel   string `placeholder:"LEVEL" help:"How much is logged: debug, info, warn or error (LOG_LEVEL)."`
+	JSON       bool   `help:"Print JSON instead of text."`
+}
+
+// given returns the settings that these flags give, by name.
+func (g *globals) given() map[string]string {
+	given := map[string]string{}
+	for name, value := range map[string]string{"DATA_DIR": g.DataDir, "LISTEN_ADDR": g.ListenAddr, "LOG_LEVEL": g.LogLevel} {
+		if value != "" {
+			given[name] = value
+		}
+	}
+	return given
+}
+
+// Run carries out the command line and returns the exit code. It returns soon
+// after ctx ends, which is what a signal does.
+func (p Program) Run(ctx context.Context) int {
+	var g grammar
+	flags := newSettingFlags()
+	exited := -1
+	parser, err := newParser(&g, flags, p.Stdout, p.Stderr, func(code int) { exited = code })
+	if err != nil {
+		// Only a mistake in the grammar itself, which every test would find.
+		return p.fail(&g.globals, err)
+	}
+	parsed, err := parser.Parse(p.Args)
+	switch {
+	case exited >= 0: // --help
+		return exited
+	case err != nil:
+		// The parser may have stopped before it got to the flag.
+		g.JSON = g.JSON || slices.Contains(p.Args, "--json")
+		return p.fail(&g.globals, usage(err, p.Args))
+	}
+	s := &session{
+		Program: p, parser: parser, file: g.File, flags: g.given(),
+		out: output{w: p.Stdout, json: g.JSON},
+	}
+	maps.Copy(s.flags, flags.given())
+	parsed.BindTo(ctx, (*context.Context)(nil))
+	return p.fail(&g.globals, parsed.Run(s))
+}
+
+// newParser builds the parser of g and flags.
+func newParser(g *grammar, flags settingFlags, stdout, stderr io.Writer, exit func(int)) (*kong.Kong, error) {
+	return kong.New(g,
+		flags.option(),
+		kong.Name("assay"),
+		kong.Description("Assay keeps the prices of game items fresh."),
+		kong.Writers(stdout, stderr),
+		kong.Exit(exit),
+		kong.Help(printHelp),
+		kong.ConfigureHelp(kong.HelpOptions{Compact: true, WrapUpperBound: 100}),
+		kong.ExplicitGroups([]kong.Group{
+			{Key: "run", Title: "Run:"},
+			{Key: "work", Title: "Work with a running server:"},
+			{Key: "care", Title: "Set up and look after:"},
+		}),
+	)
+}
+
+// fail reports err, if there is one, and returns the exit code for it.
+func (p Program) fail(g *globals, err error) int {
+	code := exitCode(err)
+	if err == nil || errors.Is(err, errReported) {
+		return code
+	}
+	if g.JSON {
+		_ = output{w: p.Stderr, json: true}.object(newFailure(err, code))
+		return code
+	}
+	printError(p.Stderr, err)
+	return code
+}

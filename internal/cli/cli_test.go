@@ -1,0 +1,179 @@
+package cli
+
+import (
+	"bytes"
+	"context"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/go-json-experiment/json"
+
+	"assay/internal/view"
+)
+
+// program returns a run of the command line against f.
+func program(f *fakeServer, args ...string) (Program, *bytes.Buffer, *bytes.Buffer) {
+	var out, errs bytes.Buffer
+	return Program{
+		Args: args,
+		Environ: []string{
+			"LISTEN_ADDR=" + strings.TrimPrefix(f.URL, "http://"),
+			"MARKET_PRICE_SYNC_SECRET=" + fakeMarketSecret,
+			"PLATFORM_API_TOKEN=" + fakePlatformToken,
+		},
+		Stdin: strings.NewReader(""), Stdout: &out, Stderr: &errs, Now: time.Now,
+	}, &out, &errs
+}
+
+func TestRefresh_InterruptedWaitSaysThatTheRunGoesOn(t *testing.T) {
+	f := newFakeServer(t)
+	ctx, interrupt := context.WithCancel(context.Background())
+	f.jobs = []string{jobRunning}
+	f.onPoll = func(int) { interrupt() }
+	p, out, errs := program(f, "refresh", "--wait")
+	if code := p.Run(ctx); code != exitInterrupted {
+		t.Errorf("exit code %d, want %d", code, exitInterrupted)
+	}
+	for _, want := range []string{"refresh 17 goes on", "POST " + f.URL + "/api/market-prices/jobs/17/cancel"} {
+		if !strings.Contains(errs.String(), want) {
+			t.Errorf("standard error lacks %q:\n%s", want, errs)
+		}
+	}
+	if out.Len() != 0 {
+		t.Errorf("standard output: %s", out)
+	}
+}
+
+func TestRefresh_WaitEndsWithItsOwnCodeWhenItemsFailed(t *testing.T) {
+	f := newFakeServer(t)
+	f.jobs = []string{jobWithFailures}
+	p, out, _ := program(f, "refresh", "--wait")
+	if code := p.Run(context.Background()); code != exitRunFailures {
+		t.Errorf("exit code %d, want %d", code, exitRunFailures)
+	}
+	if !strings.Contains(out.String(), "sim: timeout") {
+		t.Errorf("output does not name the last error:\n%s", out)
+	}
+}
+
+func TestStatus_WatchPrintsOneObjectALineUntilInterrupted(t *testing.T) {
+	f := newFakeServer(t)
+	ctx, interrupt := context.WithCancel(context.Background())
+	p, _, errs := program(f, "status", "--watch", "--every", "200ms", "--json")
+	lines := &lineCounter{after: 3, then: interrupt}
+	p.Stdout = lines
+	if code := p.Run(ctx); code != exitOK {
+		t.Errorf("exit code %d, want 0: %s", code, errs)
+	}
+	for line := range strings.Lines(lines.text.String()) {
+		var st view.Status
+		if err := json.Unmarshal([]byte(strings.TrimSpace(line)), &st); err != nil || st.TotalItems != 30325 {
+			t.Errorf("line %q: %v", line, err)
+		}
+	}
+}
+
+// lineCounter calls then once it was given so many writes.
+type lineCounter struct {
+	text  strings.Builder
+	after int
+	then  func()
+}
+
+func (l *lineCounter) Write(b []byte) (int, error) {
+	if l.after--; l.after == 0 {
+		l.then()
+	}
+	return l.text.Write(b)
+}
+
+func TestStatusScreen_DrawsOverTheLastOne(t *testing.T) {
+	var out bytes.Buffer
+	screen := statusScreen{out: output{w: &out}, redraw: true, now: time.Now}
+	for range 2 {
+		if err := screen.show(view.Status{}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if got := strings.Count(out.String(), "\x1b[3A\x1b[J"); got != 1 {
+		t.Errorf("moved up %d times, want once, by the three lines drawn before:\n%q", got, out.String())
+	}
+}
+
+func TestProgress_PlainLinesAtChangesOfStageAndEveryFewSeconds(t *testing.T) {
+	var out bytes.Buffer
+	now := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
+	p := newProgress(&out, false, func() time.Time { return now })
+	for _, step := range []struct {
+		after time.Duration
+		stage string
+	}{{0, "plan"}, {time.Second, "plan"}, {0, "settle"}, {4 * time.Second, "settle"}, {time.Second, "settle"}} {
+		now = now.Add(step.after)
+		p.show(view.Job{ID: "1", State: "running", Stage: step.stage})
+	}
+	p.end()
+	want := "refresh 1: plan, 0 of 0 items, 0 requests\nrefresh 1: settle, 0 of 0 items, 0 requests\nrefresh 1: settle, 0 of 0 items, 0 requests\n"
+	if out.String() != want {
+		t.Errorf("got\n%swant\n%s", out.String(), want)
+	}
+}
+
+func TestProgress_TerminalShowsABar(t *testing.T) {
+	var out bytes.Buffer
+	p := newProgress(&out, true, time.Now)
+	p.show(view.Job{ID: "1", State: "queued"})
+	p.show(view.Job{ID: "1", State: "running", Stage: "settle", TotalItems: 100, PendingItems: 50})
+	p.show(view.Job{ID: "1", State: "finished", Stage: "done", TotalItems: 100})
+	p.end()
+	for _, want := range []string{"refresh 1: queued", "100%", "100/100"} {
+		if !strings.Contains(out.String(), want) {
+			t.Errorf("no %q in %q", want, out.String())
+		}
+	}
+}
+
+func TestClient_NeverFollowsARedirectWithItsSecret(t *testing.T) {
+	asked := false
+	elsewhere := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { asked = true }))
+	defer elsewhere.Close()
+	here := httptest.NewServer(http.RedirectHandler(elsewhere.URL, http.StatusTemporaryRedirect))
+	defer here.Close()
+	_, err := newClient(here.URL, credential{header: "x-market-sync-secret", value: "s"}, credential{}).status(context.Background())
+	if err == nil || asked {
+		t.Errorf("err %v, asked elsewhere: %v", err, asked)
+	}
+}
+
+func TestSegment_EscapesWhateverANameHolds(t *testing.T) {
+	for name, want := range map[string]string{
+		"a/b?c#d%": "a%2Fb%3Fc%23d%25", "..": "%2E%2E", "x\ny ": "x%0Ay%20", "★": "%E2%98%85", "a.b": "a.b",
+	} {
+		if got := segment(name); got != want {
+			t.Errorf("segment(%q) = %q, want %q", name, got, want)
+		}
+	}
+}
+
+func TestPrintable_CannotDisturbATerminal(t *testing.T) {
+	for text, want := range map[string]string{
+		"★ Karambit": "★ Karambit", "a\x1b[2Jb": `"a\x1b[2Jb"`, "end ": `"end "`, "\u202eabc": `"\u202eabc"`, "a\tb": `"a\tb"`, "": "",
+	} {
+		if got := printable(text); got != want {
+			t.Errorf("printable(%q) = %s, want %s", text, got, want)
+		}
+	}
+}
+
+func TestBaseURL_IsReachableFromThisMachine(t *testing.T) {
+	for addr, want := range map[string]string{
+		"127.0.0.1:8080": "http://127.0.0.1:8080", "0.0.0.0:80": "http://127.0.0.1:80", ":8080": "http://127.0.0.1:8080",
+		"[::]:8080": "http://[::1]:8080", "example.test:1": "http://example.test:1",
+	} {
+		if got := baseURL(addr); got != want {
+			t.Errorf("baseURL(%q) = %q, want %q", addr, got, want)
+		}
+	}
+}

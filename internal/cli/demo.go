@@ -1,0 +1,158 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"io/fs"
+	"log/slog"
+	"net"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"assay/internal/config"
+	"assay/internal/provider/sim"
+)
+
+// demoCmd runs everything with invented data. Nothing in it is real, and it
+// touches no other database than its own.
+type demoCmd struct{}
+
+func (*demoCmd) examples() []example {
+	return []example{
+		{"demo", "simulated markets, 25 users, one refresh of all their items, and the page"},
+		{"demo --data-dir /tmp/demo --listen-addr 127.0.0.1:9000", "the same, kept and served elsewhere"},
+		{"demo --json", "print what the refresh did as JSON"},
+	}
+}
+
+const (
+	defaultDemoDir = "data/demo"
+	// demoMark is the file by which a directory is known to hold a demo.
+	demoMark = "assay-demo"
+)
+
+// Run prepares the demo and serves it until ctx ends.
+func (c *demoCmd) Run(ctx context.Context, s *session) error {
+	cfg, err := c.settings(ctx, s)
+	if err != nil {
+		return err
+	}
+	if err := claimDemoDir(cfg.DataDir); err != nil {
+		return err
+	}
+	s.tell("demo: data in %s, prices from simulated markets; nothing here is real", cfg.DataDir)
+	log := slog.New(slog.NewTextHandler(s.Stderr, &slog.HandlerOptions{Level: max(cfg.LogLevel, slog.LevelWarn)}))
+	return s.serve(ctx, cfg, log, func(ctx context.Context, url string) error {
+		return c.show(ctx, s, cfg, url)
+	})
+}
+
+// settings returns the configuration of the demo: its own directory and
+// database, simulated markets, and port 8080 or another one that is free.
+func (c *demoCmd) settings(ctx context.Context, s *session) (*config.Config, error) {
+	given, err := s.settings(nil)
+	if err != nil {
+		return nil, err
+	}
+	over := map[string]string{"MARKET_PRICE_PROVIDERS": sim.Name}
+	for _, set := range given.Effective() {
+		standard := set.Origin == "default"
+		switch {
+		case set.Name == "DATA_DIR" && standard:
+			over["DATA_DIR"] = filepath.FromSlash(defaultDemoDir)
+		case set.Name == "DATABASE_URL" && !standard:
+			return nil, &usageError{
+				text: "DATABASE_URL is set (" + set.Origin + "), and the demo uses no other database than its own",
+				hint: "unset it for the demo; --data-dir says where the demo keeps its data",
+			}
+		case set.Name == "LISTEN_ADDR" && standard && !free(ctx, given.ListenAddr):
+			s.tell("%s is taken, so another port serves", given.ListenAddr)
+			over["LISTEN_ADDR"] = "127.0.0.1:0"
+		}
+	}
+	return s.settings(over)
+}
+
+// free tells whether one can listen on addr.
+func free(ctx context.Context, addr string) bool {
+	l, err := (&net.ListenConfig{}).Listen(ctx, "tcp", addr)
+	if err != nil {
+		return false
+	}
+	return l.Close() == nil
+}
+
+// claimDemoDir makes sure that dir is a demo's, marking it when it is new. A
+// directory that holds anything else is refused.
+func claimDemoDir(dir string) error {
+	mark := filepath.Join(dir, demoMark)
+	if _, err := os.Stat(mark); err == nil {
+		return nil
+	}
+	entries, err := os.ReadDir(dir)
+	switch {
+	case err != nil && !errors.Is(err, fs.ErrNotExist):
+		return usageOfFile(err)
+	case len(entries) > 0:
+		return &usageError{
+			text: dir + " holds something else than a demo, so the demo leaves it alone",
+			hint: "name an empty directory with --data-dir",
+		}
+	}
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return usageOfFile(err)
+	}
+	text := "This directory belongs to `assay demo`. All data in it are invented; it may be deleted.\n"
+	if err := os.WriteFile(mark, []byte(text), 0o600); err != nil {
+		return usageOfFile(err)
+	}
+	return nil
+}
+
+// show fills the demo over its own API, refreshes all prices, tells what came
+// of it and where to look.
+func (c *demoCmd) show(ctx context.Context, s *session, cfg *config.Config, url string) error {
+	// The first start has created the secrets meanwhile.
+	api := clientOf(cfg, url)
+	names := sim.NewCatalogue().Names()
+	if err := fillDemo(ctx, api, names, s.Now, s.Stderr); err != nil {
+		return err
+	}
+	// Forced, so that a second demo within the TTL has something to show.
+	started, err := api.refresh(ctx, true)
+	if err != nil {
+		return err
+	}
+	job, err := awaitJob(ctx, s, api, started.Job)
+	if err != nil {
+		return err
+	}
+	report, err := gatherDemo(ctx, api, job, names, demoExplained())
+	if err != nil {
+		return err
+	}
+	if err := s.out.result(report, report.write); err != nil {
+		return err
+	}
+	s.tell("\nThe page is at %s and stays up until Ctrl-C.", url)
+	s.tell("  to look, sign in with %s", secretPlace(cfg, "MARKET_PRICE_SYNC_SECRET"))
+	s.tell("  to do everything, sign in with %s", secretPlace(cfg, "ADMIN_API_TOKEN"))
+	return nil
+}
+
+// demoExplained names items that the simulator keeps by hand: one that
+// everybody offers, and one that somebody asks an absurd price for.
+func demoExplained() []string {
+	return []string{"AK-47 | Redline (Field-Tested)", "★ Karambit", "Sealed Graffiti | Loose Change (Chalk White)"}
+}
+
+// secretPlace says where a secret is found.
+func secretPlace(cfg *config.Config, setting string) string {
+	for _, set := range cfg.Effective() {
+		if set.Name == setting && !strings.HasPrefix(set.Origin, "generated ") {
+			return setting + " (" + set.Origin + ")"
+		}
+	}
+	return "what is in " + filepath.Join(secretsDir(cfg), setting)
+}

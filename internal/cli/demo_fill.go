@@ -1,0 +1,101 @@
+package cli
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"strconv"
+	"time"
+
+	"github.com/go-json-experiment/json"
+
+	"assay/internal/catalog"
+	"assay/internal/view"
+)
+
+// How much the demo owns.
+const (
+	demoUsers = 25
+	// demoShared is how many names every user owns, so that a price reaches
+	// rows of many users.
+	demoShared = 400
+)
+
+// demoPush is an inventory as the API takes it.
+type demoPush struct {
+	AppID      int32       `json:"appId"`
+	ContextID  string      `json:"contextId"`
+	SnapshotAt time.Time   `json:"snapshotAt"`
+	Items      []demoAsset `json:"items"`
+}
+
+type demoAsset struct {
+	AssetID        string `json:"assetId"`
+	MarketHashName string `json:"marketHashName"`
+	ClassID        string `json:"classId"`
+	InstanceID     string `json:"instanceId"`
+	Amount         int64  `json:"amount"`
+	Tradable       bool   `json:"tradable"`
+}
+
+// demoUser returns the n-th user, counted from 0.
+func demoUser(n int) view.User {
+	names := [...]string{"Ada", "Bo", "Cleo", "Dag", "Edda", "Finn", "Gro", "Hal", "Ida", "Jon", "Kaja", "Leif", "Mia",
+		"Nils", "Ola", "Pia", "Quist", "Runa", "Siv", "Tor", "Unn", "Vera", "Wim", "Yrsa", "Zoe"}
+	name := names[n%len(names)]
+	return view.User{UserID: fmt.Sprintf("demo-%02d", n+1), DisplayName: &name, Leaderboard: true}
+}
+
+// demoAssets returns what the n-th of all users owns: its share of all names,
+// and the names that everybody owns. It is always the same, so that pushing it
+// again changes nothing.
+func demoAssets(names []string, n, users int) []demoAsset {
+	assets := make([]demoAsset, 0, demoShared+len(names)/users+1)
+	add := func(i int) {
+		asset := demoAsset{
+			AssetID:        strconv.Itoa((n+1)*1_000_000 + i),
+			MarketHashName: names[i],
+			ClassID:        strconv.Itoa(10_000 + i),
+			InstanceID:     "0",
+			Amount:         1,
+			Tradable:       i%7 != 0,
+		}
+		if i%11 == 0 {
+			asset.Amount = int64(2 + (i+n)%9)
+		}
+		assets = append(assets, asset)
+	}
+	for i := range min(demoShared, len(names)) {
+		add(i)
+	}
+	for i := demoShared + n; i < len(names); i += users {
+		add(i)
+	}
+	return assets
+}
+
+// fillDemo creates the users and pushes their inventories over the API, as a
+// platform would, and tells on w what came of it.
+func fillDemo(ctx context.Context, api *client, names []string, now func() time.Time, w io.Writer) error {
+	var rows, queued int64
+	for n := range demoUsers {
+		user := demoUser(n)
+		if err := api.putUser(ctx, user); err != nil {
+			return err
+		}
+		assets := demoAssets(names, n, demoUsers)
+		push, err := json.Marshal(demoPush{AppID: catalog.CS2, ContextID: "2", SnapshotAt: now().UTC(), Items: assets})
+		if err != nil {
+			return err
+		}
+		done, err := api.sync(ctx, user.UserID, push)
+		if err != nil {
+			return err
+		}
+		rows += int64(len(assets))
+		queued += done.QueuedNames
+	}
+	_, err := fmt.Fprintf(w, "%d users own %s things with %s names; %s names had no price yet and were queued\n",
+		demoUsers, count(rows), count(int64(len(names))), count(queued))
+	return err
+}

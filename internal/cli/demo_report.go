@@ -1,0 +1,141 @@
+package cli
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"io"
+	"slices"
+
+	"assay/internal/catalog"
+	"assay/internal/money"
+	"assay/internal/view"
+)
+
+const (
+	// demoSample is how many items are looked into for the share of quotes
+	// that count.
+	demoSample = 500
+	demoTop    = 10
+)
+
+// demoReport is what a refresh did, gathered over the API as anybody could.
+type demoReport struct {
+	Job     view.Job          `json:"job"`
+	Markets []demoMarket      `json:"markets"`
+	Sampled int               `json:"sampledItems"`
+	Top     []view.ItemPrice  `json:"top"`
+	Explain []view.ItemDetail `json:"explained"`
+}
+
+// demoMarket is what one market said. Used and LeftOut are counted over the
+// sampled items only.
+type demoMarket struct {
+	Market   string `json:"market"`
+	Quotes   int64  `json:"quotes"`
+	Rejected int64  `json:"rejected"`
+	Used     int    `json:"used"`
+	LeftOut  int    `json:"leftOut"`
+}
+
+// gatherDemo asks the server what the refresh did. The explained items are
+// ones of which a quote was left out.
+func gatherDemo(ctx context.Context, api *client, job view.Job, names, explain []string) (demoReport, error) {
+	report := demoReport{Job: job}
+	debug, err := api.providerDebug(ctx)
+	if err != nil {
+		return report, err
+	}
+	for _, source := range debug.Sources {
+		for _, m := range source.Markets {
+			report.Markets = append(report.Markets, demoMarket{Market: m.Market, Quotes: m.Quotes, Rejected: m.Rejected})
+		}
+	}
+	if report.Top, err = topItems(ctx, api); err != nil {
+		return report, err
+	}
+	for _, name := range explain {
+		item, err := api.item(ctx, catalog.CS2, name, "")
+		if err != nil {
+			return report, err
+		}
+		report.Explain = append(report.Explain, item)
+	}
+	return report, report.sample(ctx, api, names[:min(demoSample, len(names))])
+}
+
+// sample looks into items to see which markets' quotes count.
+func (r *demoReport) sample(ctx context.Context, api *client, names []string) error {
+	at := map[string]int{}
+	for i, m := range r.Markets {
+		at[m.Market] = i
+	}
+	for _, name := range names {
+		item, err := api.item(ctx, catalog.CS2, name, "")
+		if err != nil {
+			return err
+		}
+		for _, q := range item.Snapshots {
+			i, known := at[q.Market]
+			switch {
+			case !known:
+			case q.Used:
+				r.Markets[i].Used++
+			default:
+				r.Markets[i].LeftOut++
+			}
+		}
+	}
+	r.Sampled = len(names)
+	return nil
+}
+
+// topItems returns the dearest items.
+func topItems(ctx context.Context, api *client) ([]view.ItemPrice, error) {
+	var top []view.ItemPrice
+	err := api.items(ctx, catalog.CS2, func(page []view.ItemPrice) {
+		top = append(top, page...)
+		slices.SortStableFunc(top, func(a, b view.ItemPrice) int { return cmp.Compare(b.CurrentPrice, a.CurrentPrice) })
+		top = top[:min(demoTop, len(top))]
+	})
+	return top, err
+}
+
+// write prints the report for people.
+func (r *demoReport) write(w io.Writer) {
+	writeJob(w, r.Job)
+	_, _ = fmt.Fprintln(w)
+	rows := [][]string{{"MARKET", "QUOTES", "REJECTED", "USED", fmt.Sprintf("LEFT OUT (of %d items looked into)", r.Sampled)}}
+	for _, m := range r.Markets {
+		rows = append(rows, []string{printable(m.Market), count(m.Quotes), count(m.Rejected), count(int64(m.Used)), count(int64(m.LeftOut))})
+	}
+	table(w, rows)
+
+	_, _ = fmt.Fprintf(w, "\nThe %d dearest items:\n", len(r.Top))
+	rows = nil
+	for _, it := range r.Top {
+		rows = append(rows, []string{"  " + it.CurrentPrice.String(), it.Status, printable(it.MarketHashName)})
+	}
+	table(w, rows)
+
+	_, _ = fmt.Fprintln(w, "\nHow some prices came about:")
+	for _, it := range r.Explain {
+		writeExplained(w, it)
+	}
+}
+
+// writeExplained tells in a few lines which quotes of an item count.
+func writeExplained(w io.Writer, it view.ItemDetail) {
+	_, _ = fmt.Fprintf(w, "  %s: %s %s from %d of %d markets; the plain average would be %s\n",
+		printable(it.MarketHashName), it.CurrentPrice, it.Currency, it.UsedMarkets, it.Markets, it.Average)
+	for _, q := range it.Snapshots {
+		if q.Used {
+			continue
+		}
+		price := "no price"
+		if q.Price != nil && *q.Price > money.Micro(0) {
+			price = q.Price.String()
+		}
+		_, _ = fmt.Fprintf(w, "    left out: %s with %s, %s\n", printable(q.Market), price, reasonText(q.Reason))
+	}
+}

@@ -1,0 +1,220 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+
+	"github.com/alecthomas/kong"
+
+	"assay/internal/config"
+	"assay/internal/fault"
+	"assay/internal/store"
+)
+
+// The exit codes. Scripts rely on them: they never change their meaning.
+const (
+	exitOK           = 0
+	exitFailed       = 1
+	exitUsage        = 2
+	exitUnreachable  = 3
+	exitUnauthorized = 4
+	exitRunFailures  = 5
+	exitNotFound     = 6
+	exitRefused      = 7
+	exitInterrupted  = 130
+)
+
+// exitMeaning is one line of the documented table.
+type exitMeaning struct {
+	code int
+	text string
+}
+
+// exitMeanings documents every exit code.
+func exitMeanings() []exitMeaning {
+	return []exitMeaning{
+		{exitOK, "done"},
+		{exitFailed, "failed for a reason of its own, which is printed"},
+		{exitUsage, "wrong usage or configuration; nothing was done"},
+		{exitUnreachable, "the server, or the tested source, does not answer or is not well"},
+		{exitUnauthorized, "the server does not accept the secret"},
+		{exitRunFailures, "the refresh was waited for and ended failed or cancelled, or has failed items"},
+		{exitNotFound, "what was named does not exist"},
+		{exitRefused, "the input, or the state of things, does not allow it"},
+		{exitInterrupted, "interrupted while waiting"},
+	}
+}
+
+var (
+	// errReported ends a command whose output already says what went wrong.
+	errReported = errors.New("already reported")
+	// errRunFailures means that a refresh left something to be desired.
+	errRunFailures = fmt.Errorf("the refresh ended with failures: %w", errReported)
+	// errNotWell means that the server answered and is not well.
+	errNotWell = fmt.Errorf("the server is not well: %w", errReported)
+)
+
+// usageError is a mistake on the command line.
+type usageError struct {
+	text string
+	hint string // which command to run for help
+}
+
+func (e *usageError) Error() string { return e.text }
+
+// usage turns an error of the parser into a usageError that tells where to
+// find help.
+func usage(err error, args []string) error {
+	hint := "assay --help"
+	var parse *kong.ParseError
+	if errors.As(err, &parse) && parse.Context != nil {
+		if node := parse.Context.Selected(); node != nil {
+			hint = node.FullPath() + " --help"
+		}
+	}
+	text := err.Error()
+	if len(args) == 0 {
+		text = "a command is missing"
+	}
+	return &usageError{text: text, hint: hint}
+}
+
+// settingsError means that a setting leads to something that cannot be used: a
+// description of price lists with faults, say.
+type settingsError struct{ err error }
+
+func (e *settingsError) Error() string { return e.err.Error() }
+func (e *settingsError) Unwrap() error { return e.err }
+
+// settingsAtFault marks an invalid input met while starting as a fault of the
+// configuration, which is the only input that there is by then.
+func settingsAtFault(err error) error {
+	if f := fault.Of(err); f != nil && f.Kind == fault.Invalid {
+		return &settingsError{err: err}
+	}
+	return err
+}
+
+// exitCode is the one place that decides how a command ends.
+func exitCode(err error) int {
+	var (
+		use         *usageError
+		settings    config.Faults
+		unusable    *settingsError
+		secret      *missingSecret
+		unreachable *unreachableError
+		answer      *problem
+		refused     *fault.Error
+	)
+	switch {
+	case err == nil:
+		return exitOK
+	case errors.As(err, &use), errors.As(err, &settings), errors.As(err, &unusable), errors.As(err, &secret):
+		return exitUsage
+	case errors.As(err, &unreachable), errors.Is(err, errNotWell), errors.Is(err, errSourceUnread):
+		return exitUnreachable
+	case errors.As(err, &answer):
+		return exitCodeOfStatus(answer.Status)
+	case errors.As(err, &refused):
+		return exitCodeOfKind(refused.Kind)
+	case errors.Is(err, store.ErrDatabaseExists), errors.Is(err, store.ErrDatabaseLocked):
+		return exitRefused
+	case errors.Is(err, errRunFailures):
+		return exitRunFailures
+	case errors.Is(err, context.Canceled):
+		return exitInterrupted
+	default:
+		return exitFailed
+	}
+}
+
+// exitCodeOfStatus sorts answers of the server.
+func exitCodeOfStatus(status int) int {
+	switch {
+	case status == 401 || status == 403 || status == 429:
+		return exitUnauthorized
+	case status == 404:
+		return exitNotFound
+	case status == 502 || status == 503 || status == 504:
+		return exitUnreachable
+	case status >= 400 && status < 500:
+		return exitRefused
+	default:
+		return exitFailed
+	}
+}
+
+// exitCodeOfKind sorts faults that a command met without a server in between.
+func exitCodeOfKind(kind fault.Kind) int {
+	switch kind {
+	case fault.Unauthorized, fault.Forbidden:
+		return exitUnauthorized
+	case fault.NotFound:
+		return exitNotFound
+	case fault.Unavailable:
+		return exitUnreachable
+	case fault.Invalid, fault.Conflict, fault.Unprocessable, fault.TooLarge:
+		return exitRefused
+	default:
+		return exitFailed
+	}
+}
+
+// hinter is an error that knows what to do about it.
+type hinter interface{ Hint() string }
+
+// Hint says where the right usage is described.
+func (e *usageError) Hint() string { return "run `" + e.hint + "`" }
+
+// printError writes err for people: what is wrong, each faulty field, and what
+// to do.
+func printError(w io.Writer, err error) {
+	if errors.Is(err, context.Canceled) {
+		err = errors.New("interrupted")
+	}
+	var text strings.Builder
+	text.WriteString("assay: " + err.Error() + "\n")
+	var answer *problem
+	if errors.As(err, &answer) {
+		for _, f := range answer.Errors {
+			fmt.Fprintf(&text, "  %s: %s\n", f.Pointer, f.Detail)
+		}
+	}
+	var h hinter
+	if errors.As(err, &h) && h.Hint() != "" {
+		text.WriteString(h.Hint() + "\n")
+	}
+	_, _ = io.WriteString(w, text.String())
+}
+
+// failure is an error as --json prints it, on standard error.
+type failure struct {
+	Error failureBody `json:"error"`
+}
+
+type failureBody struct {
+	ExitCode  int          `json:"exitCode"`
+	Detail    string       `json:"detail"`
+	Hint      string       `json:"hint,omitzero"`
+	Status    int          `json:"status,omitzero"`
+	Code      string       `json:"code,omitzero"`
+	RequestID string       `json:"requestId,omitzero"`
+	Errors    []fieldError `json:"errors,omitzero"`
+}
+
+func newFailure(err error, code int) failure {
+	body := failureBody{ExitCode: code, Detail: err.Error()}
+	var h hinter
+	if errors.As(err, &h) {
+		body.Hint = h.Hint()
+	}
+	var answer *problem
+	if errors.As(err, &answer) {
+		body.Detail, body.Status, body.Code = answer.Detail, answer.Status, answer.Code
+		body.RequestID, body.Errors = answer.RequestID, answer.Errors
+	}
+	return failure{Error: body}
+}

@@ -1,0 +1,165 @@
+package cli
+
+import (
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"sync"
+	"testing"
+)
+
+// The secrets that the fake server accepts.
+const (
+	fakeMarketSecret  = "market-secret-0123456789"
+	fakePlatformToken = "platform-token-0123456789"
+)
+
+// fakeServer answers as a server does, from fixed texts.
+type fakeServer struct {
+	*httptest.Server
+
+	mu       sync.Mutex
+	jobPolls int
+	jobs     []string // what successive questions for job 17 are answered; the last one repeats
+	pushed   []string // bodies of inventory syncs
+	onPoll   func(n int)
+}
+
+func newFakeServer(t testing.TB) *fakeServer {
+	t.Helper()
+	f := &fakeServer{jobs: []string{jobRunning, jobSpread, jobFinished}}
+	mux := http.NewServeMux()
+	market := func(h http.HandlerFunc) http.HandlerFunc { return wants("x-market-sync-secret", fakeMarketSecret, h) }
+	platform := func(h http.HandlerFunc) http.HandlerFunc {
+		return wants("Authorization", "Bearer "+fakePlatformToken, h)
+	}
+	mux.HandleFunc("POST /api/market-prices/refresh", market(f.refresh))
+	mux.HandleFunc("GET /api/market-prices/jobs/17", market(f.job))
+	mux.HandleFunc("GET /api/market-prices/status", market(answer(200, statusIdle)))
+	mux.HandleFunc("GET /api/prices/items/{name}", market(f.item))
+	mux.HandleFunc("POST /api/inventory/{user}/sync", platform(f.sync))
+	mux.HandleFunc("GET /api/inventory/{user}", platform(f.inventory))
+	mux.HandleFunc("GET /api/health", answer(200, `{"status":"ok","version":"v1","uptimeSeconds":75,"checks":{"database":"ok","queue":"ok"}}`))
+	f.Server = httptest.NewServer(mux)
+	t.Cleanup(f.Close)
+	return f
+}
+
+// wants refuses requests without the credential.
+func wants(header, value string, h http.HandlerFunc) http.HandlerFunc {
+	return func(w http.ResponseWriter, r *http.Request) {
+		if r.Header.Get(header) != value {
+			refuse(w, 401, `{"title":"Unauthorized","status":401,"detail":"the secret is missing or wrong","code":"unauthorized","requestId":"r1"}`)
+			return
+		}
+		h(w, r)
+	}
+}
+
+func answer(status int, body string) http.HandlerFunc {
+	return func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Type", "application/json")
+		w.WriteHeader(status)
+		_, _ = io.WriteString(w, body)
+	}
+}
+
+func refuse(w http.ResponseWriter, status int, body string) {
+	w.Header().Set("Content-Type", "application/problem+json")
+	w.WriteHeader(status)
+	_, _ = io.WriteString(w, body)
+}
+
+func (f *fakeServer) refresh(w http.ResponseWriter, r *http.Request) {
+	switch q := r.URL.Query(); {
+	case q.Get("dryRun") == "1":
+		answer(200, `{"dryRun":true,"forced":false,"totalItems":30325,"dueItems":30015,"skippedItems":{"ttl":0,"noSales":310,"budget":0},
+			"sources":[{"source":"sim","requests":10,"seconds":1.5}],"requests":10,"seconds":1.5}`)(w, r)
+	case q.Get("force") == "1":
+		answer(200, `{"started":false,"reason":"already_running","forcedIgnored":true,"job":`+jobRunning+`}`)(w, r)
+	default:
+		answer(202, `{"started":true,"job":`+jobQueued+`}`)(w, r)
+	}
+}
+
+func (f *fakeServer) job(w http.ResponseWriter, r *http.Request) {
+	f.mu.Lock()
+	body := f.jobs[min(f.jobPolls, len(f.jobs)-1)]
+	f.jobPolls++
+	polls, onPoll := f.jobPolls, f.onPoll
+	f.mu.Unlock()
+	answer(200, body)(w, r)
+	if onPoll != nil {
+		onPoll(polls)
+	}
+}
+
+// item knows one name; another one makes the server fail.
+func (f *fakeServer) item(w http.ResponseWriter, r *http.Request) {
+	switch r.PathValue("name") {
+	case "Sealed Graffiti | A/B\n? ":
+		answer(200, itemOdd)(w, r)
+	case "Broken":
+		refuse(w, 500, `{"title":"Internal Server Error","status":500,"detail":"something went wrong","code":"internal","requestId":"r7"}`)
+	case "HTML":
+		w.WriteHeader(404)
+		_, _ = io.WriteString(w, "<html>no such page</html>")
+	default:
+		refuse(w, 404, `{"title":"Not Found","status":404,"detail":"no such item","code":"item_not_found","requestId":"r2"}`)
+	}
+}
+
+func (f *fakeServer) sync(w http.ResponseWriter, r *http.Request) {
+	body, _ := io.ReadAll(r.Body)
+	f.mu.Lock()
+	f.pushed = append(f.pushed, string(body))
+	f.mu.Unlock()
+	if r.PathValue("user") == "faulty" {
+		refuse(w, 400, `{"title":"Bad Request","status":400,"detail":"the inventory has faults","code":"invalid_body",
+			"errors":[{"pointer":"/items/0/assetId","detail":"must not be empty"},{"pointer":"/snapshotAt","detail":"is required"}],"requestId":"r3"}`)
+		return
+	}
+	answer(200, `{"added":3,"removed":1,"changed":0,"unchanged":210,"pricedRows":209,"queuedNames":4}`)(w, r)
+}
+
+// inventory has two pages.
+func (f *fakeServer) inventory(w http.ResponseWriter, r *http.Request) {
+	row := func(id, value string) string {
+		return `{"assetId":"` + id + `","appId":730,"contextId":"2","marketHashName":"★ Karambit","phase":"","phaseUnknown":false,"classId":"1","instanceId":"0","amount":1,
+			"tradable":true,"marketable":true,"estimatedValue":` + value + `,"totalValue":` + value + `,"priceUpdatedAt":null}`
+	}
+	first, next := row("1", "912.5"), `"two"`
+	if r.URL.Query().Get("cursor") == "two" {
+		first, next = row("2", "null"), "null"
+	}
+	answer(200, `{"items":[`+first+`],"totalValue":912.5,"currency":"USD","rows":2,"unpricedRows":1,"nextCursor":`+next+`}`)(w, r)
+}
+
+const (
+	jobHead = `{"id":"17","kind":"bulk","forced":false,"requestedBy":"api","createdAt":"2026-01-02T03:04:05Z","retryOf":null,"cancelledItems":0,"deferred":[],`
+
+	jobQueued = jobHead + `"state":"queued","stage":"plan","startedAt":null,"finishedAt":null,"totalItems":0,"pendingItems":0,"updatedItems":0,
+		"skippedItems":{"ttl":0,"noSales":0,"budget":0},"noQuoteItems":0,"failedItems":0,"changedItems":0,"lastError":null,"usage":{"requestCount":0,"byProvider":{}}}`
+	jobRunning = jobHead + `"state":"running","stage":"settle","startedAt":"2026-01-02T03:04:05Z","finishedAt":null,"totalItems":30325,"pendingItems":18325,"updatedItems":11690,
+		"skippedItems":{"ttl":0,"noSales":310,"budget":0},"noQuoteItems":0,"failedItems":0,"changedItems":10,"lastError":null,"usage":{"requestCount":12,"byProvider":{"sim":12}}}`
+	jobSpread = jobHead + `"state":"running","stage":"spread","startedAt":"2026-01-02T03:04:05Z","finishedAt":null,"totalItems":30325,"pendingItems":0,"updatedItems":30003,
+		"skippedItems":{"ttl":0,"noSales":310,"budget":0},"noQuoteItems":12,"failedItems":0,"changedItems":10,"lastError":null,"usage":{"requestCount":12,"byProvider":{"sim":12}}}`
+	jobFinished = jobHead + `"state":"finished","stage":"done","startedAt":"2026-01-02T03:04:05Z","finishedAt":"2026-01-02T03:04:17.5Z","totalItems":30325,"pendingItems":0,"updatedItems":30003,
+		"skippedItems":{"ttl":0,"noSales":310,"budget":0},"noQuoteItems":12,"failedItems":0,"changedItems":28000,"lastError":null,"usage":{"requestCount":12,"byProvider":{"sim":12}}}`
+	jobWithFailures = jobHead + `"state":"finished","stage":"done","startedAt":"2026-01-02T03:04:05Z","finishedAt":"2026-01-02T03:04:17.5Z","totalItems":30325,"pendingItems":0,"updatedItems":30000,
+		"skippedItems":{"ttl":0,"noSales":310,"budget":0},"noQuoteItems":12,"failedItems":3,"changedItems":28000,"lastError":"sim: timeout","usage":{"requestCount":14,"byProvider":{"sim":14}}}`
+
+	statusIdle = `{"status":{"running":false,"jobId":"17","kind":"bulk","forced":false,"state":"finished","stage":"done","startedAt":"2026-01-02T03:04:05Z","finishedAt":"2026-01-02T03:04:17Z","etaSeconds":null},
+		"pendingItems":0,"updatedItems":30003,"skippedItems":{"ttl":0,"noSales":310,"budget":0},"noQuoteItems":12,"failedItems":0,"totalItems":30325,"lastError":null,
+		"usage":{"requestCount":12,"byProvider":{"sim":10,"pricelist":2}},"missing":{"running":false,"pendingItems":4,"waitingItems":2,"oldestSeconds":9},
+		"freshness":{"fresh":30000,"stale":300,"unknown":25,"oldestSeconds":7500}}`
+
+	itemOdd = `{"appId":730,"marketHashName":"Sealed Graffiti | A/B\n? ","phase":"","currentPrice":0.03,"status":"ok","priceUpdatedAt":"2026-01-02T03:04:05Z","currency":"USD",
+		"priceCheckedAt":"2026-01-02T03:04:05Z","ageSeconds":185,"estimatedAt":"2026-01-02T03:04:05Z","method":"robust","methodVersion":1,"average":287.624,"median":0.03,"robust":0.03,
+		"min":0.025,"max":1438,"spread":1437.975,"markets":2,"usedMarkets":1,"candidatePrice":null,"candidateAt":null,"noSalesSince":null,"retryAt":null,"failures":0,"queued":false,
+		"snapshots":[
+		{"source":"sim","market":"north","title":"North","currency":"USD","lowestAsk":0.03,"highestBid":0.02,"sale":null,"listings":12,"sales":3,"salesWindowSeconds":604800,"marketTime":null,
+		 "fetchedAt":"2026-01-02T03:04:05Z","price":0.03,"basis":"ask","rate":null,"rateDate":null,"used":true,"reason":""},
+		{"source":"sim","market":"south","title":"South","currency":"USD","lowestAsk":1438,"highestBid":null,"sale":null,"listings":null,"sales":null,"salesWindowSeconds":null,"marketTime":null,
+		 "fetchedAt":"2026-01-02T03:04:05Z","price":1438,"basis":"ask","rate":null,"rateDate":null,"used":false,"reason":"outlier"}]}`
+)

@@ -1,0 +1,150 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+
+	"github.com/go-json-experiment/json/jsontext"
+
+	"assay/internal/view"
+)
+
+// inventoryCmd holds the commands about a user's inventory.
+type inventoryCmd struct {
+	Sync inventorySyncCmd `cmd:"" help:"Push a user's whole inventory of one game, as a JSON file."`
+	Show inventoryShowCmd `cmd:"" help:"Show a user's inventory and what it is worth."`
+}
+
+// inventorySyncCmd pushes an inventory.
+type inventorySyncCmd struct {
+	User string `arg:"" help:"The platform's id of the user."`
+	File string `required:"" placeholder:"FILE" help:"JSON with appId, contextId, snapshotAt and items; - reads standard input."`
+}
+
+func (*inventorySyncCmd) examples() []example {
+	return []example{
+		{"inventory sync u1 --file u1.json", "push the inventory in u1.json; a user unknown so far is created"},
+		{"inventory sync u1 --file - --json", "push what standard input holds, print what changed as JSON"},
+	}
+}
+
+// Run pushes the file.
+func (c *inventorySyncCmd) Run(ctx context.Context, s *session) error {
+	push, err := c.read(s.Stdin)
+	if err != nil {
+		return err
+	}
+	api, err := s.server()
+	if err != nil {
+		return err
+	}
+	done, err := api.sync(ctx, c.User, push)
+	if err != nil {
+		return err
+	}
+	return s.out.result(done, func(w io.Writer) {
+		_, _ = fmt.Fprintf(w, "%s added, %s removed, %s changed, %s unchanged\n",
+			count(done.Added), count(done.Removed), count(done.Changed), count(done.Unchanged))
+		_, _ = fmt.Fprintf(w, "%s rows have a price, %s names were queued for one\n", count(done.PricedRows), count(done.QueuedNames))
+	})
+}
+
+// read returns what the file holds. That it is JSON is checked here, so that a
+// wrong file is named as such; what it means is the server's to judge.
+func (c *inventorySyncCmd) read(stdin io.Reader) ([]byte, error) {
+	from, name := stdin, "standard input"
+	if c.File != "-" {
+		f, err := os.Open(c.File)
+		if err != nil {
+			return nil, usageOfFile(err)
+		}
+		defer f.Close()
+		from, name = f, c.File
+	}
+	push, err := io.ReadAll(io.LimitReader(from, maxPush+1))
+	switch {
+	case err != nil:
+		return nil, fmt.Errorf("read %s: %w", name, err)
+	case len(push) > maxPush:
+		return nil, &usageError{text: fmt.Sprintf("%s holds more than %d MiB, more than the server takes", name, maxPush>>20), hint: "assay inventory sync --help"}
+	case !jsontext.Value(push).IsValid():
+		return nil, &usageError{text: name + " does not hold JSON", hint: "assay inventory sync --help"}
+	}
+	return push, nil
+}
+
+// usageOfFile says that a file named on the command line cannot be used.
+func usageOfFile(err error) error {
+	var path *os.PathError
+	if errors.As(err, &path) {
+		return &usageError{text: path.Path + ": " + path.Err.Error(), hint: "assay --help"}
+	}
+	return err
+}
+
+// inventoryShowCmd shows an inventory.
+type inventoryShowCmd struct {
+	User  string `arg:"" help:"The platform's id of the user."`
+	AppID int32  `placeholder:"ID" help:"Only this game, by Steam's number of it."`
+}
+
+func (*inventoryShowCmd) examples() []example {
+	return []example{
+		{"inventory show u1", "list what u1 owns and what it is worth"},
+		{"inventory show u1 --app-id 730 --json", "print the inventory of one game as JSON"},
+	}
+}
+
+// Run shows the inventory.
+func (c *inventoryShowCmd) Run(ctx context.Context, s *session) error {
+	api, err := s.server()
+	if err != nil {
+		return err
+	}
+	inv, err := api.inventory(ctx, c.User, c.AppID)
+	if err != nil {
+		return err
+	}
+	return s.out.result(inv, func(w io.Writer) { writeInventory(w, inv) })
+}
+
+func writeInventory(w io.Writer, inv view.Inventory) {
+	_, _ = fmt.Fprintf(w, "%s rows worth %s %s, %s of them without a price\n",
+		count(inv.Rows), inv.TotalValue, inv.Currency, count(inv.UnpricedRows))
+	if len(inv.Items) == 0 {
+		return
+	}
+	rows := [][]string{{"ASSET", "GAME", "NAME", "PHASE", "AMOUNT", "VALUE", "PRICED"}}
+	for _, it := range inv.Items {
+		priced := "-"
+		if it.PriceUpdatedAt != nil {
+			priced = moment(it.PriceUpdatedAt)
+		}
+		rows = append(rows, []string{
+			printable(it.AssetID), fmt.Sprint(it.AppID), nameText(it.MarketHashName), phaseText(it.Phase, it.PhaseUnknown),
+			count(it.Amount), amount(it.EstimatedValue), priced,
+		})
+	}
+	table(w, rows)
+}
+
+func nameText(name string) string {
+	if name == "" {
+		return "(not marketable)"
+	}
+	return printable(name)
+}
+
+func phaseText(phase string, unknown bool) string {
+	switch {
+	case unknown:
+		return "unknown"
+	case phase == "":
+		return "-"
+	default:
+		return phase
+	}
+}

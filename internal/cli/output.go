@@ -1,0 +1,97 @@
+package cli
+
+import (
+	"bufio"
+	"fmt"
+	"io"
+	"strconv"
+	"strings"
+	"text/tabwriter"
+	"time"
+	"unicode"
+
+	"github.com/dustin/go-humanize"
+	"github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
+)
+
+// output prints results, as JSON or as text.
+type output struct {
+	w    io.Writer
+	json bool
+}
+
+// result prints v as JSON where that is asked for, else what text writes.
+func (o output) result(v any, text func(w io.Writer)) error {
+	if o.json {
+		return o.object(v)
+	}
+	b := bufio.NewWriter(o.w)
+	text(b)
+	return b.Flush()
+}
+
+// object prints v as one line of JSON.
+func (o output) object(v any) error {
+	line, err := json.Marshal(v, json.Deterministic(true), jsontext.EscapeForHTML(false))
+	if err != nil {
+		return err
+	}
+	_, err = o.w.Write(append(line, '\n'))
+	return err
+}
+
+// table writes rows with aligned columns. Cells must be printable.
+func table(w io.Writer, rows [][]string) {
+	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
+	for _, row := range rows {
+		_, _ = fmt.Fprintln(t, strings.TrimRight(strings.Join(row, "\t"), "\t"))
+	}
+	_ = t.Flush() // an error stays in the bufio.Writer beneath
+}
+
+// printable returns s as it is safe to show on a terminal: a name that holds
+// control characters, or begins or ends with a space, is quoted.
+func printable(s string) string {
+	odd := strings.TrimSpace(s) != s || strings.ContainsFunc(s, func(r rune) bool {
+		return r == unicode.ReplacementChar || !unicode.IsPrint(r)
+	})
+	if odd {
+		return strconv.Quote(s)
+	}
+	return s
+}
+
+// count writes n with thousands marks.
+func count(n int64) string { return humanize.Comma(n) }
+
+// moment writes a time in UTC, or "never".
+func moment(t *time.Time) string {
+	if t == nil {
+		return "never"
+	}
+	return t.UTC().Format("2006-01-02 15:04:05 UTC")
+}
+
+// seconds writes a number of seconds as people say it: "41s", "2h5m".
+func seconds(n int64) string {
+	d := time.Duration(n) * time.Second
+	if d >= 48*time.Hour {
+		return strconv.FormatInt(int64(d/(24*time.Hour)), 10) + " days"
+	}
+	if d >= time.Hour {
+		return fmt.Sprintf("%dh%02dm", d/time.Hour, d%time.Hour/time.Minute)
+	}
+	if d >= time.Minute {
+		return fmt.Sprintf("%dm%02ds", d/time.Minute, d%time.Minute/time.Second)
+	}
+	return d.String()
+}
+
+// orDash writes v, or a dash for nothing.
+func orDash[T any](v *T) string {
+	if v == nil {
+		return "-"
+	}
+	return fmt.Sprint(*v)
+}

@@ -1,0 +1,152 @@
+package cli
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"strconv"
+
+	"assay/internal/catalog"
+	"assay/internal/money"
+	"assay/internal/pricing"
+	"assay/internal/view"
+)
+
+// pricesCmd explains an item's price.
+type pricesCmd struct {
+	Name  string `arg:"" help:"Market hash name, byte for byte."`
+	AppID int32  `default:"730" placeholder:"ID" help:"Steam's number of the game."`
+	Phase string `help:"Phase of a Doppler: \"Phase 2\", \"Ruby\", ..."`
+}
+
+func (*pricesCmd) examples() []example {
+	return []example{
+		{`prices "AK-47 | Redline (Field-Tested)"`, "show the price, every market's quote, and why it counts or not"},
+		{`prices "★ Karambit | Doppler (Factory New)" --phase "Ruby"`, "show the price of one phase"},
+		{`prices "Large Wood Box" --app-id 252490 --json`, "print an item of another game as JSON"},
+	}
+}
+
+// Run shows the price.
+func (c *pricesCmd) Run(ctx context.Context, s *session) error {
+	if err := catalog.CheckName(c.Name); err != nil {
+		return &usageError{text: err.Error(), hint: "assay prices --help"}
+	}
+	if err := catalog.CheckPhase(c.Phase); err != nil {
+		return &usageError{text: err.Error(), hint: "assay prices --help"}
+	}
+	api, err := s.server()
+	if err != nil {
+		return err
+	}
+	item, err := api.item(ctx, c.AppID, c.Name, c.Phase)
+	if err != nil {
+		return err
+	}
+	return s.out.result(item, func(w io.Writer) { writeItem(w, item) })
+}
+
+// writeItem explains a price.
+func writeItem(w io.Writer, it view.ItemDetail) {
+	title := printable(it.MarketHashName)
+	if it.Phase != "" {
+		title += ", " + it.Phase
+	}
+	_, _ = fmt.Fprintf(w, "%s (game %d)\n", title, it.AppID)
+	rows := [][]string{
+		{"price", priceText(it)},
+		{"changed", moment(it.PriceUpdatedAt)},
+		{"checked", checkedText(it)},
+	}
+	if it.Markets > 0 {
+		rows = append(rows,
+			[]string{"figures", fmt.Sprintf("robust %s, average %s, median %s, from %s to %s", it.Robust, it.Average, it.Median, it.Min, it.Max)},
+			[]string{"markets", fmt.Sprintf("%d, of which %d are used", it.Markets, it.UsedMarkets)})
+	}
+	if it.CandidatePrice != nil {
+		rows = append(rows, []string{"held back", fmt.Sprintf("%s %s since %s: too far from the price to be believed at once", it.CandidatePrice, it.Currency, moment(it.CandidateAt))})
+	}
+	if it.NoSalesSince != nil {
+		rows = append(rows, []string{"no sales", "since " + moment(it.NoSalesSince) + "; asked for again after " + moment(it.RetryAt)})
+	}
+	if it.Queued {
+		rows = append(rows, []string{"queued", "waits for its first price"})
+	}
+	if it.Failures > 0 {
+		rows = append(rows, []string{"failures", fmt.Sprintf("no market answered in the last %d runs", it.Failures)})
+	}
+	table(w, rows)
+	if len(it.Snapshots) > 0 {
+		_, _ = fmt.Fprintln(w)
+		table(w, quoteRows(it))
+	}
+}
+
+func priceText(it view.ItemDetail) string {
+	if it.CurrentPrice == 0 {
+		return "none yet (" + it.Status + ")"
+	}
+	return fmt.Sprintf("%s %s (%s, by %s)", it.CurrentPrice, it.Currency, it.Status, it.Method)
+}
+
+func checkedText(it view.ItemDetail) string {
+	text := moment(it.PriceCheckedAt)
+	if it.AgeSeconds != nil {
+		text += ", " + seconds(*it.AgeSeconds) + " ago"
+	}
+	return text
+}
+
+// quoteRows lists what every market says of an item.
+func quoteRows(it view.ItemDetail) [][]string {
+	rows := [][]string{{"MARKET", "ASK", "BID", "SALE", "IN", "PRICE " + string(it.Currency), "OFFERED", "SOLD", "FETCHED", "USED"}}
+	for _, q := range it.Snapshots {
+		used := "yes"
+		if !q.Used {
+			used = "no: " + reasonText(q.Reason)
+		}
+		rows = append(rows, []string{
+			printable(q.Source + "/" + q.Market), amount(q.LowestAsk), amount(q.HighestBid), amount(q.Sale), string(q.Currency),
+			amount(q.Price), number(q.Listings), number(q.Sales), q.FetchedAt.UTC().Format("01-02 15:04:05"), used,
+		})
+	}
+	return rows
+}
+
+func amount(m *money.Micro) string {
+	if m == nil || *m == 0 {
+		return "-"
+	}
+	return m.String()
+}
+
+func number(n *int64) string {
+	if n == nil {
+		return "-"
+	}
+	return strconv.FormatInt(*n, 10)
+}
+
+// reasonText says in words why a quote does not count.
+func reasonText(reason string) string {
+	switch pricing.Reason(reason) {
+	case pricing.NotOffered:
+		return "neither offered nor sold"
+	case pricing.InvalidAmount:
+		return "not a possible amount"
+	case pricing.NoRate:
+		return "no exchange rate"
+	case pricing.StaleFetch:
+		return "fetched too long ago"
+	case pricing.StaleMarket:
+		return "the market's own data are too old"
+	case pricing.Duplicate:
+		return "the same market, fresher, through another source"
+	case pricing.SharedListings:
+		return "the same listings as another market"
+	case pricing.Outlier:
+		return "too far from the other markets"
+	default:
+		return printable(reason)
+	}
+}

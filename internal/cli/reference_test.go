@@ -1,0 +1,118 @@
+package cli
+
+import (
+	"bytes"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/alecthomas/kong"
+	"github.com/google/go-cmp/cmp"
+)
+
+// testParser returns a parser that writes help into out and never exits.
+func testParser(t *testing.T, out io.Writer) *kong.Kong {
+	t.Helper()
+	t.Setenv("COLUMNS", "100")
+	var g grammar
+	parser, err := newParser(&g, newSettingFlags(), out, io.Discard, func(int) {})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return parser
+}
+
+// helpOf returns what `assay args --help` prints.
+func helpOf(t *testing.T, args string) string {
+	t.Helper()
+	var out bytes.Buffer
+	// What the arguments lack is of no matter after --help.
+	_, _ = testParser(t, &out).Parse(append(strings.Fields(args), "--help"))
+	return out.String()
+}
+
+func TestHelp_EveryCommandHasExamplesThatParse(t *testing.T) {
+	parser := testParser(t, io.Discard)
+	for _, leaf := range parser.Model.Leaves(true) {
+		shown := examplesOf(leaf)
+		if len(shown) == 0 {
+			t.Errorf("%s has no example", leaf.FullPath())
+		}
+		for _, e := range shown {
+			words := shellWords(e.args)
+			ctx, err := testParser(t, io.Discard).Parse(words)
+			if err != nil {
+				t.Errorf("example %q: %v", e.args, err)
+				continue
+			}
+			if got := ctx.Selected().FullPath(); got != leaf.FullPath() {
+				t.Errorf("example %q of %s runs %s", e.args, leaf.FullPath(), got)
+			}
+		}
+	}
+}
+
+// shellWords splits a line at spaces outside of double quotes.
+func shellWords(line string) []string {
+	quoted := false
+	words := strings.FieldsFunc(line, func(r rune) bool {
+		if r == '"' {
+			quoted = !quoted
+		}
+		return r == ' ' && !quoted
+	})
+	for i, w := range words {
+		words[i] = strings.ReplaceAll(w, `"`, "")
+	}
+	return words
+}
+
+// TestReference_IsWhatHelpSays compares docs/reference/cli.md with the help of
+// every command. ASSAY_UPDATE=1 writes the page anew.
+func TestReference_IsWhatHelpSays(t *testing.T) {
+	var page strings.Builder
+	page.WriteString(referenceHead)
+	page.WriteString("\n## Exit codes\n\n| code | meaning |\n|---|---|\n")
+	for _, m := range exitMeanings() {
+		fmt.Fprintf(&page, "| %d | %s |\n", m.code, m.text)
+	}
+	fmt.Fprintf(&page, "\n## assay\n\n```text\n%s```\n", helpOf(t, ""))
+	for _, leaf := range testParser(t, io.Discard).Model.Leaves(true) {
+		path := leaf.Path() // "inventory sync"
+		path = strings.TrimPrefix(path, "assay ")
+		if i := strings.Index(path, " <"); i >= 0 {
+			path = path[:i]
+		}
+		fmt.Fprintf(&page, "\n## assay %s\n\n```text\n%s```\n", path, helpOf(t, path))
+	}
+	file := filepath.Join("..", "..", "docs", "reference", "cli.md")
+	if os.Getenv("ASSAY_UPDATE") == "1" {
+		if err := os.WriteFile(file, []byte(page.String()), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	have, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(page.String(), string(have)); diff != "" {
+		t.Errorf("docs/reference/cli.md is not what help says; ASSAY_UPDATE=1 writes it anew (-want +got):\n%s", diff)
+	}
+}
+
+const referenceHead = `# The command line
+
+Written from the commands' own help: ` + "`ASSAY_UPDATE=1 go test ./internal/cli`" + ` writes this page anew.
+
+Commands under "Work with a running server" find the server's address and secret as the server itself does: a flag wins over the
+environment, the environment over the file named by ` + "`--config`" + `, the file over the default. Secrets that the server created at its first
+start are read from ` + "`DATA_DIR/secrets`" + `; so on the server's own machine, ` + "`--data-dir`" + ` is all that a command needs. Every setting that is no
+secret is also a flag: ` + "`MARKET_PRICE_TTL`" + ` is ` + "`--market-price-ttl`" + `. ` + "`assay config`" + ` lists them.
+
+Results go to standard output, progress and errors to standard error. On a terminal long work shows a bar, elsewhere plain lines. With
+` + "`--json`" + ` results are JSON, one object a line, and an error is ` + "`{\"error\":{\"exitCode\":4,\"detail\":\"...\",...}}`" + ` on standard error; amounts are
+decimal numbers and times RFC 3339. Names with control characters, or with spaces at an end, are shown quoted in text and exactly in JSON.
+`

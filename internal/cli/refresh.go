@@ -1,0 +1,162 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"time"
+
+	"assay/internal/view"
+)
+
+// refreshCmd starts a refresh of all prices.
+type refreshCmd struct {
+	Force  bool `help:"Ask for every item, also those that were priced a short while ago or have no sales."`
+	DryRun bool `help:"Only tell what a refresh would do." xor:"mode"`
+	Wait   bool `help:"Wait for its end, showing progress." xor:"mode"`
+}
+
+func (*refreshCmd) examples() []example {
+	return []example{
+		{"refresh", "start a refresh and return at once"},
+		{"refresh --wait", "start one, or join the one that runs, and wait for its end"},
+		{"refresh --force --dry-run", "tell what a forced refresh would ask of each source"},
+		{"refresh --wait --json", "print the finished job as JSON; progress goes to standard error"},
+	}
+}
+
+// Run starts, forecasts or awaits a refresh.
+func (c *refreshCmd) Run(ctx context.Context, s *session) error {
+	api, err := s.server()
+	if err != nil {
+		return err
+	}
+	if c.DryRun {
+		return c.forecast(ctx, s, api)
+	}
+	answer, err := api.refresh(ctx, c.Force)
+	if err != nil {
+		return err
+	}
+	if !c.Wait {
+		return s.out.result(answer, func(w io.Writer) { _, _ = fmt.Fprintln(w, startedText(answer)) })
+	}
+	s.tell("%s", startedText(answer))
+	job, err := awaitJob(ctx, s, api, answer.Job)
+	if ctx.Err() != nil {
+		s.tell("no longer waiting; refresh %s goes on (`assay status` shows it). To cancel it: POST %s%s/jobs/%s/cancel",
+			answer.Job.ID, api.base, marketPrices, answer.Job.ID)
+		return fmt.Errorf("%w: %w", context.Canceled, errReported)
+	}
+	if err != nil {
+		return err
+	}
+	if err := s.out.result(job, func(w io.Writer) { writeJob(w, job) }); err != nil {
+		return err
+	}
+	if job.State != "finished" || job.FailedItems > 0 {
+		return errRunFailures
+	}
+	return nil
+}
+
+func startedText(a startAnswer) string {
+	switch {
+	case a.Started:
+		return "refresh " + a.Job.ID + " started"
+	case a.ForcedIgnored:
+		return "refresh " + a.Job.ID + " is under way already; --force does not change it"
+	default:
+		return "refresh " + a.Job.ID + " is under way already"
+	}
+}
+
+// forecast prints what a refresh would do.
+func (c *refreshCmd) forecast(ctx context.Context, s *session, api *client) error {
+	plan, err := api.dryRun(ctx, c.Force)
+	if err != nil {
+		return err
+	}
+	return s.out.result(plan, func(w io.Writer) {
+		_, _ = fmt.Fprintf(w, "%s of %s items are due; skipped: %s\n", count(plan.DueItems), count(plan.TotalItems), skippedText(plan.SkippedItems))
+		rows := [][]string{{"SOURCE", "REQUESTS", "SECONDS"}}
+		for _, cost := range plan.Sources {
+			rows = append(rows, []string{printable(cost.Source), count(cost.Requests), fmt.Sprintf("%.1f", cost.Seconds)})
+		}
+		rows = append(rows, []string{"all", count(plan.Requests), fmt.Sprintf("%.1f", plan.Seconds)})
+		table(w, rows)
+	})
+}
+
+// How a job is waited for.
+const (
+	pollEvery = 250 * time.Millisecond
+	// patience is how long a server may be away, for a restart say, before
+	// waiting for it ends.
+	patience = 30 * time.Second
+)
+
+// awaitJob shows the progress of a job until it ends, and returns it as it
+// ended.
+func awaitJob(ctx context.Context, s *session, api *client, job view.Job) (view.Job, error) {
+	p := newProgress(s.Stderr, s.isTerminal(s.Stderr), s.Now)
+	defer p.end()
+	tick := time.NewTicker(pollEvery)
+	defer tick.Stop()
+	p.show(job)
+	for answered := s.Now(); !ended(job.State); {
+		select {
+		case <-ctx.Done():
+			return job, ctx.Err()
+		case <-tick.C:
+		}
+		latest, err := api.job(ctx, job.ID)
+		var away *unreachableError
+		switch {
+		case err == nil:
+			job, answered = latest, s.Now()
+			p.show(job)
+		case !errors.As(err, &away) || s.Now().Sub(answered) > patience:
+			return job, err
+		}
+	}
+	return job, nil
+}
+
+// ended tells whether a job in this state is over.
+func ended(state string) bool {
+	return state == "finished" || state == "failed" || state == "cancelled"
+}
+
+// writeJob tells how a refresh ended.
+func writeJob(w io.Writer, job view.Job) {
+	took := ""
+	if job.StartedAt != nil && job.FinishedAt != nil {
+		took = fmt.Sprintf(" in %.1f s", job.FinishedAt.Sub(*job.StartedAt).Seconds())
+	}
+	_, _ = fmt.Fprintf(w, "refresh %s %s%s\n", job.ID, job.State, took)
+	rows := [][]string{
+		{"items", count(job.TotalItems)},
+		{"updated", count(job.UpdatedItems) + " (" + count(job.ChangedItems) + " with another price)"},
+		{"skipped", skippedText(job.SkippedItems)},
+		{"no quote", count(job.NoQuoteItems)},
+		{"failed", count(job.FailedItems)},
+	}
+	if job.CancelledItems > 0 {
+		rows = append(rows, []string{"cancelled", count(job.CancelledItems)})
+	}
+	rows = append(rows, []string{"requests", count(job.Usage.RequestCount)})
+	for _, market := range job.Deferred {
+		rows = append(rows, []string{"not asked", printable(market) + " (limit, breaker or told to wait)"})
+	}
+	if job.LastError != nil {
+		rows = append(rows, []string{"last error", printable(*job.LastError)})
+	}
+	table(w, rows)
+}
+
+func skippedText(s view.Skipped) string {
+	return fmt.Sprintf("%s (%s fresh, %s without sales, %s for want of budget)",
+		count(s.TTL+s.NoSales+s.Budget), count(s.TTL), count(s.NoSales), count(s.Budget))
+}

@@ -1,0 +1,79 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+
+	"assay/internal/app"
+	"assay/internal/config"
+)
+
+// server is the program itself, as the commands that run it need it.
+type server interface {
+	// Run serves until ctx ends, and then ends in good order.
+	Run(ctx context.Context) error
+	// Ready is closed when requests are answered.
+	Ready() <-chan struct{}
+	// URL is where. It is known once Ready is closed.
+	URL() string
+}
+
+// serveCmd runs the server.
+type serveCmd struct{}
+
+func (*serveCmd) examples() []example {
+	return []example{
+		{"serve", "run with the settings of the environment; the first start creates secrets and says where"},
+		{"serve --config /etc/assay.conf", "run with the settings of a file"},
+		{"serve --market-price-providers sim --market-price-ttl 30m", "every setting that is no secret is a flag too"},
+	}
+}
+
+// Run serves until ctx ends.
+func (c *serveCmd) Run(ctx context.Context, s *session) error {
+	cfg, err := s.settings(nil)
+	if err != nil {
+		return err
+	}
+	return s.serve(ctx, cfg, s.logger(cfg), nil)
+}
+
+// serve runs a server until ctx ends. Once it answers, during is called beside
+// it, if there is one; an error of during ends the server.
+func (s *session) serve(ctx context.Context, cfg *config.Config, log *slog.Logger, during func(ctx context.Context, url string) error) error {
+	srv, err := s.newServer(ctx, cfg, log)
+	if err != nil {
+		return settingsAtFault(err)
+	}
+	ctx, stop := context.WithCancelCause(ctx)
+	defer stop(nil)
+	done := make(chan error, 1)
+	go func() { done <- srv.Run(ctx) }()
+	select {
+	case err := <-done:
+		return err
+	case <-srv.Ready():
+	}
+	if during != nil {
+		if err := during(ctx, srv.URL()); err != nil && ctx.Err() == nil {
+			stop(err)
+			return errors.Join(err, <-done)
+		}
+	}
+	return <-done
+}
+
+// newServer makes a server.
+func (s *session) newServer(ctx context.Context, cfg *config.Config, log *slog.Logger) (server, error) {
+	return app.New(ctx, app.Options{Config: cfg, Version: readBuild().Version, Logger: log, Now: s.Now})
+}
+
+// logger returns a logger to standard error, as configured.
+func (s *session) logger(cfg *config.Config) *slog.Logger {
+	options := &slog.HandlerOptions{Level: cfg.LogLevel}
+	if cfg.LogFormat == config.LogJSON {
+		return slog.New(slog.NewJSONHandler(s.Stderr, options))
+	}
+	return slog.New(slog.NewTextHandler(s.Stderr, options))
+}

@@ -1,0 +1,154 @@
+package cli
+
+import (
+	"bytes"
+	"context"
+	"io"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/go-json-experiment/json"
+
+	"assay/internal/view"
+)
+
+// started is a server that the serve command runs.
+type started struct {
+	dir  string
+	addr string
+	stop func() int // ends the server and returns the exit code
+}
+
+// startServer runs `assay serve` on a free port until the test stops it.
+func startServer(t *testing.T, dir string) *started {
+	t.Helper()
+	ctx, cancel := context.WithCancel(context.Background())
+	logs, log := io.Pipe()
+	done := make(chan int, 1)
+	go func() {
+		done <- Program{
+			Args:    []string{"serve", "--listen-addr", "127.0.0.1:0", "--data-dir", dir, "--market-price-providers", "sim"},
+			Stdin:   strings.NewReader(""),
+			Stdout:  io.Discard,
+			Stderr:  log,
+			Now:     time.Now,
+			Environ: nil,
+		}.Run(ctx)
+		_ = log.Close()
+	}()
+	addr := make(chan string, 1)
+	go func() {
+		defer close(addr)
+		serving := regexp.MustCompile(`url=http://(\S+)`)
+		var seen strings.Builder
+		buf := make([]byte, 4096)
+		for told := false; ; {
+			n, err := logs.Read(buf)
+			seen.Write(buf[:n])
+			if m := serving.FindStringSubmatch(seen.String()); m != nil && !told {
+				addr <- m[1]
+				told = true
+			}
+			if err != nil {
+				return
+			}
+		}
+	}()
+	s := &started{dir: dir, stop: func() int { cancel(); return <-done }}
+	t.Cleanup(cancel)
+	var ok bool
+	if s.addr, ok = <-addr; !ok {
+		t.Fatalf("the server ended with %d", <-done)
+	}
+	return s
+}
+
+// assay runs a command on the server's machine and returns its exit code and
+// output.
+func (s *started) assay(args ...string) (code int, out string) {
+	var text bytes.Buffer
+	code = Program{
+		Args:   append(args, "--listen-addr", s.addr, "--data-dir", s.dir),
+		Stdin:  strings.NewReader(`{"appId":730,"contextId":"2","snapshotAt":"2026-01-02T03:04:05Z","items":[{"assetId":"1","marketHashName":"★ Karambit"}]}`),
+		Stdout: &text, Stderr: &text, Now: time.Now,
+	}.Run(context.Background())
+	return code, text.String()
+}
+
+func TestServe_CommandsFindTheServerAndItsSecretsByItsDirectory(t *testing.T) {
+	s := startServer(t, filepath.Join(t.TempDir(), "data"))
+	for _, step := range []struct {
+		args string
+		code int
+		want string
+	}{
+		{"healthcheck", exitOK, "ok, version"},
+		{"inventory sync u1 --file -", exitOK, "1 added"},
+		{"refresh --force --wait", exitOK, "finished"},
+		{"status", exitOK, "1 fresh"},
+		{"prices Karambit", exitNotFound, ""},
+		{"inventory show u1", exitOK, "★ Karambit"},
+		{"inventory show nobody", exitNotFound, ""},
+	} {
+		if code, out := s.assay(strings.Fields(step.args)...); code != step.code || !strings.Contains(out, step.want) {
+			t.Errorf("assay %s: exit code %d, want %d with %q:\n%s", step.args, code, step.code, step.want, out)
+		}
+	}
+	code, out := s.assay("prices", "★ Karambit", "--json")
+	var item view.ItemDetail
+	if err := json.Unmarshal([]byte(out), &item); code != 0 || err != nil || item.CurrentPrice <= 0 || len(item.Snapshots) < 5 {
+		t.Errorf("exit code %d, %v:\n%s", code, err, out)
+	}
+	if code := s.stop(); code != exitOK {
+		t.Errorf("a server that is told to stop ends with %d", code)
+	}
+}
+
+func TestBackup_RestoresElsewhereWhatAServerHad(t *testing.T) {
+	dir := t.TempDir()
+	s := startServer(t, filepath.Join(dir, "data"))
+	if code, out := s.assay("inventory", "sync", "u1", "--file", "-"); code != 0 {
+		t.Fatalf("exit code %d: %s", code, out)
+	}
+	file := filepath.Join(dir, "backup.db")
+	if code, out := s.assay("backup", file, "--with-secrets"); code != 0 {
+		t.Fatalf("exit code %d: %s", code, out)
+	}
+	if info, err := os.Stat(file); err != nil || info.Mode().Perm() != 0o600 {
+		t.Errorf("%v, %v; want a file that only its owner reads", info, err)
+	}
+	if code, out := s.assay("backup", file); code != exitUsage || !strings.Contains(out, "exists") {
+		t.Errorf("over an existing file: exit code %d: %s", code, out)
+	}
+	if code, out := s.assay("restore", file, "--force"); code != exitRefused {
+		t.Errorf("while the server runs: exit code %d: %s", code, out)
+	}
+	secret, err := os.ReadFile(filepath.Join(s.dir, "secrets", "ADMIN_API_TOKEN"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if content, err := os.ReadFile(file); err != nil || bytes.Contains(content, bytes.TrimSpace(secret)) {
+		t.Errorf("the backup itself holds a secret (%v)", err)
+	}
+	s.stop()
+	if code, out := s.assay("restore", file); code != exitRefused || !strings.Contains(out, "--force") {
+		t.Errorf("over a database: exit code %d: %s", code, out)
+	}
+
+	there := &started{dir: filepath.Join(dir, "there")}
+	if code, out := there.assay("restore", file, "--with-secrets"); code != 0 {
+		t.Fatalf("exit code %d: %s", code, out)
+	}
+	if restored, err := os.ReadFile(filepath.Join(there.dir, "secrets", "ADMIN_API_TOKEN")); err != nil || !bytes.Equal(restored, secret) {
+		t.Errorf("the secrets are not restored: %v", err)
+	}
+	again := startServer(t, there.dir)
+	if code, out := again.assay("inventory", "show", "u1"); code != 0 || !strings.Contains(out, "★ Karambit") {
+		t.Errorf("exit code %d: %s", code, out)
+	}
+	again.stop()
+}

@@ -1,0 +1,118 @@
+package cli
+
+import (
+	"fmt"
+	"io"
+	"maps"
+	"net"
+	"os"
+	"path/filepath"
+
+	"github.com/alecthomas/kong"
+	"github.com/mattn/go-isatty"
+
+	"assay/internal/app"
+	"assay/internal/config"
+)
+
+// session is what a command gets to work with.
+type session struct {
+	Program
+	parser *kong.Kong
+	out    output
+	file   string            // --config
+	flags  map[string]string // settings given as flags, by name
+}
+
+// settings returns the configuration in force, as a server started here would
+// have it. Values in over, by the name of the setting, win over all others.
+func (s *session) settings(over map[string]string) (*config.Config, error) {
+	flags := maps.Clone(s.flags)
+	maps.Copy(flags, over)
+	return config.Load(config.Options{Flags: flags, Environ: s.Environ, File: s.file, Sources: app.Sources()})
+}
+
+// server returns a client of the running server, with the secrets that the
+// server has.
+func (s *session) server() (*client, error) {
+	cfg, err := s.settings(nil)
+	if err != nil {
+		return nil, err
+	}
+	return clientOf(cfg, baseURL(cfg.ListenAddr)), nil
+}
+
+// clientOf returns a client with the newest of each secret in cfg.
+func clientOf(cfg *config.Config, base string) *client {
+	market := credentialOf(cfg, "MARKET_PRICE_SYNC_SECRET", "x-market-sync-secret", "", cfg.SyncSecrets)
+	platform := credentialOf(cfg, "PLATFORM_API_TOKEN", "Authorization", "Bearer ", cfg.PlatformTokens)
+	return newClient(base, market, platform)
+}
+
+// credentialOf picks the last of a list of secrets: lists are written "old,new"
+// while secrets rotate.
+func credentialOf(cfg *config.Config, setting, header, prefix string, secrets []config.Secret) credential {
+	if len(secrets) == 0 {
+		return credential{missing: &missingSecret{setting: setting, dir: cfg.DataDir}}
+	}
+	c := credential{header: header, value: prefix + secrets[len(secrets)-1].Reveal(), origin: setting}
+	for _, set := range cfg.Effective() {
+		if set.Name == setting {
+			c.origin = setting + " (" + set.Origin + ")"
+		}
+	}
+	return c
+}
+
+// missingSecret means that a command needs a secret that is nowhere.
+type missingSecret struct{ setting, dir string }
+
+func (e *missingSecret) Error() string {
+	return e.setting + " is not set, and " + filepath.Join(e.dir, "secrets") + " holds none"
+}
+
+// Hint says where secrets come from.
+func (e *missingSecret) Hint() string {
+	return "set it, or name with --data-dir the directory of the server, which creates secrets at its first start"
+}
+
+// baseURL returns where a server that listens on addr is reached from this
+// machine.
+func baseURL(addr string) string {
+	host, port, err := net.SplitHostPort(addr)
+	if err != nil {
+		return "http://" + addr // Load has checked it
+	}
+	switch host {
+	case "", "0.0.0.0":
+		host = "127.0.0.1"
+	case "::":
+		host = "::1"
+	}
+	return "http://" + net.JoinHostPort(host, port)
+}
+
+// isTerminal tells whether w is a terminal that understands how to move the
+// cursor.
+func (s *session) isTerminal(w io.Writer) bool {
+	f, ok := w.(*os.File)
+	if !ok || !isatty.IsTerminal(f.Fd()) {
+		return false
+	}
+	return s.env("TERM") != "dumb"
+}
+
+// env returns a variable of the environment.
+func (p Program) env(name string) string {
+	for _, pair := range p.Environ {
+		if len(pair) > len(name) && pair[len(name)] == '=' && pair[:len(name)] == name {
+			return pair[len(name)+1:]
+		}
+	}
+	return ""
+}
+
+// tell writes a line of progress.
+func (s *session) tell(format string, args ...any) {
+	_, _ = fmt.Fprintf(s.Stderr, format+"\n", args...)
+}

@@ -1,0 +1,72 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"slices"
+	"strings"
+
+	"assay/internal/app"
+	"assay/internal/provider"
+)
+
+// sourceCmd holds the commands about price sources. They ask the source
+// themselves; no server is needed.
+type sourceCmd struct {
+	Test  sourceTestCmd  `cmd:"" help:"Ask a source once, cheaply, and tell what it says."`
+	Names sourceNamesCmd `cmd:"" help:"List the names that a source knows, one a line."`
+}
+
+// openSource makes the source of that name, configured or not, ready to be
+// asked. The caller closes what it returns.
+func (s *session) openSource(ctx context.Context, name string) (provider.Source, io.Closer, error) {
+	if !slices.Contains(app.Sources(), name) {
+		return nil, nil, &usageError{
+			text: fmt.Sprintf("there is no source %q; there are %s", name, strings.Join(app.Sources(), ", ")), hint: "assay source --help",
+		}
+	}
+	cfg, err := s.settings(map[string]string{"MARKET_PRICE_PROVIDERS": name})
+	if err != nil {
+		return nil, nil, err
+	}
+	set, err := app.OpenSources(ctx, cfg, cfg.OutsideSecret, s.Now, slog.New(slog.DiscardHandler))
+	if err != nil {
+		return nil, nil, settingsAtFault(err)
+	}
+	return set.List[0], set, nil
+}
+
+var (
+	// errSourceUnread means that a source was asked and did not answer as it
+	// should.
+	errSourceUnread = errors.New("the source could not be read")
+	// errSourceFailed is the same, when it is already said.
+	errSourceFailed = fmt.Errorf("%w: %w", errSourceUnread, errReported)
+)
+
+// failureText says in plain words why a source could not be read.
+func failureText(err error) string {
+	var e *provider.Error
+	if !errors.As(err, &e) {
+		return printable(err.Error())
+	}
+	words := map[provider.Kind]string{
+		provider.KindConnect:     "nobody answers there: is the address right, and does this machine reach it?",
+		provider.KindTimeout:     "it did not answer in time",
+		provider.KindCut:         "the connection ended within the answer",
+		provider.KindRateLimited: "it says that it is asked too often: try again later",
+		provider.KindAuth:        "it does not accept the key: the key is missing, wrong or not enough",
+		provider.KindServer:      "it has a failure of its own: try again later",
+		provider.KindStatus:      "it refuses the question: is the address right?",
+		provider.KindProtocol:    "it answers with something else than prices: is the address right?",
+		provider.KindTooLarge:    "its answer is larger than can be right",
+		provider.KindBlocked:     "its address is not a public one: name it in the source's BASE_URL to allow it",
+	}[e.Kind]
+	if words == "" {
+		return printable(e.Error())
+	}
+	return words + " (" + printable(e.Error()) + ")"
+}

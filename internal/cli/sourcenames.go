@@ -1,0 +1,87 @@
+package cli
+
+import (
+	"bufio"
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/go-json-experiment/json/jsontext"
+
+	"assay/internal/provider"
+	"assay/internal/provider/sim"
+)
+
+// sourceNamesCmd lists what a source knows.
+type sourceNamesCmd struct {
+	Source string `arg:"" help:"Name of the source."`
+}
+
+func (*sourceNamesCmd) examples() []example {
+	return []example{
+		{"source names sim --json", "print the simulator's catalogue, one JSON string a line"},
+		{"source names pricelist", "read all configured price lists and print their names"},
+	}
+}
+
+// Run lists the names. The simulator's are known without asking it.
+func (c *sourceNamesCmd) Run(ctx context.Context, s *session) error {
+	w := bufio.NewWriter(s.Stdout)
+	if c.Source == sim.Name {
+		if err := sim.WriteNames(w, s.out.json); err != nil {
+			return err
+		}
+		return w.Flush()
+	}
+	src, closer, err := s.openSource(ctx, c.Source)
+	if err != nil {
+		return err
+	}
+	defer closer.Close()
+	names, err := namesOf(ctx, src)
+	if err != nil {
+		return err
+	}
+	var line []byte
+	for _, name := range names {
+		if line = append(line[:0], printable(name)...); s.out.json {
+			if line, err = jsontext.AppendQuote(line[:0], name); err != nil {
+				return err
+			}
+		}
+		if _, err := w.Write(append(line, '\n')); err != nil {
+			return err
+		}
+	}
+	return w.Flush()
+}
+
+// namesOf fetches everything that a source of files serves and returns the
+// names in it, sorted.
+func namesOf(ctx context.Context, src provider.Source) ([]string, error) {
+	d := src.Describe()
+	if d.Shape != provider.Bulk {
+		return nil, &usageError{text: d.Name + " is asked by name and cannot list what it knows", hint: "assay source test --help"}
+	}
+	all := map[string]bool{}
+	for _, file := range d.Files {
+		names := nameSet{}
+		if _, err := src.Fetch(ctx, provider.Call{AppID: file.AppID, File: file.Key, Meter: &provider.Meter{}}, names); err != nil {
+			if ctx.Err() != nil {
+				return nil, ctx.Err()
+			}
+			return nil, fmt.Errorf("%w: file %s: %s", errSourceUnread, printable(file.Key), failureText(err))
+		}
+		maps.Copy(all, names)
+	}
+	return slices.Sorted(maps.Keys(all)), nil
+}
+
+// nameSet keeps only names. It implements provider.Sink.
+type nameSet map[string]bool
+
+func (n nameSet) Restart()                      { clear(n) }
+func (n nameSet) Quote(q *provider.Quote) error { n[strings.Clone(q.Name)] = true; return nil }
+func (n nameSet) Reject(_, _, _ string)         {}

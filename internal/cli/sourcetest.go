@@ -1,0 +1,155 @@
+package cli
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"maps"
+	"slices"
+	"time"
+
+	"assay/internal/catalog"
+	"assay/internal/money"
+	"assay/internal/provider"
+)
+
+// sourceTestCmd asks a source once.
+type sourceTestCmd struct {
+	Source string `arg:"" help:"Name of the source."`
+	Name   string `default:"AK-47 | Redline (Field-Tested)" help:"Item to ask for, where a source is asked by name."`
+}
+
+func (*sourceTestCmd) examples() []example {
+	return []example{
+		{"source test sim", "ask the simulator for one file, or one item, and show some of it"},
+		{"source test pricelist --json", "read the first configured price list, print what was found as JSON"},
+	}
+}
+
+// sourceTested is what a test found out.
+type sourceTested struct {
+	Source   string           `json:"source"`
+	Shape    provider.Shape   `json:"shape"`
+	OK       bool             `json:"ok"`
+	Error    string           `json:"error,omitzero"`
+	Requests int64            `json:"requests"`
+	Bytes    int64            `json:"bytes"`
+	Seconds  float64          `json:"seconds"`
+	Quotes   map[string]int64 `json:"quotes"`   // by market
+	Rejected map[string]int64 `json:"rejected"` // by reason
+	Samples  []sourceSample   `json:"samples"`
+}
+
+// sourceSample is one of the quotes that came.
+type sourceSample struct {
+	Market         string         `json:"market"`
+	MarketHashName string         `json:"marketHashName"`
+	Ask            money.Micro    `json:"lowestAsk"`
+	Currency       money.Currency `json:"currency"`
+}
+
+// Run asks once: a file of a source that serves files, else one item.
+func (c *sourceTestCmd) Run(ctx context.Context, s *session) error {
+	if err := catalog.CheckName(c.Name); err != nil {
+		return &usageError{text: err.Error(), hint: "assay source test --help"}
+	}
+	src, closer, err := s.openSource(ctx, c.Source)
+	if err != nil {
+		return err
+	}
+	defer closer.Close()
+	found := tested(ctx, src, c.Name, s.Now)
+	if ctx.Err() != nil {
+		return ctx.Err()
+	}
+	if err := s.out.result(found, func(w io.Writer) { writeTested(w, found) }); err != nil {
+		return err
+	}
+	if !found.OK {
+		return errSourceFailed
+	}
+	return nil
+}
+
+// tested asks src once.
+func tested(ctx context.Context, src provider.Source, name string, now func() time.Time) sourceTested {
+	d := src.Describe()
+	found := sourceTested{Source: d.Name, Shape: d.Shape}
+	call := provider.Call{AppID: catalog.CS2, Names: []string{name}, Meter: &provider.Meter{}}
+	if d.Shape == provider.Bulk {
+		if len(d.Files) == 0 {
+			found.Error = "it has no file to fetch"
+			return found
+		}
+		call = provider.Call{AppID: d.Files[0].AppID, File: d.Files[0].Key, Meter: call.Meter}
+	}
+	tally := newTally()
+	begun := now()
+	_, err := src.Fetch(ctx, call, tally)
+	found.Seconds = now().Sub(begun).Seconds()
+	found.Requests, found.Bytes = call.Meter.Requests(), call.Meter.Bytes()
+	found.Quotes, found.Rejected, found.Samples = tally.quotes, tally.rejected, tally.samples
+	found.OK = err == nil
+	if err != nil {
+		found.Error = failureText(err)
+	}
+	return found
+}
+
+func writeTested(w io.Writer, t sourceTested) {
+	if !t.OK {
+		_, _ = fmt.Fprintf(w, "%s does not work: %s\n", t.Source, t.Error)
+		return
+	}
+	_, _ = fmt.Fprintf(w, "%s works: %d request, %s bytes, %.2f s\n", t.Source, t.Requests, count(t.Bytes), t.Seconds)
+	var rows [][]string
+	for _, market := range slices.Sorted(maps.Keys(t.Quotes)) {
+		rows = append(rows, []string{"  " + printable(market), count(t.Quotes[market]) + " quotes"})
+	}
+	for _, reason := range slices.Sorted(maps.Keys(t.Rejected)) {
+		rows = append(rows, []string{"  rejected", count(t.Rejected[reason]) + ": " + printable(reason)})
+	}
+	table(w, rows)
+	if len(t.Quotes) == 0 {
+		_, _ = fmt.Fprintln(w, "  it knows no price of that")
+	}
+	for _, q := range t.Samples {
+		_, _ = fmt.Fprintf(w, "  for example %s: %s %s on %s\n", printable(q.MarketHashName), q.Ask, q.Currency, printable(q.Market))
+	}
+}
+
+// tally counts what a source says. It implements provider.Sink.
+type tally struct {
+	quotes, rejected map[string]int64
+	samples          []sourceSample
+}
+
+// maxReasons bounds what a hostile answer can make a tally hold.
+const (
+	maxReasons = 50
+	maxSamples = 3
+)
+
+func newTally() *tally {
+	t := &tally{}
+	t.Restart()
+	return t
+}
+
+func (t *tally) Restart() {
+	*t = tally{quotes: map[string]int64{}, rejected: map[string]int64{}, samples: []sourceSample{}}
+}
+
+func (t *tally) Quote(q *provider.Quote) error {
+	t.quotes[q.Market]++
+	if q.Ask > 0 && len(t.samples) < maxSamples {
+		t.samples = append(t.samples, sourceSample{Market: q.Market, MarketHashName: q.Name, Ask: q.Ask, Currency: q.Currency})
+	}
+	return nil
+}
+
+func (t *tally) Reject(_, _, reason string) {
+	if _, known := t.rejected[reason]; known || len(t.rejected) < maxReasons {
+		t.rejected[reason]++
+	}
+}

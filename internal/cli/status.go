@@ -1,0 +1,183 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+	"time"
+
+	"assay/internal/view"
+)
+
+// statusCmd shows what runs and how fresh prices are.
+type statusCmd struct {
+	Watch bool          `help:"Go on showing it until interrupted."`
+	Every time.Duration `default:"2s" help:"How often --watch looks (200ms to 1h)."`
+}
+
+func (*statusCmd) examples() []example {
+	return []example{
+		{"status", "show the refresh that runs, or ran last, and how old prices are"},
+		{"status --watch", "keep showing it; Ctrl-C ends it"},
+		{"status --watch --every 10s --json", "print one JSON object a line, every ten seconds"},
+	}
+}
+
+// Run shows the status once, or until ctx ends.
+func (c *statusCmd) Run(ctx context.Context, s *session) error {
+	if c.Every < 200*time.Millisecond || c.Every > time.Hour {
+		return &usageError{text: "--every must be 200ms to 1h", hint: "assay status --help"}
+	}
+	api, err := s.server()
+	if err != nil {
+		return err
+	}
+	now, err := api.status(ctx)
+	if err != nil {
+		return err
+	}
+	if !c.Watch {
+		return s.out.result(now, func(w io.Writer) { writeStatus(w, now) })
+	}
+	return c.watch(ctx, s, api, now)
+}
+
+// watch shows the status again and again. A server that goes away is waited
+// for: it may be restarting.
+func (c *statusCmd) watch(ctx context.Context, s *session, api *client, now view.Status) error {
+	screen := statusScreen{out: s.out, redraw: !s.out.json && s.isTerminal(s.Stdout), now: s.Now}
+	tick := time.NewTicker(c.Every)
+	defer tick.Stop()
+	for {
+		if err := screen.show(now); err != nil {
+			return err
+		}
+		for {
+			select {
+			case <-ctx.Done():
+				return nil // being interrupted is how a watch ends
+			case <-tick.C:
+			}
+			latest, err := api.status(ctx)
+			if err == nil {
+				now = latest
+				break
+			}
+			var away *unreachableError
+			if ctx.Err() == nil && !errors.As(err, &away) {
+				return err
+			}
+			if ctx.Err() == nil {
+				s.tell("%v; trying again", err)
+			}
+		}
+	}
+}
+
+// statusScreen shows one status after the other: on a terminal in the place of
+// the one before, else as a line.
+type statusScreen struct {
+	out    output
+	redraw bool
+	lines  int // of what is on the screen
+	now    func() time.Time
+}
+
+func (v *statusScreen) show(st view.Status) error {
+	if v.out.json {
+		return v.out.object(st)
+	}
+	if !v.redraw {
+		_, err := fmt.Fprintln(v.out.w, v.now().UTC().Format(time.TimeOnly)+" "+statusLine(st))
+		return err
+	}
+	var text strings.Builder
+	writeStatus(&text, st)
+	if v.lines > 0 {
+		// Up to where the last one began, and clear from there on.
+		if _, err := fmt.Fprintf(v.out.w, "\x1b[%dA\x1b[J", v.lines); err != nil {
+			return err
+		}
+	}
+	v.lines = strings.Count(text.String(), "\n")
+	_, err := io.WriteString(v.out.w, text.String())
+	return err
+}
+
+// statusLine is a status in one line.
+func statusLine(st view.Status) string {
+	line := fmt.Sprintf("%s: %s of %s items, %s failed, %s requests; missing: %s; fresh %s, stale %s, unknown %s",
+		runText(st.Status), count(st.TotalItems-st.PendingItems), count(st.TotalItems), count(st.FailedItems),
+		count(st.Usage.RequestCount), count(st.Missing.PendingItems),
+		count(st.Freshness.Fresh), count(st.Freshness.Stale), count(st.Freshness.Unknown))
+	if st.LastError != nil {
+		line += "; last error: " + printable(*st.LastError)
+	}
+	return line
+}
+
+// runText says which refresh runs, or ran last.
+func runText(run view.RunStatus) string {
+	if run.JobID == nil {
+		return "no refresh yet"
+	}
+	text := "refresh " + *run.JobID
+	if run.Forced {
+		text += " (forced)"
+	}
+	if !run.Running {
+		return text + " " + orDash(run.State)
+	}
+	if run.Stage != nil && orDash(run.State) != "queued" {
+		text += " running: " + *run.Stage
+	} else {
+		text += " queued"
+	}
+	if run.EtaSeconds != nil {
+		text += ", about " + seconds(*run.EtaSeconds) + " left"
+	}
+	return text
+}
+
+// writeStatus writes a status as a table.
+func writeStatus(w io.Writer, st view.Status) {
+	rows := [][]string{{"run", runText(st.Status)}}
+	if st.Status.JobID != nil {
+		rows = append(rows,
+			[]string{"started", moment(st.Status.StartedAt)},
+			[]string{"ended", moment(st.Status.FinishedAt)},
+			[]string{"items", fmt.Sprintf("%s of %s done; %s updated, %s without a quote, %s failed",
+				count(st.TotalItems-st.PendingItems), count(st.TotalItems), count(st.UpdatedItems), count(st.NoQuoteItems), count(st.FailedItems))},
+			[]string{"skipped", skippedText(st.SkippedItems)},
+			[]string{"requests", usageText(st.Usage)})
+	}
+	if st.LastError != nil {
+		rows = append(rows, []string{"last error", printable(*st.LastError)})
+	}
+	rows = append(rows,
+		[]string{"missing", fmt.Sprintf("%s due or in work, %s to be tried again later", count(st.Missing.PendingItems), count(st.Missing.WaitingItems))},
+		[]string{"prices", fmt.Sprintf("%s fresh, %s stale, %s unknown; the oldest is %s old",
+			count(st.Freshness.Fresh), count(st.Freshness.Stale), count(st.Freshness.Unknown), seconds(st.Freshness.OldestSeconds))})
+	table(w, rows)
+}
+
+// usageText says how many requests a run took, and of which sources.
+func usageText(u view.Usage) string {
+	names := make([]string, 0, len(u.ByProvider))
+	for name := range u.ByProvider {
+		names = append(names, name)
+	}
+	slices.Sort(names)
+	text := count(u.RequestCount)
+	for i, name := range names {
+		sep := ", "
+		if i == 0 {
+			sep = ": "
+		}
+		text += sep + printable(name) + " " + count(u.ByProvider[name])
+	}
+	return text
+}
