@@ -58,10 +58,9 @@ func Load(name string, secret func(string) (string, bool)) (*Config, error) {
 // faults with JSON pointers.
 func Parse(doc []byte, env Env) (*Config, error) {
 	f := &faults{}
-	root, err := parseDocument(doc)
-	if err != nil {
-		f.add("", "%s", err)
-		return nil, f.err()
+	root := parseDocument(doc, f)
+	if err := f.err(); err != nil {
+		return nil, err
 	}
 	c := &Config{}
 	o := newObject("", root, f)
@@ -87,23 +86,26 @@ func Parse(doc []byte, env Env) (*Config, error) {
 }
 
 // parseDocument checks that doc is one JSON value, without duplicate names.
-func parseDocument(doc []byte) (jsontext.Value, error) {
+func parseDocument(doc []byte, f *faults) jsontext.Value {
 	if len(doc) > maxConfig {
-		return nil, fmt.Errorf("must not exceed %d bytes", maxConfig)
+		f.add("", "must not exceed %d bytes", maxConfig)
+		return nil
 	}
 	dec := jsontext.NewDecoder(bytes.NewReader(doc))
 	v, err := dec.ReadValue()
 	if err == nil {
 		v = v.Clone()
 		if _, err = dec.ReadToken(); err == io.EOF {
-			return v, nil
+			return v
 		}
 	}
 	var syntax *jsontext.SyntacticError
 	if errors.As(err, &syntax) {
-		return nil, fmt.Errorf("is not valid JSON at byte %d: %w", syntax.ByteOffset, syntax.Err)
+		f.add(string(syntax.JSONPointer), "is not valid JSON at byte %d: %v", syntax.ByteOffset, syntax.Err)
+	} else {
+		f.add("", "is not one JSON object")
 	}
-	return nil, errors.New("is not one JSON object")
+	return nil
 }
 
 // mergeMarkets adds the markets of a list to those of all lists. Lists may

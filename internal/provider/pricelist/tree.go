@@ -193,10 +193,15 @@ func (o *object) boolean(name string) bool {
 
 // duration takes a positive Go duration ("90m", "720h"); def when absent.
 func (o *object) duration(name string, def time.Duration) time.Duration {
-	if !o.has(name) {
+	v, ok := o.take(name)
+	if !ok {
 		return def
 	}
-	d, err := time.ParseDuration(o.text(name))
+	var d time.Duration
+	var err error
+	if v.Kind() == '"' {
+		d, err = time.ParseDuration(string(unquote(v)))
+	}
 	if err != nil || d <= 0 {
 		o.fault(name, "must be a positive duration such as \"5m\" or \"720h\"")
 		return def
