@@ -2,6 +2,7 @@ package web
 
 import (
 	"net/http/httptest"
+	"os"
 	"strings"
 	"testing"
 
@@ -11,7 +12,7 @@ import (
 // TestBrowser_FollowsARunAndExplainsAPrice walks the page as an operator does.
 func TestBrowser_FollowsARunAndExplainsAPrice(t *testing.T) {
 	w := newWorld(t)
-	w.assay.perRead = 700
+	w.assay.pace(2000)
 	server := httptest.NewServer(w.handler)
 	t.Cleanup(server.Close)
 	b := openBrowser(t, server.URL)
@@ -21,7 +22,6 @@ func TestBrowser_FollowsARunAndExplainsAPrice(t *testing.T) {
 	b.shoot("sign-in")
 	b.signIn(adminToken)
 	b.fits("overview")
-	b.shoot("overview-idle")
 
 	b.do(chromedp.Click(chromedp.CSS(`#actions button[value="0"]`)))
 	b.until("the run to be live", `document.querySelector(".run.is-live") !== null`)
@@ -30,15 +30,19 @@ func TestBrowser_FollowsARunAndExplainsAPrice(t *testing.T) {
 	}
 	b.until("progress", `parseInt(document.querySelector(".percent").textContent) >= 5`)
 	b.shoot("overview-live")
-	b.until("more progress", `parseInt(document.querySelector(".percent").textContent) >= 10`)
+	b.until("more progress", `parseInt(document.querySelector(".percent").textContent) >= 15`)
+	b.do(chromedp.Click(chromedp.CSS("#unconfigured summary")))
+	w.assay.pace(100_000)
+	b.until("the end of the run", `document.querySelector(".run:not(.is-live)") !== null`)
+	b.until("its buttons", `document.querySelector('#actions button[value="0"]:enabled') !== null`)
+	b.until("its row", `document.querySelector("#around tbody tr").textContent.includes("Finished")`)
+	if scripted := w.handler.(*site).assets.has(htmxFile); scripted && !ask[bool](b, `document.getElementById("unconfigured").open`) {
+		t.Error("a fold was closed by an exchange")
+	}
 
 	b.do(
 		chromedp.SendKeys(chromedp.CSS("#search-text"), "redline"),
 		chromedp.Submit(chromedp.CSS("#search-text")),
-		chromedp.WaitVisible(chromedp.CSS("table")),
-	)
-	b.shoot("items")
-	b.do(
 		chromedp.Click(chromedp.CSS(`a.item`)),
 		chromedp.WaitVisible(chromedp.CSS(".quotes")),
 	)
@@ -59,20 +63,20 @@ func TestBrowser_FitsEveryLook(t *testing.T) {
 	t.Cleanup(server.Close)
 	b := openBrowser(t, server.URL)
 	b.signIn(adminToken)
-	pages := map[string]string{
-		"overview": "/", "runs": "/runs", "run": "/runs/42", "sources": "/sources", "items": "/items", "dry-run": "/dry-run",
-		"item": itemURL(730, "AK-47 | Redline (Field-Tested)", ""), "trap": itemURL(730, "Line one\nline two", ""), "unknown": "/nowhere",
-	}
-	looks := []struct {
+	type look struct {
 		name, scheme  string
 		width, height int64
-	}{{"light", "light", 1280, 900}, {"dark", "dark", 1280, 900}, {"narrow", "light", 360, 740}, {"narrow-dark", "dark", 360, 740}, {"wide", "light", 1920, 1080}}
+	}
+	looks := []look{{"narrow", "light", 360, 740}, {"dark", "dark", 1280, 900}}
+	if os.Getenv("ASSAY_LONG") == "1" || os.Getenv(shotsEnv) != "" {
+		looks = append(looks, look{"light", "light", 1280, 900}, look{"narrow-dark", "dark", 360, 740}, look{"wide", "light", 1920, 1080})
+	}
 	for _, l := range looks {
 		b.look(l.scheme, l.width, l.height)
-		for name, path := range pages {
-			if name == "unknown" {
-				continue
-			}
+		for name, path := range map[string]string{
+			"overview": "/", "runs": "/runs", "run": "/runs/42", "sources": "/sources", "items": "/items", "dry-run": "/dry-run",
+			"item": itemURL(730, "AK-47 | Redline (Field-Tested)", ""), "trap": itemURL(730, "Line one\nline two", ""),
+		} {
 			b.open(path)
 			b.shoot(name + "-" + l.name)
 		}

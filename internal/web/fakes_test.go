@@ -112,16 +112,22 @@ func (f *fakeLimiter) Fail(client netip.Addr) (time.Duration, bool) {
 type fakeAssay struct {
 	now func() time.Time
 
-	mu       sync.Mutex
-	jobs     []view.Job // newest first
-	sources  []view.SourceDebug
-	items    []view.ItemPrice
-	details  map[catalog.Key]view.ItemDetail
-	failed   []view.JobItem
-	calls    []string
-	perRead  int64 // how much a live job advances each time that it is read
-	broken   error // what every read answers, where not nil
-	statuses int
+	mu      sync.Mutex
+	jobs    []view.Job // newest first
+	sources []view.SourceDebug
+	items   []view.ItemPrice
+	details map[catalog.Key]view.ItemDetail
+	failed  []view.JobItem
+	calls   []string
+	perRead int64 // how much a live job advances each time that it is read
+	broken  error // what reads of the status and of items answer, where not nil
+}
+
+// pace sets how much a live job advances each time that it is read.
+func (f *fakeAssay) pace(items int64) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.perRead = items
 }
 
 func (f *fakeAssay) called(format string, args ...any) {
@@ -359,4 +365,5 @@ func newWorld(t *testing.T) *world {
 	return w
 }
 
+// errBroken holds what no page may tell.
 var errBroken = errors.New("disk I/O error at /var/lib/secret/assay.db: SELECT 1")

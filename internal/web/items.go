@@ -210,6 +210,16 @@ func drawn(all []dot, low, high, price money.Micro) *plot {
 	if p.Min == p.Max {
 		return nil
 	}
+	// Those that count are drawn last, above the others.
+	slices.SortStableFunc(p.Dots, func(a, b dot) int {
+		switch {
+		case a.Used == b.Used:
+			return 0
+		case b.Used:
+			return -1
+		}
+		return 1
+	})
 	for i := range p.Dots {
 		p.Dots[i].X = p.place(p.Dots[i].Price)
 	}

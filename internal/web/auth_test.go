@@ -1,0 +1,221 @@
+package web
+
+import (
+	"net/http"
+	"net/http/httptest"
+	"net/url"
+	"strings"
+	"testing"
+	"time"
+)
+
+func TestPages_AskToSignIn(t *testing.T) {
+	w := newWorld(t)
+	v := &visitor{t: t, world: w}
+	for target, want := range map[string]string{
+		"/":                           "/sign-in",
+		"/runs/42?state=failed":       "/sign-in?next=" + url.QueryEscape("/runs/42?state=failed"),
+		itemURL(730, "a/b ..", ""):    "/sign-in?next=" + url.QueryEscape(itemURL(730, "a/b ..", "")),
+		"/live?seen=none":             "/sign-in",
+		"/items?q=%22%3E%3Cscript%3E": "/sign-in?next=" + url.QueryEscape("/items?q=%22%3E%3Cscript%3E"),
+	} {
+		res := v.get(target)
+		if res.StatusCode != http.StatusSeeOther || res.Header.Get("Location") != want {
+			t.Errorf("%s: %d to %q, want %q", target, res.StatusCode, res.Header.Get("Location"), want)
+		}
+	}
+	script := httptest.NewRequest(http.MethodGet, "/live", nil)
+	script.Header.Set("HX-Request", "true")
+	if res := v.send(script); res.StatusCode != http.StatusUnauthorized || res.Header.Get("HX-Refresh") != "true" || res.body != "" {
+		t.Errorf("a script without a session gets %d, %q", res.StatusCode, res.body)
+	}
+}
+
+func TestSignIn_OpensASessionOfTheSecretsRole(t *testing.T) {
+	w := newWorld(t)
+	for secret, role := range map[string]string{marketSecret: "Read only", adminToken: "Admin"} {
+		v := w.visit(t, secret)
+		c := v.cookie
+		if c.Name != "assay_session" || !c.HttpOnly || c.SameSite != http.SameSiteStrictMode || c.Path != "/" || c.Secure || len(c.Value) != 43 {
+			t.Errorf("cookie %+v", c)
+		}
+		mustContain(t, v.get("/").body, ">"+role+"</span>")
+	}
+}
+
+func TestSignIn_CookieIsSecureBehindATrustedProxyOnly(t *testing.T) {
+	w := newWorld(t)
+	for peer, want := range map[string]bool{"10.1.2.3:1000": true, "203.0.113.9:1000": false} {
+		v := &visitor{t: t, world: w}
+		r := v.form("/sign-in", "secret", adminToken)
+		r.RemoteAddr = peer
+		r.Header.Set("X-Forwarded-Proto", "https")
+		c := v.send(r).Cookies()[0]
+		if c.Secure != want || strings.HasPrefix(c.Name, "__Host-") != want {
+			t.Errorf("from %s: cookie %+v", peer, c)
+		}
+	}
+}
+
+func TestSignIn_LeadsNowhereElse(t *testing.T) {
+	w := newWorld(t)
+	for next, want := range map[string]string{
+		"/runs/42?state=failed": "/runs/42?state=failed",
+		"":                      "/",
+		"runs":                  "/",
+		"https://evil.example/": "/",
+		"//evil.example/":       "/",
+		"/\\evil.example/":      "/",
+		"/\t/evil.example/":     "/",
+		"\\\\evil.example":      "/",
+		"javascript:alert(1)":   "/",
+		"/%zz":                  "/",
+	} {
+		v := &visitor{t: t, world: w}
+		if got := v.post("/sign-in", "secret", adminToken, "next", next).Header.Get("Location"); got != want {
+			t.Errorf("next %q leads to %q, want %q", next, got, want)
+		}
+	}
+}
+
+func TestSignIn_CountsWrongSecretsAndNeverRefusesARightOne(t *testing.T) {
+	w := newWorld(t)
+	v := &visitor{t: t, world: w}
+	for i := range 6 {
+		res := v.post("/sign-in", "secret", "wrong", "next", "/runs")
+		want := http.StatusUnauthorized
+		if i >= 3 {
+			want = http.StatusTooManyRequests
+		}
+		if res.StatusCode != want || (res.Header.Get("Retry-After") == "41") != (i >= 3) || len(res.Cookies()) != 0 {
+			t.Errorf("attempt %d: %d, Retry-After %q", i+1, res.StatusCode, res.Header.Get("Retry-After"))
+		}
+		mustContain(t, res.body, `role="alert"`, `aria-invalid="true"`, `name="next" value="/runs"`)
+	}
+	w.visit(t, marketSecret)
+	for _, empty := range []string{"", " ", strings.Repeat("x", maxForm+1)} {
+		if res := v.post("/sign-in", "secret", empty); len(res.Cookies()) != 0 {
+			t.Errorf("a secret of %d bytes opens a session", len(empty))
+		}
+	}
+}
+
+func TestSignIn_ReplacesTheBrowsersFormerSession(t *testing.T) {
+	w := newWorld(t)
+	v := w.visit(t, marketSecret)
+	former := *v
+	v.cookie = v.post("/sign-in", "secret", adminToken).Cookies()[0]
+	if res := former.get("/"); res.StatusCode != http.StatusSeeOther {
+		t.Errorf("the former session answers %d", res.StatusCode)
+	}
+	if res := v.get("/"); res.StatusCode != http.StatusOK {
+		t.Errorf("the new session answers %d", res.StatusCode)
+	}
+}
+
+func TestSignIn_RefusesOtherSites(t *testing.T) {
+	w := newWorld(t)
+	v := &visitor{t: t, world: w}
+	r := v.form("/sign-in", "secret", adminToken)
+	r.Header.Set("Sec-Fetch-Site", "cross-site")
+	if res := v.send(r); res.StatusCode != http.StatusForbidden || len(res.Cookies()) != 0 {
+		t.Errorf("another site signs in: %d", res.StatusCode)
+	}
+}
+
+func TestSignOut_EndsTheSession(t *testing.T) {
+	w := newWorld(t)
+	v := w.visit(t, marketSecret)
+	res := v.post("/sign-out")
+	if res.StatusCode != http.StatusSeeOther || res.Cookies()[0].MaxAge >= 0 {
+		t.Errorf("sign-out answers %d with %v", res.StatusCode, res.Cookies())
+	}
+	if res := v.get("/"); res.StatusCode != http.StatusSeeOther {
+		t.Errorf("the session lives: %d", res.StatusCode)
+	}
+}
+
+func TestSession_EndsWithItsSecret(t *testing.T) {
+	w := newWorld(t)
+	reader, admin := w.visit(t, marketSecret), w.visit(t, adminToken)
+	w.secrets.set(Admin, adminToken, "the next one")
+	if res := admin.get("/"); res.StatusCode != http.StatusOK {
+		t.Errorf("while both live: %d", res.StatusCode)
+	}
+	w.secrets.set(Admin, "the next one")
+	if res := admin.get("/"); res.StatusCode != http.StatusSeeOther {
+		t.Errorf("after the rotation: %d", res.StatusCode)
+	}
+	w.secrets.set(Admin, adminToken)
+	if res := admin.get("/"); res.StatusCode != http.StatusSeeOther {
+		t.Errorf("the session rose again: %d", res.StatusCode)
+	}
+	if res := reader.get("/"); res.StatusCode != http.StatusOK {
+		t.Errorf("the other secret's session: %d", res.StatusCode)
+	}
+}
+
+func TestSession_ExpiresOnThePage(t *testing.T) {
+	w := newWorld(t)
+	v := w.visit(t, adminToken)
+	w.clock.add(idleTimeout + time.Second)
+	if res := v.get("/runs"); res.StatusCode != http.StatusSeeOther {
+		t.Errorf("after the idle time: %d", res.StatusCode)
+	}
+}
+
+// actions lists every form of the page but signing in and out.
+func actions() []string {
+	return []string{
+		"/runs", "/runs/42/cancel", "/runs/42/retry-failed", "/sources/sim/pause", "/sources/sim/resume", "/sources/sim/accept",
+		"/item/accept?appId=730&name=x",
+	}
+}
+
+func TestActions_RefuseFormsThatAreNotOurs(t *testing.T) {
+	w := newWorld(t)
+	v := w.visit(t, adminToken)
+	other := w.visit(t, adminToken)
+	for _, target := range append(actions(), "/sign-out") {
+		foreign := map[string]*http.Request{
+			"no token":           v.form(target, "csrf", ""),
+			"a wrong token":      v.form(target, "csrf", "x"),
+			"another's token":    v.form(target, "csrf", other.csrf),
+			"from another site":  v.form(target),
+			"another's origin":   v.form(target),
+			"token in the query": v.form(target+"?csrf="+v.csrf, "csrf", ""),
+		}
+		foreign["from another site"].Header.Set("Sec-Fetch-Site", "cross-site")
+		foreign["another's origin"].Header.Del("Sec-Fetch-Site")
+		foreign["another's origin"].Header.Set("Origin", "http://evil.example")
+		for what, r := range foreign {
+			if res := v.send(r); res.StatusCode != http.StatusForbidden {
+				t.Errorf("%s, %s: %d", target, what, res.StatusCode)
+			}
+		}
+	}
+	if calls := w.assay.log(); len(calls) > 0 {
+		t.Errorf("they did %v", calls)
+	}
+}
+
+func TestActions_NeedTheAdminToken(t *testing.T) {
+	w := newWorld(t)
+	v := w.visit(t, marketSecret)
+	for _, target := range actions() {
+		if res := v.post(target); res.StatusCode != http.StatusForbidden {
+			t.Errorf("%s: %d", target, res.StatusCode)
+		}
+		if res := (&visitor{t: t, world: w}).post(target); res.Header.Get("Location") != "/sign-in" {
+			t.Errorf("%s without a session: %d", target, res.StatusCode)
+		}
+	}
+	if res := v.get("/dry-run"); res.StatusCode != http.StatusForbidden {
+		t.Errorf("dry run: %d", res.StatusCode)
+	}
+	if calls := w.assay.log(); len(calls) > 0 {
+		t.Errorf("they did %v", calls)
+	}
+	mustContain(t, v.get("/").body, "Sign in with the admin token", `value="0" disabled>Start`, "disabled>Dry run", "disabled>Retry failed")
+	mustContain(t, v.get("/sources").body, "disabled>Pause", "disabled>Accept")
+}

@@ -1,0 +1,257 @@
+package web
+
+import (
+	"errors"
+	"html"
+	"io/fs"
+	"net/http"
+	"net/http/httptest"
+	"net/url"
+	"regexp"
+	"strings"
+	"testing"
+
+	"assay/internal/catalog"
+	"assay/internal/fault"
+	"assay/internal/view"
+)
+
+// addresses lists one of each page.
+func addresses() []string {
+	return []string{
+		"/", "/live", "/live?run=42", "/runs", "/runs?kind=missing", "/runs/42", "/runs/42?state=failed", "/runs/42?state=skipped",
+		"/sources", "/items", "/items?q=redline", "/items?q=%3Cscript%3E", "/items?appId=999", "/dry-run", "/dry-run?force=1",
+		itemURL(730, "AK-47 | Redline (Field-Tested)", ""), itemURL(730, trapNames[1], ""),
+	}
+}
+
+func TestPages_AnswerWithStrictHeaders(t *testing.T) {
+	v := newWorld(t).visit(t, adminToken)
+	for _, target := range addresses() {
+		res := v.get(target)
+		if res.StatusCode != http.StatusOK {
+			t.Errorf("%s: %d", target, res.StatusCode)
+		}
+		csp := res.Header.Get("Content-Security-Policy")
+		if !strings.HasPrefix(csp, "default-src 'none'; script-src 'self'; style-src 'self'") || strings.Contains(csp, "unsafe") {
+			t.Errorf("%s: policy %q", target, csp)
+		}
+		if res.Header.Get("Cache-Control") != "no-store" || res.Header.Get("X-Content-Type-Options") != "nosniff" {
+			t.Errorf("%s: headers %v", target, res.Header)
+		}
+	}
+}
+
+func TestPages_EscapeHostileNames(t *testing.T) {
+	v := newWorld(t).visit(t, adminToken)
+	for _, target := range addresses() {
+		body := v.get(target).body
+		if strings.Contains(body, "<script>alert") || strings.Contains(body, `value="<script>`) {
+			t.Errorf("%s holds a hostile name as it is", target)
+		}
+	}
+	mustContain(t, v.get(itemURL(730, trapNames[1], "")).body, "&lt;script&gt;alert(1)&lt;/script&gt;")
+}
+
+// TestTemplates_HoldNothingInline keeps the policy of TestPages_AnswerWithStrictHeaders
+// true in browsers.
+func TestTemplates_HoldNothingInline(t *testing.T) {
+	inline := regexp.MustCompile(`(?i)\sstyle=|<style|\son[a-z]+=|<script>|<script [^>]*[^r]>|javascript:|https?://`)
+	err := fs.WalkDir(templateFiles, "templates", func(name string, entry fs.DirEntry, err error) error {
+		if err != nil || entry.IsDir() {
+			return err
+		}
+		text, err := templateFiles.ReadFile(name)
+		for _, found := range inline.FindAllString(string(text), -1) {
+			t.Errorf("%s: %q", name, found)
+		}
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+var itemLink = regexp.MustCompile(`<a class="item" href="([^"]+)">`)
+
+// TestItems_EveryTrapNameResolves follows the links of the search.
+func TestItems_EveryTrapNameResolves(t *testing.T) {
+	w := newWorld(t)
+	v := w.visit(t, marketSecret)
+	reached := map[string]bool{}
+	for _, link := range itemLink.FindAllStringSubmatch(v.get("/items").body, -1) {
+		target := html.UnescapeString(link[1])
+		parsed, err := url.ParseRequestURI(target)
+		if err != nil || parsed.Path != "/item" || parsed.Fragment != "" {
+			t.Fatalf("link %q: %v", target, err)
+		}
+		if res := v.get(target); res.StatusCode != http.StatusOK {
+			t.Errorf("%q: %d", target, res.StatusCode)
+		}
+		reached[parsed.Query().Get("name")] = true
+	}
+	for _, name := range trapNames {
+		if !reached[name] {
+			t.Errorf("no link leads to %q", name)
+		}
+	}
+}
+
+func TestItem_SaysWhyAQuoteIsLeftOut(t *testing.T) {
+	v := newWorld(t).visit(t, marketSecret)
+	mustContain(t, v.get(itemURL(730, "AK-47 | Redline (Field-Tested)", "")).body,
+		"$32.04", `value="32.04125"`, "6 of 10", "too far from the other markets", "nothing is offered there", "own data is too old",
+		"resells another market", "last sale", "€28.99", "1 EUR = 1.0834 USD", "is held back", "Off the scale: Ingot", "26 min ago",
+		`title="2026-10-05 13:37:22 UTC"`)
+}
+
+func TestItem_RefusesWhatIsNoName(t *testing.T) {
+	v := newWorld(t).visit(t, marketSecret)
+	for query, want := range map[string]int{
+		"":         http.StatusBadRequest,
+		"name=":    http.StatusBadRequest,
+		"name=%00": http.StatusBadRequest,
+		"name=%ff": http.StatusBadRequest,
+		"name=" + strings.Repeat("x", catalog.MaxName+1): http.StatusBadRequest,
+		"name=x&phase=Phase+9":                           http.StatusBadRequest,
+		"name=x&appId=0":                                 http.StatusBadRequest,
+		"name=x&appId=banana":                            http.StatusBadRequest,
+		"name=x&appId=99999999999":                       http.StatusBadRequest,
+		"name=Nobody+has+heard+of+it":                    http.StatusNotFound,
+	} {
+		if res := v.get("/item?" + query); res.StatusCode != want {
+			t.Errorf("%q: %d, want %d", query, res.StatusCode, want)
+		}
+	}
+}
+
+func TestRun_GroupsFailuresByCause(t *testing.T) {
+	v := newWorld(t).visit(t, marketSecret)
+	body := v.get("/runs/42?state=skipped").body
+	mustContain(t, body, "pricelist: 503 Service Unavailable", "sim: no answer within 10 s", `<b class="n">27</b>`, `<b class="n">3</b>`, "no sales lately")
+	if strings.Index(body, `<b class="n">27</b>`) > strings.Index(body, `<b class="n">3</b>`) {
+		t.Error("the rarer cause comes first")
+	}
+}
+
+func TestGroupByError_KeepsAFewNamesOfEach(t *testing.T) {
+	items := make([]view.JobItem, 8)
+	for i := range items {
+		items[i].Error = new("x")
+	}
+	items[7].Error = nil
+	groups := groupByError(items)
+	if len(groups) != 2 || groups[0].Count != 7 || len(groups[0].Items) != namesShown || groups[1].Text == "" {
+		t.Errorf("groups %+v", groups)
+	}
+}
+
+func TestLive_SendsButtonsWhenTheStateChanged(t *testing.T) {
+	w := newWorld(t)
+	v := w.visit(t, adminToken)
+	same := v.get("/live?seen=42.finished")
+	if strings.Contains(same.body, `id="actions"`) || same.Header.Get("HX-Trigger") != "" {
+		t.Error("buttons are exchanged though nothing changed")
+	}
+	mustContain(t, same.body, `hx-trigger="every 5s"`)
+	v.post("/runs")
+	changed := v.get("/live?seen=42.finished")
+	mustContain(t, changed.body, `id="actions"`, `hx-swap-oob="true"`, `hx-trigger="every 1s"`, "seen=43.running", `aria-valuenow="1"`)
+	if changed.Header.Get("HX-Trigger") != "run-changed" {
+		t.Error("the rest of the page is not told")
+	}
+}
+
+func TestPages_ReloadWhereNoScriptDoes(t *testing.T) {
+	w := newWorld(t)
+	v := w.visit(t, adminToken)
+	v.post("/runs")
+	files := w.handler.(*site).assets.files
+	delete(files, htmxFile)
+	plain := v.get("/").body
+	mustContain(t, plain, "\n"+`<meta http-equiv="refresh" content="3">`)
+	if strings.Contains(plain, "htmx.min.js") {
+		t.Error("a script is linked that the build lacks")
+	}
+	files[htmxFile] = asset{version: "1"}
+	mustContain(t, v.get("/").body, `<noscript><meta http-equiv="refresh" content="3"></noscript>`, `src="/static/vendor/htmx.min.js?v=1"`)
+}
+
+func TestPages_ShowAnEmptyServer(t *testing.T) {
+	w := newWorld(t)
+	w.assay.jobs, w.assay.sources, w.assay.items = nil, nil, nil
+	v := w.visit(t, adminToken)
+	mustContain(t, v.get("/").body, "No run yet", "No source is configured", "MARKET_PRICE_PROVIDERS")
+	for _, target := range []string{"/live", "/runs", "/sources", "/items"} {
+		if res := v.get(target); res.StatusCode != http.StatusOK {
+			t.Errorf("%s: %d", target, res.StatusCode)
+		}
+	}
+}
+
+func TestPages_TellNothingOfInternals(t *testing.T) {
+	w := newWorld(t)
+	v := w.visit(t, adminToken)
+	w.assay.broken = errBroken
+	for _, target := range []string{"/", "/live", "/runs/42", itemURL(730, "x", "")} {
+		res := v.get(target)
+		if res.StatusCode != http.StatusInternalServerError || strings.Contains(res.body, "SELECT") || strings.Contains(res.body, "/var/") {
+			t.Errorf("%s: %d", target, res.StatusCode)
+		}
+	}
+	w.assay.broken = fault.New(fault.Unavailable, "busy", "come back later")
+	if res := v.get("/"); res.StatusCode != http.StatusServiceUnavailable || !strings.Contains(res.body, "Come back later.") {
+		t.Errorf("a fault: %d", res.StatusCode)
+	}
+}
+
+func TestStatusOf_KnowsEveryKind(t *testing.T) {
+	seen := map[int]bool{}
+	for kind := fault.Internal; kind <= fault.Unavailable; kind++ {
+		seen[statusOf(kind)] = true
+	}
+	if len(seen) != int(fault.Unavailable)+1 {
+		t.Errorf("two kinds share a status: %v", seen)
+	}
+	if known := fault.Of(errors.New("x")); known != nil {
+		t.Errorf("a plain error is a fault: %v", known)
+	}
+}
+
+func TestRefuse_AnswersBrowsersAndProgramsInTheirOwnWay(t *testing.T) {
+	w := newWorld(t)
+	v := w.visit(t, adminToken)
+	mustContain(t, v.get("/nowhere").body, "There is no page at this address.", "Sign out")
+	for method, want := range map[string]int{http.MethodGet: http.StatusNotFound, http.MethodDelete: http.StatusMethodNotAllowed} {
+		target := map[string]string{http.MethodGet: "/nowhere", http.MethodDelete: "/runs"}[method]
+		r := httptest.NewRequest(method, target, nil)
+		r.Header.Set("Accept", "*/*")
+		res := v.send(r)
+		if res.StatusCode != want || res.Header.Get("Content-Type") != "application/problem+json" || !strings.Contains(res.body, `"code":`) {
+			t.Errorf("%s %s: %d %s", method, target, res.StatusCode, res.body)
+		}
+		if allow := res.Header.Get("Allow"); (allow == "GET, HEAD, POST") != (method == http.MethodDelete) {
+			t.Errorf("%s %s: Allow %q", method, target, allow)
+		}
+	}
+}
+
+func TestStatic_IsKeptForAsLongAsItsLinkLasts(t *testing.T) {
+	v := &visitor{t: t, world: newWorld(t)}
+	link := v.world.handler.(*site).assets.link("app.css")
+	for target, want := range map[string]string{
+		link:                  "public, max-age=31536000, immutable",
+		"/static/app.css":     "no-cache",
+		"/static/app.css?v=x": "no-cache",
+	} {
+		res := v.get(target)
+		if res.StatusCode != http.StatusOK || res.Header.Get("Cache-Control") != want || res.Header.Get("Content-Type") != "text/css; charset=utf-8" {
+			t.Errorf("%s: %d %v", target, res.StatusCode, res.Header)
+		}
+	}
+	for _, target := range []string{"/static/", "/static/none.css", "/static/%2e%2e/web.go"} {
+		if res := v.get(target); res.StatusCode != http.StatusNotFound {
+			t.Errorf("%s: %d", target, res.StatusCode)
+		}
+	}
+}

@@ -1,0 +1,84 @@
+package web
+
+import (
+	"testing"
+	"time"
+)
+
+func TestSessions_EndWhenIdle(t *testing.T) {
+	c := newClock()
+	s := newSessions(10, c.Now)
+	token := s.open(Read, Fingerprint{1})
+	for range 5 {
+		c.add(idleTimeout - time.Second)
+		if _, ok := s.find(token); !ok {
+			t.Fatal("a session in use ended")
+		}
+	}
+	c.add(idleTimeout)
+	if _, ok := s.find(token); ok {
+		t.Error("an idle session lives")
+	}
+	if len(s.byKey) != 0 || s.used.Len() != 0 {
+		t.Error("an ended session is kept")
+	}
+}
+
+func TestSessions_EndInTheEndHoweverMuchUsed(t *testing.T) {
+	for role, longest := range map[Role]time.Duration{Read: readTimeout, Admin: adminTimeout} {
+		c := newClock()
+		s := newSessions(10, c.Now)
+		token := s.open(role, Fingerprint{1})
+		for age := time.Duration(0); ; age += 30 * time.Minute {
+			_, ok := s.find(token)
+			if ok != (age < longest) {
+				t.Errorf("%v session after %v: alive is %v", role, age, ok)
+			}
+			if age >= longest {
+				break
+			}
+			c.add(30 * time.Minute)
+		}
+	}
+}
+
+func TestSessions_LeastRecentlyUsedMakesRoom(t *testing.T) {
+	s := newSessions(3, newClock().Now)
+	a, b, c := s.open(Read, Fingerprint{}), s.open(Read, Fingerprint{}), s.open(Read, Fingerprint{})
+	s.find(a)
+	d := s.open(Read, Fingerprint{})
+	for token, want := range map[string]bool{a: true, b: false, c: true, d: true} {
+		if _, ok := s.find(token); ok != want {
+			t.Errorf("alive is %v, want %v", ok, want)
+		}
+	}
+}
+
+func TestSessions_KeepNoToken(t *testing.T) {
+	s := newSessions(3, newClock().Now)
+	token := s.open(Read, Fingerprint{})
+	found, _ := s.find(token)
+	if len(token) != 43 || found.csrf == token || string(found.key[:]) == token {
+		t.Errorf("token of %d characters, or kept as it is", len(token))
+	}
+	if _, ok := s.find(string(found.key[:])); ok {
+		t.Error("what is kept opens a session")
+	}
+}
+
+func TestSessions_TellOnce(t *testing.T) {
+	s := newSessions(3, newClock().Now)
+	who, _ := s.find(s.open(Read, Fingerprint{}))
+	s.tell(who.key, flash{Text: "done"})
+	if f := s.told(who.key); f == nil || f.Text != "done" {
+		t.Errorf("told %v", f)
+	}
+	if f := s.told(who.key); f != nil {
+		t.Errorf("told twice: %v", f)
+	}
+	s.close(who.key)
+	s.tell(who.key, flash{})
+	if f := s.told(who.key); f != nil {
+		t.Error("a closed session is told something")
+	}
+}
