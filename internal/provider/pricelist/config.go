@@ -99,8 +99,7 @@ func parseDocument(doc []byte, f *faults) jsontext.Value {
 			return v
 		}
 	}
-	var syntax *jsontext.SyntacticError
-	if errors.As(err, &syntax) {
+	if syntax, ok := errors.AsType[*jsontext.SyntacticError](err); ok {
 		f.add(string(syntax.JSONPointer), "is not valid JSON at byte %d: %v", syntax.ByteOffset, syntax.Err)
 	} else {
 		f.add("", "is not one JSON object")
@@ -157,10 +156,4 @@ func (c *Config) SecretNames() []string {
 	}
 	slices.Sort(names)
 	return slices.Compact(names)
-}
-
-// Preset returns the members that "preset": name stands for, as JSON.
-func Preset(name string) (doc string, ok bool) {
-	doc, ok = presets[name]
-	return doc, ok
 }

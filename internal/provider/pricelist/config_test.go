@@ -100,7 +100,7 @@ func TestConfig_EachFaultIsNamed(t *testing.T) {
 }
 
 func TestConfig_AllFaultsAreNamedAtOnce(t *testing.T) {
-	secret := func(name string) (string, bool) { return "", false }
+	secret := func(string) (string, bool) { return "", false }
 	got := faultsOf(t, `{"interval":5,"lists":[
 		{"key":"a b","location":"https://h/?k=${ONE}","format":"csv","root":"x","appId":0,"minItems":-1,"colour":"red",
 		 "headers":{"X-Two":"${TWO}","Host":"h"},"quote":{"colour":1},

@@ -110,8 +110,8 @@ func (r *csvReader) fill() error {
 			err = io.ErrNoProgress
 		}
 		if err != nil {
-			r.err = err
-			return nil
+			r.err = err // told once what came before it is used up
+			break
 		}
 	}
 	return nil

@@ -33,7 +33,7 @@ func TestReferencePage(t *testing.T) {
 			t.Errorf("the page does not name preset %q", name)
 		}
 	}
-	for _, member := range quoteMembers {
+	for _, member := range quoteMembers() {
 		if !strings.Contains(string(page), "`"+member+"`") {
 			t.Errorf("the page does not name member %q", member)
 		}

@@ -8,19 +8,16 @@ import (
 	"strings"
 )
 
-// ownHeaders are set by the client.
-var ownHeaders = []string{"Host", "Accept-Encoding", "Content-Length", "Connection", "Transfer-Encoding", "Range"}
-
 // readLocation reads where the list is and what to send for it.
 func (c *compiler) readLocation(env Env) {
 	text := strings.ReplaceAll(c.o.required("location"), "{appId}", strconv.Itoa(int(c.appID)))
-	scheme, rest, hasScheme := strings.Cut(text, "://")
+	scheme, _, hasScheme := strings.Cut(text, "://")
 	switch {
 	case text == "":
 	case !hasScheme:
 		c.location.file = absolute(env.Dir, text)
 	case strings.EqualFold(scheme, "file"):
-		c.readFileURL(text, rest)
+		c.readFileURL(text)
 	case strings.EqualFold(scheme, "http") || strings.EqualFold(scheme, "https"):
 		c.readURL(text, env)
 	default:
@@ -46,7 +43,7 @@ func absolute(dir, name string) string {
 	return filepath.Join(dir, name)
 }
 
-func (c *compiler) readFileURL(text, rest string) {
+func (c *compiler) readFileURL(text string) {
 	u, err := url.Parse(text)
 	if err != nil || u.Host != "" && u.Host != "localhost" || u.Path == "" || u.RawQuery != "" || u.Fragment != "" {
 		c.o.fault("location", "must be of the form file:///path")
@@ -78,11 +75,10 @@ func (c *compiler) readURL(text string, env Env) {
 func (c *compiler) readHeader(o *object, name string, env Env) {
 	value := template(o.text(name))
 	key := textproto.CanonicalMIMEHeaderKey(name)
-	for _, own := range ownHeaders {
-		if key == own {
-			o.fault(name, "is set by the client")
-			return
-		}
+	switch key {
+	case "Host", "Accept-Encoding", "Content-Length", "Connection", "Transfer-Encoding", "Range":
+		o.fault(name, "is set by the client")
+		return
 	}
 	if !headerName(name) || strings.ContainsAny(string(value), "\r\n\x00") {
 		o.fault(name, "is not a header that can be sent")

@@ -111,7 +111,7 @@ func sniff(r *bufio.Reader) error {
 		return &malformed{"the list is empty"}
 	case string(head) == "null":
 		return &malformed{"got null in place of a list"}
-	case head != nil && len(head) > 0 && head[0] == '<' && htmlLike(head):
+	case htmlLike(head):
 		return &malformed{"got an HTML page in place of a list"}
 	}
 	return nil

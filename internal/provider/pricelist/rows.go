@@ -5,6 +5,7 @@ import (
 	"errors"
 	"hash/maphash"
 	"math/bits"
+	"slices"
 	"strings"
 	"time"
 	"unicode/utf8"
@@ -133,13 +134,7 @@ func (r *rows) quote(cells []cell) error {
 // of a list of which nothing else is left.
 func (r *rows) note(value []byte) {
 	const most = 20
-	v := clip(value)
-	for _, known := range r.unknown {
-		if known == v {
-			return
-		}
-	}
-	if len(r.unknown) < most {
+	if v := clip(value); len(r.unknown) < most && !slices.Contains(r.unknown, v) {
 		r.unknown = append(r.unknown, v)
 	}
 }

@@ -230,8 +230,7 @@ func (l *list) classify(ctx context.Context, err error) error {
 	case errors.As(err, &syntax):
 		return l.fail(provider.KindProtocol, fmt.Sprintf("malformed JSON at byte %d: %v", syntax.ByteOffset, syntax.Err), nil)
 	}
-	var file *os.PathError
-	if errors.As(err, &file) {
+	if _, ok := errors.AsType[*os.PathError](err); ok {
 		return l.fail(provider.KindConnect, "the file cannot be read", err)
 	}
 	return l.fail(provider.KindProtocol, "the list cannot be read: "+clip([]byte(err.Error())), nil)
