@@ -1,0 +1,142 @@
+// Package api is the HTTP interface (contract, sections 4 to 6 and 9). One flat
+// table in routes.go says which routes there are, who may use them, what they
+// take and what they answer; serving, the OpenAPI document and the tests all go
+// by that table. Handlers only translate: they decide nothing about prices.
+package api
+
+import (
+	"context"
+	"log/slog"
+	"net/http"
+	"net/netip"
+	"time"
+
+	"assay/internal/catalog"
+	"assay/internal/inventory"
+	"assay/internal/view"
+)
+
+// The roles that a credential can have. Admin may use every route.
+const (
+	Market   = "market"
+	Platform = "platform"
+	Admin    = "admin"
+)
+
+// Reader is what the API tells. An error that is a fault of the caller is a
+// *fault.Error; of any other the caller learns nothing.
+type Reader interface {
+	Status(ctx context.Context) (view.Status, error)
+	// Jobs lists jobs, newest first; an empty kind means all.
+	Jobs(ctx context.Context, kind, cursor string, limit int) (view.Page[view.Job], error)
+	Job(ctx context.Context, id int64) (view.Job, error)
+	// JobItems lists a job's items; an empty state means all.
+	JobItems(ctx context.Context, id int64, state, cursor string, limit int) (view.Page[view.JobItem], error)
+	ProviderDebug(ctx context.Context) (view.ProviderDebug, error)
+	JobDebug(ctx context.Context) (view.JobDebug, error)
+	// Items lists the items of a game whose name contains q, in any case.
+	Items(ctx context.Context, appID int32, q, cursor string, limit int) (view.Page[view.ItemPrice], error)
+	Item(ctx context.Context, key catalog.Key) (view.ItemDetail, error)
+	// Inventory lists what a user owns; an appID of 0 means all games.
+	Inventory(ctx context.Context, userID string, appID int32, cursor string, limit int) (view.Inventory, error)
+	Health(ctx context.Context, details bool) (view.Health, error)
+}
+
+// Refresher starts and steers what refreshes prices.
+type Refresher interface {
+	// Start starts a bulk job, or names the live one when it did not.
+	// forcedIgnored is true where force was asked and the live one is not forced.
+	Start(ctx context.Context, forced bool, by string) (jobID int64, started, forcedIgnored bool, err error)
+	DryRun(ctx context.Context, forced bool) (view.DryRun, error)
+	Cancel(ctx context.Context, id int64) error
+	RetryFailed(ctx context.Context, id int64, by string) (jobID int64, started bool, err error)
+	PauseSource(ctx context.Context, source string) error
+	ResumeSource(ctx context.Context, source string) error
+	AcceptSource(ctx context.Context, source string) error
+	AcceptItem(ctx context.Context, key catalog.Key) error
+}
+
+// Inventories takes what users own.
+type Inventories interface {
+	Sync(ctx context.Context, userID string, push inventory.Push) (view.SyncResult, error)
+}
+
+// Users keeps what the platform says of its users.
+type Users interface {
+	PutUser(ctx context.Context, user view.User) (view.User, error)
+}
+
+// Credentials are the live secrets. Match compares in constant time, is safe
+// for concurrent use and sees a rotation at once.
+type Credentials interface {
+	Match(role, presented string) bool
+}
+
+// FailureLimiter counts wrong secrets by client address, together with those
+// that the page saw.
+type FailureLimiter interface {
+	// Fail counts one. Where the address is over its limit, over is true and
+	// wait says when to come back.
+	Fail(client netip.Addr) (wait time.Duration, over bool)
+}
+
+// Deps is what the API needs. All fields but TrustedProxies are required.
+type Deps struct {
+	Reader      Reader
+	Refresher   Refresher
+	Inventories Inventories
+	Users       Users
+	Credentials Credentials
+	Failures    FailureLimiter
+	Metrics     http.Handler
+	Page        http.Handler // answers every path that is not the API's
+	Version     string
+	Logger      *slog.Logger
+	Now         func() time.Time
+	// TrustedProxies may say, in X-Forwarded-For, whom they speak for.
+	TrustedProxies []netip.Prefix
+}
+
+// server answers all requests.
+type server struct {
+	Deps
+	routes   routeTable
+	openapi  cached
+	docsPage cached
+	docsCSP  string
+}
+
+// New returns the handler of the whole server, the page included.
+func New(deps Deps) http.Handler { return newServer(deps) }
+
+func newServer(deps Deps) *server {
+	s := &server{Deps: deps}
+	s.routes = newRouteTable(s.operations())
+	s.openapi = cache("application/json", describe(s.routes.operations, deps.Version))
+	s.docsPage, s.docsCSP = renderDocs(s.routes.operations, deps.Version)
+	return s
+}
+
+// Limits of connections. Whoever may push an inventory has longer, see
+// pushTimeout.
+const (
+	headerTimeout = 10 * time.Second
+	readTimeout   = time.Minute
+	writeTimeout  = 2 * time.Minute
+	idleTimeout   = 2 * time.Minute
+	maxHeader     = 64 << 10
+)
+
+// NewServer returns an http.Server for the handler with limits that keep slow
+// and greedy clients from holding it up. The caller sets what it listens on.
+func NewServer(handler http.Handler, logger *slog.Logger) *http.Server {
+	return &http.Server{
+		Handler:           handler,
+		ReadHeaderTimeout: headerTimeout,
+		ReadTimeout:       readTimeout,
+		WriteTimeout:      writeTimeout,
+		IdleTimeout:       idleTimeout,
+		MaxHeaderBytes:    maxHeader,
+		ErrorLog:          slog.NewLogLogger(logger.Handler(), slog.LevelWarn),
+	}
+}

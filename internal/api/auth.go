@@ -1,0 +1,97 @@
+package api
+
+import (
+	"net/http"
+	"slices"
+	"strings"
+	"time"
+
+	"assay/internal/access"
+	"assay/internal/fault"
+)
+
+// credentials is what a request presents, sorted into what is right and wrong.
+type credentials struct {
+	roles []string // of the right ones
+	wrong bool     // there is one that is nobody's
+}
+
+// presented compares what a request presents with all live secrets. A header
+// carries its own role's secret or the admin token.
+func (s *server) presented(r *http.Request) credentials {
+	var c credentials
+	s.compare(&c, r.Header.Get("X-Market-Sync-Secret"), Market)
+	scheme, token, _ := strings.Cut(r.Header.Get("Authorization"), " ")
+	if strings.EqualFold(scheme, "Bearer") {
+		s.compare(&c, strings.TrimSpace(token), Platform)
+	}
+	return c
+}
+
+func (s *server) compare(c *credentials, secret, role string) {
+	if secret == "" {
+		return
+	}
+	isAdmin, isRole := s.Credentials.Match(Admin, secret), s.Credentials.Match(role, secret)
+	switch {
+	case isAdmin:
+		c.roles = append(c.roles, Admin)
+	case isRole:
+		c.roles = append(c.roles, role)
+	default:
+		c.wrong = true
+	}
+}
+
+// authorise returns the role that a request acts in, empty for none, or why it
+// may not use the operation. A right credential is never refused for wrong ones
+// before it. Where no credential is needed a wrong one does no harm, but counts.
+func (s *server) authorise(op *operation, r *http.Request) (role string, err error) {
+	creds := s.presented(r)
+	for _, role := range creds.roles {
+		if role == Admin || slices.Contains(op.access, role) {
+			return role, nil
+		}
+	}
+	if slices.Contains(op.access, local) && access.Local(r, s.TrustedProxies) {
+		return "", nil
+	}
+	var wait time.Duration
+	var over bool
+	if creds.wrong {
+		client := access.Client(r, s.TrustedProxies)
+		wait, over = s.Failures.Fail(client)
+		s.Logger.WarnContext(r.Context(), "wrong secret", "route", op.path, "client", client.String(), "limited", over)
+	}
+	switch {
+	case op.access == nil:
+		return "", nil
+	case over:
+		return "", tooManyFailures(wait)
+	case len(creds.roles) > 0:
+		return "", fault.New(fault.Forbidden, "forbidden", "This credential is for other routes.")
+	default:
+		return "", unauthorized()
+	}
+}
+
+// unauthorized is the same for a missing and for a wrong credential.
+func unauthorized() error {
+	return &refusal{
+		status: http.StatusUnauthorized, code: "unauthorized",
+		detail: "This route needs a valid credential: the header x-market-sync-secret, or Authorization: Bearer with a token.",
+		header: http.Header{"Www-Authenticate": {`Bearer realm="assay"`}},
+	}
+}
+
+func tooManyFailures(wait time.Duration) error {
+	return &refusal{
+		status: http.StatusTooManyRequests, code: "too_many_failures",
+		detail: "Too many wrong secrets came from this address. A right one is taken at any time.",
+		header: http.Header{
+			"Retry-After":      {seconds(wait)},
+			"Ratelimit-Policy": {`"failures";q=20;w=60`},
+			"Ratelimit":        {`"failures";r=0;t=` + seconds(wait)},
+		},
+	}
+}

@@ -1,0 +1,118 @@
+package api
+
+import (
+	"bufio"
+	"errors"
+	"fmt"
+	"io"
+	"mime"
+	"net/http"
+	"strings"
+	"time"
+
+	"assay/internal/fault"
+)
+
+// Limits of bodies, in bytes.
+const (
+	maxBody = 1 << 20
+	maxPush = 32 << 20
+)
+
+// pushTimeout is how long a body over maxBody may take to arrive: 32 MiB at
+// 1 Mbit/s. Only who showed a credential is given it.
+const pushTimeout = 5 * time.Minute
+
+// body says what an operation takes.
+type body struct {
+	limit    int64
+	optional bool
+	like     any // a value of a type with the body's shape
+}
+
+// admitBody checks that a request has the body that its operation takes, and
+// bounds it, before anything is read of it. It reports whether there is one.
+func admitBody(w http.ResponseWriter, r *http.Request, want *body) (bool, error) {
+	limit := int64(maxBody)
+	if want != nil {
+		limit = want.limit
+	}
+	if r.ContentLength > limit {
+		return false, &http.MaxBytesError{Limit: limit}
+	}
+	extendDeadlines(w, limit)
+	there, err := hasBody(r)
+	switch {
+	case err != nil:
+		return false, err
+	case want == nil && there:
+		return true, fault.New(fault.Invalid, "unexpected_body", "This route takes no body.")
+	case want == nil || (want.optional && !there):
+		return false, nil
+	case !there:
+		return false, bodyRequired()
+	}
+	if err := checkMedia(r.Header); err != nil {
+		return true, err
+	}
+	r.Body = http.MaxBytesReader(w, r.Body, limit)
+	return true, nil
+}
+
+func bodyRequired() error {
+	return fault.New(fault.Invalid, "body_required", "This route needs a JSON body.")
+}
+
+func extendDeadlines(w http.ResponseWriter, limit int64) {
+	if limit <= maxBody {
+		return
+	}
+	// The connection's clock is the real one. Where there is no connection, as
+	// in a handler's test, there is nothing to extend.
+	deadline := time.Now().Add(pushTimeout)
+	control := http.NewResponseController(w)
+	_ = control.SetReadDeadline(deadline)
+	_ = control.SetWriteDeadline(deadline.Add(writeTimeout))
+}
+
+// hasBody reports whether a body follows; only a chunked one must be looked at.
+func hasBody(r *http.Request) (bool, error) {
+	if r.ContentLength >= 0 {
+		return r.ContentLength > 0, nil
+	}
+	buffered := bufio.NewReader(r.Body)
+	_, err := buffered.Peek(1)
+	r.Body = struct {
+		io.Reader
+		io.Closer
+	}{buffered, r.Body}
+	if errors.Is(err, io.EOF) {
+		return false, nil
+	}
+	return true, err
+}
+
+// checkMedia refuses what is not plain JSON.
+func checkMedia(h http.Header) error {
+	media, params, err := mime.ParseMediaType(h.Get("Content-Type"))
+	charset := params["charset"]
+	if err != nil || media != "application/json" || (charset != "" && !strings.EqualFold(charset, "utf-8")) {
+		return &refusal{
+			status: http.StatusUnsupportedMediaType, code: "unsupported_media_type",
+			detail: "The body must be JSON in UTF-8, announced by Content-Type: application/json.",
+			header: http.Header{"Accept": {"application/json"}},
+		}
+	}
+	if encoding := h.Get("Content-Encoding"); encoding != "" && !strings.EqualFold(encoding, "identity") {
+		return &refusal{
+			status: http.StatusUnsupportedMediaType, code: "unsupported_encoding",
+			detail: "The body must not be compressed.",
+			header: http.Header{"Accept-Encoding": {"identity"}},
+		}
+	}
+	return nil
+}
+
+func tooLarge(limit int64) string {
+	return fmt.Sprintf("The body is larger than %d MiB, the most that this route takes.", limit>>20)
+}

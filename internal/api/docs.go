@@ -1,0 +1,115 @@
+package api
+
+import (
+	"bytes"
+	"crypto/sha256"
+	_ "embed"
+	"encoding/base64"
+	"html/template"
+	"maps"
+	"net/http"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// Parts of the page at /docs. It has no script and asks no other host.
+var (
+	//go:embed docs.html
+	docsHTML string
+	//go:embed docs.css
+	docsCSS string
+)
+
+// docsGroup is the operations with the same tag.
+type docsGroup struct {
+	Name       string
+	Operations []docsOperation
+}
+
+// docsOperation is an operation as the page shows it.
+type docsOperation struct {
+	ID, Method, Path, Summary, Access string
+	Params                            []docsParam
+	Body                              string // limit of the body; empty: none is taken
+	Answers                           []docsAnswer
+}
+
+type docsParam struct{ Name, In, Doc, Values, Default string }
+
+type docsAnswer struct {
+	Status int
+	Text   string
+	Good   bool
+}
+
+// renderDocs returns the page and the policy that lets it have its style.
+func renderDocs(operations []operation, version string) (page cached, policy string) {
+	var groups []docsGroup
+	for _, op := range operations {
+		name := tag(op.path)
+		i := slices.IndexFunc(groups, func(g docsGroup) bool { return g.Name == name })
+		if i < 0 {
+			groups, i = append(groups, docsGroup{Name: name}), len(groups)
+		}
+		groups[i].Operations = append(groups[i].Operations, docsOperation{
+			ID: operationID(op), Method: op.method, Path: op.path, Summary: op.summary, Access: docsAccess(op),
+			Params: docsParams(op.params), Body: docsBody(op.body), Answers: docsAnswers(op),
+		})
+	}
+	var out bytes.Buffer
+	err := template.Must(template.New("docs").Parse(docsHTML)).Execute(&out, map[string]any{
+		"Version": version, "Groups": groups, "Style": template.CSS(docsCSS), //nolint:gosec // embedded, nobody's input
+	})
+	if err != nil {
+		panic("the page at /docs cannot be rendered: " + err.Error()) // it is made of this package's own constants
+	}
+	sum := sha256.Sum256([]byte(docsCSS))
+	return cache("text/html; charset=utf-8", out.Bytes()),
+		"default-src 'none'; style-src 'sha256-" + base64.StdEncoding.EncodeToString(sum[:]) + "'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
+}
+
+func docsAccess(op operation) string {
+	if op.access == nil {
+		return "public"
+	}
+	var who []string
+	for _, role := range op.access {
+		who = append(who, map[string]string{
+			Market: "x-market-sync-secret", Platform: "platform token", local: "from this machine",
+		}[role])
+	}
+	return strings.Join(append(who, "admin token"), " or ")
+}
+
+func docsParams(params []param) []docsParam {
+	var all []docsParam
+	for _, p := range params {
+		shown := docsParam{Name: p.name, In: p.in, Doc: p.doc, Default: p.preset}
+		if enum, ok := p.schema["enum"].([]string); ok {
+			shown.Values = strings.Trim(strings.Join(enum, ", "), ", ")
+		}
+		all = append(all, shown)
+	}
+	return all
+}
+
+func docsBody(b *body) string {
+	if b == nil {
+		return ""
+	}
+	return "JSON, up to " + strconv.FormatInt(b.limit>>20, 10) + " MiB"
+}
+
+func docsAnswers(op operation) []docsAnswer {
+	var all []docsAnswer
+	for _, status := range slices.Sorted(maps.Keys(op.answers)) {
+		all = append(all, docsAnswer{status, http.StatusText(status), true})
+	}
+	for _, status := range op.problems() {
+		if _, good := op.answers[status]; !good {
+			all = append(all, docsAnswer{status, http.StatusText(status), false})
+		}
+	}
+	return all
+}

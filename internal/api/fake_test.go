@@ -1,0 +1,340 @@
+package api
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"io"
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"net/netip"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"assay/internal/access"
+	"assay/internal/catalog"
+	"assay/internal/inventory"
+	"assay/internal/money"
+	"assay/internal/view"
+)
+
+// Secrets of the tests. They must appear nowhere.
+const (
+	marketSecret  = "canary-market-7f3a9c"
+	platformToken = "canary-platform-51be02"
+	adminToken    = "canary-admin-d8e64f"
+	wrongSecret   = "canary-wrong-0b77aa"
+)
+
+var canaries = []string{marketSecret, platformToken, adminToken, wrongSecret}
+
+// fakes is everything behind the API. It answers with full records, notes what
+// it was asked, and fails as told.
+type fakes struct {
+	mu      sync.Mutex
+	err     error // of every call
+	panics  any
+	failing bool // health
+	running bool // a bulk job is
+	forced  bool // the running one is
+	asked   []string
+	push    inventory.Push
+	lastKey catalog.Key
+}
+
+// set changes what the fakes do.
+func (f *fakes) set(change func(*fakes)) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	change(f)
+}
+
+// calls returns what was asked since the last time.
+func (f *fakes) calls() []string {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	asked := f.asked
+	f.asked = nil
+	return asked
+}
+
+func (f *fakes) note(what string, args ...any) error {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	text, _ := json.Marshal(args)
+	f.asked = append(f.asked, what+string(text))
+	if f.panics != nil {
+		panic(f.panics)
+	}
+	return f.err
+}
+
+var noon = time.Date(2026, 10, 1, 14, 0, 0, 123456000, time.FixedZone("", 2*3600))
+
+func ptr[T any](v T) *T { return &v }
+
+func (f *fakes) aJob(id string) view.Job {
+	return view.Job{
+		ID: id, Kind: "bulk", State: "queued", Stage: "plan", RequestedBy: "market", CreatedAt: noon, StartedAt: ptr(noon),
+		LastError: ptr("a market failed"), Usage: view.Usage{RequestCount: 3, ByProvider: map[string]int64{"sim": 3}},
+	}
+}
+
+func anItem(key catalog.Key) view.ItemPrice {
+	return view.ItemPrice{AppID: key.AppID, MarketHashName: key.Name, Phase: key.Phase, CurrentPrice: 12_345_000, Status: "ok", PriceUpdatedAt: ptr(noon)}
+}
+
+func (f *fakes) Status(context.Context) (view.Status, error) {
+	return view.Status{Status: view.RunStatus{Running: true, JobID: ptr("17"), StartedAt: ptr(noon), EtaSeconds: ptr(int64(4))}}, f.note("status")
+}
+
+func (f *fakes) Jobs(_ context.Context, kind, cursor string, limit int) (view.Page[view.Job], error) {
+	return view.Page[view.Job]{Items: []view.Job{f.aJob("17")}, NextCursor: ptr("n")}, f.note("jobs", kind, cursor, limit)
+}
+
+func (f *fakes) Job(_ context.Context, id int64) (view.Job, error) {
+	return f.aJob("17"), f.note("job", id)
+}
+
+func (f *fakes) JobItems(_ context.Context, id int64, state, cursor string, limit int) (view.Page[view.JobItem], error) {
+	item := view.JobItem{AppID: 730, MarketHashName: "x", State: "failed", Error: ptr("no answer"), PriceAfter: ptr(money.Micro(1))}
+	return view.Page[view.JobItem]{Items: []view.JobItem{item}}, f.note("jobItems", id, state, cursor, limit)
+}
+
+func (f *fakes) ProviderDebug(context.Context) (view.ProviderDebug, error) {
+	source := view.SourceDebug{
+		Source: "sim", AnswersByStatus: map[string]int64{"200": 7}, Markets: []view.MarketDebug{{Market: "m", AppIDs: []int32{730}, LastFetchedAt: ptr(noon)}},
+		Requests: []view.RequestDebug{{At: noon, Method: "GET", Status: 200, DurationMs: 1.5}}, Budget: view.Budget{Left: ptr(int64(3))},
+	}
+	return view.ProviderDebug{Sources: []view.SourceDebug{source}, Unconfigured: []view.Unconfigured{{Source: "x", Reason: "no key"}}}, f.note("providerDebug")
+}
+
+func (f *fakes) JobDebug(context.Context) (view.JobDebug, error) {
+	return view.JobDebug{
+		Queues: []view.QueueDepth{{Kind: "fetch", State: "pending", Count: 1}}, Workers: []view.Worker{{Owner: "a", Since: noon}},
+		Scheduled: []view.ScheduledRun{{Name: "bulk", At: noon}}, Jobs: []view.JobSummary{{Job: f.aJob("17"), DurationSeconds: ptr(1.5)}},
+		Failures: []view.FailureReason{{Cause: "timeout", Count: 1, SampleNames: []string{"x"}}},
+	}, f.note("jobDebug")
+}
+
+func (f *fakes) Items(_ context.Context, appID int32, q, cursor string, limit int) (view.Page[view.ItemPrice], error) {
+	return view.Page[view.ItemPrice]{Items: []view.ItemPrice{anItem(catalog.Key{AppID: appID, Name: "x"})}}, f.note("items", appID, q, cursor, limit)
+}
+
+func (f *fakes) Item(_ context.Context, key catalog.Key) (view.ItemDetail, error) {
+	f.set(func(f *fakes) { f.lastKey = key })
+	snapshot := view.MarketSnapshot{Source: "sim", Market: "m", Currency: "EUR", LowestAsk: ptr(money.Micro(1)), Rate: ptr(money.Micro(1_083_400)), RateDate: ptr(noon), FetchedAt: noon}
+	return view.ItemDetail{ItemPrice: anItem(key), Currency: "USD", AgeSeconds: ptr(int64(3)), Snapshots: []view.MarketSnapshot{snapshot}}, f.note("item", key)
+}
+
+func (f *fakes) Inventory(_ context.Context, userID string, appID int32, cursor string, limit int) (view.Inventory, error) {
+	row := view.InventoryRow{AssetID: "1", AppID: 730, ContextID: "2", Amount: 1, EstimatedValue: ptr(money.Micro(5)), PriceUpdatedAt: ptr(noon)}
+	return view.Inventory{Items: []view.InventoryRow{row}, Currency: "USD", Rows: 1}, f.note("inventory", userID, appID, cursor, limit)
+}
+
+func (f *fakes) Health(_ context.Context, details bool) (view.Health, error) {
+	h := view.Health{Status: "ok", Version: "1.2.3", Checks: map[string]string{"database": "ok"}}
+	if details {
+		h.Details = map[string]any{"goroutines": 7}
+	}
+	if f.failing {
+		h.Status = "failing"
+	}
+	return h, f.note("health", details)
+}
+
+func (f *fakes) Start(_ context.Context, forced bool, by string) (jobID int64, started, forcedIgnored bool, err error) {
+	return 17, !f.running, f.running && forced && !f.forced, f.note("start", forced, by)
+}
+
+func (f *fakes) DryRun(_ context.Context, forced bool) (view.DryRun, error) {
+	return view.DryRun{DryRun: true, Forced: forced, Sources: []view.PlannedCost{{Source: "sim", Requests: 2, Seconds: 0.5}}}, f.note("dryRun", forced)
+}
+
+func (f *fakes) Cancel(_ context.Context, id int64) error { return f.note("cancel", id) }
+
+func (f *fakes) RetryFailed(_ context.Context, id int64, by string) (jobID int64, started bool, err error) {
+	return 18, !f.running, f.note("retryFailed", id, by)
+}
+
+func (f *fakes) PauseSource(_ context.Context, source string) error  { return f.note("pause", source) }
+func (f *fakes) ResumeSource(_ context.Context, source string) error { return f.note("resume", source) }
+
+func (f *fakes) AcceptSource(_ context.Context, source string) error {
+	return f.note("acceptSource", source)
+}
+
+func (f *fakes) AcceptItem(_ context.Context, key catalog.Key) error {
+	return f.note("acceptItem", key)
+}
+
+func (f *fakes) Sync(_ context.Context, userID string, push inventory.Push) (view.SyncResult, error) {
+	f.set(func(f *fakes) { f.push = push })
+	return view.SyncResult{Added: int64(len(push.Assets))}, f.note("sync", userID, len(push.Assets))
+}
+
+func (f *fakes) PutUser(_ context.Context, user view.User) (view.User, error) {
+	return user, f.note("putUser", user)
+}
+
+func (f *fakes) Match(role, presented string) bool {
+	return map[string]string{Market: marketSecret, Platform: platformToken, Admin: adminToken}[role] == presented
+}
+
+// patient is a FailureLimiter without a limit.
+type patient struct{}
+
+func (patient) Fail(netip.Addr) (time.Duration, bool) { return 0, false }
+
+// logBuffer is a log that tests can read.
+type logBuffer struct {
+	mu   sync.Mutex
+	text bytes.Buffer
+}
+
+func (b *logBuffer) Write(p []byte) (int, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.text.Write(p)
+}
+
+func (b *logBuffer) String() string {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.text.String()
+}
+
+// harness is a running server on fakes.
+type harness struct {
+	t     *testing.T
+	fakes *fakes
+	log   *logBuffer
+	url   string
+	api   *server
+}
+
+// start runs a server; change may be nil.
+func start(t *testing.T, change func(*Deps)) *harness {
+	t.Helper()
+	h := &harness{t: t, fakes: &fakes{}, log: &logBuffer{}}
+	logger := slog.New(slog.NewJSONHandler(h.log, &slog.HandlerOptions{Level: slog.LevelDebug}))
+	deps := Deps{
+		Reader: h.fakes, Refresher: h.fakes, Inventories: h.fakes, Users: h.fakes, Credentials: h.fakes, Failures: patient{},
+		Metrics: http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+			w.Header().Set("Content-Type", "text/plain; version=0.0.4")
+			_, _ = io.WriteString(w, "up 1\n")
+		}),
+		Page:    http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { _, _ = io.WriteString(w, "page "+r.URL.Path) }),
+		Version: "1.2.3", Logger: logger, Now: time.Now,
+	}
+	if change != nil {
+		change(&deps)
+	}
+	h.api = newServer(deps)
+	ts := httptest.NewUnstartedServer(nil)
+	ts.Config = NewServer(h.api, logger)
+	ts.Start()
+	t.Cleanup(func() {
+		ts.Close()
+		for _, secret := range canaries {
+			if strings.Contains(h.log.String(), secret) {
+				t.Errorf("the log holds the secret %s", secret)
+			}
+		}
+	})
+	h.url = ts.URL
+	return h
+}
+
+// startCounting runs a server that counts wrong secrets and believes a proxy on
+// loopback, so that tests can come from any address.
+func startCounting(t *testing.T) *harness {
+	t.Helper()
+	return start(t, func(d *Deps) {
+		d.Failures = access.NewFailures(d.Now)
+		d.TrustedProxies = []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}
+	})
+}
+
+// asked is an answer with its whole body.
+type asked struct {
+	*http.Response
+	body string
+}
+
+// problem decodes the body.
+func (a asked) problem(t *testing.T) problem {
+	t.Helper()
+	var p problem
+	if err := json.Unmarshal([]byte(a.body), &p); err != nil || a.Header.Get("Content-Type") != "application/problem+json" {
+		t.Fatalf("status %d, %s, no problem: %s", a.StatusCode, a.Header.Get("Content-Type"), a.body)
+	}
+	if p.Status != a.StatusCode || p.Type == "" || p.Title == "" || p.Detail == "" || p.Code == "" || p.RequestID != a.Header.Get("X-Request-Id") {
+		t.Errorf("incomplete problem: %s", a.body)
+	}
+	return p
+}
+
+// header is a header to send, as "Name: value".
+type header string
+
+// ask sends a request; the body is absent where it is empty.
+func (h *harness) ask(method, path, body string, headers ...header) asked {
+	h.t.Helper()
+	var reader io.Reader
+	if body != "" {
+		reader = strings.NewReader(body)
+	}
+	r, err := http.NewRequest(method, h.url+path, reader)
+	if err != nil {
+		h.t.Fatal(err)
+	}
+	if body != "" {
+		r.Header.Set("Content-Type", "application/json")
+	}
+	for _, one := range headers {
+		name, value, _ := strings.Cut(string(one), ": ")
+		r.Header.Set(name, value)
+	}
+	return h.send(r)
+}
+
+func (h *harness) send(r *http.Request) asked {
+	h.t.Helper()
+	resp, err := http.DefaultTransport.RoundTrip(r)
+	if err != nil {
+		h.t.Fatal(err)
+	}
+	defer resp.Body.Close()
+	body, err := io.ReadAll(resp.Body)
+	if err != nil {
+		h.t.Fatal(err)
+	}
+	for _, secret := range canaries {
+		if strings.Contains(string(body), secret) {
+			h.t.Errorf("%s %s answers with the secret %s", r.Method, r.URL, secret)
+		}
+	}
+	return asked{resp, string(body)}
+}
+
+const (
+	asMarket   header = "X-Market-Sync-Secret: " + marketSecret
+	asPlatform header = "Authorization: Bearer " + platformToken
+	asAdmin    header = "Authorization: Bearer " + adminToken
+)
+
+// example returns a request that an operation answers well.
+func example(op operation) (path, body string) {
+	path = strings.NewReplacer("{id}", "17", "{name}", "AK-47%20%7C%20Redline", "{userId}", "u1", "{source}", "sim").Replace(op.path)
+	if op.body == nil {
+		return path, ""
+	}
+	if strings.HasSuffix(op.path, "/sync") {
+		return path, `{"appId":730,"contextId":"2","snapshotAt":"2026-01-01T00:00:00Z","items":[{"assetId":"1","marketHashName":"x"}]}`
+	}
+	return path, `{"steamId":"76561198000000001","displayName":"Anna","leaderboard":false}`
+}

@@ -1,0 +1,161 @@
+package api
+
+import (
+	"context"
+	"net/http"
+	"strconv"
+
+	"assay/internal/catalog"
+	"assay/internal/fault"
+	"assay/internal/view"
+)
+
+// started says that a job was started.
+type started struct {
+	Started bool     `json:"started"` // true
+	Job     view.Job `json:"job"`
+}
+
+// alreadyRunning says that none was, since the job in it is queued or runs.
+type alreadyRunning struct {
+	Started bool   `json:"started"` // false
+	Reason  string `json:"reason"`  // already_running
+	// ForcedIgnored is true where force was asked and the live job is not forced.
+	ForcedIgnored bool     `json:"forcedIgnored"`
+	Job           view.Job `json:"job"`
+}
+
+func (s *server) startRefresh(w http.ResponseWriter, c *call) error {
+	forced := c.values.flag("force")
+	if c.values.flag("dryRun") {
+		forecast, err := s.Refresher.DryRun(c.Context(), forced)
+		if err != nil {
+			return err
+		}
+		return writeJSON(w, http.StatusOK, forecast)
+	}
+	id, isNew, forcedIgnored, err := s.Refresher.Start(c.Context(), forced, c.role)
+	if err != nil {
+		return err
+	}
+	return s.answerStart(w, c, id, isNew, forcedIgnored)
+}
+
+func (s *server) retryFailed(w http.ResponseWriter, c *call) error {
+	old, err := c.jobID()
+	if err != nil {
+		return err
+	}
+	id, isNew, err := s.Refresher.RetryFailed(c.Context(), old, c.role)
+	if err != nil {
+		return err
+	}
+	return s.answerStart(w, c, id, isNew, false)
+}
+
+// answerStart tells of the job that was started, or of the one that kept it
+// from being.
+func (s *server) answerStart(w http.ResponseWriter, c *call, id int64, isNew, forcedIgnored bool) error {
+	job, err := s.Reader.Job(c.Context(), id)
+	switch {
+	case err != nil:
+		return err
+	case !isNew:
+		return writeJSON(w, http.StatusOK, alreadyRunning{Reason: "already_running", ForcedIgnored: forcedIgnored, Job: job})
+	}
+	w.Header().Set("Location", "/api/market-prices/jobs/"+job.ID)
+	return writeJSON(w, http.StatusAccepted, started{Started: true, Job: job})
+}
+
+func (s *server) cancelJob(w http.ResponseWriter, c *call) error {
+	id, err := c.jobID()
+	if err != nil {
+		return err
+	}
+	if err := s.Refresher.Cancel(c.Context(), id); err != nil {
+		return err
+	}
+	return s.job(w, c)
+}
+
+func (s *server) status(w http.ResponseWriter, c *call) error {
+	status, err := s.Reader.Status(c.Context())
+	return answer(w, status, err)
+}
+
+func (s *server) providerDebug(w http.ResponseWriter, c *call) error {
+	debug, err := s.Reader.ProviderDebug(c.Context())
+	return answer(w, debug, err)
+}
+
+func (s *server) jobDebug(w http.ResponseWriter, c *call) error {
+	debug, err := s.Reader.JobDebug(c.Context())
+	return answer(w, debug, err)
+}
+
+func (s *server) jobs(w http.ResponseWriter, c *call) error {
+	page, err := s.Reader.Jobs(c.Context(), c.values["kind"], c.values["cursor"], c.limit())
+	return answer(w, page, err)
+}
+
+func (s *server) job(w http.ResponseWriter, c *call) error {
+	id, err := c.jobID()
+	if err != nil {
+		return err
+	}
+	job, err := s.Reader.Job(c.Context(), id)
+	return answer(w, job, err)
+}
+
+func (s *server) jobItems(w http.ResponseWriter, c *call) error {
+	id, err := c.jobID()
+	if err != nil {
+		return err
+	}
+	page, err := s.Reader.JobItems(c.Context(), id, c.values["state"], c.values["cursor"], c.limit())
+	return answer(w, page, err)
+}
+
+// steerSource makes a handler of a method of the Refresher.
+func (s *server) steerSource(steer func(ctx context.Context, source string) error) func(http.ResponseWriter, *call) error {
+	return func(w http.ResponseWriter, c *call) error {
+		if err := steer(c.Context(), c.values["source"]); err != nil {
+			return err
+		}
+		w.WriteHeader(http.StatusNoContent)
+		return nil
+	}
+}
+
+func (s *server) acceptItem(w http.ResponseWriter, c *call) error {
+	if err := s.Refresher.AcceptItem(c.Context(), c.key()); err != nil {
+		return err
+	}
+	return s.item(w, c)
+}
+
+// answer answers with what a Reader returned.
+func answer(w http.ResponseWriter, value any, err error) error {
+	if err != nil {
+		return err
+	}
+	return writeJSON(w, http.StatusOK, value)
+}
+
+// jobID returns the job that the path names. What no job can be called is not
+// found, as any other that does not exist.
+func (c *call) jobID() (int64, error) {
+	text := c.values["id"]
+	id, err := strconv.ParseInt(text, 10, 64)
+	if err != nil || id < 1 || strconv.FormatInt(id, 10) != text {
+		return 0, fault.New(fault.NotFound, "job_not_found", "There is no such job.")
+	}
+	return id, nil
+}
+
+func (c *call) limit() int { return int(c.values.number("limit")) }
+
+// key returns the item that the request names.
+func (c *call) key() catalog.Key {
+	return catalog.Key{AppID: int32(c.values.number("appId")), Name: c.values["name"], Phase: c.values["phase"]}
+}

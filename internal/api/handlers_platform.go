@@ -1,0 +1,133 @@
+package api
+
+import (
+	"io"
+	"net/http"
+	"strings"
+	"unicode"
+
+	"assay/internal/fault"
+	"assay/internal/inventory"
+	"assay/internal/strictjson"
+	"assay/internal/view"
+)
+
+func (s *server) items(w http.ResponseWriter, c *call) error {
+	page, err := s.Reader.Items(c.Context(), int32(c.values.number("appId")), c.values["q"], c.values["cursor"], c.limit())
+	return answer(w, page, err)
+}
+
+func (s *server) item(w http.ResponseWriter, c *call) error {
+	detail, err := s.Reader.Item(c.Context(), c.key())
+	return answer(w, detail, err)
+}
+
+// userBody is what PUT /api/users/{userId} takes. What is absent or null is
+// forgotten; the leaderboard is opted out of, not in to.
+type userBody struct {
+	SteamID     *string `json:"steamId,omitempty"`
+	DisplayName *string `json:"displayName,omitempty"`
+	Leaderboard bool    `json:"leaderboard,omitempty"`
+}
+
+// maxDisplayName is the longest display name, in bytes.
+const maxDisplayName = 256
+
+func (s *server) putUser(w http.ResponseWriter, c *call) error {
+	body, err := decodeUser(c.Body)
+	if err != nil {
+		return err
+	}
+	user, err := s.Users.PutUser(c.Context(), view.User{
+		UserID: c.values["userId"], SteamID: body.SteamID, DisplayName: body.DisplayName, Leaderboard: body.Leaderboard,
+	})
+	return answer(w, user, err)
+}
+
+func decodeUser(body io.Reader) (userBody, error) {
+	in := strictjson.NewReader(body)
+	user := userBody{Leaderboard: true}
+	in.Object([]string{"steamId", "displayName", "leaderboard"}, func(member string) bool {
+		switch member {
+		case "steamId":
+			user.SteamID = optional(in, 20)
+			if user.SteamID != nil && !isSteamID(*user.SteamID) {
+				in.Fault("must be a SteamID64: 17 digits that begin with 7656119")
+			}
+		case "displayName":
+			user.DisplayName = optional(in, maxDisplayName)
+			if user.DisplayName != nil && strings.ContainsFunc(*user.DisplayName, unicode.IsControl) {
+				in.Fault("must not contain control characters")
+			}
+		case "leaderboard":
+			user.Leaderboard, _ = in.Bool()
+		default:
+			return false
+		}
+		return true
+	})
+	return user, in.Finish()
+}
+
+// optional reads a string or null.
+func optional(in *strictjson.Reader, maxBytes int) *string {
+	if in.Null() {
+		return nil
+	}
+	text, ok := in.Text(1, maxBytes)
+	if !ok {
+		return nil
+	}
+	return &text
+}
+
+func isSteamID(id string) bool {
+	digit := func(c rune) bool { return c >= '0' && c <= '9' }
+	return len(id) == 17 && strings.HasPrefix(id, "7656119") && strings.TrimFunc(id, digit) == ""
+}
+
+// pushBody describes what POST /api/inventory/{userId}/sync takes;
+// inventory.DecodePush reads it.
+type pushBody struct {
+	AppID      int32      `json:"appId"`
+	ContextID  string     `json:"contextId"`
+	SnapshotAt string     `json:"snapshotAt" format:"date-time"`
+	Items      []pushItem `json:"items"`
+}
+
+type pushItem struct {
+	AssetID        string `json:"assetId"`
+	MarketHashName string `json:"marketHashName,omitempty"`
+	Phase          string `json:"phase,omitempty"`
+	ClassID        string `json:"classId,omitempty"`
+	InstanceID     string `json:"instanceId,omitempty"`
+	Amount         int32  `json:"amount,omitempty"`
+	Tradable       bool   `json:"tradable,omitempty"`
+	Marketable     bool   `json:"marketable,omitempty"`
+	Inspect        string `json:"inspect,omitempty"`
+}
+
+func (s *server) syncInventory(w http.ResponseWriter, c *call) error {
+	switch fromSteam := c.values["source"] == "steam"; {
+	case fromSteam && c.hasBody:
+		return fault.New(fault.Invalid, "unexpected_body", "With source=steam this route takes no body.")
+	case fromSteam:
+		return &refusal{
+			status: http.StatusNotImplemented, code: "steam_not_supported",
+			detail: "Pulling from Steam is not in this version. Push the inventory as a JSON body.",
+		}
+	case !c.hasBody:
+		return bodyRequired()
+	}
+	push, err := inventory.DecodePush(c.Body, s.Now())
+	if err != nil {
+		return err
+	}
+	result, err := s.Inventories.Sync(c.Context(), c.values["userId"], push)
+	return answer(w, result, err)
+}
+
+func (s *server) inventory(w http.ResponseWriter, c *call) error {
+	page, err := s.Reader.Inventory(c.Context(), c.values["userId"], int32(c.values.number("appId")), c.values["cursor"], c.limit())
+	return answer(w, page, err)
+}

@@ -1,0 +1,377 @@
+package api
+
+import (
+	"crypto/sha256"
+	"encoding/base64"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"math"
+	"net/http"
+	"net/netip"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"assay/internal/access"
+	"assay/internal/fault"
+	"assay/internal/inventory"
+)
+
+// document is /openapi.json as a client reads it.
+type document map[string]any
+
+func (h *harness) document() document {
+	h.t.Helper()
+	got := h.ask("GET", "/openapi.json", "")
+	var d document
+	if err := json.Unmarshal([]byte(got.body), &d); err != nil || got.Header.Get("Content-Type") != "application/json" {
+		h.t.Fatalf("%v, %s", err, got.body)
+	}
+	return d
+}
+
+// at walks down the document; it returns nil where there is nothing.
+func at(value any, path ...string) any {
+	for _, name := range path {
+		switch v := value.(type) {
+		case document:
+			value = v[name]
+		case map[string]any:
+			value = v[name]
+		default:
+			return nil
+		}
+	}
+	return value
+}
+
+// check returns what is wrong with a decoded value by its schema; more members
+// than the schema has are wrong too.
+func (d document) check(of any, value any, where string) []string {
+	if ref, ok := at(of, "$ref").(string); ok {
+		return d.check(at(d, strings.Split(strings.TrimPrefix(ref, "#/"), "/")...), value, where)
+	}
+	for _, combine := range []string{"oneOf", "anyOf"} {
+		if all, ok := at(of, combine).([]any); ok {
+			return d.checkAny(all, value, where)
+		}
+	}
+	types := []string{}
+	switch kind := at(of, "type").(type) {
+	case nil:
+		return nil
+	case string:
+		types = append(types, kind)
+	case []any:
+		for _, k := range kind {
+			types = append(types, k.(string))
+		}
+	}
+	if !slices.Contains(types, typeOf(value)) && !(typeOf(value) == "integer" && slices.Contains(types, "number")) {
+		return []string{fmt.Sprintf("%s: %v is no %v", where, value, types)}
+	}
+	switch v := value.(type) {
+	case map[string]any:
+		return d.checkObject(of, v, where)
+	case []any:
+		var faults []string
+		for i, element := range v {
+			faults = append(faults, d.check(at(of, "items"), element, where+"/"+strconv.Itoa(i))...)
+		}
+		return faults
+	case string:
+		if _, err := time.Parse(time.RFC3339Nano, v); at(of, "format") == "date-time" && (err != nil || !strings.HasSuffix(v, "Z")) {
+			return []string{fmt.Sprintf("%s: %q is no time in UTC", where, v)}
+		}
+	}
+	return nil
+}
+
+func (d document) checkAny(all []any, value any, where string) []string {
+	var faults []string
+	for _, one := range all {
+		found := d.check(one, value, where)
+		if len(found) == 0 {
+			return nil
+		}
+		faults = append(faults, found...)
+	}
+	return faults
+}
+
+func (d document) checkObject(of any, value map[string]any, where string) []string {
+	var faults []string
+	required, _ := at(of, "required").([]any)
+	for _, name := range required {
+		if _, there := value[name.(string)]; !there {
+			faults = append(faults, fmt.Sprintf("%s: no %v", where, name))
+		}
+	}
+	for name, member := range value {
+		property := at(of, "properties", name)
+		if property == nil {
+			property = at(of, "additionalProperties")
+		}
+		if property == nil {
+			faults = append(faults, where+": "+name+" is not described")
+			continue
+		}
+		faults = append(faults, d.check(property, member, where+"/"+name)...)
+	}
+	return faults
+}
+
+func typeOf(value any) string {
+	switch v := value.(type) {
+	case nil:
+		return "null"
+	case bool:
+		return "boolean"
+	case string:
+		return "string"
+	case float64:
+		if v == math.Trunc(v) {
+			return "integer"
+		}
+		return "number"
+	case []any:
+		return "array"
+	default:
+		return "object"
+	}
+}
+
+// checkAnswer fails unless the document describes the answer, its status and
+// its shape.
+func (d document) checkAnswer(t *testing.T, op operation, got asked) {
+	t.Helper()
+	response := at(d, "paths", op.path, strings.ToLower(op.method), "responses", strconv.Itoa(got.StatusCode))
+	if response == nil {
+		t.Errorf("%s %s: status %d is not described: %s", op.method, op.path, got.StatusCode, got.body)
+		return
+	}
+	media, _, _ := strings.Cut(got.Header.Get("Content-Type"), ";")
+	of := at(response, "content", media, "schema")
+	switch {
+	case got.body == "" && at(response, "content") == nil:
+		return
+	case of == nil:
+		t.Errorf("%s %s: %d as %s is not described", op.method, op.path, got.StatusCode, media)
+		return
+	case !strings.HasSuffix(media, "json"):
+		return
+	}
+	var value any
+	if err := json.Unmarshal([]byte(got.body), &value); err != nil {
+		t.Errorf("%s %s: %v", op.method, op.path, err)
+	}
+	for _, fault := range d.check(of, value, "") {
+		t.Errorf("%s %s: %d: %s", op.method, op.path, got.StatusCode, fault)
+	}
+}
+
+// TestOpenAPI_IsWhatTheServerDoes makes every route answer with every status
+// that the document says it has, and compares each answer with its schema.
+func TestOpenAPI_IsWhatTheServerDoes(t *testing.T) {
+	h := start(t, func(d *Deps) {
+		d.Failures = access.NewFailures(d.Now)
+		d.TrustedProxies = []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}
+	})
+	d := h.document()
+	for i, op := range h.api.routes.operations {
+		seen := map[int]bool{}
+		from := header(fmt.Sprintf("X-Forwarded-For: 198.51.100.%d", i))
+		for _, got := range h.everyAnswer(op, from) {
+			seen[got.StatusCode] = true
+			d.checkAnswer(t, op, got)
+		}
+		responses, _ := at(d, "paths", op.path, strings.ToLower(op.method), "responses").(map[string]any)
+		for status := range responses {
+			if n, _ := strconv.Atoi(status); !seen[n] {
+				t.Errorf("%s %s: never answered the %s that is described", op.method, op.path, status)
+			}
+		}
+		if len(responses) == 0 {
+			t.Errorf("%s %s is not described", op.method, op.path)
+		}
+	}
+	paths, _ := at(d, "paths").(map[string]any)
+	operations := 0
+	for path := range paths {
+		operations += len(at(paths, path).(map[string]any))
+	}
+	if operations != len(h.api.routes.operations) {
+		t.Errorf("%d operations are described, %d are there", operations, len(h.api.routes.operations))
+	}
+}
+
+// everyAnswer provokes all that an operation can answer.
+func (h *harness) everyAnswer(op operation, from header) []asked {
+	path, body := example(op)
+	var all []asked
+	ask := func(path, body string, headers ...header) {
+		all = append(all, h.ask(op.method, path, body, append(headers, from)...))
+	}
+	behave := func(change func(*fakes)) {
+		h.fakes.set(func(f *fakes) { f.err, f.running, f.failing = nil, false, false; change(f) })
+	}
+	ask(path, body, asAdmin)
+	ask(path, body, asAdmin, "If-None-Match: *")
+	behave(func(f *fakes) { f.running = true })
+	ask(path, body, asAdmin)
+	behave(func(f *fakes) { f.failing = true })
+	ask(path, body, asAdmin)
+	for _, err := range []error{
+		errors.New("boom"), fault.New(fault.NotFound, "gone", "Not there."), fault.New(fault.Conflict, "clash", "Not now."),
+		fault.New(fault.Unavailable, "busy", "Later."),
+	} {
+		if _, isFault := err.(*fault.Error); !isFault || slices.Contains(op.faults, statuses[fault.Of(err).Kind]) {
+			behave(func(f *fakes) { f.err = err })
+			ask(path, body, asAdmin)
+		}
+	}
+	behave(func(*fakes) {})
+	ask(path+"?unheard=of", body, asAdmin)
+	limit := maxBody
+	if op.body != nil {
+		limit = int(op.body.limit)
+	}
+	ask(path, strings.Repeat(" ", limit+1), asAdmin)
+	ask(path, body)
+	ask(path, body, asMarket)
+	ask(path, body, asPlatform)
+	if op.body != nil {
+		ask(path, body, asAdmin, "Content-Type: text/plain")
+		ask(path, `{"unheard":"of"}`, asAdmin)
+	}
+	if strings.HasSuffix(path, "/refresh") {
+		ask(path+"?dryRun=1&force=1", "", asAdmin)
+	}
+	if strings.HasSuffix(path, "/sync") {
+		ask(path+"?source=steam", "", asAdmin)
+	}
+	for range access.MaxFailures + 1 {
+		ask(path, body, "Authorization: Bearer "+wrongSecret)
+	}
+	return all
+}
+
+func TestOpenAPI_DescribesEveryParameter(t *testing.T) {
+	h := start(t, nil)
+	d := h.document()
+	for _, op := range h.api.routes.operations {
+		described, _ := at(d, "paths", op.path, strings.ToLower(op.method), "parameters").([]any)
+		var names []string
+		for _, p := range described {
+			names = append(names, at(p, "in").(string)+" "+at(p, "name").(string))
+		}
+		for _, p := range op.params {
+			if !slices.Contains(names, p.in+" "+p.name) {
+				t.Errorf("%s %s: the parameter %s is not described", op.method, op.path, p.name)
+			}
+		}
+		for _, segment := range strings.Split(op.path, "/") {
+			if name, ok := paramName(segment); ok && !slices.Contains(names, "path "+name) {
+				t.Errorf("%s %s: the parameter %s of the path is not declared", op.method, op.path, name)
+			}
+		}
+	}
+	if got := at(d, "paths", "/api/market-prices/jobs", "get", "parameters"); !strings.Contains(fmt.Sprint(got), "default:100") {
+		t.Errorf("limit has no default: %v", got)
+	}
+}
+
+func TestOpenAPI_HasUniqueOperationIDs(t *testing.T) {
+	ids := map[string]bool{}
+	for _, op := range start(t, nil).api.routes.operations {
+		id := operationID(op)
+		if ids[id] || !regexp.MustCompile(`^[a-zA-Z]+$`).MatchString(id) {
+			t.Errorf("operation id %q", id)
+		}
+		ids[id] = true
+	}
+}
+
+// TestOpenAPI_DescribesBodiesAsTheyAreRead sends each body with all members
+// that its schema has, then without each that it says is required.
+func TestOpenAPI_DescribesBodiesAsTheyAreRead(t *testing.T) {
+	d := start(t, nil).document()
+	now := time.Date(2026, 10, 1, 12, 0, 0, 0, time.UTC)
+	readers := map[string]func(io.Reader) error{
+		"PushBody": func(r io.Reader) error { _, err := inventory.DecodePush(r, now); return err },
+		"UserBody": func(r io.Reader) error { _, err := decodeUser(r); return err },
+	}
+	samples := map[string]any{
+		"snapshotAt": now.Format(time.RFC3339), "steamId": "76561198000000001", "phase": "Ruby",
+	}
+	for name, read := range readers {
+		full := d.sample(at(d, "components", "schemas", name), "", samples).(map[string]any)
+		encoded := func() io.Reader { text, _ := json.Marshal(full); return strings.NewReader(string(text)) }
+		if err := read(encoded()); err != nil {
+			t.Errorf("%s with all members: %v", name, err)
+		}
+		required, _ := at(d, "components", "schemas", name, "required").([]any)
+		for member := range maps.Clone(full) {
+			value := full[member]
+			delete(full, member)
+			if err := read(encoded()); (err != nil) != slices.Contains(required, any(member)) {
+				t.Errorf("%s without %s: %v, required are %v", name, member, err, required)
+			}
+			full[member] = value
+		}
+	}
+}
+
+// sample makes a value of a schema.
+func (d document) sample(of any, name string, samples map[string]any) any {
+	if value, ok := samples[name]; ok {
+		return value
+	}
+	if ref, ok := at(of, "$ref").(string); ok {
+		return d.sample(at(d, strings.Split(strings.TrimPrefix(ref, "#/"), "/")...), name, samples)
+	}
+	switch kind := fmt.Sprint(at(of, "type")); {
+	case kind == "object":
+		object := map[string]any{}
+		for property, schema := range at(of, "properties").(map[string]any) {
+			object[property] = d.sample(schema, property, samples)
+		}
+		return object
+	case kind == "array":
+		return []any{d.sample(at(of, "items"), "", samples)}
+	case kind == "integer":
+		return 1
+	case kind == "boolean":
+		return true
+	default:
+		return "x"
+	}
+}
+
+func TestDocs_AskNoOtherHost(t *testing.T) {
+	h := start(t, nil)
+	got := h.ask("GET", "/docs", "")
+	if got.StatusCode != http.StatusOK || !strings.HasPrefix(got.Header.Get("Content-Type"), "text/html") {
+		t.Fatalf("status %d, %v", got.StatusCode, got.Header)
+	}
+	if found := regexp.MustCompile(`https?:|//[a-z]|<script|url\(|@import|style="`).FindString(got.body); found != "" {
+		t.Errorf("the page holds %q", found)
+	}
+	_, style, _ := strings.Cut(got.body, "<style>")
+	style, _, _ = strings.Cut(style, "</style>")
+	sum := sha256.Sum256([]byte(style))
+	if policy := got.Header.Get("Content-Security-Policy"); !strings.Contains(policy, "default-src 'none'") || !strings.Contains(policy, base64.StdEncoding.EncodeToString(sum[:])) {
+		t.Errorf("the policy %s does not let the style in", policy)
+	}
+	for _, op := range h.api.routes.operations {
+		if !strings.Contains(got.body, "<code>"+op.path+"</code>") {
+			t.Errorf("%s is not on the page", op.path)
+		}
+	}
+}

@@ -1,0 +1,210 @@
+package api
+
+import (
+	"fmt"
+	"net/url"
+	"slices"
+	"sort"
+	"strconv"
+	"strings"
+	"unicode/utf8"
+
+	"assay/internal/catalog"
+	"assay/internal/fault"
+	"assay/internal/inventory"
+)
+
+// param is a parameter of a path or query. A value that passed check is what
+// its handler gets, as text.
+type param struct {
+	name   string
+	in     string // path, query
+	doc    string
+	preset string // what stands for an absent one
+	schema schema
+	check  func(value string) error
+}
+
+// The parameters of all routes.
+var (
+	limit    = number("limit", 1, 1000, "100", "How many to list.")
+	cursor   = text("cursor", 1024, "nextCursor of the page before.")
+	appID    = number("appId", 1, 1<<31-1, "730", "Steam's number of the game.")
+	anyAppID = number("appId", 1, 1<<31-1, "", "Steam's number of the game; all games without it.")
+	search   = text("q", catalog.MaxName, "Part of the name, in any case.")
+	force    = flag("force", "Also what was priced or found without sales a short time ago.")
+	dryRun   = flag("dryRun", "Only tell what it would do.")
+
+	jobKind    = choice("kind", "", "Only jobs of this kind.", "bulk", "missing")
+	itemState  = choice("state", "", "Only items in this state.", "pending", "updated", "skipped", "noQuote", "failed", "cancelled")
+	period     = choice("period", "30d", "Of which trades.", "7d", "30d", "all")
+	rankBy     = choice("by", "volume", "What decides the rank.", "volume", "trades", "counterparties")
+	topLimit   = number("limit", 1, 100, "100", "How many to list.")
+	syncSource = choice("source", "", "Pull from here instead of taking the body.", "steam")
+
+	namePath = param{
+		name: "name", in: "path", schema: schema{"type": "string"}, check: catalog.CheckName,
+		doc: "Market hash name as one percent-encoded segment, byte for byte.",
+	}
+	nameQuery = param{
+		name: "name", in: "query", schema: schema{"type": "string"}, check: catalog.CheckName,
+		doc: "Market hash name; where it is given, the path's segment is ignored and may be empty.",
+	}
+	phase = param{
+		name: "phase", in: "query", schema: schema{"type": "string", "enum": append([]string{""}, catalog.Phases...)}, check: catalog.CheckPhase,
+		doc: "Phase of a Doppler-like finish.",
+	}
+	userID = param{
+		name: "userId", in: "path", schema: schema{"type": "string"}, check: checkUserID,
+		doc: "The platform's id of the user, 1 to 128 bytes.",
+	}
+	// What a job or a source is not, is not found: their names are ours.
+	jobID      = param{name: "id", in: "path", schema: schema{"type": "string"}, check: anything, doc: "Id of the job."}
+	sourceName = param{name: "source", in: "path", schema: schema{"type": "string"}, check: anything, doc: "Name of the source."}
+)
+
+func anything(string) error { return nil }
+
+func checkUserID(id string) error {
+	switch {
+	case id == "" || len(id) > inventory.MaxUserID:
+		return fmt.Errorf("must have 1 to %d bytes", inventory.MaxUserID)
+	case !utf8.ValidString(id) || strings.IndexByte(id, 0) >= 0:
+		return fmt.Errorf("must be valid UTF-8 without NUL")
+	}
+	return nil
+}
+
+// number is a whole number from least to most.
+func number(name string, least, most int64, preset, doc string) param {
+	p := param{name: name, in: "query", doc: doc, preset: preset, schema: schema{"type": "integer", "minimum": least, "maximum": most}}
+	p.check = func(value string) error {
+		n, err := strconv.ParseInt(value, 10, 64)
+		if err != nil || n < least || n > most || strings.HasPrefix(value, "+") {
+			return fmt.Errorf("must be a whole number from %d to %d", least, most)
+		}
+		return nil
+	}
+	return p
+}
+
+// flag is 1, 0, true or false.
+func flag(name, doc string) param { return choice(name, "0", doc, "0", "1", "true", "false") }
+
+func choice(name, preset, doc string, values ...string) param {
+	p := param{name: name, in: "query", doc: doc, preset: preset, schema: schema{"type": "string", "enum": values}}
+	p.check = func(value string) error {
+		if !slices.Contains(values, value) {
+			return fmt.Errorf("must be one of %s", strings.Join(values, ", "))
+		}
+		return nil
+	}
+	return p
+}
+
+func text(name string, maxBytes int, doc string) param {
+	p := param{name: name, in: "query", doc: doc, schema: schema{"type": "string", "maxLength": maxBytes}}
+	p.check = func(value string) error {
+		if len(value) > maxBytes || !utf8.ValidString(value) || strings.IndexByte(value, 0) >= 0 {
+			return fmt.Errorf("must be valid UTF-8 without NUL, at most %d bytes", maxBytes)
+		}
+		return nil
+	}
+	return p
+}
+
+// values are the checked parameters of a request, by name.
+type values map[string]string
+
+func (v values) flag(name string) bool { return v[name] == "1" || v[name] == "true" }
+
+// number returns 0 for an absent one.
+func (v values) number(name string) int64 {
+	n, _ := strconv.ParseInt(v[name], 10, 64) // was checked
+	return n
+}
+
+// bind checks what a request gives for the parameters of its operation, and
+// that it gives nothing else.
+func bind(params []param, path map[string]string, rawQuery string) (values, error) {
+	query, err := url.ParseQuery(rawQuery)
+	if err != nil {
+		return nil, fault.New(fault.Invalid, "invalid_parameters", "The query string is malformed: it must be name=value pairs joined by &, percent-encoded.")
+	}
+	bound := values{}
+	var fields []fault.Field
+	wrong := func(in, name, detail string) {
+		fields = append(fields, fault.Field{Pointer: "/" + in + "/" + name, Detail: detail})
+	}
+	for _, p := range params {
+		given := query[p.name]
+		switch {
+		case p.in == "path" && len(given) > 0 && hasQuery(params, p.name):
+			// The query's value counts instead.
+		case p.in == "path":
+			bound[p.name] = path[p.name]
+			if err := p.check(path[p.name]); err != nil {
+				wrong("path", p.name, err.Error())
+			}
+		case len(given) > 1:
+			wrong("query", p.name, "must be given once")
+		case len(given) == 1:
+			bound[p.name] = given[0]
+			if err := p.check(given[0]); err != nil {
+				wrong("query", p.name, err.Error())
+			}
+		case p.preset != "":
+			bound[p.name] = p.preset
+		}
+	}
+	unknown, more := unknownParams(params, query)
+	for _, name := range unknown {
+		wrong("query", strings.NewReplacer("~", "~0", "/", "~1").Replace(name), "is not known; known are: "+known(params))
+	}
+	if len(fields) == 0 {
+		return bound, nil
+	}
+	f := fault.New(fault.Invalid, "invalid_parameters", "The request has wrong parameters; see errors.")
+	if more > 0 {
+		f.Detail = fmt.Sprintf("The request has wrong parameters; see errors, and %d more that are not known.", more)
+	}
+	f.Fields = fields
+	return nil, f
+}
+
+func hasQuery(params []param, name string) bool {
+	return slices.ContainsFunc(params, func(p param) bool { return p.in == "query" && p.name == name })
+}
+
+// unknownParams returns some of the names in a query that are no parameters,
+// and how many more there are. Long ones are cut.
+func unknownParams(params []param, query url.Values) (names []string, more int) {
+	const most, longest = 20, 64
+	for name := range query {
+		if hasQuery(params, name) {
+			continue
+		}
+		if len(name) > longest {
+			name = name[:longest]
+		}
+		names = append(names, strings.ToValidUTF8(name, "\uFFFD"))
+	}
+	sort.Strings(names)
+	if len(names) > most {
+		return names[:most], len(names) - most
+	}
+	return names, 0
+}
+
+func known(params []param) string {
+	var names []string
+	for _, p := range params {
+		if p.in == "query" {
+			names = append(names, p.name)
+		}
+	}
+	if names == nil {
+		return "none"
+	}
+	return strings.Join(names, ", ")
+}

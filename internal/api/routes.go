@@ -1,0 +1,147 @@
+package api
+
+import (
+	"net/http"
+	"net/url"
+	"slices"
+	"strings"
+
+	"assay/internal/view"
+)
+
+// operation is one route with all that is to be known of it.
+type operation struct {
+	method, path string
+	access       []string // roles besides Admin; nil: everybody
+	serve        func(w http.ResponseWriter, c *call) error
+	params       []param
+	body         *body   // nil: none is taken
+	answers      answers // by status, those that are no problem
+	faults       []int   // statuses of problems besides those of all routes
+	summary      string
+}
+
+// answers holds, by status, a value of the type that is answered; nil: none.
+type answers map[int]any
+
+// local, as a role, is whoever asks from this machine.
+const local = "local"
+
+// operations is every route of the API. GET stands for HEAD as well.
+func (s *server) operations() []operation {
+	market, platform := []string{Market}, []string{Platform}
+	prices, metrics := []string{Market, Platform}, []string{local}
+	page := []param{cursor, limit}
+	key := []param{namePath, nameQuery, appID, phase}
+	reads, finds, changes := []int{500, 503}, []int{404, 500, 503}, []int{404, 409, 500, 503}
+	const mp, job = "/api/market-prices", "/api/market-prices/jobs/{id}"
+	const source, user = "/api/market-prices/sources/{source}", "/api/inventory/{userId}"
+	return []operation{
+		{"POST", mp + "/refresh", market, s.startRefresh, []param{force, dryRun}, nil, answers{202: started{}, 200: oneOf{alreadyRunning{}, view.DryRun{}}}, []int{409, 500, 503}, "Start a refresh of all prices, or tell what it would do."},
+		{"GET", mp + "/status", market, s.status, nil, nil, answers{200: view.Status{}}, reads, "What runs, and how fresh prices are."},
+		{"GET", mp + "/provider-debug", market, s.providerDebug, nil, nil, answers{200: view.ProviderDebug{}}, reads, "How sources and markets are, from recorded calls only."},
+		{"GET", mp + "/job-debug", market, s.jobDebug, nil, nil, answers{200: view.JobDebug{}}, reads, "Queues, workers, schedules, last jobs and why items failed."},
+		{"GET", mp + "/jobs", market, s.jobs, with(page, jobKind), nil, answers{200: view.Page[view.Job]{}}, reads, "List jobs, newest first."},
+		{"GET", job, market, s.job, []param{jobID}, nil, answers{200: view.Job{}}, finds, "A job."},
+		{"GET", job + "/items", market, s.jobItems, with(page, jobID, itemState), nil, answers{200: view.Page[view.JobItem]{}}, finds, "List a job's items."},
+		{"POST", job + "/cancel", market, s.cancelJob, []param{jobID}, nil, answers{200: view.Job{}}, changes, "Cancel a job."},
+		{"POST", job + "/retry-failed", market, s.retryFailed, []param{jobID}, nil, answers{202: started{}, 200: alreadyRunning{}}, changes, "Start a job of the items that failed in this one."},
+		{"POST", source + "/pause", market, s.steerSource(s.Refresher.PauseSource), []param{sourceName}, nil, answers{204: nil}, changes, "Ask a source no more until it is resumed."},
+		{"POST", source + "/resume", market, s.steerSource(s.Refresher.ResumeSource), []param{sourceName}, nil, answers{204: nil}, changes, "Ask a paused source again."},
+		{"POST", source + "/accept", market, s.steerSource(s.Refresher.AcceptSource), []param{sourceName}, nil, answers{204: nil}, changes, "End a source's quarantine."},
+		{"POST", mp + "/items/{name}/accept", market, s.acceptItem, key, nil, answers{200: view.ItemDetail{}}, changes, "Accept the price of an item that was held back."},
+		{"GET", "/api/prices/items", prices, s.items, with(page, appID, search), nil, answers{200: view.Page[view.ItemPrice]{}}, reads, "List items with their prices."},
+		{"GET", "/api/prices/items/{name}", prices, s.item, key, nil, answers{200: view.ItemDetail{}}, finds, "An item's price, and every market's quote behind it."},
+		{"PUT", "/api/users/{userId}", platform, s.putUser, []param{userID}, &body{limit: maxBody, like: userBody{}}, answers{200: view.User{}}, []int{409, 500, 503}, "Create a user or replace what is known of one."},
+		{"POST", user + "/sync", platform, s.syncInventory, []param{userID, syncSource}, &body{limit: maxPush, like: pushBody{}, optional: true}, answers{200: view.SyncResult{}}, []int{404, 409, 500, 501, 503}, "Take a user's whole inventory of one game and context."},
+		{"GET", user, platform, s.inventory, with(page, userID, anyAppID), nil, answers{200: view.Inventory{}}, finds, "List what a user owns, with its value."},
+		{"GET", "/api/community/top-traders", nil, s.topTraders, []param{period, rankBy, topLimit}, nil, answers{200: topTraders{}, 304: nil}, nil, "Who trades most."},
+		{"GET", "/api/health", nil, s.health, nil, nil, answers{200: view.Health{}, 503: view.Health{}}, nil, "Whether the server is well."},
+		{"GET", "/metrics", metrics, s.metrics, nil, nil, answers{200: media("text/plain")}, nil, "Figures for Prometheus."},
+		{"GET", "/openapi.json", nil, s.openapiDocument, nil, nil, answers{200: media("application/json"), 304: nil}, nil, "This description."},
+		{"GET", "/docs", nil, s.docs, nil, nil, answers{200: media("text/html"), 304: nil}, nil, "This description, to read."},
+	}
+}
+
+// with returns params and more in one list of its own.
+func with(params []param, more ...param) []param { return slices.Concat(more, params) }
+
+// routeTable finds operations by path. It matches escaped paths segment by
+// segment and, unlike http.ServeMux, neither cleans nor redirects: names hold
+// slashes and dots.
+type routeTable struct {
+	operations []operation
+	segments   [][]string // of each operation's path
+}
+
+func newRouteTable(operations []operation) routeTable {
+	t := routeTable{operations: operations}
+	for _, op := range operations {
+		t.segments = append(t.segments, strings.Split(op.path, "/"))
+	}
+	return t
+}
+
+// owns reports whether a path is the API's to answer, if only with 404.
+func (t *routeTable) owns(escapedPath string) bool {
+	first, _, _ := strings.Cut(strings.TrimPrefix(escapedPath, "/"), "/")
+	if first == "api" {
+		return true
+	}
+	return slices.ContainsFunc(t.operations, func(op operation) bool { return op.path == escapedPath })
+}
+
+// find returns the operation and the values of its path's parameters. Where
+// the path is known but not the method, op is nil and allow lists those that
+// are; both are nil where the path is not known.
+func (t *routeTable) find(method, escapedPath string) (op *operation, values map[string]string, allow []string) {
+	if method == http.MethodHead {
+		method = http.MethodGet
+	}
+	parts := strings.Split(escapedPath, "/")
+	for i := range t.operations {
+		found, ok := match(t.segments[i], parts)
+		if !ok {
+			continue
+		}
+		if t.operations[i].method == method {
+			return &t.operations[i], found, nil
+		}
+		allow = append(allow, t.operations[i].method)
+		if t.operations[i].method == http.MethodGet {
+			allow = append(allow, http.MethodHead)
+		}
+	}
+	return nil, nil, allow
+}
+
+// match compares a path with a pattern and unescapes what stands for {names}.
+func match(pattern, parts []string) (map[string]string, bool) {
+	if len(pattern) != len(parts) {
+		return nil, false
+	}
+	values := map[string]string{}
+	for i, segment := range pattern {
+		name, isParam := paramName(segment)
+		if !isParam {
+			if parts[i] != segment {
+				return nil, false
+			}
+			continue
+		}
+		value, err := url.PathUnescape(parts[i])
+		if err != nil {
+			return nil, false
+		}
+		values[name] = value
+	}
+	return values, true
+}
+
+// paramName returns what "{name}" names.
+func paramName(segment string) (string, bool) {
+	if !strings.HasPrefix(segment, "{") {
+		return "", false
+	}
+	return segment[1 : len(segment)-1], true
+}

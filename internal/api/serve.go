@@ -1,0 +1,169 @@
+package api
+
+import (
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"net/http"
+	"runtime"
+	"runtime/debug"
+	"slices"
+	"strings"
+	"time"
+
+	"assay/internal/fault"
+)
+
+// maxRequestID is the longest id, in bytes, that is taken from a client.
+const maxRequestID = 128
+
+// call is a request that is being answered.
+type call struct {
+	*http.Request
+	id      string // of the request
+	route   string // pattern of the path, for the log
+	role    string // that it acts in; empty: none
+	hasBody bool
+	values  values
+}
+
+// ServeHTTP answers a request, logs it, and turns panics into answers.
+func (s *server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	start := s.Now()
+	out := &recorder{ResponseWriter: w}
+	c := &call{Request: r, id: requestID(r), route: "unknown"}
+	secure(out.Header())
+	out.Header().Set("X-Request-Id", c.id)
+	defer func() {
+		abort := false
+		if failure := recover(); failure != nil {
+			abort = s.rescue(out, c, failure)
+		}
+		s.Logger.InfoContext(r.Context(), "request", "method", knownMethod(r.Method), "route", c.route, "status", out.final(),
+			"duration_ms", float64(s.Now().Sub(start))/float64(time.Millisecond), "request_id", c.id)
+		if abort {
+			panic(http.ErrAbortHandler) // makes net/http close the connection, silently
+		}
+	}()
+	if !s.routes.owns(r.URL.EscapedPath()) {
+		c.route = "page"
+		s.Page.ServeHTTP(out, r)
+		return
+	}
+	if err := s.dispatch(out, c); err != nil {
+		s.fail(out, c, err)
+	}
+}
+
+// dispatch finds the operation and checks everything that all have in common.
+func (s *server) dispatch(w http.ResponseWriter, c *call) error {
+	op, path, allow := s.routes.find(c.Method, c.URL.EscapedPath())
+	switch {
+	case op == nil && allow == nil:
+		return fault.New(fault.NotFound, "unknown_path", "There is nothing at this path. /docs lists what there is.")
+	case op == nil:
+		return &refusal{
+			status: http.StatusMethodNotAllowed, code: "method_not_allowed",
+			detail: "This path takes only " + strings.Join(allow, ", ") + ".",
+			header: http.Header{"Allow": {strings.Join(allow, ", ")}},
+		}
+	}
+	c.route = op.path
+	var err error
+	if c.role, err = s.authorise(op, c.Request); err != nil {
+		return err
+	}
+	if c.hasBody, err = admitBody(w, c.Request, op.body); err != nil {
+		return err
+	}
+	if c.values, err = bind(op.params, path, c.URL.RawQuery); err != nil {
+		return err
+	}
+	return op.serve(w, c)
+}
+
+// rescue answers after a panic and logs it once. Of the panic's value only what
+// the runtime itself says is logged: any other could hold a secret. It reports
+// whether the connection must be cut, since half an answer is out.
+func (s *server) rescue(w *recorder, c *call, failure any) (abort bool) {
+	err, _ := failure.(error)
+	if errors.Is(err, http.ErrAbortHandler) {
+		return true
+	}
+	cause := fmt.Sprintf("%T", failure)
+	var runtimeError runtime.Error
+	if errors.As(err, &runtimeError) {
+		cause = runtimeError.Error()
+	}
+	s.Logger.ErrorContext(c.Context(), "handler panicked", "method", knownMethod(c.Method), "route", c.route,
+		"request_id", c.id, "cause", cause, "stack", string(debug.Stack()))
+	if w.status != 0 {
+		return true
+	}
+	s.refuse(w, c, internalError(), nil)
+	return false
+}
+
+// secure sets what every answer carries; the page sets its own policy.
+func secure(h http.Header) {
+	h.Set("Cache-Control", "no-store")
+	h.Set("Content-Security-Policy", "default-src 'none'; frame-ancestors 'none'")
+	h.Set("Cross-Origin-Resource-Policy", "same-origin")
+	h.Set("Referrer-Policy", "no-referrer")
+	h.Set("X-Content-Type-Options", "nosniff")
+}
+
+// requestID takes the client's id if it is short and printable, or makes one.
+func requestID(r *http.Request) string {
+	id := r.Header.Get("X-Request-Id")
+	unprintable := func(c rune) bool { return c < ' ' || c > '~' }
+	if id == "" || len(id) > maxRequestID || strings.ContainsFunc(id, unprintable) {
+		return rand.Text()
+	}
+	return id
+}
+
+// knownMethod keeps words that clients make up out of the log.
+func knownMethod(method string) string {
+	known := []string{
+		http.MethodGet, http.MethodHead, http.MethodPost, http.MethodPut, http.MethodPatch,
+		http.MethodDelete, http.MethodConnect, http.MethodOptions, http.MethodTrace,
+	}
+	if slices.Contains(known, method) {
+		return method
+	}
+	return "other"
+}
+
+// recorder remembers the status of an answer.
+type recorder struct {
+	http.ResponseWriter
+	status int // 0: nothing was written
+}
+
+// WriteHeader remembers the first final status.
+func (w *recorder) WriteHeader(status int) {
+	if w.status == 0 && status >= 200 {
+		w.status = status
+	}
+	w.ResponseWriter.WriteHeader(status)
+}
+
+// Write is that of http.ResponseWriter.
+func (w *recorder) Write(b []byte) (int, error) {
+	if w.status == 0 {
+		w.status = http.StatusOK
+	}
+	return w.ResponseWriter.Write(b)
+}
+
+// final returns the status that the client saw.
+func (w *recorder) final() int {
+	if w.status == 0 {
+		return http.StatusOK // as net/http says for a handler that wrote nothing
+	}
+	return w.status
+}
+
+// Unwrap lets http.ResponseController reach the connection.
+func (w *recorder) Unwrap() http.ResponseWriter { return w.ResponseWriter }

@@ -1,0 +1,537 @@
+package api
+
+import (
+	"bufio"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/url"
+	"runtime"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"assay/internal/catalog"
+	"assay/internal/fault"
+	"assay/internal/inventory"
+)
+
+// refuses asks and wants a problem with the status and code. It returns it.
+func (h *harness) refuses(status int, code string, got asked) problem {
+	h.t.Helper()
+	p := got.problem(h.t)
+	if p.Status != status || p.Code != code {
+		h.t.Errorf("%s %s: %d %s, want %d %s: %s", got.Request.Method, got.Request.URL, p.Status, p.Code, status, code, got.body)
+	}
+	if calls := h.fakes.calls(); len(calls) > 0 {
+		h.t.Errorf("%s %s: refused, and still did %v", got.Request.Method, got.Request.URL, calls)
+	}
+	return p
+}
+
+func TestServe_RefusesUnknownPathsAndMethods(t *testing.T) {
+	h := start(t, nil)
+	for _, path := range []string{"/api", "/api/", "/api/nothing", "/api/market-prices/status/", "/api//market-prices/status", "/api/market-prices/Status", "/api/prices/items/a/b"} {
+		h.refuses(http.StatusNotFound, "unknown_path", h.ask("GET", path, ""))
+	}
+	for _, c := range []struct{ method, path, allow string }{
+		{"POST", "/api/market-prices/status", "GET, HEAD"},
+		{"GET", "/api/market-prices/refresh", "POST"},
+		{"DELETE", "/api/users/u1", "PUT"},
+		{"OPTIONS", "/api/prices/items/x", "GET, HEAD"},
+		{"BREW", "/docs", "GET, HEAD"},
+	} {
+		got := h.ask(c.method, c.path, "")
+		h.refuses(http.StatusMethodNotAllowed, "method_not_allowed", got)
+		if got.Header.Get("Allow") != c.allow {
+			t.Errorf("Allow: %s, want %s", got.Header.Get("Allow"), c.allow)
+		}
+	}
+}
+
+func TestServe_LeavesOtherPathsToThePage(t *testing.T) {
+	h := start(t, nil)
+	for _, path := range []string{"/", "/static/x.js", "/apiary", "/docs/"} {
+		if got := h.ask("GET", path, ""); got.StatusCode != http.StatusOK || got.body != "page "+path {
+			t.Errorf("%s: status %d, %s", path, got.StatusCode, got.body)
+		}
+	}
+}
+
+func TestServe_RefusesWrongParameters(t *testing.T) {
+	h := start(t, nil)
+	for query, pointers := range map[string][]string{
+		"refresh?force=banana":               {"/query/force"},
+		"refresh?force=2":                    {"/query/force"},
+		"refresh?force=TRUE":                 {"/query/force"},
+		"refresh?force":                      {"/query/force"},
+		"refresh?force=1&force=1":            {"/query/force"},
+		"refresh?forced=1":                   {"/query/forced"},
+		"refresh?Force=1":                    {"/query/Force"},
+		"refresh?force=x&dryRun=y&z~%2F=1":   {"/query/force", "/query/dryRun", "/query/z~0~1"},
+		"jobs?limit=0":                       {"/query/limit"},
+		"jobs?limit=1001":                    {"/query/limit"},
+		"jobs?limit=+5":                      {"/query/limit"},
+		"jobs?limit=1e2":                     {"/query/limit"},
+		"jobs?kind=Bulk":                     {"/query/kind"},
+		"jobs?cursor=" + long(1025):          {"/query/cursor"},
+		"jobs?cursor=%ff":                    {"/query/cursor"},
+		"jobs/17/items?state=done":           {"/query/state"},
+		"jobs?" + long(5000) + "=1":          {"/query/" + long(64)},
+		"items/x/accept?phase=Phase+5":       {"/query/phase"},
+		"items/x/accept?appId=0":             {"/query/appId"},
+		"items/x/accept?appId=2147483648":    {"/query/appId"},
+		"items/" + long(513) + "/accept":     {"/path/name"},
+		"items/%00/accept":                   {"/path/name"},
+		"items/%ff/accept":                   {"/path/name"},
+		"items//accept":                      {"/path/name"},
+		"items/x/accept?name=":               {"/query/name"},
+		"items/x/accept?name=a&name=b":       {"/query/name"},
+		"items/x/accept?q=a&cursor=b&page=1": {"/query/cursor", "/query/page", "/query/q"},
+	} {
+		method := "POST"
+		if strings.HasPrefix(query, "jobs") {
+			method = "GET"
+		}
+		p := h.refuses(http.StatusBadRequest, "invalid_parameters", h.ask(method, "/api/market-prices/"+query, "", asMarket))
+		var got []string
+		for _, field := range p.Errors {
+			got = append(got, field.Pointer)
+		}
+		if !slices.Equal(got, pointers) {
+			t.Errorf("%.60s: pointers %v, want %v", query, got, pointers)
+		}
+	}
+	for _, query := range []string{"?force=1;dryRun=1", "?force=%zz"} {
+		h.refuses(http.StatusBadRequest, "invalid_parameters", h.ask("POST", "/api/market-prices/refresh"+query, "", asMarket))
+	}
+	h.refuses(http.StatusBadRequest, "invalid_parameters", h.ask("GET", "/api/inventory/"+long(10_000), "", asPlatform))
+	h.refuses(http.StatusBadRequest, "invalid_parameters", h.ask("GET", "/api/inventory/", "", asPlatform))
+}
+
+func long(n int) string { return strings.Repeat("x", n) }
+
+func TestServe_BoundsHowManyUnknownParametersItTells(t *testing.T) {
+	h := start(t, nil)
+	var query strings.Builder
+	for i := range 500 {
+		fmt.Fprintf(&query, "p%d=1&", i)
+	}
+	p := h.refuses(http.StatusBadRequest, "invalid_parameters", h.ask("GET", "/api/market-prices/jobs?"+query.String(), "", asMarket))
+	if len(p.Errors) != 20 || !strings.Contains(p.Detail, "480 more") {
+		t.Errorf("%d errors, %s", len(p.Errors), p.Detail)
+	}
+}
+
+func TestServe_HandsDownWhatWasAsked(t *testing.T) {
+	h := start(t, nil)
+	for _, c := range []struct{ method, path, body, call string }{
+		{"POST", "/api/market-prices/refresh", "", `start[false,"admin"]`},
+		{"POST", "/api/market-prices/refresh?force=1", "", `start[true,"admin"]`},
+		{"POST", "/api/market-prices/refresh?force=true&dryRun=0", "", `start[true,"admin"]`},
+		{"POST", "/api/market-prices/refresh?force=false&dryRun=true", "", `dryRun[false]`},
+		{"GET", "/api/market-prices/jobs", "", `jobs["","",100]`},
+		{"GET", "/api/market-prices/jobs?kind=missing&cursor=a%2Bb&limit=1000", "", `jobs["missing","a+b",1000]`},
+		{"GET", "/api/market-prices/jobs/9223372036854775807", "", `job[9223372036854775807]`},
+		{"GET", "/api/market-prices/jobs/17/items?state=noQuote&limit=1", "", `jobItems[17,"noQuote","",1]`},
+		{"POST", "/api/market-prices/jobs/17/cancel", "", `cancel[17]`},
+		{"POST", "/api/market-prices/jobs/17/retry-failed", "", `retryFailed[17,"admin"]`},
+		{"POST", "/api/market-prices/sources/price%20list/pause", "", `pause["price list"]`},
+		{"POST", "/api/market-prices/sources/sim/resume", "", `resume["sim"]`},
+		{"POST", "/api/market-prices/sources/sim/accept", "", `acceptSource["sim"]`},
+		{"GET", "/api/prices/items", "", `items[730,"","",100]`},
+		{"GET", "/api/prices/items?appId=252490&q=a%26b", "", `items[252490,"a\u0026b","",100]`},
+		{"PUT", "/api/users/a%2Fb", `{}`, `putUser[{"userId":"a/b","steamId":null,"displayName":null,"leaderboard":true}]`},
+		{"PUT", "/api/users/u1", `{"steamId":"76561198000000001","displayName":"Änn","leaderboard":false}`, `putUser[{"userId":"u1","steamId":"76561198000000001","displayName":"Änn","leaderboard":false}]`},
+		{"GET", "/api/inventory/u1", "", `inventory["u1",0,"",100]`},
+		{"GET", "/api/inventory/u1?appId=730", "", `inventory["u1",730,"",100]`},
+	} {
+		got := h.ask(c.method, c.path, c.body, asAdmin)
+		if got.StatusCode >= 300 {
+			t.Errorf("%s: status %d: %s", c.path, got.StatusCode, got.body)
+		}
+		if calls := h.fakes.calls(); len(calls) == 0 || calls[0] != c.call {
+			t.Errorf("%s: did %v, want %s", c.path, calls, c.call)
+		}
+	}
+}
+
+func TestServe_KeepsNamesByteForByte(t *testing.T) {
+	h := start(t, nil)
+	names := []string{
+		"..", ".", "a//b", "/", "//", "../../etc", "a/../b", "./x", "%2F", "%", "100%", "a?b", "a#b", "a b", " trailing ", "a+b", "a;b", "a&b=c",
+		"two\nlines", "tab\t", "★ StatTrak™ Karambit | Doppler", "&lt;", "壱", "e\u0301", "\u00e9", "'\"\\", "-", "accept", strings.Repeat("★", 170),
+	}
+	for _, name := range names {
+		want := fmt.Sprintf("%+v", catalog.Key{AppID: 730, Name: name})
+		for _, path := range []string{"/api/prices/items/" + segment(name), "/api/prices/items/?name=" + url.QueryEscape(name), "/api/prices/items/-?name=" + url.QueryEscape(name)} {
+			if status, key := h.askRaw("GET", path); status != http.StatusOK || key != want {
+				t.Errorf("%q by %.80s: status %d, asked for %s", name, path, status, key)
+			}
+		}
+		if status, key := h.askRaw("POST", "/api/market-prices/items/"+segment(name)+"/accept"); status != http.StatusOK || key != want {
+			t.Errorf("accept %q: status %d, asked for %s", name, status, key)
+		}
+	}
+	for _, raw := range []string{"/api/prices/items/..", "/api/prices/items/.", "/api/prices/items/%2e%2e"} { // sent as it stands
+		if status, key := h.askRaw("GET", raw); status != http.StatusOK || !strings.Contains(key, "Name:.") {
+			t.Errorf("%s: status %d, asked for %s", raw, status, key)
+		}
+	}
+}
+
+// segment escapes everything that is no letter or digit.
+func segment(name string) string {
+	var out strings.Builder
+	for _, b := range []byte(name) {
+		fmt.Fprintf(&out, "%%%02X", b)
+	}
+	return out.String()
+}
+
+// askRaw sends a request line that no client has tidied. It returns the status
+// and the item that the request led to.
+func (h *harness) askRaw(method, target string) (status int, key string) {
+	h.t.Helper()
+	conn, err := net.Dial("tcp", strings.TrimPrefix(h.url, "http://"))
+	if err != nil {
+		h.t.Fatal(err)
+	}
+	defer conn.Close()
+	h.fakes.set(func(f *fakes) { f.lastKey = catalog.Key{} })
+	fmt.Fprintf(conn, "%s %s HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer %s\r\nConnection: close\r\n\r\n", method, target, adminToken)
+	resp, err := http.ReadResponse(bufio.NewReader(conn), nil)
+	if err != nil {
+		h.t.Fatal(err)
+	}
+	defer resp.Body.Close()
+	h.fakes.mu.Lock()
+	defer h.fakes.mu.Unlock()
+	return resp.StatusCode, fmt.Sprintf("%+v", h.fakes.lastKey)
+}
+
+func TestServe_AnswersStarts(t *testing.T) {
+	h := start(t, nil)
+	got := h.ask("POST", "/api/market-prices/refresh", "", asMarket)
+	if got.StatusCode != http.StatusAccepted || got.Header.Get("Location") != "/api/market-prices/jobs/17" || !strings.HasPrefix(got.body, `{"started":true,"job":{"id":"17","kind":"bulk"`) {
+		t.Errorf("status %d, %v, %s", got.StatusCode, got.Header, got.body)
+	}
+	for _, c := range []struct {
+		forced  bool // the live one is
+		query   string
+		ignored bool
+	}{{false, "", false}, {false, "?force=1", true}, {true, "?force=1", false}, {true, "", false}} {
+		h.fakes.set(func(f *fakes) { f.running, f.forced = true, c.forced })
+		got := h.ask("POST", "/api/market-prices/refresh"+c.query, "", asMarket)
+		want := fmt.Sprintf(`{"started":false,"reason":"already_running","forcedIgnored":%v,"job":{"id":"17"`, c.ignored)
+		if got.StatusCode != http.StatusOK || !strings.HasPrefix(got.body, want) || got.Header.Get("Location") != "" {
+			t.Errorf("status %d, %s; want %s", got.StatusCode, got.body, want)
+		}
+	}
+}
+
+func TestServe_DoesNotFindWhatNoJobIsCalled(t *testing.T) {
+	h := start(t, nil)
+	for _, id := range []string{"x", "0", "-1", "017", "1.0", "99999999999999999999", "%20"} {
+		h.refuses(http.StatusNotFound, "job_not_found", h.ask("GET", "/api/market-prices/jobs/"+id, "", asMarket))
+	}
+}
+
+func TestServe_RefusesBodiesThatItDoesNotTake(t *testing.T) {
+	h := start(t, nil)
+	const refresh, user, sync = "/api/market-prices/refresh", "/api/users/u1", "/api/inventory/u1/sync"
+	h.refuses(400, "unexpected_body", h.ask("POST", refresh, `{"force":true}`, asAdmin))
+	h.refuses(400, "unexpected_body", h.ask("POST", sync+"?source=steam", `{}`, asAdmin))
+	h.refuses(400, "body_required", h.ask("PUT", user, "", asAdmin))
+	h.refuses(400, "body_required", h.ask("POST", sync, "", asAdmin))
+	h.refuses(501, "steam_not_supported", h.ask("POST", sync+"?source=steam", "", asAdmin))
+	h.refuses(400, "invalid_parameters", h.ask("POST", sync+"?source=other", "", asAdmin))
+	for _, media := range []string{"text/plain", "application/x-www-form-urlencoded", "application/json; charset=latin1", "application/problem+json", "rubbish;;", ""} {
+		h.refuses(415, "unsupported_media_type", h.ask("PUT", user, `{}`, asAdmin, header("Content-Type: "+media)))
+	}
+	h.refuses(415, "unsupported_encoding", h.ask("PUT", user, `{}`, asAdmin, "Content-Encoding: gzip"))
+	if got := h.ask("PUT", user, `{}`, asAdmin, "Content-Type: application/json;charset=UTF-8"); got.StatusCode != http.StatusOK {
+		t.Errorf("charset utf-8: status %d", got.StatusCode)
+	}
+}
+
+func TestServe_RefusesWrongBodies(t *testing.T) {
+	h := start(t, nil)
+	for body, c := range map[string]struct{ code, pointer string }{
+		`{"steamId":"76561198000000001","steamId":null}`: {"invalid_json", "/steamId"},
+		"{\"displayName\":\"\xff\"}":                     {"invalid_json", "/displayName"},
+		`{"displayName":"x"`:                             {"invalid_json", ""},
+		`{"displayName":"x"} {}`:                         {"invalid_json", ""},
+		`[]`:                                             {"invalid_body", ""},
+		`null`:                                           {"invalid_body", ""},
+		`{"DisplayName":"x"}`:                            {"invalid_body", "/DisplayName"},
+		`{"admin":true}`:                                 {"invalid_body", "/admin"},
+		`{"steamId":76561198000000001}`:                  {"invalid_body", "/steamId"},
+		`{"steamId":"STEAM_0:1:1"}`:                      {"invalid_body", "/steamId"},
+		`{"steamId":"7656119800000000٣"}`:                {"invalid_body", "/steamId"},
+		`{"displayName":""}`:                             {"invalid_body", "/displayName"},
+		`{"displayName":"a\nb"}`:                         {"invalid_body", "/displayName"},
+		`{"displayName":"` + long(257) + `"}`:            {"invalid_body", "/displayName"},
+		`{"leaderboard":null}`:                           {"invalid_body", "/leaderboard"},
+		`{"leaderboard":"true"}`:                         {"invalid_body", "/leaderboard"},
+	} {
+		p := h.refuses(http.StatusBadRequest, c.code, h.ask("PUT", "/api/users/u1", body, asPlatform))
+		if c.pointer != "" && (len(p.Errors) != 1 || p.Errors[0].Pointer != c.pointer) {
+			t.Errorf("%s: errors %v, want one at %s", body, p.Errors, c.pointer)
+		}
+	}
+	p := h.refuses(http.StatusBadRequest, "invalid_body", h.ask("POST", "/api/inventory/u1/sync",
+		`{"appId":730,"contextId":2,"snapshotAt":"2026-01-01T00:00:00Z","items":[{"assetId":"1","marketHashName":"x"},{"assetId":"1","marketHashName":"x"}]}`, asPlatform))
+	if len(p.Errors) != 2 || p.Errors[0].Pointer != "/contextId" || p.Errors[1].Pointer != "/items/1/assetId" {
+		t.Errorf("errors %v", p.Errors)
+	}
+}
+
+func TestServe_TakesAPush(t *testing.T) {
+	h := start(t, nil)
+	got := h.ask("POST", "/api/inventory/u1/sync", `{"appId":730,"contextId":"2","snapshotAt":"2026-01-01T00:00:00Z","items":[{"assetId":"1","marketHashName":"a b "}]}`, asPlatform)
+	if got.StatusCode != http.StatusOK || got.body != `{"added":1,"removed":0,"changed":0,"unchanged":0,"pricedRows":0,"queuedNames":0}` {
+		t.Errorf("status %d, %s", got.StatusCode, got.body)
+	}
+	if a := h.fakes.push.Assets; len(a) != 1 || a[0].Name != "a b " || h.fakes.push.ContextID != "2" {
+		t.Errorf("handed down %+v", h.fakes.push)
+	}
+	many := strings.NewReader(`{"appId":730,"contextId":"2","snapshotAt":"2026-01-01T00:00:00Z","items":[` + strings.Repeat(`{},`, inventory.MaxItems) + `{}]}`)
+	r, _ := http.NewRequest("POST", h.url+"/api/inventory/u1/sync", many)
+	r.Header.Set("Authorization", "Bearer "+platformToken)
+	r.Header.Set("Content-Type", "application/json")
+	h.fakes.calls()
+	h.refuses(http.StatusRequestEntityTooLarge, "too_many_items", h.send(r))
+}
+
+// endless is a body of one string that never ends; it counts what is read of it.
+type endless struct {
+	head string
+	read int
+}
+
+func (e *endless) Read(p []byte) (int, error) {
+	n := copy(p, e.head)
+	e.head = e.head[n:]
+	for i := n; i < len(p); i++ {
+		p[i] = 'x'
+	}
+	e.read += len(p)
+	return len(p), nil
+}
+
+func TestServe_RefusesLargeBodiesUnread(t *testing.T) {
+	const size = 200 << 20
+	h := start(t, nil)
+	for _, c := range []struct {
+		path  string
+		limit int64
+	}{{"/api/users/u1", maxBody}, {"/api/inventory/u1/sync", maxPush}, {"/api/market-prices/refresh", maxBody}} {
+		for _, known := range []bool{true, false} {
+			var before, after runtime.MemStats
+			runtime.GC()
+			runtime.ReadMemStats(&before)
+			sent := &endless{head: `{"displayName":"`}
+			method := "POST"
+			if strings.Contains(c.path, "users") {
+				method = "PUT"
+			}
+			r, _ := http.NewRequest(method, h.url+c.path, io.LimitReader(sent, size))
+			if known {
+				r.ContentLength = size
+			}
+			r.Header.Set("Authorization", "Bearer "+adminToken)
+			r.Header.Set("Content-Type", "application/json")
+			got := h.send(r)
+			if c.limit == maxBody && !known && strings.Contains(c.path, "refresh") {
+				h.refuses(http.StatusBadRequest, "unexpected_body", got)
+			} else if h.refuses(http.StatusRequestEntityTooLarge, "body_too_large", got); !known && int64(sent.read) > c.limit+8<<20 {
+				t.Errorf("%s: %d bytes were taken", c.path, sent.read)
+			}
+			runtime.GC()
+			runtime.ReadMemStats(&after)
+			if grown := int64(after.HeapAlloc) - int64(before.HeapAlloc); grown > 8<<20 {
+				t.Errorf("%s: %d bytes are held afterwards", c.path, grown)
+			}
+		}
+	}
+}
+
+func TestServe_ReadsNoBodyOfAStranger(t *testing.T) {
+	h := start(t, nil)
+	sent := &endless{head: "{"}
+	r, _ := http.NewRequest("POST", h.url+"/api/inventory/u1/sync", io.LimitReader(sent, 200<<20))
+	r.Header.Set("Content-Type", "application/json")
+	h.refuses(http.StatusUnauthorized, "unauthorized", h.send(r))
+	if sent.read > 16<<20 {
+		t.Errorf("%d bytes were taken", sent.read)
+	}
+}
+
+func TestServe_TakesShortPrintableRequestIDs(t *testing.T) {
+	h := start(t, nil)
+	for id, taken := range map[string]bool{"abc-123": true, "with space": true, long(128): true, long(129): false, "ünprintable": false, "tab\tbed": false, "": false} {
+		got := h.ask("GET", "/api/health", "", header("X-Request-Id: "+id))
+		given := got.Header.Get("X-Request-Id")
+		if (given == id) != taken || given == "" || len(given) > maxRequestID {
+			t.Errorf("%q became %q", id, given)
+		}
+		if !strings.Contains(h.log.String(), fmt.Sprintf(`"request_id":%q`, given)) {
+			t.Errorf("the log does not know %q", given)
+		}
+	}
+}
+
+func TestServe_LogsTheRouteAndNothingThatWasSent(t *testing.T) {
+	const sent = "words-that-were-sent"
+	h := start(t, nil)
+	h.ask("GET", "/api/prices/items/"+sent+"?appId=730&name="+sent, "", asMarket, "User-Agent: "+sent)
+	h.ask("GET", "/api/"+sent+"?secret="+sent, "", asMarket)
+	h.ask(sent, "/"+sent, "", asMarket)
+	h.ask("PUT", "/api/users/u1", `{"`+sent+`":"`+sent+`"}`, asPlatform)
+	log := h.log.String()
+	for _, want := range []string{
+		`"method":"GET","route":"/api/prices/items/{name}","status":200,"duration_ms":`, `"route":"unknown","status":404`,
+		`"method":"other","route":"page","status":200`, `"route":"/api/users/{userId}","status":400`,
+	} {
+		if !strings.Contains(log, want) {
+			t.Errorf("no %s in %s", want, log)
+		}
+	}
+	if strings.Contains(log, sent) {
+		t.Error(log)
+	}
+}
+
+func TestServe_TellsNothingOfInternalErrors(t *testing.T) {
+	h := start(t, nil)
+	h.fakes.set(func(f *fakes) { f.err = errors.New("SELECT secret FROM t: /var/db broke") })
+	for _, op := range h.api.routes.operations {
+		path, body := example(op)
+		got := h.ask(op.method, path, body, asAdmin)
+		if strings.Contains(got.body, "SELECT") || strings.Contains(got.body, "/var") {
+			t.Errorf("%s %s: %s", op.method, op.path, got.body)
+		}
+		if slices.Contains(op.faults, 500) {
+			if p := got.problem(t); p.Status != 500 || p.Code != "internal_error" {
+				t.Errorf("%s %s: %d %s", op.method, op.path, p.Status, p.Code)
+			}
+		}
+	}
+	id := h.ask("GET", "/api/market-prices/status", "", asAdmin).Header.Get("X-Request-Id")
+	if n := strings.Count(h.log.String(), `"request_id":"`+id+`","error":"SELECT secret`); n != 1 {
+		t.Errorf("the error is in the log %d times", n)
+	}
+}
+
+func TestServe_AnswersAfterAPanic(t *testing.T) {
+	h := start(t, nil)
+	for _, value := range []any{"a " + wrongSecret, errors.New(wrongSecret), fmt.Errorf("%w", fault.New(fault.Invalid, "x", "%s", wrongSecret))} {
+		h.fakes.set(func(f *fakes) { f.panics = value })
+		got := h.ask("GET", "/api/market-prices/status", "", asAdmin)
+		if p := got.problem(t); p.Status != 500 || p.Code != "internal_error" {
+			t.Errorf("status %d: %s", got.StatusCode, got.body)
+		}
+		if n := strings.Count(h.log.String(), `"handler panicked","method":"GET","route":"/api/market-prices/status","request_id":"`+got.Header.Get("X-Request-Id")); n != 1 {
+			t.Errorf("the panic is in the log %d times", n)
+		}
+	}
+}
+
+func TestServe_CutsAnAnswerThatPanicsHalfway(t *testing.T) {
+	h := start(t, func(d *Deps) {
+		d.Page = http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+			w.WriteHeader(http.StatusOK)
+			_ = http.NewResponseController(w).Flush()
+			panic("half")
+		})
+	})
+	resp, err := http.Get(h.url + "/")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer resp.Body.Close()
+	if body, err := io.ReadAll(resp.Body); err == nil {
+		t.Errorf("a whole answer: %s", body)
+	}
+}
+
+func TestServe_AnswersInUTCAndListsNeverNull(t *testing.T) {
+	h := start(t, nil)
+	got := h.ask("GET", "/api/market-prices/jobs", "", asMarket)
+	for _, want := range []string{`"createdAt":"2026-10-01T12:00:00.123456Z"`, `"deferred":[]`, `"finishedAt":null`, `"nextCursor":"n"`} {
+		if !strings.Contains(got.body, want) {
+			t.Errorf("no %s in %s", want, got.body)
+		}
+	}
+	got = h.ask("GET", "/api/prices/items/a%26b%3Cc", "", asMarket)
+	if !strings.Contains(got.body, `"marketHashName":"a&b<c"`) || !strings.Contains(got.body, `"currentPrice":12.345`) {
+		t.Errorf("%s", got.body)
+	}
+}
+
+func TestServe_SetsHeadersForSafety(t *testing.T) {
+	h := start(t, nil)
+	for _, path := range []string{"/api/market-prices/status", "/api/nothing", "/api/health", "/"} {
+		got := h.ask("GET", path, "", asMarket)
+		for name, want := range map[string]string{
+			"Cache-Control": "no-store", "X-Content-Type-Options": "nosniff", "Referrer-Policy": "no-referrer",
+			"Content-Security-Policy": "default-src 'none'; frame-ancestors 'none'",
+		} {
+			if got.Header.Get(name) != want {
+				t.Errorf("%s: %s: %q", path, name, got.Header.Get(name))
+			}
+		}
+	}
+}
+
+func TestServe_SendsNoBodyForHEAD(t *testing.T) {
+	h := start(t, nil)
+	got := h.ask("HEAD", "/api/market-prices/status", "", asMarket)
+	if got.StatusCode != http.StatusOK || got.body != "" || got.ContentLength < 10 {
+		t.Errorf("status %d, length %d, %q", got.StatusCode, got.ContentLength, got.body)
+	}
+}
+
+func TestServe_SaysWhenToTryAgain(t *testing.T) {
+	h := start(t, nil)
+	h.fakes.set(func(f *fakes) {
+		f.err = fmt.Errorf("sync: %w", fault.New(fault.Unavailable, "store_busy", "The store is busy."))
+	})
+	got := h.ask("GET", "/api/market-prices/status", "", asMarket)
+	if p := got.problem(t); p.Status != 503 || p.Code != "store_busy" || p.Detail != "The store is busy." || got.Header.Get("Retry-After") != "5" {
+		t.Errorf("%s, %v", got.body, got.Header)
+	}
+}
+
+func TestTopTraders_CanBeKept(t *testing.T) {
+	h := start(t, nil)
+	got := h.ask("GET", "/api/community/top-traders?period=7d&by=trades&limit=5", "")
+	if got.StatusCode != http.StatusOK || got.body != `{"items":[],"nextCursor":null}` || got.Header.Get("Cache-Control") != "public, max-age=60" {
+		t.Errorf("status %d, %v, %s", got.StatusCode, got.Header, got.body)
+	}
+	etag := got.Header.Get("ETag")
+	for _, match := range []string{etag, "W/" + etag, `"x", ` + etag, "*"} {
+		if got := h.ask("GET", "/api/community/top-traders", "", header("If-None-Match: "+match)); got.StatusCode != http.StatusNotModified || got.body != "" {
+			t.Errorf("%s: status %d", match, got.StatusCode)
+		}
+	}
+	for _, query := range []string{"period=1d", "by=profit", "limit=101", "limit=0", "cursor=x"} {
+		h.refuses(http.StatusBadRequest, "invalid_parameters", h.ask("GET", "/api/community/top-traders?"+query, ""))
+	}
+}
+
+func TestServer_BoundsEveryWait(t *testing.T) {
+	s := NewServer(http.NotFoundHandler(), start(t, nil).api.Logger)
+	for name, d := range map[string]time.Duration{"header": s.ReadHeaderTimeout, "read": s.ReadTimeout, "write": s.WriteTimeout, "idle": s.IdleTimeout} {
+		if d <= 0 || d > 5*time.Minute {
+			t.Errorf("%s: %v", name, d)
+		}
+	}
+	if s.MaxHeaderBytes <= 0 || s.MaxHeaderBytes > 1<<20 {
+		t.Errorf("headers of %d bytes", s.MaxHeaderBytes)
+	}
+}
