@@ -1,0 +1,364 @@
+// Package e2e tests the built program from outside: real processes, real HTTP,
+// real files, kill -9.
+package e2e
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"net"
+	"net/http"
+	"net/url"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"assay/internal/provider/sim"
+)
+
+// binary is the program under test, built once.
+var binary string
+
+func TestMain(m *testing.M) {
+	dir, err := os.MkdirTemp("", "assay-e2e-")
+	if err != nil {
+		panic(err)
+	}
+	binary = filepath.Join(dir, "assay")
+	build := exec.Command("go", "build", "-o", binary, "assay/cmd/assay")
+	build.Stderr = os.Stderr
+	if err := build.Run(); err != nil {
+		fmt.Fprintln(os.Stderr, "build:", err)
+		os.Exit(1)
+	}
+	code := m.Run()
+	_ = os.RemoveAll(dir)
+	os.Exit(code)
+}
+
+// long tells whether the full counts are asked for.
+func long() bool { return os.Getenv("ASSAY_LONG") != "" }
+
+// random returns a generator whose seed is printed, and taken back from
+// ASSAY_SEED.
+func random(t *testing.T) *rand.Rand {
+	t.Helper()
+	seed := uint64(time.Now().UnixNano())
+	if s := os.Getenv("ASSAY_SEED"); s != "" {
+		var err error
+		if seed, err = strconv.ParseUint(s, 10, 64); err != nil {
+			t.Fatalf("ASSAY_SEED: %v", err)
+		}
+	}
+	t.Logf("seed %d (ASSAY_SEED=%d repeats it)", seed, seed)
+	return rand.New(rand.NewPCG(seed, 0))
+}
+
+// simulator serves invented markets from this process, which outlives the
+// killed ones.
+func simulator(t *testing.T, o sim.Options) (*sim.Handler, string) {
+	t.Helper()
+	h, err := sim.NewHandler(o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s, err := sim.Start(t.Context(), "127.0.0.1:0", h)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = s.Close() })
+	return h, s.URL()
+}
+
+// server is an instance of the program with its own directory; it can be
+// started again on it.
+type server struct {
+	t    *testing.T
+	dir  string
+	addr string
+	env  []string
+
+	cmd  *exec.Cmd
+	done chan error
+	log  *buffer
+}
+
+// buffer collects output; it is safe for concurrent use.
+type buffer struct {
+	mu sync.Mutex
+	b  bytes.Buffer
+}
+
+func (b *buffer) Write(p []byte) (int, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.b.Write(p)
+}
+
+func (b *buffer) String() string {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.b.String()
+}
+
+// newServer prepares a server; start starts it.
+func newServer(t *testing.T, env ...string) *server {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	addr := l.Addr().String()
+	if err := l.Close(); err != nil {
+		t.Fatal(err)
+	}
+	s := &server{t: t, dir: t.TempDir(), addr: addr, log: &buffer{}}
+	s.env = append([]string{"PATH=" + os.Getenv("PATH"), "HOME=" + s.dir, "DATA_DIR=" + s.dir, "LISTEN_ADDR=" + addr}, env...)
+	t.Cleanup(func() {
+		s.kill()
+		if t.Failed() {
+			text := s.log.String()
+			t.Logf("log of the server:\n%s", text[max(0, len(text)-8000):])
+		}
+	})
+	return s
+}
+
+// spawn starts the process and does not wait for it.
+func (s *server) spawn() {
+	s.t.Helper()
+	s.cmd = exec.Command(binary, "serve")
+	s.cmd.Env = s.env
+	s.cmd.Stdout, s.cmd.Stderr = s.log, s.log
+	if err := s.cmd.Start(); err != nil {
+		s.t.Fatal(err)
+	}
+	s.done = make(chan error, 1)
+	go func(cmd *exec.Cmd, done chan error) { done <- cmd.Wait() }(s.cmd, s.done)
+}
+
+// start starts the process and waits until it answers.
+func (s *server) start() {
+	s.t.Helper()
+	s.spawn()
+	s.awaitHealth()
+}
+
+// awaitHealth waits until the process answers.
+func (s *server) awaitHealth() {
+	s.t.Helper()
+	s.await("an answer to the health check", 10*time.Second, func() bool {
+		resp, err := http.Get("http://" + s.addr + "/api/health")
+		if err != nil {
+			return false
+		}
+		defer resp.Body.Close()
+		return resp.StatusCode == http.StatusOK
+	})
+}
+
+// kill ends the process at once, if it runs.
+func (s *server) kill() {
+	if s.cmd == nil {
+		return
+	}
+	_ = s.cmd.Process.Kill()
+	<-s.done
+	s.cmd = nil
+}
+
+// stop asks the process to end and returns how long that took.
+func (s *server) stop() (time.Duration, error) {
+	began := time.Now()
+	if err := s.cmd.Process.Signal(syscall.SIGTERM); err != nil {
+		return 0, err
+	}
+	err := <-s.done
+	s.cmd = nil
+	return time.Since(began), err
+}
+
+// await polls until ok.
+func (s *server) await(what string, most time.Duration, ok func() bool) {
+	s.t.Helper()
+	for end := time.Now().Add(most); time.Now().Before(end); {
+		if ok() {
+			return
+		}
+		select {
+		case err := <-s.done:
+			s.done <- err
+			s.t.Fatalf("the server ended (%v) while waiting for %s", err, what)
+		case <-time.After(2 * time.Millisecond):
+		}
+	}
+	s.t.Fatalf("no %s within %v", what, most)
+}
+
+func (s *server) secret(name string) string {
+	s.t.Helper()
+	b, err := os.ReadFile(filepath.Join(s.dir, "secrets", name))
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	return strings.TrimSpace(string(b))
+}
+
+// call sends a request as the administrator and returns status and body.
+func (s *server) call(method, path string, body io.Reader) (int, []byte, error) {
+	req, err := http.NewRequestWithContext(context.Background(), method, "http://"+s.addr+path, body)
+	if err != nil {
+		return 0, nil, err
+	}
+	req.Header.Set("Authorization", "Bearer "+s.secret("ADMIN_API_TOKEN"))
+	if body != nil {
+		req.Header.Set("Content-Type", "application/json")
+	}
+	resp, err := http.DefaultClient.Do(req)
+	if err != nil {
+		return 0, nil, err
+	}
+	defer resp.Body.Close()
+	b, err := io.ReadAll(resp.Body)
+	return resp.StatusCode, b, err
+}
+
+// get decodes the answer to a GET.
+func (s *server) get(path string, into any) {
+	s.t.Helper()
+	if err := s.tryGet(path, into); err != nil {
+		s.t.Fatal(err)
+	}
+}
+
+func (s *server) tryGet(path string, into any) error {
+	status, body, err := s.call(http.MethodGet, path, nil)
+	if err != nil {
+		return err
+	}
+	if status != http.StatusOK {
+		return fmt.Errorf("GET %s: %d %s", path, status, body)
+	}
+	return json.Unmarshal(body, into)
+}
+
+// status is what the tests read of the status.
+type status struct {
+	Status struct {
+		Running bool
+		JobID   string
+		State   string
+		Stage   string
+	}
+	PendingItems, UpdatedItems, NoQuoteItems, FailedItems, TotalItems int64
+	SkippedItems                                                      struct{ TTL, NoSales, Budget int64 }
+	LastError                                                         *string
+	Usage                                                             struct{ RequestCount int64 }
+	Missing                                                           struct {
+		Running      bool
+		PendingItems int64
+		WaitingItems int64
+	}
+}
+
+func (s *server) status() status {
+	s.t.Helper()
+	var st status
+	s.get("/api/market-prices/status", &st)
+	return st
+}
+
+// asset is an element of a push.
+type asset struct {
+	AssetID        string `json:"assetId"`
+	MarketHashName string `json:"marketHashName,omitempty"`
+	Marketable     *bool  `json:"marketable,omitempty"`
+	ClassID        string `json:"classId,omitempty"`
+	InstanceID     string `json:"instanceId,omitempty"`
+	Amount         int64  `json:"amount,omitempty"`
+}
+
+// push syncs a user's inventory and returns the answer.
+func (s *server) push(user string, app int, items []asset) map[string]int64 {
+	s.t.Helper()
+	body, err := json.Marshal(map[string]any{
+		"appId": app, "contextId": "2", "snapshotAt": time.Now().UTC().Format(time.RFC3339Nano), "items": items,
+	})
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	code, answer, err := s.call(http.MethodPost, "/api/inventory/"+url.PathEscape(user)+"/sync", bytes.NewReader(body))
+	if err != nil || code != http.StatusOK {
+		s.t.Fatalf("push: %d %s %v", code, answer, err)
+	}
+	out := map[string]int64{}
+	if err := json.Unmarshal(answer, &out); err != nil {
+		s.t.Fatal(err)
+	}
+	return out
+}
+
+// refresh starts a forced run and returns its id.
+func (s *server) refresh() string {
+	s.t.Helper()
+	code, body, err := s.call(http.MethodPost, "/api/market-prices/refresh?force=1", nil)
+	if err != nil || code != http.StatusAccepted {
+		s.t.Fatalf("refresh: %d %s %v", code, body, err)
+	}
+	var answer struct{ Job struct{ ID string } }
+	if err := json.Unmarshal(body, &answer); err != nil {
+		s.t.Fatal(err)
+	}
+	return answer.Job.ID
+}
+
+// awaitPriced waits until the missing-price queue has nothing due.
+func (s *server) awaitPriced(most time.Duration) {
+	s.t.Helper()
+	s.await("an empty missing-price queue", most, func() bool {
+		m := s.status().Missing
+		return !m.Running && m.PendingItems == 0
+	})
+}
+
+// awaitEnd waits until no bulk job lives.
+func (s *server) awaitEnd(most time.Duration) status {
+	s.t.Helper()
+	var st status
+	s.await("end of the refresh", most, func() bool {
+		st = s.status()
+		return !st.Status.Running
+	})
+	return st
+}
+
+// all reads every page of a list.
+func all[T any](s *server, path string) []T {
+	s.t.Helper()
+	var out []T
+	for cursor := ""; ; {
+		var page struct {
+			Items      []T
+			NextCursor *string
+		}
+		sep := "?"
+		if strings.Contains(path, "?") {
+			sep = "&"
+		}
+		s.get(path+sep+"limit=1000&cursor="+url.QueryEscape(cursor), &page)
+		out = append(out, page.Items...)
+		if page.NextCursor == nil {
+			return out
+		}
+		cursor = *page.NextCursor
+	}
+}

@@ -1,0 +1,176 @@
+package e2e
+
+import (
+	"encoding/json"
+	"fmt"
+	"testing"
+	"time"
+
+	"assay/internal/provider/sim"
+)
+
+// job is what the tests read of a job.
+type job struct {
+	ID, State, Stage                                                                  string
+	TotalItems, PendingItems, UpdatedItems, NoQuoteItems, FailedItems, CancelledItems int64
+	ChangedItems                                                                      int64
+	SkippedItems                                                                      struct{ TTL, NoSales, Budget int64 }
+	Usage                                                                             struct{ RequestCount int64 }
+	LastError                                                                         *string
+}
+
+func (j *job) sum() int64 {
+	return j.PendingItems + j.UpdatedItems + j.NoQuoteItems + j.FailedItems + j.CancelledItems +
+		j.SkippedItems.TTL + j.SkippedItems.NoSales + j.SkippedItems.Budget
+}
+
+// item is what the tests read of an item in a list.
+type item struct {
+	AppID                 int32
+	MarketHashName, Phase string
+	State                 string
+	CurrentPrice          json.Number
+}
+
+// row is what the tests read of an inventory row.
+type row struct {
+	AssetID, MarketHashName, Phase string
+	EstimatedValue                 *json.Number
+}
+
+// TestRule8_KillingTheProcessOverAndOverLosesNothing kills one refresh of 30,000
+// names on 10 markets two hundred times (short: 4,000 names, 25 times), either 10
+// to 90 ms after the process was started or answered, or after some batches were
+// settled, and lets it end.
+func TestRule8_KillingTheProcessOverAndOverLosesNothing(t *testing.T) {
+	names, kills := 4_000, 25
+	if long() {
+		names, kills = 30_000, 200
+	}
+	r := random(t)
+	markets, url := simulator(t, sim.Options{Names: names, Frozen: true, Latency: 100 * time.Millisecond})
+	s := newServer(t, "MARKET_PRICE_PROVIDERS=sim", "SIM_BASE_URL="+url, "MARKET_PRICE_WORKERS=1")
+	s.start()
+	pushNames(s, markets.Names(), 3)
+	s.awaitPriced(2 * time.Minute)
+
+	markets.Advance(2_000) // so that nearly all prices change
+	before := served(markets)
+	id := s.refresh()
+	killed, slowest, wasSettled := 0, time.Duration(0), int64(0)
+	for ; killed < kills; killed++ {
+		if killed > 0 {
+			s.spawn()
+		}
+		// Progress is kept behind the kills, or the run would end before the
+		// last of them.
+		ahead := wasSettled*int64(kills) >= int64(names)*int64(killed)
+		if !ahead {
+			began := time.Now()
+			s.awaitHealth()
+			if r.IntN(2) == 0 {
+				wasSettled = awaitProgress(s, id, wasSettled)
+				slowest = max(slowest, time.Since(began))
+				s.kill()
+				continue
+			}
+		}
+		time.Sleep(time.Duration(10+r.IntN(80)) * time.Millisecond)
+		s.kill()
+	}
+	s.start()
+	end := s.awaitEnd(2 * time.Minute)
+	t.Logf("%d kills, %d items; slowest start to progress %v; %d requests", killed, end.TotalItems, slowest, end.Usage.RequestCount)
+	if end.Status.JobID != id || end.Status.State != "finished" {
+		t.Errorf("job %s is %s, want %s finished", end.Status.JobID, end.Status.State, id)
+	}
+	if slowest > 5*time.Second {
+		t.Errorf("work went on %v after a start, want within 5s", slowest)
+	}
+	if got, most := served(markets)-before, (1+killed)*sim.DefaultMarkets; got > most {
+		t.Errorf("%d requests, want at most %d", got, most)
+	}
+	checkJob(t, s, id, int64(names))
+	checkRows(t, s, 3)
+}
+
+// pushNames gives each of so many users one of each name.
+func pushNames(s *server, names []string, users int) {
+	s.t.Helper()
+	for u := range users {
+		items := make([]asset, len(names))
+		for i, n := range names {
+			items[i] = asset{AssetID: fmt.Sprintf("%d-%d", u, i), MarketHashName: n}
+		}
+		s.push(fmt.Sprintf("user%d", u), 730, items)
+	}
+}
+
+// served counts all requests that a simulator has answered.
+func served(h *sim.Handler) int {
+	n := 0
+	for _, c := range h.Requests() {
+		n += c
+	}
+	return n
+}
+
+// awaitProgress waits until a job has settled more than before, or has nothing
+// left to settle, and returns how much it has settled.
+func awaitProgress(s *server, id string, before int64) int64 {
+	s.t.Helper()
+	var j job
+	s.await("progress after a start", 5*time.Second, func() bool {
+		s.get("/api/market-prices/jobs/"+id, &j)
+		return j.TotalItems-j.PendingItems > before || j.Stage == "spread" || j.Stage == "done"
+	})
+	if got := j.sum(); got != j.TotalItems {
+		s.t.Errorf("counts add up to %d of %d items", got, j.TotalItems)
+	}
+	return j.TotalItems - j.PendingItems
+}
+
+// checkJob holds a job's counts against its items, each of which must be there
+// once.
+func checkJob(t *testing.T, s *server, id string, want int64) {
+	t.Helper()
+	var j job
+	s.get("/api/market-prices/jobs/"+id, &j)
+	if j.TotalItems != want || j.sum() != want || j.PendingItems != 0 {
+		t.Errorf("job %+v, want %d items and none pending", j, want)
+	}
+	states := map[string]int64{}
+	seen := map[string]bool{}
+	for _, i := range all[item](s, "/api/market-prices/jobs/"+id+"/items") {
+		key := i.MarketHashName + "\x00" + i.Phase
+		if seen[key] {
+			t.Errorf("%q is in the job twice", i.MarketHashName)
+		}
+		seen[key] = true
+		states[i.State]++
+	}
+	if int64(len(seen)) != want || states["updated"] != j.UpdatedItems || states["noQuote"] != j.NoQuoteItems || states["failed"] != j.FailedItems {
+		t.Errorf("%d items in states %v, want those of %+v", len(seen), states, j)
+	}
+}
+
+// checkRows holds every inventory row's value against its item's current price.
+func checkRows(t *testing.T, s *server, users int) {
+	t.Helper()
+	prices := map[string]json.Number{}
+	for _, i := range all[item](s, "/api/prices/items?appId=730") {
+		prices[i.MarketHashName+"\x00"+i.Phase] = i.CurrentPrice
+	}
+	wrong := 0
+	for u := range users {
+		for _, r := range all[row](s, fmt.Sprintf("/api/inventory/user%d", u)) {
+			price := prices[r.MarketHashName+"\x00"+r.Phase]
+			if (r.EstimatedValue == nil) != (price == "0") || (r.EstimatedValue != nil && *r.EstimatedValue != price) {
+				wrong++
+			}
+		}
+	}
+	if wrong > 0 {
+		t.Errorf("%d rows have another value than their item's current price", wrong)
+	}
+}
