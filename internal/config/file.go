@@ -94,40 +94,40 @@ func settingName(text string) bool {
 // errNotRegular is said of directories, pipes and devices.
 var errNotRegular = errors.New("is not a regular file")
 
-// readBounded returns the content and the mode of a regular file. Its errors
-// name no path; they follow one.
-func readBounded(name string) ([]byte, fs.FileMode, error) {
+// readBounded returns the content of a regular file. Its errors name no path;
+// they follow one.
+func readBounded(name string) ([]byte, error) {
 	info, err := os.Stat(name)
 	if err != nil {
-		return nil, 0, plainPathError(err)
+		return nil, plainPathError(err)
 	}
 	if !info.Mode().IsRegular() {
-		return nil, 0, errNotRegular
+		return nil, errNotRegular
 	}
 	f, err := os.Open(name)
 	if err != nil {
-		return nil, 0, plainPathError(err)
+		return nil, plainPathError(err)
 	}
 	defer f.Close()
 	text, err := io.ReadAll(io.LimitReader(f, maxFile+1))
 	if err != nil {
-		return nil, 0, plainPathError(err)
+		return nil, plainPathError(err)
 	}
 	if len(text) > maxFile {
-		return nil, 0, errors.New("is larger than 1 MiB")
+		return nil, errors.New("is larger than 1 MiB")
 	}
-	return text, info.Mode(), nil
+	return text, nil
 }
 
 // plainPathError words an error so that it reads on after the file's name.
 func plainPathError(err error) error {
-	var wrapped *fs.PathError
+	wrapped, isPath := errors.AsType[*fs.PathError](err)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
 		return errors.New("does not exist")
 	case errors.Is(err, fs.ErrPermission):
 		return errors.New("cannot be read by this user")
-	case errors.As(err, &wrapped):
+	case isPath:
 		return fmt.Errorf("cannot be read: %w", wrapped.Err)
 	default:
 		return fmt.Errorf("cannot be read: %w", err)

@@ -73,7 +73,7 @@ func (l *loader) readFile(name string) layer {
 	if name == "" {
 		return nil
 	}
-	text, _, err := readBounded(name)
+	text, err := readBounded(name)
 	if err != nil {
 		l.faults = append(l.faults, Fault{Origin: "--config", Problem: fmt.Sprintf("%s %s", name, err)})
 		return nil

@@ -71,8 +71,7 @@ func TestLoad_NamesEveryFault(t *testing.T) {
 			}
 			_, err = Load(Options{File: name, Sources: known(), Environ: []string{"DATA_DIR=" + t.TempDir()}})
 			var got []string
-			var faults Faults
-			if errors.As(err, &faults) {
+			if faults, ok := errors.AsType[Faults](err); ok {
 				for _, f := range faults {
 					got = append(got, f.Error())
 				}
@@ -198,8 +197,8 @@ func TestLoad_RefusesUnknownVariablesOfOurs(t *testing.T) {
 		"LOG_LEVELS=not ours", "TRADE=not ours", "SHADOWPAY_API_KEY=of a price list",
 		"WALLET_SERVICE_HOST=10.0.0.1", "WALLET_PORT=tcp://10.0.0.1:80", "WALLET_PORT_80_TCP=x", "MARKET_PRICE_SERVICE_PORT=80",
 	))
-	var faults Faults
-	if !errors.As(err, &faults) {
+	faults, ok := errors.AsType[Faults](err)
+	if !ok {
 		t.Fatal(err)
 	}
 	var names []string

@@ -22,7 +22,7 @@ func generatedPath(dataDir, name string) string {
 // readSecretFile returns the content of a file without the line ends after it.
 // Lines of a list become its parts. The problem reads on after the path.
 func readSecretFile(path string, list bool) (value, problem string) {
-	text, _, err := readBounded(path)
+	text, err := readBounded(path)
 	if err != nil {
 		return "", err.Error()
 	}
@@ -41,7 +41,7 @@ func readSecretFile(path string, list bool) (value, problem string) {
 // secret must not come into force unnoticed, nor a new one in its place.
 func readGenerated(path string) (value string, found bool, problem string) {
 	const remedy = "restore it from a backup, or delete it to have a new one created at the next start"
-	text, _, err := readBounded(path)
+	text, err := readBounded(path)
 	if err != nil {
 		if _, missing := os.Lstat(path); errors.Is(missing, fs.ErrNotExist) {
 			return "", false, ""

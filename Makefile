@@ -1,0 +1,83 @@
+# Run `make help` for what there is.
+
+SHELL := /bin/bash
+.SHELLFLAGS := -euo pipefail -c
+.DEFAULT_GOAL := help
+MAKEFLAGS += --no-print-directory
+
+# No cgo: one static binary, the same wherever it is built. The commit is
+# stamped in where git knows it.
+export CGO_ENABLED := 0
+vcs := $(shell git rev-parse HEAD >/dev/null 2>&1 && echo true || echo false)
+build = go build -trimpath -buildvcs=$(vcs) -ldflags '-s -w'
+
+page := internal/web
+htmx := $(page)/static/vendor/htmx.min.js
+
+.PHONY: help build run test test-race test-long bench check fmt generate vendor setup clean
+
+help: ## list the targets
+	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 20
+
+build: vendor ## build bin/assay
+	$(build) -o bin/assay ./cmd/assay
+
+run: build ## build and start the demo
+	@exec bin/assay demo
+
+test: setup vendor ## run every test once, with short, seeded counts
+	@go test -count=1 -timeout 20m ./...
+
+test-race: setup vendor ## the same under the race detector (needs a C compiler)
+	@CGO_ENABLED=1 go test -race -count=1 -timeout 40m ./...
+
+test-long: setup vendor ## run every test with its full counts (hours)
+	@ASSAY_LONG=1 go test -count=1 -timeout 6h ./...
+
+bench: vendor ## measure speed and memory against hand-written floors
+	@go test -run '^$$' -bench . -benchtime 1x -timeout 60m ./bench/...
+
+# A linter that is itself built by an older Go refuses newer code, so the tools
+# are built here, from their own module.
+check: bin/tools/golangci-lint bin/tools/gofumpt vendor ## formatting, linters, generated files
+	@unformatted=$$(bin/tools/gofumpt -l cmd internal $(wildcard e2e bench)); \
+	if [ -n "$$unformatted" ]; then printf 'not formatted (make fmt):\n%s\n' "$$unformatted"; exit 1; fi
+	@scripts/dependencies
+	@go mod tidy -diff
+	@go -C tools mod tidy -diff
+	@go vet ./...
+	@bin/tools/golangci-lint run ./...
+	@go test -count=1 -run '$(generated)' $(generators)
+	@echo 'check: all good'
+
+fmt: bin/tools/golangci-lint bin/tools/gofumpt ## format, and replace what newer Go has a shorter form for
+	@bin/tools/golangci-lint run --enable-only modernize --fix ./... || true
+	@bin/tools/gofumpt -l -w cmd internal $(wildcard e2e bench)
+
+# Pages of the reference that the program itself knows best.
+generators := ./internal/config ./internal/cli
+generated := ^(TestDefinitions_AreTheDocumentedOnes|TestReference_IsWhatHelpSays)$$
+
+generate: ## rewrite the generated pages of the reference
+	@ASSAY_UPDATE=1 go test -count=1 -run '$(generated)' $(generators)
+
+vendor: $(htmx)
+
+# The page works without htmx, only less smoothly: a machine without npm, where
+# none can be installed, still builds.
+$(htmx): $(page)/package-lock.json
+	@scripts/setup page
+	@if command -v npm >/dev/null; then \
+		npm ci --prefix $(page) --ignore-scripts --no-audit --no-fund --loglevel=error && \
+		mkdir -p $(@D) && cp $(page)/node_modules/htmx.org/dist/htmx.min.js $@ && rm -rf $(page)/node_modules; \
+	fi
+
+setup:
+	@scripts/setup test
+
+bin/tools/%: tools/go.mod tools/go.sum
+	@echo 'building the tools: about a minute, once'
+	@go -C tools build -o ../bin/tools/ tool
+
+clean: ## remove what was built; data stays
+	rm -rf bin $(page)/static/vendor $(page)/node_modules coverage.out
