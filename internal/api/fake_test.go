@@ -74,25 +74,23 @@ func (f *fakes) note(what string, args ...any) error {
 
 var noon = time.Date(2026, 10, 1, 14, 0, 0, 123456000, time.FixedZone("", 2*3600))
 
-func ptr[T any](v T) *T { return &v }
-
 func (f *fakes) aJob(id string) view.Job {
 	return view.Job{
-		ID: id, Kind: "bulk", State: "queued", Stage: "plan", RequestedBy: "market", CreatedAt: noon, StartedAt: ptr(noon),
-		LastError: ptr("a market failed"), Usage: view.Usage{RequestCount: 3, ByProvider: map[string]int64{"sim": 3}},
+		ID: id, Kind: "bulk", State: "queued", Stage: "plan", RequestedBy: "market", CreatedAt: noon, StartedAt: new(noon),
+		LastError: new("a market failed"), Usage: view.Usage{RequestCount: 3, ByProvider: map[string]int64{"sim": 3}},
 	}
 }
 
 func anItem(key catalog.Key) view.ItemPrice {
-	return view.ItemPrice{AppID: key.AppID, MarketHashName: key.Name, Phase: key.Phase, CurrentPrice: 12_345_000, Status: "ok", PriceUpdatedAt: ptr(noon)}
+	return view.ItemPrice{AppID: key.AppID, MarketHashName: key.Name, Phase: key.Phase, CurrentPrice: 12_345_000, Status: "ok", PriceUpdatedAt: new(noon)}
 }
 
 func (f *fakes) Status(context.Context) (view.Status, error) {
-	return view.Status{Status: view.RunStatus{Running: true, JobID: ptr("17"), StartedAt: ptr(noon), EtaSeconds: ptr(int64(4))}}, f.note("status")
+	return view.Status{Status: view.RunStatus{Running: true, JobID: new("17"), StartedAt: new(noon), EtaSeconds: new(int64(4))}}, f.note("status")
 }
 
 func (f *fakes) Jobs(_ context.Context, kind, cursor string, limit int) (view.Page[view.Job], error) {
-	return view.Page[view.Job]{Items: []view.Job{f.aJob("17")}, NextCursor: ptr("n")}, f.note("jobs", kind, cursor, limit)
+	return view.Page[view.Job]{Items: []view.Job{f.aJob("17")}, NextCursor: new("n")}, f.note("jobs", kind, cursor, limit)
 }
 
 func (f *fakes) Job(_ context.Context, id int64) (view.Job, error) {
@@ -100,14 +98,14 @@ func (f *fakes) Job(_ context.Context, id int64) (view.Job, error) {
 }
 
 func (f *fakes) JobItems(_ context.Context, id int64, state, cursor string, limit int) (view.Page[view.JobItem], error) {
-	item := view.JobItem{AppID: 730, MarketHashName: "x", State: "failed", Error: ptr("no answer"), PriceAfter: ptr(money.Micro(1))}
+	item := view.JobItem{AppID: 730, MarketHashName: "x", State: "failed", Error: new("no answer"), PriceAfter: new(money.Micro(1))}
 	return view.Page[view.JobItem]{Items: []view.JobItem{item}}, f.note("jobItems", id, state, cursor, limit)
 }
 
 func (f *fakes) ProviderDebug(context.Context) (view.ProviderDebug, error) {
 	source := view.SourceDebug{
-		Source: "sim", AnswersByStatus: map[string]int64{"200": 7}, Markets: []view.MarketDebug{{Market: "m", AppIDs: []int32{730}, LastFetchedAt: ptr(noon)}},
-		Requests: []view.RequestDebug{{At: noon, Method: "GET", Status: 200, DurationMs: 1.5}}, Budget: view.Budget{Left: ptr(int64(3))},
+		Source: "sim", AnswersByStatus: map[string]int64{"200": 7}, Markets: []view.MarketDebug{{Market: "m", AppIDs: []int32{730}, LastFetchedAt: new(noon)}},
+		Requests: []view.RequestDebug{{At: noon, Method: "GET", Status: 200, DurationMs: 1.5}}, Budget: view.Budget{Left: new(int64(3))},
 	}
 	return view.ProviderDebug{Sources: []view.SourceDebug{source}, Unconfigured: []view.Unconfigured{{Source: "x", Reason: "no key"}}}, f.note("providerDebug")
 }
@@ -115,7 +113,7 @@ func (f *fakes) ProviderDebug(context.Context) (view.ProviderDebug, error) {
 func (f *fakes) JobDebug(context.Context) (view.JobDebug, error) {
 	return view.JobDebug{
 		Queues: []view.QueueDepth{{Kind: "fetch", State: "pending", Count: 1}}, Workers: []view.Worker{{Owner: "a", Since: noon}},
-		Scheduled: []view.ScheduledRun{{Name: "bulk", At: noon}}, Jobs: []view.JobSummary{{Job: f.aJob("17"), DurationSeconds: ptr(1.5)}},
+		Scheduled: []view.ScheduledRun{{Name: "bulk", At: noon}}, Jobs: []view.JobSummary{{Job: f.aJob("17"), DurationSeconds: new(1.5)}},
 		Failures: []view.FailureReason{{Cause: "timeout", Count: 1, SampleNames: []string{"x"}}},
 	}, f.note("jobDebug")
 }
@@ -126,12 +124,12 @@ func (f *fakes) Items(_ context.Context, appID int32, q, cursor string, limit in
 
 func (f *fakes) Item(_ context.Context, key catalog.Key) (view.ItemDetail, error) {
 	f.set(func(f *fakes) { f.lastKey = key })
-	snapshot := view.MarketSnapshot{Source: "sim", Market: "m", Currency: "EUR", LowestAsk: ptr(money.Micro(1)), Rate: ptr(money.Micro(1_083_400)), RateDate: ptr(noon), FetchedAt: noon}
-	return view.ItemDetail{ItemPrice: anItem(key), Currency: "USD", AgeSeconds: ptr(int64(3)), Snapshots: []view.MarketSnapshot{snapshot}}, f.note("item", key)
+	snapshot := view.MarketSnapshot{Source: "sim", Market: "m", Currency: "EUR", LowestAsk: new(money.Micro(1)), Rate: new(money.Micro(1_083_400)), RateDate: new(noon), FetchedAt: noon}
+	return view.ItemDetail{ItemPrice: anItem(key), Currency: "USD", AgeSeconds: new(int64(3)), Snapshots: []view.MarketSnapshot{snapshot}}, f.note("item", key)
 }
 
 func (f *fakes) Inventory(_ context.Context, userID string, appID int32, cursor string, limit int) (view.Inventory, error) {
-	row := view.InventoryRow{AssetID: "1", AppID: 730, ContextID: "2", Amount: 1, EstimatedValue: ptr(money.Micro(5)), PriceUpdatedAt: ptr(noon)}
+	row := view.InventoryRow{AssetID: "1", AppID: 730, ContextID: "2", Amount: 1, EstimatedValue: new(money.Micro(5)), PriceUpdatedAt: new(noon)}
 	return view.Inventory{Items: []view.InventoryRow{row}, Currency: "USD", Rows: 1}, f.note("inventory", userID, appID, cursor, limit)
 }
 

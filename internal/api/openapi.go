@@ -1,6 +1,7 @@
 package api
 
 import (
+	"maps"
 	"net/http"
 	"slices"
 	"strconv"
@@ -72,13 +73,11 @@ func describeOperation(op operation, types *schemas) map[string]any {
 func describeParam(p param) schema {
 	of := p.schema
 	if p.preset != "" {
-		of = schema{"default": p.preset}
+		of = maps.Clone(p.schema)
+		of["default"] = p.preset
 		if p.schema["type"] == "integer" {
 			n, _ := strconv.ParseInt(p.preset, 10, 64) // number made it
 			of["default"] = n
-		}
-		for key, value := range p.schema {
-			of[key] = value
 		}
 	}
 	return schema{"name": p.name, "in": p.in, "required": p.in == "path", "description": p.doc, "schema": of}
@@ -149,12 +148,13 @@ func security(op operation) []map[string][]string {
 
 // operationID makes a name of method and path: getMarketPricesJobsId.
 func operationID(op operation) string {
-	id := strings.ToLower(op.method)
+	var id strings.Builder
+	id.WriteString(strings.ToLower(op.method))
 	word := func(c rune) bool { return strings.ContainsRune("/{}-._", c) }
 	for _, part := range strings.FieldsFunc(strings.TrimPrefix(op.path, "/api"), word) {
-		id += strings.ToUpper(part[:1]) + part[1:]
+		id.WriteString(strings.ToUpper(part[:1]) + part[1:])
 	}
-	return id
+	return id.String()
 }
 
 // tag groups operations by the first part of their path.

@@ -231,7 +231,7 @@ func (h *harness) everyAnswer(op operation, from header) []asked {
 		errors.New("boom"), fault.New(fault.NotFound, "gone", "Not there."), fault.New(fault.Conflict, "clash", "Not now."),
 		fault.New(fault.Unavailable, "busy", "Later."),
 	} {
-		if _, isFault := err.(*fault.Error); !isFault || slices.Contains(op.faults, statuses[fault.Of(err).Kind]) {
+		if f := fault.Of(err); f == nil || slices.Contains(op.faults, statuses[f.Kind]) {
 			behave(func(f *fakes) { f.err = err })
 			ask(path, body, asAdmin)
 		}
@@ -276,7 +276,7 @@ func TestOpenAPI_DescribesEveryParameter(t *testing.T) {
 				t.Errorf("%s %s: the parameter %s is not described", op.method, op.path, p.name)
 			}
 		}
-		for _, segment := range strings.Split(op.path, "/") {
+		for segment := range strings.SplitSeq(op.path, "/") {
 			if name, ok := paramName(segment); ok && !slices.Contains(names, "path "+name) {
 				t.Errorf("%s %s: the parameter %s of the path is not declared", op.method, op.path, name)
 			}
@@ -336,18 +336,18 @@ func (d document) sample(of any, name string, samples map[string]any) any {
 	if ref, ok := at(of, "$ref").(string); ok {
 		return d.sample(at(d, strings.Split(strings.TrimPrefix(ref, "#/"), "/")...), name, samples)
 	}
-	switch kind := fmt.Sprint(at(of, "type")); {
-	case kind == "object":
+	switch at(of, "type") {
+	case "object":
 		object := map[string]any{}
 		for property, schema := range at(of, "properties").(map[string]any) {
 			object[property] = d.sample(schema, property, samples)
 		}
 		return object
-	case kind == "array":
+	case "array":
 		return []any{d.sample(at(of, "items"), "", samples)}
-	case kind == "integer":
+	case "integer":
 		return 1
-	case kind == "boolean":
+	case "boolean":
 		return true
 	default:
 		return "x"

@@ -90,8 +90,7 @@ func (s *schemas) component(t reflect.Type) schema {
 // fields adds a struct's fields, those of embedded structs among them. What may
 // be left out is not required.
 func (s *schemas) fields(t reflect.Type, properties map[string]schema, required *[]string) {
-	for i := range t.NumField() {
-		field := t.Field(i)
+	for field := range t.Fields() {
 		tag, tagged := field.Tag.Lookup("json")
 		if field.Anonymous && !tagged {
 			s.fields(field.Type, properties, required)

@@ -91,8 +91,7 @@ func (s *server) rescue(w *recorder, c *call, failure any) (abort bool) {
 		return true
 	}
 	cause := fmt.Sprintf("%T", failure)
-	var runtimeError runtime.Error
-	if errors.As(err, &runtimeError) {
+	if runtimeError, ok := errors.AsType[runtime.Error](err); ok {
 		cause = runtimeError.Error()
 	}
 	s.Logger.ErrorContext(c.Context(), "handler panicked", "method", knownMethod(c.Method), "route", c.route,
