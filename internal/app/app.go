@@ -185,6 +185,9 @@ func (a *App) Run(ctx context.Context) error {
 	if len(a.sources.List) == 0 {
 		a.log.Warn("no price provider is configured, so nothing is priced: set MARKET_PRICE_PROVIDERS")
 	}
+	for _, path := range a.created {
+		a.log.Info("secret created; keep it, and give it to whoever may call", "file", path)
+	}
 	a.log.Info("serving", "url", a.URL())
 	close(a.ready)
 

@@ -102,6 +102,13 @@ func guardFile(path string) (_ *fileGuard, err error) {
 	if _, err := os.Stat(path + ".id"); err == nil && missing {
 		return nil, errors.Join(ErrDatabaseMissing, g.close())
 	}
+	if missing {
+		// Made here for its mode: inventories are nobody else's business.
+		f, err := os.OpenFile(path, os.O_CREATE|os.O_WRONLY, 0o600)
+		if err := errors.Join(err, f.Close()); err != nil {
+			return nil, errors.Join(err, g.close())
+		}
+	}
 	return g, nil
 }
 
