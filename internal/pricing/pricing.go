@@ -1,6 +1,8 @@
 // Package pricing turns the quotes of several markets into one price and says
 // why. It is pure: no clock, no store, no network; the same input gives the
-// same result to the last digit, whatever the order of the quotes.
+// same result to the last digit, whatever the order of the quotes and whatever
+// the machine. Times count in whole microseconds, as they are stored, so that a
+// price can be made again from its stored quotes.
 package pricing
 
 import (
@@ -82,8 +84,8 @@ type Quote struct {
 	Sale        money.Micro
 	Sales       int64         // within SalesWindow; negative: unknown
 	SalesWindow time.Duration // what Sales covers
-	FetchedAt   time.Time     // when we last fetched it successfully
-	MarketTime  time.Time     // when the market says it was so; zero: not stated
+	FetchedAt   time.Time     // when we last fetched it successfully; in the future (the clock was set back): just now
+	MarketTime  time.Time     // when the market says it was so; zero or in the future: not stated
 	MaxAge      time.Duration // longest time since FetchedAt; 0: Policy.MaxAge
 }
 
@@ -98,7 +100,7 @@ type Policy struct {
 }
 
 // Rate is the price of one unit of a foreign currency in the base currency, in
-// micro-units: 1 EUR = 1.0834 USD is 1083400.
+// micro-units: 1 EUR = 1.0834 USD is 1083400. Without a date it is no rate.
 type Rate struct {
 	Micro money.Micro
 	Date  time.Time // the day that the rate is of
@@ -108,9 +110,16 @@ type Rate struct {
 type Rates map[money.Currency]Rate
 
 // Last is what is known of an item before this estimate.
+//
+// UpdatedAt is the age of Price for the rule of moves within a day: the last
+// time that an estimate from quotes had Price as its result, changed or not (the
+// contract's priceCheckedAt, not priceUpdatedAt, or a price that stood still for
+// a month could double overnight unnoticed). A run that held its new price back,
+// or that found no usable quote, does not move it. Zero, and a time in the
+// future, count as within a day.
 type Last struct {
 	Price       money.Micro // accepted price, 0: none
-	UpdatedAt   time.Time   // when the accepted price was last confirmed
+	UpdatedAt   time.Time   // when an estimate last yielded it
 	Candidate   money.Micro // price held back, 0: none
 	CandidateAt time.Time   // when it was first held back
 }
@@ -138,11 +147,13 @@ type Estimate struct {
 	Price     money.Micro // the new current price; the last one where no quote is usable
 	Estimated money.Micro // what Method yields from the quotes; 0: no usable quote
 	Status    Status
-	Method    Method // that made Estimated; Median where the outlier rule gave up
+	Method    Method // that made Estimated; Median where Robust was asked for and the outlier rule gave up
 
-	Average, Median, Robust, Min, Max money.Micro // 0 without a usable quote
-	Markets                           int         // quotes given
-	UsedMarkets                       int         // quotes behind Estimated
+	// Figures of the quotes that steps 1-4 leave; 0 without one. Robust is the
+	// median where the outlier rule gave up.
+	Average, Median, Robust, Min, Max money.Micro
+	Markets                           int // quotes given
+	UsedMarkets                       int // quotes behind Estimated
 
 	Candidate   money.Micro // held back, 0: none
 	CandidateAt time.Time
@@ -150,3 +161,6 @@ type Estimate struct {
 	Sales    SalesSignal
 	Verdicts []Verdict // one for each quote given, in its order
 }
+
+// Spread returns how far the usable quotes lie apart: Max - Min.
+func (e *Estimate) Spread() money.Micro { return e.Max - e.Min }

@@ -1,0 +1,63 @@
+package pricing
+
+import (
+	"math"
+	"math/bits"
+	"testing"
+)
+
+func TestLn_IsExactToItsLastBit(t *testing.T) {
+	check := func(x uint64) {
+		t.Helper()
+		// math.Log is good to a few units of 2^-48 over this range.
+		got, want := float64(ln(x)), math.Ldexp(math.Log(float64(x)), logBits)
+		if math.Abs(got-want) > 0.501 {
+			t.Fatalf("ln(%d) = %.0f, want %.3f", x, got, want)
+		}
+	}
+	for x := uint64(1); x < 5_000; x++ {
+		check(x)
+	}
+	for shift := range 50 {
+		for x := uint64(1)<<shift - 1; x <= 1<<shift+1; x++ {
+			check(max(x, 1))
+		}
+	}
+	r := seeded(t)
+	for range cases(100_000, 5_000_000) {
+		check(1 + r.Uint64()>>(14+r.IntN(49)))
+	}
+}
+
+// The values are computed apart from this code, with 60 decimal digits. They
+// must be the same on every machine.
+func TestLn_NeverChanges(t *testing.T) {
+	for x, want := range map[uint64]logarithm{
+		1:                  0,
+		2:                  2977044472,
+		3:                  4718503851,
+		10:                 9889527671,
+		1_000_000:          59337166024,
+		1_438_168_000:      90566411652,
+		10_000_000_000_000: 128563859719,
+	} {
+		if got := ln(x); got != want {
+			t.Errorf("ln(%d) = %d, want %d", x, got, want)
+		}
+	}
+}
+
+func TestLn_NeverFalls(t *testing.T) {
+	for x := uint64(1); x < 200_000; x++ {
+		if ln(x+1) < ln(x) {
+			t.Fatalf("ln(%d) > ln(%d)", x, x+1)
+		}
+	}
+	r := seeded(t)
+	for range cases(100_000, 1_000_000) {
+		x := 1 + r.Uint64()>>(1+r.IntN(63))
+		if bits.Len64(x) < 64 && ln(x+1) < ln(x) {
+			t.Fatalf("ln(%d) > ln(%d)", x, x+1)
+		}
+	}
+}

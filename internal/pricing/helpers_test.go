@@ -1,0 +1,91 @@
+package pricing
+
+import (
+	"math"
+	"math/rand/v2"
+	"os"
+	"strconv"
+	"testing"
+	"time"
+
+	"assay/internal/money"
+)
+
+// noon is the time of every estimate unless a test says otherwise.
+var noon = time.Date(2026, 10, 5, 12, 0, 0, 0, time.UTC)
+
+// seeded returns a generator whose seed the test prints, and takes back from
+// ASSAY_SEED.
+func seeded(t *testing.T) *rand.Rand {
+	t.Helper()
+	seed := uint64(time.Now().UnixNano())
+	if s := os.Getenv("ASSAY_SEED"); s != "" {
+		var err error
+		if seed, err = strconv.ParseUint(s, 10, 64); err != nil {
+			t.Fatalf("ASSAY_SEED: %v", err)
+		}
+	}
+	t.Logf("ASSAY_SEED=%d", seed)
+	return rand.New(rand.NewPCG(seed, 0))
+}
+
+// cases returns how many random cases to try.
+func cases(short, long int) int {
+	if os.Getenv("ASSAY_LONG") == "1" {
+		return long
+	}
+	return short
+}
+
+// units turns a decimal text into micro-units.
+func units(t testing.TB, text string) money.Micro {
+	t.Helper()
+	m, err := money.Parse([]byte(text), 1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return m
+}
+
+// asks makes one fresh quote per price, each of its own market.
+func asks(prices ...money.Micro) []Quote {
+	quotes := make([]Quote, 0, len(prices))
+	for i, p := range prices {
+		quotes = append(quotes, Quote{
+			Source: "s", Market: "m" + strconv.Itoa(i), Currency: "USD", Ask: p, Sales: -1, FetchedAt: noon.Add(-time.Minute),
+		})
+	}
+	return quotes
+}
+
+func usd() Policy { return Policy{Currency: "USD"} }
+
+// estimate makes one estimate at noon.
+func estimate(p Policy, quotes []Quote, last Last) Estimate {
+	var e Estimate
+	New(p).Estimate(noon, quotes, last, &e)
+	return e
+}
+
+// reasons returns the reason of every verdict.
+func reasons(e *Estimate) []Reason {
+	var all []Reason
+	for _, v := range e.Verdicts {
+		all = append(all, v.Reason)
+	}
+	return all
+}
+
+// anyPrice returns a valid price, most often below 1,000 units.
+func anyPrice(r *rand.Rand) money.Micro {
+	if r.IntN(20) == 0 {
+		return maxPrice - money.Micro(r.IntN(3))
+	}
+	return money.Micro(1 + r.Int64N(int64(maxPrice)>>r.IntN(40)))
+}
+
+// around returns a price that strays from center as markets do: by a factor of
+// e^sigma at one standard deviation.
+func around(r *rand.Rand, center, sigma float64) money.Micro {
+	return money.Micro(max(1, math.Round(center*math.Exp(sigma*r.NormFloat64()))))
+}

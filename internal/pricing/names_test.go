@@ -1,0 +1,82 @@
+package pricing
+
+import (
+	"encoding/json"
+	"strings"
+	"testing"
+	"time"
+)
+
+func TestStatus_NamesAreTheAPIs(t *testing.T) {
+	want := []string{"ok", "thin", "suspect", "disputed", "stale", "noPrice"}
+	for i, s := range Statuses() {
+		if int(s) != i || s.String() != want[i] {
+			t.Errorf("status %d is %d, %q; want %q, worse than those before", i, s, s, want[i])
+		}
+		text, err := json.Marshal(s)
+		if err != nil || string(text) != `"`+want[i]+`"` {
+			t.Errorf("%s is written %s, %v", s, text, err)
+		}
+		var back Status
+		if err := json.Unmarshal(text, &back); err != nil || back != s {
+			t.Errorf("%s is read as %d, %v", text, back, err)
+		}
+	}
+	if len(Statuses()) != len(want) {
+		t.Errorf("%d statuses, want %d", len(Statuses()), len(want))
+	}
+}
+
+func TestStatus_RefusesUnknownNames(t *testing.T) {
+	for _, text := range []string{"", "OK", "ok ", "noprice", strings.Repeat("x", 1000)} {
+		if s, err := ParseStatus(text); err == nil || len(err.Error()) > 100 {
+			t.Errorf("ParseStatus(%.20q) = %s, %v", text, s, err)
+		}
+		s := Suspect
+		if err := s.UnmarshalText([]byte(text)); err == nil || s != Suspect {
+			t.Errorf("UnmarshalText(%.20q) = %s, %v", text, s, err)
+		}
+	}
+	if _, err := Status(6).MarshalText(); err == nil || Status(6).String() != "Status(6)" {
+		t.Errorf("Status(6) is written as %s, %v", Status(6), err)
+	}
+}
+
+func TestParse_MethodAndGuard(t *testing.T) {
+	for _, text := range []string{"robust", "average", "median"} {
+		if m, err := ParseMethod(text); err != nil || string(m) != text {
+			t.Errorf("ParseMethod(%q) = %q, %v", text, m, err)
+		}
+	}
+	for _, text := range []string{"flag", "hold"} {
+		if g, err := ParseGuard(text); err != nil || string(g) != text {
+			t.Errorf("ParseGuard(%q) = %q, %v", text, g, err)
+		}
+	}
+	for _, text := range []string{"", "Robust", "mean", "clamp"} {
+		if m, err := ParseMethod(text); err == nil {
+			t.Errorf("ParseMethod(%q) = %q", text, m)
+		}
+		if g, err := ParseGuard(text); err == nil {
+			t.Errorf("ParseGuard(%q) = %q", text, g)
+		}
+	}
+}
+
+func TestNew_ZeroFieldsHaveTheirDefaults(t *testing.T) {
+	want := Policy{Method: Robust, Guard: Flag, MaxAge: 24 * time.Hour, NoSalesWindow: 720 * time.Hour}
+	for _, p := range []Policy{{}, {Method: "mean", Guard: "clamp"}} {
+		got := New(p).policy
+		if got.Method != want.Method || got.Guard != want.Guard || got.MaxAge != want.MaxAge || got.NoSalesWindow != want.NoSalesWindow {
+			t.Errorf("New(%+v) uses %+v", p, got)
+		}
+	}
+}
+
+func TestSalesSignal_HasNames(t *testing.T) {
+	for s, want := range map[SalesSignal]string{SalesUnknown: "unknown", SalesSome: "some", SalesNone: "none"} {
+		if s.String() != want {
+			t.Errorf("signal %d is %q, want %q", s, s, want)
+		}
+	}
+}

@@ -1,0 +1,136 @@
+package pricing
+
+import (
+	"cmp"
+	"strings"
+	"time"
+
+	"assay/internal/money"
+)
+
+const (
+	// maxPrice is the highest price believed, in the base currency: 10,000,000
+	// units.
+	maxPrice money.Micro = 10_000_000 * money.Scale
+	// maxMarketAge is how old a quote may be by the market's own time: a file
+	// frozen for months is fetched freshly every day.
+	maxMarketAge = 7 * 24 * time.Hour
+)
+
+// judge decides about every quote by steps 1-4 and appends the verdicts. The
+// reason that it gives is that of the first step that refused the quote; two
+// quotes compete in step 4 only where both passed the others.
+func (e *Estimator) judge(now time.Time, quotes []Quote, verdicts []Verdict) []Verdict {
+	for i := range quotes {
+		verdicts = append(verdicts, e.verdict(now, &quotes[i]))
+	}
+	leaveOne(now, quotes, verdicts, marketKey, Duplicate)
+	leaveOne(now, quotes, verdicts, poolKey, SharedListings)
+	return verdicts
+}
+
+// verdict applies steps 1-3 to one quote.
+func (e *Estimator) verdict(now time.Time, q *Quote) Verdict {
+	amount, v := q.Ask, Verdict{Basis: Ask}
+	if amount == 0 {
+		amount, v.Basis = q.Sale, Sale
+	}
+	if amount == 0 {
+		return Verdict{Reason: NotOffered}
+	}
+	v.Price, v.Reason = e.price(amount, q.Currency)
+	if v.Reason == Used {
+		v.Reason = e.freshness(now, q)
+	}
+	return v
+}
+
+// price converts a quoted amount to the base currency and checks it there: ten
+// million units are a fortune in one currency and a sticker in another.
+func (e *Estimator) price(amount money.Micro, currency money.Currency) (money.Micro, Reason) {
+	if amount < 0 {
+		return 0, InvalidAmount
+	}
+	if currency != e.policy.Currency {
+		rate, ok := e.policy.Rates[currency]
+		if !ok || rate.Micro <= 0 || rate.Date.IsZero() {
+			return 0, NoRate
+		}
+		if amount, ok = money.Convert(amount, rate.Micro); !ok {
+			return 0, InvalidAmount
+		}
+	}
+	if amount <= 0 || amount > maxPrice {
+		return 0, InvalidAmount
+	}
+	return amount, Used
+}
+
+// freshness tells whether a quote is too old to count, by our own time of
+// fetching it and by the market's where it states one.
+//
+// A fetch in the future can only mean that our clock was set back since; such a
+// quote is taken as just fetched. A market time in the future is a wrong one
+// and must not help: it counts as not stated.
+func (e *Estimator) freshness(now time.Time, q *Quote) Reason {
+	if now.Sub(stored(q.FetchedAt)) > cmp.Or(q.MaxAge, e.policy.MaxAge) {
+		return StaleFetch
+	}
+	if t := marketTime(now, q); !t.IsZero() && now.Sub(t) > maxMarketAge {
+		return StaleMarket
+	}
+	return Used
+}
+
+// marketTime returns the market's time where it is to be believed, else zero.
+func marketTime(now time.Time, q *Quote) time.Time {
+	if t := stored(q.MarketTime); !t.After(now) {
+		return t
+	}
+	return time.Time{}
+}
+
+// stored returns t as the store would give it back: to the microsecond and
+// without a reading of the monotonic clock, which would decide otherwise.
+func stored(t time.Time) time.Time { return t.Truncate(time.Microsecond) }
+
+// leaveOne lets, of all usable quotes with the same key, the first in rank count
+// and gives the others reason. An empty key is shared with nobody.
+func leaveOne(now time.Time, quotes []Quote, verdicts []Verdict, key func(*Quote) string, reason Reason) {
+	for i := range quotes {
+		k := key(&quotes[i])
+		if k == "" {
+			continue
+		}
+		for j := i + 1; j < len(quotes) && verdicts[i].Reason == Used; j++ {
+			if verdicts[j].Reason != Used || key(&quotes[j]) != k {
+				continue
+			}
+			if rank(now, &quotes[i], &quotes[j], &verdicts[i], &verdicts[j]) <= 0 {
+				verdicts[j].Reason = reason
+			} else {
+				verdicts[i].Reason = reason
+			}
+		}
+	}
+}
+
+func marketKey(q *Quote) string { return q.Market }
+
+func poolKey(q *Quote) string { return q.Pool }
+
+// rank is negative where quote a counts before b: fetched later; by the market's
+// own word later, a stated time before none; lower market key; lower source
+// key. What follows separates quotes that no caller should give, so that even
+// then the order of quotes does not matter.
+func rank(now time.Time, a, b *Quote, va, vb *Verdict) int {
+	return cmp.Or(
+		stored(b.FetchedAt).Compare(stored(a.FetchedAt)),
+		marketTime(now, b).Compare(marketTime(now, a)),
+		strings.Compare(a.Market, b.Market),
+		strings.Compare(a.Source, b.Source),
+		cmp.Compare(va.Price, vb.Price),
+		strings.Compare(string(va.Basis), string(vb.Basis)),
+		strings.Compare(a.Pool, b.Pool),
+	)
+}
