@@ -65,7 +65,7 @@ func rat(t testing.TB, text string, unit int64) *big.Rat {
 func anyMicro(r *rand.Rand) Micro {
 	m := Micro(r.Uint64() >> (1 + r.IntN(63)))
 	if r.IntN(8) == 0 {
-		m = Micro(math.MaxInt64 - r.IntN(3))
+		m = math.MaxInt64 - Micro(r.IntN(3))
 	}
 	if r.IntN(2) == 0 {
 		return -m

@@ -49,8 +49,8 @@ func CheckUnit(unit int64) error {
 }
 
 // unitShift returns the power of ten that turns 1/unit into micro-units.
-func unitShift(unit int64) (int, bool) {
-	shift := 6
+func unitShift(unit int64) (int64, bool) {
+	shift := int64(6)
 	for power := int64(1); power <= Scale; power *= 10 {
 		if unit == power {
 			return shift, true
@@ -65,7 +65,7 @@ type number struct {
 	negative bool
 	whole    []byte // digits before the point
 	fraction []byte // digits after it
-	exp      int    // written behind the e
+	exp      int64  // written behind the e
 }
 
 // maxExp bounds exponents, so that sums with the length of any text cannot
@@ -99,7 +99,7 @@ func scan(text []byte) (n number, ok bool) {
 }
 
 // exponent reads what follows the e.
-func exponent(text []byte) (exp int, ok bool) {
+func exponent(text []byte) (exp int64, ok bool) {
 	negative := false
 	if len(text) > 0 && (text[0] == '-' || text[0] == '+') {
 		negative = text[0] == '-'
@@ -110,7 +110,7 @@ func exponent(text []byte) (exp int, ok bool) {
 		return 0, false
 	}
 	for _, c := range power {
-		exp = min(exp*10+int(c-'0'), maxExp)
+		exp = min(exp*10+int64(c-'0'), maxExp)
 	}
 	if negative {
 		exp = -exp
@@ -129,12 +129,12 @@ func digits(text []byte) (head, tail []byte) {
 
 // round returns the magnitude of n * 10^shift, rounded half to even to a whole
 // number. It is false where that exceeds a Micro.
-func (n *number) round(shift int) (Micro, bool) {
+func (n *number) round(shift int64) (Micro, bool) {
 	var (
-		amount uint64                             // of the digits worth one or more
-		tenths byte                               // the digit worth tenths
-		beyond bool                               // any digit worth less is not 0
-		place  = len(n.whole) - 1 + n.exp + shift // the next digit is worth 10^place
+		amount uint64                                    // of the digits worth one or more
+		tenths byte                                      // the digit worth tenths
+		beyond bool                                      // any digit worth less is not 0
+		place  = int64(len(n.whole)) - 1 + n.exp + shift // the next digit is worth 10^place
 	)
 	for _, part := range [...][]byte{n.whole, n.fraction} {
 		for _, c := range part {
