@@ -5,6 +5,7 @@ package catalog
 import (
 	"errors"
 	"hash/fnv"
+	"slices"
 	"strings"
 	"unicode/utf8"
 )
@@ -67,13 +68,8 @@ var Phases = []string{"Phase 1", "Phase 2", "Phase 3", "Phase 4", "Ruby", "Sapph
 
 // CheckPhase reports whether phase is empty or one of Phases.
 func CheckPhase(phase string) error {
-	if phase == "" {
+	if phase == "" || slices.Contains(Phases, phase) {
 		return nil
-	}
-	for _, p := range Phases {
-		if p == phase {
-			return nil
-		}
 	}
 	return ErrPhase
 }

@@ -136,7 +136,7 @@ func anyNumber(r *rand.Rand) string {
 	case 0:
 		b.WriteByte('0')
 	case 1:
-		fmt.Fprint(&b, 9223372036854-1+r.IntN(3))
+		fmt.Fprint(&b, 9223372036853+r.Int64N(3))
 	default:
 		fmt.Fprint(&b, r.Uint64()>>r.IntN(64))
 	}

@@ -75,8 +75,14 @@ func TestGuard_HoldsWhatIsThinAndSuspectAlways(t *testing.T) {
 		markets int
 		held    bool
 	}{
-		{Flag, 1, true}, {Flag, 2, true}, {Flag, 3, false}, {Flag, 9, false},
-		{Hold, 1, true}, {Hold, 2, true}, {Hold, 3, true}, {Hold, 9, true},
+		{Flag, 1, true},
+		{Flag, 2, true},
+		{Flag, 3, false},
+		{Flag, 9, false},
+		{Hold, 1, true},
+		{Hold, 2, true},
+		{Hold, 3, true},
+		{Hold, 9, true},
 	} {
 		policy := usd()
 		policy.Guard = tt.guard

@@ -42,13 +42,17 @@ func TestOutlier_Rule(t *testing.T) {
 		{"downwards too", []money.Micro{1000, 1000, 1000, 1000, 839}, []Reason{"", "", "", "", o}, 1000, OK},
 		{"a wide spread forgives", []money.Micro{1000, 1100, 1250, 1400, 1900}, []Reason{"", "", "", "", ""}, 1330, OK},
 		{
-			"both steps count together", []money.Micro{1000, 1000, 1001, 1002, 1002, 1900, 9000, 100},
-			[]Reason{"", "", "", "", "", o, o, o}, 1001, OK,
+			"both steps count together",
+			[]money.Micro{1000, 1000, 1001, 1002, 1002, 1900, 9000, 100},
+			[]Reason{"", "", "", "", "", o, o, o},
+			1001, OK,
 		},
 		{
 			// Six are left, of whom two more would go: four of nine is the most.
-			"four of nine may go", []money.Micro{1000, 1000, 1001, 1002, 1002, 1900, 1901, 9000, 100},
-			[]Reason{"", "", "", "", "", o, o, o, o}, 1001, OK,
+			"four of nine may go",
+			[]money.Micro{1000, 1000, 1001, 1002, 1002, 1900, 1901, 9000, 100},
+			[]Reason{"", "", "", "", "", o, o, o, o},
+			1001, OK,
 		},
 	}
 	for _, tt := range tests {

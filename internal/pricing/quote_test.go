@@ -145,32 +145,46 @@ func TestEstimate_OneQuotePerMarketAndPool(t *testing.T) {
 		want Reason
 	}{
 		{
-			"the fresher quote of a market", Quote{Source: "x", Market: "m", FetchedAt: at(1)},
-			Quote{Source: "a", Market: "m", FetchedAt: at(2), MarketTime: at(1)}, Duplicate,
+			"the fresher quote of a market",
+			Quote{Source: "x", Market: "m", FetchedAt: at(1)},
+			Quote{Source: "a", Market: "m", FetchedAt: at(2), MarketTime: at(1)},
+			Duplicate,
 		},
 		{
-			"fetched alike, the market's own time", Quote{Source: "x", Market: "m", FetchedAt: at(1), MarketTime: at(3)},
-			Quote{Source: "a", Market: "m", FetchedAt: at(1), MarketTime: at(4)}, Duplicate,
+			"fetched alike, the market's own time",
+			Quote{Source: "x", Market: "m", FetchedAt: at(1), MarketTime: at(3)},
+			Quote{Source: "a", Market: "m", FetchedAt: at(1), MarketTime: at(4)},
+			Duplicate,
 		},
 		{
-			"a stated time before none", Quote{Source: "x", Market: "m", FetchedAt: at(1), MarketTime: at(60)},
-			Quote{Source: "a", Market: "m", FetchedAt: at(1)}, Duplicate,
+			"a stated time before none",
+			Quote{Source: "x", Market: "m", FetchedAt: at(1), MarketTime: at(60)},
+			Quote{Source: "a", Market: "m", FetchedAt: at(1)},
+			Duplicate,
 		},
 		{
-			"a lying time is none", Quote{Source: "x", Market: "m", FetchedAt: at(1), MarketTime: at(60)},
-			Quote{Source: "a", Market: "m", FetchedAt: at(1), MarketTime: at(-9999)}, Duplicate,
+			"a lying time is none",
+			Quote{Source: "x", Market: "m", FetchedAt: at(1), MarketTime: at(60)},
+			Quote{Source: "a", Market: "m", FetchedAt: at(1), MarketTime: at(-9999)},
+			Duplicate,
 		},
 		{
-			"all alike, the lower source", Quote{Source: "a", Market: "m", FetchedAt: at(1)},
-			Quote{Source: "b", Market: "m", FetchedAt: at(1)}, Duplicate,
+			"all alike, the lower source",
+			Quote{Source: "a", Market: "m", FetchedAt: at(1)},
+			Quote{Source: "b", Market: "m", FetchedAt: at(1)},
+			Duplicate,
 		},
 		{
-			"the fresher market of a pool", Quote{Market: "z", Pool: "p", FetchedAt: at(1)},
-			Quote{Market: "a", Pool: "p", FetchedAt: at(2)}, SharedListings,
+			"the fresher market of a pool",
+			Quote{Market: "z", Pool: "p", FetchedAt: at(1)},
+			Quote{Market: "a", Pool: "p", FetchedAt: at(2)},
+			SharedListings,
 		},
 		{
-			"fetched alike, the lower market key", Quote{Source: "z", Market: "a", Pool: "p", FetchedAt: at(1)},
-			Quote{Source: "a", Market: "b", Pool: "p", FetchedAt: at(1)}, SharedListings,
+			"fetched alike, the lower market key",
+			Quote{Source: "z", Market: "a", Pool: "p", FetchedAt: at(1)},
+			Quote{Source: "a", Market: "b", Pool: "p", FetchedAt: at(1)},
+			SharedListings,
 		},
 	}
 	for _, tt := range tests {
