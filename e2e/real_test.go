@@ -1,0 +1,401 @@
+package e2e
+
+import (
+	"encoding/json"
+	"fmt"
+	"math/big"
+	"net/http"
+	"net/url"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+)
+
+// world is what the recorded files say, read a second time.
+type world struct {
+	dir    string
+	quotes map[key][]quoteOf
+}
+
+type key struct {
+	app         int
+	name, phase string
+}
+
+func (w *world) add(k key, market string, price *big.Rat) {
+	if price != nil {
+		w.quotes[k] = append(w.quotes[k], quoteOf{market, price})
+	}
+}
+
+// The market keys of the Rust file's names.
+var rustMarkets = map[string]string{
+	"CS.Deals": "csdeals", "DMarket": "dmarket", "Lis-Skins": "lisskins", "Mannco": "mannco", "Rust.tm": "rusttm",
+	"Skinport": "skinport", "Steam": "steam-rust", "Swap.gg": "swapgg", "Waxpeer": "waxpeer", "Avan Market": "avan",
+	"ShadowPay": "shadowpay", "CS.Trade": "cstrade", "Tradeit.gg": "tradeit", "RapidSkins": "rapidskins", "SkinSwap": "skinswap",
+}
+
+var sixMarkets = []string{"steam", "bitskins", "lootfarm", "csgotm", "csmoney", "skincay"}
+
+// readWorld reads all recorded markets, the weekly one as of a date.
+func readWorld(t *testing.T, dir, date string) *world {
+	t.Helper()
+	w := &world{dir: dir, quotes: map[key][]quoteOf{}}
+	for _, r := range columns(t, filepath.Join(dir, "csgo_6market_2020-05_usd.csv.gz")) {
+		for _, m := range sixMarkets {
+			w.add(key{730, r["market_hash_name"], ""}, m, amount(t, r[m], 1))
+		}
+	}
+	for _, r := range columns(t, filepath.Join(dir, "cs2_steam_weekly_2026_usd_cents.csv.gz")) {
+		w.add(key{730, r["market_hash_name"], ""}, "weekly", amount(t, r[date], 100))
+	}
+	var buff map[string]struct {
+		StartingAt struct {
+			Price   json.RawMessage
+			Doppler map[string]json.RawMessage
+		} `json:"starting_at"`
+	}
+	parseJSON(t, filepath.Join(dir, "buff163_csgotrader_format_2021-06-06.json.gz"), &buff)
+	for name, item := range buff {
+		w.add(key{730, name, ""}, "buff163", amount(t, strings.Trim(string(item.StartingAt.Price), `"`), 1))
+		for phase, price := range item.StartingAt.Doppler {
+			w.add(key{730, name, phase}, "buff163", amount(t, strings.Trim(string(price), `"`), 1))
+		}
+	}
+	var rust struct {
+		Items map[string]struct {
+			Prices []struct {
+				Name  string
+				Price json.Number
+			}
+		}
+	}
+	parseJSON(t, filepath.Join(dir, "rust_15market_sample34_2026-09-29.json"), &rust)
+	for name, item := range rust.Items {
+		for _, p := range item.Prices {
+			market := rustMarkets[p.Name]
+			if market == "" {
+				t.Fatalf("unknown Rust market %q", p.Name)
+			}
+			w.add(key{252490, name, ""}, market, amount(t, p.Price.String(), 100))
+		}
+	}
+	return w
+}
+
+// lists writes a configuration of the recorded files as price lists.
+func (w *world) lists(t *testing.T, path, date string) {
+	t.Helper()
+	type m = map[string]any
+	var six, rust []m
+	for _, k := range sixMarkets {
+		six = append(six, m{"key": k, "ask": k})
+	}
+	for value, k := range rustMarkets {
+		rust = append(rust, m{"key": k, "value": value})
+	}
+	file := func(name string) string { return filepath.Join(w.dir, name) }
+	doc := m{"lists": []m{
+		{
+			"key": "six", "location": file("csgo_6market_2020-05_usd.csv.gz"), "format": "csv", "appId": 730, "currency": "USD",
+			"name": "market_hash_name", "minItems": 1000, "markets": six,
+		},
+		{
+			"key": "weekly", "location": file("cs2_steam_weekly_2026_usd_cents.csv.gz"), "format": "csv", "appId": 730, "currency": "USD",
+			"unit": 100, "name": "market_hash_name", "markets": []m{{"key": "weekly", "ask": date}},
+		},
+		{
+			"key": "buff", "location": file("buff163_csgotrader_format_2021-06-06.json.gz"), "format": "jsonObject", "appId": 730, "currency": "USD",
+			"markets": []m{{"key": "buff163", "ask": "starting_at.price", "bid": "highest_order.price", "phases": m{"ask": "starting_at.doppler"}}},
+		},
+		{
+			"key": "rust", "location": file("rust_15market_sample34_2026-09-29.json"), "format": "jsonObject", "appId": 252490, "currency": "USD",
+			"unit": 100, "root": "items", "each": "prices", "market": "name", "quote": m{"ask": "price", "listings": "listings"}, "markets": rust,
+		},
+	}}
+	b, err := json.Marshal(doc)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(path, b, 0o600); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// detail is what the test reads of an item's explanation.
+type detail struct {
+	Status                                string
+	CurrentPrice, Average, Median, Robust json.Number
+	CandidatePrice                        *json.Number
+	Markets, UsedMarkets                  int
+	Snapshots                             []struct {
+		Market string
+		Used   bool
+		Reason string
+		Price  *json.Number
+	}
+}
+
+// TestReal_RecordedMarketsAndInventory loads the recorded files as markets, one
+// week and then the next, pushes a recorded inventory, and holds what comes out
+// against a second reading of the files.
+func TestReal_RecordedMarketsAndInventory(t *testing.T) {
+	const first, second = "2026-06-15", "2026-08-08"
+	dir := dataDir(t)
+	w := readWorld(t, dir, first)
+	config := filepath.Join(t.TempDir(), "lists.json")
+	w.lists(t, config, first)
+	s := newServer(t, "MARKET_PRICE_PROVIDERS=pricelist", "PRICELIST_CONFIG="+config)
+	s.start()
+
+	pushWorld(s, w)
+	owned := pushRecordedInventory(t, s, dir)
+	s.awaitPriced(2 * time.Minute)
+	id := s.refresh()
+	end := s.awaitEnd(2 * time.Minute)
+	if end.Status.State != "finished" || end.Usage.RequestCount != 0 {
+		t.Fatalf("refresh %+v, want it finished without a request: the lists are files", end)
+	}
+	total := int64(len(all[item](s, "/api/prices/items?appId=730")) + len(all[item](s, "/api/prices/items?appId=252490")))
+	priced := int64(len(w.quotes)) // all quoted items were pushed
+	if end.TotalItems != total || end.UpdatedItems != priced || end.NoQuoteItems != total-priced || end.FailedItems != 0 {
+		t.Errorf("run %+v, want %d items of which %d priced", end, total, priced)
+	}
+	checkJob(t, s, id, total)
+	prices := checkPrices(t, s, w, nil)
+	checkExplanations(t, s, w)
+	checkInventory(t, s, owned, prices)
+
+	// Run again at once: what was just priced is skipped, the rest asked again.
+	code, _, err := s.call(http.MethodPost, "/api/market-prices/refresh", nil)
+	if err != nil || code != http.StatusAccepted {
+		t.Fatalf("refresh: %d %v", code, err)
+	}
+	if again := s.awaitEnd(time.Minute); again.SkippedItems.TTL != priced || again.NoQuoteItems != total-priced {
+		t.Errorf("second run %+v, want %d skipped and %d without a quote", again, priced, total-priced)
+	}
+
+	// The next recorded date of the weekly market.
+	if _, err := s.stop(); err != nil {
+		t.Fatalf("stop: %v", err)
+	}
+	next := readWorld(t, dir, second)
+	next.lists(t, config, second)
+	s.start()
+	s.refresh()
+	if end := s.awaitEnd(2 * time.Minute); end.Status.State != "finished" {
+		t.Fatalf("refresh of the next date: %+v", end)
+	}
+	checkInventory(t, s, owned, checkPrices(t, s, next, w))
+}
+
+// pushWorld gives users every name that a recorded market quotes, and phases.
+func pushWorld(s *server, w *world) {
+	byApp := map[int][]map[string]any{}
+	for k := range w.quotes {
+		a := map[string]any{"assetId": fmt.Sprint(len(byApp[k.app])), "marketHashName": k.name}
+		if k.phase != "" {
+			a["phase"] = k.phase
+		}
+		byApp[k.app] = append(byApp[k.app], a)
+	}
+	for app, items := range byApp {
+		s.pushRaw("collector", app, items)
+	}
+}
+
+func (s *server) pushRaw(user string, app int, items any) {
+	s.t.Helper()
+	body, err := json.Marshal(map[string]any{"appId": app, "contextId": "2", "snapshotAt": time.Now().UTC(), "items": items})
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	code, answer, err := s.call(http.MethodPost, "/api/inventory/"+url.PathEscape(user)+"/sync", strings.NewReader(string(body)))
+	if err != nil || code != http.StatusOK {
+		s.t.Fatalf("push: %d %s %v", code, answer, err)
+	}
+}
+
+// pushRecordedInventory pushes the recorded inventory and returns the name of
+// each asset.
+func pushRecordedInventory(t *testing.T, s *server, dir string) map[string]string {
+	t.Helper()
+	var rec struct {
+		Assets       []struct{ AssetID, ClassID, InstanceID, Amount string }
+		Descriptions []struct {
+			ClassID        string
+			InstanceID     string
+			MarketHashName string `json:"market_hash_name"`
+			Marketable     int
+			Tradable       int
+		}
+	}
+	parseJSON(t, filepath.Join(dir, "steam_inventory_730_2024-07_sanitised.json.gz"), &rec)
+	names := map[string]string{}
+	owned := map[string]string{}
+	for _, d := range rec.Descriptions {
+		names[d.ClassID+"_"+d.InstanceID] = d.MarketHashName
+	}
+	var items []map[string]any
+	distinct := map[string]bool{}
+	for _, a := range rec.Assets {
+		name := names[a.ClassID+"_"+a.InstanceID]
+		owned[a.AssetID] = name
+		distinct[name] = true
+		items = append(items, map[string]any{
+			"assetId": a.AssetID, "classId": a.ClassID, "instanceId": a.InstanceID, "marketHashName": name,
+		})
+	}
+	if len(owned) != 810 || len(distinct) != 566 {
+		t.Fatalf("the recording has %d assets of %d names, want 810 of 566", len(owned), len(distinct))
+	}
+	s.pushRaw("recorded", 730, items)
+	return owned
+}
+
+// checkPrices holds every item's current price against the second opinion, and
+// returns the prices. With a former world, prices that only one or two markets
+// quote and that moved too far since must have been held back.
+func checkPrices(t *testing.T, s *server, w, former *world) map[string]string {
+	t.Helper()
+	out := map[string]string{}
+	compared, held, wrong := 0, 0, 0
+	for _, app := range []int{730, 252490} {
+		for _, i := range all[item](s, fmt.Sprintf("/api/prices/items?appId=%d", app)) {
+			k := key{app, i.MarketHashName, i.Phase}
+			out[i.MarketHashName+"\x00"+i.Phase] = i.CurrentPrice.String()
+			want := new(big.Rat)
+			if q := w.quotes[k]; len(q) > 0 {
+				o := judge(q)
+				if o.close {
+					continue
+				}
+				want = o.robust
+				if former != nil && len(q) < 3 && suspect(o.robust, former.quotes[k]) {
+					want = judge(former.quotes[k]).robust
+					held++
+				}
+			} else if former != nil && len(former.quotes[k]) > 0 {
+				want = judge(former.quotes[k]).robust // rule 7: the last price stays
+			}
+			if former != nil && len(w.quotes[k]) != len(former.quotes[k]) {
+				continue // a market fell silent; its last quote still counts for a day
+			}
+			compared++
+			if got, _ := new(big.Rat).SetString(i.CurrentPrice.String()); got.Cmp(want) != 0 && wrong < 10 {
+				wrong++
+				t.Errorf("%q %s is worth %s, want %s (quotes %v)", i.MarketHashName, i.Phase, i.CurrentPrice, want.FloatString(6), w.quotes[k])
+			}
+		}
+	}
+	t.Logf("%d prices compared, %d held back", compared, held)
+	if compared < 30_000 || (former != nil && held == 0) {
+		t.Errorf("compared only %d prices, %d of them held back", compared, held)
+	}
+	return out
+}
+
+// suspect reports whether a price of fewer than five markets moved more than
+// twofold from what the former quotes gave.
+func suspect(price *big.Rat, former []quoteOf) bool {
+	if len(former) == 0 {
+		return false
+	}
+	old := judge(former).robust
+	twice := big.NewRat(2, 1)
+	return price.Cmp(new(big.Rat).Mul(old, twice)) > 0 || new(big.Rat).Mul(price, twice).Cmp(old) < 0
+}
+
+// checkExplanations holds what the product says of items with several markets
+// against the second opinion: average, median, and which quotes were left out.
+func checkExplanations(t *testing.T, s *server, w *world) {
+	t.Helper()
+	const graffiti = 1438 // dollars asked on one market for a graffiti worth cents
+	jokes, checked := 0, 0
+	for k, quotes := range w.quotes {
+		if len(quotes) < 3 {
+			continue
+		}
+		o := judge(quotes)
+		if o.close {
+			continue
+		}
+		var d detail
+		s.get(fmt.Sprintf("/api/prices/items/%s?appId=%d&phase=%s", url.PathEscape(k.name), k.app, url.QueryEscape(k.phase)), &d)
+		checked++
+		for what, pair := range map[string][2]any{
+			"average": {d.Average, o.average}, "median": {d.Median, o.median}, "robust": {d.Robust, o.robust},
+		} {
+			got, _ := new(big.Rat).SetString(string(pair[0].(json.Number)))
+			if want := pair[1].(*big.Rat); what != "robust" || !o.disputed {
+				if got.Cmp(want) != 0 {
+					t.Errorf("%s of %q is %s, want %s", what, k.name, pair[0], want.FloatString(6))
+				}
+			}
+		}
+		var left []string
+		for _, m := range d.Snapshots {
+			if m.Reason == "outlier" {
+				left = append(left, m.Market)
+			}
+		}
+		slices.Sort(left)
+		if !o.disputed && !slices.Equal(left, o.left) {
+			t.Errorf("%q leaves out %v, want %v (quotes %v)", k.name, left, o.left, quotes)
+		}
+		if (d.Status == "disputed") != o.disputed && len(quotes) >= 3 {
+			t.Errorf("%q is %s, disputed should be %v", k.name, d.Status, o.disputed)
+		}
+		if slices.ContainsFunc(quotes, func(q quoteOf) bool { return q.price.Cmp(big.NewRat(graffiti, 1)) >= 0 }) && strings.Contains(k.name, "Graffiti") {
+			jokes++
+			if price, _ := new(big.Rat).SetString(string(d.CurrentPrice)); price.Cmp(big.NewRat(1, 1)) > 0 {
+				t.Errorf("%q is worth %s: the joke ask was believed", k.name, d.CurrentPrice)
+			}
+		}
+	}
+	t.Logf("%d explanations compared, %d joke asks", checked, jokes)
+	if checked < 700 || jokes == 0 {
+		t.Errorf("compared %d explanations and met %d joke asks, want at least 700 and 1", checked, jokes)
+	}
+}
+
+// checkInventory holds the recorded inventory's rows against prices, row by row
+// and in total.
+func checkInventory(t *testing.T, s *server, owned, prices map[string]string) {
+	t.Helper()
+	var head struct {
+		TotalValue         json.Number
+		Rows, UnpricedRows int
+	}
+	s.get("/api/inventory/recorded?appId=730", &head)
+	total, unpriced := new(big.Rat), 0
+	rows := all[row](s, "/api/inventory/recorded?appId=730")
+	for _, r := range rows {
+		if name, ok := owned[r.AssetID]; !ok || r.MarketHashName != name {
+			t.Errorf("asset %s is %q, want %q", r.AssetID, r.MarketHashName, name)
+		}
+		want := prices[r.MarketHashName+"\x00"]
+		if r.EstimatedValue == nil {
+			unpriced++
+			if want != "0" {
+				t.Errorf("%q has no value, want %s", r.MarketHashName, want)
+			}
+			continue
+		}
+		if r.EstimatedValue.String() != want {
+			t.Errorf("%q has the value %s, want %s", r.MarketHashName, r.EstimatedValue, want)
+		}
+		v, _ := new(big.Rat).SetString(r.EstimatedValue.String())
+		total.Add(total, v)
+	}
+	if len(rows) != len(owned) || head.Rows != len(owned) || head.UnpricedRows != unpriced {
+		t.Errorf("%d rows, %d told, %d without a value, %d told; want %d rows", len(rows), head.Rows, unpriced, head.UnpricedRows, len(owned))
+	}
+	if got, _ := new(big.Rat).SetString(head.TotalValue.String()); got.Cmp(total) != 0 {
+		t.Errorf("total value %s, want %s", head.TotalValue, total.FloatString(6))
+	}
+	t.Logf("the recorded inventory is worth %s, %d rows without a price", head.TotalValue, unpriced)
+}
