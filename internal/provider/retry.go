@@ -20,7 +20,13 @@ func (c *Client) retry(ctx context.Context, deadline time.Duration, attempt func
 		}
 		last = attempt(n, probe)
 		var e *Error
-		if last == nil || !errors.As(last, &e) || !retried(e.Kind) || ctx.Err() != nil || n >= c.o.Attempts {
+		if last == nil || !errors.As(last, &e) || !retried(e.Kind) {
+			return last
+		}
+		if ctx.Err() != nil {
+			return c.ended(ctx.Err())
+		}
+		if n >= c.o.Attempts {
 			return last
 		}
 		// Full jitter: callers that failed together do not come back together.

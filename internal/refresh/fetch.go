@@ -181,7 +181,7 @@ func (a *answer) fetch(ctx context.Context, src provider.Source, unit *Unit, met
 	d := src.Describe()
 	if d.Shape == provider.Bulk {
 		ans, err := src.Fetch(ctx, provider.Call{AppID: unit.AppID, File: unit.File, Meter: meter}, a)
-		a.silent = ans.Silent
+		a.silent, unit.StatedAt = ans.Silent, ans.ProviderTime
 		a.expect(d, unit.File)
 		return err
 	}
@@ -191,9 +191,11 @@ func (a *answer) fetch(ctx context.Context, src provider.Source, unit *Unit, met
 		names := unit.Names[from:min(from+size, len(unit.Names))]
 		whole.next()
 		call := provider.Call{AppID: unit.AppID, Names: names, Meter: meter}
-		if _, err := src.Fetch(ctx, call, whole); err != nil {
+		ans, err := src.Fetch(ctx, call, whole)
+		if err != nil {
 			return err
 		}
+		unit.StatedAt = ans.ProviderTime
 	}
 	whole.flush()
 	a.expect(d, "")

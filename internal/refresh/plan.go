@@ -140,7 +140,7 @@ func (e *Engine) planFiles(tx Tx, job *Job, d provider.Description, due map[int3
 				return nil, err
 			}
 			if newest != nil && e.young(newest.FetchedAt, d.Interval) {
-				u.State, u.FetchedAt, u.BlobUnit = UnitDone, newest.FetchedAt, newest.BlobUnit
+				u.State, u.FetchedAt, u.StatedAt, u.BlobUnit = UnitDone, newest.FetchedAt, newest.StatedAt, newest.BlobUnit
 			}
 		}
 		units = append(units, u)

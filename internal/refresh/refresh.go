@@ -145,7 +145,8 @@ type Unit struct {
 	Attempts  int64
 	NotBefore time.Time
 	FetchedAt time.Time
-	BlobUnit  int64 // whose blobs hold the answer
+	StatedAt  time.Time // the source's own time of the answer; zero: it has none
+	BlobUnit  int64     // whose blobs hold the answer
 	Requests  int64
 	Bytes     int64
 	ErrorKind string

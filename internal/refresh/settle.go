@@ -218,19 +218,23 @@ func (s *settler) readAnswers(ctx context.Context, b Batch, units []Unit, outcom
 			}
 			for i, ok := s.first[string(q.Name)]; ok && i >= 0; i = s.next[i] {
 				if k := s.items[i].Key; k.AppID == u.AppID && k.Phase == q.Phase {
-					s.take(int(i), q)
+					s.take(int(i), q, u.StatedAt)
 				}
 			}
 		})
 	})
 }
 
-// take adds a quote to an item. Of two of the same market the first counts.
-func (s *settler) take(i int, q *packed) {
+// take adds a quote to an item. Of two of the same market the first counts. A
+// quote without a time of its own has that of its answer.
+func (s *settler) take(i int, q *packed, stated time.Time) {
 	for k := range s.fresh[i] {
 		if s.fresh[i][k].MarketID == q.Market {
 			return
 		}
+	}
+	if q.MarketTime.IsZero() && !stated.IsZero() {
+		q.MarketTime = stated.UTC().Truncate(time.Hour)
 	}
 	s.fresh[i] = append(s.fresh[i], Snapshot{
 		ItemID: s.items[i].ID, MarketID: q.Market, Currency: q.Currency,
@@ -349,10 +353,25 @@ func (s *settler) keepChanged(i int) {
 		at, stored := slices.BinarySearchFunc(s.snaps[i], r.MarketID, func(old Snapshot, id int64) int {
 			return cmp.Compare(old.MarketID, id)
 		})
+		if stored {
+			r.MarketTime = settledTime(s.snaps[i][at].MarketTime, r.MarketTime)
+		}
 		if !stored || s.snaps[i][at] != r {
 			s.result.Snapshots = append(s.result.Snapshots, r)
 		}
 	}
+}
+
+// settledTime keeps a market's stored time while the stated one moves on by
+// less than some hours: a clock that ticks beside a quote that stands still must
+// not rewrite its row. Against the week after which a quote is stale by that
+// time, the difference is nothing.
+func settledTime(stored, stated time.Time) time.Time {
+	const tick = 6 * time.Hour
+	if d := stated.Sub(stored); !stored.IsZero() && d > 0 && d < tick {
+		return stored
+	}
+	return stated
 }
 
 // summary says why no market answered, in one line of bounded length.

@@ -11,17 +11,17 @@ import (
 )
 
 const unitColumns = `id, job_id, source, app_id, file, batch_from, batch_to, state, token, attempts,
-	not_before, fetched_at, blob_unit, requests, bytes, error_kind, error, names`
+	not_before, fetched_at, stated_at, blob_unit, requests, bytes, error_kind, error, names`
 
 func scanUnit(r *sql.Rows, u *refresh.Unit) error {
-	var notBefore, fetched int64
+	var notBefore, fetched, stated int64
 	var names sql.RawBytes
 	err := r.Scan(&u.ID, &u.JobID, &u.Source, &u.AppID, &u.File, &u.BatchFrom, &u.BatchTo, &u.State, &u.Token, &u.Attempts,
-		&notBefore, &fetched, &u.BlobUnit, &u.Requests, &u.Bytes, &u.ErrorKind, &u.Error, &names)
+		&notBefore, &fetched, &stated, &u.BlobUnit, &u.Requests, &u.Bytes, &u.ErrorKind, &u.Error, &names)
 	if err != nil {
 		return err
 	}
-	u.NotBefore, u.FetchedAt = moment(notBefore), moment(fetched)
+	u.NotBefore, u.FetchedAt, u.StatedAt = moment(notBefore), moment(fetched), moment(stated)
 	if len(names) == 0 {
 		return nil
 	}
@@ -55,7 +55,7 @@ func (t *Tx) NewestUnit(source string, app int32, file string) (*refresh.Unit, e
 
 // InsertUnits adds units to a job's plan.
 func (t *Tx) InsertUnits(units []refresh.Unit) error {
-	const columns = 12
+	const columns = 13
 	return inRows(units, columns, func(part []refresh.Unit) error {
 		args := make([]any, 0, len(part)*columns)
 		for _, u := range part {
@@ -68,11 +68,11 @@ func (t *Tx) InsertUnits(units []refresh.Unit) error {
 				names = packed
 			}
 			args = append(args, u.JobID, u.Source, u.AppID, u.File, names, u.BatchFrom, u.BatchTo,
-				string(u.State), micros(u.FetchedAt), u.BlobUnit, u.ErrorKind, u.Error)
+				string(u.State), micros(u.FetchedAt), micros(u.StatedAt), u.BlobUnit, u.ErrorKind, u.Error)
 		}
 		_, err := t.exec(`
 			INSERT INTO fetch_unit (job_id, source, app_id, file, names, batch_from, batch_to,
-				state, fetched_at, blob_unit, error_kind, error) VALUES `+values(len(part), columns), args...)
+				state, fetched_at, stated_at, blob_unit, error_kind, error) VALUES `+values(len(part), columns), args...)
 		return err
 	})
 }
@@ -113,9 +113,9 @@ func (t *Tx) EndUnit(u refresh.Unit, markets []refresh.MarketFetch, blobs []refr
 		return false, err
 	}
 	n, err := t.exec(`
-		UPDATE fetch_unit SET state = $3, fetched_at = $4, blob_unit = id, error_kind = $5, error = $6
+		UPDATE fetch_unit SET state = $3, fetched_at = $4, blob_unit = id, error_kind = $5, error = $6, stated_at = $7
 		WHERE id = $1 AND token = $2 AND state = 'running'`,
-		u.ID, u.Token, string(u.State), micros(u.FetchedAt), u.ErrorKind, u.Error)
+		u.ID, u.Token, string(u.State), micros(u.FetchedAt), u.ErrorKind, u.Error, micros(u.StatedAt))
 	if err != nil || n != 1 {
 		return false, err
 	}

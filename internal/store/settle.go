@@ -128,8 +128,8 @@ func (t *Tx) writeItems(items []refresh.SettledItem) error {
 			if i.Changed() {
 				updated = t.now
 			}
-			if e.Estimated > 0 {
-				checked = t.now
+			if e.Estimated > 0 && e.Candidate == 0 {
+				checked = t.now // a price that is held back confirms nothing
 			}
 			args = append(args, i.ID, i.Rev, int64(e.Price), int64(e.Status), string(e.Method), pricing.Version,
 				int64(e.Average), int64(e.Median), int64(e.Robust), int64(e.Min), int64(e.Max),

@@ -237,8 +237,8 @@ func (c *compiler) readBase() {
 // unit reads what part of a currency's unit amounts are given in.
 func (c *compiler) unit(o *object, def int64) int64 {
 	unit := o.integer("unit", 1, money.Scale, def)
-	if money.Scale%unit != 0 {
-		o.fault("unit", "must divide %d: 1 for whole units, 100 for cents, 1000 for mills", money.Scale)
+	if money.CheckUnit(unit) != nil {
+		o.fault("unit", "must be a power of ten up to %d: 1 for whole units, 100 for cents, 1000 for mills", money.Scale)
 		return def
 	}
 	return unit

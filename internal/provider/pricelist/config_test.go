@@ -55,7 +55,7 @@ func TestConfig_EachFaultIsNamed(t *testing.T) {
 		{"title", good(`,"title":""`), "/lists/0/title: must be a text that is not empty"},
 		{"format", list(strings.Replace(goodMembers, "jsonArray", "xml", 1) + `,"markets":[{"key":"m","ask":"p"}]`), `/lists/0/format: must be one of "csv", "jsonArray"`},
 		{"compression", good(`,"compression":"br"`), `/lists/0/compression: must be one of "auto"`},
-		{"unit", good(`,"unit":300`), "/lists/0/unit: must divide 1000000"},
+		{"unit", good(`,"unit":300`), "/lists/0/unit: must be a power of ten"},
 		{"unit text", good(`,"unit":"100"`), "/lists/0/unit: must be a whole number"},
 		{"delimiter", good(`,"delimiter":";"`), "/lists/0/delimiter: is for format csv only"},
 		{"min over max", good(`,"minItems":5,"maxItems":4`), `/lists/0/minItems: must not exceed "maxItems"`},

@@ -145,6 +145,7 @@ CREATE TABLE fetch_unit (
     not_before  INTEGER NOT NULL DEFAULT 0,
     started_at  INTEGER NOT NULL DEFAULT 0,
     fetched_at  INTEGER NOT NULL DEFAULT 0,
+    stated_at   INTEGER NOT NULL DEFAULT 0, -- the source's own time of the answer
     blob_unit   INTEGER NOT NULL DEFAULT 0, -- whose blobs hold the answer: its own, or an earlier one's
     requests    INTEGER NOT NULL DEFAULT 0,
     bytes       INTEGER NOT NULL DEFAULT 0,
