@@ -3,6 +3,7 @@ package dispatch
 import (
 	"context"
 	"log/slog"
+	"maps"
 	"math/rand/v2"
 	"sync"
 	"time"
@@ -71,11 +72,7 @@ func (l *Local) Wake(kind string) {
 func (l *Local) Scheduled() map[string]time.Time {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	out := make(map[string]time.Time, len(l.next))
-	for name, at := range l.next {
-		out[name] = at
-	}
-	return out
+	return maps.Clone(l.next)
 }
 
 // Run works until ctx ends, and returns when every worker has stopped.

@@ -6,6 +6,7 @@ package fault
 import (
 	"errors"
 	"fmt"
+	"strings"
 )
 
 // Kind decides the HTTP status and the exit code; each edge has one table.
@@ -45,18 +46,16 @@ func New(kind Kind, code, format string, args ...any) *Error {
 
 // Error returns the detail and the faulty fields.
 func (e *Error) Error() string {
-	s := e.Detail
+	var b strings.Builder
+	b.WriteString(e.Detail)
 	for _, f := range e.Fields {
-		s += "; " + f.Pointer + ": " + f.Detail
+		b.WriteString("; " + f.Pointer + ": " + f.Detail)
 	}
-	return s
+	return b.String()
 }
 
 // Of returns the Error in err's chain, or nil.
 func Of(err error) *Error {
-	var e *Error
-	if errors.As(err, &e) {
-		return e
-	}
-	return nil
+	e, _ := errors.AsType[*Error](err)
+	return e
 }

@@ -44,7 +44,7 @@ func (t *Tx) SetInventoryAsOf(user int64, app int32, contextID string, at int64)
 // value ->> 0 to 2 there.
 type keyRow [3]any
 
-func keyList(app int32, keys []catalog.Key) (string, error) {
+func keyList(keys []catalog.Key) (string, error) {
 	rows := make([]keyRow, len(keys))
 	for i, k := range keys {
 		rows[i] = keyRow{k.Name, k.Phase, catalog.Bucket(k.Name)}
@@ -66,7 +66,7 @@ WHERE NOT EXISTS (SELECT 1 FROM item i WHERE i.app_id = $1 AND i.name = k.name A
 // EnsureItems returns the items of a game by their keys, creating those that
 // are new.
 func (t *Tx) EnsureItems(app int32, keys []catalog.Key) (map[catalog.Key]inventory.Item, error) {
-	rows, err := keyList(app, keys)
+	rows, err := keyList(keys)
 	if err != nil {
 		return nil, err
 	}

@@ -25,7 +25,6 @@ type Reader struct {
 	fresh     Freshness
 	freshKey  freshKey
 	freshRead time.Time
-	schema    int64
 }
 
 // Options are what a Reader is made of.
