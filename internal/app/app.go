@@ -88,7 +88,7 @@ func New(ctx context.Context, o Options) (_ *App, err error) {
 	if a.creds, err = config.NewCredentials(a.cfg); err != nil {
 		return nil, err
 	}
-	if a.sources, err = OpenSources(ctx, a.cfg, a.creds.Secret, a.now, a.log); err != nil {
+	if err := a.openSources(ctx); err != nil {
 		return nil, err
 	}
 	if err := a.buildEngine(ctx); err != nil {
@@ -97,6 +97,30 @@ func New(ctx context.Context, o Options) (_ *App, err error) {
 	a.server = a.buildServer(o.Version)
 	a.listener, err = (&net.ListenConfig{}).Listen(ctx, "tcp", a.cfg.ListenAddr)
 	return a, err
+}
+
+// openSources makes the sources; each goes on waiting for as long as it asked
+// to be left alone before the last stop.
+func (a *App) openSources(ctx context.Context) (err error) {
+	a.sources, err = OpenSources(ctx, SourceOptions{
+		Config: a.cfg, Secret: a.creds.Secret, Now: a.now, Logger: a.log,
+		Held: func(source string, until time.Time) {
+			err := a.store.InTx(context.WithoutCancel(ctx), func(tx *store.Tx) error { return tx.BlockSource(source, until) })
+			if err != nil {
+				a.log.Error("order to wait not stored; a restart would forget it", "source", source, "error", err)
+			}
+		},
+	})
+	if err != nil {
+		return err
+	}
+	states, err := a.store.SourceStates(ctx)
+	for source, state := range states {
+		if c := a.sources.Clients[source]; c != nil {
+			c.Restore(state.BlockedUntil)
+		}
+	}
+	return err
 }
 
 // buildEngine makes the engine and the dispatcher that runs it; each knows of

@@ -31,9 +31,19 @@ type SourceSet struct {
 	simulator *http.Server
 }
 
+// SourceOptions are what sources are made of.
+type SourceOptions struct {
+	Config *config.Config
+	Secret func(name string) (string, bool)     // values of secrets that price lists name
+	Held   func(source string, until time.Time) // see provider.Options; may be nil
+	Now    func() time.Time
+	Logger *slog.Logger
+}
+
 // OpenSources makes the configured sources. It asks none of them. Where the
 // simulator is named without an address, one is started on loopback.
-func OpenSources(ctx context.Context, cfg *config.Config, secret func(string) (string, bool), now func() time.Time, log *slog.Logger) (_ *SourceSet, err error) {
+func OpenSources(ctx context.Context, o SourceOptions) (_ *SourceSet, err error) {
+	cfg := o.Config
 	set := &SourceSet{Clients: map[string]*provider.Client{}}
 	defer func() {
 		if err != nil {
@@ -47,7 +57,10 @@ func OpenSources(ctx context.Context, cfg *config.Config, secret func(string) (s
 			})
 			continue
 		}
-		options := provider.Options{Source: name, Now: now, Logger: log}
+		options := provider.Options{Source: name, Now: o.Now, Logger: o.Logger}
+		if o.Held != nil {
+			options.Held = func(until time.Time) { o.Held(name, until) }
+		}
 		if key := cfg.Sources[name].APIKey.Reveal(); key != "" {
 			options.Secrets = append(options.Secrets, key)
 		}
@@ -56,7 +69,7 @@ func OpenSources(ctx context.Context, cfg *config.Config, secret func(string) (s
 		case sim.Name:
 			src, err = set.openSim(ctx, cfg, options)
 		case pricelist.Name:
-			src, err = set.openPricelist(cfg, options, secret)
+			src, err = set.openPricelist(cfg, options, o.Secret)
 		}
 		if err != nil {
 			return nil, fmt.Errorf("source %s: %w", name, err)

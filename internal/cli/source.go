@@ -32,7 +32,9 @@ func (s *session) openSource(ctx context.Context, name string) (provider.Source,
 	if err != nil {
 		return nil, nil, err
 	}
-	set, err := app.OpenSources(ctx, cfg, cfg.OutsideSecret, s.Now, slog.New(slog.DiscardHandler))
+	set, err := app.OpenSources(ctx, app.SourceOptions{
+		Config: cfg, Secret: cfg.OutsideSecret, Now: s.Now, Logger: slog.New(slog.DiscardHandler),
+	})
 	if err != nil {
 		return nil, nil, settingsAtFault(err)
 	}

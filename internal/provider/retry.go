@@ -125,6 +125,9 @@ func (c *Client) report(probe bool, err error) {
 	var e *Error
 	if errors.As(err, &e) && e.RetryAfter > 0 && (e.Kind == KindRateLimited || e.Kind == KindServer) && e.Status != 0 {
 		c.hold.extend(c.clock(), e.RetryAfter)
+		if until := c.BlockedUntil(); c.o.Held != nil && !until.IsZero() {
+			c.o.Held(until)
+		}
 		c.o.Logger.Warn("source wants to be left alone", "source", c.o.Source, "status", e.Status, "seconds", e.RetryAfter.Seconds())
 	}
 	opened, closed := c.breaker.report(c.clock(), probe, outcomeOf(err))

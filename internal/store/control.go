@@ -5,6 +5,7 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
+	"time"
 
 	"assay/internal/catalog"
 	"assay/internal/money"
@@ -47,6 +48,13 @@ func (t *Tx) PauseSource(source string, paused bool) error {
 	}
 	_, err := t.exec(`UPDATE fetch_unit SET state = 'deferred', error = $2 WHERE source = $1 AND state = 'pending'`,
 		source, source+": paused by an operator")
+	return err
+}
+
+// BlockSource notes until when a source has asked to be left alone.
+func (t *Tx) BlockSource(source string, until time.Time) error {
+	_, err := t.exec(`INSERT INTO source_state (source, blocked_until) VALUES ($1, $2)
+		ON CONFLICT (source) DO UPDATE SET blocked_until = excluded.blocked_until`, source, micros(until))
 	return err
 }
 
