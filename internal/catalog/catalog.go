@@ -74,6 +74,11 @@ func CheckPhase(phase string) error {
 	return ErrPhase
 }
 
+// Phased reports whether items of this name come in phases, so that one without
+// a phase is one whose phase is not known: the Doppler and Gamma Doppler
+// finishes of CS2.
+func Phased(name string) bool { return strings.Contains(name, "Doppler (") }
+
 // Bucket tells in which of the Buckets parts a name is. All phases of a name
 // are in the same one.
 func Bucket(name string) int {

@@ -151,3 +151,17 @@ func projectRoot(t *testing.T) string {
 		dir = filepath.Dir(dir)
 	}
 }
+
+func TestPhased_AreTheDopplersOnly(t *testing.T) {
+	for name, want := range map[string]bool{
+		"★ Karambit | Doppler (Factory New)":                 true,
+		"★ StatTrak™ Bayonet | Gamma Doppler (Minimal Wear)": true,
+		"Glock-18 | Gamma Doppler (Factory New)":             true,
+		"★ Karambit | Fade (Factory New)":                    false,
+		"Sticker | Doppler Poison Frog (Foil)":               false,
+	} {
+		if got := Phased(name); got != want {
+			t.Errorf("Phased(%q) is %v, want %v", name, got, want)
+		}
+	}
+}

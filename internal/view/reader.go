@@ -393,7 +393,8 @@ func (r *Reader) Inventory(ctx context.Context, userID string, app int32, after 
 func inventoryRow(v *store.InventoryRow) InventoryRow {
 	out := InventoryRow{
 		AssetID: v.AssetID, AppID: v.AppID, ContextID: v.ContextID, MarketHashName: v.Name, Phase: v.Phase,
-		ClassID: v.ClassID, InstanceID: v.InstanceID, Amount: v.Amount, Tradable: v.Tradable, Marketable: v.Marketable,
+		PhaseUnknown: v.Phase == "" && catalog.Phased(v.Name),
+		ClassID:      v.ClassID, InstanceID: v.InstanceID, Amount: v.Amount, Tradable: v.Tradable, Marketable: v.Marketable,
 	}
 	if v.Value > 0 {
 		total := v.Value * money.Micro(v.Amount)
