@@ -29,6 +29,9 @@ import (
 var binary string
 
 func TestMain(m *testing.M) {
+	if point := os.Getenv(exitPoint); point != "" {
+		os.Exit(runUntil(point))
+	}
 	dir, err := os.MkdirTemp("", "assay-e2e-")
 	if err != nil {
 		panic(err)
@@ -290,35 +293,46 @@ type asset struct {
 // push syncs a user's inventory and returns the answer.
 func (s *server) push(user string, app int, items []asset) map[string]int64 {
 	s.t.Helper()
-	body, err := json.Marshal(map[string]any{
-		"appId": app, "contextId": "2", "snapshotAt": time.Now().UTC().Format(time.RFC3339Nano), "items": items,
-	})
+	out, err := s.tryPush(user, app, items)
 	if err != nil {
-		s.t.Fatal(err)
-	}
-	code, answer, err := s.call(http.MethodPost, "/api/inventory/"+url.PathEscape(user)+"/sync", bytes.NewReader(body))
-	if err != nil || code != http.StatusOK {
-		s.t.Fatalf("push: %d %s %v", code, answer, err)
-	}
-	out := map[string]int64{}
-	if err := json.Unmarshal(answer, &out); err != nil {
 		s.t.Fatal(err)
 	}
 	return out
 }
 
+func (s *server) tryPush(user string, app int, items []asset) (map[string]int64, error) {
+	body, err := json.Marshal(map[string]any{
+		"appId": app, "contextId": "2", "snapshotAt": time.Now().UTC().Format(time.RFC3339Nano), "items": items,
+	})
+	if err != nil {
+		return nil, err
+	}
+	code, answer, err := s.call(http.MethodPost, "/api/inventory/"+url.PathEscape(user)+"/sync", bytes.NewReader(body))
+	if err != nil || code != http.StatusOK {
+		return nil, fmt.Errorf("push: %d %s %v", code, answer, err)
+	}
+	out := map[string]int64{}
+	return out, json.Unmarshal(answer, &out)
+}
+
 // refresh starts a forced run and returns its id.
 func (s *server) refresh() string {
 	s.t.Helper()
-	code, body, err := s.call(http.MethodPost, "/api/market-prices/refresh?force=1", nil)
-	if err != nil || code != http.StatusAccepted {
-		s.t.Fatalf("refresh: %d %s %v", code, body, err)
-	}
-	var answer struct{ Job struct{ ID string } }
-	if err := json.Unmarshal(body, &answer); err != nil {
+	id, err := s.tryRefresh()
+	if err != nil {
 		s.t.Fatal(err)
 	}
-	return answer.Job.ID
+	return id
+}
+
+func (s *server) tryRefresh() (string, error) {
+	code, body, err := s.call(http.MethodPost, "/api/market-prices/refresh?force=1", nil)
+	if err != nil || code != http.StatusAccepted {
+		return "", fmt.Errorf("refresh: %d %s %v", code, body, err)
+	}
+	var answer struct{ Job struct{ ID string } }
+	err = json.Unmarshal(body, &answer)
+	return answer.Job.ID, err
 }
 
 // awaitPriced waits until the missing-price queue has nothing due.

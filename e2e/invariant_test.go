@@ -1,0 +1,97 @@
+package e2e
+
+import (
+	"database/sql"
+	"fmt"
+	"strings"
+	"testing"
+)
+
+// rows returns what a query answers, a text for each row.
+func rows(t *testing.T, db *sql.DB, query string) []string {
+	t.Helper()
+	out, err := tryRows(db, query)
+	if err != nil {
+		t.Fatalf("%v in %s", err, query)
+	}
+	return out
+}
+
+func tryRows(db *sql.DB, query string) ([]string, error) {
+	r, err := db.Query(query)
+	if err != nil {
+		return nil, err
+	}
+	defer r.Close()
+	columns, err := r.Columns()
+	if err != nil {
+		return nil, err
+	}
+	var out []string
+	values, into := make([]any, len(columns)), make([]any, len(columns))
+	for i := range values {
+		into[i] = &values[i]
+	}
+	for r.Next() {
+		if err := r.Scan(into...); err != nil {
+			return nil, err
+		}
+		texts := make([]string, len(values))
+		for i, v := range values {
+			texts[i] = fmt.Sprint(v)
+		}
+		out = append(out, strings.Join(texts, "|"))
+	}
+	return out, r.Err()
+}
+
+// invariants are queries that find nothing in a database that is as it should
+// be, whatever runs.
+var invariants = map[string]string{
+	"damage": `SELECT * FROM pragma_integrity_check WHERE integrity_check <> 'ok'`,
+	"job whose counts do not add up to its total": `
+		SELECT j.id FROM refresh_job j WHERE j.stage <> 'plan' AND j.total <> j.skipped_ttl + j.skipped_no_sales + (
+			SELECT coalesce(sum(pending + updated + no_quote + failed + skipped_budget + cancelled), 0) FROM refresh_batch WHERE job_id = j.id)`,
+	"job whose total is not its items": `
+		SELECT id FROM refresh_job j WHERE total <> (SELECT count(*) FROM refresh_item WHERE job_id = j.id)`,
+	"batch whose counts are not those of its items": `
+		SELECT b.job_id, b.batch FROM refresh_batch b JOIN refresh_item i ON i.job_id = b.job_id AND i.batch = b.batch
+		GROUP BY b.job_id, b.batch HAVING b.pending <> count(*) FILTER (WHERE i.state = 'pending')
+			OR b.updated <> count(*) FILTER (WHERE i.state = 'updated') OR b.no_quote <> count(*) FILTER (WHERE i.state = 'noQuote')
+			OR b.failed <> count(*) FILTER (WHERE i.state = 'failed') OR b.cancelled <> count(*) FILTER (WHERE i.state = 'cancelled')
+			OR b.changed <> count(*) FILTER (WHERE i.state = 'updated' AND i.price_after <> i.price_before)`,
+	"item settled twice in a job": `SELECT * FROM refresh_item WHERE attempts > 1`,
+	"item twice in a job":         `SELECT job_id, item_id FROM refresh_item GROUP BY 1, 2 HAVING count(*) > 1`,
+	"two live jobs of a kind":     `SELECT kind FROM refresh_job WHERE state IN ('queued', 'running') GROUP BY 1 HAVING count(*) > 1`,
+	"price below zero":            `SELECT id FROM item WHERE price < 0`,
+	"price without a history":     `SELECT id FROM item i WHERE price > 0 AND price <> (SELECT p.price FROM price_point p WHERE p.item_id = i.id ORDER BY at DESC LIMIT 1)`,
+	"item without a price that nobody asks for": `
+		SELECT id FROM item i WHERE price = 0 AND NOT EXISTS (SELECT 1 FROM missing_price m WHERE m.item_id = i.id)`,
+	"entry for a price that is known": `SELECT item_id FROM missing_price m JOIN item i ON i.id = m.item_id WHERE i.price > 0`,
+	"entry in the hands of no live job": `
+		SELECT item_id FROM missing_price WHERE job_id <> 0 AND job_id NOT IN (SELECT id FROM refresh_job WHERE state IN ('queued', 'running'))`,
+	"row whose value is not its item's price while nothing runs": `
+		SELECT v.id FROM inventory v JOIN item i ON i.id = v.item_id
+		WHERE v.value IS NOT nullif(i.price, 0) AND NOT EXISTS (SELECT 1 FROM refresh_job WHERE state IN ('queued', 'running'))`,
+	"part of a job that is gone": `
+		SELECT job_id FROM (SELECT job_id FROM refresh_item UNION SELECT job_id FROM refresh_batch UNION SELECT job_id FROM fetch_unit
+			UNION SELECT job_id FROM market_fetch) WHERE job_id NOT IN (SELECT id FROM refresh_job)`,
+	"open part of an ended job": `
+		SELECT j.id FROM refresh_job j WHERE j.state NOT IN ('queued', 'running') AND (
+			EXISTS (SELECT 1 FROM fetch_unit u WHERE u.job_id = j.id AND u.state IN ('pending', 'running'))
+			OR EXISTS (SELECT 1 FROM refresh_batch b WHERE b.job_id = j.id AND b.state IN ('pending', 'running')))`,
+}
+
+// checkInvariants holds a database against all invariants.
+func checkInvariants(t *testing.T, db *sql.DB) {
+	t.Helper()
+	for what, query := range invariants {
+		found, err := tryRows(db, query)
+		if err != nil {
+			t.Errorf("look for %s: %v", what, err)
+		}
+		if len(found) > 0 {
+			t.Errorf("%d times %s, the first is %s", len(found), what, found[0])
+		}
+	}
+}

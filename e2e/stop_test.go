@@ -1,0 +1,93 @@
+package e2e
+
+import (
+	"fmt"
+	"net"
+	"net/http"
+	"testing"
+	"time"
+
+	"go.uber.org/goleak"
+
+	"assay/internal/app"
+	"assay/internal/provider/providertest"
+	"assay/internal/provider/sim"
+)
+
+// most is how long a stop may take.
+const most = 10 * time.Second
+
+// hanging serves a simulator that takes every request and never answers, until
+// it is told to.
+func hanging(t *testing.T, names int) (*sim.Handler, *providertest.Server) {
+	t.Helper()
+	h, err := sim.NewHandler(sim.Options{Names: names, Frozen: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := providertest.NewServer(t, h)
+	s.Always(providertest.Silent())
+	return h, s
+}
+
+func TestStop_EndsARunWhoseProviderHangsAndTheNextStartGoesOn(t *testing.T) {
+	markets, faulty := hanging(t, 500)
+	s := newServer(t, "MARKET_PRICE_PROVIDERS=sim", "SIM_BASE_URL="+faulty.URL())
+	s.start()
+	pushNames(s, markets.Names(), 1)
+	id := s.refresh()
+	if err := faulty.Wait(t.Context(), 1); err != nil {
+		t.Fatal(err)
+	}
+	half := halfRequest(t, s.addr)
+	took, err := s.stop()
+	if err != nil || took > most {
+		t.Errorf("ended with %v after %v, want exit code 0 within %v", err, took, most)
+	}
+	t.Logf("stopped after %v", took)
+	_ = half.Close()
+
+	faulty.Reset()
+	s.start()
+	if end := s.awaitEnd(20 * time.Second); end.Status.JobID != id || end.Status.State != "finished" {
+		t.Errorf("job %+v, want %s finished", end.Status, id)
+	}
+	s.awaitPriced(20 * time.Second)
+	checkJob(t, s, id, 500)
+	checkRows(t, s, 1)
+}
+
+// halfRequest is a client that never sends the end of its request.
+func halfRequest(t *testing.T, addr string) net.Conn {
+	t.Helper()
+	conn, err := net.Dial("tcp", addr)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = conn.Close() })
+	if _, err := fmt.Fprintf(conn, "POST /api/inventory/slow/sync HTTP/1.1\r\nHost: %s\r\nContent-Type: application/json\r\nContent-Length: 1000\r\n\r\n{", addr); err != nil {
+		t.Fatal(err)
+	}
+	return conn
+}
+
+func TestStop_LeavesNoGoroutine(t *testing.T) {
+	markets, faulty := hanging(t, 500)
+	s := newServer(t, "MARKET_PRICE_PROVIDERS=sim", "SIM_BASE_URL="+faulty.URL())
+	http.DefaultTransport.(*http.Transport).CloseIdleConnections()
+	before := goleak.IgnoreCurrent()
+	l := s.within(app.Options{})
+	pushNames(s, markets.Names(), 1)
+	s.refresh()
+	if err := faulty.Wait(t.Context(), 2); err != nil {
+		t.Fatal(err)
+	}
+	took, err := l.end()
+	if err != nil || took > most {
+		t.Errorf("ended with %v after %v, want no error within %v", err, took, most)
+	}
+	http.DefaultTransport.(*http.Transport).CloseIdleConnections()
+	if err := goleak.Find(before); err != nil {
+		t.Error(err)
+	}
+}
