@@ -49,10 +49,7 @@ type Engine struct {
 	log       *slog.Logger
 	packers   sync.Pool
 	settlers  sync.Pool
-
-	mu      sync.Mutex
-	running map[int64]context.CancelFunc // fetches by unit
-	jobOf   map[int64]int64              // their jobs
+	hands     hands
 }
 
 // marketOf is a market with its source.
@@ -73,13 +70,14 @@ type Options struct {
 }
 
 // New makes an Engine, notes the sources' markets in the store and gives back
-// the work of former owners.
+// the work of former owners; what they meant to ask sources that are not
+// configured any more is forgone.
 func New(ctx context.Context, o Options) (*Engine, error) {
 	e := &Engine{
 		store: o.Store, cfg: o.Config, wake: o.Wake, owner: o.Owner, now: o.Now, log: o.Logger,
 		sources: map[string]provider.Source{}, known: map[int64]marketOf{},
 		estimator: pricing.New(o.Config.Policy),
-		running:   map[int64]context.CancelFunc{}, jobOf: map[int64]int64{},
+		hands:     hands{units: map[int64]call{}, batches: map[batchKey]struct{}{}},
 	}
 	var names []MarketName
 	byName := map[MarketName]marketOf{}
@@ -94,18 +92,20 @@ func New(ctx context.Context, o Options) (*Engine, error) {
 		}
 	}
 	slices.Sort(e.order)
+	if err := o.Store.Recover(ctx); err != nil {
+		return nil, fmt.Errorf("recover work: %w", err)
+	}
 	err := o.Store.InTx(ctx, func(tx Tx) (err error) {
-		e.markets, err = tx.MarketIDs(names)
-		return err
+		if e.markets, err = tx.MarketIDs(names); err != nil {
+			return err
+		}
+		return tx.ForgoSources(e.order)
 	})
 	if err != nil {
-		return nil, fmt.Errorf("note markets: %w", err)
+		return nil, fmt.Errorf("note sources: %w", err)
 	}
 	for n, id := range e.markets {
 		e.known[id] = byName[n]
-	}
-	if err := o.Store.Recover(ctx); err != nil {
-		return nil, fmt.Errorf("recover work: %w", err)
 	}
 	return e, nil
 }

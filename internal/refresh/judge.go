@@ -96,13 +96,16 @@ func (e *Engine) suspects(ctx context.Context, job *Job) ([]*suspect, []Unit, er
 	return out, units, nil
 }
 
-// prepare decides what a market's part of an answer is to be compared with.
+// prepare decides what a market's part of an answer is to be compared with. One
+// that an earlier unit brought is held against the newest good one like any
+// other, since its own job may not have been judged yet; but it never becomes
+// the newest itself.
 func (e *Engine) prepare(s *suspect) {
+	s.Reused = s.Unit.BlobUnit != s.Unit.ID
 	switch {
 	case s.base.UnitID == s.Unit.BlobUnit && s.base.UnitID != 0:
 		s.Reused = true
-		s.Fetch.Quotes = s.base.Quotes
-	case s.Fetch.Outcome != OutcomeOK, s.base.AcceptNext:
+	case s.Fetch.Outcome != OutcomeOK, s.base.AcceptNext && !s.Reused:
 	default:
 		s.check, s.open = &pricing.Checkup{}, true
 	}
@@ -186,7 +189,7 @@ func (e *Engine) readSample(ctx context.Context, unpack *unpacker, suspects []*s
 	}
 	slices.Sort(ids)
 	return e.store.Blobs(ctx, slices.Compact(ids), from, from+sampleBuckets, func(b Blob) error {
-		return unpack.each(b.Data, func(q *packed) {
+		return e.unpack(unpack, b, func(q *packed) {
 			prices := into[part{b.Unit, q.Market}]
 			if prices == nil {
 				return

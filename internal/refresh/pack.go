@@ -27,8 +27,16 @@ import (
 //
 // all numbers unsigned varints.
 
-// maxBlob bounds what a blob may inflate to.
-const maxBlob = 64 << 20
+const (
+	// maxBlob bounds what a blob may inflate to.
+	maxBlob = 64 << 20
+	// maxNumber is the greatest amount, id, or count + 1 of a record.
+	maxNumber = 1 << 62
+	// maxWindow is the longest sales window, in seconds: 136 years.
+	maxWindow = 1<<32 - 1
+	// maxHours is the latest market time, in hours since 1970.
+	maxHours = 1<<31 - 1
+)
 
 var errBlob = errors.New("stored answer is damaged")
 
@@ -121,16 +129,16 @@ func (u *unpacker) each(data []byte, fn func(*packed)) error {
 	for len(r.b) > 0 && !r.bad {
 		q := packed{Name: r.bytes(r.number(catalog.MaxName))}
 		q.Phase = phaseAt(r.number(uint64(len(catalog.Phases))))
-		q.Market = int64(r.number(1 << 62))
+		q.Market = int64(r.number(maxNumber))
 		var code [3]byte
 		copy(code[:], r.bytes(3))
-		q.Ask = money.Micro(r.number(1 << 62))
-		q.Bid = money.Micro(r.number(1 << 62))
-		q.Sale = money.Micro(r.number(1 << 62))
-		q.Listings = int64(r.number(1<<62)) - 1
-		q.Sales = int64(r.number(1<<62)) - 1
-		q.SalesWindow = time.Duration(r.number(1<<32)) * time.Second
-		if h := r.number(1 << 31); h > 0 {
+		q.Ask = money.Micro(r.number(maxNumber))
+		q.Bid = money.Micro(r.number(maxNumber))
+		q.Sale = money.Micro(r.number(maxNumber))
+		q.Listings = int64(r.number(maxNumber)) - 1
+		q.Sales = int64(r.number(maxNumber)) - 1
+		q.SalesWindow = time.Duration(r.number(maxWindow)) * time.Second
+		if h := r.number(maxHours); h > 0 {
 			q.MarketTime = time.Unix(int64(h)*3600, 0).UTC()
 		}
 		if r.bad {
@@ -143,6 +151,17 @@ func (u *unpacker) each(data []byte, fn func(*packed)) error {
 		return errBlob
 	}
 	return nil
+}
+
+// unpack reads a stored answer. A damaged one is worth nothing and must stop
+// nobody: it counts as empty, so its markets keep their last snapshots.
+func (e *Engine) unpack(u *unpacker, b Blob, fn func(*packed)) error {
+	err := u.each(b.Data, fn)
+	if errors.Is(err, errBlob) {
+		e.log.Error("stored answer left out", "unit", b.Unit, "bucket", b.Bucket, "error", err)
+		return nil
+	}
+	return err
 }
 
 func (u *unpacker) currency(code [3]byte) money.Currency {
@@ -198,10 +217,11 @@ func phaseAt(i uint64) string {
 }
 
 // hours cuts a market's own time to the hour: a time that moves with every poll
-// while the quote stands still must not rewrite its row.
+// while the quote stands still must not rewrite its row. One that no market can
+// mean is none.
 func hours(t time.Time) uint64 {
-	if s := t.Unix(); !t.IsZero() && s >= 3600 {
-		return uint64(s) / 3600
+	if h := t.Unix() / 3600; !t.IsZero() && h > 0 && h <= maxHours {
+		return uint64(h)
 	}
 	return 0
 }

@@ -160,7 +160,7 @@ func (e *Engine) young(fetched time.Time, interval time.Duration) bool {
 
 // planNames makes units of the due names of each game that the source quotes.
 func planNames(tx Tx, job *Job, d provider.Description, due map[int32]DueNames) ([]Unit, error) {
-	size := d.BatchSize
+	size := max(d.BatchSize, 1)
 	if d.Shape == provider.Single {
 		size = singleNames
 	}
@@ -218,6 +218,10 @@ func (e *Engine) Forecast(ctx context.Context, forced bool) (Forecast, error) {
 	if err != nil {
 		return Forecast{}, err
 	}
+	paused, err := e.store.PausedSources(ctx)
+	if err != nil {
+		return Forecast{}, err
+	}
 	var f Forecast
 	for _, d := range due {
 		f.Due.Due += d.Due.Due
@@ -225,23 +229,34 @@ func (e *Engine) Forecast(ctx context.Context, forced bool) (Forecast, error) {
 		f.Due.NoSales += d.NoSales
 	}
 	for _, name := range e.order {
-		d := e.sources[name].Describe()
 		c := Cost{Source: name}
+		if !paused[name] {
+			c = cost(e.sources[name].Describe(), due)
+		}
+		f.Sources = append(f.Sources, c)
+	}
+	return f, nil
+}
+
+// cost tells what asking a source for all that is due takes.
+func cost(d provider.Description, due map[int32]DueNames) Cost {
+	c := Cost{Source: d.Name}
+	if d.Shape == provider.Bulk {
 		for _, file := range d.Files {
 			if due[file.AppID].Due.Due > 0 {
 				c.Requests++
 			}
 		}
-		if d.Shape != provider.Bulk {
-			for _, app := range apps(d) {
-				size := int64(max(d.BatchSize, 1))
-				c.Requests += (due[app].Names + size - 1) / size
-			}
+	} else {
+		size := int64(max(d.BatchSize, 1))
+		for _, app := range apps(d) {
+			c.Requests += (due[app].Names + size - 1) / size
 		}
-		if d.Limit.Requests > 0 {
-			c.Time = time.Duration(c.Requests) * d.Limit.Per / time.Duration(d.Limit.Requests)
-		}
-		f.Sources = append(f.Sources, c)
 	}
-	return f, nil
+	if n := int64(d.Limit.Requests); n > 0 {
+		// Whole periods and the rest apart: their product with the requests of a
+		// year would not fit.
+		c.Time = time.Duration(c.Requests/n)*d.Limit.Per + time.Duration(c.Requests%n)*d.Limit.Per/time.Duration(n)
+	}
+	return c
 }

@@ -19,8 +19,8 @@ func (e *Engine) Start(ctx context.Context, forced bool, by string) (Started, er
 	return e.start(ctx, Job{Kind: Bulk, Forced: forced, RequestedBy: by})
 }
 
-// RetryFailed starts a bulk job for the items of an ended job that failed or had
-// no quote, whatever their TTL.
+// RetryFailed starts a bulk job for the items of an ended job that failed,
+// whatever their TTL.
 func (e *Engine) RetryFailed(ctx context.Context, id int64, by string) (Started, error) {
 	old, err := e.store.Job(ctx, id)
 	if err != nil {
@@ -90,7 +90,11 @@ func (e *Engine) setPaused(ctx context.Context, source string, paused bool) erro
 	if err := e.checkSource(source); err != nil {
 		return err
 	}
-	return e.store.InTx(ctx, func(tx Tx) error { return tx.PauseSource(source, paused) })
+	err := e.store.InTx(ctx, func(tx Tx) error { return tx.PauseSource(source, paused) })
+	if err == nil {
+		e.wake(WorkSettle) // jobs go on without what is put off
+	}
+	return err
 }
 
 // AcceptSource ends the quarantine of a source's markets: their next answer is

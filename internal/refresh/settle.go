@@ -16,6 +16,9 @@ import (
 // Settle does one piece of settling: it estimates a batch whose answers are
 // there, or lets a job go on to its next stage.
 func (e *Engine) Settle(ctx context.Context) (bool, error) {
+	if err := e.reclaim(ctx); err != nil {
+		return false, err
+	}
 	job, err := e.store.FetchedJob(ctx)
 	if err != nil {
 		return false, err
@@ -23,16 +26,14 @@ func (e *Engine) Settle(ctx context.Context) (bool, error) {
 	if job != nil {
 		return true, e.judge(ctx, job)
 	}
-	var batch *Batch
-	err = e.store.InTx(ctx, func(tx Tx) (err error) {
-		batch, err = tx.ClaimBatch(e.owner)
-		return err
-	})
+	batch, err := e.claimBatch(ctx)
 	if err != nil {
 		return false, err
 	}
 	if batch != nil {
-		return true, e.settle(ctx, *batch)
+		written, err := e.settle(ctx, *batch)
+		e.letGoBatch(batch, written)
+		return true, err
 	}
 	if job, err = e.store.SettledJob(ctx); err != nil || job == nil {
 		return false, err
@@ -41,15 +42,15 @@ func (e *Engine) Settle(ctx context.Context) (bool, error) {
 	return true, e.store.InTx(ctx, func(tx Tx) error { return tx.EndSettling(job.ID) })
 }
 
-// settle estimates a claimed batch and writes it. A batch that cannot be
-// settled now is given back.
-func (e *Engine) settle(ctx context.Context, b Batch) error {
+// settle estimates a claimed batch and writes it. A batch that cannot be settled
+// now is given back. Written tells whether the one or the other is stored.
+func (e *Engine) settle(ctx context.Context, b Batch) (written bool, err error) {
 	s, _ := e.settlers.Get().(*settler)
 	if s == nil {
 		s = &settler{engine: e, unpack: newUnpacker()}
 	}
 	defer e.settlers.Put(s)
-	err := s.load(ctx, b)
+	err = s.load(ctx, b)
 	if err == nil {
 		result := s.estimate(e.now())
 		err = e.store.InTx(ctx, func(tx Tx) error {
@@ -58,13 +59,13 @@ func (e *Engine) settle(ctx context.Context, b Batch) error {
 		})
 	}
 	if err == nil {
-		return nil
+		return true, nil
 	}
 	back := e.giveBack(ctx, func(tx Tx) error { return tx.ReturnBatch(b) })
 	if errors.Is(err, ErrConflict) || ctx.Err() != nil {
-		return back
+		return back == nil, back
 	}
-	return errors.Join(fmt.Errorf("settle batch %d of job %d: %w", b.Batch, b.JobID, err), back)
+	return back == nil, errors.Join(fmt.Errorf("settle batch %d of job %d: %w", b.Batch, b.JobID, err), back)
 }
 
 // settler estimates one batch at a time. It keeps its memory for the next one.
@@ -212,7 +213,10 @@ func (s *settler) readAnswers(ctx context.Context, b Batch, units []Unit, outcom
 	from, to := b.Buckets()
 	return s.engine.store.Blobs(ctx, ids, from, to, func(blob Blob) error {
 		u := byBlob[blob.Unit]
-		return s.unpack.each(blob.Data, func(q *packed) {
+		return s.engine.unpack(s.unpack, blob, func(q *packed) {
+			if _, configured := s.engine.known[q.Market]; !configured {
+				return
+			}
 			if u.File != "" && outcomes[UnitMarket{u.ID, q.Market}].Outcome != OutcomeOK {
 				return
 			}

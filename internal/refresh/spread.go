@@ -62,8 +62,8 @@ func (e *Engine) finish(ctx context.Context, job *Job) error {
 		state, err = tx.FinishJob(job.ID)
 		return err
 	})
-	if err != nil {
-		return err
+	if err != nil || state == "" {
+		return err // without a state another worker has finished it
 	}
 	e.log.Info("refresh ended", "job", job.ID, "kind", job.Kind, "state", state,
 		"items", job.Counts.Total, "updated", job.Counts.Updated, "changed", job.Counts.Changed, "failed", job.Counts.Failed)

@@ -45,7 +45,9 @@ type Store interface {
 	// Blobs calls fn for the blobs of the units in the buckets from (included)
 	// to (excluded), ordered by bucket and unit. fn must not keep the data.
 	Blobs(ctx context.Context, units []int64, from, to int, fn func(Blob) error) error
-	// Outcomes returns what became of each market of each unit of a job.
+	// Outcomes returns what became of each market of each file of a job; of one
+	// that an earlier unit answers and that is not judged yet, what became of
+	// that.
 	Outcomes(ctx context.Context, jobID int64) (map[UnitMarket]MarketFetch, error)
 	// MarketFiles returns the newest good answers of all markets' files.
 	MarketFiles(ctx context.Context) ([]MarketFile, error)
@@ -87,10 +89,19 @@ type Tx interface {
 	// false if the job is no longer queued.
 	StartJob(jobID int64, batches int) (bool, error)
 
-	// ClaimUnit takes a unit of the source that may be asked now, or nil.
+	// Reclaim gives back what is claimed in owner's name, but for the units and
+	// batches that are in its hands.
+	Reclaim(owner string, units []int64, batches []Batch) error
+	// ForgoSources ends what live jobs still meant to ask sources that are not
+	// configured.
+	ForgoSources(configured []string) error
+
+	// ClaimUnit takes a unit of the source that may be asked now, or nil. What
+	// is left to ask a paused source is put off instead.
 	ClaimUnit(source, owner string) (*Unit, error)
 	// EndUnit stores the end of a unit and its answer. It returns false, and
-	// stores nothing but the requests spent, where the claim is no longer valid.
+	// stores nothing but the requests spent, where the claim is no longer valid;
+	// nothing at all where the unit's end is stored already.
 	EndUnit(u Unit, markets []MarketFetch, blobs []Blob) (bool, error)
 	// ReturnUnit gives a unit back, not to be asked before u.NotBefore.
 	ReturnUnit(u Unit) error
@@ -116,7 +127,7 @@ type Tx interface {
 	// and notes the next batch as the job's cursor.
 	SpreadBatch(jobID int64, batch int) (rows int64, err error)
 	// FinishJob ends a job in StageSpread and drops the answers that nothing
-	// needs any more.
+	// needs any more. The state is empty where the job was not in it.
 	FinishJob(jobID int64) (State, error)
 
 	// CancelJob cancels what is pending of a live job. What is settled stays
@@ -148,7 +159,7 @@ type Judgement struct {
 	Unit       Unit
 	Fetch      MarketFetch
 	Quarantine string // why it is refused; "": it is the newest good answer
-	Reused     bool   // it was the newest good answer before
+	Reused     bool   // an earlier answer: only its outcome is noted
 }
 
 // Retention says which ended jobs are removed.

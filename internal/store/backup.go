@@ -62,7 +62,7 @@ func Restore(ctx context.Context, from io.Reader, path string, replace bool) (er
 		}
 	}
 	// The id goes first: a crash in between is told by the next start.
-	if err := os.WriteFile(path+".id", []byte(id+"\n"), 0o600); err != nil {
+	if err := writeID(path, id); err != nil {
 		return err
 	}
 	if err := os.Rename(temp, path); err != nil {

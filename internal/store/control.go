@@ -66,12 +66,12 @@ func (t *Tx) AcceptSource(source string) (int64, error) {
 		WHERE quarantine <> '' AND market_id IN (SELECT id FROM market WHERE source = $1)`, source)
 }
 
-// AcceptItem makes the price that is held back for an item its price, with its
-// history and inventory rows, and reports whether there was one.
+// AcceptItem makes the price that is held back for an item its price, as of now,
+// with its history and inventory rows, and reports whether there was one.
 func (t *Tx) AcceptItem(key catalog.Key) (bool, error) {
 	var id, price int64
 	err := t.queryRow(`
-		UPDATE item SET price = candidate, candidate = 0, candidate_at = 0, price_updated_at = $4, rev = rev + 1
+		UPDATE item SET price = candidate, candidate = 0, candidate_at = 0, price_updated_at = $4, price_checked_at = $4, rev = rev + 1
 		WHERE app_id = $1 AND name = $2 AND phase = $3 AND candidate > 0 RETURNING id, price`,
 		key.AppID, key.Name, key.Phase, micros(t.now)).Scan(&id, &price)
 	if errors.Is(err, sql.ErrNoRows) {

@@ -77,21 +77,31 @@ func (t *Tx) InsertUnits(units []refresh.Unit) error {
 	})
 }
 
+// What is left to ask a paused source is put off, however it came to be left:
+// planned beside the pause, given back by a call under way, or by a restart.
+const deferPaused = `
+UPDATE fetch_unit SET state = 'deferred', error = source || ': paused by an operator'
+WHERE source = $1 AND state IN ('pending', 'running') AND state = 'pending'
+AND EXISTS (SELECT 1 FROM source_state s WHERE s.source = $1 AND s.paused = 1)`
+
 // A clock that is set back must not keep a unit from being asked for longer than
-// anything is ever put off; hence the second bound.
+// anything is ever put off ($4); hence the second bound.
 const claimUnit = `
 UPDATE fetch_unit SET state = 'running', owner = $2, token = token + 1, attempts = attempts + 1, started_at = $3
 WHERE id = (
 	SELECT u.id FROM fetch_unit u JOIN refresh_job j ON j.id = u.job_id
 	WHERE u.source = $1 AND u.state IN ('pending', 'running') AND u.state = 'pending'
-	AND (u.not_before <= $3 OR u.not_before > $3 + 3600000000)
+	AND (u.not_before <= $3 OR u.not_before > $3 + $4)
 	ORDER BY j.kind DESC, u.id LIMIT 1)
 RETURNING ` + unitColumns
 
 // ClaimUnit takes a unit of the source that may be asked now, those of missing
 // prices first, or returns nil.
 func (t *Tx) ClaimUnit(source, owner string) (*refresh.Unit, error) {
-	units, err := collect(t.ctx, t.tx, scanUnit, claimUnit, source, owner, micros(t.now))
+	if _, err := t.exec(deferPaused, source); err != nil {
+		return nil, err
+	}
+	units, err := collect(t.ctx, t.tx, scanUnit, claimUnit, source, owner, micros(t.now), refresh.Patience.Microseconds())
 	if err != nil || len(units) == 0 {
 		return nil, err
 	}
@@ -100,24 +110,28 @@ func (t *Tx) ClaimUnit(source, owner string) (*refresh.Unit, error) {
 	return &u, nil
 }
 
-// spend adds what an attempt cost to a unit, whoever owns it now.
+// spend adds what an attempt cost to a unit that was taken from its owner. Where
+// the token is still the owner's, its cost was stored with its end.
 func (t *Tx) spend(u refresh.Unit) error {
-	_, err := t.exec(`UPDATE fetch_unit SET requests = requests + $2, bytes = bytes + $3 WHERE id = $1`, u.ID, u.Requests, u.Bytes)
+	_, err := t.exec(`UPDATE fetch_unit SET requests = requests + $3, bytes = bytes + $4 WHERE id = $1 AND token <> $2`,
+		u.ID, u.Token, u.Requests, u.Bytes)
 	return err
 }
 
 // EndUnit stores how a unit ended and what it brought. Where the claim is no
-// longer valid only what it cost is stored.
+// longer valid only what it cost is stored. To end a unit twice is the same as
+// to end it once.
 func (t *Tx) EndUnit(u refresh.Unit, markets []refresh.MarketFetch, blobs []refresh.Blob) (bool, error) {
-	if err := t.spend(u); err != nil {
+	n, err := t.exec(`
+		UPDATE fetch_unit SET state = $3, fetched_at = $4, blob_unit = id, error_kind = $5, error = $6, stated_at = $7,
+			requests = requests + $8, bytes = bytes + $9
+		WHERE id = $1 AND token = $2 AND state = 'running'`,
+		u.ID, u.Token, string(u.State), micros(u.FetchedAt), u.ErrorKind, u.Error, micros(u.StatedAt), u.Requests, u.Bytes)
+	if err != nil {
 		return false, err
 	}
-	n, err := t.exec(`
-		UPDATE fetch_unit SET state = $3, fetched_at = $4, blob_unit = id, error_kind = $5, error = $6, stated_at = $7
-		WHERE id = $1 AND token = $2 AND state = 'running'`,
-		u.ID, u.Token, string(u.State), micros(u.FetchedAt), u.ErrorKind, u.Error, micros(u.StatedAt))
-	if err != nil || n != 1 {
-		return false, err
+	if n != 1 {
+		return false, t.spend(u)
 	}
 	if u.State != refresh.UnitDone {
 		_, err := t.exec(`UPDATE refresh_job SET last_error = $2 WHERE id = $1`, u.JobID, u.Error)
@@ -164,12 +178,14 @@ func (t *Tx) addFetches(u refresh.Unit, markets []refresh.MarketFetch) error {
 
 // ReturnUnit gives a unit back.
 func (t *Tx) ReturnUnit(u refresh.Unit) error {
-	if err := t.spend(u); err != nil {
+	n, err := t.exec(`
+		UPDATE fetch_unit SET state = 'pending', not_before = $3, requests = requests + $4, bytes = bytes + $5
+		WHERE id = $1 AND token = $2 AND state = 'running'`,
+		u.ID, u.Token, micros(u.NotBefore), u.Requests, u.Bytes)
+	if err != nil || n == 1 {
 		return err
 	}
-	_, err := t.exec(`UPDATE fetch_unit SET state = 'pending', not_before = $3 WHERE id = $1 AND token = $2 AND state = 'running'`,
-		u.ID, u.Token, micros(u.NotBefore))
-	return err
+	return t.spend(u)
 }
 
 // NoteSource notes that a call to a source succeeded or, with a failure, why it
@@ -186,6 +202,18 @@ func (t *Tx) NoteSource(source, failure string) error {
 	return err
 }
 
+// A file that is answered by an earlier unit's blobs brought what that unit did,
+// until the job itself has judged it. The later row of a market counts.
+const outcomes = `
+SELECT unit_id, market_id, quotes, rejected, outcome FROM (
+	SELECT 1 AS own, unit_id, market_id, quotes, rejected, outcome FROM market_fetch WHERE job_id = $1
+	UNION ALL
+	SELECT 0, u.id, f.market_id, f.quotes, f.rejected, f.outcome
+	FROM fetch_unit u JOIN fetch_unit o ON o.id = u.blob_unit
+		JOIN market_fetch f ON f.job_id = o.job_id AND f.unit_id = o.id
+	WHERE u.job_id = $1 AND u.file <> '' AND u.blob_unit <> u.id) brought
+ORDER BY own`
+
 // Outcomes returns what became of each market of each file of a job.
 func (s *Store) Outcomes(ctx context.Context, job int64) (map[refresh.UnitMarket]refresh.MarketFetch, error) {
 	type row struct {
@@ -194,7 +222,7 @@ func (s *Store) Outcomes(ctx context.Context, job int64) (map[refresh.UnitMarket
 	}
 	rows, err := collect(ctx, s.read, func(r *sql.Rows, v *row) error {
 		return r.Scan(&v.unit, &v.m.MarketID, &v.m.Quotes, &v.m.Rejected, &v.m.Outcome)
-	}, `SELECT unit_id, market_id, quotes, rejected, outcome FROM market_fetch WHERE job_id = $1`, job)
+	}, outcomes, job)
 	if err != nil {
 		return nil, err
 	}

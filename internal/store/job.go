@@ -3,6 +3,7 @@ package store
 import (
 	"context"
 	"database/sql"
+	"encoding/json"
 	"errors"
 	"fmt"
 
@@ -119,6 +120,58 @@ func (s *Store) Recover(ctx context.Context) error {
 	})
 }
 
+// Reclaim gives back what is claimed in an owner's name, but for the units and
+// batches that it says are in its hands.
+func (t *Tx) Reclaim(owner string, units []int64, batches []refresh.Batch) error {
+	_, err := t.exec(`
+		UPDATE fetch_unit SET state = 'pending'
+		WHERE state IN ('pending', 'running') AND state = 'running' AND owner = $1
+		AND id NOT IN (SELECT value FROM json_each($2))`, owner, list(units))
+	if err != nil {
+		return err
+	}
+	held := make([][2]int64, len(batches))
+	for i, b := range batches {
+		held[i] = [2]int64{b.JobID, int64(b.Batch)}
+	}
+	packed, err := json.Marshal(held)
+	if err != nil {
+		return err
+	}
+	_, err = t.exec(`
+		UPDATE refresh_batch SET state = 'pending'
+		WHERE state IN ('pending', 'running') AND state = 'running' AND owner = $1
+		AND (job_id, batch) NOT IN (SELECT value ->> 0, value ->> 1 FROM json_each($2))`, owner, string(packed))
+	return err
+}
+
+// forgone are the units that live jobs still mean to ask sources that are not
+// in the list $1.
+const forgone = `state IN ('pending', 'running') AND source NOT IN (SELECT value FROM json_each($1))`
+
+// ForgoSources ends, as failed, what live jobs still meant to ask sources that
+// are not among the configured ones, so that the jobs go on without them.
+func (t *Tx) ForgoSources(configured []string) error {
+	if configured == nil {
+		configured = []string{} // which packs as a list, where nil does not
+	}
+	packed, err := json.Marshal(configured)
+	if err != nil {
+		return err
+	}
+	for _, query := range []string{
+		`UPDATE refresh_job SET last_error = (
+			SELECT min(source) || ': not configured any more' FROM fetch_unit u WHERE u.job_id = refresh_job.id AND ` + forgone + `)
+		 WHERE id IN (SELECT job_id FROM fetch_unit WHERE ` + forgone + `)`,
+		`UPDATE fetch_unit SET state = 'failed', token = token + 1, error = source || ': not configured any more' WHERE ` + forgone,
+	} {
+		if _, err := t.exec(query, string(packed)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
 // InsertJob makes a queued job unless one of its kind is live.
 func (t *Tx) InsertJob(j refresh.Job) (id int64, made bool, err error) {
 	err = t.queryRow(`SELECT id FROM refresh_job WHERE kind = $1 AND state IN ('queued', 'running')`, j.Kind).Scan(&id)
@@ -188,10 +241,14 @@ RETURNING state`
 
 // FinishJob ends a job whose prices have reached the rows, and drops its answers
 // but for the newest good one of each market's file. A job that priced nothing
-// although something went wrong has failed.
+// although something went wrong has failed. The state is empty, and nothing was
+// written, where the job was not spreading.
 func (t *Tx) FinishJob(id int64) (refresh.State, error) {
 	var state refresh.State
 	if err := t.queryRow(finishJob, id, micros(t.now)).Scan(&state); err != nil {
+		if errors.Is(err, sql.ErrNoRows) {
+			err = nil
+		}
 		return "", err
 	}
 	if _, err := t.exec(`UPDATE fetch_unit SET names = NULL WHERE job_id = $1 AND names IS NOT NULL`, id); err != nil {

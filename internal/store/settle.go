@@ -202,8 +202,11 @@ func (t *Tx) writePoints(items []refresh.SettledItem) error {
 	})
 }
 
+// writeJobItems notes how the items of a batch ended. The price before is that
+// of this moment: what another job has priced since the plan was made counts as
+// known, or spreading by batch would take it for unchanged.
 func (t *Tx) writeJobItems(b refresh.Batch, items []refresh.SettledItem) error {
-	const columns = 5
+	const columns = 6
 	return inRows(items, columns, func(part []refresh.SettledItem) error {
 		args := make([]any, 0, len(part)*columns+2)
 		for i := range part {
@@ -212,10 +215,11 @@ func (t *Tx) writeJobItems(b refresh.Batch, items []refresh.SettledItem) error {
 			if p.Answered {
 				after = p.Estimate.Price
 			}
-			args = append(args, p.ID, p.State, p.Reason, int64(after), p.Error)
+			args = append(args, p.ID, p.State, p.Reason, int64(p.Price), int64(after), p.Error)
 		}
 		_, err := t.exec(`
-			UPDATE refresh_item SET state = v.column2, reason = v.column3, price_after = v.column4, error = v.column5, attempts = attempts + 1
+			UPDATE refresh_item SET state = v.column2, reason = v.column3, price_before = v.column4, price_after = v.column5,
+				error = v.column6, attempts = attempts + 1
 			FROM (VALUES `+values(len(part), columns)+`) AS v
 			WHERE refresh_item.job_id = ? AND refresh_item.batch = ? AND refresh_item.item_id = v.column1`,
 			append(args, b.JobID, b.Batch)...)

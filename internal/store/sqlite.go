@@ -12,6 +12,7 @@ import (
 	"net/url"
 	"os"
 	"path/filepath"
+	"strings"
 
 	"modernc.org/sqlite" // also the driver "sqlite"
 )
@@ -128,7 +129,7 @@ func (g *fileGuard) bind(ctx context.Context, db *sql.DB) error {
 	want, err := os.ReadFile(g.path + ".id")
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
-		err = os.WriteFile(g.path+".id", []byte(id+"\n"), 0o600)
+		err = writeID(g.path, id)
 	case err == nil && string(bytes.TrimSpace(want)) != id:
 		err = ErrDatabaseReplaced
 	}
@@ -137,6 +138,19 @@ func (g *fileGuard) bind(ctx context.Context, db *sql.DB) error {
 	}
 	g.was, err = os.Stat(g.path)
 	return err
+}
+
+// writeID notes beside a database which one it is; whole or not at all, since
+// half an id would be another database's.
+func writeID(path, id string) error {
+	temp := path + ".id.new"
+	if err := writeCopy(strings.NewReader(id+"\n"), temp); err != nil {
+		return err
+	}
+	if err := os.Rename(temp, path+".id"); err != nil {
+		return err
+	}
+	return syncDir(filepath.Dir(path))
 }
 
 // check reports whether the file is still the one that was opened.

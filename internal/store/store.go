@@ -125,15 +125,22 @@ func (s *Store) inTx(ctx context.Context, fn func(*Tx) error) error {
 	if err != nil {
 		return fmt.Errorf("begin: %w", err)
 	}
-	t := &Tx{tx: tx, ctx: ctx, now: s.now()}
-	if err := fn(t); err != nil {
-		return errors.Join(err, ignoreDone(tx.Rollback()))
+	ended := false
+	defer func() {
+		if !ended { // fn panicked: whoever recovers must find the one writer free
+			_ = tx.Rollback()
+		}
+	}()
+	err = fn(&Tx{tx: tx, ctx: ctx, now: s.now()})
+	if err == nil {
+		err = s.fault("before commit")
 	}
-	if err := s.fault("before commit"); err != nil {
+	ended = true
+	if err != nil {
 		return errors.Join(err, ignoreDone(tx.Rollback()))
 	}
 	if err := tx.Commit(); err != nil {
-		if ctx.Err() != nil && errors.Is(err, sql.ErrTxDone) {
+		if ctx.Err() != nil && (errors.Is(err, sql.ErrTxDone) || errors.Is(err, ctx.Err())) {
 			return ctx.Err() // rolled back when the context ended
 		}
 		return fmt.Errorf("%w: %w", ErrCommitUnknown, err)

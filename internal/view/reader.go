@@ -104,8 +104,7 @@ func eta(j refresh.Job, now time.Time) *int64 {
 	if done <= 0 || work <= 0 {
 		return nil
 	}
-	left := now.Sub(j.StartedAt) * time.Duration(c.Pending) / time.Duration(done)
-	s := seconds(left)
+	s := seconds(now.Sub(j.StartedAt) / time.Duration(done) * time.Duration(c.Pending))
 	return &s
 }
 
@@ -406,7 +405,9 @@ func inventoryRow(v *store.InventoryRow) InventoryRow {
 	return out
 }
 
-func seconds(d time.Duration) int64 { return int64(d / time.Second) }
+// seconds cuts to whole ones. What lies ahead, by a clock that was set back
+// since, is 0 seconds old.
+func seconds(d time.Duration) int64 { return int64(max(d, 0) / time.Second) }
 
 // when is a time as JSON has it: null where there is none.
 func when(t time.Time) *time.Time {

@@ -1,0 +1,247 @@
+package refresh
+
+import (
+	"context"
+	"hash/maphash"
+	"time"
+
+	"assay/internal/catalog"
+	"assay/internal/money"
+	"assay/internal/provider"
+)
+
+// maxAnswer bounds the packed quotes of one unit, in bytes.
+const maxAnswer = 256 << 20
+
+// answer takes what a source decodes: it checks every quote, keeps one for each
+// item and market, and packs them by bucket.
+type answer struct {
+	packer  *packer
+	markets map[string]int64
+	counts  map[int64]*MarketFetch
+	silent  []string
+	seen    map[uint64]struct{}
+	seed    maphash.Seed
+	size    int
+	source  string
+}
+
+// Why a row of an answer counts for nothing.
+const (
+	rejectMarket    = "unknown market"
+	rejectDuplicate = "duplicate name"
+	rejectName      = "invalid name"
+	rejectAmount    = "invalid amount"
+	rejectCurrency  = "invalid currency"
+	rejectCount     = "invalid count"
+)
+
+func (e *Engine) newAnswer(d provider.Description) *answer {
+	p, ok := e.packers.Get().(*packer)
+	if !ok {
+		p = newPacker()
+	}
+	a := &answer{
+		packer: p, markets: map[string]int64{}, counts: map[int64]*MarketFetch{},
+		seen: map[uint64]struct{}{}, seed: maphash.MakeSeed(), source: d.Name,
+	}
+	for _, m := range d.Markets {
+		a.markets[m.Key] = e.markets[MarketName{Source: d.Name, Key: m.Key, Title: m.Title}]
+	}
+	a.Restart()
+	return a
+}
+
+func (e *Engine) release(a *answer) {
+	a.packer.reset()
+	e.packers.Put(a.packer)
+}
+
+// fetch makes the calls of a unit, one after another where the source takes
+// fewer names than the unit has.
+func (a *answer) fetch(ctx context.Context, src provider.Source, unit *Unit, meter *provider.Meter) error {
+	d := src.Describe()
+	if d.Shape == provider.Bulk {
+		ans, err := src.Fetch(ctx, provider.Call{AppID: unit.AppID, File: unit.File, Meter: meter}, a)
+		a.silent, unit.StatedAt = ans.Silent, ans.ProviderTime
+		a.expect(d, unit.File)
+		return err
+	}
+	whole := &joined{answer: a}
+	size := max(d.BatchSize, 1)
+	for from := 0; from < len(unit.Names); from += size {
+		names := unit.Names[from:min(from+size, len(unit.Names))]
+		whole.next()
+		call := provider.Call{AppID: unit.AppID, Names: names, Meter: meter}
+		ans, err := src.Fetch(ctx, call, whole)
+		if err != nil {
+			return err
+		}
+		unit.StatedAt = ans.ProviderTime
+	}
+	whole.flush()
+	a.expect(d, "")
+	return nil
+}
+
+// expect counts the markets that the answer covers and had no quote of.
+func (a *answer) expect(d provider.Description, file string) {
+	keys := make([]string, 0, len(d.Markets))
+	for _, m := range d.Markets {
+		keys = append(keys, m.Key)
+	}
+	for _, f := range d.Files {
+		if f.Key == file {
+			keys = f.Markets
+		}
+	}
+	for _, key := range keys {
+		a.count(a.markets[key])
+	}
+}
+
+func (a *answer) count(market int64) *MarketFetch {
+	c := a.counts[market]
+	if c == nil {
+		c = &MarketFetch{MarketID: market, Outcome: OutcomeOK}
+		a.counts[market] = c
+	}
+	return c
+}
+
+// fetches returns what the answer brought of each market.
+func (a *answer) fetches() []MarketFetch {
+	out := make([]MarketFetch, 0, len(a.counts))
+	for _, c := range a.counts {
+		out = append(out, *c)
+	}
+	for i := range out {
+		for _, key := range a.silent {
+			if a.markets[key] == out[i].MarketID {
+				out[i].Outcome = OutcomeSilent
+			}
+		}
+	}
+	return out
+}
+
+// Restart implements provider.Sink.
+func (a *answer) Restart() {
+	a.packer.reset()
+	clear(a.counts)
+	clear(a.seen)
+	a.silent, a.size = nil, 0
+}
+
+// Quote implements provider.Sink.
+func (a *answer) Quote(q *provider.Quote) error {
+	market, ok := a.markets[q.Market]
+	if !ok {
+		return &provider.Error{Source: a.source, Kind: provider.KindProtocol, Detail: rejectMarket}
+	}
+	c := a.count(market)
+	if reason := check(q); reason != "" {
+		c.Rejected++
+		return nil
+	}
+	// The first row of a name counts: a later one must not win silently.
+	key := a.fingerprint(market, q)
+	if _, twice := a.seen[key]; twice {
+		c.Rejected++
+		return nil
+	}
+	a.seen[key] = struct{}{}
+	if a.size += len(q.Name) + 48; a.size > maxAnswer {
+		return &provider.Error{Source: a.source, Kind: provider.KindTooLarge, Detail: "more quotes than an answer may hold"}
+	}
+	c.Quotes++
+	a.packer.add(market, q)
+	return nil
+}
+
+// Reject implements provider.Sink.
+func (a *answer) Reject(market, _, _ string) {
+	if id, ok := a.markets[market]; ok {
+		a.count(id).Rejected++
+	}
+}
+
+// fingerprint stands for market, name and phase. Two different ones of 40,000
+// collide once in some ten billion files, and then a quote is missed, no more.
+func (a *answer) fingerprint(market int64, q *provider.Quote) uint64 {
+	var h maphash.Hash
+	h.SetSeed(a.seed)
+	maphash.WriteComparable(&h, market)
+	_, _ = h.WriteString(q.Phase)
+	_ = h.WriteByte(0)
+	_, _ = h.WriteString(q.Name)
+	return h.Sum64()
+}
+
+// check returns why a quote counts for nothing, or "".
+func check(q *provider.Quote) string {
+	switch {
+	case catalog.CheckName(q.Name) != nil || catalog.CheckPhase(q.Phase) != nil:
+		return rejectName
+	case !within(q.Ask) || !within(q.Bid) || !within(q.Sale):
+		return rejectAmount
+	case !within(q.Listings-provider.Unknown) || !within(q.Sales-provider.Unknown),
+		q.SalesWindow < 0 || q.SalesWindow/time.Second > maxWindow:
+		return rejectCount
+	}
+	if _, err := money.ParseCurrency(string(q.Currency)); err != nil {
+		return rejectCurrency
+	}
+	return ""
+}
+
+// within reports whether a number can be packed; none that means anything is
+// greater.
+func within[T ~int64](n T) bool { return n >= 0 && n <= maxNumber }
+
+// joined lets several calls fill one answer: a retried call forgets its own
+// quotes, not those of the calls before it.
+type joined struct {
+	*answer
+	quotes []provider.Quote
+	reject []string
+}
+
+// next keeps what the last call brought and begins another one.
+func (j *joined) next() { j.flush() }
+
+func (j *joined) flush() {
+	for i := range j.quotes {
+		_ = j.answer.Quote(&j.quotes[i]) // checked when it came
+	}
+	for _, market := range j.reject {
+		j.answer.Reject(market, "", "")
+	}
+	j.quotes, j.reject = j.quotes[:0], j.reject[:0]
+}
+
+// Restart implements provider.Sink for the call under way.
+func (j *joined) Restart() { j.quotes, j.reject = j.quotes[:0], j.reject[:0] }
+
+// Quote implements provider.Sink.
+func (j *joined) Quote(q *provider.Quote) error {
+	if _, ok := j.markets[q.Market]; !ok {
+		return &provider.Error{Source: j.source, Kind: provider.KindProtocol, Detail: rejectMarket}
+	}
+	if len(j.quotes) >= maxCallQuotes {
+		return &provider.Error{Source: j.source, Kind: provider.KindTooLarge, Detail: "more quotes than a call may bring"}
+	}
+	j.quotes = append(j.quotes, *q)
+	return nil
+}
+
+// Reject implements provider.Sink.
+func (j *joined) Reject(market, _, _ string) {
+	if len(j.reject) < maxCallQuotes {
+		j.reject = append(j.reject, market)
+	}
+}
+
+// maxCallQuotes bounds what a call that names its items may bring: a thousand
+// names on a hundred markets.
+const maxCallQuotes = 100_000

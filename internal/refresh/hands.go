@@ -1,0 +1,182 @@
+package refresh
+
+import (
+	"context"
+	"sync"
+	"sync/atomic"
+	"time"
+)
+
+// hands is what this process has claimed and works on. A claim whose end could
+// not be written stays taken in the database and is in nobody's hands; it is
+// given back as soon as the database takes writes again. So is one that was made
+// by a commit of unknown outcome.
+type hands struct {
+	// claiming is held for reading from the beginning of a claim until it is
+	// noted here, so that none is taken for lost in between.
+	claiming sync.RWMutex
+	lost     atomic.Bool // something may be claimed that is not in these hands
+
+	mu      sync.Mutex
+	units   map[int64]call
+	batches map[batchKey]struct{}
+}
+
+// call is a unit that is being asked for.
+type call struct {
+	job    int64
+	cancel context.CancelFunc
+}
+
+type batchKey struct {
+	job   int64
+	batch int
+}
+
+// claimUnit takes a unit of a source, or returns nil. The context that it
+// returns ends when the unit's job is cancelled; let the unit go in any case.
+func (e *Engine) claimUnit(ctx context.Context, source string) (*Unit, context.Context, error) {
+	h := &e.hands
+	h.claiming.RLock()
+	defer h.claiming.RUnlock()
+	var u *Unit
+	err := e.store.InTx(ctx, func(tx Tx) (err error) {
+		u, err = tx.ClaimUnit(source, e.owner)
+		return err
+	})
+	if err != nil {
+		h.lost.Store(true)
+		return nil, nil, err
+	}
+	if u == nil {
+		return nil, nil, nil
+	}
+	ctx, cancel := context.WithCancel(ctx)
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.units[u.ID] = call{job: u.JobID, cancel: cancel}
+	return u, ctx, nil
+}
+
+// letGoUnit ends the work on a unit; written tells whether its end is stored.
+func (e *Engine) letGoUnit(u *Unit, written bool) {
+	h := &e.hands
+	h.mu.Lock()
+	h.units[u.ID].cancel()
+	delete(h.units, u.ID)
+	h.mu.Unlock()
+	if !written {
+		h.lost.Store(true)
+	}
+}
+
+// claimBatch takes a batch, or returns nil. Let it go in any case.
+func (e *Engine) claimBatch(ctx context.Context) (*Batch, error) {
+	h := &e.hands
+	h.claiming.RLock()
+	defer h.claiming.RUnlock()
+	var b *Batch
+	err := e.store.InTx(ctx, func(tx Tx) (err error) {
+		b, err = tx.ClaimBatch(e.owner)
+		return err
+	})
+	if err != nil {
+		h.lost.Store(true)
+		return nil, err
+	}
+	if b != nil {
+		h.mu.Lock()
+		defer h.mu.Unlock()
+		h.batches[batchKey{b.JobID, b.Batch}] = struct{}{}
+	}
+	return b, nil
+}
+
+// letGoBatch ends the work on a batch; written tells whether its end is stored.
+func (e *Engine) letGoBatch(b *Batch, written bool) {
+	h := &e.hands
+	h.mu.Lock()
+	delete(h.batches, batchKey{b.JobID, b.Batch})
+	h.mu.Unlock()
+	if !written {
+		h.lost.Store(true)
+	}
+}
+
+// interrupt ends the calls that this process makes for a job.
+func (e *Engine) interrupt(jobID int64) {
+	h := &e.hands
+	h.claiming.Lock() // a claim made just before the job was cancelled is noted first
+	defer h.claiming.Unlock()
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	for _, c := range h.units {
+		if c.job == jobID {
+			c.cancel()
+		}
+	}
+}
+
+// reclaim gives back what is claimed in this process's name and in nobody's
+// hands, if there may be any.
+func (e *Engine) reclaim(ctx context.Context) error {
+	h := &e.hands
+	if !h.lost.Load() {
+		return nil
+	}
+	h.claiming.Lock()
+	defer h.claiming.Unlock()
+	if !h.lost.Swap(false) {
+		return nil // another slot did it
+	}
+	var units []int64
+	var batches []Batch
+	h.mu.Lock()
+	for id := range h.units {
+		units = append(units, id)
+	}
+	for b := range h.batches {
+		batches = append(batches, Batch{JobID: b.job, Batch: b.batch})
+	}
+	h.mu.Unlock()
+	err := e.store.InTx(ctx, func(tx Tx) error { return tx.Reclaim(e.owner, units, batches) })
+	if err != nil {
+		h.lost.Store(true)
+	}
+	return err
+}
+
+const (
+	// goodbye is how long a write may take when the process stops.
+	goodbye = 2 * time.Second
+	// Pauses between the attempts to store an answer, which cost requests to get:
+	// from the first to the last, each four times as long.
+	firstInsist, lastInsist = 50 * time.Millisecond, 800 * time.Millisecond
+)
+
+// giveBack writes although ctx has ended.
+func (e *Engine) giveBack(ctx context.Context, fn func(Tx) error) error {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), goodbye)
+	defer cancel()
+	return e.store.InTx(ctx, fn)
+}
+
+// insist writes, and does not give up at the first failure, nor because the
+// process stops. Doing it again must be harmless.
+func (e *Engine) insist(ctx context.Context, fn func(Tx) error) error {
+	for pause := firstInsist; ; pause *= 4 {
+		if ctx.Err() != nil {
+			return e.giveBack(ctx, fn)
+		}
+		err := e.store.InTx(ctx, fn)
+		if err == nil || pause > lastInsist {
+			return err
+		}
+		t := time.NewTimer(pause)
+		select {
+		case <-ctx.Done():
+		case <-t.C:
+		}
+		t.Stop()
+	}
+}

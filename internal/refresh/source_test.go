@@ -1,0 +1,163 @@
+package refresh_test
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	"assay/internal/catalog"
+	"assay/internal/money"
+	"assay/internal/provider"
+)
+
+// fakeSource answers from a script. By default it quotes, on each of its
+// markets, what price says of a name.
+type fakeSource struct {
+	d provider.Description
+	// items are what its files hold, by game; a source that is asked by name
+	// knows them too.
+	items map[int32][]string
+	// price is the ask of a name on a market in dollars; 0: not offered.
+	price func(market, name string) money.Micro
+	// edit changes a quote before it is given, and may leave it out.
+	edit func(q *provider.Quote) bool
+	// extra is given after all others.
+	extra []provider.Quote
+	// silent is told to be missing.
+	silent []string
+	// fail decides whether the n-th call (from 1) fails.
+	fail func(n int, call provider.Call) error
+	// before is called at the beginning of every call.
+	before func(ctx context.Context, call provider.Call)
+
+	mu    sync.Mutex
+	calls []provider.Call
+}
+
+// bulk makes a source of one file of CS2 for each of its markets.
+func bulk(name string, items []string, markets ...string) *fakeSource {
+	s := newSource(name, provider.Bulk, items, markets)
+	for _, m := range markets {
+		s.d.Files = append(s.d.Files, provider.File{Key: m + ".json", AppID: catalog.CS2, Markets: []string{m}})
+	}
+	return s
+}
+
+// batch makes a source that is asked for so many names of CS2 at once.
+func batch(name string, size int, items []string, markets ...string) *fakeSource {
+	s := newSource(name, provider.Batch, items, markets)
+	s.d.BatchSize = size
+	return s
+}
+
+// single makes a source that is asked for one name of CS2 at a time.
+func single(name string, items []string, markets ...string) *fakeSource {
+	s := newSource(name, provider.Single, items, markets)
+	s.d.BatchSize = 1
+	return s
+}
+
+func newSource(name string, shape provider.Shape, items []string, markets []string) *fakeSource {
+	s := &fakeSource{
+		d:     provider.Description{Name: name, Title: name, Shape: shape, Interval: 5 * time.Minute},
+		items: map[int32][]string{catalog.CS2: items},
+		price: func(string, string) money.Micro { return units(10) },
+	}
+	for _, m := range markets {
+		s.d.Markets = append(s.d.Markets, provider.Market{Key: m, Title: m, AppIDs: []int32{catalog.CS2}})
+	}
+	return s
+}
+
+// Describe implements provider.Source.
+func (s *fakeSource) Describe() provider.Description { return s.d }
+
+// Fetch implements provider.Source.
+func (s *fakeSource) Fetch(ctx context.Context, call provider.Call, sink provider.Sink) (provider.Answer, error) {
+	s.mu.Lock()
+	s.calls = append(s.calls, call)
+	n := len(s.calls)
+	s.mu.Unlock()
+	call.Meter.AddRequest()
+	call.Meter.AddBytes(100)
+	if s.before != nil {
+		s.before(ctx, call)
+	}
+	if ctx.Err() != nil {
+		return provider.Answer{}, &provider.Error{Source: s.d.Name, Kind: provider.KindCancelled, Err: ctx.Err()}
+	}
+	sink.Restart()
+	if s.fail != nil {
+		if err := s.fail(n, call); err != nil {
+			return provider.Answer{}, err
+		}
+	}
+	return provider.Answer{Silent: s.silent}, s.answer(call, sink)
+}
+
+func (s *fakeSource) answer(call provider.Call, sink provider.Sink) error {
+	asked := call.Names
+	if call.File != "" {
+		asked = s.items[call.AppID]
+	}
+	known := map[string]bool{}
+	for _, n := range s.items[call.AppID] {
+		known[n] = true
+	}
+	for _, m := range s.marketsOf(call.File) {
+		for _, n := range asked {
+			if !known[n] {
+				continue
+			}
+			q := provider.Quote{
+				Market: m, Name: n, Currency: "USD", Ask: s.price(m, n),
+				Listings: provider.Unknown, Sales: provider.Unknown,
+			}
+			if s.edit != nil && !s.edit(&q) {
+				continue
+			}
+			if err := sink.Quote(&q); err != nil {
+				return err
+			}
+		}
+	}
+	for i := range s.extra {
+		if err := sink.Quote(&s.extra[i]); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// marketsOf returns the markets of a file, all of them for "".
+func (s *fakeSource) marketsOf(file string) []string {
+	for _, f := range s.d.Files {
+		if f.Key == file {
+			return f.Markets
+		}
+	}
+	var out []string
+	for _, m := range s.d.Markets {
+		out = append(out, m.Key)
+	}
+	return out
+}
+
+// asked returns the calls since the last time.
+func (s *fakeSource) asked() []provider.Call {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	out := s.calls
+	s.calls = nil
+	return out
+}
+
+// broken is an answer that could not be read.
+func (s *fakeSource) broken(kind provider.Kind) error {
+	return &provider.Error{Source: s.d.Name, Kind: kind, Detail: "as the script says"}
+}
+
+// wait is an answer that asks to be left alone.
+func (s *fakeSource) wait(d time.Duration) error {
+	return &provider.Error{Source: s.d.Name, Kind: provider.KindRateLimited, Status: 429, RetryAfter: d}
+}

@@ -1,0 +1,413 @@
+package refresh_test
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"log/slog"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"sync"
+	"testing"
+	"time"
+
+	"assay/internal/catalog"
+	"assay/internal/inventory"
+	"assay/internal/money"
+	"assay/internal/pricing"
+	"assay/internal/provider"
+	"assay/internal/refresh"
+	"assay/internal/store"
+)
+
+// epoch is when every test begins.
+var epoch = time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
+
+// clock is a wall clock that tests set.
+type clock struct {
+	mu  sync.Mutex
+	now time.Time
+}
+
+func (c *clock) Now() time.Time {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.now
+}
+
+// Add sets the clock forward, or back.
+func (c *clock) Add(d time.Duration) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.now = c.now.Add(d)
+}
+
+// world is an engine on a real database with invented sources. Its work is done
+// by the test, step by step, in one goroutine.
+type world struct {
+	tb      testing.TB
+	path    string
+	clock   *clock
+	cfg     refresh.Config
+	sources []*fakeSource
+	store   *store.Store
+	engine  *refresh.Engine
+	sync    *inventory.Service
+	raw     *sql.DB // beside the store, for looking at rows
+	faults  func(point string) error
+	woken   bool
+	starts  int
+	// everyStep is called after each step of drain.
+	everyStep func()
+}
+
+func defaults() refresh.Config {
+	return refresh.Config{
+		TTL: 6 * time.Hour, MissingRetry: time.Hour, NoSalesRetry: 72 * time.Hour,
+		Retention:  refresh.Retention{Age: 7 * 24 * time.Hour, MinJobs: 3},
+		Policy:     pricing.Policy{Currency: "USD", Rates: pricing.Rates{"EUR": {Micro: 1_100_000, Date: epoch}}},
+		FetchSlots: 1, SettleSlots: 1,
+	}
+}
+
+// newWorld makes a world with the given sources and the default configuration.
+func newWorld(tb testing.TB, sources ...*fakeSource) *world {
+	tb.Helper()
+	w := &world{
+		tb: tb, path: filepath.Join(tb.TempDir(), "assay.db"),
+		clock: &clock{now: epoch}, cfg: defaults(), sources: sources,
+	}
+	w.start()
+	tb.Cleanup(w.stop)
+	return w
+}
+
+// start opens the database and makes the engine, as a process does when it
+// starts.
+func (w *world) start() {
+	w.tb.Helper()
+	var err error
+	w.starts++
+	w.store, err = store.Open(w.tb.Context(), store.Options{
+		Path: w.path, Now: w.clock.Now,
+		Faults: func(point string) error {
+			if w.faults == nil {
+				return nil
+			}
+			return w.faults(point)
+		},
+	})
+	must(w.tb, err)
+	w.raw, err = sql.Open("sqlite", "file:"+w.path+"?_pragma=busy_timeout(10000)")
+	must(w.tb, err)
+	var list []provider.Source
+	for _, s := range w.sources {
+		list = append(list, s)
+	}
+	w.engine, err = refresh.New(w.tb.Context(), refresh.Options{
+		Store: storeOf{w.store}, Config: w.cfg, Sources: list,
+		Wake: func(string) { w.woken = true }, Owner: "process " + strconv.Itoa(w.starts),
+		Now: w.clock.Now, Logger: slog.New(slog.DiscardHandler),
+	})
+	must(w.tb, err)
+	w.sync = &inventory.Service{
+		InTx: func(ctx context.Context, fn func(inventory.Tx) error) error {
+			return w.store.InTx(ctx, func(tx *store.Tx) error { return fn(tx) })
+		},
+		Queued: func() { w.woken = true },
+	}
+}
+
+// stop closes what start opened; what was claimed stays claimed, as after a kill.
+func (w *world) stop() {
+	if w.raw != nil {
+		_ = w.raw.Close()
+		must(w.tb, w.store.Close())
+		w.raw = nil
+	}
+}
+
+// restart is a kill and a new start.
+func (w *world) restart() {
+	w.tb.Helper()
+	w.stop()
+	w.start()
+}
+
+// storeOf is the store as the engine sees it.
+type storeOf struct{ *store.Store }
+
+func (s storeOf) InTx(ctx context.Context, fn func(refresh.Tx) error) error {
+	return s.Store.InTx(ctx, func(tx *store.Tx) error { return fn(tx) })
+}
+
+// step does one piece of the work of every kind and reports whether any was
+// done. Errors are for the caller, who knows which are meant.
+func (w *world) step() (more bool, err error) {
+	var errs []error
+	for _, worker := range w.engine.Workers() {
+		m, err := worker.Work(w.tb.Context())
+		more = more || m
+		errs = append(errs, err)
+		if w.everyStep != nil {
+			w.everyStep()
+		}
+	}
+	return more, errors.Join(errs...)
+}
+
+// drain works until nothing is left to do now.
+func (w *world) drain() {
+	w.tb.Helper()
+	for range 100_000 {
+		w.woken = false
+		more, err := w.step()
+		must(w.tb, err)
+		if !more && !w.woken {
+			return
+		}
+	}
+	w.tb.Fatal("the work does not end")
+}
+
+// drainThrough is drain where errors may come, as long as they stop one day.
+func (w *world) drainThrough() {
+	w.tb.Helper()
+	for range 100_000 {
+		w.woken = false
+		more, err := w.step()
+		if !more && !w.woken && err == nil && w.count(`SELECT count(*) FROM refresh_job WHERE state IN ('queued', 'running')`) == 0 {
+			return
+		}
+	}
+	w.tb.Fatal("the work does not end")
+}
+
+// run starts a bulk job and does it.
+func (w *world) run(forced bool) refresh.Job {
+	w.tb.Helper()
+	id := w.begin(forced)
+	w.drain()
+	return w.job(id)
+}
+
+// begin starts a bulk job.
+func (w *world) begin(forced bool) int64 {
+	w.tb.Helper()
+	s, err := w.engine.Start(w.tb.Context(), forced, "test")
+	must(w.tb, err)
+	if !s.Started {
+		w.tb.Fatalf("job %d is live already", s.JobID)
+	}
+	return s.JobID
+}
+
+func (w *world) job(id int64) refresh.Job {
+	w.tb.Helper()
+	j, err := w.store.Job(w.tb.Context(), id)
+	must(w.tb, err)
+	return j
+}
+
+// last returns the newest job of a kind.
+func (w *world) last(kind refresh.Kind) refresh.Job {
+	w.tb.Helper()
+	jobs, err := w.store.Jobs(w.tb.Context(), kind, 1<<62, 1)
+	must(w.tb, err)
+	if len(jobs) == 0 {
+		w.tb.Fatalf("there is no %s job", kind)
+	}
+	return jobs[0]
+}
+
+// push makes a user's inventory of a game one asset of each name.
+func (w *world) push(user string, app int32, names ...string) inventory.Result {
+	w.tb.Helper()
+	p := inventory.Push{AppID: app, ContextID: "2", SnapshotAt: w.clock.Now()}
+	for i, n := range names {
+		p.Assets = append(p.Assets, inventory.Asset{AssetID: strconv.Itoa(i), Name: n, Amount: 1, Tradable: true, Marketable: true})
+	}
+	return w.pushed(user, p)
+}
+
+func (w *world) pushed(user string, p inventory.Push) inventory.Result {
+	w.tb.Helper()
+	r, err := w.sync.Sync(w.tb.Context(), user, p)
+	must(w.tb, err)
+	return r
+}
+
+// forget empties the missing-price queue, so that a test sees bulk jobs alone.
+func (w *world) forget() { w.exec(`DELETE FROM missing_price`) }
+
+func (w *world) item(key catalog.Key) *store.Item {
+	w.tb.Helper()
+	i, err := w.store.Item(w.tb.Context(), key)
+	must(w.tb, err)
+	if i == nil {
+		w.tb.Fatalf("there is no item %+v", key)
+	}
+	return i
+}
+
+// named returns the item of CS2 with a name.
+func (w *world) named(name string) *store.Item {
+	w.tb.Helper()
+	return w.item(catalog.Key{AppID: catalog.CS2, Name: name})
+}
+
+// states returns the state of every item of a job by its name.
+func (w *world) states(job int64) map[string]string {
+	w.tb.Helper()
+	items, err := w.store.JobItems(w.tb.Context(), job, "", -1, 0, 1<<30)
+	must(w.tb, err)
+	out := map[string]string{}
+	for _, i := range items {
+		name := i.Key.Name
+		if i.Key.Phase != "" {
+			name += " (" + i.Key.Phase + ")"
+		}
+		if _, twice := out[name]; twice {
+			w.tb.Errorf("job %d has %q twice", job, name)
+		}
+		out[name] = i.State
+		if i.Reason != "" {
+			out[name] += " " + i.Reason
+		}
+	}
+	return out
+}
+
+// count returns the number that a query yields.
+func (w *world) count(query string, args ...any) int64 {
+	w.tb.Helper()
+	var n int64
+	must(w.tb, w.raw.QueryRowContext(w.tb.Context(), query, args...).Scan(&n))
+	return n
+}
+
+func (w *world) exec(query string, args ...any) {
+	w.tb.Helper()
+	_, err := w.raw.ExecContext(w.tb.Context(), query, args...)
+	must(w.tb, err)
+}
+
+// checkCounts holds the counts of every job against its items.
+func (w *world) checkCounts() {
+	w.tb.Helper()
+	jobs, err := w.store.Jobs(w.tb.Context(), "", 1<<62, 1000)
+	must(w.tb, err)
+	for _, j := range jobs {
+		c := j.Counts
+		sum := c.Pending + c.Updated + c.NoQuote + c.Failed + c.Cancelled + c.SkippedTTL + c.SkippedNoSales + c.SkippedBudget
+		if sum != c.Total {
+			w.tb.Fatalf("job %d: the counts add up to %d of %d: %+v", j.ID, sum, c.Total, c)
+		}
+		for _, part := range []struct {
+			where string
+			want  int64
+		}{
+			{"1 = 1", c.Total},
+			{"state = 'pending'", c.Pending},
+			{"state = 'updated'", c.Updated},
+			{"state = 'noQuote'", c.NoQuote},
+			{"state = 'failed'", c.Failed},
+			{"state = 'cancelled'", c.Cancelled},
+			{"state = 'skipped' AND reason = 'budget'", c.SkippedBudget},
+			{"state = 'skipped' AND reason = 'ttl'", c.SkippedTTL},
+			{"state = 'skipped' AND reason = 'noSales'", c.SkippedNoSales},
+		} {
+			if got := w.count(`SELECT count(*) FROM refresh_item WHERE job_id = $1 AND `+part.where, j.ID); got != part.want {
+				w.tb.Fatalf("job %d: %d items where %s, and the counts say %+v", j.ID, got, part.where, c)
+			}
+		}
+		if twice := w.count(`SELECT count(*) - count(DISTINCT item_id) FROM refresh_item WHERE job_id = $1`, j.ID); twice != 0 {
+			w.tb.Fatalf("job %d has %d items twice", j.ID, twice)
+		}
+	}
+}
+
+// checkIdle holds what must be true when the queues are empty.
+func (w *world) checkIdle() {
+	w.tb.Helper()
+	w.checkCounts()
+	for what, query := range map[string]string{
+		"jobs that live": `SELECT count(*) FROM refresh_job WHERE state IN ('queued', 'running')`,
+		"rows with another value than their item": `SELECT count(*) FROM inventory v LEFT JOIN item i ON i.id = v.item_id
+			WHERE v.value IS DISTINCT FROM nullif(i.price, 0)`,
+		"open units":                    `SELECT count(*) FROM fetch_unit WHERE state IN ('pending', 'running')`,
+		"open batches":                  `SELECT count(*) FROM refresh_batch WHERE state IN ('pending', 'running')`,
+		"queued items with a price":     `SELECT count(*) FROM missing_price m JOIN item i ON i.id = m.item_id WHERE i.price > 0`,
+		"queued items in an ended job":  `SELECT count(*) FROM missing_price WHERE job_id <> 0`,
+		"prices beyond belief":          `SELECT count(*) FROM item WHERE price < 0 OR price > 10000000000000 OR candidate < 0`,
+		"answers that nobody waits for": `SELECT count(*) FROM fetch_blob b WHERE NOT EXISTS (SELECT 1 FROM market_file f WHERE f.unit_id = b.unit_id)`,
+		"good answers that are gone": `SELECT count(*) FROM market_file f WHERE f.unit_id <> 0 AND f.quotes > 0
+			AND NOT EXISTS (SELECT 1 FROM fetch_blob b WHERE b.unit_id = f.unit_id)`,
+	} {
+		if n := w.count(query); n != 0 {
+			w.tb.Errorf("%d %s", n, what)
+		}
+	}
+}
+
+// valueOf returns the value of a user's asset, 0 without one.
+func (w *world) valueOf(user string, asset int) money.Micro {
+	w.tb.Helper()
+	return money.Micro(w.count(`SELECT coalesce(value, 0) FROM inventory v JOIN platform_user u ON u.id = v.user_key
+		WHERE u.user_id = $1 AND v.asset_id = $2`, user, strconv.Itoa(asset)))
+}
+
+// units is an amount of whole units of a currency.
+func units(n int64) money.Micro { return money.Micro(n * money.Scale) }
+
+// names returns n names with a prefix.
+func names(prefix string, n int) []string {
+	out := make([]string, n)
+	for i := range out {
+		out[i] = fmt.Sprintf("%s %d | Test (Factory New)", prefix, i)
+	}
+	return out
+}
+
+// random returns a generator whose seed is printed and can be given back by
+// ASSAY_SEED.
+func random(tb testing.TB) *rand.Rand {
+	tb.Helper()
+	seed := rand.Uint64()
+	if text := os.Getenv("ASSAY_SEED"); text != "" {
+		var err error
+		seed, err = strconv.ParseUint(text, 10, 64)
+		must(tb, err)
+	}
+	tb.Logf("ASSAY_SEED=%d", seed)
+	return rand.New(rand.NewPCG(seed, 0))
+}
+
+// long returns the full count of a random test where it is asked for.
+func long(short, full int) int {
+	if os.Getenv("ASSAY_LONG") == "1" {
+		return full
+	}
+	return short
+}
+
+func must(tb testing.TB, err error) {
+	tb.Helper()
+	if err != nil {
+		tb.Fatal(err)
+	}
+}
+
+func equal[T comparable](tb testing.TB, what string, got, want T) {
+	tb.Helper()
+	if got != want {
+		tb.Errorf("%s: got %v, want %v", what, got, want)
+	}
+}
+
+// sorted returns a sorted copy.
+func sorted(list []string) []string { return slices.Sorted(slices.Values(list)) }
