@@ -49,7 +49,7 @@ type refusal struct {
 func (e *refusal) Error() string { return e.detail }
 
 // explain makes a problem of an error, with the headers that go with it. ours
-// is true for errors that callers learn nothing of.
+// is true for errors that are not the caller's, and of which he learns little.
 func explain(err error) (p problem, header http.Header, ours bool) {
 	var refused *refusal
 	var tooBig *http.MaxBytesError
@@ -60,10 +60,9 @@ func explain(err error) (p problem, header http.Header, ours bool) {
 	case errors.As(err, &tooBig):
 		return problem{Status: http.StatusRequestEntityTooLarge, Code: "body_too_large", Detail: tooLarge(tooBig.Limit)}, nil, false
 	case f != nil && f.Kind == fault.Unavailable:
-		header = later
-		fallthrough
+		return problem{Status: statuses[f.Kind], Code: f.Code, Detail: f.Detail}, later, true
 	case f != nil && statuses[f.Kind] != 0:
-		return problem{Status: statuses[f.Kind], Code: f.Code, Detail: f.Detail, Errors: f.Fields}, header, false
+		return problem{Status: statuses[f.Kind], Code: f.Code, Detail: f.Detail, Errors: f.Fields}, nil, false
 	case errors.Is(err, os.ErrDeadlineExceeded):
 		return problem{Status: http.StatusRequestTimeout, Code: "request_timeout", Detail: "The body did not arrive in time."}, nil, false
 	case errors.Is(err, context.DeadlineExceeded), errors.Is(err, context.Canceled):

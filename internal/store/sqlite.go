@@ -24,6 +24,7 @@ const (
 	reads    mode = iota // of the running server
 	writes               // begun IMMEDIATE
 	readCopy             // copying the file, beside whoever has it open
+	readBare             // the file alone, whatever log lies beside it
 )
 
 // openSQLite opens a pool of connections. A writer begins IMMEDIATE: a
@@ -49,6 +50,9 @@ func openSQLite(path string, m mode) (*sql.DB, error) {
 		q.Add("_pragma", "cache_size(-4000)")
 	case readCopy:
 		q.Set("mode", "ro")
+	case readBare:
+		q.Set("mode", "ro")
+		q.Set("immutable", "1")
 	}
 	dsn := (&url.URL{Scheme: "file", Opaque: (&url.URL{Path: path}).EscapedPath(), RawQuery: q.Encode()}).String()
 	return sql.Open("sqlite", dsn)
@@ -129,7 +133,10 @@ func (g *fileGuard) bind(ctx context.Context, db *sql.DB) error {
 	want, err := os.ReadFile(g.path + ".id")
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
-		err = writeID(g.path, id)
+		// The id must be in the file itself, where checkBare looks for it.
+		if _, err = db.ExecContext(ctx, `PRAGMA wal_checkpoint(TRUNCATE)`); err == nil {
+			err = writeID(g.path, id)
+		}
 	case err == nil && string(bytes.TrimSpace(want)) != id:
 		err = ErrDatabaseReplaced
 	}
@@ -138,6 +145,33 @@ func (g *fileGuard) bind(ctx context.Context, db *sql.DB) error {
 	}
 	g.was, err = os.Stat(g.path)
 	return err
+}
+
+// checkBare refuses a file that is another database than the one known here. It
+// comes before anything opens the file in earnest: after a crash the former
+// one's log would be applied to it. A file that cannot be read without its log
+// passes.
+func (g *fileGuard) checkBare(ctx context.Context) (err error) {
+	want, err := os.ReadFile(g.path + ".id")
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	db, err := openSQLite(g.path, readBare)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, db.Close()) }()
+	var id string
+	if err := db.QueryRowContext(ctx, `SELECT value FROM setting WHERE name = 'database_id'`).Scan(&id); err != nil {
+		return ctx.Err()
+	}
+	if id != string(bytes.TrimSpace(want)) {
+		return ErrDatabaseReplaced
+	}
+	return nil
 }
 
 // writeID notes beside a database which one it is; whole or not at all, since

@@ -9,7 +9,6 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"sync/atomic"
 	"time"
 )
 
@@ -32,11 +31,8 @@ type Store struct {
 	now         func() time.Time
 	log         *slog.Logger
 	faults      func(point string) error
-	lastWrite   atomic.Value // writeResult
+	failures    failures
 }
-
-// writeResult is how the last write ended, as far as the database is to blame.
-type writeResult struct{ error }
 
 // ErrCommitUnknown means that a commit returned an error and may still have
 // been applied. Whoever gets it must read the state again before deciding.
@@ -62,6 +58,9 @@ func Open(ctx context.Context, o Options) (_ *Store, err error) {
 		}
 	}()
 	if s.file, err = guardFile(o.Path); err != nil {
+		return nil, err
+	}
+	if err := s.file.checkBare(ctx); err != nil {
 		return nil, err
 	}
 	if s.write, err = openSQLite(o.Path, writes); err != nil {
@@ -108,13 +107,12 @@ type Tx struct {
 func (t *Tx) Now() time.Time { return t.now }
 
 // InTx runs fn in a write transaction, which is committed when fn returns nil
-// and rolled back otherwise. An ErrCommitUnknown means what it says.
+// and rolled back otherwise. An ErrCommitUnknown means what it says; an error of
+// the database that may pass has a fault.Unavailable in its chain.
 func (s *Store) InTx(ctx context.Context, fn func(*Tx) error) error {
 	err := s.inTx(ctx, fn)
-	if code := sqliteCode(err); code != 0 || err == nil {
-		s.lastWrite.Store(writeResult{err})
-	}
-	return err
+	s.failures.note(err)
+	return blame(err)
 }
 
 func (s *Store) inTx(ctx context.Context, fn func(*Tx) error) error {
@@ -163,19 +161,6 @@ func (s *Store) fault(point string) error {
 		return nil
 	}
 	return s.faults(point)
-}
-
-// Healthy reports whether the database answers, is still the file that was
-// opened, and took the last write that was tried.
-func (s *Store) Healthy(ctx context.Context) error {
-	if err := s.file.check(); err != nil {
-		return err
-	}
-	if err, _ := s.lastWrite.Load().(writeResult); err.error != nil {
-		return err.error
-	}
-	var one int
-	return s.read.QueryRowContext(ctx, `SELECT 1`).Scan(&one)
 }
 
 // exec runs a statement and returns how many rows it touched.

@@ -1,0 +1,361 @@
+package e2e
+
+import (
+	"bufio"
+	"fmt"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"assay/internal/provider/sim"
+)
+
+// onDisk is a server with a world of prices that are about to change, whose
+// disk is about to fail.
+type onDisk struct {
+	*server
+	markets *sim.Handler
+	names   int
+}
+
+func newOnDisk(t *testing.T, names int, env ...string) *onDisk {
+	markets, url := simulator(t, sim.Options{Names: names, Frozen: true})
+	s := newServer(t, append([]string{"MARKET_PRICE_PROVIDERS=sim", "SIM_BASE_URL=" + url}, env...)...)
+	s.start()
+	pushNames(s, markets.Names(), 1)
+	s.awaitPriced(20 * time.Second)
+	markets.Advance(2_000)
+	return &onDisk{s, markets, names}
+}
+
+// health returns the status of the health check.
+func (d *onDisk) health() int {
+	d.t.Helper()
+	resp, err := http.Get("http://" + d.addr + "/api/health")
+	if err != nil {
+		d.t.Fatal(err)
+	}
+	_ = resp.Body.Close()
+	return resp.StatusCode
+}
+
+// failsLoudly waits until the health check fails and the log says why.
+func (d *onDisk) failsLoudly(why ...string) {
+	d.t.Helper()
+	d.await("a failing health check", 10*time.Second, func() bool { return d.health() == http.StatusServiceUnavailable })
+	d.await(fmt.Sprintf("a log line with one of %q", why), 10*time.Second, func() bool {
+		for _, text := range why {
+			if strings.Contains(d.log.String(), text) {
+				return true
+			}
+		}
+		return false
+	})
+}
+
+// staysLoud checks that nothing makes the health check well again before the
+// cause is gone: not the sweeps of idle workers either.
+func (d *onDisk) staysLoud() {
+	d.t.Helper()
+	for end := time.Now().Add(3 * time.Second); time.Now().Before(end); time.Sleep(50 * time.Millisecond) {
+		if got := d.health(); got != http.StatusServiceUnavailable {
+			d.t.Errorf("health is %d while nothing can be written", got)
+			return
+		}
+	}
+}
+
+// reads checks that everything that was written can still be read.
+func (d *onDisk) reads() {
+	d.t.Helper()
+	if got := len(all[item](d.server, "/api/prices/items")); got != d.names {
+		d.t.Errorf("%d items can be read, want %d", got, d.names)
+	}
+	if got := len(all[row](d.server, "/api/inventory/user0")); got != d.names {
+		d.t.Errorf("%d rows can be read, want %d", got, d.names)
+	}
+	d.status()
+}
+
+// recovers waits until the run has ended well and, where it is asked for, the
+// health check says so, which takes some seconds.
+func (d *onDisk) recovers(id string, wholly bool) {
+	d.t.Helper()
+	if end := d.awaitEnd(30 * time.Second); end.Status.JobID != id || end.Status.State != "finished" {
+		d.t.Errorf("job %+v, want %s finished", end.Status, id)
+	}
+	if wholly {
+		d.await("a health check that is well", 20*time.Second, func() bool { return d.health() == http.StatusOK })
+	}
+	checkJob(d.t, d.server, id, int64(d.names))
+	checkRows(d.t, d.server, 1)
+	if took, err := d.stop(); err != nil {
+		d.t.Errorf("the end took %v: %v", took, err)
+	}
+}
+
+// smallDisk mounts a file system of so many MiB.
+func smallDisk(t *testing.T, mib int) string {
+	t.Helper()
+	dir := t.TempDir()
+	if err := syscall.Mount("tmpfs", dir, "tmpfs", 0, fmt.Sprintf("size=%dm", mib)); err != nil {
+		t.Skipf("no file system can be mounted here, so none can be filled: %v", err)
+	}
+	t.Cleanup(func() {
+		if err := syscall.Unmount(dir, syscall.MNT_DETACH); err != nil {
+			t.Errorf("unmount: %v", err)
+		}
+	})
+	return dir
+}
+
+func TestDisk_FullIsLoudReadsGoOnAndTheRunResumesWhenThereIsRoom(t *testing.T) {
+	t.Parallel() // it mostly waits
+	disk := smallDisk(t, 32)
+	d := newOnDisk(t, 2_000, "DATABASE_URL=sqlite:"+filepath.Join(disk, "assay.db"))
+	filler := fill(t, disk)
+	id := d.refresh()
+	d.failsLoudly("database or disk is full")
+	d.reads()
+	_, err := d.tryPush("late", 730, newAssets(2_000))
+	if err == nil || !strings.Contains(err.Error(), "503") {
+		t.Errorf("a push while the disk is full: %v, want 503", err)
+	}
+	d.staysLoud()
+	if err := os.Remove(filler); err != nil {
+		t.Fatal(err)
+	}
+	d.recovers(id, true)
+}
+
+// newAssets returns assets with names that nobody knows, as long as names are.
+func newAssets(n int) []asset {
+	out := make([]asset, n)
+	for i := range out {
+		out[i] = asset{AssetID: fmt.Sprint(i), MarketHashName: fmt.Sprintf("Nobody's %s | Never Seen %d", strings.Repeat("x", 200), i)}
+	}
+	return out
+}
+
+// fill takes all room but a little.
+func fill(t *testing.T, dir string) string {
+	t.Helper()
+	path := filepath.Join(dir, "filler")
+	f, err := os.Create(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	var stat syscall.Statfs_t
+	if err := syscall.Statfs(dir, &stat); err != nil {
+		t.Fatal(err)
+	}
+	const leave = 96 << 10
+	chunk := make([]byte, 64<<10)
+	for room := int64(stat.Bavail) * stat.Bsize; room > leave; room -= int64(len(chunk)) {
+		if _, err := f.Write(chunk); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return path
+}
+
+// tamper makes system calls of a running process fail until the returned
+// function is called.
+func tamper(t *testing.T, pid int, rule string) (stop func()) {
+	t.Helper()
+	strace, err := exec.LookPath("strace")
+	if err != nil {
+		t.Skip("strace is not installed, so no system call can be made to fail")
+	}
+	calls, _, _ := strings.Cut(rule, ":")
+	cmd := exec.Command(strace, "-f", "-o", "/dev/null", "-e", "trace="+calls, "-e", "inject="+rule, "-p", strconv.Itoa(pid))
+	out, err := cmd.StderrPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	lines := bufio.NewScanner(out)
+	if !lines.Scan() || !strings.Contains(lines.Text(), "attached") {
+		_ = cmd.Process.Kill()
+		_ = cmd.Wait()
+		t.Skipf("no process can be traced here, so no system call can be made to fail: %s", lines.Text())
+	}
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		for lines.Scan() {
+			continue // or strace would wait for a reader
+		}
+		_ = cmd.Wait() // detaching makes it end with the signal
+	}()
+	stopped := false
+	stop = func() {
+		if stopped {
+			return
+		}
+		stopped = true
+		_ = cmd.Process.Signal(syscall.SIGINT)
+		<-ended
+	}
+	t.Cleanup(stop)
+	return stop
+}
+
+func TestDisk_FailingCallsAreLoudAndTheRunResumes(t *testing.T) {
+	for _, rule := range []string{
+		"pwrite64:error=EIO", "pwrite64:error=EROFS", "pwrite64:error=ENOSPC", "fsync,fdatasync:error=EIO", "pwrite64,fsync,fdatasync:error=EIO:when=1+3",
+	} {
+		t.Run(rule, func(t *testing.T) {
+			d := newOnDisk(t, 500)
+			restore := tamper(t, d.cmd.Process.Pid, rule)
+			id, err := d.tryRefresh()
+			for range 20 { // a call that fails now and then lets some through
+				if err == nil {
+					break
+				}
+				id, err = d.tryRefresh()
+			}
+			d.failsLoudly("disk I/O error", "database or disk is full")
+			d.reads()
+			restore()
+			if id == "" {
+				id = d.startedOr(d.tryRefresh())
+			}
+			d.recovers(id, false)
+		})
+	}
+}
+
+// startedOr returns the id of the run that was started, or that lives already:
+// one whose commit was answered with an error may be there all the same.
+func (d *onDisk) startedOr(id string, err error) string {
+	d.t.Helper()
+	if err == nil {
+		return id
+	}
+	return d.status().Status.JobID
+}
+
+func TestDisk_AFileThatIsGoneOrReplacedIsLoudAndNeverMadeAnew(t *testing.T) {
+	for _, c := range []struct {
+		name    string
+		running bool
+		harm    func(t *testing.T, path string)
+		says    string // while running, or at the next start
+	}{
+		{"deleted while stopped", false, remove, "missing"},
+		{"deleted while running", true, remove, "deleted"},
+		{"emptied while stopped", false, empty, "missing"},
+		{"replaced while stopped", false, replace, "replaced"},
+		{"replaced while running", true, replace, "replaced"},
+		{"rubbish while stopped", false, rubbish, "not a database"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			d := newOnDisk(t, 200)
+			path := filepath.Join(d.dir, "assay.db")
+			if !c.running {
+				if _, err := d.stop(); err != nil {
+					t.Fatal(err)
+				}
+			}
+			c.harm(t, path)
+			if c.running {
+				if _, err := d.tryRefresh(); err == nil {
+					t.Error("a run was started on a database that is not there")
+				}
+				d.failsLoudly(c.says)
+				d.kill()
+			}
+			if c.says == "deleted" {
+				c.says = "missing"
+			}
+			d.refusesToStart(c.says)
+			if info, err := os.Stat(path); c.name[:7] == "deleted" && err == nil {
+				t.Errorf("there is a database of %d bytes again", info.Size())
+			}
+		})
+	}
+}
+
+func remove(t *testing.T, path string) {
+	t.Helper()
+	if err := os.Remove(path); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func empty(t *testing.T, path string) {
+	t.Helper()
+	if err := os.Truncate(path, 0); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func rubbish(t *testing.T, path string) {
+	t.Helper()
+	if err := os.WriteFile(path, []byte(strings.Repeat("no database ", 1000)), 0o600); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// replace puts another sound database in the place of one.
+func replace(t *testing.T, path string) {
+	t.Helper()
+	other := newServer(t)
+	other.start()
+	if _, err := other.stop(); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Rename(filepath.Join(other.dir, "assay.db"), path); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// refusesToStart checks that a start ends soon, with a reason.
+func (s *server) refusesToStart(says string) {
+	s.t.Helper()
+	before := len(s.log.String())
+	s.spawn()
+	select {
+	case err := <-s.done:
+		s.cmd = nil
+		if text := s.log.String()[before:]; err == nil || !strings.Contains(text, says) {
+			s.t.Errorf("the start ended with %v and said %q, want %q", err, text, says)
+		}
+	case <-time.After(10 * time.Second):
+		s.t.Error("it starts all the same")
+		s.kill()
+	}
+}
+
+func TestDisk_AReadOnlyFileIsLoud(t *testing.T) {
+	disk := smallDisk(t, 32)
+	d := newOnDisk(t, 200, "DATABASE_URL=sqlite:"+filepath.Join(disk, "assay.db"))
+	if err := syscall.Mount("", disk, "", syscall.MS_REMOUNT|syscall.MS_RDONLY, ""); err != nil {
+		// Open files keep a file system from becoming read-only; a new start sees it.
+		t.Logf("not while it is open: %v", err)
+	} else {
+		t.Error("a file system with open files became read-only")
+	}
+	if _, err := d.stop(); err != nil {
+		t.Fatal(err)
+	}
+	if err := syscall.Mount("", disk, "", syscall.MS_REMOUNT|syscall.MS_RDONLY, ""); err != nil {
+		t.Fatal(err)
+	}
+	d.refusesToStart("read-only")
+	if err := syscall.Mount("", disk, "", syscall.MS_REMOUNT, ""); err != nil {
+		t.Fatal(err)
+	}
+	d.start()
+	d.reads()
+}

@@ -1,0 +1,253 @@
+package e2e
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"net/http"
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"assay/internal/app"
+	"assay/internal/provider/sim"
+	"assay/internal/store"
+)
+
+// torn is a database with its log as a killed process left them, in the middle
+// of a run. All pages are in the log: what was moved to the database is not
+// torn by what happens to the log.
+type torn struct {
+	t       *testing.T
+	server  *server
+	markets *sim.Handler
+	wal     []byte
+	want    progress // of the untouched copy
+}
+
+// progress is what only ever grows.
+type progress struct{ jobs, settled, points, revisions, rows int64 }
+
+func newTorn(t *testing.T) *torn {
+	markets, url := simulator(t, sim.Options{Names: 300, Frozen: true})
+	s := newServer(t, "MARKET_PRICE_PROVIDERS=sim", "SIM_BASE_URL="+url, "MARKET_PRICE_WORKERS=1")
+	s.start()
+	pushNames(s, markets.Names()[:250], 1)
+	s.awaitPriced(20 * time.Second)
+	s.refresh()
+	s.awaitEnd(20 * time.Second)
+	// Whatever is in the log from here on is what can be torn.
+	if _, err := s.stop(); err != nil {
+		t.Fatal(err)
+	}
+	markets.Advance(2_000)
+	s.start()
+	pushNames(s, markets.Names(), 1)
+	s.awaitPriced(20 * time.Second)
+	id := s.refresh()
+	var j job
+	s.await("the end of the fetching", 10*time.Second, func() bool {
+		s.get("/api/market-prices/jobs/"+id, &j)
+		return j.Stage != "plan" && j.Stage != "fetch"
+	})
+	s.kill()
+	wal, err := os.ReadFile(filepath.Join(s.dir, "assay.db-wal"))
+	if err != nil || len(wal) < 100_000 {
+		t.Fatalf("a log of %d bytes, %v", len(wal), err)
+	}
+	x := &torn{t: t, server: s, markets: markets, wal: wal}
+	x.want = x.read(x.copy(wal))
+	t.Logf("log of %d bytes, %+v", len(wal), x.want)
+	return x
+}
+
+// copy returns the path of a copy of the database with another log.
+func (x *torn) copy(wal []byte) string {
+	x.t.Helper()
+	dir, err := os.MkdirTemp(x.t.TempDir(), "")
+	if err != nil {
+		x.t.Fatal(err)
+	}
+	path := filepath.Join(dir, "assay.db")
+	copyFile(x.t, filepath.Join(x.server.dir, "assay.db"), path)
+	copyFile(x.t, filepath.Join(x.server.dir, "assay.db.id"), path+".id")
+	if err := os.WriteFile(path+"-wal", wal, 0o600); err != nil {
+		x.t.Fatal(err)
+	}
+	return path
+}
+
+// read opens a copy as the program does, and holds it against the invariants.
+func (x *torn) read(path string) progress {
+	x.t.Helper()
+	st, err := store.Open(context.Background(), store.Options{Path: path})
+	if err != nil {
+		x.t.Fatalf("open: %v", err)
+	}
+	if err := st.Close(); err != nil {
+		x.t.Fatalf("close: %v", err)
+	}
+	db := openFile(x.t, path)
+	defer db.Close()
+	checkInvariants(x.t, db)
+	var p progress
+	err = db.QueryRow(`SELECT (SELECT coalesce(max(id), 0) FROM refresh_job), (SELECT count(*) FROM refresh_item WHERE state <> 'pending'),
+		(SELECT count(*) FROM price_point), (SELECT coalesce(sum(rev), 0) FROM item), (SELECT count(*) FROM inventory)`).
+		Scan(&p.jobs, &p.settled, &p.points, &p.revisions, &p.rows)
+	if err != nil {
+		x.t.Fatal(err)
+	}
+	return p
+}
+
+// atWorstOlder holds a torn copy against the whole one.
+func (x *torn) atWorstOlder(what string, wal []byte) {
+	x.t.Helper()
+	path := x.copy(wal)
+	p, w := x.read(path), x.want
+	if p.jobs > w.jobs || p.settled > w.settled || p.points > w.points || p.revisions > w.revisions || p.rows > w.rows {
+		x.t.Errorf("%s: %+v, more than the %+v that there was", what, p, w)
+	}
+	if x.t.Failed() {
+		x.t.Fatalf("stopped at %s", what)
+	}
+	_ = os.RemoveAll(filepath.Dir(path))
+}
+
+func tornCopies() int {
+	if long() {
+		return 1_000
+	}
+	return 50
+}
+
+func TestTorn_ATruncatedLogIsAtWorstOlder(t *testing.T) {
+	r := random(t)
+	x := newTorn(t)
+	for range tornCopies() {
+		n := r.IntN(len(x.wal))
+		x.atWorstOlder(fmt.Sprintf("log cut at %d of %d", n, len(x.wal)), x.wal[:n])
+	}
+	x.goesOn(x.wal[:r.IntN(len(x.wal))])
+}
+
+func TestTorn_AFlippedBitInTheLogIsAtWorstOlder(t *testing.T) {
+	r := random(t)
+	x := newTorn(t)
+	for range tornCopies() {
+		bit := r.IntN(len(x.wal) * 8)
+		x.atWorstOlder(fmt.Sprintf("bit %d flipped", bit), flip(x.wal, bit))
+	}
+	x.goesOn(flip(x.wal, r.IntN(len(x.wal)*8)))
+}
+
+func flip(b []byte, bit int) []byte {
+	out := append([]byte(nil), b...)
+	out[bit/8] ^= 1 << (bit % 8)
+	return out
+}
+
+// goesOn lets the program end what a torn copy holds.
+func (x *torn) goesOn(wal []byte) {
+	x.t.Helper()
+	s := newServer(x.t, "MARKET_PRICE_PROVIDERS=sim", x.server.env[len(x.server.env)-2])
+	path := x.copy(wal)
+	for _, name := range []string{"", "-wal", ".id"} {
+		copyFile(x.t, path+name, filepath.Join(s.dir, "assay.db"+name))
+	}
+	l := s.within(app.Options{})
+	pushNames(s, x.markets.Names(), 1)
+	s.awaitEnd(20 * time.Second)
+	s.awaitPriced(20 * time.Second)
+	checkRows(x.t, s, 1)
+	if _, err := l.end(); err != nil {
+		x.t.Error(err)
+	}
+	checkInvariants(x.t, s.open())
+}
+
+// TestTorn_AFlippedBitInTheDatabaseNeitherPanicsNorHangs reads everything and
+// runs a refresh on databases with a damaged page. SQLite keeps no checksum of
+// its pages, so a damaged value within a row can pass for one; what must not
+// happen is a panic, a hang, or a start that makes a new database.
+func TestTorn_AFlippedBitInTheDatabaseNeitherPanicsNorHangs(t *testing.T) {
+	r := random(t)
+	x := newTorn(t)
+	whole := x.copy(x.wal)
+	x.read(whole) // closing moves the log into the database
+	content, err := os.ReadFile(whole)
+	if err != nil {
+		t.Fatal(err)
+	}
+	copies := 12
+	if long() {
+		copies = 300
+	}
+	refused, failed := 0, 0
+	for range copies {
+		// Headers of the file and of its pages more often than chance would.
+		bit := r.IntN(len(content) * 8)
+		if r.IntN(2) == 0 {
+			bit = r.IntN(len(content)/4096)*4096*8 + r.IntN(256*8)
+		}
+		started, ok := x.bear(r, flip(content, bit))
+		if !started {
+			refused++
+		} else if !ok {
+			failed++
+		}
+		if t.Failed() {
+			t.Fatalf("stopped at bit %d of %d bytes", bit, len(content))
+		}
+	}
+	t.Logf("%d copies: %d refused at the start, %d answered with errors", copies, refused, failed)
+}
+
+// bear starts the program on a damaged database, asks it for everything and
+// starts a run. It reports whether it started, and whether all went well.
+func (x *torn) bear(r *rand.Rand, content []byte) (started, ok bool) {
+	x.t.Helper()
+	s := newServer(x.t, "MARKET_PRICE_PROVIDERS=sim", x.server.env[len(x.server.env)-2])
+	if err := os.WriteFile(filepath.Join(s.dir, "assay.db"), content, 0o600); err != nil {
+		x.t.Fatal(err)
+	}
+	copyFile(x.t, filepath.Join(x.server.dir, "assay.db.id"), filepath.Join(s.dir, "assay.db.id"))
+	l, err := s.tryWithin(app.Options{})
+	if err != nil {
+		return false, false
+	}
+	ok = true
+	_, _ = s.tryRefresh() // may fail, loudly
+	client := http.Client{Timeout: 20 * time.Second}
+	for _, path := range []string{
+		"/api/market-prices/status", "/api/market-prices/jobs", "/api/market-prices/jobs/1/items", "/api/prices/items",
+		"/api/market-prices/provider-debug", "/api/market-prices/job-debug", "/api/inventory/user0", "/api/health",
+	} {
+		req, err := http.NewRequestWithContext(x.t.Context(), http.MethodGet, "http://"+s.addr+path, nil)
+		if err != nil {
+			x.t.Fatal(err)
+		}
+		req.Header.Set("Authorization", "Bearer "+s.secret("ADMIN_API_TOKEN"))
+		resp, err := client.Do(req)
+		if err != nil {
+			x.t.Errorf("%s: %v", path, err)
+			continue
+		}
+		_, _ = io.Copy(io.Discard, resp.Body)
+		_ = resp.Body.Close()
+		ok = ok && resp.StatusCode < 500
+	}
+	for end := time.Now().Add(time.Second); time.Now().Before(end); time.Sleep(5 * time.Millisecond) {
+		var st status
+		if s.tryGet("/api/market-prices/status", &st) != nil || !st.Status.Running {
+			break // it works, or says loudly that it does not
+		}
+		ok = ok && end.After(time.Now())
+	}
+	if took, _ := l.end(); took > 10*time.Second {
+		x.t.Errorf("the end took %v", took)
+	}
+	return true, ok
+}

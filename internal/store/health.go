@@ -1,0 +1,69 @@
+package store
+
+import (
+	"context"
+	"errors"
+	"sync/atomic"
+	"time"
+
+	"assay/internal/fault"
+)
+
+// failureWindow is how long a failed write makes the store unwell: longer than
+// a worker waits before it tries again, so that a full disk shows for as long
+// as it is full, whatever small write succeeds in between. It is measured by
+// the monotonic clock, which no setting of the time moves.
+const failureWindow = 15 * time.Second
+
+// writeFailure is the last write that failed by the database's fault.
+type writeFailure struct {
+	err error
+	at  time.Time // with its monotonic reading
+}
+
+// failures remembers the last failed write.
+type failures struct{ last atomic.Pointer[writeFailure] }
+
+// note remembers err if the database is to blame for it.
+func (f *failures) note(err error) {
+	if sqliteCode(err) != 0 || errors.Is(err, ErrDatabaseReplaced) {
+		f.last.Store(&writeFailure{err, time.Now()})
+	}
+}
+
+// recent returns the error of a write that failed within the window.
+func (f *failures) recent() error {
+	if last := f.last.Load(); last != nil && time.Since(last.at) < failureWindow {
+		return last.err
+	}
+	return nil
+}
+
+// blame adds to an error of the database that may pass, such as a full disk,
+// that whoever called may try again.
+func blame(err error) error {
+	const (
+		busy, locked, readOnly, ioError, full, cannotOpen = 5, 6, 8, 10, 13, 14
+	)
+	switch sqliteCode(err) & 0xff {
+	case busy, locked, readOnly, ioError, full, cannotOpen:
+	default:
+		if !errors.Is(err, ErrDatabaseReplaced) {
+			return err
+		}
+	}
+	return errors.Join(err, fault.New(fault.Unavailable, "database_unavailable", "The database cannot take this now; try again later."))
+}
+
+// Healthy reports whether the database answers, is still the file that was
+// opened, and takes what is written to it.
+func (s *Store) Healthy(ctx context.Context) error {
+	if err := s.file.check(); err != nil {
+		return err
+	}
+	if err := s.failures.recent(); err != nil {
+		return err
+	}
+	var one int
+	return s.read.QueryRowContext(ctx, `SELECT 1`).Scan(&one)
+}
