@@ -78,12 +78,23 @@ func defaults() refresh.Config {
 func newWorld(tb testing.TB, sources ...*fakeSource) *world {
 	tb.Helper()
 	w := &world{
-		tb: tb, path: filepath.Join(tb.TempDir(), "assay.db"),
+		tb: tb, path: filepath.Join(memoryDir(tb), "assay.db"),
 		clock: &clock{now: epoch}, cfg: defaults(), sources: sources,
 	}
-	w.start()
 	tb.Cleanup(w.stop)
+	w.start()
 	return w
+}
+
+// memoryDir returns a directory in memory where there is such a place. These
+// tests never cut the power, so waiting for a disk proves nothing.
+func memoryDir(tb testing.TB) string {
+	dir, err := os.MkdirTemp("/dev/shm", "assay-test")
+	if err != nil {
+		return tb.TempDir()
+	}
+	tb.Cleanup(func() { must(tb, os.RemoveAll(dir)) })
+	return dir
 }
 
 // start opens the database and makes the engine, as a process does when it
@@ -411,3 +422,16 @@ func equal[T comparable](tb testing.TB, what string, got, want T) {
 
 // sorted returns a sorted copy.
 func sorted(list []string) []string { return slices.Sorted(slices.Values(list)) }
+
+var errTest = errors.New("as the test wants it")
+
+// pushOf is a push of one asset for each name and phase.
+func pushOf(w *world, items ...[2]string) inventory.Push {
+	p := inventory.Push{AppID: catalog.CS2, ContextID: "2", SnapshotAt: w.clock.Now()}
+	for i, n := range items {
+		p.Assets = append(p.Assets, inventory.Asset{
+			AssetID: strconv.Itoa(i), Name: n[0], Phase: n[1], Amount: 1, Tradable: true, Marketable: true,
+		})
+	}
+	return p
+}

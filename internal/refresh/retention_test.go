@@ -1,0 +1,168 @@
+package refresh_test
+
+import (
+	"math/rand/v2"
+	"slices"
+	"testing"
+	"time"
+
+	"assay/internal/refresh"
+)
+
+// past is a job as a history has it.
+type past struct {
+	id       int64
+	kind     string
+	state    string
+	finished time.Time
+}
+
+// history fills the database with random jobs and returns them.
+func (w *world) history(r *rand.Rand, n int) []past {
+	var out []past
+	live := map[string]bool{}
+	for range n {
+		p := past{
+			kind:     []string{"bulk", "missing"}[r.IntN(2)],
+			state:    []string{"finished", "failed", "cancelled", "running", "queued"}[r.IntN(5)],
+			finished: w.clock.Now().Add(-time.Duration(r.Int64N(int64(20 * 24 * time.Hour)))),
+		}
+		if p.state == "running" || p.state == "queued" {
+			if live[p.kind] {
+				continue // one job of a kind lives at a time
+			}
+			live[p.kind], p.finished = true, time.Time{}
+		}
+		var end int64
+		if !p.finished.IsZero() {
+			end = p.finished.UnixMicro()
+		}
+		must(w.tb, w.raw.QueryRowContext(w.tb.Context(), `
+			INSERT INTO refresh_job (kind, forced, state, stage, requested_by, created_at, finished_at, total)
+			VALUES ($1, 0, $2, 'done', 'test', 1, $3, 1) RETURNING id`, p.kind, p.state, end).Scan(&p.id))
+		w.exec(`INSERT INTO refresh_item (job_id, batch, item_id, state, reason, attempts, price_before, price_after, error)
+			VALUES ($1, 0, 1, 'updated', '', 1, 0, 0, '')`, p.id)
+		w.exec(`INSERT INTO refresh_batch (job_id, batch, state, pending, updated) VALUES ($1, 0, 'settled', 0, 1)`, p.id)
+		w.exec(`INSERT INTO fetch_unit (job_id, source, app_id, file, batch_from, batch_to, state) VALUES ($1, 's', 730, 'f', 0, 0, 'done')`, p.id)
+		w.exec(`INSERT INTO market_fetch (job_id, unit_id, market_id, fetched_at, quotes, rejected, requests, bytes, outcome)
+			VALUES ($1, 1, 1, 0, 0, 0, 0, 0, 'ok')`, p.id)
+		out = append(out, p)
+	}
+	return out
+}
+
+// kept says which jobs the rule keeps, in plain words.
+func kept(jobs []past, now time.Time, r refresh.Retention) []int64 {
+	var out []int64
+	for _, j := range jobs {
+		newer := 0
+		for _, o := range jobs {
+			if o.kind == j.kind && !o.finished.IsZero() &&
+				(o.finished.After(j.finished) || (o.finished.Equal(j.finished) && o.id > j.id)) {
+				newer++
+			}
+		}
+		unfinished := j.finished.IsZero()
+		young := !j.finished.Before(now.Add(-r.Age))
+		if unfinished || young || newer < r.MinJobs {
+			out = append(out, j.id)
+		}
+	}
+	return out
+}
+
+func (w *world) jobIDs() []int64 {
+	w.tb.Helper()
+	jobs, err := w.store.Jobs(w.tb.Context(), "", 1<<62, 10_000)
+	must(w.tb, err)
+	var out []int64
+	for _, j := range jobs {
+		out = append(out, j.ID)
+	}
+	slices.Sort(out)
+	return out
+}
+
+func TestRule6_RetentionKeepsTheYoungTheNewestAndTheUnfinished(t *testing.T) {
+	r := random(t)
+	for round := range long(12, 300) {
+		w := newWorld(t)
+		w.cfg.Retention = refresh.Retention{
+			Age:     time.Duration(r.IntN(10)) * 24 * time.Hour,
+			MinJobs: r.IntN(5),
+		}
+		w.restart()
+		jobs := w.history(r, r.IntN(40))
+		w.clock.Add([]time.Duration{0, 0, time.Hour, -time.Hour, 400 * 24 * time.Hour, -400 * 24 * time.Hour}[r.IntN(6)])
+		want := kept(jobs, w.clock.Now(), w.cfg.Retention)
+		for again := range 2 {
+			must(t, w.engine.Retain(t.Context()))
+			if got := w.jobIDs(); !slices.Equal(got, want) {
+				t.Fatalf("round %d, time %d: %+v at %v keeps %v, want %v of %+v", round, again, w.cfg.Retention, w.clock.Now(), got, want, jobs)
+			}
+		}
+		for _, table := range []string{"refresh_item", "refresh_batch", "fetch_unit", "market_fetch"} {
+			equal(t, "rows of "+table, w.count(`SELECT count(*) FROM `+table), int64(len(want)))
+		}
+		w.stop()
+	}
+}
+
+func TestRule6_RetentionRunsAfterEveryJob(t *testing.T) {
+	list := names("Item", 10)
+	w := newWorld(t, bulk("alpha", list, "a1"))
+	w.push("u", 730, list...)
+	w.forget()
+	for range 6 {
+		w.run(true)
+		w.clock.Add(3 * 24 * time.Hour)
+	}
+	// At the last end the ages are 15, 12, 9, 6, 3 and 0 days; three always stay.
+	if got := w.jobIDs(); !slices.Equal(got, []int64{4, 5, 6}) {
+		t.Errorf("jobs %v", got)
+	}
+	equal(t, "items", w.count(`SELECT count(*) FROM refresh_item`), 30)
+	w.checkIdle()
+}
+
+func TestRule6_ZeroDaysAndZeroJobsKeepNothing(t *testing.T) {
+	w := newWorld(t, bulk("alpha", []string{"A"}, "a1"))
+	w.cfg.Retention = refresh.Retention{}
+	w.restart()
+	w.push("u", 730, "A")
+	w.forget()
+	w.begin(false)
+	for range 3 { // an end at this very moment is not older than this moment
+		w.drain()
+		w.clock.Add(time.Microsecond)
+	}
+	must(t, w.engine.Retain(t.Context()))
+	equal(t, "jobs", len(w.jobIDs()), 0)
+	equal(t, "items of jobs", w.count(`SELECT count(*) FROM refresh_item`), 0)
+	equal(t, "price", w.named("A").Price, units(10))
+
+	// The newest answer stays without its job, and the next is held against it.
+	w.clock.Add(time.Hour)
+	equal(t, "another run", w.job(w.begin(true)).State, refresh.Queued)
+	w.drain()
+	w.checkIdle()
+}
+
+func TestRule6_ARunningJobIsNeverRemoved(t *testing.T) {
+	w := newWorld(t, bulk("alpha", []string{"A"}, "a1"))
+	w.cfg.Retention = refresh.Retention{}
+	w.restart()
+	w.push("u", 730, "A")
+	w.forget()
+	id := w.begin(false)
+	for {
+		more, err := w.step()
+		must(t, err)
+		if !more || !w.job(id).State.Live() {
+			break
+		}
+		w.clock.Add(400 * 24 * time.Hour)
+		must(t, w.engine.Retain(t.Context()))
+	}
+	equal(t, "state", w.job(id).State, refresh.Finished)
+}

@@ -1,0 +1,434 @@
+package refresh_test
+
+import (
+	"math"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"assay/internal/money"
+	"assay/internal/provider"
+	"assay/internal/refresh"
+)
+
+// spoil makes each quote of a source something else.
+func spoil(change func(q *provider.Quote)) func(*fakeSource) {
+	return func(s *fakeSource) {
+		s.edit = func(q *provider.Quote) bool {
+			change(q)
+			return true
+		}
+	}
+}
+
+// badAnswers are ways in which a source can be of no use.
+func badAnswers() map[string]func(*fakeSource) {
+	out := map[string]func(*fakeSource){
+		"empty": func(s *fakeSource) { s.edit = func(*provider.Quote) bool { return false } },
+		"less than half": func(s *fakeSource) {
+			s.edit = func(q *provider.Quote) bool { return strings.HasPrefix(q.Name, "Item 1") }
+		},
+		"silent":         func(s *fakeSource) { s.silent = []string{"a1", "a2", "a3"} },
+		"unknown market": spoil(func(q *provider.Quote) { q.Market = "elsewhere" }),
+		"an error that is none of the contract's": func(s *fakeSource) {
+			s.fail = func(int, provider.Call) error { return errTest }
+		},
+		"dollars for cents":      spoil(func(q *provider.Quote) { q.Ask *= 100 }),
+		"cents for dollars":      spoil(func(q *provider.Quote) { q.Ask /= 100 }),
+		"none offered":           spoil(func(q *provider.Quote) { q.Ask = 0 }),
+		"negative ask":           spoil(func(q *provider.Quote) { q.Ask = -q.Ask }),
+		"least ask":              spoil(func(q *provider.Quote) { q.Ask = math.MinInt64 }),
+		"greatest ask":           spoil(func(q *provider.Quote) { q.Ask = math.MaxInt64 }),
+		"over ten million":       spoil(func(q *provider.Quote) { q.Ask = units(10_000_000) + 1 }),
+		"greatest bid":           spoil(func(q *provider.Quote) { q.Bid = math.MaxInt64 }),
+		"negative bid":           spoil(func(q *provider.Quote) { q.Bid = -1 }),
+		"greatest sale":          spoil(func(q *provider.Quote) { q.Ask, q.Sale = 0, math.MaxInt64 }),
+		"greatest listings":      spoil(func(q *provider.Quote) { q.Listings = math.MaxInt64 }),
+		"least listings":         spoil(func(q *provider.Quote) { q.Listings = math.MinInt64 }),
+		"greatest sales":         spoil(func(q *provider.Quote) { q.Sales = math.MaxInt64 }),
+		"least sales":            spoil(func(q *provider.Quote) { q.Sales = math.MinInt64 }),
+		"greatest window":        spoil(func(q *provider.Quote) { q.SalesWindow = math.MaxInt64 }),
+		"negative window":        spoil(func(q *provider.Quote) { q.SalesWindow = -time.Hour }),
+		"no currency":            spoil(func(q *provider.Quote) { q.Currency = "" }),
+		"small letters":          spoil(func(q *provider.Quote) { q.Currency = "usd" }),
+		"a currency too long":    spoil(func(q *provider.Quote) { q.Currency = "USDT" }),
+		"no rate":                spoil(func(q *provider.Quote) { q.Currency = "XYZ" }),
+		"frozen for months":      spoil(func(q *provider.Quote) { q.MarketTime = epoch.Add(-90 * 24 * time.Hour) }),
+		"no phase of ours":       spoil(func(q *provider.Quote) { q.Phase = "Phase 9" }),
+		"a phase of another":     spoil(func(q *provider.Quote) { q.Phase = "Ruby" }),
+		"empty names":            spoil(func(q *provider.Quote) { q.Name = "" }),
+		"names of 64 KiB":        spoil(func(q *provider.Quote) { q.Name = strings.Repeat("n", 64<<10) }),
+		"names that are no text": spoil(func(q *provider.Quote) { q.Name += "\xff" }),
+		"names with NUL":         spoil(func(q *provider.Quote) { q.Name += "\x00" }),
+		"names in other case":    spoil(func(q *provider.Quote) { q.Name = strings.ToUpper(q.Name) }),
+		"names with a space":     spoil(func(q *provider.Quote) { q.Name += " " }),
+	}
+	for _, kind := range []provider.Kind{
+		provider.KindConnect, provider.KindTimeout, provider.KindCut, provider.KindRateLimited, provider.KindAuth,
+		provider.KindServer, provider.KindStatus, provider.KindProtocol, provider.KindTooLarge, provider.KindBlocked,
+		provider.KindBreaker, provider.KindBudget, provider.KindCancelled, "",
+	} {
+		out["failure "+string(kind)] = func(s *fakeSource) {
+			s.fail = func(int, provider.Call) error { return s.broken(kind) }
+		}
+	}
+	return out
+}
+
+// wholes are the bad answers that only show in a whole file.
+var wholes = []string{"less than half", "silent", "dollars for cents", "cents for dollars"}
+
+func TestRule7_NoBadAnswerReplacesAPrice(t *testing.T) {
+	list := names("Item", 40)
+	w := newWorld(t)
+	for name, spoiled := range badAnswers() {
+		for _, shape := range []provider.Shape{provider.Bulk, provider.Batch} {
+			if shape == provider.Batch && slices.Contains(wholes, name) {
+				continue // an answer to names is judged quote by quote
+			}
+			w.stop()
+			s := bulk("alpha", list, "a1", "a2", "a3")
+			if shape == provider.Batch {
+				s = batch("alpha", 25, list, "a1", "a2", "a3")
+			}
+			w = newWorld(t, s)
+			w.push("u", 730, list...)
+			w.forget()
+			w.run(false)
+			before := w.named(list[1])
+			w.clock.Add(8 * 24 * time.Hour) // so long that no old quote helps
+			spoiled(s)
+			j := w.run(false)
+			after := w.named(list[1])
+			if after.Price != units(10) || before.Price != units(10) || w.valueOf("u", 1) != units(10) {
+				t.Errorf("%s, %s: price %v became %v", name, shape, before.Price, after.Price)
+			}
+			if j.Counts.Updated != 0 {
+				t.Errorf("%s, %s: %d items updated", name, shape, j.Counts.Updated)
+			}
+			if !after.CheckedAt.Equal(before.CheckedAt) {
+				t.Errorf("%s, %s: says that it was confirmed", name, shape)
+			}
+			w.checkIdle()
+
+			// The next good answer is taken as if nothing had been.
+			s.edit, s.fail, s.silent = nil, nil, nil
+			w.clock.Add(7 * time.Hour)
+			if j := w.run(false); j.Counts.Updated != 40 {
+				t.Errorf("%s, %s: afterwards %+v", name, shape, j.Counts)
+			}
+		}
+	}
+}
+
+func TestRule7_TheOtherSourcesWorkCompletes(t *testing.T) {
+	list := names("Item", 40)
+	for name, spoiled := range badAnswers() {
+		if name == "less than half" {
+			continue
+		}
+		sick, good := bulk("alpha", list, "a1", "a2", "a3"), bulk("beta", list, "b1", "b2", "b3")
+		w := newWorld(t, sick, good)
+		w.push("u", 730, list...)
+		w.drain()
+		w.clock.Add(8 * 24 * time.Hour)
+		spoiled(sick)
+		good.price = func(string, string) money.Micro { return units(11) }
+		j := w.run(false)
+		equal(t, name+": updated", j.Counts.Updated, 40)
+		equal(t, name+": price", w.named(list[1]).Price, units(11))
+		w.checkIdle()
+		w.stop()
+	}
+}
+
+func TestRule7_AMarketThatFailedTakesPartWithItsLastSnapshotWhileFresh(t *testing.T) {
+	a, b := bulk("alpha", []string{"A"}, "a1"), bulk("beta", []string{"A"}, "b1")
+	a.price = func(string, string) money.Micro { return units(8) }
+	w := newWorld(t, a, b)
+	w.push("u", 730, "A")
+	w.drain()
+	equal(t, "both", w.named("A").Average, units(9))
+	a.fail = func(int, provider.Call) error { return a.broken(provider.KindServer) }
+	w.clock.Add(23 * time.Hour)
+	w.run(true)
+	equal(t, "with the old snapshot", w.named("A").Average, units(9))
+	w.clock.Add(2 * time.Hour)
+	w.run(true)
+	equal(t, "without it", w.named("A").Average, units(10))
+	snaps, err := w.store.Snapshots(t.Context(), w.named("A").ID)
+	must(t, err)
+	equal(t, "reason", snaps[0].Reason, "staleFetch")
+	equal(t, "fetched", snaps[0].FetchedAt, epoch)
+	equal(t, "fetched with the run", snaps[1].FetchedAt.IsZero(), true)
+}
+
+func TestRule7_TheFirstOfTwoRowsOfANameCounts(t *testing.T) {
+	for _, s := range []*fakeSource{bulk("alpha", []string{"A"}, "a1"), batch("alpha", 10, []string{"A"}, "a1"), single("alpha", []string{"A"}, "a1")} {
+		s.extra = []provider.Quote{{Market: "a1", Name: "A", Currency: "USD", Ask: 1, Listings: -1, Sales: -1}}
+		w := newWorld(t, s)
+		w.push("u", 730, "A")
+		w.drain()
+		equal(t, "price", w.named("A").Price, units(10))
+		equal(t, "rejected", w.count(`SELECT sum(rejected) FROM market_fetch`), 1)
+		w.stop()
+	}
+}
+
+func TestRule7_PhasesNeverMixIntoThePlainName(t *testing.T) {
+	const name = "★ Karambit | Doppler (Factory New)"
+	prices := map[string]money.Micro{"": units(900), "Ruby": units(9000), "Phase 2": units(1000)}
+	for _, s := range []*fakeSource{bulk("alpha", []string{name}, "a1"), batch("alpha", 10, []string{name}, "a1")} {
+		s.edit = func(q *provider.Quote) bool { return false }
+		for _, phase := range []string{"Ruby", "", "Phase 2"} {
+			s.extra = append(s.extra, provider.Quote{Market: "a1", Name: name, Phase: phase, Currency: "USD", Ask: prices[phase], Listings: -1, Sales: -1})
+		}
+		w := newWorld(t, s)
+		w.pushed("u", pushOf(w, [2]string{name, ""}, [2]string{name, "Ruby"}, [2]string{name, "Phase 2"}, [2]string{name, "Sapphire"}))
+		w.drain()
+		for phase, want := range prices {
+			i := w.named(name).Key
+			i.Phase = phase
+			equal(t, "price of phase "+phase, w.item(i).Price, want)
+		}
+		equal(t, "a phase that nobody quotes", w.valueOf("u", 3), 0)
+		equal(t, "calls", len(s.asked()), 1) // one name, however many phases
+		w.checkIdle()
+		w.stop()
+	}
+}
+
+func TestRule7_AHeldPriceChangesNothingUntilItIsConfirmed(t *testing.T) {
+	price := units(10)
+	s := bulk("alpha", []string{"A"}, "a1")
+	s.price = func(string, string) money.Micro { return price }
+	// Other names keep the answer as a whole from being taken for a sick one.
+	rest := names("Item", 9)
+	s.items[730] = append(s.items[730], rest...)
+	s.price = func(_, name string) money.Micro {
+		if name == "A" {
+			return price
+		}
+		return units(1)
+	}
+	w := newWorld(t, s)
+	w.push("u", 730, "A")
+	w.drain()
+	price = units(40) // thin and suspect: always held
+	w.clock.Add(7 * time.Hour)
+	w.run(false)
+	i := w.named("A")
+	equal(t, "price", i.Price, units(10))
+	equal(t, "candidate", i.Candidate, units(40))
+	equal(t, "confirmed", i.CheckedAt, epoch)
+	equal(t, "value", w.valueOf("u", 0), units(10))
+	w.clock.Add(29 * time.Minute)
+	w.run(true)
+	equal(t, "price before half an hour", w.named("A").Price, units(10))
+	w.clock.Add(time.Minute)
+	w.run(true)
+	equal(t, "price confirmed", w.named("A").Price, units(40))
+	equal(t, "value", w.valueOf("u", 0), units(40))
+	w.checkIdle()
+}
+
+func TestRule7_AnOperatorCanAcceptAHeldPrice(t *testing.T) {
+	price := units(10)
+	rest := names("Item", 9)
+	s := bulk("alpha", append(rest, "A"), "a1")
+	s.price = func(_, name string) money.Micro {
+		if name == "A" {
+			return price
+		}
+		return units(1)
+	}
+	w := newWorld(t, s)
+	w.push("u", 730, "A")
+	w.push("v", 730, "A", "A")
+	w.drain()
+	key := w.named("A").Key
+	if err := w.engine.AcceptItem(t.Context(), key); err == nil {
+		t.Error("accepted a price that nobody held")
+	}
+	price = units(40)
+	w.clock.Add(7 * time.Hour)
+	w.run(false)
+	must(t, w.engine.AcceptItem(t.Context(), key))
+	i := w.named("A")
+	equal(t, "price", i.Price, units(40))
+	equal(t, "candidate", i.Candidate, 0)
+	equal(t, "confirmed", i.CheckedAt, w.clock.Now())
+	equal(t, "rows", w.count(`SELECT count(*) FROM inventory WHERE value = $1`, int64(units(40))), 3)
+	equal(t, "history", w.count(`SELECT count(*) FROM price_point WHERE item_id = $1`, i.ID), 2)
+	w.run(true)
+	equal(t, "price afterwards", w.named("A").Price, units(40))
+	w.checkIdle()
+}
+
+func TestRule7_ASickAnswerIsQuarantinedUntilAccepted(t *testing.T) {
+	list := names("Item", 200)
+	factor := money.Micro(1)
+	s := bulk("alpha", list, "a1", "a2", "a3")
+	s.edit = func(q *provider.Quote) bool {
+		if q.Market == "a2" {
+			q.Ask *= factor
+		}
+		return true
+	}
+	w := newWorld(t, s)
+	w.push("u", 730, list...)
+	w.drain()
+	w.clock.Add(7 * time.Hour)
+	factor = 100
+	j := w.run(false)
+	equal(t, "price", w.named(list[0]).Price, units(10))
+	states, err := w.store.MarketStates(t.Context())
+	must(t, err)
+	sick := 0
+	for _, m := range states {
+		if m.Quarantine != "" {
+			sick++
+			equal(t, "outcome", m.Outcome, "quarantined")
+			equal(t, "since", m.QuarantinedSince, w.clock.Now())
+		}
+	}
+	equal(t, "markets in quarantine", sick, 1)
+	if !strings.Contains(j.LastError, "a2: quarantined") {
+		t.Errorf("last error %q", j.LastError)
+	}
+	snaps, err := w.store.Snapshots(t.Context(), w.named(list[0]).ID)
+	must(t, err)
+	equal(t, "last good quote of the sick market", snaps[1].Ask, units(10))
+
+	must(t, w.engine.AcceptSource(t.Context(), "alpha"))
+	if err := w.engine.AcceptSource(t.Context(), "alpha"); err == nil {
+		t.Error("accepted twice")
+	}
+	w.run(true)
+	snaps, err = w.store.Snapshots(t.Context(), w.named(list[0]).ID)
+	must(t, err)
+	equal(t, "accepted quote", snaps[1].Ask, units(1000))
+	factor = 1
+	w.run(true) // what comes next is held against what was accepted
+	snaps, err = w.store.Snapshots(t.Context(), w.named(list[0]).ID)
+	must(t, err)
+	equal(t, "quote after the next", snaps[1].Ask, units(1000))
+	w.checkIdle()
+}
+
+func TestRule7_AFirstAnswerIsHeldAgainstTheOtherMarkets(t *testing.T) {
+	list := names("Item", 300)
+	for _, known := range []bool{false, true} {
+		old := bulk("alpha", list, "a1", "a2", "a3")
+		first := bulk("beta", list, "b1")
+		first.price = func(string, string) money.Micro { return units(1000) }
+		w := newWorld(t, old)
+		w.push("u", 730, list...)
+		w.forget()
+		if known {
+			w.run(false)
+		}
+		w.sources = append(w.sources, first)
+		w.restart()
+		w.run(true)
+		equal(t, "price", w.named(list[0]).Price, units(10))
+		equal(t, "average", w.named(list[0]).Average, units(10))
+		equal(t, "quarantined", w.count(`SELECT count(*) FROM market_file WHERE quarantine <> ''`), 1)
+		w.checkIdle()
+		w.stop()
+	}
+}
+
+func TestRule7_AMarketWideFallIsNoIllness(t *testing.T) {
+	list := names("Item", 200)
+	percent := money.Micro(100)
+	s := bulk("alpha", list, "a1", "a2", "a3")
+	s.price = func(string, string) money.Micro { return units(10) * percent / 100 }
+	w := newWorld(t, s)
+	w.push("u", 730, list...)
+	w.drain()
+	percent = 59
+	w.clock.Add(7 * time.Hour)
+	w.run(false)
+	equal(t, "price", w.named(list[0]).Price, units(59)/10)
+	w.checkIdle()
+}
+
+func TestRule7_AYoungFileIsNotBelievedBeforeItIsJudged(t *testing.T) {
+	list := names("Item", 200)
+	hang := bulk("beta", list, "b1")
+	sick := bulk("alpha", append(slices.Clone(list), "New"), "a1", "a2", "a3")
+	w := newWorld(t, sick, hang)
+	w.push("u", 730, list...)
+	w.drain()
+	w.clock.Add(7 * time.Hour)
+	// The bulk run has the sick answer and waits for another file meanwhile.
+	sick.price = func(string, string) money.Micro { return units(1000) }
+	hang.fail = func(int, provider.Call) error { return hang.wait(time.Minute) }
+	id := w.begin(false)
+	w.drain()
+	equal(t, "stage", w.job(id).Stage, refresh.StageFetch)
+	calls := len(sick.asked())
+	w.push("v", 730, "New")
+	w.drain()
+	equal(t, "calls for the missing price", len(sick.asked()), 0)
+	equal(t, "calls before", calls > 0, true)
+	equal(t, "price", w.named("New").Price, 0)
+	equal(t, "markets said to be in quarantine before their time", w.count(`SELECT count(*) FROM market_file WHERE quarantine <> ''`), 0)
+
+	hang.fail = nil
+	w.clock.Add(2 * time.Minute)
+	w.drain()
+	equal(t, "price of another", w.named(list[0]).Price, units(10))
+	equal(t, "markets in quarantine", w.count(`SELECT count(*) FROM market_file WHERE quarantine <> ''`), 3)
+	w.checkIdle()
+}
+
+func TestRule7_AGoodYoungFileServesBeforeItsOwnRunIsJudged(t *testing.T) {
+	list := names("Item", 200)
+	hang := bulk("beta", list, "b1")
+	s := bulk("alpha", append(slices.Clone(list), "New"), "a1", "a2", "a3")
+	w := newWorld(t, s, hang)
+	w.push("u", 730, list...)
+	w.drain()
+	w.clock.Add(7 * time.Hour)
+	hang.fail = func(int, provider.Call) error { return hang.wait(time.Minute) }
+	w.begin(false)
+	w.drain()
+	s.asked()
+	hang.fail = func(int, provider.Call) error { return hang.broken(provider.KindServer) }
+	w.push("v", 730, "New")
+	w.drain()
+	equal(t, "calls", len(s.asked()), 0)
+	equal(t, "price", w.named("New").Price, units(10))
+	w.clock.Add(2 * time.Minute)
+	w.drain()
+	w.checkIdle()
+	equal(t, "newest answer is the run's own", w.count(`SELECT count(*) FROM market_file f JOIN fetch_unit u ON u.id = f.unit_id
+		JOIN refresh_job j ON j.id = u.job_id WHERE j.kind = 'bulk'`), 3)
+}
+
+func TestRule7_ADamagedStoredAnswerStopsNobody(t *testing.T) {
+	list := names("Item", 300)
+	a, b := bulk("alpha", list, "a1", "a2", "a3"), bulk("beta", list, "b1", "b2", "b3")
+	w := newWorld(t, a, b)
+	w.push("u", 730, list...)
+	w.drain()
+	w.exec(`UPDATE fetch_blob SET data = x'0102030405060708'`) // what the next run is held against
+	w.clock.Add(7 * time.Hour)
+	w.begin(false)
+	for _, work := range []func() (bool, error){
+		func() (bool, error) { return w.engine.Plan(t.Context()) },
+		func() (bool, error) { return w.engine.Fetch(t.Context(), "alpha") },
+	} {
+		_, err := work()
+		must(t, err)
+	}
+	w.exec(`UPDATE fetch_blob SET data = x'00' WHERE bucket % 2 = 0`) // and a half of what it brought
+	w.drain()
+	j := w.last(refresh.Bulk)
+	equal(t, "updated", j.Counts.Updated, 300)
+	equal(t, "state", j.State, refresh.Finished)
+	w.checkIdle()
+}
