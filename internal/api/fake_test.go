@@ -158,7 +158,8 @@ func (f *fakes) RetryFailed(_ context.Context, id int64, by string) (jobID int64
 	return 18, !f.running, f.note("retryFailed", id, by)
 }
 
-func (f *fakes) PauseSource(_ context.Context, source string) error  { return f.note("pause", source) }
+func (f *fakes) PauseSource(_ context.Context, source string) error { return f.note("pause", source) }
+
 func (f *fakes) ResumeSource(_ context.Context, source string) error { return f.note("resume", source) }
 
 func (f *fakes) AcceptSource(_ context.Context, source string) error {

@@ -129,8 +129,7 @@ func (c *client) unanswered(ctx context.Context, err error) error {
 	if ctx.Err() != nil {
 		return ctx.Err()
 	}
-	var u *url.Error
-	if errors.As(err, &u) {
+	if u, ok := errors.AsType[*url.Error](err); ok {
 		err = u.Err // without the URL, which the message names already
 	}
 	if errors.Is(err, context.DeadlineExceeded) {

@@ -40,8 +40,10 @@ type demoAsset struct {
 
 // demoUser returns the n-th user, counted from 0.
 func demoUser(n int) view.User {
-	names := [...]string{"Ada", "Bo", "Cleo", "Dag", "Edda", "Finn", "Gro", "Hal", "Ida", "Jon", "Kaja", "Leif", "Mia",
-		"Nils", "Ola", "Pia", "Quist", "Runa", "Siv", "Tor", "Unn", "Vera", "Wim", "Yrsa", "Zoe"}
+	names := [...]string{
+		"Ada", "Bo", "Cleo", "Dag", "Edda", "Finn", "Gro", "Hal", "Ida", "Jon", "Kaja", "Leif", "Mia",
+		"Nils", "Ola", "Pia", "Quist", "Runa", "Siv", "Tor", "Unn", "Vera", "Wim", "Yrsa", "Zoe",
+	}
 	name := names[n%len(names)]
 	return view.User{UserID: fmt.Sprintf("demo-%02d", n+1), DisplayName: &name, Leaderboard: true}
 }

@@ -177,8 +177,7 @@ func printError(w io.Writer, err error) {
 	}
 	var text strings.Builder
 	text.WriteString("assay: " + err.Error() + "\n")
-	var answer *problem
-	if errors.As(err, &answer) {
+	if answer, ok := errors.AsType[*problem](err); ok {
 		for _, f := range answer.Errors {
 			fmt.Fprintf(&text, "  %s: %s\n", f.Pointer, f.Detail)
 		}
@@ -211,8 +210,7 @@ func newFailure(err error, code int) failure {
 	if errors.As(err, &h) {
 		body.Hint = h.Hint()
 	}
-	var answer *problem
-	if errors.As(err, &answer) {
+	if answer, ok := errors.AsType[*problem](err); ok {
 		body.Detail, body.Status, body.Code = answer.Detail, answer.Status, answer.Code
 		body.RequestID, body.Errors = answer.RequestID, answer.Errors
 	}

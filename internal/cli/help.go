@@ -2,6 +2,7 @@ package cli
 
 import (
 	"fmt"
+	"reflect"
 	"strings"
 
 	"github.com/alecthomas/kong"
@@ -51,7 +52,7 @@ func helpTail(node *kong.Node) string {
 // examplesOf returns the examples of a command, or of those beneath it.
 func examplesOf(node *kong.Node) []example {
 	if node.Target.CanAddr() {
-		if e, ok := node.Target.Addr().Interface().(exampler); ok {
+		if e, ok := reflect.TypeAssert[exampler](node.Target.Addr()); ok {
 			return e.examples()
 		}
 	}

@@ -78,8 +78,7 @@ func (c *inventorySyncCmd) read(stdin io.Reader) ([]byte, error) {
 
 // usageOfFile says that a file named on the command line cannot be used.
 func usageOfFile(err error) error {
-	var path *os.PathError
-	if errors.As(err, &path) {
+	if path, ok := errors.AsType[*os.PathError](err); ok {
 		return &usageError{text: path.Path + ": " + path.Err.Error(), hint: "assay --help"}
 	}
 	return err

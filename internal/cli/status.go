@@ -171,13 +171,14 @@ func usageText(u view.Usage) string {
 		names = append(names, name)
 	}
 	slices.Sort(names)
-	text := count(u.RequestCount)
+	var text strings.Builder
+	text.WriteString(count(u.RequestCount))
 	for i, name := range names {
 		sep := ", "
 		if i == 0 {
 			sep = ": "
 		}
-		text += sep + printable(name) + " " + count(u.ByProvider[name])
+		text.WriteString(sep + printable(name) + " " + count(u.ByProvider[name]))
 	}
-	return text
+	return text.String()
 }

@@ -69,9 +69,8 @@ func TestBreaker_OneProbeAtATime(t *testing.T) {
 
 func TestBreaker_PauseDoublesUpToItsBound(t *testing.T) {
 	b := broken(t)
-	now := time.Duration(0)
 	for _, want := range []time.Duration{time.Minute, 2 * time.Minute, 4 * time.Minute, 5 * time.Minute, 5 * time.Minute} {
-		now = b.until
+		now := b.until
 		probe, _ := b.acquire(now)
 		b.report(now, probe, failed)
 		if _, pause := b.state(now); pause != want {

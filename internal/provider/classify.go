@@ -111,8 +111,7 @@ func (c *Client) detail(text string) string {
 // cause keeps of an error from below what callers can test for and what cannot
 // hold a secret.
 func cause(err error) error {
-	var errno syscall.Errno
-	if errors.As(err, &errno) {
+	if errno, ok := errors.AsType[syscall.Errno](err); ok {
 		return errno
 	}
 	for _, known := range []error{context.DeadlineExceeded, context.Canceled, io.ErrUnexpectedEOF, io.EOF} {

@@ -112,7 +112,7 @@ func TestDo_FailsFastWhileToldToWait(t *testing.T) {
 			}
 			time.Sleep(10 * time.Second)
 		}
-		if got := c.BlockedUntil().Sub(time.Now()); got != 30*time.Minute-30*time.Second {
+		if got := time.Until(c.BlockedUntil()); got != 30*time.Minute-30*time.Second {
 			t.Errorf("blocked for %v more", got)
 		}
 		time.Sleep(30*time.Minute - 31*time.Second) // a second that is left can be waited for
@@ -272,7 +272,7 @@ func TestDo_SaysWhenTheLimitLeavesNothing(t *testing.T) {
 			t.Errorf("kind %v, wait %v", kind, wait)
 		}
 		b := c.Snapshot().Budget
-		if f.count() != 2 || b.Used != 2 || b.Left != 0 || b.ResetsAt.Sub(time.Now()) != wait {
+		if f.count() != 2 || b.Used != 2 || b.Left != 0 || time.Until(b.ResetsAt) != wait {
 			t.Errorf("%d sent, budget %+v", f.count(), b)
 		}
 	})

@@ -11,8 +11,7 @@ import (
 // KindOf tells the kind of a failed call. An error that is no *Error came from
 // whoever took the answer; its kind is empty.
 func KindOf(err error) Kind {
-	var e *Error
-	if errors.As(err, &e) {
+	if e, ok := errors.AsType[*Error](err); ok {
 		return e.Kind
 	}
 	return ""

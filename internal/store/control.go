@@ -84,8 +84,10 @@ func (t *Tx) AcceptItem(key catalog.Key) (bool, error) {
 		query string
 		args  []any
 	}{
-		{`INSERT INTO price_point (item_id, at, price) VALUES ($1, $2, $3) ON CONFLICT (item_id, at) DO UPDATE SET price = excluded.price`,
-			[]any{id, micros(t.now), price}},
+		{
+			`INSERT INTO price_point (item_id, at, price) VALUES ($1, $2, $3) ON CONFLICT (item_id, at) DO UPDATE SET price = excluded.price`,
+			[]any{id, micros(t.now), price},
+		},
 		{`UPDATE inventory SET value = $2 WHERE item_id = $1`, []any{id, price}},
 		{`DELETE FROM missing_price WHERE item_id = $1`, []any{id}},
 	} {

@@ -123,8 +123,12 @@ func (s *site) run(w http.ResponseWriter, r *http.Request, who session) error {
 func stateTabs(job view.Job, path, current string) []tab {
 	s := job.SkippedItems
 	counts := []part{
-		{"pending", job.PendingItems}, {"updated", job.UpdatedItems}, {"skipped", s.TTL + s.NoSales + s.Budget},
-		{"noQuote", job.NoQuoteItems}, {"failed", job.FailedItems}, {"cancelled", job.CancelledItems},
+		{"pending", job.PendingItems},
+		{"updated", job.UpdatedItems},
+		{"skipped", s.TTL + s.NoSales + s.Budget},
+		{"noQuote", job.NoQuoteItems},
+		{"failed", job.FailedItems},
+		{"cancelled", job.CancelledItems},
 	}
 	tabs := []tab{{Label: "All", Href: path + "#items", Count: &job.TotalItems, Current: current == ""}}
 	for _, c := range counts {

@@ -5,6 +5,7 @@ import (
 	"compress/gzip"
 	"fmt"
 	"io"
+	"maps"
 	"net"
 	"net/http"
 	"net/http/httptest"
@@ -114,13 +115,15 @@ func SilentBody() Fault {
 
 // Status answers with a status and fields, given as keys and values.
 func Status(status int, fields ...string) Fault {
-	return Fault{strings.TrimSpace(fmt.Sprintf("status %d %s", status, strings.Join(fields, " "))),
+	return Fault{
+		strings.TrimSpace(fmt.Sprintf("status %d %s", status, strings.Join(fields, " "))),
 		func(w http.ResponseWriter, _ *http.Request, _ http.Handler) {
 			for i := 0; i+1 < len(fields); i += 2 {
 				w.Header().Set(fields[i], fields[i+1])
 			}
 			http.Error(w, http.StatusText(status), status)
-		}}
+		},
+	}
 }
 
 // Echo answers with a status and a body that quotes the whole request, headers
@@ -233,9 +236,7 @@ func answer(r *http.Request, good http.Handler) (http.Header, []byte) {
 }
 
 func copyHeader(w http.ResponseWriter, header http.Header) {
-	for key, values := range header {
-		w.Header()[key] = values
-	}
+	maps.Copy(w.Header(), header)
 }
 
 // send writes and flushes. A client that went away is no fault of the server.

@@ -107,8 +107,7 @@ func (e errSink) Unwrap() error { return e.error }
 
 func decode(dec *jsontext.Decoder, sink provider.Sink) error {
 	if err := decodeArray(dec, sink); err != nil {
-		var refused errSink
-		if errors.As(err, &refused) {
+		if refused, ok := errors.AsType[errSink](err); ok {
 			return refused.error
 		}
 		return provider.Protocol("plain", "malformed: %v", err)

@@ -1,6 +1,7 @@
 package sim
 
 import (
+	"slices"
 	"strconv"
 	"strings"
 )
@@ -50,9 +51,9 @@ func (b *builder) addEvents() {
 		all = append(all, event{name: places[i%len(places)] + " " + strconv.Itoa(year), year: year})
 	}
 	slabsLeft := slabs
-	for i := len(all) - 1; i >= 0; i-- { // the newest first: those are sealed in slabs
-		slabsLeft = b.addStickers(all[i], roster, slabsLeft)
-		b.addCapsules(all[i])
+	for _, a := range slices.Backward(all) { // the newest first: those are sealed in slabs
+		slabsLeft = b.addStickers(a, roster, slabsLeft)
+		b.addCapsules(a)
 		b.transfer(roster)
 	}
 	b.addHighlights(all[len(all)-3:], roster)

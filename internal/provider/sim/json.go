@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"strconv"
 
 	"github.com/go-json-experiment/json/jsontext"
@@ -124,12 +125,10 @@ func (d *decoder) unquote(raw []byte) []byte {
 		return nil
 	}
 	inner := raw[1 : len(raw)-1]
-	for _, c := range inner {
-		if c == '\\' {
-			// The decoder has checked the string, so that this cannot fail.
-			d.scratch, _ = jsontext.AppendUnquote(d.scratch[:0], raw)
-			return d.scratch
-		}
+	if slices.Contains(inner, '\\') {
+		// The decoder has checked the string, so that this cannot fail.
+		d.scratch, _ = jsontext.AppendUnquote(d.scratch[:0], raw)
+		return d.scratch
 	}
 	return inner
 }

@@ -1,6 +1,7 @@
 package sim
 
 import (
+	"maps"
 	"net/http"
 	"sync"
 	"time"
@@ -81,9 +82,7 @@ func (l *log) counts() map[string]int {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	all := make(map[string]int, len(l.byPath))
-	for key, n := range l.byPath {
-		all[key] = n
-	}
+	maps.Copy(all, l.byPath)
 	return all
 }
 

@@ -21,8 +21,14 @@ func (m *model) ask(v, i int, tick int64) mil {
 func TestScale_IsTwoToThePower(t *testing.T) {
 	e := newExponential()
 	for _, c := range []struct{ v, x, want int64 }{
-		{1000, 0, 1000}, {1000, one, 2000}, {1000, -one, 500}, {1 << 30, one / 2, 1518500250},
-		{1000, 20 * one, 1000 << 20}, {1 << 39, 20 * one, 1 << 59}, {1000, 40 * one, 1000 << 20}, {7, -20 * one, 0},
+		{1000, 0, 1000},
+		{1000, one, 2000},
+		{1000, -one, 500},
+		{1 << 30, one / 2, 1518500250},
+		{1000, 20 * one, 1000 << 20},
+		{1 << 39, 20 * one, 1 << 59},
+		{1000, 40 * one, 1000 << 20},
+		{7, -20 * one, 0},
 	} {
 		if got := e.scale(c.v, c.x); max(got, c.want)-min(got, c.want) > c.want>>20 {
 			t.Errorf("scale(%d, %d) = %d, want %d", c.v, c.x, got, c.want)

@@ -340,11 +340,11 @@ func (r *reader) amount(to *money.Micro, unit int64) (reason string, err error) 
 	default:
 		return rejectSyntax, nil
 	}
-	m, err := money.Parse(text, unit)
+	m, invalid := money.Parse(text, unit)
 	switch {
-	case errors.Is(err, money.ErrRange):
+	case errors.Is(invalid, money.ErrRange):
 		return rejectRange, nil
-	case err != nil:
+	case invalid != nil:
 		return rejectSyntax, nil
 	case m <= 0: // a market that has none says null, or nothing
 		return rejectSign, nil
@@ -386,8 +386,8 @@ func (r *reader) whole(fault string) (n int64, null bool, reason string, err err
 	if err != nil || raw.Kind() == 'n' {
 		return 0, true, "", err
 	}
-	n, err = strconv.ParseInt(string(raw), 10, 64)
-	if err != nil {
+	n, invalid := strconv.ParseInt(string(raw), 10, 64)
+	if invalid != nil {
 		return 0, false, fault, nil
 	}
 	return n, false, "", nil

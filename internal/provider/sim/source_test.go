@@ -273,9 +273,15 @@ func FuzzRead(f *testing.F) {
 
 func TestNew_RefusesWhatCannotWork(t *testing.T) {
 	for _, c := range []Config{
-		{}, {BaseURL: "127.0.0.1:80"}, {BaseURL: "ftp://sim.test"}, {BaseURL: "http://sim.test?x=1"},
-		{BaseURL: "http://sim.test", Shape: "heap"}, {BaseURL: "http://sim.test", Markets: -1}, {BaseURL: "http://sim.test", Markets: 101},
-		{BaseURL: "http://sim.test", Shape: provider.Batch, BatchSize: 501}, {BaseURL: "http://sim.test", Shape: provider.Batch, BatchSize: -1},
+		{},
+		{BaseURL: "127.0.0.1:80"},
+		{BaseURL: "ftp://sim.test"},
+		{BaseURL: "http://sim.test?x=1"},
+		{BaseURL: "http://sim.test", Shape: "heap"},
+		{BaseURL: "http://sim.test", Markets: -1},
+		{BaseURL: "http://sim.test", Markets: 101},
+		{BaseURL: "http://sim.test", Shape: provider.Batch, BatchSize: 501},
+		{BaseURL: "http://sim.test", Shape: provider.Batch, BatchSize: -1},
 	} {
 		if s, err := New(c); err == nil {
 			t.Errorf("%+v: %+v", c, s.Describe())
@@ -485,7 +491,7 @@ type discard struct{ quotes int }
 
 func (d *discard) Restart()                         { d.quotes = 0 }
 func (d *discard) Quote(*provider.Quote) error      { d.quotes++; return nil }
-func (*discard) Reject(market, name, reason string) {}
+func (*discard) Reject(_, _, _ string)             {}
 
 func BenchmarkReadFile(b *testing.B) {
 	h, err := NewHandler(Options{Frozen: true})
