@@ -489,9 +489,9 @@ func TestServer_EndsWithItsContextAndByClose(t *testing.T) {
 // discard is a sink that keeps nothing.
 type discard struct{ quotes int }
 
-func (d *discard) Restart()                         { d.quotes = 0 }
-func (d *discard) Quote(*provider.Quote) error      { d.quotes++; return nil }
-func (*discard) Reject(_, _, _ string)             {}
+func (d *discard) Restart()                    { d.quotes = 0 }
+func (d *discard) Quote(*provider.Quote) error { d.quotes++; return nil }
+func (*discard) Reject(_, _, _ string)         {}
 
 func BenchmarkReadFile(b *testing.B) {
 	h, err := NewHandler(Options{Frozen: true})
