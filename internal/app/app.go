@@ -37,6 +37,9 @@ type Options struct {
 	Now     func() time.Time // default time.Now
 	// Faults is handed to the store; see store.Options.
 	Faults func(point string) error
+	// Client, when set, changes how each source's requests are carried; tests
+	// make them less patient.
+	Client func(*provider.Options)
 }
 
 // App is a server.
@@ -88,7 +91,7 @@ func New(ctx context.Context, o Options) (_ *App, err error) {
 	if a.creds, err = config.NewCredentials(a.cfg); err != nil {
 		return nil, err
 	}
-	if err := a.openSources(ctx); err != nil {
+	if err := a.openSources(ctx, o.Client); err != nil {
 		return nil, err
 	}
 	if err := a.buildEngine(ctx); err != nil {
@@ -101,9 +104,9 @@ func New(ctx context.Context, o Options) (_ *App, err error) {
 
 // openSources makes the sources; each goes on waiting for as long as it asked
 // to be left alone before the last stop.
-func (a *App) openSources(ctx context.Context) (err error) {
+func (a *App) openSources(ctx context.Context, client func(*provider.Options)) (err error) {
 	a.sources, err = OpenSources(ctx, SourceOptions{
-		Config: a.cfg, Secret: a.creds.Secret, Now: a.now, Logger: a.log,
+		Config: a.cfg, Secret: a.creds.Secret, Client: client, Now: a.now, Logger: a.log,
 		Held: func(source string, until time.Time) {
 			err := a.store.InTx(context.WithoutCancel(ctx), func(tx *store.Tx) error { return tx.BlockSource(source, until) })
 			if err != nil {

@@ -36,6 +36,7 @@ type SourceOptions struct {
 	Config *config.Config
 	Secret func(name string) (string, bool)     // values of secrets that price lists name
 	Held   func(source string, until time.Time) // see provider.Options; may be nil
+	Client func(*provider.Options)              // see Options; may be nil
 	Now    func() time.Time
 	Logger *slog.Logger
 }
@@ -63,6 +64,9 @@ func OpenSources(ctx context.Context, o SourceOptions) (_ *SourceSet, err error)
 		}
 		if key := cfg.Sources[name].APIKey.Reveal(); key != "" {
 			options.Secrets = append(options.Secrets, key)
+		}
+		if o.Client != nil {
+			o.Client(&options)
 		}
 		var src provider.Source
 		switch name {

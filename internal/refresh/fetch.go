@@ -46,8 +46,8 @@ func (e *Engine) ending(ctx context.Context, unit *Unit, a *answer) func(Tx) err
 	fetches, blobs := a.fetches(), a.packer.blobs()
 	return func(tx Tx) error {
 		ended, err := tx.EndUnit(*unit, fetches, blobs)
-		if err != nil || !ended {
-			return err // cancelled meanwhile: that says nothing of the source
+		if err != nil || !ended || (unit.State == UnitDeferred && unit.Requests == 0) {
+			return err // cancelled meanwhile, or not asked: that says nothing of the source
 		}
 		return tx.NoteSource(unit.Source, unit.Error)
 	}

@@ -134,7 +134,8 @@ func (t *Tx) EndUnit(u refresh.Unit, markets []refresh.MarketFetch, blobs []refr
 		return false, t.spend(u)
 	}
 	if u.State != refresh.UnitDone {
-		_, err := t.exec(`UPDATE refresh_job SET last_error = $2 WHERE id = $1`, u.JobID, u.Error)
+		// That a source was not asked is worth less than why it is not.
+		_, err := t.exec(`UPDATE refresh_job SET last_error = $2 WHERE id = $1 AND (last_error = '' OR $3)`, u.JobID, u.Error, u.Requests > 0)
 		return true, err
 	}
 	const columns = 3

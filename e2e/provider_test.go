@@ -1,0 +1,437 @@
+package e2e
+
+import (
+	"bytes"
+	"database/sql"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"assay/internal/app"
+	"assay/internal/provider"
+	"assay/internal/provider/providertest"
+	"assay/internal/provider/sim"
+)
+
+// attempts is how often the impatient clients of these tests ask.
+const attempts = 2
+
+// impatient makes a client give up soon. An open breaker outlasts the run, so
+// that what is left of the source is put off instead of waited for.
+func impatient(o *provider.Options) {
+	o.Timeout, o.Total, o.Attempts, o.Backoff, o.Pause = 300*time.Millisecond, 5*time.Second, attempts, time.Millisecond, time.Hour
+	o.MaxBody = 8 << 20
+}
+
+// pair is a system with two sources, of which one misbehaves.
+type pair struct {
+	t      *testing.T
+	s      *server
+	faulty *providertest.Server
+	name   string // of the faulty source
+	units  int    // most calls of it in a run
+	other  string // of the healthy one
+	tick   func() // changes the healthy one's prices
+}
+
+// newSimPair makes the simulator, asked in a shape, the faulty source; a price
+// list beside it is healthy.
+func newSimPair(t *testing.T, shape string) *pair {
+	h, err := sim.NewHandler(sim.Options{Names: 60, Frozen: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	p := &pair{t: t, faulty: providertest.NewServer(t, h), name: "sim", other: "pricelist"}
+	p.units = map[string]int{"bulk": sim.DefaultMarkets, "batch": 1, "single": 60}[shape]
+	dir := t.TempDir()
+	file := filepath.Join(dir, "list.csv")
+	cents := 500
+	p.tick = func() {
+		cents++
+		writeFile(t, file, string(csvList(h.Names(), cents)))
+	}
+	p.tick()
+	config := filepath.Join(dir, "lists.json")
+	writeFile(t, config, listConfig(file))
+	p.begin(h.Names(), "SIM_BASE_URL="+p.faulty.URL(), "SIM_SHAPE="+shape, "PRICELIST_CONFIG="+config)
+	return p
+}
+
+// newListPair makes a price list at a URL the faulty source; the simulator
+// beside it is healthy.
+func newListPair(t *testing.T) *pair {
+	markets, url := simulator(t, sim.Options{Names: 60, Frozen: true})
+	list := csvList(markets.Names(), 500)
+	p := &pair{t: t, name: "pricelist", units: 1, other: "sim"}
+	p.faulty = providertest.NewServer(t, http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Type", "text/csv")
+		_, _ = w.Write(list)
+	}))
+	p.tick = func() { markets.Advance(1_000) }
+	config := filepath.Join(t.TempDir(), "lists.json")
+	writeFile(t, config, listConfig(p.faulty.URL()+"/list.csv"))
+	p.begin(markets.Names(), "SIM_BASE_URL="+url, "PRICELIST_CONFIG="+config)
+	return p
+}
+
+func writeFile(t *testing.T, path, content string) {
+	t.Helper()
+	if err := os.WriteFile(path, []byte(content), 0o600); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// csvList is a list with a price for every name, from so many cents on.
+func csvList(names []string, from int) []byte {
+	var b bytes.Buffer
+	b.WriteString("name,price\n")
+	for i, n := range names {
+		fmt.Fprintf(&b, "\"%s\",%d.%02d\n", strings.ReplaceAll(n, `"`, `""`), (from+i)/100, (from+i)%100)
+	}
+	return b.Bytes()
+}
+
+func listConfig(location string) string {
+	return `{"lists":[{"key":"corner","location":` + string(must(json.Marshal(location))) + `,"format":"csv","appId":730,"currency":"USD","name":"name",
+		"markets":[{"key":"corner-shop","ask":"price"}]}]}`
+}
+
+func must(b []byte, err error) []byte {
+	if err != nil {
+		panic(err)
+	}
+	return b
+}
+
+// begin prices everything once while both sources are well.
+func (p *pair) begin(names []string, env ...string) {
+	p.t.Helper()
+	p.s = newServer(p.t, append([]string{"MARKET_PRICE_PROVIDERS=sim,pricelist"}, env...)...)
+	l := p.start()
+	pushNames(p.s, names, 1)
+	p.s.awaitPriced(20 * time.Second)
+	p.s.refresh()
+	if end := p.s.awaitEnd(20 * time.Second); end.Status.State != "finished" || end.LastError != nil {
+		p.t.Fatalf("the first run: %+v", end)
+	}
+	p.end(l)
+}
+
+func (p *pair) start() *local {
+	p.t.Helper()
+	return p.s.within(app.Options{Client: impatient})
+}
+
+func (p *pair) end(l *local) {
+	p.t.Helper()
+	if _, err := l.end(); err != nil {
+		p.t.Error(err)
+	}
+}
+
+// quotes returns what is stored of a source's markets.
+func (p *pair) quotes(db *sql.DB, source string) []string {
+	p.t.Helper()
+	return rows(p.t, db, `
+		SELECT m.key, i.name, i.phase, s.currency, s.ask, s.bid, s.sale FROM snapshot s
+		JOIN market m ON m.id = s.market_id JOIN item i ON i.id = s.item_id WHERE m.source = '`+source+`' ORDER BY 1, 2, 3`)
+}
+
+// outside finds prices that no market's quote explains.
+const outside = `
+	SELECT i.name, i.price FROM item i WHERE i.price <= 0 AND EXISTS (SELECT 1 FROM price_point p WHERE p.item_id = i.id)
+	OR i.price > 0 AND i.price NOT BETWEEN
+		(SELECT min(CASE WHEN s.ask > 0 THEN s.ask ELSE s.sale END) FROM snapshot s WHERE s.item_id = i.id AND (s.ask > 0 OR s.sale > 0)) AND
+		(SELECT max(CASE WHEN s.ask > 0 THEN s.ask ELSE s.sale END) FROM snapshot s WHERE s.item_id = i.id)`
+
+// fails runs a refresh while every request of the faulty source meets a fault.
+// The error of the run and of the source must be of one of the kinds.
+func (p *pair) fails(f providertest.Fault, kinds ...provider.Kind) {
+	p.t.Helper()
+	l := p.start()
+	defer p.end(l)
+	db := p.s.open()
+	defer db.Close()
+	before, healthyBefore := p.quotes(db, p.name), p.quotes(db, p.other)
+	p.faulty.Reset()
+	p.faulty.Always(f)
+	p.tick()
+
+	began := time.Now()
+	id := p.s.refresh()
+	end := p.s.awaitEnd(20 * time.Second)
+	if end.Status.JobID != id || end.Status.State != "finished" || end.UpdatedItems == 0 || end.FailedItems > 0 {
+		p.t.Errorf("the run ended %+v, want it finished by the other source's prices", end)
+	}
+	if got := p.quotes(db, p.name); !slices.Equal(got, before) {
+		p.t.Errorf("quotes of %s changed by a faulty answer: %s", p.name, firstDifference(got, before))
+	}
+	if slices.Equal(p.quotes(db, p.other), healthyBefore) {
+		p.t.Errorf("the work of %s was not done", p.other)
+	}
+	if found := rows(p.t, db, outside); len(found) > 0 {
+		p.t.Errorf("%d prices that no quote explains, such as %s", len(found), found[0])
+	}
+	checkInvariants(p.t, db)
+	checkRows(p.t, p.s, 1)
+	if got, most := len(p.faulty.Hits()), p.units*attempts*4; got > most {
+		p.t.Errorf("%d requests for %d calls, want at most %d", got, p.units, most)
+	}
+	p.says(end, kinds)
+	p.t.Logf("%d requests, %v", len(p.faulty.Hits()), time.Since(began).Round(time.Millisecond))
+}
+
+// says checks that the run and provider-debug tell what happened.
+func (p *pair) says(end status, kinds []provider.Kind) {
+	p.t.Helper()
+	if len(kinds) == 0 {
+		return
+	}
+	named := func(text *string) bool {
+		return text != nil && slices.ContainsFunc(kinds, func(k provider.Kind) bool { return strings.Contains(*text, string(k)) })
+	}
+	if !named(end.LastError) {
+		p.t.Errorf("lastError is %s, want one of %v", quoted(end.LastError), kinds)
+	}
+	d := p.debug()
+	if kinds[0] == provider.KindQuarantine {
+		if !slices.ContainsFunc(d.Markets, func(m marketDebug) bool { return m.Quarantine != nil }) {
+			p.t.Errorf("no market of %+v is in quarantine", d)
+		}
+		return
+	}
+	if !named(d.LastError) {
+		p.t.Errorf("provider-debug tells %s, want one of %v", quoted(d.LastError), kinds)
+	}
+	if !slices.ContainsFunc(d.Requests, func(r requestDebug) bool { return r.Status != http.StatusOK || slices.Contains(kinds, provider.Kind(r.Error)) }) {
+		p.t.Errorf("no recorded request is one of %v: %+v", kinds, d.Requests)
+	}
+}
+
+func quoted(s *string) string {
+	if s == nil {
+		return "null"
+	}
+	return fmt.Sprintf("%.200q", *s)
+}
+
+type sourceDebug struct {
+	Source    string
+	LastError *string
+	Breaker   string
+	Markets   []marketDebug
+	Requests  []requestDebug
+}
+
+type marketDebug struct {
+	Market     string
+	Quarantine *string
+}
+
+type requestDebug struct {
+	Path, Error string
+	Status      int
+}
+
+func (p *pair) debug() sourceDebug {
+	p.t.Helper()
+	var d struct{ Sources []sourceDebug }
+	p.s.get("/api/market-prices/provider-debug", &d)
+	for _, s := range d.Sources {
+		if s.Source == p.name {
+			return s
+		}
+	}
+	p.t.Fatalf("provider-debug does not tell of %s", p.name)
+	return sourceDebug{}
+}
+
+// faulted is a fault with the kinds of error that it may be told as.
+type faulted struct {
+	fault providertest.Fault
+	kinds []provider.Kind // none: it need not be an error
+}
+
+// everyFault is what a provider can do to us.
+func everyFault(shape string) []faulted {
+	one := func(f providertest.Fault, kinds ...provider.Kind) faulted { return faulted{f, kinds} }
+	const asJSON = "application/json"
+	status := providertest.Status
+	out := []faulted{
+		one(providertest.Reset(), provider.KindConnect), one(providertest.Garbage(), provider.KindProtocol),
+		one(providertest.CutBody(), provider.KindCut), one(providertest.CutChunks(), provider.KindCut), one(providertest.CutGzip(), provider.KindCut),
+		one(providertest.Drip(20*time.Millisecond), provider.KindTimeout), one(providertest.Silent(), provider.KindTimeout), one(providertest.SilentBody(), provider.KindTimeout),
+		one(status(500), provider.KindServer), one(status(502), provider.KindServer), one(status(503), provider.KindServer),
+		one(status(401), provider.KindAuth), one(status(403), provider.KindAuth), one(status(404), provider.KindStatus), one(status(204), provider.KindStatus),
+		one(providertest.HTML(), provider.KindProtocol), one(providertest.HugeHeader(), provider.KindProtocol),
+		one(providertest.Body("empty", asJSON, ""), provider.KindProtocol), one(providertest.Body("null", asJSON, "null"), provider.KindProtocol),
+		one(providertest.Body("empty array", asJSON, "[]")), one(providertest.Body("empty object", asJSON, "{}")),
+		one(providertest.Body("wrong types", asJSON, `{"items":[1,2,{"name":3,"ask":{}}],"market":[]}`)),
+		one(providertest.GzipBomb(1<<30), provider.KindTooLarge, provider.KindProtocol), one(providertest.Endless(), provider.KindTooLarge, provider.KindProtocol),
+		one(providertest.Deep(100_000), provider.KindTooLarge, provider.KindProtocol), one(providertest.Encoding("gzip"), provider.KindProtocol),
+		one(providertest.Redirect("http://169.254.169.254/latest/meta-data/"), provider.KindBlocked), one(providertest.Redirect("http://10.0.0.1/"), provider.KindBlocked),
+		one(providertest.RedirectLoop(), provider.KindProtocol),
+	}
+	for _, price := range []string{"NaN", "1e400", "-5", `"1,234.56"`, `"1.234,56"`, `"12abc"`, "Infinity", `"` + strings.Repeat("9", 4096) + `"`} {
+		out = append(out, one(repriced(price)))
+	}
+	for what, name := range map[string]string{"invalid UTF-8": "bad \xff\xfe name", "NUL": "nul\\u0000within", "64 KiB": strings.Repeat("long", 16<<10), "empty": ""} {
+		out = append(out, one(renamed(what, name)))
+	}
+	if shape == "bulk" || shape == "list" {
+		out = append(out,
+			one(providertest.Mutated("a third of the catalogue", third), provider.KindQuarantine),
+			one(providertest.Mutated("cents for dollars", cents), provider.KindQuarantine))
+	}
+	return out
+}
+
+var (
+	asks  = regexp.MustCompile(`"ask":[^,}]*`)
+	names = regexp.MustCompile(`"name":"([^"\\]|\\.)*"`)
+	cells = regexp.MustCompile(`,(\d+\.\d\d)\n`)
+)
+
+// repriced makes every price another text.
+func repriced(price string) providertest.Fault {
+	return providertest.Mutated("price "+price[:min(len(price), 20)], func(b []byte) []byte {
+		if bytes.HasPrefix(b, []byte("name,")) {
+			cell := strings.Trim(price, `"`)
+			return cells.ReplaceAll(b, []byte(`,"`+cell+"\"\n"))
+		}
+		return asks.ReplaceAll(b, []byte(`"ask":`+price))
+	})
+}
+
+// renamed makes every name another one.
+func renamed(what, name string) providertest.Fault {
+	return providertest.Mutated("name: "+what, func(b []byte) []byte {
+		if bytes.HasPrefix(b, []byte("name,")) {
+			return cells.ReplaceAll(append([]byte("name,price\n"), cells.Find(b)...), []byte(name+",$1\n"))
+		}
+		return names.ReplaceAll(b, []byte(`"name":"`+name+`"`))
+	})
+}
+
+// third keeps the first third of a bulk answer's rows.
+func third(b []byte) []byte {
+	if bytes.HasPrefix(b, []byte("name,")) {
+		lines := bytes.SplitAfter(b, []byte("\n"))
+		return bytes.Join(lines[:len(lines)/3], nil)
+	}
+	rows := bytes.Split(b, []byte(`},{"`))
+	return append(bytes.Join(rows[:len(rows)/3], []byte(`},{"`)), "}]}"...)
+}
+
+// cents multiplies every price by a hundred.
+func cents(b []byte) []byte {
+	b = cells.ReplaceAllFunc(b, func(cell []byte) []byte { return bytes.ReplaceAll(cell, []byte("."), nil) })
+	return regexp.MustCompile(`"unit":\d+`).ReplaceAllFunc(b, func(u []byte) []byte {
+		return map[string][]byte{`"unit":1`: []byte(`"unit":1`), `"unit":100`: []byte(`"unit":1`), `"unit":1000`: []byte(`"unit":1`)}[string(u)]
+	})
+}
+
+func TestProvider_NoFaultWritesAPriceOrStopsTheOther(t *testing.T) {
+	r := random(t)
+	for _, shape := range []string{"bulk", "batch", "single", "list"} {
+		t.Run(shape, func(t *testing.T) {
+			var p *pair
+			if shape == "list" {
+				p = newListPair(t)
+			} else {
+				p = newSimPair(t, shape)
+			}
+			faults := everyFault(shape)
+			if !long() && shape != "bulk" {
+				r.Shuffle(len(faults), func(i, j int) { faults[i], faults[j] = faults[j], faults[i] })
+				faults = faults[:8]
+			}
+			for _, f := range faults {
+				t.Run(f.fault.Name, func(t *testing.T) {
+					q := *p
+					q.t, q.s.t = t, t
+					q.fails(f.fault, f.kinds...)
+				})
+			}
+			p.s.t = t
+			p.recovers()
+		})
+	}
+}
+
+// recovers checks that all is well again once the source is.
+func (p *pair) recovers() {
+	p.t.Helper()
+	l := p.start()
+	defer p.end(l)
+	p.faulty.Reset()
+	p.s.refresh()
+	if end := p.s.awaitEnd(20 * time.Second); end.Status.State != "finished" || end.LastError != nil {
+		p.t.Errorf("after all faults: %+v", end)
+	}
+	for _, m := range p.debug().Markets {
+		if m.Quarantine != nil {
+			p.t.Errorf("market %s is in quarantine still: %s", m.Market, *m.Quarantine)
+		}
+	}
+}
+
+// TestProvider_IsNeverAskedEarlierThanItSaid answers with every form of an order
+// to wait; the server's own log tells when the next request came.
+func TestProvider_IsNeverAskedEarlierThanItSaid(t *testing.T) {
+	const short = 1100 * time.Millisecond // what a test can wait for
+	for _, c := range []struct {
+		name, value string
+		wait        time.Duration // at least; over short: no request at all
+	}{
+		{"0", "0", 0},
+		{"a second", "1", time.Second},
+		{"a date", time.Now().Add(6 * time.Second).UTC().Format(http.TimeFormat), time.Second},
+		{"a date in the past", "Mon, 02 Jan 2006 15:04:05 GMT", 0},
+		{"missing", "", provider.DefaultWait},
+		{"negative", "-1", provider.DefaultWait},
+		{"rubbish", "soon", provider.DefaultWait},
+		{"99999999", "99999999", provider.MaxWait},
+		{"more digits", "99999999999999999999999", provider.MaxWait},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel() // it mostly waits
+			p := newSimPair(t, "batch")
+			l := p.start()
+			p.faulty.Reset()
+			p.faulty.Next(providertest.Status(http.StatusTooManyRequests, "Retry-After", c.value))
+			p.tick()
+			p.s.refresh()
+			if err := p.faulty.Wait(t.Context(), 1); err != nil {
+				t.Fatal(err)
+			}
+			if c.wait > short {
+				time.Sleep(short)
+				p.end(l)
+				l = p.start() // which remembers the order
+				_, _ = p.s.tryRefresh()
+				time.Sleep(short)
+				if got := len(p.faulty.Hits()); got != 1 {
+					t.Errorf("%d requests although it said to wait %v", got, c.wait)
+				}
+			} else {
+				p.s.awaitEnd(20 * time.Second)
+				hits := p.faulty.Hits()
+				if len(hits) < 2 {
+					t.Fatalf("%d requests, want another one after the wait", len(hits))
+				}
+				if got := hits[1].Time.Sub(hits[0].Time); got < c.wait {
+					t.Errorf("asked again after %v, want %v at least", got, c.wait)
+				}
+			}
+			p.end(l)
+		})
+	}
+}
