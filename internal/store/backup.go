@@ -56,10 +56,8 @@ func Restore(ctx context.Context, from io.Reader, path string, replace bool) (er
 	if err != nil {
 		return errors.Join(fmt.Errorf("the backup cannot be used: %w", err), removeIfThere(temp))
 	}
-	if exists {
-		if err := setAside(ctx, path); err != nil {
-			return errors.Join(err, removeIfThere(temp))
-		}
+	if err := setAside(ctx, path); err != nil {
+		return errors.Join(err, removeIfThere(temp))
 	}
 	// The id goes first: a crash in between is told by the next start.
 	if err := writeID(path, id); err != nil {
@@ -110,20 +108,38 @@ func checkCopy(ctx context.Context, path string) (id string, err error) {
 	return id, err
 }
 
-// setAside moves a database away, with all that its log still holds.
-func setAside(ctx context.Context, path string) (err error) {
-	db, err := openSQLite(path, writes)
-	if err != nil {
-		return err
+// setAside moves away what is left of a database, its log too: a log that stayed
+// would be taken for the new one's. The log is folded in first where that is
+// possible; a damaged database goes as it is.
+func setAside(ctx context.Context, path string) error {
+	if _, err := os.Stat(path); err == nil {
+		if db, err := openSQLite(path, writes); err == nil {
+			_, _ = db.ExecContext(ctx, `PRAGMA wal_checkpoint(TRUNCATE)`)
+			_ = db.Close() // what fails here is kept beside the file
+		}
 	}
-	_, err = db.ExecContext(ctx, `PRAGMA wal_checkpoint(TRUNCATE)`)
-	if err := errors.Join(err, db.Close()); err != nil {
-		return fmt.Errorf("close the old database: %w", err)
+	to := unused(path + ".before-restore")
+	for _, part := range []string{"", "-wal", "-shm"} {
+		if err := os.Rename(path+part, to+part); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return fmt.Errorf("move the old database away: %w", err)
+		}
 	}
-	if err := os.Rename(path, path+".before-restore"); err != nil {
-		return err
+	return syncDir(filepath.Dir(path))
+}
+
+// unused returns a name that no file has: name itself, or with a number.
+func unused(name string) string {
+	for n, free := 2, name; ; n++ {
+		taken := false
+		for _, part := range []string{"", "-wal"} {
+			_, err := os.Lstat(free + part)
+			taken = taken || err == nil
+		}
+		if !taken {
+			return free
+		}
+		free = fmt.Sprintf("%s-%d", name, n)
 	}
-	return errors.Join(removeIfThere(path+"-wal"), removeIfThere(path+"-shm"))
 }
 
 func removeIfThere(path string) error {

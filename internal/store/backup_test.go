@@ -1,0 +1,136 @@
+package store
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"os"
+	"path/filepath"
+	"testing"
+)
+
+// database makes a database that holds one setting, and returns its path and a
+// backup of it.
+func database(t *testing.T, value string) (path string, backup []byte) {
+	t.Helper()
+	dir := t.TempDir()
+	path = filepath.Join(dir, "a b?.db") // a name that a URI could misread
+	s := open(t, path)
+	set(t, s, value)
+	to := filepath.Join(dir, "backup")
+	if err := Backup(t.Context(), path, to); err != nil {
+		t.Fatal(err)
+	}
+	set(t, s, value+" and later")
+	if err := s.Close(); err != nil {
+		t.Fatal(err)
+	}
+	backup, err := os.ReadFile(to)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return path, backup
+}
+
+func open(t *testing.T, path string) *Store {
+	t.Helper()
+	s, err := Open(t.Context(), Options{Path: path})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = s.Close() })
+	return s
+}
+
+func set(t *testing.T, s *Store, value string) {
+	t.Helper()
+	err := s.InTx(t.Context(), func(tx *Tx) error {
+		_, err := tx.exec(`INSERT INTO setting (name, value) VALUES ('x', $1) ON CONFLICT (name) DO UPDATE SET value = excluded.value`, value)
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+func value(t *testing.T, path string) string {
+	t.Helper()
+	s := open(t, path)
+	defer s.Close()
+	var v string
+	if err := s.read.QueryRowContext(t.Context(), `SELECT value FROM setting WHERE name = 'x'`).Scan(&v); err != nil {
+		t.Fatal(err)
+	}
+	return v
+}
+
+func restore(path string, backup []byte, replace bool) error {
+	return Restore(context.Background(), bytes.NewReader(backup), path, replace)
+}
+
+func TestRestore_ReplacesOnlyWhenToldAndKeepsWhatWasThere(t *testing.T) {
+	path, backup := database(t, "old")
+	if err := restore(path, backup, false); !errors.Is(err, ErrDatabaseExists) {
+		t.Fatalf("err %v, want %v", err, ErrDatabaseExists)
+	}
+	for _, kept := range []string{".before-restore", ".before-restore-2"} {
+		if err := restore(path, backup, true); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := os.Stat(path + kept); err != nil {
+			t.Errorf("the old database is not kept: %v", err)
+		}
+		if got := value(t, path); got != "old" {
+			t.Errorf("restored %q, want what the backup holds", got)
+		}
+	}
+}
+
+func TestRestore_NeverReplaysTheLogOfTheDatabaseBefore(t *testing.T) {
+	path, backup := database(t, "old")
+	log := bytes.Repeat([]byte("a log that somebody else left "), 4000)
+	for _, part := range []string{"-wal", "-shm"} {
+		if err := os.WriteFile(path+part, log, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := os.Remove(path); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := Open(t.Context(), Options{Path: path}); !errors.Is(err, ErrDatabaseMissing) {
+		t.Fatalf("err %v, want %v", err, ErrDatabaseMissing)
+	}
+	if err := restore(path, backup, false); err != nil {
+		t.Fatal(err)
+	}
+	if got := value(t, path); got != "old" {
+		t.Errorf("restored %q, want what the backup holds", got)
+	}
+}
+
+func TestRestore_MendsADamagedDatabase(t *testing.T) {
+	path, backup := database(t, "old")
+	if err := os.WriteFile(path, bytes.Repeat([]byte("rubbish "), 50_000), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := restore(path, backup, true); err != nil {
+		t.Fatal(err)
+	}
+	if got := value(t, path); got != "old" {
+		t.Errorf("restored %q, want what the backup holds", got)
+	}
+}
+
+func TestRestore_RefusesWhatIsNoBackupAndChangesNothing(t *testing.T) {
+	path, backup := database(t, "old")
+	for name, content := range map[string][]byte{
+		"rubbish": []byte("rubbish"), "nothing": {}, "half": backup[:len(backup)/2],
+	} {
+		if err := restore(path, content, true); err == nil {
+			t.Errorf("%s was restored", name)
+		}
+	}
+	if got := value(t, path); got != "old and later" {
+		t.Errorf("the database holds %q, want what it held", got)
+	}
+}
