@@ -124,13 +124,18 @@ func (e *Engine) checkSource(source string) error {
 // AcceptItem makes the price that is held back for an item its price, on all
 // inventory rows too.
 func (e *Engine) AcceptItem(ctx context.Context, key catalog.Key) error {
-	var accepted bool
-	err := e.store.InTx(ctx, func(tx Tx) (err error) {
-		accepted, err = tx.AcceptItem(key)
+	return e.store.InTx(ctx, func(tx Tx) error {
+		known, err := tx.KnowsItem(key)
+		if err != nil {
+			return err
+		}
+		if !known {
+			return fault.New(fault.NotFound, "item_not_found", "no item has exactly this game, name and phase: names are compared byte for byte")
+		}
+		accepted, err := tx.AcceptItem(key)
+		if err == nil && !accepted {
+			err = fault.New(fault.Conflict, "no_candidate", "no price is held back for this item")
+		}
 		return err
 	})
-	if err == nil && !accepted {
-		return fault.New(fault.Conflict, "no_candidate", "no price is held back for this item")
-	}
-	return err
 }

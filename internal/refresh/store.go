@@ -140,6 +140,7 @@ type Tx interface {
 	MarketIDs(markets []MarketName) (map[MarketName]int64, error)
 	PauseSource(source string, paused bool) error
 	AcceptSource(source string) (int64, error)
+	KnowsItem(key catalog.Key) (bool, error)
 	AcceptItem(key catalog.Key) (bool, error)
 }
 

@@ -66,6 +66,13 @@ func (t *Tx) AcceptSource(source string) (int64, error) {
 		WHERE quarantine <> '' AND market_id IN (SELECT id FROM market WHERE source = $1)`, source)
 }
 
+// KnowsItem reports whether there is such an item.
+func (t *Tx) KnowsItem(key catalog.Key) (known bool, err error) {
+	err = t.queryRow(`SELECT EXISTS (SELECT 1 FROM item WHERE app_id = $1 AND name = $2 AND phase = $3)`,
+		key.AppID, key.Name, key.Phase).Scan(&known)
+	return known, err
+}
+
 // AcceptItem makes the price that is held back for an item its price, as of now,
 // with its history and inventory rows, and reports whether there was one.
 func (t *Tx) AcceptItem(key catalog.Key) (bool, error) {

@@ -24,15 +24,30 @@ type SourceUse struct {
 	JobID    int64
 	Source   string
 	Requests int64
-	Deferred int64 // units that were not asked
 }
 
 // Use returns what jobs asked of each source.
 func (s *Store) Use(ctx context.Context, jobs []int64) ([]SourceUse, error) {
 	return collect(ctx, s.read, func(r *sql.Rows, u *SourceUse) error {
-		return r.Scan(&u.JobID, &u.Source, &u.Requests, &u.Deferred)
-	}, `SELECT job_id, source, sum(requests), count(*) FILTER (WHERE state = 'deferred')
+		return r.Scan(&u.JobID, &u.Source, &u.Requests)
+	}, `SELECT job_id, source, sum(requests)
 		FROM fetch_unit WHERE job_id IN (SELECT value FROM json_each($1)) GROUP BY job_id, source`, list(jobs))
+}
+
+// DeferredUnit is what a job did not ask a source for.
+type DeferredUnit struct {
+	JobID  int64
+	Source string
+	File   string // empty: of a source that is asked by name
+}
+
+// Deferred returns what jobs did not ask, because of a budget, a breaker or an
+// order to wait.
+func (s *Store) Deferred(ctx context.Context, jobs []int64) ([]DeferredUnit, error) {
+	return collect(ctx, s.read, func(r *sql.Rows, u *DeferredUnit) error {
+		return r.Scan(&u.JobID, &u.Source, &u.File)
+	}, `SELECT DISTINCT job_id, source, file FROM fetch_unit
+		WHERE job_id IN (SELECT value FROM json_each($1)) AND state = 'deferred' ORDER BY job_id, source, file`, list(jobs))
 }
 
 // JobItem is an item within a job.
@@ -110,13 +125,14 @@ type Depth struct {
 }
 
 // Depths counts open work, and tells since when the oldest of it waits.
-func (s *Store) Depths(ctx context.Context) ([]Depth, time.Time, error) {
+func (s *Store) Depths(ctx context.Context, now time.Time) ([]Depth, time.Time, error) {
 	out, err := collect(ctx, s.read, func(r *sql.Rows, d *Depth) error { return r.Scan(&d.Kind, &d.State, &d.Count) }, `
 		SELECT 'plan', 'pending', count(*) FROM refresh_job WHERE state IN ('queued', 'running') AND state = 'queued'
 		UNION ALL SELECT 'fetch', state, count(*) FROM fetch_unit WHERE state IN ('pending', 'running') GROUP BY state
 		UNION ALL SELECT 'settle', state, count(*) FROM refresh_batch WHERE state IN ('pending', 'running') GROUP BY state
 		UNION ALL SELECT 'spread', 'running', count(*) FROM refresh_job WHERE state IN ('queued', 'running') AND stage = 'spread'
-		UNION ALL SELECT 'missing', CASE WHEN job_id = 0 THEN 'pending' ELSE 'running' END, count(*) FROM missing_price GROUP BY 2`)
+		UNION ALL SELECT 'missing', CASE WHEN job_id <> 0 THEN 'running' WHEN due_at <= $1 THEN 'pending' ELSE 'waiting' END, count(*)
+			FROM missing_price GROUP BY 2`, micros(now))
 	if err != nil {
 		return nil, time.Time{}, err
 	}

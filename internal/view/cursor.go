@@ -3,15 +3,17 @@ package view
 import (
 	"encoding/base64"
 	"encoding/json"
+	"strconv"
 
 	"assay/internal/fault"
 )
 
-// Cursors are opaque to clients: the key of the last element of a page as
-// base64 of a JSON array. They are checked like any other input.
+// Cursors are opaque to clients: the name of the list and the key of the last
+// element of a page, as base64 of a JSON array. They are checked like any other
+// input, and one list does not take another's.
 
-func cursor(key ...any) *string {
-	b, err := json.Marshal(key)
+func cursor(list string, key ...any) *string {
+	b, err := json.Marshal(append([]any{list}, key...))
 	if err != nil {
 		return nil // keys are strings and integers
 	}
@@ -19,8 +21,9 @@ func cursor(key ...any) *string {
 	return &s
 }
 
-// readCursor reads a cursor into the parts of its key. An empty one leaves them.
-func readCursor(text string, parts ...any) error {
+// readCursor reads a list's cursor into the parts of its key. An empty one leaves
+// them.
+func readCursor(text, list string, parts ...any) error {
 	if text == "" {
 		return nil
 	}
@@ -30,9 +33,10 @@ func readCursor(text string, parts ...any) error {
 		return bad
 	}
 	var key []json.RawMessage
-	if json.Unmarshal(raw, &key) != nil || len(key) != len(parts) {
+	if json.Unmarshal(raw, &key) != nil || len(key) != 1+len(parts) || string(key[0]) != strconv.Quote(list) {
 		return bad
 	}
+	key = key[1:]
 	for i := range parts {
 		if string(key[i]) == "null" || json.Unmarshal(key[i], parts[i]) != nil {
 			return bad

@@ -98,12 +98,14 @@ const debugJobs = 10
 func (r *Reader) JobDebug(ctx context.Context) (JobDebug, error) {
 	d := JobDebug{Queues: []QueueDepth{}, Workers: []Worker{}, Scheduled: []ScheduledRun{}, Jobs: []JobSummary{}, Failures: []FailureReason{}}
 	now := r.o.Now()
-	depths, oldest, err := r.o.Store.Depths(ctx)
+	depths, oldest, err := r.o.Store.Depths(ctx, now)
 	if err != nil {
 		return d, err
 	}
 	for _, q := range depths {
-		d.Queues = append(d.Queues, QueueDepth(q))
+		if q.Count > 0 {
+			d.Queues = append(d.Queues, QueueDepth(q))
+		}
 	}
 	if !oldest.IsZero() {
 		d.OldestPendingSec = seconds(now.Sub(oldest))

@@ -4,6 +4,7 @@ import (
 	"context"
 	"slices"
 	"strconv"
+	"strings"
 	"sync"
 	"time"
 
@@ -142,7 +143,7 @@ func (r *Reader) freshness(ctx context.Context, key freshKey, now time.Time) (Fr
 // Jobs lists jobs of a kind ("": any), the newest first.
 func (r *Reader) Jobs(ctx context.Context, kind, after string, limit int) (Page[Job], error) {
 	before := int64(1) << 62
-	if err := readCursor(after, &before); err != nil {
+	if err := readCursor(after, "jobs", &before); err != nil {
 		return Page[Job]{}, err
 	}
 	rows, err := r.o.Store.Jobs(ctx, refresh.Kind(kind), before, limit+1)
@@ -152,7 +153,7 @@ func (r *Reader) Jobs(ctx context.Context, kind, after string, limit int) (Page[
 	jobs, err := r.jobs(ctx, rows)
 	return page(jobs, limit, func(j *Job) Job { return *j }, func(j *Job) *string {
 		id, _ := strconv.ParseInt(j.ID, 10, 64)
-		return cursor(id)
+		return cursor("jobs", id)
 	}), err
 }
 
@@ -179,22 +180,55 @@ func (r *Reader) jobs(ctx context.Context, rows []refresh.Job) ([]Job, error) {
 	if err != nil {
 		return nil, err
 	}
+	deferred, err := r.o.Store.Deferred(ctx, ids)
+	if err != nil {
+		return nil, err
+	}
 	out := make([]Job, len(rows))
 	for i := range rows {
 		out[i] = job(&rows[i])
 		for _, u := range use {
-			if u.JobID != rows[i].ID {
-				continue
+			if u.JobID == rows[i].ID {
+				out[i].Usage.RequestCount += u.Requests
+				out[i].Usage.ByProvider[u.Source] = u.Requests
 			}
-			out[i].Usage.RequestCount += u.Requests
-			out[i].Usage.ByProvider[u.Source] = u.Requests
-			if u.Deferred > 0 {
-				out[i].Deferred = append(out[i].Deferred, u.Source)
+		}
+		for _, d := range deferred {
+			if d.JobID == rows[i].ID {
+				out[i].Deferred = append(out[i].Deferred, r.marketsOf(d.Source, d.File)...)
 			}
 		}
 		slices.Sort(out[i].Deferred)
+		out[i].Deferred = slices.Compact(out[i].Deferred)
 	}
 	return out, nil
+}
+
+// marketsOf lists the markets of a source's file, of all of them for a source
+// that is asked by name; the source's own name stands for one that is not
+// configured any more.
+func (r *Reader) marketsOf(source, file string) []string {
+	for _, s := range r.o.Sources {
+		d := s.Describe()
+		if d.Name != source {
+			continue
+		}
+		var out []string
+		if file == "" {
+			for _, m := range d.Markets {
+				out = append(out, source+"/"+m.Key)
+			}
+		}
+		for _, f := range d.Files {
+			for _, key := range f.Markets {
+				if f.Key == file {
+					out = append(out, source+"/"+key)
+				}
+			}
+		}
+		return out
+	}
+	return []string{source}
 }
 
 func job(j *refresh.Job) Job {
@@ -225,10 +259,10 @@ var itemStates = []string{
 func (r *Reader) JobItems(ctx context.Context, id int64, state, after string, limit int) (Page[JobItem], error) {
 	var none Page[JobItem]
 	if state != "" && !slices.Contains(itemStates, state) {
-		return none, fault.New(fault.Invalid, "invalid_state", "state must be one of %v", itemStates)
+		return none, fault.New(fault.Invalid, "invalid_state", "state must be one of %s", strings.Join(itemStates, ", "))
 	}
 	batch, item := int64(-1), int64(0)
-	if err := readCursor(after, &batch, &item); err != nil {
+	if err := readCursor(after, "jobItems", &batch, &item); err != nil {
 		return none, err
 	}
 	if _, err := r.o.Store.Job(ctx, id); err != nil {
@@ -238,7 +272,7 @@ func (r *Reader) JobItems(ctx context.Context, id int64, state, after string, li
 	if err != nil {
 		return none, err
 	}
-	return page(rows, limit, jobItem, func(i *store.JobItem) *string { return cursor(i.Batch, i.ItemID) }), nil
+	return page(rows, limit, jobItem, func(i *store.JobItem) *string { return cursor("jobItems", i.Batch, i.ItemID) }), nil
 }
 
 func jobItem(i *store.JobItem) JobItem {
@@ -255,7 +289,7 @@ func jobItem(i *store.JobItem) JobItem {
 // Items lists items of a game whose names contain q.
 func (r *Reader) Items(ctx context.Context, app int32, q, after string, limit int) (Page[ItemPrice], error) {
 	var name, phase string
-	if err := readCursor(after, &name, &phase); err != nil {
+	if err := readCursor(after, "items", &name, &phase); err != nil {
 		return Page[ItemPrice]{}, err
 	}
 	rows, err := r.o.Store.Items(ctx, app, q, name, phase, limit+1)
@@ -264,7 +298,7 @@ func (r *Reader) Items(ctx context.Context, app int32, q, after string, limit in
 	}
 	now := r.o.Now()
 	return page(rows, limit, func(i *store.Item) ItemPrice { return itemPrice(i, now) },
-		func(i *store.Item) *string { return cursor(i.Key.Name, i.Key.Phase) }), nil
+		func(i *store.Item) *string { return cursor("items", i.Key.Name, i.Key.Phase) }), nil
 }
 
 func itemPrice(i *store.Item, now time.Time) ItemPrice {
@@ -364,7 +398,7 @@ func (r *Reader) snapshot(s *store.MarketSnapshot, quotesAt time.Time) MarketSna
 // Inventory lists a user's rows of a game (0: all), or is a fault.NotFound.
 func (r *Reader) Inventory(ctx context.Context, userID string, app int32, after string, limit int) (Inventory, error) {
 	var last int64
-	if err := readCursor(after, &last); err != nil {
+	if err := readCursor(after, "inventory", &last); err != nil {
 		return Inventory{}, err
 	}
 	user, ok, err := r.o.Store.UserKey(ctx, userID)
@@ -382,7 +416,7 @@ func (r *Reader) Inventory(ctx context.Context, userID string, app int32, after 
 	if err != nil {
 		return Inventory{}, err
 	}
-	p := page(rows, limit, inventoryRow, func(v *store.InventoryRow) *string { return cursor(v.ID) })
+	p := page(rows, limit, inventoryRow, func(v *store.InventoryRow) *string { return cursor("inventory", v.ID) })
 	return Inventory{
 		Items: p.Items, NextCursor: p.NextCursor, Currency: r.o.Currency,
 		TotalValue: total.Value, Rows: total.Rows, UnpricedRows: total.Unpriced,

@@ -32,7 +32,7 @@ type Job struct {
 	ChangedItems   int64      `json:"changedItems"` // of the updated ones, those whose price differs from before
 	LastError      *string    `json:"lastError"`
 	Usage          Usage      `json:"usage"`
-	// Deferred lists markets that a budget, a breaker or an order to wait kept
+	// Deferred lists markets, as source/market, that a budget, a breaker or an order to wait kept
 	// from being asked in this job.
 	Deferred []string `json:"deferred"`
 }
@@ -282,7 +282,7 @@ type JobDebug struct {
 // QueueDepth counts the work of one kind in one state.
 type QueueDepth struct {
 	Kind  string `json:"kind"`  // plan, fetch, settle, spread, missing
-	State string `json:"state"` // pending, running
+	State string `json:"state"` // pending, running; of missing also waiting: for another try
 	Count int64  `json:"count"`
 }
 
