@@ -57,7 +57,7 @@ type world struct {
 	store   *store.Store
 	engine  *refresh.Engine
 	sync    *inventory.Service
-	raw     *sql.DB // beside the store, for looking at rows
+	raw     *sql.DB // one connection beside the store, for looking at rows
 	faults  func(point string) error
 	woken   bool
 	starts  int
@@ -115,6 +115,7 @@ func (w *world) start() {
 	must(w.tb, err)
 	w.raw, err = sql.Open("sqlite", "file:"+w.path+"?_pragma=busy_timeout(10000)")
 	must(w.tb, err)
+	w.raw.SetMaxOpenConns(1)
 	var list []provider.Source
 	for _, s := range w.sources {
 		list = append(list, s)

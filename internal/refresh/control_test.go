@@ -1,0 +1,552 @@
+package refresh_test
+
+import (
+	"context"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"assay/internal/catalog"
+	"assay/internal/fault"
+	"assay/internal/money"
+	"assay/internal/provider"
+	"assay/internal/refresh"
+)
+
+func code(err error) string {
+	if f := fault.Of(err); f != nil {
+		return f.Code
+	}
+	return ""
+}
+
+func TestStart_WhileAJobLivesIsHarmless(t *testing.T) {
+	w := newWorld(t, bulk("alpha", []string{"A"}, "a1"))
+	w.push("u", 730, "A")
+	w.forget()
+	id := w.begin(false)
+	for _, forced := range []bool{false, true} {
+		for i := range 5 { // queued, planned, fetched, judged, settled
+			s, err := w.engine.Start(t.Context(), forced, "test")
+			must(t, err)
+			equal(t, "answer", s, refresh.Started{JobID: id, ForcedIgnored: forced})
+			if forced {
+				continue
+			}
+			work := []func(context.Context) (bool, error){
+				w.engine.Plan, func(ctx context.Context) (bool, error) { return w.engine.Fetch(ctx, "alpha") },
+				w.engine.Settle, w.engine.Settle, w.engine.Settle,
+			}
+			more, err := work[i](t.Context())
+			must(t, err)
+			equal(t, "work done", more, true)
+		}
+	}
+	w.drain()
+	forced := w.begin(true)
+	s, err := w.engine.Start(t.Context(), true, "test")
+	must(t, err)
+	equal(t, "a forced one is not ignored by a forced one", s, refresh.Started{JobID: forced})
+	equal(t, "jobs", w.count(`SELECT count(*) FROM refresh_job`), 2)
+}
+
+func TestStart_WithoutASourceFailsAndSaysSo(t *testing.T) {
+	w := newWorld(t)
+	w.push("u", 730, "A")
+	j := w.run(false)
+	equal(t, "state", j.State, refresh.Failed)
+	if !strings.Contains(j.LastError, "MARKET_PRICE_PROVIDERS") {
+		t.Errorf("last error %q", j.LastError)
+	}
+	equal(t, "the queue waits for somebody to ask", w.count(`SELECT count(*) FROM missing_price WHERE job_id = 0`), 1)
+}
+
+func TestStart_WithNothingToDoFinishes(t *testing.T) {
+	w := newWorld(t, bulk("alpha", []string{"A"}, "a1"))
+	j := w.run(false)
+	equal(t, "state", j.State, refresh.Finished)
+	equal(t, "items", j.Counts.Total, 0)
+	w.checkIdle()
+}
+
+func TestForecast_IsWhatTheRunThenDoes(t *testing.T) {
+	list, rust := names("Item", 130), names("Rust", 7)
+	a, b, c := bulk("alpha", list, "a1", "a2"), batch("beta", 40, list, "b1"), single("gamma", list, "c1")
+	paused := batch("delta", 10, list, "d1")
+	for _, s := range []*fakeSource{a, b} {
+		s.items[catalog.Rust] = rust
+		s.d.Markets[0].AppIDs = append(s.d.Markets[0].AppIDs, catalog.Rust)
+	}
+	a.d.Files = append(a.d.Files, provider.File{Key: "rust.json", AppID: catalog.Rust, Markets: []string{"a1"}})
+	b.d.Limit = provider.Limit{Requests: 2, Per: time.Minute}
+	w := newWorld(t, a, b, c, paused)
+	must(t, w.engine.PauseSource(t.Context(), "delta"))
+	w.push("u1", 730, list[:100]...)
+	w.push("u1", catalog.Rust, rust...)
+	w.drain()
+	w.clock.Add(3 * time.Hour)
+	w.push("u2", 730, list[100:]...)
+	w.forget()
+	for _, s := range w.sources {
+		s.asked()
+	}
+	for _, forced := range []bool{false, true} {
+		before := w.count(`PRAGMA data_version`)
+		f, err := w.engine.Forecast(t.Context(), forced)
+		must(t, err)
+		equal(t, "writes of a forecast", w.count(`PRAGMA data_version`), before)
+		j := w.run(forced)
+		equal(t, "due", f.Due, refresh.Due{Due: j.Counts.Updated, TTL: j.Counts.SkippedTTL, NoSales: j.Counts.SkippedNoSales})
+		equal(t, "total", f.Due.Due+f.Due.TTL, 137)
+		for _, cost := range f.Sources {
+			i := slices.IndexFunc(w.sources, func(s *fakeSource) bool { return s.d.Name == cost.Source })
+			equal(t, "requests of "+cost.Source, cost.Requests, int64(len(w.sources[i].asked())))
+			if cost.Source == "beta" {
+				equal(t, "time at the limit", cost.Time, time.Duration(cost.Requests)*30*time.Second)
+			}
+		}
+	}
+	w.checkIdle()
+}
+
+func TestForecast_OfAYearsRequestsDoesNotOverflow(t *testing.T) {
+	list := names("Item", 2)
+	s := single("alpha", list, "a1")
+	s.d.Limit = provider.Limit{Requests: 1, Per: 200 * 365 * 24 * time.Hour}
+	w := newWorld(t, s)
+	w.push("u", 730, list[0])
+	f, err := w.engine.Forecast(t.Context(), false)
+	must(t, err)
+	equal(t, "time", f.Sources[0].Time, 200*365*24*time.Hour)
+	equal(t, "requests", f.Sources[0].Requests, 1)
+}
+
+func TestRetryFailed_TriesTheFailedItemsAgainWhateverTheirTTL(t *testing.T) {
+	list := names("Item", 60)
+	s := batch("alpha", 20, list, "a1")
+	w := newWorld(t, s)
+	w.push("u", 730, list...)
+	w.forget()
+	s.fail = func(n int, _ provider.Call) error {
+		if n == 2 {
+			return s.broken(provider.KindTimeout)
+		}
+		return nil
+	}
+	first := w.run(false)
+	equal(t, "failed", first.Counts.Failed, 20)
+	equal(t, "state", first.State, refresh.Finished)
+	s.asked()
+	started, err := w.engine.RetryFailed(t.Context(), first.ID, "test")
+	must(t, err)
+	if _, err := w.engine.RetryFailed(t.Context(), started.JobID, "test"); code(err) != "job_running" {
+		t.Errorf("retry of a live job: %v", err)
+	}
+	w.drain()
+	j := w.job(started.JobID)
+	equal(t, "retry of", j.RetryOf, first.ID)
+	equal(t, "items", j.Counts.Total, 20)
+	equal(t, "updated", j.Counts.Updated, 20)
+	equal(t, "calls", len(s.asked()), 1)
+	if _, err := w.engine.RetryFailed(t.Context(), j.ID, "test"); code(err) != "nothing_failed" {
+		t.Errorf("retry without a failure: %v", err)
+	}
+	if _, err := w.engine.RetryFailed(t.Context(), 999, "test"); code(err) != "job_not_found" {
+		t.Errorf("retry of no job: %v", err)
+	}
+	w.checkIdle()
+}
+
+func TestCancel_AtEachStageKeepsWhatIsSettled(t *testing.T) {
+	list := names("Item", 600) // two batches
+	price := units(10)
+	s := bulk("alpha", list, "a1")
+	b := batch("beta", 200, list, "b1")
+	for _, s := range []*fakeSource{s, b} {
+		s.price = func(string, string) money.Micro { return price }
+	}
+	w := newWorld(t, s, b)
+	w.push("u", 730, list...)
+	w.drain()
+	stages := map[refresh.Stage]int{}
+	for steps := range 200 {
+		w.clock.Add(7 * time.Hour)
+		price += units(1) / 10
+		id := w.begin(false)
+		work := w.engine.Workers()
+		for i := range steps {
+			_, err := work[i%len(work)].Work(t.Context())
+			must(t, err)
+		}
+		j := w.job(id)
+		if !j.State.Live() {
+			break
+		}
+		stages[j.Stage]++
+		must(t, w.engine.Cancel(t.Context(), id))
+		w.checkCounts()
+		settled := w.job(id).Counts.Updated
+		w.drain()
+		j = w.job(id)
+		equal(t, "state", j.State, refresh.Cancelled)
+		equal(t, "settled items", j.Counts.Updated, settled)
+		if j.Stage == refresh.StageDone && j.StartedAt.IsZero() {
+			equal(t, "items of a job that had no plan", j.Counts.Total, 0)
+		} else {
+			equal(t, "cancelled and settled", j.Counts.Cancelled+settled, 600)
+		}
+		equal(t, "items at the new price", w.count(`SELECT count(*) FROM item WHERE price = $1`, int64(price)), settled)
+		if err := w.engine.Cancel(t.Context(), id); code(err) != "job_ended" {
+			t.Errorf("cancelled twice: %v", err)
+		}
+		w.checkIdle()
+	}
+	for _, stage := range []refresh.Stage{refresh.StagePlan, refresh.StageFetch, refresh.StageSettle, refresh.StageSpread} {
+		if stages[stage] == 0 {
+			t.Errorf("no job was cancelled in its stage %s: %v", stage, stages)
+		}
+	}
+}
+
+func TestCancel_CutsACallShort(t *testing.T) {
+	s := bulk("alpha", []string{"A"}, "a1")
+	calling := make(chan struct{})
+	s.before = func(ctx context.Context, _ provider.Call) {
+		close(calling)
+		<-ctx.Done()
+	}
+	w := newWorld(t, s)
+	w.push("u", 730, "A")
+	w.forget()
+	id := w.begin(false)
+	_, err := w.engine.Plan(t.Context())
+	must(t, err)
+	var fetched sync.WaitGroup
+	fetched.Go(func() {
+		_, err := w.engine.Fetch(t.Context(), "alpha")
+		must(t, err)
+	})
+	<-calling
+	must(t, w.engine.Cancel(t.Context(), id))
+	fetched.Wait()
+	s.before = nil
+	w.drain()
+	equal(t, "state", w.job(id).State, refresh.Cancelled)
+	equal(t, "request counted", w.count(`SELECT requests FROM fetch_unit`), 1)
+	equal(t, "failures that the source is blamed for", w.count(`SELECT count(*) FROM source_state WHERE last_error <> ''`), 0)
+	w.checkIdle()
+}
+
+func TestStop_GivesACallUnderWayBackAndKeepsAnAnswerThatCame(t *testing.T) {
+	list := names("Item", 20)
+	s := batch("alpha", 10, list, "a1")
+	w := newWorld(t, s)
+	w.push("u", 730, list...)
+	w.forget()
+	id := w.begin(false)
+	_, err := w.engine.Plan(t.Context())
+	must(t, err)
+	for _, hangs := range []bool{true, false} {
+		ctx, stop := context.WithCancel(t.Context())
+		s.before = func(ctx context.Context, _ provider.Call) {
+			stop()
+			if hangs {
+				<-ctx.Done()
+			}
+		}
+		if !hangs {
+			s.before = nil
+			s.edit = func(*provider.Quote) bool { stop(); return true } // while it is read
+		}
+		more, err := w.engine.Fetch(ctx, "alpha")
+		must(t, err)
+		equal(t, "more", more, false)
+		want := int64(0)
+		if !hangs {
+			want = 1
+		}
+		equal(t, "units done", w.count(`SELECT count(*) FROM fetch_unit WHERE state = 'done'`), want)
+		equal(t, "units in hand", w.count(`SELECT count(*) FROM fetch_unit WHERE state = 'running'`), 0)
+	}
+	s.edit, s.before = nil, nil
+	w.restart()
+	w.drain()
+	equal(t, "updated", w.job(id).Counts.Updated, 20)
+	w.checkIdle()
+}
+
+func TestPause_LetsJobsGoOnWithoutTheSource(t *testing.T) {
+	list := names("Item", 20)
+	a, b := bulk("alpha", list, "a1"), batch("beta", 5, list, "b1")
+	w := newWorld(t, a, b)
+	w.push("u", 730, list...)
+	w.forget()
+	if err := w.engine.PauseSource(t.Context(), "nobody"); code(err) != "source_not_found" {
+		t.Errorf("pause of no source: %v", err)
+	}
+	must(t, w.engine.PauseSource(t.Context(), "beta"))
+	j := w.run(false)
+	equal(t, "updated", j.Counts.Updated, 20)
+	equal(t, "calls of the paused source", len(b.asked()), 0)
+	must(t, w.engine.ResumeSource(t.Context(), "beta"))
+	w.run(true)
+	equal(t, "calls of the resumed source", len(b.asked()), 4)
+
+	// In the middle of a run, with a call under way that must come again.
+	w.begin(true)
+	_, err := w.engine.Plan(t.Context())
+	must(t, err)
+	b.fail = func(int, provider.Call) error {
+		must(t, w.engine.PauseSource(t.Context(), "beta"))
+		return b.wait(time.Second)
+	}
+	w.drain()
+	w.clock.Add(time.Minute)
+	w.drain()
+	equal(t, "calls after the pause", len(b.asked()), 1)
+	j = w.last(refresh.Bulk)
+	equal(t, "state", j.State, refresh.Finished)
+	equal(t, "updated", j.Counts.Updated, 20)
+	w.checkIdle()
+}
+
+func TestPause_OfTheOnlySourceSkipsForTheBudget(t *testing.T) {
+	s := bulk("alpha", []string{"A"}, "a1")
+	w := newWorld(t, s)
+	w.push("u", 730, "A")
+	must(t, w.engine.PauseSource(t.Context(), "alpha"))
+	w.drain()
+	equal(t, "entries", w.count(`SELECT count(*) FROM missing_price WHERE job_id = 0 AND attempts = 0`), 1)
+	equal(t, "skipped", w.run(false).Counts.SkippedBudget, 1)
+	must(t, w.engine.ResumeSource(t.Context(), "alpha"))
+	w.clock.Add(time.Hour)
+	w.drain()
+	equal(t, "price", w.named("A").Price, units(10))
+	w.checkIdle()
+}
+
+func TestRemovedSource_KeepsNoJobWaitingAndItsQuotesOut(t *testing.T) {
+	list := names("Item", 30)
+	for _, done := range []bool{false, true} { // its answer had come, or not
+		a, gone := bulk("alpha", list, "a1", "a2", "a3"), bulk("beta", list, "b1", "b2", "b3")
+		gone.price = func(string, string) money.Micro { return units(12) }
+		w := newWorld(t, a, gone)
+		w.push("u", 730, list...)
+		w.forget()
+		id := w.begin(false)
+		_, err := w.engine.Plan(t.Context())
+		must(t, err)
+		for range 2 { // the third stays open
+			_, err := w.engine.Fetch(t.Context(), "beta")
+			must(t, err)
+		}
+		if done {
+			_, err := w.engine.Fetch(t.Context(), "beta")
+			must(t, err)
+		}
+		w.sources = w.sources[:1]
+		w.restart()
+		w.drain()
+		j := w.job(id)
+		equal(t, "state", j.State, refresh.Finished)
+		equal(t, "updated", j.Counts.Updated, 30)
+		equal(t, "price", w.named(list[0]).Price, units(10))
+		if !done && j.LastError != "beta: not configured any more" {
+			t.Errorf("last error %q", j.LastError)
+		}
+		w.checkIdle()
+		w.stop()
+	}
+}
+
+func TestRemovedSource_OfWhichAllWereRemovedEndsTheJob(t *testing.T) {
+	w := newWorld(t, batch("alpha", 10, []string{"A"}, "a1"))
+	w.push("u", 730, "A")
+	w.forget()
+	id := w.begin(false)
+	_, err := w.engine.Plan(t.Context())
+	must(t, err)
+	w.sources = nil
+	w.restart()
+	w.drain()
+	equal(t, "state", w.job(id).State, refresh.Failed)
+	equal(t, "failed", w.job(id).Counts.Failed, 1)
+	w.checkIdle()
+}
+
+func TestShapes_NamesAreAskedInCeilOfNamesByBatchCalls(t *testing.T) {
+	for _, c := range []struct{ names, size, calls int }{{1, 1, 1}, {1, 7, 1}, {7, 7, 1}, {8, 7, 2}, {1300, 100, 13}, {1301, 100, 14}} {
+		list := names("Item", c.names)
+		b := batch("alpha", c.size, list, "a1")
+		w := newWorld(t, b)
+		w.push("u", 730, list...)
+		w.forget()
+		j := w.run(false)
+		calls := b.asked()
+		equal(t, "calls", len(calls), c.calls)
+		for _, call := range calls {
+			if len(call.Names) > c.size {
+				t.Errorf("a call of %d names, of %d at most", len(call.Names), c.size)
+			}
+		}
+		equal(t, "updated", j.Counts.Updated, int64(c.names))
+		equal(t, "requests counted", w.count(`SELECT sum(requests) FROM fetch_unit`), int64(c.calls))
+		w.stop()
+	}
+}
+
+func TestGames_AreAskedApart(t *testing.T) {
+	a := bulk("alpha", []string{"Same name"}, "a1")
+	b := batch("beta", 10, []string{"Same name"}, "b1")
+	a.items[catalog.Rust], b.items[catalog.Rust] = []string{"Same name"}, []string{"Same name"}
+	a.d.Markets[0].AppIDs = []int32{catalog.CS2, catalog.Rust}
+	a.d.Files = append(a.d.Files, provider.File{Key: "rust.json", AppID: catalog.Rust, Markets: []string{"a1"}})
+	b.d.Markets[0].AppIDs = []int32{catalog.Rust, catalog.CS2}
+	calls := 0
+	b.edit = func(q *provider.Quote) bool {
+		if calls++; calls == 2 { // the call for the second game, which is Rust
+			q.Ask = units(20)
+		}
+		return true
+	}
+	w := newWorld(t, a, b)
+	w.push("u", catalog.CS2, "Same name")
+	w.push("u", catalog.Rust, "Same name")
+	w.push("u", catalog.Dota, "Same name")
+	w.drain()
+	equal(t, "price in CS2", w.named("Same name").Price, units(10))
+	equal(t, "price in Rust", w.item(catalog.Key{AppID: catalog.Rust, Name: "Same name"}).Price, units(15))
+	equal(t, "price in Dota, which nobody quotes", w.item(catalog.Key{AppID: catalog.Dota, Name: "Same name"}).Price, 0)
+	for i, call := range b.asked() {
+		equal(t, "game asked for", call.AppID, []int32{catalog.CS2, catalog.Rust}[i])
+	}
+	j := w.last(refresh.Missing)
+	equal(t, "without a quote", j.Counts.NoQuote, 1)
+	w.checkIdle()
+
+	// A file of a game in which nothing is due is not asked for.
+	w.clock.Add(7 * time.Hour)
+	w.push("u", catalog.Rust)
+	a.asked()
+	w.run(false)
+	equal(t, "files", len(a.asked()), 1)
+}
+
+func TestPutOff_AUnitComesAgainWhenItsSourceSaid(t *testing.T) {
+	s := bulk("alpha", []string{"A"}, "a1")
+	w := newWorld(t, s)
+	w.push("u", 730, "A")
+	w.forget()
+	waits := 3
+	s.fail = func(int, provider.Call) error {
+		if waits--; waits >= 0 {
+			return s.wait(time.Minute)
+		}
+		return nil
+	}
+	id := w.begin(false)
+	for i := range 4 {
+		w.drain()
+		equal(t, "calls", len(s.asked()), 1)
+		if i == 1 {
+			w.restart()
+		}
+		w.clock.Add(time.Minute - time.Microsecond)
+		w.drain()
+		equal(t, "calls too early", len(s.asked()), 0)
+		w.clock.Add(time.Microsecond)
+	}
+	equal(t, "updated", w.job(id).Counts.Updated, 1)
+	equal(t, "requests counted", w.count(`SELECT requests FROM fetch_unit`), 4)
+	w.checkIdle()
+}
+
+func TestPutOff_AWaitTooLongOrTooOftenIsNoReasonToWait(t *testing.T) {
+	for _, wait := range []time.Duration{0, refresh.Patience + 1, time.Minute} {
+		s := bulk("alpha", []string{"A"}, "a1")
+		w := newWorld(t, s)
+		w.push("u", 730, "A")
+		w.forget()
+		s.fail = func(int, provider.Call) error { return s.wait(wait) }
+		id := w.begin(false)
+		for range 12 {
+			w.drain()
+			w.clock.Add(time.Minute)
+		}
+		equal(t, "skipped", w.job(id).Counts.SkippedBudget, 1)
+		want := 1
+		if wait == time.Minute {
+			want = 10
+		}
+		equal(t, "calls", len(s.asked()), want)
+		w.stop()
+	}
+}
+
+func TestClock_SetForwardOrBackLosesAndStopsNothing(t *testing.T) {
+	r := random(t)
+	list := names("Item", 60)
+	jumps := []time.Duration{time.Hour, -time.Hour, 30 * time.Minute, -30 * time.Minute, 400 * 24 * time.Hour, -400 * 24 * time.Hour}
+	for range long(30, 1000) {
+		a, b := bulk("alpha", list, "a1", "a2"), batch("beta", 20, list, "b1")
+		price := units(10)
+		for _, s := range []*fakeSource{a, b} {
+			s.price = func(string, string) money.Micro { return price }
+		}
+		w := newWorld(t, a, b)
+		w.push("u", 730, list...)
+		w.push("v", 730, "Unknown to all")
+		w.drain()
+		price = units(12)
+		b.fail = func(int, provider.Call) error {
+			if r.IntN(3) == 0 {
+				return b.wait(time.Minute)
+			}
+			return nil
+		}
+		id := w.begin(true)
+		jump := jumps[r.IntN(len(jumps))]
+		at := r.IntN(8)
+		for step := 0; ; step++ {
+			if step == at {
+				w.clock.Add(jump)
+			}
+			more, err := w.step()
+			must(t, err)
+			w.checkCounts()
+			if !w.job(id).State.Live() {
+				break
+			}
+			if !more {
+				w.clock.Add(time.Minute) // a wait passes; two at most by a clock set back
+			}
+			if step > 300 {
+				t.Fatalf("stuck after a jump of %v at step %d: %+v", jump, at, w.job(id))
+			}
+		}
+		b.fail = nil
+		w.drain()
+		w.clock.Add(2 * time.Minute)
+		w.drain()
+		j := w.job(id)
+		equal(t, "state", j.State, refresh.Finished)
+		equal(t, "items", j.Counts.Total, 61)
+		equal(t, "failed", j.Counts.Failed, 0)
+		w.checkIdle()
+		if j.Counts.Updated == 0 { // its answers were fetched 400 days ago by now
+			equal(t, "jump", jump, 400*24*time.Hour)
+			w.run(true)
+		}
+		equal(t, "value", w.valueOf("u", 5), units(12))
+		// The queue is not stuck either: a pause is over after 72 hours at most.
+		before := w.count(`SELECT attempts FROM missing_price`)
+		w.clock.Add(refresh.MaxMissingRetry + time.Microsecond)
+		w.drain()
+		if after := w.count(`SELECT attempts FROM missing_price`); after <= before {
+			t.Errorf("the queue is stuck after a jump of %v", jump)
+		}
+		w.stop()
+	}
+}

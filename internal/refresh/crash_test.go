@@ -1,0 +1,364 @@
+package refresh_test
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"assay/internal/money"
+	"assay/internal/provider"
+	"assay/internal/refresh"
+)
+
+// drama is a story that is told with and without trouble; its end must be the
+// same.
+type drama struct {
+	kind  refresh.Kind
+	world func(tb testing.TB) *world
+}
+
+// bulkDrama is a run over known prices on sources of every shape: some prices
+// change, one item is no longer quoted, one source fails.
+func bulkDrama(items int) drama {
+	return drama{kind: refresh.Bulk, world: func(tb testing.TB) *world {
+		list := names("Item", items)
+		late := false
+		price := func(_, name string) money.Micro {
+			if late && strings.Contains(name, "3") {
+				return units(12)
+			}
+			return units(10)
+		}
+		a, b := bulk("alpha", list, "a1", "a2"), batch("beta", items/3, list, "b1")
+		c, d := single("gamma", list[:60], "c1"), bulk("delta", list, "d1")
+		for _, s := range []*fakeSource{a, b, c, d} {
+			s.price = price
+		}
+		w := newWorld(tb, a, b, c, d)
+		w.push("u1", 730, append(slices.Clone(list), "Unknown to all")...)
+		w.push("u2", 730, list...)
+		w.drain()
+		w.clock.Add(7 * time.Hour)
+		w.forget()
+		late = true
+		d.fail = func(int, provider.Call) error { return d.broken(provider.KindServer) }
+		return w
+	}}
+}
+
+// missingDrama is a sync that finds unknown names, of which one stays so.
+func missingDrama() drama {
+	return drama{kind: refresh.Missing, world: func(tb testing.TB) *world {
+		list := names("Item", 60)
+		w := newWorld(tb, bulk("alpha", list, "a1"), batch("beta", 25, list, "b1"))
+		w.push("u1", 730, append(slices.Clone(list), "Unknown to all")...)
+		w.push("u2", 730, list[10:]...)
+		return w
+	}}
+}
+
+// begin makes sure that the story's job has begun, however often it is called.
+func (d drama) begin(w *world) error {
+	if d.kind == refresh.Missing || w.count(`SELECT count(*) FROM refresh_job WHERE kind = 'bulk'`) > 0 {
+		return nil // the queue begins its own
+	}
+	_, err := w.engine.Start(w.tb.Context(), false, "test")
+	return err
+}
+
+// dump is all that must be the same in the end.
+func (d drama) dump(w *world) string {
+	w.tb.Helper()
+	var out strings.Builder
+	for _, query := range []string{
+		`SELECT name || phase, price, status, method, average, median, robust, low, high, markets, used_markets, candidate,
+			price_updated_at, price_checked_at, estimated_at, quotes_at, no_sales_since, retry_at, failures, rev FROM item ORDER BY name`,
+		`SELECT i.name, s.market_id, s.currency, s.ask, s.bid, s.sale, s.listings, s.sales, s.fetched_at, s.reason
+			FROM snapshot s JOIN item i ON i.id = s.item_id ORDER BY i.name, s.market_id`,
+		`SELECT i.name, p.at, p.price FROM price_point p JOIN item i ON i.id = p.item_id ORDER BY i.name, p.at`,
+		`SELECT user_key, asset_id, value FROM inventory ORDER BY user_key, asset_id`,
+		`SELECT i.name, r.state, r.reason, r.attempts, r.price_before, r.price_after, r.error
+			FROM refresh_item r JOIN item i ON i.id = r.item_id ORDER BY i.name`,
+		`SELECT kind, state, stage, total, skipped_ttl, skipped_no_sales, last_error FROM refresh_job`,
+		`SELECT i.name, m.due_at, m.attempts, m.job_id FROM missing_price m JOIN item i ON i.id = m.item_id ORDER BY i.name`,
+		`SELECT market_id, app_id, file, fetched_at, quotes, quarantine FROM market_file ORDER BY market_id, file`,
+		`SELECT source, paused, last_success, last_error FROM source_state ORDER BY source`,
+	} {
+		rows, err := w.raw.QueryContext(w.tb.Context(), query)
+		must(w.tb, err)
+		columns, err := rows.Columns()
+		must(w.tb, err)
+		for rows.Next() {
+			values := make([]any, len(columns))
+			into := make([]any, len(columns))
+			for i := range values {
+				into[i] = &values[i]
+			}
+			must(w.tb, rows.Scan(into...))
+			fmt.Fprintln(&out, values...)
+		}
+		must(w.tb, errors.Join(rows.Err(), rows.Close()))
+	}
+	return out.String()
+}
+
+// differ names the first line in which two dumps differ.
+func differ(got, want string) string {
+	g, w := strings.Split(got, "\n"), strings.Split(want, "\n")
+	for i := range max(len(g), len(w)) {
+		if i >= len(g) || i >= len(w) || g[i] != w[i] {
+			return fmt.Sprintf("line %d of %d and %d\n got %s\nwant %s", i, len(g), len(w), at(g, i), at(w, i))
+		}
+	}
+	return ""
+}
+
+func at(list []string, i int) string {
+	if i < len(list) {
+		return list[i]
+	}
+	return "(nothing)"
+}
+
+// killed is what a process leaves: its deferred functions run here, but the
+// database sees what it would see after a kill.
+type killed struct{ point string }
+
+// untilKilled runs fn and reports whether it was killed.
+func untilKilled(fn func()) (dead bool) {
+	defer func() {
+		if p := recover(); p != nil {
+			if _, ok := p.(killed); !ok {
+				panic(p)
+			}
+			dead = true
+		}
+	}()
+	fn()
+	return false
+}
+
+// requests counts what all sources were asked since the last time.
+func (w *world) requests() int {
+	n := 0
+	for _, s := range w.sources {
+		n += len(s.asked())
+	}
+	return n
+}
+
+func TestRule8_AKillAtAnyCommitLosesNothingAndCountsNothingTwice(t *testing.T) {
+	for name, d := range map[string]drama{"bulk": bulkDrama(90), "missing": missingDrama()} {
+		t.Run(name, func(t *testing.T) {
+			w := d.world(t)
+			w.requests()
+			// A kill beside a commit that changes nothing proves nothing.
+			calls, points := 0, []int{}
+			version := w.count(`PRAGMA data_version`)
+			w.faults = func(point string) error {
+				calls++
+				if v := w.count(`PRAGMA data_version`); point == "after commit" && v != version {
+					version = v
+					points = append(points, calls-1, calls)
+				}
+				return nil
+			}
+			w.everyStep = w.checkCounts
+			must(t, d.begin(w))
+			w.drain()
+			w.checkIdle()
+			want, quiet := d.dump(w), w.requests()
+			w.stop()
+			if len(points) < 20 {
+				t.Fatalf("only %d points to be killed at", len(points))
+			}
+			for _, kill := range points {
+				w := d.world(t)
+				w.requests()
+				n, point := 0, ""
+				w.faults = func(p string) error {
+					if n++; n == kill {
+						point = p
+						panic(killed{p})
+					}
+					return nil
+				}
+				dead := untilKilled(func() {
+					must(t, d.begin(w))
+					w.drain()
+				})
+				if !dead {
+					t.Fatalf("it did not come to point %d", kill)
+				}
+				w.faults = nil
+				w.restart()
+				w.checkCounts()
+				must(t, d.begin(w))
+				w.drain()
+				if got := d.dump(w); got != want {
+					t.Fatalf("killed at point %d, %s: %s", kill, point, differ(got, want))
+				}
+				w.checkIdle()
+				// What was in flight is asked again: one unit, of 50 names at most.
+				if n := w.requests(); n > quiet+50 {
+					t.Errorf("killed at point %d: %d requests, %d without", kill, n, quiet)
+				}
+				w.stop()
+			}
+		})
+	}
+}
+
+func TestRule8_KillsInSuccessionLoseNothing(t *testing.T) {
+	r := random(t)
+	d := bulkDrama(long(600, 5_000)) // several batches
+	w := d.world(t)
+	must(t, d.begin(w))
+	w.drain()
+	want := d.dump(w)
+	w.stop()
+	for round := range long(3, 100) {
+		w := d.world(t)
+		kills := 0
+		for {
+			left := 1 + r.IntN(12)
+			w.faults = func(p string) error {
+				if left--; left == 0 {
+					panic(killed{p})
+				}
+				return nil
+			}
+			if kills == 200 {
+				w.faults = nil
+			}
+			if !untilKilled(func() { must(t, d.begin(w)); w.drain() }) {
+				break
+			}
+			kills++
+			w.faults = nil
+			w.restart()
+			w.checkCounts()
+		}
+		w.checkIdle()
+		if got := d.dump(w); got != want {
+			t.Fatalf("round %d, %d kills: %s", round, kills, differ(got, want))
+		}
+		w.stop()
+	}
+}
+
+func TestRule8_StoreFaultsLeaveTheFaultFreeEnd(t *testing.T) {
+	r := random(t)
+	for name, d := range map[string]drama{"bulk": bulkDrama(90), "missing": missingDrama()} {
+		w := d.world(t)
+		must(t, d.begin(w))
+		w.drain()
+		want := d.dump(w)
+		w.stop()
+		for _, percent := range []float64{1, 5} {
+			for round := range long(6, 500) {
+				w := d.world(t)
+				failed := 0
+				w.faults = func(string) error {
+					if r.Float64()*100 < percent/2 { // half before a commit, half after it
+						failed++
+						return errTest
+					}
+					return nil
+				}
+				for d.begin(w) != nil {
+				}
+				w.drainThrough()
+				w.faults = nil
+				w.drain()
+				w.checkIdle()
+				if got := d.dump(w); got != want {
+					t.Fatalf("%s, round %d, %v %%, %d faults: %s", name, round, percent, failed, differ(got, want))
+				}
+				w.stop()
+			}
+		}
+	}
+}
+
+func TestRule8_APushWhoseCommitIsUnknownIsHarmlessToRepeat(t *testing.T) {
+	for _, point := range []string{"before commit", "after commit"} {
+		w := newWorld(t, bulk("alpha", []string{"A"}, "a1"))
+		w.faults = func(p string) error {
+			if p == point {
+				return errTest
+			}
+			return nil
+		}
+		p := pushOf(w, [2]string{"A", ""}, [2]string{"B", ""})
+		if _, err := w.sync.Sync(t.Context(), "u", p); err == nil {
+			t.Fatal("the fault was not seen")
+		}
+		w.faults = nil
+		w.pushed("u", p)
+		equal(t, "entries", w.count(`SELECT count(*) FROM missing_price`), 2)
+		equal(t, "rows", w.count(`SELECT count(*) FROM inventory`), 2)
+		w.drain()
+		equal(t, "value", w.valueOf("u", 0), units(10))
+		w.checkIdle()
+		w.stop()
+	}
+}
+
+func TestRule8_AnAnswerIsStoredAgainBeforeItIsAskedForAgain(t *testing.T) {
+	s := bulk("alpha", []string{"A"}, "a1")
+	w := newWorld(t, s)
+	w.push("u", 730, "A")
+	w.forget()
+	w.begin(false)
+	_, err := w.engine.Plan(t.Context())
+	must(t, err)
+	n := 0
+	w.faults = func(string) error {
+		if n++; n == 3 || n == 6 { // the first end is rolled back, the second applied and unknown
+			return errTest
+		}
+		return nil
+	}
+	more, err := w.engine.Fetch(t.Context(), "alpha")
+	must(t, err)
+	equal(t, "more", more, true)
+	equal(t, "calls", len(s.asked()), 1)
+	equal(t, "requests counted", w.count(`SELECT requests FROM fetch_unit`), 1)
+	w.faults = nil
+	w.drain()
+	equal(t, "calls", len(s.asked()), 0)
+	w.checkIdle()
+}
+
+func TestRule8_ADiskThatIsFullForAWhileStopsNothingForGood(t *testing.T) {
+	list := names("Item", 90)
+	s := batch("alpha", 30, list, "a1", "a2", "a3")
+	w := newWorld(t, s)
+	w.push("u", 730, list...)
+	w.forget()
+	w.begin(false)
+	full := false
+	w.faults = func(string) error {
+		if full {
+			return errTest
+		}
+		return nil
+	}
+	for range 12 { // between any two steps, and within them
+		_, err := w.step()
+		must(t, err)
+		full = true
+		_, _ = w.step()
+		full = false
+	}
+	w.drain()
+	equal(t, "updated", w.last(refresh.Bulk).Counts.Updated, 90)
+	if n := len(s.asked()); n > 3+12 {
+		t.Errorf("%d requests", n)
+	}
+	w.checkIdle()
+}
