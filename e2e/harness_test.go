@@ -89,6 +89,7 @@ type server struct {
 	dir  string
 	addr string
 	env  []string
+	now  func() time.Time // of pushes
 
 	cmd  *exec.Cmd
 	done chan error
@@ -124,7 +125,7 @@ func newServer(t *testing.T, env ...string) *server {
 	if err := l.Close(); err != nil {
 		t.Fatal(err)
 	}
-	s := &server{t: t, dir: t.TempDir(), addr: addr, log: &buffer{}}
+	s := &server{t: t, dir: t.TempDir(), addr: addr, now: time.Now, log: &buffer{}}
 	s.env = append([]string{"PATH=" + os.Getenv("PATH"), "HOME=" + s.dir, "DATA_DIR=" + s.dir, "LISTEN_ADDR=" + addr}, env...)
 	t.Cleanup(func() {
 		s.kill()
@@ -302,7 +303,7 @@ func (s *server) push(user string, app int, items []asset) map[string]int64 {
 
 func (s *server) tryPush(user string, app int, items []asset) (map[string]int64, error) {
 	body, err := json.Marshal(map[string]any{
-		"appId": app, "contextId": "2", "snapshotAt": time.Now().UTC().Format(time.RFC3339Nano), "items": items,
+		"appId": app, "contextId": "2", "snapshotAt": s.now().UTC().Format(time.RFC3339Nano), "items": items,
 	})
 	if err != nil {
 		return nil, err

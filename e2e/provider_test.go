@@ -210,7 +210,9 @@ func (p *pair) says(end status, kinds []provider.Kind) {
 	if !named(d.LastError) {
 		p.t.Errorf("provider-debug tells %s, want one of %v", quoted(d.LastError), kinds)
 	}
-	if !slices.ContainsFunc(d.Requests, func(r requestDebug) bool { return r.Status != http.StatusOK || slices.Contains(kinds, provider.Kind(r.Error)) }) {
+	if !slices.ContainsFunc(d.Requests, func(r requestDebug) bool {
+		return r.Status != http.StatusOK || slices.Contains(kinds, provider.Kind(r.Error))
+	}) {
 		p.t.Errorf("no recorded request is one of %v: %+v", kinds, d.Requests)
 	}
 }

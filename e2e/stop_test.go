@@ -19,9 +19,9 @@ const most = 10 * time.Second
 
 // hanging serves a simulator that takes every request and never answers, until
 // it is told to.
-func hanging(t *testing.T, names int) (*sim.Handler, *providertest.Server) {
+func hanging(t *testing.T, o sim.Options) (*sim.Handler, *providertest.Server) {
 	t.Helper()
-	h, err := sim.NewHandler(sim.Options{Names: names, Frozen: true})
+	h, err := sim.NewHandler(o)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -31,7 +31,7 @@ func hanging(t *testing.T, names int) (*sim.Handler, *providertest.Server) {
 }
 
 func TestStop_EndsARunWhoseProviderHangsAndTheNextStartGoesOn(t *testing.T) {
-	markets, faulty := hanging(t, 500)
+	markets, faulty := hanging(t, sim.Options{Names: 500, Frozen: true})
 	s := newServer(t, "MARKET_PRICE_PROVIDERS=sim", "SIM_BASE_URL="+faulty.URL())
 	s.start()
 	pushNames(s, markets.Names(), 1)
@@ -72,7 +72,7 @@ func halfRequest(t *testing.T, addr string) net.Conn {
 }
 
 func TestStop_LeavesNoGoroutine(t *testing.T) {
-	markets, faulty := hanging(t, 500)
+	markets, faulty := hanging(t, sim.Options{Names: 500, Frozen: true})
 	s := newServer(t, "MARKET_PRICE_PROVIDERS=sim", "SIM_BASE_URL="+faulty.URL())
 	http.DefaultTransport.(*http.Transport).CloseIdleConnections()
 	before := goleak.IgnoreCurrent()

@@ -164,11 +164,12 @@ func (t *Tx) RemoveInventory(ids []int64) error {
 }
 
 // QueueMissing queues items without a price, each once, and returns how many
-// were not queued before.
+// were not queued before. They are due at once, and not as of now: a clock that
+// is set back would make them wait for it.
 func (t *Tx) QueueMissing(items []int64) (int64, error) {
 	return t.exec(`
 		INSERT INTO missing_price (item_id, queued_at, due_at)
-		SELECT i.id, $2, $2 FROM json_each($1) v JOIN item i ON i.id = v.value WHERE i.price <= 0
+		SELECT i.id, $2, 0 FROM json_each($1) v JOIN item i ON i.id = v.value WHERE i.price <= 0
 		ON CONFLICT (item_id) DO NOTHING`, list(items), micros(t.now))
 }
 

@@ -148,7 +148,8 @@ func (r *Reader) addJobs(ctx context.Context, d *JobDebug, now time.Time) error 
 	return nil
 }
 
-// duration is how long a job ran, or has been running; nil before its start.
+// duration is how long a job ran, or has been running; nil before its start. A
+// clock set back meanwhile makes it 0.
 func duration(j *refresh.Job, now time.Time) *float64 {
 	if j.StartedAt.IsZero() {
 		return nil
@@ -157,7 +158,7 @@ func duration(j *refresh.Job, now time.Time) *float64 {
 	if end.IsZero() {
 		end = now
 	}
-	s := end.Sub(j.StartedAt).Seconds()
+	s := max(0, end.Sub(j.StartedAt).Seconds())
 	return &s
 }
 

@@ -206,7 +206,7 @@ CREATE TABLE source_state (
 CREATE TABLE missing_price (
     item_id   INTEGER NOT NULL PRIMARY KEY,
     queued_at INTEGER NOT NULL,
-    due_at    INTEGER NOT NULL,
+    due_at    INTEGER NOT NULL, -- 0: at once
     attempts  INTEGER NOT NULL DEFAULT 0,
     job_id    INTEGER NOT NULL DEFAULT 0 -- the job that works on it
 );

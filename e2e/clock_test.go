@@ -1,0 +1,230 @@
+package e2e
+
+import (
+	"fmt"
+	"net/http"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"assay/internal/app"
+	"assay/internal/provider"
+	"assay/internal/provider/providertest"
+	"assay/internal/provider/sim"
+)
+
+// clock is a wall clock that can be set.
+type clock struct{ offset atomic.Int64 }
+
+func (c *clock) now() time.Time { return time.Now().Add(time.Duration(c.offset.Load())) }
+
+// jump sets the clock forward, or back.
+func (c *clock) jump(by time.Duration) { c.offset.Add(int64(by)) }
+
+const day = 24 * time.Hour
+
+// jumps are how far a clock is set.
+var jumps = map[string]time.Duration{
+	"an hour forward": time.Hour, "an hour back": -time.Hour, "half an hour back": -30 * time.Minute,
+	"400 days forward": 400 * day, "400 days back": -400 * day,
+}
+
+// onClock is a server in this process with a clock of its own.
+func onClock(t *testing.T, c *clock, env ...string) *server {
+	t.Helper()
+	s := newServer(t, append([]string{"MARKET_PRICE_PROVIDERS=sim"}, env...)...)
+	s.now = c.now
+	s.within(app.Options{Now: c.now, Client: func(o *provider.Options) { o.Timeout = time.Second }})
+	return s
+}
+
+func TestClock_SetDuringARunLosesNothing(t *testing.T) {
+	r := random(t)
+	for name, by := range jumps {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel() // it mostly waits
+			c := &clock{}
+			markets, url := simulator(t, sim.Options{Names: 300, Now: c.now, Latency: 20 * time.Millisecond})
+			s := onClock(t, c, "SIM_BASE_URL="+url, "MARKET_PRICE_SCHEDULE=every 30m")
+			pushNames(s, markets.Names()[:250], 1)
+			s.awaitPriced(20 * time.Second)
+			markets.Advance(2_000)
+			id := s.refresh()
+			time.Sleep(time.Duration(r.IntN(150)) * time.Millisecond)
+			c.jump(by)
+			if end := s.awaitEnd(20 * time.Second); end.Status.State != "finished" {
+				t.Errorf("the run ended %+v", end)
+			}
+			checkJob(t, s, id, 250)
+			checkRows(t, s, 1)
+
+			// The next run works as well, and so do the queue and the schedule.
+			markets.Advance(2_000)
+			s.push("user1", 730, []asset{{AssetID: "1", MarketHashName: markets.Names()[299]}})
+			s.awaitPriced(20 * time.Second)
+			db := s.open()
+			s.awaitSchedule(c)
+			c.jump(31 * time.Minute)
+			s.await("a scheduled run", 10*time.Second, func() bool {
+				return len(rows(t, db, `SELECT id FROM refresh_job WHERE requested_by = 'schedule' AND state = 'finished'`)) > 0
+			})
+			checkRows(t, s, 2)
+			checkInvariants(t, db)
+			s.noNegativeTimes()
+		})
+	}
+}
+
+// awaitSchedule waits until the scheduler has seen where the clock is now.
+func (s *server) awaitSchedule(c *clock) {
+	s.t.Helper()
+	s.await("a schedule by the clock", 5*time.Second, func() bool {
+		var d struct {
+			Scheduled []struct {
+				Name string
+				At   time.Time
+			}
+		}
+		s.get("/api/market-prices/job-debug", &d)
+		for _, task := range d.Scheduled {
+			if wait := task.At.Sub(c.now()); task.Name == "refresh" && wait > 0 && wait <= 30*time.Minute {
+				return true
+			}
+		}
+		return false
+	})
+}
+
+// noNegativeTimes checks that nothing takes less than no time.
+func (s *server) noNegativeTimes() {
+	s.t.Helper()
+	for _, path := range []string{"/api/market-prices/status", "/api/market-prices/job-debug", "/api/market-prices/jobs", "/api/health"} {
+		_, body, err := s.call(http.MethodGet, path, nil)
+		if err != nil {
+			s.t.Fatal(err)
+		}
+		for _, member := range strings.FieldsFunc(string(body), func(r rune) bool { return strings.ContainsRune("{},", r) }) {
+			if strings.Contains(member, `econds":-`) {
+				s.t.Errorf("%s tells %s", path, member)
+			}
+		}
+	}
+}
+
+// TestClock_SetBackLeavesNoQueuedNameWaiting queues names while a job of the
+// queue hangs; they are due since a moment that, once the clock is set back,
+// has yet to come.
+func TestClock_SetBackLeavesNoQueuedNameWaiting(t *testing.T) {
+	for name, by := range jumps {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel() // it mostly waits
+			c := &clock{}
+			markets, faulty := hanging(t, sim.Options{Names: 100, Now: c.now})
+			s := onClock(t, c, "SIM_BASE_URL="+faulty.URL(), "SIM_SHAPE=batch")
+			s.push("user0", 730, []asset{{AssetID: "1", MarketHashName: markets.Names()[0]}})
+			if err := faulty.Wait(t.Context(), 1); err != nil {
+				t.Fatal(err)
+			}
+			pushNames(s, markets.Names(), 1)
+			c.jump(by)
+			faulty.Reset()
+			db := s.open()
+			s.await("a price for every name", 20*time.Second, func() bool {
+				return len(rows(t, db, `SELECT item_id FROM missing_price`)) == 0
+			})
+			s.awaitPriced(20 * time.Second)
+			checkRows(t, s, 1)
+		})
+	}
+}
+
+func TestClock_SetDuringAnOrderToWaitNeitherEndsNorProlongsIt(t *testing.T) {
+	for name, by := range jumps {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel() // it mostly waits
+			c := &clock{}
+			markets, faulty := hanging(t, sim.Options{Names: 50, Now: c.now})
+			faulty.Reset()
+			s := onClock(t, c, "SIM_BASE_URL="+faulty.URL(), "SIM_SHAPE=batch")
+			pushNames(s, markets.Names(), 1)
+			s.awaitPriced(20 * time.Second)
+			faulty.Reset()
+			faulty.Always(providertest.Status(http.StatusTooManyRequests, "Retry-After", "2"))
+			id := s.refresh()
+			if err := faulty.Wait(t.Context(), 1); err != nil {
+				t.Fatal(err)
+			}
+			first := faulty.Hits()[0].Time
+			faulty.Reset()
+			c.jump(by)
+			if end := s.awaitEnd(20 * time.Second); end.Status.JobID != id || end.UpdatedItems != 50 {
+				t.Errorf("the run ended %+v", end)
+			}
+			if got := faulty.Hits()[0].Time.Sub(first); got < 2*time.Second {
+				t.Errorf("asked again after %v, want 2s at least", got)
+			}
+		})
+	}
+}
+
+// TestRule6_RetentionKeepsWhatItMustWhateverTheClock holds what is kept after
+// each run, under a clock that is set forth and back, against the rule.
+func TestRule6_RetentionKeepsWhatItMustWhateverTheClock(t *testing.T) {
+	c := &clock{}
+	markets, url := simulator(t, sim.Options{Names: 20, Now: c.now})
+	s := onClock(t, c, "SIM_BASE_URL="+url)
+	pushNames(s, markets.Names(), 1)
+	s.awaitPriced(20 * time.Second)
+	db := s.open()
+	var ended []kept
+	for _, by := range []time.Duration{0, 0, day, 0, 400 * day, 0, -400 * day, 0, time.Hour, -time.Hour, 8 * day, 8 * day, 400 * day, 0, -day} {
+		c.jump(by)
+		id := s.refresh()
+		s.awaitEnd(20 * time.Second)
+		ended = append(ended, kept{id, c.now()})
+		s.await("retention after the run", 5*time.Second, func() bool {
+			want := retained(ended, c.now())
+			got := rows(t, db, `SELECT id FROM refresh_job WHERE kind = 'bulk' ORDER BY id`)
+			return fmt.Sprint(got) == fmt.Sprint(want)
+		})
+		ended = only(ended, rows(t, db, `SELECT id FROM refresh_job WHERE kind = 'bulk'`))
+		checkInvariants(t, db)
+	}
+}
+
+// kept is an ended job.
+type kept struct {
+	id  string
+	end time.Time
+}
+
+// retained lists the jobs that stay: younger than seven days, or among the
+// three that ended last.
+func retained(ended []kept, now time.Time) []string {
+	var out []string
+	for i, j := range ended {
+		later := 0
+		for k, o := range ended {
+			if o.end.After(j.end) || (o.end.Equal(j.end) && k > i) {
+				later++
+			}
+		}
+		if later < 3 || now.Sub(j.end) < 7*day {
+			out = append(out, j.id)
+		}
+	}
+	return out
+}
+
+func only(ended []kept, ids []string) []kept {
+	var out []kept
+	for _, j := range ended {
+		for _, id := range ids {
+			if j.id == id {
+				out = append(out, j)
+			}
+		}
+	}
+	return out
+}
