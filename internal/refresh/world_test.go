@@ -12,6 +12,7 @@ import (
 	"slices"
 	"strconv"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -59,7 +60,7 @@ type world struct {
 	sync    *inventory.Service
 	raw     *sql.DB // one connection beside the store, for looking at rows
 	faults  func(point string) error
-	woken   bool
+	woken   atomic.Bool
 	starts  int
 	// everyStep is called after each step of drain.
 	everyStep func()
@@ -122,7 +123,7 @@ func (w *world) start() {
 	}
 	w.engine, err = refresh.New(w.tb.Context(), refresh.Options{
 		Store: storeOf{w.store}, Config: w.cfg, Sources: list,
-		Wake: func(string) { w.woken = true }, Owner: "process " + strconv.Itoa(w.starts),
+		Wake: func(string) { w.woken.Store(true) }, Owner: "process " + strconv.Itoa(w.starts),
 		Now: w.clock.Now, Logger: slog.New(slog.DiscardHandler),
 	})
 	must(w.tb, err)
@@ -130,7 +131,7 @@ func (w *world) start() {
 		InTx: func(ctx context.Context, fn func(inventory.Tx) error) error {
 			return w.store.InTx(ctx, func(tx *store.Tx) error { return fn(tx) })
 		},
-		Queued: func() { w.woken = true },
+		Queued: func() { w.woken.Store(true) },
 	}
 }
 
@@ -176,10 +177,10 @@ func (w *world) step() (more bool, err error) {
 func (w *world) drain() {
 	w.tb.Helper()
 	for range 100_000 {
-		w.woken = false
+		w.woken.Store(false)
 		more, err := w.step()
 		must(w.tb, err)
-		if !more && !w.woken {
+		if !more && !w.woken.Load() {
 			return
 		}
 	}
@@ -190,9 +191,9 @@ func (w *world) drain() {
 func (w *world) drainThrough() {
 	w.tb.Helper()
 	for range 100_000 {
-		w.woken = false
+		w.woken.Store(false)
 		more, err := w.step()
-		if !more && !w.woken && err == nil && w.count(`SELECT count(*) FROM refresh_job WHERE state IN ('queued', 'running')`) == 0 {
+		if !more && !w.woken.Load() && err == nil && w.count(`SELECT count(*) FROM refresh_job WHERE state IN ('queued', 'running')`) == 0 {
 			return
 		}
 	}

@@ -1,0 +1,199 @@
+package refresh
+
+import (
+	"bytes"
+	"math/rand/v2"
+	"os"
+	"reflect"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"assay/internal/catalog"
+	"assay/internal/money"
+	"assay/internal/provider"
+)
+
+// packedAt is a record with the bucket in which it was.
+type packedAt struct {
+	bucket int
+	packed
+}
+
+// unpackAll reads blobs into records that do not share their buffer.
+func unpackAll(tb testing.TB, blobs []Blob) []packedAt {
+	tb.Helper()
+	u := newUnpacker()
+	defer u.close()
+	var out []packedAt
+	for _, b := range blobs {
+		err := u.each(b.Data, func(q *packed) {
+			r := *q
+			r.Name = bytes.Clone(q.Name)
+			out = append(out, packedAt{b.Bucket, r})
+		})
+		if err != nil {
+			tb.Fatal(err)
+		}
+	}
+	return out
+}
+
+// randomNumber prefers the ends of what can be packed.
+func randomNumber(r *rand.Rand) int64 {
+	switch r.IntN(4) {
+	case 0:
+		return 0
+	case 1:
+		return maxNumber - r.Int64N(2)
+	default:
+		return r.Int64N(1 << uint(1+r.IntN(61)))
+	}
+}
+
+func randomQuote(r *rand.Rand) provider.Quote {
+	name := make([]rune, 1+r.IntN(40))
+	for i := range name {
+		name[i] = []rune{'a', 'A', ' ', '\n', '★', '™', '壱', '弐', '%', '<', '/', 0x10ffff, 1}[r.IntN(13)]
+	}
+	q := provider.Quote{
+		Name: string(name), Currency: []money.Currency{"USD", "EUR", "AAA", "ZZZ"}[r.IntN(4)],
+		Ask: money.Micro(randomNumber(r)), Bid: money.Micro(randomNumber(r)), Sale: money.Micro(randomNumber(r)),
+		Listings: randomNumber(r) - 1, Sales: randomNumber(r) - 1,
+		SalesWindow: time.Duration(r.Int64N(1<<32)) * time.Second,
+	}
+	if i := r.IntN(len(catalog.Phases) + 1); i > 0 {
+		q.Phase = catalog.Phases[i-1]
+	}
+	if r.IntN(2) == 0 {
+		q.MarketTime = time.Unix((1+r.Int64N(maxHours))*3600, 0).UTC()
+	}
+	if r.IntN(20) == 0 {
+		q.Name = strings.Repeat("x", catalog.MaxName)
+	}
+	return q
+}
+
+func TestPack_GivesBackWhatWasPackedInItsOrder(t *testing.T) {
+	seed := rand.Uint64()
+	if text := os.Getenv("ASSAY_SEED"); text != "" {
+		seed, _ = strconv.ParseUint(text, 10, 64)
+	}
+	t.Logf("ASSAY_SEED=%d", seed)
+	r := rand.New(rand.NewPCG(seed, 0))
+	p := newPacker()
+	for range 50 {
+		p.reset()
+		var want []packedAt
+		for range r.IntN(300) {
+			q := randomQuote(r)
+			if reason := check(&q); reason != "" {
+				t.Fatalf("%s: %+v", reason, q)
+			}
+			market := 1 + r.Int64N(1<<40)
+			p.add(market, &q)
+			want = append(want, packedAt{catalog.Bucket(q.Name), packed{
+				Name: []byte(q.Name), Phase: q.Phase, Market: market, Currency: q.Currency,
+				Ask: q.Ask, Bid: q.Bid, Sale: q.Sale, Listings: q.Listings, Sales: q.Sales,
+				SalesWindow: q.SalesWindow, MarketTime: q.MarketTime,
+			}})
+		}
+		slices.SortStableFunc(want, func(a, b packedAt) int { return a.bucket - b.bucket })
+		if got := unpackAll(t, p.blobs()); !reflect.DeepEqual(got, want) {
+			t.Fatalf("got %+v\nwant %+v", got, want)
+		}
+	}
+}
+
+func TestPack_CutsTimesToTheHourAndDropsThoseThatMeanNothing(t *testing.T) {
+	for _, c := range []struct{ in, want time.Time }{
+		{time.Time{}, time.Time{}},
+		{time.Date(2026, 3, 1, 12, 59, 59, 999, time.UTC), time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)},
+		{time.Date(2026, 3, 1, 12, 30, 0, 0, time.FixedZone("", 1800)), time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)},
+		{time.Unix(3599, 0), time.Time{}},
+		{time.Unix(-7200, 0), time.Time{}},
+		{time.Unix(1<<62, 0), time.Time{}},
+	} {
+		p := newPacker()
+		p.add(1, &provider.Quote{Name: "A", Currency: "USD", MarketTime: c.in})
+		if got := unpackAll(t, p.blobs())[0].MarketTime; got != c.want {
+			t.Errorf("%v came back as %v", c.in, got)
+		}
+	}
+}
+
+func TestUnpack_RefusesWhatIsDamaged(t *testing.T) {
+	p := newPacker()
+	q := provider.Quote{Name: "A name long enough to matter", Currency: "USD", Ask: 1_000_000, Listings: 3, Sales: provider.Unknown}
+	p.add(7, &q)
+	data := p.blobs()[0].Data
+	u := newUnpacker()
+	defer u.close()
+	for i := range data {
+		for bit := range 8 {
+			damaged := bytes.Clone(data)
+			damaged[i] ^= 1 << bit
+			n := 0
+			err := u.each(damaged, func(r *packed) {
+				n++
+				if string(r.Name) != q.Name || r.Ask != q.Ask {
+					t.Errorf("bit %d of byte %d flipped: got %+v", bit, i, r)
+				}
+			})
+			if err == nil && n != 1 {
+				t.Errorf("bit %d of byte %d flipped: %d records and no error", bit, i, n)
+			}
+		}
+		if err := u.each(data[:i], func(*packed) {}); err == nil && i > 0 {
+			t.Errorf("cut after %d of %d bytes, and no error", i, len(data))
+		}
+	}
+}
+
+func TestUnpack_RefusesMoreThanABlobMayHold(t *testing.T) {
+	p := newPacker()
+	bomb := p.encoder.EncodeAll(make([]byte, maxBlob+1), nil)
+	u := newUnpacker()
+	defer u.close()
+	if err := u.each(bomb, func(*packed) {}); err == nil {
+		t.Error("inflated a bomb")
+	}
+	if cap(u.buf) > maxBlob {
+		t.Errorf("holds %d bytes", cap(u.buf))
+	}
+}
+
+func FuzzUnpack(f *testing.F) {
+	p := newPacker()
+	for _, name := range []string{"A", "★ Karambit", strings.Repeat("n", catalog.MaxName)} {
+		q := provider.Quote{Name: name, Phase: "Ruby", Currency: "USD", Ask: 1, Listings: -1, Sales: 1, MarketTime: time.Unix(7200, 0)}
+		p.reset()
+		p.add(1, &q)
+		p.add(2, &q)
+		f.Add(slices.Clone(p.buckets[catalog.Bucket(name)]))
+	}
+	f.Add([]byte{})
+	f.Add(bytes.Repeat([]byte{0xff}, 100))
+	u := newUnpacker()
+	f.Fuzz(func(t *testing.T, raw []byte) {
+		// The bytes as they come, and as what a frame with a good checksum holds.
+		for _, data := range [][]byte{raw, p.encoder.EncodeAll(raw, nil)} {
+			records := 0
+			err := u.each(data, func(q *packed) {
+				records++
+				if q.Ask < 0 || q.Bid < 0 || q.Sale < 0 || q.Listings < -1 || q.Sales < -1 || q.SalesWindow < 0 || q.Market < 0 ||
+					len(q.Name) > catalog.MaxName || catalog.CheckPhase(q.Phase) != nil || len(q.Currency) != 3 {
+					t.Errorf("impossible record %+v", q)
+				}
+			})
+			if records > len(raw) {
+				t.Errorf("%d records of %d bytes, %v", records, len(raw), err)
+			}
+		}
+		if len(u.currencies) > 1000 {
+			clear(u.currencies)
+		}
+	})
+}
