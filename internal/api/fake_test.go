@@ -16,6 +16,7 @@ import (
 
 	"assay/internal/access"
 	"assay/internal/catalog"
+	"assay/internal/fault"
 	"assay/internal/inventory"
 	"assay/internal/money"
 	"assay/internal/view"
@@ -265,9 +266,9 @@ type asked struct {
 }
 
 // problem decodes the body.
-func (a asked) problem(t *testing.T) problem {
+func (a asked) problem(t *testing.T) fault.Problem {
 	t.Helper()
-	var p problem
+	var p fault.Problem
 	if err := json.Unmarshal([]byte(a.body), &p); err != nil || a.Header.Get("Content-Type") != "application/problem+json" {
 		t.Fatalf("status %d, %s, no problem: %s", a.StatusCode, a.Header.Get("Content-Type"), a.body)
 	}

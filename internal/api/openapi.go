@@ -9,6 +9,8 @@ import (
 
 	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
+
+	"assay/internal/fault"
 )
 
 // describe writes the OpenAPI document of the operations.
@@ -21,7 +23,7 @@ func describe(operations []operation, version string) []byte {
 		}
 		paths[op.path][strings.ToLower(op.method)] = describeOperation(op, types)
 	}
-	types.of(problem{})
+	types.of(fault.Problem{})
 	document := map[string]any{
 		"openapi": "3.1.0",
 		"info": map[string]any{
@@ -99,7 +101,7 @@ func describeAnswers(op operation, types *schemas) map[string]schema {
 	for _, status := range op.problems() {
 		responses[strconv.Itoa(status)] = schema{
 			"description": http.StatusText(status),
-			"content":     content("application/problem+json", types.of(problem{})),
+			"content":     content("application/problem+json", types.of(fault.Problem{})),
 		}
 	}
 	return responses

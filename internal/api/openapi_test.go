@@ -231,7 +231,7 @@ func (h *harness) everyAnswer(op operation, from header) []asked {
 		errors.New("boom"), fault.New(fault.NotFound, "gone", "Not there."), fault.New(fault.Conflict, "clash", "Not now."),
 		fault.New(fault.Unavailable, "busy", "Later."),
 	} {
-		if f := fault.Of(err); f == nil || slices.Contains(op.faults, statuses[f.Kind]) {
+		if f := fault.Of(err); f == nil || slices.Contains(op.faults, f.Kind.Status()) {
 			behave(func(f *fakes) { f.err = err })
 			ask(path, body, asAdmin)
 		}

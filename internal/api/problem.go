@@ -15,29 +15,6 @@ import (
 // retryAfter is told to whom something is not available now.
 const retryAfter = 5 * time.Second
 
-// problem is the body of every answer that says what is wrong (RFC 9457).
-type problem struct {
-	Type      string        `json:"type"`
-	Title     string        `json:"title"`
-	Status    int           `json:"status"`
-	Detail    string        `json:"detail"`
-	Code      string        `json:"code"`
-	RequestID string        `json:"requestId"`
-	Errors    []fault.Field `json:"errors,omitempty"`
-}
-
-// statuses maps kinds of faults to HTTP. What is not here is our own.
-var statuses = map[fault.Kind]int{
-	fault.Invalid:       http.StatusBadRequest,
-	fault.Unauthorized:  http.StatusUnauthorized,
-	fault.Forbidden:     http.StatusForbidden,
-	fault.NotFound:      http.StatusNotFound,
-	fault.Conflict:      http.StatusConflict,
-	fault.Unprocessable: http.StatusUnprocessableEntity,
-	fault.TooLarge:      http.StatusRequestEntityTooLarge,
-	fault.Unavailable:   http.StatusServiceUnavailable,
-}
-
 // refusal is an error that only HTTP knows.
 type refusal struct {
 	status int
@@ -50,30 +27,30 @@ func (e *refusal) Error() string { return e.detail }
 
 // explain makes a problem of an error, with the headers that go with it. ours
 // is true for errors that are not the caller's, and of which he learns little.
-func explain(err error) (p problem, header http.Header, ours bool) {
+func explain(err error) (p fault.Problem, header http.Header, ours bool) {
 	var refused *refusal
 	var tooBig *http.MaxBytesError
 	later := http.Header{"Retry-After": {seconds(retryAfter)}}
 	switch f := fault.Of(err); {
 	case errors.As(err, &refused):
-		return problem{Status: refused.status, Code: refused.code, Detail: refused.detail}, refused.header, false
+		return fault.Problem{Status: refused.status, Code: refused.code, Detail: refused.detail}, refused.header, false
 	case errors.As(err, &tooBig):
-		return problem{Status: http.StatusRequestEntityTooLarge, Code: "body_too_large", Detail: tooLarge(tooBig.Limit)}, nil, false
+		return fault.Problem{Status: http.StatusRequestEntityTooLarge, Code: "body_too_large", Detail: tooLarge(tooBig.Limit)}, nil, false
 	case f != nil && f.Kind == fault.Unavailable:
-		return problem{Status: statuses[f.Kind], Code: f.Code, Detail: f.Detail}, later, true
-	case f != nil && statuses[f.Kind] != 0:
-		return problem{Status: statuses[f.Kind], Code: f.Code, Detail: f.Detail, Errors: f.Fields}, nil, false
+		return fault.Problem{Status: f.Kind.Status(), Code: f.Code, Detail: f.Detail}, later, true
+	case f != nil && f.Kind != fault.Internal:
+		return fault.Problem{Status: f.Kind.Status(), Code: f.Code, Detail: f.Detail, Errors: f.Fields}, nil, false
 	case errors.Is(err, os.ErrDeadlineExceeded):
-		return problem{Status: http.StatusRequestTimeout, Code: "request_timeout", Detail: "The body did not arrive in time."}, nil, false
+		return fault.Problem{Status: http.StatusRequestTimeout, Code: "request_timeout", Detail: "The body did not arrive in time."}, nil, false
 	case errors.Is(err, context.DeadlineExceeded), errors.Is(err, context.Canceled):
-		return problem{Status: http.StatusServiceUnavailable, Code: "timeout", Detail: "It took too long; try again."}, later, false
+		return fault.Problem{Status: http.StatusServiceUnavailable, Code: "timeout", Detail: "It took too long; try again."}, later, false
 	default:
 		return internalError(), nil, true
 	}
 }
 
-func internalError() problem {
-	return problem{
+func internalError() fault.Problem {
+	return fault.Problem{
 		Status: http.StatusInternalServerError, Code: "internal_error",
 		Detail: "Something went wrong here. The log tells more under this request id.",
 	}
@@ -89,7 +66,7 @@ func (s *server) fail(w http.ResponseWriter, c *call, err error) {
 }
 
 // refuse answers with a problem.
-func (s *server) refuse(w http.ResponseWriter, c *call, p problem, header http.Header) {
+func (s *server) refuse(w http.ResponseWriter, c *call, p fault.Problem, header http.Header) {
 	p.Type, p.Title, p.RequestID = "about:blank", http.StatusText(p.Status), c.id
 	h := w.Header()
 	h.Del("Location")

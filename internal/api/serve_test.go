@@ -20,7 +20,7 @@ import (
 )
 
 // refuses asks and wants a problem with the status and code. It returns it.
-func (h *harness) refuses(status int, code string, got asked) problem {
+func (h *harness) refuses(status int, code string, got asked) fault.Problem {
 	h.t.Helper()
 	p := got.problem(h.t)
 	if p.Status != status || p.Code != code {

@@ -9,7 +9,7 @@ import (
 	"strings"
 )
 
-// Kind decides the HTTP status and the exit code; each edge has one table.
+// Kind decides the HTTP status and the exit code.
 type Kind uint8
 
 // The kinds.

@@ -62,12 +62,12 @@ func (a *assets) link(name string) string {
 	return "/static/" + name + "?v=" + a.files[name].version
 }
 
-// serve answers with a file. Browsers keep it for as long as its link lasts.
-func (a *assets) serve(w http.ResponseWriter, r *http.Request) {
+// static answers with a file. Browsers keep it for as long as its link lasts.
+func (s *site) static(w http.ResponseWriter, r *http.Request) {
 	name := r.PathValue("file")
-	found, ok := a.files[name]
+	found, ok := s.assets.files[name]
 	if !ok {
-		http.NotFound(w, r)
+		s.refuse(w, r, http.StatusNotFound)
 		return
 	}
 	w.Header().Set("ETag", `"`+found.version+`"`)

@@ -77,7 +77,7 @@ func (s *site) execute(w http.ResponseWriter, r *http.Request, status int, page,
 	var body bytes.Buffer
 	if err := s.pages[page].ExecuteTemplate(&body, part, data); err != nil {
 		s.Logger.ErrorContext(r.Context(), "page could not be rendered", "page", page, "error", err)
-		http.Error(w, "The page could not be rendered.", http.StatusInternalServerError)
+		writeProblem(w, http.StatusInternalServerError, "internal_error", "The page could not be rendered.")
 		return
 	}
 	w.Header().Set("Content-Type", "text/html; charset=utf-8")
@@ -101,10 +101,11 @@ func (s *site) fail(w http.ResponseWriter, r *http.Request, who *session, err er
 		if r.Context().Err() != nil {
 			return // the browser left
 		}
-		s.Logger.ErrorContext(r.Context(), "page request failed", "method", r.Method, "path", r.URL.Path, "error", err)
+		s.Logger.ErrorContext(r.Context(), "page request failed", "method", r.Method, "path", r.URL.Path,
+			"request_id", w.Header().Get("X-Request-Id"), "error", err)
 		known = fault.New(fault.Internal, "internal", "Something went wrong on the server. The log says what.")
 	}
-	status := statusOf(known.Kind)
+	status := known.Kind.Status()
 	s.show(w, r, status, "refusal", refusalPage{
 		frame: s.frame(http.StatusText(status), who), Status: status,
 		Heading: http.StatusText(status), Detail: sentence(known.Error()),
@@ -132,34 +133,12 @@ func (s *site) refuse(w http.ResponseWriter, r *http.Request, status int) {
 	})
 }
 
+// writeProblem answers as the API does, which has set the request's id.
 func writeProblem(w http.ResponseWriter, status int, code, detail string) {
 	w.Header().Set("Content-Type", "application/problem+json")
 	w.WriteHeader(status)
-	_ = json.NewEncoder(w).Encode(map[string]any{ // the client left
-		"type": "about:blank", "title": http.StatusText(status), "status": status, "code": code, "detail": detail,
+	_ = json.NewEncoder(w).Encode(fault.Problem{ // the client left
+		Type: "about:blank", Title: http.StatusText(status), Status: status,
+		Detail: detail, Code: code, RequestID: w.Header().Get("X-Request-Id"),
 	})
-}
-
-// statusOf is the one table from kinds of faults to HTTP.
-func statusOf(kind fault.Kind) int {
-	switch kind {
-	case fault.Invalid:
-		return http.StatusBadRequest
-	case fault.Unauthorized:
-		return http.StatusUnauthorized
-	case fault.Forbidden:
-		return http.StatusForbidden
-	case fault.NotFound:
-		return http.StatusNotFound
-	case fault.Conflict:
-		return http.StatusConflict
-	case fault.Unprocessable:
-		return http.StatusUnprocessableEntity
-	case fault.TooLarge:
-		return http.StatusRequestEntityTooLarge
-	case fault.Unavailable:
-		return http.StatusServiceUnavailable
-	default:
-		return http.StatusInternalServerError
-	}
 }

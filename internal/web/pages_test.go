@@ -1,7 +1,7 @@
 package web
 
 import (
-	"errors"
+	"encoding/json"
 	"html"
 	"io/fs"
 	"net/http"
@@ -205,19 +205,6 @@ func TestPages_TellNothingOfInternals(t *testing.T) {
 	}
 }
 
-func TestStatusOf_KnowsEveryKind(t *testing.T) {
-	seen := map[int]bool{}
-	for kind := fault.Internal; kind <= fault.Unavailable; kind++ {
-		seen[statusOf(kind)] = true
-	}
-	if len(seen) != int(fault.Unavailable)+1 {
-		t.Errorf("two kinds share a status: %v", seen)
-	}
-	if known := fault.Of(errors.New("x")); known != nil {
-		t.Errorf("a plain error is a fault: %v", known)
-	}
-}
-
 func TestRefuse_AnswersBrowsersAndProgramsInTheirOwnWay(t *testing.T) {
 	w := newWorld(t)
 	v := w.visit(t, adminToken)
@@ -232,6 +219,33 @@ func TestRefuse_AnswersBrowsersAndProgramsInTheirOwnWay(t *testing.T) {
 		}
 		if allow := res.Header.Get("Allow"); (allow == "GET, HEAD, POST") != (method == http.MethodDelete) {
 			t.Errorf("%s %s: Allow %q", method, target, allow)
+		}
+	}
+}
+
+func TestRefuse_TellsProgramsTheRequestID(t *testing.T) {
+	w := newWorld(t)
+	for method, target := range map[string]string{http.MethodGet: "/static/nope.js", http.MethodPost: "/nowhere", http.MethodDelete: "/runs"} {
+		rec := httptest.NewRecorder()
+		rec.Header().Set("X-Request-Id", "r-17") // as the API has done by then
+		w.handler.ServeHTTP(rec, httptest.NewRequest(method, target, nil))
+		var p fault.Problem
+		if err := json.Unmarshal(rec.Body.Bytes(), &p); err != nil || rec.Header().Get("Content-Type") != "application/problem+json" {
+			t.Errorf("%s %s: %d, no problem: %s", method, target, rec.Code, rec.Body)
+		}
+		if p.RequestID != "r-17" || p.Status != rec.Code || p.Code == "" || p.Detail == "" || p.Title == "" {
+			t.Errorf("%s %s: incomplete problem: %s", method, target, rec.Body)
+		}
+	}
+}
+
+func TestServe_DoesNotGuessWhichPathWasMeant(t *testing.T) {
+	v := newWorld(t).visit(t, adminToken)
+	for _, target := range []string{"//api/health", "/x/../api/health", "/./docs", "//runs", "/runs/../items", "/runs//42", "/runs/", "/static/../runs"} {
+		r := httptest.NewRequest(http.MethodGet, "http://assay.example/", nil)
+		r.URL.Path = target
+		if res := v.send(r); res.StatusCode != http.StatusNotFound || res.Header.Get("Location") != "" {
+			t.Errorf("%s: %d to %q, want 404", target, res.StatusCode, res.Header.Get("Location"))
 		}
 	}
 }

@@ -12,6 +12,7 @@ import (
 	"log/slog"
 	"net/http"
 	"net/netip"
+	"path"
 	"time"
 
 	"assay/internal/catalog"
@@ -111,7 +112,7 @@ func New(deps Deps) http.Handler {
 
 // routes is the whole surface of the page.
 func (s *site) routes() {
-	s.mux.HandleFunc("GET /static/{file...}", s.assets.serve)
+	s.mux.HandleFunc("GET /static/{file...}", s.static)
 	s.mux.HandleFunc("GET /sign-in", s.signInForm)
 	s.mux.HandleFunc("POST /sign-in", s.signIn)
 	s.mux.HandleFunc("POST /sign-out", s.act(Read, s.signOut))
@@ -138,6 +139,12 @@ func (s *site) routes() {
 // methods with a page of their own.
 func (s *site) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	secure(w.Header())
+	if r.URL.Path != path.Clean(r.URL.Path) {
+		// The mux would redirect to the path that is meant. Nothing links to
+		// such a path, and what is meant may be the API's.
+		s.refuse(w, r, http.StatusNotFound)
+		return
+	}
 	h, pattern := s.mux.Handler(r)
 	if pattern != "" {
 		s.mux.ServeHTTP(w, r)

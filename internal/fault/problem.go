@@ -1,0 +1,36 @@
+package fault
+
+// Problem is the body of every HTTP answer that says what is wrong (RFC 9457).
+type Problem struct {
+	Type      string  `json:"type"` // about:blank: the status says it all
+	Title     string  `json:"title"`
+	Status    int     `json:"status"`
+	Detail    string  `json:"detail"`
+	Code      string  `json:"code"`
+	RequestID string  `json:"requestId"`
+	Errors    []Field `json:"errors,omitempty"`
+}
+
+// Status returns the HTTP status that a kind is answered with.
+func (k Kind) Status() int {
+	switch k {
+	case Invalid:
+		return 400
+	case Unauthorized:
+		return 401
+	case Forbidden:
+		return 403
+	case NotFound:
+		return 404
+	case Conflict:
+		return 409
+	case Unprocessable:
+		return 422
+	case TooLarge:
+		return 413
+	case Unavailable:
+		return 503
+	default:
+		return 500
+	}
+}

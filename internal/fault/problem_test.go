@@ -1,0 +1,14 @@
+package fault
+
+import "testing"
+
+func TestStatus_TellsEveryKindApart(t *testing.T) {
+	seen := map[int]Kind{}
+	for kind := Internal; kind <= Unavailable; kind++ {
+		status := kind.Status()
+		if other, again := seen[status]; again {
+			t.Errorf("kinds %d and %d are both answered with %d", other, kind, status)
+		}
+		seen[status] = kind
+	}
+}
