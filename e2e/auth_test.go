@@ -1,0 +1,254 @@
+package e2e
+
+import (
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/cookiejar"
+	"net/url"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"assay/internal/app"
+	"assay/internal/provider/sim"
+)
+
+// The roles, as the table of the contract's section 9 has them.
+const (
+	nobody   = "nobody"
+	loopback = "loopback"
+	market   = "market"
+	platform = "platform"
+	admin    = "admin"
+)
+
+// mayUse is the table, by the beginning of a path: who may use its routes
+// besides an administrator. A route that it lacks fails the test.
+var mayUse = []struct {
+	prefix string
+	roles  []string
+}{
+	{"/api/market-prices/", []string{market}},
+	{"/api/prices/", []string{market, platform}},
+	{"/api/users/", []string{platform}},
+	{"/api/inventory/", []string{platform}},
+	{"/api/health", []string{nobody}},
+	{"/api/community/top-traders", []string{nobody}},
+	{"/openapi.json", []string{nobody}},
+	{"/docs", []string{nobody}},
+	{"/metrics", []string{loopback}},
+}
+
+// presented is a way to present a credential.
+type presented struct {
+	name, header, value string
+	role                string // that it gives; "": it is wrong
+}
+
+func TestAuth_EveryRouteOfTheInterfaceIsOpenToItsRolesAlone(t *testing.T) {
+	_, simURL := simulator(t, sim.Options{Names: 20, Frozen: true})
+	s := newServer(t, "MARKET_PRICE_PROVIDERS=sim", "SIM_BASE_URL="+simURL, "TRUSTED_PROXIES=127.0.0.1")
+	s.within(app.Options{})
+	var api struct{ Paths map[string]map[string]any }
+	s.get("/openapi.json", &api)
+	if len(api.Paths) < 20 {
+		t.Fatalf("%d paths", len(api.Paths))
+	}
+	ways := waysToPresent(s)
+	client := 0
+	for path, methods := range api.Paths {
+		at := slices.IndexFunc(mayUse, func(m struct {
+			prefix string
+			roles  []string
+		},
+		) bool {
+			return strings.HasPrefix(path, m.prefix)
+		})
+		if at < 0 {
+			t.Errorf("%s is not in the table of who may use what", path)
+			continue
+		}
+		for method := range methods {
+			method = strings.ToUpper(method)
+			for _, way := range ways {
+				client++ // another address each time, or the limit of wrong ones would answer
+				got, code := s.present(method, example(path), way, fmt.Sprintf("10.1.%d.%d", client/250, client%250))
+				want, wantCode := mustAnswer(mayUse[at].roles, way.role)
+				if want == http.StatusOK && (got == http.StatusUnauthorized || got == http.StatusForbidden) {
+					t.Errorf("%s %s with %s is refused (%d)", method, path, way.name, got)
+				}
+				if want != http.StatusOK && (got != want || code != wantCode) {
+					t.Errorf("%s %s with %s: %d %s, want %d %s", method, path, way.name, got, code, want, wantCode)
+				}
+			}
+		}
+	}
+	if got, _ := s.present(http.MethodGet, "/metrics", presented{}, ""); got != http.StatusOK {
+		t.Errorf("/metrics from this machine: %d", got)
+	}
+}
+
+// waysToPresent are no, wrong and every role's credentials, in each header.
+func waysToPresent(s *server) []presented {
+	const sync, bearer = "X-Market-Sync-Secret", "Authorization"
+	ways := []presented{
+		{"nothing", "", "", nobody},
+		{"an empty secret", sync, "", nobody},
+		{"an empty token", bearer, "Bearer ", nobody},
+		{"another scheme", bearer, "Basic " + s.secret("ADMIN_API_TOKEN"), nobody},
+		{"a wrong secret", sync, "wrong", ""},
+		{"a wrong token", bearer, "Bearer wrong", ""},
+		{"half a token", bearer, "Bearer " + s.secret("ADMIN_API_TOKEN")[:32], ""},
+		{"the market secret as a token", bearer, "Bearer " + s.secret("MARKET_PRICE_SYNC_SECRET"), ""},
+		{"the platform token as a secret", sync, s.secret("PLATFORM_API_TOKEN"), ""},
+		{"the market secret", sync, s.secret("MARKET_PRICE_SYNC_SECRET"), market},
+		{"the platform token", bearer, "Bearer " + s.secret("PLATFORM_API_TOKEN"), platform},
+		{"the admin token", bearer, "Bearer " + s.secret("ADMIN_API_TOKEN"), admin},
+		{"the admin token as a secret", sync, s.secret("ADMIN_API_TOKEN"), admin},
+		{"the ledger key", bearer, "Bearer " + s.secret("WALLET_LEDGER_KEY"), ""},
+	}
+	return ways
+}
+
+// mustAnswer tells how a role is answered where only some may pass.
+func mustAnswer(roles []string, role string) (status int, code string) {
+	switch {
+	case role == admin, slices.Contains(roles, nobody), slices.Contains(roles, role):
+		return http.StatusOK, ""
+	case role == "" || role == nobody:
+		return http.StatusUnauthorized, "unauthorized"
+	default:
+		return http.StatusForbidden, "forbidden"
+	}
+}
+
+var parameter = regexp.MustCompile(`\{[^}]+\}`)
+
+// example fills in what a path leaves open, with what is not there.
+func example(path string) string { return parameter.ReplaceAllString(path, "0") }
+
+// present sends a request as one from an address and returns status and code of
+// the answer.
+func (s *server) present(method, path string, way presented, from string) (int, string) {
+	s.t.Helper()
+	req, err := http.NewRequestWithContext(s.t.Context(), method, "http://"+s.addr+path, nil)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	if way.header != "" {
+		req.Header.Set(way.header, way.value)
+	}
+	if from != "" {
+		req.Header.Set("X-Forwarded-For", from)
+	}
+	resp, err := http.DefaultClient.Do(req)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	defer resp.Body.Close()
+	body, err := io.ReadAll(resp.Body)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	code := regexp.MustCompile(`"code":"([a-z_]+)"`).FindSubmatch(body)
+	if code == nil {
+		return resp.StatusCode, ""
+	}
+	return resp.StatusCode, string(code[1])
+}
+
+// pageRoutes is who may use the page's routes: nobody without a session, but
+// for these.
+var pageRoutes = map[string]string{
+	"GET /static/{file...}": nobody, "GET /sign-in": nobody, "POST /sign-in": nobody,
+	"POST /sign-out": market, "GET /{$}": market, "GET /live": market, "GET /runs": market, "GET /runs/{id}": market,
+	"GET /sources": market, "GET /items": market, "GET /item": market, "GET /dry-run": admin,
+	"POST /runs": admin, "POST /runs/{id}/cancel": admin, "POST /runs/{id}/retry-failed": admin,
+	"POST /sources/{source}/pause": admin, "POST /sources/{source}/resume": admin, "POST /sources/{source}/accept": admin,
+	"POST /item/accept": admin,
+}
+
+func TestAuth_EveryRouteOfThePageWantsASessionOfItsRole(t *testing.T) {
+	source, err := os.ReadFile(filepath.Join("..", "internal", "web", "web.go"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	routes := regexp.MustCompile(`mux\.HandleFunc\("([^"]+)"`).FindAllStringSubmatch(string(source), -1)
+	if len(routes) < 10 {
+		t.Fatalf("%d routes", len(routes))
+	}
+	_, simURL := simulator(t, sim.Options{Names: 20, Frozen: true})
+	s := newServer(t, "MARKET_PRICE_PROVIDERS=sim", "SIM_BASE_URL="+simURL)
+	s.within(app.Options{})
+	browsers := map[string]*http.Client{
+		nobody: s.browser(""), "wrong": s.browser("wrong"), platform: s.browser(s.secret("PLATFORM_API_TOKEN")),
+		market: s.browser(s.secret("MARKET_PRICE_SYNC_SECRET")), admin: s.browser(s.secret("ADMIN_API_TOKEN")),
+	}
+	for _, route := range routes {
+		role, known := pageRoutes[route[1]]
+		if !known {
+			t.Errorf("%s is not in the table of who may use what", route[1])
+			continue
+		}
+		method, path, _ := strings.Cut(strings.ReplaceAll(route[1], "{$}", ""), " ")
+		for who, browser := range browsers {
+			if route[1] == "POST /sign-out" {
+				continue // it would end the sessions of this test
+			}
+			status, location := s.visit(browser, method, example(path))
+			signIn := status == http.StatusSeeOther && strings.HasPrefix(location, "/sign-in")
+			signedIn := who == market || who == admin
+			switch {
+			case role == nobody:
+				if signIn || status == http.StatusUnauthorized && path != "/sign-in" {
+					t.Errorf("%s for %s: %d %s, want it open", route[1], who, status, location)
+				}
+			case !signedIn && !signIn:
+				t.Errorf("%s for %s: %d, want to be sent to sign in", route[1], who, status)
+			case who == market && role == admin && status != http.StatusForbidden:
+				t.Errorf("%s for a session that reads: %d, want 403", route[1], status)
+			case who == admin && method == http.MethodPost && status != http.StatusForbidden:
+				t.Errorf("%s without the page's token: %d, want 403", route[1], status)
+			case signedIn && method == http.MethodGet && (who == admin || role == market) && (signIn || status == http.StatusForbidden):
+				t.Errorf("%s for %s: %d %s, want it answered", route[1], who, status, location)
+			}
+		}
+	}
+}
+
+// browser is a client that signed in with a secret.
+func (s *server) browser(secret string) *http.Client {
+	s.t.Helper()
+	jar, err := cookiejar.New(nil)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	c := &http.Client{Jar: jar, Timeout: 10 * time.Second, CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
+	if secret != "" {
+		resp, err := c.PostForm("http://"+s.addr+"/sign-in", url.Values{"secret": {secret}})
+		if err != nil {
+			s.t.Fatal(err)
+		}
+		_ = resp.Body.Close()
+	}
+	return c
+}
+
+func (s *server) visit(c *http.Client, method, path string) (status int, location string) {
+	s.t.Helper()
+	req, err := http.NewRequestWithContext(s.t.Context(), method, "http://"+s.addr+path, nil)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	resp, err := c.Do(req)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	_ = resp.Body.Close()
+	return resp.StatusCode, resp.Header.Get("Location")
+}
