@@ -20,6 +20,7 @@ type answer struct {
 	markets map[string]int64
 	counts  map[int64]*MarketFetch
 	silent  []string
+	rest    []Unit // names that were not answered for
 	seen    map[uint64]struct{}
 	seed    maphash.Seed
 	size    int
@@ -57,31 +58,12 @@ func (e *Engine) release(a *answer) {
 	e.packers.Put(a.packer)
 }
 
-// fetch makes the calls of a unit, one after another where the source takes
-// fewer names than the unit has.
-func (a *answer) fetch(ctx context.Context, src provider.Source, unit *Unit, meter *provider.Meter) error {
-	d := src.Describe()
-	if d.Shape == provider.Bulk {
-		ans, err := src.Fetch(ctx, provider.Call{AppID: unit.AppID, File: unit.File, Meter: meter}, a)
-		a.silent, unit.StatedAt = ans.Silent, ans.ProviderTime
-		a.expect(d, unit.File)
-		return err
-	}
-	whole := &joined{answer: a}
-	size := max(d.BatchSize, 1)
-	for from := 0; from < len(unit.Names); from += size {
-		names := unit.Names[from:min(from+size, len(unit.Names))]
-		whole.next()
-		call := provider.Call{AppID: unit.AppID, Names: names, Meter: meter}
-		ans, err := src.Fetch(ctx, call, whole)
-		if err != nil {
-			return err
-		}
-		unit.StatedAt = ans.ProviderTime
-	}
-	whole.flush()
-	a.expect(d, "")
-	return nil
+// fetchFile makes the call of a unit that asks for a file.
+func (a *answer) fetchFile(ctx context.Context, src provider.Source, unit *Unit, meter *provider.Meter) error {
+	ans, err := src.Fetch(ctx, provider.Call{AppID: unit.AppID, File: unit.File, Meter: meter}, a)
+	a.silent, unit.StatedAt = ans.Silent, ans.ProviderTime
+	a.expect(src.Describe(), unit.File)
+	return err
 }
 
 // expect counts the markets that the answer covers and had no quote of.
@@ -130,7 +112,7 @@ func (a *answer) Restart() {
 	a.packer.reset()
 	clear(a.counts)
 	clear(a.seen)
-	a.silent, a.size = nil, 0
+	a.silent, a.rest, a.size = nil, nil, 0
 }
 
 // Quote implements provider.Sink.
@@ -207,9 +189,7 @@ type joined struct {
 	reject []string
 }
 
-// next keeps what the last call brought and begins another one.
-func (j *joined) next() { j.flush() }
-
+// flush keeps what a call brought.
 func (j *joined) flush() {
 	for i := range j.quotes {
 		_ = j.answer.Quote(&j.quotes[i]) // checked when it came

@@ -49,6 +49,9 @@ func (e *Engine) ending(ctx context.Context, unit *Unit, a *answer) func(Tx) err
 		if err != nil || !ended || (unit.State == UnitDeferred && unit.Requests == 0) {
 			return err // cancelled meanwhile, or not asked: that says nothing of the source
 		}
+		if err := tx.SplitUnit(*unit, a.rest); err != nil {
+			return err
+		}
 		return tx.NoteSource(unit.Source, unit.Error)
 	}
 }
@@ -59,7 +62,12 @@ func (e *Engine) ask(ctx context.Context, unit *Unit) *answer {
 	src := e.sources[unit.Source]
 	a := e.newAnswer(src.Describe())
 	meter := &provider.Meter{}
-	err := a.fetch(ctx, src, unit, meter)
+	var err error
+	if unit.File != "" {
+		err = a.fetchFile(ctx, src, unit, meter)
+	} else {
+		err = a.fetchNames(ctx, e, src, unit, meter)
+	}
 	unit.Requests += meter.Requests()
 	unit.Bytes += meter.Bytes()
 	unit.FetchedAt = e.now()

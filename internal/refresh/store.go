@@ -103,6 +103,9 @@ type Tx interface {
 	// stores nothing but the requests spent, where the claim is no longer valid;
 	// nothing at all where the unit's end is stored already.
 	EndUnit(u Unit, markets []MarketFetch, blobs []Blob) (bool, error)
+	// SplitUnit makes what is left of a unit that was just ended units of their
+	// own; u.Names are those that it keeps. Without rest it does nothing.
+	SplitUnit(u Unit, rest []Unit) error
 	// ReturnUnit gives a unit back, not to be asked before u.NotBefore.
 	ReturnUnit(u Unit) error
 	NoteSource(source string, failure string) error

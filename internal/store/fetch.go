@@ -55,7 +55,7 @@ func (t *Tx) NewestUnit(source string, app int32, file string) (*refresh.Unit, e
 
 // InsertUnits adds units to a job's plan.
 func (t *Tx) InsertUnits(units []refresh.Unit) error {
-	const columns = 13
+	const columns = 14
 	return inRows(units, columns, func(part []refresh.Unit) error {
 		args := make([]any, 0, len(part)*columns)
 		for _, u := range part {
@@ -68,11 +68,11 @@ func (t *Tx) InsertUnits(units []refresh.Unit) error {
 				names = packed
 			}
 			args = append(args, u.JobID, u.Source, u.AppID, u.File, names, u.BatchFrom, u.BatchTo,
-				string(u.State), micros(u.FetchedAt), micros(u.StatedAt), u.BlobUnit, u.ErrorKind, u.Error)
+				string(u.State), micros(u.NotBefore), micros(u.FetchedAt), micros(u.StatedAt), u.BlobUnit, u.ErrorKind, u.Error)
 		}
 		_, err := t.exec(`
 			INSERT INTO fetch_unit (job_id, source, app_id, file, names, batch_from, batch_to,
-				state, fetched_at, stated_at, blob_unit, error_kind, error) VALUES `+values(len(part), columns), args...)
+				state, not_before, fetched_at, stated_at, blob_unit, error_kind, error) VALUES `+values(len(part), columns), args...)
 		return err
 	})
 }
@@ -175,6 +175,29 @@ func (t *Tx) addFetches(u refresh.Unit, markets []refresh.MarketFetch) error {
 		}
 	}
 	return nil
+}
+
+// SplitUnit makes what is left of a unit that was just ended units of their own.
+func (t *Tx) SplitUnit(u refresh.Unit, rest []refresh.Unit) error {
+	if len(rest) == 0 {
+		return nil
+	}
+	kept, err := json.Marshal(u.Names)
+	if err != nil {
+		return err
+	}
+	if _, err := t.exec(`UPDATE fetch_unit SET names = $2 WHERE id = $1`, u.ID, kept); err != nil {
+		return err
+	}
+	for _, r := range rest {
+		if r.State == refresh.UnitPending {
+			continue
+		}
+		if _, err := t.exec(`UPDATE refresh_job SET last_error = $2 WHERE id = $1`, u.JobID, r.Error); err != nil {
+			return err
+		}
+	}
+	return t.InsertUnits(rest)
 }
 
 // ReturnUnit gives a unit back.

@@ -1,0 +1,74 @@
+package refresh
+
+import (
+	"context"
+	"errors"
+
+	"assay/internal/provider"
+)
+
+// failuresInARow is how many calls of a unit may fail one after another before
+// the rest of it is given up: then it is not the names.
+const failuresInARow = 3
+
+// fetchNames makes the calls of a unit that asks by name. Where only some of them
+// are answered, the unit keeps the names of those, and what became of the others
+// are units of their own, in a.rest: so an answer is never asked for twice, and
+// one name that nobody can answer for fails alone. An error means that no call
+// was answered.
+func (a *answer) fetchNames(ctx context.Context, e *Engine, src provider.Source, unit *Unit, meter *provider.Meter) error {
+	d := src.Describe()
+	size := max(d.BatchSize, 1)
+	whole := &joined{answer: a}
+	var answered, failed []string
+	var last error // of the calls that failed
+	for from, row := 0, 0; from < len(unit.Names); from += size {
+		names := unit.Names[from:min(from+size, len(unit.Names))]
+		ans, err := src.Fetch(ctx, provider.Call{AppID: unit.AppID, Names: names, Meter: meter}, whole)
+		if err == nil {
+			whole.flush()
+			answered, row, unit.StatedAt = append(answered, names...), 0, ans.ProviderTime
+			continue
+		}
+		whole.Restart()
+		last = err
+		if row++; row == failuresInARow || ofTheSource(err) {
+			a.leave(ctx, e, *unit, unit.Names[from:], err)
+			break
+		}
+		failed = append(failed, names...)
+	}
+	if len(answered) == 0 {
+		return last
+	}
+	if len(failed) > 0 {
+		a.leave(ctx, e, *unit, failed, last)
+	}
+	unit.Names = answered
+	a.expect(d, "")
+	return nil
+}
+
+// leave notes that some names of a unit were not answered for.
+func (a *answer) leave(ctx context.Context, e *Engine, unit Unit, names []string, err error) {
+	unit.Names = names
+	e.judgeFailure(&unit, err)
+	if ctx.Err() != nil {
+		unit.State, unit.ErrorKind, unit.Error = UnitPending, "", "" // the process stops
+	}
+	a.rest = append(a.rest, unit)
+}
+
+// ofTheSource reports whether a failure would be that of any other name too.
+func ofTheSource(err error) bool {
+	var pe *provider.Error
+	if !errors.As(err, &pe) {
+		return false
+	}
+	switch pe.Kind {
+	case provider.KindAuth, provider.KindBlocked, provider.KindCancelled:
+		return true
+	default:
+		return pe.Deferred()
+	}
+}

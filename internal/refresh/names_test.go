@@ -1,0 +1,141 @@
+package refresh_test
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"assay/internal/provider"
+	"assay/internal/refresh"
+)
+
+// askedTimes counts how often each name was asked for.
+func askedTimes(calls []provider.Call) map[string]int {
+	out := map[string]int{}
+	for _, c := range calls {
+		for _, n := range c.Names {
+			out[n]++
+		}
+	}
+	return out
+}
+
+func TestSingle_ANameThatNobodyCanAnswerForFailsAlone(t *testing.T) {
+	list := names("Item", 120)
+	s := single("alpha", list, "a1", "a2", "a3")
+	w := newWorld(t, s)
+	w.push("u", 730, list...)
+	w.forget()
+	s.fail = func(_ int, c provider.Call) error {
+		if c.Names[0] == list[7] || c.Names[0] == list[77] {
+			return s.broken(provider.KindProtocol)
+		}
+		return nil
+	}
+	j := w.run(false)
+	equal(t, "updated", j.Counts.Updated, 118)
+	equal(t, "failed", j.Counts.Failed, 2)
+	equal(t, "state", w.states(j.ID)[list[7]], refresh.ItemFailed)
+	equal(t, "last error", j.LastError, "alpha: protocol: as the script says")
+	for n, times := range askedTimes(s.asked()) {
+		equal(t, "calls for "+n, times, 1)
+	}
+	equal(t, "requests counted", w.count(`SELECT sum(requests) FROM fetch_unit`), 120)
+	w.checkIdle()
+}
+
+func TestSingle_AnAnswerIsNotAskedForAgainAfterAWait(t *testing.T) {
+	list := names("Item", 120)
+	s := single("alpha", list, "a1", "a2", "a3")
+	w := newWorld(t, s)
+	w.push("u", 730, list...)
+	w.forget()
+	left := 0 // a budget of 20 requests a minute
+	s.fail = func(int, provider.Call) error {
+		if left--; left < 0 {
+			return &provider.Error{Source: "alpha", Kind: provider.KindBudget, RetryAfter: time.Minute}
+		}
+		return nil
+	}
+	id := w.begin(false)
+	minutes := 0
+	for ; w.job(id).State.Live() && minutes < 100; minutes++ {
+		left = 20
+		w.drain()
+		w.checkCounts()
+		w.clock.Add(time.Minute)
+	}
+	equal(t, "updated", w.job(id).Counts.Updated, 120)
+	if minutes > 7 {
+		t.Errorf("took %d minutes", minutes)
+	}
+	refused := len(s.asked()) - 120
+	if refused > 3*minutes {
+		t.Errorf("%d calls beyond one for each name", refused)
+	}
+	w.checkIdle()
+}
+
+func TestSingle_WhatABudgetLeavesOutIsSkippedAndTheRestIsPriced(t *testing.T) {
+	list := names("Item", 50)
+	s := single("alpha", list, "a1", "a2", "a3")
+	w := newWorld(t, s)
+	w.push("u", 730, list...)
+	w.forget()
+	left := 20
+	s.fail = func(int, provider.Call) error {
+		if left--; left < 0 {
+			return s.broken(provider.KindBudget)
+		}
+		return nil
+	}
+	j := w.run(false)
+	equal(t, "updated", j.Counts.Updated, 20)
+	equal(t, "skipped", j.Counts.SkippedBudget, 30)
+	equal(t, "calls", len(s.asked()), 21)
+	w.checkIdle()
+}
+
+func TestSingle_ASourceThatIsDownIsLeftAfterThreeCalls(t *testing.T) {
+	list := names("Item", 50)
+	s := single("alpha", list, "a1", "a2", "a3")
+	w := newWorld(t, s)
+	w.push("u", 730, list...)
+	w.forget()
+	s.fail = func(n int, _ provider.Call) error {
+		if n > 10 {
+			return s.broken(provider.KindConnect)
+		}
+		return nil
+	}
+	j := w.run(false)
+	equal(t, "updated", j.Counts.Updated, 10)
+	equal(t, "failed", j.Counts.Failed, 40)
+	equal(t, "calls", len(s.asked()), 13)
+	w.checkIdle()
+}
+
+func TestSingle_AStopKeepsTheAnswersThatCame(t *testing.T) {
+	list := names("Item", 50)
+	s := single("alpha", list, "a1", "a2", "a3")
+	w := newWorld(t, s)
+	w.push("u", 730, list...)
+	w.forget()
+	id := w.begin(false)
+	_, err := w.engine.Plan(t.Context())
+	must(t, err)
+	ctx, stop := context.WithCancel(t.Context())
+	calls := 0
+	s.before = func(context.Context, provider.Call) {
+		if calls++; calls == 30 {
+			stop()
+		}
+	}
+	_, err = w.engine.Fetch(ctx, "alpha")
+	must(t, err)
+	w.restart()
+	w.drain()
+	equal(t, "updated", w.job(id).Counts.Updated, 50)
+	equal(t, "calls", len(s.asked()), 51)
+	w.checkIdle()
+}
