@@ -65,6 +65,14 @@ func printable(s string) string {
 // count writes n with thousands marks.
 func count(n int64) string { return humanize.Comma(n) }
 
+// requests writes n and the word in its number.
+func requests(n int64) string {
+	if n == 1 {
+		return "1 request"
+	}
+	return count(n) + " requests"
+}
+
 // moment writes a time in UTC, or "never".
 func moment(t *time.Time) string {
 	if t == nil {

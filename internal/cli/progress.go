@@ -62,8 +62,8 @@ func (p *progress) show(job view.Job) {
 }
 
 func (p *progress) line(job view.Job, stage string, done int64) {
-	_, _ = fmt.Fprintf(p.w, "refresh %s: %s, %s of %s items, %s requests\n",
-		job.ID, stage, count(done), count(job.TotalItems), count(job.Usage.RequestCount))
+	_, _ = fmt.Fprintf(p.w, "refresh %s: %s, %s of %s items, %s\n",
+		job.ID, stage, count(done), count(job.TotalItems), requests(job.Usage.RequestCount))
 }
 
 // end leaves the terminal on a fresh line.

@@ -148,7 +148,7 @@ func writeJob(w io.Writer, job view.Job) {
 	}
 	rows = append(rows, []string{"requests", count(job.Usage.RequestCount)})
 	for _, market := range job.Deferred {
-		rows = append(rows, []string{"not asked", printable(market) + " (limit, breaker or told to wait)"})
+		rows = append(rows, []string{"not asked", printable(market) + " (limit, breaker, told to wait, or paused)"})
 	}
 	if job.LastError != nil {
 		rows = append(rows, []string{"last error", printable(*job.LastError)})

@@ -56,7 +56,7 @@ func failureText(err error) string {
 		return printable(err.Error())
 	}
 	words := map[provider.Kind]string{
-		provider.KindConnect:     "nobody answers there: is the address right, and does this machine reach it?",
+		provider.KindConnect:     "it cannot be reached: is the address or path right, and can this machine reach it?",
 		provider.KindTimeout:     "it did not answer in time",
 		provider.KindCut:         "the connection ended within the answer",
 		provider.KindRateLimited: "it says that it is asked too often: try again later",

@@ -101,7 +101,7 @@ func writeTested(w io.Writer, t sourceTested) {
 		_, _ = fmt.Fprintf(w, "%s does not work: %s\n", t.Source, t.Error)
 		return
 	}
-	_, _ = fmt.Fprintf(w, "%s works: %d request, %s bytes, %.2f s\n", t.Source, t.Requests, count(t.Bytes), t.Seconds)
+	_, _ = fmt.Fprintf(w, "%s works: %s, %s bytes, %.2f s\n", t.Source, requests(t.Requests), count(t.Bytes), t.Seconds)
 	var rows [][]string
 	for _, market := range slices.Sorted(maps.Keys(t.Quotes)) {
 		rows = append(rows, []string{"  " + printable(market), count(t.Quotes[market]) + " quotes"})

@@ -109,9 +109,9 @@ func (v *statusScreen) show(st view.Status) error {
 
 // statusLine is a status in one line.
 func statusLine(st view.Status) string {
-	line := fmt.Sprintf("%s: %s of %s items, %s failed, %s requests; missing: %s; fresh %s, stale %s, unknown %s",
+	line := fmt.Sprintf("%s: %s of %s items, %s failed, %s; missing: %s; fresh %s, stale %s, unknown %s",
 		runText(st.Status), count(st.TotalItems-st.PendingItems), count(st.TotalItems), count(st.FailedItems),
-		count(st.Usage.RequestCount), count(st.Missing.PendingItems),
+		requests(st.Usage.RequestCount), count(st.Missing.PendingItems),
 		count(st.Freshness.Fresh), count(st.Freshness.Stale), count(st.Freshness.Unknown))
 	if st.LastError != nil {
 		line += "; last error: " + printable(*st.LastError)
