@@ -83,3 +83,19 @@ func TestBrowser_FitsEveryLook(t *testing.T) {
 	}
 	b.quiet()
 }
+
+func TestBrowser_ShowsWhyAQuoteIsLeftOutOnANarrowScreen(t *testing.T) {
+	w := newWorld(t)
+	server := httptest.NewServer(w.handler)
+	t.Cleanup(server.Close)
+	b := openBrowser(t, server.URL)
+	b.signIn(marketSecret)
+	b.look("light", 360, 740)
+	b.open(itemURL(730, "AK-47 | Redline (Field-Tested)", ""))
+	const inSight = `[...document.querySelectorAll(".quotes .left-out")].every(row =>
+		[...row.querySelectorAll(".why")].some(why => why.offsetParent && why.getBoundingClientRect().right <= innerWidth))`
+	if !ask[bool](b, inSight) {
+		t.Error("a reason is out of sight")
+	}
+	b.quiet()
+}

@@ -7,6 +7,8 @@ import (
 	"net/url"
 	"slices"
 	"strconv"
+	"strings"
+	"unicode/utf8"
 
 	"assay/internal/catalog"
 	"assay/internal/fault"
@@ -29,8 +31,8 @@ func (s *site) items(w http.ResponseWriter, r *http.Request, who session) error 
 		return err
 	}
 	query, cursor := q.Get("q"), q.Get("cursor")
-	if len(query) > catalog.MaxName {
-		return fault.New(fault.Invalid, "invalid_query", "A search takes at most %d bytes.", catalog.MaxName)
+	if len(query) > catalog.MaxName || !utf8.ValidString(query) || strings.IndexByte(query, 0) >= 0 {
+		return fault.New(fault.Invalid, "invalid_query", "A search takes valid UTF-8 without NUL, at most %d bytes.", catalog.MaxName)
 	}
 	found, err := s.Reader.Items(r.Context(), appID, query, cursor, itemsPerPage)
 	if err != nil {

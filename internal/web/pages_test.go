@@ -125,6 +125,22 @@ func TestItem_RefusesWhatIsNoName(t *testing.T) {
 	}
 }
 
+func TestItems_RefusesWhatNoNameHolds(t *testing.T) {
+	v := newWorld(t).visit(t, marketSecret)
+	for _, query := range []string{"q=%ff", "q=%00", "q=a%00b", "q=" + strings.Repeat("x", catalog.MaxName+1), "appId=0"} {
+		if res := v.get("/items?" + query); res.StatusCode != http.StatusBadRequest {
+			t.Errorf("%q: %d, want 400", query, res.StatusCode)
+		}
+	}
+}
+
+func TestSources_WithoutALimitSayOnlyThat(t *testing.T) {
+	w := newWorld(t)
+	w.assay.sources[0].Budget = view.Budget{}
+	body := w.visit(t, marketSecret).get("/sources").body
+	mustContain(t, body, "<dt>Budget</dt><dd>no limit</dd>")
+}
+
 func TestRun_GroupsFailuresByCause(t *testing.T) {
 	v := newWorld(t).visit(t, marketSecret)
 	body := v.get("/runs/42?state=skipped").body
