@@ -54,6 +54,11 @@ func TestLocal_IsNobodyBehindAProxy(t *testing.T) {
 		"through an untrusted proxy, claim": {"127.0.0.1:1000", "Forwarded", "for=127.0.0.1", false},
 		"through a trusted proxy":           {"127.0.0.2:1000", "X-Forwarded-For", "203.0.113.9", false},
 		"local through a trusted proxy":     {"127.0.0.2:1000", "X-Forwarded-For", "127.0.0.1", true},
+		"trusted proxy, another header":     {"127.0.0.2:1000", "Forwarded", "for=203.0.113.5", false},
+		"trusted proxy, its own header":     {"127.0.0.2:1000", "X-Real-Ip", "203.0.113.5", false},
+		"trusted proxy, rubbish":            {"127.0.0.2:1000", "X-Forwarded-For", "unknown", false},
+		"trusted proxy, empty":              {"127.0.0.2:1000", "X-Forwarded-For", "", false},
+		"trusted, no proxy this time":       {"127.0.0.2:1000", "", "", true},
 		"not by TCP":                        {"@", "", "", false},
 	} {
 		t.Run(name, func(t *testing.T) {

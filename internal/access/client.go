@@ -18,35 +18,45 @@ const maxHops = 32
 // stands further left anybody can write. It is the zero Addr where the server
 // was not reached by TCP.
 func Client(r *http.Request, trusted []netip.Prefix) netip.Addr {
-	client := peer(r)
+	client, _ := walk(r, trusted)
+	return client
+}
+
+// walk returns the client, and whether a trusted proxy told it, in full. It did
+// not where the header is missing or ends in rubbish.
+func walk(r *http.Request, trusted []netip.Prefix) (client netip.Addr, told bool) {
+	client = peer(r)
 	if !contains(trusted, client) {
-		return client
+		return client, false
 	}
 	hops := strings.Split(strings.Join(r.Header.Values("X-Forwarded-For"), ","), ",")
 	for i := len(hops) - 1; i >= max(0, len(hops)-maxHops); i-- {
 		hop, ok := parseHop(strings.TrimSpace(hops[i]))
 		if !ok {
-			break
+			return client, false
 		}
 		client = hop
 		if !contains(trusted, client) {
 			break
 		}
 	}
-	return client
+	return client, true
 }
 
-// Local reports whether a request was made on this machine, by nobody's
-// proxy. A proxy here that is not trusted must not make strangers local.
+// Local reports whether a request was made on this machine, by nobody's proxy
+// or by one that is trusted and says so. A proxy here that is not trusted, or
+// that tells of its client in another header than X-Forwarded-For, must not
+// make strangers local.
 func Local(r *http.Request, trusted []netip.Prefix) bool {
-	if !Client(r, trusted).IsLoopback() {
+	client, told := walk(r, trusted)
+	if !client.IsLoopback() {
 		return false
 	}
-	if contains(trusted, peer(r)) {
+	if told {
 		return true
 	}
 	for _, name := range []string{"X-Forwarded-For", "Forwarded", "X-Real-Ip", "Via"} {
-		if r.Header.Get(name) != "" {
+		if len(r.Header.Values(name)) > 0 {
 			return false
 		}
 	}
