@@ -91,6 +91,8 @@ type server struct {
 	env  []string
 	now  func() time.Time // of pushes
 
+	secrets map[string]string // those that env gives
+
 	cmd  *exec.Cmd
 	done chan error
 	log  *buffer
@@ -210,6 +212,9 @@ func (s *server) await(what string, most time.Duration, ok func() bool) {
 
 func (s *server) secret(name string) string {
 	s.t.Helper()
+	if given, ok := s.secrets[name]; ok {
+		return given
+	}
 	b, err := os.ReadFile(filepath.Join(s.dir, "secrets", name))
 	if err != nil {
 		s.t.Fatal(err)

@@ -3,10 +3,7 @@ package api
 import (
 	"crypto/rand"
 	"errors"
-	"fmt"
 	"net/http"
-	"runtime"
-	"runtime/debug"
 	"slices"
 	"strings"
 	"time"
@@ -79,23 +76,25 @@ func (s *server) dispatch(w http.ResponseWriter, c *call) error {
 	if c.values, err = bind(op.params, path, c.URL.RawQuery); err != nil {
 		return err
 	}
+	if c.hasBody {
+		leave, err := s.gate.enter(c.Request, op.body.limit)
+		if err != nil {
+			return err
+		}
+		defer leave()
+	}
 	return op.serve(w, c)
 }
 
-// rescue answers after a panic and logs it once. Of the panic's value only what
-// the runtime itself says is logged: any other could hold a secret. It reports
-// whether the connection must be cut, since half an answer is out.
+// rescue answers after a panic and logs it once. It reports whether the
+// connection must be cut, since half an answer is out.
 func (s *server) rescue(w *recorder, c *call, failure any) (abort bool) {
-	err, _ := failure.(error)
-	if errors.Is(err, http.ErrAbortHandler) {
+	if err, ok := failure.(error); ok && errors.Is(err, http.ErrAbortHandler) {
 		return true
 	}
-	cause := fmt.Sprintf("%T", failure)
-	if runtimeError, ok := errors.AsType[runtime.Error](err); ok {
-		cause = runtimeError.Error()
-	}
+	p := fault.Recovered(failure)
 	s.Logger.ErrorContext(c.Context(), "handler panicked", "method", knownMethod(c.Method), "route", c.route,
-		"request_id", c.id, "cause", cause, "stack", string(debug.Stack()))
+		"request_id", c.id, "cause", p.Cause, "stack", p.Stack)
 	if w.status != 0 {
 		return true
 	}

@@ -2,11 +2,14 @@ package dispatch
 
 import (
 	"context"
+	"errors"
 	"log/slog"
 	"maps"
 	"math/rand/v2"
 	"sync"
 	"time"
+
+	"assay/internal/fault"
 )
 
 // Local dispatches within one process.
@@ -92,14 +95,18 @@ func (l *Local) Run(ctx context.Context, workers []Worker) {
 // work drains one slot's work whenever it is woken, and at every sweep.
 func (l *Local) work(ctx context.Context, w Worker) {
 	for failures := 0; ctx.Err() == nil; {
-		more, err := w.Work(ctx)
+		var more bool
+		err := guard(func() (err error) {
+			more, err = w.Work(ctx)
+			return err
+		})
 		switch {
 		case ctx.Err() != nil:
 			return
 		case err != nil:
 			failures++
 			pause := min(firstPause<<min(failures-1, 16), lastPause)
-			l.log.Error("work failed; it will be tried again", "kind", w.Kind, "error", err, "pause", pause)
+			l.blame(err).Error("work failed; it will be tried again", "kind", w.Kind, "error", err, "pause", pause)
 			if !wait(ctx, pause) {
 				return
 			}
@@ -141,11 +148,30 @@ func (l *Local) keep(ctx context.Context, t Task) {
 		if now.Before(at) {
 			continue
 		}
-		if err := t.Run(ctx); err != nil && ctx.Err() == nil {
-			l.log.Error("scheduled task failed; it runs again at its next time", "task", t.Name, "error", err)
+		if err := guard(func() error { return t.Run(ctx) }); err != nil && ctx.Err() == nil {
+			l.blame(err).Error("scheduled task failed; it runs again at its next time", "task", t.Name, "error", err)
 		}
 		at = t.Next(l.now())
 	}
+}
+
+// guard makes a panic a failure like any other: what nobody foresaw in one piece
+// of work must not end a server that has other work, and answers to give.
+func guard(fn func() error) (err error) {
+	defer func() {
+		if panicked := fault.Recovered(recover()); panicked != nil {
+			err = panicked
+		}
+	}()
+	return fn()
+}
+
+// blame returns the logger for an error; of a panic it tells where it was.
+func (l *Local) blame(err error) *slog.Logger {
+	if p, ok := errors.AsType[*fault.Panic](err); ok {
+		return l.log.With("stack", p.Stack)
+	}
+	return l.log
 }
 
 // wait waits for d and reports whether ctx still goes on.

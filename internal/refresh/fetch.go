@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"time"
 
+	"assay/internal/fault"
 	"assay/internal/provider"
 )
 
@@ -26,10 +27,12 @@ func (e *Engine) Fetch(ctx context.Context, source string) (bool, error) {
 	if err != nil || unit == nil {
 		return false, err
 	}
+	written := false
+	defer func() { e.letGoUnit(unit, written) }()
 	a := e.ask(asking, unit)
 	defer e.release(a)
 	err = e.insist(ctx, e.ending(ctx, unit, a))
-	e.letGoUnit(unit, err == nil)
+	written = err == nil
 	if err != nil {
 		return false, fmt.Errorf("store answer of %s: %w", source, err)
 	}
@@ -62,12 +65,7 @@ func (e *Engine) ask(ctx context.Context, unit *Unit) *answer {
 	src := e.sources[unit.Source]
 	a := e.newAnswer(src.Describe())
 	meter := &provider.Meter{}
-	var err error
-	if unit.File != "" {
-		err = a.fetchFile(ctx, src, unit, meter)
-	} else {
-		err = a.fetchNames(ctx, e, src, unit, meter)
-	}
+	err := e.call(ctx, a, src, unit, meter)
 	unit.Requests += meter.Requests()
 	unit.Bytes += meter.Bytes()
 	unit.FetchedAt = e.now()
@@ -78,6 +76,21 @@ func (e *Engine) ask(ctx context.Context, unit *Unit) *answer {
 	a.Restart()
 	e.judgeFailure(unit, err)
 	return a
+}
+
+// call makes a unit's calls. An answer that makes its source panic is one that
+// cannot be read: to ask for it again for ever would help nobody.
+func (e *Engine) call(ctx context.Context, a *answer, src provider.Source, unit *Unit, meter *provider.Meter) (err error) {
+	defer func() {
+		if panicked := fault.Recovered(recover()); panicked != nil {
+			e.log.Error("source panicked", "source", unit.Source, "error", panicked, "stack", panicked.Stack)
+			err = panicked
+		}
+	}()
+	if unit.File != "" {
+		return a.fetchFile(ctx, src, unit, meter)
+	}
+	return a.fetchNames(ctx, e, src, unit, meter)
 }
 
 // judgeFailure decides what becomes of a unit whose call failed.

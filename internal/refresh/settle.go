@@ -31,8 +31,9 @@ func (e *Engine) Settle(ctx context.Context) (bool, error) {
 		return false, err
 	}
 	if batch != nil {
-		written, err := e.settle(ctx, *batch)
-		e.letGoBatch(batch, written)
+		var written bool
+		defer func() { e.letGoBatch(batch, written) }()
+		written, err = e.settle(ctx, *batch)
 		return true, err
 	}
 	if job, err = e.store.SettledJob(ctx); err != nil || job == nil {

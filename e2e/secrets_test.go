@@ -1,0 +1,411 @@
+package e2e
+
+import (
+	"bytes"
+	"encoding/base64"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"assay/internal/app"
+	"assay/internal/provider/providertest"
+	"assay/internal/provider/sim"
+)
+
+// canaries are all secrets that can be configured, with values that are found
+// wherever they turn up.
+var canaries = map[string]string{
+	"MARKET_PRICE_SYNC_SECRET": "canary-market-5ca1ab1e5ca1ab1e",
+	"PLATFORM_API_TOKEN":       "canary-platform-5ca1ab1e5ca1ab1e",
+	"ADMIN_API_TOKEN":          "canary-admin-5ca1ab1e5ca1ab1e",
+	"WALLET_LEDGER_KEY":        strings.Repeat("5ca1ab1e", 8),
+	"SIM_API_KEY":              "canary-sim-5ca1ab1e5ca1ab1e",
+	"PRICELIST_API_KEY":        "canary-list-5ca1ab1e5ca1ab1e",
+	"SHOP_API_KEY":             "canary-header-5ca1ab1e5ca1ab1e",
+	"QUERY_API_KEY":            "canary-query-5ca1ab1e5ca1ab1e",
+}
+
+// finder looks for canaries in everything that it is shown.
+type finder struct {
+	t     *testing.T
+	mu    sync.Mutex
+	forms map[string]string // what to look for, with the secret's name
+	bytes int
+}
+
+func newFinder(t *testing.T) *finder {
+	f := &finder{t: t, forms: map[string]string{}}
+	for name, value := range canaries {
+		f.forms[value] = name
+		f.forms[url.QueryEscape(value)] = name
+		f.forms[hex.EncodeToString([]byte(value))] = name
+		f.forms[base64.StdEncoding.EncodeToString([]byte(value))[:20]] = name
+	}
+	return f
+}
+
+func (f *finder) look(where string, content []byte) {
+	f.t.Helper()
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.bytes += len(content)
+	for form, name := range f.forms {
+		if at := bytes.Index(content, []byte(form)); at >= 0 {
+			f.t.Errorf("%s holds %s: ...%.300q", where, name, content[max(0, at-100):min(len(content), at+100)])
+			return
+		}
+	}
+}
+
+// hoard is a server whose every secret is a canary, and whose providers quote
+// all that they are sent.
+type hoard struct {
+	*server
+	f     *finder
+	shop  *providertest.Server
+	names []string
+}
+
+func newHoard(t *testing.T) *hoard {
+	markets, simURL := simulator(t, sim.Options{Names: 30, Frozen: true})
+	list := csvList(markets.Names(), 500)
+	shop := providertest.NewServer(t, http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write(list) }))
+	config := filepath.Join(t.TempDir(), "lists.json")
+	location, err := json.Marshal(shop.URL() + "/list.csv?key=${QUERY_API_KEY}")
+	if err != nil {
+		t.Fatal(err)
+	}
+	writeFile(t, config, `{"lists":[{"key":"shop","location":`+string(location)+`,"headers":{"X-Api-Key":"${SHOP_API_KEY}"},
+		"format":"csv","appId":730,"currency":"USD","name":"name","markets":[{"key":"shop","ask":"price"}]}]}`)
+	env := []string{"MARKET_PRICE_PROVIDERS=sim,pricelist", "SIM_BASE_URL=" + simURL, "PRICELIST_CONFIG=" + config, "LOG_LEVEL=debug"}
+	for name, value := range canaries {
+		env = append(env, name+"="+value)
+	}
+	s := newServer(t, env...)
+	s.secrets = canaries
+	return &hoard{server: s, f: newFinder(t), shop: shop, names: markets.Names()}
+}
+
+// live lets everything happen in which a secret is used.
+func (h *hoard) live() {
+	h.t.Helper()
+	pushNames(h.server, h.names, 1)
+	h.awaitPriced(20 * time.Second)
+	for _, fault := range []providertest.Fault{
+		providertest.Echo(401), providertest.Echo(500), providertest.Echo(404), providertest.Echo(200), providertest.Reset(),
+		providertest.Redirect("http://10.0.0.1/?key=" + canaries["QUERY_API_KEY"]), providertest.Garbage(), providertest.HTML(),
+		providertest.Status(429, "Retry-After", "600"),
+	} {
+		h.shop.Reset()
+		h.shop.Always(fault)
+		h.refresh()
+		h.awaitEnd(20 * time.Second)
+		h.ask()
+	}
+}
+
+// ask reads every route with every credential, right ones and ones that are a
+// little wrong, in every place.
+func (h *hoard) ask() {
+	h.t.Helper()
+	var api struct{ Paths map[string]map[string]any }
+	h.get("/openapi.json", &api)
+	paths := []string{"/", "/sign-in", "/runs", "/sources", "/items", "/nothing", "/api/nothing", "/item?name=x"}
+	for path, methods := range api.Paths {
+		if _, ok := methods["get"]; ok {
+			paths = append(paths, example(path), strings.Replace(example(path), "/0", "/1", 1))
+		}
+	}
+	for _, path := range paths {
+		for name, value := range canaries {
+			for _, header := range []http.Header{
+				{"X-Market-Sync-Secret": {value}}, {"Authorization": {"Bearer " + value}}, {"Authorization": {"Bearer " + value + "x"}},
+				{"X-Request-Id": {"id"}, "Cookie": {"assay_session=" + value}},
+			} {
+				if name == "ADMIN_API_TOKEN" || name == "MARKET_PRICE_SYNC_SECRET" || path == "/" {
+					h.show(path, header)
+				}
+			}
+		}
+	}
+	for _, path := range []string{"/sign-in", "/sources"} {
+		for _, who := range []string{"ADMIN_API_TOKEN", "MARKET_PRICE_SYNC_SECRET"} {
+			h.page(h.browser(canaries[who]), path)
+		}
+	}
+}
+
+// show sends a request and shows its whole answer.
+func (h *hoard) show(path string, header http.Header) {
+	h.t.Helper()
+	req, err := http.NewRequestWithContext(h.t.Context(), http.MethodGet, "http://"+h.addr+path, nil)
+	if err != nil {
+		h.t.Fatal(err)
+	}
+	req.Header = header
+	h.answer(http.DefaultClient, req)
+}
+
+func (h *hoard) page(c *http.Client, path string) {
+	h.t.Helper()
+	req, err := http.NewRequestWithContext(h.t.Context(), http.MethodGet, "http://"+h.addr+path, nil)
+	if err != nil {
+		h.t.Fatal(err)
+	}
+	h.answer(c, req)
+}
+
+func (h *hoard) answer(c *http.Client, req *http.Request) {
+	h.t.Helper()
+	resp, err := c.Do(req)
+	if err != nil {
+		h.t.Fatal(err)
+	}
+	defer resp.Body.Close()
+	var b bytes.Buffer
+	_ = resp.Header.Write(&b)
+	if _, err := io.Copy(&b, resp.Body); err != nil {
+		h.t.Fatal(err)
+	}
+	h.f.look("the answer to "+req.URL.Path, b.Bytes())
+}
+
+// files looks through the log and all files of the server.
+func (h *hoard) files(debugged bool) {
+	h.t.Helper()
+	log := h.log.String()
+	h.f.look("the log", []byte(log))
+	if debugged && !strings.Contains(log, "level=DEBUG") {
+		h.t.Error("nothing was logged at level debug")
+	}
+	err := filepath.WalkDir(h.dir, func(path string, d os.DirEntry, err error) error {
+		if err != nil || d.IsDir() {
+			return err
+		}
+		content, err := os.ReadFile(path)
+		h.f.look(filepath.Base(path), content)
+		return err
+	})
+	if err != nil {
+		h.t.Fatal(err)
+	}
+}
+
+func TestSecrets_AreFoundNowhere(t *testing.T) {
+	h := newHoard(t)
+	h.start()
+	h.live()
+	cmdline, err := os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", h.cmd.Process.Pid))
+	if err != nil {
+		t.Logf("no command line is told here: %v", err)
+	}
+	h.f.look("the command line", cmdline)
+	h.files(true)
+	if _, err := h.stop(); err != nil {
+		t.Error(err)
+	}
+	h.files(true)
+	var sent bytes.Buffer
+	for _, hit := range h.shop.Hits() {
+		sent.WriteString(hit.Path)
+		_ = hit.Header.Write(&sent)
+	}
+	for _, name := range []string{"SHOP_API_KEY", "QUERY_API_KEY"} {
+		if !strings.Contains(sent.String(), canaries[name]) {
+			t.Errorf("%s was not sent to the shop, so nothing was tested", name)
+		}
+	}
+	t.Logf("%d bytes were looked through", h.f.bytes)
+}
+
+// TestSecrets_AreNotInAPanic makes handlers panic with a value that holds every
+// secret.
+func TestSecrets_AreNotInAPanic(t *testing.T) {
+	h := newHoard(t)
+	var armed atomic.Bool
+	l := h.within(app.Options{Faults: func(string) error {
+		if armed.CompareAndSwap(true, false) {
+			panic(fmt.Errorf("failed with %v", canaries))
+		}
+		return nil
+	}})
+	logged := func(text string) bool { return strings.Contains(h.log.String(), text) }
+	for range 500 { // now a worker takes the panic, now the request
+		armed.Store(true)
+		_, body, err := h.call(http.MethodPost, "/api/inventory/u/sync", strings.NewReader(
+			`{"appId":730,"contextId":"2","snapshotAt":"2026-01-01T00:00:00Z","items":[]}`))
+		if err != nil {
+			t.Fatal(err)
+		}
+		h.f.look("the answer to a panic", body)
+		if logged("handler panicked") && logged("panic: ") {
+			break
+		}
+		time.Sleep(10 * time.Millisecond)
+	}
+	armed.Store(false)
+	if !logged("handler panicked") || !logged("panic: ") {
+		t.Error("no handler panicked, or no worker")
+	}
+	pushNames(h.server, h.names, 1)
+	h.awaitPriced(30 * time.Second)
+	if got := h.status(); got.Status.Running {
+		t.Errorf("%+v", got)
+	}
+	h.files(false)
+	if _, err := l.end(); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestSecrets_AConfigurationThatIsPrintedOrWrongShowsNone(t *testing.T) {
+	h := newHoard(t)
+	for _, c := range []struct {
+		args []string
+		env  []string
+	}{
+		{[]string{"config"}, nil},
+		{[]string{"config", "--json"}, nil},
+		{[]string{"serve"}, []string{"MARKET_PRICE_TTL=soon"}},
+		{[]string{"serve"}, []string{"ADMIN_API_TOKEN=" + canaries["ADMIN_API_TOKEN"] + "," + canaries["ADMIN_API_TOKEN"]}},
+		{[]string{"serve"}, []string{"WALLET_LEDGER_KEY=" + canaries["WALLET_LEDGER_KEY"] + "0"}},
+		{[]string{"serve"}, []string{"SIM_BASE_URL=http://user:" + canaries["SIM_API_KEY"] + "@[broken"}},
+		{[]string{"serve"}, []string{"DATABASE_URL=postgres://user:" + canaries["SIM_API_KEY"] + "@localhost/db"}},
+		{[]string{"config"}, []string{"DATABASE_URL=postgres://user:" + canaries["SIM_API_KEY"] + "@localhost/db"}},
+		{[]string{"status"}, nil},
+		{[]string{"source", "test", "pricelist"}, nil},
+	} {
+		out := h.run(c.args, c.env)
+		h.f.look(strings.Join(c.args, " ")+" with "+strings.Join(c.env, " ")[:min(20, len(strings.Join(c.env, " ")))], out)
+	}
+}
+
+// run runs a command to its end and returns what it printed.
+func (s *server) run(args, env []string) []byte {
+	s.t.Helper()
+	cmd := exec.Command(binary, args...)
+	cmd.Env = append(append([]string(nil), s.env...), env...)
+	out, _ := cmd.CombinedOutput() // how it ends is not the matter here
+	return out
+}
+
+func TestSecrets_WrongOnesAreSlowedDownAndARightOneNeverIs(t *testing.T) {
+	perAddress := 60
+	if long() {
+		perAddress = 1_000
+	}
+	s := newServer(t, "TRUSTED_PROXIES=127.0.0.1")
+	s.start()
+	right := presented{"the market secret", "X-Market-Sync-Secret", s.secret("MARKET_PRICE_SYNC_SECRET"), market}
+	wrong := presented{"a wrong secret", "X-Market-Sync-Secret", "guess", ""}
+	const path = "/api/market-prices/status"
+	var group sync.WaitGroup
+	var limited, refused atomic.Int64
+	guess := func(from string, times int) {
+		for i := range times {
+			status, _ := s.present(http.MethodGet, path, wrong, from)
+			switch {
+			case i < 20 && status != http.StatusUnauthorized:
+				t.Errorf("wrong secret %d from %s: %d, want 401", i+1, from, status)
+			case i >= 20 && status != http.StatusTooManyRequests:
+				t.Errorf("wrong secret %d from %s: %d, want 429", i+1, from, status)
+			case status == http.StatusTooManyRequests:
+				limited.Add(1)
+			}
+			if i%25 != 24 {
+				continue
+			}
+			for _, where := range []string{from, "192.0.2.1", ""} {
+				if status, _ := s.present(http.MethodGet, path, right, where); status != http.StatusOK {
+					refused.Add(1)
+				}
+			}
+		}
+	}
+	began := time.Now()
+	guess("198.51.100.1", 1_000)
+	addresses := make(chan string)
+	for range 4 {
+		group.Go(func() {
+			for from := range addresses {
+				guess(from, perAddress)
+			}
+		})
+	}
+	for i := range 100 {
+		addresses <- fmt.Sprintf("203.0.113.%d", i)
+	}
+	close(addresses)
+	group.Wait()
+	if took := time.Since(began); took > 50*time.Second {
+		t.Skipf("it took %v, in which windows of a minute end", took)
+	}
+	if n := refused.Load(); n > 0 {
+		t.Errorf("the right secret was refused %d times", n)
+	}
+	t.Logf("%d were told to wait", limited.Load())
+}
+
+// TestSecrets_RotateWithoutAnOutage swaps a secret at 100 requests a second.
+func TestSecrets_RotateWithoutAnOutage(t *testing.T) {
+	const older, newer = "the-older-secret-0123456789", "the-newer-secret-0123456789"
+	file := filepath.Join(t.TempDir(), "secret")
+	writeFile(t, file, older+"\n")
+	s := newServer(t, "MARKET_PRICE_SYNC_SECRET_FILE="+file)
+	s.start()
+	var current atomic.Value
+	current.Store(older)
+	accepted := func(secret string) bool {
+		status, _ := s.present(http.MethodGet, "/api/market-prices/status", presented{header: "X-Market-Sync-Secret", value: secret}, "")
+		return status == http.StatusOK
+	}
+	stop := make(chan struct{})
+	var load sync.WaitGroup
+	var sent, failed atomic.Int64
+	load.Go(func() {
+		tick := time.NewTicker(10 * time.Millisecond)
+		defer tick.Stop()
+		for {
+			select {
+			case <-stop:
+				return
+			case <-tick.C:
+				load.Go(func() {
+					sent.Add(1)
+					if !accepted(current.Load().(string)) {
+						failed.Add(1)
+					}
+				})
+			}
+		}
+	})
+	writeFile(t, file, older+","+newer+"\n") // in place, as an editor does
+	s.await("the newer secret", 5*time.Second, func() bool { return accepted(newer) })
+	current.Store(newer)
+	time.Sleep(100 * time.Millisecond) // for requests with the older one that are under way
+	next := filepath.Join(filepath.Dir(file), "next")
+	writeFile(t, next, newer+"\n")
+	if err := os.Rename(next, file); err != nil { // whole, as a secret store does
+		t.Fatal(err)
+	}
+	s.await("the end of the older secret", 5*time.Second, func() bool { return !accepted(older) })
+	close(stop)
+	load.Wait()
+	if n := failed.Load(); n > 0 {
+		t.Errorf("%d of %d requests failed", n, sent.Load())
+	}
+	if sent.Load() < 50 {
+		t.Errorf("only %d requests were sent", sent.Load())
+	}
+}

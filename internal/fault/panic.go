@@ -1,0 +1,33 @@
+package fault
+
+import (
+	"errors"
+	"fmt"
+	"runtime"
+	"runtime/debug"
+)
+
+// Panic is a recovered panic: the place in the program, and of its value only
+// what the runtime itself says; any other could hold a secret.
+type Panic struct {
+	Cause string
+	Stack string
+}
+
+// Recovered makes an error of what recover returned, which is called where the
+// stack is still that of the panic; nil for nil.
+func Recovered(value any) *Panic {
+	if value == nil {
+		return nil
+	}
+	cause := fmt.Sprintf("%T", value)
+	if err, ok := value.(error); ok {
+		if said, ok := errors.AsType[runtime.Error](err); ok {
+			cause = said.Error()
+		}
+	}
+	return &Panic{Cause: cause, Stack: string(debug.Stack())}
+}
+
+// Error returns the cause without the stack.
+func (p *Panic) Error() string { return "panic: " + p.Cause }
