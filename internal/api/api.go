@@ -101,6 +101,7 @@ type Deps struct {
 type server struct {
 	Deps
 	routes   routeTable
+	gate     *gate
 	openapi  cached
 	docsPage cached
 	docsCSP  string
@@ -110,7 +111,7 @@ type server struct {
 func New(deps Deps) http.Handler { return newServer(deps) }
 
 func newServer(deps Deps) *server {
-	s := &server{Deps: deps}
+	s := &server{Deps: deps, gate: newGate()}
 	s.routes = newRouteTable(s.operations())
 	s.openapi = cache("application/json", describe(s.routes.operations, deps.Version))
 	s.docsPage, s.docsCSP = renderDocs(s.routes.operations, deps.Version)

@@ -53,9 +53,6 @@ func (s *server) authorise(op *operation, r *http.Request) (role string, err err
 			return role, nil
 		}
 	}
-	if slices.Contains(op.access, local) && access.Local(r, s.TrustedProxies) {
-		return "", nil
-	}
 	var wait time.Duration
 	var over bool
 	if creds.wrong {
@@ -64,7 +61,7 @@ func (s *server) authorise(op *operation, r *http.Request) (role string, err err
 		s.Logger.WarnContext(r.Context(), "wrong secret", "route", op.path, "client", client.String(), "limited", over)
 	}
 	switch {
-	case op.access == nil:
+	case op.access == nil, slices.Contains(op.access, local) && access.Local(r, s.TrustedProxies):
 		return "", nil
 	case over:
 		return "", tooManyFailures(wait)

@@ -184,18 +184,20 @@ func checkLimited(t *testing.T, got asked) {
 }
 
 func TestAuth_CountsWrongSecretsWhereNoneIsNeeded(t *testing.T) {
-	h := startCounting(t)
-	wrong := header("Authorization: Bearer " + wrongSecret)
-	for range 20 {
-		if got := h.ask("GET", "/api/health", "", wrong); got.StatusCode != http.StatusOK || strings.Contains(got.body, "details") {
-			t.Fatalf("status %d: %s", got.StatusCode, got.body)
+	for _, path := range []string{"/api/health", "/metrics"} {
+		h := startCounting(t)
+		wrong := header("Authorization: Bearer " + wrongSecret)
+		for range 20 {
+			if got := h.ask("GET", path, "", wrong); got.StatusCode != http.StatusOK || strings.Contains(got.body, "details") {
+				t.Fatalf("%s: status %d: %s", path, got.StatusCode, got.body)
+			}
 		}
-	}
-	if got := h.ask("GET", "/api/inventory/u1", "", wrong); got.StatusCode != http.StatusTooManyRequests {
-		t.Errorf("status %d", got.StatusCode)
-	}
-	if got := h.ask("GET", "/api/health", "", wrong); got.StatusCode != http.StatusOK {
-		t.Errorf("health: status %d", got.StatusCode)
+		if got := h.ask("GET", "/api/inventory/u1", "", wrong); got.StatusCode != http.StatusTooManyRequests {
+			t.Errorf("after %s: status %d", path, got.StatusCode)
+		}
+		if got := h.ask("GET", path, "", wrong); got.StatusCode != http.StatusOK {
+			t.Errorf("%s: status %d", path, got.StatusCode)
+		}
 	}
 }
 

@@ -25,6 +25,9 @@ const (
 	maxFields = 20
 	// maxEcho bounds, in bytes, how much of an input its own faults repeat.
 	maxEcho = 200
+	// maxValue bounds, in bytes, a single string or number: it is held whole.
+	// No Text may be longer, not even where every character is escaped.
+	maxValue = 64 << 10
 )
 
 // Reader reads one JSON value. After malformed JSON, or Stop, all methods do
@@ -37,9 +40,31 @@ type Reader struct {
 	err    error
 }
 
-// NewReader returns a Reader of what r holds.
+// NewReader returns a Reader of what r holds. A string or number of more than
+// 64 KiB ends the reading, with a fault of kind TooLarge, before it is read.
 func NewReader(r io.Reader) *Reader {
-	return &Reader{dec: jsontext.NewDecoder(r)}
+	in := &bounded{from: r}
+	in.dec = jsontext.NewDecoder(in)
+	return &Reader{dec: in.dec}
+}
+
+// bounded is what the decoder reads from. The decoder asks for more only where
+// what it holds does not end the value that it is in.
+type bounded struct {
+	from io.Reader
+	dec  *jsontext.Decoder
+	read int64
+}
+
+// Read is that of io.Reader.
+func (b *bounded) Read(p []byte) (int, error) {
+	if at := b.dec.InputOffset(); b.read-at > maxValue {
+		return 0, fault.New(fault.TooLarge, "value_too_large",
+			"A value of the body, at byte %d, is longer than %d KiB.", at, maxValue>>10)
+	}
+	n, err := b.from.Read(p)
+	b.read += int64(n)
+	return n, err
 }
 
 // Object reads an object. It calls member for each of its members, to read the

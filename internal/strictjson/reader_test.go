@@ -144,6 +144,46 @@ func TestReader_KeepsErrorsOfTheInput(t *testing.T) {
 	}
 }
 
+// counted counts what is read of it.
+type counted struct {
+	io.Reader
+	n int
+}
+
+func (c *counted) Read(p []byte) (int, error) {
+	n, err := c.Reader.Read(p)
+	c.n += n
+	return n, err
+}
+
+func TestReader_StopsWithinAGiantValue(t *testing.T) {
+	for name, head := range map[string]string{
+		"a known string":    `{"name":"`,
+		"an unknown member": `{"rubbish":"`,
+		"deep in one":       `{"rubbish":[{"a":1},"`,
+		"a member's name":   `{"`,
+		"a number":          `{"count":1`,
+	} {
+		in := &counted{Reader: strings.NewReader(head + strings.Repeat("1", 30<<20))}
+		_, err := read(in)
+		if f := fault.Of(err); f == nil || f.Kind != fault.TooLarge || f.Code != "value_too_large" {
+			t.Errorf("%s: %v, want value_too_large", name, err)
+		}
+		if in.n > 4*maxValue {
+			t.Errorf("%s: %d bytes were read", name, in.n)
+		}
+	}
+}
+
+func TestReader_TakesManyValuesOfAnySize(t *testing.T) {
+	tag := `"` + strings.Repeat(`\u0041`, 5) + `"`
+	in := `{"name":"x","tags":[` + strings.Repeat(tag+",", 200_000) + tag + `],"rubbish":"` + strings.Repeat("x", maxValue-100) + `"}`
+	_, err := read(strings.NewReader(in))
+	if f := fault.Of(err); f == nil || len(f.Fields) != 1 || f.Fields[0].Pointer != "/rubbish" {
+		t.Errorf("%v, want a fault of /rubbish alone", err)
+	}
+}
+
 func TestReader_DoesNotRepeatLongInput(t *testing.T) {
 	long := strings.Repeat("★", 100_000)
 	for _, in := range []string{
