@@ -163,7 +163,7 @@ func (s *server) start() {
 func (s *server) awaitHealth() {
 	s.t.Helper()
 	s.await("an answer to the health check", 10*time.Second, func() bool {
-		resp, err := http.Get("http://" + s.addr + "/api/health")
+		resp, err := client.Get("http://" + s.addr + "/api/health")
 		if err != nil {
 			return false
 		}
@@ -222,6 +222,10 @@ func (s *server) secret(name string) string {
 	return strings.TrimSpace(string(b))
 }
 
+// client keeps no connection: one that a killed process left would fail the
+// first request to the next.
+var client = &http.Client{Transport: &http.Transport{DisableKeepAlives: true}}
+
 // call sends a request as the administrator and returns status and body.
 func (s *server) call(method, path string, body io.Reader) (int, []byte, error) {
 	req, err := http.NewRequestWithContext(context.Background(), method, "http://"+s.addr+path, body)
@@ -232,7 +236,7 @@ func (s *server) call(method, path string, body io.Reader) (int, []byte, error) 
 	if body != nil {
 		req.Header.Set("Content-Type", "application/json")
 	}
-	resp, err := http.DefaultClient.Do(req)
+	resp, err := client.Do(req)
 	if err != nil {
 		return 0, nil, err
 	}
