@@ -34,8 +34,8 @@ test-race: setup vendor ## the same under the race detector (needs a C compiler)
 test-long: setup vendor ## run every test with its full counts (hours)
 	@ASSAY_LONG=1 go test -count=1 -timeout 6h ./...
 
-bench: vendor ## measure speed and memory against hand-written floors
-	@go test -run '^$$' -bench . -benchtime 1x -timeout 60m ./bench/...
+bench: build ## measure speed and memory against hand-written floors (BENCH="-only T2,T4")
+	@go run ./bench $(BENCH)
 
 # A linter that is itself built by an older Go refuses newer code, so the tools
 # are built here, from their own module.

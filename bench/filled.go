@@ -1,0 +1,57 @@
+package main
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"time"
+)
+
+// filled is a world of the full size with a copy of its database for the floor.
+type filled struct {
+	*world
+	floor *sql.DB
+}
+
+// fullWorld returns the world that several measurements share. Its server has
+// just been started.
+func (b *bench) fullWorld(ctx context.Context) (*filled, error) {
+	if b.shared != nil {
+		return b.shared, b.shared.restart(ctx, nil)
+	}
+	b.say("filling: %s rows of %s names, %d markets", count(b.size.rows), count(b.size.names), b.size.markets)
+	w, err := b.newWorld(ctx, b.size)
+	if err != nil {
+		return nil, err
+	}
+	f := &filled{world: w}
+	b.shared = f
+	return f, f.restart(ctx, func() (err error) {
+		f.floor, err = b.engine.clone(ctx, w.server)
+		return err
+	})
+}
+
+func (b *bench) closeShared() error {
+	if b.shared == nil {
+		return nil
+	}
+	err := b.shared.close()
+	if b.shared.floor != nil {
+		err = errors.Join(err, b.shared.floor.Close())
+	}
+	return err
+}
+
+// change moves all prices on and refreshes.
+func (w *world) change(ctx context.Context) (job, time.Duration, error) {
+	if err := w.sim.advance(ctx); err != nil {
+		return job{}, 0, err
+	}
+	j, took, err := w.server.refresh(ctx)
+	if err == nil && j.TotalItems < w.names {
+		err = fmt.Errorf("%d items were planned, want %d", j.TotalItems, w.names)
+	}
+	return j, took, err
+}

@@ -1,0 +1,246 @@
+package main
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"time"
+)
+
+// The targets. What a refresh and its floor write is the same; see
+// docs/explanation/performance.md.
+const (
+	targetRefresh   = 1.5
+	targetUnchanged = 0.35
+	targetPeak      = 128 << 20
+	targetWidePeak  = 256 << 20
+	wideNames       = 35_000
+	wideMarkets     = 40
+	wideRows        = 100_000
+)
+
+// measureRefresh measures refreshes in which every price changes (T2), each
+// followed by every floor, and the memory that they took (T3).
+func (b *bench) measureRefresh(ctx context.Context) error {
+	w, err := b.fullWorld(ctx)
+	if err != nil {
+		return err
+	}
+	work, err := loadWork(ctx, w.floor)
+	if err != nil {
+		return err
+	}
+	var took, wall, floor []time.Duration
+	var ratios []float64
+	var rows written
+	for run := range b.runs + 1 {
+		j, waited, n, err := b.changeCounted(ctx, w.world)
+		if err != nil {
+			return err
+		}
+		least, err := b.timeFloors(ctx, w.floor, work)
+		if err != nil {
+			return err
+		}
+		b.say("T2: refresh %s (the job %s), floor %s; %s", short(waited), short(j.took()), short(least), n)
+		if run == 0 {
+			continue // caches are warm from here on
+		}
+		took, wall, floor, rows = append(took, j.took()), append(wall, waited), append(floor, least), n
+		ratios = append(ratios, quotient(waited, least))
+	}
+	peak, err := w.server.peak()
+	if err != nil {
+		return err
+	}
+	ratio := median(ratios)
+	b.results = append(b.results,
+		result{
+			id: "T2", what: fmt.Sprintf("refresh of %s names x %d markets, %s; %s", count(w.names), w.markets, b.engine.name(), rows),
+			ours: fmt.Sprintf("%s (the job %s)", short(median(wall)), short(median(took))), floor: short(median(floor)),
+			ratio: times(ratio), target: fmt.Sprintf("<= %.1f", targetRefresh), peak: peak, good: ratio <= targetRefresh,
+		},
+		result{
+			id: "T3", what: "memory of that", ours: mebibytes(peak), target: "<= " + mebibytes(targetPeak), peak: peak, good: peak <= targetPeak,
+		})
+	return nil
+}
+
+// took is the job's own time, from its plan to its end.
+func (j job) took() time.Duration { return j.FinishedAt.Sub(*j.StartedAt) }
+
+// written counts the rows that a refresh changed.
+type written struct{ snapshots, items, values int }
+
+func (w written) String() string {
+	return fmt.Sprintf("%s quotes, %s items, %s rows changed", count(w.snapshots), count(w.items), count(w.values))
+}
+
+// changeCounted moves prices on, refreshes, and counts what that changed.
+func (b *bench) changeCounted(ctx context.Context, w *world) (j job, took time.Duration, n written, err error) {
+	db, err := b.engine.open(w.server)
+	if err != nil {
+		return j, 0, n, err
+	}
+	defer func() { err = errors.Join(err, db.Close()) }()
+	h := newHasher()
+	queries := []string{snapshotContents, itemContents, valueContents}
+	before, err := h.all(ctx, db, queries)
+	if err != nil {
+		return j, 0, n, err
+	}
+	if j, took, err = w.change(ctx); err != nil {
+		return j, 0, n, err
+	}
+	after, err := h.all(ctx, db, queries)
+	if err != nil {
+		return j, 0, n, err
+	}
+	return j, took, written{before[0].changed(after[0]), before[1].changed(after[1]), before[2].changed(after[2])}, nil
+}
+
+func (h *hasher) all(ctx context.Context, db *sql.DB, queries []string) (all []contents, err error) {
+	for _, q := range queries {
+		c, err := h.contents(ctx, db, q)
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, c)
+	}
+	return all, nil
+}
+
+// timeFloors writes work in every way, each time with every row changed, and
+// returns how long the fastest took.
+func (b *bench) timeFloors(ctx context.Context, db *sql.DB, work *refreshWork) (least time.Duration, err error) {
+	for i, f := range b.engine.refreshFloors() {
+		work.next()
+		began := time.Now()
+		if err := f.write(ctx, db, work); err != nil {
+			return 0, fmt.Errorf("floor of %s: %w", f.name, err)
+		}
+		if took := time.Since(began); i == 0 || took < least {
+			least = took
+		}
+	}
+	return least, nil
+}
+
+// measureUnchanged measures refreshes in which nothing changed (T4), each after
+// one in which everything did, and compares what is stored before and after.
+func (b *bench) measureUnchanged(ctx context.Context) (err error) {
+	w, err := b.fullWorld(ctx)
+	if err != nil {
+		return err
+	}
+	var full, unchanged []time.Duration
+	var ratios []float64
+	var fullBytes, unchangedBytes int64
+	for range b.runs {
+		changing, bytes, err := w.timeWriting(ctx, w.change)
+		if err != nil {
+			return err
+		}
+		fullBytes = bytes
+		// A run that sees a suspicious price again takes it for good, and writes that.
+		if _, _, err := w.server.refresh(ctx); err != nil {
+			return err
+		}
+		took, bytes, err := w.timeWriting(ctx, w.server.refresh)
+		if err != nil {
+			return err
+		}
+		unchangedBytes = bytes
+		full, unchanged = append(full, changing), append(unchanged, took)
+		ratios = append(ratios, quotient(took, changing))
+		b.say("T4: changed %s, unchanged %s", short(changing), short(took))
+	}
+	differing, err := b.countRewritten(ctx, w.world)
+	if err != nil {
+		return err
+	}
+	ratio := median(ratios)
+	b.results = append(b.results, result{
+		id: "T4", what: fmt.Sprintf("refresh in which nothing changed; %d rows differ afterwards; wrote %s instead of %s",
+			differing, mebibytes(unchangedBytes), mebibytes(fullBytes)),
+		ours: short(median(unchanged)), floor: short(median(full)) + " (ours, all changed)", ratio: times(ratio),
+		target: fmt.Sprintf("<= %.2f", targetUnchanged), good: ratio <= targetUnchanged && differing == 0,
+	})
+	return nil
+}
+
+// timeWriting returns how long a refresh took and how many bytes the server
+// wrote to files meanwhile.
+func (w *world) timeWriting(ctx context.Context, refresh func(context.Context) (job, time.Duration, error)) (time.Duration, int64, error) {
+	before, err := w.server.written()
+	if err != nil {
+		return 0, 0, err
+	}
+	_, took, err := refresh(ctx)
+	if err != nil {
+		return 0, 0, err
+	}
+	after, err := w.server.written()
+	return took, after - before, err
+}
+
+// countRewritten refreshes without any change of prices, and counts the rows
+// that differ afterwards.
+func (b *bench) countRewritten(ctx context.Context, w *world) (n int, err error) {
+	db, err := b.engine.open(w.server)
+	if err != nil {
+		return 0, err
+	}
+	defer func() { err = errors.Join(err, db.Close()) }()
+	h := newHasher()
+	queries := []string{snapshotContents, itemContents, inventoryContents}
+	before, err := h.all(ctx, db, queries)
+	if err != nil {
+		return 0, err
+	}
+	if _, _, err := w.server.refresh(ctx); err != nil {
+		return 0, err
+	}
+	after, err := h.all(ctx, db, queries)
+	if err != nil {
+		return 0, err
+	}
+	for i, table := range []string{"snapshot", "item", "inventory"} {
+		differ := before[i].changed(after[i])
+		b.say("T4: %s: %d of %s rows differ", table, differ, count(len(after[i])))
+		n += differ
+	}
+	return n, nil
+}
+
+// measureWide measures the memory of a refresh of more names on more markets
+// (T3), which are read as price lists.
+func (b *bench) measureWide(ctx context.Context) (err error) {
+	b.say("T3: filling %s names, %d markets", count(wideNames), wideMarkets)
+	w, err := b.newWorld(ctx, size{wideNames, wideMarkets, wideRows})
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, w.close()) }()
+	if err := w.restart(ctx, nil); err != nil { // the peak shall be of refreshes alone
+		return err
+	}
+	var took []time.Duration
+	for range 2 {
+		_, d, err := w.change(ctx)
+		if err != nil {
+			return err
+		}
+		took = append(took, d)
+	}
+	peak, err := w.server.peak()
+	if err != nil {
+		return err
+	}
+	b.results = append(b.results, result{
+		id: "T3", what: fmt.Sprintf("memory of %s names x %d markets (price lists; a refresh took %s)", count(wideNames), wideMarkets, short(median(took))),
+		ours: mebibytes(peak), target: "<= " + mebibytes(targetWidePeak), peak: peak, good: peak <= targetWidePeak,
+	})
+	return nil
+}

@@ -1,0 +1,103 @@
+package main
+
+import (
+	"cmp"
+	"fmt"
+	"io"
+	"os"
+	"runtime"
+	"slices"
+	"strings"
+	"text/tabwriter"
+	"time"
+)
+
+// result is a line of the table. Fields that do not apply are empty.
+type result struct {
+	id, what, ours, floor, ratio, target string
+	peak                                 int64 // bytes; 0: does not apply
+	good                                 bool
+}
+
+type results []result
+
+// print writes the table, and what machine it is of.
+func (r results) print(w io.Writer) error {
+	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
+	_, _ = fmt.Fprintln(t, "id\twhat\tours\tfloor\tratio\ttarget\tpeak memory\tverdict")
+	for _, l := range r {
+		peak, verdict := "", "MISSED"
+		if l.peak > 0 {
+			peak = mebibytes(l.peak)
+		}
+		if l.good {
+			verdict = "ok"
+		}
+		_, _ = fmt.Fprintln(t, strings.Join([]string{l.id, l.what, l.ours, l.floor, l.ratio, l.target, peak, verdict}, "\t"))
+	}
+	if err := t.Flush(); err != nil {
+		return err
+	}
+	_, err := fmt.Fprintln(w, machine())
+	return err
+}
+
+// machine says what the figures are of.
+func machine() string {
+	model, memory, load := field("/proc/cpuinfo", "model name"), field("/proc/meminfo", "MemTotal"), "?"
+	if b, err := os.ReadFile("/proc/loadavg"); err == nil {
+		load = strings.Join(strings.Fields(string(b))[:3], " ")
+	}
+	return fmt.Sprintf("%s; %s, %d cores, memory %s; %s %s/%s; load at the end %s",
+		time.Now().UTC().Format("2006-01-02"), model, runtime.NumCPU(), memory, runtime.Version(), runtime.GOOS, runtime.GOARCH, load)
+}
+
+// field returns the value of the first line "key : value" of a file.
+func field(file, key string) string {
+	b, err := os.ReadFile(file)
+	if err != nil {
+		return "?"
+	}
+	for line := range strings.Lines(string(b)) {
+		if k, v, ok := strings.Cut(line, ":"); ok && strings.TrimSpace(k) == key {
+			return strings.TrimSpace(v)
+		}
+	}
+	return "?"
+}
+
+// median returns the middle of the values, of two the lower one; 0 of none.
+func median[T cmp.Ordered](values []T) T { return quantile(values, 50) }
+
+// quantile returns the value that so many percent of the values do not exceed.
+func quantile[T cmp.Ordered](values []T, percent int) T {
+	if len(values) == 0 {
+		var none T
+		return none
+	}
+	sorted := slices.Sorted(slices.Values(values))
+	return sorted[(len(sorted)-1)*percent/100]
+}
+
+func quotient(a, b time.Duration) float64 { return float64(a) / float64(b) }
+
+func times(ratio float64) string { return fmt.Sprintf("%.2f", ratio) }
+
+// short rounds a duration to what is worth reading.
+func short(d time.Duration) string {
+	if d < 100*time.Millisecond {
+		return fmt.Sprintf("%.1f ms", float64(d)/float64(time.Millisecond))
+	}
+	return fmt.Sprintf("%.2f s", d.Seconds())
+}
+
+func mebibytes(bytes int64) string { return fmt.Sprintf("%.0f MiB", float64(bytes)/(1<<20)) }
+
+// count writes a number with its thousands apart.
+func count(n int) string {
+	s := fmt.Sprint(n)
+	for i := len(s) - 3; i > 0; i -= 3 {
+		s = s[:i] + "," + s[i:]
+	}
+	return s
+}

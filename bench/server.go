@@ -1,0 +1,255 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+	"time"
+)
+
+// server is a process of the program under test, and the directory it works in.
+// It can be stopped and started again there.
+type server struct {
+	binary string
+	dir    string
+	env    []string // settings of its own
+	addr   string
+	token  string
+	client *http.Client
+
+	process *exec.Cmd
+	done    chan struct{} // closed when the process has ended
+	exit    error         // how; read it after done
+	log     bytes.Buffer  // what the last process said; read it after its end
+}
+
+// newServer prepares a server that listens on a free port.
+func newServer(ctx context.Context, binary, dir string, env []string) (*server, error) {
+	l, err := (&net.ListenConfig{}).Listen(ctx, "tcp", "127.0.0.1:0")
+	if err != nil {
+		return nil, err
+	}
+	s := &server{binary: binary, dir: dir, env: env, addr: l.Addr().String(), client: &http.Client{
+		Transport: &http.Transport{MaxIdleConnsPerHost: 256},
+	}}
+	return s, l.Close()
+}
+
+// start starts the process and returns how long it took until a health check
+// was answered.
+func (s *server) start(ctx context.Context) (time.Duration, error) {
+	s.log.Reset()
+	s.process = exec.CommandContext(ctx, s.binary, "serve") //nolint:gosec // the program to measure
+	s.process.Env = append([]string{"DATA_DIR=" + s.dir, "LISTEN_ADDR=" + s.addr, "LOG_LEVEL=warn"}, s.env...)
+	s.process.Stdout, s.process.Stderr = &s.log, &s.log
+	began := time.Now()
+	if err := s.process.Start(); err != nil {
+		return 0, err
+	}
+	s.run(s.process.Wait)
+	err := s.poll(ctx, time.Millisecond, time.Minute, func() (bool, error) {
+		status, _, err := send(ctx, s.client, http.MethodGet, s.url("/api/health"), "", nil)
+		return err == nil && status == http.StatusOK, nil
+	})
+	took := time.Since(began)
+	if err != nil {
+		return 0, fmt.Errorf("start: %w", err)
+	}
+	return took, s.readToken()
+}
+
+// run notes when wait returns, and what.
+func (s *server) run(wait func() error) {
+	done := make(chan struct{})
+	s.done = done
+	go func() {
+		s.exit = wait()
+		close(done)
+	}()
+}
+
+// readToken reads the secret that the first start created.
+func (s *server) readToken() error {
+	token, err := os.ReadFile(filepath.Join(s.dir, "secrets", "ADMIN_API_TOKEN"))
+	s.token = strings.TrimSpace(string(token))
+	return err
+}
+
+// stop ends the process in good order.
+func (s *server) stop() error {
+	if s.process == nil {
+		return nil
+	}
+	if err := s.process.Process.Signal(syscall.SIGTERM); err != nil {
+		return err
+	}
+	<-s.done
+	s.process = nil
+	s.client.CloseIdleConnections()
+	return s.exit
+}
+
+// kill ends the process at once, if it runs.
+func (s *server) kill() {
+	if s.process != nil {
+		_ = s.process.Process.Kill() // it may have ended by itself
+		<-s.done
+		s.process = nil
+	}
+}
+
+// poll calls ok every so often until it is true, fails, the process ends or
+// most has passed.
+func (s *server) poll(ctx context.Context, every, most time.Duration, ok func() (bool, error)) error {
+	ctx, cancel := context.WithTimeout(ctx, most)
+	defer cancel()
+	t := time.NewTicker(every)
+	defer t.Stop()
+	for {
+		if done, err := ok(); done || err != nil {
+			return err
+		}
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-s.done:
+			return fmt.Errorf("the server ended: %w\n%s", errors.Join(errEnded, s.exit), s.log.String())
+		case <-t.C:
+		}
+	}
+}
+
+var errEnded = errors.New("unexpectedly")
+
+func (s *server) url(path string) string { return "http://" + s.addr + path }
+
+// call sends a request as the administrator and decodes a good answer.
+func (s *server) call(ctx context.Context, method, path string, body []byte, into any) error {
+	status, answer, err := send(ctx, s.client, method, s.url(path), s.token, body)
+	if err != nil {
+		return err
+	}
+	if status/100 != 2 {
+		return fmt.Errorf("%s %s: status %d: %.300s", method, path, status, answer)
+	}
+	if into == nil {
+		return nil
+	}
+	return json.Unmarshal(answer, into)
+}
+
+// send sends a request and returns the whole answer.
+func send(ctx context.Context, client *http.Client, method, url, token string, body []byte) (status int, answer []byte, err error) {
+	req, err := http.NewRequestWithContext(ctx, method, url, bytes.NewReader(body))
+	if err != nil {
+		return 0, nil, err
+	}
+	if token != "" {
+		req.Header.Set("Authorization", "Bearer "+token)
+	}
+	if body != nil {
+		req.Header.Set("Content-Type", "application/json")
+	}
+	resp, err := client.Do(req)
+	if err != nil {
+		return 0, nil, err
+	}
+	defer resp.Body.Close()
+	answer, err = io.ReadAll(resp.Body)
+	return resp.StatusCode, answer, err
+}
+
+// job is what is read of a job.
+type job struct {
+	ID           string     `json:"id"`
+	State        string     `json:"state"`
+	StartedAt    *time.Time `json:"startedAt"`
+	FinishedAt   *time.Time `json:"finishedAt"`
+	TotalItems   int        `json:"totalItems"`
+	UpdatedItems int        `json:"updatedItems"`
+	ChangedItems int        `json:"changedItems"`
+	FailedItems  int        `json:"failedItems"`
+	LastError    *string    `json:"lastError"`
+	Usage        struct {
+		RequestCount int `json:"requestCount"`
+	} `json:"usage"`
+}
+
+// refresh runs a forced refresh to its end. It returns the job and the time from
+// the request to the end of the job, as told by the clock here.
+func (s *server) refresh(ctx context.Context) (job, time.Duration, error) {
+	var started struct {
+		Started bool `json:"started"`
+		Job     job  `json:"job"`
+	}
+	began := time.Now()
+	if err := s.call(ctx, http.MethodPost, "/api/market-prices/refresh?force=1", nil, &started); err != nil {
+		return job{}, 0, err
+	}
+	if !started.Started {
+		return job{}, 0, errors.New("another refresh runs")
+	}
+	var j job
+	err := s.poll(ctx, 20*time.Millisecond, time.Hour, func() (bool, error) {
+		err := s.call(ctx, http.MethodGet, "/api/market-prices/jobs/"+started.Job.ID, nil, &j)
+		return j.FinishedAt != nil, err
+	})
+	took := time.Since(began)
+	if err != nil {
+		return job{}, 0, err
+	}
+	if j.State != "finished" || j.FailedItems > 0 || j.LastError != nil {
+		return job{}, 0, fmt.Errorf("job %s is %s, %d items failed: %v", j.ID, j.State, j.FailedItems, deref(j.LastError))
+	}
+	return j, took, nil
+}
+
+func deref(s *string) string {
+	if s == nil {
+		return ""
+	}
+	return *s
+}
+
+// awaitPrices waits until the queue of missing prices has been worked off.
+func (s *server) awaitPrices(ctx context.Context) error {
+	var status struct {
+		Missing struct {
+			Running      bool `json:"running"`
+			PendingItems int  `json:"pendingItems"`
+		} `json:"missing"`
+	}
+	return s.poll(ctx, 100*time.Millisecond, time.Hour, func() (bool, error) {
+		err := s.call(ctx, http.MethodGet, "/api/market-prices/status", nil, &status)
+		return !status.Missing.Running && status.Missing.PendingItems == 0, err
+	})
+}
+
+// peak returns the most memory that the process has had at once, in bytes.
+func (s *server) peak() (int64, error) {
+	var kib int64
+	_, err := fmt.Sscan(field(s.proc("status"), "VmHWM"), &kib)
+	return kib << 10, err
+}
+
+// written returns how many bytes the process has written to files.
+func (s *server) written() (bytes int64, err error) {
+	_, err = fmt.Sscan(field(s.proc("io"), "wchar"), &bytes)
+	return bytes, err
+}
+
+// proc names a file in which the system tells about the process.
+func (s *server) proc(file string) string {
+	return "/proc/" + strconv.Itoa(s.process.Process.Pid) + "/" + file
+}

@@ -1,0 +1,208 @@
+package main
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+
+	_ "modernc.org/sqlite" // the driver "sqlite"
+
+	"assay/internal/catalog"
+)
+
+// sqlite is the embedded database.
+type sqlite struct{}
+
+func (sqlite) name() string { return "SQLite" }
+
+// pragmas are those with which the store writes: a floor that is less safe, or
+// has more memory, would be none.
+const pragmas = "_txlock=immediate&_pragma=busy_timeout(10000)&_pragma=journal_mode(WAL)&_pragma=synchronous(FULL)" +
+	"&_pragma=temp_store(MEMORY)&_pragma=cache_size(-16000)&_pragma=wal_autocheckpoint(4000)&_pragma=journal_size_limit(67108864)"
+
+const databaseFile = "assay.db"
+
+func (sqlite) clone(ctx context.Context, s *server) (*sql.DB, error) {
+	from := filepath.Join(s.dir, databaseFile)
+	if info, err := os.Stat(from + "-wal"); err == nil && info.Size() > 0 {
+		return nil, errors.New("the server left a write-ahead log: it did not end in good order")
+	}
+	to := filepath.Join(s.dir, "floor.db")
+	if err := copyFile(from, to); err != nil {
+		return nil, err
+	}
+	db, err := sql.Open("sqlite", "file:"+to+"?"+pragmas)
+	if err != nil {
+		return nil, err
+	}
+	db.SetMaxOpenConns(1)
+	return db, db.PingContext(ctx)
+}
+
+func (sqlite) open(s *server) (*sql.DB, error) {
+	db, err := sql.Open("sqlite", "file:"+filepath.Join(s.dir, databaseFile)+"?_pragma=busy_timeout(10000)&_pragma=query_only(1)")
+	if err == nil {
+		db.SetMaxOpenConns(1)
+	}
+	return db, err
+}
+
+func copyFile(from, to string) (err error) {
+	in, err := os.Open(from)
+	if err != nil {
+		return err
+	}
+	defer in.Close()
+	out, err := os.OpenFile(to, os.O_CREATE|os.O_TRUNC|os.O_WRONLY, 0o600)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, out.Close()) }()
+	if _, err = io.Copy(out, in); err != nil {
+		return err
+	}
+	return out.Sync()
+}
+
+// What the floors write with. A subquery lets the inventory be updated in one
+// pass; UPDATE ... FROM, which the second floor has, first collects all rows.
+const (
+	upsertSnapshots = `INSERT INTO snapshot (` + snapshotColumns + `) VALUES `
+	onSnapshot      = ` ON CONFLICT (item_id, market_id) DO UPDATE SET currency = excluded.currency, ask = excluded.ask,
+		bid = excluded.bid, sale = excluded.sale, listings = excluded.listings, sales = excluded.sales,
+		sales_window = excluded.sales_window, market_time = excluded.market_time, fetched_at = excluded.fetched_at, reason = excluded.reason`
+
+	updateValues     = `UPDATE inventory SET value = (SELECT nullif(price, 0) FROM item WHERE item.id = inventory.item_id)`
+	updateValuesFrom = `UPDATE inventory SET value = item.price FROM item
+		WHERE item.id = inventory.item_id AND item.price > 0 AND inventory.value IS DISTINCT FROM item.price`
+)
+
+func (sqlite) refreshFloors() []floor {
+	return []floor{
+		{"prepared statements of 100 rows, values by subquery", func(ctx context.Context, db *sql.DB, w *refreshWork) error {
+			return errors.Join(
+				inTx(ctx, db, func(tx *sql.Tx) error {
+					return insertRows(ctx, tx, upsertSnapshots, onSnapshot, w.snapshots, 100)
+				}),
+				inTx(ctx, db, func(tx *sql.Tx) error { return updateItems(ctx, tx, w.items) }),
+				inTx(ctx, db, func(tx *sql.Tx) error { return execute(ctx, tx, updateValues) }),
+			)
+		}},
+		{"statements as large as possible, values by join", func(ctx context.Context, db *sql.DB, w *refreshWork) error {
+			const most = 32_766 / snapshotWidth
+			return errors.Join(
+				inTx(ctx, db, func(tx *sql.Tx) error {
+					return insertRows(ctx, tx, upsertSnapshots, onSnapshot, w.snapshots, most)
+				}),
+				inTx(ctx, db, func(tx *sql.Tx) error { return updateItems(ctx, tx, w.items) }),
+				inTx(ctx, db, func(tx *sql.Tx) error { return execute(ctx, tx, updateValuesFrom) }),
+			)
+		}},
+	}
+}
+
+// updateItems writes items one by one, which is faster here than joining them
+// with a list of values.
+func updateItems(ctx context.Context, tx *sql.Tx, items [][]any) (err error) {
+	_, columns, _ := strings.Cut(itemColumns, ", ")
+	set := strings.ReplaceAll(columns, ", ", " = ?, ") + " = ?"
+	statement, err := tx.PrepareContext(ctx, `UPDATE item SET `+set+` WHERE id = ?`) //nolint:gosec // of constants
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, statement.Close()) }()
+	args := make([]any, itemWidth)
+	for _, row := range items {
+		copy(args, row[1:])
+		args[itemWidth-1] = row[0]
+		if _, err := statement.ExecContext(ctx, args...); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// insertRows inserts rows, so many with a statement.
+func insertRows(ctx context.Context, tx *sql.Tx, before, after string, rows [][]any, each int) (err error) {
+	if len(rows) == 0 {
+		return nil
+	}
+	width := len(rows[0])
+	each = min(each, len(rows))
+	statement, err := tx.PrepareContext(ctx, before+marks(each, width)+after)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, statement.Close()) }()
+	args := make([]any, 0, each*width)
+	for ; len(rows) >= each; rows = rows[each:] {
+		args = args[:0]
+		for _, row := range rows[:each] {
+			args = append(args, row...)
+		}
+		if _, err := statement.ExecContext(ctx, args...); err != nil {
+			return err
+		}
+	}
+	return insertRows(ctx, tx, before, after, rows, len(rows))
+}
+
+// marks returns "(?,?),(?,?)".
+func marks(rows, width int) string {
+	row := "(" + strings.Repeat("?,", width-1) + "?)"
+	return strings.Repeat(row+",", rows-1) + row
+}
+
+func execute(ctx context.Context, tx *sql.Tx, query string, args ...any) error {
+	_, err := tx.ExecContext(ctx, query, args...)
+	return err
+}
+
+func inTx(ctx context.Context, db *sql.DB, fn func(*sql.Tx) error) error {
+	tx, err := db.BeginTx(ctx, nil)
+	if err != nil {
+		return err
+	}
+	if err := fn(tx); err != nil {
+		return errors.Join(err, tx.Rollback())
+	}
+	return tx.Commit()
+}
+
+func (sqlite) syncFloor(ctx context.Context, db *sql.DB, w *syncWork) error {
+	at := w.at.UnixMicro()
+	return inTx(ctx, db, func(tx *sql.Tx) error {
+		var user int64
+		if err := tx.QueryRowContext(ctx, `INSERT INTO platform_user (user_id, created_at) VALUES (?, ?) RETURNING id`, w.user, at).Scan(&user); err != nil {
+			return err
+		}
+		if err := execute(ctx, tx, `INSERT INTO inventory_snapshot (user_key, app_id, context_id, snapshot_at) VALUES (?, 730, '2', ?)`, user, at); err != nil {
+			return err
+		}
+		var items, missing, rows [][]any
+		for i, a := range w.assets {
+			var value any
+			var id int64
+			if i < len(w.known) {
+				id, value = w.known[i].id, w.known[i].price
+			} else {
+				bucket := catalog.Bucket(a.MarketHashName)
+				id = int64(bucket)<<32 + 1<<30 + user*int64(len(w.assets)) + int64(i) // where no other user has been
+				items = append(items, []any{id, 730, a.MarketHashName, "", bucket})
+				missing = append(missing, []any{id, at, at})
+			}
+			rows = append(rows, []any{user, 730, "2", a.AssetID, id, a.ClassID, a.InstanceID, 1, 1, 1, "", value})
+		}
+		const each = 100
+		return errors.Join(
+			insertRows(ctx, tx, `INSERT INTO item (id, app_id, name, phase, bucket) VALUES `, "", items, each),
+			insertRows(ctx, tx, `INSERT INTO missing_price (item_id, queued_at, due_at) VALUES `, "", missing, each),
+			insertRows(ctx, tx, `INSERT INTO inventory (user_key, app_id, context_id, asset_id, item_id, class_id, instance_id, amount,
+				tradable, marketable, inspect, value) VALUES `, "", rows, each),
+		)
+	})
+}

@@ -1,0 +1,79 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"time"
+)
+
+const (
+	starts       = 5
+	targetStart  = 300 * time.Millisecond
+	targetBinary = 40_000_000 // bytes
+)
+
+// measureStart measures how long it takes from the start of the process to its
+// first answer to a health check, with full inventories and with nothing (T11),
+// and how large the program is.
+func (b *bench) measureStart(ctx context.Context) error {
+	w, err := b.fullWorld(ctx)
+	if err != nil {
+		return err
+	}
+	var full, empty []time.Duration
+	for range starts {
+		if err := w.server.stop(); err != nil {
+			return err
+		}
+		took, err := w.server.start(ctx)
+		if err != nil {
+			return err
+		}
+		full = append(full, took)
+		if took, err = b.startEmpty(ctx); err != nil {
+			return err
+		}
+		empty = append(empty, took)
+	}
+	info, err := os.Stat(b.binary)
+	if err != nil {
+		return err
+	}
+	for _, r := range []struct {
+		what string
+		took []time.Duration
+	}{
+		{fmt.Sprintf("start with %s rows", count(w.rows)), full},
+		{"start with nothing: makes the database and the secrets", empty},
+	} {
+		best := quantile(r.took, 0)
+		b.results = append(b.results, result{
+			id: "T11", what: fmt.Sprintf("%s, best of %d (median %s)", r.what, starts, short(median(r.took))),
+			ours: short(best), target: "<= " + short(targetStart), good: best <= targetStart,
+		})
+	}
+	b.results = append(b.results, result{
+		id: "T11", what: "size of the program", ours: fmt.Sprintf("%.1f MB", float64(info.Size())/1e6),
+		target: fmt.Sprintf("<= %d MB", targetBinary/1_000_000), good: info.Size() <= targetBinary,
+	})
+	return nil
+}
+
+// startEmpty starts a server in an empty directory.
+func (b *bench) startEmpty(ctx context.Context) (time.Duration, error) {
+	dir, err := os.MkdirTemp(b.temp, "empty-")
+	if err != nil {
+		return 0, err
+	}
+	s, err := newServer(ctx, b.binary, dir, nil)
+	if err != nil {
+		return 0, err
+	}
+	defer s.kill()
+	took, err := s.start(ctx)
+	if err != nil {
+		return 0, err
+	}
+	return took, s.stop()
+}

@@ -1,0 +1,97 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"sync"
+	"time"
+)
+
+const (
+	statusRate      = 200 // requests a second
+	targetStatus    = 50 * time.Millisecond
+	targetDisturbed = 1.1
+)
+
+// measureStatus asks for the status on a schedule while a refresh runs (T9),
+// each time after a refresh that nobody disturbs. An answer's latency counts
+// from when its request was due, whether or not it could be sent then.
+func (b *bench) measureStatus(ctx context.Context) error {
+	w, err := b.fullWorld(ctx)
+	if err != nil {
+		return err
+	}
+	var alone, watched, p99 []time.Duration
+	var ratios []float64
+	asked := 0
+	for range b.runs {
+		_, undisturbed, err := w.change(ctx)
+		if err != nil {
+			return err
+		}
+		done := make(chan struct{})
+		answers := make(chan []time.Duration, 1)
+		var failed error
+		go func() {
+			latencies, err := w.server.askStatus(ctx, done)
+			failed = err
+			answers <- latencies
+		}()
+		_, disturbed, err := w.change(ctx)
+		close(done)
+		latencies := <-answers
+		if err := errors.Join(err, failed); err != nil {
+			return err
+		}
+		alone, watched = append(alone, undisturbed), append(watched, disturbed)
+		ratios = append(ratios, quotient(disturbed, undisturbed))
+		p99 = append(p99, quantile(latencies, 99))
+		asked += len(latencies)
+		b.say("T9: alone %s, watched %s, p50 %s, p99 %s, worst %s", short(undisturbed), short(disturbed),
+			short(median(latencies)), short(quantile(latencies, 99)), short(quantile(latencies, 100)))
+	}
+	best := quantile(p99, 0)
+	ratio := median(ratios)
+	b.results = append(b.results,
+		result{
+			id: "T9", what: fmt.Sprintf("status at %d/s while a refresh runs, best p99 of %d runs (median %s), %s answers",
+				statusRate, b.runs, short(median(p99)), count(asked)),
+			ours: short(best), target: "<= " + short(targetStatus), good: best <= targetStatus,
+		},
+		result{
+			id: "T9", what: "that refresh against one that nobody watches", ours: short(median(watched)),
+			floor: short(median(alone)) + " (ours, unwatched)", ratio: times(ratio),
+			target: fmt.Sprintf("<= %.1f", targetDisturbed), good: ratio <= targetDisturbed,
+		})
+	return nil
+}
+
+// askStatus asks for the status at statusRate until done, and returns how long
+// after they were due the answers came.
+func (s *server) askStatus(ctx context.Context, done <-chan struct{}) (latencies []time.Duration, err error) {
+	var mu sync.Mutex
+	var wg sync.WaitGroup
+	defer wg.Wait()
+	start := time.Now()
+	for n := 0; ; n++ {
+		due := start.Add(time.Duration(n) * time.Second / statusRate)
+		t := time.NewTimer(time.Until(due))
+		select {
+		case <-done:
+			t.Stop()
+			wg.Wait()
+			return latencies, err
+		case <-t.C:
+		}
+		wg.Go(func() {
+			failed := s.call(ctx, http.MethodGet, "/api/market-prices/status", nil, nil)
+			took := time.Since(due)
+			mu.Lock()
+			defer mu.Unlock()
+			latencies = append(latencies, took)
+			err = errors.Join(err, failed)
+		})
+	}
+}
