@@ -1,0 +1,197 @@
+// Package docs_test holds the documentation to the code: links lead somewhere,
+// and what is listed is all that there is.
+package docs_test
+
+import (
+	"io/fs"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+)
+
+// root is the project's.
+const root = ".."
+
+// pages returns every page of the documentation with its text, by path from the
+// root.
+func pages(t *testing.T) map[string]string {
+	t.Helper()
+	out := map[string]string{}
+	for _, name := range []string{"README.md", "CONTRIBUTING.md", "CHANGELOG.md"} {
+		out[name] = read(t, name)
+	}
+	walk(t, "docs", ".md", func(path string) { out[path] = read(t, path) })
+	return out
+}
+
+func read(t *testing.T, path string) string {
+	t.Helper()
+	text, err := os.ReadFile(filepath.Join(root, path))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(text)
+}
+
+// walk calls fn for the files below a directory whose names end in suffix.
+func walk(t *testing.T, dir, suffix string, fn func(path string)) {
+	t.Helper()
+	err := filepath.WalkDir(filepath.Join(root, dir), func(path string, d fs.DirEntry, err error) error {
+		if err != nil || d.IsDir() || !strings.HasSuffix(path, suffix) {
+			return err
+		}
+		path, err = filepath.Rel(root, path)
+		fn(filepath.ToSlash(path))
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+var (
+	codeBlock = regexp.MustCompile("(?s)```.*?```")
+	link      = regexp.MustCompile(`\]\(([^)\s]+)\)`)
+	heading   = regexp.MustCompile(`(?m)^#+ (.+)$`)
+	noAnchor  = regexp.MustCompile(`[^\p{L}\p{N} _-]`)
+)
+
+// anchors returns what a link to a part of a page can name.
+func anchors(text string) map[string]bool {
+	out := map[string]bool{}
+	for _, h := range heading.FindAllStringSubmatch(codeBlock.ReplaceAllString(text, ""), -1) {
+		out[strings.ReplaceAll(noAnchor.ReplaceAllString(strings.ToLower(h[1]), ""), " ", "-")] = true
+	}
+	return out
+}
+
+func TestLinks_LeadSomewhere(t *testing.T) {
+	all := pages(t)
+	for page, text := range all {
+		for _, m := range link.FindAllStringSubmatch(codeBlock.ReplaceAllString(text, ""), -1) {
+			if strings.Contains(m[1], "://") {
+				continue
+			}
+			path, anchor, _ := strings.Cut(m[1], "#")
+			target := page
+			if path != "" {
+				target = filepath.ToSlash(filepath.Join(filepath.Dir(page), path))
+			}
+			if _, err := os.Stat(filepath.Join(root, target)); err != nil {
+				t.Errorf("%s links to %s, which is not there", page, m[1])
+			} else if anchor != "" && !anchors(all[target])[anchor] {
+				t.Errorf("%s links to %s, which has no such part", page, m[1])
+			}
+		}
+	}
+}
+
+func TestIndex_HasEveryPage(t *testing.T) {
+	all := pages(t)
+	index := all["docs/README.md"]
+	for page := range all {
+		inside, ok := strings.CutPrefix(page, "docs/")
+		if ok && inside != "README.md" && !strings.Contains(index, "]("+inside+")") {
+			t.Errorf("docs/README.md does not list %s", inside)
+		}
+	}
+}
+
+func TestRules_NameFunctionsAndTestsThatExist(t *testing.T) {
+	place := regexp.MustCompile("`([a-z0-9_/]+\\.go):(\\w+)`")
+	found := place.FindAllStringSubmatch(read(t, "docs/explanation/refresh.md"), -1)
+	if len(found) < 50 {
+		t.Fatalf("found %d places only", len(found))
+	}
+	for _, m := range found {
+		file, name := m[1], regexp.QuoteMeta(m[2])
+		defined := regexp.MustCompile(`(?m)^func (\([^)]*\) )?` + name + `\(|^(const |\t)` + name + ` = `)
+		if !defined.MatchString(read(t, file)) {
+			t.Errorf("%s has no %s", file, m[2])
+		}
+	}
+}
+
+func TestDatabase_EveryTableAndColumnIsDescribed(t *testing.T) {
+	page := read(t, "docs/reference/database.md")
+	table := regexp.MustCompile(`(?s)CREATE TABLE (\w+) \((.*?)\n\)`)
+	column := regexp.MustCompile(`(?m)^    ([a-z_]+) +[A-Z]`)
+	tables := 0
+	walk(t, "internal/store/migrations/sqlite", ".sql", func(path string) {
+		for _, m := range table.FindAllStringSubmatch(read(t, path), -1) {
+			tables++
+			_, part, ok := strings.Cut(page, "### `"+m[1]+"`")
+			if !ok {
+				t.Errorf("table %s is not described", m[1])
+				continue
+			}
+			part, _, _ = strings.Cut(part, "\n#")
+			for _, c := range column.FindAllStringSubmatch(m[2], -1) {
+				if !strings.Contains(part, "`"+c[1]+"`") {
+					t.Errorf("column %s of %s is not described", c[1], m[1])
+				}
+			}
+		}
+	})
+	if tables < 10 {
+		t.Errorf("found %d tables only", tables)
+	}
+}
+
+func TestReasons_EveryWordIsDescribed(t *testing.T) {
+	page := read(t, "docs/reference/statuses-and-reasons.md")
+	words := []*regexp.Regexp{
+		regexp.MustCompile(`fault\.New\(fault\.\w+,\s*"([a-z_]+)"`),               // codes of faults
+		regexp.MustCompile(`[cC]ode: +"([a-z_]+)"`),                               // codes of HTTP's own
+		regexp.MustCompile(`Kind\w+ +Kind += +"(\w+)"`),                           // error kinds
+		regexp.MustCompile(`Item\w+ += +"(\w+)"`),                                 // item states
+		regexp.MustCompile(`Skip\w+ += +"(\w+)"`),                                 // why items are skipped
+		regexp.MustCompile(`Outcome\w+ +Outcome += +"(\w+)"`),                     // of a market's answer
+		regexp.MustCompile(`(?:Unit|Stage)\w+ +(?:UnitState|Stage) += +"(\w+)"`),  // units and stages
+		regexp.MustCompile(`\w+ +(?:State|Kind|Reason|BreakerState) += +"(\w+)"`), // jobs, quotes, the breaker
+	}
+	described := 0
+	walk(t, "internal", ".go", func(path string) {
+		if strings.HasSuffix(path, "_test.go") {
+			return
+		}
+		text := read(t, path)
+		for _, w := range words {
+			for _, m := range w.FindAllStringSubmatch(text, -1) {
+				described++
+				if !strings.Contains(page, "`"+m[1]+"`") {
+					t.Errorf("%s says %q, which is not described", path, m[1])
+				}
+			}
+		}
+	})
+	if described < 80 {
+		t.Errorf("found %d words only", described)
+	}
+}
+
+func TestMetrics_EveryOneIsDescribed(t *testing.T) {
+	page := read(t, "docs/how-to/schedule-and-monitor.md")
+	metric := regexp.MustCompile(`d\("([a-z_]+)", "`)
+	found := metric.FindAllStringSubmatch(read(t, "internal/app/metrics.go"), -1)
+	if len(found) < 10 {
+		t.Fatalf("found %d metrics only", len(found))
+	}
+	for _, m := range found {
+		if !strings.Contains(page, "`assay_"+m[1]+"`") {
+			t.Errorf("assay_%s is not described", m[1])
+		}
+	}
+}
+
+func TestRoutes_EveryOneIsDescribed(t *testing.T) {
+	page := read(t, "docs/reference/http-api.md")
+	routes := read(t, "internal/api/routes.go")
+	for _, last := range regexp.MustCompile(`\{"(?:GET|POST|PUT|DELETE)", (?:\w+ \+ )?"([^"]+)"`).FindAllStringSubmatch(routes, -1) {
+		if path := strings.TrimPrefix(strings.TrimPrefix(last[1], "/api/prices/"), "/"); !strings.Contains(page, path) {
+			t.Errorf("%s is not described", last[1])
+		}
+	}
+}
