@@ -16,8 +16,9 @@ func values(rows, columns int) string {
 	return strings.Repeat(tuple+",", rows-1) + tuple
 }
 
-// maxParams is how many parameters a statement may have in SQLite.
-const maxParams = 32_766
+// maxParams is how many parameters the rows of a statement may have: what SQLite
+// allows, less a few for what is no row.
+const maxParams = 32_766 - 16
 
 // inRows calls fn with as many rows at a time as a statement can take.
 func inRows[T any](rows []T, columns int, fn func([]T) error) error {

@@ -33,6 +33,9 @@ const (
 func openSQLite(path string, m mode) (*sql.DB, error) {
 	q := url.Values{}
 	q.Add("_pragma", "busy_timeout(10000)")
+	// Connections are made when they are wanted; none may make a file that was
+	// deleted meanwhile anew.
+	q.Set("mode", "rw")
 	switch m {
 	case writes:
 		q.Set("_txlock", "immediate")

@@ -78,7 +78,26 @@ func Open(ctx context.Context, o Options) (_ *Store, err error) {
 	}
 	s.read.SetMaxOpenConns(readers)
 	s.read.SetMaxIdleConns(readers)
+	if err := connect(ctx, s.read, readers); err != nil {
+		return nil, err
+	}
 	return s, nil
+}
+
+// connect makes n connections of a pool at once, so that they go on reading a
+// file that is deleted.
+func connect(ctx context.Context, db *sql.DB, n int) error {
+	for range n {
+		c, err := db.Conn(ctx)
+		if err != nil {
+			return err
+		}
+		defer c.Close() // all are held until there are n of them
+		if err := c.PingContext(ctx); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // Close closes the database. It waits for what is under way.

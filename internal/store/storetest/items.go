@@ -1,0 +1,303 @@
+package storetest
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"assay/internal/catalog"
+	"assay/internal/inventory"
+	"assay/internal/money"
+	"assay/internal/refresh"
+	"assay/internal/store"
+)
+
+// trapNames are names as they exist, or could, that a careless store mixes up:
+// twins in all but case, spaces, control characters, look-alikes, what other
+// languages take for syntax, and the longest.
+func trapNames() []string {
+	return []string{
+		"Sticker | Device", "Sticker | device", "STICKER | DEVICE",
+		"Two  spaces", "Two spaces", "Trailing ", "Trailing  ", "Trailing", " Leading", "\tTab",
+		"Line\nbreak", "Line\r\nbreak", "Line\u2028separator", "Control\x01\x1f\x7f",
+		"壱", "弐", "é", "e\u0301", "★ StatTrak™ Karambit", "\ufeffBOM", "\U0001F600",
+		"%2F", "/", "%", "_", "a%b", "a_b", "\\", "&lt;", "<", "&amp;lt;", "'", "''", `"`, `\"`, "--", "; DROP TABLE item",
+		"#1", "$1", "?", "?1", ":name", "@name", "null", "NULL", "0", "00", "1e3", "true", "[]", `{"a":1}`, "\u0080",
+		strings.Repeat("n", catalog.MaxName), strings.Repeat("n", catalog.MaxName-1), strings.Repeat("★", 170) + "ab",
+	}
+}
+
+func namesAreKept(f *fixture) {
+	names := trapNames()
+	ids := f.items(names...)
+	if n := len(slices.Compact(slices.Sorted(slices.Values(ids)))); n != len(names) {
+		f.Errorf("%d names became %d items", len(names), n)
+	}
+	user := f.own("u", ids...)
+	for i, n := range names {
+		got := f.item(n)
+		f.is("id of "+n, got.ID, ids[i])
+		f.is("name", got.Key, key(n))
+	}
+	rows, err := f.s.Inventory(f.Context(), user, app, 0, 1000)
+	f.must(err)
+	for i, r := range rows {
+		f.is("name of a row", r.Name, names[i])
+	}
+	// Through a plan, a unit and back.
+	f.plan(refresh.Bulk, 1, unit("s", ""))
+	var planned []string
+	f.tx(func(tx *store.Tx) error {
+		list, err := tx.DueNames(1, app)
+		for _, n := range list {
+			planned = append(planned, n.Name)
+		}
+		return err
+	})
+	if want := slices.Sorted(slices.Values(names)); !slices.Equal(planned, want) {
+		f.Errorf("planned %q\n   want %q", planned, want)
+	}
+	u := unit("t", "")
+	u.JobID, u.Names = 1, names
+	f.tx(func(tx *store.Tx) error { return tx.InsertUnits([]refresh.Unit{u}) })
+	if got := f.claim("t").Names; !slices.Equal(got, names) {
+		f.Errorf("a unit has %q\n   want %q", got, names)
+	}
+}
+
+func itemsAreMadeOnce(f *fixture) {
+	first := f.items("A", "B")
+	again := f.items("B", "C", "A")
+	f.is("A", again[2], first[0])
+	f.is("B", again[0], first[1])
+	if again[1] == 0 || again[1] == first[0] || again[1] == first[1] {
+		f.Errorf("C has the id %d", again[1])
+	}
+	// Game and phase are part of the key.
+	f.tx(func(tx *store.Tx) error {
+		phases, err := tx.EnsureItems(app, []catalog.Key{{AppID: app, Name: "A", Phase: "Ruby"}, {AppID: app, Name: "A"}})
+		f.is("a phase is an item of its own", len(phases), 2)
+		f.is("the plain one", phases[key("A")].ID, first[0])
+		if err != nil {
+			return err
+		}
+		other, err := tx.EnsureItems(catalog.Rust, []catalog.Key{{AppID: catalog.Rust, Name: "A"}})
+		if id := other[catalog.Key{AppID: catalog.Rust, Name: "A"}].ID; id == first[0] || id == 0 {
+			f.Errorf("another game's item has the id %d", id)
+		}
+		return err
+	})
+	i, err := f.s.Item(f.Context(), key("nobody"))
+	f.must(err)
+	f.is("no item", i == nil, true)
+	f.tx(func(tx *store.Tx) error {
+		known, err := tx.KnowsItem(key("A"))
+		f.is("A is known", known, true)
+		if err != nil {
+			return err
+		}
+		known, err = tx.KnowsItem(key("a"))
+		f.is("a is known", known, false)
+		return err
+	})
+}
+
+func itemsAreListed(f *fixture) {
+	names := []string{"B", "a", "A", "★", "b", "AB%"}
+	f.items(names...)
+	slices.Sort(names)
+	list := func(q, after string, limit int) (out []string) {
+		items, err := f.s.Items(f.Context(), app, q, after, "", limit)
+		f.must(err)
+		for _, i := range items {
+			out = append(out, i.Key.Name)
+		}
+		return out
+	}
+	for _, c := range []struct {
+		q, after string
+		limit    int
+		want     []string
+	}{
+		{"", "", 100, names},
+		{"", "", 2, names[:2]},
+		{"", names[1], 100, names[2:]},
+		{"b", "", 100, []string{"AB%", "B", "b"}},
+		{"%", "", 100, []string{"AB%"}},
+		{"_", "", 100, nil},
+		{"★", "", 100, []string{"★"}},
+	} {
+		if got := list(c.q, c.after, c.limit); !slices.Equal(got, c.want) {
+			f.Errorf("items of %q after %q: got %q, want %q", c.q, c.after, got, c.want)
+		}
+	}
+	f.tx(func(tx *store.Tx) error {
+		_, err := tx.EnsureItems(app, []catalog.Key{{AppID: app, Name: "B", Phase: "Ruby"}, {AppID: app, Name: "B", Phase: "Emerald"}})
+		return err
+	})
+	items, err := f.s.Items(f.Context(), app, "", "B", "Emerald", 1)
+	f.must(err)
+	f.is("after a phase", items[0].Key, catalog.Key{AppID: app, Name: "B", Phase: "Ruby"})
+}
+
+func usersAreMadeOnce(f *fixture) {
+	a, b := f.own("A"), f.own("a")
+	f.is("again", f.own("A"), a)
+	f.is("users differ in case alone", a != b, true)
+	got, ok, err := f.s.UserKey(f.Context(), "A")
+	f.must(err)
+	f.is("key", got, a)
+	f.is("known", ok, true)
+	_, ok, err = f.s.UserKey(f.Context(), "nobody")
+	f.must(err)
+	f.is("nobody is known", ok, false)
+	for _, u := range []inventory.User{
+		{ID: "A", SteamID: "76561198000000000", DisplayName: "Ä ★", Leaderboard: false},
+		{ID: "A", Leaderboard: true},
+		{ID: "new", DisplayName: "N"},
+	} {
+		f.tx(func(tx *store.Tx) error { return tx.PutUser(u) })
+		got, err := f.s.User(f.Context(), u.ID)
+		f.must(err)
+		f.is("user", got, u)
+	}
+	f.is("the key stays", f.own("A"), a)
+
+	asOf := func(context string) (at int64) {
+		f.tx(func(tx *store.Tx) (err error) {
+			at, err = tx.InventoryAsOf(a, app, context)
+			return err
+		})
+		return at
+	}
+	f.is("no inventory yet", asOf("2"), int64(0))
+	for _, at := range []int64{5, 7} {
+		f.tx(func(tx *store.Tx) error { return tx.SetInventoryAsOf(a, app, "2", at) })
+		f.is("as of", asOf("2"), at)
+	}
+	f.is("another context", asOf("6"), int64(0))
+}
+
+func rowsCopyPrices(f *fixture) {
+	ids := f.items("A", "B")
+	u := f.own("u", ids[0])
+	f.finish(f.run(7))
+	v := f.own("v", ids[0], ids[1], 0)
+	if got := f.values(v); !slices.Equal(got, []money.Micro{7, 0, 0}) {
+		f.Errorf("values of new rows: %v", got)
+	}
+	var rows []inventory.Row
+	f.tx(func(tx *store.Tx) (err error) {
+		rows, err = tx.InventoryRows(v, app, "2")
+		return err
+	})
+	slices.SortFunc(rows, func(a, b inventory.Row) int { return strings.Compare(a.AssetID, b.AssetID) })
+	want := inventory.Row{ID: rows[0].ID, AssetID: "a", ItemID: ids[0], Amount: 1, Tradable: true, Marketable: true}
+	f.is("row", rows[0], want)
+	rows[0] = inventory.Row{
+		ID: rows[0].ID, AssetID: "a", ItemID: ids[1], ClassID: "c ★", InstanceID: "i", Amount: 1 << 31,
+		Marketable: true, Inspect: "steam://rungame/%20\"'",
+	}
+	rows[1].ItemID = ids[0]
+	f.tx(func(tx *store.Tx) error { return tx.ChangeInventory(rows[:2]) })
+	if got := f.values(v); !slices.Equal(got, []money.Micro{0, 7, 0}) {
+		f.Errorf("values of changed rows: %v", got)
+	}
+	f.tx(func(tx *store.Tx) error {
+		again, err := tx.InventoryRows(v, app, "2")
+		slices.SortFunc(again, func(a, b inventory.Row) int { return strings.Compare(a.AssetID, b.AssetID) })
+		f.is("changed row", again[0], rows[0])
+		return err
+	})
+	f.tx(func(tx *store.Tx) error { return tx.RemoveInventory([]int64{rows[1].ID, rows[2].ID}) })
+	f.is("rows left", len(f.values(v)), 1)
+	f.is("another user's rows", len(f.values(u)), 1)
+	err := f.s.InTx(f.Context(), func(tx *store.Tx) error {
+		return tx.AddInventory(v, app, "2", []inventory.Row{{AssetID: "a", Amount: 1}})
+	})
+	if err == nil {
+		f.Error("an asset is there twice")
+	}
+	f.tx(func(tx *store.Tx) error {
+		return tx.AddInventory(v, app, "6", []inventory.Row{{AssetID: "a", Amount: 1}})
+	})
+}
+
+func rowsAreListed(f *fixture) {
+	ids := f.items("A", "B", "C")
+	f.own("else", ids[0])
+	f.finish(f.run(10))
+	u := f.own("u", ids...)
+	f.tx(func(tx *store.Tx) error {
+		return tx.AddInventory(u, catalog.Rust, "2", []inventory.Row{{AssetID: "r", Amount: 5}})
+	})
+	page, err := f.s.Inventory(f.Context(), u, app, 0, 2)
+	f.must(err)
+	f.is("rows of a page", len(page), 2)
+	f.is("value", page[0].Value, money.Micro(10))
+	f.is("moved at", page[0].UpdatedAt, f.now)
+	rest, err := f.s.Inventory(f.Context(), u, app, page[1].ID, 2)
+	f.must(err)
+	f.is("rows of the next", len(rest), 1)
+	f.is("name", rest[0].Name, "C")
+	all, err := f.s.Inventory(f.Context(), u, 0, 0, 10)
+	f.must(err)
+	f.is("rows of all games", len(all), 4)
+	f.is("a row without a name", all[3].Name, "")
+	for _, c := range []struct {
+		app  int32
+		want store.InventoryTotal
+	}{
+		{app, store.InventoryTotal{Value: 10, Rows: 3, Unpriced: 2}},
+		{catalog.Rust, store.InventoryTotal{Rows: 1, Unpriced: 1}},
+		{0, store.InventoryTotal{Value: 10, Rows: 4, Unpriced: 3}},
+		{catalog.Dota, store.InventoryTotal{}},
+	} {
+		got, err := f.s.InventoryTotal(f.Context(), u, c.app)
+		f.must(err)
+		f.is(fmt.Sprint("total of ", c.app), got, c.want)
+	}
+	f.tx(func(tx *store.Tx) error {
+		return tx.AddInventory(u, app, "2", []inventory.Row{{AssetID: "much", ItemID: ids[0], Amount: 1 << 62}})
+	})
+	got, err := f.s.InventoryTotal(f.Context(), u, app)
+	f.must(err)
+	f.is("a total beyond any amount", got.Value, money.Micro(1<<63-1))
+	last, err := f.s.MaxInventoryID(f.Context())
+	f.must(err)
+	f.is("greatest id", last > all[3].ID, true)
+}
+
+func missingIsQueuedOnce(f *fixture) {
+	ids := f.items("A", "B", "C")
+	f.own("u", ids[0])
+	f.finish(f.run(10))
+	queue := func(items ...int64) (n int64) {
+		f.tx(func(tx *store.Tx) (err error) {
+			n, err = tx.QueueMissing(items)
+			return err
+		})
+		return n
+	}
+	f.is("queued", queue(ids...), int64(2)) // A has a price
+	f.is("again", queue(ids...), int64(0))
+	due, err := f.s.HasDueMissing(f.Context(), f.rules())
+	f.must(err)
+	f.is("due", due, true)
+	q, err := f.s.MissingQueue(f.Context(), f.now)
+	f.must(err)
+	f.is("queue", q, store.MissingQueue{Due: 2, Oldest: f.now})
+	i := f.item("B")
+	f.is("item is queued", i.Queued, true)
+
+	f.now = f.now.Add(time.Second)
+	f.plan(refresh.Missing, 1)
+	q, err = f.s.MissingQueue(f.Context(), f.now)
+	f.must(err)
+	f.is("in work", q, store.MissingQueue{Running: true, Due: 2, Oldest: Epoch})
+	f.is("queued while in work", queue(ids...), int64(0))
+	due, err = f.s.HasDueMissing(f.Context(), f.rules())
+	f.must(err)
+	f.is("due while in work", due, false)
+}

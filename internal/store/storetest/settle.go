@@ -1,0 +1,347 @@
+package storetest
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"assay/internal/catalog"
+	"assay/internal/money"
+	"assay/internal/pricing"
+	"assay/internal/refresh"
+	"assay/internal/store"
+)
+
+func batchesAreClaimed(f *fixture) {
+	names := []string{"A", "B", "C", "D", "E", "F", "G", "H"}
+	f.own("u", f.items(names...)...)
+	slices.SortFunc(names, func(a, b string) int { return catalog.Bucket(a) - catalog.Bucket(b) })
+	half := unit("t", "")
+	half.BatchFrom, half.BatchTo = 0, catalog.Bucket(names[3])
+	id := f.plan(refresh.Bulk, catalog.Buckets, half, unit("s", "f"))
+	f.is("while a file is open", f.claimBatch() == nil, true)
+	f.fetch("s")
+	f.is("before it is judged", f.claimBatch() == nil, true)
+	f.judge(id)
+	b := f.claimBatch()
+	f.is("the first that waits for nothing", b.Batch > half.BatchTo, true)
+	f.is("batch", *b, refresh.Batch{JobID: id, Kind: refresh.Bulk, Batch: b.Batch, Batches: catalog.Buckets, Token: 1})
+	items, err := f.s.BatchItems(f.Context(), *b)
+	f.must(err)
+	for _, i := range items {
+		f.is("bucket of "+i.Key.Name, catalog.Bucket(i.Key.Name), b.Batch)
+	}
+	f.tx(func(tx *store.Tx) error { return tx.ReturnBatch(*b) })
+	again := f.claimBatch()
+	f.is("given back", again.Batch, b.Batch)
+	f.tx(func(tx *store.Tx) error { return tx.ReturnBatch(*b) }) // by the former owner
+	f.settle(again, 10)
+	f.fetch("t")
+	n := 1
+	for b := f.claimBatch(); b != nil; b = f.claimBatch() {
+		f.settle(b, 10)
+		n++
+	}
+	f.is("updated", f.job(id).Counts.Updated, int64(8))
+
+	// Missing prices come first.
+	f.tx(func(tx *store.Tx) error { return tx.EndSettling(id) })
+	f.finish(id)
+	f.now = f.now.Add(7 * time.Hour)
+	bulk := f.plan(refresh.Bulk, 1)
+	f.tx(func(tx *store.Tx) error { _, err := tx.QueueMissing(f.missingIn(tx, "new")); return err })
+	missing := f.plan(refresh.Missing, 1)
+	f.judge(bulk)
+	f.judge(missing)
+	f.is("first", f.claimBatch().JobID, missing)
+	f.is("second", f.claimBatch().JobID, bulk)
+}
+
+// missingIn makes an item within a transaction.
+func (f *fixture) missingIn(tx *store.Tx, name string) []int64 {
+	f.Helper()
+	items, err := tx.EnsureItems(app, []catalog.Key{key(name)})
+	f.must(err)
+	return []int64{items[key(name)].ID}
+}
+
+func batchesAreSettledOnce(f *fixture) {
+	f.own("u", f.items("A", "B")...)
+	id := f.plan(refresh.Bulk, 1)
+	f.judge(id)
+	late := f.claimBatch()
+	f.must(f.s.Recover(f.Context()))
+	b := f.claimBatch()
+	s := f.settlement(b, 10)
+	for i, by := range []*refresh.Batch{late, b, b, late} {
+		f.tx(func(tx *store.Tx) error {
+			done, err := tx.Settle(*by, s)
+			f.is(fmt.Sprint("settled ", i), done, by == b && i == 1)
+			return err
+		})
+	}
+	c := f.job(id).Counts
+	f.is("counts", c, refresh.Counts{Total: 2, Updated: 2, Changed: 2})
+	items, err := f.s.BatchItems(f.Context(), *b)
+	f.must(err)
+	f.is("items left to settle", len(items), 0)
+}
+
+func conflicts(f *fixture) {
+	f.own("u", f.items("A", "B")...)
+	id := f.plan(refresh.Bulk, 1)
+	f.judge(id)
+	b := f.claimBatch()
+	s := f.settlement(b, 10)
+	// Another job settles one of the two meanwhile.
+	f.tx(func(tx *store.Tx) error { _, err := tx.QueueMissing(f.missingIn(tx, "B")); return err })
+	other := f.plan(refresh.Missing, 1)
+	f.judge(other)
+	f.settle(f.claimBatch(), 20)
+	err := f.s.InTx(f.Context(), func(tx *store.Tx) error { _, err := tx.Settle(*b, s); return err })
+	if !errors.Is(err, refresh.ErrConflict) {
+		f.Fatalf("settled over another job's price: %v", err)
+	}
+	f.is("price of the other job", f.item("B").Price, money.Micro(20))
+	f.is("nothing is written", f.item("A").Price, money.Micro(0))
+	f.is("counts", f.job(id).Counts.Pending, int64(2))
+	f.settle(b, 10)
+	f.is("afterwards", f.item("B").Price, money.Micro(10))
+}
+
+func settleWrites(f *fixture) {
+	ids := f.items("A", "B", "C", "D")
+	f.own("u", ids...)
+	m1, m2 := f.market("s", "m1"), f.market("s", "m2")
+	id := f.plan(refresh.Bulk, 1)
+	f.judge(id)
+	b := f.claimBatch()
+	items, err := f.s.BatchItems(f.Context(), *b)
+	f.must(err)
+	at := func(d time.Duration) time.Time { return f.now.Add(d) }
+	est := pricing.Estimate{
+		Price: 10, Estimated: 11, Status: pricing.Suspect, Method: pricing.Median, Average: 12, Median: 13, Robust: 14, Min: 15, Max: 16,
+		Markets: 17, UsedMarkets: 18, Candidate: 19, CandidateAt: at(-time.Hour),
+	}
+	s := refresh.Settlement{MissingRetry: time.Hour, Counts: refresh.Counts{Updated: 1, NoQuote: 1, Failed: 1, SkippedBudget: 1, Changed: 1}}
+	byName := map[string]refresh.Item{}
+	for _, i := range items {
+		byName[i.Key.Name] = i
+	}
+	s.Items = []refresh.SettledItem{
+		{Item: byName["A"], State: refresh.ItemUpdated, Answered: true, Estimate: est, AsOf: at(-time.Minute), QuietSince: at(-2 * time.Hour), RetryAt: at(time.Hour)},
+		{Item: byName["B"], State: refresh.ItemNoQuote, Answered: true, Estimate: pricing.Estimate{Status: pricing.NoPrice}, AsOf: at(-time.Minute)},
+		{Item: byName["C"], State: refresh.ItemFailed, Error: "why"},
+		{Item: byName["D"], State: refresh.ItemSkipped, Reason: refresh.SkipBudget},
+	}
+	snap := refresh.Snapshot{
+		ItemID: byName["A"].ID, MarketID: m1, Currency: "EUR", Ask: 1, Bid: 2, Sale: 3, Listings: -1, Sales: 4,
+		SalesWindow: time.Hour, MarketTime: at(0).Truncate(time.Hour), Reason: pricing.Outlier,
+	}
+	other := snap
+	other.MarketID, other.FetchedAt, other.Reason = m2, at(-time.Minute), ""
+	s.Snapshots = []refresh.Snapshot{snap, other}
+	f.tx(func(tx *store.Tx) error { _, err := tx.Settle(*b, s); return err })
+
+	got := f.item("A")
+	f.is("item", got, store.Item{
+		ID: got.ID, Key: key("A"), Price: 10, Status: pricing.Suspect, Method: "median", MethodVersion: pricing.Version,
+		Average: 12, Median: 13, Robust: 14, Min: 15, Max: 16, Markets: 17, UsedMarkets: 18,
+		Candidate: 19, CandidateAt: at(-time.Hour), UpdatedAt: f.now, EstimatedAt: f.now, QuotesAt: at(-time.Minute),
+		NoSalesSince: at(-2 * time.Hour), RetryAt: at(time.Hour),
+	})
+	noQuote, failed, skipped := f.item("B"), f.item("C"), f.item("D")
+	f.is("no quote", fmt.Sprint(noQuote.Price, noQuote.EstimatedAt.Equal(f.now), noQuote.CheckedAt.IsZero(), noQuote.Failures), "0 true true 0")
+	f.is("failed", fmt.Sprint(failed.EstimatedAt.IsZero(), failed.Failures), "true 1")
+	f.is("skipped", fmt.Sprint(skipped.EstimatedAt.IsZero(), skipped.Failures), "true 0")
+	f.is("counts", f.job(id).Counts, refresh.Counts{Total: 4, Updated: 1, NoQuote: 1, Failed: 1, SkippedBudget: 1, Changed: 1})
+	list, err := f.s.JobItems(f.Context(), id, "", -1, 0, 10)
+	f.must(err)
+	for _, i := range list {
+		want := map[string]string{"A": "updated  10 ", "B": "noQuote  0 ", "C": "failed  0 why", "D": "skipped budget 0 "}[i.Key.Name]
+		f.is("item of the job", fmt.Sprint(i.State, " ", i.Reason, " ", int64(i.PriceAfter), " ", i.Error), want)
+		f.is("attempts", i.Attempts, int64(1))
+	}
+	snaps, err := f.s.Snapshots(f.Context(), got.ID)
+	f.must(err)
+	f.is("snapshots", len(snaps), 2)
+	f.is("first", snaps[0], store.MarketSnapshot{Snapshot: snap, Source: "s", Market: "m1", Title: "m1"})
+	f.is("second", snaps[1].Snapshot, other)
+
+	// The next batch reads them as they were written, and overwrites them.
+	f.tx(func(tx *store.Tx) error { return tx.EndSettling(id) })
+	f.finish(id)
+	f.now = at(8 * time.Hour)
+	id = f.plan(refresh.Bulk, 1)
+	f.judge(id)
+	b = f.claimBatch()
+	read, err := f.s.BatchSnapshots(f.Context(), *b)
+	f.must(err)
+	f.is("read back", len(read) == 2 && read[0] == snap && read[1] == other, true)
+	items, err = f.s.BatchItems(f.Context(), *b)
+	f.must(err)
+	for _, i := range items {
+		if i.Key.Name == "A" {
+			f.is("item read back", i, refresh.Item{
+				ID: got.ID, Key: key("A"), Price: 10, Candidate: 19, CandidateAt: got.CandidateAt, UpdatedAt: got.UpdatedAt,
+				QuotesAt: got.QuotesAt, NoSalesSince: got.NoSalesSince, Rev: 1,
+			})
+		}
+	}
+	s = f.settlement(b, 30)
+	snap.Ask = 99
+	s.Snapshots = []refresh.Snapshot{snap}
+	f.tx(func(tx *store.Tx) error { _, err := tx.Settle(*b, s); return err })
+	snaps, err = f.s.Snapshots(f.Context(), got.ID)
+	f.must(err)
+	f.is("overwritten", snaps[0].Ask, money.Micro(99))
+	f.is("confirmed", f.item("A").CheckedAt, f.now)
+	f.is("no failure any more", f.item("C").Failures, int64(0))
+}
+
+func missingWaits(f *fixture) {
+	ids := f.items("found", "not found", "not asked")
+	f.tx(func(tx *store.Tx) error { _, err := tx.QueueMissing(ids); return err })
+	waits := []time.Duration{1, 2, 4, 8, 16, 32, 64, 72, 72}
+	for round, hours := range waits {
+		id := f.plan(refresh.Missing, 1)
+		f.judge(id)
+		b := f.claimBatch()
+		s := f.settlement(b, 0)
+		for i := range s.Items {
+			switch s.Items[i].Key.Name {
+			case "found":
+				s.Items[i].Estimate.Price = 10
+			case "not found":
+				s.Items[i].State = refresh.ItemNoQuote
+			default:
+				s.Items[i].State, s.Items[i].Answered = refresh.ItemFailed, false
+			}
+		}
+		f.tx(func(tx *store.Tx) error { _, err := tx.Settle(*b, s); return err })
+		f.tx(func(tx *store.Tx) error { return tx.EndSettling(id) })
+		f.finish(id)
+		f.is("found is queued", f.item("found").Queued, false)
+		f.now = f.now.Add(time.Hour)
+		q, err := f.s.MissingQueue(f.Context(), f.now)
+		f.must(err)
+		want := int64(1) // what could not be asked is due after the first pause
+		if round == 0 {
+			want = 2
+		}
+		f.is(fmt.Sprint("due after an hour of round ", round), q.Due, want)
+		f.now = f.now.Add((hours - 1) * time.Hour)
+		q, err = f.s.MissingQueue(f.Context(), f.now)
+		f.must(err)
+		f.is(fmt.Sprint("due after the pause of round ", round), q.Due, int64(2))
+	}
+}
+
+func spreads(f *fixture) {
+	ids := f.items("A", "B")
+	u := f.own("u", ids[0], ids[1], ids[0], 0)
+	last, err := f.s.MaxInventoryID(f.Context())
+	f.must(err)
+	id := f.run(10)
+	if got := f.values(u); !slices.Equal(got, []money.Micro{0, 0, 0, 0}) {
+		f.Errorf("before it is spread: %v", got)
+	}
+	spread := func(fn func(tx *store.Tx) (int64, error)) (n int64) {
+		f.tx(func(tx *store.Tx) (err error) {
+			n, err = fn(tx)
+			return err
+		})
+		return n
+	}
+	byRange := func(from, to int64) int64 {
+		return spread(func(tx *store.Tx) (int64, error) { return tx.SpreadRange(id, from, to) })
+	}
+	f.is("rows of a range", byRange(last-3, last-1), int64(2))
+	f.is("cursor", f.job(id).SpreadCursor, last-1)
+	f.is("rows of the next", byRange(last-1, last+1), int64(1))
+	f.is("rows of all again", byRange(0, last+1), int64(0))
+	if got := f.values(u); !slices.Equal(got, []money.Micro{10, 10, 10, 0}) {
+		f.Errorf("spread by range: %v", got)
+	}
+	f.finish(id)
+
+	f.now = f.now.Add(7 * time.Hour)
+	id = f.run(20)
+	byBatch := func() int64 { return spread(func(tx *store.Tx) (int64, error) { return tx.SpreadBatch(id, 0) }) }
+	f.is("rows of a batch", byBatch(), int64(3))
+	f.is("cursor", f.job(id).SpreadCursor, int64(1))
+	f.is("rows of it again", byBatch(), int64(0))
+	f.finish(id)
+	f.now = f.now.Add(7 * time.Hour)
+	id = f.run(20)
+	f.is("rows of a batch that changed nothing", byBatch(), int64(0))
+	if got := f.values(u); !slices.Equal(got, []money.Micro{20, 20, 20, 0}) {
+		f.Errorf("spread by batch: %v", got)
+	}
+}
+
+func acceptsItems(f *fixture) {
+	ids := f.items("A", "B")
+	u := f.own("u", ids[0], ids[1])
+	f.finish(f.run(10))
+	f.now = f.now.Add(7 * time.Hour)
+	id := f.plan(refresh.Bulk, 1)
+	f.judge(id)
+	b := f.claimBatch()
+	s := f.settlement(b, 10)
+	s.Items[0].Estimate.Candidate, s.Items[0].Estimate.CandidateAt = 40, f.now
+	name := s.Items[0].Key.Name
+	f.tx(func(tx *store.Tx) error { _, err := tx.Settle(*b, s); return err })
+	f.is("a held price confirms nothing", f.item(name).CheckedAt, Epoch)
+	f.now = f.now.Add(time.Hour)
+	accept := func(k catalog.Key) (ok bool) {
+		f.tx(func(tx *store.Tx) (err error) {
+			ok, err = tx.AcceptItem(k)
+			return err
+		})
+		return ok
+	}
+	f.is("accepted", accept(key(name)), true)
+	got := f.item(name)
+	f.is("item", fmt.Sprint(int64(got.Price), int64(got.Candidate), got.CandidateAt.IsZero(), got.UpdatedAt.Equal(f.now), got.CheckedAt.Equal(f.now)), "40 0 true true true")
+	want := []money.Micro{40, 0} // the other is not spread yet
+	if name == "B" {
+		slices.Reverse(want)
+	}
+	if got := f.values(u); !slices.Equal(got, want) {
+		f.Errorf("values %v", got)
+	}
+	f.is("accepted twice", accept(key(name)), false)
+	f.is("of nobody", accept(key("nobody")), false)
+}
+
+func sourceStates(f *fixture) {
+	f.tx(func(tx *store.Tx) error { return tx.NoteSource("s", "") })
+	later := f.now.Add(time.Hour)
+	want := store.SourceState{LastSuccess: f.now}
+	state := func() store.SourceState {
+		states, err := f.s.SourceStates(f.Context())
+		f.must(err)
+		return states["s"]
+	}
+	f.is("a success", state(), want)
+	f.now = later
+	f.tx(func(tx *store.Tx) error { return tx.NoteSource("s", "why") })
+	want.LastError, want.LastErrorAt = "why", later
+	f.is("a failure", state(), want)
+	f.tx(func(tx *store.Tx) error { return tx.BlockSource("s", later.Add(time.Hour)) })
+	want.BlockedUntil = later.Add(time.Hour)
+	f.is("an order to wait", state(), want)
+	f.tx(func(tx *store.Tx) error { return tx.PauseSource("s", true) })
+	want.Paused = true
+	f.is("a pause", state(), want)
+
+	m := f.market("s", "m")
+	f.is("the same market", f.market("s", "m"), m)
+	f.is("another source's", f.market("t", "m") != m, true)
+	markets, err := f.s.Markets(f.Context())
+	f.must(err)
+	f.is("market", markets[m], refresh.MarketName{Source: "s", Key: "m", Title: "m"})
+	f.is("markets", len(markets), 2)
+}

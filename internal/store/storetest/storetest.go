@@ -1,0 +1,321 @@
+// Package storetest is the suite that a store passes on every database: what
+// its methods promise to those who consume them, without regard to the SQL
+// behind them.
+package storetest
+
+import (
+	"errors"
+	"testing"
+	"time"
+
+	"assay/internal/catalog"
+	"assay/internal/inventory"
+	"assay/internal/money"
+	"assay/internal/pricing"
+	"assay/internal/refresh"
+	"assay/internal/store"
+)
+
+// Open makes an empty store that tb closes. It sets in o what its database
+// needs.
+type Open func(tb testing.TB, o store.Options) *store.Store
+
+// Run runs the suite.
+func Run(t *testing.T, open Open) {
+	for name, test := range map[string]func(*fixture){
+		"names are kept byte for byte":                   namesAreKept,
+		"an item is made once":                           itemsAreMadeOnce,
+		"items are listed in the order of their bytes":   itemsAreListed,
+		"a user is made once":                            usersAreMadeOnce,
+		"inventory rows copy the price of their item":    rowsCopyPrices,
+		"inventory rows are listed and summed up":        rowsAreListed,
+		"an unknown price is queued once":                missingIsQueuedOnce,
+		"one job of a kind lives":                        oneJobLives,
+		"a plan counts what is due":                      planCounts,
+		"a plan of the failed items":                     planRetries,
+		"a job goes through its stages":                  stages,
+		"a cancelled job keeps what is settled":          cancels,
+		"ended jobs are removed":                         retains,
+		"a unit is claimed once":                         unitsAreClaimedOnce,
+		"a unit that was taken away cannot be ended":     lateEndsAreRefused,
+		"a unit is ended once, however often it is said": endingTwice,
+		"a unit is put off":                              unitsArePutOff,
+		"a unit is divided":                              unitsAreDivided,
+		"a paused source is not asked":                   pausedSources,
+		"a source that is not configured is forgone":     forgoneSources,
+		"what is in nobody's hands is given back":        reclaims,
+		"answers are read by bucket":                     blobsByBucket,
+		"answers that nobody needs are dropped":          blobsAreDropped,
+		"a file is judged":                               judges,
+		"a batch is claimed when its answers are there":  batchesAreClaimed,
+		"a batch is settled once":                        batchesAreSettledOnce,
+		"an item that another job settled is a conflict": conflicts,
+		"settling writes what it was told":               settleWrites,
+		"what is not found waits longer each time":       missingWaits,
+		"prices are spread by range and by batch":        spreads,
+		"a held price is accepted":                       acceptsItems,
+		"the state of sources is kept":                   sourceStates,
+		"work is counted":                                workIsCounted,
+		"another currency is refused":                    otherCurrency,
+		"a failed function leaves nothing":               rollsBack,
+		"a panic frees the writer":                       panics,
+		"an ended context leaves nothing":                endedContext,
+		"a fault before the commit leaves nothing":       faultBefore,
+		"a fault after the commit is of unknown outcome": faultAfter,
+		"a transaction has one moment":                   oneMoment,
+		"readers see what was committed":                 readersSeeCommits,
+		"large lists are written in one call":            largeLists,
+	} {
+		t.Run(name, func(t *testing.T) {
+			f := &fixture{TB: t, now: Epoch}
+			f.s = open(t, store.Options{Now: func() time.Time { return f.now }, Faults: func(point string) error {
+				if f.faults == nil {
+					return nil
+				}
+				return f.faults(point)
+			}})
+			test(f)
+		})
+	}
+}
+
+// Epoch is when every test begins.
+var Epoch = time.Date(2026, 3, 1, 12, 0, 0, 123_456_000, time.UTC)
+
+// app is the game of all items here.
+const app = catalog.CS2
+
+// fixture is an empty store with a clock.
+type fixture struct {
+	testing.TB
+	s      *store.Store
+	now    time.Time
+	faults func(point string) error
+}
+
+func (f *fixture) must(err error) {
+	f.Helper()
+	if err != nil {
+		f.Fatal(err)
+	}
+}
+
+// tx runs fn in a transaction that must succeed.
+func (f *fixture) tx(fn func(tx *store.Tx) error) {
+	f.Helper()
+	f.must(f.s.InTx(f.Context(), fn))
+}
+
+// items makes items without a phase and returns their ids.
+func (f *fixture) items(names ...string) []int64 {
+	f.Helper()
+	ids := make([]int64, len(names))
+	keys := make([]catalog.Key, len(names))
+	for i, n := range names {
+		keys[i] = key(n)
+	}
+	f.tx(func(tx *store.Tx) error {
+		items, err := tx.EnsureItems(app, keys)
+		for i, k := range keys {
+			ids[i] = items[k].ID
+		}
+		return err
+	})
+	return ids
+}
+
+func key(name string) catalog.Key { return catalog.Key{AppID: app, Name: name} }
+
+// own gives a user one asset of each item; the asset's id is its place.
+func (f *fixture) own(user string, items ...int64) (userKey int64) {
+	f.Helper()
+	f.tx(func(tx *store.Tx) (err error) {
+		if userKey, err = tx.EnsureUser(user); err != nil {
+			return err
+		}
+		rows := make([]inventory.Row, len(items))
+		for i, id := range items {
+			rows[i] = inventory.Row{AssetID: assetID(i), ItemID: id, Amount: 1, Tradable: true, Marketable: true}
+		}
+		return tx.AddInventory(userKey, app, "2", rows)
+	})
+	return userKey
+}
+
+func assetID(i int) string { return string(rune('a' + i)) }
+
+// rules are those of a bulk job now.
+func (f *fixture) rules() refresh.Rules {
+	return refresh.Rules{Now: f.now, TTL: 6 * time.Hour, NoSalesRetry: 72 * time.Hour}
+}
+
+// plan starts a job over what is in inventories, with units and batches.
+func (f *fixture) plan(kind refresh.Kind, batches int, units ...refresh.Unit) int64 {
+	f.Helper()
+	r := f.rules()
+	if kind == refresh.Missing {
+		r.Missing, r.Limit = true, 1000
+	}
+	var id int64
+	f.tx(func(tx *store.Tx) (err error) {
+		var made bool
+		if id, made, err = tx.InsertJob(refresh.Job{Kind: kind, RequestedBy: "test"}); err != nil {
+			return err
+		}
+		if !made {
+			return errors.New("a job of the kind is live")
+		}
+		if _, err := tx.StartJob(id, batches); err != nil {
+			return err
+		}
+		if err := tx.PlanItems(id, r, batches); err != nil {
+			return err
+		}
+		for i := range units {
+			units[i].JobID = id
+		}
+		return tx.InsertUnits(units)
+	})
+	return id
+}
+
+// unit is a file of a source that all batches wait for.
+func unit(source, file string) refresh.Unit {
+	return refresh.Unit{Source: source, AppID: app, File: file, BatchTo: catalog.Buckets, State: refresh.UnitPending}
+}
+
+// claim claims a unit of a source, or nil.
+func (f *fixture) claim(source string) (u *refresh.Unit) {
+	f.Helper()
+	f.tx(func(tx *store.Tx) (err error) {
+		u, err = tx.ClaimUnit(source, "me")
+		return err
+	})
+	return u
+}
+
+// fetch claims a unit of a source and ends it with blobs.
+func (f *fixture) fetch(source string, blobs ...refresh.Blob) refresh.Unit {
+	f.Helper()
+	u := f.claim(source)
+	if u == nil {
+		f.Fatalf("no unit of %s to be claimed", source)
+	}
+	u.State, u.FetchedAt, u.Requests, u.Bytes = refresh.UnitDone, f.now, 1, 100
+	f.tx(func(tx *store.Tx) error {
+		ended, err := tx.EndUnit(*u, nil, blobs)
+		f.is("ended", ended, true)
+		return err
+	})
+	return *u
+}
+
+// judge lets a job settle.
+func (f *fixture) judge(job int64, verdicts ...refresh.Judgement) {
+	f.Helper()
+	f.tx(func(tx *store.Tx) error {
+		_, err := tx.Judge(job, verdicts)
+		return err
+	})
+}
+
+// claimBatch claims a batch, or nil.
+func (f *fixture) claimBatch() (b *refresh.Batch) {
+	f.Helper()
+	f.tx(func(tx *store.Tx) (err error) {
+		b, err = tx.ClaimBatch("me")
+		return err
+	})
+	return b
+}
+
+// settle settles a batch, pricing its items.
+func (f *fixture) settle(b *refresh.Batch, price money.Micro) {
+	f.Helper()
+	s := f.settlement(b, price)
+	f.tx(func(tx *store.Tx) error {
+		done, err := tx.Settle(*b, s)
+		f.is("settled", done, true)
+		return err
+	})
+}
+
+// settlement prices the items of a batch.
+func (f *fixture) settlement(b *refresh.Batch, price money.Micro) refresh.Settlement {
+	f.Helper()
+	items, err := f.s.BatchItems(f.Context(), *b)
+	f.must(err)
+	s := refresh.Settlement{MissingRetry: time.Hour}
+	for _, i := range items {
+		out := refresh.SettledItem{
+			Item: i, State: refresh.ItemUpdated, Answered: true, AsOf: f.now,
+			Estimate: pricing.Estimate{Price: price, Estimated: price, Average: price, Method: pricing.Robust, Markets: 1, UsedMarkets: 1},
+		}
+		s.Counts.Updated++
+		if out.Changed() {
+			s.Counts.Changed++
+		}
+		s.Items = append(s.Items, out)
+	}
+	return s
+}
+
+// run prices all items in inventories in a job of one file, up to its spread.
+func (f *fixture) run(price money.Micro) int64 {
+	f.Helper()
+	id := f.plan(refresh.Bulk, 1, unit("s", "f"))
+	f.fetch("s")
+	f.judge(id)
+	if b := f.claimBatch(); b != nil {
+		f.settle(b, price)
+	}
+	f.tx(func(tx *store.Tx) error { return tx.EndSettling(id) })
+	return id
+}
+
+// finish ends a job that spreads.
+func (f *fixture) finish(id int64) (state refresh.State) {
+	f.Helper()
+	f.tx(func(tx *store.Tx) (err error) {
+		state, err = tx.FinishJob(id)
+		return err
+	})
+	return state
+}
+
+func (f *fixture) job(id int64) refresh.Job {
+	f.Helper()
+	j, err := f.s.Job(f.Context(), id)
+	f.must(err)
+	return j
+}
+
+func (f *fixture) item(name string) store.Item {
+	f.Helper()
+	i, err := f.s.Item(f.Context(), key(name))
+	f.must(err)
+	if i == nil {
+		f.Fatalf("there is no item %q", name)
+	}
+	return *i
+}
+
+// values returns the values of a user's rows in their order.
+func (f *fixture) values(user int64) []money.Micro {
+	f.Helper()
+	rows, err := f.s.Inventory(f.Context(), user, 0, 0, 1<<20)
+	f.must(err)
+	var out []money.Micro
+	for _, r := range rows {
+		out = append(out, r.Value)
+	}
+	return out
+}
+
+// is holds a value against what is wanted; both must be comparable.
+func (f *fixture) is(what string, got, want any) {
+	f.Helper()
+	if got != want {
+		f.Errorf("%s: got %v, want %v", what, got, want)
+	}
+}
