@@ -100,7 +100,7 @@ func (c *compiler) checkSecrets(o *object, member string, t template, env Env) {
 			return
 		}
 		if _, ok := env.Secret(name); !ok {
-			o.fault(member, "the secret %s is not set", name)
+			o.fault(member, "the secret %s is not set (its name must end in _API_KEY)", name)
 		}
 	}
 }
