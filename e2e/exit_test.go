@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"net/http"
 	"os"
 	"os/exec"
 	"os/signal"
@@ -201,7 +202,7 @@ func (e *exits) endsAt(point string, want map[string][]string) (survived bool) {
 	}
 	s.done = make(chan error, 1)
 	go func() { s.done <- s.cmd.Wait() }()
-	if e.awaitOrGone(s) {
+	if answers(s) {
 		if err := e.drive(s); err == nil {
 			s.kill()
 			return true
@@ -226,11 +227,59 @@ func (e *exits) endsAt(point string, want map[string][]string) (survived bool) {
 	return false
 }
 
-// awaitOrGone waits until the server answers, and reports whether it does.
-func (e *exits) awaitOrGone(s *server) bool {
+// TestRule8_EndingInTheFirstStartIsMadeUpForByTheNext kills a first start, which
+// makes the schema, the database's id and the secrets, at system calls by which
+// it writes (short: at some of the writes to the database).
+func TestRule8_EndingInTheFirstStartIsMadeUpForByTheNext(t *testing.T) {
+	strace, err := exec.LookPath("strace")
+	if err != nil {
+		t.Skip("strace is not installed, so no process can be killed at a system call")
+	}
+	r := random(t)
+	for _, call := range []string{"pwrite64", "write", "fsync", "ftruncate", "renameat", "unlinkat"} {
+		killed := 0
+		for n := 1; n < 400; {
+			s := newServer(t)
+			s.cmd = exec.Command(strace, "-D", "-f", "-o", "/dev/null", "-e", "trace="+call, "-e", fmt.Sprintf("inject=%s:signal=SIGKILL:when=%d", call, n), binary, "serve")
+			s.cmd.Env = s.env
+			s.cmd.Stdout, s.cmd.Stderr = s.log, s.log
+			if err := s.cmd.Start(); err != nil {
+				t.Fatal(err)
+			}
+			s.done = make(chan error, 1)
+			go func() { s.done <- s.cmd.Wait() }()
+			if answers(s) {
+				if _, err := s.stop(); err != nil {
+					t.Logf("%s %d: %v", call, n, err)
+				}
+				break
+			}
+			<-s.done
+			s.cmd = nil
+			killed++
+			l := s.within(app.Options{})
+			s.push("u", 730, []asset{{AssetID: "1", MarketHashName: "A"}})
+			if _, err := l.end(); err != nil {
+				t.Errorf("%s %d: %v", call, n, err)
+			}
+			checkInvariants(t, s.open())
+			if t.Failed() {
+				t.Fatalf("stopped at %s %d", call, n)
+			}
+			n++
+			if !long() && call == "pwrite64" {
+				n += r.IntN(30)
+			}
+		}
+		t.Logf("killed at %d calls of %s", killed, call)
+	}
+}
+
+// answers waits until a server answers or has ended, and reports which.
+func answers(s *server) bool {
 	for {
-		var health struct{}
-		if s.tryGet("/api/health", &health) == nil {
+		if resp, err := http.Get("http://" + s.addr + "/api/health"); err == nil {
+			_ = resp.Body.Close()
 			return true
 		}
 		select {

@@ -120,7 +120,7 @@ func tornCopies() int {
 	if long() {
 		return 1_000
 	}
-	return 50
+	return 100
 }
 
 func TestTorn_ATruncatedLogIsAtWorstOlder(t *testing.T) {

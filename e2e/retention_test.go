@@ -1,0 +1,56 @@
+package e2e
+
+import (
+	"net/http"
+	"testing"
+	"time"
+
+	"assay/internal/provider/providertest"
+	"assay/internal/provider/sim"
+)
+
+// TestRule6_RetentionKeepsTheNewestOfEachKindAndWhatRuns lets jobs of both
+// kinds end under a retention of no days and two jobs.
+func TestRule6_RetentionKeepsTheNewestOfEachKindAndWhatRuns(t *testing.T) {
+	markets, faulty := hanging(t, sim.Options{Names: 100, Frozen: true})
+	faulty.Reset()
+	s := newServer(t, "MARKET_PRICE_PROVIDERS=sim", "SIM_BASE_URL="+faulty.URL(),
+		"MARKET_PRICE_JOB_RETENTION_DAYS=0", "MARKET_PRICE_JOB_RETENTION_MIN_JOBS=2")
+	s.start()
+	for i := range 5 { // five jobs of each kind
+		pushNames(s, markets.Names()[:20*(i+1)], 1)
+		s.awaitPriced(20 * time.Second)
+		s.refresh()
+		s.awaitEnd(20 * time.Second)
+	}
+	db := s.open()
+	kinds := func(where string) []string {
+		return rows(t, db, `SELECT kind, count(*) FROM refresh_job `+where+` GROUP BY 1 ORDER BY 1`)
+	}
+	s.await("two jobs of each kind", 5*time.Second, func() bool {
+		got := kinds("")
+		return len(got) == 2 && got[0] == "bulk|2" && got[1] == "missing|2"
+	})
+	if status, _, err := s.call(http.MethodGet, "/api/market-prices/jobs/1", nil); err != nil || status != http.StatusNotFound {
+		t.Errorf("a removed job: %d %v, want 404", status, err)
+	}
+	if got := rows(t, db, `SELECT count(DISTINCT unit_id) > (SELECT count(*) FROM market_file) FROM fetch_blob`); got[0] != "0" {
+		t.Error("more answers are kept than the newest of each market")
+	}
+
+	// A job that runs stays, however many end beside it.
+	faulty.Reset()
+	faulty.Always(providertest.Silent())
+	id := s.refresh()
+	if err := faulty.Wait(t.Context(), 1); err != nil {
+		t.Fatal(err)
+	}
+	faulty.Reset()
+	s.kill()
+	s.start()
+	if end := s.awaitEnd(20 * time.Second); end.Status.JobID != id {
+		t.Errorf("%+v, want job %s", end, id)
+	}
+	checkJob(t, s, id, 100)
+	checkInvariants(t, db)
+}

@@ -1,0 +1,87 @@
+package e2e
+
+import (
+	"io"
+	"net/http"
+	"slices"
+	"sync"
+	"testing"
+	"time"
+
+	"assay/internal/provider/sim"
+)
+
+// TestStatus_AnswersWhileARunWrites asks for the status 200 times a second while
+// a run prices 5,000 names on 10 markets (long: 30,000), and measures from the
+// moment at which each request was due. The bound is wide: the machine is
+// shared, and this test tells a stall from a slow answer.
+func TestStatus_AnswersWhileARunWrites(t *testing.T) {
+	names := 5_000
+	if long() {
+		names = 30_000
+	}
+	const bound, every = 250 * time.Millisecond, 5 * time.Millisecond
+	markets, url := simulator(t, sim.Options{Names: names, Frozen: true})
+	s := newServer(t, "MARKET_PRICE_PROVIDERS=sim", "SIM_BASE_URL="+url)
+	s.start()
+	pushNames(s, markets.Names(), 5)
+	s.awaitPriced(2 * time.Minute)
+	markets.Advance(2_000)
+
+	token := s.secret("MARKET_PRICE_SYNC_SECRET")
+	var mu sync.Mutex
+	var took []time.Duration
+	var failed int
+	var load sync.WaitGroup
+	stop := make(chan struct{})
+	load.Go(func() {
+		for due := time.Now(); ; due = due.Add(every) {
+			select {
+			case <-stop:
+				return
+			case <-time.After(time.Until(due)):
+			}
+			load.Go(func() {
+				ok := askStatus(s.addr, token)
+				mu.Lock()
+				defer mu.Unlock()
+				took = append(took, time.Since(due))
+				if !ok {
+					failed++
+				}
+			})
+		}
+	})
+	began := time.Now()
+	id := s.refresh()
+	if end := s.awaitEnd(5 * time.Minute); end.Status.JobID != id || end.Status.State != "finished" {
+		t.Errorf("the run ended %+v", end)
+	}
+	ran := time.Since(began)
+	close(stop)
+	load.Wait()
+	slices.Sort(took)
+	p99 := took[len(took)*99/100]
+	t.Logf("%d requests in a run of %v: p50 %v, p99 %v, slowest %v", len(took), ran.Round(time.Millisecond), took[len(took)/2], p99, took[len(took)-1])
+	if failed > 0 {
+		t.Errorf("%d requests failed", failed)
+	}
+	if p99 > bound {
+		t.Errorf("p99 is %v, want at most %v", p99, bound)
+	}
+}
+
+func askStatus(addr, secret string) bool {
+	req, err := http.NewRequest(http.MethodGet, "http://"+addr+"/api/market-prices/status", nil)
+	if err != nil {
+		return false
+	}
+	req.Header.Set("X-Market-Sync-Secret", secret)
+	resp, err := http.DefaultClient.Do(req)
+	if err != nil {
+		return false
+	}
+	defer resp.Body.Close()
+	_, err = io.Copy(io.Discard, resp.Body)
+	return err == nil && resp.StatusCode == http.StatusOK
+}
