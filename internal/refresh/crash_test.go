@@ -1,8 +1,8 @@
 package refresh_test
 
 import (
-	"errors"
 	"fmt"
+	"io"
 	"slices"
 	"strings"
 	"testing"
@@ -87,22 +87,28 @@ func (d drama) dump(w *world) string {
 		`SELECT market_id, app_id, file, fetched_at, quotes, quarantine FROM market_file ORDER BY market_id, file`,
 		`SELECT source, paused, last_success, last_error FROM source_state ORDER BY source`,
 	} {
-		rows, err := w.raw.QueryContext(w.tb.Context(), query)
-		must(w.tb, err)
-		columns, err := rows.Columns()
-		must(w.tb, err)
-		for rows.Next() {
-			values := make([]any, len(columns))
-			into := make([]any, len(columns))
-			for i := range values {
-				into[i] = &values[i]
-			}
-			must(w.tb, rows.Scan(into...))
-			fmt.Fprintln(&out, values...)
-		}
-		must(w.tb, errors.Join(rows.Err(), rows.Close()))
+		w.print(&out, query)
 	}
 	return out.String()
+}
+
+// print writes the rows of a query.
+func (w *world) print(out io.Writer, query string) {
+	w.tb.Helper()
+	rows, err := w.raw.QueryContext(w.tb.Context(), query)
+	must(w.tb, err)
+	defer rows.Close()
+	columns, err := rows.Columns()
+	must(w.tb, err)
+	for rows.Next() {
+		values, into := make([]any, len(columns)), make([]any, len(columns))
+		for i := range values {
+			into[i] = &values[i]
+		}
+		must(w.tb, rows.Scan(into...))
+		fmt.Fprintln(out, values...)
+	}
+	must(w.tb, rows.Err())
 }
 
 // differ names the first line in which two dumps differ.

@@ -49,11 +49,16 @@ func (e *Engine) ending(ctx context.Context, unit *Unit, a *answer) func(Tx) err
 	fetches, blobs := a.fetches(), a.packer.blobs()
 	return func(tx Tx) error {
 		ended, err := tx.EndUnit(*unit, fetches, blobs)
-		if err != nil || !ended || (unit.State == UnitDeferred && unit.Requests == 0) {
-			return err // cancelled meanwhile, or not asked: that says nothing of the source
-		}
-		if err := tx.SplitUnit(*unit, a.rest); err != nil {
+		if err != nil || !ended {
 			return err
+		}
+		if unit.Requests > 0 {
+			if err := tx.SplitUnit(*unit, a.rest); err != nil {
+				return err
+			}
+		}
+		if !unit.Tells() {
+			return nil
 		}
 		return tx.NoteSource(unit.Source, unit.Error)
 	}

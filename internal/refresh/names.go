@@ -21,7 +21,7 @@ func (a *answer) fetchNames(ctx context.Context, e *Engine, src provider.Source,
 	size := max(d.BatchSize, 1)
 	whole := &joined{answer: a}
 	var answered, failed []string
-	var last error // of the calls that failed
+	var last error // of the calls that failed; that one was not asked any more hides none
 	for from, row := 0, 0; from < len(unit.Names); from += size {
 		names := unit.Names[from:min(from+size, len(unit.Names))]
 		ans, err := src.Fetch(ctx, provider.Call{AppID: unit.AppID, Names: names, Meter: meter}, whole)
@@ -31,7 +31,9 @@ func (a *answer) fetchNames(ctx context.Context, e *Engine, src provider.Source,
 			continue
 		}
 		whole.Restart()
-		last = err
+		if last == nil || !unasked(err) {
+			last = err
+		}
 		if row++; row == failuresInARow || ofTheSource(err) {
 			a.leave(ctx, e, *unit, unit.Names[from:], err)
 			break
@@ -58,6 +60,10 @@ func (a *answer) leave(ctx context.Context, e *Engine, unit Unit, names []string
 	}
 	a.rest = append(a.rest, unit)
 }
+
+// unasked reports whether a call was not made because its source failed too
+// often before.
+func unasked(err error) bool { return provider.KindOf(err) == provider.KindBreaker }
 
 // ofTheSource reports whether a failure would be that of any other name too.
 func ofTheSource(err error) bool {

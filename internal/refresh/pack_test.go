@@ -118,7 +118,7 @@ func TestPack_CutsTimesToTheHourAndDropsThoseThatMeanNothing(t *testing.T) {
 	} {
 		p := newPacker()
 		p.add(1, &provider.Quote{Name: "A", Currency: "USD", MarketTime: c.in})
-		if got := unpackAll(t, p.blobs())[0].MarketTime; got != c.want {
+		if got := unpackAll(t, p.blobs())[0].MarketTime; !got.Equal(c.want) {
 			t.Errorf("%v came back as %v", c.in, got)
 		}
 	}

@@ -18,6 +18,7 @@ import (
 	"assay/internal/catalog"
 	"assay/internal/money"
 	"assay/internal/pricing"
+	"assay/internal/provider"
 )
 
 // Kind says why a job exists.
@@ -151,6 +152,13 @@ type Unit struct {
 	Bytes     int64
 	ErrorKind string
 	Error     string
+}
+
+// Tells reports whether how the unit ended says something of its source: not
+// where it was not asked, be it from the start or, with its breaker open, for
+// the rest of its names.
+func (u *Unit) Tells() bool {
+	return u.State != UnitDeferred || (u.Requests > 0 && u.ErrorKind != string(provider.KindBreaker))
 }
 
 // Blob is a packed part of an answer.

@@ -180,7 +180,7 @@ func TestRule7_PhasesNeverMixIntoThePlainName(t *testing.T) {
 	const name = "★ Karambit | Doppler (Factory New)"
 	prices := map[string]money.Micro{"": units(900), "Ruby": units(9000), "Phase 2": units(1000)}
 	for _, s := range []*fakeSource{bulk("alpha", []string{name}, "a1"), batch("alpha", 10, []string{name}, "a1")} {
-		s.edit = func(q *provider.Quote) bool { return false }
+		s.edit = func(*provider.Quote) bool { return false }
 		for _, phase := range []string{"Ruby", "", "Phase 2"} {
 			s.extra = append(s.extra, provider.Quote{Market: "a1", Name: name, Phase: phase, Currency: "USD", Ask: prices[phase], Listings: -1, Sales: -1})
 		}

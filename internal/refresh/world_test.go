@@ -9,7 +9,6 @@ import (
 	"math/rand/v2"
 	"os"
 	"path/filepath"
-	"slices"
 	"strconv"
 	"sync"
 	"sync/atomic"
@@ -90,7 +89,8 @@ func newWorld(tb testing.TB, sources ...*fakeSource) *world {
 // memoryDir returns a directory in memory where there is such a place. These
 // tests never cut the power, so waiting for a disk proves nothing.
 func memoryDir(tb testing.TB) string {
-	dir, err := os.MkdirTemp("/dev/shm", "assay-test")
+	tb.Helper()
+	dir, err := os.MkdirTemp("/dev/shm", "assay-test") //nolint:usetesting // that one is on a disk
 	if err != nil {
 		return tb.TempDir()
 	}
@@ -421,9 +421,6 @@ func equal[T comparable](tb testing.TB, what string, got, want T) {
 		tb.Errorf("%s: got %v, want %v", what, got, want)
 	}
 }
-
-// sorted returns a sorted copy.
-func sorted(list []string) []string { return slices.Sorted(slices.Values(list)) }
 
 var errTest = errors.New("as the test wants it")
 

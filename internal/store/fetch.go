@@ -135,8 +135,7 @@ func (t *Tx) EndUnit(u refresh.Unit, markets []refresh.MarketFetch, blobs []refr
 	}
 	if u.State != refresh.UnitDone {
 		// That a source was not asked is worth less than why it is not.
-		_, err := t.exec(`UPDATE refresh_job SET last_error = $2 WHERE id = $1 AND (last_error = '' OR $3)`, u.JobID, u.Error, u.Requests > 0)
-		return true, err
+		return true, t.noteError(u.JobID, u)
 	}
 	const columns = 3
 	err = inRows(blobs, columns, func(part []refresh.Blob) error {
@@ -177,6 +176,13 @@ func (t *Tx) addFetches(u refresh.Unit, markets []refresh.MarketFetch) error {
 	return nil
 }
 
+// noteError notes why a unit failed as its job's last error. What was not asked
+// does not hide why it was not.
+func (t *Tx) noteError(job int64, u refresh.Unit) error {
+	_, err := t.exec(`UPDATE refresh_job SET last_error = $2 WHERE id = $1 AND (last_error = '' OR $3)`, job, u.Error, u.Tells())
+	return err
+}
+
 // SplitUnit makes what is left of a unit that was just ended units of their own.
 func (t *Tx) SplitUnit(u refresh.Unit, rest []refresh.Unit) error {
 	if len(rest) == 0 {
@@ -193,7 +199,7 @@ func (t *Tx) SplitUnit(u refresh.Unit, rest []refresh.Unit) error {
 		if r.State == refresh.UnitPending {
 			continue
 		}
-		if _, err := t.exec(`UPDATE refresh_job SET last_error = $2 WHERE id = $1`, u.JobID, r.Error); err != nil {
+		if err := t.noteError(u.JobID, r); err != nil {
 			return err
 		}
 	}
