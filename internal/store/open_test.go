@@ -32,10 +32,10 @@ func hold(path string) {
 	// The variable is this package's own way to say which database.
 	s, err := store.Open(context.Background(), store.Options{Path: path})
 	if err != nil {
-		fmt.Println(err)
+		fmt.Fprintln(os.Stdout, err)
 		os.Exit(1)
 	}
-	fmt.Println("open")
+	fmt.Fprintln(os.Stdout, "open")
 	_, _ = bufio.NewReader(os.Stdin).ReadString('\n') // never comes
 	_ = s.Close()
 	os.Exit(0)

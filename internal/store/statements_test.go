@@ -35,12 +35,9 @@ func TestSQLite_PreparesEveryStatement(t *testing.T) {
 		t.Errorf("found only %d statements", len(statements))
 	}
 	for _, st := range statements {
-		stmt, err := db.PrepareContext(t.Context(), st.text)
-		if err != nil {
+		if err := prepare(t, db, st.text); err != nil {
 			t.Errorf("%s: %v in %s", st.at, err, st.text)
-			continue
 		}
-		stmt.Close()
 	}
 }
 
@@ -54,10 +51,21 @@ func TestSQLite_RefusesAnUnknownColumn(t *testing.T) {
 	must(t, err)
 	defer db.Close()
 	for _, text := range []string{"SELECT no_such FROM item", "UPDATE item SET no_such = 1", "SELECT 1 FROM no_such"} {
-		if _, err := db.PrepareContext(t.Context(), text); err == nil {
+		if err := prepare(t, db, text); err == nil {
 			t.Errorf("prepared %s", text)
 		}
 	}
+}
+
+// prepare reports whether the database takes a statement.
+func prepare(tb testing.TB, db *sql.DB, text string) error {
+	tb.Helper()
+	stmt, err := db.PrepareContext(tb.Context(), text)
+	if err != nil {
+		return err
+	}
+	defer stmt.Close()
+	return nil
 }
 
 type statement struct{ at, text string }

@@ -92,7 +92,7 @@ func connect(ctx context.Context, db *sql.DB, n int) error {
 		if err != nil {
 			return err
 		}
-		defer c.Close() // all are held until there are n of them
+		defer func() { _ = c.Close() }() // all are held until there are n of them
 		if err := c.PingContext(ctx); err != nil {
 			return err
 		}

@@ -3,6 +3,7 @@ package storetest
 import (
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"assay/internal/catalog"
@@ -178,15 +179,15 @@ func stages(f *fixture) {
 	ids := f.items("A")
 	f.own("u", ids...)
 	id := f.plan(refresh.Bulk, 1, unit("s", "f"), unit("t", ""))
-	at := func(what string, found *refresh.Job, err error) bool {
+	at := func(what string, job *refresh.Job, err error) bool {
 		f.must(err)
-		if found != nil {
-			f.is(what, found.ID, id)
+		if job != nil {
+			f.is(what, job.ID, id)
 		}
-		return found != nil
+		return job != nil
 	}
 	where := func() string {
-		var out string
+		var found []string
 		for name, read := range map[string]func() (*refresh.Job, error){
 			"queued":    func() (*refresh.Job, error) { return f.s.QueuedJob(f.Context()) },
 			"fetched":   func() (*refresh.Job, error) { return f.s.FetchedJob(f.Context()) },
@@ -194,10 +195,10 @@ func stages(f *fixture) {
 			"spreading": func() (*refresh.Job, error) { return f.s.SpreadingJob(f.Context()) },
 		} {
 			if j, err := read(); at(name, j, err) {
-				out += name
+				found = append(found, name)
 			}
 		}
-		return out
+		return strings.Join(found, " ")
 	}
 	f.is("its file is open", where(), "")
 	f.fetch("s")

@@ -203,7 +203,7 @@ func settleWrites(f *fixture) {
 func missingWaits(f *fixture) {
 	ids := f.items("found", "not found", "not asked")
 	f.tx(func(tx *store.Tx) error { _, err := tx.QueueMissing(ids); return err })
-	waits := []time.Duration{1, 2, 4, 8, 16, 32, 64, 72, 72}
+	waits := []int{1, 2, 4, 8, 16, 32, 64, 72, 72}
 	for round, hours := range waits {
 		id := f.plan(refresh.Missing, 1)
 		f.judge(id)
@@ -231,7 +231,7 @@ func missingWaits(f *fixture) {
 			want = 2
 		}
 		f.is(fmt.Sprint("due after an hour of round ", round), q.Due, want)
-		f.now = f.now.Add((hours - 1) * time.Hour)
+		f.now = f.now.Add(time.Duration(hours-1) * time.Hour)
 		q, err = f.s.MissingQueue(f.Context(), f.now)
 		f.must(err)
 		f.is(fmt.Sprint("due after the pause of round ", round), q.Due, int64(2))
