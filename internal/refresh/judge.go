@@ -48,14 +48,23 @@ func (e *Engine) judge(ctx context.Context, job *Job) error {
 			m := e.known[s.Fetch.MarketID]
 			s.Quarantine = fmt.Sprintf("%s: %s: quarantined: %s", m.source, m.Key, d)
 			s.Fetch.Outcome = OutcomeQuarantined
-			e.log.Warn("answer quarantined", "source", m.source, "market", m.Key, "file", s.Unit.File, "reason", d.String())
 		}
 		verdicts = append(verdicts, s.Judgement)
 	}
-	return e.store.InTx(ctx, func(tx Tx) error {
-		_, err := tx.Judge(job.ID, verdicts)
+	judged := false
+	err = e.store.InTx(ctx, func(tx Tx) (err error) {
+		judged, err = tx.Judge(job.ID, verdicts)
 		return err
 	})
+	if !judged {
+		return err // another worker was first
+	}
+	for _, v := range verdicts {
+		if v.Quarantine != "" {
+			e.log.Warn("answer quarantined", "job", job.ID, "file", v.Unit.File, "reason", v.Quarantine)
+		}
+	}
+	return err
 }
 
 // suspects lists what a job's files brought, and all its answered units.

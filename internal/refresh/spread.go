@@ -1,6 +1,9 @@
 package refresh
 
-import "context"
+import (
+	"context"
+	"log/slog"
+)
 
 const (
 	// spreadRange is how many inventory ids are updated in one transaction: some
@@ -65,8 +68,12 @@ func (e *Engine) finish(ctx context.Context, job *Job) error {
 	if err != nil || state == "" {
 		return err // without a state another worker has finished it
 	}
-	e.log.Info("refresh ended", "job", job.ID, "kind", job.Kind, "state", state,
-		"items", job.Counts.Total, "updated", job.Counts.Updated, "changed", job.Counts.Changed, "failed", job.Counts.Failed)
+	level := slog.LevelInfo
+	if state == Failed {
+		level = slog.LevelWarn
+	}
+	e.log.Log(ctx, level, "refresh ended", "job", job.ID, "kind", job.Kind, "state", state,
+		"items", job.Counts.Total, "updated", job.Counts.Updated, "changed", job.Counts.Changed, "failed", job.Counts.Failed, "last_error", job.LastError)
 	e.wake(WorkMissing) // entries that waited for this job's end
 	return e.Retain(ctx)
 }
