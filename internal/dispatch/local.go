@@ -130,8 +130,8 @@ func (l *Local) work(ctx context.Context, w Worker) {
 // one that is set forward or back neither skips nor stalls it.
 func (l *Local) keep(ctx context.Context, t Task) {
 	const look = time.Second
-	start := l.now()
-	at := t.Next(start)
+	last := l.wall()
+	at := t.Next(last)
 	for !at.IsZero() {
 		l.mu.Lock()
 		l.next[t.Name] = at
@@ -139,21 +139,26 @@ func (l *Local) keep(ctx context.Context, t Task) {
 		if !wait(ctx, look) {
 			return
 		}
-		now := l.now()
-		if now.Before(start) {
-			start, at = now, t.Next(now) // the clock was set back
-			continue
+		now := l.wall()
+		if now.Before(last) { // set back: what was to come soon must not wait for long
+			if again := t.Next(now); !again.IsZero() && again.Before(at) {
+				at = again
+			}
 		}
-		start = now
+		last = now
 		if now.Before(at) {
 			continue
 		}
 		if err := guard(func() error { return t.Run(ctx) }); err != nil && ctx.Err() == nil {
 			l.blame(err).Error("scheduled task failed; it runs again at its next time", "task", t.Name, "error", err)
 		}
-		at = t.Next(l.now())
+		at = t.Next(l.wall())
 	}
 }
+
+// wall reads the clock without its monotonic part, by which a clock that was set
+// back would seem to go on.
+func (l *Local) wall() time.Time { return l.now().Round(0) }
 
 // guard makes a panic a failure like any other: what nobody foresaw in one piece
 // of work must not end a server that has other work, and answers to give.
