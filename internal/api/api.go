@@ -63,7 +63,8 @@ type Inventories interface {
 
 // Users keeps what the platform says of its users.
 type Users interface {
-	PutUser(ctx context.Context, user view.User) (view.User, error)
+	// PutUser returns the user as it is stored then.
+	PutUser(ctx context.Context, user inventory.User) (view.User, error)
 }
 
 // Credentials are the live secrets. Match compares in constant time, is safe

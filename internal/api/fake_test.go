@@ -176,8 +176,8 @@ func (f *fakes) Sync(_ context.Context, userID string, push inventory.Push) (vie
 	return view.SyncResult{Added: int64(len(push.Assets))}, f.note("sync", userID, len(push.Assets))
 }
 
-func (f *fakes) PutUser(_ context.Context, user view.User) (view.User, error) {
-	return user, f.note("putUser", user)
+func (f *fakes) PutUser(_ context.Context, user inventory.User) (view.User, error) {
+	return view.User{UserID: user.ID, SteamID: &user.SteamID, DisplayName: &user.DisplayName, Leaderboard: user.Leaderboard}, f.note("putUser", user)
 }
 
 func (f *fakes) Match(role, presented string) bool {

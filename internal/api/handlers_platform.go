@@ -9,7 +9,6 @@ import (
 	"assay/internal/fault"
 	"assay/internal/inventory"
 	"assay/internal/strictjson"
-	"assay/internal/view"
 )
 
 func (s *server) items(w http.ResponseWriter, c *call) error {
@@ -22,45 +21,46 @@ func (s *server) item(w http.ResponseWriter, c *call) error {
 	return answer(w, detail, err)
 }
 
-// userBody is what PUT /api/users/{userId} takes. What is absent or null is
-// forgotten; the leaderboard is opted out of, not in to.
+// userBody describes what PUT /api/users/{userId} takes; decodeUser reads it.
 type userBody struct {
-	SteamID     *string `json:"steamId,omitempty"`
-	DisplayName *string `json:"displayName,omitempty"`
-	Leaderboard bool    `json:"leaderboard,omitempty"`
+	SteamID     *string `json:"steamId,omitempty" doc:"Absent or null: none."`
+	DisplayName *string `json:"displayName,omitempty" doc:"Absent or null: none."`
+	Leaderboard bool    `json:"leaderboard,omitempty" doc:"false: opted out. Absent: as it is; true for a new user."`
 }
 
 // maxDisplayName is the longest display name, in bytes.
 const maxDisplayName = 256
 
 func (s *server) putUser(w http.ResponseWriter, c *call) error {
-	body, err := decodeUser(c.Body)
+	user, err := decodeUser(c.Body)
 	if err != nil {
 		return err
 	}
-	user, err := s.Users.PutUser(c.Context(), view.User{
-		UserID: c.values["userId"], SteamID: body.SteamID, DisplayName: body.DisplayName, Leaderboard: body.Leaderboard,
-	})
-	return answer(w, user, err)
+	user.ID = c.values["userId"]
+	stored, err := s.Users.PutUser(c.Context(), user)
+	return answer(w, stored, err)
 }
 
-func decodeUser(body io.Reader) (userBody, error) {
+// decodeUser reads what is said of a user. Who was opted out of the leaderboard
+// stays so until the platform says otherwise.
+func decodeUser(body io.Reader) (inventory.User, error) {
 	in := strictjson.NewReader(body)
-	user := userBody{Leaderboard: true}
+	user := inventory.User{Leaderboard: true, KeepLeaderboard: true}
 	in.Object([]string{"steamId", "displayName", "leaderboard"}, func(member string) bool {
 		switch member {
 		case "steamId":
 			user.SteamID = optional(in, 20)
-			if user.SteamID != nil && !isSteamID(*user.SteamID) {
+			if user.SteamID != "" && !isSteamID(user.SteamID) {
 				in.Fault("must be a SteamID64: 17 digits that begin with 7656119")
 			}
 		case "displayName":
 			user.DisplayName = optional(in, maxDisplayName)
-			if user.DisplayName != nil && strings.ContainsFunc(*user.DisplayName, unicode.IsControl) {
+			if strings.ContainsFunc(user.DisplayName, unicode.IsControl) {
 				in.Fault("must not contain control characters")
 			}
 		case "leaderboard":
 			user.Leaderboard, _ = in.Bool()
+			user.KeepLeaderboard = false
 		default:
 			return false
 		}
@@ -69,16 +69,13 @@ func decodeUser(body io.Reader) (userBody, error) {
 	return user, in.Finish()
 }
 
-// optional reads a string or null.
-func optional(in *strictjson.Reader, maxBytes int) *string {
+// optional reads a string or null, which is as good as absent.
+func optional(in *strictjson.Reader, maxBytes int) string {
 	if in.Null() {
-		return nil
+		return ""
 	}
-	text, ok := in.Text(1, maxBytes)
-	if !ok {
-		return nil
-	}
-	return &text
+	text, _ := in.Text(1, maxBytes)
+	return text
 }
 
 func isSteamID(id string) bool {

@@ -101,6 +101,9 @@ func (s *schemas) fields(t reflect.Type, properties map[string]schema, required 
 		if format := field.Tag.Get("format"); format != "" {
 			property["format"] = format
 		}
+		if doc := field.Tag.Get("doc"); doc != "" {
+			property["description"] = doc
+		}
 		properties[name] = property
 		if !strings.Contains(options, "omit") {
 			*required = append(*required, name)

@@ -144,8 +144,8 @@ func TestServe_HandsDownWhatWasAsked(t *testing.T) {
 		{"POST", "/api/market-prices/sources/sim/accept", "", `acceptSource["sim"]`},
 		{"GET", "/api/prices/items", "", `items[730,"","",100]`},
 		{"GET", "/api/prices/items?appId=252490&q=a%26b", "", `items[252490,"a\u0026b","",100]`},
-		{"PUT", "/api/users/a%2Fb", `{}`, `putUser[{"userId":"a/b","steamId":null,"displayName":null,"leaderboard":true}]`},
-		{"PUT", "/api/users/u1", `{"steamId":"76561198000000001","displayName":"Änn","leaderboard":false}`, `putUser[{"userId":"u1","steamId":"76561198000000001","displayName":"Änn","leaderboard":false}]`},
+		{"PUT", "/api/users/a%2Fb", `{}`, `putUser[{"ID":"a/b","SteamID":"","DisplayName":"","Leaderboard":true,"KeepLeaderboard":true}]`},
+		{"PUT", "/api/users/u1", `{"steamId":"76561198000000001","displayName":"Änn","leaderboard":false}`, `putUser[{"ID":"u1","SteamID":"76561198000000001","DisplayName":"Änn","Leaderboard":false,"KeepLeaderboard":false}]`},
 		{"GET", "/api/inventory/u1", "", `inventory["u1",0,"",100]`},
 		{"GET", "/api/inventory/u1?appId=730", "", `inventory["u1",730,"",100]`},
 	} {

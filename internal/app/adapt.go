@@ -63,15 +63,21 @@ func (i inventories) Sync(ctx context.Context, userID string, push inventory.Pus
 	return view.SyncResult(r), err
 }
 
-func (i inventories) PutUser(ctx context.Context, u view.User) (view.User, error) {
-	user := inventory.User{ID: u.UserID, Leaderboard: u.Leaderboard}
-	if u.SteamID != nil {
-		user.SteamID = *u.SteamID
+func (i inventories) PutUser(ctx context.Context, u inventory.User) (view.User, error) {
+	if err := i.Service.PutUser(ctx, u); err != nil {
+		return view.User{}, err
 	}
-	if u.DisplayName != nil {
-		user.DisplayName = *u.DisplayName
+	stored, err := i.store.User(ctx, u.ID)
+	return view.User{
+		UserID: stored.ID, SteamID: orNil(stored.SteamID), DisplayName: orNil(stored.DisplayName), Leaderboard: stored.Leaderboard,
+	}, err
+}
+
+func orNil(text string) *string {
+	if text == "" {
+		return nil
 	}
-	return u, i.Service.PutUser(ctx, user)
+	return &text
 }
 
 // pageCredentials are the secrets with which the page lets people in: the

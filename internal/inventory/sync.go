@@ -35,6 +35,8 @@ type User struct {
 	SteamID     string // empty: none
 	DisplayName string // empty: none
 	Leaderboard bool   // false: opted out
+	// KeepLeaderboard leaves Leaderboard as it is stored, if the user is known.
+	KeepLeaderboard bool
 }
 
 // Tx is what a sync needs of a write transaction.

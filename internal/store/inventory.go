@@ -177,7 +177,8 @@ func (t *Tx) QueueMissing(items []int64) (int64, error) {
 func (t *Tx) PutUser(u inventory.User) error {
 	_, err := t.exec(`
 		INSERT INTO platform_user (user_id, steam_id, display_name, leaderboard, created_at) VALUES ($1, $2, $3, $4, $5)
-		ON CONFLICT (user_id) DO UPDATE SET steam_id = excluded.steam_id, display_name = excluded.display_name, leaderboard = excluded.leaderboard`,
-		u.ID, u.SteamID, u.DisplayName, u.Leaderboard, micros(t.now))
+		ON CONFLICT (user_id) DO UPDATE SET steam_id = excluded.steam_id, display_name = excluded.display_name,
+			leaderboard = CASE WHEN $6 THEN platform_user.leaderboard ELSE excluded.leaderboard END`,
+		u.ID, u.SteamID, u.DisplayName, u.Leaderboard, micros(t.now), u.KeepLeaderboard)
 	return err
 }

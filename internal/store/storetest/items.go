@@ -162,6 +162,17 @@ func usersAreMadeOnce(f *fixture) {
 		f.must(err)
 		f.is("user", got, u)
 	}
+	for _, u := range []struct {
+		id   string
+		want bool
+	}{{"A", true}, {"new", false}, {"newer", true}} {
+		f.tx(func(tx *store.Tx) error {
+			return tx.PutUser(inventory.User{ID: u.id, Leaderboard: true, KeepLeaderboard: true})
+		})
+		got, err := f.s.User(f.Context(), u.id)
+		f.must(err)
+		f.is("leaderboard of "+u.id+", of which nothing was said", got.Leaderboard, u.want)
+	}
 	f.is("the key stays", f.own("A"), a)
 
 	asOf := func(context string) (at int64) {
