@@ -2,100 +2,364 @@ package inventory_test
 
 import (
 	"context"
+	"database/sql"
+	"fmt"
+	"math/rand/v2"
+	"os"
 	"path/filepath"
+	"strconv"
+	"strings"
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
-
+	"assay/internal/catalog"
 	"assay/internal/fault"
 	"assay/internal/inventory"
 	"assay/internal/store"
 )
 
-// noon is when the tests' inventories are of.
 var noon = time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
 
-// newService returns a service on a database of its own.
-func newService(t *testing.T) *inventory.Service {
-	t.Helper()
-	db, err := store.Open(t.Context(), store.Options{Path: filepath.Join(t.TempDir(), "assay.db")})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := db.Close(); err != nil {
-			t.Error(err)
-		}
-	})
-	return &inventory.Service{
-		InTx: func(ctx context.Context, fn func(inventory.Tx) error) error {
-			return db.InTx(ctx, func(tx *store.Tx) error { return fn(tx) })
-		},
-		Queued: func() {},
-	}
+// place is a database with the service on it.
+type place struct {
+	testing.TB
+	*inventory.Service
+	store  *store.Store
+	raw    *sql.DB // one connection beside the store
+	queued int     // how often somebody was told that names wait
 }
 
-// pushOf is an inventory as of a moment with an asset of each name.
-func pushOf(at time.Time, names ...string) inventory.Push {
-	p := inventory.Push{AppID: 730, ContextID: "2", SnapshotAt: at}
-	for i, name := range names {
-		p.Assets = append(p.Assets, inventory.Asset{
-			AssetID: string(rune('a' + i)), Name: name, Amount: 1, Tradable: true, Marketable: true,
-		})
+func newPlace(tb testing.TB) *place {
+	tb.Helper()
+	path := filepath.Join(tb.TempDir(), "assay.db")
+	s, err := store.Open(tb.Context(), store.Options{Path: path, Now: func() time.Time { return noon }})
+	if err != nil {
+		tb.Fatal(err)
 	}
+	raw, err := sql.Open("sqlite", "file:"+path+"?_pragma=busy_timeout(10000)")
+	if err != nil {
+		tb.Fatal(err)
+	}
+	raw.SetMaxOpenConns(1)
+	p := &place{TB: tb, store: s, raw: raw}
+	p.Service = &inventory.Service{
+		InTx: func(ctx context.Context, fn func(inventory.Tx) error) error {
+			return s.InTx(ctx, func(tx *store.Tx) error { return fn(tx) })
+		},
+		Queued: func() { p.queued++ },
+	}
+	tb.Cleanup(func() {
+		raw.Close()
+		if err := s.Close(); err != nil {
+			tb.Error(err)
+		}
+	})
 	return p
 }
 
-// want syncs and compares what it did.
-func want(t *testing.T, s *inventory.Service, p inventory.Push, expected inventory.Result) {
-	t.Helper()
-	got, err := s.Sync(t.Context(), "u1", p)
+func (p *place) count(query string, args ...any) (n int64) {
+	p.Helper()
+	if err := p.raw.QueryRowContext(p.Context(), query, args...).Scan(&n); err != nil {
+		p.Fatal(err)
+	}
+	return n
+}
+
+// version changes whenever anything in the database does.
+func (p *place) version() int64 { return p.count(`PRAGMA data_version`) }
+
+// price gives an item of CS2 a price, as a refresh would.
+func (p *place) price(name string, micros int64) {
+	p.Helper()
+	if _, err := p.raw.ExecContext(p.Context(), `UPDATE item SET price = $1 WHERE name = $2`, micros, name); err != nil {
+		p.Fatal(err)
+	}
+}
+
+func (p *place) sync(user string, push inventory.Push) inventory.Result {
+	p.Helper()
+	r, err := p.Sync(p.Context(), user, push)
+	if err != nil {
+		p.Fatal(err)
+	}
+	return r
+}
+
+// pushAt is a push of assets as of some minutes after noon.
+func pushAt(minute int, assets ...inventory.Asset) inventory.Push {
+	return inventory.Push{AppID: catalog.CS2, ContextID: "2", SnapshotAt: noon.Add(time.Duration(minute) * time.Minute), Assets: assets}
+}
+
+func asset(id, name string) inventory.Asset {
+	return inventory.Asset{AssetID: id, Name: name, Amount: 1, Tradable: true, Marketable: true}
+}
+
+// rows are a user's rows of a context as text, by asset.
+func (p *place) rows(user string) map[string]string {
+	p.Helper()
+	key, ok, err := p.store.UserKey(p.Context(), user)
+	if err != nil || !ok {
+		p.Fatalf("user %q: %v %v", user, ok, err)
+	}
+	list, err := p.store.Inventory(p.Context(), key, 0, 0, 1<<20)
+	if err != nil {
+		p.Fatal(err)
+	}
+	out := map[string]string{}
+	for _, r := range list {
+		id := fmt.Sprint(r.AppID, "/", r.ContextID, "/", r.AssetID)
+		if _, twice := out[id]; twice {
+			p.Errorf("%s is there twice", id)
+		}
+		out[id] = fmt.Sprintf("%s|%s|%s|%s|%d|%t|%t|%s|%d", r.Name, r.Phase, r.ClassID, r.InstanceID, r.Amount, r.Tradable, r.Marketable, r.Inspect, r.Value)
+	}
+	return out
+}
+
+func same[T comparable](tb testing.TB, what string, got, want T) {
+	tb.Helper()
+	if got != want {
+		tb.Errorf("%s: got %+v, want %+v", what, got, want)
+	}
+}
+
+func TestSync_MakesTheStoredInventoryThatOfThePush(t *testing.T) {
+	base := asset("1", "A")
+	changed := func(change func(*inventory.Asset)) inventory.Asset {
+		a := base
+		change(&a)
+		return a
+	}
+	for name, c := range map[string]struct {
+		second []inventory.Asset
+		want   inventory.Result
+		queues int64
+	}{
+		"nothing changed": {[]inventory.Asset{base}, inventory.Result{Unchanged: 1, PricedRows: 1}, 0},
+		"another asset":   {[]inventory.Asset{base, asset("2", "A")}, inventory.Result{Added: 1, Unchanged: 1, PricedRows: 2}, 0},
+		"another name":    {[]inventory.Asset{base, asset("2", "B")}, inventory.Result{Added: 1, Unchanged: 1, PricedRows: 1, QueuedNames: 1}, 1},
+		"sold all":        {nil, inventory.Result{Removed: 1}, 0},
+		"sold and bought": {[]inventory.Asset{asset("2", "A")}, inventory.Result{Added: 1, Removed: 1, PricedRows: 1}, 0},
+		"renamed": {
+			[]inventory.Asset{changed(func(a *inventory.Asset) { a.Name = "B" })},
+			inventory.Result{Changed: 1, QueuedNames: 1}, 1,
+		},
+		"a name of other case": {
+			[]inventory.Asset{changed(func(a *inventory.Asset) { a.Name = "a" })},
+			inventory.Result{Changed: 1, QueuedNames: 1}, 1,
+		},
+		"a phase became known": {
+			[]inventory.Asset{changed(func(a *inventory.Asset) { a.Phase = "Ruby" })},
+			inventory.Result{Changed: 1, QueuedNames: 1}, 1,
+		},
+		"no name any more": {
+			[]inventory.Asset{changed(func(a *inventory.Asset) { a.Name, a.Marketable = "", false })},
+			inventory.Result{Changed: 1}, 0,
+		},
+		"amount":     {[]inventory.Asset{changed(func(a *inventory.Asset) { a.Amount = 7 })}, inventory.Result{Changed: 1, PricedRows: 1}, 0},
+		"class":      {[]inventory.Asset{changed(func(a *inventory.Asset) { a.ClassID = "9" })}, inventory.Result{Changed: 1, PricedRows: 1}, 0},
+		"instance":   {[]inventory.Asset{changed(func(a *inventory.Asset) { a.InstanceID = "9" })}, inventory.Result{Changed: 1, PricedRows: 1}, 0},
+		"tradable":   {[]inventory.Asset{changed(func(a *inventory.Asset) { a.Tradable = false })}, inventory.Result{Changed: 1, PricedRows: 1}, 0},
+		"marketable": {[]inventory.Asset{changed(func(a *inventory.Asset) { a.Marketable = false })}, inventory.Result{Changed: 1, PricedRows: 1}, 0},
+		"inspect":    {[]inventory.Asset{changed(func(a *inventory.Asset) { a.Inspect = "link" })}, inventory.Result{Changed: 1, PricedRows: 1}, 0},
+	} {
+		t.Run(name, func(t *testing.T) {
+			p := newPlace(t)
+			same(t, "first push", p.sync("u", pushAt(0, base)), inventory.Result{Added: 1, QueuedNames: 1})
+			same(t, "told", p.queued, 1)
+			p.price("A", 10)
+			entries := p.count(`SELECT count(*) FROM missing_price`)
+			same(t, "second push", p.sync("u", pushAt(1, c.second...)), c.want)
+			same(t, "entries made", p.count(`SELECT count(*) FROM missing_price`)-entries, c.queues)
+			same(t, "told again", int64(p.queued-1), min(c.queues, 1))
+			rows := p.rows("u")
+			same(t, "rows", len(rows), len(c.second))
+			for _, a := range c.second {
+				value := 0
+				if a.Name == "A" && a.Phase == "" && c.want.Unchanged == 0 {
+					value = 10
+				}
+				got := rows["730/2/"+a.AssetID]
+				want := fmt.Sprintf("%s|%s|%s|%s|%d|%t|%t|%s|", a.Name, a.Phase, a.ClassID, a.InstanceID, a.Amount, a.Tradable, a.Marketable, a.Inspect)
+				if !strings.HasPrefix(got, want) {
+					t.Errorf("row %s: got %s, want %s", a.AssetID, got, want)
+				}
+				if c.want.Unchanged == 0 && got != want+strconv.Itoa(value) {
+					t.Errorf("row %s: got %s, want a value of %d", a.AssetID, got, value)
+				}
+			}
+		})
+	}
+}
+
+func TestSync_AnUnchangedRepeatWritesNothing(t *testing.T) {
+	p := newPlace(t)
+	var assets []inventory.Asset
+	for i := range 500 {
+		assets = append(assets, asset(strconv.Itoa(i), fmt.Sprint("name ", i%300)))
+	}
+	assets = append(assets, inventory.Asset{AssetID: "nameless", Amount: 1})
+	p.sync("u", pushAt(0, assets...))
+	p.price("name 7", 10)
+	before := p.version()
+	for range 3 {
+		r := p.sync("u", pushAt(0, assets...))
+		same(t, "result", r, inventory.Result{Unchanged: 501, PricedRows: 2})
+	}
+	same(t, "version", p.version(), before)
+	// As of a later moment only that moment is written.
+	p.sync("u", pushAt(1, assets...))
+	if p.version() == before {
+		t.Error("the later moment is not written")
+	}
+}
+
+func TestSync_RefusesAnOlderSnapshotAndTakesAnEquallyOldOne(t *testing.T) {
+	p := newPlace(t)
+	p.sync("u", pushAt(5, asset("1", "A")))
+	before := p.version()
+	_, err := p.Sync(t.Context(), "u", pushAt(4, asset("2", "B")))
+	if f := fault.Of(err); f == nil || f.Kind != fault.Conflict || f.Code != "snapshot_outdated" {
+		t.Errorf("an older one: %v", err)
+	} else if !strings.Contains(f.Detail, "2026-03-01T12:05:00Z") {
+		t.Errorf("it does not say how old the stored one is: %s", f.Detail)
+	}
+	same(t, "version", p.version(), before)
+	same(t, "an equal one", p.sync("u", pushAt(5, asset("2", "B"))), inventory.Result{Added: 1, Removed: 1, QueuedNames: 1})
+	// By a microsecond; and other users, games and contexts go by their own.
+	late := pushAt(5, asset("2", "B"))
+	late.SnapshotAt = late.SnapshotAt.Add(-time.Microsecond)
+	if _, err := p.Sync(t.Context(), "u", late); fault.Of(err) == nil {
+		t.Error("took one that is older by a microsecond")
+	}
+	p.sync("other", pushAt(0, asset("1", "A")))
+	game, context := pushAt(0, asset("1", "A")), pushAt(0, asset("1", "A"))
+	game.AppID, context.ContextID = catalog.Rust, "6"
+	same(t, "another game", p.sync("u", game).Added, 1)
+	same(t, "another context", p.sync("u", context).Added, 1)
+	same(t, "rows", len(p.rows("u")), 3)
+}
+
+func TestSync_UsersGamesAndContextsAreApart(t *testing.T) {
+	p := newPlace(t)
+	for _, user := range []string{"u", "U", "u ", strings.Repeat("ü", 64)} {
+		p.sync(user, pushAt(0, asset("1", "A"), asset("2", "B")))
+	}
+	p.sync("u", pushAt(1))
+	same(t, "the user who sold", len(p.rows("u")), 0)
+	for _, user := range []string{"U", "u ", strings.Repeat("ü", 64)} {
+		same(t, "rows of "+user, len(p.rows(user)), 2)
+	}
+	same(t, "items", p.count(`SELECT count(*) FROM item`), 2)
+	same(t, "entries", p.count(`SELECT count(*) FROM missing_price`), 2)
+}
+
+func TestSync_RefusesWhatIsNoUserID(t *testing.T) {
+	p := newPlace(t)
+	before := p.version()
+	for _, id := range []string{"", strings.Repeat("x", 129), "a\x00b", "\xff", strings.Repeat("x", 10_000)} {
+		_, err := p.Sync(t.Context(), id, pushAt(0))
+		if f := fault.Of(err); f == nil || f.Kind != fault.Invalid || f.Code != "invalid_user_id" {
+			t.Errorf("%.10q: %v", id, err)
+		}
+		if err := p.PutUser(t.Context(), inventory.User{ID: id}); fault.Of(err) == nil {
+			t.Errorf("%.10q was put: %v", id, err)
+		}
+	}
+	same(t, "version", p.version(), before)
+}
+
+func TestSync_AFirstPushMakesTheUserAndKeepsOneThatIsThere(t *testing.T) {
+	p := newPlace(t)
+	u := inventory.User{ID: "u", SteamID: "76561198000000000", DisplayName: "N", Leaderboard: false}
+	if err := p.PutUser(t.Context(), u); err != nil {
+		t.Fatal(err)
+	}
+	p.sync("u", pushAt(0, asset("1", "A")))
+	p.sync("new", pushAt(0))
+	got, err := p.store.User(t.Context(), "u")
 	if err != nil {
 		t.Fatal(err)
 	}
-	if diff := cmp.Diff(expected, got); diff != "" {
-		t.Error(diff)
+	same(t, "user", got, u)
+	got, err = p.store.User(t.Context(), "new")
+	if err != nil {
+		t.Fatal(err)
 	}
+	same(t, "new user", got, inventory.User{ID: "new", Leaderboard: true})
 }
 
-func TestSync_TheSamePushAgainChangesNothing(t *testing.T) {
-	s := newService(t)
-	push := pushOf(noon, "A", "B", "B")
-	want(t, s, push, inventory.Result{Added: 3, QueuedNames: 2})
-	want(t, s, push, inventory.Result{Unchanged: 3})
-}
-
-func TestSync_TheStoredInventoryBecomesThatOfThePush(t *testing.T) {
-	s := newService(t)
-	want(t, s, pushOf(noon, "A", "B"), inventory.Result{Added: 2, QueuedNames: 2})
-	want(t, s, pushOf(noon.Add(time.Second), "A", "C", "D"), inventory.Result{Added: 1, Changed: 1, Unchanged: 1, QueuedNames: 2})
-	want(t, s, pushOf(noon.Add(2*time.Second)), inventory.Result{Removed: 3})
-}
-
-func TestSync_AnOlderPushIsRefusedAndAnEquallyOldOneWins(t *testing.T) {
-	s := newService(t)
-	want(t, s, pushOf(noon, "A"), inventory.Result{Added: 1, QueuedNames: 1})
-	_, err := s.Sync(t.Context(), "u1", pushOf(noon.Add(-time.Microsecond), "B"))
-	if f := fault.Of(err); f == nil || f.Kind != fault.Conflict || f.Code != "snapshot_outdated" {
-		t.Fatalf("an older push: %v", err)
+func TestSync_RandomHistoriesEndAsTheirLastPushSays(t *testing.T) {
+	seed := rand.Uint64()
+	if text := os.Getenv("ASSAY_SEED"); text != "" {
+		seed, _ = strconv.ParseUint(text, 10, 64)
 	}
-	want(t, s, pushOf(noon, "A", "B"), inventory.Result{Added: 1, Unchanged: 1, QueuedNames: 1})
+	t.Logf("ASSAY_SEED=%d", seed)
+	r := rand.New(rand.NewPCG(seed, 0))
+	p := newPlace(t)
+	rounds := 60
+	if os.Getenv("ASSAY_LONG") == "1" {
+		rounds = 5000
+	}
+	stored := map[string]string{}
+	for round := range rounds {
+		var assets []inventory.Asset
+		next := map[string]string{}
+		for id := range 30 {
+			if r.IntN(3) == 0 {
+				continue
+			}
+			a := asset(strconv.Itoa(id), fmt.Sprint("name ", r.IntN(5)))
+			a.Amount, a.Tradable = 1+r.Int64N(2), r.IntN(2) == 0
+			assets = append(assets, a)
+			next["730/2/"+a.AssetID] = fmt.Sprintf("%s||||%d|%t|true||0", a.Name, a.Amount, a.Tradable)
+		}
+		var want inventory.Result
+		for id, row := range next {
+			switch was, there := stored[id]; {
+			case !there:
+				want.Added++
+			case was == row:
+				want.Unchanged++
+			default:
+				want.Changed++
+			}
+		}
+		for id := range stored {
+			if _, there := next[id]; !there {
+				want.Removed++
+			}
+		}
+		got := p.sync("u", pushAt(round, assets...))
+		want.QueuedNames = got.QueuedNames
+		same(t, "result", got, want)
+		rows := p.rows("u")
+		same(t, "rows", len(rows), len(next))
+		for id, row := range next {
+			same(t, id, rows[id], row)
+		}
+		stored = next
+	}
+	same(t, "names queued", p.count(`SELECT count(*) FROM missing_price`), 5)
 }
 
-func TestSync_EachGameAndContextHasItsOwnMoment(t *testing.T) {
-	s := newService(t)
-	want(t, s, pushOf(noon, "A"), inventory.Result{Added: 1, QueuedNames: 1})
-	older := pushOf(noon.Add(-time.Hour), "A")
-	older.ContextID = "6"
-	want(t, s, older, inventory.Result{Added: 1})
-	older.AppID = 570
-	want(t, s, older, inventory.Result{Added: 1, QueuedNames: 1})
-}
-
-func TestSync_RefusesAUserWithoutAName(t *testing.T) {
-	_, err := newService(t).Sync(t.Context(), "", pushOf(noon))
-	if f := fault.Of(err); f == nil || f.Code != "invalid_user_id" {
-		t.Fatalf("got %v", err)
+func TestSync_TakesTheGreatestInventoryInSeconds(t *testing.T) {
+	p := newPlace(t)
+	assets := make([]inventory.Asset, inventory.MaxItems)
+	for i := range assets {
+		assets[i] = asset(strconv.Itoa(i), fmt.Sprint("name ", i%20_000))
+	}
+	begun := time.Now()
+	same(t, "first", p.sync("u", pushAt(0, assets...)), inventory.Result{Added: inventory.MaxItems, QueuedNames: 20_000})
+	same(t, "again", p.sync("u", pushAt(1, assets...)), inventory.Result{Unchanged: inventory.MaxItems})
+	for i := range assets {
+		assets[i].Amount = 2
+	}
+	same(t, "changed", p.sync("u", pushAt(2, assets...)), inventory.Result{Changed: inventory.MaxItems})
+	same(t, "sold", p.sync("u", pushAt(3)), inventory.Result{Removed: inventory.MaxItems})
+	if took := time.Since(begun); took > 30*time.Second {
+		t.Errorf("took %v", took)
+	} else {
+		t.Logf("took %v", took)
 	}
 }
