@@ -17,6 +17,7 @@ const originDefault = "default"
 func Load(o Options) (*Config, error) {
 	l := newLoader(o)
 	l.refuseUnknown(o.Sources)
+	l.warnOfNearMisses(o.Sources)
 	c := &Config{Sources: map[string]Source{}, options: o}
 	for _, source := range o.Sources {
 		c.Sources[source] = Source{}
@@ -87,14 +88,7 @@ func (l *loader) readFile(name string) layer {
 // and in the environment those that look like ours. Keys that price lists may
 // name are whatever an operator calls them.
 func (l *loader) refuseUnknown(sources []string) {
-	var known []string
-	for i := range l.table {
-		known = append(known, l.table[i].name)
-		if l.table[i].takesFile() {
-			known = append(known, l.table[i].name+fileSuffix)
-		}
-	}
-	owned := ownedPrefixes(sources)
+	known, owned := l.known(), ownedPrefixes(sources)
 	for i, values := range l.layers {
 		for _, name := range slices.Sorted(maps.Keys(values)) {
 			foreign := !ours(name, owned) && (i == environ || namedSecret(strings.TrimSuffix(name, fileSuffix)))
@@ -106,6 +100,32 @@ func (l *loader) refuseUnknown(sources []string) {
 				problem = "there is no such setting; did you mean " + near + "?"
 			}
 			l.faults = append(l.faults, Fault{Origin: values[name].origin, Setting: name, Problem: problem})
+		}
+	}
+}
+
+// known returns every name that can be given.
+func (l *loader) known() []string {
+	var known []string
+	for i := range l.table {
+		known = append(known, l.table[i].name)
+		if l.table[i].takesFile() {
+			known = append(known, l.table[i].name+fileSuffix)
+		}
+	}
+	return known
+}
+
+// warnOfNearMisses tells of variables that may be another program's, and may be
+// ours with a slip: LISTEN_ADRR would leave the default in force unnoticed.
+func (l *loader) warnOfNearMisses(sources []string) {
+	known, owned := l.known(), ownedPrefixes(sources)
+	for _, name := range slices.Sorted(maps.Keys(l.layers[environ])) {
+		if ours(name, owned) || namedSecret(name) || slices.Contains(known, name) {
+			continue
+		}
+		if near := nearest(name, known); near != "" && distance(name, near) <= len(near)/lettersPerTypo {
+			l.warnings = append(l.warnings, fmt.Sprintf("the environment sets %s, which is no setting of ours; did you mean %s?", name, near))
 		}
 	}
 }
@@ -172,7 +192,10 @@ func (l *loader) lookup(c *Config, s *setting) (entry, bool) {
 			l.fault(s.name, direct.origin,
 				"a secret on the command line can be read by every user of the machine; use "+FlagName(s.name+fileSuffix))
 			return direct, true
-		case isDirect && direct.text == "":
+		case isFile && strings.TrimSpace(file.text) == "":
+			l.fault(s.name+fileSuffix, file.origin, "is empty; give a value or leave it out")
+			return entry{}, false
+		case isDirect && strings.TrimSpace(direct.text) == "":
 			l.fault(s.name, direct.origin, "is empty; give a value or leave it out")
 			return entry{}, false
 		case isDirect:

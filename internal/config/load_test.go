@@ -211,6 +211,38 @@ func TestLoad_RefusesUnknownVariablesOfOurs(t *testing.T) {
 	}
 }
 
+func TestLoad_WarnsOfNearMissesInTheEnvironment(t *testing.T) {
+	c := load(t, options(t, "LISTEN_ADRR=:1", "TRUSTED_PROXY=10.0.0.1", "DATADIR=x", "DATABASE_URI=x", "LOGLEVEL=debug",
+		"DATABASE_USER=x", "DATABASE_HOST=x", "LOG_FILE=x", "DATA=x", "ACME_API_KEY=x", "SIN_API_KEY=x", "LISTEN_ADR="))
+	var want []string
+	for _, pair := range [][2]string{
+		{"DATABASE_URI", "DATABASE_URL"}, {"DATADIR", "DATA_DIR"}, {"LISTEN_ADRR", "LISTEN_ADDR"},
+		{"LOGLEVEL", "LOG_LEVEL"}, {"TRUSTED_PROXY", "TRUSTED_PROXIES"},
+	} {
+		want = append(want, "the environment sets "+pair[0]+", which is no setting of ours; did you mean "+pair[1]+"?")
+	}
+	if d := cmp.Diff(want, c.Warnings); d != "" {
+		t.Error(d)
+	}
+}
+
+func TestLoad_RefusesEmptyFlags(t *testing.T) {
+	for _, empty := range []string{"", " "} {
+		o := options(t)
+		o.Flags = map[string]string{"DATA_DIR": empty, "SIM_SHAPE": empty, "ADMIN_API_TOKEN_FILE": empty}
+		_, err := Load(o)
+		var faults Faults
+		if !errors.As(err, &faults) || len(faults) != 3 {
+			t.Fatalf("%q: %v, want three faults", empty, err)
+		}
+		for _, f := range faults {
+			if !strings.HasPrefix(f.Origin, "--") || !strings.Contains(f.Problem, "is empty; give a value") {
+				t.Errorf("%q: %v", empty, f)
+			}
+		}
+	}
+}
+
 func TestLoad_RefusesSecretsAsFlags(t *testing.T) {
 	o := options(t)
 	o.Flags = map[string]string{"ADMIN_API_TOKEN": "canary-on-the-command-line", "LISTEN_ADDR": "", "NO_SUCH": "1"}

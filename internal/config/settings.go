@@ -143,15 +143,15 @@ func estimateSettings() []setting {
 func platformSettings() []setting {
 	return []setting{
 		{
-			name: "PAYMENT_FEE_RULES", help: "file or https address of the fee rules; a built-in set serves when empty",
+			name: "PAYMENT_FEE_RULES", help: "file or https address of the fee rules; not in use yet",
 			set: setFeeRules,
 		},
 		{
-			name: "TRADE_HOLD", def: "168h", help: "how long a seller's credit is held after completion",
+			name: "TRADE_HOLD", def: "168h", help: "how long a seller's credit is held after completion; not in use yet",
 			set: duration(func(c *Config) *time.Duration { return &c.TradeHold }, 0, maxDuration),
 		},
 		{
-			name: "INVENTORY_MAX_AGE", def: "15m", help: "how old a pushed inventory may be to list from it",
+			name: "INVENTORY_MAX_AGE", def: "15m", help: "how old a pushed inventory may be to list from it; not in use yet",
 			set: duration(func(c *Config) *time.Duration { return &c.InventoryMaxAge }, time.Second, maxDuration),
 		},
 	}

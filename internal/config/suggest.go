@@ -3,6 +3,10 @@ package config
 // maxTypos is how many letters a name may be off to be taken for another.
 const maxTypos = 3
 
+// lettersPerTypo is how many letters a name must have for each that is off,
+// where it may as well be another program's.
+const lettersPerTypo = 5
+
 // nearest returns the name that text was most likely meant to be, or "".
 func nearest(text string, names []string) string {
 	best, least := "", maxTypos+1
