@@ -142,19 +142,23 @@ func TestSync_MakesTheStoredInventoryThatOfThePush(t *testing.T) {
 		"sold and bought": {[]inventory.Asset{asset("2", "A")}, inventory.Result{Added: 1, Removed: 1, PricedRows: 1}, 0},
 		"renamed": {
 			[]inventory.Asset{changed(func(a *inventory.Asset) { a.Name = "B" })},
-			inventory.Result{Changed: 1, QueuedNames: 1}, 1,
+			inventory.Result{Changed: 1, QueuedNames: 1},
+			1,
 		},
 		"a name of other case": {
 			[]inventory.Asset{changed(func(a *inventory.Asset) { a.Name = "a" })},
-			inventory.Result{Changed: 1, QueuedNames: 1}, 1,
+			inventory.Result{Changed: 1, QueuedNames: 1},
+			1,
 		},
 		"a phase became known": {
 			[]inventory.Asset{changed(func(a *inventory.Asset) { a.Phase = "Ruby" })},
-			inventory.Result{Changed: 1, QueuedNames: 1}, 1,
+			inventory.Result{Changed: 1, QueuedNames: 1},
+			1,
 		},
 		"no name any more": {
 			[]inventory.Asset{changed(func(a *inventory.Asset) { a.Name, a.Marketable = "", false })},
-			inventory.Result{Changed: 1}, 0,
+			inventory.Result{Changed: 1},
+			0,
 		},
 		"amount":     {[]inventory.Asset{changed(func(a *inventory.Asset) { a.Amount = 7 })}, inventory.Result{Changed: 1, PricedRows: 1}, 0},
 		"class":      {[]inventory.Asset{changed(func(a *inventory.Asset) { a.ClassID = "9" })}, inventory.Result{Changed: 1, PricedRows: 1}, 0},

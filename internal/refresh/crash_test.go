@@ -33,7 +33,7 @@ func bulkDrama(items int) drama {
 			return units(10)
 		}
 		a, b := bulk("alpha", list, "a1", "a2"), batch("beta", items/3, list, "b1")
-		c, d := single("gamma", list[:60], "c1"), bulk("delta", list, "d1")
+		c, d := single("gamma", list[:10], "c1"), bulk("delta", list, "d1")
 		for _, s := range []*fakeSource{a, b, c, d} {
 			s.price = price
 		}
@@ -157,7 +157,7 @@ func (w *world) requests() int {
 }
 
 func TestRule8_AKillAtAnyCommitLosesNothingAndCountsNothingTwice(t *testing.T) {
-	for name, d := range map[string]drama{"bulk": bulkDrama(90), "missing": missingDrama()} {
+	for name, d := range map[string]drama{"bulk": bulkDrama(60), "missing": missingDrama()} {
 		t.Run(name, func(t *testing.T) {
 			w := d.world(t)
 			w.requests()
@@ -226,7 +226,7 @@ func TestRule8_KillsInSuccessionLoseNothing(t *testing.T) {
 	w.drain()
 	want := d.dump(w)
 	w.stop()
-	for round := range long(3, 100) {
+	for round := range long(1, 100) {
 		w := d.world(t)
 		kills := 0
 		for {
@@ -258,14 +258,14 @@ func TestRule8_KillsInSuccessionLoseNothing(t *testing.T) {
 
 func TestRule8_StoreFaultsLeaveTheFaultFreeEnd(t *testing.T) {
 	r := random(t)
-	for name, d := range map[string]drama{"bulk": bulkDrama(90), "missing": missingDrama()} {
+	for name, d := range map[string]drama{"bulk": bulkDrama(60), "missing": missingDrama()} {
 		w := d.world(t)
 		must(t, d.begin(w))
 		w.drain()
 		want := d.dump(w)
 		w.stop()
 		for _, percent := range []float64{1, 5} {
-			for round := range long(6, 500) {
+			for round := range long(4, 500) {
 				w := d.world(t)
 				failed := 0
 				w.faults = func(string) error {

@@ -84,8 +84,8 @@ func TestRule7_NoBadAnswerReplacesAPrice(t *testing.T) {
 	w := newWorld(t)
 	for name, spoiled := range badAnswers() {
 		for _, shape := range []provider.Shape{provider.Bulk, provider.Batch} {
-			if shape == provider.Batch && slices.Contains(wholes, name) {
-				continue // an answer to names is judged quote by quote
+			if shape == provider.Batch && (slices.Contains(wholes, name) || strings.HasPrefix(name, "failure")) {
+				continue // an answer to names is judged quote by quote, and fails as a file does
 			}
 			w.stop()
 			s := bulk("alpha", list, "a1", "a2", "a3")
