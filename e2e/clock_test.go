@@ -40,10 +40,11 @@ func onClock(t *testing.T, c *clock, env ...string) *server {
 }
 
 func TestClock_SetDuringARunLosesNothing(t *testing.T) {
+	t.Parallel() // it mostly waits
 	r := random(t)
 	for name, by := range jumps {
 		t.Run(name, func(t *testing.T) {
-			t.Parallel() // it mostly waits
+			t.Parallel()
 			c := &clock{}
 			markets, url := simulator(t, sim.Options{Names: 300, Now: c.now, Latency: 20 * time.Millisecond})
 			s := onClock(t, c, "SIM_BASE_URL="+url, "MARKET_PRICE_SCHEDULE=every 30m")
@@ -116,9 +117,10 @@ func (s *server) noNegativeTimes() {
 // queue hangs; they are due since a moment that, once the clock is set back,
 // has yet to come.
 func TestClock_SetBackLeavesNoQueuedNameWaiting(t *testing.T) {
+	t.Parallel() // it mostly waits
 	for name, by := range jumps {
 		t.Run(name, func(t *testing.T) {
-			t.Parallel() // it mostly waits
+			t.Parallel()
 			c := &clock{}
 			markets, faulty := hanging(t, sim.Options{Names: 100, Now: c.now})
 			s := onClock(t, c, "SIM_BASE_URL="+faulty.URL(), "SIM_SHAPE=batch")
@@ -140,9 +142,10 @@ func TestClock_SetBackLeavesNoQueuedNameWaiting(t *testing.T) {
 }
 
 func TestClock_SetDuringAnOrderToWaitNeitherEndsNorProlongsIt(t *testing.T) {
+	t.Parallel() // it mostly waits
 	for name, by := range jumps {
 		t.Run(name, func(t *testing.T) {
-			t.Parallel() // it mostly waits
+			t.Parallel()
 			c := &clock{}
 			markets, faulty := hanging(t, sim.Options{Names: 50, Now: c.now})
 			faulty.Reset()

@@ -131,7 +131,7 @@ func TestDisk_FullIsLoudReadsGoOnAndTheRunResumesWhenThereIsRoom(t *testing.T) {
 	if err := os.Remove(filler); err != nil {
 		t.Fatal(err)
 	}
-	d.recovers(id, true)
+	d.recovers(id, long())
 }
 
 // newAssets returns assets with names that nobody knows, as long as names are.

@@ -6,6 +6,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"flag"
 	"fmt"
 	"io"
 	"math/rand/v2"
@@ -42,6 +43,11 @@ func TestMain(m *testing.M) {
 	if err := build.Run(); err != nil {
 		fmt.Fprintln(os.Stderr, "build:", err)
 		os.Exit(1)
+	}
+	// What runs in parallel mostly waits, so there may be more of it than cores.
+	flag.Parse()
+	if err := flag.Set("test.parallel", "8"); err != nil {
+		panic(err)
 	}
 	code := m.Run()
 	_ = os.RemoveAll(dir)
@@ -318,8 +324,11 @@ func (s *server) tryPush(user string, app int, items []asset) (map[string]int64,
 		return nil, err
 	}
 	code, answer, err := s.call(http.MethodPost, "/api/inventory/"+url.PathEscape(user)+"/sync", bytes.NewReader(body))
-	if err != nil || code != http.StatusOK {
-		return nil, fmt.Errorf("push: %d %s %v", code, answer, err)
+	if err != nil {
+		return nil, fmt.Errorf("push: %w", err)
+	}
+	if code != http.StatusOK {
+		return nil, fmt.Errorf("push: %d %s", code, answer)
 	}
 	out := map[string]int64{}
 	return out, json.Unmarshal(answer, &out)
@@ -337,8 +346,11 @@ func (s *server) refresh() string {
 
 func (s *server) tryRefresh() (string, error) {
 	code, body, err := s.call(http.MethodPost, "/api/market-prices/refresh?force=1", nil)
-	if err != nil || code != http.StatusAccepted {
-		return "", fmt.Errorf("refresh: %d %s %v", code, body, err)
+	if err != nil {
+		return "", fmt.Errorf("refresh: %w", err)
+	}
+	if code != http.StatusAccepted {
+		return "", fmt.Errorf("refresh: %d %s", code, body)
 	}
 	var answer struct{ Job struct{ ID string } }
 	err = json.Unmarshal(body, &answer)

@@ -28,10 +28,18 @@ func TestInput_AWrongConfigurationNamesEveryFaultAndStartsNothing(t *testing.T) 
 		says []string
 	}{
 		{"unknown keys", []string{"MARKET_PRICE_TLT=6h"}, "MARKET_PRICE_WORKRES = 2\n", []string{"MARKET_PRICE_TLT", "did you mean MARKET_PRICE_TTL?", "MARKET_PRICE_WORKRES", "did you mean MARKET_PRICE_WORKERS?"}},
-		{"malformed lists", []string{"MARKET_PRICE_PROVIDERS=sim,,sim", "TRUSTED_PROXIES=10.0.0.0/33", "ADMIN_API_TOKEN=one,,two", "MARKET_PRICE_RATES=EUR"}, "",
-			[]string{"MARKET_PRICE_PROVIDERS", "TRUSTED_PROXIES", "ADMIN_API_TOKEN", "MARKET_PRICE_RATES"}},
-		{"malformed values", []string{"MARKET_PRICE_TTL=soon", "MARKET_PRICE_JOB_RETENTION_DAYS=-1", "LISTEN_ADDR=nowhere", "MARKET_PRICE_SCHEDULE=every now and then"}, "",
-			[]string{"MARKET_PRICE_TTL", "MARKET_PRICE_JOB_RETENTION_DAYS", "LISTEN_ADDR", "MARKET_PRICE_SCHEDULE"}},
+		{
+			"malformed lists",
+			[]string{"MARKET_PRICE_PROVIDERS=sim,,sim", "TRUSTED_PROXIES=10.0.0.0/33", "ADMIN_API_TOKEN=one,,two", "MARKET_PRICE_RATES=EUR"},
+			"",
+			[]string{"MARKET_PRICE_PROVIDERS", "TRUSTED_PROXIES", "ADMIN_API_TOKEN", "MARKET_PRICE_RATES"},
+		},
+		{
+			"malformed values",
+			[]string{"MARKET_PRICE_TTL=soon", "MARKET_PRICE_JOB_RETENTION_DAYS=-1", "LISTEN_ADDR=nowhere", "MARKET_PRICE_SCHEDULE=every now and then"},
+			"",
+			[]string{"MARKET_PRICE_TTL", "MARKET_PRICE_JOB_RETENTION_DAYS", "LISTEN_ADDR", "MARKET_PRICE_SCHEDULE"},
+		},
 		{"an unknown provider", []string{"MARKET_PRICE_PROVIDERS=simm"}, "", []string{"simm"}},
 	} {
 		t.Run(c.name, func(t *testing.T) {

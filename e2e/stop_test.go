@@ -31,6 +31,7 @@ func hanging(t *testing.T, o sim.Options) (*sim.Handler, *providertest.Server) {
 }
 
 func TestStop_EndsARunWhoseProviderHangsAndTheNextStartGoesOn(t *testing.T) {
+	t.Parallel() // it mostly waits
 	markets, faulty := hanging(t, sim.Options{Names: 500, Frozen: true})
 	s := newServer(t, "MARKET_PRICE_PROVIDERS=sim", "SIM_BASE_URL="+faulty.URL())
 	s.start()

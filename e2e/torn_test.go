@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"io"
-	"math/rand/v2"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -192,7 +191,7 @@ func TestTorn_AFlippedBitInTheDatabaseNeitherPanicsNorHangs(t *testing.T) {
 		if r.IntN(2) == 0 {
 			bit = r.IntN(len(content)/4096)*4096*8 + r.IntN(256*8)
 		}
-		started, ok := x.bear(r, flip(content, bit))
+		started, ok := x.bear(flip(content, bit))
 		if !started {
 			refused++
 		} else if !ok {
@@ -207,7 +206,7 @@ func TestTorn_AFlippedBitInTheDatabaseNeitherPanicsNorHangs(t *testing.T) {
 
 // bear starts the program on a damaged database, asks it for everything and
 // starts a run. It reports whether it started, and whether all went well.
-func (x *torn) bear(r *rand.Rand, content []byte) (started, ok bool) {
+func (x *torn) bear(content []byte) (started, ok bool) {
 	x.t.Helper()
 	s := newServer(x.t, "MARKET_PRICE_PROVIDERS=sim", x.server.env[len(x.server.env)-2])
 	if err := os.WriteFile(filepath.Join(s.dir, "assay.db"), content, 0o600); err != nil {

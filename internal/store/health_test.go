@@ -1,0 +1,48 @@
+package store
+
+import (
+	"errors"
+	"fmt"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"assay/internal/fault"
+)
+
+// A failed write counts until the window has passed, whatever succeeds
+// meanwhile; what is not the database's fault does not count.
+func TestFailures_CountForTheWindow(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var f failures
+		for _, harmless := range []error{nil, errors.New("a conflict"), fault.New(fault.Conflict, "c", "no")} {
+			f.note(harmless)
+		}
+		if err := f.recent(); err != nil {
+			t.Errorf("unwell without a failure: %v", err)
+		}
+		f.note(fmt.Errorf("write: %w", ErrDatabaseReplaced))
+		f.note(nil)
+		<-time.After(failureWindow - time.Second)
+		if f.recent() == nil {
+			t.Error("well again before the window has passed")
+		}
+		<-time.After(time.Second)
+		if err := f.recent(); err != nil {
+			t.Errorf("unwell after the window: %v", err)
+		}
+	})
+}
+
+// Whoever called is told to try again when the database is to blame, and only
+// then.
+func TestBlame_TellsToTryAgainWhatMayPass(t *testing.T) {
+	if f := fault.Of(blame(fmt.Errorf("begin: %w", ErrDatabaseReplaced))); f == nil || f.Kind != fault.Unavailable {
+		t.Errorf("a replaced database: %+v", f)
+	}
+	for _, err := range []error{nil, errors.New("our own"), ErrCommitUnknown} {
+		if f := fault.Of(blame(err)); f != nil {
+			t.Errorf("%v: %+v", err, f)
+		}
+	}
+}
