@@ -11,6 +11,7 @@ import (
 	"net/http"
 	"os"
 	"os/signal"
+	"path/filepath"
 	"strconv"
 	"sync"
 	"syscall"
@@ -78,6 +79,9 @@ func New(ctx context.Context, o Options) (_ *App, err error) {
 	}()
 	if a.cfg.Database.Engine != config.SQLite {
 		return nil, errors.New("this version keeps its data in SQLite: set DATABASE_URL to sqlite:PATH, or leave it out")
+	}
+	if err := checkSources(a.cfg); err != nil {
+		return nil, err // before anything is created
 	}
 	if a.store, err = store.Open(ctx, store.Options{Path: a.cfg.Database.Path, Now: a.now, Logger: a.log, Faults: o.Faults}); err != nil {
 		return nil, err
@@ -193,12 +197,6 @@ func (a *App) URL() string { return "http://" + a.listener.Addr().String() }
 // Ready is closed once the server answers.
 func (a *App) Ready() <-chan struct{} { return a.ready }
 
-// CreatedSecrets returns the files of the secrets that this start created.
-func (a *App) CreatedSecrets() []string { return a.created }
-
-// Sources returns the configured sources.
-func (a *App) Sources() []provider.Source { return a.sources.List }
-
 // Run serves and works until ctx ends, lets answers under way finish, gives work
 // in hands back and closes the database. It may be called once.
 func (a *App) Run(ctx context.Context) error {
@@ -212,8 +210,11 @@ func (a *App) Run(ctx context.Context) error {
 	if len(a.sources.List) == 0 {
 		a.log.Warn("no price provider is configured, so nothing is priced: set MARKET_PRICE_PROVIDERS")
 	}
+	for _, warning := range a.cfg.Warnings {
+		a.log.Warn("configuration", "warning", warning)
+	}
 	for _, path := range a.created {
-		a.log.Info("secret created; keep it, and give it to whoever may call", "file", path)
+		a.tellCreated(path)
 	}
 	a.log.Info("serving", "url", a.URL())
 	close(a.ready)
@@ -232,6 +233,16 @@ func (a *App) Run(ctx context.Context) error {
 	}
 	wg.Wait()
 	return errors.Join(failed, a.Close())
+}
+
+// tellCreated says what a new secret is for. The ledger's key is nobody's to call
+// with: without it no entry can be verified any more.
+func (a *App) tellCreated(path string) {
+	if filepath.Base(path) == "WALLET_LEDGER_KEY" {
+		a.log.Info("secret created; back it up, and give it to nobody", "file", path)
+		return
+	}
+	a.log.Info("secret created; keep it, and give it to whoever may call", "file", path)
 }
 
 func (a *App) watchSecrets(ctx context.Context) {

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"assay/internal/config"
+	"assay/internal/fault"
 	"assay/internal/provider"
 	"assay/internal/provider/pricelist"
 	"assay/internal/provider/sim"
@@ -118,10 +119,7 @@ func (s *SourceSet) startSimulator(ctx context.Context) (address string, err err
 }
 
 func (s *SourceSet) openPricelist(cfg *config.Config, o provider.Options, secret func(string) (string, bool)) (provider.Source, error) {
-	if cfg.PricelistConfig == "" {
-		return nil, errors.New("name the file that describes your price lists in PRICELIST_CONFIG")
-	}
-	lists, err := pricelist.Load(cfg.PricelistConfig, secret)
+	lists, err := loadLists(cfg, secret)
 	if err != nil {
 		return nil, err
 	}
@@ -132,6 +130,30 @@ func (s *SourceSet) openPricelist(cfg *config.Config, o provider.Options, secret
 		}
 	}
 	return pricelist.New(pricelist.Options{Config: lists, Client: s.client(o), Secret: secret})
+}
+
+// checkSources finds what would keep the configured sources from being opened.
+func checkSources(cfg *config.Config) error {
+	if !slices.Contains(cfg.Providers, pricelist.Name) {
+		return nil
+	}
+	if _, err := loadLists(cfg, cfg.OutsideSecret); err != nil {
+		return fmt.Errorf("source %s: %w", pricelist.Name, err)
+	}
+	return nil
+}
+
+// loadLists reads what PRICELIST_CONFIG names. That it cannot be read is a fault
+// of the configuration, as everything wrong in it is.
+func loadLists(cfg *config.Config, secret func(string) (string, bool)) (*pricelist.Config, error) {
+	if cfg.PricelistConfig == "" {
+		return nil, fault.New(fault.Invalid, "invalid_configuration", "name the file that describes your price lists in PRICELIST_CONFIG")
+	}
+	lists, err := pricelist.Load(cfg.PricelistConfig, secret)
+	if err != nil && fault.Of(err) == nil {
+		return nil, fault.New(fault.Invalid, "invalid_configuration", "PRICELIST_CONFIG: %v", err)
+	}
+	return lists, err
 }
 
 // Close ends the sources' connections and the simulator.

@@ -5,9 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"io/fs"
 	"os"
-	"path/filepath"
 
 	"assay/internal/config"
 	"assay/internal/store"
@@ -39,14 +37,18 @@ func (c *backupCmd) Run(ctx context.Context, s *session) (err error) {
 	if err != nil {
 		return err
 	}
+	var secrets secretCopy
+	if c.WithSecrets {
+		if secrets, err = readSecrets(secretsDir(cfg), c.File+".secrets", false); err != nil {
+			return err
+		}
+	}
 	done := copied{File: c.File}
 	if done.Bytes, err = backUp(ctx, cfg.Database.Path, c.File); err != nil {
 		return err
 	}
-	if c.WithSecrets {
-		if done.Secrets, err = copySecrets(secretsDir(cfg), c.File+".secrets", false); err != nil {
-			return fmt.Errorf("the database is backed up, the secrets are not: %w", err)
-		}
+	if done.Secrets, err = secrets.write(); err != nil {
+		return fmt.Errorf("the database is backed up, the secrets are not: %w", err)
 	}
 	return s.out.result(done, func(w io.Writer) {
 		_, _ = fmt.Fprintf(w, "%s holds the database, %s bytes\n", done.File, count(done.Bytes))
@@ -113,14 +115,18 @@ func (c *restoreCmd) Run(ctx context.Context, s *session) error {
 	if err != nil {
 		return err
 	}
+	var secrets secretCopy
+	if c.WithSecrets {
+		if secrets, err = readSecrets(c.File+".secrets", secretsDir(cfg), c.Force); err != nil {
+			return err
+		}
+	}
 	done := copied{File: c.File, Bytes: info.Size()}
 	if err := store.Restore(ctx, f, cfg.Database.Path, c.Force); err != nil {
 		return err
 	}
-	if c.WithSecrets {
-		if done.Secrets, err = copySecrets(c.File+".secrets", secretsDir(cfg), c.Force); err != nil {
-			return fmt.Errorf("the database is restored, the secrets are not: %w", err)
-		}
+	if done.Secrets, err = secrets.write(); err != nil {
+		return fmt.Errorf("the database is restored, the secrets are not: %w", err)
 	}
 	return s.out.result(done, func(w io.Writer) {
 		_, _ = fmt.Fprintf(w, "%s is restored from %s\n", cfg.Database.Path, c.File)
@@ -137,51 +143,7 @@ func (s *session) sqlite() (*config.Config, error) {
 		return nil, err
 	}
 	if cfg.Database.Engine != config.SQLite {
-		return nil, &usageError{text: "DATABASE_URL names PostgreSQL: use pg_dump and pg_restore", hint: "assay backup --help"}
+		return nil, &usageError{text: "DATABASE_URL names PostgreSQL: use pg_dump and pg_restore", help: "assay backup --help"}
 	}
 	return cfg, nil
-}
-
-func secretsDir(cfg *config.Config) string { return filepath.Join(cfg.DataDir, "secrets") }
-
-// copySecrets copies the files in one directory of secrets to another, readable
-// by their owner only, and returns how many. Files that are there already stay,
-// as an error, unless replace says otherwise.
-func copySecrets(from, to string, replace bool) (int, error) {
-	entries, err := os.ReadDir(from)
-	if err != nil {
-		return 0, usageOfFile(err)
-	}
-	if err := os.MkdirAll(to, 0o700); err != nil {
-		return 0, usageOfFile(err)
-	}
-	copied := 0
-	for _, entry := range entries {
-		if !entry.Type().IsRegular() {
-			continue
-		}
-		if err := copySecret(filepath.Join(from, entry.Name()), filepath.Join(to, entry.Name()), replace); err != nil {
-			return copied, err
-		}
-		copied++
-	}
-	return copied, nil
-}
-
-func copySecret(from, to string, replace bool) error {
-	secret, err := os.ReadFile(from)
-	if err != nil {
-		return usageOfFile(err)
-	}
-	if replace {
-		if err := os.Remove(to); err != nil && !errors.Is(err, fs.ErrNotExist) {
-			return usageOfFile(err)
-		}
-	}
-	f, err := os.OpenFile(to, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o600)
-	if err != nil {
-		return usageOfFile(err)
-	}
-	_, err = f.Write(secret)
-	return errors.Join(err, f.Sync(), f.Close())
 }

@@ -47,19 +47,20 @@ type grammar struct {
 
 // globals are the flags that every command takes.
 type globals struct {
-	File       string `name:"config" placeholder:"FILE" help:"Read settings from this file."`
-	DataDir    string `placeholder:"DIR" help:"Directory of the database and of generated secrets (DATA_DIR)."`
-	ListenAddr string `placeholder:"HOST:PORT" help:"Address of the server (LISTEN_ADDR)."`
-	LogLevel   string `placeholder:"LEVEL" help:"How much is logged: debug, info, warn or error (LOG_LEVEL)."`
-	JSON       bool   `help:"Print JSON instead of text."`
+	File       *string `name:"config" placeholder:"FILE" help:"Read settings from this file."`
+	DataDir    *string `placeholder:"DIR" help:"Directory of the database and of generated secrets (DATA_DIR)."`
+	ListenAddr *string `placeholder:"HOST:PORT" help:"Address of the server (LISTEN_ADDR)."`
+	LogLevel   *string `placeholder:"LEVEL" help:"How much is logged: debug, info, warn or error (LOG_LEVEL)."`
+	JSON       bool    `help:"Print JSON instead of text."`
 }
 
-// given returns the settings that these flags give, by name.
+// given returns the settings that these flags give, by name. An empty one is
+// given too: it is a fault, and not the default.
 func (g *globals) given() map[string]string {
 	given := map[string]string{}
-	for name, value := range map[string]string{"DATA_DIR": g.DataDir, "LISTEN_ADDR": g.ListenAddr, "LOG_LEVEL": g.LogLevel} {
-		if value != "" {
-			given[name] = value
+	for name, value := range map[string]*string{"DATA_DIR": g.DataDir, "LISTEN_ADDR": g.ListenAddr, "LOG_LEVEL": g.LogLevel} {
+		if value != nil {
+			given[name] = *value
 		}
 	}
 	return given
@@ -85,8 +86,11 @@ func (p Program) Run(ctx context.Context) int {
 		g.JSON = g.JSON || slices.Contains(p.Args, "--json")
 		return p.fail(&g.globals, usage(err, p.Args))
 	}
+	if g.File != nil && *g.File == "" {
+		return p.fail(&g.globals, &usageError{text: "--config is empty; give a value or leave it out", help: "assay --help"})
+	}
 	s := &session{
-		Program: p, parser: parser, file: g.File, flags: g.given(),
+		Program: p, parser: parser, file: value(g.File), flags: g.given(),
 		out: output{w: p.Stdout, json: g.JSON},
 	}
 	maps.Copy(s.flags, flags.given())

@@ -60,7 +60,8 @@ var (
 // usageError is a mistake on the command line.
 type usageError struct {
 	text string
-	hint string // which command to run for help
+	help string // the command that tells what is right; empty where hint does
+	hint string // what to do
 }
 
 func (e *usageError) Error() string { return e.text }
@@ -68,18 +69,18 @@ func (e *usageError) Error() string { return e.text }
 // usage turns an error of the parser into a usageError that tells where to
 // find help.
 func usage(err error, args []string) error {
-	hint := "assay --help"
+	help := "assay --help"
 	var parse *kong.ParseError
 	if errors.As(err, &parse) && parse.Context != nil {
 		if node := parse.Context.Selected(); node != nil {
-			hint = node.FullPath() + " --help"
+			help = node.FullPath() + " --help"
 		}
 	}
 	text := err.Error()
 	if len(args) == 0 {
 		text = "a command is missing"
 	}
-	return &usageError{text: text, hint: hint}
+	return &usageError{text: text, help: help}
 }
 
 // settingsError means that a setting leads to something that cannot be used: a
@@ -166,8 +167,13 @@ func exitCodeOfKind(kind fault.Kind) int {
 // hinter is an error that knows what to do about it.
 type hinter interface{ Hint() string }
 
-// Hint says where the right usage is described.
-func (e *usageError) Hint() string { return "run `" + e.hint + "`" }
+// Hint says what to do, or where the right usage is described.
+func (e *usageError) Hint() string {
+	if e.hint != "" {
+		return e.hint
+	}
+	return "run `" + e.help + "`"
+}
 
 // printError writes err for people: what is wrong, each faulty field, and what
 // to do.

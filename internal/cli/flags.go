@@ -17,7 +17,7 @@ import (
 // left out of the help of each command, since `assay config` lists them.
 type settingFlags struct {
 	names  []string      // of the settings, one for each field
-	values reflect.Value // a pointer to a struct of strings, as kong wants it
+	values reflect.Value // a pointer to a struct of *string, as kong wants it
 }
 
 // newSettingFlags returns flags for everything that may be given as one:
@@ -29,7 +29,7 @@ func newSettingFlags() settingFlags {
 	add := func(name string) {
 		flag := strings.TrimPrefix(config.FlagName(name), "--")
 		fields = append(fields, reflect.StructField{
-			Name: "Flag" + name, Type: reflect.TypeFor[string](),
+			Name: "Flag" + name, Type: reflect.TypeFor[*string](),
 			Tag: reflect.StructTag(fmt.Sprintf(`name:%q hidden:""`, flag)),
 		})
 		f.names = append(f.names, name)
@@ -53,8 +53,8 @@ func (f settingFlags) option() kong.Option { return kong.Embed(f.values.Interfac
 func (f settingFlags) given() map[string]string {
 	given := map[string]string{}
 	for i, name := range f.names {
-		if value := f.values.Elem().Field(i).String(); value != "" {
-			given[name] = value
+		if value := f.values.Elem().Field(i).Interface().(*string); value != nil {
+			given[name] = *value
 		}
 	}
 	return given

@@ -69,9 +69,9 @@ func (c *inventorySyncCmd) read(stdin io.Reader) ([]byte, error) {
 	case err != nil:
 		return nil, fmt.Errorf("read %s: %w", name, err)
 	case len(push) > maxPush:
-		return nil, &usageError{text: fmt.Sprintf("%s holds more than %d MiB, more than the server takes", name, maxPush>>20), hint: "assay inventory sync --help"}
+		return nil, &usageError{text: fmt.Sprintf("%s holds more than %d MiB, more than the server takes", name, maxPush>>20), help: "assay inventory sync --help"}
 	case !jsontext.Value(push).IsValid():
-		return nil, &usageError{text: name + " does not hold JSON", hint: "assay inventory sync --help"}
+		return nil, &usageError{text: name + " does not hold JSON", help: "assay inventory sync --help"}
 	}
 	return push, nil
 }
@@ -79,7 +79,7 @@ func (c *inventorySyncCmd) read(stdin io.Reader) ([]byte, error) {
 // usageOfFile says that a file named on the command line cannot be used.
 func usageOfFile(err error) error {
 	if path, ok := errors.AsType[*os.PathError](err); ok {
-		return &usageError{text: path.Path + ": " + path.Err.Error(), hint: "assay --help"}
+		return &usageError{text: path.Path + ": " + path.Err.Error(), help: "assay --help"}
 	}
 	return err
 }

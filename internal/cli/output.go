@@ -96,6 +96,14 @@ func seconds(n int64) string {
 	return d.String()
 }
 
+// value returns what p points to, or the zero value for nothing.
+func value[T any](p *T) (v T) {
+	if p != nil {
+		v = *p
+	}
+	return v
+}
+
 // orDash writes v, or a dash for nothing.
 func orDash[T any](v *T) string {
 	if v == nil {

@@ -30,10 +30,10 @@ func (*pricesCmd) examples() []example {
 // Run shows the price.
 func (c *pricesCmd) Run(ctx context.Context, s *session) error {
 	if err := catalog.CheckName(c.Name); err != nil {
-		return &usageError{text: err.Error(), hint: "assay prices --help"}
+		return &usageError{text: err.Error(), help: "assay prices --help"}
 	}
 	if err := catalog.CheckPhase(c.Phase); err != nil {
-		return &usageError{text: err.Error(), hint: "assay prices --help"}
+		return &usageError{text: err.Error(), help: "assay prices --help"}
 	}
 	api, err := s.server()
 	if err != nil {

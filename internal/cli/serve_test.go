@@ -139,7 +139,7 @@ func TestBackup_RestoresElsewhereWhatAServerHad(t *testing.T) {
 		t.Errorf("over a database: exit code %d: %s", code, out)
 	}
 
-	there := &started{dir: filepath.Join(dir, "there")}
+	there := &started{dir: filepath.Join(dir, "there"), addr: s.addr}
 	if code, out := there.assay("restore", file, "--with-secrets"); code != 0 {
 		t.Fatalf("exit code %d: %s", code, out)
 	}
@@ -151,4 +151,100 @@ func TestBackup_RestoresElsewhereWhatAServerHad(t *testing.T) {
 		t.Errorf("exit code %d: %s", code, out)
 	}
 	again.stop()
+}
+
+func TestBackup_ChecksEverythingBeforeItDoesAnything(t *testing.T) {
+	dir := t.TempDir()
+	s := startServer(t, filepath.Join(dir, "data"))
+	s.stop()
+	bare := filepath.Join(dir, "bare.db")
+	if code, out := s.assay("backup", bare); code != exitOK {
+		t.Fatalf("exit code %d: %s", code, out)
+	}
+	full := filepath.Join(dir, "full.db")
+	if code, out := s.assay("backup", full, "--with-secrets"); code != exitOK {
+		t.Fatalf("exit code %d: %s", code, out)
+	}
+	if err := os.Remove(full); err != nil {
+		t.Fatal(err)
+	}
+	if code, out := s.assay("backup", full, "--with-secrets"); code != exitUsage || !strings.Contains(out, "exists") {
+		t.Errorf("over former secrets: exit code %d: %s", code, out)
+	}
+	if _, err := os.Stat(full); err == nil {
+		t.Error("the database is backed up though the secrets could not be")
+	}
+	before := listing(t, s.dir)
+	if code, out := s.assay("restore", bare, "--with-secrets", "--force"); code != exitUsage || !strings.Contains(out, "bare.db.secrets") {
+		t.Errorf("without its secrets: exit code %d: %s", code, out)
+	}
+	if after := listing(t, s.dir); after != before {
+		t.Errorf("a restore that was refused left\n%s\nbefore it was\n%s", after, before)
+	}
+}
+
+// listing names all files below a directory.
+func listing(t *testing.T, dir string) string {
+	t.Helper()
+	var names strings.Builder
+	err := filepath.WalkDir(dir, func(name string, _ os.DirEntry, err error) error {
+		names.WriteString(name + "\n")
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return names.String()
+}
+
+func TestServe_LooksAtItsSourcesBeforeItCreatesAnything(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "data")
+	var errs bytes.Buffer
+	code := Program{
+		Args: []string{
+			"serve", "--listen-addr", "127.0.0.1:0", "--data-dir", dir,
+			"--market-price-providers", "pricelist", "--pricelist-config", filepath.Join(dir, "none.json"),
+		},
+		Stdin: strings.NewReader(""), Stdout: io.Discard, Stderr: &errs, Now: time.Now,
+	}.Run(t.Context())
+	if code != exitUsage || !strings.Contains(errs.String(), "PRICELIST_CONFIG: ") {
+		t.Errorf("exit code %d, want %d: %s", code, exitUsage, &errs)
+	}
+	if _, err := os.Stat(dir); err == nil {
+		t.Errorf("%s was created", dir)
+	}
+}
+
+// stopper keeps what is written to it, and ends the server that says it serves.
+type stopper struct {
+	bytes.Buffer
+	stop func()
+}
+
+func (w *stopper) Write(b []byte) (int, error) {
+	if bytes.Contains(b, []byte("msg=serving")) {
+		w.stop()
+	}
+	return w.Buffer.Write(b)
+}
+
+func TestServe_TellsWhatShouldBeLookedAt(t *testing.T) {
+	ctx, cancel := context.WithCancel(t.Context())
+	log := &stopper{stop: cancel}
+	code := Program{
+		Args:    []string{"serve", "--listen-addr", "127.0.0.1:0", "--data-dir", filepath.Join(t.TempDir(), "data")},
+		Environ: []string{"LISTEN_ADRR=127.0.0.1:1", "PLATFORM_API_TOKEN=short"},
+		Stdin:   strings.NewReader(""), Stdout: io.Discard, Stderr: log, Now: time.Now,
+	}.Run(ctx)
+	if code != exitOK {
+		t.Errorf("exit code %d", code)
+	}
+	for _, want := range []string{
+		"did you mean LISTEN_ADDR?", "PLATFORM_API_TOKEN holds a secret of fewer than",
+		`back it up, and give it to nobody" file=`,
+	} {
+		if strings.Count(log.String(), want) != 1 {
+			t.Errorf("the log does not say %q once:\n%s", want, log)
+		}
+	}
 }

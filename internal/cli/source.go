@@ -25,7 +25,7 @@ type sourceCmd struct {
 func (s *session) openSource(ctx context.Context, name string) (provider.Source, io.Closer, error) {
 	if !slices.Contains(app.Sources(), name) {
 		return nil, nil, &usageError{
-			text: fmt.Sprintf("there is no source %q; there are %s", name, strings.Join(app.Sources(), ", ")), hint: "assay source --help",
+			text: fmt.Sprintf("there is no source %q; there are %s", name, strings.Join(app.Sources(), ", ")), help: "assay source --help",
 		}
 	}
 	cfg, err := s.settings(map[string]string{"MARKET_PRICE_PROVIDERS": name})

@@ -63,7 +63,7 @@ func (c *sourceNamesCmd) Run(ctx context.Context, s *session) error {
 func namesOf(ctx context.Context, src provider.Source) ([]string, error) {
 	d := src.Describe()
 	if d.Shape != provider.Bulk {
-		return nil, &usageError{text: d.Name + " is asked by name and cannot list what it knows", hint: "assay source test --help"}
+		return nil, &usageError{text: d.Name + " is asked by name and cannot list what it knows", help: "assay source test --help"}
 	}
 	all := map[string]bool{}
 	for _, file := range d.Files {

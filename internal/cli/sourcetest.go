@@ -51,7 +51,7 @@ type sourceSample struct {
 // Run asks once: a file of a source that serves files, else one item.
 func (c *sourceTestCmd) Run(ctx context.Context, s *session) error {
 	if err := catalog.CheckName(c.Name); err != nil {
-		return &usageError{text: err.Error(), hint: "assay source test --help"}
+		return &usageError{text: err.Error(), help: "assay source test --help"}
 	}
 	src, closer, err := s.openSource(ctx, c.Source)
 	if err != nil {

@@ -29,7 +29,7 @@ func (*statusCmd) examples() []example {
 // Run shows the status once, or until ctx ends.
 func (c *statusCmd) Run(ctx context.Context, s *session) error {
 	if c.Every < 200*time.Millisecond || c.Every > time.Hour {
-		return &usageError{text: "--every must be 200ms to 1h", hint: "assay status --help"}
+		return &usageError{text: "--every must be 200ms to 1h", help: "assay status --help"}
 	}
 	api, err := s.server()
 	if err != nil {
