@@ -66,7 +66,7 @@ func (e *Engine) Cancel(ctx context.Context, id int64) error {
 	if !job.State.Live() {
 		return fault.New(fault.Conflict, "job_ended", "job %d is %s already", id, job.State)
 	}
-	if err := e.store.InTx(ctx, func(tx Tx) error { return tx.CancelJob(id) }); err != nil {
+	if err := e.store.InTx(ctx, func(tx Tx) error { return tx.CancelJob(id, e.cfg.MissingRetry) }); err != nil {
 		return err
 	}
 	e.interrupt(id)

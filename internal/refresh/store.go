@@ -134,8 +134,9 @@ type Tx interface {
 	FinishJob(jobID int64) (State, error)
 
 	// CancelJob cancels what is pending of a live job. What is settled stays
-	// settled and is spread.
-	CancelJob(jobID int64) error
+	// settled and is spread; what it took of the missing-price queue is due again
+	// after the pause.
+	CancelJob(jobID int64, pause time.Duration) error
 	FailJob(jobID int64, lastError string) error
 	// Retain removes ended jobs; see Retention. It returns how many.
 	Retain(r Retention, most int) (int, error)

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"time"
 
 	"assay/internal/fault"
 	"assay/internal/refresh"
@@ -211,7 +212,9 @@ func (t *Tx) FailJob(id int64, lastError string) error {
 }
 
 // CancelJob cancels what is open of a live job. A claimed batch loses its claim.
-func (t *Tx) CancelJob(id int64) error {
+// Entries of the missing-price queue that the job took on are due again after
+// the pause, or the next job would be the same at once.
+func (t *Tx) CancelJob(id int64, pause time.Duration) error {
 	for _, query := range []string{
 		`UPDATE fetch_unit SET state = 'cancelled', token = token + 1 WHERE job_id = $1 AND state IN ('pending', 'running')`,
 		`UPDATE refresh_item SET state = 'cancelled' WHERE job_id = $1 AND state = 'pending'`,
@@ -222,6 +225,9 @@ func (t *Tx) CancelJob(id int64) error {
 		if _, err := t.exec(query, id); err != nil {
 			return err
 		}
+	}
+	if _, err := t.exec(`UPDATE missing_price SET due_at = $2 WHERE job_id = $1`, id, micros(t.now.Add(pause))); err != nil {
+		return err
 	}
 	_, err := t.exec(`
 		UPDATE refresh_job SET cancel_requested = 1, state = 'cancelled', stage = 'done', finished_at = $2

@@ -233,7 +233,7 @@ func cancels(f *fixture) {
 	f.judge(id)
 	f.settle(f.claimBatch(), 10)
 	b := f.claimBatch()
-	f.tx(func(tx *store.Tx) error { return tx.CancelJob(id) })
+	f.tx(func(tx *store.Tx) error { return tx.CancelJob(id, time.Hour) })
 	settled := true
 	f.tx(func(tx *store.Tx) (err error) {
 		settled, err = tx.Settle(*b, refresh.Settlement{})
@@ -251,7 +251,7 @@ func cancels(f *fixture) {
 		queued, _, err = tx.InsertJob(refresh.Job{Kind: refresh.Bulk})
 		return err
 	})
-	f.tx(func(tx *store.Tx) error { return tx.CancelJob(queued) })
+	f.tx(func(tx *store.Tx) error { return tx.CancelJob(queued, time.Hour) })
 	f.is("a job without a plan", f.job(queued).State, refresh.Cancelled)
 	started := true
 	f.tx(func(tx *store.Tx) (err error) {
@@ -259,7 +259,7 @@ func cancels(f *fixture) {
 		return err
 	})
 	f.is("starts", started, false)
-	f.tx(func(tx *store.Tx) error { return tx.CancelJob(id) })
+	f.tx(func(tx *store.Tx) error { return tx.CancelJob(id, time.Hour) })
 	f.is("an ended job", f.job(id).State, refresh.Cancelled)
 }
 
