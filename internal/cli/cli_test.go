@@ -177,3 +177,25 @@ func TestBaseURL_IsReachableFromThisMachine(t *testing.T) {
 		}
 	}
 }
+
+func TestCell_CutsWhatWouldPadEveryRow(t *testing.T) {
+	for name, want := range map[string]string{
+		"★ Karambit":                    "★ Karambit",
+		strings.Repeat("★", 64):         strings.Repeat("★", 64),
+		strings.Repeat("★", 65):         strings.Repeat("★", 63) + "…",
+		strings.Repeat("x", 512):        strings.Repeat("x", 63) + "…",
+		"a\n" + strings.Repeat("x", 99): `"a\n` + strings.Repeat("x", 59) + "…",
+	} {
+		if got := cell(name); got != want {
+			t.Errorf("cell(%q) = %q, want %q", name, got, want)
+		}
+	}
+}
+
+func TestRequests_HaveTheirNumber(t *testing.T) {
+	for n, want := range map[int64]string{0: "0 requests", 1: "1 request", 2000: "2,000 requests"} {
+		if got := requests(n); got != want {
+			t.Errorf("requests(%d) = %s, want %s", n, got, want)
+		}
+	}
+}

@@ -107,14 +107,14 @@ func (r *demoReport) write(w io.Writer) {
 	_, _ = fmt.Fprintln(w)
 	rows := [][]string{{"MARKET", "QUOTES", "REJECTED", "USED", fmt.Sprintf("LEFT OUT (of %d items looked into)", r.Sampled)}}
 	for _, m := range r.Markets {
-		rows = append(rows, []string{printable(m.Market), count(m.Quotes), count(m.Rejected), count(int64(m.Used)), count(int64(m.LeftOut))})
+		rows = append(rows, []string{cell(m.Market), count(m.Quotes), count(m.Rejected), count(int64(m.Used)), count(int64(m.LeftOut))})
 	}
 	table(w, rows)
 
 	_, _ = fmt.Fprintf(w, "\nThe %d dearest items:\n", len(r.Top))
 	rows = nil
 	for _, it := range r.Top {
-		rows = append(rows, []string{"  " + it.CurrentPrice.String(), it.Status, printable(it.MarketHashName)})
+		rows = append(rows, []string{"  " + it.CurrentPrice.String(), it.Status, cell(it.MarketHashName)})
 	}
 	table(w, rows)
 

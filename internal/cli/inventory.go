@@ -123,7 +123,7 @@ func writeInventory(w io.Writer, inv view.Inventory) {
 			priced = moment(it.PriceUpdatedAt)
 		}
 		rows = append(rows, []string{
-			printable(it.AssetID), fmt.Sprint(it.AppID), nameText(it.MarketHashName), phaseText(it.Phase, it.PhaseUnknown),
+			cell(it.AssetID), fmt.Sprint(it.AppID), nameText(it.MarketHashName), phaseText(it.Phase, it.PhaseUnknown),
 			count(it.Amount), amount(it.EstimatedValue), priced,
 		})
 	}
@@ -134,7 +134,7 @@ func nameText(name string) string {
 	if name == "" {
 		return "(not marketable)"
 	}
-	return printable(name)
+	return cell(name)
 }
 
 func phaseText(phase string, unknown bool) string {

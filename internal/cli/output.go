@@ -62,6 +62,19 @@ func printable(s string) string {
 	return s
 }
 
+// maxCell is how many characters of a name a table shows: one long name would
+// pad every row. --json has the whole of it.
+const maxCell = 64
+
+// cell returns a name as a table shows it: printable, and cut where it is long.
+func cell(name string) string {
+	shown := []rune(printable(name))
+	if len(shown) > maxCell {
+		return string(shown[:maxCell-1]) + "…"
+	}
+	return string(shown)
+}
+
 // count writes n with thousands marks.
 func count(n int64) string { return humanize.Comma(n) }
 

@@ -106,7 +106,7 @@ func quoteRows(it view.ItemDetail) [][]string {
 			used = "no: " + reasonText(q.Reason)
 		}
 		rows = append(rows, []string{
-			printable(q.Source + "/" + q.Market), amount(q.LowestAsk), amount(q.HighestBid), amount(q.Sale), string(q.Currency),
+			cell(q.Source + "/" + q.Market), amount(q.LowestAsk), amount(q.HighestBid), amount(q.Sale), string(q.Currency),
 			amount(q.Price), number(q.Listings), number(q.Sales), q.FetchedAt.UTC().Format("01-02 15:04:05"), used,
 		})
 	}

@@ -104,7 +104,7 @@ func writeTested(w io.Writer, t sourceTested) {
 	_, _ = fmt.Fprintf(w, "%s works: %s, %s bytes, %.2f s\n", t.Source, requests(t.Requests), count(t.Bytes), t.Seconds)
 	var rows [][]string
 	for _, market := range slices.Sorted(maps.Keys(t.Quotes)) {
-		rows = append(rows, []string{"  " + printable(market), count(t.Quotes[market]) + " quotes"})
+		rows = append(rows, []string{"  " + cell(market), count(t.Quotes[market]) + " quotes"})
 	}
 	for _, reason := range slices.Sorted(maps.Keys(t.Rejected)) {
 		rows = append(rows, []string{"  rejected", count(t.Rejected[reason]) + ": " + printable(reason)})
