@@ -216,8 +216,11 @@ func TestLoad_WarnsOfNearMissesInTheEnvironment(t *testing.T) {
 		"DATABASE_USER=x", "DATABASE_HOST=x", "LOG_FILE=x", "DATA=x", "ACME_API_KEY=x", "SIN_API_KEY=x", "LISTEN_ADR="))
 	var want []string
 	for _, pair := range [][2]string{
-		{"DATABASE_URI", "DATABASE_URL"}, {"DATADIR", "DATA_DIR"}, {"LISTEN_ADRR", "LISTEN_ADDR"},
-		{"LOGLEVEL", "LOG_LEVEL"}, {"TRUSTED_PROXY", "TRUSTED_PROXIES"},
+		{"DATABASE_URI", "DATABASE_URL"},
+		{"DATADIR", "DATA_DIR"},
+		{"LISTEN_ADRR", "LISTEN_ADDR"},
+		{"LOGLEVEL", "LOG_LEVEL"},
+		{"TRUSTED_PROXY", "TRUSTED_PROXIES"},
 	} {
 		want = append(want, "the environment sets "+pair[0]+", which is no setting of ours; did you mean "+pair[1]+"?")
 	}
