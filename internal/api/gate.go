@@ -10,7 +10,7 @@ import (
 // everything that is made of them fits into memory at once.
 const (
 	gateRoom = 2 * maxPush
-	gateWait = 10 * time.Second // for room
+	gateWait = 30 * time.Second // for room
 	gateUnit = 1 << 20          // room is counted in units of so many bytes
 )
 
