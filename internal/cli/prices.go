@@ -142,6 +142,8 @@ func reasonText(reason string) string {
 		return "the market's own data are too old"
 	case pricing.Duplicate:
 		return "the same market, fresher, through another source"
+	case pricing.NotConfigured:
+		return "nobody asks it any more"
 	case pricing.SharedListings:
 		return "the same listings as another market"
 	case pricing.Outlier:

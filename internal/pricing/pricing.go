@@ -62,6 +62,7 @@ const (
 	Duplicate      Reason = "duplicate"      // a fresher quote of the same market counts
 	SharedListings Reason = "sharedListings" // another market with the same listings counts
 	Outlier        Reason = "outlier"        // outside the band around the median
+	NotConfigured  Reason = "notConfigured"  // nobody asks the market any more; not of an estimate
 )
 
 // Basis says which figure of a market is its price.

@@ -14,7 +14,7 @@ const (
 	DefaultWait = time.Minute
 	// MaxWait is the longest order to wait that is followed: a longer one is
 	// cut to it, and so is what was remembered over a restart.
-	MaxWait = time.Hour
+	MaxWait = 24 * time.Hour
 )
 
 // hold remembers until when a source wants to be left alone. It is kept as a

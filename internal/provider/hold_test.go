@@ -17,7 +17,7 @@ func TestRetryAfter_ReadsEveryForm(t *testing.T) {
 		{"seconds", "30", "", 30 * time.Second, true},
 		{"blanks around", " 30 ", "", 30 * time.Second, true},
 		{"zero", "0", "", 0, true},
-		{"maximum", "3600", "", MaxWait, true},
+		{"maximum", "86400", "", MaxWait, true},
 		{"beyond it", "99999999", "", MaxWait, true},
 		{"beyond int64", "99999999999999999999999999", "", MaxWait, true},
 		{"missing", "", "", 0, false},

@@ -443,7 +443,7 @@ func TestGames_AreAskedApart(t *testing.T) {
 		equal(t, "game asked for", call.AppID, []int32{catalog.CS2, catalog.Rust}[i])
 	}
 	j := w.last(refresh.Missing)
-	equal(t, "without a quote", j.Counts.NoQuote, 1)
+	equal(t, "of a game that nobody quotes", j.Counts.Failed, 1)
 	w.checkIdle()
 
 	// A file of a game in which nothing is due is not asked for.

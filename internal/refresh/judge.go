@@ -165,9 +165,13 @@ func (e *Engine) compare(ctx context.Context, suspects []*suspect, units []Unit)
 		if err := e.readSample(ctx, unpack, suspects, units, from); err != nil {
 			return err
 		}
+		medians, err := e.medians(ctx, suspects, from)
+		if err != nil {
+			return err
+		}
 		for _, s := range suspects {
 			if s.open {
-				s.addSample(suspects)
+				s.addSample(suspects, medians)
 			}
 		}
 		for _, s := range suspects {
@@ -227,8 +231,30 @@ func (e *Engine) basePrice(q *packed) money.Micro {
 	return converted
 }
 
-// addSample compares the prices just read.
-func (s *suspect) addSample(all []*suspect) {
+// medians returns the stored medians of some buckets' items by game and name,
+// where a first answer is to be held against them: what all markets, however
+// they are asked, said before this job.
+func (e *Engine) medians(ctx context.Context, suspects []*suspect, from int) (map[gameName]money.Micro, error) {
+	if !slices.ContainsFunc(suspects, func(s *suspect) bool { return s.open && s.base.UnitID == 0 }) {
+		return nil, nil
+	}
+	out := map[gameName]money.Micro{}
+	err := e.store.Medians(ctx, from, from+sampleBuckets, func(key catalog.Key, median money.Micro) {
+		out[gameName{key.AppID, key.Name + "\x00" + key.Phase}] = median
+	})
+	return out, err
+}
+
+// gameName is an item's name and phase within a game.
+type gameName struct {
+	app  int32
+	name string
+}
+
+// addSample compares the prices just read: with the market's own before, or
+// those of a first answer with the stored medians, and where there is none with
+// what the other files of this job say.
+func (s *suspect) addSample(all []*suspect, medians map[gameName]money.Micro) {
 	if s.base.UnitID != 0 {
 		for name, p := range s.prices {
 			if before := s.before[name]; before > 0 {
@@ -240,6 +266,11 @@ func (s *suspect) addSample(all []*suspect) {
 	}
 	var others []money.Micro
 	for name, p := range s.prices {
+		if known := medians[gameName{s.Unit.AppID, name}]; known > 0 {
+			s.check.Add(known, p)
+			s.shared++
+			continue
+		}
 		others = others[:0]
 		for _, o := range all {
 			if q := o.prices[name]; o != s && q > 0 && o.Unit.AppID == s.Unit.AppID {

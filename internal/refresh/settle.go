@@ -75,15 +75,15 @@ type settler struct {
 	unpack *unpacker
 
 	items []Item
-	snaps [][]Snapshot // by item
-	fresh [][]Snapshot // quotes of this job, by item
-	asked []asked      // by item
+	snaps [][]Snapshot        // by item
+	fresh [][]Snapshot        // quotes of this job, by item
+	asked []asked             // by item
+	files map[gameMarket]bool // markets that answered for the whole game
 	first map[string]int32
 	next  []int32 // the next item of the same name, or -1
 
 	quotes    []pricing.Quote
 	rows      []Snapshot
-	isFresh   []bool
 	estimated pricing.Estimate
 	result    Settlement
 }
@@ -94,6 +94,13 @@ type asked struct {
 	deferred bool
 	errs     []string
 	earliest time.Time // earliest fetch of an answer
+	sources  []string  // asked for the item by name, that answered
+}
+
+// gameMarket is a market's part of a game.
+type gameMarket struct {
+	app    int32
+	market int64
 }
 
 func (s *settler) load(ctx context.Context, b Batch) error {
@@ -151,8 +158,14 @@ func (s *settler) reset(items []Item, snaps []Snapshot) {
 
 // noteUnits notes which items each unit asked about, and how that ended.
 func (s *settler) noteUnits(units []Unit, outcomes map[UnitMarket]MarketFetch) {
+	s.files = map[gameMarket]bool{}
 	for _, u := range units {
-		usable := u.State == UnitDone && hasGoodMarket(u, outcomes)
+		usable := u.State == UnitDone && u.File == "" // an answer to names is judged quote by quote
+		for key, f := range outcomes {
+			if u.State == UnitDone && key.Unit == u.ID && f.Outcome == OutcomeOK {
+				usable, s.files[gameMarket{u.AppID, key.Market}] = true, true
+			}
+		}
 		if u.File != "" {
 			for i := range s.items {
 				if s.items[i].Key.AppID == u.AppID {
@@ -171,26 +184,15 @@ func (s *settler) noteUnits(units []Unit, outcomes map[UnitMarket]MarketFetch) {
 	}
 }
 
-// hasGoodMarket reports whether any market of a unit's answer may be believed.
-func hasGoodMarket(u Unit, outcomes map[UnitMarket]MarketFetch) bool {
-	id := u.ID
-	if u.File == "" {
-		return true // an answer to names is judged quote by quote
-	}
-	for key, f := range outcomes {
-		if key.Unit == id && f.Outcome == OutcomeOK {
-			return true
-		}
-	}
-	return false
-}
-
 func (a *asked) note(u Unit, usable bool) {
 	switch {
 	case usable:
 		a.answered = true
 		if a.earliest.IsZero() || u.FetchedAt.Before(a.earliest) {
 			a.earliest = u.FetchedAt
+		}
+		if u.File == "" {
+			a.sources = append(a.sources, u.Source)
 		}
 	case u.State == UnitDeferred:
 		a.deferred = true
@@ -287,7 +289,7 @@ func (s *settler) settleItem(i int, now time.Time) SettledItem {
 		out.State, out.Reason = ItemSkipped, SkipBudget
 		return out
 	default:
-		out.State, out.Error = ItemNoQuote, "no configured source quotes this game"
+		out.State, out.Error = ItemFailed, "no configured source quotes this game"
 		return out
 	}
 	s.gather(i, a.earliest)
@@ -314,40 +316,53 @@ func (s *settler) settleItem(i int, now time.Time) SettledItem {
 }
 
 // gather lists what takes part in an item's estimate: this job's quotes, and of
-// markets without one the last snapshot, which counts while it is fresh. A
-// market that did not name the item said nothing of it; only a quote, or the
-// statement that it is not offered, replaces a snapshot.
+// markets that did not answer the last snapshot, which counts while it is fresh.
+// The snapshot of a market that answered without the item, or that nobody asks
+// any more, stays as it was and takes no part.
 func (s *settler) gather(i int, earliest time.Time) {
-	s.rows, s.isFresh, s.quotes = s.rows[:0], s.isFresh[:0], s.quotes[:0]
-	s.rows = append(s.rows, s.fresh[i]...)
-	for range s.rows {
-		s.isFresh = append(s.isFresh, true)
+	s.rows, s.quotes = s.rows[:0], s.quotes[:0]
+	for _, r := range s.fresh[i] {
+		q := s.quote(r)
+		q.FetchedAt = earliest
+		s.rows, s.quotes = append(s.rows, r), append(s.quotes, q)
 	}
 	for _, old := range s.snaps[i] {
-		if _, configured := s.engine.known[old.MarketID]; !configured {
-			continue // nobody asks this market any more
+		if slices.ContainsFunc(s.fresh[i], func(f Snapshot) bool { return f.MarketID == old.MarketID }) {
+			continue
 		}
-		if !slices.ContainsFunc(s.fresh[i], func(f Snapshot) bool { return f.MarketID == old.MarketID }) {
-			if old.FetchedAt.IsZero() {
-				old.FetchedAt = s.items[i].QuotesAt
+		was := old
+		if old.FetchedAt.IsZero() {
+			old.FetchedAt = s.items[i].QuotesAt
+		}
+		m, configured := s.engine.known[old.MarketID]
+		if !configured {
+			if old.Reason = pricing.NotConfigured; old != was {
+				s.result.Snapshots = append(s.result.Snapshots, old)
 			}
-			s.rows = append(s.rows, old)
-			s.isFresh = append(s.isFresh, false)
+			continue
 		}
+		q := s.quote(old)
+		if s.files[gameMarket{s.items[i].Key.AppID, old.MarketID}] || slices.Contains(s.asked[i].sources, m.source) {
+			q.Ask, q.Sale, q.Sales, q.SalesWindow = 0, 0, provider.Unknown, 0
+		}
+		s.rows, s.quotes = append(s.rows, old), append(s.quotes, q)
 	}
-	for k, r := range s.rows {
-		m := s.engine.known[r.MarketID]
-		q := pricing.Quote{
-			Source: m.source, Market: m.Key, Pool: m.Pool, MaxAge: m.MaxAge,
-			Currency: r.Currency, Ask: r.Ask, Sale: r.Sale,
-			Sales: r.Sales, SalesWindow: r.SalesWindow,
-			FetchedAt: r.FetchedAt, MarketTime: r.MarketTime,
-		}
-		if s.isFresh[k] {
-			q.FetchedAt = earliest
-		}
-		s.quotes = append(s.quotes, q)
+}
+
+// quote is a snapshot as an estimate takes it. A market that counts sales and
+// says nothing of this item's leaves its window open.
+func (s *settler) quote(r Snapshot) pricing.Quote {
+	m := s.engine.known[r.MarketID]
+	q := pricing.Quote{
+		Source: m.source, Market: m.Key, Pool: m.Pool, MaxAge: m.MaxAge,
+		Currency: r.Currency, Ask: r.Ask, Sale: r.Sale,
+		Sales: r.Sales, SalesWindow: r.SalesWindow,
+		FetchedAt: r.FetchedAt, MarketTime: r.MarketTime,
 	}
+	if q.Sales < 0 {
+		q.SalesWindow = m.SalesWindow
+	}
+	return q
 }
 
 // keepChanged adds the snapshots of an item that differ from what is stored.

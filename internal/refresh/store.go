@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"assay/internal/catalog"
+	"assay/internal/money"
 )
 
 // Store is what a refresh needs of the database. Reads see what was last
@@ -51,6 +52,9 @@ type Store interface {
 	Outcomes(ctx context.Context, jobID int64) (map[UnitMarket]MarketFetch, error)
 	// MarketFiles returns the newest good answers of all markets' files.
 	MarketFiles(ctx context.Context) ([]MarketFile, error)
+	// Medians calls fn for the items in the name buckets from (included) to
+	// (excluded) whose last estimate has a median.
+	Medians(ctx context.Context, from, to int, fn func(catalog.Key, money.Micro)) error
 	// PausedSources names the sources that an operator has paused.
 	PausedSources(ctx context.Context) (map[string]bool, error)
 	// MaxInventoryID returns the greatest id of an inventory row.

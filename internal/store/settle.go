@@ -5,6 +5,8 @@ import (
 	"database/sql"
 	"time"
 
+	"assay/internal/catalog"
+	"assay/internal/money"
 	"assay/internal/pricing"
 	"assay/internal/refresh"
 )
@@ -61,6 +63,20 @@ func (s *Store) BatchSnapshots(ctx context.Context, b refresh.Batch) ([]refresh.
 	return collect(ctx, s.read, scanSnapshot, `
 		SELECT `+snapshotColumns+` FROM refresh_item r CROSS JOIN snapshot s ON s.item_id = r.item_id
 		WHERE r.job_id = $1 AND r.batch = $2 AND r.state = 'pending' ORDER BY r.item_id, s.market_id`, b.JobID, b.Batch)
+}
+
+// Medians calls fn for the items in the name buckets from (included) to
+// (excluded) whose last estimate has a median. An item's id begins with its
+// bucket.
+func (s *Store) Medians(ctx context.Context, from, to int, fn func(catalog.Key, money.Micro)) error {
+	_, err := collect(ctx, s.read, func(r *sql.Rows, _ *struct{}) error {
+		var key catalog.Key
+		var median money.Micro
+		err := r.Scan(&key.AppID, &key.Name, &key.Phase, &median)
+		fn(key, median)
+		return err
+	}, `SELECT app_id, name, phase, median FROM item WHERE id >= $1 AND id < $2 AND median > 0`, int64(from)<<32, int64(to)<<32)
+	return err
 }
 
 const snapshotColumns = `s.item_id, s.market_id, s.currency, s.ask, s.bid, s.sale, s.listings, s.sales, s.sales_window, s.market_time, s.fetched_at, s.reason`

@@ -120,12 +120,12 @@ type freshKey struct {
 // freshness counts all items, which takes a while, so the count serves all
 // callers for a second or two.
 func (r *Reader) freshness(ctx context.Context, key freshKey, now time.Time) (Freshness, error) {
-	const idle, busy = 10 * time.Second, 2 * time.Second
+	const keep = 2 * time.Second
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	age := now.Sub(r.freshRead)
 	live := key.state.Live()
-	if age >= 0 && !r.freshRead.IsZero() && ((key == r.freshKey && age < idle) || (live && age < busy)) {
+	if age >= 0 && !r.freshRead.IsZero() && age < keep && (live || key == r.freshKey) {
 		return r.fresh, nil
 	}
 	f, err := r.o.Store.Freshness(ctx, r.o.ScopeAll, now.Add(-freshFor))

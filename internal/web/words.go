@@ -152,6 +152,8 @@ func quoteReason(code string, quoted money.Currency) string {
 		return "the market's own data is too old"
 	case pricing.Duplicate:
 		return "a fresher quote of the same market counts"
+	case pricing.NotConfigured:
+		return "nobody asks it any more"
 	case pricing.SharedListings:
 		return "it resells another market's listings, which count once"
 	case pricing.Outlier:
