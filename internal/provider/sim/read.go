@@ -345,7 +345,7 @@ func (r *reader) amount(to *money.Micro, unit int64) (reason string, err error) 
 	case errors.Is(invalid, money.ErrRange):
 		return rejectRange, nil
 	case invalid != nil:
-		return rejectSyntax, nil
+		return rejectSyntax, nil //nolint:nilerr // a bad amount rejects the row and fails nothing
 	case m <= 0: // a market that has none says null, or nothing
 		return rejectSign, nil
 	}
@@ -388,7 +388,7 @@ func (r *reader) whole(fault string) (n int64, null bool, reason string, err err
 	}
 	n, invalid := strconv.ParseInt(string(raw), 10, 64)
 	if invalid != nil {
-		return 0, false, fault, nil
+		return 0, false, fault, nil //nolint:nilerr // a bad number rejects the row and fails nothing
 	}
 	return n, false, "", nil
 }
