@@ -115,6 +115,8 @@ func (t *Tx) Settle(b refresh.Batch, s refresh.Settlement) (bool, error) {
 	return true, nil
 }
 
+const estimateColumns = 21
+
 const writeItems = `
 UPDATE item SET
 	price = v.column3, status = v.column4, method = v.column5, method_version = v.column6,
@@ -129,36 +131,32 @@ const writeItemsWhere = `) AS v WHERE item.id = v.column1 AND item.rev = v.colum
 // writeItems writes the estimates. An item that another job has estimated since
 // it was read makes a refresh.ErrConflict.
 func (t *Tx) writeItems(items []refresh.SettledItem) error {
-	const columns = 21
 	answered := make([]*refresh.SettledItem, 0, len(items))
 	for i := range items {
 		if items[i].Answered {
 			answered = append(answered, &items[i])
 		}
 	}
-	return inRows(answered, columns, func(part []*refresh.SettledItem) error {
-		args := make([]any, 0, len(part)*columns)
-		for _, i := range part {
-			e := &i.Estimate
-			updated, checked := i.UpdatedAt, i.CheckedAt
-			if i.Changed() {
-				updated = t.now
-			}
-			if e.Estimated > 0 && e.Candidate == 0 {
-				checked = t.now // a price that is held back confirms nothing
-			}
-			args = append(args, i.ID, i.Rev, int64(e.Price), int64(e.Status), string(e.Method), pricing.Version,
-				int64(e.Average), int64(e.Median), int64(e.Robust), int64(e.Min), int64(e.Max),
-				e.Markets, e.UsedMarkets, int64(e.Candidate), micros(e.CandidateAt),
-				micros(updated), micros(checked), micros(t.now), micros(i.AsOf),
-				micros(i.QuietSince), micros(i.RetryAt))
+	n, err := t.writeRows(&t.bulks.items, len(answered), func(args []any, k int) []any {
+		i := answered[k]
+		e := &i.Estimate
+		updated, checked := i.UpdatedAt, i.CheckedAt
+		if i.Changed() {
+			updated = t.now
 		}
-		n, err := t.exec(writeItems+values(len(part), columns)+writeItemsWhere, args...)
-		if err == nil && n != int64(len(part)) {
-			err = refresh.ErrConflict
+		if e.Estimated > 0 && e.Candidate == 0 {
+			checked = t.now // a price that is held back confirms nothing
 		}
-		return err
+		return append(args, i.ID, i.Rev, int64(e.Price), int64(e.Status), string(e.Method), pricing.Version,
+			int64(e.Average), int64(e.Median), int64(e.Robust), int64(e.Min), int64(e.Max),
+			e.Markets, e.UsedMarkets, int64(e.Candidate), micros(e.CandidateAt),
+			micros(updated), micros(checked), micros(t.now), micros(i.AsOf),
+			micros(i.QuietSince), micros(i.RetryAt))
 	})
+	if err == nil && n != int64(len(answered)) {
+		err = refresh.ErrConflict
+	}
+	return err
 }
 
 // writeFailures counts a run without any answer for the items that had none;
@@ -177,70 +175,70 @@ func (t *Tx) writeFailures(items []refresh.SettledItem) error {
 	return err
 }
 
-const snapshotConflict = `
+const (
+	snapshotWidth  = 12
+	writeSnapshots = `
+INSERT INTO snapshot (item_id, market_id, currency, ask, bid, sale, listings, sales,
+	sales_window, market_time, fetched_at, reason) VALUES `
+	writeSnapshotsConflict = `
 ON CONFLICT (item_id, market_id) DO UPDATE SET
 	currency = excluded.currency, ask = excluded.ask, bid = excluded.bid, sale = excluded.sale,
 	listings = excluded.listings, sales = excluded.sales, sales_window = excluded.sales_window,
 	market_time = excluded.market_time, fetched_at = excluded.fetched_at, reason = excluded.reason`
+)
 
 func (t *Tx) writeSnapshots(rows []refresh.Snapshot) error {
-	const columns = 12
-	return inRows(rows, columns, func(part []refresh.Snapshot) error {
-		args := make([]any, 0, len(part)*columns)
-		for i := range part {
-			r := &part[i]
-			args = append(args, r.ItemID, r.MarketID, string(r.Currency), int64(r.Ask), int64(r.Bid), int64(r.Sale),
-				r.Listings, r.Sales, int64(r.SalesWindow/time.Second), micros(r.MarketTime), micros(r.FetchedAt), string(r.Reason))
-		}
-		_, err := t.exec(`INSERT INTO snapshot (item_id, market_id, currency, ask, bid, sale, listings, sales,
-			sales_window, market_time, fetched_at, reason) VALUES `+values(len(part), columns)+snapshotConflict, args...)
-		return err
+	_, err := t.writeRows(&t.bulks.snapshots, len(rows), func(args []any, i int) []any {
+		r := &rows[i]
+		return append(args, r.ItemID, r.MarketID, string(r.Currency), int64(r.Ask), int64(r.Bid), int64(r.Sale),
+			r.Listings, r.Sales, int64(r.SalesWindow/time.Second), micros(r.MarketTime), micros(r.FetchedAt), string(r.Reason))
 	})
+	return err
 }
+
+const (
+	pointColumns        = 3
+	writePoints         = `INSERT INTO price_point (item_id, at, price) VALUES `
+	writePointsConflict = ` ON CONFLICT (item_id, at) DO UPDATE SET price = excluded.price`
+)
 
 // writePoints adds to the history of the items whose price changed.
 func (t *Tx) writePoints(items []refresh.SettledItem) error {
-	const columns = 3
 	var changed []*refresh.SettledItem
 	for i := range items {
 		if items[i].Changed() {
 			changed = append(changed, &items[i])
 		}
 	}
-	return inRows(changed, columns, func(part []*refresh.SettledItem) error {
-		args := make([]any, 0, len(part)*columns)
-		for _, i := range part {
-			args = append(args, i.ID, micros(t.now), int64(i.Estimate.Price))
-		}
-		_, err := t.exec(`INSERT INTO price_point (item_id, at, price) VALUES `+values(len(part), columns)+`
-			ON CONFLICT (item_id, at) DO UPDATE SET price = excluded.price`, args...)
-		return err
+	_, err := t.writeRows(&t.bulks.points, len(changed), func(args []any, i int) []any {
+		return append(args, changed[i].ID, micros(t.now), int64(changed[i].Estimate.Price))
 	})
+	return err
 }
+
+const (
+	jobItemColumns = 6
+	writeJobItems  = `
+UPDATE refresh_item SET state = v.column2, reason = v.column3, price_before = v.column4, price_after = v.column5,
+	error = v.column6, attempts = attempts + 1
+FROM (VALUES `
+	writeJobItemsWhere = `) AS v
+WHERE refresh_item.job_id = ? AND refresh_item.batch = ? AND refresh_item.item_id = v.column1`
+)
 
 // writeJobItems notes how the items of a batch ended. The price before is that
 // of this moment: what another job has priced since the plan was made counts as
 // known, or spreading by batch would take it for unchanged.
 func (t *Tx) writeJobItems(b refresh.Batch, items []refresh.SettledItem) error {
-	const columns = 6
-	return inRows(items, columns, func(part []refresh.SettledItem) error {
-		args := make([]any, 0, len(part)*columns+2)
-		for i := range part {
-			p := &part[i]
-			after := p.Price
-			if p.Answered {
-				after = p.Estimate.Price
-			}
-			args = append(args, p.ID, p.State, p.Reason, int64(p.Price), int64(after), p.Error)
+	_, err := t.writeRows(&t.bulks.jobItems, len(items), func(args []any, i int) []any {
+		p := &items[i]
+		after := p.Price
+		if p.Answered {
+			after = p.Estimate.Price
 		}
-		_, err := t.exec(`
-			UPDATE refresh_item SET state = v.column2, reason = v.column3, price_before = v.column4, price_after = v.column5,
-				error = v.column6, attempts = attempts + 1
-			FROM (VALUES `+values(len(part), columns)+`) AS v
-			WHERE refresh_item.job_id = ? AND refresh_item.batch = ? AND refresh_item.item_id = v.column1`,
-			append(args, b.JobID, b.Batch)...)
-		return err
-	})
+		return append(args, p.ID, p.State, p.Reason, int64(p.Price), int64(after), p.Error)
+	}, b.JobID, b.Batch)
+	return err
 }
 
 // settleMissing takes what now has a price out of the missing-price queue. What

@@ -185,9 +185,11 @@ func (r *reader) texts(e ast.Expr) []string {
 			return out
 		}
 	case *ast.CallExpr:
-		if fn, ok := e.Fun.(*ast.Ident); ok && fn.Name == "values" && r.columns != "" {
-			var n int
-			_, _ = fmt.Sscan(r.columns, &n)
+		if fn, ok := e.Fun.(*ast.Ident); ok && fn.Name == "values" {
+			n := r.width(e.Args[1])
+			if n == 0 {
+				return nil
+			}
 			row := "(" + strings.TrimSuffix(strings.Repeat("?,", n), ",") + ")"
 			return []string{row + "," + row}
 		}
@@ -205,6 +207,19 @@ func (r *reader) texts(e ast.Expr) []string {
 		return out
 	}
 	return nil
+}
+
+// width returns the number of columns that an argument of values stands for; 0
+// if it cannot be told.
+func (r *reader) width(arg ast.Expr) (n int) {
+	text := r.columns
+	if id, ok := arg.(*ast.Ident); ok {
+		if lit, ok := r.constants[id.Name].(*ast.BasicLit); ok {
+			text = lit.Value
+		}
+	}
+	_, _ = fmt.Sscan(text, &n)
+	return n
 }
 
 func must(tb testing.TB, err error) {

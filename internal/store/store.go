@@ -27,6 +27,7 @@ type Options struct {
 // and several readers that see what was last committed.
 type Store struct {
 	write, read *sql.DB
+	bulks       *bulks // on write
 	file        *fileGuard
 	now         func() time.Time
 	log         *slog.Logger
@@ -73,6 +74,9 @@ func Open(ctx context.Context, o Options) (_ *Store, err error) {
 	if err := s.file.bind(ctx, s.write); err != nil {
 		return nil, err
 	}
+	if s.bulks, err = prepareBulks(ctx, s.write); err != nil {
+		return nil, err
+	}
 	if s.read, err = openSQLite(o.Path, reads); err != nil {
 		return nil, err
 	}
@@ -117,9 +121,10 @@ func (s *Store) Close() error {
 // Tx is one write transaction. Everything that it writes carries the same
 // moment, Now.
 type Tx struct {
-	tx  *sql.Tx
-	ctx context.Context //nolint:containedctx // a Tx lives within one call of InTx, which got this context
-	now time.Time
+	tx    *sql.Tx
+	ctx   context.Context //nolint:containedctx // a Tx lives within one call of InTx, which got this context
+	now   time.Time
+	bulks *bulks
 }
 
 // Now returns the moment of the transaction.
@@ -148,7 +153,7 @@ func (s *Store) inTx(ctx context.Context, fn func(*Tx) error) error {
 			_ = tx.Rollback()
 		}
 	}()
-	err = fn(&Tx{tx: tx, ctx: ctx, now: s.now()})
+	err = fn(&Tx{tx: tx, ctx: ctx, now: s.now(), bulks: s.bulks})
 	if err == nil {
 		err = s.fault("before commit")
 	}
