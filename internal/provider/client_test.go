@@ -232,7 +232,7 @@ func TestDo_StopsBeforeItsTotalOrItsCallersDeadline(t *testing.T) {
 
 func TestDo_KeepsTheLimitAcrossCallsAndAttempts(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		c, f := newFake(Options{Limit: Limit{Requests: 5, Per: time.Second}, Total: time.Minute}, func(n int) (*http.Response, error) {
+		c, f := newFake(Options{Limit: Limit{Requests: 5, Per: time.Second}, Total: time.Hour, Attempts: 100}, func(n int) (*http.Response, error) {
 			if n%3 == 0 {
 				return reply(500, ""), nil
 			}
