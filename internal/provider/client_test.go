@@ -442,3 +442,36 @@ func TestSnapshot_KeepsTheLastFiftyNewestFirst(t *testing.T) {
 		}
 	})
 }
+
+func TestDo_ACallerWhoLeavesSaysNothingOfTheSource(t *testing.T) {
+	for name, failure := range map[string]error{
+		"told so":             context.Canceled,
+		"a broken connection": syscall.ECONNRESET,
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				leave := func() {}
+				c, _ := newFake(Options{Attempts: 1}, func(int) (*http.Response, error) {
+					leave()
+					return nil, failure
+				})
+				for range breakAfter + 1 {
+					ctx, cancel := context.WithCancel(t.Context())
+					leave = cancel
+					kind, _ := kindOf(t, c.Do(ctx, get, discard))
+					cancel()
+					if kind != KindCancelled {
+						t.Errorf("kind %s, want %s", kind, KindCancelled)
+					}
+				}
+				s := c.Snapshot()
+				if s.Breaker != BreakerClosed || s.LastError != "" || !s.LastErrorAt.IsZero() {
+					t.Errorf("breaker %s, last error %q at %v, want none", s.Breaker, s.LastError, s.LastErrorAt)
+				}
+				if len(s.Requests) != breakAfter+1 || s.Requests[0].Kind != KindCancelled {
+					t.Errorf("recorded %+v, want every request, as cancelled", s.Requests)
+				}
+			})
+		})
+	}
+}

@@ -61,6 +61,7 @@ func (r *record) add(sent Sent, failure string, now time.Time) {
 	}
 	r.answers[sent.Status]++
 	switch {
+	case sent.Kind == KindCancelled: // says nothing of the source
 	case failure != "":
 		r.lastError, r.lastErrorAt = failure, now
 	case sent.Status == 200:

@@ -76,9 +76,9 @@ func (c *Client) attempt(caller context.Context, deadline time.Duration, h *hop,
 	ctx, cancel := context.WithTimeout(caller, min(c.o.Timeout, deadline-c.clock()))
 	defer cancel()
 	for redirects := 0; ; redirects++ {
-		location, err := c.exchange(ctx, h, n, decode)
+		location, err := c.exchange(ctx, caller, h, n, decode)
 		if err != nil || location == "" {
-			return c.whose(caller, err)
+			return err
 		}
 		if redirects == maxRedirects {
 			return Protocol(c.o.Source, "more than %d redirects", maxRedirects)
@@ -92,10 +92,15 @@ func (c *Client) attempt(caller context.Context, deadline time.Duration, h *hop,
 	}
 }
 
-// whose tells a failure of the source from a caller that went away meanwhile.
+// whose tells a failure of the source from a caller that went away meanwhile:
+// whatever a connection that he ended failed with says nothing of the source.
 func (c *Client) whose(caller context.Context, err error) error {
 	if caller.Err() == nil || err == nil {
 		return err
+	}
+	switch KindOf(err) {
+	case KindConnect, KindTimeout, KindCut:
+		return c.ended(caller.Err())
 	}
 	if errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) {
 		return c.ended(caller.Err())
@@ -104,8 +109,8 @@ func (c *Client) whose(caller context.Context, err error) error {
 }
 
 // exchange sends one HTTP request and reads its answer. It returns where to go
-// on when the answer is a redirect.
-func (c *Client) exchange(ctx context.Context, h *hop, n int, decode func(*Response) error) (location string, err error) {
+// on when the answer is a redirect. ctx is the attempt's, within the caller's.
+func (c *Client) exchange(ctx, caller context.Context, h *hop, n int, decode func(*Response) error) (location string, err error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	w := &wire{meter: h.meter}
@@ -114,10 +119,11 @@ func (c *Client) exchange(ctx context.Context, h *hop, n int, decode func(*Respo
 		Host: c.masker.mask(h.url.Host), Path: c.masker.path(h.url),
 	}
 	if ctx.Err() != nil {
-		return "", c.sendError(ctx.Err()) // not sent, so neither counted nor recorded
+		return "", c.whose(caller, c.sendError(ctx.Err())) // not sent, so neither counted nor recorded
 	}
 	begun := c.clock()
 	defer func() {
+		err = c.whose(caller, err)
 		sent.Duration, sent.Bytes = c.clock()-begun, w.bytes
 		c.note(ctx, sent, err)
 	}()

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 
 	"assay/internal/fault"
@@ -100,13 +101,11 @@ func (e *Engine) call(ctx context.Context, a *answer, src provider.Source, unit 
 
 // judgeFailure decides what becomes of a unit whose call failed.
 func (e *Engine) judgeFailure(unit *Unit, err error) {
-	unit.State = UnitFailed
-	unit.ErrorKind, unit.Error = string(provider.KindProtocol), unit.Source+": "+err.Error()
-	var pe *provider.Error
-	if !errors.As(err, &pe) {
-		return
+	pe, ok := errors.AsType[*provider.Error](err)
+	if !ok { // of whoever took the answer, or a panic
+		pe = provider.Protocol(unit.Source, "%s", strings.TrimPrefix(err.Error(), unit.Source+": "))
 	}
-	unit.ErrorKind, unit.Error = string(pe.Kind), pe.Error()
+	unit.State, unit.ErrorKind, unit.Error = UnitFailed, string(pe.Kind), pe.Error()
 	if !pe.Deferred() {
 		return
 	}

@@ -1,6 +1,8 @@
 package refresh_test
 
 import (
+	"errors"
+	"fmt"
 	"slices"
 	"testing"
 	"time"
@@ -421,4 +423,22 @@ func TestRule5_TimesOfTheFutureSkipNothing(t *testing.T) {
 	w.clock.Add(800 * 24 * time.Hour)
 	j = w.run(false)
 	equal(t, "updated by a clock set forward", j.Counts.Updated, 1)
+}
+
+func TestErrors_NameTheirSourceOnce(t *testing.T) {
+	for name, failure := range map[string]error{
+		"of the source":    &provider.Error{Source: "alpha", Kind: provider.KindProtocol, Detail: "broken"},
+		"wrapped":          fmt.Errorf("alpha: %w", &provider.Error{Source: "alpha", Kind: provider.KindProtocol, Detail: "broken"}),
+		"of somebody else": errors.New("broken"),
+		"with the name":    errors.New("alpha: broken"),
+	} {
+		t.Run(name, func(t *testing.T) {
+			a := bulk("alpha", []string{"A"}, "a1")
+			a.fail = func(int, provider.Call) error { return failure }
+			w := newWorld(t, a)
+			w.push("u", 730, "A")
+			w.drain()
+			equal(t, "last error", w.last(refresh.Missing).LastError, "alpha: protocol: broken")
+		})
+	}
 }

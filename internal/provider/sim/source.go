@@ -122,17 +122,17 @@ func (s *Source) request(call provider.Call) (provider.Request, error) {
 	req := provider.Request{Method: http.MethodGet, Header: http.Header{"Accept-Encoding": {"identity"}}, Meter: call.Meter}
 	d := &s.description
 	if call.AppID != catalog.CS2 {
-		return req, fmt.Errorf("%s: app %d is not quoted", Name, call.AppID)
+		return req, provider.Protocol(Name, "app %d is not quoted", call.AppID)
 	}
 	if d.Shape == provider.Bulk {
 		if _, ok := s.markets[call.File]; !ok {
-			return req, fmt.Errorf("%s: no such file", Name)
+			return req, provider.Protocol(Name, "there is no such file")
 		}
 		req.URL = s.base + "/v1/markets/" + url.PathEscape(call.File) + "/prices.json"
 		return req, nil
 	}
 	if len(call.Names) == 0 || len(call.Names) > d.BatchSize {
-		return req, fmt.Errorf("%s: %d names in a call: want 1 to %d", Name, len(call.Names), d.BatchSize)
+		return req, provider.Protocol(Name, "%d names in a call: want 1 to %d", len(call.Names), d.BatchSize)
 	}
 	if d.Shape == provider.Single {
 		req.URL = s.base + "/v1/prices?name=" + url.QueryEscape(call.Names[0])

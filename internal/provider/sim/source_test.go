@@ -570,3 +570,23 @@ func gunzip(t testing.TB, packed string) string {
 	}
 	return string(plain)
 }
+
+func TestFetch_RefusesWhatItDoesNotServeAndNamesItselfOnce(t *testing.T) {
+	_, source := serve(t, Options{Names: 10, Frozen: true})
+	for _, c := range []struct {
+		shape provider.Shape
+		call  provider.Call
+	}{
+		{provider.Bulk, provider.Call{AppID: 440, File: "a"}},
+		{provider.Bulk, provider.Call{AppID: catalog.CS2, File: "of nobody"}},
+		{provider.Single, provider.Call{AppID: catalog.CS2, Names: []string{"a", "b"}}},
+	} {
+		_, err := source(c.shape).Fetch(t.Context(), c.call, new(providertest.Sink))
+		if kind := provider.KindOf(err); kind != provider.KindProtocol {
+			t.Errorf("%+v: %v is of kind %q", c.call, err, kind)
+		}
+		if n := strings.Count(err.Error(), Name+":"); n != 1 {
+			t.Errorf("%+v: %q names the source %d times", c.call, err, n)
+		}
+	}
+}
