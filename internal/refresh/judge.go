@@ -201,7 +201,11 @@ func (e *Engine) readSample(ctx context.Context, unpack *unpacker, suspects []*s
 		ids = append(ids, u.BlobUnit)
 	}
 	slices.Sort(ids)
-	return e.store.Blobs(ctx, slices.Compact(ids), from, from+sampleBuckets, func(b Blob) error {
+	var buckets []int64
+	for bucket := from; bucket < from+sampleBuckets; bucket++ {
+		buckets = append(buckets, int64(bucket))
+	}
+	return e.store.Blobs(ctx, slices.Compact(ids), buckets, func(b Blob) error {
 		return e.unpack(unpack, b, func(q *packed) {
 			prices := into[part{b.Unit, q.Market}]
 			if prices == nil {

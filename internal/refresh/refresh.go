@@ -200,17 +200,10 @@ type MarketFile struct {
 
 // Batch is a range of name buckets of a job, claimed to be settled.
 type Batch struct {
-	JobID   int64
-	Kind    Kind
-	Batch   int
-	Batches int // of the job
-	Token   int64
-}
-
-// Buckets returns the range of name buckets of the batch, the last excluded.
-func (b Batch) Buckets() (from, to int) {
-	per := catalog.Buckets / b.Batches
-	return b.Batch * per, (b.Batch + 1) * per
+	JobID int64
+	Kind  Kind
+	Batch int
+	Token int64
 }
 
 // Item is what settling needs of an item.

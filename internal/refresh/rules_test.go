@@ -285,6 +285,21 @@ func TestRule3_AYoungFileSettlesMissingPricesWithoutARequest(t *testing.T) {
 	w.checkIdle()
 }
 
+func TestRule3_AFewMissingPricesReadAFewPartsOfAYoungFile(t *testing.T) {
+	list := names("Item", 4_000)
+	w := newWorld(t, bulk("alpha", list, "a1"))
+	w.push("u1", 730, list...)
+	w.forget()
+	w.run(false)
+	w.exec(`UPDATE item SET price = 0 WHERE name = $1`, list[7])
+	w.exec(`UPDATE inventory SET value = NULL`)
+	w.push("u2", 730, list[7])
+	w.blobsRead.Store(0)
+	w.drain()
+	equal(t, "price", w.named(list[7]).Price, units(10))
+	equal(t, "parts that were read", w.blobsRead.Load(), 1)
+}
+
 // TTL and pauses.
 
 func TestRule5_WithinTheTTLWithFivePercentToleranceItemsAreSkipped(t *testing.T) {

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"time"
 
+	"assay/internal/catalog"
 	"assay/internal/pricing"
 	"assay/internal/provider"
 )
@@ -123,7 +124,7 @@ func (s *settler) load(ctx context.Context, b Batch) error {
 	}
 	s.reset(items, snaps)
 	s.noteUnits(units, outcomes)
-	return s.readAnswers(ctx, b, units, outcomes)
+	return s.readAnswers(ctx, units, outcomes)
 }
 
 // reset begins a batch. Items and snapshots are both ordered by item.
@@ -203,8 +204,24 @@ func (a *asked) note(u Unit, usable bool) {
 	}
 }
 
+// buckets returns the name buckets that hold an item of the batch: for a few
+// missing prices a few of them, of files that hold a whole game.
+func (s *settler) buckets() []int64 {
+	var held [catalog.Buckets]bool
+	for i := range s.items {
+		held[catalog.Bucket(s.items[i].Key.Name)] = true
+	}
+	var out []int64
+	for bucket := range int64(catalog.Buckets) {
+		if held[bucket] {
+			out = append(out, bucket)
+		}
+	}
+	return out
+}
+
 // readAnswers collects the quotes of the batch's items.
-func (s *settler) readAnswers(ctx context.Context, b Batch, units []Unit, outcomes map[UnitMarket]MarketFetch) error {
+func (s *settler) readAnswers(ctx context.Context, units []Unit, outcomes map[UnitMarket]MarketFetch) error {
 	byBlob := map[int64]Unit{}
 	var ids []int64
 	for _, u := range units {
@@ -213,8 +230,7 @@ func (s *settler) readAnswers(ctx context.Context, b Batch, units []Unit, outcom
 			ids = append(ids, u.BlobUnit)
 		}
 	}
-	from, to := b.Buckets()
-	return s.engine.store.Blobs(ctx, ids, from, to, func(blob Blob) error {
+	return s.engine.store.Blobs(ctx, ids, s.buckets(), func(blob Blob) error {
 		u := byBlob[blob.Unit]
 		return s.engine.unpack(s.unpack, blob, func(q *packed) {
 			if _, configured := s.engine.known[q.Market]; !configured {

@@ -43,9 +43,9 @@ type Store interface {
 	JobUnits(ctx context.Context, jobID int64) ([]Unit, error)
 	// BatchUnits returns the units that a batch waited for, with names.
 	BatchUnits(ctx context.Context, b Batch) ([]Unit, error)
-	// Blobs calls fn for the blobs of the units in the buckets from (included)
-	// to (excluded), ordered by bucket and unit. fn must not keep the data.
-	Blobs(ctx context.Context, units []int64, from, to int, fn func(Blob) error) error
+	// Blobs calls fn for the blobs of the units in the buckets, ordered by bucket
+	// and unit. fn must not keep the data.
+	Blobs(ctx context.Context, units, buckets []int64, fn func(Blob) error) error
 	// Outcomes returns what became of each market of each file of a job; of one
 	// that an earlier unit answers and that is not judged yet, what became of
 	// that.

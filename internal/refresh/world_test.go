@@ -61,6 +61,8 @@ type world struct {
 	faults  func(point string) error
 	woken   atomic.Bool
 	starts  int
+	// blobsRead counts the stored answers that the engine has read.
+	blobsRead atomic.Int64
 	// everyStep is called after each step of drain.
 	everyStep func()
 }
@@ -122,7 +124,7 @@ func (w *world) start() {
 		list = append(list, s)
 	}
 	w.engine, err = refresh.New(w.tb.Context(), refresh.Options{
-		Store: storeOf{w.store}, Config: w.cfg, Sources: list,
+		Store: storeOf{w.store, w}, Config: w.cfg, Sources: list,
 		Wake: func(string) { w.woken.Store(true) }, Owner: "process " + strconv.Itoa(w.starts),
 		Now: w.clock.Now, Logger: slog.New(slog.DiscardHandler),
 	})
@@ -152,7 +154,17 @@ func (w *world) restart() {
 }
 
 // storeOf is the store as the engine sees it.
-type storeOf struct{ *store.Store }
+type storeOf struct {
+	*store.Store
+	world *world
+}
+
+func (s storeOf) Blobs(ctx context.Context, units, buckets []int64, fn func(refresh.Blob) error) error {
+	return s.Store.Blobs(ctx, units, buckets, func(b refresh.Blob) error {
+		s.world.blobsRead.Add(1)
+		return fn(b)
+	})
+}
 
 func (s storeOf) InTx(ctx context.Context, fn func(refresh.Tx) error) error {
 	return s.Store.InTx(ctx, func(tx *store.Tx) error { return fn(tx) })

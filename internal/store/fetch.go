@@ -275,11 +275,11 @@ func (s *Store) MarketFiles(ctx context.Context) ([]refresh.MarketFile, error) {
 }
 
 // Blobs calls fn for stored answers, ordered by bucket and unit.
-func (s *Store) Blobs(ctx context.Context, units []int64, from, to int, fn func(refresh.Blob) error) (err error) {
+func (s *Store) Blobs(ctx context.Context, units, buckets []int64, fn func(refresh.Blob) error) (err error) {
 	rows, err := s.read.QueryContext(ctx, `
 		SELECT unit_id, bucket, data FROM fetch_blob
-		WHERE unit_id IN (SELECT value FROM json_each($1)) AND bucket >= $2 AND bucket < $3
-		ORDER BY bucket, unit_id`, list(units), from, to)
+		WHERE unit_id IN (SELECT value FROM json_each($1)) AND bucket IN (SELECT value FROM json_each($2))
+		ORDER BY bucket, unit_id`, list(units), list(buckets))
 	if err != nil {
 		return err
 	}

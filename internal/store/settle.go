@@ -31,7 +31,7 @@ func (t *Tx) ClaimBatch(owner string) (*refresh.Batch, error) {
 		return nil, err
 	}
 	b := batches[0]
-	err = t.queryRow(`SELECT kind, batches FROM refresh_job WHERE id = $1`, b.JobID).Scan(&b.Kind, &b.Batches)
+	err = t.queryRow(`SELECT kind FROM refresh_job WHERE id = $1`, b.JobID).Scan(&b.Kind)
 	return &b, err
 }
 

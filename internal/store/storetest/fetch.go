@@ -226,23 +226,25 @@ func blobsByBucket(f *fixture) {
 	a := f.fetch("s", blob(3), blob(1), blob(127))
 	b := f.fetch("s", blob(1), blob(2))
 	var got []string
-	read := func(units []int64, from, to int) {
+	read := func(units []int64, buckets ...int64) {
 		got = nil
-		f.must(f.s.Blobs(f.Context(), units, from, to, func(b refresh.Blob) error {
+		f.must(f.s.Blobs(f.Context(), units, buckets, func(b refresh.Blob) error {
 			got = append(got, fmt.Sprint(b.Bucket, b.Unit))
 			f.is("data", string(b.Data), string(blob(b.Bucket).Data))
 			return nil
 		}))
 	}
-	read([]int64{a.ID, b.ID, 999}, 1, 4)
+	read([]int64{a.ID, b.ID, 999}, 3, 1, 2)
 	if want := []string{fmt.Sprint(1, a.ID), fmt.Sprint(1, b.ID), fmt.Sprint(2, b.ID), fmt.Sprint(3, a.ID)}; !slices.Equal(got, want) {
 		f.Errorf("got %q, want %q", got, want)
 	}
-	read([]int64{a.ID}, 4, catalog.Buckets)
+	read([]int64{a.ID}, 5, catalog.Buckets-1)
 	f.is("the last bucket", len(got), 1)
-	read(nil, 0, catalog.Buckets)
+	read(nil, 1)
 	f.is("no unit", len(got), 0)
-	err := f.s.Blobs(f.Context(), []int64{a.ID}, 0, catalog.Buckets, func(refresh.Blob) error { return errTest })
+	read([]int64{a.ID})
+	f.is("no bucket", len(got), 0)
+	err := f.s.Blobs(f.Context(), []int64{a.ID}, []int64{1}, func(refresh.Blob) error { return errTest })
 	f.is("the reader's own error", errors.Is(err, errTest), true)
 }
 
@@ -251,7 +253,7 @@ func blobsAreDropped(f *fixture) {
 	market := f.market("s", "m")
 	held := func(u refresh.Unit) bool {
 		n := 0
-		f.must(f.s.Blobs(f.Context(), []int64{u.ID}, 0, catalog.Buckets, func(refresh.Blob) error { n++; return nil }))
+		f.must(f.s.Blobs(f.Context(), []int64{u.ID}, []int64{1}, func(refresh.Blob) error { n++; return nil }))
 		return n > 0
 	}
 	run := func(file string, good bool) refresh.Unit {

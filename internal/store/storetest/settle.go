@@ -26,7 +26,7 @@ func batchesAreClaimed(f *fixture) {
 	f.judge(id)
 	b := f.claimBatch()
 	f.is("the first that waits for nothing", b.Batch > half.BatchTo, true)
-	f.is("batch", *b, refresh.Batch{JobID: id, Kind: refresh.Bulk, Batch: b.Batch, Batches: catalog.Buckets, Token: 1})
+	f.is("batch", *b, refresh.Batch{JobID: id, Kind: refresh.Bulk, Batch: b.Batch, Token: 1})
 	items, err := f.s.BatchItems(f.Context(), *b)
 	f.must(err)
 	for _, i := range items {
