@@ -51,7 +51,7 @@ type App struct {
 	store    *store.Store
 	sources  *SourceSet
 	engine   *refresh.Engine
-	local    *dispatch.Local
+	work     dispatch.Dispatcher
 	creds    *config.Credentials
 	listener net.Listener
 	server   *http.Server
@@ -137,7 +137,7 @@ func (a *App) buildEngine(ctx context.Context) (err error) {
 	a.engine, err = refresh.New(ctx, refresh.Options{
 		Store: refreshStore{a.store}, Sources: a.sources.List,
 		Owner:  "pid " + strconv.Itoa(os.Getpid()),
-		Wake:   func(kind string) { a.local.Wake(kind) },
+		Wake:   func(kind string) { a.work.Wake(kind) },
 		Now:    a.now,
 		Logger: a.log,
 		Config: refresh.Config{
@@ -154,14 +154,14 @@ func (a *App) buildEngine(ctx context.Context) (err error) {
 	if err != nil {
 		return err
 	}
-	a.local = dispatch.NewLocal(dispatch.LocalOptions{
+	a.work = dispatch.NewLocal(dispatch.LocalOptions{
 		Workers: a.engine.Workers(), Now: a.now, Logger: a.log,
 		Tasks: []dispatch.Task{
-			{Name: "refresh", Next: cfg.Schedule.Next, Run: func(ctx context.Context) error {
+			{Name: "refresh", Queue: dispatch.QueueBulk, Next: cfg.Schedule.Next, Run: func(ctx context.Context) error {
 				_, err := a.engine.Start(ctx, false, "schedule")
 				return err
 			}},
-			{Name: "retention", Run: a.engine.Retain, Next: func(t time.Time) time.Time { return t.Truncate(upkeep).Add(upkeep) }},
+			{Name: "retention", Queue: dispatch.QueueUpkeep, Run: a.engine.Retain, Next: func(t time.Time) time.Time { return t.Truncate(upkeep).Add(upkeep) }},
 		},
 	})
 	return nil
@@ -171,14 +171,14 @@ func (a *App) buildServer(version string) *http.Server {
 	reader := view.NewReader(view.Options{
 		Store: a.store, Sources: a.sources.List, Clients: a.sources.Clients, Unconfigured: a.sources.Unconfigured,
 		ScopeAll: a.cfg.Scope == config.ScopeAll, Currency: a.cfg.Currency, Rates: a.cfg.Rates,
-		Scheduled: a.local.Scheduled, Version: version, Started: a.now(), Now: a.now,
+		Scheduled: a.work.Scheduled, Version: version, Started: a.now(), Now: a.now,
 	})
 	failures := access.NewFailures(a.now)
 	users := inventories{store: a.store, Service: &inventory.Service{
 		InTx: func(ctx context.Context, fn func(inventory.Tx) error) error {
 			return a.store.InTx(ctx, func(tx *store.Tx) error { return fn(tx) })
 		},
-		Queued: func() { a.local.Wake(refresh.WorkMissing) },
+		Queued: func() { a.work.Wake(refresh.WorkMissing) },
 	}}
 	page := web.New(web.Deps{
 		Reader: reader, Refresher: control{a.engine}, Credentials: pageCredentials{a.creds}, Limiter: failures,
@@ -203,7 +203,7 @@ func (a *App) Run(ctx context.Context) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	var wg sync.WaitGroup
-	wg.Go(func() { a.local.Run(ctx, a.engine.Workers()) })
+	wg.Go(func() { a.work.Run(ctx) })
 	wg.Go(func() { a.watchSecrets(ctx) })
 	serving := make(chan error, 1)
 	wg.Go(func() { serving <- a.server.Serve(a.listener) })

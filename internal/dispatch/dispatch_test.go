@@ -32,7 +32,7 @@ func start(t *testing.T, o dispatch.LocalOptions) rig {
 	l := dispatch.NewLocal(o)
 	ctx, cancel := context.WithCancel(t.Context())
 	var running sync.WaitGroup
-	running.Go(func() { l.Run(ctx, o.Workers) })
+	running.Go(func() { l.Run(ctx) })
 	stop := func() {
 		cancel()
 		running.Wait()

@@ -2,23 +2,22 @@ package dispatch
 
 import (
 	"context"
-	"errors"
 	"log/slog"
 	"maps"
 	"math/rand/v2"
 	"sync"
 	"time"
-
-	"assay/internal/fault"
 )
 
-// Local dispatches within one process.
+// Local is the Dispatcher of one process that shares its database with nobody.
 type Local struct {
 	log   *slog.Logger
 	now   func() time.Time
 	sweep time.Duration
 	bells map[string]chan struct{}
-	tasks []Task
+
+	workers []Worker
+	tasks   []Task
 
 	mu   sync.Mutex
 	next map[string]time.Time
@@ -43,7 +42,7 @@ type LocalOptions struct {
 // NewLocal makes a dispatcher that knows the kinds of work. Run runs it.
 func NewLocal(o LocalOptions) *Local {
 	l := &Local{
-		log: o.Logger, now: o.Now, sweep: o.Sweep, tasks: o.Tasks,
+		log: o.Logger, now: o.Now, sweep: o.Sweep, workers: o.Workers, tasks: o.Tasks,
 		bells: map[string]chan struct{}{}, next: map[string]time.Time{},
 	}
 	if l.sweep <= 0 {
@@ -79,9 +78,9 @@ func (l *Local) Scheduled() map[string]time.Time {
 }
 
 // Run works until ctx ends, and returns when every worker has stopped.
-func (l *Local) Run(ctx context.Context, workers []Worker) {
+func (l *Local) Run(ctx context.Context) {
 	var wg sync.WaitGroup
-	for _, w := range workers {
+	for _, w := range l.workers {
 		for range max(w.Slots, 1) {
 			wg.Go(func() { l.work(ctx, w) })
 		}
@@ -106,7 +105,7 @@ func (l *Local) work(ctx context.Context, w Worker) {
 		case err != nil:
 			failures++
 			pause := min(firstPause<<min(failures-1, 16), lastPause)
-			l.blame(err).Error("work failed; it will be tried again", "kind", w.Kind, "error", err, "pause", pause)
+			blame(l.log, err).Error("work failed; it will be tried again", "kind", w.Kind, "error", err, "pause", pause)
 			if !wait(ctx, pause) {
 				return
 			}
@@ -149,9 +148,7 @@ func (l *Local) keep(ctx context.Context, t Task) {
 		if now.Before(at) {
 			continue
 		}
-		if err := guard(func() error { return t.Run(ctx) }); err != nil && ctx.Err() == nil {
-			l.blame(err).Error("scheduled task failed; it runs again at its next time", "task", t.Name, "error", err)
-		}
+		t.Try(ctx, l.log)
 		at = t.Next(l.wall())
 	}
 }
@@ -159,25 +156,6 @@ func (l *Local) keep(ctx context.Context, t Task) {
 // wall reads the clock without its monotonic part, by which a clock that was set
 // back would seem to go on.
 func (l *Local) wall() time.Time { return l.now().Round(0) }
-
-// guard makes a panic a failure like any other: what nobody foresaw in one piece
-// of work must not end a server that has other work, and answers to give.
-func guard(fn func() error) (err error) {
-	defer func() {
-		if panicked := fault.Recovered(recover()); panicked != nil {
-			err = panicked
-		}
-	}()
-	return fn()
-}
-
-// blame returns the logger for an error; of a panic it tells where it was.
-func (l *Local) blame(err error) *slog.Logger {
-	if p, ok := errors.AsType[*fault.Panic](err); ok {
-		return l.log.With("stack", p.Stack)
-	}
-	return l.log
-}
 
 // wait waits for d and reports whether ctx still goes on.
 func wait(ctx context.Context, d time.Duration) bool {

@@ -33,7 +33,7 @@ func TestLocal_OutlivesAPanic(t *testing.T) {
 		l := NewLocal(LocalOptions{Workers: workers, Now: time.Now, Logger: slog.New(slog.NewTextHandler(&log, nil))})
 		done := make(chan struct{})
 		go func() {
-			l.Run(ctx, workers)
+			l.Run(ctx)
 			close(done)
 		}()
 		time.Sleep(5 * time.Second)

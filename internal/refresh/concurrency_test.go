@@ -25,7 +25,7 @@ func (w *world) work() (stop func()) {
 		Workers: w.engine.Workers(), Sweep: 20 * time.Millisecond, Now: w.clock.Now, Logger: slog.New(slog.DiscardHandler),
 	})
 	var running sync.WaitGroup
-	running.Go(func() { local.Run(ctx, w.engine.Workers()) })
+	running.Go(func() { local.Run(ctx) })
 	return func() {
 		cancel()
 		running.Wait()

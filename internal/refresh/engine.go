@@ -125,14 +125,14 @@ func FetchKind(source string) string { return "fetch:" + source }
 // Workers returns the work of this engine for a dispatcher to run.
 func (e *Engine) Workers() []dispatch.Worker {
 	out := []dispatch.Worker{
-		{Kind: WorkPlan, Slots: 1, Work: e.Plan},
-		{Kind: WorkSettle, Slots: e.cfg.SettleSlots, Work: e.Settle},
-		{Kind: WorkSpread, Slots: 1, Work: e.Spread},
-		{Kind: WorkMissing, Slots: 1, Work: e.Missing},
+		{Kind: WorkPlan, Queue: dispatch.QueueBulk, Slots: 1, Work: e.Plan},
+		{Kind: WorkSettle, Queue: dispatch.QueueBulk, Slots: e.cfg.SettleSlots, Work: e.Settle},
+		{Kind: WorkSpread, Queue: dispatch.QueueBulk, Slots: 1, Work: e.Spread},
+		{Kind: WorkMissing, Queue: dispatch.QueueMissing, Slots: 1, Work: e.Missing},
 	}
 	for _, name := range e.order {
 		out = append(out, dispatch.Worker{
-			Kind: FetchKind(name), Slots: e.cfg.FetchSlots,
+			Kind: FetchKind(name), Queue: dispatch.QueueBulk, Slots: e.cfg.FetchSlots,
 			Work: func(ctx context.Context) (bool, error) { return e.Fetch(ctx, name) },
 		})
 	}

@@ -1,0 +1,36 @@
+package dispatch
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+
+	"assay/internal/fault"
+)
+
+// guard makes a panic a failure like any other: what nobody foresaw in one piece
+// of work must not end a server that has other work, and answers to give.
+func guard(fn func() error) (err error) {
+	defer func() {
+		if panicked := fault.Recovered(recover()); panicked != nil {
+			err = panicked
+		}
+	}()
+	return fn()
+}
+
+// blame returns the logger for an error; of a panic it tells where it was.
+func blame(log *slog.Logger, err error) *slog.Logger {
+	if p, ok := errors.AsType[*fault.Panic](err); ok {
+		return log.With("stack", p.Stack)
+	}
+	return log
+}
+
+// Try runs the task once. A failure, be it a panic, is logged and has no other
+// consequence, unless ctx has ended: the task runs again at its next time.
+func (t *Task) Try(ctx context.Context, log *slog.Logger) {
+	if err := guard(func() error { return t.Run(ctx) }); err != nil && ctx.Err() == nil {
+		blame(log, err).Error("scheduled task failed; it runs again at its next time", "task", t.Name, "error", err)
+	}
+}
