@@ -37,6 +37,8 @@ type Reader interface {
 	// Items lists the items of a game whose name contains q, in any case.
 	Items(ctx context.Context, appID int32, q, cursor string, limit int) (view.Page[view.ItemPrice], error)
 	Item(ctx context.Context, key catalog.Key) (view.ItemDetail, error)
+	// Lookup tells what items are worth, in their order, and queues nothing.
+	Lookup(ctx context.Context, keys []catalog.Key) (view.Lookup, error)
 	// Inventory lists what a user owns; an appID of 0 means all games.
 	Inventory(ctx context.Context, userID string, appID int32, cursor string, limit int) (view.Inventory, error)
 	Health(ctx context.Context, details bool) (view.Health, error)
@@ -59,6 +61,13 @@ type Refresher interface {
 // Inventories takes what users own.
 type Inventories interface {
 	Sync(ctx context.Context, userID string, push inventory.Push) (view.SyncResult, error)
+}
+
+// MissingQueue takes items that want a price.
+type MissingQueue interface {
+	// QueueMissing queues those of the items that have no price, each once,
+	// creating those that there are not yet.
+	QueueMissing(ctx context.Context, keys []catalog.Key) error
 }
 
 // Users keeps what the platform says of its users.
@@ -86,6 +95,7 @@ type Deps struct {
 	Reader      Reader
 	Refresher   Refresher
 	Inventories Inventories
+	Missing     MissingQueue
 	Users       Users
 	Credentials Credentials
 	Failures    FailureLimiter

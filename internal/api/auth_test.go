@@ -22,7 +22,7 @@ var contractRoutes = []string{
 	"POST /api/market-prices/items/{name}/accept", "GET /api/market-prices/provider-debug", "POST /api/market-prices/refresh",
 	"POST /api/market-prices/sources/{source}/accept", "POST /api/market-prices/sources/{source}/pause",
 	"POST /api/market-prices/sources/{source}/resume", "GET /api/market-prices/status",
-	"GET /api/prices/items", "GET /api/prices/items/{name}", "PUT /api/users/{userId}",
+	"GET /api/prices/items", "GET /api/prices/items/{name}", "POST /api/prices/lookup", "PUT /api/users/{userId}",
 	"GET /docs", "GET /metrics", "GET /openapi.json",
 }
 

@@ -129,6 +129,22 @@ func (f *fakes) Item(_ context.Context, key catalog.Key) (view.ItemDetail, error
 	return view.ItemDetail{ItemPrice: anItem(key), Currency: "USD", AgeSeconds: new(int64(3)), Snapshots: []view.MarketSnapshot{snapshot}}, f.note("item", key)
 }
 
+func (f *fakes) Lookup(_ context.Context, keys []catalog.Key) (view.Lookup, error) {
+	out := view.Lookup{Items: []view.LookupItem{}, Currency: "USD"}
+	for _, key := range keys {
+		item := view.LookupItem{ItemPrice: anItem(key), PriceCheckedAt: new(noon)}
+		if key.Name == "unknown" {
+			item = view.LookupItem{ItemPrice: view.ItemPrice{AppID: key.AppID, MarketHashName: key.Name, Status: view.StatusUnknown}}
+		}
+		out.Items = append(out.Items, item)
+	}
+	return out, f.note("lookup", keys)
+}
+
+func (f *fakes) QueueMissing(_ context.Context, keys []catalog.Key) error {
+	return f.note("queueMissing", keys)
+}
+
 func (f *fakes) Inventory(_ context.Context, userID string, appID int32, cursor string, limit int) (view.Inventory, error) {
 	row := view.InventoryRow{AssetID: "1", AppID: 730, ContextID: "2", Amount: 1, EstimatedValue: new(money.Micro(5)), PriceUpdatedAt: new(noon)}
 	return view.Inventory{Items: []view.InventoryRow{row}, Currency: "USD", Rows: 1}, f.note("inventory", userID, appID, cursor, limit)
@@ -222,7 +238,7 @@ func start(t *testing.T, change func(*Deps)) *harness {
 	h := &harness{t: t, fakes: &fakes{}, log: &logBuffer{}}
 	logger := slog.New(slog.NewJSONHandler(h.log, &slog.HandlerOptions{Level: slog.LevelDebug}))
 	deps := Deps{
-		Reader: h.fakes, Refresher: h.fakes, Inventories: h.fakes, Users: h.fakes, Credentials: h.fakes, Failures: patient{},
+		Reader: h.fakes, Refresher: h.fakes, Inventories: h.fakes, Missing: h.fakes, Users: h.fakes, Credentials: h.fakes, Failures: patient{},
 		Metrics: http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 			w.Header().Set("Content-Type", "text/plain; version=0.0.4")
 			_, _ = io.WriteString(w, "up 1\n")
@@ -335,6 +351,9 @@ func example(op operation) (path, body string) {
 	}
 	if strings.HasSuffix(op.path, "/sync") {
 		return path, `{"appId":730,"contextId":"2","snapshotAt":"2026-01-01T00:00:00Z","items":[{"assetId":"1","marketHashName":"x"}]}`
+	}
+	if strings.HasSuffix(op.path, "/lookup") {
+		return path, `{"items":[{"marketHashName":"x"},{"appId":440,"marketHashName":"y","phase":"Ruby"}]}`
 	}
 	return path, `{"steamId":"76561198000000001","displayName":"Anna","leaderboard":false}`
 }

@@ -304,8 +304,9 @@ func TestOpenAPI_DescribesBodiesAsTheyAreRead(t *testing.T) {
 	d := start(t, nil).document()
 	now := time.Date(2026, 10, 1, 12, 0, 0, 0, time.UTC)
 	readers := map[string]func(io.Reader) error{
-		"PushBody": func(r io.Reader) error { _, err := inventory.DecodePush(r, now); return err },
-		"UserBody": func(r io.Reader) error { _, err := decodeUser(r); return err },
+		"PushBody":   func(r io.Reader) error { _, err := inventory.DecodePush(r, now); return err },
+		"UserBody":   func(r io.Reader) error { _, err := decodeUser(r); return err },
+		"LookupBody": func(r io.Reader) error { _, _, err := decodeLookup(r); return err },
 	}
 	samples := map[string]any{
 		"snapshotAt": now.Format(time.RFC3339), "steamId": "76561198000000001", "phase": "Ruby",

@@ -185,7 +185,7 @@ func (a *App) buildServer(version string) *http.Server {
 		Version: version, Currency: a.cfg.Currency, Logger: a.log, Now: a.now, TrustedProxies: a.cfg.TrustedProxies,
 	})
 	return api.NewServer(api.New(api.Deps{
-		Reader: reader, Refresher: control{a.engine}, Inventories: users, Users: users,
+		Reader: reader, Refresher: control{a.engine}, Inventories: users, Missing: users, Users: users,
 		Credentials: a.creds, Failures: failures, Page: page, Metrics: metrics(reader),
 		Version: version, Logger: a.log, Now: a.now, TrustedProxies: a.cfg.TrustedProxies,
 	}), a.log)

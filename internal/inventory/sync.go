@@ -118,14 +118,8 @@ func apply(tx Tx, userID string, push Push) (Result, error) {
 	if err := d.write(tx, user, push); err != nil {
 		return Result{}, err
 	}
-	unpriced := make([]int64, 0, len(items))
-	for _, i := range items {
-		if i.Price <= 0 {
-			unpriced = append(unpriced, i.ID)
-		}
-	}
-	if len(unpriced) > 0 {
-		if d.QueuedNames, err = tx.QueueMissing(unpriced); err != nil {
+	if missing := unpriced(items); len(missing) > 0 {
+		if d.QueuedNames, err = tx.QueueMissing(missing); err != nil {
 			return Result{}, fmt.Errorf("queue: %w", err)
 		}
 	}

@@ -304,17 +304,17 @@ func (r *Reader) Items(ctx context.Context, app int32, q, after string, limit in
 func itemPrice(i *store.Item, now time.Time) ItemPrice {
 	return ItemPrice{
 		AppID: i.Key.AppID, MarketHashName: i.Key.Name, Phase: i.Key.Phase,
-		CurrentPrice: i.Price, Status: currentStatus(i, now).String(), PriceUpdatedAt: when(i.UpdatedAt),
+		CurrentPrice: i.Price, Status: currentStatus(i.Price, i.Status, i.CheckedAt, now).String(), PriceUpdatedAt: when(i.UpdatedAt),
 	}
 }
 
 // currentStatus is the status of the last estimate, or stale where that was too
 // long ago: no run has found a price since.
-func currentStatus(i *store.Item, now time.Time) pricing.Status {
-	if i.Price > 0 && i.Status < pricing.Stale && now.Sub(i.CheckedAt) > freshFor {
+func currentStatus(price money.Micro, status pricing.Status, checked, now time.Time) pricing.Status {
+	if price > 0 && status < pricing.Stale && now.Sub(checked) > freshFor {
 		return pricing.Stale
 	}
-	return i.Status
+	return status
 }
 
 // Item explains an item's price, or is a fault.NotFound.

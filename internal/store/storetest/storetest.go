@@ -26,6 +26,7 @@ func Run(t *testing.T, open Open) {
 		"names are kept byte for byte":                   namesAreKept,
 		"an item is made once":                           itemsAreMadeOnce,
 		"items are listed in the order of their bytes":   itemsAreListed,
+		"prices are looked up by key":                    pricesAreLookedUp,
 		"a user is made once":                            usersAreMadeOnce,
 		"inventory rows copy the price of their item":    rowsCopyPrices,
 		"inventory rows are listed and summed up":        rowsAreListed,

@@ -1,0 +1,103 @@
+package api
+
+import (
+	"io"
+	"math"
+	"net/http"
+	"strconv"
+
+	"assay/internal/catalog"
+	"assay/internal/fault"
+	"assay/internal/strictjson"
+)
+
+// maxLookup is how many items a lookup takes.
+const maxLookup = 1000
+
+// lookupBody describes what POST /api/prices/lookup takes; decodeLookup reads
+// it.
+type lookupBody struct {
+	Items        []lookupKey `json:"items" doc:"Up to 1,000; the same one may be there twice."`
+	QueueMissing bool        `json:"queueMissing,omitempty" doc:"Queue what has no price, and create what is unknown."`
+}
+
+type lookupKey struct {
+	AppID          int32  `json:"appId,omitempty" doc:"Absent: 730."`
+	MarketHashName string `json:"marketHashName"`
+	Phase          string `json:"phase,omitempty"`
+}
+
+func (s *server) lookup(w http.ResponseWriter, c *call) error {
+	keys, queueMissing, err := decodeLookup(c.Body)
+	if err != nil {
+		return err
+	}
+	found, err := s.Reader.Lookup(c.Context(), keys)
+	if err != nil || !queueMissing {
+		return answer(w, found, err)
+	}
+	if missing := found.Unqueued(); len(missing) > 0 {
+		if err := s.Missing.QueueMissing(c.Context(), missing); err != nil {
+			return err
+		}
+		found, err = s.Reader.Lookup(c.Context(), keys)
+	}
+	return answer(w, found, err)
+}
+
+// decodeLookup reads what is looked up.
+func decodeLookup(body io.Reader) (keys []catalog.Key, queueMissing bool, err error) {
+	in := strictjson.NewReader(body)
+	hasItems := false
+	in.Object([]string{"items", "queueMissing"}, func(member string) bool {
+		switch member {
+		case "items":
+			hasItems = true
+			in.Array(func(i int) {
+				if i == maxLookup {
+					in.Stop(fault.New(fault.TooLarge, "too_many_items", "A lookup takes at most %d items.", maxLookup))
+					return
+				}
+				keys = append(keys, readKey(in, i))
+			})
+		case "queueMissing":
+			queueMissing, _ = in.Bool()
+		default:
+			return false
+		}
+		return true
+	})
+	in.Require("", "items", hasItems)
+	return keys, queueMissing, in.Finish()
+}
+
+// readKey reads the item at index i.
+func readKey(in *strictjson.Reader, i int) catalog.Key {
+	key := catalog.Key{AppID: catalog.CS2}
+	hasName := false
+	read := in.Object([]string{"appId", "marketHashName", "phase"}, func(member string) bool {
+		switch member {
+		case "appId":
+			app, _ := in.Int(1, math.MaxInt32)
+			key.AppID = int32(app)
+		case "marketHashName":
+			hasName = true
+			key.Name, _ = in.Text(1, catalog.MaxName) // nothing else is asked of a name
+		case "phase":
+			if in.Null() {
+				break
+			}
+			key.Phase, _ = in.Text(0, catalog.MaxName)
+			if err := catalog.CheckPhase(key.Phase); err != nil {
+				in.Fault("%v", err)
+			}
+		default:
+			return false
+		}
+		return true
+	})
+	if read {
+		in.Require("/items/"+strconv.Itoa(i), "marketHashName", hasName)
+	}
+	return key
+}

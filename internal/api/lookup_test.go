@@ -1,0 +1,110 @@
+package api
+
+import (
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"strings"
+	"testing"
+
+	"assay/internal/catalog"
+	"assay/internal/view"
+)
+
+const lookupPath = "/api/prices/lookup"
+
+func TestLookup_AnswersInOrderEachAsOftenAsItIsAsked(t *testing.T) {
+	h := start(t, nil)
+	got := h.ask("POST", lookupPath, `{"items":[{"marketHashName":"b"},{"marketHashName":"a","appId":440},{"marketHashName":"b"},
+		{"marketHashName":"B ","phase":"Ruby"},{"marketHashName":"b","phase":null}]}`, asPlatform)
+	var answer view.Lookup
+	if err := json.Unmarshal([]byte(got.body), &answer); err != nil || got.StatusCode != http.StatusOK {
+		t.Fatalf("%d %v: %s", got.StatusCode, err, got.body)
+	}
+	want := []catalog.Key{{AppID: 730, Name: "b"}, {AppID: 440, Name: "a"}, {AppID: 730, Name: "b"}, {AppID: 730, Name: "B ", Phase: "Ruby"}, {AppID: 730, Name: "b"}}
+	var have []catalog.Key
+	for _, v := range answer.Items {
+		have = append(have, catalog.Key{AppID: v.AppID, Name: v.MarketHashName, Phase: v.Phase})
+	}
+	if fmt.Sprint(have) != fmt.Sprint(want) {
+		t.Errorf("answered %v\n    want %v", have, want)
+	}
+	if answer.Currency != "USD" {
+		t.Errorf("currency %q", answer.Currency)
+	}
+}
+
+func TestLookup_QueuesOnlyWhatHasNoPriceAndOnlyWhenAsked(t *testing.T) {
+	h := start(t, nil)
+	const items = `"items":[{"marketHashName":"priced"},{"marketHashName":"unknown"},{"marketHashName":"unknown"}]`
+	for body, want := range map[string]int{
+		`{` + items + `}`:                                             0,
+		`{` + items + `,"queueMissing":false}`:                        0,
+		`{"queueMissing":true,` + items + `}`:                         1,
+		`{"items":[],"queueMissing":true}`:                            0,
+		`{"items":[{"marketHashName":"priced"}],"queueMissing":true}`: 0,
+	} {
+		h.fakes.calls()
+		if got := h.ask("POST", lookupPath, body, asMarket); got.StatusCode != http.StatusOK {
+			t.Fatalf("%s: status %d: %s", body, got.StatusCode, got.body)
+		}
+		var queued []string
+		for _, call := range h.fakes.calls() {
+			if strings.HasPrefix(call, "queueMissing") {
+				queued = append(queued, call)
+			}
+		}
+		if len(queued) != want || (want == 1 && strings.Contains(queued[0], `"priced"`)) {
+			t.Errorf("%s queued %v", body, queued)
+		}
+	}
+}
+
+func TestLookup_NamesEveryFaultOfABody(t *testing.T) {
+	h := start(t, nil)
+	many := func(n int) string {
+		return `{"items":[` + strings.TrimSuffix(strings.Repeat(`{"marketHashName":"x"},`, n), ",") + `]}`
+	}
+	name := func(n int) string { return `{"items":[{"marketHashName":"` + strings.Repeat("n", n) + `"}]}` }
+	for _, c := range []struct {
+		body     string
+		status   int
+		pointers string
+	}{
+		{`{"items":[]}`, 200, ""},
+		{many(maxLookup), 200, ""},
+		{many(maxLookup + 1), 413, ""},
+		{name(catalog.MaxName), 200, ""},
+		{name(catalog.MaxName + 1), 400, "/items/0/marketHashName"},
+		{`{}`, 400, "/items"},
+		{`{"items":null}`, 400, "/items"},
+		{`{"items":{}}`, 400, "/items"},
+		{`[]`, 400, " /items"},
+		{`{"items":[{}]}`, 400, "/items/0/marketHashName"},
+		{
+			`{"items":[{"marketHashName":""},{"marketHashName":7},{"marketHashName":"a\u0000"},"x"]}`, 400,
+			"/items/0/marketHashName /items/1/marketHashName /items/2/marketHashName /items/3",
+		},
+		{`{"items":[{"marketHashName":"x","phase":"Phase 5"},{"marketHashName":"x","appId":0}]}`, 400, "/items/0/phase /items/1/appId"},
+		{`{"items":[{"marketHashName":"x","price":1}],"force":true}`, 400, "/items/0/price /force"},
+		{`{"items":[],"queueMissing":1}`, 400, "/queueMissing"},
+		{`{"items":[],"items":[]}`, 400, "/items"},
+		{"{\"items\":[{\"marketHashName\":\"\xff\"}]}", 400, "/items/0/marketHashName"},
+	} {
+		got := h.ask("POST", lookupPath, c.body, asAdmin)
+		if got.StatusCode != c.status {
+			t.Errorf("%.60s: status %d, want %d: %.200s", c.body, got.StatusCode, c.status, got.body)
+			continue
+		}
+		if c.status != http.StatusBadRequest {
+			continue
+		}
+		var pointers []string
+		for _, f := range got.problem(t).Errors {
+			pointers = append(pointers, f.Pointer)
+		}
+		if got := strings.Join(pointers, " "); got != c.pointers {
+			t.Errorf("%.60s: faults at %q, want %q", c.body, got, c.pointers)
+		}
+	}
+}

@@ -1,0 +1,30 @@
+package inventory_test
+
+import (
+	"testing"
+
+	"assay/internal/catalog"
+)
+
+func TestQueueMissing_QueuesEachUnpricedItemOnceAndMakesUnknownOnes(t *testing.T) {
+	p := newPlace(t)
+	p.sync("u", pushAt(0, asset("1", "priced"), asset("2", "waits")))
+	p.price("priced", 10)
+	key := func(app int32, name, phase string) catalog.Key {
+		return catalog.Key{AppID: app, Name: name, Phase: phase}
+	}
+	keys := []catalog.Key{
+		key(730, "waits", ""), key(730, "new", ""), key(440, "new", ""), key(730, "new", "Ruby"), key(730, "new", ""), key(730, "priced", ""),
+	}
+	entries := p.count(`SELECT count(*) FROM missing_price`)
+	for _, made := range []int64{3, 0} {
+		if err := p.QueueMissing(t.Context(), keys); err != nil {
+			t.Fatal(err)
+		}
+		same(t, "entries made", p.count(`SELECT count(*) FROM missing_price`)-entries, made)
+		entries += made
+		same(t, "told", p.queued, 2)
+		same(t, "items", p.count(`SELECT count(*) FROM item`), 5)
+	}
+	same(t, "rows", p.count(`SELECT count(*) FROM inventory`), 2)
+}

@@ -1,0 +1,48 @@
+package store
+
+import (
+	"context"
+	"database/sql"
+	"time"
+
+	"assay/internal/catalog"
+	"assay/internal/money"
+	"assay/internal/pricing"
+)
+
+// Price is what an item is worth now.
+type Price struct {
+	Amount    money.Micro // 0: unknown
+	Status    pricing.Status
+	UpdatedAt time.Time // the amount changed
+	CheckedAt time.Time // an estimate confirmed it
+	Queued    bool      // waits in the missing-price queue
+}
+
+// Prices returns the prices of those of a game's items that there are.
+func (s *Store) Prices(ctx context.Context, app int32, keys []catalog.Key) (map[catalog.Key]Price, error) {
+	rows, err := keyList(keys)
+	if err != nil {
+		return nil, err
+	}
+	type row struct {
+		key   catalog.Key
+		price Price
+	}
+	found, err := collect(ctx, s.read, func(r *sql.Rows, v *row) error {
+		var updated, checked int64
+		err := r.Scan(&v.key.Name, &v.key.Phase, &v.price.Amount, &v.price.Status, &updated, &checked, &v.price.Queued)
+		v.key.AppID, v.price.UpdatedAt, v.price.CheckedAt = app, moment(updated), moment(checked)
+		return err
+	}, `SELECT i.name, i.phase, i.price, i.status, i.price_updated_at, i.price_checked_at,
+			EXISTS (SELECT 1 FROM missing_price m WHERE m.item_id = i.id)
+		FROM json_each($2) k CROSS JOIN item i ON i.app_id = $1 AND i.name = k.value ->> 0 AND i.phase = k.value ->> 1`, app, rows)
+	if err != nil {
+		return nil, err
+	}
+	out := make(map[catalog.Key]Price, len(found))
+	for _, v := range found {
+		out[v.key] = v.price
+	}
+	return out, nil
+}
