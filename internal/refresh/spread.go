@@ -13,6 +13,9 @@ const (
 	// found by the item index; with more, a pass over all rows is faster, since
 	// it visits each page once.
 	fewChanged = 50
+	// mostChanged: with more than one in so many changed, every page is written
+	// anyway, and to write all rows is cheaper than to find those that differ.
+	mostChanged = 2
 )
 
 // Spread copies a settled job's prices onto inventory rows, a range of rows at a
@@ -42,8 +45,9 @@ func (e *Engine) spreadRange(ctx context.Context, job *Job) error {
 	if from > last {
 		return e.finish(ctx, job)
 	}
+	most := job.Counts.Changed*mostChanged > job.Counts.Total
 	return e.store.InTx(ctx, func(tx Tx) error {
-		_, err := tx.SpreadRange(job.ID, from, from+spreadRange)
+		_, err := tx.SpreadRange(job.ID, from, from+spreadRange, most)
 		return err
 	})
 }

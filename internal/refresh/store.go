@@ -128,8 +128,9 @@ type Tx interface {
 	// EndSettling moves a job without open batches on to StageSpread.
 	EndSettling(jobID int64) error
 	// SpreadRange copies prices onto the inventory rows with ids from (included)
-	// to (excluded), and notes to as the job's cursor.
-	SpreadRange(jobID, from, to int64) (rows int64, err error)
+	// to (excluded), and notes to as the job's cursor. It returns how many rows it
+	// wrote: those that had another value, or all if most are said to have.
+	SpreadRange(jobID, from, to int64, most bool) (rows int64, err error)
 	// SpreadBatch copies the prices that a batch changed onto all their rows,
 	// and notes the next batch as the job's cursor.
 	SpreadBatch(jobID int64, batch int) (rows int64, err error)

@@ -276,14 +276,27 @@ func (s *Store) MaxInventoryID(ctx context.Context) (int64, error) {
 	return id, err
 }
 
+const (
+	spreadChanged = `
+UPDATE inventory SET value = item.price FROM item
+WHERE inventory.id >= $1 AND inventory.id < $2 AND item.id = inventory.item_id
+AND item.price > 0 AND inventory.value IS DISTINCT FROM item.price`
+	// A join collects what it will write first; a subquery writes in one pass.
+	spreadAll = `
+UPDATE inventory SET value = (SELECT nullif(price, 0) FROM item WHERE item.id = inventory.item_id)
+WHERE id >= $1 AND id < $2`
+)
+
 // SpreadRange copies prices onto the inventory rows with ids from (included) to
-// (excluded) that have another value. An item without a price has rows without
-// a value.
-func (t *Tx) SpreadRange(job, from, to int64) (int64, error) {
-	n, err := t.exec(`
-		UPDATE inventory SET value = item.price FROM item
-		WHERE inventory.id >= $1 AND inventory.id < $2 AND item.id = inventory.item_id
-		AND item.price > 0 AND inventory.value IS DISTINCT FROM item.price`, from, to)
+// (excluded) and returns how many rows it wrote: those that had another value,
+// or all if most are said to have. An item without a price has rows without a
+// value.
+func (t *Tx) SpreadRange(job, from, to int64, most bool) (int64, error) {
+	query := spreadChanged
+	if most {
+		query = spreadAll
+	}
+	n, err := t.exec(query, from, to)
 	if err != nil {
 		return 0, err
 	}

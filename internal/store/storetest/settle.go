@@ -255,7 +255,7 @@ func spreads(f *fixture) {
 		return n
 	}
 	byRange := func(from, to int64) int64 {
-		return spread(func(tx *store.Tx) (int64, error) { return tx.SpreadRange(id, from, to) })
+		return spread(func(tx *store.Tx) (int64, error) { return tx.SpreadRange(id, from, to, false) })
 	}
 	f.is("rows of a range", byRange(last-3, last-1), int64(2))
 	f.is("cursor", f.job(id).SpreadCursor, last-1)
@@ -278,6 +278,15 @@ func spreads(f *fixture) {
 	f.is("rows of a batch that changed nothing", byBatch(), int64(0))
 	if got := f.values(u); !slices.Equal(got, []money.Micro{20, 20, 20, 0}) {
 		f.Errorf("spread by batch: %v", got)
+	}
+	f.finish(id)
+
+	f.now = f.now.Add(7 * time.Hour)
+	id = f.run(30)
+	spread(func(tx *store.Tx) (int64, error) { return tx.SpreadRange(id, 0, last-1, true) })
+	f.is("cursor of a range most of which differs", f.job(id).SpreadCursor, last-1)
+	if got := f.values(u); !slices.Equal(got, []money.Micro{30, 30, 20, 0}) {
+		f.Errorf("spread by a range most of which differs: %v", got)
 	}
 }
 
