@@ -70,13 +70,19 @@ func (e *Engine) letGoUnit(u *Unit, written bool) {
 	}
 }
 
-// claimBatch takes a batch, or returns nil. Let it go in any case.
-func (e *Engine) claimBatch(ctx context.Context) (*Batch, error) {
+// claimBatch takes a batch, or returns nil. Let it go in any case. First, if not
+// nil, is what the transaction writes before.
+func (e *Engine) claimBatch(ctx context.Context, first func(Tx) error) (*Batch, error) {
 	h := &e.hands
 	h.claiming.RLock()
 	defer h.claiming.RUnlock()
 	var b *Batch
 	err := e.store.InTx(ctx, func(tx Tx) (err error) {
+		if first != nil {
+			if err := first(tx); err != nil {
+				return err
+			}
+		}
 		b, err = tx.ClaimBatch(e.owner)
 		return err
 	})
@@ -93,7 +99,7 @@ func (e *Engine) claimBatch(ctx context.Context) (*Batch, error) {
 }
 
 // letGoBatch ends the work on a batch; written tells whether its end is stored.
-func (e *Engine) letGoBatch(b *Batch, written bool) {
+func (e *Engine) letGoBatch(b Batch, written bool) {
 	h := &e.hands
 	h.mu.Lock()
 	delete(h.batches, batchKey{b.JobID, b.Batch})

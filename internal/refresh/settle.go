@@ -27,15 +27,12 @@ func (e *Engine) Settle(ctx context.Context) (bool, error) {
 	if job != nil {
 		return true, e.judge(ctx, job)
 	}
-	batch, err := e.claimBatch(ctx)
+	batch, err := e.claimBatch(ctx, nil)
 	if err != nil {
 		return false, err
 	}
 	if batch != nil {
-		var written bool
-		defer func() { e.letGoBatch(batch, written) }()
-		written, err = e.settle(ctx, *batch)
-		return true, err
+		return true, e.settleChain(ctx, batch)
 	}
 	if job, err = e.store.SettledJob(ctx); err != nil || job == nil {
 		return false, err
@@ -44,9 +41,25 @@ func (e *Engine) Settle(ctx context.Context) (bool, error) {
 	return true, e.store.InTx(ctx, func(tx Tx) error { return tx.EndSettling(job.ID) })
 }
 
-// settle estimates a claimed batch and writes it. A batch that cannot be settled
-// now is given back. Written tells whether the one or the other is stored.
-func (e *Engine) settle(ctx context.Context, b Batch) (written bool, err error) {
+// chainLength is how many batches are settled before there is a look for other
+// work.
+const chainLength = 8
+
+// settleChain settles a claimed batch and those that come after it. Each but the
+// first is claimed as the one before is written: to claim by itself would mean
+// to wait, with nothing to do, until another slot has written its batch.
+func (e *Engine) settleChain(ctx context.Context, b *Batch) (err error) {
+	for left := chainLength - 1; b != nil && err == nil; left-- {
+		b, err = e.settle(ctx, *b, left > 0)
+	}
+	return err
+}
+
+// settle estimates a claimed batch and writes it, and claims the next one if
+// there are to be more. A batch that cannot be settled now is given back.
+func (e *Engine) settle(ctx context.Context, b Batch, more bool) (next *Batch, err error) {
+	var written bool // settled or given back
+	defer func() { e.letGoBatch(b, written) }()
 	s, _ := e.settlers.Get().(*settler)
 	if s == nil {
 		s = &settler{engine: e, unpack: newUnpacker()}
@@ -55,19 +68,26 @@ func (e *Engine) settle(ctx context.Context, b Batch) (written bool, err error) 
 	err = s.load(ctx, b)
 	if err == nil {
 		result := s.estimate(e.now())
-		err = e.store.InTx(ctx, func(tx Tx) error {
+		write := func(tx Tx) error {
 			_, err := tx.Settle(b, result)
 			return err
-		})
+		}
+		if more {
+			next, err = e.claimBatch(ctx, write)
+		} else {
+			err = e.store.InTx(ctx, write)
+		}
 	}
 	if err == nil {
-		return true, nil
+		written = true
+		return next, nil
 	}
 	back := e.giveBack(ctx, func(tx Tx) error { return tx.ReturnBatch(b) })
+	written = back == nil
 	if errors.Is(err, ErrConflict) || ctx.Err() != nil {
-		return back == nil, back
+		return nil, back
 	}
-	return back == nil, errors.Join(fmt.Errorf("settle batch %d of job %d: %w", b.Batch, b.JobID, err), back)
+	return nil, errors.Join(fmt.Errorf("settle batch %d of job %d: %w", b.Batch, b.JobID, err), back)
 }
 
 // settler estimates one batch at a time. It keeps its memory for the next one.
