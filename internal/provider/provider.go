@@ -6,6 +6,7 @@ package provider
 
 import (
 	"context"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -67,16 +68,46 @@ type Call struct {
 	Meter *Meter   // counts what the call costs; pass it on in each Request
 }
 
-// Meter counts what calls cost. Its methods may be used concurrently.
+// Meter counts what calls cost. The zero value is ready. Its methods may be used
+// concurrently.
 type Meter struct {
 	requests, bytes atomic.Int64
+
+	mu       sync.Mutex
+	reserved int64
+	reserve  Reserve
 }
 
-// AddRequest counts one request that is about to be sent.
-func (m *Meter) AddRequest() {
-	if m != nil {
-		m.requests.Add(1)
+// Reserve notes, before they are sent, requests beyond those that were noted so
+// far, and returns how many more may be sent before it is asked again: one at
+// least, or an error if none may.
+type Reserve func(ctx context.Context) (more int64, err error)
+
+// NewMeter returns a Meter for calls of which the first requests are noted
+// already, so that none is sent that would be forgotten in a crash.
+func NewMeter(noted int64, reserve Reserve) *Meter {
+	return &Meter{reserved: noted, reserve: reserve}
+}
+
+// Request counts one request that is about to be sent. After an error it must
+// not be sent.
+func (m *Meter) Request(ctx context.Context) error {
+	if m == nil {
+		return nil
 	}
+	if m.reserve != nil {
+		m.mu.Lock()
+		defer m.mu.Unlock()
+		if m.requests.Load() >= m.reserved {
+			more, err := m.reserve(ctx)
+			if err != nil {
+				return err
+			}
+			m.reserved += more
+		}
+	}
+	m.requests.Add(1)
+	return nil
 }
 
 // AddBytes counts bytes of an answer as they came over the wire.

@@ -121,6 +121,9 @@ func (c *Client) exchange(ctx, caller context.Context, h *hop, n int, decode fun
 	if ctx.Err() != nil {
 		return "", c.whose(caller, c.sendError(ctx.Err())) // not sent, so neither counted nor recorded
 	}
+	if err := h.meter.Request(ctx); err != nil {
+		return "", &Error{Source: c.o.Source, Kind: KindCancelled, Detail: "not asked: the request could not be noted", Err: err}
+	}
 	begun := c.clock()
 	defer func() {
 		err = c.whose(caller, err)
@@ -128,7 +131,6 @@ func (c *Client) exchange(ctx, caller context.Context, h *hop, n int, decode fun
 		c.note(ctx, sent, err)
 	}()
 
-	h.meter.AddRequest()
 	resp, err := c.transport.RoundTrip(h.request(ctx))
 	if err != nil {
 		return "", c.sendError(err)

@@ -147,6 +147,15 @@ func untilKilled(fn func()) (dead bool) {
 	return false
 }
 
+// reserved is how many requests of one unit may be counted and not yet sent when
+// the process is killed.
+const reserved = 10
+
+// counted returns how many requests all jobs count.
+func (w *world) counted() int {
+	return int(w.count(`SELECT coalesce(sum(requests), 0) FROM fetch_unit`))
+}
+
 // requests counts what all sources were asked since the last time.
 func (w *world) requests() int {
 	n := 0
@@ -184,13 +193,16 @@ func TestRule8_AKillAtAnyCommitLosesNothingAndCountsNothingTwice(t *testing.T) {
 			for _, kill := range points {
 				w := d.world(t)
 				w.requests()
+				counted := w.counted()
 				n, point := 0, ""
 				w.faults = func(p string) error {
-					if n++; n == kill {
-						point = p
-						panic(killed{p})
+					if n++; n < kill {
+						return nil
 					}
-					return nil
+					if n == kill {
+						point = p
+					}
+					panic(killed{p}) // and nothing is written any more
 				}
 				dead := untilKilled(func() {
 					must(t, d.begin(w))
@@ -209,8 +221,12 @@ func TestRule8_AKillAtAnyCommitLosesNothingAndCountsNothingTwice(t *testing.T) {
 				}
 				w.checkIdle()
 				// What was in flight is asked again: one unit, of 50 names at most.
-				if n := w.requests(); n > quiet+50 {
+				n = w.requests()
+				if n > quiet+50 {
 					t.Errorf("killed at point %d: %d requests, %d without", kill, n, quiet)
+				}
+				if got := w.counted() - counted; got < n || got > n+reserved {
+					t.Errorf("killed at point %d, %s: %d requests counted, %d sent", kill, point, got, n)
 				}
 				w.stop()
 			}
@@ -228,12 +244,13 @@ func TestRule8_KillsInSuccessionLoseNothing(t *testing.T) {
 	w.stop()
 	for round := range long(1, 100) {
 		w := d.world(t)
-		kills := 0
+		w.requests()
+		kills, counted := 0, w.counted()
 		for {
 			left := 1 + r.IntN(12)
 			w.faults = func(p string) error {
-				if left--; left == 0 {
-					panic(killed{p})
+				if left--; left <= 0 {
+					panic(killed{p}) // and nothing is written any more
 				}
 				return nil
 			}
@@ -251,6 +268,9 @@ func TestRule8_KillsInSuccessionLoseNothing(t *testing.T) {
 		w.checkIdle()
 		if got := d.dump(w); got != want {
 			t.Fatalf("round %d, %d kills: %s", round, kills, differ(got, want))
+		}
+		if got, sent := w.counted()-counted, w.requests(); got < sent || got > sent+kills*reserved {
+			t.Errorf("round %d, %d kills: %d requests counted, %d sent", round, kills, got, sent)
 		}
 		w.stop()
 	}

@@ -70,7 +70,7 @@ func (e *Engine) ending(ctx context.Context, unit *Unit, a *answer) func(Tx) err
 func (e *Engine) ask(ctx context.Context, unit *Unit) *answer {
 	src := e.sources[unit.Source]
 	a := e.newAnswer(src.Describe())
-	meter := &provider.Meter{}
+	meter := e.meter(unit, max(src.Describe().BatchSize, 1))
 	err := e.call(ctx, a, src, unit, meter)
 	unit.Requests += meter.Requests()
 	unit.Bytes += meter.Bytes()
@@ -82,6 +82,38 @@ func (e *Engine) ask(ctx context.Context, unit *Unit) *answer {
 	a.Restart()
 	e.judgeFailure(unit, err)
 	return a
+}
+
+// reserveStep is how many requests of a unit that takes many are counted at once
+// before they are sent: a commit for each would cost more than most answers. So
+// many less one are counted too many after a kill.
+const reserveStep = 10
+
+// errClaimLost means that a unit is not in these hands any more, so that nothing
+// more may be asked for it.
+var errClaimLost = errors.New("the unit was taken away")
+
+// meter returns a meter that counts a unit's requests in the store before they
+// are sent. The first is counted with the claim, a repetition by itself, and of
+// calls of so many names each as many at once as are still to be made.
+func (e *Engine) meter(unit *Unit, size int) *provider.Meter {
+	calls := int64((len(unit.Names) + size - 1) / size)
+	return provider.NewMeter(unit.Reserved, func(ctx context.Context) (int64, error) {
+		more := max(1, min(reserveStep, calls-unit.Reserved))
+		counted := false
+		err := e.store.InTx(ctx, func(tx Tx) (err error) {
+			counted, err = tx.ReserveRequests(*unit, more)
+			return err
+		})
+		if err == nil && !counted {
+			err = errClaimLost
+		}
+		if err != nil {
+			return 0, err
+		}
+		unit.Reserved += more
+		return more, nil
+	})
 }
 
 // call makes a unit's calls. An answer that makes its source panic is one that
@@ -106,6 +138,10 @@ func (e *Engine) judgeFailure(unit *Unit, err error) {
 		pe = provider.Protocol(unit.Source, "%s", strings.TrimPrefix(err.Error(), unit.Source+": "))
 	}
 	unit.State, unit.ErrorKind, unit.Error = UnitFailed, string(pe.Kind), pe.Error()
+	if pe.Kind == provider.KindCancelled && unit.Attempts < maxAttempts {
+		unit.State, unit.ErrorKind, unit.Error = UnitPending, "", "" // says nothing of the source
+		return
+	}
 	if !pe.Deferred() {
 		return
 	}

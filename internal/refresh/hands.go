@@ -41,7 +41,7 @@ func (e *Engine) claimUnit(ctx context.Context, source string) (*Unit, context.C
 	defer h.claiming.RUnlock()
 	var u *Unit
 	err := e.store.InTx(ctx, func(tx Tx) (err error) {
-		u, err = tx.ClaimUnit(source, e.owner)
+		u, err = tx.ClaimUnit(Claim{Source: source, Owner: e.owner, Reserve: 1})
 		return err
 	})
 	if err != nil {

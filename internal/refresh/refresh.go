@@ -148,10 +148,18 @@ type Unit struct {
 	FetchedAt time.Time
 	StatedAt  time.Time // the source's own time of the answer; zero: it has none
 	BlobUnit  int64     // whose blobs hold the answer
-	Requests  int64
+	Requests  int64 // of a claimed unit: those of this attempt
+	Reserved  int64 // of a claimed unit: requests of this attempt that are counted already
 	Bytes     int64
 	ErrorKind string
 	Error     string
+}
+
+// Claim says which unit is wanted.
+type Claim struct {
+	Source  string
+	Owner   string
+	Reserve int64 // requests that are counted with the claim, before they are sent
 }
 
 // Tells reports whether how the unit ended says something of its source: not

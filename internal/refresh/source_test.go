@@ -74,11 +74,13 @@ func (s *fakeSource) Describe() provider.Description { return s.d }
 
 // Fetch implements provider.Source.
 func (s *fakeSource) Fetch(ctx context.Context, call provider.Call, sink provider.Sink) (provider.Answer, error) {
+	if err := call.Meter.Request(ctx); err != nil {
+		return provider.Answer{}, &provider.Error{Source: s.d.Name, Kind: provider.KindCancelled, Err: err}
+	}
 	s.mu.Lock()
 	s.calls = append(s.calls, call)
 	n := len(s.calls)
 	s.mu.Unlock()
-	call.Meter.AddRequest()
 	call.Meter.AddBytes(100)
 	if s.before != nil {
 		s.before(ctx, call)

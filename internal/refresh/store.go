@@ -102,7 +102,11 @@ type Tx interface {
 
 	// ClaimUnit takes a unit of the source that may be asked now, or nil. What
 	// is left to ask a paused source is put off instead.
-	ClaimUnit(source, owner string) (*Unit, error)
+	ClaimUnit(c Claim) (*Unit, error)
+	// ReserveRequests counts more requests of a claimed unit, before they are
+	// sent. It returns false, and counts nothing, where the claim is no longer
+	// valid.
+	ReserveRequests(u Unit, more int64) (bool, error)
 	// EndUnit stores the end of a unit and its answer. It returns false, and
 	// stores nothing but the requests spent, where the claim is no longer valid;
 	// nothing at all where the unit's end is stored already.

@@ -87,7 +87,8 @@ AND EXISTS (SELECT 1 FROM source_state s WHERE s.source = $1 AND s.paused = 1)`
 // A clock that is set back must not keep a unit from being asked for longer than
 // anything is ever put off ($4); hence the second bound.
 const claimUnit = `
-UPDATE fetch_unit SET state = 'running', owner = $2, token = token + 1, attempts = attempts + 1, started_at = $3
+UPDATE fetch_unit SET state = 'running', owner = $2, token = token + 1, attempts = attempts + 1, started_at = $3,
+	requests = requests + $5
 WHERE id = (
 	SELECT u.id FROM fetch_unit u JOIN refresh_job j ON j.id = u.job_id
 	WHERE u.source = $1 AND u.state IN ('pending', 'running') AND u.state = 'pending'
@@ -97,24 +98,36 @@ RETURNING ` + unitColumns
 
 // ClaimUnit takes a unit of the source that may be asked now, those of missing
 // prices first, or returns nil.
-func (t *Tx) ClaimUnit(source, owner string) (*refresh.Unit, error) {
-	if _, err := t.exec(deferPaused, source); err != nil {
+func (t *Tx) ClaimUnit(c refresh.Claim) (*refresh.Unit, error) {
+	if _, err := t.exec(deferPaused, c.Source); err != nil {
 		return nil, err
 	}
-	units, err := collect(t.ctx, t.tx, scanUnit, claimUnit, source, owner, micros(t.now), refresh.Patience.Microseconds())
+	units, err := collect(t.ctx, t.tx, scanUnit, claimUnit, c.Source, c.Owner, micros(t.now), refresh.Patience.Microseconds(), c.Reserve)
 	if err != nil || len(units) == 0 {
 		return nil, err
 	}
 	u := units[0]
 	u.Requests, u.Bytes, u.Error, u.ErrorKind = 0, 0, "", "" // of this attempt
+	u.Reserved = c.Reserve
 	return &u, nil
 }
+
+// ReserveRequests counts more requests of a claimed unit, before they are sent.
+func (t *Tx) ReserveRequests(u refresh.Unit, more int64) (bool, error) {
+	n, err := t.exec(`UPDATE fetch_unit SET requests = requests + $3 WHERE id = $1 AND token = $2 AND state = 'running'`,
+		u.ID, u.Token, more)
+	return n == 1, err
+}
+
+// uncounted is by how much the stored count of requests differs from what was
+// sent: what was reserved and not sent is given back.
+func uncounted(u *refresh.Unit) int64 { return u.Requests - u.Reserved }
 
 // spend adds what an attempt cost to a unit that was taken from its owner. Where
 // the token is still the owner's, its cost was stored with its end.
 func (t *Tx) spend(u refresh.Unit) error {
 	_, err := t.exec(`UPDATE fetch_unit SET requests = requests + $3, bytes = bytes + $4 WHERE id = $1 AND token <> $2`,
-		u.ID, u.Token, u.Requests, u.Bytes)
+		u.ID, u.Token, uncounted(&u), u.Bytes)
 	return err
 }
 
@@ -126,7 +139,7 @@ func (t *Tx) EndUnit(u refresh.Unit, markets []refresh.MarketFetch, blobs []refr
 		UPDATE fetch_unit SET state = $3, fetched_at = $4, blob_unit = id, error_kind = $5, error = $6, stated_at = $7,
 			requests = requests + $8, bytes = bytes + $9
 		WHERE id = $1 AND token = $2 AND state = 'running'`,
-		u.ID, u.Token, string(u.State), micros(u.FetchedAt), u.ErrorKind, u.Error, micros(u.StatedAt), u.Requests, u.Bytes)
+		u.ID, u.Token, string(u.State), micros(u.FetchedAt), u.ErrorKind, u.Error, micros(u.StatedAt), uncounted(&u), u.Bytes)
 	if err != nil {
 		return false, err
 	}
@@ -211,7 +224,7 @@ func (t *Tx) ReturnUnit(u refresh.Unit) error {
 	n, err := t.exec(`
 		UPDATE fetch_unit SET state = 'pending', not_before = $3, requests = requests + $4, bytes = bytes + $5
 		WHERE id = $1 AND token = $2 AND state = 'running'`,
-		u.ID, u.Token, micros(u.NotBefore), u.Requests, u.Bytes)
+		u.ID, u.Token, micros(u.NotBefore), uncounted(&u), u.Bytes)
 	if err != nil || n == 1 {
 		return err
 	}

@@ -105,6 +105,46 @@ func unitsArePutOff(f *fixture) {
 	f.is("requests", units[0].Requests, int64(1))
 }
 
+func requestsAreReserved(f *fixture) {
+	f.own("u", f.items("A")...)
+	id := f.plan(refresh.Bulk, 1, unit("s", "f"))
+	claim := func() (u *refresh.Unit) {
+		f.tx(func(tx *store.Tx) (err error) {
+			u, err = tx.ClaimUnit(refresh.Claim{Source: "s", Owner: "me", Reserve: 1})
+			return err
+		})
+		return u
+	}
+	counted := func(what string, want int64) {
+		f.Helper()
+		units, err := f.s.JobUnits(f.Context(), id)
+		f.must(err)
+		f.is(what, units[0].Requests, want)
+	}
+	reserve := func(u *refresh.Unit, more int64) (valid bool) {
+		f.tx(func(tx *store.Tx) (err error) {
+			valid, err = tx.ReserveRequests(*u, more)
+			return err
+		})
+		return valid
+	}
+	killed := claim()
+	counted("with the claim", 1)
+	f.is("a valid claim", reserve(killed, 3), true)
+	counted("before three more", 4)
+	f.tx(func(tx *store.Tx) error { return tx.Reclaim("me", nil, nil) })
+	u := claim()
+	counted("with the second claim", 5)
+	f.is("a claim that is lost", reserve(killed, 1), false)
+	u.Requests = 3
+	f.tx(func(tx *store.Tx) error { return tx.ReturnUnit(*u) })
+	counted("given back after three", 7)
+	u = claim()
+	u.State = refresh.UnitDeferred // nothing was sent
+	f.tx(func(tx *store.Tx) error { _, err := tx.EndUnit(*u, nil, nil); return err })
+	counted("at the end", 7)
+}
+
 func unitsAreDivided(f *fixture) {
 	f.own("u", f.items("A", "B", "C")...)
 	whole := unit("s", "")

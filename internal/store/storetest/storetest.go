@@ -41,6 +41,7 @@ func Run(t *testing.T, open Open) {
 		"a unit that was taken away cannot be ended":     lateEndsAreRefused,
 		"a unit is ended once, however often it is said": endingTwice,
 		"a unit is put off":                              unitsArePutOff,
+		"requests are counted before they are sent":      requestsAreReserved,
 		"a unit is divided":                              unitsAreDivided,
 		"a paused source is not asked":                   pausedSources,
 		"a source that is not configured is forgone":     forgoneSources,
@@ -189,7 +190,7 @@ func unit(source, file string) refresh.Unit {
 func (f *fixture) claim(source string) (u *refresh.Unit) {
 	f.Helper()
 	f.tx(func(tx *store.Tx) (err error) {
-		u, err = tx.ClaimUnit(source, "me")
+		u, err = tx.ClaimUnit(refresh.Claim{Source: source, Owner: "me"})
 		return err
 	})
 	return u
