@@ -26,13 +26,14 @@ type Options struct {
 // one writer, begun IMMEDIATE so that it waits for its turn instead of failing,
 // and several readers that see what was last committed.
 type Store struct {
-	write, read *sql.DB
-	bulks       *bulks // on write
-	file        *fileGuard
-	now         func() time.Time
-	log         *slog.Logger
-	faults      func(point string) error
-	failures    failures
+	write    *sql.DB
+	read     *prepared
+	bulks    *bulks // on write
+	file     *fileGuard
+	now      func() time.Time
+	log      *slog.Logger
+	faults   func(point string) error
+	failures failures
 }
 
 // ErrCommitUnknown means that a commit returned an error and may still have
@@ -77,12 +78,14 @@ func Open(ctx context.Context, o Options) (_ *Store, err error) {
 	if s.bulks, err = prepareBulks(ctx, s.write); err != nil {
 		return nil, err
 	}
-	if s.read, err = openSQLite(o.Path, reads); err != nil {
+	read, err := openSQLite(o.Path, reads)
+	if err != nil {
 		return nil, err
 	}
-	s.read.SetMaxOpenConns(readers)
-	s.read.SetMaxIdleConns(readers)
-	if err := connect(ctx, s.read, readers); err != nil {
+	read.SetMaxOpenConns(readers)
+	read.SetMaxIdleConns(readers)
+	s.read = &prepared{DB: read, statements: map[string]*sql.Stmt{}}
+	if err := connect(ctx, read, readers); err != nil {
 		return nil, err
 	}
 	return s, nil
@@ -107,10 +110,11 @@ func connect(ctx context.Context, db *sql.DB, n int) error {
 // Close closes the database. It waits for what is under way.
 func (s *Store) Close() error {
 	var errs []error
-	for _, db := range []*sql.DB{s.read, s.write} {
-		if db != nil {
-			errs = append(errs, db.Close())
-		}
+	if s.read != nil {
+		errs = append(errs, s.read.Close())
+	}
+	if s.write != nil {
+		errs = append(errs, s.write.Close())
 	}
 	if s.file != nil {
 		errs = append(errs, s.file.close())

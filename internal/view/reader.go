@@ -5,7 +5,6 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"sync"
 	"time"
 
 	"assay/internal/catalog"
@@ -20,12 +19,8 @@ import (
 // Reader answers questions about the state of things. It changes nothing and
 // asks no source. Its methods may be called concurrently.
 type Reader struct {
-	o Options
-
-	mu        sync.Mutex
-	fresh     Freshness
-	freshKey  freshKey
-	freshRead time.Time
+	o     Options
+	fresh freshness
 }
 
 // Options are what a Reader is made of.
@@ -45,9 +40,6 @@ type Options struct {
 
 // NewReader makes a Reader.
 func NewReader(o Options) *Reader { return &Reader{o: o} }
-
-// freshFor is how long a price counts as fresh.
-const freshFor = 24 * time.Hour
 
 // Status tells what runs and how fresh prices are.
 func (r *Reader) Status(ctx context.Context) (Status, error) {
@@ -76,7 +68,7 @@ func (r *Reader) Status(ctx context.Context) (Status, error) {
 		s.Missing.OldestSeconds = seconds(now.Sub(q.Oldest))
 	}
 	key.queued = q.Due + q.Waiting
-	s.Freshness, err = r.freshness(ctx, key, now)
+	s.Freshness, err = r.fresh.get(ctx, key, r.o.Now, r.countFresh)
 	return s, err
 }
 
@@ -107,37 +99,6 @@ func eta(j refresh.Job, now time.Time) *int64 {
 	}
 	s := seconds(now.Sub(j.StartedAt) / time.Duration(done) * time.Duration(c.Pending))
 	return &s
-}
-
-// freshKey changes when the counts of Freshness are likely to have changed.
-type freshKey struct {
-	job     int64
-	state   refresh.State
-	updated int64
-	queued  int64
-}
-
-// freshness counts all items, which takes a while, so the count serves all
-// callers for a second or two.
-func (r *Reader) freshness(ctx context.Context, key freshKey, now time.Time) (Freshness, error) {
-	const keep = 2 * time.Second
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	age := now.Sub(r.freshRead)
-	live := key.state.Live()
-	if age >= 0 && !r.freshRead.IsZero() && age < keep && (live || key == r.freshKey) {
-		return r.fresh, nil
-	}
-	f, err := r.o.Store.Freshness(ctx, r.o.ScopeAll, now.Add(-freshFor))
-	if err != nil {
-		return Freshness{}, err
-	}
-	r.fresh = Freshness{Fresh: f.Fresh, Stale: f.Stale, Unknown: f.Unknown}
-	if !f.Oldest.IsZero() {
-		r.fresh.OldestSeconds = seconds(now.Sub(f.Oldest))
-	}
-	r.freshKey, r.freshRead = key, now
-	return r.fresh, nil
 }
 
 // Jobs lists jobs of a kind ("": any), the newest first.

@@ -1,0 +1,146 @@
+package view
+
+import (
+	"context"
+	"errors"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"assay/internal/refresh"
+)
+
+// counter is a count that takes a while and says how often it was made.
+type counter struct {
+	takes time.Duration
+	made  atomic.Int64
+	err   error
+}
+
+func (c *counter) count(context.Context, time.Time) (Freshness, error) {
+	n := c.made.Add(1)
+	time.Sleep(c.takes)
+	return Freshness{Fresh: n}, c.err
+}
+
+var (
+	running = freshKey{job: 1, state: refresh.Running}
+	ended   = freshKey{job: 1, state: refresh.Finished}
+)
+
+// ask returns which count answers, and after how long.
+func ask(t *testing.T, f *freshness, key freshKey, c *counter) (which int64, took time.Duration) {
+	t.Helper()
+	began := time.Now()
+	got, err := f.get(t.Context(), key, time.Now, c.count)
+	if err != nil && c.err == nil {
+		t.Error(err)
+	}
+	return got.Fresh, time.Since(began)
+}
+
+// want asks and fails unless the count and the wait are these.
+func want(t *testing.T, f *freshness, key freshKey, c *counter, which int64, took time.Duration) {
+	t.Helper()
+	if n, d := ask(t, f, key, c); n != which || d != took {
+		t.Errorf("count %d answered after %v, want %d after %v", n, d, which, took)
+	}
+}
+
+func TestFreshness_OneCountServesForAWhile(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var f freshness
+		c := &counter{}
+		want(t, &f, running, c, 1, 0)
+		time.Sleep(freshRenew - 1)
+		want(t, &f, running, c, 1, 0)
+		time.Sleep(1)
+		want(t, &f, running, c, 2, 0)
+	})
+}
+
+func TestFreshness_NobodyWaitsForACountThatAnotherMakes(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var f freshness
+		c := &counter{}
+		want(t, &f, running, c, 1, 0)
+		time.Sleep(freshRenew)
+		c.takes = 100 * time.Millisecond
+		go ask(t, &f, running, c)
+		synctest.Wait()
+		for range 10 {
+			want(t, &f, running, c, 1, 0)
+		}
+		time.Sleep(c.takes)
+		synctest.Wait()
+		want(t, &f, running, c, 2, 0)
+	})
+}
+
+func TestFreshness_NoOldCountServesBesideOneThatTakesLong(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var f freshness
+		c := &counter{}
+		want(t, &f, running, c, 1, 0)
+		time.Sleep(freshRenew)
+		c.takes = 10 * time.Second
+		go ask(t, &f, running, c)
+		time.Sleep(freshKeep - freshRenew)
+		want(t, &f, running, c, 2, c.takes-(freshKeep-freshRenew))
+	})
+}
+
+func TestFreshness_AJobsEndIsSeenAtOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var f freshness
+		c := &counter{}
+		want(t, &f, running, c, 1, 0)
+		want(t, &f, ended, c, 2, 0)
+		want(t, &f, ended, c, 2, 0)
+		// Nor does a count that began before the end serve those who saw the end.
+		f, c.takes = freshness{}, time.Second
+		go ask(t, &f, running, c) // the third
+		synctest.Wait()
+		want(t, &f, ended, c, 4, 2*time.Second)
+	})
+}
+
+func TestFreshness_AFailedCountIsMadeAgainByWhoWaited(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var f freshness
+		bad, good := &counter{takes: time.Second, err: errors.New("no")}, &counter{}
+		go ask(t, &f, running, bad)
+		synctest.Wait()
+		want(t, &f, running, good, 1, time.Second)
+	})
+}
+
+func TestFreshness_ACallerWhoLeavesDoesNotWait(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var f freshness
+		go ask(t, &f, running, &counter{takes: time.Minute})
+		synctest.Wait()
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		if _, err := f.get(ctx, running, time.Now, (&counter{}).count); !errors.Is(err, context.DeadlineExceeded) {
+			t.Errorf("got %v", err)
+		}
+		time.Sleep(time.Minute) // until the other one has its count
+	})
+}
+
+func TestFreshness_AClockThatIsSetBackKeepsNoCount(t *testing.T) {
+	var f freshness
+	c := &counter{}
+	now := time.Now()
+	for _, step := range []time.Duration{0, -time.Hour, 0} {
+		now = now.Add(step)
+		if _, err := f.get(t.Context(), running, func() time.Time { return now }, c.count); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if n := c.made.Load(); n != 2 {
+		t.Errorf("counted %d times, want once before and once after", n)
+	}
+}

@@ -1,0 +1,369 @@
+package view_test
+
+import (
+	"context"
+	"encoding/base64"
+	"fmt"
+	"path/filepath"
+	"slices"
+	"testing"
+	"time"
+
+	"assay/internal/catalog"
+	"assay/internal/fault"
+	"assay/internal/inventory"
+	"assay/internal/money"
+	"assay/internal/pricing"
+	"assay/internal/refresh"
+	"assay/internal/store"
+	"assay/internal/view"
+)
+
+// world is a store with a reader and a clock.
+type world struct {
+	testing.TB
+	*view.Reader
+	store *store.Store
+	now   time.Time
+}
+
+func newWorld(tb testing.TB, scopeAll bool) *world {
+	tb.Helper()
+	w := &world{TB: tb, now: time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)}
+	now := func() time.Time { return w.now }
+	s, err := store.Open(tb.Context(), store.Options{Path: filepath.Join(tb.TempDir(), "assay.db"), Now: now})
+	w.must(err)
+	tb.Cleanup(func() { w.must(s.Close()) })
+	w.store, w.Reader = s, view.NewReader(view.Options{Store: s, ScopeAll: scopeAll, Currency: "USD", Now: now})
+	return w
+}
+
+func (w *world) must(err error) {
+	w.Helper()
+	if err != nil {
+		w.Fatal(err)
+	}
+}
+
+func (w *world) tx(fn func(tx *store.Tx) error) {
+	w.Helper()
+	w.must(w.store.InTx(w.Context(), fn))
+}
+
+// own pushes an inventory of these names.
+func (w *world) own(user string, names ...string) {
+	w.Helper()
+	s := inventory.Service{InTx: func(ctx context.Context, fn func(inventory.Tx) error) error {
+		return w.store.InTx(ctx, func(tx *store.Tx) error { return fn(tx) })
+	}, Queued: func() {}}
+	push := inventory.Push{AppID: catalog.CS2, ContextID: "2", SnapshotAt: w.now}
+	for i, name := range names {
+		push.Assets = append(push.Assets, inventory.Asset{AssetID: fmt.Sprint(i), Name: name, Amount: 1})
+	}
+	_, err := s.Sync(w.Context(), user, push)
+	w.must(err)
+}
+
+// begin starts a bulk job of so many batches, up to its settling.
+func (w *world) begin(batches int) (id int64) {
+	w.Helper()
+	w.tx(func(tx *store.Tx) (err error) {
+		if id, _, err = tx.InsertJob(refresh.Job{Kind: refresh.Bulk}); err != nil {
+			return err
+		}
+		if _, err := tx.StartJob(id, batches); err != nil {
+			return err
+		}
+		r := refresh.Rules{Now: w.now, TTL: 6 * time.Hour, NoSalesRetry: 72 * time.Hour}
+		if err := tx.PlanItems(id, r, batches); err != nil {
+			return err
+		}
+		_, err = tx.Judge(id, nil)
+		return err
+	})
+	return id
+}
+
+// settle settles the next batch at these prices; an item without one has no
+// quote. It reports whether there was a batch.
+func (w *world) settle(prices map[string]money.Micro) bool {
+	w.Helper()
+	var b *refresh.Batch
+	w.tx(func(tx *store.Tx) (err error) {
+		b, err = tx.ClaimBatch("test")
+		return err
+	})
+	if b == nil {
+		return false
+	}
+	items, err := w.store.BatchItems(w.Context(), *b)
+	w.must(err)
+	s := refresh.Settlement{MissingRetry: time.Hour}
+	for _, i := range items {
+		price := prices[i.Key.Name]
+		out := refresh.SettledItem{Item: i, Answered: true, AsOf: w.now, State: refresh.ItemUpdated}
+		out.Estimate = pricing.Estimate{Price: price, Estimated: price, Method: pricing.Robust}
+		if price == 0 {
+			out.State, out.Estimate.Price = refresh.ItemNoQuote, i.Price
+			s.Counts.NoQuote++
+		} else {
+			s.Counts.Updated++
+		}
+		s.Items = append(s.Items, out)
+	}
+	w.tx(func(tx *store.Tx) error { _, err := tx.Settle(*b, s); return err })
+	return true
+}
+
+// end ends a job whose batches are settled.
+func (w *world) end(id int64) {
+	w.Helper()
+	w.tx(func(tx *store.Tx) error {
+		if err := tx.EndSettling(id); err != nil {
+			return err
+		}
+		_, err := tx.FinishJob(id)
+		return err
+	})
+}
+
+// price runs a job that gives items prices.
+func (w *world) price(prices map[string]money.Micro) {
+	w.Helper()
+	id := w.begin(1)
+	for w.settle(prices) {
+	}
+	w.end(id)
+}
+
+func (w *world) status() view.Status {
+	w.Helper()
+	s, err := w.Status(w.Context())
+	w.must(err)
+	return s
+}
+
+func TestStatus_SortsItemsByTheAgeOfTheirPrice(t *testing.T) {
+	w := newWorld(t, false)
+	w.own("u", "A", "B", "C", "D", "A")
+	w.price(map[string]money.Micro{"A": 10, "B": 20})
+	w.now = w.now.Add(23 * time.Hour)
+	w.price(map[string]money.Micro{"A": 11})
+	for _, c := range []struct {
+		later time.Duration
+		want  view.Freshness
+	}{
+		{0, view.Freshness{Fresh: 2, Unknown: 2, OldestSeconds: 23 * 3600}},
+		{time.Hour, view.Freshness{Fresh: 2, Unknown: 2, OldestSeconds: 24 * 3600}}, // up to 24 h is fresh
+		{time.Microsecond, view.Freshness{Fresh: 1, Stale: 1, Unknown: 2, OldestSeconds: 24 * 3600}},
+		{24 * time.Hour, view.Freshness{Stale: 2, Unknown: 2, OldestSeconds: 48 * 3600}},
+	} {
+		w.now = w.now.Add(c.later)
+		if c.later == time.Microsecond { // as long as a count serves
+			w.Reader = view.NewReader(view.Options{Store: w.store, Now: func() time.Time { return w.now }})
+		}
+		if got := w.status().Freshness; got != c.want {
+			t.Errorf("%v later: %+v, want %+v", c.later, got, c.want)
+		}
+	}
+}
+
+func TestStatus_CountsItemsThatAreInScope(t *testing.T) {
+	for scopeAll, want := range map[bool]int64{false: 1, true: 3} {
+		w := newWorld(t, scopeAll)
+		w.own("u", "A", "B", "C")
+		w.now = w.now.Add(time.Minute)
+		w.own("u", "A") // sold the others
+		if got := w.status().Freshness; got != (view.Freshness{Unknown: want}) {
+			t.Errorf("all in scope %t: %+v, want %d unknown", scopeAll, got, want)
+		}
+	}
+}
+
+func TestStatus_CountsAddUpAtEveryMoment(t *testing.T) {
+	w := newWorld(t, false)
+	names := make([]string, 40)
+	prices := map[string]money.Micro{}
+	for i := range names {
+		names[i] = fmt.Sprint("name ", i)
+		if i%4 > 0 {
+			prices[names[i]] = money.Micro(i)
+		}
+	}
+	w.own("u", names...)
+	w.price(map[string]money.Micro{names[1]: 5, names[2]: 5})
+	w.now = w.now.Add(time.Hour) // within the TTL of those two
+	const total = 40
+	pending, updated := int64(total), int64(0)
+	check := func(moment string) view.Status {
+		t.Helper()
+		s := w.status()
+		jobs, err := w.Jobs(t.Context(), "bulk", "", 1)
+		w.must(err)
+		j := jobs.Items[0]
+		sum := j.PendingItems + j.UpdatedItems + j.SkippedItems.TTL + j.SkippedItems.NoSales + j.SkippedItems.Budget +
+			j.NoQuoteItems + j.FailedItems + j.CancelledItems
+		if sum != total || j.TotalItems != total || s.TotalItems != total {
+			t.Errorf("%s: the counts make %d of %d: %+v", moment, sum, j.TotalItems, j)
+		}
+		if s.PendingItems != j.PendingItems || s.UpdatedItems != j.UpdatedItems || s.PendingItems > pending || s.UpdatedItems < updated {
+			t.Errorf("%s: status %+v, job %+v", moment, s, j)
+		}
+		pending, updated = s.PendingItems, s.UpdatedItems
+		return s
+	}
+	id := w.begin(8)
+	if s := check("planned"); !s.Status.Running || s.SkippedItems.TTL != 2 || s.PendingItems != 38 || s.Status.EtaSeconds != nil {
+		t.Errorf("planned: %+v", s)
+	}
+	w.now = w.now.Add(time.Second)
+	for batch := 0; w.settle(prices); batch++ {
+		if s := check(fmt.Sprint("after batch ", batch)); s.Status.EtaSeconds == nil {
+			t.Error("items are settled, and no end is in sight")
+		}
+	}
+	w.end(id)
+	s := check("ended")
+	if s.Status.Running || s.PendingItems != 0 || s.NoQuoteItems != 10 || s.UpdatedItems != 28 {
+		t.Errorf("ended: %+v", s)
+	}
+	if f := s.Freshness; f.Fresh != 30 || f.Unknown != 10 {
+		t.Errorf("the job's end does not show in %+v", f)
+	}
+}
+
+func TestStatus_IsOfZerosBeforeTheFirstJob(t *testing.T) {
+	s := newWorld(t, false).status()
+	if s.Status.Running || s.Status.JobID != nil || s.TotalItems != 0 || s.Usage.ByProvider == nil || s.LastError != nil {
+		t.Errorf("%+v", s)
+	}
+}
+
+// lists are the lists that are read page by page, each as a function that
+// returns the names of a page.
+func (w *world) lists(job int64) map[string]func(cursor string, limit int) ([]string, *string, error) {
+	ctx := w.Context()
+	return map[string]func(string, int) ([]string, *string, error){
+		"items": func(cursor string, limit int) ([]string, *string, error) {
+			p, err := w.Items(ctx, catalog.CS2, "", cursor, limit)
+			return names(p.Items, func(i view.ItemPrice) string { return i.MarketHashName }), p.NextCursor, err
+		},
+		"jobs": func(cursor string, limit int) ([]string, *string, error) {
+			p, err := w.Jobs(ctx, "", cursor, limit)
+			return names(p.Items, func(j view.Job) string { return j.ID }), p.NextCursor, err
+		},
+		"jobItems": func(cursor string, limit int) ([]string, *string, error) {
+			p, err := w.JobItems(ctx, job, "", cursor, limit)
+			return names(p.Items, func(i view.JobItem) string { return i.MarketHashName }), p.NextCursor, err
+		},
+		"inventory": func(cursor string, limit int) ([]string, *string, error) {
+			p, err := w.Inventory(ctx, "u", 0, cursor, limit)
+			return names(p.Items, func(r view.InventoryRow) string { return r.AssetID }), p.NextCursor, err
+		},
+	}
+}
+
+func names[T any](items []T, name func(T) string) (out []string) {
+	for _, i := range items {
+		out = append(out, name(i))
+	}
+	return out
+}
+
+// filledLists is a world in which every list has five elements.
+func filledLists(t *testing.T) (*world, int64) {
+	w := newWorld(t, false)
+	w.own("u", "A", "B\n", "C/c ", "d", "Ä")
+	var id int64
+	for range 5 {
+		w.now = w.now.Add(7 * time.Hour)
+		id = w.begin(1)
+		w.settle(nil)
+		w.end(id)
+	}
+	return w, id
+}
+
+func TestLists_PagesGiveEveryElementOnce(t *testing.T) {
+	w, id := filledLists(t)
+	for name, list := range w.lists(id) {
+		all, next, err := list("", 5)
+		w.must(err)
+		if len(all) != 5 || next != nil {
+			t.Errorf("%s: one page has %q, and the next begins at %v", name, all, next)
+		}
+		for limit := 1; limit < 5; limit++ {
+			var got []string
+			for cursor := ""; ; {
+				page, next, err := list(cursor, limit)
+				w.must(err)
+				if len(page) == 0 || len(page) > limit {
+					t.Fatalf("%s: a page of %d has %d", name, limit, len(page))
+				}
+				got = append(got, page...)
+				if next == nil {
+					break
+				}
+				cursor = *next
+			}
+			if !slices.Equal(got, all) {
+				t.Errorf("%s by %d: %q, want %q", name, limit, got, all)
+			}
+		}
+	}
+}
+
+func TestLists_TakeOnlyTheirOwnCursors(t *testing.T) {
+	w, id := filledLists(t)
+	lists := w.lists(id)
+	refused := func(list, cursor string) {
+		t.Helper()
+		_, _, err := lists[list](cursor, 2)
+		if f := fault.Of(err); f == nil || f.Kind != fault.Invalid || f.Code != "invalid_cursor" {
+			t.Errorf("%s took %q: %v", list, cursor, err)
+		}
+	}
+	for giver, list := range lists {
+		_, next, err := list("", 2)
+		w.must(err)
+		for taker := range lists {
+			if taker != giver {
+				refused(taker, *next)
+			}
+		}
+		refused(giver, *next+"A")
+		refused(giver, (*next)[1:])
+		refused(giver, "no base64!")
+		for _, forged := range []string{
+			`null`, `{}`, `[]`, `["%s"]`, `["%s",null,null]`, `["%s",null]`, `["%s",{},{}]`, `["%s",[]]`,
+			`["%s",1.5,1.5]`, `["%s",1e99]`, `["%s",true,true]`, `["%s",1,2,3]`, `["%s","x",2]`, `["other",1]`, `["%s",1`,
+		} {
+			if slices.Contains([]byte(forged), '%') {
+				forged = fmt.Sprintf(forged, giver)
+			}
+			refused(giver, base64.RawURLEncoding.EncodeToString([]byte(forged)))
+		}
+	}
+}
+
+func TestReader_SaysWhatIsNotThere(t *testing.T) {
+	w := newWorld(t, false)
+	for code, ask := range map[string]func() error{
+		"job_not_found":  func() error { _, err := w.Job(t.Context(), 1); return err },
+		"item_not_found": func() error { _, err := w.Item(t.Context(), catalog.Key{AppID: catalog.CS2, Name: "A"}); return err },
+		"user_not_found": func() error { _, err := w.Inventory(t.Context(), "u", 0, "", 1); return err },
+	} {
+		if f := fault.Of(ask()); f == nil || f.Kind != fault.NotFound || f.Code != code {
+			t.Errorf("got %v, want %s", f, code)
+		}
+	}
+	w.own("u", "A")
+	id := w.begin(1)
+	_, err := w.JobItems(t.Context(), id, "unheard", "", 1)
+	if f := fault.Of(err); f == nil || f.Code != "invalid_state" {
+		t.Errorf("an unheard state: %v", err)
+	}
+	if _, err := w.JobItems(t.Context(), id+1, "", "", 1); fault.Of(err) == nil || fault.Of(err).Code != "job_not_found" {
+		t.Errorf("items of no job: %v", err)
+	}
+}
