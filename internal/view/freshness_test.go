@@ -53,9 +53,9 @@ func TestFreshness_OneCountServesForAWhile(t *testing.T) {
 		var f freshness
 		c := &counter{}
 		want(t, &f, running, c, 1, 0)
-		time.Sleep(freshRenew - 1)
+		time.Sleep(freshRenew - time.Nanosecond)
 		want(t, &f, running, c, 1, 0)
-		time.Sleep(1)
+		time.Sleep(time.Nanosecond)
 		want(t, &f, running, c, 2, 0)
 	})
 }
