@@ -111,20 +111,20 @@ func New(ctx context.Context, o Options) (_ *App, err error) {
 func (a *App) openSources(ctx context.Context, client func(*provider.Options)) (err error) {
 	a.sources, err = OpenSources(ctx, SourceOptions{
 		Config: a.cfg, Secret: a.creds.Secret, Client: client, Now: a.now, Logger: a.log,
-		Held: func(source string, until time.Time) {
-			err := a.store.InTx(context.WithoutCancel(ctx), func(tx *store.Tx) error { return tx.BlockSource(source, until) })
+		Held: func(source, host string, until time.Time) {
+			err := a.store.InTx(context.WithoutCancel(ctx), func(tx *store.Tx) error { return tx.BlockHost(source, host, until) })
 			if err != nil {
-				a.log.Error("order to wait not stored; a restart would forget it", "source", source, "error", err)
+				a.log.Error("order to wait not stored; a restart would forget it", "source", source, "host", host, "error", err)
 			}
 		},
 	})
 	if err != nil {
 		return err
 	}
-	states, err := a.store.SourceStates(ctx)
-	for source, state := range states {
-		if c := a.sources.Clients[source]; c != nil {
-			c.Restore(state.BlockedUntil)
+	blocked, err := a.store.BlockedHosts(ctx)
+	for _, b := range blocked {
+		if c := a.sources.Clients[b.Source][b.Host]; c != nil {
+			c.Restore(b.Until)
 		}
 	}
 	return err

@@ -51,10 +51,10 @@ func describe() descriptions {
 		missing:     d("missing_prices", "Entries of the missing-price queue: due or in work, or waiting for another try.", "state"),
 		freshness:   d("items_in_scope", "Items in scope by the age of their price.", "freshness"),
 		oldest:      d("oldest_price_seconds", "Seconds since the oldest price in scope was last confirmed."),
-		answers:     d("source_answers_total", "Answers of a source since the start, by status; 0 is none.", "source", "status"),
-		blocked:     d("source_blocked", "1 while a source is not asked: breaker open, told to wait, or paused.", "source", "why"),
-		left:        d("source_budget_left", "Requests that a source's limit leaves now.", "source"),
-		latency:     d("source_latency_seconds", "Latency of a source's recent answers.", "source", "quantile"),
+		answers:     d("source_answers_total", "Answers of a source's host since the start, by status; 0 is none.", "source", "host", "status"),
+		blocked:     d("source_blocked", "1 while a source's host is not asked: breaker open, told to wait, or the source paused.", "source", "host", "why"),
+		left:        d("source_budget_left", "Requests that the limit of a source's host leaves now.", "source", "host"),
+		latency:     d("source_latency_seconds", "Latency of recent answers of a source's host.", "source", "host", "quantile"),
 		lastSuccess: d("source_last_success_timestamp_seconds", "When a source last answered well.", "source"),
 		lastFetch:   d("market_last_fetch_timestamp_seconds", "When a market was last fetched.", "source", "market"),
 		quotes:      d("market_quotes", "Quotes in a market's last answer.", "source", "market"),
@@ -106,17 +106,9 @@ func (c *collector) collectStatus(ch chan<- prometheus.Metric, s view.Status) {
 
 func (c *collector) collectSource(ch chan<- prometheus.Metric, s view.SourceDebug) {
 	d := c.descs
-	for status, n := range s.AnswersByStatus {
-		ch <- prometheus.MustNewConstMetric(d.answers, prometheus.CounterValue, float64(n), s.Source, status)
-	}
-	gauge(ch, d.blocked, flag(s.Breaker == "open"), s.Source, "breaker")
-	gauge(ch, d.blocked, flag(s.BlockedUntil != nil), s.Source, "toldToWait")
-	gauge(ch, d.blocked, flag(s.Paused), s.Source, "paused")
-	if s.Budget.Left != nil {
-		gauge(ch, d.left, float64(*s.Budget.Left), s.Source)
-	}
-	for q, ms := range map[string]float64{"0.5": s.LatencyMs.P50, "0.95": s.LatencyMs.P95, "0.99": s.LatencyMs.P99} {
-		gauge(ch, d.latency, ms/1000, s.Source, q)
+	gauge(ch, d.blocked, flag(s.Paused), s.Source, "", "paused")
+	for _, h := range s.Hosts {
+		c.collectHost(ch, s, h)
 	}
 	if s.LastSuccess != nil {
 		gauge(ch, d.lastSuccess, float64(s.LastSuccess.Unix()), s.Source)
@@ -127,6 +119,21 @@ func (c *collector) collectSource(ch chan<- prometheus.Metric, s view.SourceDebu
 		}
 		gauge(ch, d.quotes, float64(m.Quotes), s.Source, m.Market)
 		gauge(ch, d.quarantined, flag(m.Quarantine != nil), s.Source, m.Market)
+	}
+}
+
+func (c *collector) collectHost(ch chan<- prometheus.Metric, s view.SourceDebug, h view.HostDebug) {
+	d := c.descs
+	for status, n := range h.AnswersByStatus {
+		ch <- prometheus.MustNewConstMetric(d.answers, prometheus.CounterValue, float64(n), s.Source, h.Host, status)
+	}
+	gauge(ch, d.blocked, flag(h.Breaker == "open"), s.Source, h.Host, "breaker")
+	gauge(ch, d.blocked, flag(h.BlockedUntil != nil), s.Source, h.Host, "toldToWait")
+	if h.Budget.Left != nil {
+		gauge(ch, d.left, float64(*h.Budget.Left), s.Source, h.Host)
+	}
+	for q, ms := range map[string]float64{"0.5": h.LatencyMs.P50, "0.95": h.LatencyMs.P95, "0.99": h.LatencyMs.P99} {
+		gauge(ch, d.latency, ms/1000, s.Source, h.Host, q)
 	}
 }
 

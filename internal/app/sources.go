@@ -26,7 +26,7 @@ func Sources() []string { return []string{pricelist.Name, sim.Name} }
 // requests.
 type SourceSet struct {
 	List         []provider.Source
-	Clients      map[string]*provider.Client
+	Clients      map[string]provider.Clients // by source
 	Unconfigured []view.Unconfigured
 
 	simulator *http.Server
@@ -35,18 +35,22 @@ type SourceSet struct {
 // SourceOptions are what sources are made of.
 type SourceOptions struct {
 	Config *config.Config
-	Secret func(name string) (string, bool)     // values of secrets that price lists name
-	Held   func(source string, until time.Time) // see provider.Options; may be nil
-	Client func(*provider.Options)              // see Options; may be nil
+	Secret func(name string) (string, bool) // values of secrets that price lists name
+	Held   Held                             // may be nil
+	Client func(*provider.Options)          // see Options; may be nil
 	Now    func() time.Time
 	Logger *slog.Logger
 }
+
+// Held is told until when a host of a source asked to be left alone; see
+// provider.Options.
+type Held func(source, host string, until time.Time)
 
 // OpenSources makes the configured sources. It asks none of them. Where the
 // simulator is named without an address, one is started on loopback.
 func OpenSources(ctx context.Context, o SourceOptions) (_ *SourceSet, err error) {
 	cfg := o.Config
-	set := &SourceSet{Clients: map[string]*provider.Client{}}
+	set := &SourceSet{Clients: map[string]provider.Clients{}}
 	defer func() {
 		if err != nil {
 			err = errors.Join(err, set.Close())
@@ -60,9 +64,6 @@ func OpenSources(ctx context.Context, o SourceOptions) (_ *SourceSet, err error)
 			continue
 		}
 		options := provider.Options{Source: name, Now: o.Now, Logger: o.Logger}
-		if o.Held != nil {
-			options.Held = func(until time.Time) { o.Held(name, until) }
-		}
 		if key := cfg.Sources[name].APIKey.Reveal(); key != "" {
 			options.Secrets = append(options.Secrets, key)
 		}
@@ -72,9 +73,9 @@ func OpenSources(ctx context.Context, o SourceOptions) (_ *SourceSet, err error)
 		var src provider.Source
 		switch name {
 		case sim.Name:
-			src, err = set.openSim(ctx, cfg, options)
+			src, err = set.openSim(ctx, o, options)
 		case pricelist.Name:
-			src, err = set.openPricelist(cfg, options, o.Secret)
+			src, err = set.openPricelist(o, options)
 		}
 		if err != nil {
 			return nil, fmt.Errorf("source %s: %w", name, err)
@@ -84,13 +85,25 @@ func OpenSources(ctx context.Context, o SourceOptions) (_ *SourceSet, err error)
 	return set, nil
 }
 
-func (s *SourceSet) client(o provider.Options) *provider.Client {
+// client makes the client of one of a source's hosts.
+func (s *SourceSet) client(o provider.Options, host provider.Host, held Held) *provider.Client {
+	o.Limit = host.Limit
+	if host.Key != "" {
+		o.Logger = o.Logger.With("host", host.Key)
+	}
+	if held != nil {
+		o.Held = func(until time.Time) { held(o.Source, host.Key, until) }
+	}
 	c := provider.NewClient(o)
-	s.Clients[o.Source] = c
+	if s.Clients[o.Source] == nil {
+		s.Clients[o.Source] = provider.Clients{}
+	}
+	s.Clients[o.Source][host.Key] = c
 	return c
 }
 
-func (s *SourceSet) openSim(ctx context.Context, cfg *config.Config, o provider.Options) (provider.Source, error) {
+func (s *SourceSet) openSim(ctx context.Context, so SourceOptions, o provider.Options) (provider.Source, error) {
+	cfg := so.Config
 	base := cfg.Sources[sim.Name].BaseURL
 	if base == nil {
 		address, err := s.startSimulator(ctx)
@@ -100,7 +113,10 @@ func (s *SourceSet) openSim(ctx context.Context, cfg *config.Config, o provider.
 		base = &url.URL{Scheme: "http", Host: address}
 	}
 	o.AllowHosts = []string{base.Host}
-	return sim.New(sim.Config{BaseURL: base.String(), Shape: provider.Shape(cfg.SimShape), Client: s.client(o)})
+	return sim.New(sim.Config{
+		BaseURL: base.String(), Shape: provider.Shape(cfg.SimShape), Limit: provider.Limit(cfg.SimLimit),
+		Client: s.client(o, provider.Host{Limit: provider.Limit(cfg.SimLimit)}, so.Held),
+	})
 }
 
 // startSimulator serves the built-in simulator on a free loopback port.
@@ -118,18 +134,28 @@ func (s *SourceSet) startSimulator(ctx context.Context) (address string, err err
 	return l.Addr().String(), nil
 }
 
-func (s *SourceSet) openPricelist(cfg *config.Config, o provider.Options, secret func(string) (string, bool)) (provider.Source, error) {
-	lists, err := loadLists(cfg, secret)
+// openPricelist makes the price lists. Each host has a client of its own; a
+// redirect to any of them is one to a host that the operator named.
+func (s *SourceSet) openPricelist(so SourceOptions, o provider.Options) (provider.Source, error) {
+	lists, err := loadLists(so.Config, so.Secret)
 	if err != nil {
 		return nil, err
 	}
-	o.AllowHosts = lists.Hosts()
 	for _, name := range lists.SecretNames() {
-		if value, ok := secret(name); ok {
+		if value, ok := so.Secret(name); ok {
 			o.Secrets = append(o.Secrets, value)
 		}
 	}
-	return pricelist.New(pricelist.Options{Config: lists, Client: s.client(o), Secret: secret})
+	for _, h := range lists.Hosts() {
+		o.AllowHosts = append(o.AllowHosts, h.Key)
+	}
+	for _, h := range lists.Hosts() {
+		s.client(o, h, so.Held)
+	}
+	return pricelist.New(pricelist.Options{
+		Config: lists, Secret: so.Secret,
+		Client: func(host string) pricelist.Doer { return s.Clients[pricelist.Name][host] },
+	})
 }
 
 // checkSources finds what would keep the configured sources from being opened.
@@ -161,8 +187,10 @@ func (s *SourceSet) Close() error {
 	if s == nil {
 		return nil
 	}
-	for _, c := range s.Clients {
-		c.Close()
+	for _, hosts := range s.Clients {
+		for _, c := range hosts {
+			c.Close()
+		}
 	}
 	if s.simulator == nil {
 		return nil

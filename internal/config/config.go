@@ -24,6 +24,12 @@ const (
 	ScopeAll       Scope = "all"       // every known item
 )
 
+// Limit is a number of requests in a period.
+type Limit struct {
+	Requests int
+	Per      time.Duration
+}
+
 // LogFormat is the form of log lines.
 type LogFormat string
 
@@ -69,6 +75,7 @@ type Config struct {
 
 	Sources         map[string]Source // <SOURCE>_BASE_URL, <SOURCE>_API_KEY by source name
 	SimShape        string            // SIM_SHAPE: bulk, batch or single
+	SimLimit        Limit             // SIM_LIMIT; zero: none
 	PricelistConfig string            // PRICELIST_CONFIG: path; empty: none
 
 	// Warnings tell what works and should be looked at. They hold no secret.

@@ -99,6 +99,9 @@ func (l *loader) refuseUnknown(sources []string) {
 			if near := nearest(name, known); near != "" {
 				problem = "there is no such setting; did you mean " + near + "?"
 			}
+			if elsewhere, ok := misplaced()[name]; ok {
+				problem = elsewhere
+			}
 			l.faults = append(l.faults, Fault{Origin: values[name].origin, Setting: name, Problem: problem})
 		}
 	}

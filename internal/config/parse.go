@@ -64,6 +64,22 @@ func duration(field func(*Config) *time.Duration, least, most time.Duration) fun
 	}
 }
 
+// mostRequests bounds the requests of a limit.
+const mostRequests = 1_000_000
+
+func limit(field func(*Config) *Limit) func(*Config, string) error {
+	return func(c *Config, value string) error {
+		count, period, _ := strings.Cut(value, "/")
+		n, err := strconv.Atoi(count)
+		per, perErr := time.ParseDuration(period)
+		if err != nil || perErr != nil || n < 1 || n > mostRequests || per < time.Millisecond || per > maxDuration {
+			return fmt.Errorf("%q is no limit; write requests and a period like 8/5m", value)
+		}
+		*field(c) = Limit{Requests: n, Per: per}
+		return nil
+	}
+}
+
 // shortDuration writes 72h0m0s as 72h.
 func shortDuration(d time.Duration) string {
 	s := strings.TrimSuffix(strings.TrimSuffix(d.String(), "0s"), "0m")

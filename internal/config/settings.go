@@ -163,15 +163,16 @@ func sourceSettings(sources []string) []setting {
 	var all []setting
 	for _, source := range sources {
 		prefix := sourcePrefix(source)
-		all = append(all,
-			setting{
+		if _, elsewhere := misplaced()[prefix+"BASE_URL"]; !elsewhere {
+			all = append(all, setting{
 				name: prefix + "BASE_URL", help: "where `" + source + "` is reached; the real host when empty",
 				set: baseURL(source),
-			},
-			setting{
-				name: prefix + "API_KEY", help: "key of `" + source + "`", secret: true,
-				set: apiKey(source), show: showSecrets,
 			})
+		}
+		all = append(all, setting{
+			name: prefix + "API_KEY", help: "key of `" + source + "`", secret: true,
+			set: apiKey(source), show: showSecrets,
+		})
 	}
 	return append(all,
 		setting{
@@ -179,9 +180,21 @@ func sourceSettings(sources []string) []setting {
 			set: oneOf(func(c *Config) *string { return &c.SimShape }, "bulk", "batch", "single"),
 		},
 		setting{
+			name: "SIM_LIMIT", help: "requests that the simulator is asked at most, and the period, like `8/5m`; no limit when empty",
+			set: limit(func(c *Config) *Limit { return &c.SimLimit }),
+		},
+		setting{
 			name: "PRICELIST_CONFIG", help: "file that describes the price lists of `pricelist`",
 			set: text(func(c *Config) *string { return &c.PricelistConfig }),
 		})
+}
+
+// misplaced tells, of names that one would expect and that are no settings, where
+// what they mean is set.
+func misplaced() map[string]string {
+	return map[string]string{
+		"PRICELIST_BASE_URL": "is no setting: each price list names its own `location` in the file of PRICELIST_CONFIG, which allows that host past the address guard; remove it",
+	}
 }
 
 // sourcePrefix returns how the names of a source's settings start.

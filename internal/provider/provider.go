@@ -32,8 +32,8 @@ type Description struct {
 	BatchSize int           // Batch: most names a call takes; Single: 1; Bulk: 0
 	Markets   []Market      // every market that it offers
 	Files     []File        // Bulk: its files; a refresh fetches each of them once
+	Hosts     []Host        // whom it asks; none: one host, without a limit
 	Interval  time.Duration // asking again sooner yields the same answer
-	Limit     Limit         // what the source allows, as documented by it
 	Terms     string        // a note on the source's terms of use, for operators
 }
 
@@ -52,12 +52,57 @@ type File struct {
 	Key     string   // unique within the source: "a.json"
 	AppID   int32    // the game whose items it holds
 	Markets []string // keys of the markets that it quotes
+	Host    string   // key of the host that serves it
+	Local   bool     // it is on this machine: reading it takes no request and no host
+}
+
+// Host is a host that a source asks. Each has a Client, and what is asked of it
+// has workers, of its own: one that fails, or wants to be left alone, keeps
+// nobody from the others. A source that is asked by name has one host.
+type Host struct {
+	Key   string // unique within the source, the same after a restart; may be "" where there is one
+	Limit Limit  // what the host allows
+}
+
+// LimitOf returns what a host allows.
+func (d *Description) LimitOf(host string) Limit {
+	for _, h := range d.Hosts {
+		if h.Key == host {
+			return h.Limit
+		}
+	}
+	return Limit{}
+}
+
+// HostOf returns the key of the host that serves a file, or, with no file, that
+// is asked by name.
+func (d *Description) HostOf(file string) string {
+	for i := range d.Files {
+		if d.Files[i].Key == file {
+			return d.Files[i].Host
+		}
+	}
+	if len(d.Hosts) > 0 {
+		return d.Hosts[0].Key
+	}
+	return ""
 }
 
 // Limit is a number of requests in a period. The zero value is no limit.
 type Limit struct {
 	Requests int
 	Per      time.Duration
+}
+
+// Time returns how long so many requests take at the limit; 0 without one.
+func (l Limit) Time(requests int64) time.Duration {
+	n := int64(l.Requests)
+	if n <= 0 {
+		return 0
+	}
+	// Whole periods and the rest apart: their product with the requests of a year
+	// would not fit.
+	return time.Duration(requests/n)*l.Per + time.Duration(requests%n)*l.Per/time.Duration(n)
 }
 
 // Call is one thing to fetch: a file of a Bulk source, or names of a game.

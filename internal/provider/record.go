@@ -83,6 +83,7 @@ func (c *Client) Snapshot() ClientState {
 	s.Answers = maps.Clone(r.answers)
 	s.Requests = slices.Concat(r.sent[r.next:], r.sent[:r.next])
 	slices.Reverse(s.Requests)
+	s.latencies = slices.Clone(r.latencies)
 	s.Latency = percentiles(slices.Clone(r.latencies))
 	s.LastSuccess, s.LastError, s.LastErrorAt = r.lastSuccess, r.lastError, r.lastErrorAt
 	return s

@@ -15,6 +15,8 @@ type ClientState struct {
 	LastSuccess  time.Time     // zero: none yet
 	LastError    string        // empty: none yet
 	LastErrorAt  time.Time
+
+	latencies []time.Duration // behind Latency
 }
 
 // BreakerState tells whether requests are let through.

@@ -36,7 +36,7 @@ func TestStart_WhileAJobLivesIsHarmless(t *testing.T) {
 				continue
 			}
 			work := []func(context.Context) (bool, error){
-				w.engine.Plan, func(ctx context.Context) (bool, error) { return w.engine.Fetch(ctx, "alpha") },
+				w.engine.Plan, func(ctx context.Context) (bool, error) { return w.engine.Fetch(ctx, "alpha", "") },
 				w.engine.Settle, w.engine.Settle, w.engine.Settle,
 			}
 			more, err := work[i](t.Context())
@@ -80,7 +80,7 @@ func TestForecast_IsWhatTheRunThenDoes(t *testing.T) {
 		s.d.Markets[0].AppIDs = append(s.d.Markets[0].AppIDs, catalog.Rust)
 	}
 	a.d.Files = append(a.d.Files, provider.File{Key: "rust.json", AppID: catalog.Rust, Markets: []string{"a1"}})
-	b.d.Limit = provider.Limit{Requests: 2, Per: time.Minute}
+	b.d.Hosts = []provider.Host{{Limit: provider.Limit{Requests: 2, Per: time.Minute}}}
 	w := newWorld(t, a, b, c, paused)
 	must(t, w.engine.PauseSource(t.Context(), "delta"))
 	w.push("u1", 730, list[:100]...)
@@ -114,7 +114,7 @@ func TestForecast_IsWhatTheRunThenDoes(t *testing.T) {
 func TestForecast_OfAYearsRequestsDoesNotOverflow(t *testing.T) {
 	list := names("Item", 2)
 	s := single("alpha", list, "a1")
-	s.d.Limit = provider.Limit{Requests: 1, Per: 200 * 365 * 24 * time.Hour}
+	s.d.Hosts = []provider.Host{{Limit: provider.Limit{Requests: 1, Per: 200 * 365 * 24 * time.Hour}}}
 	w := newWorld(t, s)
 	w.push("u", 730, list[0])
 	f, err := w.engine.Forecast(t.Context(), false)
@@ -245,7 +245,7 @@ func TestCancel_CutsACallShort(t *testing.T) {
 	must(t, err)
 	var fetched sync.WaitGroup
 	fetched.Go(func() {
-		_, err := w.engine.Fetch(t.Context(), "alpha")
+		_, err := w.engine.Fetch(t.Context(), "alpha", "")
 		must(t, err)
 	})
 	<-calling
@@ -280,7 +280,7 @@ func TestStop_GivesACallUnderWayBackAndKeepsAnAnswerThatCame(t *testing.T) {
 			s.before = nil
 			s.edit = func(*provider.Quote) bool { stop(); return true } // while it is read
 		}
-		more, err := w.engine.Fetch(ctx, "alpha")
+		more, err := w.engine.Fetch(ctx, "alpha", "")
 		must(t, err)
 		equal(t, "more", more, false)
 		want := int64(0)
@@ -359,11 +359,11 @@ func TestRemovedSource_KeepsNoJobWaitingAndItsQuotesOut(t *testing.T) {
 		_, err := w.engine.Plan(t.Context())
 		must(t, err)
 		for range 2 { // the third stays open
-			_, err := w.engine.Fetch(t.Context(), "beta")
+			_, err := w.engine.Fetch(t.Context(), "beta", "")
 			must(t, err)
 		}
 		if done {
-			_, err := w.engine.Fetch(t.Context(), "beta")
+			_, err := w.engine.Fetch(t.Context(), "beta", "")
 			must(t, err)
 		}
 		w.sources = w.sources[:1]

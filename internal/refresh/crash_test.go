@@ -349,7 +349,7 @@ func TestRule8_AnAnswerIsStoredAgainBeforeItIsAskedForAgain(t *testing.T) {
 		}
 		return nil
 	}
-	more, err := w.engine.Fetch(t.Context(), "alpha")
+	more, err := w.engine.Fetch(t.Context(), "alpha", "")
 	must(t, err)
 	equal(t, "more", more, true)
 	equal(t, "calls", len(s.asked()), 1)

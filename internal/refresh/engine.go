@@ -40,6 +40,7 @@ type Engine struct {
 	cfg       Config
 	sources   map[string]provider.Source
 	order     []string // names of sources, sorted
+	lanes     []lane
 	markets   map[MarketName]int64
 	known     map[int64]marketOf
 	estimator *pricing.Estimator
@@ -70,8 +71,8 @@ type Options struct {
 }
 
 // New makes an Engine, notes the sources' markets in the store and gives back
-// the work of former owners; what they meant to ask sources that are not
-// configured any more is forgone.
+// the work of former owners; what they meant to ask and that is not configured
+// any more is forgone.
 func New(ctx context.Context, o Options) (*Engine, error) {
 	e := &Engine{
 		store: o.Store, cfg: o.Config, wake: o.Wake, owner: o.Owner, now: o.Now, log: o.Logger,
@@ -80,11 +81,14 @@ func New(ctx context.Context, o Options) (*Engine, error) {
 		hands:     hands{units: map[int64]call{}, batches: map[batchKey]struct{}{}},
 	}
 	var names []MarketName
+	var configured []Askable
 	byName := map[MarketName]marketOf{}
 	for _, s := range o.Sources {
 		d := s.Describe()
 		e.sources[d.Name] = s
 		e.order = append(e.order, d.Name)
+		e.lanes = append(e.lanes, lanesOf(d)...)
+		configured = append(configured, askable(d)...)
 		for _, m := range d.Markets {
 			n := MarketName{Source: d.Name, Key: m.Key, Title: m.Title}
 			names = append(names, n)
@@ -99,7 +103,7 @@ func New(ctx context.Context, o Options) (*Engine, error) {
 		if e.markets, err = tx.MarketIDs(names); err != nil {
 			return err
 		}
-		return tx.ForgoSources(e.order)
+		return tx.ForgoUnits(configured)
 	})
 	if err != nil {
 		return nil, fmt.Errorf("note sources: %w", err)
@@ -110,17 +114,13 @@ func New(ctx context.Context, o Options) (*Engine, error) {
 	return e, nil
 }
 
-// The kinds of work. Fetching has one for each source, FetchKind(name).
+// The kinds of work. Fetching has one for each host of a source, FetchKind.
 const (
 	WorkPlan    = "plan"
 	WorkSettle  = "settle"
 	WorkSpread  = "spread"
 	WorkMissing = "missing"
 )
-
-// FetchKind names the work of fetching from a source, so that one that hangs
-// keeps none of the others waiting.
-func FetchKind(source string) string { return "fetch:" + source }
 
 // Workers returns the work of this engine for a dispatcher to run.
 func (e *Engine) Workers() []dispatch.Worker {
@@ -130,10 +130,11 @@ func (e *Engine) Workers() []dispatch.Worker {
 		{Kind: WorkSpread, Queue: dispatch.QueueBulk, Slots: 1, Work: e.Spread},
 		{Kind: WorkMissing, Queue: dispatch.QueueMissing, Slots: 1, Work: e.Missing},
 	}
-	for _, name := range e.order {
+	for i := range e.lanes {
+		l := &e.lanes[i]
 		out = append(out, dispatch.Worker{
-			Kind: FetchKind(name), Queue: dispatch.QueueBulk, Slots: e.cfg.FetchSlots,
-			Work: func(ctx context.Context) (bool, error) { return e.Fetch(ctx, name) },
+			Kind: FetchKind(l.source, l.host), Queue: dispatch.QueueBulk, Slots: e.cfg.FetchSlots,
+			Work: func(ctx context.Context) (bool, error) { return e.fetch(ctx, l) },
 		})
 	}
 	return out
@@ -141,8 +142,8 @@ func (e *Engine) Workers() []dispatch.Worker {
 
 // wakeFetch wakes the workers of all sources.
 func (e *Engine) wakeFetch() {
-	for _, name := range e.order {
-		e.wake(FetchKind(name))
+	for i := range e.lanes {
+		e.wake(FetchKind(e.lanes[i].source, e.lanes[i].host))
 	}
 }
 

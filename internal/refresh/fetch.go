@@ -19,12 +19,22 @@ const (
 	maxAttempts = 10
 )
 
-// Fetch asks a source for one unit and stores the answer.
-func (e *Engine) Fetch(ctx context.Context, source string) (bool, error) {
+// Fetch asks a host of a source for one unit and stores the answer. Of a source
+// with one host, or for what is on this machine, host is "".
+func (e *Engine) Fetch(ctx context.Context, source, host string) (bool, error) {
+	for i := range e.lanes {
+		if l := &e.lanes[i]; l.source == source && l.host == host {
+			return e.fetch(ctx, l)
+		}
+	}
+	return false, nil
+}
+
+func (e *Engine) fetch(ctx context.Context, l *lane) (bool, error) {
 	if err := e.reclaim(ctx); err != nil {
 		return false, err
 	}
-	unit, asking, err := e.claimUnit(ctx, source)
+	unit, asking, err := e.claimUnit(ctx, l.claim(e.owner))
 	if err != nil || unit == nil {
 		return false, err
 	}
@@ -35,7 +45,7 @@ func (e *Engine) Fetch(ctx context.Context, source string) (bool, error) {
 	err = e.insist(ctx, e.ending(ctx, unit, a))
 	written = err == nil
 	if err != nil {
-		return false, fmt.Errorf("store answer of %s: %w", source, err)
+		return false, fmt.Errorf("store answer of %s: %w", l.source, err)
 	}
 	e.wake(WorkSettle)
 	return ctx.Err() == nil, nil

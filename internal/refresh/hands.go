@@ -33,15 +33,15 @@ type batchKey struct {
 	batch int
 }
 
-// claimUnit takes a unit of a source, or returns nil. The context that it
+// claimUnit takes a unit, or returns nil. The context that it
 // returns ends when the unit's job is cancelled; let the unit go in any case.
-func (e *Engine) claimUnit(ctx context.Context, source string) (*Unit, context.Context, error) {
+func (e *Engine) claimUnit(ctx context.Context, c Claim) (*Unit, context.Context, error) {
 	h := &e.hands
 	h.claiming.RLock()
 	defer h.claiming.RUnlock()
 	var u *Unit
 	err := e.store.InTx(ctx, func(tx Tx) (err error) {
-		u, err = tx.ClaimUnit(Claim{Source: source, Owner: e.owner, Reserve: 1})
+		u, err = tx.ClaimUnit(c)
 		return err
 	})
 	if err != nil {

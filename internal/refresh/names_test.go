@@ -131,7 +131,7 @@ func TestSingle_AStopKeepsTheAnswersThatCame(t *testing.T) {
 			stop()
 		}
 	}
-	_, err = w.engine.Fetch(ctx, "alpha")
+	_, err = w.engine.Fetch(ctx, "alpha", "")
 	must(t, err)
 	w.restart()
 	w.drain()

@@ -238,25 +238,26 @@ func (e *Engine) Forecast(ctx context.Context, forced bool) (Forecast, error) {
 	return f, nil
 }
 
-// cost tells what asking a source for all that is due takes.
+// cost tells what asking a source for all that is due takes. Its hosts are asked
+// side by side; what is on this machine costs no request.
 func cost(d provider.Description, due map[int32]DueNames) Cost {
-	c := Cost{Source: d.Name}
+	requests := map[string]int64{}
 	if d.Shape == provider.Bulk {
 		for _, file := range d.Files {
-			if due[file.AppID].Due.Due > 0 {
-				c.Requests++
+			if due[file.AppID].Due.Due > 0 && !file.Local {
+				requests[file.Host]++
 			}
 		}
 	} else {
 		size := int64(max(d.BatchSize, 1))
 		for _, app := range apps(d) {
-			c.Requests += (due[app].Names + size - 1) / size
+			requests[d.HostOf("")] += (due[app].Names + size - 1) / size
 		}
 	}
-	if n := int64(d.Limit.Requests); n > 0 {
-		// Whole periods and the rest apart: their product with the requests of a
-		// year would not fit.
-		c.Time = time.Duration(c.Requests/n)*d.Limit.Per + time.Duration(c.Requests%n)*d.Limit.Per/time.Duration(n)
+	c := Cost{Source: d.Name}
+	for host, n := range requests {
+		c.Requests += n
+		c.Time = max(c.Time, d.LimitOf(host).Time(n))
 	}
 	return c
 }

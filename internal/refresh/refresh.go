@@ -148,8 +148,8 @@ type Unit struct {
 	FetchedAt time.Time
 	StatedAt  time.Time // the source's own time of the answer; zero: it has none
 	BlobUnit  int64     // whose blobs hold the answer
-	Requests  int64 // of a claimed unit: those of this attempt
-	Reserved  int64 // of a claimed unit: requests of this attempt that are counted already
+	Requests  int64     // of a claimed unit: those of this attempt
+	Reserved  int64     // of a claimed unit: requests of this attempt that are counted already
 	Bytes     int64
 	ErrorKind string
 	Error     string
@@ -158,8 +158,15 @@ type Unit struct {
 // Claim says which unit is wanted.
 type Claim struct {
 	Source  string
+	Files   []string // one that asks for one of these; nil: any
 	Owner   string
 	Reserve int64 // requests that are counted with the claim, before they are sent
+}
+
+// Askable is something that a configured source can be asked for.
+type Askable struct {
+	Source string
+	File   string // "": names
 }
 
 // Tells reports whether how the unit ended says something of its source: not

@@ -420,7 +420,7 @@ func TestRule7_ADamagedStoredAnswerStopsNobody(t *testing.T) {
 	w.begin(false)
 	for _, work := range []func() (bool, error){
 		func() (bool, error) { return w.engine.Plan(t.Context()) },
-		func() (bool, error) { return w.engine.Fetch(t.Context(), "alpha") },
+		func() (bool, error) { return w.engine.Fetch(t.Context(), "alpha", "") },
 	} {
 		_, err := work()
 		must(t, err)

@@ -96,9 +96,9 @@ type Tx interface {
 	// Reclaim gives back what is claimed in owner's name, but for the units and
 	// batches that are in its hands.
 	Reclaim(owner string, units []int64, batches []Batch) error
-	// ForgoSources ends what live jobs still meant to ask sources that are not
+	// ForgoUnits ends what live jobs still meant to ask and that is not
 	// configured.
-	ForgoSources(configured []string) error
+	ForgoUnits(configured []Askable) error
 
 	// ClaimUnit takes a unit of the source that may be asked now, or nil. What
 	// is left to ask a paused source is put off instead.

@@ -93,16 +93,25 @@ WHERE id = (
 	SELECT u.id FROM fetch_unit u JOIN refresh_job j ON j.id = u.job_id
 	WHERE u.source = $1 AND u.state IN ('pending', 'running') AND u.state = 'pending'
 	AND (u.not_before <= $3 OR u.not_before > $3 + $4)
+	AND ($6 = '' OR u.file IN (SELECT value FROM json_each(nullif($6, ''))))
 	ORDER BY j.kind DESC, u.id LIMIT 1)
 RETURNING ` + unitColumns
 
-// ClaimUnit takes a unit of the source that may be asked now, those of missing
-// prices first, or returns nil.
+// ClaimUnit takes a unit that may be asked for now, those of missing prices
+// first, or returns nil.
 func (t *Tx) ClaimUnit(c refresh.Claim) (*refresh.Unit, error) {
 	if _, err := t.exec(deferPaused, c.Source); err != nil {
 		return nil, err
 	}
-	units, err := collect(t.ctx, t.tx, scanUnit, claimUnit, c.Source, c.Owner, micros(t.now), refresh.Patience.Microseconds(), c.Reserve)
+	files := ""
+	if c.Files != nil {
+		packed, err := json.Marshal(c.Files)
+		if err != nil {
+			return nil, err
+		}
+		files = string(packed)
+	}
+	units, err := collect(t.ctx, t.tx, scanUnit, claimUnit, c.Source, c.Owner, micros(t.now), refresh.Patience.Microseconds(), c.Reserve, files)
 	if err != nil || len(units) == 0 {
 		return nil, err
 	}

@@ -146,17 +146,18 @@ func (t *Tx) Reclaim(owner string, units []int64, batches []refresh.Batch) error
 	return err
 }
 
-// forgone are the units that live jobs still mean to ask sources that are not
-// in the list $1.
-const forgone = `state IN ('pending', 'running') AND source NOT IN (SELECT value FROM json_each($1))`
+// forgone are the units that live jobs still mean to ask for and that are not in
+// the list $1. No source has a slash in its name.
+const forgone = `state IN ('pending', 'running') AND source || '/' || file NOT IN (SELECT value FROM json_each($1))`
 
-// ForgoSources ends, as failed, what live jobs still meant to ask sources that
-// are not among the configured ones, so that the jobs go on without them.
-func (t *Tx) ForgoSources(configured []string) error {
-	if configured == nil {
-		configured = []string{} // which packs as a list, where nil does not
+// ForgoUnits ends, as failed, what live jobs still meant to ask for and that is
+// not among what is configured, so that the jobs go on without it.
+func (t *Tx) ForgoUnits(configured []refresh.Askable) error {
+	keys := make([]string, len(configured)) // packs as a list also where it is empty
+	for i, c := range configured {
+		keys[i] = c.Source + "/" + c.File
 	}
-	packed, err := json.Marshal(configured)
+	packed, err := json.Marshal(keys)
 	if err != nil {
 		return err
 	}

@@ -147,11 +147,10 @@ func (s *Store) MarketStates(ctx context.Context) (map[int64]MarketState, error)
 
 // SourceState is what is kept of a source across restarts.
 type SourceState struct {
-	Paused       bool
-	BlockedUntil time.Time // as the source asked; may be past
-	LastSuccess  time.Time
-	LastError    string
-	LastErrorAt  time.Time
+	Paused      bool
+	LastSuccess time.Time
+	LastError   string
+	LastErrorAt time.Time
 }
 
 // SourceStates returns the state of each source that was ever asked or paused.
@@ -161,11 +160,11 @@ func (s *Store) SourceStates(ctx context.Context) (map[string]SourceState, error
 		state  SourceState
 	}
 	rows, err := collect(ctx, s.read, func(r *sql.Rows, v *row) error {
-		var success, failed, blocked int64
-		err := r.Scan(&v.source, &v.state.Paused, &blocked, &success, &v.state.LastError, &failed)
-		v.state.LastSuccess, v.state.LastErrorAt, v.state.BlockedUntil = moment(success), moment(failed), moment(blocked)
+		var success, failed int64
+		err := r.Scan(&v.source, &v.state.Paused, &success, &v.state.LastError, &failed)
+		v.state.LastSuccess, v.state.LastErrorAt = moment(success), moment(failed)
 		return err
-	}, `SELECT source, paused, blocked_until, last_success, last_error, last_error_at FROM source_state`)
+	}, `SELECT source, paused, last_success, last_error, last_error_at FROM source_state`)
 	out := make(map[string]SourceState, len(rows))
 	for _, v := range rows {
 		out[v.source] = v.state

@@ -1,6 +1,7 @@
 package view
 
 import (
+	"cmp"
 	"context"
 	"slices"
 	"strconv"
@@ -45,25 +46,14 @@ func (r *Reader) ProviderDebug(ctx context.Context) (ProviderDebug, error) {
 }
 
 func (r *Reader) source(d provider.Description, kept store.SourceState) SourceDebug {
+	hosts := r.o.Clients[d.Name].Snapshot()
+	c := provider.Summary(hosts)
 	s := SourceDebug{
 		Source: d.Name, Title: d.Title, Configured: true, Paused: kept.Paused,
 		Shape: string(d.Shape), BatchSize: d.BatchSize, IntervalSeconds: seconds(d.Interval), Terms: d.Terms,
-		Breaker:     string(provider.BreakerClosed),
+		Breaker: string(c.Breaker), BlockedUntil: when(c.BlockedUntil), Budget: budget(c.Budget), LatencyMs: latency(c.Latency),
 		LastSuccess: when(kept.LastSuccess), LastError: text(kept.LastError), LastErrorAt: when(kept.LastErrorAt),
-		Budget:          Budget{Limit: int64(d.Limit.Requests), PeriodSeconds: seconds(d.Limit.Per)},
-		AnswersByStatus: map[string]int64{}, Markets: []MarketDebug{}, Requests: []RequestDebug{},
-	}
-	client := r.o.Clients[d.Name]
-	if client == nil {
-		return s
-	}
-	c := client.Snapshot()
-	s.Breaker, s.BlockedUntil = string(c.Breaker), when(c.BlockedUntil)
-	s.LatencyMs = Latency{P50: milliseconds(c.Latency.P50), P95: milliseconds(c.Latency.P95), P99: milliseconds(c.Latency.P99)}
-	s.Budget.Used = int64(c.Budget.Used)
-	if c.Budget.Limit.Requests > 0 {
-		left := int64(c.Budget.Left)
-		s.Budget.Left, s.Budget.ResetsAt = &left, when(c.Budget.ResetsAt)
+		AnswersByStatus: answers(c.Answers), Hosts: []HostDebug{}, Markets: []MarketDebug{}, Requests: []RequestDebug{},
 	}
 	if c.LastErrorAt.After(kept.LastErrorAt) {
 		s.LastError, s.LastErrorAt = text(c.LastError), when(c.LastErrorAt)
@@ -71,8 +61,8 @@ func (r *Reader) source(d provider.Description, kept store.SourceState) SourceDe
 	if c.LastSuccess.After(kept.LastSuccess) {
 		s.LastSuccess = when(c.LastSuccess)
 	}
-	for status, n := range c.Answers {
-		s.AnswersByStatus[strconv.Itoa(status)] = n
+	for _, h := range d.Hosts {
+		s.Hosts = append(s.Hosts, hostDebug(d, h.Key, hosts[h.Key]))
 	}
 	for _, q := range c.Requests {
 		s.Requests = append(s.Requests, RequestDebug{
@@ -81,6 +71,41 @@ func (r *Reader) source(d provider.Description, kept store.SourceState) SourceDe
 		})
 	}
 	return s
+}
+
+func hostDebug(d provider.Description, host string, c provider.ClientState) HostDebug {
+	h := HostDebug{
+		Host: host, Files: []string{}, Budget: budget(c.Budget), Breaker: string(cmp.Or(c.Breaker, provider.BreakerClosed)), BlockedUntil: when(c.BlockedUntil),
+		LastSuccess: when(c.LastSuccess), LastError: text(c.LastError), LastErrorAt: when(c.LastErrorAt),
+		LatencyMs: latency(c.Latency), AnswersByStatus: answers(c.Answers),
+	}
+	for _, f := range d.Files {
+		if f.Host == host && !f.Local {
+			h.Files = append(h.Files, f.Key)
+		}
+	}
+	return h
+}
+
+func budget(b provider.Budget) Budget {
+	out := Budget{Limit: int64(b.Limit.Requests), PeriodSeconds: seconds(b.Limit.Per), Used: int64(b.Used)}
+	if b.Limit.Requests > 0 {
+		left := int64(b.Left)
+		out.Left, out.ResetsAt = &left, when(b.ResetsAt)
+	}
+	return out
+}
+
+func latency(l provider.Latency) Latency {
+	return Latency{P50: milliseconds(l.P50), P95: milliseconds(l.P95), P99: milliseconds(l.P99)}
+}
+
+func answers(byStatus map[int]int64) map[string]int64 {
+	out := make(map[string]int64, len(byStatus))
+	for status, n := range byStatus {
+		out[strconv.Itoa(status)] = n
+	}
+	return out
 }
 
 func market(m provider.Market, s store.MarketState) MarketDebug {

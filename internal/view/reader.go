@@ -27,7 +27,7 @@ type Reader struct {
 type Options struct {
 	Store        *store.Store
 	Sources      []provider.Source
-	Clients      map[string]*provider.Client // by source; one without has no record of calls
+	Clients      map[string]provider.Clients // by source; one without has no record of calls
 	Unconfigured []Unconfigured
 	ScopeAll     bool
 	Currency     money.Currency

@@ -203,7 +203,9 @@ type Unconfigured struct {
 	Reason string `json:"reason"`
 }
 
-// SourceDebug is the state of one source, from recorded calls only.
+// SourceDebug is the state of one source, from recorded calls only. Where a
+// source has several hosts, budget, breaker and order to wait are those of the
+// host that may be asked soonest.
 type SourceDebug struct {
 	Source          string           `json:"source"`
 	Title           string           `json:"title"`
@@ -221,8 +223,24 @@ type SourceDebug struct {
 	LastErrorAt     *time.Time       `json:"lastErrorAt"`
 	LatencyMs       Latency          `json:"latencyMs"`
 	AnswersByStatus map[string]int64 `json:"answersByStatus"`
+	Hosts           []HostDebug      `json:"hosts"`
 	Markets         []MarketDebug    `json:"markets"`
 	Requests        []RequestDebug   `json:"requests"` // the last 50, newest first
+}
+
+// HostDebug is the state of one host that a source asks, since the start. Each
+// has a limit, a breaker and orders to wait of its own.
+type HostDebug struct {
+	Host            string           `json:"host"`  // empty where the source has one
+	Files           []string         `json:"files"` // that it serves; none of a source that is asked by name
+	Budget          Budget           `json:"budget"`
+	Breaker         string           `json:"breaker"` // closed, open, halfOpen
+	BlockedUntil    *time.Time       `json:"blockedUntil"`
+	LastSuccess     *time.Time       `json:"lastSuccess"`
+	LastError       *string          `json:"lastError"`
+	LastErrorAt     *time.Time       `json:"lastErrorAt"`
+	LatencyMs       Latency          `json:"latencyMs"`
+	AnswersByStatus map[string]int64 `json:"answersByStatus"`
 }
 
 // Budget is what a source allows; a limit of 0 is none.

@@ -52,6 +52,7 @@ func readList(o *object, env Env) *list {
 	c.readKey()
 	c.readFormat()
 	c.readLocation(env)
+	c.readLimit()
 	c.readRows()
 	c.readTime()
 	c.readBase()

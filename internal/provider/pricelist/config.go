@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"net/url"
 	"os"
 	"path/filepath"
 	"slices"
@@ -28,6 +27,7 @@ type Config struct {
 	interval time.Duration
 	lists    []*list
 	markets  []provider.Market
+	hosts    []provider.Host // that the lists are fetched from
 }
 
 // Env is what a configuration is read against.
@@ -74,6 +74,7 @@ func Parse(doc []byte, env Env) (*Config, error) {
 		keys[l.key] = true
 		c.lists = append(c.lists, l)
 		c.mergeMarkets(item, l)
+		c.mergeHosts(item, l)
 	}
 	if !o.has("lists") {
 		o.fault("lists", "is missing")
@@ -129,19 +130,28 @@ func (c *Config) mergeMarkets(o *object, l *list) {
 	}
 }
 
-// Hosts returns the hosts, with their ports where the configuration names
-// them, of all lists that are fetched. The operator named them himself, so the
-// address guard is to let them pass.
-func (c *Config) Hosts() []string {
-	var hosts []string
-	for _, l := range c.lists {
-		text, err := l.location.url.expand(func(string) (string, bool) { return "x", true })
-		if u, parseErr := url.Parse(text); err == nil && parseErr == nil && u.Host != "" && !slices.Contains(hosts, u.Host) {
-			hosts = append(hosts, u.Host)
-		}
+// mergeHosts adds the host of a list to those of all lists. Lists that share a
+// host share what it allows, which one of them may say for all.
+func (c *Config) mergeHosts(o *object, l *list) {
+	if l.location.host == "" {
+		return
 	}
-	return hosts
+	h := provider.Host{Key: l.location.host, Limit: l.location.limit}
+	at := slices.IndexFunc(c.hosts, func(known provider.Host) bool { return known.Key == h.Key })
+	switch {
+	case at < 0:
+		c.hosts = append(c.hosts, h)
+	case c.hosts[at].Limit == (provider.Limit{}):
+		c.hosts[at].Limit = h.Limit
+	case h.Limit != (provider.Limit{}) && h.Limit != c.hosts[at].Limit:
+		o.fault("limit", "another list gives the host %s another limit", h.Key)
+	}
 }
+
+// Hosts returns the hosts, with their ports where the configuration names
+// them, of all lists that are fetched, and what they allow. The operator named
+// them himself, so the address guard is to let them pass.
+func (c *Config) Hosts() []provider.Host { return c.hosts }
 
 // SecretNames returns the names of all secrets that the configuration uses.
 func (c *Config) SecretNames() []string {

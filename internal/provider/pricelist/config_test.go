@@ -2,6 +2,7 @@ package pricelist
 
 import (
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 	"slices"
@@ -10,6 +11,7 @@ import (
 	"time"
 
 	"assay/internal/fault"
+	"assay/internal/provider"
 )
 
 // faultsOf returns the faults of a configuration as "pointer: detail".
@@ -69,6 +71,7 @@ func TestConfig_EachFaultIsNamed(t *testing.T) {
 		{"time inside", good(`,"root":"a","time":{"field":"a.t"}`), `/lists/0/time/field: must lie outside of "root"`},
 		{"time format", good(`,"root":"a","time":{"field":"t","format":"iso"}`), `/lists/0/time/format: must be one of "auto"`},
 		{"quote unknown", good(`,"quote":{"price":"p"}`), "/lists/0/quote/price: unknown member"},
+		{"limit of a file", good(`,"limit":{"requests":1,"per":"1m"}`), "/lists/0/limit: has no meaning for a file"},
 		{"headers of a file", good(`,"headers":{"X-Key":"v"}`), "/lists/0/headers: have no meaning for a file"},
 		{"no markets", list(goodMembers), "/lists/0/markets: is missing"},
 		{"market key", market(`{"key":"Steam","ask":"p"}`), "/lists/0/markets/0/key: must be 1 to 64 lower-case"},
@@ -129,7 +132,7 @@ func TestConfig_PresetMembersCanBeReplaced(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s, err := New(Options{Config: c, Client: doer{}})
+	s, err := New(Options{Config: c, Client: func(string) Doer { return doer{} }})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -166,11 +169,34 @@ func TestConfig_HostsAndSecrets(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if got := c.Hosts(); !slices.Equal(got, []string{"api.steamapis.com", "127.0.0.1:8081"}) {
-		t.Errorf("hosts %q", got)
+	if got := c.Hosts(); !slices.Equal(got, []provider.Host{{Key: "api.steamapis.com"}, {Key: "127.0.0.1:8081"}}) {
+		t.Errorf("hosts %+v", got)
 	}
 	if got := c.SecretNames(); !slices.Equal(got, []string{"SKINSTRACK_API_KEY", "STEAMAPIS_API_KEY"}) {
 		t.Errorf("secrets %q", got)
+	}
+}
+
+func TestConfig_ListsOfOneHostShareItsLimit(t *testing.T) {
+	doc := func(limits ...string) string {
+		var lists []string
+		for i, limit := range limits {
+			lists = append(lists, fmt.Sprintf(`{"key":"l%d","preset":"lis-skins","location":"https://Shop.example/%d"%s,
+				"markets":[{"key":"m%d","ask":"price"}]}`, i, i, limit, i))
+		}
+		return `{"lists":[` + strings.Join(lists, ",") + `]}`
+	}
+	c, err := Parse([]byte(doc("", `,"limit":{"requests":8,"per":"5m"}`, "")), Env{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := []provider.Host{{Key: "shop.example", Limit: provider.Limit{Requests: 8, Per: 5 * time.Minute}}}
+	if !slices.Equal(c.Hosts(), want) {
+		t.Errorf("hosts %+v, want %+v", c.Hosts(), want)
+	}
+	got := faultsOf(t, doc(`,"limit":{"requests":8,"per":"5m"}`, `,"limit":{"requests":9,"per":"5m"}`), Env{})
+	if !slices.Equal(got, []string{"/lists/1/limit: another list gives the host shop.example another limit"}) {
+		t.Errorf("two limits: %q", got)
 	}
 }
 

@@ -6,7 +6,31 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
+	"time"
+
+	"assay/internal/provider"
 )
+
+// mostLimit bounds the requests of a limit.
+const mostLimit = 1_000_000
+
+// readLimit reads how many requests the list's host allows.
+func (c *compiler) readLimit() {
+	o := c.o.object("limit")
+	if o == nil {
+		return
+	}
+	if c.location.file != "" {
+		c.o.fault("limit", "has no meaning for a file")
+	}
+	for _, name := range []string{"requests", "per"} {
+		if !o.has(name) {
+			o.fault(name, "is missing")
+		}
+	}
+	c.location.limit = provider.Limit{Requests: int(o.integer("requests", 1, mostLimit, 1)), Per: o.duration("per", time.Minute)}
+	o.done()
+}
 
 // readLocation reads where the list is and what to send for it.
 func (c *compiler) readLocation(env Env) {
@@ -68,7 +92,7 @@ func (c *compiler) readURL(text string, env Env) {
 		c.o.fault("location", "a secret must not be within the host")
 		return
 	}
-	c.location.url = t
+	c.location.url, c.location.host = t, strings.ToLower(u.Host)
 	c.checkSecrets(c.o, "location", t, env)
 }
 

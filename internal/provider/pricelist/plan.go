@@ -96,8 +96,10 @@ type timeRule struct {
 
 // location is where a list is: a URL or a file.
 type location struct {
-	url  template // empty: a file
-	file string
+	url   template // empty: a file
+	host  string   // of the URL, with its port where that is named
+	limit provider.Limit
+	file  string
 }
 
 // header is one request header; its value may name secrets.

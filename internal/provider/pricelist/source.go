@@ -24,7 +24,9 @@ type Doer interface {
 // Options holds what a Source needs.
 type Options struct {
 	Config *Config
-	Client Doer // for lists from URLs; nil when there are only files
+	// Client returns what carries the requests to one of the configuration's
+	// hosts; nil when there are only files.
+	Client func(host string) Doer
 	// Secret returns the value of a secret named in the configuration. It is
 	// asked at each request. nil: there are none.
 	Secret func(name string) (value string, ok bool)
@@ -35,7 +37,7 @@ type Options struct {
 type Source struct {
 	config *Config
 	lists  map[string]*list
-	client Doer
+	hosts  map[string]Doer
 	secret func(string) (string, bool)
 }
 
@@ -43,7 +45,7 @@ var _ provider.Source = (*Source)(nil)
 
 // New returns a Source. It reads nothing yet.
 func New(o Options) (*Source, error) {
-	s := &Source{config: o.Config, lists: map[string]*list{}, client: o.Client, secret: o.Secret}
+	s := &Source{config: o.Config, lists: map[string]*list{}, hosts: map[string]Doer{}, secret: o.Secret}
 	if s.secret == nil {
 		s.secret = func(string) (string, bool) { return "", false }
 	}
@@ -53,6 +55,9 @@ func New(o Options) (*Source, error) {
 		}
 		s.lists[l.key] = l
 	}
+	for _, h := range o.Config.hosts {
+		s.hosts[h.Key] = o.Client(h.Key)
+	}
 	return s, nil
 }
 
@@ -60,11 +65,11 @@ func New(o Options) (*Source, error) {
 func (s *Source) Describe() provider.Description {
 	d := provider.Description{
 		Name: Name, Title: "Price lists", Shape: provider.Bulk,
-		Interval: s.config.interval, Markets: s.config.markets,
+		Interval: s.config.interval, Markets: s.config.markets, Hosts: s.config.hosts,
 		Terms: "The lists are the operator's own choice; the terms of whoever publishes them apply.",
 	}
 	for _, l := range s.config.lists {
-		f := provider.File{Key: l.key, AppID: l.appID}
+		f := provider.File{Key: l.key, AppID: l.appID, Host: l.location.host, Local: l.location.url == ""}
 		for i := range l.quotes {
 			f.Markets = append(f.Markets, l.quotes[i].market.Key)
 		}
@@ -101,7 +106,7 @@ func (s *Source) fetchURL(ctx context.Context, l *list, meter *provider.Meter, s
 		req.Header.Add(h.name, value)
 	}
 	var answer provider.Answer
-	err = s.client.Do(ctx, req, func(resp *provider.Response) error {
+	err = s.hosts[l.location.host].Do(ctx, req, func(resp *provider.Response) error {
 		// Without a date that can be read the time is not stated.
 		modified, _ := http.ParseTime(resp.Header.Get("Last-Modified"))
 		answer, err = read(ctx, l, resp.Body, modified, sink)

@@ -40,7 +40,7 @@ func newSource(t *testing.T, listJSON string, d doer, secret func(string) (strin
 	if err != nil {
 		t.Fatal(err)
 	}
-	s, err := New(Options{Config: c, Client: d, Secret: secret})
+	s, err := New(Options{Config: c, Client: func(string) Doer { return d }, Secret: secret})
 	if err != nil {
 		t.Fatal(err)
 	}

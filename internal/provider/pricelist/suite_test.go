@@ -81,11 +81,11 @@ func suiteSource(t testing.TB, listJSON string, tweak func(*provider.Options)) p
 	if err != nil {
 		t.Fatal(err)
 	}
-	o := provider.Options{Source: Name, AllowHosts: c.Hosts(), Secrets: []string{suiteSecret}}
+	o := provider.Options{Source: Name, Secrets: []string{suiteSecret}}
 	tweak(&o)
 	client := provider.NewClient(o)
 	t.Cleanup(client.Close)
-	s, err := New(Options{Config: c, Client: client, Secret: secret})
+	s, err := New(Options{Config: c, Client: func(string) Doer { return client }, Secret: secret})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -45,7 +45,8 @@ func New(c Config) (*Source, error) {
 		return nil, err
 	}
 	d := provider.Description{
-		Name: Name, Title: "Market simulator", Shape: c.Shape, Interval: c.Interval, Limit: c.Limit,
+		Name: Name, Title: "Market simulator", Shape: c.Shape, Interval: c.Interval,
+		Hosts: []provider.Host{{Limit: c.Limit}},
 		Terms: "Invented items and prices, made on this machine. For demonstrations and tests.",
 	}
 	if d.Interval <= 0 {

@@ -206,9 +206,11 @@ func pausedSources(f *fixture) {
 
 func forgoneSources(f *fixture) {
 	f.own("u", f.items("A")...)
-	id := f.plan(refresh.Bulk, 1, unit("gone", "f"), unit("gone", "g"), unit("kept", "h"))
+	id := f.plan(refresh.Bulk, 1, unit("gone", "f"), unit("gone", "g"), unit("kept", "h"), unit("kept", "dropped"))
 	done := f.fetch("gone")
-	f.tx(func(tx *store.Tx) error { return tx.ForgoSources([]string{"kept", "other"}) })
+	f.tx(func(tx *store.Tx) error {
+		return tx.ForgoUnits([]refresh.Askable{{Source: "kept", File: "h"}, {Source: "other"}})
+	})
 	units, err := f.s.JobUnits(f.Context(), id)
 	f.must(err)
 	for _, u := range units {
@@ -216,13 +218,13 @@ func forgoneSources(f *fixture) {
 		switch {
 		case u.ID == done.ID:
 			want = refresh.UnitDone
-		case u.Source == "gone":
+		case u.Source == "gone", u.File == "dropped":
 			want = refresh.UnitFailed
 		}
 		f.is("state of "+u.Source, u.State, want)
 	}
 	f.is("last error", f.job(id).LastError, "gone: not configured any more")
-	f.tx(func(tx *store.Tx) error { return tx.ForgoSources(nil) })
+	f.tx(func(tx *store.Tx) error { return tx.ForgoUnits(nil) })
 	f.is("with none configured", f.claim("kept") == nil, true)
 }
 

@@ -57,6 +57,7 @@ func Run(t *testing.T, open Open) {
 		"prices are spread by range and by batch":        spreads,
 		"a held price is accepted":                       acceptsItems,
 		"the state of sources is kept":                   sourceStates,
+		"hosts are blocked one by one":                   blockedHosts,
 		"work is counted":                                workIsCounted,
 		"another currency is refused":                    otherCurrency,
 		"a failed function leaves nothing":               rollsBack,

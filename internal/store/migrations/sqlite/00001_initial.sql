@@ -196,10 +196,17 @@ CREATE TABLE market_file (
 CREATE TABLE source_state (
     source        TEXT NOT NULL PRIMARY KEY,
     paused        INTEGER NOT NULL DEFAULT 0,
-    blocked_until INTEGER NOT NULL DEFAULT 0,
     last_success  INTEGER NOT NULL DEFAULT 0,
     last_error    TEXT    NOT NULL DEFAULT '',
     last_error_at INTEGER NOT NULL DEFAULT 0
+) WITHOUT ROWID;
+
+-- A host of a source that has asked to be left alone.
+CREATE TABLE source_host (
+    source        TEXT    NOT NULL,
+    host          TEXT    NOT NULL, -- '' where the source has one
+    blocked_until INTEGER NOT NULL,
+    PRIMARY KEY (source, host)
 ) WITHOUT ROWID;
 
 -- Items that a sync found without a price; an item is queued once.

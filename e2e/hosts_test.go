@@ -1,0 +1,114 @@
+package e2e
+
+import (
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"path/filepath"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"assay/internal/app"
+)
+
+// hostDebug is what the tests read of a host that a source asks.
+type hostDebug struct {
+	Host         string
+	Files        []string
+	BlockedUntil *time.Time
+	LastSuccess  *time.Time
+}
+
+// hostsOf returns what is told of the hosts of the price lists.
+func hostsOf(s *server) map[string]hostDebug {
+	s.t.Helper()
+	var debug struct{ Sources []struct{ Hosts []hostDebug } }
+	s.get("/api/market-prices/provider-debug", &debug)
+	out := map[string]hostDebug{}
+	for _, source := range debug.Sources {
+		for _, h := range source.Hosts {
+			out[h.Host] = h
+		}
+	}
+	return out
+}
+
+// TestHosts_OneThatWantsToBeLeftAloneKeepsBackItsOwnListsOnly has three lists of
+// a host that answers 429, one of another host and one in a file.
+func TestHosts_OneThatWantsToBeLeftAloneKeepsBackItsOwnListsOnly(t *testing.T) {
+	var asked atomic.Int64
+	busy := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		asked.Add(1)
+		w.Header().Set("Retry-After", "60")
+		w.WriteHeader(http.StatusTooManyRequests)
+	}))
+	defer busy.Close()
+	list := csvList([]string{"A"}, 500)
+	free := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write(list) }))
+	defer free.Close()
+	dir := t.TempDir()
+	writeFile(t, filepath.Join(dir, "list.csv"), string(list))
+	var lists []string
+	for i, location := range []string{busy.URL + "/1", busy.URL + "/2", busy.URL + "/3", free.URL + "/list", filepath.Join(dir, "list.csv")} {
+		lists = append(lists, fmt.Sprintf(`{"key":"list%d","location":%q,"format":"csv","appId":730,"currency":"USD","name":"name",
+			"markets":[{"key":"market%d","ask":"price"}]}`, i, location, i))
+	}
+	config := filepath.Join(dir, "lists.json")
+	writeFile(t, config, `{"lists":[`+strings.Join(lists, ",")+`]}`)
+	s := newServer(t, "MARKET_PRICE_PROVIDERS=pricelist", "PRICELIST_CONFIG="+config)
+	hostOf := func(url string) string { return strings.TrimPrefix(url, "http://") }
+
+	l := s.within(app.Options{})
+	s.push("u", 730, []asset{{AssetID: "1", MarketHashName: "A"}})
+	id := s.refresh()
+	type market struct {
+		Market        string
+		LastFetchedAt *time.Time
+	}
+	var debug struct{ Sources []struct{ Markets []market } }
+	s.await("the lists of the others", 20*time.Second, func() bool {
+		s.get("/api/market-prices/provider-debug", &debug)
+		m := debug.Sources[0].Markets
+		return m[3].LastFetchedAt != nil && m[4].LastFetchedAt != nil && asked.Load() > 0
+	})
+	var dry struct {
+		Sources []struct {
+			Source   string
+			Requests int64
+		}
+	}
+	_, body, err := s.call(http.MethodPost, "/api/market-prices/refresh?dryRun=1&force=1", nil)
+	if err != nil || json.Unmarshal(body, &dry) != nil {
+		t.Fatalf("dry run: %s, %v", body, err)
+	}
+	if len(dry.Sources) != 1 || dry.Sources[0].Requests != 4 {
+		t.Errorf("a dry run of 5 lists, one of which is a file, costs %+v, want 4 requests", dry.Sources)
+	}
+	for range 2 { // before a restart and after it
+		hosts := hostsOf(s)
+		if h := hosts[hostOf(busy.URL)]; h.BlockedUntil == nil || len(h.Files) != 3 {
+			t.Errorf("the busy host: %+v, want three lists and an order to wait", h)
+		}
+		if h := hosts[hostOf(free.URL)]; h.BlockedUntil != nil || len(h.Files) != 1 {
+			t.Errorf("the free host: %+v, want one list and no order to wait", h)
+		}
+		if _, err := l.end(); err != nil {
+			t.Fatal(err)
+		}
+		l = s.within(app.Options{})
+	}
+	if n := asked.Load(); n > 2 {
+		t.Errorf("the busy host was asked %d times within its minute, want one call for each of the two slots at most", n)
+	}
+	var j job
+	s.get("/api/market-prices/jobs/"+id, &j)
+	if j.PendingItems != 1 || j.LastError != nil {
+		t.Errorf("job %+v, want it waiting and without an error", j)
+	}
+	if _, err := l.end(); err != nil {
+		t.Error(err)
+	}
+}

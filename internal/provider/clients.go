@@ -1,0 +1,74 @@
+package provider
+
+import (
+	"maps"
+	"slices"
+)
+
+// Clients are the clients of a source, by the keys of their hosts.
+type Clients map[string]*Client
+
+// Snapshot tells what happened so far, by host. It sends nothing.
+func (c Clients) Snapshot() map[string]ClientState {
+	out := make(map[string]ClientState, len(c))
+	for host, client := range c {
+		out[host] = client.Snapshot()
+	}
+	return out
+}
+
+// Summary tells of several hosts as of one. What they did is added up. Breaker,
+// order to wait and budget are those of the host that may be asked soonest: the
+// whole is held back only where each of its parts is.
+func Summary(hosts map[string]ClientState) ClientState {
+	keys := slices.Sorted(maps.Keys(hosts))
+	if len(keys) == 0 {
+		return ClientState{Breaker: BreakerClosed}
+	}
+	sum := hosts[keys[0]]
+	sum.Answers = maps.Clone(sum.Answers)
+	for _, key := range keys[1:] {
+		sum.add(hosts[key])
+	}
+	slices.SortStableFunc(sum.Requests, func(a, b Sent) int { return b.Time.Compare(a.Time) })
+	sum.Requests = sum.Requests[:min(len(sum.Requests), recordedRequests)]
+	sum.Latency = percentiles(sum.latencies)
+	return sum
+}
+
+func (s *ClientState) add(o ClientState) {
+	for status, n := range o.Answers {
+		s.Answers[status] += n
+	}
+	s.Requests = slices.Concat(s.Requests, o.Requests)
+	s.latencies = slices.Concat(s.latencies, o.latencies)
+	if o.LastSuccess.After(s.LastSuccess) {
+		s.LastSuccess = o.LastSuccess
+	}
+	if o.LastErrorAt.After(s.LastErrorAt) {
+		s.LastError, s.LastErrorAt = o.LastError, o.LastErrorAt
+	}
+	if o.BlockedUntil.Before(s.BlockedUntil) {
+		s.BlockedUntil = o.BlockedUntil
+	}
+	if o.Breaker.rank() < s.Breaker.rank() || (o.Breaker == s.Breaker && o.BreakerUntil.Before(s.BreakerUntil)) {
+		s.Breaker, s.BreakerUntil = o.Breaker, o.BreakerUntil
+	}
+	if o.Budget.leaves() > s.Budget.leaves() {
+		s.Budget = o.Budget
+	}
+}
+
+// rank orders the states of a breaker by how much they let pass, the most first.
+func (b BreakerState) rank() int {
+	return slices.Index([]BreakerState{BreakerClosed, BreakerHalfOpen, BreakerOpen}, b)
+}
+
+// leaves is how many requests a budget still allows: without a limit, more than
+// any other.
+func (b Budget) leaves() int {
+	if b.Limit.Requests <= 0 {
+		return int(^uint(0) >> 1)
+	}
+	return b.Left
+}

@@ -1,0 +1,70 @@
+package refresh
+
+import (
+	"slices"
+
+	"assay/internal/provider"
+)
+
+// lane is a part of what is asked of a source that has workers of its own, so
+// that a host that hangs keeps none of the others waiting.
+type lane struct {
+	source string
+	host   string   // whom it asks; "" is the source's only one, or this machine
+	files  []string // nil: whatever the source is asked for
+	local  bool     // its files are on this machine and cost no request
+}
+
+// FetchKind names the work of fetching what a host of a source serves.
+func FetchKind(source, host string) string {
+	if host == "" {
+		return "fetch:" + source
+	}
+	return "fetch:" + source + "/" + host
+}
+
+// lanesOf divides what a source is asked for, its local files first.
+func lanesOf(d provider.Description) []lane {
+	var out []lane
+	for _, f := range d.Files {
+		l := lane{source: d.Name, host: f.Host, local: f.Local}
+		if f.Local {
+			l.host = ""
+		}
+		at := slices.IndexFunc(out, func(o lane) bool { return o.host == l.host && o.local == l.local })
+		if at < 0 {
+			at = len(out)
+			out = append(out, l)
+		}
+		out[at].files = append(out[at].files, f.Key)
+	}
+	switch len(out) {
+	case 0:
+		return []lane{{source: d.Name}}
+	case 1:
+		out[0].files = nil
+	}
+	return out
+}
+
+// claim is how the lane's work is claimed.
+func (l *lane) claim(owner string) Claim {
+	c := Claim{Source: l.source, Files: l.files, Owner: owner, Reserve: 1}
+	if l.local {
+		c.Reserve = 0
+	}
+	return c
+}
+
+// askable lists everything that a source can be asked for, as ForgoUnits takes
+// it.
+func askable(d provider.Description) []Askable {
+	if d.Shape != provider.Bulk {
+		return []Askable{{Source: d.Name}}
+	}
+	out := make([]Askable, 0, len(d.Files))
+	for _, f := range d.Files {
+		out = append(out, Askable{Source: d.Name, File: f.Key})
+	}
+	return out
+}
