@@ -36,6 +36,9 @@ func run(ctx context.Context, args []string) (err error) {
 	if len(args) > 0 && args[0] == simulatorCommand {
 		return serveSimulator(ctx, args[1:], os.Stdin, os.Stdout)
 	}
+	if len(args) > 0 && args[0] == peerCommand {
+		return servePeer(ctx, os.Stdin, os.Stdout)
+	}
 	b, err := newBench(args)
 	if err != nil {
 		return err
@@ -70,7 +73,7 @@ func newBench(args []string) (*bench, error) {
 	f.IntVar(&b.size.rows, "rows", 1_000_000, "inventory rows of work R")
 	f.IntVar(&b.runs, "runs", 0, "runs of which the median is taken (default 3, with -long 5)")
 	f.BoolVar(&b.long, "long", false, "more runs, and the largest size of T5, which takes many minutes")
-	f.StringVar(&only, "only", "", "comma list of what to measure: T2, T3, T4, T5, T6, T7, T9, T11 (default all)")
+	f.StringVar(&only, "only", "", "comma list of what to measure: T2, T3, T4, T5, T6, T7, T8, T9, T11 (default all)")
 	if err := f.Parse(args); err != nil {
 		return nil, err
 	}
@@ -101,6 +104,7 @@ func (b *bench) measure(ctx context.Context) error {
 	}{
 		{[]string{"T2", "T3"}, b.measureRefresh},
 		{[]string{"T4"}, b.measureUnchanged},
+		{[]string{"T8"}, b.measureLookup},
 		{[]string{"T9"}, b.measureStatus},
 		{[]string{"T11"}, b.measureStart},
 		{[]string{"T7"}, b.measureSync},

@@ -1,0 +1,140 @@
+package main
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"os"
+	"os/exec"
+	"strconv"
+	"strings"
+)
+
+// peerCommand is the argument that makes this program the peer of lookups.
+const peerCommand = "peer"
+
+// peerKey is what the peer is asked for, and what its map is keyed by.
+type peerKey struct {
+	AppID          int    `json:"appId"`
+	MarketHashName string `json:"marketHashName"`
+	Phase          string `json:"phase"`
+}
+
+// servePeer is a bare net/http handler that answers lookups from a map of
+// ready-made JSON, in a process of its own. It reads the items from in, a line
+// for each, up to an empty line, says on out where it listens, and serves until
+// in ends. It checks no credential, no name and no limit.
+func servePeer(ctx context.Context, in io.Reader, out io.Writer) error {
+	prices := map[peerKey][]byte{}
+	lines := bufio.NewReader(in)
+	for {
+		line, err := lines.ReadBytes('\n')
+		if err != nil {
+			return err
+		}
+		line = bytes.TrimSpace(line)
+		if len(line) == 0 {
+			break
+		}
+		var key peerKey
+		if err := json.Unmarshal(line, &key); err != nil {
+			return err
+		}
+		prices[key] = line
+	}
+	listener, err := (&net.ListenConfig{}).Listen(ctx, "tcp", "127.0.0.1:0")
+	if err != nil {
+		return err
+	}
+	s := &http.Server{Handler: peerHandler(prices)} //nolint:gosec // asked by this program alone
+	served := make(chan error, 1)
+	go func() { served <- s.Serve(listener) }()
+	if _, err := fmt.Fprintln(out, listener.Addr()); err != nil {
+		return errors.Join(err, s.Close())
+	}
+	_, _ = io.Copy(io.Discard, lines) // until the parent ends
+	err = s.Close()
+	<-served
+	return err
+}
+
+// peerHandler decodes what is asked for, puts the answers together, and no more.
+func peerHandler(prices map[peerKey][]byte) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		body, err := io.ReadAll(r.Body)
+		if err != nil {
+			return
+		}
+		var wanted struct {
+			Items []peerKey `json:"items"`
+		}
+		if err := json.Unmarshal(body, &wanted); err != nil {
+			w.WriteHeader(http.StatusBadRequest)
+			return
+		}
+		answer := []byte(`{"items":[`)
+		for i, key := range wanted.Items {
+			if i > 0 {
+				answer = append(answer, ',')
+			}
+			answer = append(answer, prices[key]...)
+		}
+		answer = append(answer, `],"currency":"USD"}`...)
+		w.Header().Set("Content-Type", "application/json")
+		w.Header().Set("Content-Length", strconv.Itoa(len(answer)))
+		_, _ = w.Write(answer) // a client that went away needs no answer
+	})
+}
+
+// peer is a running peer process.
+type peer struct {
+	addr    string
+	process *exec.Cmd
+	stdin   io.Closer
+}
+
+// startPeer starts this program again as a peer that knows the items.
+func startPeer(ctx context.Context, items []json.RawMessage) (*peer, error) {
+	self, err := os.Executable()
+	if err != nil {
+		return nil, err
+	}
+	p := &peer{process: exec.CommandContext(ctx, self, peerCommand)} //nolint:gosec // this program
+	p.process.Stderr = os.Stderr
+	stdin, err := p.process.StdinPipe()
+	if err != nil {
+		return nil, err
+	}
+	p.stdin = stdin
+	out, err := p.process.StdoutPipe()
+	if err != nil {
+		return nil, err
+	}
+	if err := p.process.Start(); err != nil {
+		return nil, err
+	}
+	text := bufio.NewWriter(stdin)
+	for _, item := range items {
+		_, _ = text.Write(append(item, '\n')) // Flush tells of an error
+	}
+	_, _ = text.WriteString("\n")
+	if err := text.Flush(); err != nil {
+		return nil, errors.Join(err, p.close())
+	}
+	line, err := bufio.NewReader(out).ReadString('\n')
+	if err != nil {
+		return nil, errors.Join(err, p.close())
+	}
+	p.addr = strings.TrimSpace(line)
+	return p, nil
+}
+
+func (p *peer) close() error {
+	return errors.Join(p.stdin.Close(), p.process.Wait())
+}
