@@ -33,16 +33,19 @@ func (s *server) lookup(w http.ResponseWriter, c *call) error {
 		return err
 	}
 	found, err := s.Reader.Lookup(c.Context(), keys)
-	if err != nil || !queueMissing {
-		return answer(w, found, err)
+	if err != nil {
+		return err
 	}
-	if missing := found.Unqueued(); len(missing) > 0 {
+	if missing := found.Unqueued(); queueMissing && len(missing) > 0 {
 		if err := s.Missing.QueueMissing(c.Context(), missing); err != nil {
 			return err
 		}
-		found, err = s.Reader.Lookup(c.Context(), keys)
+		if found, err = s.Reader.Lookup(c.Context(), keys); err != nil {
+			return err
+		}
 	}
-	return answer(w, found, err)
+	send(w, http.StatusOK, "application/json", found.JSON())
+	return nil
 }
 
 // decodeLookup reads what is looked up.

@@ -122,7 +122,7 @@ func (t *Tx) AcceptItem(key catalog.Key) (bool, error) {
 			return false, err
 		}
 	}
-	return true, nil
+	return true, t.pricesChanged([]int64{id >> 32})
 }
 
 // SetCurrency notes the currency of all prices in a new database, and refuses

@@ -3,6 +3,7 @@ package store
 import (
 	"context"
 	"database/sql"
+	"slices"
 	"time"
 
 	"assay/internal/catalog"
@@ -107,6 +108,7 @@ func (t *Tx) Settle(b refresh.Batch, s refresh.Settlement) (bool, error) {
 		func() error { return t.writePoints(s.Items) },
 		func() error { return t.writeJobItems(b, s.Items) },
 		func() error { return t.settleMissing(b, s.MissingRetry) },
+		func() error { return t.pricesChanged(answeredBuckets(s.Items)) },
 	} {
 		if err := step(); err != nil {
 			return false, err
@@ -157,6 +159,19 @@ func (t *Tx) writeItems(items []refresh.SettledItem) error {
 		err = refresh.ErrConflict
 	}
 	return err
+}
+
+// answeredBuckets returns the name buckets of the items that are written, in
+// order.
+func answeredBuckets(items []refresh.SettledItem) []int64 {
+	var buckets []int64
+	for i := range items {
+		if items[i].Answered {
+			buckets = append(buckets, items[i].ID>>32)
+		}
+	}
+	slices.Sort(buckets)
+	return slices.Compact(buckets)
 }
 
 // writeFailures counts a run without any answer for the items that had none;

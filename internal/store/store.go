@@ -34,6 +34,7 @@ type Store struct {
 	log      *slog.Logger
 	faults   func(point string) error
 	failures failures
+	prices   priceVersion
 }
 
 // ErrCommitUnknown means that a commit returned an error and may still have
@@ -47,6 +48,7 @@ const readers = 4
 // known to have been here, and brings its schema up to date.
 func Open(ctx context.Context, o Options) (_ *Store, err error) {
 	s := &Store{now: o.Now, log: o.Logger, faults: o.Faults}
+	s.prices.alone = true // the file's lock says so
 	if s.now == nil {
 		s.now = time.Now
 	}
@@ -129,6 +131,8 @@ type Tx struct {
 	ctx   context.Context //nolint:containedctx // a Tx lives within one call of InTx, which got this context
 	now   time.Time
 	bulks *bulks
+
+	repriced bool // it changes prices
 }
 
 // Now returns the moment of the transaction.
@@ -157,13 +161,17 @@ func (s *Store) inTx(ctx context.Context, fn func(*Tx) error) error {
 			_ = tx.Rollback()
 		}
 	}()
-	err = fn(&Tx{tx: tx, ctx: ctx, now: s.now(), bulks: s.bulks})
+	t := &Tx{tx: tx, ctx: ctx, now: s.now(), bulks: s.bulks}
+	err = fn(t)
 	if err == nil {
 		err = s.fault("before commit")
 	}
 	ended = true
 	if err != nil {
 		return errors.Join(err, ignoreDone(tx.Rollback()))
+	}
+	if t.repriced {
+		defer s.prices.begin()()
 	}
 	if err := tx.Commit(); err != nil {
 		if ctx.Err() != nil && (errors.Is(err, sql.ErrTxDone) || errors.Is(err, ctx.Err())) {

@@ -2,7 +2,10 @@ package view
 
 import (
 	"context"
+	"strconv"
 	"time"
+
+	"github.com/go-json-experiment/json/jsontext"
 
 	"assay/internal/catalog"
 	"assay/internal/money"
@@ -44,25 +47,15 @@ func (l *Lookup) Unqueued() []catalog.Key {
 // Lookup tells what items are worth, each as often as it is asked for. It
 // queues nothing.
 func (r *Reader) Lookup(ctx context.Context, keys []catalog.Key) (Lookup, error) {
-	byApp := map[int32][]catalog.Key{}
-	for _, k := range keys {
-		byApp[k.AppID] = append(byApp[k.AppID], k)
-	}
-	prices := make(map[int32]map[catalog.Key]store.Price, len(byApp))
-	for app, wanted := range byApp {
-		found, err := r.o.Store.Prices(ctx, app, wanted)
-		if err != nil {
-			return Lookup{}, err
-		}
-		prices[app] = found
-	}
 	now := r.o.Now()
 	out := Lookup{Items: make([]LookupItem, len(keys)), Currency: r.o.Currency}
-	for i, k := range keys {
-		p, known := prices[k.AppID][k]
-		out.Items[i] = lookupItem(k, &p, known, now)
-	}
-	return out, nil
+	times := make([][2]time.Time, len(keys))
+	err := r.prices.Lookup(ctx, keys, func(i int, p store.Price, known bool) {
+		times[i] = [2]time.Time{p.UpdatedAt, p.CheckedAt}
+		out.Items[i] = lookupItem(keys[i], &p, known, now)
+		out.Items[i].PriceUpdatedAt, out.Items[i].PriceCheckedAt = there(&times[i][0]), there(&times[i][1])
+	})
+	return out, err
 }
 
 func lookupItem(k catalog.Key, p *store.Price, known bool, now time.Time) LookupItem {
@@ -73,11 +66,58 @@ func lookupItem(k catalog.Key, p *store.Price, known bool, now time.Time) Lookup
 	case p.Amount <= 0 && p.Queued:
 		status = StatusQueued
 	}
-	return LookupItem{
-		ItemPrice: ItemPrice{
-			AppID: k.AppID, MarketHashName: k.Name, Phase: k.Phase,
-			CurrentPrice: p.Amount, Status: status, PriceUpdatedAt: when(p.UpdatedAt),
-		},
-		PriceCheckedAt: when(p.CheckedAt),
+	return LookupItem{ItemPrice: ItemPrice{
+		AppID: k.AppID, MarketHashName: k.Name, Phase: k.Phase, CurrentPrice: p.Amount, Status: status,
+	}}
+}
+
+// there is when without a copy of the time.
+func there(t *time.Time) *time.Time {
+	if t.IsZero() {
+		return nil
 	}
+	return t
+}
+
+// lookupSize is about how many bytes an item of a lookup is long.
+const lookupSize = 256
+
+// JSON writes the lookup as its tags say. Going by them, at run time, would take
+// most of the time of an answer.
+func (l *Lookup) JSON() []byte {
+	b := make([]byte, 0, lookupSize*(len(l.Items)+1))
+	b = append(b, `{"items":[`...)
+	for i := range l.Items {
+		if i > 0 {
+			b = append(b, ',')
+		}
+		b = l.Items[i].appendJSON(b)
+	}
+	b = append(b, `],"currency":`...)
+	return append(appendText(b, string(l.Currency)), '}')
+}
+
+func (v *LookupItem) appendJSON(b []byte) []byte {
+	b = strconv.AppendInt(append(b, `{"appId":`...), int64(v.AppID), 10)
+	b = appendText(append(b, `,"marketHashName":`...), v.MarketHashName)
+	b = appendText(append(b, `,"phase":`...), v.Phase)
+	b = v.CurrentPrice.AppendText(append(b, `,"currentPrice":`...))
+	b = appendText(append(b, `,"status":`...), v.Status)
+	b = appendTime(append(b, `,"priceUpdatedAt":`...), v.PriceUpdatedAt)
+	b = appendTime(append(b, `,"priceCheckedAt":`...), v.PriceCheckedAt)
+	return append(b, '}')
+}
+
+// appendText appends text, which is valid UTF-8, as a JSON string.
+func appendText(b []byte, text string) []byte {
+	b, _ = jsontext.AppendQuote(b, text) // fails for invalid UTF-8 alone
+	return b
+}
+
+func appendTime(b []byte, t *time.Time) []byte {
+	if t == nil {
+		return append(b, `null`...)
+	}
+	b = t.UTC().AppendFormat(append(b, '"'), time.RFC3339Nano)
+	return append(b, '"')
 }

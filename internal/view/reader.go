@@ -14,13 +14,15 @@ import (
 	"assay/internal/provider"
 	"assay/internal/refresh"
 	"assay/internal/store"
+	"assay/internal/view/prices"
 )
 
 // Reader answers questions about the state of things. It changes nothing and
 // asks no source. Its methods may be called concurrently.
 type Reader struct {
-	o     Options
-	fresh freshness
+	o      Options
+	fresh  freshness
+	prices *prices.Table
 }
 
 // Options are what a Reader is made of.
@@ -39,7 +41,7 @@ type Options struct {
 }
 
 // NewReader makes a Reader.
-func NewReader(o Options) *Reader { return &Reader{o: o} }
+func NewReader(o Options) *Reader { return &Reader{o: o, prices: prices.New(o.Store)} }
 
 // Status tells what runs and how fresh prices are.
 func (r *Reader) Status(ctx context.Context) (Status, error) {

@@ -1,9 +1,13 @@
 package storetest
 
 import (
+	"errors"
+	"fmt"
+
 	"assay/internal/catalog"
 	"assay/internal/money"
 	"assay/internal/pricing"
+	"assay/internal/refresh"
 	"assay/internal/store"
 )
 
@@ -35,4 +39,98 @@ func pricesAreLookedUp(f *fixture) {
 	f.must(err)
 	f.is("items of another game", len(other), 0)
 	f.is("amount", got[key(names[0])].Amount, money.Micro(10))
+}
+
+func pricesByBucket(f *fixture) {
+	names := trapNames()
+	f.own("u", f.items(names...)...)
+	f.run(10)
+	f.items("idle")
+	found := map[catalog.Key]store.Price{}
+	for bucket := range catalog.Buckets {
+		f.must(f.s.BucketPrices(f.Context(), bucket, 1000, func(k catalog.Key, p store.Price) {
+			f.is("bucket of "+k.Name, catalog.Bucket(k.Name), bucket)
+			found[k] = p
+		}))
+	}
+	f.is("items with a price", len(found), len(names))
+	for _, n := range names {
+		f.is("price of "+n, found[key(n)], store.Price{Amount: 10, UpdatedAt: f.now, CheckedAt: f.now})
+	}
+	read := 0
+	f.items("same bucket")
+	bucket := catalog.Bucket(names[0])
+	for range 2 {
+		f.must(f.s.BucketPrices(f.Context(), bucket, 1, func(catalog.Key, store.Price) { read++ }))
+	}
+	f.is("read with a limit of one, twice", read, 2)
+}
+
+// versions returns the versions of all buckets, and fails unless all that is
+// told of them agrees.
+func (f *fixture) versions() [catalog.Buckets]int64 {
+	f.Helper()
+	sum, err := f.s.PriceVersion(f.Context())
+	f.must(err)
+	all, err := f.s.PriceVersions(f.Context())
+	f.must(err)
+	for _, v := range all {
+		sum -= v
+	}
+	f.is("the sum, less all versions", sum, int64(0))
+	if known, ok := f.s.KnownPriceVersion(); ok {
+		sum, err = f.s.PriceVersion(f.Context())
+		f.must(err)
+		f.is("known without asking", known, sum)
+	}
+	return all
+}
+
+func priceVersions(f *fixture) {
+	f.own("u", f.items("A", "B")...)
+	a, b := catalog.Bucket("A"), catalog.Bucket("B")
+	if a == b {
+		f.Fatal("A and B must be in different buckets")
+	}
+	before := f.versions()
+	expect := func(what string, wantA, wantB int64) {
+		f.Helper()
+		now := f.versions()
+		f.is(what+": A, B", fmt.Sprint(now[a]-before[a], now[b]-before[b]), fmt.Sprint(wantA, wantB))
+		now[a], now[b] = before[a], before[b]
+		f.is(what+": other buckets", now, before)
+		before = f.versions()
+	}
+	job := f.plan(refresh.Bulk, 1)
+	f.tx(func(tx *store.Tx) error { _, err := tx.QueueMissing(f.missingIn(tx, "A")); return err })
+	expect("a plan and a queue", 0, 0)
+	f.judge(job)
+	batch := f.claimBatch()
+	s := f.settlement(batch, 10)
+	for i := range s.Items {
+		if s.Items[i].Key.Name == "B" {
+			s.Items[i].State, s.Items[i].Answered = refresh.ItemFailed, false
+		}
+	}
+	gone := errors.New("gone")
+	f.faults = func(point string) error {
+		_, known := f.s.KnownPriceVersion()
+		if point == "after commit" {
+			f.is("known while its commit is under way", known, false)
+			return gone
+		}
+		return nil
+	}
+	err := f.s.InTx(f.Context(), func(tx *store.Tx) error { _, err := tx.Settle(*batch, s); return err })
+	f.is("outcome unknown", errors.Is(err, store.ErrCommitUnknown), true)
+	f.faults = nil
+	_, known := f.s.KnownPriceVersion()
+	f.is("known after an unknown outcome", known, false)
+	expect("A is settled, nobody answered for B", 1, 0)
+	f.tx(func(tx *store.Tx) error {
+		done, err := tx.AcceptItem(key("A"))
+		f.is("accepted", done, false)
+		return err
+	})
+	expect("nothing to accept", 0, 0)
 }

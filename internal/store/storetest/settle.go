@@ -311,7 +311,9 @@ func acceptsItems(f *fixture) {
 		})
 		return ok
 	}
+	bucket, before := catalog.Bucket(name), f.versions()
 	f.is("accepted", accept(key(name)), true)
+	f.is("version of its bucket", f.versions()[bucket], before[bucket]+1)
 	got := f.item(name)
 	f.is("item", fmt.Sprint(int64(got.Price), int64(got.Candidate), got.CandidateAt.IsZero(), got.UpdatedAt.Equal(f.now), got.CheckedAt.Equal(f.now)), "40 0 true true true")
 	want := []money.Micro{40, 0} // the other is not spread yet

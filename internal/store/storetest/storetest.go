@@ -27,6 +27,8 @@ func Run(t *testing.T, open Open) {
 		"an item is made once":                           itemsAreMadeOnce,
 		"items are listed in the order of their bytes":   itemsAreListed,
 		"prices are looked up by key":                    pricesAreLookedUp,
+		"prices are read by bucket":                      pricesByBucket,
+		"a commit that changes prices is counted":        priceVersions,
 		"a user is made once":                            usersAreMadeOnce,
 		"inventory rows copy the price of their item":    rowsCopyPrices,
 		"inventory rows are listed and summed up":        rowsAreListed,

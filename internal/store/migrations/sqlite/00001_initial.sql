@@ -39,6 +39,12 @@ CREATE TABLE item (
 );
 CREATE UNIQUE INDEX item_key ON item (app_id, name, phase);
 
+-- Counts the commits that changed prices of a name bucket; no row: none.
+CREATE TABLE price_version (
+    bucket  INTEGER NOT NULL PRIMARY KEY,
+    version INTEGER NOT NULL
+);
+
 CREATE TABLE market (
     id     INTEGER PRIMARY KEY,
     source TEXT NOT NULL,

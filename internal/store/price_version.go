@@ -1,0 +1,103 @@
+package store
+
+import (
+	"context"
+	"database/sql"
+	"sync"
+
+	"assay/internal/catalog"
+)
+
+// Versions of prices tell whoever keeps prices in memory that they are still
+// what is stored. Each commit that changes what Prices tells of items with a
+// price counts up the versions of their name buckets.
+
+// priceVersion is the sum of all versions, as far as it is known without asking
+// the database: where this process alone writes. It is forgotten before a
+// commit that changes it, and not taken up again before that has ended.
+type priceVersion struct {
+	alone bool // no other process writes
+
+	mu         sync.Mutex
+	sum        int64
+	known      bool
+	committing int
+	commits    int64 // begun
+}
+
+// begin is called before a commit that changes prices; the caller calls end
+// after it, however it went.
+func (v *priceVersion) begin() (end func()) {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	v.known = false
+	v.commits++
+	v.committing++
+	return func() {
+		v.mu.Lock()
+		defer v.mu.Unlock()
+		v.committing--
+	}
+}
+
+// learn asks for the sum, and keeps it unless a commit may have come between.
+func (v *priceVersion) learn(ask func() (int64, error)) (int64, error) {
+	v.mu.Lock()
+	commits, quiet := v.commits, v.committing == 0
+	v.mu.Unlock()
+	sum, err := ask()
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	if err == nil && v.alone && quiet && v.commits == commits {
+		v.sum, v.known = sum, true
+	}
+	return sum, err
+}
+
+// KnownPriceVersion returns what PriceVersion would, if that is known without
+// asking the database.
+func (s *Store) KnownPriceVersion() (version int64, known bool) {
+	v := &s.prices
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	return v.sum, v.known
+}
+
+// PriceVersion returns a number that every commit that changes a price, or what
+// is told with it, makes greater. A new item changes none.
+func (s *Store) PriceVersion(ctx context.Context) (int64, error) {
+	return s.prices.learn(func() (sum int64, err error) {
+		err = s.read.QueryRowContext(ctx, `SELECT CAST(coalesce(sum(version), 0) AS BIGINT) FROM price_version`).Scan(&sum)
+		return sum, err
+	})
+}
+
+// PriceVersions returns by name bucket the numbers of which PriceVersion is the
+// sum.
+func (s *Store) PriceVersions(ctx context.Context) (out [catalog.Buckets]int64, err error) {
+	_, err = collect(ctx, s.read, func(r *sql.Rows, _ *struct{}) error {
+		var bucket int
+		var version int64
+		err := r.Scan(&bucket, &version)
+		if err == nil {
+			out[bucket%catalog.Buckets] = version
+		}
+		return err
+	}, `SELECT bucket, version FROM price_version`)
+	return out, err
+}
+
+// pricesChanged counts up the versions of the name buckets, in ascending order:
+// two transactions that count several must not wait for each other. It belongs
+// at the end of a transaction, since others wait for the same buckets.
+func (t *Tx) pricesChanged(buckets []int64) error {
+	if len(buckets) == 0 {
+		return nil
+	}
+	t.repriced = true
+	_, err := t.exec(`
+		INSERT INTO price_version (bucket, version)
+		SELECT value, 1 FROM json_each($1) WHERE true ORDER BY value
+		ON CONFLICT (bucket) DO UPDATE SET version = price_version.version + 1`, list(buckets))
+	return err
+}

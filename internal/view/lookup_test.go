@@ -1,0 +1,64 @@
+package view
+
+import (
+	"bytes"
+	"encoding/json"
+	"testing"
+	"time"
+
+	jsonv2 "github.com/go-json-experiment/json"
+
+	"assay/internal/catalog"
+	"assay/internal/pricing"
+	"assay/internal/store"
+)
+
+func TestLookupJSON_IsWhatTheTagsSay(t *testing.T) {
+	at := time.Date(2026, 10, 1, 14, 0, 0, 123456000, time.FixedZone("", 2*3600))
+	noon := at.Truncate(time.Hour).UTC()
+	l := Lookup{Currency: "USD", Items: []LookupItem{
+		{ItemPrice: ItemPrice{AppID: 730, MarketHashName: "★ \"Quoted\" \\ / \n\x01 <&> \u2028", Phase: "Ruby", CurrentPrice: 27_275_000, Status: "ok", PriceUpdatedAt: &at}, PriceCheckedAt: &noon},
+		{ItemPrice: ItemPrice{AppID: 2147483647, MarketHashName: "x", Status: StatusUnknown}},
+		{ItemPrice: ItemPrice{AppID: 1, MarketHashName: "😀 壱", CurrentPrice: 1, Status: "stale", PriceUpdatedAt: &noon}},
+	}}
+	for _, l := range []Lookup{l, {Items: []LookupItem{}, Currency: "EUR"}} {
+		utc := l
+		for i := range utc.Items {
+			if p := utc.Items[i].PriceUpdatedAt; p != nil {
+				utc.Items[i].PriceUpdatedAt = new(p.UTC())
+			}
+		}
+		want, err := jsonv2.Marshal(utc)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := l.JSON(); !bytes.Equal(got, want) || !json.Valid(got) {
+			t.Errorf("got  %s\nwant %s", got, want)
+		}
+	}
+}
+
+func TestLookupItem_TellsWhyThereIsNoPrice(t *testing.T) {
+	now := time.Date(2026, 10, 1, 12, 0, 0, 0, time.UTC)
+	key := catalog.Key{AppID: 730, Name: "x"}
+	for _, c := range []struct {
+		price store.Price
+		known bool
+		want  string
+	}{
+		{store.Price{}, false, StatusUnknown},
+		{store.Price{Status: pricing.NoPrice}, true, "noPrice"},
+		{store.Price{Status: pricing.NoPrice, Queued: true}, true, StatusQueued},
+		{store.Price{Amount: 5, Status: pricing.Thin, CheckedAt: now.Add(-freshFor)}, true, "thin"},
+		{store.Price{Amount: 5, Status: pricing.Thin, CheckedAt: now.Add(-freshFor - 1)}, true, "stale"},
+	} {
+		got := lookupItem(key, &c.price, c.known, now)
+		if got.Status != c.want || got.CurrentPrice != c.price.Amount {
+			t.Errorf("%+v: %s at %v, want %s", c.price, got.Status, got.CurrentPrice, c.want)
+		}
+		l := Lookup{Items: []LookupItem{got}}
+		if unqueued := len(l.Unqueued()) == 1; unqueued != (c.want == StatusUnknown || c.want == "noPrice") {
+			t.Errorf("%s: to be queued: %t", c.want, unqueued)
+		}
+	}
+}

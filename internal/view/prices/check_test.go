@@ -1,0 +1,132 @@
+package prices
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"testing/synctest"
+
+	"assay/internal/catalog"
+)
+
+// scripted is a store whose versions a test tells, query by query.
+type scripted struct {
+	Store
+	asked  chan struct{} // a query began
+	answer chan int64    // the version of bucket 0
+	last   int64
+	err    error
+}
+
+func newScripted() *scripted {
+	return &scripted{asked: make(chan struct{}, 8), answer: make(chan int64)}
+}
+
+func (s *scripted) KnownPriceVersion() (int64, bool) { return 0, false }
+
+func (s *scripted) PriceVersion(ctx context.Context) (int64, error) {
+	s.asked <- struct{}{}
+	select {
+	case s.last = <-s.answer:
+		return s.last, s.err
+	case <-ctx.Done():
+		return 0, ctx.Err()
+	}
+}
+
+func (s *scripted) PriceVersions(context.Context) (v [catalog.Buckets]int64, err error) {
+	v[0] = s.last
+	return v, nil
+}
+
+func TestLatest_WhoComesDuringAQueryWaitsForTheNextOneWithAllOthers(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newScripted()
+		c := &check{store: s}
+		got := make(chan int64, 8)
+		ask := func() {
+			v, err := c.latest(t.Context())
+			if err != nil {
+				t.Error(err)
+				return
+			}
+			got <- v[0]
+		}
+		go ask()
+		synctest.Wait()
+		for range 3 {
+			go ask()
+		}
+		synctest.Wait()
+		if len(s.asked) != 1 {
+			t.Fatalf("%d queries began, want 1", len(s.asked))
+		}
+		s.answer <- 5
+		synctest.Wait()
+		if len(got) != 1 || <-got != 5 {
+			t.Fatal("not the first alone was answered by the first query")
+		}
+		s.answer <- 6
+		synctest.Wait()
+		if len(got) != 3 {
+			t.Fatalf("%d were answered by the second query, want 3", len(got))
+		}
+		for range 3 {
+			if v := <-got; v != 6 {
+				t.Errorf("answered %d, want 6", v)
+			}
+		}
+		if len(s.asked) != 2 {
+			t.Errorf("%d queries began, want 2", len(s.asked))
+		}
+	})
+}
+
+func TestLatest_WhoLeavesTakesNothingFromTheOthers(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newScripted()
+		c := &check{store: s}
+		impatient, leave := context.WithCancel(t.Context())
+		left, got := make(chan error, 1), make(chan int64, 1)
+		go func() { _, err := c.latest(impatient); left <- err }()
+		synctest.Wait()
+		go func() {
+			v, err := c.latest(t.Context())
+			if err != nil {
+				t.Error(err)
+				return
+			}
+			got <- v[0]
+		}()
+		leave()
+		if err := <-left; !errors.Is(err, context.Canceled) {
+			t.Errorf("who left got %v", err)
+		}
+		s.answer <- 1
+		s.answer <- 2
+		if v := <-got; v != 2 {
+			t.Errorf("who stayed got %d, want 2", v)
+		}
+	})
+}
+
+func TestLatest_AFailureIsToldAndNotKept(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newScripted()
+		c := &check{store: s}
+		s.err = errors.New("gone")
+		go func() { s.answer <- 1 }()
+		if _, err := c.latest(t.Context()); !errors.Is(err, s.err) {
+			t.Errorf("got %v", err)
+		}
+		// A database that says nothing is not waited for without end.
+		if _, err := c.latest(t.Context()); !errors.Is(err, context.DeadlineExceeded) {
+			t.Errorf("got %v", err)
+		}
+		s.err = nil
+		go func() { s.answer <- 3 }()
+		if v, err := c.latest(t.Context()); err != nil || v[0] != 3 {
+			t.Errorf("got %v", err)
+		}
+	})
+}

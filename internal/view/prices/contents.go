@@ -1,0 +1,102 @@
+package prices
+
+import (
+	"cmp"
+	"slices"
+	"strings"
+	"time"
+
+	"assay/internal/catalog"
+	"assay/internal/money"
+	"assay/internal/pricing"
+	"assay/internal/store"
+)
+
+// contents is a bucket as it was read; it is not changed afterwards. It holds
+// no pointer but two, so that the garbage collector passes over it.
+type contents struct {
+	version int64  // that the bucket had, or an earlier one
+	names   string // one after the other
+	items   []item // by compare
+}
+
+// item is an item with its price. Times are microseconds.
+type item struct {
+	nameAt           uint32 // in names
+	nameLen          uint16
+	phase            uint8 // place in catalog.Phases, from 1; 0: none
+	status           pricing.Status
+	app              int32
+	amount           money.Micro
+	updated, checked int64
+}
+
+// find returns the price of an item.
+func (c *contents) find(key catalog.Key) (store.Price, bool) {
+	phase, ok := phaseNumber(key.Phase)
+	if !ok {
+		return store.Price{}, false
+	}
+	at, ok := slices.BinarySearchFunc(c.items, key, func(i item, key catalog.Key) int {
+		return cmp.Or(strings.Compare(i.name(c.names), key.Name), cmp.Compare(i.app, key.AppID), cmp.Compare(i.phase, phase))
+	})
+	if !ok {
+		return store.Price{}, false
+	}
+	i := &c.items[at]
+	return store.Price{
+		Amount: i.amount, Status: i.status, UpdatedAt: moment(i.updated), CheckedAt: moment(i.checked),
+	}, true
+}
+
+func (i *item) name(names string) string { return names[i.nameAt : i.nameAt+uint32(i.nameLen)] }
+
+// packer makes contents of prices in any order.
+type packer struct {
+	names strings.Builder
+	items []item
+}
+
+// add adds an item. One whose phase is not known here is left out, and will be
+// asked of the database.
+func (p *packer) add(key catalog.Key, price store.Price) {
+	phase, ok := phaseNumber(key.Phase)
+	if !ok {
+		return
+	}
+	p.items = append(p.items, item{
+		nameAt: uint32(p.names.Len()), nameLen: uint16(len(key.Name)), phase: phase, status: price.Status, app: key.AppID,
+		amount: price.Amount, updated: micros(price.UpdatedAt), checked: micros(price.CheckedAt),
+	})
+	_, _ = p.names.WriteString(key.Name) // never fails
+}
+
+func (p *packer) done() (string, []item) {
+	names := strings.Clone(p.names.String())
+	slices.SortFunc(p.items, func(a, b item) int {
+		return cmp.Or(strings.Compare(a.name(names), b.name(names)), cmp.Compare(a.app, b.app), cmp.Compare(a.phase, b.phase))
+	})
+	return names, slices.Clone(p.items)
+}
+
+func phaseNumber(phase string) (uint8, bool) {
+	if phase == "" {
+		return 0, true
+	}
+	n := slices.Index(catalog.Phases, phase) + 1
+	return uint8(n), n > 0
+}
+
+func micros(t time.Time) int64 {
+	if t.IsZero() {
+		return 0
+	}
+	return t.UnixMicro()
+}
+
+func moment(us int64) time.Time {
+	if us == 0 {
+		return time.Time{}
+	}
+	return time.UnixMicro(us).UTC()
+}

@@ -1,0 +1,130 @@
+// Package prices keeps the prices of items in memory for those who ask often.
+// Its answers are never older than the last commit before the question, on
+// whichever instance that was made: every commit that changes prices counts up
+// the version of their name buckets, every question learns the versions first,
+// and buckets whose version is another one are read anew. What has no price,
+// and what does not fit, is asked of the database each time.
+package prices
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"sync/atomic"
+
+	"assay/internal/catalog"
+	"assay/internal/store"
+)
+
+// maxItems is how many items are kept, at some 90 bytes each.
+const maxItems = 500_000
+
+// Store is where prices come from; the methods are those of store.Store.
+type Store interface {
+	KnownPriceVersion() (version int64, known bool)
+	PriceVersion(ctx context.Context) (int64, error)
+	PriceVersions(ctx context.Context) ([catalog.Buckets]int64, error)
+	BucketPrices(ctx context.Context, bucket, limit int, fn func(catalog.Key, store.Price)) error
+	Prices(ctx context.Context, app int32, keys []catalog.Key) (map[catalog.Key]store.Price, error)
+}
+
+// Table answers what items are worth. It is empty at first, and reads a bucket
+// when it is first asked for one of its names. Its methods may be called
+// concurrently.
+type Table struct {
+	store    Store
+	most     int
+	versions check
+	buckets  [catalog.Buckets]bucket
+	kept     atomic.Int64 // items in all buckets
+}
+
+// bucket is the items of one name bucket.
+type bucket struct {
+	reading sync.Mutex
+	now     atomic.Pointer[contents] // nil: not read yet
+}
+
+// New makes a Table.
+func New(s Store) *Table {
+	t := &Table{store: s, most: maxItems}
+	t.versions.store = s
+	return t
+}
+
+// Lookup calls fn for each of the keys, once or more often where one is there
+// more often, with its price; known is false where there is no such item.
+func (t *Table) Lookup(ctx context.Context, keys []catalog.Key, fn func(i int, p store.Price, known bool)) error {
+	if len(keys) == 0 {
+		return nil
+	}
+	versions, err := t.versions.latest(ctx)
+	if err != nil {
+		return fmt.Errorf("versions of prices: %w", err)
+	}
+	var others []int
+	for i, key := range keys {
+		n := catalog.Bucket(key.Name)
+		c := t.buckets[n].now.Load()
+		if c == nil || c.version < versions[n] {
+			if c, err = t.read(ctx, n, versions[n]); err != nil {
+				return fmt.Errorf("prices of a bucket: %w", err)
+			}
+		}
+		if p, ok := c.find(key); ok {
+			fn(i, p, true)
+		} else {
+			others = append(others, i)
+		}
+	}
+	return t.ask(ctx, keys, others, fn)
+}
+
+// read reads a bucket that must be of the version, or newer.
+func (t *Table) read(ctx context.Context, n int, version int64) (*contents, error) {
+	b := &t.buckets[n]
+	b.reading.Lock()
+	defer b.reading.Unlock()
+	before := b.now.Load()
+	if before != nil && before.version >= version {
+		return before, nil // somebody else has read it meanwhile
+	}
+	if before == nil {
+		before = &contents{}
+	}
+	room := t.most - int(t.kept.Load()) + len(before.items)
+	next := &contents{version: version}
+	if room > 0 {
+		var packed packer
+		// One more than there is room for tells that there are too many.
+		if err := t.store.BucketPrices(ctx, n, room+1, packed.add); err != nil {
+			return nil, err
+		}
+		if len(packed.items) <= room {
+			next.names, next.items = packed.done()
+		}
+	}
+	t.kept.Add(int64(len(next.items) - len(before.items)))
+	b.now.Store(next)
+	return next, nil
+}
+
+// ask asks the database for those of the keys that have no price in memory.
+func (t *Table) ask(ctx context.Context, keys []catalog.Key, places []int, fn func(i int, p store.Price, known bool)) error {
+	byApp := map[int32][]catalog.Key{}
+	for _, i := range places {
+		byApp[keys[i].AppID] = append(byApp[keys[i].AppID], keys[i])
+	}
+	found := make(map[int32]map[catalog.Key]store.Price, len(byApp))
+	for app, wanted := range byApp {
+		var err error
+		if found[app], err = t.store.Prices(ctx, app, wanted); err != nil {
+			return fmt.Errorf("prices by name: %w", err)
+		}
+	}
+	for _, i := range places {
+		p, known := found[keys[i].AppID][keys[i]]
+		fn(i, p, known)
+	}
+	return nil
+}

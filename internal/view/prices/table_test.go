@@ -1,0 +1,320 @@
+package prices
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"assay/internal/catalog"
+	"assay/internal/money"
+	"assay/internal/pricing"
+	"assay/internal/refresh"
+	"assay/internal/store"
+)
+
+// shop is a database with items whose prices a test settles.
+type shop struct {
+	testing.TB
+	*store.Store
+	keys []catalog.Key
+}
+
+func openShop(tb testing.TB, items int) *shop {
+	tb.Helper()
+	now := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
+	s, err := store.Open(tb.Context(), store.Options{Path: filepath.Join(tb.TempDir(), "assay.db"), Now: func() time.Time { return now }})
+	if err != nil {
+		tb.Fatal(err)
+	}
+	tb.Cleanup(func() { _ = s.Close() })
+	sh := &shop{TB: tb, Store: s}
+	for i := range items {
+		key := catalog.Key{AppID: catalog.CS2, Name: fmt.Sprintf("Item ★ %d", i/2)}
+		if i%2 == 1 {
+			key.Phase = catalog.Phases[i/2%len(catalog.Phases)]
+		}
+		sh.keys = append(sh.keys, key)
+	}
+	sh.tx(func(tx *store.Tx) error {
+		_, err := tx.EnsureItems(catalog.CS2, sh.keys)
+		return err
+	})
+	return sh
+}
+
+func (s *shop) tx(fn func(tx *store.Tx) error) {
+	s.Helper()
+	if err := s.InTx(s.Context(), fn); err != nil {
+		s.Error(err)
+	}
+}
+
+// settle prices all items in a job of so many batches, and calls settled with
+// the items of each when its transaction has been committed.
+func (s *shop) settle(price money.Micro, batches int, settled func([]refresh.Item)) {
+	s.Helper()
+	var job int64
+	s.tx(func(tx *store.Tx) (err error) {
+		if job, _, err = tx.InsertJob(refresh.Job{Kind: refresh.Bulk, RequestedBy: "test"}); err != nil {
+			return err
+		}
+		if _, err := tx.StartJob(job, batches); err != nil {
+			return err
+		}
+		if err := tx.PlanItems(job, refresh.Rules{Now: tx.Now(), Forced: true, ScopeAll: true}, batches); err != nil {
+			return err
+		}
+		_, err = tx.Judge(job, nil)
+		return err
+	})
+	for s.settleBatch(price, settled) {
+	}
+	s.tx(func(tx *store.Tx) error { return tx.EndSettling(job) })
+	s.tx(func(tx *store.Tx) error { _, err := tx.FinishJob(job); return err })
+}
+
+func (s *shop) settleBatch(price money.Micro, settled func([]refresh.Item)) bool {
+	s.Helper()
+	var b *refresh.Batch
+	s.tx(func(tx *store.Tx) (err error) {
+		b, err = tx.ClaimBatch("test")
+		return err
+	})
+	if b == nil {
+		return false
+	}
+	items, err := s.BatchItems(s.Context(), *b)
+	if err != nil {
+		s.Fatal(err)
+	}
+	var done refresh.Settlement
+	for _, i := range items {
+		done.Items = append(done.Items, refresh.SettledItem{
+			Item: i, State: refresh.ItemUpdated, Answered: true,
+			Estimate: pricing.Estimate{Price: price, Estimated: price, Method: pricing.Robust},
+		})
+		done.Counts.Updated++
+	}
+	s.tx(func(tx *store.Tx) error { _, err := tx.Settle(*b, done); return err })
+	settled(items)
+	return true
+}
+
+// asking is a store that must always be asked for versions, as one to which
+// others write, too.
+type asking struct{ *store.Store }
+
+func (asking) KnownPriceVersion() (int64, bool) { return 0, false }
+
+func seed(tb testing.TB) uint64 {
+	tb.Helper()
+	n := uint64(time.Now().UnixNano())
+	if text := os.Getenv("ASSAY_SEED"); text != "" {
+		var err error
+		if n, err = strconv.ParseUint(text, 10, 64); err != nil {
+			tb.Fatal(err)
+		}
+	}
+	tb.Logf("ASSAY_SEED=%d", n)
+	return n
+}
+
+// TestLookup_IsNeverOlderThanTheLastCommit settles rising prices while others
+// look them up: whoever asks after a commit sees its prices, or later ones.
+func TestLookup_IsNeverOlderThanTheLastCommit(t *testing.T) {
+	rounds := 8
+	if os.Getenv("ASSAY_LONG") != "" {
+		rounds = 400
+	}
+	n := seed(t)
+	for name, wrap := range map[string]func(*store.Store) Store{
+		"alone":        func(s *store.Store) Store { return s },
+		"among others": func(s *store.Store) Store { return asking{s} },
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := openShop(t, 200)
+			table := New(wrap(s.Store))
+			table.most = 150 // some buckets do not fit
+			places := map[catalog.Key]int{}
+			for i, k := range s.keys {
+				places[k] = i
+			}
+			committed := make([]atomic.Int64, len(s.keys))
+			var wg sync.WaitGroup
+			stop := make(chan struct{})
+			for reader := range 2 {
+				wg.Go(func() {
+					random := rand.New(rand.NewPCG(n, uint64(reader)))
+					for asked := 0; ; asked++ {
+						select {
+						case <-stop:
+							if asked > 0 {
+								return
+							}
+						default:
+						}
+						readSome(t, table, s.keys, committed, random)
+					}
+				})
+			}
+			for round := range rounds {
+				price := money.Micro(round + 1)
+				s.settle(price, 1+round%5, func(items []refresh.Item) {
+					for _, i := range items {
+						committed[places[i.Key]].Store(int64(price))
+					}
+					readSome(t, table, s.keys, committed, rand.New(rand.NewPCG(n, uint64(round))))
+				})
+			}
+			close(stop)
+			wg.Wait()
+			if kept := table.kept.Load(); kept == 0 || kept > 150 {
+				t.Errorf("%d items are kept, at most 150 may be", kept)
+			}
+		})
+	}
+}
+
+// readSome looks some items up and holds them against what was committed before.
+func readSome(t *testing.T, table *Table, all []catalog.Key, committed []atomic.Int64, random *rand.Rand) {
+	t.Helper()
+	keys := make([]catalog.Key, 1+random.IntN(10))
+	least := make([]int64, len(keys))
+	for i := range keys {
+		place := random.IntN(len(all))
+		keys[i], least[i] = all[place], committed[place].Load()
+	}
+	answered := 0
+	err := table.Lookup(context.Background(), keys, func(i int, p store.Price, known bool) {
+		answered++
+		if !known || int64(p.Amount) < least[i] {
+			t.Errorf("%v: price %d (known %t), but %d was committed before", keys[i], p.Amount, known, least[i])
+		}
+	})
+	if err != nil || answered != len(keys) {
+		t.Errorf("%d of %d answered: %v", answered, len(keys), err)
+	}
+}
+
+func TestLookup_TellsWhatHasNoPriceFromWhatIsUnknown(t *testing.T) {
+	s := openShop(t, 4)
+	table := New(s.Store)
+	s.settle(7, 1, func([]refresh.Item) {})
+	fresh := catalog.Key{AppID: catalog.CS2, Name: "new"}
+	keys := []catalog.Key{s.keys[1], fresh, s.keys[0], s.keys[1], {AppID: catalog.Rust, Name: s.keys[0].Name}, {AppID: catalog.CS2, Name: s.keys[0].Name, Phase: "?"}}
+	look := func() string {
+		t.Helper()
+		out := make([]string, len(keys))
+		err := table.Lookup(t.Context(), keys, func(i int, p store.Price, known bool) {
+			out[i] = fmt.Sprint(p.Amount)
+			if !known {
+				out[i] = "-"
+			}
+			if p.Queued {
+				out[i] += " queued"
+			}
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return strings.Join(out, ", ")
+	}
+	if got, want := look(), "0.000007, -, 0.000007, 0.000007, -, -"; got != want {
+		t.Errorf("got %s, want %s", got, want)
+	}
+	for _, queue := range []bool{false, true} {
+		s.tx(func(tx *store.Tx) error {
+			items, err := tx.EnsureItems(catalog.CS2, []catalog.Key{fresh})
+			if err != nil || !queue {
+				return err
+			}
+			_, err = tx.QueueMissing([]int64{items[fresh].ID})
+			return err
+		})
+		want := "0.000007, 0, 0.000007, 0.000007, -, -"
+		if queue {
+			want = "0.000007, 0 queued, 0.000007, 0.000007, -, -"
+		}
+		if got := look(); got != want {
+			t.Errorf("got %s, want %s", got, want)
+		}
+	}
+}
+
+// counting is a store that counts how often buckets are read, and fails when
+// told to.
+type counting struct {
+	*store.Store
+	buckets int
+	err     error
+}
+
+func (c *counting) BucketPrices(ctx context.Context, bucket, limit int, fn func(catalog.Key, store.Price)) error {
+	c.buckets++
+	if c.err != nil {
+		return c.err
+	}
+	return c.Store.BucketPrices(ctx, bucket, limit, fn)
+}
+
+func TestLookup_ReadsABucketAgainOnlyAfterACommitThatTouchedIt(t *testing.T) {
+	s := openShop(t, 100)
+	c := &counting{Store: s.Store}
+	table := New(c)
+	look := func() error {
+		return table.Lookup(t.Context(), s.keys, func(int, store.Price, bool) {})
+	}
+	used := map[int]bool{}
+	for _, k := range s.keys {
+		used[catalog.Bucket(k.Name)] = true
+	}
+	expect := func(what string, want int) {
+		t.Helper()
+		if c.buckets != want {
+			t.Errorf("%s: %d buckets read, want %d", what, c.buckets, want)
+		}
+		c.buckets = 0
+	}
+	s.settle(1, 1, func([]refresh.Item) {})
+	if err := look(); err != nil {
+		t.Fatal(err)
+	}
+	expect("at first", len(used))
+	if err := look(); err != nil {
+		t.Fatal(err)
+	}
+	expect("again", 0)
+	left := len(used)
+	s.settle(2, 8, func(items []refresh.Item) {
+		touched := map[int]bool{}
+		for _, i := range items {
+			touched[catalog.Bucket(i.Key.Name)] = true
+		}
+		left -= len(touched)
+		if err := look(); err != nil {
+			t.Fatal(err)
+		}
+		expect("after a batch", len(touched))
+	})
+	if left != 0 {
+		t.Errorf("%d buckets were not settled", left)
+	}
+	s.settle(3, 1, func([]refresh.Item) {})
+	c.err = errors.New("no room")
+	if err := look(); !errors.Is(err, c.err) {
+		t.Errorf("a failed read is %v", err)
+	}
+	c.err = nil
+	if err := look(); err != nil {
+		t.Errorf("after a failed read: %v", err)
+	}
+}
