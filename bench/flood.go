@@ -58,7 +58,7 @@ func floodOne(ctx context.Context, addr string, requests [][]byte, end time.Time
 	if err != nil {
 		return 0, err
 	}
-	defer conn.Close()
+	defer func() { _ = conn.Close() }()
 	in := bufio.NewReaderSize(conn, 64<<10)
 	for ; time.Now().Before(end); answers++ {
 		if _, err := conn.Write(requests[answers%len(requests)]); err != nil {

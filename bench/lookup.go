@@ -44,7 +44,20 @@ func (b *bench) measureLookup(ctx context.Context) (err error) {
 
 // compareLookups measures lookups of so many items.
 func (b *bench) compareLookups(ctx context.Context, w *filled, p *peer, items int) error {
-	ours, theirs, err := w.lookupRequests(ctx, p, items)
+	for n := range 8 {
+		body, err := w.lookupBody(n, items)
+		if err != nil {
+			return err
+		}
+		if err := w.sameAnswer(ctx, p, body); err != nil {
+			return err
+		}
+	}
+	ours, err := w.lookupRequests(w.server.addr, items)
+	if err != nil {
+		return err
+	}
+	theirs, err := w.lookupRequests(p.addr, items)
 	if err != nil {
 		return err
 	}
@@ -91,35 +104,28 @@ func (w *filled) lookupAll(ctx context.Context) (known []json.RawMessage, err er
 	return known, nil
 }
 
-// lookupRequests makes requests of so many items, the same for both, after both
-// have given the same answers.
-func (w *filled) lookupRequests(ctx context.Context, p *peer, items int) (ours, theirs [][]byte, err error) {
-	for n := range lookupBodies {
-		names := make([]string, items)
-		for i := range names {
-			names[i] = w.sim.names[scatter(n*items+i, w.names)]
-		}
-		body, err := lookupBody(names)
+// lookupRequests makes requests of so many items to a server at an address.
+func (w *filled) lookupRequests(addr string, items int) ([][]byte, error) {
+	requests := make([][]byte, lookupBodies)
+	for n := range requests {
+		body, err := w.lookupBody(n, items)
 		if err != nil {
-			return nil, nil, err
+			return nil, err
 		}
-		if n < 8 {
-			if err := w.sameAnswer(ctx, p, body); err != nil {
-				return nil, nil, err
-			}
-		}
-		for _, side := range []struct {
-			addr string
-			into *[][]byte
-		}{{w.server.addr, &ours}, {p.addr, &theirs}} {
-			text, err := request(side.addr, lookupPath, w.server.token, body)
-			if err != nil {
-				return nil, nil, err
-			}
-			*side.into = append(*side.into, text)
+		if requests[n], err = request(addr, lookupPath, w.server.token, body); err != nil {
+			return nil, err
 		}
 	}
-	return ours, theirs, nil
+	return requests, nil
+}
+
+// lookupBody is the n-th body that asks for so many items.
+func (w *filled) lookupBody(n, items int) ([]byte, error) {
+	names := make([]string, items)
+	for i := range names {
+		names[i] = w.sim.names[scatter(n*items+i, w.names)]
+	}
+	return lookupBody(names)
 }
 
 // sameAnswer fails unless both answer a body alike, byte for byte.

@@ -60,7 +60,9 @@ func servePeer(ctx context.Context, in io.Reader, out io.Writer) error {
 	}
 	_, _ = io.Copy(io.Discard, lines) // until the parent ends
 	err = s.Close()
-	<-served
+	if end := <-served; !errors.Is(end, http.ErrServerClosed) {
+		err = errors.Join(err, end)
+	}
 	return err
 }
 

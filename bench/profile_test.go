@@ -3,10 +3,12 @@ package main
 import (
 	"context"
 	"flag"
+	"fmt"
 	"log/slog"
 	"os"
 	"runtime/pprof"
 	"testing"
+	"time"
 
 	"assay/internal/app"
 	"assay/internal/config"
@@ -23,20 +25,80 @@ func TestMain(m *testing.M) {
 }
 
 // profile takes a file name: unlike -cpuprofile it leaves the filling out.
-var profile = flag.String("refreshprofile", "", "write a CPU profile of the measured refreshes to this file")
+var profile = flag.String("profile", "", "write a CPU profile of what is measured to this file")
 
 // BenchmarkRefresh runs refreshes of work R within this process, so that they
 // can be profiled:
 //
-//	go test ./bench -run '^$' -bench Refresh -benchtime 3x -refreshprofile /tmp/cpu.out
+//	go test ./bench -run '^$' -bench Refresh -benchtime 3x -profile /tmp/cpu.out
 func BenchmarkRefresh(b *testing.B) {
+	w := worldWithin(b, size{names: 30_000, markets: 10, rows: 1_000_000})
+	defer startProfile(b)()
+	for b.Loop() {
+		b.StopTimer()
+		if err := w.sim.advance(b.Context()); err != nil {
+			b.Fatal(err)
+		}
+		b.StartTimer()
+		if _, _, err := w.server.refresh(b.Context()); err != nil {
+			b.Fatal(err)
+		}
+	}
+}
+
+// BenchmarkLookup floods the server, within this process, with lookups of one
+// item and of a hundred for a second at a time.
+func BenchmarkLookup(b *testing.B) {
+	w := &filled{world: worldWithin(b, size{names: 30_000, markets: 2, rows: 30_000})}
+	for _, items := range []int{1, 100} {
+		b.Run(fmt.Sprint(items), func(b *testing.B) {
+			requests, err := w.lookupRequests(w.server.addr, items)
+			if err != nil {
+				b.Fatal(err)
+			}
+			defer startProfile(b)()
+			var rate float64
+			for b.Loop() {
+				if rate, err = flood(b.Context(), w.server.addr, requests, time.Second); err != nil {
+					b.Fatal(err)
+				}
+			}
+			b.ReportMetric(rate, "lookups/s")
+		})
+	}
+}
+
+// startProfile begins a profile if one is wanted. The function that it returns
+// ends it.
+func startProfile(b *testing.B) (end func()) {
+	b.Helper()
+	if *profile == "" {
+		return func() {}
+	}
+	f, err := os.Create(*profile)
+	if err != nil {
+		b.Fatal(err)
+	}
+	if err := pprof.StartCPUProfile(f); err != nil {
+		b.Fatal(err)
+	}
+	return func() {
+		pprof.StopCPUProfile()
+		_ = f.Close()
+	}
+}
+
+// worldWithin is a world whose server runs in this process, until the benchmark
+// ends.
+func worldWithin(b *testing.B, z size) *world {
+	b.Helper()
 	ctx := b.Context()
-	w := &world{size: size{names: 30_000, markets: 10, rows: 1_000_000}, dir: b.TempDir()}
+	w := &world{size: z, dir: b.TempDir()}
 	var err error
 	if w.sim, err = startSimulator(ctx, w.names, w.markets); err != nil {
 		b.Fatal(err)
 	}
-	defer func() { _ = w.sim.close() }()
+	b.Cleanup(func() { _ = w.sim.close() })
 	env, err := w.sim.env(ctx, w.dir)
 	if err != nil {
 		b.Fatal(err)
@@ -44,32 +106,11 @@ func BenchmarkRefresh(b *testing.B) {
 	if w.server, err = newServer(ctx, "", w.dir, env); err != nil {
 		b.Fatal(err)
 	}
-	end := within(b, w.server)
-	defer end()
+	b.Cleanup(within(b, w.server))
 	if err := w.fill(ctx); err != nil {
 		b.Fatal(err)
 	}
-	if *profile != "" {
-		f, err := os.Create(*profile)
-		if err != nil {
-			b.Fatal(err)
-		}
-		defer f.Close()
-		if err := pprof.StartCPUProfile(f); err != nil {
-			b.Fatal(err)
-		}
-		defer pprof.StopCPUProfile()
-	}
-	for b.Loop() {
-		b.StopTimer()
-		if err := w.sim.advance(ctx); err != nil {
-			b.Fatal(err)
-		}
-		b.StartTimer()
-		if _, _, err := w.server.refresh(ctx); err != nil {
-			b.Fatal(err)
-		}
-	}
+	return w
 }
 
 // within runs a prepared server in this process. The function that it returns
