@@ -18,9 +18,9 @@ type bulk struct {
 	many, one *sql.Stmt
 }
 
-// bulks are the statements that settling writes with.
+// bulks are the statements that settling and syncs write with.
 type bulks struct {
-	items, snapshots, points, jobItems bulk
+	items, snapshots, points, jobItems, inventory bulk
 }
 
 // prepareBulks prepares on the writer's one connection.
@@ -35,6 +35,7 @@ func prepareBulks(ctx context.Context, db *sql.DB) (*bulks, error) {
 		{&b.snapshots, snapshotWidth, func(rows int) string { return writeSnapshots + values(rows, snapshotWidth) + writeSnapshotsConflict }},
 		{&b.points, pointColumns, func(rows int) string { return writePoints + values(rows, pointColumns) + writePointsConflict }},
 		{&b.jobItems, jobItemColumns, func(rows int) string { return writeJobItems + values(rows, jobItemColumns) + writeJobItemsWhere }},
+		{&b.inventory, inventoryWidth, func(rows int) string { return addInventory + values(rows, inventoryWidth) + addInventoryJoin }},
 	} {
 		var err error
 		p.bulk.columns = p.columns

@@ -61,43 +61,45 @@ INSERT INTO item (id, app_id, name, phase, bucket)
 SELECT coalesce((SELECT max(id) FROM item WHERE id >= k.bucket << 32 AND id < (k.bucket + 1) << 32), k.bucket << 32)
 	+ row_number() OVER (PARTITION BY k.bucket ORDER BY k.name, k.phase), $1, k.name, k.phase, k.bucket
 FROM (SELECT value ->> 0 AS name, value ->> 1 AS phase, value ->> 2 AS bucket FROM json_each($2)) k
-WHERE NOT EXISTS (SELECT 1 FROM item i WHERE i.app_id = $1 AND i.name = k.name AND i.phase = k.phase)`
+RETURNING id, name, phase, price`
+
+const itemsByKey = `
+SELECT i.id, i.name, i.phase, i.price FROM json_each($2) k CROSS JOIN item i
+ON i.app_id = $1 AND i.name = k.value ->> 0 AND i.phase = k.value ->> 1`
 
 // EnsureItems returns the items of a game by their keys, creating those that
 // are new.
 func (t *Tx) EnsureItems(app int32, keys []catalog.Key) (map[catalog.Key]inventory.Item, error) {
-	rows, err := keyList(keys)
-	if err != nil {
+	out := make(map[catalog.Key]inventory.Item, len(keys))
+	if err := t.addItems(out, itemsByKey, app, keys); err != nil {
 		return nil, err
 	}
-	found, err := t.items(app, rows, len(keys))
-	if err != nil || len(found) == len(keys) {
-		return found, err
+	var missing []catalog.Key
+	for _, k := range keys {
+		if _, ok := out[k]; !ok {
+			missing = append(missing, k)
+		}
 	}
-	if _, err := t.exec(insertItems, app, rows); err != nil {
-		return nil, err
+	if len(missing) == 0 {
+		return out, nil
 	}
-	return t.items(app, rows, len(keys))
+	return out, t.addItems(out, insertItems, app, missing)
 }
 
-func (t *Tx) items(app int32, rows string, n int) (map[catalog.Key]inventory.Item, error) {
-	type row struct {
-		key  catalog.Key
-		item inventory.Item
-	}
-	list, err := collect(t.ctx, t.tx, func(r *sql.Rows, v *row) error {
-		v.key.AppID = app
-		return r.Scan(&v.item.ID, &v.key.Name, &v.key.Phase, &v.item.Price)
-	}, `SELECT i.id, i.name, i.phase, i.price FROM json_each($2) k CROSS JOIN item i
-		ON i.app_id = $1 AND i.name = k.value ->> 0 AND i.phase = k.value ->> 1`, app, rows)
+// addItems adds to a map the items that a statement returns for these keys.
+func (t *Tx) addItems(to map[catalog.Key]inventory.Item, query string, app int32, keys []catalog.Key) error {
+	packed, err := keyList(keys)
 	if err != nil {
-		return nil, err
+		return err
 	}
-	out := make(map[catalog.Key]inventory.Item, n)
-	for _, v := range list {
-		out[v.key] = v.item
-	}
-	return out, nil
+	_, err = collect(t.ctx, t.tx, func(r *sql.Rows, _ *struct{}) error {
+		key := catalog.Key{AppID: app}
+		var item inventory.Item
+		err := r.Scan(&item.ID, &key.Name, &key.Phase, &item.Price)
+		to[key] = item
+		return err
+	}, query, app, packed)
+	return err
 }
 
 // InventoryRows returns the stored rows of a user, game and context.
@@ -128,17 +130,21 @@ func bit(b bool) int {
 	return 0
 }
 
+const (
+	inventoryWidth = 11
+	addInventory   = `
+INSERT INTO inventory (user_key, app_id, context_id, asset_id, item_id, class_id, instance_id, amount, tradable, marketable, inspect, value)
+SELECT v.*, nullif(i.price, 0) FROM (VALUES `
+	addInventoryJoin = `) AS v LEFT JOIN item i ON i.id = v.column5`
+)
+
 // AddInventory inserts rows; each copies the price that its item has.
 func (t *Tx) AddInventory(user int64, app int32, contextID string, rows []inventory.Row) error {
-	packed, err := inventoryList(rows)
-	if err != nil {
-		return err
-	}
-	_, err = t.exec(`
-		INSERT INTO inventory (user_key, app_id, context_id, asset_id, item_id, class_id, instance_id, amount, tradable, marketable, inspect, value)
-		SELECT $1, $2, $3, v.value ->> 1, v.value ->> 2, v.value ->> 3, v.value ->> 4, v.value ->> 5, v.value ->> 6, v.value ->> 7, v.value ->> 8,
-			nullif(i.price, 0)
-		FROM json_each($4) v LEFT JOIN item i ON i.id = v.value ->> 2`, user, app, contextID, packed)
+	_, err := t.writeRows(&t.bulks.inventory, len(rows), func(args []any, i int) []any {
+		r := &rows[i]
+		return append(args, user, app, contextID, r.AssetID, r.ItemID, r.ClassID, r.InstanceID, r.Amount,
+			bit(r.Tradable), bit(r.Marketable), r.Inspect)
+	})
 	return err
 }
 
