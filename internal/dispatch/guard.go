@@ -27,10 +27,13 @@ func blame(log *slog.Logger, err error) *slog.Logger {
 	return log
 }
 
-// Try runs the task once. A failure, be it a panic, is logged and has no other
-// consequence, unless ctx has ended: the task runs again at its next time.
-func (t *Task) Try(ctx context.Context, log *slog.Logger) {
-	if err := guard(func() error { return t.Run(ctx) }); err != nil && ctx.Err() == nil {
+// Try runs the task once and logs that it failed, be it by a panic, unless ctx
+// has ended: the task runs again at its next time. The error is for those who
+// keep a record of it.
+func (t *Task) Try(ctx context.Context, log *slog.Logger) error {
+	err := guard(func() error { return t.Run(ctx) })
+	if err != nil && ctx.Err() == nil {
 		blame(log, err).Error("scheduled task failed; it runs again at its next time", "task", t.Name, "error", err)
 	}
+	return err
 }

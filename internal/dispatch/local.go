@@ -148,7 +148,7 @@ func (l *Local) keep(ctx context.Context, t Task) {
 		if now.Before(at) {
 			continue
 		}
-		t.Try(ctx, l.log)
+		_ = t.Try(ctx, l.log) // logged
 		at = t.Next(l.wall())
 	}
 }

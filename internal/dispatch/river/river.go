@@ -1,0 +1,242 @@
+// Package river dispatches the work of many processes that share one PostgreSQL,
+// by the queue of the same name. A wake is a job in River that says "look", and
+// in the same transaction a notification that every process hears; a task is a
+// periodic job of River's elected leader. Both carry nothing: the work is rows
+// of ours, drained by the same slots, with the same sweep, as in one process.
+package river
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"sync"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
+	"github.com/riverqueue/river"
+	"github.com/riverqueue/river/riverdriver/riverpgxv5"
+
+	"assay/internal/dispatch"
+)
+
+// Options are what a Dispatcher is made of.
+type Options struct {
+	// URL is the database. River needs sessions of its own there: a pooler that
+	// hands out transactions must be gone round.
+	URL     string
+	ID      string // names this process in River's tables; unique among all processes
+	Workers []dispatch.Worker
+	Tasks   []dispatch.Task
+	Sweep   time.Duration // how often every worker looks without being woken; default 2s
+	Now     func() time.Time
+	Logger  *slog.Logger
+}
+
+const (
+	// connections is how many one process takes at most, besides the one that
+	// listens: River's own listener, its queues and its leader.
+	connections = 6
+	// hintSlots is how many hints of a queue are taken at once. Each is over in
+	// no time, but for a task, which has one of its own.
+	hintSlots = 4
+	// poll is how often a queue is looked at without being notified.
+	poll = 2 * time.Second
+	// kept is how long what was done stays to be seen. It is longer than overlap,
+	// within which it keeps a task from running twice.
+	kept = 2 * time.Minute
+	// keptFailures is the same for tasks that failed.
+	keptFailures = 24 * time.Hour
+	// goodbye is how long River may take to stop after its work has stopped.
+	goodbye = 3 * time.Second
+	// pause is between attempts to reach a database that is gone.
+	pause = time.Second
+)
+
+// Dispatcher is a dispatch.Dispatcher for processes that share a database.
+type Dispatcher struct {
+	id    string
+	log   *slog.Logger
+	now   func() time.Time
+	pool  *pgxpool.Pool
+	local *dispatch.Local // the slots of this process
+	tasks []dispatch.Task
+	hints hints
+
+	workers *river.Workers
+	queues  map[string]river.QueueConfig
+	queueOf map[string]string // by kind of work
+}
+
+// New makes a dispatcher on a database that Migrate has prepared. It connects
+// when it runs; Close it if Run is never called.
+func New(ctx context.Context, o Options) (*Dispatcher, error) {
+	cfg, err := pgxpool.ParseConfig(o.URL)
+	if err != nil {
+		return nil, errors.New("dispatch: the address of the database cannot be read") // the error may hold its password
+	}
+	cfg.MaxConns = connections
+	cfg.ConnConfig.RuntimeParams["application_name"] = "assay dispatch"
+	pool, err := pgxpool.NewWithConfig(ctx, cfg)
+	if err != nil {
+		return nil, fmt.Errorf("dispatch: %w", err)
+	}
+	d := &Dispatcher{
+		id: o.ID, log: o.Logger, now: o.Now, pool: pool, tasks: o.Tasks,
+		local:   dispatch.NewLocal(dispatch.LocalOptions{Workers: o.Workers, Sweep: o.Sweep, Now: o.Now, Logger: o.Logger}),
+		workers: river.NewWorkers(), queues: map[string]river.QueueConfig{}, queueOf: map[string]string{},
+	}
+	d.hints.init()
+	for _, w := range o.Workers {
+		river.AddWorkerArgs(d.workers, look{kind: w.Kind}, &looker{wake: d.local.Wake})
+		d.queueOf[w.Kind] = queueName(w.Queue)
+		d.open(w.Queue, 0)
+	}
+	for _, t := range o.Tasks {
+		river.AddWorkerArgs(d.workers, tick{task: t.Name}, &ticker{task: t, log: o.Logger})
+		d.open(t.Queue, 1)
+	}
+	return d, nil
+}
+
+// open makes sure that there is a queue, with room for more jobs that last.
+func (d *Dispatcher) open(queue string, lasting int) {
+	c := d.queues[queueName(queue)]
+	c.MaxWorkers = cmp.Or(c.MaxWorkers, hintSlots) + lasting
+	d.queues[queueName(queue)] = c
+}
+
+func queueName(queue string) string { return cmp.Or(queue, dispatch.QueueUpkeep) }
+
+// Wake implements dispatch.Dispatcher. The workers of this process are woken at
+// once, those of the others as soon as the database has told them.
+func (d *Dispatcher) Wake(kind string) {
+	if _, ok := d.queueOf[kind]; !ok {
+		return
+	}
+	d.local.Wake(kind)
+	d.hints.add(kind)
+}
+
+// Scheduled implements dispatch.Dispatcher.
+func (d *Dispatcher) Scheduled() map[string]time.Time {
+	out := map[string]time.Time{}
+	now := d.now().Round(0)
+	for _, t := range d.tasks {
+		if at := t.Next(now); !at.IsZero() {
+			out[t.Name] = at
+		}
+	}
+	return out
+}
+
+// Run implements dispatch.Dispatcher. A database that goes away stops nothing
+// for good: the slots look again by themselves, and River comes back with it.
+func (d *Dispatcher) Run(ctx context.Context) {
+	var wg sync.WaitGroup
+	wg.Go(func() { d.local.Run(ctx) })
+	wg.Go(func() { d.listen(ctx) })
+	wg.Go(func() { d.keep(ctx) })
+	wg.Wait()
+	d.Close()
+}
+
+// Close releases what New took. It does not wait for ever for a database that
+// does not answer.
+func (d *Dispatcher) Close() {
+	closed := make(chan struct{})
+	go func() {
+		d.pool.Close()
+		close(closed)
+	}()
+	t := time.NewTimer(goodbye)
+	defer t.Stop()
+	select {
+	case <-closed:
+	case <-t.C:
+	}
+}
+
+// keep has River running until ctx ends. River schedules by the wall clock
+// alone, and waits for as long as it was set back; so it is started anew
+// whenever the clock was set.
+func (d *Dispatcher) keep(ctx context.Context) {
+	for ctx.Err() == nil {
+		client, err := river.NewClient(riverpgxv5.New(d.pool), d.config())
+		if err == nil {
+			err = client.Start(ctx)
+		}
+		if err != nil {
+			if ctx.Err() == nil {
+				d.log.Error("dispatch cannot start; workers look by themselves meanwhile", "error", err)
+			}
+			wait(ctx, pause)
+			continue
+		}
+		running, stop := context.WithCancel(ctx)
+		var sending sync.WaitGroup
+		sending.Go(func() { d.send(running, client) })
+		d.watchClock(ctx)
+		stop()
+		sending.Wait()
+		d.stop(ctx, client)
+	}
+}
+
+// stop ends River. What it was doing has been told to end.
+func (d *Dispatcher) stop(ctx context.Context, client *river.Client[pgx.Tx]) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), goodbye)
+	defer cancel()
+	if err := client.StopAndCancel(ctx); err != nil {
+		d.log.Warn("dispatch did not stop in time; what it was told last may be told again", "error", err)
+	}
+}
+
+// config is what River is told.
+func (d *Dispatcher) config() *river.Config {
+	return &river.Config{
+		ID: d.id, Workers: d.workers, Queues: d.queues, PeriodicJobs: d.periodic(),
+		Logger:            slog.New(atLeast{d.log.Handler(), slog.LevelWarn}),
+		FetchPollInterval: poll,
+		// A process that is configured otherwise may know other kinds of work.
+		FetchOnlyKnownKinds: true,
+		JobTimeout:          -1,
+		MaxAttempts:         1, // a hint is not worth a second try
+		// Hints are many, and nobody asks for them again.
+		CompletedJobRetentionPeriod: kept,
+		CancelledJobRetentionPeriod: keptFailures,
+		DiscardedJobRetentionPeriod: keptFailures,
+	}
+}
+
+// watchClock returns when ctx ends or the clock was set.
+func (d *Dispatcher) watchClock(ctx context.Context) {
+	const (
+		look  = time.Second
+		drift = 2 * time.Second
+	)
+	for {
+		wall, mono := d.now().Round(0), time.Now()
+		if !wait(ctx, look) {
+			return
+		}
+		if off := d.now().Round(0).Sub(wall) - time.Since(mono); off.Abs() > drift {
+			d.log.Warn("the clock was set; schedules are made anew", "by", off.Round(time.Second))
+			return
+		}
+	}
+}
+
+// wait waits for d and reports whether ctx still goes on.
+func wait(ctx context.Context, d time.Duration) bool {
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-ctx.Done():
+		return false
+	case <-t.C:
+		return true
+	}
+}

@@ -1,0 +1,47 @@
+//go:build unix
+
+package river_test
+
+import (
+	"fmt"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"assay/internal/dispatch"
+	"assay/internal/dispatch/dispatchtest"
+	"assay/internal/dispatch/river"
+)
+
+// cluster makes dispatchers on a database of their own.
+func cluster(tb testing.TB) (url string, open dispatchtest.Cluster) {
+	tb.Helper()
+	url = database(tb)
+	return url, clusterOn(tb, url)
+}
+
+// clusterOn makes dispatchers on a database.
+func clusterOn(tb testing.TB, url string) dispatchtest.Cluster {
+	tb.Helper()
+	if err := river.Migrate(tb.Context(), url, discard()); err != nil {
+		tb.Fatal(err)
+	}
+	var n atomic.Int64
+	return func(o dispatchtest.Options) dispatch.Dispatcher {
+		d, err := river.New(tb.Context(), river.Options{
+			URL: url, ID: fmt.Sprint("instance-", n.Add(1)), Workers: o.Workers, Tasks: o.Tasks,
+			Sweep: o.Sweep, Now: time.Now, Logger: o.Logger,
+		})
+		if err != nil {
+			tb.Fatal(err)
+		}
+		return d
+	}
+}
+
+func TestRiver_KeepsWhatADispatcherPromises(t *testing.T) {
+	dispatchtest.Run(t, func(tb testing.TB) dispatchtest.Cluster {
+		_, open := cluster(tb)
+		return open
+	})
+}

@@ -1,0 +1,19 @@
+package dispatch_test
+
+import (
+	"testing"
+	"time"
+
+	"assay/internal/dispatch"
+	"assay/internal/dispatch/dispatchtest"
+)
+
+func TestLocal_KeepsWhatADispatcherPromises(t *testing.T) {
+	dispatchtest.Run(t, func(testing.TB) dispatchtest.Cluster {
+		return func(o dispatchtest.Options) dispatch.Dispatcher {
+			return dispatch.NewLocal(dispatch.LocalOptions{
+				Workers: o.Workers, Tasks: o.Tasks, Sweep: o.Sweep, Now: time.Now, Logger: o.Logger,
+			})
+		}
+	})
+}
