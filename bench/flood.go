@@ -18,12 +18,14 @@ import (
 const loadConnections = 32
 
 // request writes a request as it goes over the wire.
-func request(addr, path, token string, body []byte) ([]byte, error) {
-	r, err := http.NewRequestWithContext(context.Background(), http.MethodPost, "http://"+addr+path, bytes.NewReader(body))
+func request(method, addr, path, token string, body []byte) ([]byte, error) {
+	r, err := http.NewRequestWithContext(context.Background(), method, "http://"+addr+path, bytes.NewReader(body))
 	if err != nil {
 		return nil, err
 	}
-	r.Header.Set("Content-Type", "application/json")
+	if body != nil {
+		r.Header.Set("Content-Type", "application/json")
+	}
 	r.Header.Set("Authorization", "Bearer "+token)
 	var b bytes.Buffer
 	err = r.Write(&b)

@@ -28,7 +28,7 @@ func (j *job) sum() int64 {
 type item struct {
 	AppID                 int32
 	MarketHashName, Phase string
-	State                 string
+	State, Status         string
 	CurrentPrice          json.Number
 }
 

@@ -1,0 +1,74 @@
+package e2e
+
+import (
+	"bytes"
+	"encoding/json"
+	"net/http"
+	"testing"
+	"time"
+)
+
+// lookup asks for names of CS2.
+func (s *server) lookup(names []string, queueMissing bool) (out []item) {
+	s.t.Helper()
+	type key struct {
+		MarketHashName string `json:"marketHashName"`
+	}
+	var keys []key
+	for _, n := range names {
+		keys = append(keys, key{n})
+	}
+	body, err := json.Marshal(map[string]any{"items": keys, "queueMissing": queueMissing})
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	status, answer, err := s.call(http.MethodPost, "/api/prices/lookup", bytes.NewReader(body))
+	if err != nil || status != http.StatusOK {
+		s.t.Fatalf("status %d, %v: %s", status, err, answer)
+	}
+	var got struct{ Items []item }
+	if err := json.Unmarshal(answer, &got); err != nil {
+		s.t.Fatal(err)
+	}
+	if len(got.Items) != len(names) {
+		s.t.Fatalf("%d names were answered, want %d", len(got.Items), len(names))
+	}
+	for i, n := range names {
+		if got.Items[i].MarketHashName != n {
+			s.t.Errorf("answer %d is of %q, want %q", i, got.Items[i].MarketHashName, n)
+		}
+	}
+	return got.Items
+}
+
+// TestLookup_PricesWhatIsUnknownWhenToldTo looks up names that nobody owns: they
+// stay unknown until a lookup queues them, and get their prices then.
+func TestLookup_PricesWhatIsUnknownWhenToldTo(t *testing.T) {
+	config := nameLists(t, map[int][]string{730: trapNames})
+	s := newServer(t, "MARKET_PRICE_PROVIDERS=pricelist", "PRICELIST_CONFIG="+config)
+	s.start()
+	names := append([]string{"nobody quotes this", trapNames[0]}, trapNames...)
+	expect := func(what string, queueMissing bool, want func(name string, got item) bool) {
+		t.Helper()
+		for i, got := range s.lookup(names, queueMissing) {
+			if !want(names[i], got) {
+				t.Errorf("%s: %q is %s at %s", what, names[i], got.Status, got.CurrentPrice)
+			}
+		}
+	}
+	unknown := func(_ string, got item) bool { return got.Status == "unknown" && got.CurrentPrice == "0" }
+	expect("at first", false, unknown)
+	expect("again", false, unknown)
+	expect("when told to", true, func(_ string, got item) bool { return got.Status == "queued" && got.CurrentPrice == "0" })
+	s.awaitPriced(time.Minute)
+	worth := map[string]string{}
+	for i, n := range trapNames {
+		worth[n] = price(i)
+	}
+	expect("in the end", true, func(name string, got item) bool {
+		if want, quoted := worth[name]; quoted {
+			return got.CurrentPrice.String() == want && got.Status == "thin"
+		}
+		return got.Status == "queued"
+	})
+}
