@@ -114,8 +114,8 @@ func (s *SourceSet) openSim(ctx context.Context, so SourceOptions, o provider.Op
 	}
 	o.AllowHosts = []string{base.Host}
 	return sim.New(sim.Config{
-		BaseURL: base.String(), Shape: provider.Shape(cfg.SimShape), Limit: provider.Limit(cfg.SimLimit),
-		Client: s.client(o, provider.Host{Limit: provider.Limit(cfg.SimLimit)}, so.Held),
+		BaseURL: base.String(), Shape: provider.Shape(cfg.SimShape), BatchSize: cfg.SimBatchSize,
+		Limit: provider.Limit(cfg.SimLimit), Client: s.client(o, provider.Host{Limit: provider.Limit(cfg.SimLimit)}, so.Held),
 	})
 }
 

@@ -76,6 +76,7 @@ type Config struct {
 	Sources         map[string]Source // <SOURCE>_BASE_URL, <SOURCE>_API_KEY by source name
 	SimShape        string            // SIM_SHAPE: bulk, batch or single
 	SimLimit        Limit             // SIM_LIMIT; zero: none
+	SimBatchSize    int               // SIM_BATCH_SIZE: names in a request of shape batch
 	PricelistConfig string            // PRICELIST_CONFIG: path; empty: none
 
 	// Warnings tell what works and should be looked at. They hold no secret.

@@ -184,6 +184,10 @@ func sourceSettings(sources []string) []setting {
 			set: limit(func(c *Config) *Limit { return &c.SimLimit }),
 		},
 		setting{
+			name: "SIM_BATCH_SIZE", def: "500", help: "names in a request to a simulator of shape `batch`",
+			set: number(func(c *Config) *int { return &c.SimBatchSize }, 1, 500),
+		},
+		setting{
 			name: "PRICELIST_CONFIG", help: "file that describes the price lists of `pricelist`",
 			set: text(func(c *Config) *string { return &c.PricelistConfig }),
 		})
