@@ -12,6 +12,7 @@ vcs := $(shell git rev-parse HEAD >/dev/null 2>&1 && echo true || echo false)
 build = go build -trimpath -buildvcs=$(vcs) -ldflags '-s -w'
 
 page := internal/web
+peer := bench/peer
 htmx := $(page)/static/vendor/htmx.min.js
 
 .PHONY: help build run test test-race test-long bench check fmt generate vendor setup clean
@@ -34,8 +35,15 @@ test-race: setup vendor ## the same under the race detector (needs a C compiler)
 test-long: setup vendor ## run every test with its full counts (hours)
 	@ASSAY_LONG=1 go test -count=1 -timeout 6h ./...
 
-bench: build ## measure speed and memory against hand-written floors (BENCH="-only T2,T4")
+bench: build $(peer)/node_modules/.ready ## measure speed and memory against hand-written floors and a peer (BENCH="-only T2,T4")
 	@go run ./bench $(BENCH)
+
+# The peer that we are measured against is other people's: without npm, or
+# without the network, it is left out.
+$(peer)/node_modules/.ready: $(peer)/package-lock.json $(peer)/schema.prisma
+	@scripts/setup bench
+	@if command -v npm >/dev/null && npm ci --prefix $(peer) --ignore-scripts --no-audit --no-fund --loglevel=error && \
+		npm run --prefix $(peer) --silent generate >/dev/null; then touch $@; else echo 'bench: the Node peer is left out' >&2; fi
 
 # A linter that is itself built by an older Go refuses newer code, so the tools
 # are built here, from their own module.
@@ -80,4 +88,4 @@ bin/tools/%: tools/go.mod tools/go.sum
 	@go -C tools build -o ../bin/tools/ tool
 
 clean: ## remove what was built; data stays
-	rm -rf bin $(page)/static/vendor $(page)/node_modules coverage.out
+	rm -rf bin $(page)/static/vendor $(page)/node_modules $(peer)/node_modules coverage.out

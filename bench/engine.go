@@ -6,22 +6,36 @@ import (
 	"errors"
 	"hash/maphash"
 	"time"
+
+	"assay/internal/catalog"
 )
 
 // engine is a kind of database that the program under test can keep its data in,
 // and the best that can be done with it by hand.
 type engine interface {
 	name() string
+	// refreshID is the target of a refresh of work R.
+	refreshID() string
+	// prepare makes a database for a server that works in a directory, and returns
+	// the settings that lead it there.
+	prepare(ctx context.Context, dir string) ([]string, error)
 	// clone copies the database of a stopped server, laid out as it is, and opens
 	// the copy with the settings with which the server writes.
 	clone(ctx context.Context, s *server) (*sql.DB, error)
 	// open opens the database of a running server for reading.
 	open(s *server) (*sql.DB, error)
+	// rest lets the database do what it else does at moments of its own choice, so
+	// that whoever is measured next finds it in the same state.
+	rest(ctx context.Context, db *sql.DB) error
+	// written returns how many bytes were written to files for a server so far.
+	written(ctx context.Context, s *server) (int64, error)
 	// refreshFloors are ways to write what a refresh writes; the fastest is the
 	// floor.
 	refreshFloors() []floor
 	// syncFloor writes what a sync of a new user writes.
 	syncFloor(ctx context.Context, db *sql.DB, w *syncWork) error
+	// close ends what the engine started.
+	close() error
 }
 
 // floor is a way to write what a refresh writes: rows of snapshots, estimates of
@@ -182,3 +196,26 @@ type pricedItem struct {
 	name      string
 	id, price int64
 }
+
+// rows returns what to write for a user of a key: items that nobody has heard of
+// (id, app_id, name, phase, bucket), their places in the queue of missing prices
+// (item_id, queued_at, due_at), and inventory (syncColumns).
+func (w *syncWork) rows(user int64) (items, missing, inventory [][]any) {
+	at := w.at.UnixMicro()
+	for i, a := range w.assets {
+		var value any
+		var id int64
+		if i < len(w.known) {
+			id, value = w.known[i].id, w.known[i].price
+		} else {
+			bucket := catalog.Bucket(a.MarketHashName)
+			id = int64(bucket)<<32 + 1<<30 + user*int64(len(w.assets)) + int64(i) // where no other user has been
+			items = append(items, []any{id, 730, a.MarketHashName, "", bucket})
+			missing = append(missing, []any{id, at, at})
+		}
+		inventory = append(inventory, []any{user, 730, "2", a.AssetID, id, a.ClassID, a.InstanceID, 1, 1, 1, "", value})
+	}
+	return items, missing, inventory
+}
+
+const syncColumns = `user_key, app_id, context_id, asset_id, item_id, class_id, instance_id, amount, tradable, marketable, inspect, value`

@@ -41,6 +41,7 @@ func (b *bench) closeShared() error {
 	if b.shared.floor != nil {
 		err = errors.Join(err, b.shared.floor.Close())
 	}
+	b.shared = nil
 	return err
 }
 
@@ -49,9 +50,21 @@ func (w *world) change(ctx context.Context) (job, time.Duration, error) {
 	if err := w.sim.advance(ctx); err != nil {
 		return job{}, 0, err
 	}
-	j, took, err := w.server.refresh(ctx)
+	j, took, err := w.again(ctx)
 	if err == nil && j.TotalItems < w.names {
 		err = fmt.Errorf("%d items were planned, want %d", j.TotalItems, w.names)
 	}
 	return j, took, err
+}
+
+// again refreshes, with the database at rest before.
+func (w *world) again(ctx context.Context) (j job, took time.Duration, err error) {
+	db, err := w.engine.open(w.server)
+	if err != nil {
+		return j, 0, err
+	}
+	if err := errors.Join(w.engine.rest(ctx, db), db.Close()); err != nil {
+		return j, 0, fmt.Errorf("bring the database to rest: %w", err)
+	}
+	return w.server.refresh(ctx)
 }

@@ -20,6 +20,8 @@ import (
 	"strings"
 	"syscall"
 	"time"
+
+	"assay/internal/pgtest"
 )
 
 func main() {
@@ -44,7 +46,10 @@ func run(ctx context.Context, args []string) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, os.RemoveAll(b.temp)) }()
-	err = errors.Join(b.measure(ctx), b.closeShared())
+	err = b.measure(ctx)
+	if b.json {
+		return errors.Join(err, b.results.printJSON(os.Stdout))
+	}
 	return errors.Join(err, b.results.print(os.Stdout))
 }
 
@@ -55,8 +60,10 @@ type bench struct {
 	size    size
 	runs    int
 	long    bool
+	json    bool
 	only    []string
-	engine  engine
+	engines []string
+	engine  engine // the one that is measured on
 	results results
 	log     io.Writer // what is going on
 
@@ -64,8 +71,8 @@ type bench struct {
 }
 
 func newBench(args []string) (*bench, error) {
-	b := &bench{engine: sqlite{}, log: os.Stderr}
-	var only string
+	b := &bench{log: os.Stderr}
+	var only, engines string
 	f := flag.NewFlagSet("bench", flag.ContinueOnError)
 	f.StringVar(&b.binary, "assay", "bin/assay", "the program to measure, as make build makes it")
 	f.IntVar(&b.size.names, "names", 30_000, "names of work R")
@@ -73,7 +80,9 @@ func newBench(args []string) (*bench, error) {
 	f.IntVar(&b.size.rows, "rows", 1_000_000, "inventory rows of work R")
 	f.IntVar(&b.runs, "runs", 0, "runs of which the median is taken (default 3, with -long 5)")
 	f.BoolVar(&b.long, "long", false, "more runs, and the largest size of T5, which takes many minutes")
-	f.StringVar(&only, "only", "", "comma list of what to measure: T2, T3, T4, T5, T6, T7, T8, T9, T11 (default all)")
+	f.StringVar(&only, "only", "", "comma list of what to measure: T1, T2, T3, T4, T5, T6, T7, T8, T9, T10, T11 (default all)")
+	f.StringVar(&engines, "engines", "sqlite", "comma list of databases to measure on: sqlite, postgres")
+	f.BoolVar(&b.json, "json", false, "print JSON instead of a table")
 	if err := f.Parse(args); err != nil {
 		return nil, err
 	}
@@ -83,6 +92,7 @@ func newBench(args []string) (*bench, error) {
 			b.runs = 5
 		}
 	}
+	b.engines = strings.Split(engines, ",")
 	if only != "" {
 		b.only = strings.Split(strings.ToUpper(only), ",")
 	}
@@ -94,35 +104,100 @@ func newBench(args []string) (*bench, error) {
 	return b, err
 }
 
-// measure takes all measurements that are asked for. One that fails leaves the
-// others alone.
+// engineNames are the databases to measure on, in this order.
+var engineNames = []string{"sqlite", "postgres"}
+
+// measure takes all measurements that are asked for, on one database after the
+// other. One that fails leaves the others alone.
 func (b *bench) measure(ctx context.Context) error {
 	var errs []error
-	for _, m := range []struct {
-		ids  []string
-		take func(context.Context) error
-	}{
-		{[]string{"T2", "T3"}, b.measureRefresh},
-		{[]string{"T4"}, b.measureUnchanged},
-		{[]string{"T8"}, b.measureLookup},
-		{[]string{"T9"}, b.measureStatus},
-		{[]string{"T11"}, b.measureStart},
-		{[]string{"T7"}, b.measureSync},
-		{[]string{"T3"}, b.measureWide},
-		{[]string{"T5"}, b.measureGrowth},
-		{[]string{"T6"}, b.measureRequests},
-	} {
-		if b.only != nil && !slices.ContainsFunc(m.ids, func(id string) bool { return slices.Contains(b.only, id) }) {
+	once := map[string]bool{}
+	for _, name := range b.engines {
+		if ctx.Err() != nil {
+			break
+		}
+		var err error
+		if b.engine, err = b.newEngine(name); err != nil {
+			errs = append(errs, err)
 			continue
 		}
+		if b.engine == nil {
+			continue
+		}
+		errs = append(errs, b.measureEngine(ctx, once), b.closeShared(), b.engine.close())
+	}
+	return errors.Join(errs...)
+}
+
+// newEngine starts what a database needs; nil means that it is not installed,
+// which has been said.
+func (b *bench) newEngine(name string) (engine, error) {
+	switch name {
+	case "sqlite":
+		return sqlite{}, nil
+	case "postgres":
+		e, err := startPostgres()
+		if errors.Is(err, pgtest.ErrNotInstalled) {
+			b.skip("T1", "everything on PostgreSQL", "not installed: postgresql")
+			return nil, nil //nolint:nilnil // as said above
+		}
+		return e, err
+	default:
+		return nil, fmt.Errorf("no database %q: want %s", name, strings.Join(engineNames, " or "))
+	}
+}
+
+// measurement takes some figures. Those that do not depend on the database are
+// taken once, on the first one.
+type measurement struct {
+	ids  []string
+	once bool
+	take func(context.Context) error
+}
+
+func (b *bench) measurements() []measurement {
+	all := []measurement{
+		{[]string{b.engine.refreshID(), "T3"}, false, b.measureRefresh},
+		{[]string{"T4"}, false, b.measureUnchanged},
+		{[]string{"T8"}, false, b.measureLookup},
+		{[]string{"T9"}, false, b.measureStatus},
+		{[]string{"T11"}, false, b.measureStart},
+		{[]string{"T7"}, false, b.measureSync},
+		{[]string{"T3"}, false, b.measureWide},
+		{[]string{"T5"}, false, b.measureGrowth},
+		{[]string{"T6"}, true, b.measureRequests},
+	}
+	if _, ok := b.engine.(postgres); ok { // which processes can share
+		all = append(all, measurement{[]string{"T10"}, true, b.measureInstances})
+	}
+	return all
+}
+
+// measureEngine takes the measurements on the present engine, except those of
+// once.
+func (b *bench) measureEngine(ctx context.Context, once map[string]bool) error {
+	var errs []error
+	for _, m := range b.measurements() {
+		wanted := b.only == nil || slices.ContainsFunc(m.ids, func(id string) bool { return slices.Contains(b.only, id) })
+		if key := fmt.Sprint(m.ids); !wanted || m.once && once[key] {
+			continue
+		} else if m.once {
+			once[key] = true
+		}
 		if err := m.take(ctx); err != nil {
-			errs = append(errs, fmt.Errorf("%s: %w", strings.Join(m.ids, " and "), err))
+			errs = append(errs, fmt.Errorf("%s on %s: %w", strings.Join(m.ids, " and "), b.engine.name(), err))
 		}
 		if ctx.Err() != nil {
 			break
 		}
 	}
 	return errors.Join(errs...)
+}
+
+// skip notes what cannot be measured, and why.
+func (b *bench) skip(id, what, why string) {
+	b.say("%s: %s skipped: %s (scripts/setup bench installs it)", id, what, why)
+	b.results = append(b.results, result{id: id, what: what + ": skipped, " + why, skipped: true})
 }
 
 // say tells what is going on.

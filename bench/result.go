@@ -2,6 +2,7 @@ package main
 
 import (
 	"cmp"
+	"encoding/json"
 	"fmt"
 	"io"
 	"os"
@@ -17,6 +18,7 @@ type result struct {
 	id, what, ours, floor, ratio, target string
 	peak                                 int64 // bytes; 0: does not apply
 	good                                 bool
+	skipped                              bool
 }
 
 type results []result
@@ -24,22 +26,52 @@ type results []result
 // print writes the table, and what machine it is of.
 func (r results) print(w io.Writer) error {
 	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
-	_, _ = fmt.Fprintln(t, "id\twhat\tours\tfloor\tratio\ttarget\tpeak memory\tverdict")
+	_, _ = fmt.Fprintln(t, "id\twhat\tours\tfloor or peer\tratio\ttarget\tpeak memory\tverdict")
 	for _, l := range r {
-		peak, verdict := "", "MISSED"
+		peak := ""
 		if l.peak > 0 {
 			peak = mebibytes(l.peak)
 		}
-		if l.good {
-			verdict = "ok"
-		}
-		_, _ = fmt.Fprintln(t, strings.Join([]string{l.id, l.what, l.ours, l.floor, l.ratio, l.target, peak, verdict}, "\t"))
+		_, _ = fmt.Fprintln(t, strings.Join([]string{l.id, l.what, l.ours, l.floor, l.ratio, l.target, peak, l.verdict()}, "\t"))
 	}
 	if err := t.Flush(); err != nil {
 		return err
 	}
 	_, err := fmt.Fprintln(w, machine())
 	return err
+}
+
+func (l result) verdict() string {
+	switch {
+	case l.skipped:
+		return "skipped"
+	case l.good:
+		return "ok"
+	default:
+		return "MISSED"
+	}
+}
+
+// printJSON writes the same as one JSON object, amounts as in the table.
+func (r results) printJSON(w io.Writer) error {
+	type line struct {
+		ID      string `json:"id"`
+		What    string `json:"what"`
+		Ours    string `json:"ours,omitempty"`
+		Floor   string `json:"floor,omitempty"`
+		Ratio   string `json:"ratio,omitempty"`
+		Target  string `json:"target,omitempty"`
+		Peak    int64  `json:"peakBytes,omitempty"`
+		Verdict string `json:"verdict"`
+	}
+	lines := make([]line, len(r))
+	for i, l := range r {
+		lines[i] = line{l.id, l.what, l.ours, l.floor, l.ratio, l.target, l.peak, l.verdict()}
+	}
+	e := json.NewEncoder(w)
+	e.SetEscapeHTML(false)
+	e.SetIndent("", "  ")
+	return e.Encode(map[string]any{"machine": machine(), "results": lines})
 }
 
 // machine says what the figures are of.

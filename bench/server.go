@@ -79,8 +79,15 @@ func (s *server) run(wait func() error) {
 	}()
 }
 
-// readToken reads the secret that the first start created.
+// readToken notes the secret that the server was given, or that its first start
+// created.
 func (s *server) readToken() error {
+	for _, setting := range s.env {
+		if token, ok := strings.CutPrefix(setting, "ADMIN_API_TOKEN="); ok {
+			s.token = token
+			return nil
+		}
+	}
 	token, err := os.ReadFile(filepath.Join(s.dir, "secrets", "ADMIN_API_TOKEN"))
 	s.token = strings.TrimSpace(string(token))
 	return err

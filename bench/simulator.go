@@ -14,6 +14,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"time"
 
 	"assay/internal/provider"
 	"assay/internal/provider/sim"
@@ -77,6 +78,7 @@ type controlled struct {
 	mu       sync.Mutex
 	files    map[string][]byte // by path
 	requests int
+	latency  time.Duration // of every answer
 }
 
 // remember makes every market's answer anew.
@@ -96,6 +98,15 @@ func (c *controlled) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	case "/control/advance":
 		c.sim.Advance(ticksToChange)
 		c.remember(r.Context())
+	case "/control/latency":
+		d, err := time.ParseDuration(r.URL.RawQuery)
+		if err != nil {
+			http.Error(w, err.Error(), http.StatusBadRequest)
+			return
+		}
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		c.latency = d
 	case "/control/requests":
 		c.mu.Lock()
 		defer c.mu.Unlock()
@@ -110,7 +121,15 @@ func (c *controlled) answer(w http.ResponseWriter, r *http.Request) {
 	c.mu.Lock()
 	c.requests++
 	body, ok := c.files[r.URL.Path]
+	latency := c.latency
 	c.mu.Unlock()
+	timer := time.NewTimer(latency)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+	case <-r.Context().Done():
+		return
+	}
 	if !ok {
 		c.sim.ServeHTTP(w, r)
 		return
@@ -175,6 +194,12 @@ func (s *simulator) close() error {
 // advance moves all prices on.
 func (s *simulator) advance(ctx context.Context) error {
 	_, err := s.control(ctx, "/control/advance")
+	return err
+}
+
+// delay lets every answer wait.
+func (s *simulator) delay(ctx context.Context, latency time.Duration) error {
+	_, err := s.control(ctx, "/control/latency?"+latency.String())
 	return err
 }
 

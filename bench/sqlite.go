@@ -10,14 +10,24 @@ import (
 	"strings"
 
 	_ "modernc.org/sqlite" // the driver "sqlite"
-
-	"assay/internal/catalog"
 )
 
 // sqlite is the embedded database.
 type sqlite struct{}
 
 func (sqlite) name() string { return "SQLite" }
+
+func (sqlite) refreshID() string { return "T2" }
+
+// prepare has nothing to do: the database is a file that the program makes.
+func (sqlite) prepare(context.Context, string) ([]string, error) { return nil, nil }
+
+// rest has nothing to do: nobody but the program works on the file.
+func (sqlite) rest(context.Context, *sql.DB) error { return nil }
+
+func (sqlite) written(_ context.Context, s *server) (int64, error) { return s.written() }
+
+func (sqlite) close() error { return nil }
 
 // pragmas are those with which the store writes: a floor that is less safe, or
 // has more memory, would be none.
@@ -183,26 +193,12 @@ func (sqlite) syncFloor(ctx context.Context, db *sql.DB, w *syncWork) error {
 		if err := execute(ctx, tx, `INSERT INTO inventory_snapshot (user_key, app_id, context_id, snapshot_at) VALUES (?, 730, '2', ?)`, user, at); err != nil {
 			return err
 		}
-		var items, missing, rows [][]any
-		for i, a := range w.assets {
-			var value any
-			var id int64
-			if i < len(w.known) {
-				id, value = w.known[i].id, w.known[i].price
-			} else {
-				bucket := catalog.Bucket(a.MarketHashName)
-				id = int64(bucket)<<32 + 1<<30 + user*int64(len(w.assets)) + int64(i) // where no other user has been
-				items = append(items, []any{id, 730, a.MarketHashName, "", bucket})
-				missing = append(missing, []any{id, at, at})
-			}
-			rows = append(rows, []any{user, 730, "2", a.AssetID, id, a.ClassID, a.InstanceID, 1, 1, 1, "", value})
-		}
+		items, missing, rows := w.rows(user)
 		const each = 100
 		return errors.Join(
 			insertRows(ctx, tx, `INSERT INTO item (id, app_id, name, phase, bucket) VALUES `, "", items, each),
 			insertRows(ctx, tx, `INSERT INTO missing_price (item_id, queued_at, due_at) VALUES `, "", missing, each),
-			insertRows(ctx, tx, `INSERT INTO inventory (user_key, app_id, context_id, asset_id, item_id, class_id, instance_id, amount,
-				tradable, marketable, inspect, value) VALUES `, "", rows, each),
+			insertRows(ctx, tx, `INSERT INTO inventory (`+syncColumns+`) VALUES `, "", rows, each),
 		)
 	})
 }

@@ -66,7 +66,11 @@ func (b *bench) startEmpty(ctx context.Context) (time.Duration, error) {
 	if err != nil {
 		return 0, err
 	}
-	s, err := newServer(ctx, b.binary, dir, nil)
+	env, err := b.engine.prepare(ctx, dir)
+	if err != nil {
+		return 0, err
+	}
+	s, err := newServer(ctx, b.binary, dir, env)
 	if err != nil {
 		return 0, err
 	}

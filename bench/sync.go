@@ -30,7 +30,7 @@ func (b *bench) measureSync(ctx context.Context) error {
 		return err
 	}
 	pricing := w.server.env
-	w.server.env = nil
+	w.server.env = w.database
 	if err := w.restart(ctx, nil); err != nil {
 		return err
 	}

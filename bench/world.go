@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"net/http"
 	"os"
+	"slices"
 	"time"
 )
 
@@ -22,16 +23,18 @@ const userRows = 10_000
 // world is a simulator and a server with full inventories.
 type world struct {
 	size
-	dir    string
-	sim    *simulator
-	server *server
+	engine   engine
+	dir      string
+	sim      *simulator
+	server   *server
+	database []string // settings that lead the server to its database
 }
 
 // newWorld starts both and fills the inventories over the server's own API; all
 // names have been priced then, as far as the simulator quotes them. env are
 // further settings of the server.
 func (b *bench) newWorld(ctx context.Context, z size, env ...string) (w *world, err error) {
-	w = &world{size: z}
+	w = &world{size: z, engine: b.engine}
 	defer func() {
 		if err != nil {
 			err = errors.Join(err, w.close())
@@ -43,11 +46,14 @@ func (b *bench) newWorld(ctx context.Context, z size, env ...string) (w *world, 
 	if w.sim, err = startSimulator(ctx, z.names, z.markets); err != nil {
 		return w, err
 	}
-	settings, err := w.sim.env(ctx, w.dir)
+	if w.database, err = b.engine.prepare(ctx, w.dir); err != nil {
+		return w, err
+	}
+	pricing, err := w.sim.env(ctx, w.dir)
 	if err != nil {
 		return w, err
 	}
-	if w.server, err = newServer(ctx, b.binary, w.dir, append(settings, env...)); err != nil {
+	if w.server, err = newServer(ctx, b.binary, w.dir, slices.Concat(w.database, pricing, env)); err != nil {
 		return w, err
 	}
 	if _, err = w.server.start(ctx); err != nil {

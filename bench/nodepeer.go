@@ -1,0 +1,139 @@
+package main
+
+import (
+	"bufio"
+	"context"
+	_ "embed" // the peer's tables
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// nodePeer is somebody else's way to do the same refresh, in a process of its own:
+// Node, BullMQ and PostgreSQL, on tables of its own.
+type nodePeer struct {
+	kind    string // the file in bench/peer
+	process *exec.Cmd
+	stdin   io.WriteCloser
+	answers *bufio.Scanner
+}
+
+// The two ways in which it is written.
+const (
+	bestPeer  = "best"  // 500 names a job, set-based SQL
+	usualPeer = "usual" // a name a job, row by row through Prisma
+)
+
+// nodeSlots is how many jobs a peer works on at once; more makes neither faster
+// on two cores.
+var nodeSlots = map[string]int{bestPeer: 2, usualPeer: 10}
+
+// missingForNode returns what the peers need and is not here; empty: nothing.
+func missingForNode() string {
+	var missing []string
+	for _, program := range []string{"node", "redis-server"} {
+		if _, err := exec.LookPath(program); err != nil {
+			missing = append(missing, program)
+		}
+	}
+	if _, err := os.Stat(filepath.Join(nodeDir, "node_modules", ".ready")); err != nil {
+		missing = append(missing, "the packages of "+nodeDir)
+	}
+	return strings.Join(missing, ", ")
+}
+
+const nodeDir = "bench/peer"
+
+// startNodePeer starts a peer that works on a database and reads the simulator.
+func startNodePeer(ctx context.Context, kind, database string, r *redis, s *simulator) (*nodePeer, error) {
+	markets := make([]string, len(s.markets))
+	for i, m := range s.markets {
+		markets[i] = m.Key
+	}
+	settings, err := json.Marshal(map[string]any{
+		"peer": kind, "database": database, "redis": r.socket, "source": s.url, "markets": markets, "slots": nodeSlots[kind],
+	})
+	if err != nil {
+		return nil, err
+	}
+	p := &nodePeer{kind: kind, process: exec.CommandContext(ctx, "node", filepath.Join(nodeDir, "main.mjs"), string(settings))} //nolint:gosec // ours
+	p.process.Env = append(os.Environ(), "NODE_ENV=production")
+	p.process.Stderr = os.Stderr
+	if p.stdin, err = p.process.StdinPipe(); err != nil {
+		return nil, err
+	}
+	out, err := p.process.StdoutPipe()
+	if err != nil {
+		return nil, err
+	}
+	if err := p.process.Start(); err != nil {
+		return nil, err
+	}
+	p.answers = bufio.NewScanner(out)
+	if err := p.answer(&struct{}{}); err != nil {
+		return nil, errors.Join(err, p.close())
+	}
+	return p, nil
+}
+
+// answer reads the next line that the peer says.
+func (p *nodePeer) answer(into any) error {
+	if !p.answers.Scan() {
+		return fmt.Errorf("the %s peer ended: %w", p.kind, errors.Join(errEnded, p.answers.Err()))
+	}
+	return json.Unmarshal(p.answers.Bytes(), into)
+}
+
+// peerRefresh is what a peer's refresh did.
+type peerRefresh struct{ Names, Rows int }
+
+// refresh lets the peer refresh so many names, and returns what it did and how
+// long that took.
+func (p *nodePeer) refresh(names int) (did peerRefresh, took time.Duration, err error) {
+	began := time.Now()
+	if _, err = fmt.Fprintln(p.stdin, names); err == nil {
+		err = p.answer(&did)
+	}
+	if err == nil && did.Names != names {
+		err = fmt.Errorf("the %s peer refreshed %d names, want %d", p.kind, did.Names, names)
+	}
+	return did, time.Since(began), err
+}
+
+// peak returns the most memory that the peer has had at once, in bytes, Redis
+// and PostgreSQL not counted.
+func (p *nodePeer) peak() (int64, error) {
+	var kib int64
+	_, err := fmt.Sscan(field("/proc/"+strconv.Itoa(p.process.Process.Pid)+"/status", "VmHWM"), &kib)
+	return kib << 10, err
+}
+
+// close ends the peer.
+func (p *nodePeer) close() error {
+	err := p.stdin.Close()
+	return errors.Join(err, p.process.Wait())
+}
+
+// peerTables are in a schema of their own beside Assay's tables.
+//
+//go:embed peer/schema.sql
+var peerTables string
+
+// fillPeer copies what Assay knows into the peer's tables: items, the newest
+// quotes and all inventory rows, in the order in which Assay has them.
+const fillPeer = `
+	INSERT INTO peer.item (id, name, price, average, markets, checked_at)
+	SELECT id, name, price, average, markets, price_checked_at FROM public.item WHERE phase = '' ORDER BY id;
+	INSERT INTO peer.snapshot (item_id, market, ask, bid, sale, listings, sales, fetched_at)
+	SELECT item_id, m.key, ask, bid, sale, listings, sales, fetched_at
+	FROM public.snapshot AS s JOIN public.market AS m ON m.id = s.market_id ORDER BY item_id, market_id;
+	INSERT INTO peer.inventory (id, user_key, app_id, context_id, asset_id, item_id, class_id, instance_id, amount, value)
+	SELECT id, user_key, app_id, context_id, asset_id, item_id, class_id, instance_id, amount, value
+	FROM public.inventory ORDER BY id`
