@@ -42,7 +42,7 @@ func Restore(ctx context.Context, from io.Reader, path string, replace bool) (er
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, lock.Close()) }()
+	defer func() { err = errors.Join(err, unlockFile(lock)) }()
 	_, statErr := os.Stat(path)
 	exists := statErr == nil
 	if exists && !replace {

@@ -203,7 +203,11 @@ func (g *fileGuard) close() error {
 	if g.lock == nil {
 		return nil
 	}
-	return g.lock.Close() // and with it the lock
+	return unlockFile(g.lock)
+}
+
+func unlockFile(f *os.File) error {
+	return errors.Join(funlock(f), f.Close())
 }
 
 // lockFile takes an exclusive lock that ends with the process, however it ends.
