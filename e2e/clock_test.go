@@ -25,36 +25,44 @@ func (c *clock) jump(by time.Duration) { c.offset.Add(int64(by)) }
 const day = 24 * time.Hour
 
 // jumps are how far a clock is set.
-var jumps = map[string]time.Duration{
-	"an hour forward": time.Hour, "an hour back": -time.Hour, "half an hour back": -30 * time.Minute,
-	"400 days forward": 400 * day, "400 days back": -400 * day,
+var jumps = []struct {
+	name string
+	by   time.Duration
+}{
+	{"an hour forward", time.Hour},
+	{"an hour back", -time.Hour},
+	{"half an hour back", -30 * time.Minute},
+	{"400 days forward", 400 * day},
+	{"400 days back", -400 * day},
 }
 
-// onClock is a server in this process with a clock of its own.
-func onClock(t *testing.T, c *clock, env ...string) *server {
+// onClock is a server in this process with a clock of its own. It waits so long
+// for an answer.
+func onClock(t *testing.T, c *clock, timeout time.Duration, env ...string) *server {
 	t.Helper()
 	s := newServer(t, append([]string{"MARKET_PRICE_PROVIDERS=sim"}, env...)...)
 	s.now = c.now
-	s.within(app.Options{Now: c.now, Client: func(o *provider.Options) { o.Timeout = time.Second }})
+	s.within(app.Options{Now: c.now, Client: func(o *provider.Options) { o.Timeout = timeout }})
 	return s
 }
 
 func TestClock_SetDuringARunLosesNothing(t *testing.T) {
-	t.Parallel() // it mostly waits
+	t.Parallel()
 	r := random(t)
-	for name, by := range jumps {
-		t.Run(name, func(t *testing.T) {
+	for _, jump := range jumps {
+		after := time.Duration(r.IntN(150)) * time.Millisecond
+		t.Run(jump.name, func(t *testing.T) {
 			t.Parallel()
 			c := &clock{}
 			markets, url := simulator(t, sim.Options{Names: 300, Now: c.now, Latency: 20 * time.Millisecond})
-			s := onClock(t, c, "SIM_BASE_URL="+url, "MARKET_PRICE_SCHEDULE=every 30m")
+			s := onClock(t, c, provider.DefaultTimeout, "SIM_BASE_URL="+url, "MARKET_PRICE_SCHEDULE=every 30m")
 			pushNames(s, markets.Names()[:250], 1)
-			s.awaitPriced(20 * time.Second)
+			s.awaitPriced()
 			markets.Advance(2_000)
 			id := s.refresh()
-			time.Sleep(time.Duration(r.IntN(150)) * time.Millisecond)
-			c.jump(by)
-			if end := s.awaitEnd(20 * time.Second); end.Status.State != "finished" {
+			time.Sleep(after)
+			c.jump(jump.by)
+			if end := s.awaitEnd(); end.Status.State != "finished" {
 				t.Errorf("the run ended %+v", end)
 			}
 			checkJob(t, s, id, 250)
@@ -63,11 +71,11 @@ func TestClock_SetDuringARunLosesNothing(t *testing.T) {
 			// The next run works as well, and so do the queue and the schedule.
 			markets.Advance(2_000)
 			s.push("user1", 730, []asset{{AssetID: "1", MarketHashName: markets.Names()[299]}})
-			s.awaitPriced(20 * time.Second)
+			s.awaitPriced()
 			db := s.open()
 			s.awaitSchedule(c)
 			c.jump(31 * time.Minute)
-			s.await("a scheduled run", 10*time.Second, func() bool {
+			s.await("a scheduled run", func() bool {
 				return len(rows(t, db, `SELECT id FROM refresh_job WHERE requested_by = 'schedule' AND state = 'finished'`)) > 0
 			})
 			checkRows(t, s, 2)
@@ -80,7 +88,7 @@ func TestClock_SetDuringARunLosesNothing(t *testing.T) {
 // awaitSchedule waits until the scheduler has seen where the clock is now.
 func (s *server) awaitSchedule(c *clock) {
 	s.t.Helper()
-	s.await("a schedule by the clock", 5*time.Second, func() bool {
+	s.await("a schedule by the clock", func() bool {
 		var d struct {
 			Scheduled []struct {
 				Name string
@@ -117,41 +125,41 @@ func (s *server) noNegativeTimes() {
 // queue hangs; they are due since a moment that, once the clock is set back,
 // has yet to come.
 func TestClock_SetBackLeavesNoQueuedNameWaiting(t *testing.T) {
-	t.Parallel() // it mostly waits
-	for name, by := range jumps {
-		t.Run(name, func(t *testing.T) {
+	t.Parallel()
+	for _, jump := range jumps {
+		t.Run(jump.name, func(t *testing.T) {
 			t.Parallel()
 			c := &clock{}
 			markets, faulty := hanging(t, sim.Options{Names: 100, Now: c.now})
-			s := onClock(t, c, "SIM_BASE_URL="+faulty.URL(), "SIM_SHAPE=batch")
+			s := onClock(t, c, 3*time.Second, "SIM_BASE_URL="+faulty.URL(), "SIM_SHAPE=batch")
 			s.push("user0", 730, []asset{{AssetID: "1", MarketHashName: markets.Names()[0]}})
 			if err := faulty.Wait(t.Context(), 1); err != nil {
 				t.Fatal(err)
 			}
 			pushNames(s, markets.Names(), 1)
-			c.jump(by)
+			c.jump(jump.by)
 			faulty.Reset()
 			db := s.open()
-			s.await("a price for every name", 20*time.Second, func() bool {
+			s.await("a price for every name", func() bool {
 				return len(rows(t, db, `SELECT item_id FROM missing_price`)) == 0
 			})
-			s.awaitPriced(20 * time.Second)
+			s.awaitPriced()
 			checkRows(t, s, 1)
 		})
 	}
 }
 
 func TestClock_SetDuringAnOrderToWaitNeitherEndsNorProlongsIt(t *testing.T) {
-	t.Parallel() // it mostly waits
-	for name, by := range jumps {
-		t.Run(name, func(t *testing.T) {
+	t.Parallel()
+	for _, jump := range jumps {
+		t.Run(jump.name, func(t *testing.T) {
 			t.Parallel()
 			c := &clock{}
 			markets, faulty := hanging(t, sim.Options{Names: 50, Now: c.now})
 			faulty.Reset()
-			s := onClock(t, c, "SIM_BASE_URL="+faulty.URL(), "SIM_SHAPE=batch")
+			s := onClock(t, c, provider.DefaultTimeout, "SIM_BASE_URL="+faulty.URL(), "SIM_SHAPE=batch")
 			pushNames(s, markets.Names(), 1)
-			s.awaitPriced(20 * time.Second)
+			s.awaitPriced()
 			faulty.Reset()
 			faulty.Always(providertest.Status(http.StatusTooManyRequests, "Retry-After", "2"))
 			id := s.refresh()
@@ -160,8 +168,8 @@ func TestClock_SetDuringAnOrderToWaitNeitherEndsNorProlongsIt(t *testing.T) {
 			}
 			first := faulty.Hits()[0].Time
 			faulty.Reset()
-			c.jump(by)
-			if end := s.awaitEnd(20 * time.Second); end.Status.JobID != id || end.UpdatedItems != 50 {
+			c.jump(jump.by)
+			if end := s.awaitEnd(); end.Status.JobID != id || end.UpdatedItems != 50 {
 				t.Errorf("the run ended %+v", end)
 			}
 			if got := faulty.Hits()[0].Time.Sub(first); got < 2*time.Second {
@@ -174,19 +182,20 @@ func TestClock_SetDuringAnOrderToWaitNeitherEndsNorProlongsIt(t *testing.T) {
 // TestRule6_RetentionKeepsWhatItMustWhateverTheClock holds what is kept after
 // each run, under a clock that is set forth and back, against the rule.
 func TestRule6_RetentionKeepsWhatItMustWhateverTheClock(t *testing.T) {
+	t.Parallel()
 	c := &clock{}
 	markets, url := simulator(t, sim.Options{Names: 20, Now: c.now})
-	s := onClock(t, c, "SIM_BASE_URL="+url)
+	s := onClock(t, c, provider.DefaultTimeout, "SIM_BASE_URL="+url)
 	pushNames(s, markets.Names(), 1)
-	s.awaitPriced(20 * time.Second)
+	s.awaitPriced()
 	db := s.open()
 	var ended []kept
 	for _, by := range []time.Duration{0, 0, day, 0, 400 * day, 0, -400 * day, 0, time.Hour, -time.Hour, 8 * day, 8 * day, 400 * day, 0, -day} {
 		c.jump(by)
 		id := s.refresh()
-		s.awaitEnd(20 * time.Second)
+		s.awaitEnd()
 		ended = append(ended, kept{id, c.now()})
-		s.await("retention after the run", 5*time.Second, func() bool {
+		s.await("retention after the run", func() bool {
 			want := retained(ended, c.now())
 			got := rows(t, db, `SELECT id FROM refresh_job WHERE kind = 'bulk' ORDER BY id`)
 			return fmt.Sprint(got) == fmt.Sprint(want)

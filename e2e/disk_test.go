@@ -29,7 +29,7 @@ func newOnDisk(t *testing.T, names int, env ...string) *onDisk {
 	s := newServer(t, append([]string{"MARKET_PRICE_PROVIDERS=sim", "SIM_BASE_URL=" + url}, env...)...)
 	s.start()
 	pushNames(s, markets.Names(), 1)
-	s.awaitPriced(20 * time.Second)
+	s.awaitPriced()
 	markets.Advance(2_000)
 	return &onDisk{s, markets, names}
 }
@@ -48,8 +48,8 @@ func (d *onDisk) health() int {
 // failsLoudly waits until the health check fails and the log says why.
 func (d *onDisk) failsLoudly(why ...string) {
 	d.t.Helper()
-	d.await("a failing health check", 10*time.Second, func() bool { return d.health() == http.StatusServiceUnavailable })
-	d.await(fmt.Sprintf("a log line with one of %q", why), 10*time.Second, func() bool {
+	d.await("a failing health check", func() bool { return d.health() == http.StatusServiceUnavailable })
+	d.await(fmt.Sprintf("a log line with one of %q", why), func() bool {
 		for _, text := range why {
 			if strings.Contains(d.log.String(), text) {
 				return true
@@ -87,11 +87,11 @@ func (d *onDisk) reads() {
 // health check says so, which takes some seconds.
 func (d *onDisk) recovers(id string, wholly bool) {
 	d.t.Helper()
-	if end := d.awaitEnd(30 * time.Second); end.Status.JobID != id || end.Status.State != "finished" {
+	if end := d.awaitEnd(); end.Status.JobID != id || end.Status.State != "finished" {
 		d.t.Errorf("job %+v, want %s finished", end.Status, id)
 	}
 	if wholly {
-		d.await("a health check that is well", 20*time.Second, func() bool { return d.health() == http.StatusOK })
+		d.await("a health check that is well", func() bool { return d.health() == http.StatusOK })
 	}
 	checkJob(d.t, d.server, id, int64(d.names))
 	checkRows(d.t, d.server, 1)
@@ -116,7 +116,7 @@ func smallDisk(t *testing.T, mib int) string {
 }
 
 func TestDisk_FullIsLoudReadsGoOnAndTheRunResumesWhenThereIsRoom(t *testing.T) {
-	t.Parallel() // it mostly waits
+	t.Parallel()
 	disk := smallDisk(t, 32)
 	d := newOnDisk(t, 2_000, "DATABASE_URL=sqlite:"+filepath.Join(disk, "assay.db"))
 	filler := fill(t, disk)
@@ -211,6 +211,7 @@ func tamper(t *testing.T, pid int, rule string) (stop func()) {
 }
 
 func TestDisk_FailingCallsAreLoudAndTheRunResumes(t *testing.T) {
+	t.Parallel()
 	for _, rule := range []string{
 		"pwrite64:error=EIO", "pwrite64:error=EROFS", "pwrite64:error=ENOSPC", "fsync,fdatasync:error=EIO", "pwrite64,fsync,fdatasync:error=EIO:when=1+3",
 	} {
@@ -246,6 +247,7 @@ func (d *onDisk) startedOr(id string, err error) string {
 }
 
 func TestDisk_AFileThatIsGoneOrReplacedIsLoudAndNeverMadeAnew(t *testing.T) {
+	t.Parallel()
 	for _, c := range []struct {
 		name    string
 		running bool
@@ -331,7 +333,7 @@ func (s *server) refusesToStart(says string) {
 		if text := s.log.String()[before:]; err == nil || !strings.Contains(text, says) {
 			s.t.Errorf("the start ended with %v and said %q, want %q", err, text, says)
 		}
-	case <-time.After(10 * time.Second):
+	case <-time.After(patience):
 		s.t.Error("it starts all the same")
 		s.kill()
 	}

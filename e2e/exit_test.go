@@ -2,7 +2,6 @@ package e2e
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"log/slog"
 	"net/http"
@@ -87,9 +86,9 @@ func newExits(t *testing.T, shape string) *exits {
 	s := newServer(t, e.env...)
 	l := s.within(app.Options{})
 	s.push("u", 730, e.known)
-	s.awaitPriced(20 * time.Second)
+	s.awaitPriced()
 	s.refresh()
-	s.awaitEnd(20 * time.Second)
+	s.awaitEnd()
 	if _, err := l.end(); err != nil {
 		t.Fatal(err)
 	}
@@ -119,7 +118,7 @@ func (e *exits) drive(s *server) error {
 	if _, err := s.tryRefresh(); err != nil && !strings.Contains(err.Error(), "already_running") {
 		return err
 	}
-	for end := time.Now().Add(20 * time.Second); time.Now().Before(end); time.Sleep(2 * time.Millisecond) {
+	for end := time.Now().Add(patience); time.Now().Before(end); time.Sleep(2 * time.Millisecond) {
 		var st status
 		if err := s.tryGet("/api/market-prices/status", &st); err != nil {
 			return err
@@ -128,7 +127,7 @@ func (e *exits) drive(s *server) error {
 			return nil
 		}
 	}
-	return errors.New("nothing ended within 20 s")
+	return fmt.Errorf("nothing ended within %v", patience)
 }
 
 // result is everything that must be the same however often the program ended.
@@ -154,6 +153,7 @@ func (e *exits) result(s *server) map[string][]string {
 // every commit of a small world, the start included, and lets the next start go
 // on (short: before one and after the next).
 func TestRule8_EndingAtAnyCommitChangesNothing(t *testing.T) {
+	t.Parallel()
 	for _, shape := range []string{"bulk", "batch"} {
 		if shape == "batch" || long() {
 			t.Run(shape, func(t *testing.T) { testExits(t, shape) })
@@ -231,6 +231,7 @@ func (e *exits) endsAt(point string, want map[string][]string) (survived bool) {
 // makes the schema, the database's id and the secrets, at system calls by which
 // it writes (short: at some of the writes to the database).
 func TestRule8_EndingInTheFirstStartIsMadeUpForByTheNext(t *testing.T) {
+	t.Parallel()
 	strace, err := exec.LookPath("strace")
 	if err != nil {
 		t.Skip("strace is not installed, so no process can be killed at a system call")

@@ -125,14 +125,7 @@ func (b *buffer) String() string {
 // newServer prepares a server; start starts it.
 func newServer(t *testing.T, env ...string) *server {
 	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	addr := l.Addr().String()
-	if err := l.Close(); err != nil {
-		t.Fatal(err)
-	}
+	addr := freeAddress(t)
 	s := &server{t: t, dir: t.TempDir(), addr: addr, now: time.Now, log: &buffer{}}
 	s.env = append([]string{"PATH=" + os.Getenv("PATH"), "HOME=" + s.dir, "DATA_DIR=" + s.dir, "LISTEN_ADDR=" + addr}, env...)
 	t.Cleanup(func() {
@@ -143,6 +136,24 @@ func newServer(t *testing.T, env ...string) *server {
 		}
 	})
 	return s
+}
+
+// freeAddress finds a port that stays free while a server is down: the system
+// gives none below 32768 to a connection that goes out.
+func freeAddress(t *testing.T) string {
+	t.Helper()
+	for range 100 {
+		l, err := net.Listen("tcp", fmt.Sprintf("127.0.0.1:%d", 10_000+rand.IntN(22_000)))
+		if err != nil {
+			continue // taken
+		}
+		if err := l.Close(); err != nil {
+			t.Fatal(err)
+		}
+		return l.Addr().String()
+	}
+	t.Fatal("no port is free")
+	return ""
 }
 
 // spawn starts the process and does not wait for it.
@@ -168,7 +179,7 @@ func (s *server) start() {
 // awaitHealth waits until the process answers.
 func (s *server) awaitHealth() {
 	s.t.Helper()
-	s.await("an answer to the health check", 10*time.Second, func() bool {
+	s.await("an answer to the health check", func() bool {
 		resp, err := client.Get("http://" + s.addr + "/api/health")
 		if err != nil {
 			return false
@@ -199,9 +210,17 @@ func (s *server) stop() (time.Duration, error) {
 	return time.Since(began), err
 }
 
+// patience is how long anything may take that must happen: that a machine is
+// busy with other things is no failure.
+const patience = 3 * time.Minute
+
 // await polls until ok.
-func (s *server) await(what string, most time.Duration, ok func() bool) {
+func (s *server) await(what string, ok func() bool) {
 	s.t.Helper()
+	most := patience
+	if long() {
+		most *= 10
+	}
 	for end := time.Now().Add(most); time.Now().Before(end); {
 		if ok() {
 			return
@@ -358,19 +377,19 @@ func (s *server) tryRefresh() (string, error) {
 }
 
 // awaitPriced waits until the missing-price queue has nothing due.
-func (s *server) awaitPriced(most time.Duration) {
+func (s *server) awaitPriced() {
 	s.t.Helper()
-	s.await("an empty missing-price queue", most, func() bool {
+	s.await("an empty missing-price queue", func() bool {
 		m := s.status().Missing
 		return !m.Running && m.PendingItems == 0
 	})
 }
 
 // awaitEnd waits until no bulk job lives.
-func (s *server) awaitEnd(most time.Duration) status {
+func (s *server) awaitEnd() status {
 	s.t.Helper()
 	var st status
-	s.await("end of the refresh", most, func() bool {
+	s.await("end of the refresh", func() bool {
 		st = s.status()
 		return !st.Status.Running
 	})

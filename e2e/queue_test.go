@@ -45,6 +45,7 @@ func (a *asked) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 // the inventories of 200 users (long: 1,000 of 500 names), three fifths of which
 // everybody has.
 func TestRule3_ManyPushesAtOnceQueueEachUnknownNameOnce(t *testing.T) {
+	t.Parallel()
 	users, each := 200, 100
 	if long() {
 		users, each = 1_000, 500
@@ -85,7 +86,7 @@ func TestRule3_ManyPushesAtOnceQueueEachUnknownNameOnce(t *testing.T) {
 	if got := queued.Load(); got != int64(distinct) {
 		t.Errorf("%d names were queued, want each of %d once", got, distinct)
 	}
-	s.awaitPriced(10 * time.Minute)
+	s.awaitPriced()
 	t.Logf("all priced after %v", time.Since(began).Round(time.Millisecond))
 
 	db := s.open()

@@ -143,6 +143,7 @@ type detail struct {
 // week and then the next, pushes a recorded inventory, and holds what comes out
 // against a second reading of the files.
 func TestReal_RecordedMarketsAndInventory(t *testing.T) {
+	t.Parallel()
 	const first, second = "2026-06-15", "2026-08-08"
 	dir := dataDir(t)
 	w := readWorld(t, dir, first)
@@ -153,9 +154,9 @@ func TestReal_RecordedMarketsAndInventory(t *testing.T) {
 
 	pushWorld(s, w)
 	owned := pushRecordedInventory(t, s, dir)
-	s.awaitPriced(2 * time.Minute)
+	s.awaitPriced()
 	id := s.refresh()
-	end := s.awaitEnd(2 * time.Minute)
+	end := s.awaitEnd()
 	if end.Status.State != "finished" || end.Usage.RequestCount != 0 {
 		t.Fatalf("refresh %+v, want it finished without a request: the lists are files", end)
 	}
@@ -174,7 +175,7 @@ func TestReal_RecordedMarketsAndInventory(t *testing.T) {
 	if err != nil || code != http.StatusAccepted {
 		t.Fatalf("refresh: %d %v", code, err)
 	}
-	if again := s.awaitEnd(time.Minute); again.SkippedItems.TTL != priced || again.NoQuoteItems != total-priced {
+	if again := s.awaitEnd(); again.SkippedItems.TTL != priced || again.NoQuoteItems != total-priced {
 		t.Errorf("second run %+v, want %d skipped and %d without a quote", again, priced, total-priced)
 	}
 
@@ -186,7 +187,7 @@ func TestReal_RecordedMarketsAndInventory(t *testing.T) {
 	next.lists(t, config, second)
 	s.start()
 	s.refresh()
-	if end := s.awaitEnd(2 * time.Minute); end.Status.State != "finished" {
+	if end := s.awaitEnd(); end.Status.State != "finished" {
 		t.Fatalf("refresh of the next date: %+v", end)
 	}
 	checkInventory(t, s, owned, checkPrices(t, s, next, w))

@@ -3,7 +3,6 @@ package e2e
 import (
 	"net/http"
 	"testing"
-	"time"
 
 	"assay/internal/provider/providertest"
 	"assay/internal/provider/sim"
@@ -19,15 +18,15 @@ func TestRule6_RetentionKeepsTheNewestOfEachKindAndWhatRuns(t *testing.T) {
 	s.start()
 	for i := range 5 { // five jobs of each kind
 		pushNames(s, markets.Names()[:20*(i+1)], 1)
-		s.awaitPriced(20 * time.Second)
+		s.awaitPriced()
 		s.refresh()
-		s.awaitEnd(20 * time.Second)
+		s.awaitEnd()
 	}
 	db := s.open()
 	kinds := func(where string) []string {
 		return rows(t, db, `SELECT kind, count(*) FROM refresh_job `+where+` GROUP BY 1 ORDER BY 1`)
 	}
-	s.await("two jobs of each kind", 5*time.Second, func() bool {
+	s.await("two jobs of each kind", func() bool {
 		got := kinds("")
 		return len(got) == 2 && got[0] == "bulk|2" && got[1] == "missing|2"
 	})
@@ -48,7 +47,7 @@ func TestRule6_RetentionKeepsTheNewestOfEachKindAndWhatRuns(t *testing.T) {
 	faulty.Reset()
 	s.kill()
 	s.start()
-	if end := s.awaitEnd(20 * time.Second); end.Status.JobID != id {
+	if end := s.awaitEnd(); end.Status.JobID != id {
 		t.Errorf("%+v, want job %s", end, id)
 	}
 	checkJob(t, s, id, 100)

@@ -14,8 +14,8 @@ import (
 	"assay/internal/provider/sim"
 )
 
-// most is how long a stop may take.
-const most = 10 * time.Second
+// mostStop is how long a stop may take: 10 s on a machine of its own.
+const mostStop = 30 * time.Second
 
 // hanging serves a simulator that takes every request and never answers, until
 // it is told to.
@@ -31,7 +31,7 @@ func hanging(t *testing.T, o sim.Options) (*sim.Handler, *providertest.Server) {
 }
 
 func TestStop_EndsARunWhoseProviderHangsAndTheNextStartGoesOn(t *testing.T) {
-	t.Parallel() // it mostly waits
+	t.Parallel()
 	markets, faulty := hanging(t, sim.Options{Names: 500, Frozen: true})
 	s := newServer(t, "MARKET_PRICE_PROVIDERS=sim", "SIM_BASE_URL="+faulty.URL())
 	s.start()
@@ -42,18 +42,18 @@ func TestStop_EndsARunWhoseProviderHangsAndTheNextStartGoesOn(t *testing.T) {
 	}
 	half := halfRequest(t, s.addr)
 	took, err := s.stop()
-	if err != nil || took > most {
-		t.Errorf("ended with %v after %v, want exit code 0 within %v", err, took, most)
+	if err != nil || took > mostStop {
+		t.Errorf("ended with %v after %v, want exit code 0 within %v", err, took, mostStop)
 	}
 	t.Logf("stopped after %v", took)
 	_ = half.Close()
 
 	faulty.Reset()
 	s.start()
-	if end := s.awaitEnd(20 * time.Second); end.Status.JobID != id || end.Status.State != "finished" {
+	if end := s.awaitEnd(); end.Status.JobID != id || end.Status.State != "finished" {
 		t.Errorf("job %+v, want %s finished", end.Status, id)
 	}
-	s.awaitPriced(20 * time.Second)
+	s.awaitPriced()
 	checkJob(t, s, id, 500)
 	checkRows(t, s, 1)
 }
@@ -84,8 +84,8 @@ func TestStop_LeavesNoGoroutine(t *testing.T) {
 		t.Fatal(err)
 	}
 	took, err := l.end()
-	if err != nil || took > most {
-		t.Errorf("ended with %v after %v, want no error within %v", err, took, most)
+	if err != nil || took > mostStop {
+		t.Errorf("ended with %v after %v, want no error within %v", err, took, mostStop)
 	}
 	http.DefaultTransport.(*http.Transport).CloseIdleConnections()
 	if err := goleak.Find(before); err != nil {

@@ -34,9 +34,9 @@ func newTorn(t *testing.T) *torn {
 	s := newServer(t, "MARKET_PRICE_PROVIDERS=sim", "SIM_BASE_URL="+url, "MARKET_PRICE_WORKERS=1")
 	s.start()
 	pushNames(s, markets.Names()[:250], 1)
-	s.awaitPriced(20 * time.Second)
+	s.awaitPriced()
 	s.refresh()
-	s.awaitEnd(20 * time.Second)
+	s.awaitEnd()
 	// Whatever is in the log from here on is what can be torn.
 	if _, err := s.stop(); err != nil {
 		t.Fatal(err)
@@ -44,10 +44,10 @@ func newTorn(t *testing.T) *torn {
 	markets.Advance(2_000)
 	s.start()
 	pushNames(s, markets.Names(), 1)
-	s.awaitPriced(20 * time.Second)
+	s.awaitPriced()
 	id := s.refresh()
 	var j job
-	s.await("the end of the fetching", 10*time.Second, func() bool {
+	s.await("the end of the fetching", func() bool {
 		s.get("/api/market-prices/jobs/"+id, &j)
 		return j.Stage != "plan" && j.Stage != "fetch"
 	})
@@ -123,6 +123,7 @@ func tornCopies() int {
 }
 
 func TestTorn_ATruncatedLogIsAtWorstOlder(t *testing.T) {
+	t.Parallel()
 	r := random(t)
 	x := newTorn(t)
 	for range tornCopies() {
@@ -133,6 +134,7 @@ func TestTorn_ATruncatedLogIsAtWorstOlder(t *testing.T) {
 }
 
 func TestTorn_AFlippedBitInTheLogIsAtWorstOlder(t *testing.T) {
+	t.Parallel()
 	r := random(t)
 	x := newTorn(t)
 	for range tornCopies() {
@@ -158,8 +160,8 @@ func (x *torn) goesOn(wal []byte) {
 	}
 	l := s.within(app.Options{})
 	pushNames(s, x.markets.Names(), 1)
-	s.awaitEnd(20 * time.Second)
-	s.awaitPriced(20 * time.Second)
+	s.awaitEnd()
+	s.awaitPriced()
 	checkRows(x.t, s, 1)
 	if _, err := l.end(); err != nil {
 		x.t.Error(err)
@@ -172,6 +174,7 @@ func (x *torn) goesOn(wal []byte) {
 // its pages, so a damaged value within a row can pass for one; what must not
 // happen is a panic, a hang, or a start that makes a new database.
 func TestTorn_AFlippedBitInTheDatabaseNeitherPanicsNorHangs(t *testing.T) {
+	t.Parallel()
 	r := random(t)
 	x := newTorn(t)
 	whole := x.copy(x.wal)
@@ -219,7 +222,7 @@ func (x *torn) bear(content []byte) (started, ok bool) {
 	}
 	ok = true
 	_, _ = s.tryRefresh() // may fail, loudly
-	client := http.Client{Timeout: 20 * time.Second}
+	client := http.Client{Timeout: patience}
 	for _, path := range []string{
 		"/api/market-prices/status", "/api/market-prices/jobs", "/api/market-prices/jobs/1/items", "/api/prices/items",
 		"/api/market-prices/provider-debug", "/api/market-prices/job-debug", "/api/inventory/user0", "/api/health",
@@ -245,7 +248,7 @@ func (x *torn) bear(content []byte) (started, ok bool) {
 		}
 		ok = ok && end.After(time.Now())
 	}
-	if took, _ := l.end(); took > 10*time.Second {
+	if took, _ := l.end(); took > mostStop {
 		x.t.Errorf("the end took %v", took)
 	}
 	return true, ok

@@ -19,6 +19,10 @@ import (
 // pages are saved to.
 const shotsEnv = "ASSAY_SHOTS"
 
+// patience is how long the browser may take for anything: that a machine is busy
+// with other things is no failure.
+const patience = 2 * time.Minute
+
 // browser is a tab and what it complained of.
 type browser struct {
 	t   *testing.T
@@ -43,7 +47,7 @@ func openBrowser(t *testing.T, url string) *browser {
 	}
 	options := append(slices.Clone(chromedp.DefaultExecAllocatorOptions[:]),
 		chromedp.ExecPath(program), chromedp.UserDataDir(t.TempDir()), chromedp.NoSandbox, chromedp.DisableGPU,
-		chromedp.Flag("disable-quic", true), chromedp.Flag("disable-component-update", true))
+		chromedp.WSURLReadTimeout(patience), chromedp.Flag("disable-quic", true), chromedp.Flag("disable-component-update", true))
 	ctx, cancel := chromedp.NewExecAllocator(context.Background(), options...)
 	t.Cleanup(cancel)
 	ctx, cancel = chromedp.NewContext(ctx)
@@ -89,12 +93,12 @@ func (b *browser) quiet() {
 	}
 }
 
-// do takes some steps, for at most 20 seconds.
+// do takes some steps.
 func (b *browser) do(steps ...chromedp.Action[chromedp.Void]) {
 	b.t.Helper()
 	ctx := b.ctx
 	if len(steps) > 0 { // the first call's context is the browser's own
-		limited, cancel := context.WithTimeout(ctx, 20*time.Second)
+		limited, cancel := context.WithTimeout(ctx, patience)
 		defer cancel()
 		ctx = limited
 	}
@@ -162,11 +166,10 @@ func (b *browser) text(selector string) string {
 	return text
 }
 
-// until asks again and again, across reloads of the page, for at most 20
-// seconds.
+// until asks again and again, across reloads of the page.
 func (b *browser) until(what, expression string) {
 	b.t.Helper()
-	deadline := time.Now().Add(20 * time.Second)
+	deadline := time.Now().Add(patience)
 	for again := time.NewTicker(50 * time.Millisecond); ; <-again.C {
 		if yes, err := chromedp.Run(b.ctx, chromedp.Evaluate[bool](expression)); err == nil && yes {
 			again.Stop()
