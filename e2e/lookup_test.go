@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"net/http"
 	"testing"
-	"time"
 )
 
 // lookup asks for names of CS2.
@@ -60,7 +59,7 @@ func TestLookup_PricesWhatIsUnknownWhenToldTo(t *testing.T) {
 	expect("at first", false, unknown)
 	expect("again", false, unknown)
 	expect("when told to", true, func(_ string, got item) bool { return got.Status == "queued" && got.CurrentPrice == "0" })
-	s.awaitPriced(time.Minute)
+	s.awaitPriced()
 	worth := map[string]string{}
 	for i, n := range trapNames {
 		worth[n] = price(i)
