@@ -77,7 +77,7 @@ type Tx interface {
 	// InsertJob makes a job, queued. Where a job of the kind is live already,
 	// it makes none and returns that one's id and false.
 	InsertJob(j Job) (id int64, made bool, err error)
-	// DueByApp counts what Rules would plan, by game.
+	// DueByApp counts what Rules would plan, by game, but not the names.
 	DueByApp(r Rules) (map[int32]DueNames, error)
 	// PlanItems makes a job's items and its batches; batches divides
 	// catalog.Buckets.

@@ -56,7 +56,9 @@ func planOf(r refresh.Rules) (from string, args []any) {
 	}
 }
 
-func dueByApp(ctx context.Context, q querier, r refresh.Rules) (map[int32]refresh.DueNames, error) {
+// dueByApp counts items, and distinct names if these are wanted, which takes
+// longer than all the rest.
+func dueByApp(ctx context.Context, q querier, r refresh.Rules, names bool) (map[int32]refresh.DueNames, error) {
 	type row struct {
 		app   int32
 		skip  string
@@ -66,7 +68,8 @@ func dueByApp(ctx context.Context, q querier, r refresh.Rules) (map[int32]refres
 	from, args := planOf(r)
 	rows, err := collect(ctx, q, func(rows *sql.Rows, v *row) error {
 		return rows.Scan(&v.app, &v.skip, &v.items, &v.names)
-	}, `SELECT app_id, skip, count(*), count(DISTINCT name) FROM (SELECT i.app_id, i.name, `+planState+` AS skip `+from+`) p GROUP BY app_id, skip`, args...)
+	}, `SELECT app_id, skip, count(*), count(DISTINCT CASE WHEN $6 THEN name END)
+		FROM (SELECT i.app_id, i.name, `+planState+` AS skip `+from+`) p GROUP BY app_id, skip`, append(args, names)...)
 	if err != nil {
 		return nil, err
 	}
@@ -88,12 +91,12 @@ func dueByApp(ctx context.Context, q querier, r refresh.Rules) (map[int32]refres
 
 // DueByApp counts what the rules would plan, by game.
 func (s *Store) DueByApp(ctx context.Context, r refresh.Rules) (map[int32]refresh.DueNames, error) {
-	return dueByApp(ctx, s.read, r)
+	return dueByApp(ctx, s.read, r, true)
 }
 
-// DueByApp counts what the rules would plan, by game.
+// DueByApp counts what the rules would plan, by game, but not the names.
 func (t *Tx) DueByApp(r refresh.Rules) (map[int32]refresh.DueNames, error) {
-	return dueByApp(t.ctx, t.tx, r)
+	return dueByApp(t.ctx, t.tx, r, false)
 }
 
 // HasDueMissing reports whether an entry of the missing-price queue is due.
@@ -118,10 +121,9 @@ FROM (SELECT i.id, i.bucket, i.price, ` + planState + ` AS skip ` + from + `) p 
 	for _, query := range []string{
 		`INSERT INTO refresh_batch (job_id, batch, state, pending)
 		 SELECT job_id, batch, 'pending', count(*) FROM refresh_item WHERE job_id = $1 AND state = 'pending' GROUP BY job_id, batch`,
-		`UPDATE refresh_job SET
-			total = (SELECT count(*) FROM refresh_item WHERE job_id = $1),
-			skipped_ttl = (SELECT count(*) FROM refresh_item WHERE job_id = $1 AND state = 'skipped' AND reason = 'ttl'),
-			skipped_no_sales = (SELECT count(*) FROM refresh_item WHERE job_id = $1 AND state = 'skipped' AND reason = 'noSales')
+		`UPDATE refresh_job SET (total, skipped_ttl, skipped_no_sales) = (
+			SELECT count(*), count(*) FILTER (WHERE reason = 'ttl'), count(*) FILTER (WHERE reason = 'noSales')
+			FROM refresh_item WHERE job_id = $1)
 		 WHERE id = $1`,
 	} {
 		if _, err := t.exec(query, job); err != nil {

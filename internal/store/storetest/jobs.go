@@ -147,7 +147,7 @@ func dueOf(f *fixture, r refresh.Rules) string {
 	f.must(err)
 	f.tx(func(tx *store.Tx) error {
 		inside, err := tx.DueByApp(r)
-		f.is("the same within a transaction", inside[app], outside[app])
+		f.is("the same within a transaction", inside[app].Due, outside[app].Due)
 		return err
 	})
 	d := outside[app]
