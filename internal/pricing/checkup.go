@@ -1,6 +1,7 @@
 package pricing
 
 import (
+	"cmp"
 	"fmt"
 	"math"
 	"slices"
@@ -78,6 +79,26 @@ func (c *Checkup) AgainstOthers() Diagnosis {
 		d.Illness = Skewed
 	}
 	return d
+}
+
+// Refused is an answer that was quarantined, and that an operator vouched for.
+type Refused struct {
+	Names int
+	Ratio money.Micro // of its Diagnosis
+}
+
+// Covers reports whether an answer of so many names is about the one that was
+// refused, so that what was said of the one holds for the other: its size and
+// level are held against that by the bounds of AgainstOwn.
+func (r Refused) Covers(names int, d Diagnosis) bool {
+	if 2*names < r.Names || names > 2*r.Names {
+		return false
+	}
+	if d.Shared == 0 {
+		return true
+	}
+	level, ok := money.Ratio(d.Ratio, cmp.Or(r.Ratio, money.Scale))
+	return ok && level >= ownLow && level <= ownHigh
 }
 
 func (c *Checkup) diagnose() Diagnosis {

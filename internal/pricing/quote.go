@@ -24,8 +24,8 @@ func (e *Estimator) judge(now time.Time, quotes []Quote, verdicts []Verdict) []V
 	for i := range quotes {
 		verdicts = append(verdicts, e.verdict(now, &quotes[i]))
 	}
-	leaveOne(now, quotes, verdicts, marketKey, Duplicate)
-	leaveOne(now, quotes, verdicts, poolKey, SharedListings)
+	leaveOne(now, quotes, verdicts, marketKey, fresher, Duplicate)
+	leaveOne(now, quotes, verdicts, poolKey, asFresh, SharedListings)
 	return verdicts
 }
 
@@ -94,9 +94,18 @@ func marketTime(now time.Time, q *Quote) time.Time {
 // without a reading of the monotonic clock, which would decide otherwise.
 func stored(t time.Time) time.Time { return t.Truncate(time.Microsecond) }
 
+// How exactly times of fetching are compared. Of the same market twice the
+// fresher counts. Which of several markets with the same listings counts is all
+// one, so seconds between two fetches of one run do not decide: it would be
+// another one in each run.
+const (
+	fresher = time.Microsecond
+	asFresh = time.Hour
+)
+
 // leaveOne lets, of all usable quotes with the same key, the first in rank count
 // and gives the others reason. An empty key is shared with nobody.
-func leaveOne(now time.Time, quotes []Quote, verdicts []Verdict, key func(*Quote) string, reason Reason) {
+func leaveOne(now time.Time, quotes []Quote, verdicts []Verdict, key func(*Quote) string, grain time.Duration, reason Reason) {
 	for i := range quotes {
 		k := key(&quotes[i])
 		if k == "" {
@@ -106,7 +115,7 @@ func leaveOne(now time.Time, quotes []Quote, verdicts []Verdict, key func(*Quote
 			if verdicts[j].Reason != Used || key(&quotes[j]) != k {
 				continue
 			}
-			if rank(now, &quotes[i], &quotes[j], &verdicts[i], &verdicts[j]) <= 0 {
+			if rank(now, grain, &quotes[i], &quotes[j], &verdicts[i], &verdicts[j]) <= 0 {
 				verdicts[j].Reason = reason
 			} else {
 				verdicts[i].Reason = reason
@@ -119,13 +128,14 @@ func marketKey(q *Quote) string { return q.Market }
 
 func poolKey(q *Quote) string { return q.Pool }
 
-// rank is negative where quote a counts before b: fetched later; by the market's
+// rank is negative where quote a counts before b: fetched later, in units of
+// grain; by the market's
 // own word later, a stated time before none; lower market key; lower source
 // key. What follows separates quotes that no caller should give, so that even
 // then the order of quotes does not matter.
-func rank(now time.Time, a, b *Quote, va, vb *Verdict) int {
+func rank(now time.Time, grain time.Duration, a, b *Quote, va, vb *Verdict) int {
 	return cmp.Or(
-		stored(b.FetchedAt).Compare(stored(a.FetchedAt)),
+		b.FetchedAt.Truncate(grain).Compare(a.FetchedAt.Truncate(grain)),
 		marketTime(now, b).Compare(marketTime(now, a)),
 		strings.Compare(a.Market, b.Market),
 		strings.Compare(a.Source, b.Source),

@@ -177,7 +177,13 @@ func TestEstimate_OneQuotePerMarketAndPool(t *testing.T) {
 		{
 			"the fresher market of a pool",
 			Quote{Market: "z", Pool: "p", FetchedAt: at(1)},
+			Quote{Market: "a", Pool: "p", FetchedAt: at(62)},
+			SharedListings,
+		},
+		{
+			"markets of a pool that were fetched in one run are as fresh",
 			Quote{Market: "a", Pool: "p", FetchedAt: at(2)},
+			Quote{Market: "z", Pool: "p", FetchedAt: at(1)},
 			SharedListings,
 		},
 		{

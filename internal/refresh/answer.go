@@ -189,9 +189,13 @@ type joined struct {
 	reject []string
 }
 
-// flush keeps what a call brought.
-func (j *joined) flush() {
+// flush keeps what a call brought. A quote without a time of its own has that of
+// its call's answer, if that states one.
+func (j *joined) flush(stated time.Time) {
 	for i := range j.quotes {
+		if j.quotes[i].MarketTime.IsZero() {
+			j.quotes[i].MarketTime = stated
+		}
 		_ = j.answer.Quote(&j.quotes[i]) // checked when it came
 	}
 	for _, market := range j.reject {

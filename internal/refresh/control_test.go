@@ -555,7 +555,7 @@ func TestClock_SetForwardOrBackLosesAndStopsNothing(t *testing.T) {
 		equal(t, "items", j.Counts.Total, 61)
 		equal(t, "failed", j.Counts.Failed, 0)
 		w.checkIdle()
-		if j.Counts.Updated == 0 { // its answers were fetched 400 days ago by now
+		if j.Counts.Updated < 60 { // some of its answers were fetched 400 days ago by now
 			equal(t, "jump", jump, 400*24*time.Hour)
 			w.run(true)
 		}

@@ -43,6 +43,7 @@ type Engine struct {
 	lanes     []lane
 	markets   map[MarketName]int64
 	known     map[int64]marketOf
+	shared    map[string]bool // keys of markets that several sources offer
 	estimator *pricing.Estimator
 	wake      func(kind string)
 	owner     string
@@ -76,7 +77,7 @@ type Options struct {
 func New(ctx context.Context, o Options) (*Engine, error) {
 	e := &Engine{
 		store: o.Store, cfg: o.Config, wake: o.Wake, owner: o.Owner, now: o.Now, log: o.Logger,
-		sources: map[string]provider.Source{}, known: map[int64]marketOf{},
+		sources: map[string]provider.Source{}, known: map[int64]marketOf{}, shared: map[string]bool{},
 		estimator: pricing.New(o.Config.Policy),
 		hands:     hands{units: map[int64]call{}, batches: map[batchKey]struct{}{}},
 	}
@@ -108,8 +109,11 @@ func New(ctx context.Context, o Options) (*Engine, error) {
 	if err != nil {
 		return nil, fmt.Errorf("note sources: %w", err)
 	}
+	offers := map[string]int{}
 	for n, id := range e.markets {
 		e.known[id] = byName[n]
+		offers[n.Key]++
+		e.shared[n.Key] = offers[n.Key] > 1
 	}
 	return e, nil
 }

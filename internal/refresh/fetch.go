@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -68,11 +69,42 @@ func (e *Engine) ending(ctx context.Context, unit *Unit, a *answer) func(Tx) err
 				return err
 			}
 		}
-		if !unit.Tells() {
-			return nil
-		}
-		return tx.NoteSource(unit.Source, unit.Error)
+		return e.tell(tx, unit, a.rest)
 	}
+}
+
+// tell notes how a unit, and what was divided from it, speaks of its source and
+// the markets.
+func (e *Engine) tell(tx Tx, unit *Unit, rest []Unit) error {
+	if unit.Tells() {
+		if err := tx.NoteSource(unit.Source, unit.Error); err != nil {
+			return err
+		}
+	}
+	for _, u := range append([]Unit{*unit}, rest...) {
+		if u.Error == "" || !u.Tells() {
+			continue
+		}
+		if err := tx.NoteMarkets(e.askedOf(&u), u.Error); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// askedOf returns the markets that a unit asks about.
+func (e *Engine) askedOf(u *Unit) []int64 {
+	if u.File != "" {
+		return e.marketsOf(*u)
+	}
+	var out []int64
+	for id, m := range e.known {
+		if m.source == u.Source && slices.Contains(m.AppIDs, u.AppID) {
+			out = append(out, id)
+		}
+	}
+	slices.Sort(out)
+	return out
 }
 
 // ask sends what the unit asks for and notes in it how that ended: UnitDone,

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"time"
 
 	"assay/internal/catalog"
 	"assay/internal/money"
@@ -42,10 +43,12 @@ func (e *Engine) judge(ctx context.Context, job *Job) error {
 	if err := e.compare(ctx, suspects, units); err != nil {
 		return fmt.Errorf("judge answers of job %d: %w", job.ID, err)
 	}
+	now := e.now()
 	verdicts := make([]Judgement, 0, len(suspects))
 	for _, s := range suspects {
-		if d := s.diagnose(); d.Sick() {
+		if d := s.diagnose(); d.Sick() && !s.vouchedFor(d, now) {
 			m := e.known[s.Fetch.MarketID]
+			s.Refused = pricing.Refused{Names: int(s.Fetch.Quotes), Ratio: d.Ratio}
 			s.Quarantine = fmt.Sprintf("%s: %s: quarantined: %s", m.source, m.Key, d)
 			s.Fetch.Outcome = OutcomeQuarantined
 		}
@@ -114,10 +117,21 @@ func (e *Engine) prepare(s *suspect) {
 	switch {
 	case s.base.UnitID == s.Unit.BlobUnit && s.base.UnitID != 0:
 		s.Reused = true
-	case s.Fetch.Outcome != OutcomeOK, s.base.AcceptNext && !s.Reused:
+	case s.Fetch.Outcome != OutcomeOK:
 	default:
 		s.check, s.open = &pricing.Checkup{}, true
 	}
+}
+
+// acceptedFor is how long an operator's word for a refused answer holds: for the
+// next run, also where that is a day away.
+const acceptedFor = 48 * time.Hour
+
+// vouchedFor reports whether an operator accepted what this answer repeats.
+func (s *suspect) vouchedFor(d pricing.Diagnosis, now time.Time) bool {
+	age := now.Sub(s.base.AcceptedAt)
+	return !s.Reused && !s.base.AcceptedAt.IsZero() && age >= 0 && age < acceptedFor &&
+		s.base.Refused.Covers(int(s.Fetch.Quotes), d)
 }
 
 // diagnose judges what was compared.
@@ -158,20 +172,25 @@ func (e *Engine) marketsOf(u Unit) []int64 {
 func (e *Engine) compare(ctx context.Context, suspects []*suspect, units []Unit) error {
 	unpack := newUnpacker()
 	defer unpack.close()
+	first := slices.ContainsFunc(suspects, func(s *suspect) bool { return s.open && s.base.UnitID == 0 })
 	for from := 0; from < catalog.Buckets; from += sampleBuckets {
 		if !slices.ContainsFunc(suspects, func(s *suspect) bool { return s.open }) {
 			return nil
 		}
-		if err := e.readSample(ctx, unpack, suspects, units, from); err != nil {
+		others := sample{}
+		if first {
+			others = newSample(units)
+		}
+		if err := e.readSample(ctx, unpack, suspects, others, from); err != nil {
 			return err
 		}
-		medians, err := e.medians(ctx, suspects, from)
+		medians, err := e.medians(ctx, first, from)
 		if err != nil {
 			return err
 		}
 		for _, s := range suspects {
 			if s.open {
-				s.addSample(suspects, medians)
+				s.addSample(suspects, others, medians)
 			}
 		}
 		for _, s := range suspects {
@@ -181,9 +200,39 @@ func (e *Engine) compare(ctx context.Context, suspects []*suspect, units []Unit)
 	return nil
 }
 
+// sample is what the sources that are asked by name say of some buckets in this
+// job: their answers are not judged, but first answers are held against them.
+type sample struct {
+	games  map[int64]int32 // by the unit whose blobs hold the answer
+	prices map[gameMarket]map[string]money.Micro
+}
+
+func newSample(units []Unit) sample {
+	s := sample{games: map[int64]int32{}, prices: map[gameMarket]map[string]money.Micro{}}
+	for _, u := range units {
+		if u.File == "" {
+			s.games[u.BlobUnit] = u.AppID
+		}
+	}
+	return s
+}
+
+// pricesOf returns where the prices of a unit's market belong, nil if nowhere.
+func (s *sample) pricesOf(unit, market int64) map[string]money.Micro {
+	app, ok := s.games[unit]
+	if !ok {
+		return nil
+	}
+	key := gameMarket{app, market}
+	if s.prices[key] == nil {
+		s.prices[key] = map[string]money.Micro{}
+	}
+	return s.prices[key]
+}
+
 // readSample reads the prices of some buckets from the new answers and from the
 // last good ones.
-func (e *Engine) readSample(ctx context.Context, unpack *unpacker, suspects []*suspect, units []Unit, from int) error {
+func (e *Engine) readSample(ctx context.Context, unpack *unpacker, suspects []*suspect, others sample, from int) error {
 	type part struct {
 		unit, market int64
 	}
@@ -196,9 +245,10 @@ func (e *Engine) readSample(ctx context.Context, unpack *unpacker, suspects []*s
 			into[part{s.base.UnitID, s.Fetch.MarketID}] = s.before
 			ids = append(ids, s.base.UnitID)
 		}
+		ids = append(ids, s.Unit.BlobUnit)
 	}
-	for _, u := range units {
-		ids = append(ids, u.BlobUnit)
+	for unit := range others.games {
+		ids = append(ids, unit)
 	}
 	slices.Sort(ids)
 	var buckets []int64
@@ -208,6 +258,9 @@ func (e *Engine) readSample(ctx context.Context, unpack *unpacker, suspects []*s
 	return e.store.Blobs(ctx, slices.Compact(ids), buckets, func(b Blob) error {
 		return e.unpack(unpack, b, func(q *packed) {
 			prices := into[part{b.Unit, q.Market}]
+			if prices == nil {
+				prices = others.pricesOf(b.Unit, q.Market)
+			}
 			if prices == nil {
 				return
 			}
@@ -236,10 +289,10 @@ func (e *Engine) basePrice(q *packed) money.Micro {
 }
 
 // medians returns the stored medians of some buckets' items by game and name,
-// where a first answer is to be held against them: what all markets, however
+// where first answers are to be held against them: what all markets, however
 // they are asked, said before this job.
-func (e *Engine) medians(ctx context.Context, suspects []*suspect, from int) (map[gameName]money.Micro, error) {
-	if !slices.ContainsFunc(suspects, func(s *suspect) bool { return s.open && s.base.UnitID == 0 }) {
+func (e *Engine) medians(ctx context.Context, first bool, from int) (map[gameName]money.Micro, error) {
+	if !first {
 		return nil, nil
 	}
 	out := map[gameName]money.Micro{}
@@ -257,8 +310,8 @@ type gameName struct {
 
 // addSample compares the prices just read: with the market's own before, or
 // those of a first answer with the stored medians, and where there is none with
-// what the other files of this job say.
-func (s *suspect) addSample(all []*suspect, medians map[gameName]money.Micro) {
+// what the others, files and sources that are asked by name, say in this job.
+func (s *suspect) addSample(all []*suspect, named sample, medians map[gameName]money.Micro) {
 	if s.base.UnitID != 0 {
 		for name, p := range s.prices {
 			if before := s.before[name]; before > 0 {
@@ -278,6 +331,11 @@ func (s *suspect) addSample(all []*suspect, medians map[gameName]money.Micro) {
 		others = others[:0]
 		for _, o := range all {
 			if q := o.prices[name]; o != s && q > 0 && o.Unit.AppID == s.Unit.AppID {
+				others = append(others, q)
+			}
+		}
+		for key, prices := range named.prices {
+			if q := prices[name]; q > 0 && key.app == s.Unit.AppID {
 				others = append(others, q)
 			}
 		}

@@ -26,8 +26,8 @@ func (a *answer) fetchNames(ctx context.Context, e *Engine, src provider.Source,
 		names := unit.Names[from:min(from+size, len(unit.Names))]
 		ans, err := src.Fetch(ctx, provider.Call{AppID: unit.AppID, Names: names, Meter: meter}, whole)
 		if err == nil {
-			whole.flush()
-			answered, row, unit.StatedAt = append(answered, names...), 0, ans.ProviderTime
+			whole.flush(ans.ProviderTime)
+			answered, row = append(answered, names...), 0
 			continue
 		}
 		whole.Restart()

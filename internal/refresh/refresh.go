@@ -210,7 +210,8 @@ type MarketFile struct {
 	FetchedAt  time.Time
 	Quotes     int64
 	Quarantine string // why the last answer was refused; "": it was not
-	AcceptNext bool
+	Refused    pricing.Refused
+	AcceptedAt time.Time // when an operator vouched for the refused answer; zero: nobody did
 }
 
 // Batch is a range of name buckets of a job, claimed to be settled.

@@ -340,6 +340,67 @@ func TestRule7_AFirstAnswerIsHeldAgainstTheOtherMarkets(t *testing.T) {
 	}
 }
 
+func TestRule7_OnTheVeryFirstRunAFileIsHeldAgainstSourcesAskedByName(t *testing.T) {
+	list := names("Item", 300)
+	cents := bulk("alpha", list, "a1")
+	cents.price = func(string, string) money.Micro { return units(1000) }
+	w := newWorld(t, cents, batch("beta", 50, list, "b1"), single("gamma", list[:150], "c1"))
+	w.push("u", 730, list...)
+	w.forget()
+	w.run(false)
+	equal(t, "price", w.named(list[0]).Price, units(10))
+	equal(t, "average", w.named(list[0]).Average, units(10))
+	equal(t, "quarantined", w.count(`SELECT count(*) FROM market_file WHERE quarantine <> ''`), 1)
+	w.checkIdle()
+}
+
+func TestRule7_AnAcceptedAnswerIsTheRefusedOneAndNoOther(t *testing.T) {
+	list := names("Item", 200)
+	for _, c := range []struct {
+		name   string
+		factor money.Micro // of the next answer; the refused one had 100
+		share  int         // of the names
+		later  time.Duration
+		want   money.Micro
+	}{
+		{"the same", 100, 200, time.Hour, units(1000)},
+		{"about the same", 130, 150, 47 * time.Hour, units(1300)},
+		{"another level", 10_000, 200, time.Hour, units(10)},
+		{"another size", 100, 99, time.Hour, units(10)},
+		{"too late", 100, 200, 48 * time.Hour, units(10)},
+		{"well again", 1, 200, time.Hour, units(10)},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			factor, share := money.Micro(1), list
+			s := bulk("alpha", list, "a1")
+			s.edit = func(q *provider.Quote) bool {
+				q.Ask *= factor
+				return slices.Contains(share, q.Name)
+			}
+			w := newWorld(t, s)
+			w.push("u", 730, list...)
+			w.drain()
+			w.clock.Add(7 * time.Hour)
+			factor = 100
+			w.run(false)
+			must(t, w.engine.AcceptSource(t.Context(), "alpha"))
+			w.clock.Add(c.later)
+			factor, share = c.factor, list[:c.share]
+			w.run(true)
+			snaps, err := w.store.Snapshots(t.Context(), w.named(list[0]).ID)
+			must(t, err)
+			equal(t, "quote", snaps[0].Ask, c.want)
+			refused := int64(0)
+			if c.want == units(10) && c.factor != 1 {
+				refused = 1
+			}
+			equal(t, "quarantined", w.count(`SELECT count(*) FROM market_file WHERE quarantine <> ''`), refused)
+			equal(t, "an operator's word is left", w.count(`SELECT count(*) FROM market_file WHERE accepted_at <> 0`), 0)
+			w.checkIdle()
+		})
+	}
+}
+
 func TestRule7_AMarketWideFallIsNoIllness(t *testing.T) {
 	list := names("Item", 200)
 	percent := money.Micro(100)

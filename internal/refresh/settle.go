@@ -97,7 +97,7 @@ type settler struct {
 
 	items []Item
 	snaps [][]Snapshot        // by item
-	fresh [][]Snapshot        // quotes of this job, by item
+	fresh [][]fetched         // quotes of this job, by item
 	asked []asked             // by item
 	files map[gameMarket]bool // markets that answered for the whole game
 	first map[string]int32
@@ -107,6 +107,12 @@ type settler struct {
 	rows      []Snapshot
 	estimated pricing.Estimate
 	result    Settlement
+}
+
+// fetched is a quote of this job, and when its answer came.
+type fetched struct {
+	Snapshot
+	at time.Time
 }
 
 // asked tells how asking about an item went.
@@ -261,29 +267,39 @@ func (s *settler) readAnswers(ctx context.Context, units []Unit, outcomes map[Un
 			}
 			for i, ok := s.first[string(q.Name)]; ok && i >= 0; i = s.next[i] {
 				if k := s.items[i].Key; k.AppID == u.AppID && k.Phase == q.Phase {
-					s.take(int(i), q, u.StatedAt)
+					s.take(int(i), q, &u)
 				}
 			}
 		})
 	})
 }
 
-// take adds a quote to an item. Of two of the same market the first counts. A
-// quote without a time of its own has that of its answer.
-func (s *settler) take(i int, q *packed, stated time.Time) {
-	for k := range s.fresh[i] {
-		if s.fresh[i][k].MarketID == q.Market {
-			return
-		}
-	}
-	if q.MarketTime.IsZero() && !stated.IsZero() {
-		q.MarketTime = stated.UTC().Truncate(time.Hour)
-	}
-	s.fresh[i] = append(s.fresh[i], Snapshot{
+// take adds a quote to an item. Of two of the same market the fresher counts. A
+// quote without a time of its own has that of its answer. Where several sources
+// offer the market, the snapshot keeps its time, by which they are ranked.
+func (s *settler) take(i int, q *packed, u *Unit) {
+	f := fetched{at: u.FetchedAt, Snapshot: Snapshot{
 		ItemID: s.items[i].ID, MarketID: q.Market, Currency: q.Currency,
 		Ask: q.Ask, Bid: q.Bid, Sale: q.Sale,
 		Listings: q.Listings, Sales: q.Sales, SalesWindow: q.SalesWindow, MarketTime: q.MarketTime,
-	})
+	}}
+	if f.MarketTime.IsZero() && !u.StatedAt.IsZero() {
+		f.MarketTime = u.StatedAt.UTC().Truncate(time.Hour)
+	}
+	if s.engine.shared[s.engine.known[q.Market].Key] {
+		f.FetchedAt = f.at
+	}
+	for k := range s.fresh[i] {
+		have := &s.fresh[i][k]
+		if have.MarketID != f.MarketID {
+			continue
+		}
+		if cmp.Or(f.at.Compare(have.at), f.MarketTime.Compare(have.MarketTime)) > 0 {
+			*have = f
+		}
+		return
+	}
+	s.fresh[i] = append(s.fresh[i], f)
 }
 
 // estimate decides about every item of the batch.
@@ -328,7 +344,7 @@ func (s *settler) settleItem(i int, now time.Time) SettledItem {
 		out.State, out.Error = ItemFailed, "no configured source quotes this game"
 		return out
 	}
-	s.gather(i, a.earliest)
+	s.gather(i)
 	last := pricing.Last{
 		Price: item.Price, UpdatedAt: item.CheckedAt,
 		Candidate: item.Candidate, CandidateAt: item.CandidateAt,
@@ -355,15 +371,16 @@ func (s *settler) settleItem(i int, now time.Time) SettledItem {
 // markets that did not answer the last snapshot, which counts while it is fresh.
 // The snapshot of a market that answered without the item, or that nobody asks
 // any more, stays as it was and takes no part.
-func (s *settler) gather(i int, earliest time.Time) {
+func (s *settler) gather(i int) {
 	s.rows, s.quotes = s.rows[:0], s.quotes[:0]
-	for _, r := range s.fresh[i] {
-		q := s.quote(r)
-		q.FetchedAt = earliest
-		s.rows, s.quotes = append(s.rows, r), append(s.quotes, q)
+	for k := range s.fresh[i] {
+		f := &s.fresh[i][k]
+		q := s.quote(f.Snapshot)
+		q.FetchedAt = f.at
+		s.rows, s.quotes = append(s.rows, f.Snapshot), append(s.quotes, q)
 	}
 	for _, old := range s.snaps[i] {
-		if slices.ContainsFunc(s.fresh[i], func(f Snapshot) bool { return f.MarketID == old.MarketID }) {
+		if slices.ContainsFunc(s.fresh[i], func(f fetched) bool { return f.MarketID == old.MarketID }) {
 			continue
 		}
 		was := old

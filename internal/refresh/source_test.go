@@ -23,6 +23,8 @@ type fakeSource struct {
 	edit func(q *provider.Quote) bool
 	// extra is given after all others.
 	extra []provider.Quote
+	// stated, when set, is the source's own time of an answer.
+	stated func(call provider.Call) time.Time
 	// silent is told to be missing.
 	silent []string
 	// fail decides whether the n-th call (from 1) fails.
@@ -94,7 +96,11 @@ func (s *fakeSource) Fetch(ctx context.Context, call provider.Call, sink provide
 			return provider.Answer{}, err
 		}
 	}
-	return provider.Answer{Silent: s.silent}, s.answer(call, sink)
+	answer := provider.Answer{Silent: s.silent}
+	if s.stated != nil {
+		answer.ProviderTime = s.stated(call)
+	}
+	return answer, s.answer(call, sink)
 }
 
 func (s *fakeSource) answer(call provider.Call, sink provider.Sink) error {

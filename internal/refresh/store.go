@@ -6,6 +6,7 @@ import (
 
 	"assay/internal/catalog"
 	"assay/internal/money"
+	"assay/internal/pricing"
 )
 
 // Store is what a refresh needs of the database. Reads see what was last
@@ -24,7 +25,7 @@ type Store interface {
 	// QueuedJob returns the oldest job that has no plan yet, or nil.
 	QueuedJob(ctx context.Context) (*Job, error)
 	// FetchedJob returns a job in StageFetch all of whose files have come or
-	// failed, or nil.
+	// failed, with a file's first answer all of whose units have, or nil.
 	FetchedJob(ctx context.Context) (*Job, error)
 	// SettledJob returns a job in StageSettle without open batches, or nil.
 	SettledJob(ctx context.Context) (*Job, error)
@@ -117,6 +118,8 @@ type Tx interface {
 	// ReturnUnit gives a unit back, not to be asked before u.NotBefore.
 	ReturnUnit(u Unit) error
 	NoteSource(source string, failure string) error
+	// NoteMarkets notes why markets were not answered for.
+	NoteMarkets(markets []int64, failure string) error
 
 	// Judge stores what became of the markets of a fetched job's files and lets
 	// it settle. It returns false if the job is not in StageFetch.
@@ -173,7 +176,8 @@ type Judgement struct {
 	Unit       Unit
 	Fetch      MarketFetch
 	Quarantine string // why it is refused; "": it is the newest good answer
-	Reused     bool   // an earlier answer: only its outcome is noted
+	Refused    pricing.Refused
+	Reused     bool // an earlier answer: only its outcome is noted
 }
 
 // Retention says which ended jobs are removed.

@@ -79,11 +79,11 @@ func (s *Store) BlockedHosts(ctx context.Context) ([]BlockedHost, error) {
 }
 
 // AcceptSource ends the quarantine of a source's markets and returns how many
-// were in it. Their next answer is taken as it is.
+// were in it: somebody vouches for answers like those that were refused.
 func (t *Tx) AcceptSource(source string) (int64, error) {
 	return t.exec(`
-		UPDATE market_file SET quarantine = '', quarantined_since = 0, accept_next = 1
-		WHERE quarantine <> '' AND market_id IN (SELECT id FROM market WHERE source = $1)`, source)
+		UPDATE market_file SET quarantine = '', quarantined_since = 0, accepted_at = $2
+		WHERE quarantine <> '' AND market_id IN (SELECT id FROM market WHERE source = $1)`, source, micros(t.now))
 }
 
 // KnowsItem reports whether there is such an item.

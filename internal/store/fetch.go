@@ -194,6 +194,9 @@ func (t *Tx) addFetches(u refresh.Unit, markets []refresh.MarketFetch) error {
 			u.Requests, u.Bytes, string(m.Outcome)); err != nil {
 			return fmt.Errorf("market fetch: %w", err)
 		}
+		if err := t.noteFetch(u, m); err != nil {
+			return fmt.Errorf("market state: %w", err)
+		}
 	}
 	return nil
 }
@@ -288,11 +291,12 @@ func (s *Store) Outcomes(ctx context.Context, job int64) (map[refresh.UnitMarket
 // MarketFiles returns the newest good answers of all markets' files.
 func (s *Store) MarketFiles(ctx context.Context) ([]refresh.MarketFile, error) {
 	return collect(ctx, s.read, func(r *sql.Rows, f *refresh.MarketFile) error {
-		var fetched int64
-		err := r.Scan(&f.MarketID, &f.AppID, &f.File, &f.UnitID, &fetched, &f.Quotes, &f.Quarantine, &f.AcceptNext)
-		f.FetchedAt = moment(fetched)
+		var fetched, accepted int64
+		err := r.Scan(&f.MarketID, &f.AppID, &f.File, &f.UnitID, &fetched, &f.Quotes, &f.Quarantine,
+			&f.Refused.Names, &f.Refused.Ratio, &accepted)
+		f.FetchedAt, f.AcceptedAt = moment(fetched), moment(accepted)
 		return err
-	}, `SELECT market_id, app_id, file, unit_id, fetched_at, quotes, quarantine, accept_next FROM market_file
+	}, `SELECT market_id, app_id, file, unit_id, fetched_at, quotes, quarantine, refused_quotes, refused_ratio, accepted_at FROM market_file
 		ORDER BY market_id, app_id, file`)
 }
 
@@ -345,22 +349,31 @@ func (t *Tx) judge(job int64, v refresh.Judgement) error {
 	}
 	if v.Quarantine != "" {
 		if _, err := t.exec(`
-			INSERT INTO market_file (market_id, app_id, file, quarantine, quarantined_since) VALUES ($1, $2, $3, $4, $5)
-			ON CONFLICT (market_id, app_id, file) DO UPDATE SET quarantine = excluded.quarantine, quarantined_since =
+			INSERT INTO market_file (market_id, app_id, file, quarantine, quarantined_since, refused_quotes, refused_ratio)
+			VALUES ($1, $2, $3, $4, $5, $6, $7)
+			ON CONFLICT (market_id, app_id, file) DO UPDATE SET quarantine = excluded.quarantine,
+				refused_quotes = excluded.refused_quotes, refused_ratio = excluded.refused_ratio, accepted_at = 0, quarantined_since =
 				CASE WHEN market_file.quarantine = '' THEN excluded.quarantined_since ELSE market_file.quarantined_since END`,
-			v.Fetch.MarketID, v.Unit.AppID, v.Unit.File, v.Quarantine, micros(t.now)); err != nil {
+			v.Fetch.MarketID, v.Unit.AppID, v.Unit.File, v.Quarantine, micros(t.now), v.Refused.Names, int64(v.Refused.Ratio)); err != nil {
+			return err
+		}
+		if err := t.noteMarket(v.Fetch.MarketID, refresh.OutcomeQuarantined, v.Quarantine); err != nil {
 			return err
 		}
 		_, err := t.exec(`UPDATE refresh_job SET last_error = $2 WHERE id = $1`, job, v.Quarantine)
 		return err
 	}
 	if v.Fetch.Outcome != refresh.OutcomeOK {
-		return nil
+		return t.noteMarket(v.Fetch.MarketID, v.Fetch.Outcome, v.Unit.Source+": "+v.Unit.File+" holds nothing of this market")
+	}
+	if _, err := t.exec(`UPDATE market_state SET last_success = $2 WHERE market_id = $1`, v.Fetch.MarketID, micros(v.Unit.FetchedAt)); err != nil {
+		return err
 	}
 	_, err = t.exec(`
 		INSERT INTO market_file (market_id, app_id, file, unit_id, fetched_at, quotes) VALUES ($1, $2, $3, $4, $5, $6)
 		ON CONFLICT (market_id, app_id, file) DO UPDATE SET unit_id = excluded.unit_id, fetched_at = excluded.fetched_at,
-			quotes = excluded.quotes, quarantine = '', quarantined_since = 0, accept_next = 0`,
+			quotes = excluded.quotes, quarantine = '', quarantined_since = 0,
+			refused_quotes = 0, refused_ratio = 0, accepted_at = 0`,
 		v.Fetch.MarketID, v.Unit.AppID, v.Unit.File, v.Unit.BlobUnit, micros(v.Unit.FetchedAt), v.Fetch.Quotes)
 	return err
 }

@@ -75,11 +75,16 @@ FROM refresh_job j LEFT JOIN refresh_batch b ON b.job_id = j.id
 WHERE j.id = (
 	SELECT min(id) FROM refresh_job c
 	WHERE c.state IN ('queued', 'running') AND c.stage = 'fetch' AND NOT EXISTS (
-		SELECT 1 FROM fetch_unit u WHERE u.job_id = c.id AND u.file <> '' AND u.state IN ('pending', 'running')))
+		SELECT 1 FROM fetch_unit u WHERE u.job_id = c.id AND u.file <> '' AND u.state IN ('pending', 'running'))
+	AND (NOT EXISTS (SELECT 1 FROM fetch_unit u WHERE u.job_id = c.id AND u.state IN ('pending', 'running')) OR NOT EXISTS (
+		SELECT 1 FROM fetch_unit u WHERE u.job_id = c.id AND u.file <> '' AND u.state = 'done' AND NOT EXISTS (
+			SELECT 1 FROM market m JOIN market_file f ON f.market_id = m.id
+			WHERE m.source = u.source AND f.app_id = u.app_id AND f.file = u.file AND f.unit_id <> 0))))
 GROUP BY j.id`
 
 // FetchedJob returns a job in its fetch stage all of whose files have come or
-// failed, or nil.
+// failed, or nil. A file's first answer is held against all others, so with one
+// the job waits for what is asked by name, too.
 func (s *Store) FetchedJob(ctx context.Context) (*refresh.Job, error) {
 	return s.oldestJob(ctx, fetchedJob)
 }

@@ -103,48 +103,6 @@ func (s *Store) Markets(ctx context.Context) (map[int64]refresh.MarketName, erro
 	return out, err
 }
 
-// MarketState is what is known of a market's last answers.
-type MarketState struct {
-	MarketID         int64
-	FetchedAt        time.Time
-	Quotes, Rejected int64
-	Outcome          string
-	Quarantine       string
-	QuarantinedSince time.Time
-}
-
-// MarketStates returns the last fetch and the quarantine of each market.
-func (s *Store) MarketStates(ctx context.Context) (map[int64]MarketState, error) {
-	out := map[int64]MarketState{}
-	fetches, err := collect(ctx, s.read, func(r *sql.Rows, m *MarketState) error {
-		var fetched int64
-		err := r.Scan(&m.MarketID, &fetched, &m.Quotes, &m.Rejected, &m.Outcome)
-		m.FetchedAt = moment(fetched)
-		return err
-	}, `SELECT market_id, fetched_at, quotes, rejected, outcome FROM (
-			SELECT market_id, fetched_at, quotes, rejected, outcome,
-				row_number() OVER (PARTITION BY market_id ORDER BY fetched_at DESC, job_id DESC) AS place FROM market_fetch) f
-		WHERE place = 1`)
-	if err != nil {
-		return nil, err
-	}
-	for _, m := range fetches {
-		out[m.MarketID] = m
-	}
-	type sick struct {
-		market, since int64
-		why           string
-	}
-	quarantined, err := collect(ctx, s.read, func(r *sql.Rows, v *sick) error { return r.Scan(&v.market, &v.since, &v.why) },
-		`SELECT market_id, quarantined_since, quarantine FROM market_file WHERE quarantine <> ''`)
-	for _, v := range quarantined {
-		m := out[v.market]
-		m.MarketID, m.Quarantine, m.QuarantinedSince = v.market, v.why, moment(v.since)
-		out[v.market] = m
-	}
-	return out, err
-}
-
 // SourceState is what is kept of a source across restarts.
 type SourceState struct {
 	Paused      bool

@@ -3,6 +3,7 @@ package view
 import (
 	"cmp"
 	"context"
+	"maps"
 	"slices"
 	"strconv"
 	"time"
@@ -36,17 +37,17 @@ func (r *Reader) ProviderDebug(ctx context.Context) (ProviderDebug, error) {
 	}
 	for _, src := range r.o.Sources {
 		d := src.Describe()
-		s := r.source(d, sources[d.Name])
+		hosts := r.o.Clients[d.Name].Snapshot()
+		s := r.source(d, sources[d.Name], hosts)
 		for _, m := range d.Markets {
-			s.Markets = append(s.Markets, market(m, byKey[[2]string{d.Name, m.Key}]))
+			s.Markets = append(s.Markets, market(d, m, byKey[[2]string{d.Name, m.Key}], hosts))
 		}
 		out.Sources = append(out.Sources, s)
 	}
 	return out, nil
 }
 
-func (r *Reader) source(d provider.Description, kept store.SourceState) SourceDebug {
-	hosts := r.o.Clients[d.Name].Snapshot()
+func (r *Reader) source(d provider.Description, kept store.SourceState, hosts map[string]provider.ClientState) SourceDebug {
 	c := provider.Summary(hosts)
 	s := SourceDebug{
 		Source: d.Name, Title: d.Title, Configured: true, Paused: kept.Paused,
@@ -108,8 +109,27 @@ func answers(byStatus map[int]int64) map[string]int64 {
 	return out
 }
 
-func market(m provider.Market, s store.MarketState) MarketDebug {
+// market tells of a market; breaker and order to wait are those of the hosts
+// that serve it.
+func market(d provider.Description, m provider.Market, s store.MarketState, hosts map[string]provider.ClientState) MarketDebug {
+	asked := map[string]provider.ClientState{}
+	files := []string{}
+	for _, f := range d.Files {
+		if !slices.Contains(f.Markets, m.Key) {
+			continue
+		}
+		files = append(files, f.Key)
+		if c, ok := hosts[f.Host]; ok && !f.Local {
+			asked[f.Host] = c
+		}
+	}
+	if len(d.Files) == 0 {
+		asked = hosts
+	}
+	c := provider.Summary(asked)
 	return MarketDebug{
+		Files: files, Hosts: slices.AppendSeq([]string{}, slices.Values(slices.Sorted(maps.Keys(asked)))), Breaker: string(c.Breaker), BlockedUntil: when(c.BlockedUntil),
+		LastSuccess: when(s.LastSuccess), LastError: text(s.LastError), LastErrorAt: when(s.LastErrorAt),
 		Market: m.Key, Title: m.Title, AppIDs: m.AppIDs, SalesWindowSeconds: seconds(m.SalesWindow), Pool: m.Pool,
 		LastFetchedAt: when(s.FetchedAt), LastOutcome: s.Outcome, Quotes: s.Quotes, Rejected: s.Rejected,
 		Quarantine: text(s.Quarantine), QuarantinedSince: when(s.QuarantinedSince),

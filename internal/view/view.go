@@ -270,6 +270,13 @@ type MarketDebug struct {
 	LastOutcome        string     `json:"lastOutcome"`
 	Quotes             int64      `json:"quotes"`
 	Rejected           int64      `json:"rejected"`
+	Files              []string   `json:"files"` // that quote it; none of a source that is asked by name
+	Hosts              []string   `json:"hosts"` // that serve those
+	Breaker            string     `json:"breaker"`
+	BlockedUntil       *time.Time `json:"blockedUntil"`
+	LastSuccess        *time.Time `json:"lastSuccess"` // also after the jobs are removed, as the errors
+	LastError          *string    `json:"lastError"`
+	LastErrorAt        *time.Time `json:"lastErrorAt"`
 	Quarantine         *string    `json:"quarantine"` // why the last answer was not taken
 	QuarantinedSince   *time.Time `json:"quarantinedSince"`
 }

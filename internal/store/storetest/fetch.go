@@ -352,6 +352,80 @@ func (f *fixture) market(source, market string) (id int64) {
 	return id
 }
 
+func marketStates(f *fixture) {
+	f.own("u", f.items("A")...)
+	m := f.market("s", "m")
+	state := func(what string, want store.MarketState) {
+		f.Helper()
+		states, err := f.s.MarketStates(f.Context())
+		f.must(err)
+		want.MarketID = m
+		f.is(what, states[m], want)
+	}
+	end := func(u *refresh.Unit, quotes int64) {
+		u.State, u.FetchedAt = refresh.UnitDone, f.now
+		f.tx(func(tx *store.Tx) error {
+			_, err := tx.EndUnit(*u, []refresh.MarketFetch{{MarketID: m, Quotes: quotes, Rejected: 1, Outcome: refresh.OutcomeOK}}, nil)
+			return err
+		})
+	}
+	run := func(units ...refresh.Unit) (id int64) {
+		id = f.plan(refresh.Bulk, 1, units...)
+		for range units {
+			end(f.claim("s"), 3)
+		}
+		return id
+	}
+	finish := func(id int64) {
+		if b := f.claimBatch(); b != nil {
+			f.settle(b, 10)
+		}
+		f.tx(func(tx *store.Tx) error { return tx.EndSettling(id) })
+		f.finish(id)
+	}
+	id := run(unit("s", ""), unit("s", ""))
+	want := store.MarketState{FetchedAt: f.now, Quotes: 6, Rejected: 2, Outcome: "ok", LastSuccess: f.now}
+	state("two answers to names", want)
+	f.judge(id)
+	finish(id)
+
+	f.now = f.now.Add(24 * time.Hour)
+	f.tx(func(tx *store.Tx) error { return tx.NoteMarkets([]int64{m}, "why") })
+	want.LastError, want.LastErrorAt = "why", f.now
+	state("a failure", want)
+
+	f.now = f.now.Add(time.Hour)
+	id = run(unit("s", "f"))
+	want.FetchedAt, want.Quotes, want.Rejected = f.now, 3, 1
+	state("a file that is not judged", want)
+	units, err := f.s.JobUnits(f.Context(), id)
+	f.must(err)
+	f.judge(id, refresh.Judgement{Unit: units[0], Fetch: refresh.MarketFetch{MarketID: m, Quotes: 3, Outcome: refresh.OutcomeOK}})
+	want.LastSuccess = f.now
+	state("a good file", want)
+	finish(id)
+
+	f.now = f.now.Add(24 * time.Hour)
+	id = run(unit("s", "f"))
+	units, err = f.s.JobUnits(f.Context(), id)
+	f.must(err)
+	f.judge(id, refresh.Judgement{Unit: units[0], Fetch: refresh.MarketFetch{MarketID: m, Outcome: refresh.OutcomeQuarantined}, Quarantine: "sick"})
+	want.FetchedAt, want.Outcome, want.Quarantine, want.QuarantinedSince = f.now, "quarantined", "sick", f.now
+	want.LastError, want.LastErrorAt = "sick", f.now
+	state("a sick file", want)
+	finish(id)
+
+	f.now = f.now.Add(24 * time.Hour)
+	f.tx(func(tx *store.Tx) error {
+		_, err := tx.Retain(refresh.Retention{}, 100)
+		return err
+	})
+	if _, err := f.s.Job(f.Context(), id); err == nil {
+		f.Error("the job is not removed")
+	}
+	state("without any job", want)
+}
+
 func judges(f *fixture) {
 	f.own("u", f.items("A")...)
 	m := f.market("s", "m")
@@ -408,7 +482,7 @@ func judges(f *fixture) {
 	f.is("another source", accept("t"), int64(0))
 	f.is("accepted", accept("s"), int64(1))
 	f.is("accepted twice", accept("s"), int64(0))
-	want.Quarantine, want.AcceptNext = "", true
+	want.Quarantine, want.AcceptedAt = "", f.now
 	f.is("after it", file(), want)
 	good = judge(7, refresh.OutcomeOK, "", false)
 	f.is("the next", file(), refresh.MarketFile{MarketID: m, AppID: app, File: "f", UnitID: good.ID, FetchedAt: good.FetchedAt, Quotes: 7})

@@ -178,6 +178,7 @@ func planRetries(f *fixture) {
 func stages(f *fixture) {
 	ids := f.items("A")
 	f.own("u", ids...)
+	market := f.market("s", "m")
 	id := f.plan(refresh.Bulk, 1, unit("s", "f"), unit("t", ""))
 	at := func(what string, job *refresh.Job, err error) bool {
 		f.must(err)
@@ -201,6 +202,18 @@ func stages(f *fixture) {
 		return strings.Join(found, " ")
 	}
 	f.is("its file is open", where(), "")
+	u := f.fetch("s")
+	u.BlobUnit = u.ID
+	f.is("its file has come for the first time, names are open", where(), "")
+	f.fetch("t")
+	f.is("names have come, too", where(), "fetched")
+	f.judge(id, refresh.Judgement{Unit: u, Fetch: refresh.MarketFetch{MarketID: market, Quotes: 1, Outcome: refresh.OutcomeOK}})
+	f.settle(f.claimBatch(), 10)
+	f.tx(func(tx *store.Tx) error { return tx.EndSettling(id) })
+	f.is("end", f.finish(id), refresh.Finished)
+	f.now = f.now.Add(24 * time.Hour)
+
+	id = f.plan(refresh.Bulk, 1, unit("s", "f"), unit("t", ""))
 	f.fetch("s")
 	f.is("its file has come, names are open", where(), "fetched")
 	f.judge(id)

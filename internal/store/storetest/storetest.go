@@ -51,6 +51,7 @@ func Run(t *testing.T, open Open) {
 		"answers are read by bucket":                     blobsByBucket,
 		"answers that nobody needs are dropped":          blobsAreDropped,
 		"a file is judged":                               judges,
+		"what became of markets outlives their jobs":     marketStates,
 		"a batch is claimed when its answers are there":  batchesAreClaimed,
 		"a batch is settled once":                        batchesAreSettledOnce,
 		"an item that another job settled is a conflict": conflicts,

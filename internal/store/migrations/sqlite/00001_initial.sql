@@ -195,9 +195,24 @@ CREATE TABLE market_file (
     quotes            INTEGER NOT NULL DEFAULT 0,
     quarantine        TEXT    NOT NULL DEFAULT '', -- why the last answer was refused
     quarantined_since INTEGER NOT NULL DEFAULT 0,
-    accept_next       INTEGER NOT NULL DEFAULT 0,  -- an operator vouches for the next answer
+    refused_quotes    INTEGER NOT NULL DEFAULT 0,  -- of the answer in quarantine
+    refused_ratio     INTEGER NOT NULL DEFAULT 0,  -- its level, in millionths of what was to be expected; 0: unknown
+    accepted_at       INTEGER NOT NULL DEFAULT 0,  -- when an operator vouched for answers like it
     PRIMARY KEY (market_id, app_id, file)
 ) WITHOUT ROWID;
+
+-- What became of the last answers of a market; it outlives their jobs.
+CREATE TABLE market_state (
+    market_id     INTEGER NOT NULL PRIMARY KEY,
+    job_id        INTEGER NOT NULL DEFAULT 0,  -- the last that asked
+    fetched_at    INTEGER NOT NULL DEFAULT 0,
+    quotes        INTEGER NOT NULL DEFAULT 0,  -- in all answers to that job
+    rejected      INTEGER NOT NULL DEFAULT 0,
+    outcome       TEXT    NOT NULL DEFAULT '', -- of the last answer
+    last_success  INTEGER NOT NULL DEFAULT 0,
+    last_error    TEXT    NOT NULL DEFAULT '',
+    last_error_at INTEGER NOT NULL DEFAULT 0
+);
 
 CREATE TABLE source_state (
     source        TEXT NOT NULL PRIMARY KEY,

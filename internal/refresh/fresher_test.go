@@ -1,0 +1,86 @@
+package refresh_test
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"assay/internal/catalog"
+	"assay/internal/money"
+	"assay/internal/provider"
+)
+
+// Step 4 of the rules of prices: one quote per market, the fresher.
+
+func TestStep4_OfAMarketThroughTwoSourcesTheOneFetchedLaterCounts(t *testing.T) {
+	for _, first := range []string{"alpha", "beta"} {
+		a, b := bulk("alpha", []string{"A"}, "m"), bulk("beta", []string{"A"}, "m")
+		a.price = func(string, string) money.Micro { return units(10) }
+		b.price = func(string, string) money.Micro { return units(12) }
+		w := newWorld(t, a, b)
+		w.push("u", 730, "A")
+		w.forget()
+		w.begin(false)
+		_, err := w.engine.Plan(t.Context())
+		must(t, err)
+		second, want := "beta", units(12)
+		if first == "beta" {
+			second, want = "alpha", units(10)
+		}
+		for _, source := range []string{first, second} {
+			_, err := w.engine.Fetch(t.Context(), source, "")
+			must(t, err)
+			w.clock.Add(time.Second)
+		}
+		w.drain()
+		i := w.named("A")
+		equal(t, "price", i.Price, want)
+		equal(t, "as of the earliest answer", i.QuotesAt, epoch)
+		snaps, err := w.store.Snapshots(t.Context(), i.ID)
+		must(t, err)
+		for _, s := range snaps {
+			at, reason := epoch, "duplicate"
+			if s.Source == second {
+				at, reason = epoch.Add(time.Second), ""
+			}
+			equal(t, s.Source+" was fetched", s.FetchedAt, at)
+			equal(t, "reason of "+s.Source, string(s.Reason), reason)
+		}
+		w.stop()
+	}
+}
+
+func TestStep4_OfAMarketInTwoFilesTheOneFetchedLaterCounts(t *testing.T) {
+	s := bulk("alpha", []string{"A"}, "m")
+	s.d.Files = append(s.d.Files, provider.File{Key: "later.json", AppID: catalog.CS2, Markets: []string{"m"}})
+	price := units(10)
+	s.price = func(string, string) money.Micro { return price }
+	w := newWorld(t, s)
+	s.before = func(_ context.Context, call provider.Call) {
+		if call.File == "later.json" {
+			w.clock.Add(time.Second)
+			price = units(12)
+		}
+	}
+	w.push("u", 730, "A")
+	w.forget()
+	w.run(false)
+	equal(t, "price", w.named("A").Price, units(12))
+	w.checkIdle()
+}
+
+func TestStep3_EachNameHasTheTimeOfItsOwnAnswer(t *testing.T) {
+	s := single("alpha", []string{"Fresh", "Frozen"}, "m")
+	s.stated = func(call provider.Call) time.Time {
+		if call.Names[0] == "Frozen" {
+			return epoch.Add(-8 * 24 * time.Hour)
+		}
+		return epoch
+	}
+	w := newWorld(t, s)
+	w.push("u", 730, "Fresh", "Frozen")
+	w.drain()
+	equal(t, "price of the fresh one", w.named("Fresh").Price, units(10))
+	equal(t, "price of the frozen one", w.named("Frozen").Price, 0)
+	w.checkIdle()
+}
