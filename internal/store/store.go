@@ -48,7 +48,6 @@ const readers = 4
 // known to have been here, and brings its schema up to date.
 func Open(ctx context.Context, o Options) (_ *Store, err error) {
 	s := &Store{now: o.Now, log: o.Logger, faults: o.Faults}
-	s.prices.alone = true // the file's lock says so
 	if s.now == nil {
 		s.now = time.Now
 	}
@@ -64,6 +63,7 @@ func Open(ctx context.Context, o Options) (_ *Store, err error) {
 	if s.file, err = guardFile(o.Path); err != nil {
 		return nil, err
 	}
+	s.prices.alone = true // the lock of the file keeps other processes out
 	if err := s.file.checkBare(ctx); err != nil {
 		return nil, err
 	}
