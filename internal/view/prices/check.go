@@ -2,6 +2,7 @@ package prices
 
 import (
 	"context"
+	"runtime"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -21,7 +22,7 @@ type check struct {
 
 	mu      sync.Mutex
 	running bool
-	next    *round // after the running one; nil: nobody waits for it
+	next    *round // has not begun; nil: nobody waits for it
 }
 
 // known is what the last round found; it is not changed afterwards.
@@ -60,25 +61,34 @@ func (c *check) join(ctx context.Context) *round {
 	if c.next == nil {
 		c.next = &round{done: make(chan struct{})}
 	}
-	r := c.next
 	if !c.running {
-		c.running, c.next = true, nil
+		c.running = true
 		// It works for all who join, so it does not end with the one who came first.
-		go c.run(context.WithoutCancel(ctx), r)
+		go c.run(context.WithoutCancel(ctx))
 	}
-	return r
+	return c.next
 }
 
 // run goes on as long as somebody waits for another round.
-func (c *check) run(ctx context.Context, r *round) {
-	for r != nil {
+func (c *check) run(ctx context.Context) {
+	for {
+		runtime.Gosched() // whoever is about to ask joins this round
+		r := c.begin()
+		if r == nil {
+			return
+		}
 		r.versions, r.err = c.query(ctx)
 		close(r.done)
-		c.mu.Lock()
-		r, c.next = c.next, nil
-		c.running = r != nil
-		c.mu.Unlock()
 	}
+}
+
+// begin closes the next round to others, or ends the running where nobody waits.
+func (c *check) begin() *round {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	r := c.next
+	c.next, c.running = nil, r != nil
+	return r
 }
 
 // query asks for the sum of all versions, which only grows, and for each of them
