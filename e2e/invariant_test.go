@@ -64,7 +64,9 @@ var invariants = map[string]string{
 	"item twice in a job":         `SELECT job_id, item_id FROM refresh_item GROUP BY 1, 2 HAVING count(*) > 1`,
 	"two live jobs of a kind":     `SELECT kind FROM refresh_job WHERE state IN ('queued', 'running') GROUP BY 1 HAVING count(*) > 1`,
 	"price below zero":            `SELECT id FROM item WHERE price < 0`,
-	"price without a history":     `SELECT id FROM item i WHERE price > 0 AND NOT EXISTS (SELECT 1 FROM price_point p WHERE p.item_id = i.id AND p.price = i.price)`,
+	"history that ends with another price": `
+		SELECT i.id FROM item i WHERE i.price > 0 AND i.price <> (SELECT p.price FROM price_point p WHERE p.item_id = i.id ORDER BY p.at DESC LIMIT 1)`,
+	"price without a history": `SELECT id FROM item i WHERE price > 0 AND NOT EXISTS (SELECT 1 FROM price_point p WHERE p.item_id = i.id AND p.price = i.price)`,
 	"item without a price that nobody asks for": `
 		SELECT id FROM item i WHERE price = 0 AND NOT EXISTS (SELECT 1 FROM missing_price m WHERE m.item_id = i.id)`,
 	"entry for a price that is known": `SELECT item_id FROM missing_price m JOIN item i ON i.id = m.item_id WHERE i.price > 0`,

@@ -107,6 +107,9 @@ func (t *Tx) AcceptItem(key catalog.Key) (bool, error) {
 	if err != nil {
 		return false, err
 	}
+	if err := t.dropPointsAhead([]int64{id}); err != nil {
+		return false, err
+	}
 	for _, step := range []struct {
 		query string
 		args  []any

@@ -220,14 +220,31 @@ const (
 // writePoints adds to the history of the items whose price changed.
 func (t *Tx) writePoints(items []refresh.SettledItem) error {
 	var changed []*refresh.SettledItem
+	var ahead []int64
 	for i := range items {
 		if items[i].Changed() {
 			changed = append(changed, &items[i])
+			if items[i].UpdatedAt.After(t.now) {
+				ahead = append(ahead, items[i].ID)
+			}
 		}
+	}
+	if err := t.dropPointsAhead(ahead); err != nil {
+		return err
 	}
 	_, err := t.writeRows(&t.bulks.points, len(changed), func(args []any, i int) []any {
 		return append(args, changed[i].ID, micros(t.now), int64(changed[i].Estimate.Price))
 	})
+	return err
+}
+
+// dropPointsAhead removes what a clock that was set back since wrote of items,
+// whose last price would never come to an end.
+func (t *Tx) dropPointsAhead(items []int64) error {
+	if len(items) == 0 {
+		return nil
+	}
+	_, err := t.exec(`DELETE FROM price_point WHERE item_id IN (SELECT value FROM json_each($1)) AND at > $2`, list(items), micros(t.now))
 	return err
 }
 
