@@ -230,6 +230,22 @@ func TestCancel_OfAMissingJobKeepsItsEntriesForTheFirstPause(t *testing.T) {
 	w.checkIdle()
 }
 
+func TestCancel_OfAMissingJobWithoutAPlanPausesWhatItWasToTake(t *testing.T) {
+	s := batch("alpha", 10, []string{"A"}, "a1")
+	w := newWorld(t, s)
+	w.push("u", 730, "A")
+	_, err := w.engine.Missing(t.Context())
+	must(t, err)
+	must(t, w.engine.Cancel(t.Context(), w.last(refresh.Missing).ID))
+	w.clock.Add(time.Hour - time.Microsecond)
+	w.drain()
+	equal(t, "jobs", w.count(`SELECT count(*) FROM refresh_job`), 1)
+	w.clock.Add(time.Microsecond)
+	w.drain()
+	equal(t, "price", w.named("A").Price, units(10))
+	w.checkIdle()
+}
+
 func TestCancel_CutsACallShort(t *testing.T) {
 	s := bulk("alpha", []string{"A"}, "a1")
 	calling := make(chan struct{})

@@ -146,8 +146,8 @@ type Tx interface {
 	FinishJob(jobID int64) (State, error)
 
 	// CancelJob cancels what is pending of a live job. What is settled stays
-	// settled and is spread; what it took of the missing-price queue is due again
-	// after the pause.
+	// settled and is spread; what it took of the missing-price queue, or without a
+	// plan was about to take, is due again after the pause.
 	CancelJob(jobID int64, pause time.Duration) error
 	FailJob(jobID int64, lastError string) error
 	// Retain removes ended jobs; see Retention. It returns how many.

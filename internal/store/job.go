@@ -217,6 +217,13 @@ func (t *Tx) FailJob(id int64, lastError string) error {
 	return err
 }
 
+// A job without a plan has taken nothing of the missing-price queue yet; it was
+// about to take what is due.
+const pauseMissing = `
+UPDATE missing_price SET due_at = $2
+WHERE job_id = $1 OR job_id = 0 AND (due_at <= $3 OR due_at > $3 + ` + maxMissingRetry + `)
+	AND EXISTS (SELECT 1 FROM refresh_job WHERE id = $1 AND kind = 'missing' AND state = 'queued')`
+
 // CancelJob cancels what is open of a live job. A claimed batch loses its claim.
 // Entries of the missing-price queue that the job took on are due again after
 // the pause, or the next job would be the same at once.
@@ -232,7 +239,7 @@ func (t *Tx) CancelJob(id int64, pause time.Duration) error {
 			return err
 		}
 	}
-	if _, err := t.exec(`UPDATE missing_price SET due_at = $2 WHERE job_id = $1`, id, micros(t.now.Add(pause))); err != nil {
+	if _, err := t.exec(pauseMissing, id, micros(t.now.Add(pause)), micros(t.now)); err != nil {
 		return err
 	}
 	_, err := t.exec(`

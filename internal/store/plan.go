@@ -30,8 +30,14 @@ WHERE f.job_id = $5 AND f.state = 'failed'`
 	planMissing = `
 FROM item i JOIN (
 	SELECT item_id FROM missing_price
-	WHERE job_id = 0 AND (due_at <= $1 OR due_at > $1 + 259200000000)
+	WHERE job_id = 0 AND (due_at <= $1 OR due_at > $1 + ` + maxMissingRetry + `)
 	ORDER BY due_at, item_id LIMIT $5) m ON m.item_id = i.id`
+)
+
+// Constants of other packages, as statements need them; a test compares them.
+const (
+	maxMissingRetry = "259200000000" // refresh.MaxMissingRetry in microseconds
+	buckets         = "128"          // catalog.Buckets
 )
 
 // tolerance lets a schedule equal to the TTL work: an item counts as due when
@@ -113,7 +119,7 @@ func (t *Tx) PlanItems(job int64, r refresh.Rules, batches int) error {
 	from, args := planOf(r)
 	insert := `
 INSERT INTO refresh_item (job_id, batch, item_id, state, reason, attempts, price_before, price_after, error)
-SELECT $6, bucket * $7 / 128, id, CASE WHEN skip = '' THEN 'pending' ELSE 'skipped' END, skip, 0, price, -1, ''
+SELECT $6, bucket * $7 / ` + buckets + `, id, CASE WHEN skip = '' THEN 'pending' ELSE 'skipped' END, skip, 0, price, -1, ''
 FROM (SELECT i.id, i.bucket, i.price, ` + planState + ` AS skip ` + from + `) p ORDER BY id`
 	if _, err := t.exec(insert, append(args, job, batches)...); err != nil {
 		return err
