@@ -137,7 +137,10 @@ func (s *Store) Depths(ctx context.Context, now time.Time) ([]Depth, time.Time, 
 		return nil, time.Time{}, err
 	}
 	var oldest int64
-	err = s.read.QueryRowContext(ctx, `SELECT coalesce(min(created_at), 0) FROM refresh_job WHERE state IN ('queued', 'running')`).Scan(&oldest)
+	err = s.read.QueryRowContext(ctx, `
+		SELECT coalesce(min(since), 0) FROM (
+			SELECT created_at AS since FROM refresh_job WHERE state IN ('queued', 'running')
+			UNION ALL SELECT queued_at FROM missing_price WHERE job_id <> 0 OR due_at <= $1) w`, micros(now)).Scan(&oldest)
 	return out, moment(oldest), err
 }
 
@@ -179,7 +182,7 @@ func (s *Store) Causes(ctx context.Context, jobs []int64) ([]Cause, error) {
 	}
 	for i := range out {
 		out[i].Names, err = collect(ctx, s.read, func(r *sql.Rows, name *string) error { return r.Scan(name) }, `
-			SELECT i.name FROM refresh_item r JOIN item i ON i.id = r.item_id
+			SELECT DISTINCT i.name FROM refresh_item r JOIN item i ON i.id = r.item_id
 			WHERE r.job_id IN (SELECT value FROM json_each($1)) AND r.error = $2 LIMIT 3`, list(jobs), out[i].Error)
 		if err != nil {
 			return nil, err
