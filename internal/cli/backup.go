@@ -136,9 +136,9 @@ func (c *restoreCmd) Run(ctx context.Context, s *session) error {
 	})
 }
 
-// sqlite returns the configuration of a server that keeps its data in SQLite.
+// sqlite tells where a server keeps its data, which is to be in SQLite.
 func (s *session) sqlite() (*config.Config, error) {
-	cfg, err := s.settings(nil)
+	cfg, err := config.LoadDatabase(s.options(nil))
 	if err != nil {
 		return nil, err
 	}

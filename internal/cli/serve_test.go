@@ -174,6 +174,14 @@ func TestBackup_ChecksEverythingBeforeItDoesAnything(t *testing.T) {
 	if _, err := os.Stat(full); err == nil {
 		t.Error("the database is backed up though the secrets could not be")
 	}
+	// What is wrong elsewhere keeps nobody from saving the data.
+	broken := Program{
+		Args: []string{"backup", filepath.Join(dir, "rescued.db"), "--data-dir", s.dir}, Environ: []string{"MARKET_PRICE_TTL=soon", "ADMIN_API_TOKEN_FILE=" + dir},
+		Stdin: strings.NewReader(""), Stdout: io.Discard, Stderr: io.Discard, Now: time.Now,
+	}
+	if code := broken.Run(t.Context()); code != exitOK {
+		t.Errorf("with faults in other settings: exit code %d", code)
+	}
 	before := listing(t, s.dir)
 	if code, out := s.assay("restore", bare, "--with-secrets", "--force"); code != exitUsage || !strings.Contains(out, "bare.db.secrets") {
 		t.Errorf("without its secrets: exit code %d: %s", code, out)

@@ -27,9 +27,13 @@ type session struct {
 // settings returns the configuration in force, as a server started here would
 // have it. Values in over, by the name of the setting, win over all others.
 func (s *session) settings(over map[string]string) (*config.Config, error) {
+	return config.Load(s.options(over))
+}
+
+func (s *session) options(over map[string]string) config.Options {
 	flags := maps.Clone(s.flags)
 	maps.Copy(flags, over)
-	return config.Load(config.Options{Flags: flags, Environ: s.Environ, File: s.file, Sources: app.Sources()})
+	return config.Options{Flags: flags, Environ: s.Environ, File: s.file, Sources: app.Sources()}
 }
 
 // server returns a client of the running server, with the secrets that the

@@ -33,6 +33,25 @@ func Load(o Options) (*Config, error) {
 	return c, nil
 }
 
+// LoadDatabase reads and checks DATA_DIR and DATABASE_URL alone, and leaves the
+// rest of the Config empty: what is wrong with a secret or a source must not keep
+// anybody from saving the data. Names that no setting has are faults all the
+// same, or one with a slip would leave a default in force.
+func LoadDatabase(o Options) (*Config, error) {
+	l := newLoader(o)
+	l.refuseUnknown(o.Sources)
+	c := &Config{options: o}
+	for i := range l.table {
+		if s := &l.table[i]; s.name == "DATA_DIR" || s.name == "DATABASE_URL" {
+			l.apply(c, s)
+		}
+	}
+	if err := l.faults.err(); err != nil {
+		return nil, err
+	}
+	return c, nil
+}
+
 // The places that settings come from, strongest first.
 const (
 	flagged = iota
