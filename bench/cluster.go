@@ -17,8 +17,9 @@ type cluster struct {
 	admin  *sql.DB
 }
 
-func startCluster() (*cluster, error) {
-	s, err := pgtest.Run(pgtest.Options{Durable: true})
+// startCluster starts one with further settings.
+func startCluster(settings ...string) (*cluster, error) {
+	s, err := pgtest.Run(pgtest.Options{Durable: true, Settings: settings})
 	if err != nil {
 		return nil, err
 	}

@@ -213,7 +213,7 @@ func (w *syncWork) rows(user int64) (items, missing, inventory [][]any) {
 			items = append(items, []any{id, 730, a.MarketHashName, "", bucket})
 			missing = append(missing, []any{id, at, at})
 		}
-		inventory = append(inventory, []any{user, 730, "2", a.AssetID, id, a.ClassID, a.InstanceID, 1, 1, 1, "", value})
+		inventory = append(inventory, []any{user, 730, "2", a.AssetID, id, a.ClassID, a.InstanceID, 1, true, true, "", value})
 	}
 	return items, missing, inventory
 }

@@ -6,6 +6,7 @@ import (
 	_ "embed" // the floor's tables
 	"errors"
 	"fmt"
+	"path/filepath"
 	"strings"
 
 	"github.com/jackc/pgx/v5"
@@ -15,8 +16,8 @@ import (
 // postgres is a PostgreSQL of our own with the settings that it comes with.
 type postgres struct{ *cluster }
 
-func startPostgres() (postgres, error) {
-	c, err := startCluster()
+func startPostgres(settings ...string) (postgres, error) {
+	c, err := startCluster(settings...)
 	return postgres{c}, err
 }
 
@@ -37,9 +38,9 @@ func (e postgres) prepare(ctx context.Context, dir string) ([]string, error) {
 	}, nil
 }
 
-// databaseName is that of a server's database; "world-123" is no name there.
+// databaseName is that of a server's database.
 func databaseName(dir string) string {
-	return strings.ReplaceAll(dir[strings.LastIndexByte(dir, '/')+1:], "-", "_")
+	return "assay_" + strings.ReplaceAll(filepath.Base(dir), "-", "_")
 }
 
 // floorTables are in a schema of their own beside Assay's tables.

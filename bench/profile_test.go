@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"os"
 	"runtime/pprof"
+	"slices"
 	"testing"
 	"time"
 
@@ -27,12 +28,19 @@ func TestMain(m *testing.M) {
 // profile takes a file name: unlike -cpuprofile it leaves the filling out.
 var profile = flag.String("profile", "", "write a CPU profile of what is measured to this file")
 
+// database is where worlds keep their data.
+var database = flag.String("database", "sqlite", "measure on this database: sqlite or postgres")
+
 // BenchmarkRefresh runs refreshes of work R within this process, so that they
 // can be profiled:
 //
 //	go test ./bench -run '^$' -bench Refresh -benchtime 3x -profile /tmp/cpu.out
+//
+// On PostgreSQL, -database postgres, it also prints the statements that the
+// server has spent the most time on.
 func BenchmarkRefresh(b *testing.B) {
 	w := worldWithin(b, size{names: 30_000, markets: 10, rows: 1_000_000})
+	w.countStatements(b)
 	defer startProfile(b)()
 	for b.Loop() {
 		b.StopTimer()
@@ -43,6 +51,41 @@ func BenchmarkRefresh(b *testing.B) {
 		if _, _, err := w.server.refresh(b.Context()); err != nil {
 			b.Fatal(err)
 		}
+	}
+	w.logStatements(b)
+}
+
+// countStatements lets PostgreSQL begin to count what its time goes to.
+func (w *world) countStatements(b *testing.B) {
+	b.Helper()
+	if e, ok := w.engine.(postgres); ok {
+		if _, err := e.admin.ExecContext(b.Context(), `CREATE EXTENSION pg_stat_statements; SELECT pg_stat_statements_reset()`); err != nil {
+			b.Fatal(err)
+		}
+	}
+}
+
+// logStatements prints what PostgreSQL's time went to, for each refresh.
+func (w *world) logStatements(b *testing.B) {
+	b.Helper()
+	e, ok := w.engine.(postgres)
+	if !ok {
+		return
+	}
+	err := eachRow(b.Context(), e.admin, `
+		SELECT total_exec_time, calls, rows, wal_bytes::bigint, left(regexp_replace(query, '\s+', ' ', 'g'), 120)
+		FROM pg_stat_statements ORDER BY total_exec_time DESC LIMIT 20`, func(_ int, scan func(...any) error) error {
+		var total float64 // milliseconds
+		var calls, rows, wal int
+		var query string
+		if err := scan(&total, &calls, &rows, &wal, &query); err != nil {
+			return err
+		}
+		b.Logf("%6.0f ms, %5d calls, %9s rows, %6s of log: %s", total/float64(b.N), calls/b.N, count(rows/b.N), mebibytes(int64(wal/b.N)), query)
+		return nil
+	})
+	if err != nil {
+		b.Fatal(err)
 	}
 }
 
@@ -93,8 +136,19 @@ func startProfile(b *testing.B) (end func()) {
 func worldWithin(b *testing.B, z size) *world {
 	b.Helper()
 	ctx := b.Context()
-	w := &world{size: z, dir: b.TempDir()}
+	w := &world{size: z, dir: b.TempDir(), engine: sqlite{}}
 	var err error
+	if *database == "postgres" {
+		e, err := startPostgres("shared_preload_libraries=pg_stat_statements")
+		if err != nil {
+			b.Fatal(err)
+		}
+		b.Cleanup(func() { _ = e.close() })
+		w.engine = e
+	}
+	if w.database, err = w.engine.prepare(ctx, w.dir); err != nil {
+		b.Fatal(err)
+	}
 	if w.sim, err = startSimulator(ctx, w.names, w.markets); err != nil {
 		b.Fatal(err)
 	}
@@ -103,7 +157,7 @@ func worldWithin(b *testing.B, z size) *world {
 	if err != nil {
 		b.Fatal(err)
 	}
-	if w.server, err = newServer(ctx, "", w.dir, env); err != nil {
+	if w.server, err = newServer(ctx, "", w.dir, slices.Concat(w.database, env)); err != nil {
 		b.Fatal(err)
 	}
 	b.Cleanup(within(b, w.server))
