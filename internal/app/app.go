@@ -12,7 +12,6 @@ import (
 	"os"
 	"os/signal"
 	"path/filepath"
-	"strconv"
 	"sync"
 	"syscall"
 	"time"
@@ -48,6 +47,8 @@ type App struct {
 	cfg      *config.Config
 	log      *slog.Logger
 	now      func() time.Time
+	version  string
+	owner    string // names this process among all that ever worked on the database
 	store    *store.Store
 	sources  *SourceSet
 	engine   *refresh.Engine
@@ -68,7 +69,7 @@ const (
 // New opens the database and the sources and listens. Nothing works before Run.
 // Close what it returned if Run is never called.
 func New(ctx context.Context, o Options) (_ *App, err error) {
-	a := &App{cfg: o.Config, log: o.Logger, now: o.Now, ready: make(chan struct{})}
+	a := &App{cfg: o.Config, log: o.Logger, now: o.Now, version: o.Version, owner: newOwner(), ready: make(chan struct{})}
 	if a.now == nil {
 		a.now = time.Now
 	}
@@ -101,7 +102,7 @@ func New(ctx context.Context, o Options) (_ *App, err error) {
 	if err := a.buildEngine(ctx); err != nil {
 		return nil, err
 	}
-	a.server = a.buildServer(o.Version)
+	a.server = a.buildServer()
 	a.listener, err = (&net.ListenConfig{}).Listen(ctx, "tcp", a.cfg.ListenAddr)
 	return a, err
 }
@@ -136,7 +137,7 @@ func (a *App) buildEngine(ctx context.Context) (err error) {
 	cfg := a.cfg
 	a.engine, err = refresh.New(ctx, refresh.Options{
 		Store: refreshStore{a.store}, Sources: a.sources.List,
-		Owner:  "pid " + strconv.Itoa(os.Getpid()),
+		Owner: a.owner, Version: a.version, Shared: cfg.Database.Engine != config.SQLite,
 		Wake:   func(kind string) { a.work.Wake(kind) },
 		Now:    a.now,
 		Logger: a.log,
@@ -167,11 +168,11 @@ func (a *App) buildEngine(ctx context.Context) (err error) {
 	return nil
 }
 
-func (a *App) buildServer(version string) *http.Server {
+func (a *App) buildServer() *http.Server {
 	reader := view.NewReader(view.Options{
 		Store: a.store, Sources: a.sources.List, Clients: a.sources.Clients, Unconfigured: a.sources.Unconfigured,
 		ScopeAll: a.cfg.Scope == config.ScopeAll, Currency: a.cfg.Currency, Rates: a.cfg.Rates,
-		Scheduled: a.work.Scheduled, Version: version, Started: a.now(), Now: a.now,
+		Scheduled: a.work.Scheduled, Owner: a.owner, Version: a.version, Started: a.now(), Now: a.now,
 	})
 	failures := access.NewFailures(a.now)
 	users := inventories{store: a.store, Service: &inventory.Service{
@@ -182,12 +183,12 @@ func (a *App) buildServer(version string) *http.Server {
 	}}
 	page := web.New(web.Deps{
 		Reader: reader, Refresher: control{a.engine}, Credentials: pageCredentials{a.creds}, Limiter: failures,
-		Version: version, Currency: a.cfg.Currency, Logger: a.log, Now: a.now, TrustedProxies: a.cfg.TrustedProxies,
+		Version: a.version, Currency: a.cfg.Currency, Logger: a.log, Now: a.now, TrustedProxies: a.cfg.TrustedProxies,
 	})
 	return api.NewServer(api.New(api.Deps{
 		Reader: reader, Refresher: control{a.engine}, Inventories: users, Missing: users, Users: users,
 		Credentials: a.creds, Failures: failures, Page: page, Metrics: metrics(reader),
-		Version: version, Logger: a.log, Now: a.now, TrustedProxies: a.cfg.TrustedProxies,
+		Version: a.version, Logger: a.log, Now: a.now, TrustedProxies: a.cfg.TrustedProxies,
 	}), a.log)
 }
 
@@ -203,7 +204,13 @@ func (a *App) Run(ctx context.Context) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	var wg sync.WaitGroup
-	wg.Go(func() { a.work.Run(ctx) })
+	wg.Go(func() { a.engine.Attend(ctx) })
+	wg.Go(func() {
+		a.work.Run(ctx)
+		if err := a.engine.Leave(ctx); err != nil {
+			a.log.Warn("the other instances were not told of the end; they find out", "error", err)
+		}
+	})
 	wg.Go(func() { a.watchSecrets(ctx) })
 	serving := make(chan error, 1)
 	wg.Go(func() { serving <- a.server.Serve(a.listener) })

@@ -41,12 +41,19 @@ type Engine struct {
 	sources   map[string]provider.Source
 	order     []string // names of sources, sorted
 	lanes     []lane
+	asks      []Askable
 	markets   map[MarketName]int64
 	known     map[int64]marketOf
 	shared    map[string]bool // keys of markets that several sources offer
 	estimator *pricing.Estimator
 	wake      func(kind string)
 	owner     string
+	version   string
+	clustered bool
+	started   time.Time
+	beat      int64
+	others    watch
+	elapsed   func() time.Duration
 	now       func() time.Time
 	log       *slog.Logger
 	packers   sync.Pool
@@ -66,30 +73,39 @@ type Options struct {
 	Config  Config
 	Sources []provider.Source
 	Wake    func(kind string) // tells the dispatcher that there is work
-	Owner   string            // names this process in claims
+	Owner   string            // names this process in claims; unique among all that ever were
+	Version string            // of the program
+	// Shared says that other processes work on the same database. Without it all
+	// former owners are taken for dead.
+	Shared  bool
 	Now     func() time.Time
+	Elapsed func() time.Duration // a clock that nobody sets; nil: this process's own
 	Logger  *slog.Logger
 }
 
-// New makes an Engine, notes the sources' markets in the store and gives back
-// the work of former owners; what they meant to ask and that is not configured
-// any more is forgone.
+// New makes an Engine, notes it and the sources' markets in the store and, where
+// nobody shares the database, gives back the work of former owners; what was
+// meant to be asked for and nobody can any more is forgone.
 func New(ctx context.Context, o Options) (*Engine, error) {
 	e := &Engine{
-		store: o.Store, cfg: o.Config, wake: o.Wake, owner: o.Owner, now: o.Now, log: o.Logger,
+		store: o.Store, cfg: o.Config, wake: o.Wake, now: o.Now, log: o.Logger,
+		owner: o.Owner, version: o.Version, clustered: o.Shared, started: o.Now(), elapsed: o.Elapsed,
 		sources: map[string]provider.Source{}, known: map[int64]marketOf{}, shared: map[string]bool{},
 		estimator: pricing.New(o.Config.Policy),
-		hands:     hands{units: map[int64]call{}, batches: map[batchKey]struct{}{}},
+		hands:     hands{units: map[unitKey]call{}, batches: map[batchKey]struct{}{}},
+	}
+	if e.elapsed == nil {
+		start := time.Now()
+		e.elapsed = func() time.Duration { return time.Since(start) }
 	}
 	var names []MarketName
-	var configured []Askable
 	byName := map[MarketName]marketOf{}
 	for _, s := range o.Sources {
 		d := s.Describe()
 		e.sources[d.Name] = s
 		e.order = append(e.order, d.Name)
 		e.lanes = append(e.lanes, lanesOf(d)...)
-		configured = append(configured, askable(d)...)
+		e.asks = append(e.asks, askable(d)...)
 		for _, m := range d.Markets {
 			n := MarketName{Source: d.Name, Key: m.Key, Title: m.Title}
 			names = append(names, n)
@@ -97,14 +113,19 @@ func New(ctx context.Context, o Options) (*Engine, error) {
 		}
 	}
 	slices.Sort(e.order)
-	if err := o.Store.Recover(ctx); err != nil {
-		return nil, fmt.Errorf("recover work: %w", err)
+	if !o.Shared {
+		if err := o.Store.Recover(ctx); err != nil {
+			return nil, fmt.Errorf("recover work: %w", err)
+		}
 	}
 	err := o.Store.InTx(ctx, func(tx Tx) (err error) {
 		if e.markets, err = tx.MarketIDs(names); err != nil {
 			return err
 		}
-		return tx.ForgoUnits(configured)
+		if err := tx.Register(e.instance()); err != nil {
+			return err
+		}
+		return tx.ForgoUnits()
 	})
 	if err != nil {
 		return nil, fmt.Errorf("note sources: %w", err)
@@ -148,6 +169,13 @@ func (e *Engine) Workers() []dispatch.Worker {
 func (e *Engine) wakeFetch() {
 	for i := range e.lanes {
 		e.wake(FetchKind(e.lanes[i].source, e.lanes[i].host))
+	}
+}
+
+// wakeAll wakes everybody.
+func (e *Engine) wakeAll() {
+	for _, w := range e.Workers() {
+		e.wake(w.Kind)
 	}
 }
 

@@ -18,7 +18,7 @@ type hands struct {
 	lost     atomic.Bool // something may be claimed that is not in these hands
 
 	mu      sync.Mutex
-	units   map[int64]call
+	units   map[unitKey]call
 	batches map[batchKey]struct{}
 }
 
@@ -28,10 +28,16 @@ type call struct {
 	cancel context.CancelFunc
 }
 
-type batchKey struct {
-	job   int64
-	batch int
-}
+// A claim is known by its token too: what was taken from this process may have
+// come back to it while it still worked on the former claim.
+type (
+	unitKey  struct{ id, token int64 }
+	batchKey struct {
+		job   int64
+		batch int
+		token int64
+	}
+)
 
 // claimUnit takes a unit, or returns nil. The context that it
 // returns ends when the unit's job is cancelled; let the unit go in any case.
@@ -54,7 +60,7 @@ func (e *Engine) claimUnit(ctx context.Context, c Claim) (*Unit, context.Context
 	ctx, cancel := context.WithCancel(ctx)
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	h.units[u.ID] = call{job: u.JobID, cancel: cancel}
+	h.units[unitKey{u.ID, u.Token}] = call{job: u.JobID, cancel: cancel}
 	return u, ctx, nil
 }
 
@@ -62,8 +68,9 @@ func (e *Engine) claimUnit(ctx context.Context, c Claim) (*Unit, context.Context
 func (e *Engine) letGoUnit(u *Unit, written bool) {
 	h := &e.hands
 	h.mu.Lock()
-	h.units[u.ID].cancel()
-	delete(h.units, u.ID)
+	key := unitKey{u.ID, u.Token}
+	h.units[key].cancel()
+	delete(h.units, key)
 	h.mu.Unlock()
 	if !written {
 		h.lost.Store(true)
@@ -93,7 +100,7 @@ func (e *Engine) claimBatch(ctx context.Context, first func(Tx) error) (*Batch, 
 	if b != nil {
 		h.mu.Lock()
 		defer h.mu.Unlock()
-		h.batches[batchKey{b.JobID, b.Batch}] = struct{}{}
+		h.batches[batchKey{b.JobID, b.Batch, b.Token}] = struct{}{}
 	}
 	return b, nil
 }
@@ -102,7 +109,7 @@ func (e *Engine) claimBatch(ctx context.Context, first func(Tx) error) (*Batch, 
 func (e *Engine) letGoBatch(b Batch, written bool) {
 	h := &e.hands
 	h.mu.Lock()
-	delete(h.batches, batchKey{b.JobID, b.Batch})
+	delete(h.batches, batchKey{b.JobID, b.Batch, b.Token})
 	h.mu.Unlock()
 	if !written {
 		h.lost.Store(true)
@@ -111,13 +118,20 @@ func (e *Engine) letGoBatch(b Batch, written bool) {
 
 // interrupt ends the calls that this process makes for a job.
 func (e *Engine) interrupt(jobID int64) {
+	e.interruptWhere(func(c call) bool { return c.job == jobID })
+}
+
+// interruptAll ends all calls that this process makes.
+func (e *Engine) interruptAll() { e.interruptWhere(func(call) bool { return true }) }
+
+func (e *Engine) interruptWhere(meant func(call) bool) {
 	h := &e.hands
 	h.claiming.Lock() // a claim made just before the job was cancelled is noted first
 	defer h.claiming.Unlock()
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	for _, c := range h.units {
-		if c.job == jobID {
+		if meant(c) {
 			c.cancel()
 		}
 	}
@@ -138,8 +152,8 @@ func (e *Engine) reclaim(ctx context.Context) error {
 	var units []int64
 	var batches []Batch
 	h.mu.Lock()
-	for id := range h.units {
-		units = append(units, id)
+	for u := range h.units {
+		units = append(units, u.id)
 	}
 	for b := range h.batches {
 		batches = append(batches, Batch{JobID: b.job, Batch: b.batch})

@@ -78,7 +78,13 @@ func (e *Engine) plan(tx Tx, job *Job, paused map[string]bool) error {
 	if err := tx.PlanItems(job.ID, rules, batches); err != nil {
 		return err
 	}
-	units, err := e.planUnits(tx, job, due, batches, paused)
+	// What is planned decides, and not what was counted before: another instance
+	// may have changed what is due in between.
+	planned, err := tx.PlannedByApp(job.ID)
+	if err != nil {
+		return err
+	}
+	units, err := e.planUnits(tx, job, planned, batches, paused)
 	if err != nil {
 		return err
 	}
@@ -97,16 +103,16 @@ func batchesFor(items int64) int {
 
 // planUnits says what to ask each source for: every file of the games that are
 // due, or the due names in calls as large as the source allows.
-func (e *Engine) planUnits(tx Tx, job *Job, due map[int32]DueNames, batches int, paused map[string]bool) ([]Unit, error) {
+func (e *Engine) planUnits(tx Tx, job *Job, planned map[int32]int64, batches int, paused map[string]bool) ([]Unit, error) {
 	var units []Unit
 	for _, name := range e.order {
 		d := e.sources[name].Describe()
 		var own []Unit
 		var err error
 		if d.Shape == provider.Bulk {
-			own, err = e.planFiles(tx, job, d, due, batches)
+			own, err = e.planFiles(tx, job, d, planned, batches)
 		} else {
-			own, err = planNames(tx, job, d, due)
+			own, err = planNames(tx, job, d, planned)
 		}
 		if err != nil {
 			return nil, fmt.Errorf("units of %s: %w", name, err)
@@ -124,10 +130,10 @@ func (e *Engine) planUnits(tx Tx, job *Job, due map[int32]DueNames, batches int,
 
 // planFiles makes a unit for each file. A missing price settles from a file's
 // newest answer while the source would give the same again.
-func (e *Engine) planFiles(tx Tx, job *Job, d provider.Description, due map[int32]DueNames, batches int) ([]Unit, error) {
+func (e *Engine) planFiles(tx Tx, job *Job, d provider.Description, planned map[int32]int64, batches int) ([]Unit, error) {
 	var units []Unit
 	for _, f := range d.Files {
-		if due[f.AppID].Due.Due == 0 {
+		if planned[f.AppID] == 0 {
 			continue
 		}
 		u := Unit{
@@ -159,14 +165,14 @@ func (e *Engine) young(fetched time.Time, interval time.Duration) bool {
 }
 
 // planNames makes units of the due names of each game that the source quotes.
-func planNames(tx Tx, job *Job, d provider.Description, due map[int32]DueNames) ([]Unit, error) {
+func planNames(tx Tx, job *Job, d provider.Description, planned map[int32]int64) ([]Unit, error) {
 	size := max(d.BatchSize, 1)
 	if d.Shape == provider.Single {
 		size = singleNames
 	}
 	var units []Unit
 	for _, app := range apps(d) {
-		if due[app].Due.Due == 0 {
+		if planned[app] == 0 {
 			continue
 		}
 		names, err := tx.DueNames(job.ID, app)

@@ -17,9 +17,13 @@ type Store interface {
 	// of its rows, so that doing it again is right in both cases.
 	InTx(ctx context.Context, fn func(Tx) error) error
 
-	// Recover gives back what former owners had claimed. Call it before any
-	// worker starts, and only where all former owners are known to be dead.
+	// Recover gives back what former owners had claimed, and forgets them. Call it
+	// before any worker starts, and only where all former owners are known to be
+	// dead.
 	Recover(ctx context.Context) error
+	// Pulses returns the counters of all instances, and NoBeat for every owner of
+	// claims that is none.
+	Pulses(ctx context.Context) ([]Pulse, error)
 
 	Job(ctx context.Context, id int64) (Job, error)
 	// QueuedJob returns the oldest job that has no plan yet, or nil.
@@ -83,6 +87,8 @@ type Tx interface {
 	// PlanItems makes a job's items and its batches; batches divides
 	// catalog.Buckets.
 	PlanItems(jobID int64, r Rules, batches int) error
+	// PlannedByApp counts a job's pending items, by game.
+	PlannedByApp(jobID int64) (map[int32]int64, error)
 	// DueNames lists the distinct names of a job's pending items of a game in
 	// the order of their batches.
 	DueNames(jobID int64, app int32) ([]PlannedName, error)
@@ -97,9 +103,20 @@ type Tx interface {
 	// Reclaim gives back what is claimed in owner's name, but for the units and
 	// batches that are in its hands.
 	Reclaim(owner string, units []int64, batches []Batch) error
-	// ForgoUnits ends what live jobs still meant to ask and that is not
-	// configured.
-	ForgoUnits(configured []Askable) error
+
+	// Register notes an instance; one that is known already keeps its row with
+	// another counter.
+	Register(i Instance) error
+	// Beat moves an instance's counter on. It returns false where the instance is
+	// not known any more.
+	Beat(owner string) (bool, error)
+	// RemoveInstance removes an instance whose counter still stands there, and
+	// gives back what it had claimed. It returns false where it has moved on, or
+	// is removed already.
+	RemoveInstance(p Pulse) (bool, error)
+	// ForgoUnits ends what live jobs still meant to ask for and that no instance
+	// can.
+	ForgoUnits() error
 
 	// ClaimUnit takes a unit of the source that may be asked now, or nil. What
 	// is left to ask a paused source is put off instead.
@@ -136,10 +153,11 @@ type Tx interface {
 	EndSettling(jobID int64) error
 	// SpreadRange copies prices onto the inventory rows with ids from (included)
 	// to (excluded), and notes to as the job's cursor. It returns how many rows it
-	// wrote: those that had another value, or all if most are said to have.
+	// wrote: those that had another value, or all if most are said to have. Where
+	// the cursor is not at from, another instance was there, and it does nothing.
 	SpreadRange(jobID, from, to int64, most bool) (rows int64, err error)
 	// SpreadBatch copies the prices that a batch changed onto all their rows,
-	// and notes the next batch as the job's cursor.
+	// and notes the next batch as the job's cursor, if that stood at this one.
 	SpreadBatch(jobID int64, batch int) (rows int64, err error)
 	// FinishJob ends a job in StageSpread and drops the answers that nothing
 	// needs any more. The state is empty where the job was not in it.

@@ -96,6 +96,9 @@ func (t *Tx) KnowsItem(key catalog.Key) (known bool, err error) {
 // AcceptItem makes the price that is held back for an item its price, as of now,
 // with its history and inventory rows, and reports whether there was one.
 func (t *Tx) AcceptItem(key catalog.Key) (bool, error) {
+	if err := t.alone(spreading); err != nil {
+		return false, err
+	}
 	var id, price int64
 	err := t.queryRow(`
 		UPDATE item SET price = candidate, candidate = 0, candidate_at = 0, price_updated_at = $4, price_checked_at = $4, rev = rev + 1

@@ -40,8 +40,12 @@ func (s *Store) BatchUnits(ctx context.Context, b refresh.Batch) ([]refresh.Unit
 		WHERE job_id = $1 AND batch_from <= $2 AND batch_to >= $2 ORDER BY id`, b.JobID, b.Batch)
 }
 
-// NewestUnit returns the last done unit of a file whose answer is still stored.
+// NewestUnit returns the last done unit of a file whose answer is still stored,
+// and stays stored for this transaction's plan.
 func (t *Tx) NewestUnit(source string, app int32, file string) (*refresh.Unit, error) {
+	if err := t.alone(answers); err != nil {
+		return nil, err
+	}
 	units, err := collect(t.ctx, t.tx, scanUnit, `
 		SELECT `+unitColumns+` FROM fetch_unit u
 		WHERE source = $1 AND app_id = $2 AND file = $3 AND file <> '' AND state = 'done'

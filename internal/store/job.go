@@ -114,15 +114,20 @@ func (s *Store) SpreadingJob(ctx context.Context) (*refresh.Job, error) {
 	return s.oldestJob(ctx, spreadingJob)
 }
 
-// Recover gives back what was claimed. On SQLite the lock beside the file proves
-// that every former owner is dead.
+// Recover gives back what was claimed and forgets all instances. On SQLite the
+// lock beside the file proves that every former owner is dead.
 func (s *Store) Recover(ctx context.Context) error {
 	return s.InTx(ctx, func(t *Tx) error {
-		if _, err := t.exec(`UPDATE fetch_unit SET state = 'pending' WHERE state = 'running'`); err != nil {
-			return err
+		for _, query := range []string{
+			`UPDATE fetch_unit SET state = 'pending' WHERE state = 'running'`,
+			`UPDATE refresh_batch SET state = 'pending' WHERE state = 'running'`,
+			`DELETE FROM instance`,
+		} {
+			if _, err := t.exec(query); err != nil {
+				return err
+			}
 		}
-		_, err := t.exec(`UPDATE refresh_batch SET state = 'pending' WHERE state = 'running'`)
-		return err
+		return nil
 	})
 }
 
@@ -151,45 +156,25 @@ func (t *Tx) Reclaim(owner string, units []int64, batches []refresh.Batch) error
 	return err
 }
 
-// forgone are the units that live jobs still mean to ask for and that are not in
-// the list $1. No source has a slash in its name.
-const forgone = `state IN ('pending', 'running') AND source || '/' || file NOT IN (SELECT value FROM json_each($1))`
-
-// ForgoUnits ends, as failed, what live jobs still meant to ask for and that is
-// not among what is configured, so that the jobs go on without it.
-func (t *Tx) ForgoUnits(configured []refresh.Askable) error {
-	keys := make([]string, len(configured)) // packs as a list also where it is empty
-	for i, c := range configured {
-		keys[i] = c.Source + "/" + c.File
-	}
-	packed, err := json.Marshal(keys)
-	if err != nil {
-		return err
-	}
-	for _, query := range []string{
-		`UPDATE refresh_job SET last_error = (
-			SELECT min(source) || ': not configured any more' FROM fetch_unit u WHERE u.job_id = refresh_job.id AND ` + forgone + `)
-		 WHERE id IN (SELECT job_id FROM fetch_unit WHERE ` + forgone + `)`,
-		`UPDATE fetch_unit SET state = 'failed', token = token + 1, error = source || ': not configured any more' WHERE ` + forgone,
-	} {
-		if _, err := t.exec(query, string(packed)); err != nil {
-			return err
+// InsertJob makes a queued job unless one of its kind is live. One that comes or
+// ends between the two statements makes for another attempt.
+func (t *Tx) InsertJob(j refresh.Job) (id int64, made bool, err error) {
+	const attempts = 3
+	for range attempts {
+		err = t.queryRow(`SELECT id FROM refresh_job WHERE kind = $1 AND state IN ('queued', 'running')`, j.Kind).Scan(&id)
+		if !errors.Is(err, sql.ErrNoRows) {
+			return id, false, err
+		}
+		err = t.queryRow(`
+			INSERT INTO refresh_job (kind, forced, state, stage, requested_by, retry_of, created_at)
+			VALUES ($1, $2, 'queued', 'plan', $3, $4, $5)
+			ON CONFLICT (kind) WHERE state IN ('queued', 'running') DO NOTHING RETURNING id`,
+			j.Kind, j.Forced, j.RequestedBy, j.RetryOf, micros(t.now)).Scan(&id)
+		if !errors.Is(err, sql.ErrNoRows) {
+			return id, err == nil, err
 		}
 	}
-	return nil
-}
-
-// InsertJob makes a queued job unless one of its kind is live.
-func (t *Tx) InsertJob(j refresh.Job) (id int64, made bool, err error) {
-	err = t.queryRow(`SELECT id FROM refresh_job WHERE kind = $1 AND state IN ('queued', 'running')`, j.Kind).Scan(&id)
-	if err == nil || !errors.Is(err, sql.ErrNoRows) {
-		return id, false, err
-	}
-	err = t.queryRow(`
-		INSERT INTO refresh_job (kind, forced, state, stage, requested_by, retry_of, created_at)
-		VALUES ($1, $2, 'queued', 'plan', $3, $4, $5) RETURNING id`,
-		j.Kind, j.Forced, j.RequestedBy, j.RetryOf, micros(t.now)).Scan(&id)
-	return id, err == nil, err
+	return 0, false, err
 }
 
 // StartJob moves a queued job on to fetching.
@@ -227,13 +212,17 @@ WHERE job_id = $1 OR job_id = 0 AND (due_at <= $3 OR due_at > $3 + ` + maxMissin
 // CancelJob cancels what is open of a live job. A claimed batch loses its claim.
 // Entries of the missing-price queue that the job took on are due again after
 // the pause, or the next job would be the same at once.
+//
+// The job's row comes first, so that whoever plans, judges or finishes it comes
+// before or after all of this.
 func (t *Tx) CancelJob(id int64, pause time.Duration) error {
 	for _, query := range []string{
+		`UPDATE refresh_job SET cancel_requested = 1 WHERE id = $1 AND state IN ('queued', 'running')`,
 		`UPDATE fetch_unit SET state = 'cancelled', token = token + 1 WHERE job_id = $1 AND state IN ('pending', 'running')`,
-		`UPDATE refresh_item SET state = 'cancelled' WHERE job_id = $1 AND state = 'pending'`,
 		`UPDATE refresh_batch SET state = 'cancelled', token = token + 1, cancelled = pending, pending = 0
 		 WHERE job_id = $1 AND state IN ('pending', 'running')`,
-		`UPDATE refresh_job SET cancel_requested = 1, stage = 'spread' WHERE id = $1 AND state = 'running'`,
+		`UPDATE refresh_item SET state = 'cancelled' WHERE job_id = $1 AND state = 'pending'`,
+		`UPDATE refresh_job SET stage = 'spread' WHERE id = $1 AND state = 'running'`,
 	} {
 		if _, err := t.exec(query, id); err != nil {
 			return err
@@ -243,7 +232,7 @@ func (t *Tx) CancelJob(id int64, pause time.Duration) error {
 		return err
 	}
 	_, err := t.exec(`
-		UPDATE refresh_job SET cancel_requested = 1, state = 'cancelled', stage = 'done', finished_at = $2
+		UPDATE refresh_job SET state = 'cancelled', stage = 'done', finished_at = $2
 		WHERE id = $1 AND state = 'queued'`, id, micros(t.now))
 	return err
 }
@@ -263,6 +252,9 @@ RETURNING state`
 // although something went wrong has failed. The state is empty, and nothing was
 // written, where the job was not spreading.
 func (t *Tx) FinishJob(id int64) (refresh.State, error) {
+	if err := t.alone(answers); err != nil {
+		return "", err
+	}
 	var state refresh.State
 	if err := t.queryRow(finishJob, id, micros(t.now)).Scan(&state); err != nil {
 		if errors.Is(err, sql.ErrNoRows) {
@@ -302,7 +294,8 @@ SELECT id FROM (
 WHERE place > $1 AND finished_at < $2
 ORDER BY id LIMIT $3`
 
-// Retain removes up to most ended jobs with all that belongs to them.
+// Retain removes up to most ended jobs with all that belongs to them. A job's own
+// row goes first: of two that remove it at once, the other then leaves the rest.
 func (t *Tx) Retain(r refresh.Retention, most int) (int, error) {
 	ids, err := collect(t.ctx, t.tx, func(rows *sql.Rows, id *int64) error { return rows.Scan(id) },
 		retainable, r.MinJobs, micros(t.now.Add(-r.Age)), most)
@@ -310,12 +303,18 @@ func (t *Tx) Retain(r refresh.Retention, most int) (int, error) {
 		return 0, err
 	}
 	for _, id := range ids {
+		n, err := t.exec(`DELETE FROM refresh_job WHERE id = $1`, id)
+		if err != nil {
+			return 0, err
+		}
+		if n == 0 {
+			continue
+		}
 		for _, query := range []string{
 			`DELETE FROM refresh_item WHERE job_id = $1`,
 			`DELETE FROM refresh_batch WHERE job_id = $1`,
 			`DELETE FROM market_fetch WHERE job_id = $1`,
 			`DELETE FROM fetch_unit WHERE job_id = $1`,
-			`DELETE FROM refresh_job WHERE id = $1`,
 		} {
 			if _, err := t.exec(query, id); err != nil {
 				return 0, fmt.Errorf("remove job %d: %w", id, err)

@@ -143,6 +143,22 @@ FROM (SELECT i.id, i.bucket, i.price, ` + planState + ` AS skip ` + from + `) p 
 	return err
 }
 
+// PlannedByApp counts a job's pending items, by game.
+func (t *Tx) PlannedByApp(job int64) (map[int32]int64, error) {
+	type row struct {
+		app   int32
+		items int64
+	}
+	rows, err := collect(t.ctx, t.tx, func(r *sql.Rows, v *row) error { return r.Scan(&v.app, &v.items) }, `
+		SELECT i.app_id, count(*) FROM refresh_item r JOIN item i ON i.id = r.item_id
+		WHERE r.job_id = $1 AND r.state = 'pending' GROUP BY i.app_id`, job)
+	out := make(map[int32]int64, len(rows))
+	for _, v := range rows {
+		out[v.app] = v.items
+	}
+	return out, err
+}
+
 // DueNames lists the distinct names of a job's pending items of a game, by
 // batch. All phases of a name are in the same batch.
 func (t *Tx) DueNames(job int64, app int32) ([]refresh.PlannedName, error) {

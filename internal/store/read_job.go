@@ -144,21 +144,22 @@ func (s *Store) Depths(ctx context.Context, now time.Time) ([]Depth, time.Time, 
 	return out, moment(oldest), err
 }
 
-// Claim is a piece of work in hands.
+// Claim is a piece of work in hands. Its end is taken with this token alone.
 type Claim struct {
 	Owner, Kind, Work string
 	Since             time.Time
+	Token             int64
 }
 
 // Claims returns the work in hands.
 func (s *Store) Claims(ctx context.Context) ([]Claim, error) {
 	return collect(ctx, s.read, func(r *sql.Rows, c *Claim) error {
 		var since int64
-		err := r.Scan(&c.Owner, &c.Kind, &c.Work, &since)
+		err := r.Scan(&c.Owner, &c.Kind, &c.Work, &since, &c.Token)
 		c.Since = moment(since)
 		return err
-	}, `SELECT owner, 'fetch', source || ' ' || file, started_at FROM fetch_unit WHERE state IN ('pending', 'running') AND state = 'running'
-		UNION ALL SELECT owner, 'settle', 'job ' || job_id || ' batch ' || batch, started_at FROM refresh_batch
+	}, `SELECT owner, 'fetch', source || ' ' || file, started_at, token FROM fetch_unit WHERE state IN ('pending', 'running') AND state = 'running'
+		UNION ALL SELECT owner, 'settle', 'job ' || job_id || ' batch ' || batch, started_at, token FROM refresh_batch
 			WHERE state IN ('pending', 'running') AND state = 'running'
 		ORDER BY 4 LIMIT 100`)
 }

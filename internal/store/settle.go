@@ -328,26 +328,30 @@ func (t *Tx) SpreadRange(job, from, to int64, most bool) (int64, error) {
 	if most {
 		query = spreadAll
 	}
-	n, err := t.exec(query, from, to)
-	if err != nil {
+	if next, err := t.moveCursor(job, from, to); err != nil || !next {
 		return 0, err
 	}
-	return n, t.moveCursor(job, to)
+	return t.exec(query, from, to)
 }
 
 // SpreadBatch copies the prices that a batch changed onto all their rows.
 func (t *Tx) SpreadBatch(job int64, batch int) (int64, error) {
-	n, err := t.exec(`
+	if next, err := t.moveCursor(job, int64(batch), int64(batch)+1); err != nil || !next {
+		return 0, err
+	}
+	return t.exec(`
 		UPDATE inventory SET value = item.price FROM refresh_item r JOIN item ON item.id = r.item_id
 		WHERE r.job_id = $1 AND r.batch = $2 AND r.state = 'updated' AND r.price_after <> r.price_before
 		AND inventory.item_id = r.item_id AND item.price > 0 AND inventory.value IS DISTINCT FROM item.price`, job, batch)
-	if err != nil {
-		return 0, err
-	}
-	return n, t.moveCursor(job, int64(batch)+1)
 }
 
-func (t *Tx) moveCursor(job, to int64) error {
-	_, err := t.exec(`UPDATE refresh_job SET spread_cursor = $2 WHERE id = $1`, job, to)
-	return err
+// moveCursor moves a spreading job's cursor on, and reports false where another
+// instance has done so.
+func (t *Tx) moveCursor(job, from, to int64) (bool, error) {
+	if err := t.alone(spreading); err != nil {
+		return false, err
+	}
+	n, err := t.exec(`UPDATE refresh_job SET spread_cursor = $3 WHERE id = $1 AND spread_cursor = $2 AND state = 'running' AND stage = 'spread'`,
+		job, from, to)
+	return n == 1, err
 }

@@ -208,6 +208,23 @@ func (t *Tx) exec(query string, args ...any) (int64, error) {
 	return res.RowsAffected()
 }
 
+// What one transaction does at a time, whatever job or instance it is for.
+const (
+	// spreading copies prices onto rows: a statement that began before another one
+	// changed a price would put the former one back onto rows that it had to wait
+	// for.
+	spreading = "lock:spreading"
+	// answers are taken for a plan, or dropped because no plan has them.
+	answers = "lock:answers"
+)
+
+// alone waits until no other transaction does the same, and keeps others out
+// until this one ends.
+func (t *Tx) alone(what string) error {
+	_, err := t.exec(`INSERT INTO setting (name, value) VALUES ($1, '') ON CONFLICT (name) DO UPDATE SET value = excluded.value`, what)
+	return err
+}
+
 func (t *Tx) queryRow(query string, args ...any) *sql.Row {
 	return t.tx.QueryRowContext(t.ctx, query, args...)
 }

@@ -141,7 +141,7 @@ const debugJobs = 10
 
 // JobDebug tells what waits, what is in hands, and why items failed.
 func (r *Reader) JobDebug(ctx context.Context) (JobDebug, error) {
-	d := JobDebug{Queues: []QueueDepth{}, Workers: []Worker{}, Scheduled: []ScheduledRun{}, Jobs: []JobSummary{}, Failures: []FailureReason{}}
+	d := JobDebug{Queues: []QueueDepth{}, Instances: []Instance{}, Workers: []Worker{}, Scheduled: []ScheduledRun{}, Jobs: []JobSummary{}, Failures: []FailureReason{}}
 	now := r.o.Now()
 	depths, oldest, err := r.o.Store.Depths(ctx, now)
 	if err != nil {
@@ -155,18 +155,43 @@ func (r *Reader) JobDebug(ctx context.Context) (JobDebug, error) {
 	if !oldest.IsZero() {
 		d.OldestPendingSec = seconds(now.Sub(oldest))
 	}
-	claims, err := r.o.Store.Claims(ctx)
-	if err != nil {
+	if err := r.addInstances(ctx, &d); err != nil {
 		return d, err
-	}
-	for _, c := range claims {
-		d.Workers = append(d.Workers, Worker(c))
 	}
 	for name, at := range r.o.Scheduled() {
 		d.Scheduled = append(d.Scheduled, ScheduledRun{Name: name, At: at})
 	}
 	slices.SortFunc(d.Scheduled, func(a, b ScheduledRun) int { return a.At.Compare(b.At) })
 	return d, r.addJobs(ctx, &d, now)
+}
+
+// addInstances lists who works, and on what.
+func (r *Reader) addInstances(ctx context.Context, d *JobDebug) error {
+	instances, err := r.o.Store.Instances(ctx)
+	if err != nil {
+		return err
+	}
+	claims, err := r.o.Store.Claims(ctx)
+	if err != nil {
+		return err
+	}
+	working := map[string]int{}
+	for _, c := range claims {
+		d.Workers = append(d.Workers, Worker(c))
+		working[c.Owner]++
+	}
+	for _, i := range instances {
+		sources := []string{}
+		for _, a := range i.Asks {
+			sources = append(sources, a.Source)
+		}
+		slices.Sort(sources)
+		d.Instances = append(d.Instances, Instance{
+			Owner: i.Owner, Version: i.Version, Answering: i.Owner == r.o.Owner, StartedAt: i.StartedAt,
+			Sources: slices.Compact(sources), Beat: i.Beat, BeatAt: when(i.BeatAt), Working: working[i.Owner],
+		})
+	}
+	return nil
 }
 
 func (r *Reader) addJobs(ctx context.Context, d *JobDebug, now time.Time) error {

@@ -35,6 +35,7 @@ type Options struct {
 	Currency     money.Currency
 	Rates        pricing.Rates
 	Scheduled    func() map[string]time.Time
+	Owner        string // names this process in claims
 	Version      string
 	Started      time.Time
 	Now          func() time.Time

@@ -298,6 +298,7 @@ type RequestDebug struct {
 type JobDebug struct {
 	Queues           []QueueDepth    `json:"queues"`
 	OldestPendingSec int64           `json:"oldestPendingSeconds"`
+	Instances        []Instance      `json:"instances"`
 	Workers          []Worker        `json:"workers"`
 	Scheduled        []ScheduledRun  `json:"scheduled"`
 	Jobs             []JobSummary    `json:"jobs"`
@@ -311,12 +312,28 @@ type QueueDepth struct {
 	Count int64  `json:"count"`
 }
 
-// Worker is one piece of work in hands: who holds it, and since when.
+// Instance is a process that works on the database. Its counter moves on twice a
+// second where there can be several; one that stands still for three seconds is
+// taken for dead, and its work taken over.
+type Instance struct {
+	Owner     string     `json:"owner"`
+	Version   string     `json:"version"`
+	Answering bool       `json:"answering"` // it is the one that was asked
+	StartedAt time.Time  `json:"startedAt"`
+	Sources   []string   `json:"sources"`
+	Beat      int64      `json:"beat"`
+	BeatAt    *time.Time `json:"beatAt"`  // by its own clock
+	Working   int        `json:"working"` // pieces of work in its hands
+}
+
+// Worker is one piece of work in hands: who holds it, and since when. Whoever
+// takes it over gets a greater token, and what comes with this one is refused.
 type Worker struct {
 	Owner string    `json:"owner"`
 	Kind  string    `json:"kind"`
 	Work  string    `json:"work"`
 	Since time.Time `json:"since"`
+	Token int64     `json:"token"`
 }
 
 // ScheduledRun is a run that will start by itself.

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"assay/internal/catalog"
@@ -206,26 +207,37 @@ func pausedSources(f *fixture) {
 
 func forgoneSources(f *fixture) {
 	f.own("u", f.items("A")...)
-	id := f.plan(refresh.Bulk, 1, unit("gone", "f"), unit("gone", "g"), unit("kept", "h"), unit("kept", "dropped"))
+	id := f.plan(refresh.Bulk, 1, unit("gone", "f"), unit("gone", "g"), unit("kept", "h"), unit("kept", "dropped"), unit("other", ""))
 	done := f.fetch("gone")
-	f.tx(func(tx *store.Tx) error {
-		return tx.ForgoUnits([]refresh.Askable{{Source: "kept", File: "h"}, {Source: "other"}})
-	})
-	units, err := f.s.JobUnits(f.Context(), id)
-	f.must(err)
-	for _, u := range units {
-		want := refresh.UnitPending
-		switch {
-		case u.ID == done.ID:
-			want = refresh.UnitDone
-		case u.Source == "gone", u.File == "dropped":
-			want = refresh.UnitFailed
+	forgo := func() { f.tx(func(tx *store.Tx) error { return tx.ForgoUnits() }) }
+	open := func() string {
+		units, err := f.s.JobUnits(f.Context(), id)
+		f.must(err)
+		var out []string
+		for _, u := range units {
+			if u.State == refresh.UnitPending {
+				out = append(out, u.Source+"/"+u.File)
+			} else if u.ID != done.ID {
+				f.is("state", u.State, refresh.UnitFailed)
+			}
 		}
-		f.is("state of "+u.Source, u.State, want)
+		return strings.Join(out, " ")
 	}
+	forgo() // nobody is there who could know
+	f.is("without an instance", open(), "gone/g kept/h kept/dropped other/")
+	f.register("old", refresh.Askable{Source: "gone", File: "g"}, refresh.Askable{Source: "kept", File: "dropped"})
+	f.register("new", refresh.Askable{Source: "kept", File: "h"}, refresh.Askable{Source: "other"})
+	forgo()
+	f.is("while both live", open(), "gone/g kept/h kept/dropped other/")
+	f.is("last error", f.job(id).LastError, "")
+	f.is("removed", f.remove("old", 0), true)
+	forgo()
+	f.is("with what is left", open(), "kept/h other/")
 	f.is("last error", f.job(id).LastError, "gone: not configured any more")
-	f.tx(func(tx *store.Tx) error { return tx.ForgoUnits(nil) })
-	f.is("with none configured", f.claim("kept") == nil, true)
+	f.is("removed", f.remove("new", 0), true)
+	f.register("none")
+	forgo()
+	f.is("with none configured", open(), "")
 }
 
 func reclaims(f *fixture) {

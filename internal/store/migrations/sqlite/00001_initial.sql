@@ -79,6 +79,18 @@ CREATE TABLE price_point (
     PRIMARY KEY (item_id, at)
 ) WITHOUT ROWID;
 
+-- A process that works on this database. Where there can be several, each moves
+-- its counter on twice a second; whoever sees one stand still for some seconds of
+-- its own clock takes over what is claimed in that one's name.
+CREATE TABLE instance (
+    owner      TEXT    NOT NULL PRIMARY KEY, -- as in claims; unique for each process
+    version    TEXT    NOT NULL,
+    asks       TEXT    NOT NULL,             -- a JSON list: what it can ask for, "source/file"
+    started_at INTEGER NOT NULL,
+    beat       INTEGER NOT NULL,             -- the counter
+    beat_at    INTEGER NOT NULL              -- by its own clock, for people to see
+) WITHOUT ROWID;
+
 -- Contract: MarketPriceRefreshJob.
 CREATE TABLE refresh_job (
     id               INTEGER PRIMARY KEY AUTOINCREMENT,
@@ -160,6 +172,7 @@ CREATE TABLE fetch_unit (
 );
 CREATE INDEX fetch_unit_job ON fetch_unit (job_id, source);
 CREATE INDEX fetch_unit_open ON fetch_unit (source, id) WHERE state IN ('pending', 'running');
+CREATE INDEX fetch_unit_claimed ON fetch_unit (owner) WHERE state = 'running';
 CREATE INDEX fetch_unit_file ON fetch_unit (source, app_id, file, id) WHERE file <> '';
 
 -- An answer, packed, by name bucket.

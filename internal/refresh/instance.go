@@ -1,0 +1,184 @@
+package refresh
+
+import (
+	"context"
+	"sync"
+	"time"
+)
+
+// Instance is a process that works on the database.
+type Instance struct {
+	Owner     string // names it in claims
+	Version   string
+	Asks      []Askable
+	StartedAt time.Time
+	Beat      int64
+	BeatAt    time.Time // when the counter moved, by the instance's own clock
+}
+
+// Pulse is the counter of an instance as it was seen.
+type Pulse struct {
+	Owner string
+	Beat  int64
+}
+
+// NoBeat is the counter of an owner of claims that is no instance any more.
+const NoBeat = -1
+
+const (
+	// beatEvery is how often an instance moves its counter on, and looks at those
+	// of the others.
+	beatEvery = 500 * time.Millisecond
+	// Lease is how long a counter may stand still before others take the
+	// instance for dead.
+	Lease = 3 * time.Second
+	// blink is the longest between two looks that counts as having looked.
+	blink = 2 * time.Second
+)
+
+// watch is what an instance has seen of the others. Nothing in it is a time of
+// day: clocks of machines differ, and are set.
+type watch struct {
+	mu   sync.Mutex
+	last time.Duration // when it last looked
+	seen map[string]sighting
+}
+
+type sighting struct {
+	beat  int64
+	since time.Duration // it has stood there
+}
+
+// note notes what was seen at a moment and returns those that have stood still
+// for a lease. A gap between two looks is no time in which anybody was seen to
+// stand still: the database was away, or this process was.
+func (w *watch) note(pulses []Pulse, now time.Duration) (still []Pulse) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if now-w.last > blink {
+		w.seen = nil
+	}
+	seen := make(map[string]sighting, len(pulses))
+	for _, p := range pulses {
+		s, known := w.seen[p.Owner]
+		if !known || s.beat != p.Beat {
+			s = sighting{beat: p.Beat, since: now}
+		}
+		seen[p.Owner] = s
+		if now-s.since >= Lease {
+			still = append(still, p)
+		}
+	}
+	w.last, w.seen = now, seen
+	return still
+}
+
+// Attend keeps this instance alive in the eyes of the others and takes over from
+// those that are not, until ctx ends. A process that has the database for itself
+// has nobody to attend to.
+func (e *Engine) Attend(ctx context.Context) {
+	if !e.clustered {
+		return
+	}
+	var wg sync.WaitGroup
+	// Side by side: to take over may mean to wait for a lock.
+	wg.Go(func() { e.every(ctx, "beat", e.Beat) })
+	wg.Go(func() { e.every(ctx, "watch", e.Watch) })
+	wg.Wait()
+}
+
+// every calls fn twice a second. It tells of the first failure in a row.
+func (e *Engine) every(ctx context.Context, what string, fn func(context.Context) error) {
+	t := time.NewTicker(beatEvery)
+	defer t.Stop()
+	for failing := false; ; {
+		select {
+		case <-ctx.Done():
+			return
+		case <-t.C:
+		}
+		bounded, cancel := context.WithTimeout(ctx, Lease)
+		err := fn(bounded)
+		cancel()
+		if err != nil && !failing && ctx.Err() == nil {
+			e.log.Warn("leases are not kept; it is tried again", "step", what, "error", err)
+		}
+		failing = err != nil
+	}
+}
+
+// Beat shows that this instance lives. One that finds itself taken for dead has
+// lost all that it had claimed: it lets go of it, and goes on as a new one.
+func (e *Engine) Beat(ctx context.Context) error {
+	known := true
+	e.beat++
+	err := e.store.InTx(ctx, func(tx Tx) (err error) {
+		if known, err = tx.Beat(e.owner); err != nil || known {
+			return err
+		}
+		return tx.Register(e.instance())
+	})
+	if err != nil || known {
+		return err
+	}
+	e.log.Warn("this instance stood still and was taken for dead; it goes on anew", "owner", e.owner)
+	e.interruptAll()
+	return nil
+}
+
+// instance describes this process. Its counter is one that it never showed.
+func (e *Engine) instance() Instance {
+	return Instance{Owner: e.owner, Version: e.version, Asks: e.asks, StartedAt: e.started, Beat: e.beat}
+}
+
+// Watch looks at the counters of all instances and takes over from those that
+// have stood still for a lease.
+func (e *Engine) Watch(ctx context.Context) error {
+	pulses, err := e.store.Pulses(ctx)
+	if err != nil {
+		return err
+	}
+	for _, p := range e.others.note(pulses, e.elapsed()) {
+		if p.Owner == e.owner {
+			continue // Beat finds that out
+		}
+		if err := e.takeOver(ctx, p); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// takeOver gives back what a dead instance had claimed, for whoever comes.
+func (e *Engine) takeOver(ctx context.Context, p Pulse) error {
+	var taken bool
+	err := e.store.InTx(ctx, func(tx Tx) (err error) {
+		if taken, err = tx.RemoveInstance(p); err != nil || !taken {
+			return err
+		}
+		return tx.ForgoUnits()
+	})
+	if err != nil || !taken {
+		return err
+	}
+	e.log.Warn("an instance stands still; its work is taken over", "owner", p.Owner)
+	e.wakeAll()
+	return nil
+}
+
+// Leave says that this instance works no more. Call it after its workers have
+// stopped; without it the others find out by themselves.
+func (e *Engine) Leave(ctx context.Context) error {
+	if !e.clustered {
+		return nil
+	}
+	return e.giveBack(ctx, func(tx Tx) error {
+		if err := tx.Register(e.instance()); err != nil { // whatever its counter is
+			return err
+		}
+		if _, err := tx.RemoveInstance(Pulse{Owner: e.owner, Beat: e.beat}); err != nil {
+			return err
+		}
+		return tx.ForgoUnits()
+	})
+}

@@ -1,0 +1,324 @@
+package refresh_test
+
+import (
+	"context"
+	"log/slog"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"assay/internal/dispatch"
+	"assay/internal/provider"
+	"assay/internal/refresh"
+)
+
+// instance is one of several processes on a world's database. It beats and
+// watches when the test says so, and sees time pass only then.
+type instance struct {
+	*refresh.Engine
+	name    string
+	elapsed atomic.Int64
+	// atNow is called whenever the engine reads the wall clock.
+	atNow atomic.Pointer[func()]
+}
+
+// join adds an instance with sources of its own to the world.
+func (w *world) join(name string, sources ...*fakeSource) *instance {
+	w.tb.Helper()
+	i := &instance{name: name}
+	var list []provider.Source
+	for _, s := range sources {
+		list = append(list, s)
+	}
+	var err error
+	i.Engine, err = refresh.New(w.tb.Context(), refresh.Options{
+		Store: storeOf{w.store, w}, Config: w.cfg, Sources: list, Wake: func(string) { w.woken.Store(true) },
+		Owner: name, Version: "test", Shared: true,
+		Elapsed: func() time.Duration { return time.Duration(i.elapsed.Load()) },
+		Now: func() time.Time {
+			if fn := i.atNow.Load(); fn != nil {
+				(*fn)()
+			}
+			return w.clock.Now()
+		},
+		Logger: slog.New(slog.DiscardHandler),
+	})
+	must(w.tb, err)
+	return i
+}
+
+// pass lets time pass for the living ones, in steps of half a second.
+func (w *world) pass(d time.Duration, living ...*instance) {
+	w.tb.Helper()
+	const step = 500 * time.Millisecond
+	for range d / step {
+		for _, i := range living {
+			i.elapsed.Add(int64(step))
+			must(w.tb, i.Beat(w.tb.Context()))
+			must(w.tb, i.Watch(w.tb.Context()))
+		}
+	}
+}
+
+// drainBy lets instances work by turns until nothing is left to do now.
+func (w *world) drainBy(living ...*instance) {
+	w.tb.Helper()
+	for range 10_000 {
+		w.woken.Store(false)
+		some := false
+		for _, i := range living {
+			for _, worker := range i.Workers() {
+				more, err := worker.Work(w.tb.Context())
+				must(w.tb, err)
+				some = some || more
+			}
+		}
+		if !some && !w.woken.Load() {
+			return
+		}
+	}
+	w.tb.Fatal("the work does not end")
+}
+
+// owners lists the instances that are known.
+func (w *world) owners() (names []string) {
+	w.tb.Helper()
+	all, err := w.store.Instances(w.tb.Context())
+	must(w.tb, err)
+	for _, i := range all {
+		names = append(names, i.Owner)
+	}
+	slices.Sort(names)
+	return names
+}
+
+// shared makes a world whose own engine does not take part.
+func shared(tb testing.TB) *world {
+	w := newWorld(tb)
+	w.exec(`DELETE FROM instance`)
+	return w
+}
+
+func TestLease_WhatAStoppedInstanceAskedForIsAskedAgainAndItsAnswerRefused(t *testing.T) {
+	w := shared(t)
+	list := names("Item", 50)
+	stuck := bulk("alpha", list, "a1")
+	calling, goOn := make(chan struct{}), make(chan struct{})
+	stuck.before = func(context.Context, provider.Call) { close(calling); <-goOn }
+	stuck.edit = func(q *provider.Quote) bool { q.Ask = units(99); return true } // were it taken, it would show
+	a, b, c := w.join("a", bulk("alpha", list, "a1")), w.join("b", bulk("alpha", list, "a1")), w.join("c", stuck)
+	w.push("u", 730, list...)
+	w.forget()
+	for n, i := range []*instance{a, b, c} {
+		s, err := i.Start(t.Context(), false, "test")
+		must(t, err)
+		equal(t, "started", s.Started, n == 0)
+	}
+	_, err := a.Plan(t.Context())
+	must(t, err)
+	w.pass(time.Second, a, b, c)
+
+	var fetching sync.WaitGroup
+	fetching.Go(func() {
+		_, err := c.Workers()[len(c.Workers())-1].Work(t.Context())
+		must(t, err)
+	})
+	<-calling // and now c stops, for three leases
+	w.drainBy(a, b)
+	equal(t, "blobs while c may live", w.count(`SELECT count(*) FROM fetch_blob`), 0)
+	w.pass(3*refresh.Lease, a, b)
+	equal(t, "instances", slices.Equal(w.owners(), []string{"a", "b"}), true)
+	w.drainBy(a, b)
+	job := w.last(refresh.Bulk)
+	equal(t, "state", job.State, refresh.Finished)
+	before := w.count(`SELECT sum(length(data)) FROM fetch_blob`)
+
+	close(goOn) // c continues
+	fetching.Wait()
+	equal(t, "bytes of answers", w.count(`SELECT sum(length(data)) FROM fetch_blob`), before)
+	equal(t, "requests", w.count(`SELECT sum(requests) FROM fetch_unit`), 2)
+	w.pass(time.Second, a, b, c)
+	equal(t, "instances at last", slices.Equal(w.owners(), []string{"a", "b", "c"}), true)
+	stuck.before = nil
+	w.drainBy(a, b, c)
+	equal(t, "priced by the others", w.named(list[0]).Price, units(10))
+	equal(t, "updated", w.job(job.ID).Counts.Updated, 50)
+	equal(t, "jobs", w.count(`SELECT count(*) FROM refresh_job`), 1)
+	w.checkIdle()
+}
+
+func TestLease_ABatchOfAStoppedInstanceIsSettledOnce(t *testing.T) {
+	w := shared(t)
+	list := names("Item", 700) // two batches
+	source := func() *fakeSource { return bulk("alpha", list, "a1") }
+	a, b, c := w.join("a", source()), w.join("b", source()), w.join("c", source())
+	w.push("u", 730, list...)
+	w.forget()
+	_, err := a.Start(t.Context(), false, "test")
+	must(t, err)
+	for _, work := range []string{refresh.WorkPlan, refresh.FetchKind("alpha", "")} {
+		for _, worker := range a.Workers() {
+			if worker.Kind == work {
+				_, err := worker.Work(t.Context())
+				must(t, err)
+			}
+		}
+	}
+	_, err = a.Settle(t.Context()) // judges
+	must(t, err)
+	w.pass(time.Second, a, b, c)
+
+	estimating, goOn := make(chan struct{}), make(chan struct{})
+	var once sync.Once
+	stop := func() { once.Do(func() { close(estimating); <-goOn }) }
+	c.atNow.Store(&stop)
+	var settling sync.WaitGroup
+	settling.Go(func() {
+		_, err := c.Settle(t.Context())
+		must(t, err)
+	})
+	<-estimating // a batch is claimed, read and not written
+	w.pass(3*refresh.Lease, a, b)
+	w.drainBy(a, b)
+	job := w.last(refresh.Bulk)
+	equal(t, "state", job.State, refresh.Finished)
+
+	close(goOn)
+	settling.Wait()
+	w.pass(time.Second, a, b, c)
+	w.drainBy(a, b, c)
+	equal(t, "updated", w.job(job.ID).Counts.Updated, 700)
+	equal(t, "items settled more than once", w.count(`SELECT count(*) FROM refresh_item WHERE attempts <> 1`), 0)
+	equal(t, "estimates", w.count(`SELECT count(*) FROM item WHERE rev <> 1`), 0)
+	w.checkIdle()
+}
+
+func TestLease_AnInstanceThatBeatsKeepsItsWork(t *testing.T) {
+	w := shared(t)
+	list := names("Item", 10)
+	slow := bulk("alpha", list, "a1")
+	calling, goOn := make(chan struct{}), make(chan struct{})
+	slow.before = func(context.Context, provider.Call) { close(calling); <-goOn }
+	a, b := w.join("a", bulk("alpha", list, "a1")), w.join("b", slow)
+	w.push("u", 730, list...)
+	w.forget()
+	_, err := a.Start(t.Context(), false, "test")
+	must(t, err)
+	_, err = a.Plan(t.Context())
+	must(t, err)
+	var fetching sync.WaitGroup
+	fetching.Go(func() {
+		_, err := b.Workers()[len(b.Workers())-1].Work(t.Context())
+		must(t, err)
+	})
+	<-calling
+	w.pass(10*refresh.Lease, a, b)
+	w.drainBy(a)
+	close(goOn)
+	fetching.Wait()
+	w.drainBy(a, b)
+	equal(t, "requests", w.count(`SELECT sum(requests) FROM fetch_unit`), 1)
+	equal(t, "updated", w.last(refresh.Bulk).Counts.Updated, 10)
+}
+
+func TestLease_ADatabaseThatWasAwayMakesNobodyDead(t *testing.T) {
+	w := shared(t)
+	a, b := w.join("a"), w.join("b")
+	w.pass(time.Second, a, b)
+	for _, i := range []*instance{a, b} { // neither could beat or look for a minute
+		i.elapsed.Add(int64(time.Minute))
+	}
+	must(t, a.Watch(t.Context()))
+	must(t, b.Watch(t.Context()))
+	equal(t, "instances", len(w.owners()), 2)
+	w.pass(10*refresh.Lease, a)
+	equal(t, "instances without b", slices.Equal(w.owners(), []string{"a"}), true)
+}
+
+func TestLease_WhoLeavesGivesBackAtOnce(t *testing.T) {
+	w := shared(t)
+	a := w.join("a", bulk("alpha", names("Item", 10), "a1"), bulk("beta", names("Item", 10), "b1"))
+	b := w.join("b", bulk("alpha", names("Item", 10), "a1"))
+	w.push("u", 730, names("Item", 10)...)
+	w.forget()
+	_, err := a.Start(t.Context(), false, "test")
+	must(t, err)
+	_, err = a.Plan(t.Context())
+	must(t, err)
+	must(t, a.Leave(t.Context()))
+	equal(t, "instances", slices.Equal(w.owners(), []string{"b"}), true)
+	w.drainBy(b)
+	job := w.last(refresh.Bulk)
+	equal(t, "updated without the source that nobody has now", job.Counts.Updated, 10)
+	equal(t, "last error", job.LastError, "beta: not configured any more")
+	w.checkIdle()
+}
+
+func TestLease_ARollingChangeForgoesNothingThatSomebodyHas(t *testing.T) {
+	w := shared(t)
+	list := names("Item", 10)
+	old := w.join("old", bulk("alpha", list, "a1"), bulk("beta", list, "b1"))
+	w.push("u", 730, list...)
+	w.forget()
+	_, err := old.Start(t.Context(), false, "test")
+	must(t, err)
+	_, err = old.Plan(t.Context())
+	must(t, err)
+	w.join("new", bulk("alpha", list, "a1"))
+	equal(t, "units that failed", w.count(`SELECT count(*) FROM fetch_unit WHERE state = 'failed'`), 0)
+	w.drainBy(old)
+	equal(t, "snapshots", w.count(`SELECT count(*) FROM snapshot`), 20)
+}
+
+func TestLease_InstancesShareTheWorkWhileOneIsTakenForDead(t *testing.T) {
+	w := shared(t)
+	w.cfg.FetchSlots, w.cfg.SettleSlots = 2, 2
+	list := names("Item", long(3_000, 30_000))
+	source := func() []*fakeSource {
+		return []*fakeSource{bulk("alpha", list, "a1", "a2", "a3"), batch("beta", 100, list, "b1")}
+	}
+	w.push("u", 730, list...)
+	w.forget()
+	run := func(i *instance) (stop func()) {
+		ctx, cancel := context.WithCancel(w.tb.Context())
+		local := dispatch.NewLocal(dispatch.LocalOptions{
+			Workers: i.Workers(), Sweep: 20 * time.Millisecond, Now: w.clock.Now, Logger: slog.New(slog.DiscardHandler),
+		})
+		var running sync.WaitGroup
+		running.Go(func() { local.Run(ctx) })
+		return func() { cancel(); running.Wait() }
+	}
+	a, b, c := w.join("a", source()...), w.join("b", source()...), w.join("c", source()...)
+	stops := []func(){run(a), run(b), run(c)}
+	var starting sync.WaitGroup
+	var started atomic.Int64
+	for _, i := range []*instance{a, b, c} {
+		starting.Go(func() {
+			s, err := i.Start(t.Context(), false, "test")
+			if err != nil {
+				t.Error(err)
+			}
+			if s.Started {
+				started.Add(1)
+			}
+		})
+	}
+	starting.Wait()
+	equal(t, "jobs started", started.Load(), 1)
+	// a and b look on while c, which works, does not beat: whatever it does is
+	// taken away again and again, and counted once all the same.
+	until(t, "the end of the run", func() bool {
+		w.pass(refresh.Lease+time.Second, a, b)
+		return !w.last(refresh.Bulk).State.Live()
+	})
+	for _, stop := range stops {
+		stop()
+	}
+	job := w.last(refresh.Bulk)
+	equal(t, "updated", job.Counts.Updated, int64(len(list)))
+	equal(t, "items settled more than once", w.count(`SELECT count(*) FROM refresh_item WHERE attempts <> 1`), 0)
+	equal(t, "jobs", w.count(`SELECT count(*) FROM refresh_job`), 1)
+	w.checkIdle()
+}

@@ -1,0 +1,141 @@
+package store
+
+import (
+	"context"
+	"database/sql"
+	"encoding/json"
+	"strings"
+
+	"assay/internal/refresh"
+)
+
+// Register notes an instance that works on the database, with its beat as given.
+func (t *Tx) Register(i refresh.Instance) error {
+	asks, err := json.Marshal(askKeys(i.Asks))
+	if err != nil {
+		return err
+	}
+	_, err = t.exec(`
+		INSERT INTO instance (owner, version, asks, started_at, beat, beat_at) VALUES ($1, $2, $3, $4, $5, $6)
+		ON CONFLICT (owner) DO UPDATE SET beat = excluded.beat, beat_at = excluded.beat_at`,
+		i.Owner, i.Version, string(asks), micros(i.StartedAt), i.Beat, micros(t.now))
+	return err
+}
+
+// Beat moves an instance's counter on. It returns false where the instance is
+// not known any more: others took it for dead.
+func (t *Tx) Beat(owner string) (bool, error) {
+	n, err := t.exec(`UPDATE instance SET beat = beat + 1, beat_at = $2 WHERE owner = $1`, owner, micros(t.now))
+	return n == 1, err
+}
+
+// RemoveInstance removes an instance, if its counter still stands at beat, and
+// gives back what is claimed in its name; refresh.NoBeat stands for one that has
+// no counter. It returns false, and changes nothing, where the instance has moved
+// on or somebody else has removed it.
+func (t *Tx) RemoveInstance(p refresh.Pulse) (bool, error) {
+	n, err := t.exec(`DELETE FROM instance WHERE owner = $1 AND beat = $2`, p.Owner, p.Beat)
+	if err != nil {
+		return false, err
+	}
+	if n == 0 {
+		if known, err := t.knowsInstance(p.Owner); err != nil || known || p.Beat != refresh.NoBeat {
+			return false, err
+		}
+	}
+	for _, query := range []string{
+		`UPDATE fetch_unit SET state = 'pending', token = token + 1 WHERE state = 'running' AND owner = $1`,
+		`UPDATE refresh_batch SET state = 'pending', token = token + 1 WHERE state = 'running' AND owner = $1`,
+	} {
+		if _, err := t.exec(query, p.Owner); err != nil {
+			return false, err
+		}
+	}
+	return true, nil
+}
+
+func (t *Tx) knowsInstance(owner string) (known bool, err error) {
+	err = t.queryRow(`SELECT EXISTS (SELECT 1 FROM instance WHERE owner = $1)`, owner).Scan(&known)
+	return known, err
+}
+
+// pulses are the counters of all instances, and of those in whose name something
+// is claimed without a counter.
+const pulses = `
+SELECT owner, beat FROM instance
+UNION ALL
+SELECT owner, -1 FROM (
+	SELECT owner FROM fetch_unit WHERE state = 'running'
+	UNION SELECT owner FROM refresh_batch WHERE state IN ('pending', 'running') AND state = 'running') claimed
+WHERE NOT EXISTS (SELECT 1 FROM instance i WHERE i.owner = claimed.owner)`
+
+// Pulses returns the counters of all instances.
+func (s *Store) Pulses(ctx context.Context) ([]refresh.Pulse, error) {
+	return collect(ctx, s.read, func(r *sql.Rows, p *refresh.Pulse) error { return r.Scan(&p.Owner, &p.Beat) }, pulses)
+}
+
+// Instances returns all instances that work on the database, the oldest first.
+func (s *Store) Instances(ctx context.Context) ([]refresh.Instance, error) {
+	return instances(ctx, s.read)
+}
+
+func instances(ctx context.Context, q querier) ([]refresh.Instance, error) {
+	return collect(ctx, q, func(r *sql.Rows, i *refresh.Instance) error {
+		var started, beaten int64
+		var asks sql.RawBytes
+		if err := r.Scan(&i.Owner, &i.Version, &asks, &started, &i.Beat, &beaten); err != nil {
+			return err
+		}
+		i.StartedAt, i.BeatAt = moment(started), moment(beaten)
+		var keys []string
+		err := json.Unmarshal(asks, &keys)
+		for _, key := range keys {
+			source, file, _ := strings.Cut(key, "/")
+			i.Asks = append(i.Asks, refresh.Askable{Source: source, File: file})
+		}
+		return err
+	}, `SELECT owner, version, asks, started_at, beat, beat_at FROM instance ORDER BY started_at, owner`)
+}
+
+// askKeys names what can be asked for, each in one text. No source has a slash in
+// its name. The list is empty, and not nil, where there is nothing.
+func askKeys(asks []refresh.Askable) []string {
+	keys := make([]string, len(asks))
+	for i, a := range asks {
+		keys[i] = a.Source + "/" + a.File
+	}
+	return keys
+}
+
+// forgone are the units that live jobs still mean to ask for and that are not in
+// the list $1.
+const forgone = `state IN ('pending', 'running') AND source || '/' || file NOT IN (SELECT value FROM json_each($1))`
+
+// ForgoUnits ends, as failed, what live jobs still meant to ask for and that no
+// instance can, so that the jobs go on without it. Where there is no instance at
+// all, whoever comes next may be able to.
+func (t *Tx) ForgoUnits() error {
+	all, err := instances(t.ctx, t.tx)
+	if err != nil || len(all) == 0 {
+		return err
+	}
+	var asks []refresh.Askable
+	for _, i := range all {
+		asks = append(asks, i.Asks...)
+	}
+	packed, err := json.Marshal(askKeys(asks))
+	if err != nil {
+		return err
+	}
+	for _, query := range []string{
+		`UPDATE refresh_job SET last_error = (
+			SELECT min(source) || ': not configured any more' FROM fetch_unit u WHERE u.job_id = refresh_job.id AND ` + forgone + `)
+		 WHERE id IN (SELECT job_id FROM fetch_unit WHERE ` + forgone + `)`,
+		`UPDATE fetch_unit SET state = 'failed', token = token + 1, error = source || ': not configured any more' WHERE ` + forgone,
+	} {
+		if _, err := t.exec(query, string(packed)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
