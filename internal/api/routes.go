@@ -121,7 +121,7 @@ func match(pattern, parts []string) (map[string]string, bool) {
 	if len(pattern) != len(parts) {
 		return nil, false
 	}
-	values := map[string]string{}
+	var values map[string]string // most patterns that are tried have none, or do not match
 	for i, segment := range pattern {
 		name, isParam := paramName(segment)
 		if !isParam {
@@ -133,6 +133,9 @@ func match(pattern, parts []string) (map[string]string, bool) {
 		value, err := url.PathUnescape(parts[i])
 		if err != nil {
 			return nil, false
+		}
+		if values == nil {
+			values = map[string]string{}
 		}
 		values[name] = value
 	}
