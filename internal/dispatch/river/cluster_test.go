@@ -4,6 +4,7 @@ package river_test
 
 import (
 	"context"
+	"errors"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -204,6 +205,9 @@ func TestWake_LeavesFewRows(t *testing.T) {
 
 func TestMigrate_ByManyAtOnceIsDoneOnce(t *testing.T) {
 	url := database(t)
+	if err := river.Check(t.Context(), url, discard()); !errors.Is(err, river.ErrSchema) {
+		t.Errorf("of an empty database: %v", err)
+	}
 	var migrating sync.WaitGroup
 	for range 4 {
 		migrating.Go(func() {
@@ -215,6 +219,9 @@ func TestMigrate_ByManyAtOnceIsDoneOnce(t *testing.T) {
 	migrating.Wait()
 	if n := query(t, url, `SELECT count(*) FROM river_migration`); n == 0 {
 		t.Error("nothing was done")
+	}
+	if err := river.Check(t.Context(), url, discard()); err != nil {
+		t.Error(err)
 	}
 }
 

@@ -6,49 +6,75 @@ import (
 	"fmt"
 	"log/slog"
 
+	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
 	"github.com/riverqueue/river/riverdriver/riverpgxv5"
 	"github.com/riverqueue/river/rivermigrate"
 )
 
-// migrating is the advisory lock under which River's tables are changed.
-const migrating = 0x6173736179_72 // "assayr"
+// migrating is the number of the advisory lock under which River's tables are
+// changed; the upper half is this program's.
+const migrating = 0x61737361<<32 + 100
+
+// ErrSchema means that River's tables are not those of this program.
+var ErrSchema = errors.New("the queue's tables are not up to date: run `assay migrate`")
 
 // Migrate brings River's own tables up to date. Several processes may call it at
 // once: one of them does it, the others wait.
-func Migrate(ctx context.Context, url string, log *slog.Logger) (err error) {
-	cfg, err := pgxpool.ParseConfig(url)
+func Migrate(ctx context.Context, url string, log *slog.Logger) error {
+	err := withMigrator(ctx, url, log, func(pool *pgxpool.Pool, m *rivermigrate.Migrator[pgx.Tx]) error {
+		return pgx.BeginFunc(ctx, pool, func(lock pgx.Tx) error {
+			const wait = `SELECT set_config('idle_in_transaction_session_timeout', '0', true), pg_advisory_xact_lock($1)`
+			if _, err := lock.Exec(ctx, wait, int64(migrating)); err != nil {
+				return err
+			}
+			_, err := m.Migrate(ctx, rivermigrate.DirectionUp, nil)
+			return err
+		})
+	})
 	if err != nil {
-		return errors.New("migrate the queue: the address of the database cannot be read") // the error may hold its password
+		return fmt.Errorf("migrate the queue: %w", err)
 	}
-	defer func() {
-		if err != nil {
-			err = fmt.Errorf("migrate the queue: %w", err)
+	return nil
+}
+
+// Check returns ErrSchema where Migrate would have something to do. It changes
+// nothing.
+func Check(ctx context.Context, url string, log *slog.Logger) error {
+	err := withMigrator(ctx, url, log, func(_ *pgxpool.Pool, m *rivermigrate.Migrator[pgx.Tx]) error {
+		result, err := m.Validate(ctx, nil)
+		if err == nil && !result.OK {
+			err = ErrSchema
 		}
-	}()
-	cfg.MaxConns = 2
-	pool, err := pgxpool.NewWithConfig(ctx, cfg)
+		return err
+	})
+	if err != nil {
+		return fmt.Errorf("check the queue: %w", err)
+	}
+	return nil
+}
+
+func withMigrator(ctx context.Context, url string, log *slog.Logger, fn func(*pgxpool.Pool, *rivermigrate.Migrator[pgx.Tx]) error) error {
+	pool, err := openPool(ctx, url, 2) // one waits while the other works
 	if err != nil {
 		return err
 	}
 	defer pool.Close()
-	locker, err := pool.Acquire(ctx)
+	m, err := rivermigrate.New(riverpgxv5.New(pool), &rivermigrate.Config{Logger: slog.New(atLeast{log.Handler(), slog.LevelWarn})})
 	if err != nil {
 		return err
 	}
-	defer locker.Release()
-	if _, err := locker.Exec(ctx, `SELECT pg_advisory_lock($1)`, int64(migrating)); err != nil {
-		return err
-	}
-	defer func() {
-		_, _ = locker.Exec(context.WithoutCancel(ctx), `SELECT pg_advisory_unlock($1)`, int64(migrating))
-	}()
-	migrator, err := rivermigrate.New(riverpgxv5.New(pool), &rivermigrate.Config{
-		Logger: slog.New(atLeast{log.Handler(), slog.LevelWarn}),
-	})
+	return fn(pool, m)
+}
+
+// openPool opens a pool of so many connections, which are made when they are
+// wanted.
+func openPool(ctx context.Context, url string, conns int32) (*pgxpool.Pool, error) {
+	cfg, err := pgxpool.ParseConfig(url)
 	if err != nil {
-		return err
+		return nil, errors.New("the address of the database cannot be read") // the error may hold its password
 	}
-	_, err = migrator.Migrate(ctx, rivermigrate.DirectionUp, nil)
-	return err
+	cfg.MaxConns, cfg.MinConns, cfg.MinIdleConns = conns, 0, 0
+	cfg.ConnConfig.RuntimeParams["application_name"] = "assay dispatch"
+	return pgxpool.NewWithConfig(ctx, cfg)
 }

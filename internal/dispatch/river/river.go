@@ -8,7 +8,6 @@ package river
 import (
 	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"log/slog"
 	"sync"
@@ -73,13 +72,7 @@ type Dispatcher struct {
 // New makes a dispatcher on a database that Migrate has prepared. It connects
 // when it runs; Close it if Run is never called.
 func New(ctx context.Context, o Options) (*Dispatcher, error) {
-	cfg, err := pgxpool.ParseConfig(o.URL)
-	if err != nil {
-		return nil, errors.New("dispatch: the address of the database cannot be read") // the error may hold its password
-	}
-	cfg.MaxConns = connections
-	cfg.ConnConfig.RuntimeParams["application_name"] = "assay dispatch"
-	pool, err := pgxpool.NewWithConfig(ctx, cfg)
+	pool, err := openPool(ctx, o.URL, connections)
 	if err != nil {
 		return nil, fmt.Errorf("dispatch: %w", err)
 	}
