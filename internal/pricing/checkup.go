@@ -33,14 +33,11 @@ const (
 
 // Checkup compares the answer of one market's file with what was known before,
 // to find a sick source (step 7). The zero value is ready. It keeps 8 bytes per
-// name added, which is exact and for the names of a whole game (40,000) 320 kB;
-// Reset keeps that memory for the next one. It is for one goroutine.
+// name added, which is exact and for the names of a whole game (40,000) 320 kB.
+// It is for one goroutine.
 type Checkup struct {
 	ratios []money.Micro // in millionths
 }
-
-// Reset forgets all names.
-func (c *Checkup) Reset() { c.ratios = c.ratios[:0] }
 
 // Add takes the prices of one name that both sides have, in the same currency:
 // the reference (the market's own last price, or the median of the other

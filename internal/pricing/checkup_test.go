@@ -105,10 +105,6 @@ func TestCheckup_CountsOnlyNamesWithBothPrices(t *testing.T) {
 	if d := c.AgainstOthers(); d.Shared != 1 {
 		t.Errorf("%d shared names, want 1", d.Shared)
 	}
-	c.Reset()
-	if d := c.AgainstOthers(); d.Shared != 0 || d.Ratio != 0 {
-		t.Errorf("after a reset: %+v", d)
-	}
 }
 
 func TestDiagnosis_TellsOperatorsWhatIsWrong(t *testing.T) {

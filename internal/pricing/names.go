@@ -8,11 +8,6 @@ import (
 // statusNames are the statuses as the API names them, by Status.
 var statusNames = [...]string{"ok", "thin", "suspect", "disputed", "stale", "noPrice"}
 
-// Statuses returns all statuses, best first.
-func Statuses() []Status {
-	return []Status{OK, Thin, Suspect, Disputed, Stale, NoPrice}
-}
-
 // String returns the name that the API gives the status.
 func (s Status) String() string {
 	if int(s) < len(statusNames) {

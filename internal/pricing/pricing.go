@@ -110,6 +110,12 @@ type Rate struct {
 // Rates holds the rate of each foreign currency that can be converted.
 type Rates map[money.Currency]Rate
 
+// Of returns the rate of a currency, if there is a valid one.
+func (r Rates) Of(currency money.Currency) (Rate, bool) {
+	rate, ok := r[currency]
+	return rate, ok && rate.Micro > 0 && !rate.Date.IsZero()
+}
+
 // Last is what is known of an item before this estimate.
 //
 // UpdatedAt is the age of Price for the rule of moves within a day: the last

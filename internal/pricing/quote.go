@@ -29,15 +29,26 @@ func (e *Estimator) judge(now time.Time, quotes []Quote, verdicts []Verdict) []V
 	return verdicts
 }
 
+// Quoted returns what counts of a quote, as quoted: its ask, else its sale. 0:
+// nothing is offered, and there is no basis.
+func Quoted(ask, sale money.Micro) (money.Micro, Basis) {
+	switch {
+	case ask != 0:
+		return ask, Ask
+	case sale != 0:
+		return sale, Sale
+	default:
+		return 0, ""
+	}
+}
+
 // verdict applies steps 1-3 to one quote.
 func (e *Estimator) verdict(now time.Time, q *Quote) Verdict {
-	amount, v := q.Ask, Verdict{Basis: Ask}
-	if amount == 0 {
-		amount, v.Basis = q.Sale, Sale
-	}
+	amount, basis := Quoted(q.Ask, q.Sale)
 	if amount == 0 {
 		return Verdict{Reason: NotOffered}
 	}
+	v := Verdict{Basis: basis}
 	v.Price, v.Reason = e.price(amount, q.Currency)
 	if v.Reason == Used {
 		v.Reason = e.freshness(now, q)
@@ -52,8 +63,8 @@ func (e *Estimator) price(amount money.Micro, currency money.Currency) (money.Mi
 		return 0, InvalidAmount
 	}
 	if currency != e.policy.Currency {
-		rate, ok := e.policy.Rates[currency]
-		if !ok || rate.Micro <= 0 || rate.Date.IsZero() {
+		rate, ok := e.policy.Rates.Of(currency)
+		if !ok {
 			return 0, NoRate
 		}
 		if amount, ok = money.Convert(amount, rate.Micro); !ok {

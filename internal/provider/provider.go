@@ -88,6 +88,23 @@ func (d *Description) HostOf(file string) string {
 	return ""
 }
 
+// MarketsOf returns the keys of the markets of a file, or for "" of all that the
+// source offers; none for a file that it does not have.
+func (d *Description) MarketsOf(file string) []string {
+	var keys []string
+	if file == "" {
+		for i := range d.Markets {
+			keys = append(keys, d.Markets[i].Key)
+		}
+	}
+	for i := range d.Files {
+		if d.Files[i].Key == file {
+			keys = d.Files[i].Markets
+		}
+	}
+	return keys
+}
+
 // Limit is a number of requests in a period. The zero value is no limit.
 type Limit struct {
 	Requests int

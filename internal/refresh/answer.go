@@ -68,16 +68,7 @@ func (a *answer) fetchFile(ctx context.Context, src provider.Source, unit *Unit,
 
 // expect counts the markets that the answer covers and had no quote of.
 func (a *answer) expect(d provider.Description, file string) {
-	keys := make([]string, 0, len(d.Markets))
-	for _, m := range d.Markets {
-		keys = append(keys, m.Key)
-	}
-	for _, f := range d.Files {
-		if f.Key == file {
-			keys = f.Markets
-		}
-	}
-	for _, key := range keys {
+	for _, key := range d.MarketsOf(file) {
 		a.count(a.markets[key])
 	}
 }

@@ -152,15 +152,12 @@ func (e *Engine) marketsOf(u Unit) []int64 {
 	if !ok || u.File == "" {
 		return nil
 	}
+	d := src.Describe()
+	keys := d.MarketsOf(u.File)
 	var out []int64
-	for _, f := range src.Describe().Files {
-		if f.Key != u.File || f.AppID != u.AppID {
-			continue
-		}
-		for id, m := range e.known {
-			if m.source == u.Source && slices.Contains(f.Markets, m.Key) {
-				out = append(out, id)
-			}
+	for id, m := range e.known {
+		if m.source == u.Source && slices.Contains(keys, m.Key) {
+			out = append(out, id)
 		}
 	}
 	slices.Sort(out)
@@ -273,14 +270,11 @@ func (e *Engine) readSample(ctx context.Context, unpack *unpacker, suspects []*s
 
 // basePrice is a quote's price in the base currency, 0 if it has none.
 func (e *Engine) basePrice(q *packed) money.Micro {
-	p := q.Ask
-	if p == 0 {
-		p = q.Sale
-	}
+	p, _ := pricing.Quoted(q.Ask, q.Sale)
 	if q.Currency == e.cfg.Policy.Currency || p == 0 {
 		return p
 	}
-	rate, ok := e.cfg.Policy.Rates[q.Currency]
+	rate, ok := e.cfg.Policy.Rates.Of(q.Currency)
 	if !ok {
 		return 0
 	}

@@ -178,17 +178,8 @@ func (r *Reader) marketsOf(source, file string) []string {
 			continue
 		}
 		var out []string
-		if file == "" {
-			for _, m := range d.Markets {
-				out = append(out, source+"/"+m.Key)
-			}
-		}
-		for _, f := range d.Files {
-			for _, key := range f.Markets {
-				if f.Key == file {
-					out = append(out, source+"/"+key)
-				}
-			}
+		for _, key := range d.MarketsOf(file) {
+			out = append(out, source+"/"+key)
 		}
 		return out
 	}
@@ -337,10 +328,7 @@ func (r *Reader) snapshot(s *store.MarketSnapshot, quotesAt time.Time) MarketSna
 	if s.FetchedAt.IsZero() {
 		out.FetchedAt = quotesAt
 	}
-	price, basis := s.Ask, pricing.Ask
-	if price == 0 {
-		price, basis = s.Sale, pricing.Sale
-	}
+	price, basis := pricing.Quoted(s.Ask, s.Sale)
 	if price == 0 {
 		return out
 	}
@@ -349,7 +337,7 @@ func (r *Reader) snapshot(s *store.MarketSnapshot, quotesAt time.Time) MarketSna
 		out.Price = &price
 		return out
 	}
-	rate, ok := r.o.Rates[s.Currency]
+	rate, ok := r.o.Rates.Of(s.Currency)
 	if !ok {
 		return out
 	}
