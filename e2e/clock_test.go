@@ -12,6 +12,7 @@ import (
 	"assay/internal/provider"
 	"assay/internal/provider/providertest"
 	"assay/internal/provider/sim"
+	"assay/internal/randtest"
 )
 
 // clock is a wall clock that can be set.
@@ -48,7 +49,7 @@ func onClock(t *testing.T, c *clock, timeout time.Duration, env ...string) *serv
 
 func TestClock_SetDuringARunLosesNothing(t *testing.T) {
 	t.Parallel()
-	r := random(t)
+	r := randtest.New(t)
 	for _, jump := range jumps {
 		after := time.Duration(r.IntN(150)) * time.Millisecond
 		t.Run(jump.name, func(t *testing.T) {

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"assay/internal/provider/sim"
+	"assay/internal/randtest"
 )
 
 // onDisk is a server with a world of prices that are about to change, whose
@@ -131,7 +132,7 @@ func TestDisk_FullIsLoudReadsGoOnAndTheRunResumesWhenThereIsRoom(t *testing.T) {
 	if err := os.Remove(filler); err != nil {
 		t.Fatal(err)
 	}
-	d.recovers(id, long())
+	d.recovers(id, randtest.Long())
 }
 
 // newAssets returns assets with names that nobody knows, as long as names are.

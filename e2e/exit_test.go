@@ -20,6 +20,7 @@ import (
 	"assay/internal/app"
 	"assay/internal/config"
 	"assay/internal/provider/sim"
+	"assay/internal/randtest"
 )
 
 // exitPoint, in the environment of the test program, makes it the server that
@@ -155,7 +156,7 @@ func (e *exits) result(s *server) map[string][]string {
 func TestRule8_EndingAtAnyCommitChangesNothing(t *testing.T) {
 	t.Parallel()
 	for _, shape := range []string{"bulk", "batch"} {
-		if shape == "batch" || long() {
+		if shape == "batch" || randtest.Long() {
 			t.Run(shape, func(t *testing.T) { testExits(t, shape) })
 		}
 	}
@@ -175,7 +176,7 @@ func testExits(t *testing.T, shape string) {
 	for n := 1; ; n++ {
 		survived := 0
 		for i, where := range []string{"before commit", "after commit"} {
-			if !long() && n%2 != i {
+			if !randtest.Long() && n%2 != i {
 				continue
 			}
 			if e.endsAt(fmt.Sprintf("%s:%d", where, n), want) {
@@ -236,7 +237,7 @@ func TestRule8_EndingInTheFirstStartIsMadeUpForByTheNext(t *testing.T) {
 	if err != nil {
 		t.Skip("strace is not installed, so no process can be killed at a system call")
 	}
-	r := random(t)
+	r := randtest.New(t)
 	for _, call := range []string{"pwrite64", "write", "fsync", "ftruncate", "renameat", "unlinkat"} {
 		killed := 0
 		for n := 1; n < 400; {
@@ -268,7 +269,7 @@ func TestRule8_EndingInTheFirstStartIsMadeUpForByTheNext(t *testing.T) {
 				t.Fatalf("stopped at %s %d", call, n)
 			}
 			n++
-			if !long() && call == "pwrite64" {
+			if !randtest.Long() && call == "pwrite64" {
 				n += r.IntN(30)
 			}
 		}

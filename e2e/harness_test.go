@@ -16,7 +16,6 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"strconv"
 	"strings"
 	"sync"
 	"syscall"
@@ -24,6 +23,7 @@ import (
 	"time"
 
 	"assay/internal/provider/sim"
+	"assay/internal/randtest"
 )
 
 // binary is the program under test, built once.
@@ -52,24 +52,6 @@ func TestMain(m *testing.M) {
 	code := m.Run()
 	_ = os.RemoveAll(dir)
 	os.Exit(code)
-}
-
-// long tells whether the full counts are asked for.
-func long() bool { return os.Getenv("ASSAY_LONG") != "" }
-
-// random returns a generator whose seed is printed, and taken back from
-// ASSAY_SEED.
-func random(t *testing.T) *rand.Rand {
-	t.Helper()
-	seed := uint64(time.Now().UnixNano())
-	if s := os.Getenv("ASSAY_SEED"); s != "" {
-		var err error
-		if seed, err = strconv.ParseUint(s, 10, 64); err != nil {
-			t.Fatalf("ASSAY_SEED: %v", err)
-		}
-	}
-	t.Logf("seed %d (ASSAY_SEED=%d repeats it)", seed, seed)
-	return rand.New(rand.NewPCG(seed, 0))
 }
 
 // simulator serves invented markets from this process, which outlives the
@@ -218,7 +200,7 @@ const patience = 3 * time.Minute
 func (s *server) await(what string, ok func() bool) {
 	s.t.Helper()
 	most := patience
-	if long() {
+	if randtest.Long() {
 		most *= 10
 	}
 	for end := time.Now().Add(most); time.Now().Before(end); {

@@ -18,6 +18,7 @@ import (
 
 	"assay/internal/app"
 	"assay/internal/provider/sim"
+	"assay/internal/randtest"
 )
 
 func TestInput_AWrongConfigurationNamesEveryFaultAndStartsNothing(t *testing.T) {
@@ -129,7 +130,7 @@ func TestInput_APriceListOfRubbishNamesItsFaultAndChangesNothing(t *testing.T) {
 	const quotes = `SELECT item_id, market_id, currency, ask, bid, sale FROM snapshot ORDER BY 1, 2`
 	before := rows(t, db, quotes)
 	noise := make([]byte, 100_000)
-	r := random(t)
+	r := randtest.New(t)
 	for i := range noise {
 		noise[i] = byte(r.Uint32())
 	}

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"assay/internal/provider/sim"
+	"assay/internal/randtest"
 )
 
 // job is what the tests read of a job.
@@ -45,10 +46,10 @@ type row struct {
 func TestRule8_KillingTheProcessOverAndOverLosesNothing(t *testing.T) {
 	t.Parallel()
 	names, kills := 4_000, 25
-	if long() {
+	if randtest.Long() {
 		names, kills = 30_000, 200
 	}
-	r := random(t)
+	r := randtest.New(t)
 	markets, url := simulator(t, sim.Options{Names: names, Frozen: true, Latency: 100 * time.Millisecond})
 	s := newServer(t, "MARKET_PRICE_PROVIDERS=sim", "SIM_BASE_URL="+url, "MARKET_PRICE_WORKERS=1")
 	s.start()
@@ -86,7 +87,7 @@ func TestRule8_KillingTheProcessOverAndOverLosesNothing(t *testing.T) {
 		t.Errorf("job %s is %s, want %s finished", end.Status.JobID, end.Status.State, id)
 	}
 	most := 30 * time.Second // on a machine of its own: 5 s
-	if long() {
+	if randtest.Long() {
 		most = 5 * time.Second
 	}
 	if slowest > most {

@@ -18,6 +18,7 @@ import (
 	"assay/internal/provider"
 	"assay/internal/provider/providertest"
 	"assay/internal/provider/sim"
+	"assay/internal/randtest"
 )
 
 // attempts is how often the impatient clients of these tests ask.
@@ -352,10 +353,10 @@ func cents(b []byte) []byte {
 // provider can do to us (short: some of it).
 func TestProvider_NoFaultWritesAPriceOrStopsTheOther(t *testing.T) {
 	t.Parallel()
-	r := random(t)
+	r := randtest.New(t)
 	for _, shape := range []string{"bulk", "batch", "single", "list"} {
 		faults := everyFault(shape)
-		if !long() {
+		if !randtest.Long() {
 			r.Shuffle(len(faults), func(i, j int) { faults[i], faults[j] = faults[j], faults[i] })
 			faults = faults[:map[string]int{"bulk": 20, "batch": 6, "single": 6, "list": 10}[shape]]
 		}

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"assay/internal/provider/sim"
+	"assay/internal/randtest"
 )
 
 // asked counts how often a simulator is asked about each name.
@@ -47,7 +48,7 @@ func (a *asked) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 func TestRule3_ManyPushesAtOnceQueueEachUnknownNameOnce(t *testing.T) {
 	t.Parallel()
 	users, each := 200, 100
-	if long() {
+	if randtest.Long() {
 		users, each = 1_000, 500
 	}
 	shared := each * 3 / 5

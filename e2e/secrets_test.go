@@ -22,6 +22,7 @@ import (
 	"assay/internal/app"
 	"assay/internal/provider/providertest"
 	"assay/internal/provider/sim"
+	"assay/internal/randtest"
 )
 
 // canaries are all secrets that can be configured, with values that are found
@@ -307,7 +308,7 @@ func (s *server) run(args, env []string) []byte {
 
 func TestSecrets_WrongOnesAreSlowedDownAndARightOneNeverIs(t *testing.T) {
 	perAddress := 60
-	if long() {
+	if randtest.Long() {
 		perAddress = 1_000
 	}
 	s := newServer(t, "TRUSTED_PROXIES=127.0.0.1")

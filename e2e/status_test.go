@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"assay/internal/provider/sim"
+	"assay/internal/randtest"
 )
 
 // TestStatus_AnswersWhileARunWrites asks for the status 200 times a second while
@@ -17,7 +18,7 @@ import (
 // wide: the machine is shared, and this test tells a stall from a slow answer.
 func TestStatus_AnswersWhileARunWrites(t *testing.T) {
 	names, bound, every := 5_000, 5*time.Second, 20*time.Millisecond
-	if long() {
+	if randtest.Long() {
 		names, bound, every = 30_000, 250*time.Millisecond, 5*time.Millisecond
 	}
 	markets, url := simulator(t, sim.Options{Names: names, Frozen: true})

@@ -12,6 +12,7 @@ import (
 
 	"assay/internal/app"
 	"assay/internal/provider/sim"
+	"assay/internal/randtest"
 	"assay/internal/store"
 )
 
@@ -116,7 +117,7 @@ func (x *torn) atWorstOlder(what string, wal []byte) {
 }
 
 func tornCopies() int {
-	if long() {
+	if randtest.Long() {
 		return 1_000
 	}
 	return 100
@@ -124,7 +125,7 @@ func tornCopies() int {
 
 func TestTorn_ATruncatedLogIsAtWorstOlder(t *testing.T) {
 	t.Parallel()
-	r := random(t)
+	r := randtest.New(t)
 	x := newTorn(t)
 	for range tornCopies() {
 		n := r.IntN(len(x.wal))
@@ -135,7 +136,7 @@ func TestTorn_ATruncatedLogIsAtWorstOlder(t *testing.T) {
 
 func TestTorn_AFlippedBitInTheLogIsAtWorstOlder(t *testing.T) {
 	t.Parallel()
-	r := random(t)
+	r := randtest.New(t)
 	x := newTorn(t)
 	for range tornCopies() {
 		bit := r.IntN(len(x.wal) * 8)
@@ -175,7 +176,7 @@ func (x *torn) goesOn(wal []byte) {
 // happen is a panic, a hang, or a start that makes a new database.
 func TestTorn_AFlippedBitInTheDatabaseNeitherPanicsNorHangs(t *testing.T) {
 	t.Parallel()
-	r := random(t)
+	r := randtest.New(t)
 	x := newTorn(t)
 	whole := x.copy(x.wal)
 	x.read(whole) // closing moves the log into the database
@@ -184,7 +185,7 @@ func TestTorn_AFlippedBitInTheDatabaseNeitherPanicsNorHangs(t *testing.T) {
 		t.Fatal(err)
 	}
 	copies := 12
-	if long() {
+	if randtest.Long() {
 		copies = 300
 	}
 	refused, failed := 0, 0

@@ -4,8 +4,6 @@ import (
 	"context"
 	"database/sql"
 	"fmt"
-	"math/rand/v2"
-	"os"
 	"path/filepath"
 	"strconv"
 	"strings"
@@ -15,6 +13,7 @@ import (
 	"assay/internal/catalog"
 	"assay/internal/fault"
 	"assay/internal/inventory"
+	"assay/internal/randtest"
 	"assay/internal/store"
 )
 
@@ -294,17 +293,9 @@ func TestSync_AFirstPushMakesTheUserAndKeepsOneThatIsThere(t *testing.T) {
 }
 
 func TestSync_RandomHistoriesEndAsTheirLastPushSays(t *testing.T) {
-	seed := rand.Uint64()
-	if text := os.Getenv("ASSAY_SEED"); text != "" {
-		seed, _ = strconv.ParseUint(text, 10, 64)
-	}
-	t.Logf("ASSAY_SEED=%d", seed)
-	r := rand.New(rand.NewPCG(seed, 0))
+	r := randtest.New(t)
 	p := newPlace(t)
-	rounds := 60
-	if os.Getenv("ASSAY_LONG") == "1" {
-		rounds = 5000
-	}
+	rounds := randtest.Count(60, 5000)
 	stored := map[string]string{}
 	for round := range rounds {
 		var assets []inventory.Asset

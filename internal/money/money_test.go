@@ -5,6 +5,8 @@ import (
 	"errors"
 	"math"
 	"testing"
+
+	"assay/internal/randtest"
 )
 
 func TestString_WritesNoNeedlessZeros(t *testing.T) {
@@ -20,8 +22,8 @@ func TestString_WritesNoNeedlessZeros(t *testing.T) {
 }
 
 func TestString_ReadsBackAsTheSameAmount(t *testing.T) {
-	r := seeded(t)
-	for range cases(20_000, 1_000_000) {
+	r := randtest.New(t)
+	for range randtest.Count(20_000, 1_000_000) {
 		m := anyMicro(r)
 		if back, err := Parse(m.AppendText(nil), 1); err != nil || back != m {
 			t.Fatalf("%d is written %q and read as %d, %v", int64(m), m, int64(back), err)

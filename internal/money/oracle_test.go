@@ -4,34 +4,8 @@ import (
 	"math"
 	"math/big"
 	"math/rand/v2"
-	"os"
-	"strconv"
 	"testing"
-	"time"
 )
-
-// seeded returns a generator whose seed the test prints, and takes back from
-// ASSAY_SEED.
-func seeded(t *testing.T) *rand.Rand {
-	t.Helper()
-	seed := uint64(time.Now().UnixNano())
-	if s := os.Getenv("ASSAY_SEED"); s != "" {
-		var err error
-		if seed, err = strconv.ParseUint(s, 10, 64); err != nil {
-			t.Fatalf("ASSAY_SEED: %v", err)
-		}
-	}
-	t.Logf("ASSAY_SEED=%d", seed)
-	return rand.New(rand.NewPCG(seed, 0))
-}
-
-// cases returns how many random cases to try.
-func cases(short, long int) int {
-	if os.Getenv("ASSAY_LONG") == "1" {
-		return long
-	}
-	return short
-}
 
 // halfEven rounds r to a whole number; false where that is no Micro of
 // symmetric range.

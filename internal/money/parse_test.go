@@ -8,6 +8,8 @@ import (
 	"math/rand/v2"
 	"strings"
 	"testing"
+
+	"assay/internal/randtest"
 )
 
 func TestParse_ReadsExactlyAndRoundsHalfToEven(t *testing.T) {
@@ -117,8 +119,8 @@ func TestParse_TakesPowersOfTenAsUnit(t *testing.T) {
 }
 
 func TestParse_EqualsARationalOracle(t *testing.T) {
-	r := seeded(t)
-	for range cases(50_000, 1_000_000) {
+	r := randtest.New(t)
+	for range randtest.Count(50_000, 1_000_000) {
 		text := anyNumber(r)
 		unit := [...]int64{1, 1, 10, 100, 1000, Scale}[r.IntN(6)]
 		checkParse(t, text, unit)

@@ -4,6 +4,8 @@ import (
 	"math"
 	"math/big"
 	"testing"
+
+	"assay/internal/randtest"
 )
 
 func TestConvert_RoundsHalfToEvenAndTellsOverflow(t *testing.T) {
@@ -58,8 +60,8 @@ func TestRatio_IsInMillionths(t *testing.T) {
 }
 
 func TestRounding_EqualsARationalOracle(t *testing.T) {
-	r := seeded(t)
-	for range cases(50_000, 1_000_000) {
+	r := randtest.New(t)
+	for range randtest.Count(50_000, 1_000_000) {
 		a, b := anyMicro(r), anyMicro(r)
 		exact := new(big.Rat).Mul(big.NewRat(int64(a), 1), big.NewRat(int64(b), Scale))
 		want, ok := halfEven(exact)

@@ -4,6 +4,8 @@ import (
 	"math"
 	"math/bits"
 	"testing"
+
+	"assay/internal/randtest"
 )
 
 func TestLn_IsExactToItsLastBit(t *testing.T) {
@@ -23,8 +25,8 @@ func TestLn_IsExactToItsLastBit(t *testing.T) {
 			check(max(x, 1))
 		}
 	}
-	r := seeded(t)
-	for range cases(100_000, 5_000_000) {
+	r := randtest.New(t)
+	for range randtest.Count(100_000, 5_000_000) {
 		check(1 + r.Uint64()>>(14+r.IntN(49)))
 	}
 }
@@ -53,8 +55,8 @@ func TestLn_NeverFalls(t *testing.T) {
 			t.Fatalf("ln(%d) > ln(%d)", x, x+1)
 		}
 	}
-	r := seeded(t)
-	for range cases(100_000, 1_000_000) {
+	r := randtest.New(t)
+	for range randtest.Count(100_000, 1_000_000) {
 		x := 1 + r.Uint64()>>(1+r.IntN(63))
 		if bits.Len64(x) < 64 && ln(x+1) < ln(x) {
 			t.Fatalf("ln(%d) > ln(%d)", x, x+1)

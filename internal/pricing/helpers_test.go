@@ -3,7 +3,6 @@ package pricing
 import (
 	"math"
 	"math/rand/v2"
-	"os"
 	"strconv"
 	"testing"
 	"time"
@@ -13,29 +12,6 @@ import (
 
 // noon is the time of every estimate unless a test says otherwise.
 var noon = time.Date(2026, 10, 5, 12, 0, 0, 0, time.UTC)
-
-// seeded returns a generator whose seed the test prints, and takes back from
-// ASSAY_SEED.
-func seeded(t *testing.T) *rand.Rand {
-	t.Helper()
-	seed := uint64(time.Now().UnixNano())
-	if s := os.Getenv("ASSAY_SEED"); s != "" {
-		var err error
-		if seed, err = strconv.ParseUint(s, 10, 64); err != nil {
-			t.Fatalf("ASSAY_SEED: %v", err)
-		}
-	}
-	t.Logf("ASSAY_SEED=%d", seed)
-	return rand.New(rand.NewPCG(seed, 0))
-}
-
-// cases returns how many random cases to try.
-func cases(short, long int) int {
-	if os.Getenv("ASSAY_LONG") == "1" {
-		return long
-	}
-	return short
-}
 
 // units turns a decimal text into micro-units.
 func units(t testing.TB, text string) money.Micro {

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"assay/internal/money"
+	"assay/internal/randtest"
 )
 
 func TestOutlier_Rule(t *testing.T) {
@@ -101,9 +102,9 @@ func TestOutlier_NeverTouchesAverageAndMedian(t *testing.T) {
 // A second implementation, in floating point and without any of the shortcuts,
 // must agree wherever no quote is within its error of a threshold.
 func TestOutlier_AgreesWithTheRuleAsWritten(t *testing.T) {
-	r := seeded(t)
+	r := randtest.New(t)
 	sure := 0
-	count := cases(20_000, 500_000)
+	count := randtest.Count(20_000, 500_000)
 	for range count {
 		prices := market(r)
 		want, disputed, ok := ruleAsWritten(prices)

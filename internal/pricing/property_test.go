@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"assay/internal/money"
+	"assay/internal/randtest"
 )
 
 // anyQuotes returns what up to 14 sources might say of one item: good and
@@ -60,8 +61,8 @@ func anyPolicy(r *rand.Rand) Policy {
 }
 
 func TestProperty_OrderOfQuotesNeverMatters(t *testing.T) {
-	r := seeded(t)
-	for range cases(10_000, 300_000) {
+	r := randtest.New(t)
+	for range randtest.Count(10_000, 300_000) {
 		policy, quotes, last := anyPolicy(r), anyQuotes(r), anyLast(r)
 		want := estimate(policy, quotes, last)
 		order := r.Perm(len(quotes))
@@ -96,8 +97,8 @@ func distinct(quotes []Quote) bool {
 }
 
 func TestProperty_ScalingTheQuotesScalesThePrice(t *testing.T) {
-	r := seeded(t)
-	for range cases(20_000, 500_000) {
+	r := randtest.New(t)
+	for range randtest.Count(20_000, 500_000) {
 		prices := market(r)
 		k := money.Micro(2 + r.IntN(1000))
 		var scaled []money.Micro
@@ -119,8 +120,8 @@ func TestProperty_ScalingTheQuotesScalesThePrice(t *testing.T) {
 }
 
 func TestProperty_AQuoteEqualToTheAverageLeavesIt(t *testing.T) {
-	r := seeded(t)
-	for range cases(20_000, 500_000) {
+	r := randtest.New(t)
+	for range randtest.Count(20_000, 500_000) {
 		prices := market(r)
 		before := estimate(usd(), asks(prices...), Last{}).Average
 		if after := estimate(usd(), asks(append(prices, before)...), Last{}).Average; after != before {
@@ -130,8 +131,8 @@ func TestProperty_AQuoteEqualToTheAverageLeavesIt(t *testing.T) {
 }
 
 func TestProperty_EveryFigureLiesWithinMinAndMax(t *testing.T) {
-	r := seeded(t)
-	for range cases(20_000, 500_000) {
+	r := randtest.New(t)
+	for range randtest.Count(20_000, 500_000) {
 		quotes := anyQuotes(r)
 		e := estimate(anyPolicy(r), quotes, Last{})
 		used := 0
@@ -155,10 +156,10 @@ func TestProperty_EveryFigureLiesWithinMinAndMax(t *testing.T) {
 }
 
 func TestProperty_AverageEqualsARationalOracle(t *testing.T) {
-	r := seeded(t)
+	r := randtest.New(t)
 	estimator := New(usd())
 	var e Estimate
-	for range cases(20_000, 1_000_000) {
+	for range randtest.Count(20_000, 1_000_000) {
 		quotes := asks(make([]money.Micro, 1+r.IntN(12))...)
 		sum := new(big.Int)
 		for i := range quotes {
@@ -181,10 +182,10 @@ func roundHalfEven(x *big.Rat) int64 {
 }
 
 func TestProperty_OneCorruptedQuoteHardlyMovesRobust(t *testing.T) {
-	r := seeded(t)
+	r := randtest.New(t)
 	for _, up := range []bool{false, true} {
 		var moves []float64
-		for range cases(4_000, 100_000) {
+		for range randtest.Count(4_000, 100_000) {
 			// Six markets differ by 1.6 at the median, as real ones do.
 			prices := make([]money.Micro, 5+r.IntN(6))
 			center := math.Exp(11 + 10*r.Float64())
@@ -213,14 +214,14 @@ func TestProperty_OneCorruptedQuoteHardlyMovesRobust(t *testing.T) {
 // What is stored of a price is enough to make it again: times to the
 // microsecond, without zone or monotonic clock.
 func TestProperty_APriceCanBeMadeAgainFromWhatIsStored(t *testing.T) {
-	r := seeded(t)
+	r := randtest.New(t)
 	keep := func(at time.Time) time.Time {
 		if at.IsZero() {
 			return at
 		}
 		return time.UnixMicro(at.UnixMicro()).UTC()
 	}
-	for range cases(5_000, 100_000) {
+	for range randtest.Count(5_000, 100_000) {
 		policy, quotes, last := anyPolicy(r), anyQuotes(r), anyLast(r)
 		now := time.Now()
 		shift := now.Sub(noon) + time.Duration(r.Int64N(2_000))
@@ -246,9 +247,9 @@ func TestProperty_APriceCanBeMadeAgainFromWhatIsStored(t *testing.T) {
 }
 
 func TestEstimate_MemoryOfOneItemDoesNotReachTheNext(t *testing.T) {
-	r := seeded(t)
+	r := randtest.New(t)
 	var reused Estimate
-	for range cases(2_000, 50_000) {
+	for range randtest.Count(2_000, 50_000) {
 		policy, quotes, last := anyPolicy(r), anyQuotes(r), anyLast(r)
 		estimator := New(policy)
 		estimator.Estimate(noon, quotes, last, &reused)

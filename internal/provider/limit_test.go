@@ -1,29 +1,14 @@
 package provider
 
 import (
-	"math/rand/v2"
-	"os"
-	"strconv"
 	"testing"
 	"time"
+
+	"assay/internal/randtest"
 )
 
-// seed returns the seed of a random test and prints it; ASSAY_SEED sets it.
-func seed(t *testing.T) uint64 {
-	t.Helper()
-	s := uint64(time.Now().UnixNano())
-	if text := os.Getenv("ASSAY_SEED"); text != "" {
-		var err error
-		if s, err = strconv.ParseUint(text, 10, 64); err != nil {
-			t.Fatalf("ASSAY_SEED: %v", err)
-		}
-	}
-	t.Logf("ASSAY_SEED=%d", s)
-	return s
-}
-
 func TestWindow_NeverExceedsItsLimitInAnyStretch(t *testing.T) {
-	rng := rand.New(rand.NewPCG(seed(t), 0))
+	rng := randtest.New(t)
 	for range 200 {
 		limit := Limit{Requests: 1 + rng.IntN(20), Per: time.Duration(1+rng.IntN(10)) * time.Second}
 		w := newWindow(limit)

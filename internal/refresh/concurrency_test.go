@@ -14,6 +14,7 @@ import (
 	"assay/internal/dispatch"
 	"assay/internal/inventory"
 	"assay/internal/provider"
+	"assay/internal/randtest"
 	"assay/internal/refresh"
 )
 
@@ -56,7 +57,7 @@ func (w *world) idle() bool {
 func TestConcurrency_OverlappingPushesQueueEachUnknownNameOnce(t *testing.T) {
 	leaks := goleak.IgnoreCurrent()
 	users, size := 200, 20
-	if long(0, 1) == 1 {
+	if randtest.Count(0, 1) == 1 {
 		users, size = 1000, 500
 	}
 	common := names("Common", size*6/10)
@@ -103,7 +104,7 @@ func TestConcurrency_OverlappingPushesQueueEachUnknownNameOnce(t *testing.T) {
 }
 
 func TestConcurrency_CountsAddUpAtEveryMomentAndOnlyMoveOn(t *testing.T) {
-	list := names("Item", long(2_000, 30_000))
+	list := names("Item", randtest.Count(2_000, 30_000))
 	a, b := bulk("alpha", list, "a1", "a2", "a3"), batch("beta", 100, list, "b1")
 	w := newWorld(t, a, b)
 	w.cfg.FetchSlots, w.cfg.SettleSlots = 2, 2
@@ -136,7 +137,7 @@ func TestConcurrency_CountsAddUpAtEveryMomentAndOnlyMoveOn(t *testing.T) {
 
 func TestConcurrency_ABulkAndAMissingJobSettleTheSameItems(t *testing.T) {
 	list := names("Item", 300)
-	for range long(3, 100) {
+	for range randtest.Count(3, 100) {
 		w := newWorld(t, bulk("alpha", list, "a1", "a2", "a3"), batch("beta", 40, list, "b1"))
 		w.cfg.FetchSlots, w.cfg.SettleSlots = 2, 2
 		w.restart()

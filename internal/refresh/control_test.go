@@ -12,6 +12,7 @@ import (
 	"assay/internal/fault"
 	"assay/internal/money"
 	"assay/internal/provider"
+	"assay/internal/randtest"
 	"assay/internal/refresh"
 )
 
@@ -522,10 +523,10 @@ func TestPutOff_AWaitTooLongOrTooOftenIsNoReasonToWait(t *testing.T) {
 }
 
 func TestClock_SetForwardOrBackLosesAndStopsNothing(t *testing.T) {
-	r := random(t)
+	r := randtest.New(t)
 	list := names("Item", 60)
 	jumps := []time.Duration{time.Hour, -time.Hour, 30 * time.Minute, -30 * time.Minute, 400 * 24 * time.Hour, -400 * 24 * time.Hour}
-	for range long(15, 1000) {
+	for range randtest.Count(15, 1000) {
 		a, b := bulk("alpha", list, "a1", "a2"), batch("beta", 20, list, "b1")
 		price := units(10)
 		for _, s := range []*fakeSource{a, b} {

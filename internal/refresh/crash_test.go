@@ -10,6 +10,7 @@ import (
 
 	"assay/internal/money"
 	"assay/internal/provider"
+	"assay/internal/randtest"
 	"assay/internal/refresh"
 )
 
@@ -235,14 +236,14 @@ func TestRule8_AKillAtAnyCommitLosesNothingAndCountsNothingTwice(t *testing.T) {
 }
 
 func TestRule8_KillsInSuccessionLoseNothing(t *testing.T) {
-	r := random(t)
-	d := bulkDrama(long(600, 5_000)) // several batches
+	r := randtest.New(t)
+	d := bulkDrama(randtest.Count(600, 5_000)) // several batches
 	w := d.world(t)
 	must(t, d.begin(w))
 	w.drain()
 	want := d.dump(w)
 	w.stop()
-	for round := range long(1, 100) {
+	for round := range randtest.Count(1, 100) {
 		w := d.world(t)
 		w.requests()
 		kills, counted := 0, w.counted()
@@ -277,7 +278,7 @@ func TestRule8_KillsInSuccessionLoseNothing(t *testing.T) {
 }
 
 func TestRule8_StoreFaultsLeaveTheFaultFreeEnd(t *testing.T) {
-	r := random(t)
+	r := randtest.New(t)
 	for name, d := range map[string]drama{"bulk": bulkDrama(60), "missing": missingDrama()} {
 		w := d.world(t)
 		must(t, d.begin(w))
@@ -285,7 +286,7 @@ func TestRule8_StoreFaultsLeaveTheFaultFreeEnd(t *testing.T) {
 		want := d.dump(w)
 		w.stop()
 		for _, percent := range []float64{1, 5} {
-			for round := range long(4, 500) {
+			for round := range randtest.Count(4, 500) {
 				w := d.world(t)
 				failed := 0
 				w.faults = func(string) error {

@@ -11,6 +11,7 @@ import (
 
 	"assay/internal/dispatch"
 	"assay/internal/provider"
+	"assay/internal/randtest"
 	"assay/internal/refresh"
 )
 
@@ -275,7 +276,7 @@ func TestLease_ARollingChangeForgoesNothingThatSomebodyHas(t *testing.T) {
 func TestLease_InstancesShareTheWorkWhileOneIsTakenForDead(t *testing.T) {
 	w := shared(t)
 	w.cfg.FetchSlots, w.cfg.SettleSlots = 2, 2
-	list := names("Item", long(3_000, 30_000))
+	list := names("Item", randtest.Count(3_000, 30_000))
 	source := func() []*fakeSource {
 		return []*fakeSource{bulk("alpha", list, "a1", "a2", "a3"), batch("beta", 100, list, "b1")}
 	}

@@ -3,10 +3,8 @@ package refresh
 import (
 	"bytes"
 	"math/rand/v2"
-	"os"
 	"reflect"
 	"slices"
-	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -14,6 +12,7 @@ import (
 	"assay/internal/catalog"
 	"assay/internal/money"
 	"assay/internal/provider"
+	"assay/internal/randtest"
 )
 
 // packedAt is a record with the bucket in which it was.
@@ -77,12 +76,7 @@ func randomQuote(r *rand.Rand) provider.Quote {
 }
 
 func TestPack_GivesBackWhatWasPackedInItsOrder(t *testing.T) {
-	seed := rand.Uint64()
-	if text := os.Getenv("ASSAY_SEED"); text != "" {
-		seed, _ = strconv.ParseUint(text, 10, 64)
-	}
-	t.Logf("ASSAY_SEED=%d", seed)
-	r := rand.New(rand.NewPCG(seed, 0))
+	r := randtest.New(t)
 	p := newPacker()
 	for range 50 {
 		p.reset()

@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"assay/internal/randtest"
 	"assay/internal/refresh"
 )
 
@@ -84,8 +85,8 @@ func (w *world) jobIDs() []int64 {
 }
 
 func TestRule6_RetentionKeepsTheYoungTheNewestAndTheUnfinished(t *testing.T) {
-	r := random(t)
-	for round := range long(12, 300) {
+	r := randtest.New(t)
+	for round := range randtest.Count(12, 300) {
 		w := newWorld(t)
 		w.cfg.Retention = refresh.Retention{
 			Age:     time.Duration(r.IntN(10)) * 24 * time.Hour,

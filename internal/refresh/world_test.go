@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"math/rand/v2"
 	"os"
 	"path/filepath"
 	"strconv"
@@ -396,28 +395,6 @@ func names(prefix string, n int) []string {
 		out[i] = fmt.Sprintf("%s %d | Test (Factory New)", prefix, i)
 	}
 	return out
-}
-
-// random returns a generator whose seed is printed and can be given back by
-// ASSAY_SEED.
-func random(tb testing.TB) *rand.Rand {
-	tb.Helper()
-	seed := rand.Uint64()
-	if text := os.Getenv("ASSAY_SEED"); text != "" {
-		var err error
-		seed, err = strconv.ParseUint(text, 10, 64)
-		must(tb, err)
-	}
-	tb.Logf("ASSAY_SEED=%d", seed)
-	return rand.New(rand.NewPCG(seed, 0))
-}
-
-// long returns the full count of a random test where it is asked for.
-func long(short, full int) int {
-	if os.Getenv("ASSAY_LONG") == "1" {
-		return full
-	}
-	return short
 }
 
 func must(tb testing.TB, err error) {

@@ -7,16 +7,15 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"math/rand/v2"
 	"os"
 	"os/exec"
 	"path/filepath"
-	"strconv"
 	"strings"
 	"testing"
 	"time"
 
 	"assay/internal/catalog"
+	"assay/internal/randtest"
 	"assay/internal/store"
 )
 
@@ -194,16 +193,8 @@ func TestOpen_RefusesASecondProcessUntilTheFirstIsDead(t *testing.T) {
 }
 
 func TestOpen_AKillWhileItIsMadeLeavesWhatOpens(t *testing.T) {
-	seed := rand.Uint64()
-	if text := os.Getenv("ASSAY_SEED"); text != "" {
-		seed, _ = strconv.ParseUint(text, 10, 64)
-	}
-	t.Logf("ASSAY_SEED=%d", seed)
-	r := rand.New(rand.NewPCG(seed, 0))
-	rounds := 12
-	if os.Getenv("ASSAY_LONG") == "1" {
-		rounds = 500
-	}
+	r := randtest.New(t)
+	rounds := randtest.Count(12, 500)
 	for range rounds {
 		path := filepath.Join(t.TempDir(), "assay.db")
 		c, _ := child(t, path)

@@ -118,8 +118,8 @@ type JobItem struct {
 	AppID          int32        `json:"appId"`
 	MarketHashName string       `json:"marketHashName"`
 	Phase          string       `json:"phase"`
-	State          string       `json:"state"`  // pending, updated, skipped, noQuote, failed, cancelled
-	Reason         string       `json:"reason"` // of a skip: ttl, noSales, budget
+	State          string       `json:"state"`    // pending, updated, skipped, noQuote, failed, cancelled
+	Reason         string       `json:"reason"`   // of a skip: ttl, noSales, budget
 	Attempts       int64        `json:"attempts"` // 1 once it was settled, else 0; what sources were asked is in usage of the job
 	Error          *string      `json:"error"`
 	PriceBefore    money.Micro  `json:"priceBefore"`

@@ -7,6 +7,8 @@ import (
 	"testing"
 
 	"github.com/chromedp/chromedp"
+
+	"assay/internal/randtest"
 )
 
 // TestBrowser_FollowsARunAndExplainsAPrice walks the page as an operator does.
@@ -68,7 +70,7 @@ func TestBrowser_FitsEveryLook(t *testing.T) {
 		width, height int64
 	}
 	looks := []look{{"narrow", "light", 360, 740}, {"dark", "dark", 1280, 900}}
-	if os.Getenv("ASSAY_LONG") == "1" || os.Getenv(shotsEnv) != "" {
+	if randtest.Long() || os.Getenv(shotsEnv) != "" {
 		looks = append(looks, look{"light", "light", 1280, 900}, look{"narrow-dark", "dark", 360, 740}, look{"wide", "light", 1920, 1080})
 	}
 	for _, l := range looks {

@@ -3,15 +3,14 @@ package providertest
 import (
 	"bytes"
 	"math/rand/v2"
-	"os"
 	"slices"
 	"strconv"
 	"strings"
 	"testing"
-	"time"
 
 	"assay/internal/catalog"
 	"assay/internal/provider"
+	"assay/internal/randtest"
 )
 
 // bodies checks answers of status 200 that are not what was asked for.
@@ -139,18 +138,8 @@ func (r *suite) serveRows(t *testing.T, name string, rows ...Row) result {
 
 // mutations serves what chance makes of the good body.
 func (r *suite) mutations(t *testing.T) {
-	count := 100
-	if os.Getenv("ASSAY_LONG") == "1" {
-		count = 5000
-	}
-	seed := uint64(time.Now().UnixNano())
-	if s := os.Getenv("ASSAY_SEED"); s != "" {
-		var err error
-		if seed, err = strconv.ParseUint(s, 10, 64); err != nil {
-			t.Fatalf("ASSAY_SEED: %v", err)
-		}
-	}
-	t.Logf("ASSAY_SEED=%d", seed)
+	count := randtest.Count(100, 5000)
+	seed := randtest.Seed(t)
 	rng := rand.New(rand.NewPCG(seed, 0))
 	src := r.source(t, r.server.URL())
 	for range count {

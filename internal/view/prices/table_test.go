@@ -5,9 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
-	"os"
 	"path/filepath"
-	"strconv"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -17,6 +15,7 @@ import (
 	"assay/internal/catalog"
 	"assay/internal/money"
 	"assay/internal/pricing"
+	"assay/internal/randtest"
 	"assay/internal/refresh"
 	"assay/internal/store"
 )
@@ -115,27 +114,11 @@ type asking struct{ *store.Store }
 
 func (asking) KnownPriceVersion() (int64, bool) { return 0, false }
 
-func seed(tb testing.TB) uint64 {
-	tb.Helper()
-	n := uint64(time.Now().UnixNano())
-	if text := os.Getenv("ASSAY_SEED"); text != "" {
-		var err error
-		if n, err = strconv.ParseUint(text, 10, 64); err != nil {
-			tb.Fatal(err)
-		}
-	}
-	tb.Logf("ASSAY_SEED=%d", n)
-	return n
-}
-
 // TestLookup_IsNeverOlderThanTheLastCommit settles rising prices while others
 // look them up: whoever asks after a commit sees its prices, or later ones.
 func TestLookup_IsNeverOlderThanTheLastCommit(t *testing.T) {
-	rounds := 8
-	if os.Getenv("ASSAY_LONG") != "" {
-		rounds = 400
-	}
-	n := seed(t)
+	rounds := randtest.Count(8, 400)
+	n := randtest.Seed(t)
 	for name, wrap := range map[string]func(*store.Store) Store{
 		"alone":        func(s *store.Store) Store { return s },
 		"among others": func(s *store.Store) Store { return asking{s} },

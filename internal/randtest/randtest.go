@@ -1,0 +1,42 @@
+// Package randtest makes random tests that can be repeated: each prints its
+// seed, takes it back from ASSAY_SEED, and runs its full count where ASSAY_LONG
+// is set.
+package randtest
+
+import (
+	"math/rand/v2"
+	"os"
+	"strconv"
+	"testing"
+)
+
+// Seed returns the seed of a test, and prints it.
+func Seed(tb testing.TB) uint64 {
+	tb.Helper()
+	seed := rand.Uint64()
+	if text := os.Getenv("ASSAY_SEED"); text != "" {
+		var err error
+		if seed, err = strconv.ParseUint(text, 10, 64); err != nil {
+			tb.Fatalf("ASSAY_SEED: %v", err)
+		}
+	}
+	tb.Logf("ASSAY_SEED=%d", seed)
+	return seed
+}
+
+// New returns a generator for a test. It is not safe for concurrent use.
+func New(tb testing.TB) *rand.Rand {
+	tb.Helper()
+	return rand.New(rand.NewPCG(Seed(tb), 0))
+}
+
+// Long tells whether full counts are asked for.
+func Long() bool { return os.Getenv("ASSAY_LONG") != "" }
+
+// Count returns how many random cases to try.
+func Count(short, full int) int {
+	if Long() {
+		return full
+	}
+	return short
+}
