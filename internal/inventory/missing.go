@@ -23,18 +23,22 @@ func (s *Service) QueueMissing(ctx context.Context, keys []catalog.Key) error {
 	}
 	var queued int64
 	err := s.InTx(ctx, func(tx Tx) error {
-		queued = 0
+		var missing []int64
 		for _, app := range slices.Sorted(maps.Keys(byApp)) {
 			items, err := tx.EnsureItems(app, byApp[app])
 			if err != nil {
 				return fmt.Errorf("items: %w", err)
 			}
-			n, err := tx.QueueMissing(unpriced(items))
-			if err != nil {
-				return fmt.Errorf("queue: %w", err)
-			}
-			queued += n
+			missing = append(missing, unpriced(items)...)
 		}
+		if err := tx.HoldPrices(missing); err != nil {
+			return err
+		}
+		n, err := tx.QueueMissing(missing)
+		if err != nil {
+			return fmt.Errorf("queue: %w", err)
+		}
+		queued = n
 		return nil
 	})
 	if err == nil && queued > 0 {

@@ -45,6 +45,10 @@ type Tx interface {
 	InventoryAsOf(user int64, app int32, contextID string) (micros int64, err error)
 	SetInventoryAsOf(user int64, app int32, contextID string, micros int64) error
 	EnsureItems(app int32, keys []catalog.Key) (map[catalog.Key]Item, error)
+	// HoldPrices keeps the prices of items as they are until the transaction
+	// ends, so that whoever changes one later finds the rows that copied it. It is
+	// called once, before anything that depends on a price is written.
+	HoldPrices(items []int64) error
 	InventoryRows(user int64, app int32, contextID string) ([]Row, error)
 	AddInventory(user int64, app int32, contextID string, rows []Row) error
 	ChangeInventory(rows []Row) error
@@ -115,10 +119,16 @@ func apply(tx Tx, userID string, push Push) (Result, error) {
 		return Result{}, err
 	}
 	d := compare(stored, push, items)
+	missing := unpriced(items)
+	if held := append(d.copied(), missing...); len(held) > 0 {
+		if err := tx.HoldPrices(held); err != nil {
+			return Result{}, fmt.Errorf("hold prices: %w", err)
+		}
+	}
 	if err := d.write(tx, user, push); err != nil {
 		return Result{}, err
 	}
-	if missing := unpriced(items); len(missing) > 0 {
+	if len(missing) > 0 {
 		if d.QueuedNames, err = tx.QueueMissing(missing); err != nil {
 			return Result{}, fmt.Errorf("queue: %w", err)
 		}
@@ -184,6 +194,17 @@ func compare(stored []Row, push Push, items map[catalog.Key]Item) difference {
 	}
 	d.Removed = int64(len(d.remove))
 	return d
+}
+
+// copied returns the items of the rows that copy a price.
+func (d *difference) copied() []int64 {
+	items := make([]int64, 0, len(d.add)+len(d.change))
+	for _, rows := range [][]Row{d.add, d.change} {
+		for i := range rows {
+			items = append(items, rows[i].ItemID)
+		}
+	}
+	return items
 }
 
 // write carries the difference out, one statement for each kind of change.

@@ -101,7 +101,7 @@ func checkCopy(ctx context.Context, path string) (id string, err error) {
 	if err := db.QueryRowContext(ctx, `SELECT max(version_id) FROM goose_db_version WHERE is_applied`).Scan(&version); err != nil {
 		return "", errors.New("it is no database of assay")
 	}
-	if newest := newestMigration(); version > newest {
+	if newest := newestMigration(onSQLite); version > newest {
 		return "", fmt.Errorf("it has schema version %d, this program knows %d", version, newest)
 	}
 	err = db.QueryRowContext(ctx, `SELECT value FROM setting WHERE name = 'database_id'`).Scan(&id)

@@ -6,69 +6,78 @@ import (
 	"fmt"
 )
 
-// bulkRows is how many rows a prepared statement takes at once: enough to make
-// the cost of a statement small, few enough to leave few rows over.
+// bulkRows is how many rows a prepared statement takes at once on SQLite: enough
+// to make the cost of a statement small, few enough to leave few rows over.
 const bulkRows = 64
 
-// bulk is a statement that writes rows, prepared for bulkRows of them and for
-// one. Text that depends on the number of rows would be parsed anew each time,
-// which costs about as much as running it.
+// bulk is a statement that writes rows of a table. PostgreSQL takes all rows at
+// once. On SQLite it is prepared for bulkRows of them and for one: text that
+// depends on the number of rows would be parsed anew each time, which costs about
+// as much as running it.
 type bulk struct {
-	columns   int
-	many, one *sql.Stmt
+	columns   string
+	text      string    // on PostgreSQL
+	many, one *sql.Stmt // on SQLite
 }
 
-// bulks are the statements that settling and syncs write with.
+// bulks are the statements that write many rows.
 type bulks struct {
-	items, snapshots, points, jobItems, inventory bulk
+	items, snapshots, points, jobItems, units, blobs, inventory bulk
 }
 
-// prepareBulks prepares on the writer's one connection.
-func prepareBulks(ctx context.Context, db *sql.DB) (*bulks, error) {
+// makeBulks makes the statements, preparing them on SQLite's one writer.
+func makeBulks(ctx context.Context, d dialect, db *sql.DB) (*bulks, error) {
 	b := &bulks{}
 	for _, p := range []struct {
-		bulk    *bulk
-		columns int
-		text    func(rows int) string
+		bulk                   *bulk
+		before, columns, after string
 	}{
-		{&b.items, estimateColumns, func(rows int) string { return writeItems + values(rows, estimateColumns) + writeItemsWhere }},
-		{&b.snapshots, snapshotWidth, func(rows int) string { return writeSnapshots + values(rows, snapshotWidth) + writeSnapshotsConflict }},
-		{&b.points, pointColumns, func(rows int) string { return writePoints + values(rows, pointColumns) + writePointsConflict }},
-		{&b.jobItems, jobItemColumns, func(rows int) string { return writeJobItems + values(rows, jobItemColumns) + writeJobItemsWhere }},
-		{&b.inventory, inventoryWidth, func(rows int) string { return addInventory + values(rows, inventoryWidth) + addInventoryJoin }},
+		{&b.items, writeItems, estimateColumns, writeItemsWhere},
+		{&b.snapshots, writeSnapshots, snapshotTypes, writeSnapshotsConflict},
+		{&b.points, writePoints, pointColumns, writePointsConflict},
+		{&b.jobItems, writeJobItems, jobItemColumns, writeJobItemsWhere},
+		{&b.units, insertUnits, insertUnitColumns, ""},
+		{&b.blobs, insertBlobs, blobColumns, ""},
+		{&b.inventory, addInventory, addColumns, addInventoryJoin},
 	} {
-		var err error
 		p.bulk.columns = p.columns
-		if p.bulk.many, err = db.PrepareContext(ctx, p.text(bulkRows)); err != nil {
+		if d == onPostgres {
+			p.bulk.text = p.before + d.values(0, p.columns) + p.after
+			continue
+		}
+		var err error
+		if p.bulk.many, err = db.PrepareContext(ctx, p.before+d.values(bulkRows, p.columns)+p.after); err != nil {
 			return nil, fmt.Errorf("prepare: %w", err)
 		}
-		if p.bulk.one, err = db.PrepareContext(ctx, p.text(1)); err != nil {
+		if p.bulk.one, err = db.PrepareContext(ctx, p.before+d.values(1, p.columns)+p.after); err != nil {
 			return nil, fmt.Errorf("prepare: %w", err)
 		}
 	}
 	return b, nil
 }
 
-// writeRows runs a bulk for n rows, whose values row appends; more are the
-// parameters that come after those of the rows. It returns how many rows of the
-// table were touched.
-func (t *Tx) writeRows(b *bulk, n int, row func(args []any, i int) []any, more ...any) (touched int64, err error) {
-	if n == 0 {
+// writeRows runs a bulk for the rows of a table that has its columns, and
+// returns how many rows of the database were touched.
+func (t *Tx) writeRows(b *bulk, rows *table) (touched int64, err error) {
+	if rows.rows == 0 {
 		return 0, nil
 	}
+	if t.d == onPostgres {
+		return t.exec(b.text, rows.arrays()...)
+	}
 	many, one := t.tx.StmtContext(t.ctx, b.many), t.tx.StmtContext(t.ctx, b.one) //nolint:sqlclosecheck // they end with the transaction
-	args := make([]any, 0, bulkRows*b.columns+len(more))
-	for i := 0; i < n; {
-		statement, rows := one, 1
-		if n-i >= bulkRows {
-			statement, rows = many, bulkRows
+	args := make([]any, 0, bulkRows*len(rows.columns))
+	for row := 0; row < rows.rows; {
+		statement, n := one, 1
+		if rows.rows-row >= bulkRows {
+			statement, n = many, bulkRows
 		}
 		args = args[:0]
-		for range rows {
-			args = row(args, i)
-			i++
+		for range n {
+			args = rows.appendRow(args, row)
+			row++
 		}
-		res, err := statement.ExecContext(t.ctx, append(args, more...)...)
+		res, err := statement.ExecContext(t.ctx, args...)
 		if err != nil {
 			return touched, err
 		}

@@ -1,10 +1,12 @@
 package store
 
 import (
+	"cmp"
 	"context"
 	"database/sql"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"assay/internal/catalog"
@@ -15,7 +17,10 @@ import (
 // MarketIDs returns the ids of markets, giving new ones an id first.
 func (t *Tx) MarketIDs(markets []refresh.MarketName) (map[refresh.MarketName]int64, error) {
 	out := make(map[refresh.MarketName]int64, len(markets))
-	for _, m := range markets {
+	sorted := slices.SortedFunc(slices.Values(markets), func(a, b refresh.MarketName) int {
+		return cmp.Or(cmp.Compare(a.Source, b.Source), cmp.Compare(a.Key, b.Key))
+	})
+	for _, m := range sorted {
 		var id int64
 		err := t.queryRow(`
 			INSERT INTO market (source, key, title) VALUES ($1, $2, $3)
@@ -31,7 +36,7 @@ func (t *Tx) MarketIDs(markets []refresh.MarketName) (map[refresh.MarketName]int
 // PausedSources names the sources that an operator has paused.
 func (s *Store) PausedSources(ctx context.Context) (map[string]bool, error) {
 	names, err := collect(ctx, s.read, func(r *sql.Rows, name *string) error { return r.Scan(name) },
-		`SELECT source FROM source_state WHERE paused = 1`)
+		`SELECT source FROM source_state WHERE paused`)
 	out := make(map[string]bool, len(names))
 	for _, n := range names {
 		out[n] = true
@@ -96,7 +101,7 @@ func (t *Tx) KnowsItem(key catalog.Key) (known bool, err error) {
 // AcceptItem makes the price that is held back for an item its price, as of now,
 // with its history and inventory rows, and reports whether there was one.
 func (t *Tx) AcceptItem(key catalog.Key) (bool, error) {
-	if err := t.alone(spreading); err != nil {
+	if err := t.lockSpread(); err != nil {
 		return false, err
 	}
 	var id, price int64

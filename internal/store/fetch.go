@@ -43,7 +43,7 @@ func (s *Store) BatchUnits(ctx context.Context, b refresh.Batch) ([]refresh.Unit
 // NewestUnit returns the last done unit of a file whose answer is still stored,
 // and stays stored for this transaction's plan.
 func (t *Tx) NewestUnit(source string, app int32, file string) (*refresh.Unit, error) {
-	if err := t.alone(answers); err != nil {
+	if err := t.keepBlobs(); err != nil {
 		return nil, err
 	}
 	units, err := collect(t.ctx, t.tx, scanUnit, `
@@ -57,28 +57,35 @@ func (t *Tx) NewestUnit(source string, app int32, file string) (*refresh.Unit, e
 	return &units[0], nil
 }
 
+const (
+	insertUnits = `
+INSERT INTO fetch_unit (job_id, app_id, batch_from, batch_to, not_before, fetched_at, stated_at, blob_unit,
+	source, file, state, error_kind, error, names) `
+	insertUnitColumns = "job_id bigint, app_id bigint, batch_from bigint, batch_to bigint, not_before bigint, fetched_at bigint, " +
+		"stated_at bigint, blob_unit bigint, source text, file text, state text, error_kind text, error text, names bytea"
+	insertBlobs = `INSERT INTO fetch_blob (unit_id, bucket, data) `
+	blobColumns = "unit_id bigint, bucket bigint, data bytea"
+)
+
 // InsertUnits adds units to a job's plan.
 func (t *Tx) InsertUnits(units []refresh.Unit) error {
-	const columns = 14
-	return inRows(units, columns, func(part []refresh.Unit) error {
-		args := make([]any, 0, len(part)*columns)
-		for _, u := range part {
-			var names any
-			if len(u.Names) > 0 {
-				packed, err := json.Marshal(u.Names)
-				if err != nil {
-					return err
-				}
-				names = packed
+	rows := newTable(insertUnitColumns, len(units))
+	for i := range units {
+		u := &units[i]
+		var names []byte
+		if len(u.Names) > 0 {
+			var err error
+			if names, err = json.Marshal(u.Names); err != nil {
+				return err
 			}
-			args = append(args, u.JobID, u.Source, u.AppID, u.File, names, u.BatchFrom, u.BatchTo,
-				string(u.State), micros(u.NotBefore), micros(u.FetchedAt), micros(u.StatedAt), u.BlobUnit, u.ErrorKind, u.Error)
 		}
-		_, err := t.exec(`
-			INSERT INTO fetch_unit (job_id, source, app_id, file, names, batch_from, batch_to,
-				state, not_before, fetched_at, stated_at, blob_unit, error_kind, error) VALUES `+values(len(part), columns), args...)
-		return err
-	})
+		rows.int(u.JobID, int64(u.AppID), int64(u.BatchFrom), int64(u.BatchTo),
+			micros(u.NotBefore), micros(u.FetchedAt), micros(u.StatedAt), u.BlobUnit)
+		rows.text(u.Source, u.File, string(u.State), u.ErrorKind, u.Error)
+		rows.blob(names)
+	}
+	_, err := t.writeRows(&t.bulks.units, rows)
+	return err
 }
 
 // What is left to ask a paused source is put off, however it came to be left:
@@ -86,7 +93,7 @@ func (t *Tx) InsertUnits(units []refresh.Unit) error {
 const deferPaused = `
 UPDATE fetch_unit SET state = 'deferred', error = source || ': paused by an operator'
 WHERE source = $1 AND state IN ('pending', 'running') AND state = 'pending'
-AND EXISTS (SELECT 1 FROM source_state s WHERE s.source = $1 AND s.paused = 1)`
+AND EXISTS (SELECT 1 FROM source_state s WHERE s.source = $1 AND s.paused)`
 
 // A clock that is set back must not keep a unit from being asked for longer than
 // anything is ever put off ($4); hence the second bound.
@@ -97,9 +104,7 @@ WHERE id = (
 	SELECT u.id FROM fetch_unit u JOIN refresh_job j ON j.id = u.job_id
 	WHERE u.source = $1 AND u.state IN ('pending', 'running') AND u.state = 'pending'
 	AND (u.not_before <= $3 OR u.not_before > $3 + $4)
-	AND ($6 = '' OR u.file IN (SELECT value FROM json_each(nullif($6, ''))))
-	ORDER BY j.kind DESC, u.id LIMIT 1)
-RETURNING ` + unitColumns
+	AND ($6 OR u.file IN `
 
 // ClaimUnit takes a unit that may be asked for now, those of missing prices
 // first, or returns nil.
@@ -107,15 +112,11 @@ func (t *Tx) ClaimUnit(c refresh.Claim) (*refresh.Unit, error) {
 	if _, err := t.exec(deferPaused, c.Source); err != nil {
 		return nil, err
 	}
-	files := ""
-	if c.Files != nil {
-		packed, err := json.Marshal(c.Files)
-		if err != nil {
-			return nil, err
-		}
-		files = string(packed)
-	}
-	units, err := collect(t.ctx, t.tx, scanUnit, claimUnit, c.Source, c.Owner, micros(t.now), refresh.Patience.Microseconds(), c.Reserve, files)
+	units, err := collect(t.ctx, t.tx, scanUnit,
+		claimUnit+t.d.texts(7)+`)
+	ORDER BY j.kind DESC, u.id LIMIT 1`+t.d.skipLocked("u")+`)
+RETURNING `+unitColumns,
+		c.Source, c.Owner, micros(t.now), refresh.Patience.Microseconds(), c.Reserve, c.Files == nil, t.d.packTexts(c.Files))
 	if err != nil || len(units) == 0 {
 		return nil, err
 	}
@@ -148,6 +149,11 @@ func (t *Tx) spend(u refresh.Unit) error {
 // longer valid only what it cost is stored. To end a unit twice is the same as
 // to end it once.
 func (t *Tx) EndUnit(u refresh.Unit, markets []refresh.MarketFetch, blobs []refresh.Blob) (bool, error) {
+	if u.State != refresh.UnitDone {
+		if err := t.lockJob(u.JobID); err != nil {
+			return false, err
+		}
+	}
 	n, err := t.exec(`
 		UPDATE fetch_unit SET state = $3, fetched_at = $4, blob_unit = id, error_kind = $5, error = $6, stated_at = $7,
 			requests = requests + $8, bytes = bytes + $9
@@ -163,16 +169,12 @@ func (t *Tx) EndUnit(u refresh.Unit, markets []refresh.MarketFetch, blobs []refr
 		// That a source was not asked is worth less than why it is not.
 		return true, t.noteError(u.JobID, u)
 	}
-	const columns = 3
-	err = inRows(blobs, columns, func(part []refresh.Blob) error {
-		args := make([]any, 0, len(part)*columns)
-		for _, b := range part {
-			args = append(args, u.ID, b.Bucket, b.Data)
-		}
-		_, err := t.exec(`INSERT INTO fetch_blob (unit_id, bucket, data) VALUES `+values(len(part), columns), args...)
-		return err
-	})
-	if err != nil {
+	rows := newTable(blobColumns, len(blobs))
+	for _, b := range blobs {
+		rows.int(u.ID, int64(b.Bucket))
+		rows.blob(b.Data)
+	}
+	if _, err := t.writeRows(&t.bulks.blobs, rows); err != nil {
 		return false, err
 	}
 	return true, t.addFetches(u, markets)
@@ -308,8 +310,8 @@ func (s *Store) MarketFiles(ctx context.Context) ([]refresh.MarketFile, error) {
 func (s *Store) Blobs(ctx context.Context, units, buckets []int64, fn func(refresh.Blob) error) (err error) {
 	rows, err := s.read.QueryContext(ctx, `
 		SELECT unit_id, bucket, data FROM fetch_blob
-		WHERE unit_id IN (SELECT value FROM json_each($1)) AND bucket IN (SELECT value FROM json_each($2))
-		ORDER BY bucket, unit_id`, list(units), list(buckets))
+		WHERE unit_id IN `+s.d.ids(1)+` AND bucket IN `+s.d.ids(2)+`
+		ORDER BY bucket, unit_id`, s.d.packIDs(units), s.d.packIDs(buckets))
 	if err != nil {
 		return err
 	}

@@ -26,7 +26,7 @@ type failures struct{ last atomic.Pointer[writeFailure] }
 
 // note remembers err if the database is to blame for it.
 func (f *failures) note(err error) {
-	if sqliteCode(err) != 0 || errors.Is(err, ErrDatabaseReplaced) {
+	if sqliteCode(err) != 0 || errors.Is(err, ErrDatabaseReplaced) || strained(err) {
 		f.last.Store(&writeFailure{err, time.Now()})
 	}
 }
@@ -48,7 +48,7 @@ func blame(err error) error {
 	switch sqliteCode(err) & 0xff {
 	case busy, locked, readOnly, ioError, full, cannotOpen:
 	default:
-		if !errors.Is(err, ErrDatabaseReplaced) {
+		if !errors.Is(err, ErrDatabaseReplaced) && !passes(err) {
 			return err
 		}
 	}

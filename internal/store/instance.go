@@ -109,7 +109,7 @@ func askKeys(asks []refresh.Askable) []string {
 
 // forgone are the units that live jobs still mean to ask for and that are not in
 // the list $1.
-const forgone = `state IN ('pending', 'running') AND source || '/' || file NOT IN (SELECT value FROM json_each($1))`
+const forgone = `state IN ('pending', 'running') AND source || '/' || file NOT IN `
 
 // ForgoUnits ends, as failed, what live jobs still meant to ask for and that no
 // instance can, so that the jobs go on without it. Where there is no instance at
@@ -123,17 +123,14 @@ func (t *Tx) ForgoUnits() error {
 	for _, i := range all {
 		asks = append(asks, i.Asks...)
 	}
-	packed, err := json.Marshal(askKeys(asks))
-	if err != nil {
-		return err
-	}
+	list := t.d.texts(1)
 	for _, query := range []string{
 		`UPDATE refresh_job SET last_error = (
-			SELECT min(source) || ': not configured any more' FROM fetch_unit u WHERE u.job_id = refresh_job.id AND ` + forgone + `)
-		 WHERE id IN (SELECT job_id FROM fetch_unit WHERE ` + forgone + `)`,
-		`UPDATE fetch_unit SET state = 'failed', token = token + 1, error = source || ': not configured any more' WHERE ` + forgone,
+			SELECT min(source) || ': not configured any more' FROM fetch_unit u WHERE u.job_id = refresh_job.id AND ` + forgone + list + `)
+		 WHERE id IN (SELECT job_id FROM fetch_unit WHERE ` + forgone + list + `)`,
+		`UPDATE fetch_unit SET state = 'failed', token = token + 1, error = source || ': not configured any more' WHERE ` + forgone + list,
 	} {
-		if _, err := t.exec(query, string(packed)); err != nil {
+		if _, err := t.exec(query, t.d.packTexts(askKeys(asks))); err != nil {
 			return err
 		}
 	}

@@ -2,21 +2,27 @@ package store
 
 import (
 	"database/sql"
-	"encoding/json"
 	"errors"
+	"slices"
 
 	"assay/internal/catalog"
 	"assay/internal/inventory"
 )
 
-// EnsureUser returns the key of a user, who is created if new.
+// EnsureUser returns the key of a user, who is created if new. Nobody else
+// writes the user's inventories before the transaction ends.
 func (t *Tx) EnsureUser(userID string) (int64, error) {
+	find := `SELECT id FROM platform_user WHERE user_id = $1` + t.d.lock()
 	var key int64
-	err := t.queryRow(`SELECT id FROM platform_user WHERE user_id = $1`, userID).Scan(&key)
+	err := t.queryRow(find, userID).Scan(&key)
 	if !errors.Is(err, sql.ErrNoRows) {
 		return key, err
 	}
-	err = t.queryRow(`INSERT INTO platform_user (user_id, created_at) VALUES ($1, $2) RETURNING id`, userID, micros(t.now)).Scan(&key)
+	if _, err := t.exec(`INSERT INTO platform_user (user_id, created_at) VALUES ($1, $2) ON CONFLICT (user_id) DO NOTHING`,
+		userID, micros(t.now)); err != nil {
+		return 0, err
+	}
+	err = t.queryRow(find, userID).Scan(&key)
 	return key, err
 }
 
@@ -40,65 +46,59 @@ func (t *Tx) SetInventoryAsOf(user int64, app int32, contextID string, at int64)
 	return err
 }
 
-// keyRow is an item's identity as a row of a JSON list; its columns are
-// value ->> 0 to 2 there.
-type keyRow [3]any
+// keyColumns are those of keyTable.
+const keyColumns = "name text, phase text, bucket bigint"
 
-func keyList(keys []catalog.Key) (string, error) {
-	rows := make([]keyRow, len(keys))
-	for i, k := range keys {
-		rows[i] = keyRow{k.Name, k.Phase, catalog.Bucket(k.Name)}
+func keyTable(keys []catalog.Key) *table {
+	rows := newTable(keyColumns, len(keys))
+	for _, k := range keys {
+		rows.text(k.Name, k.Phase)
+		rows.int(int64(catalog.Bucket(k.Name)))
 	}
-	b, err := json.Marshal(rows)
-	return string(b), err
+	return rows
 }
 
 // An item's id begins with its bucket, so that what is settled together lies
 // together: a batch of 500 items touches some 100 pages of items and snapshots
 // instead of a page or two for each item.
-const insertItems = `
-INSERT INTO item (id, app_id, name, phase, bucket)
-SELECT coalesce((SELECT max(id) FROM item WHERE id >= k.bucket << 32 AND id < (k.bucket + 1) << 32), k.bucket << 32)
-	+ row_number() OVER (PARTITION BY k.bucket ORDER BY k.name, k.phase), $1, k.name, k.phase, k.bucket
-FROM (SELECT value ->> 0 AS name, value ->> 1 AS phase, value ->> 2 AS bucket FROM json_each($2)) k
-RETURNING id, name, phase, price`
-
-const itemsByKey = `
-SELECT i.id, i.name, i.phase, i.price FROM json_each($2) k CROSS JOIN item i
-ON i.app_id = $1 AND i.name = k.value ->> 0 AND i.phase = k.value ->> 1`
+//
+// On PostgreSQL several transactions may number items at once, hence a sequence;
+// those that insert the same names wait for each other, in the names' order, and
+// find what the first inserted.
 
 // EnsureItems returns the items of a game by their keys, creating those that
 // are new.
 func (t *Tx) EnsureItems(app int32, keys []catalog.Key) (map[catalog.Key]inventory.Item, error) {
 	out := make(map[catalog.Key]inventory.Item, len(keys))
-	if err := t.addItems(out, itemsByKey, app, keys); err != nil {
-		return nil, err
-	}
-	var missing []catalog.Key
-	for _, k := range keys {
-		if _, ok := out[k]; !ok {
-			missing = append(missing, k)
+	missing := keys
+	find := `SELECT i.id, i.name, i.phase, i.price FROM ` + t.d.rows(2, keyColumns) + ` k CROSS JOIN item i
+		WHERE i.app_id = $1 AND i.name = k.name AND i.phase = k.phase`
+	insert := `
+		INSERT INTO item (id, app_id, name, phase, bucket)
+		SELECT ` + t.d.newItemID() + `, $1, k.name, k.phase, k.bucket FROM ` + t.d.rows(2, keyColumns) + ` k
+		WHERE true ORDER BY k.name, k.phase
+		ON CONFLICT (app_id, name, phase) DO NOTHING RETURNING id, name, phase, price`
+	for _, query := range []string{find, insert, find} {
+		if len(missing) == 0 {
+			break
 		}
+		if err := t.addItems(out, query, app, missing); err != nil {
+			return nil, err
+		}
+		missing = slices.DeleteFunc(slices.Clone(missing), func(k catalog.Key) bool { _, ok := out[k]; return ok })
 	}
-	if len(missing) == 0 {
-		return out, nil
-	}
-	return out, t.addItems(out, insertItems, app, missing)
+	return out, nil
 }
 
 // addItems adds to a map the items that a statement returns for these keys.
 func (t *Tx) addItems(to map[catalog.Key]inventory.Item, query string, app int32, keys []catalog.Key) error {
-	packed, err := keyList(keys)
-	if err != nil {
-		return err
-	}
-	_, err = collect(t.ctx, t.tx, func(r *sql.Rows, _ *struct{}) error {
+	_, err := collect(t.ctx, t.tx, func(r *sql.Rows, _ *struct{}) error {
 		key := catalog.Key{AppID: app}
 		var item inventory.Item
 		err := r.Scan(&item.ID, &key.Name, &key.Phase, &item.Price)
 		to[key] = item
 		return err
-	}, query, app, packed)
+	}, query, keyTable(keys).params(t.d, app)...)
 	return err
 }
 
@@ -110,62 +110,61 @@ func (t *Tx) InventoryRows(user int64, app int32, contextID string) ([]inventory
 		FROM inventory WHERE user_key = $1 AND app_id = $2 AND context_id = $3`, user, app, contextID)
 }
 
-// inventoryRow is a row as an element of a JSON list: id, asset_id, item_id,
-// class_id, instance_id, amount, tradable, marketable, inspect.
-type inventoryRow [9]any
+// inventoryColumns are those of inventoryTable.
+const inventoryColumns = "id bigint, item_id bigint, amount bigint, asset_id text, class_id text, instance_id text, inspect text, " +
+	"tradable boolean, marketable boolean"
 
-func inventoryList(rows []inventory.Row) (string, error) {
-	out := make([]inventoryRow, len(rows))
-	for i, r := range rows {
-		out[i] = inventoryRow{r.ID, r.AssetID, r.ItemID, r.ClassID, r.InstanceID, r.Amount, bit(r.Tradable), bit(r.Marketable), r.Inspect}
+func inventoryTable(rows []inventory.Row) *table {
+	out := newTable(inventoryColumns, len(rows))
+	for i := range rows {
+		r := &rows[i]
+		out.int(r.ID, r.ItemID, r.Amount)
+		out.text(r.AssetID, r.ClassID, r.InstanceID, r.Inspect)
+		out.bool(r.Tradable, r.Marketable)
 	}
-	b, err := json.Marshal(out)
-	return string(b), err
-}
-
-func bit(b bool) int {
-	if b {
-		return 1
-	}
-	return 0
+	return out
 }
 
 const (
-	inventoryWidth = 11
-	addInventory   = `
-INSERT INTO inventory (user_key, app_id, context_id, asset_id, item_id, class_id, instance_id, amount, tradable, marketable, inspect, value)
-SELECT v.*, nullif(i.price, 0) FROM (VALUES `
-	addInventoryJoin = `) AS v LEFT JOIN item i ON i.id = v.column5`
+	addColumns = "user_key bigint, app_id bigint, item_id bigint, amount bigint, context_id text, asset_id text, " +
+		"class_id text, instance_id text, inspect text, tradable boolean, marketable boolean, place bigint"
+	addInventory = `
+INSERT INTO inventory (user_key, app_id, item_id, amount, context_id, asset_id, class_id, instance_id, inspect, tradable, marketable, value)
+SELECT v.column1, v.column2, v.column3, v.column4, v.column5, v.column6, v.column7, v.column8, v.column9, v.column10, v.column11,
+	nullif(i.price, 0)
+FROM (`
+	addInventoryJoin = `) AS v LEFT JOIN item i ON i.id = v.column3 ORDER BY v.column12`
 )
 
-// AddInventory inserts rows; each copies the price that its item has.
+// AddInventory inserts rows, in their order; each copies the price that its item
+// has.
 func (t *Tx) AddInventory(user int64, app int32, contextID string, rows []inventory.Row) error {
-	_, err := t.writeRows(&t.bulks.inventory, len(rows), func(args []any, i int) []any {
+	out := newTable(addColumns, len(rows))
+	for i := range rows {
 		r := &rows[i]
-		return append(args, user, app, contextID, r.AssetID, r.ItemID, r.ClassID, r.InstanceID, r.Amount,
-			bit(r.Tradable), bit(r.Marketable), r.Inspect)
-	})
+		out.int(user, int64(app), r.ItemID, r.Amount)
+		out.text(contextID, r.AssetID, r.ClassID, r.InstanceID, r.Inspect)
+		out.bool(r.Tradable, r.Marketable)
+		out.int(int64(i))
+	}
+	_, err := t.writeRows(&t.bulks.inventory, out)
 	return err
 }
 
 // ChangeInventory rewrites rows by their ids; each copies the price that its
 // item has.
 func (t *Tx) ChangeInventory(rows []inventory.Row) error {
-	packed, err := inventoryList(rows)
-	if err != nil {
-		return err
-	}
-	_, err = t.exec(`
-		UPDATE inventory SET item_id = v.value ->> 2, class_id = v.value ->> 3, instance_id = v.value ->> 4, amount = v.value ->> 5,
-			tradable = v.value ->> 6, marketable = v.value ->> 7, inspect = v.value ->> 8, value = nullif(i.price, 0)
-		FROM json_each($1) v LEFT JOIN item i ON i.id = v.value ->> 2
-		WHERE inventory.id = v.value ->> 0`, packed)
+	_, err := t.exec(`
+		UPDATE inventory SET item_id = v.item_id, class_id = v.class_id, instance_id = v.instance_id, amount = v.amount,
+			tradable = v.tradable, marketable = v.marketable, inspect = v.inspect, value = nullif(i.price, 0)
+		FROM `+t.d.rows(1, inventoryColumns)+` v LEFT JOIN item i ON i.id = v.item_id
+		WHERE inventory.id = v.id`, inventoryTable(rows).params(t.d)...)
 	return err
 }
 
 // RemoveInventory deletes rows by their ids.
 func (t *Tx) RemoveInventory(ids []int64) error {
-	_, err := t.exec(`DELETE FROM inventory WHERE id IN (SELECT value FROM json_each($1))`, list(ids))
+	_, err := t.exec(`DELETE FROM inventory WHERE id IN `+t.d.ids(1), t.d.packIDs(ids))
 	return err
 }
 
@@ -175,8 +174,8 @@ func (t *Tx) RemoveInventory(ids []int64) error {
 func (t *Tx) QueueMissing(items []int64) (int64, error) {
 	return t.exec(`
 		INSERT INTO missing_price (item_id, queued_at, due_at)
-		SELECT i.id, $2, 0 FROM json_each($1) v JOIN item i ON i.id = v.value WHERE i.price <= 0
-		ON CONFLICT (item_id) DO NOTHING`, list(items), micros(t.now))
+		SELECT i.id, $2, 0 FROM item i WHERE i.id IN `+t.d.ids(1)+` AND i.price <= 0 ORDER BY i.id
+		ON CONFLICT (item_id) DO NOTHING`, t.d.packIDs(items), micros(t.now))
 }
 
 // PutUser sets what the platform says of a user, who is created if new.

@@ -3,7 +3,6 @@ package store
 import (
 	"context"
 	"database/sql"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"time"
@@ -131,28 +130,26 @@ func (s *Store) Recover(ctx context.Context) error {
 	})
 }
 
+const batchColumns = "job_id bigint, batch bigint"
+
 // Reclaim gives back what is claimed in an owner's name, but for the units and
 // batches that it says are in its hands.
 func (t *Tx) Reclaim(owner string, units []int64, batches []refresh.Batch) error {
 	_, err := t.exec(`
 		UPDATE fetch_unit SET state = 'pending'
 		WHERE state IN ('pending', 'running') AND state = 'running' AND owner = $1
-		AND id NOT IN (SELECT value FROM json_each($2))`, owner, list(units))
+		AND id NOT IN `+t.d.ids(2), owner, t.d.packIDs(units))
 	if err != nil {
 		return err
 	}
-	held := make([][2]int64, len(batches))
-	for i, b := range batches {
-		held[i] = [2]int64{b.JobID, int64(b.Batch)}
-	}
-	packed, err := json.Marshal(held)
-	if err != nil {
-		return err
+	held := newTable(batchColumns, len(batches))
+	for _, b := range batches {
+		held.int(b.JobID, int64(b.Batch))
 	}
 	_, err = t.exec(`
 		UPDATE refresh_batch SET state = 'pending'
 		WHERE state IN ('pending', 'running') AND state = 'running' AND owner = $1
-		AND (job_id, batch) NOT IN (SELECT value ->> 0, value ->> 1 FROM json_each($2))`, owner, string(packed))
+		AND (job_id, batch) NOT IN `+t.d.rows(2, batchColumns), held.params(t.d, owner)...)
 	return err
 }
 
@@ -217,7 +214,7 @@ WHERE job_id = $1 OR job_id = 0 AND (due_at <= $3 OR due_at > $3 + ` + maxMissin
 // before or after all of this.
 func (t *Tx) CancelJob(id int64, pause time.Duration) error {
 	for _, query := range []string{
-		`UPDATE refresh_job SET cancel_requested = 1 WHERE id = $1 AND state IN ('queued', 'running')`,
+		`UPDATE refresh_job SET cancel_requested = true WHERE id = $1 AND state IN ('queued', 'running')`,
 		`UPDATE fetch_unit SET state = 'cancelled', token = token + 1 WHERE job_id = $1 AND state IN ('pending', 'running')`,
 		`UPDATE refresh_batch SET state = 'cancelled', token = token + 1, cancelled = pending, pending = 0
 		 WHERE job_id = $1 AND state IN ('pending', 'running')`,
@@ -239,7 +236,7 @@ func (t *Tx) CancelJob(id int64, pause time.Duration) error {
 
 const finishJob = `
 UPDATE refresh_job SET stage = 'done', finished_at = $2, state = CASE
-	WHEN cancel_requested = 1 THEN 'cancelled'
+	WHEN cancel_requested THEN 'cancelled'
 	WHEN (SELECT coalesce(sum(updated), 0) FROM refresh_batch WHERE job_id = $1) = 0 AND (
 		(SELECT coalesce(sum(failed), 0) FROM refresh_batch WHERE job_id = $1) > 0
 		OR last_error <> '') THEN 'failed'
@@ -252,7 +249,7 @@ RETURNING state`
 // although something went wrong has failed. The state is empty, and nothing was
 // written, where the job was not spreading.
 func (t *Tx) FinishJob(id int64) (refresh.State, error) {
-	if err := t.alone(answers); err != nil {
+	if err := t.lockBlobs(); err != nil {
 		return "", err
 	}
 	var state refresh.State

@@ -2,7 +2,9 @@ package store
 
 import (
 	"context"
+	"database/sql"
 	"embed"
+	"errors"
 	"fmt"
 	"io/fs"
 
@@ -12,27 +14,19 @@ import (
 //go:embed migrations
 var migrations embed.FS
 
-// migrate brings the schema up to date, each step in a transaction of its own,
-// and refuses a database that a newer version has written.
-func (s *Store) migrate(ctx context.Context) error {
-	dir, err := fs.Sub(migrations, "migrations/sqlite")
+// migrateSQLite brings the schema up to date, each step in a transaction of its
+// own, and refuses a database that a newer version has written.
+func (s *Store) migrateSQLite(ctx context.Context) error {
+	p, err := s.migrator(goose.DialectSQLite3)
 	if err != nil {
 		return err
-	}
-	p, err := goose.NewProvider(goose.DialectSQLite3, s.write, dir)
-	if err != nil {
-		return fmt.Errorf("migrate: %w", err)
 	}
 	have, err := p.GetDBVersion(ctx)
 	if err != nil {
 		return fmt.Errorf("migrate: read schema version: %w", err)
 	}
-	newest := newestMigration()
-	if have > newest {
-		return fmt.Errorf("the database has schema version %d, this program knows %d: use the newer version of assay that wrote it", have, newest)
-	}
-	if have == newest {
-		return nil
+	if upToDate, err := s.judgeVersion(have); err != nil || upToDate {
+		return err
 	}
 	if _, err := p.Up(ctx); err != nil {
 		return fmt.Errorf("migrate: %w", err)
@@ -41,18 +35,100 @@ func (s *Store) migrate(ctx context.Context) error {
 	return err
 }
 
+// migratePostgres does the same, while other processes that start wait. The lock
+// is of a transaction, which works through a pooler too.
+func (s *Store) migratePostgres(ctx context.Context) (err error) {
+	have, err := s.SchemaVersion(ctx)
+	if err != nil && pgCode(err) != pgUndefinedTable {
+		return fmt.Errorf("migrate: read schema version: %w", err)
+	}
+	if upToDate, err := s.judgeVersion(have); err != nil || upToDate {
+		return err
+	}
+	lock, err := s.write.BeginTx(ctx, nil)
+	if err != nil {
+		return fmt.Errorf("migrate: %w", err)
+	}
+	defer func() { err = errors.Join(err, lock.Rollback()) }()
+	if _, err := lock.ExecContext(ctx,
+		`SELECT set_config('idle_in_transaction_session_timeout', '0', true), pg_advisory_xact_lock($1)`, int64(schemaLock)); err != nil {
+		return fmt.Errorf("migrate: wait for others: %w", err)
+	}
+	p, err := s.migrator(goose.DialectPostgres)
+	if err != nil {
+		return err
+	}
+	if have, err = p.GetDBVersion(ctx); err != nil {
+		return fmt.Errorf("migrate: read schema version: %w", err)
+	}
+	if upToDate, err := s.judgeVersion(have); err != nil || upToDate {
+		return err
+	}
+	if _, err := p.Up(ctx); err != nil {
+		return fmt.Errorf("migrate: %w", err)
+	}
+	return nil
+}
+
+func (s *Store) migrator(d goose.Dialect) (*goose.Provider, error) {
+	dir, err := fs.Sub(migrations, s.d.migrations())
+	if err != nil {
+		return nil, err
+	}
+	p, err := goose.NewProvider(d, s.write, dir)
+	if err != nil {
+		return nil, fmt.Errorf("migrate: %w", err)
+	}
+	return p, nil
+}
+
+// migrations is the directory of a database's migrations.
+func (d dialect) migrations() string {
+	if d == onSQLite {
+		return "migrations/sqlite"
+	}
+	return "migrations/postgres"
+}
+
+func (s *Store) judgeVersion(have int64) (upToDate bool, err error) {
+	newest := newestMigration(s.d)
+	if have > newest {
+		return false, fmt.Errorf("the database has schema version %d, this program knows %d: use the newer version of assay that wrote it", have, newest)
+	}
+	return have == newest, nil
+}
+
+// ErrSchemaOutdated means that a database is to be migrated first.
+var ErrSchemaOutdated = errors.New("the database has no schema of this version of assay: run `assay migrate`")
+
+// checkSchema refuses a database that is not up to date.
+func (s *Store) checkSchema(ctx context.Context) error {
+	have, err := s.SchemaVersion(ctx)
+	if pgCode(err) == pgUndefinedTable {
+		return ErrSchemaOutdated
+	}
+	if err != nil {
+		return err
+	}
+	upToDate, err := s.judgeVersion(have)
+	if err == nil && !upToDate {
+		err = ErrSchemaOutdated
+	}
+	return err
+}
+
 // SchemaVersion returns the version of the schema in the database.
 func (s *Store) SchemaVersion(ctx context.Context) (int64, error) {
-	var v int64
+	var v sql.NullInt64
 	err := s.read.QueryRowContext(ctx, `SELECT max(version_id) FROM goose_db_version WHERE is_applied`).Scan(&v)
-	return v, err
+	return v.Int64, err
 }
 
 // newestMigration returns the schema version that this program knows: the
 // number at the beginning of the last migration's name.
-func newestMigration() int64 {
+func newestMigration(d dialect) int64 {
 	var newest int64
-	names, _ := fs.Glob(migrations, "migrations/sqlite/*.sql") // the pattern is valid
+	names, _ := fs.Glob(migrations, d.migrations()+"/*.sql") // the pattern is valid
 	for _, name := range names {
 		if v, err := goose.NumericComponent(name); err == nil && v > newest {
 			newest = v

@@ -97,7 +97,7 @@ func (t *Tx) pricesChanged(buckets []int64) error {
 	t.repriced = true
 	_, err := t.exec(`
 		INSERT INTO price_version (bucket, version)
-		SELECT value, 1 FROM json_each($1) WHERE true ORDER BY value
-		ON CONFLICT (bucket) DO UPDATE SET version = price_version.version + 1`, list(buckets))
+		SELECT b.bucket, 1 FROM `+t.d.rows(1, "bucket bigint")+` b WHERE true ORDER BY b.bucket
+		ON CONFLICT (bucket) DO UPDATE SET version = price_version.version + 1`, t.d.packIDs(buckets))
 	return err
 }

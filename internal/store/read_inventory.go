@@ -57,7 +57,7 @@ type InventoryTotal struct {
 func (s *Store) InventoryTotal(ctx context.Context, user int64, app int32) (InventoryTotal, error) {
 	type group struct{ value, amount, rows int64 }
 	groups, err := collect(ctx, s.read, func(r *sql.Rows, g *group) error { return r.Scan(&g.value, &g.amount, &g.rows) }, `
-		SELECT coalesce(value, 0), sum(amount), count(*) FROM inventory
+		SELECT coalesce(value, 0), CAST(sum(amount) AS BIGINT), count(*) FROM inventory
 		WHERE user_key = $1 AND ($2 = 0 OR app_id = $2) GROUP BY coalesce(value, 0)`, user, app)
 	var t InventoryTotal
 	for _, g := range groups {

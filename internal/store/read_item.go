@@ -3,6 +3,7 @@ package store
 import (
 	"context"
 	"database/sql"
+	"strings"
 	"time"
 
 	"assay/internal/catalog"
@@ -49,8 +50,18 @@ func scanItem(r *sql.Rows, i *Item) error {
 func (s *Store) Items(ctx context.Context, app int32, q, afterName, afterPhase string, limit int) ([]Item, error) {
 	return collect(ctx, s.read, scanItem, `
 		SELECT `+itemColumns+` FROM item i
-		WHERE i.app_id = $1 AND (i.name, i.phase) > ($2, $3) AND ($4 = '' OR instr(lower(i.name), lower($4)) > 0)
-		ORDER BY i.name, i.phase LIMIT $5`, app, afterName, afterPhase, q, limit)
+		WHERE i.app_id = $1 AND (i.name, i.phase) > ($2, $3) AND ($4 = '' OR `+s.d.position()+`(lower(i.name), $4) > 0)
+		ORDER BY i.name, i.phase LIMIT $5`, app, afterName, afterPhase, lower(q), limit)
+}
+
+// lower turns ASCII capitals into small letters, as the databases do here.
+func lower(text string) string {
+	return strings.Map(func(r rune) rune {
+		if 'A' <= r && r <= 'Z' {
+			return r + 'a' - 'A'
+		}
+		return r
+	}, text)
 }
 
 // Item returns an item, or nil.

@@ -30,8 +30,8 @@ type SourceUse struct {
 func (s *Store) Use(ctx context.Context, jobs []int64) ([]SourceUse, error) {
 	return collect(ctx, s.read, func(r *sql.Rows, u *SourceUse) error {
 		return r.Scan(&u.JobID, &u.Source, &u.Requests)
-	}, `SELECT job_id, source, sum(requests)
-		FROM fetch_unit WHERE job_id IN (SELECT value FROM json_each($1)) GROUP BY job_id, source`, list(jobs))
+	}, `SELECT job_id, source, CAST(sum(requests) AS BIGINT)
+		FROM fetch_unit WHERE job_id IN `+s.d.ids(1)+` GROUP BY job_id, source`, s.d.packIDs(jobs))
 }
 
 // DeferredUnit is what a job did not ask a source for.
@@ -47,7 +47,7 @@ func (s *Store) Deferred(ctx context.Context, jobs []int64) ([]DeferredUnit, err
 	return collect(ctx, s.read, func(r *sql.Rows, u *DeferredUnit) error {
 		return r.Scan(&u.JobID, &u.Source, &u.File)
 	}, `SELECT DISTINCT job_id, source, file FROM fetch_unit
-		WHERE job_id IN (SELECT value FROM json_each($1)) AND state = 'deferred' ORDER BY job_id, source, file`, list(jobs))
+		WHERE job_id IN `+s.d.ids(1)+` AND state = 'deferred' ORDER BY job_id, source, file`, s.d.packIDs(jobs))
 }
 
 // JobItem is an item within a job.
@@ -176,15 +176,15 @@ type Cause struct {
 func (s *Store) Causes(ctx context.Context, jobs []int64) ([]Cause, error) {
 	out, err := collect(ctx, s.read, func(r *sql.Rows, c *Cause) error { return r.Scan(&c.Error, &c.Count) }, `
 		SELECT error, count(*) FROM refresh_item
-		WHERE job_id IN (SELECT value FROM json_each($1)) AND state IN ('failed', 'noQuote') AND error <> ''
-		GROUP BY error ORDER BY count(*) DESC, error LIMIT 20`, list(jobs))
+		WHERE job_id IN `+s.d.ids(1)+` AND state IN ('failed', 'noQuote') AND error <> ''
+		GROUP BY error ORDER BY count(*) DESC, error LIMIT 20`, s.d.packIDs(jobs))
 	if err != nil {
 		return nil, err
 	}
 	for i := range out {
 		out[i].Names, err = collect(ctx, s.read, func(r *sql.Rows, name *string) error { return r.Scan(name) }, `
 			SELECT DISTINCT i.name FROM refresh_item r JOIN item i ON i.id = r.item_id
-			WHERE r.job_id IN (SELECT value FROM json_each($1)) AND r.error = $2 LIMIT 3`, list(jobs), out[i].Error)
+			WHERE r.job_id IN `+s.d.ids(1)+` AND r.error = $2 LIMIT 3`, s.d.packIDs(jobs), out[i].Error)
 		if err != nil {
 			return nil, err
 		}

@@ -21,10 +21,6 @@ type Price struct {
 
 // Prices returns the prices of those of a game's items that there are.
 func (s *Store) Prices(ctx context.Context, app int32, keys []catalog.Key) (map[catalog.Key]Price, error) {
-	rows, err := keyList(keys)
-	if err != nil {
-		return nil, err
-	}
 	type row struct {
 		key   catalog.Key
 		price Price
@@ -36,7 +32,8 @@ func (s *Store) Prices(ctx context.Context, app int32, keys []catalog.Key) (map[
 		return err
 	}, `SELECT i.name, i.phase, i.price, i.status, i.price_updated_at, i.price_checked_at,
 			EXISTS (SELECT 1 FROM missing_price m WHERE m.item_id = i.id)
-		FROM json_each($2) k CROSS JOIN item i ON i.app_id = $1 AND i.name = k.value ->> 0 AND i.phase = k.value ->> 1`, app, rows)
+		FROM `+s.d.rows(2, keyColumns)+` k CROSS JOIN item i WHERE i.app_id = $1 AND i.name = k.name AND i.phase = k.phase`,
+		keyTable(keys).params(s.d, app)...)
 	if err != nil {
 		return nil, err
 	}

@@ -19,15 +19,15 @@ WHERE (job_id, batch) = (
 	WHERE j.state IN ('queued', 'running') AND j.stage = 'settle' AND b.state = 'pending' AND NOT EXISTS (
 		SELECT 1 FROM fetch_unit u
 		WHERE u.job_id = b.job_id AND u.state IN ('pending', 'running') AND u.batch_from <= b.batch AND u.batch_to >= b.batch)
-	ORDER BY j.kind DESC, b.job_id, b.batch LIMIT 1)
-RETURNING job_id, batch, token`
+	ORDER BY j.kind DESC, b.job_id, b.batch LIMIT 1`
 
 // ClaimBatch takes a batch whose answers have all come or failed, those of
 // missing prices first, or returns nil.
 func (t *Tx) ClaimBatch(owner string) (*refresh.Batch, error) {
 	batches, err := collect(t.ctx, t.tx, func(r *sql.Rows, b *refresh.Batch) error {
 		return r.Scan(&b.JobID, &b.Batch, &b.Token)
-	}, claimBatch, owner, micros(t.now))
+	}, claimBatch+t.d.skipLocked("b")+`)
+RETURNING job_id, batch, token`, owner, micros(t.now))
 	if err != nil || len(batches) == 0 {
 		return nil, err
 	}
@@ -62,8 +62,8 @@ func (s *Store) BatchItems(ctx context.Context, b refresh.Batch) ([]refresh.Item
 // market.
 func (s *Store) BatchSnapshots(ctx context.Context, b refresh.Batch) ([]refresh.Snapshot, error) {
 	return collect(ctx, s.read, scanSnapshot, `
-		SELECT `+snapshotColumns+` FROM refresh_item r CROSS JOIN snapshot s ON s.item_id = r.item_id
-		WHERE r.job_id = $1 AND r.batch = $2 AND r.state = 'pending' ORDER BY r.item_id, s.market_id`, b.JobID, b.Batch)
+		SELECT `+snapshotColumns+` FROM refresh_item r CROSS JOIN snapshot s
+		WHERE s.item_id = r.item_id AND r.job_id = $1 AND r.batch = $2 AND r.state = 'pending' ORDER BY r.item_id, s.market_id`, b.JobID, b.Batch)
 }
 
 // Medians calls fn for the items in the name buckets from (included) to
@@ -102,6 +102,7 @@ func (t *Tx) Settle(b refresh.Batch, s refresh.Settlement) (bool, error) {
 		return false, err
 	}
 	for _, step := range []func() error{
+		func() error { return t.lockItems(s.Items) },
 		func() error { return t.writeItems(s.Items) },
 		func() error { return t.writeFailures(s.Items) },
 		func() error { return t.writeSnapshots(s.Snapshots) },
@@ -117,30 +118,31 @@ func (t *Tx) Settle(b refresh.Batch, s refresh.Settlement) (bool, error) {
 	return true, nil
 }
 
-const estimateColumns = 21
+const estimateColumns = "id bigint, rev bigint, price bigint, status bigint, method_version bigint, " +
+	"average bigint, median bigint, robust bigint, low bigint, high bigint, markets bigint, used_markets bigint, " +
+	"candidate bigint, candidate_at bigint, price_updated_at bigint, price_checked_at bigint, estimated_at bigint, quotes_at bigint, " +
+	"no_sales_since bigint, retry_at bigint, method text"
 
 const writeItems = `
 UPDATE item SET
-	price = v.column3, status = v.column4, method = v.column5, method_version = v.column6,
-	average = v.column7, median = v.column8, robust = v.column9, low = v.column10, high = v.column11,
-	markets = v.column12, used_markets = v.column13, candidate = v.column14, candidate_at = v.column15,
-	price_updated_at = v.column16, price_checked_at = v.column17, estimated_at = v.column18, quotes_at = v.column19,
-	no_sales_since = v.column20, retry_at = v.column21, failures = 0, rev = item.rev + 1
-FROM (VALUES `
+	price = v.column3, status = v.column4, method_version = v.column5,
+	average = v.column6, median = v.column7, robust = v.column8, low = v.column9, high = v.column10,
+	markets = v.column11, used_markets = v.column12, candidate = v.column13, candidate_at = v.column14,
+	price_updated_at = v.column15, price_checked_at = v.column16, estimated_at = v.column17, quotes_at = v.column18,
+	no_sales_since = v.column19, retry_at = v.column20, method = v.column21, failures = 0, rev = item.rev + 1
+FROM (`
 
 const writeItemsWhere = `) AS v WHERE item.id = v.column1 AND item.rev = v.column2`
 
 // writeItems writes the estimates. An item that another job has estimated since
 // it was read makes a refresh.ErrConflict.
 func (t *Tx) writeItems(items []refresh.SettledItem) error {
-	answered := make([]*refresh.SettledItem, 0, len(items))
-	for i := range items {
-		if items[i].Answered {
-			answered = append(answered, &items[i])
+	rows := newTable(estimateColumns, len(items))
+	for k := range items {
+		i := &items[k]
+		if !i.Answered {
+			continue
 		}
-	}
-	n, err := t.writeRows(&t.bulks.items, len(answered), func(args []any, k int) []any {
-		i := answered[k]
 		e := &i.Estimate
 		updated, checked := i.UpdatedAt, i.CheckedAt
 		if i.Changed() {
@@ -149,13 +151,15 @@ func (t *Tx) writeItems(items []refresh.SettledItem) error {
 		if e.Estimated > 0 && e.Candidate == 0 {
 			checked = t.now // a price that is held back confirms nothing
 		}
-		return append(args, i.ID, i.Rev, int64(e.Price), int64(e.Status), string(e.Method), pricing.Version,
+		rows.int(i.ID, i.Rev, int64(e.Price), int64(e.Status), pricing.Version,
 			int64(e.Average), int64(e.Median), int64(e.Robust), int64(e.Min), int64(e.Max),
-			e.Markets, e.UsedMarkets, int64(e.Candidate), micros(e.CandidateAt),
+			int64(e.Markets), int64(e.UsedMarkets), int64(e.Candidate), micros(e.CandidateAt),
 			micros(updated), micros(checked), micros(t.now), micros(i.AsOf),
 			micros(i.QuietSince), micros(i.RetryAt))
-	})
-	if err == nil && n != int64(len(answered)) {
+		rows.text(string(e.Method))
+	}
+	n, err := t.writeRows(&t.bulks.items, rows)
+	if err == nil && n != int64(rows.rows) {
 		err = refresh.ErrConflict
 	}
 	return err
@@ -186,15 +190,16 @@ func (t *Tx) writeFailures(items []refresh.SettledItem) error {
 	if len(ids) == 0 {
 		return nil
 	}
-	_, err := t.exec(`UPDATE item SET failures = failures + 1 WHERE id IN (SELECT value FROM json_each($1))`, list(ids))
+	_, err := t.exec(`UPDATE item SET failures = failures + 1 WHERE id IN `+t.d.ids(1), t.d.packIDs(ids))
 	return err
 }
 
 const (
-	snapshotWidth  = 12
+	snapshotTypes = "item_id bigint, market_id bigint, ask bigint, bid bigint, sale bigint, listings bigint, sales bigint, " +
+		"sales_window bigint, market_time bigint, fetched_at bigint, currency text, reason text"
 	writeSnapshots = `
-INSERT INTO snapshot (item_id, market_id, currency, ask, bid, sale, listings, sales,
-	sales_window, market_time, fetched_at, reason) VALUES `
+INSERT INTO snapshot (item_id, market_id, ask, bid, sale, listings, sales,
+	sales_window, market_time, fetched_at, currency, reason) `
 	writeSnapshotsConflict = `
 ON CONFLICT (item_id, market_id) DO UPDATE SET
 	currency = excluded.currency, ask = excluded.ask, bid = excluded.bid, sale = excluded.sale,
@@ -202,28 +207,31 @@ ON CONFLICT (item_id, market_id) DO UPDATE SET
 	market_time = excluded.market_time, fetched_at = excluded.fetched_at, reason = excluded.reason`
 )
 
-func (t *Tx) writeSnapshots(rows []refresh.Snapshot) error {
-	_, err := t.writeRows(&t.bulks.snapshots, len(rows), func(args []any, i int) []any {
-		r := &rows[i]
-		return append(args, r.ItemID, r.MarketID, string(r.Currency), int64(r.Ask), int64(r.Bid), int64(r.Sale),
-			r.Listings, r.Sales, int64(r.SalesWindow/time.Second), micros(r.MarketTime), micros(r.FetchedAt), string(r.Reason))
-	})
+func (t *Tx) writeSnapshots(snaps []refresh.Snapshot) error {
+	rows := newTable(snapshotTypes, len(snaps))
+	for i := range snaps {
+		s := &snaps[i]
+		rows.int(s.ItemID, s.MarketID, int64(s.Ask), int64(s.Bid), int64(s.Sale), s.Listings, s.Sales,
+			int64(s.SalesWindow/time.Second), micros(s.MarketTime), micros(s.FetchedAt))
+		rows.text(string(s.Currency), string(s.Reason))
+	}
+	_, err := t.writeRows(&t.bulks.snapshots, rows)
 	return err
 }
 
 const (
-	pointColumns        = 3
-	writePoints         = `INSERT INTO price_point (item_id, at, price) VALUES `
+	pointColumns        = "item_id bigint, at bigint, price bigint"
+	writePoints         = `INSERT INTO price_point (item_id, at, price) `
 	writePointsConflict = ` ON CONFLICT (item_id, at) DO UPDATE SET price = excluded.price`
 )
 
 // writePoints adds to the history of the items whose price changed.
 func (t *Tx) writePoints(items []refresh.SettledItem) error {
-	var changed []*refresh.SettledItem
+	rows := newTable(pointColumns, len(items))
 	var ahead []int64
 	for i := range items {
 		if items[i].Changed() {
-			changed = append(changed, &items[i])
+			rows.int(items[i].ID, micros(t.now), int64(items[i].Estimate.Price))
 			if items[i].UpdatedAt.After(t.now) {
 				ahead = append(ahead, items[i].ID)
 			}
@@ -232,9 +240,7 @@ func (t *Tx) writePoints(items []refresh.SettledItem) error {
 	if err := t.dropPointsAhead(ahead); err != nil {
 		return err
 	}
-	_, err := t.writeRows(&t.bulks.points, len(changed), func(args []any, i int) []any {
-		return append(args, changed[i].ID, micros(t.now), int64(changed[i].Estimate.Price))
-	})
+	_, err := t.writeRows(&t.bulks.points, rows)
 	return err
 }
 
@@ -244,32 +250,35 @@ func (t *Tx) dropPointsAhead(items []int64) error {
 	if len(items) == 0 {
 		return nil
 	}
-	_, err := t.exec(`DELETE FROM price_point WHERE item_id IN (SELECT value FROM json_each($1)) AND at > $2`, list(items), micros(t.now))
+	_, err := t.exec(`DELETE FROM price_point WHERE item_id IN `+t.d.ids(1)+` AND at > $2`, t.d.packIDs(items), micros(t.now))
 	return err
 }
 
 const (
-	jobItemColumns = 6
+	jobItemColumns = "job_id bigint, batch bigint, item_id bigint, price_before bigint, price_after bigint, state text, reason text, error text"
 	writeJobItems  = `
-UPDATE refresh_item SET state = v.column2, reason = v.column3, price_before = v.column4, price_after = v.column5,
-	error = v.column6, attempts = attempts + 1
-FROM (VALUES `
+UPDATE refresh_item SET price_before = v.column4, price_after = v.column5, state = v.column6, reason = v.column7,
+	error = v.column8, attempts = attempts + 1
+FROM (`
 	writeJobItemsWhere = `) AS v
-WHERE refresh_item.job_id = ? AND refresh_item.batch = ? AND refresh_item.item_id = v.column1`
+WHERE refresh_item.job_id = v.column1 AND refresh_item.batch = v.column2 AND refresh_item.item_id = v.column3`
 )
 
 // writeJobItems notes how the items of a batch ended. The price before is that
 // of this moment: what another job has priced since the plan was made counts as
 // known, or spreading by batch would take it for unchanged.
 func (t *Tx) writeJobItems(b refresh.Batch, items []refresh.SettledItem) error {
-	_, err := t.writeRows(&t.bulks.jobItems, len(items), func(args []any, i int) []any {
+	rows := newTable(jobItemColumns, len(items))
+	for i := range items {
 		p := &items[i]
 		after := p.Price
 		if p.Answered {
 			after = p.Estimate.Price
 		}
-		return append(args, p.ID, p.State, p.Reason, int64(p.Price), int64(after), p.Error)
-	}, b.JobID, b.Batch)
+		rows.int(b.JobID, int64(b.Batch), p.ID, int64(p.Price), int64(after))
+		rows.text(p.State, p.Reason, p.Error)
+	}
+	_, err := t.writeRows(&t.bulks.jobItems, rows)
 	return err
 }
 
@@ -288,7 +297,7 @@ func (t *Tx) settleMissing(b refresh.Batch, retry time.Duration) error {
 	}
 	if _, err := t.exec(`
 		UPDATE missing_price SET job_id = 0, attempts = attempts + 1,
-			due_at = $3 + CASE WHEN attempts >= 16 OR $4 * (1 << attempts) > $5 THEN $5 ELSE $4 * (1 << attempts) END
+			due_at = $3 + CASE WHEN attempts >= 16 OR CAST($4 AS BIGINT) * (1 << attempts) > $5 THEN $5 ELSE $4 * (1 << attempts) END
 		WHERE job_id = $1 AND item_id IN (
 			SELECT item_id FROM refresh_item WHERE job_id = $1 AND batch = $2 AND state = 'noQuote')`,
 		b.JobID, b.Batch, micros(t.now), retry.Microseconds(), refresh.MaxMissingRetry.Microseconds()); err != nil {
@@ -313,7 +322,8 @@ const (
 UPDATE inventory SET value = item.price FROM item
 WHERE inventory.id >= $1 AND inventory.id < $2 AND item.id = inventory.item_id
 AND item.price > 0 AND inventory.value IS DISTINCT FROM item.price`
-	// A join collects what it will write first; a subquery writes in one pass.
+	// On SQLite a join collects what it will write first; a subquery writes in one
+	// pass. PostgreSQL writes a new version of every row that it touches.
 	spreadAll = `
 UPDATE inventory SET value = (SELECT nullif(price, 0) FROM item WHERE item.id = inventory.item_id)
 WHERE id >= $1 AND id < $2`
@@ -321,11 +331,11 @@ WHERE id >= $1 AND id < $2`
 
 // SpreadRange copies prices onto the inventory rows with ids from (included) to
 // (excluded) and returns how many rows it wrote: those that had another value,
-// or all if most are said to have. An item without a price has rows without a
+// or possibly all if most are said to have. An item without a price has rows without a
 // value.
 func (t *Tx) SpreadRange(job, from, to int64, most bool) (int64, error) {
 	query := spreadChanged
-	if most {
+	if most && t.d == onSQLite {
 		query = spreadAll
 	}
 	if next, err := t.moveCursor(job, from, to); err != nil || !next {
@@ -348,7 +358,7 @@ func (t *Tx) SpreadBatch(job int64, batch int) (int64, error) {
 // moveCursor moves a spreading job's cursor on, and reports false where another
 // instance has done so.
 func (t *Tx) moveCursor(job, from, to int64) (bool, error) {
-	if err := t.alone(spreading); err != nil {
+	if err := t.lockSpread(); err != nil {
 		return false, err
 	}
 	n, err := t.exec(`UPDATE refresh_job SET spread_cursor = $3 WHERE id = $1 AND spread_cursor = $2 AND state = 'running' AND stage = 'spread'`,

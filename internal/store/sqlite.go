@@ -192,6 +192,9 @@ func writeID(path, id string) error {
 
 // check reports whether the file is still the one that was opened.
 func (g *fileGuard) check() error {
+	if g == nil {
+		return nil // no file
+	}
 	info, err := os.Stat(g.path)
 	if err != nil || !os.SameFile(info, g.was) {
 		return ErrDatabaseReplaced

@@ -16,44 +16,46 @@ import (
 	"assay/internal/store"
 )
 
-// TestSQLite_PreparesEveryStatement finds the statements in the source, puts
+// TestStore_PreparesEveryStatement finds the statements in the source, puts
 // those that are made of parts together and prepares each: a column, table or
 // function that the schema or the database does not know is found here, whether
 // or not a test comes by.
-func TestSQLite_PreparesEveryStatement(t *testing.T) {
-	path := filepath.Join(t.TempDir(), "assay.db")
-	s, err := store.Open(t.Context(), store.Options{Path: path})
-	must(t, err)
-	defer s.Close()
-	db, err := sql.Open("sqlite", path)
-	must(t, err)
-	defer db.Close()
-
-	statements := readStatements(t)
-	t.Logf("%d statements", len(statements))
-	if len(statements) < 130 {
-		t.Errorf("found only %d statements", len(statements))
-	}
-	for _, st := range statements {
-		if err := prepare(t, db, st.text); err != nil {
-			t.Errorf("%s: %v in %s", st.at, err, st.text)
-		}
+func TestStore_PreparesEveryStatement(t *testing.T) {
+	for name, e := range engines {
+		t.Run(name, func(t *testing.T) {
+			db := e.raw(t)
+			statements := readStatements(t, e.dialect)
+			t.Logf("%d statements", len(statements))
+			if len(statements) < 130 {
+				t.Errorf("found only %d statements", len(statements))
+			}
+			if e.dialect == store.OnPostgres {
+				bulks, err := store.BulkTexts()
+				must(t, err)
+				for _, text := range bulks {
+					statements = append(statements, statement{"bulk.go", text})
+				}
+			}
+			for _, st := range statements {
+				if err := prepare(t, db, st.text); err != nil {
+					t.Errorf("%s: %v in %s", st.at, err, st.text)
+				}
+			}
+		})
 	}
 }
 
-// TestSQLite_RefusesAnUnknownColumn shows that the test above would notice.
-func TestSQLite_RefusesAnUnknownColumn(t *testing.T) {
-	path := filepath.Join(t.TempDir(), "assay.db")
-	s, err := store.Open(t.Context(), store.Options{Path: path})
-	must(t, err)
-	defer s.Close()
-	db, err := sql.Open("sqlite", path)
-	must(t, err)
-	defer db.Close()
-	for _, text := range []string{"SELECT no_such FROM item", "UPDATE item SET no_such = 1", "SELECT 1 FROM no_such"} {
-		if err := prepare(t, db, text); err == nil {
-			t.Errorf("prepared %s", text)
-		}
+// TestStore_RefusesAnUnknownColumn shows that the test above would notice.
+func TestStore_RefusesAnUnknownColumn(t *testing.T) {
+	for name, e := range engines {
+		t.Run(name, func(t *testing.T) {
+			db := e.raw(t)
+			for _, text := range []string{"SELECT no_such FROM item", "UPDATE item SET no_such = 1", "SELECT 1 FROM no_such"} {
+				if err := prepare(t, db, text); err == nil {
+					t.Errorf("prepared %s", text)
+				}
+			}
+		})
 	}
 }
 
@@ -70,8 +72,10 @@ func prepare(tb testing.TB, db *sql.DB, text string) error {
 
 type statement struct{ at, text string }
 
-// readStatements finds every SQL statement of this package.
-func readStatements(t *testing.T) []statement {
+// readStatements finds every SQL statement of this package that is meant for a
+// database: those in functions and constants whose names end in the other's are
+// not, and what hold is called with is for PostgreSQL.
+func readStatements(t *testing.T, d store.Dialect) []statement {
 	t.Helper()
 	files := token.NewFileSet()
 	var parsed []*ast.File
@@ -85,7 +89,7 @@ func readStatements(t *testing.T) []statement {
 		must(t, err)
 		parsed = append(parsed, f)
 	}
-	r := reader{constants: map[string]ast.Expr{}}
+	r := reader{dialect: d, constants: map[string]ast.Expr{}}
 	for _, f := range parsed {
 		for _, d := range f.Decls {
 			r.note(d)
@@ -95,12 +99,15 @@ func readStatements(t *testing.T) []statement {
 	for _, f := range parsed {
 		for _, d := range f.Decls {
 			fn, ok := d.(*ast.FuncDecl)
-			if !ok {
+			if !ok || r.foreign(fn.Name.Name) || fn.Name.Name == "makeBulks" { // see BulkTexts
 				continue
 			}
-			r.columns = columnsOf(fn)
+			r.locals = localsOf(fn)
 			var visit func(n ast.Node) bool
 			visit = func(n ast.Node) bool {
+				if r.dialect == store.OnSQLite && calls(n, "hold") {
+					return false
+				}
 				e, ok := n.(ast.Expr)
 				if !ok {
 					return true
@@ -131,8 +138,27 @@ func isStatement(text string) bool {
 
 // reader puts texts together.
 type reader struct {
+	dialect   store.Dialect
 	constants map[string]ast.Expr
-	columns   string // of the function that is being read
+	locals    map[string][]ast.Expr // of the function that is being read
+}
+
+// foreign reports whether a name says that it is for the other database.
+func (r *reader) foreign(name string) bool {
+	if r.dialect == store.OnPostgres {
+		return strings.HasSuffix(name, "SQLite")
+	}
+	return strings.HasSuffix(name, "Postgres")
+}
+
+// calls reports whether a node is a call of a method.
+func calls(n ast.Node, method string) bool {
+	c, ok := n.(*ast.CallExpr)
+	if !ok {
+		return false
+	}
+	s, ok := c.Fun.(*ast.SelectorExpr)
+	return ok && s.Sel.Name == method
 }
 
 // note remembers the constants of a declaration.
@@ -151,75 +177,82 @@ func (r *reader) note(d ast.Decl) {
 	}
 }
 
-// columnsOf returns what a function declares as its constant columns.
-func columnsOf(fn *ast.FuncDecl) (n string) {
+// localsOf returns what each variable of a function is set to.
+func localsOf(fn *ast.FuncDecl) map[string][]ast.Expr {
+	out := map[string][]ast.Expr{}
 	ast.Inspect(fn, func(node ast.Node) bool {
-		if v, ok := node.(*ast.ValueSpec); ok && len(v.Values) == 1 && v.Names[0].Name == "columns" {
-			if lit, ok := v.Values[0].(*ast.BasicLit); ok {
-				n = lit.Value
+		if a, ok := node.(*ast.AssignStmt); ok && len(a.Lhs) == len(a.Rhs) {
+			for i := range a.Lhs {
+				if id, ok := a.Lhs[i].(*ast.Ident); ok {
+					out[id.Name] = append(out[id.Name], a.Rhs[i])
+				}
 			}
 		}
 		return true
 	})
-	return n
+	return out
 }
 
-// texts returns what a string expression can be; nil if it is none. A call of
-// values stands for two rows; a variable named from is each part of a plan that
-// it can be.
-func (r *reader) texts(e ast.Expr) []string {
+// texts returns what a string expression can be; nil if it is none. A variable
+// is all that it is set to, and one named from each part of a plan.
+func (r *reader) texts(e ast.Expr) (out []string) {
 	switch e := e.(type) {
 	case *ast.BasicLit:
 		if e.Kind == token.STRING {
 			return []string{constant.StringVal(constant.MakeFromLiteral(e.Value, token.STRING, 0))}
 		}
 	case *ast.Ident:
+		if r.foreign(e.Name) {
+			return nil
+		}
 		if c, ok := r.constants[e.Name]; ok {
 			return r.texts(c)
 		}
+		parts := r.locals[e.Name]
 		if e.Name == "from" {
-			var out []string
-			for _, part := range []string{"planScope", "planRetry", "planMissing"} {
-				out = append(out, r.texts(r.constants[part])...)
+			parts = []ast.Expr{r.constants["planScope"], r.constants["planRetry"], r.constants["planMissing"]}
+		}
+		for _, part := range parts {
+			if id, ok := part.(*ast.Ident); !ok || id.Name != e.Name {
+				out = append(out, r.texts(part)...)
 			}
-			return out
 		}
 	case *ast.CallExpr:
-		if fn, ok := e.Fun.(*ast.Ident); ok && fn.Name == "values" {
-			n := r.width(e.Args[1])
-			if n == 0 {
-				return nil
-			}
-			row := "(" + strings.TrimSuffix(strings.Repeat("?,", n), ",") + ")"
-			return []string{row + "," + row}
-		}
+		return r.fragment(e)
 	case *ast.BinaryExpr:
 		if e.Op != token.ADD {
 			return nil
 		}
 		left, right := r.texts(e.X), r.texts(e.Y)
-		var out []string
 		for _, a := range left {
 			for _, b := range right {
 				out = append(out, a+b)
 			}
 		}
-		return out
 	}
-	return nil
+	return out
 }
 
-// width returns the number of columns that an argument of values stands for; 0
-// if it cannot be told.
-func (r *reader) width(arg ast.Expr) (n int) {
-	text := r.columns
-	if id, ok := arg.(*ast.Ident); ok {
-		if lit, ok := r.constants[id.Name].(*ast.BasicLit); ok {
-			text = lit.Value
+// fragment returns what a call of a dialect's method makes; nil if it is none.
+func (r *reader) fragment(call *ast.CallExpr) []string {
+	method, ok := call.Fun.(*ast.SelectorExpr)
+	if !ok {
+		return nil
+	}
+	if _, ok := store.Fragment(r.dialect, method.Sel.Name, 0, ""); !ok {
+		return nil
+	}
+	var n int
+	var text string
+	for _, arg := range call.Args {
+		if lit, ok := arg.(*ast.BasicLit); ok && lit.Kind == token.INT {
+			_, _ = fmt.Sscan(lit.Value, &n)
+		} else if texts := r.texts(arg); len(texts) > 0 {
+			text = texts[0]
 		}
 	}
-	_, _ = fmt.Sscan(text, &n)
-	return n
+	fragment, _ := store.Fragment(r.dialect, method.Sel.Name, n, text)
+	return []string{fragment}
 }
 
 func must(tb testing.TB, err error) {

@@ -9,27 +9,34 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"math/rand/v2"
 	"time"
 )
 
 // Options says which database to open and how.
 type Options struct {
 	Path   string // the SQLite file
+	URL    string // of a PostgreSQL database, postgres://..., instead of a Path
 	Now    func() time.Time
 	Logger *slog.Logger
+	// KeepSchema refuses a PostgreSQL database whose schema is not this program's,
+	// instead of bringing it up to date.
+	KeepSchema bool
 	// Faults, when set, is called before and after each commit; tests make it
 	// fail, or end the process.
 	Faults func(point string) error
 }
 
-// Store is an open database. Its methods may be used concurrently: SQLite has
-// one writer, begun IMMEDIATE so that it waits for its turn instead of failing,
-// and several readers that see what was last committed.
+// Store is an open database. Its methods may be used concurrently, and what is
+// read was committed. SQLite has one writer, begun IMMEDIATE so that it waits for
+// its turn instead of failing, and several readers. On PostgreSQL many write and
+// read, in this process and in others.
 type Store struct {
+	d        dialect
 	write    *sql.DB
-	read     *prepared
-	bulks    *bulks // on write
-	file     *fileGuard
+	read     reader
+	bulks    *bulks     // on write
+	file     *fileGuard // of SQLite
 	now      func() time.Time
 	log      *slog.Logger
 	faults   func(point string) error
@@ -60,37 +67,67 @@ func Open(ctx context.Context, o Options) (_ *Store, err error) {
 			err = fmt.Errorf("open database: %w", err)
 		}
 	}()
-	if s.file, err = guardFile(o.Path); err != nil {
+	if o.URL != "" {
+		err = s.openServer(ctx, o)
+	} else {
+		err = s.openFile(ctx, o.Path)
+	}
+	if err != nil {
 		return nil, err
+	}
+	return s, nil
+}
+
+// openServer opens a PostgreSQL database.
+func (s *Store) openServer(ctx context.Context, o Options) (err error) {
+	s.d = onPostgres
+	write, read, err := openPostgres(o.URL)
+	if err != nil {
+		return err
+	}
+	s.write, s.read = write, read
+	if o.KeepSchema {
+		err = s.checkSchema(ctx)
+	} else {
+		err = s.migratePostgres(ctx)
+	}
+	if err != nil {
+		return err
+	}
+	s.bulks, err = makeBulks(ctx, s.d, s.write)
+	return err
+}
+
+// openFile opens an SQLite file.
+func (s *Store) openFile(ctx context.Context, path string) (err error) {
+	if s.file, err = guardFile(path); err != nil {
+		return err
 	}
 	s.prices.alone = true // the lock of the file keeps other processes out
 	if err := s.file.checkBare(ctx); err != nil {
-		return nil, err
+		return err
 	}
-	if s.write, err = openSQLite(o.Path, writes); err != nil {
-		return nil, err
+	if s.write, err = openSQLite(path, writes); err != nil {
+		return err
 	}
 	s.write.SetMaxOpenConns(1)
-	if err := s.migrate(ctx); err != nil {
-		return nil, err
+	if err := s.migrateSQLite(ctx); err != nil {
+		return err
 	}
 	if err := s.file.bind(ctx, s.write); err != nil {
-		return nil, err
+		return err
 	}
-	if s.bulks, err = prepareBulks(ctx, s.write); err != nil {
-		return nil, err
+	if s.bulks, err = makeBulks(ctx, s.d, s.write); err != nil {
+		return err
 	}
-	read, err := openSQLite(o.Path, reads)
+	read, err := openSQLite(path, reads)
 	if err != nil {
-		return nil, err
+		return err
 	}
 	read.SetMaxOpenConns(readers)
 	read.SetMaxIdleConns(readers)
 	s.read = &prepared{DB: read, statements: map[string]*sql.Stmt{}}
-	if err := connect(ctx, read, readers); err != nil {
-		return nil, err
-	}
-	return s, nil
+	return connect(ctx, read, readers)
 }
 
 // connect makes n connections of a pool at once, so that they go on reading a
@@ -127,6 +164,7 @@ func (s *Store) Close() error {
 // Tx is one write transaction. Everything that it writes carries the same
 // moment, Now.
 type Tx struct {
+	d     dialect
 	tx    *sql.Tx
 	ctx   context.Context //nolint:containedctx // a Tx lives within one call of InTx, which got this context
 	now   time.Time
@@ -138,20 +176,53 @@ type Tx struct {
 // Now returns the moment of the transaction.
 func (t *Tx) Now() time.Time { return t.now }
 
+// races is how often a transaction is tried that is ended for another one's sake.
+const races = 6
+
 // InTx runs fn in a write transaction, which is committed when fn returns nil
-// and rolled back otherwise. An ErrCommitUnknown means what it says; an error of
+// and rolled back otherwise. PostgreSQL may end it for another one's sake; then
+// fn runs again in a new one. An ErrCommitUnknown means what it says; an error of
 // the database that may pass has a fault.Unavailable in its chain.
 func (s *Store) InTx(ctx context.Context, fn func(*Tx) error) error {
 	err := s.inTx(ctx, fn)
+	for try := 1; try < races && lostRace(err) && pause(ctx, try); try++ {
+		err = s.inTx(ctx, fn)
+	}
 	s.failures.note(err)
 	return blame(err)
 }
+
+// pause waits a random moment, longer with each try; it reports whether ctx
+// still lives.
+func pause(ctx context.Context, try int) bool {
+	t := time.NewTimer(rand.N(time.Duration(try) * 20 * time.Millisecond))
+	defer t.Stop()
+	select {
+	case <-ctx.Done():
+		return false
+	case <-t.C:
+		return true
+	}
+}
+
+// commitPatience is how long a commit may take before its outcome counts as
+// unknown.
+const commitPatience = 30 * time.Second
 
 func (s *Store) inTx(ctx context.Context, fn func(*Tx) error) error {
 	if err := s.file.check(); err != nil {
 		return err
 	}
-	tx, err := s.write.BeginTx(ctx, nil)
+	// Until its commit begins the transaction ends with ctx; a commit that is
+	// given up half-way would be of unknown outcome.
+	lasting, end := context.WithCancel(context.WithoutCancel(ctx))
+	defer end()
+	detach := context.AfterFunc(ctx, end)
+	defer detach()
+	tx, err := s.write.BeginTx(lasting, nil)
+	if ctx.Err() != nil {
+		err = ctx.Err()
+	}
 	if err != nil {
 		return fmt.Errorf("begin: %w", err)
 	}
@@ -161,21 +232,25 @@ func (s *Store) inTx(ctx context.Context, fn func(*Tx) error) error {
 			_ = tx.Rollback()
 		}
 	}()
-	t := &Tx{tx: tx, ctx: ctx, now: s.now(), bulks: s.bulks}
+	t := &Tx{d: s.d, tx: tx, ctx: ctx, now: s.now(), bulks: s.bulks}
 	err = fn(t)
 	if err == nil {
 		err = s.fault("before commit")
 	}
+	if err == nil && !detach() {
+		err = ctx.Err()
+	}
 	ended = true
 	if err != nil {
-		return errors.Join(err, ignoreDone(tx.Rollback()))
+		return errors.Join(err, s.ignoreLost(tx.Rollback()))
 	}
+	defer time.AfterFunc(commitPatience, end).Stop()
 	if t.repriced {
 		defer s.prices.begin()()
 	}
 	if err := tx.Commit(); err != nil {
-		if ctx.Err() != nil && (errors.Is(err, sql.ErrTxDone) || errors.Is(err, ctx.Err())) {
-			return ctx.Err() // rolled back when the context ended
+		if s.d == onPostgres && !outcomeUnknown(err) {
+			return fmt.Errorf("commit: %w", err)
 		}
 		return fmt.Errorf("%w: %w", ErrCommitUnknown, err)
 	}
@@ -185,8 +260,11 @@ func (s *Store) inTx(ctx context.Context, fn func(*Tx) error) error {
 	return nil
 }
 
-func ignoreDone(err error) error {
-	if errors.Is(err, sql.ErrTxDone) {
+// ignoreLost drops the error of a rollback where there is nothing to roll back
+// any more, or nothing to do it over: a connection that is lost takes its
+// transaction along.
+func (s *Store) ignoreLost(err error) error {
+	if errors.Is(err, sql.ErrTxDone) || s.d == onPostgres {
 		return nil
 	}
 	return err
@@ -208,23 +286,6 @@ func (t *Tx) exec(query string, args ...any) (int64, error) {
 	return res.RowsAffected()
 }
 
-// What one transaction does at a time, whatever job or instance it is for.
-const (
-	// spreading copies prices onto rows: a statement that began before another one
-	// changed a price would put the former one back onto rows that it had to wait
-	// for.
-	spreading = "lock:spreading"
-	// answers are taken for a plan, or dropped because no plan has them.
-	answers = "lock:answers"
-)
-
-// alone waits until no other transaction does the same, and keeps others out
-// until this one ends.
-func (t *Tx) alone(what string) error {
-	_, err := t.exec(`INSERT INTO setting (name, value) VALUES ($1, '') ON CONFLICT (name) DO UPDATE SET value = excluded.value`, what)
-	return err
-}
-
 func (t *Tx) queryRow(query string, args ...any) *sql.Row {
 	return t.tx.QueryRowContext(t.ctx, query, args...)
 }
@@ -233,6 +294,12 @@ func (t *Tx) queryRow(query string, args ...any) *sql.Row {
 type querier interface {
 	QueryContext(ctx context.Context, query string, args ...any) (*sql.Rows, error)
 	QueryRowContext(ctx context.Context, query string, args ...any) *sql.Row
+}
+
+// reader is the readers' pool.
+type reader interface {
+	querier
+	Close() error
 }
 
 // collect reads all rows of a query by scan.

@@ -1,0 +1,44 @@
+package store
+
+import "context"
+
+// Dialect is what tests need of a dialect.
+type Dialect = dialect
+
+// The dialects.
+const (
+	OnSQLite   = onSQLite
+	OnPostgres = onPostgres
+)
+
+// Fragment returns the part of a statement that a method of the dialect makes;
+// ok is false where it has no such method.
+func Fragment(d Dialect, method string, n int, text string) (fragment string, ok bool) {
+	switch method {
+	case "ids":
+		return d.ids(n), true
+	case "texts":
+		return d.texts(n), true
+	case "rows":
+		return d.rows(n, text), true
+	case "skipLocked":
+		return d.skipLocked(text), true
+	case "lock":
+		return d.lock(), true
+	case "newItemID":
+		return d.newItemID(), true
+	case "position":
+		return d.position(), true
+	}
+	return "", false
+}
+
+// BulkTexts returns the statements that write rows. On SQLite they are prepared
+// when a store is opened.
+func BulkTexts() ([]string, error) {
+	b, err := makeBulks(context.Background(), onPostgres, nil)
+	if err != nil {
+		return nil, err
+	}
+	return []string{b.items.text, b.snapshots.text, b.points.text, b.jobItems.text, b.units.text, b.blobs.text}, nil
+}

@@ -1,0 +1,164 @@
+package store
+
+import (
+	"context"
+	"database/sql"
+	"database/sql/driver"
+	"errors"
+	"io"
+	"net"
+	"net/url"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
+	"github.com/jackc/pgx/v5/stdlib"
+)
+
+const (
+	// poolSize is how many connections a process has at most, half of them for
+	// writing, unless pool_max_conns in the address says otherwise.
+	poolSize = 16
+	// poolParameter is its name, which pgx's own pool has too.
+	poolParameter = "pool_max_conns"
+	// idleConns is how long a connection stays open that nobody uses.
+	idleConns = 5 * time.Minute
+	// heldUp is how long a transaction may wait for us: a process that is stopped
+	// in the middle of one must not keep the others from its rows.
+	heldUp = 10 * time.Second
+)
+
+// openPostgres opens the pools for writing and for reading. They are apart since
+// what writes may read beside it: with one pool all could wait for each other.
+func openPostgres(address string) (write, read *sql.DB, err error) {
+	address, conns, err := takePoolSize(address)
+	if err != nil {
+		return nil, nil, err
+	}
+	cfg, err := pgx.ParseConfig(address)
+	if err != nil {
+		return nil, nil, errAddress // the error of pgx may show the password
+	}
+	if cfg.RuntimeParams["application_name"] == "" {
+		cfg.RuntimeParams["application_name"] = "assay"
+	}
+	if cfg.DefaultQueryExecMode == pgx.QueryExecModeCacheStatement {
+		// Otherwise there is a PgBouncer, which refuses parameters that it does
+		// not know.
+		cfg.RuntimeParams["idle_in_transaction_session_timeout"] = strconv.FormatInt(heldUp.Milliseconds(), 10)
+	}
+	if cfg.ConnectTimeout == 0 {
+		cfg.ConnectTimeout = heldUp
+	}
+	open := func(n int) *sql.DB {
+		db := stdlib.OpenDB(*cfg)
+		db.SetMaxOpenConns(n)
+		db.SetMaxIdleConns(n)
+		db.SetConnMaxIdleTime(idleConns)
+		return db
+	}
+	return open(conns - conns/2), open(conns / 2), nil
+}
+
+var (
+	errAddress  = errors.New("DATABASE_URL is no address of a PostgreSQL database: postgres://user:password@host/database")
+	errPoolSize = errors.New("pool_max_conns in DATABASE_URL is the number of connections of a process: 4 or more")
+)
+
+// takePoolSize takes the parameter that is ours out of an address.
+func takePoolSize(address string) (rest string, conns int, err error) {
+	u, err := url.Parse(address)
+	if err != nil {
+		return "", 0, errAddress
+	}
+	q := u.Query()
+	text := q.Get(poolParameter)
+	if text == "" {
+		return address, poolSize, nil
+	}
+	conns, err = strconv.Atoi(text)
+	if err != nil || conns < 4 {
+		return "", 0, errPoolSize
+	}
+	q.Del(poolParameter)
+	u.RawQuery = q.Encode()
+	return u.String(), conns, nil
+}
+
+// pgCode returns the SQLSTATE of PostgreSQL's own error in err, "" if there is
+// none.
+func pgCode(err error) string {
+	if e, ok := errors.AsType[*pgconn.PgError](err); ok {
+		return e.Code
+	}
+	return ""
+}
+
+// Codes of PostgreSQL's errors.
+const (
+	pgReadOnly       = "25006"
+	pgSerialization  = "40001"
+	pgDeadlock       = "40P01"
+	pgUndefinedTable = "42P01"
+)
+
+// lostRace reports whether a transaction was ended for another one's sake.
+func lostRace(err error) bool {
+	code := pgCode(err)
+	return code == pgSerialization || code == pgDeadlock
+}
+
+// passes reports whether an error of PostgreSQL is one that may pass by itself:
+// a server that is away, shutting down, starting, full or a standby.
+func passes(err error) bool {
+	if errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) {
+		return false // whoever called gave up
+	}
+	code := pgCode(err)
+	if code == "" {
+		return pgconn.SafeToRetry(err) || connectionLost(err)
+	}
+	if lostRace(err) || code == pgReadOnly {
+		return true
+	}
+	switch code[:2] {
+	case "08", "53", "57", "58": // connection, resources, an operator's doing, the system
+		return true
+	}
+	return false
+}
+
+// strained reports whether an error says that the server is unwell and not only
+// out of reach, which asking it would tell.
+func strained(err error) bool {
+	code := pgCode(err)
+	return code == pgReadOnly || strings.HasPrefix(code, "53") || strings.HasPrefix(code, "58")
+}
+
+// outcomeUnknown reports whether a commit that returned err may have been
+// applied. It was not where PostgreSQL says so, or was never told.
+func outcomeUnknown(err error) bool {
+	if errors.Is(err, pgx.ErrTxCommitRollback) || errors.Is(err, sql.ErrTxDone) || pgconn.SafeToRetry(err) {
+		return false
+	}
+	constraint := strings.HasPrefix(pgCode(err), "23")
+	return !constraint && !lostRace(err)
+}
+
+// connectionLost reports whether a connection could not be made or broke.
+func connectionLost(err error) bool {
+	if _, ok := errors.AsType[net.Error](err); ok {
+		return true
+	}
+	if _, ok := errors.AsType[*pgconn.ConnectError](err); ok {
+		return true
+	}
+	for _, end := range []error{io.EOF, io.ErrUnexpectedEOF, net.ErrClosed, driver.ErrBadConn, sql.ErrConnDone} {
+		if errors.Is(err, end) {
+			return true
+		}
+	}
+	return false
+}
