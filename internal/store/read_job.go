@@ -147,6 +147,7 @@ func (s *Store) Depths(ctx context.Context, now time.Time) ([]Depth, time.Time, 
 // Claim is a piece of work in hands. Its end is taken with this token alone.
 type Claim struct {
 	Owner, Kind, Work string
+	Source            string // that is asked; "" where none is
 	Since             time.Time
 	Token             int64
 }
@@ -155,13 +156,13 @@ type Claim struct {
 func (s *Store) Claims(ctx context.Context) ([]Claim, error) {
 	return collect(ctx, s.read, func(r *sql.Rows, c *Claim) error {
 		var since int64
-		err := r.Scan(&c.Owner, &c.Kind, &c.Work, &since, &c.Token)
+		err := r.Scan(&c.Owner, &c.Kind, &c.Work, &c.Source, &since, &c.Token)
 		c.Since = moment(since)
 		return err
-	}, `SELECT owner, 'fetch', source || ' ' || file, started_at, token FROM fetch_unit WHERE state IN ('pending', 'running') AND state = 'running'
-		UNION ALL SELECT owner, 'settle', 'job ' || job_id || ' batch ' || batch, started_at, token FROM refresh_batch
+	}, `SELECT owner, 'fetch', source || ' ' || file, source, started_at, token FROM fetch_unit WHERE state IN ('pending', 'running') AND state = 'running'
+		UNION ALL SELECT owner, 'settle', 'job ' || job_id || ' batch ' || batch, '', started_at, token FROM refresh_batch
 			WHERE state IN ('pending', 'running') AND state = 'running'
-		ORDER BY 4 LIMIT 100`)
+		ORDER BY 5 LIMIT 100`)
 }
 
 // Cause groups failed items by what went wrong.

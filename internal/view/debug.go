@@ -31,6 +31,14 @@ func (r *Reader) ProviderDebug(ctx context.Context) (ProviderDebug, error) {
 	if err != nil {
 		return out, err
 	}
+	instances, err := r.o.Store.Instances(ctx)
+	if err != nil {
+		return out, err
+	}
+	claims, err := r.o.Store.Claims(ctx)
+	if err != nil {
+		return out, err
+	}
 	byKey := map[[2]string]store.MarketState{}
 	for id, s := range states {
 		byKey[[2]string{markets[id].Source, markets[id].Key}] = s
@@ -39,12 +47,31 @@ func (r *Reader) ProviderDebug(ctx context.Context) (ProviderDebug, error) {
 		d := src.Describe()
 		hosts := r.o.Clients[d.Name].Snapshot()
 		s := r.source(d, sources[d.Name], hosts)
+		s.addInstances(instances, claims)
 		for _, m := range d.Markets {
 			s.Markets = append(s.Markets, market(d, m, byKey[[2]string{d.Name, m.Key}], hosts))
 		}
 		out.Sources = append(out.Sources, s)
 	}
 	return out, nil
+}
+
+// addInstances lists who can ask the source, and what it is asked for now.
+func (s *SourceDebug) addInstances(instances []refresh.Instance, claims []store.Claim) {
+	for _, i := range instances {
+		if slices.ContainsFunc(i.Asks, func(a refresh.Askable) bool { return a.Source == s.Source }) {
+			s.Instances = append(s.Instances, i.Owner)
+		}
+	}
+	for _, c := range claims {
+		if c.Source == s.Source {
+			s.Workers = append(s.Workers, worker(c))
+		}
+	}
+}
+
+func worker(c store.Claim) Worker {
+	return Worker{Owner: c.Owner, Kind: c.Kind, Work: c.Work, Since: c.Since, Token: c.Token}
 }
 
 func (r *Reader) source(d provider.Description, kept store.SourceState, hosts map[string]provider.ClientState) SourceDebug {
@@ -54,7 +81,8 @@ func (r *Reader) source(d provider.Description, kept store.SourceState, hosts ma
 		Shape: string(d.Shape), BatchSize: d.BatchSize, IntervalSeconds: seconds(d.Interval), Terms: d.Terms,
 		Breaker: string(c.Breaker), BlockedUntil: when(c.BlockedUntil), Budget: budget(c.Budget), LatencyMs: latency(c.Latency),
 		LastSuccess: when(kept.LastSuccess), LastError: text(kept.LastError), LastErrorAt: when(kept.LastErrorAt),
-		AnswersByStatus: answers(c.Answers), Hosts: []HostDebug{}, Markets: []MarketDebug{}, Requests: []RequestDebug{},
+		AnswersByStatus: answers(c.Answers), Instances: []string{}, Workers: []Worker{},
+		Hosts: []HostDebug{}, Markets: []MarketDebug{}, Requests: []RequestDebug{},
 	}
 	if c.LastErrorAt.After(kept.LastErrorAt) {
 		s.LastError, s.LastErrorAt = text(c.LastError), when(c.LastErrorAt)
@@ -177,7 +205,7 @@ func (r *Reader) addInstances(ctx context.Context, d *JobDebug) error {
 	}
 	working := map[string]int{}
 	for _, c := range claims {
-		d.Workers = append(d.Workers, Worker(c))
+		d.Workers = append(d.Workers, worker(c))
 		working[c.Owner]++
 	}
 	for _, i := range instances {

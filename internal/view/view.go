@@ -223,6 +223,8 @@ type SourceDebug struct {
 	LastErrorAt     *time.Time       `json:"lastErrorAt"`
 	LatencyMs       Latency          `json:"latencyMs"`
 	AnswersByStatus map[string]int64 `json:"answersByStatus"`
+	Instances       []string         `json:"instances"` // owners of those that can ask it
+	Workers         []Worker         `json:"workers"`   // what any of them asks it for now
 	Hosts           []HostDebug      `json:"hosts"`
 	Markets         []MarketDebug    `json:"markets"`
 	Requests        []RequestDebug   `json:"requests"` // the last 50, newest first

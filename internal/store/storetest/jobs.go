@@ -326,7 +326,7 @@ func workIsCounted(f *fixture) {
 	}
 	claims, err := f.s.Claims(f.Context())
 	f.must(err)
-	f.is("claims", fmt.Sprint(claims), fmt.Sprint([]store.Claim{{Owner: "me", Kind: "fetch", Work: "s " + u.File, Since: f.now, Token: u.Token}}))
+	f.is("claims", fmt.Sprint(claims), fmt.Sprint([]store.Claim{{Owner: "me", Kind: "fetch", Work: "s " + u.File, Source: "s", Since: f.now, Token: u.Token}}))
 	u.State, u.Requests = refresh.UnitDeferred, 3
 	f.tx(func(tx *store.Tx) error { _, err := tx.EndUnit(*u, nil, nil); return err })
 	use, err := f.s.Use(f.Context(), []int64{id, 999})
