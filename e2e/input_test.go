@@ -310,7 +310,7 @@ func TestInput_TheLargestPushTakesBoundedMemory(t *testing.T) {
 	}
 	grown := s.peakMemory() - before
 	t.Logf("memory grew by %d MiB in %v", grown>>20, time.Since(began))
-	if grown > 512<<20 {
+	if grown > 256<<20 {
 		t.Errorf("memory grew by %d MiB", grown>>20)
 	}
 }

@@ -1,9 +1,11 @@
 package store
 
 import (
+	"cmp"
 	"database/sql"
 	"errors"
 	"slices"
+	"strings"
 
 	"assay/internal/catalog"
 	"assay/internal/inventory"
@@ -86,12 +88,28 @@ func (t *Tx) EnsureItems(app int32, keys []catalog.Key) (map[catalog.Key]invento
 			return nil, err
 		}
 		missing = slices.DeleteFunc(slices.Clone(missing), func(k catalog.Key) bool { _, ok := out[k]; return ok })
+		slices.SortFunc(missing, func(a, b catalog.Key) int {
+			return cmp.Or(strings.Compare(a.Name, b.Name), strings.Compare(a.Phase, b.Phase))
+		})
 	}
 	return out, nil
 }
 
+// rowsAtOnce is how many rows with texts a statement takes: in it, in the driver
+// and in the database, each is in memory several times.
+const rowsAtOnce = 2_000
+
 // addItems adds to a map the items that a statement returns for these keys.
 func (t *Tx) addItems(to map[catalog.Key]inventory.Item, query string, app int32, keys []catalog.Key) error {
+	for part := range slices.Chunk(keys, rowsAtOnce) {
+		if err := t.addSomeItems(to, query, app, part); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (t *Tx) addSomeItems(to map[catalog.Key]inventory.Item, query string, app int32, keys []catalog.Key) error {
 	_, err := collect(t.ctx, t.tx, func(r *sql.Rows, _ *struct{}) error {
 		key := catalog.Key{AppID: app}
 		var item inventory.Item
@@ -154,6 +172,15 @@ func (t *Tx) AddInventory(user int64, app int32, contextID string, rows []invent
 // ChangeInventory rewrites rows by their ids; each copies the price that its
 // item has.
 func (t *Tx) ChangeInventory(rows []inventory.Row) error {
+	for part := range slices.Chunk(rows, rowsAtOnce) {
+		if err := t.changeInventory(part); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (t *Tx) changeInventory(rows []inventory.Row) error {
 	_, err := t.exec(`
 		UPDATE inventory SET item_id = v.item_id, class_id = v.class_id, instance_id = v.instance_id, amount = v.amount,
 			tradable = v.tradable, marketable = v.marketable, inspect = v.inspect, value = nullif(i.price, 0)
