@@ -171,7 +171,7 @@ func (a *App) buildEngine(ctx context.Context) (err error) {
 func (a *App) buildServer() *http.Server {
 	reader := view.NewReader(view.Options{
 		Store: a.store, Sources: a.sources.List, Clients: a.sources.Clients, Unconfigured: a.sources.Unconfigured,
-		ScopeAll: a.cfg.Scope == config.ScopeAll, Currency: a.cfg.Currency, Rates: a.cfg.Rates,
+		ScopeAll: a.cfg.Scope == config.ScopeAll, Currency: a.cfg.Currency,
 		Scheduled: a.work.Scheduled, Owner: a.owner, Version: a.version, Started: a.now(), Now: a.now,
 	})
 	failures := access.NewFailures(a.now)

@@ -44,6 +44,7 @@ type Engine struct {
 	asks      []Askable
 	markets   map[MarketName]int64
 	known     map[int64]marketOf
+	rateSet   int64
 	shared    map[string]bool // keys of markets that several sources offer
 	estimator *pricing.Estimator
 	wake      func(kind string)
@@ -83,7 +84,7 @@ type Options struct {
 	Logger  *slog.Logger
 }
 
-// New makes an Engine, notes it and the sources' markets in the store and, where
+// New makes an Engine, notes it, the sources' markets and the rates in the store and, where
 // nobody shares the database, gives back the work of former owners; what was
 // meant to be asked for and nobody can any more is forgone.
 func New(ctx context.Context, o Options) (*Engine, error) {
@@ -120,6 +121,9 @@ func New(ctx context.Context, o Options) (*Engine, error) {
 	}
 	err := o.Store.InTx(ctx, func(tx Tx) (err error) {
 		if e.markets, err = tx.MarketIDs(names); err != nil {
+			return err
+		}
+		if e.rateSet, err = tx.RateSet(e.cfg.Policy.Rates); err != nil {
 			return err
 		}
 		if err := tx.Register(e.instance()); err != nil {

@@ -260,6 +260,7 @@ type Settlement struct {
 	Counts    Counts
 	// MissingRetry is the first pause before a missing price is tried again.
 	MissingRetry time.Duration
+	RateSet      int64 // the rates that the estimates were made with
 }
 
 // SettledItem is what settling decided about one item.

@@ -308,6 +308,7 @@ func (s *settler) estimate(now time.Time) Settlement {
 	s.result.Snapshots = s.result.Snapshots[:0]
 	s.result.Counts = Counts{}
 	s.result.MissingRetry = s.engine.cfg.MissingRetry
+	s.result.RateSet = s.engine.rateSet
 	for i := range s.items {
 		out := s.settleItem(i, now)
 		c := &s.result.Counts

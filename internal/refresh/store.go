@@ -172,6 +172,8 @@ type Tx interface {
 	Retain(r Retention, most int) (int, error)
 
 	MarketIDs(markets []MarketName) (map[MarketName]int64, error)
+	// RateSet returns the id of these rates, which are noted if they are new.
+	RateSet(rates pricing.Rates) (int64, error)
 	PauseSource(source string, paused bool) error
 	AcceptSource(source string) (int64, error)
 	KnowsItem(key catalog.Key) (bool, error)

@@ -103,7 +103,7 @@ func (t *Tx) Settle(b refresh.Batch, s refresh.Settlement) (bool, error) {
 	}
 	for _, step := range []func() error{
 		func() error { return t.lockItems(s.Items) },
-		func() error { return t.writeItems(s.Items) },
+		func() error { return t.writeItems(s.Items, s.RateSet) },
 		func() error { return t.writeFailures(s.Items) },
 		func() error { return t.writeSnapshots(s.Snapshots) },
 		func() error { return t.writePoints(s.Items) },
@@ -121,7 +121,7 @@ func (t *Tx) Settle(b refresh.Batch, s refresh.Settlement) (bool, error) {
 const estimateColumns = "id bigint, rev bigint, price bigint, status bigint, method_version bigint, " +
 	"average bigint, median bigint, robust bigint, low bigint, high bigint, markets bigint, used_markets bigint, " +
 	"candidate bigint, candidate_at bigint, price_updated_at bigint, price_checked_at bigint, estimated_at bigint, quotes_at bigint, " +
-	"no_sales_since bigint, retry_at bigint, method text"
+	"no_sales_since bigint, retry_at bigint, rate_set bigint, method text"
 
 const writeItems = `
 UPDATE item SET
@@ -129,14 +129,14 @@ UPDATE item SET
 	average = v.column6, median = v.column7, robust = v.column8, low = v.column9, high = v.column10,
 	markets = v.column11, used_markets = v.column12, candidate = v.column13, candidate_at = v.column14,
 	price_updated_at = v.column15, price_checked_at = v.column16, estimated_at = v.column17, quotes_at = v.column18,
-	no_sales_since = v.column19, retry_at = v.column20, method = v.column21, failures = 0, rev = item.rev + 1
+	no_sales_since = v.column19, retry_at = v.column20, rate_set = v.column21, method = v.column22, failures = 0, rev = item.rev + 1
 FROM (`
 
 const writeItemsWhere = `) AS v WHERE item.id = v.column1 AND item.rev = v.column2`
 
 // writeItems writes the estimates. An item that another job has estimated since
 // it was read makes a refresh.ErrConflict.
-func (t *Tx) writeItems(items []refresh.SettledItem) error {
+func (t *Tx) writeItems(items []refresh.SettledItem, rates int64) error {
 	rows := newTable(estimateColumns, len(items))
 	for k := range items {
 		i := &items[k]
@@ -155,7 +155,7 @@ func (t *Tx) writeItems(items []refresh.SettledItem) error {
 			int64(e.Average), int64(e.Median), int64(e.Robust), int64(e.Min), int64(e.Max),
 			int64(e.Markets), int64(e.UsedMarkets), int64(e.Candidate), micros(e.CandidateAt),
 			micros(updated), micros(checked), micros(t.now), micros(i.AsOf),
-			micros(i.QuietSince), micros(i.RetryAt))
+			micros(i.QuietSince), micros(i.RetryAt), rates)
 		rows.text(string(e.Method))
 	}
 	n, err := t.writeRows(&t.bulks.items, rows)

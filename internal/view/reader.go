@@ -33,7 +33,6 @@ type Options struct {
 	Unconfigured []Unconfigured
 	ScopeAll     bool
 	Currency     money.Currency
-	Rates        pricing.Rates
 	Scheduled    func() map[string]time.Time
 	Owner        string // names this process in claims
 	Version      string
@@ -286,6 +285,10 @@ func (r *Reader) Item(ctx context.Context, key catalog.Key) (ItemDetail, error) 
 	if err != nil {
 		return ItemDetail{}, err
 	}
+	rates, err := r.o.Store.Rates(ctx, i.RateSet)
+	if err != nil {
+		return ItemDetail{}, err
+	}
 	now := r.o.Now()
 	d := ItemDetail{
 		ItemPrice: itemPrice(i, now), Currency: r.o.Currency,
@@ -306,14 +309,14 @@ func (r *Reader) Item(ctx context.Context, key catalog.Key) (ItemDetail, error) 
 		d.AgeSeconds = &age
 	}
 	for k := range snaps {
-		d.Snapshots = append(d.Snapshots, r.snapshot(&snaps[k], i.QuotesAt))
+		d.Snapshots = append(d.Snapshots, r.snapshot(&snaps[k], i.QuotesAt, rates))
 	}
 	return d, nil
 }
 
 // snapshot shows a stored quote; one that was confirmed by the last run carries
-// that run's time.
-func (r *Reader) snapshot(s *store.MarketSnapshot, quotesAt time.Time) MarketSnapshot {
+// that run's time. It is converted with the rates of the last estimate.
+func (r *Reader) snapshot(s *store.MarketSnapshot, quotesAt time.Time, rates pricing.Rates) MarketSnapshot {
 	out := MarketSnapshot{
 		Source: s.Source, Market: s.Market, Title: s.Title, Currency: s.Currency,
 		LowestAsk: amount(s.Ask), HighestBid: amount(s.Bid), Sale: amount(s.Sale),
@@ -337,7 +340,7 @@ func (r *Reader) snapshot(s *store.MarketSnapshot, quotesAt time.Time) MarketSna
 		out.Price = &price
 		return out
 	}
-	rate, ok := r.o.Rates.Of(s.Currency)
+	rate, ok := rates.Of(s.Currency)
 	if !ok {
 		return out
 	}

@@ -367,3 +367,41 @@ func TestReader_SaysWhatIsNotThere(t *testing.T) {
 		t.Errorf("items of no job: %v", err)
 	}
 }
+
+// TestItem_ConvertsWithTheRatesOfItsEstimate explains a quote in euros with the
+// rate that was in force when it was settled.
+func TestItem_ConvertsWithTheRatesOfItsEstimate(t *testing.T) {
+	w := newWorld(t, false)
+	w.own("u", "A")
+	w.begin(1)
+	day := time.Date(2026, 2, 28, 0, 0, 0, 0, time.UTC)
+	w.tx(func(tx *store.Tx) error {
+		b, err := tx.ClaimBatch("test")
+		w.must(err)
+		items, err := w.store.BatchItems(w.Context(), *b)
+		w.must(err)
+		name := refresh.MarketName{Source: "s", Key: "m", Title: "M"}
+		markets, err := tx.MarketIDs([]refresh.MarketName{name})
+		w.must(err)
+		rates, err := tx.RateSet(pricing.Rates{"EUR": {Micro: 1_100_000, Date: day}})
+		w.must(err)
+		_, err = tx.Settle(*b, refresh.Settlement{
+			RateSet: rates,
+			Items: []refresh.SettledItem{{
+				Item: items[0], State: refresh.ItemUpdated, Answered: true, AsOf: w.now,
+				Estimate: pricing.Estimate{Price: 11_000_000, Estimated: 11_000_000, Method: pricing.Robust},
+			}},
+			Snapshots: []refresh.Snapshot{{ItemID: items[0].ID, MarketID: markets[name], Currency: "EUR", Ask: 10_000_000, Listings: -1, Sales: -1}},
+		})
+		return err
+	})
+	d, err := w.Item(t.Context(), catalog.Key{AppID: catalog.CS2, Name: "A"})
+	w.must(err)
+	if len(d.Snapshots) != 1 {
+		t.Fatalf("%d snapshots", len(d.Snapshots))
+	}
+	s := d.Snapshots[0]
+	if s.Price == nil || *s.Price != 11_000_000 || *s.Rate != 1_100_000 || !s.RateDate.Equal(day) {
+		t.Errorf("price %v at rate %v of %v", s.Price, s.Rate, s.RateDate)
+	}
+}

@@ -124,7 +124,7 @@ func settleWrites(f *fixture) {
 		Price: 10, Estimated: 11, Status: pricing.Suspect, Method: pricing.Median, Average: 12, Median: 13, Robust: 14, Min: 15, Max: 16,
 		Markets: 17, UsedMarkets: 18, Candidate: 19, CandidateAt: at(-time.Hour),
 	}
-	s := refresh.Settlement{MissingRetry: time.Hour, Counts: refresh.Counts{Updated: 1, NoQuote: 1, Failed: 1, SkippedBudget: 1, Changed: 1}}
+	s := refresh.Settlement{MissingRetry: time.Hour, RateSet: 7, Counts: refresh.Counts{Updated: 1, NoQuote: 1, Failed: 1, SkippedBudget: 1, Changed: 1}}
 	byName := map[string]refresh.Item{}
 	for _, i := range items {
 		byName[i.Key.Name] = i
@@ -149,7 +149,7 @@ func settleWrites(f *fixture) {
 		ID: got.ID, Key: key("A"), Price: 10, Status: pricing.Suspect, Method: "median", MethodVersion: pricing.Version,
 		Average: 12, Median: 13, Robust: 14, Min: 15, Max: 16, Markets: 17, UsedMarkets: 18,
 		Candidate: 19, CandidateAt: at(-time.Hour), UpdatedAt: f.now, EstimatedAt: f.now, QuotesAt: at(-time.Minute),
-		NoSalesSince: at(-2 * time.Hour), RetryAt: at(time.Hour),
+		NoSalesSince: at(-2 * time.Hour), RetryAt: at(time.Hour), RateSet: 7,
 	})
 	noQuote, failed, skipped := f.item("B"), f.item("C"), f.item("D")
 	f.is("no quote", fmt.Sprint(noQuote.Price, noQuote.EstimatedAt.Equal(f.now), noQuote.CheckedAt.IsZero(), noQuote.Failures), "0 true true 0")

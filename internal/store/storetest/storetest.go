@@ -69,6 +69,7 @@ func Run(t *testing.T, open Open) {
 		"work is counted":                                workIsCounted,
 		"the oldest work is of any queue":                oldestWork,
 		"failures are told with different names":         causes,
+		"rates stay what they were":                      rateSets,
 		"medians are read by bucket":                     medians,
 		"another currency is refused":                    otherCurrency,
 		"a failed function leaves nothing":               rollsBack,

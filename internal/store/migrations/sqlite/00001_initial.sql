@@ -31,6 +31,7 @@ CREATE TABLE item (
     price_checked_at INTEGER NOT NULL DEFAULT 0, -- last estimate that found a price
     estimated_at     INTEGER NOT NULL DEFAULT 0, -- last run in which a market answered
     quotes_at        INTEGER NOT NULL DEFAULT 0, -- earliest fetch behind that run
+    rate_set         INTEGER NOT NULL DEFAULT 0, -- rates of that run; 0: none were configured
     no_sales_since   INTEGER NOT NULL DEFAULT 0,
     retry_at         INTEGER NOT NULL DEFAULT 0, -- end of the no-sales pause
     failures         INTEGER NOT NULL DEFAULT 0, -- runs in a row without any answer
@@ -43,6 +44,13 @@ CREATE UNIQUE INDEX item_key ON item (app_id, name, phase);
 CREATE TABLE price_version (
     bucket  INTEGER NOT NULL PRIMARY KEY,
     version INTEGER NOT NULL
+);
+
+-- Exchange rates that were configured at some time; what was estimated with
+-- them is explained with them.
+CREATE TABLE rate_set (
+    id    INTEGER PRIMARY KEY,
+    rates TEXT    NOT NULL UNIQUE -- JSON: [{"currency","rate","date"}], by currency; rate in micro-units
 );
 
 CREATE TABLE market (
