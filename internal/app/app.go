@@ -63,7 +63,6 @@ type App struct {
 const (
 	fetchSlots = 2               // units of one source at once: two cores are the least to expect
 	shutdown   = 5 * time.Second // how long answers under way may take when the process stops
-	upkeep     = time.Hour       // how often retention runs besides after every job
 )
 
 // New opens the database and the sources and listens. Nothing works before Run.
@@ -155,17 +154,7 @@ func (a *App) buildEngine(ctx context.Context) (err error) {
 	if err != nil {
 		return err
 	}
-	a.work = dispatch.NewLocal(dispatch.LocalOptions{
-		Workers: a.engine.Workers(), Now: a.now, Logger: a.log,
-		Tasks: []dispatch.Task{
-			{Name: "refresh", Queue: dispatch.QueueBulk, Next: cfg.Schedule.Next, Run: func(ctx context.Context) error {
-				_, err := a.engine.Start(ctx, false, "schedule")
-				return err
-			}},
-			{Name: "retention", Queue: dispatch.QueueUpkeep, Run: a.engine.Retain, Next: func(t time.Time) time.Time { return t.Truncate(upkeep).Add(upkeep) }},
-		},
-	})
-	return nil
+	return a.buildDispatcher(ctx)
 }
 
 func (a *App) buildServer() *http.Server {
@@ -268,6 +257,9 @@ func (a *App) Close() error {
 		if err := a.listener.Close(); !errors.Is(err, net.ErrClosed) {
 			errs = append(errs, err)
 		}
+	}
+	if a.work != nil {
+		a.work.Close()
 	}
 	errs = append(errs, a.sources.Close())
 	if a.store != nil {

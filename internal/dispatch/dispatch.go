@@ -20,6 +20,8 @@ type Dispatcher interface {
 	// Run works until ctx ends, and returns when every worker has stopped. It
 	// may be called once.
 	Run(ctx context.Context)
+	// Close releases what the dispatcher holds; after Run it does nothing.
+	Close()
 }
 
 // Queues group kinds of work, where a dispatcher has queues and for those who

@@ -91,6 +91,9 @@ func (l *Local) Run(ctx context.Context) {
 	wg.Wait()
 }
 
+// Close implements Dispatcher. A Local holds nothing.
+func (l *Local) Close() {}
+
 // work drains one slot's work whenever it is woken, and at every sweep.
 func (l *Local) work(ctx context.Context, w Worker) {
 	for failures := 0; ctx.Err() == nil; {

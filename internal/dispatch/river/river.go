@@ -136,7 +136,7 @@ func (d *Dispatcher) Run(ctx context.Context) {
 	d.Close()
 }
 
-// Close releases what New took. It does not wait for ever for a database that
+// Close implements dispatch.Dispatcher. It does not wait for ever for a database that
 // does not answer.
 func (d *Dispatcher) Close() {
 	closed := make(chan struct{})

@@ -1,0 +1,46 @@
+package app
+
+import (
+	"context"
+	"time"
+
+	"assay/internal/config"
+	"assay/internal/dispatch"
+	"assay/internal/dispatch/river"
+)
+
+// upkeep is how often retention runs besides after every job.
+const upkeep = time.Hour
+
+// buildDispatcher makes what runs the engine: within this process where it has
+// the database for itself, else with all that share it.
+func (a *App) buildDispatcher(ctx context.Context) error {
+	workers, tasks := a.engine.Workers(), a.tasks()
+	if a.cfg.Database.Engine == config.SQLite {
+		a.work = dispatch.NewLocal(dispatch.LocalOptions{Workers: workers, Tasks: tasks, Now: a.now, Logger: a.log})
+		return nil
+	}
+	url := a.cfg.Database.URL.Reveal()
+	if err := river.Migrate(ctx, url, a.log); err != nil {
+		return err
+	}
+	d, err := river.New(ctx, river.Options{URL: url, ID: a.owner, Workers: workers, Tasks: tasks, Now: a.now, Logger: a.log})
+	if err != nil {
+		return err
+	}
+	a.work = d
+	return nil
+}
+
+// tasks are what runs by itself.
+func (a *App) tasks() []dispatch.Task {
+	return []dispatch.Task{
+		{Name: "refresh", Queue: dispatch.QueueBulk, Next: a.cfg.Schedule.Next, Run: func(ctx context.Context) error {
+			_, err := a.engine.Start(ctx, false, "schedule")
+			return err
+		}},
+		{Name: "retention", Queue: dispatch.QueueUpkeep, Run: a.engine.Retain, Next: func(t time.Time) time.Time {
+			return t.UTC().Truncate(upkeep).Add(upkeep)
+		}},
+	}
+}
