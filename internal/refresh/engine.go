@@ -60,6 +60,7 @@ type Engine struct {
 	packers   sync.Pool
 	settlers  sync.Pool
 	hands     hands
+	judging   sync.Mutex
 }
 
 // marketOf is a market with its source.

@@ -34,7 +34,8 @@ type suspect struct {
 // judge holds every file's answer against the market's own last one, or a first
 // one against the other markets (pricing.md, step 7), and lets the job settle
 // with the good ones. One who does not believe a whole answer must see all of
-// it, so this comes between fetching and settling.
+// it, so this comes between fetching and settling. Where several processes judge
+// the same job, the verdicts of the first to write them count.
 func (e *Engine) judge(ctx context.Context, job *Job) error {
 	suspects, units, err := e.suspects(ctx, job)
 	if err != nil {
@@ -60,7 +61,7 @@ func (e *Engine) judge(ctx context.Context, job *Job) error {
 		return err
 	})
 	if !judged {
-		return err // another worker was first
+		return err // another process was first
 	}
 	for _, v := range verdicts {
 		if v.Quarantine != "" {

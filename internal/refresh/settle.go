@@ -24,7 +24,9 @@ func (e *Engine) Settle(ctx context.Context) (bool, error) {
 	if err != nil {
 		return false, err
 	}
-	if job != nil {
+	if job != nil && e.judging.TryLock() { // the other slots have batches to settle
+		defer e.judging.Unlock()
+		defer e.wake(WorkSettle) // for those slots, if they found none
 		return true, e.judge(ctx, job)
 	}
 	batch, err := e.claimBatch(ctx, nil)

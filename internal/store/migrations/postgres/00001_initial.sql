@@ -124,6 +124,8 @@ CREATE TABLE refresh_job (
     spread_cursor    bigint  NOT NULL DEFAULT 0, -- inventory id, or batch, that is next
     last_error       text    NOT NULL DEFAULT ''
 ) WITH (fillfactor = 20);
+-- A statement that is to use one of the partial indexes below repeats its
+-- condition word for word: state IN ('queued', 'running') AND state = 'queued'.
 CREATE UNIQUE INDEX refresh_job_live ON refresh_job (kind) WHERE state IN ('queued', 'running');
 
 -- A range of name buckets of a job; settled in one transaction.

@@ -119,6 +119,8 @@ CREATE TABLE refresh_job (
     spread_cursor    INTEGER NOT NULL DEFAULT 0, -- inventory id, or batch, that is next
     last_error       TEXT    NOT NULL DEFAULT ''
 );
+-- A statement that is to use one of the partial indexes below repeats its
+-- condition word for word: state IN ('queued', 'running') AND state = 'queued'.
 CREATE UNIQUE INDEX refresh_job_live ON refresh_job (kind) WHERE state IN ('queued', 'running');
 
 -- A range of name buckets of a job; settled in one transaction.
