@@ -2,6 +2,7 @@ package refresh_test
 
 import (
 	"context"
+	"database/sql"
 	"log/slog"
 	"slices"
 	"sync"
@@ -10,9 +11,12 @@ import (
 	"time"
 
 	"assay/internal/dispatch"
+	"assay/internal/inventory"
+	"assay/internal/pgtest"
 	"assay/internal/provider"
 	"assay/internal/randtest"
 	"assay/internal/refresh"
+	"assay/internal/store"
 )
 
 // instance is one of several processes on a world's database. It beats and
@@ -25,8 +29,15 @@ type instance struct {
 	atNow atomic.Pointer[func()]
 }
 
-// join adds an instance with sources of its own to the world.
-func (w *world) join(name string, sources ...*fakeSource) *instance {
+// cluster is a world that several instances share, each with a store of its own
+// where the database allows that.
+type cluster struct {
+	*world
+	open func() *store.Store
+}
+
+// join adds an instance with sources of its own to the cluster.
+func (w *cluster) join(name string, sources ...*fakeSource) *instance {
 	w.tb.Helper()
 	i := &instance{name: name}
 	var list []provider.Source
@@ -35,7 +46,7 @@ func (w *world) join(name string, sources ...*fakeSource) *instance {
 	}
 	var err error
 	i.Engine, err = refresh.New(w.tb.Context(), refresh.Options{
-		Store: storeOf{w.store, w}, Config: w.cfg, Sources: list, Wake: func(string) { w.woken.Store(true) },
+		Store: storeOf{w.open(), w.world}, Config: w.cfg, Sources: list, Wake: func(string) { w.woken.Store(true) },
 		Owner: name, Version: "test", Shared: true,
 		Elapsed: func() time.Duration { return time.Duration(i.elapsed.Load()) },
 		Now: func() time.Time {
@@ -51,7 +62,7 @@ func (w *world) join(name string, sources ...*fakeSource) *instance {
 }
 
 // pass lets time pass for the living ones, in steps of half a second.
-func (w *world) pass(d time.Duration, living ...*instance) {
+func (w *cluster) pass(d time.Duration, living ...*instance) {
 	w.tb.Helper()
 	const step = 500 * time.Millisecond
 	for range d / step {
@@ -64,7 +75,7 @@ func (w *world) pass(d time.Duration, living ...*instance) {
 }
 
 // drainBy lets instances work by turns until nothing is left to do now.
-func (w *world) drainBy(living ...*instance) {
+func (w *cluster) drainBy(living ...*instance) {
 	w.tb.Helper()
 	for range 10_000 {
 		w.woken.Store(false)
@@ -84,7 +95,7 @@ func (w *world) drainBy(living ...*instance) {
 }
 
 // owners lists the instances that are known.
-func (w *world) owners() (names []string) {
+func (w *cluster) owners() (names []string) {
 	w.tb.Helper()
 	all, err := w.store.Instances(w.tb.Context())
 	must(w.tb, err)
@@ -95,231 +106,264 @@ func (w *world) owners() (names []string) {
 	return names
 }
 
-// shared makes a world whose own engine does not take part.
-func shared(tb testing.TB) *world {
-	w := newWorld(tb)
-	w.exec(`DELETE FROM instance`)
-	return w
+// shared runs a test on both databases. On SQLite all instances are of one
+// process: the rules are the same.
+func shared(t *testing.T, test func(t *testing.T, w *cluster)) {
+	t.Helper()
+	t.Run("one process", func(t *testing.T) {
+		w := newWorld(t)
+		w.exec(`DELETE FROM instance`) // the world's own does not take part
+		test(t, &cluster{w, func() *store.Store { return w.store }})
+	})
+	t.Run("PostgreSQL", func(t *testing.T) {
+		url := pgtest.Shared(t).NewDatabase(t)
+		w := &world{tb: t, clock: &clock{now: epoch}, cfg: defaults()}
+		open := func() *store.Store {
+			s, err := store.Open(t.Context(), store.Options{URL: url, Now: w.clock.Now})
+			must(t, err)
+			t.Cleanup(func() { must(t, s.Close()) })
+			return s
+		}
+		var err error
+		w.store = open()
+		w.raw, err = sql.Open("pgx", url)
+		must(t, err)
+		t.Cleanup(func() { must(t, w.raw.Close()) })
+		w.sync = &inventory.Service{
+			InTx: func(ctx context.Context, fn func(inventory.Tx) error) error {
+				return w.store.InTx(ctx, func(tx *store.Tx) error { return fn(tx) })
+			},
+			Queued: func() {},
+		}
+		test(t, &cluster{w, open})
+	})
 }
 
 func TestLease_WhatAStoppedInstanceAskedForIsAskedAgainAndItsAnswerRefused(t *testing.T) {
-	w := shared(t)
-	list := names("Item", 50)
-	stuck := bulk("alpha", list, "a1")
-	calling, goOn := make(chan struct{}), make(chan struct{})
-	stuck.before = func(context.Context, provider.Call) { close(calling); <-goOn }
-	stuck.edit = func(q *provider.Quote) bool { q.Ask = units(99); return true } // were it taken, it would show
-	a, b, c := w.join("a", bulk("alpha", list, "a1")), w.join("b", bulk("alpha", list, "a1")), w.join("c", stuck)
-	w.push("u", 730, list...)
-	w.forget()
-	for n, i := range []*instance{a, b, c} {
-		s, err := i.Start(t.Context(), false, "test")
+	shared(t, func(t *testing.T, w *cluster) {
+		list := names("Item", 50)
+		stuck := bulk("alpha", list, "a1")
+		calling, goOn := make(chan struct{}), make(chan struct{})
+		stuck.before = func(context.Context, provider.Call) { close(calling); <-goOn }
+		stuck.edit = func(q *provider.Quote) bool { q.Ask = units(99); return true } // were it taken, it would show
+		a, b, c := w.join("a", bulk("alpha", list, "a1")), w.join("b", bulk("alpha", list, "a1")), w.join("c", stuck)
+		w.push("u", 730, list...)
+		w.forget()
+		for n, i := range []*instance{a, b, c} {
+			s, err := i.Start(t.Context(), false, "test")
+			must(t, err)
+			equal(t, "started", s.Started, n == 0)
+		}
+		_, err := a.Plan(t.Context())
 		must(t, err)
-		equal(t, "started", s.Started, n == 0)
-	}
-	_, err := a.Plan(t.Context())
-	must(t, err)
-	w.pass(time.Second, a, b, c)
+		w.pass(time.Second, a, b, c)
 
-	var fetching sync.WaitGroup
-	fetching.Go(func() {
-		_, err := c.Workers()[len(c.Workers())-1].Work(t.Context())
-		must(t, err)
+		var fetching sync.WaitGroup
+		fetching.Go(func() {
+			_, err := c.Workers()[len(c.Workers())-1].Work(t.Context())
+			must(t, err)
+		})
+		<-calling // and now c stops, for three leases
+		w.drainBy(a, b)
+		equal(t, "blobs while c may live", w.count(`SELECT count(*) FROM fetch_blob`), 0)
+		w.pass(3*refresh.Lease, a, b)
+		equal(t, "instances", slices.Equal(w.owners(), []string{"a", "b"}), true)
+		w.drainBy(a, b)
+		job := w.last(refresh.Bulk)
+		equal(t, "state", job.State, refresh.Finished)
+		before := w.count(`SELECT sum(length(data)) FROM fetch_blob`)
+
+		close(goOn) // c continues
+		fetching.Wait()
+		equal(t, "bytes of answers", w.count(`SELECT sum(length(data)) FROM fetch_blob`), before)
+		equal(t, "requests", w.count(`SELECT sum(requests) FROM fetch_unit`), 2)
+		w.pass(time.Second, a, b, c)
+		equal(t, "instances at last", slices.Equal(w.owners(), []string{"a", "b", "c"}), true)
+		stuck.before = nil
+		w.drainBy(a, b, c)
+		equal(t, "priced by the others", w.named(list[0]).Price, units(10))
+		equal(t, "updated", w.job(job.ID).Counts.Updated, 50)
+		equal(t, "jobs", w.count(`SELECT count(*) FROM refresh_job`), 1)
+		w.checkIdle()
 	})
-	<-calling // and now c stops, for three leases
-	w.drainBy(a, b)
-	equal(t, "blobs while c may live", w.count(`SELECT count(*) FROM fetch_blob`), 0)
-	w.pass(3*refresh.Lease, a, b)
-	equal(t, "instances", slices.Equal(w.owners(), []string{"a", "b"}), true)
-	w.drainBy(a, b)
-	job := w.last(refresh.Bulk)
-	equal(t, "state", job.State, refresh.Finished)
-	before := w.count(`SELECT sum(length(data)) FROM fetch_blob`)
-
-	close(goOn) // c continues
-	fetching.Wait()
-	equal(t, "bytes of answers", w.count(`SELECT sum(length(data)) FROM fetch_blob`), before)
-	equal(t, "requests", w.count(`SELECT sum(requests) FROM fetch_unit`), 2)
-	w.pass(time.Second, a, b, c)
-	equal(t, "instances at last", slices.Equal(w.owners(), []string{"a", "b", "c"}), true)
-	stuck.before = nil
-	w.drainBy(a, b, c)
-	equal(t, "priced by the others", w.named(list[0]).Price, units(10))
-	equal(t, "updated", w.job(job.ID).Counts.Updated, 50)
-	equal(t, "jobs", w.count(`SELECT count(*) FROM refresh_job`), 1)
-	w.checkIdle()
 }
 
 func TestLease_ABatchOfAStoppedInstanceIsSettledOnce(t *testing.T) {
-	w := shared(t)
-	list := names("Item", 700) // two batches
-	source := func() *fakeSource { return bulk("alpha", list, "a1") }
-	a, b, c := w.join("a", source()), w.join("b", source()), w.join("c", source())
-	w.push("u", 730, list...)
-	w.forget()
-	_, err := a.Start(t.Context(), false, "test")
-	must(t, err)
-	for _, work := range []string{refresh.WorkPlan, refresh.FetchKind("alpha", "")} {
-		for _, worker := range a.Workers() {
-			if worker.Kind == work {
-				_, err := worker.Work(t.Context())
-				must(t, err)
+	shared(t, func(t *testing.T, w *cluster) {
+		list := names("Item", 700) // two batches
+		source := func() *fakeSource { return bulk("alpha", list, "a1") }
+		a, b, c := w.join("a", source()), w.join("b", source()), w.join("c", source())
+		w.push("u", 730, list...)
+		w.forget()
+		_, err := a.Start(t.Context(), false, "test")
+		must(t, err)
+		for _, work := range []string{refresh.WorkPlan, refresh.FetchKind("alpha", "")} {
+			for _, worker := range a.Workers() {
+				if worker.Kind == work {
+					_, err := worker.Work(t.Context())
+					must(t, err)
+				}
 			}
 		}
-	}
-	_, err = a.Settle(t.Context()) // judges
-	must(t, err)
-	w.pass(time.Second, a, b, c)
-
-	estimating, goOn := make(chan struct{}), make(chan struct{})
-	var once sync.Once
-	stop := func() { once.Do(func() { close(estimating); <-goOn }) }
-	c.atNow.Store(&stop)
-	var settling sync.WaitGroup
-	settling.Go(func() {
-		_, err := c.Settle(t.Context())
+		_, err = a.Settle(t.Context()) // judges
 		must(t, err)
-	})
-	<-estimating // a batch is claimed, read and not written
-	w.pass(3*refresh.Lease, a, b)
-	w.drainBy(a, b)
-	job := w.last(refresh.Bulk)
-	equal(t, "state", job.State, refresh.Finished)
+		w.pass(time.Second, a, b, c)
 
-	close(goOn)
-	settling.Wait()
-	w.pass(time.Second, a, b, c)
-	w.drainBy(a, b, c)
-	equal(t, "updated", w.job(job.ID).Counts.Updated, 700)
-	equal(t, "items settled more than once", w.count(`SELECT count(*) FROM refresh_item WHERE attempts <> 1`), 0)
-	equal(t, "estimates", w.count(`SELECT count(*) FROM item WHERE rev <> 1`), 0)
-	w.checkIdle()
+		estimating, goOn := make(chan struct{}), make(chan struct{})
+		var once sync.Once
+		stop := func() { once.Do(func() { close(estimating); <-goOn }) }
+		c.atNow.Store(&stop)
+		var settling sync.WaitGroup
+		settling.Go(func() {
+			_, err := c.Settle(t.Context())
+			must(t, err)
+		})
+		<-estimating // a batch is claimed, read and not written
+		w.pass(3*refresh.Lease, a, b)
+		w.drainBy(a, b)
+		job := w.last(refresh.Bulk)
+		equal(t, "state", job.State, refresh.Finished)
+
+		close(goOn)
+		settling.Wait()
+		w.pass(time.Second, a, b, c)
+		w.drainBy(a, b, c)
+		equal(t, "updated", w.job(job.ID).Counts.Updated, 700)
+		equal(t, "items settled more than once", w.count(`SELECT count(*) FROM refresh_item WHERE attempts <> 1`), 0)
+		equal(t, "estimates", w.count(`SELECT count(*) FROM item WHERE rev <> 1`), 0)
+		w.checkIdle()
+	})
 }
 
 func TestLease_AnInstanceThatBeatsKeepsItsWork(t *testing.T) {
-	w := shared(t)
-	list := names("Item", 10)
-	slow := bulk("alpha", list, "a1")
-	calling, goOn := make(chan struct{}), make(chan struct{})
-	slow.before = func(context.Context, provider.Call) { close(calling); <-goOn }
-	a, b := w.join("a", bulk("alpha", list, "a1")), w.join("b", slow)
-	w.push("u", 730, list...)
-	w.forget()
-	_, err := a.Start(t.Context(), false, "test")
-	must(t, err)
-	_, err = a.Plan(t.Context())
-	must(t, err)
-	var fetching sync.WaitGroup
-	fetching.Go(func() {
-		_, err := b.Workers()[len(b.Workers())-1].Work(t.Context())
+	shared(t, func(t *testing.T, w *cluster) {
+		list := names("Item", 10)
+		slow := bulk("alpha", list, "a1")
+		calling, goOn := make(chan struct{}), make(chan struct{})
+		slow.before = func(context.Context, provider.Call) { close(calling); <-goOn }
+		a, b := w.join("a", bulk("alpha", list, "a1")), w.join("b", slow)
+		w.push("u", 730, list...)
+		w.forget()
+		_, err := a.Start(t.Context(), false, "test")
 		must(t, err)
+		_, err = a.Plan(t.Context())
+		must(t, err)
+		var fetching sync.WaitGroup
+		fetching.Go(func() {
+			_, err := b.Workers()[len(b.Workers())-1].Work(t.Context())
+			must(t, err)
+		})
+		<-calling
+		w.pass(10*refresh.Lease, a, b)
+		w.drainBy(a)
+		close(goOn)
+		fetching.Wait()
+		w.drainBy(a, b)
+		equal(t, "requests", w.count(`SELECT sum(requests) FROM fetch_unit`), 1)
+		equal(t, "updated", w.last(refresh.Bulk).Counts.Updated, 10)
 	})
-	<-calling
-	w.pass(10*refresh.Lease, a, b)
-	w.drainBy(a)
-	close(goOn)
-	fetching.Wait()
-	w.drainBy(a, b)
-	equal(t, "requests", w.count(`SELECT sum(requests) FROM fetch_unit`), 1)
-	equal(t, "updated", w.last(refresh.Bulk).Counts.Updated, 10)
 }
 
 func TestLease_ADatabaseThatWasAwayMakesNobodyDead(t *testing.T) {
-	w := shared(t)
-	a, b := w.join("a"), w.join("b")
-	w.pass(time.Second, a, b)
-	for _, i := range []*instance{a, b} { // neither could beat or look for a minute
-		i.elapsed.Add(int64(time.Minute))
-	}
-	must(t, a.Watch(t.Context()))
-	must(t, b.Watch(t.Context()))
-	equal(t, "instances", len(w.owners()), 2)
-	w.pass(10*refresh.Lease, a)
-	equal(t, "instances without b", slices.Equal(w.owners(), []string{"a"}), true)
+	shared(t, func(t *testing.T, w *cluster) {
+		a, b := w.join("a"), w.join("b")
+		w.pass(time.Second, a, b)
+		for _, i := range []*instance{a, b} { // neither could beat or look for a minute
+			i.elapsed.Add(int64(time.Minute))
+		}
+		must(t, a.Watch(t.Context()))
+		must(t, b.Watch(t.Context()))
+		equal(t, "instances", len(w.owners()), 2)
+		w.pass(10*refresh.Lease, a)
+		equal(t, "instances without b", slices.Equal(w.owners(), []string{"a"}), true)
+	})
 }
 
 func TestLease_WhoLeavesGivesBackAtOnce(t *testing.T) {
-	w := shared(t)
-	a := w.join("a", bulk("alpha", names("Item", 10), "a1"), bulk("beta", names("Item", 10), "b1"))
-	b := w.join("b", bulk("alpha", names("Item", 10), "a1"))
-	w.push("u", 730, names("Item", 10)...)
-	w.forget()
-	_, err := a.Start(t.Context(), false, "test")
-	must(t, err)
-	_, err = a.Plan(t.Context())
-	must(t, err)
-	must(t, a.Leave(t.Context()))
-	equal(t, "instances", slices.Equal(w.owners(), []string{"b"}), true)
-	w.drainBy(b)
-	job := w.last(refresh.Bulk)
-	equal(t, "updated without the source that nobody has now", job.Counts.Updated, 10)
-	equal(t, "last error", job.LastError, "beta: not configured any more")
-	w.checkIdle()
+	shared(t, func(t *testing.T, w *cluster) {
+		a := w.join("a", bulk("alpha", names("Item", 10), "a1"), bulk("beta", names("Item", 10), "b1"))
+		b := w.join("b", bulk("alpha", names("Item", 10), "a1"))
+		w.push("u", 730, names("Item", 10)...)
+		w.forget()
+		_, err := a.Start(t.Context(), false, "test")
+		must(t, err)
+		_, err = a.Plan(t.Context())
+		must(t, err)
+		must(t, a.Leave(t.Context()))
+		equal(t, "instances", slices.Equal(w.owners(), []string{"b"}), true)
+		w.drainBy(b)
+		job := w.last(refresh.Bulk)
+		equal(t, "updated without the source that nobody has now", job.Counts.Updated, 10)
+		equal(t, "last error", job.LastError, "beta: not configured any more")
+		w.checkIdle()
+	})
 }
 
 func TestLease_ARollingChangeForgoesNothingThatSomebodyHas(t *testing.T) {
-	w := shared(t)
-	list := names("Item", 10)
-	old := w.join("old", bulk("alpha", list, "a1"), bulk("beta", list, "b1"))
-	w.push("u", 730, list...)
-	w.forget()
-	_, err := old.Start(t.Context(), false, "test")
-	must(t, err)
-	_, err = old.Plan(t.Context())
-	must(t, err)
-	w.join("new", bulk("alpha", list, "a1"))
-	equal(t, "units that failed", w.count(`SELECT count(*) FROM fetch_unit WHERE state = 'failed'`), 0)
-	w.drainBy(old)
-	equal(t, "snapshots", w.count(`SELECT count(*) FROM snapshot`), 20)
+	shared(t, func(t *testing.T, w *cluster) {
+		list := names("Item", 10)
+		old := w.join("old", bulk("alpha", list, "a1"), bulk("beta", list, "b1"))
+		w.push("u", 730, list...)
+		w.forget()
+		_, err := old.Start(t.Context(), false, "test")
+		must(t, err)
+		_, err = old.Plan(t.Context())
+		must(t, err)
+		w.join("new", bulk("alpha", list, "a1"))
+		equal(t, "units that failed", w.count(`SELECT count(*) FROM fetch_unit WHERE state = 'failed'`), 0)
+		w.drainBy(old)
+		equal(t, "snapshots", w.count(`SELECT count(*) FROM snapshot`), 20)
+	})
 }
 
 func TestLease_InstancesShareTheWorkWhileOneIsTakenForDead(t *testing.T) {
-	w := shared(t)
-	w.cfg.FetchSlots, w.cfg.SettleSlots = 2, 2
-	list := names("Item", randtest.Count(3_000, 30_000))
-	source := func() []*fakeSource {
-		return []*fakeSource{bulk("alpha", list, "a1", "a2", "a3"), batch("beta", 100, list, "b1")}
-	}
-	w.push("u", 730, list...)
-	w.forget()
-	run := func(i *instance) (stop func()) {
-		ctx, cancel := context.WithCancel(w.tb.Context())
-		local := dispatch.NewLocal(dispatch.LocalOptions{
-			Workers: i.Workers(), Sweep: 20 * time.Millisecond, Now: w.clock.Now, Logger: slog.New(slog.DiscardHandler),
+	shared(t, func(t *testing.T, w *cluster) {
+		w.cfg.FetchSlots, w.cfg.SettleSlots = 2, 2
+		list := names("Item", randtest.Count(3_000, 30_000))
+		source := func() []*fakeSource {
+			return []*fakeSource{bulk("alpha", list, "a1", "a2", "a3"), batch("beta", 100, list, "b1")}
+		}
+		w.push("u", 730, list...)
+		w.forget()
+		run := func(i *instance) (stop func()) {
+			ctx, cancel := context.WithCancel(w.tb.Context())
+			local := dispatch.NewLocal(dispatch.LocalOptions{
+				Workers: i.Workers(), Sweep: 20 * time.Millisecond, Now: w.clock.Now, Logger: slog.New(slog.DiscardHandler),
+			})
+			var running sync.WaitGroup
+			running.Go(func() { local.Run(ctx) })
+			return func() { cancel(); running.Wait() }
+		}
+		a, b, c := w.join("a", source()...), w.join("b", source()...), w.join("c", source()...)
+		stops := []func(){run(a), run(b), run(c)}
+		var starting sync.WaitGroup
+		var started atomic.Int64
+		for _, i := range []*instance{a, b, c} {
+			starting.Go(func() {
+				s, err := i.Start(t.Context(), false, "test")
+				if err != nil {
+					t.Error(err)
+				}
+				if s.Started {
+					started.Add(1)
+				}
+			})
+		}
+		starting.Wait()
+		equal(t, "jobs started", started.Load(), 1)
+		// a and b look on while c, which works, does not beat: whatever it does is
+		// taken away again and again, and counted once all the same.
+		until(t, "the end of the run", func() bool {
+			w.pass(refresh.Lease+time.Second, a, b)
+			return !w.last(refresh.Bulk).State.Live()
 		})
-		var running sync.WaitGroup
-		running.Go(func() { local.Run(ctx) })
-		return func() { cancel(); running.Wait() }
-	}
-	a, b, c := w.join("a", source()...), w.join("b", source()...), w.join("c", source()...)
-	stops := []func(){run(a), run(b), run(c)}
-	var starting sync.WaitGroup
-	var started atomic.Int64
-	for _, i := range []*instance{a, b, c} {
-		starting.Go(func() {
-			s, err := i.Start(t.Context(), false, "test")
-			if err != nil {
-				t.Error(err)
-			}
-			if s.Started {
-				started.Add(1)
-			}
-		})
-	}
-	starting.Wait()
-	equal(t, "jobs started", started.Load(), 1)
-	// a and b look on while c, which works, does not beat: whatever it does is
-	// taken away again and again, and counted once all the same.
-	until(t, "the end of the run", func() bool {
-		w.pass(refresh.Lease+time.Second, a, b)
-		return !w.last(refresh.Bulk).State.Live()
+		for _, stop := range stops {
+			stop()
+		}
+		job := w.last(refresh.Bulk)
+		equal(t, "updated", job.Counts.Updated, int64(len(list)))
+		equal(t, "items settled more than once", w.count(`SELECT count(*) FROM refresh_item WHERE attempts <> 1`), 0)
+		equal(t, "jobs", w.count(`SELECT count(*) FROM refresh_job`), 1)
+		w.checkIdle()
 	})
-	for _, stop := range stops {
-		stop()
-	}
-	job := w.last(refresh.Bulk)
-	equal(t, "updated", job.Counts.Updated, int64(len(list)))
-	equal(t, "items settled more than once", w.count(`SELECT count(*) FROM refresh_item WHERE attempts <> 1`), 0)
-	equal(t, "jobs", w.count(`SELECT count(*) FROM refresh_job`), 1)
-	w.checkIdle()
 }
