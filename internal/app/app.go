@@ -77,13 +77,12 @@ func New(ctx context.Context, o Options) (_ *App, err error) {
 			err = errors.Join(err, a.Close())
 		}
 	}()
-	if a.cfg.Database.Engine != config.SQLite {
-		return nil, errors.New("this version keeps its data in SQLite: set DATABASE_URL to sqlite:PATH, or leave it out")
-	}
 	if err := checkSources(a.cfg); err != nil {
 		return nil, err // before anything is created
 	}
-	if a.store, err = store.Open(ctx, store.Options{Path: a.cfg.Database.Path, Now: a.now, Logger: a.log, Faults: o.Faults}); err != nil {
+	if a.store, err = store.Open(ctx, store.Options{
+		Path: a.cfg.Database.Path, URL: a.cfg.Database.URL.Reveal(), Now: a.now, Logger: a.log, Faults: o.Faults,
+	}); err != nil {
 		return nil, err
 	}
 	if err := a.store.SetCurrency(ctx, a.cfg.Currency); err != nil {
