@@ -51,8 +51,12 @@ type presented struct {
 }
 
 func TestAuth_EveryRouteOfTheInterfaceIsOpenToItsRolesAlone(t *testing.T) {
+	onBoth(t, testInterface)
+}
+
+func testInterface(t *testing.T, on engine) {
 	_, simURL := simulator(t, sim.Options{Names: 20, Frozen: true})
-	s := newServer(t, "MARKET_PRICE_PROVIDERS=sim", "SIM_BASE_URL="+simURL, "TRUSTED_PROXIES=127.0.0.1")
+	s := on.newServer(t, "MARKET_PRICE_PROVIDERS=sim", "SIM_BASE_URL="+simURL, "TRUSTED_PROXIES=127.0.0.1")
 	s.within(app.Options{})
 	var api struct{ Paths map[string]map[string]any }
 	s.get("/openapi.json", &api)
@@ -174,6 +178,10 @@ var pageRoutes = map[string]string{
 }
 
 func TestAuth_EveryRouteOfThePageWantsASessionOfItsRole(t *testing.T) {
+	onBoth(t, testPage)
+}
+
+func testPage(t *testing.T, on engine) {
 	source, err := os.ReadFile(filepath.Join("..", "internal", "web", "web.go"))
 	if err != nil {
 		t.Fatal(err)
@@ -183,7 +191,7 @@ func TestAuth_EveryRouteOfThePageWantsASessionOfItsRole(t *testing.T) {
 		t.Fatalf("%d routes", len(routes))
 	}
 	_, simURL := simulator(t, sim.Options{Names: 20, Frozen: true})
-	s := newServer(t, "MARKET_PRICE_PROVIDERS=sim", "SIM_BASE_URL="+simURL)
+	s := on.newServer(t, "MARKET_PRICE_PROVIDERS=sim", "SIM_BASE_URL="+simURL)
 	s.within(app.Options{})
 	browsers := map[string]*http.Client{
 		nobody: s.browser(""), "wrong": s.browser("wrong"), platform: s.browser(s.secret("PLATFORM_API_TOKEN")),

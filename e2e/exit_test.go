@@ -19,6 +19,7 @@ import (
 
 	"assay/internal/app"
 	"assay/internal/config"
+	"assay/internal/pgtest"
 	"assay/internal/provider/sim"
 	"assay/internal/randtest"
 )
@@ -70,11 +71,11 @@ func runUntil(point string) int {
 type exits struct {
 	t          *testing.T
 	env        []string
-	base       string // directory of the database before
+	copy       func(t *testing.T) *server // of the world, to end it in
 	known, all []asset
 }
 
-func newExits(t *testing.T, shape string) *exits {
+func newExits(t *testing.T, on engine, shape string) *exits {
 	markets, url := simulator(t, sim.Options{Names: 200, Frozen: true})
 	e := &exits{t: t, env: []string{
 		"MARKET_PRICE_PROVIDERS=sim", "SIM_BASE_URL=" + url, "SIM_SHAPE=" + shape,
@@ -84,28 +85,50 @@ func newExits(t *testing.T, shape string) *exits {
 		e.all = append(e.all, asset{AssetID: fmt.Sprint(i), MarketHashName: n})
 	}
 	e.known = e.all[:150]
-	s := newServer(t, e.env...)
+	e.copy = e.fill(on, shape)
+	markets.Advance(2_000) // so that nearly all prices change
+	return e
+}
+
+// fill makes the world, and returns what makes a server on a copy of it.
+func (e *exits) fill(on engine, shape string) func(t *testing.T) *server {
+	e.t.Helper()
+	if on == onSQLite {
+		base := newServer(e.t, e.env...)
+		e.begin(base)
+		return func(t *testing.T) *server { return copyOf(t, base, e.env) }
+	}
+	pg := pgtest.Shared(e.t)
+	template := "exits_" + shape
+	fill := func(_ context.Context, url string) error {
+		e.begin(newServerOn(e.t, url, e.env...))
+		return nil
+	}
+	_ = pg.CopyDatabase(e.t, template, fill) // fills it now, before the prices change
+	return func(t *testing.T) *server { return newServerOn(t, pg.CopyDatabase(t, template, fill), e.env...) }
+}
+
+// begin prices what the world knows.
+func (e *exits) begin(s *server) {
+	s.t.Helper()
 	l := s.within(app.Options{})
 	s.push("u", 730, e.known)
 	s.awaitPriced()
 	s.refresh()
 	s.awaitEnd()
 	if _, err := l.end(); err != nil {
-		t.Fatal(err)
+		s.t.Fatal(err)
 	}
-	markets.Advance(2_000) // so that nearly all prices change
-	e.base = s.dir
-	return e
 }
 
-// copy prepares a server on a copy of the world.
-func (e *exits) copy() *server {
-	s := newServer(e.t, e.env...)
+// copyOf prepares a server on a copy of another one's files.
+func copyOf(t *testing.T, base *server, env []string) *server {
+	s := newServer(t, env...)
 	for _, name := range []string{"assay.db", "assay.db.id"} {
-		copyFile(e.t, filepath.Join(e.base, name), filepath.Join(s.dir, name))
+		copyFile(t, filepath.Join(base.dir, name), filepath.Join(s.dir, name))
 	}
-	if err := os.CopyFS(filepath.Join(s.dir, "secrets"), os.DirFS(filepath.Join(e.base, "secrets"))); err != nil {
-		e.t.Fatal(err)
+	if err := os.CopyFS(filepath.Join(s.dir, "secrets"), os.DirFS(filepath.Join(base.dir, "secrets"))); err != nil {
+		t.Fatal(err)
 	}
 	return s
 }
@@ -152,20 +175,30 @@ func (e *exits) result(s *server) map[string][]string {
 
 // TestRule8_EndingAtAnyCommitChangesNothing ends the server before and after
 // every commit of a small world, the start included, and lets the next start go
-// on (short: before one and after the next).
+// on (short: before one and after the next; on PostgreSQL, where each next start
+// waits for a lease to run out, at some of them).
 func TestRule8_EndingAtAnyCommitChangesNothing(t *testing.T) {
 	t.Parallel()
-	for _, shape := range []string{"bulk", "batch"} {
-		if shape == "batch" || randtest.Long() {
-			t.Run(shape, func(t *testing.T) { testExits(t, shape) })
+	onBoth(t, func(t *testing.T, on engine) {
+		t.Parallel()
+		for _, shape := range []string{"bulk", "batch"} {
+			if shape == "batch" || randtest.Long() {
+				t.Run(shape, func(t *testing.T) { testExits(t, on, shape) })
+			}
 		}
-	}
+	})
 }
 
-func testExits(t *testing.T, shape string) {
-	e := newExits(t, shape)
-	s := e.copy()
-	l := s.within(app.Options{})
+func testExits(t *testing.T, on engine, shape string) {
+	e := newExits(t, on, shape)
+	s := e.copy(t)
+	var commits atomic.Int64
+	l := s.within(app.Options{Faults: func(at string) error {
+		if at == "after commit" {
+			commits.Add(1)
+		}
+		return nil
+	}})
 	if err := e.drive(s); err != nil {
 		t.Fatal(err)
 	}
@@ -173,28 +206,40 @@ func testExits(t *testing.T, shape string) {
 		t.Fatal(err)
 	}
 	want := e.result(s)
-	for n := 1; ; n++ {
-		survived := 0
-		for i, where := range []string{"before commit", "after commit"} {
-			if !randtest.Long() && n%2 != i {
-				continue
-			}
-			if e.endsAt(fmt.Sprintf("%s:%d", where, n), want) {
-				survived++
-			}
-		}
-		if survived > 0 || t.Failed() {
-			t.Logf("ended at %d commits", n-1)
-			return
-		}
+	for _, point := range pointsOf(t, on, commits.Load()) {
+		t.Run(point, func(t *testing.T) {
+			t.Parallel()
+			here := *e
+			here.t = t
+			here.endsAt(point, want)
+		})
 	}
 }
 
-// endsAt runs the world until the point, lets it end in another start, and
-// reports whether the point was never reached.
-func (e *exits) endsAt(point string, want map[string][]string) (survived bool) {
+// pointsOf are the points, in so many commits, at which to end.
+func pointsOf(t *testing.T, on engine, commits int64) []string {
+	var out []string
+	for n := range commits {
+		for i, where := range []string{"before commit", "after commit"} {
+			if randtest.Long() || n%2 != int64(i) {
+				out = append(out, fmt.Sprintf("%s:%d", where, n+1))
+			}
+		}
+	}
+	if on == onPostgres && !randtest.Long() {
+		r := randtest.New(t)
+		r.Shuffle(len(out), func(i, j int) { out[i], out[j] = out[j], out[i] })
+		out = out[:min(len(out), 10)]
+	}
+	t.Logf("%d commits", commits)
+	return out
+}
+
+// endsAt runs the world until the point, if it comes to it, and lets it end in
+// another start.
+func (e *exits) endsAt(point string, want map[string][]string) {
 	e.t.Helper()
-	s := e.copy()
+	s := e.copy(e.t)
 	s.cmd = exec.Command(os.Args[0])
 	s.cmd.Env = append(slices.Clone(s.env), exitPoint+"="+point)
 	s.cmd.Stdout, s.cmd.Stderr = s.log, s.log
@@ -206,7 +251,7 @@ func (e *exits) endsAt(point string, want map[string][]string) (survived bool) {
 	if answers(s) {
 		if err := e.drive(s); err == nil {
 			s.kill()
-			return true
+			return // what is done at intervals came to less this time
 		}
 	}
 	if err := <-s.done; s.cmd.ProcessState.ExitCode() != exitedAtPoint {
@@ -225,7 +270,6 @@ func (e *exits) endsAt(point string, want map[string][]string) (survived bool) {
 			e.t.Errorf("%s: %s differ: %s", point, what, firstDifference(got, want[what]))
 		}
 	}
-	return false
 }
 
 // TestRule8_EndingInTheFirstStartIsMadeUpForByTheNext kills a first start, which

@@ -79,7 +79,8 @@ type server struct {
 	env  []string
 	now  func() time.Time // of pushes
 
-	secrets map[string]string // those that env gives
+	database string            // of PostgreSQL; "": a file in dir
+	secrets  map[string]string // those that env gives
 
 	cmd  *exec.Cmd
 	done chan error

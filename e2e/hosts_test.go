@@ -39,6 +39,10 @@ func hostsOf(s *server) map[string]hostDebug {
 // TestHosts_OneThatWantsToBeLeftAloneKeepsBackItsOwnListsOnly has three lists of
 // a host that answers 429, one of another host and one in a file.
 func TestHosts_OneThatWantsToBeLeftAloneKeepsBackItsOwnListsOnly(t *testing.T) {
+	onBoth(t, testHosts)
+}
+
+func testHosts(t *testing.T, on engine) {
 	var asked atomic.Int64
 	busy := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		asked.Add(1)
@@ -58,7 +62,7 @@ func TestHosts_OneThatWantsToBeLeftAloneKeepsBackItsOwnListsOnly(t *testing.T) {
 	}
 	config := filepath.Join(dir, "lists.json")
 	writeFile(t, config, `{"lists":[`+strings.Join(lists, ",")+`]}`)
-	s := newServer(t, "MARKET_PRICE_PROVIDERS=pricelist", "PRICELIST_CONFIG="+config)
+	s := on.newServer(t, "MARKET_PRICE_PROVIDERS=pricelist", "PRICELIST_CONFIG="+config)
 	hostOf := func(url string) string { return strings.TrimPrefix(url, "http://") }
 
 	l := s.within(app.Options{})

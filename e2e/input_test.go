@@ -114,13 +114,17 @@ func (s *server) startsNothing(says ...string) {
 }
 
 func TestInput_APriceListOfRubbishNamesItsFaultAndChangesNothing(t *testing.T) {
+	onBoth(t, testRubbish)
+}
+
+func testRubbish(t *testing.T, on engine) {
 	markets, simURL := simulator(t, sim.Options{Names: 30, Frozen: true})
 	dir := t.TempDir()
 	list, config := filepath.Join(dir, "list.csv"), filepath.Join(dir, "lists.json")
 	good := string(csvList(markets.Names(), 500))
 	writeFile(t, list, good)
 	writeFile(t, config, listConfig(list))
-	s := newServer(t, "MARKET_PRICE_PROVIDERS=sim,pricelist", "SIM_BASE_URL="+simURL, "PRICELIST_CONFIG="+config)
+	s := on.newServer(t, "MARKET_PRICE_PROVIDERS=sim,pricelist", "SIM_BASE_URL="+simURL, "PRICELIST_CONFIG="+config)
 	s.within(app.Options{})
 	pushNames(s, markets.Names(), 1)
 	s.awaitPriced()
@@ -164,8 +168,12 @@ func TestInput_APriceListOfRubbishNamesItsFaultAndChangesNothing(t *testing.T) {
 }
 
 func TestInput_AWrongRequestNamesItsFaultAndChangesNothing(t *testing.T) {
+	onBoth(t, testRequests)
+}
+
+func testRequests(t *testing.T, on engine) {
 	markets, simURL := simulator(t, sim.Options{Names: 30, Frozen: true})
-	s := newServer(t, "MARKET_PRICE_PROVIDERS=sim", "SIM_BASE_URL="+simURL)
+	s := on.newServer(t, "MARKET_PRICE_PROVIDERS=sim", "SIM_BASE_URL="+simURL)
 	s.within(app.Options{})
 	pushNames(s, markets.Names(), 1)
 	s.awaitPriced()
@@ -297,7 +305,12 @@ func TestInput_ABodyOf200MBIsRefusedInBoundedMemory(t *testing.T) {
 // TestInput_TheLargestPushTakesBoundedMemory pushes what is just allowed.
 func TestInput_TheLargestPushTakesBoundedMemory(t *testing.T) {
 	t.Parallel()
-	s := newServer(t)
+	onBoth(t, testLargestPush)
+}
+
+func testLargestPush(t *testing.T, on engine) {
+	t.Parallel()
+	s := on.newServer(t)
 	s.start()
 	items := make([]asset, 50_000)
 	for i := range items {

@@ -40,18 +40,27 @@ type row struct {
 }
 
 // TestRule8_KillingTheProcessOverAndOverLosesNothing kills one refresh of 30,000
-// names on 10 markets two hundred times (short: 4,000 names, 25 times), either 10
+// names on 10 markets two hundred times (short: 4,000 names, 25 times, and 8 on
+// PostgreSQL, where each start waits for a lease to run out), either 10
 // to 90 ms after the process was started or answered, or after some batches were
 // settled, and lets it end.
 func TestRule8_KillingTheProcessOverAndOverLosesNothing(t *testing.T) {
 	t.Parallel()
+	onBoth(t, testKills)
+}
+
+func testKills(t *testing.T, on engine) {
+	t.Parallel()
 	names, kills := 4_000, 25
+	if on == onPostgres {
+		kills = 8
+	}
 	if randtest.Long() {
 		names, kills = 30_000, 200
 	}
 	r := randtest.New(t)
 	markets, url := simulator(t, sim.Options{Names: names, Frozen: true, Latency: 100 * time.Millisecond})
-	s := newServer(t, "MARKET_PRICE_PROVIDERS=sim", "SIM_BASE_URL="+url, "MARKET_PRICE_WORKERS=1")
+	s := on.newServer(t, "MARKET_PRICE_PROVIDERS=sim", "SIM_BASE_URL="+url, "MARKET_PRICE_WORKERS=1")
 	s.start()
 	pushNames(s, markets.Names(), 3)
 	s.awaitPriced()

@@ -10,7 +10,8 @@ import (
 	"testing"
 	"time"
 
-	_ "modernc.org/sqlite" // the driver "sqlite"
+	_ "github.com/jackc/pgx/v5/stdlib" // the driver "pgx"
+	_ "modernc.org/sqlite"             // the driver "sqlite"
 
 	"assay/internal/app"
 	"assay/internal/config"
@@ -72,12 +73,20 @@ func (l *local) end() (time.Duration, error) {
 // open opens the database of a server for the test's own reading.
 func (s *server) open() *sql.DB {
 	s.t.Helper()
+	if s.database != "" {
+		return openDatabase(s.t, "pgx", s.database)
+	}
 	return openFile(s.t, filepath.Join(s.dir, "assay.db"))
 }
 
 func openFile(t *testing.T, path string) *sql.DB {
 	t.Helper()
-	db, err := sql.Open("sqlite", "file:"+path+"?_pragma=busy_timeout(10000)")
+	return openDatabase(t, "sqlite", "file:"+path+"?_pragma=busy_timeout(10000)")
+}
+
+func openDatabase(t *testing.T, driver, name string) *sql.DB {
+	t.Helper()
+	db, err := sql.Open(driver, name)
 	if err != nil {
 		t.Fatal(err)
 	}

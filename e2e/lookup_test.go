@@ -43,8 +43,12 @@ func (s *server) lookup(names []string, queueMissing bool) (out []item) {
 // TestLookup_PricesWhatIsUnknownWhenToldTo looks up names that nobody owns: they
 // stay unknown until a lookup queues them, and get their prices then.
 func TestLookup_PricesWhatIsUnknownWhenToldTo(t *testing.T) {
+	onBoth(t, testLookup)
+}
+
+func testLookup(t *testing.T, on engine) {
 	config := nameLists(t, map[int][]string{730: trapNames})
-	s := newServer(t, "MARKET_PRICE_PROVIDERS=pricelist", "PRICELIST_CONFIG="+config)
+	s := on.newServer(t, "MARKET_PRICE_PROVIDERS=pricelist", "PRICELIST_CONFIG="+config)
 	s.start()
 	names := append([]string{"nobody quotes this", trapNames[0]}, trapNames...)
 	expect := func(what string, queueMissing bool, want func(name string, got item) bool) {

@@ -25,6 +25,11 @@ var trapNames = []string{
 // recorded names of Dota 2 and Team Fortress 2, and finds each by its own bytes.
 func TestNames_SurviveFileDatabaseURLAndJSON(t *testing.T) {
 	t.Parallel()
+	onBoth(t, testNames)
+}
+
+func testNames(t *testing.T, on engine) {
+	t.Parallel()
 	games := map[int][]string{730: trapNames}
 	dir := dataDir(t)
 	var tf2 []string
@@ -38,7 +43,7 @@ func TestNames_SurviveFileDatabaseURLAndJSON(t *testing.T) {
 	slices.Sort(games[570])
 
 	config := nameLists(t, games)
-	s := newServer(t, "MARKET_PRICE_PROVIDERS=pricelist", "PRICELIST_CONFIG="+config)
+	s := on.newServer(t, "MARKET_PRICE_PROVIDERS=pricelist", "PRICELIST_CONFIG="+config)
 	s.start()
 	for app, names := range games {
 		var items []asset

@@ -36,6 +36,7 @@ func impatient(timeout time.Duration) func(*provider.Options) {
 // pair is a system with two sources, of which one misbehaves.
 type pair struct {
 	t      *testing.T
+	on     engine
 	s      *server
 	faulty *providertest.Server
 	name   string // of the faulty source
@@ -46,12 +47,12 @@ type pair struct {
 
 // newSimPair makes the simulator, asked in a shape, the faulty source; a price
 // list beside it is healthy.
-func newSimPair(t *testing.T, shape string) *pair {
+func newSimPair(t *testing.T, on engine, shape string) *pair {
 	h, err := sim.NewHandler(sim.Options{Names: 60, Frozen: true})
 	if err != nil {
 		t.Fatal(err)
 	}
-	p := &pair{t: t, faulty: providertest.NewServer(t, h), name: "sim", other: "pricelist"}
+	p := &pair{t: t, on: on, faulty: providertest.NewServer(t, h), name: "sim", other: "pricelist"}
 	p.units = map[string]int{"bulk": sim.DefaultMarkets, "batch": 1, "single": 60}[shape]
 	dir := t.TempDir()
 	file := filepath.Join(dir, "list.csv")
@@ -69,10 +70,10 @@ func newSimPair(t *testing.T, shape string) *pair {
 
 // newListPair makes a price list at a URL the faulty source; the simulator
 // beside it is healthy.
-func newListPair(t *testing.T) *pair {
+func newListPair(t *testing.T, on engine) *pair {
 	markets, url := simulator(t, sim.Options{Names: 60, Frozen: true})
 	list := csvList(markets.Names(), 500)
-	p := &pair{t: t, name: "pricelist", units: 1, other: "sim"}
+	p := &pair{t: t, on: on, name: "pricelist", units: 1, other: "sim"}
 	p.faulty = providertest.NewServer(t, http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Content-Type", "text/csv")
 		_, _ = w.Write(list)
@@ -116,7 +117,7 @@ func must(b []byte, err error) []byte {
 // begin prices everything once while both sources are well.
 func (p *pair) begin(names []string, env ...string) {
 	p.t.Helper()
-	p.s = newServer(p.t, append([]string{"MARKET_PRICE_PROVIDERS=sim,pricelist"}, env...)...)
+	p.s = p.on.newServer(p.t, append([]string{"MARKET_PRICE_PROVIDERS=sim,pricelist"}, env...)...)
 	l := p.start()
 	pushNames(p.s, names, 1)
 	p.s.awaitPriced()
@@ -353,20 +354,28 @@ func cents(b []byte) []byte {
 // provider can do to us (short: some of it).
 func TestProvider_NoFaultWritesAPriceOrStopsTheOther(t *testing.T) {
 	t.Parallel()
+	onBoth(t, testFaults)
+}
+
+func testFaults(t *testing.T, on engine) {
 	r := randtest.New(t)
+	count := map[string]int{"bulk": 20, "batch": 6, "single": 6, "list": 10}
+	if on == onPostgres {
+		count = map[string]int{"bulk": 4, "batch": 3, "single": 2, "list": 3}
+	}
 	for _, shape := range []string{"bulk", "batch", "single", "list"} {
 		faults := everyFault(shape)
 		if !randtest.Long() {
 			r.Shuffle(len(faults), func(i, j int) { faults[i], faults[j] = faults[j], faults[i] })
-			faults = faults[:map[string]int{"bulk": 20, "batch": 6, "single": 6, "list": 10}[shape]]
+			faults = faults[:count[shape]]
 		}
 		t.Run(shape, func(t *testing.T) {
 			t.Parallel()
 			var p *pair
 			if shape == "list" {
-				p = newListPair(t)
+				p = newListPair(t, on)
 			} else {
-				p = newSimPair(t, shape)
+				p = newSimPair(t, on, shape)
 			}
 			for _, f := range faults {
 				t.Run(f.fault.Name, func(t *testing.T) {
@@ -405,6 +414,10 @@ const aDate = "a date"
 // to wait; the server's own log tells when the next request came.
 func TestProvider_IsNeverAskedEarlierThanItSaid(t *testing.T) {
 	t.Parallel()
+	onBoth(t, testWaits)
+}
+
+func testWaits(t *testing.T, on engine) {
 	const short = 1100 * time.Millisecond // what a test can wait for
 	for _, c := range []struct {
 		name, value string
@@ -422,7 +435,7 @@ func TestProvider_IsNeverAskedEarlierThanItSaid(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
-			p := newSimPair(t, "batch")
+			p := newSimPair(t, on, "batch")
 			l := p.start()
 			p.faulty.Reset()
 			var notBefore time.Time

@@ -144,12 +144,17 @@ type detail struct {
 // against a second reading of the files.
 func TestReal_RecordedMarketsAndInventory(t *testing.T) {
 	t.Parallel()
+	onBoth(t, testRecorded)
+}
+
+func testRecorded(t *testing.T, on engine) {
+	t.Parallel()
 	const first, second = "2026-06-15", "2026-08-08"
 	dir := dataDir(t)
 	w := readWorld(t, dir, first)
 	config := filepath.Join(t.TempDir(), "lists.json")
 	w.lists(t, config, first)
-	s := newServer(t, "MARKET_PRICE_PROVIDERS=pricelist", "PRICELIST_CONFIG="+config)
+	s := on.newServer(t, "MARKET_PRICE_PROVIDERS=pricelist", "PRICELIST_CONFIG="+config)
 	s.start()
 
 	pushWorld(s, w)

@@ -17,12 +17,16 @@ import (
 // moment at which each request was due (short: 50 times a second). The bound is
 // wide: the machine is shared, and this test tells a stall from a slow answer.
 func TestStatus_AnswersWhileARunWrites(t *testing.T) {
+	onBoth(t, testStatus)
+}
+
+func testStatus(t *testing.T, on engine) {
 	names, bound, every := 5_000, 5*time.Second, 20*time.Millisecond
 	if randtest.Long() {
 		names, bound, every = 30_000, 250*time.Millisecond, 5*time.Millisecond
 	}
 	markets, url := simulator(t, sim.Options{Names: names, Frozen: true})
-	s := newServer(t, "MARKET_PRICE_PROVIDERS=sim", "SIM_BASE_URL="+url)
+	s := on.newServer(t, "MARKET_PRICE_PROVIDERS=sim", "SIM_BASE_URL="+url)
 	s.start()
 	pushNames(s, markets.Names(), 5)
 	s.awaitPriced()

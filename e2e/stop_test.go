@@ -32,8 +32,13 @@ func hanging(t *testing.T, o sim.Options) (*sim.Handler, *providertest.Server) {
 
 func TestStop_EndsARunWhoseProviderHangsAndTheNextStartGoesOn(t *testing.T) {
 	t.Parallel()
+	onBoth(t, testStop)
+}
+
+func testStop(t *testing.T, on engine) {
+	t.Parallel()
 	markets, faulty := hanging(t, sim.Options{Names: 500, Frozen: true})
-	s := newServer(t, "MARKET_PRICE_PROVIDERS=sim", "SIM_BASE_URL="+faulty.URL())
+	s := on.newServer(t, "MARKET_PRICE_PROVIDERS=sim", "SIM_BASE_URL="+faulty.URL())
 	s.start()
 	pushNames(s, markets.Names(), 1)
 	id := s.refresh()
@@ -73,8 +78,12 @@ func halfRequest(t *testing.T, addr string) net.Conn {
 }
 
 func TestStop_LeavesNoGoroutine(t *testing.T) {
+	onBoth(t, testGoroutines)
+}
+
+func testGoroutines(t *testing.T, on engine) {
 	markets, faulty := hanging(t, sim.Options{Names: 500, Frozen: true})
-	s := newServer(t, "MARKET_PRICE_PROVIDERS=sim", "SIM_BASE_URL="+faulty.URL())
+	s := on.newServer(t, "MARKET_PRICE_PROVIDERS=sim", "SIM_BASE_URL="+faulty.URL())
 	http.DefaultTransport.(*http.Transport).CloseIdleConnections()
 	before := goleak.IgnoreCurrent()
 	l := s.within(app.Options{})

@@ -75,8 +75,10 @@ func give(tb testing.TB, err error) {
 	tb.Fatal(err)
 }
 
-// shared is the server that all tests of a binary may use.
-var shared = sync.OnceValues(func() (*Server, error) { return Run(Options{}) }) //nolint:gochecknoglobals // starting one takes seconds
+// shared is the server that all tests of a binary may use, many at once.
+var shared = sync.OnceValues(func() (*Server, error) { //nolint:gochecknoglobals // starting one takes seconds
+	return Run(Options{Settings: []string{"max_connections=300"}})
+})
 
 // Shared returns the one server of the test binary that tests take databases
 // from. It does not wait for the disk; nobody may stop it.
