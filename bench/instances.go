@@ -58,7 +58,11 @@ func (b *bench) refreshTogether(ctx context.Context, w *world, processes int) (_
 	var more []*server
 	defer func() {
 		for _, s := range more {
-			err = errors.Join(err, s.stop())
+			if err != nil {
+				s.kill() // it may have ended with us
+			} else {
+				err = s.stop()
+			}
 		}
 	}()
 	for range processes - 1 {
