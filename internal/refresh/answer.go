@@ -1,8 +1,10 @@
 package refresh
 
 import (
+	"cmp"
 	"context"
 	"hash/maphash"
+	"slices"
 	"time"
 
 	"assay/internal/catalog"
@@ -82,12 +84,15 @@ func (a *answer) count(market int64) *MarketFetch {
 	return c
 }
 
-// fetches returns what the answer brought of each market.
+// fetches returns what the answer brought of each market, by market: units of
+// one source add to the same rows, and would wait for each other in a circle if
+// each had an order of its own.
 func (a *answer) fetches() []MarketFetch {
 	out := make([]MarketFetch, 0, len(a.counts))
 	for _, c := range a.counts {
 		out = append(out, *c)
 	}
+	slices.SortFunc(out, func(a, b MarketFetch) int { return cmp.Compare(a.MarketID, b.MarketID) })
 	for i := range out {
 		for _, key := range a.silent {
 			if a.markets[key] == out[i].MarketID {
