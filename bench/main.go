@@ -81,7 +81,7 @@ func newBench(args []string) (*bench, error) {
 	f.IntVar(&b.runs, "runs", 0, "runs of which the median is taken (default 3, with -long 5)")
 	f.BoolVar(&b.long, "long", false, "more runs, and the largest size of T5, which takes many minutes")
 	f.StringVar(&only, "only", "", "comma list of what to measure: T1, T2, T3, T4, T5, T6, T7, T8, T9, T10, T11 (default all)")
-	f.StringVar(&engines, "engines", "sqlite", "comma list of databases to measure on: sqlite, postgres")
+	f.StringVar(&engines, "engines", strings.Join(engineNames, ","), "comma list of databases to measure on")
 	f.BoolVar(&b.json, "json", false, "print JSON instead of a table")
 	if err := f.Parse(args); err != nil {
 		return nil, err
