@@ -34,7 +34,7 @@ type Options struct {
 	Config  *config.Config // CreateSecrets may put new secrets into it
 	Version string
 	Logger  *slog.Logger
-	Now     func() time.Time // default time.Now
+	Now     func() time.Time // for tests; default time.Now, and see store.Options
 	// Faults is handed to the store; see store.Options.
 	Faults func(point string) error
 	// Client, when set, changes how each source's requests are carried; tests
@@ -81,7 +81,7 @@ func New(ctx context.Context, o Options) (_ *App, err error) {
 		return nil, err // before anything is created
 	}
 	if a.store, err = store.Open(ctx, store.Options{
-		Path: a.cfg.Database.Path, URL: a.cfg.Database.URL.Reveal(), Now: a.now, Logger: a.log, Faults: o.Faults,
+		Path: a.cfg.Database.Path, URL: a.cfg.Database.URL.Reveal(), Now: o.Now, Logger: a.log, Faults: o.Faults,
 	}); err != nil {
 		return nil, err
 	}
@@ -105,27 +105,13 @@ func New(ctx context.Context, o Options) (_ *App, err error) {
 	return a, err
 }
 
-// openSources makes the sources; each goes on waiting for as long as it asked
-// to be left alone before the last stop.
+// openSources makes the sources. What they allow is counted in the store, for all
+// processes that use it and over restarts.
 func (a *App) openSources(ctx context.Context, client func(*provider.Options)) (err error) {
 	a.sources, err = OpenSources(ctx, SourceOptions{
 		Config: a.cfg, Secret: a.creds.Secret, Client: client, Now: a.now, Logger: a.log,
-		Held: func(source, host string, until time.Time) {
-			err := a.store.InTx(context.WithoutCancel(ctx), func(tx *store.Tx) error { return tx.BlockHost(source, host, until) })
-			if err != nil {
-				a.log.Error("order to wait not stored; a restart would forget it", "source", source, "host", host, "error", err)
-			}
-		},
+		Allowance: func(source string, host provider.Host) provider.Allowance { return a.store.Allowance(source, host) },
 	})
-	if err != nil {
-		return err
-	}
-	blocked, err := a.store.BlockedHosts(ctx)
-	for _, b := range blocked {
-		if c := a.sources.Clients[b.Source][b.Host]; c != nil {
-			c.Restore(b.Until)
-		}
-	}
 	return err
 }
 

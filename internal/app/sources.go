@@ -36,15 +36,13 @@ type SourceSet struct {
 type SourceOptions struct {
 	Config *config.Config
 	Secret func(name string) (string, bool) // values of secrets that price lists name
-	Held   Held                             // may be nil
-	Client func(*provider.Options)          // see Options; may be nil
-	Now    func() time.Time
-	Logger *slog.Logger
+	// Allowance returns what a host of a source allows all processes together; nil:
+	// each process counts for itself.
+	Allowance func(source string, host provider.Host) provider.Allowance
+	Client    func(*provider.Options) // see Options; may be nil
+	Now       func() time.Time
+	Logger    *slog.Logger
 }
-
-// Held is told until when a host of a source asked to be left alone; see
-// provider.Options.
-type Held func(source, host string, until time.Time)
 
 // OpenSources makes the configured sources. It asks none of them. Where the
 // simulator is named without an address, one is started on loopback.
@@ -86,13 +84,13 @@ func OpenSources(ctx context.Context, o SourceOptions) (_ *SourceSet, err error)
 }
 
 // client makes the client of one of a source's hosts.
-func (s *SourceSet) client(o provider.Options, host provider.Host, held Held) *provider.Client {
+func (s *SourceSet) client(so SourceOptions, o provider.Options, host provider.Host) *provider.Client {
 	o.Limit = host.Limit
 	if host.Key != "" {
 		o.Logger = o.Logger.With("host", host.Key)
 	}
-	if held != nil {
-		o.Held = func(until time.Time) { held(o.Source, host.Key, until) }
+	if so.Allowance != nil {
+		o.Allowance = so.Allowance(o.Source, host)
 	}
 	c := provider.NewClient(o)
 	if s.Clients[o.Source] == nil {
@@ -113,9 +111,10 @@ func (s *SourceSet) openSim(ctx context.Context, so SourceOptions, o provider.Op
 		base = &url.URL{Scheme: "http", Host: address}
 	}
 	o.AllowHosts = []string{base.Host}
+	host := provider.Host{Limit: provider.Limit(cfg.SimLimit), Quota: provider.Quota(cfg.SimQuota)}
 	return sim.New(sim.Config{
 		BaseURL: base.String(), Shape: provider.Shape(cfg.SimShape), BatchSize: cfg.SimBatchSize,
-		Limit: provider.Limit(cfg.SimLimit), Client: s.client(o, provider.Host{Limit: provider.Limit(cfg.SimLimit)}, so.Held),
+		Limit: host.Limit, Quota: host.Quota, Client: s.client(so, o, host),
 	})
 }
 
@@ -150,7 +149,7 @@ func (s *SourceSet) openPricelist(so SourceOptions, o provider.Options) (provide
 		o.AllowHosts = append(o.AllowHosts, h.Key)
 	}
 	for _, h := range lists.Hosts() {
-		s.client(o, h, so.Held)
+		s.client(so, o, h)
 	}
 	return pricelist.New(pricelist.Options{
 		Config: lists, Secret: so.Secret,

@@ -66,7 +66,8 @@ func (s *session) serve(ctx context.Context, cfg *config.Config, log *slog.Logge
 
 // newServer makes a server.
 func (s *session) newServer(ctx context.Context, cfg *config.Config, log *slog.Logger) (server, error) {
-	return app.New(ctx, app.Options{Config: cfg, Version: readBuild().Version, Logger: log, Now: s.Now})
+	// No clock is given: a store that has one goes by it, and not by its database's.
+	return app.New(ctx, app.Options{Config: cfg, Version: readBuild().Version, Logger: log})
 }
 
 // logger returns a logger to standard error, as configured.

@@ -24,6 +24,9 @@ const (
 	ScopeAll       Scope = "all"       // every known item
 )
 
+// Quota is a number of requests in a day and in a month of the calendar; 0: any.
+type Quota struct{ Day, Month int64 }
+
 // Limit is a number of requests in a period.
 type Limit struct {
 	Requests int
@@ -76,6 +79,7 @@ type Config struct {
 	Sources         map[string]Source // <SOURCE>_BASE_URL, <SOURCE>_API_KEY by source name
 	SimShape        string            // SIM_SHAPE: bulk, batch or single
 	SimLimit        Limit             // SIM_LIMIT; zero: none
+	SimQuota        Quota             // SIM_QUOTA; zero: none
 	SimBatchSize    int               // SIM_BATCH_SIZE: names in a request of shape batch
 	PricelistConfig string            // PRICELIST_CONFIG: path; empty: none
 

@@ -157,7 +157,7 @@ func TestLoad_ReadsEverySetting(t *testing.T) {
 		"MARKET_PRICE_TTL=0", "MARKET_PRICE_MISSING_RETRY=30m", "MARKET_PRICE_NO_SALES_WINDOW=168h", "MARKET_PRICE_NO_SALES_RETRY=24h",
 		"MARKET_PRICE_JOB_RETENTION_DAYS=0", "MARKET_PRICE_JOB_RETENTION_MIN_JOBS=0", "MARKET_PRICE_ESTIMATE=median",
 		"MARKET_PRICE_GUARD=hold", "MARKET_PRICE_SCHEDULE=every 30m", "MARKET_PRICE_WORKERS=4", "PAYMENT_FEE_RULES=https://fees.example/r.json",
-		"TRADE_HOLD=1h", "INVENTORY_MAX_AGE=1h", "SIM_BASE_URL=http://127.0.0.1:9000/v1", "SIM_SHAPE=batch", "SIM_LIMIT=8/5m", "SIM_BATCH_SIZE=100",
+		"TRADE_HOLD=1h", "INVENTORY_MAX_AGE=1h", "SIM_BASE_URL=http://127.0.0.1:9000/v1", "SIM_SHAPE=batch", "SIM_LIMIT=8/5m", "SIM_QUOTA=30000/month,1000/day", "SIM_BATCH_SIZE=100",
 		"MARKET_PRICE_SYNC_SECRET=old-secret-old-secret,new-secret-new-secret", "SIM_API_KEY=sim-key",
 	))
 	if got := c.Sources["sim"]; got.BaseURL.String() != "http://127.0.0.1:9000/v1" || got.APIKey.Reveal() != "sim-key" {
@@ -182,7 +182,7 @@ func TestLoad_ReadsEverySetting(t *testing.T) {
 		},
 		Scope: ScopeAll, MissingRetry: 30 * time.Minute, NoSalesWindow: 168 * time.Hour, NoSalesRetry: 24 * time.Hour,
 		Estimate: pricing.Median, Guard: pricing.Hold, Workers: 4, FeeRules: "https://fees.example/r.json",
-		TradeHold: time.Hour, InventoryMaxAge: time.Hour, SimShape: "batch", SimBatchSize: 100, SimLimit: Limit{Requests: 8, Per: 5 * time.Minute},
+		TradeHold: time.Hour, InventoryMaxAge: time.Hour, SimShape: "batch", SimBatchSize: 100, SimLimit: Limit{Requests: 8, Per: 5 * time.Minute}, SimQuota: Quota{Day: 1000, Month: 30000},
 	}
 	c.Sources, c.SyncSecrets = nil, nil
 	equalPrefix := cmp.Comparer(func(a, b netip.Prefix) bool { return a == b })

@@ -80,6 +80,26 @@ func limit(field func(*Config) *Limit) func(*Config, string) error {
 	}
 }
 
+// mostInQuota bounds the requests of a quota.
+const mostInQuota = 1_000_000_000
+
+func quota(field func(*Config) *Quota) func(*Config, string) error {
+	return func(c *Config, value string) error {
+		var q Quota
+		for part := range strings.SplitSeq(value, ",") {
+			count, period, _ := strings.Cut(strings.TrimSpace(part), "/")
+			of := map[string]*int64{"day": &q.Day, "month": &q.Month}[period]
+			n, err := strconv.ParseInt(count, 10, 64)
+			if err != nil || n < 1 || n > mostInQuota || of == nil || *of != 0 {
+				return fmt.Errorf("%q is no quota; write requests a day, a month or both, like 1000/day,30000/month", value)
+			}
+			*of = n
+		}
+		*field(c) = q
+		return nil
+	}
+}
+
 // shortDuration writes 72h0m0s as 72h.
 func shortDuration(d time.Duration) string {
 	s := strings.TrimSuffix(strings.TrimSuffix(d.String(), "0s"), "0m")

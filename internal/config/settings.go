@@ -184,6 +184,10 @@ func sourceSettings(sources []string) []setting {
 			set: limit(func(c *Config) *Limit { return &c.SimLimit }),
 		},
 		setting{
+			name: "SIM_QUOTA", help: "requests that the simulator is asked at most in a day and a month of the calendar (UTC), like `1000/day,30000/month` or one of them; no quota when empty",
+			set: quota(func(c *Config) *Quota { return &c.SimQuota }),
+		},
+		setting{
 			name: "SIM_BATCH_SIZE", def: "500", help: "names in a request to a simulator of shape `batch`",
 			set: number(func(c *Config) *int { return &c.SimBatchSize }, 1, 500),
 		},

@@ -11,7 +11,7 @@ import (
 const maxHeader = 64 << 10
 
 // Client carries every request of one source: it keeps the source's limit and
-// its orders to wait, stops asking a source that fails, keeps requests out of
+// its orders to wait, those that all processes share included, stops asking a source that fails, keeps requests out of
 // the operator's own network, tries again, and remembers what was sent. Its
 // methods may be used concurrently; all of that is shared by all calls.
 type Client struct {
@@ -94,27 +94,19 @@ func (c *Client) Do(ctx context.Context, req Request, decode func(*Response) err
 		}()
 		err := c.attempt(ctx, deadline, first, attempt, decode)
 		returned = true
-		c.report(probe, err)
+		c.report(ctx, probe, err)
 		return err
 	})
 }
 
-// BlockedUntil tells until when the source has asked to be left alone; zero: it
-// has not. It is what Restore takes after a restart.
+// BlockedUntil tells until when the source has asked to be left alone, as far as
+// this Client knows; zero: it has not.
 func (c *Client) BlockedUntil() time.Time {
 	remaining := c.hold.remaining(c.clock())
 	if remaining == 0 {
 		return time.Time{}
 	}
 	return c.o.Now().Add(remaining)
-}
-
-// Restore makes the Client wait until t, as BlockedUntil told before a restart,
-// but no longer than MaxWait from now. A time that is past does nothing.
-func (c *Client) Restore(t time.Time) {
-	if wait := t.Sub(c.o.Now()); wait > 0 {
-		c.hold.extend(c.clock(), wait)
-	}
 }
 
 // clock reads the monotonic clock. All waiting is measured by it, so that

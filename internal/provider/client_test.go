@@ -168,25 +168,6 @@ func TestDo_PendingWaitSurvivesClockJumps(t *testing.T) {
 	}
 }
 
-func TestRestore_IsClampedAndKept(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		for _, c := range []struct{ ahead, want time.Duration }{
-			{10 * time.Minute, 10 * time.Minute}, {400 * 24 * time.Hour, MaxWait}, {0, 0}, {-time.Hour, 0}, {-400 * 24 * time.Hour, 0},
-		} {
-			client, _ := newFake(Options{}, nil)
-			client.Restore(time.Now().Add(c.ahead))
-			if got := client.hold.remaining(client.clock()); got != c.want {
-				t.Errorf("restored %v ahead: waits %v, want %v", c.ahead, got, c.want)
-			}
-		}
-		client, _ := newFake(Options{}, nil)
-		client.Restore(time.Time{})
-		if !client.BlockedUntil().IsZero() {
-			t.Error("no time at all blocks")
-		}
-	})
-}
-
 func TestDo_BacksOffWithFullJitter(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var limits []time.Duration

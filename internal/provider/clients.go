@@ -2,6 +2,7 @@ package provider
 
 import (
 	"maps"
+	"math"
 	"slices"
 )
 
@@ -66,9 +67,13 @@ func (b BreakerState) rank() int {
 
 // leaves is how many requests a budget still allows: without a limit, more than
 // any other.
-func (b Budget) leaves() int {
-	if b.Limit.Requests <= 0 {
-		return int(^uint(0) >> 1)
+func (b Budget) leaves() int64 {
+	left := int64(math.MaxInt64)
+	if !b.Limit.None() {
+		left = int64(b.Left)
 	}
-	return b.Left
+	for _, q := range b.Quotas {
+		left = min(left, q.Left)
+	}
+	return left
 }

@@ -13,7 +13,7 @@ const (
 	// say how long, or says something that nobody understands.
 	DefaultWait = time.Minute
 	// MaxWait is the longest order to wait that is followed: a longer one is
-	// cut to it, and so is what was remembered over a restart.
+	// cut to it.
 	MaxWait = 24 * time.Hour
 )
 

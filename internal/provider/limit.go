@@ -1,6 +1,7 @@
 package provider
 
 import (
+	"slices"
 	"sync"
 	"time"
 )
@@ -34,16 +35,14 @@ func newWindow(limit Limit) *window {
 	if w.unlimited() {
 		return w
 	}
-	// Requests do not all travel at the same speed: what leaves us a period
-	// apart may arrive a little closer together.
-	w.period = limit.Per + min(limit.Per/20, 250*time.Millisecond)
+	w.period = limit.Stretch()
 	if limit.Requests > maxMarks {
 		w.grain = limit.Per / (maxMarks / 2)
 	}
 	return w
 }
 
-func (w *window) unlimited() bool { return w.limit.Requests <= 0 || w.limit.Per <= 0 }
+func (w *window) unlimited() bool { return w.limit.None() }
 
 // take counts a request and returns 0, or returns how long to wait before there
 // may be room for it.
@@ -65,6 +64,21 @@ func (w *window) take(now time.Duration) time.Duration {
 	}
 	w.marks = append(w.marks, mark{first: now, last: now, n: 1})
 	return 0
+}
+
+// untake forgets a request that was counted at such a time and not sent.
+func (w *window) untake(at time.Duration) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for i := len(w.marks) - 1; i >= 0; i-- {
+		if m := &w.marks[i]; m.first <= at && at <= m.last {
+			w.used--
+			if m.n--; m.n == 0 {
+				w.marks = slices.Delete(w.marks, i, i+1)
+			}
+			return
+		}
+	}
 }
 
 // state tells how many requests count now and for how long the oldest of them

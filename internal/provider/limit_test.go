@@ -47,6 +47,25 @@ func TestWindow_WaitIsAsLongAsNeeded(t *testing.T) {
 	}
 }
 
+func TestWindow_ForgetsWhatWasNotSent(t *testing.T) {
+	for _, grain := range []time.Duration{0, time.Minute} {
+		w := newWindow(Limit{Requests: 3, Per: time.Hour})
+		w.grain = grain
+		w.take(1 * time.Second)
+		w.take(2 * time.Second)
+		w.untake(1 * time.Second)
+		w.untake(30 * time.Minute) // of no request
+		if used, _ := w.state(2 * time.Second); used != 1 {
+			t.Errorf("grain %v: %d used, want 1", grain, used)
+		}
+		for i := range 3 {
+			if refused := w.take(3*time.Second) > 0; refused != (i == 2) {
+				t.Errorf("grain %v: request %d refused: %v", grain, i, refused)
+			}
+		}
+	}
+}
+
 func TestWindow_RemembersABoundedNumberOfMarks(t *testing.T) {
 	w := newWindow(Limit{Requests: 1_000_000, Per: time.Hour})
 	for i := range 200_000 {

@@ -24,9 +24,9 @@ type Options struct {
 	Backoff  time.Duration // upper end of the first wait between attempts; default 500 ms
 	Pause    time.Duration // how long the breaker first stays open; default 30 s
 
-	// Held, when set, is called whenever the source asks to be left alone until a
-	// moment, before anything waits for it: to remember that over a restart.
-	Held func(until time.Time)
+	// Allowance, when set, is asked before each request, whatever Limit says: it
+	// is what other processes that ask the source know of, too.
+	Allowance Allowance
 
 	// Secrets are masked wherever a path, a host or an error is recorded or
 	// told. Query values and headers never get there in the first place.

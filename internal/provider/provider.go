@@ -62,16 +62,17 @@ type File struct {
 type Host struct {
 	Key   string // unique within the source, the same after a restart; may be "" where there is one
 	Limit Limit  // what the host allows
+	Quota Quota  // and what in days and months
 }
 
-// LimitOf returns what a host allows.
-func (d *Description) LimitOf(host string) Limit {
+// HostAt returns the host of a key. One that is not listed has no limit.
+func (d *Description) HostAt(key string) Host {
 	for _, h := range d.Hosts {
-		if h.Key == host {
-			return h.Limit
+		if h.Key == key {
+			return h
 		}
 	}
-	return Limit{}
+	return Host{Key: key}
 }
 
 // HostOf returns the key of the host that serves a file, or, with no file, that
@@ -103,23 +104,6 @@ func (d *Description) MarketsOf(file string) []string {
 		}
 	}
 	return keys
-}
-
-// Limit is a number of requests in a period. The zero value is no limit.
-type Limit struct {
-	Requests int
-	Per      time.Duration
-}
-
-// Time returns how long so many requests take at the limit; 0 without one.
-func (l Limit) Time(requests int64) time.Duration {
-	n := int64(l.Requests)
-	if n <= 0 {
-		return 0
-	}
-	// Whole periods and the rest apart: their product with the requests of a year
-	// would not fit.
-	return time.Duration(requests/n)*l.Per + time.Duration(requests%n)*l.Per/time.Duration(n)
 }
 
 // Call is one thing to fetch: a file of a Bulk source, or names of a game.

@@ -67,22 +67,18 @@ func (c *Client) admit(ctx context.Context, deadline time.Duration) (probe bool,
 			return false, c.ended(ctx.Err())
 		}
 		now := c.clock()
-		wait, kind := c.hold.remaining(now), KindRateLimited
-		if wait == 0 {
-			probe, wait = c.breaker.acquire(now)
-			kind = KindBreaker
+		r := Refusal{Kind: KindRateLimited, Wait: c.hold.remaining(now)}
+		if r.Wait == 0 {
+			r.Kind = KindBreaker
+			probe, r.Wait = c.breaker.acquire(now)
 		}
-		if wait == 0 {
-			wait, kind = c.limit.take(now), KindBudget
-			if wait == 0 {
+		if r.Wait == 0 {
+			if r = c.spend(ctx); r.Wait == 0 {
 				return probe, nil
 			}
-			c.breaker.report(now, probe, neutral)
+			c.breaker.report(c.clock(), probe, neutral)
 		}
-		if kind == KindBreaker || now+wait >= deadline {
-			return false, c.deferred(kind, wait)
-		}
-		if err := c.sleep(ctx, wait); err != nil {
+		if err := c.waitFor(ctx, deadline, r); err != nil {
 			return false, err
 		}
 	}
@@ -92,27 +88,38 @@ func (c *Client) admit(ctx context.Context, deadline time.Duration) (probe bool,
 // breaker let pass already.
 func (c *Client) admitHop(ctx context.Context, deadline time.Duration) *Error {
 	for {
-		now := c.clock()
-		wait := c.limit.take(now)
-		if wait == 0 {
+		r := c.spend(ctx)
+		if r.Wait == 0 {
 			return nil
 		}
-		if now+wait >= deadline {
-			return c.deferred(KindBudget, wait)
-		}
-		if err := c.sleep(ctx, wait); err != nil {
+		if err := c.waitFor(ctx, deadline, r); err != nil {
 			return err
 		}
 	}
 }
 
+// waitFor waits until it may be worth asking again, unless that is too late.
+func (c *Client) waitFor(ctx context.Context, deadline time.Duration, r Refusal) *Error {
+	if r.Kind == KindBreaker || r.Err != nil || c.clock()+r.Wait >= deadline {
+		return c.deferred(ctx, r)
+	}
+	return c.sleep(ctx, r.Wait)
+}
+
 // deferred says that nothing was sent, and why.
-func (c *Client) deferred(kind Kind, wait time.Duration) *Error {
-	e := &Error{Source: c.o.Source, Kind: kind, RetryAfter: wait}
-	switch kind {
-	case KindBreaker:
+func (c *Client) deferred(ctx context.Context, r Refusal) *Error {
+	if ctx.Err() != nil {
+		return c.ended(ctx.Err())
+	}
+	e := &Error{Source: c.o.Source, Kind: r.Kind, RetryAfter: r.Wait, Err: r.Err}
+	switch {
+	case r.Err != nil:
+		e.Detail = "not asked: what is left of its budget cannot be told"
+	case r.Quota != "":
+		e.Detail = "not asked: its quota for the " + string(r.Quota) + " is used up until " + r.ResetsAt.UTC().Format(time.RFC3339)
+	case r.Kind == KindBreaker:
 		e.Detail = "not asked: it failed too often of late"
-	case KindBudget:
+	case r.Kind == KindBudget:
 		e.Detail = "not asked: its limit leaves no request in time"
 	default:
 		e.Detail = "not asked: it wants to be left alone for a while"
@@ -121,14 +128,11 @@ func (c *Client) deferred(kind Kind, wait time.Duration) *Error {
 }
 
 // report tells breaker, hold and log what became of an attempt.
-func (c *Client) report(probe bool, err error) {
+func (c *Client) report(ctx context.Context, probe bool, err error) {
 	var e *Error
 	if errors.As(err, &e) && e.RetryAfter > 0 && (e.Kind == KindRateLimited || e.Kind == KindServer) && e.Status != 0 {
-		c.hold.extend(c.clock(), e.RetryAfter)
-		if until := c.BlockedUntil(); c.o.Held != nil && !until.IsZero() {
-			c.o.Held(until)
-		}
 		c.o.Logger.Warn("source wants to be left alone", "source", c.o.Source, "status", e.Status, "seconds", e.RetryAfter.Seconds())
+		c.leaveAlone(ctx, e.RetryAfter)
 	}
 	opened, closed := c.breaker.report(c.clock(), probe, outcomeOf(err))
 	switch {

@@ -29,12 +29,22 @@ const (
 	BreakerHalfOpen BreakerState = "halfOpen" // one at a time probes whether the source is back
 )
 
-// Budget tells what the limit leaves.
+// Budget tells what the limit and the quotas leave.
 type Budget struct {
 	Limit    Limit
-	Used     int       // within the period that ends now
-	Left     int       // 0 when there is no limit
-	ResetsAt time.Time // when the oldest of the used requests stops counting; zero: none is used
+	Used     int         // within the period that ends now
+	Left     int         // 0 when there is no limit
+	ResetsAt time.Time   // when the oldest of the used requests stops counting; zero: none is used
+	Quotas   []QuotaUsed // the shorter period first; empty without a quota
+}
+
+// QuotaUsed tells what is used of a quota.
+type QuotaUsed struct {
+	Period   Period
+	Limit    int64
+	Used     int64
+	Left     int64
+	ResetsAt time.Time // when the period ends
 }
 
 // Latency summarises how long the last attempts took, bodies included; zero

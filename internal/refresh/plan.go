@@ -214,7 +214,8 @@ type Forecast struct {
 type Cost struct {
 	Source   string
 	Requests int64
-	Time     time.Duration // at the source's limit; 0: it has none
+	Deferred int64         // requests beyond those, for which its quotas leave nothing
+	Time     time.Duration // at the source's limit, after what counts already; 0: it has none
 }
 
 // Forecast tells what a bulk job started now would do. It changes nothing and
@@ -237,33 +238,52 @@ func (e *Engine) Forecast(ctx context.Context, forced bool) (Forecast, error) {
 	for _, name := range e.order {
 		c := Cost{Source: name}
 		if !paused[name] {
-			c = cost(e.sources[name].Describe(), due)
+			if c, err = e.cost(ctx, e.sources[name].Describe(), due); err != nil {
+				return f, err
+			}
 		}
 		f.Sources = append(f.Sources, c)
 	}
 	return f, nil
 }
 
-// cost tells what asking a source for all that is due takes. Its hosts are asked
-// side by side; what is on this machine costs no request.
-func cost(d provider.Description, due map[int32]DueNames) Cost {
-	requests := map[string]int64{}
+// cost tells what asking a source for all that is due takes, by what its limits
+// and quotas leave now. Its hosts are asked side by side; what is on this machine
+// costs no request.
+func (e *Engine) cost(ctx context.Context, d provider.Description, due map[int32]DueNames) (Cost, error) {
+	c := Cost{Source: d.Name}
+	for host, n := range requests(d, due) {
+		b, err := e.store.Budget(ctx, d.Name, d.HostAt(host))
+		if err != nil {
+			return c, err
+		}
+		sent := n
+		for _, q := range b.Quotas {
+			sent = min(sent, q.Left)
+		}
+		c.Requests += sent
+		c.Deferred += n - sent
+		if sent > 0 {
+			c.Time = max(c.Time, b.Limit.Time(sent+int64(b.Used)))
+		}
+	}
+	return c, nil
+}
+
+// requests counts what each host of a source would be asked.
+func requests(d provider.Description, due map[int32]DueNames) map[string]int64 {
+	out := map[string]int64{}
 	if d.Shape == provider.Bulk {
 		for _, file := range d.Files {
 			if due[file.AppID].Due.Due > 0 && !file.Local {
-				requests[file.Host]++
+				out[file.Host]++
 			}
 		}
-	} else {
-		size := int64(max(d.BatchSize, 1))
-		for _, app := range apps(d) {
-			requests[d.HostOf("")] += (due[app].Names + size - 1) / size
-		}
+		return out
 	}
-	c := Cost{Source: d.Name}
-	for host, n := range requests {
-		c.Requests += n
-		c.Time = max(c.Time, d.LimitOf(host).Time(n))
+	size := int64(max(d.BatchSize, 1))
+	for _, app := range apps(d) {
+		out[d.HostOf("")] += (due[app].Names + size - 1) / size
 	}
-	return c
+	return out
 }

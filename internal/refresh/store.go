@@ -7,6 +7,7 @@ import (
 	"assay/internal/catalog"
 	"assay/internal/money"
 	"assay/internal/pricing"
+	"assay/internal/provider"
 )
 
 // Store is what a refresh needs of the database. Reads see what was last
@@ -37,6 +38,8 @@ type Store interface {
 	SpreadingJob(ctx context.Context) (*Job, error)
 	// DueByApp counts what Rules would plan, by game.
 	DueByApp(ctx context.Context, r Rules) (map[int32]DueNames, error)
+	// Budget tells what a host of a source leaves to all who ask it.
+	Budget(ctx context.Context, source string, host provider.Host) (provider.Budget, error)
 	// HasDueMissing reports whether an entry of the missing-price queue is due
 	// and in no job's work.
 	HasDueMissing(ctx context.Context, r Rules) (bool, error)

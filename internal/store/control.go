@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"time"
 
 	"assay/internal/catalog"
 	"assay/internal/money"
@@ -54,33 +53,6 @@ func (t *Tx) PauseSource(source string, paused bool) error {
 	_, err := t.exec(`UPDATE fetch_unit SET state = 'deferred', error = $2 WHERE source = $1 AND state = 'pending'`,
 		source, source+": paused by an operator")
 	return err
-}
-
-// BlockHost notes until when a host of a source has asked to be left alone. What
-// others asked for and is past is forgotten.
-func (t *Tx) BlockHost(source, host string, until time.Time) error {
-	if _, err := t.exec(`DELETE FROM source_host WHERE blocked_until < $1`, micros(t.now)); err != nil {
-		return err
-	}
-	_, err := t.exec(`INSERT INTO source_host (source, host, blocked_until) VALUES ($1, $2, $3)
-		ON CONFLICT (source, host) DO UPDATE SET blocked_until = excluded.blocked_until`, source, host, micros(until))
-	return err
-}
-
-// BlockedHost is a host of a source that has asked to be left alone.
-type BlockedHost struct {
-	Source, Host string
-	Until        time.Time // may be past
-}
-
-// BlockedHosts returns the hosts that have asked to be left alone.
-func (s *Store) BlockedHosts(ctx context.Context) ([]BlockedHost, error) {
-	return collect(ctx, s.read, func(r *sql.Rows, b *BlockedHost) error {
-		var until int64
-		err := r.Scan(&b.Source, &b.Host, &until)
-		b.Until = moment(until)
-		return err
-	}, `SELECT source, host, blocked_until FROM source_host ORDER BY source, host`)
 }
 
 // AcceptSource ends the quarantine of a source's markets and returns how many

@@ -110,6 +110,16 @@ func (d dialect) skipLocked(table string) string {
 	return " FOR NO KEY UPDATE OF " + table + " SKIP LOCKED"
 }
 
+// clock is the moment, in microseconds, by which budgets are kept: parameter n,
+// or, on PostgreSQL where that is null, the database's own clock: those of the
+// processes that share a budget differ.
+func (d dialect) clock(n int) string {
+	if d == onSQLite {
+		return "$" + strconv.Itoa(n)
+	}
+	return "coalesce(CAST($" + strconv.Itoa(n) + " AS bigint), CAST(extract(epoch FROM clock_timestamp()) * 1000000 AS bigint))"
+}
+
 // newItemID is the id of an item k that is inserted: the next in its bucket.
 func (d dialect) newItemID() string {
 	if d == onSQLite {

@@ -25,6 +25,8 @@ func Fragment(d Dialect, method string, n int, text string) (fragment string, ok
 		return d.skipLocked(text), true
 	case "lock":
 		return d.lock(), true
+	case "clock":
+		return d.clock(n), true
 	case "newItemID":
 		return d.newItemID(), true
 	case "position":

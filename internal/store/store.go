@@ -15,8 +15,10 @@ import (
 
 // Options says which database to open and how.
 type Options struct {
-	Path   string // the SQLite file
-	URL    string // of a PostgreSQL database, postgres://..., instead of a Path
+	Path string // the SQLite file
+	URL  string // of a PostgreSQL database, postgres://..., instead of a Path
+	// Now is the clock; nil: time.Now, and, for budgets on PostgreSQL, the
+	// database's own.
 	Now    func() time.Time
 	Logger *slog.Logger
 	// KeepSchema refuses a PostgreSQL database whose schema is not this program's,
@@ -38,6 +40,7 @@ type Store struct {
 	bulks    *bulks     // on write
 	file     *fileGuard // of SQLite
 	now      func() time.Time
+	ownClock bool // of the database, for budgets
 	log      *slog.Logger
 	faults   func(point string) error
 	failures failures
@@ -67,6 +70,7 @@ func Open(ctx context.Context, o Options) (_ *Store, err error) {
 			err = fmt.Errorf("open database: %w", err)
 		}
 	}()
+	s.ownClock = o.URL != "" && o.Now == nil
 	if o.URL != "" {
 		err = s.openServer(ctx, o)
 	} else {

@@ -53,6 +53,7 @@ func readList(o *object, env Env) *list {
 	c.readFormat()
 	c.readLocation(env)
 	c.readLimit()
+	c.readQuota()
 	c.readRows()
 	c.readTime()
 	c.readBase()

@@ -136,16 +136,29 @@ func (c *Config) mergeHosts(o *object, l *list) {
 	if l.location.host == "" {
 		return
 	}
-	h := provider.Host{Key: l.location.host, Limit: l.location.limit}
+	h := provider.Host{Key: l.location.host, Limit: l.location.limit, Quota: l.location.quota}
 	at := slices.IndexFunc(c.hosts, func(known provider.Host) bool { return known.Key == h.Key })
-	switch {
-	case at < 0:
+	if at < 0 {
 		c.hosts = append(c.hosts, h)
-	case c.hosts[at].Limit == (provider.Limit{}):
-		c.hosts[at].Limit = h.Limit
-	case h.Limit != (provider.Limit{}) && h.Limit != c.hosts[at].Limit:
+		return
+	}
+	known := &c.hosts[at]
+	if !agree(&known.Limit, h.Limit) {
 		o.fault("limit", "another list gives the host %s another limit", h.Key)
 	}
+	if !agree(&known.Quota, h.Quota) {
+		o.fault("quota", "another list gives the host %s another quota", h.Key)
+	}
+}
+
+// agree reports whether what is said is what was known, where anything is said;
+// where nothing was known it is now.
+func agree[T comparable](known *T, said T) bool {
+	var nothing T
+	if *known == nothing {
+		*known = said
+	}
+	return said == nothing || said == *known
 }
 
 // Hosts returns the hosts, with their ports where the configuration names

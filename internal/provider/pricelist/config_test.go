@@ -71,6 +71,7 @@ func TestConfig_EachFaultIsNamed(t *testing.T) {
 		{"time inside", good(`,"root":"a","time":{"field":"a.t"}`), `/lists/0/time/field: must lie outside of "root"`},
 		{"time format", good(`,"root":"a","time":{"field":"t","format":"iso"}`), `/lists/0/time/format: must be one of "auto"`},
 		{"quote unknown", good(`,"quote":{"price":"p"}`), "/lists/0/quote/price: unknown member"},
+		{"quota of a file", good(`,"quota":{"day":1}`), "/lists/0/quota: has no meaning for a file"},
 		{"limit of a file", good(`,"limit":{"requests":1,"per":"1m"}`), "/lists/0/limit: has no meaning for a file"},
 		{"headers of a file", good(`,"headers":{"X-Key":"v"}`), "/lists/0/headers: have no meaning for a file"},
 		{"no markets", list(goodMembers), "/lists/0/markets: is missing"},
@@ -197,6 +198,19 @@ func TestConfig_ListsOfOneHostShareItsLimit(t *testing.T) {
 	got := faultsOf(t, doc(`,"limit":{"requests":8,"per":"5m"}`, `,"limit":{"requests":9,"per":"5m"}`), Env{})
 	if !slices.Equal(got, []string{"/lists/1/limit: another list gives the host shop.example another limit"}) {
 		t.Errorf("two limits: %q", got)
+	}
+	if c, err = Parse([]byte(doc(`,"quota":{"month":30000}`, "", `,"quota":{"month":30000}`)), Env{}); err != nil {
+		t.Fatal(err)
+	}
+	if want = []provider.Host{{Key: "shop.example", Quota: provider.Quota{Month: 30000}}}; !slices.Equal(c.Hosts(), want) {
+		t.Errorf("hosts %+v, want %+v", c.Hosts(), want)
+	}
+	got = faultsOf(t, doc(`,"quota":{"day":1}`, `,"quota":{"day":1,"month":2}`, `,"quota":{}`), Env{})
+	if !slices.Equal(got, []string{
+		"/lists/1/quota: another list gives the host shop.example another quota",
+		`/lists/2/quota: must say a number of requests for "day", "month" or both`,
+	}) {
+		t.Errorf("two quotas and none: %q", got)
 	}
 }
 

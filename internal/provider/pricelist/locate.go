@@ -32,6 +32,25 @@ func (c *compiler) readLimit() {
 	o.done()
 }
 
+// mostQuota bounds the requests of a quota.
+const mostQuota = 1_000_000_000
+
+// readQuota reads how many requests the list's host allows in a day and a month.
+func (c *compiler) readQuota() {
+	o := c.o.object("quota")
+	if o == nil {
+		return
+	}
+	if c.location.file != "" {
+		c.o.fault("quota", "has no meaning for a file")
+	}
+	if !o.has("day") && !o.has("month") {
+		c.o.fault("quota", "must say a number of requests for \"day\", \"month\" or both")
+	}
+	c.location.quota = provider.Quota{Day: o.integer("day", 1, mostQuota, 0), Month: o.integer("month", 1, mostQuota, 0)}
+	o.done()
+}
+
 // readLocation reads where the list is and what to send for it.
 func (c *compiler) readLocation(env Env) {
 	text := strings.ReplaceAll(c.o.required("location"), "{appId}", strconv.Itoa(int(c.appID)))

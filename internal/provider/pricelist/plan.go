@@ -99,6 +99,7 @@ type location struct {
 	url   template // empty: a file
 	host  string   // of the URL, with its port where that is named
 	limit provider.Limit
+	quota provider.Quota
 	file  string
 }
 

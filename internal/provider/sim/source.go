@@ -24,6 +24,7 @@ type Config struct {
 	BatchSize int              // Batch: names in a request; default and most: BatchSize
 	Interval  time.Duration    // how long an answer stays the same; default Interval
 	Limit     provider.Limit   // what the simulator was told to allow; zero: no limit
+	Quota     provider.Quota   // and what in days and months; zero: no quota
 }
 
 // Source reads a market simulator. Its methods may be called concurrently.
@@ -46,7 +47,7 @@ func New(c Config) (*Source, error) {
 	}
 	d := provider.Description{
 		Name: Name, Title: "Market simulator", Shape: c.Shape, Interval: c.Interval,
-		Hosts: []provider.Host{{Limit: c.Limit}},
+		Hosts: []provider.Host{{Limit: c.Limit, Quota: c.Quota}},
 		Terms: "Invented items and prices, made on this machine. For demonstrations and tests.",
 	}
 	if d.Interval <= 0 {

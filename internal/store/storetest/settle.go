@@ -329,31 +329,6 @@ func acceptsItems(f *fixture) {
 	f.is("of nobody", accept(key("nobody")), false)
 }
 
-func blockedHosts(f *fixture) {
-	block := func(source, host string, wait time.Duration) store.BlockedHost {
-		until := f.now.Add(wait)
-		f.tx(func(tx *store.Tx) error { return tx.BlockHost(source, host, until) })
-		return store.BlockedHost{Source: source, Host: host, Until: until}
-	}
-	is := func(what string, want ...store.BlockedHost) {
-		f.Helper()
-		got, err := f.s.BlockedHosts(f.Context())
-		f.must(err)
-		f.is(what, fmt.Sprint(got), fmt.Sprint(want))
-	}
-	a, b := block("s", "a", time.Hour), block("s", "b", 2*time.Hour)
-	other := block("t", "", 3*time.Hour)
-	is("each host by itself", a, b, other)
-	a = block("s", "a", 4*time.Hour)
-	is("a later order", a, b, other)
-	f.now = f.now.Add(3*time.Hour - time.Microsecond)
-	b = block("s", "b", time.Minute)
-	is("one that is not over yet", a, b, other)
-	f.now = f.now.Add(2 * time.Microsecond)
-	b = block("s", "b", time.Minute)
-	is("without what is over", a, b)
-}
-
 func sourceStates(f *fixture) {
 	f.tx(func(tx *store.Tx) error { return tx.NoteSource("s", "") })
 	later := f.now.Add(time.Hour)

@@ -255,9 +255,31 @@ CREATE TABLE source_state (
 CREATE TABLE source_host (
     source        text   NOT NULL,
     host          text   NOT NULL, -- '' where the source has one
+    blocked_at    bigint NOT NULL, -- when it asked
     blocked_until bigint NOT NULL,
     PRIMARY KEY (source, host)
 );
+
+-- What the limit of a host allows, a slot for each request, or for several where
+-- it allows many: a slot that is full is free again a period after its last one.
+CREATE TABLE budget_slot (
+    source text   NOT NULL,
+    host   text   NOT NULL,
+    slot   bigint NOT NULL, -- from 0
+    used   bigint NOT NULL, -- requests
+    at     bigint NOT NULL, -- of the last of them
+    PRIMARY KEY (source, host, slot)
+) WITH (fillfactor = 50);
+
+-- What is used of a host's quotas.
+CREATE TABLE budget_quota (
+    source    text   NOT NULL,
+    host      text   NOT NULL,
+    period    text   NOT NULL, -- day, month
+    starts_at bigint NOT NULL, -- of the day or month, UTC
+    used      bigint NOT NULL, -- requests since
+    PRIMARY KEY (source, host, period)
+) WITH (fillfactor = 50);
 
 -- Items that a sync found without a price; an item is queued once.
 CREATE TABLE missing_price (

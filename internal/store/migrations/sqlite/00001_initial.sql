@@ -249,8 +249,30 @@ CREATE TABLE source_state (
 CREATE TABLE source_host (
     source        TEXT    NOT NULL,
     host          TEXT    NOT NULL, -- '' where the source has one
+    blocked_at    INTEGER NOT NULL, -- when it asked
     blocked_until INTEGER NOT NULL,
     PRIMARY KEY (source, host)
+) WITHOUT ROWID;
+
+-- What the limit of a host allows, a slot for each request, or for several where
+-- it allows many: a slot that is full is free again a period after its last one.
+CREATE TABLE budget_slot (
+    source TEXT    NOT NULL,
+    host   TEXT    NOT NULL,
+    slot   INTEGER NOT NULL, -- from 0
+    used   INTEGER NOT NULL, -- requests
+    at     INTEGER NOT NULL, -- of the last of them
+    PRIMARY KEY (source, host, slot)
+) WITHOUT ROWID;
+
+-- What is used of a host's quotas.
+CREATE TABLE budget_quota (
+    source    TEXT    NOT NULL,
+    host      TEXT    NOT NULL,
+    period    TEXT    NOT NULL, -- day, month
+    starts_at INTEGER NOT NULL, -- of the day or month, UTC
+    used      INTEGER NOT NULL, -- requests since
+    PRIMARY KEY (source, host, period)
 ) WITHOUT ROWID;
 
 -- Items that a sync found without a price; an item is queued once.

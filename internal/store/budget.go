@@ -1,0 +1,171 @@
+package store
+
+import (
+	"context"
+	"errors"
+	"sync/atomic"
+	"time"
+
+	"assay/internal/provider"
+)
+
+// Allowance counts what a host of a source allows all processes on the database
+// together: see provider.Allowance. On PostgreSQL all of it goes by the
+// database's clock, on SQLite by the store's.
+type Allowance struct {
+	s      *Store
+	source string
+	host   provider.Host
+	slots  int         // that the limit has
+	size   int         // requests that a slot takes
+	made   atomic.Bool // the slots are there
+}
+
+const (
+	// maxSlots is how many slots a limit has at most. One that allows more requests
+	// has several in a slot: it then frees them together, a period after the last.
+	maxSlots = 256
+	// setBack is how far ahead a moment may be that is past, before the clock
+	// counts as set back since.
+	setBack = time.Second
+	// leastWait is how long to wait where a slot should be free and was not.
+	leastWait = 10 * time.Millisecond
+)
+
+var (
+	// errRefused rolls back what was counted of a request that may not be sent.
+	errRefused = errors.New("request refused")
+	// errSetBack means that something is noted as of a moment that has yet to come.
+	errSetBack = errors.New("the clock was set back")
+)
+
+// Allowance returns the allowance of a host.
+func (s *Store) Allowance(source string, host provider.Host) *Allowance {
+	a := &Allowance{s: s, source: source, host: host}
+	if !host.Limit.None() {
+		a.size = (host.Limit.Requests + maxSlots - 1) / maxSlots
+		a.slots = host.Limit.Requests / a.size
+	}
+	return a
+}
+
+// Take implements provider.Allowance.
+func (a *Allowance) Take(ctx context.Context) (provider.Refusal, error) {
+	r, err := a.ask(ctx)
+	if !errors.Is(err, errSetBack) {
+		return r, err
+	}
+	if err := a.s.InTx(ctx, a.catchUp); err != nil {
+		return provider.Refusal{}, err
+	}
+	return a.ask(ctx)
+}
+
+func (a *Allowance) ask(ctx context.Context) (provider.Refusal, error) {
+	if a.slots == 0 && a.host.Quota == (provider.Quota{}) {
+		_, r, err := a.ordered(ctx, a.s.read)
+		return r, err
+	}
+	if err := a.makeSlots(ctx); err != nil {
+		return provider.Refusal{}, err
+	}
+	var r provider.Refusal
+	err := a.s.InTx(ctx, func(t *Tx) (err error) {
+		if r, err = a.take(t); err == nil && r.Wait > 0 {
+			err = errRefused
+		}
+		return err
+	})
+	switch {
+	case err == nil:
+		return provider.Refusal{}, nil
+	case !errors.Is(err, errRefused):
+		return provider.Refusal{}, err
+	case r.Quota == "" && r.Kind == provider.KindBudget:
+		return a.untilFree(ctx)
+	}
+	return r, nil
+}
+
+// take counts a request with the quotas and the limit, or returns why it is
+// refused. What it counted by then must be rolled back.
+func (a *Allowance) take(t *Tx) (provider.Refusal, error) {
+	now, r, err := a.ordered(t.ctx, t.tx)
+	if err != nil || r.Wait > 0 {
+		return r, err
+	}
+	// Quotas come first, since another process may have to be waited for: the
+	// moment that a slot is given must be that of the request.
+	for _, p := range a.host.Quota.Periods() {
+		begin, end := p.Bounds(now)
+		n, err := t.exec(countQuota, a.source, a.host.Key, string(p), micros(begin), a.host.Quota.Of(p))
+		if err != nil {
+			return r, err
+		}
+		if n == 0 {
+			return provider.Refusal{Kind: provider.KindBudget, Wait: end.Sub(now), Quota: p, ResetsAt: end}, nil
+		}
+	}
+	if a.slots == 0 {
+		return r, nil
+	}
+	clock := t.d.clock(3)
+	n, err := t.exec(`
+		UPDATE budget_slot SET used = CASE WHEN at > `+clock+` - $4 THEN used + 1 ELSE 1 END, at = `+clock+`
+		WHERE source = $1 AND host = $2 AND slot = (
+			SELECT slot FROM budget_slot
+			WHERE source = $1 AND host = $2 AND slot < $5 AND (used < $6 OR at <= `+clock+` - $4)
+			ORDER BY at DESC, slot LIMIT 1`+t.d.skipLocked("budget_slot")+`)
+		AND NOT EXISTS (SELECT 1 FROM source_host h WHERE h.source = $1 AND h.host = $2 AND h.blocked_until > `+clock+`)`,
+		a.source, a.host.Key, a.s.clockArg(), a.host.Limit.Stretch().Microseconds(), a.slots, a.size)
+	if err != nil || n == 1 {
+		return r, err
+	}
+	return provider.Refusal{Kind: provider.KindBudget, Wait: leastWait}, nil
+}
+
+// A clock that is set back to another day or month goes on with what is used:
+// nothing more is let through, and the count ends with the period that now is.
+const countQuota = `
+INSERT INTO budget_quota (source, host, period, starts_at, used) VALUES ($1, $2, $3, $4, 1)
+ON CONFLICT (source, host, period) DO UPDATE SET starts_at = excluded.starts_at,
+	used = CASE WHEN budget_quota.starts_at < excluded.starts_at THEN 1 ELSE budget_quota.used + 1 END
+WHERE budget_quota.starts_at < excluded.starts_at OR budget_quota.used < $5`
+
+// ordered tells the moment, and whether the host wants to be left alone.
+func (a *Allowance) ordered(ctx context.Context, q querier) (now time.Time, r provider.Refusal, err error) {
+	clock := a.s.d.clock(3)
+	var us, at, until int64
+	err = q.QueryRowContext(ctx, `
+		SELECT `+clock+`, coalesce(max(blocked_at), 0), coalesce(max(blocked_until), 0)
+		FROM source_host WHERE source = $1 AND host = $2`, a.source, a.host.Key, a.s.clockArg()).Scan(&us, &at, &until)
+	switch {
+	case err != nil || until <= us:
+	case at > us+setBack.Microseconds():
+		err = errSetBack
+	default:
+		r = provider.Refusal{Kind: provider.KindRateLimited, Wait: time.Duration(until-us) * time.Microsecond}
+	}
+	return moment(us), r, err
+}
+
+// untilFree tells for how long no slot will be free, or the host wants to be left
+// alone.
+func (a *Allowance) untilFree(ctx context.Context) (provider.Refusal, error) {
+	now, r, err := a.ordered(ctx, a.s.read)
+	if err != nil || r.Wait > 0 {
+		return r, err
+	}
+	slots, err := a.standing(ctx, now)
+	if err != nil {
+		return r, err
+	}
+	if slots.newest.After(now.Add(setBack)) {
+		return r, errSetBack
+	}
+	if slots.n != a.slots {
+		a.made.Store(false) // somebody has another limit, or removed them
+	}
+	wait := slots.oldest.Add(a.host.Limit.Stretch()).Sub(now)
+	return provider.Refusal{Kind: provider.KindBudget, Wait: min(max(wait, leastWait), a.host.Limit.Stretch())}, nil
+}

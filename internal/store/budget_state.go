@@ -1,0 +1,161 @@
+package store
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"time"
+
+	"assay/internal/provider"
+)
+
+// Hold implements provider.Allowance. An order is never shortened by another one.
+func (a *Allowance) Hold(ctx context.Context, wait time.Duration) error {
+	return a.s.InTx(ctx, func(t *Tx) error {
+		if err := a.catchUp(t); err != nil {
+			return err
+		}
+		clock := t.d.clock(3)
+		_, err := t.exec(`
+			INSERT INTO source_host (source, host, blocked_at, blocked_until) VALUES ($1, $2, `+clock+`, `+clock+` + $4)
+			ON CONFLICT (source, host) DO UPDATE SET blocked_at = excluded.blocked_at, blocked_until = excluded.blocked_until
+			WHERE excluded.blocked_until > source_host.blocked_until`, a.source, a.host.Key, a.s.clockArg(), wait.Microseconds())
+		return err
+	})
+}
+
+// catchUp makes now of what is noted as of later: after a clock was set back it
+// would count for as long again. When it really was is no longer known; to count
+// it from now on lets nothing more through.
+func (a *Allowance) catchUp(t *Tx) error {
+	clock := t.d.clock(3)
+	for _, query := range []string{
+		`UPDATE budget_slot SET at = ` + clock + ` WHERE source = $1 AND host = $2 AND at > ` + clock + ` + $4`,
+		`UPDATE source_host SET blocked_at = ` + clock + `, blocked_until = blocked_until - blocked_at + ` + clock + `
+		 WHERE source = $1 AND host = $2 AND blocked_at > ` + clock + ` + $4`,
+	} {
+		if _, err := t.exec(query, a.source, a.host.Key, a.s.clockArg(), setBack.Microseconds()); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// makeSlots makes the slots of the limit. Where it had more, the last request of
+// those that go counts for all that stay: nothing is let through for a period.
+func (a *Allowance) makeSlots(ctx context.Context) error {
+	if a.slots == 0 || a.made.Load() {
+		return nil
+	}
+	err := a.s.InTx(ctx, func(t *Tx) error {
+		var surplus, newest int64
+		if err := t.queryRow(`SELECT count(*), coalesce(max(at), 0) FROM budget_slot WHERE source = $1 AND host = $2 AND slot >= $3`,
+			a.source, a.host.Key, a.slots).Scan(&surplus, &newest); err != nil {
+			return err
+		}
+		if surplus > 0 {
+			if _, err := t.exec(`UPDATE budget_slot SET used = $4, at = $5 WHERE source = $1 AND host = $2 AND slot < $3 AND at < $5`,
+				a.source, a.host.Key, a.slots, a.size, newest); err != nil {
+				return err
+			}
+			if _, err := t.exec(`DELETE FROM budget_slot WHERE source = $1 AND host = $2 AND slot >= $3`, a.source, a.host.Key, a.slots); err != nil {
+				return err
+			}
+		}
+		_, err := t.exec(`
+			WITH RECURSIVE number (n) AS (SELECT 0 UNION ALL SELECT n + 1 FROM number WHERE n + 1 < $3)
+			INSERT INTO budget_slot (source, host, slot, used, at) SELECT $1, $2, n, 0, 0 FROM number WHERE true
+			ON CONFLICT (source, host, slot) DO NOTHING`, a.source, a.host.Key, a.slots)
+		return err
+	})
+	a.made.Store(err == nil)
+	return err
+}
+
+// slotsNow is how the slots of a limit are.
+type slotsNow struct {
+	n              int
+	oldest, newest time.Time
+	used           int       // requests that count
+	since          time.Time // the oldest of them
+}
+
+func (a *Allowance) standing(ctx context.Context, now time.Time) (slotsNow, error) {
+	var n, used int
+	var oldest, newest, since int64
+	err := a.s.read.QueryRowContext(ctx, `
+		SELECT count(*), coalesce(min(at), 0), coalesce(max(at), 0),
+			coalesce(sum(used) FILTER (WHERE at > $3), 0), coalesce(min(at) FILTER (WHERE at > $3), 0)
+		FROM budget_slot WHERE source = $1 AND host = $2 AND slot < $4`,
+		a.source, a.host.Key, micros(now.Add(-a.host.Limit.Stretch())), a.slots).Scan(&n, &oldest, &newest, &used, &since)
+	return slotsNow{n, moment(oldest), moment(newest), used, moment(since)}, err
+}
+
+// State tells what limit and quotas leave to all, and until when the host wants
+// to be left alone; the zero time: it does not.
+func (a *Allowance) State(ctx context.Context) (b provider.Budget, blockedUntil time.Time, err error) {
+	b = provider.Budget{Limit: a.host.Limit, Left: a.host.Limit.Requests}
+	now, order, err := a.ordered(ctx, a.s.read)
+	if err != nil && !errors.Is(err, errSetBack) {
+		return b, blockedUntil, err
+	}
+	if order.Wait > 0 {
+		blockedUntil = now.Add(order.Wait)
+	}
+	if a.slots > 0 {
+		slots, err := a.standing(ctx, now)
+		if err != nil {
+			return b, blockedUntil, err
+		}
+		if b.Used = slots.used; b.Used > 0 {
+			stretch := a.host.Limit.Stretch()
+			b.Left = max(0, b.Limit.Requests-b.Used)
+			b.ResetsAt = now.Add(min(slots.since.Add(stretch).Sub(now), stretch))
+		}
+	}
+	b.Quotas, err = a.quotas(ctx, now)
+	return b, blockedUntil, err
+}
+
+// Budget tells what a host leaves: see Allowance.State.
+func (s *Store) Budget(ctx context.Context, source string, host provider.Host) (provider.Budget, error) {
+	b, _, err := s.Allowance(source, host).State(ctx)
+	return b, err
+}
+
+func (a *Allowance) quotas(ctx context.Context, now time.Time) ([]provider.QuotaUsed, error) {
+	if a.host.Quota == (provider.Quota{}) {
+		return nil, nil
+	}
+	type row struct {
+		period         provider.Period
+		startsAt, used int64
+	}
+	rows, err := collect(ctx, a.s.read, func(r *sql.Rows, q *row) error { return r.Scan(&q.period, &q.startsAt, &q.used) },
+		`SELECT period, starts_at, used FROM budget_quota WHERE source = $1 AND host = $2`, a.source, a.host.Key)
+	if err != nil {
+		return nil, err
+	}
+	var out []provider.QuotaUsed
+	for _, p := range a.host.Quota.Periods() {
+		begin, end := p.Bounds(now)
+		q := provider.QuotaUsed{Period: p, Limit: a.host.Quota.Of(p), ResetsAt: end}
+		for _, r := range rows {
+			if r.period == p && r.startsAt >= micros(begin) {
+				q.Used = r.used
+			}
+		}
+		q.Left = max(0, q.Limit-q.Used)
+		out = append(out, q)
+	}
+	return out, nil
+}
+
+// clockArg is what the clock of a statement is to be: null where the database's own
+// is meant.
+func (s *Store) clockArg() any {
+	if s.ownClock {
+		return nil
+	}
+	return micros(s.now())
+}
