@@ -35,9 +35,9 @@ type collector struct {
 }
 
 type descriptions struct {
-	running, items, missing, freshness, oldest   *prometheus.Desc
-	answers, blocked, left, quotes, quarantined  *prometheus.Desc
-	lastFetch, lastSuccess, latency, jobRequests *prometheus.Desc
+	running, items, missing, freshness, oldest         *prometheus.Desc
+	answers, blocked, left, quota, quotes, quarantined *prometheus.Desc
+	lastFetch, lastSuccess, latency, jobRequests       *prometheus.Desc
 }
 
 func describe() descriptions {
@@ -54,6 +54,7 @@ func describe() descriptions {
 		answers:     d("source_answers_total", "Answers of a source's host since the start, by status; 0 is none.", "source", "host", "status"),
 		blocked:     d("source_blocked", "1 while a source's host is not asked: breaker open, told to wait, or the source paused.", "source", "host", "why"),
 		left:        d("source_budget_left", "Requests that the limit of a source's host leaves now.", "source", "host"),
+		quota:       d("source_quota_left", "Requests that a quota of a source's host leaves in the present day or month.", "source", "host", "period"),
 		latency:     d("source_latency_seconds", "Latency of recent answers of a source's host.", "source", "host", "quantile"),
 		lastSuccess: d("source_last_success_timestamp_seconds", "When a source last answered well.", "source"),
 		lastFetch:   d("market_last_fetch_timestamp_seconds", "When a market was last fetched.", "source", "market"),
@@ -131,6 +132,9 @@ func (c *collector) collectHost(ch chan<- prometheus.Metric, s view.SourceDebug,
 	gauge(ch, d.blocked, flag(h.BlockedUntil != nil), s.Source, h.Host, "toldToWait")
 	if h.Budget.Left != nil {
 		gauge(ch, d.left, float64(*h.Budget.Left), s.Source, h.Host)
+	}
+	for _, q := range h.Budget.Quotas {
+		gauge(ch, d.quota, float64(q.Left), s.Source, h.Host, q.Period)
 	}
 	for q, ms := range map[string]float64{"0.5": h.LatencyMs.P50, "0.95": h.LatencyMs.P95, "0.99": h.LatencyMs.P99} {
 		gauge(ch, d.latency, ms/1000, s.Source, h.Host, q)

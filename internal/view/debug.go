@@ -45,7 +45,10 @@ func (r *Reader) ProviderDebug(ctx context.Context) (ProviderDebug, error) {
 	}
 	for _, src := range r.o.Sources {
 		d := src.Describe()
-		hosts := r.o.Clients[d.Name].Snapshot()
+		hosts, err := r.hosts(ctx, d)
+		if err != nil {
+			return out, err
+		}
 		s := r.source(d, sources[d.Name], hosts)
 		s.addInstances(instances, claims)
 		for _, m := range d.Markets {
@@ -54,6 +57,23 @@ func (r *Reader) ProviderDebug(ctx context.Context) (ProviderDebug, error) {
 		out.Sources = append(out.Sources, s)
 	}
 	return out, nil
+}
+
+// hosts tells of the hosts of a source: what all processes share by the records,
+// the rest as this one knows it.
+func (r *Reader) hosts(ctx context.Context, d provider.Description) (map[string]provider.ClientState, error) {
+	hosts := r.o.Clients[d.Name].Snapshot()
+	for key, c := range hosts {
+		budget, until, err := r.o.Store.Allowance(d.Name, d.HostAt(key)).State(ctx)
+		if err != nil {
+			return nil, err
+		}
+		if c.Budget = budget; until.After(c.BlockedUntil) {
+			c.BlockedUntil = until
+		}
+		hosts[key] = c
+	}
+	return hosts, nil
 }
 
 // addInstances lists who can ask the source, and what it is asked for now.
@@ -117,10 +137,13 @@ func hostDebug(d provider.Description, host string, c provider.ClientState) Host
 }
 
 func budget(b provider.Budget) Budget {
-	out := Budget{Limit: int64(b.Limit.Requests), PeriodSeconds: seconds(b.Limit.Per), Used: int64(b.Used)}
+	out := Budget{Limit: int64(b.Limit.Requests), PeriodSeconds: seconds(b.Limit.Per), Used: int64(b.Used), Quotas: []Quota{}}
 	if b.Limit.Requests > 0 {
 		left := int64(b.Left)
 		out.Left, out.ResetsAt = &left, when(b.ResetsAt)
+	}
+	for _, q := range b.Quotas {
+		out.Quotas = append(out.Quotas, Quota{Period: string(q.Period), Limit: q.Limit, Used: q.Used, Left: q.Left, ResetsAt: q.ResetsAt})
 	}
 	return out
 }

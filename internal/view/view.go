@@ -110,7 +110,8 @@ type DryRun struct {
 type PlannedCost struct {
 	Source   string  `json:"source"`
 	Requests int64   `json:"requests"`
-	Seconds  float64 `json:"seconds"`
+	Deferred int64   `json:"deferred"` // more, for which its quotas leave nothing
+	Seconds  float64 `json:"seconds"`  // at its limit, after what counts already
 }
 
 // JobItem is one item within a job.
@@ -245,13 +246,23 @@ type HostDebug struct {
 	AnswersByStatus map[string]int64 `json:"answersByStatus"`
 }
 
-// Budget is what a source allows; a limit of 0 is none.
+// Budget is what a source allows all instances together; a limit of 0 is none.
 type Budget struct {
-	Limit         int64      `json:"limit"`
+	Limit         int64      `json:"limit"` // in any stretch of the period
 	PeriodSeconds int64      `json:"periodSeconds"`
 	Used          int64      `json:"used"`
 	Left          *int64     `json:"left"`
-	ResetsAt      *time.Time `json:"resetsAt"`
+	ResetsAt      *time.Time `json:"resetsAt"` // when the oldest of the used ones stops counting
+	Quotas        []Quota    `json:"quotas"`   // of the calendar, UTC
+}
+
+// Quota is what a source allows in a day or a month of the calendar.
+type Quota struct {
+	Period   string    `json:"period"` // day, month
+	Limit    int64     `json:"limit"`
+	Used     int64     `json:"used"`
+	Left     int64     `json:"left"`
+	ResetsAt time.Time `json:"resetsAt"`
 }
 
 // Latency holds quantiles of the recorded answers, in milliseconds.
