@@ -39,6 +39,7 @@ type grammar struct {
 	Config      configCmd      `cmd:"" group:"care" help:"Show the settings in force and where each comes from."`
 	Backup      backupCmd      `cmd:"" group:"care" help:"Write a copy of the database to a file, also while the server runs."`
 	Restore     restoreCmd     `cmd:"" group:"care" help:"Put a backup in the database's place."`
+	Copy        copyCmd        `cmd:"" group:"care" help:"Copy the database to another one: from SQLite to PostgreSQL, or back."`
 	Healthcheck healthcheckCmd `cmd:"" group:"care" help:"Ask whether the server is well."`
 	Completion  completionCmd  `cmd:"" group:"care" help:"Print a completion script for a shell."`
 	Version     versionCmd     `cmd:"" group:"care" help:"Show the version."`

@@ -10,7 +10,7 @@ import (
 	"assay/internal/view"
 )
 
-// lineEvery is how often a refresh tells of itself where there is no terminal,
+// lineEvery is how often long work tells of itself where there is no terminal,
 // changes of its stage aside.
 const lineEvery = 5 * time.Second
 
@@ -28,16 +28,21 @@ type progress struct {
 func newProgress(w io.Writer, terminal bool, now func() time.Time) *progress {
 	p := &progress{w: w, now: now}
 	if terminal {
-		p.bar = progressbar.NewOptions64(-1,
-			progressbar.OptionSetWriter(w),
-			progressbar.OptionSetWidth(24),
-			progressbar.OptionShowCount(),
-			progressbar.OptionSetPredictTime(false),
-			progressbar.OptionUseANSICodes(true),
-			progressbar.OptionThrottle(50*time.Millisecond),
-		)
+		p.bar = newBar(w)
 	}
 	return p
+}
+
+// newBar returns a bar whose length is to be told yet.
+func newBar(w io.Writer) *progressbar.ProgressBar {
+	return progressbar.NewOptions64(-1,
+		progressbar.OptionSetWriter(w),
+		progressbar.OptionSetWidth(24),
+		progressbar.OptionShowCount(),
+		progressbar.OptionSetPredictTime(false),
+		progressbar.OptionUseANSICodes(true),
+		progressbar.OptionThrottle(50*time.Millisecond),
+	)
 }
 
 // show tells how far job is.

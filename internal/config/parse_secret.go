@@ -104,32 +104,37 @@ func ledgerID(id string) bool {
 	return strings.Trim(id, "abcdefghijklmnopqrstuvwxyz0123456789-_") == ""
 }
 
-func setDatabase(c *Config, value string) error {
-	value = strings.ReplaceAll(value, "{DATA_DIR}", c.DataDir)
+func setDatabase(c *Config, value string) (err error) {
+	c.Database, err = ParseDatabase(strings.ReplaceAll(value, "{DATA_DIR}", c.DataDir))
+	return err
+}
+
+// ParseDatabase reads where a database is, as DATABASE_URL says it: sqlite:PATH or
+// postgres://... The error does not show the value, which may hold a password.
+func ParseDatabase(value string) (Database, error) {
 	if path, ok := strings.CutPrefix(value, "sqlite:"); ok {
 		if path == "" {
-			return errDatabase
+			return Database{}, errDatabase
 		}
 		if strings.Contains(path, ":memory:") || strings.Contains(path, "mode=memory") {
-			return errMemory
+			return Database{}, errMemory
 		}
-		c.Database = Database{Engine: SQLite, Path: path}
-		return nil
+		return Database{Engine: SQLite, Path: path}, nil
 	}
 	u, err := url.Parse(value)
 	if err != nil || (u.Scheme != "postgres" && u.Scheme != "postgresql") || u.Host == "" && u.RawQuery == "" {
-		return errDatabase
+		return Database{}, errDatabase
 	}
-	c.Database = Database{Engine: Postgres, URL: NewSecret(value)}
-	return nil
+	return Database{Engine: Postgres, URL: NewSecret(value)}, nil
 }
 
-// showDatabase leaves out what can hold a password: user information and query.
-func showDatabase(c *Config, _ string) string {
-	if c.Database.Engine == SQLite {
-		return "sqlite:" + c.Database.Path
+// String returns where the database is, without what can hold a password: part
+// of the user information, and the query.
+func (d Database) String() string {
+	if d.Engine == SQLite {
+		return "sqlite:" + d.Path
 	}
-	u, err := url.Parse(c.Database.URL.Reveal())
+	u, err := url.Parse(d.URL.Reveal())
 	if err != nil {
 		return redacted
 	}
@@ -139,6 +144,8 @@ func showDatabase(c *Config, _ string) string {
 	}
 	return shown.String()
 }
+
+func showDatabase(c *Config, _ string) string { return c.Database.String() }
 
 // showSecrets tells how many secrets there are and nothing more.
 func showSecrets(_ *Config, value string) string {

@@ -75,11 +75,11 @@ func (s *copySource) openServer(ctx context.Context, o CopyOptions) (err error) 
 	if err != nil {
 		return err
 	}
-	return patient(ctx, s.tx)
+	return setPatientPostgres(ctx, s.tx)
 }
 
-// patient lets a transaction take the time that it takes.
-func patient(ctx context.Context, tx *sql.Tx) error {
+// setPatientPostgres lets a transaction take the time that it takes.
+func setPatientPostgres(ctx context.Context, tx *sql.Tx) error {
 	_, err := tx.ExecContext(ctx, `
 		SELECT set_config('idle_in_transaction_session_timeout', '0', true), set_config('statement_timeout', '0', true),
 			set_config('lock_timeout', '0', true)`)
@@ -135,20 +135,24 @@ func (s *copySource) readPulses(ctx context.Context) ([]refresh.Pulse, error) {
 // lastID returns the greatest id that a table has ever given, 0 where it does not
 // remember.
 func (s *copySource) lastID(ctx context.Context, t copyTable) (last int64, err error) {
-	if s.d == onSQLite {
-		return lastIDSQLite(ctx, s.tx, t)
+	if s.d == onPostgres {
+		return lastIDPostgres(ctx, s.tx, t)
 	}
-	for _, c := range t.columns {
-		if c.identity {
-			err = s.tx.QueryRowContext(ctx, `SELECT coalesce(pg_sequence_last_value(CAST(pg_get_serial_sequence($1, $2) AS regclass)), 0)`,
-				t.name, c.name).Scan(&last)
-		}
-	}
-	return last, err
+	return lastIDSQLite(ctx, s.tx, t)
 }
 
 func lastIDSQLite(ctx context.Context, tx *sql.Tx, t copyTable) (last int64, err error) {
 	err = tx.QueryRowContext(ctx, `SELECT coalesce(max(seq), 0) FROM sqlite_sequence WHERE name = $1`, t.name).Scan(&last)
+	return last, err
+}
+
+func lastIDPostgres(ctx context.Context, tx *sql.Tx, t copyTable) (last int64, err error) {
+	for _, c := range t.columns {
+		if c.identity {
+			err = tx.QueryRowContext(ctx, `SELECT coalesce(pg_sequence_last_value(CAST(pg_get_serial_sequence($1, $2) AS regclass)), 0)`,
+				t.name, c.name).Scan(&last)
+		}
+	}
 	return last, err
 }
 

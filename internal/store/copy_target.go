@@ -37,7 +37,7 @@ func openTarget(ctx context.Context, s *Store, tables []copyTable) (_ *copyTarge
 	}
 	all := append([]copyTable{{name: instanceTable}}, tables...)
 	if t.d == onPostgres {
-		if err := patient(ctx, t.tx); err != nil {
+		if err := setPatientPostgres(ctx, t.tx); err != nil {
 			return nil, err
 		}
 		if _, err := t.tx.ExecContext(ctx, "LOCK TABLE "+tableNames(all)+" IN EXCLUSIVE MODE"); err != nil {
@@ -132,7 +132,8 @@ func (t *copyTarget) writeSQLite(ctx context.Context, table copyTable, next next
 		statement **sql.Stmt
 		rows      int
 	}{{&b.many, bulkRows}, {&b.one, 1}} {
-		*p.statement, err = t.tx.PrepareContext(ctx, "INSERT INTO "+table.name+" ("+columns+") "+t.d.values(p.rows, columns))
+		insert := "INSERT INTO " + table.name + " (" + columns + ") " //nolint:gosec // the names are those of our schema
+		*p.statement, err = t.tx.PrepareContext(ctx, insert+t.d.values(p.rows, columns))
 		if err != nil {
 			return err
 		}
@@ -208,7 +209,7 @@ func (t *copyTarget) continueIDs(ctx context.Context, table copyTable, last int6
 
 func (t *copyTarget) continuePostgres(ctx context.Context, table copyTable, sequence, id string, last int64) error {
 	greatest := "greatest(max(" + id + "), $1)"
-	_, err := t.tx.ExecContext(ctx, "SELECT CASE WHEN "+greatest+" > 0 THEN setval("+sequence+", "+greatest+") END FROM "+table.name, last)
+	_, err := t.tx.ExecContext(ctx, table.query("CASE WHEN "+greatest+" > 0 THEN setval("+sequence+", "+greatest+") END"), last)
 	return err
 }
 

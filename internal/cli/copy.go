@@ -1,0 +1,141 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"time"
+
+	"github.com/schollz/progressbar/v3"
+
+	"assay/internal/config"
+	"assay/internal/refresh"
+	"assay/internal/store"
+)
+
+// copyCmd copies one database to another one.
+type copyCmd struct {
+	From string `required:"" placeholder:"URL" help:"Database to copy, as DATABASE_URL names it: sqlite:PATH or postgres://... No server may use it."`
+	To   string `required:"" placeholder:"URL" help:"Database to fill. It must be empty; an SQLite file is made."`
+}
+
+func (*copyCmd) examples() []example {
+	return []example{
+		{"copy --from sqlite:data/assay.db --to postgres://assay@db.internal/assay", "move from SQLite to PostgreSQL; PGPASSWORD, or a file ~/.pgpass, keeps the password out of sight"},
+		{"copy --from postgres://assay@db.internal/assay --to sqlite:copy/assay.db", "the other way, to look at the data on a laptop, say"},
+	}
+}
+
+// copyResult is what a copy did.
+type copyResult struct {
+	From    string            `json:"from"`
+	To      string            `json:"to"`
+	Rows    int64             `json:"rows"`
+	Seconds float64           `json:"seconds"`
+	Tables  []store.TableRows `json:"tables"`
+}
+
+// Run copies.
+func (c *copyCmd) Run(ctx context.Context, s *session) error {
+	from, err := copiedDatabase("--from", c.From)
+	if err != nil {
+		return err
+	}
+	to, err := copiedDatabase("--to", c.To)
+	if err != nil {
+		return err
+	}
+	if from.Engine == config.SQLite {
+		if _, err := os.Stat(from.Path); err != nil {
+			return usageOfFile(err)
+		}
+	}
+	began := s.Now()
+	p := newCopyProgress(s.Stderr, s.isTerminal(s.Stderr), s.Now)
+	tables, err := store.Copy(ctx, store.CopyOptions{From: storeOptions(from), To: storeOptions(to), Lease: refresh.Lease, Tell: p.show})
+	p.end()
+	if ctx.Err() != nil && errors.Is(err, context.Canceled) {
+		s.tell("interrupted; the target is as empty as before")
+		return fmt.Errorf("%w: %w", context.Canceled, errReported)
+	}
+	if errors.Is(err, store.ErrCommitUnknown) {
+		return fmt.Errorf("%w; run it again: where all was copied, it will say that the target is not empty", err)
+	}
+	if err != nil {
+		return err
+	}
+	done := copyResult{From: from.String(), To: to.String(), Tables: tables, Seconds: s.Now().Sub(began).Seconds()}
+	for _, t := range tables {
+		done.Rows += t.Rows
+	}
+	return s.out.result(done, func(w io.Writer) {
+		rows := [][]string{{"TABLE", "ROWS"}}
+		for _, t := range tables {
+			rows = append(rows, []string{t.Table, count(t.Rows)})
+		}
+		table(w, rows)
+		_, _ = fmt.Fprintf(w, "%s is copied to %s: %s rows in %.1f s; counts and sums are the same on both sides\n",
+			printable(done.From), printable(done.To), count(done.Rows), done.Seconds)
+	})
+}
+
+// copiedDatabase reads an address that a flag gives.
+func copiedDatabase(flag, value string) (config.Database, error) {
+	d, err := config.ParseDatabase(value)
+	if err != nil {
+		return d, &usageError{text: flag + ": " + err.Error(), help: "assay copy --help"}
+	}
+	return d, nil
+}
+
+func storeOptions(d config.Database) store.Options {
+	return store.Options{Path: d.Path, URL: d.URL.Reveal()}
+}
+
+// copyProgress shows how far a copy is: as a bar on a terminal, else as a plain
+// line now and then.
+type copyProgress struct {
+	w         io.Writer
+	now       func() time.Time
+	bar       *progressbar.ProgressBar // nil: plain lines
+	verifying bool                     // as last told
+	told      time.Time
+}
+
+func newCopyProgress(w io.Writer, terminal bool, now func() time.Time) *copyProgress {
+	p := &copyProgress{w: w, now: now}
+	if terminal {
+		p.bar = newBar(w)
+	}
+	return p
+}
+
+// show tells how far a copy is.
+func (p *copyProgress) show(c store.CopyProgress) {
+	what := "copy"
+	if c.Verifying {
+		what = "verify"
+	}
+	if p.bar != nil {
+		p.bar.Describe(fmt.Sprintf("%-6s %-18s", what, c.Table))
+		if c.Total > 0 && c.Total != p.bar.GetMax64() {
+			p.bar.ChangeMax64(c.Total)
+		}
+		_ = p.bar.Set64(c.Done)
+		return
+	}
+	if now := p.now(); c.Verifying != p.verifying || now.Sub(p.told) >= lineEvery {
+		p.verifying, p.told = c.Verifying, now
+		_, _ = fmt.Fprintf(p.w, "%s: %s of %s rows, at %s\n", what, count(c.Done), count(c.Total), c.Table)
+	}
+}
+
+// end leaves the terminal on a fresh line.
+func (p *copyProgress) end() {
+	if p.bar != nil {
+		_ = p.bar.Exit()
+		_, _ = fmt.Fprintln(p.w)
+	}
+}
