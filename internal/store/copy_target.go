@@ -127,18 +127,16 @@ type copyBuffer struct {
 
 func (t *copyTarget) writeSQLite(ctx context.Context, table copyTable, next nextRow) (err error) {
 	columns := strings.Join(table.columnNames(), ", ")
+	insert := "INSERT INTO " + table.name + " (" + columns + ") "
 	b := &copyBuffer{width: len(table.columns)}
-	for _, p := range []struct {
-		statement **sql.Stmt
-		rows      int
-	}{{&b.many, bulkRows}, {&b.one, 1}} {
-		insert := "INSERT INTO " + table.name + " (" + columns + ") " //nolint:gosec // the names are those of our schema
-		*p.statement, err = t.tx.PrepareContext(ctx, insert+t.d.values(p.rows, columns))
-		if err != nil {
-			return err
-		}
-		defer func(s *sql.Stmt) { err = errors.Join(err, s.Close()) }(*p.statement)
+	if b.many, err = t.tx.PrepareContext(ctx, insert+t.d.values(bulkRows, columns)); err != nil {
+		return err
 	}
+	defer func() { err = errors.Join(err, b.many.Close()) }()
+	if b.one, err = t.tx.PrepareContext(ctx, insert+t.d.values(1, columns)); err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, b.one.Close()) }()
 	for {
 		row, err := next()
 		if err != nil {
