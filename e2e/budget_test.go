@@ -1,0 +1,223 @@
+package e2e
+
+import (
+	"encoding/json"
+	"errors"
+	"net/http"
+	"path/filepath"
+	"strconv"
+	"sync"
+	"testing"
+	"time"
+
+	"assay/internal/pgtest"
+	"assay/internal/provider"
+	"assay/internal/provider/providertest"
+	"assay/internal/provider/sim"
+	"assay/internal/store"
+)
+
+// askers are how many processes share a budget.
+const askers = 3
+
+// stores opens a database as so many processes do; on SQLite there is one.
+func (on engine) stores(t *testing.T, n int) []*store.Store {
+	t.Helper()
+	o := store.Options{Path: filepath.Join(t.TempDir(), "assay.db")}
+	if on == onPostgres {
+		o = store.Options{URL: pgtest.Shared(t).NewDatabase(t)}
+	}
+	all := make([]*store.Store, n)
+	for i := range all {
+		if i > 0 && on == onSQLite {
+			all[i] = all[0]
+			continue
+		}
+		s, err := store.Open(t.Context(), o)
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() {
+			if err := s.Close(); err != nil {
+				t.Error(err)
+			}
+		})
+		all[i] = s
+	}
+	return all
+}
+
+// clients are those of processes of such patience for one host.
+func (on engine) clients(t *testing.T, server *providertest.Server, h provider.Host, patience ...time.Duration) []*provider.Client {
+	t.Helper()
+	var all []*provider.Client
+	for i, s := range on.stores(t, len(patience)) {
+		c := provider.NewClient(provider.Options{
+			Source: "s", AllowHosts: []string{server.Host()}, Limit: h.Limit, Allowance: s.Allowance("s", h), Total: patience[i],
+		})
+		t.Cleanup(c.Close)
+		all = append(all, c)
+	}
+	return all
+}
+
+func ask(t *testing.T, c *provider.Client, url string) error {
+	t.Helper()
+	return c.Do(t.Context(), provider.Request{URL: url}, func(*provider.Response) error { return nil })
+}
+
+// TestBudget_LimitHoldsForAllClientsTogether believes the server's own log. How
+// long a request takes to arrive is up to the machine, so most of a period is
+// left to it; clients that knew nothing of each other would send three times as
+// many at once.
+func TestBudget_LimitHoldsForAllClientsTogether(t *testing.T) {
+	t.Parallel()
+	onBoth(t, func(t *testing.T, on engine) {
+		t.Parallel()
+		server := providertest.NewServer(t, http.HandlerFunc(func(http.ResponseWriter, *http.Request) {}))
+		limit := provider.Limit{Requests: 6, Per: 3 * time.Second}
+		var wg sync.WaitGroup
+		for _, c := range on.clients(t, server, provider.Host{Limit: limit}, time.Minute, time.Minute, time.Minute) {
+			for range 6 {
+				wg.Go(func() {
+					if err := ask(t, c, server.URL()); err != nil {
+						t.Error(err)
+					}
+				})
+			}
+		}
+		wg.Wait()
+		hits := server.Hits()
+		if len(hits) != 18 {
+			t.Errorf("%d requests, want 18", len(hits))
+		}
+		for i := limit.Requests; i < len(hits); i++ {
+			if span := hits[i].Time.Sub(hits[i-limit.Requests].Time); span < limit.Per/4 {
+				t.Errorf("%d requests within %v, want %d in %v", limit.Requests+1, span, limit.Requests, limit.Per)
+			}
+		}
+	})
+}
+
+// TestBudget_OrderToOneClientIsFollowedByAll has one client told to wait, for
+// longer than it may, and the others ask as soon as it knows.
+func TestBudget_OrderToOneClientIsFollowedByAll(t *testing.T) {
+	t.Parallel()
+	const order = 3 * time.Second
+	for name, host := range map[string]provider.Host{
+		"without a limit": {}, "with a limit": {Limit: provider.Limit{Requests: 100, Per: time.Second}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			onBoth(t, func(t *testing.T, on engine) {
+				t.Parallel()
+				server := providertest.NewServer(t, http.HandlerFunc(func(http.ResponseWriter, *http.Request) {}))
+				server.Next(providertest.Status(http.StatusTooManyRequests, "Retry-After", "3"))
+				clients := on.clients(t, server, host, order, time.Minute, time.Minute)
+				if e, ok := errors.AsType[*provider.Error](ask(t, clients[0], server.URL())); !ok || e.Kind != provider.KindRateLimited {
+					t.Fatalf("error %v", e)
+				}
+				var wg sync.WaitGroup
+				for _, c := range clients[1:] {
+					wg.Go(func() {
+						if err := ask(t, c, server.URL()); err != nil {
+							t.Error(err)
+						}
+					})
+				}
+				wg.Wait()
+				hits := server.Hits()
+				if len(hits) != 3 {
+					t.Errorf("%d requests, want 3", len(hits))
+				}
+				for _, h := range hits[1:] {
+					if early := order - h.Time.Sub(hits[0].Time); early > 10*time.Millisecond {
+						t.Errorf("asked %v too early", early)
+					}
+				}
+			})
+		})
+	}
+}
+
+// budgetTold is what a server tells of the simulator's budget.
+type budgetTold struct {
+	Used, Left int64
+	Quotas     []struct {
+		Period            string
+		Limit, Used, Left int64
+	}
+}
+
+func (s *server) budget() budgetTold {
+	s.t.Helper()
+	var debug struct{ Sources []struct{ Budget budgetTold } }
+	s.get("/api/market-prices/provider-debug", &debug)
+	return debug.Sources[0].Budget
+}
+
+// TestBudget_OfAllInstancesIsOne runs three processes, or one on SQLite, under a
+// limit and a quota that is used up in the second run.
+func TestBudget_OfAllInstancesIsOne(t *testing.T) {
+	t.Parallel()
+	onBoth(t, func(t *testing.T, on engine) {
+		t.Parallel()
+		const (
+			units, size = 18, 10
+			quota       = 25
+		)
+		limit := provider.Limit{Requests: 6, Per: 3 * time.Second}
+		markets, url := simulator(t, sim.Options{Names: 300, Frozen: true})
+		env := []string{
+			"MARKET_PRICE_PROVIDERS=sim", "SIM_BASE_URL=" + url, "SIM_SHAPE=batch", "SIM_BATCH_SIZE=10", "SIM_LIMIT=6/3s", "SIM_QUOTA=25/month",
+		}
+		first := on.newServer(t, env...)
+		all := []*server{first}
+		for on == onPostgres && len(all) < askers {
+			all = append(all, newServerOn(t, first.database, env...))
+		}
+		for _, s := range all {
+			s.start()
+		}
+		var items []asset
+		for i, name := range markets.Names()[:units*size] {
+			items = append(items, asset{AssetID: strconv.Itoa(i), MarketHashName: name})
+		}
+		first.push("u", 730, items)
+		first.awaitPriced()
+		if n := served(markets); n != units {
+			t.Errorf("%d requests for the missing prices, want %d", n, units)
+		}
+		id := first.refresh()
+		first.awaitEnd()
+		checkJob(t, first, id, units*size)
+		var j job
+		first.get("/api/market-prices/jobs/"+id, &j)
+		if left := int64(quota - units); j.UpdatedItems != left*size || j.SkippedItems.Budget != (units-left)*size || j.Usage.RequestCount != left {
+			t.Errorf("job %+v, want what %d requests bring", j, left)
+		}
+		hits := markets.Recent()
+		if len(hits) != quota {
+			t.Errorf("%d requests, want %d", len(hits), quota)
+		}
+		for i := limit.Requests; i < len(hits); i++ {
+			if span := hits[i].Time.Sub(hits[i-limit.Requests].Time); span < limit.Per/4 {
+				t.Errorf("%d requests within %v, want %d in %v", limit.Requests+1, span, limit.Requests, limit.Per)
+			}
+		}
+		all[0].kill()
+		all[0].start()
+		for _, s := range all {
+			b := s.budget()
+			if len(b.Quotas) != 1 || b.Quotas[0].Used != quota || b.Quotas[0].Left != 0 || b.Quotas[0].Period != "month" {
+				t.Errorf("budget %+v, want a month's quota that is used up", b)
+			}
+		}
+		var dry struct {
+			Sources []struct{ Requests, Deferred int64 }
+		}
+		_, body, err := all[len(all)-1].call(http.MethodPost, "/api/market-prices/refresh?dryRun=1&force=1", nil)
+		if err != nil || json.Unmarshal(body, &dry) != nil || len(dry.Sources) != 1 || dry.Sources[0].Requests != 0 || dry.Sources[0].Deferred != units {
+			t.Errorf("dry run: %s, %v", body, err)
+		}
+	})
+}
