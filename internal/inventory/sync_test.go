@@ -4,7 +4,7 @@ import (
 	"context"
 	"database/sql"
 	"fmt"
-	"path/filepath"
+	"os"
 	"strconv"
 	"strings"
 	"testing"
@@ -15,32 +15,33 @@ import (
 	"assay/internal/inventory"
 	"assay/internal/randtest"
 	"assay/internal/store"
+	"assay/internal/store/storetest"
 )
 
 var noon = time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
+
+// TestMain runs everything on both databases.
+func TestMain(m *testing.M) { os.Exit(storetest.RunOnEngines(m)) }
 
 // place is a database with the service on it.
 type place struct {
 	testing.TB
 	*inventory.Service
-	store  *store.Store
-	raw    *sql.DB // one connection beside the store
-	queued int     // how often somebody was told that names wait
+	store    *store.Store
+	database storetest.Database
+	raw      *sql.DB // one connection beside the store
+	queued   int     // how often somebody was told that names wait
 }
 
 func newPlace(tb testing.TB) *place {
 	tb.Helper()
-	path := filepath.Join(tb.TempDir(), "assay.db")
-	s, err := store.Open(tb.Context(), store.Options{Path: path, Now: func() time.Time { return noon }})
+	db := storetest.NewDatabase(tb)
+	s, err := store.Open(tb.Context(), store.Options{Path: db.Path, URL: db.URL, Now: func() time.Time { return noon }})
 	if err != nil {
 		tb.Fatal(err)
 	}
-	raw, err := sql.Open("sqlite", "file:"+path+"?_pragma=busy_timeout(10000)")
-	if err != nil {
-		tb.Fatal(err)
-	}
-	raw.SetMaxOpenConns(1)
-	p := &place{TB: tb, store: s, raw: raw}
+	raw := db.Raw(tb)
+	p := &place{TB: tb, store: s, raw: raw, database: db}
 	p.Service = &inventory.Service{
 		InTx: func(ctx context.Context, fn func(inventory.Tx) error) error {
 			return s.InTx(ctx, func(tx *store.Tx) error { return fn(tx) })
@@ -65,7 +66,7 @@ func (p *place) count(query string, args ...any) (n int64) {
 }
 
 // version changes whenever anything in the database does.
-func (p *place) version() int64 { return p.count(`PRAGMA data_version`) }
+func (p *place) version() int64 { return p.database.Version(p.TB, p.raw) }
 
 // price gives an item of CS2 a price, as a refresh would.
 func (p *place) price(name string, micros int64) {

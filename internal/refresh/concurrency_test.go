@@ -16,6 +16,7 @@ import (
 	"assay/internal/provider"
 	"assay/internal/randtest"
 	"assay/internal/refresh"
+	"assay/internal/store/storetest"
 )
 
 // work runs the engine's workers beside the test until the function that it
@@ -55,6 +56,7 @@ func (w *world) idle() bool {
 }
 
 func TestConcurrency_OverlappingPushesQueueEachUnknownNameOnce(t *testing.T) {
+	storetest.NewDatabase(t) // where there is a server, it stays
 	leaks := goleak.IgnoreCurrent()
 	users, size := 200, 20
 	if randtest.Count(0, 1) == 1 {

@@ -94,10 +94,10 @@ func TestForecast_IsWhatTheRunThenDoes(t *testing.T) {
 		s.asked()
 	}
 	for _, forced := range []bool{false, true} {
-		before := w.count(`PRAGMA data_version`)
+		before := w.version()
 		f, err := w.engine.Forecast(t.Context(), forced)
 		must(t, err)
-		equal(t, "writes of a forecast", w.count(`PRAGMA data_version`), before)
+		equal(t, "writes of a forecast", w.version(), before)
 		j := w.run(forced)
 		equal(t, "due", f.Due, refresh.Due{Due: j.Counts.Updated, TTL: j.Counts.SkippedTTL, NoSales: j.Counts.SkippedNoSales})
 		equal(t, "total", f.Due.Due+f.Due.TTL, 137)

@@ -83,7 +83,7 @@ func (d drama) dump(w *world) string {
 		`SELECT user_key, asset_id, value FROM inventory ORDER BY user_key, asset_id`,
 		`SELECT i.name, r.state, r.reason, r.attempts, r.price_before, r.price_after, r.error
 			FROM refresh_item r JOIN item i ON i.id = r.item_id ORDER BY i.name`,
-		`SELECT kind, state, stage, total, skipped_ttl, skipped_no_sales, last_error FROM refresh_job`,
+		`SELECT kind, state, stage, total, skipped_ttl, skipped_no_sales, last_error FROM refresh_job ORDER BY id`,
 		`SELECT i.name, m.due_at, m.attempts, m.job_id FROM missing_price m JOIN item i ON i.id = m.item_id ORDER BY i.name`,
 		`SELECT market_id, app_id, file, fetched_at, quotes, quarantine FROM market_file ORDER BY market_id, file`,
 		`SELECT source, paused, last_success, last_error FROM source_state ORDER BY source`,
@@ -173,10 +173,10 @@ func TestRule8_AKillAtAnyCommitLosesNothingAndCountsNothingTwice(t *testing.T) {
 			w.requests()
 			// A kill beside a commit that changes nothing proves nothing.
 			calls, points := 0, []int{}
-			version := w.count(`PRAGMA data_version`)
+			version := w.version()
 			w.faults = func(point string) error {
 				calls++
-				if v := w.count(`PRAGMA data_version`); point == "after commit" && v != version {
+				if v := w.version(); point == "after commit" && v != version {
 					version = v
 					points = append(points, calls-1, calls)
 				}

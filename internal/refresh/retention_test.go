@@ -40,7 +40,7 @@ func (w *world) history(r *rand.Rand, n int) []past {
 		}
 		must(w.tb, w.raw.QueryRowContext(w.tb.Context(), `
 			INSERT INTO refresh_job (kind, forced, state, stage, requested_by, created_at, finished_at, total)
-			VALUES ($1, 0, $2, 'done', 'test', 1, $3, 1) RETURNING id`, p.kind, p.state, end).Scan(&p.id))
+			VALUES ($1, false, $2, 'done', 'test', 1, $3, 1) RETURNING id`, p.kind, p.state, end).Scan(&p.id))
 		w.exec(`INSERT INTO refresh_item (job_id, batch, item_id, state, reason, attempts, price_before, price_after, error)
 			VALUES ($1, 0, 1, 'updated', '', 1, 0, 0, '')`, p.id)
 		w.exec(`INSERT INTO refresh_batch (job_id, batch, state, pending, updated) VALUES ($1, 0, 'settled', 0, 1)`, p.id)

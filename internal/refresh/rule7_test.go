@@ -476,7 +476,7 @@ func TestRule7_ADamagedStoredAnswerStopsNobody(t *testing.T) {
 	w := newWorld(t, a, b)
 	w.push("u", 730, list...)
 	w.drain()
-	w.exec(`UPDATE fetch_blob SET data = x'0102030405060708'`) // what the next run is held against
+	w.exec(`UPDATE fetch_blob SET data = $1`, []byte{1, 2, 3, 4, 5, 6, 7, 8}) // what the next run is held against
 	w.clock.Add(7 * time.Hour)
 	w.begin(false)
 	for _, work := range []func() (bool, error){
@@ -486,7 +486,7 @@ func TestRule7_ADamagedStoredAnswerStopsNobody(t *testing.T) {
 		_, err := work()
 		must(t, err)
 	}
-	w.exec(`UPDATE fetch_blob SET data = x'00' WHERE bucket % 2 = 0`) // and a half of what it brought
+	w.exec(`UPDATE fetch_blob SET data = $1 WHERE bucket % 2 = 0`, []byte{0}) // and a half of what it brought
 	w.drain()
 	j := w.last(refresh.Bulk)
 	equal(t, "updated", j.Counts.Updated, 300)

@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"log/slog"
 	"os"
-	"path/filepath"
 	"strconv"
 	"sync"
 	"sync/atomic"
@@ -21,6 +20,7 @@ import (
 	"assay/internal/provider"
 	"assay/internal/refresh"
 	"assay/internal/store"
+	"assay/internal/store/storetest"
 )
 
 // epoch is when every test begins.
@@ -48,18 +48,18 @@ func (c *clock) Add(d time.Duration) {
 // world is an engine on a real database with invented sources. Its work is done
 // by the test, step by step, in one goroutine.
 type world struct {
-	tb      testing.TB
-	path    string
-	clock   *clock
-	cfg     refresh.Config
-	sources []*fakeSource
-	store   *store.Store
-	engine  *refresh.Engine
-	sync    *inventory.Service
-	raw     *sql.DB // one connection beside the store, for looking at rows
-	faults  func(point string) error
-	woken   atomic.Bool
-	starts  int
+	tb       testing.TB
+	database storetest.Database
+	clock    *clock
+	cfg      refresh.Config
+	sources  []*fakeSource
+	store    *store.Store
+	engine   *refresh.Engine
+	sync     *inventory.Service
+	raw      *sql.DB // one connection beside the store, for looking at rows
+	faults   func(point string) error
+	woken    atomic.Bool
+	starts   int
 	// blobsRead counts the stored answers that the engine has read.
 	blobsRead atomic.Int64
 	// everyStep is called after each step of drain.
@@ -79,7 +79,7 @@ func defaults() refresh.Config {
 func newWorld(tb testing.TB, sources ...*fakeSource) *world {
 	tb.Helper()
 	w := &world{
-		tb: tb, path: filepath.Join(memoryDir(tb), "assay.db"),
+		tb: tb, database: storetest.NewDatabase(tb),
 		clock: &clock{now: epoch}, cfg: defaults(), sources: sources,
 	}
 	tb.Cleanup(w.stop)
@@ -87,17 +87,8 @@ func newWorld(tb testing.TB, sources ...*fakeSource) *world {
 	return w
 }
 
-// memoryDir returns a directory in memory where there is such a place. These
-// tests never cut the power, so waiting for a disk proves nothing.
-func memoryDir(tb testing.TB) string {
-	tb.Helper()
-	dir, err := os.MkdirTemp("/dev/shm", "assay-test") //nolint:usetesting // that one is on a disk
-	if err != nil {
-		return tb.TempDir()
-	}
-	tb.Cleanup(func() { must(tb, os.RemoveAll(dir)) })
-	return dir
-}
+// TestMain runs everything on both databases.
+func TestMain(m *testing.M) { os.Exit(storetest.RunOnEngines(m)) }
 
 // start opens the database and makes the engine, as a process does when it
 // starts.
@@ -106,7 +97,7 @@ func (w *world) start() {
 	var err error
 	w.starts++
 	w.store, err = store.Open(w.tb.Context(), store.Options{
-		Path: w.path, Now: w.clock.Now,
+		Path: w.database.Path, URL: w.database.URL, Now: w.clock.Now,
 		Faults: func(point string) error {
 			if w.faults == nil {
 				return nil
@@ -115,9 +106,7 @@ func (w *world) start() {
 		},
 	})
 	must(w.tb, err)
-	w.raw, err = sql.Open("sqlite", "file:"+w.path+"?_pragma=busy_timeout(10000)")
-	must(w.tb, err)
-	w.raw.SetMaxOpenConns(1)
+	w.raw = w.database.Raw(w.tb)
 	var list []provider.Source
 	for _, s := range w.sources {
 		list = append(list, s)
@@ -319,6 +308,9 @@ func (w *world) exec(query string, args ...any) {
 	_, err := w.raw.ExecContext(w.tb.Context(), query, args...)
 	must(w.tb, err)
 }
+
+// version changes with whatever is written.
+func (w *world) version() int64 { return w.database.Version(w.tb, w.raw) }
 
 // checkCounts holds the counts of every job against its items.
 func (w *world) checkCounts() {

@@ -21,15 +21,15 @@ import (
 // function that the schema or the database does not know is found here, whether
 // or not a test comes by.
 func TestStore_PreparesEveryStatement(t *testing.T) {
-	for name, e := range engines {
+	for name, dialect := range engines {
 		t.Run(name, func(t *testing.T) {
-			db := e.raw(t)
-			statements := readStatements(t, e.dialect)
+			db := beside(t, name)
+			statements := readStatements(t, dialect)
 			t.Logf("%d statements", len(statements))
 			if len(statements) < 130 {
 				t.Errorf("found only %d statements", len(statements))
 			}
-			if e.dialect == store.OnPostgres {
+			if dialect == store.OnPostgres {
 				bulks, err := store.BulkTexts()
 				must(t, err)
 				for _, text := range bulks {
@@ -47,9 +47,9 @@ func TestStore_PreparesEveryStatement(t *testing.T) {
 
 // TestStore_RefusesAnUnknownColumn shows that the test above would notice.
 func TestStore_RefusesAnUnknownColumn(t *testing.T) {
-	for name, e := range engines {
+	for name := range engines {
 		t.Run(name, func(t *testing.T) {
-			db := e.raw(t)
+			db := beside(t, name)
 			for _, text := range []string{"SELECT no_such FROM item", "UPDATE item SET no_such = 1", "SELECT 1 FROM no_such"} {
 				if err := prepare(t, db, text); err == nil {
 					t.Errorf("prepared %s", text)

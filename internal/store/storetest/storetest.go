@@ -86,6 +86,13 @@ func Run(t *testing.T, open Open) {
 		"a fault after the commit is of unknown outcome": faultAfter,
 		"a transaction has one moment":                   oneMoment,
 		"readers see what was committed":                 readersSeeCommits,
+		"units are claimed once by many workers":         claimsRace,
+		"batches are claimed once by many workers":       batchClaimsRace,
+		"one of many callers makes a job":                jobsRace,
+		"a user is made once by many":                    usersRace,
+		"overlapping syncs queue each name once":         syncsRace,
+		"a settle beside syncs leaves no stale value":    syncAndSettleRace,
+		"a settle waits for a sync that has the price":   settleWaitsForASync,
 		"large lists are written in one call":            largeLists,
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -1,0 +1,128 @@
+package store_test
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+
+	"assay/internal/fault"
+	"assay/internal/inventory"
+	"assay/internal/pgtest"
+	"assay/internal/store"
+	"assay/internal/store/storetest"
+)
+
+func TestPostgres_ManyMigrateAtOnce(t *testing.T) {
+	url := pgtest.Shared(t).NewDatabase(t)
+	if _, err := store.Open(t.Context(), store.Options{URL: url, KeepSchema: true}); !errors.Is(err, store.ErrSchemaOutdated) {
+		t.Errorf("an empty database that is to be kept: %v", err)
+	}
+	var starting sync.WaitGroup
+	for range 6 {
+		starting.Go(func() {
+			s, err := store.Open(t.Context(), store.Options{URL: url + "&pool_max_conns=4"})
+			if err != nil {
+				t.Error(err)
+				return
+			}
+			if err := s.Close(); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	starting.Wait()
+	s := opened(t, storetest.Database{URL: url}, store.Options{KeepSchema: true})
+	v, err := s.SchemaVersion(t.Context())
+	must(t, err)
+	raw := storetest.Database{Engine: storetest.PostgreSQL, URL: url}.Raw(t)
+	defer raw.Close()
+	_, err = raw.ExecContext(t.Context(), `INSERT INTO goose_db_version (version_id, is_applied) VALUES ($1, true)`, v+1)
+	must(t, err)
+	if _, err := store.Open(t.Context(), store.Options{URL: url}); err == nil || !strings.Contains(err.Error(), "use the newer version of assay") {
+		t.Errorf("a newer schema: %v", err)
+	}
+}
+
+// Transactions that lock in opposite orders both come to an end.
+func TestPostgres_ADeadlockIsRunAgain(t *testing.T) {
+	s := opened(t, storetest.On(t, storetest.PostgreSQL), store.Options{})
+	users := []inventory.User{{ID: "a"}, {ID: "b"}}
+	for _, u := range users {
+		must(t, s.InTx(t.Context(), func(tx *store.Tx) error { return tx.PutUser(u) }))
+	}
+	var both, running sync.WaitGroup
+	both.Add(2)
+	for range 2 {
+		order := slices.Clone(users)
+		slices.Reverse(users)
+		meet := sync.OnceFunc(func() { both.Done(); both.Wait() })
+		running.Go(func() {
+			err := s.InTx(t.Context(), func(tx *store.Tx) error {
+				if err := tx.PutUser(order[0]); err != nil {
+					return err
+				}
+				meet()
+				return tx.PutUser(order[1])
+			})
+			if err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	running.Wait()
+}
+
+func TestPostgres_WorksThroughAPooler(t *testing.T) {
+	storetest.Run(t, func(tb testing.TB, o store.Options) *store.Store {
+		d := storetest.On(tb, storetest.PostgreSQL)
+		d.URL += "&default_query_exec_mode=exec"
+		return opened(tb, d, o)
+	})
+}
+
+func TestPostgres_TellsToTryAgainWhatMayPass(t *testing.T) {
+	server := pgtest.Start(t, pgtest.Options{})
+	url := server.NewDatabase(t)
+	s := opened(t, storetest.Database{URL: url}, store.Options{})
+	write := func() error {
+		return s.InTx(t.Context(), func(tx *store.Tx) error { return tx.PutUser(inventory.User{ID: "u"}) })
+	}
+	must(t, write())
+	must(t, server.Stop())
+	for what, err := range map[string]error{"write": write(), "health": s.Healthy(t.Context())} {
+		if err == nil {
+			t.Errorf("%s without a server", what)
+		}
+	}
+	if f := fault.Of(write()); f == nil || f.Kind != fault.Unavailable {
+		t.Errorf("a write without a server: %+v", f)
+	}
+	if err := write(); errors.Is(err, store.ErrCommitUnknown) {
+		t.Errorf("a transaction that never began: %v", err)
+	}
+	must(t, server.Restart())
+	must(t, s.Healthy(t.Context()))
+	must(t, write())
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if f := fault.Of(s.InTx(ctx, func(*store.Tx) error { return nil })); f != nil {
+		t.Errorf("a caller that gave up: %+v", f)
+	}
+}
+
+func TestPostgres_RefusesWhatIsNoAddress(t *testing.T) {
+	for address, want := range map[string]string{
+		"postgres://u:secret@h:notaport/db":        "no address",
+		"postgres://u:secret@h/d?pool_max_conns=x": "4 or more",
+		"postgres://u:secret@h/d?pool_max_conns=2": "4 or more",
+		"postgres://u:secret@h/d?sslmode=perhaps":  "no address",
+	} {
+		_, err := store.Open(t.Context(), store.Options{URL: address})
+		if err == nil || !strings.Contains(err.Error(), want) || strings.Contains(err.Error(), "secret") {
+			t.Errorf("%s: %v", address, err)
+		}
+	}
+}
