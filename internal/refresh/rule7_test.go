@@ -10,6 +10,7 @@ import (
 	"assay/internal/money"
 	"assay/internal/provider"
 	"assay/internal/refresh"
+	"assay/internal/store/storetest"
 )
 
 // spoil makes each quote of a source something else.
@@ -82,10 +83,14 @@ var wholes = []string{"less than half", "silent", "dollars for cents", "cents fo
 func TestRule7_NoBadAnswerReplacesAPrice(t *testing.T) {
 	list := names("Item", 40)
 	w := newWorld(t)
+	nth := 0
 	for name, spoiled := range badAnswers() {
 		for _, shape := range []provider.Shape{provider.Bulk, provider.Batch} {
 			if shape == provider.Batch && (slices.Contains(wholes, name) || strings.HasPrefix(name, "failure")) {
 				continue // an answer to names is judged quote by quote, and fails as a file does
+			}
+			if nth++; !storetest.Takes(nth) {
+				continue
 			}
 			w.stop()
 			s := bulk("alpha", list, "a1", "a2", "a3")
@@ -124,8 +129,9 @@ func TestRule7_NoBadAnswerReplacesAPrice(t *testing.T) {
 
 func TestRule7_TheOtherSourcesWorkCompletes(t *testing.T) {
 	list := names("Item", 40)
+	nth := 0
 	for name, spoiled := range badAnswers() {
-		if name == "less than half" {
+		if nth++; name == "less than half" || !storetest.Takes(nth) {
 			continue
 		}
 		sick, good := bulk("alpha", list, "a1", "a2", "a3"), bulk("beta", list, "b1", "b2", "b3")

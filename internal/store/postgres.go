@@ -48,6 +48,9 @@ func openPostgres(address string) (write, read *sql.DB, err error) {
 		// Otherwise there is a PgBouncer, which refuses parameters that it does
 		// not know.
 		cfg.RuntimeParams["idle_in_transaction_session_timeout"] = strconv.FormatInt(heldUp.Milliseconds(), 10)
+		// A plan that was made while a table was small is ruinous once it is
+		// large, and how long a list is decides which plan is good.
+		cfg.RuntimeParams["plan_cache_mode"] = "force_custom_plan"
 	}
 	if cfg.ConnectTimeout == 0 {
 		cfg.ConnectTimeout = heldUp

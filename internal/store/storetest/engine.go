@@ -12,6 +12,7 @@ import (
 	_ "github.com/jackc/pgx/v5/stdlib" // the driver "pgx"
 
 	"assay/internal/pgtest"
+	"assay/internal/randtest"
 	"assay/internal/store"
 )
 
@@ -91,6 +92,13 @@ func migrate(ctx context.Context, url string) error {
 	return s.Close()
 }
 
+// Takes tells whether a test of many cases, each with a database of its own,
+// takes the nth: all on SQLite and where full counts are asked for, otherwise one
+// in three, since a database on a server takes much longer to make and to warm.
+func Takes(nth int) bool {
+	return nth%3 == 0 || randtest.Long() || os.Getenv(engineVariable) != PostgreSQL
+}
+
 // Raw opens one connection to the database beside the store, which its caller
 // closes.
 func (d Database) Raw(tb testing.TB) *sql.DB {
@@ -129,13 +137,14 @@ func rowVersions(tb testing.TB, raw *sql.DB) string {
 	if err != nil {
 		tb.Fatal(err)
 	}
+	defer rows.Close()
 	var sums []string
 	for rows.Next() {
 		var name string
 		err = errors.Join(err, rows.Scan(&name))
 		sums = append(sums, `(SELECT coalesce(sum(hashtext(ctid::text || xmin::text)), 0) FROM `+name+`)`)
 	}
-	if err := errors.Join(err, rows.Err(), rows.Close()); err != nil {
+	if err := errors.Join(err, rows.Err()); err != nil {
 		tb.Fatal(err)
 	}
 	return `SELECT CAST(` + strings.Join(sums, " + ") + ` AS bigint)`
