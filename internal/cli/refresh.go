@@ -80,11 +80,11 @@ func (c *refreshCmd) forecast(ctx context.Context, s *session, api *client) erro
 	}
 	return s.out.result(plan, func(w io.Writer) {
 		_, _ = fmt.Fprintf(w, "%s of %s items are due; skipped: %s\n", count(plan.DueItems), count(plan.TotalItems), skippedText(plan.SkippedItems))
-		rows := [][]string{{"SOURCE", "REQUESTS", "SECONDS"}}
+		rows := [][]string{{"SOURCE", "REQUESTS", "BEYOND QUOTA", "SECONDS"}}
 		for _, cost := range plan.Sources {
-			rows = append(rows, []string{printable(cost.Source), count(cost.Requests), fmt.Sprintf("%.1f", cost.Seconds)})
+			rows = append(rows, []string{printable(cost.Source), count(cost.Requests), count(cost.Deferred), fmt.Sprintf("%.1f", cost.Seconds)})
 		}
-		rows = append(rows, []string{"all", count(plan.Requests), fmt.Sprintf("%.1f", plan.Seconds)})
+		rows = append(rows, []string{"all", count(plan.Requests), "", fmt.Sprintf("%.1f", plan.Seconds)})
 		table(w, rows)
 	})
 }

@@ -112,6 +112,26 @@ func TestForecast_IsWhatTheRunThenDoes(t *testing.T) {
 	w.checkIdle()
 }
 
+func TestForecast_CountsWithWhatIsLeft(t *testing.T) {
+	list := names("Item", 60)
+	s := batch("alpha", 10, list, "a1")
+	host := provider.Host{Limit: provider.Limit{Requests: 4, Per: time.Minute}, Quota: provider.Quota{Day: 5}}
+	s.d.Hosts = []provider.Host{host}
+	w := newWorld(t, s)
+	w.push("u", 730, list...)
+	forecast := func() refresh.Cost {
+		f, err := w.engine.Forecast(t.Context(), false)
+		must(t, err)
+		return f.Sources[0]
+	}
+	equal(t, "cost", forecast(), refresh.Cost{Source: "alpha", Requests: 5, Deferred: 1, Time: 75 * time.Second})
+	for range 3 {
+		_, err := w.store.Allowance("alpha", host).Take(t.Context())
+		must(t, err)
+	}
+	equal(t, "cost", forecast(), refresh.Cost{Source: "alpha", Requests: 2, Deferred: 4, Time: 75 * time.Second})
+}
+
 func TestForecast_OfAYearsRequestsDoesNotOverflow(t *testing.T) {
 	list := names("Item", 2)
 	s := single("alpha", list, "a1")
