@@ -2,6 +2,7 @@ package store
 
 import (
 	"context"
+	"database/sql"
 	"errors"
 	"sync/atomic"
 	"time"
@@ -135,18 +136,22 @@ WHERE budget_quota.starts_at < excluded.starts_at OR budget_quota.used < $5`
 // ordered tells the moment, and whether the host wants to be left alone.
 func (a *Allowance) ordered(ctx context.Context, q querier) (now time.Time, r provider.Refusal, err error) {
 	clock := a.s.d.clock(3)
-	var us, at, until int64
-	err = q.QueryRowContext(ctx, `
+	type order struct{ now, at, until int64 }
+	told, err := collect(ctx, q, func(r *sql.Rows, o *order) error { return r.Scan(&o.now, &o.at, &o.until) }, `
 		SELECT `+clock+`, coalesce(max(blocked_at), 0), coalesce(max(blocked_until), 0)
-		FROM source_host WHERE source = $1 AND host = $2`, a.source, a.host.Key, a.s.clockArg()).Scan(&us, &at, &until)
+		FROM source_host WHERE source = $1 AND host = $2`, a.source, a.host.Key, a.s.clockArg())
+	if err != nil {
+		return now, r, err
+	}
+	o := told[0]
 	switch {
-	case err != nil || until <= us:
-	case at > us+setBack.Microseconds():
+	case o.until <= o.now:
+	case o.at > o.now+setBack.Microseconds():
 		err = errSetBack
 	default:
-		r = provider.Refusal{Kind: provider.KindRateLimited, Wait: time.Duration(until-us) * time.Microsecond}
+		r = provider.Refusal{Kind: provider.KindRateLimited, Wait: time.Duration(o.until-o.now) * time.Microsecond}
 	}
-	return moment(us), r, err
+	return moment(o.now), r, err
 }
 
 // untilFree tells for how long no slot will be free, or the host wants to be left

@@ -37,7 +37,7 @@ func openSource(ctx context.Context, o CopyOptions) (_ *copySource, err error) {
 	if err != nil {
 		return s, err
 	}
-	schema := Store{d: s.d, read: s.db}
+	schema := Store{d: s.d, read: reader{s.db}}
 	return s, schema.checkSchema(ctx)
 }
 

@@ -198,9 +198,12 @@ func (t copyTable) query(what string) string {
 	return query
 }
 
-func (t copyTable) count(ctx context.Context, q querier) (n int64, err error) {
-	err = q.QueryRowContext(ctx, t.query("count(*)")).Scan(&n)
-	return n, err
+func (t copyTable) count(ctx context.Context, q querier) (int64, error) {
+	n, err := collect(ctx, q, func(r *sql.Rows, n *int64) error { return r.Scan(n) }, t.query("count(*)"))
+	if err != nil {
+		return 0, err
+	}
+	return n[0], nil
 }
 
 // copyRows reads rows of a table.

@@ -42,6 +42,9 @@ func (f *failures) recent() error {
 // blame adds to an error of the database that may pass, such as a full disk,
 // that whoever called may try again.
 func blame(err error) error {
+	if f := fault.Of(err); err == nil || f != nil && f.Kind == fault.Unavailable {
+		return err
+	}
 	const (
 		busy, locked, readOnly, ioError, full, cannotOpen = 5, 6, 8, 10, 13, 14
 	)

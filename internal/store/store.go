@@ -36,7 +36,7 @@ type Options struct {
 type Store struct {
 	d        dialect
 	write    *sql.DB
-	read     reader
+	read     reader     // what fails for the database's sake says so
 	bulks    *bulks     // on write
 	file     *fileGuard // of SQLite
 	now      func() time.Time
@@ -89,7 +89,7 @@ func (s *Store) openServer(ctx context.Context, o Options) (err error) {
 	if err != nil {
 		return err
 	}
-	s.write, s.read = write, read
+	s.write, s.read = write, reader{read}
 	if o.KeepSchema {
 		err = s.checkSchema(ctx)
 	} else {
@@ -130,7 +130,7 @@ func (s *Store) openFile(ctx context.Context, path string) (err error) {
 	}
 	read.SetMaxOpenConns(readers)
 	read.SetMaxIdleConns(readers)
-	s.read = &prepared{DB: read, statements: map[string]*sql.Stmt{}}
+	s.read = reader{&prepared{DB: read, statements: map[string]*sql.Stmt{}}}
 	return connect(ctx, read, readers)
 }
 
@@ -153,7 +153,7 @@ func connect(ctx context.Context, db *sql.DB, n int) error {
 // Close closes the database. It waits for what is under way.
 func (s *Store) Close() error {
 	var errs []error
-	if s.read != nil {
+	if s.read.pool != nil {
 		errs = append(errs, s.read.Close())
 	}
 	if s.write != nil {
@@ -294,18 +294,6 @@ func (t *Tx) queryRow(query string, args ...any) *sql.Row {
 	return t.tx.QueryRowContext(t.ctx, query, args...)
 }
 
-// querier is what reads need: a transaction or the readers' pool.
-type querier interface {
-	QueryContext(ctx context.Context, query string, args ...any) (*sql.Rows, error)
-	QueryRowContext(ctx context.Context, query string, args ...any) *sql.Row
-}
-
-// reader is the readers' pool.
-type reader interface {
-	querier
-	Close() error
-}
-
 // collect reads all rows of a query by scan.
 func collect[T any](ctx context.Context, q querier, scan func(*sql.Rows, *T) error, query string, args ...any) (_ []T, err error) {
 	rows, err := q.QueryContext(ctx, query, args...)
@@ -321,7 +309,7 @@ func collect[T any](ctx context.Context, q querier, scan func(*sql.Rows, *T) err
 		}
 		out = append(out, v)
 	}
-	return out, rows.Err()
+	return out, blame(rows.Err())
 }
 
 // micros turns a time into microseconds; the zero time is 0.
