@@ -1,0 +1,245 @@
+package e2e
+
+import (
+	"database/sql"
+	"encoding/json"
+	"net/http"
+	"strconv"
+	"sync"
+	"sync/atomic"
+	"syscall"
+	"testing"
+	"time"
+
+	"assay/internal/pgtest"
+	"assay/internal/provider/sim"
+	"assay/internal/randtest"
+	"assay/internal/refresh"
+)
+
+// slowed is a simulator that takes its time.
+type slowed struct {
+	*sim.Handler
+	wait atomic.Int64
+}
+
+func (s *slowed) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	t := time.NewTimer(time.Duration(s.wait.Load()))
+	defer t.Stop()
+	select {
+	case <-t.C:
+	case <-r.Context().Done():
+	}
+	s.Handler.ServeHTTP(w, r)
+}
+
+// slots is how many requests an instance has under way at once.
+const slots = 2
+
+// cluster is some servers on one PostgreSQL, of which some may be away, and the
+// slow markets that they ask.
+type cluster struct {
+	*server // the first one, which no test stops: tests talk to it
+	servers []*server
+	markets *slowed
+	runs    []string // begun by the test
+	before  int      // requests before the first of them
+}
+
+// newCluster starts a server for each URL, all of which lead to one database,
+// and prices so many names for three users.
+func newCluster(t *testing.T, names int, urls ...string) *cluster {
+	t.Helper()
+	h, err := sim.NewHandler(sim.Options{Names: names, Frozen: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := &cluster{markets: &slowed{Handler: h}}
+	source, err := sim.Start(t.Context(), "127.0.0.1:0", c.markets)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = source.Close() })
+	for _, url := range urls {
+		s := newServerOn(t, url, "MARKET_PRICE_PROVIDERS=sim", "SIM_BASE_URL="+source.URL(), "MARKET_PRICE_WORKERS=1")
+		c.servers = append(c.servers, s)
+		s.spawn()
+	}
+	for _, s := range c.servers {
+		s.awaitHealth()
+	}
+	c.server = c.servers[0]
+	pushNames(c.server, h.Names(), 3)
+	c.awaitPriced()
+	c.before = served(h)
+	return c
+}
+
+// begin starts a run, or joins the one that is under way, however often it takes
+// to be heard.
+func (c *cluster) begin() (id string) {
+	c.t.Helper()
+	c.await("a run", func() bool {
+		_, body, err := c.call(http.MethodPost, "/api/market-prices/refresh?force=1", nil)
+		var answer struct {
+			Started bool
+			Job     struct{ ID string }
+		}
+		if err != nil || json.Unmarshal(body, &answer) != nil || answer.Job.ID == "" {
+			return false
+		}
+		id = answer.Job.ID
+		if n := len(c.runs); n == 0 || c.runs[n-1] != id {
+			c.runs = append(c.runs, id)
+			c.markets.Advance(2_000) // so that nearly all prices change
+		}
+		return true
+	})
+	return id
+}
+
+// ended waits for the end of a run, whatever does not answer meanwhile.
+func (c *cluster) ended(id string) (j job) {
+	c.t.Helper()
+	c.await("the end of job "+id, func() bool {
+		return c.tryGet("/api/market-prices/jobs/"+id, &j) == nil && j.Stage == "done"
+	})
+	return j
+}
+
+// settled waits for the ends of all runs and holds what is then in the database
+// against all that must be: each name once in each run, and no more requests
+// than one for each file and one for each that was lost. A busy machine may let
+// each instance stand still for so long that it is taken for dead once.
+func (c *cluster) settled(lost int) {
+	c.t.Helper()
+	lost += slots * len(c.servers)
+	counted := 0
+	for _, id := range c.runs {
+		j := c.ended(id)
+		if j.State != "finished" {
+			c.t.Errorf("job %s is %s (%s), want it finished", id, j.State, quoted(j.LastError))
+		}
+		checkJob(c.t, c.server, id, int64(len(c.markets.Names())))
+		counted += int(j.Usage.RequestCount)
+	}
+	sent := served(c.markets.Handler) - c.before
+	c.t.Logf("%d runs, %d requests counted, %d sent, %d may be lost", len(c.runs), counted, sent, lost)
+	if most := len(c.runs)*sim.DefaultMarkets + lost; sent > most {
+		c.t.Errorf("%d requests for %d runs, want at most %d", sent, len(c.runs), most)
+	}
+	if counted < sent || counted > sent+lost {
+		c.t.Errorf("%d requests counted, and the source saw %d", counted, sent)
+	}
+	checkRows(c.t, c.server, 3)
+	checkInvariants(c.t, c.open())
+}
+
+// owns is how the owners of claims of a server's process are named.
+func (s *server) owns() string { return "owner LIKE '%-" + strconv.Itoa(s.cmd.Process.Pid) + "-%'" }
+
+// holds reports whether a server works on something.
+func (s *server) holds(db *sql.DB) bool {
+	s.t.Helper()
+	return len(rows(s.t, db, `SELECT 1 FROM fetch_unit WHERE state = 'running' AND `+s.owns()+`
+		UNION ALL SELECT 1 FROM refresh_batch WHERE state = 'running' AND `+s.owns())) > 0
+}
+
+func (s *server) signal(sig syscall.Signal) {
+	s.t.Helper()
+	if err := s.cmd.Process.Signal(sig); err != nil {
+		s.t.Fatal(err)
+	}
+}
+
+// asker asks for runs without end.
+type asker struct {
+	mu      sync.Mutex
+	started map[string]bool
+	count   int
+}
+
+// ask asks a server, which may be away.
+func (a *asker) ask(s *server, stop <-chan struct{}) {
+	for {
+		select {
+		case <-stop:
+			return
+		case <-time.After(20 * time.Millisecond):
+		}
+		id, err := s.tryRefresh()
+		a.mu.Lock()
+		a.count++
+		if err == nil && a.started[id] {
+			s.t.Errorf("job %s was started twice", id)
+		}
+		if err == nil {
+			a.started[id] = true
+		}
+		a.mu.Unlock()
+	}
+}
+
+// TestInstances_OneStoppedAndOneKilledOverAndOverShareARun has three instances,
+// at each of which runs are asked for all the time. One is stopped for three
+// leases while it works, one is killed every second.
+func TestInstances_OneStoppedAndOneKilledOverAndOverShareARun(t *testing.T) {
+	t.Parallel()
+	names := 3_000
+	if randtest.Long() {
+		names = 30_000
+	}
+	url := pgtest.Shared(t).NewDatabase(t)
+	c := newCluster(t, names, url, url, url)
+	stopped, killed := c.servers[1], c.servers[2]
+	db := c.open()
+	c.markets.wait.Store(int64(2 * time.Second))
+
+	first := c.begin()
+	asker := asker{started: map[string]bool{}}
+	var asking sync.WaitGroup
+	enough := make(chan struct{})
+	for _, s := range c.servers {
+		asking.Go(func() { asker.ask(s, enough) })
+	}
+	c.await("work in the hands of the one to be stopped", func() bool { return stopped.holds(db) })
+	stopped.signal(syscall.SIGSTOP)
+	kills := 0
+	for end := time.Now().Add(3 * refresh.Lease); time.Now().Before(end); kills++ {
+		time.Sleep(time.Second)
+		killed.kill()
+		killed.start()
+		if live := rows(t, db, `SELECT id FROM refresh_job WHERE kind = 'bulk' AND state IN ('queued', 'running')`); len(live) > 1 {
+			t.Errorf("%d bulk jobs at once", len(live))
+		}
+	}
+	stopped.signal(syscall.SIGCONT)
+	close(enough)
+	asking.Wait()
+	stopped.await("it to find out that it was taken for dead", func() bool { return contains(stopped.log, "taken for dead") })
+	if asker.started[first] {
+		t.Errorf("job %s was started twice", first)
+	}
+	for id := range asker.started {
+		c.runs = append(c.runs, id)
+	}
+	if got := rows(t, db, `SELECT count(*) FROM refresh_job WHERE kind = 'bulk'`); got[0] != strconv.Itoa(len(c.runs)) {
+		t.Errorf("%s bulk jobs, and %d were said to be started", got[0], len(c.runs))
+	}
+	t.Logf("%d kills, %d times asked for a run", kills, asker.count)
+	c.settled(slots * (kills + 1))
+	c.share(db)
+}
+
+// share lets runs happen until each instance has settled something.
+func (c *cluster) share(db *sql.DB) {
+	c.t.Helper()
+	c.markets.wait.Store(0)
+	for _, s := range c.servers {
+		s.await("a batch that was settled by "+s.addr, func() bool {
+			c.ended(c.begin())
+			return len(rows(c.t, db, `SELECT 1 FROM refresh_batch WHERE state = 'settled' AND `+s.owns()+` LIMIT 1`)) > 0
+		})
+	}
+	c.t.Logf("after %d runs each instance has settled something", len(c.runs))
+}

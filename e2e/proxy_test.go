@@ -1,0 +1,183 @@
+package e2e
+
+import (
+	"net"
+	"net/url"
+	"path/filepath"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5/pgproto3"
+)
+
+// cut is what becomes of a commit on its way.
+type cut int
+
+const (
+	passes  cut = iota
+	refused     // the connection ends before the database sees the commit
+	unknown     // the connection ends after it is applied, before it is answered
+)
+
+// proxy stands between servers and PostgreSQL, and knows commits.
+type proxy struct {
+	listener net.Listener
+	socket   string
+	database string
+
+	// commit decides what becomes of each commit; nil lets all pass. It is set
+	// before anybody connects, and called concurrently.
+	commit func() cut
+	delay  atomic.Int64 // before each piece of an answer
+	links  sync.WaitGroup
+	mu     sync.Mutex
+	open   map[net.Conn]struct{}
+}
+
+// newProxy stands before the database of a URL.
+func newProxy(t *testing.T, target string, commit func() cut) *proxy {
+	t.Helper()
+	u, err := url.Parse(target)
+	if err != nil {
+		t.Fatal(err)
+	}
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	p := &proxy{
+		listener: l, socket: filepath.Join(u.Query().Get("host"), ".s.PGSQL.5432"), database: u.Path,
+		commit: commit, open: map[net.Conn]struct{}{},
+	}
+	p.links.Go(p.accept)
+	t.Cleanup(func() {
+		_ = l.Close()
+		p.drop()
+		p.links.Wait()
+	})
+	return p
+}
+
+// url is the address of the database through the proxy.
+func (p *proxy) url() string {
+	return "postgres://postgres@" + p.listener.Addr().String() + p.database + "?sslmode=disable"
+}
+
+// drop cuts all connections.
+func (p *proxy) drop() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for c := range p.open {
+		_ = c.Close()
+	}
+}
+
+func (p *proxy) accept() {
+	for {
+		client, err := p.listener.Accept()
+		if err != nil {
+			return
+		}
+		database, err := net.Dial("unix", p.socket)
+		if err != nil {
+			_ = client.Close() // the database is away
+			continue
+		}
+		l := &link{proxy: p, client: client, database: database}
+		p.mu.Lock()
+		p.open[client], p.open[database] = struct{}{}, struct{}{}
+		p.mu.Unlock()
+		var both sync.WaitGroup
+		both.Go(l.requests)
+		both.Go(l.answers)
+		p.links.Go(func() {
+			both.Wait()
+			p.mu.Lock()
+			defer p.mu.Unlock()
+			delete(p.open, client)
+			delete(p.open, database)
+		})
+	}
+}
+
+// link is one connection through the proxy.
+type link struct {
+	proxy            *proxy
+	client, database net.Conn
+	mute             atomic.Bool // the next answer is the last thing that happens
+}
+
+func (l *link) close() {
+	_ = l.client.Close()
+	_ = l.database.Close()
+}
+
+// answers passes on what the database says.
+func (l *link) answers() {
+	defer l.close()
+	piece := make([]byte, 32<<10)
+	for {
+		n, err := l.database.Read(piece)
+		if err != nil || l.mute.Load() {
+			return
+		}
+		if d := l.proxy.delay.Load(); d > 0 {
+			time.Sleep(time.Duration(d))
+		}
+		if _, err := l.client.Write(piece[:n]); err != nil {
+			return
+		}
+	}
+}
+
+// requests passes on what the client says.
+func (l *link) requests() {
+	defer l.close()
+	said := pgproto3.NewBackend(l.client, l.client)
+	first, err := said.ReceiveStartupMessage()
+	if err != nil || !l.forward(first) {
+		return
+	}
+	for {
+		message, err := said.Receive()
+		if err != nil {
+			return
+		}
+		if l.proxy.commit != nil && commits(message) {
+			switch l.proxy.commit() {
+			case refused:
+				return
+			case unknown:
+				l.mute.Store(true)
+			case passes:
+			}
+		}
+		if !l.forward(message) {
+			return
+		}
+	}
+}
+
+func (l *link) forward(message pgproto3.FrontendMessage) bool {
+	b, err := message.Encode(nil)
+	if err == nil {
+		_, err = l.database.Write(b)
+	}
+	return err == nil
+}
+
+// commits reports whether a message is a COMMIT: a simple query, or one that is
+// prepared.
+func commits(message pgproto3.FrontendMessage) bool {
+	var text string
+	switch m := message.(type) {
+	case *pgproto3.Query:
+		text = m.String
+	case *pgproto3.Parse:
+		text = m.Query
+	}
+	return strings.EqualFold(strings.TrimRight(text, "; "), "commit")
+}
