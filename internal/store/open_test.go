@@ -23,6 +23,9 @@ func TestMain(m *testing.M) {
 	if path := os.Getenv("STORE_TEST_OPEN"); path != "" {
 		hold(path)
 	}
+	if from := os.Getenv(copyFrom); from != "" {
+		copyAndHold(from)
+	}
 	os.Exit(m.Run())
 }
 
