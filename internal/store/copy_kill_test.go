@@ -13,6 +13,7 @@ import (
 	"testing"
 
 	"assay/internal/store"
+	"assay/internal/store/storetest"
 )
 
 // What a process is told that copies until it is killed.
@@ -42,13 +43,14 @@ func copyAndHold(from string) {
 }
 
 func TestCopy_KilledLeavesATargetThatIsEmpty(t *testing.T) {
-	for name, e := range engines {
-		t.Run(name, func(t *testing.T) {
+	for engine := range engines {
+		t.Run(engine, func(t *testing.T) {
 			from := filepath.Join(t.TempDir(), "assay.db")
 			s := open(t, from)
 			must(t, add(t, s, "A"))
 			must(t, s.Close())
-			to, _ := e.fresh(t)
+			target := storetest.On(t, engine)
+			to := store.Options{Path: target.Path, URL: target.URL}
 			for _, verifying := range []bool{false, true} {
 				killCopy(t, from, to, verifying)
 				s, err := store.Open(t.Context(), to)
@@ -60,7 +62,7 @@ func TestCopy_KilledLeavesATargetThatIsEmpty(t *testing.T) {
 			}
 			_, err := store.Copy(t.Context(), store.CopyOptions{From: store.Options{Path: from}, To: to})
 			must(t, err)
-			if !has(t, opened(t, to), "A") {
+			if !has(t, opened(t, target, store.Options{}), "A") {
 				t.Error("the next copy left something out")
 			}
 		})
