@@ -21,7 +21,11 @@ func (a *App) buildDispatcher(ctx context.Context) error {
 		return nil
 	}
 	url := a.cfg.Database.URL.Reveal()
-	if err := river.Migrate(ctx, url, a.log); err != nil {
+	prepare := river.Migrate
+	if !a.cfg.Migrate {
+		prepare = river.Check
+	}
+	if err := prepare(ctx, url, a.log); err != nil {
 		return err
 	}
 	d, err := river.New(ctx, river.Options{URL: url, ID: a.owner, Workers: workers, Tasks: tasks, Now: a.now, Logger: a.log})

@@ -33,18 +33,21 @@ type copied struct {
 
 // Run writes the backup.
 func (c *backupCmd) Run(ctx context.Context, s *session) (err error) {
-	cfg, err := s.sqlite()
+	cfg, err := config.LoadDatabase(s.options(nil))
 	if err != nil {
 		return err
 	}
 	var secrets secretCopy
 	if c.WithSecrets {
+		if err := hasSecrets(cfg); err != nil {
+			return err
+		}
 		if secrets, err = readSecrets(secretsDir(cfg), c.File+".secrets", false); err != nil {
 			return err
 		}
 	}
 	done := copied{File: c.File}
-	if done.Bytes, err = backUp(ctx, cfg.Database.Path, c.File); err != nil {
+	if done.Bytes, err = backUp(ctx, cfg.Database, c.File); err != nil {
 		return err
 	}
 	if done.Secrets, err = secrets.write(); err != nil {
@@ -58,11 +61,13 @@ func (c *backupCmd) Run(ctx context.Context, s *session) (err error) {
 	})
 }
 
-// backUp copies the database at path to a new file that only its owner can
-// read, and returns its size. After an error there is no such file.
-func backUp(ctx context.Context, path, file string) (size int64, err error) {
-	if _, err := os.Stat(path); err != nil {
-		return 0, usageOfFile(err)
+// backUp copies a database to a new file that only its owner can read, and
+// returns its size. After an error there is no such file.
+func backUp(ctx context.Context, d config.Database, file string) (size int64, err error) {
+	if d.Engine == config.SQLite {
+		if _, err := os.Stat(d.Path); err != nil {
+			return 0, usageOfFile(err)
+		}
 	}
 	f, err := os.OpenFile(file, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o600)
 	if err != nil {
@@ -76,7 +81,13 @@ func backUp(ctx context.Context, path, file string) (size int64, err error) {
 	if err := f.Close(); err != nil {
 		return 0, err
 	}
-	if err := store.Backup(ctx, path, file); err != nil {
+	if d.Engine == config.SQLite {
+		err = store.Backup(ctx, d.Path, file)
+	} else {
+		err = clientAtFault(store.BackupPostgres(ctx, d.URL.Reveal(), file),
+			`pg_dump --format=custom --file=FILE "$DATABASE_URL"`)
+	}
+	if err != nil {
 		return 0, err
 	}
 	info, err := os.Stat(file)
@@ -89,7 +100,7 @@ func backUp(ctx context.Context, path, file string) (size int64, err error) {
 // restoreCmd puts a backup in the database's place.
 type restoreCmd struct {
 	File        string `arg:"" help:"File that assay backup wrote."`
-	Force       bool   `help:"Restore though there is a database already, or, with --with-secrets, secrets. The old database is kept beside it."`
+	Force       bool   `help:"Restore though there is a database already, or, with --with-secrets, secrets. An old SQLite file is kept beside the new one; on PostgreSQL the old tables are replaced."`
 	WithSecrets bool   `help:"Restore the secrets in FILE.secrets too."`
 }
 
@@ -102,7 +113,7 @@ func (*restoreCmd) examples() []example {
 
 // Run restores.
 func (c *restoreCmd) Run(ctx context.Context, s *session) error {
-	cfg, err := s.sqlite()
+	cfg, err := config.LoadDatabase(s.options(nil))
 	if err != nil {
 		return err
 	}
@@ -117,33 +128,46 @@ func (c *restoreCmd) Run(ctx context.Context, s *session) error {
 	}
 	var secrets secretCopy
 	if c.WithSecrets {
+		if err := hasSecrets(cfg); err != nil {
+			return err
+		}
 		if secrets, err = readSecrets(c.File+".secrets", secretsDir(cfg), c.Force); err != nil {
 			return err
 		}
 	}
 	done := copied{File: c.File, Bytes: info.Size()}
-	if err := store.Restore(ctx, f, cfg.Database.Path, c.Force); err != nil {
+	if cfg.Database.Engine == config.SQLite {
+		err = store.Restore(ctx, f, cfg.Database.Path, c.Force)
+	} else {
+		err = clientAtFault(store.RestorePostgres(ctx, cfg.Database.URL.Reveal(), c.File, c.Force),
+			`pg_restore --single-transaction --no-owner --clean --if-exists --dbname="$DATABASE_URL" FILE`)
+	}
+	if err != nil {
 		return err
 	}
 	if done.Secrets, err = secrets.write(); err != nil {
 		return fmt.Errorf("the database is restored, the secrets are not: %w", err)
 	}
 	return s.out.result(done, func(w io.Writer) {
-		_, _ = fmt.Fprintf(w, "%s is restored from %s\n", cfg.Database.Path, c.File)
+		_, _ = fmt.Fprintf(w, "%s is restored from %s\n", printable(cfg.Database.String()), c.File)
 		if c.WithSecrets {
 			_, _ = fmt.Fprintf(w, "%d secrets are restored\n", done.Secrets)
 		}
 	})
 }
 
-// sqlite tells where a server keeps its data, which is to be in SQLite.
-func (s *session) sqlite() (*config.Config, error) {
-	cfg, err := config.LoadDatabase(s.options(nil))
-	if err != nil {
-		return nil, err
+// hasSecrets refuses to copy secrets where none are generated.
+func hasSecrets(cfg *config.Config) error {
+	if cfg.Database.Engine == config.SQLite {
+		return nil
 	}
-	if cfg.Database.Engine != config.SQLite {
-		return nil, &usageError{text: "DATABASE_URL names PostgreSQL: use pg_dump and pg_restore", help: "assay backup --help"}
+	return &usageError{text: "on PostgreSQL no secrets are generated: keep those that you set yourself", help: "assay backup --help"}
+}
+
+// clientAtFault says what to run where PostgreSQL's client is not here.
+func clientAtFault(err error, command string) error {
+	if !errors.Is(err, store.ErrNoClient) {
+		return err
 	}
-	return cfg, nil
+	return &usageError{text: err.Error() + ": install postgresql-client, or run where it is: " + command, help: "assay backup --help"}
 }

@@ -40,6 +40,7 @@ type grammar struct {
 	Backup      backupCmd      `cmd:"" group:"care" help:"Write a copy of the database to a file, also while the server runs."`
 	Restore     restoreCmd     `cmd:"" group:"care" help:"Put a backup in the database's place."`
 	Copy        copyCmd        `cmd:"" group:"care" help:"Copy the database to another one: from SQLite to PostgreSQL, or back."`
+	Migrate     migrateCmd     `cmd:"" group:"care" help:"Bring the tables of the database up to date; the server does it, too."`
 	Healthcheck healthcheckCmd `cmd:"" group:"care" help:"Ask whether the server is well."`
 	Completion  completionCmd  `cmd:"" group:"care" help:"Print a completion script for a shell."`
 	Version     versionCmd     `cmd:"" group:"care" help:"Show the version."`

@@ -50,6 +50,7 @@ type Config struct {
 	Database       Database       // DATABASE_URL
 	TrustedProxies []netip.Prefix // TRUSTED_PROXIES: who may set X-Forwarded-For
 	LogLevel       slog.Level     // LOG_LEVEL
+	Migrate        bool           // DATABASE_MIGRATE
 	LogFormat      LogFormat      // LOG_FORMAT
 
 	SyncSecrets    []Secret    // MARKET_PRICE_SYNC_SECRET; none until created

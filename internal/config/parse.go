@@ -288,3 +288,11 @@ func splitList(value string) []string {
 	}
 	return parts
 }
+
+func setMigrate(c *Config, value string) error {
+	if value != "on" && value != "off" {
+		return fmt.Errorf("%q is unknown; want on or off", value)
+	}
+	c.Migrate = value == "on"
+	return nil
+}

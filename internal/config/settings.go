@@ -42,6 +42,11 @@ func serverSettings() []setting {
 			file: true, set: setDatabase, show: showDatabase,
 		},
 		{
+			name: "DATABASE_MIGRATE", def: "on",
+			help: "`on`: the server brings the tables of a PostgreSQL database up to date when it starts; `off`: it refuses to start until `assay migrate` has",
+			set:  setMigrate,
+		},
+		{
 			name: "TRUSTED_PROXIES", help: "comma list of addresses or networks that may set `X-Forwarded-For`",
 			set: setTrustedProxies,
 		},

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"os"
 
 	"github.com/pressly/goose/v3"
 )
@@ -135,4 +136,49 @@ func newestMigration(d dialect) int64 {
 		}
 	}
 	return newest
+}
+
+// MigrateResult is what bringing a schema up to date did.
+type MigrateResult struct {
+	From, To int64 // versions; 0: none
+}
+
+// Migrate brings the schema of a database up to date, which Open does, too.
+func Migrate(ctx context.Context, o Options) (r MigrateResult, err error) {
+	if r.From, err = versionBefore(ctx, o); err != nil {
+		return r, err
+	}
+	s, err := Open(ctx, o)
+	if err != nil {
+		return r, err
+	}
+	defer func() { err = errors.Join(err, s.Close()) }()
+	r.To, err = s.SchemaVersion(ctx)
+	return r, err
+}
+
+// versionBefore returns the version of a schema that may not be there.
+func versionBefore(ctx context.Context, o Options) (version int64, err error) {
+	var db *sql.DB
+	if o.URL != "" {
+		write, read, err := openPostgres(o.URL)
+		if err != nil {
+			return 0, err
+		}
+		defer func() { _ = read.Close() }() // nothing was written
+		db = write
+	} else {
+		if _, err := os.Stat(o.Path); err != nil {
+			return 0, nil // Open tells what is wrong with the file
+		}
+		if db, err = openSQLite(o.Path, reads); err != nil {
+			return 0, err
+		}
+	}
+	defer func() { _ = db.Close() }() // nothing was written
+	err = db.QueryRowContext(ctx, `SELECT coalesce(max(version_id), 0) FROM goose_db_version WHERE is_applied`).Scan(&version)
+	if err != nil && o.URL != "" && pgCode(err) != pgUndefinedTable {
+		return 0, err
+	}
+	return version, nil
 }

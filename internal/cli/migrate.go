@@ -1,0 +1,46 @@
+package cli
+
+import (
+	"context"
+	"fmt"
+	"io"
+
+	"assay/internal/app"
+	"assay/internal/config"
+)
+
+// migrateCmd brings the tables of the database up to date.
+type migrateCmd struct{}
+
+func (*migrateCmd) examples() []example {
+	return []example{
+		{"migrate", "bring the tables up to date, before servers that run with DATABASE_MIGRATE=off are started"},
+	}
+}
+
+// migration is what a migration did.
+type migration struct {
+	Database string `json:"database"`
+	From     int64  `json:"fromVersion"` // 0: there were no tables
+	To       int64  `json:"toVersion"`
+}
+
+// Run migrates.
+func (c *migrateCmd) Run(ctx context.Context, s *session) error {
+	cfg, err := config.LoadDatabase(s.options(nil))
+	if err != nil {
+		return err
+	}
+	r, err := app.Migrate(ctx, cfg.Database, s.logger(cfg))
+	if err != nil {
+		return err
+	}
+	done := migration{Database: cfg.Database.String(), From: r.From, To: r.To}
+	return s.out.result(done, func(w io.Writer) {
+		if done.From == done.To {
+			_, _ = fmt.Fprintf(w, "%s has schema version %d, which is this program's\n", printable(done.Database), done.To)
+			return
+		}
+		_, _ = fmt.Fprintf(w, "%s is brought from schema version %d to %d\n", printable(done.Database), done.From, done.To)
+	})
+}
