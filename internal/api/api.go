@@ -54,7 +54,7 @@ type Refresher interface {
 	RetryFailed(ctx context.Context, id int64, by string) (jobID int64, started bool, err error)
 	PauseSource(ctx context.Context, source string) error
 	ResumeSource(ctx context.Context, source string) error
-	AcceptSource(ctx context.Context, source string) error
+	AcceptSource(ctx context.Context, source, market string) error
 	AcceptItem(ctx context.Context, key catalog.Key) error
 }
 

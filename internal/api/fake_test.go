@@ -181,8 +181,8 @@ func (f *fakes) PauseSource(_ context.Context, source string) error { return f.n
 
 func (f *fakes) ResumeSource(_ context.Context, source string) error { return f.note("resume", source) }
 
-func (f *fakes) AcceptSource(_ context.Context, source string) error {
-	return f.note("acceptSource", source)
+func (f *fakes) AcceptSource(_ context.Context, source, market string) error {
+	return f.note("acceptSource", source, market)
 }
 
 func (f *fakes) AcceptItem(_ context.Context, key catalog.Key) error {

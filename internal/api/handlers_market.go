@@ -127,6 +127,14 @@ func (s *server) steerSource(steer func(ctx context.Context, source string) erro
 	}
 }
 
+func (s *server) acceptSource(w http.ResponseWriter, c *call) error {
+	if err := s.Refresher.AcceptSource(c.Context(), c.values["source"], c.values["market"]); err != nil {
+		return err
+	}
+	w.WriteHeader(http.StatusNoContent)
+	return nil
+}
+
 func (s *server) acceptItem(w http.ResponseWriter, c *call) error {
 	if err := s.Refresher.AcceptItem(c.Context(), c.key()); err != nil {
 		return err

@@ -1,6 +1,7 @@
 package api
 
 import (
+	"errors"
 	"fmt"
 	"net/url"
 	"slices"
@@ -61,9 +62,21 @@ var (
 	// What a job or a source is not, is not found: their names are ours.
 	jobID      = param{name: "id", in: "path", schema: schema{"type": "string"}, check: anything, doc: "Id of the job."}
 	sourceName = param{name: "source", in: "path", schema: schema{"type": "string"}, check: anything, doc: "Name of the source."}
+	marketKey  = param{
+		name: "market", in: "query", schema: schema{"type": "string", "minLength": 1}, check: notEmpty,
+		doc: "Only this market of the source; all that are in quarantine without it.",
+	}
 )
 
 func anything(string) error { return nil }
+
+// notEmpty keeps what a script forgot to fill in from meaning everything.
+func notEmpty(value string) error {
+	if value == "" {
+		return errors.New("must not be empty")
+	}
+	return nil
+}
 
 func checkUserID(id string) error {
 	switch {

@@ -48,7 +48,7 @@ func (s *server) operations() []operation {
 		{"POST", job + "/retry-failed", market, s.retryFailed, []param{jobID}, nil, answers{202: started{}, 200: alreadyRunning{}}, changes, "Start a job of the items that failed in this one."},
 		{"POST", source + "/pause", market, s.steerSource(s.Refresher.PauseSource), []param{sourceName}, nil, answers{204: nil}, changes, "Ask a source no more until it is resumed."},
 		{"POST", source + "/resume", market, s.steerSource(s.Refresher.ResumeSource), []param{sourceName}, nil, answers{204: nil}, changes, "Ask a paused source again."},
-		{"POST", source + "/accept", market, s.steerSource(s.Refresher.AcceptSource), []param{sourceName}, nil, answers{204: nil}, changes, "End a source's quarantine."},
+		{"POST", source + "/accept", market, s.acceptSource, []param{sourceName, marketKey}, nil, answers{204: nil}, changes, "End the quarantine of a source's markets."},
 		{"POST", mp + "/items/{name}/accept", market, s.acceptItem, key, nil, answers{200: view.ItemDetail{}}, changes, "Accept the price of an item that was held back."},
 		{"GET", "/api/prices/items", prices, s.items, with(page, appID, search), nil, answers{200: view.Page[view.ItemPrice]{}}, reads, "List items with their prices."},
 		{"GET", "/api/prices/items/{name}", prices, s.item, key, nil, answers{200: view.ItemDetail{}}, finds, "An item's price, and every market's quote behind it."},

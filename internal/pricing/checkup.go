@@ -18,6 +18,9 @@ const (
 	Healthy Illness = ""
 	Shrunk  Illness = "shrunk" // less than half of the names that it had
 	Skewed  Illness = "ratio"  // cents for dollars, another currency
+	// Contested is a first answer that others contradict, where no majority tells
+	// who is right.
+	Contested Illness = "contested"
 )
 
 // The ratios that a healthy answer's median stays within, in millionths: to its
@@ -113,6 +116,7 @@ type Diagnosis struct {
 	Names   int         // names in this one, where Before was given
 	Shared  int         // names whose prices were compared
 	Ratio   money.Micro // median of new to reference price, in millionths; nothing where Shared is 0
+	Rivals  string      // of a contested answer: who disagrees, as operators call them
 }
 
 // Sick reports whether the answer must be quarantined.
@@ -126,6 +130,9 @@ func (d Diagnosis) String() string {
 		return fmt.Sprintf("%d names, of %d before", d.Names, d.Before)
 	case Skewed:
 		return fmt.Sprintf("prices are %s times what they should be, at the median of %d names", d.Ratio, d.Shared)
+	case Contested:
+		return fmt.Sprintf("prices are %s times those of %s, at the median of %d names, and no majority tells which is right: accept the right one",
+			d.Ratio, cmp.Or(d.Rivals, "what was known"), d.Shared)
 	default:
 		return ""
 	}

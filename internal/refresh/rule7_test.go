@@ -307,8 +307,8 @@ func TestRule7_ASickAnswerIsQuarantinedUntilAccepted(t *testing.T) {
 	must(t, err)
 	equal(t, "last good quote of the sick market", snaps[1].Ask, units(10))
 
-	must(t, w.engine.AcceptSource(t.Context(), "alpha"))
-	if err := w.engine.AcceptSource(t.Context(), "alpha"); err == nil {
+	must(t, w.engine.AcceptSource(t.Context(), "alpha", ""))
+	if err := w.engine.AcceptSource(t.Context(), "alpha", ""); err == nil {
 		t.Error("accepted twice")
 	}
 	w.run(true)
@@ -389,7 +389,7 @@ func TestRule7_AnAcceptedAnswerIsTheRefusedOneAndNoOther(t *testing.T) {
 			w.clock.Add(7 * time.Hour)
 			factor = 100
 			w.run(false)
-			must(t, w.engine.AcceptSource(t.Context(), "alpha"))
+			must(t, w.engine.AcceptSource(t.Context(), "alpha", ""))
 			w.clock.Add(c.later)
 			factor, share = c.factor, list[:c.share]
 			w.run(true)

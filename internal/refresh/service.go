@@ -97,21 +97,39 @@ func (e *Engine) setPaused(ctx context.Context, source string, paused bool) erro
 	return err
 }
 
-// AcceptSource ends the quarantine of a source's markets: their next answer is
-// taken as it is, and what comes after is held against that.
-func (e *Engine) AcceptSource(ctx context.Context, source string) error {
+// AcceptSource ends the quarantine of a source's market, or with "" of all its
+// markets: their next answer is taken as it is, and what comes after is held
+// against that.
+func (e *Engine) AcceptSource(ctx context.Context, source, market string) error {
 	if err := e.checkSource(source); err != nil {
 		return err
 	}
-	var markets int64
+	if market != "" && !e.offers(source, market) {
+		return fault.New(fault.NotFound, "market_not_found", "%s has no market %q: see provider-debug", source, market)
+	}
+	var answers int64
 	err := e.store.InTx(ctx, func(tx Tx) (err error) {
-		markets, err = tx.AcceptSource(source)
+		answers, err = tx.AcceptSource(source, market)
 		return err
 	})
-	if err == nil && markets == 0 {
+	switch {
+	case err != nil || answers > 0:
+		return err
+	case market != "":
+		return fault.New(fault.Conflict, "not_quarantined", "%s of %s is not in quarantine", market, source)
+	default:
 		return fault.New(fault.Conflict, "not_quarantined", "no market of %s is in quarantine", source)
 	}
-	return err
+}
+
+// offers reports whether a configured source has a market of that key.
+func (e *Engine) offers(source, market string) bool {
+	for _, m := range e.known {
+		if m.source == source && m.Key == market {
+			return true
+		}
+	}
+	return false
 }
 
 func (e *Engine) checkSource(source string) error {

@@ -5,7 +5,6 @@ import (
 	"time"
 
 	"assay/internal/catalog"
-	"assay/internal/money"
 	"assay/internal/pricing"
 	"assay/internal/provider"
 )
@@ -62,7 +61,7 @@ type Store interface {
 	MarketFiles(ctx context.Context) ([]MarketFile, error)
 	// Medians calls fn for the items in the name buckets from (included) to
 	// (excluded) whose last estimate has a median.
-	Medians(ctx context.Context, from, to int, fn func(catalog.Key, money.Micro)) error
+	Medians(ctx context.Context, from, to int, fn func(catalog.Key, Median)) error
 	// PausedSources names the sources that an operator has paused.
 	PausedSources(ctx context.Context) (map[string]bool, error)
 	// MaxInventoryID returns the greatest id of an inventory row.
@@ -178,7 +177,9 @@ type Tx interface {
 	// RateSet returns the id of these rates, which are noted if they are new.
 	RateSet(rates pricing.Rates) (int64, error)
 	PauseSource(source string, paused bool) error
-	AcceptSource(source string) (int64, error)
+	// AcceptSource vouches for the refused answers of a source's market, of all
+	// its markets where none is named. It returns how many there were.
+	AcceptSource(source, market string) (int64, error)
 	KnowsItem(key catalog.Key) (bool, error)
 	AcceptItem(key catalog.Key) (bool, error)
 }

@@ -55,12 +55,13 @@ func (t *Tx) PauseSource(source string, paused bool) error {
 	return err
 }
 
-// AcceptSource ends the quarantine of a source's markets and returns how many
-// were in it: somebody vouches for answers like those that were refused.
-func (t *Tx) AcceptSource(source string) (int64, error) {
+// AcceptSource ends the quarantine of a source's markets, or of one of them, and
+// returns how many files were in it: somebody vouches for answers like those
+// that were refused.
+func (t *Tx) AcceptSource(source, market string) (int64, error) {
 	return t.exec(`
 		UPDATE market_file SET quarantine = '', quarantined_since = 0, accepted_at = $2
-		WHERE quarantine <> '' AND market_id IN (SELECT id FROM market WHERE source = $1)`, source, micros(t.now))
+		WHERE quarantine <> '' AND market_id IN (SELECT id FROM market WHERE source = $1 AND ($3 = '' OR key = $3))`, source, micros(t.now), market)
 }
 
 // KnowsItem reports whether there is such an item.

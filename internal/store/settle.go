@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"assay/internal/catalog"
-	"assay/internal/money"
 	"assay/internal/pricing"
 	"assay/internal/refresh"
 )
@@ -69,14 +68,14 @@ func (s *Store) BatchSnapshots(ctx context.Context, b refresh.Batch) ([]refresh.
 // Medians calls fn for the items in the name buckets from (included) to
 // (excluded) whose last estimate has a median. An item's id begins with its
 // bucket.
-func (s *Store) Medians(ctx context.Context, from, to int, fn func(catalog.Key, money.Micro)) error {
+func (s *Store) Medians(ctx context.Context, from, to int, fn func(catalog.Key, refresh.Median)) error {
 	_, err := collect(ctx, s.read, func(r *sql.Rows, _ *struct{}) error {
 		var key catalog.Key
-		var median money.Micro
-		err := r.Scan(&key.AppID, &key.Name, &key.Phase, &median)
-		fn(key, median)
+		var m refresh.Median
+		err := r.Scan(&key.AppID, &key.Name, &key.Phase, &m.Price, &m.Markets)
+		fn(key, m)
 		return err
-	}, `SELECT app_id, name, phase, median FROM item WHERE id >= $1 AND id < $2 AND median > 0`, int64(from)<<32, int64(to)<<32)
+	}, `SELECT app_id, name, phase, median, markets FROM item WHERE id >= $1 AND id < $2 AND median > 0`, int64(from)<<32, int64(to)<<32)
 	return err
 }
 

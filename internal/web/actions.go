@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net/http"
 	"strconv"
+	"strings"
 
 	"assay/internal/fault"
 )
@@ -67,7 +68,13 @@ func (s *site) resumeSource(w http.ResponseWriter, r *http.Request, who session)
 }
 
 func (s *site) acceptSource(w http.ResponseWriter, r *http.Request, who session) error {
-	return s.onSource(w, r, who, s.Refresher.AcceptSource, "The quarantine of %s is over.")
+	market := r.PostFormValue("market")
+	accept := func(ctx context.Context, source string) error { return s.Refresher.AcceptSource(ctx, source, market) }
+	told := "The quarantine of %s is over."
+	if market != "" {
+		told = "The quarantine of " + strings.ReplaceAll(market, "%", "%%") + " of %s is over."
+	}
+	return s.onSource(w, r, who, accept, told)
 }
 
 // onSource does one thing to the source that the path names.

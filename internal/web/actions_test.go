@@ -21,6 +21,7 @@ func TestActions_DoWhatTheButtonSays(t *testing.T) {
 		{"/sources/sim/resume", nil, "resume sim", "sim is asked again"},
 		{"/sources/sim/accept", nil, "accept sim", "The quarantine of sim is over."},
 		{"/sources/nobody/pause", nil, "pause nobody", "There is no source named nobody."},
+		{"/sources/sim/accept", []string{"market", "m%s"}, "accept sim m%s", "The quarantine of m%s of sim is over."},
 		{"/item/accept?appId=730&name=a%0Ab%20&phase=Ruby", nil, `accept item 730 "a\nb " "Ruby"`, "The new price is accepted."},
 	} {
 		w := newWorld(t)

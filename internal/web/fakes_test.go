@@ -319,8 +319,8 @@ func (f *fakeAssay) ResumeSource(_ context.Context, source string) error {
 	return nil
 }
 
-func (f *fakeAssay) AcceptSource(_ context.Context, source string) error {
-	f.called("accept %s", source)
+func (f *fakeAssay) AcceptSource(_ context.Context, source, market string) error {
+	f.called("accept %s", strings.TrimSpace(source+" "+market))
 	return nil
 }
 

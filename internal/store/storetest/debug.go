@@ -66,25 +66,25 @@ func medians(f *fixture) {
 	f.judge(id)
 	b := f.claimBatch()
 	s := f.settlement(b, 10)
-	want := map[catalog.Key]money.Micro{}
+	want := map[catalog.Key]refresh.Median{}
 	for i := range s.Items {
 		if i == 0 {
 			continue // has none
 		}
-		s.Items[i].Estimate.Median = money.Micro(20 + i)
-		want[s.Items[i].Key] = money.Micro(20 + i)
+		s.Items[i].Estimate.Median, s.Items[i].Estimate.Markets = money.Micro(20+i), i
+		want[s.Items[i].Key] = refresh.Median{Price: money.Micro(20 + i), Markets: i}
 	}
 	f.tx(func(tx *store.Tx) error { _, err := tx.Settle(*b, s); return err })
-	read := func(from, to int) map[catalog.Key]money.Micro {
-		got := map[catalog.Key]money.Micro{}
-		f.must(f.s.Medians(f.Context(), from, to, func(k catalog.Key, m money.Micro) { got[k] = m }))
+	read := func(from, to int) map[catalog.Key]refresh.Median {
+		got := map[catalog.Key]refresh.Median{}
+		f.must(f.s.Medians(f.Context(), from, to, func(k catalog.Key, m refresh.Median) { got[k] = m }))
 		return got
 	}
 	f.is("of all buckets", maps.Equal(read(0, catalog.Buckets), want), true)
 	for k, m := range want {
 		bucket := catalog.Bucket(k.Name)
 		f.is("of its own bucket", read(bucket, bucket+1)[k], m)
-		f.is("of the others", read(0, bucket)[k]+read(bucket+1, catalog.Buckets)[k], money.Micro(0))
+		f.is("of the others", read(0, bucket)[k].Price+read(bucket+1, catalog.Buckets)[k].Price, money.Micro(0))
 	}
 }
 

@@ -484,16 +484,17 @@ func judges(f *fixture) {
 	judge(5, refresh.OutcomeOK, "", true)
 	want.Quarantine = "still sick"
 	f.is("silence and a reused answer", file(), want)
-	accept := func(source string) (n int64) {
+	accept := func(source, market string) (n int64) {
 		f.tx(func(tx *store.Tx) (err error) {
-			n, err = tx.AcceptSource(source)
+			n, err = tx.AcceptSource(source, market)
 			return err
 		})
 		return n
 	}
-	f.is("another source", accept("t"), int64(0))
-	f.is("accepted", accept("s"), int64(1))
-	f.is("accepted twice", accept("s"), int64(0))
+	f.is("another source", accept("t", ""), int64(0))
+	f.is("another market", accept("s", "elsewhere"), int64(0))
+	f.is("accepted", accept("s", "m"), int64(1))
+	f.is("accepted twice", accept("s", ""), int64(0))
 	want.Quarantine, want.AcceptedAt = "", f.now
 	f.is("after it", file(), want)
 	good = judge(7, refresh.OutcomeOK, "", false)
