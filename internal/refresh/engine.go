@@ -27,7 +27,7 @@ type Config struct {
 	Retention    Retention
 	Policy       pricing.Policy
 	FetchSlots   int // units of one source that are fetched at once
-	SettleSlots  int // batches that are settled at once
+	SettleSlots  int // batches that are settled, and ranges that are spread, at once
 }
 
 // MaxMissingRetry is the longest that a missing price waits to be tried again.
@@ -157,7 +157,7 @@ func (e *Engine) Workers() []dispatch.Worker {
 	out := []dispatch.Worker{
 		{Kind: WorkPlan, Queue: dispatch.QueueBulk, Slots: 1, Work: e.Plan},
 		{Kind: WorkSettle, Queue: dispatch.QueueBulk, Slots: e.cfg.SettleSlots, Work: e.Settle},
-		{Kind: WorkSpread, Queue: dispatch.QueueBulk, Slots: 1, Work: e.Spread},
+		{Kind: WorkSpread, Queue: dispatch.QueueBulk, Slots: e.spreadSlots(), Work: e.Spread},
 		{Kind: WorkMissing, Queue: dispatch.QueueMissing, Slots: 1, Work: e.Missing},
 	}
 	for i := range e.lanes {

@@ -18,9 +18,13 @@ const (
 	mostChanged = 2
 )
 
+// sharedLanes is how many lanes inventory rows are divided into where several
+// may write: enough for some instances, and that none ends long before the others.
+const sharedLanes = 8
+
 // Spread copies a settled job's prices onto inventory rows, a range of rows at a
 // time, and finishes the job after the last one. Rows that a sync adds meanwhile
-// copy the price themselves, within the one writer's order.
+// copy the price themselves.
 func (e *Engine) Spread(ctx context.Context) (bool, error) {
 	job, err := e.store.SpreadingJob(ctx)
 	if err != nil || job == nil {
@@ -32,25 +36,42 @@ func (e *Engine) Spread(ctx context.Context) (bool, error) {
 	case job.Counts.Changed*fewChanged < job.Counts.Total || job.Kind == Missing:
 		return true, e.spreadBatch(ctx, job)
 	default:
-		return true, e.spreadRange(ctx, job)
+		return e.spreadRange(ctx, job)
 	}
 }
 
-func (e *Engine) spreadRange(ctx context.Context, job *Job) error {
-	last, err := e.store.MaxInventoryID(ctx)
-	if err != nil {
-		return err
-	}
-	from := job.SpreadCursor
-	if from > last {
-		return e.finish(ctx, job)
+// spreadRange does a range of a lane that nobody else is at. Who finds none
+// leaves the rest, and the job's end, to those that are.
+func (e *Engine) spreadRange(ctx context.Context, job *Job) (more bool, err error) {
+	lanes, open, err := e.store.SpreadLanes(ctx, job.ID)
+	switch {
+	case err != nil:
+		return false, err
+	case lanes == 0:
+		defer e.wake(WorkSpread)
+		return true, e.store.InTx(ctx, func(tx Tx) error { return tx.OpenLanes(job.ID, e.spreadLanes()) })
+	case open == 0:
+		return true, e.finish(ctx, job)
 	}
 	most := job.Counts.Changed*mostChanged > job.Counts.Total
-	return e.store.InTx(ctx, func(tx Tx) error {
-		_, err := tx.SpreadRange(job.ID, from, from+spreadRange, most)
+	err = e.store.InTx(ctx, func(tx Tx) (err error) {
+		more, err = tx.SpreadRange(job.ID, spreadRange, most)
 		return err
 	})
+	return more, err
 }
+
+// spreadLanes is how many lanes a job gets. A database with one writer gains
+// nothing by several.
+func (e *Engine) spreadLanes() int {
+	if e.clustered {
+		return sharedLanes
+	}
+	return 1
+}
+
+// spreadSlots is how many lanes this process is at, at once.
+func (e *Engine) spreadSlots() int { return min(e.cfg.SettleSlots, e.spreadLanes()) }
 
 func (e *Engine) spreadBatch(ctx context.Context, job *Job) error {
 	if job.SpreadCursor >= int64(job.Batches) {

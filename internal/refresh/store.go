@@ -64,8 +64,9 @@ type Store interface {
 	Medians(ctx context.Context, from, to int, fn func(catalog.Key, Median)) error
 	// PausedSources names the sources that an operator has paused.
 	PausedSources(ctx context.Context) (map[string]bool, error)
-	// MaxInventoryID returns the greatest id of an inventory row.
-	MaxInventoryID(ctx context.Context) (int64, error)
+	// SpreadLanes returns how many lanes a job has, and how many of them are not
+	// done.
+	SpreadLanes(ctx context.Context, jobID int64) (all, open int, err error)
 }
 
 // UnitMarket names a market's part of a unit's answer.
@@ -153,11 +154,13 @@ type Tx interface {
 
 	// EndSettling moves a job without open batches on to StageSpread.
 	EndSettling(jobID int64) error
-	// SpreadRange copies prices onto the inventory rows with ids from (included)
-	// to (excluded), and notes to as the job's cursor. It returns how many rows it
-	// wrote: those that had another value, or all if most are said to have. Where
-	// the cursor is not at from, another instance was there, and it does nothing.
-	SpreadRange(jobID, from, to int64, most bool) (rows int64, err error)
+	// OpenLanes divides the inventory rows into lanes for a job in StageSpread,
+	// unless it has some.
+	OpenLanes(jobID int64, lanes int) error
+	// SpreadRange copies prices onto the next rows of a lane that nobody else is
+	// at, a range of so many ids: those that have another value, or all if most
+	// are said to have. It reports whether there was such a lane.
+	SpreadRange(jobID, ids int64, most bool) (bool, error)
 	// SpreadBatch copies the prices that a batch changed onto all their rows,
 	// and notes the next batch as the job's cursor, if that stood at this one.
 	SpreadBatch(jobID int64, batch int) (rows int64, err error)

@@ -259,6 +259,9 @@ func (t *Tx) FinishJob(id int64) (refresh.State, error) {
 		}
 		return "", err
 	}
+	if _, err := t.exec(`DELETE FROM spread_lane WHERE job_id = $1`, id); err != nil {
+		return "", err
+	}
 	if _, err := t.exec(`UPDATE fetch_unit SET names = NULL WHERE job_id = $1 AND names IS NOT NULL`, id); err != nil {
 		return "", err
 	}

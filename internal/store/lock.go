@@ -7,8 +7,8 @@ import "assay/internal/refresh"
 // sees what was committed before it began. Whoever decides on what it has read
 // locks it first, in this order, so that no two wait for each other:
 //
-//	spreading, answers, a user, a job, its units, what they brought by market, its
-//	batches, items by id, queued items by id, inventory rows by id, price versions
+//	spreading, answers, a user, a job, its lanes, its units, what they brought by
+//	market, its batches, items by id, queued items by id, inventory rows by id, price versions
 //	by bucket
 //
 // Where the order cannot be kept, the database ends one of the two, and InTx does
@@ -37,10 +37,16 @@ func (t *Tx) hold(query string, args ...any) error {
 	return err
 }
 
-// lockSpread lets one transaction at a time copy prices onto rows. A statement
-// that copies sees the prices of its beginning: another one beside it could copy
-// a newer price first and have it overwritten.
+// lockSpread lets one transaction at a time copy prices onto rows, wherever they
+// lie. A statement that copies sees the prices of its beginning: another one
+// beside it could copy a newer price first and have it overwritten.
 func (t *Tx) lockSpread() error { return t.hold(`SELECT pg_advisory_xact_lock($1)`, int64(spreadLock)) }
+
+// shareSpread is lockSpread for those that copy onto rows of their own, which may
+// do so side by side.
+func (t *Tx) shareSpread() error {
+	return t.hold(`SELECT pg_advisory_xact_lock_shared($1)`, int64(spreadLock))
+}
 
 // lockBlobs waits for the transactions that are about to use stored answers
 // again, and keeps others from it.

@@ -2,6 +2,7 @@ package storetest
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"sync"
@@ -226,6 +227,7 @@ func settleWaitsForASync(f *fixture) {
 	})
 	<-copied
 	job := f.run(20)
+	f.openLanes(job, 4)
 	f.spread(job)
 	f.finish(job)
 	close(spread)
@@ -266,6 +268,7 @@ func syncAndSettleRace(f *fixture) {
 			})
 		}
 		job := f.run(price)
+		f.openLanes(job, 4)
 		f.spread(job)
 		f.is("state", f.finish(job), refresh.Finished)
 		syncing.Wait()
@@ -273,15 +276,49 @@ func syncAndSettleRace(f *fixture) {
 	}
 }
 
-// spread copies all prices onto rows.
+// spread copies prices onto the rows of all lanes, by several at once.
 func (f *fixture) spread(job int64) {
 	f.Helper()
-	last, err := f.s.MaxInventoryID(f.Context())
-	f.must(err)
-	f.tx(func(tx *store.Tx) error {
-		_, err := tx.SpreadRange(job, 0, last+1, false)
-		return err
+	atOnce(4, func(int) {
+		for found := true; found; {
+			found = false
+			f.try(func(tx *store.Tx) (err error) {
+				found, err = tx.SpreadRange(job, 5, false)
+				return err
+			})
+		}
 	})
+}
+
+// A process dies while it writes a range, and others come by.
+func aDyingRangeLeavesItsLane(f *fixture) {
+	ids := f.items("A")
+	u := f.own("u", ids[0], ids[0], ids[0])
+	job := f.run(10)
+	f.openLanes(job, 2)
+	died := errors.New("died")
+	others := make(chan struct{})
+	err := f.s.InTx(f.Context(), func(tx *store.Tx) error {
+		if found, err := tx.SpreadRange(job, 2, false); err != nil || !found {
+			return fmt.Errorf("no lane: %w", err)
+		}
+		go func() {
+			defer close(others)
+			f.spread(job)
+		}()
+		t := time.NewTimer(headstart)
+		defer t.Stop()
+		select {
+		case <-others: // on PostgreSQL they do the other lane
+		case <-t.C:
+		}
+		return died
+	})
+	f.is("died", errors.Is(err, died), true)
+	<-others
+	f.spread(job)
+	f.lanes(job, 2, 0)
+	f.is("values", fmt.Sprintf("%d", f.values(u)), "[10 10 10]")
 }
 
 // checkValues reports rows that have another value than price.

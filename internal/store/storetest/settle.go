@@ -238,58 +238,77 @@ func missingWaits(f *fixture) {
 	}
 }
 
-func spreads(f *fixture) {
+func spreadsByRange(f *fixture) {
+	ids := f.items("A", "B")
+	u := f.own("u", ids[0], ids[1], ids[0], 0) // rows 1 to 4
+	id := f.run(10)
+	f.is("values before it is spread", fmt.Sprintf("%d", f.values(u)), "[0 0 0 0]")
+	f.lanes(id, 0, 0)
+	f.is("a range without lanes", f.spreadRange(id, 2, false), false)
+	f.openLanes(id, 2) // rows 1, and 2 to 4
+	f.openLanes(id, 3)
+	f.lanes(id, 2, 2)
+	for i, want := range []string{"[10 0 0 0]", "[10 10 10 0]", "[10 10 10 0]"} {
+		f.is(fmt.Sprint("range ", i), f.spreadRange(id, 2, false), true)
+		f.is(fmt.Sprint("values after range ", i), fmt.Sprintf("%d", f.values(u)), want)
+		f.lanes(id, 2, []int{1, 1, 0}[i])
+	}
+	f.is("a range after the last", f.spreadRange(id, 2, false), false)
+	f.finish(id)
+	f.lanes(id, 0, 0)
+	f.openLanes(id, 2)
+	f.lanes(id, 0, 0) // an ended job gets none
+
+	f.now = f.now.Add(7 * time.Hour)
+	id = f.run(30)
+	f.openLanes(id, 1)
+	f.is("a range most of which differs", f.spreadRange(id, 3, true), true)
+	f.is("values after it", fmt.Sprintf("%d", f.values(u)), "[30 30 10 0]")
+	f.is("the rest", f.spreadRange(id, 3, true), true)
+	f.is("values after the rest", fmt.Sprintf("%d", f.values(u)), "[30 30 30 0]")
+	f.lanes(id, 1, 0)
+}
+
+func (f *fixture) openLanes(job int64, lanes int) {
+	f.Helper()
+	f.tx(func(tx *store.Tx) error { return tx.OpenLanes(job, lanes) })
+}
+
+func (f *fixture) lanes(job int64, all, open int) {
+	f.Helper()
+	gotAll, gotOpen, err := f.s.SpreadLanes(f.Context(), job)
+	f.must(err)
+	f.is("lanes", [2]int{gotAll, gotOpen}, [2]int{all, open})
+}
+
+func (f *fixture) spreadRange(job, ids int64, most bool) (found bool) {
+	f.Helper()
+	f.tx(func(tx *store.Tx) (err error) {
+		found, err = tx.SpreadRange(job, ids, most)
+		return err
+	})
+	return found
+}
+
+func spreadsByBatch(f *fixture) {
 	ids := f.items("A", "B")
 	u := f.own("u", ids[0], ids[1], ids[0], 0)
-	last, err := f.s.MaxInventoryID(f.Context())
-	f.must(err)
-	id := f.run(10)
-	if got := f.values(u); !slices.Equal(got, []money.Micro{0, 0, 0, 0}) {
-		f.Errorf("before it is spread: %v", got)
-	}
-	spread := func(fn func(tx *store.Tx) (int64, error)) (n int64) {
+	byBatch := func(id int64) (n int64) {
 		f.tx(func(tx *store.Tx) (err error) {
-			n, err = fn(tx)
+			n, err = tx.SpreadBatch(id, 0)
 			return err
 		})
 		return n
 	}
-	byRange := func(from, to int64) int64 {
-		return spread(func(tx *store.Tx) (int64, error) { return tx.SpreadRange(id, from, to, false) })
-	}
-	f.is("rows of a range", byRange(0, last-1), int64(2))
-	f.is("cursor", f.job(id).SpreadCursor, last-1)
-	f.is("rows of the next", byRange(last-1, last+1), int64(1))
-	f.is("rows of one that another instance did", byRange(0, last+1), int64(0))
-	f.is("cursor after it", f.job(id).SpreadCursor, last+1)
-	f.is("rows of all again", byRange(last+1, last+2), int64(0))
-	if got := f.values(u); !slices.Equal(got, []money.Micro{10, 10, 10, 0}) {
-		f.Errorf("spread by range: %v", got)
-	}
-	f.finish(id)
-
-	f.now = f.now.Add(7 * time.Hour)
-	id = f.run(20)
-	byBatch := func() int64 { return spread(func(tx *store.Tx) (int64, error) { return tx.SpreadBatch(id, 0) }) }
-	f.is("rows of a batch", byBatch(), int64(3))
+	id := f.run(20)
+	f.is("rows of a batch", byBatch(id), int64(3))
 	f.is("cursor", f.job(id).SpreadCursor, int64(1))
-	f.is("rows of it again", byBatch(), int64(0))
+	f.is("rows of it again", byBatch(id), int64(0))
 	f.finish(id)
 	f.now = f.now.Add(7 * time.Hour)
 	id = f.run(20)
-	f.is("rows of a batch that changed nothing", byBatch(), int64(0))
-	if got := f.values(u); !slices.Equal(got, []money.Micro{20, 20, 20, 0}) {
-		f.Errorf("spread by batch: %v", got)
-	}
-	f.finish(id)
-
-	f.now = f.now.Add(7 * time.Hour)
-	id = f.run(30)
-	spread(func(tx *store.Tx) (int64, error) { return tx.SpreadRange(id, 0, last-1, true) })
-	f.is("cursor of a range most of which differs", f.job(id).SpreadCursor, last-1)
-	if got := f.values(u); !slices.Equal(got, []money.Micro{30, 30, 20, 0}) {
-		f.Errorf("spread by a range most of which differs: %v", got)
-	}
+	f.is("rows of a batch that changed nothing", byBatch(id), int64(0))
+	f.is("values", fmt.Sprintf("%d", f.values(u)), "[20 20 20 0]")
 }
 
 func acceptsItems(f *fixture) {

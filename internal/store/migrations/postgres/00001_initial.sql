@@ -121,7 +121,7 @@ CREATE TABLE refresh_job (
     skipped_ttl      integer NOT NULL DEFAULT 0,
     skipped_no_sales integer NOT NULL DEFAULT 0,
     batches          integer NOT NULL DEFAULT 0,
-    spread_cursor    bigint  NOT NULL DEFAULT 0, -- inventory id, or batch, that is next
+    spread_cursor    bigint  NOT NULL DEFAULT 0, -- batch that is next, where it is spread by batch
     last_error       text    NOT NULL DEFAULT ''
 ) WITH (fillfactor = 20);
 -- A statement that is to use one of the partial indexes below repeats its
@@ -160,6 +160,16 @@ CREATE TABLE refresh_item (
     error        text    NOT NULL,
     PRIMARY KEY (job_id, batch, item_id)
 ) WITH (fillfactor = 50);
+
+-- A part of the inventory rows that a job copies its prices onto. Whoever does the
+-- next of its rows holds the lane's row meanwhile.
+CREATE TABLE spread_lane (
+    job_id  bigint  NOT NULL,
+    lane    integer NOT NULL,
+    next_id bigint  NOT NULL, -- of inventory
+    end_id  bigint  NOT NULL, -- excluded
+    PRIMARY KEY (job_id, lane)
+) WITH (fillfactor = 20);
 
 -- One thing to ask a source for: a file, or some names of a game.
 CREATE TABLE fetch_unit (

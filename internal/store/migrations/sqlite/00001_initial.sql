@@ -116,7 +116,7 @@ CREATE TABLE refresh_job (
     skipped_ttl      INTEGER NOT NULL DEFAULT 0,
     skipped_no_sales INTEGER NOT NULL DEFAULT 0,
     batches          INTEGER NOT NULL DEFAULT 0,
-    spread_cursor    INTEGER NOT NULL DEFAULT 0, -- inventory id, or batch, that is next
+    spread_cursor    INTEGER NOT NULL DEFAULT 0, -- batch that is next, where it is spread by batch
     last_error       TEXT    NOT NULL DEFAULT ''
 );
 -- A statement that is to use one of the partial indexes below repeats its
@@ -154,6 +154,16 @@ CREATE TABLE refresh_item (
     price_after  INTEGER NOT NULL, -- -1 until settled
     error        TEXT    NOT NULL,
     PRIMARY KEY (job_id, batch, item_id)
+) WITHOUT ROWID;
+
+-- A part of the inventory rows that a job copies its prices onto. Whoever does the
+-- next of its rows holds the lane's row meanwhile.
+CREATE TABLE spread_lane (
+    job_id  INTEGER NOT NULL,
+    lane    INTEGER NOT NULL,
+    next_id INTEGER NOT NULL, -- of inventory
+    end_id  INTEGER NOT NULL, -- excluded
+    PRIMARY KEY (job_id, lane)
 ) WITHOUT ROWID;
 
 -- One thing to ask a source for: a file, or some names of a game.
