@@ -6,6 +6,7 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"fmt"
+	"html"
 	"io"
 	"net/http"
 	"net/url"
@@ -32,10 +33,10 @@ var canaries = map[string]string{
 	"PLATFORM_API_TOKEN":       "canary-platform-5ca1ab1e5ca1ab1e",
 	"ADMIN_API_TOKEN":          "canary-admin-5ca1ab1e5ca1ab1e",
 	"WALLET_LEDGER_KEY":        strings.Repeat("5ca1ab1e", 8),
-	"SIM_API_KEY":              "canary-sim-5ca1ab1e5ca1ab1e",
+	"SIM_API_KEY":              "canary-sim-5ca1+b1e/5ca1ab1e==",
 	"PRICELIST_API_KEY":        "canary-list-5ca1ab1e5ca1ab1e",
-	"SHOP_API_KEY":             "canary-header-5ca1ab1e5ca1ab1e",
-	"QUERY_API_KEY":            "canary-query-5ca1ab1e5ca1ab1e",
+	"SHOP_API_KEY":             `canary-header-5ca1&b1e"5ca1/b1e<+`,
+	"QUERY_API_KEY":            `canary-query-5ca1+b1e/5ca1&b1e'=`,
 }
 
 // finder looks for canaries in everything that it is shown.
@@ -49,12 +50,43 @@ type finder struct {
 func newFinder(t *testing.T) *finder {
 	f := &finder{t: t, forms: map[string]string{}}
 	for name, value := range canaries {
-		f.forms[value] = name
-		f.forms[url.QueryEscape(value)] = name
+		for _, spell := range spellings {
+			f.forms[strings.ToLower(spell(value))] = name
+		}
 		f.forms[hex.EncodeToString([]byte(value))] = name
-		f.forms[base64.StdEncoding.EncodeToString([]byte(value))[:20]] = name
+		for before := range 3 { // the digits of base64 that are all of the value
+			digits := base64.RawStdEncoding.EncodeToString([]byte("ab"[:before] + value))[4:20]
+			f.forms[strings.ToLower(digits)] = name
+			f.forms[strings.ToLower(strings.NewReplacer("+", "-", "/", "_").Replace(digits))] = name
+		}
 	}
 	return f
+}
+
+// spellings are ways in which those who quote a text may write it.
+var spellings = map[string]func(string) string{
+	"as it is":        func(s string) string { return s },
+	"query":           url.QueryEscape,
+	"path":            url.PathEscape,
+	"path, slashes":   func(s string) string { return strings.ReplaceAll(url.QueryEscape(s), "%2F", "/") },
+	"twice":           func(s string) string { return url.QueryEscape(url.QueryEscape(s)) },
+	"HTML":            html.EscapeString,
+	"HTML, all":       func(s string) string { return each(s, "&#%d;") },
+	"HTML, hex":       func(s string) string { return each(s, "&#x%02X;") },
+	"HTML in a query": func(s string) string { return url.QueryEscape(html.EscapeString(s)) },
+	"JSON":            func(s string) string { return strings.Trim(fmt.Sprintf("%q", s), `"`) },
+	"JSON, all":       func(s string) string { return each(s, `\u%04x`) },
+	"JSON, slashes":   func(s string) string { return strings.ReplaceAll(s, "/", `\/`) },
+	"capitals":        strings.ToUpper,
+}
+
+// each writes all bytes of a text in one way.
+func each(s, format string) string {
+	var out strings.Builder
+	for i := range len(s) {
+		fmt.Fprintf(&out, format, s[i])
+	}
+	return out.String()
 }
 
 func (f *finder) look(where string, content []byte) {
@@ -62,9 +94,10 @@ func (f *finder) look(where string, content []byte) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.bytes += len(content)
+	lower := bytes.ToLower(content)
 	for form, name := range f.forms {
-		if at := bytes.Index(content, []byte(form)); at >= 0 {
-			f.t.Errorf("%s holds %s: ...%.300q", where, name, content[max(0, at-100):min(len(content), at+100)])
+		if at := bytes.Index(lower, []byte(form)); at >= 0 {
+			f.t.Errorf("%s holds %s: ...%.300q", where, name, lower[max(0, at-100):min(len(lower), at+100)])
 			return
 		}
 	}
@@ -104,11 +137,17 @@ func (h *hoard) live() {
 	h.t.Helper()
 	pushNames(h.server, h.names, 1)
 	h.awaitPriced()
-	for i, fault := range []providertest.Fault{
+	faults := []providertest.Fault{
 		providertest.Echo(401), providertest.Echo(500), providertest.Echo(404), providertest.Echo(200), providertest.Reset(),
-		providertest.Redirect("http://10.0.0.1/?key=" + canaries["QUERY_API_KEY"]), providertest.Garbage(), providertest.HTML(),
-		providertest.Status(429, "Retry-After", "600"),
-	} {
+		providertest.Redirect("http://10.0.0.1/?key=" + url.QueryEscape(canaries["QUERY_API_KEY"])), providertest.Garbage(), providertest.HTML(),
+	}
+	for name, spell := range spellings {
+		faults = append(faults, providertest.EchoAs(name, 403, spell))
+	}
+	faults = append(faults, providertest.EchoAs("hex", 400, func(s string) string { return hex.EncodeToString([]byte(s)) }),
+		providertest.EchoAs("base64", 400, func(s string) string { return base64.StdEncoding.EncodeToString([]byte("key:" + s)) }),
+		providertest.Status(429, "Retry-After", "600"))
+	for i, fault := range faults {
 		h.shop.Reset()
 		h.shop.Always(fault)
 		h.refresh()
@@ -225,7 +264,8 @@ func TestSecrets_AreFoundNowhere(t *testing.T) {
 	h.files(true)
 	var sent bytes.Buffer
 	for _, hit := range h.shop.Hits() {
-		sent.WriteString(hit.Path)
+		path, _ := url.QueryUnescape(hit.Path) // what cannot be read holds nothing
+		sent.WriteString(path)
 		_ = hit.Header.Write(&sent)
 	}
 	for _, name := range []string{"SHOP_API_KEY", "QUERY_API_KEY"} {

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 
 	"github.com/go-json-experiment/json/jsontext"
@@ -76,9 +77,14 @@ func (c *inventorySyncCmd) read(stdin io.Reader) ([]byte, error) {
 	return push, nil
 }
 
-// usageOfFile says that a file named on the command line cannot be used.
+// usageOfFile says that a file named on the command line cannot be used. That one
+// to be written is there already is no wrong usage: nothing is replaced unasked.
 func usageOfFile(err error) error {
-	if path, ok := errors.AsType[*os.PathError](err); ok {
+	path, ok := errors.AsType[*os.PathError](err)
+	switch {
+	case ok && errors.Is(err, fs.ErrExist):
+		return fmt.Errorf("%s: %w: name another one, or remove it", path.Path, fs.ErrExist)
+	case ok:
 		return &usageError{text: path.Path + ": " + path.Err.Error(), help: "assay --help"}
 	}
 	return err

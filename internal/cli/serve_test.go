@@ -121,7 +121,7 @@ func TestBackup_RestoresElsewhereWhatAServerHad(t *testing.T) {
 	if info, err := os.Stat(file); err != nil || info.Mode().Perm() != 0o600 {
 		t.Errorf("%v, %v; want a file that only its owner reads", info, err)
 	}
-	if code, out := s.assay("backup", file); code != exitUsage || !strings.Contains(out, "exists") {
+	if code, out := s.assay("backup", file); code != exitRefused || strings.Contains(out, "--help") || !strings.Contains(out, "exists") {
 		t.Errorf("over an existing file: exit code %d: %s", code, out)
 	}
 	if code, out := s.assay("restore", file, "--force"); code != exitRefused {
@@ -168,7 +168,7 @@ func TestBackup_ChecksEverythingBeforeItDoesAnything(t *testing.T) {
 	if err := os.Remove(full); err != nil {
 		t.Fatal(err)
 	}
-	if code, out := s.assay("backup", full, "--with-secrets"); code != exitUsage || !strings.Contains(out, "exists") {
+	if code, out := s.assay("backup", full, "--with-secrets"); code != exitRefused || !strings.Contains(out, "exists") {
 		t.Errorf("over former secrets: exit code %d: %s", code, out)
 	}
 	if _, err := os.Stat(full); err == nil {

@@ -1,6 +1,11 @@
 package provider
 
 import (
+	"cmp"
+	"encoding/base64"
+	"encoding/hex"
+	"encoding/json"
+	"html"
 	"net/url"
 	"slices"
 	"strings"
@@ -15,10 +20,11 @@ const maskText = "***"
 // of a text, where the text may have been cut within it.
 const minSecretPart = 4
 
-// masker keeps secrets out of what is shown.
+// masker keeps secrets out of what is shown, however a source that quotes what
+// it was sent may spell them: escaped for URLs, HTML or JSON, several times and
+// in part, in other letter case, in hexadecimal or in base64.
 type masker struct {
-	forms    []string // every spelling of every secret, longest first
-	replacer *strings.Replacer
+	forms []string // folded
 }
 
 func newMasker(secrets []string) *masker {
@@ -27,33 +33,134 @@ func newMasker(secrets []string) *masker {
 		if s == "" {
 			continue
 		}
-		for _, form := range []string{s, url.QueryEscape(s), url.PathEscape(s)} {
-			if !slices.Contains(m.forms, form) {
-				m.forms = append(m.forms, form)
+		m.add(s)
+		// Where a text is unescaped, what looks so in a secret is, too.
+		for t, more := track(s).unescape(); more; t, more = t.unescape() {
+			m.addLong(t.text)
+		}
+		for _, spelt := range spellings(s) {
+			m.addLong(hex.EncodeToString([]byte(spelt)))
+			for before := range 3 {
+				m.addLong(base64Within(spelt, before))
 			}
 		}
 	}
-	// The longest first, so that a secret that contains another goes whole.
-	slices.SortFunc(m.forms, func(a, b string) int { return len(b) - len(a) })
-	pairs := make([]string, 0, 2*len(m.forms))
-	for _, form := range m.forms {
-		pairs = append(pairs, form, maskText)
-	}
-	m.replacer = strings.NewReplacer(pairs...)
 	return m
+}
+
+// spellings returns a secret as it is and as the usual encoders write it.
+func spellings(s string) []string {
+	quoted, _ := json.Marshal(s) // a string can always be written
+	return []string{
+		s, url.QueryEscape(s), url.PathEscape(s), html.EscapeString(s),
+		string(quoted[1 : len(quoted)-1]),
+	}
+}
+
+// base64Within returns what base64 makes of s where so many bytes (modulo 3) and
+// others after them surround it: the digits that are all of s.
+func base64Within(s string, before int) string {
+	digits := base64.RawStdEncoding.EncodeToString([]byte("\x00\x00"[:before] + s))
+	from, to := (8*before+5)/6, 8*(before+len(s))/6
+	return digits[from:max(from, to)]
+}
+
+// addLong adds a form unless it is too short to tell anything.
+func (m *masker) addLong(form string) {
+	if len(form) >= minSecretPart {
+		m.add(form)
+	}
+}
+
+func (m *masker) add(form string) {
+	if form = fold(form); !slices.Contains(m.forms, form) {
+		m.forms = append(m.forms, form)
+	}
+}
+
+// fold makes alike what stands for the same: letters of both cases, and what
+// kinds of base64 and of escaping spaces differ in.
+func fold(s string) string {
+	b := []byte(s)
+	for i, c := range b {
+		switch {
+		case 'A' <= c && c <= 'Z':
+			b[i] = c + 'a' - 'A'
+		case c == ' ', c == '-':
+			b[i] = '+'
+		case c == '_':
+			b[i] = '/'
+		}
+	}
+	return string(b)
 }
 
 // mask replaces secrets within s, and the beginning of one at its end.
 func (m *masker) mask(s string) string {
-	s = m.replacer.Replace(s)
+	if len(m.forms) == 0 {
+		return s
+	}
+	var found []stretch
+	t, more := track(s), true
+	for n := 0; more && n < maxUnescape; n++ {
+		found = m.find(found, t)
+		t, more = t.unescape()
+	}
+	return replace(s, found)
+}
+
+// stretch is a part of a text.
+type stretch struct{ from, to int }
+
+// find adds where secrets stand in t's original.
+func (m *masker) find(found []stretch, t tracked) []stretch {
+	text := fold(t.text)
+	whole := text[:len(text)-len(halfEscape.FindString(text))]
 	for _, form := range m.forms {
-		for n := min(len(form)-1, len(s)); n >= minSecretPart; n-- {
-			if strings.HasSuffix(s, form[:n]) {
-				return s[:len(s)-n] + maskText
+		for at := 0; ; at++ {
+			next := strings.Index(text[at:], form)
+			if next < 0 {
+				break
+			}
+			at += next
+			found = append(found, stretch{t.from[at], t.to[at+len(form)-1]})
+		}
+		for _, end := range []string{text, whole} {
+			if n := beginsAtEnd(end, form); n > 0 {
+				found = append(found, stretch{t.from[len(end)-n], t.to[len(text)-1]})
 			}
 		}
 	}
-	return s
+	return found
+}
+
+// beginsAtEnd returns how much of a form text ends with, if that tells anything.
+func beginsAtEnd(text, form string) int {
+	for n := min(len(form)-1, len(text)); n >= minSecretPart; n-- {
+		if strings.HasSuffix(text, form[:n]) {
+			return n
+		}
+	}
+	return 0
+}
+
+// replace masks stretches of s.
+func replace(s string, found []stretch) string {
+	if len(found) == 0 {
+		return s
+	}
+	slices.SortFunc(found, func(a, b stretch) int { return cmp.Compare(a.from, b.from) })
+	var out strings.Builder
+	done := 0
+	for i := 0; i < len(found); {
+		one := found[i]
+		for i++; i < len(found) && found[i].from < one.to; i++ {
+			one.to = max(one.to, found[i].to)
+		}
+		out.WriteString(s[done:one.from] + maskText)
+		done = one.to
+	}
+	return out.String() + s[done:]
 }
 
 // maxPath bounds what is kept of a path, in bytes.

@@ -1,23 +1,39 @@
 package provider
 
 import (
+	"encoding/base64"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"html"
+	"math/rand/v2"
 	"net/url"
 	"strings"
 	"testing"
+	"unicode"
 	"unicode/utf8"
+
+	"assay/internal/randtest"
 )
 
 func TestMask_HidesEverySpelling(t *testing.T) {
 	m := newMasker([]string{"s3cr3t/key+1", "s3cr3t", "", "longer-s3cr3t"})
 	for in, want := range map[string]string{
-		"":                            "",
-		"nothing here":                "nothing here",
-		"key s3cr3t/key+1.":           "key ***.",
-		"key s3cr3t%2Fkey%2B1.":       "key ***.",
-		"s3cr3t and longer-s3cr3t":    "*** and ***",
-		"cut in half: s3cr3t/ke":      "cut in half: ***/ke",
-		"cut in half: longer-s3":      "cut in half: ***",
-		"too short to tell apart: s3": "too short to tell apart: s3",
+		"":                             "",
+		"nothing here":                 "nothing here",
+		"key s3cr3t/key+1.":            "key ***.",
+		"key s3cr3t%2Fkey%2B1.":        "key ***.",
+		"key s3cr3t/key%2b1.":          "key ***.",
+		"key s3cr3t/key&#43;1.":        "key ***.",
+		"key s3cr3t&#x2f;KEY&plus;1.":  "key ***.",
+		`key s3cr3t\/key\u002B1.`:      "key ***.",
+		"key s3cr3t%252Fkey%252B1.":    "key ***.",
+		"key czNjcjN0L2tleSsx.":        "key ***.",
+		"key 7333637233742f6b65792b31": "key ***",
+		"s3cr3t and longer-s3cr3t":     "*** and ***",
+		"cut in half: s3cr3t/ke":       "cut in half: ***",
+		"cut in half: longer-s3":       "cut in half: ***",
+		"too short to tell apart: s3":  "too short to tell apart: s3",
 	} {
 		if got := m.mask(in); got != want {
 			t.Errorf("mask(%q) = %q, want %q", in, got, want)
@@ -55,16 +71,122 @@ func FuzzMask(f *testing.F) {
 	f.Add("a/b+c d&e", "http://h/", "?x=1")
 	f.Fuzz(func(t *testing.T, secret, before, after string) {
 		// What masking leaves or puts in could spell a secret of few letters.
-		if len(secret) < 8 || strings.Contains(before+after+maskText, secret[:2]) || strings.Contains(secret, "*") {
+		if len(secret) < 8 || strings.Contains(fold(before+after+maskText), fold(secret[:2])) || strings.Contains(secret, "*") {
 			return
 		}
 		m := newMasker([]string{secret})
-		for _, s := range []string{secret, url.QueryEscape(secret), url.PathEscape(secret)} {
+		for _, s := range spellings(secret) {
 			if got := printable(m.mask(before+s+after), maxDetail); strings.Contains(got, s) || !utf8.ValidString(got) {
 				t.Errorf("%q shows in %q", s, got)
 			}
 		}
 	})
+}
+
+// TestMask_NoChainOfEncodingsShowsASecret quotes random secrets as a source may
+// that escapes what it quotes once or more, in ways of its own, and cuts it off
+// somewhere.
+func TestMask_NoChainOfEncodingsShowsASecret(t *testing.T) {
+	r := randtest.New(t)
+	for range randtest.Count(3_000, 200_000) {
+		secret := randomSecret(r)
+		m := newMasker([]string{"another-secret", secret})
+		spelt := secret
+		switch r.IntN(6) {
+		case 0:
+			spelt = hex.EncodeToString([]byte(noise(r) + spelt + noise(r)))
+		case 1, 2:
+			e := []*base64.Encoding{base64.StdEncoding, base64.RawStdEncoding, base64.URLEncoding, base64.RawURLEncoding}[r.IntN(4)]
+			spelt = e.EncodeToString([]byte(noise(r) + spelt + noise(r)))
+		}
+		for range r.IntN(4) {
+			spelt = escapers[r.IntN(len(escapers))](r, spelt)
+		}
+		text := "the key " + spelt + " is wrong"
+		if r.IntN(4) == 0 {
+			text = text[:r.IntN(len(text)+1)]
+		}
+		got := printable(m.mask(text), maxDetail)
+		if shown := shows(got, secret); shown != "" {
+			t.Fatalf("%q shows %q, %q, of %q", got, shown, text, secret)
+		}
+		if !strings.HasPrefix(got, text[:min(len(text), 8)]) {
+			t.Fatalf("%q of %q: what is no secret is lost", got, text)
+		}
+	}
+}
+
+// randomSecret returns a secret of 12 to 40 letters, of those that keys have or
+// of all that can be printed.
+func randomSecret(r *rand.Rand) string {
+	letters := []string{
+		"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_",
+		"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/=",
+		"abcdef0123456789",
+		"abcDEF012+/&=\"<>'!?#@:;.,~$()[]{}|^ ",
+	}[r.IntN(4)]
+	b := make([]byte, 12+r.IntN(29))
+	for i := range b {
+		b[i] = letters[r.IntN(len(letters))]
+	}
+	return "k" + strings.TrimSpace(string(b)) + "z"
+}
+
+func noise(r *rand.Rand) string { return "user:{\"~}"[:r.IntN(9)] }
+
+// escapers are ways to escape a text, some of its letters or all.
+var escapers = []func(*rand.Rand, string) string{
+	func(_ *rand.Rand, s string) string { return url.QueryEscape(s) },
+	func(_ *rand.Rand, s string) string { return url.PathEscape(s) },
+	func(_ *rand.Rand, s string) string { return strings.ToLower(url.QueryEscape(s)) },
+	func(_ *rand.Rand, s string) string { return strings.ReplaceAll(url.QueryEscape(s), "%2F", "/") },
+	func(_ *rand.Rand, s string) string { return html.EscapeString(s) },
+	func(_ *rand.Rand, s string) string { return strings.ToUpper(s) },
+	func(_ *rand.Rand, s string) string {
+		quoted, _ := json.Marshal(s)
+		return strings.ReplaceAll(string(quoted), "/", `\/`)
+	},
+	some("%%%02X"), some("%%%02x"), some("&#%d;"), some("&#x%X;"), some("&#x%04x;"), some(`\u%04x`), some(`\u%04X`), some(`\x%02x`),
+}
+
+// some escapes what is no letter or digit, and some of the rest.
+func some(format string) func(*rand.Rand, string) string {
+	return func(r *rand.Rand, s string) string {
+		share := r.IntN(3)
+		var out strings.Builder
+		for i := range len(s) {
+			if plain := unicode.IsLetter(rune(s[i])) || unicode.IsDigit(rune(s[i])); plain && r.IntN(4) >= share {
+				out.WriteByte(s[i])
+				continue
+			}
+			fmt.Fprintf(&out, format, s[i])
+		}
+		return out.String()
+	}
+}
+
+// shows returns what of a secret can be read in a text by whoever unescapes it
+// with the usual means, or "".
+func shows(text, secret string) string {
+	part := strings.ToLower(secret[:10])
+	for range 6 {
+		lower := strings.ToLower(text)
+		for _, form := range append(spellings(part), hex.EncodeToString([]byte(secret[:10])),
+			base64.StdEncoding.EncodeToString([]byte(secret[:9])), base64.URLEncoding.EncodeToString([]byte(secret[:9]))) {
+			if strings.Contains(lower, strings.ToLower(form)) {
+				return form
+			}
+		}
+		if plain, err := url.QueryUnescape(text); err == nil {
+			text = plain
+		}
+		text = html.UnescapeString(text)
+		var plain string
+		if json.Unmarshal([]byte(`"`+text+`"`), &plain) == nil {
+			text = plain
+		}
+	}
+	return ""
 }
 
 func TestPrintable_IsOneLineAndBounded(t *testing.T) {

@@ -136,6 +136,19 @@ func Echo(status int) Fault {
 	}}
 }
 
+// EchoAs is Echo by a server that spells what it quotes in its own way.
+func EchoAs(name string, status int, spell func(string) string) Fault {
+	return Fault{"echo " + name + " " + strconv.Itoa(status), func(w http.ResponseWriter, r *http.Request, _ http.Handler) {
+		w.WriteHeader(status)
+		for _, values := range r.URL.Query() {
+			_, _ = fmt.Fprintln(w, "refused:", spell(values[0]))
+		}
+		for _, values := range r.Header {
+			_, _ = fmt.Fprintln(w, spell(values[0]))
+		}
+	}}
+}
+
 // Redirect sends the client elsewhere.
 func Redirect(location string) Fault {
 	f := Status(http.StatusFound, "Location", location)
