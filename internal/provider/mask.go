@@ -4,13 +4,14 @@ import (
 	"cmp"
 	"encoding/base64"
 	"encoding/hex"
-	"encoding/json"
 	"html"
 	"net/url"
 	"slices"
 	"strings"
 	"unicode"
 	"unicode/utf8"
+
+	"github.com/go-json-experiment/json/jsontext"
 )
 
 // maskText stands where a secret stood.
@@ -50,7 +51,7 @@ func newMasker(secrets []string) *masker {
 
 // spellings returns a secret as it is and as the usual encoders write it.
 func spellings(s string) []string {
-	quoted, _ := json.Marshal(s) // a string can always be written
+	quoted, _ := jsontext.AppendQuote(nil, s) // what is no UTF-8 is replaced
 	return []string{
 		s, url.QueryEscape(s), url.PathEscape(s), html.EscapeString(s),
 		string(quoted[1 : len(quoted)-1]),
@@ -178,7 +179,8 @@ func (m *masker) fullPath(u *url.URL) string {
 	if s == "" {
 		s = "/"
 	}
-	query := u.Query()
+	// Whole, since a key that nobody escaped may hold what divides a query.
+	query, _ := url.ParseQuery(m.mask(u.RawQuery)) // of what cannot be read there is no key
 	keys := make([]string, 0, len(query))
 	for key := range query {
 		keys = append(keys, url.QueryEscape(m.mask(key)))

@@ -42,8 +42,9 @@ func TestMask_HidesEverySpelling(t *testing.T) {
 }
 
 func TestMask_PathKeepsKeysOfTheQueryOnly(t *testing.T) {
-	m := newMasker([]string{"s3cr3t"})
+	m := newMasker([]string{"s3cr3t", "div&ided=key"})
 	for in, want := range map[string]string{
+		"http://h/x?key=div&ided=key&page=1":          "/x?key&page",
 		"http://h":                                    "/",
 		"http://h/v2/s3cr3t/items":                    "/v2/***/items",
 		"http://h/v2/%733cr3t/items?b=1&a=2&a=3":      "/v2/***/items?a&b",

@@ -2,10 +2,11 @@ package provider
 
 import (
 	"encoding/hex"
-	"encoding/json"
 	"html"
 	"regexp"
 	"strings"
+
+	"github.com/go-json-experiment/json/jsontext"
 )
 
 // maxUnescape bounds how often a text is unescaped, each kind of escape by
@@ -42,9 +43,6 @@ var escapeKinds = [...]*regexp.Regexp{
 // halfEscape is an escape, maybe of an escape, at the end of a text that was cut
 // within it.
 var halfEscape = regexp.MustCompile(`(?i)(?:%u?[0-9a-f]{0,3}|&#?[0-9a-z]{0,8}|\\[ux]?[0-9a-f]{0,3})+$`)
-
-// escapes reports whether a text may hold something escaped.
-func escapes(s string) bool { return strings.ContainsAny(s, `%&\`) }
 
 // unescape unescapes once what is escaped in t, in one of the ways that there
 // are. It returns false if nothing is.
@@ -108,9 +106,6 @@ func unescaped(s string) string {
 
 // unquoted returns what escapes of JSON stand for.
 func unquoted(escapes string) string {
-	var out string
-	if err := json.Unmarshal([]byte(`"`+escapes+`"`), &out); err != nil {
-		return escapes // cannot be: they are well-formed
-	}
-	return out
+	out, _ := jsontext.AppendUnquote(nil, `"`+escapes+`"`) // half a surrogate pair is replaced
+	return string(out)
 }

@@ -3,6 +3,7 @@ package pricelist
 import (
 	"errors"
 	"fmt"
+	"net/url"
 	"strings"
 )
 
@@ -43,6 +44,23 @@ func (t template) expand(secret func(string) (string, bool)) (string, error) {
 		b.WriteString(value)
 		rest = tail
 	}
+}
+
+// expandURL puts the secrets into a URL, escaped as their place there demands.
+func (t template) expandURL(secret func(string) (string, bool)) (string, error) {
+	escaped := func(escape func(string) string) func(string) (string, bool) {
+		return func(name string) (string, bool) {
+			value, ok := secret(name)
+			return escape(value), ok
+		}
+	}
+	path, query, found := strings.Cut(string(t), "?")
+	whole, err := template(path).expand(escaped(url.PathEscape))
+	if err != nil || !found {
+		return whole, err
+	}
+	rest, err := template(query).expand(escaped(url.QueryEscape))
+	return whole + "?" + rest, err
 }
 
 func secretName(name string) bool {

@@ -95,7 +95,7 @@ func (s *Source) Fetch(ctx context.Context, call provider.Call, sink provider.Si
 func (s *Source) fetchURL(ctx context.Context, l *list, meter *provider.Meter, sink provider.Sink) (provider.Answer, error) {
 	req := provider.Request{Method: http.MethodGet, Header: http.Header{}, Meter: meter}
 	var err error
-	if req.URL, err = l.location.url.expand(s.secret); err != nil {
+	if req.URL, err = l.location.url.expandURL(s.secret); err != nil {
 		return provider.Answer{}, l.fail(provider.KindAuth, err.Error(), nil)
 	}
 	for _, h := range l.headers {

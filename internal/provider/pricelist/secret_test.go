@@ -1,0 +1,16 @@
+package pricelist
+
+import "testing"
+
+func TestTemplate_ASecretInAURLIsEscapedAsItsPlaceDemands(t *testing.T) {
+	secret := func(string) (string, bool) { return "a+b/c&d=e?f#g h", true }
+	for in, want := range map[string]string{
+		"https://h/list.json":            "https://h/list.json",
+		"https://h/list.json?key=${KEY}": "https://h/list.json?key=a%2Bb%2Fc%26d%3De%3Ff%23g+h",
+		"https://h/${KEY}/x?a=1&b=${K}":  "https://h/a+b%2Fc&d=e%3Ff%23g%20h/x?a=1&b=a%2Bb%2Fc%26d%3De%3Ff%23g+h",
+	} {
+		if got, err := template(in).expandURL(secret); got != want || err != nil {
+			t.Errorf("%s becomes %q, %v", in, got, err)
+		}
+	}
+}
