@@ -23,7 +23,7 @@ func BackupPostgres(ctx context.Context, address, file string) error {
 // database, as a whole or not at all. It must be empty, unless what is there is to
 // be replaced.
 func RestorePostgres(ctx context.Context, address, file string, replace bool) error {
-	full, err := hasSchema(ctx, address)
+	full, err := hasSchemaPostgres(ctx, address)
 	if err != nil {
 		return err
 	}
@@ -37,8 +37,8 @@ func RestorePostgres(ctx context.Context, address, file string, replace bool) er
 	return client(ctx, address, "pg_restore", append(args, "--", file)...)
 }
 
-// hasSchema reports whether a database has tables of this program.
-func hasSchema(ctx context.Context, address string) (has bool, err error) {
+// hasSchemaPostgres reports whether a database has tables of this program.
+func hasSchemaPostgres(ctx context.Context, address string) (has bool, err error) {
 	db, other, err := openPostgres(address)
 	if err != nil {
 		return false, err
