@@ -7,6 +7,8 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/jackc/pgx/v5/pgconn"
+
 	"assay/internal/fault"
 )
 
@@ -15,7 +17,7 @@ import (
 func TestFailures_CountForTheWindow(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var f failures
-		for _, harmless := range []error{nil, errors.New("a conflict"), fault.New(fault.Conflict, "c", "no")} {
+		for _, harmless := range []error{nil, errors.New("a conflict"), fault.New(fault.Conflict, "c", "no"), &pgconn.PgError{Code: pgTooMany}} {
 			f.note(harmless)
 		}
 		if err := f.recent(); err != nil {

@@ -104,6 +104,7 @@ const (
 	pgReadOnly       = "25006"
 	pgSerialization  = "40001"
 	pgDeadlock       = "40P01"
+	pgTooMany        = "53300" // connections
 	pgUndefinedTable = "42P01"
 )
 
@@ -134,10 +135,10 @@ func passes(err error) bool {
 }
 
 // strained reports whether an error says that the server is unwell and not only
-// out of reach, which asking it would tell.
+// out of reach or without a free connection, which asking it would tell.
 func strained(err error) bool {
 	code := pgCode(err)
-	return code == pgReadOnly || strings.HasPrefix(code, "53") || strings.HasPrefix(code, "58")
+	return code == pgReadOnly || code != pgTooMany && strings.HasPrefix(code, "53") || strings.HasPrefix(code, "58")
 }
 
 // outcomeUnknown reports whether a commit that returned err may have been
