@@ -152,6 +152,14 @@ func (s *server) signal(sig syscall.Signal) {
 	}
 }
 
+// forgets waits until a server is no instance any more for the others.
+func (c *cluster) forgets(db *sql.DB, s *server) {
+	c.t.Helper()
+	c.await("the others to take it for dead", func() bool {
+		return len(rows(c.t, db, `SELECT 1 FROM instance WHERE `+s.owns())) == 0
+	})
+}
+
 // asker asks for runs without end.
 type asker struct {
 	mu      sync.Mutex
@@ -213,6 +221,7 @@ func TestInstances_OneStoppedAndOneKilledOverAndOverShareARun(t *testing.T) {
 			t.Errorf("%d bulk jobs at once", len(live))
 		}
 	}
+	c.forgets(db, stopped)
 	stopped.signal(syscall.SIGCONT)
 	close(enough)
 	asking.Wait()
@@ -242,4 +251,33 @@ func (c *cluster) share(db *sql.DB) {
 		})
 	}
 	c.t.Logf("after %d runs each instance has settled something", len(c.runs))
+}
+
+// TestInstances_ALateCommitIsRefused keeps a commit of an instance that works,
+// and all that it sends after that, from the database until another one has done
+// the work in its stead; then it lets all of that arrive.
+func TestInstances_ALateCommitIsRefused(t *testing.T) {
+	t.Parallel()
+	var armed atomic.Bool
+	url := pgtest.Shared(t).NewDatabase(t)
+	p := newProxy(t, url, func() cut {
+		if armed.Load() {
+			return late
+		}
+		return passes
+	})
+	c := newCluster(t, 2_000, url, p.url())
+	behind, db := c.servers[1], c.open()
+	c.markets.wait.Store(int64(time.Second))
+	id := c.begin()
+	c.await("work in the hands of the one behind the proxy", func() bool { return behind.holds(db) })
+	armed.Store(true)
+	c.ended(id)
+	c.forgets(db, behind)
+	armed.Store(false)
+	close(p.letGo)
+	behind.await("it to find out that it was taken for dead", func() bool { return contains(behind.log, "taken for dead") })
+	c.settled(slots)
+	c.share(db)
+	c.stopAll()
 }

@@ -20,6 +20,7 @@ const (
 	passes  cut = iota
 	refused     // the connection ends before the database sees the commit
 	unknown     // the connection ends after it is applied, before it is answered
+	late        // nothing passes any more, it included, until the proxy is told to let go
 )
 
 // proxy stands between servers and PostgreSQL, and knows commits.
@@ -31,7 +32,9 @@ type proxy struct {
 	// commit decides what becomes of each commit; nil lets all pass. It is set
 	// before anybody connects, and called concurrently.
 	commit func() cut
-	delay  atomic.Int64 // before each piece of an answer
+	frozen atomic.Bool   // no request passes
+	letGo  chan struct{} // closed to end that
+	delay  atomic.Int64  // before each piece of an answer
 	links  sync.WaitGroup
 	mu     sync.Mutex
 	open   map[net.Conn]struct{}
@@ -50,7 +53,7 @@ func newProxy(t *testing.T, target string, commit func() cut) *proxy {
 	}
 	p := &proxy{
 		listener: l, socket: filepath.Join(u.Query().Get("host"), ".s.PGSQL.5432"), database: u.Path,
-		commit: commit, open: map[net.Conn]struct{}{},
+		commit: commit, letGo: make(chan struct{}), open: map[net.Conn]struct{}{},
 	}
 	p.links.Go(p.accept)
 	t.Cleanup(func() {
@@ -152,8 +155,13 @@ func (l *link) requests() {
 				return
 			case unknown:
 				l.mute.Store(true)
+			case late:
+				l.proxy.frozen.Store(true)
 			case passes:
 			}
+		}
+		if l.proxy.frozen.Load() {
+			<-l.proxy.letGo
 		}
 		if !l.forward(message) {
 			return
