@@ -39,15 +39,20 @@ var jumps = []struct {
 
 // onClock is a server in this process with a clock of its own. It waits so long
 // for an answer.
-func onClock(t *testing.T, c *clock, timeout time.Duration, env ...string) *server {
+func onClock(t *testing.T, on engine, c *clock, timeout time.Duration, env ...string) *server {
 	t.Helper()
-	s := newServer(t, append([]string{"MARKET_PRICE_PROVIDERS=sim"}, env...)...)
+	s := on.newServer(t, append([]string{"MARKET_PRICE_PROVIDERS=sim"}, env...)...)
 	s.now = c.now
 	s.within(app.Options{Now: c.now, Client: func(o *provider.Options) { o.Timeout = timeout }})
 	return s
 }
 
 func TestClock_SetDuringARunLosesNothing(t *testing.T) {
+	t.Parallel()
+	onBoth(t, testSetDuringRun)
+}
+
+func testSetDuringRun(t *testing.T, on engine) {
 	t.Parallel()
 	r := randtest.New(t)
 	for _, jump := range jumps {
@@ -56,7 +61,7 @@ func TestClock_SetDuringARunLosesNothing(t *testing.T) {
 			t.Parallel()
 			c := &clock{}
 			markets, url := simulator(t, sim.Options{Names: 300, Now: c.now, Latency: 20 * time.Millisecond})
-			s := onClock(t, c, provider.DefaultTimeout, "SIM_BASE_URL="+url, "MARKET_PRICE_SCHEDULE=every 30m")
+			s := onClock(t, on, c, provider.DefaultTimeout, "SIM_BASE_URL="+url, "MARKET_PRICE_SCHEDULE=every 30m")
 			pushNames(s, markets.Names()[:250], 1)
 			s.awaitPriced()
 			markets.Advance(2_000)
@@ -74,11 +79,13 @@ func TestClock_SetDuringARunLosesNothing(t *testing.T) {
 			s.push("user1", 730, []asset{{AssetID: "1", MarketHashName: markets.Names()[299]}})
 			s.awaitPriced()
 			db := s.open()
-			s.awaitSchedule(c)
-			c.jump(31 * time.Minute)
-			s.await("a scheduled run", func() bool {
-				return len(rows(t, db, `SELECT id FROM refresh_job WHERE requested_by = 'schedule' AND state = 'finished'`)) > 0
-			})
+			if on == onSQLite { // River's timers go by the machine's own clock, which no test sets
+				s.awaitSchedule(c)
+				c.jump(31 * time.Minute)
+				s.await("a scheduled run", func() bool {
+					return len(rows(t, db, `SELECT id FROM refresh_job WHERE requested_by = 'schedule' AND state = 'finished'`)) > 0
+				})
+			}
 			checkRows(t, s, 2)
 			checkInvariants(t, db)
 			s.noNegativeTimes()
@@ -127,12 +134,17 @@ func (s *server) noNegativeTimes() {
 // has yet to come.
 func TestClock_SetBackLeavesNoQueuedNameWaiting(t *testing.T) {
 	t.Parallel()
+	onBoth(t, testSetWhileQueued)
+}
+
+func testSetWhileQueued(t *testing.T, on engine) {
+	t.Parallel()
 	for _, jump := range jumps {
 		t.Run(jump.name, func(t *testing.T) {
 			t.Parallel()
 			c := &clock{}
 			markets, faulty := hanging(t, sim.Options{Names: 100, Now: c.now})
-			s := onClock(t, c, 3*time.Second, "SIM_BASE_URL="+faulty.URL(), "SIM_SHAPE=batch")
+			s := onClock(t, on, c, 3*time.Second, "SIM_BASE_URL="+faulty.URL(), "SIM_SHAPE=batch")
 			s.push("user0", 730, []asset{{AssetID: "1", MarketHashName: markets.Names()[0]}})
 			if err := faulty.Wait(t.Context(), 1); err != nil {
 				t.Fatal(err)
@@ -152,13 +164,18 @@ func TestClock_SetBackLeavesNoQueuedNameWaiting(t *testing.T) {
 
 func TestClock_SetDuringAnOrderToWaitNeitherEndsNorProlongsIt(t *testing.T) {
 	t.Parallel()
+	onBoth(t, testSetDuringOrder)
+}
+
+func testSetDuringOrder(t *testing.T, on engine) {
+	t.Parallel()
 	for _, jump := range jumps {
 		t.Run(jump.name, func(t *testing.T) {
 			t.Parallel()
 			c := &clock{}
 			markets, faulty := hanging(t, sim.Options{Names: 50, Now: c.now})
 			faulty.Reset()
-			s := onClock(t, c, provider.DefaultTimeout, "SIM_BASE_URL="+faulty.URL(), "SIM_SHAPE=batch")
+			s := onClock(t, on, c, provider.DefaultTimeout, "SIM_BASE_URL="+faulty.URL(), "SIM_SHAPE=batch")
 			pushNames(s, markets.Names(), 1)
 			s.awaitPriced()
 			faulty.Reset()
@@ -184,9 +201,14 @@ func TestClock_SetDuringAnOrderToWaitNeitherEndsNorProlongsIt(t *testing.T) {
 // each run, under a clock that is set forth and back, against the rule.
 func TestRule6_RetentionKeepsWhatItMustWhateverTheClock(t *testing.T) {
 	t.Parallel()
+	onBoth(t, testSetRetention)
+}
+
+func testSetRetention(t *testing.T, on engine) {
+	t.Parallel()
 	c := &clock{}
 	markets, url := simulator(t, sim.Options{Names: 20, Now: c.now})
-	s := onClock(t, c, provider.DefaultTimeout, "SIM_BASE_URL="+url)
+	s := onClock(t, on, c, provider.DefaultTimeout, "SIM_BASE_URL="+url)
 	pushNames(s, markets.Names(), 1)
 	s.awaitPriced()
 	db := s.open()
