@@ -101,7 +101,7 @@ type settler struct {
 	snaps [][]Snapshot        // by item
 	fresh [][]fetched         // quotes of this job, by item
 	asked []asked             // by item
-	files map[gameMarket]bool // markets that answered for the whole game
+	files map[gameMarket]bool // markets all of whose files of the game answered
 	first map[string]int32
 	next  []int32 // the next item of the same name, or -1
 
@@ -190,10 +190,12 @@ func (s *settler) noteUnits(units []Unit, outcomes map[UnitMarket]MarketFetch) {
 	s.files = map[gameMarket]bool{}
 	for _, u := range units {
 		usable := u.State == UnitDone && u.File == "" // an answer to names is judged quote by quote
-		for key, f := range outcomes {
-			if u.State == UnitDone && key.Unit == u.ID && f.Outcome == OutcomeOK {
-				usable, s.files[gameMarket{u.AppID, key.Market}] = true, true
-			}
+		for _, id := range s.engine.marketsOf(u) {
+			answered := u.State == UnitDone && outcomes[UnitMarket{u.ID, id}].Outcome == OutcomeOK
+			usable = usable || answered
+			key := gameMarket{u.AppID, id}
+			before, several := s.files[key]
+			s.files[key] = answered && (before || !several)
 		}
 		if u.File != "" {
 			for i := range s.items {

@@ -25,6 +25,8 @@ type fakeSource struct {
 	extra []provider.Quote
 	// stated, when set, is the source's own time of an answer.
 	stated func(call provider.Call) time.Time
+	// split, when set, gives the first letter of the names that a file holds.
+	split map[string]byte
 	// silent is told to be missing.
 	silent []string
 	// fail decides whether the n-th call (from 1) fails.
@@ -114,7 +116,7 @@ func (s *fakeSource) answer(call provider.Call, sink provider.Sink) error {
 	}
 	for _, m := range s.marketsOf(call.File) {
 		for _, n := range asked {
-			if !known[n] {
+			if first, ok := s.split[call.File]; !known[n] || ok && n[0] != first {
 				continue
 			}
 			q := provider.Quote{

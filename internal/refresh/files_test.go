@@ -1,0 +1,74 @@
+package refresh_test
+
+import (
+	"testing"
+	"time"
+
+	"assay/internal/catalog"
+	"assay/internal/money"
+	"assay/internal/provider"
+	"assay/internal/refresh"
+)
+
+// twoFiles is a source whose market m is in two files: one of the names a, and
+// one of the names b.
+func twoFiles(a, b []string) *fakeSource {
+	s := newSource("alpha", provider.Bulk, nil, []string{"m"})
+	s.d.Files = []provider.File{
+		{Key: "a.json", AppID: catalog.CS2, Markets: []string{"m"}},
+		{Key: "b.json", AppID: catalog.CS2, Markets: []string{"m"}},
+	}
+	s.items[catalog.CS2] = append(append([]string{}, a...), b...)
+	return s
+}
+
+func TestRule7_AMarketOfTwoFilesLacksAnItemOnlyIfBothSaySo(t *testing.T) {
+	listA, listB := names("A", 200), names("B", 200)
+	for _, c := range []struct {
+		name  string
+		spoil func(s *fakeSource)
+		want  money.Micro // average of an item of the first file
+	}{
+		{"fails", func(s *fakeSource) {
+			s.fail = func(_ int, call provider.Call) error {
+				if call.File == "a.json" {
+					return s.broken(provider.KindServer)
+				}
+				return nil
+			}
+		}, units(9)},
+		{"is quarantined", func(s *fakeSource) {
+			s.price = func(_, name string) money.Micro {
+				if name[0] == 'A' {
+					return units(1000)
+				}
+				return units(8)
+			}
+		}, units(9)},
+		{"no longer offers it", func(s *fakeSource) {
+			s.edit = func(q *provider.Quote) bool { return q.Name != listA[1] }
+		}, units(10)},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			s, other := twoFiles(listA, listB), bulk("beta", append(append([]string{}, listA...), listB...), "b1")
+			s.price = func(string, string) money.Micro { return units(8) }
+			s.split = map[string]byte{"a.json": 'A', "b.json": 'B'}
+			w := newWorld(t, s, other)
+			w.push("u", 730, append(append([]string{}, listA...), listB...)...)
+			w.drain()
+			equal(t, "both", w.named(listA[1]).Average, units(9))
+			c.spoil(s)
+			w.clock.Add(7 * time.Hour)
+			j := w.run(false)
+			equal(t, "state", j.State, refresh.Finished)
+			equal(t, "average", w.named(listA[1]).Average, c.want)
+			equal(t, "average of the other file's", w.named(listB[1]).Average, units(9))
+			snaps, err := w.store.Snapshots(t.Context(), w.named(listA[1]).ID)
+			must(t, err)
+			if offered := snaps[0].Reason == ""; offered != (c.want == units(9)) {
+				t.Errorf("reason %q", snaps[0].Reason)
+			}
+			w.checkIdle()
+		})
+	}
+}
