@@ -41,7 +41,7 @@ func (s *schemas) ofType(t reflect.Type) schema {
 	switch t {
 	case reflect.TypeFor[time.Time]():
 		return schema{"type": "string", "format": "date-time"}
-	case reflect.TypeFor[money.Micro]():
+	case reflect.TypeFor[money.Micro](), reflect.TypeFor[money.Sum]():
 		return schema{"type": "number", "description": "An exact decimal number of at most six places."}
 	}
 	switch t.Kind() {

@@ -4,8 +4,6 @@ import (
 	"context"
 	"database/sql"
 	"errors"
-	"math"
-	"math/bits"
 	"time"
 
 	"assay/internal/inventory"
@@ -48,12 +46,12 @@ func (s *Store) Inventory(ctx context.Context, user int64, app int32, after int6
 
 // InventoryTotal sums up a user's rows of a game.
 type InventoryTotal struct {
-	Value          money.Micro
+	Value          money.Sum
 	Rows, Unpriced int64
 }
 
-// InventoryTotal sums up a user's rows of a game (0: all). It adds in Go, where
-// an overflow is seen: the greatest amount is returned instead.
+// InventoryTotal sums up a user's rows of a game (0: all). It adds in Go, where a
+// sum can exceed 64 bits.
 func (s *Store) InventoryTotal(ctx context.Context, user int64, app int32) (InventoryTotal, error) {
 	type group struct{ value, amount, rows int64 }
 	groups, err := collect(ctx, s.read, func(r *sql.Rows, g *group) error { return r.Scan(&g.value, &g.amount, &g.rows) }, `
@@ -65,12 +63,7 @@ func (s *Store) InventoryTotal(ctx context.Context, user int64, app int32) (Inve
 		if g.value == 0 {
 			t.Unpriced += g.rows
 		}
-		hi, lo := bits.Mul64(uint64(g.value), uint64(g.amount))
-		if hi != 0 || lo > math.MaxInt64-uint64(t.Value) {
-			t.Value = math.MaxInt64
-			continue
-		}
-		t.Value += money.Micro(lo)
+		t.Value = t.Value.Add(money.Micro(g.value), g.amount)
 	}
 	return t, err
 }

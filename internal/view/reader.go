@@ -385,10 +385,7 @@ func inventoryRow(v *store.InventoryRow) InventoryRow {
 		ClassID:      v.ClassID, InstanceID: v.InstanceID, Amount: v.Amount, Tradable: v.Tradable, Marketable: v.Marketable,
 	}
 	if v.Value > 0 {
-		total := v.Value * money.Micro(v.Amount)
-		if total/v.Value != money.Micro(v.Amount) {
-			total = 1<<63 - 1 // beyond any amount: the greatest
-		}
+		total := money.Sum{}.Add(v.Value, v.Amount)
 		out.EstimatedValue, out.TotalValue, out.PriceUpdatedAt = &v.Value, &total, when(v.UpdatedAt)
 	}
 	return out

@@ -371,7 +371,7 @@ type FailureReason struct {
 // Inventory is one page of a user's inventory.
 type Inventory struct {
 	Items        []InventoryRow `json:"items"`
-	TotalValue   money.Micro    `json:"totalValue"` // of all rows of the game, not of this page
+	TotalValue   money.Sum      `json:"totalValue"` // of all rows of the game, not of this page
 	Currency     money.Currency `json:"currency"`
 	Rows         int64          `json:"rows"`
 	UnpricedRows int64          `json:"unpricedRows"`
@@ -392,7 +392,7 @@ type InventoryRow struct {
 	Tradable       bool         `json:"tradable"`
 	Marketable     bool         `json:"marketable"`
 	EstimatedValue *money.Micro `json:"estimatedValue"` // of one; null: unknown
-	TotalValue     *money.Micro `json:"totalValue"`     // value x amount
+	TotalValue     *money.Sum   `json:"totalValue"`     // value x amount
 	PriceUpdatedAt *time.Time   `json:"priceUpdatedAt"`
 }
 

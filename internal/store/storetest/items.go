@@ -260,9 +260,9 @@ func rowsAreListed(f *fixture) {
 		app  int32
 		want store.InventoryTotal
 	}{
-		{app, store.InventoryTotal{Value: 10, Rows: 3, Unpriced: 2}},
+		{app, store.InventoryTotal{Value: money.Sum{}.Add(10, 1), Rows: 3, Unpriced: 2}},
 		{catalog.Rust, store.InventoryTotal{Rows: 1, Unpriced: 1}},
-		{0, store.InventoryTotal{Value: 10, Rows: 4, Unpriced: 3}},
+		{0, store.InventoryTotal{Value: money.Sum{}.Add(10, 1), Rows: 4, Unpriced: 3}},
 		{catalog.Dota, store.InventoryTotal{}},
 	} {
 		got, err := f.s.InventoryTotal(f.Context(), u, c.app)
@@ -274,7 +274,7 @@ func rowsAreListed(f *fixture) {
 	})
 	got, err := f.s.InventoryTotal(f.Context(), u, app)
 	f.must(err)
-	f.is("a total beyond any amount", got.Value, money.Micro(1<<63-1))
+	f.is("a total beyond any amount", got.Value.String(), "46116860184273.87905")
 }
 
 func missingIsQueuedOnce(f *fixture) {

@@ -1,0 +1,57 @@
+package money
+
+import (
+	"math"
+	"math/big"
+	"math/bits"
+	"strings"
+)
+
+// Sum is a total of amounts that are not negative, in micro-units. It is exact
+// where a Micro no longer is: it holds 2^64 times the greatest Micro. The zero
+// value is nothing, and sums can be compared with ==.
+type Sum struct{ hi, lo uint64 }
+
+// Add returns the sum and n times an amount more. Neither may be negative.
+func (s Sum) Add(amount Micro, n int64) Sum {
+	hi, lo := bits.Mul64(uint64(amount), uint64(n))
+	var carry uint64
+	s.lo, carry = bits.Add64(s.lo, lo, 0)
+	s.hi, _ = bits.Add64(s.hi, hi, carry)
+	return s
+}
+
+// String writes the sum as Micro's does.
+func (s Sum) String() string {
+	if s.hi == 0 && s.lo <= 1<<63-1 {
+		return Micro(s.lo).String()
+	}
+	n := new(big.Int).SetUint64(s.hi)
+	n.Lsh(n, 64).Or(n, new(big.Int).SetUint64(s.lo))
+	var rest big.Int
+	n.QuoRem(n, big.NewInt(Scale), &rest)
+	return n.String() + Micro(rest.Int64()).String()[1:] // without the 0 before the point
+}
+
+// MarshalJSON writes the sum as a JSON number.
+func (s Sum) MarshalJSON() ([]byte, error) { return []byte(s.String()), nil }
+
+// UnmarshalJSON reads what MarshalJSON writes.
+func (s *Sum) UnmarshalJSON(text []byte) error {
+	whole, part, _ := strings.Cut(string(text), ".")
+	const places = 6
+	if whole == "" || len(whole) > 40 || len(part) > places {
+		return ErrSyntax
+	}
+	all := whole + part + strings.Repeat("0", places-len(part))
+	if strings.Trim(all, "0123456789") != "" {
+		return ErrSyntax
+	}
+	n, _ := new(big.Int).SetString(all, 10) // digits only
+	if n.BitLen() > 128 {
+		return ErrRange
+	}
+	s.lo = new(big.Int).And(n, new(big.Int).SetUint64(math.MaxUint64)).Uint64()
+	s.hi = n.Rsh(n, 64).Uint64()
+	return nil
+}

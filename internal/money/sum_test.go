@@ -1,0 +1,62 @@
+package money
+
+import (
+	"encoding/json"
+	"math"
+	"math/big"
+	"strings"
+	"testing"
+
+	"assay/internal/randtest"
+)
+
+func TestSum_IsExactBeyondAnyMicro(t *testing.T) {
+	for _, tt := range []struct {
+		amount Micro
+		n      int64
+		want   string
+	}{
+		{0, 5, "0"},
+		{1, 1, "0.000001"},
+		{math.MaxInt64, 1, "9223372036854.775807"},
+		{math.MaxInt64, 2, "18446744073709.551614"},
+		{10_000_000 * Scale, 1 << 31, "21474836480000000"},
+		{1_000_000 * Scale, math.MaxInt64, "9223372036854775807000000"},
+	} {
+		got := Sum{}.Add(tt.amount, tt.n)
+		text, err := json.Marshal(got)
+		if err != nil || got.String() != tt.want || string(text) != tt.want {
+			t.Errorf("%d times %s: %s, in JSON %s (%v), want %s", tt.n, tt.amount, got, text, err, tt.want)
+		}
+		var back Sum
+		if err := json.Unmarshal(text, &back); err != nil || back != got {
+			t.Errorf("%s reads back as %s (%v)", text, back, err)
+		}
+	}
+}
+
+func TestSum_RefusesWhatIsNone(t *testing.T) {
+	for _, text := range []string{`"1"`, "null", "-1", "1e3", "0.0000001", "1000000000000000000000000000000000", "1" + strings.Repeat("0", 40)} {
+		var s Sum
+		if err := json.Unmarshal([]byte(text), &s); err == nil {
+			t.Errorf("%s is taken as %s", text, s)
+		}
+	}
+}
+
+func TestSum_EqualsARationalOracle(t *testing.T) {
+	r := randtest.New(t)
+	for range randtest.Count(1_000, 100_000) {
+		var sum Sum
+		want := new(big.Int)
+		for range 1 + r.IntN(5) {
+			amount, n := Micro(r.Uint64()>>(1+r.IntN(63))), int64(r.Uint64()>>(2+r.IntN(62)))
+			sum = sum.Add(amount, n)
+			want.Add(want, new(big.Int).Mul(big.NewInt(int64(amount)), big.NewInt(n)))
+		}
+		got, ok := new(big.Rat).SetString(sum.String())
+		if !ok || got.Cmp(new(big.Rat).SetFrac(want, big.NewInt(Scale))) != 0 {
+			t.Fatalf("%s, want %s millionths", sum, want)
+		}
+	}
+}
