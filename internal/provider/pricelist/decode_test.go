@@ -397,6 +397,8 @@ func TestList_FaultsAreToldApart(t *testing.T) {
 		{"too few", strings.Replace(objectList, `"currency"`, `"minItems":3,"currency"`, 1), `{"A":1,"B":2}`, provider.KindProtocol, []string{"2 items, and minItems is 3"}},
 		{"too many", strings.Replace(objectList, `"currency"`, `"maxItems":1,"currency"`, 1), `{"A":1,"B":2}`, provider.KindTooLarge, []string{"maxItems"}},
 		{"too large", strings.Replace(objectList, `"currency"`, `"maxBytes":8,"currency"`, 1), `{"A":1,"B":2}`, provider.KindTooLarge, []string{"maxBytes"}},
+		{"a row too large by one byte", arrayList, "[" + rowOf(maxRow+1) + "]", provider.KindTooLarge, []string{"a row exceeds 1048576 bytes"}},
+		{"a row of two megabytes", arrayList, "[" + rowOf(2_000_024) + "]", provider.KindTooLarge, []string{"a row exceeds 1048576 bytes"}},
 		{"malformed middle", arrayList, `[{"name":"A","price":1},{"name":"B","price":},{"name":"C","price":1}]`, provider.KindProtocol, []string{"malformed JSON at byte 44"}},
 		{"cut", arrayList, `[{"name":"A","price":1},{"name":"B","pr`, provider.KindProtocol, []string{"ends too soon"}},
 		{"cut csv", csvList, "name,steam,buff,count\nA,1,1,1\n\"B", provider.KindProtocol, []string{"ends too soon"}},
@@ -436,4 +438,16 @@ func TestList_CancelledReadEnds(t *testing.T) {
 	cancel()
 	_, err := read(ctx, compileOne(t, objectList), strings.NewReader(`{"A":1}`), zeroTime, &collector{})
 	wantError(t, err, provider.KindCancelled)
+}
+
+// rowOf makes a row of so many bytes, most of them in a member that nobody reads.
+func rowOf(n int) string {
+	const head, tail = `{"name":"A","price":1,"unread":"`, `"}`
+	return head + strings.Repeat("x", n-len(head)-len(tail)) + tail
+}
+
+func TestRead_TakesARowOfExactlyTheGreatestSize(t *testing.T) {
+	if _, err := readText(t, compileOne(t, arrayList), "["+rowOf(maxRow)+"]"); err != nil {
+		t.Error(err)
+	}
 }

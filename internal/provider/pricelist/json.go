@@ -165,6 +165,9 @@ func (j *jsonReader) row(key []byte) error {
 	if err != nil {
 		return err
 	}
+	if len(value) > maxRow {
+		return errRowTooLarge // the decoder may have had it in its buffer already
+	}
 	clear(j.cells)
 	j.scratch, j.nested, j.twice = j.scratch[:0], nil, false
 	if j.outline == nil {
