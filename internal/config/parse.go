@@ -179,14 +179,25 @@ func providers(known []string) func(*Config, string) error {
 		if value == "none" {
 			return nil
 		}
+		var unknown, faults []string
 		for _, name := range splitList(value) {
-			if !slices.Contains(known, name) {
-				return fmt.Errorf("%q is no price provider; there are %s", name, strings.Join(known, ", "))
+			switch {
+			case !slices.Contains(known, name):
+				unknown = append(unknown, strconv.Quote(name))
+			case !slices.Contains(c.Providers, name):
+				c.Providers = append(c.Providers, name)
+			case !slices.Contains(faults, "names "+name+" twice"):
+				faults = append(faults, "names "+name+" twice")
 			}
-			if slices.Contains(c.Providers, name) {
-				return fmt.Errorf("names %s twice", name)
-			}
-			c.Providers = append(c.Providers, name)
+		}
+		for _, name := range slices.Compact(unknown) {
+			faults = append(faults, name+" is no price provider")
+		}
+		if len(unknown) > 0 {
+			faults = append(faults, "there are "+strings.Join(known, ", "))
+		}
+		if len(faults) > 0 {
+			return errors.New(strings.Join(faults, "; "))
 		}
 		return nil
 	}
