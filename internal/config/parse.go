@@ -204,7 +204,9 @@ func providers(known []string) func(*Config, string) error {
 }
 
 func setCurrency(c *Config, value string) (err error) {
-	c.Currency, err = money.ParseCurrency(value)
+	if c.Currency, err = money.ParseCurrency(value); err == nil && !c.Currency.Circulates() {
+		err = fmt.Errorf("%s is no currency of ISO 4217 that somebody pays with; write one such as USD or EUR", c.Currency)
+	}
 	return err
 }
 

@@ -64,3 +64,14 @@ func TestParseCurrency_WantsThreeUpperCaseLetters(t *testing.T) {
 		}
 	}
 }
+
+func TestCirculates_TakesWhatSomebodyPaysWith(t *testing.T) {
+	for text, want := range map[Currency]bool{
+		"USD": true, "EUR": true, "AED": true, "ZWG": true, "JPY": true, "CNY": true,
+		"XXX": false, "XTS": false, "XAU": false, "XDR": false, "ZZZ": false, "DEM": false, "": false, "D A": false, " US": false,
+	} {
+		if text.Circulates() != want {
+			t.Errorf("%q: want %t", text, want)
+		}
+	}
+}
