@@ -59,6 +59,29 @@ func TestRefresh_WaitEndsWithItsOwnCodeWhenItemsFailed(t *testing.T) {
 	}
 }
 
+func TestRefresh_WaitForAJobThatIsRemovedAtItsEndTellsWhatIsKnown(t *testing.T) {
+	for _, c := range []struct {
+		jobs []string
+		code int
+		out  string
+		errs string
+	}{
+		{[]string{jobSpread, jobRemoved}, exitOK, "refresh 17 finished", ""},
+		{[]string{jobRunning, jobRemoved}, exitFailed, "", "MARKET_PRICE_JOB_RETENTION_MIN_JOBS"},
+		{[]string{jobRemoved}, exitFailed, "", "the refresh has ended"},
+	} {
+		f := newFakeServer(t)
+		f.jobs = c.jobs
+		p, out, errs := program(f, "refresh", "--wait")
+		if code := p.Run(context.Background()); code != c.code {
+			t.Errorf("exit code %d, want %d", code, c.code)
+		}
+		if !strings.Contains(out.String(), c.out) || !strings.Contains(errs.String(), c.errs) {
+			t.Errorf("output %q, errors %q", out, errs)
+		}
+	}
+}
+
 func TestStatus_WatchPrintsOneObjectALineUntilInterrupted(t *testing.T) {
 	f := newFakeServer(t)
 	ctx, interrupt := context.WithCancel(context.Background())

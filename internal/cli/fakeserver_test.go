@@ -88,6 +88,10 @@ func (f *fakeServer) job(w http.ResponseWriter, r *http.Request) {
 	f.jobPolls++
 	polls, onPoll := f.jobPolls, f.onPoll
 	f.mu.Unlock()
+	if body == jobRemoved {
+		refuse(w, 404, jobRemoved)
+		return
+	}
 	answer(200, body)(w, r)
 	if onPoll != nil {
 		onPoll(polls)
@@ -136,6 +140,8 @@ func (f *fakeServer) inventory(w http.ResponseWriter, r *http.Request) {
 }
 
 const (
+	jobRemoved = `{"title":"Not Found","status":404,"detail":"there is no job 17; ended jobs are removed after some days","code":"job_not_found","requestId":"r9"}`
+
 	jobHead = `{"id":"17","kind":"bulk","forced":false,"requestedBy":"api","createdAt":"2026-01-02T03:04:05Z","retryOf":null,"cancelledItems":0,"deferred":[],`
 
 	jobQueued = jobHead + `"state":"queued","stage":"plan","startedAt":null,"finishedAt":null,"totalItems":0,"pendingItems":0,"updatedItems":0,

@@ -49,6 +49,9 @@ func (c *refreshCmd) Run(ctx context.Context, s *session) error {
 			answer.Job.ID, api.base, marketPrices, answer.Job.ID)
 		return fmt.Errorf("%w: %w", context.Canceled, errReported)
 	}
+	if errors.Is(err, errJobRemoved) && settledWell(job) {
+		job.State, job.Stage, err = "finished", "done", nil
+	}
 	if err != nil {
 		return err
 	}
@@ -117,11 +120,28 @@ func awaitJob(ctx context.Context, s *session, api *client, job view.Job) (view.
 		case err == nil:
 			job, answered = latest, s.Now()
 			p.show(job)
+		case isJobNotFound(err):
+			return job, errJobRemoved
 		case !errors.As(err, &away) || s.Now().Sub(answered) > patience:
 			return job, err
 		}
 	}
 	return job, nil
+}
+
+// errJobRemoved means that a job ended and was removed at once, as little as
+// MARKET_PRICE_JOB_RETENTION_DAYS and _MIN_JOBS keep.
+var errJobRemoved = errors.New("the refresh has ended; how cannot be told, since the server keeps no ended job: set MARKET_PRICE_JOB_RETENTION_MIN_JOBS to 1 or more")
+
+func isJobNotFound(err error) bool {
+	answer, ok := errors.AsType[*problem](err)
+	return ok && answer.Code == "job_not_found"
+}
+
+// settledWell tells whether a job that was last seen like this can only have
+// finished: all of its items were done, without a failure.
+func settledWell(job view.Job) bool {
+	return job.Stage == "spread" && job.PendingItems == 0 && job.UpdatedItems > 0 && job.FailedItems == 0 && job.CancelledItems == 0
 }
 
 // ended tells whether a job in this state is over.

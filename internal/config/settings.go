@@ -118,7 +118,7 @@ func refreshSettings(sources []string) []setting {
 			set: setRetentionDays,
 		},
 		{
-			name: "MARKET_PRICE_JOB_RETENTION_MIN_JOBS", def: "3", help: "newest ended jobs of each kind that are kept however old",
+			name: "MARKET_PRICE_JOB_RETENTION_MIN_JOBS", def: "3", help: "newest ended jobs of each kind that are kept however old. With 0 here and 0 days an ended job is gone at once, and `assay refresh --wait` cannot always tell how it ended: then it ends with 1",
 			set: number(func(c *Config) *int { return &c.MinJobs }, 0, 1_000_000),
 		},
 	}, estimateSettings())

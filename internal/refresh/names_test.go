@@ -139,3 +139,38 @@ func TestSingle_AStopKeepsTheAnswersThatCame(t *testing.T) {
 	equal(t, "calls", len(s.asked()), 51)
 	w.checkIdle()
 }
+
+func TestLimit_LetsNoNameStarve(t *testing.T) {
+	list := names("Item", 1_000)
+	s := batch("alpha", 100, list, "a1")
+	w := newWorld(t, s, bulk("beta", list, "b1")) // by which all names are equally fresh
+	w.push("u", 730, list...)
+	w.forget()
+	left := 0 // of the three calls that one run may make
+	s.fail = func(int, provider.Call) error {
+		if left--; left < 0 {
+			return &provider.Error{Source: "alpha", Kind: provider.KindBudget, RetryAfter: time.Hour}
+		}
+		return nil
+	}
+	times := map[string]int{}
+	for run := range 10 {
+		left = 3
+		w.run(true)
+		for _, c := range s.asked()[:3] {
+			for _, n := range c.Names {
+				times[n]++
+			}
+		}
+		w.clock.Add(time.Hour)
+		least, most := 1_000, 0
+		for _, n := range list {
+			least, most = min(least, times[n]), max(most, times[n])
+		}
+		if most-least > 1 {
+			t.Fatalf("after %d runs one name was asked for %d times and another one %d", run+1, least, most)
+		}
+	}
+	equal(t, "names asked", len(times), len(list))
+	w.checkIdle()
+}

@@ -1,6 +1,7 @@
 package refresh
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -179,6 +180,11 @@ func planNames(tx Tx, job *Job, d provider.Description, planned map[int32]int64)
 		if err != nil {
 			return nil, err
 		}
+		last, err := tx.AskedLast(d.Name, app)
+		if err != nil {
+			return nil, err
+		}
+		var own []Unit
 		for part := range slices.Chunk(names, size) {
 			u := Unit{
 				JobID: job.ID, Source: d.Name, AppID: app, State: UnitPending,
@@ -188,10 +194,28 @@ func planNames(tx Tx, job *Job, d provider.Description, planned map[int32]int64)
 			for i, n := range part {
 				u.Names[i] = n.Name
 			}
-			units = append(units, u)
+			own = append(own, u)
 		}
+		units = append(units, inTurn(own, last)...)
 	}
 	return units, nil
+}
+
+// inTurn puts those units first whose names come after the one that was asked
+// for last. Units are asked in their order, so where a limit ends the asking too
+// soon, the next job goes on there and no name is left out for ever.
+func inTurn(units []Unit, last string) []Unit {
+	next := slices.IndexFunc(units, func(u Unit) bool { return afterInOrder(u.Names[len(u.Names)-1], last) })
+	if last == "" || next < 0 {
+		return units
+	}
+	return slices.Concat(units[next:], units[:next])
+}
+
+// afterInOrder reports whether a name comes after another one in the order in
+// which names are planned.
+func afterInOrder(name, other string) bool {
+	return cmp.Or(cmp.Compare(catalog.Bucket(name), catalog.Bucket(other)), cmp.Compare(name, other)) > 0
 }
 
 // apps returns the games that a source quotes, in order.

@@ -93,8 +93,11 @@ type Tx interface {
 	// PlannedByApp counts a job's pending items, by game.
 	PlannedByApp(jobID int64) (map[int32]int64, error)
 	// DueNames lists the distinct names of a job's pending items of a game in
-	// the order of their batches.
+	// the order of their buckets and then of their own.
 	DueNames(jobID int64, app int32) ([]PlannedName, error)
+	// AskedLast returns the name that bulk jobs asked a source for last; "": for
+	// none yet.
+	AskedLast(source string, app int32) (string, error)
 	// NewestUnit returns the last ended unit of a bulk source's file whose
 	// answer is still stored, or nil.
 	NewestUnit(source string, app int32, file string) (*Unit, error)

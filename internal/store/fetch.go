@@ -165,6 +165,9 @@ func (t *Tx) EndUnit(u refresh.Unit, markets []refresh.MarketFetch, blobs []refr
 	if n != 1 {
 		return false, t.spend(u)
 	}
+	if err := t.noteAsked(u); err != nil {
+		return false, err
+	}
 	if u.State != refresh.UnitDone {
 		// That a source was not asked is worth less than why it is not.
 		return true, t.noteError(u.JobID, u)

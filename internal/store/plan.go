@@ -3,6 +3,8 @@ package store
 import (
 	"context"
 	"database/sql"
+	"errors"
+	"strconv"
 
 	"assay/internal/refresh"
 )
@@ -160,10 +162,37 @@ func (t *Tx) PlannedByApp(job int64) (map[int32]int64, error) {
 }
 
 // DueNames lists the distinct names of a job's pending items of a game, by
-// batch. All phases of a name are in the same batch.
+// bucket. All phases of a name are in the same one, and in the same batch.
 func (t *Tx) DueNames(job int64, app int32) ([]refresh.PlannedName, error) {
 	return collect(t.ctx, t.tx, func(rows *sql.Rows, n *refresh.PlannedName) error {
-		return rows.Scan(&n.Name, &n.Batch)
-	}, `SELECT DISTINCT i.name, r.batch FROM refresh_item r JOIN item i ON i.id = r.item_id
-		WHERE r.job_id = $1 AND r.state = 'pending' AND i.app_id = $2 ORDER BY r.batch, i.name`, job, app)
+		var bucket int
+		return rows.Scan(&n.Name, &n.Batch, &bucket)
+	}, `SELECT DISTINCT i.name, r.batch, i.bucket FROM refresh_item r JOIN item i ON i.id = r.item_id
+		WHERE r.job_id = $1 AND r.state = 'pending' AND i.app_id = $2 ORDER BY i.bucket, i.name`, job, app)
+}
+
+// AskedLast returns the name that bulk jobs asked a source for last, "" for none.
+func (t *Tx) AskedLast(source string, app int32) (name string, err error) {
+	err = t.queryRow(`SELECT value FROM setting WHERE name = $1`, askedLast(source, app)).Scan(&name)
+	if errors.Is(err, sql.ErrNoRows) {
+		err = nil
+	}
+	return name, err
+}
+
+// noteAsked notes the last name of a unit of a bulk job, whether its source had
+// an answer or failed: in both cases it is the turn of the names after it.
+func (t *Tx) noteAsked(u refresh.Unit) error {
+	if len(u.Names) == 0 || u.State != refresh.UnitDone && u.State != refresh.UnitFailed {
+		return nil
+	}
+	_, err := t.exec(`
+		INSERT INTO setting (name, value) SELECT $1, $2 FROM refresh_job WHERE id = $3 AND kind = 'bulk'
+		ON CONFLICT (name) DO UPDATE SET value = excluded.value`,
+		askedLast(u.Source, u.AppID), u.Names[len(u.Names)-1], u.JobID)
+	return err
+}
+
+func askedLast(source string, app int32) string {
+	return "asked_last:" + source + ":" + strconv.Itoa(int(app))
 }

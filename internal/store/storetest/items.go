@@ -1,6 +1,7 @@
 package storetest
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -55,7 +56,11 @@ func namesAreKept(f *fixture) {
 		}
 		return err
 	})
-	if want := slices.Sorted(slices.Values(names)); !slices.Equal(planned, want) {
+	want := slices.Clone(names)
+	slices.SortFunc(want, func(a, b string) int {
+		return cmp.Or(cmp.Compare(catalog.Bucket(a), catalog.Bucket(b)), cmp.Compare(a, b))
+	})
+	if !slices.Equal(planned, want) {
 		f.Errorf("planned %q\n   want %q", planned, want)
 	}
 	u := unit("t", "")
