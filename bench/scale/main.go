@@ -18,26 +18,28 @@ func main() { report(os.Stdout) }
 // look from pgbench, by the processor time of its backend. Bytes are arithmetic:
 // a row's log record, and its share of the page that is logged whole after a
 // checkpoint and written once.
-var measured = Costs{
-	DecodeQuote: 1.4e-6,
-	StoreQuote:  1.0e-6,
-	SettleQuote: 5.0e-6,
-	ReadQuote:   4.0e-6,
-	WriteQuote:  7.3e-6,
-	WriteItem:   20e-6,
-	WriteRow:    3.0e-6,
-	ReadRow:     0.8e-6,
-	Commit:      300e-6,
-	Beat:        140e-6,
-	Watch:       30e-6,
-	WatchRow:    0.17e-6,
-	Sweep:       30e-6,
-	QuoteBytes:  500,
-	ItemBytes:   800,
-	RowBytes:    660,
+func measured() Costs {
+	return Costs{
+		DecodeQuote: 1.4e-6,
+		StoreQuote:  1.0e-6,
+		SettleQuote: 5.0e-6,
+		ReadQuote:   4.0e-6,
+		WriteQuote:  7.3e-6,
+		WriteItem:   20e-6,
+		WriteRow:    3.0e-6,
+		ReadRow:     0.8e-6,
+		Commit:      300e-6,
+		Beat:        140e-6,
+		Watch:       30e-6,
+		WatchRow:    0.17e-6,
+		Sweep:       30e-6,
+		QuoteBytes:  500,
+		ItemBytes:   800,
+		RowBytes:    660,
 
-	Latency:       0.5e-3,
-	SourceLatency: 2,
+		Latency:       0.5e-3,
+		SourceLatency: 2,
+	}
 }
 
 // scene is a load on a machine.
@@ -72,7 +74,7 @@ func report(w io.Writer) {
 	b.WriteString("| | instances | rows | databases x cores | run | fetch, settle, spread | server busy | disk busy | busy when idle | connections |\n")
 	b.WriteString("|---|---|---|---|---|---|---|---|---|---|\n")
 	for _, s := range scenes() {
-		o := Simulate(s.load, s.machine, measured)
+		o := Simulate(s.load, s.machine, measured())
 		fmt.Fprintf(&b, "| %s | %d | %d million | %d x %d | %.1f s | %.1f, %.1f, %.1f | %.0f %% | %.0f %% | %.1f %% | %d |\n",
 			s.what, s.load.Instances, s.load.Rows/1_000_000, s.load.Databases, s.machine.Cores,
 			o.Total(), o.Fetch, o.Settle, o.Spread, 100*o.Database, 100*o.Disk, 100*o.Idle, o.Connections)

@@ -5,14 +5,10 @@ import (
 	"testing"
 )
 
-// plain costs a second for everything that the database does to a row, and
-// nothing else.
-var plain = Costs{WriteRow: 1}
-
 func TestSimulate_OneServerTakesAsLongAsItsWork(t *testing.T) {
 	l := Load{Instances: 1, Names: 1, Markets: 1, Rows: 40_000, Changed: 1, Databases: 1}
 	for cores, want := range map[int]float64{1: 40_000, 2: 20_000, 4: 20_000} { // an instance spreads with two workers
-		o := Simulate(l, Machine{Cores: cores, Disk: 1}, plain)
+		o := Simulate(l, Machine{Cores: cores, Disk: 1}, Costs{WriteRow: 1})
 		if o.Total() != want {
 			t.Errorf("%d cores: %v s, want %v", cores, o.Total(), want)
 		}
@@ -28,7 +24,7 @@ func TestSimulate_TheDiskIsSharedByAll(t *testing.T) {
 }
 
 func TestSimulate_MoreInstancesAreNeverSlower(t *testing.T) {
-	free := measured
+	free := measured()
 	free.Beat, free.Watch, free.WatchRow, free.Sweep = 0, 0, 0, 0
 	last := math.Inf(1)
 	for _, n := range []int{1, 2, 4, 8, 16, 64} {
