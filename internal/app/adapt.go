@@ -40,8 +40,8 @@ func (c control) DryRun(ctx context.Context, forced bool) (view.DryRun, error) {
 	}
 	out := view.DryRun{
 		DryRun: true, Forced: forced,
-		TotalItems: f.Due.Due + f.Due.TTL + f.Due.NoSales, DueItems: f.Due.Due,
-		SkippedItems: view.Skipped{TTL: f.Due.TTL, NoSales: f.Due.NoSales},
+		TotalItems: f.Due.Due + f.Due.TTL + f.Due.NoSales, DueItems: f.Due.Due - f.Budget,
+		SkippedItems: view.Skipped{TTL: f.Due.TTL, NoSales: f.Due.NoSales, Budget: f.Budget},
 		Sources:      []view.PlannedCost{},
 	}
 	for _, s := range f.Sources {

@@ -83,7 +83,7 @@ func (c *refreshCmd) forecast(ctx context.Context, s *session, api *client) erro
 	}
 	return s.out.result(plan, func(w io.Writer) {
 		_, _ = fmt.Fprintf(w, "%s of %s items are due; skipped: %s\n", count(plan.DueItems), count(plan.TotalItems), skippedText(plan.SkippedItems))
-		rows := [][]string{{"SOURCE", "REQUESTS", "BEYOND QUOTA", "SECONDS"}}
+		rows := [][]string{{"SOURCE", "REQUESTS", "PUT OFF", "SECONDS"}}
 		for _, cost := range plan.Sources {
 			rows = append(rows, []string{printable(cost.Source), count(cost.Requests), count(cost.Deferred), fmt.Sprintf("%.1f", cost.Seconds)})
 		}

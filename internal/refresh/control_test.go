@@ -132,6 +132,35 @@ func TestForecast_CountsWithWhatIsLeft(t *testing.T) {
 	equal(t, "cost", forecast(), refresh.Cost{Source: "alpha", Requests: 2, Deferred: 4, Time: 75 * time.Second})
 }
 
+func TestForecast_SkipsWhatNothingCanBeAskedFor(t *testing.T) {
+	list := names("Item", 60)
+	s, rust := batch("alpha", 10, list, "a1"), names("Rust", 5)
+	s.d.Markets[0].AppIDs = append(s.d.Markets[0].AppIDs, catalog.Rust)
+	host := provider.Host{Limit: provider.Limit{Requests: 4, Per: time.Hour}}
+	s.d.Hosts = []provider.Host{host}
+	w := newWorld(t, s)
+	w.push("u", 730, list...)
+	w.push("u", catalog.Rust, rust...)
+	check := func(requests, deferred, budget int64) {
+		t.Helper()
+		f, err := w.engine.Forecast(t.Context(), false)
+		must(t, err)
+		equal(t, "requests", f.Sources[0].Requests, requests)
+		equal(t, "put off", f.Sources[0].Deferred, deferred)
+		equal(t, "due", f.Due.Due, 65)
+		equal(t, "of them without anybody to ask", f.Budget, budget)
+	}
+	check(4, 3, 25) // the period is longer than a job waits
+	must(t, w.store.Allowance("alpha", host).Hold(t.Context(), refresh.Patience))
+	check(4, 3, 25) // so long it waits
+	must(t, w.store.Allowance("alpha", host).Hold(t.Context(), 2*refresh.Patience))
+	check(0, 7, 65)
+	must(t, w.engine.PauseSource(t.Context(), "alpha"))
+	check(0, 0, 65)
+	j := w.run(false)
+	equal(t, "skipped", j.Counts.SkippedBudget, 65)
+}
+
 func TestForecast_OfAYearsRequestsDoesNotOverflow(t *testing.T) {
 	list := names("Item", 2)
 	s := single("alpha", list, "a1")

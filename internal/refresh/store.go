@@ -37,8 +37,9 @@ type Store interface {
 	SpreadingJob(ctx context.Context) (*Job, error)
 	// DueByApp counts what Rules would plan, by game.
 	DueByApp(ctx context.Context, r Rules) (map[int32]DueNames, error)
-	// Budget tells what a host of a source leaves to all who ask it.
-	Budget(ctx context.Context, source string, host provider.Host) (provider.Budget, error)
+	// Budget tells what a host of a source leaves to all who ask it, and until when
+	// it wants to be left alone; the zero time: it does not.
+	Budget(ctx context.Context, source string, host provider.Host) (b provider.Budget, blockedUntil time.Time, err error)
 	// HasDueMissing reports whether an entry of the missing-price queue is due
 	// and in no job's work.
 	HasDueMissing(ctx context.Context, r Rules) (bool, error)

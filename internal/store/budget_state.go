@@ -118,9 +118,8 @@ func (a *Allowance) State(ctx context.Context) (b provider.Budget, blockedUntil 
 }
 
 // Budget tells what a host leaves: see Allowance.State.
-func (s *Store) Budget(ctx context.Context, source string, host provider.Host) (provider.Budget, error) {
-	b, _, err := s.Allowance(source, host).State(ctx)
-	return b, err
+func (s *Store) Budget(ctx context.Context, source string, host provider.Host) (b provider.Budget, blockedUntil time.Time, err error) {
+	return s.Allowance(source, host).State(ctx)
 }
 
 func (a *Allowance) quotas(ctx context.Context, now time.Time) ([]provider.QuotaUsed, error) {

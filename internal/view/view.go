@@ -110,7 +110,7 @@ type DryRun struct {
 type PlannedCost struct {
 	Source   string  `json:"source"`
 	Requests int64   `json:"requests"`
-	Deferred int64   `json:"deferred"` // more, for which its quotas leave nothing
+	Deferred int64   `json:"deferred"` // more, which would be put off
 	Seconds  float64 `json:"seconds"`  // at its limit, after what counts already
 }
 
