@@ -28,6 +28,17 @@ type home struct {
 func (h home) data() string { return filepath.Join(h.dir, "data") }
 func (h home) log() string  { return filepath.Join(h.dir, "log") }
 
+// memory is where files are kept in memory.
+const memory = "/dev/shm"
+
+// roomy reports whether a directory has room for what the tests of a package
+// write. In a container there are often 64 MiB in memory.
+func roomy(dir string) bool {
+	var fs syscall.Statfs_t
+	const enough = 4 << 30
+	return syscall.Statfs(dir, &fs) == nil && fs.Bavail*uint64(fs.Bsize) >= enough //nolint:gosec // a block's size is positive
+}
+
 // makeHome finds the programs and makes a directory for a server: in memory,
 // where there is such a place, unless it is to be durable.
 func makeHome(durable bool) (h home, err error) {
@@ -39,8 +50,8 @@ func makeHome(durable bool) (h home, err error) {
 			return h, err
 		}
 	}
-	parents := []string{"/dev/shm", os.TempDir()}
-	if durable {
+	parents := []string{memory, os.TempDir()}
+	if durable || !roomy(memory) {
 		parents = parents[1:]
 	}
 	for _, parent := range parents {
