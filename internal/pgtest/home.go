@@ -36,7 +36,7 @@ const memory = "/dev/shm"
 func roomy(dir string) bool {
 	var fs syscall.Statfs_t
 	const enough = 4 << 30
-	return syscall.Statfs(dir, &fs) == nil && fs.Bavail*uint64(fs.Bsize) >= enough //nolint:gosec // a block's size is positive
+	return syscall.Statfs(dir, &fs) == nil && fs.Bavail*uint64(fs.Bsize) >= enough
 }
 
 // makeHome finds the programs and makes a directory for a server: in memory,
