@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"time"
 
 	"assay/internal/fault"
 )
@@ -36,4 +37,16 @@ func (t *Task) Try(ctx context.Context, log *slog.Logger) error {
 		blame(log, err).Error("scheduled task failed; it runs again at its next time", "task", t.Name, "error", err)
 	}
 	return err
+}
+
+// Wait waits for d and reports whether ctx still goes on.
+func Wait(ctx context.Context, d time.Duration) bool {
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-ctx.Done():
+		return false
+	case <-t.C:
+		return true
+	}
 }

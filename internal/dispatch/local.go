@@ -109,7 +109,7 @@ func (l *Local) work(ctx context.Context, w Worker) {
 			failures++
 			pause := min(firstPause<<min(failures-1, 16), lastPause)
 			blame(l.log, err).Error("work failed; it will be tried again", "kind", w.Kind, "error", err, "pause", pause)
-			if !wait(ctx, pause) {
+			if !Wait(ctx, pause) {
 				return
 			}
 		case more:
@@ -138,7 +138,7 @@ func (l *Local) keep(ctx context.Context, t Task) {
 		l.mu.Lock()
 		l.next[t.Name] = at
 		l.mu.Unlock()
-		if !wait(ctx, look) {
+		if !Wait(ctx, look) {
 			return
 		}
 		now := l.wall()
@@ -159,15 +159,3 @@ func (l *Local) keep(ctx context.Context, t Task) {
 // wall reads the clock without its monotonic part, by which a clock that was set
 // back would seem to go on.
 func (l *Local) wall() time.Time { return l.now().Round(0) }
-
-// wait waits for d and reports whether ctx still goes on.
-func wait(ctx context.Context, d time.Duration) bool {
-	t := time.NewTimer(d)
-	defer t.Stop()
-	select {
-	case <-ctx.Done():
-		return false
-	case <-t.C:
-		return true
-	}
-}

@@ -10,6 +10,8 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/riverqueue/river"
 	"github.com/riverqueue/river/rivertype"
+
+	"assay/internal/dispatch"
 )
 
 // look is a hint: there may be work of a kind. It holds nothing but its kind.
@@ -92,7 +94,7 @@ func (d *Dispatcher) send(ctx context.Context, client *river.Client[pgx.Tx]) {
 		if err := d.tell(ctx, client, d.hints.take()); err != nil && ctx.Err() == nil {
 			d.log.Warn("other instances were not woken; they look by themselves", "error", err)
 		}
-		if !wait(ctx, calm) {
+		if !dispatch.Wait(ctx, calm) {
 			return
 		}
 	}

@@ -7,6 +7,8 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
+
+	"assay/internal/dispatch"
 )
 
 // channelSuffix follows the schema's name in the name of the channel, since
@@ -25,7 +27,7 @@ func (d *Dispatcher) listen(ctx context.Context) {
 		if err := d.listenOnce(ctx); err != nil && ctx.Err() == nil {
 			d.log.Warn("wakes of other instances are not heard; workers look by themselves", "error", err)
 		}
-		wait(ctx, pause)
+		dispatch.Wait(ctx, pause)
 	}
 }
 

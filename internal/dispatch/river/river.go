@@ -165,7 +165,7 @@ func (d *Dispatcher) keep(ctx context.Context) {
 			if ctx.Err() == nil {
 				d.log.Error("dispatch cannot start; workers look by themselves meanwhile", "error", err)
 			}
-			wait(ctx, pause)
+			dispatch.Wait(ctx, pause)
 			continue
 		}
 		running, stop := context.WithCancel(ctx)
@@ -212,24 +212,12 @@ func (d *Dispatcher) watchClock(ctx context.Context) {
 	)
 	for {
 		wall, mono := d.now().Round(0), time.Now()
-		if !wait(ctx, look) {
+		if !dispatch.Wait(ctx, look) {
 			return
 		}
 		if off := d.now().Round(0).Sub(wall) - time.Since(mono); off.Abs() > drift {
 			d.log.Warn("the clock was set; schedules are made anew", "by", off.Round(time.Second))
 			return
 		}
-	}
-}
-
-// wait waits for d and reports whether ctx still goes on.
-func wait(ctx context.Context, d time.Duration) bool {
-	t := time.NewTimer(d)
-	defer t.Stop()
-	select {
-	case <-ctx.Done():
-		return false
-	case <-t.C:
-		return true
 	}
 }
