@@ -35,7 +35,7 @@ type SourceSet struct {
 // SourceOptions are what sources are made of.
 type SourceOptions struct {
 	Config *config.Config
-	Secret func(name string) (string, bool) // values of secrets that price lists name
+	Secret func(name string) (string, error) // values of secrets that price lists name
 	// Allowance returns what a host of a source allows all processes together; nil:
 	// each process counts for itself.
 	Allowance func(source string, host provider.Host) provider.Allowance
@@ -141,7 +141,7 @@ func (s *SourceSet) openPricelist(so SourceOptions, o provider.Options) (provide
 		return nil, err
 	}
 	for _, name := range lists.SecretNames() {
-		if value, ok := so.Secret(name); ok {
+		if value, err := so.Secret(name); err == nil {
 			o.Secrets = append(o.Secrets, value)
 		}
 	}
@@ -170,7 +170,7 @@ func checkSources(cfg *config.Config) error {
 
 // loadLists reads what PRICELIST_CONFIG names. That it cannot be read is a fault
 // of the configuration, as everything wrong in it is.
-func loadLists(cfg *config.Config, secret func(string) (string, bool)) (*pricelist.Config, error) {
+func loadLists(cfg *config.Config, secret func(string) (string, error)) (*pricelist.Config, error) {
 	if cfg.PricelistConfig == "" {
 		return nil, fault.New(fault.Invalid, "invalid_configuration", "name the file that describes your price lists in PRICELIST_CONFIG")
 	}

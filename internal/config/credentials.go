@@ -128,16 +128,25 @@ func (k *Credentials) fingerprint(text string) Fingerprint {
 }
 
 // Secret returns the value of NAME or NAME_FILE for a price list that names
-// ${NAME}; ok is false where it is not set, cannot be read, or is not the key
-// of an outside service (NAME_API_KEY). It is read anew each time.
-func (k *Credentials) Secret(name string) (value string, ok bool) {
+// ${NAME}. An error goes on from the name and tells what to do. Only keys of
+// outside services (NAME_API_KEY) are given out. It is read anew each time.
+func (k *Credentials) Secret(name string) (string, error) {
 	if !namedSecret(name) {
-		return "", false
+		return "", errSecretName
 	}
 	l := newLoader(k.options)
 	s := setting{name: name, secret: true}
 	e, found := l.lookup(&Config{}, &s)
-	return e.text, found && len(l.faults) == 0 && checkSecret(e.text) == nil
+	switch {
+	case len(l.faults) > 0:
+		return "", fmt.Errorf("cannot be read: %w", l.faults[0])
+	case !found:
+		return "", fmt.Errorf("is not set; set it or %s%s", name, fileSuffix)
+	}
+	if err := checkSecret(e.text); err != nil {
+		return "", err
+	}
+	return e.text, nil
 }
 
 // Watch reloads the secrets at every tick and every hang-up signal until ctx

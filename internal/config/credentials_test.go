@@ -182,7 +182,7 @@ func TestCredentials_MissingConfigFileFallsBackToNothing(t *testing.T) {
 
 func TestCredentials_SecretForPriceLists(t *testing.T) {
 	path := write(t, filepath.Join(t.TempDir(), "key"), "key-in-a-file\n")
-	o := options(t, "SHADOWPAY_API_KEY=key-in-the-environment", "STEAMAPIS_API_KEY_FILE="+path, "BROKEN_API_KEY_FILE="+path+".none")
+	o := options(t, "SHADOWPAY_API_KEY=key-in-the-environment", "SPACED_API_KEY=a b", "ACCENT_API_KEY=schlüssel", "STEAMAPIS_API_KEY_FILE="+path, "BROKEN_API_KEY_FILE="+path+".none")
 	c := load(t, o)
 	if _, err := CreateSecrets(c, true); err != nil {
 		t.Fatal(err)
@@ -191,12 +191,17 @@ func TestCredentials_SecretForPriceLists(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for name, want := range map[string]string{
-		"SHADOWPAY_API_KEY": "key-in-the-environment", "STEAMAPIS_API_KEY": "key-in-a-file",
-		"BROKEN_API_KEY": "", "NOT_SET_API_KEY": "", "ADMIN_API_TOKEN": "", "HOME": "", "_API_KEY": "",
+	for name, want := range map[string]string{"SHADOWPAY_API_KEY": "key-in-the-environment", "STEAMAPIS_API_KEY": "key-in-a-file"} {
+		if got, err := k.Secret(name); got != want || err != nil {
+			t.Errorf("%s: %q, %v", name, got, err)
+		}
+	}
+	for name, why := range map[string]string{
+		"BROKEN_API_KEY": "BROKEN_API_KEY_FILE", "NOT_SET_API_KEY": "is not set", "SPACED_API_KEY": "a space", "ACCENT_API_KEY": "printable ASCII",
+		"ADMIN_API_TOKEN": "it must end in _API_KEY", "HOME": "it must end in _API_KEY", "_API_KEY": "it must end in _API_KEY",
 	} {
-		if got, ok := k.Secret(name); got != want || ok != (want != "") {
-			t.Errorf("%s: %q, %v", name, got, ok)
+		if got, err := k.Secret(name); got != "" || err == nil || !strings.Contains(err.Error(), why) {
+			t.Errorf("%s: %q, %v; want an error that says %q", name, got, err, why)
 		}
 	}
 	swap(t, path, "rotated-key\n")

@@ -7,10 +7,10 @@ func TestOutsideSecret_NeedsNoCredentialsOfItsOwn(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if value, ok := c.OutsideSecret("ACME_API_KEY"); value != "abc" || !ok {
-		t.Errorf("got %q, %v", value, ok)
+	if value, err := c.OutsideSecret("ACME_API_KEY"); value != "abc" || err != nil {
+		t.Errorf("got %q, %v", value, err)
 	}
-	if _, ok := c.OutsideSecret("ADMIN_API_TOKEN"); ok {
+	if _, err := c.OutsideSecret("ADMIN_API_TOKEN"); err == nil {
 		t.Error("one of our own credentials was given out")
 	}
 }

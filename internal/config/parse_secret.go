@@ -11,6 +11,7 @@ import (
 var (
 	errSecretEmpty = errors.New("has an empty part; remove the needless comma")
 	errSecretForm  = errors.New("holds a space or a character that no header can carry; use printable ASCII without spaces")
+	errSecretName  = errors.New("is not the name of a key of an outside service; it must end in " + namedSecretSuffix)
 	errSecretTwice = errors.New("holds the same secret twice")
 	errLedgerKey   = errors.New("is not 64 hex digits, or a list of id:hex with 64 hex digits each")
 	errLedgerID    = errors.New("has an id that is not 1 to 32 lower-case letters, digits, - or _")

@@ -33,15 +33,16 @@ type Config struct {
 // Env is what a configuration is read against.
 type Env struct {
 	Dir string // relative locations start here
-	// Secret returns the value of a secret. At reading it is asked whether each
-	// named secret is set; nil skips that check.
-	Secret func(name string) (value string, ok bool)
+	// Secret returns the value of a secret, or an error that goes on from its
+	// name: "is not set". At reading it is asked for each named secret; nil
+	// skips that check.
+	Secret func(name string) (string, error)
 }
 
 // Load reads the configuration in a file. Relative locations in it start at
 // the file's own directory. An error that the file's content causes is a
 // *fault.Error which lists all faults with JSON pointers.
-func Load(name string, secret func(string) (string, bool)) (*Config, error) {
+func Load(name string, secret func(string) (string, error)) (*Config, error) {
 	f, err := os.Open(name)
 	if err != nil {
 		return nil, fmt.Errorf("open the configuration of price lists: %w", err)

@@ -104,7 +104,7 @@ func TestConfig_EachFaultIsNamed(t *testing.T) {
 }
 
 func TestConfig_AllFaultsAreNamedAtOnce(t *testing.T) {
-	secret := func(string) (string, bool) { return "", false }
+	secret := func(string) (string, error) { return "", errUnset }
 	got := faultsOf(t, `{"interval":5,"lists":[
 		{"key":"a b","location":"https://h/?k=${ONE}","format":"csv","root":"x","appId":0,"minItems":-1,"colour":"red",
 		 "headers":{"X-Two":"${TWO}","Host":"h"},"quote":{"colour":1},

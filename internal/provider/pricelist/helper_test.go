@@ -161,3 +161,13 @@ func fetchFile(t testing.TB, listJSON, file string, sink provider.Sink) (provide
 }
 
 func microOf(v int64) money.Micro { return money.Micro(v) }
+
+// only knows one secret.
+func only(known, value string) func(string) (string, error) {
+	return func(name string) (string, error) {
+		if name != known {
+			return "", errUnset
+		}
+		return value, nil
+	}
+}

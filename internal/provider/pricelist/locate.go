@@ -97,7 +97,7 @@ func (c *compiler) readFileURL(text string) {
 
 func (c *compiler) readURL(text string, env Env) {
 	t := template(text)
-	filled, err := t.expand(func(string) (string, bool) { return "x", true })
+	filled, err := t.expand(func(string) (string, error) { return "x", nil })
 	if err != nil {
 		c.o.fault("location", "%s", err)
 		return
@@ -131,7 +131,7 @@ func (c *compiler) readHeader(o *object, name string, env Env) {
 	c.headers = append(c.headers, header{name: key, value: value})
 }
 
-// checkSecrets reports secrets that are misspelt or not set.
+// checkSecrets reports secrets that are misspelt or cannot be had.
 func (c *compiler) checkSecrets(o *object, member string, t template, env Env) {
 	names, err := t.names()
 	if err != nil {
@@ -142,8 +142,8 @@ func (c *compiler) checkSecrets(o *object, member string, t template, env Env) {
 		if env.Secret == nil {
 			return
 		}
-		if _, ok := env.Secret(name); !ok {
-			o.fault(member, "the secret %s is not set (its name must end in _API_KEY)", name)
+		if _, err := env.Secret(name); err != nil {
+			o.fault(member, "the secret %s %s", name, err)
 		}
 	}
 }

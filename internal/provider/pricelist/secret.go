@@ -13,18 +13,21 @@ type template string
 
 var errTemplate = errors.New("a secret is written ${NAME}, in upper-case letters, digits and _")
 
+// errUnset is what a secret is where there are none.
+var errUnset = errors.New("is not set")
+
 // names returns the secrets that the text names.
 func (t template) names() ([]string, error) {
 	var names []string
-	_, err := t.expand(func(name string) (string, bool) {
+	_, err := t.expand(func(name string) (string, error) {
 		names = append(names, name)
-		return "x", true
+		return "x", nil
 	})
 	return names, err
 }
 
 // expand puts the secrets in.
-func (t template) expand(secret func(string) (string, bool)) (string, error) {
+func (t template) expand(secret func(string) (string, error)) (string, error) {
 	var b strings.Builder
 	rest := string(t)
 	for {
@@ -37,9 +40,9 @@ func (t template) expand(secret func(string) (string, bool)) (string, error) {
 		if !closed || !secretName(name) {
 			return "", errTemplate
 		}
-		value, ok := secret(name)
-		if !ok {
-			return "", fmt.Errorf("secret %s is not set", name)
+		value, err := secret(name)
+		if err != nil {
+			return "", fmt.Errorf("secret %s %w", name, err)
 		}
 		b.WriteString(value)
 		rest = tail
@@ -47,11 +50,11 @@ func (t template) expand(secret func(string) (string, bool)) (string, error) {
 }
 
 // expandURL puts the secrets into a URL, escaped as their place there demands.
-func (t template) expandURL(secret func(string) (string, bool)) (string, error) {
-	escaped := func(escape func(string) string) func(string) (string, bool) {
-		return func(name string) (string, bool) {
-			value, ok := secret(name)
-			return escape(value), ok
+func (t template) expandURL(secret func(string) (string, error)) (string, error) {
+	escaped := func(escape func(string) string) func(string) (string, error) {
+		return func(name string) (string, error) {
+			value, err := secret(name)
+			return escape(value), err
 		}
 	}
 	path, query, found := strings.Cut(string(t), "?")

@@ -3,7 +3,7 @@ package pricelist
 import "testing"
 
 func TestTemplate_ASecretInAURLIsEscapedAsItsPlaceDemands(t *testing.T) {
-	secret := func(string) (string, bool) { return "a+b/c&d=e?f#g h", true }
+	secret := func(string) (string, error) { return "a+b/c&d=e?f#g h", nil }
 	for in, want := range map[string]string{
 		"https://h/list.json":            "https://h/list.json",
 		"https://h/list.json?key=${KEY}": "https://h/list.json?key=a%2Bb%2Fc%26d%3De%3Ff%23g+h",

@@ -27,9 +27,10 @@ type Options struct {
 	// Client returns what carries the requests to one of the configuration's
 	// hosts; nil when there are only files.
 	Client func(host string) Doer
-	// Secret returns the value of a secret named in the configuration. It is
-	// asked at each request. nil: there are none.
-	Secret func(name string) (value string, ok bool)
+	// Secret returns the value of a secret named in the configuration, or an
+	// error that goes on from its name: "is not set". It is asked at each
+	// request. nil: there are none.
+	Secret func(name string) (string, error)
 }
 
 // Source reads the configured lists, each as one file. It implements
@@ -38,7 +39,7 @@ type Source struct {
 	config *Config
 	lists  map[string]*list
 	hosts  map[string]Doer
-	secret func(string) (string, bool)
+	secret func(string) (string, error)
 }
 
 var _ provider.Source = (*Source)(nil)
@@ -47,7 +48,7 @@ var _ provider.Source = (*Source)(nil)
 func New(o Options) (*Source, error) {
 	s := &Source{config: o.Config, lists: map[string]*list{}, hosts: map[string]Doer{}, secret: o.Secret}
 	if s.secret == nil {
-		s.secret = func(string) (string, bool) { return "", false }
+		s.secret = func(string) (string, error) { return "", errUnset }
 	}
 	for _, l := range o.Config.lists {
 		if l.location.url != "" && o.Client == nil {

@@ -34,7 +34,7 @@ func (d doer) Do(_ context.Context, req provider.Request, decode func(*provider.
 	return err
 }
 
-func newSource(t *testing.T, listJSON string, d doer, secret func(string) (string, bool)) *Source {
+func newSource(t *testing.T, listJSON string, d doer, secret func(string) (string, error)) *Source {
 	t.Helper()
 	c, err := Parse([]byte(`{"lists":[`+listJSON+`]}`), Env{})
 	if err != nil {
@@ -52,7 +52,7 @@ const urlList = `{"key":"u","location":"https://h.example/p?key=${KEY}","headers
 
 func TestFetch_SendsSecretsAndTakesTheDate(t *testing.T) {
 	var requests []provider.Request
-	secret := func(name string) (string, bool) { return "s3cret", name == "KEY" }
+	secret := only("KEY", "s3cret")
 	s := newSource(t, urlList, doer{body: `{"A":1}`, modified: "Sat, 08 Aug 2026 10:00:00 GMT", requests: &requests}, secret)
 	c := &collector{}
 	answer, err := s.Fetch(t.Context(), provider.Call{AppID: 730, File: "u"}, c)
@@ -69,7 +69,7 @@ func TestFetch_SendsSecretsAndTakesTheDate(t *testing.T) {
 }
 
 func TestFetch_WithoutADateTheTimeIsNotStated(t *testing.T) {
-	secret := func(string) (string, bool) { return "x", true }
+	secret := func(string) (string, error) { return "x", nil }
 	s := newSource(t, urlList, doer{body: `{"A":1}`, modified: "yesterday"}, secret)
 	c := &collector{}
 	answer, err := s.Fetch(t.Context(), provider.Call{AppID: 730, File: "u"}, c)
@@ -89,7 +89,7 @@ func TestFetch_MissingSecretSendsNothing(t *testing.T) {
 }
 
 func TestFetch_RetriedAnswerCountsOnce(t *testing.T) {
-	secret := func(string) (string, bool) { return "x", true }
+	secret := func(string) (string, error) { return "x", nil }
 	s := newSource(t, urlList, doer{body: `{"A":1,"B":2}`, times: 3}, secret)
 	c := &collector{}
 	if _, err := s.Fetch(t.Context(), provider.Call{AppID: 730, File: "u"}, c); err != nil {

@@ -76,7 +76,7 @@ func suiteQuote(market, name string, ask, sale int64) provider.Quote {
 
 func suiteSource(t testing.TB, listJSON string, tweak func(*provider.Options)) provider.Source {
 	t.Helper()
-	secret := func(name string) (string, bool) { return suiteSecret, name == "LIST_KEY" }
+	secret := only("LIST_KEY", suiteSecret)
 	c, err := Parse([]byte(`{"lists":[`+listJSON+`]}`), Env{Secret: secret})
 	if err != nil {
 		t.Fatal(err)
