@@ -4,6 +4,7 @@ import (
 	"database/sql"
 	"encoding/json"
 	"net/http"
+	"slices"
 	"strconv"
 	"sync"
 	"sync/atomic"
@@ -50,6 +51,12 @@ type cluster struct {
 // and prices so many names for three users.
 func newCluster(t *testing.T, names int, urls ...string) *cluster {
 	t.Helper()
+	return newClusterWith(t, names, urls)
+}
+
+// newClusterWith is newCluster with more settings of all servers.
+func newClusterWith(t *testing.T, names int, urls []string, env ...string) *cluster {
+	t.Helper()
 	h, err := sim.NewHandler(sim.Options{Names: names, Frozen: true})
 	if err != nil {
 		t.Fatal(err)
@@ -61,7 +68,7 @@ func newCluster(t *testing.T, names int, urls ...string) *cluster {
 	}
 	t.Cleanup(func() { _ = source.Close() })
 	for _, url := range urls {
-		s := newServerOn(t, url, "MARKET_PRICE_PROVIDERS=sim", "SIM_BASE_URL="+source.URL(), "MARKET_PRICE_WORKERS=1")
+		s := newServerOn(t, url, slices.Concat(env, []string{"MARKET_PRICE_PROVIDERS=sim", "SIM_BASE_URL=" + source.URL(), "MARKET_PRICE_WORKERS=1"})...)
 		c.servers = append(c.servers, s)
 		s.spawn()
 	}

@@ -43,11 +43,11 @@ var given = map[string]string{
 // newServerOn prepares a server on a PostgreSQL database, which others may share.
 func newServerOn(t *testing.T, url string, env ...string) *server {
 	t.Helper()
-	env = append([]string{"DATABASE_URL=" + url}, env...)
+	all := []string{"DATABASE_URL=" + url}
 	for name, value := range given {
-		env = append(env, name+"="+value)
+		all = append(all, name+"="+value)
 	}
-	s := newServer(t, env...)
+	s := newServer(t, append(all, env...)...) // of two values the last is taken
 	s.database, s.secrets = url, given
 	return s
 }

@@ -329,6 +329,7 @@ func TestSecrets_AConfigurationThatIsPrintedOrWrongShowsNone(t *testing.T) {
 		{[]string{"serve"}, []string{"SIM_BASE_URL=http://user:" + canaries["SIM_API_KEY"] + "@[broken"}},
 		{[]string{"serve"}, []string{"DATABASE_URL=postgres://user:" + canaries["SIM_API_KEY"] + "@localhost/db"}},
 		{[]string{"config"}, []string{"DATABASE_URL=postgres://user:" + canaries["SIM_API_KEY"] + "@localhost/db"}},
+		{[]string{"config"}, []string{"DATABASE_URL=postgres://pooler/db", "DATABASE_DIRECT_URL=postgres://user:" + canaries["SIM_API_KEY"] + "@localhost/db"}},
 		{[]string{"status"}, nil},
 		{[]string{"source", "test", "pricelist"}, nil},
 	} {

@@ -81,8 +81,8 @@ func New(ctx context.Context, o Options) (_ *App, err error) {
 		return nil, err // before anything is created
 	}
 	if a.store, err = store.Open(ctx, store.Options{
-		Path: a.cfg.Database.Path, URL: a.cfg.Database.URL.Reveal(), KeepSchema: !a.cfg.Migrate,
-		Now: o.Now, Logger: a.log, Faults: o.Faults,
+		Path: a.cfg.Database.Path, URL: a.cfg.Database.URL.Reveal(), Direct: a.cfg.Database.Direct.Reveal(),
+		KeepSchema: !a.cfg.Migrate, Now: o.Now, Logger: a.log, Faults: o.Faults,
 	}); err != nil {
 		return nil, err
 	}

@@ -20,7 +20,7 @@ func (a *App) buildDispatcher(ctx context.Context) error {
 		a.work = dispatch.NewLocal(dispatch.LocalOptions{Workers: workers, Tasks: tasks, Now: a.now, Logger: a.log})
 		return nil
 	}
-	url := a.cfg.Database.URL.Reveal()
+	url := a.cfg.Database.SessionURL()
 	prepare := river.Migrate
 	if !a.cfg.Migrate {
 		prepare = river.Check

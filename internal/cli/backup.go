@@ -84,7 +84,7 @@ func backUp(ctx context.Context, d config.Database, file string) (size int64, er
 	if d.Engine == config.SQLite {
 		err = store.Backup(ctx, d.Path, file)
 	} else {
-		err = clientAtFault(store.BackupPostgres(ctx, d.URL.Reveal(), file),
+		err = clientAtFault(store.BackupPostgres(ctx, d.SessionURL(), file),
 			`pg_dump --format=custom --file=FILE "$DATABASE_URL"`)
 	}
 	if err != nil {
@@ -139,7 +139,7 @@ func (c *restoreCmd) Run(ctx context.Context, s *session) error {
 	if cfg.Database.Engine == config.SQLite {
 		err = store.Restore(ctx, f, cfg.Database.Path, c.Force)
 	} else {
-		err = clientAtFault(store.RestorePostgres(ctx, cfg.Database.URL.Reveal(), c.File, c.Force),
+		err = clientAtFault(store.RestorePostgres(ctx, cfg.Database.SessionURL(), c.File, c.Force),
 			`pg_restore --single-transaction --no-owner --clean --if-exists --dbname="$DATABASE_URL" FILE`)
 	}
 	if err != nil {

@@ -5,6 +5,7 @@
 package config
 
 import (
+	"cmp"
 	"log/slog"
 	"net/netip"
 	"net/url"
@@ -47,7 +48,7 @@ const (
 type Config struct {
 	ListenAddr     string         // LISTEN_ADDR: host:port; port 0 takes a free one
 	DataDir        string         // DATA_DIR
-	Database       Database       // DATABASE_URL
+	Database       Database       // DATABASE_URL, DATABASE_DIRECT_URL
 	TrustedProxies []netip.Prefix // TRUSTED_PROXIES: who may set X-Forwarded-For
 	LogLevel       slog.Level     // LOG_LEVEL
 	Migrate        bool           // DATABASE_MIGRATE
@@ -114,7 +115,12 @@ type Database struct {
 	Engine Engine
 	Path   string // SQLite: the file
 	URL    Secret // Postgres: the whole address, which may hold a password
+	Direct Secret // Postgres: the address that goes round a pooler; zero: there is none
 }
+
+// SessionURL is the address for what needs a session of its own: listening,
+// leading, migrating, PostgreSQL's own programs.
+func (d Database) SessionURL() string { return cmp.Or(d.Direct.Reveal(), d.URL.Reveal()) }
 
 // LedgerKey is one of the keys that seal the wallet ledger.
 type LedgerKey struct {

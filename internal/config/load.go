@@ -33,8 +33,7 @@ func Load(o Options) (*Config, error) {
 	return c, nil
 }
 
-// LoadDatabase reads and checks DATA_DIR and DATABASE_URL alone, and leaves the
-// rest of the Config empty: what is wrong with a secret or a source must not keep
+// LoadDatabase reads and checks where the data is alone, and leaves the rest of the Config empty: what is wrong with a secret or a source must not keep
 // anybody from saving the data. Names that no setting has are faults all the
 // same, or one with a slip would leave a default in force.
 func LoadDatabase(o Options) (*Config, error) {
@@ -42,7 +41,8 @@ func LoadDatabase(o Options) (*Config, error) {
 	l.refuseUnknown(o.Sources)
 	c := &Config{options: o}
 	for i := range l.table {
-		if s := &l.table[i]; s.name == "DATA_DIR" || s.name == "DATABASE_URL" {
+		switch s := &l.table[i]; s.name {
+		case "DATA_DIR", "DATABASE_URL", "DATABASE_DIRECT_URL":
 			l.apply(c, s)
 		}
 	}

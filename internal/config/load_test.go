@@ -121,7 +121,7 @@ func TestLoad_DefaultsAreTheDocumentedOnes(t *testing.T) {
 // ignoreInner compares exported fields only, and a Schedule by its text.
 var ignoreInner = cmp.FilterPath(func(p cmp.Path) bool {
 	field, ok := p.Last().(cmp.StructField)
-	return ok && (field.Name() == "options" || field.Name() == "settings" || field.Name() == "Schedule" || field.Name() == "URL" ||
+	return ok && (field.Name() == "options" || field.Name() == "settings" || field.Name() == "Schedule" || field.Name() == "URL" || field.Name() == "Direct" ||
 		field.Name() == "APIKey")
 }, cmp.Ignore())
 
@@ -289,13 +289,14 @@ func TestLoad_MissingAndOversizedFile(t *testing.T) {
 }
 
 func TestLoad_PostgresPasswordIsMasked(t *testing.T) {
-	c := load(t, options(t, "DATABASE_URL=postgres://assay:canary-pw@db.internal:5432/prices?sslpassword=canary-two"))
-	if c.Database.Engine != Postgres || !strings.Contains(c.Database.URL.Reveal(), "canary-pw") {
+	const address, shown = "postgres://assay:canary-pw@db.internal:5432/prices?sslpassword=canary-two", "postgres://assay@db.internal:5432/prices"
+	c := load(t, options(t, "DATABASE_URL="+address, "DATABASE_DIRECT_URL="+address))
+	if c.Database.Engine != Postgres || c.Database.URL.Reveal() != address || c.Database.SessionURL() != address {
 		t.Errorf("database %v", c.Database)
 	}
 	for _, s := range c.Effective() {
-		if s.Name == "DATABASE_URL" && s.Value != "postgres://assay@db.internal:5432/prices" {
-			t.Errorf("shown as %q", s.Value)
+		if strings.HasPrefix(s.Name, "DATABASE_") && strings.HasSuffix(s.Name, "_URL") && s.Value != shown {
+			t.Errorf("%s is shown as %q", s.Name, s.Value)
 		}
 	}
 }

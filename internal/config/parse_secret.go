@@ -17,6 +17,8 @@ var (
 	errLedgerID    = errors.New("has an id that is not 1 to 32 lower-case letters, digits, - or _")
 	errLedgerTwice = errors.New("names one id twice; each key needs its own")
 	errDatabase    = errors.New("is no database; write sqlite:PATH or postgres://user@host/name")
+	errDirect      = errors.New("is no address of a PostgreSQL database; write postgres://user@host/name")
+	errDirectAlone = errors.New("is for PostgreSQL behind a pooler, and DATABASE_URL names an SQLite file; remove it")
 	errMemory      = errors.New("names a database in memory, which loses everything at the end; write sqlite:PATH")
 )
 
@@ -144,6 +146,23 @@ func (d Database) String() string {
 		shown.User = url.User(u.User.Username())
 	}
 	return shown.String()
+}
+
+// setDirect comes after setDatabase.
+func setDirect(c *Config, value string) error {
+	direct, err := ParseDatabase(value)
+	if err != nil || direct.Engine != Postgres {
+		return errDirect
+	}
+	if c.Database.Engine == SQLite {
+		return errDirectAlone
+	}
+	c.Database.Direct = direct.URL
+	return nil
+}
+
+func showDirect(c *Config, _ string) string {
+	return Database{Engine: Postgres, URL: c.Database.Direct}.String()
 }
 
 func showDatabase(c *Config, _ string) string { return c.Database.String() }

@@ -42,6 +42,10 @@ func serverSettings() []setting {
 			file: true, set: setDatabase, show: showDatabase,
 		},
 		{
+			name: "DATABASE_DIRECT_URL", help: "`postgres://...` of the same database without a pooler, where `DATABASE_URL` leads through one that hands out transactions",
+			file: true, set: setDirect, show: showDirect,
+		},
+		{
 			name: "DATABASE_MIGRATE", def: "on",
 			help: "`on`: the server brings the tables of a PostgreSQL database up to date when it starts; `off`: it refuses to start until `assay migrate` has",
 			set:  setMigrate,

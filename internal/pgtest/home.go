@@ -16,7 +16,7 @@ import (
 )
 
 // ErrNotInstalled means that the machine has no PostgreSQL server.
-var ErrNotInstalled = errors.New("PostgreSQL is not installed (on Debian: apt-get install postgresql): tests on it are skipped")
+var ErrNotInstalled = errors.New("PostgreSQL or PgBouncer is not installed (on Debian: apt-get install postgresql pgbouncer): tests on it are skipped")
 
 // home is where a server's programs and files are, and who runs it: it refuses
 // to run as root, and then is the user that its package made.
@@ -126,6 +126,8 @@ func (h home) initialize() error {
 // they do, its input ends, and it stops the server and removes the files.
 const guardScript = `
 cat >/dev/null
+pooler=$(cat "$0"/pooler*/pid 2>/dev/null)
+[ -z "$pooler" ] || kill -KILL $pooler 2>/dev/null
 pid=$(head -n 1 "$0/data/postmaster.pid" 2>/dev/null)
 [ -z "$pid" ] || kill -QUIT "$pid" 2>/dev/null
 n=0

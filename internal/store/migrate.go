@@ -36,15 +36,18 @@ func (s *Store) migrateSQLite(ctx context.Context) error {
 	return err
 }
 
-// migratePostgres does the same, while other processes that start wait. The lock
-// is of a transaction, which works through a pooler too.
-func (s *Store) migratePostgres(ctx context.Context) (err error) {
+// migratePostgres does the same, while other processes that start wait. Where
+// there is a pooler it goes round it: what takes long must not be cut off.
+func (s *Store) migratePostgres(ctx context.Context, direct string) (err error) {
 	have, err := s.SchemaVersion(ctx)
 	if err != nil && pgCode(err) != pgUndefinedTable {
 		return fmt.Errorf("migrate: read schema version: %w", err)
 	}
 	if upToDate, err := s.judgeVersion(have); err != nil || upToDate {
 		return err
+	}
+	if direct != "" {
+		return s.migrateDirect(ctx, direct)
 	}
 	lock, err := s.write.BeginTx(ctx, nil)
 	if err != nil {
@@ -69,6 +72,11 @@ func (s *Store) migratePostgres(ctx context.Context) (err error) {
 		return fmt.Errorf("migrate: %w", err)
 	}
 	return nil
+}
+
+func (s *Store) migrateDirect(ctx context.Context, url string) error {
+	direct := &Store{now: s.now, log: s.log}
+	return errors.Join(direct.openServer(ctx, Options{URL: url}), direct.Close())
 }
 
 func (s *Store) migrator(d goose.Dialect) (*goose.Provider, error) {
@@ -161,7 +169,7 @@ func Migrate(ctx context.Context, o Options) (r MigrateResult, err error) {
 func versionBefore(ctx context.Context, o Options) (version int64, err error) {
 	var db *sql.DB
 	if o.URL != "" {
-		write, read, err := openPostgres(o.URL)
+		write, read, err := openPostgres(o.URL, o.Direct != "")
 		if err != nil {
 			return 0, err
 		}

@@ -23,6 +23,8 @@ const (
 	poolSize = 16
 	// poolParameter is its name, which pgx's own pool has too.
 	poolParameter = "pool_max_conns"
+	// modeParameter is pgx's name for how statements are sent.
+	modeParameter = "default_query_exec_mode"
 	// idleConns is how long a connection stays open that nobody uses.
 	idleConns = 5 * time.Minute
 	// heldUp is how long a transaction may wait for us: a process that is stopped
@@ -32,21 +34,25 @@ const (
 
 // openPostgres opens the pools for writing and for reading. They are apart since
 // what writes may read beside it: with one pool all could wait for each other.
-func openPostgres(address string) (write, read *sql.DB, err error) {
-	address, conns, err := takePoolSize(address)
+// Pooled means that transactions of one connection may run in several sessions,
+// so that none can prepare a statement, unless the address says otherwise.
+func openPostgres(address string, pooled bool) (write, read *sql.DB, err error) {
+	u, conns, err := takePoolSize(address)
 	if err != nil {
 		return nil, nil, err
 	}
-	cfg, err := pgx.ParseConfig(address)
+	cfg, err := pgx.ParseConfig(u.String())
 	if err != nil {
 		return nil, nil, errAddress // the error of pgx may show the password
+	}
+	if pooled && !u.Query().Has(modeParameter) {
+		cfg.DefaultQueryExecMode = pgx.QueryExecModeExec
 	}
 	if cfg.RuntimeParams["application_name"] == "" {
 		cfg.RuntimeParams["application_name"] = "assay"
 	}
-	if cfg.DefaultQueryExecMode == pgx.QueryExecModeCacheStatement {
-		// Otherwise there is a PgBouncer, which refuses parameters that it does
-		// not know.
+	if !pooled && cfg.DefaultQueryExecMode == pgx.QueryExecModeCacheStatement {
+		// A pooler refuses parameters that it does not know.
 		cfg.RuntimeParams["idle_in_transaction_session_timeout"] = strconv.FormatInt(heldUp.Milliseconds(), 10)
 		// A plan that was made while a table was small is ruinous once it is
 		// large, and how long a list is decides which plan is good.
@@ -71,23 +77,23 @@ var (
 )
 
 // takePoolSize takes the parameter that is ours out of an address.
-func takePoolSize(address string) (rest string, conns int, err error) {
+func takePoolSize(address string) (rest *url.URL, conns int, err error) {
 	u, err := url.Parse(address)
 	if err != nil {
-		return "", 0, errAddress
+		return nil, 0, errAddress
 	}
 	q := u.Query()
 	text := q.Get(poolParameter)
 	if text == "" {
-		return address, poolSize, nil
+		return u, poolSize, nil
 	}
 	conns, err = strconv.Atoi(text)
 	if err != nil || conns < 4 {
-		return "", 0, errPoolSize
+		return nil, 0, errPoolSize
 	}
 	q.Del(poolParameter)
 	u.RawQuery = q.Encode()
-	return u.String(), conns, nil
+	return u, conns, nil
 }
 
 // pgCode returns the SQLSTATE of PostgreSQL's own error in err, "" if there is

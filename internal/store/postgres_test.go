@@ -76,11 +76,21 @@ func TestPostgres_ADeadlockIsRunAgain(t *testing.T) {
 }
 
 func TestPostgres_WorksThroughAPooler(t *testing.T) {
+	pooler := pgtest.Shared(t).StartPooler(t, 20)
 	storetest.Run(t, func(tb testing.TB, o store.Options) *store.Store {
 		d := storetest.On(tb, storetest.PostgreSQL)
-		d.URL += "&default_query_exec_mode=exec"
+		o.Direct = d.URL
+		d.URL = pooler.Through(tb, d.URL)
 		return opened(tb, d, o)
 	})
+}
+
+func TestPostgres_ChangesTablesPastThePooler(t *testing.T) {
+	server := pgtest.Shared(t)
+	direct := server.NewDatabase(t)
+	pooled := storetest.Database{URL: server.StartPooler(t, 20).Through(t, direct)}
+	opened(t, pooled, store.Options{Direct: direct})
+	opened(t, pooled, store.Options{Direct: direct, KeepSchema: true})
 }
 
 func TestPostgres_TellsToTryAgainWhatMayPass(t *testing.T) {

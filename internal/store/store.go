@@ -17,6 +17,9 @@ import (
 type Options struct {
 	Path string // the SQLite file
 	URL  string // of a PostgreSQL database, postgres://..., instead of a Path
+	// Direct says that URL leads through a pooler that hands out transactions, and
+	// is the way round it, by which tables are changed.
+	Direct string
 	// Now is the clock; nil: time.Now, and, for budgets on PostgreSQL, the
 	// database's own.
 	Now    func() time.Time
@@ -85,7 +88,7 @@ func Open(ctx context.Context, o Options) (_ *Store, err error) {
 // openServer opens a PostgreSQL database.
 func (s *Store) openServer(ctx context.Context, o Options) (err error) {
 	s.d = onPostgres
-	write, read, err := openPostgres(o.URL)
+	write, read, err := openPostgres(o.URL, o.Direct != "")
 	if err != nil {
 		return err
 	}
@@ -93,7 +96,7 @@ func (s *Store) openServer(ctx context.Context, o Options) (err error) {
 	if o.KeepSchema {
 		err = s.checkSchema(ctx)
 	} else {
-		err = s.migratePostgres(ctx)
+		err = s.migratePostgres(ctx, o.Direct)
 	}
 	if err != nil {
 		return err

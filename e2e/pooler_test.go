@@ -1,0 +1,71 @@
+package e2e
+
+import (
+	"context"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"assay/internal/pgtest"
+)
+
+// TestPooler_InstancesShareARunThroughIt has two instances, and fewer sessions
+// behind the pooler than either has connections to it.
+func TestPooler_InstancesShareARunThroughIt(t *testing.T) {
+	t.Parallel()
+	pg := pgtest.Shared(t)
+	direct := pg.NewDatabase(t)
+	pooled := pg.StartPooler(t, 6).Through(t, direct)
+	c := newClusterWith(t, 2_000, []string{direct, direct}, "DATABASE_URL="+pooled, "DATABASE_DIRECT_URL="+direct)
+	heard := listen(t, direct)
+	c.markets.wait.Store(int64(100 * time.Millisecond))
+	c.begin()
+	c.share(c.open())
+	if told := heard(); len(told) < len(c.servers) {
+		t.Errorf("wakes were told by %v, want by both instances", told)
+	}
+	c.settled(slots)
+	for _, s := range c.servers {
+		for _, trouble := range []string{"level=ERROR", "wakes of other instances"} {
+			if contains(s.log, trouble) {
+				t.Errorf("the log tells of %q", trouble)
+			}
+		}
+	}
+	c.stopAll()
+}
+
+// listen hears whoever wakes the others, until the function that it returns is
+// called, which returns their names.
+func listen(t *testing.T, url string) (heard func() map[string]bool) {
+	t.Helper()
+	ctx, cancel := context.WithCancel(t.Context())
+	conn, err := pgx.Connect(ctx, url)
+	if err == nil {
+		_, err = conn.Exec(ctx, `LISTEN public_assay_look`)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	told := map[string]bool{}
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		for {
+			n, err := conn.WaitForNotification(ctx)
+			if err != nil {
+				return
+			}
+			from, _, _ := strings.Cut(n.Payload, " ")
+			told[from] = true
+		}
+	}()
+	return func() map[string]bool {
+		cancel()
+		<-done
+		_ = conn.Close(context.WithoutCancel(ctx)) // its reading was cut off
+		return told
+	}
+}
