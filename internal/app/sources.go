@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"maps"
 	"net"
 	"net/http"
 	"net/url"
@@ -16,11 +17,24 @@ import (
 	"assay/internal/provider"
 	"assay/internal/provider/pricelist"
 	"assay/internal/provider/sim"
+	"assay/internal/provider/skinport"
 	"assay/internal/view"
 )
 
+// opener makes a configured source.
+type opener func(context.Context, SourceOptions, provider.Options) (provider.Source, error)
+
+// openers are of all price sources that this program knows, by name.
+func (s *SourceSet) openers() map[string]opener {
+	return map[string]opener{
+		pricelist.Name: s.openPricelist,
+		sim.Name:       s.openSim,
+		skinport.Name:  s.openSkinport,
+	}
+}
+
 // Sources lists the price sources that this program knows, by name.
-func Sources() []string { return []string{pricelist.Name, sim.Name} }
+func Sources() []string { return slices.Sorted(maps.Keys((*SourceSet)(nil).openers())) }
 
 // SourceSet holds the configured sources with the clients that carry their
 // requests.
@@ -68,13 +82,7 @@ func OpenSources(ctx context.Context, o SourceOptions) (_ *SourceSet, err error)
 		if o.Client != nil {
 			o.Client(&options)
 		}
-		var src provider.Source
-		switch name {
-		case sim.Name:
-			src, err = set.openSim(ctx, o, options)
-		case pricelist.Name:
-			src, err = set.openPricelist(o, options)
-		}
+		src, err := set.openers()[name](ctx, o, options)
 		if err != nil {
 			return nil, fmt.Errorf("source %s: %w", name, err)
 		}
@@ -111,7 +119,7 @@ func (s *SourceSet) openSim(ctx context.Context, so SourceOptions, o provider.Op
 		base = &url.URL{Scheme: "http", Host: address}
 	}
 	o.AllowHosts = []string{base.Host}
-	host := provider.Host{Limit: provider.Limit(cfg.SimLimit), Quota: provider.Quota(cfg.SimQuota)}
+	host := provider.Host{Limit: provider.Limit(cfg.Sources[sim.Name].Limit), Quota: provider.Quota(cfg.Sources[sim.Name].Quota)}
 	return sim.New(sim.Config{
 		BaseURL: base.String(), Shape: provider.Shape(cfg.SimShape), BatchSize: cfg.SimBatchSize,
 		Limit: host.Limit, Quota: host.Quota, Client: s.client(so, o, host),
@@ -135,7 +143,7 @@ func (s *SourceSet) startSimulator(ctx context.Context) (address string, err err
 
 // openPricelist makes the price lists. Each host has a client of its own; a
 // redirect to any of them is one to a host that the operator named.
-func (s *SourceSet) openPricelist(so SourceOptions, o provider.Options) (provider.Source, error) {
+func (s *SourceSet) openPricelist(_ context.Context, so SourceOptions, o provider.Options) (provider.Source, error) {
 	lists, err := loadLists(so.Config, so.Secret)
 	if err != nil {
 		return nil, err

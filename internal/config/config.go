@@ -78,10 +78,8 @@ type Config struct {
 	TradeHold       time.Duration // TRADE_HOLD
 	InventoryMaxAge time.Duration // INVENTORY_MAX_AGE
 
-	Sources         map[string]Source // <SOURCE>_BASE_URL, <SOURCE>_API_KEY by source name
+	Sources         map[string]Source // <SOURCE>_BASE_URL and so on, by source name
 	SimShape        string            // SIM_SHAPE: bulk, batch or single
-	SimLimit        Limit             // SIM_LIMIT; zero: none
-	SimQuota        Quota             // SIM_QUOTA; zero: none
 	SimBatchSize    int               // SIM_BATCH_SIZE: names in a request of shape batch
 	PricelistConfig string            // PRICELIST_CONFIG: path; empty: none
 
@@ -99,6 +97,8 @@ const MaxMissingRetry = 72 * time.Hour
 type Source struct {
 	BaseURL *url.URL // nil: the real host; its host may be dialled even if private
 	APIKey  Secret   // zero: none
+	Limit   Limit    // zero: what the source documents
+	Quota   Quota    // zero: none
 }
 
 // Engine is a kind of database.

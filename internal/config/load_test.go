@@ -160,7 +160,8 @@ func TestLoad_ReadsEverySetting(t *testing.T) {
 		"TRADE_HOLD=1h", "INVENTORY_MAX_AGE=1h", "SIM_BASE_URL=http://127.0.0.1:9000/v1", "SIM_SHAPE=batch", "SIM_LIMIT=8/5m", "SIM_QUOTA=30000/month,1000/day", "SIM_BATCH_SIZE=100",
 		"MARKET_PRICE_SYNC_SECRET=old-secret-old-secret,new-secret-new-secret", "SIM_API_KEY=sim-key",
 	))
-	if got := c.Sources["sim"]; got.BaseURL.String() != "http://127.0.0.1:9000/v1" || got.APIKey.Reveal() != "sim-key" {
+	if got := c.Sources["sim"]; got.BaseURL.String() != "http://127.0.0.1:9000/v1" || got.APIKey.Reveal() != "sim-key" ||
+		got.Limit != (Limit{Requests: 8, Per: 5 * time.Minute}) || got.Quota != (Quota{Day: 1000, Month: 30000}) {
 		t.Errorf("source sim is %+v", got)
 	}
 	if len(c.SyncSecrets) != 2 || c.SyncSecrets[1].Reveal() != "new-secret-new-secret" {
@@ -182,7 +183,7 @@ func TestLoad_ReadsEverySetting(t *testing.T) {
 		},
 		Scope: ScopeAll, MissingRetry: 30 * time.Minute, NoSalesWindow: 168 * time.Hour, NoSalesRetry: 24 * time.Hour,
 		Estimate: pricing.Median, Guard: pricing.Hold, Workers: 4, FeeRules: "https://fees.example/r.json",
-		TradeHold: time.Hour, InventoryMaxAge: time.Hour, SimShape: "batch", SimBatchSize: 100, SimLimit: Limit{Requests: 8, Per: 5 * time.Minute}, SimQuota: Quota{Day: 1000, Month: 30000},
+		TradeHold: time.Hour, InventoryMaxAge: time.Hour, SimShape: "batch", SimBatchSize: 100,
 	}
 	c.Sources, c.SyncSecrets = nil, nil
 	equalPrefix := cmp.Comparer(func(a, b netip.Prefix) bool { return a == b })

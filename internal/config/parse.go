@@ -67,7 +67,7 @@ func duration(field func(*Config) *time.Duration, least, most time.Duration) fun
 // mostRequests bounds the requests of a limit.
 const mostRequests = 1_000_000
 
-func limit(field func(*Config) *Limit) func(*Config, string) error {
+func sourceLimit(source string) func(*Config, string) error {
 	return func(c *Config, value string) error {
 		count, period, _ := strings.Cut(value, "/")
 		n, err := strconv.Atoi(count)
@@ -75,7 +75,9 @@ func limit(field func(*Config) *Limit) func(*Config, string) error {
 		if err != nil || perErr != nil || n < 1 || n > mostRequests || per < time.Millisecond || per > maxDuration {
 			return fmt.Errorf("%q is no limit; write requests and a period like 8/5m", value)
 		}
-		*field(c) = Limit{Requests: n, Per: per}
+		s := c.Sources[source]
+		s.Limit = Limit{Requests: n, Per: per}
+		c.Sources[source] = s
 		return nil
 	}
 }
@@ -83,7 +85,7 @@ func limit(field func(*Config) *Limit) func(*Config, string) error {
 // mostInQuota bounds the requests of a quota.
 const mostInQuota = 1_000_000_000
 
-func quota(field func(*Config) *Quota) func(*Config, string) error {
+func sourceQuota(source string) func(*Config, string) error {
 	return func(c *Config, value string) error {
 		var q Quota
 		for part := range strings.SplitSeq(value, ",") {
@@ -95,7 +97,9 @@ func quota(field func(*Config) *Quota) func(*Config, string) error {
 			}
 			*of = n
 		}
-		*field(c) = q
+		s := c.Sources[source]
+		s.Quota = q
+		c.Sources[source] = s
 		return nil
 	}
 }

@@ -182,19 +182,20 @@ func sourceSettings(sources []string) []setting {
 			name: prefix + "API_KEY", help: "key of `" + source + "`", secret: true,
 			set: apiKey(source), show: showSecrets,
 		})
+		if _, elsewhere := misplaced()[prefix+"LIMIT"]; !elsewhere {
+			all = append(all, setting{
+				name: prefix + "LIMIT", help: "requests that `" + source + "` is asked at most, and the period, like `8/5m`; what it documents when empty",
+				set: sourceLimit(source),
+			}, setting{
+				name: prefix + "QUOTA", help: "requests that `" + source + "` is asked at most in a day and a month of the calendar (UTC), like `1000/day,30000/month` or one of them; none when empty",
+				set: sourceQuota(source),
+			})
+		}
 	}
 	return append(all,
 		setting{
 			name: "SIM_SHAPE", def: "bulk", help: "how the simulator wants to be asked: `bulk`, `batch` or `single`",
 			set: oneOf(func(c *Config) *string { return &c.SimShape }, "bulk", "batch", "single"),
-		},
-		setting{
-			name: "SIM_LIMIT", help: "requests that the simulator is asked at most, and the period, like `8/5m`; no limit when empty",
-			set: limit(func(c *Config) *Limit { return &c.SimLimit }),
-		},
-		setting{
-			name: "SIM_QUOTA", help: "requests that the simulator is asked at most in a day and a month of the calendar (UTC), like `1000/day,30000/month` or one of them; no quota when empty",
-			set: quota(func(c *Config) *Quota { return &c.SimQuota }),
 		},
 		setting{
 			name: "SIM_BATCH_SIZE", def: "500", help: "names in a request to a simulator of shape `batch`",
@@ -211,6 +212,8 @@ func sourceSettings(sources []string) []setting {
 func misplaced() map[string]string {
 	return map[string]string{
 		"PRICELIST_BASE_URL": "is no setting: each price list names its own `location` in the file of PRICELIST_CONFIG, which allows that host past the address guard; remove it",
+		"PRICELIST_LIMIT":    "is no setting: each price list has its own `limit` in the file of PRICELIST_CONFIG; remove it",
+		"PRICELIST_QUOTA":    "is no setting: each price list has its own `quota` in the file of PRICELIST_CONFIG; remove it",
 	}
 }
 

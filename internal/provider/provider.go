@@ -54,6 +54,8 @@ type File struct {
 	Markets []string // keys of the markets that it quotes
 	Host    string   // key of the host that serves it
 	Local   bool     // it is on this machine: reading it takes no request and no host
+	// Requests is how many requests fetching it takes; 0 means one.
+	Requests int
 }
 
 // Host is a host that a source asks. Each has a Client, and what is asked of it

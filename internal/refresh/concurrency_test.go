@@ -37,7 +37,7 @@ func (w *world) work() (stop func()) {
 // until polls for a condition.
 func until(tb testing.TB, what string, holds func() bool) {
 	tb.Helper()
-	deadline := time.After(2 * time.Minute)
+	deadline := time.After(time.Duration(randtest.Count(2, 20)) * time.Minute)
 	tick := time.NewTicker(10 * time.Millisecond)
 	defer tick.Stop()
 	for !holds() {

@@ -149,7 +149,7 @@ func questions(d provider.Description, due map[int32]DueNames) []question {
 	if d.Shape == provider.Bulk {
 		for _, file := range d.Files {
 			if n := due[file.AppID].Names; n > 0 {
-				out = append(out, question{app: file.AppID, host: file.Host, local: file.Local, requests: 1, names: n, size: n})
+				out = append(out, question{app: file.AppID, host: file.Host, local: file.Local, requests: int64(max(file.Requests, 1)), names: n, size: n})
 			}
 		}
 		return out

@@ -8,6 +8,8 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 
 	"assay/internal/money"
+
+	"assay/internal/provider/feed"
 )
 
 const (
@@ -113,8 +115,8 @@ func (c *compiler) readColumns(value jsontext.Value) {
 		c.o.fault("columns", "must be an array of column names")
 		return
 	}
-	for cur := newCursor(value); ; {
-		item, ok := cur.element()
+	for cur := feed.NewCursor(value); ; {
+		item, ok := cur.Element()
 		if !ok {
 			return
 		}
@@ -122,7 +124,7 @@ func (c *compiler) readColumns(value jsontext.Value) {
 			c.o.fault("columns", "must hold texts")
 			return
 		}
-		c.columns = append(c.columns, string(unquote(item)))
+		c.columns = append(c.columns, string(feed.Unquote(item)))
 	}
 }
 
@@ -212,12 +214,12 @@ func (c *compiler) timeFormat(o *object) string {
 	format := o.text("format")
 	switch format {
 	case "":
-		return timeAuto
-	case timeAuto, timeUnix, timeUnixMs, timeRFC3339, timeDate:
+		return feed.TimeAuto
+	case feed.TimeAuto, feed.TimeUnix, feed.TimeUnixMs, feed.TimeRFC3339, feed.TimeDate:
 	default:
 		if !strings.Contains(format, "2006") {
 			o.fault("format", "must be one of %s, or a Go time layout such as \"2006-01-02 15:04\"",
-				quoteAll([]string{timeAuto, timeUnix, timeUnixMs, timeRFC3339, timeDate}))
+				quoteAll([]string{feed.TimeAuto, feed.TimeUnix, feed.TimeUnixMs, feed.TimeRFC3339, feed.TimeDate}))
 		}
 	}
 	return format

@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"io"
+
+	"assay/internal/provider/feed"
 )
 
 // csvReader reads CSV as RFC 4180 has it, and keeps every field byte for byte:
@@ -28,10 +30,7 @@ type span struct {
 	escaped  bool // holds doubled quotes
 }
 
-var (
-	errRowTooLarge = fmt.Errorf("a row exceeds %d bytes", maxRow)
-	errMore        = errors.New("the record goes on")
-)
+var errMore = errors.New("the record goes on")
 
 const (
 	csvBuffer = 64 << 10
@@ -95,8 +94,8 @@ func (r *csvReader) fill() error {
 		r.buf = r.buf[:copy(r.buf, r.buf[r.start:])]
 		r.start = 0
 	case len(r.buf) == cap(r.buf):
-		if len(r.buf) >= maxRow {
-			return errRowTooLarge
+		if len(r.buf) >= feed.MaxRow {
+			return feed.ErrRowTooLarge
 		}
 		r.buf = append(make([]byte, 0, 2*cap(r.buf)), r.buf...)
 	}
@@ -254,7 +253,7 @@ func undouble(f []byte) []byte {
 func readCSV(src io.Reader, r *rows) error {
 	l := r.list
 	in := newCSVReader(src, l.delimiter)
-	cells := make([]cell, len(l.fields))
+	cells := make([]feed.Cell, len(l.fields))
 	header := l.columns
 	if header == nil {
 		record, err := in.next()
@@ -282,7 +281,7 @@ func readCSV(src io.Reader, r *rows) error {
 			return err
 		}
 		for i, column := range at {
-			cells[i] = cell{kind: text, text: record[column]}
+			cells[i] = feed.Cell{Kind: feed.Text, Text: record[column]}
 		}
 		if !r.begin(nil, cells) {
 			continue

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"assay/internal/provider"
+	"assay/internal/provider/feed"
 )
 
 const (
@@ -41,17 +42,17 @@ func TestAmount_ReadsWhatListsHold(t *testing.T) {
 		{objectList, `-1`, "", ""},
 		{objectList, `-1.0`, "", ""},
 		{objectList, `"-1"`, "", ""},
-		{objectList, `-2`, "!", rejectNegative},
-		{objectList, `-0.5`, "!", rejectNegative},
-		{objectList, `"NaN"`, "!", rejectSyntax},
-		{objectList, `"1,515.59"`, "!", rejectSyntax},
-		{objectList, `"$1.50"`, "!", rejectSyntax},
-		{objectList, `" 1"`, "!", rejectSyntax},
-		{objectList, `1e400`, "!", rejectRange},
-		{objectList, `99999999999999999999`, "!", rejectRange},
-		{objectList, `true`, "!", rejectSyntax},
-		{objectList, `[1]`, "!", rejectSyntax},
-		{objectList, `{"price":1}`, "!", rejectSyntax},
+		{objectList, `-2`, "!", feed.RejectNegative},
+		{objectList, `-0.5`, "!", feed.RejectNegative},
+		{objectList, `"NaN"`, "!", feed.RejectSyntax},
+		{objectList, `"1,515.59"`, "!", feed.RejectSyntax},
+		{objectList, `"$1.50"`, "!", feed.RejectSyntax},
+		{objectList, `" 1"`, "!", feed.RejectSyntax},
+		{objectList, `1e400`, "!", feed.RejectRange},
+		{objectList, `99999999999999999999`, "!", feed.RejectRange},
+		{objectList, `true`, "!", feed.RejectSyntax},
+		{objectList, `[1]`, "!", feed.RejectSyntax},
+		{objectList, `{"price":1}`, "!", feed.RejectSyntax},
 	} {
 		t.Run(c.row, func(t *testing.T) {
 			got := mustRead(t, compileOne(t, c.list), `{"good":1,"better":2,"item":`+c.row+`}`)
@@ -127,7 +128,7 @@ func TestRow_FirstOfDuplicatesCounts(t *testing.T) {
 			if q := got.find(t, "steam", "A", ""); q.Ask != usd(t, "1") {
 				t.Errorf("ask %v, want that of the first row", q.Ask)
 			}
-			if !slices.Contains(got.rejects, reject{"steam", "A", rejectDuplicate}) {
+			if !slices.Contains(got.rejects, reject{"steam", "A", feed.RejectDuplicate}) {
 				t.Errorf("rejects %+v", got.rejects)
 			}
 		})
@@ -143,7 +144,7 @@ func TestRow_RejectedRowLeavesRoomForTheNext(t *testing.T) {
 
 func TestRow_MemberGivenTwiceIsRejected(t *testing.T) {
 	got := mustRead(t, compileOne(t, arrayList), `[{"name":"A","price":1,"price":2},{"name":"B","price":5}]`)
-	if len(got.quotes) != 1 || len(got.rejects) != 1 || got.rejects[0].reason != rejectTwice {
+	if len(got.quotes) != 1 || len(got.rejects) != 1 || got.rejects[0].reason != feed.RejectTwice {
 		t.Errorf("quotes %+v, rejects %+v", got.quotes, got.rejects)
 	}
 }
@@ -155,12 +156,12 @@ func TestRow_NamesThatCannotBe(t *testing.T) {
 		t.Fatalf("%d quotes, rejects %+v", len(got.quotes), got.rejects)
 	}
 	for _, r := range got.rejects {
-		if r.reason != rejectName || len(r.name) > 100 {
+		if r.reason != feed.RejectName || len(r.name) > 100 {
 			t.Errorf("reject %+v", r)
 		}
 	}
 	got = mustRead(t, compileOne(t, arrayList), `[{"name":"A","price":1},{"name":"B","price":1},{"name":"C","price":1},{"name":7,"price":1},{"price":1},{"name":null,"price":1}]`)
-	if len(got.quotes) != 3 || len(got.rejects) != 3 || got.rejects[0].reason != rejectNameKind || got.rejects[1].reason != rejectNoName {
+	if len(got.quotes) != 3 || len(got.rejects) != 3 || got.rejects[0].reason != feed.RejectNameKind || got.rejects[1].reason != feed.RejectNoName {
 		t.Errorf("%d quotes, rejects %+v", len(got.quotes), got.rejects)
 	}
 }
@@ -188,7 +189,7 @@ func TestRow_FieldsOfQuotes(t *testing.T) {
 	if q := got.find(t, "m", "E", ""); q.Sales != -1 || q.SalesWindow != 0 || q.Currency != "USD" {
 		t.Errorf("got %+v", q)
 	}
-	if len(got.quotes) != 3 || !slices.Equal(got.rejects, []reject{{"m", "C", rejectCurrency}, {"m", "D", rejectTime}}) {
+	if len(got.quotes) != 3 || !slices.Equal(got.rejects, []reject{{"m", "C", feed.RejectCurrency}, {"m", "D", feed.RejectTime}}) {
 		t.Errorf("%d quotes, rejects %+v", len(got.quotes), got.rejects)
 	}
 }
@@ -218,7 +219,7 @@ func TestTime_Formats(t *testing.T) {
 		{"auto", "0", time.Time{}, true},
 		{"auto", "-5", time.Time{}, false},
 	} {
-		got, reason := cell{kind: text, text: []byte(c.text)}.when(c.format)
+		got, reason := feed.Cell{Kind: feed.Text, Text: []byte(c.text)}.Time(c.format)
 		if (reason == "") != c.ok || !got.Equal(c.want) {
 			t.Errorf("%s %q: %v %q, want %v", c.format, c.text, got, reason, c.want)
 		}
@@ -231,7 +232,7 @@ func TestPhase_OutOfField(t *testing.T) {
 	if got.find(t, "steam", "K", "").Ask != usd(t, "1") || got.find(t, "steam", "K", "Ruby").Ask != usd(t, "9") {
 		t.Errorf("quotes %+v", got.quotes)
 	}
-	if !slices.Equal(got.rejects, []reject{{"", "K", rejectPhase}}) {
+	if !slices.Equal(got.rejects, []reject{{"", "K", feed.RejectPhase}}) {
 		t.Errorf("rejects %+v", got.rejects)
 	}
 }
@@ -276,7 +277,7 @@ func TestMarkets_OnePerRow(t *testing.T) {
 	if c.find(t, "a", "X", "").Ask != usd(t, "1.5") || c.find(t, "b", "X", "").Ask != usd(t, "2") || len(c.quotes) != 2 {
 		t.Errorf("quotes %+v", c.quotes)
 	}
-	if len(c.rejects) != 1 || c.rejects[0].reason != rejectDuplicate || !slices.Equal(answer.Silent, []string{"gone"}) {
+	if len(c.rejects) != 1 || c.rejects[0].reason != feed.RejectDuplicate || !slices.Equal(answer.Silent, []string{"gone"}) {
 		t.Errorf("rejects %+v, silent %v", c.rejects, answer.Silent)
 	}
 }
@@ -391,13 +392,13 @@ func TestList_FaultsAreToldApart(t *testing.T) {
 		{"no rows", arrayList, "[]", provider.KindProtocol, []string{"empty"}},
 		{"header only", csvList, "name,steam,buff,count\n", provider.KindProtocol, []string{"empty"}},
 		{"rubbish", arrayList, "lorem ipsum", provider.KindProtocol, []string{"malformed JSON at byte"}},
-		{"rubbish amounts", objectList, `{"A":"x","B":"y"}`, provider.KindProtocol, []string{"none of 2 rows is a quote", rejectSyntax}},
+		{"rubbish amounts", objectList, `{"A":"x","B":"y"}`, provider.KindProtocol, []string{"none of 2 rows is a quote", feed.RejectSyntax}},
 		{"mostly rubbish", objectList, `{"A":1,"B":"y","C":"z"}`, provider.KindProtocol, []string{"1 quotes and 2 rejects"}},
 		{"no price at all", objectList, `{"A":null,"B":0}`, provider.KindProtocol, []string{"none of 2 rows has a price"}},
 		{"too few", strings.Replace(objectList, `"currency"`, `"minItems":3,"currency"`, 1), `{"A":1,"B":2}`, provider.KindProtocol, []string{"2 items, and minItems is 3"}},
 		{"too many", strings.Replace(objectList, `"currency"`, `"maxItems":1,"currency"`, 1), `{"A":1,"B":2}`, provider.KindTooLarge, []string{"maxItems"}},
 		{"too large", strings.Replace(objectList, `"currency"`, `"maxBytes":8,"currency"`, 1), `{"A":1,"B":2}`, provider.KindTooLarge, []string{"maxBytes"}},
-		{"a row too large by one byte", arrayList, "[" + rowOf(maxRow+1) + "]", provider.KindTooLarge, []string{"a row exceeds 1048576 bytes"}},
+		{"a row too large by one byte", arrayList, "[" + rowOf(feed.MaxRow+1) + "]", provider.KindTooLarge, []string{"a row exceeds 1048576 bytes"}},
 		{"a row of two megabytes", arrayList, "[" + rowOf(2_000_024) + "]", provider.KindTooLarge, []string{"a row exceeds 1048576 bytes"}},
 		{"malformed middle", arrayList, `[{"name":"A","price":1},{"name":"B","price":},{"name":"C","price":1}]`, provider.KindProtocol, []string{"malformed JSON at byte 44"}},
 		{"cut", arrayList, `[{"name":"A","price":1},{"name":"B","pr`, provider.KindProtocol, []string{"ends too soon"}},
@@ -447,7 +448,7 @@ func rowOf(n int) string {
 }
 
 func TestRead_TakesARowOfExactlyTheGreatestSize(t *testing.T) {
-	if _, err := readText(t, compileOne(t, arrayList), "["+rowOf(maxRow)+"]"); err != nil {
+	if _, err := readText(t, compileOne(t, arrayList), "["+rowOf(feed.MaxRow)+"]"); err != nil {
 		t.Error(err)
 	}
 }

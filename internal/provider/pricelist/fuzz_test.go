@@ -2,38 +2,13 @@ package pricelist
 
 import (
 	"context"
+	"io"
 	"strings"
 	"testing"
 
-	"assay/internal/catalog"
 	"assay/internal/provider"
+	"assay/internal/provider/providertest"
 )
-
-// strict is a sink that fails the test for a quote that must not be.
-type strict struct {
-	t    *testing.T
-	seen map[[3]string]bool
-}
-
-func (s *strict) Restart() { s.seen = map[[3]string]bool{} }
-
-func (s *strict) Quote(q *provider.Quote) error {
-	key := [3]string{q.Market, q.Name, q.Phase}
-	switch {
-	case catalog.CheckName(q.Name) != nil, catalog.CheckPhase(q.Phase) != nil:
-		s.t.Errorf("quote of what is no item: %+v", *q)
-	case q.Ask < 0 || q.Bid < 0 || q.Sale < 0 || q.Listings < provider.Unknown || q.Sales < provider.Unknown:
-		s.t.Errorf("negative: %+v", *q)
-	case q.Currency == "" || q.Market == "":
-		s.t.Errorf("incomplete: %+v", *q)
-	case s.seen[key]:
-		s.t.Errorf("quoted twice: %+v", *q)
-	}
-	s.seen[key] = true
-	return nil
-}
-
-func (s *strict) Reject(string, string, string) {}
 
 // fuzzList decodes whatever comes as a list.
 func fuzzList(f *testing.F, listJSON string, seeds ...string) {
@@ -41,12 +16,9 @@ func fuzzList(f *testing.F, listJSON string, seeds ...string) {
 	for _, seed := range seeds {
 		f.Add([]byte(seed))
 	}
-	f.Fuzz(func(t *testing.T, content []byte) {
-		sink := &strict{t: t}
-		_, err := read(context.Background(), l, strings.NewReader(string(content)), zeroTime, sink)
-		if kind := provider.KindOf(err); err != nil && kind != provider.KindProtocol && kind != provider.KindTooLarge {
-			t.Errorf("error %v", err)
-		}
+	providertest.Fuzz(f, func(body io.Reader, sink provider.Sink) error {
+		_, err := read(context.Background(), l, body, zeroTime, sink)
+		return err
 	})
 }
 
@@ -93,7 +65,7 @@ func FuzzConfig(f *testing.F) {
 			return
 		}
 		for _, l := range c.lists {
-			_, _ = read(context.Background(), l, strings.NewReader(`[{"name":"A"}]`), zeroTime, &strict{t: t})
+			_, _ = read(context.Background(), l, strings.NewReader(`[{"name":"A"}]`), zeroTime, providertest.Discard{})
 		}
 	})
 }

@@ -5,24 +5,9 @@ import (
 	"io"
 
 	"github.com/go-json-experiment/json/jsontext"
+
+	"assay/internal/provider/feed"
 )
-
-// window reads for a JSON decoder and refuses to let a single token or row grow
-// beyond maxRow: the decoder itself buffers whatever it is asked for.
-type window struct {
-	src  io.Reader
-	dec  *jsontext.Decoder
-	read int64
-}
-
-func (w *window) Read(p []byte) (int, error) {
-	if w.read-w.dec.InputOffset() > maxRow {
-		return 0, errRowTooLarge
-	}
-	n, err := w.src.Read(p)
-	w.read += int64(n)
-	return n, err
-}
 
 // jsonReader reads a list within a JSON document, or one of JSON lines. The
 // grammar is checked by jsontext, in full and strictly: invalid UTF-8 fails the
@@ -31,7 +16,7 @@ type jsonReader struct {
 	list    *list
 	dec     *jsontext.Decoder
 	rows    *rows
-	cells   []cell
+	cells   []feed.Cell
 	scratch []byte // texts of the current row that had escapes
 	twice   bool   // a wanted member came twice in the current row
 	nested  []byte // array of quotes of the current row; nil: none
@@ -45,11 +30,9 @@ type jsonReader struct {
 }
 
 func newJSONReader(src io.Reader, r *rows) *jsonReader {
-	w := &window{src: src}
-	w.dec = jsontext.NewDecoder(w, jsontext.AllowDuplicateNames(true))
 	return &jsonReader{
-		list: r.list, dec: w.dec, rows: r,
-		cells: make([]cell, len(r.list.fields)), hit: make([]bool, len(r.list.fields)),
+		list: r.list, dec: feed.NewDecoder(src), rows: r,
+		cells: make([]feed.Cell, len(r.list.fields)), hit: make([]bool, len(r.list.fields)),
 	}
 }
 
@@ -99,7 +82,7 @@ func (j *jsonReader) members() error {
 		if err != nil {
 			return err
 		}
-		name := string(unquote(quoted))
+		name := string(feed.Unquote(quoted))
 		if len(j.path) == 0 && len(j.top) < maxShown {
 			j.top = append(j.top, name)
 		}
@@ -119,7 +102,7 @@ func (j *jsonReader) listTime() error {
 	if err != nil {
 		return err
 	}
-	t, reason := j.cell(value).when(j.list.listTime.format)
+	t, reason := j.cell(value).Time(j.list.listTime.format)
 	if reason != "" {
 		return &malformed{fmt.Sprintf("the list's time at %s is not in the stated format", j.list.listTime.path)}
 	}
@@ -139,7 +122,7 @@ func (j *jsonReader) body() error {
 		return err
 	}
 	if got != want {
-		return &malformed{fmt.Sprintf("at root %s is %s, and not %s", j.list.root, kindName(token.Kind()), kindName(want))}
+		return &malformed{fmt.Sprintf("at root %s is %s, and not %s", j.list.root, feed.KindName(token.Kind()), feed.KindName(want))}
 	}
 	var key []byte
 	for j.dec.PeekKind() != end {
@@ -165,8 +148,8 @@ func (j *jsonReader) row(key []byte) error {
 	if err != nil {
 		return err
 	}
-	if len(value) > maxRow {
-		return errRowTooLarge // the decoder may have had it in its buffer already
+	if len(value) > feed.MaxRow {
+		return feed.ErrRowTooLarge // the decoder may have had it in its buffer already
 	}
 	clear(j.cells)
 	j.scratch, j.nested, j.twice = j.scratch[:0], nil, false
@@ -175,13 +158,13 @@ func (j *jsonReader) row(key []byte) error {
 	}
 	if value[0] != '{' && j.list.tree.children != nil {
 		j.rows.rows++
-		j.rows.reject("", key, rejectRow)
+		j.rows.reject("", key, feed.RejectRow)
 		return nil
 	}
 	j.walk(value, j.list.tree)
 	if j.twice {
 		j.rows.rows++
-		j.rows.reject("", key, rejectTwice)
+		j.rows.reject("", key, feed.RejectTwice)
 		return nil
 	}
 	if !j.rows.begin(key, j.cells) {
@@ -198,13 +181,13 @@ func (j *jsonReader) elements() error {
 	if len(j.nested) == 0 || j.nested[0] != '[' {
 		return nil
 	}
-	for c := newCursor(j.nested); ; {
-		value, ok := c.element()
+	for c := feed.NewCursor(j.nested); ; {
+		value, ok := c.Element()
 		if !ok {
 			return nil
 		}
 		for _, f := range j.list.elements {
-			j.cells[f] = cell{}
+			j.cells[f] = feed.Cell{}
 		}
 		if !j.inside {
 			j.inside = true
@@ -213,7 +196,7 @@ func (j *jsonReader) elements() error {
 		j.walk(value, j.list.inner)
 		if j.twice {
 			j.twice = false
-			j.rows.reject("", []byte(j.rows.q.Name), rejectTwice)
+			j.rows.reject("", []byte(j.rows.q.Name), feed.RejectTwice)
 			continue
 		}
 		if err := j.rows.quote(j.cells); err != nil {
@@ -226,7 +209,7 @@ func (j *jsonReader) elements() error {
 func (j *jsonReader) walk(value []byte, n *node) {
 	if n.field != none {
 		j.hit[n.field] = true
-		j.twice = j.twice || j.cells[n.field].kind != absent
+		j.twice = j.twice || j.cells[n.field].Kind != feed.Absent
 		j.cells[n.field] = j.cell(value)
 	}
 	if n.each {
@@ -236,8 +219,8 @@ func (j *jsonReader) walk(value []byte, n *node) {
 	if n.children == nil || value[0] != '{' {
 		return
 	}
-	for c := newCursor(value); ; {
-		name, member, ok := c.member()
+	for c := feed.NewCursor(value); ; {
+		name, member, ok := c.Member()
 		if !ok {
 			return
 		}
@@ -248,28 +231,25 @@ func (j *jsonReader) walk(value []byte, n *node) {
 }
 
 // cell makes a cell of a value.
-func (j *jsonReader) cell(value []byte) cell {
+func (j *jsonReader) cell(value []byte) feed.Cell {
 	switch value[0] {
 	case '"':
-		return cell{kind: text, text: j.unquote(value)}
+		return feed.Cell{Kind: feed.Text, Text: j.unquote(value)}
 	case 'n':
-		return cell{kind: null}
+		return feed.Cell{Kind: feed.Null}
 	case 't', 'f', '{', '[':
-		return cell{kind: other, text: value}
+		return feed.Cell{Kind: feed.Other, Text: value}
 	default:
-		return cell{kind: number, text: value}
+		return feed.Cell{Kind: feed.Number, Text: value}
 	}
 }
 
 // unquote is the function of that name, but puts what had escapes into scratch.
 // What was put there before stays as it is, even when scratch grows.
 func (j *jsonReader) unquote(quoted []byte) []byte {
-	if !escaped(quoted) {
-		return quoted[1 : len(quoted)-1]
-	}
-	n := len(j.scratch)
-	j.scratch, _ = jsontext.AppendUnquote(j.scratch, quoted) // valid, so it cannot fail
-	return j.scratch[n:]
+	text, scratch := feed.AppendUnquote(j.scratch, quoted)
+	j.scratch = scratch
+	return text
 }
 
 // check tells a list whose fields are not what the configuration says from one
@@ -296,29 +276,12 @@ func outline(value []byte) []string {
 	if value[0] != '{' {
 		return names
 	}
-	for c := newCursor(value); len(names) < maxShown; {
-		name, _, ok := c.member()
+	for c := feed.NewCursor(value); len(names) < maxShown; {
+		name, _, ok := c.Member()
 		if !ok {
 			break
 		}
-		names = append(names, clip(unquote(name)))
+		names = append(names, feed.Clip(feed.Unquote(name)))
 	}
 	return names
-}
-
-func kindName(k jsontext.Kind) string {
-	switch k {
-	case '{':
-		return "an object"
-	case '[':
-		return "an array"
-	case '"':
-		return "a text"
-	case '0':
-		return "a number"
-	case 'n':
-		return "null"
-	default:
-		return "true or false"
-	}
 }

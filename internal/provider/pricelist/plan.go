@@ -12,7 +12,6 @@ const (
 	maxLists        = 256
 	maxMarkets      = 64 // of one list: one bit each in the set of what was seen
 	maxAlternatives = 8  // paths of one amount
-	maxRow          = 1 << 20
 )
 
 // list is one price list as configured, checked and ready to be read. It does

@@ -3,16 +3,13 @@ package pricelist
 import (
 	"cmp"
 	"errors"
-	"hash/maphash"
-	"math/bits"
 	"slices"
-	"strings"
 	"time"
-	"unicode/utf8"
 
 	"assay/internal/catalog"
 	"assay/internal/money"
 	"assay/internal/provider"
+	"assay/internal/provider/feed"
 )
 
 // rows turns the rows of one list into quotes, in the order in which they come.
@@ -23,8 +20,7 @@ type rows struct {
 	sink provider.Sink
 	q    provider.Quote
 
-	seed maphash.Seed
-	seen seenSet
+	seen feed.Seen
 	item *uint64 // markets on which the item of q was quoted; nil: not looked up yet
 
 	byValue map[string]int // markets by what the market field holds
@@ -42,7 +38,7 @@ type rows struct {
 
 func newRows(l *list, sink provider.Sink) *rows {
 	r := &rows{
-		list: l, sink: sink, seed: maphash.MakeSeed(), byValue: map[string]int{}, priced: make([]int, len(l.quotes)), reasons: map[string]int{},
+		list: l, sink: sink, byValue: map[string]int{}, priced: make([]int, len(l.quotes)), reasons: map[string]int{},
 	}
 	for i := range l.quotes {
 		r.byValue[l.quotes[i].value] = i
@@ -57,34 +53,34 @@ var errTooManyItems = errors.New("more items than maxItems")
 func (r *rows) reject(market string, name []byte, reason string) {
 	r.rejected++
 	r.reasons[reason]++
-	r.sink.Reject(market, clip(name), reason)
+	r.sink.Reject(market, feed.Clip(name), reason)
 }
 
 // begin takes what a row says of its item. It reports false for a row that
 // gives no quote. key is the member name of a row within an object.
-func (r *rows) begin(key []byte, cells []cell) bool {
+func (r *rows) begin(key []byte, cells []feed.Cell) bool {
 	r.rows++
 	for _, w := range r.list.where {
-		if c := cells[w.field]; c.kind <= null || string(c.text) != w.value {
+		if c := cells[w.field]; c.Kind <= feed.Null || string(c.Text) != w.value {
 			return false
 		}
 	}
-	name := cell{kind: text, text: key}
+	name := feed.Cell{Kind: feed.Text, Text: key}
 	if r.list.name != none {
 		name = cells[r.list.name]
 	}
 	switch {
-	case name.kind <= null:
-		r.reject("", nil, rejectNoName)
+	case name.Kind <= feed.Null:
+		r.reject("", nil, feed.RejectNoName)
 		return false
-	case name.kind != text:
-		r.reject("", name.text, rejectNameKind)
+	case name.Kind != feed.Text:
+		r.reject("", name.Text, feed.RejectNameKind)
 		return false
-	case len(name.text) > catalog.MaxName:
-		r.reject("", name.text, rejectName)
+	case len(name.Text) > catalog.MaxName:
+		r.reject("", name.Text, feed.RejectName)
 		return false
 	}
-	r.q.Name = string(name.text)
+	r.q.Name = string(name.Text)
 	r.setPhase("")
 	if r.list.phase.suffix || r.list.phase.infix {
 		name, phase := splitPhase(r.q.Name, r.list.phase)
@@ -92,13 +88,13 @@ func (r *rows) begin(key []byte, cells []cell) bool {
 		r.setPhase(phase)
 	}
 	if catalog.CheckName(r.q.Name) != nil {
-		r.reject("", name.text, rejectName)
+		r.reject("", name.Text, feed.RejectName)
 		return false
 	}
-	if f := r.list.phase.field; f != none && !cells[f].empty() {
-		r.setPhase(internPhase(cells[f].text))
+	if f := r.list.phase.field; f != none && !cells[f].Empty() {
+		r.setPhase(feed.Phase(cells[f].Text))
 		if r.q.Phase == "" {
-			r.reject("", name.text, rejectPhase)
+			r.reject("", name.Text, feed.RejectPhase)
 			return false
 		}
 	}
@@ -109,7 +105,7 @@ func (r *rows) begin(key []byte, cells []cell) bool {
 func (r *rows) setPhase(phase string) { r.q.Phase, r.item = phase, nil }
 
 // quote takes what a row, or an element of it, says of prices.
-func (r *rows) quote(cells []cell) error {
+func (r *rows) quote(cells []feed.Cell) error {
 	if r.list.market == none {
 		for i := range r.list.quotes {
 			if err := r.market(i, cells); err != nil {
@@ -119,12 +115,12 @@ func (r *rows) quote(cells []cell) error {
 		return nil
 	}
 	value := cells[r.list.market]
-	if value.kind <= null {
+	if value.Kind <= feed.Null {
 		return nil
 	}
-	i, ok := r.byValue[string(value.text)]
+	i, ok := r.byValue[string(value.Text)]
 	if !ok {
-		r.note(value.text)
+		r.note(value.Text)
 		return nil
 	}
 	return r.market(i, cells)
@@ -134,14 +130,14 @@ func (r *rows) quote(cells []cell) error {
 // of a list of which nothing else is left.
 func (r *rows) note(value []byte) {
 	const most = 20
-	if v := clip(value); len(r.unknown) < most && !slices.Contains(r.unknown, v) {
+	if v := feed.Clip(value); len(r.unknown) < most && !slices.Contains(r.unknown, v) {
 		r.unknown = append(r.unknown, v)
 	}
 }
 
 // market makes the quotes of one market: one of the item itself and, where the
 // market states prices by phase, one of each phase.
-func (r *rows) market(i int, cells []cell) error {
+func (r *rows) market(i int, cells []feed.Cell) error {
 	m := &r.list.quotes[i]
 	if !m.stated(cells) {
 		return nil
@@ -181,13 +177,13 @@ func (r *rows) market(i int, cells []cell) error {
 }
 
 // common fills in what an item's and its phases' quotes have in common.
-func (r *rows) common(m *quoteRule, cells []cell) (reason string) {
+func (r *rows) common(m *quoteRule, cells []feed.Cell) (reason string) {
 	r.q.Market, r.q.Currency, r.q.MarketTime = m.market.Key, m.currency, r.time
 	if m.currencyField != none {
-		if code := cells[m.currencyField].text; string(code) != string(r.currency) || len(code) == 0 {
+		if code := cells[m.currencyField].Text; string(code) != string(r.currency) || len(code) == 0 {
 			parsed, err := money.ParseCurrency(string(code))
 			if err != nil {
-				return rejectCurrency
+				return feed.RejectCurrency
 			}
 			r.currency = parsed
 		}
@@ -195,12 +191,12 @@ func (r *rows) common(m *quoteRule, cells []cell) (reason string) {
 	}
 	r.q.Listings, r.q.Sales, r.q.SalesWindow = provider.Unknown, provider.Unknown, 0
 	if m.listings != none {
-		if r.q.Listings, reason = cells[m.listings].count(); reason != "" {
+		if r.q.Listings, reason = cells[m.listings].Count(); reason != "" {
 			return reason
 		}
 	}
 	if m.sales != none {
-		if r.q.Sales, reason = cells[m.sales].count(); reason != "" {
+		if r.q.Sales, reason = cells[m.sales].Count(); reason != "" {
 			return reason
 		}
 		if r.q.Sales >= 0 {
@@ -210,7 +206,7 @@ func (r *rows) common(m *quoteRule, cells []cell) (reason string) {
 	if m.time == none {
 		return ""
 	}
-	stated, reason := cells[m.time].when(m.timeFormat)
+	stated, reason := cells[m.time].Time(m.timeFormat)
 	if !stated.IsZero() {
 		r.q.MarketTime = stated
 	}
@@ -220,13 +216,13 @@ func (r *rows) common(m *quoteRule, cells []cell) (reason string) {
 // emit hands one quote on, unless it is faulty or not the first of its kind.
 func (r *rows) emit(i int, ask, bid, sale money.Micro, reason string) error {
 	if reason == "" && !r.firstOf(i) {
-		reason = rejectDuplicate
+		reason = feed.RejectDuplicate
 	}
 	if reason != "" {
 		r.reject(r.q.Market, []byte(r.q.Name), reason)
 		return nil
 	}
-	if r.seen.n > r.list.maxItems {
+	if r.seen.Len() > r.list.maxItems {
 		return errTooManyItems
 	}
 	r.quotes++
@@ -240,12 +236,7 @@ func (r *rows) emit(i int, ask, bid, sale money.Micro, reason string) error {
 // firstOf marks the item as quoted on a market; false when it was already.
 func (r *rows) firstOf(market int) bool {
 	if r.item == nil {
-		sum := maphash.String(r.seed, r.q.Name)
-		if r.q.Phase != "" {
-			// Rotated, lest an item called like its phase be all of them.
-			sum ^= bits.RotateLeft64(maphash.String(r.seed, r.q.Phase), 1)
-		}
-		r.item = r.seen.markets(sum)
+		r.item = r.seen.Markets(r.q.Name, r.q.Phase)
 	}
 	bit := uint64(1) << market
 	first := *r.item&bit == 0
@@ -254,7 +245,7 @@ func (r *rows) firstOf(market int) bool {
 }
 
 // stated reports whether the row says anything at all of the market.
-func (m *quoteRule) stated(cells []cell) bool {
+func (m *quoteRule) stated(cells []feed.Cell) bool {
 	if m.statesItem(cells) {
 		return true
 	}
@@ -267,16 +258,16 @@ func (m *quoteRule) stated(cells []cell) bool {
 }
 
 // statesItem reports whether it says anything of the item as a whole.
-func (m *quoteRule) statesItem(cells []cell) bool {
+func (m *quoteRule) statesItem(cells []feed.Cell) bool {
 	return anyStated(m.ask, cells) || anyStated(m.bid, cells) || anyStated(m.sale, cells) ||
 		isStated(m.listings, cells) || isStated(m.sales, cells)
 }
 
-func (p *phaseFields) stated(cells []cell) bool {
+func (p *phaseFields) stated(cells []feed.Cell) bool {
 	return isStated(p.ask, cells) || isStated(p.bid, cells) || isStated(p.sale, cells)
 }
 
-func anyStated(fields []int, cells []cell) bool {
+func anyStated(fields []int, cells []feed.Cell) bool {
 	for _, f := range fields {
 		if isStated(f, cells) {
 			return true
@@ -285,10 +276,12 @@ func anyStated(fields []int, cells []cell) bool {
 	return false
 }
 
-func isStated(field int, cells []cell) bool { return field != none && cells[field].kind != absent }
+func isStated(field int, cells []feed.Cell) bool {
+	return field != none && cells[field].Kind != feed.Absent
+}
 
 // first returns the first amount that the fields hold.
-func first(fields []int, cells []cell, unit int64) (m money.Micro, reason string) {
+func first(fields []int, cells []feed.Cell, unit int64) (m money.Micro, reason string) {
 	for _, f := range fields {
 		if m, reason = amountOf(f, cells, unit); m != 0 || reason != "" {
 			return m, reason
@@ -297,51 +290,22 @@ func first(fields []int, cells []cell, unit int64) (m money.Micro, reason string
 	return 0, ""
 }
 
-func amountOf(field int, cells []cell, unit int64) (money.Micro, string) {
+func amountOf(field int, cells []feed.Cell, unit int64) (money.Micro, string) {
 	if field == none {
 		return 0, ""
 	}
-	return cells[field].amount(unit)
+	return cells[field].Amount(unit)
 }
 
 // splitPhase takes a phase out of a name that holds one, and leaves any other
 // name as it is.
 func splitPhase(name string, rule phaseRule) (rest, phase string) {
-	for _, p := range catalog.Phases {
-		if rule.suffix {
-			if rest, ok := strings.CutSuffix(name, " - "+p); ok {
-				return rest, p
-			}
-		}
-		if !rule.infix {
-			continue
-		}
-		if before, after, ok := strings.Cut(name, " Doppler "+p+" ("); ok {
-			return before + " Doppler (" + after, p
-		}
+	rest = name
+	if rule.suffix {
+		rest, phase = feed.CutSuffix(name)
 	}
-	return name, ""
-}
-
-// internPhase returns the phase that b spells, or "".
-func internPhase(b []byte) string {
-	for _, p := range catalog.Phases {
-		if string(b) == p {
-			return p
-		}
+	if phase == "" && rule.infix {
+		rest, phase = feed.CutInfix(name)
 	}
-	return ""
-}
-
-// clip makes a text from outside fit to be shown: short, and valid UTF-8.
-func clip(b []byte) string {
-	const most = 80
-	if len(b) > most {
-		cut := most
-		for cut > most-utf8.UTFMax && !utf8.RuneStart(b[cut]) {
-			cut--
-		}
-		return strings.ToValidUTF8(string(b[:cut]), "\uFFFD") + "…"
-	}
-	return strings.ToValidUTF8(string(b), "\uFFFD")
+	return rest, phase
 }

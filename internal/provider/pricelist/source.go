@@ -14,6 +14,7 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 
 	"assay/internal/provider"
+	"assay/internal/provider/feed"
 )
 
 // Doer sends requests. *provider.Client is one.
@@ -226,7 +227,7 @@ func (l *list) classify(ctx context.Context, err error) error {
 		return l.fail(provider.KindTimeout, "it was not read in time", ctx.Err())
 	case ctx.Err() != nil:
 		return l.fail(provider.KindCancelled, "the caller went away", ctx.Err())
-	case errors.Is(err, errTooLarge), errors.Is(err, errRowTooLarge), errors.Is(err, errTooManyItems):
+	case errors.Is(err, errTooLarge), errors.Is(err, feed.ErrRowTooLarge), errors.Is(err, errTooManyItems):
 		return l.fail(provider.KindTooLarge, unwrapAll(err), nil)
 	case errors.Is(err, io.ErrUnexpectedEOF):
 		// The transport tells a cut answer itself: this one came in full.
@@ -239,7 +240,7 @@ func (l *list) classify(ctx context.Context, err error) error {
 	if _, ok := errors.AsType[*os.PathError](err); ok {
 		return l.fail(provider.KindConnect, "the file cannot be read", err)
 	}
-	return l.fail(provider.KindProtocol, "the list cannot be read: "+clip([]byte(err.Error())), nil)
+	return l.fail(provider.KindProtocol, "the list cannot be read: "+feed.Clip([]byte(err.Error())), nil)
 }
 
 // unwrapAll returns the innermost error's text.

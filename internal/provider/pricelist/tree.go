@@ -10,6 +10,8 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 
 	"assay/internal/fault"
+
+	"assay/internal/provider/feed"
 )
 
 // faults collects everything that is wrong with a configuration, so that an
@@ -61,12 +63,12 @@ func newObject(at string, value jsontext.Value, f *faults) *object {
 		f.add(at, "must be an object")
 		return o
 	}
-	for c := newCursor(value); ; {
-		name, member, ok := c.member()
+	for c := feed.NewCursor(value); ; {
+		name, member, ok := c.Member()
 		if !ok {
 			return o
 		}
-		text := string(unquote(name))
+		text := string(feed.Unquote(name))
 		o.names = append(o.names, text)
 		o.members[text] = jsontext.Value(member)
 	}
@@ -124,7 +126,7 @@ func (o *object) text(name string) string {
 		o.fault(name, "must be a text that is not empty")
 		return ""
 	}
-	return string(unquote(v))
+	return string(feed.Unquote(v))
 }
 
 // required is text, and a fault when the member is absent.
@@ -150,8 +152,8 @@ func (o *object) texts(name string) []string {
 		return nil
 	}
 	var all []string
-	for c := newCursor(v); ; {
-		item, ok := c.element()
+	for c := feed.NewCursor(v); ; {
+		item, ok := c.Element()
 		if !ok {
 			break
 		}
@@ -159,7 +161,7 @@ func (o *object) texts(name string) []string {
 			o.fault(name, "must hold texts that are not empty")
 			return nil
 		}
-		all = append(all, string(unquote(item)))
+		all = append(all, string(feed.Unquote(item)))
 	}
 	if len(all) == 0 || len(all) > maxAlternatives {
 		o.fault(name, "must hold 1 to %d texts", maxAlternatives)
@@ -200,7 +202,7 @@ func (o *object) duration(name string, def time.Duration) time.Duration {
 	var d time.Duration
 	var err error
 	if v.Kind() == '"' {
-		d, err = time.ParseDuration(string(unquote(v)))
+		d, err = time.ParseDuration(string(feed.Unquote(v)))
 	}
 	if err != nil || d <= 0 {
 		o.fault(name, "must be a positive duration such as \"5m\" or \"720h\"")
@@ -249,8 +251,8 @@ func (o *object) objects(name string, limit int) []*object {
 		return nil
 	}
 	var all []*object
-	for c := newCursor(v); ; {
-		item, ok := c.element()
+	for c := feed.NewCursor(v); ; {
+		item, ok := c.Element()
 		if !ok {
 			break
 		}
@@ -291,7 +293,7 @@ func quoteSome(texts []string) string {
 	}
 	shown := make([]string, 0, maxShown)
 	for _, t := range texts[:min(len(texts), maxShown)] {
-		shown = append(shown, clip([]byte(t)))
+		shown = append(shown, feed.Clip([]byte(t)))
 	}
 	s := quoteAll(shown)
 	if len(texts) > maxShown {

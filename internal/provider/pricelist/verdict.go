@@ -27,8 +27,8 @@ func (r *rows) finish() (silent []string, err error) {
 		return nil, &malformed{fmt.Sprintf("none of %d rows has a price", r.rows)}
 	case r.rejected > r.quotes:
 		return nil, &malformed{fmt.Sprintf("%d quotes and %d rejects; %s", r.quotes, r.rejected, r.commonest())}
-	case r.seen.n < r.list.minItems:
-		return nil, &malformed{fmt.Sprintf("%d items, and minItems is %d", r.seen.n, r.list.minItems)}
+	case r.seen.Len() < r.list.minItems:
+		return nil, &malformed{fmt.Sprintf("%d items, and minItems is %d", r.seen.Len(), r.list.minItems)}
 	}
 	return silent, nil
 }

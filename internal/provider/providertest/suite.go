@@ -104,6 +104,16 @@ func (r *suite) source(t testing.TB, baseURL string, tweaks ...func(*provider.Op
 	})
 }
 
+// requests returns how many requests the suite's call takes.
+func (r *suite) requests(src provider.Source) int {
+	for _, f := range src.Describe().Files {
+		if f.Key == r.Call.File {
+			return max(f.Requests, 1)
+		}
+	}
+	return 1
+}
+
 // result is what came of one fetch.
 type result struct {
 	sink   Sink
@@ -239,8 +249,12 @@ func (r *suite) description(t *testing.T) {
 
 func (r *suite) goodAnswer(t *testing.T) {
 	r.server.Reset()
-	res := r.fetch(t, r.source(t, r.server.URL()), r.Call)
+	src := r.source(t, r.server.URL())
+	res := r.fetch(t, src, r.Call)
 	r.mustBeGood(t, res)
+	if got, want := len(r.server.Hits()), r.requests(src); got != want {
+		t.Errorf("%d requests, and %d are described", got, want)
+	}
 	if res.sink.Restarts == 0 {
 		t.Error("the sink was not told that an attempt begins")
 	}

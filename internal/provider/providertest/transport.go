@@ -238,12 +238,13 @@ func (r *suite) sinkRefuses(t *testing.T) {
 	r.server.Reset()
 	errRefused := errors.New("too many items")
 	sink := Sink{Refuse: errRefused}
-	_, err := r.source(t, r.server.URL()).Fetch(t.Context(), r.Call, &sink)
+	src := r.source(t, r.server.URL())
+	_, err := src.Fetch(t.Context(), r.Call, &sink)
 	if !errors.Is(err, errRefused) {
 		t.Errorf("error %v, want the sink's", err)
 	}
-	if got := len(r.server.Hits()); got != 1 {
-		t.Errorf("%d requests, want 1", got)
+	if got, want := len(r.server.Hits()), r.requests(src); got != want {
+		t.Errorf("%d requests, want %d", got, want)
 	}
 }
 

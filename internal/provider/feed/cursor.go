@@ -1,4 +1,4 @@
-package pricelist
+package feed
 
 import (
 	"bytes"
@@ -6,19 +6,19 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 )
 
-// cursor steps through the members of one JSON object or the elements of one
-// array. The text must be valid JSON, as jsontext returns it: a cursor checks
+// Cursor steps through the members of one JSON object or the elements of one
+// array. The text must be valid JSON, as jsontext returns it: a Cursor checks
 // nothing.
-type cursor struct {
+type Cursor struct {
 	text []byte
 	at   int
 }
 
-// newCursor starts within value, an object or an array.
-func newCursor(value []byte) cursor { return cursor{text: value, at: 1} }
+// NewCursor starts within value, an object or an array.
+func NewCursor(value []byte) Cursor { return Cursor{text: value, at: 1} }
 
-// member returns the next name, quoted, and its value; false at the end.
-func (c *cursor) member() (name, value []byte, ok bool) {
+// Member returns the next name, quoted, and its value; false at the end.
+func (c *Cursor) Member() (name, value []byte, ok bool) {
 	b, i := c.text, c.skip(c.at)
 	if b[i] == '}' {
 		return nil, nil, false
@@ -29,8 +29,8 @@ func (c *cursor) member() (name, value []byte, ok bool) {
 	return b[i:colon], b[from:c.at:c.at], true
 }
 
-// element returns the next value; false at the end.
-func (c *cursor) element() ([]byte, bool) {
+// Element returns the next value; false at the end.
+func (c *Cursor) Element() ([]byte, bool) {
 	i := c.skip(c.at)
 	if c.text[i] == ']' {
 		return nil, false
@@ -40,7 +40,7 @@ func (c *cursor) element() ([]byte, bool) {
 }
 
 // skip returns where what stands between values ends.
-func (c *cursor) skip(i int) int {
+func (c *Cursor) skip(i int) int {
 	for b := c.text; b[i] <= ' ' || b[i] == ',' || b[i] == ':'; {
 		i++
 	}
@@ -96,14 +96,20 @@ func nestedEnd(b []byte, i int) int {
 	return len(b)
 }
 
-// unquote returns what a JSON string stands for.
-func unquote(quoted []byte) []byte {
-	if !escaped(quoted) {
-		return quoted[1 : len(quoted)-1]
-	}
-	// The text is known to be valid, so that this cannot fail.
-	out, _ := jsontext.AppendUnquote(nil, quoted)
-	return out
+// Unquote returns what a JSON string stands for.
+func Unquote(quoted []byte) []byte {
+	text, _ := AppendUnquote(nil, quoted)
+	return text
 }
 
-func escaped(quoted []byte) bool { return bytes.IndexByte(quoted, '\\') >= 0 }
+// AppendUnquote returns what a JSON string stands for: part of it, or, where it
+// has escapes, appended to scratch, which is returned as well. What was put
+// there before stays as it is, even when scratch grows.
+func AppendUnquote(scratch, quoted []byte) (text, after []byte) {
+	if bytes.IndexByte(quoted, '\\') < 0 {
+		return quoted[1 : len(quoted)-1], scratch
+	}
+	n := len(scratch)
+	scratch, _ = jsontext.AppendUnquote(scratch, quoted) // valid, so it cannot fail
+	return scratch[n:], scratch
+}

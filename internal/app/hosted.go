@@ -1,0 +1,40 @@
+package app
+
+import (
+	"context"
+	"strings"
+
+	"assay/internal/provider"
+	"assay/internal/provider/skinport"
+)
+
+// hosted is what a source of one host is made of.
+type hosted struct {
+	base   string // where it is, without a slash at its end
+	key    string // "": none
+	host   provider.Host
+	client *provider.Client
+}
+
+// hosted prepares a source of one host: base and limit hold unless the operator
+// named others.
+func (s *SourceSet) hosted(so SourceOptions, o provider.Options, base string, limit provider.Limit) hosted {
+	c := so.Config.Sources[o.Source]
+	h := hosted{base: base, key: c.APIKey.Reveal(), host: provider.Host{Limit: limit, Quota: provider.Quota(c.Quota)}}
+	if !provider.Limit(c.Limit).None() {
+		h.host.Limit = provider.Limit(c.Limit)
+	}
+	if c.BaseURL != nil {
+		h.base = strings.TrimSuffix(c.BaseURL.String(), "/")
+		o.AllowHosts = append(o.AllowHosts, c.BaseURL.Host)
+	}
+	h.client = s.client(so, o, h.host)
+	return h
+}
+
+func (s *SourceSet) openSkinport(_ context.Context, so SourceOptions, o provider.Options) (provider.Source, error) {
+	h := s.hosted(so, o, skinport.BaseURL, skinport.Limit())
+	return skinport.New(skinport.Config{
+		BaseURL: h.base, Currency: so.Config.Currency, SalesWindow: so.Config.NoSalesWindow, Host: h.host, Client: h.client,
+	}), nil
+}

@@ -1,0 +1,177 @@
+package feed
+
+import (
+	"errors"
+	"time"
+
+	"assay/internal/money"
+)
+
+// Cell is one field of one row. Its text is valid until the next row is read.
+type Cell struct {
+	Kind Kind
+	Text []byte // of a text, unquoted; of anything else, as in the list
+}
+
+// Kind is what sort of value a Cell holds.
+type Kind uint8
+
+// The kinds of cells.
+const (
+	Absent Kind = iota // the row does not have the field: it says nothing
+	Null               // JSON null: it says that there is none
+	Text               // a JSON string, or anything in a CSV list
+	Number             // a JSON number
+	Other              // true, false, an object, an array
+)
+
+// Empty reports whether the cell states no value: null, "" or "null".
+func (c Cell) Empty() bool {
+	return c.Kind <= Null || c.Kind == Text && (len(c.Text) == 0 || string(c.Text) == "null")
+}
+
+// Why a row, or one market's part of it, is rejected.
+const (
+	RejectRow       = "row is not an object"
+	RejectTwice     = "member given twice"
+	RejectNoName    = "name is missing"
+	RejectNameKind  = "name is not a text"
+	RejectName      = "name is not 1 to 512 bytes of utf-8 without nul"
+	RejectPhase     = "phase is unknown"
+	RejectSyntax    = "amount is not a number"
+	RejectNegative  = "amount is negative"
+	RejectRange     = "amount is out of range"
+	RejectCount     = "count is not a whole number"
+	RejectTime      = "time is not in the stated format"
+	RejectCurrency  = "currency is not a code"
+	RejectDuplicate = "name given twice"
+)
+
+// Amount reads a price in 1/unit of its currency. Nothing, 0 and -1 are none,
+// which is 0. A reason tells why it is no price.
+func (c Cell) Amount(unit int64) (m money.Micro, reason string) {
+	if c.Empty() {
+		return 0, ""
+	}
+	if c.Kind == Other {
+		return 0, RejectSyntax
+	}
+	m, err := money.Parse(c.Text, unit)
+	switch {
+	case errors.Is(err, money.ErrRange):
+		return 0, RejectRange
+	case err != nil:
+		return 0, RejectSyntax
+	case m == -money.Micro(money.Scale/unit):
+		return 0, "" // -1 as written: some lists mean none by it
+	case m < 0:
+		return 0, RejectNegative
+	}
+	return m, ""
+}
+
+// Count reads a number of listings or sales. Nothing and -1 are unknown, which
+// is a negative number; 0 is 0.
+func (c Cell) Count() (n int64, reason string) {
+	if c.Empty() {
+		return -1, ""
+	}
+	if c.Kind == Other {
+		return 0, RejectCount
+	}
+	if n, ok := digits(c.Text); ok {
+		return n, ""
+	}
+	m, err := money.Parse(c.Text, 1)
+	if err != nil || m%money.Scale != 0 || m < -money.Scale {
+		return 0, RejectCount
+	}
+	return int64(m / money.Scale), ""
+}
+
+// digits reads what counts nearly always are: a few digits and nothing else.
+func digits(b []byte) (n int64, ok bool) {
+	if len(b) > 12 {
+		return 0, false
+	}
+	for _, c := range b {
+		if c < '0' || c > '9' {
+			return 0, false
+		}
+		n = n*10 + int64(c-'0')
+	}
+	return n, true
+}
+
+// The formats of times. Anything else is a layout of Go's time package.
+const (
+	TimeAuto    = "auto" // unix seconds or milliseconds, RFC 3339 or a date
+	TimeUnix    = "unix"
+	TimeUnixMs  = "unixMs"
+	TimeRFC3339 = "rfc3339"
+	TimeDate    = "date"
+)
+
+// Times outside of these years are none: they come from a wrong format.
+const minYear, maxYear = 2000, 2199
+
+// msFrom is where plain numbers are taken for milliseconds: as seconds it is
+// the year 5138, as milliseconds 1973.
+const msFrom = 100_000_000_000
+
+// Time reads a time. Nothing and 0 are the zero time: not stated.
+func (c Cell) Time(format string) (t time.Time, reason string) {
+	if c.Empty() || string(c.Text) == "0" {
+		return time.Time{}, ""
+	}
+	if c.Kind == Other {
+		return time.Time{}, RejectTime
+	}
+	t, ok := parseTime(c.Text, format)
+	if !ok || t.Year() < minYear || t.Year() > maxYear {
+		return time.Time{}, RejectTime
+	}
+	return t.UTC(), ""
+}
+
+func parseTime(b []byte, format string) (time.Time, bool) {
+	switch format {
+	case TimeUnix:
+		return unixTime(b, 1)
+	case TimeUnixMs:
+		return unixTime(b, 1000)
+	case TimeRFC3339:
+		return layoutTime(b, time.RFC3339)
+	case TimeDate:
+		return layoutTime(b, time.DateOnly)
+	case TimeAuto:
+		return guessTime(b)
+	default:
+		return layoutTime(b, format)
+	}
+}
+
+func guessTime(b []byte) (time.Time, bool) {
+	if v, err := money.Parse(b, 1); err == nil {
+		if v >= msFrom*money.Scale {
+			return unixTime(b, 1000)
+		}
+		return unixTime(b, 1)
+	}
+	if t, ok := layoutTime(b, time.RFC3339); ok {
+		return t, true
+	}
+	return layoutTime(b, time.DateOnly)
+}
+
+// unixTime reads a number of 1/perSecond seconds; an exact decimal with six
+// places is just what a time in microseconds is.
+func unixTime(b []byte, perSecond int64) (time.Time, bool) {
+	v, err := money.Parse(b, perSecond)
+	return time.UnixMicro(int64(v)), err == nil
+}
+
+func layoutTime(b []byte, layout string) (time.Time, bool) {
+	t, err := time.Parse(layout, string(b))
+	return t, err == nil
+}

@@ -1,0 +1,390 @@
+// Package feed takes the JSON answers of price sources apart: as a stream that
+// holds one row at a time, strictly, and without a float. It knows rows, cells
+// and quotes; what a member means is the source's to say.
+package feed
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"time"
+
+	"github.com/go-json-experiment/json/jsontext"
+
+	"assay/internal/catalog"
+	"assay/internal/provider"
+)
+
+// MaxItems bounds the items of one answer: no game has half as many names.
+const MaxItems = 500_000
+
+// Reader steps through one answer of a source and hands its quotes to a sink.
+// Errors of its methods end the answer: return them as they are.
+type Reader struct {
+	dec  *jsontext.Decoder
+	sink provider.Sink
+	seen Seen
+	bits map[string]int // position of each market's bit in seen
+
+	quotes, rejects int
+	reasons         map[string]int
+	scratch         []byte // texts of the current row that had escapes
+	refused         error  // what the sink refused the answer with
+}
+
+// malformed is an answer that is not what its source promises.
+type malformed struct{ detail string }
+
+func (m *malformed) Error() string { return m.detail }
+
+// Malformed returns an error that says how an answer is not what its source
+// promises.
+func Malformed(format string, args ...any) error {
+	return &malformed{fmt.Sprintf(format, args...)}
+}
+
+// Read has decode read one answer, whole or not at all. It restarts the sink, so
+// what is made of several answers is read without one first; nil is for an answer
+// whose rows are no quotes by themselves. Failures are *provider.Error of
+// KindProtocol or KindTooLarge, but for an error of the sink and one that is a
+// *provider.Error already, which are returned as they are. An answer of which
+// more rows were rejected than not is refused.
+func Read(ctx context.Context, source string, body io.Reader, sink provider.Sink, decode func(*Reader) error) error {
+	if sink != nil {
+		sink.Restart()
+	}
+	buffered, err := provider.SniffJSON(source, body)
+	if err != nil {
+		return err
+	}
+	r := &Reader{dec: NewDecoder(buffered), sink: sink, bits: map[string]int{}, reasons: map[string]int{}}
+	if err = decode(r); err == nil {
+		err = r.end()
+	}
+	if err == nil {
+		err = r.verdict()
+	}
+	switch {
+	case err == nil:
+		return nil
+	case r.refused != nil:
+		return r.refused
+	}
+	return classify(ctx, source, err)
+}
+
+// end fails if anything follows the document.
+func (r *Reader) end() error {
+	switch _, err := r.dec.ReadToken(); err {
+	case io.EOF:
+		return nil
+	case nil:
+		return Malformed("more than one document")
+	default:
+		return err
+	}
+}
+
+// verdict refuses an answer whose rows mostly are no quotes.
+func (r *Reader) verdict() error {
+	if r.rejects <= r.quotes {
+		return nil
+	}
+	var top string
+	for reason, n := range r.reasons {
+		if n > r.reasons[top] || n == r.reasons[top] && reason < top {
+			top = reason
+		}
+	}
+	return Malformed("%d quotes and %d rejects; most often: %s (%d times)", r.quotes, r.rejects, top, r.reasons[top])
+}
+
+// classify tells what kind of failure an error of reading is.
+func classify(ctx context.Context, source string, err error) error {
+	var (
+		known  *provider.Error
+		syntax *jsontext.SyntacticError
+		bad    *malformed
+	)
+	switch {
+	case errors.As(err, &known), ctx.Err() != nil:
+		return err // whoever carried the answer knows what ended it
+	case errors.Is(err, ErrRowTooLarge), errors.Is(err, errTooManyItems):
+		return &provider.Error{Source: source, Kind: provider.KindTooLarge, Detail: innermost(err).Error()}
+	case errors.Is(err, io.ErrUnexpectedEOF):
+		return provider.Protocol(source, "the answer ends too soon")
+	case errors.As(err, &syntax):
+		return provider.Protocol(source, "malformed JSON at byte %d: %v", syntax.ByteOffset, syntax.Err)
+	case errors.As(err, &bad):
+		return provider.Protocol(source, "%s", bad.detail)
+	}
+	return provider.Protocol(source, "the answer cannot be read: %s", Clip([]byte(err.Error())))
+}
+
+func innermost(err error) error {
+	for inner := errors.Unwrap(err); inner != nil; inner = errors.Unwrap(inner) {
+		err = inner
+	}
+	return err
+}
+
+var errTooManyItems = fmt.Errorf("more than %d items", MaxItems)
+
+// Object reads an object. It calls member with the name of each member, valid
+// during the call, which reads the value: by Object, Array, Row, Cell or Skip.
+func (r *Reader) Object(member func(name []byte) error) error {
+	if err := r.open('{', "an object"); err != nil {
+		return err
+	}
+	var name []byte
+	for r.dec.PeekKind() != '}' {
+		quoted, err := r.dec.ReadValue()
+		if err != nil {
+			return err
+		}
+		name = append(name[:0], Unquote(quoted)...) // reading the value reuses its buffer
+		if err := member(name); err != nil {
+			return err
+		}
+	}
+	_, err := r.dec.ReadToken()
+	return err
+}
+
+// Array reads an array. It calls element before each of its values, which
+// element reads.
+func (r *Reader) Array(element func() error) error {
+	if err := r.open('[', "an array"); err != nil {
+		return err
+	}
+	for r.dec.PeekKind() != ']' {
+		if err := element(); err != nil {
+			return err
+		}
+	}
+	_, err := r.dec.ReadToken()
+	return err
+}
+
+// Is reports whether the next value begins like kind: '{', '[', '"', '0', 'n',
+// 't' or 'f'.
+func (r *Reader) Is(kind jsontext.Kind) bool { return r.dec.PeekKind() == kind }
+
+// open reads the beginning of an object or array.
+func (r *Reader) open(kind jsontext.Kind, what string) error {
+	token, err := r.dec.ReadToken()
+	if err != nil {
+		return err
+	}
+	if token.Kind() != kind {
+		return Malformed("%s instead of %s", KindName(token.Kind()), what)
+	}
+	return nil
+}
+
+// KindName says in words what kind of JSON value something is.
+func KindName(k jsontext.Kind) string {
+	switch k {
+	case '{':
+		return "an object"
+	case '[':
+		return "an array"
+	case '"':
+		return "a text"
+	case '0':
+		return "a number"
+	case 'n':
+		return "null"
+	default:
+		return "true or false"
+	}
+}
+
+// Skip passes over the next value.
+func (r *Reader) Skip() error { return r.dec.SkipValue() }
+
+// Cell reads the next value, whatever it is. It is valid until the next read.
+func (r *Reader) Cell() (Cell, error) {
+	value, err := r.value()
+	if err != nil {
+		return Cell{}, err
+	}
+	return r.cell(value), nil
+}
+
+// Row reads the next value, an object, into cells: one for each of the members
+// that names lists, valid until the next read. What is no object, or has one of
+// these members twice, is rejected; then ok is false.
+func (r *Reader) Row(names []string, cells []Cell) (ok bool, err error) {
+	value, err := r.value()
+	if err != nil {
+		return false, err
+	}
+	return r.fill(value, names, cells), nil
+}
+
+// value reads the next value as it is.
+func (r *Reader) value() (jsontext.Value, error) {
+	value, err := r.dec.ReadValue()
+	if err == nil && len(value) > MaxRow {
+		err = ErrRowTooLarge // the decoder may have had it in its buffer already
+	}
+	r.scratch = r.scratch[:0]
+	return value, err
+}
+
+// Within reads an object that is a cell of the current row into cells, as Row
+// does. One that is absent or null has no members, and is not rejected.
+func (r *Reader) Within(object Cell, names []string, cells []Cell) (ok bool) {
+	if object.Kind <= Null {
+		clear(cells)
+		return true
+	}
+	return r.fill(object.Text, names, cells)
+}
+
+// Each calls element with each value of an array that is a cell of the current
+// row. What is no array has none.
+func (r *Reader) Each(array Cell, element func(Cell) error) error {
+	if array.Kind != Other || array.Text[0] != '[' {
+		return nil
+	}
+	for c := NewCursor(array.Text); ; {
+		value, ok := c.Element()
+		if !ok {
+			return nil
+		}
+		if err := element(r.cell(value)); err != nil {
+			return err
+		}
+	}
+}
+
+// Members calls member with each member of an object that is a cell of the
+// current row. What is no object has none.
+func (r *Reader) Members(object Cell, member func(name []byte, value Cell) error) error {
+	if object.Kind != Other || object.Text[0] != '{' {
+		return nil
+	}
+	for c := NewCursor(object.Text); ; {
+		quoted, value, ok := c.Member()
+		if !ok {
+			return nil
+		}
+		var name []byte
+		name, r.scratch = AppendUnquote(r.scratch, quoted)
+		if err := member(name, r.cell(value)); err != nil {
+			return err
+		}
+	}
+}
+
+// fill puts the members of an object where they belong.
+func (r *Reader) fill(value []byte, names []string, cells []Cell) (ok bool) {
+	clear(cells)
+	if len(value) == 0 || value[0] != '{' {
+		r.Reject("", nil, RejectRow)
+		return false
+	}
+	twice := false
+	for c := NewCursor(value); ; {
+		quoted, member, more := c.Member()
+		if !more {
+			break
+		}
+		var name []byte
+		name, r.scratch = AppendUnquote(r.scratch, quoted)
+		for i := range names {
+			if string(name) == names[i] {
+				twice = twice || cells[i].Kind != Absent
+				cells[i] = r.cell(member)
+				break
+			}
+		}
+	}
+	if twice {
+		r.Reject("", nil, RejectTwice)
+	}
+	return !twice
+}
+
+// cell makes a cell of a value.
+func (r *Reader) cell(value []byte) Cell {
+	switch value[0] {
+	case '"':
+		var text []byte
+		text, r.scratch = AppendUnquote(r.scratch, value)
+		return Cell{Kind: Text, Text: text}
+	case 'n':
+		return Cell{Kind: Null}
+	case 't', 'f', '{', '[':
+		return Cell{Kind: Other, Text: value}
+	default:
+		return Cell{Kind: Number, Text: value}
+	}
+}
+
+// Name reads a market hash name, byte for byte. What cannot be a name is
+// rejected; then ok is false.
+func (r *Reader) Name(market string, c Cell) (name string, ok bool) {
+	reason := RejectName
+	switch {
+	case c.Kind <= Null:
+		reason = RejectNoName
+	case c.Kind != Text:
+		reason = RejectNameKind
+	case len(c.Text) <= catalog.MaxName:
+		if name = string(c.Text); catalog.CheckName(name) == nil {
+			return name, true
+		}
+	}
+	r.Reject(market, c.Text, reason)
+	return "", false
+}
+
+// Quote hands a quote on, unless the item was quoted on its market before: no
+// later row may replace one unseen. An answer has at most 64 markets.
+func (r *Reader) Quote(q *provider.Quote) error {
+	bit, ok := r.bits[q.Market]
+	if !ok {
+		bit = len(r.bits)
+		r.bits[q.Market] = bit
+	}
+	seen := r.seen.Markets(q.Name, q.Phase)
+	if *seen&(1<<bit) != 0 {
+		r.Reject(q.Market, []byte(q.Name), RejectDuplicate)
+		return nil
+	}
+	*seen |= 1 << bit
+	if r.seen.Len() > MaxItems {
+		return errTooManyItems
+	}
+	r.quotes++
+	r.refused = r.sink.Quote(q)
+	return r.refused
+}
+
+// Quotes returns how many rows counted so far.
+func (r *Reader) Quotes() int { return r.quotes }
+
+// Count counts rows that are good and no quotes by themselves.
+func (r *Reader) Count(n int) { r.quotes += n }
+
+// Reject counts a row, or one market's part of it, that is no quote.
+func (r *Reader) Reject(market string, name []byte, reason string) {
+	r.rejects++
+	r.reasons[reason]++
+	if r.sink != nil {
+		r.sink.Reject(market, Clip(name), reason)
+	}
+}
+
+// Stamp reads the time of a whole answer from a cell; a wrong one fails it.
+func Stamp(c Cell, format string) (time.Time, error) {
+	t, reason := c.Time(format)
+	if reason != "" {
+		return time.Time{}, Malformed("the answer's own time cannot be read")
+	}
+	return t, nil
+}

@@ -1,0 +1,41 @@
+package feed
+
+import (
+	"strings"
+
+	"assay/internal/catalog"
+)
+
+// Phase returns the phase that b spells, or "".
+func Phase(b []byte) string {
+	for _, p := range catalog.Phases {
+		if string(b) == p {
+			return p
+		}
+	}
+	return ""
+}
+
+// CutSuffix takes a phase off a name that ends with it, " - Ruby", and leaves
+// any other name as it is.
+func CutSuffix(name string) (rest, phase string) {
+	for _, p := range catalog.Phases {
+		if rest, ok := strings.CutSuffix(name, p); ok {
+			if rest, ok = strings.CutSuffix(rest, " - "); ok {
+				return rest, p
+			}
+		}
+	}
+	return name, ""
+}
+
+// CutInfix takes a phase out of a name that has it behind the finish,
+// "Doppler Ruby (Factory New)", and leaves any other name as it is.
+func CutInfix(name string) (rest, phase string) {
+	for _, p := range catalog.Phases {
+		if before, after, ok := strings.Cut(name, " Doppler "+p+" ("); ok {
+			return before + " Doppler (" + after, p
+		}
+	}
+	return name, ""
+}

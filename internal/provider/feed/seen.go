@@ -1,0 +1,69 @@
+package feed
+
+import (
+	"hash/maphash"
+	"math/bits"
+)
+
+// Seen holds, by the hash of an item, the markets on which it was quoted: a bit
+// for each. It is a plain open hash table, at a third of the cost of a map in
+// time and memory. Two items with the same 64-bit hash count as one. The zero
+// value is ready.
+type Seen struct {
+	seed  maphash.Seed
+	slots []seenItem // a power of two, at most three quarters of them used
+	n     int        // items
+}
+
+type seenItem struct {
+	sum     uint64 // 0: the slot is free
+	markets uint64
+}
+
+// Len returns how many items were seen.
+func (s *Seen) Len() int { return s.n }
+
+// Markets returns the bits of an item, which it adds when it is new. The
+// pointer holds until the next call.
+func (s *Seen) Markets(name, phase string) *uint64 {
+	if 4*(s.n+1) > 3*len(s.slots) {
+		s.grow()
+	}
+	sum := maphash.String(s.seed, name)
+	if phase != "" {
+		// Rotated, lest an item called like its phase be all of them.
+		sum ^= bits.RotateLeft64(maphash.String(s.seed, phase), 1)
+	}
+	slot := s.find(max(sum, 1))
+	if slot.sum == 0 {
+		slot.sum = max(sum, 1)
+		s.n++
+	}
+	return &slot.markets
+}
+
+// find returns the slot of sum, or the free one where it belongs.
+func (s *Seen) find(sum uint64) *seenItem {
+	mask := uint64(len(s.slots) - 1)
+	for i := sum & mask; ; i = (i + 1) & mask {
+		if slot := &s.slots[i]; slot.sum == sum || slot.sum == 0 {
+			return slot
+		}
+	}
+}
+
+// firstSlots is a megabyte, which is enough for all names of one game.
+const firstSlots = 1 << 16
+
+func (s *Seen) grow() {
+	old := s.slots
+	if old == nil {
+		s.seed = maphash.MakeSeed()
+	}
+	s.slots = make([]seenItem, max(firstSlots, 2*len(old)))
+	for _, item := range old {
+		if item.sum != 0 {
+			*s.find(item.sum) = item
+		}
+	}
+}

@@ -1,0 +1,40 @@
+package feed
+
+import (
+	"fmt"
+	"io"
+
+	"github.com/go-json-experiment/json/jsontext"
+)
+
+// MaxRow bounds one row of an answer, in bytes.
+const MaxRow = 1 << 20
+
+// ErrRowTooLarge ends an answer with a row of more than MaxRow bytes.
+var ErrRowTooLarge = fmt.Errorf("a row exceeds %d bytes", MaxRow)
+
+// window reads for a JSON decoder and refuses to let a single token or row grow
+// beyond MaxRow: the decoder itself buffers whatever it is asked for.
+type window struct {
+	src  io.Reader
+	dec  *jsontext.Decoder
+	read int64
+}
+
+func (w *window) Read(p []byte) (int, error) {
+	if w.read-w.dec.InputOffset() > MaxRow {
+		return 0, ErrRowTooLarge
+	}
+	n, err := w.src.Read(p)
+	w.read += int64(n)
+	return n, err
+}
+
+// NewDecoder returns a decoder of JSON that keeps a bounded part of src. The
+// grammar is checked in full and strictly: invalid UTF-8 fails. Only duplicate
+// names pass; what they mean is decided by who reads the row.
+func NewDecoder(src io.Reader) *jsontext.Decoder {
+	w := &window{src: src}
+	w.dec = jsontext.NewDecoder(w, jsontext.AllowDuplicateNames(true))
+	return w.dec
+}

@@ -1,0 +1,61 @@
+package providertest
+
+import (
+	"strconv"
+	"strings"
+	"time"
+)
+
+// Window is the limit of a fake: so many calls in any stretch of time. It is not
+// safe for concurrent use.
+type Window struct {
+	Calls int
+	Per   time.Duration
+	taken []time.Time
+}
+
+// Take counts a call, or tells how long to wait for room for one.
+func (w *Window) Take(now time.Time) (wait time.Duration, ok bool) {
+	for len(w.taken) > 0 && now.Sub(w.taken[0]) >= w.Per {
+		w.taken = w.taken[1:]
+	}
+	if len(w.taken) >= w.Calls {
+		if w.Calls == 0 {
+			return w.Per, false
+		}
+		return w.Per - now.Sub(w.taken[0]), false
+	}
+	w.taken = append(w.taken, now)
+	return 0, true
+}
+
+// Left returns how many calls are left.
+func (w *Window) Left() int { return w.Calls - len(w.taken) }
+
+// Seconds is a wait as Retry-After has it, rounded up.
+func Seconds(wait time.Duration) string {
+	return strconv.FormatInt(int64((wait+time.Second-1)/time.Second), 10)
+}
+
+// Quote returns s as a JSON string, its bytes as they are wherever JSON can hold
+// them so, invalid UTF-8 too.
+func Quote(s string) string {
+	const hex = "0123456789abcdef"
+	var b strings.Builder
+	b.WriteByte('"')
+	for _, c := range []byte(s) {
+		switch {
+		case c == '"' || c == '\\':
+			b.WriteByte('\\')
+			b.WriteByte(c)
+		case c < ' ':
+			b.WriteString(`\u00`)
+			b.WriteByte(hex[c>>4])
+			b.WriteByte(hex[c&15])
+		default:
+			b.WriteByte(c)
+		}
+	}
+	b.WriteByte('"')
+	return b.String()
+}

@@ -1,0 +1,219 @@
+package skinport
+
+import (
+	"context"
+	"io"
+	"maps"
+	"time"
+
+	"assay/internal/money"
+	"assay/internal/provider"
+	"assay/internal/provider/feed"
+)
+
+// window is one of the periods for which sales are told.
+type window struct {
+	length time.Duration
+	cell   int // of saleNames
+}
+
+const day = 24 * time.Hour
+
+// saleNames are the members of a row of sales/history.
+var saleNames = []string{"market_hash_name", "version", "currency", "last_24_hours", "last_7_days", "last_30_days", "last_90_days"}
+
+// windows are in the order in which they are told, shortest first.
+var windows = [...]window{{day, 3}, {7 * day, 4}, {30 * day, 5}, {90 * day, 6}}
+
+// windowFor returns the shortest window that reaches back so far, or the
+// longest.
+func windowFor(length time.Duration) window {
+	for _, w := range windows {
+		if w.length >= length {
+			return w
+		}
+	}
+	return windows[len(windows)-1]
+}
+
+// item is a name in one of its versions.
+type item struct{ name, phase string }
+
+// sold is what is known of an item's sales.
+type sold struct {
+	median   money.Micro // of the newest window that says enough; 0: none
+	count    int64       // in the source's window, or provider.Unknown
+	currency money.Currency
+}
+
+type sales map[item]sold
+
+// errEmpty refuses an empty array: it is no reason to believe that everything is
+// sold out, or that nothing was ever sold.
+var errEmpty = feed.Malformed("there is nothing in it")
+
+// enough is how many sales in 7 days make their median better than that of 30.
+const enough = 3
+
+// readSales reads sales/history. A name that is not in it is unknown, which is
+// not "no sales".
+func (s *Source) readSales(ctx context.Context, body io.Reader) (sales, error) {
+	all := sales{}
+	cells := make([]feed.Cell, len(saleNames))
+	inner := make([]feed.Cell, 2)
+	err := feed.Read(ctx, Name, body, nil, func(r *feed.Reader) error {
+		err := r.Array(func() error {
+			ok, err := r.Row(saleNames, cells)
+			if !ok || err != nil {
+				return err
+			}
+			key, currency, ok := s.item(r, cells[0], cells[1], cells[2])
+			if !ok {
+				return nil
+			}
+			if _, twice := all[key]; twice {
+				r.Reject(Name, []byte(key.name), feed.RejectDuplicate)
+				return nil
+			}
+			sale := sold{count: provider.Unknown, currency: currency}
+			for _, w := range windows {
+				median, count, ok := s.readWindow(r, cells[w.cell], inner)
+				if !ok {
+					return nil
+				}
+				if w == s.window {
+					sale.count = count
+				}
+				// The newest that says enough, and be it that of 90 days.
+				if sale.median == 0 && (w.length > 7*day || w.length == 7*day && count >= enough) {
+					sale.median = median
+				}
+			}
+			r.Count(1)
+			all[key] = sale
+			return nil
+		})
+		if err == nil && len(all) == 0 {
+			err = errEmpty
+		}
+		return err
+	})
+	return all, err
+}
+
+// readWindow reads the median and the number of sales of a window.
+func (s *Source) readWindow(r *feed.Reader, c feed.Cell, inner []feed.Cell) (median money.Micro, count int64, ok bool) {
+	if !r.Within(c, []string{"median", "volume"}, inner) {
+		return 0, 0, false
+	}
+	median, reason := inner[0].Amount(1)
+	if reason == "" {
+		count, reason = inner[1].Count()
+	}
+	if reason != "" {
+		r.Reject(Name, nil, reason)
+		return 0, 0, false
+	}
+	return median, count, true
+}
+
+// item reads what a row is about: a name and, where it is of a Doppler-like
+// finish, its version.
+func (s *Source) item(r *feed.Reader, name, version, currency feed.Cell) (key item, in money.Currency, ok bool) {
+	if key.name, ok = r.Name(Name, name); !ok {
+		return key, "", false
+	}
+	if !version.Empty() {
+		if key.phase = feed.Phase(version.Text); key.phase == "" {
+			r.Reject(Name, name.Text, feed.RejectPhase)
+			return key, "", false
+		}
+	}
+	if currency.Kind == feed.Text && string(currency.Text) == string(s.currency) {
+		return key, s.currency, true // nearly always
+	}
+	in, err := money.ParseCurrency(string(currency.Text))
+	if err != nil {
+		r.Reject(Name, name.Text, feed.RejectCurrency)
+	}
+	return key, in, err == nil
+}
+
+// itemNames are the members of a row of items that count. Mean and median are of
+// what is offered, stickers and patterns included, and so say nothing.
+var itemNames = []string{"market_hash_name", "version", "currency", "min_price", "quantity", "updated_at"}
+
+// readItems reads items, adds what was sold of each, and then tells of what was
+// sold and is offered no more.
+func (s *Source) readItems(ctx context.Context, body io.Reader, all sales, sink provider.Sink) (provider.Answer, error) {
+	var answer provider.Answer
+	cells := make([]feed.Cell, len(itemNames))
+	left := maps.Clone(all) // an answer may have to be read again
+	err := feed.Read(ctx, Name, body, sink, func(r *feed.Reader) error {
+		err := r.Array(func() error {
+			ok, err := r.Row(itemNames, cells)
+			if !ok || err != nil {
+				return err
+			}
+			key, currency, ok := s.item(r, cells[0], cells[1], cells[2])
+			if !ok {
+				return nil
+			}
+			q := provider.Quote{Market: Name, Name: key.name, Phase: key.phase, Currency: currency}
+			if reason := readOffer(&q, cells); reason != "" {
+				r.Reject(Name, cells[0].Text, reason)
+				return nil
+			}
+			if q.MarketTime.After(answer.ProviderTime) {
+				answer.ProviderTime = q.MarketTime
+			}
+			s.addSales(&q, left[key])
+			delete(left, key)
+			return r.Quote(&q)
+		})
+		if err != nil {
+			return err
+		}
+		if r.Quotes() == 0 {
+			return errEmpty
+		}
+		for key, sale := range left {
+			q := provider.Quote{
+				Market: Name, Name: key.name, Phase: key.phase, Currency: sale.currency, Listings: 0, Sales: provider.Unknown,
+			}
+			s.addSales(&q, sale)
+			if err := r.Quote(&q); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	return answer, err
+}
+
+// readOffer reads what is offered now. A reason tells why the row is no quote.
+func readOffer(q *provider.Quote, cells []feed.Cell) (reason string) {
+	q.Sales = provider.Unknown
+	if q.Ask, reason = cells[3].Amount(1); reason != "" {
+		return reason
+	}
+	if q.Listings, reason = cells[4].Count(); reason != "" {
+		return reason
+	}
+	q.MarketTime, reason = cells[5].Time(feed.TimeUnix)
+	return reason
+}
+
+// addSales adds what was sold of the item. An amount in another currency than the
+// offer's is left out: a quote has one.
+func (s *Source) addSales(q *provider.Quote, sale sold) {
+	if sale.currency == "" {
+		return // not in sales/history
+	}
+	if q.Sales = sale.count; q.Sales >= 0 {
+		q.SalesWindow = s.window.length
+	}
+	if sale.currency == q.Currency {
+		q.Sale = sale.median
+	}
+}

@@ -1,0 +1,119 @@
+// Package skinport reads Skinport's public price feeds: what is offered now, and
+// what was sold in the last days.
+//
+// Source: https://docs.skinport.com, read in November 2026. Not documented
+// there, and so tolerated in any form: the body of an error, whether a 429
+// carries Retry-After, and which versions exist.
+package skinport
+
+import (
+	"context"
+	"net/http"
+	"net/url"
+	"slices"
+	"strconv"
+	"time"
+
+	"assay/internal/catalog"
+	"assay/internal/money"
+	"assay/internal/provider"
+)
+
+// Name is the key by which configuration and URLs know the source, and that of
+// its market.
+const Name = "skinport"
+
+// BaseURL is where the feeds are.
+const BaseURL = "https://api.skinport.com"
+
+// Limit is what Skinport documents for each of its feeds. A refresh asks two of
+// them, which are counted together here, so half of it is never used.
+func Limit() provider.Limit { return provider.Limit{Requests: 8, Per: 5 * time.Minute} }
+
+// interval is how long Skinport itself keeps an answer.
+const interval = 5 * time.Minute
+
+const terms = "Skinport publishes these feeds without a key. No terms for re-use of the data were found; they are read for your own site."
+
+// Config says how a Source asks.
+type Config struct {
+	BaseURL     string           // without a slash at its end
+	Currency    money.Currency   // in which prices are asked for; default USD, and for what Skinport does not know
+	SalesWindow time.Duration    // how far back sales must be counted; the shortest window of the feed that reaches it is taken
+	Host        provider.Host    // what may be asked of it
+	Client      *provider.Client // carries the requests
+}
+
+// Source reads Skinport. Its methods may be called concurrently.
+type Source struct {
+	base     string
+	currency money.Currency
+	window   window // whose sales are counted
+	client   *provider.Client
+	describe provider.Description
+}
+
+// New returns a Source. It asks nothing yet.
+func New(c Config) *Source {
+	s := &Source{base: c.BaseURL, currency: "USD", window: windowFor(c.SalesWindow), client: c.Client}
+	switch c.Currency {
+	case "EUR", "GBP":
+		s.currency = c.Currency // others of those that are documented are converted like any foreign quote
+	}
+	games := []int32{catalog.CS2, catalog.Dota, catalog.TF2, catalog.Rust}
+	s.describe = provider.Description{
+		Name: Name, Title: "Skinport", Shape: provider.Bulk, Interval: interval, Terms: terms,
+		Hosts:   []provider.Host{c.Host},
+		Markets: []provider.Market{{Key: Name, Title: "Skinport", AppIDs: games, SalesWindow: s.window.length}},
+	}
+	for _, app := range games {
+		f := provider.File{Key: strconv.Itoa(int(app)), AppID: app, Markets: []string{Name}, Requests: 2}
+		s.describe.Files = append(s.describe.Files, f)
+	}
+	return s
+}
+
+// Describe returns what the source says of itself.
+func (s *Source) Describe() provider.Description { return s.describe }
+
+// Fetch reads a game: first what was sold, then what is offered.
+func (s *Source) Fetch(ctx context.Context, call provider.Call, sink provider.Sink) (provider.Answer, error) {
+	at := slices.IndexFunc(s.describe.Files, func(f provider.File) bool { return f.Key == call.File && f.AppID == call.AppID })
+	if at < 0 {
+		return provider.Answer{}, provider.Protocol(Name, "there is no file %q of app %d", call.File, call.AppID)
+	}
+	app := s.describe.Files[at].Key
+	var sold sales
+	err := s.client.Do(ctx, s.request("sales/history", app, "", call.Meter), func(resp *provider.Response) error {
+		var err error
+		sold, err = s.readSales(ctx, resp.Body)
+		return err
+	})
+	if err != nil {
+		return provider.Answer{}, err
+	}
+	var answer provider.Answer
+	err = s.client.Do(ctx, s.request("items", app, "0", call.Meter), func(resp *provider.Response) error {
+		var err error
+		answer, err = s.readItems(ctx, resp.Body, sold, sink)
+		return err
+	})
+	if err != nil {
+		return provider.Answer{}, err
+	}
+	return answer, nil
+}
+
+// request asks for a feed of a game. Skinport answers 406 to who does not take
+// brotli.
+func (s *Source) request(feed, app, tradable string, meter *provider.Meter) provider.Request {
+	q := url.Values{"app_id": {app}, "currency": {string(s.currency)}}
+	if tradable != "" {
+		q.Set("tradable", tradable)
+	}
+	return provider.Request{
+		URL:    s.base + "/v1/" + feed + "?" + q.Encode(),
+		Header: http.Header{"Accept": {"application/json"}, "Accept-Encoding": {"br"}},
+		Meter:  meter,
+	}
+}
