@@ -241,13 +241,13 @@ func TestRule8_AKillAtAnyCommitLosesNothingAndCountsNothingTwice(t *testing.T) {
 
 func TestRule8_KillsInSuccessionLoseNothing(t *testing.T) {
 	r := randtest.New(t)
-	d := bulkDrama(randtest.Count(600, 5_000)) // several batches
+	d := bulkDrama(randtest.Count(600, 2_000)) // several batches
 	w := d.world(t)
 	must(t, d.begin(w))
 	w.drain()
 	want := d.dump(w)
 	w.stop()
-	for round := range randtest.Count(1, 100) {
+	for round := range randtest.Count(1, 20) {
 		w := d.world(t)
 		w.requests()
 		kills, counted := 0, w.counted()
@@ -290,7 +290,7 @@ func TestRule8_StoreFaultsLeaveTheFaultFreeEnd(t *testing.T) {
 		want := d.dump(w)
 		w.stop()
 		for _, percent := range []float64{1, 5} {
-			for round := range randtest.Count(4, 500) {
+			for round := range randtest.Count(4, 100) {
 				w := d.world(t)
 				failed := 0
 				w.faults = func(string) error {

@@ -59,7 +59,7 @@ func FuzzCSVAgainstLibrary(f *testing.F) {
 func FuzzConfig(f *testing.F) {
 	f.Add([]byte(`{"interval":"5m","lists":[` + csvList + `,` + urlList + `]}`))
 	f.Add([]byte(`{"lists":[{"key":"a","preset":"csgotrader-buff163"},{"preset":"skinstrack","quote":{"ask":[]}}]}`))
-	f.Fuzz(func(t *testing.T, doc []byte) {
+	f.Fuzz(func(_ *testing.T, doc []byte) {
 		c, err := Parse(doc, Env{Dir: "/"})
 		if err != nil {
 			return
