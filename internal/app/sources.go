@@ -93,7 +93,7 @@ func OpenSources(ctx context.Context, o SourceOptions) (_ *SourceSet, err error)
 
 // client makes the client of one of a source's hosts.
 func (s *SourceSet) client(so SourceOptions, o provider.Options, host provider.Host) *provider.Client {
-	o.Limit = host.Limit
+	o.Limit, o.Headers = host.Limit, host.Headers
 	if host.Key != "" {
 		o.Logger = o.Logger.With("host", host.Key)
 	}

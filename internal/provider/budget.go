@@ -80,6 +80,9 @@ type Allowance interface {
 	Take(ctx context.Context) (Refusal, error)
 	// Hold notes, for everybody, that the host wants to be left alone for so long.
 	Hold(ctx context.Context, wait time.Duration) error
+	// Tell notes, for everybody, what the host says it leaves. Until its reset no
+	// more is let through than that, nor more than the allowance's own count leaves.
+	Tell(ctx context.Context, r Rate) error
 }
 
 // Refusal says why a request may not be sent now. The zero value lets it pass.
@@ -105,6 +108,10 @@ func (c *Client) spend(ctx context.Context) Refusal {
 	if wait := c.limit.take(now); wait > 0 {
 		return Refusal{Kind: KindBudget, Wait: wait}
 	}
+	if wait := c.told.take(now); wait > 0 {
+		c.limit.untake(now)
+		return Refusal{Kind: KindBudget, Wait: wait, Quota: c.o.Headers.Period(), ResetsAt: c.o.Now().Add(wait)}
+	}
 	if c.o.Allowance == nil {
 		return Refusal{}
 	}
@@ -119,6 +126,7 @@ func (c *Client) spend(ctx context.Context) Refusal {
 		return Refusal{}
 	}
 	c.limit.untake(now)
+	c.told.untake(c.clock())
 	if r.Kind == KindRateLimited {
 		c.hold.extend(c.clock(), r.Wait)
 	}

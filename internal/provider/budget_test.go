@@ -17,6 +17,7 @@ type fakeAllowance struct {
 	err      error
 	asked    int
 	held     []time.Duration
+	told     []Rate
 }
 
 func (f *fakeAllowance) Take(context.Context) (r Refusal, err error) {
@@ -29,6 +30,11 @@ func (f *fakeAllowance) Take(context.Context) (r Refusal, err error) {
 
 func (f *fakeAllowance) Hold(_ context.Context, wait time.Duration) error {
 	f.held = append(f.held, wait)
+	return f.err
+}
+
+func (f *fakeAllowance) Tell(_ context.Context, r Rate) error {
+	f.told = append(f.told, r)
 	return f.err
 }
 

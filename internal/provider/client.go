@@ -20,6 +20,7 @@ type Client struct {
 	transport http.RoundTripper
 	masker    *masker
 	limit     *window
+	told      told
 	hold      hold
 	breaker   breaker
 	record    record

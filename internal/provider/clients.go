@@ -65,8 +65,8 @@ func (b BreakerState) rank() int {
 	return slices.Index([]BreakerState{BreakerClosed, BreakerHalfOpen, BreakerOpen}, b)
 }
 
-// leaves is how many requests a budget still allows: without a limit, more than
-// any other.
+// leaves is how many requests a budget still allows, by our count and by that of
+// the source: without a limit, more than any other.
 func (b Budget) leaves() int64 {
 	left := int64(math.MaxInt64)
 	if !b.Limit.None() {
@@ -74,6 +74,9 @@ func (b Budget) leaves() int64 {
 	}
 	for _, q := range b.Quotas {
 		left = min(left, q.Left)
+	}
+	if b.Told != nil {
+		left = min(left, b.Told.Left)
 	}
 	return left
 }

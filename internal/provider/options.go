@@ -17,6 +17,7 @@ type Options struct {
 	AllowHosts []string
 
 	Limit    Limit         // requests that the source allows; zero: no limit
+	Headers  Headers       // which budget the rate headers of its answers speak of
 	MaxBody  int64         // bytes of an answer, inflated; default 256 MiB
 	Timeout  time.Duration // one attempt, its body and decoding included; default 60 s
 	Total    time.Duration // all attempts and the waits between them; default 2 min

@@ -62,9 +62,10 @@ type File struct {
 // has workers, of its own: one that fails, or wants to be left alone, keeps
 // nobody from the others. A source that is asked by name has one host.
 type Host struct {
-	Key   string // unique within the source, the same after a restart; may be "" where there is one
-	Limit Limit  // what the host allows
-	Quota Quota  // and what in days and months
+	Key     string  // unique within the source, the same after a restart; may be "" where there is one
+	Limit   Limit   // what the host allows
+	Quota   Quota   // and what in days and months
+	Headers Headers // which of them the rate headers of its answers speak of, where it sends any
 }
 
 // HostAt returns the host of a key. One that is not listed has no limit.
@@ -222,4 +223,14 @@ type Source interface {
 	// what the source promises is an *Error of KindProtocol. It returns soon
 	// after ctx ends.
 	Fetch(ctx context.Context, call Call, sink Sink) (Answer, error)
+}
+
+// Prober is a Source that knows which call costs least and still shows whether it
+// works: its smallest file, or names that it surely knows. Of one that does not say
+// so, the first file is fetched, or one name asked for.
+type Prober interface {
+	Source
+	// Probe returns that call, without a Meter. It must send no more than one
+	// request when it is fetched.
+	Probe() Call
 }

@@ -90,7 +90,7 @@ func (c *Client) Snapshot() ClientState {
 }
 
 func (c *Client) budget(now time.Duration, wall time.Time) Budget {
-	b := Budget{Limit: c.o.Limit}
+	b := Budget{Limit: c.o.Limit, Told: c.told.state(now, wall, c.o.Headers)}
 	used, reset := c.limit.state(now)
 	if used == 0 {
 		b.Left = b.Limit.Requests

@@ -34,10 +34,11 @@ func (c *Client) follow(h *hop, location string) (*hop, error) {
 	if h.url.Scheme == "https" && u.Scheme != "https" {
 		return nil, &Error{Source: c.o.Source, Kind: KindBlocked, Detail: "a redirect from https to http"}
 	}
-	next := &hop{method: h.method, url: u, header: h.header, body: h.body, meter: h.meter}
+	next := &hop{method: h.method, url: u, header: h.header, body: h.body, meter: h.meter, elsewhere: h.elsewhere}
 	if sameHost(h.url, u) {
 		return next, nil
 	}
+	next.elsewhere = true
 	if len(h.body) > 0 {
 		return nil, &Error{Source: c.o.Source, Kind: KindBlocked, Detail: "a redirect to another host of a request with a body"}
 	}

@@ -29,6 +29,8 @@ type hop struct {
 	header http.Header
 	body   []byte
 	meter  *Meter
+
+	elsewhere bool // a redirect led away from the source's host, whose budget this is not
 }
 
 // newHop checks a request. Its errors do not quote the URL, which may hold a
@@ -138,6 +140,10 @@ func (c *Client) exchange(ctx, caller context.Context, h *hop, n int, decode fun
 	defer func() { _ = resp.Body.Close() }() // nothing is left to learn from it
 	sent.Status = resp.StatusCode
 	w.src = resp.Body
+	var rate Rate
+	if !h.elsewhere {
+		rate, _ = c.learn(ctx, resp.Header)
+	}
 	switch resp.StatusCode {
 	case http.StatusOK:
 		return "", c.read(resp, w, decode)
@@ -147,7 +153,7 @@ func (c *Client) exchange(ctx, caller context.Context, h *hop, n int, decode fun
 	default:
 		// What such an answer says is worth a moment, no more.
 		defer time.AfterFunc(excerptTime, cancel).Stop()
-		return "", c.statusError(resp, w)
+		return "", c.statusError(resp, w, rate)
 	}
 }
 
@@ -203,7 +209,8 @@ func (c *Client) decodeError(status int, err error) error {
 }
 
 // statusError describes an answer that is neither a success nor a redirect.
-func (c *Client) statusError(resp *http.Response, w *wire) *Error {
+// Where it is 429 and does not say how long to wait, the rate headers may.
+func (c *Client) statusError(resp *http.Response, w *wire, rate Rate) *Error {
 	e := &Error{Source: c.o.Source, Kind: KindStatus, Status: resp.StatusCode}
 	wait, stated := retryAfter(resp.Header, c.o.Now())
 	switch {
@@ -211,6 +218,8 @@ func (c *Client) statusError(resp *http.Response, w *wire) *Error {
 		e.Kind, e.RetryAfter = KindRateLimited, DefaultWait
 		if stated {
 			e.RetryAfter = wait
+		} else if rate.Reset > 0 && rate.Left == 0 {
+			e.RetryAfter = min(rate.Reset, MaxWait)
 		}
 	case resp.StatusCode == http.StatusUnauthorized, resp.StatusCode == http.StatusForbidden:
 		e.Kind = KindAuth

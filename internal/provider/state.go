@@ -36,6 +36,7 @@ type Budget struct {
 	Left     int         // 0 when there is no limit
 	ResetsAt time.Time   // when the oldest of the used requests stops counting; zero: none is used
 	Quotas   []QuotaUsed // the shorter period first; empty without a quota
+	Told     *Told       // what the source itself says; nil: nothing that still counts
 }
 
 // QuotaUsed tells what is used of a quota.

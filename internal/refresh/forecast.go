@@ -128,6 +128,9 @@ func (e *Engine) room(ctx context.Context, d provider.Description, host string) 
 	if !b.Limit.None() && b.Limit.Stretch() > Patience {
 		r.left = min(r.left, int64(b.Left))
 	}
+	if t := b.Told; t != nil && t.ResetsAt.Sub(e.now()) > Patience {
+		r.left = min(r.left, t.Left)
+	}
 	if r.wait > Patience {
 		r.left = 0
 	}

@@ -2,7 +2,6 @@ package store
 
 import (
 	"context"
-	"database/sql"
 	"errors"
 	"sync/atomic"
 	"time"
@@ -64,8 +63,10 @@ func (a *Allowance) Take(ctx context.Context) (provider.Refusal, error) {
 
 func (a *Allowance) ask(ctx context.Context) (provider.Refusal, error) {
 	if a.slots == 0 && a.host.Quota == (provider.Quota{}) {
-		_, r, err := a.ordered(ctx, a.s.read)
-		return r, err
+		o, err := a.ordered(ctx, a.s.read)
+		if err != nil || o.refusal.Wait > 0 || o.told == nil {
+			return o.refusal, err
+		}
 	}
 	if err := a.makeSlots(ctx); err != nil {
 		return provider.Refusal{}, err
@@ -88,23 +89,28 @@ func (a *Allowance) ask(ctx context.Context) (provider.Refusal, error) {
 	return r, nil
 }
 
-// take counts a request with the quotas and the limit, or returns why it is
-// refused. What it counted by then must be rolled back.
-func (a *Allowance) take(t *Tx) (provider.Refusal, error) {
-	now, r, err := a.ordered(t.ctx, t.tx)
-	if err != nil || r.Wait > 0 {
-		return r, err
+// take counts a request with what the host leaves, the quotas and the limit, or
+// returns why it is refused. What it counted by then must be rolled back.
+func (a *Allowance) take(t *Tx) (r provider.Refusal, err error) {
+	o, err := a.ordered(t.ctx, t.tx)
+	if err != nil || o.refusal.Wait > 0 {
+		return o.refusal, err
 	}
-	// Quotas come first, since another process may have to be waited for: the
-	// moment that a slot is given must be that of the request.
+	// A slot comes last, since another process may have to be waited for: the moment
+	// that it is given must be that of the request.
+	if o.told != nil {
+		if n, err := t.exec(countTold, a.source, a.host.Key); err != nil || n == 0 {
+			return provider.Refusal{Kind: provider.KindBudget, Wait: leastWait}, err
+		}
+	}
 	for _, p := range a.host.Quota.Periods() {
-		begin, end := p.Bounds(now)
+		begin, end := p.Bounds(o.now)
 		n, err := t.exec(countQuota, a.source, a.host.Key, string(p), micros(begin), a.host.Quota.Of(p))
 		if err != nil {
 			return r, err
 		}
 		if n == 0 {
-			return provider.Refusal{Kind: provider.KindBudget, Wait: end.Sub(now), Quota: p, ResetsAt: end}, nil
+			return provider.Refusal{Kind: provider.KindBudget, Wait: end.Sub(o.now), Quota: p, ResetsAt: end}, nil
 		}
 	}
 	if a.slots == 0 {
@@ -125,6 +131,8 @@ func (a *Allowance) take(t *Tx) (provider.Refusal, error) {
 	return provider.Refusal{Kind: provider.KindBudget, Wait: leastWait}, nil
 }
 
+const countTold = `UPDATE budget_told SET told_left = told_left - 1 WHERE source = $1 AND host = $2 AND told_left > 0`
+
 // A clock that is set back to another day or month goes on with what is used:
 // nothing more is let through, and the count ends with the period that now is.
 const countQuota = `
@@ -133,44 +141,23 @@ ON CONFLICT (source, host, period) DO UPDATE SET starts_at = excluded.starts_at,
 	used = CASE WHEN budget_quota.starts_at < excluded.starts_at THEN 1 ELSE budget_quota.used + 1 END
 WHERE budget_quota.starts_at < excluded.starts_at OR budget_quota.used < $5`
 
-// ordered tells the moment, and whether the host wants to be left alone.
-func (a *Allowance) ordered(ctx context.Context, q querier) (now time.Time, r provider.Refusal, err error) {
-	clock := a.s.d.clock(3)
-	type order struct{ now, at, until int64 }
-	told, err := collect(ctx, q, func(r *sql.Rows, o *order) error { return r.Scan(&o.now, &o.at, &o.until) }, `
-		SELECT `+clock+`, coalesce(max(blocked_at), 0), coalesce(max(blocked_until), 0)
-		FROM source_host WHERE source = $1 AND host = $2`, a.source, a.host.Key, a.s.clockArg())
-	if err != nil {
-		return now, r, err
-	}
-	o := told[0]
-	switch {
-	case o.until <= o.now:
-	case o.at > o.now+setBack.Microseconds():
-		err = errSetBack
-	default:
-		r = provider.Refusal{Kind: provider.KindRateLimited, Wait: time.Duration(o.until-o.now) * time.Microsecond}
-	}
-	return moment(o.now), r, err
-}
-
 // untilFree tells for how long no slot will be free, or the host wants to be left
 // alone.
 func (a *Allowance) untilFree(ctx context.Context) (provider.Refusal, error) {
-	now, r, err := a.ordered(ctx, a.s.read)
-	if err != nil || r.Wait > 0 {
-		return r, err
+	o, err := a.ordered(ctx, a.s.read)
+	if err != nil || o.refusal.Wait > 0 {
+		return o.refusal, err
 	}
-	slots, err := a.standing(ctx, now)
+	slots, err := a.standing(ctx, o.now)
 	if err != nil {
-		return r, err
+		return o.refusal, err
 	}
-	if slots.newest.After(now.Add(setBack)) {
-		return r, errSetBack
+	if slots.newest.After(o.now.Add(setBack)) {
+		return o.refusal, errSetBack
 	}
 	if slots.n != a.slots {
 		a.made.Store(false) // somebody has another limit, or removed them
 	}
-	wait := slots.oldest.Add(a.host.Limit.Stretch()).Sub(now)
+	wait := slots.oldest.Add(a.host.Limit.Stretch()).Sub(o.now)
 	return provider.Refusal{Kind: provider.KindBudget, Wait: min(max(wait, leastWait), a.host.Limit.Stretch())}, nil
 }

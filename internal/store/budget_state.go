@@ -31,6 +31,8 @@ func (a *Allowance) catchUp(t *Tx) error {
 	clock := t.d.clock(3)
 	for _, query := range []string{
 		`UPDATE budget_slot SET at = ` + clock + ` WHERE source = $1 AND host = $2 AND at > ` + clock + ` + $4`,
+		`UPDATE budget_told SET told_at = ` + clock + `, resets_at = resets_at - told_at + ` + clock + `
+		 WHERE source = $1 AND host = $2 AND told_at > ` + clock + ` + $4`,
 		`UPDATE source_host SET blocked_at = ` + clock + `, blocked_until = blocked_until - blocked_at + ` + clock + `
 		 WHERE source = $1 AND host = $2 AND blocked_at > ` + clock + ` + $4`,
 	} {
@@ -91,30 +93,28 @@ func (a *Allowance) standing(ctx context.Context, now time.Time) (slotsNow, erro
 	return slotsNow{n, moment(oldest), moment(newest), used, moment(since)}, err
 }
 
-// State tells what limit and quotas leave to all, and until when the host wants
-// to be left alone; the zero time: it does not.
+// State tells what limit, quotas and the host itself leave to all, and until when it
+// wants to be left alone; the zero time: it does not.
 func (a *Allowance) State(ctx context.Context) (b provider.Budget, blockedUntil time.Time, err error) {
 	b = provider.Budget{Limit: a.host.Limit, Left: a.host.Limit.Requests}
-	now, order, err := a.ordered(ctx, a.s.read)
+	o, err := a.ordered(ctx, a.s.read)
 	if err != nil && !errors.Is(err, errSetBack) {
 		return b, blockedUntil, err
 	}
-	if order.Wait > 0 {
-		blockedUntil = now.Add(order.Wait)
-	}
+	b.Told = o.told
 	if a.slots > 0 {
-		slots, err := a.standing(ctx, now)
+		slots, err := a.standing(ctx, o.now)
 		if err != nil {
-			return b, blockedUntil, err
+			return b, o.blocked, err
 		}
 		if b.Used = slots.used; b.Used > 0 {
 			stretch := a.host.Limit.Stretch()
 			b.Left = max(0, b.Limit.Requests-b.Used)
-			b.ResetsAt = now.Add(min(slots.since.Add(stretch).Sub(now), stretch))
+			b.ResetsAt = o.now.Add(min(slots.since.Add(stretch).Sub(o.now), stretch))
 		}
 	}
-	b.Quotas, err = a.quotas(ctx, now)
-	return b, blockedUntil, err
+	b.Quotas, err = a.quotas(ctx, o.now)
+	return b, o.blocked, err
 }
 
 // Budget tells what a host leaves: see Allowance.State.

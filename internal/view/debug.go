@@ -145,6 +145,12 @@ func budget(b provider.Budget) Budget {
 	for _, q := range b.Quotas {
 		out.Quotas = append(out.Quotas, Quota{Period: string(q.Period), Limit: q.Limit, Used: q.Used, Left: q.Left, ResetsAt: q.ResetsAt})
 	}
+	if t := b.Told; t != nil {
+		out.Told = &Told{Period: text(string(t.Period)), Left: t.Left, ToldAt: t.At, ResetsAt: t.ResetsAt}
+		if t.Limit > 0 {
+			out.Told.Limit = &t.Limit
+		}
+	}
 	return out
 }
 

@@ -254,6 +254,17 @@ type Budget struct {
 	Left          *int64     `json:"left"`
 	ResetsAt      *time.Time `json:"resetsAt"` // when the oldest of the used ones stops counting
 	Quotas        []Quota    `json:"quotas"`   // of the calendar, UTC
+	Told          *Told      `json:"told"`     // what the source itself says is left; the smaller counts
+}
+
+// Told is a budget as the source counts it: what it said last, less what was sent
+// since.
+type Told struct {
+	Period   *string   `json:"period"` // day, month: of a quota; null: of a limit
+	Limit    *int64    `json:"limit"`  // null: not told
+	Left     int64     `json:"left"`
+	ToldAt   time.Time `json:"toldAt"`
+	ResetsAt time.Time `json:"resetsAt"`
 }
 
 // Quota is what a source allows in a day or a month of the calendar.

@@ -291,6 +291,17 @@ CREATE TABLE budget_quota (
     PRIMARY KEY (source, host, period)
 ) WITH (fillfactor = 50);
 
+-- What a host itself says it leaves until it begins to count anew.
+CREATE TABLE budget_told (
+    source     text   NOT NULL,
+    host       text   NOT NULL,
+    told_limit bigint NOT NULL, -- 0: it does not say
+    told_left  bigint NOT NULL, -- less what was sent since
+    told_at    bigint NOT NULL, -- when the last answer said so
+    resets_at  bigint NOT NULL,
+    PRIMARY KEY (source, host)
+) WITH (fillfactor = 50);
+
 -- Items that a sync found without a price; an item is queued once.
 CREATE TABLE missing_price (
     item_id   bigint  NOT NULL PRIMARY KEY,

@@ -285,6 +285,17 @@ CREATE TABLE budget_quota (
     PRIMARY KEY (source, host, period)
 ) WITHOUT ROWID;
 
+-- What a host itself says it leaves until it begins to count anew.
+CREATE TABLE budget_told (
+    source     TEXT    NOT NULL,
+    host       TEXT    NOT NULL,
+    told_limit INTEGER NOT NULL, -- 0: it does not say
+    told_left  INTEGER NOT NULL, -- less what was sent since
+    told_at    INTEGER NOT NULL, -- when the last answer said so
+    resets_at  INTEGER NOT NULL,
+    PRIMARY KEY (source, host)
+) WITHOUT ROWID;
+
 -- Items that a sync found without a price; an item is queued once.
 CREATE TABLE missing_price (
     item_id   INTEGER NOT NULL PRIMARY KEY,

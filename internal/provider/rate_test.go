@@ -1,0 +1,176 @@
+package provider
+
+import (
+	"net/http"
+	"testing"
+	"testing/synctest"
+	"time"
+)
+
+// fields makes a header of keys and values.
+func fields(all ...string) http.Header {
+	h := http.Header{}
+	for i := 0; i+1 < len(all); i += 2 {
+		h.Add(all[i], all[i+1])
+	}
+	return h
+}
+
+func TestRateOf_ReadsWhatSourcesSend(t *testing.T) {
+	wall := time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)
+	theirs := "Sat, 21 Nov 2026 13:00:00 GMT" // an hour ahead of ours: 1795266000
+	minute := Limit{Requests: 40, Per: time.Minute}
+	for name, c := range map[string]struct {
+		h     http.Header
+		about Headers
+		limit Limit
+		want  Rate
+	}{
+		"unix seconds, by their Date":  {fields("X-Ratelimit-Limit", "200", "X-Ratelimit-Remaining", "199", "X-Ratelimit-Reset", "1795266060", "Date", theirs), "", Limit{}, Rate{200, 199, time.Minute}},
+		"unix seconds, by our clock":   {fields("X-RateLimit-Limit", "200", "X-RateLimit-Remaining", "0", "X-RateLimit-Reset", "1795262405"), "", Limit{}, Rate{200, 0, 5 * time.Second}},
+		"seconds from now":             {fields("RateLimit-Limit", "6", "RateLimit-Remaining", "5", "RateLimit-Reset", "1", "X-RateLimit-Limit-Second", "6"), "", Limit{}, Rate{6, 5, time.Second}},
+		"a limit with policies":        {fields("RateLimit-Limit", "100, 100;w=60", "RateLimit-Remaining", "12", "RateLimit-Reset", "30"), "", Limit{}, Rate{100, 12, 30 * time.Second}},
+		"no limit":                     {fields("X-RateLimit-Remaining", "3", "X-RateLimit-Reset", "60"), "", Limit{}, Rate{0, 3, time.Minute}},
+		"no reset, a limit of ours":    {fields("X-RateLimit-Remaining", "3"), "", minute, Rate{0, 3, time.Minute}},
+		"no reset, a quota":            {fields("X-RateLimit-Remaining", "3"), HeadersOfDay, minute, Rate{0, 3, 12 * time.Hour}},
+		"of two sets that of the less": {fields("X-RateLimit-Remaining", "3", "X-RateLimit-Reset", "60", "RateLimit-Remaining", "4", "RateLimit-Reset", "1"), "", Limit{}, Rate{0, 3, time.Minute}},
+		"a month":                      {fields("X-RateLimit-Limit", "1000", "X-RateLimit-Remaining", "3", "X-RateLimit-Reset", "1728000"), HeadersOfMonth, Limit{}, Rate{1000, 3, 20 * 24 * time.Hour}},
+		"fresh, though a cache saw it": {fields("X-RateLimit-Remaining", "3", "X-RateLimit-Reset", "60", "Age", "0"), "", Limit{}, Rate{0, 3, time.Minute}},
+	} {
+		if got, ok := rateOf(c.h, c.about, c.limit, wall); !ok || got != c.want {
+			t.Errorf("%s: %+v, %v; want %+v", name, got, ok, c.want)
+		}
+	}
+}
+
+func TestRateOf_IgnoresWhatMakesNoSense(t *testing.T) {
+	set := func(limit, left, reset string, more ...string) http.Header {
+		return fields(append([]string{"X-RateLimit-Limit", limit, "X-RateLimit-Remaining", left, "X-RateLimit-Reset", reset}, more...)...)
+	}
+	for name, h := range map[string]http.Header{
+		"nothing":               {},
+		"no number":             set("10", "many", "60"),
+		"nothing left is told":  set("10", "", "60"),
+		"negative":              set("10", "-1", "60"),
+		"fraction":              set("10", "1.5", "60"),
+		"hexadecimal":           set("10", "0x5", "60"),
+		"too many digits":       set("10", "99999999999999999999999999", "60"),
+		"more than anybody has": set("9999999999999", "9999999999999", "60"),
+		"more left than limit":  set("10", "11", "60"),
+		"a limit of none":       set("0", "0", "60"),
+		"a limit of rubbish":    set("lots", "5", "60"),
+		"reset negative":        set("10", "5", "-60"),
+		"reset now":             set("10", "5", "0"),
+		"reset past":            set("10", "5", "1795262399"),
+		"reset in two days":     set("10", "5", "172800"),
+		"reset in milliseconds": set("10", "5", "1795262460000"),
+		"reset in no order":     set("10", "5", "900000000"),
+		"reset a date":          set("10", "5", "2026-11-21T12:01:00Z"),
+		"no reset":              fields("X-RateLimit-Remaining", "3"),
+		"two that differ":       set("10", "5", "60", "X-RateLimit-Remaining", "4"),
+		"out of a cache":        set("10", "5", "60", "Age", "30"),
+		"only for the second":   fields("X-RateLimit-Remaining-Second", "0", "X-RateLimit-Reset", "60"),
+	} {
+		if got, ok := rateOf(h, HeadersOfLimit, Limit{}, time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)); ok {
+			t.Errorf("%s: %+v", name, got)
+		}
+	}
+	if got, ok := rateOf(set("10", "5", "60"), HeadersIgnored, Limit{}, time.Now()); ok {
+		t.Errorf("where they are to be ignored: %+v", got)
+	}
+}
+
+func TestRate_FewerLeftThanCountedAreKeptTo(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		a := &fakeAllowance{}
+		c, f := newFake(Options{Allowance: a, Limit: Limit{Requests: 100, Per: time.Hour}, Total: time.Minute}, func(n int) (*http.Response, error) {
+			if n == 1 {
+				return reply(200, "ok", "X-RateLimit-Limit", "100", "X-RateLimit-Remaining", "2", "X-RateLimit-Reset", "600"), nil
+			}
+			return reply(200, "ok"), nil
+		})
+		for range 3 {
+			if err := c.Do(t.Context(), get, discard); err != nil {
+				t.Fatal(err)
+			}
+		}
+		kind, wait := kindOf(t, c.Do(t.Context(), get, discard))
+		if kind != KindBudget || wait != 10*time.Minute || f.count() != 3 || a.asked != 3 {
+			t.Errorf("kind %v, wait %v after %d requests", kind, wait, f.count())
+		}
+		b := c.Snapshot().Budget
+		if b.Used != 3 || b.Left != 97 || b.Told == nil || b.Told.Left != 0 || b.Told.Limit != 100 || time.Until(b.Told.ResetsAt) != 10*time.Minute {
+			t.Errorf("budget %+v, told %+v", b, b.Told)
+		}
+		if len(a.told) != 1 || a.told[0] != (Rate{100, 2, 10 * time.Minute}) {
+			t.Errorf("others were told %v", a.told)
+		}
+		time.Sleep(10 * time.Minute)
+		if err := c.Do(t.Context(), get, discard); err != nil || c.Snapshot().Budget.Told != nil {
+			t.Errorf("after the reset: %v", err)
+		}
+	})
+}
+
+func TestRate_MoreLeftThanCountedChangesNothing(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c, f := newFake(Options{Limit: Limit{Requests: 2, Per: time.Hour}}, func(int) (*http.Response, error) {
+			return reply(200, "ok", "X-RateLimit-Limit", "100", "X-RateLimit-Remaining", "99", "X-RateLimit-Reset", "600"), nil
+		})
+		for range 3 {
+			_ = c.Do(t.Context(), get, discard)
+		}
+		if f.count() != 2 {
+			t.Errorf("%d requests at a limit of 2", f.count())
+		}
+	})
+}
+
+func TestRate_WhatWasRefusedElsewhereDoesNotCount(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		a := &fakeAllowance{}
+		c, _ := newFake(Options{Allowance: a}, func(int) (*http.Response, error) {
+			return reply(200, "ok", "X-RateLimit-Remaining", "5", "X-RateLimit-Reset", "600"), nil
+		})
+		if err := c.Do(t.Context(), get, discard); err != nil {
+			t.Fatal(err)
+		}
+		a.refusals = []Refusal{{Kind: KindBudget, Wait: time.Hour}}
+		_ = c.Do(t.Context(), get, discard)
+		if left := c.Snapshot().Budget.Told.Left; left != 5 {
+			t.Errorf("%d left, want 5", left)
+		}
+	})
+}
+
+func TestRate_ResetSaysHowLongA429Lasts(t *testing.T) {
+	for name, c := range map[string]struct {
+		fields []string
+		want   time.Duration
+	}{
+		"reset":                {[]string{"X-RateLimit-Remaining", "0", "X-RateLimit-Reset", "1200"}, 20 * time.Minute},
+		"reset, some left":     {[]string{"X-RateLimit-Remaining", "7", "X-RateLimit-Reset", "1200"}, DefaultWait},
+		"Retry-After is first": {[]string{"X-RateLimit-Remaining", "0", "X-RateLimit-Reset", "1200", "Retry-After", "1800"}, 30 * time.Minute},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			cl, f := newFake(Options{Attempts: 1}, func(int) (*http.Response, error) { return reply(429, "null", c.fields...), nil })
+			if kind, wait := kindOf(t, cl.Do(t.Context(), get, discard)); kind != KindRateLimited || wait != c.want || f.count() != 1 {
+				t.Errorf("%s: %v for %v, want %v", name, kind, wait, c.want)
+			}
+		})
+	}
+}
+
+func TestRate_OfAnotherHostIsNotOurs(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c, _ := newFake(Options{}, func(n int) (*http.Response, error) {
+			if n == 1 {
+				return reply(302, "", "Location", "http://files.test/prices"), nil
+			}
+			return reply(200, "ok", "X-RateLimit-Remaining", "0", "X-RateLimit-Reset", "600"), nil
+		})
+		if err := c.Do(t.Context(), get, discard); err != nil || c.Snapshot().Budget.Told != nil {
+			t.Errorf("error %v, told %+v", err, c.Snapshot().Budget.Told)
+		}
+	})
+}

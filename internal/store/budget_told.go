@@ -1,0 +1,79 @@
+package store
+
+import (
+	"context"
+	"database/sql"
+	"time"
+
+	"assay/internal/provider"
+)
+
+// orders are what a host has told that still holds.
+type orders struct {
+	now     time.Time
+	refusal provider.Refusal // for an order to wait, or because nothing is left
+	blocked time.Time        // until when it wants to be left alone; zero: it does not
+	told    *provider.Told   // nil: nothing
+}
+
+// ordered tells the moment, and what the host has told.
+func (a *Allowance) ordered(ctx context.Context, q querier) (o orders, err error) {
+	clock := a.s.d.clock(3)
+	type row struct {
+		now, blockedAt, blockedUntil, toldAt, resetsAt int64
+		told                                           provider.Told
+	}
+	rows, err := collect(ctx, q, func(r *sql.Rows, o *row) error {
+		return r.Scan(&o.now, &o.blockedAt, &o.blockedUntil, &o.told.Limit, &o.told.Left, &o.toldAt, &o.resetsAt)
+	}, `
+		SELECT n.now, coalesce(h.blocked_at, 0), coalesce(h.blocked_until, 0),
+			coalesce(t.told_limit, 0), coalesce(t.told_left, 0), coalesce(t.told_at, 0), coalesce(t.resets_at, 0)
+		FROM (SELECT `+clock+` AS now) n
+		LEFT JOIN source_host h ON h.source = $1 AND h.host = $2
+		LEFT JOIN budget_told t ON t.source = $1 AND t.host = $2`, a.source, a.host.Key, a.s.clockArg())
+	if err != nil {
+		return o, err
+	}
+	r := rows[0]
+	o.now = moment(r.now)
+	if r.resetsAt > r.now && a.host.Headers != provider.HeadersIgnored {
+		o.told = &r.told
+		o.told.At, o.told.ResetsAt, o.told.Period = moment(r.toldAt), moment(r.resetsAt), a.host.Headers.Period()
+		if o.told.Left <= 0 {
+			o.refusal = provider.Refusal{
+				Kind: provider.KindBudget, Wait: o.told.ResetsAt.Sub(o.now), Quota: o.told.Period, ResetsAt: o.told.ResetsAt,
+			}
+		}
+	}
+	if r.blockedUntil > r.now {
+		o.blocked = moment(r.blockedUntil)
+		o.refusal = provider.Refusal{Kind: provider.KindRateLimited, Wait: o.blocked.Sub(o.now)}
+	}
+	ahead := r.now + setBack.Microseconds()
+	if !o.blocked.IsZero() && r.blockedAt > ahead || o.told != nil && r.toldAt > ahead {
+		err = errSetBack
+	}
+	return o, err
+}
+
+// Tell implements provider.Allowance. Answers that are about one window may come in
+// any order, so of those the least counts; it was lowered by what was sent since.
+func (a *Allowance) Tell(ctx context.Context, r provider.Rate) error {
+	return a.s.InTx(ctx, func(t *Tx) error {
+		if err := a.catchUp(t); err != nil {
+			return err
+		}
+		clock := t.d.clock(3)
+		same := `budget_told.resets_at > ` + clock + ` AND abs(excluded.resets_at - budget_told.resets_at) <= $7`
+		_, err := t.exec(`
+			INSERT INTO budget_told (source, host, told_limit, told_left, told_at, resets_at)
+			VALUES ($1, $2, $4, $5, `+clock+`, `+clock+` + $6)
+			ON CONFLICT (source, host) DO UPDATE SET
+				told_limit = excluded.told_limit, told_at = excluded.told_at,
+				told_left = CASE WHEN `+same+` AND budget_told.told_left < excluded.told_left
+					THEN budget_told.told_left ELSE excluded.told_left END,
+				resets_at = CASE WHEN `+same+` THEN budget_told.resets_at ELSE excluded.resets_at END`,
+			a.source, a.host.Key, a.s.clockArg(), r.Limit, r.Left, r.Reset.Microseconds(), provider.SameReset.Microseconds())
+		return err
+	})
+}
