@@ -1,13 +1,10 @@
 package skinport
 
 import (
-	"bytes"
 	"context"
 	"fmt"
 	"io"
 	"testing"
-
-	"github.com/go-json-experiment/json/jsontext"
 
 	"assay/internal/provider"
 	"assay/internal/provider/providertest"
@@ -39,36 +36,23 @@ func FuzzSales(f *testing.F) {
 	})
 }
 
-// BenchmarkItems is measured beside the least that any reader of the same bytes
-// must do: a scan of its tokens.
-func BenchmarkItems(b *testing.B) {
-	var doc bytes.Buffer
-	for i := range 39_000 {
-		fmt.Fprintf(&doc, `%c{"market_hash_name":"★ StatTrak™ Karambit | Case %d (Field-Tested)","version":null,"currency":"USD","suggested_price":31.4,"item_page":"https://example.invalid/item/%d",`+
-			`"market_page":"https://example.invalid/market?item=%d","min_price":%d.%02d,"max_price":410.0,"mean_price":36.12,"median_price":33.9,"quantity":%d,"created_at":1535988253,"updated_at":1763690112}`,
-			"[,"[min(i, 1)], i, i, i, i%900+1, i%100, i%50)
+// answer is what Skinport answers, without end.
+func answer() providertest.Answer {
+	s := New(Config{SalesWindow: 30 * day})
+	return providertest.Answer{
+		Head: "[", Tail: "]",
+		Row: func(i int) string {
+			return fmt.Sprintf(`%.*s{"market_hash_name":"★ StatTrak™ Karambit | Case %d (Field-Tested)","version":null,"currency":"USD","suggested_price":31.4,"item_page":"https://example.invalid/item/%d",`+
+				`"market_page":"https://example.invalid/market?item=%d","min_price":%d.%02d,"max_price":410.0,"mean_price":36.12,"median_price":33.9,"quantity":%d,"created_at":1535988253,"updated_at":1763690112}`,
+				min(i, 1), ",", i, i, i, i%900+1, i%100, i%50)
+		},
+		Read: func(body io.Reader, sink provider.Sink) error {
+			_, err := s.readItems(context.Background(), body, nil, sink)
+			return err
+		},
 	}
-	doc.WriteByte(']')
-	b.Run("read", func(b *testing.B) {
-		s := New(Config{SalesWindow: 30 * day})
-		b.SetBytes(int64(doc.Len()))
-		b.ReportAllocs()
-		for b.Loop() {
-			if _, err := s.readItems(b.Context(), bytes.NewReader(doc.Bytes()), nil, providertest.Discard{}); err != nil {
-				b.Fatal(err)
-			}
-		}
-	})
-	b.Run("tokens", func(b *testing.B) {
-		b.SetBytes(int64(doc.Len()))
-		for b.Loop() {
-			for dec := jsontext.NewDecoder(bytes.NewReader(doc.Bytes())); ; {
-				if _, err := dec.ReadToken(); err == io.EOF {
-					break
-				} else if err != nil {
-					b.Fatal(err)
-				}
-			}
-		}
-	})
 }
+
+func TestItems_CostLittle(t *testing.T) { providertest.Weigh(t, answer()) }
+
+func BenchmarkItems(b *testing.B) { providertest.Bench(b, answer()) }

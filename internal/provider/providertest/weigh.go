@@ -1,0 +1,175 @@
+package providertest
+
+import (
+	"bytes"
+	"io"
+	"runtime"
+	"runtime/metrics"
+	"testing"
+	"time"
+
+	"github.com/go-json-experiment/json/jsontext"
+
+	"assay/internal/provider"
+)
+
+// Answer is a JSON answer of any length, and what reads it.
+type Answer struct {
+	Head string
+	Row  func(i int) string // the rows, with what stands between them
+	Tail string
+	Read func(body io.Reader, sink provider.Sink) error
+}
+
+// What reading an answer may cost.
+const (
+	weighed     = 64 << 20 // of this size
+	allowance   = 40 << 20 // above an idle process
+	timedAgain  = 20       // times, until once it is fast enough
+	timedSize   = 4 << 20
+	slowerTimes = 2 // than a bare scan of its tokens
+)
+
+// Weigh checks that an answer of 64 MiB costs at most 40 MiB above an idle
+// process, and that it is read at no less than half of the speed of the least
+// that any reader must do: a scan of its tokens. It belongs in no parallel test.
+func Weigh(t *testing.T, a Answer) {
+	t.Helper()
+	t.Run("memory", a.weigh)
+	t.Run("speed", a.race)
+}
+
+func (a *Answer) weigh(t *testing.T) {
+	runtime.GC()
+	idle := heap()
+	body := &rows{answer: a, size: weighed}
+	if err := a.Read(body, Discard{}); err != nil {
+		t.Fatal(err)
+	}
+	t.Logf("%d rows, %d MiB: %d MiB above idle", body.row, body.written>>20, (max(body.peak, idle)-idle)>>20)
+	if body.peak > idle+allowance {
+		t.Errorf("reading takes %d MiB above idle, want at most %d", (body.peak-idle)>>20, allowance>>20)
+	}
+}
+
+// race compares the best times, until they are good enough: on a busy machine
+// only that says anything.
+func (a *Answer) race(t *testing.T) {
+	body := a.body(timedSize)
+	var ours, floor time.Duration
+	for i := range timedAgain {
+		o, f := timed(t, body, a.read), timed(t, body, scan)
+		if i == 0 {
+			ours, floor = o, f
+		}
+		if ours, floor = min(ours, o), min(floor, f); ours <= slowerTimes*floor {
+			t.Logf("%v, and a scan %v", ours, floor)
+			return
+		}
+	}
+	t.Errorf("reading takes %v, more than %d times the %v of a scan of its tokens", ours, slowerTimes, floor)
+}
+
+func timed(t *testing.T, body []byte, read func(io.Reader) error) time.Duration {
+	t.Helper()
+	begun := time.Now()
+	if err := read(bytes.NewReader(body)); err != nil {
+		t.Fatal(err)
+	}
+	return time.Since(begun)
+}
+
+// Bench measures how an answer of 16 MiB is read beside a scan of its tokens.
+func Bench(b *testing.B, a Answer) {
+	b.Helper()
+	body := a.body(16 << 20)
+	for name, read := range map[string]func(io.Reader) error{"read": a.read, "tokens": scan} {
+		b.Run(name, func(b *testing.B) {
+			b.SetBytes(int64(len(body)))
+			b.ReportAllocs()
+			for b.Loop() {
+				if err := read(bytes.NewReader(body)); err != nil {
+					b.Fatal(err)
+				}
+			}
+		})
+	}
+}
+
+func (a *Answer) body(size int64) []byte {
+	var b bytes.Buffer
+	_, _ = b.ReadFrom(&rows{answer: a, size: size}) // it never fails
+	return b.Bytes()
+}
+
+func (a *Answer) read(body io.Reader) error { return a.Read(body, Discard{}) }
+
+func scan(body io.Reader) error {
+	// Not a buffer that the decoder would know: it would be spared its reading.
+	for dec := jsontext.NewDecoder(struct{ io.Reader }{body}); ; {
+		switch _, err := dec.ReadToken(); err {
+		case nil:
+		case io.EOF:
+			return nil
+		default:
+			return err
+		}
+	}
+}
+
+// rows writes an answer while it is read, and sees how much memory is in use
+// meanwhile.
+type rows struct {
+	answer  *Answer
+	size    int64 // no row begins behind it
+	left    string
+	row     int
+	ended   bool
+	written int64
+	peak    uint64
+}
+
+func (r *rows) Read(p []byte) (n int, err error) {
+	r.peak = max(r.peak, heap())
+	for n < len(p) {
+		if r.left == "" && !r.next() {
+			break
+		}
+		c := copy(p[n:], r.left)
+		r.left = r.left[c:]
+		n += c
+	}
+	r.written += int64(n)
+	if n == 0 {
+		return 0, io.EOF
+	}
+	return n, nil
+}
+
+func (r *rows) next() bool {
+	switch {
+	case r.row == 0:
+		r.left = r.answer.Head + r.answer.Row(0)
+		r.row++
+	case r.written < r.size:
+		r.left = r.answer.Row(r.row)
+		r.row++
+	case !r.ended:
+		r.left, r.ended = r.answer.Tail, true
+	default:
+		return false
+	}
+	return true
+}
+
+// heap returns the bytes of heap and stacks in use.
+func heap() (total uint64) {
+	samples := []metrics.Sample{
+		{Name: "/memory/classes/heap/objects:bytes"}, {Name: "/memory/classes/heap/unused:bytes"}, {Name: "/memory/classes/heap/stacks:bytes"},
+	}
+	metrics.Read(samples)
+	for _, s := range samples {
+		total += s.Value.Uint64()
+	}
+	return total
+}
