@@ -9,6 +9,9 @@ const (
 	// spreadRange is how many inventory ids are updated in one transaction: some
 	// 50 ms, so that syncs get their turn in between.
 	spreadRange = 20_000
+	// sharedRange is spreadRange where syncs do not wait for their turn but for
+	// single rows. For each range the prices of all items are read.
+	sharedRange = 60_000
 	// fewChanged: with less than one in so many items changed, their rows are
 	// found by the item index; with more, a pass over all rows is faster, since
 	// it visits each page once.
@@ -55,7 +58,7 @@ func (e *Engine) spreadRange(ctx context.Context, job *Job) (more bool, err erro
 	}
 	most := job.Counts.Changed*mostChanged > job.Counts.Total
 	err = e.store.InTx(ctx, func(tx Tx) (err error) {
-		more, err = tx.SpreadRange(job.ID, spreadRange, most)
+		more, err = tx.SpreadRange(job.ID, e.spreadIDs(), most)
 		return err
 	})
 	return more, err
@@ -68,6 +71,13 @@ func (e *Engine) spreadLanes() int {
 		return sharedLanes
 	}
 	return 1
+}
+
+func (e *Engine) spreadIDs() int64 {
+	if e.clustered {
+		return sharedRange
+	}
+	return spreadRange
 }
 
 // spreadSlots is how many lanes this process is at, at once.
