@@ -256,7 +256,8 @@ type Snapshot struct {
 // Settlement is everything that settling a batch writes.
 type Settlement struct {
 	Items     []SettledItem
-	Snapshots []Snapshot // only those that differ from what is stored
+	Snapshots []Snapshot // those that are new
+	Changed   []Snapshot // those that differ from what is stored
 	Counts    Counts
 	// MissingRetry is the first pause before a missing price is tried again.
 	MissingRetry time.Duration

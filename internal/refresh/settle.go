@@ -309,7 +309,7 @@ func (s *settler) take(i int, q *packed, u *Unit) {
 // estimate decides about every item of the batch.
 func (s *settler) estimate(now time.Time) Settlement {
 	s.result.Items = s.result.Items[:0]
-	s.result.Snapshots = s.result.Snapshots[:0]
+	s.result.Snapshots, s.result.Changed = s.result.Snapshots[:0], s.result.Changed[:0]
 	s.result.Counts = Counts{}
 	s.result.MissingRetry = s.engine.cfg.MissingRetry
 	s.result.RateSet = s.engine.rateSet
@@ -395,7 +395,7 @@ func (s *settler) gather(i int) {
 		m, configured := s.engine.known[old.MarketID]
 		if !configured {
 			if old.Reason = pricing.NotConfigured; old != was {
-				s.result.Snapshots = append(s.result.Snapshots, old)
+				s.result.Changed = append(s.result.Changed, old)
 			}
 			continue
 		}
@@ -423,7 +423,7 @@ func (s *settler) quote(r Snapshot) pricing.Quote {
 	return q
 }
 
-// keepChanged adds the snapshots of an item that differ from what is stored.
+// keepChanged adds the snapshots of an item that are not stored so.
 func (s *settler) keepChanged(i int) {
 	for k := range s.rows {
 		r := s.rows[k]
@@ -434,8 +434,11 @@ func (s *settler) keepChanged(i int) {
 		if stored {
 			r.MarketTime = settledTime(s.snaps[i][at].MarketTime, r.MarketTime)
 		}
-		if !stored || s.snaps[i][at] != r {
+		switch {
+		case !stored:
 			s.result.Snapshots = append(s.result.Snapshots, r)
+		case s.snaps[i][at] != r:
+			s.result.Changed = append(s.result.Changed, r)
 		}
 	}
 }

@@ -1,6 +1,10 @@
 package store
 
-import "assay/internal/refresh"
+import (
+	"slices"
+
+	"assay/internal/refresh"
+)
 
 // Locks. On SQLite a transaction has the database for itself, and these do
 // nothing. On PostgreSQL many write at once, at READ COMMITTED: each statement
@@ -62,9 +66,12 @@ func (t *Tx) lockJob(id int64) error {
 	return t.hold(`SELECT id FROM refresh_job WHERE id = $1 FOR NO KEY UPDATE`, id)
 }
 
-// lockItems keeps others from pricing the items that a batch settles.
+// lockItems keeps others from pricing the items that a batch settles. Where all
+// of them were answered for, they are about to be written by id, which locks
+// them as well.
 func (t *Tx) lockItems(items []refresh.SettledItem) error {
-	if t.d == onSQLite {
+	unanswered := func(i refresh.SettledItem) bool { return !i.Answered }
+	if t.d == onSQLite || !slices.ContainsFunc(items, unanswered) {
 		return nil
 	}
 	ids := make([]int64, len(items))

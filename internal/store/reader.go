@@ -17,6 +17,7 @@ type reader struct{ pool }
 type pool interface {
 	querier
 	QueryRowContext(ctx context.Context, query string, args ...any) *sql.Row
+	BeginTx(ctx context.Context, opts *sql.TxOptions) (*sql.Tx, error)
 	Close() error
 }
 

@@ -1,97 +1,18 @@
 package store
 
 import (
-	"context"
-	"database/sql"
 	"slices"
 	"time"
 
-	"assay/internal/catalog"
 	"assay/internal/pricing"
 	"assay/internal/refresh"
 )
 
-const claimBatch = `
-UPDATE refresh_batch SET state = 'running', owner = $1, token = token + 1, started_at = $2
-WHERE (job_id, batch) = (
-	SELECT b.job_id, b.batch FROM refresh_job j JOIN refresh_batch b ON b.job_id = j.id
-	WHERE j.state IN ('queued', 'running') AND j.stage = 'settle' AND b.state = 'pending' AND NOT EXISTS (
-		SELECT 1 FROM fetch_unit u
-		WHERE u.job_id = b.job_id AND u.state IN ('pending', 'running') AND u.batch_from <= b.batch AND u.batch_to >= b.batch)
-	ORDER BY j.kind DESC, b.job_id, b.batch LIMIT 1`
-
-// ClaimBatch takes a batch whose answers have all come or failed, those of
-// missing prices first, or returns nil.
-func (t *Tx) ClaimBatch(owner string) (*refresh.Batch, error) {
-	batches, err := collect(t.ctx, t.tx, func(r *sql.Rows, b *refresh.Batch) error {
-		return r.Scan(&b.JobID, &b.Batch, &b.Token)
-	}, claimBatch+t.d.skipLocked("b")+`)
-RETURNING job_id, batch, token`, owner, micros(t.now))
-	if err != nil || len(batches) == 0 {
-		return nil, err
-	}
-	b := batches[0]
-	err = t.queryRow(`SELECT kind FROM refresh_job WHERE id = $1`, b.JobID).Scan(&b.Kind)
-	return &b, err
-}
-
-// ReturnBatch gives a batch back.
-func (t *Tx) ReturnBatch(b refresh.Batch) error {
-	_, err := t.exec(`UPDATE refresh_batch SET state = 'pending' WHERE job_id = $1 AND batch = $2 AND token = $3 AND state = 'running'`,
-		b.JobID, b.Batch, b.Token)
-	return err
-}
-
-// BatchItems returns the items that a batch is to settle, by id.
-func (s *Store) BatchItems(ctx context.Context, b refresh.Batch) ([]refresh.Item, error) {
-	return collect(ctx, s.read, func(r *sql.Rows, i *refresh.Item) error {
-		var candidateAt, checked, updated, quotes, noSales int64
-		err := r.Scan(&i.ID, &i.Key.AppID, &i.Key.Name, &i.Key.Phase, &i.Price, &i.Candidate, &candidateAt,
-			&checked, &updated, &quotes, &noSales, &i.Failures, &i.Rev)
-		i.CandidateAt, i.CheckedAt, i.UpdatedAt = moment(candidateAt), moment(checked), moment(updated)
-		i.QuotesAt, i.NoSalesSince = moment(quotes), moment(noSales)
-		return err
-	}, `SELECT i.id, i.app_id, i.name, i.phase, i.price, i.candidate, i.candidate_at,
-			i.price_checked_at, i.price_updated_at, i.quotes_at, i.no_sales_since, i.failures, i.rev
-		FROM refresh_item r JOIN item i ON i.id = r.item_id
-		WHERE r.job_id = $1 AND r.batch = $2 AND r.state = 'pending' ORDER BY r.item_id`, b.JobID, b.Batch)
-}
-
-// BatchSnapshots returns the snapshots of the items of a batch, by item and
-// market.
-func (s *Store) BatchSnapshots(ctx context.Context, b refresh.Batch) ([]refresh.Snapshot, error) {
-	return collect(ctx, s.read, scanSnapshot, `
-		SELECT `+snapshotColumns+` FROM refresh_item r CROSS JOIN snapshot s
-		WHERE s.item_id = r.item_id AND r.job_id = $1 AND r.batch = $2 AND r.state = 'pending' ORDER BY r.item_id, s.market_id`, b.JobID, b.Batch)
-}
-
-// Medians calls fn for the items in the name buckets from (included) to
-// (excluded) whose last estimate has a median. An item's id begins with its
-// bucket.
-func (s *Store) Medians(ctx context.Context, from, to int, fn func(catalog.Key, refresh.Median)) error {
-	_, err := collect(ctx, s.read, func(r *sql.Rows, _ *struct{}) error {
-		var key catalog.Key
-		var m refresh.Median
-		err := r.Scan(&key.AppID, &key.Name, &key.Phase, &m.Price, &m.Markets)
-		fn(key, m)
-		return err
-	}, `SELECT app_id, name, phase, median, markets FROM item WHERE id >= $1 AND id < $2 AND median > 0`, int64(from)<<32, int64(to)<<32)
-	return err
-}
-
-const snapshotColumns = `s.item_id, s.market_id, s.currency, s.ask, s.bid, s.sale, s.listings, s.sales, s.sales_window, s.market_time, s.fetched_at, s.reason`
-
-func scanSnapshot(r *sql.Rows, v *refresh.Snapshot) error {
-	var window, marketTime, fetched int64
-	err := r.Scan(&v.ItemID, &v.MarketID, &v.Currency, &v.Ask, &v.Bid, &v.Sale, &v.Listings, &v.Sales,
-		&window, &marketTime, &fetched, &v.Reason)
-	v.SalesWindow = time.Duration(window) * time.Second
-	v.MarketTime, v.FetchedAt = moment(marketTime), moment(fetched)
-	return err
-}
-
 // Settle writes what settling a batch decided, if the claim is still valid.
 func (t *Tx) Settle(b refresh.Batch, s refresh.Settlement) (bool, error) {
+	if err := t.byIndex(); err != nil {
+		return false, err
+	}
 	c := s.Counts
 	n, err := t.exec(`
 		UPDATE refresh_batch SET state = 'settled', pending = 0, updated = $4, no_quote = $5, failed = $6, skipped_budget = $7, changed = $8
@@ -104,7 +25,8 @@ func (t *Tx) Settle(b refresh.Batch, s refresh.Settlement) (bool, error) {
 		func() error { return t.lockItems(s.Items) },
 		func() error { return t.writeItems(s.Items, s.RateSet) },
 		func() error { return t.writeFailures(s.Items) },
-		func() error { return t.writeSnapshots(s.Snapshots) },
+		func() error { return t.changeSnapshots(s.Changed) },
+		func() error { return t.addSnapshots(s.Snapshots) },
 		func() error { return t.writePoints(s.Items) },
 		func() error { return t.writeJobItems(b, s.Items) },
 		func() error { return t.settleMissing(b, s.MissingRetry) },
@@ -206,7 +128,32 @@ ON CONFLICT (item_id, market_id) DO UPDATE SET
 	market_time = excluded.market_time, fetched_at = excluded.fetched_at, reason = excluded.reason`
 )
 
-func (t *Tx) writeSnapshots(snaps []refresh.Snapshot) error {
+const (
+	changeSnapshots = `
+UPDATE snapshot SET ask = v.column3, bid = v.column4, sale = v.column5, listings = v.column6, sales = v.column7,
+	sales_window = v.column8, market_time = v.column9, fetched_at = v.column10, currency = v.column11, reason = v.column12
+FROM (`
+	changeSnapshotsWhere = `) AS v WHERE snapshot.item_id = v.column1 AND snapshot.market_id = v.column2`
+)
+
+// addSnapshots writes snapshots that may be stored already.
+func (t *Tx) addSnapshots(snaps []refresh.Snapshot) error {
+	_, err := t.writeRows(&t.bulks.snapshots, snapshotTable(snaps))
+	return err
+}
+
+// changeSnapshots writes snapshots that were stored when the batch was read:
+// whoever has written one since has its item, too. To PostgreSQL an upsert is an
+// attempt to insert, a lock and an update.
+func (t *Tx) changeSnapshots(snaps []refresh.Snapshot) error {
+	n, err := t.writeRows(&t.bulks.changedSnapshots, snapshotTable(snaps))
+	if err == nil && n != int64(len(snaps)) {
+		err = refresh.ErrConflict
+	}
+	return err
+}
+
+func snapshotTable(snaps []refresh.Snapshot) *table {
 	rows := newTable(snapshotTypes, len(snaps))
 	for i := range snaps {
 		s := &snaps[i]
@@ -214,8 +161,7 @@ func (t *Tx) writeSnapshots(snaps []refresh.Snapshot) error {
 			int64(s.SalesWindow/time.Second), micros(s.MarketTime), micros(s.FetchedAt))
 		rows.text(string(s.Currency), string(s.Reason))
 	}
-	_, err := t.writeRows(&t.bulks.snapshots, rows)
-	return err
+	return rows
 }
 
 const (

@@ -190,12 +190,14 @@ func settleWrites(f *fixture) {
 		}
 	}
 	s = f.settlement(b, 30)
-	snap.Ask = 99
-	s.Snapshots = []refresh.Snapshot{snap}
+	snap.Ask, other.Ask = 99, 98
+	s.Snapshots, s.Changed = []refresh.Snapshot{snap}, []refresh.Snapshot{other}
 	f.tx(func(tx *store.Tx) error { _, err := tx.Settle(*b, s); return err })
 	snaps, err = f.s.Snapshots(f.Context(), got.ID)
 	f.must(err)
-	f.is("overwritten", snaps[0].Ask, money.Micro(99))
+	f.is("snapshots after it", len(snaps), 2)
+	f.is("overwritten", snaps[0].Snapshot, snap)
+	f.is("changed", snaps[1].Snapshot, other)
 	f.is("confirmed", f.item("A").CheckedAt, f.now)
 	f.is("no failure any more", f.item("C").Failures, int64(0))
 }

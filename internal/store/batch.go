@@ -1,0 +1,116 @@
+package store
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"time"
+
+	"assay/internal/catalog"
+	"assay/internal/refresh"
+)
+
+const claimBatch = `
+UPDATE refresh_batch SET state = 'running', owner = $1, token = token + 1, started_at = $2
+WHERE (job_id, batch) = (
+	SELECT b.job_id, b.batch FROM refresh_job j JOIN refresh_batch b ON b.job_id = j.id
+	WHERE j.state IN ('queued', 'running') AND j.stage = 'settle' AND b.state = 'pending' AND NOT EXISTS (
+		SELECT 1 FROM fetch_unit u
+		WHERE u.job_id = b.job_id AND u.state IN ('pending', 'running') AND u.batch_from <= b.batch AND u.batch_to >= b.batch)
+	ORDER BY j.kind DESC, b.job_id, b.batch LIMIT 1`
+
+// ClaimBatch takes a batch whose answers have all come or failed, those of
+// missing prices first, or returns nil.
+func (t *Tx) ClaimBatch(owner string) (*refresh.Batch, error) {
+	batches, err := collect(t.ctx, t.tx, func(r *sql.Rows, b *refresh.Batch) error {
+		return r.Scan(&b.JobID, &b.Batch, &b.Token)
+	}, claimBatch+t.d.skipLocked("b")+`)
+RETURNING job_id, batch, token`, owner, micros(t.now))
+	if err != nil || len(batches) == 0 {
+		return nil, err
+	}
+	b := batches[0]
+	err = t.queryRow(`SELECT kind FROM refresh_job WHERE id = $1`, b.JobID).Scan(&b.Kind)
+	return &b, err
+}
+
+// ReturnBatch gives a batch back.
+func (t *Tx) ReturnBatch(b refresh.Batch) error {
+	_, err := t.exec(`UPDATE refresh_batch SET state = 'pending' WHERE job_id = $1 AND batch = $2 AND token = $3 AND state = 'running'`,
+		b.JobID, b.Batch, b.Token)
+	return err
+}
+
+// BatchItems returns the items that a batch is to settle, by id.
+func (s *Store) BatchItems(ctx context.Context, b refresh.Batch) ([]refresh.Item, error) {
+	return collectByIndex(ctx, s, func(r *sql.Rows, i *refresh.Item) error {
+		var candidateAt, checked, updated, quotes, noSales int64
+		err := r.Scan(&i.ID, &i.Key.AppID, &i.Key.Name, &i.Key.Phase, &i.Price, &i.Candidate, &candidateAt,
+			&checked, &updated, &quotes, &noSales, &i.Failures, &i.Rev)
+		i.CandidateAt, i.CheckedAt, i.UpdatedAt = moment(candidateAt), moment(checked), moment(updated)
+		i.QuotesAt, i.NoSalesSince = moment(quotes), moment(noSales)
+		return err
+	}, `SELECT i.id, i.app_id, i.name, i.phase, i.price, i.candidate, i.candidate_at,
+			i.price_checked_at, i.price_updated_at, i.quotes_at, i.no_sales_since, i.failures, i.rev
+		FROM refresh_item r JOIN item i ON i.id = r.item_id
+		WHERE r.job_id = $1 AND r.batch = $2 AND r.state = 'pending' ORDER BY r.item_id`, b.JobID, b.Batch)
+}
+
+// BatchSnapshots returns the snapshots of the items of a batch, by item and
+// market.
+func (s *Store) BatchSnapshots(ctx context.Context, b refresh.Batch) ([]refresh.Snapshot, error) {
+	return collectByIndex(ctx, s, scanSnapshot, `
+		SELECT `+snapshotColumns+` FROM refresh_item r CROSS JOIN snapshot s
+		WHERE s.item_id = r.item_id AND r.job_id = $1 AND r.batch = $2 AND r.state = 'pending' ORDER BY r.item_id, s.market_id`, b.JobID, b.Batch)
+}
+
+const snapshotColumns = `s.item_id, s.market_id, s.currency, s.ask, s.bid, s.sale, s.listings, s.sales, s.sales_window, s.market_time, s.fetched_at, s.reason`
+
+func scanSnapshot(r *sql.Rows, v *refresh.Snapshot) error {
+	var window, marketTime, fetched int64
+	err := r.Scan(&v.ItemID, &v.MarketID, &v.Currency, &v.Ask, &v.Bid, &v.Sale, &v.Listings, &v.Sales,
+		&window, &marketTime, &fetched, &v.Reason)
+	v.SalesWindow = time.Duration(window) * time.Second
+	v.MarketTime, v.FetchedAt = moment(marketTime), moment(fetched)
+	return err
+}
+
+// Medians calls fn for the items in the name buckets from (included) to
+// (excluded) whose last estimate has a median. An item's id begins with its
+// bucket.
+func (s *Store) Medians(ctx context.Context, from, to int, fn func(catalog.Key, refresh.Median)) error {
+	_, err := collect(ctx, s.read, func(r *sql.Rows, _ *struct{}) error {
+		var key catalog.Key
+		var m refresh.Median
+		err := r.Scan(&key.AppID, &key.Name, &key.Phase, &m.Price, &m.Markets)
+		fn(key, m)
+		return err
+	}, `SELECT app_id, name, phase, median, markets FROM item WHERE id >= $1 AND id < $2 AND median > 0`, int64(from)<<32, int64(to)<<32)
+	return err
+}
+
+// What a batch is about is some hundred rows of tables that hold many times as
+// many, or were empty a moment ago. PostgreSQL is to find each by its index as
+// long as the transaction lasts, whatever its statistics say: while they are old
+// it would read whole tables for each batch.
+const byIndexOnPostgres = `
+SELECT set_config('enable_seqscan', 'off', true), set_config('enable_hashjoin', 'off', true), set_config('enable_mergejoin', 'off', true)`
+
+func (t *Tx) byIndex() error { return t.hold(byIndexOnPostgres) }
+
+// collectByIndex is collect for a query about a batch.
+func collectByIndex[T any](ctx context.Context, s *Store, scan func(*sql.Rows, *T) error, query string, args ...any) (_ []T, err error) {
+	if s.d == onSQLite {
+		return collect(ctx, s.read, scan, query, args...)
+	}
+	tx, err := s.read.BeginTx(ctx, &sql.TxOptions{ReadOnly: true})
+	if err != nil {
+		return nil, blame(err)
+	}
+	defer func() { err = errors.Join(err, s.ignoreLost(tx.Rollback())) }()
+	if _, err := tx.ExecContext(ctx, byIndexOnPostgres); err != nil {
+		return nil, blame(err)
+	}
+	out, err := collect(ctx, tx, scan, query, args...)
+	return out, blame(err)
+}
