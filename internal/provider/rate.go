@@ -57,7 +57,8 @@ type Told struct {
 	Left     int64
 	At       time.Time // of the last answer that told
 	ResetsAt time.Time
-	Period   Period // whose quota it is about; empty: a limit
+	Period   Period  // whose quota it is about; empty: a limit
+	Outlook  Outlook // of a window that lasts longer than an hour; else zero
 }
 
 // SameReset is how far the resets of two answers may lie apart that speak of one

@@ -37,6 +37,7 @@ type Budget struct {
 	ResetsAt time.Time   // when the oldest of the used requests stops counting; zero: none is used
 	Quotas   []QuotaUsed // the shorter period first; empty without a quota
 	Told     *Told       // what the source itself says; nil: nothing that still counts
+	Outlook  Outlook     // of a limit that lasts longer than an hour; else zero
 }
 
 // QuotaUsed tells what is used of a quota.
@@ -46,6 +47,7 @@ type QuotaUsed struct {
 	Used     int64
 	Left     int64
 	ResetsAt time.Time // when the period ends
+	Outlook  Outlook
 }
 
 // Latency summarises how long the last attempts took, bodies included; zero

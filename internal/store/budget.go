@@ -2,6 +2,7 @@ package store
 
 import (
 	"context"
+	"database/sql"
 	"errors"
 	"sync/atomic"
 	"time"
@@ -19,6 +20,8 @@ type Allowance struct {
 	slots  int         // that the limit has
 	size   int         // requests that a slot takes
 	made   atomic.Bool // the slots are there
+
+	watched atomic.Int64 // when the budgets were last looked at, in microseconds
 }
 
 const (
@@ -72,14 +75,18 @@ func (a *Allowance) ask(ctx context.Context) (provider.Refusal, error) {
 		return provider.Refusal{}, err
 	}
 	var r provider.Refusal
+	var near bool
 	err := a.s.InTx(ctx, func(t *Tx) (err error) {
-		if r, err = a.take(t); err == nil && r.Wait > 0 {
+		if r, near, err = a.take(t); err == nil && r.Wait > 0 {
 			err = errRefused
 		}
 		return err
 	})
 	switch {
 	case err == nil:
+		if near {
+			a.watch(ctx)
+		}
 		return provider.Refusal{}, nil
 	case !errors.Is(err, errRefused):
 		return provider.Refusal{}, err
@@ -90,32 +97,46 @@ func (a *Allowance) ask(ctx context.Context) (provider.Refusal, error) {
 }
 
 // take counts a request with what the host leaves, the quotas and the limit, or
-// returns why it is refused. What it counted by then must be rolled back.
-func (a *Allowance) take(t *Tx) (r provider.Refusal, err error) {
+// returns why it is refused. What it counted by then must be rolled back. near
+// reports that some budget which is forecast may be near its end.
+func (a *Allowance) take(t *Tx) (r provider.Refusal, near bool, err error) {
 	o, err := a.ordered(t.ctx, t.tx)
 	if err != nil || o.refusal.Wait > 0 {
-		return o.refusal, err
+		return o.refusal, false, err
 	}
 	// A slot comes last, since another process may have to be waited for: the moment
 	// that it is given must be that of the request.
 	if o.told != nil {
 		if n, err := t.exec(countTold, a.source, a.host.Key); err != nil || n == 0 {
-			return provider.Refusal{Kind: provider.KindBudget, Wait: leastWait}, err
+			return provider.Refusal{Kind: provider.KindBudget, Wait: leastWait}, false, err
 		}
+		near = provider.NearEnd(o.told.Left-1, o.told.Limit)
 	}
 	for _, p := range a.host.Quota.Periods() {
 		begin, end := p.Bounds(o.now)
-		n, err := t.exec(countQuota, a.source, a.host.Key, string(p), micros(begin), a.host.Quota.Of(p))
-		if err != nil {
-			return r, err
+		var used int64
+		switch err := t.queryRow(countQuota, a.source, a.host.Key, string(p), micros(begin), a.host.Quota.Of(p)).Scan(&used); {
+		case errors.Is(err, sql.ErrNoRows):
+			return provider.Refusal{Kind: provider.KindBudget, Wait: end.Sub(o.now), Quota: p, ResetsAt: end}, false, nil
+		case err != nil:
+			return r, false, err
 		}
-		if n == 0 {
-			return provider.Refusal{Kind: provider.KindBudget, Wait: end.Sub(o.now), Quota: p, ResetsAt: end}, nil
+		near = near || provider.NearEnd(a.host.Quota.Of(p)-used, a.host.Quota.Of(p))
+	}
+	if a.forecasts(o.told) {
+		if err := a.countPace(t, o.now); err != nil {
+			return r, false, err
 		}
 	}
 	if a.slots == 0 {
-		return r, nil
+		return r, near, nil
 	}
+	r, err = a.takeSlot(t)
+	return r, near || provider.Forecast(a.host.Limit.Per), err
+}
+
+// takeSlot counts a request with the limit.
+func (a *Allowance) takeSlot(t *Tx) (provider.Refusal, error) {
 	clock := t.d.clock(3)
 	n, err := t.exec(`
 		UPDATE budget_slot SET used = CASE WHEN at > `+clock+` - $4 THEN used + 1 ELSE 1 END, at = `+clock+`
@@ -126,7 +147,7 @@ func (a *Allowance) take(t *Tx) (r provider.Refusal, err error) {
 		AND NOT EXISTS (SELECT 1 FROM source_host h WHERE h.source = $1 AND h.host = $2 AND h.blocked_until > `+clock+`)`,
 		a.source, a.host.Key, a.s.clockArg(), a.host.Limit.Stretch().Microseconds(), a.slots, a.size)
 	if err != nil || n == 1 {
-		return r, err
+		return provider.Refusal{}, err
 	}
 	return provider.Refusal{Kind: provider.KindBudget, Wait: leastWait}, nil
 }
@@ -139,7 +160,8 @@ const countQuota = `
 INSERT INTO budget_quota (source, host, period, starts_at, used) VALUES ($1, $2, $3, $4, 1)
 ON CONFLICT (source, host, period) DO UPDATE SET starts_at = excluded.starts_at,
 	used = CASE WHEN budget_quota.starts_at < excluded.starts_at THEN 1 ELSE budget_quota.used + 1 END
-WHERE budget_quota.starts_at < excluded.starts_at OR budget_quota.used < $5`
+WHERE budget_quota.starts_at < excluded.starts_at OR budget_quota.used < $5
+RETURNING used`
 
 // untilFree tells for how long no slot will be free, or the host wants to be left
 // alone.

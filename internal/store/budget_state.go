@@ -113,8 +113,10 @@ func (a *Allowance) State(ctx context.Context) (b provider.Budget, blockedUntil 
 			b.ResetsAt = o.now.Add(min(slots.since.Add(stretch).Sub(o.now), stretch))
 		}
 	}
-	b.Quotas, err = a.quotas(ctx, o.now)
-	return b, o.blocked, err
+	if b.Quotas, err = a.quotas(ctx, o.now); err != nil {
+		return b, o.blocked, err
+	}
+	return b, o.blocked, a.foresee(ctx, o.now, &b)
 }
 
 // Budget tells what a host leaves: see Allowance.State.

@@ -137,21 +137,34 @@ func hostDebug(d provider.Description, host string, c provider.ClientState) Host
 }
 
 func budget(b provider.Budget) Budget {
-	out := Budget{Limit: int64(b.Limit.Requests), PeriodSeconds: seconds(b.Limit.Per), Used: int64(b.Used), Quotas: []Quota{}}
+	out := Budget{Limit: int64(b.Limit.Requests), PeriodSeconds: seconds(b.Limit.Per), Used: int64(b.Used), Quotas: []Quota{}, Outlook: outlook(b.Outlook), Low: b.Low()}
 	if b.Limit.Requests > 0 {
 		left := int64(b.Left)
 		out.Left, out.ResetsAt = &left, when(b.ResetsAt)
 	}
 	for _, q := range b.Quotas {
-		out.Quotas = append(out.Quotas, Quota{Period: string(q.Period), Limit: q.Limit, Used: q.Used, Left: q.Left, ResetsAt: q.ResetsAt})
+		out.Quotas = append(out.Quotas, Quota{
+			Period: string(q.Period), Limit: q.Limit, Used: q.Used, Left: q.Left, ResetsAt: q.ResetsAt,
+			Outlook: outlook(q.Outlook), Low: q.Outlook.Low,
+		})
 	}
 	if t := b.Told; t != nil {
-		out.Told = &Told{Period: text(string(t.Period)), Left: t.Left, ToldAt: t.At, ResetsAt: t.ResetsAt}
+		out.Told = &Told{
+			Period: text(string(t.Period)), Left: t.Left, ToldAt: t.At, ResetsAt: t.ResetsAt,
+			Outlook: outlook(t.Outlook), Low: t.Outlook.Low,
+		}
 		if t.Limit > 0 {
 			out.Told.Limit = &t.Limit
 		}
 	}
 	return out
+}
+
+func outlook(o provider.Outlook) Outlook {
+	if o.Pace.Over == 0 {
+		return Outlook{}
+	}
+	return Outlook{Pace: &Pace{Requests: o.Pace.Requests, Seconds: seconds(o.Pace.Over)}, RunsOutAt: when(o.RunsOutAt)}
 }
 
 func latency(l provider.Latency) Latency {

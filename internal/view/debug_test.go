@@ -22,6 +22,39 @@ func (d described) Fetch(context.Context, provider.Call, provider.Sink) (provide
 	return provider.Answer{}, nil
 }
 
+func TestDebug_ShowsBothCountsOfABudgetAndWhenItRunsOut(t *testing.T) {
+	w := newWorld(t, false)
+	w.now = time.Date(2026, 3, 10, 6, 0, 0, 0, time.UTC)
+	host := provider.Host{Quota: provider.Quota{Day: 20}, Headers: provider.HeadersOfDay}
+	client := provider.NewClient(provider.Options{Source: "sim"})
+	t.Cleanup(client.Close)
+	reader := view.NewReader(view.Options{
+		Store: w.store, Currency: "USD", Now: func() time.Time { return w.now },
+		Sources: []provider.Source{described{provider.Description{Name: "sim", Hosts: []provider.Host{host}}}},
+		Clients: map[string]provider.Clients{"sim": {"": client}},
+	})
+	a := w.store.Allowance("sim", host)
+	for range 12 {
+		_, err := a.Take(t.Context())
+		w.must(err)
+	}
+	w.must(a.Tell(t.Context(), provider.Rate{Limit: 20, Left: 1, Reset: 12 * time.Hour}))
+	debug, err := reader.ProviderDebug(t.Context())
+	w.must(err)
+	b := debug.Sources[0].Budget
+	q := b.Quotas[0]
+	if q.Used != 12 || q.Left != 8 || q.Low || q.Pace.Requests != 12 || q.Pace.Seconds != 3600 || !q.RunsOutAt.Equal(w.now.Add(40*time.Minute)) {
+		t.Errorf("our own count %+v, pace %+v, runs out %v", q, q.Pace, q.RunsOutAt)
+	}
+	told := b.Told
+	if *told.Period != "day" || *told.Limit != 20 || told.Left != 1 || !told.Low || !told.RunsOutAt.Equal(w.now.Add(5*time.Minute)) || !told.ToldAt.Equal(w.now) {
+		t.Errorf("the source's %+v, runs out %v", told, told.RunsOutAt)
+	}
+	if !b.Low || b.Pace != nil || b.RunsOutAt != nil {
+		t.Errorf("budget %+v", b)
+	}
+}
+
 func TestDebug_ShowsAllInstancesAndTheirWorkWhicheverIsAsked(t *testing.T) {
 	w := newWorld(t, false)
 	w.own("u", "A")

@@ -255,6 +255,20 @@ type Budget struct {
 	ResetsAt      *time.Time `json:"resetsAt"` // when the oldest of the used ones stops counting
 	Quotas        []Quota    `json:"quotas"`   // of the calendar, UTC
 	Told          *Told      `json:"told"`     // what the source itself says is left; the smaller counts
+	Outlook                  // of the limit, where its period is longer than an hour
+	Low           bool       `json:"low"` // some part of it is: limit, quota or told
+}
+
+// Outlook is when a budget runs out at the present pace.
+type Outlook struct {
+	Pace      *Pace      `json:"pace"`      // null: there is no forecast
+	RunsOutAt *time.Time `json:"runsOutAt"` // null: not before it is renewed
+}
+
+// Pace is how many requests were sent lately, over how long.
+type Pace struct {
+	Requests int64 `json:"requests"`
+	Seconds  int64 `json:"seconds"`
 }
 
 // Told is a budget as the source counts it: what it said last, less what was sent
@@ -265,6 +279,8 @@ type Told struct {
 	Left     int64     `json:"left"`
 	ToldAt   time.Time `json:"toldAt"`
 	ResetsAt time.Time `json:"resetsAt"`
+	Outlook
+	Low bool `json:"low"` // less than a tenth is left, and it runs out before its reset
 }
 
 // Quota is what a source allows in a day or a month of the calendar.
@@ -274,6 +290,8 @@ type Quota struct {
 	Used     int64     `json:"used"`
 	Left     int64     `json:"left"`
 	ResetsAt time.Time `json:"resetsAt"`
+	Outlook
+	Low bool `json:"low"` // less than a tenth is left, and it runs out before its end
 }
 
 // Latency holds quantiles of the recorded answers, in milliseconds.

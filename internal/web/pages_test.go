@@ -10,6 +10,7 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+	"time"
 
 	"assay/internal/catalog"
 	"assay/internal/fault"
@@ -139,6 +140,23 @@ func TestSources_WithoutALimitSayOnlyThat(t *testing.T) {
 	w.assay.sources[0].Budget = view.Budget{}
 	body := w.visit(t, marketSecret).get("/sources").body
 	mustContain(t, body, "<dt>Budget</dt><dd>no limit</dd>")
+}
+
+func TestSources_ShowBothCountsAndWhenABudgetRunsOut(t *testing.T) {
+	w := newWorld(t)
+	now := w.assay.now()
+	later := now.Add(7 * time.Hour)
+	outlook := view.Outlook{Pace: &view.Pace{Requests: 640, Seconds: 86400}, RunsOutAt: &later}
+	b := &w.assay.sources[0].Budget
+	*b = view.Budget{
+		Quotas: []view.Quota{{Period: "month", Limit: 1000, Used: 950, Left: 50, ResetsAt: later, Outlook: outlook, Low: true}}, Low: true,
+		Told: &view.Told{Period: new("month"), Limit: new(int64(1000)), Left: 31, ToldAt: now, ResetsAt: later},
+	}
+	v := w.visit(t, marketSecret)
+	mustContain(t, v.get("/sources").body, "950 of 1,000 this month", "31 of 1,000 left by its own count this month",
+		`title="640 requests in the last `, "used up", "Budget low")
+	b.Told.Left, b.Told.Limit, b.Told.Period = 0, nil, nil
+	mustContain(t, v.get("/sources").body, "0 left by its own count, renews", "Budget spent")
 }
 
 func TestRun_GroupsFailuresByCause(t *testing.T) {

@@ -76,8 +76,11 @@ func sourceBadge(source view.SourceDebug, quarantined bool, now time.Time) badge
 	case source.BlockedUntil != nil && source.BlockedUntil.After(now):
 		return badge{"warn", "Told to wait", "It asked us to come back later."}
 	case source.Budget.Left != nil && *source.Budget.Left <= 0 && source.Budget.Limit > 0,
-		slices.ContainsFunc(source.Budget.Quotas, func(q view.Quota) bool { return q.Left <= 0 }):
+		slices.ContainsFunc(source.Budget.Quotas, func(q view.Quota) bool { return q.Left <= 0 }),
+		source.Budget.Told != nil && source.Budget.Told.Left <= 0:
 		return badge{"warn", "Budget spent", "It is asked again when its budget renews."}
+	case source.Budget.Low:
+		return badge{"warn", "Budget low", "Less than a tenth is left, and at the present pace it runs out before it renews."}
 	case source.LastSuccess == nil && source.LastError == nil:
 		return badge{"calm", "Not asked yet", ""}
 	}

@@ -5,6 +5,7 @@ package storetest
 
 import (
 	"errors"
+	"log/slog"
 	"testing"
 	"time"
 
@@ -77,6 +78,9 @@ func Run(t *testing.T, open Open) {
 		"what a host says never adds to our own count":   hostsNeverAdd,
 		"what a host says of a window is the least":      hostsSayLess,
 		"what a host says of a quota lasts as long":      hostsSayQuotas,
+		"a quota is forecast at the pace of a day":       forecasts,
+		"a low budget is told once in its window":        lowBudgets,
+		"a short limit is never low":                     shortLimits,
 		"a clock set back neither sticks nor lets more":  setBack,
 		"work is counted":                                workIsCounted,
 		"the oldest work is of any queue":                oldestWork,
@@ -103,6 +107,7 @@ func Run(t *testing.T, open Open) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			f := &fixture{TB: t, now: Epoch}
+			f.open = func(o store.Options) *store.Store { return open(t, o) }
 			f.s = open(t, store.Options{Now: func() time.Time { return f.now }, Faults: func(point string) error {
 				if f.faults == nil {
 					return nil
@@ -124,8 +129,14 @@ const app = catalog.CS2
 type fixture struct {
 	testing.TB
 	s      *store.Store
+	open   func(store.Options) *store.Store
 	now    time.Time
 	faults func(point string) error
+}
+
+// logging opens a store of its own, on the same clock, that logs to log.
+func (f *fixture) logging(log *slog.Logger) *store.Store {
+	return f.open(store.Options{Now: func() time.Time { return f.now }, Logger: log})
 }
 
 func (f *fixture) must(err error) {

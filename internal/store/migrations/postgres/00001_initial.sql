@@ -302,6 +302,26 @@ CREATE TABLE budget_told (
     PRIMARY KEY (source, host)
 ) WITH (fillfactor = 50);
 
+-- Requests to a host in each of the last hours, where some budget of it lasts long:
+-- by them it is told when that runs out.
+CREATE TABLE budget_hour (
+    source    text   NOT NULL,
+    host      text   NOT NULL,
+    hour      bigint NOT NULL, -- of the epoch, modulo 26
+    starts_at bigint NOT NULL,
+    used      bigint NOT NULL,
+    PRIMARY KEY (source, host, hour)
+) WITH (fillfactor = 50);
+
+-- Budgets that were told to be low, until they are renewed.
+CREATE TABLE budget_low (
+    source text   NOT NULL,
+    host   text   NOT NULL,
+    budget text   NOT NULL, -- limit, day, month, told
+    until  bigint NOT NULL,
+    PRIMARY KEY (source, host, budget)
+);
+
 -- Items that a sync found without a price; an item is queued once.
 CREATE TABLE missing_price (
     item_id   bigint  NOT NULL PRIMARY KEY,

@@ -296,6 +296,26 @@ CREATE TABLE budget_told (
     PRIMARY KEY (source, host)
 ) WITHOUT ROWID;
 
+-- Requests to a host in each of the last hours, where some budget of it lasts long:
+-- by them it is told when that runs out.
+CREATE TABLE budget_hour (
+    source    TEXT    NOT NULL,
+    host      TEXT    NOT NULL,
+    hour      INTEGER NOT NULL, -- of the epoch, modulo 26
+    starts_at INTEGER NOT NULL,
+    used      INTEGER NOT NULL,
+    PRIMARY KEY (source, host, hour)
+) WITHOUT ROWID;
+
+-- Budgets that were told to be low, until they are renewed.
+CREATE TABLE budget_low (
+    source TEXT    NOT NULL,
+    host   TEXT    NOT NULL,
+    budget TEXT    NOT NULL, -- limit, day, month, told
+    until  INTEGER NOT NULL,
+    PRIMARY KEY (source, host, budget)
+) WITHOUT ROWID;
+
 -- Items that a sync found without a price; an item is queued once.
 CREATE TABLE missing_price (
     item_id   INTEGER NOT NULL PRIMARY KEY,

@@ -1,0 +1,70 @@
+package provider
+
+import "time"
+
+// lowShare is the part of a budget, as one in so many, below which it is low if it
+// is also forecast to run out: a tenth.
+const lowShare = 10
+
+// Forecasts are made for budgets that last longer than this. Of shorter ones the
+// end is told by when they renew.
+const forecastFrom = time.Hour
+
+// Pace is how many requests were sent lately, over how long.
+type Pace struct {
+	Requests int64
+	Over     time.Duration // 0: not known
+}
+
+// Outlook is when a budget runs out at the present pace.
+type Outlook struct {
+	Pace      Pace
+	RunsOutAt time.Time // zero: not before it is renewed
+	Low       bool      // less than a tenth is left, and it runs out before it is renewed
+}
+
+// Low reports whether some part of the budget is low.
+func (b *Budget) Low() bool {
+	for _, q := range b.Quotas {
+		if q.Outlook.Low {
+			return true
+		}
+	}
+	return b.Outlook.Low || b.Told != nil && b.Told.Outlook.Low
+}
+
+// Forecast reports whether a budget that is renewed after so long has an Outlook.
+func Forecast(window time.Duration) bool { return window > forecastFrom }
+
+// NearEnd reports whether less than a tenth of a budget is left. Of a budget whose
+// size is not known nobody can tell.
+func NearEnd(left, limit int64) bool { return limit > 0 && left < (limit+lowShare-1)/lowShare }
+
+// OutlookOf tells when what is left of a budget runs out at a pace, if that is
+// before it is renewed.
+func OutlookOf(now time.Time, left, limit int64, renewed time.Time, pace Pace) Outlook {
+	o := Outlook{Pace: pace}
+	switch {
+	case left <= 0:
+		o.RunsOutAt = now
+	case pace.Requests > 0:
+		// A forecast may be off by the rounding of a float; whole numbers of this
+		// size would not fit.
+		lasts := float64(left) / float64(pace.Requests) * float64(pace.Over)
+		if lasts < float64(renewed.Sub(now)) {
+			o.RunsOutAt = now.Add(time.Duration(lasts))
+		}
+	}
+	o.Low = !o.RunsOutAt.IsZero() && NearEnd(left, limit)
+	return o
+}
+
+// OutlookOfLimit is OutlookOf for a limit, whose requests come back one by one. At a
+// pace that it allows for ever it never runs out.
+func OutlookOfLimit(now time.Time, left int64, limit Limit, pace Pace) Outlook {
+	kept := float64(pace.Requests)*float64(limit.Per) <= float64(limit.Requests)*float64(pace.Over)
+	if left > 0 && kept {
+		return Outlook{Pace: pace}
+	}
+	return OutlookOf(now, left, int64(limit.Requests), now.Add(limit.Per), pace)
+}
