@@ -78,8 +78,9 @@ type Allowance interface {
 	// Take counts one request that is about to be sent, or says why it may not be.
 	// After an error, too, it must not be sent.
 	Take(ctx context.Context) (Refusal, error)
-	// Hold notes, for everybody, that the host wants to be left alone for so long.
-	Hold(ctx context.Context, wait time.Duration) error
+	// Hold notes, for everybody, that the host wants to be left alone, and returns for
+	// how long that is now.
+	Hold(ctx context.Context, o Order) (time.Duration, error)
 	// Tell notes, for everybody, what the host says it leaves. Until its reset no
 	// more is let through than that, nor more than the allowance's own count leaves.
 	Tell(ctx context.Context, r Rate) error
@@ -128,20 +129,23 @@ func (c *Client) spend(ctx context.Context) Refusal {
 	c.limit.untake(now)
 	c.told.untake(c.clock())
 	if r.Kind == KindRateLimited {
-		c.hold.extend(c.clock(), r.Wait)
+		c.hold.extend(c.clock(), Order{Wait: r.Wait})
 	}
 	return r
 }
 
-// leaveAlone keeps everybody from the source for a while.
-func (c *Client) leaveAlone(ctx context.Context, wait time.Duration) {
-	c.hold.extend(c.clock(), wait)
+// leaveAlone keeps everybody from the source for a while, and returns for how long.
+func (c *Client) leaveAlone(ctx context.Context, o Order) time.Duration {
+	wait := c.hold.extend(c.clock(), o)
 	if c.o.Allowance == nil {
-		return
+		return wait
 	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), holdTime)
 	defer cancel()
-	if err := c.o.Allowance.Hold(ctx, min(wait, MaxWait)); err != nil {
+	everybody, err := c.o.Allowance.Hold(ctx, o)
+	if err != nil {
 		c.o.Logger.Error("order to wait not stored: others may ask the source too early, and so may a restart", "source", c.o.Source, "error", err)
+		return wait
 	}
+	return c.hold.extend(c.clock(), Order{Wait: everybody})
 }

@@ -28,9 +28,9 @@ func (f *fakeAllowance) Take(context.Context) (r Refusal, err error) {
 	return r, f.err
 }
 
-func (f *fakeAllowance) Hold(_ context.Context, wait time.Duration) error {
-	f.held = append(f.held, wait)
-	return f.err
+func (f *fakeAllowance) Hold(_ context.Context, o Order) (time.Duration, error) {
+	f.held = append(f.held, min(o.Wait, MaxWait))
+	return o.Wait, f.err
 }
 
 func (f *fakeAllowance) Tell(_ context.Context, r Rate) error {

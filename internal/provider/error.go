@@ -36,6 +36,8 @@ type Error struct {
 	RetryAfter time.Duration // how long to wait before asking again; 0: not stated
 	Detail     string        // what was wrong, for operators
 	Err        error         // cause, or nil
+
+	unstated bool // RetryAfter is ours: the source did not say how long
 }
 
 // Error returns the source, what was wrong and the status, without any secret.

@@ -10,7 +10,7 @@ import (
 
 const (
 	// DefaultWait is how long a source is left alone after a 429 that does not
-	// say how long, or says something that nobody understands.
+	// say how long, or says something that nobody understands: see Options.Wait.
 	DefaultWait = time.Minute
 	// MaxWait is the longest order to wait that is followed: a longer one is
 	// cut to it.
@@ -21,15 +21,39 @@ const (
 // reading of a monotonic clock, so that a wall clock that jumps neither ends
 // nor prolongs it.
 type hold struct {
-	mu    sync.Mutex
-	until time.Duration
+	mu        sync.Mutex
+	at, until time.Duration
 }
 
-// extend makes the hold last until now+wait, unless it lasts longer already.
-func (h *hold) extend(now, wait time.Duration) {
+// Order is an order to leave a host alone.
+type Order struct {
+	Wait time.Duration
+	// Most, above Wait, means that the host did not say for how long: who is refused
+	// again soon after such a wait waits twice as long, up to Most.
+	Most time.Duration
+}
+
+// After returns how long to wait, where the host was last left alone for so long,
+// until so long ago; below 0: it still is, and the order of a request that was on
+// its way tells nothing new. A refusal is soon after a wait when no more time has
+// passed since than it took.
+func (o Order) After(last, ago time.Duration) time.Duration {
+	wait := o.Wait
+	if ago >= 0 && ago < last {
+		wait = max(wait, min(2*last, o.Most))
+	}
+	return min(wait, MaxWait)
+}
+
+// extend makes the hold last as long as o orders, unless it lasts longer already,
+// and returns how long it lasts now.
+func (h *hold) extend(now time.Duration, o Order) time.Duration {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	h.until = max(h.until, now+min(wait, MaxWait))
+	if until := now + o.After(h.until-h.at, now-h.until); until > h.until {
+		h.at, h.until = now, until
+	}
+	return h.until - now
 }
 
 // remaining tells for how long the hold still lasts; 0: there is none.

@@ -3,6 +3,7 @@ package provider
 import (
 	"net/http"
 	"testing"
+	"testing/synctest"
 	"time"
 )
 
@@ -62,12 +63,89 @@ func FuzzRetryAfter(f *testing.F) {
 
 func TestHold_IsNeverShortened(t *testing.T) {
 	var h hold
-	h.extend(0, time.Minute)
-	h.extend(0, time.Second)
+	h.extend(0, Order{Wait: time.Minute})
+	if got := h.extend(0, Order{Wait: time.Second}); got != time.Minute {
+		t.Errorf("a shorter order leaves %v", got)
+	}
 	if got := h.remaining(10 * time.Second); got != 50*time.Second {
 		t.Errorf("remaining %v, want 50s", got)
 	}
 	if got := h.remaining(2 * time.Minute); got != 0 {
 		t.Errorf("remaining %v after its end", got)
 	}
+}
+
+func TestOrder_DoublesWhereTheHostRefusesAgainSoon(t *testing.T) {
+	const first, most = 10 * time.Minute, time.Hour
+	for name, c := range map[string]struct {
+		last, ago, most, want time.Duration
+	}{
+		"the first":                      {0, 400 * 24 * time.Hour, most, first},
+		"at its end":                     {first, 0, most, 2 * first},
+		"just soon enough":               {first, first - 1, most, 2 * first},
+		"not soon":                       {first, first, most, first},
+		"sent before it began":           {first, -time.Minute, most, first},
+		"the longest":                    {40 * time.Minute, time.Second, most, most},
+		"after a longer one":             {MaxWait, time.Second, most, most},
+		"after a short one that it said": {time.Second, 0, most, first},
+		"without a most":                 {first, 0, 0, first},
+	} {
+		if got := (Order{Wait: first, Most: c.most}).After(c.last, c.ago); got != c.want {
+			t.Errorf("%s: %v, want %v", name, got, c.want)
+		}
+	}
+	if got := (Order{Wait: 2 * MaxWait}).After(0, 0); got != MaxWait {
+		t.Errorf("a longer order than is followed: %v", got)
+	}
+}
+
+func TestClient_WaitsTwiceAsLongWhereItIsRefusedAgainWithoutAWordOnWhen(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		refusing := true
+		c, f := newFake(Options{Wait: 10 * time.Minute, MostWait: time.Hour}, func(int) (*http.Response, error) {
+			if refusing {
+				return reply(429, "null"), nil
+			}
+			return reply(200, "ok"), nil
+		})
+		for i, minutes := range []int{10, 20, 40, 60, 60} {
+			want := time.Duration(minutes) * time.Minute
+			kind, wait := kindOf(t, c.Do(t.Context(), get, discard))
+			if kind != KindRateLimited || wait != want || f.count() != i+1 {
+				t.Fatalf("%v for %v after %d requests, want one more and %v", kind, wait, f.count(), want)
+			}
+			if _, again := kindOf(t, c.Do(t.Context(), get, discard)); again != wait || f.count() != i+1 {
+				t.Fatalf("asked within its pause: %v, %d requests", again, f.count())
+			}
+			time.Sleep(wait)
+		}
+		refusing = false
+		if err := c.Do(t.Context(), get, discard); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(time.Hour)
+		refusing = true
+		if _, wait := kindOf(t, c.Do(t.Context(), get, discard)); wait != 10*time.Minute {
+			t.Errorf("an hour later: %v", wait)
+		}
+	})
+}
+
+func TestClient_SourceMayKnowBetterWhatARefusalIs(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		judge := func(e *Error) {
+			if e.Status == 403 && e.Detail == "slow down" {
+				e.Kind = KindRateLimited
+			}
+		}
+		bodies := []string{"slow down", "who are you?"}
+		c, f := newFake(Options{Judge: judge, Wait: 10 * time.Minute}, func(n int) (*http.Response, error) { return reply(403, bodies[n-1]), nil })
+		if kind, wait := kindOf(t, c.Do(t.Context(), get, discard)); kind != KindRateLimited || wait != 10*time.Minute {
+			t.Errorf("%v for %v", kind, wait)
+		}
+		time.Sleep(10 * time.Minute)
+		if kind, wait := kindOf(t, c.Do(t.Context(), get, discard)); kind != KindAuth || wait != 0 || f.count() != 2 {
+			t.Errorf("%v for %v, %d requests", kind, wait, f.count())
+		}
+	})
 }

@@ -25,6 +25,16 @@ type Options struct {
 	Backoff  time.Duration // upper end of the first wait between attempts; default 500 ms
 	Pause    time.Duration // how long the breaker first stays open; default 30 s
 
+	// Wait is how long the source is left alone when it refuses without saying for
+	// how long; default DefaultWait. It doubles up to MostWait for as long as the
+	// source refuses again soon after; default Wait, which is not at all.
+	Wait, MostWait time.Duration
+
+	// Judge, when set, may say better than its status what an answer is that is
+	// neither a success nor a redirect: it may change Kind. Detail is how its body
+	// begins.
+	Judge func(*Error)
+
 	// Allowance, when set, is asked before each request, whatever Limit says: it
 	// is what other processes that ask the source know of, too.
 	Allowance Allowance
@@ -66,6 +76,9 @@ func (o Options) withDefaults() Options {
 	}
 	if o.Pause <= 0 {
 		o.Pause = DefaultPause
+	}
+	if o.Wait <= 0 {
+		o.Wait = DefaultWait
 	}
 	if o.Now == nil {
 		o.Now = time.Now

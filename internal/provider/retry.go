@@ -131,8 +131,12 @@ func (c *Client) deferred(ctx context.Context, r Refusal) *Error {
 func (c *Client) report(ctx context.Context, probe bool, err error) {
 	var e *Error
 	if errors.As(err, &e) && e.RetryAfter > 0 && (e.Kind == KindRateLimited || e.Kind == KindServer) && e.Status != 0 {
+		order := Order{Wait: e.RetryAfter}
+		if e.unstated {
+			order.Most = c.o.MostWait
+		}
+		e.RetryAfter = c.leaveAlone(ctx, order)
 		c.o.Logger.Warn("source wants to be left alone", "source", c.o.Source, "status", e.Status, "seconds", e.RetryAfter.Seconds())
-		c.leaveAlone(ctx, e.RetryAfter)
 	}
 	opened, closed := c.breaker.report(c.clock(), probe, outcomeOf(err))
 	switch {

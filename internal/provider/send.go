@@ -202,7 +202,7 @@ func (c *Client) decodeError(status int, err error) error {
 		told.Status = status
 	}
 	if told.Kind == KindRateLimited && told.RetryAfter <= 0 {
-		told.RetryAfter = DefaultWait
+		told.RetryAfter, told.unstated = c.o.Wait, true
 	}
 	told.RetryAfter = min(told.RetryAfter, MaxWait)
 	return &told
@@ -215,21 +215,28 @@ func (c *Client) statusError(resp *http.Response, w *wire, rate Rate) *Error {
 	wait, stated := retryAfter(resp.Header, c.o.Now())
 	switch {
 	case resp.StatusCode == http.StatusTooManyRequests:
-		e.Kind, e.RetryAfter = KindRateLimited, DefaultWait
-		if stated {
-			e.RetryAfter = wait
-		} else if rate.Reset > 0 && rate.Left == 0 {
-			e.RetryAfter = min(rate.Reset, MaxWait)
+		e.Kind = KindRateLimited
+		if !stated && rate.Reset > 0 && rate.Left == 0 {
+			wait, stated = min(rate.Reset, MaxWait), true
 		}
 	case resp.StatusCode == http.StatusUnauthorized, resp.StatusCode == http.StatusForbidden:
 		e.Kind = KindAuth
 	case resp.StatusCode >= http.StatusInternalServerError:
-		e.Kind, e.RetryAfter = KindServer, wait
+		e.Kind = KindServer
 	}
 	if b, err := newBody(w, contentEncoding(resp), maxExcerpt); err == nil {
 		defer b.Close()
 		text, _ := io.ReadAll(b) // what came is enough
 		e.Detail = printable(c.masker.mask(string(text)), maxExcerpt)
+	}
+	if c.o.Judge != nil {
+		c.o.Judge(e)
+	}
+	switch {
+	case e.Kind == KindRateLimited && !stated:
+		e.RetryAfter, e.unstated = c.o.Wait, true
+	case e.Kind == KindRateLimited, e.Kind == KindServer:
+		e.RetryAfter = wait
 	}
 	return e
 }

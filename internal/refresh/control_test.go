@@ -151,9 +151,13 @@ func TestForecast_SkipsWhatNothingCanBeAskedFor(t *testing.T) {
 		equal(t, "of them without anybody to ask", f.Budget, budget)
 	}
 	check(4, 3, 25) // the period is longer than a job waits
-	must(t, w.store.Allowance("alpha", host).Hold(t.Context(), refresh.Patience))
+	hold := func(wait time.Duration) {
+		_, err := w.store.Allowance("alpha", host).Hold(t.Context(), provider.Order{Wait: wait})
+		must(t, err)
+	}
+	hold(refresh.Patience)
 	check(4, 3, 25) // so long it waits
-	must(t, w.store.Allowance("alpha", host).Hold(t.Context(), 2*refresh.Patience))
+	hold(2 * refresh.Patience)
 	check(0, 7, 65)
 	must(t, w.engine.PauseSource(t.Context(), "alpha"))
 	check(0, 0, 65)

@@ -10,18 +10,28 @@ import (
 )
 
 // Hold implements provider.Allowance. An order is never shortened by another one.
-func (a *Allowance) Hold(ctx context.Context, wait time.Duration) error {
-	return a.s.InTx(ctx, func(t *Tx) error {
+func (a *Allowance) Hold(ctx context.Context, o provider.Order) (wait time.Duration, err error) {
+	err = a.s.InTx(ctx, func(t *Tx) error {
 		if err := a.catchUp(t); err != nil {
 			return err
 		}
 		clock := t.d.clock(3)
-		_, err := t.exec(`
+		var now, at, until int64
+		err := t.queryRow(`
+			SELECT `+clock+`, coalesce(max(blocked_at), 0), coalesce(max(blocked_until), 0)
+			FROM source_host WHERE source = $1 AND host = $2`, a.source, a.host.Key, a.s.clockArg()).Scan(&now, &at, &until)
+		if err != nil {
+			return err
+		}
+		wait = o.After(time.Duration(until-at)*time.Microsecond, time.Duration(now-until)*time.Microsecond)
+		_, err = t.exec(`
 			INSERT INTO source_host (source, host, blocked_at, blocked_until) VALUES ($1, $2, `+clock+`, `+clock+` + $4)
 			ON CONFLICT (source, host) DO UPDATE SET blocked_at = excluded.blocked_at, blocked_until = excluded.blocked_until
 			WHERE excluded.blocked_until > source_host.blocked_until`, a.source, a.host.Key, a.s.clockArg(), wait.Microseconds())
+		wait = max(wait, time.Duration(until-now)*time.Microsecond)
 		return err
 	})
+	return wait, err
 }
 
 // catchUp makes now of what is noted as of later: after a clock was set back it

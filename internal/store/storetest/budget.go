@@ -24,6 +24,14 @@ func (f *fixture) take(a provider.Allowance) provider.Refusal {
 	return r
 }
 
+// hold gives an order to wait, and returns for how long it lasts now.
+func (f *fixture) hold(a provider.Allowance, o provider.Order) time.Duration {
+	f.Helper()
+	wait, err := a.Hold(f.Context(), o)
+	f.must(err)
+	return wait
+}
+
 // takeAll has several processes ask at the same moment, and returns how many
 // requests were let through.
 func (f *fixture) takeAll(all []provider.Allowance, each int) int {
@@ -187,8 +195,8 @@ func budgetsLast(f *fixture) {
 func orders(f *fixture) {
 	for _, limit := range []provider.Limit{{}, {Requests: 5, Per: time.Second}} {
 		f.is("let through", f.take(f.allowance("a", limit, provider.Quota{})).Wait, time.Duration(0))
-		f.must(f.allowance("a", limit, provider.Quota{}).Hold(f.Context(), time.Hour))
-		f.must(f.allowance("a", limit, provider.Quota{}).Hold(f.Context(), time.Minute)) // shortens nothing
+		f.is("followed", f.hold(f.allowance("a", limit, provider.Quota{}), provider.Order{Wait: time.Hour}), time.Hour)
+		f.is("not shortened", f.hold(f.allowance("a", limit, provider.Quota{}), provider.Order{Wait: time.Minute}), time.Hour)
 		other := f.allowance("a", limit, provider.Quota{})
 		f.is("seen by others", f.take(other), provider.Refusal{Kind: provider.KindRateLimited, Wait: time.Hour})
 		_, until, err := f.s.Allowance("s", provider.Host{Key: "a", Limit: limit}).State(f.Context())
@@ -200,6 +208,23 @@ func orders(f *fixture) {
 		f.now = f.now.Add(time.Microsecond)
 		f.is("and no longer", f.take(other).Wait, time.Duration(0))
 	}
+}
+
+// ordersGrow asks by an allowance that is made anew each time, as by another
+// process or after a restart.
+func ordersGrow(f *fixture) {
+	unstated := provider.Order{Wait: 10 * time.Minute, Most: time.Hour}
+	hold := func() time.Duration {
+		return f.hold(f.allowance("g", provider.Limit{Requests: 5, Per: time.Second}, provider.Quota{}), unstated)
+	}
+	for _, minutes := range []int{10, 20, 40, 60, 60} {
+		want := time.Duration(minutes) * time.Minute
+		f.is("refused again", hold(), want)
+		f.is("and another request that was on its way", hold(), want)
+		f.now = f.now.Add(want)
+	}
+	f.now = f.now.Add(time.Hour)
+	f.is("long after", hold(), 10*time.Minute)
 }
 
 // setBack sets the clock back by more than anything lasts. What was sent counts
@@ -217,7 +242,7 @@ func setBack(f *fixture) {
 		f.now = f.now.Add(wait)
 		f.is("the next period", f.takeAll(all, 5), 3)
 
-		f.must(a.Hold(f.Context(), time.Minute))
+		f.hold(a, provider.Order{Wait: time.Minute})
 		f.now = f.now.Add(-by)
 		f.is("an order", f.take(a), provider.Refusal{Kind: provider.KindRateLimited, Wait: time.Minute})
 		f.must(a.Tell(f.Context(), provider.Rate{Reset: time.Minute}))

@@ -74,6 +74,7 @@ func Run(t *testing.T, open Open) {
 		"what is refused is not counted":                 refusals,
 		"a budget outlives the process":                  budgetsLast,
 		"a host that wants to be left alone is":          orders,
+		"a host that refuses again is left alone longer": ordersGrow,
 		"what a host says it leaves is kept to by all":   hostsSay,
 		"what a host says never adds to our own count":   hostsNeverAdd,
 		"what a host says of a window is the least":      hostsSayLess,
