@@ -127,7 +127,7 @@ func (f *fakes) Items(_ context.Context, appID int32, q, cursor string, limit in
 
 func (f *fakes) Item(_ context.Context, key catalog.Key) (view.ItemDetail, error) {
 	f.set(func(f *fakes) { f.lastKey = key })
-	snapshot := view.MarketSnapshot{Source: "sim", Market: "m", Currency: "EUR", LowestAsk: new(money.Micro(1)), Rate: new(money.Micro(1_083_400)), RateDate: new(noon), FetchedAt: noon}
+	snapshot := view.MarketSnapshot{Source: "sim", Market: "m", Currency: "EUR", LowestAsk: new(money.Micro(1)), Rate: new(money.Rate(1_083_400_000_000)), RateDate: new(noon), FetchedAt: noon}
 	return view.ItemDetail{ItemPrice: anItem(key), Currency: "USD", AgeSeconds: new(int64(3)), Snapshots: []view.MarketSnapshot{snapshot}}, f.note("item", key)
 }
 

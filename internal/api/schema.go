@@ -43,6 +43,8 @@ func (s *schemas) ofType(t reflect.Type) schema {
 		return schema{"type": "string", "format": "date-time"}
 	case reflect.TypeFor[money.Micro](), reflect.TypeFor[money.Sum]():
 		return schema{"type": "number", "description": "An exact decimal number of at most six places."}
+	case reflect.TypeFor[money.Rate]():
+		return schema{"type": "number", "description": "An exact decimal number of at most twelve places."}
 	}
 	switch t.Kind() {
 	case reflect.Pointer:

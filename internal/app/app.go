@@ -20,6 +20,7 @@ import (
 	"assay/internal/api"
 	"assay/internal/config"
 	"assay/internal/dispatch"
+	"assay/internal/exchange"
 	"assay/internal/inventory"
 	"assay/internal/pricing"
 	"assay/internal/provider"
@@ -51,6 +52,8 @@ type App struct {
 	owner    string // names this process among all that ever worked on the database
 	store    *store.Store
 	sources  *SourceSet
+	rates    *exchange.Keeper
+	ecb      *provider.Client // nil: it is not asked
 	engine   *refresh.Engine
 	work     dispatch.Dispatcher
 	creds    *config.Credentials
@@ -77,8 +80,12 @@ func New(ctx context.Context, o Options) (_ *App, err error) {
 			err = errors.Join(err, a.Close())
 		}
 	}()
+	// What can be found out is found out before anything is created.
 	if err := checkSources(a.cfg); err != nil {
-		return nil, err // before anything is created
+		return nil, err
+	}
+	if err := checkRates(ctx, a.cfg); err != nil {
+		return nil, err
 	}
 	if a.store, err = store.Open(ctx, store.Options{
 		Path: a.cfg.Database.Path, URL: a.cfg.Database.URL.Reveal(), Direct: a.cfg.Database.Direct.Reveal(),
@@ -98,6 +105,7 @@ func New(ctx context.Context, o Options) (_ *App, err error) {
 	if err := a.openSources(ctx, o.Client); err != nil {
 		return nil, err
 	}
+	a.openRates(o.Client)
 	if err := a.buildEngine(ctx); err != nil {
 		return nil, err
 	}
@@ -124,6 +132,7 @@ func (a *App) buildEngine(ctx context.Context) (err error) {
 		Store: refreshStore{a.store}, Sources: a.sources.List,
 		Owner: a.owner, Version: a.version, Shared: cfg.Database.Engine != config.SQLite,
 		Wake:   func(kind string) { a.work.Wake(kind) },
+		Rates:  a.currentRates,
 		Now:    a.now,
 		Logger: a.log,
 		Config: refresh.Config{
@@ -133,7 +142,7 @@ func (a *App) buildEngine(ctx context.Context) (err error) {
 			FetchSlots: fetchSlots, SettleSlots: cfg.Workers,
 			Policy: pricing.Policy{
 				Method: cfg.Estimate, Guard: cfg.Guard, Currency: cfg.Currency,
-				NoSalesWindow: cfg.NoSalesWindow, Rates: cfg.Rates,
+				NoSalesWindow: cfg.NoSalesWindow,
 			},
 		},
 	})
@@ -146,7 +155,7 @@ func (a *App) buildEngine(ctx context.Context) (err error) {
 func (a *App) buildServer() *http.Server {
 	reader := view.NewReader(view.Options{
 		Store: a.store, Sources: a.sources.List, Clients: a.sources.Clients, Unconfigured: a.sources.Unconfigured,
-		ScopeAll: a.cfg.Scope == config.ScopeAll, Currency: a.cfg.Currency,
+		ScopeAll: a.cfg.Scope == config.ScopeAll, Currency: a.cfg.Currency, Rates: a.rates, RatesClient: a.ecb,
 		Scheduled: a.work.Scheduled, Owner: a.owner, Version: a.version, Started: a.now(), Now: a.now,
 	})
 	failures := access.NewFailures(a.now)
@@ -248,6 +257,9 @@ func (a *App) Close() error {
 		a.work.Close()
 	}
 	errs = append(errs, a.sources.Close())
+	if a.ecb != nil {
+		a.ecb.Close()
+	}
 	if a.store != nil {
 		errs = append(errs, a.store.Close())
 	}

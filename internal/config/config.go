@@ -61,7 +61,10 @@ type Config struct {
 
 	Providers     []string       // MARKET_PRICE_PROVIDERS: names of sources, none twice
 	Currency      money.Currency // MARKET_PRICE_CURRENCY: of all market prices
-	Rates         pricing.Rates  // MARKET_PRICE_RATES: into Currency
+	Rates         pricing.Rates  // MARKET_PRICE_RATES: those that are fixed, into Currency
+	RatesECB      bool           // MARKET_PRICE_RATES: the others come from the European Central Bank,
+	RatesFile     string         // or from this file; empty: from none
+	ECBBaseURL    *url.URL       // ECB_BASE_URL; nil: the real host
 	Scope         Scope          // MARKET_PRICE_SCOPE
 	TTL           time.Duration  // MARKET_PRICE_TTL: 0 skips nothing for its age
 	MissingRetry  time.Duration  // MARKET_PRICE_MISSING_RETRY: doubles up to MaxMissingRetry

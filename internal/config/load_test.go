@@ -178,8 +178,8 @@ func TestLoad_ReadsEverySetting(t *testing.T) {
 		},
 		Providers: []string{"sim", "pricelist"}, PricelistConfig: "lists.json", Currency: "EUR",
 		Rates: pricing.Rates{
-			money.Currency("USD"): {Micro: 923_000, Date: day},
-			money.Currency("CNY"): {Micro: 127_400, Date: day.AddDate(0, 0, -1)},
+			money.Currency("USD"): {Value: 923_000_000_000, Date: day},
+			money.Currency("CNY"): {Value: 127_400_000_000, Date: day.AddDate(0, 0, -1)},
 		},
 		Scope: ScopeAll, MissingRetry: 30 * time.Minute, NoSalesWindow: 168 * time.Hour, NoSalesRetry: 24 * time.Hour,
 		Estimate: pricing.Median, Guard: pricing.Hold, Workers: 4, FeeRules: "https://fees.example/r.json",

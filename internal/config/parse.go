@@ -214,41 +214,27 @@ func setCurrency(c *Config, value string) (err error) {
 	return err
 }
 
+// setRates reads where rates come from and rates that are fixed.
 func setRates(c *Config, value string) error {
-	c.Rates = pricing.Rates{}
+	c.Rates, c.RatesECB, c.RatesFile = pricing.Rates{}, false, ""
 	for _, item := range splitList(value) {
-		currency, rate, err := parseRate(item)
-		if err != nil {
-			return err
+		path, isFile := strings.CutPrefix(item, "file:")
+		switch {
+		case (isFile || item == "ecb") && (c.RatesECB || c.RatesFile != ""):
+			return errors.New("names two places; write one of ecb and file:PATH")
+		case isFile && path == "":
+			return errors.New("names no file; write file:PATH")
+		case isFile:
+			c.RatesFile = path
+		case item == "ecb":
+			c.RatesECB = true
+		default:
+			if err := c.Rates.Add(item); err != nil {
+				return err
+			}
 		}
-		if _, twice := c.Rates[currency]; twice {
-			return fmt.Errorf("has two rates of %s", currency)
-		}
-		c.Rates[currency] = rate
 	}
 	return nil
-}
-
-// parseRate reads EUR=1.0834@2026-11-20.
-func parseRate(item string) (money.Currency, pricing.Rate, error) {
-	code, rest, hasRate := strings.Cut(item, "=")
-	amount, day, hasDay := strings.Cut(rest, "@")
-	if !hasRate || !hasDay {
-		return "", pricing.Rate{}, fmt.Errorf("%q is no rate; write EUR=1.0834@2026-11-20", item)
-	}
-	currency, err := money.ParseCurrency(code)
-	if err != nil {
-		return "", pricing.Rate{}, err
-	}
-	micro, err := money.Parse([]byte(amount), 1)
-	if err != nil || micro <= 0 {
-		return "", pricing.Rate{}, fmt.Errorf("%q is no rate of %s; want a decimal number of at least 0.000001", amount, currency)
-	}
-	date, err := time.Parse(time.DateOnly, day)
-	if err != nil {
-		return "", pricing.Rate{}, fmt.Errorf("%q is no day; write it like 2026-11-20", day)
-	}
-	return currency, pricing.Rate{Micro: micro, Date: date}, nil
 }
 
 func setEstimate(c *Config, value string) error {
@@ -281,7 +267,15 @@ func setFeeRules(c *Config, value string) error {
 	return nil
 }
 
-func baseURL(source string) func(*Config, string) error {
+func sourceURL(source string) func(*Config, string) error {
+	return baseURL(func(c *Config, u *url.URL) {
+		s := c.Sources[source]
+		s.BaseURL = u
+		c.Sources[source] = s
+	})
+}
+
+func baseURL(set func(*Config, *url.URL)) func(*Config, string) error {
 	return func(c *Config, value string) error {
 		u, err := url.Parse(value)
 		if err != nil || (u.Scheme != "http" && u.Scheme != "https") || u.Hostname() == "" ||
@@ -289,9 +283,7 @@ func baseURL(source string) func(*Config, string) error {
 			// The value is not shown: what is wrong may be a key in it.
 			return errors.New("is no base address; write http(s)://host:port/path, without user, query or fragment")
 		}
-		s := c.Sources[source]
-		s.BaseURL = u
-		c.Sources[source] = s
+		set(c, u)
 		return nil
 	}
 }

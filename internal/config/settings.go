@@ -1,6 +1,7 @@
 package config
 
 import (
+	"net/url"
 	"slices"
 	"strings"
 	"time"
@@ -94,8 +95,13 @@ func refreshSettings(sources []string) []setting {
 		},
 		{name: "MARKET_PRICE_CURRENCY", def: "USD", help: "currency of all market prices", set: setCurrency},
 		{
-			name: "MARKET_PRICE_RATES", help: "dated rates into that currency: `EUR=1.0834@2026-11-20,GBP=1.27@2026-11-20`",
+			name: "MARKET_PRICE_RATES", help: "exchange rates into that currency, comma list: `ecb` (the European Central Bank's daily file) or `file:PATH`, " +
+				"and fixed ones like `EUR=1.0834@2026-11-20`, which count before the others. Without a rate of its currency a quote does not count",
 			set: setRates,
+		},
+		{
+			name: "ECB_BASE_URL", help: "where the European Central Bank's file is reached; the real host when empty",
+			set: baseURL(func(c *Config, u *url.URL) { c.ECBBaseURL = u }),
 		},
 		{
 			name: "MARKET_PRICE_SCOPE", def: "inventory", help: "`inventory`: names in inventories and listings; `all`: every known item",
@@ -175,7 +181,7 @@ func sourceSettings(sources []string) []setting {
 		if _, elsewhere := misplaced()[prefix+"BASE_URL"]; !elsewhere {
 			all = append(all, setting{
 				name: prefix + "BASE_URL", help: "where `" + source + "` is reached; the real host when empty",
-				set: baseURL(source),
+				set: sourceURL(source),
 			})
 		}
 		all = append(all, setting{

@@ -5,14 +5,6 @@ import (
 	"math/bits"
 )
 
-// Convert returns amount * rate / Scale, rounded half to even: an amount of a
-// foreign currency in the base currency, when rate is what one foreign unit
-// costs in micro-units of the base. It is false where the result exceeds a
-// Micro.
-func Convert(amount, rate Micro) (Micro, bool) {
-	return mulDiv(amount, rate, Scale)
-}
-
 // Ratio returns part * Scale / whole, rounded half to even: how many millionths
 // of whole part is. It is false where whole is zero or the result exceeds a
 // Micro.

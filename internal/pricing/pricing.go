@@ -100,22 +100,6 @@ type Policy struct {
 	Rates         Rates
 }
 
-// Rate is the price of one unit of a foreign currency in the base currency, in
-// micro-units: 1 EUR = 1.0834 USD is 1083400. Without a date it is no rate.
-type Rate struct {
-	Micro money.Micro
-	Date  time.Time // the day that the rate is of
-}
-
-// Rates holds the rate of each foreign currency that can be converted.
-type Rates map[money.Currency]Rate
-
-// Of returns the rate of a currency, if there is a valid one.
-func (r Rates) Of(currency money.Currency) (Rate, bool) {
-	rate, ok := r[currency]
-	return rate, ok && rate.Micro > 0 && !rate.Date.IsZero()
-}
-
 // Last is what is known of an item before this estimate.
 //
 // UpdatedAt is the age of Price for the rule of moves within a day: the last

@@ -56,7 +56,7 @@ func anyLast(r *rand.Rand) Last {
 func anyPolicy(r *rand.Rand) Policy {
 	return Policy{
 		Method: [...]Method{"", Robust, Average, Median}[r.IntN(4)], Guard: [...]Guard{"", Flag, Hold}[r.IntN(3)],
-		Currency: "USD", Rates: Rates{"EUR": {Micro: 1_083_400, Date: noon}},
+		Currency: "USD", Rates: Rates{"EUR": {Value: 1_083_400_000_000, Date: noon}},
 	}
 }
 

@@ -67,7 +67,7 @@ func (e *Estimator) price(amount money.Micro, currency money.Currency) (money.Mi
 		if !ok {
 			return 0, NoRate
 		}
-		if amount, ok = money.Convert(amount, rate.Micro); !ok {
+		if amount, ok = money.Convert(amount, rate.Value); !ok {
 			return 0, InvalidAmount
 		}
 	}

@@ -40,12 +40,12 @@ func TestEstimate_ConvertsAtADatedRate(t *testing.T) {
 	day := noon.Truncate(24 * time.Hour)
 	policy := usd()
 	policy.Rates = Rates{
-		"EUR": {Micro: 1_083_400, Date: day},
-		"VND": {Micro: 38, Date: day},
-		"AAA": {Micro: 1_000_000},
-		"BBB": {Micro: 0, Date: day},
-		"CCC": {Micro: -1, Date: day},
-		"DDD": {Micro: math.MaxInt64, Date: day},
+		"EUR": {Value: 1_083_400_000_000, Date: day},
+		"VND": {Value: 38_000_000, Date: day},
+		"AAA": {Value: 1_000_000_000_000},
+		"BBB": {Value: 0, Date: day},
+		"CCC": {Value: -1, Date: day},
+		"DDD": {Value: math.MaxInt64, Date: day},
 	}
 	tests := []struct {
 		rule     string

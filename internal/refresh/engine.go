@@ -44,9 +44,9 @@ type Engine struct {
 	asks      []Askable
 	markets   map[MarketName]int64
 	known     map[int64]marketOf
-	rateSet   int64
+	rates     func(context.Context) (pricing.Rates, error)
 	shared    map[string]bool // keys of markets that several sources offer
-	estimator *pricing.Estimator
+	makers    makers
 	wake      func(kind string)
 	owner     string
 	version   string
@@ -75,8 +75,11 @@ type Options struct {
 	Config  Config
 	Sources []provider.Source
 	Wake    func(kind string) // tells the dispatcher that there is work
-	Owner   string            // names this process in claims; unique among all that ever were
-	Version string            // of the program
+	// Rates tells the exchange rates of a job that begins now, or ErrNoRatesYet;
+	// nil: those of Config.Policy.
+	Rates   func(ctx context.Context) (pricing.Rates, error)
+	Owner   string // names this process in claims; unique among all that ever were
+	Version string // of the program
 	// Shared says that other processes work on the same database. Without it all
 	// former owners are taken for dead.
 	Shared  bool
@@ -85,7 +88,7 @@ type Options struct {
 	Logger  *slog.Logger
 }
 
-// New makes an Engine, notes it, the sources' markets and the rates in the store and, where
+// New makes an Engine, notes it and the sources' markets in the store and, where
 // nobody shares the database, gives back the work of former owners; what was
 // meant to be asked for and nobody can any more is forgone.
 func New(ctx context.Context, o Options) (*Engine, error) {
@@ -93,8 +96,11 @@ func New(ctx context.Context, o Options) (*Engine, error) {
 		store: o.Store, cfg: o.Config, wake: o.Wake, now: o.Now, log: o.Logger,
 		owner: o.Owner, version: o.Version, clustered: o.Shared, started: o.Now(), elapsed: o.Elapsed,
 		sources: map[string]provider.Source{}, known: map[int64]marketOf{}, shared: map[string]bool{},
-		estimator: pricing.New(o.Config.Policy),
-		hands:     hands{units: map[unitKey]call{}, batches: map[batchKey]struct{}{}},
+		rates: o.Rates, makers: makers{sets: map[int64]*maker{}},
+		hands: hands{units: map[unitKey]call{}, batches: map[batchKey]struct{}{}},
+	}
+	if e.rates == nil {
+		e.rates = func(context.Context) (pricing.Rates, error) { return e.cfg.Policy.Rates, nil }
 	}
 	if e.elapsed == nil {
 		start := time.Now()
@@ -122,9 +128,6 @@ func New(ctx context.Context, o Options) (*Engine, error) {
 	}
 	err := o.Store.InTx(ctx, func(tx Tx) (err error) {
 		if e.markets, err = tx.MarketIDs(names); err != nil {
-			return err
-		}
-		if e.rateSet, err = tx.RateSet(e.cfg.Policy.Rates); err != nil {
 			return err
 		}
 		if err := tx.Register(e.instance()); err != nil {

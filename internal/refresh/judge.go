@@ -36,7 +36,11 @@ func (e *Engine) judge(ctx context.Context, job *Job) error {
 	if err != nil {
 		return err
 	}
-	panel := newPanel(suspects, units)
+	maker, err := e.maker(ctx, job.RateSet)
+	if err != nil {
+		return err
+	}
+	panel := newPanel(suspects, units, maker)
 	if err := e.compare(ctx, suspects, panel); err != nil {
 		return fmt.Errorf("judge answers of job %d: %w", job.ID, err)
 	}

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"assay/internal/catalog"
+	"assay/internal/pricing"
 	"assay/internal/provider"
 )
 
@@ -26,8 +27,8 @@ const (
 // errNoLongerQueued rolls a plan back whose job was cancelled meanwhile.
 var errNoLongerQueued = errors.New("job is no longer queued")
 
-// Plan makes the plan of a queued job: its items, batches and units, in one
-// transaction.
+// Plan makes the plan of a queued job: its items, batches and units, and the
+// exchange rates that it is settled with, in one transaction.
 func (e *Engine) Plan(ctx context.Context) (bool, error) {
 	job, err := e.store.QueuedJob(ctx)
 	if err != nil || job == nil {
@@ -42,7 +43,14 @@ func (e *Engine) Plan(ctx context.Context) (bool, error) {
 	if err != nil {
 		return false, err
 	}
-	err = e.store.InTx(ctx, func(tx Tx) error { return e.plan(tx, job, paused) })
+	rates, err := e.rates(ctx)
+	if errors.Is(err, ErrNoRatesYet) {
+		return false, nil // the sweep comes back
+	}
+	if err != nil {
+		return false, err
+	}
+	err = e.store.InTx(ctx, func(tx Tx) error { return e.plan(tx, job, paused, rates) })
 	if errors.Is(err, errNoLongerQueued) {
 		return true, nil
 	}
@@ -54,7 +62,7 @@ func (e *Engine) Plan(ctx context.Context) (bool, error) {
 	return true, nil
 }
 
-func (e *Engine) plan(tx Tx, job *Job, paused map[string]bool) error {
+func (e *Engine) plan(tx Tx, job *Job, paused map[string]bool, rates pricing.Rates) error {
 	rules := e.rules(job.CreatedAt, job.Forced)
 	rules.RetryOf = job.RetryOf
 	if job.Kind == Missing {
@@ -69,7 +77,11 @@ func (e *Engine) plan(tx Tx, job *Job, paused map[string]bool) error {
 		total += d.Due.Due
 	}
 	batches := batchesFor(total)
-	started, err := tx.StartJob(job.ID, batches)
+	set, err := tx.RateSet(rates)
+	if err != nil {
+		return err
+	}
+	started, err := tx.StartJob(job.ID, batches, set)
 	if err != nil {
 		return err
 	}

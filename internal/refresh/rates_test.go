@@ -1,12 +1,14 @@
 package refresh_test
 
 import (
+	"context"
 	"maps"
 	"testing"
 	"time"
 
 	"assay/internal/pricing"
 	"assay/internal/provider"
+	"assay/internal/refresh"
 )
 
 // TestSettle_KeepsTheRatesThatItEstimatedWith changes the configured rates after
@@ -22,7 +24,7 @@ func TestSettle_KeepsTheRatesThatItEstimatedWith(t *testing.T) {
 		equal(t, "rates", maps.Equal(got, want), true)
 	}
 	day := epoch.Truncate(24 * time.Hour)
-	was := pricing.Rates{"EUR": {Micro: 1_100_000, Date: day}}
+	was := pricing.Rates{"EUR": {Value: 1_100_000_000_000, Date: day}}
 	w.cfg.Policy.Rates = was
 	w.restart()
 	w.push("u", 730, "A")
@@ -30,7 +32,7 @@ func TestSettle_KeepsTheRatesThatItEstimatedWith(t *testing.T) {
 	equal(t, "price", w.named("A").Price, units(11))
 	explains(was)
 
-	now := pricing.Rates{"EUR": {Micro: 1_200_000, Date: day.AddDate(0, 0, 1)}}
+	now := pricing.Rates{"EUR": {Value: 1_200_000_000_000, Date: day.AddDate(0, 0, 1)}}
 	w.cfg.Policy.Rates = now
 	w.restart()
 	explains(was)
@@ -39,4 +41,67 @@ func TestSettle_KeepsTheRatesThatItEstimatedWith(t *testing.T) {
 	w.drain()
 	equal(t, "price", w.named("A").Price, units(12))
 	explains(now)
+}
+
+// TestSettle_UsesTheRatesOfThePlanToTheEnd changes the rates between plan and
+// settling: also a process that knows others settles with those of the plan.
+func TestSettle_UsesTheRatesOfThePlanToTheEnd(t *testing.T) {
+	s := bulk("alpha", []string{"A"}, "a1")
+	spoil(func(q *provider.Quote) { q.Currency = "EUR" })(s)
+	w := newWorld(t, s)
+	day := epoch.Truncate(24 * time.Hour)
+	planned := pricing.Rates{"EUR": {Value: 1_100_000_000_000, Date: day}}
+	w.cfg.Policy.Rates = planned
+	w.restart()
+	w.push("u", 730, "A")
+	w.forget()
+	job := w.begin(true)
+	more, err := w.engine.Plan(t.Context())
+	must(t, err)
+	equal(t, "planned", more, true)
+
+	w.cfg.Policy.Rates = pricing.Rates{"EUR": {Value: 1_200_000_000_000, Date: day.AddDate(0, 0, 1)}}
+	w.restart()
+	w.drain()
+	equal(t, "price", w.named("A").Price, units(11))
+	equal(t, "rates of the item", w.named("A").RateSet, w.job(job).RateSet)
+	got, err := w.store.Rates(t.Context(), w.job(job).RateSet)
+	must(t, err)
+	equal(t, "rates of the plan", maps.Equal(got, planned), true)
+	w.run(true)
+	equal(t, "price of the next run", w.named("A").Price, units(12))
+}
+
+// TestSettle_WithoutARateAQuoteDoesNotCount has no rate of the only quote's
+// currency: there is no price rather than a wrong one.
+func TestSettle_WithoutARateAQuoteDoesNotCount(t *testing.T) {
+	s := bulk("alpha", []string{"A"}, "a1")
+	spoil(func(q *provider.Quote) { q.Currency = "RUB" })(s)
+	w := newWorld(t, s)
+	w.push("u", 730, "A")
+	w.forget()
+	job := w.run(true)
+	equal(t, "without a quote", job.Counts.NoQuote, 1)
+	equal(t, "price", w.named("A").Price, 0)
+	snaps, err := w.store.Snapshots(t.Context(), w.named("A").ID)
+	must(t, err)
+	equal(t, "snapshots", len(snaps), 1)
+	equal(t, "reason", snaps[0].Reason, pricing.NoRate)
+	equal(t, "currency as quoted", snaps[0].Currency, "RUB")
+}
+
+// TestPlan_WaitsForTheFirstRates is begun while another process fetches them.
+func TestPlan_WaitsForTheFirstRates(t *testing.T) {
+	w := newWorld(t, bulk("alpha", []string{"A"}, "a1"))
+	w.push("u", 730, "A")
+	w.forget()
+	pending := refresh.ErrNoRatesYet
+	w.rates = func(context.Context) (pricing.Rates, error) { return nil, pending }
+	w.restart()
+	job := w.begin(true)
+	w.drain()
+	equal(t, "state", w.job(job).State, refresh.Queued)
+	pending = nil
+	w.drain()
+	equal(t, "state", w.job(job).State, refresh.Finished)
 }

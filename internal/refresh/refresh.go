@@ -89,6 +89,7 @@ type Job struct {
 	FinishedAt      time.Time
 	Batches         int
 	SpreadCursor    int64
+	RateSet         int64 // exchange rates that it is settled with, from its plan on; 0: none
 	LastError       string
 	Counts          Counts
 }
@@ -220,6 +221,8 @@ type Batch struct {
 	Kind  Kind
 	Batch int
 	Token int64
+	// RateSet is the job's.
+	RateSet int64
 }
 
 // Item is what settling needs of an item.

@@ -23,14 +23,16 @@ const (
 // voters are the suspects by their order, and then the markets of those sources.
 type panel struct {
 	pricing.Panel
+	maker   *maker
 	markets []int64                                  // by voter
 	games   map[int64]int32                          // of answers to names, by the unit whose blobs hold them
 	voters  map[gameMarket]pricing.Voter             // of those answers
 	prices  map[pricing.Voter]map[string]money.Micro // of those answers, of some buckets
 }
 
-func newPanel(suspects []*suspect, units []Unit) *panel {
+func newPanel(suspects []*suspect, units []Unit, m *maker) *panel {
 	p := &panel{
+		maker: m,
 		Panel: pricing.Panel{Former: map[pricing.Voter]bool{}},
 		games: map[int64]int32{}, voters: map[gameMarket]pricing.Voter{}, prices: map[pricing.Voter]map[string]money.Micro{},
 	}
@@ -135,25 +137,11 @@ func (e *Engine) readSample(ctx context.Context, unpack *unpacker, suspects []*s
 			if prices == nil {
 				return
 			}
-			if price := e.basePrice(q); price > 0 {
+			if price := p.maker.price(q); price > 0 {
 				prices[string(q.Name)+"\x00"+q.Phase] = price
 			}
 		})
 	})
-}
-
-// basePrice is a quote's price in the base currency, 0 if it has none.
-func (e *Engine) basePrice(q *packed) money.Micro {
-	p, _ := pricing.Quoted(q.Ask, q.Sale)
-	if q.Currency == e.cfg.Policy.Currency || p == 0 {
-		return p
-	}
-	rate, ok := e.cfg.Policy.Rates.Of(q.Currency)
-	if !ok {
-		return 0
-	}
-	converted, _ := money.Convert(p, rate.Micro)
-	return converted
 }
 
 // gameName is an item's name and phase within a game.

@@ -97,6 +97,8 @@ type settler struct {
 	engine *Engine
 	unpack *unpacker
 
+	maker *maker // with the rates of the job
+	rates int64
 	items []Item
 	snaps [][]Snapshot        // by item
 	fresh [][]fetched         // quotes of this job, by item
@@ -134,6 +136,11 @@ type gameMarket struct {
 
 func (s *settler) load(ctx context.Context, b Batch) error {
 	st := s.engine.store
+	maker, err := s.engine.maker(ctx, b.RateSet)
+	if err != nil {
+		return err
+	}
+	s.maker, s.rates = maker, b.RateSet
 	items, err := st.BatchItems(ctx, b)
 	if err != nil {
 		return err
@@ -312,7 +319,7 @@ func (s *settler) estimate(now time.Time) Settlement {
 	s.result.Snapshots, s.result.Changed = s.result.Snapshots[:0], s.result.Changed[:0]
 	s.result.Counts = Counts{}
 	s.result.MissingRetry = s.engine.cfg.MissingRetry
-	s.result.RateSet = s.engine.rateSet
+	s.result.RateSet = s.rates
 	for i := range s.items {
 		out := s.settleItem(i, now)
 		c := &s.result.Counts
@@ -354,7 +361,7 @@ func (s *settler) settleItem(i int, now time.Time) SettledItem {
 		Price: item.Price, UpdatedAt: item.CheckedAt,
 		Candidate: item.Candidate, CandidateAt: item.CandidateAt,
 	}
-	s.engine.estimator.Estimate(now, s.quotes, last, &s.estimated)
+	s.maker.Estimate(now, s.quotes, last, &s.estimated)
 	s.keepChanged(i)
 	out.Answered, out.Estimate = true, s.estimated
 	out.Estimate.Verdicts = nil

@@ -63,6 +63,8 @@ type Store interface {
 	// Medians calls fn for the items in the name buckets from (included) to
 	// (excluded) whose last estimate has a median.
 	Medians(ctx context.Context, from, to int, fn func(catalog.Key, Median)) error
+	// Rates returns a set of exchange rates by its id, none for 0.
+	Rates(ctx context.Context, set int64) (pricing.Rates, error)
 	// PausedSources names the sources that an operator has paused.
 	PausedSources(ctx context.Context) (map[string]bool, error)
 	// SpreadLanes returns how many lanes a job has, and how many of them are not
@@ -105,7 +107,7 @@ type Tx interface {
 	InsertUnits(units []Unit) error
 	// StartJob moves a queued job to its first stage after the plan. It returns
 	// false if the job is no longer queued.
-	StartJob(jobID int64, batches int) (bool, error)
+	StartJob(jobID int64, batches int, rateSet int64) (bool, error)
 
 	// Reclaim gives back what is claimed in owner's name, but for the units and
 	// batches that are in its hands.

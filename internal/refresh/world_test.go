@@ -58,6 +58,7 @@ type world struct {
 	sync     *inventory.Service
 	raw      *sql.DB // one connection beside the store, for looking at rows
 	faults   func(point string) error
+	rates    func(context.Context) (pricing.Rates, error)
 	woken    atomic.Bool
 	starts   int
 	// blobsRead counts the stored answers that the engine has read.
@@ -70,7 +71,7 @@ func defaults() refresh.Config {
 	return refresh.Config{
 		TTL: 6 * time.Hour, MissingRetry: time.Hour, NoSalesRetry: 72 * time.Hour,
 		Retention:  refresh.Retention{Age: 7 * 24 * time.Hour, MinJobs: 3},
-		Policy:     pricing.Policy{Currency: "USD", Rates: pricing.Rates{"EUR": {Micro: 1_100_000, Date: epoch}}},
+		Policy:     pricing.Policy{Currency: "USD", Rates: pricing.Rates{"EUR": {Value: 1_100_000_000_000, Date: epoch}}},
 		FetchSlots: 1, SettleSlots: 1,
 	}
 }
@@ -112,7 +113,7 @@ func (w *world) start() {
 		list = append(list, s)
 	}
 	w.engine, err = refresh.New(w.tb.Context(), refresh.Options{
-		Store: storeOf{w.store, w}, Config: w.cfg, Sources: list,
+		Store: storeOf{w.store, w}, Config: w.cfg, Sources: list, Rates: w.rates,
 		Wake: func(string) { w.woken.Store(true) }, Owner: "process " + strconv.Itoa(w.starts),
 		Now: w.clock.Now, Logger: slog.New(slog.DiscardHandler),
 	})

@@ -30,7 +30,7 @@ RETURNING job_id, batch, token`, owner, micros(t.now))
 		return nil, err
 	}
 	b := batches[0]
-	err = t.queryRow(`SELECT kind FROM refresh_job WHERE id = $1`, b.JobID).Scan(&b.Kind)
+	err = t.queryRow(`SELECT kind, rate_set FROM refresh_job WHERE id = $1`, b.JobID).Scan(&b.Kind, &b.RateSet)
 	return &b, err
 }
 

@@ -14,7 +14,7 @@ import (
 // jobColumns are what scanJob reads: a job with the sums of its batches.
 const jobColumns = `
 	j.id, j.kind, j.forced, j.state, j.stage, j.cancel_requested, j.requested_by, j.retry_of,
-	j.created_at, j.started_at, j.finished_at, j.batches, j.spread_cursor, j.last_error,
+	j.created_at, j.started_at, j.finished_at, j.batches, j.spread_cursor, j.rate_set, j.last_error,
 	j.total, j.skipped_ttl, j.skipped_no_sales,
 	coalesce(sum(b.pending), 0), coalesce(sum(b.updated), 0), coalesce(sum(b.no_quote), 0), coalesce(sum(b.failed), 0),
 	coalesce(sum(b.cancelled), 0), coalesce(sum(b.skipped_budget), 0), coalesce(sum(b.changed), 0)`
@@ -23,7 +23,7 @@ func scanJob(r *sql.Rows, j *refresh.Job) error {
 	var created, started, finished int64
 	c := &j.Counts
 	err := r.Scan(&j.ID, &j.Kind, &j.Forced, &j.State, &j.Stage, &j.CancelRequested, &j.RequestedBy, &j.RetryOf,
-		&created, &started, &finished, &j.Batches, &j.SpreadCursor, &j.LastError,
+		&created, &started, &finished, &j.Batches, &j.SpreadCursor, &j.RateSet, &j.LastError,
 		&c.Total, &c.SkippedTTL, &c.SkippedNoSales,
 		&c.Pending, &c.Updated, &c.NoQuote, &c.Failed, &c.Cancelled, &c.SkippedBudget, &c.Changed)
 	j.CreatedAt, j.StartedAt, j.FinishedAt = moment(created), moment(started), moment(finished)
@@ -175,10 +175,10 @@ func (t *Tx) InsertJob(j refresh.Job) (id int64, made bool, err error) {
 }
 
 // StartJob moves a queued job on to fetching.
-func (t *Tx) StartJob(id int64, batches int) (bool, error) {
+func (t *Tx) StartJob(id int64, batches int, rateSet int64) (bool, error) {
 	n, err := t.exec(`
-		UPDATE refresh_job SET state = 'running', stage = 'fetch', started_at = $2, batches = $3
-		WHERE id = $1 AND state = 'queued'`, id, micros(t.now), batches)
+		UPDATE refresh_job SET state = 'running', stage = 'fetch', started_at = $2, batches = $3, rate_set = $4
+		WHERE id = $1 AND state = 'queued'`, id, micros(t.now), batches, rateSet)
 	return n == 1, err
 }
 

@@ -2,12 +2,15 @@ package store
 
 import (
 	"context"
+	"crypto/sha256"
+	"database/sql"
+	"encoding/hex"
 	"encoding/json"
+	"errors"
 	"fmt"
-	"maps"
-	"slices"
 	"time"
 
+	"assay/internal/exchange"
 	"assay/internal/money"
 	"assay/internal/pricing"
 )
@@ -15,7 +18,7 @@ import (
 // storedRate is a rate as an element of rate_set.rates.
 type storedRate struct {
 	Currency money.Currency `json:"currency"`
-	Rate     int64          `json:"rate"` // micro-units
+	Rate     money.Rate     `json:"rate"`
 	Date     string         `json:"date"`
 }
 
@@ -26,17 +29,23 @@ func (t *Tx) RateSet(rates pricing.Rates) (int64, error) {
 		return 0, nil
 	}
 	stored := make([]storedRate, 0, len(rates))
-	for _, c := range slices.Sorted(maps.Keys(rates)) {
-		stored = append(stored, storedRate{c, int64(rates[c].Micro), rates[c].Date.Format(time.DateOnly)})
+	for _, c := range rates.Currencies() {
+		stored = append(stored, storedRate{c, rates[c].Value, rates[c].Date.Format(time.DateOnly)})
 	}
 	text, err := json.Marshal(stored)
 	if err != nil {
 		return 0, err
 	}
+	sum := sha256.Sum256(text)
+	digest := hex.EncodeToString(sum[:])
 	var id int64
+	err = t.queryRow(`SELECT id FROM rate_set WHERE digest = $1`, digest).Scan(&id)
+	if !errors.Is(err, sql.ErrNoRows) { // as a rule; whoever updates a row keeps others waiting
+		return id, err
+	}
 	err = t.queryRow(`
-		INSERT INTO rate_set (rates) VALUES ($1)
-		ON CONFLICT (rates) DO UPDATE SET rates = excluded.rates RETURNING id`, string(text)).Scan(&id)
+		INSERT INTO rate_set (digest, rates) VALUES ($1, $2)
+		ON CONFLICT (digest) DO UPDATE SET rates = excluded.rates RETURNING id`, digest, string(text)).Scan(&id)
 	return id, err
 }
 
@@ -59,7 +68,53 @@ func (s *Store) Rates(ctx context.Context, set int64) (pricing.Rates, error) {
 		if err != nil {
 			return nil, fmt.Errorf("rates %d: %w", set, err)
 		}
-		out[r.Currency] = pricing.Rate{Micro: money.Micro(r.Rate), Date: date}
+		out[r.Currency] = pricing.Rate{Value: r.Rate, Date: date}
 	}
 	return out, nil
+}
+
+// RatePlace implements exchange.Store.
+func (s *Store) RatePlace(ctx context.Context, place string) (exchange.State, error) {
+	var out exchange.State
+	var set, read, due, failed int64
+	err := s.read.QueryRowContext(ctx, `SELECT rate_set, read_at, due_at, last_error, last_error_at FROM rate_place WHERE place = $1`,
+		place).Scan(&set, &read, &due, &out.LastError, &failed)
+	if errors.Is(err, sql.ErrNoRows) {
+		return out, nil
+	}
+	if err != nil {
+		return out, err
+	}
+	out.ReadAt, out.DueAt, out.LastErrorAt = moment(read), moment(due), moment(failed)
+	out.Rates, err = s.Rates(ctx, set)
+	return out, err
+}
+
+// ClaimRatePlace implements exchange.Store.
+func (s *Store) ClaimRatePlace(ctx context.Context, place string, was, next time.Time) (claimed bool, err error) {
+	err = s.InTx(ctx, func(t *Tx) error {
+		n, err := t.exec(`
+			INSERT INTO rate_place (place, rate_set, read_at, due_at, last_error, last_error_at) VALUES ($1, 0, 0, $3, '', 0)
+			ON CONFLICT (place) DO UPDATE SET due_at = excluded.due_at WHERE rate_place.due_at = $2`,
+			place, micros(was), micros(next))
+		claimed = n == 1
+		return err
+	})
+	return claimed, err
+}
+
+// PutRatePlace implements exchange.Store.
+func (s *Store) PutRatePlace(ctx context.Context, place string, p exchange.State) error {
+	return s.InTx(ctx, func(t *Tx) error {
+		set, err := t.RateSet(p.Rates)
+		if err != nil {
+			return err
+		}
+		_, err = t.exec(`
+			INSERT INTO rate_place (place, rate_set, read_at, due_at, last_error, last_error_at) VALUES ($1, $2, $3, $4, $5, $6)
+			ON CONFLICT (place) DO UPDATE SET rate_set = excluded.rate_set, read_at = excluded.read_at, due_at = excluded.due_at,
+				last_error = excluded.last_error, last_error_at = excluded.last_error_at`,
+			place, set, micros(p.ReadAt), micros(p.DueAt), p.LastError, micros(p.LastErrorAt))
+		return err
+	})
 }

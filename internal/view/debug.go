@@ -56,7 +56,42 @@ func (r *Reader) ProviderDebug(ctx context.Context) (ProviderDebug, error) {
 		}
 		out.Sources = append(out.Sources, s)
 	}
+	out.Rates, err = r.rates(ctx)
+	return out, err
+}
+
+// rates tells of exchange rates without asking for any.
+func (r *Reader) rates(ctx context.Context) (RatesDebug, error) {
+	out := RatesDebug{From: "none", Rates: []RateDebug{}, Requests: []RequestDebug{}}
+	if r.o.Rates == nil {
+		return out, nil
+	}
+	rates, state, err := r.o.Rates.Known(ctx)
+	if err != nil {
+		return out, err
+	}
+	now := r.o.Now()
+	out.From, out.Old = r.o.Rates.Place(), len(rates.Old(now)) > 0
+	out.ReadAt, out.LastError, out.LastErrorAt = when(state.ReadAt), text(state.LastError), when(state.LastErrorAt)
+	for _, c := range rates.Currencies() {
+		out.Rates = append(out.Rates, RateDebug{Currency: c, Rate: rates[c].Value, Date: rates[c].Date, Old: rates[c].Old(now)})
+	}
+	if r.o.RatesClient != nil {
+		out.NextAt = when(state.DueAt)
+		out.Requests = requests(r.o.RatesClient.Snapshot().Requests)
+	}
 	return out, nil
+}
+
+func requests(sent []provider.Sent) []RequestDebug {
+	out := make([]RequestDebug, 0, len(sent))
+	for _, q := range sent {
+		out = append(out, RequestDebug{
+			At: q.Time, Method: q.Method, Host: q.Host, Path: q.Path, Status: q.Status,
+			DurationMs: milliseconds(q.Duration), Bytes: q.Bytes, Attempt: q.Attempt, Error: string(q.Kind),
+		})
+	}
+	return out
 }
 
 // hosts tells of the hosts of a source: what all processes share by the records,
@@ -102,7 +137,7 @@ func (r *Reader) source(d provider.Description, kept store.SourceState, hosts ma
 		Breaker: string(c.Breaker), BlockedUntil: when(c.BlockedUntil), Budget: budget(c.Budget), LatencyMs: latency(c.Latency),
 		LastSuccess: when(kept.LastSuccess), LastError: text(kept.LastError), LastErrorAt: when(kept.LastErrorAt),
 		AnswersByStatus: answers(c.Answers), Instances: []string{}, Workers: []Worker{},
-		Hosts: []HostDebug{}, Markets: []MarketDebug{}, Requests: []RequestDebug{},
+		Hosts: []HostDebug{}, Markets: []MarketDebug{}, Requests: requests(c.Requests),
 	}
 	if c.LastErrorAt.After(kept.LastErrorAt) {
 		s.LastError, s.LastErrorAt = text(c.LastError), when(c.LastErrorAt)
@@ -112,12 +147,6 @@ func (r *Reader) source(d provider.Description, kept store.SourceState, hosts ma
 	}
 	for _, h := range d.Hosts {
 		s.Hosts = append(s.Hosts, hostDebug(d, h.Key, hosts[h.Key]))
-	}
-	for _, q := range c.Requests {
-		s.Requests = append(s.Requests, RequestDebug{
-			At: q.Time, Method: q.Method, Host: q.Host, Path: q.Path, Status: q.Status,
-			DurationMs: milliseconds(q.Duration), Bytes: q.Bytes, Attempt: q.Attempt, Error: string(q.Kind),
-		})
 	}
 	return s
 }

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"assay/internal/catalog"
+	"assay/internal/exchange"
 	"assay/internal/fault"
 	"assay/internal/money"
 	"assay/internal/pricing"
@@ -33,6 +34,8 @@ type Options struct {
 	Unconfigured []Unconfigured
 	ScopeAll     bool
 	Currency     money.Currency
+	Rates        *exchange.Keeper // nil: there are none
+	RatesClient  *provider.Client // that fetches them; nil: nothing is fetched
 	Scheduled    func() map[string]time.Time
 	Owner        string // names this process in claims
 	Version      string
@@ -309,14 +312,14 @@ func (r *Reader) Item(ctx context.Context, key catalog.Key) (ItemDetail, error) 
 		d.AgeSeconds = &age
 	}
 	for k := range snaps {
-		d.Snapshots = append(d.Snapshots, r.snapshot(&snaps[k], i.QuotesAt, rates))
+		d.Snapshots = append(d.Snapshots, r.snapshot(&snaps[k], i, rates))
 	}
 	return d, nil
 }
 
 // snapshot shows a stored quote; one that was confirmed by the last run carries
 // that run's time. It is converted with the rates of the last estimate.
-func (r *Reader) snapshot(s *store.MarketSnapshot, quotesAt time.Time, rates pricing.Rates) MarketSnapshot {
+func (r *Reader) snapshot(s *store.MarketSnapshot, i *store.Item, rates pricing.Rates) MarketSnapshot {
 	out := MarketSnapshot{
 		Source: s.Source, Market: s.Market, Title: s.Title, Currency: s.Currency,
 		LowestAsk: amount(s.Ask), HighestBid: amount(s.Bid), Sale: amount(s.Sale),
@@ -329,7 +332,7 @@ func (r *Reader) snapshot(s *store.MarketSnapshot, quotesAt time.Time, rates pri
 		out.SalesWindowSeconds = &window
 	}
 	if s.FetchedAt.IsZero() {
-		out.FetchedAt = quotesAt
+		out.FetchedAt = i.QuotesAt
 	}
 	price, basis := pricing.Quoted(s.Ask, s.Sale)
 	if price == 0 {
@@ -344,8 +347,8 @@ func (r *Reader) snapshot(s *store.MarketSnapshot, quotesAt time.Time, rates pri
 	if !ok {
 		return out
 	}
-	if converted, ok := money.Convert(price, rate.Micro); ok {
-		out.Price, out.Rate, out.RateDate = &converted, &rate.Micro, when(rate.Date)
+	if converted, ok := money.Convert(price, rate.Value); ok {
+		out.Price, out.Rate, out.RateDate, out.RateOld = &converted, &rate.Value, when(rate.Date), rate.Old(i.EstimatedAt)
 	}
 	return out
 }

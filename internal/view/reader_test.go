@@ -71,7 +71,7 @@ func (w *world) begin(batches int) (id int64) {
 		if id, _, err = tx.InsertJob(refresh.Job{Kind: refresh.Bulk}); err != nil {
 			return err
 		}
-		if _, err := tx.StartJob(id, batches); err != nil {
+		if _, err := tx.StartJob(id, batches, 0); err != nil {
 			return err
 		}
 		r := refresh.Rules{Now: w.now, TTL: 6 * time.Hour, NoSalesRetry: 72 * time.Hour}
@@ -383,7 +383,7 @@ func TestItem_ConvertsWithTheRatesOfItsEstimate(t *testing.T) {
 		name := refresh.MarketName{Source: "s", Key: "m", Title: "M"}
 		markets, err := tx.MarketIDs([]refresh.MarketName{name})
 		w.must(err)
-		rates, err := tx.RateSet(pricing.Rates{"EUR": {Micro: 1_100_000, Date: day}})
+		rates, err := tx.RateSet(pricing.Rates{"EUR": {Value: 1_100_000_000_000, Date: day}})
 		w.must(err)
 		_, err = tx.Settle(*b, refresh.Settlement{
 			RateSet: rates,
@@ -401,7 +401,7 @@ func TestItem_ConvertsWithTheRatesOfItsEstimate(t *testing.T) {
 		t.Fatalf("%d snapshots", len(d.Snapshots))
 	}
 	s := d.Snapshots[0]
-	if s.Price == nil || *s.Price != 11_000_000 || *s.Rate != 1_100_000 || !s.RateDate.Equal(day) {
+	if s.Price == nil || *s.Price != 11_000_000 || *s.Rate != 1_100_000_000_000 || !s.RateDate.Equal(day) {
 		t.Errorf("price %v at rate %v of %v", s.Price, s.Rate, s.RateDate)
 	}
 }

@@ -185,8 +185,9 @@ type MarketSnapshot struct {
 	FetchedAt          time.Time      `json:"fetchedAt"`
 	Price              *money.Micro   `json:"price"` // in the base currency
 	Basis              string         `json:"basis"` // ask, sale
-	Rate               *money.Micro   `json:"rate"`  // null: quoted in the base currency
+	Rate               *money.Rate    `json:"rate"`  // null: quoted in the base currency
 	RateDate           *time.Time     `json:"rateDate"`
+	RateOld            bool           `json:"rateOld"` // it was of more than three days before the estimate
 	Used               bool           `json:"used"`
 	Reason             string         `json:"reason"` // why it is not used
 }
@@ -196,6 +197,28 @@ type ProviderDebug struct {
 	Sources []SourceDebug `json:"sources"`
 	// Unconfigured lists sources that exist and are not asked, with the reason.
 	Unconfigured []Unconfigured `json:"unconfigured"`
+	Rates        RatesDebug     `json:"exchangeRates"`
+}
+
+// RatesDebug tells where exchange rates come from, and which would serve a run
+// that begins now.
+type RatesDebug struct {
+	From        string         `json:"from"` // ecb, file, fixed, none
+	Old         bool           `json:"old"`  // one of them is
+	Rates       []RateDebug    `json:"rates"`
+	ReadAt      *time.Time     `json:"readAt"` // when they were told
+	NextAt      *time.Time     `json:"nextAt"` // when they are asked for again, at the earliest; null: at each run
+	LastError   *string        `json:"lastError"`
+	LastErrorAt *time.Time     `json:"lastErrorAt"`
+	Requests    []RequestDebug `json:"requests"` // the last 50 of the instance that answers, newest first
+}
+
+// RateDebug is what one unit of a currency costs in the base currency.
+type RateDebug struct {
+	Currency money.Currency `json:"currency"`
+	Rate     money.Rate     `json:"rate"`
+	Date     time.Time      `json:"date"`
+	Old      bool           `json:"old"` // of more than three days before
 }
 
 // Unconfigured is a source that is not asked.

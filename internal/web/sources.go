@@ -7,6 +7,7 @@ import (
 	"strconv"
 	"time"
 
+	"assay/internal/money"
 	"assay/internal/view"
 )
 
@@ -15,6 +16,9 @@ type sourcesPage struct {
 	frame
 	Sources      []sourceCard
 	Unconfigured []view.Unconfigured
+	Rates        view.RatesDebug
+	RatesFrom    string
+	Currency     money.Currency // of all prices
 }
 
 // sourceCard is a source with its state in words.
@@ -42,6 +46,7 @@ func (s *site) sources(w http.ResponseWriter, r *http.Request, who session) erro
 	}
 	page := sourcesPage{
 		frame: s.frame("Sources", &who), Sources: s.sourceCards(debug.Sources), Unconfigured: debug.Unconfigured,
+		Rates: debug.Rates, RatesFrom: ratesText(debug.Rates.From), Currency: s.Currency,
 	}
 	page.Section = "sources"
 	s.show(w, r, http.StatusOK, "sources", page)

@@ -1,6 +1,7 @@
 package web
 
 import (
+	"assay/internal/exchange"
 	"assay/internal/money"
 	"assay/internal/pricing"
 )
@@ -162,6 +163,17 @@ func quoteReason(code string, quoted money.Currency) string {
 		return "not part of this price"
 	}
 	return code
+}
+
+// ratesText says where exchange rates come from.
+func ratesText(from string) string {
+	switch from {
+	case exchange.ECBName:
+		return "from the European Central Bank"
+	case exchange.FileName:
+		return "from the file of MARKET_PRICE_RATES"
+	}
+	return "fixed in MARKET_PRICE_RATES"
 }
 
 // methodText says how the price comes from the quotes.

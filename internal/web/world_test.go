@@ -141,7 +141,7 @@ func inventedRedline(now time.Time) view.ItemDetail {
 	}
 	euro := quote("Basalt", 31_410_220, "")
 	euro.Currency, euro.LowestAsk, euro.HighestBid, euro.Sale = "EUR", new(money.Micro(28_990_000)), nil, nil
-	euro.Rate, euro.RateDate = new(money.Micro(1_083_400)), new(now.Truncate(24*time.Hour))
+	euro.Rate, euro.RateDate = new(money.Rate(1_083_400_000_000)), new(now.Truncate(24*time.Hour))
 	sale := quote("Dune", 31_150_000, "")
 	sale.LowestAsk, sale.HighestBid, sale.Listings, sale.Basis = nil, nil, new(int64(0)), "sale"
 	old := quote("Gilt", 24_800_000, "staleMarket")

@@ -8,7 +8,6 @@ import (
 
 	"assay/internal/catalog"
 	"assay/internal/money"
-	"assay/internal/pricing"
 	"assay/internal/refresh"
 	"assay/internal/store"
 )
@@ -85,27 +84,5 @@ func medians(f *fixture) {
 		bucket := catalog.Bucket(k.Name)
 		f.is("of its own bucket", read(bucket, bucket+1)[k], m)
 		f.is("of the others", read(0, bucket)[k].Price+read(bucket+1, catalog.Buckets)[k].Price, money.Micro(0))
-	}
-}
-
-func rateSets(f *fixture) {
-	note := func(rates pricing.Rates) (id int64) {
-		f.tx(func(tx *store.Tx) (err error) {
-			id, err = tx.RateSet(rates)
-			return err
-		})
-		return id
-	}
-	day := time.Date(2026, 2, 28, 0, 0, 0, 0, time.UTC)
-	was := pricing.Rates{"EUR": {Micro: 1_083_400, Date: day}, "CNY": {Micro: 140_000, Date: day}}
-	then := pricing.Rates{"EUR": {Micro: 1_090_000, Date: day.AddDate(0, 0, 1)}}
-	first, second := note(was), note(then)
-	f.is("none", note(nil), int64(0))
-	f.is("the same again", note(was), first)
-	f.is("others", first != second, true)
-	for id, want := range map[int64]pricing.Rates{0: {}, first: was, second: then} {
-		got, err := f.s.Rates(f.Context(), id)
-		f.must(err)
-		f.is("rates", maps.Equal(got, want), true)
 	}
 }

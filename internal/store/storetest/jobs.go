@@ -134,7 +134,7 @@ func planCounts(f *fixture) {
 	f.is("items of a page", len(page), 2)
 	started := true
 	f.tx(func(tx *store.Tx) (err error) {
-		started, err = tx.StartJob(j.ID, 8)
+		started, err = tx.StartJob(j.ID, 8, 0)
 		return err
 	})
 	f.is("started twice", started, false)
@@ -268,7 +268,7 @@ func cancels(f *fixture) {
 	f.is("a job without a plan", f.job(queued).State, refresh.Cancelled)
 	started := true
 	f.tx(func(tx *store.Tx) (err error) {
-		started, err = tx.StartJob(queued, 1)
+		started, err = tx.StartJob(queued, 1, 0)
 		return err
 	})
 	f.is("starts", started, false)

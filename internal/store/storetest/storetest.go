@@ -87,6 +87,7 @@ func Run(t *testing.T, open Open) {
 		"the oldest work is of any queue":                oldestWork,
 		"failures are told with different names":         causes,
 		"rates stay what they were":                      rateSets,
+		"a place of rates is asked by one":               ratePlaces,
 		"medians are read by bucket":                     medians,
 		"another currency is refused":                    otherCurrency,
 		"a failed function leaves nothing":               rollsBack,
@@ -212,7 +213,7 @@ func (f *fixture) plan(kind refresh.Kind, batches int, units ...refresh.Unit) in
 		if !made {
 			return errors.New("a job of the kind is live")
 		}
-		if _, err := tx.StartJob(id, batches); err != nil {
+		if _, err := tx.StartJob(id, batches, 0); err != nil {
 			return err
 		}
 		if err := tx.PlanItems(id, r, batches); err != nil {

@@ -66,7 +66,7 @@ func (s *shop) settle(price money.Micro, batches int, settled func([]refresh.Ite
 		if job, _, err = tx.InsertJob(refresh.Job{Kind: refresh.Bulk, RequestedBy: "test"}); err != nil {
 			return err
 		}
-		if _, err := tx.StartJob(job, batches); err != nil {
+		if _, err := tx.StartJob(job, batches, 0); err != nil {
 			return err
 		}
 		if err := tx.PlanItems(job, refresh.Rules{Now: tx.Now(), Forced: true, ScopeAll: true}, batches); err != nil {

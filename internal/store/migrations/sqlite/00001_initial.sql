@@ -46,12 +46,23 @@ CREATE TABLE price_version (
     version INTEGER NOT NULL
 );
 
--- Exchange rates that were configured at some time; what was estimated with
--- them is explained with them.
+-- Exchange rates that runs were made with; what was estimated with them is
+-- explained with them.
 CREATE TABLE rate_set (
-    id    INTEGER PRIMARY KEY,
-    rates TEXT    NOT NULL UNIQUE -- JSON: [{"currency","rate","date"}], by currency; rate in micro-units
+    id     INTEGER PRIMARY KEY,
+    digest TEXT NOT NULL UNIQUE, -- SHA-256 of rates, which may be too long for an index
+    rates  TEXT NOT NULL         -- JSON: [{"currency","rate","date"}], by currency
 );
+
+-- What a place that exchange rates come from told last.
+CREATE TABLE rate_place (
+    place         TEXT    NOT NULL PRIMARY KEY, -- ecb, file
+    rate_set      INTEGER NOT NULL,             -- the last good ones; 0: none yet
+    read_at       INTEGER NOT NULL,             -- when it told them
+    due_at        INTEGER NOT NULL,             -- not asked again before
+    last_error    TEXT    NOT NULL,             -- why what it told since does not count; '': it does
+    last_error_at INTEGER NOT NULL
+) WITHOUT ROWID;
 
 CREATE TABLE market (
     id     INTEGER PRIMARY KEY,
@@ -117,6 +128,7 @@ CREATE TABLE refresh_job (
     skipped_no_sales INTEGER NOT NULL DEFAULT 0,
     batches          INTEGER NOT NULL DEFAULT 0,
     spread_cursor    INTEGER NOT NULL DEFAULT 0, -- batch that is next, where it is spread by batch
+    rate_set         INTEGER NOT NULL DEFAULT 0, -- exchange rates that it is settled with
     last_error       TEXT    NOT NULL DEFAULT ''
 );
 -- A statement that is to use one of the partial indexes below repeats its

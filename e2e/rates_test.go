@@ -1,0 +1,95 @@
+package e2e
+
+import (
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"path/filepath"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"assay/internal/app"
+)
+
+// TestRates_OfTheBankConvertForAllInstances lets two instances on PostgreSQL, and
+// one on SQLite that starts anew, convert with the file of a bank that is asked
+// once, and then is gone; its rates are old and said to be.
+func TestRates_OfTheBankConvertForAllInstances(t *testing.T) { onBoth(t, testRates) }
+
+func testRates(t *testing.T, on engine) {
+	var asked atomic.Int64
+	date := time.Now().UTC().AddDate(0, 0, -5).Format(time.DateOnly)
+	bank := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if asked.Add(1); r.URL.Path != "/stats/eurofxref/eurofxref-daily.xml" {
+			http.NotFound(w, r)
+			return
+		}
+		_, _ = fmt.Fprintf(w, `<E><Cube><Cube time='%s'><Cube currency='USD' rate='1.0834'/><Cube currency='JPY' rate='163.45'/></Cube></Cube></E>`, date)
+	}))
+	defer bank.Close()
+	dir := t.TempDir()
+	writeFile(t, filepath.Join(dir, "list.csv"), string(csvList([]string{"A"}, 1000)))
+	config := filepath.Join(dir, "lists.json")
+	writeFile(t, config, fmt.Sprintf(`{"lists":[{"key":"list","location":%q,"format":"csv","appId":730,"currency":"EUR","name":"name",
+		"markets":[{"key":"m","ask":"price"}]}]}`, filepath.Join(dir, "list.csv")))
+	env := []string{"MARKET_PRICE_PROVIDERS=pricelist", "PRICELIST_CONFIG=" + config, "MARKET_PRICE_RATES=ecb,RUB=0.0105@" + date, "ECB_BASE_URL=" + bank.URL}
+	first := on.newServer(t, env...)
+	began := first.within(app.Options{})
+	first.push("u", 730, []asset{{AssetID: "1", MarketHashName: "A"}})
+	first.awaitPriced()
+	first.converts(date)
+
+	bank.Close()
+	second := first
+	if on == onPostgres {
+		second = newServerOn(t, first.database, env...)
+	} else if _, err := began.end(); err != nil {
+		t.Fatal(err)
+	}
+	second.within(app.Options{})
+	second.refresh()
+	second.awaitEnd()
+	second.converts(date)
+	if n := asked.Load(); n != 1 {
+		t.Errorf("the bank was asked %d times", n)
+	}
+	if !strings.Contains(second.log.String(), "exchange rates are more than three days old") {
+		t.Error("nothing warns of old rates")
+	}
+}
+
+// converts holds the explanation of a price of 10 euros, and the rates that are
+// told of.
+func (s *server) converts(date string) {
+	s.t.Helper()
+	var item struct {
+		CurrentPrice float64
+		Snapshots    []struct {
+			Currency, RateDate string
+			LowestAsk, Rate    float64
+			RateOld, Used      bool
+		}
+	}
+	s.get("/api/prices/items/A", &item)
+	if q := item.Snapshots; item.CurrentPrice != 10.834 || len(q) != 1 || q[0].Currency != "EUR" || q[0].LowestAsk != 10 ||
+		q[0].Rate != 1.0834 || q[0].RateDate != date+"T00:00:00Z" || !q[0].RateOld || !q[0].Used {
+		s.t.Errorf("item %+v", item)
+	}
+	var debug struct {
+		ExchangeRates struct {
+			From      string
+			Old       bool
+			LastError *string
+			Rates     []struct {
+				Currency string
+				Old      bool
+			}
+		}
+	}
+	s.get("/api/market-prices/provider-debug", &debug)
+	if r := debug.ExchangeRates; r.From != "ecb" || !r.Old || r.LastError != nil || len(r.Rates) != 3 {
+		s.t.Errorf("rates %+v", r)
+	}
+}

@@ -1,0 +1,114 @@
+package exchange
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"strings"
+	"time"
+
+	"assay/internal/money"
+	"assay/internal/pricing"
+	"assay/internal/provider"
+)
+
+// The names of the places.
+const (
+	ECBName  = "ecb"
+	FileName = "file"
+)
+
+// ECBHost is what the European Central Bank is asked at most, by all processes
+// together. It states no limit; once a day there is something new.
+func ECBHost() provider.Host {
+	return provider.Host{Limit: provider.Limit{Requests: 6, Per: time.Hour}, Quota: provider.Quota{Day: 24}}
+}
+
+// ECBOptions returns o such that a run waits for an answer for some seconds only.
+func ECBOptions(o provider.Options) provider.Options {
+	o.Source, o.Limit = ECBName, ECBHost().Limit
+	o.MaxBody, o.Attempts = maxBytes, 2
+	o.Timeout, o.Total = 10*time.Second, 15*time.Second
+	return o
+}
+
+// ECB is the daily file of the European Central Bank, published at about 16:00
+// in Frankfurt on working days.
+type ECB struct {
+	client *provider.Client
+	url    string
+}
+
+// The address of the file, in two parts.
+const (
+	ecbBase = "https://www.ecb.europa.eu"
+	ecbPath = "/stats/eurofxref/eurofxref-daily.xml"
+)
+
+// NewECB makes the place; client is made with ECBOptions. An empty base is the
+// real host.
+func NewECB(client *provider.Client, base string) *ECB {
+	return &ECB{client: client, url: cmp.Or(strings.TrimSuffix(base, "/"), ecbBase) + ecbPath}
+}
+
+// Name implements Place.
+func (*ECB) Name() string { return ECBName }
+
+// Pace implements Place.
+func (*ECB) Pace() Pace { return Pace{Every: 4 * time.Hour, Again: time.Hour} }
+
+// Rates implements Place.
+func (e *ECB) Rates(ctx context.Context, base money.Currency) (rates pricing.Rates, err error) {
+	err = e.client.Do(ctx, provider.Request{URL: e.url}, func(r *provider.Response) error {
+		var err error
+		if rates, err = readXML(r.Body, base); err != nil {
+			return provider.Protocol(ECBName, "the daily file %v", err)
+		}
+		return nil
+	})
+	return rates, err
+}
+
+// File is a file on this machine, read at each run: XML as the European Central
+// Bank publishes it, or lines such as EUR=1.0834@2026-11-20.
+type File struct{ path string }
+
+// NewFile makes the place.
+func NewFile(path string) *File { return &File{path} }
+
+// Name implements Place.
+func (*File) Name() string { return FileName }
+
+// Pace implements Place.
+func (*File) Pace() Pace { return Pace{} }
+
+// Rates implements Place.
+func (f *File) Rates(_ context.Context, base money.Currency) (pricing.Rates, error) {
+	rates, err := f.read(base)
+	if pe, ok := errors.AsType[*fs.PathError](err); ok {
+		err = fmt.Errorf("cannot be read: %w", pe.Err) // without the path
+	}
+	if err != nil {
+		return nil, fmt.Errorf("the file of rates %w", err)
+	}
+	return rates, nil
+}
+
+func (f *File) read(base money.Currency) (pricing.Rates, error) {
+	info, err := os.Stat(f.path)
+	if err != nil {
+		return nil, err
+	}
+	if !info.Mode().IsRegular() { // to open a pipe would wait for whoever writes it
+		return nil, errors.New("is no file")
+	}
+	file, err := os.Open(f.path)
+	if err != nil {
+		return nil, err
+	}
+	defer file.Close()
+	return read(file, base)
+}

@@ -1,0 +1,167 @@
+package exchange
+
+import (
+	"bufio"
+	"encoding/xml"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+	"time"
+
+	"assay/internal/money"
+	"assay/internal/pricing"
+)
+
+const (
+	// maxBytes bounds what a place tells.
+	maxBytes = 1 << 20
+	// maxRates bounds how many currencies that are: there are some 180.
+	maxRates = 500
+	// euro is the currency that the European Central Bank's rates are of.
+	euro money.Currency = "EUR"
+)
+
+var errTooMany = fmt.Errorf("has more than %d rates", maxRates)
+
+// read reads rates in either form: XML as the European Central Bank publishes
+// it, or lines.
+func read(r io.Reader, base money.Currency) (pricing.Rates, error) {
+	b := bufio.NewReader(io.LimitReader(r, maxBytes))
+	for {
+		c, err := b.ReadByte()
+		switch {
+		case err == io.EOF:
+			return nil, errors.New("is empty")
+		case err != nil:
+			return nil, err
+		case strings.IndexByte(" \t\r\n\xEF\xBB\xBF", c) >= 0:
+			continue
+		}
+		_ = b.UnreadByte() // follows a ReadByte
+		if c == '<' {
+			return readXML(b, base)
+		}
+		return readLines(b, base)
+	}
+}
+
+// readLines reads a rate into the base currency from each line; what follows a #
+// is a remark.
+func readLines(r io.Reader, base money.Currency) (pricing.Rates, error) {
+	rates := pricing.Rates{}
+	lines := bufio.NewScanner(r)
+	for n := 1; lines.Scan(); n++ {
+		text, _, _ := strings.Cut(lines.Text(), "#")
+		if text = strings.TrimSpace(text); text == "" {
+			continue
+		}
+		if len(rates) == maxRates {
+			return nil, errTooMany
+		}
+		if err := rates.Add(text); err != nil {
+			return nil, fmt.Errorf("line %d: %w", n, err)
+		}
+	}
+	switch _, own := rates[base]; {
+	case lines.Err() != nil:
+		return nil, lines.Err()
+	case own:
+		return nil, fmt.Errorf("has a rate of %s, which is MARKET_PRICE_CURRENCY itself", base)
+	case len(rates) == 0:
+		return nil, errors.New("has no rate")
+	}
+	return rates, nil
+}
+
+// readXML reads the European Central Bank's rates of a day, the newest where
+// there are several: how many units of each currency a euro costs.
+func readXML(r io.Reader, base money.Currency) (pricing.Rates, error) {
+	var newest, day time.Time
+	var perEuro map[money.Currency]money.Rate
+	d := xml.NewDecoder(r)
+	for {
+		token, err := d.Token()
+		if err == io.EOF {
+			break
+		}
+		if err != nil {
+			return nil, fmt.Errorf("is no XML: %w", err)
+		}
+		cube, ok := token.(xml.StartElement)
+		if !ok || cube.Name.Local != "Cube" {
+			continue
+		}
+		if text := attribute(cube, "time"); text != "" {
+			if day, err = time.Parse(time.DateOnly, text); err != nil {
+				return nil, fmt.Errorf("%.20q is no day", text)
+			}
+			if day.After(newest) {
+				newest, perEuro = day, map[money.Currency]money.Rate{}
+			}
+		}
+		code := attribute(cube, "currency")
+		if code == "" || !day.Equal(newest) {
+			continue
+		}
+		switch {
+		case day.IsZero():
+			return nil, errors.New("has rates of no day")
+		case len(perEuro) == maxRates:
+			return nil, errTooMany
+		}
+		if err := add(perEuro, code, attribute(cube, "rate")); err != nil {
+			return nil, err
+		}
+	}
+	return cross(perEuro, newest, base)
+}
+
+func add(perEuro map[money.Currency]money.Rate, code, value string) error {
+	currency, err := money.ParseCurrency(code)
+	if err != nil {
+		return err
+	}
+	rate, err := money.ParseRate([]byte(value))
+	if err != nil {
+		return fmt.Errorf("%.20q is no rate of %s: %w", value, currency, err)
+	}
+	if _, twice := perEuro[currency]; twice || currency == euro {
+		return fmt.Errorf("has another rate of %s", currency)
+	}
+	perEuro[currency] = rate
+	return nil
+}
+
+func attribute(e xml.StartElement, name string) string {
+	for _, a := range e.Attr {
+		if a.Name.Local == name {
+			return a.Value
+		}
+	}
+	return ""
+}
+
+// cross turns what a euro costs into what each currency costs in the base one.
+func cross(perEuro map[money.Currency]money.Rate, day time.Time, base money.Currency) (pricing.Rates, error) {
+	if len(perEuro) == 0 {
+		return nil, errors.New("has no rate")
+	}
+	perEuro[euro] = money.RateScale
+	inBase, ok := perEuro[base]
+	if !ok {
+		return nil, fmt.Errorf("has no rate of %s, which is MARKET_PRICE_CURRENCY", base)
+	}
+	rates := pricing.Rates{}
+	for currency, rate := range perEuro {
+		if currency == base {
+			continue
+		}
+		value, ok := money.CrossRate(inBase, rate)
+		if !ok {
+			return nil, fmt.Errorf("the rate of %s in %s is beyond all measure", currency, base)
+		}
+		rates[currency] = pricing.Rate{Value: value, Date: day}
+	}
+	return rates, nil
+}
