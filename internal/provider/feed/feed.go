@@ -22,10 +22,11 @@ const MaxItems = 500_000
 // Reader steps through one answer of a source and hands its quotes to a sink.
 // Errors of its methods end the answer: return them as they are.
 type Reader struct {
-	dec  *jsontext.Decoder
-	sink provider.Sink
-	seen Seen
-	bits map[string]int // position of each market's bit in seen
+	source string
+	dec    *jsontext.Decoder
+	sink   provider.Sink
+	seen   Seen
+	bits   map[string]int // position of each market's bit in seen
 
 	quotes, rejects int
 	reasons         map[string]int
@@ -58,12 +59,12 @@ func Read(ctx context.Context, source string, body io.Reader, sink provider.Sink
 	if err != nil {
 		return err
 	}
-	r := &Reader{dec: NewDecoder(buffered), sink: sink, bits: map[string]int{}, reasons: map[string]int{}}
+	r := &Reader{source: source, dec: NewDecoder(buffered), sink: sink, bits: map[string]int{}, reasons: map[string]int{}}
 	if err = decode(r); err == nil {
 		err = r.end()
 	}
 	if err == nil {
-		err = r.verdict()
+		err = r.Sound()
 	}
 	switch {
 	case err == nil:
@@ -86,8 +87,9 @@ func (r *Reader) end() error {
 	}
 }
 
-// verdict refuses an answer whose rows mostly are no quotes.
-func (r *Reader) verdict() error {
+// Sound fails if the rows so far mostly are no quotes. Read asks it at the end of
+// an answer; ask it before handing on quotes that are no rows of this answer.
+func (r *Reader) Sound() error {
 	if r.rejects <= r.quotes {
 		return nil
 	}
@@ -110,7 +112,7 @@ func classify(ctx context.Context, source string, err error) error {
 	switch {
 	case errors.As(err, &known), ctx.Err() != nil:
 		return err // whoever carried the answer knows what ended it
-	case errors.Is(err, ErrRowTooLarge), errors.Is(err, errTooManyItems):
+	case errors.Is(err, ErrRowTooLarge), errors.Is(err, ErrTooManyItems):
 		return &provider.Error{Source: source, Kind: provider.KindTooLarge, Detail: innermost(err).Error()}
 	case errors.Is(err, io.ErrUnexpectedEOF):
 		return provider.Protocol(source, "the answer ends too soon")
@@ -129,7 +131,8 @@ func innermost(err error) error {
 	return err
 }
 
-var errTooManyItems = fmt.Errorf("more than %d items", MaxItems)
+// ErrTooManyItems ends an answer with more than MaxItems items.
+var ErrTooManyItems = fmt.Errorf("more than %d items", MaxItems)
 
 // Object reads an object. It calls member with the name of each member, valid
 // during the call, which reads the value: by Object, Array, Row, Cell or Skip.
@@ -358,7 +361,7 @@ func (r *Reader) Quote(q *provider.Quote) error {
 	}
 	*seen |= 1 << bit
 	if r.seen.Len() > MaxItems {
-		return errTooManyItems
+		return ErrTooManyItems
 	}
 	r.quotes++
 	r.refused = r.sink.Quote(q)

@@ -1,0 +1,72 @@
+package feed
+
+import (
+	"context"
+	"strings"
+	"testing"
+
+	"assay/internal/provider"
+)
+
+// wrapped reads an answer whose rows are numbers, and returns them joined, and
+// what its member time is.
+func wrapped(doc string) (rows string, at Cell, err error) {
+	cells := make([]Cell, 1)
+	err = Read(context.Background(), "src", strings.NewReader(doc), nil, func(r *Reader) error {
+		return r.Wrapped("items", func() error {
+			c, err := r.Cell()
+			rows += string(c.Text)
+			return err
+		}, []string{"time"}, cells)
+	})
+	return rows, cells[0], err
+}
+
+func TestWrapped_FindsTheListWhateverStandsAroundIt(t *testing.T) {
+	for doc, want := range map[string]string{
+		`{"items":[1,2]}`: "12",
+		`{"success":true,"time":7,"items":{"a":1,"b":2},"more":{"items":[9]}}`: "12",
+		`{"items":[1,2],"time":7,"success":"true"}`:                            "12",
+		`{"msg":"all is well","items":[1],"error":null}`:                       "1",
+	} {
+		rows, at, err := wrapped(doc)
+		if err != nil || rows != want || strings.Contains(doc, "time") != (string(at.Text) == "7") {
+			t.Errorf("%s: rows %q, time %q, error %v", doc, rows, at.Text, err)
+		}
+	}
+}
+
+func TestWrapped_TellsWhatIsNoListApart(t *testing.T) {
+	for doc, want := range map[string]string{
+		`{"success":false,"error":"bad_request"}`:            "the source refuses: bad_request",
+		`{"success":false,"items":null,"msg":"Wrong input"}`: "the source refuses: Wrong input",
+		`{"success":false,"items":7}`:                        "the source refuses and does not say why",
+		`{"items":[1],"success":false}`:                      "the source refuses and does not say why",
+		`{"success":0,"items":[1]}`:                          "the source refuses and does not say why",
+		`{"success":null,"items":[1]}`:                       "the source refuses and does not say why",
+		`{"code":1,"message":"You need to be logged in"}`:    "the source refuses: You need to be logged in",
+		`{}`:                          "there is no items in it",
+		`{"items":null}`:              "there is no items in it",
+		`{"items":[]}`:                "there is nothing in it",
+		`{"success":true,"items":{}}`: "there is nothing in it",
+		`{"items":"none"}`:            "a text instead of an array",
+		`{"items":[1],"items":[2]}`:   "member items given twice",
+		`{"success":true,"items":[1],"success":false}`:        "member success given twice",
+		`{"success":true,"time":1,"time":null,"items":[1,2]}`: "member time given twice",
+		`[1,2]`: "an array instead of an object",
+	} {
+		_, _, err := wrapped(doc)
+		if provider.KindOf(err) != provider.KindProtocol || !strings.HasSuffix(err.Error(), want) {
+			t.Errorf("%s: %v, want %q", doc, err, want)
+		}
+	}
+}
+
+func TestWrapped_BelievesARefusalThatAsksToBeSlower(t *testing.T) {
+	for _, reason := range []string{"Too many requests", "rate limit exceeded", "ratelimited", "Slow down!", "Daily limit exceeded"} {
+		_, _, err := wrapped(`{"success":false,"error":"` + reason + `"}`)
+		if provider.KindOf(err) != provider.KindRateLimited || !strings.Contains(err.Error(), reason) {
+			t.Errorf("%s: %v", reason, err)
+		}
+	}
+}
