@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"assay/internal/provider"
+	"assay/internal/provider/marketcsgo"
 	"assay/internal/provider/skinport"
 )
 
@@ -37,4 +38,9 @@ func (s *SourceSet) openSkinport(_ context.Context, so SourceOptions, o provider
 	return skinport.New(skinport.Config{
 		BaseURL: h.base, Currency: so.Config.Currency, SalesWindow: so.Config.NoSalesWindow, Host: h.host, Client: h.client,
 	}), nil
+}
+
+func (s *SourceSet) openMarketCSGO(_ context.Context, so SourceOptions, o provider.Options) (provider.Source, error) {
+	h := s.hosted(so, o, marketcsgo.BaseURL, marketcsgo.Limit())
+	return marketcsgo.New(marketcsgo.Config{BaseURL: h.base, Currency: so.Config.Currency, Host: h.host, Client: h.client}), nil
 }

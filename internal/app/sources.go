@@ -15,6 +15,7 @@ import (
 	"assay/internal/config"
 	"assay/internal/fault"
 	"assay/internal/provider"
+	"assay/internal/provider/marketcsgo"
 	"assay/internal/provider/pricelist"
 	"assay/internal/provider/sim"
 	"assay/internal/provider/skinport"
@@ -27,9 +28,10 @@ type opener func(context.Context, SourceOptions, provider.Options) (provider.Sou
 // openers are of all price sources that this program knows, by name.
 func (s *SourceSet) openers() map[string]opener {
 	return map[string]opener{
-		pricelist.Name: s.openPricelist,
-		sim.Name:       s.openSim,
-		skinport.Name:  s.openSkinport,
+		marketcsgo.Name: s.openMarketCSGO,
+		pricelist.Name:  s.openPricelist,
+		sim.Name:        s.openSim,
+		skinport.Name:   s.openSkinport,
 	}
 }
 

@@ -1,0 +1,164 @@
+package marketcsgo
+
+import (
+	"cmp"
+	"context"
+	"io"
+	"maps"
+	"time"
+
+	"assay/internal/money"
+	"assay/internal/provider"
+	"assay/internal/provider/feed"
+)
+
+// week is the time in which popularity_7d counts sales.
+const week = 7 * 24 * time.Hour
+
+// traded is what all instances of a name tell together.
+type traded struct {
+	ask, bid money.Micro // lowest and highest; 0: none
+	sales    int64       // in a week, or provider.Unknown where none of them tells
+}
+
+// trades is what is known beside the offers, and when that was so.
+type trades struct {
+	names map[string]*traded
+	at    time.Time // zero: not stated
+}
+
+// headNames are the members beside the rows, of both files.
+var headNames = []string{"time", "currency"}
+
+// read reads a file whose rows row reads, and returns the file's own time.
+func (s *Source) read(r *feed.Reader, row func() error) (time.Time, error) {
+	head := make([]feed.Cell, len(headNames))
+	if err := r.Wrapped("items", row, headNames, head); err != nil {
+		return time.Time{}, err
+	}
+	if in := head[1]; !in.Empty() && string(in.Text) != string(s.currency) {
+		return time.Time{}, feed.Malformed("prices in %s, and %s were asked for", feed.Clip(in.Text), s.currency)
+	}
+	return feed.Stamp(head[0], feed.TimeUnix)
+}
+
+var instanceNames = []string{"market_hash_name", "price", "buy_order", "popularity_7d"}
+
+// readInstances reads class_instance, of which each row is a class and instance
+// of Steam's: many are one item. Of their figures the best or the sum counts.
+func (s *Source) readInstances(ctx context.Context, body io.Reader) (trades, error) {
+	all := trades{names: map[string]*traded{}}
+	cells := make([]feed.Cell, len(instanceNames))
+	err := feed.Read(ctx, Name, body, nil, func(r *feed.Reader) error {
+		var err error
+		all.at, err = s.read(r, func() error {
+			ok, err := r.Row(instanceNames, cells)
+			if !ok || err != nil {
+				return err
+			}
+			return all.add(r, cells)
+		})
+		return err
+	})
+	return all, err
+}
+
+// add adds an instance to what is known of its name.
+func (all *trades) add(r *feed.Reader, cells []feed.Cell) error {
+	ask, reason := cells[1].Amount(1)
+	bid, why := cells[2].Amount(1)
+	sales, wrong := cells[3].Count()
+	if reason = cmp.Or(reason, why, wrong); reason != "" {
+		r.Reject(Name, cells[0].Text, reason)
+		return nil
+	}
+	t := all.names[string(cells[0].Text)]
+	if t == nil || cells[0].Kind != feed.Text {
+		name, ok := r.Name(Name, cells[0])
+		if !ok {
+			return nil
+		}
+		if len(all.names) == feed.MaxItems {
+			return feed.ErrTooManyItems
+		}
+		t = &traded{sales: provider.Unknown}
+		all.names[name] = t
+	}
+	if t.ask == 0 || ask > 0 && ask < t.ask {
+		t.ask = ask
+	}
+	t.bid = max(t.bid, bid)
+	if sales >= 0 {
+		t.sales = max(t.sales, 0) + min(sales, maxSales)
+	}
+	r.Count(1)
+	return nil
+}
+
+// maxSales bounds the sales of an instance, so that no sum of them overflows.
+const maxSales = 1_000_000_000
+
+var priceNames = []string{"market_hash_name", "price", "volume"}
+
+// readPrices reads what is offered, adds what is known of each name, and then
+// tells of names that only the other file has. Of an item that both have, this
+// file's price counts. The answer is as old as the older of both.
+func (s *Source) readPrices(ctx context.Context, body io.Reader, all trades, sink provider.Sink) (provider.Answer, error) {
+	answer := provider.Answer{ProviderTime: all.at}
+	cells := make([]feed.Cell, len(priceNames))
+	left := maps.Clone(all.names) // an answer may have to be read again
+	err := feed.Read(ctx, Name, body, sink, func(r *feed.Reader) error {
+		at, err := s.read(r, func() error {
+			ok, err := r.Row(priceNames, cells)
+			if !ok || err != nil {
+				return err
+			}
+			return s.addPrice(r, cells, left)
+		})
+		if err == nil {
+			err = r.Sound()
+		}
+		if err != nil {
+			return err
+		}
+		for name, t := range left {
+			if err := r.Quote(s.quote(name, t.ask, provider.Unknown, t)); err != nil {
+				return err
+			}
+		}
+		if all.at.IsZero() || !at.IsZero() && at.Before(all.at) {
+			answer.ProviderTime = at
+		}
+		return nil
+	})
+	return answer, err
+}
+
+// addPrice hands on a row of what is offered, and takes its name off left.
+func (s *Source) addPrice(r *feed.Reader, cells []feed.Cell, left map[string]*traded) error {
+	name, ok := r.Name(Name, cells[0])
+	if !ok {
+		return nil
+	}
+	ask, reason := cells[1].Amount(1)
+	listings, why := cells[2].Count()
+	if reason = cmp.Or(reason, why); reason != "" {
+		r.Reject(Name, cells[0].Text, reason)
+		return nil
+	}
+	t := left[name]
+	delete(left, name)
+	return r.Quote(s.quote(name, ask, listings, t))
+}
+
+// quote makes a quote of an offer and of what else is known, if anything is.
+func (s *Source) quote(name string, ask money.Micro, listings int64, t *traded) *provider.Quote {
+	q := &provider.Quote{Market: Name, Name: name, Currency: s.currency, Ask: ask, Listings: listings, Sales: provider.Unknown}
+	if t != nil {
+		q.Bid, q.Sales = t.bid, t.sales
+	}
+	if q.Sales >= 0 {
+		q.SalesWindow = week
+	}
+	return q
+}

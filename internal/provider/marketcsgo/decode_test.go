@@ -1,0 +1,164 @@
+package marketcsgo
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"assay/internal/provider"
+	"assay/internal/provider/providertest"
+)
+
+// The samples that the contract of the source gives.
+const (
+	samplePrices = `{"success":true,"time":1763690400,"currency":"USD","items":[
+  {"market_hash_name":"AK-47 | Redline (Field-Tested)","volume":"512","price":"26.914"},
+  {"market_hash_name":"Sticker | Example (Holo)","volume":"3","price":"0.004"}
+]}`
+	sampleInstances = `{"success":true,"time":1763690400,"currency":"USD","items":{
+  "3000000001_100000001":{"price":"26.914","buy_order":"25.100","avg_price":"27.331","popularity_7d":"141","market_hash_name":"AK-47 | Redline (Field-Tested)"},
+  "4000000002_0":{"price":"0.004","buy_order":"0","avg_price":null,"popularity_7d":null,"market_hash_name":"Sticker | Example (Holo)"}
+}}`
+)
+
+// decode reads both files.
+func decode(prices, instances string, sink provider.Sink) (provider.Answer, error) {
+	s := New(Config{})
+	all, err := s.readInstances(context.Background(), strings.NewReader(instances))
+	if err != nil {
+		return provider.Answer{}, err
+	}
+	return s.readPrices(context.Background(), strings.NewReader(prices), all, sink)
+}
+
+func TestRead_TakesTheSamplesToTheirOwnNumbers(t *testing.T) {
+	var sink providertest.Sink
+	answer, err := decode(samplePrices, sampleInstances, &sink)
+	if err != nil || !answer.ProviderTime.Equal(time.Unix(1763690400, 0)) {
+		t.Fatalf("answer %+v, error %v", answer, err)
+	}
+	want := []provider.Quote{
+		{Market: Name, Name: "AK-47 | Redline (Field-Tested)", Currency: "USD", Ask: 26_914_000, Bid: 25_100_000, Listings: 512, Sales: 141, SalesWindow: week},
+		{Market: Name, Name: "Sticker | Example (Holo)", Currency: "USD", Ask: 4_000, Listings: 3, Sales: provider.Unknown},
+	}
+	if diff := cmp.Diff(want, sink.Sorted()); diff != "" {
+		t.Errorf("quotes (-want +got):\n%s", diff)
+	}
+}
+
+func TestRead_IsAsOldAsTheOlderFile(t *testing.T) {
+	const older, newer = "1763690400", "1763700000"
+	for name, c := range map[string]struct{ prices, instances, want string }{
+		"prices are older":       {older, newer, older},
+		"instances are older":    {newer, older, older},
+		"prices do not say":      {"null", newer, newer},
+		"instances do not say":   {newer, `""`, newer},
+		"neither of them says":   {"null", "0", ""},
+		"a text as good as any":  {`"` + older + `"`, newer, older},
+		"a time that is no time": {`"soon"`, newer, "error"},
+	} {
+		var sink providertest.Sink
+		answer, err := decode(strings.Replace(samplePrices, older, c.prices, 1), strings.Replace(sampleInstances, older, c.instances, 1), &sink)
+		got := ""
+		if !answer.ProviderTime.IsZero() {
+			got = fmt.Sprint(answer.ProviderTime.Unix())
+		}
+		if err != nil {
+			got = "error"
+		}
+		if got != c.want {
+			t.Errorf("%s: %s, want %s (%v)", name, got, c.want, err)
+		}
+	}
+}
+
+func TestRead_RefusesAnswersThatAreNotWhatWasAskedFor(t *testing.T) {
+	for name, c := range map[string]struct{ old, replaced, detail string }{
+		"another currency": {`"USD"`, `"EUR"`, "prices in EUR"},
+		"given twice":      {`"success":true`, `"success":true,"success":true`, "member success given twice"},
+		"no items":         {`"items"`, `"rows"`, "there is no items"},
+		"rows of rubbish":  {`"price":"`, `"price":"about `, "most often: amount is not a number (2 times)"},
+	} {
+		var sink providertest.Sink
+		if _, err := decode(strings.ReplaceAll(samplePrices, c.old, c.replaced), sampleInstances, &sink); provider.KindOf(err) != provider.KindProtocol || !strings.Contains(err.Error(), c.detail) {
+			t.Errorf("prices, %s: %v", name, err)
+		}
+		if _, err := decode(samplePrices, strings.ReplaceAll(sampleInstances, c.old, c.replaced), &sink); provider.KindOf(err) != provider.KindProtocol || !strings.Contains(err.Error(), c.detail) {
+			t.Errorf("instances, %s: %v", name, err)
+		}
+	}
+}
+
+func FuzzPrices(f *testing.F) {
+	f.Add([]byte(samplePrices))
+	f.Add([]byte(`{"items":{"a":{"market_hash_name":"★ A","price":0.0004,"volume":-1},"b":{}},"success":false,"error":"rate limit"}`))
+	s := New(Config{})
+	providertest.Fuzz(f, func(body io.Reader, sink provider.Sink) error {
+		known := trades{names: map[string]*traded{"B": {ask: 5, sales: 1}}}
+		_, err := s.readPrices(context.Background(), body, known, sink)
+		return err
+	})
+}
+
+func FuzzInstances(f *testing.F) {
+	f.Add([]byte(sampleInstances))
+	f.Add([]byte(`{"success":true,"items":[{"market_hash_name":"A","price":1,"popularity_7d":1e9},{"market_hash_name":"A","popularity_7d":99999999999}]}`))
+	s := New(Config{})
+	providertest.Fuzz(f, func(body io.Reader, sink provider.Sink) error {
+		all, err := s.readInstances(context.Background(), body)
+		for name, t := range all.names {
+			if err := sink.Quote(s.quote(name, t.ask, provider.Unknown, t)); err != nil {
+				return err
+			}
+		}
+		return err
+	})
+}
+
+// answers are what the site answers, without end: prices, which are as long here
+// as 39,000 of them must be to weigh anything, and instances of 39,000 names.
+func answers() map[string]providertest.Answer {
+	s := New(Config{})
+	long := strings.Repeat("picture/", 190)
+	const name = `"market_hash_name":"★ StatTrak™ Karambit | Case %d (Field-Tested)"`
+	return map[string]providertest.Answer{
+		"prices": {
+			Head: `{"success":true,"time":1763690400,"currency":"USD","items":[`, Tail: "]}",
+			Row: func(i int) string {
+				return fmt.Sprintf(`%.*s{`+name+`,"volume":"%d","price":"%d.%03d","img":"%s"}`, min(i, 1), ",", i, i%50, i%900+1, i%1000, long)
+			},
+			Read: func(body io.Reader, sink provider.Sink) error {
+				_, err := s.readPrices(context.Background(), body, trades{}, sink)
+				return err
+			},
+		},
+		"instances": {
+			Head: `{"success":true,"time":1763690400,"currency":"USD","items":{`, Tail: "}}",
+			Row: func(i int) string {
+				return fmt.Sprintf(`%.*s"%d_%d":{"price":"%d.%03d","buy_order":"%d.%03d","avg_price":"27.331","popularity_7d":"%d",`+name+`,"ru_name":"★ StatTrak™ Керамбит"}`,
+					min(i, 1), ",", i, i%7, i%900+1, i%1000, i%900, i%1000, i%50, i%39_000)
+			},
+			Read: func(body io.Reader, _ provider.Sink) error {
+				_, err := s.readInstances(context.Background(), body)
+				return err
+			},
+		},
+	}
+}
+
+func TestRead_CostsLittle(t *testing.T) {
+	for name, a := range answers() {
+		t.Run(name, func(t *testing.T) { providertest.Weigh(t, a) })
+	}
+}
+
+func BenchmarkRead(b *testing.B) {
+	for name, a := range answers() {
+		b.Run(name, func(b *testing.B) { providertest.Bench(b, a) })
+	}
+}
