@@ -76,11 +76,6 @@ func (e *Engine) ending(ctx context.Context, unit *Unit, a *answer) func(Tx) err
 // tell notes how a unit, and what was divided from it, speaks of its source and
 // the markets.
 func (e *Engine) tell(tx Tx, unit *Unit, rest []Unit) error {
-	if unit.Tells() {
-		if err := tx.NoteSource(unit.Source, unit.Error); err != nil {
-			return err
-		}
-	}
 	for _, u := range append([]Unit{*unit}, rest...) {
 		if u.Error == "" || !u.Tells() {
 			continue
@@ -89,7 +84,10 @@ func (e *Engine) tell(tx Tx, unit *Unit, rest []Unit) error {
 			return err
 		}
 	}
-	return nil
+	if !unit.Tells() {
+		return nil
+	}
+	return tx.NoteSource(unit.Source, unit.Error)
 }
 
 // askedOf returns the markets that a unit asks about.

@@ -42,5 +42,8 @@ func BulkTexts() ([]string, error) {
 	if err != nil {
 		return nil, err
 	}
-	return []string{b.items.text, b.snapshots.text, b.changedSnapshots.text, b.points.text, b.jobItems.text, b.units.text, b.blobs.text}, nil
+	return []string{
+		b.items.text, b.snapshots.text, b.changedSnapshots.text, b.points.text, b.jobItems.text, b.units.text, b.blobs.text,
+		b.fetches.text, b.fetched.text,
+	}, nil
 }

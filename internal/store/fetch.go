@@ -165,10 +165,10 @@ func (t *Tx) EndUnit(u refresh.Unit, markets []refresh.MarketFetch, blobs []refr
 	if n != 1 {
 		return false, t.spend(u)
 	}
-	if err := t.noteAsked(u); err != nil {
-		return false, err
-	}
 	if u.State != refresh.UnitDone {
+		if err := t.noteAsked(u); err != nil {
+			return false, err
+		}
 		// That a source was not asked is worth less than why it is not.
 		return true, t.noteError(u.JobID, u)
 	}
@@ -180,16 +180,24 @@ func (t *Tx) EndUnit(u refresh.Unit, markets []refresh.MarketFetch, blobs []refr
 	if _, err := t.writeRows(&t.bulks.blobs, rows); err != nil {
 		return false, err
 	}
+	// From here on other units of the source wait for the end of this one's.
+	if err := t.noteAsked(u); err != nil {
+		return false, err
+	}
 	return true, t.addFetches(u, markets)
 }
 
-const addFetch = `
-INSERT INTO market_fetch (job_id, unit_id, market_id, fetched_at, quotes, rejected, requests, bytes, outcome)
-VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9)
+const (
+	addFetches = `
+INSERT INTO market_fetch (job_id, unit_id, market_id, fetched_at, quotes, rejected, requests, bytes, outcome) `
+	fetchColumns = "job_id bigint, unit_id bigint, market_id bigint, fetched_at bigint, quotes bigint, rejected bigint, " +
+		"requests bigint, bytes bigint, outcome text"
+	addFetchesConflict = `
 ON CONFLICT (job_id, unit_id, market_id) DO UPDATE SET
 	fetched_at = excluded.fetched_at, quotes = market_fetch.quotes + excluded.quotes,
 	rejected = market_fetch.rejected + excluded.rejected, requests = market_fetch.requests + excluded.requests,
 	bytes = market_fetch.bytes + excluded.bytes, outcome = excluded.outcome`
+)
 
 // addFetches notes what a unit brought of each market: for itself if it is a
 // file, else in the sum of its source's units.
@@ -198,14 +206,16 @@ func (t *Tx) addFetches(u refresh.Unit, markets []refresh.MarketFetch) error {
 	if u.File == "" {
 		unit = 0
 	}
+	rows := newTable(fetchColumns, len(markets))
 	for _, m := range markets {
-		if _, err := t.exec(addFetch, u.JobID, unit, m.MarketID, micros(u.FetchedAt), m.Quotes, m.Rejected,
-			u.Requests, u.Bytes, string(m.Outcome)); err != nil {
-			return fmt.Errorf("market fetch: %w", err)
-		}
-		if err := t.noteFetch(u, m); err != nil {
-			return fmt.Errorf("market state: %w", err)
-		}
+		rows.int(u.JobID, unit, m.MarketID, micros(u.FetchedAt), m.Quotes, m.Rejected, u.Requests, u.Bytes)
+		rows.text(string(m.Outcome))
+	}
+	if _, err := t.writeRows(&t.bulks.fetches, rows); err != nil {
+		return fmt.Errorf("market fetch: %w", err)
+	}
+	if err := t.noteFetches(u, markets); err != nil {
+		return fmt.Errorf("market state: %w", err)
 	}
 	return nil
 }

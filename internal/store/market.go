@@ -8,20 +8,30 @@ import (
 	"assay/internal/refresh"
 )
 
-// noteFetch notes what a unit brought of a market; counts are of all units of a
-// job. Whether a file's answer is a success is said when it is judged.
-func (t *Tx) noteFetch(u refresh.Unit, m refresh.MarketFetch) error {
-	success := int64(0)
-	if u.File == "" && m.Outcome == refresh.OutcomeOK {
-		success = micros(u.FetchedAt)
+const (
+	noteFetches = `
+INSERT INTO market_state (market_id, job_id, fetched_at, quotes, rejected, last_success, outcome) `
+	fetchedColumns      = "market_id bigint, job_id bigint, fetched_at bigint, quotes bigint, rejected bigint, last_success bigint, outcome text"
+	noteFetchesConflict = `
+ON CONFLICT (market_id) DO UPDATE SET job_id = excluded.job_id, fetched_at = excluded.fetched_at, outcome = excluded.outcome,
+	quotes = excluded.quotes + CASE WHEN market_state.job_id = excluded.job_id THEN market_state.quotes ELSE 0 END,
+	rejected = excluded.rejected + CASE WHEN market_state.job_id = excluded.job_id THEN market_state.rejected ELSE 0 END,
+	last_success = CASE WHEN excluded.last_success > 0 THEN excluded.last_success ELSE market_state.last_success END`
+)
+
+// noteFetches notes what a unit brought of each market; counts are of all units
+// of a job. Whether a file's answer is a success is said when it is judged.
+func (t *Tx) noteFetches(u refresh.Unit, markets []refresh.MarketFetch) error {
+	rows := newTable(fetchedColumns, len(markets))
+	for _, m := range markets {
+		success := int64(0)
+		if u.File == "" && m.Outcome == refresh.OutcomeOK {
+			success = micros(u.FetchedAt)
+		}
+		rows.int(m.MarketID, u.JobID, micros(u.FetchedAt), m.Quotes, m.Rejected, success)
+		rows.text(string(m.Outcome))
 	}
-	_, err := t.exec(`
-		INSERT INTO market_state (market_id, job_id, fetched_at, quotes, rejected, outcome, last_success) VALUES ($1, $2, $3, $4, $5, $6, $7)
-		ON CONFLICT (market_id) DO UPDATE SET job_id = excluded.job_id, fetched_at = excluded.fetched_at, outcome = excluded.outcome,
-			quotes = excluded.quotes + CASE WHEN market_state.job_id = excluded.job_id THEN market_state.quotes ELSE 0 END,
-			rejected = excluded.rejected + CASE WHEN market_state.job_id = excluded.job_id THEN market_state.rejected ELSE 0 END,
-			last_success = CASE WHEN excluded.last_success > 0 THEN excluded.last_success ELSE market_state.last_success END`,
-		m.MarketID, u.JobID, micros(u.FetchedAt), m.Quotes, m.Rejected, string(m.Outcome), success)
+	_, err := t.writeRows(&t.bulks.fetched, rows)
 	return err
 }
 
