@@ -87,10 +87,7 @@ func New(ctx context.Context, o Options) (_ *App, err error) {
 	if err := checkRates(ctx, a.cfg); err != nil {
 		return nil, err
 	}
-	if a.store, err = store.Open(ctx, store.Options{
-		Path: a.cfg.Database.Path, URL: a.cfg.Database.URL.Reveal(), Direct: a.cfg.Database.Direct.Reveal(),
-		KeepSchema: !a.cfg.Migrate, Now: o.Now, Logger: a.log, Faults: o.Faults,
-	}); err != nil {
+	if err := a.openDatabase(ctx, o); err != nil {
 		return nil, err
 	}
 	if err := a.store.SetCurrency(ctx, a.cfg.Currency); err != nil {
@@ -112,6 +109,21 @@ func New(ctx context.Context, o Options) (_ *App, err error) {
 	a.server = a.buildServer()
 	a.listener, err = (&net.ListenConfig{}).Listen(ctx, "tcp", a.cfg.ListenAddr)
 	return a, err
+}
+
+// openDatabase opens the store. The dispatcher's own tables are seen to meanwhile:
+// in an empty database to make them takes as long as to make the store's.
+func (a *App) openDatabase(ctx context.Context, o Options) (err error) {
+	prepared := make(chan error, 1)
+	go func() { prepared <- a.prepareDispatcher(ctx) }()
+	a.store, err = store.Open(ctx, store.Options{
+		Path: a.cfg.Database.Path, URL: a.cfg.Database.URL.Reveal(), Direct: a.cfg.Database.Direct.Reveal(),
+		KeepSchema: !a.cfg.Migrate, Now: o.Now, Logger: a.log, Faults: o.Faults,
+	})
+	if failed := <-prepared; err == nil {
+		err = failed
+	}
+	return err
 }
 
 // openSources makes the sources. What they allow is counted in the store, for all

@@ -20,20 +20,25 @@ func (a *App) buildDispatcher(ctx context.Context) error {
 		a.work = dispatch.NewLocal(dispatch.LocalOptions{Workers: workers, Tasks: tasks, Now: a.now, Logger: a.log})
 		return nil
 	}
-	url := a.cfg.Database.SessionURL()
-	prepare := river.Migrate
-	if !a.cfg.Migrate {
-		prepare = river.Check
-	}
-	if err := prepare(ctx, url, a.log); err != nil {
-		return err
-	}
-	d, err := river.New(ctx, river.Options{URL: url, ID: a.owner, Workers: workers, Tasks: tasks, Now: a.now, Logger: a.log})
+	d, err := river.New(ctx, river.Options{URL: a.cfg.Database.SessionURL(), ID: a.owner, Workers: workers, Tasks: tasks, Now: a.now, Logger: a.log})
 	if err != nil {
 		return err
 	}
 	a.work = d
 	return nil
+}
+
+// prepareDispatcher brings the dispatcher's own tables up to date, or sees whether
+// they are.
+func (a *App) prepareDispatcher(ctx context.Context) error {
+	switch {
+	case a.cfg.Database.Engine == config.SQLite:
+		return nil
+	case a.cfg.Migrate:
+		return river.Migrate(ctx, a.cfg.Database.SessionURL(), a.log)
+	default:
+		return river.Check(ctx, a.cfg.Database.SessionURL(), a.log)
+	}
 }
 
 // tasks are what runs by itself.
