@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"strconv"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -64,6 +65,42 @@ func (on engine) clients(t *testing.T, server *providertest.Server, h provider.H
 func ask(t *testing.T, c *provider.Client, url string) error {
 	t.Helper()
 	return c.Do(t.Context(), provider.Request{URL: url}, func(*provider.Response) error { return nil })
+}
+
+// TestBudget_WhatASourceSaysIsLeftHoldsForAllInstances has a source say, to one of
+// three processes, that it leaves five requests of the hundred that they count.
+func TestBudget_WhatASourceSaysIsLeftHoldsForAllInstances(t *testing.T) {
+	t.Parallel()
+	onBoth(t, func(t *testing.T, on engine) {
+		t.Parallel()
+		var said atomic.Bool
+		server := providertest.NewServer(t, http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+			if !said.Swap(true) {
+				w.Header().Set("X-RateLimit-Limit", "100")
+				w.Header().Set("X-RateLimit-Remaining", "5")
+				w.Header().Set("X-RateLimit-Reset", "7200")
+			}
+		}))
+		host := provider.Host{Limit: provider.Limit{Requests: 100, Per: time.Hour}}
+		all := on.clients(t, server, host, time.Minute, time.Minute, time.Minute)
+		if err := ask(t, all[0], server.URL()); err != nil {
+			t.Fatal(err)
+		}
+		var wg sync.WaitGroup
+		for _, c := range all {
+			for range 4 {
+				wg.Go(func() {
+					if err := ask(t, c, server.URL()); err != nil && provider.KindOf(err) != provider.KindBudget {
+						t.Error(err)
+					}
+				})
+			}
+		}
+		wg.Wait()
+		if n := len(server.Hits()); n != 1+5 {
+			t.Errorf("%d requests, where one was answered that five are left", n)
+		}
+	})
 }
 
 // TestBudget_LimitHoldsForAllClientsTogether believes the server's own log. How

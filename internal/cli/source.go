@@ -4,12 +4,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"log/slog"
 	"slices"
 	"strings"
 
 	"assay/internal/app"
+	"assay/internal/config"
 	"assay/internal/provider"
 )
 
@@ -21,8 +21,9 @@ type sourceCmd struct {
 }
 
 // openSource makes the source of that name, configured or not, ready to be
-// asked. The caller closes what it returns.
-func (s *session) openSource(ctx context.Context, name string) (provider.Source, io.Closer, error) {
+// asked. also, which may be nil, changes what it is made of. The caller closes the
+// set.
+func (s *session) openSource(ctx context.Context, name string, also func(*config.Config, *app.SourceOptions)) (provider.Source, *app.SourceSet, error) {
 	if !slices.Contains(app.Sources(), name) {
 		return nil, nil, &usageError{
 			text: fmt.Sprintf("there is no source %q; there are %s", name, strings.Join(app.Sources(), ", ")), help: "assay source --help",
@@ -32,9 +33,11 @@ func (s *session) openSource(ctx context.Context, name string) (provider.Source,
 	if err != nil {
 		return nil, nil, err
 	}
-	set, err := app.OpenSources(ctx, app.SourceOptions{
-		Config: cfg, Secret: cfg.OutsideSecret, Now: s.Now, Logger: slog.New(slog.DiscardHandler),
-	})
+	o := app.SourceOptions{Config: cfg, Secret: cfg.OutsideSecret, Now: s.Now, Logger: slog.New(slog.DiscardHandler)}
+	if also != nil {
+		also(cfg, &o)
+	}
+	set, err := app.OpenSources(ctx, o)
 	if err != nil {
 		return nil, nil, settingsAtFault(err)
 	}

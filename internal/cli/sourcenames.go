@@ -3,6 +3,7 @@ package cli
 import (
 	"bufio"
 	"context"
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -27,7 +28,7 @@ func (*sourceNamesCmd) examples() []example {
 }
 
 // Run lists the names. The simulator's are known without asking it.
-func (c *sourceNamesCmd) Run(ctx context.Context, s *session) error {
+func (c *sourceNamesCmd) Run(ctx context.Context, s *session) (err error) {
 	w := bufio.NewWriter(s.Stdout)
 	if c.Source == sim.Name {
 		if err := sim.WriteNames(w, s.out.json); err != nil {
@@ -35,11 +36,11 @@ func (c *sourceNamesCmd) Run(ctx context.Context, s *session) error {
 		}
 		return w.Flush()
 	}
-	src, closer, err := s.openSource(ctx, c.Source)
+	src, closer, err := s.openSource(ctx, c.Source, nil)
 	if err != nil {
 		return err
 	}
-	defer closer.Close()
+	defer func() { err = errors.Join(err, closer.Close()) }()
 	names, err := namesOf(ctx, src)
 	if err != nil {
 		return err

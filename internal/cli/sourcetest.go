@@ -2,13 +2,16 @@ package cli
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"maps"
 	"slices"
 	"time"
 
+	"assay/internal/app"
 	"assay/internal/catalog"
+	"assay/internal/config"
 	"assay/internal/money"
 	"assay/internal/provider"
 )
@@ -38,6 +41,12 @@ type sourceTested struct {
 	Quotes   map[string]int64 `json:"quotes"`   // by market
 	Rejected map[string]int64 `json:"rejected"` // by reason
 	Samples  []sourceSample   `json:"samples"`
+	Checks   []sourceCheck    `json:"checks"`
+	Counted  bool             `json:"counted"` // in the budget of the database
+
+	err    error
+	remote bool                 // a host is asked, and no file of this machine read
+	state  provider.ClientState // of that host
 }
 
 // sourceSample is one of the quotes that came.
@@ -49,16 +58,23 @@ type sourceSample struct {
 }
 
 // Run asks once: a file of a source that serves files, else one item.
-func (c *sourceTestCmd) Run(ctx context.Context, s *session) error {
+func (c *sourceTestCmd) Run(ctx context.Context, s *session) (err error) {
 	if err := catalog.CheckName(c.Name); err != nil {
 		return &usageError{text: err.Error(), help: "assay source test --help"}
 	}
-	src, closer, err := s.openSource(ctx, c.Source)
+	budget := budgetOf{}
+	defer func() { err = errors.Join(err, budget.close()) }()
+	src, set, err := s.openSource(ctx, c.Source, func(cfg *config.Config, o *app.SourceOptions) {
+		budget = openBudget(ctx, cfg)
+		o.Allowance = budget.allowance()
+		o.Client = func(o *provider.Options) { o.Attempts, o.Total = 1, testPatience }
+	})
 	if err != nil {
 		return err
 	}
-	defer closer.Close()
-	found := tested(ctx, src, c.Name, s.Now)
+	defer func() { err = errors.Join(err, set.Close()) }()
+	found := tested(ctx, src, set.Clients[src.Describe().Name], c.Name, s.Now)
+	found.check(budget)
 	if ctx.Err() != nil {
 		return ctx.Err()
 	}
@@ -71,27 +87,46 @@ func (c *sourceTestCmd) Run(ctx context.Context, s *session) error {
 	return nil
 }
 
+// testPatience is how long one test may take, waits for a limit included.
+const testPatience = time.Minute
+
+// probe returns the cheapest call that shows whether src works.
+func probe(src provider.Source, name string) (call provider.Call, ok bool) {
+	if p, ok := src.(provider.Prober); ok {
+		return p.Probe(), true
+	}
+	d := src.Describe()
+	if d.Shape != provider.Bulk {
+		return provider.Call{AppID: catalog.CS2, Names: []string{name}}, true
+	}
+	if len(d.Files) == 0 {
+		return call, false
+	}
+	return provider.Call{AppID: d.Files[0].AppID, File: d.Files[0].Key}, true
+}
+
 // tested asks src once.
-func tested(ctx context.Context, src provider.Source, name string, now func() time.Time) sourceTested {
+func tested(ctx context.Context, src provider.Source, clients provider.Clients, name string, now func() time.Time) sourceTested {
 	d := src.Describe()
 	found := sourceTested{Source: d.Name, Shape: d.Shape}
-	call := provider.Call{AppID: catalog.CS2, Names: []string{name}, Meter: &provider.Meter{}}
-	if d.Shape == provider.Bulk {
-		if len(d.Files) == 0 {
-			found.Error = "it has no file to fetch"
-			return found
-		}
-		call = provider.Call{AppID: d.Files[0].AppID, File: d.Files[0].Key, Meter: call.Meter}
+	call, ok := probe(src, name)
+	if !ok {
+		found.Error = "it has no file to fetch"
+		return found
 	}
+	call.Meter = &provider.Meter{}
 	tally := newTally()
 	begun := now()
 	_, err := src.Fetch(ctx, call, tally)
 	found.Seconds = now().Sub(begun).Seconds()
 	found.Requests, found.Bytes = call.Meter.Requests(), call.Meter.Bytes()
 	found.Quotes, found.Rejected, found.Samples = tally.quotes, tally.rejected, tally.samples
-	found.OK = err == nil
+	found.OK, found.err = err == nil, err
 	if err != nil {
 		found.Error = failureText(err)
+	}
+	if c := clients[d.HostOf(call.File)]; c != nil {
+		found.remote, found.state = true, c.Snapshot()
 	}
 	return found
 }
@@ -99,9 +134,11 @@ func tested(ctx context.Context, src provider.Source, name string, now func() ti
 func writeTested(w io.Writer, t sourceTested) {
 	if !t.OK {
 		_, _ = fmt.Fprintf(w, "%s does not work: %s\n", t.Source, t.Error)
+		writeChecks(w, t.Checks)
 		return
 	}
 	_, _ = fmt.Fprintf(w, "%s works: %s, %s bytes, %.2f s\n", t.Source, requests(t.Requests), count(t.Bytes), t.Seconds)
+	writeChecks(w, t.Checks)
 	var rows [][]string
 	for _, market := range slices.Sorted(maps.Keys(t.Quotes)) {
 		rows = append(rows, []string{"  " + cell(market), count(t.Quotes[market]) + " quotes"})

@@ -62,6 +62,7 @@ func (c *Client) sendError(err error) *Error {
 		op   *net.OpError
 		cert *tls.CertificateVerificationError
 	)
+	e.Step = stepOf(err)
 	switch {
 	case errors.Is(err, errGuarded):
 		e.Kind, e.Err = KindBlocked, errGuarded
@@ -78,11 +79,34 @@ func (c *Client) sendError(err error) *Error {
 		e.Detail = e.Err.Error()
 	case errors.As(err, &op):
 		e.Detail = c.detail(op.Err.Error())
+	case e.Step == StepTLS:
+		e.Detail = c.detail(err.Error())
 	default:
 		// What is left comes from reading an answer that is not HTTP.
 		e.Kind, e.Detail = KindProtocol, c.detail("no HTTP answer: "+err.Error())
 	}
 	return e
+}
+
+// stepOf tells at which step a request failed; empty: after the last of them, or
+// nobody knows.
+func stepOf(err error) Step {
+	if errors.Is(err, errGuarded) {
+		return StepAddress
+	}
+	if _, ok := errors.AsType[*net.DNSError](err); ok {
+		return StepName
+	}
+	if op, ok := errors.AsType[*net.OpError](err); ok && op.Op == "dial" {
+		return StepConnect
+	}
+	_, cert := errors.AsType[*tls.CertificateVerificationError](err)
+	_, record := errors.AsType[tls.RecordHeaderError](err)
+	_, alert := errors.AsType[tls.AlertError](err)
+	if cert || record || alert {
+		return StepTLS
+	}
+	return ""
 }
 
 // bodyError describes a body that could not be read to its end. wireErr is what

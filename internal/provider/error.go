@@ -27,6 +27,17 @@ const (
 	KindCancelled   Kind = "cancelled"   // the caller went away
 )
 
+// Step is a step on the way to an answer.
+type Step string
+
+// The steps, in their order.
+const (
+	StepName    Step = "name"    // resolving the host's name
+	StepAddress Step = "address" // the address guard
+	StepConnect Step = "connect"
+	StepTLS     Step = "tls" // certificate and handshake
+)
+
 // Error is a call that failed. Its text names no secret: it never holds a
 // query string or a header.
 type Error struct {
@@ -35,6 +46,8 @@ type Error struct {
 	Status     int           // HTTP status, 0 without an answer
 	RetryAfter time.Duration // how long to wait before asking again; 0: not stated
 	Detail     string        // what was wrong, for operators
+	Step       Step          // where it failed, of one that got no answer
+	Page       bool          // a refusal in HTML: of a bot check, say, and not of the source itself
 	Err        error         // cause, or nil
 
 	unstated bool // RetryAfter is ours: the source did not say how long

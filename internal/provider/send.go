@@ -118,7 +118,7 @@ func (c *Client) exchange(ctx, caller context.Context, h *hop, n int, decode fun
 	w := &wire{meter: h.meter}
 	sent := Sent{
 		Time: c.o.Now(), Method: h.method, Attempt: n,
-		Host: c.masker.mask(h.url.Host), Path: c.masker.path(h.url),
+		Host: c.masker.mask(h.url.Host), Path: c.masker.path(h.url), TLS: h.url.Scheme == "https",
 	}
 	if ctx.Err() != nil {
 		return "", c.whose(caller, c.sendError(ctx.Err())) // not sent, so neither counted nor recorded
@@ -139,6 +139,7 @@ func (c *Client) exchange(ctx, caller context.Context, h *hop, n int, decode fun
 	}
 	defer func() { _ = resp.Body.Close() }() // nothing is left to learn from it
 	sent.Status = resp.StatusCode
+	sent.Date, _ = http.ParseTime(resp.Header.Get("Date")) // or none
 	w.src = resp.Body
 	var rate Rate
 	if !h.elsewhere {
@@ -228,6 +229,7 @@ func (c *Client) statusError(resp *http.Response, w *wire, rate Rate) *Error {
 		defer b.Close()
 		text, _ := io.ReadAll(b) // what came is enough
 		e.Detail = printable(c.masker.mask(string(text)), maxExcerpt)
+		e.Page = bytes.HasPrefix(bytes.TrimSpace(text), []byte("<"))
 	}
 	if c.o.Judge != nil {
 		c.o.Judge(e)

@@ -64,7 +64,9 @@ type Sent struct {
 	Path     string // secrets masked, the query reduced to its keys
 	Status   int    // 0: no answer
 	Duration time.Duration
-	Bytes    int64 // of the answer's body, before inflating
-	Attempt  int   // 1 is the first
-	Kind     Kind  // how it failed; empty: it did not
+	Bytes    int64     // of the answer's body, before inflating
+	Attempt  int       // 1 is the first
+	Kind     Kind      // how it failed; empty: it did not
+	TLS      bool      // it was asked over https
+	Date     time.Time // of the answer, by its own clock; zero: not told
 }

@@ -24,8 +24,8 @@ type Options struct {
 	// database's own.
 	Now    func() time.Time
 	Logger *slog.Logger
-	// KeepSchema refuses a PostgreSQL database whose schema is not this program's,
-	// instead of bringing it up to date.
+	// KeepSchema refuses a database whose schema is not this program's, instead of
+	// bringing it up to date.
 	KeepSchema bool
 	// Faults, when set, is called before and after each commit; tests make it
 	// fail, or end the process.
@@ -77,7 +77,7 @@ func Open(ctx context.Context, o Options) (_ *Store, err error) {
 	if o.URL != "" {
 		err = s.openServer(ctx, o)
 	} else {
-		err = s.openFile(ctx, o.Path)
+		err = s.openFile(ctx, o.Path, o.KeepSchema)
 	}
 	if err != nil {
 		return nil, err
@@ -106,7 +106,7 @@ func (s *Store) openServer(ctx context.Context, o Options) (err error) {
 }
 
 // openFile opens an SQLite file.
-func (s *Store) openFile(ctx context.Context, path string) (err error) {
+func (s *Store) openFile(ctx context.Context, path string, keepSchema bool) (err error) {
 	if s.file, err = guardFile(path); err != nil {
 		return err
 	}
@@ -118,8 +118,10 @@ func (s *Store) openFile(ctx context.Context, path string) (err error) {
 		return err
 	}
 	s.write.SetMaxOpenConns(1)
-	if err := s.migrateSQLite(ctx); err != nil {
-		return err
+	if !keepSchema {
+		if err := s.migrateSQLite(ctx); err != nil {
+			return err
+		}
 	}
 	if err := s.file.bind(ctx, s.write); err != nil {
 		return err
@@ -134,7 +136,10 @@ func (s *Store) openFile(ctx context.Context, path string) (err error) {
 	read.SetMaxOpenConns(readers)
 	read.SetMaxIdleConns(readers)
 	s.read = reader{&prepared{DB: read, statements: map[string]*sql.Stmt{}}}
-	return connect(ctx, read, readers)
+	if err := connect(ctx, read, readers); err != nil || !keepSchema {
+		return err
+	}
+	return s.checkSchema(ctx)
 }
 
 // connect makes n connections of a pool at once, so that they go on reading a

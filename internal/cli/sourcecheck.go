@@ -1,0 +1,253 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net/http"
+	"os"
+	"time"
+
+	"assay/internal/config"
+	"assay/internal/provider"
+	"assay/internal/store"
+)
+
+// sourceCheck is one thing that a test looked at.
+type sourceCheck struct {
+	Check  string `json:"check"`  // see sourceTested.check
+	State  string `json:"state"`  // ok, warning, failed, unknown
+	Detail string `json:"detail"` // in plain words
+}
+
+// The states of a check.
+const (
+	checkOK      = "ok"
+	checkWarning = "warning"
+	checkFailed  = "failed"
+	checkUnknown = "unknown" // the test did not get that far
+)
+
+// maxSkew is how far our clock may be from the source's before that is told.
+const maxSkew = 5 * time.Minute
+
+// check tells what works and what does not, in the order in which a request comes to
+// it: name, address, connection, tls, status, key, quota, clock, body, cost.
+func (t *sourceTested) check(b budgetOf) {
+	t.Checks = []sourceCheck{}
+	if t.remote {
+		t.checkWay()
+		t.checkAnswer()
+		t.checkQuota()
+		t.checkClock()
+	}
+	t.checkBody()
+	t.checkCost(b)
+}
+
+func (t *sourceTested) add(check, state, format string, args ...any) {
+	t.Checks = append(t.Checks, sourceCheck{Check: check, State: state, Detail: printable(fmt.Sprintf(format, args...))})
+}
+
+// failure is why the call failed; never nil.
+func (t *sourceTested) failure() *provider.Error {
+	if e, ok := errors.AsType[*provider.Error](t.err); ok {
+		return e
+	}
+	return &provider.Error{}
+}
+
+// last is the request that was sent last; zero: none was.
+func (t *sourceTested) last() provider.Sent {
+	if len(t.state.Requests) == 0 {
+		return provider.Sent{}
+	}
+	return t.state.Requests[0]
+}
+
+// checkWay tells how far the way to the source is open.
+func (t *sourceTested) checkWay() {
+	e, sent := t.failure(), t.last()
+	tls := "certificate and handshake are right"
+	if !sent.TLS {
+		tls = "not used: the address begins with http://"
+	}
+	steps := []struct {
+		step                  provider.Step
+		check, works, trouble string
+	}{
+		{provider.StepName, "name", "it is found", "DNS does not know the host's name, or does not answer: "},
+		{provider.StepAddress, "address", "it is allowed", "the address guard forbids it: "},
+		{provider.StepConnect, "connection", "it is open", "nobody answers there: "},
+		{provider.StepTLS, "tls", tls, "no safe connection: "},
+	}
+	reached := checkOK
+	if sent.Status == 0 && e.Step == "" {
+		reached = checkUnknown
+	}
+	for _, s := range steps {
+		switch {
+		case s.step == e.Step:
+			t.add(s.check, checkFailed, "%s%s", s.trouble, e.Detail)
+			reached = checkUnknown
+		case reached == checkUnknown:
+			t.add(s.check, checkUnknown, "not known")
+		default:
+			t.add(s.check, checkOK, "%s", s.works)
+		}
+	}
+}
+
+// checkAnswer tells of status and key.
+func (t *sourceTested) checkAnswer() {
+	e, status := t.failure(), t.last().Status
+	switch {
+	case status == 0:
+		t.add("status", checkUnknown, "no answer")
+		t.add("key", checkUnknown, "not known")
+		return
+	case status == http.StatusOK:
+		t.add("status", checkOK, "200")
+		t.add("key", checkOK, "none is missing")
+		return
+	case status == http.StatusForbidden && e.Page:
+		t.add("status", checkFailed, "403 with an HTML page: a bot check blocks this machine's address or way of asking; a key changes nothing")
+		t.add("key", checkUnknown, "not known")
+		return
+	case status == http.StatusUnauthorized, status == http.StatusForbidden:
+		t.add("status", checkFailed, "%d %s", status, http.StatusText(status))
+		t.add("key", checkFailed, "missing, wrong, revoked, or not enough for this")
+		return
+	case status == http.StatusNotAcceptable:
+		t.add("status", checkFailed, "406: it does not accept how it is asked, the compression for example")
+	case status == http.StatusTooManyRequests:
+		t.add("status", checkFailed, "429: it is asked too often, and wants to be left alone for %s", e.RetryAfter)
+	case status >= http.StatusInternalServerError:
+		t.add("status", checkFailed, "%d %s: a failure of its own; try again later", status, http.StatusText(status))
+	default:
+		t.add("status", checkFailed, "%d %s", status, http.StatusText(status))
+	}
+	t.add("key", checkUnknown, "not known")
+}
+
+// checkQuota tells what the source says is left, or why it was not asked.
+func (t *sourceTested) checkQuota() {
+	e, told := t.failure(), t.state.Budget.Told
+	switch {
+	case e.Status == 0 && e.Deferred():
+		t.add("quota", checkFailed, "%s", e.Detail)
+	case t.last().Status == 0:
+		t.add("quota", checkUnknown, "not known")
+	case told == nil:
+		t.add("quota", checkUnknown, "its answer does not say what is left")
+	default:
+		state, of := checkOK, ""
+		if told.Left == 0 {
+			state = checkWarning
+		}
+		if told.Limit > 0 {
+			of = " of " + count(told.Limit)
+		}
+		t.add("quota", state, "it says that %s%s requests are left until %s", count(told.Left), of, told.ResetsAt.UTC().Format(time.RFC3339))
+	}
+}
+
+// checkClock compares our clock with the answer's Date.
+func (t *sourceTested) checkClock() {
+	sent := t.last()
+	if sent.Status == 0 {
+		t.add("clock", checkUnknown, "not known")
+		return
+	}
+	if sent.Date.IsZero() {
+		t.add("clock", checkUnknown, "its answer does not say what time it is")
+		return
+	}
+	skew := sent.Time.Sub(sent.Date).Round(time.Second)
+	switch {
+	case skew.Abs() <= maxSkew:
+		t.add("clock", checkOK, "ours and its own agree")
+	case skew > 0:
+		t.add("clock", checkWarning, "ours is %s ahead of its own: one of the two is wrong", skew)
+	default:
+		t.add("clock", checkWarning, "ours is %s behind its own: one of the two is wrong", -skew)
+	}
+}
+
+func (t *sourceTested) checkBody() {
+	e, status := t.failure(), t.last().Status
+	switch {
+	case t.OK && len(t.Quotes) == 0:
+		t.add("body", checkWarning, "readable, without a single price")
+	case t.OK:
+		t.add("body", checkOK, "prices, as promised")
+	case t.remote && status != http.StatusOK:
+		t.add("body", checkUnknown, "not known")
+	case e.Detail != "":
+		t.add("body", checkFailed, "%s", e.Detail)
+	default:
+		t.add("body", checkFailed, "%s", t.Error)
+	}
+}
+
+func (t *sourceTested) checkCost(b budgetOf) {
+	t.Counted = t.Requests > 0 && b.store != nil
+	switch {
+	case t.Requests == 0:
+		t.add("cost", checkOK, "nothing was sent")
+	case t.Counted:
+		t.add("cost", checkOK, "%s, counted in its budget", requests(t.Requests))
+	default:
+		t.add("cost", checkWarning, "%s, not counted in its budget: %s", requests(t.Requests), b.why)
+	}
+}
+
+func writeChecks(w io.Writer, checks []sourceCheck) {
+	var rows [][]string
+	for _, c := range checks {
+		rows = append(rows, []string{"  " + c.Check, c.State, c.Detail})
+	}
+	table(w, rows)
+}
+
+// budgetOf is where requests are counted: in the database, or, for the reason why,
+// nowhere.
+type budgetOf struct {
+	store *store.Store
+	why   string
+}
+
+// openBudget opens the database beside whoever uses it. It makes none, and brings
+// none up to date.
+func openBudget(ctx context.Context, cfg *config.Config) budgetOf {
+	if cfg.Database.Engine == config.SQLite {
+		if _, err := os.Stat(cfg.Database.Path); err != nil {
+			return budgetOf{why: "there is no database yet"}
+		}
+	}
+	s, err := store.Open(ctx, store.Options{
+		Path: cfg.Database.Path, URL: cfg.Database.URL.Reveal(), Direct: cfg.Database.Direct.Reveal(),
+		KeepSchema: true, Logger: slog.New(slog.DiscardHandler),
+	})
+	if err != nil {
+		return budgetOf{why: "the database cannot be opened, or a server has it for itself"}
+	}
+	return budgetOf{store: s}
+}
+
+// allowance returns what an app.SourceOptions wants; nil where nothing is counted.
+func (b budgetOf) allowance() func(string, provider.Host) provider.Allowance {
+	if b.store == nil {
+		return nil
+	}
+	return func(source string, host provider.Host) provider.Allowance { return b.store.Allowance(source, host) }
+}
+
+func (b budgetOf) close() error {
+	if b.store == nil {
+		return nil
+	}
+	return b.store.Close()
+}

@@ -1,0 +1,220 @@
+package cli
+
+import (
+	"context"
+	"io"
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/go-json-experiment/json"
+
+	"assay/internal/catalog"
+	"assay/internal/provider"
+	"assay/internal/provider/providertest"
+	"assay/internal/store"
+)
+
+// testSource runs `assay source test sim` with a simulator at base, and returns
+// its exit code, what it found and all that it printed.
+func testSource(t *testing.T, base, dir string, settings ...string) (int, sourceTested, string) {
+	t.Helper()
+	var out, errs strings.Builder
+	p := Program{
+		Args:    []string{"source", "test", "sim", "--json"},
+		Environ: append([]string{"SIM_BASE_URL=" + base, "SIM_SHAPE=single", "DATA_DIR=" + dir}, settings...),
+		Stdin:   strings.NewReader(""), Stdout: &out, Stderr: &errs, Now: time.Now,
+	}
+	code := p.Run(context.Background())
+	var found sourceTested
+	if err := json.Unmarshal([]byte(out.String()), &found); err != nil {
+		t.Fatalf("%v in %q, %q", err, out.String(), errs.String())
+	}
+	return code, found, out.String() + errs.String()
+}
+
+// states returns the states of the checks by their names.
+func (t *sourceTested) states() map[string]string {
+	states := map[string]string{}
+	for _, c := range t.Checks {
+		states[c.Check] = c.State
+	}
+	return states
+}
+
+func (t *sourceTested) detail(check string) string {
+	for _, c := range t.Checks {
+		if c.Check == check {
+			return c.Detail
+		}
+	}
+	return ""
+}
+
+func answering(status int, body string, fields ...string) http.HandlerFunc {
+	return func(w http.ResponseWriter, _ *http.Request) {
+		for i := 0; i+1 < len(fields); i += 2 {
+			w.Header().Set(fields[i], fields[i+1])
+		}
+		w.WriteHeader(status)
+		_, _ = io.WriteString(w, body)
+	}
+}
+
+func TestSourceTest_SaysWhatAnAnswerMeans(t *testing.T) {
+	hour := time.Now().Add(time.Hour).UTC().Format(http.TimeFormat)
+	for name, c := range map[string]struct {
+		answer       http.HandlerFunc
+		check, state string
+		detail       string
+	}{
+		"no key":             {answering(401, `{"error":"who are you"}`), "key", checkFailed, "missing, wrong, revoked"},
+		"a wrong key":        {answering(403, `{"error":"forbidden"}`), "key", checkFailed, "missing, wrong, revoked"},
+		"a bot check":        {answering(403, "\n<!DOCTYPE html><title>Just a moment...</title>"), "status", checkFailed, "a bot check"},
+		"not acceptable":     {answering(406, ""), "status", checkFailed, "compression"},
+		"too often":          {answering(429, "null", "Retry-After", "90"), "status", checkFailed, "left alone for 1m30s"},
+		"too often by reset": {answering(429, "null", "X-RateLimit-Remaining", "0", "X-RateLimit-Reset", "120"), "status", checkFailed, "2m0s"},
+		"its own failure":    {answering(503, ""), "status", checkFailed, "a failure of its own"},
+		"what is left":       {answering(200, "{}", "X-RateLimit-Limit", "1000", "X-RateLimit-Remaining", "12", "X-RateLimit-Reset", "600"), "quota", checkOK, "12 of 1,000 requests are left until 20"},
+		"nothing left":       {answering(200, "{}", "RateLimit-Remaining", "0", "RateLimit-Reset", "600"), "quota", checkWarning, "0 requests are left"},
+		"a clock an hour on": {answering(200, "{}", "Date", hour), "clock", checkWarning, "behind its own"},
+		"a page":             {answering(200, "<html>"), "body", checkFailed, "HTML instead of JSON"},
+		"null":               {answering(200, "null"), "body", checkFailed, "null instead of"},
+		"nothing at all":     {answering(200, ""), "body", checkFailed, "empty body"},
+		"text":               {answering(200, "hello"), "body", checkFailed, "no JSON"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := providertest.NewServer(t, c.answer)
+			code, found, all := testSource(t, s.URL(), t.TempDir(), "SIM_API_KEY=top-secret-key")
+			if got := found.states()[c.check]; got != c.state || !strings.Contains(found.detail(c.check), c.detail) {
+				t.Errorf("%s is %s: %q; want %s: %q", c.check, got, found.detail(c.check), c.state, c.detail)
+			}
+			if len(s.Hits()) != 1 || found.Requests != 1 {
+				t.Errorf("%d requests, %d told: a test is one", len(s.Hits()), found.Requests)
+			}
+			if (code == exitOK) != found.OK || code != exitOK && code != exitUnreachable {
+				t.Errorf("exit code %d, ok %v", code, found.OK)
+			}
+			for _, check := range []string{"name", "address", "connection", "tls"} {
+				if found.states()[check] != checkOK {
+					t.Errorf("%s is %s", check, found.states()[check])
+				}
+			}
+			if strings.Contains(all, "top-secret-key") {
+				t.Errorf("the key is printed: %s", all)
+			}
+		})
+	}
+}
+
+func TestSourceTest_SaysHowFarItGot(t *testing.T) {
+	plain := providertest.NewServer(t, answering(200, "{}"))
+	safe := httptest.NewUnstartedServer(answering(200, "{}")) // its certificate is signed by nobody
+	safe.Config.ErrorLog = slog.NewLogLogger(slog.DiscardHandler, slog.LevelError)
+	safe.StartTLS()
+	t.Cleanup(safe.Close)
+	gone := httptest.NewServer(http.NotFoundHandler())
+	gone.Close()
+	for name, c := range map[string]struct {
+		base, check, detail string
+	}{
+		"a name that nobody knows":  {"http://no-such-host.invalid", "name", "DNS does not know"},
+		"nobody listens":            {gone.URL, "connection", "refused"},
+		"a wrong certificate":       {safe.URL, "tls", "certificate"},
+		"https where there is none": {"https://" + plain.Host(), "tls", "tls"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			code, found, _ := testSource(t, c.base, t.TempDir())
+			if code != exitUnreachable || found.OK {
+				t.Errorf("exit code %d, ok %v", code, found.OK)
+			}
+			if found.states()[c.check] != checkFailed || !strings.Contains(found.detail(c.check), c.detail) {
+				t.Errorf("%s: %+v", c.check, found.Checks)
+			}
+			want := checkOK
+			for _, check := range []string{"name", "address", "connection", "tls"} {
+				if check == c.check {
+					want = checkUnknown
+				} else if got := found.states()[check]; got != want {
+					t.Errorf("%s is %s, want %s", check, got, want)
+				}
+			}
+			for _, check := range []string{"status", "key", "quota", "clock", "body"} {
+				if got := found.states()[check]; got != checkUnknown {
+					t.Errorf("%s is %s without an answer", check, got)
+				}
+			}
+		})
+	}
+}
+
+func TestSourceTest_CountsInTheBudgetOfTheDatabase(t *testing.T) {
+	dir := t.TempDir()
+	server := providertest.NewServer(t, answering(200, "{}"))
+	_, found, _ := testSource(t, server.URL(), dir, "SIM_QUOTA=2/day")
+	if found.Counted || !strings.Contains(found.detail("cost"), "no database yet") {
+		t.Errorf("without a database: %+v", found.Checks)
+	}
+	open := func() *store.Store {
+		t.Helper()
+		s, err := store.Open(t.Context(), store.Options{Path: filepath.Join(dir, "assay.db")})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return s
+	}
+	s := open()
+	if _, found, _ = testSource(t, server.URL(), dir, "SIM_QUOTA=2/day"); found.Counted || found.states()["cost"] != checkWarning {
+		t.Errorf("beside a server: %+v", found.Checks)
+	}
+	_ = s.Close()
+	for range 2 {
+		if _, found, _ = testSource(t, server.URL(), dir, "SIM_QUOTA=2/day"); !found.Counted || found.states()["cost"] != checkOK {
+			t.Errorf("%+v", found.Checks)
+		}
+	}
+	code, found, _ := testSource(t, server.URL(), dir, "SIM_QUOTA=2/day")
+	if code != exitUnreachable || found.Requests != 0 || found.states()["quota"] != checkFailed || !strings.Contains(found.detail("quota"), "used up until") {
+		t.Errorf("when it is used up: %d, %+v", code, found)
+	}
+	if n := len(server.Hits()); n != 4 {
+		t.Errorf("%d requests", n)
+	}
+	s = open()
+	defer s.Close()
+	b, _, err := s.Budget(t.Context(), "sim", provider.Host{Quota: provider.Quota{Day: 2}})
+	if err != nil || b.Quotas[0].Used != 2 {
+		t.Errorf("budget %+v, %v", b, err)
+	}
+}
+
+// prober is a source that knows its cheapest call.
+type prober struct{ provider.Source }
+
+func (prober) Describe() provider.Description { return provider.Description{Shape: provider.Bulk} }
+func (prober) Probe() provider.Call           { return provider.Call{AppID: 570, File: "small"} }
+
+func TestProbe_IsTheSourcesOwnOrTheFirst(t *testing.T) {
+	if call, ok := probe(prober{}, ""); !ok || call.File != "small" || call.AppID != 570 {
+		t.Errorf("%+v, %v", call, ok)
+	}
+	if call, ok := probe(described{Shape: provider.Single}, "x"); !ok || len(call.Names) != 1 || call.AppID != catalog.CS2 {
+		t.Errorf("%+v, %v", call, ok)
+	}
+	if _, ok := probe(described{Shape: provider.Bulk}, "x"); ok {
+		t.Error("a source without a file has something to ask")
+	}
+}
+
+// described is a source that is never asked.
+type described provider.Description
+
+func (d described) Describe() provider.Description { return provider.Description(d) }
+
+func (described) Fetch(context.Context, provider.Call, provider.Sink) (provider.Answer, error) {
+	return provider.Answer{}, nil
+}
