@@ -144,6 +144,8 @@ func reasonText(reason string) string {
 		return "the same market, fresher, through another source"
 	case pricing.NotConfigured:
 		return "nobody asks it any more"
+	case pricing.Awaiting:
+		return "newer than this price; counts in the next run"
 	case pricing.SharedListings:
 		return "the same listings as another market"
 	case pricing.Outlier:

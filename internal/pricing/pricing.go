@@ -63,6 +63,7 @@ const (
 	SharedListings Reason = "sharedListings" // another market with the same listings counts
 	Outlier        Reason = "outlier"        // outside the band around the median
 	NotConfigured  Reason = "notConfigured"  // nobody asks the market any more; not of an estimate
+	Awaiting       Reason = "awaiting"       // came since the last estimate, and takes part in the next; not of an estimate
 )
 
 // Basis says which figure of a market is its price.

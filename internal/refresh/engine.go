@@ -41,6 +41,7 @@ type Engine struct {
 	sources   map[string]provider.Source
 	order     []string // names of sources, sorted
 	lanes     []lane
+	trickling []*trickle
 	asks      []Askable
 	markets   map[MarketName]int64
 	known     map[int64]marketOf
@@ -113,6 +114,9 @@ func New(ctx context.Context, o Options) (*Engine, error) {
 		e.sources[d.Name] = s
 		e.order = append(e.order, d.Name)
 		e.lanes = append(e.lanes, lanesOf(d)...)
+		if trickles(d) { // its lane ends what a job without the budget began
+			e.trickling = append(e.trickling, &trickle{source: d.Name})
+		}
 		e.asks = append(e.asks, askable(d)...)
 		for _, m := range d.Markets {
 			n := MarketName{Source: d.Name, Key: m.Key, Title: m.Title}
@@ -147,7 +151,8 @@ func New(ctx context.Context, o Options) (*Engine, error) {
 	return e, nil
 }
 
-// The kinds of work. Fetching has one for each host of a source, FetchKind.
+// The kinds of work. Fetching has one for each host of a source, FetchKind, or one
+// for a source that is asked in the background, TrickleKind.
 const (
 	WorkPlan    = "plan"
 	WorkSettle  = "settle"
@@ -170,11 +175,20 @@ func (e *Engine) Workers() []dispatch.Worker {
 			Work: func(ctx context.Context) (bool, error) { return e.fetch(ctx, l) },
 		})
 	}
+	for _, t := range e.trickling {
+		out = append(out, dispatch.Worker{
+			Kind: TrickleKind(t.source), Queue: dispatch.QueueBulk, Slots: 1,
+			Work: func(ctx context.Context) (bool, error) { return e.trickle(ctx, t) },
+		})
+	}
 	return out
 }
 
 // wakeFetch wakes the workers of all sources.
 func (e *Engine) wakeFetch() {
+	for _, t := range e.trickling {
+		e.wake(TrickleKind(t.source))
+	}
 	for i := range e.lanes {
 		e.wake(FetchKind(e.lanes[i].source, e.lanes[i].host))
 	}

@@ -103,6 +103,14 @@ type packed struct {
 	MarketTime  time.Time
 }
 
+// snapshot is the record as it is kept of an item.
+func (q *packed) snapshot() Snapshot {
+	return Snapshot{
+		MarketID: q.Market, Currency: q.Currency, Ask: q.Ask, Bid: q.Bid, Sale: q.Sale,
+		Listings: q.Listings, Sales: q.Sales, SalesWindow: q.SalesWindow, MarketTime: q.MarketTime,
+	}
+}
+
 // unpacker reads blobs, reusing one buffer.
 type unpacker struct {
 	decoder *zstd.Decoder

@@ -122,9 +122,12 @@ func (e *Engine) planUnits(tx Tx, job *Job, planned map[int32]int64, batches int
 		d := e.sources[name].Describe()
 		var own []Unit
 		var err error
-		if d.Shape == provider.Bulk {
+		switch {
+		case d.Shape == provider.Bulk:
 			own, err = e.planFiles(tx, job, d, planned, batches)
-		} else {
+		case trickles(d):
+			own, err = e.planTrickle(tx, job, d, planned, batches)
+		default:
 			own, err = planNames(tx, job, d, planned)
 		}
 		if err != nil {

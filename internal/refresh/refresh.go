@@ -142,6 +142,7 @@ type Unit struct {
 	Names     []string // distinct, of a source that is asked by name
 	BatchFrom int      // batches that wait for it, both included
 	BatchTo   int
+	Later     int // with UnitDeferred and without Names: so many names are left for later
 	State     UnitState
 	Token     int64
 	Attempts  int64
@@ -175,6 +176,43 @@ type Askable struct {
 // the rest of its names.
 func (u *Unit) Tells() bool {
 	return u.State != UnitDeferred || (u.Requests > 0 && u.ErrorKind != string(provider.KindBreaker))
+}
+
+// WantedName is an item that a source with a budget could be asked for by name.
+type WantedName struct {
+	PlannedName
+	AppID    int32
+	Item     int64
+	Price    money.Micro // of one; 0: unknown
+	Amount   int64       // in all inventories
+	AskedAt  time.Time   // when the source was asked for the name last; zero: never
+	QueuedAt time.Time   // since when its price is missing; zero: it is not queued
+}
+
+// PlacedName is a name that a source is to be asked for in the background; the
+// lowest place is first. Below 0 are those whose prices are missing.
+type PlacedName struct {
+	AppID int32
+	Name  string
+	Place int64
+}
+
+// SlowName is a name that a source is asked for in the background, claimed.
+type SlowName struct {
+	Source   string
+	AppID    int32
+	Name     string
+	JobID    int64 // that planned it, by which it is counted
+	Owner    string
+	Token    int64
+	Requests int64 // that were sent
+	Bytes    int64
+}
+
+// NamedItem is one of the items of a name.
+type NamedItem struct {
+	ID    int64
+	Phase string
 }
 
 // Blob is a packed part of an answer.

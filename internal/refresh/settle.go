@@ -212,12 +212,39 @@ func (s *settler) noteUnits(units []Unit, outcomes map[UnitMarket]MarketFetch) {
 			}
 			continue
 		}
+		if len(u.Names) == 0 { // what is left for later
+			s.noteLeft(u)
+		}
 		for _, name := range u.Names {
 			for i, ok := s.first[name]; ok && i >= 0; i = s.next[i] {
 				if s.items[i].Key.AppID == u.AppID {
 					s.asked[i].note(u, usable)
 				}
 			}
+		}
+	}
+}
+
+// noteLeft notes that names of a game were left for later, and nobody says which.
+func (s *settler) noteLeft(u Unit) {
+	for i := range s.items {
+		if s.items[i].Key.AppID == u.AppID && u.State == UnitDeferred {
+			s.asked[i].deferred = true
+		}
+	}
+}
+
+// noteAwaiting takes for answered what was quoted in the background since the
+// item's last estimate.
+func (s *settler) noteAwaiting(i int) {
+	a := &s.asked[i]
+	for k := range s.snaps[i] {
+		snap := &s.snaps[i][k]
+		if _, configured := s.engine.known[snap.MarketID]; !configured || snap.Reason != pricing.Awaiting {
+			continue
+		}
+		if a.answered = true; a.earliest.IsZero() || snap.FetchedAt.Before(a.earliest) {
+			a.earliest = snap.FetchedAt
 		}
 	}
 }
@@ -289,11 +316,8 @@ func (s *settler) readAnswers(ctx context.Context, units []Unit, outcomes map[Un
 // quote without a time of its own has that of its answer. Where several sources
 // offer the market, the snapshot keeps its time, by which they are ranked.
 func (s *settler) take(i int, q *packed, u *Unit) {
-	f := fetched{at: u.FetchedAt, Snapshot: Snapshot{
-		ItemID: s.items[i].ID, MarketID: q.Market, Currency: q.Currency,
-		Ask: q.Ask, Bid: q.Bid, Sale: q.Sale,
-		Listings: q.Listings, Sales: q.Sales, SalesWindow: q.SalesWindow, MarketTime: q.MarketTime,
-	}}
+	f := fetched{at: u.FetchedAt, Snapshot: q.snapshot()}
+	f.ItemID = s.items[i].ID
 	if f.MarketTime.IsZero() && !u.StatedAt.IsZero() {
 		f.MarketTime = u.StatedAt.UTC().Truncate(time.Hour)
 	}
@@ -343,6 +367,9 @@ func (s *settler) estimate(now time.Time) Settlement {
 
 func (s *settler) settleItem(i int, now time.Time) SettledItem {
 	item, a := &s.items[i], &s.asked[i]
+	if !a.answered {
+		s.noteAwaiting(i)
+	}
 	out := SettledItem{Item: *item, AsOf: a.earliest}
 	switch {
 	case a.answered:

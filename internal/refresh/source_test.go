@@ -31,6 +31,8 @@ type fakeSource struct {
 	silent []string
 	// fail decides whether the n-th call (from 1) fails.
 	fail func(n int, call provider.Call) error
+	// admit, when set, may refuse a call before anything is sent.
+	admit func(ctx context.Context) error
 	// before is called at the beginning of every call.
 	before func(ctx context.Context, call provider.Call)
 
@@ -78,6 +80,11 @@ func (s *fakeSource) Describe() provider.Description { return s.d }
 
 // Fetch implements provider.Source.
 func (s *fakeSource) Fetch(ctx context.Context, call provider.Call, sink provider.Sink) (provider.Answer, error) {
+	if s.admit != nil {
+		if err := s.admit(ctx); err != nil {
+			return provider.Answer{}, err
+		}
+	}
 	if err := call.Meter.Request(ctx); err != nil {
 		return provider.Answer{}, &provider.Error{Source: s.d.Name, Kind: provider.KindCancelled, Err: err}
 	}

@@ -98,6 +98,12 @@ type Tx interface {
 	// DueNames lists the distinct names of a job's pending items of a game in
 	// the order of their buckets and then of their own.
 	DueNames(jobID int64, app int32) ([]PlannedName, error)
+	// WantedNames lists the names of a job's pending items, with fresh also of those
+	// that only their TTL leaves out, by game, bucket and name: one for each item.
+	WantedNames(jobID int64, source string, fresh bool) ([]WantedName, error)
+	// PlaceNames plans what a source is asked for in the background. A plan of all
+	// that matters takes over what the one before it left.
+	PlaceNames(jobID int64, source string, names []PlacedName, all bool) error
 	// AskedLast returns the name that bulk jobs asked a source for last; "": for
 	// none yet.
 	AskedLast(source string, app int32) (string, error)
@@ -143,9 +149,30 @@ type Tx interface {
 	SplitUnit(u Unit, rest []Unit) error
 	// ReturnUnit gives a unit back, not to be asked before u.NotBefore.
 	ReturnUnit(u Unit) error
+	// NoteAsked notes that a source was asked for the names of a unit.
+	NoteAsked(u Unit) error
 	NoteSource(source string, failure string) error
 	// NoteMarkets notes why markets were not answered for.
 	NoteMarkets(markets []int64, failure string) error
+
+	// ClaimSlow takes the name that a source is to be asked for next in the
+	// background, or nil; of a paused source there is none. Whoever claims holds no
+	// other name of the source.
+	ClaimSlow(source, owner string) (*SlowName, error)
+	// ReserveSlow counts a request for a claimed name, before it is sent. It returns
+	// false, and counts nothing, where it must not be sent any more.
+	ReserveSlow(n SlowName) (bool, error)
+	// ReturnSlow gives a name back.
+	ReturnSlow(n SlowName) error
+	// EndSlow notes that a source was asked for a name, and what it brought. It
+	// returns false, and writes nothing, where the claim is no longer valid.
+	EndSlow(n SlowName, markets []MarketFetch) (bool, error)
+	// HoldNamed keeps others from settling the items of a name, and makes those who
+	// have read their snapshots already read them again.
+	HoldNamed(app int32, name string) ([]NamedItem, error)
+	// KeepSnapshots writes snapshots of items that are held; missing prices among
+	// them are due soon.
+	KeepSnapshots(items []NamedItem, snaps []Snapshot) error
 
 	// Judge stores what became of the markets of a fetched job's files and lets
 	// it settle. It returns false if the job is not in StageFetch.

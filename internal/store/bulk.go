@@ -22,7 +22,7 @@ type bulk struct {
 
 // bulks are the statements that write many rows.
 type bulks struct {
-	items, snapshots, changedSnapshots, points, jobItems, units, blobs, fetches, fetched, inventory bulk
+	items, snapshots, changedSnapshots, points, jobItems, units, blobs, places, asked, fetches, fetched, inventory bulk
 }
 
 // makeBulks makes the statements, preparing them on SQLite's one writer.
@@ -45,6 +45,8 @@ func makeBulks(ctx context.Context, d dialect, db *sql.DB) (*bulks, error) {
 		{&b.blobs, insertBlobs, blobColumns, ""},
 		{&b.fetches, addFetches, fetchColumns, addFetchesConflict},
 		{&b.fetched, noteFetches, fetchedColumns, noteFetchesConflict},
+		{&b.places, placeNames, placeColumns, placeNamesConflict},
+		{&b.asked, askedNames, askedColumns, askedNamesConflict},
 		{&b.inventory, addInventory, addColumns, addInventoryJoin},
 	} {
 		p.bulk.columns = p.columns

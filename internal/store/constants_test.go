@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"assay/internal/catalog"
+	"assay/internal/pricing"
 	"assay/internal/refresh"
 )
 
@@ -14,5 +15,8 @@ func TestStatements_HaveTheConstantsOfTheOthers(t *testing.T) {
 	}
 	if want := strconv.Itoa(catalog.Buckets); buckets != want {
 		t.Errorf("buckets is %s, want %s", buckets, want)
+	}
+	if want := "'" + string(pricing.Awaiting) + "'"; awaiting != want {
+		t.Errorf("awaiting is %s, want %s", awaiting, want)
 	}
 }

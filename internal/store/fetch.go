@@ -59,9 +59,9 @@ func (t *Tx) NewestUnit(source string, app int32, file string) (*refresh.Unit, e
 
 const (
 	insertUnits = `
-INSERT INTO fetch_unit (job_id, app_id, batch_from, batch_to, not_before, fetched_at, stated_at, blob_unit,
+INSERT INTO fetch_unit (job_id, app_id, batch_from, batch_to, size, not_before, fetched_at, stated_at, blob_unit,
 	source, file, state, error_kind, error, names) `
-	insertUnitColumns = "job_id bigint, app_id bigint, batch_from bigint, batch_to bigint, not_before bigint, fetched_at bigint, " +
+	insertUnitColumns = "job_id bigint, app_id bigint, batch_from bigint, batch_to bigint, size bigint, not_before bigint, fetched_at bigint, " +
 		"stated_at bigint, blob_unit bigint, source text, file text, state text, error_kind text, error text, names bytea"
 	insertBlobs = `INSERT INTO fetch_blob (unit_id, bucket, data) `
 	blobColumns = "unit_id bigint, bucket bigint, data bytea"
@@ -79,7 +79,7 @@ func (t *Tx) InsertUnits(units []refresh.Unit) error {
 				return err
 			}
 		}
-		rows.int(u.JobID, int64(u.AppID), int64(u.BatchFrom), int64(u.BatchTo),
+		rows.int(u.JobID, int64(u.AppID), int64(u.BatchFrom), int64(u.BatchTo), int64(max(u.Later, len(u.Names))),
 			micros(u.NotBefore), micros(u.FetchedAt), micros(u.StatedAt), u.BlobUnit)
 		rows.text(u.Source, u.File, string(u.State), u.ErrorKind, u.Error)
 		rows.blob(names)
@@ -236,7 +236,7 @@ func (t *Tx) SplitUnit(u refresh.Unit, rest []refresh.Unit) error {
 	if err != nil {
 		return err
 	}
-	if _, err := t.exec(`UPDATE fetch_unit SET names = $2 WHERE id = $1`, u.ID, kept); err != nil {
+	if _, err := t.exec(`UPDATE fetch_unit SET names = $2, size = $3 WHERE id = $1`, u.ID, kept, len(u.Names)); err != nil {
 		return err
 	}
 	for _, r := range rest {

@@ -46,6 +46,7 @@ func (t *Tx) RemoveInstance(p refresh.Pulse) (bool, error) {
 	for _, query := range []string{
 		`UPDATE fetch_unit SET state = 'pending', token = token + 1 WHERE state = 'running' AND owner = $1`,
 		`UPDATE refresh_batch SET state = 'pending', token = token + 1 WHERE state = 'running' AND owner = $1`,
+		`UPDATE slow_name SET owner = '', token = token + 1 WHERE owner <> '' AND owner = $1`,
 	} {
 		if _, err := t.exec(query, p.Owner); err != nil {
 			return false, err
@@ -66,7 +67,8 @@ SELECT owner, beat FROM instance
 UNION ALL
 SELECT owner, -1 FROM (
 	SELECT owner FROM fetch_unit WHERE state = 'running'
-	UNION SELECT owner FROM refresh_batch WHERE state IN ('pending', 'running') AND state = 'running') claimed
+	UNION SELECT owner FROM refresh_batch WHERE state IN ('pending', 'running') AND state = 'running'
+	UNION SELECT owner FROM slow_name WHERE owner <> '') claimed
 WHERE NOT EXISTS (SELECT 1 FROM instance i WHERE i.owner = claimed.owner)`
 
 // Pulses returns the counters of all instances.

@@ -11,8 +11,8 @@ import (
 // sees what was committed before it began. Whoever decides on what it has read
 // locks it first, in this order, so that no two wait for each other:
 //
-//	spreading, answers, a user, a job, its lanes, its units, what they brought by
-//	market, its batches, items by id, queued items by id, inventory rows by id, price versions
+//	spreading, answers, a user, a job, its lanes, its units, names that are asked
+//	in the background, what was brought by market, batches, items by id, queued items by id, inventory rows by id, price versions
 //	by bucket
 //
 // Where the order cannot be kept, the database ends one of the two, and InTx does

@@ -40,6 +40,7 @@ FROM item i JOIN (
 const (
 	maxMissingRetry = "259200000000" // refresh.MaxMissingRetry in microseconds
 	buckets         = "128"          // catalog.Buckets
+	awaiting        = "'awaiting'"   // pricing.Awaiting, quoted
 )
 
 // tolerance lets a schedule equal to the TTL work: an item counts as due when

@@ -229,7 +229,8 @@ func (t *Tx) writeJobItems(b refresh.Batch, items []refresh.SettledItem) error {
 
 // settleMissing takes what now has a price out of the missing-price queue. What
 // a missing job found nothing for is due again later, each time after twice as
-// long; what could not be asked for, after the first pause.
+// long; what could not be asked for, after the first pause, or soon if a quote of
+// it came in the background meanwhile.
 func (t *Tx) settleMissing(b refresh.Batch, retry time.Duration) error {
 	if _, err := t.exec(`
 		DELETE FROM missing_price WHERE item_id IN (
@@ -249,8 +250,9 @@ func (t *Tx) settleMissing(b refresh.Batch, retry time.Duration) error {
 		return err
 	}
 	_, err := t.exec(`
-		UPDATE missing_price SET job_id = 0, due_at = $3
+		UPDATE missing_price SET job_id = 0, due_at = CASE WHEN EXISTS (
+			SELECT 1 FROM snapshot s WHERE s.item_id = missing_price.item_id AND s.reason = `+awaiting+`) THEN CAST($4 AS BIGINT) ELSE CAST($3 AS BIGINT) END
 		WHERE job_id = $1 AND item_id IN (SELECT item_id FROM refresh_item WHERE job_id = $1 AND batch = $2)`,
-		b.JobID, b.Batch, micros(t.now.Add(retry)))
+		b.JobID, b.Batch, micros(t.now.Add(retry)), micros(t.now.Add(gather)))
 	return err
 }

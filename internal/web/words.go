@@ -155,6 +155,8 @@ func quoteReason(code string, quoted money.Currency) string {
 		return "a fresher quote of the same market counts"
 	case pricing.NotConfigured:
 		return "nobody asks it any more"
+	case pricing.Awaiting:
+		return "it came after this price was made, and counts in the next run"
 	case pricing.SharedListings:
 		return "it resells another market's listings, which count once"
 	case pricing.Outlier:

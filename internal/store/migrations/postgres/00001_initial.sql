@@ -191,6 +191,7 @@ CREATE TABLE fetch_unit (
     app_id      integer NOT NULL,
     file        text    NOT NULL, -- '' for names
     names       bytea,            -- packed; NULL for a file
+    size        integer NOT NULL DEFAULT 0, -- names that it is about; of what is left for later, those that still are
     batch_from  integer NOT NULL, -- batches that wait for it
     batch_to    integer NOT NULL,
     state       text    NOT NULL, -- pending, running, done, failed, deferred, cancelled
@@ -211,6 +212,21 @@ CREATE INDEX fetch_unit_job ON fetch_unit (job_id, source);
 CREATE INDEX fetch_unit_open ON fetch_unit (source, id) WHERE state IN ('pending', 'running');
 CREATE INDEX fetch_unit_claimed ON fetch_unit (owner) WHERE state = 'running';
 CREATE INDEX fetch_unit_file ON fetch_unit (source, app_id, file, id) WHERE file <> '';
+
+-- A name of a source that has a budget for what it is asked by name.
+CREATE TABLE slow_name (
+    source   text    NOT NULL,
+    app_id   integer NOT NULL,
+    name     text    COLLATE "C" NOT NULL,
+    asked_at bigint  NOT NULL DEFAULT 0,  -- whatever came of it
+    place    bigint  NOT NULL DEFAULT 0,  -- in the order in which it is asked in the background; 0: it is not to be asked
+    job_id   bigint  NOT NULL DEFAULT 0,  -- that planned this; by which it is counted
+    owner    text    NOT NULL DEFAULT '', -- who asks it now
+    token    bigint  NOT NULL DEFAULT 0,
+    PRIMARY KEY (source, app_id, name)
+);
+CREATE INDEX slow_name_open ON slow_name (source, place) WHERE place <> 0;
+CREATE INDEX slow_name_claimed ON slow_name (owner) WHERE owner <> '';
 
 -- An answer, packed, by name bucket.
 CREATE TABLE fetch_blob (

@@ -186,6 +186,7 @@ CREATE TABLE fetch_unit (
     app_id      INTEGER NOT NULL,
     file        TEXT    NOT NULL, -- '' for names
     names       BLOB,             -- packed; NULL for a file
+    size        INTEGER NOT NULL DEFAULT 0, -- names that it is about; of what is left for later, those that still are
     batch_from  INTEGER NOT NULL, -- batches that wait for it
     batch_to    INTEGER NOT NULL,
     state       TEXT    NOT NULL, -- pending, running, done, failed, deferred, cancelled
@@ -206,6 +207,21 @@ CREATE INDEX fetch_unit_job ON fetch_unit (job_id, source);
 CREATE INDEX fetch_unit_open ON fetch_unit (source, id) WHERE state IN ('pending', 'running');
 CREATE INDEX fetch_unit_claimed ON fetch_unit (owner) WHERE state = 'running';
 CREATE INDEX fetch_unit_file ON fetch_unit (source, app_id, file, id) WHERE file <> '';
+
+-- A name of a source that has a budget for what it is asked by name.
+CREATE TABLE slow_name (
+    source   TEXT    NOT NULL,
+    app_id   INTEGER NOT NULL,
+    name     TEXT    NOT NULL,
+    asked_at INTEGER NOT NULL DEFAULT 0,  -- whatever came of it
+    place    INTEGER NOT NULL DEFAULT 0,  -- in the order in which it is asked in the background; 0: it is not to be asked
+    job_id   INTEGER NOT NULL DEFAULT 0,  -- that planned this; by which it is counted
+    owner    TEXT    NOT NULL DEFAULT '', -- who asks it now
+    token    INTEGER NOT NULL DEFAULT 0,
+    PRIMARY KEY (source, app_id, name)
+) WITHOUT ROWID;
+CREATE INDEX slow_name_open ON slow_name (source, place) WHERE place <> 0;
+CREATE INDEX slow_name_claimed ON slow_name (owner) WHERE owner <> '';
 
 -- An answer, packed, by name bucket.
 CREATE TABLE fetch_blob (

@@ -1,0 +1,264 @@
+package refresh
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+	"time"
+
+	"assay/internal/pricing"
+	"assay/internal/provider"
+)
+
+// A source that is asked for one name at a time, within a budget, would hold up
+// any job for hours. It is asked in the background instead, for the names that
+// matter most: plans place them, one worker for each source asks for them in
+// their order while the budget lasts, and what it brings are snapshots, which
+// take part in the next estimate.
+
+const (
+	// maxPlaced bounds how many names of a source are placed at once: more than
+	// such a budget allows in a day.
+	maxPlaced = 10_000
+	// missingPlace is where the places begin of names whose prices are missing,
+	// the one that waits longest first. It is before all others.
+	missingPlace = -1 << 62
+	// nap is how long the background leaves a source alone that may not or cannot
+	// be asked, before it looks again; less, where the source says when.
+	nap = time.Minute
+)
+
+// hasBudget reports whether there is a limit or quota to what a source is asked
+// by name.
+func hasBudget(d provider.Description) bool {
+	h := d.HostAt(d.HostOf(""))
+	return d.Shape != provider.Bulk && (!h.Limit.None() || h.Quota != provider.Quota{})
+}
+
+// trickles reports whether a source is asked in the background.
+func trickles(d provider.Description) bool { return d.Shape == provider.Single && hasBudget(d) }
+
+// trickle is a source that is asked in the background.
+type trickle struct {
+	source string
+	mu     sync.Mutex // held while it is asked: for one name at a time
+	until  time.Time  // it is left alone
+}
+
+// TrickleKind names the work of asking a source in the background.
+func TrickleKind(source string) string { return "trickle:" + source }
+
+// planTrickle places what matters most of what a job is about, and notes with the
+// job how much it left for later. A bulk job's plan takes over from the one before;
+// one that only tries failed items again adds to it.
+func (e *Engine) planTrickle(tx Tx, job *Job, d provider.Description, planned map[int32]int64, batches int) ([]Unit, error) {
+	names, err := e.wanted(tx, job, d, true)
+	if err != nil {
+		return nil, err
+	}
+	later := map[int32]int{}
+	placed := make([]PlacedName, 0, min(len(names), maxPlaced))
+	for i, n := range names {
+		later[n.app]++
+		if len(placed) < maxPlaced {
+			place := int64(i) + 1
+			if job.Kind == Missing {
+				place = missingPlace + n.queuedAt.UnixMicro()
+			}
+			placed = append(placed, PlacedName{AppID: n.app, Name: n.Name, Place: place})
+		}
+	}
+	if err := tx.PlaceNames(job.ID, d.Name, placed, job.Kind == Bulk && job.RetryOf == 0); err != nil {
+		return nil, err
+	}
+	var units []Unit
+	for _, app := range apps(d) {
+		if later[app] > 0 || planned[app] > 0 {
+			units = append(units, leftForLater(job, d, app, batches, later[app]))
+		}
+	}
+	return units, nil
+}
+
+// leftForLater is the unit that tells how many names of a game a job leaves for
+// later.
+func leftForLater(job *Job, d provider.Description, app int32, batches, names int) Unit {
+	return Unit{
+		JobID: job.ID, Source: d.Name, AppID: app, BatchTo: batches - 1, State: UnitDeferred, Later: names,
+		ErrorKind: string(provider.KindBudget), Error: d.Name + ": left for later, since its budget allows no more",
+	}
+}
+
+// wanted lists what a source with a budget could be asked for a job, what matters
+// most first. Fresh says that names count too which other sources keep within
+// their TTL; those that this one was asked for within it do not, unless the job
+// is forced.
+func (e *Engine) wanted(tx Tx, job *Job, d provider.Description, fresh bool) ([]wanted, error) {
+	items, err := tx.WantedNames(job.ID, d.Name, fresh && job.Kind == Bulk)
+	if err != nil {
+		return nil, err
+	}
+	quoted := apps(d)
+	items = slices.DeleteFunc(items, func(w WantedName) bool { return !slices.Contains(quoted, w.AppID) })
+	switch {
+	case job.Kind == Missing:
+		return byAge(items, tx.Now(), nearly(e.cfg.MissingRetry)), nil
+	case job.Forced || !fresh:
+		return byWorth(items, tx.Now(), 0), nil
+	default:
+		return byWorth(items, tx.Now(), nearly(e.cfg.TTL)), nil
+	}
+}
+
+// nearly is how much of a time must have passed, so that a schedule equal to it
+// works.
+func nearly(d time.Duration) time.Duration { return d / 100 * 95 }
+
+// Trickle asks a source for one name in the background.
+func (e *Engine) Trickle(ctx context.Context, source string) (bool, error) {
+	for _, t := range e.trickling {
+		if t.source == source {
+			return e.trickle(ctx, t)
+		}
+	}
+	return false, nil
+}
+
+func (e *Engine) trickle(ctx context.Context, t *trickle) (bool, error) {
+	if !t.mu.TryLock() {
+		return false, nil
+	}
+	defer t.mu.Unlock()
+	// A clock that was set back must not keep it alone for longer.
+	if wait := t.until.Sub(e.now()); wait > 0 && wait <= nap {
+		return false, nil
+	}
+	var n *SlowName
+	err := e.store.InTx(ctx, func(tx Tx) (err error) {
+		n, err = tx.ClaimSlow(t.source, e.owner)
+		return err
+	})
+	if err != nil || n == nil {
+		return false, err
+	}
+	a, failure := e.askSlow(ctx, n)
+	defer e.release(a)
+	if failure != nil && (ctx.Err() != nil || ofTheSource(failure)) {
+		t.until = e.now().Add(napFor(failure))
+		return false, e.insist(ctx, func(tx Tx) error { return e.returnSlow(tx, n, failure) })
+	}
+	err = e.insist(ctx, func(tx Tx) error { return e.endSlow(tx, n, a, failure) })
+	if err != nil {
+		return false, fmt.Errorf("store answer of %s: %w", t.source, err)
+	}
+	return ctx.Err() == nil, nil
+}
+
+// napFor returns for how long a source is left alone after a failure.
+func napFor(failure error) time.Duration {
+	if pe, ok := errors.AsType[*provider.Error](failure); ok && pe.RetryAfter > 0 {
+		return min(pe.RetryAfter, nap)
+	}
+	return nap
+}
+
+// askSlow asks for a claimed name. Each request is counted before it is sent.
+func (e *Engine) askSlow(ctx context.Context, n *SlowName) (*answer, error) {
+	src := e.sources[n.Source]
+	meter := provider.NewMeter(0, func(ctx context.Context) (int64, error) {
+		held := false
+		err := e.store.InTx(ctx, func(tx Tx) (err error) {
+			held, err = tx.ReserveSlow(*n)
+			return err
+		})
+		if err == nil && !held {
+			err = errClaimLost
+		}
+		return 1, err
+	})
+	a := e.newAnswer(src.Describe())
+	err := e.call(ctx, a, src, &Unit{Source: n.Source, AppID: n.AppID, Names: []string{n.Name}}, meter)
+	n.Requests, n.Bytes = meter.Requests(), meter.Bytes()
+	return a, err
+}
+
+// returnSlow gives a name back whose source could not be asked, and tells why
+// where that says something of the source.
+func (e *Engine) returnSlow(tx Tx, n *SlowName, failure error) error {
+	if err := tx.ReturnSlow(*n); err != nil {
+		return err
+	}
+	u := Unit{Source: n.Source, AppID: n.AppID, Requests: n.Requests}
+	if e.judgeFailure(&u, failure); u.State == UnitPending || u.ErrorKind == string(provider.KindCancelled) || !u.Tells() {
+		return nil
+	}
+	return e.tell(tx, &u, nil)
+}
+
+// endSlow writes what asking for a name brought. A failure that is the name's own
+// leaves it to the next plan, and all that is known of it as it was.
+func (e *Engine) endSlow(tx Tx, n *SlowName, a *answer, failure error) error {
+	if failure != nil {
+		ended, err := tx.EndSlow(*n, nil)
+		if err != nil || !ended {
+			return err
+		}
+		u := Unit{Source: n.Source, AppID: n.AppID, Requests: n.Requests}
+		e.judgeFailure(&u, failure)
+		return e.tell(tx, &u, nil)
+	}
+	ended, err := tx.EndSlow(*n, a.fetches())
+	if err != nil || !ended {
+		return err
+	}
+	if err := tx.NoteSource(n.Source, ""); err != nil {
+		return err
+	}
+	items, err := tx.HoldNamed(n.AppID, n.Name)
+	if err != nil {
+		return err
+	}
+	snaps, err := e.snapshotsOf(n, a, items, tx.Now())
+	if err != nil {
+		return err
+	}
+	return tx.KeepSnapshots(items, snaps)
+}
+
+// phaseMarket is what a quote of one name is of.
+type phaseMarket struct {
+	phase  string
+	market int64
+}
+
+// snapshotsOf makes snapshots of an answer to a name: one of each market that was
+// asked, and an empty one where it does not have the item.
+func (e *Engine) snapshotsOf(n *SlowName, a *answer, items []NamedItem, now time.Time) ([]Snapshot, error) {
+	quoted := map[phaseMarket]Snapshot{}
+	u := newUnpacker()
+	defer u.close()
+	for _, b := range a.packer.blobs() {
+		err := e.unpack(u, b, func(q *packed) {
+			if string(q.Name) == n.Name {
+				quoted[phaseMarket{q.Phase, q.Market}] = q.snapshot()
+			}
+		})
+		if err != nil {
+			return nil, err
+		}
+	}
+	var out []Snapshot
+	for _, item := range items {
+		for _, market := range e.askedOf(&Unit{Source: n.Source, AppID: n.AppID}) {
+			s, ok := quoted[phaseMarket{item.Phase, market}]
+			if !ok {
+				s = Snapshot{MarketID: market, Currency: e.cfg.Policy.Currency, Listings: provider.Unknown, Sales: provider.Unknown}
+			}
+			s.ItemID, s.FetchedAt, s.Reason = item.ID, now, pricing.Awaiting
+			out = append(out, s)
+		}
+	}
+	return out, nil
+}

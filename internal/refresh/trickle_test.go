@@ -1,0 +1,349 @@
+package refresh_test
+
+import (
+	"context"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"assay/internal/catalog"
+	"assay/internal/inventory"
+	"assay/internal/money"
+	"assay/internal/pricing"
+	"assay/internal/provider"
+	"assay/internal/refresh"
+	"assay/internal/store/storetest"
+)
+
+// slow makes a source that is asked for one name at a time, at 25 in 5 minutes.
+func slow(name string, items []string, markets ...string) *fakeSource {
+	s := single(name, items, markets...)
+	s.d.Hosts = []provider.Host{{Limit: provider.Limit{Requests: 25, Per: 5 * time.Minute}}}
+	return s
+}
+
+// limit makes a source keep its budget, as its client does.
+func (w *world) limit(s *fakeSource) {
+	host := s.d.Hosts[0]
+	s.admit = func(ctx context.Context) error {
+		r, err := w.store.Allowance(s.d.Name, host).Take(ctx)
+		if err == nil && r.Wait == 0 {
+			return nil
+		}
+		return &provider.Error{Source: s.d.Name, Kind: r.Kind, RetryAfter: r.Wait, Err: err}
+	}
+}
+
+// pushAmounts makes a user's inventory so many of each name.
+func (w *world) pushAmounts(user string, amounts map[string]int64) {
+	w.tb.Helper()
+	p := inventory.Push{AppID: catalog.CS2, ContextID: "2", SnapshotAt: w.clock.Now()}
+	for n, amount := range amounts {
+		p.Assets = append(p.Assets, inventory.Asset{AssetID: n, Name: n, Amount: amount, Tradable: true, Marketable: true})
+	}
+	w.pushed(user, p)
+}
+
+// askedNames returns the names that a source was asked for since the last time,
+// in their order.
+func askedNames(s *fakeSource) []string {
+	var out []string
+	for _, c := range s.asked() {
+		out = append(out, c.Names...)
+	}
+	return out
+}
+
+// priced makes a world in which a bulk source has priced all names, the first
+// of them the most, and a slow one was not asked yet.
+func priced(t *testing.T, list []string, steam *fakeSource) *world {
+	t.Helper()
+	b := bulk("beta", list, "b1")
+	b.price = func(_, name string) money.Micro { return units(int64(1_000 - slices.Index(list, name))) }
+	w := newWorld(t, b)
+	w.push("u", 730, list...)
+	w.drain()
+	equal(t, "prices", w.count(`SELECT count(*) FROM item WHERE price > 0`), int64(len(list)))
+	w.clock.Add(7 * time.Hour)
+	w.sources = append(w.sources, steam)
+	w.limit(steam)
+	w.restart()
+	return w
+}
+
+// finish does the work of all jobs that live, and none of the background's.
+func (w *world) finish() {
+	w.tb.Helper()
+	for w.count(`SELECT count(*) FROM refresh_job WHERE state IN ('queued', 'running')`) > 0 {
+		for _, worker := range w.engine.Workers() {
+			if worker.Kind != refresh.TrickleKind("steam") {
+				_, err := worker.Work(w.tb.Context())
+				must(w.tb, err)
+			}
+		}
+	}
+}
+
+// runFirst is run where the background is slower than the job.
+func (w *world) runFirst(forced bool) refresh.Job {
+	w.tb.Helper()
+	id := w.begin(forced)
+	w.finish()
+	w.drain()
+	return w.job(id)
+}
+
+func TestTrickle_ARunEndsWithoutWaitingForASlowSource(t *testing.T) {
+	list := names("Item", 100)
+	steam := slow("steam", list, "s1")
+	w := priced(t, list, steam)
+	started := w.clock.Now()
+	id := w.begin(false)
+	w.finish()
+	j := w.job(id)
+	equal(t, "state", j.State, refresh.Finished)
+	equal(t, "updated", j.Counts.Updated, 100)
+	equal(t, "time", j.FinishedAt.Sub(started), 0)
+	equal(t, "calls", len(steam.asked()), 0)
+	left, err := w.store.Deferred(t.Context(), []int64{id})
+	must(t, err)
+	equal(t, "put off", len(left), 1)
+	w.drain()
+	equal(t, "calls", len(steam.asked()), 25)
+	w.checkIdle()
+}
+
+func TestTrickle_SpendsItsBudgetByValueTimesStaleness(t *testing.T) {
+	list := names("Item", 60)
+	steam := slow("steam", list, "s1")
+	w := priced(t, list, steam)
+	w.runFirst(false)
+	first := askedNames(steam)
+	equal(t, "calls", len(first), 25)
+	if !slices.Equal(first, list[:25]) {
+		t.Errorf("asked %q, want the most valuable first", first)
+	}
+	w.clock.Add(4 * time.Minute)
+	w.drain()
+	equal(t, "calls within the period", len(steam.asked()), 0)
+	for range 3 {
+		w.clock.Add(time.Minute)
+		w.drain()
+	}
+	if second := askedNames(steam); !slices.Equal(second, list[25:50]) {
+		t.Errorf("asked %q, want what was left, in its order", second)
+	}
+	equal(t, "requests counted", w.count(`SELECT sum(requests) FROM fetch_unit WHERE source = 'steam'`), 50)
+	equal(t, "left", w.count(`SELECT size FROM fetch_unit WHERE source = 'steam'`), 10)
+
+	// Twenty more of a cheap one make it matter more than those that were asked for
+	// as well; what was never asked for comes before it.
+	w.pushAmounts("v", map[string]int64{list[49]: 20})
+	w.clock.Add(7 * time.Hour)
+	w.runFirst(false)
+	third := askedNames(steam)
+	if want := slices.Concat(list[50:60], list[49:50], list[:14]); !slices.Equal(third, want) {
+		t.Errorf("asked\n%q, want\n%q", third, want)
+	}
+	w.checkIdle()
+}
+
+func TestTrickle_APriceChangesInTheNextRunAndNotBefore(t *testing.T) {
+	list := names("Item", 3)
+	steam := slow("steam", list, "s1", "s2")
+	steam.price = func(string, string) money.Micro { return units(1_100) }
+	w := priced(t, list, steam)
+	w.runFirst(false)
+	equal(t, "calls", len(steam.asked()), 3)
+	before := w.named(list[0])
+	equal(t, "price", before.Price, units(1_000))
+	snaps, err := w.store.Snapshots(t.Context(), before.ID)
+	must(t, err)
+	equal(t, "snapshots", len(snaps), 3)
+	for _, s := range snaps[1:] {
+		equal(t, "source", s.Source, "steam")
+		equal(t, "quoted", s.Ask, units(1_100))
+		equal(t, "reason", s.Reason, pricing.Awaiting)
+		equal(t, "fetched", s.FetchedAt, w.clock.Now())
+	}
+	w.clock.Add(7 * time.Hour)
+	w.drain()
+	equal(t, "price", w.named(list[0]).Price, units(1_000))
+	steam.admit = func(context.Context) error { return steam.broken(provider.KindBreaker) }
+	w.run(false)
+	after := w.named(list[0])
+	equal(t, "price", after.Price, 1_066_666_667)
+	equal(t, "markets", after.UsedMarkets, 3)
+	w.checkIdle()
+}
+
+func TestTrickle_ASlowSourceAlonePricesKnownAndMissingItems(t *testing.T) {
+	list := names("Item", 30)
+	steam := slow("steam", list[:29], "s1", "s2", "s3")
+	w := newWorld(t, steam)
+	w.limit(steam)
+	w.push("u", 730, list[:5]...)
+	w.drain()
+	w.clock.Add(time.Second)
+	w.push("v", 730, list[5:]...)
+	w.drain()
+	equal(t, "calls", len(steam.asked()), 25)
+	w.clock.Add(30 * time.Second)
+	w.drain()
+	equal(t, "asked for and still queued, but for what nobody has", w.count(`
+		SELECT count(*) FROM missing_price m JOIN item i ON i.id = m.item_id JOIN slow_name n ON n.name = i.name
+		WHERE n.asked_at > 0 AND n.name <> 'Item 29 | Test (Factory New)'`), 0)
+	equal(t, "of those that waited longest", w.count(`SELECT count(*) FROM missing_price m JOIN item i ON i.id = m.item_id
+		WHERE i.name IN ('Item 0 | Test (Factory New)', 'Item 1 | Test (Factory New)', 'Item 4 | Test (Factory New)')`), 0)
+	for range 12 {
+		w.clock.Add(time.Minute)
+		w.drain()
+	}
+	equal(t, "calls", len(steam.asked()), 5)
+	equal(t, "prices", w.count(`SELECT count(*) FROM item WHERE price > 0`), 29)
+	equal(t, "attempts for what nobody has", w.count(`SELECT attempts FROM missing_price`), 1)
+	w.checkIdle()
+
+	steam.price = func(string, string) money.Micro { return units(12) }
+	w.clock.Add(7 * time.Hour)
+	j := w.runFirst(false)
+	equal(t, "skipped", j.Counts.SkippedBudget, 30)
+	equal(t, "items with another price", w.count(`SELECT count(*) FROM item WHERE price = 12000000`), 0)
+	w.clock.Add(time.Hour)
+	j = w.runFirst(false)
+	equal(t, "updated", j.Counts.Updated, 24) // and one that nobody has
+	equal(t, "items with another price", w.count(`SELECT count(*) FROM item WHERE price = 12000000`), j.Counts.Updated)
+	w.checkIdle()
+}
+
+func TestTrickle_TheNextPlanTakesOverWhatIsLeft(t *testing.T) {
+	list := names("Item", 60)
+	steam := slow("steam", list, "s1")
+	w := priced(t, list, steam)
+	first := w.run(false)
+	w.clock.Add(10 * time.Second)
+	second := w.run(true)
+	equal(t, "places", w.count(`SELECT count(*) FROM slow_name WHERE place > 0`), 60)
+	equal(t, "of the first job", w.count(`SELECT count(*) FROM slow_name WHERE place > 0 AND job_id = $1`, first.ID), 0)
+	for range 6 {
+		w.clock.Add(time.Minute)
+		w.drain()
+	}
+	equal(t, "calls", len(steam.asked()), 50)
+	equal(t, "counted with the first", w.count(`SELECT requests FROM fetch_unit WHERE source = 'steam' AND job_id = $1`, first.ID), 25)
+	equal(t, "counted with the second", w.count(`SELECT requests FROM fetch_unit WHERE source = 'steam' AND job_id = $1`, second.ID), 25)
+	w.checkIdle()
+}
+
+func TestTrickle_PauseAndCancelAndABreakerAreRespected(t *testing.T) {
+	list := names("Item", 60)
+	steam := slow("steam", list, "s1")
+	w := priced(t, list, steam)
+	must(t, w.engine.PauseSource(t.Context(), "steam"))
+	w.run(false)
+	equal(t, "calls while it is paused", len(steam.asked()), 0)
+	must(t, w.engine.ResumeSource(t.Context(), "steam"))
+	steam.admit = func(context.Context) error {
+		return &provider.Error{Source: "steam", Kind: provider.KindBreaker, RetryAfter: 30 * time.Second}
+	}
+	w.drain()
+	w.limit(steam)
+	w.drain()
+	equal(t, "calls with an open breaker", len(steam.asked()), 0)
+	equal(t, "counted", w.count(`SELECT sum(requests) FROM fetch_unit WHERE source = 'steam'`), 0)
+	w.clock.Add(30 * time.Second)
+	w.drain()
+	equal(t, "calls", len(steam.asked()), 25)
+	equal(t, "names left", w.count(`SELECT count(*) FROM slow_name WHERE place > 0`), 35)
+
+	id := w.begin(true)
+	_, err := w.engine.Plan(t.Context())
+	must(t, err)
+	must(t, w.engine.Cancel(t.Context(), id))
+	w.clock.Add(6 * time.Minute)
+	w.drain()
+	equal(t, "calls after the job was cancelled", len(steam.asked()), 0)
+	w.checkIdle()
+}
+
+func TestTrickle_AnErrorOverwritesNothingAndKeepsNoOtherNameBack(t *testing.T) {
+	list := names("Item", 10)
+	steam := slow("steam", list, "s1")
+	w := priced(t, list, steam)
+	w.run(false)
+	w.clock.Add(7 * time.Hour)
+	equal(t, "calls", len(steam.asked()), 10)
+	before := w.count(`SELECT count(*) FROM snapshot WHERE ask > 0`)
+	steam.fail = func(_ int, c provider.Call) error {
+		if c.Names[0] == list[0] {
+			return steam.broken(provider.KindProtocol)
+		}
+		return nil
+	}
+	w.run(false)
+	equal(t, "calls", len(steam.asked()), 10)
+	equal(t, "snapshots", w.count(`SELECT count(*) FROM snapshot WHERE ask > 0`), before)
+	equal(t, "names left", w.count(`SELECT count(*) FROM slow_name WHERE place > 0`), 0)
+	steam.fail = func(int, provider.Call) error { return steam.broken(provider.KindAuth) }
+	w.clock.Add(7 * time.Hour)
+	w.run(false)
+	equal(t, "calls with a wrong key", len(steam.asked()), 1)
+	equal(t, "names left", w.count(`SELECT count(*) FROM slow_name WHERE place > 0`), 10)
+	w.checkIdle()
+}
+
+func TestTrickle_AKillLosesAndDoublesNothing(t *testing.T) {
+	list := names("Item", 4)
+	story := func(t *testing.T) (*world, *fakeSource) {
+		steam := slow("steam", list, "s1")
+		w := priced(t, list, steam)
+		w.runFirst(false)
+		steam.asked()
+		w.clock.Add(7 * time.Hour)
+		steam.price = func(string, string) money.Micro { return units(1_100) }
+		return w, steam
+	}
+	const result = `SELECT i.name, i.price, i.rev, s.market_id, s.ask, s.fetched_at, s.reason
+		FROM item i JOIN snapshot s ON s.item_id = i.id ORDER BY i.name, s.market_id`
+	w, steam := story(t)
+	calls := 0
+	w.faults = func(string) error { calls++; return nil }
+	w.runFirst(false)
+	var want, got strings.Builder
+	w.print(&want, result)
+	equal(t, "calls", len(steam.asked()), 4)
+	for kill := 1; kill <= calls; kill++ {
+		if !storetest.Takes(kill) {
+			continue
+		}
+		w, steam := story(t)
+		n := 0
+		w.faults = func(p string) error {
+			if n++; n < kill {
+				return nil
+			}
+			panic(killed{p})
+		}
+		if !untilKilled(func() { w.runFirst(false) }) {
+			t.Fatalf("it did not come to point %d", kill)
+		}
+		w.faults = nil
+		w.restart()
+		if w.count(`SELECT count(*) FROM refresh_job WHERE kind = 'bulk' AND created_at = $1`, w.clock.Now().UnixMicro()) == 0 {
+			w.begin(false)
+		}
+		w.finish()
+		w.drain()
+		w.checkIdle()
+		got.Reset()
+		w.print(&got, result)
+		if got.String() != want.String() {
+			t.Fatalf("killed at point %d: %s", kill, differ(got.String(), want.String()))
+		}
+		if n := len(steam.asked()); n > 5 {
+			t.Errorf("killed at point %d: %d calls, one beyond the names at most", kill, n)
+		}
+		w.stop()
+	}
+}

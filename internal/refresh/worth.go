@@ -1,0 +1,85 @@
+package refresh
+
+import (
+	"cmp"
+	"math"
+	"math/bits"
+	"slices"
+	"time"
+)
+
+// wanted is a name that a source with a budget could be asked for, and what that
+// is worth.
+type wanted struct {
+	PlannedName
+	app      int32
+	item     int64 // the first of its items
+	value    int64 // of all that inventories hold of it, in micro-units
+	askedAt  time.Time
+	queuedAt time.Time
+	hi, lo   uint64 // value x staleness
+}
+
+// byWorth lists the distinct names of a plan, those first that matter most: by
+// their value in inventories times how long ago the source was asked for them.
+// Who was asked never, or in a future that a clock set back since left, counts
+// as stalest. What was asked less than young ago is left out.
+func byWorth(items []WantedName, now time.Time, young time.Duration) []wanted {
+	var out []wanted
+	for i := range items {
+		w := &items[i]
+		age := now.Sub(w.AskedAt)
+		if age >= 0 && age < young {
+			continue
+		}
+		if n := len(out); n == 0 || out[n-1].app != w.AppID || out[n-1].Name != w.Name {
+			out = append(out, wanted{PlannedName: w.PlannedName, app: w.AppID, item: w.Item, askedAt: w.AskedAt})
+		}
+		last := &out[len(out)-1]
+		last.value = plus(last.value, times(int64(w.Price), w.Amount))
+		if last.queuedAt.IsZero() || !w.QueuedAt.IsZero() && w.QueuedAt.Before(last.queuedAt) {
+			last.queuedAt = w.QueuedAt
+		}
+	}
+	for i := range out {
+		w := &out[i]
+		stale := now.Unix()
+		if !w.askedAt.IsZero() && !w.askedAt.After(now) {
+			stale = int64(now.Sub(w.askedAt) / time.Second)
+		}
+		// What nobody has is worth one, so that it has its turn too.
+		w.hi, w.lo = bits.Mul64(uint64(w.value)+1, uint64(stale)+1)
+	}
+	slices.SortFunc(out, func(a, b wanted) int {
+		return cmp.Or(cmp.Compare(b.hi, a.hi), cmp.Compare(b.lo, a.lo), cmp.Compare(a.item, b.item))
+	})
+	return out
+}
+
+// byAge lists the distinct names of a plan whose prices are missing, those first
+// that wait longest.
+func byAge(items []WantedName, now time.Time, young time.Duration) []wanted {
+	out := byWorth(items, now, young)
+	slices.SortFunc(out, func(a, b wanted) int {
+		return cmp.Or(a.queuedAt.Compare(b.queuedAt), cmp.Compare(a.item, b.item))
+	})
+	return out
+}
+
+// times multiplies two numbers that are not negative; what is too large is the
+// largest.
+func times(a, b int64) int64 {
+	hi, lo := bits.Mul64(uint64(a), uint64(b))
+	if hi > 0 || lo > math.MaxInt64 {
+		return math.MaxInt64
+	}
+	return int64(lo)
+}
+
+// plus adds them likewise.
+func plus(a, b int64) int64 {
+	if a > math.MaxInt64-b {
+		return math.MaxInt64
+	}
+	return a + b
+}

@@ -1,0 +1,175 @@
+package store
+
+import (
+	"database/sql"
+	"errors"
+	"time"
+
+	"assay/internal/refresh"
+)
+
+// wantedNames are the items of a job that are due, and, if $3, those that only
+// their TTL leaves out, with what they are worth in inventories and when the
+// source was asked for their names.
+const wantedNames = `
+SELECT i.id, i.app_id, i.name, r.batch, i.price, coalesce(v.amount, 0), coalesce(n.asked_at, 0), coalesce(m.queued_at, 0)
+FROM refresh_item r JOIN item i ON i.id = r.item_id
+	LEFT JOIN (SELECT item_id, CAST(sum(amount) AS BIGINT) AS amount FROM inventory GROUP BY item_id) v ON v.item_id = i.id
+	LEFT JOIN slow_name n ON n.source = $2 AND n.app_id = i.app_id AND n.name = i.name
+	LEFT JOIN missing_price m ON m.item_id = i.id
+WHERE r.job_id = $1 AND (r.state = 'pending' OR $3 AND r.reason = 'ttl')
+ORDER BY i.app_id, i.bucket, i.name, i.id`
+
+// WantedNames lists the names of a job's due items, with fresh also of those
+// that were left out for their TTL, by game, bucket and name: one for each item.
+func (t *Tx) WantedNames(job int64, source string, fresh bool) ([]refresh.WantedName, error) {
+	return collect(t.ctx, t.tx, func(r *sql.Rows, w *refresh.WantedName) error {
+		var asked, queued int64
+		err := r.Scan(&w.Item, &w.AppID, &w.Name, &w.Batch, &w.Price, &w.Amount, &asked, &queued)
+		w.AskedAt, w.QueuedAt = moment(asked), moment(queued)
+		return err
+	}, wantedNames, job, source, fresh)
+}
+
+const (
+	placeColumns = "app_id bigint, job_id bigint, place bigint, source text, name text"
+	placeNames   = `INSERT INTO slow_name (app_id, job_id, place, source, name) `
+	// A name whose price is missing keeps its place before all others.
+	placeNamesConflict = `
+ON CONFLICT (source, app_id, name) DO UPDATE SET job_id = excluded.job_id,
+	place = CASE WHEN slow_name.place < 0 THEN slow_name.place ELSE excluded.place END`
+)
+
+// PlaceNames plans what a source is asked for in the background. A plan of all
+// that matters takes over what the one before it left.
+func (t *Tx) PlaceNames(job int64, source string, names []refresh.PlacedName, all bool) error {
+	if all {
+		if _, err := t.exec(`UPDATE slow_name SET place = 0 WHERE source = $1 AND place <> 0 AND place > 0 AND owner = ''`, source); err != nil {
+			return err
+		}
+	}
+	rows := newTable(placeColumns, len(names))
+	for _, n := range names {
+		rows.int(int64(n.AppID), job, n.Place)
+		rows.text(source, n.Name)
+	}
+	_, err := t.writeRows(&t.bulks.places, rows)
+	return err
+}
+
+const (
+	askedColumns = "app_id bigint, asked_at bigint, source text, name text"
+	askedNames   = `INSERT INTO slow_name (app_id, asked_at, source, name) `
+	// In the order of the conflict's columns, so that nobody waits in a circle.
+	askedNamesConflict = ` ON CONFLICT (source, app_id, name) DO UPDATE SET asked_at = excluded.asked_at`
+)
+
+// NoteAsked notes that a source was asked for the names of a unit.
+func (t *Tx) NoteAsked(u refresh.Unit) error {
+	rows := newTable(askedColumns, len(u.Names))
+	for _, name := range u.Names {
+		rows.int(int64(u.AppID), micros(u.FetchedAt))
+		rows.text(u.Source, name)
+	}
+	_, err := t.writeRows(&t.bulks.asked, rows)
+	return err
+}
+
+// What the same owner is still said to hold was lost by it: it asks for one name
+// of a source at a time.
+const claimSlow = `
+UPDATE slow_name SET owner = $2, token = token + 1
+WHERE (source, app_id, name) = (
+	SELECT s.source, s.app_id, s.name FROM slow_name s
+	WHERE s.source = $1 AND s.place <> 0 AND s.owner IN ('', $2)
+	AND NOT EXISTS (SELECT 1 FROM source_state p WHERE p.source = $1 AND p.paused)
+	ORDER BY s.place, s.app_id, s.name LIMIT 1`
+
+// ClaimSlow takes the name that a source is to be asked for next in the
+// background, or returns nil; of a paused source there is none.
+func (t *Tx) ClaimSlow(source, owner string) (*refresh.SlowName, error) {
+	n := refresh.SlowName{Source: source, Owner: owner}
+	err := t.queryRow(claimSlow+t.d.skipLocked("s")+`)
+RETURNING app_id, name, job_id, token`, source, owner).Scan(&n.AppID, &n.Name, &n.JobID, &n.Token)
+	if errors.Is(err, sql.ErrNoRows) {
+		return nil, nil
+	}
+	return &n, err
+}
+
+// laterUnit is the unit by which a job counts what a source is asked for in the
+// background.
+const laterUnit = ` WHERE job_id = $1 AND source = $2 AND app_id = $3 AND file = '' AND state = 'deferred'`
+
+// ReserveSlow counts a request for a claimed name with the job that planned it,
+// before it is sent. It returns false, and counts nothing, where the claim is no
+// longer valid, or the source is paused.
+func (t *Tx) ReserveSlow(n refresh.SlowName) (bool, error) {
+	held, err := t.exec(`
+		UPDATE slow_name SET token = token
+		WHERE source = $1 AND app_id = $2 AND name = $3 AND token = $4 AND owner = $5
+		AND NOT EXISTS (SELECT 1 FROM source_state p WHERE p.source = $1 AND p.paused)`,
+		n.Source, n.AppID, n.Name, n.Token, n.Owner)
+	if err != nil || held != 1 {
+		return false, err
+	}
+	_, err = t.exec(`UPDATE fetch_unit SET requests = requests + 1`+laterUnit, n.JobID, n.Source, n.AppID)
+	return true, err
+}
+
+// ReturnSlow gives a name back.
+func (t *Tx) ReturnSlow(n refresh.SlowName) error {
+	_, err := t.exec(`UPDATE slow_name SET owner = '' WHERE source = $1 AND app_id = $2 AND name = $3 AND token = $4 AND owner = $5`,
+		n.Source, n.AppID, n.Name, n.Token, n.Owner)
+	return err
+}
+
+// EndSlow notes that a source was asked for a name, and what that cost and
+// brought of each market. It returns false, and writes nothing, where the claim
+// is no longer valid.
+func (t *Tx) EndSlow(n refresh.SlowName, markets []refresh.MarketFetch) (bool, error) {
+	ended, err := t.exec(`
+		UPDATE slow_name SET owner = '', place = 0, asked_at = $6
+		WHERE source = $1 AND app_id = $2 AND name = $3 AND token = $4 AND owner = $5`,
+		n.Source, n.AppID, n.Name, n.Token, n.Owner, micros(t.now))
+	if err != nil || ended != 1 {
+		return false, err
+	}
+	counted, err := t.exec(`UPDATE fetch_unit SET size = size - 1, bytes = bytes + $4`+laterUnit+` AND size > 0`,
+		n.JobID, n.Source, n.AppID, n.Bytes)
+	if err != nil || counted != 1 {
+		return true, err // the job is removed already
+	}
+	return true, t.addFetches(refresh.Unit{JobID: n.JobID, FetchedAt: t.now, Requests: n.Requests, Bytes: n.Bytes}, markets)
+}
+
+// gather is how long missing prices wait for others like them, so that one job
+// settles what comes in a burst.
+const gather = 10 * time.Second
+
+// HoldNamed keeps others from settling the items of a name, so that those who
+// have read their snapshots already read them again. It returns them by id.
+func (t *Tx) HoldNamed(app int32, name string) ([]refresh.NamedItem, error) {
+	items, err := collect(t.ctx, t.tx, func(r *sql.Rows, i *refresh.NamedItem) error { return r.Scan(&i.ID, &i.Phase) },
+		`SELECT id, phase FROM item WHERE app_id = $1 AND name = $2 ORDER BY id`+t.d.lock(), app, name)
+	if err != nil {
+		return nil, err
+	}
+	_, err = t.exec(`UPDATE item SET rev = rev + 1 WHERE app_id = $1 AND name = $2`, app, name)
+	return items, err
+}
+
+// KeepSnapshots writes snapshots of items that are held; those of them that wait
+// for a price are due soon.
+func (t *Tx) KeepSnapshots(items []refresh.NamedItem, snaps []refresh.Snapshot) error {
+	if err := t.addSnapshots(snaps); err != nil {
+		return err
+	}
+	ids := make([]int64, len(items))
+	for i := range items {
+		ids[i] = items[i].ID
+	}
+	_, err := t.exec(`UPDATE missing_price SET due_at = $2 WHERE job_id = 0 AND due_at > $2 AND item_id IN `+t.d.ids(1),
+		t.d.packIDs(ids), micros(t.now.Add(gather)))
+	return err
+}
