@@ -45,7 +45,7 @@ func (c control) DryRun(ctx context.Context, forced bool) (view.DryRun, error) {
 		Sources:      []view.PlannedCost{},
 	}
 	for _, s := range f.Sources {
-		out.Sources = append(out.Sources, view.PlannedCost{Source: s.Source, Requests: s.Requests, Deferred: s.Deferred, Seconds: s.Time.Seconds()})
+		out.Sources = append(out.Sources, view.PlannedCost{Source: s.Source, Requests: s.Requests, Deferred: s.Deferred, Background: s.Background, Seconds: s.Time.Seconds()})
 		out.Requests += s.Requests
 		out.Seconds = max(out.Seconds, s.Time.Seconds()) // sources are asked side by side
 	}

@@ -167,6 +167,14 @@ func writeJob(w io.Writer, job view.Job) {
 		rows = append(rows, []string{"cancelled", count(job.CancelledItems)})
 	}
 	rows = append(rows, []string{"requests", count(job.Usage.RequestCount)})
+	for _, s := range job.Sources {
+		for _, m := range s.Markets {
+			rows = append(rows, []string{"quotes", count(m.Quotes) + " from " + printable(s.Source+"/"+m.Market)})
+		}
+		if s.LaterNames > 0 {
+			rows = append(rows, []string{"for later", count(s.LaterNames) + " names at " + printable(s.Source)})
+		}
+	}
 	for _, market := range job.Deferred {
 		rows = append(rows, []string{"not asked", printable(market) + " (limit, breaker, told to wait, or paused)"})
 	}

@@ -167,7 +167,7 @@ func TestForecast_SkipsWhatNothingCanBeAskedFor(t *testing.T) {
 
 func TestForecast_OfAYearsRequestsDoesNotOverflow(t *testing.T) {
 	list := names("Item", 2)
-	s := single("alpha", list, "a1")
+	s := batch("alpha", 1, list, "a1")
 	s.d.Hosts = []provider.Host{{Limit: provider.Limit{Requests: 1, Per: 200 * 365 * 24 * time.Hour}}}
 	w := newWorld(t, s)
 	w.push("u", 730, list[0])

@@ -114,7 +114,7 @@ func New(ctx context.Context, o Options) (*Engine, error) {
 		e.sources[d.Name] = s
 		e.order = append(e.order, d.Name)
 		e.lanes = append(e.lanes, lanesOf(d)...)
-		if trickles(d) { // its lane ends what a job without the budget began
+		if InBackground(d) { // its lane ends what a job without the budget began
 			e.trickling = append(e.trickling, &trickle{source: d.Name})
 		}
 		e.asks = append(e.asks, askable(d)...)

@@ -69,8 +69,25 @@ func (e *Engine) ending(ctx context.Context, unit *Unit, a *answer) func(Tx) err
 				return err
 			}
 		}
+		if err := e.noteAsked(tx, append([]Unit{*unit}, a.rest...)); err != nil {
+			return err
+		}
 		return e.tell(tx, unit, a.rest)
 	}
+}
+
+// noteAsked notes which names a source with a budget was asked for, whatever came
+// of it: it is the turn of others.
+func (e *Engine) noteAsked(tx Tx, units []Unit) error {
+	for _, u := range units {
+		if u.File != "" || u.State != UnitDone && u.State != UnitFailed || !hasBudget(e.sources[u.Source].Describe()) {
+			continue
+		}
+		if err := tx.NoteAsked(u); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // tell notes how a unit, and what was divided from it, speaks of its source and

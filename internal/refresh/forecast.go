@@ -19,8 +19,11 @@ type Forecast struct {
 type Cost struct {
 	Source   string
 	Requests int64
-	Deferred int64         // requests beyond those, which would be put off
-	Time     time.Duration // at the source's limits, after what counts already; 0: it has none
+	Deferred int64 // requests beyond those, which would be put off
+	// Background says that a job does not ask the source at all, and leaves what is
+	// put off to be asked beside it.
+	Background bool
+	Time       time.Duration // at the source's limits, after what counts already; 0: it has none
 }
 
 // Forecast tells what a bulk job started now would do. It changes nothing and
@@ -71,11 +74,15 @@ func leftOut(d DueNames, names int64) int64 {
 // games it can be asked. Its hosts are asked side by side; what is on this
 // machine costs no request.
 func (e *Engine) cost(ctx context.Context, d provider.Description, due map[int32]DueNames, paused bool) (Cost, map[int32]int64, error) {
-	c, asked := Cost{Source: d.Name}, map[int32]int64{}
+	c, asked := Cost{Source: d.Name, Background: InBackground(d)}, map[int32]int64{}
 	rooms := map[string]*room{}
 	for _, q := range questions(d, due) {
 		asked[q.app] = max(asked[q.app], 0)
 		if paused {
+			continue
+		}
+		if c.Background {
+			c.Deferred += q.requests
 			continue
 		}
 		if q.local {

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"assay/internal/catalog"
@@ -39,7 +40,7 @@ func (e *Engine) Plan(ctx context.Context) (bool, error) {
 			return tx.FailJob(job.ID, "no price provider is configured: set MARKET_PRICE_PROVIDERS")
 		})
 	}
-	paused, err := e.store.PausedSources(ctx)
+	may, err := e.allowed(ctx)
 	if err != nil {
 		return false, err
 	}
@@ -50,7 +51,7 @@ func (e *Engine) Plan(ctx context.Context) (bool, error) {
 	if err != nil {
 		return false, err
 	}
-	err = e.store.InTx(ctx, func(tx Tx) error { return e.plan(tx, job, paused, rates) })
+	err = e.store.InTx(ctx, func(tx Tx) error { return e.plan(tx, job, may, rates) })
 	if errors.Is(err, errNoLongerQueued) {
 		return true, nil
 	}
@@ -62,7 +63,33 @@ func (e *Engine) Plan(ctx context.Context) (bool, error) {
 	return true, nil
 }
 
-func (e *Engine) plan(tx Tx, job *Job, paused map[string]bool, rates pricing.Rates) error {
+// allowed is what sources may be asked for now.
+type allowed struct {
+	paused map[string]bool
+	calls  map[string]int64 // by name, of those that have a budget and are not asked in the background
+}
+
+func (e *Engine) allowed(ctx context.Context) (allowed, error) {
+	may := allowed{calls: map[string]int64{}}
+	var err error
+	if may.paused, err = e.store.PausedSources(ctx); err != nil {
+		return may, err
+	}
+	for _, name := range e.order {
+		d := e.sources[name].Describe()
+		if !hasBudget(d) || InBackground(d) {
+			continue
+		}
+		r, err := e.room(ctx, d, d.HostOf(""))
+		if err != nil {
+			return may, err
+		}
+		may.calls[name] = r.left
+	}
+	return may, nil
+}
+
+func (e *Engine) plan(tx Tx, job *Job, may allowed, rates pricing.Rates) error {
 	rules := e.rules(job.CreatedAt, job.Forced)
 	rules.RetryOf = job.RetryOf
 	if job.Kind == Missing {
@@ -97,7 +124,7 @@ func (e *Engine) plan(tx Tx, job *Job, paused map[string]bool, rates pricing.Rat
 	if err != nil {
 		return err
 	}
-	units, err := e.planUnits(tx, job, planned, batches, paused)
+	units, err := e.planUnits(tx, job, planned, batches, may)
 	if err != nil {
 		return err
 	}
@@ -116,7 +143,7 @@ func batchesFor(items int64) int {
 
 // planUnits says what to ask each source for: every file of the games that are
 // due, or the due names in calls as large as the source allows.
-func (e *Engine) planUnits(tx Tx, job *Job, planned map[int32]int64, batches int, paused map[string]bool) ([]Unit, error) {
+func (e *Engine) planUnits(tx Tx, job *Job, planned map[int32]int64, batches int, may allowed) ([]Unit, error) {
 	var units []Unit
 	for _, name := range e.order {
 		d := e.sources[name].Describe()
@@ -125,16 +152,16 @@ func (e *Engine) planUnits(tx Tx, job *Job, planned map[int32]int64, batches int
 		switch {
 		case d.Shape == provider.Bulk:
 			own, err = e.planFiles(tx, job, d, planned, batches)
-		case trickles(d):
+		case InBackground(d):
 			own, err = e.planTrickle(tx, job, d, planned, batches)
 		default:
-			own, err = planNames(tx, job, d, planned)
+			own, err = e.planNames(tx, job, d, planned, batches, may)
 		}
 		if err != nil {
 			return nil, fmt.Errorf("units of %s: %w", name, err)
 		}
 		for i := range own {
-			if paused[name] && own[i].State == UnitPending {
+			if may.paused[name] && own[i].State == UnitPending {
 				own[i].State = UnitDeferred
 				own[i].Error = name + ": paused by an operator"
 			}
@@ -180,8 +207,9 @@ func (e *Engine) young(fetched time.Time, interval time.Duration) bool {
 	return age >= 0 && age < max(interval, minInterval)
 }
 
-// planNames makes units of the due names of each game that the source quotes.
-func planNames(tx Tx, job *Job, d provider.Description, planned map[int32]int64) ([]Unit, error) {
+// planNames makes units of the due names of each game that the source quotes, or,
+// where its budget does not allow that many calls, of those that matter most.
+func (e *Engine) planNames(tx Tx, job *Job, d provider.Description, planned map[int32]int64, batches int, may allowed) ([]Unit, error) {
 	size := max(d.BatchSize, 1)
 	if d.Shape == provider.Single {
 		size = singleNames
@@ -201,17 +229,60 @@ func planNames(tx Tx, job *Job, d provider.Description, planned map[int32]int64)
 		}
 		var own []Unit
 		for part := range slices.Chunk(names, size) {
-			u := Unit{
-				JobID: job.ID, Source: d.Name, AppID: app, State: UnitPending,
-				BatchFrom: part[0].Batch, BatchTo: part[len(part)-1].Batch,
-				Names: make([]string, len(part)),
-			}
-			for i, n := range part {
-				u.Names[i] = n.Name
-			}
-			own = append(own, u)
+			own = append(own, unitOf(job, d, app, part))
 		}
 		units = append(units, inTurn(own, last)...)
+	}
+	if calls, limited := may.calls[d.Name]; limited && int64(len(units)) > calls {
+		return e.planBest(tx, job, d, batches, int(calls))
+	}
+	return units, nil
+}
+
+// unitOf makes a unit of names, which are in the order of their batches.
+func unitOf(job *Job, d provider.Description, app int32, names []PlannedName) Unit {
+	u := Unit{
+		JobID: job.ID, Source: d.Name, AppID: app, State: UnitPending,
+		BatchFrom: names[0].Batch, BatchTo: names[len(names)-1].Batch,
+		Names: make([]string, len(names)),
+	}
+	for i, n := range names {
+		u.Names[i] = n.Name
+	}
+	return u
+}
+
+// planBest makes units of as many due names as so many calls take, of those that
+// matter most, and notes how many are left for later.
+func (e *Engine) planBest(tx Tx, job *Job, d provider.Description, batches, calls int) ([]Unit, error) {
+	names, err := e.wanted(tx, job, d)
+	if err != nil {
+		return nil, err
+	}
+	size := max(d.BatchSize, 1)
+	best, later := map[int32][]PlannedName{}, map[int32]int{}
+	for _, n := range names {
+		full := len(best[n.app])%size == 0
+		if full && calls == 0 {
+			later[n.app]++
+			continue
+		}
+		if full {
+			calls--
+		}
+		best[n.app] = append(best[n.app], n.PlannedName)
+	}
+	var units []Unit
+	for _, app := range apps(d) {
+		slices.SortFunc(best[app], func(a, b PlannedName) int {
+			return cmp.Or(cmp.Compare(a.Batch, b.Batch), strings.Compare(a.Name, b.Name))
+		})
+		for part := range slices.Chunk(best[app], size) {
+			units = append(units, unitOf(job, d, app, part))
+		}
+		if later[app] > 0 {
+			units = append(units, leftForLater(job, d, app, batches, later[app]))
+		}
 	}
 	return units, nil
 }

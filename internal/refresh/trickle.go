@@ -37,8 +37,8 @@ func hasBudget(d provider.Description) bool {
 	return d.Shape != provider.Bulk && (!h.Limit.None() || h.Quota != provider.Quota{})
 }
 
-// trickles reports whether a source is asked in the background.
-func trickles(d provider.Description) bool { return d.Shape == provider.Single && hasBudget(d) }
+// InBackground reports whether a source is asked in the background.
+func InBackground(d provider.Description) bool { return d.Shape == provider.Single && hasBudget(d) }
 
 // trickle is a source that is asked in the background.
 type trickle struct {
@@ -54,7 +54,7 @@ func TrickleKind(source string) string { return "trickle:" + source }
 // job how much it left for later. A bulk job's plan takes over from the one before;
 // one that only tries failed items again adds to it.
 func (e *Engine) planTrickle(tx Tx, job *Job, d provider.Description, planned map[int32]int64, batches int) ([]Unit, error) {
-	names, err := e.wanted(tx, job, d, true)
+	names, err := e.wanted(tx, job, d)
 	if err != nil {
 		return nil, err
 	}
@@ -92,24 +92,29 @@ func leftForLater(job *Job, d provider.Description, app int32, batches, names in
 }
 
 // wanted lists what a source with a budget could be asked for a job, what matters
-// most first. Fresh says that names count too which other sources keep within
-// their TTL; those that this one was asked for within it do not, unless the job
-// is forced.
-func (e *Engine) wanted(tx Tx, job *Job, d provider.Description, fresh bool) ([]wanted, error) {
-	items, err := tx.WantedNames(job.ID, d.Name, fresh && job.Kind == Bulk)
+// most first. For one that is asked in the background names count too which other
+// sources keep within their TTL, but not those that it was asked for of late,
+// unless the job is forced.
+func (e *Engine) wanted(tx Tx, job *Job, d provider.Description) ([]wanted, error) {
+	background := InBackground(d)
+	items, err := tx.WantedNames(job.ID, d.Name, background && job.Kind == Bulk)
 	if err != nil {
 		return nil, err
 	}
 	quoted := apps(d)
 	items = slices.DeleteFunc(items, func(w WantedName) bool { return !slices.Contains(quoted, w.AppID) })
+	var young time.Duration
 	switch {
+	case !background || job.Forced:
 	case job.Kind == Missing:
-		return byAge(items, tx.Now(), nearly(e.cfg.MissingRetry)), nil
-	case job.Forced || !fresh:
-		return byWorth(items, tx.Now(), 0), nil
+		young = nearly(e.cfg.MissingRetry)
 	default:
-		return byWorth(items, tx.Now(), nearly(e.cfg.TTL)), nil
+		young = nearly(e.cfg.TTL)
 	}
+	if job.Kind == Missing {
+		return byAge(items, tx.Now(), young), nil
+	}
+	return byWorth(items, tx.Now(), young), nil
 }
 
 // nearly is how much of a time must have passed, so that a schedule equal to it

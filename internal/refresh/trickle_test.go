@@ -13,6 +13,7 @@ import (
 	"assay/internal/pricing"
 	"assay/internal/provider"
 	"assay/internal/refresh"
+	"assay/internal/store"
 	"assay/internal/store/storetest"
 )
 
@@ -294,7 +295,7 @@ func TestTrickle_AnErrorOverwritesNothingAndKeepsNoOtherNameBack(t *testing.T) {
 }
 
 func TestTrickle_AKillLosesAndDoublesNothing(t *testing.T) {
-	list := names("Item", 4)
+	list := names("Item", 2)
 	story := func(t *testing.T) (*world, *fakeSource) {
 		steam := slow("steam", list, "s1")
 		w := priced(t, list, steam)
@@ -312,7 +313,7 @@ func TestTrickle_AKillLosesAndDoublesNothing(t *testing.T) {
 	w.runFirst(false)
 	var want, got strings.Builder
 	w.print(&want, result)
-	equal(t, "calls", len(steam.asked()), 4)
+	equal(t, "calls", len(steam.asked()), 2)
 	for kill := 1; kill <= calls; kill++ {
 		if !storetest.Takes(kill) {
 			continue
@@ -341,9 +342,95 @@ func TestTrickle_AKillLosesAndDoublesNothing(t *testing.T) {
 		if got.String() != want.String() {
 			t.Fatalf("killed at point %d: %s", kill, differ(got.String(), want.String()))
 		}
-		if n := len(steam.asked()); n > 5 {
+		if n := len(steam.asked()); n > 3 {
 			t.Errorf("killed at point %d: %d calls, one beyond the names at most", kill, n)
 		}
 		w.stop()
 	}
+}
+
+func TestBatch_PlansWhatItsBudgetAllowsMostValuableFirst(t *testing.T) {
+	list := names("Item", 60)
+	s := batch("steam", 10, list, "s1")
+	s.d.Hosts = []provider.Host{{Limit: provider.Limit{Requests: 2, Per: time.Hour}}}
+	w := priced(t, list, s)
+	f, err := w.engine.Forecast(t.Context(), false)
+	must(t, err)
+	j := w.run(false)
+	asked := askedNames(s)
+	slices.Sort(asked)
+	want := slices.Sorted(slices.Values(list[:20]))
+	if !slices.Equal(asked, want) {
+		t.Errorf("asked %q, want the most valuable", asked)
+	}
+	equal(t, "calls as foretold", f.Sources[1].Requests, 2)
+	equal(t, "calls put off as foretold", f.Sources[1].Deferred, 4)
+	use, err := w.store.Use(t.Context(), []int64{j.ID})
+	must(t, err)
+	equal(t, "left for later", use[1].Later, 40)
+	equal(t, "updated", j.Counts.Updated, 60)
+	equal(t, "last error", j.LastError, "")
+	times := map[string]int{}
+	for _, n := range asked {
+		times[n]++
+	}
+	for range 5 {
+		w.clock.Add(7 * time.Hour)
+		w.run(false)
+		for _, n := range askedNames(s) {
+			times[n]++
+		}
+	}
+	equal(t, "names asked for in six runs", len(times), 60)
+	w.checkIdle()
+}
+
+func TestForecast_CallsASlowSourceABackgroundOne(t *testing.T) {
+	list := names("Item", 60)
+	w := priced(t, list, slow("steam", list, "s1"))
+	f, err := w.engine.Forecast(t.Context(), false)
+	must(t, err)
+	equal(t, "cost", f.Sources[1], refresh.Cost{Source: "steam", Deferred: 60, Background: true})
+	equal(t, "without anybody to ask", f.Budget, 0)
+}
+
+func TestTrickle_TellsHowManyQuotesCameFromWhere(t *testing.T) {
+	list := names("Item", 30)
+	steam := slow("steam", list[5:], "s1", "s2")
+	w := priced(t, list, steam)
+	j := w.runFirst(false)
+	got, err := w.store.Yield(t.Context(), []int64{j.ID})
+	must(t, err)
+	want := []store.MarketYield{
+		{JobID: j.ID, Source: "beta", Market: "b1", Quotes: 30},
+		{JobID: j.ID, Source: "steam", Market: "s1", Quotes: 20},
+		{JobID: j.ID, Source: "steam", Market: "s2", Quotes: 20},
+	}
+	if !slices.Equal(got, want) {
+		t.Errorf("got %+v, want %+v", got, want)
+	}
+	later, err := w.store.LaterNames(t.Context())
+	must(t, err)
+	equal(t, "left for later", later["steam"], 5)
+}
+
+func TestTrickle_AnInstanceTakenForDeadWritesNothing(t *testing.T) {
+	list := names("Item", 3)
+	steam := slow("steam", list, "s1")
+	w := priced(t, list, steam)
+	w.begin(false)
+	w.finish()
+	steam.before = func(context.Context, provider.Call) {
+		w.exec(`UPDATE slow_name SET owner = '', token = token + 1 WHERE owner <> ''`) // as others do
+	}
+	_, err := w.engine.Trickle(t.Context(), "steam")
+	must(t, err)
+	equal(t, "calls", len(steam.asked()), 1)
+	equal(t, "names left", w.count(`SELECT count(*) FROM slow_name WHERE place > 0`), 3)
+	equal(t, "snapshots", w.count(`SELECT count(*) FROM snapshot WHERE reason = 'awaiting'`), 0)
+	steam.before = nil
+	w.drain()
+	equal(t, "calls", len(steam.asked()), 3)
+	equal(t, "snapshots", w.count(`SELECT count(*) FROM snapshot WHERE reason = 'awaiting'`), 3)
+	w.checkIdle()
 }

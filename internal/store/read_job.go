@@ -24,14 +24,46 @@ type SourceUse struct {
 	JobID    int64
 	Source   string
 	Requests int64
+	Later    int64 // names that it left for later
 }
 
 // Use returns what jobs asked of each source.
 func (s *Store) Use(ctx context.Context, jobs []int64) ([]SourceUse, error) {
 	return collect(ctx, s.read, func(r *sql.Rows, u *SourceUse) error {
-		return r.Scan(&u.JobID, &u.Source, &u.Requests)
-	}, `SELECT job_id, source, CAST(sum(requests) AS BIGINT)
-		FROM fetch_unit WHERE job_id IN `+s.d.ids(1)+` GROUP BY job_id, source`, s.d.packIDs(jobs))
+		return r.Scan(&u.JobID, &u.Source, &u.Requests, &u.Later)
+	}, `SELECT job_id, source, CAST(sum(requests) AS BIGINT), CAST(coalesce(sum(size) FILTER (WHERE state = 'deferred'), 0) AS BIGINT)
+		FROM fetch_unit WHERE job_id IN `+s.d.ids(1)+` GROUP BY job_id, source ORDER BY job_id, source`, s.d.packIDs(jobs))
+}
+
+// LaterNames returns how many names the last full bulk job left for later, by
+// source.
+func (s *Store) LaterNames(ctx context.Context) (map[string]int64, error) {
+	uses, err := collect(ctx, s.read, func(r *sql.Rows, u *SourceUse) error { return r.Scan(&u.Source, &u.Later) }, `
+		SELECT source, CAST(sum(size) AS BIGINT) FROM fetch_unit
+		WHERE state = 'deferred' AND job_id = (SELECT max(id) FROM refresh_job WHERE kind = 'bulk' AND retry_of = 0 AND stage <> 'plan')
+		GROUP BY source`)
+	out := make(map[string]int64, len(uses))
+	for _, u := range uses {
+		out[u.Source] = u.Later
+	}
+	return out, err
+}
+
+// MarketYield is what a market brought to a job.
+type MarketYield struct {
+	JobID            int64
+	Source, Market   string
+	Quotes, Rejected int64 // quotes of answers that are believed; rows that were none
+}
+
+// Yield returns how many quotes came to jobs, and from where.
+func (s *Store) Yield(ctx context.Context, jobs []int64) ([]MarketYield, error) {
+	return collect(ctx, s.read, func(r *sql.Rows, y *MarketYield) error {
+		return r.Scan(&y.JobID, &y.Source, &y.Market, &y.Quotes, &y.Rejected)
+	}, `SELECT f.job_id, m.source, m.key,
+			CAST(coalesce(sum(f.quotes) FILTER (WHERE f.outcome = 'ok'), 0) AS BIGINT), CAST(sum(f.rejected) AS BIGINT)
+		FROM market_fetch f JOIN market m ON m.id = f.market_id
+		WHERE f.job_id IN `+s.d.ids(1)+` GROUP BY f.job_id, m.source, m.key ORDER BY f.job_id, m.source, m.key`, s.d.packIDs(jobs))
 }
 
 // DeferredUnit is what a job did not ask a source for.
@@ -47,7 +79,7 @@ func (s *Store) Deferred(ctx context.Context, jobs []int64) ([]DeferredUnit, err
 	return collect(ctx, s.read, func(r *sql.Rows, u *DeferredUnit) error {
 		return r.Scan(&u.JobID, &u.Source, &u.File)
 	}, `SELECT DISTINCT job_id, source, file FROM fetch_unit
-		WHERE job_id IN `+s.d.ids(1)+` AND state = 'deferred' ORDER BY job_id, source, file`, s.d.packIDs(jobs))
+		WHERE job_id IN `+s.d.ids(1)+` AND state = 'deferred' AND (file <> '' OR size > 0) ORDER BY job_id, source, file`, s.d.packIDs(jobs))
 }
 
 // JobItem is an item within a job.
@@ -128,6 +160,7 @@ type Depth struct {
 func (s *Store) Depths(ctx context.Context, now time.Time) ([]Depth, time.Time, error) {
 	out, err := collect(ctx, s.read, func(r *sql.Rows, d *Depth) error { return r.Scan(&d.Kind, &d.State, &d.Count) }, `
 		SELECT 'plan', 'pending', count(*) FROM refresh_job WHERE state IN ('queued', 'running') AND state = 'queued'
+		UNION ALL SELECT 'trickle', CASE WHEN owner = '' THEN 'pending' ELSE 'running' END, count(*) FROM slow_name WHERE place <> 0 GROUP BY 2
 		UNION ALL SELECT 'fetch', state, count(*) FROM fetch_unit WHERE state IN ('pending', 'running') GROUP BY state
 		UNION ALL SELECT 'settle', state, count(*) FROM refresh_batch WHERE state IN ('pending', 'running') GROUP BY state
 		UNION ALL SELECT 'spread', 'running', count(*) FROM refresh_job WHERE state IN ('queued', 'running') AND stage = 'spread'
@@ -162,6 +195,7 @@ func (s *Store) Claims(ctx context.Context) ([]Claim, error) {
 	}, `SELECT owner, 'fetch', source || ' ' || file, source, started_at, token FROM fetch_unit WHERE state IN ('pending', 'running') AND state = 'running'
 		UNION ALL SELECT owner, 'settle', 'job ' || job_id || ' batch ' || batch, '', started_at, token FROM refresh_batch
 			WHERE state IN ('pending', 'running') AND state = 'running'
+		UNION ALL SELECT owner, 'trickle', source || ' ' || name, source, started_at, token FROM slow_name WHERE owner <> ''
 		ORDER BY 5 LIMIT 100`)
 }
 

@@ -78,7 +78,7 @@ func (t *Tx) NoteAsked(u refresh.Unit) error {
 // What the same owner is still said to hold was lost by it: it asks for one name
 // of a source at a time.
 const claimSlow = `
-UPDATE slow_name SET owner = $2, token = token + 1
+UPDATE slow_name SET owner = $2, token = token + 1, started_at = $3
 WHERE (source, app_id, name) = (
 	SELECT s.source, s.app_id, s.name FROM slow_name s
 	WHERE s.source = $1 AND s.place <> 0 AND s.owner IN ('', $2)
@@ -90,7 +90,7 @@ WHERE (source, app_id, name) = (
 func (t *Tx) ClaimSlow(source, owner string) (*refresh.SlowName, error) {
 	n := refresh.SlowName{Source: source, Owner: owner}
 	err := t.queryRow(claimSlow+t.d.skipLocked("s")+`)
-RETURNING app_id, name, job_id, token`, source, owner).Scan(&n.AppID, &n.Name, &n.JobID, &n.Token)
+RETURNING app_id, name, job_id, token`, source, owner, micros(t.now)).Scan(&n.AppID, &n.Name, &n.JobID, &n.Token)
 	if errors.Is(err, sql.ErrNoRows) {
 		return nil, nil
 	}

@@ -39,6 +39,10 @@ func (r *Reader) ProviderDebug(ctx context.Context) (ProviderDebug, error) {
 	if err != nil {
 		return out, err
 	}
+	later, err := r.o.Store.LaterNames(ctx)
+	if err != nil {
+		return out, err
+	}
 	byKey := map[[2]string]store.MarketState{}
 	for id, s := range states {
 		byKey[[2]string{markets[id].Source, markets[id].Key}] = s
@@ -50,6 +54,7 @@ func (r *Reader) ProviderDebug(ctx context.Context) (ProviderDebug, error) {
 			return out, err
 		}
 		s := r.source(d, sources[d.Name], hosts)
+		s.Background, s.LaterNames = refresh.InBackground(d), later[d.Name]
 		s.addInstances(instances, claims)
 		for _, m := range d.Markets {
 			s.Markets = append(s.Markets, market(d, m, byKey[[2]string{d.Name, m.Key}], hosts))

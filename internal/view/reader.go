@@ -146,6 +146,10 @@ func (r *Reader) jobs(ctx context.Context, rows []refresh.Job) ([]Job, error) {
 	if err != nil {
 		return nil, err
 	}
+	yield, err := r.o.Store.Yield(ctx, ids)
+	if err != nil {
+		return nil, err
+	}
 	deferred, err := r.o.Store.Deferred(ctx, ids)
 	if err != nil {
 		return nil, err
@@ -157,6 +161,7 @@ func (r *Reader) jobs(ctx context.Context, rows []refresh.Job) ([]Job, error) {
 			if u.JobID == rows[i].ID {
 				out[i].Usage.RequestCount += u.Requests
 				out[i].Usage.ByProvider[u.Source] = u.Requests
+				out[i].Sources = append(out[i].Sources, jobSource(u, yield))
 			}
 		}
 		for _, d := range deferred {
@@ -168,6 +173,17 @@ func (r *Reader) jobs(ctx context.Context, rows []refresh.Job) ([]Job, error) {
 		out[i].Deferred = slices.Compact(out[i].Deferred)
 	}
 	return out, nil
+}
+
+// jobSource tells what a source brought to the job that asked it.
+func jobSource(u store.SourceUse, yield []store.MarketYield) JobSource {
+	s := JobSource{Source: u.Source, Requests: u.Requests, LaterNames: u.Later, Markets: []JobMarket{}}
+	for _, y := range yield {
+		if y.JobID == u.JobID && y.Source == u.Source {
+			s.Markets = append(s.Markets, JobMarket{Market: y.Market, Quotes: y.Quotes, Rejected: y.Rejected})
+		}
+	}
+	return s
 }
 
 // marketsOf lists the markets of a source's file, of all of them for a source
@@ -199,6 +215,7 @@ func job(j *refresh.Job) Job {
 		LastError:    text(j.LastError),
 		Usage:        Usage{ByProvider: map[string]int64{}},
 		Deferred:     []string{},
+		Sources:      []JobSource{},
 	}
 	if j.RetryOf != 0 {
 		s := strconv.FormatInt(j.RetryOf, 10)

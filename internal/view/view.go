@@ -35,6 +35,24 @@ type Job struct {
 	// Deferred lists markets, as source/market, that a budget, a breaker or an order to wait kept
 	// from being asked in this job.
 	Deferred []string `json:"deferred"`
+	// Sources tells how many quotes came from where, and what was left for later.
+	Sources []JobSource `json:"sources"`
+}
+
+// JobSource is what a source was asked in a job, and what it brought. Of one that
+// is asked in the background the numbers go on when the job has ended.
+type JobSource struct {
+	Source     string      `json:"source"`
+	Requests   int64       `json:"requests"`
+	LaterNames int64       `json:"laterNames"` // names that its budget left for later
+	Markets    []JobMarket `json:"markets"`
+}
+
+// JobMarket counts what a market brought to a job.
+type JobMarket struct {
+	Market   string `json:"market"`
+	Quotes   int64  `json:"quotes"`   // of answers that are believed
+	Rejected int64  `json:"rejected"` // rows that were no quotes
 }
 
 // Skipped counts items that a plan left out, by reason.
@@ -108,10 +126,13 @@ type DryRun struct {
 
 // PlannedCost is what one source would be asked.
 type PlannedCost struct {
-	Source   string  `json:"source"`
-	Requests int64   `json:"requests"`
-	Deferred int64   `json:"deferred"` // more, which would be put off
-	Seconds  float64 `json:"seconds"`  // at its limit, after what counts already
+	Source   string `json:"source"`
+	Requests int64  `json:"requests"`
+	Deferred int64  `json:"deferred"` // more, which would be put off
+	// Background says that the run does not wait for the source: what is put off is
+	// asked beside it, as its budget allows.
+	Background bool    `json:"background"`
+	Seconds    float64 `json:"seconds"` // at its limit, after what counts already
 }
 
 // JobItem is one item within a job.
@@ -236,6 +257,8 @@ type SourceDebug struct {
 	Configured      bool             `json:"configured"`
 	Paused          bool             `json:"paused"`
 	Shape           string           `json:"shape"`
+	Background      bool             `json:"background"` // no run waits for it: it is asked as its budget allows
+	LaterNames      int64            `json:"laterNames"` // names that the last full run left for later
 	BatchSize       int              `json:"batchSize"`
 	IntervalSeconds int64            `json:"intervalSeconds"`
 	Terms           string           `json:"terms"`

@@ -22,7 +22,9 @@ type runView struct {
 	Took      string // until its end, or until now
 	Left      string // empty: nobody knows
 	Providers []providerCount
-	Announce  string // for screen readers: changes each ten per cent, not each second
+	Yield     []providerCount // quotes, by market
+	Later     []providerCount // names that a source's budget left for later
+	Announce  string          // for screen readers: changes each ten per cent, not each second
 }
 
 // stage is one step of a refresh.
@@ -68,6 +70,14 @@ func newRunView(job view.Job, etaSeconds *int64, now time.Time) *runView {
 		v.Left = "about " + humanDuration(time.Duration(*etaSeconds)*time.Second)
 	}
 	v.Providers = providersOf(job.Usage)
+	for _, s := range job.Sources {
+		for _, m := range s.Markets {
+			v.Yield = append(v.Yield, providerCount{Source: s.Source + "/" + m.Market, Count: m.Quotes})
+		}
+		if s.LaterNames > 0 {
+			v.Later = append(v.Later, providerCount{Source: s.Source, Count: s.LaterNames})
+		}
+	}
 	v.Announce = announcement(v)
 	return v
 }

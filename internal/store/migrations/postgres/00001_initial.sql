@@ -215,14 +215,15 @@ CREATE INDEX fetch_unit_file ON fetch_unit (source, app_id, file, id) WHERE file
 
 -- A name of a source that has a budget for what it is asked by name.
 CREATE TABLE slow_name (
-    source   text    NOT NULL,
-    app_id   integer NOT NULL,
-    name     text    COLLATE "C" NOT NULL,
-    asked_at bigint  NOT NULL DEFAULT 0,  -- whatever came of it
-    place    bigint  NOT NULL DEFAULT 0,  -- in the order in which it is asked in the background; 0: it is not to be asked
+    source     text    NOT NULL,
+    app_id     integer NOT NULL,
+    name       text    COLLATE "C" NOT NULL,
+    asked_at   bigint  NOT NULL DEFAULT 0,  -- whatever came of it
+    place      bigint  NOT NULL DEFAULT 0,  -- in the order in which it is asked in the background; 0: it is not to be asked
     job_id   bigint  NOT NULL DEFAULT 0,  -- that planned this; by which it is counted
     owner    text    NOT NULL DEFAULT '', -- who asks it now
     token    bigint  NOT NULL DEFAULT 0,
+    started_at bigint NOT NULL DEFAULT 0,
     PRIMARY KEY (source, app_id, name)
 );
 CREATE INDEX slow_name_open ON slow_name (source, place) WHERE place <> 0;

@@ -210,14 +210,15 @@ CREATE INDEX fetch_unit_file ON fetch_unit (source, app_id, file, id) WHERE file
 
 -- A name of a source that has a budget for what it is asked by name.
 CREATE TABLE slow_name (
-    source   TEXT    NOT NULL,
-    app_id   INTEGER NOT NULL,
-    name     TEXT    NOT NULL,
-    asked_at INTEGER NOT NULL DEFAULT 0,  -- whatever came of it
-    place    INTEGER NOT NULL DEFAULT 0,  -- in the order in which it is asked in the background; 0: it is not to be asked
+    source     TEXT    NOT NULL,
+    app_id     INTEGER NOT NULL,
+    name       TEXT    NOT NULL,
+    asked_at   INTEGER NOT NULL DEFAULT 0,  -- whatever came of it
+    place      INTEGER NOT NULL DEFAULT 0,  -- in the order in which it is asked in the background; 0: it is not to be asked
     job_id   INTEGER NOT NULL DEFAULT 0,  -- that planned this; by which it is counted
     owner    TEXT    NOT NULL DEFAULT '', -- who asks it now
     token    INTEGER NOT NULL DEFAULT 0,
+    started_at INTEGER NOT NULL DEFAULT 0,
     PRIMARY KEY (source, app_id, name)
 ) WITHOUT ROWID;
 CREATE INDEX slow_name_open ON slow_name (source, place) WHERE place <> 0;
