@@ -190,11 +190,14 @@ type WantedName struct {
 }
 
 // PlacedName is a name that a source is to be asked for in the background; the
-// lowest place is first. Below 0 are those whose prices are missing.
+// lowest place is first. Those whose prices are missing have none and come before
+// all others, the one that waits longest first.
 type PlacedName struct {
 	AppID int32
 	Name  string
 	Place int64
+	// Missing is since when the price is missing.
+	Missing time.Time
 }
 
 // SlowName is a name that a source is asked for in the background, claimed.

@@ -22,9 +22,6 @@ const (
 	// maxPlaced bounds how many names of a source are placed at once: more than
 	// such a budget allows in a day.
 	maxPlaced = 10_000
-	// missingPlace is where the places begin of names whose prices are missing,
-	// the one that waits longest first. It is before all others.
-	missingPlace = -1 << 62
 	// nap is how long the background leaves a source alone that may not or cannot
 	// be asked, before it looks again; less, where the source says when.
 	nap = time.Minute
@@ -63,11 +60,11 @@ func (e *Engine) planTrickle(tx Tx, job *Job, d provider.Description, planned ma
 	for i, n := range names {
 		later[n.app]++
 		if len(placed) < maxPlaced {
-			place := int64(i) + 1
+			p := PlacedName{AppID: n.app, Name: n.Name, Place: int64(i) + 1}
 			if job.Kind == Missing {
-				place = missingPlace + n.queuedAt.UnixMicro()
+				p.Place, p.Missing = 0, n.queuedAt
 			}
-			placed = append(placed, PlacedName{AppID: n.app, Name: n.Name, Place: place})
+			placed = append(placed, p)
 		}
 	}
 	if err := tx.PlaceNames(job.ID, d.Name, placed, job.Kind == Bulk && job.RetryOf == 0); err != nil {

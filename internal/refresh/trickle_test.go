@@ -434,3 +434,23 @@ func TestTrickle_AnInstanceTakenForDeadWritesNothing(t *testing.T) {
 	equal(t, "snapshots", w.count(`SELECT count(*) FROM snapshot WHERE reason = 'awaiting'`), 3)
 	w.checkIdle()
 }
+
+func TestTrickle_WhatGotItsPriceElsewhereIsNotUrgentAnyMore(t *testing.T) {
+	list := names("Item", 60)
+	steam := slow("steam", list, "s1")
+	b := bulk("beta", list, "b1")
+	b.price = func(_, name string) money.Micro { return units(int64(1_000 - slices.Index(list, name))) }
+	w := newWorld(t, b, steam)
+	steam.admit = func(context.Context) error { return steam.broken(provider.KindBreaker) }
+	w.push("u", 730, list...)
+	w.drain()
+	equal(t, "urgent names", w.count(`SELECT count(*) FROM slow_name WHERE urgent > 0`), 60)
+	equal(t, "missing prices", w.count(`SELECT count(*) FROM missing_price`), 0)
+	w.clock.Add(7 * time.Hour)
+	w.limit(steam)
+	w.runFirst(false)
+	if asked := askedNames(steam); !slices.Equal(asked, list[:25]) {
+		t.Errorf("asked %q, want the most valuable first", asked)
+	}
+	w.checkIdle()
+}

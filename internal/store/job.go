@@ -217,8 +217,8 @@ func (t *Tx) CancelJob(id int64, pause time.Duration) error {
 	for _, query := range []string{
 		`UPDATE refresh_job SET cancel_requested = true WHERE id = $1 AND state IN ('queued', 'running')`,
 		`UPDATE fetch_unit SET state = 'cancelled', token = token + 1 WHERE job_id = $1 AND state IN ('pending', 'running')`,
-		`UPDATE slow_name SET place = 0, owner = '', token = token + 1
-		 WHERE place <> 0 AND job_id = $1 AND EXISTS (SELECT 1 FROM refresh_job WHERE id = $1 AND state IN ('queued', 'running'))`,
+		`UPDATE slow_name SET place = 0, urgent = 0, owner = '', token = token + 1
+		 WHERE (place <> 0 OR urgent <> 0) AND job_id = $1 AND EXISTS (SELECT 1 FROM refresh_job WHERE id = $1 AND state IN ('queued', 'running'))`,
 		`UPDATE refresh_batch SET state = 'cancelled', token = token + 1, cancelled = pending, pending = 0
 		 WHERE job_id = $1 AND state IN ('pending', 'running')`,
 		`UPDATE refresh_item SET state = 'cancelled' WHERE job_id = $1 AND state = 'pending'`,

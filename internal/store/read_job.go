@@ -160,7 +160,7 @@ type Depth struct {
 func (s *Store) Depths(ctx context.Context, now time.Time) ([]Depth, time.Time, error) {
 	out, err := collect(ctx, s.read, func(r *sql.Rows, d *Depth) error { return r.Scan(&d.Kind, &d.State, &d.Count) }, `
 		SELECT 'plan', 'pending', count(*) FROM refresh_job WHERE state IN ('queued', 'running') AND state = 'queued'
-		UNION ALL SELECT 'trickle', CASE WHEN owner = '' THEN 'pending' ELSE 'running' END, count(*) FROM slow_name WHERE place <> 0 GROUP BY 2
+		UNION ALL SELECT 'trickle', CASE WHEN owner = '' THEN 'pending' ELSE 'running' END, count(*) FROM slow_name WHERE place <> 0 OR urgent <> 0 GROUP BY 2
 		UNION ALL SELECT 'fetch', state, count(*) FROM fetch_unit WHERE state IN ('pending', 'running') GROUP BY state
 		UNION ALL SELECT 'settle', state, count(*) FROM refresh_batch WHERE state IN ('pending', 'running') GROUP BY state
 		UNION ALL SELECT 'spread', 'running', count(*) FROM refresh_job WHERE state IN ('queued', 'running') AND stage = 'spread'

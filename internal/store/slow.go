@@ -14,7 +14,8 @@ import (
 const wantedNames = `
 SELECT i.id, i.app_id, i.name, r.batch, i.price, coalesce(v.amount, 0), coalesce(n.asked_at, 0), coalesce(m.queued_at, 0)
 FROM refresh_item r JOIN item i ON i.id = r.item_id
-	LEFT JOIN (SELECT item_id, CAST(sum(amount) AS BIGINT) AS amount FROM inventory GROUP BY item_id) v ON v.item_id = i.id
+	LEFT JOIN (SELECT item_id, CAST(sum(amount) AS BIGINT) AS amount FROM inventory
+		WHERE item_id IN (SELECT item_id FROM refresh_item WHERE job_id = $1) GROUP BY item_id) v ON v.item_id = i.id
 	LEFT JOIN slow_name n ON n.source = $2 AND n.app_id = i.app_id AND n.name = i.name
 	LEFT JOIN missing_price m ON m.item_id = i.id
 WHERE r.job_id = $1 AND (r.state = 'pending' OR $3 AND r.reason = 'ttl')
@@ -32,25 +33,27 @@ func (t *Tx) WantedNames(job int64, source string, fresh bool) ([]refresh.Wanted
 }
 
 const (
-	placeColumns = "app_id bigint, job_id bigint, place bigint, source text, name text"
-	placeNames   = `INSERT INTO slow_name (app_id, job_id, place, source, name) `
-	// A name whose price is missing keeps its place before all others.
+	placeColumns = "app_id bigint, job_id bigint, place bigint, urgent bigint, source text, name text"
+	placeNames   = `INSERT INTO slow_name (app_id, job_id, place, urgent, source, name) `
+	// A name may be urgent and have a place, which then is that of the bulk job.
 	placeNamesConflict = `
-ON CONFLICT (source, app_id, name) DO UPDATE SET job_id = excluded.job_id,
-	place = CASE WHEN slow_name.place < 0 THEN slow_name.place ELSE excluded.place END`
+ON CONFLICT (source, app_id, name) DO UPDATE SET
+	job_id = CASE WHEN excluded.place = 0 AND slow_name.place <> 0 THEN slow_name.job_id ELSE excluded.job_id END,
+	place = CASE WHEN excluded.place = 0 THEN slow_name.place ELSE excluded.place END,
+	urgent = CASE WHEN slow_name.urgent = 0 THEN excluded.urgent ELSE slow_name.urgent END`
 )
 
 // PlaceNames plans what a source is asked for in the background. A plan of all
 // that matters takes over what the one before it left.
 func (t *Tx) PlaceNames(job int64, source string, names []refresh.PlacedName, all bool) error {
 	if all {
-		if _, err := t.exec(`UPDATE slow_name SET place = 0 WHERE source = $1 AND place <> 0 AND place > 0 AND owner = ''`, source); err != nil {
+		if _, err := t.exec(`UPDATE slow_name SET place = 0 WHERE source = $1 AND place <> 0 AND owner = ''`, source); err != nil {
 			return err
 		}
 	}
 	rows := newTable(placeColumns, len(names))
 	for _, n := range names {
-		rows.int(int64(n.AppID), job, n.Place)
+		rows.int(int64(n.AppID), job, n.Place, micros(n.Missing))
 		rows.text(source, n.Name)
 	}
 	_, err := t.writeRows(&t.bulks.places, rows)
@@ -75,22 +78,47 @@ func (t *Tx) NoteAsked(u refresh.Unit) error {
 	return err
 }
 
+// Of the urgent names, those whose prices were found elsewhere are not urgent any
+// more. A few at a time are looked at, the first of which is claimed next.
+const calmNames = `
+UPDATE slow_name SET urgent = 0
+WHERE (source, app_id, name) IN (
+	SELECT f.source, f.app_id, f.name FROM (
+		SELECT source, app_id, name FROM slow_name WHERE source = $1 AND urgent <> 0 AND owner = '' ORDER BY urgent LIMIT 100) f
+	WHERE NOT EXISTS (
+		SELECT 1 FROM item i JOIN missing_price m ON m.item_id = i.id WHERE i.app_id = f.app_id AND i.name = f.name))`
+
 // What the same owner is still said to hold was lost by it: it asks for one name
 // of a source at a time.
-const claimSlow = `
+const (
+	claimSlow = `
 UPDATE slow_name SET owner = $2, token = token + 1, started_at = $3
 WHERE (source, app_id, name) = (
 	SELECT s.source, s.app_id, s.name FROM slow_name s
-	WHERE s.source = $1 AND s.place <> 0 AND s.owner IN ('', $2)
-	AND NOT EXISTS (SELECT 1 FROM source_state p WHERE p.source = $1 AND p.paused)
-	ORDER BY s.place, s.app_id, s.name LIMIT 1`
+	WHERE s.source = $1 AND s.owner IN ('', $2)
+	AND NOT EXISTS (SELECT 1 FROM source_state p WHERE p.source = $1 AND p.paused)`
+	claimUrgent = claimSlow + ` AND s.urgent <> 0 ORDER BY s.urgent, s.app_id, s.name LIMIT 1`
+	claimPlaced = claimSlow + ` AND s.place <> 0 ORDER BY s.place, s.app_id, s.name LIMIT 1`
+)
 
 // ClaimSlow takes the name that a source is to be asked for next in the
 // background, or returns nil; of a paused source there is none.
 func (t *Tx) ClaimSlow(source, owner string) (*refresh.SlowName, error) {
+	if _, err := t.exec(calmNames, source); err != nil {
+		return nil, err
+	}
+	n, err := t.claimSlow(claimUrgent+t.d.skipLocked("s")+`)
+RETURNING app_id, name, job_id, token`, source, owner)
+	if err != nil || n != nil {
+		return n, err
+	}
+	return t.claimSlow(claimPlaced+t.d.skipLocked("s")+`)
+RETURNING app_id, name, job_id, token`, source, owner)
+}
+
+func (t *Tx) claimSlow(query, source, owner string) (*refresh.SlowName, error) {
 	n := refresh.SlowName{Source: source, Owner: owner}
-	err := t.queryRow(claimSlow+t.d.skipLocked("s")+`)
-RETURNING app_id, name, job_id, token`, source, owner, micros(t.now)).Scan(&n.AppID, &n.Name, &n.JobID, &n.Token)
+	err := t.queryRow(query, source, owner, micros(t.now)).Scan(&n.AppID, &n.Name, &n.JobID, &n.Token)
 	if errors.Is(err, sql.ErrNoRows) {
 		return nil, nil
 	}
@@ -129,7 +157,7 @@ func (t *Tx) ReturnSlow(n refresh.SlowName) error {
 // is no longer valid.
 func (t *Tx) EndSlow(n refresh.SlowName, markets []refresh.MarketFetch) (bool, error) {
 	ended, err := t.exec(`
-		UPDATE slow_name SET owner = '', place = 0, asked_at = $6
+		UPDATE slow_name SET owner = '', place = 0, urgent = 0, asked_at = $6
 		WHERE source = $1 AND app_id = $2 AND name = $3 AND token = $4 AND owner = $5`,
 		n.Source, n.AppID, n.Name, n.Token, n.Owner, micros(t.now))
 	if err != nil || ended != 1 {

@@ -218,15 +218,17 @@ CREATE TABLE slow_name (
     source     text    NOT NULL,
     app_id     integer NOT NULL,
     name       text    COLLATE "C" NOT NULL,
-    asked_at   bigint  NOT NULL DEFAULT 0,  -- whatever came of it
-    place      bigint  NOT NULL DEFAULT 0,  -- in the order in which it is asked in the background; 0: it is not to be asked
-    job_id   bigint  NOT NULL DEFAULT 0,  -- that planned this; by which it is counted
-    owner    text    NOT NULL DEFAULT '', -- who asks it now
-    token    bigint  NOT NULL DEFAULT 0,
-    started_at bigint NOT NULL DEFAULT 0,
+    asked_at   bigint  NOT NULL DEFAULT 0, -- whatever came of it
+    place      bigint  NOT NULL DEFAULT 0, -- in the order in which it is asked in the background; 0: it has none
+    urgent     bigint  NOT NULL DEFAULT 0, -- since when its price is missing: it is asked before all others; 0: it is not
+    job_id     bigint  NOT NULL DEFAULT 0, -- that planned this; by which it is counted
+    owner      text    NOT NULL DEFAULT '', -- who asks it now
+    token      bigint  NOT NULL DEFAULT 0,
+    started_at bigint  NOT NULL DEFAULT 0,
     PRIMARY KEY (source, app_id, name)
 );
 CREATE INDEX slow_name_open ON slow_name (source, place) WHERE place <> 0;
+CREATE INDEX slow_name_urgent ON slow_name (source, urgent) WHERE urgent <> 0;
 CREATE INDEX slow_name_claimed ON slow_name (owner) WHERE owner <> '';
 
 -- An answer, packed, by name bucket.

@@ -213,15 +213,17 @@ CREATE TABLE slow_name (
     source     TEXT    NOT NULL,
     app_id     INTEGER NOT NULL,
     name       TEXT    NOT NULL,
-    asked_at   INTEGER NOT NULL DEFAULT 0,  -- whatever came of it
-    place      INTEGER NOT NULL DEFAULT 0,  -- in the order in which it is asked in the background; 0: it is not to be asked
-    job_id   INTEGER NOT NULL DEFAULT 0,  -- that planned this; by which it is counted
-    owner    TEXT    NOT NULL DEFAULT '', -- who asks it now
-    token    INTEGER NOT NULL DEFAULT 0,
+    asked_at   INTEGER NOT NULL DEFAULT 0, -- whatever came of it
+    place      INTEGER NOT NULL DEFAULT 0, -- in the order in which it is asked in the background; 0: it has none
+    urgent     INTEGER NOT NULL DEFAULT 0, -- since when its price is missing: it is asked before all others; 0: it is not
+    job_id     INTEGER NOT NULL DEFAULT 0, -- that planned this; by which it is counted
+    owner      TEXT    NOT NULL DEFAULT '', -- who asks it now
+    token      INTEGER NOT NULL DEFAULT 0,
     started_at INTEGER NOT NULL DEFAULT 0,
     PRIMARY KEY (source, app_id, name)
 ) WITHOUT ROWID;
 CREATE INDEX slow_name_open ON slow_name (source, place) WHERE place <> 0;
+CREATE INDEX slow_name_urgent ON slow_name (source, urgent) WHERE urgent <> 0;
 CREATE INDEX slow_name_claimed ON slow_name (owner) WHERE owner <> '';
 
 -- An answer, packed, by name bucket.
