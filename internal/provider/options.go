@@ -32,7 +32,7 @@ type Options struct {
 
 	// Judge, when set, may say better than its status what an answer is that is
 	// neither a success nor a redirect: it may change Kind. Detail is how its body
-	// begins.
+	// begins. KindBudget says that the quota which Headers speak of is used up.
 	Judge func(*Error)
 
 	// Allowance, when set, is asked before each request, whatever Limit says: it

@@ -151,19 +151,38 @@ func rateReset(h http.Header, key string, about Headers, limit Limit, wall time.
 // share the allowance. It is read before the body, which may take long.
 func (c *Client) learn(ctx context.Context, h http.Header) (Rate, bool) {
 	r, ok := rateOf(h, c.o.Headers, c.o.Limit, c.o.Now())
-	if !ok {
-		return r, false
+	if ok {
+		c.believe(ctx, r)
 	}
+	return r, ok
+}
+
+// spent notes, for everybody, that nothing is left of the quota that the headers are
+// about, and returns for how long: as they told, or as long as the answer wants to
+// be waited for, or until the calendar's period ends.
+func (c *Client) spent(ctx context.Context, r Rate, wait time.Duration) time.Duration {
+	if r.Reset > 0 && r.Left == 0 {
+		return r.Reset // noted with the headers
+	}
+	if wait == 0 {
+		now := c.o.Now()
+		_, end := c.o.Headers.Period().Bounds(now)
+		wait = end.Sub(now)
+	}
+	c.believe(ctx, Rate{Reset: wait})
+	return wait
+}
+
+func (c *Client) believe(ctx context.Context, r Rate) {
 	c.told.tell(c.clock(), r)
 	if c.o.Allowance == nil {
-		return r, true
+		return
 	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), holdTime)
 	defer cancel()
 	if err := c.o.Allowance.Tell(ctx, r); err != nil {
 		c.o.Logger.Warn("what the source says is left not stored: others go by their own count", "source", c.o.Source, "error", err)
 	}
-	return r, true
 }
 
 // told keeps what this process was told, by readings of a monotonic clock. The

@@ -2,6 +2,7 @@ package provider
 
 import (
 	"net/http"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -173,4 +174,43 @@ func TestRate_OfAnotherHostIsNotOurs(t *testing.T) {
 			t.Errorf("error %v, told %+v", err, c.Snapshot().Budget.Told)
 		}
 	})
+}
+
+func TestSpent_AQuotaThatAnAnswerCallsUsedUpIsLeftAloneUntilItsEnd(t *testing.T) {
+	judge := func(e *Error) {
+		if strings.Contains(e.Detail, "MONTHLY_QUOTA") {
+			e.Kind = KindBudget
+		}
+	}
+	for name, c := range map[string]struct {
+		fields []string
+		want   time.Duration // 0: to the end of the month
+	}{
+		"the headers' reset": {[]string{"X-RateLimit-Remaining", "0", "X-RateLimit-Reset", "864000", "Retry-After", "60"}, 240 * time.Hour},
+		"Retry-After":        {[]string{"Retry-After", "7200"}, 2 * time.Hour},
+		"nothing":            {nil, 0},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			a := &fakeAllowance{}
+			cl, f := newFake(Options{Headers: HeadersOfMonth, Judge: judge, Allowance: a}, func(int) (*http.Response, error) {
+				return reply(429, `{"code":"RATE_LIMIT_MONTHLY_QUOTA_EXCEEDED"}`, c.fields...), nil
+			})
+			if c.want == 0 {
+				_, end := Month.Bounds(time.Now())
+				c.want = time.Until(end)
+			}
+			for range 3 {
+				if kind, wait := kindOf(t, cl.Do(t.Context(), get, discard)); kind != KindBudget || wait != c.want {
+					t.Errorf("%s: %v for %v, want %v", name, kind, wait, c.want)
+				}
+			}
+			if f.count() != 1 || len(a.told) != 1 || a.told[0].Left != 0 || a.told[0].Reset != c.want {
+				t.Errorf("%s: %d requests, and others were told %+v", name, f.count(), a.told)
+			}
+			time.Sleep(c.want)
+			if _ = cl.Do(t.Context(), get, discard); f.count() != 2 {
+				t.Errorf("%s: %d requests after its end, want another", name, f.count())
+			}
+		})
+	}
 }

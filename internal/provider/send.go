@@ -154,7 +154,7 @@ func (c *Client) exchange(ctx, caller context.Context, h *hop, n int, decode fun
 	default:
 		// What such an answer says is worth a moment, no more.
 		defer time.AfterFunc(excerptTime, cancel).Stop()
-		return "", c.statusError(resp, w, rate)
+		return "", c.statusError(ctx, resp, w, rate)
 	}
 }
 
@@ -211,7 +211,7 @@ func (c *Client) decodeError(status int, err error) error {
 
 // statusError describes an answer that is neither a success nor a redirect.
 // Where it is 429 and does not say how long to wait, the rate headers may.
-func (c *Client) statusError(resp *http.Response, w *wire, rate Rate) *Error {
+func (c *Client) statusError(ctx context.Context, resp *http.Response, w *wire, rate Rate) *Error {
 	e := &Error{Source: c.o.Source, Kind: KindStatus, Status: resp.StatusCode}
 	wait, stated := retryAfter(resp.Header, c.o.Now())
 	switch {
@@ -239,6 +239,8 @@ func (c *Client) statusError(resp *http.Response, w *wire, rate Rate) *Error {
 		e.RetryAfter, e.unstated = c.o.Wait, true
 	case e.Kind == KindRateLimited, e.Kind == KindServer:
 		e.RetryAfter = wait
+	case e.Kind == KindBudget:
+		e.RetryAfter = c.spent(ctx, rate, wait)
 	}
 	return e
 }
