@@ -17,10 +17,23 @@ type Cursor struct {
 // NewCursor starts within value, an object or an array.
 func NewCursor(value []byte) Cursor { return Cursor{text: value, at: 1} }
 
-// Member returns the next name, quoted, and its value; false at the end.
+// Open steps into the next element if it begins with kind, '{' or '['. It is left
+// where its own members or elements end.
+func (c *Cursor) Open(kind byte) bool {
+	i := c.skip(c.at)
+	if c.text[i] != kind {
+		return false
+	}
+	c.at = i + 1
+	return true
+}
+
+// Member returns the next name, quoted, and its value; false at the end of the
+// object, behind which it leaves the Cursor.
 func (c *Cursor) Member() (name, value []byte, ok bool) {
 	b, i := c.text, c.skip(c.at)
 	if b[i] == '}' {
+		c.at = i + 1
 		return nil, nil, false
 	}
 	colon := stringEnd(b, i)
@@ -29,10 +42,12 @@ func (c *Cursor) Member() (name, value []byte, ok bool) {
 	return b[i:colon], b[from:c.at:c.at], true
 }
 
-// Element returns the next value; false at the end.
+// Element returns the next value; false at the end of the array, behind which it
+// leaves the Cursor.
 func (c *Cursor) Element() ([]byte, bool) {
 	i := c.skip(c.at)
 	if c.text[i] == ']' {
+		c.at = i + 1
 		return nil, false
 	}
 	c.at = valueEnd(c.text, i)

@@ -264,6 +264,30 @@ func (r *Reader) Each(array Cell, element func(Cell) error) error {
 	}
 }
 
+// EachRow reads each value of an array that is a cell of the current row, an object,
+// into cells, as Row does, and calls row when it could. What is no array has none.
+func (r *Reader) EachRow(array Cell, names []string, cells []Cell, row func() error) error {
+	if array.Kind != Other || array.Text[0] != '[' {
+		return nil
+	}
+	for c := NewCursor(array.Text); ; {
+		if !c.Open('{') {
+			value, ok := c.Element()
+			if !ok {
+				return nil
+			}
+			r.fill(value, names, cells) // it is no object
+			continue
+		}
+		if !r.members(&c, names, cells) {
+			continue
+		}
+		if err := row(); err != nil {
+			return err
+		}
+	}
+}
+
 // Members calls member with each member of an object that is a cell of the
 // current row. What is no object has none.
 func (r *Reader) Members(object Cell, member func(name []byte, value Cell) error) error {
@@ -283,15 +307,22 @@ func (r *Reader) Members(object Cell, member func(name []byte, value Cell) error
 	}
 }
 
-// fill puts the members of an object where they belong.
+// fill puts the members of an object where they belong. What is none is rejected.
 func (r *Reader) fill(value []byte, names []string, cells []Cell) (ok bool) {
-	clear(cells)
 	if len(value) == 0 || value[0] != '{' {
 		r.Reject("", nil, RejectRow)
 		return false
 	}
+	c := NewCursor(value)
+	return r.members(&c, names, cells)
+}
+
+// members puts the members of the object that c is within where they belong, and
+// leaves it.
+func (r *Reader) members(c *Cursor, names []string, cells []Cell) (ok bool) {
+	clear(cells)
 	twice := false
-	for c := NewCursor(value); ; {
+	for {
 		quoted, member, more := c.Member()
 		if !more {
 			break

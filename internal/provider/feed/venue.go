@@ -1,0 +1,60 @@
+package feed
+
+// Title returns what people call the marketplace of a key, or the key of one
+// that is not known. Sources that quote many markets name them by these keys: a
+// market has the same one through every source, and so counts once.
+func Title(key string) string {
+	if title, ok := venues[key]; ok {
+		return title
+	}
+	return key
+}
+
+// venues are the marketplaces for items of Steam's games.
+var venues = map[string]string{
+	"avanmarket":  "Avan.market",
+	"bitskins":    "BitSkins",
+	"buff163":     "Buff163",
+	"buffmarket":  "Buff.market",
+	"c5":          "C5Game",
+	"csdeals":     "CS.Deals",
+	"csfloat":     "CSFloat",
+	"csgo500":     "CSGO500",
+	"csgoempire":  "CSGOEmpire",
+	"csmoney":     "CS.MONEY",
+	"csmoney_m":   "CS.MONEY Market",
+	"csmoney_t":   "CS.MONEY Trade",
+	"cstrade":     "CS.TRADE",
+	"dmarket":     "DMarket",
+	"dupefi":      "Dupe.fi",
+	"ecosteam":    "ECOSteam",
+	"gameboost":   "GameBoost",
+	"gamerpay":    "GamerPay",
+	"haloskins":   "HaloSkins",
+	"itradegg":    "iTrade.gg",
+	"lisskins":    "LIS-SKINS",
+	"lootfarm":    "LOOT.Farm",
+	"mannco":      "Mannco.store",
+	"marketcsgo":  "Market.CSGO",
+	"pirateswap":  "PirateSwap",
+	"rapidskins":  "RapidSkins",
+	"shadowpay":   "ShadowPay",
+	"skinbaron":   "SkinBaron",
+	"skinbid":     "SkinBid",
+	"skinflow":    "SkinFlow",
+	"skinland":    "Skin.Land",
+	"skinout":     "SkinOut",
+	"skinplace":   "Skin.Place",
+	"skinport":    "Skinport",
+	"skinscom":    "Skins.com",
+	"skinsmonkey": "SkinsMonkey",
+	"skinswap":    "SkinSwap",
+	"skinswap_t":  "SkinSwap Trade",
+	"skinvault":   "SkinVault",
+	"steam":       "Steam Community Market",
+	"swapgg":      "Swap.gg",
+	"tradeit":     "Tradeit.gg",
+	"waxpeer":     "Waxpeer",
+	"whitemarket": "White.market",
+	"youpin":      "Youpin898",
+}
