@@ -4,6 +4,7 @@ import (
 	"context"
 	"strings"
 
+	"assay/internal/config"
 	"assay/internal/provider"
 	"assay/internal/provider/marketcsgo"
 	"assay/internal/provider/skinport"
@@ -20,10 +21,18 @@ type hosted struct {
 // hosted prepares a source of one host: base and limit hold unless the operator
 // named others.
 func (s *SourceSet) hosted(so SourceOptions, o provider.Options, base string, limit provider.Limit) hosted {
+	return s.hostedAt(so, o, base, provider.Host{Limit: limit})
+}
+
+// hostedAt is hosted for a host that documents more than a limit.
+func (s *SourceSet) hostedAt(so SourceOptions, o provider.Options, base string, host provider.Host) hosted {
 	c := so.Config.Sources[o.Source]
-	h := hosted{base: base, key: c.APIKey.Reveal(), host: provider.Host{Limit: limit, Quota: provider.Quota(c.Quota)}}
+	h := hosted{base: base, key: c.APIKey.Reveal(), host: host}
 	if !provider.Limit(c.Limit).None() {
 		h.host.Limit = provider.Limit(c.Limit)
+	}
+	if c.Quota != (config.Quota{}) {
+		h.host.Quota = provider.Quota(c.Quota)
 	}
 	if c.BaseURL != nil {
 		h.base = strings.TrimSuffix(c.BaseURL.String(), "/")

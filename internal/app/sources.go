@@ -15,6 +15,7 @@ import (
 	"assay/internal/config"
 	"assay/internal/fault"
 	"assay/internal/provider"
+	"assay/internal/provider/cs2cap"
 	"assay/internal/provider/marketcsgo"
 	"assay/internal/provider/pricelist"
 	"assay/internal/provider/sim"
@@ -28,6 +29,7 @@ type opener func(context.Context, SourceOptions, provider.Options) (provider.Sou
 // openers are of all price sources that this program knows, by name.
 func (s *SourceSet) openers() map[string]opener {
 	return map[string]opener{
+		cs2cap.Name:     s.openCs2cap,
 		marketcsgo.Name: s.openMarketCSGO,
 		pricelist.Name:  s.openPricelist,
 		sim.Name:        s.openSim,
@@ -169,6 +171,9 @@ func (s *SourceSet) openPricelist(_ context.Context, so SourceOptions, o provide
 
 // checkSources finds what would keep the configured sources from being opened.
 func checkSources(cfg *config.Config) error {
+	if err := checkKeys(cfg, cfg.Providers...); err != nil {
+		return err
+	}
 	if !slices.Contains(cfg.Providers, pricelist.Name) {
 		return nil
 	}

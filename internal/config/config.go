@@ -82,6 +82,7 @@ type Config struct {
 	InventoryMaxAge time.Duration // INVENTORY_MAX_AGE
 
 	Sources         map[string]Source // <SOURCE>_BASE_URL and so on, by source name
+	Cs2capShape     string            // CS2CAP_SHAPE: batch or single
 	SimShape        string            // SIM_SHAPE: bulk, batch or single
 	SimBatchSize    int               // SIM_BATCH_SIZE: names in a request of shape batch
 	PricelistConfig string            // PRICELIST_CONFIG: path; empty: none
@@ -101,7 +102,8 @@ type Source struct {
 	BaseURL *url.URL // nil: the real host; its host may be dialled even if private
 	APIKey  Secret   // zero: none
 	Limit   Limit    // zero: what the source documents
-	Quota   Quota    // zero: none
+	Quota   Quota    // zero: what the source documents, where it does
+	Markets []string // <SOURCE>_MARKETS of a source that quotes many: keys; none: those that it quotes by default
 }
 
 // Engine is a kind of database.

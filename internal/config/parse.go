@@ -6,6 +6,7 @@ import (
 	"net"
 	"net/netip"
 	"net/url"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -103,6 +104,32 @@ func sourceQuota(source string) func(*Config, string) error {
 		return nil
 	}
 }
+
+// mostMarkets bounds the markets that one source is asked for.
+const mostMarkets = 64
+
+func markets(source string) func(*Config, string) error {
+	return func(c *Config, value string) error {
+		keys := splitList(value)
+		for i, key := range keys {
+			if !marketKey.MatchString(key) {
+				return fmt.Errorf("%q is no key of a market; write a comma list like skinport,csfloat", key)
+			}
+			if slices.Contains(keys[:i], key) {
+				return fmt.Errorf("%q is there twice", key)
+			}
+		}
+		if len(keys) > mostMarkets {
+			return fmt.Errorf("%d markets are too many; name at most %d", len(keys), mostMarkets)
+		}
+		s := c.Sources[source]
+		s.Markets = keys
+		c.Sources[source] = s
+		return nil
+	}
+}
+
+var marketKey = regexp.MustCompile(`^[a-z0-9][a-z0-9._-]{0,63}$`)
 
 // shortDuration writes 72h0m0s as 72h.
 func shortDuration(d time.Duration) string {

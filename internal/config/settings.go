@@ -193,12 +193,20 @@ func sourceSettings(sources []string) []setting {
 				name: prefix + "LIMIT", help: "requests that `" + source + "` is asked at most, and the period, like `8/5m`; what it documents when empty",
 				set: sourceLimit(source),
 			}, setting{
-				name: prefix + "QUOTA", help: "requests that `" + source + "` is asked at most in a day and a month of the calendar (UTC), like `1000/day,30000/month` or one of them; none when empty",
+				name: prefix + "QUOTA", help: "requests that `" + source + "` is asked at most in a day and a month of the calendar (UTC), like `1000/day,30000/month` or one of them; when empty none, or that of the plan that it documents",
 				set: sourceQuota(source),
 			})
 		}
 	}
 	return append(all,
+		setting{
+			name: "CS2CAP_MARKETS", help: "comma list of the markets to ask `cs2cap` for, by its own keys, 64 at most; all 41 that it documents when empty",
+			set: markets("cs2cap"),
+		},
+		setting{
+			name: "CS2CAP_SHAPE", def: "batch", help: "how `cs2cap` is asked: `batch`, a hundred names at once, or `single`, which its free plan is confined to",
+			set: oneOf(func(c *Config) *string { return &c.Cs2capShape }, "batch", "single"),
+		},
 		setting{
 			name: "SIM_SHAPE", def: "bulk", help: "how the simulator wants to be asked: `bulk`, `batch` or `single`",
 			set: oneOf(func(c *Config) *string { return &c.SimShape }, "bulk", "batch", "single"),

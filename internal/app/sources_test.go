@@ -1,0 +1,76 @@
+package app
+
+import (
+	"strings"
+	"testing"
+
+	"assay/internal/config"
+	"assay/internal/provider"
+)
+
+// open makes the sources that a configuration names.
+func open(t *testing.T, environ ...string) (*SourceSet, error) {
+	t.Helper()
+	c, err := config.Load(config.Options{Environ: append(environ, "DATA_DIR="+t.TempDir()), Sources: Sources()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	set, err := OpenSources(t.Context(), SourceOptions{Config: c})
+	if checked := checkSources(c); (checked == nil) != (err == nil) {
+		t.Errorf("checked: %v, opened: %v", checked, err)
+	}
+	t.Cleanup(func() { _ = set.Close() })
+	return set, err
+}
+
+func TestOpenSources_ASourceThatNeedsAKeySaysSo(t *testing.T) {
+	for _, name := range keyed {
+		prefix := strings.ToUpper(name)
+		if _, err := open(t, "MARKET_PRICE_PROVIDERS="+name); err == nil || !strings.Contains(err.Error(), "set "+prefix+"_API_KEY") {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
+func TestOpenSources_PlansHoldUnlessTheOperatorHasAnother(t *testing.T) {
+	set, err := open(t, "MARKET_PRICE_PROVIDERS=cs2cap", "CS2CAP_API_KEY=k")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if q := set.List[0].Describe().Hosts[0].Quota; q != (provider.Quota{Month: 50_000}) {
+		t.Errorf("quota %+v", q)
+	}
+	set, err = open(t, "MARKET_PRICE_PROVIDERS=cs2cap", "CS2CAP_API_KEY=k", "CS2CAP_QUOTA=500000/month", "CS2CAP_LIMIT=100/1m", "CS2CAP_MARKETS=skinport")
+	if err != nil {
+		t.Fatal(err)
+	}
+	d := set.List[0].Describe()
+	if h := d.Hosts[0]; h.Quota.Month != 500_000 || h.Limit.Requests != 100 || len(d.Markets) != 1 {
+		t.Errorf("%+v, %d markets", h, len(d.Markets))
+	}
+}
+
+// A market is known by its key: the same one through two sources counts once.
+func TestOpenSources_AMarketHasOneKeyThroughEverySource(t *testing.T) {
+	var environ []string
+	for _, name := range keyed {
+		environ = append(environ, strings.ToUpper(name)+"_API_KEY=7f0c2d3e-1111-4222-8333-444455556666")
+	}
+	set, err := open(t, append(environ, "MARKET_PRICE_PROVIDERS=skinport,"+strings.Join(keyed, ","))...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	titles, offers := map[string]string{}, map[string]int{}
+	for _, src := range set.List {
+		for _, m := range src.Describe().Markets {
+			if title, ok := titles[m.Key]; ok && title != m.Title {
+				t.Errorf("%s is %q and %q", m.Key, title, m.Title)
+			}
+			titles[m.Key] = m.Title
+			offers[m.Key]++
+		}
+	}
+	if want := 1 + len(keyed); offers["skinport"] != want {
+		t.Errorf("skinport is a market of %d sources, want %d: %v", offers["skinport"], want, offers)
+	}
+}

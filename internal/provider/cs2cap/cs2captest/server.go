@@ -1,0 +1,235 @@
+// Package cs2captest serves what cs2cap's price endpoints do, as strictly as
+// they: a key, a hundred names at most, markets that exist, and budgets of a
+// minute and a month.
+package cs2captest
+
+import (
+	"fmt"
+	"io"
+	"net/http"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/go-json-experiment/json"
+
+	"assay/internal/provider/cs2cap"
+	"assay/internal/provider/providertest"
+)
+
+// Item is an item of the catalogue, and what it is offered for.
+type Item struct {
+	ID          int
+	Name, Phase string
+	Quotes      []Quote
+}
+
+// Quote is one market's.
+type Quote struct {
+	Provider string
+	Ask      int    // in hundredths
+	Decimal  string // "": it is not told
+	Quantity int
+	Updated  time.Time
+}
+
+// Server is a fake of cs2cap. Its fields may be set before it serves.
+type Server struct {
+	Items       []Item
+	Generated   time.Time
+	Key         string
+	Minute      int  // requests in a minute; 0: any number
+	Month       int  // requests in a month; 0: any number
+	Unavailable int  // how many requests come while the index of prices is built
+	FromNow     bool // resets are seconds from now, as in the documentation's own sample
+	Bare        bool // a 429 has no headers
+	PageSize    int  // most rows of a page; default 100
+	Quiet       bool // meta does not tell which markets were asked
+
+	mu    sync.Mutex
+	sent  int
+	calls *providertest.Window
+}
+
+// ServeHTTP serves GET /v1/prices and POST /v1/prices/batch.
+func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	switch {
+	case r.Header.Get("Authorization") != "Bearer "+s.Key:
+		refuse(w, http.StatusUnauthorized, `{"code":"AUTH_INVALID_API_KEY","detail":"Invalid API key"}`)
+	case !s.allow(w):
+	case r.Method == http.MethodPost && r.URL.Path == "/v1/prices/batch":
+		s.batch(w, r)
+	case r.Method == http.MethodGet && r.URL.Path == "/v1/prices":
+		s.page(w, r)
+	default:
+		refuse(w, http.StatusNotFound, `{"code":"NOT_FOUND","detail":"Not Found"}`)
+	}
+}
+
+func refuse(w http.ResponseWriter, status int, body string) {
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(status)
+	write(w, body)
+}
+
+func write(w io.Writer, body string) { _, _ = io.WriteString(w, body) }
+
+// allow counts a request, or refuses it.
+func (s *Server) allow(w http.ResponseWriter) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.sent++
+	if s.sent <= s.Unavailable {
+		refuse(w, http.StatusServiceUnavailable, `{"code":"PRICES_INDEX_UNAVAILABLE","detail":"Prices index is being rebuilt"}`)
+		return false
+	}
+	now := time.Now()
+	if s.Month > 0 && s.sent > s.Month {
+		end := time.Date(now.UTC().Year(), now.UTC().Month()+1, 1, 0, 0, 0, 0, time.UTC)
+		s.spent(w, s.Month, end.Sub(now), `{"code":"`+cs2cap.SpentCode+`","detail":"Monthly quota exceeded"}`)
+		return false
+	}
+	if s.calls == nil {
+		s.calls = &providertest.Window{Calls: s.Minute, Per: time.Minute}
+	}
+	if wait, ok := s.calls.Take(now); s.Minute > 0 && !ok {
+		s.spent(w, s.Minute, wait, `{"code":"RATE_LIMIT_EXCEEDED","detail":"Too Many Requests"}`)
+		return false
+	}
+	return true
+}
+
+// spent tells that a budget is used up, and until when.
+func (s *Server) spent(w http.ResponseWriter, limit int, left time.Duration, body string) {
+	if !s.Bare {
+		reset := providertest.Seconds(left)
+		w.Header().Set("Retry-After", reset)
+		if !s.FromNow {
+			reset = strconv.FormatInt(time.Now().Add(left).Unix()+1, 10)
+		}
+		w.Header().Set("X-RateLimit-Limit", strconv.Itoa(limit))
+		w.Header().Set("X-RateLimit-Remaining", "0")
+		w.Header().Set("X-RateLimit-Reset", reset)
+		w.Header().Set("X-RateLimit-Tier", "starter")
+	}
+	refuse(w, http.StatusTooManyRequests, body)
+}
+
+// known refuses a market that there is none of.
+func known(w http.ResponseWriter, where string, providers []string) bool {
+	for i, p := range providers {
+		if !slices.Contains(cs2cap.Markets(), p) {
+			refuse(w, http.StatusUnprocessableEntity, fmt.Sprintf(
+				`{"code":"VALIDATION_ERROR","detail":[{"type":"enum","loc":[%q,"providers",%d],"msg":"Input should be a provider key","input":%q,"ctx":{"expected":"a provider key"}}]}`,
+				where, i, p))
+			return false
+		}
+	}
+	return true
+}
+
+func (s *Server) batch(w http.ResponseWriter, r *http.Request) {
+	var q struct {
+		Names     []string `json:"market_hash_names"`
+		Providers []string `json:"providers"`
+		Currency  string   `json:"currency"`
+	}
+	if err := json.UnmarshalRead(r.Body, &q); err != nil {
+		refuse(w, http.StatusUnprocessableEntity, `{"code":"VALIDATION_ERROR","detail":[{"type":"json_invalid","loc":["body",0],"msg":"JSON decode error"}]}`)
+		return
+	}
+	if len(q.Names) > 100 {
+		refuse(w, http.StatusBadRequest, `{"code":"BAD_REQUEST","detail":"At most 100 items per request"}`)
+		return
+	}
+	if !known(w, "body", q.Providers) {
+		return
+	}
+	var items, empty, unknown []string
+	for _, name := range q.Names {
+		i := slices.IndexFunc(s.Items, func(i Item) bool { return i.Name == name })
+		switch {
+		case i < 0:
+			unknown = append(unknown, providertest.Quote(name))
+		case len(s.Items[i].quotes(q.Providers)) == 0 && i%2 == 0:
+			empty = append(empty, strconv.Itoa(s.Items[i].ID))
+		default: // an item that is not offered is here or there
+			it := s.Items[i]
+			items = append(items, fmt.Sprintf(`{"item_id":%d,"market_hash_name":%s,"phase":%s,"quotes":[%s]}`,
+				it.ID, providertest.Quote(it.Name), phase(it.Phase), strings.Join(it.quotes(q.Providers), ",")))
+		}
+	}
+	w.Header().Set("Content-Type", "application/json")
+	_, _ = fmt.Fprintf(w, `{"meta":{"currency":%q,"requested_item_count":%d,"found_item_count":%d,%s"generated_at":%q},"items":[%s],"items_not_found":[%s],"names_not_found":[%s]}`,
+		q.Currency, len(q.Names), len(items), s.queried(q.Providers), s.Generated.Format(time.RFC3339),
+		strings.Join(items, ","), strings.Join(empty, ","), strings.Join(unknown, ","))
+}
+
+func (s *Server) queried(providers []string) string {
+	if s.Quiet {
+		return ""
+	}
+	var list []string
+	for _, p := range providers {
+		list = append(list, providertest.Quote(p))
+	}
+	return `"providers_queried":[` + strings.Join(list, ",") + `],`
+}
+
+// quotes are the item's on these markets, as members of its row in a batch.
+func (it *Item) quotes(providers []string) []string {
+	var all []string
+	for _, q := range it.Quotes {
+		if slices.Contains(providers, q.Provider) {
+			all = append(all, "{"+q.members()+"}")
+		}
+	}
+	return all
+}
+
+func (q *Quote) members() string {
+	text := fmt.Sprintf(`"provider":%q,"lowest_ask":%d,`, q.Provider, q.Ask)
+	if q.Decimal != "" {
+		text += fmt.Sprintf(`"lowest_ask_decimal":%q,`, q.Decimal)
+	}
+	return text + fmt.Sprintf(`"quantity":%d,"timestamp":%q,"last_updated":%q`,
+		q.Quantity, q.Updated.Add(-time.Hour).Format(time.RFC3339), q.Updated.Format(time.RFC3339))
+}
+
+func phase(p string) string {
+	if p == "" {
+		return "null"
+	}
+	return providertest.Quote(p)
+}
+
+func (s *Server) page(w http.ResponseWriter, r *http.Request) {
+	q := r.URL.Query()
+	if !known(w, "query", q["providers"]) {
+		return
+	}
+	var rows []string
+	for _, it := range s.Items {
+		if it.Name != q.Get("market_hash_name") {
+			continue
+		}
+		for _, quote := range it.Quotes {
+			if slices.Contains(q["providers"], quote.Provider) {
+				rows = append(rows, fmt.Sprintf(`{%s,"item_id":%d,"market_hash_name":%s,"phase":%s,"link":"https://example.invalid/r/%d"}`,
+					quote.members(), it.ID, providertest.Quote(it.Name), phase(it.Phase), it.ID))
+			}
+		}
+	}
+	offset, _ := strconv.Atoi(q.Get("offset"))
+	limit, _ := strconv.Atoi(q.Get("limit"))
+	if s.PageSize > 0 {
+		limit = s.PageSize
+	}
+	total := len(rows)
+	rows = rows[min(offset, total):min(offset+limit, total)]
+	w.Header().Set("Content-Type", "application/json")
+	write(w, fmt.Sprintf(`{"meta":{"currency":%q,"filters":{"requested_providers":[]},%s"unused":null},"items":[%s],"pagination":{"limit":%d,"offset":%d,"total":%d,"has_next":%t,"has_prev":%t,"next_cursor":null}}`,
+		q.Get("currency"), s.queried(q["providers"]), strings.Join(rows, ","), limit, offset, total, offset+limit < total, offset > 0))
+}

@@ -1,0 +1,211 @@
+package cs2cap
+
+import (
+	"context"
+	"io"
+
+	"assay/internal/provider"
+	"assay/internal/provider/feed"
+)
+
+// Why a quote is rejected.
+const (
+	rejectName   = "name that was not asked for"
+	rejectMarket = "market that was not asked for"
+)
+
+var (
+	itemNames  = []string{"market_hash_name", "phase", "quotes"}
+	quoteNames = []string{"provider", "lowest_ask", "lowest_ask_decimal", "quantity", "last_updated"}
+	rowNames   = []string{"provider", "lowest_ask", "lowest_ask_decimal", "quantity", "last_updated", "market_hash_name", "phase"}
+)
+
+// asked is what an answer must be about.
+type asked struct {
+	names  map[string]bool
+	answer provider.Answer
+	told   bool // the answer said what it is
+}
+
+func about(names ...string) asked {
+	a := asked{names: make(map[string]bool, len(names))}
+	for _, name := range names {
+		a.names[name] = true
+	}
+	return a
+}
+
+// readBatch reads what was asked of many names. One that cs2cap does not know,
+// or has no quote of, is answered all the same: it is offered nowhere.
+func (s *Source) readBatch(ctx context.Context, body io.Reader, names []string, sink provider.Sink) (provider.Answer, error) {
+	a := about(names...)
+	var seen, none bool
+	cells, inner := make([]feed.Cell, len(itemNames)), make([]feed.Cell, len(quoteNames))
+	err := feed.Read(ctx, Name, body, sink, func(r *feed.Reader) error {
+		items := 0
+		err := r.Object(func(member []byte) error {
+			switch string(member) {
+			case "meta":
+				return s.readMeta(r, &a)
+			case "items":
+				seen = true
+				return r.Array(func() error {
+					items++
+					ok, err := r.Row(itemNames, cells)
+					if !ok || err != nil {
+						return err
+					}
+					return s.item(r, &a, cells, inner)
+				})
+			case "items_not_found", "names_not_found":
+				return r.Array(func() error {
+					none = true
+					return r.Skip()
+				})
+			}
+			return r.Skip()
+		})
+		switch {
+		case err != nil:
+			return err
+		case !a.told || !seen:
+			return feed.Malformed("it lacks meta or items")
+		case items == 0 && !none:
+			return feed.Malformed("there is nothing in it, not even what was not found")
+		}
+		return nil
+	})
+	return a.answer, err
+}
+
+// item hands on the quotes of one item.
+func (s *Source) item(r *feed.Reader, a *asked, cells, inner []feed.Cell) error {
+	q, ok := s.subject(r, a, cells[0], cells[1])
+	if !ok {
+		return nil
+	}
+	return r.EachRow(cells[2], quoteNames, inner, func() error { return s.quote(r, q, inner) })
+}
+
+// subject reads what a row is about.
+func (s *Source) subject(r *feed.Reader, a *asked, name, phase feed.Cell) (q provider.Quote, ok bool) {
+	q = provider.Quote{Currency: s.currency, Sales: provider.Unknown}
+	if q.Name, ok = r.Name("", name); !ok {
+		return q, false
+	}
+	if !a.names[q.Name] {
+		r.Reject("", name.Text, rejectName)
+		return q, false
+	}
+	if !phase.Empty() {
+		if q.Phase = feed.Phase(phase.Text); q.Phase == "" {
+			r.Reject("", name.Text, feed.RejectPhase)
+			return q, false
+		}
+	}
+	return q, true
+}
+
+// quote hands on one market's quote. The decimal has places that the amount in
+// cents cannot have.
+func (s *Source) quote(r *feed.Reader, q provider.Quote, cells []feed.Cell) error {
+	market, ok := s.markets[string(cells[0].Text)]
+	if !ok {
+		r.Reject("", cells[0].Text, rejectMarket)
+		return nil
+	}
+	q.Market = market
+	var reason string
+	if q.Ask, reason = cells[2].Amount(1); cells[2].Empty() {
+		q.Ask, reason = cells[1].Amount(100)
+	}
+	if reason == "" {
+		q.Listings, reason = cells[3].Count()
+	}
+	if reason == "" {
+		q.MarketTime, reason = cells[4].Time(feed.TimeRFC3339)
+	}
+	if reason != "" {
+		r.Reject(market, []byte(q.Name), reason)
+		return nil
+	}
+	return r.Quote(&q)
+}
+
+// readMeta reads what an answer says of itself: a market that it did not query is
+// silent, and another currency than was asked for is a wrong answer.
+func (s *Source) readMeta(r *feed.Reader, a *asked) error {
+	names := []string{"currency", "providers_queried", "generated_at"}
+	cells := make([]feed.Cell, len(names))
+	if ok, err := r.Row(names, cells); err != nil {
+		return err
+	} else if !ok {
+		return feed.Malformed("meta is no object, or says something twice")
+	}
+	a.told = true
+	if currency := string(cells[0].Text); currency != string(s.currency) {
+		return feed.Malformed("the currency is not %s: %s", s.currency, feed.Clip(cells[0].Text))
+	}
+	if queried := cells[1]; queried.Kind == feed.Other {
+		silent := map[string]bool{}
+		for _, m := range s.describe.Markets {
+			silent[m.Key] = true
+		}
+		_ = r.Each(queried, func(c feed.Cell) error {
+			delete(silent, string(c.Text))
+			return nil
+		})
+		a.answer.Silent = nil
+		for _, m := range s.describe.Markets {
+			if silent[m.Key] {
+				a.answer.Silent = append(a.answer.Silent, m.Key)
+			}
+		}
+	}
+	var err error
+	a.answer.ProviderTime, err = feed.Stamp(cells[2], feed.TimeRFC3339)
+	return err
+}
+
+// readPage reads one page of rows about a name. If another follows it returns how
+// many rows come before that.
+func (s *Source) readPage(ctx context.Context, body io.Reader, name string, sink provider.Sink) (_ provider.Answer, before int, _ error) {
+	a := about(name)
+	var seen, more bool
+	cells, end := make([]feed.Cell, len(rowNames)), make([]feed.Cell, 1)
+	err := feed.Read(ctx, Name, body, sink, func(r *feed.Reader) error {
+		err := r.Object(func(member []byte) error {
+			switch string(member) {
+			case "meta":
+				return s.readMeta(r, &a)
+			case "items":
+				seen = true
+				return r.Array(func() error {
+					before++
+					ok, err := r.Row(rowNames, cells)
+					if !ok || err != nil {
+						return err
+					}
+					q, ok := s.subject(r, &a, cells[5], cells[6])
+					if !ok {
+						return nil
+					}
+					return s.quote(r, q, cells)
+				})
+			case "pagination":
+				_, err := r.Row([]string{"has_next"}, end)
+				more = string(end[0].Text) == "true"
+				return err
+			}
+			return r.Skip()
+		})
+		if err == nil && (!a.told || !seen) {
+			err = feed.Malformed("it lacks meta or items")
+		}
+		return err
+	})
+	if !more {
+		before = 0
+	}
+	return a.answer, before, err
+}
