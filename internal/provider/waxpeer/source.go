@@ -1,0 +1,116 @@
+// Package waxpeer reads Waxpeer's public price list, and its listings of Doppler
+// knives by phase.
+//
+// Source: the official wrapper https://github.com/skylight-ity/waxpeer and its
+// wiki, read in November 2026. Not stated there, and so tolerated in any form: the
+// status and body of a refusal and of a call too many, how old the data are, and
+// whether the listings of Dopplers are all there are.
+package waxpeer
+
+import (
+	"context"
+	"net/http"
+	"net/url"
+	"strconv"
+	"time"
+
+	"assay/internal/catalog"
+	"assay/internal/provider"
+)
+
+// Name is the key by which configuration and URLs know the source, and that of
+// its market.
+const Name = "waxpeer"
+
+// BaseURL is where the lists are.
+const BaseURL = "https://api.waxpeer.com"
+
+// Limit is what the official wrapper warns of for each list. Both are counted
+// together here.
+func Limit() provider.Limit { return provider.Limit{Requests: 60, Per: time.Minute} }
+
+const interval = time.Minute
+
+const terms = "Waxpeer publishes these lists without a key; its own wrapper warns that more than 60 calls in a minute may get an address blocked. " +
+	"No terms for re-use of the data were found; they are read for your own site."
+
+// gameName is what Waxpeer calls a game that it has.
+func gameName(app int32) string {
+	return map[int32]string{catalog.CS2: "csgo", catalog.Dota: "dota2", catalog.TF2: "tf2", catalog.Rust: "rust"}[app]
+}
+
+// Config says how a Source asks.
+type Config struct {
+	BaseURL string           // without a slash at its end
+	Host    provider.Host    // what may be asked of it
+	Client  *provider.Client // carries the requests
+}
+
+// Source reads Waxpeer. Its methods may be called concurrently.
+type Source struct {
+	base     string
+	client   *provider.Client
+	describe provider.Description
+}
+
+// New returns a Source. It asks nothing yet.
+func New(c Config) *Source {
+	s := &Source{base: c.BaseURL, client: c.Client}
+	s.describe = provider.Description{
+		Name: Name, Title: "Waxpeer", Shape: provider.Bulk, Interval: interval, Terms: terms, Hosts: []provider.Host{c.Host},
+	}
+	games := []int32{catalog.CS2, catalog.Dota, catalog.TF2, catalog.Rust}
+	s.describe.Markets = []provider.Market{{Key: Name, Title: "Waxpeer", AppIDs: games}}
+	for _, app := range games {
+		f := provider.File{Key: strconv.Itoa(int(app)), AppID: app, Markets: []string{Name}, Requests: 1}
+		if phased(app) {
+			f.Requests = 2
+		}
+		s.describe.Files = append(s.describe.Files, f)
+	}
+	return s
+}
+
+// phased reports whether a game has Doppler knives.
+func phased(app int32) bool { return app == catalog.CS2 }
+
+// Describe returns what the source says of itself.
+func (s *Source) Describe() provider.Description { return s.describe }
+
+// Probe asks for a short list, which takes one request.
+func (s *Source) Probe() provider.Call {
+	return provider.Call{AppID: catalog.TF2, File: strconv.Itoa(int(catalog.TF2))}
+}
+
+// Fetch reads a game: first its Dopplers, if it has any, then its prices.
+func (s *Source) Fetch(ctx context.Context, call provider.Call, sink provider.Sink) (provider.Answer, error) {
+	game := gameName(call.AppID)
+	if game == "" || call.File != strconv.Itoa(int(call.AppID)) {
+		return provider.Answer{}, provider.Protocol(Name, "there is no file %q of app %d", call.File, call.AppID)
+	}
+	var dopplers phases
+	if phased(call.AppID) {
+		q := url.Values{"phase": {"any"}, "minified": {"1"}}
+		err := s.client.Do(ctx, s.request("prices/dopplers", q, call.Meter), func(resp *provider.Response) error {
+			var err error
+			dopplers, err = readDopplers(ctx, resp.Body)
+			return err
+		})
+		if err != nil {
+			return provider.Answer{}, err
+		}
+	}
+	q := url.Values{"game": {game}, "minified": {"1"}}
+	err := s.client.Do(ctx, s.request("prices", q, call.Meter), func(resp *provider.Response) error {
+		return readPrices(ctx, resp.Body, dopplers, sink)
+	})
+	return provider.Answer{}, err
+}
+
+func (s *Source) request(list string, q url.Values, meter *provider.Meter) provider.Request {
+	return provider.Request{
+		URL:    s.base + "/v1/" + list + "?" + q.Encode(),
+		Header: http.Header{"Accept": {"application/json"}},
+		Meter:  meter,
+	}
+}
