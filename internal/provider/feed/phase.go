@@ -39,3 +39,27 @@ func CutInfix(name string) (rest, phase string) {
 	}
 	return name, ""
 }
+
+// PhaseOfPaint returns the phase that a paint index of CS2 is of, or "". Knives of
+// later cases have paints of their own for the same phase.
+func PhaseOfPaint(index []byte) string {
+	switch string(index) {
+	case "418", "852", "569", "1120":
+		return "Phase 1"
+	case "419", "618", "853", "570", "1121":
+		return "Phase 2"
+	case "420", "854", "571", "1122":
+		return "Phase 3"
+	case "421", "855", "572", "1123":
+		return "Phase 4"
+	case "415":
+		return "Ruby"
+	case "416", "619":
+		return "Sapphire"
+	case "417", "617":
+		return "Black Pearl"
+	case "568", "1119":
+		return "Emerald"
+	}
+	return ""
+}

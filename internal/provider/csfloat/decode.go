@@ -1,0 +1,105 @@
+package csfloat
+
+import (
+	"cmp"
+	"context"
+	"io"
+
+	"assay/internal/provider"
+	"assay/internal/provider/feed"
+)
+
+// unit is what prices count: cents of a dollar.
+const unit = 100
+
+// list reads a list, which may be an array or an object with one.
+func list(r *feed.Reader, row func() error) error {
+	if r.Is('[') {
+		return r.Rows(row)
+	}
+	return r.Wrapped("data", row, nil, nil)
+}
+
+var dopplerNames = []string{"market_hash_name", "min_price", "phase_name", "paint_index"}
+
+// readDopplers reads the prices of Dopplers by phase.
+func readDopplers(ctx context.Context, body io.Reader) ([]provider.Quote, error) {
+	var all []provider.Quote
+	cells := make([]feed.Cell, len(dopplerNames))
+	err := feed.Read(ctx, Name, body, nil, func(r *feed.Reader) error {
+		return list(r, func() error {
+			ok, err := r.Row(dopplerNames, cells)
+			if !ok || err != nil {
+				return err
+			}
+			q, ok := quote(r, cells[0], cells[1], feed.Cell{})
+			if !ok {
+				return nil
+			}
+			q.Phase = cmp.Or(feed.Phase(cells[2].Text), feed.PhaseOfPaint(cells[3].Text))
+			if q.Phase == "" {
+				r.Reject(Name, cells[0].Text, feed.RejectPhase)
+				return nil
+			}
+			if len(all) == maxDopplers {
+				return feed.ErrTooManyItems
+			}
+			all = append(all, q)
+			r.Count(1)
+			return nil
+		})
+	})
+	return all, err
+}
+
+// maxDopplers bounds the phases of all knives, of which there are some hundreds.
+const maxDopplers = 50_000
+
+var priceNames = []string{"market_hash_name", "min_price", "quantity"}
+
+// readPrices reads what is offered, and then tells of the phases. What the list
+// says of a Doppler is of its cheapest phase, as far as one knows, and stays the
+// plain name's.
+func readPrices(ctx context.Context, body io.Reader, dopplers []provider.Quote, sink provider.Sink) error {
+	cells := make([]feed.Cell, len(priceNames))
+	return feed.Read(ctx, Name, body, sink, func(r *feed.Reader) error {
+		err := list(r, func() error {
+			ok, err := r.Row(priceNames, cells)
+			if !ok || err != nil {
+				return err
+			}
+			q, ok := quote(r, cells[0], cells[1], cells[2])
+			if !ok {
+				return nil
+			}
+			return r.Quote(&q)
+		})
+		if err == nil {
+			err = r.Sound()
+		}
+		if err != nil {
+			return err
+		}
+		for i := range dopplers {
+			if err := r.Quote(&dopplers[i]); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+}
+
+// quote makes a quote of a row. One that is none is rejected; then ok is false.
+func quote(r *feed.Reader, name, price, quantity feed.Cell) (q provider.Quote, ok bool) {
+	q = provider.Quote{Market: Name, Currency: "USD", Sales: provider.Unknown}
+	if q.Name, ok = r.Name(Name, name); !ok {
+		return q, false
+	}
+	var reason, why string
+	q.Ask, reason = price.Amount(unit)
+	q.Listings, why = quantity.Count()
+	if reason = cmp.Or(reason, why); reason != "" {
+		r.Reject(Name, name.Text, reason)
+	}
+	return q, reason == ""
+}

@@ -1,0 +1,98 @@
+// Package csfloat reads CSFloat's public price list, and the list of Doppler
+// knives by phase.
+//
+// Source: https://docs.csfloat.com and the code of the official browser extension
+// https://github.com/csfloat/extension, read in November 2026. Neither documents
+// the lists; so tolerated in any form: whether one is an array or an object with
+// one, whether it wants a key, which it is sent where there is one, and how many
+// requests are allowed, which the headers of the answers tell.
+package csfloat
+
+import (
+	"context"
+	"net/http"
+	"time"
+
+	"assay/internal/catalog"
+	"assay/internal/provider"
+)
+
+// Name is the key by which configuration and URLs know the source, and that of
+// its market.
+const Name = "csfloat"
+
+// BaseURL is where the lists are.
+const BaseURL = "https://csfloat.com"
+
+// interval is far below the two hours for which the official extension keeps the
+// lists.
+const interval = 15 * time.Minute
+
+// Limit is what a refresh in each interval may need, all attempts included.
+// Nothing is documented.
+func Limit() provider.Limit { return provider.Limit{Requests: 8, Per: interval} }
+
+const (
+	file = "730"
+
+	terms = "CSFloat serves these lists to its browser extension and documents neither them nor a limit. " +
+		"No terms for re-use of the data were found; they are read for your own site."
+)
+
+// Config says how a Source asks.
+type Config struct {
+	BaseURL string           // without a slash at its end
+	Key     string           // sent where there is one; the lists have been served without
+	Host    provider.Host    // what may be asked of it
+	Client  *provider.Client // carries the requests
+}
+
+// Source reads CSFloat. Its methods may be called concurrently.
+type Source struct {
+	base     string
+	key      string
+	client   *provider.Client
+	describe provider.Description
+}
+
+// New returns a Source. It asks nothing yet.
+func New(c Config) *Source {
+	return &Source{base: c.BaseURL, key: c.Key, client: c.Client, describe: provider.Description{
+		Name: Name, Title: "CSFloat", Shape: provider.Bulk, Interval: interval, Terms: terms,
+		Hosts:   []provider.Host{c.Host},
+		Markets: []provider.Market{{Key: Name, Title: "CSFloat", AppIDs: []int32{catalog.CS2}}},
+		Files:   []provider.File{{Key: file, AppID: catalog.CS2, Markets: []string{Name}, Requests: 2}},
+	}}
+}
+
+// Describe returns what the source says of itself.
+func (s *Source) Describe() provider.Description { return s.describe }
+
+// Fetch reads first the phases of Dopplers, then all prices.
+func (s *Source) Fetch(ctx context.Context, call provider.Call, sink provider.Sink) (provider.Answer, error) {
+	if call.File != file || call.AppID != catalog.CS2 {
+		return provider.Answer{}, provider.Protocol(Name, "there is no file %q of app %d", call.File, call.AppID)
+	}
+	var dopplers []provider.Quote
+	err := s.client.Do(ctx, s.request("/doppler", call.Meter), func(resp *provider.Response) error {
+		var err error
+		dopplers, err = readDopplers(ctx, resp.Body)
+		return err
+	})
+	if err != nil {
+		return provider.Answer{}, err
+	}
+	err = s.client.Do(ctx, s.request("", call.Meter), func(resp *provider.Response) error {
+		return readPrices(ctx, resp.Body, dopplers, sink)
+	})
+	return provider.Answer{}, err
+}
+
+// request asks for a list. The key is sent as it is, without a scheme.
+func (s *Source) request(list string, meter *provider.Meter) provider.Request {
+	header := http.Header{"Accept": {"application/json"}}
+	if s.key != "" {
+		header.Set("Authorization", s.key)
+	}
+	return provider.Request{URL: s.base + "/api/v1/listings/price-list" + list, Header: header, Meter: meter}
+}

@@ -1,0 +1,183 @@
+package csfloat_test
+
+import (
+	"bytes"
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"assay/internal/catalog"
+	"assay/internal/money"
+	"assay/internal/provider"
+	"assay/internal/provider/csfloat"
+	"assay/internal/provider/csfloat/csfloattest"
+	"assay/internal/provider/providertest"
+)
+
+const (
+	redline  = "AK-47 | Redline (Field-Tested)"
+	karambit = "★ Karambit | Doppler (Factory New)"
+	cents    = money.Micro(10_000)
+	key      = "canary-0f-a-k3y"
+)
+
+var call = provider.Call{AppID: catalog.CS2, File: "730"}
+
+func newSource(t testing.TB, baseURL, key string, tweak func(*provider.Options)) *csfloat.Source {
+	t.Helper()
+	o := provider.Options{Source: csfloat.Name, AllowHosts: []string{strings.TrimPrefix(baseURL, "http://")}, Backoff: time.Millisecond}
+	if key != "" {
+		o.Secrets = []string{key}
+	}
+	if tweak != nil {
+		tweak(&o)
+	}
+	client := provider.NewClient(o)
+	t.Cleanup(client.Close)
+	return csfloat.New(csfloat.Config{BaseURL: baseURL, Key: key, Client: client})
+}
+
+func good() *csfloattest.Server {
+	return &csfloattest.Server{
+		Rows: []csfloattest.Row{
+			{Name: redline, MinPrice: "2710", Quantity: "205"},
+			{Name: karambit, MinPrice: "134900", Quantity: "61"},
+			{Name: "Sticker | A, B's & \"C\" <100%> 龍", MinPrice: "3"},
+			{Name: "Not offered", MinPrice: "0", Quantity: "0"},
+		},
+		Dopplers: []csfloattest.Doppler{
+			{Name: karambit, PaintIndex: "418", Phase: "Phase 1", MinPrice: "134900"},
+			{Name: karambit, PaintIndex: "415", Phase: "Ruby", MinPrice: "612000"},
+			{Name: karambit, PaintIndex: "420", MinPrice: "140000"},
+			{Name: karambit, PaintIndex: "416", Phase: "P-Sapphire", MinPrice: "null"},
+		},
+	}
+}
+
+func quotes() []provider.Quote {
+	q := func(name, phase string, ask money.Micro, listings int64) provider.Quote {
+		return provider.Quote{Market: csfloat.Name, Name: name, Phase: phase, Currency: "USD", Ask: ask, Listings: listings, Sales: provider.Unknown}
+	}
+	return []provider.Quote{
+		q(redline, "", 2710*cents, 205), q(karambit, "", 134900*cents, 61), q("Sticker | A, B's & \"C\" <100%> 龍", "", 3*cents, provider.Unknown), q("Not offered", "", 0, 0),
+		q(karambit, "Phase 1", 134900*cents, provider.Unknown), q(karambit, "Ruby", 612000*cents, provider.Unknown),
+		q(karambit, "Phase 3", 140000*cents, provider.Unknown), q(karambit, "Sapphire", 0, provider.Unknown),
+	}
+}
+
+func TestSuite(t *testing.T) {
+	fake := good()
+	fake.Calls, fake.Key = 1_000_000, key
+	providertest.Run(t, providertest.Subject{
+		New: func(t testing.TB, baseURL string, tweak func(*provider.Options)) provider.Source {
+			return newSource(t, baseURL, key, tweak)
+		},
+		Good: fake, Call: call, Want: quotes(), Render: render, Secret: key,
+	})
+}
+
+// render writes what both lists could be.
+func render(rows []providertest.Row) []byte {
+	var b bytes.Buffer
+	for i, row := range rows {
+		b.WriteString(map[bool]string{true: "[", false: ","}[i == 0])
+		b.WriteString(`{"market_hash_name":` + providertest.Quote(row.Name) + `,"phase_name":"Ruby","quantity":1,"min_price":` + row.Price + `}`)
+	}
+	b.WriteString("]")
+	return b.Bytes()
+}
+
+func TestFetch_KeepsPhasesApartHoweverTheListsAreWrapped(t *testing.T) {
+	for _, confused := range []bool{false, true} {
+		fake := good()
+		fake.Confused = confused
+		server := providertest.NewServer(t, fake)
+		src := newSource(t, server.URL(), "", nil)
+		var sink providertest.Sink
+		var meter provider.Meter
+		c := call
+		c.Meter = &meter
+		if _, err := src.Fetch(t.Context(), c, &sink); err != nil {
+			t.Fatal(err)
+		}
+		want := providertest.Sink{Quotes: quotes()}
+		if diff := cmp.Diff(want.Sorted(), sink.Sorted()); diff != "" {
+			t.Errorf("confused %v: quotes (-want +got):\n%s", confused, diff)
+		}
+		if f := src.Describe().Files[0]; meter.Requests() != int64(f.Requests) {
+			t.Errorf("%d requests, and %d described", meter.Requests(), f.Requests)
+		}
+	}
+}
+
+func TestFetch_IsRefusedAsCSFloatRefuses(t *testing.T) {
+	full := func(change func(*csfloattest.Server)) *csfloattest.Server {
+		s := good()
+		change(s)
+		return s
+	}
+	for name, c := range map[string]struct {
+		fake   *csfloattest.Server
+		key    string
+		kind   provider.Kind
+		detail string
+	}{
+		"no key, and one is wanted": {full(func(s *csfloattest.Server) { s.Key = key }), "", provider.KindAuth, "You need to be logged in"},
+		"a wrong key":               {full(func(s *csfloattest.Server) { s.Key = key }), "another", provider.KindAuth, "You need to be logged in"},
+		"nothing in it":             {full(func(s *csfloattest.Server) { s.Rows = nil }), "", provider.KindProtocol, "there is nothing in it"},
+		"no Dopplers":               {full(func(s *csfloattest.Server) { s.Dopplers = nil }), "", provider.KindProtocol, "there is nothing in it"},
+		"phases nobody knows": {
+			full(func(s *csfloattest.Server) {
+				s.Dopplers = []csfloattest.Doppler{{Name: karambit, PaintIndex: "7", Phase: "Phase 9", MinPrice: "1"}}
+			}), "",
+			provider.KindProtocol, "phase is unknown",
+		},
+		"rubbish, but for Dopplers": {
+			full(func(s *csfloattest.Server) {
+				s.Rows = []csfloattest.Row{{Name: redline, MinPrice: `"1,5"`, Quantity: "1"}}
+			}), "",
+			provider.KindProtocol, "0 quotes and 1 rejects",
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			server := providertest.NewServer(t, c.fake)
+			_, err := newSource(t, server.URL(), c.key, nil).Fetch(t.Context(), call, &providertest.Sink{})
+			if provider.KindOf(err) != c.kind || !strings.Contains(err.Error(), c.detail) {
+				t.Errorf("error %v, want kind %s with %q", err, c.kind, c.detail)
+			}
+		})
+	}
+}
+
+func TestFetch_WaitsForAsLongAsTheHeadersSay(t *testing.T) {
+	for name, c := range map[string]struct {
+		reset, from, to time.Duration
+	}{
+		"the true end": {0, 4 * time.Minute, 5 * time.Minute},
+		"another":      {time.Hour, 59 * time.Minute, time.Hour},
+		"a past one":   {-time.Hour, provider.DefaultWait, provider.DefaultWait},
+	} {
+		t.Run(name, func(t *testing.T) {
+			fake := good()
+			fake.Reset, fake.Calls = c.reset, 1
+			server := providertest.NewServer(t, fake)
+			src := newSource(t, server.URL(), "", func(o *provider.Options) { o.Total = 10 * time.Second })
+			_, err := src.Fetch(t.Context(), call, &providertest.Sink{})
+			var e *provider.Error
+			if !errors.As(err, &e) || !e.Deferred() || e.RetryAfter < c.from || e.RetryAfter > c.to {
+				t.Errorf("error %v, want to be told to wait %v to %v", err, c.from, c.to)
+			}
+		})
+	}
+}
+
+func TestFetch_OnlyItsOwnGame(t *testing.T) {
+	server := providertest.NewServer(t, good())
+	_, err := newSource(t, server.URL(), "", nil).Fetch(t.Context(), provider.Call{AppID: catalog.Rust, File: "252490"}, &providertest.Sink{})
+	if provider.KindOf(err) != provider.KindProtocol || len(server.Hits()) != 0 {
+		t.Errorf("a game that it does not have: %v, %d requests", err, len(server.Hits()))
+	}
+}
