@@ -6,8 +6,10 @@ import (
 
 	"assay/internal/config"
 	"assay/internal/provider"
+	"assay/internal/provider/csfloat"
 	"assay/internal/provider/marketcsgo"
 	"assay/internal/provider/skinport"
+	"assay/internal/provider/waxpeer"
 )
 
 // hosted is what a source of one host is made of.
@@ -52,4 +54,14 @@ func (s *SourceSet) openSkinport(_ context.Context, so SourceOptions, o provider
 func (s *SourceSet) openMarketCSGO(_ context.Context, so SourceOptions, o provider.Options) (provider.Source, error) {
 	h := s.hosted(so, o, marketcsgo.BaseURL, marketcsgo.Limit())
 	return marketcsgo.New(marketcsgo.Config{BaseURL: h.base, Currency: so.Config.Currency, Host: h.host, Client: h.client}), nil
+}
+
+func (s *SourceSet) openWaxpeer(_ context.Context, so SourceOptions, o provider.Options) (provider.Source, error) {
+	h := s.hosted(so, o, waxpeer.BaseURL, waxpeer.Limit())
+	return waxpeer.New(waxpeer.Config{BaseURL: h.base, Host: h.host, Client: h.client}), nil
+}
+
+func (s *SourceSet) openCSFloat(_ context.Context, so SourceOptions, o provider.Options) (provider.Source, error) {
+	h := s.hosted(so, o, csfloat.BaseURL, csfloat.Limit())
+	return csfloat.New(csfloat.Config{BaseURL: h.base, Key: h.key, Host: h.host, Client: h.client}), nil
 }

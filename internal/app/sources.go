@@ -16,10 +16,12 @@ import (
 	"assay/internal/fault"
 	"assay/internal/provider"
 	"assay/internal/provider/cs2cap"
+	"assay/internal/provider/csfloat"
 	"assay/internal/provider/marketcsgo"
 	"assay/internal/provider/pricelist"
 	"assay/internal/provider/sim"
 	"assay/internal/provider/skinport"
+	"assay/internal/provider/waxpeer"
 	"assay/internal/view"
 )
 
@@ -30,10 +32,12 @@ type opener func(context.Context, SourceOptions, provider.Options) (provider.Sou
 func (s *SourceSet) openers() map[string]opener {
 	return map[string]opener{
 		cs2cap.Name:     s.openCs2cap,
+		csfloat.Name:    s.openCSFloat,
 		marketcsgo.Name: s.openMarketCSGO,
 		pricelist.Name:  s.openPricelist,
 		sim.Name:        s.openSim,
 		skinport.Name:   s.openSkinport,
+		waxpeer.Name:    s.openWaxpeer,
 	}
 }
 
