@@ -48,8 +48,21 @@ func (e *Engine) fetch(ctx context.Context, l *lane) (bool, error) {
 	if err != nil {
 		return false, fmt.Errorf("store answer of %s: %w", l.source, err)
 	}
-	e.wake(WorkSettle)
+	if e.releases(ctx, unit) {
+		e.wake(WorkSettle)
+	}
 	return ctx.Err() == nil, nil
+}
+
+// releases reports whether the end of a unit may let somebody settle. Each that
+// is woken, in each process, begins a transaction to claim a batch; of many units
+// a batch the last one is worth it.
+func (e *Engine) releases(ctx context.Context, u *Unit) bool {
+	if u.File != "" {
+		return true
+	}
+	free, err := e.store.Releases(ctx, *u)
+	return free || err != nil
 }
 
 // ending returns how a unit that was asked for is written: given back when it is

@@ -54,6 +54,9 @@ type Store interface {
 	// Blobs calls fn for the blobs of the units in the buckets, ordered by bucket
 	// and unit. fn must not keep the data.
 	Blobs(ctx context.Context, units, buckets []int64, fn func(Blob) error) error
+	// Releases reports whether a batch that waits for a unit waits for none that is
+	// open.
+	Releases(ctx context.Context, u Unit) (bool, error)
 	// Outcomes returns what became of each market of each file of a job; of one
 	// that an earlier unit answers and that is not judged yet, what became of
 	// that.

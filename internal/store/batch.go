@@ -34,6 +34,17 @@ RETURNING job_id, batch, token`, owner, micros(t.now))
 	return &b, err
 }
 
+// Releases reports whether a batch that waits for a unit waits for none that is
+// open.
+func (s *Store) Releases(ctx context.Context, u refresh.Unit) (free bool, err error) {
+	err = s.read.QueryRowContext(ctx, `
+		SELECT EXISTS (SELECT 1 FROM refresh_batch b WHERE b.job_id = $1 AND b.batch >= $2 AND b.batch <= $3 AND NOT EXISTS (
+			SELECT 1 FROM fetch_unit u
+			WHERE u.job_id = b.job_id AND u.state IN ('pending', 'running') AND u.batch_from <= b.batch AND u.batch_to >= b.batch))`,
+		u.JobID, u.BatchFrom, u.BatchTo).Scan(&free)
+	return free, err
+}
+
 // ReturnBatch gives a batch back.
 func (t *Tx) ReturnBatch(b refresh.Batch) error {
 	_, err := t.exec(`UPDATE refresh_batch SET state = 'pending' WHERE job_id = $1 AND batch = $2 AND token = $3 AND state = 'running'`,

@@ -37,7 +37,14 @@ func batchesAreClaimed(f *fixture) {
 	f.is("given back", again.Batch, b.Batch)
 	f.tx(func(tx *store.Tx) error { return tx.ReturnBatch(*b) }) // by the former owner
 	f.settle(again, 10)
+	half.JobID = id
+	free, err := f.s.Releases(f.Context(), half)
+	f.must(err)
+	f.is("a unit that is open", free, false)
 	f.fetch("t")
+	free, err = f.s.Releases(f.Context(), half)
+	f.must(err)
+	f.is("a unit that was the last of some batches", free, true)
 	n := 1
 	for b := f.claimBatch(); b != nil; b = f.claimBatch() {
 		f.settle(b, 10)
