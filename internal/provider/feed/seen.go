@@ -52,13 +52,19 @@ func (s *Seen) find(sum uint64) *seenItem {
 	}
 }
 
-// firstSlots is a megabyte, which is enough for all names of one game.
-const firstSlots = 1 << 16
+const (
+	// fewSlots do for the answers about a few names.
+	fewSlots = 1 << 6
+	// firstSlots is a megabyte, which is enough for all names of one game.
+	firstSlots = 1 << 16
+)
 
 func (s *Seen) grow() {
 	old := s.slots
 	if old == nil {
 		s.seed = maphash.MakeSeed()
+		s.slots = make([]seenItem, fewSlots)
+		return
 	}
 	s.slots = make([]seenItem, max(firstSlots, 2*len(old)))
 	for _, item := range old {

@@ -88,7 +88,7 @@ func (r *suite) hostilePrices(t *testing.T) {
 		t.Run(shorten(price), func(t *testing.T) {
 			res := r.serveRows(t, name, Row{Name: name, Price: price})
 			for _, q := range res.sink.Quotes {
-				if res.err == nil && q.Name == name && (q.Ask > 0 || q.Sale > 0 || q.Bid > 0) {
+				if res.err == nil && q.Name == name && !slices.Contains(r.Means, price) && (q.Ask > 0 || q.Sale > 0 || q.Bid > 0) {
 					t.Errorf("price %q became %+v", shorten(price), q)
 				}
 			}

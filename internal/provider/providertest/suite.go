@@ -36,6 +36,11 @@ type Subject struct {
 	Lines bool
 	// Secret is the key that the source sends, if any: it must not show up.
 	Secret string
+	// Wait is how long the source is left alone where it does not say for how long;
+	// default provider.DefaultWait.
+	Wait time.Duration
+	// Means lists those of the hostile prices that are a price in this source's format.
+	Means []string
 }
 
 // Row is one item as an answer has it. Name is put where names go, its bytes

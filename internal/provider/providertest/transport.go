@@ -2,6 +2,7 @@ package providertest
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"net"
@@ -85,6 +86,7 @@ func (r *suite) lasting(t *testing.T) {
 // toldToWait checks every form of Retry-After that cannot be waited for: the
 // call ends at once, says how long to wait, and the next one sends nothing.
 func (r *suite) toldToWait(t *testing.T) {
+	unstated := cmp.Or(r.Wait, provider.DefaultWait)
 	date := func(d time.Duration) string { return time.Now().Add(d).UTC().Format(http.TimeFormat) }
 	for _, c := range []struct {
 		name, value string
@@ -92,9 +94,9 @@ func (r *suite) toldToWait(t *testing.T) {
 	}{
 		{"seconds", "120", 2 * time.Minute, 2 * time.Minute},
 		{"date", date(5 * time.Minute), 4 * time.Minute, 5*time.Minute + time.Second},
-		{"missing", "", provider.DefaultWait, provider.DefaultWait},
-		{"negative", "-1", provider.DefaultWait, provider.DefaultWait},
-		{"rubbish", "soon, I hope", provider.DefaultWait, provider.DefaultWait},
+		{"missing", "", unstated, unstated},
+		{"negative", "-1", unstated, unstated},
+		{"rubbish", "soon, I hope", unstated, unstated},
 		{"absurd", "99999999", provider.MaxWait, provider.MaxWait},
 		{"absurder", "99999999999999999999999", provider.MaxWait, provider.MaxWait},
 	} {

@@ -1,0 +1,77 @@
+package steam
+
+import (
+	"context"
+	"io"
+	"strconv"
+
+	"assay/internal/money"
+	"assay/internal/provider"
+	"assay/internal/provider/feed"
+)
+
+// bookNames are the members of an answer of orderbook; those of its data follow.
+var (
+	bookNames = []string{"success", "data"}
+	dataNames = []string{"eCurrency", "amtMinSellOrder", "amtMaxBuyOrder", "cSellOrders"}
+)
+
+// readBook reads what orderbook says of a name, in its first form or in the one
+// that wraps it once more.
+func (s *Source) readBook(ctx context.Context, name string, body io.Reader, sink provider.Sink) error {
+	return feed.Read(ctx, Name, body, sink, func(r *feed.Reader) error {
+		cells := make([]feed.Cell, len(bookNames))
+		ok, err := r.Row(bookNames, cells)
+		if !ok || err != nil {
+			return err
+		}
+		if cells[0].Kind == feed.Absent && cells[1].Kind == feed.Other && !r.Within(cells[1], bookNames, cells) {
+			return nil
+		}
+		if ok, err := succeeded(cells[0]); !ok || err != nil {
+			return err
+		}
+		if cells[1].Kind != feed.Other {
+			return feed.Malformed("it succeeded without data")
+		}
+		data := make([]feed.Cell, len(dataNames))
+		if !r.Within(cells[1], dataNames, data) {
+			return nil
+		}
+		q := provider.Quote{Market: Name, Name: name, Sales: provider.Unknown}
+		if reason := readOrders(&q, data); reason != "" {
+			r.Reject(Name, []byte(name), reason)
+			return nil
+		}
+		return r.Quote(&q)
+	})
+}
+
+// hundredth is the unit of all amounts in numbers: that of yen, too, whose pages
+// merely leave the fraction out.
+const hundredth = 100
+
+// readOrders reads the best orders. A reason tells why they are no quote.
+func readOrders(q *provider.Quote, data []feed.Cell) (reason string) {
+	if q.Currency = numbered(data[0]); q.Currency == "" {
+		return feed.RejectCurrency
+	}
+	if q.Ask, reason = data[1].Amount(hundredth); reason != "" {
+		return reason
+	}
+	if q.Bid, reason = data[2].Amount(hundredth); reason != "" {
+		return reason
+	}
+	q.Listings, reason = data[3].Count()
+	return reason
+}
+
+// numbered returns the currency of a number; empty: it is not known.
+func numbered(c feed.Cell) money.Currency {
+	for i := range tenders {
+		if c.Kind == feed.Number && string(c.Text) == strconv.Itoa(tenders[i].id) {
+			return tenders[i].code
+		}
+	}
+	return ""
+}

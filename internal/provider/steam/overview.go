@@ -1,0 +1,76 @@
+package steam
+
+import (
+	"context"
+	"io"
+
+	"assay/internal/money"
+	"assay/internal/provider"
+	"assay/internal/provider/feed"
+)
+
+// overviewNames are the members of an answer of priceoverview.
+var overviewNames = []string{"success", "lowest_price", "median_price", "volume"}
+
+// readOverview reads what priceoverview says of a name: the lowest ask, and the
+// median and number of the sales of a day. It succeeds without any of them for
+// names that do not exist, and for some that do and are not offered: then nothing
+// is known. Failure without a word says no more.
+func (s *Source) readOverview(ctx context.Context, name string, body io.Reader, sink provider.Sink) error {
+	return feed.Read(ctx, Name, body, sink, func(r *feed.Reader) error {
+		cells := make([]feed.Cell, len(overviewNames))
+		if ok, err := r.Row(overviewNames, cells); !ok || err != nil {
+			return err
+		}
+		if ok, err := succeeded(cells[0]); !ok || err != nil {
+			return err
+		}
+		q := provider.Quote{Market: Name, Name: name, Listings: provider.Unknown}
+		if reason := readPrices(&q, cells); reason != "" {
+			r.Reject(Name, []byte(name), reason)
+			return nil
+		}
+		if q.Currency == "" {
+			if q.Sales < 0 {
+				return nil
+			}
+			q.Currency = dollars // of no amount
+		}
+		return r.Quote(&q)
+	})
+}
+
+// readPrices reads prices and sales. A reason tells why they are no quote.
+func readPrices(q *provider.Quote, cells []feed.Cell) (reason string) {
+	var offered, sold money.Currency
+	if q.Ask, offered, reason = price(cells[1], dollars); reason != "" {
+		return reason
+	}
+	if q.Sale, sold, reason = price(cells[2], dollars); reason != "" {
+		return reason
+	}
+	if q.Currency = offered; offered == "" {
+		q.Currency = sold
+	}
+	if sold != "" && sold != q.Currency {
+		return rejectMixed
+	}
+	if q.Sales, reason = count(cells[3]); q.Sales >= 0 {
+		q.SalesWindow = day
+	}
+	return reason
+}
+
+// succeeded reads how an answer begins. What is neither yes nor no is no answer:
+// endpoints that are gone say 104.
+func succeeded(c feed.Cell) (bool, error) {
+	switch text := string(c.Text); {
+	case c.Kind <= feed.Null:
+		return false, feed.Malformed("it does not say whether it succeeded")
+	case c.Kind != feed.Text && (text == "true" || text == "1"):
+		return true, nil
+	case c.Kind == feed.Other && text == "false":
+		return false, nil
+	}
+	return false, feed.Malformed("success is %s", feed.Clip(c.Text))
+}

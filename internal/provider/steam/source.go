@@ -1,0 +1,158 @@
+// Package steam reads the Steam Community Market, one name at a time: what it is
+// offered for, and what it was sold for in the last day.
+//
+// Steam documents neither of the two endpoints. They are read as they were seen to
+// answer from 2025 to September 2026. Not confirmed, and so tolerated: whether 500
+// with the body null or {"success":false} means an unknown name (nothing is taken
+// from it, nor is it asked again at once), whether all endpoints share one limit (they are
+// counted together), and that orderbook has wrapped its answer since August 2026
+// (both forms are read).
+//
+// Steam has one page for all phases of a finish, Doppler say: the quote of such a
+// name is that of the cheapest of them, and of the name alone.
+package steam
+
+import (
+	"context"
+	"net/http"
+	"net/url"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/go-json-experiment/json/jsontext"
+
+	"assay/internal/catalog"
+	"assay/internal/provider"
+)
+
+// Name is the key by which configuration and URLs know the source, and that of
+// its market.
+const Name = "steam"
+
+// BaseURL is where the market is.
+const BaseURL = "https://steamcommunity.com"
+
+// Limit is what was seen to be safe without an account. Steam documents none.
+func Limit() provider.Limit { return provider.Limit{Requests: 25, Per: 5 * time.Minute} }
+
+// Endpoint is what is asked about a name.
+type Endpoint string
+
+// The endpoints.
+const (
+	PriceOverview Endpoint = "priceoverview" // lowest ask, median and number of the sales of a day
+	OrderBook     Endpoint = "orderbook"     // lowest ask, highest bid, number of offers
+)
+
+const (
+	day = 24 * time.Hour
+	// interval is how long Steam itself keeps an answer.
+	interval = 15 * time.Second
+	// maxBody is far more than Steam says of one name.
+	maxBody = 4 << 20
+)
+
+const terms = "Steam documents no such use of its market and promises nothing: it limits by address, and each request while it refuses prolongs that. " +
+	"The data is read for your own site, slowly; the Steam Subscriber Agreement holds."
+
+// Tune sets in the options of a source's client how Steam is to be treated: who is
+// refused leaves it alone for ten minutes, and up to an hour while that lasts.
+func Tune(o *provider.Options) {
+	o.Wait, o.MostWait = 10*time.Minute, time.Hour
+	o.Attempts = 2 // they are few
+	o.MaxBody = maxBody
+	o.Judge = judge
+}
+
+// judge tells what Steam means by an error: a page of HTML with 403 is a refusal
+// of whoever asks too much, and 500 may be about the name alone.
+func judge(e *provider.Error) {
+	switch body := strings.ReplaceAll(strings.TrimSpace(e.Detail), " ", ""); {
+	case e.Status == http.StatusForbidden && strings.HasPrefix(body, "<"):
+		e.Kind = provider.KindRateLimited
+	case e.Status == http.StatusInternalServerError && (body == "null" || body == `{"success":false}`):
+		e.Kind = provider.KindStatus
+	}
+}
+
+// Config says how a Source asks.
+type Config struct {
+	BaseURL  string           // without a slash at its end
+	Endpoint Endpoint         // default PriceOverview
+	Host     provider.Host    // what may be asked of it
+	Client   *provider.Client // carries the requests; see Tune
+}
+
+// Source reads the Steam Community Market. Its methods may be called concurrently.
+type Source struct {
+	base     string
+	endpoint Endpoint
+	client   *provider.Client
+	describe provider.Description
+}
+
+// New returns a Source. It asks nothing yet.
+func New(c Config) *Source {
+	market := provider.Market{
+		Key: Name, Title: "Steam Community Market", SalesWindow: day,
+		AppIDs: []int32{catalog.CS2, catalog.Dota, catalog.TF2, catalog.Rust},
+	}
+	if c.Endpoint == OrderBook {
+		market.SalesWindow = 0
+	}
+	return &Source{base: c.BaseURL, endpoint: c.Endpoint, client: c.Client, describe: provider.Description{
+		Name: Name, Title: "Steam Community Market", Shape: provider.Single, BatchSize: 1, Interval: interval, Terms: terms,
+		Hosts: []provider.Host{c.Host}, Markets: []provider.Market{market},
+	}}
+}
+
+// Describe returns what the source says of itself.
+func (s *Source) Describe() provider.Description { return s.describe }
+
+// Probe returns a call that costs one request, about a name that is always
+// offered.
+func (s *Source) Probe() provider.Call {
+	return provider.Call{AppID: catalog.CS2, Names: []string{"AK-47 | Redline (Field-Tested)"}}
+}
+
+// Fetch asks about one name.
+func (s *Source) Fetch(ctx context.Context, call provider.Call, sink provider.Sink) (provider.Answer, error) {
+	if !slices.Contains(s.describe.Markets[0].AppIDs, call.AppID) {
+		return provider.Answer{}, provider.Protocol(Name, "app %d is not quoted", call.AppID)
+	}
+	if len(call.Names) != 1 || catalog.CheckName(call.Names[0]) != nil {
+		return provider.Answer{}, provider.Protocol(Name, "a call is about one name that can be one")
+	}
+	request, read := s.overview, s.readOverview
+	if s.endpoint == OrderBook {
+		request, read = s.book, s.readBook
+	}
+	name := call.Names[0]
+	req := request(strconv.Itoa(int(call.AppID)), name)
+	req.Meter = call.Meter
+	return provider.Answer{}, s.client.Do(ctx, req, func(resp *provider.Response) error {
+		return read(ctx, name, resp.Body, sink)
+	})
+}
+
+// overview asks priceoverview, in dollars, whatever the address would be answered in.
+func (s *Source) overview(app, name string) provider.Request {
+	return s.request("/market/priceoverview/?appid=" + app + "&currency=1&country=US&market_hash_name=" + escape(name))
+}
+
+// book asks orderbook, which takes its question as JSON.
+func (s *Source) book(app, name string) provider.Request {
+	quoted, _ := jsontext.AppendQuote(nil, name) // a name is valid UTF-8
+	req := s.request("/market/orderbook?q=Load&qp=" + escape("["+app+","+string(quoted)+"]"))
+	req.Header.Set("X-Valve-Request-Type", "queryAction")
+	return req
+}
+
+func (s *Source) request(path string) provider.Request {
+	return provider.Request{URL: s.base + path, Header: http.Header{"Accept": {"application/json"}}}
+}
+
+// escape writes a space as Steam's own pages do.
+func escape(text string) string { return strings.ReplaceAll(url.QueryEscape(text), "+", "%20") }

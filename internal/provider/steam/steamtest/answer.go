@@ -1,0 +1,151 @@
+package steamtest
+
+import (
+	"cmp"
+	"fmt"
+	"net/http"
+	"strconv"
+	"strings"
+
+	"github.com/go-json-experiment/json/jsontext"
+
+	"assay/internal/provider/providertest"
+)
+
+// overview answers what an item costs in whole, as people write it.
+func (s *Server) overview(w http.ResponseWriter, app, name, currency string) {
+	item, ok := s.item(w, app, name, `{"success":true}`)
+	if !ok {
+		return
+	}
+	n := s.currency(currency)
+	w.Header().Set("Cache-Control", "public, max-age=15")
+	body := `{"success":true`
+	if text := cmp.Or(item.LowestText, Text(n, item.Lowest)); text != "" {
+		body += `,"lowest_price":` + providertest.Quote(text)
+	}
+	if value := cmp.Or(item.VolumeValue, quoteUnlessEmpty(thousands(int64(item.Volume), ","))); value != "" {
+		body += `,"volume":` + value
+	}
+	if text := cmp.Or(item.MedianText, Text(n, item.Median)); text != "" {
+		body += `,"median_price":` + providertest.Quote(text)
+	}
+	reply(w, Reply{Body: body + "}"})
+}
+
+// Text writes an amount, in hundredths, as Steam's pages do in the currency of a
+// number; "" for 0.
+func Text(currency int, hundredths int64) string {
+	if hundredths == 0 {
+		return ""
+	}
+	style, ok := styles[currency]
+	if !ok {
+		style = styles[1]
+	}
+	whole := cmp.Or(thousands(hundredths/100, style.thousands), "0")
+	return style.before + whole + style.decimal + fmt.Sprintf("%02d", hundredths%100) + style.behind
+}
+
+// style is how amounts of a currency are written.
+type style struct{ before, thousands, decimal, behind string }
+
+var styles = map[int]style{
+	1:  {"$", ",", ".", ""},
+	2:  {"£", ",", ".", ""},
+	3:  {"", ".", ",", "€"},
+	4:  {"CHF ", "'", ".", ""},
+	5:  {"", " ", ",", " pуб."},
+	7:  {"R$ ", ".", ",", ""},
+	8:  {"¥ ", ",", ".", ""},
+	20: {"CDN$ ", ",", ".", ""},
+	23: {"¥ ", ",", ".", ""},
+	24: {"₹ ", ",", ".", ""},
+	37: {"", "\u00a0", ",", "₸"},
+}
+
+// thousands writes a number with separators; "" for 0.
+func thousands(n int64, separator string) string {
+	if n == 0 {
+		return ""
+	}
+	text := strconv.FormatInt(n, 10)
+	for i := len(text) - 3; i > 0; i -= 3 {
+		text = text[:i] + separator + text[i:]
+	}
+	return text
+}
+
+func quoteUnlessEmpty(text string) string {
+	if text == "" {
+		return ""
+	}
+	return providertest.Quote(text)
+}
+
+// book answers what is offered and wanted.
+func (s *Server) book(w http.ResponseWriter, question string) {
+	app, name, ok := asked(question)
+	if !ok {
+		reply(w, Reply{http.StatusBadRequest, Page})
+		return
+	}
+	item, ok := s.item(w, app, name, `{"data":{"success":false}}`)
+	if !ok {
+		return
+	}
+	ask, sells := orders(item.Lowest, item.Sellers)
+	bid, buys := orders(item.Highest, item.Buyers)
+	body := fmt.Sprintf(`{"success":true,"data":{"amtMinSellOrder":%s,"amtMaxBuyOrder":%s,"eCurrency":%d,"cSellOrders":%d,"cBuyOrders":%d,`+
+		`"rgCompactSellOrders":%s,"rgCompactBuyOrders":%s}}`, ask, bid, s.currency(""), item.Sellers, item.Buyers, sells, buys)
+	if s.Wrapped {
+		body = `{"data":` + body + `}`
+	}
+	reply(w, Reply{Body: body})
+}
+
+// asked reads the question [730,"name"].
+func asked(question string) (app, name string, ok bool) {
+	inner, closed := strings.CutSuffix(strings.TrimPrefix(question, "["), "]")
+	app, quoted, several := strings.Cut(inner, ",")
+	text, err := jsontext.AppendUnquote(nil, quoted)
+	return app, string(text), closed && several && err == nil && strings.HasPrefix(question, "[")
+}
+
+// orders writes the best price of some orders, and the orders.
+func orders(best int64, n int) (price, all string) {
+	if best == 0 {
+		return "null", "[]"
+	}
+	return strconv.FormatInt(best, 10), fmt.Sprintf("[%d,%d]", best, n)
+}
+
+// pageSize is how many rows search/render returns, whatever is asked for.
+const pageSize = 10
+
+const searchRow = `{"name":%[1]s,"hash_name":%[1]s,"sell_listings":%[2]d,"sell_price":%[3]d,"sell_price_text":%[4]s,"app_icon":"","app_name":"",` +
+	`"asset_description":{"appid":%[5]d,"classid":"3000000001","instanceid":"100000001","tradable":1,"name":%[1]s,"market_hash_name":%[1]s,"commodity":0},"sale_price_text":%[4]s}`
+
+// search answers a page of all items of a game, always in dollars.
+func (s *Server) search(w http.ResponseWriter, app, start string) {
+	from, err := strconv.Atoi(start)
+	if err != nil || from < 0 {
+		from = 0
+	}
+	var rows []string
+	total := 0
+	for i := range s.Items {
+		item := &s.Items[i]
+		if s.Empty || strconv.Itoa(int(item.AppID)) != app {
+			continue
+		}
+		if total >= from && len(rows) < pageSize {
+			rows = append(rows, fmt.Sprintf(searchRow, providertest.Quote(item.Name), item.Sellers, item.Lowest,
+				providertest.Quote(Text(1, item.Lowest)), item.AppID))
+		}
+		total++
+	}
+	reply(w, Reply{Body: fmt.Sprintf(`{"success":true,"start":%d,"pagesize":%d,"total_count":%d,"searchdata":{"query":"","search_descriptions":false,`+
+		`"total_count":%d,"pagesize":%d,"prefix":"searchResults","class_prefix":""},"results":[%s]}`,
+		from, pageSize, total, total, pageSize, strings.Join(rows, ","))})
+}
