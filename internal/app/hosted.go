@@ -9,6 +9,7 @@ import (
 	"assay/internal/provider/csfloat"
 	"assay/internal/provider/marketcsgo"
 	"assay/internal/provider/skinport"
+	"assay/internal/provider/steam"
 	"assay/internal/provider/waxpeer"
 )
 
@@ -64,4 +65,10 @@ func (s *SourceSet) openWaxpeer(_ context.Context, so SourceOptions, o provider.
 func (s *SourceSet) openCSFloat(_ context.Context, so SourceOptions, o provider.Options) (provider.Source, error) {
 	h := s.hosted(so, o, csfloat.BaseURL, csfloat.Limit())
 	return csfloat.New(csfloat.Config{BaseURL: h.base, Key: h.key, Host: h.host, Client: h.client}), nil
+}
+
+func (s *SourceSet) openSteam(_ context.Context, so SourceOptions, o provider.Options) (provider.Source, error) {
+	steam.Tune(&o)
+	h := s.hosted(so, o, steam.BaseURL, steam.Limit())
+	return steam.New(steam.Config{BaseURL: h.base, Endpoint: steam.Endpoint(so.Config.SteamEndpoint), Host: h.host, Client: h.client}), nil
 }

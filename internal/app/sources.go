@@ -21,6 +21,7 @@ import (
 	"assay/internal/provider/pricelist"
 	"assay/internal/provider/sim"
 	"assay/internal/provider/skinport"
+	"assay/internal/provider/steam"
 	"assay/internal/provider/waxpeer"
 	"assay/internal/view"
 )
@@ -37,6 +38,7 @@ func (s *SourceSet) openers() map[string]opener {
 		pricelist.Name:  s.openPricelist,
 		sim.Name:        s.openSim,
 		skinport.Name:   s.openSkinport,
+		steam.Name:      s.openSteam,
 		waxpeer.Name:    s.openWaxpeer,
 	}
 }

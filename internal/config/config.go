@@ -85,6 +85,7 @@ type Config struct {
 	Cs2capShape     string            // CS2CAP_SHAPE: batch or single
 	SimShape        string            // SIM_SHAPE: bulk, batch or single
 	SimBatchSize    int               // SIM_BATCH_SIZE: names in a request of shape batch
+	SteamEndpoint   string            // STEAM_ENDPOINT: priceoverview or orderbook
 	PricelistConfig string            // PRICELIST_CONFIG: path; empty: none
 
 	// Warnings tell what works and should be looked at. They hold no secret.

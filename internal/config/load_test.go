@@ -111,7 +111,7 @@ func TestLoad_DefaultsAreTheDocumentedOnes(t *testing.T) {
 		TTL: 6 * time.Hour, MissingRetry: time.Hour, NoSalesWindow: 720 * time.Hour, NoSalesRetry: 72 * time.Hour,
 		JobRetention: 7 * 24 * time.Hour, MinJobs: 3,
 		Estimate: pricing.Robust, Guard: pricing.Flag, Workers: 2,
-		TradeHold: 168 * time.Hour, InventoryMaxAge: 15 * time.Minute, Cs2capShape: "batch", SimShape: "bulk", SimBatchSize: 500,
+		TradeHold: 168 * time.Hour, InventoryMaxAge: 15 * time.Minute, Cs2capShape: "batch", SimShape: "bulk", SimBatchSize: 500, SteamEndpoint: "priceoverview",
 		Sources: map[string]Source{"sim": {}, "pricelist": {}},
 	}
 	if diff := cmp.Diff(want, c, ignoreInner); diff != "" {
@@ -158,7 +158,7 @@ func TestLoad_ReadsEverySetting(t *testing.T) {
 		"MARKET_PRICE_TTL=0", "MARKET_PRICE_MISSING_RETRY=30m", "MARKET_PRICE_NO_SALES_WINDOW=168h", "MARKET_PRICE_NO_SALES_RETRY=24h",
 		"MARKET_PRICE_JOB_RETENTION_DAYS=0", "MARKET_PRICE_JOB_RETENTION_MIN_JOBS=0", "MARKET_PRICE_ESTIMATE=median",
 		"MARKET_PRICE_GUARD=hold", "MARKET_PRICE_SCHEDULE=every 30m", "MARKET_PRICE_WORKERS=4", "PAYMENT_FEE_RULES=https://fees.example/r.json",
-		"TRADE_HOLD=1h", "INVENTORY_MAX_AGE=1h", "SIM_BASE_URL=http://127.0.0.1:9000/v1", "SIM_SHAPE=batch", "CS2CAP_SHAPE=single", "SIM_LIMIT=8/5m", "SIM_QUOTA=30000/month,1000/day", "SIM_BATCH_SIZE=100",
+		"TRADE_HOLD=1h", "INVENTORY_MAX_AGE=1h", "SIM_BASE_URL=http://127.0.0.1:9000/v1", "SIM_SHAPE=batch", "CS2CAP_SHAPE=single", "SIM_LIMIT=8/5m", "SIM_QUOTA=30000/month,1000/day", "SIM_BATCH_SIZE=100", "STEAM_ENDPOINT=orderbook",
 		"MARKET_PRICE_SYNC_SECRET=old-secret-old-secret,new-secret-new-secret", "SIM_API_KEY=sim-key",
 	))
 	if got := c.Sources["sim"]; got.BaseURL.String() != "http://127.0.0.1:9000/v1" || got.APIKey.Reveal() != "sim-key" ||
@@ -184,7 +184,7 @@ func TestLoad_ReadsEverySetting(t *testing.T) {
 		},
 		Scope: ScopeAll, MissingRetry: 30 * time.Minute, NoSalesWindow: 168 * time.Hour, NoSalesRetry: 24 * time.Hour,
 		Estimate: pricing.Median, Guard: pricing.Hold, Workers: 4, FeeRules: "https://fees.example/r.json",
-		TradeHold: time.Hour, InventoryMaxAge: time.Hour, Cs2capShape: "single", SimShape: "batch", SimBatchSize: 100,
+		TradeHold: time.Hour, InventoryMaxAge: time.Hour, Cs2capShape: "single", SimShape: "batch", SimBatchSize: 100, SteamEndpoint: "orderbook",
 	}
 	c.Sources, c.SyncSecrets = nil, nil
 	equalPrefix := cmp.Comparer(func(a, b netip.Prefix) bool { return a == b })

@@ -216,6 +216,11 @@ func sourceSettings(sources []string) []setting {
 			set: number(func(c *Config) *int { return &c.SimBatchSize }, 1, 500),
 		},
 		setting{
+			name: "STEAM_ENDPOINT", def: "priceoverview",
+			help: "what `steam` is asked about a name: `priceoverview` (lowest ask, median and number of the sales of a day) or `orderbook` (lowest ask, highest bid, number of offers)",
+			set:  oneOf(func(c *Config) *string { return &c.SteamEndpoint }, "priceoverview", "orderbook"),
+		},
+		setting{
 			name: "PRICELIST_CONFIG", help: "file that describes the price lists of `pricelist`",
 			set: text(func(c *Config) *string { return &c.PricelistConfig }),
 		})

@@ -111,12 +111,6 @@ func New(c Config) *Source {
 // Describe returns what the source says of itself.
 func (s *Source) Describe() provider.Description { return s.describe }
 
-// Probe returns a call that costs one request, about a name that is always
-// offered.
-func (s *Source) Probe() provider.Call {
-	return provider.Call{AppID: catalog.CS2, Names: []string{"AK-47 | Redline (Field-Tested)"}}
-}
-
 // Fetch asks about one name.
 func (s *Source) Fetch(ctx context.Context, call provider.Call, sink provider.Sink) (provider.Answer, error) {
 	if !slices.Contains(s.describe.Markets[0].AppIDs, call.AppID) {

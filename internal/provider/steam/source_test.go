@@ -241,11 +241,3 @@ func TestFetch_SendsNothingForWhatCannotBeAsked(t *testing.T) {
 		t.Errorf("%d requests", n)
 	}
 }
-
-func TestProbe_CostsOneRequest(t *testing.T) {
-	server := providertest.NewServer(t, &steamtest.Server{Items: items()})
-	var p provider.Prober = newSource(t, server.URL(), steam.PriceOverview, nil)
-	if _, err := p.Fetch(t.Context(), p.Probe(), &providertest.Sink{}); err != nil || len(server.Hits()) != 1 {
-		t.Errorf("error %v, %d requests", err, len(server.Hits()))
-	}
-}
