@@ -2,7 +2,6 @@ package dispatch_test
 
 import (
 	"testing"
-	"time"
 
 	"assay/internal/dispatch"
 	"assay/internal/dispatch/dispatchtest"
@@ -12,7 +11,7 @@ func TestLocal_KeepsWhatADispatcherPromises(t *testing.T) {
 	dispatchtest.Run(t, func(testing.TB) dispatchtest.Cluster {
 		return func(o dispatchtest.Options) dispatch.Dispatcher {
 			return dispatch.NewLocal(dispatch.LocalOptions{
-				Workers: o.Workers, Tasks: o.Tasks, Sweep: o.Sweep, Now: time.Now, Logger: o.Logger,
+				Workers: o.Workers, Tasks: o.Tasks, Sweep: o.Sweep, Now: o.Now, Logger: o.Logger,
 			})
 		}
 	})

@@ -20,6 +20,7 @@ type Options struct {
 	Workers []dispatch.Worker
 	Tasks   []dispatch.Task
 	Sweep   time.Duration
+	Now     func() time.Time // default time.Now
 	Logger  *slog.Logger
 }
 
@@ -46,6 +47,8 @@ func Run(t *testing.T, open func(tb testing.TB) Cluster) {
 		"a task runs once at each of its times":     tasks,
 		"a task that fails runs again":              failingTasks,
 		"a task without a time never runs":          timeless,
+		"a clock set forward runs a task once":      clockForward,
+		"a clock set back keeps no task waiting":    clockBack,
 		"it stops when the work has stopped":        stops,
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -123,6 +126,9 @@ func worker(kind string, slots int, work func(context.Context) (bool, error)) di
 func quiet(o Options) Options {
 	if o.Logger == nil {
 		o.Logger = slog.New(slog.DiscardHandler)
+	}
+	if o.Now == nil {
+		o.Now = time.Now
 	}
 	if o.Sweep == 0 {
 		o.Sweep = never

@@ -63,6 +63,7 @@ type Dispatcher struct {
 	local *dispatch.Local // the slots of this process
 	tasks []dispatch.Task
 	hints hints
+	clock clock
 
 	workers *river.Workers
 	queues  map[string]river.QueueConfig
@@ -82,6 +83,7 @@ func New(ctx context.Context, o Options) (*Dispatcher, error) {
 		workers: river.NewWorkers(), queues: map[string]river.QueueConfig{}, queueOf: map[string]string{},
 	}
 	d.hints.init()
+	d.clock.now = o.Now
 	for _, w := range o.Workers {
 		river.AddWorkerArgs(d.workers, look{kind: w.Kind}, &looker{wake: d.local.Wake})
 		d.queueOf[w.Kind] = queueName(w.Queue)
@@ -157,6 +159,7 @@ func (d *Dispatcher) Close() {
 // whenever the clock was set.
 func (d *Dispatcher) keep(ctx context.Context) {
 	for ctx.Err() == nil {
+		before := d.clock.read() // what is missed from here on is noticed
 		client, err := river.NewClient(riverpgxv5.New(d.pool), d.config())
 		if err == nil {
 			err = client.Start(ctx)
@@ -171,7 +174,9 @@ func (d *Dispatcher) keep(ctx context.Context) {
 		running, stop := context.WithCancel(ctx)
 		var sending sync.WaitGroup
 		sending.Go(func() { d.send(running, client) })
-		d.watchClock(ctx)
+		if by := d.clock.watch(ctx, before); by != 0 {
+			d.log.Warn("the clock was set; schedules are made anew", "by", by.Round(time.Second))
+		}
 		stop()
 		sending.Wait()
 		d.stop(ctx, client)
@@ -201,23 +206,5 @@ func (d *Dispatcher) config() *river.Config {
 		CompletedJobRetentionPeriod: kept,
 		CancelledJobRetentionPeriod: keptFailures,
 		DiscardedJobRetentionPeriod: keptFailures,
-	}
-}
-
-// watchClock returns when ctx ends or the clock was set.
-func (d *Dispatcher) watchClock(ctx context.Context) {
-	const (
-		look  = time.Second
-		drift = 2 * time.Second
-	)
-	for {
-		wall, mono := d.now().Round(0), time.Now()
-		if !dispatch.Wait(ctx, look) {
-			return
-		}
-		if off := d.now().Round(0).Sub(wall) - time.Since(mono); off.Abs() > drift {
-			d.log.Warn("the clock was set; schedules are made anew", "by", off.Round(time.Second))
-			return
-		}
 	}
 }

@@ -28,9 +28,12 @@ func clusterOn(tb testing.TB, url string) dispatchtest.Cluster {
 	}
 	var n atomic.Int64
 	return func(o dispatchtest.Options) dispatch.Dispatcher {
+		if o.Now == nil {
+			o.Now = time.Now
+		}
 		d, err := river.New(tb.Context(), river.Options{
 			URL: url, ID: fmt.Sprint("instance-", n.Add(1)), Workers: o.Workers, Tasks: o.Tasks,
-			Sweep: o.Sweep, Now: time.Now, Logger: o.Logger,
+			Sweep: o.Sweep, Now: o.Now, Logger: o.Logger,
 		})
 		if err != nil {
 			tb.Fatal(err)

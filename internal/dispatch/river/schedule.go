@@ -36,6 +36,9 @@ const (
 	// overlap is how far back a new leader looks for a moment that may have come
 	// while there was none: longer than an election takes after a leader died.
 	overlap = 30 * time.Second
+	// catchUp is for how long after a leap of the clock a new leader looks for what
+	// it leaped over. It is shorter than kept, so that no two leaders do so.
+	catchUp = time.Minute
 	// margin is how much too early River's timer may be.
 	margin = 200 * time.Millisecond
 )
@@ -48,7 +51,8 @@ func (d *Dispatcher) periodic() []*river.PeriodicJob {
 			continue
 		}
 		out = append(out, river.NewPeriodicJob(next(t.Next), func() (river.JobArgs, *river.InsertOpts) {
-			at, due := lastMoment(t.Next, d.now().Round(0))
+			now := d.now().Round(0)
+			at, due := lastMoment(t.Next, d.clock.since(now), now)
 			if !due {
 				return nil, nil
 			}
@@ -58,11 +62,21 @@ func (d *Dispatcher) periodic() []*river.PeriodicJob {
 	return out
 }
 
-// lastMoment returns the last moment of a schedule that has come within the
-// overlap, if any has.
-func lastMoment(next func(time.Time) time.Time, now time.Time) (last time.Time, due bool) {
-	for at := next(now.Add(-overlap)); !at.IsZero() && !at.After(now.Add(margin)); at = next(at) {
-		last, due = at, true
+// lastMoment returns the last moment of a schedule since a time, if any has come.
+// It looks back further and further, so that a leap over years costs no more
+// than the moments that lie together at its end.
+func lastMoment(next func(time.Time) time.Time, since, now time.Time) (last time.Time, due bool) {
+	for span := overlap; !due; span *= 2 {
+		from := now.Add(-span)
+		if from.Before(since) {
+			from = since
+		}
+		for at := next(from); !at.IsZero() && !at.After(now.Add(margin)); at = next(at) {
+			last, due = at, true
+		}
+		if from.Equal(since) {
+			break
+		}
 	}
 	return last, due
 }
