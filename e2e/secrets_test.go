@@ -21,6 +21,7 @@ import (
 	"time"
 
 	"assay/internal/app"
+	"assay/internal/pgtest"
 	"assay/internal/provider/providertest"
 	"assay/internal/provider/sim"
 	"assay/internal/randtest"
@@ -110,9 +111,10 @@ type hoard struct {
 	f     *finder
 	shop  *providertest.Server
 	names []string
+	pg    *pgtest.Server // nil on SQLite
 }
 
-func newHoard(t *testing.T) *hoard {
+func newHoard(t *testing.T, on engine) *hoard {
 	markets, simURL := simulator(t, sim.Options{Names: 30, Frozen: true})
 	list := csvList(markets.Names(), 500)
 	shop := providertest.NewServer(t, http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write(list) }))
@@ -127,9 +129,15 @@ func newHoard(t *testing.T) *hoard {
 	for name, value := range canaries {
 		env = append(env, name+"="+value)
 	}
-	s := newServer(t, env...)
-	s.secrets = canaries
-	return &hoard{server: s, f: newFinder(t), shop: shop, names: markets.Names()}
+	h := &hoard{f: newFinder(t), shop: shop, names: markets.Names()}
+	if on == onSQLite {
+		h.server = newServer(t, env...)
+	} else { // one that logs all that it is told, with every value
+		h.pg = pgtest.Start(t, pgtest.Options{Settings: []string{"log_statement=all"}})
+		h.server = newServerOn(t, h.pg.NewDatabase(t), env...)
+	}
+	h.secrets = canaries
+	return h
 }
 
 // live lets everything happen in which a secret is used.
@@ -226,13 +234,22 @@ func (h *hoard) answer(c *http.Client, req *http.Request) {
 	h.f.look("the answer to "+req.URL.Path, b.Bytes())
 }
 
-// files looks through the log and all files of the server.
+// files looks through the log and all files of the server, and through its
+// database.
 func (h *hoard) files(debugged bool) {
 	h.t.Helper()
 	log := h.log.String()
 	h.f.look("the log", []byte(log))
 	if debugged && !strings.Contains(log, "level=DEBUG") {
 		h.t.Error("nothing was logged at level debug")
+	}
+	if h.pg != nil {
+		h.f.look("the database", h.pg.Dump(h.t, h.database))
+		told := h.pg.Log(h.t)
+		h.f.look("the database's log", told)
+		if !bytes.Contains(told, []byte("INSERT INTO")) {
+			h.t.Error("the database logged nothing")
+		}
 	}
 	err := filepath.WalkDir(h.dir, func(path string, d os.DirEntry, err error) error {
 		if err != nil || d.IsDir() {
@@ -249,7 +266,12 @@ func (h *hoard) files(debugged bool) {
 
 func TestSecrets_AreFoundNowhere(t *testing.T) {
 	t.Parallel()
-	h := newHoard(t)
+	onBoth(t, testSecrets)
+}
+
+func testSecrets(t *testing.T, on engine) {
+	t.Parallel()
+	h := newHoard(t, on)
 	h.start()
 	h.live()
 	cmdline, err := os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", h.cmd.Process.Pid))
@@ -279,7 +301,11 @@ func TestSecrets_AreFoundNowhere(t *testing.T) {
 // TestSecrets_AreNotInAPanic makes a handler and a worker panic with a value
 // that holds every secret.
 func TestSecrets_AreNotInAPanic(t *testing.T) {
-	h := newHoard(t)
+	onBoth(t, testPanics)
+}
+
+func testPanics(t *testing.T, on engine) {
+	h := newHoard(t, on)
 	var handler, worker atomic.Bool // whose next transaction panics
 	l := h.within(app.Options{Faults: func(string) error {
 		armed := &worker
@@ -316,7 +342,7 @@ func TestSecrets_AreNotInAPanic(t *testing.T) {
 }
 
 func TestSecrets_AConfigurationThatIsPrintedOrWrongShowsNone(t *testing.T) {
-	h := newHoard(t)
+	h := newHoard(t, onSQLite)
 	for _, c := range []struct {
 		args []string
 		env  []string

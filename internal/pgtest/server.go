@@ -242,6 +242,26 @@ func (s *Server) exec(ctx context.Context, statement string) (err error) {
 	return err
 }
 
+// Log returns what the server has logged.
+func (s *Server) Log(tb testing.TB) []byte {
+	tb.Helper()
+	text, err := os.ReadFile(s.home.log())
+	if err != nil {
+		tb.Fatal(err)
+	}
+	return text
+}
+
+// Dump returns all that is in the database that URL names, as SQL.
+func (s *Server) Dump(tb testing.TB, url string) []byte {
+	tb.Helper()
+	out, err := s.home.command("pg_dump", "--dbname="+url).Output()
+	if err != nil {
+		tb.Fatal(err)
+	}
+	return out
+}
+
 // pid returns the process id of the server, for tests of this package.
 func (s *Server) pid() int {
 	text, err := os.ReadFile(filepath.Join(s.home.data(), "postmaster.pid"))
