@@ -260,6 +260,56 @@ func (c *cluster) share(db *sql.DB) {
 	c.t.Logf("after %d runs each instance has settled something", len(c.runs))
 }
 
+// settling reports whether a transaction is open that has settled a batch.
+func settling(db *sql.DB) bool {
+	found, err := tryRows(db, `SELECT a.pid FROM pg_stat_activity a
+		WHERE a.datname = current_database() AND a.state = 'idle in transaction' AND 2 = (
+			SELECT count(*) FROM pg_locks l WHERE l.pid = a.pid AND l.mode = 'RowExclusiveLock'
+				AND l.relation IN (CAST('snapshot' AS regclass), CAST('refresh_batch' AS regclass)))`)
+	return err == nil && len(found) > 0
+}
+
+// TestInstances_OneStoppedInATransactionHoldsNobodyUp stops an instance that has
+// settled a batch before it can commit. It keeps its locks until others end its
+// session: no limit of the database's does.
+func TestInstances_OneStoppedInATransactionHoldsNobodyUp(t *testing.T) {
+	t.Parallel()
+	var armed atomic.Bool
+	var db *sql.DB
+	url := pgtest.Shared(t).NewDatabase(t)
+	p := newProxy(t, url, func() cut {
+		if armed.Load() && settling(db) && armed.CompareAndSwap(true, false) {
+			return late
+		}
+		return passes
+	})
+	c := newCluster(t, 2_000, url, p.url()+"&default_query_exec_mode=exec")
+	behind := c.servers[1]
+	db = c.open()
+	c.servers[0].signal(syscall.SIGSTOP) // so that it is the other one that settles
+	c.forgets(db, c.servers[0])
+	armed.Store(true)
+	c.markets.Advance(2_000)
+	id := behind.refresh()
+	c.runs = append(c.runs, id)
+	behind.await("a transaction that has settled a batch", func() bool { return !armed.Load() })
+	behind.signal(syscall.SIGSTOP)
+	began := time.Now()
+	c.servers[0].signal(syscall.SIGCONT)
+	c.ended(id)
+	took := time.Since(began)
+	t.Logf("the other one ended the run %v after the stop", took)
+	if randtest.Long() && took > 5*time.Second {
+		t.Errorf("the other one was held up for %v", took)
+	}
+	behind.signal(syscall.SIGCONT)
+	close(p.letGo)
+	behind.await("it to find out that it was taken for dead", func() bool { return contains(behind.log, "taken for dead") })
+	c.settled(slots)
+	c.share(db)
+	c.stopAll()
+}
+
 // TestInstances_ALateCommitIsRefused keeps a commit of an instance that works,
 // and all that it sends after that, from the database until another one has done
 // the work in its stead; then it lets all of that arrive.

@@ -118,7 +118,7 @@ func (a *App) openDatabase(ctx context.Context, o Options) (err error) {
 	go func() { prepared <- a.prepareDispatcher(ctx) }()
 	a.store, err = store.Open(ctx, store.Options{
 		Path: a.cfg.Database.Path, URL: a.cfg.Database.URL.Reveal(), Direct: a.cfg.Database.Direct.Reveal(),
-		KeepSchema: !a.cfg.Migrate && a.cfg.Database.Engine != config.SQLite, Now: o.Now, Logger: a.log, Faults: o.Faults,
+		Owner: a.owner, KeepSchema: !a.cfg.Migrate && a.cfg.Database.Engine != config.SQLite, Now: o.Now, Logger: a.log, Faults: o.Faults,
 	})
 	if failed := <-prepared; err == nil {
 		err = failed

@@ -15,7 +15,7 @@ func newOwner() string {
 	if err != nil || host == "" {
 		host = "unknown"
 	}
-	const most = 63 // of a label, and enough for anybody
+	const most = 40 // so that the whole fits into the name of a session
 	host = strings.Join(strings.Fields(host), "-")
 	random := make([]byte, 4)
 	_, _ = rand.Read(random) // never fails

@@ -151,6 +151,9 @@ func (e *Engine) Watch(ctx context.Context) error {
 
 // takeOver gives back what a dead instance had claimed, for whoever comes.
 func (e *Engine) takeOver(ctx context.Context, p Pulse) error {
+	if err := e.store.EndSessions(ctx, p); err != nil {
+		return err
+	}
 	var taken bool
 	err := e.store.InTx(ctx, func(tx Tx) (err error) {
 		if taken, err = tx.RemoveInstance(p); err != nil || !taken {

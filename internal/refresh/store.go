@@ -24,6 +24,9 @@ type Store interface {
 	// Pulses returns the counters of all instances, and NoBeat for every owner of
 	// claims that is none.
 	Pulses(ctx context.Context) ([]Pulse, error)
+	// EndSessions ends the transactions of an instance whose counter still stands
+	// there: stopped in the middle of one, it would keep others from its rows.
+	EndSessions(ctx context.Context, p Pulse) error
 
 	Job(ctx context.Context, id int64) (Job, error)
 	// QueuedJob returns the oldest job that has no plan yet, or nil.

@@ -39,7 +39,7 @@ func RestorePostgres(ctx context.Context, address, file string, replace bool) er
 
 // hasSchemaPostgres reports whether a database has tables of this program.
 func hasSchemaPostgres(ctx context.Context, address string) (has bool, err error) {
-	db, other, err := openPostgres(address, false)
+	db, other, err := openPostgres(Options{URL: address})
 	if err != nil {
 		return false, err
 	}

@@ -60,7 +60,7 @@ func (s *copySource) openFile(ctx context.Context, path string) (err error) {
 
 func (s *copySource) openServer(ctx context.Context, o CopyOptions) (err error) {
 	s.d = onPostgres
-	read, more, err := openPostgres(o.From.URL, false)
+	read, more, err := openPostgres(o.From)
 	if err != nil {
 		return err
 	}

@@ -29,6 +29,23 @@ func (t *Tx) Beat(owner string) (bool, error) {
 	return n == 1, err
 }
 
+const endSessionsPostgres = `
+SELECT pg_terminate_backend(pid) FROM pg_stat_activity
+WHERE application_name = $1 AND datname = current_database() AND usename = current_user AND xact_start IS NOT NULL
+	AND pid <> pg_backend_pid() AND NOT EXISTS (SELECT 1 FROM instance WHERE owner = $2 AND beat <> $3)`
+
+// EndSessions ends the transactions of an instance whose counter still stands at
+// beat, since they may hold what others wait for: a process that is stopped does
+// not end them. Sessions of another user of the database are left alone.
+func (s *Store) EndSessions(ctx context.Context, p refresh.Pulse) error {
+	if s.d == onSQLite {
+		return nil
+	}
+	_, err := collect(ctx, s.read, func(r *sql.Rows, ended *bool) error { return r.Scan(ended) },
+		endSessionsPostgres, sessionName(p.Owner), p.Owner, p.Beat)
+	return err
+}
+
 // RemoveInstance removes an instance, if its counter still stands at beat, and
 // gives back what is claimed in its name; refresh.NoBeat stands for one that has
 // no counter. It returns false, and changes nothing, where the instance has moved

@@ -169,7 +169,7 @@ func Migrate(ctx context.Context, o Options) (r MigrateResult, err error) {
 func versionBefore(ctx context.Context, o Options) (version int64, err error) {
 	var db *sql.DB
 	if o.URL != "" {
-		write, read, err := openPostgres(o.URL, o.Direct != "")
+		write, read, err := openPostgres(o)
 		if err != nil {
 			return 0, err
 		}

@@ -28,16 +28,16 @@ const (
 	// idleConns is how long a connection stays open that nobody uses.
 	idleConns = 5 * time.Minute
 	// heldUp is how long a transaction may wait for us: a process that is stopped
-	// in the middle of one must not keep the others from its rows.
+	// in the middle of one must not keep its rows. Other instances end it sooner.
 	heldUp = 10 * time.Second
 )
 
 // openPostgres opens the pools for writing and for reading. They are apart since
 // what writes may read beside it: with one pool all could wait for each other.
-// Pooled means that transactions of one connection may run in several sessions,
-// so that none can prepare a statement, unless the address says otherwise.
-func openPostgres(address string, pooled bool) (write, read *sql.DB, err error) {
-	u, conns, err := takePoolSize(address)
+// Behind a pooler transactions of one connection may run in several sessions, so
+// that none can prepare a statement, unless the address says otherwise.
+func openPostgres(o Options) (write, read *sql.DB, err error) {
+	u, conns, err := takePoolSize(o.URL)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -45,12 +45,11 @@ func openPostgres(address string, pooled bool) (write, read *sql.DB, err error) 
 	if err != nil {
 		return nil, nil, errAddress // the error of pgx may show the password
 	}
+	pooled := o.Direct != ""
 	if pooled && !u.Query().Has(modeParameter) {
 		cfg.DefaultQueryExecMode = pgx.QueryExecModeExec
 	}
-	if cfg.RuntimeParams["application_name"] == "" {
-		cfg.RuntimeParams["application_name"] = "assay"
-	}
+	cfg.RuntimeParams["application_name"] = sessionName(o.Owner) // which poolers pass on
 	if !pooled && cfg.DefaultQueryExecMode == pgx.QueryExecModeCacheStatement {
 		// A pooler refuses parameters that it does not know.
 		cfg.RuntimeParams["idle_in_transaction_session_timeout"] = strconv.FormatInt(heldUp.Milliseconds(), 10)
@@ -70,6 +69,10 @@ func openPostgres(address string, pooled bool) (write, read *sql.DB, err error) 
 	}
 	return open(conns - conns/2), open(conns / 2), nil
 }
+
+// sessionName is what the sessions of a process are called in the database: the
+// dispatcher's, too. Longer names than 63 bytes are cut there.
+func sessionName(owner string) string { return strings.TrimSpace("assay " + owner) }
 
 var (
 	errAddress  = errors.New("DATABASE_URL is no address of a PostgreSQL database: postgres://user:password@host/database")

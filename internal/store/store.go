@@ -20,6 +20,9 @@ type Options struct {
 	// Direct says that URL leads through a pooler that hands out transactions, and
 	// is the way round it, by which tables are changed.
 	Direct string
+	// Owner names this process among all that use a PostgreSQL database: at most
+	// 57 bytes, or none. Its sessions have that name.
+	Owner string
 	// Now is the clock; nil: time.Now, and, for budgets on PostgreSQL, the
 	// database's own.
 	Now    func() time.Time
@@ -88,7 +91,7 @@ func Open(ctx context.Context, o Options) (_ *Store, err error) {
 // openServer opens a PostgreSQL database.
 func (s *Store) openServer(ctx context.Context, o Options) (err error) {
 	s.d = onPostgres
-	write, read, err := openPostgres(o.URL, o.Direct != "")
+	write, read, err := openPostgres(o)
 	if err != nil {
 		return err
 	}

@@ -55,7 +55,7 @@ func Check(ctx context.Context, url string, log *slog.Logger) error {
 }
 
 func withMigrator(ctx context.Context, url string, log *slog.Logger, fn func(*pgxpool.Pool, *rivermigrate.Migrator[pgx.Tx]) error) error {
-	pool, err := openPool(ctx, url, 2) // one waits while the other works
+	pool, err := openPool(ctx, url, "assay", 2) // one waits while the other works
 	if err != nil {
 		return err
 	}
@@ -68,13 +68,13 @@ func withMigrator(ctx context.Context, url string, log *slog.Logger, fn func(*pg
 }
 
 // openPool opens a pool of so many connections, which are made when they are
-// wanted.
-func openPool(ctx context.Context, url string, conns int32) (*pgxpool.Pool, error) {
+// wanted and are called by a name.
+func openPool(ctx context.Context, url, name string, conns int32) (*pgxpool.Pool, error) {
 	cfg, err := pgxpool.ParseConfig(url)
 	if err != nil {
 		return nil, errors.New("the address of the database cannot be read") // the error may hold its password
 	}
 	cfg.MaxConns, cfg.MinConns, cfg.MinIdleConns = conns, 0, 0
-	cfg.ConnConfig.RuntimeParams["application_name"] = "assay dispatch"
+	cfg.ConnConfig.RuntimeParams["application_name"] = name
 	return pgxpool.NewWithConfig(ctx, cfg)
 }

@@ -25,8 +25,10 @@ import (
 type Options struct {
 	// URL is the database. River needs sessions of its own there: a pooler that
 	// hands out transactions must be gone round.
-	URL     string
-	ID      string // names this process in River's tables; unique among all processes
+	URL string
+	// ID names this process in River's tables; unique among all processes. Its
+	// sessions are named by it as those of its store are, and end with them.
+	ID      string
 	Workers []dispatch.Worker
 	Tasks   []dispatch.Task
 	Sweep   time.Duration // how often every worker looks without being woken; default 2s
@@ -73,7 +75,7 @@ type Dispatcher struct {
 // New makes a dispatcher on a database that Migrate has prepared. It connects
 // when it runs; Close it if Run is never called.
 func New(ctx context.Context, o Options) (*Dispatcher, error) {
-	pool, err := openPool(ctx, o.URL, connections)
+	pool, err := openPool(ctx, o.URL, "assay "+o.ID, connections)
 	if err != nil {
 		return nil, fmt.Errorf("dispatch: %w", err)
 	}
