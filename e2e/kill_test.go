@@ -31,6 +31,7 @@ type item struct {
 	MarketHashName, Phase string
 	State, Status         string
 	CurrentPrice          json.Number
+	PriceUpdatedAt        time.Time
 }
 
 // row is what the tests read of an inventory row.
