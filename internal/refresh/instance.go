@@ -4,6 +4,8 @@ import (
 	"context"
 	"sync"
 	"time"
+
+	"assay/internal/dispatch"
 )
 
 // Instance is a process that works on the database.
@@ -73,6 +75,20 @@ func (w *watch) note(pulses []Pulse, now time.Duration) (still []Pulse) {
 	return still
 }
 
+// next returns how long after now one that may be dead will have stood still for
+// a lease, or a beat if that is sooner: who waits for it waits no longer.
+func (w *watch) next(now time.Duration) time.Duration {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	wait := beatEvery
+	for _, s := range w.seen {
+		if left := s.since + Lease - now; left > 0 {
+			wait = min(wait, left)
+		}
+	}
+	return wait
+}
+
 // Attend keeps this instance alive in the eyes of the others and takes over from
 // those that are not, until ctx ends. A process that has the database for itself
 // has nobody to attend to.
@@ -82,21 +98,18 @@ func (e *Engine) Attend(ctx context.Context) {
 	}
 	var wg sync.WaitGroup
 	// Side by side: to take over may mean to wait for a lock.
-	wg.Go(func() { e.every(ctx, "beat", e.Beat) })
-	wg.Go(func() { e.every(ctx, "watch", e.Watch) })
+	wg.Go(func() { e.every(ctx, "beat", e.Beat, func() time.Duration { return beatEvery }) })
+	wg.Go(func() {
+		e.every(ctx, "watch", e.Watch, func() time.Duration { return e.others.next(e.elapsed()) })
+	})
 	wg.Wait()
 }
 
-// every calls fn twice a second. It tells of the first failure in a row.
-func (e *Engine) every(ctx context.Context, what string, fn func(context.Context) error) {
-	t := time.NewTicker(beatEvery)
-	defer t.Stop()
-	for failing := false; ; {
-		select {
-		case <-ctx.Done():
-			return
-		case <-t.C:
-		}
+// every calls fn at once, and again when next says, or a beat after the last
+// time if that is sooner. It tells of the first failure in a row.
+func (e *Engine) every(ctx context.Context, what string, fn func(context.Context) error, next func() time.Duration) {
+	for failing := false; ctx.Err() == nil; {
+		began := e.elapsed()
 		bounded, cancel := context.WithTimeout(ctx, Lease)
 		err := fn(bounded)
 		cancel()
@@ -104,6 +117,7 @@ func (e *Engine) every(ctx context.Context, what string, fn func(context.Context
 			e.log.Warn("leases are not kept; it is tried again", "step", what, "error", err)
 		}
 		failing = err != nil
+		dispatch.Wait(ctx, min(next(), beatEvery-(e.elapsed()-began)))
 	}
 }
 

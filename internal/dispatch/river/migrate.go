@@ -20,9 +20,13 @@ const migrating = 0x61737361<<32 + 100
 var ErrSchema = errors.New("the queue's tables are not up to date: run `assay migrate`")
 
 // Migrate brings River's own tables up to date. Several processes may call it at
-// once: one of them does it, the others wait.
+// once: one of them does it, the others wait. Where there is nothing to do it is
+// soon over.
 func Migrate(ctx context.Context, url string, log *slog.Logger) error {
 	err := withMigrator(ctx, url, log, func(pool *pgxpool.Pool, m *rivermigrate.Migrator[pgx.Tx]) error {
+		if result, err := m.Validate(ctx, nil); err != nil || result.OK {
+			return err
+		}
 		return pgx.BeginFunc(ctx, pool, func(lock pgx.Tx) error {
 			const wait = `SELECT set_config('idle_in_transaction_session_timeout', '0', true), pg_advisory_xact_lock($1)`
 			if _, err := lock.Exec(ctx, wait, int64(migrating)); err != nil {
