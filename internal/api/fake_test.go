@@ -107,7 +107,8 @@ func (f *fakes) ProviderDebug(context.Context) (view.ProviderDebug, error) {
 	source := view.SourceDebug{
 		Source: "sim", AnswersByStatus: map[string]int64{"200": 7}, Markets: []view.MarketDebug{{Market: "m", AppIDs: []int32{730}, LastFetchedAt: new(noon)}},
 		Requests: []view.RequestDebug{{At: noon, Method: "GET", Status: 200, DurationMs: 1.5}}, Budget: view.Budget{Left: new(int64(3))},
-		Instances: []string{"a"}, Workers: []view.Worker{{Owner: "a", Since: noon}},
+		Instances: []view.SourceInstance{{Owner: "a", SourceReport: view.SourceReport{Breaker: "closed", AnswersByStatus: map[string]int64{"200": 7}, OpenHosts: []string{}}}},
+		Workers:   []view.Worker{{Owner: "a", Since: noon}},
 	}
 	return view.ProviderDebug{Sources: []view.SourceDebug{source}, Unconfigured: []view.Unconfigured{{Source: "x", Reason: "no key"}}}, f.note("providerDebug")
 }

@@ -143,6 +143,7 @@ func (a *App) buildEngine(ctx context.Context) (err error) {
 	a.engine, err = refresh.New(ctx, refresh.Options{
 		Store: refreshStore{a.store}, Sources: a.sources.List,
 		Owner: a.owner, Version: a.version, Shared: cfg.Database.Engine != config.SQLite,
+		Report: func() string { return view.Report(a.sources.Clients) },
 		Wake:   func(kind string) { a.work.Wake(kind) },
 		Rates:  a.currentRates,
 		Now:    a.now,

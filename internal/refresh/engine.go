@@ -56,6 +56,7 @@ type Engine struct {
 	beat      int64
 	others    watch
 	elapsed   func() time.Duration
+	report    func() string
 	now       func() time.Time
 	log       *slog.Logger
 	packers   sync.Pool
@@ -86,7 +87,10 @@ type Options struct {
 	Shared  bool
 	Now     func() time.Time
 	Elapsed func() time.Duration // a clock that nobody sets; nil: this process's own
-	Logger  *slog.Logger
+	// Report is what the others are told of this process with each beat, for people
+	// to see: some kilobytes, without a secret; nil: nothing.
+	Report func() string
+	Logger *slog.Logger
 }
 
 // New makes an Engine, notes it and the sources' markets in the store and, where
@@ -95,13 +99,16 @@ type Options struct {
 func New(ctx context.Context, o Options) (*Engine, error) {
 	e := &Engine{
 		store: o.Store, cfg: o.Config, wake: o.Wake, now: o.Now, log: o.Logger,
-		owner: o.Owner, version: o.Version, clustered: o.Shared, started: o.Now(), elapsed: o.Elapsed,
+		owner: o.Owner, version: o.Version, clustered: o.Shared, started: o.Now(), elapsed: o.Elapsed, report: o.Report,
 		sources: map[string]provider.Source{}, known: map[int64]marketOf{}, shared: map[string]bool{},
 		rates: o.Rates, makers: makers{sets: map[int64]*maker{}},
 		hands: hands{units: map[unitKey]call{}, batches: map[batchKey]struct{}{}},
 	}
 	if e.rates == nil {
 		e.rates = func(context.Context) (pricing.Rates, error) { return e.cfg.Policy.Rates, nil }
+	}
+	if e.report == nil {
+		e.report = func() string { return "" }
 	}
 	if e.elapsed == nil {
 		start := time.Now()

@@ -16,6 +16,7 @@ type Instance struct {
 	StartedAt time.Time
 	Beat      int64
 	BeatAt    time.Time // when the counter moved, by the instance's own clock
+	Report    string    // what it tells of itself, for people to see
 }
 
 // Pulse is the counter of an instance as it was seen.
@@ -126,8 +127,9 @@ func (e *Engine) every(ctx context.Context, what string, fn func(context.Context
 func (e *Engine) Beat(ctx context.Context) error {
 	known := true
 	e.beat++
+	report := e.report()
 	err := e.store.InTx(ctx, func(tx Tx) (err error) {
-		if known, err = tx.Beat(e.owner); err != nil || known {
+		if known, err = tx.Beat(e.owner, report); err != nil || known {
 			return err
 		}
 		return tx.Register(e.instance())
@@ -142,7 +144,7 @@ func (e *Engine) Beat(ctx context.Context) error {
 
 // instance describes this process. Its counter is one that it never showed.
 func (e *Engine) instance() Instance {
-	return Instance{Owner: e.owner, Version: e.version, Asks: e.asks, StartedAt: e.started, Beat: e.beat}
+	return Instance{Owner: e.owner, Version: e.version, Asks: e.asks, StartedAt: e.started, Beat: e.beat, Report: e.report()}
 }
 
 // Watch looks at the counters of all instances and takes over from those that

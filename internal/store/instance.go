@@ -16,16 +16,16 @@ func (t *Tx) Register(i refresh.Instance) error {
 		return err
 	}
 	_, err = t.exec(`
-		INSERT INTO instance (owner, version, asks, started_at, beat, beat_at) VALUES ($1, $2, $3, $4, $5, $6)
-		ON CONFLICT (owner) DO UPDATE SET beat = excluded.beat, beat_at = excluded.beat_at`,
-		i.Owner, i.Version, string(asks), micros(i.StartedAt), i.Beat, micros(t.now))
+		INSERT INTO instance (owner, version, asks, started_at, beat, beat_at, report) VALUES ($1, $2, $3, $4, $5, $6, $7)
+		ON CONFLICT (owner) DO UPDATE SET beat = excluded.beat, beat_at = excluded.beat_at, report = excluded.report`,
+		i.Owner, i.Version, string(asks), micros(i.StartedAt), i.Beat, micros(t.now), i.Report)
 	return err
 }
 
-// Beat moves an instance's counter on. It returns false where the instance is
+// Beat moves an instance's counter on, and notes its report. It returns false where the instance is
 // not known any more: others took it for dead.
-func (t *Tx) Beat(owner string) (bool, error) {
-	n, err := t.exec(`UPDATE instance SET beat = beat + 1, beat_at = $2 WHERE owner = $1`, owner, micros(t.now))
+func (t *Tx) Beat(owner, report string) (bool, error) {
+	n, err := t.exec(`UPDATE instance SET beat = beat + 1, beat_at = $2, report = $3 WHERE owner = $1`, owner, micros(t.now), report)
 	return n == 1, err
 }
 
@@ -102,7 +102,7 @@ func instances(ctx context.Context, q querier) ([]refresh.Instance, error) {
 	return collect(ctx, q, func(r *sql.Rows, i *refresh.Instance) error {
 		var started, beaten int64
 		var asks sql.RawBytes
-		if err := r.Scan(&i.Owner, &i.Version, &asks, &started, &i.Beat, &beaten); err != nil {
+		if err := r.Scan(&i.Owner, &i.Version, &asks, &started, &i.Beat, &beaten, &i.Report); err != nil {
 			return err
 		}
 		i.StartedAt, i.BeatAt = moment(started), moment(beaten)
@@ -113,7 +113,7 @@ func instances(ctx context.Context, q querier) ([]refresh.Instance, error) {
 			i.Asks = append(i.Asks, refresh.Askable{Source: source, File: file})
 		}
 		return err
-	}, `SELECT owner, version, asks, started_at, beat, beat_at FROM instance ORDER BY started_at, owner`)
+	}, `SELECT owner, version, asks, started_at, beat, beat_at, report FROM instance ORDER BY started_at, owner`)
 }
 
 // askKeys names what can be asked for, each in one text. No source has a slash in

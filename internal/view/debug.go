@@ -55,7 +55,7 @@ func (r *Reader) ProviderDebug(ctx context.Context) (ProviderDebug, error) {
 		}
 		s := r.source(d, sources[d.Name], hosts)
 		s.Background, s.LaterNames = refresh.InBackground(d), later[d.Name]
-		s.addInstances(instances, claims)
+		s.addInstances(r, instances, claims)
 		for _, m := range d.Markets {
 			s.Markets = append(s.Markets, market(d, m, byKey[[2]string{d.Name, m.Key}], hosts))
 		}
@@ -117,10 +117,10 @@ func (r *Reader) hosts(ctx context.Context, d provider.Description) (map[string]
 }
 
 // addInstances lists who can ask the source, and what it is asked for now.
-func (s *SourceDebug) addInstances(instances []refresh.Instance, claims []store.Claim) {
+func (s *SourceDebug) addInstances(r *Reader, instances []refresh.Instance, claims []store.Claim) {
 	for _, i := range instances {
 		if slices.ContainsFunc(i.Asks, func(a refresh.Askable) bool { return a.Source == s.Source }) {
-			s.Instances = append(s.Instances, i.Owner)
+			s.Instances = append(s.Instances, r.sourceInstance(i, s.Source))
 		}
 	}
 	for _, c := range claims {
@@ -141,7 +141,7 @@ func (r *Reader) source(d provider.Description, kept store.SourceState, hosts ma
 		Shape: string(d.Shape), BatchSize: d.BatchSize, IntervalSeconds: seconds(d.Interval), Terms: d.Terms,
 		Breaker: string(c.Breaker), BlockedUntil: when(c.BlockedUntil), Budget: budget(c.Budget), LatencyMs: latency(c.Latency),
 		LastSuccess: when(kept.LastSuccess), LastError: text(kept.LastError), LastErrorAt: when(kept.LastErrorAt),
-		AnswersByStatus: answers(c.Answers), Instances: []string{}, Workers: []Worker{},
+		AnswersByStatus: answers(c.Answers), Instances: []SourceInstance{}, Workers: []Worker{},
 		Hosts: []HostDebug{}, Markets: []MarketDebug{}, Requests: requests(c.Requests),
 	}
 	if c.LastErrorAt.After(kept.LastErrorAt) {

@@ -2,6 +2,7 @@ package view_test
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"testing"
 	"time"
@@ -59,9 +60,12 @@ func TestDebug_ShowsAllInstancesAndTheirWorkWhicheverIsAsked(t *testing.T) {
 	w := newWorld(t, false)
 	w.own("u", "A")
 	sim := refresh.Askable{Source: "sim", File: "f"}
+	told := view.SourceReport{Requests: 7, Breaker: "open", LatencyMs: view.Latency{P50: 1.5}, AnswersByStatus: map[string]int64{"500": 7}, OpenHosts: []string{"h"}}
+	report, err := json.Marshal(map[string]view.SourceReport{"sim": told})
+	w.must(err)
 	w.tx(func(tx *store.Tx) error {
 		for n, asks := range [][]refresh.Askable{{sim, {Source: "sim", File: "g"}}, {sim, {Source: "list"}}} {
-			i := refresh.Instance{Owner: fmt.Sprint("host-", n), Version: "v1", Asks: asks, StartedAt: w.now.Add(time.Duration(n) * time.Second)}
+			i := refresh.Instance{Owner: fmt.Sprint("host-", n), Version: "v1", Asks: asks, StartedAt: w.now.Add(time.Duration(n) * time.Second), Report: string(report)}
 			if err := tx.Register(i); err != nil {
 				return err
 			}
@@ -99,7 +103,15 @@ func TestDebug_ShowsAllInstancesAndTheirWorkWhicheverIsAsked(t *testing.T) {
 	}
 	sources, err := reader.ProviderDebug(t.Context())
 	w.must(err)
-	if s := sources.Sources[0]; fmt.Sprint(s.Instances, s.Workers) != fmt.Sprint([]string{"host-0", "host-1"}, work) {
+	s := sources.Sources[0]
+	if fmt.Sprint(s.Workers) != fmt.Sprint(work) {
 		t.Errorf("source %+v", s)
+	}
+	want := []view.SourceInstance{
+		{Owner: "host-0", Answering: true, SourceReport: view.SourceReport{Breaker: "closed", AnswersByStatus: map[string]int64{}, OpenHosts: []string{}}}, // as it is, whatever it told
+		{Owner: "host-1", SourceReport: told},
+	}
+	if fmt.Sprint(s.Instances) != fmt.Sprint(want) {
+		t.Errorf("instances %+v, want %+v", s.Instances, want)
 	}
 }

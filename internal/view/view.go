@@ -270,7 +270,7 @@ type SourceDebug struct {
 	LastErrorAt     *time.Time       `json:"lastErrorAt"`
 	LatencyMs       Latency          `json:"latencyMs"`
 	AnswersByStatus map[string]int64 `json:"answersByStatus"`
-	Instances       []string         `json:"instances"` // owners of those that can ask it
+	Instances       []SourceInstance `json:"instances"` // that can ask it; what stands beside is of the one that answers
 	Workers         []Worker         `json:"workers"`   // what any of them asks it for now
 	Hosts           []HostDebug      `json:"hosts"`
 	Markets         []MarketDebug    `json:"markets"`

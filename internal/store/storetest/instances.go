@@ -29,7 +29,7 @@ func (f *fixture) remove(owner string, beat int64) (removed bool) {
 func (f *fixture) beat(owner string) (known bool) {
 	f.Helper()
 	f.tx(func(tx *store.Tx) (err error) {
-		known, err = tx.Beat(owner)
+		known, err = tx.Beat(owner, "report of "+owner)
 		return err
 	})
 	return known
@@ -64,7 +64,7 @@ func instancesAreKnown(f *fixture) {
 	f.must(err)
 	f.is("instances", len(all), 2)
 	f.is("the first", fmt.Sprint(all[0]), fmt.Sprint(refresh.Instance{
-		Owner: "a", Version: "v1", Asks: asks, StartedAt: f.now.Add(-time.Second), Beat: 3, BeatAt: f.now,
+		Owner: "a", Version: "v1", Asks: asks, StartedAt: f.now.Add(-time.Second), Beat: 3, BeatAt: f.now, Report: "report of a",
 	}))
 	f.is("what the second can ask for", len(all[1].Asks), 0)
 	f.tx(func(tx *store.Tx) error { return tx.Register(refresh.Instance{Owner: "b", Beat: 7, StartedAt: f.now}) })

@@ -112,7 +112,8 @@ CREATE TABLE instance (
     asks       text   NOT NULL,             -- a JSON list: what it can ask for, "source/file"
     started_at bigint NOT NULL,
     beat       bigint NOT NULL,             -- the counter
-    beat_at    bigint NOT NULL              -- by its own clock, for people to see
+    beat_at    bigint NOT NULL,             -- by its own clock, for people to see
+    report     text   NOT NULL              -- what it tells of the sources that it asks; JSON, empty before the first beat
 ) WITH (fillfactor = 10);
 
 -- Contract: MarketPriceRefreshJob.

@@ -107,7 +107,8 @@ CREATE TABLE instance (
     asks       TEXT    NOT NULL,             -- a JSON list: what it can ask for, "source/file"
     started_at INTEGER NOT NULL,
     beat       INTEGER NOT NULL,             -- the counter
-    beat_at    INTEGER NOT NULL              -- by its own clock, for people to see
+    beat_at    INTEGER NOT NULL,             -- by its own clock, for people to see
+    report     TEXT    NOT NULL              -- what it tells of the sources that it asks; JSON, empty before the first beat
 ) WITHOUT ROWID;
 
 -- Contract: MarketPriceRefreshJob.
