@@ -174,6 +174,9 @@ func (s *Source) readItems(ctx context.Context, body io.Reader, all sales, sink 
 		if err != nil {
 			return err
 		}
+		if err := r.Sound(); err != nil {
+			return err // what was sold is no row of this answer, and must not outweigh its rubbish
+		}
 		if r.Quotes() == 0 {
 			return errEmpty
 		}

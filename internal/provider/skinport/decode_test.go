@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"strings"
 	"testing"
 
 	"assay/internal/provider"
@@ -34,6 +35,15 @@ func FuzzSales(f *testing.F) {
 		}
 		return err
 	})
+}
+
+func TestItems_RubbishIsNotOutweighedBySales(t *testing.T) {
+	sold := sales{{name: "B"}: {median: 5, currency: "USD"}, {name: "C"}: {median: 5, currency: "USD"}, {name: "D"}: {median: 5, currency: "USD"}}
+	const rubbish = `[{"market_hash_name":"A","currency":"USD"},{"market_hash_name":"B","currency":7},{"market_hash_name":"C","currency":"USD","min_price":"1,5"}]`
+	_, err := New(Config{}).readItems(t.Context(), strings.NewReader(rubbish), sold, providertest.Discard{})
+	if provider.KindOf(err) != provider.KindProtocol || !strings.Contains(err.Error(), "1 quotes and 2 rejects") {
+		t.Errorf("error %v", err)
+	}
 }
 
 // answer is what Skinport answers, without end.
