@@ -13,6 +13,7 @@
 package steam
 
 import (
+	"cmp"
 	"context"
 	"net/http"
 	"net/url"
@@ -57,12 +58,13 @@ const (
 const terms = "Steam documents no such use of its market and promises nothing: it limits by address, and each request while it refuses prolongs that. " +
 	"The data is read for your own site, slowly; the Steam Subscriber Agreement holds."
 
-// Tune sets in the options of a source's client how Steam is to be treated: who is
-// refused leaves it alone for ten minutes, and up to an hour while that lasts.
+// Tune sets in the options of the source's client, where they leave it open, how
+// Steam is to be treated: who is refused leaves it alone for ten minutes, and up to
+// an hour while that lasts.
 func Tune(o *provider.Options) {
-	o.Wait, o.MostWait = 10*time.Minute, time.Hour
-	o.Attempts = 2 // they are few
-	o.MaxBody = maxBody
+	o.Wait, o.MostWait = cmp.Or(o.Wait, 10*time.Minute), cmp.Or(o.MostWait, time.Hour)
+	o.Attempts = cmp.Or(o.Attempts, 2) // requests are few
+	o.MaxBody = cmp.Or(o.MaxBody, maxBody)
 	o.Judge = judge
 }
 
