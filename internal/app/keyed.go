@@ -9,16 +9,23 @@ import (
 	"assay/internal/fault"
 	"assay/internal/provider"
 	"assay/internal/provider/cs2cap"
+	"assay/internal/provider/pricempire"
 )
 
 // keyed are the sources that answer nobody without a key.
-var keyed = []string{cs2cap.Name}
+var keyed = []string{cs2cap.Name, pricempire.Name}
 
-// checkKeys finds which of the sources lacks the key that it needs.
+// checkKeys finds which of the sources lacks the key that it needs, or is to be
+// asked for what it cannot be.
 func checkKeys(cfg *config.Config, sources ...string) error {
 	for _, name := range sources {
 		if slices.Contains(keyed, name) && cfg.Sources[name].APIKey.Reveal() == "" {
 			return fault.New(fault.Invalid, "invalid_configuration", "set %s_API_KEY: %s answers nobody without a key", strings.ToUpper(name), name)
+		}
+	}
+	if slices.Contains(sources, pricempire.Name) {
+		if err := pricempire.CheckMarkets(cfg.Sources[pricempire.Name].Markets); err != nil {
+			return fault.New(fault.Invalid, "invalid_configuration", "PRICEMPIRE_MARKETS: %v", err)
 		}
 	}
 	return nil
@@ -33,6 +40,18 @@ func (s *SourceSet) openCs2cap(_ context.Context, so SourceOptions, o provider.O
 	h := s.hostedAt(so, o, cs2cap.BaseURL, cs2cap.Host(shape))
 	return cs2cap.New(cs2cap.Config{
 		BaseURL: h.base, Key: h.key, Shape: shape, Markets: so.Config.Sources[cs2cap.Name].Markets,
+		Currency: so.Config.Currency, Host: h.host, Client: h.client,
+	}), nil
+}
+
+func (s *SourceSet) openPricempire(_ context.Context, so SourceOptions, o provider.Options) (provider.Source, error) {
+	if err := checkKeys(so.Config, pricempire.Name); err != nil {
+		return nil, err
+	}
+	o.Wait, o.MostWait = pricempire.Wait, pricempire.MostWait
+	h := s.hosted(so, o, pricempire.BaseURL, pricempire.Limit())
+	return pricempire.New(pricempire.Config{
+		BaseURL: h.base, Key: h.key, Markets: so.Config.Sources[pricempire.Name].Markets,
 		Currency: so.Config.Currency, Host: h.host, Client: h.client,
 	}), nil
 }

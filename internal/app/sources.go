@@ -19,6 +19,7 @@ import (
 	"assay/internal/provider/csfloat"
 	"assay/internal/provider/marketcsgo"
 	"assay/internal/provider/pricelist"
+	"assay/internal/provider/pricempire"
 	"assay/internal/provider/sim"
 	"assay/internal/provider/skinport"
 	"assay/internal/provider/steam"
@@ -32,6 +33,7 @@ type opener func(context.Context, SourceOptions, provider.Options) (provider.Sou
 // openers are of all price sources that this program knows, by name.
 func (s *SourceSet) openers() map[string]opener {
 	return map[string]opener{
+		pricempire.Name: s.openPricempire,
 		cs2cap.Name:     s.openCs2cap,
 		csfloat.Name:    s.openCSFloat,
 		marketcsgo.Name: s.openMarketCSGO,

@@ -1,6 +1,7 @@
 package app
 
 import (
+	"slices"
 	"strings"
 	"testing"
 
@@ -50,13 +51,21 @@ func TestOpenSources_PlansHoldUnlessTheOperatorHasAnother(t *testing.T) {
 	}
 }
 
+func TestOpenSources_ABidIsNoMarket(t *testing.T) {
+	_, err := open(t, "MARKET_PRICE_PROVIDERS=pricempire", "PRICEMPIRE_API_KEY=k", "PRICEMPIRE_MARKETS=buff163,buff163_buy")
+	if err == nil || !strings.Contains(err.Error(), "PRICEMPIRE_MARKETS: buff163_buy") {
+		t.Error(err)
+	}
+}
+
 // A market is known by its key: the same one through two sources counts once.
 func TestOpenSources_AMarketHasOneKeyThroughEverySource(t *testing.T) {
-	var environ []string
+	single := []string{"csfloat", "marketcsgo", "skinport", "steam", "waxpeer"}
+	environ := []string{"PRICEMPIRE_MARKETS=" + strings.Join(single, ",")}
 	for _, name := range keyed {
 		environ = append(environ, strings.ToUpper(name)+"_API_KEY=7f0c2d3e-1111-4222-8333-444455556666")
 	}
-	set, err := open(t, append(environ, "MARKET_PRICE_PROVIDERS=skinport,"+strings.Join(keyed, ","))...)
+	set, err := open(t, append(environ, "MARKET_PRICE_PROVIDERS="+strings.Join(slices.Concat(single, keyed), ","))...)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -70,7 +79,9 @@ func TestOpenSources_AMarketHasOneKeyThroughEverySource(t *testing.T) {
 			offers[m.Key]++
 		}
 	}
-	if want := 1 + len(keyed); offers["skinport"] != want {
-		t.Errorf("skinport is a market of %d sources, want %d: %v", offers["skinport"], want, offers)
+	for _, key := range single {
+		if want := 1 + len(keyed); offers[key] != want {
+			t.Errorf("%s is a market of %d sources, want %d", key, offers[key], want)
+		}
 	}
 }

@@ -208,6 +208,10 @@ func sourceSettings(sources []string) []setting {
 			set: oneOf(func(c *Config) *string { return &c.Cs2capShape }, "batch", "single"),
 		},
 		setting{
+			name: "PRICEMPIRE_MARKETS", help: "comma list of the markets to ask `pricempire` for, by its own keys, 64 at most; `buff163,csfloat,dmarket,skinport,waxpeer,youpin` when empty",
+			set: markets("pricempire"),
+		},
+		setting{
 			name: "SIM_SHAPE", def: "bulk", help: "how the simulator wants to be asked: `bulk`, `batch` or `single`",
 			set: oneOf(func(c *Config) *string { return &c.SimShape }, "bulk", "batch", "single"),
 		},

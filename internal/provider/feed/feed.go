@@ -26,7 +26,10 @@ type Reader struct {
 	dec    *jsontext.Decoder
 	sink   provider.Sink
 	seen   Seen
-	bits   map[string]int // position of each market's bit in seen
+
+	name, phase string         // of the last quote
+	markets     *uint64        // what is seen of it
+	bits        map[string]int // position of each market's bit in seen
 
 	quotes, rejects int
 	reasons         map[string]int
@@ -385,7 +388,10 @@ func (r *Reader) Quote(q *provider.Quote) error {
 		bit = len(r.bits)
 		r.bits[q.Market] = bit
 	}
-	seen := r.seen.Markets(q.Name, q.Phase)
+	if r.markets == nil || q.Name != r.name || q.Phase != r.phase { // the markets of an item mostly follow each other
+		r.name, r.phase, r.markets = q.Name, q.Phase, r.seen.Markets(q.Name, q.Phase)
+	}
+	seen := r.markets
 	if *seen&(1<<bit) != 0 {
 		r.Reject(q.Market, []byte(q.Name), RejectDuplicate)
 		return nil

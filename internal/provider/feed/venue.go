@@ -35,7 +35,7 @@ var venues = map[string]string{
 	"lisskins":    "LIS-SKINS",
 	"lootfarm":    "LOOT.Farm",
 	"mannco":      "Mannco.store",
-	"marketcsgo":  "Market.CSGO",
+	"marketcsgo":  "market.csgo.com",
 	"pirateswap":  "PirateSwap",
 	"rapidskins":  "RapidSkins",
 	"shadowpay":   "ShadowPay",

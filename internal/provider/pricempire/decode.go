@@ -1,0 +1,115 @@
+package pricempire
+
+import (
+	"context"
+	"io"
+	"time"
+
+	"assay/internal/provider"
+	"assay/internal/provider/feed"
+)
+
+var (
+	rowNames   = []string{"market_hash_name", "trades_30d", "steam_last_30d", "prices"}
+	priceNames = []string{"provider_key", "price", "count", "last_checked_at", "updated_at"}
+)
+
+// read reads a whole game. A market that no row has is silent: Pricempire drops
+// what it does not know without a word.
+func (s *Source) read(ctx context.Context, body io.Reader, sink provider.Sink) (provider.Answer, error) {
+	var answer provider.Answer
+	told := make([]bool, len(s.describe.Markets))
+	cells, inner := make([]feed.Cell, len(rowNames)), make([]feed.Cell, len(priceNames))
+	err := feed.Read(ctx, Name, body, sink, func(r *feed.Reader) error {
+		err := r.Array(func() error {
+			ok, err := r.Row(rowNames, cells)
+			if !ok || err != nil {
+				return err
+			}
+			q, ok := s.subject(r, cells)
+			if !ok {
+				return nil
+			}
+			return r.EachRow(cells[3], priceNames, inner, func() error {
+				at, asked := s.markets[string(inner[0].Text)]
+				if !asked {
+					return nil
+				}
+				told[at] = true
+				q.Market = s.describe.Markets[at].Key
+				return price(r, q, inner)
+			})
+		})
+		if err == nil && r.Quotes() == 0 {
+			err = feed.Malformed("there is nothing in it about any of the markets")
+		}
+		return err
+	})
+	for i, there := range told {
+		if !there {
+			answer.Silent = append(answer.Silent, s.describe.Markets[i].Key)
+		}
+	}
+	return answer, err
+}
+
+// subject reads what a row is about, and what was sold of it.
+func (s *Source) subject(r *feed.Reader, cells []feed.Cell) (q provider.Quote, ok bool) {
+	q.Currency = s.currency
+	if q.Name, ok = r.Name("", cells[0]); !ok {
+		return q, false
+	}
+	q.Name, q.Phase = feed.CutSuffix(q.Name)
+	trades, reason := cells[1].Count()
+	steam := int64(provider.Unknown)
+	if reason == "" {
+		steam, reason = cells[2].Count()
+	}
+	if reason != "" {
+		r.Reject("", cells[0].Text, reason)
+		return q, false
+	}
+	if q.Sales = sold(trades, steam); q.Sales >= 0 {
+		q.SalesWindow = window
+	}
+	return q, true
+}
+
+// sold adds up the sales on Steam and elsewhere. Only both can say that there were
+// none.
+func sold(trades, steam int64) int64 {
+	if total := max(trades, 0) + max(steam, 0); total > 0 || trades == 0 && steam == 0 {
+		return total
+	}
+	return provider.Unknown
+}
+
+// price hands on what one market says of the row's item.
+func price(r *feed.Reader, q provider.Quote, cells []feed.Cell) error {
+	var reason string
+	if q.Ask, reason = cells[1].Amount(100); reason == "" {
+		q.Listings, reason = cells[2].Count()
+	}
+	if reason == "" {
+		q.MarketTime, reason = polled(cells[3], cells[4])
+	}
+	if reason != "" {
+		r.Reject(q.Market, []byte(q.Name), reason)
+		return nil
+	}
+	return r.Quote(&q)
+}
+
+// placeholder stands in many rows where a time was never written.
+var placeholder = time.Date(2025, 1, 1, 0, 0, 0, 0, time.UTC)
+
+// polled returns when Pricempire last looked at a market: when it last checked or,
+// where that is not told, when the price was updated.
+func polled(checked, updated feed.Cell) (t time.Time, reason string) {
+	for _, c := range [...]feed.Cell{checked, updated} {
+		if t, reason = c.Time(feed.TimeRFC3339); reason != "" || !t.IsZero() && !t.Equal(placeholder) {
+			return t, reason
+		}
+	}
+	return time.Time{}, ""
+}

@@ -1,0 +1,150 @@
+// Package pricempire reads Pricempire's price feed, version 4: one answer with
+// every item of a game on many markets.
+//
+// Source: https://pricempire.com/docs and the published clients of the API, read
+// in November 2026. Not confirmed there: which values metas takes, the bodies of
+// 401, 403 and 429, and how many calls which plan allows. So sales that an answer
+// does not tell are unknown, and a 429 is followed by ever longer waits.
+package pricempire
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"net/url"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"assay/internal/catalog"
+	"assay/internal/money"
+	"assay/internal/provider"
+	"assay/internal/provider/feed"
+)
+
+// Name is the key by which configuration and URLs know the source.
+const Name = "pricempire"
+
+// BaseURL is where the API is.
+const BaseURL = "https://api.pricempire.com"
+
+// Limit is for politeness: Pricempire documents a number of calls in a month,
+// which depends on the plan, and none in less.
+func Limit() provider.Limit { return provider.Limit{Requests: 10, Per: time.Minute} }
+
+// How long Pricempire is left alone when it refuses without saying for how long,
+// at first and at most: it may be a month that is used up.
+const (
+	Wait     = 10 * time.Minute
+	MostWait = 6 * time.Hour
+)
+
+// Markets returns the keys of the markets that are asked for by default: those
+// with most listings.
+func Markets() []string {
+	return []string{"buff163", "csfloat", "dmarket", "skinport", "waxpeer", "youpin"}
+}
+
+// CheckMarkets says what is wrong with keys of markets, as Pricempire has them.
+func CheckMarkets(keys []string) error {
+	seen := map[string]bool{}
+	for _, key := range keys {
+		if strings.HasSuffix(key, "_buy") {
+			return fmt.Errorf("%s are bids, and no bid is a price: remove it", key)
+		}
+		if m := market(key); seen[m] {
+			return fmt.Errorf("%s is there twice", m)
+		}
+		seen[market(key)] = true
+	}
+	return nil
+}
+
+// market returns the key by which every source knows the market that Pricempire
+// calls so, "swap.gg" for one.
+func market(key string) string { return strings.ReplaceAll(key, ".", "") }
+
+const (
+	interval = 5 * time.Minute
+	window   = 30 * 24 * time.Hour // for which sales are told
+	terms    = "Needs a key of a Pricempire API plan. Its terms forbid to build a similar or competing service from the data: use it for your own site."
+)
+
+// Config says how a Source asks.
+type Config struct {
+	BaseURL  string           // without a slash at its end
+	Key      string           // a UUID
+	Markets  []string         // keys of those to ask for, as Pricempire has them and CheckMarkets passes; default Markets
+	Currency money.Currency   // in which prices are asked for: USD, EUR or GBP; default USD, and for any other
+	Host     provider.Host    // what may be asked of it
+	Client   *provider.Client // carries the requests
+}
+
+// Source reads Pricempire. Its methods may be called concurrently.
+type Source struct {
+	base, key string
+	sources   string // as the request lists them
+	currency  money.Currency
+	client    *provider.Client
+	describe  provider.Description
+	markets   map[string]int // by Pricempire's key, the position in describe.Markets
+}
+
+// New returns a Source. It asks nothing yet.
+func New(c Config) *Source {
+	keys := c.Markets
+	if len(keys) == 0 {
+		keys = Markets()
+	}
+	s := &Source{
+		base: c.BaseURL, key: c.Key, sources: strings.Join(keys, ","), currency: "USD", client: c.Client, markets: map[string]int{},
+	}
+	switch c.Currency {
+	case "EUR", "GBP":
+		s.currency = c.Currency // Pricempire converts; its cents are hundredths in these
+	}
+	s.describe = provider.Description{
+		Name: Name, Title: "Pricempire", Shape: provider.Bulk, Interval: interval, Terms: terms, Hosts: []provider.Host{c.Host},
+	}
+	games := []int32{catalog.CS2, catalog.Dota, catalog.TF2, catalog.Rust}
+	var offered []string
+	for i, key := range keys {
+		s.markets[key] = i
+		offered = append(offered, market(key))
+		s.describe.Markets = append(s.describe.Markets, provider.Market{
+			Key: offered[i], Title: feed.Title(offered[i]), AppIDs: games, SalesWindow: window,
+		})
+	}
+	for _, app := range games {
+		s.describe.Files = append(s.describe.Files, provider.File{Key: strconv.Itoa(int(app)), AppID: app, Markets: offered})
+	}
+	return s
+}
+
+// Describe returns what the source says of itself.
+func (s *Source) Describe() provider.Description { return s.describe }
+
+// Fetch reads a game.
+func (s *Source) Fetch(ctx context.Context, call provider.Call, sink provider.Sink) (provider.Answer, error) {
+	if !slices.ContainsFunc(s.describe.Files, func(f provider.File) bool { return f.Key == call.File && f.AppID == call.AppID }) {
+		return provider.Answer{}, provider.Protocol(Name, "there is no file %q of app %d", call.File, call.AppID)
+	}
+	q := url.Values{
+		"app_id": {call.File}, "sources": {s.sources}, "currency": {string(s.currency)},
+		"avg": {"false"}, "median": {"false"}, "inflation_threshold": {"-1"}, "metas": {"trades_30d,steam_last_30d"},
+	}
+	req := provider.Request{
+		URL: s.base + "/v4/paid/items/prices?" + q.Encode(), Meter: call.Meter,
+		Header: http.Header{"Authorization": {"Bearer " + s.key}, "Accept": {"application/json"}},
+	}
+	var answer provider.Answer
+	err := s.client.Do(ctx, req, func(resp *provider.Response) (err error) {
+		answer, err = s.read(ctx, resp.Body, sink)
+		return err
+	})
+	if err != nil {
+		return provider.Answer{}, err
+	}
+	return answer, nil
+}
