@@ -42,7 +42,7 @@ func readDopplers(ctx context.Context, body io.Reader) ([]provider.Quote, error)
 				return nil
 			}
 			if len(all) == maxDopplers {
-				return feed.ErrTooManyItems
+				return feed.TooManyItems(maxDopplers)
 			}
 			all = append(all, q)
 			r.Count(1)

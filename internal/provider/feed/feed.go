@@ -111,11 +111,12 @@ func classify(ctx context.Context, source string, err error) error {
 		known  *provider.Error
 		syntax *jsontext.SyntacticError
 		bad    *malformed
+		many   tooMany
 	)
 	switch {
 	case errors.As(err, &known), ctx.Err() != nil:
 		return err // whoever carried the answer knows what ended it
-	case errors.Is(err, ErrRowTooLarge), errors.Is(err, ErrTooManyItems):
+	case errors.Is(err, ErrRowTooLarge), errors.As(err, &many):
 		return &provider.Error{Source: source, Kind: provider.KindTooLarge, Detail: innermost(err).Error()}
 	case errors.Is(err, io.ErrUnexpectedEOF):
 		return provider.Protocol(source, "the answer ends too soon")
@@ -134,8 +135,12 @@ func innermost(err error) error {
 	return err
 }
 
-// ErrTooManyItems ends an answer with more than MaxItems items.
-var ErrTooManyItems = fmt.Errorf("more than %d items", MaxItems)
+type tooMany int
+
+func (most tooMany) Error() string { return fmt.Sprintf("more than %d items", int(most)) }
+
+// TooManyItems returns the error that ends an answer with more than most items.
+func TooManyItems(most int) error { return tooMany(most) }
 
 // Object reads an object. It calls member with the name of each member, valid
 // during the call, which reads the value: by Object, Array, Row, Cell or Skip.
@@ -398,7 +403,7 @@ func (r *Reader) Quote(q *provider.Quote) error {
 	}
 	*seen |= 1 << bit
 	if r.seen.Len() > MaxItems {
-		return ErrTooManyItems
+		return TooManyItems(MaxItems)
 	}
 	r.quotes++
 	r.refused = r.sink.Quote(q)

@@ -78,8 +78,8 @@ func (all *trades) add(r *feed.Reader, cells []feed.Cell) error {
 		if !ok {
 			return nil
 		}
-		if len(all.names) == feed.MaxItems {
-			return feed.ErrTooManyItems
+		if len(all.names) == maxNames {
+			return feed.TooManyItems(maxNames)
 		}
 		t = &traded{sales: provider.Unknown}
 		all.names[name] = t
@@ -94,6 +94,10 @@ func (all *trades) add(r *feed.Reader, cells []feed.Cell) error {
 	r.Count(1)
 	return nil
 }
+
+// maxNames bounds the names that are held at once, and with them the memory: CS2
+// has 40,000.
+const maxNames = 100_000
 
 // maxSales bounds the sales of an instance, so that no sum of them overflows.
 const maxSales = 1_000_000_000

@@ -94,6 +94,17 @@ func TestRead_RefusesAnswersThatAreNotWhatWasAskedFor(t *testing.T) {
 	}
 }
 
+func TestInstances_BoundsTheNamesThatAreHeld(t *testing.T) {
+	var b strings.Builder
+	for i := range maxNames + 1 {
+		fmt.Fprintf(&b, `%.*s{"market_hash_name":"%d"}`, min(i, 1), ",", i)
+	}
+	_, err := New(Config{}).readInstances(t.Context(), strings.NewReader(`{"items":[`+b.String()+`]}`))
+	if provider.KindOf(err) != provider.KindTooLarge {
+		t.Errorf("one name more: %v", err)
+	}
+}
+
 func FuzzPrices(f *testing.F) {
 	f.Add([]byte(samplePrices))
 	f.Add([]byte(`{"items":{"a":{"market_hash_name":"★ A","price":0.0004,"volume":-1},"b":{}},"success":false,"error":"rate limit"}`))

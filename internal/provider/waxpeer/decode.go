@@ -24,6 +24,9 @@ type offers struct {
 
 type phases map[item]offers
 
+// maxDopplers bounds the phases of all knives, of which there are some hundreds.
+const maxDopplers = 50_000
+
 var dopplerNames = []string{"name", "phase", "price"}
 
 // readDopplers reads a list whose rows are single listings.
@@ -63,8 +66,8 @@ func (all phases) add(r *feed.Reader, cells []feed.Cell) error {
 	}
 	key := item{name, phase}
 	o := all[key]
-	if o.count == 0 && len(all) == feed.MaxItems {
-		return feed.ErrTooManyItems
+	if o.count == 0 && len(all) == maxDopplers {
+		return feed.TooManyItems(maxDopplers)
 	}
 	if o.count == 0 || ask < o.ask {
 		o.ask = ask
