@@ -314,8 +314,8 @@ func FuzzPrice(f *testing.F) {
 	})
 }
 
-// BenchmarkOverview and BenchmarkBook measure one answer, most of which is the
-// buffers that it is read through.
+// BenchmarkOverview and BenchmarkBook measure one answer beside a scan of its
+// tokens. Of a short one the buffers that it is read through are most.
 func BenchmarkOverview(b *testing.B) {
 	bench(b, anOverview, new(Source).readOverview)
 }
@@ -326,11 +326,23 @@ func BenchmarkBook(b *testing.B) {
 }
 
 func bench(b *testing.B, body string, read func(context.Context, string, io.Reader, provider.Sink) error) {
-	b.SetBytes(int64(len(body)))
-	b.ReportAllocs()
-	for b.Loop() {
-		if err := read(b.Context(), "A", strings.NewReader(body), providertest.Discard{}); err != nil {
-			b.Fatal(err)
+	b.Run("read", func(b *testing.B) {
+		b.SetBytes(int64(len(body)))
+		b.ReportAllocs()
+		for b.Loop() {
+			if err := read(b.Context(), "A", strings.NewReader(body), providertest.Discard{}); err != nil {
+				b.Fatal(err)
+			}
 		}
-	}
+	})
+	b.Run("tokens", func(b *testing.B) {
+		b.SetBytes(int64(len(body)))
+		for b.Loop() {
+			for dec, err := jsontext.NewDecoder(strings.NewReader(body)), error(nil); err != io.EOF; {
+				if _, err = dec.ReadToken(); err != nil && err != io.EOF {
+					b.Fatal(err)
+				}
+			}
+		}
+	})
 }
