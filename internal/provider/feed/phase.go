@@ -17,11 +17,11 @@ func Phase(b []byte) string {
 }
 
 // CutSuffix takes a phase off a name that ends with it, " - Ruby", and leaves
-// any other name as it is.
+// any other name as it is, one that would be nothing else included.
 func CutSuffix(name string) (rest, phase string) {
 	for _, p := range catalog.Phases {
 		if rest, ok := strings.CutSuffix(name, p); ok {
-			if rest, ok = strings.CutSuffix(rest, " - "); ok {
+			if rest, ok = strings.CutSuffix(rest, " - "); ok && rest != "" {
 				return rest, p
 			}
 		}

@@ -13,6 +13,7 @@ import (
 func FuzzPrices(f *testing.F) {
 	f.Add([]byte(`[{"market_hash_name":"A - Ruby","trades_30d":"8402","steam_last_30d":0,"prices":[{"provider_key":"buff163","price":2601,"count":1450,"updated_at":"2025-01-01T00:00:00.000Z","last_checked_at":"2026-11-21T09:58:01.000Z"}]}]`))
 	f.Add([]byte(`[{"market_hash_name":"B","prices":[{"provider_key":"skinport","price":null,"count":"0","updated_at":null},{"provider_key":"csfloat","price":"0"}]},{"market_hash_name":"B","prices":[{"provider_key":"skinport","price":"7"}]}]`))
+	f.Add([]byte(`[{"market_hash_name":" - Ruby","prices":[{"provider_key":"buff163","price":5}]}]`)) // a phase of nothing
 	s := New(Config{})
 	providertest.Fuzz(f, func(body io.Reader, sink provider.Sink) error {
 		_, err := s.read(context.Background(), body, sink)
