@@ -351,7 +351,7 @@ func TestCopy_DiscardsWhatIsNotTheSame(t *testing.T) {
 }
 
 func TestCopy_RefusesASourceInUse(t *testing.T) {
-	const instance = `INSERT INTO instance (owner, version, asks, started_at, beat, beat_at) VALUES ('a', '', '[]', 0, 1, 0)`
+	const instance = `INSERT INTO instance (owner, version, asks, started_at, beat, beat_at, report) VALUES ('a', '', '[]', 0, 1, 0, '')`
 	t.Run("SQLite", func(t *testing.T) {
 		from, to := emptySide(t, onSQLite), emptySide(t, onSQLite)
 		server, err := Open(t.Context(), from.Options)
