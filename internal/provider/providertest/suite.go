@@ -142,6 +142,10 @@ func (r *suite) fetch(t testing.TB, src provider.Source, call provider.Call) res
 	if took := time.Since(begun); took >= patience {
 		t.Errorf("the call hung: %v", took)
 	}
+	// What was given up may not have arrived yet.
+	arrived, stop := context.WithTimeout(t.Context(), patience)
+	defer stop()
+	_ = r.server.Wait(arrived, before+int(res.meter.Requests())) // then the numbers differ
 	hits := r.server.Hits()
 	if got := res.meter.Requests(); got != int64(len(hits)-before) {
 		t.Errorf("counted %d requests, the server got %d", got, len(hits)-before)
