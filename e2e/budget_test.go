@@ -185,11 +185,22 @@ type budgetTold struct {
 	}
 }
 
-func (s *server) budget() budgetTold {
+func (s *server) budgetOf(source string) budgetTold {
 	s.t.Helper()
-	var debug struct{ Sources []struct{ Budget budgetTold } }
+	var debug struct {
+		Sources []struct {
+			Source string
+			Budget budgetTold
+		}
+	}
 	s.get("/api/market-prices/provider-debug", &debug)
-	return debug.Sources[0].Budget
+	for _, told := range debug.Sources {
+		if told.Source == source {
+			return told.Budget
+		}
+	}
+	s.t.Fatalf("nothing is told of %s", source)
+	return budgetTold{}
 }
 
 // TestBudget_OfAllInstancesIsOne runs three processes, or one on SQLite, under a
@@ -244,7 +255,7 @@ func TestBudget_OfAllInstancesIsOne(t *testing.T) {
 		all[0].kill()
 		all[0].start()
 		for _, s := range all {
-			b := s.budget()
+			b := s.budgetOf(sim.Name)
 			if len(b.Quotas) != 1 || b.Quotas[0].Used != quota || b.Quotas[0].Left != 0 || b.Quotas[0].Period != "month" {
 				t.Errorf("budget %+v, want a month's quota that is used up", b)
 			}

@@ -1,0 +1,67 @@
+package e2e
+
+import (
+	"strconv"
+	"testing"
+
+	"assay/internal/provider/sim"
+)
+
+// TestSlow_ASourceThatIsAskedInTheBackgroundHoldsUpNoRun has a price list beside a
+// source that is asked for one name at a time, 25 times in five minutes: a run of
+// 60 names ends by the list, the source brings what its budget allows afterwards,
+// and a process that is killed and started again sends not one request more.
+func TestSlow_ASourceThatIsAskedInTheBackgroundHoldsUpNoRun(t *testing.T) {
+	t.Parallel()
+	onBoth(t, func(t *testing.T, on engine) {
+		t.Parallel()
+		const names, budget = 60, 25
+		markets, url := simulator(t, sim.Options{Names: names, Frozen: true})
+		s := on.newServer(t, "MARKET_PRICE_PROVIDERS=pricelist,sim", "PRICELIST_CONFIG="+nameLists(t, map[int][]string{730: markets.Names()}),
+			"SIM_BASE_URL="+url, "SIM_SHAPE=single", "SIM_LIMIT="+strconv.Itoa(budget)+"/5m")
+		s.start()
+		pushNames(s, markets.Names(), 2)
+		s.awaitPriced()
+		id := s.refresh()
+		if end := s.awaitEnd(); end.UpdatedItems != names {
+			t.Errorf("%d of %d items updated by a run that waits for nobody", end.UpdatedItems, names)
+		}
+
+		var j struct {
+			Sources []struct {
+				Source     string
+				LaterNames int64
+				Markets    []struct {
+					Market string
+					Quotes int64
+				}
+			}
+		}
+		brought := func() (left, quotes int64) {
+			s.get("/api/market-prices/jobs/"+id, &j)
+			for _, source := range j.Sources {
+				if source.Source != sim.Name {
+					continue
+				}
+				left = source.LaterNames
+				for _, m := range source.Markets {
+					quotes += m.Quotes
+				}
+			}
+			return left, quotes
+		}
+		s.await("the whole budget spent", func() bool { return served(markets) >= budget })
+		s.await("what it brought", func() bool { _, quotes := brought(); return quotes > 0 })
+		s.kill()
+		s.start()
+		s.await("the source known to be out of budget", func() bool { return s.budgetOf(sim.Name).Left == 0 })
+		if left, _ := brought(); left < names-budget {
+			t.Errorf("%d names left for later, want at least %d of %d", left, names-budget, names)
+		}
+		checkJob(t, s, id, names)
+		checkRows(t, s, 2)
+		if n := served(markets); n != budget {
+			t.Errorf("%d requests, want the %d that are allowed", n, budget)
+		}
+	})
+}
