@@ -15,6 +15,7 @@ import (
 	"assay/internal/provider"
 	"assay/internal/provider/providertest"
 	"assay/internal/provider/sim"
+	"assay/internal/randtest"
 	"assay/internal/store"
 )
 
@@ -129,7 +130,7 @@ func TestBudget_LimitHoldsForAllClientsTogether(t *testing.T) {
 			t.Errorf("%d requests, want 18", len(hits))
 		}
 		for i := limit.Requests; i < len(hits); i++ {
-			if span := hits[i].Time.Sub(hits[i-limit.Requests].Time); span < limit.Per/4 {
+			if span := hits[i].Time.Sub(hits[i-limit.Requests].Time); span < soonest(limit) {
 				t.Errorf("%d requests within %v, want %d in %v", limit.Requests+1, span, limit.Requests, limit.Per)
 			}
 		}
@@ -174,6 +175,16 @@ func TestBudget_OrderToOneClientIsFollowedByAll(t *testing.T) {
 			})
 		})
 	}
+}
+
+// soonest is how soon after the first of so many requests one more may arrive
+// where it could have been sent at the limit's end: on a busy machine the first
+// may arrive late.
+func soonest(l provider.Limit) time.Duration {
+	if randtest.Long() {
+		return l.Per * 9 / 10
+	}
+	return l.Per / 4
 }
 
 // budgetTold is what a server tells of the simulator's budget.
@@ -248,7 +259,7 @@ func TestBudget_OfAllInstancesIsOne(t *testing.T) {
 			t.Errorf("%d requests, want %d", len(hits), quota)
 		}
 		for i := limit.Requests; i < len(hits); i++ {
-			if span := hits[i].Time.Sub(hits[i-limit.Requests].Time); span < limit.Per/4 {
+			if span := hits[i].Time.Sub(hits[i-limit.Requests].Time); span < soonest(limit) {
 				t.Errorf("%d requests within %v, want %d in %v", limit.Requests+1, span, limit.Requests, limit.Per)
 			}
 		}

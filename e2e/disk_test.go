@@ -171,10 +171,7 @@ func fill(t *testing.T, dir string) string {
 // function is called.
 func tamper(t *testing.T, pid int, rule string) (stop func()) {
 	t.Helper()
-	strace, err := exec.LookPath("strace")
-	if err != nil {
-		t.Skip("strace is not installed, so no system call can be made to fail")
-	}
+	strace := straceOrSkip(t)
 	calls, _, _ := strings.Cut(rule, ":")
 	cmd := exec.Command(strace, "-f", "-o", "/dev/null", "-e", "trace="+calls, "-e", "inject="+rule, "-p", strconv.Itoa(pid))
 	out, err := cmd.StderrPipe()

@@ -280,10 +280,7 @@ func (e *exits) endsAt(point string, want map[string][]string) {
 // it writes (short: at some of the writes to the database).
 func TestRule8_EndingInTheFirstStartIsMadeUpForByTheNext(t *testing.T) {
 	t.Parallel()
-	strace, err := exec.LookPath("strace")
-	if err != nil {
-		t.Skip("strace is not installed, so no process can be killed at a system call")
-	}
+	strace := straceOrSkip(t)
 	r := randtest.New(t)
 	for _, call := range []string{"pwrite64", "write", "fsync", "ftruncate", "renameat", "unlinkat"} {
 		killed := 0

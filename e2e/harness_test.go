@@ -121,6 +121,21 @@ func newServer(t *testing.T, env ...string) *server {
 	return s
 }
 
+// straceOrSkip returns the program by which system calls are made to fail. In CI it
+// must be there.
+func straceOrSkip(t *testing.T) string {
+	t.Helper()
+	path, err := exec.LookPath("strace")
+	if err != nil {
+		const why = "strace is not installed (on Debian: apt-get install strace), so no system call can be made to fail"
+		if os.Getenv("CI") != "" {
+			t.Fatal(why)
+		}
+		t.Skip(why)
+	}
+	return path
+}
+
 // freeAddress finds a port that stays free while a server is down: the system
 // gives none below 32768 to a connection that goes out.
 func freeAddress(t *testing.T) string {

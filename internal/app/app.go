@@ -87,6 +87,11 @@ func New(ctx context.Context, o Options) (_ *App, err error) {
 	if err := checkRates(ctx, a.cfg); err != nil {
 		return nil, err
 	}
+	if a.cfg.Database.Engine != config.SQLite {
+		if _, err := config.CreateSecrets(a.cfg, true); err != nil {
+			return nil, err // nothing is created there, and nobody's tables are changed for a start that is refused
+		}
+	}
 	if err := a.openDatabase(ctx, o); err != nil {
 		return nil, err
 	}

@@ -8,6 +8,7 @@ import (
 	"os"
 
 	"assay/internal/config"
+	"assay/internal/refresh"
 	"assay/internal/store"
 )
 
@@ -139,7 +140,7 @@ func (c *restoreCmd) Run(ctx context.Context, s *session) error {
 	if cfg.Database.Engine == config.SQLite {
 		err = store.Restore(ctx, f, cfg.Database.Path, c.Force)
 	} else {
-		err = clientAtFault(store.RestorePostgres(ctx, cfg.Database.SessionURL(), c.File, c.Force),
+		err = clientAtFault(store.RestorePostgres(ctx, cfg.Database.SessionURL(), c.File, c.Force, refresh.Lease),
 			`pg_restore --single-transaction --no-owner --clean --if-exists --dbname="$DATABASE_URL" FILE`)
 	}
 	if err != nil {

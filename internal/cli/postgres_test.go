@@ -2,12 +2,15 @@ package cli
 
 import (
 	"bytes"
+	"context"
 	"io"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/jackc/pgx/v5"
 
 	"assay/internal/pgtest"
 )
@@ -51,6 +54,17 @@ func TestServe_RefusesAnOldSchemaWhereItMayNotMigrate(t *testing.T) {
 	}
 }
 
+func TestServe_WithoutSecretsLeavesPostgreSQLAsItIs(t *testing.T) {
+	url := pgtest.Shared(t).NewDatabase(t)
+	if code, out := runOn(t, url, "serve", "--listen-addr", "127.0.0.1:0"); code != exitUsage || strings.Count(out, "is required on PostgreSQL") != 4 {
+		t.Errorf("exit %d, said %s", code, out)
+	}
+	var tables int
+	if err := connect(t, url).QueryRow(t.Context(), `SELECT count(*) FROM pg_tables WHERE schemaname = 'public'`).Scan(&tables); err != nil || tables != 0 {
+		t.Errorf("%d tables, %v", tables, err)
+	}
+}
+
 func TestBackup_OfPostgreSQLIsRestoredAsItWas(t *testing.T) {
 	server := pgtest.Shared(t)
 	from, to := server.NewDatabase(t)+"&pool_max_conns=4", server.NewDatabase(t)
@@ -77,12 +91,68 @@ func TestBackup_OfPostgreSQLIsRestoredAsItWas(t *testing.T) {
 	if code, out := runOn(t, to, "restore", file); code == exitOK || !strings.Contains(out, "there is a database already") {
 		t.Errorf("over a database: exit %d, said %s", code, out)
 	}
+	inUse := beat(t, to)
+	if code, out := runOn(t, to, "restore", file, "--force"); code != exitRefused || !strings.Contains(out, "a server uses the database") {
+		t.Errorf("over a database in use: exit %d, said %s", code, out)
+	}
+	inUse()
 	if code, out := runOn(t, to, "restore", file, "--force"); code != exitOK {
 		t.Errorf("over a database, forced: exit %d, said %s", code, out)
 	}
 	back := "sqlite:" + filepath.Join(t.TempDir(), "back.db")
 	if code, out, said := run(t.Context(), "copy", "--from", to, "--to", back); code != exitOK || !strings.Contains(out, "item                2\n") {
 		t.Errorf("what is restored: exit %d, said %s%s", code, out, said)
+	}
+}
+
+// beat moves an instance's counter on, as a server does, until the function that
+// it returns is called.
+func beat(t *testing.T, url string) (stop func()) {
+	t.Helper()
+	ctx, cancel := context.WithCancel(t.Context())
+	c := connect(t, url)
+	if _, err := c.Exec(ctx, `INSERT INTO instance VALUES ('test', 'v0', '[]', 0, 1, 0, '')`); err != nil {
+		t.Fatal(err)
+	}
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		tick := time.NewTicker(50 * time.Millisecond)
+		defer tick.Stop()
+		for ctx.Err() == nil {
+			if _, err := c.Exec(ctx, `UPDATE instance SET beat = beat + 1 WHERE owner = 'test'`); err != nil && ctx.Err() == nil {
+				t.Error(err)
+			}
+			<-tick.C
+		}
+	}()
+	return func() {
+		cancel()
+		<-done
+	}
+}
+
+func connect(t *testing.T, url string) *pgx.Conn {
+	t.Helper()
+	c, err := pgx.Connect(t.Context(), url)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = c.Close(context.WithoutCancel(t.Context())) }) // the server goes away as well
+	return c
+}
+
+// TestDatabase_OfAnotherEncodingIsRefused has a database that would not keep names
+// byte for byte.
+func TestDatabase_OfAnotherEncodingIsRefused(t *testing.T) {
+	url := pgtest.Shared(t).NewDatabase(t)
+	c := connect(t, url)
+	if _, err := c.Exec(t.Context(), `CREATE DATABASE latin ENCODING 'LATIN1' LC_COLLATE 'C' LC_CTYPE 'C' TEMPLATE template0`); err != nil {
+		t.Fatal(err)
+	}
+	latin := strings.Replace(url, c.Config().Database, "latin", 1)
+	if code, out := runOn(t, latin, "migrate"); code == exitOK || !strings.Contains(out, "LATIN1") || !strings.Contains(out, "UTF8") {
+		t.Errorf("exit %d, said %s", code, out)
 	}
 }
 

@@ -8,6 +8,14 @@ import (
 	"os"
 	"os/exec"
 	"strings"
+	"time"
+)
+
+// ErrDatabaseFull means that a restore would replace what is in a PostgreSQL
+// database, ErrDatabaseInUse that a server works on it.
+var (
+	ErrDatabaseFull  = errors.New("there is a database already: restore into an empty one, or with --force, which replaces what is there and keeps nothing of it")
+	ErrDatabaseInUse = errors.New("a server uses the database: stop every `assay serve` on it first")
 )
 
 // ErrNoClient means that a program of PostgreSQL's client is not installed.
@@ -21,14 +29,12 @@ func BackupPostgres(ctx context.Context, address, file string) error {
 
 // RestorePostgres has pg_restore put a copy made by BackupPostgres into a
 // database, as a whole or not at all. It must be empty, unless what is there is to
-// be replaced.
-func RestorePostgres(ctx context.Context, address, file string, replace bool) error {
-	full, err := hasSchemaPostgres(ctx, address)
+// be replaced, and no server may work on it: whether one does shows within a
+// lease.
+func RestorePostgres(ctx context.Context, address, file string, replace bool, lease time.Duration) error {
+	full, err := checkTargetPostgres(ctx, address, replace, lease)
 	if err != nil {
 		return err
-	}
-	if full && !replace {
-		return ErrDatabaseExists
 	}
 	args := []string{"--no-password", "--exit-on-error", "--single-transaction", "--no-owner"}
 	if full {
@@ -37,15 +43,33 @@ func RestorePostgres(ctx context.Context, address, file string, replace bool) er
 	return client(ctx, address, "pg_restore", append(args, "--", file)...)
 }
 
-// hasSchemaPostgres reports whether a database has tables of this program.
-func hasSchemaPostgres(ctx context.Context, address string) (has bool, err error) {
+// checkTargetPostgres reports whether a database that is to be restored has tables
+// of this program.
+func checkTargetPostgres(ctx context.Context, address string, replace bool, lease time.Duration) (full bool, err error) {
 	db, other, err := openPostgres(Options{URL: address})
 	if err != nil {
 		return false, err
 	}
 	defer func() { err = errors.Join(err, db.Close(), other.Close()) }()
-	err = db.QueryRowContext(ctx, `SELECT to_regclass('goose_db_version') IS NOT NULL`).Scan(&has)
-	return has, err
+	if err := checkEncoding(ctx, db); err != nil {
+		return false, err
+	}
+	err = db.QueryRowContext(ctx, `SELECT to_regclass('goose_db_version') IS NOT NULL`).Scan(&full)
+	if err != nil || !full {
+		return full, err
+	}
+	if !replace {
+		return full, ErrDatabaseFull
+	}
+	instances := copySource{d: onPostgres, db: db}
+	switch err := instances.awaitDead(ctx, lease); {
+	case errors.Is(err, ErrSourceInUse):
+		return full, ErrDatabaseInUse
+	case errors.Is(err, ErrSchemaOutdated):
+		return full, nil // older than any instance that would beat
+	default:
+		return full, err
+	}
 }
 
 // client runs a program of PostgreSQL's client on a database. The password goes

@@ -5,6 +5,7 @@ import (
 	"database/sql"
 	"database/sql/driver"
 	"errors"
+	"fmt"
 	"io"
 	"net"
 	"net/url"
@@ -73,6 +74,21 @@ func openPostgres(o Options) (write, read *sql.DB, err error) {
 // sessionName is what the sessions of a process are called in the database: the
 // dispatcher's, too. Longer names than 63 bytes are cut there.
 func sessionName(owner string) string { return strings.TrimSpace("assay " + owner) }
+
+// checkEncoding refuses a database that would not keep names byte for byte.
+func checkEncoding(ctx context.Context, db *sql.DB) error {
+	var encoding string
+	if err := db.QueryRowContext(ctx, `SELECT pg_encoding_to_char(encoding) FROM pg_database WHERE datname = current_database()`).Scan(&encoding); err != nil {
+		return fmt.Errorf("read the encoding: %w", err)
+	}
+	if encoding != "UTF8" {
+		return fmt.Errorf("%w: it stores text as %s", ErrEncoding, encoding)
+	}
+	return nil
+}
+
+// ErrEncoding means that a PostgreSQL database is not in UTF-8.
+var ErrEncoding = errors.New("names are kept in UTF-8 only: make a database with CREATE DATABASE ... ENCODING 'UTF8' TEMPLATE template0")
 
 var (
 	errAddress  = errors.New("DATABASE_URL is no address of a PostgreSQL database: postgres://user:password@host/database")

@@ -96,6 +96,9 @@ func (s *Store) openServer(ctx context.Context, o Options) (err error) {
 		return err
 	}
 	s.write, s.read = write, reader{read}
+	if err := checkEncoding(ctx, write); err != nil {
+		return err
+	}
 	if o.KeepSchema {
 		err = s.checkSchema(ctx)
 	} else {
