@@ -4,7 +4,7 @@ import (
 	"context"
 	"encoding/base64"
 	"fmt"
-	"path/filepath"
+	"os"
 	"slices"
 	"testing"
 	"time"
@@ -16,8 +16,11 @@ import (
 	"assay/internal/pricing"
 	"assay/internal/refresh"
 	"assay/internal/store"
+	"assay/internal/store/storetest"
 	"assay/internal/view"
 )
+
+func TestMain(m *testing.M) { os.Exit(storetest.RunOnEngines(m)) }
 
 // world is a store with a reader and a clock.
 type world struct {
@@ -31,7 +34,8 @@ func newWorld(tb testing.TB, scopeAll bool) *world {
 	tb.Helper()
 	w := &world{TB: tb, now: time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)}
 	now := func() time.Time { return w.now }
-	s, err := store.Open(tb.Context(), store.Options{Path: filepath.Join(tb.TempDir(), "assay.db"), Now: now})
+	d := storetest.NewDatabase(tb)
+	s, err := store.Open(tb.Context(), store.Options{Path: d.Path, URL: d.URL, Now: now})
 	w.must(err)
 	tb.Cleanup(func() { w.must(s.Close()) })
 	w.store, w.Reader = s, view.NewReader(view.Options{Store: s, ScopeAll: scopeAll, Currency: "USD", Now: now})

@@ -5,7 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
-	"path/filepath"
+	"os"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -18,7 +18,10 @@ import (
 	"assay/internal/randtest"
 	"assay/internal/refresh"
 	"assay/internal/store"
+	"assay/internal/store/storetest"
 )
+
+func TestMain(m *testing.M) { os.Exit(storetest.RunOnEngines(m)) }
 
 // shop is a database with items whose prices a test settles.
 type shop struct {
@@ -30,7 +33,8 @@ type shop struct {
 func openShop(tb testing.TB, items int) *shop {
 	tb.Helper()
 	now := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
-	s, err := store.Open(tb.Context(), store.Options{Path: filepath.Join(tb.TempDir(), "assay.db"), Now: func() time.Time { return now }})
+	d := storetest.NewDatabase(tb)
+	s, err := store.Open(tb.Context(), store.Options{Path: d.Path, URL: d.URL, Now: func() time.Time { return now }})
 	if err != nil {
 		tb.Fatal(err)
 	}
