@@ -11,7 +11,7 @@ import (
 type lane struct {
 	source string
 	host   string   // whom it asks; "" is the source's only one, or this machine
-	files  []string // nil: whatever the source is asked for
+	files  []string // keys; "" for what the source is asked for by name
 	local  bool     // its files are on this machine and cost no request
 }
 
@@ -38,11 +38,8 @@ func lanesOf(d provider.Description) []lane {
 		}
 		out[at].files = append(out[at].files, f.Key)
 	}
-	switch len(out) {
-	case 0:
-		return []lane{{source: d.Name}}
-	case 1:
-		out[0].files = nil
+	if len(out) == 0 {
+		return []lane{{source: d.Name, files: []string{""}}}
 	}
 	return out
 }

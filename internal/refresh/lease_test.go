@@ -139,6 +139,25 @@ func shared(t *testing.T, test func(t *testing.T, w *cluster)) {
 	})
 }
 
+// TestShapes_WhoAsksByNameTakesNobodysFiles has two instances of which one is
+// configured to ask the source in another way already.
+func TestShapes_WhoAsksByNameTakesNobodysFiles(t *testing.T) {
+	shared(t, func(t *testing.T, w *cluster) {
+		list := names("Item", 30)
+		files, byName := w.join("a", bulk("alpha", list, "a1")), w.join("b", batch("alpha", 10, list, "a1"))
+		w.push("u", 730, list...)
+		w.forget()
+		s, err := files.Start(t.Context(), false, "test")
+		must(t, err)
+		_, err = files.Plan(t.Context())
+		must(t, err)
+		w.drainBy(byName, files)
+		j := w.job(s.JobID)
+		equal(t, "updated", j.Counts.Updated, 30)
+		equal(t, "last error", j.LastError, "")
+	})
+}
+
 func TestLease_WhatAStoppedInstanceAskedForIsAskedAgainAndItsAnswerRefused(t *testing.T) {
 	shared(t, func(t *testing.T, w *cluster) {
 		list := names("Item", 50)
