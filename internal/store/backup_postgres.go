@@ -51,7 +51,7 @@ func checkTargetPostgres(ctx context.Context, address string, replace bool, leas
 		return false, err
 	}
 	defer func() { err = errors.Join(err, db.Close(), other.Close()) }()
-	if err := checkEncoding(ctx, db); err != nil {
+	if err := checkEncodingPostgres(ctx, db); err != nil {
 		return false, err
 	}
 	err = db.QueryRowContext(ctx, `SELECT to_regclass('goose_db_version') IS NOT NULL`).Scan(&full)

@@ -75,8 +75,8 @@ func openPostgres(o Options) (write, read *sql.DB, err error) {
 // dispatcher's, too. Longer names than 63 bytes are cut there.
 func sessionName(owner string) string { return strings.TrimSpace("assay " + owner) }
 
-// checkEncoding refuses a database that would not keep names byte for byte.
-func checkEncoding(ctx context.Context, db *sql.DB) error {
+// checkEncodingPostgres refuses a database that would not keep names byte for byte.
+func checkEncodingPostgres(ctx context.Context, db *sql.DB) error {
 	var encoding string
 	if err := db.QueryRowContext(ctx, `SELECT pg_encoding_to_char(encoding) FROM pg_database WHERE datname = current_database()`).Scan(&encoding); err != nil {
 		return fmt.Errorf("read the encoding: %w", err)

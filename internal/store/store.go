@@ -96,7 +96,7 @@ func (s *Store) openServer(ctx context.Context, o Options) (err error) {
 		return err
 	}
 	s.write, s.read = write, reader{read}
-	if err := checkEncoding(ctx, write); err != nil {
+	if err := checkEncodingPostgres(ctx, write); err != nil {
 		return err
 	}
 	if o.KeepSchema {
