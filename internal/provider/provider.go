@@ -92,6 +92,17 @@ func (d *Description) HostOf(file string) string {
 	return ""
 }
 
+// FileOf returns the file that a call asks for. One that the source does not have
+// is an error of KindProtocol.
+func (d *Description) FileOf(call Call) (*File, error) {
+	for i := range d.Files {
+		if f := &d.Files[i]; f.Key == call.File && f.AppID == call.AppID {
+			return f, nil
+		}
+	}
+	return nil, Protocol(d.Name, "there is no file %q of app %d", call.File, call.AppID)
+}
+
 // MarketsOf returns the keys of the markets of a file, or for "" of all that the
 // source offers; none for a file that it does not have.
 func (d *Description) MarketsOf(file string) []string {

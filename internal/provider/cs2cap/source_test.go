@@ -37,14 +37,10 @@ var (
 func newSource(t testing.TB, baseURL string, c cs2cap.Config, tweak func(*provider.Options)) *cs2cap.Source {
 	t.Helper()
 	o := provider.Options{
-		Source: cs2cap.Name, AllowHosts: []string{strings.TrimPrefix(baseURL, "http://")}, Backoff: time.Millisecond,
+		Source:  cs2cap.Name,
 		Secrets: []string{key}, Headers: provider.HeadersOfMonth, Judge: cs2cap.Judge,
 	}
-	if tweak != nil {
-		tweak(&o)
-	}
-	c.BaseURL, c.Key, c.Client = baseURL, key, provider.NewClient(o)
-	t.Cleanup(c.Client.Close)
+	c.BaseURL, c.Key, c.Client = baseURL, key, providertest.NewClient(t, baseURL, o, tweak)
 	if c.Markets == nil {
 		c.Markets = markets
 	}

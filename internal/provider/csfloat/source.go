@@ -70,8 +70,8 @@ func (s *Source) Describe() provider.Description { return s.describe }
 
 // Fetch reads first the phases of Dopplers, then all prices.
 func (s *Source) Fetch(ctx context.Context, call provider.Call, sink provider.Sink) (provider.Answer, error) {
-	if call.File != file || call.AppID != catalog.CS2 {
-		return provider.Answer{}, provider.Protocol(Name, "there is no file %q of app %d", call.File, call.AppID)
+	if _, err := s.describe.FileOf(call); err != nil {
+		return provider.Answer{}, err
 	}
 	var dopplers []provider.Quote
 	err := s.client.Do(ctx, s.request("/doppler", call.Meter), func(resp *provider.Response) error {

@@ -28,15 +28,11 @@ var call = provider.Call{AppID: catalog.CS2, File: "730"}
 
 func newSource(t testing.TB, baseURL, key string, tweak func(*provider.Options)) *csfloat.Source {
 	t.Helper()
-	o := provider.Options{Source: csfloat.Name, AllowHosts: []string{strings.TrimPrefix(baseURL, "http://")}, Backoff: time.Millisecond}
+	o := provider.Options{Source: csfloat.Name}
 	if key != "" {
 		o.Secrets = []string{key}
 	}
-	if tweak != nil {
-		tweak(&o)
-	}
-	client := provider.NewClient(o)
-	t.Cleanup(client.Close)
+	client := providertest.NewClient(t, baseURL, o, tweak)
 	return csfloat.New(csfloat.Config{BaseURL: baseURL, Key: key, Client: client})
 }
 

@@ -117,7 +117,7 @@ func classify(ctx context.Context, source string, err error) error {
 	case errors.As(err, &known), ctx.Err() != nil:
 		return err // whoever carried the answer knows what ended it
 	case errors.Is(err, ErrRowTooLarge), errors.As(err, &many):
-		return &provider.Error{Source: source, Kind: provider.KindTooLarge, Detail: innermost(err).Error()}
+		return &provider.Error{Source: source, Kind: provider.KindTooLarge, Detail: Innermost(err).Error()}
 	case errors.Is(err, io.ErrUnexpectedEOF):
 		return provider.Protocol(source, "the answer ends too soon")
 	case errors.As(err, &syntax):
@@ -128,7 +128,8 @@ func classify(ctx context.Context, source string, err error) error {
 	return provider.Protocol(source, "the answer cannot be read: %s", Clip([]byte(err.Error())))
 }
 
-func innermost(err error) error {
+// Innermost returns what an error wraps in the end.
+func Innermost(err error) error {
 	for inner := errors.Unwrap(err); inner != nil; inner = errors.Unwrap(inner) {
 		err = inner
 	}

@@ -77,8 +77,8 @@ func (s *Source) Describe() provider.Description { return s.describe }
 
 // Fetch reads first what is bid and was sold, then what is offered.
 func (s *Source) Fetch(ctx context.Context, call provider.Call, sink provider.Sink) (provider.Answer, error) {
-	if call.File != file || call.AppID != catalog.CS2 {
-		return provider.Answer{}, provider.Protocol(Name, "there is no file %q of app %d", call.File, call.AppID)
+	if _, err := s.describe.FileOf(call); err != nil {
+		return provider.Answer{}, err
 	}
 	var traded trades
 	err := s.client.Do(ctx, s.request("class_instance/", call.Meter), func(resp *provider.Response) error {

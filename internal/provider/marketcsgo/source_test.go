@@ -30,12 +30,8 @@ var (
 
 func newSource(t testing.TB, baseURL string, in money.Currency, tweak func(*provider.Options)) *marketcsgo.Source {
 	t.Helper()
-	o := provider.Options{Source: marketcsgo.Name, AllowHosts: []string{strings.TrimPrefix(baseURL, "http://")}, Backoff: time.Millisecond}
-	if tweak != nil {
-		tweak(&o)
-	}
-	client := provider.NewClient(o)
-	t.Cleanup(client.Close)
+	o := provider.Options{Source: marketcsgo.Name}
+	client := providertest.NewClient(t, baseURL, o, tweak)
 	return marketcsgo.New(marketcsgo.Config{BaseURL: baseURL, Currency: in, Client: client})
 }
 

@@ -228,7 +228,7 @@ func (l *list) classify(ctx context.Context, err error) error {
 	case ctx.Err() != nil:
 		return l.fail(provider.KindCancelled, "the caller went away", ctx.Err())
 	case errors.Is(err, errTooLarge), errors.Is(err, feed.ErrRowTooLarge), errors.Is(err, errTooManyItems):
-		return l.fail(provider.KindTooLarge, unwrapAll(err), nil)
+		return l.fail(provider.KindTooLarge, feed.Innermost(err).Error(), nil)
 	case errors.Is(err, io.ErrUnexpectedEOF):
 		// The transport tells a cut answer itself: this one came in full.
 		return l.fail(provider.KindProtocol, "the list ends too soon", nil)
@@ -241,12 +241,4 @@ func (l *list) classify(ctx context.Context, err error) error {
 		return l.fail(provider.KindConnect, "the file cannot be read", err)
 	}
 	return l.fail(provider.KindProtocol, "the list cannot be read: "+feed.Clip([]byte(err.Error())), nil)
-}
-
-// unwrapAll returns the innermost error's text.
-func unwrapAll(err error) string {
-	for inner := err; inner != nil; inner = errors.Unwrap(inner) {
-		err = inner
-	}
-	return err.Error()
 }

@@ -12,7 +12,6 @@ import (
 	"fmt"
 	"net/http"
 	"net/url"
-	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -127,8 +126,8 @@ func (s *Source) Describe() provider.Description { return s.describe }
 
 // Fetch reads a game.
 func (s *Source) Fetch(ctx context.Context, call provider.Call, sink provider.Sink) (provider.Answer, error) {
-	if !slices.ContainsFunc(s.describe.Files, func(f provider.File) bool { return f.Key == call.File && f.AppID == call.AppID }) {
-		return provider.Answer{}, provider.Protocol(Name, "there is no file %q of app %d", call.File, call.AppID)
+	if _, err := s.describe.FileOf(call); err != nil {
+		return provider.Answer{}, err
 	}
 	q := url.Values{
 		"app_id": {call.File}, "sources": {s.sources}, "currency": {string(s.currency)},

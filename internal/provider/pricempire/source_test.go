@@ -36,14 +36,10 @@ var (
 func newSource(t testing.TB, baseURL string, c pricempire.Config, tweak func(*provider.Options)) *pricempire.Source {
 	t.Helper()
 	o := provider.Options{
-		Source: pricempire.Name, AllowHosts: []string{strings.TrimPrefix(baseURL, "http://")}, Backoff: time.Millisecond,
+		Source:  pricempire.Name,
 		Secrets: []string{key},
 	}
-	if tweak != nil {
-		tweak(&o)
-	}
-	c.BaseURL, c.Client = baseURL, provider.NewClient(o)
-	t.Cleanup(c.Client.Close)
+	c.BaseURL, c.Client = baseURL, providertest.NewClient(t, baseURL, o, tweak)
 	if c.Key == "" {
 		c.Key = key
 	}

@@ -3,7 +3,10 @@ package providertest
 import (
 	"strconv"
 	"strings"
+	"testing"
 	"time"
+
+	"assay/internal/provider"
 )
 
 // Window is the limit of a fake: so many calls in any stretch of time. It is not
@@ -31,6 +34,20 @@ func (w *Window) Take(now time.Time) (wait time.Duration, ok bool) {
 
 // Left returns how many calls are left.
 func (w *Window) Left() int { return w.Calls - len(w.taken) }
+
+// NewClient returns a client that may ask the server at baseURL and hardly waits
+// between attempts. It applies tweak, which may be nil, after that, and ends with
+// the test.
+func NewClient(t testing.TB, baseURL string, o provider.Options, tweak func(*provider.Options)) *provider.Client {
+	t.Helper()
+	o.AllowHosts, o.Backoff = []string{strings.TrimPrefix(baseURL, "http://")}, time.Millisecond
+	if tweak != nil {
+		tweak(&o)
+	}
+	c := provider.NewClient(o)
+	t.Cleanup(c.Close)
+	return c
+}
 
 // Seconds is a wait as Retry-After has it, rounded up.
 func Seconds(wait time.Duration) string {

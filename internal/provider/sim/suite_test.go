@@ -1,7 +1,6 @@
 package sim
 
 import (
-	"encoding/json"
 	"io"
 	"net/http"
 	"strings"
@@ -98,7 +97,7 @@ func testSource(t testing.TB, c Config, tweak func(*provider.Options)) *Source {
 func renderFile(rows []providertest.Row) []byte {
 	var items []string
 	for _, row := range rows {
-		items = append(items, `{"name":`+quoted(row.Name)+`,"ask":`+row.Price+`}`)
+		items = append(items, `{"name":`+providertest.Quote(row.Name)+`,"ask":`+row.Price+`}`)
 	}
 	return []byte(`{"market":"sim-garnet","currency":"USD","unit":1,"time":1790000000,"items":[` + strings.Join(items, ",") + `]}`)
 }
@@ -106,24 +105,7 @@ func renderFile(rows []providertest.Row) []byte {
 func renderNames(rows []providertest.Row) []byte {
 	var items []string
 	for _, row := range rows {
-		items = append(items, `{"name":`+quoted(row.Name)+`,"quotes":{"sim-amber":[{"ask":`+row.Price+`}]}}`)
+		items = append(items, `{"name":`+providertest.Quote(row.Name)+`,"quotes":{"sim-amber":[{"ask":`+row.Price+`}]}}`)
 	}
 	return []byte(`{"time":1790000000,"markets":[{"market":"sim-amber","currency":"USD","unit":1}],"items":[` + strings.Join(items, ",") + `]}`)
-}
-
-// quoted is s as a JSON string, its bytes as they are wherever JSON can hold
-// them so.
-func quoted(s string) string {
-	var b strings.Builder
-	b.WriteByte('"')
-	for _, c := range []byte(s) {
-		if c >= ' ' && c != '"' && c != '\\' {
-			b.WriteByte(c)
-			continue
-		}
-		escaped, _ := json.Marshal(string(rune(c))) // a string cannot fail
-		b.Write(escaped[1 : len(escaped)-1])
-	}
-	b.WriteByte('"')
-	return b.String()
 }

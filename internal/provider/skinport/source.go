@@ -10,7 +10,6 @@ import (
 	"context"
 	"net/http"
 	"net/url"
-	"slices"
 	"strconv"
 	"time"
 
@@ -78,13 +77,13 @@ func (s *Source) Describe() provider.Description { return s.describe }
 
 // Fetch reads a game: first what was sold, then what is offered.
 func (s *Source) Fetch(ctx context.Context, call provider.Call, sink provider.Sink) (provider.Answer, error) {
-	at := slices.IndexFunc(s.describe.Files, func(f provider.File) bool { return f.Key == call.File && f.AppID == call.AppID })
-	if at < 0 {
-		return provider.Answer{}, provider.Protocol(Name, "there is no file %q of app %d", call.File, call.AppID)
+	file, err := s.describe.FileOf(call)
+	if err != nil {
+		return provider.Answer{}, err
 	}
-	app := s.describe.Files[at].Key
+	app := file.Key
 	var sold sales
-	err := s.client.Do(ctx, s.request("sales/history", app, "", call.Meter), func(resp *provider.Response) error {
+	err = s.client.Do(ctx, s.request("sales/history", app, "", call.Meter), func(resp *provider.Response) error {
 		var err error
 		sold, err = s.readSales(ctx, resp.Body)
 		return err

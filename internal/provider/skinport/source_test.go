@@ -31,12 +31,8 @@ var updated = time.Unix(1763690112, 0).UTC()
 
 func newSource(t testing.TB, baseURL string, c skinport.Config, tweak func(*provider.Options)) *skinport.Source {
 	t.Helper()
-	o := provider.Options{Source: skinport.Name, AllowHosts: []string{strings.TrimPrefix(baseURL, "http://")}, Backoff: time.Millisecond}
-	if tweak != nil {
-		tweak(&o)
-	}
-	c.BaseURL, c.Client = baseURL, provider.NewClient(o)
-	t.Cleanup(c.Client.Close)
+	o := provider.Options{Source: skinport.Name}
+	c.BaseURL, c.Client = baseURL, providertest.NewClient(t, baseURL, o, tweak)
 	if c.SalesWindow == 0 {
 		c.SalesWindow = 30 * day
 	}

@@ -25,14 +25,9 @@ const (
 
 func newSource(t testing.TB, baseURL string, endpoint steam.Endpoint, tweak func(*provider.Options)) *steam.Source {
 	t.Helper()
-	o := provider.Options{Source: steam.Name, AllowHosts: []string{strings.TrimPrefix(baseURL, "http://")}}
+	o := provider.Options{Source: steam.Name}
 	steam.Tune(&o)
-	o.Backoff = time.Millisecond
-	if tweak != nil {
-		tweak(&o)
-	}
-	client := provider.NewClient(o)
-	t.Cleanup(client.Close)
+	client := providertest.NewClient(t, baseURL, o, tweak)
 	return steam.New(steam.Config{BaseURL: baseURL, Endpoint: endpoint, Client: client, Host: provider.Host{Limit: steam.Limit()}})
 }
 

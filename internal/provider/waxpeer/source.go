@@ -84,10 +84,10 @@ func (s *Source) Probe() provider.Call {
 
 // Fetch reads a game: first its Dopplers, if it has any, then its prices.
 func (s *Source) Fetch(ctx context.Context, call provider.Call, sink provider.Sink) (provider.Answer, error) {
-	game := gameName(call.AppID)
-	if game == "" || call.File != strconv.Itoa(int(call.AppID)) {
-		return provider.Answer{}, provider.Protocol(Name, "there is no file %q of app %d", call.File, call.AppID)
+	if _, err := s.describe.FileOf(call); err != nil {
+		return provider.Answer{}, err
 	}
+	game := gameName(call.AppID)
 	var dopplers phases
 	if phased(call.AppID) {
 		q := url.Values{"phase": {"any"}, "minified": {"1"}}

@@ -28,12 +28,8 @@ var call = provider.Call{AppID: catalog.CS2, File: "730"}
 
 func newSource(t testing.TB, baseURL string, tweak func(*provider.Options)) *waxpeer.Source {
 	t.Helper()
-	o := provider.Options{Source: waxpeer.Name, AllowHosts: []string{strings.TrimPrefix(baseURL, "http://")}, Backoff: time.Millisecond}
-	if tweak != nil {
-		tweak(&o)
-	}
-	client := provider.NewClient(o)
-	t.Cleanup(client.Close)
+	o := provider.Options{Source: waxpeer.Name}
+	client := providertest.NewClient(t, baseURL, o, tweak)
 	return waxpeer.New(waxpeer.Config{BaseURL: baseURL, Client: client})
 }
 
