@@ -18,6 +18,7 @@ type hosted struct {
 	base   string // where it is, without a slash at its end
 	key    string // "": none
 	host   provider.Host
+	allow  string // what the operator named as its host; "": nothing
 	client *provider.Client
 }
 
@@ -29,7 +30,15 @@ func (s *SourceSet) hosted(so SourceOptions, o provider.Options, base string, li
 
 // hostedAt is hosted for a host that documents more than a limit.
 func (s *SourceSet) hostedAt(so SourceOptions, o provider.Options, base string, host provider.Host) hosted {
-	c := so.Config.Sources[o.Source]
+	h := hostOf(so.Config, o.Source, base, host)
+	h.client = s.client(so, h.allowed(o), h.host)
+	return h
+}
+
+// hostOf tells where a source's host is and what may be asked of it, without a
+// client yet: base and host hold unless the operator named others.
+func hostOf(cfg *config.Config, source, base string, host provider.Host) hosted {
+	c := cfg.Sources[source]
 	h := hosted{base: base, key: c.APIKey.Reveal(), host: host}
 	if !provider.Limit(c.Limit).None() {
 		h.host.Limit = provider.Limit(c.Limit)
@@ -38,11 +47,17 @@ func (s *SourceSet) hostedAt(so SourceOptions, o provider.Options, base string, 
 		h.host.Quota = provider.Quota(c.Quota)
 	}
 	if c.BaseURL != nil {
-		h.base = strings.TrimSuffix(c.BaseURL.String(), "/")
-		o.AllowHosts = append(o.AllowHosts, c.BaseURL.Host)
+		h.base, h.allow = strings.TrimSuffix(c.BaseURL.String(), "/"), c.BaseURL.Host
 	}
-	h.client = s.client(so, o, h.host)
 	return h
+}
+
+// allowed lets the address guard pass what the operator named.
+func (h *hosted) allowed(o provider.Options) provider.Options {
+	if h.allow != "" {
+		o.AllowHosts = append(o.AllowHosts, h.allow)
+	}
+	return o
 }
 
 func (s *SourceSet) openSkinport(_ context.Context, so SourceOptions, o provider.Options) (provider.Source, error) {
@@ -69,6 +84,26 @@ func (s *SourceSet) openCSFloat(_ context.Context, so SourceOptions, o provider.
 
 func (s *SourceSet) openSteam(_ context.Context, so SourceOptions, o provider.Options) (provider.Source, error) {
 	steam.Tune(&o)
-	h := s.hosted(so, o, steam.BaseURL, steam.Limit())
+	h := s.hostedAt(so, o, steam.BaseURL, steam.Host())
 	return steam.New(steam.Config{BaseURL: h.base, Endpoint: steam.Endpoint(so.Config.SteamEndpoint), Host: h.host, Client: h.client}), nil
+}
+
+// SteamClient returns a client for whoever else asks steamcommunity.com, for
+// inventories say, and where that is. Steam limits an address and not what it asks
+// for: limit, quota and orders to wait are one budget with the source of prices,
+// whether or not that is configured, in all processes on the database. A request of
+// one is counted with the other, and a refusal of one keeps both away. tune may set
+// what is the client's own, such as MaxBody and Judge; Source, Limit and Allowance
+// are set here. Close the client when done.
+func SteamClient(so SourceOptions, tune func(*provider.Options)) (client *provider.Client, base string) {
+	o := provider.Options{Source: steam.Name, Now: so.Now, Logger: so.Logger}
+	if tune != nil {
+		tune(&o)
+	}
+	steam.Tune(&o)
+	if so.Client != nil {
+		so.Client(&o)
+	}
+	h := hostOf(so.Config, steam.Name, steam.BaseURL, steam.Host())
+	return newClient(so, h.allowed(o), h.host), h.base
 }

@@ -105,19 +105,25 @@ func OpenSources(ctx context.Context, o SourceOptions) (_ *SourceSet, err error)
 
 // client makes the client of one of a source's hosts.
 func (s *SourceSet) client(so SourceOptions, o provider.Options, host provider.Host) *provider.Client {
-	o.Limit, o.Headers = host.Limit, host.Headers
-	if host.Key != "" {
-		o.Logger = o.Logger.With("host", host.Key)
-	}
-	if so.Allowance != nil {
-		o.Allowance = so.Allowance(o.Source, host)
-	}
-	c := provider.NewClient(o)
+	c := newClient(so, o, host)
 	if s.Clients[o.Source] == nil {
 		s.Clients[o.Source] = provider.Clients{}
 	}
 	s.Clients[o.Source][host.Key] = c
 	return c
+}
+
+// newClient makes a client that shares what the host allows with all that ask it
+// by the same source and key.
+func newClient(so SourceOptions, o provider.Options, host provider.Host) *provider.Client {
+	o.Limit, o.Headers = host.Limit, host.Headers
+	if host.Key != "" && o.Logger != nil {
+		o.Logger = o.Logger.With("host", host.Key)
+	}
+	if so.Allowance != nil {
+		o.Allowance = so.Allowance(o.Source, host)
+	}
+	return provider.NewClient(o)
 }
 
 func (s *SourceSet) openSim(ctx context.Context, so SourceOptions, o provider.Options) (provider.Source, error) {

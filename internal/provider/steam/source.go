@@ -35,8 +35,12 @@ const Name = "steam"
 // BaseURL is where the market is.
 const BaseURL = "https://steamcommunity.com"
 
-// Limit is what was seen to be safe without an account. Steam documents none.
-func Limit() provider.Limit { return provider.Limit{Requests: 25, Per: 5 * time.Minute} }
+// Host is the market's host, with what was seen to be safe without an account;
+// Steam documents no limit. It limits an address, whatever is asked for: everything
+// that is asked of the host goes by one budget, that of this source and key.
+func Host() provider.Host {
+	return provider.Host{Key: "steamcommunity.com", Limit: provider.Limit{Requests: 25, Per: 5 * time.Minute}}
+}
 
 // Endpoint is what is asked about a name.
 type Endpoint string
@@ -65,7 +69,9 @@ func Tune(o *provider.Options) {
 	o.Wait, o.MostWait = cmp.Or(o.Wait, 10*time.Minute), cmp.Or(o.MostWait, time.Hour)
 	o.Attempts = cmp.Or(o.Attempts, 2) // requests are few
 	o.MaxBody = cmp.Or(o.MaxBody, maxBody)
-	o.Judge = judge
+	if o.Judge == nil {
+		o.Judge = judge
+	}
 }
 
 // judge tells what Steam means by an error: a page of HTML with 403 is a refusal

@@ -28,7 +28,7 @@ func newSource(t testing.TB, baseURL string, endpoint steam.Endpoint, tweak func
 	o := provider.Options{Source: steam.Name}
 	steam.Tune(&o)
 	client := providertest.NewClient(t, baseURL, o, tweak)
-	return steam.New(steam.Config{BaseURL: baseURL, Endpoint: endpoint, Client: client, Host: provider.Host{Limit: steam.Limit()}})
+	return steam.New(steam.Config{BaseURL: baseURL, Endpoint: endpoint, Client: client, Host: steam.Host()})
 }
 
 func about(name string) provider.Call {

@@ -1,0 +1,82 @@
+package app
+
+import (
+	"net/http"
+	"net/http/httptest"
+	"path/filepath"
+	"sync/atomic"
+	"testing"
+
+	"assay/internal/catalog"
+	"assay/internal/config"
+	"assay/internal/provider"
+	"assay/internal/provider/providertest"
+	"assay/internal/store"
+)
+
+// Whoever asks Steam's host spends the budget of its prices, and keeps away when
+// they are refused; and the other way round.
+func TestSteamClient_SharesTheBudgetOfSteamsPrices(t *testing.T) {
+	var refuses atomic.Bool
+	srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		if refuses.Load() {
+			w.WriteHeader(http.StatusTooManyRequests)
+		}
+		_, _ = w.Write([]byte(`{"success":true}`))
+	}))
+	t.Cleanup(srv.Close)
+	for _, c := range []struct {
+		name    string
+		refused bool
+		want    provider.Kind // of a request that would have to wait
+	}{
+		{"limit", false, provider.KindBudget},
+		{"refusal", true, provider.KindRateLimited},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			dir := t.TempDir()
+			s, err := store.Open(t.Context(), store.Options{Path: filepath.Join(dir, "assay.db")})
+			if err != nil {
+				t.Fatal(err)
+			}
+			t.Cleanup(func() { _ = s.Close() })
+			cfg, err := config.Load(config.Options{Sources: Sources(), Environ: []string{
+				"DATA_DIR=" + dir, "MARKET_PRICE_PROVIDERS=steam", "STEAM_LIMIT=2/5m", "STEAM_BASE_URL=" + srv.URL,
+			}})
+			if err != nil {
+				t.Fatal(err)
+			}
+			so := SourceOptions{Config: cfg, Allowance: func(source string, host provider.Host) provider.Allowance { return s.Allowance(source, host) }}
+			set, err := OpenSources(t.Context(), so)
+			if err != nil {
+				t.Fatal(err)
+			}
+			t.Cleanup(func() { _ = set.Close() })
+			inventories, base := SteamClient(so, nil)
+			t.Cleanup(inventories.Close)
+			prices := func() error {
+				_, err := set.List[0].Fetch(t.Context(), provider.Call{AppID: catalog.CS2, Names: []string{"A"}}, providertest.Discard{})
+				return err
+			}
+			others := func() error {
+				return inventories.Do(t.Context(), provider.Request{URL: base + "/inventory/1/730/2"}, func(*provider.Response) error { return nil })
+			}
+
+			refuses.Store(false)
+			if err := prices(); err != nil {
+				t.Fatal(err)
+			}
+			refuses.Store(c.refused)
+			if err := others(); (err != nil) != c.refused {
+				t.Fatal(err)
+			}
+			refuses.Store(false)
+			if err := prices(); provider.KindOf(err) != c.want {
+				t.Errorf("prices: %v", err)
+			}
+			if err := others(); provider.KindOf(err) != c.want {
+				t.Errorf("others: %v", err)
+			}
+		})
+	}
+}
