@@ -59,7 +59,7 @@ type inventories struct {
 }
 
 func (i inventories) Sync(ctx context.Context, userID string, push inventory.Push) (view.SyncResult, error) {
-	r, err := i.Service.Sync(ctx, userID, push)
+	r, err := i.Service.Sync(ctx, userID, push, inventory.Normal)
 	return view.SyncResult(r), err
 }
 

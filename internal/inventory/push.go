@@ -37,7 +37,22 @@ type Asset struct {
 	Amount     int64
 	Tradable   bool
 	Marketable bool
-	Inspect    string // inspect certificate or link, undecoded
+	// Inspect is a certificate or inspect link, undecoded: as the platform pushed
+	// it, or the inspect action of Steam's answer with its placeholders filled in.
+	Inspect string
+	// Properties are what Steam's answer says of the asset; nil: this is no
+	// answer of Steam's, and what is stored of them stays.
+	Properties *Properties
+}
+
+// Properties are the asset_properties of Steam's inventory answer, each as Steam
+// writes it and at most MaxInspect bytes long; empty where there is none.
+type Properties struct {
+	Seed        string // propertyid 1, int_value: the pattern seed
+	Wear        string // propertyid 2, float_value
+	Charm       string // propertyid 3, int_value: the template of a charm
+	NameTag     string // propertyid 5, string_value
+	Certificate string // propertyid 6, string_value, in hex
 }
 
 // Key returns which item the asset is; ok is false for an asset without a name.

@@ -64,6 +64,17 @@ type Service struct {
 	Queued func()
 }
 
+// Mode says what a sync is for.
+type Mode int
+
+const (
+	// Normal is a sync for its own sake: what can be decoded of new rows is, later.
+	Normal Mode = iota
+	// Listing is the sync before a listing is created: it starts no enrichment
+	// (contract, rule 4).
+	Listing
+)
+
 // Result tells what a sync did, in rows; QueuedNames in items.
 type Result struct {
 	Added, Removed, Changed, Unchanged, PricedRows, QueuedNames int64
@@ -73,13 +84,13 @@ type Result struct {
 // Rows get the prices that are known; items without one are queued and priced
 // later. The same push again changes nothing. An older push than the stored one
 // is a fault.Conflict; an equally old one wins.
-func (s *Service) Sync(ctx context.Context, userID string, push Push) (Result, error) {
+func (s *Service) Sync(ctx context.Context, userID string, push Push, mode Mode) (Result, error) {
 	if err := CheckUserID(userID); err != nil {
 		return Result{}, err
 	}
 	var r Result
 	err := s.InTx(ctx, func(tx Tx) (err error) {
-		r, err = apply(tx, userID, push)
+		r, err = apply(tx, userID, push, mode)
 		return err
 	})
 	if err != nil {
@@ -91,7 +102,7 @@ func (s *Service) Sync(ctx context.Context, userID string, push Push) (Result, e
 	return r, nil
 }
 
-func apply(tx Tx, userID string, push Push) (Result, error) {
+func apply(tx Tx, userID string, push Push, mode Mode) (Result, error) {
 	user, err := tx.EnsureUser(userID)
 	if err != nil {
 		return Result{}, fmt.Errorf("user: %w", err)

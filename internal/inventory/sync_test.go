@@ -78,7 +78,7 @@ func (p *place) price(name string, micros int64) {
 
 func (p *place) sync(user string, push inventory.Push) inventory.Result {
 	p.Helper()
-	r, err := p.Sync(p.Context(), user, push)
+	r, err := p.Sync(p.Context(), user, push, inventory.Normal)
 	if err != nil {
 		p.Fatal(err)
 	}
@@ -222,7 +222,7 @@ func TestSync_RefusesAnOlderSnapshotAndTakesAnEquallyOldOne(t *testing.T) {
 	p := newPlace(t)
 	p.sync("u", pushAt(5, asset("1", "A")))
 	before := p.version()
-	_, err := p.Sync(t.Context(), "u", pushAt(4, asset("2", "B")))
+	_, err := p.Sync(t.Context(), "u", pushAt(4, asset("2", "B")), inventory.Normal)
 	if f := fault.Of(err); f == nil || f.Kind != fault.Conflict || f.Code != "snapshot_outdated" {
 		t.Errorf("an older one: %v", err)
 	} else if !strings.Contains(f.Detail, "2026-03-01T12:05:00Z") {
@@ -233,7 +233,7 @@ func TestSync_RefusesAnOlderSnapshotAndTakesAnEquallyOldOne(t *testing.T) {
 	// By a microsecond; and other users, games and contexts go by their own.
 	late := pushAt(5, asset("2", "B"))
 	late.SnapshotAt = late.SnapshotAt.Add(-time.Microsecond)
-	if _, err := p.Sync(t.Context(), "u", late); fault.Of(err) == nil {
+	if _, err := p.Sync(t.Context(), "u", late, inventory.Normal); fault.Of(err) == nil {
 		t.Error("took one that is older by a microsecond")
 	}
 	p.sync("other", pushAt(0, asset("1", "A")))
@@ -262,7 +262,7 @@ func TestSync_RefusesWhatIsNoUserID(t *testing.T) {
 	p := newPlace(t)
 	before := p.version()
 	for _, id := range []string{"", strings.Repeat("x", 129), "a\x00b", "\xff", strings.Repeat("x", 10_000)} {
-		_, err := p.Sync(t.Context(), id, pushAt(0))
+		_, err := p.Sync(t.Context(), id, pushAt(0), inventory.Normal)
 		if f := fault.Of(err); f == nil || f.Kind != fault.Invalid || f.Code != "invalid_user_id" {
 			t.Errorf("%.10q: %v", id, err)
 		}

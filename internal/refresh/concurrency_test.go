@@ -85,7 +85,7 @@ func TestConcurrency_OverlappingPushesQueueEachUnknownNameOnce(t *testing.T) {
 		}
 		pushing.Go(func() {
 			<-start
-			r, err := w.sync.Sync(t.Context(), fmt.Sprint("user ", u), p)
+			r, err := w.sync.Sync(t.Context(), fmt.Sprint("user ", u), p, inventory.Normal)
 			if err != nil {
 				t.Error(err)
 			}

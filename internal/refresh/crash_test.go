@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"assay/internal/inventory"
 	"assay/internal/money"
 	"assay/internal/provider"
 	"assay/internal/randtest"
@@ -325,7 +326,7 @@ func TestRule8_APushWhoseCommitIsUnknownIsHarmlessToRepeat(t *testing.T) {
 			return nil
 		}
 		p := pushOf(w, [2]string{"A", ""}, [2]string{"B", ""})
-		if _, err := w.sync.Sync(t.Context(), "u", p); err == nil {
+		if _, err := w.sync.Sync(t.Context(), "u", p, inventory.Normal); err == nil {
 			t.Fatal("the fault was not seen")
 		}
 		w.faults = nil

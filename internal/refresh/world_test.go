@@ -250,7 +250,7 @@ func (w *world) push(user string, app int32, names ...string) inventory.Result {
 
 func (w *world) pushed(user string, p inventory.Push) inventory.Result {
 	w.tb.Helper()
-	r, err := w.sync.Sync(w.tb.Context(), user, p)
+	r, err := w.sync.Sync(w.tb.Context(), user, p, inventory.Normal)
 	must(w.tb, err)
 	return r
 }

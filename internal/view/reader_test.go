@@ -64,7 +64,7 @@ func (w *world) own(user string, names ...string) {
 	for i, name := range names {
 		push.Assets = append(push.Assets, inventory.Asset{AssetID: fmt.Sprint(i), Name: name, Amount: 1})
 	}
-	_, err := s.Sync(w.Context(), user, push)
+	_, err := s.Sync(w.Context(), user, push, inventory.Normal)
 	w.must(err)
 }
 

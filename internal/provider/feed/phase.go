@@ -1,6 +1,7 @@
 package feed
 
 import (
+	"strconv"
 	"strings"
 
 	"assay/internal/catalog"
@@ -40,26 +41,11 @@ func CutInfix(name string) (rest, phase string) {
 	return name, ""
 }
 
-// PhaseOfPaint returns the phase that a paint index of CS2 is of, or "". Knives of
-// later cases have paints of their own for the same phase.
+// PhaseOfPaint returns the phase that a paint index of CS2 is of, or "".
 func PhaseOfPaint(index []byte) string {
-	switch string(index) {
-	case "418", "852", "569", "1120":
-		return "Phase 1"
-	case "419", "618", "853", "570", "1121":
-		return "Phase 2"
-	case "420", "854", "571", "1122":
-		return "Phase 3"
-	case "421", "855", "572", "1123":
-		return "Phase 4"
-	case "415":
-		return "Ruby"
-	case "416", "619":
-		return "Sapphire"
-	case "417", "617":
-		return "Black Pearl"
-	case "568", "1119":
-		return "Emerald"
+	paint, err := strconv.ParseUint(string(index), 10, 16)
+	if err != nil || index[0] == '0' {
+		return ""
 	}
-	return ""
+	return catalog.PaintPhase(int64(paint))
 }

@@ -165,7 +165,7 @@ func syncsRace(f *fixture) {
 		pushes[u] = f.push(names...)
 	}
 	atOnce(users, func(u int) {
-		r, err := s.Sync(f.Context(), fmt.Sprint("user ", u/2), pushes[u]) // two of each user
+		r, err := s.Sync(f.Context(), fmt.Sprint("user ", u/2), pushes[u], inventory.Normal) // two of each user
 		if err != nil {
 			f.Error(err)
 		}
@@ -261,7 +261,7 @@ func syncAndSettleRace(f *fixture) {
 			}
 			syncing.Go(func() {
 				for range 3 {
-					if _, err := s.Sync(f.Context(), fmt.Sprint("user ", i), p); err != nil {
+					if _, err := s.Sync(f.Context(), fmt.Sprint("user ", i), p, inventory.Normal); err != nil {
 						f.Error(err)
 					}
 				}
