@@ -111,6 +111,37 @@ func BenchmarkLookup(b *testing.B) {
 	}
 }
 
+// BenchmarkSync pushes new inventories, half of whose names are known, to a server
+// within this process. Like BenchmarkRefresh it tells what PostgreSQL's time went
+// to.
+func BenchmarkSync(b *testing.B) {
+	w := worldWithin(b, size{names: 30_000, markets: 2, rows: 300_000})
+	db, err := w.engine.open(w.server)
+	if err != nil {
+		b.Fatal(err)
+	}
+	defer func() { _ = db.Close() }()
+	known, err := knownItems(b.Context(), db)
+	if err != nil {
+		b.Fatal(err)
+	}
+	w.countStatements(b)
+	defer startProfile(b)()
+	n := 0
+	for b.Loop() {
+		work := newSync(n, known)
+		n++
+		body, err := pushBody(work.at, work.assets)
+		if err != nil {
+			b.Fatal(err)
+		}
+		if _, err := w.timePush(b.Context(), work.user, body, synced{Added: syncItems, QueuedNames: syncItems / 2}); err != nil {
+			b.Fatal(err)
+		}
+	}
+	w.logStatements(b)
+}
+
 // startProfile begins a profile if one is wanted. The function that it returns
 // ends it.
 func startProfile(b *testing.B) (end func()) {

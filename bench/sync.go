@@ -25,7 +25,7 @@ func (b *bench) measureSync(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	known, err := b.knownItems(ctx, w.floor)
+	known, err := knownItems(ctx, w.floor)
 	if err != nil {
 		return err
 	}
@@ -80,7 +80,7 @@ func (b *bench) measureSync(ctx context.Context) error {
 }
 
 // knownItems returns items that have a price.
-func (b *bench) knownItems(ctx context.Context, db *sql.DB) (items []pricedItem, err error) {
+func knownItems(ctx context.Context, db *sql.DB) (items []pricedItem, err error) {
 	err = eachRow(ctx, db, `SELECT name, id, price FROM item WHERE price > 0 ORDER BY id`, func(_ int, scan func(...any) error) error {
 		var i pricedItem
 		defer func() { items = append(items, i) }()

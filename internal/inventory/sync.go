@@ -14,6 +14,7 @@ import (
 type Item struct {
 	ID    int64
 	Price money.Micro // 0: unknown
+	New   bool        // made by this transaction, and not there for others yet
 }
 
 // Row is a stored asset.
@@ -131,7 +132,7 @@ func apply(tx Tx, userID string, push Push, mode Mode) (Result, error) {
 	}
 	d := compare(stored, push, items)
 	missing := unpriced(items)
-	if held := append(d.copied(), missing...); len(held) > 0 {
+	if held := d.priced(items); len(held) > 0 {
 		if err := tx.HoldPrices(held); err != nil {
 			return Result{}, fmt.Errorf("hold prices: %w", err)
 		}
@@ -207,15 +208,22 @@ func compare(stored []Row, push Push, items map[catalog.Key]Item) difference {
 	return d
 }
 
-// copied returns the items of the rows that copy a price.
-func (d *difference) copied() []int64 {
-	items := make([]int64, 0, len(d.add)+len(d.change))
+// priced returns the items whose prices the sync depends on: those that rows copy
+// and those without one. Nobody can change one that is not there for others yet.
+func (d *difference) priced(items map[catalog.Key]Item) []int64 {
+	copied := make(map[int64]bool, len(d.add)+len(d.change))
 	for _, rows := range [][]Row{d.add, d.change} {
 		for i := range rows {
-			items = append(items, rows[i].ItemID)
+			copied[rows[i].ItemID] = true
 		}
 	}
-	return items
+	var ids []int64
+	for _, i := range items {
+		if !i.New && (i.Price <= 0 || copied[i.ID]) {
+			ids = append(ids, i.ID)
+		}
+	}
+	return ids
 }
 
 // write carries the difference out, one statement for each kind of change.

@@ -100,8 +100,8 @@ func (s *Store) Medians(ctx context.Context, from, to int, fn func(catalog.Key, 
 	return err
 }
 
-// What a batch is about is some hundred rows of tables that hold many times as
-// many, or were empty a moment ago. PostgreSQL is to find each by its index as
+// What a batch or a sync is about is some hundred rows of tables that hold many
+// times as many, or were empty a moment ago. PostgreSQL is to find each by its index as
 // long as the transaction lasts, whatever its statistics say: while they are old
 // it would read whole tables for each batch.
 const byIndexOnPostgres = `

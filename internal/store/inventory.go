@@ -71,15 +71,18 @@ func keyTable(keys []catalog.Key) *table {
 // EnsureItems returns the items of a game by their keys, creating those that
 // are new.
 func (t *Tx) EnsureItems(app int32, keys []catalog.Key) (map[catalog.Key]inventory.Item, error) {
+	if err := t.byIndex(); err != nil {
+		return nil, err
+	}
 	out := make(map[catalog.Key]inventory.Item, len(keys))
 	missing := keys
-	find := `SELECT i.id, i.name, i.phase, i.price FROM ` + t.d.rows(2, keyColumns) + ` k CROSS JOIN item i
+	find := `SELECT i.id, i.name, i.phase, i.price, FALSE FROM ` + t.d.rows(2, keyColumns) + ` k CROSS JOIN item i
 		WHERE i.app_id = $1 AND i.name = k.name AND i.phase = k.phase`
 	insert := `
 		INSERT INTO item (id, app_id, name, phase, bucket)
 		SELECT ` + t.d.newItemID() + `, $1, k.name, k.phase, k.bucket FROM ` + t.d.rows(2, keyColumns) + ` k
 		WHERE true ORDER BY k.name, k.phase
-		ON CONFLICT (app_id, name, phase) DO NOTHING RETURNING id, name, phase, price`
+		ON CONFLICT (app_id, name, phase) DO NOTHING RETURNING id, name, phase, price, TRUE`
 	for _, query := range []string{find, insert, find} {
 		if len(missing) == 0 {
 			break
@@ -113,7 +116,7 @@ func (t *Tx) addSomeItems(to map[catalog.Key]inventory.Item, query string, app i
 	_, err := collect(t.ctx, t.tx, func(r *sql.Rows, _ *struct{}) error {
 		key := catalog.Key{AppID: app}
 		var item inventory.Item
-		err := r.Scan(&item.ID, &key.Name, &key.Phase, &item.Price)
+		err := r.Scan(&item.ID, &key.Name, &key.Phase, &item.Price, &item.New)
 		to[key] = item
 		return err
 	}, query, keyTable(keys).params(t.d, app)...)
