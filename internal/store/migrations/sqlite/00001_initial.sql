@@ -394,3 +394,101 @@ CREATE TABLE inventory (
 );
 CREATE UNIQUE INDEX inventory_key ON inventory (user_key, app_id, context_id, asset_id);
 CREATE INDEX inventory_item ON inventory (item_id);
+
+-- Contract: wallet account. The head of the chain of a user's entries in a
+-- currency; house accounts are users named house:... Amounts are minor units.
+CREATE TABLE wallet_account (
+    user_id     TEXT    NOT NULL,
+    currency    TEXT    NOT NULL,
+    balance     INTEGER NOT NULL, -- held included
+    held        INTEGER NOT NULL,
+    last_number INTEGER NOT NULL, -- of its entries; 0: none
+    head_hash   BLOB    NOT NULL, -- of the last entry; zeros: none
+    version     INTEGER NOT NULL, -- of the bytes under the MAC
+    key_id      TEXT    NOT NULL,
+    mac         BLOB    NOT NULL, -- over all of this row
+    PRIMARY KEY (user_id, currency)
+) WITHOUT ROWID;
+
+-- Contract: wallet transaction. Its entries add up to nothing in each currency.
+CREATE TABLE wallet_transaction (
+    id              INTEGER PRIMARY KEY,
+    kind            TEXT    NOT NULL, -- deposit, withdrawal, correction, reversal, hold, release, sale, settlement
+    trade_id        INTEGER NOT NULL, -- 0: of none
+    reverses        INTEGER NOT NULL, -- the transaction that it takes back; 0: none
+    scope           TEXT    NOT NULL, -- of the idempotency key: route, role and user
+    idempotency_key TEXT    NOT NULL, -- '': none was given
+    note            TEXT    NOT NULL,
+    entries         INTEGER NOT NULL, -- how many it has
+    at              INTEGER NOT NULL,
+    version         INTEGER NOT NULL, -- of the bytes under the hash
+    key_id          TEXT    NOT NULL,
+    hash            BLOB    NOT NULL  -- HMAC over all of this row
+);
+CREATE UNIQUE INDEX wallet_transaction_trade ON wallet_transaction (trade_id, kind) WHERE trade_id <> 0;
+CREATE UNIQUE INDEX wallet_transaction_reverses ON wallet_transaction (reverses) WHERE reverses <> 0;
+CREATE UNIQUE INDEX wallet_transaction_key ON wallet_transaction (scope, idempotency_key) WHERE idempotency_key <> '';
+
+-- Contract: wallet entry, sealed in the chain of its account.
+CREATE TABLE wallet_entry (
+    user_id         TEXT    NOT NULL,
+    currency        TEXT    NOT NULL,
+    number          INTEGER NOT NULL, -- 1, 2, 3 and so on within the account
+    transaction_id  INTEGER NOT NULL,
+    type            TEXT    NOT NULL, -- deposit, withdrawal, correction, reversal, reserve, hold, release, free, purchase, sale, saleReversal, fee
+    amount          INTEGER NOT NULL,
+    balance         INTEGER NOT NULL, -- after it
+    held            INTEGER NOT NULL, -- after it
+    trade_id        INTEGER NOT NULL, -- 0: of none
+    reverses        INTEGER NOT NULL, -- number of the account's entry that it takes back; 0: none
+    idempotency_key TEXT    NOT NULL,
+    fee_rule        TEXT    NOT NULL, -- of a sale; '': of none
+    fee_version     INTEGER NOT NULL, -- of the set of rules; 0: of none
+    at              INTEGER NOT NULL,
+    version         INTEGER NOT NULL, -- of the bytes under the hash
+    key_id          TEXT    NOT NULL,
+    previous_hash   BLOB    NOT NULL,
+    hash            BLOB    NOT NULL,
+    PRIMARY KEY (user_id, currency, number)
+) WITHOUT ROWID;
+CREATE INDEX wallet_entry_transaction ON wallet_entry (transaction_id);
+CREATE UNIQUE INDEX wallet_entry_reverses ON wallet_entry (user_id, currency, reverses) WHERE reverses <> 0;
+
+-- What is in the ledger stays as it is. REPLACE would delete without asking the
+-- triggers of a DELETE.
+-- +goose StatementBegin
+CREATE TRIGGER wallet_entry_update BEFORE UPDATE ON wallet_entry
+BEGIN SELECT raise(ABORT, 'ledger entries are never changed'); END;
+-- +goose StatementEnd
+-- +goose StatementBegin
+CREATE TRIGGER wallet_entry_delete BEFORE DELETE ON wallet_entry
+BEGIN SELECT raise(ABORT, 'ledger entries are never deleted'); END;
+-- +goose StatementEnd
+-- +goose StatementBegin
+CREATE TRIGGER wallet_entry_replace BEFORE INSERT ON wallet_entry
+WHEN EXISTS (SELECT 1 FROM wallet_entry WHERE user_id = NEW.user_id AND currency = NEW.currency AND number = NEW.number)
+    OR NEW.reverses <> 0
+    AND EXISTS (SELECT 1 FROM wallet_entry WHERE user_id = NEW.user_id AND currency = NEW.currency AND reverses = NEW.reverses AND reverses <> 0)
+BEGIN SELECT raise(ABORT, 'ledger entries are never replaced'); END;
+-- +goose StatementEnd
+-- +goose StatementBegin
+CREATE TRIGGER wallet_transaction_update BEFORE UPDATE ON wallet_transaction
+BEGIN SELECT raise(ABORT, 'ledger transactions are never changed'); END;
+-- +goose StatementEnd
+-- +goose StatementBegin
+CREATE TRIGGER wallet_transaction_delete BEFORE DELETE ON wallet_transaction
+BEGIN SELECT raise(ABORT, 'ledger transactions are never deleted'); END;
+-- +goose StatementEnd
+-- +goose StatementBegin
+CREATE TRIGGER wallet_transaction_replace BEFORE INSERT ON wallet_transaction
+WHEN EXISTS (SELECT 1 FROM wallet_transaction WHERE id = NEW.id)
+    OR NEW.trade_id <> 0 AND EXISTS (SELECT 1 FROM wallet_transaction WHERE trade_id = NEW.trade_id AND kind = NEW.kind AND trade_id <> 0)
+    OR NEW.reverses <> 0 AND EXISTS (SELECT 1 FROM wallet_transaction WHERE reverses = NEW.reverses AND reverses <> 0)
+    OR NEW.idempotency_key <> ''
+    AND EXISTS (SELECT 1 FROM wallet_transaction WHERE scope = NEW.scope AND idempotency_key = NEW.idempotency_key AND idempotency_key <> '')
+BEGIN SELECT raise(ABORT, 'ledger transactions are never replaced'); END;
+-- +goose StatementEnd
+-- +goose StatementBegin
+CREATE TRIGGER wallet_account_delete BEFORE DELETE ON wallet_account
+BEGIN SELECT raise(ABORT, 'wallet accounts are never deleted'); END;
+-- +goose StatementEnd

@@ -1,0 +1,103 @@
+package wallet
+
+import (
+	"encoding/binary"
+	"time"
+)
+
+// Version is that of the canonical bytes that are written. Another form gets
+// another number, so that what was sealed before can still be verified.
+const Version = 1
+
+// Domains keep a seal of one kind of record from being one of another.
+const (
+	entryDomain       = "wallet-entry/v1\x00"
+	headDomain        = "wallet-head/v1\x00"
+	transactionDomain = "wallet-transaction/v1\x00"
+	checkpointDomain  = "wallet-checkpoint/v1\x00"
+	keptDomain        = "wallet-user-checkpoint/v1\x00"
+)
+
+// record is what has canonical bytes: an Entry, a Head or a Transaction. It names
+// its domain, and what stands before its fields, and hands its fields over in
+// their fixed order, which never changes.
+type record interface {
+	frame() (domain string, before []byte)
+	fields(f *fieldWriter)
+}
+
+// canonical appends the bytes of a record that are sealed: its domain, what it
+// follows, and each field with its length in front, four bytes, most significant
+// first. Joined without lengths, "A|B", "C" and "A", "B|C" would be the same.
+// There is no other place that makes such bytes.
+func canonical(to []byte, r record) []byte {
+	domain, before := r.frame()
+	to = append(append(to, domain...), before...)
+	f := fieldWriter{to}
+	r.fields(&f)
+	return f.bytes
+}
+
+// fieldWriter appends fields.
+type fieldWriter struct{ bytes []byte }
+
+func (f *fieldWriter) text(values ...string) {
+	for _, v := range values {
+		f.bytes = binary.BigEndian.AppendUint32(f.bytes, uint32(len(v)))
+		f.bytes = append(f.bytes, v...)
+	}
+}
+
+func (f *fieldWriter) int(values ...int64) {
+	for _, v := range values {
+		f.bytes = binary.BigEndian.AppendUint32(f.bytes, 8)
+		f.bytes = binary.BigEndian.AppendUint64(f.bytes, uint64(v))
+	}
+}
+
+// version is one byte; the field comes first.
+func (f *fieldWriter) version(v byte) { f.bytes = append(f.bytes, 0, 0, 0, 1, v) }
+
+func (f *fieldWriter) time(t time.Time) { f.int(t.UnixMicro()) }
+
+func (f *fieldWriter) hash(h Hash) {
+	f.bytes = binary.BigEndian.AppendUint32(f.bytes, uint32(len(h)))
+	f.bytes = append(f.bytes, h[:]...)
+}
+
+func (e *Entry) frame() (domain string, before []byte) { return entryDomain, e.Previous[:] }
+
+func (e *Entry) fields(f *fieldWriter) {
+	f.version(e.Version)
+	f.text(e.User, string(e.Currency))
+	f.int(e.Number, e.Transaction)
+	f.text(string(e.Type))
+	f.int(e.Amount, e.Balance, e.Held, e.Trade, e.Reverses)
+	f.text(e.IdempotencyKey, e.FeeRule)
+	f.int(e.FeeVersion)
+	f.time(e.At)
+	f.text(e.KeyID)
+}
+
+func (h *Head) frame() (domain string, before []byte) { return headDomain, nil }
+
+func (h *Head) fields(f *fieldWriter) {
+	f.version(h.Version)
+	f.text(h.User, string(h.Currency))
+	f.int(h.Balance, h.Held, h.Number)
+	f.hash(h.Hash)
+	f.text(h.KeyID)
+}
+
+func (t *Transaction) frame() (domain string, before []byte) { return transactionDomain, nil }
+
+func (t *Transaction) fields(f *fieldWriter) {
+	f.version(t.Version)
+	f.int(t.ID)
+	f.text(string(t.Kind))
+	f.int(t.Trade, t.Reverses)
+	f.text(t.Scope, t.IdempotencyKey, t.Note)
+	f.int(t.Entries)
+	f.time(t.At)
+	f.text(t.KeyID)
+}

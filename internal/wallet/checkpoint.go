@@ -1,0 +1,231 @@
+package wallet
+
+import (
+	"bufio"
+	"crypto/hmac"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"hash"
+	"io"
+	"strconv"
+	"strings"
+	"time"
+
+	"assay/internal/money"
+)
+
+// Mark is what a checkpoint says of an account: that its entry of this number has
+// this hash. All earlier entries are in the chain that leads to it.
+type Mark struct {
+	Account
+	Number int64
+	Hash   Hash
+}
+
+// A checkpoint of the whole ledger is a text: two lines of heading, a line for
+// each account that has entries, ordered by the bytes of user and currency, and
+// three lines that end it. The last one seals all before it.
+const (
+	checkpointHeading = "assay wallet checkpoint 1"
+	checkpointTime    = "2006-01-02T15:04:05.000000Z"
+	longestLine       = 1024 // bytes; user ids are quoted
+)
+
+// ErrCheckpoint means that a checkpoint is damaged, or was not made with the
+// ledger's keys.
+var ErrCheckpoint = errors.New("the checkpoint is damaged, or of another ledger")
+
+// CheckpointWriter writes a checkpoint of the whole ledger.
+type CheckpointWriter struct {
+	out   *bufio.Writer
+	mac   hash.Hash
+	keyID string
+	last  Account
+	count int64
+}
+
+// NewCheckpointWriter begins a checkpoint of the ledger as it was at a moment.
+func NewCheckpointWriter(w io.Writer, keys *Ring, at time.Time) *CheckpointWriter {
+	c := &CheckpointWriter{keyID: keys.keys[0].ID, mac: hmac.New(sha256.New, keys.keys[0].Bytes)}
+	_, _ = io.WriteString(c.mac, checkpointDomain) // never fails
+	c.out = bufio.NewWriter(io.MultiWriter(w, c.mac))
+	c.printf("%s\nat %s\n", checkpointHeading, at.UTC().Format(checkpointTime))
+	return c
+}
+
+// printf keeps the first error for Finish, as a bufio.Writer does.
+func (c *CheckpointWriter) printf(format string, args ...any) {
+	_, _ = fmt.Fprintf(c.out, format, args...)
+}
+
+// Add adds an account. They come in order, none twice.
+func (c *CheckpointWriter) Add(m Mark) error {
+	if c.count > 0 && !before(c.last, m.Account) {
+		return fmt.Errorf("account %.100q %s comes out of order", m.User, m.Currency)
+	}
+	c.last, c.count = m.Account, c.count+1
+	c.printf("%s %s %d %s\n", strconv.QuoteToASCII(m.User), strconv.QuoteToASCII(string(m.Currency)), m.Number, m.Hash)
+	return nil
+}
+
+// Finish ends the checkpoint.
+func (c *CheckpointWriter) Finish() error {
+	c.printf("end %d\nkey %s\n", c.count, c.keyID)
+	if err := c.out.Flush(); err != nil {
+		return err
+	}
+	c.printf("mac %s\n", hex.EncodeToString(c.mac.Sum(nil)))
+	return c.out.Flush()
+}
+
+// ReadCheckpoint hands each mark of a checkpoint to use, in its order, and returns
+// the moment that it is of. Nothing that it handed over counts when it returns an
+// error: an ErrCheckpoint, an ErrNoKey, or one of r or use. It reads line by line,
+// and takes little memory however long the checkpoint is.
+func ReadCheckpoint(r io.Reader, keys *Ring, use func(Mark) error) (at time.Time, err error) {
+	c := &checkpointReader{in: bufio.NewReaderSize(r, longestLine)}
+	for _, k := range keys.keys { // which one sealed it comes last
+		h := hmac.New(sha256.New, k.Bytes)
+		_, _ = io.WriteString(h, checkpointDomain) // never fails
+		c.macs = append(c.macs, h)
+	}
+	if at, err = c.heading(); err != nil {
+		return at, err
+	}
+	if err := c.marks(use); err != nil {
+		return at, err
+	}
+	return at, c.end(keys)
+}
+
+type checkpointReader struct {
+	in   *bufio.Reader
+	macs []hash.Hash // of what was read, one for each key
+}
+
+// line reads a line and adds it to what is sealed.
+func (c *checkpointReader) line() (string, error) {
+	line, err := c.in.ReadSlice('\n')
+	switch {
+	case errors.Is(err, io.EOF), errors.Is(err, bufio.ErrBufferFull):
+		return "", ErrCheckpoint
+	case err != nil:
+		return "", err
+	}
+	for _, h := range c.macs {
+		_, _ = h.Write(line) // never fails
+	}
+	return string(line[:len(line)-1]), nil
+}
+
+func (c *checkpointReader) heading() (at time.Time, err error) {
+	line, err := c.line()
+	if err != nil {
+		return at, err
+	}
+	if line != checkpointHeading {
+		return at, ErrCheckpoint
+	}
+	if line, err = c.line(); err != nil {
+		return at, err
+	}
+	text, ok := strings.CutPrefix(line, "at ")
+	if at, err = time.Parse(checkpointTime, text); err != nil || !ok {
+		return at, ErrCheckpoint
+	}
+	return at, nil
+}
+
+// marks reads the accounts and the line that counts them.
+func (c *checkpointReader) marks(use func(Mark) error) error {
+	var last Account
+	for n := int64(0); ; n++ {
+		line, err := c.line()
+		if err != nil {
+			return err
+		}
+		if count, ended := strings.CutPrefix(line, "end "); ended {
+			if count != strconv.FormatInt(n, 10) {
+				return ErrCheckpoint
+			}
+			return nil
+		}
+		m, ok := parseMark(line)
+		if !ok || n > 0 && !before(last, m.Account) {
+			return ErrCheckpoint
+		}
+		if err := use(m); err != nil {
+			return err
+		}
+		last = m.Account
+	}
+}
+
+// end reads the seal.
+func (c *checkpointReader) end(keys *Ring) error {
+	line, err := c.line()
+	if err != nil {
+		return err
+	}
+	id, ok := strings.CutPrefix(line, "key ")
+	if !ok {
+		return ErrCheckpoint
+	}
+	sums := make(map[string]string, len(c.macs))
+	for i, k := range keys.keys {
+		sums[k.ID] = hex.EncodeToString(c.macs[i].Sum(nil))
+	}
+	want, ok := sums[id]
+	if !ok {
+		return fmt.Errorf("%w: %.40q", ErrNoKey, id)
+	}
+	if line, err = c.line(); err != nil {
+		return err
+	}
+	if _, err := c.in.ReadByte(); !errors.Is(err, io.EOF) || !hmac.Equal([]byte(line), []byte("mac "+want)) {
+		return ErrCheckpoint
+	}
+	return nil
+}
+
+func parseMark(line string) (m Mark, ok bool) {
+	user, rest, err := unquotePrefix(line)
+	if err != nil {
+		return m, false
+	}
+	currency, rest, err := unquotePrefix(rest)
+	if err != nil {
+		return m, false
+	}
+	number, digits, ok := strings.Cut(rest, " ")
+	if !ok {
+		return m, false
+	}
+	m.User, m.Currency = user, money.Currency(currency)
+	if m.Number, err = strconv.ParseInt(number, 10, 64); err != nil {
+		return m, false
+	}
+	n, err := hex.Decode(m.Hash[:], []byte(clipTo(digits, 2*len(m.Hash))))
+	return m, err == nil && n == len(m.Hash) && len(digits) == 2*n
+}
+
+// unquotePrefix takes a quoted text and the space behind it off a line.
+func unquotePrefix(line string) (text, rest string, err error) {
+	quoted, err := strconv.QuotedPrefix(line)
+	if err != nil {
+		return "", "", err
+	}
+	if text, err = strconv.Unquote(quoted); err != nil {
+		return "", "", err
+	}
+	return text, strings.TrimPrefix(line[len(quoted):], " "), nil
+}
+
+func clipTo(text string, most int) string { return text[:min(len(text), most)] }
+
+// before reports whether an account comes before another one in a checkpoint.
+func before(a, b Account) bool {
+	return a.User < b.User || a.User == b.User && a.Currency < b.Currency
+}

@@ -1,0 +1,161 @@
+package wallet
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"assay/internal/money"
+)
+
+var noon = time.Date(2026, 11, 21, 12, 0, 0, 1000, time.UTC)
+
+func someMarks() []Mark {
+	var marks []Mark
+	for _, user := range []string{"", "A|B", "u\n1", "u1", "ü日"} {
+		for _, currency := range []money.Currency{"EUR", "USD"} {
+			marks = append(marks, Mark{Account{user, currency}, int64(len(marks) + 1), filled(byte(len(marks)))})
+		}
+	}
+	return marks
+}
+
+func written(tb testing.TB, keys *Ring, marks []Mark) []byte {
+	tb.Helper()
+	var out bytes.Buffer
+	w := NewCheckpointWriter(&out, keys, noon)
+	for _, m := range marks {
+		if err := w.Add(m); err != nil {
+			tb.Fatal(err)
+		}
+	}
+	if err := w.Finish(); err != nil {
+		tb.Fatal(err)
+	}
+	return out.Bytes()
+}
+
+func read(text []byte, keys *Ring) (marks []Mark, at time.Time, err error) {
+	at, err = ReadCheckpoint(bytes.NewReader(text), keys, func(m Mark) error {
+		marks = append(marks, m)
+		return nil
+	})
+	return marks, at, err
+}
+
+func TestCheckpoint_ReadsWhatWasWritten(t *testing.T) {
+	for _, marks := range [][]Mark{nil, someMarks()} {
+		got, at, err := read(written(t, keyOf(t, "old"), marks), keyOf(t, "new", "old"))
+		if err != nil || !at.Equal(noon) || !slices.Equal(got, marks) {
+			t.Errorf("read %v of %s, %v; want %v", got, at, err, marks)
+		}
+	}
+}
+
+func TestCheckpoint_RefusesEveryChangedByte(t *testing.T) {
+	keys := keyOf(t, "k1")
+	text := written(t, keys, someMarks())
+	for i := range text {
+		changed := slices.Clone(text)
+		changed[i] ^= 1
+		if _, _, err := read(changed, keys); !errors.Is(err, ErrCheckpoint) && !errors.Is(err, ErrNoKey) {
+			t.Errorf("byte %d changed: %v", i, err)
+		}
+		if _, _, err := read(text[:i], keys); !errors.Is(err, ErrCheckpoint) {
+			t.Errorf("cut off at %d: %v", i, err)
+		}
+	}
+	if _, _, err := read(append(text, '\n'), keys); !errors.Is(err, ErrCheckpoint) {
+		t.Errorf("with more behind it: %v", err)
+	}
+	if _, _, err := read(text, keyOf(t, "k2")); !errors.Is(err, ErrNoKey) {
+		t.Errorf("without the key: %v", err)
+	}
+}
+
+func TestCheckpointWriter_RefusesAccountsOutOfOrder(t *testing.T) {
+	w := NewCheckpointWriter(&bytes.Buffer{}, keyOf(t, "k1"), noon)
+	for i, m := range []Mark{{Account: Account{"b", "EUR"}}, {Account: Account{"b", "EUR"}}, {Account: Account{"a", "USD"}}} {
+		if err := w.Add(m); (err == nil) != (i == 0) {
+			t.Errorf("account %d: %v", i, err)
+		}
+	}
+}
+
+func fullest() UserCheckpoint {
+	c := UserCheckpoint{User: strings.Repeat("u", MaxUserID), At: noon}
+	for i := range MaxCurrencies {
+		account := Account{c.User, money.Currency(fmt.Sprintf("A%02d", i))}
+		c.Marks = append(c.Marks, Mark{account, 1<<63 - 1, filled(byte(i))})
+	}
+	return c
+}
+
+func TestUserCheckpoint_FitsIntoTwoKiBytes(t *testing.T) {
+	keys := keyOf(t, strings.Repeat("k", 32))
+	c := fullest()
+	text, err := c.Encode(keys)
+	if err != nil || len(text) > MaxUserCheckpoint {
+		t.Fatalf("%d characters, %v", len(text), err)
+	}
+	got, err := DecodeUserCheckpoint(text, keys)
+	if err != nil || got.User != c.User || !got.At.Equal(c.At) || !slices.Equal(got.Marks, c.Marks) {
+		t.Errorf("decoded %+v, %v", got, err)
+	}
+}
+
+func TestUserCheckpoint_RefusesEveryChangedCharacter(t *testing.T) {
+	keys := keyOf(t, "k1")
+	c := UserCheckpoint{User: "u1", At: noon, Marks: []Mark{{Account{"u1", "USD"}, 812, filled(7)}}}
+	text, err := c.Encode(keys)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i := range text {
+		for _, other := range []string{"A", "b", "-", "=", " ", ""} {
+			changed := text[:i] + other + text[i+1:]
+			if _, err := DecodeUserCheckpoint(changed, keys); changed != text && !errors.Is(err, ErrCheckpoint) && !errors.Is(err, ErrNoKey) {
+				t.Errorf("character %d replaced by %q: %v", i, other, err)
+			}
+		}
+	}
+}
+
+func FuzzDecodeUserCheckpoint(f *testing.F) {
+	keys := keyOf(f, "k1")
+	c := fullest()
+	text, err := c.Encode(keys)
+	if err != nil {
+		f.Fatal(err)
+	}
+	f.Add(text)
+	f.Add("")
+	f.Fuzz(func(t *testing.T, text string) {
+		c, err := DecodeUserCheckpoint(text, keys)
+		if err != nil {
+			return
+		}
+		if again, err := c.Encode(keys); err != nil || again != text {
+			t.Errorf("%q decodes and encodes to %q, %v", text, again, err)
+		}
+	})
+}
+
+func FuzzReadCheckpoint(f *testing.F) {
+	keys := keyOf(f, "k1")
+	var out bytes.Buffer
+	w := NewCheckpointWriter(&out, keys, noon)
+	if err := errors.Join(w.Add(someMarks()[3]), w.Finish()); err != nil {
+		f.Fatal(err)
+	}
+	f.Add(out.Bytes())
+	f.Fuzz(func(t *testing.T, text []byte) {
+		if _, err := ReadCheckpoint(bytes.NewReader(text), keys, func(Mark) error { return nil }); err == nil && !bytes.Equal(text, out.Bytes()) {
+			t.Errorf("%q is taken for sealed", text)
+		}
+	})
+}

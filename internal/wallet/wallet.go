@@ -1,0 +1,201 @@
+// Package wallet is the ledger of what users own (contract, section 7). It is
+// append-only and double-entry: a transaction has two or more entries, which add
+// up to nothing in each currency. The entries of an account are numbered without
+// gaps and sealed in a chain with a key that is kept outside the database.
+//
+// The package decides what is posted and how it is sealed; the store keeps it.
+// What a fee is, package fee says.
+package wallet
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"hash/fnv"
+	"strings"
+	"time"
+	"unicode/utf8"
+
+	"assay/internal/fault"
+	"assay/internal/money"
+)
+
+// Limits. Every figure of an account is one that any JSON reader takes exactly.
+const (
+	MaxAmount     = 1_000_000_000_000_000 // of one entry, in minor units
+	MaxBalance    = 1<<53 - 1             // either way
+	MaxUserID     = 128                   // bytes
+	MaxCurrencies = 24                    // accounts of one user, so that a checkpoint of theirs stays small
+	MaxKey        = 255                   // bytes of an idempotency key
+	MaxNote       = 512                   // bytes
+)
+
+// Account names an account: of a user, in a currency. House accounts belong to
+// users that no platform has, whose names begin with "house:".
+type Account struct {
+	User     string
+	Currency money.Currency
+}
+
+// The house's users. Those that many transactions meet in are shards, each an
+// account with a chain of its own; ShardName makes their names.
+const (
+	house           = "house:"
+	HouseFee        = "house:fee"        // what sales bring
+	HouseDeposit    = "house:deposit"    // what came in from outside; negative
+	HouseWithdrawal = "house:withdrawal" // what went out; positive
+	HouseCorrection = "house:correction" // what corrections took or gave; either way
+	HouseRounding   = "house:rounding"   // what rounding left over: nothing, while a fee is rounded once and the seller gets the rest
+)
+
+// Shards is how many accounts a house user has in a currency at most.
+const Shards = 64
+
+// ShardName returns the name of a shard of a house user: "house:fee:07".
+func ShardName(user string, shard int) string { return fmt.Sprintf("%s:%02d", user, shard) }
+
+// shardFor returns the shard that the money of a user meets in. One user's
+// transactions wait for each other anyway, so they share one.
+func shardFor(user, of string) string {
+	h := fnv.New32a()
+	_, _ = h.Write([]byte(of)) // never fails
+	return ShardName(user, int(h.Sum32()%Shards))
+}
+
+// IsHouse reports whether a name is that of a house user.
+func IsHouse(user string) bool { return strings.HasPrefix(user, house) }
+
+// Compare orders accounts as they are locked: users by name, then those of the
+// house, which more transactions wait for.
+func Compare(a, b Account) int {
+	if x, y := IsHouse(a.User), IsHouse(b.User); x != y {
+		if x {
+			return 1
+		}
+		return -1
+	}
+	return cmp.Or(strings.Compare(a.User, b.User), strings.Compare(string(a.Currency), string(b.Currency)))
+}
+
+// Type says what an entry is, and whether it moves money that is held.
+type Type string
+
+// The types. Money enters an account and leaves it either free or held; what is
+// set aside leaves it free and enters it held, and the other way round.
+const (
+	Deposit      Type = "deposit"
+	Withdrawal   Type = "withdrawal"
+	Correction   Type = "correction"   // either way, with a note that says why
+	Reversal     Type = "reversal"     // takes back an entry that moved free money
+	Reserve      Type = "reserve"      // what is set aside leaves
+	Hold         Type = "hold"         // and enters held
+	Release      Type = "release"      // what was held leaves
+	Free         Type = "free"         // and enters free
+	Purchase     Type = "purchase"     // what a buyer pays
+	Sale         Type = "sale"         // what a seller gets, held until the trade settles
+	SaleReversal Type = "saleReversal" // takes back a sale, while it is held
+	Fee          Type = "fee"          // what the house keeps
+)
+
+// Held reports whether entries of the type change what is held by their amount,
+// besides the balance, which every entry does.
+func (t Type) Held() bool { return t == Hold || t == Release || t == Sale || t == SaleReversal }
+
+// Known reports whether t is one of the types.
+func (t Type) Known() bool {
+	switch t {
+	case Deposit, Withdrawal, Correction, Reversal, Reserve, Hold, Release, Free, Purchase, Sale, SaleReversal, Fee:
+		return true
+	}
+	return false
+}
+
+// Kind says what a transaction is.
+type Kind string
+
+// The kinds, with the types of their entries.
+const (
+	KindDeposit    Kind = "deposit"    // deposit of the user and of the house
+	KindWithdrawal Kind = "withdrawal" // withdrawal of both
+	KindCorrection Kind = "correction" // correction of both
+	KindReversal   Kind = "reversal"   // a reversal, or saleReversal, for each entry of another transaction
+	KindHold       Kind = "hold"       // reserve and hold of one account
+	KindRelease    Kind = "release"    // release and free of one account: a hold of the same trade ends
+	KindSale       Kind = "sale"       // purchase, sale and fee; where the trade has a hold, its release and free before
+	KindSettlement Kind = "settlement" // release and free of the seller: a sale is final
+)
+
+// Known reports whether k is one of the kinds.
+func (k Kind) Known() bool {
+	switch k {
+	case KindDeposit, KindWithdrawal, KindCorrection, KindReversal, KindHold, KindRelease, KindSale, KindSettlement:
+		return true
+	}
+	return false
+}
+
+// Entry is one line of an account. Amounts are minor units.
+type Entry struct {
+	Account
+	Number         int64 // 1, 2, 3 and so on within the account
+	Transaction    int64
+	Type           Type
+	Amount         int64
+	Balance        int64     // after it; held money included
+	Held           int64     // after it
+	Trade          int64     // 0: of none
+	Reverses       int64     // number of the account's entry that it takes back; 0: none
+	IdempotencyKey string    // of its transaction; empty: none
+	FeeRule        string    // of a sale's entries
+	FeeVersion     int64     // of a sale's entries: of the set of rules
+	At             time.Time // of its transaction; whole microseconds
+	Version        byte      // of the bytes under the hash
+	KeyID          string
+	Previous, Hash Hash
+}
+
+// Transaction is what its entries have in common.
+type Transaction struct {
+	ID             int64
+	Kind           Kind
+	Trade          int64  // 0: of none
+	Reverses       int64  // the transaction that it takes back; 0: none
+	Scope          string // of the idempotency key: route, role and user
+	IdempotencyKey string // empty: none
+	Note           string
+	Entries        int64 // how many it has
+	At             time.Time
+	Version        byte // of the bytes under the hash
+	KeyID          string
+	Hash           Hash
+}
+
+// Head is the row of an account: what its last entry left.
+type Head struct {
+	Account
+	Balance int64 // held money included
+	Held    int64
+	Number  int64 // of the last entry; 0: none
+	Hash    Hash  // of the last entry; zero: none
+	Version byte  // of the bytes under the MAC
+	KeyID   string
+	MAC     Hash
+}
+
+// Available is what can be spent.
+func (h *Head) Available() int64 { return h.Balance - h.Held }
+
+// CheckUser refuses what is no id of a user, and the names that are the house's.
+func CheckUser(user string) error {
+	switch {
+	case user == "" || len(user) > MaxUserID || !utf8.ValidString(user) || strings.IndexByte(user, 0) >= 0:
+		return fault.New(fault.Invalid, "invalid_user", "A user id is 1 to %d bytes of valid UTF-8 without NUL.", MaxUserID)
+	case IsHouse(user):
+		return fault.New(fault.Unprocessable, "reserved_user", "User ids that begin with %q are the house's own accounts; nothing is posted to them directly.", house)
+	}
+	return nil
+}
+
+// ErrTampered means that a row of the ledger is not what was written: nothing is
+// built on it. The text says which.
+var ErrTampered = errors.New("the ledger was changed behind the service's back")
