@@ -189,7 +189,7 @@ func (h *Head) Available() int64 { return h.Balance - h.Held }
 func CheckUser(user string) error {
 	switch {
 	case user == "" || len(user) > MaxUserID || !utf8.ValidString(user) || strings.IndexByte(user, 0) >= 0:
-		return fault.New(fault.Invalid, "invalid_user", "A user id is 1 to %d bytes of valid UTF-8 without NUL.", MaxUserID)
+		return fault.New(fault.Invalid, "invalid_user_id", "A user id is 1 to %d bytes of valid UTF-8 without NUL.", MaxUserID)
 	case IsHouse(user):
 		return fault.New(fault.Unprocessable, "reserved_user", "User ids that begin with %q are the house's own accounts; nothing is posted to them directly.", house)
 	}
