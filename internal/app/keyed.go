@@ -35,12 +35,20 @@ func (s *SourceSet) openCs2cap(_ context.Context, so SourceOptions, o provider.O
 	if err := checkKeys(so.Config, cs2cap.Name); err != nil {
 		return nil, err
 	}
-	o.Judge = cs2cap.Judge
 	shape := provider.Shape(so.Config.Cs2capShape)
+	var sales *provider.Client
+	if so.Config.Cs2capShape == "stream" {
+		shape = provider.Bulk
+		at := hostOf(so.Config, cs2cap.Name, cs2cap.BaseURL, provider.Host{})
+		about := at.allowed(o)
+		cs2cap.Tune(&about, provider.Batch)
+		sales = s.client(so, about, cs2cap.SalesHost()) // whatever the operator allows is of streams
+	}
+	cs2cap.Tune(&o, shape)
 	h := s.hostedAt(so, o, cs2cap.BaseURL, cs2cap.Host(shape))
 	return cs2cap.New(cs2cap.Config{
 		BaseURL: h.base, Key: h.key, Shape: shape, Markets: so.Config.Sources[cs2cap.Name].Markets,
-		Currency: so.Config.Currency, Host: h.host, Client: h.client,
+		Currency: so.Config.Currency, Host: h.host, Client: h.client, Sales: sales,
 	}), nil
 }
 

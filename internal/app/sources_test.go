@@ -51,6 +51,18 @@ func TestOpenSources_PlansHoldUnlessTheOperatorHasAnother(t *testing.T) {
 	}
 }
 
+// What the operator says of a plan's streams bounds nothing else.
+func TestOpenSources_AStreamIsAHostByItself(t *testing.T) {
+	set, err := open(t, "MARKET_PRICE_PROVIDERS=cs2cap", "CS2CAP_API_KEY=k", "CS2CAP_SHAPE=stream", "CS2CAP_LIMIT=300/24h")
+	if err != nil {
+		t.Fatal(err)
+	}
+	d, clients := set.List[0].Describe(), set.Clients["cs2cap"]
+	if d.Shape != provider.Bulk || d.HostAt("stream").Limit.Requests != 300 || d.HostAt("").Limit.Requests != 100 || clients["stream"] == nil || clients[""] == nil {
+		t.Errorf("%+v, %v", d.Hosts, clients)
+	}
+}
+
 func TestOpenSources_ABidIsNoMarket(t *testing.T) {
 	_, err := open(t, "MARKET_PRICE_PROVIDERS=pricempire", "PRICEMPIRE_API_KEY=k", "PRICEMPIRE_MARKETS=buff163,buff163_buy")
 	if err == nil || !strings.Contains(err.Error(), "PRICEMPIRE_MARKETS: buff163_buy") {

@@ -82,7 +82,7 @@ type Config struct {
 	InventoryMaxAge time.Duration // INVENTORY_MAX_AGE
 
 	Sources         map[string]Source // <SOURCE>_BASE_URL and so on, by source name
-	Cs2capShape     string            // CS2CAP_SHAPE: batch or single
+	Cs2capShape     string            // CS2CAP_SHAPE: batch, single or stream
 	SimShape        string            // SIM_SHAPE: bulk, batch or single
 	SimBatchSize    int               // SIM_BATCH_SIZE: names in a request of shape batch
 	SteamEndpoint   string            // STEAM_ENDPOINT: priceoverview or orderbook

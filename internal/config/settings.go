@@ -204,8 +204,8 @@ func sourceSettings(sources []string) []setting {
 			set: markets("cs2cap"),
 		},
 		setting{
-			name: "CS2CAP_SHAPE", def: "batch", help: "how `cs2cap` is asked: `batch`, a hundred names at once, or `single`, which its free plan is confined to",
-			set: oneOf(func(c *Config) *string { return &c.Cs2capShape }, "batch", "single"),
+			name: "CS2CAP_SHAPE", def: "batch", help: "how `cs2cap` is asked: `batch`, a hundred names at once, `single`, which its free plan is confined to, or `stream`, all there is at once with how much was sold, which takes its plan Pro or Quant",
+			set: oneOf(func(c *Config) *string { return &c.Cs2capShape }, "batch", "single", "stream"),
 		},
 		setting{
 			name: "PRICEMPIRE_MARKETS", help: "comma list of the markets to ask `pricempire` for, by its own keys, 64 at most; `buff163,csfloat,dmarket,skinport,waxpeer,youpin` when empty",

@@ -22,7 +22,8 @@ var (
 
 // asked is what an answer must be about.
 type asked struct {
-	names  map[string]bool
+	names  map[string]bool // nil: whatever there is
+	sold   sales           // what is known of it beside
 	answer provider.Answer
 	told   bool // the answer said what it is
 }
@@ -55,7 +56,7 @@ func (s *Source) readBatch(ctx context.Context, body io.Reader, names []string, 
 					if !ok || err != nil {
 						return err
 					}
-					return s.item(r, &a, cells, inner)
+					return s.readItem(r, &a, cells, inner)
 				})
 			case "items_not_found", "names_not_found":
 				return r.Array(func() error {
@@ -78,8 +79,8 @@ func (s *Source) readBatch(ctx context.Context, body io.Reader, names []string, 
 	return a.answer, err
 }
 
-// item hands on the quotes of one item.
-func (s *Source) item(r *feed.Reader, a *asked, cells, inner []feed.Cell) error {
+// readItem hands on the quotes of one item.
+func (s *Source) readItem(r *feed.Reader, a *asked, cells, inner []feed.Cell) error {
 	q, ok := s.subject(r, a, cells[0], cells[1])
 	if !ok {
 		return nil
@@ -93,7 +94,7 @@ func (s *Source) subject(r *feed.Reader, a *asked, name, phase feed.Cell) (q pro
 	if q.Name, ok = r.Name("", name); !ok {
 		return q, false
 	}
-	if !a.names[q.Name] {
+	if a.names != nil && !a.names[q.Name] {
 		r.Reject("", name.Text, rejectName)
 		return q, false
 	}
@@ -102,6 +103,9 @@ func (s *Source) subject(r *feed.Reader, a *asked, name, phase feed.Cell) (q pro
 			r.Reject("", name.Text, feed.RejectPhase)
 			return q, false
 		}
+	}
+	if n, ok := a.sold[item{q.Name, q.Phase}]; ok {
+		q.Sales, q.SalesWindow = n, month
 	}
 	return q, true
 }

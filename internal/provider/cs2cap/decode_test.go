@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"strings"
 	"testing"
 
 	"assay/internal/provider"
@@ -32,6 +33,68 @@ func FuzzPage(f *testing.F) {
 		return rows.hand(sink)
 	})
 }
+
+func FuzzStream(f *testing.F) {
+	f.Add([]byte(`{"item_id":1,"market_hash_name":"A","phase":"Ruby","quotes":[{"provider":"steam","lowest_ask":5,"lowest_ask_decimal":"0.05","quantity":1,"last_updated":"2026-11-21T10:00:05Z"}]}` + "\n" + `{"market_hash_name":"B","quotes":[]}`))
+	f.Add([]byte(`{"market_hash_name":"A","quotes":[{"provider":"skinport","lowest_ask":"5"}]}` + "\n" + `{"code":"X"}`))
+	s := New(Config{Shape: provider.Bulk})
+	sold := sales{{"A", ""}: 7, {"A", "Ruby"}: 0}
+	providertest.Fuzz(f, func(body io.Reader, sink provider.Sink) error {
+		_, err := s.readStream(context.Background(), body, sold, sink)
+		return err
+	})
+}
+
+func FuzzSales(f *testing.F) {
+	f.Add([]byte(`{"data":{"items":[{"market_hash_name":"A","phase":null,"summary":{"sales_30d":5,"steam_sales_30d":null}},{"market_hash_name":"A","phase":"Ruby","summary":{"sales_30d":"0","steam_sales_30d":7}}]},"meta":{}}`))
+	providertest.Fuzz(f, func(body io.Reader, sink provider.Sink) error {
+		sold, err := readSales(context.Background(), body)
+		for key, n := range sold {
+			if err := sink.Quote(&provider.Quote{Market: Name, Name: key.name, Phase: key.phase, Currency: "USD", Sales: n}); err != nil {
+				return err
+			}
+			if n < 0 {
+				f.Errorf("%v sold", n)
+			}
+		}
+		return err
+	})
+}
+
+// stream is a stream of as many items as one wants.
+func stream() providertest.Answer {
+	s := New(Config{Shape: provider.Bulk})
+	a := answer()
+	row := a.Row
+	a.Small, a.Head, a.Tail = false, "", ""
+	a.Row = func(i int) string { return strings.TrimPrefix(row(i), ",") + "\n" }
+	a.Read = func(body io.Reader, sink provider.Sink) error {
+		_, err := s.readStream(context.Background(), body, nil, sink)
+		return err
+	}
+	return a
+}
+
+// sold is what market/items answers, without end.
+func sold() providertest.Answer {
+	return providertest.Answer{
+		Head: `{"data":{"items":[`, Tail: `]},"meta":{"freshness_sec":40}}`,
+		Row: func(i int) string {
+			return fmt.Sprintf(`%.*s{"item_id":%d,"market_hash_name":"StatTrak™ AK-47 | Case %d (Field-Tested)","phase":null,"image":"https://example.invalid/item/%d.png","type":"Rifle","rarity":"Classified","summary":{"provider_count":%d,"best_ask_usd":"27.85","best_bid_usd":"25.02","median_usd":"28.10","liquidity_score":"0.81","sales_1d":%d,"sales_7d":%d,"sales_30d":%d,"steam_sales_7d":300,"steam_sales_30d":1510,"change_24h":"0.012","change_7d":"-0.04","market_cap_usd":"1250032.10"}}`,
+				min(i, 1), ",", i, i, i, i%41, i%9, i%90, i%900)
+		},
+		Read: func(body io.Reader, _ provider.Sink) error {
+			_, err := readSales(context.Background(), body)
+			return err
+		},
+	}
+}
+
+func TestStream_CostsLittle(t *testing.T) { providertest.Weigh(t, stream()) }
+
+func TestSales_CostLittle(t *testing.T) { providertest.Weigh(t, sold()) }
+
+func BenchmarkStream(b *testing.B) { providertest.Bench(b, stream()) }
 
 // answer is a batch of as many names as one wants.
 func answer() providertest.Answer {

@@ -1,12 +1,16 @@
-// Package cs2cap reads from cs2cap what an item is offered for on many markets.
+// Package cs2cap reads from cs2cap what an item is offered for on many markets: by
+// a hundred names, by one, or as a stream of all there are.
 //
 // Source: https://docs.cs2cap.com, its OpenAPI included, read in November 2026.
 // Not documented there: whether lowest_ask is rounded up or down, so the decimal
-// beside it is preferred; and which budget the rate headers of an answer speak
-// of, so that of the month is believed where its reset says so, and any other.
+// beside it is preferred; which budget the rate headers of an answer speak
+// of, so that of the month is believed where its reset says so, and any other; and
+// whether a row of market/items names its phase as other rows do, which it is taken
+// to.
 package cs2cap
 
 import (
+	"cmp"
 	"context"
 	"net/http"
 	"net/url"
@@ -28,26 +32,53 @@ const Name = "cs2cap"
 // BaseURL is where the API is.
 const BaseURL = "https://api.cs2c.app"
 
-// SpentCode is what a 429 says when the month's quota is used up.
-const SpentCode = "RATE_LIMIT_MONTHLY_QUOTA_EXCEEDED"
+// What a 429 says when the month's quota is used up, or that of streams; and a 409
+// while the key has a stream open.
+const (
+	SpentCode       = "RATE_LIMIT_MONTHLY_QUOTA_EXCEEDED"
+	StreamSpentCode = "RATE_LIMIT_STREAM_QUOTA_EXCEEDED"
+	StreamingCode   = "STREAM_ALREADY_ACTIVE"
+)
 
-// Judge tells a month that is used up from a minute that is. It belongs in the
-// options of the Client.
-func Judge(e *provider.Error) {
-	if e.Kind == provider.KindRateLimited && strings.Contains(e.Detail, SpentCode) {
+// Tune sets in the options of a client, where they leave it open, how cs2cap is to
+// be treated in this shape: a stream takes longer than other answers, and holds more.
+func Tune(o *provider.Options, shape provider.Shape) {
+	o.Judge = judge
+	if shape == provider.Bulk {
+		o.Timeout, o.Total = cmp.Or(o.Timeout, 4*time.Minute), cmp.Or(o.Total, 6*time.Minute)
+		o.MaxBody = cmp.Or(o.MaxBody, 512<<20)
+	}
+}
+
+// judge tells a quota that is used up from a minute that is, and a stream that is
+// open, which ends soon, from a refusal.
+func judge(e *provider.Error) {
+	switch {
+	case e.Kind == provider.KindRateLimited && (strings.Contains(e.Detail, SpentCode) || strings.Contains(e.Detail, StreamSpentCode)):
 		e.Kind = provider.KindBudget
+	case e.Status == http.StatusConflict && strings.Contains(e.Detail, StreamingCode):
+		e.Kind = provider.KindRateLimited
 	}
 }
 
 // Host returns what the least plan allows that can be asked in this shape:
-// Starter for batches, Free for single names.
+// Starter for batches, Free for single names. For a stream it is Pro, and a host by
+// itself: its starts in any 24 hours are what limits it, and what the headers of its
+// answers speak of.
 func Host(shape provider.Shape) provider.Host {
-	h := provider.Host{Limit: provider.Limit{Requests: 40, Per: time.Minute}, Quota: provider.Quota{Month: 50_000}}
-	if shape == provider.Single {
-		h = provider.Host{Limit: provider.Limit{Requests: 20, Per: time.Minute}, Quota: provider.Quota{Month: 1000}}
+	h := provider.Host{Limit: provider.Limit{Requests: 40, Per: time.Minute}, Quota: provider.Quota{Month: 50_000}, Headers: provider.HeadersOfMonth}
+	switch shape {
+	case provider.Single:
+		h.Limit.Requests, h.Quota.Month = 20, 1000
+	case provider.Bulk:
+		h = provider.Host{Key: "stream", Limit: provider.Limit{Requests: 50, Per: 24 * time.Hour}}
 	}
-	h.Headers = provider.HeadersOfMonth
 	return h
+}
+
+// SalesHost returns what the Pro plan allows of everything that is no stream.
+func SalesHost() provider.Host {
+	return provider.Host{Limit: provider.Limit{Requests: 100, Per: time.Minute}, Quota: provider.Quota{Month: 500_000}, Headers: provider.HeadersOfMonth}
 }
 
 // Markets returns the keys of all markets that cs2cap documents.
@@ -64,6 +95,9 @@ const (
 	batchSize = 100 // names that a request takes
 	pageSize  = 100 // rows of an answer about one name, on the least plan
 	maxPages  = 10  // of them: far more than a name has markets and phases
+
+	streamFile = "prices.ndjson"
+	month      = 30 * 24 * time.Hour // for which sales are told
 )
 
 const terms = "Needs a key of a cs2cap plan; its terms apply. What is quoted of a phased item by its name is its cheapest phase."
@@ -72,11 +106,12 @@ const terms = "Needs a key of a cs2cap plan; its terms apply. What is quoted of 
 type Config struct {
 	BaseURL  string // without a slash at its end
 	Key      string
-	Shape    provider.Shape   // Batch, the default, or Single, which the free plan is confined to
+	Shape    provider.Shape   // Batch, the default, Single, which the free plan is confined to, or Bulk, a stream of all
 	Markets  []string         // keys of those to ask for, at most 64; default all that are documented
-	Currency money.Currency   // in which prices are asked for: USD, EUR or GBP; default USD, and for any other
+	Currency money.Currency   // in which prices are asked for: USD, EUR or GBP; default USD, and for any other, and of a stream
 	Host     provider.Host    // what may be asked of it
-	Client   *provider.Client // carries the requests
+	Client   *provider.Client // carries the requests; see Tune
+	Sales    *provider.Client // Bulk: carries what is asked about sales, within SalesHost; nil: nothing is
 }
 
 // Source reads cs2cap. Its methods may be called concurrently.
@@ -84,22 +119,31 @@ type Source struct {
 	base, key string
 	currency  money.Currency
 	client    *provider.Client
+	sales     *provider.Client
 	describe  provider.Description
 	markets   map[string]string // keys of the markets, to share their text
 }
 
 // New returns a Source. It asks nothing yet.
 func New(c Config) *Source {
-	s := &Source{base: c.BaseURL, key: c.Key, currency: "USD", client: c.Client, markets: map[string]string{}}
-	switch c.Currency {
-	case "EUR", "GBP":
+	s := &Source{base: c.BaseURL, key: c.Key, currency: "USD", client: c.Client, sales: c.Sales, markets: map[string]string{}}
+	if c.Shape != provider.Bulk && (c.Currency == "EUR" || c.Currency == "GBP") {
 		s.currency = c.Currency // cs2cap converts; its cents are hundredths in these
 	}
 	s.describe = provider.Description{
 		Name: Name, Title: "cs2cap", Shape: provider.Batch, BatchSize: batchSize, Hosts: []provider.Host{c.Host}, Terms: terms,
 	}
-	if c.Shape == provider.Single {
+	market := provider.Market{AppIDs: []int32{catalog.CS2}}
+	switch c.Shape {
+	case provider.Single:
 		s.describe.Shape, s.describe.BatchSize = provider.Single, 1
+	case provider.Bulk:
+		s.describe.Shape, s.describe.BatchSize = provider.Bulk, 0
+		s.describe.Interval = c.Host.Limit.Time(1) // each start is one of few
+	}
+	if c.Sales != nil {
+		s.describe.Hosts = append(s.describe.Hosts, SalesHost())
+		market.SalesWindow = month
 	}
 	keys := c.Markets
 	if len(keys) == 0 {
@@ -107,7 +151,15 @@ func New(c Config) *Source {
 	}
 	for _, key := range keys {
 		s.markets[key] = key
-		s.describe.Markets = append(s.describe.Markets, provider.Market{Key: key, Title: feed.Title(key), AppIDs: []int32{catalog.CS2}})
+		market.Key, market.Title = key, feed.Title(key)
+		s.describe.Markets = append(s.describe.Markets, market)
+	}
+	if c.Shape == provider.Bulk {
+		file := provider.File{Key: streamFile, AppID: catalog.CS2, Host: c.Host.Key, Requests: len(s.describe.Hosts)}
+		for _, m := range s.describe.Markets {
+			file.Markets = append(file.Markets, m.Key)
+		}
+		s.describe.Files = []provider.File{file}
 	}
 	return s
 }
@@ -117,6 +169,9 @@ func (s *Source) Describe() provider.Description { return s.describe }
 
 // Fetch asks for what the call names.
 func (s *Source) Fetch(ctx context.Context, call provider.Call, sink provider.Sink) (provider.Answer, error) {
+	if s.describe.Shape == provider.Bulk {
+		return s.fetchStream(ctx, call, sink)
+	}
 	switch n := len(call.Names); {
 	case call.AppID != catalog.CS2:
 		return provider.Answer{}, provider.Protocol(Name, "app %d is not quoted", call.AppID)
@@ -147,10 +202,14 @@ func (s *Source) batch(call provider.Call) provider.Request {
 		body = quote(comma(body, i), m.Key)
 	}
 	body = append(body, `],"currency":"`+string(s.currency)+`"}`...)
-	return provider.Request{
-		Method: http.MethodPost, URL: s.base + "/v1/prices/batch", Body: body, Meter: call.Meter,
-		Header: http.Header{"Authorization": {"Bearer " + s.key}, "Content-Type": {"application/json"}, "Accept": {"application/json"}},
-	}
+	header := s.header()
+	header.Set("Content-Type", "application/json")
+	return provider.Request{Method: http.MethodPost, URL: s.base + "/v1/prices/batch", Header: header, Body: body, Meter: call.Meter}
+}
+
+// header is what every request has.
+func (s *Source) header() http.Header {
+	return http.Header{"Authorization": {"Bearer " + s.key}, "Accept": {"application/json"}}
 }
 
 // quote appends a name, which is valid UTF-8, or else nothing can be asked of it.
@@ -177,7 +236,7 @@ func (s *Source) page(call provider.Call, offset int) provider.Request {
 	}
 	return provider.Request{
 		URL: s.base + "/v1/prices?" + q.Encode(), Meter: call.Meter,
-		Header: http.Header{"Authorization": {"Bearer " + s.key}, "Accept": {"application/json"}},
+		Header: s.header(),
 	}
 }
 

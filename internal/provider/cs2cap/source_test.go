@@ -36,11 +36,15 @@ var (
 
 func newSource(t testing.TB, baseURL string, c cs2cap.Config, tweak func(*provider.Options)) *cs2cap.Source {
 	t.Helper()
-	o := provider.Options{
-		Source:  cs2cap.Name,
-		Secrets: []string{key}, Headers: provider.HeadersOfMonth, Judge: cs2cap.Judge,
-	}
+	o := provider.Options{Source: cs2cap.Name, Secrets: []string{key}}
+	cs2cap.Tune(&o, c.Shape)
+	c.Host = cs2cap.Host(c.Shape)
+	o.Headers = c.Host.Headers
 	c.BaseURL, c.Key, c.Client = baseURL, key, providertest.NewClient(t, baseURL, o, tweak)
+	if c.Sales != nil {
+		o.Headers = cs2cap.SalesHost().Headers
+		c.Sales = providertest.NewClient(t, baseURL, o, tweak)
+	}
 	if c.Markets == nil {
 		c.Markets = markets
 	}
@@ -134,12 +138,16 @@ func renderPage(rows []providertest.Row) []byte {
 	return b.Bytes()
 }
 
-// fetch asks a source, once.
+// fetch asks a source, once: for names, or where there are none for the stream.
 func fetch(t *testing.T, src *cs2cap.Source, names ...string) (providertest.Sink, provider.Answer, *provider.Meter, error) {
 	t.Helper()
 	var sink providertest.Sink
 	meter := new(provider.Meter)
-	answer, err := src.Fetch(t.Context(), provider.Call{AppID: catalog.CS2, Names: names, Meter: meter}, &sink)
+	call := provider.Call{AppID: catalog.CS2, Names: names, Meter: meter}
+	if len(names) == 0 {
+		call.File = src.Describe().Files[0].Key
+	}
+	answer, err := src.Fetch(t.Context(), call, &sink)
 	return sink, answer, meter, err
 }
 

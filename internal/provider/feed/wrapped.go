@@ -29,6 +29,18 @@ func (r *Reader) Rows(row func() error) error {
 	return err
 }
 
+// Lines reads documents that follow one another, one a line by custom, and calls
+// line before each, which reads it. An answer that ends after any of them looks
+// whole: only its length can tell.
+func (r *Reader) Lines(line func() error) error {
+	for r.dec.PeekKind() != 0 { // at the end, and at what is no JSON; the next read tells which
+		if err := line(); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
 // The members in which an answer says that it is a refusal, and why.
 var refusals = [...]string{"success", "error", "msg", "message"}
 

@@ -1,6 +1,6 @@
 // Package cs2captest serves what cs2cap's price endpoints do, as strictly as
-// they: a key, a hundred names at most, markets that exist, and budgets of a
-// minute and a month.
+// they: a key, a hundred names at most, markets that exist, one stream at a time, and
+// budgets of a minute and a month, and of streams.
 package cs2captest
 
 import (
@@ -24,6 +24,7 @@ type Item struct {
 	ID          int
 	Name, Phase string
 	Quotes      []Quote
+	Sold        string // members of its summary in market/items; "": it has no row there
 }
 
 // Quote is one market's.
@@ -48,21 +49,34 @@ type Server struct {
 	PageSize    int  // most rows of a page; default 100
 	Quiet       bool // meta does not tell which markets were asked
 
-	mu    sync.Mutex
-	sent  int
-	calls *providertest.Window
+	Streams int           // starts of streams in a day; 0: any number
+	Stop    int           // lines after which a stream ends; 0: it does not
+	Opened  chan struct{} // when set: a stream that has begun sends to it, and goes on when it can again
+
+	mu        sync.Mutex
+	sent      int
+	calls     *providertest.Window
+	starts    *providertest.Window
+	streaming bool
 }
 
-// ServeHTTP serves GET /v1/prices and POST /v1/prices/batch.
+// ServeHTTP serves GET and POST /v1/prices, POST /v1/prices/batch and
+// GET /v1/market/items.
 func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	switch {
 	case r.Header.Get("Authorization") != "Bearer "+s.Key:
 		refuse(w, http.StatusUnauthorized, `{"code":"AUTH_INVALID_API_KEY","detail":"Invalid API key"}`)
+	case r.Method == http.MethodPost && r.URL.Path == "/v1/prices":
+		if s.start(w) {
+			s.stream(w, r)
+		}
 	case !s.allow(w):
 	case r.Method == http.MethodPost && r.URL.Path == "/v1/prices/batch":
 		s.batch(w, r)
 	case r.Method == http.MethodGet && r.URL.Path == "/v1/prices":
 		s.page(w, r)
+	case r.Method == http.MethodGet && r.URL.Path == "/v1/market/items":
+		s.sales(w)
 	default:
 		refuse(w, http.StatusNotFound, `{"code":"NOT_FOUND","detail":"Not Found"}`)
 	}
@@ -88,33 +102,102 @@ func (s *Server) allow(w http.ResponseWriter) bool {
 	now := time.Now()
 	if s.Month > 0 && s.sent > s.Month {
 		end := time.Date(now.UTC().Year(), now.UTC().Month()+1, 1, 0, 0, 0, 0, time.UTC)
-		s.spent(w, s.Month, end.Sub(now), `{"code":"`+cs2cap.SpentCode+`","detail":"Monthly quota exceeded"}`)
+		s.tell(w, s.Month, 0, end.Sub(now), `{"code":"`+cs2cap.SpentCode+`","detail":"Monthly quota exceeded"}`)
 		return false
 	}
 	if s.calls == nil {
 		s.calls = &providertest.Window{Calls: s.Minute, Per: time.Minute}
 	}
 	if wait, ok := s.calls.Take(now); s.Minute > 0 && !ok {
-		s.spent(w, s.Minute, wait, `{"code":"RATE_LIMIT_EXCEEDED","detail":"Too Many Requests"}`)
+		s.tell(w, s.Minute, 0, wait, `{"code":"RATE_LIMIT_EXCEEDED","detail":"Too Many Requests"}`)
 		return false
 	}
 	return true
 }
 
-// spent tells that a budget is used up, and until when.
-func (s *Server) spent(w http.ResponseWriter, limit int, left time.Duration, body string) {
+// tell tells, and refuses with a body, what is left of a budget, and until when.
+func (s *Server) tell(w http.ResponseWriter, limit, left int, reset time.Duration, body string) {
 	if !s.Bare {
-		reset := providertest.Seconds(left)
-		w.Header().Set("Retry-After", reset)
+		seconds := providertest.Seconds(reset)
+		if body != "" {
+			w.Header().Set("Retry-After", seconds)
+		}
 		if !s.FromNow {
-			reset = strconv.FormatInt(time.Now().Add(left).Unix()+1, 10)
+			seconds = strconv.FormatInt(time.Now().Add(reset).Unix()+1, 10)
 		}
 		w.Header().Set("X-RateLimit-Limit", strconv.Itoa(limit))
-		w.Header().Set("X-RateLimit-Remaining", "0")
-		w.Header().Set("X-RateLimit-Reset", reset)
+		w.Header().Set("X-RateLimit-Remaining", strconv.Itoa(left))
+		w.Header().Set("X-RateLimit-Reset", seconds)
 		w.Header().Set("X-RateLimit-Tier", "starter")
 	}
-	refuse(w, http.StatusTooManyRequests, body)
+	if body != "" {
+		refuse(w, http.StatusTooManyRequests, body)
+	}
+}
+
+// start counts a stream and tells what is left of them, or refuses it.
+func (s *Server) start(w http.ResponseWriter) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	const day = 24 * time.Hour
+	if s.starts == nil {
+		s.starts = &providertest.Window{Calls: s.Streams, Per: day}
+	}
+	switch wait, ok := s.starts.Take(time.Now()); {
+	case s.streaming:
+		refuse(w, http.StatusConflict, `{"code":"`+cs2cap.StreamingCode+`","detail":"Another stream is active for this key"}`)
+		return false
+	case s.Streams > 0 && !ok:
+		s.tell(w, s.Streams, 0, wait, `{"code":"`+cs2cap.StreamSpentCode+`","detail":"Stream quota exceeded"}`)
+		return false
+	case s.Streams > 0:
+		s.tell(w, s.Streams, s.starts.Left(), day-time.Second, "")
+	}
+	s.streaming = true
+	return true
+}
+
+func (s *Server) stream(w http.ResponseWriter, r *http.Request) {
+	defer func() {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		s.streaming = false
+	}()
+	providers := r.URL.Query()["providers"]
+	if !known(w, "query", providers) {
+		return
+	}
+	w.Header().Set("Content-Type", "application/x-ndjson")
+	if s.Opened != nil {
+		_ = http.NewResponseController(w).Flush()
+		s.Opened <- struct{}{}
+		s.Opened <- struct{}{}
+	}
+	for i, it := range s.Items {
+		if s.Stop > 0 && i == s.Stop {
+			return
+		}
+		write(w, it.row(providers)+"\n")
+	}
+}
+
+// row is the item as a batch and a stream have it.
+func (it *Item) row(providers []string) string {
+	return fmt.Sprintf(`{"item_id":%d,"market_hash_name":%s,"phase":%s,"quotes":[%s]}`,
+		it.ID, providertest.Quote(it.Name), phase(it.Phase), strings.Join(it.quotes(providers), ","))
+}
+
+func (s *Server) sales(w http.ResponseWriter) {
+	var rows []string
+	for _, it := range s.Items {
+		if it.Sold != "" {
+			rows = append(rows, fmt.Sprintf(`{"item_id":%d,"market_hash_name":%s,"phase":%s,"summary":{"best_ask_usd":"1.50",%s}}`,
+				it.ID, providertest.Quote(it.Name), phase(it.Phase), it.Sold))
+		}
+	}
+	w.Header().Set("Content-Type", "application/json")
+	write(w, fmt.Sprintf(`{"data":{"items":[%s]},"meta":{"generated_at":%q,"data_source":"index","freshness_sec":40}}`,
+		strings.Join(rows, ","), s.Generated.Format(time.RFC3339)))
 }
 
 // known refuses a market that there is none of.
@@ -156,9 +239,7 @@ func (s *Server) batch(w http.ResponseWriter, r *http.Request) {
 		case len(s.Items[i].quotes(q.Providers)) == 0 && i%2 == 0:
 			empty = append(empty, strconv.Itoa(s.Items[i].ID))
 		default: // an item that is not offered is here or there
-			it := s.Items[i]
-			items = append(items, fmt.Sprintf(`{"item_id":%d,"market_hash_name":%s,"phase":%s,"quotes":[%s]}`,
-				it.ID, providertest.Quote(it.Name), phase(it.Phase), strings.Join(it.quotes(q.Providers), ",")))
+			items = append(items, s.Items[i].row(q.Providers))
 		}
 	}
 	w.Header().Set("Content-Type", "application/json")

@@ -1,0 +1,168 @@
+package cs2cap
+
+import (
+	"context"
+	"io"
+	"net/http"
+	"net/url"
+
+	"assay/internal/provider"
+	"assay/internal/provider/feed"
+)
+
+// item is a name in one of its phases.
+type item struct{ name, phase string }
+
+// sales are how many of an item were sold in a month, of those for which it is known.
+type sales map[item]int64
+
+var (
+	lineNames    = []string{"code", "market_hash_name", "phase", "quotes"} // itemNames, and what an error has
+	saleNames    = []string{"market_hash_name", "phase", "summary"}
+	summaryNames = []string{"sales_30d", "steam_sales_30d"}
+)
+
+// fetchStream reads everything: first what was sold, which no start of a stream is
+// spent for, then what is offered.
+func (s *Source) fetchStream(ctx context.Context, call provider.Call, sink provider.Sink) (provider.Answer, error) {
+	if _, err := s.describe.FileOf(call); err != nil {
+		return provider.Answer{}, err
+	}
+	sold, err := s.fetchSales(ctx, call)
+	if err != nil {
+		return provider.Answer{}, err
+	}
+	q := url.Values{}
+	for _, m := range s.describe.Markets {
+		q.Add("providers", m.Key)
+	}
+	req := provider.Request{Method: http.MethodPost, URL: s.base + "/v1/prices?" + q.Encode(), Header: s.header(), Meter: call.Meter}
+	var answer provider.Answer
+	err = s.client.Do(ctx, req, func(resp *provider.Response) (err error) {
+		answer, err = s.readStream(ctx, resp.Body, sold, sink)
+		return err
+	})
+	if err != nil {
+		return provider.Answer{}, err
+	}
+	return answer, nil
+}
+
+func (s *Source) fetchSales(ctx context.Context, call provider.Call) (sold sales, err error) {
+	if s.sales == nil {
+		return nil, nil
+	}
+	req := provider.Request{URL: s.base + "/v1/market/items", Header: s.header(), Meter: call.Meter}
+	err = s.sales.Do(ctx, req, func(resp *provider.Response) (err error) {
+		sold, err = readSales(ctx, resp.Body)
+		return err
+	})
+	return sold, err
+}
+
+// readStream reads an item from each line. Nothing says that a line is the last one:
+// a stream that was cut between two shows by how many there are, against the last
+// time. A market that no line quotes is silent.
+func (s *Source) readStream(ctx context.Context, body io.Reader, sold sales, sink provider.Sink) (provider.Answer, error) {
+	a := asked{sold: sold}
+	cells, inner := make([]feed.Cell, len(lineNames)), make([]feed.Cell, len(quoteNames))
+	heard := &listener{Sink: sink}
+	err := feed.Read(ctx, Name, body, heard, func(r *feed.Reader) error {
+		return r.Lines(func() error {
+			ok, err := r.Row(lineNames, cells)
+			switch {
+			case !ok || err != nil:
+				return err
+			case cells[1].Kind == feed.Absent && cells[0].Kind == feed.Text:
+				return feed.Malformed("the stream ends with an error: %s", feed.Clip(cells[0].Text))
+			}
+			return s.readItem(r, &a, cells[1:], inner)
+		})
+	})
+	if err != nil {
+		return provider.Answer{}, err
+	}
+	for _, m := range s.describe.Markets {
+		if !heard.of[m.Key] {
+			a.answer.Silent = append(a.answer.Silent, m.Key)
+		}
+	}
+	return a.answer, nil
+}
+
+// listener is a sink that notes which markets were quoted.
+type listener struct {
+	provider.Sink
+	of   map[string]bool
+	last string
+}
+
+// Restart implements provider.Sink.
+func (l *listener) Restart() {
+	l.of, l.last = map[string]bool{}, ""
+	l.Sink.Restart()
+}
+
+// Quote implements provider.Sink.
+func (l *listener) Quote(q *provider.Quote) error {
+	if q.Market != l.last {
+		l.last, l.of[q.Market] = q.Market, true
+	}
+	return l.Sink.Quote(q)
+}
+
+// readSales reads how many of each item were sold in a month: by cs2cap's own count,
+// an estimate from what leaves the markets, and by Steam's. Steam's may be missing;
+// that nothing was sold only its own can say.
+func readSales(ctx context.Context, body io.Reader) (sales, error) {
+	sold := sales{}
+	cells, inner := make([]feed.Cell, len(saleNames)), make([]feed.Cell, len(summaryNames))
+	row := func(r *feed.Reader) error {
+		ok, err := r.Row(saleNames, cells)
+		if !ok || err != nil {
+			return err
+		}
+		var key item
+		if key.name, ok = r.Name("", cells[0]); !ok {
+			return nil
+		}
+		if key.phase = feed.Phase(cells[1].Text); key.phase == "" && !cells[1].Empty() {
+			r.Reject("", cells[0].Text, feed.RejectPhase)
+			return nil
+		}
+		if !r.Within(cells[2], summaryNames, inner) {
+			return nil
+		}
+		own, reason := inner[0].Count()
+		steam, steamReason := inner[1].Count()
+		if reason != "" || steamReason != "" {
+			r.Reject("", cells[0].Text, feed.RejectCount)
+			return nil
+		}
+		r.Count(1)
+		if _, twice := sold[key]; !twice && (own >= 0 || steam > 0) {
+			sold[key] = max(own, 0) + max(steam, 0)
+		}
+		return nil
+	}
+	err := feed.Read(ctx, Name, body, nil, func(r *feed.Reader) error {
+		seen := false
+		err := r.Object(func(member []byte) error {
+			if string(member) != "data" {
+				return r.Skip()
+			}
+			return r.Object(func(member []byte) error {
+				if string(member) != "items" {
+					return r.Skip()
+				}
+				seen = true
+				return r.Rows(func() error { return row(r) })
+			})
+		})
+		if err == nil && !seen {
+			err = feed.Malformed("it lacks items")
+		}
+		return err
+	})
+	return sold, err
+}

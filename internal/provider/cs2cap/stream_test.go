@@ -1,0 +1,199 @@
+package cs2cap_test
+
+import (
+	"bytes"
+	"fmt"
+	"net/http"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"assay/internal/catalog"
+	"assay/internal/provider"
+	"assay/internal/provider/cs2cap"
+	"assay/internal/provider/cs2cap/cs2captest"
+	"assay/internal/provider/providertest"
+)
+
+const month = 30 * 24 * time.Hour
+
+// streamed are the fake's items with what was sold, and what comes of a stream.
+func streamed() ([]cs2captest.Item, []provider.Quote) {
+	all := items()
+	all[0].Sold = `"sales_1d":4,"sales_7d":31,"sales_30d":120,"steam_sales_7d":300,"steam_sales_30d":1510`
+	all[1].Sold = `"sales_30d":0,"steam_sales_30d":null`
+	all[4].Sold = `"sales_30d":null,"steam_sales_30d":0`
+	all[5].Sold = `"sales_30d":2`
+	want := quotes()
+	for i := range 3 {
+		want[i].SalesWindow = month
+	}
+	want[0].Sales, want[1].Sales, want[2].Sales = 1630, 1630, 0
+	phase := want[3]
+	phase.Phase, phase.Ask, phase.Listings, phase.Sales, phase.SalesWindow = "Sapphire", 5_311_430_000, 1, 2, month
+	return all, append(want, phase)
+}
+
+func newStream(t testing.TB, baseURL string, tweak func(*provider.Options)) *cs2cap.Source {
+	t.Helper()
+	return newSource(t, baseURL, cs2cap.Config{Shape: provider.Bulk, Currency: "EUR", Sales: new(provider.Client)}, tweak)
+}
+
+func TestStreamSuite(t *testing.T) {
+	all, want := streamed()
+	for i := range want {
+		want[i].Sales, want[i].SalesWindow = provider.Unknown, 0
+	}
+	fake := server()
+	fake.Items = all
+	providertest.Run(t, providertest.Subject{
+		New: func(t testing.TB, baseURL string, tweak func(*provider.Options)) provider.Source {
+			return newSource(t, baseURL, cs2cap.Config{Shape: provider.Bulk}, tweak)
+		},
+		Good:   fake,
+		Call:   provider.Call{AppID: catalog.CS2, File: "prices.ndjson"},
+		Want:   want,
+		Render: renderStream,
+		Lines:  true,
+		Secret: key,
+	})
+}
+
+func renderStream(rows []providertest.Row) []byte {
+	var b bytes.Buffer
+	for _, row := range rows {
+		fmt.Fprintf(&b, `{"market_hash_name":%s,"phase":null,"quotes":[{"provider":"steam","lowest_ask":%s,"quantity":1}]}`+"\n", providertest.Quote(row.Name), row.Price)
+	}
+	return b.Bytes()
+}
+
+func TestStream_IsOneStartForEverything(t *testing.T) {
+	fake := server()
+	all, want := streamed()
+	fake.Items = all
+	srv := providertest.NewServer(t, fake)
+	src := newStream(t, srv.URL(), nil)
+	sink, answer, meter, err := fetch(t, src)
+	if err != nil {
+		t.Fatal(err)
+	}
+	same(t, sink, want)
+	hits := srv.Hits()
+	if meter.Requests() != 2 || hits[1].Path != "/v1/prices?providers=skinport&providers=csfloat&providers=steam" || answer.Silent != nil {
+		t.Errorf("%d requests, %+v, silent %q", meter.Requests(), hits, answer.Silent)
+	}
+	if d := src.Describe(); d.Interval < 28*time.Minute || len(d.Hosts) != 2 || d.HostOf("prices.ndjson") != "stream" {
+		t.Errorf("%+v", d)
+	}
+}
+
+// Of a stream nobody can see that it was cut between two lines. It brings less, and a
+// market that it brings nothing of is silent and not empty.
+func TestStream_ThatEndsTooSoonBringsLess(t *testing.T) {
+	fake := server()
+	fake.Stop = 1
+	fake.Items[0].Sold = `"sales_30d":1`
+	srv := providertest.NewServer(t, fake)
+	sink, answer, _, err := fetch(t, newStream(t, srv.URL(), nil))
+	if err != nil || len(sink.Quotes) != 2 || !slices.Equal(answer.Silent, []string{"csfloat"}) {
+		t.Errorf("%d quotes, silent %q, %v", len(sink.Quotes), answer.Silent, err)
+	}
+}
+
+func TestStream_RefusesWhatIsNoStream(t *testing.T) {
+	const line = `{"market_hash_name":"A","quotes":[{"provider":"steam","lowest_ask":5}]}` + "\n"
+	for name, body := range map[string]string{
+		"within a line":    line + `{"market_hash_name":"B","quotes":[{"provider"`,
+		"an error at last": line + `{"code":"PRICES_INDEX_UNAVAILABLE","detail":"gone"}`,
+		"an error":         `{"code":"FORBIDDEN","detail":"no"}`,
+		"rubbish behind":   line + "}",
+		"no lines":         "",
+		"lines of lists":   "[1]\n[2]\n",
+	} {
+		fake := server()
+		fake.Items[0].Sold = `"sales_30d":1`
+		srv := providertest.NewServer(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			if r.Method == http.MethodGet {
+				fake.ServeHTTP(w, r)
+				return
+			}
+			_, _ = w.Write([]byte(body))
+		}))
+		if _, _, _, err := fetch(t, newStream(t, srv.URL(), nil)); provider.KindOf(err) != provider.KindProtocol {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
+// One that is open already ends soon: it is waited for, and no start is tried until then.
+func TestStream_AnotherOneThatIsOpenIsWaitedFor(t *testing.T) {
+	fake := server()
+	fake.Items[0].Sold = `"sales_30d":1`
+	fake.Opened = make(chan struct{})
+	srv := providertest.NewServer(t, fake)
+	first, second := newStream(t, srv.URL(), nil), newStream(t, srv.URL(), func(o *provider.Options) { o.Total = time.Second })
+	ended := make(chan error)
+	go func() {
+		_, err := first.Fetch(t.Context(), provider.Call{AppID: catalog.CS2, File: "prices.ndjson"}, &providertest.Sink{})
+		ended <- err
+	}()
+	<-fake.Opened
+	_, _, _, err := fetch(t, second)
+	e := asError(err)
+	if e == nil || e.Kind != provider.KindRateLimited || !strings.Contains(e.Detail, cs2cap.StreamingCode) || e.RetryAfter != time.Minute {
+		t.Errorf("%+v", err)
+	}
+	<-fake.Opened
+	if err := <-ended; err != nil {
+		t.Error(err)
+	}
+}
+
+// The quota of streams is no quota of a month: nothing else waits for it.
+func TestStream_ASpentQuotaIsOfStreamsAlone(t *testing.T) {
+	for name, bare := range map[string]bool{"told": false, "the code alone": true} {
+		fake := server()
+		fake.Items[0].Sold = `"sales_30d":1`
+		fake.Streams, fake.Bare = 1, bare
+		srv := providertest.NewServer(t, fake)
+		src := newStream(t, srv.URL(), func(o *provider.Options) { o.Total = time.Second })
+		for i := range 3 {
+			_, _, meter, err := fetch(t, src)
+			if e := asError(err); (err != nil) != (i > 0) || i > 0 && (e == nil || e.Kind != provider.KindBudget || !e.Deferred()) {
+				t.Errorf("%s, call %d: %+v", name, i, err)
+			}
+			if meter.Requests() == 0 {
+				t.Errorf("%s, call %d: sales were not asked for", name, i)
+			}
+		}
+		starts := 0
+		for _, h := range srv.Hits() {
+			if h.Method == http.MethodPost {
+				starts++
+			}
+		}
+		if want := map[bool]int{false: 1, true: 2}[bare]; starts != want {
+			t.Errorf("%s: %d starts, want %d", name, starts, want)
+		}
+	}
+}
+
+func TestStream_RefusesSalesThatAreNone(t *testing.T) {
+	for name, body := range map[string]string{
+		"a refusal":  `{"code":"FORBIDDEN","detail":"no"}`,
+		"no items":   `{"data":{}}`,
+		"null":       "null",
+		"a page":     "<!DOCTYPE html><html></html>",
+		"cut":        `{"data":{"items":[{"market_hash_name":"A","summary":{"sales_30d":1}}`,
+		"none":       `{"data":{"items":[]}}`,
+		"no numbers": `{"data":{"items":[{"market_hash_name":"A","summary":{"sales_30d":"many"}}]}}`,
+		"no phase":   `{"data":{"items":[{"market_hash_name":"A","phase":"Phase 9","summary":{"sales_30d":1}}]}}`,
+		"no summary": `{"data":{"items":[{"market_hash_name":"A","summary":7}]}}`,
+	} {
+		srv := providertest.NewServer(t, text(body))
+		if _, _, meter, err := fetch(t, newStream(t, srv.URL(), nil)); provider.KindOf(err) != provider.KindProtocol || meter.Requests() != 1 {
+			t.Errorf("%s: %v after %d requests", name, err, meter.Requests())
+		}
+	}
+}
