@@ -23,19 +23,17 @@ func encoding() json.Options {
 	)
 }
 
-// write answers with a value as JSON. It returns an error, and writes nothing,
+const jsonType = "application/json"
+
+// writeJSON answers with a value as JSON. It returns an error, and writes nothing,
 // where the value cannot be encoded.
-func write(w http.ResponseWriter, status int, contentType string, value any) error {
+func writeJSON(w http.ResponseWriter, status int, value any) error {
 	body, err := json.Marshal(value, encoding())
 	if err != nil {
 		return err
 	}
-	send(w, status, contentType, body)
+	send(w, status, jsonType, body)
 	return nil
-}
-
-func writeJSON(w http.ResponseWriter, status int, value any) error {
-	return write(w, status, "application/json", value)
 }
 
 // send writes an answer. That the client is gone is nobody's error.

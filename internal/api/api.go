@@ -13,6 +13,7 @@ import (
 
 	"assay/internal/catalog"
 	"assay/internal/inventory"
+	"assay/internal/once"
 	"assay/internal/view"
 )
 
@@ -76,6 +77,15 @@ type Users interface {
 	PutUser(ctx context.Context, user inventory.User) (view.User, error)
 }
 
+// Answers keeps what requests with an Idempotency-Key were answered.
+type Answers interface {
+	// KeptAnswer returns what a request was answered, or nil.
+	KeptAnswer(ctx context.Context, k once.Key) (*once.Answer, error)
+	// KeepAnswer keeps the answer to a request that changed nothing; the error is
+	// once.ErrAnswered if there is one.
+	KeepAnswer(ctx context.Context, k once.Key, a once.Answer) error
+}
+
 // Credentials are the live secrets. Match compares in constant time, is safe
 // for concurrent use and sees a rotation at once.
 type Credentials interface {
@@ -97,6 +107,7 @@ type Deps struct {
 	Inventories Inventories
 	Missing     MissingQueue
 	Users       Users
+	Answers     Answers
 	Credentials Credentials
 	Failures    FailureLimiter
 	Metrics     http.Handler
@@ -113,6 +124,7 @@ type server struct {
 	Deps
 	routes   routeTable
 	gate     *gate
+	flights  *flights
 	openapi  cached
 	docsPage cached
 	docsCSP  string
@@ -122,7 +134,7 @@ type server struct {
 func New(deps Deps) http.Handler { return newServer(deps) }
 
 func newServer(deps Deps) *server {
-	s := &server{Deps: deps, gate: newGate()}
+	s := &server{Deps: deps, gate: newGate(), flights: newFlights()}
 	s.routes = newRouteTable(s.operations())
 	s.openapi = cache("application/json", describe(s.routes.operations, deps.Version))
 	s.docsPage, s.docsCSP = renderDocs(s.routes.operations, deps.Version)

@@ -28,6 +28,8 @@ type body struct {
 	limit    int64
 	optional bool
 	like     any // a value of a type with the body's shape
+	key      keyRule
+	money    bool // answers under a key are kept for ever
 }
 
 // admitBody checks that a request has the body that its operation takes, and

@@ -19,6 +19,7 @@ import (
 	"assay/internal/fault"
 	"assay/internal/inventory"
 	"assay/internal/money"
+	"assay/internal/once"
 	"assay/internal/view"
 )
 
@@ -44,6 +45,7 @@ type fakes struct {
 	asked   []string
 	push    inventory.Push
 	lastKey catalog.Key
+	kept    map[once.Key]once.Answer
 }
 
 // set changes what the fakes do.
@@ -203,6 +205,28 @@ func (f *fakes) Match(role, presented string) bool {
 	return map[string]string{Market: marketSecret, Platform: platformToken, Admin: adminToken}[role] == presented
 }
 
+func (f *fakes) KeptAnswer(_ context.Context, k once.Key) (*once.Answer, error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if a, ok := f.kept[k]; ok {
+		return &a, nil
+	}
+	return nil, nil
+}
+
+func (f *fakes) KeepAnswer(_ context.Context, k once.Key, a once.Answer) error {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if _, ok := f.kept[k]; ok {
+		return once.ErrAnswered
+	}
+	if f.kept == nil {
+		f.kept = map[once.Key]once.Answer{}
+	}
+	f.kept[k] = a
+	return nil
+}
+
 // patient is a FailureLimiter without a limit.
 type patient struct{}
 
@@ -241,7 +265,7 @@ func start(t *testing.T, change func(*Deps)) *harness {
 	h := &harness{t: t, fakes: &fakes{}, log: &logBuffer{}}
 	logger := slog.New(slog.NewJSONHandler(h.log, &slog.HandlerOptions{Level: slog.LevelDebug}))
 	deps := Deps{
-		Reader: h.fakes, Refresher: h.fakes, Inventories: h.fakes, Missing: h.fakes, Users: h.fakes, Credentials: h.fakes, Failures: patient{},
+		Reader: h.fakes, Refresher: h.fakes, Inventories: h.fakes, Missing: h.fakes, Users: h.fakes, Answers: h.fakes, Credentials: h.fakes, Failures: patient{},
 		Metrics: http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 			w.Header().Set("Content-Type", "text/plain; version=0.0.4")
 			_, _ = io.WriteString(w, "up 1\n")

@@ -11,6 +11,7 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 
 	"assay/internal/fault"
+	"assay/internal/once"
 )
 
 // describe writes the OpenAPI document of the operations.
@@ -56,11 +57,14 @@ func describeOperation(op operation, types *schemas) map[string]any {
 		"responses":   describeAnswers(op, types),
 		"security":    security(op),
 	}
-	if len(op.params) > 0 {
-		var params []schema
-		for _, p := range op.params {
-			params = append(params, describeParam(p))
-		}
+	var params []schema
+	for _, p := range op.params {
+		params = append(params, describeParam(p))
+	}
+	if op.body != nil && op.body.key != noKey {
+		params = append(params, describeKey(op.body.key))
+	}
+	if params != nil {
 		described["parameters"] = params
 	}
 	if op.body != nil {
@@ -83,6 +87,13 @@ func describeParam(p param) schema {
 		}
 	}
 	return schema{"name": p.name, "in": p.in, "required": p.in == "path", "description": p.doc, "schema": of}
+}
+
+func describeKey(rule keyRule) schema {
+	return schema{
+		"name": keyHeader, "in": "header", "required": rule == keyRequired, "schema": schema{"type": "string", "minLength": 1, "maxLength": once.MaxKey},
+		"description": "Any text that is new for each thing to be done. The same request with the same key is carried out once, and answered alike.",
+	}
 }
 
 func describeAnswers(op operation, types *schemas) map[string]schema {
@@ -123,6 +134,9 @@ func (op operation) problems() []int {
 	}
 	if op.body != nil {
 		statuses = append(statuses, http.StatusUnsupportedMediaType)
+	}
+	if op.body != nil && op.body.key != noKey {
+		statuses = append(statuses, http.StatusConflict, http.StatusUnprocessableEntity)
 	}
 	slices.Sort(statuses)
 	return statuses

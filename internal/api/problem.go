@@ -9,6 +9,8 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/go-json-experiment/json"
+
 	"assay/internal/fault"
 )
 
@@ -67,14 +69,23 @@ func (s *server) fail(w http.ResponseWriter, c *call, err error) {
 
 // refuse answers with a problem.
 func (s *server) refuse(w http.ResponseWriter, c *call, p fault.Problem, header http.Header) {
-	p.Type, p.Title, p.RequestID = "about:blank", http.StatusText(p.Status), c.id
 	h := w.Header()
 	h.Del("Location")
 	h.Set("Cache-Control", "no-store")
 	maps.Copy(h, header)
-	if err := write(w, p.Status, "application/problem+json", p); err != nil {
-		s.Logger.ErrorContext(c.Context(), "problem not written", "request_id", c.id, "error", err)
+	send(w, p.Status, problemType, c.problem(p))
+}
+
+const problemType = "application/problem+json"
+
+// problem writes a problem as the body of the answer to a call.
+func (c *call) problem(p fault.Problem) []byte {
+	p.Type, p.Title, p.RequestID = "about:blank", http.StatusText(p.Status), c.id
+	body, err := json.Marshal(p, encoding())
+	if err != nil {
+		panic("a problem cannot be encoded: " + err.Error()) // it is made of texts that were checked
 	}
+	return body
 }
 
 // seconds writes a duration for a header: whole, rounded up, at least 1.

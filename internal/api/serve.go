@@ -3,6 +3,7 @@ package api
 import (
 	"crypto/rand"
 	"errors"
+	"hash"
 	"net/http"
 	"slices"
 	"strings"
@@ -22,6 +23,10 @@ type call struct {
 	role    string // that it acts in; empty: none
 	hasBody bool
 	values  values
+
+	onceKey string    // Idempotency-Key; empty: none
+	money   bool      // the answer is about money
+	digest  hash.Hash // of what was asked, with what was read of the body; nil without a key
 }
 
 // ServeHTTP answers a request, logs it, and turns panics into answers.
@@ -74,6 +79,9 @@ func (s *server) dispatch(w http.ResponseWriter, c *call) error {
 		return err
 	}
 	if c.values, err = bind(op.params, path, c.URL.RawQuery); err != nil {
+		return err
+	}
+	if err := c.takeKey(op); err != nil {
 		return err
 	}
 	if c.hasBody {

@@ -2,9 +2,11 @@ package app
 
 import (
 	"context"
+	"fmt"
 
 	"assay/internal/config"
 	"assay/internal/inventory"
+	"assay/internal/once"
 	"assay/internal/refresh"
 	"assay/internal/store"
 	"assay/internal/view"
@@ -71,6 +73,27 @@ func (i inventories) PutUser(ctx context.Context, u inventory.User) (view.User, 
 	return view.User{
 		UserID: stored.ID, SteamID: orNil(stored.SteamID), DisplayName: orNil(stored.DisplayName), Leaderboard: stored.Leaderboard,
 	}, err
+}
+
+// answers keeps what requests were answered.
+type answers struct{ *store.Store }
+
+func (a answers) KeepAnswer(ctx context.Context, k once.Key, answer once.Answer) error {
+	return a.InTx(ctx, func(tx *store.Tx) error { return tx.KeepAnswer(k, answer) })
+}
+
+// forget removes the answers that are not to be kept any longer.
+func (a answers) forget(ctx context.Context) error {
+	for more := true; more; {
+		err := a.InTx(ctx, func(tx *store.Tx) (err error) {
+			more, err = tx.ForgetAnswers()
+			return err
+		})
+		if err != nil {
+			return fmt.Errorf("forget answers: %w", err)
+		}
+	}
+	return nil
 }
 
 func orNil(text string) *string {

@@ -188,7 +188,7 @@ func (a *App) buildServer() *http.Server {
 		Version: a.version, Currency: a.cfg.Currency, Logger: a.log, Now: a.now, TrustedProxies: a.cfg.TrustedProxies,
 	})
 	return api.NewServer(api.New(api.Deps{
-		Reader: reader, Refresher: control{a.engine}, Inventories: users, Missing: users, Users: users,
+		Reader: reader, Refresher: control{a.engine}, Inventories: users, Missing: users, Users: users, Answers: answers{a.store},
 		Credentials: a.creds, Failures: failures, Page: page, Metrics: metrics(reader),
 		Version: a.version, Logger: a.log, Now: a.now, TrustedProxies: a.cfg.TrustedProxies,
 	}), a.log)

@@ -41,6 +41,8 @@ func (a *App) prepareDispatcher(ctx context.Context) error {
 	}
 }
 
+func hourly(t time.Time) time.Time { return t.UTC().Truncate(upkeep).Add(upkeep) }
+
 // tasks are what runs by itself.
 func (a *App) tasks() []dispatch.Task {
 	return []dispatch.Task{
@@ -48,8 +50,7 @@ func (a *App) tasks() []dispatch.Task {
 			_, err := a.engine.Start(ctx, false, "schedule")
 			return err
 		}},
-		{Name: "retention", Queue: dispatch.QueueUpkeep, Run: a.engine.Retain, Next: func(t time.Time) time.Time {
-			return t.UTC().Truncate(upkeep).Add(upkeep)
-		}},
+		{Name: "retention", Queue: dispatch.QueueUpkeep, Run: a.engine.Retain, Next: hourly},
+		{Name: "answers", Queue: dispatch.QueueUpkeep, Run: answers{a.store}.forget, Next: hourly},
 	}
 }

@@ -86,6 +86,8 @@ func Run(t *testing.T, open Open) {
 		"work is counted":                                workIsCounted,
 		"the oldest work is of any queue":                oldestWork,
 		"failures are told with different names":         causes,
+		"an answer is kept once":                         answersAreKeptOnce,
+		"an answer is forgotten after its time":          answersAreForgotten,
 		"rates stay what they were":                      rateSets,
 		"a place of rates is asked by one":               ratePlaces,
 		"medians are read by bucket":                     medians,

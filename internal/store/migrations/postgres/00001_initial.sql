@@ -401,6 +401,24 @@ CREATE TABLE inventory (
 CREATE UNIQUE INDEX inventory_key ON inventory (user_key, app_id, context_id, asset_id);
 CREATE INDEX inventory_item ON inventory (item_id);
 
+-- Answers to requests that must not be carried out twice, by the key that their
+-- client gave them; see the package once.
+CREATE TABLE kept_answer (
+    route        text    NOT NULL,
+    role         text    NOT NULL,
+    user_id      text    NOT NULL,
+    key          text    NOT NULL,
+    request      bytea   NOT NULL, -- SHA-256 of what was asked
+    status       integer NOT NULL,
+    content_type text    NOT NULL,
+    location     text    NOT NULL,
+    body         bytea   NOT NULL,
+    kept_at      bigint  NOT NULL,
+    expires_at   bigint  NOT NULL, -- 0: never
+    PRIMARY KEY (route, role, user_id, key)
+);
+CREATE INDEX kept_answer_expiry ON kept_answer (expires_at) WHERE expires_at <> 0;
+
 -- Contract: wallet account. The head of the chain of a user's entries in a
 -- currency; house accounts are users named house:... Amounts are minor units.
 CREATE TABLE wallet_account (

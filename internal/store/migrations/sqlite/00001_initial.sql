@@ -395,6 +395,24 @@ CREATE TABLE inventory (
 CREATE UNIQUE INDEX inventory_key ON inventory (user_key, app_id, context_id, asset_id);
 CREATE INDEX inventory_item ON inventory (item_id);
 
+-- Answers to requests that must not be carried out twice, by the key that their
+-- client gave them; see the package once.
+CREATE TABLE kept_answer (
+    route        TEXT    NOT NULL,
+    role         TEXT    NOT NULL,
+    user_id      TEXT    NOT NULL,
+    key          TEXT    NOT NULL,
+    request      BLOB    NOT NULL, -- SHA-256 of what was asked
+    status       INTEGER NOT NULL,
+    content_type TEXT    NOT NULL,
+    location     TEXT    NOT NULL,
+    body         BLOB    NOT NULL,
+    kept_at      INTEGER NOT NULL,
+    expires_at   INTEGER NOT NULL, -- 0: never
+    PRIMARY KEY (route, role, user_id, key)
+) WITHOUT ROWID;
+CREATE INDEX kept_answer_expiry ON kept_answer (expires_at) WHERE expires_at <> 0;
+
 -- Contract: wallet account. The head of the chain of a user's entries in a
 -- currency; house accounts are users named house:... Amounts are minor units.
 CREATE TABLE wallet_account (

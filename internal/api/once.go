@@ -1,0 +1,193 @@
+package api
+
+import (
+	"crypto/sha256"
+	"errors"
+	"io"
+	"net/http"
+	"slices"
+	"strconv"
+	"sync"
+
+	"github.com/go-json-experiment/json"
+
+	"assay/internal/fault"
+	"assay/internal/once"
+)
+
+// keyRule says whether a route takes an Idempotency-Key. On a route that takes
+// none the header means nothing.
+type keyRule int
+
+const (
+	noKey keyRule = iota
+	keyTaken
+	keyRequired
+)
+
+const keyHeader = "Idempotency-Key"
+
+// takeKey checks a request's Idempotency-Key. What is read of a body that has one
+// is digested on its way.
+func (c *call) takeKey(op *operation) error {
+	if op.body == nil || op.body.key == noKey {
+		return nil
+	}
+	given := c.Header.Values(keyHeader)
+	switch {
+	case len(given) == 0 && op.body.key == keyTaken:
+		return nil
+	case len(given) == 0:
+		return fault.New(fault.Invalid, "idempotency_key_required",
+			"This route needs an Idempotency-Key: any text that is new for each thing to be done, and the same when it is tried again.")
+	case len(given) > 1 || !isKey(given[0]):
+		return fault.New(fault.Invalid, "invalid_idempotency_key", "An Idempotency-Key is given once and has 1 to %d printable ASCII characters.", once.MaxKey)
+	}
+	c.onceKey, c.money, c.digest = given[0], op.body.money, sha256.New()
+	for _, part := range []string{c.URL.EscapedPath(), c.URL.RawQuery} {
+		_, _ = io.WriteString(c.digest, strconv.Itoa(len(part))+" "+part) // a hash takes everything
+	}
+	c.Body = struct {
+		io.Reader
+		io.Closer
+	}{io.TeeReader(c.Body, c.digest), c.Body}
+	return nil
+}
+
+func isKey(text string) bool {
+	unprintable := func(b byte) bool { return b < ' ' || b > '~' }
+	return text != "" && len(text) <= once.MaxKey && !slices.ContainsFunc([]byte(text), unprintable)
+}
+
+// seal makes the answer of what a transaction did, and keeps it with that if the
+// request has a key. It is called last, and again where the transaction is tried
+// again.
+type seal func(tx once.Keeper, status int, location string, value any) error
+
+// once does the work of a request that may have an Idempotency-Key, and answers
+// it; the body has been read to its end. What was answered before under this key
+// is answered again. user is whom the request is about.
+func (s *server) once(w http.ResponseWriter, c *call, user string, work func(seal) error) error {
+	a, replayed, err := s.answerOnce(c, "", user, work)
+	if err != nil {
+		return err
+	}
+	if replayed {
+		w.Header().Set("Idempotency-Replayed", "true")
+	}
+	if a.Location != "" {
+		w.Header().Set("Location", a.Location)
+	}
+	send(w, a.Status, a.ContentType, a.Body)
+	return nil
+}
+
+// answerOnce is once without the sending. part, if it is not empty, names one of
+// several parts of the request. The error is never of a kind that is kept.
+func (s *server) answerOnce(c *call, part, user string, work func(seal) error) (a once.Answer, replayed bool, err error) {
+	var made once.Answer
+	render := func(_ once.Keeper, status int, location string, value any) error {
+		body, err := json.Marshal(value, encoding())
+		made = once.Answer{Status: status, ContentType: jsonType, Location: location, Body: body, Forever: c.money}
+		return err
+	}
+	if c.onceKey == "" {
+		err := work(render)
+		return made, false, err
+	}
+	k := once.Key{Route: c.Method + " " + c.route, Role: c.role, User: user, Key: c.onceKey}
+	if part != "" {
+		k = k.Part(part)
+	}
+	request := once.Digest(c.digest.Sum(nil))
+	leave, err := s.flights.enter(k, request)
+	if err != nil {
+		return a, false, err
+	}
+	defer leave()
+	if kept, err := s.kept(c, k, request); kept != nil || err != nil {
+		return valueOf(kept), true, err
+	}
+	err = work(func(tx once.Keeper, status int, location string, value any) error {
+		if err := render(tx, status, location, value); err != nil {
+			return err
+		}
+		made.Request = request
+		return tx.KeepAnswer(k, made)
+	})
+	if err == nil {
+		return made, false, nil
+	}
+	return s.keepRefusal(c, k, request, err)
+}
+
+// keepRefusal keeps that the work was refused, unless that says nothing of the
+// next attempt. Another instance may have answered meanwhile, or this one, if the
+// outcome of its commit is unknown: then that is the answer.
+func (s *server) keepRefusal(c *call, k once.Key, request once.Digest, refusal error) (a once.Answer, replayed bool, err error) {
+	p, _, _ := explain(refusal)
+	err = refusal
+	if slices.Contains([]int{http.StatusNotFound, http.StatusConflict, http.StatusUnprocessableEntity}, p.Status) {
+		a = once.Answer{Request: request, Status: p.Status, ContentType: problemType, Body: c.problem(p), Forever: c.money}
+		if err = s.Answers.KeepAnswer(c.Context(), k, a); err == nil {
+			return a, false, nil
+		}
+	}
+	if kept, again := s.kept(c, k, request); kept != nil || (again != nil && errors.Is(err, once.ErrAnswered)) {
+		return valueOf(kept), true, again
+	}
+	return once.Answer{}, false, err
+}
+
+// kept returns what a request was answered, or nil; an error if it was another
+// one.
+func (s *server) kept(c *call, k once.Key, request once.Digest) (*once.Answer, error) {
+	kept, err := s.Answers.KeptAnswer(c.Context(), k)
+	if err == nil && kept != nil && kept.Request != request {
+		return nil, keyReused()
+	}
+	return kept, err
+}
+
+func valueOf(a *once.Answer) once.Answer {
+	if a == nil {
+		return once.Answer{}
+	}
+	return *a
+}
+
+func keyReused() error {
+	return fault.New(fault.Unprocessable, "idempotency_key_reused",
+		"This Idempotency-Key was used for another request. Use a new one for each thing to be done.")
+}
+
+// flights are the requests with a key that this process is carrying out.
+type flights struct {
+	mu   sync.Mutex
+	open map[once.Key]once.Digest
+}
+
+func newFlights() *flights { return &flights{open: map[once.Key]once.Digest{}} }
+
+// enter notes that a request is carried out until leave is called. It refuses
+// while one of the same key is.
+func (f *flights) enter(k once.Key, request once.Digest) (leave func(), err error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	switch first, there := f.open[k]; {
+	case there && first != request:
+		return nil, keyReused()
+	case there:
+		return nil, &refusal{
+			status: http.StatusConflict, code: "request_in_progress",
+			detail: "The first request of this Idempotency-Key is still being carried out; ask again for its answer.",
+			header: http.Header{"Retry-After": {"1"}},
+		}
+	}
+	f.open[k] = request
+	return func() {
+		f.mu.Lock()
+		defer f.mu.Unlock()
+		delete(f.open, k)
+	}, nil
+}

@@ -1,0 +1,65 @@
+package store
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+
+	"assay/internal/once"
+)
+
+// KeptAnswer returns what a request was answered, or nil.
+func (s *Store) KeptAnswer(ctx context.Context, k once.Key) (*once.Answer, error) {
+	var a once.Answer
+	var request []byte
+	err := s.read.QueryRowContext(ctx, `
+		SELECT request, status, content_type, location, body, expires_at = 0 FROM kept_answer
+		WHERE route = $1 AND role = $2 AND user_id = $3 AND key = $4 AND (expires_at = 0 OR expires_at > $5)`,
+		k.Route, k.Role, k.User, k.Key, micros(s.now())).
+		Scan(&request, &a.Status, &a.ContentType, &a.Location, &a.Body, &a.Forever)
+	switch {
+	case errors.Is(err, sql.ErrNoRows):
+		return nil, nil
+	case err != nil:
+		return nil, err
+	case copy(a.Request[:], request) != len(a.Request):
+		return nil, fmt.Errorf("a kept answer has a digest of %d bytes", len(request))
+	}
+	return &a, nil
+}
+
+// KeepAnswer keeps what a request is answered. It waits for another transaction
+// that does so for the same key; if that one is committed the error is
+// once.ErrAnswered.
+func (t *Tx) KeepAnswer(k once.Key, a once.Answer) error {
+	expires := t.now.Add(once.Keep).UnixMicro()
+	if a.Forever {
+		expires = 0
+	}
+	n, err := t.exec(`
+		INSERT INTO kept_answer (route, role, user_id, key, request, status, content_type, location, body, kept_at, expires_at)
+		VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11)
+		ON CONFLICT (route, role, user_id, key) DO UPDATE SET request = excluded.request, status = excluded.status,
+			content_type = excluded.content_type, location = excluded.location, body = excluded.body,
+			kept_at = excluded.kept_at, expires_at = excluded.expires_at
+		WHERE kept_answer.expires_at <> 0 AND kept_answer.expires_at <= excluded.kept_at`,
+		k.Route, k.Role, k.User, k.Key, a.Request[:], a.Status, a.ContentType, a.Location, append([]byte{}, a.Body...), micros(t.now), expires)
+	if err == nil && n == 0 {
+		err = once.ErrAnswered
+	}
+	return err
+}
+
+// forgottenAtOnce is how many answers are removed in one transaction.
+const forgottenAtOnce = 1_000
+
+// ForgetAnswers removes some of the answers that are not to be kept any longer,
+// and reports whether there may be more.
+func (t *Tx) ForgetAnswers() (more bool, err error) {
+	n, err := t.exec(`
+		DELETE FROM kept_answer WHERE (route, role, user_id, key) IN (
+			SELECT route, role, user_id, key FROM kept_answer
+			WHERE expires_at <> 0 AND expires_at <= $1 ORDER BY expires_at LIMIT $2)`, micros(t.now), forgottenAtOnce)
+	return n == forgottenAtOnce, err
+}

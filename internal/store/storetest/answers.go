@@ -1,0 +1,104 @@
+package storetest
+
+import (
+	"bytes"
+	"errors"
+	"sync"
+	"time"
+
+	"assay/internal/once"
+	"assay/internal/store"
+)
+
+func anAnswer() once.Answer {
+	return once.Answer{
+		Request: once.Digest{1, 2, 0, 255}, Status: 201, ContentType: "application/json", Location: "/there", Body: []byte("{\"a\":\"\x00é\"}"),
+	}
+}
+
+func (f *fixture) keep(k once.Key, a once.Answer) error {
+	return f.s.InTx(f.Context(), func(tx *store.Tx) error { return tx.KeepAnswer(k, a) })
+}
+
+// isKept fails unless the answer of a key is a; an a without a status means none.
+func (f *fixture) isKept(k once.Key, a once.Answer) {
+	f.Helper()
+	kept, err := f.s.KeptAnswer(f.Context(), k)
+	f.must(err)
+	if (kept == nil) != (a.Status == 0) {
+		f.Fatalf("the answer of %v is %v, want %v", k, kept, a)
+	}
+	if kept != nil && (kept.Request != a.Request || kept.Status != a.Status || kept.ContentType != a.ContentType ||
+		kept.Location != a.Location || !bytes.Equal(kept.Body, a.Body) || kept.Forever != a.Forever) {
+		f.Errorf("the answer of %v is %v, want %v", k, *kept, a)
+	}
+}
+
+func answersAreKeptOnce(f *fixture) {
+	k := once.Key{Route: "POST /x", Role: "platform", User: "u", Key: "k"}
+	var wg sync.WaitGroup
+	errs := make([]error, 8)
+	for i := range errs {
+		wg.Go(func() {
+			a := anAnswer()
+			a.Status = 200 + i
+			errs[i] = f.keep(k, a)
+		})
+	}
+	wg.Wait()
+	kept := 0
+	for i, err := range errs {
+		if err == nil {
+			kept++
+			want := anAnswer()
+			want.Status = 200 + i
+			f.isKept(k, want)
+		} else if !errors.Is(err, once.ErrAnswered) {
+			f.Error(err)
+		}
+	}
+	f.is("answers kept", kept, 1)
+	for _, other := range []once.Key{
+		{Route: "POST /y", Role: k.Role, User: k.User, Key: k.Key},
+		{Route: k.Route, Role: "admin", User: k.User, Key: k.Key},
+		{Route: k.Route, Role: k.Role, User: "", Key: k.Key},
+		{Route: k.Route, Role: k.Role, User: k.User, Key: "K"},
+		k.Part("1"),
+	} {
+		f.isKept(other, once.Answer{})
+		f.must(f.keep(other, anAnswer()))
+		f.isKept(other, anAnswer())
+	}
+}
+
+func answersAreForgotten(f *fixture) {
+	short, money := once.Key{Route: "r", Key: "short"}, once.Key{Route: "r", Key: "money"}
+	forever := anAnswer()
+	forever.Forever, forever.Body = true, []byte{}
+	f.must(f.keep(short, anAnswer()))
+	f.must(f.keep(money, forever))
+	forget := func() {
+		f.Helper()
+		f.tx(func(tx *store.Tx) error {
+			more, err := tx.ForgetAnswers()
+			f.is("there is more", more, false)
+			return err
+		})
+	}
+	f.now = f.now.Add(once.Keep - time.Second)
+	forget()
+	f.isKept(short, anAnswer())
+
+	f.now = f.now.Add(time.Second)
+	f.isKept(short, once.Answer{}) // whether or not it was removed
+	f.must(f.keep(short, anAnswer()))
+	f.isKept(short, anAnswer())
+
+	f.now = f.now.Add(100 * once.Keep)
+	forget()
+	f.isKept(short, once.Answer{})
+	f.isKept(money, forever)
+	if err := f.keep(money, anAnswer()); !errors.Is(err, once.ErrAnswered) {
+		f.Errorf("an answer about money was replaced: %v", err)
+	}
+}
