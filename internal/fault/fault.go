@@ -27,8 +27,9 @@ const (
 
 // Field is one faulty part of an input.
 type Field struct {
-	Pointer string `json:"pointer"` // JSON pointer into the input
-	Detail  string `json:"detail"`  // what is wrong and what is wanted
+	Pointer string `json:"pointer"`        // JSON pointer into the input
+	Code    string `json:"code,omitempty"` // stable, snake_case: "out_of_range"; not every fault has one
+	Detail  string `json:"detail"`         // what is wrong and what is wanted
 }
 
 // Error is an error for the eyes of whoever called.

@@ -1,6 +1,9 @@
 package money
 
-import "strings"
+import (
+	"strconv"
+	"strings"
+)
 
 // circulating are the currencies of ISO 4217 that somebody pays with: without
 // funds, units of account, metals, and the codes for testing and for nothing.
@@ -15,4 +18,41 @@ const circulating = " AED AFN ALL AMD AOA ARS AUD AWG AZN BAM BBD BDT BHD BIF BM
 // with, unlike XXX, XTS or gold.
 func (c Currency) Circulates() bool {
 	return len(c) == 3 && strings.Contains(circulating, " "+string(c)+" ")
+}
+
+// Those whose minor unit is not a hundredth.
+const (
+	undivided   = " BIF CLP DJF GNF ISK JPY KMF KRW PYG RWF UGX VND VUV XAF XOF XPF "
+	thousandths = " BHD IQD JOD KWD LYD OMR TND "
+)
+
+// MinorDigits returns how many decimal places the minor unit of a circulating
+// currency has by ISO 4217: 2 for the dollar's cents, 0 for the yen.
+func (c Currency) MinorDigits() int {
+	code := " " + string(c) + " "
+	switch {
+	case strings.Contains(undivided, code):
+		return 0
+	case strings.Contains(thousandths, code):
+		return 3
+	default:
+		return 2
+	}
+}
+
+// Minor writes a whole number of minor units of the currency as a decimal
+// number with all its places: "12.30" dollars, "1230" yen.
+func (c Currency) Minor(amount int64) string {
+	digits := c.MinorDigits()
+	text := strconv.FormatUint(magnitude(Micro(amount)), 10)
+	if short := digits + 1 - len(text); short > 0 {
+		text = strings.Repeat("0", short) + text
+	}
+	if digits > 0 {
+		text = text[:len(text)-digits] + "." + text[len(text)-digits:]
+	}
+	if amount < 0 {
+		return "-" + text
+	}
+	return text
 }

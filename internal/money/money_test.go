@@ -75,3 +75,23 @@ func TestCirculates_TakesWhatSomebodyPaysWith(t *testing.T) {
 		}
 	}
 }
+
+func TestMinor_WritesEveryPlaceOfTheCurrency(t *testing.T) {
+	for _, c := range []struct {
+		currency Currency
+		amount   int64
+		want     string
+	}{
+		{"USD", 0, "0.00"},
+		{"USD", 5, "0.05"},
+		{"EUR", -1234, "-12.34"},
+		{"JPY", 1234, "1234"},
+		{"KWD", 1, "0.001"},
+		{"USD", math.MaxInt64, "92233720368547758.07"},
+		{"KRW", math.MinInt64, "-9223372036854775808"},
+	} {
+		if got := c.currency.Minor(c.amount); got != c.want {
+			t.Errorf("%d %s = %q, want %q", c.amount, c.currency, got, c.want)
+		}
+	}
+}

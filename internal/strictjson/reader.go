@@ -21,7 +21,8 @@ import (
 )
 
 const (
-	// maxFields is how many faults are told one by one; the rest is counted.
+	// maxFields is how many faults are told one by one, unless TellUpTo says
+	// otherwise; the rest is counted.
 	maxFields = 20
 	// maxEcho bounds, in bytes, how much of an input its own faults repeat.
 	maxEcho = 200
@@ -36,17 +37,32 @@ const (
 type Reader struct {
 	dec    *jsontext.Decoder
 	fields []fault.Field
+	most   int // fields at most
 	more   int // faults beyond fields
 	err    error
 }
+
+// Codes of the faults that a Reader finds by itself.
+const (
+	WrongType     = "wrong_type"
+	OutOfRange    = "out_of_range" // a number, or the length of a string
+	InvalidText   = "invalid_text"
+	Required      = "required"
+	UnknownMember = "unknown_member"
+	TwiceMember   = "duplicate_member"
+	Malformed     = "malformed"
+)
 
 // NewReader returns a Reader of what r holds. A string or number of more than
 // 64 KiB ends the reading, with a fault of kind TooLarge, before it is read.
 func NewReader(r io.Reader) *Reader {
 	in := &bounded{from: r}
 	in.dec = jsontext.NewDecoder(in)
-	return &Reader{dec: in.dec}
+	return &Reader{dec: in.dec, most: maxFields}
 }
+
+// TellUpTo makes the Reader tell up to n faults one by one.
+func (r *Reader) TellUpTo(n int) { r.most = n }
 
 // bounded is what the decoder reads from. The decoder asks for more only where
 // what it holds does not end the value that it is in.
@@ -113,11 +129,11 @@ func (r *Reader) Text(minBytes, maxBytes int) (string, bool) {
 	text := token.String()
 	switch {
 	case len(text) < minBytes:
-		r.Fault("must not be empty")
+		r.note(OutOfRange, "must not be empty")
 	case len(text) > maxBytes:
-		r.Fault("must have at most %d bytes, not %d", maxBytes, len(text))
+		r.note(OutOfRange, "must have at most %d bytes, not %d", maxBytes, len(text))
 	case strings.IndexByte(text, 0) >= 0:
-		r.Fault("must not contain a NUL byte")
+		r.note(InvalidText, "must not contain a NUL byte")
 	default:
 		return text, true
 	}
@@ -137,9 +153,9 @@ func (r *Reader) Int(least, most int64) (int64, bool) {
 	n, err := strconv.ParseInt(string(value), 10, 64)
 	if err != nil || n < least || n > most {
 		if most == math.MaxInt64 {
-			r.Fault("must be a whole number of at least %d", least)
+			r.note(OutOfRange, "must be a whole number of at least %d", least)
 		} else {
-			r.Fault("must be a whole number from %d to %d", least, most)
+			r.note(OutOfRange, "must be a whole number from %d to %d", least, most)
 		}
 		return 0, false
 	}
@@ -170,7 +186,7 @@ func (r *Reader) Time() (time.Time, bool) {
 	}
 	var t time.Time
 	if err := t.UnmarshalText([]byte(token.String())); err != nil {
-		r.Fault(`must be a time such as "2026-01-31T12:00:00Z"`)
+		r.note(InvalidText, `must be a time such as "2026-01-31T12:00:00Z"`)
 		return time.Time{}, false
 	}
 	return t.UTC().Truncate(time.Microsecond), true
@@ -185,27 +201,49 @@ func (r *Reader) Null() bool {
 	return ok
 }
 
+// NextIsArray reports whether the next value is an array. It reads nothing.
+func (r *Reader) NextIsArray() bool { return r.err == nil && r.dec.PeekKind() == '[' }
+
+// Pointer names the value read last.
+func (r *Reader) Pointer() string { return string(r.dec.StackPointer()) }
+
+// Skip passes over the next value, whatever it is.
+func (r *Reader) Skip() {
+	if r.err == nil {
+		r.skip(0)
+	}
+}
+
 // Fault notes that the value read last is wrong.
 func (r *Reader) Fault(format string, args ...any) {
-	r.FaultAt(string(r.dec.StackPointer()), format, args...)
+	r.FaultAt(r.Pointer(), format, args...)
 }
 
 // FaultAt notes that what pointer names is wrong.
 func (r *Reader) FaultAt(pointer, format string, args ...any) {
+	r.CodeAt(pointer, "", format, args...)
+}
+
+// CodeAt is FaultAt with a stable code for the fault.
+func (r *Reader) CodeAt(pointer, code, format string, args ...any) {
 	if r.err != nil {
 		return
 	}
-	if len(r.fields) == maxFields {
+	if len(r.fields) == r.most {
 		r.more++
 		return
 	}
-	r.fields = append(r.fields, fault.Field{Pointer: clip(pointer), Detail: fmt.Sprintf(format, args...)})
+	r.fields = append(r.fields, fault.Field{Pointer: clip(pointer), Code: code, Detail: fmt.Sprintf(format, args...)})
+}
+
+func (r *Reader) note(code, format string, args ...any) {
+	r.CodeAt(r.Pointer(), code, format, args...)
 }
 
 // Require notes a fault unless the member of the object at pointer was there.
 func (r *Reader) Require(pointer, name string, there bool) {
 	if !there {
-		r.FaultAt(pointer+"/"+name, "is required")
+		r.CodeAt(pointer+"/"+name, Required, "is required")
 	}
 }
 
@@ -266,11 +304,11 @@ func (r *Reader) is(kind jsontext.Kind, want string) bool {
 	}
 	switch {
 	case kind == '"' && got == '0' && len(value) <= 40:
-		r.Fault(`must be %s: write "%s", not %s`, want, value, value)
+		r.note(WrongType, `must be %s: write "%s", not %s`, want, value, value)
 	case kind == '0' && got == '"':
-		r.Fault("must be %s, without quotes", want)
+		r.note(WrongType, "must be %s, without quotes", want)
 	default:
-		r.Fault("must be %s, not %s", want, describe(got))
+		r.note(WrongType, "must be %s, not %s", want, describe(got))
 	}
 	return false
 }
@@ -293,10 +331,8 @@ func (r *Reader) unknown(name string, known []string) {
 	if i := slices.IndexFunc(known, func(k string) bool { return strings.EqualFold(k, name) }); i >= 0 {
 		detail = fmt.Sprintf("is not known: write %q", known[i])
 	}
-	r.FaultAt(pointer, "%s", detail)
-	if r.err == nil {
-		r.skip(0)
-	}
+	r.CodeAt(pointer, UnknownMember, "%s", detail)
+	r.Skip()
 }
 
 func (r *Reader) token() (jsontext.Token, bool) {
@@ -332,11 +368,11 @@ func (r *Reader) fail(err error) {
 		r.err = malformed("it ends too early")
 	case errors.As(err, &syntax) && errors.Is(err, jsontext.ErrDuplicateName):
 		f := malformed("a member is there twice")
-		f.Fields = []fault.Field{{Pointer: clip(string(syntax.JSONPointer)), Detail: "is there twice"}}
+		f.Fields = []fault.Field{{Pointer: clip(string(syntax.JSONPointer)), Code: TwiceMember, Detail: "is there twice"}}
 		r.err = f
 	case errors.As(err, &syntax):
 		f := malformed(fmt.Sprintf("byte %d", syntax.ByteOffset))
-		f.Fields = []fault.Field{{Pointer: clip(string(syntax.JSONPointer)), Detail: clip(reason(syntax))}}
+		f.Fields = []fault.Field{{Pointer: clip(string(syntax.JSONPointer)), Code: Malformed, Detail: clip(reason(syntax))}}
 		r.err = f
 	default:
 		r.err = err

@@ -69,16 +69,16 @@ func TestReader_ReadsWhatIsRight(t *testing.T) {
 func TestReader_NamesEveryFault(t *testing.T) {
 	_, err := read(strings.NewReader(`{"Name":"x","count":"42","on":1,"at":1700000000,"tags":[7,{"a":[1]},"toolong","\u0000"],"other/~":{"deep":[{}]}}`))
 	want := []fault.Field{
-		{Pointer: "/Name", Detail: `is not known: write "name"`},
-		{Pointer: "/count", Detail: "must be a number, without quotes"},
-		{Pointer: "/on", Detail: "must be true or false, not a number"},
-		{Pointer: "/at", Detail: `must be a time such as "2026-01-31T12:00:00Z": write "1700000000", not 1700000000`},
-		{Pointer: "/tags/0", Detail: `must be a string: write "7", not 7`},
-		{Pointer: "/tags/1", Detail: "must be a string, not an object"},
-		{Pointer: "/tags/2", Detail: "must have at most 5 bytes, not 7"},
-		{Pointer: "/tags/3", Detail: "must not contain a NUL byte"},
-		{Pointer: "/other~1~0", Detail: "is not known"},
-		{Pointer: "/name", Detail: "is required"},
+		{Pointer: "/Name", Code: "unknown_member", Detail: `is not known: write "name"`},
+		{Pointer: "/count", Code: "wrong_type", Detail: "must be a number, without quotes"},
+		{Pointer: "/on", Code: "wrong_type", Detail: "must be true or false, not a number"},
+		{Pointer: "/at", Code: "wrong_type", Detail: `must be a time such as "2026-01-31T12:00:00Z": write "1700000000", not 1700000000`},
+		{Pointer: "/tags/0", Code: "wrong_type", Detail: `must be a string: write "7", not 7`},
+		{Pointer: "/tags/1", Code: "wrong_type", Detail: "must be a string, not an object"},
+		{Pointer: "/tags/2", Code: "out_of_range", Detail: "must have at most 5 bytes, not 7"},
+		{Pointer: "/tags/3", Code: "invalid_text", Detail: "must not contain a NUL byte"},
+		{Pointer: "/other~1~0", Code: "unknown_member", Detail: "is not known"},
+		{Pointer: "/name", Code: "required", Detail: "is required"},
 	}
 	f := fault.Of(err)
 	if f == nil || f.Kind != fault.Invalid || f.Code != "invalid_body" {

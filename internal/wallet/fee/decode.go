@@ -1,0 +1,419 @@
+package fee
+
+import (
+	"io"
+	"math"
+	"slices"
+	"strconv"
+	"time"
+
+	"assay/internal/fault"
+	"assay/internal/money"
+	"assay/internal/strictjson"
+)
+
+// Limits of a document of rules.
+const (
+	MaxBytes    = 1 << 20
+	MaxRules    = 500
+	MaxTiers    = 50
+	MaxValues   = 300 // of one condition
+	MaxID       = 64  // bytes, of ids and payment methods
+	MaxPriority = 1_000_000
+	maxFaults   = 1000
+)
+
+// Codes of what can be wrong with rules, besides those of strictjson.
+const (
+	TooLarge        = "too_large"
+	TooMany         = "too_many"
+	UnknownValue    = "unknown_value"
+	UnknownCurrency = "unknown_currency"
+	UnknownCountry  = "unknown_country"
+	DuplicateValue  = "duplicate_value"
+	DuplicateID     = "duplicate_id"
+	ReservedID      = "reserved_id"
+	InvalidName     = "invalid_name"
+	NeedsCurrency   = "needs_one_currency"
+	MinAboveMax     = "minimum_above_maximum"
+	EmptyRange      = "empty_range"
+	EmptyPeriod     = "empty_period"
+	TiersAndRate    = "tiers_and_rate"
+	TierGap         = "tier_gap"
+	TierOverlap     = "tier_overlap"
+	TierNotOpen     = "tier_not_open"
+	TierOpen        = "tier_open_too_early"
+	AmbiguousRules  = "ambiguous_rules"
+)
+
+// Names of the members of a document.
+var (
+	setMembers       = []string{"rules", "fallback"}
+	fallbackMembers  = []string{"basisPoints", "basis", "rounding"}
+	conditionMembers = []string{"kind", "paymentMethod", "currency", "country", "amount"}
+	spanMembers      = []string{"from", "below"}
+	tierMembers      = []string{"from", "below", "basisPoints", "fixed"}
+	ruleMembers      = []string{
+		"id", "priority", "conditions", "basisPoints", "fixed", "minimum", "maximum", "tiers",
+		"basis", "rounding", "effectiveFrom", "effectiveUntil",
+	}
+)
+
+// Decode reads a set of rules and checks all of it. Its error is a fault of kind
+// Unprocessable that names everything that is wrong, each with a JSON pointer
+// and a code; or what r returned.
+func Decode(r io.Reader) (*Set, error) {
+	d := decoder{in: strictjson.NewReader(r), ids: map[string]int{}}
+	d.in.TellUpTo(maxFaults)
+	var hasRules, hasFallback bool
+	d.in.Object(setMembers, func(member string) bool {
+		switch member {
+		case "rules":
+			hasRules = true
+			d.in.Array(d.rule)
+		case "fallback":
+			hasFallback = true
+			d.fallback()
+		default:
+			return false
+		}
+		return true
+	})
+	d.in.Require("", "rules", hasRules)
+	d.in.Require("", "fallback", hasFallback)
+	slices.SortFunc(d.set.Rules, byPriority)
+	d.ambiguous()
+	if err := d.in.Finish(); err != nil {
+		return nil, refuse(err)
+	}
+	return &d.set, nil
+}
+
+// refuse makes the error of a document that is not taken of the reader's.
+func refuse(err error) error {
+	f := fault.Of(err)
+	if f == nil || (f.Kind != fault.Invalid && f.Kind != fault.TooLarge) {
+		return err
+	}
+	out := fault.New(fault.Unprocessable, "invalid_fee_rules", "The fee rules are invalid; see errors. Those that are active stay so.")
+	out.Fields = f.Fields
+	switch code := strictjson.Malformed; {
+	case f.Kind == fault.TooLarge:
+		code = TooLarge
+		fallthrough
+	case len(f.Fields) == 0:
+		out.Fields = []fault.Field{{Code: code, Detail: f.Detail}}
+	case len(f.Fields) == maxFaults:
+		out.Detail += " There may be more than are told."
+	}
+	return out
+}
+
+// decoder is a set while it is read.
+type decoder struct {
+	in  *strictjson.Reader
+	set Set
+	ids map[string]int // where each id was first
+}
+
+// fault notes that the value read last is wrong.
+func (d *decoder) fault(code, format string, args ...any) {
+	d.in.CodeAt(d.in.Pointer(), code, format, args...)
+}
+
+func (d *decoder) faultAt(pointer, code, format string, args ...any) {
+	d.in.CodeAt(pointer, code, format, args...)
+}
+
+// at appends an index to a pointer.
+func at(pointer string, i int) string { return pointer + "/" + strconv.Itoa(i) }
+
+// draft is a rule while it is read: what was given, and where it must not be
+// believed because some of it could not be read.
+type draft struct {
+	Rule
+	at             string // JSON pointer
+	rate           Tier   // of a rule without tiers
+	tierList       bool
+	given          map[string]bool // members
+	unread         bool            // a condition was not, so that it is not known what the rule matches
+	currencyUnread bool
+}
+
+// rule reads the rule at index i.
+func (d *decoder) rule(i int) {
+	if i >= MaxRules {
+		d.beyond("/rules", i, MaxRules, "rules")
+		return
+	}
+	r := draft{Rule: newRule(), at: at("/rules", i), given: map[string]bool{}}
+	r.index = i
+	if !d.in.Object(ruleMembers, func(member string) bool { return d.ruleMember(&r, member) }) {
+		return
+	}
+	d.in.Require(r.at, "id", r.given["id"])
+	d.in.Require(r.at, "priority", r.given["priority"])
+	if !r.tierList {
+		d.in.Require(r.at, "basisPoints", r.given["basisPoints"])
+		r.Tiers = []Tier{r.rate}
+	}
+	d.check(&r)
+	if !r.unread && r.given["priority"] {
+		d.set.Rules = append(d.set.Rules, r.Rule)
+	}
+}
+
+// beyond skips an element of a list that may have most of them, and says so once.
+func (d *decoder) beyond(list string, i, most int, what string) {
+	if i == most {
+		d.in.CodeAt(list, TooMany, "must have at most %d %s", most, what)
+	}
+	d.in.Skip()
+}
+
+func newRule() Rule { return Rule{Basis: Gross, Rounding: HalfEven} }
+
+func newFallback(points int64) Rule {
+	r := newRule()
+	r.ID, r.Tiers = FallbackID, []Tier{{BasisPoints: points}}
+	return r
+}
+
+func (d *decoder) ruleMember(r *draft, member string) bool {
+	r.given[member] = true
+	switch member {
+	case "id":
+		d.id(r)
+	case "priority":
+		var ok bool
+		r.Priority, ok = d.in.Int(0, MaxPriority)
+		r.unread = r.unread || !ok
+	case "conditions":
+		ok := d.in.Object(conditionMembers, func(member string) bool { return d.condition(r, member) })
+		r.unread = r.unread || !ok
+	case "basisPoints":
+		r.rate.BasisPoints, _ = d.in.Int(0, whole)
+	case "fixed":
+		r.rate.Fixed, _ = d.in.Int(0, math.MaxInt64)
+	case "minimum":
+		r.Minimum, _ = d.in.Int(0, math.MaxInt64)
+	case "maximum":
+		if n, ok := d.in.Int(0, math.MaxInt64); ok {
+			r.Maximum = &n
+		}
+	case "tiers":
+		r.tierList = true
+		d.tiers(r)
+	case "basis":
+		r.Basis = choose(d, Gross, Gross, Net)
+	case "rounding":
+		r.Rounding = choose(d, HalfEven, HalfEven, HalfUp, Up, Down)
+	case "effectiveFrom":
+		r.From = d.moment(r)
+	case "effectiveUntil":
+		r.Until = d.moment(r)
+	default:
+		return false
+	}
+	return true
+}
+
+// fallback reads what is charged where no rule matches. It is of every currency,
+// so it has nothing but a percentage.
+func (d *decoder) fallback() {
+	r := newFallback(0)
+	given := false
+	read := d.in.Object(fallbackMembers, func(member string) bool {
+		switch member {
+		case "basisPoints":
+			given = true
+			r.Tiers[0].BasisPoints, _ = d.in.Int(0, whole)
+		case "basis":
+			r.Basis = choose(d, Gross, Gross, Net)
+		case "rounding":
+			r.Rounding = choose(d, HalfEven, HalfEven, HalfUp, Up, Down)
+		default:
+			return false
+		}
+		return true
+	})
+	if read {
+		d.in.Require("/fallback", "basisPoints", given)
+	}
+	d.set.Fallback = r
+}
+
+func (d *decoder) id(r *draft) {
+	id, ok := d.in.Text(1, MaxID)
+	switch {
+	case !ok:
+		return
+	case id == FallbackID:
+		d.fault(ReservedID, "must not be %q, which stands for the fallback", FallbackID)
+	case !isName(id):
+		d.fault(InvalidName, "must consist of letters, digits and . _ - only")
+	default:
+		if first, again := d.ids[id]; again {
+			d.fault(DuplicateID, "is the id of /rules/%d already", first)
+		} else {
+			d.ids[id] = r.index
+		}
+	}
+	r.ID = id
+}
+
+// isName reports whether text can be an id or a payment method.
+func isName(text string) bool {
+	for i := range len(text) {
+		c := text[i] | 0x20
+		if (c < 'a' || c > 'z') && (text[i] < '0' || text[i] > '9') && text[i] != '.' && text[i] != '_' && text[i] != '-' {
+			return false
+		}
+	}
+	return text != "" && len(text) <= MaxID
+}
+
+func (d *decoder) condition(r *draft, member string) bool {
+	var ok bool
+	switch member {
+	case "kind":
+		r.Kinds, ok = values(d, func(text string) (Kind, bool) {
+			if !slices.Contains(kinds[:], Kind(text)) {
+				d.fault(UnknownValue, "must be one of sale, deposit, withdrawal")
+				return "", false
+			}
+			return Kind(text), true
+		})
+	case "paymentMethod":
+		r.Methods, ok = values(d, func(text string) (string, bool) {
+			if !isName(text) {
+				d.fault(InvalidName, "must consist of 1 to %d letters, digits and . _ - only", MaxID)
+				return "", false
+			}
+			return text, true
+		})
+	case "currency":
+		r.Currencies, ok = values(d, d.currency)
+		r.currencyUnread = !ok
+	case "country":
+		r.Countries, ok = values(d, func(text string) (string, bool) {
+			if !isCountry(text) {
+				d.fault(UnknownCountry, "must be a country code of ISO 3166-1 alpha-2, such as DE")
+				return "", false
+			}
+			return text, true
+		})
+	case "amount":
+		ok = d.span(&r.Amount, spanMembers, nil, nil)
+	default:
+		return false
+	}
+	r.unread = r.unread || !ok
+	return true
+}
+
+func (d *decoder) currency(text string) (money.Currency, bool) {
+	c := money.Currency(text)
+	if !c.Circulates() {
+		d.fault(UnknownCurrency, "must be a currency of ISO 4217 that circulates, such as USD")
+		return "", false
+	}
+	return c, true
+}
+
+// values reads a string or an array of strings, each of which check turns into a
+// value or refuses, noting why.
+func values[T ~string](d *decoder, check func(string) (T, bool)) (list []T, read bool) {
+	pointer := d.in.Pointer()
+	good := true
+	one := func() {
+		text, ok := d.in.Text(1, 2*MaxID)
+		if !ok {
+			good = false
+			return
+		}
+		v, ok := check(text)
+		switch {
+		case !ok:
+			good = false
+		case slices.Contains(list, v):
+			good = false
+			d.fault(DuplicateValue, "is in the list twice")
+		default:
+			list = append(list, v)
+		}
+	}
+	if !d.in.NextIsArray() {
+		one()
+		return list, good
+	}
+	n := 0
+	read = d.in.Array(func(i int) {
+		if n = i + 1; n > MaxValues {
+			d.beyond(pointer, i, MaxValues, "values")
+			return
+		}
+		one()
+	})
+	if read && n == 0 {
+		d.fault(strictjson.OutOfRange, "must have a value; without the condition every payment matches")
+	}
+	slices.Sort(list)
+	return list, good && read && n > 0 && n <= MaxValues
+}
+
+// choose reads one of the options.
+func choose[T ~string](d *decoder, preset T, options ...T) T {
+	text, ok := d.in.Text(1, MaxID)
+	if !ok {
+		return preset
+	}
+	if !slices.Contains(options, T(text)) {
+		d.fault(UnknownValue, "must be %s", oneOf(options))
+		return preset
+	}
+	return T(text)
+}
+
+func (d *decoder) moment(r *draft) time.Time {
+	t, ok := d.in.Time()
+	if ok && t.UnixMicro() <= 0 {
+		d.fault(strictjson.OutOfRange, "must be after 1970")
+		ok = false
+	}
+	r.unread = r.unread || !ok
+	return t
+}
+
+// span reads an object of a range of amounts; more, which may be nil, reads its
+// further members. It reports whether the range could be read, and in b, which
+// may be nil, what of it was given.
+func (d *decoder) span(s *Span, members []string, more func(member string) bool, b *bounds) bool {
+	good := true
+	var given bounds
+	var below string
+	read := d.in.Object(members, func(member string) bool {
+		var ok bool
+		switch member {
+		case "from":
+			given.from = true
+			s.From, ok = d.in.Int(0, math.MaxInt64)
+		case "below":
+			given.below = true
+			s.Below, ok = d.in.Int(1, math.MaxInt64)
+			below = d.in.Pointer()
+		default:
+			return more != nil && more(member)
+		}
+		good = good && ok
+		return true
+	})
+	if b != nil {
+		*b = given
+	}
+	if read && good && given.below && s.Below <= s.From {
+		d.faultAt(below, EmptyRange, "must be above from, which is %d: no amount lies between", s.From)
+		return false
+	}
+	return read && good
+}

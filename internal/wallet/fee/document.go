@@ -1,0 +1,119 @@
+package fee
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"time"
+
+	"assay/internal/money"
+)
+
+// Document is a set as it is written: what Decode reads. Rules come in the order
+// in which they are tried, values of conditions sorted, and what was left out is
+// there where it has a default, so that two documents that mean the same are
+// written the same.
+type Document struct {
+	Rules    []RuleDocument   `json:"rules"`
+	Fallback FallbackDocument `json:"fallback"`
+}
+
+// RuleDocument is a rule as it is written.
+type RuleDocument struct {
+	ID             string             `json:"id"`
+	Priority       int64              `json:"priority"`
+	Conditions     *ConditionDocument `json:"conditions,omitempty"`
+	BasisPoints    *int64             `json:"basisPoints,omitempty" doc:"Absent: the rule has tiers."`
+	Fixed          int64              `json:"fixed,omitempty" doc:"In minor units, as all amounts."`
+	Minimum        int64              `json:"minimum,omitempty"`
+	Maximum        *int64             `json:"maximum,omitempty"`
+	Tiers          []TierDocument     `json:"tiers,omitempty"`
+	Basis          Basis              `json:"basis"`
+	Rounding       Rounding           `json:"rounding"`
+	EffectiveFrom  *time.Time         `json:"effectiveFrom,omitempty"`
+	EffectiveUntil *time.Time         `json:"effectiveUntil,omitempty"`
+}
+
+// ConditionDocument holds the conditions of a rule as they are written.
+type ConditionDocument struct {
+	Kind          []Kind           `json:"kind,omitempty"`
+	PaymentMethod []string         `json:"paymentMethod,omitempty"`
+	Currency      []money.Currency `json:"currency,omitempty"`
+	Country       []string         `json:"country,omitempty"`
+	Amount        *SpanDocument    `json:"amount,omitempty"`
+}
+
+// SpanDocument is a range of amounts as it is written.
+type SpanDocument struct {
+	From  int64 `json:"from"`
+	Below int64 `json:"below,omitempty" doc:"Absent: open."`
+}
+
+// TierDocument is a tier as it is written.
+type TierDocument struct {
+	SpanDocument
+	BasisPoints int64 `json:"basisPoints"`
+	Fixed       int64 `json:"fixed,omitempty"`
+}
+
+// FallbackDocument is what is charged where no rule matches, as it is written.
+type FallbackDocument struct {
+	BasisPoints int64    `json:"basisPoints"`
+	Basis       Basis    `json:"basis"`
+	Rounding    Rounding `json:"rounding"`
+}
+
+// Document returns the set as it is written.
+func (s *Set) Document() Document {
+	f := &s.Fallback
+	d := Document{
+		Rules:    make([]RuleDocument, len(s.Rules)),
+		Fallback: FallbackDocument{BasisPoints: f.Tiers[0].BasisPoints, Basis: f.Basis, Rounding: f.Rounding},
+	}
+	for i := range s.Rules {
+		d.Rules[i] = s.Rules[i].document()
+	}
+	return d
+}
+
+func (r *Rule) document() RuleDocument {
+	d := RuleDocument{
+		ID: r.ID, Priority: r.Priority, Conditions: r.conditions(), Minimum: r.Minimum, Maximum: r.Maximum,
+		Basis: r.Basis, Rounding: r.Rounding, EffectiveFrom: orNil(r.From), EffectiveUntil: orNil(r.Until),
+	}
+	if len(r.Tiers) == 1 {
+		d.BasisPoints, d.Fixed = &r.Tiers[0].BasisPoints, r.Tiers[0].Fixed
+		return d
+	}
+	for _, t := range r.Tiers {
+		d.Tiers = append(d.Tiers, TierDocument{SpanDocument(t.Span), t.BasisPoints, t.Fixed})
+	}
+	return d
+}
+
+func (r *Rule) conditions() *ConditionDocument {
+	c := ConditionDocument{Kind: r.Kinds, PaymentMethod: r.Methods, Currency: r.Currencies, Country: r.Countries}
+	if r.Amount != (Span{}) {
+		c.Amount = (*SpanDocument)(&r.Amount)
+	} else if len(c.Kind)+len(c.PaymentMethod)+len(c.Currency)+len(c.Country) == 0 {
+		return nil
+	}
+	return &c
+}
+
+func orNil(t time.Time) *time.Time {
+	if t.IsZero() {
+		return nil
+	}
+	return &t
+}
+
+// Canonical returns the set as one text, the same for all documents that mean
+// the same, and the digest of that text.
+func (s *Set) Canonical() (text []byte, digest string, err error) {
+	if text, err = json.Marshal(s.Document()); err != nil {
+		return nil, "", err
+	}
+	sum := sha256.Sum256(text)
+	return text, hex.EncodeToString(sum[:]), nil
+}
