@@ -84,6 +84,10 @@ type Allowance interface {
 	// Tell notes, for everybody, what the host says it leaves. Until its reset no
 	// more is let through than that, nor more than the allowance's own count leaves.
 	Tell(ctx context.Context, r Rate) error
+	// Down notes, for everybody, that the host keeps failing and is not asked for a
+	// while, with a reason for people; Up that it answers. Either may be said again.
+	Down(ctx context.Context, why string) error
+	Up(ctx context.Context) error
 }
 
 // Refusal says why a request may not be sent now. The zero value lets it pass.

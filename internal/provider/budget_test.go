@@ -18,6 +18,8 @@ type fakeAllowance struct {
 	asked    int
 	held     []time.Duration
 	told     []Rate
+	standing []string
+	deaf     bool // to those
 }
 
 func (f *fakeAllowance) Take(context.Context) (r Refusal, err error) {
@@ -36,6 +38,19 @@ func (f *fakeAllowance) Hold(_ context.Context, o Order) (time.Duration, error) 
 func (f *fakeAllowance) Tell(_ context.Context, r Rate) error {
 	f.told = append(f.told, r)
 	return f.err
+}
+
+func (f *fakeAllowance) Down(_ context.Context, why string) error {
+	f.standing = append(f.standing, "down: "+why)
+	if f.deaf {
+		return errors.New("no database")
+	}
+	return nil
+}
+
+func (f *fakeAllowance) Up(context.Context) error {
+	f.standing = append(f.standing, "up")
+	return nil
 }
 
 func ok(int) (*http.Response, error) { return reply(200, "ok"), nil }

@@ -23,6 +23,7 @@ type Client struct {
 	told      told
 	hold      hold
 	breaker   breaker
+	standing  standing
 	record    record
 	jitter    func(limit time.Duration) time.Duration // random, within 0 and limit
 }

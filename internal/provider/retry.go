@@ -127,7 +127,8 @@ func (c *Client) deferred(ctx context.Context, r Refusal) *Error {
 	return e
 }
 
-// report tells breaker, hold and log what became of an attempt.
+// report tells breaker, hold, log and all that ask the source what became of an
+// attempt.
 func (c *Client) report(ctx context.Context, probe bool, err error) {
 	var e *Error
 	if errors.As(err, &e) && e.RetryAfter > 0 && (e.Kind == KindRateLimited || e.Kind == KindServer) && e.Status != 0 {
@@ -138,7 +139,9 @@ func (c *Client) report(ctx context.Context, probe bool, err error) {
 		e.RetryAfter = c.leaveAlone(ctx, order)
 		c.o.Logger.Warn("source wants to be left alone", "source", c.o.Source, "status", e.Status, "seconds", e.RetryAfter.Seconds())
 	}
-	opened, closed := c.breaker.report(c.clock(), probe, outcomeOf(err))
+	outcome := outcomeOf(err)
+	opened, closed := c.breaker.report(c.clock(), probe, outcome)
+	c.tellStanding(ctx, outcome == answered, KindOf(err))
 	switch {
 	case opened:
 		c.o.Logger.Warn("source keeps failing and is not asked for a while", "source", c.o.Source, "kind", string(e.Kind))

@@ -31,8 +31,12 @@ func (e *Engine) Missing(ctx context.Context) (bool, error) {
 // retainStep is how many jobs are removed in one transaction.
 const retainStep = 1
 
-// Retain removes ended jobs that are old enough, in small transactions.
+// Retain removes ended jobs that are old enough, in small transactions, and events
+// that are as old.
 func (e *Engine) Retain(ctx context.Context) error {
+	if err := e.store.InTx(ctx, func(tx Tx) error { return tx.RetainEvents(e.cfg.Retention.Age) }); err != nil {
+		return err
+	}
 	for ctx.Err() == nil {
 		var removed int
 		err := e.store.InTx(ctx, func(tx Tx) (err error) {

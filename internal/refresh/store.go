@@ -214,6 +214,8 @@ type Tx interface {
 	FailJob(jobID int64, lastError string) error
 	// Retain removes ended jobs; see Retention. It returns how many.
 	Retain(r Retention, most int) (int, error)
+	// RetainEvents removes events that are older, and those that are too many.
+	RetainEvents(age time.Duration) error
 
 	MarketIDs(markets []MarketName) (map[MarketName]int64, error)
 	// RateSet returns the id of these rates, which are noted if they are new.

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"time"
 
+	"assay/internal/event"
 	"assay/internal/provider"
 )
 
@@ -114,7 +115,9 @@ func (a *Allowance) warn(ctx context.Context, b *provider.Budget) error {
 		if !o.Low {
 			return
 		}
-		first, err := a.markLow(ctx, budget, renewed)
+		first, err := a.markLow(ctx, event.BudgetLow{
+			Source: a.source, Host: a.host.Key, Budget: budget, Left: left, Limit: limit, RunsOutAt: o.RunsOutAt, RenewedAt: renewed,
+		})
 		if errs = append(errs, err); first {
 			a.s.log.Warn("budget is low and will run out", "source", a.source, "host", a.host.Key, "budget", budget,
 				"left", left, "limit", limit, "runs_out_at", o.RunsOutAt, "renewed_at", renewed)
@@ -135,17 +138,18 @@ func (a *Allowance) warn(ctx context.Context, b *provider.Budget) error {
 }
 
 // markLow notes that a budget is low until it is renewed, and reports whether nobody
-// did so before. Whatever is to be told of it once, to whom ever, is written in
-// this transaction.
-func (a *Allowance) markLow(ctx context.Context, budget string, renewed time.Time) (first bool, err error) {
+// did so before. Who was first tells of it, in the same transaction.
+func (a *Allowance) markLow(ctx context.Context, low event.BudgetLow) (first bool, err error) {
 	err = a.s.InTx(ctx, func(t *Tx) error {
 		clock := t.d.clock(3)
 		n, err := t.exec(`
 			INSERT INTO budget_low (source, host, budget, until) VALUES ($1, $2, $4, $5)
 			ON CONFLICT (source, host, budget) DO UPDATE SET until = excluded.until WHERE budget_low.until <= `+clock,
-			a.source, a.host.Key, a.s.clockArg(), budget, micros(renewed))
-		first = n == 1
-		return err
+			a.source, a.host.Key, a.s.clockArg(), low.Budget, micros(low.RenewedAt))
+		if first = n == 1; !first {
+			return err
+		}
+		return t.AddEvent(low)
 	})
 	return first && err == nil, err
 }

@@ -9,6 +9,7 @@ import (
 	"slices"
 
 	"assay/internal/catalog"
+	"assay/internal/event"
 	"assay/internal/money"
 	"assay/internal/refresh"
 )
@@ -59,9 +60,17 @@ func (t *Tx) PauseSource(source string, paused bool) error {
 // returns how many files were in it: somebody vouches for answers like those
 // that were refused.
 func (t *Tx) AcceptSource(source, market string) (int64, error) {
-	return t.exec(`
+	ended, err := collect(t.ctx, t.tx, func(r *sql.Rows, e *event.ProviderUp) error {
+		e.Source, e.Why, e.Detail = source, event.WhyQuarantine, "accepted by an operator"
+		return r.Scan(&e.Market, &e.AppID, &e.File)
+	}, `
 		UPDATE market_file SET quarantine = '', quarantined_since = 0, accepted_at = $2
-		WHERE quarantine <> '' AND market_id IN (SELECT id FROM market WHERE source = $1 AND ($3 = '' OR key = $3))`, source, micros(t.now), market)
+		WHERE quarantine <> '' AND market_id IN (SELECT id FROM market WHERE source = $1 AND ($3 = '' OR key = $3))
+		RETURNING (SELECT key FROM market WHERE id = market_id), app_id, file`, source, micros(t.now), market)
+	for _, e := range ended {
+		err = errors.Join(err, t.AddEvent(e))
+	}
+	return int64(len(ended)), err
 }
 
 // KnowsItem reports whether there is such an item.

@@ -367,13 +367,7 @@ func (t *Tx) judge(job int64, v refresh.Judgement) error {
 		return err
 	}
 	if v.Quarantine != "" {
-		if _, err := t.exec(`
-			INSERT INTO market_file (market_id, app_id, file, quarantine, quarantined_since, refused_quotes, refused_ratio)
-			VALUES ($1, $2, $3, $4, $5, $6, $7)
-			ON CONFLICT (market_id, app_id, file) DO UPDATE SET quarantine = excluded.quarantine,
-				refused_quotes = excluded.refused_quotes, refused_ratio = excluded.refused_ratio, accepted_at = 0, quarantined_since =
-				CASE WHEN market_file.quarantine = '' THEN excluded.quarantined_since ELSE market_file.quarantined_since END`,
-			v.Fetch.MarketID, v.Unit.AppID, v.Unit.File, v.Quarantine, micros(t.now), v.Refused.Names, int64(v.Refused.Ratio)); err != nil {
+		if err := t.quarantine(v); err != nil {
 			return err
 		}
 		if err := t.noteMarket(v.Fetch.MarketID, refresh.OutcomeQuarantined, v.Quarantine); err != nil {
@@ -388,11 +382,13 @@ func (t *Tx) judge(job int64, v refresh.Judgement) error {
 	if _, err := t.exec(`UPDATE market_state SET last_success = $2 WHERE market_id = $1`, v.Fetch.MarketID, micros(v.Unit.FetchedAt)); err != nil {
 		return err
 	}
+	if err := t.endQuarantine(v); err != nil {
+		return err
+	}
 	_, err = t.exec(`
 		INSERT INTO market_file (market_id, app_id, file, unit_id, fetched_at, quotes) VALUES ($1, $2, $3, $4, $5, $6)
 		ON CONFLICT (market_id, app_id, file) DO UPDATE SET unit_id = excluded.unit_id, fetched_at = excluded.fetched_at,
-			quotes = excluded.quotes, quarantine = '', quarantined_since = 0,
-			refused_quotes = 0, refused_ratio = 0, accepted_at = 0`,
+			quotes = excluded.quotes, refused_quotes = 0, refused_ratio = 0, accepted_at = 0`,
 		v.Fetch.MarketID, v.Unit.AppID, v.Unit.File, v.Unit.BlobUnit, micros(v.Unit.FetchedAt), v.Fetch.Quotes)
 	return err
 }

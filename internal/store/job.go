@@ -194,10 +194,13 @@ func (t *Tx) EndSettling(id int64) error {
 
 // FailJob ends a job whose plan could not be made.
 func (t *Tx) FailJob(id int64, lastError string) error {
-	_, err := t.exec(`
+	n, err := t.exec(`
 		UPDATE refresh_job SET state = 'failed', stage = 'done', finished_at = $2, last_error = $3
 		WHERE id = $1 AND state IN ('queued', 'running')`, id, micros(t.now), lastError)
-	return err
+	if err != nil || n == 0 {
+		return err
+	}
+	return t.tellEnd(id)
 }
 
 // A job without a plan has taken nothing of the missing-price queue yet; it was
@@ -272,7 +275,10 @@ func (t *Tx) FinishJob(id int64) (refresh.State, error) {
 	if _, err := t.exec(`UPDATE missing_price SET job_id = 0 WHERE job_id = $1`, id); err != nil {
 		return "", err
 	}
-	return state, t.dropBlobs()
+	if err := t.dropBlobs(); err != nil {
+		return "", err
+	}
+	return state, t.tellEnd(id)
 }
 
 // dropBlobs removes answers that no live job waits for and that are not the

@@ -11,6 +11,8 @@ import (
 	"log/slog"
 	"math/rand/v2"
 	"time"
+
+	"assay/internal/event"
 )
 
 // Options says which database to open and how.
@@ -51,6 +53,7 @@ type Store struct {
 	faults   func(point string) error
 	failures failures
 	prices   priceVersion
+	events   eventCounts
 }
 
 // ErrCommitUnknown means that a commit returned an error and may still have
@@ -188,7 +191,8 @@ type Tx struct {
 	now   time.Time
 	bulks *bulks
 
-	repriced bool // it changes prices
+	repriced bool         // it changes prices
+	events   []event.Kind // that it writes
 }
 
 // Now returns the moment of the transaction.
@@ -275,6 +279,7 @@ func (s *Store) inTx(ctx context.Context, fn func(*Tx) error) error {
 	if err := s.fault("after commit"); err != nil {
 		return fmt.Errorf("%w: %w", ErrCommitUnknown, err)
 	}
+	s.events.add(t.events)
 	return nil
 }
 

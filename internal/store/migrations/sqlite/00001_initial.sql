@@ -348,6 +348,22 @@ CREATE TABLE budget_low (
     PRIMARY KEY (source, host, budget)
 ) WITHOUT ROWID;
 
+-- What happened, for operators and platforms; written with what made it so.
+CREATE TABLE event (
+    id   INTEGER PRIMARY KEY AUTOINCREMENT,
+    kind TEXT    NOT NULL, -- price.changed, job.finished, ...
+    at   INTEGER NOT NULL,
+    data TEXT    NOT NULL  -- JSON
+);
+
+-- Hosts of sources that keep failing and are not asked for a while.
+CREATE TABLE source_down (
+    source TEXT    NOT NULL,
+    host   TEXT    NOT NULL, -- '' where the source has one
+    since  INTEGER NOT NULL,
+    PRIMARY KEY (source, host)
+) WITHOUT ROWID;
+
 -- Items that a sync found without a price; an item is queued once.
 CREATE TABLE missing_price (
     item_id   INTEGER NOT NULL PRIMARY KEY,

@@ -1,0 +1,107 @@
+// Package event names what operators and platforms are told of (contract,
+// section 10): a closed set of kinds, each with the JSON that it carries. An event
+// is written in the transaction that made it, so that there is neither one without
+// the other; the store keeps it for a while. Nothing here holds a secret.
+package event
+
+import "time"
+
+// Kind is what happened.
+type Kind string
+
+// The kinds. PriceChanged is written in batches, of prices that were committed.
+const (
+	PriceChanged     Kind = "price.changed"
+	JobFinished      Kind = "job.finished"
+	JobFailed        Kind = "job.failed"
+	WentDown         Kind = "provider.down"
+	CameUp           Kind = "provider.up"
+	BudgetIsLow      Kind = "budget.low"
+	LedgerHasProblem Kind = "ledger.problem"
+)
+
+// Kinds lists all of them.
+func Kinds() []Kind {
+	return []Kind{PriceChanged, JobFinished, JobFailed, WentDown, CameUp, BudgetIsLow, LedgerHasProblem}
+}
+
+// Data is what an event tells: one of the structs below, as JSON.
+type Data interface{ Kind() Kind }
+
+// BudgetLow says that less than a tenth is left of a budget, and that at the
+// present pace it runs out before it is renewed. It is told once in a window.
+type BudgetLow struct {
+	Source    string    `json:"source"`
+	Host      string    `json:"host"`   // empty where the source has one
+	Budget    string    `json:"budget"` // limit, day, month, told
+	Left      int64     `json:"left"`
+	Limit     int64     `json:"limit"`
+	RunsOutAt time.Time `json:"runsOutAt"`
+	RenewedAt time.Time `json:"renewedAt"`
+}
+
+// JobEnded says that a job has ended by itself, its prices on the rows or without
+// any. One that was cancelled is not told of: whoever did so knows.
+type JobEnded struct {
+	JobID        string     `json:"jobId"`
+	JobKind      string     `json:"jobKind"` // bulk, missing
+	Forced       bool       `json:"forced"`
+	RequestedBy  string     `json:"requestedBy"`
+	StartedAt    *time.Time `json:"startedAt"` // null: its plan could not be made
+	TotalItems   int64      `json:"totalItems"`
+	UpdatedItems int64      `json:"updatedItems"`
+	ChangedItems int64      `json:"changedItems"` // of those
+	NoQuoteItems int64      `json:"noQuoteItems"`
+	FailedItems  int64      `json:"failedItems"`
+	LastError    *string    `json:"lastError"`
+	Failed       bool       `json:"-"`
+}
+
+// Why a provider is down.
+const (
+	WhyBreaker    = "breaker"    // its host keeps failing and is not asked for a while
+	WhyQuarantine = "quarantine" // a market's answer is not believed
+)
+
+// ProviderDown says that a host of a source is not asked any more, or that the
+// answers of one of its markets are not taken. It is told once until it is up.
+type ProviderDown struct {
+	Source string `json:"source"`
+	Why    string `json:"why"`              // breaker, quarantine
+	Host   string `json:"host"`             // of a breaker; empty where the source has one
+	Market string `json:"market,omitempty"` // of a quarantine, with the game and file that it is in
+	AppID  int32  `json:"appId,omitempty"`
+	File   string `json:"file,omitempty"`
+	Detail string `json:"detail"` // for people
+}
+
+// ProviderUp ends a ProviderDown of the same fields but Detail.
+type ProviderUp ProviderDown
+
+// LedgerProblem says that the verification of a user's ledger did not come out well.
+type LedgerProblem struct {
+	UserID       string   `json:"userId"`
+	Status       string   `json:"status"` // failed, incomplete
+	Checks       []string `json:"checks"` // that did not pass
+	FailureCount int64    `json:"failureCount"`
+}
+
+// Kind implements Data.
+func (BudgetLow) Kind() Kind { return BudgetIsLow }
+
+// Kind implements Data.
+func (j JobEnded) Kind() Kind {
+	if j.Failed {
+		return JobFailed
+	}
+	return JobFinished
+}
+
+// Kind implements Data.
+func (ProviderDown) Kind() Kind { return WentDown }
+
+// Kind implements Data.
+func (ProviderUp) Kind() Kind { return CameUp }
+
+// Kind implements Data.
+func (LedgerProblem) Kind() Kind { return LedgerHasProblem }

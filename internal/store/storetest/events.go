@@ -1,0 +1,244 @@
+package storetest
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"assay/internal/event"
+	"assay/internal/provider"
+	"assay/internal/refresh"
+	"assay/internal/store"
+)
+
+// told returns the newest events, the newest first, as "kind data".
+func (f *fixture) told() []string {
+	f.Helper()
+	events, err := f.s.Events(f.Context(), 1000)
+	f.must(err)
+	out := make([]string, len(events))
+	for i, e := range events {
+		out[i] = fmt.Sprintf("%s %s", e.Kind, e.Data)
+	}
+	return out
+}
+
+// eventsAreKept writes events and reads them again.
+func eventsAreKept(f *fixture) {
+	f.tx(func(tx *store.Tx) error {
+		return errors.Join(
+			tx.AddEvent(event.LedgerProblem{UserID: "u★", Status: "failed", Checks: []string{"cached_balance"}, FailureCount: 1}),
+			tx.AddEvent(event.ProviderUp{Source: "s", Why: event.WhyBreaker, Detail: "\"'\n"}),
+		)
+	})
+	events, err := f.s.Events(f.Context(), 10)
+	f.must(err)
+	f.is("events", len(events), 2)
+	f.is("the newest first", string(events[0].Data), `{"source":"s","why":"breaker","host":"","detail":"\"'\n"}`)
+	f.is("kind", events[1].Kind, event.LedgerHasProblem)
+	f.is("data", string(events[1].Data), `{"userId":"u★","status":"failed","checks":["cached_balance"],"failureCount":1}`)
+	f.is("at", events[1].At, f.now.Truncate(time.Microsecond))
+	f.is("counted", f.s.EventCounts()[event.LedgerHasProblem], int64(1))
+	events, err = f.s.Events(f.Context(), 1)
+	f.must(err)
+	f.is("at most", len(events), 1)
+}
+
+// eventsAreWhole fails commits of what makes an event: either both are there, or
+// none of the two.
+func eventsAreWhole(f *fixture) {
+	job := func() (id int64) {
+		f.tx(func(tx *store.Tx) (err error) {
+			id, _, err = tx.InsertJob(refresh.Job{Kind: refresh.Bulk, RequestedBy: "who"})
+			return err
+		})
+		return id
+	}
+	id := job()
+	fail := func(point string) {
+		killed := errors.New("killed")
+		f.faults = func(p string) error {
+			if p == point {
+				return killed
+			}
+			return nil
+		}
+		err := f.s.InTx(f.Context(), func(tx *store.Tx) error { return tx.FailJob(id, "why") })
+		f.faults = nil
+		f.is("killed "+point, errors.Is(err, killed), true)
+	}
+	fail("before commit")
+	f.is("neither", fmt.Sprint(f.job(id).State, len(f.told())), "queued0")
+	fail("after commit")
+	f.is("both", fmt.Sprint(f.job(id).State, len(f.told())), "failed1")
+	f.tx(func(tx *store.Tx) error { return tx.FailJob(id, "again") })
+	f.is("once", len(f.told()), 1)
+	f.is("counted are those that are known to be kept", len(f.s.EventCounts()), 0)
+}
+
+// jobsTellOfTheirEnd ends jobs in every way.
+func jobsTellOfTheirEnd(f *fixture) {
+	f.own("u", f.items("A", "B")...)
+	id := f.run(10)
+	f.is("while it runs", len(f.told()), 0)
+	f.finish(id)
+	f.finish(id)
+	want := []string{fmt.Sprintf(`job.finished {"jobId":"%d","jobKind":"bulk","forced":false,"requestedBy":"test","startedAt":%q,`+
+		`"totalItems":2,"updatedItems":2,"changedItems":2,"noQuoteItems":0,"failedItems":0,"lastError":null}`, id, f.now.Format(time.RFC3339Nano))}
+	f.is("finished", fmt.Sprint(f.told()), fmt.Sprint(want))
+
+	var failed int64
+	f.tx(func(tx *store.Tx) (err error) {
+		if failed, _, err = tx.InsertJob(refresh.Job{Kind: refresh.Missing, Forced: true, RequestedBy: "queue"}); err != nil {
+			return err
+		}
+		return tx.FailJob(failed, "no plan")
+	})
+	want = append([]string{fmt.Sprintf(`job.failed {"jobId":"%d","jobKind":"missing","forced":true,"requestedBy":"queue","startedAt":null,`+
+		`"totalItems":0,"updatedItems":0,"changedItems":0,"noQuoteItems":0,"failedItems":0,"lastError":"no plan"}`, failed)}, want...)
+	f.is("failed", fmt.Sprint(f.told()), fmt.Sprint(want))
+
+	f.now = f.now.Add(24 * time.Hour)
+	cancelled := f.run(10)
+	f.tx(func(tx *store.Tx) error { return tx.CancelJob(cancelled, time.Hour) })
+	f.is("cancelled", f.finish(cancelled), refresh.Cancelled)
+	f.is("nothing is told of it", fmt.Sprint(f.told()), fmt.Sprint(want))
+}
+
+// lowBudgetsMakeOneEvent has many processes find the same budget low at once.
+func lowBudgetsMakeOneEvent(f *fixture) {
+	f.now = time.Date(2026, 3, 10, 6, 0, 0, 0, time.UTC)
+	host := provider.Host{Key: "h", Quota: provider.Quota{Day: 100}}
+	f.is("sent", f.takeAll([]provider.Allowance{f.s.Allowance("s", host)}, 90), 90)
+	f.is("quiet", len(f.told()), 0)
+	var wg sync.WaitGroup
+	for range processes {
+		wg.Go(func() {
+			if _, err := f.s.Allowance("s", host).Take(f.Context()); err != nil {
+				f.Error(err)
+			}
+		})
+	}
+	wg.Wait()
+	f.take(f.s.Allowance("s", host))
+	told := f.told()
+	f.is("once", len(told), 1)
+	renewed := time.Date(2026, 3, 11, 0, 0, 0, 0, time.UTC)
+	events, err := f.s.Events(f.Context(), 1)
+	f.must(err)
+	f.is("kind", events[0].Kind, event.BudgetIsLow)
+	for _, part := range []string{`"source":"s","host":"h","budget":"day"`, `"limit":100`, fmt.Sprintf(`"renewedAt":%q`, renewed.Format(time.RFC3339))} {
+		f.is(part, strings.Contains(told[0], part), true)
+	}
+}
+
+// eventsEnd removes events by age and by number.
+func eventsEnd(f *fixture) {
+	add := func(n int) {
+		f.tx(func(tx *store.Tx) error {
+			for range n {
+				if err := tx.AddEvent(event.ProviderUp{Source: "s"}); err != nil {
+					return err
+				}
+			}
+			return nil
+		})
+	}
+	retain := func(age time.Duration) int {
+		f.tx(func(tx *store.Tx) error { return tx.RetainEvents(age) })
+		return len(f.told())
+	}
+	add(30)
+	f.now = f.now.Add(48 * time.Hour)
+	f.is("the newest stay, however old", retain(time.Hour), 30)
+	add(40)
+	f.is("as old is not older", retain(48*time.Hour), 70)
+	f.is("the old go", retain(47*time.Hour), 50)
+	f.is("and the rest stays", retain(47*time.Hour), 50)
+	add(10_000)
+	events, err := f.s.Events(f.Context(), 20_000)
+	f.must(err)
+	f.is("before", len(events), 10_050)
+	f.tx(func(tx *store.Tx) error { return tx.RetainEvents(48 * time.Hour) })
+	events, err = f.s.Events(f.Context(), 20_000)
+	f.must(err)
+	f.is("at most", len(events), 10_000)
+	f.is("in their order", slices.IsSortedFunc(events, func(a, b store.Event) int { return int(b.ID - a.ID) }), true)
+}
+
+// downHostsTellOnce has several processes find a host down, and up again.
+func downHostsTellOnce(f *fixture) {
+	all := f.processes("h", provider.Limit{}, provider.Quota{})
+	together := func(do func(a provider.Allowance) error) {
+		var wg sync.WaitGroup
+		for _, a := range all {
+			wg.Go(func() {
+				if err := do(a); err != nil {
+					f.Error(err)
+				}
+			})
+		}
+		wg.Wait()
+	}
+	up := func(a provider.Allowance) error { return a.Up(f.Context()) }
+	together(up)
+	f.is("it was never down", len(f.told()), 0)
+	together(func(a provider.Allowance) error { return a.Down(f.Context(), "timeout") })
+	want := `provider.down {"source":"s","why":"breaker","host":"h","detail":"timeout"}`
+	f.is("down", fmt.Sprint(f.told()), "["+want+"]")
+	together(up)
+	f.is("up", fmt.Sprint(f.told()), `[provider.up {"source":"s","why":"breaker","host":"h","detail":"it answers again"} `+want+"]")
+	f.must(all[0].Down(f.Context(), "again"))
+	f.is("down again", len(f.told()), 3)
+}
+
+// quarantinesTellOnce judges the answers of a file.
+func quarantinesTellOnce(f *fixture) {
+	m := f.market("s", "m")
+	judge := func(quarantine string) {
+		f.Helper()
+		outcome := refresh.OutcomeOK
+		if quarantine != "" {
+			outcome = refresh.OutcomeQuarantined
+		}
+		id := f.plan(refresh.Bulk, 1, unit("s", "f"))
+		u := f.fetch("s")
+		u.BlobUnit = u.ID
+		f.judge(id, refresh.Judgement{Unit: u, Quarantine: quarantine, Fetch: refresh.MarketFetch{MarketID: m, Quotes: 1, Outcome: outcome}})
+		f.tx(func(tx *store.Tx) error { return tx.CancelJob(id, 0) })
+		f.finish(id)
+	}
+	of := `"source":"s","why":"quarantine","host":"","market":"m","appId":730,"file":"f","detail":`
+	newest := func(what string, n int, want string) {
+		f.Helper()
+		f.is(what+": number", len(f.told()), n)
+		if n > 0 {
+			f.is(what, f.told()[0], want)
+		}
+	}
+	judge("")
+	newest("good", 0, "")
+	judge("half a catalogue")
+	newest("refused", 1, "provider.down {"+of+`"half a catalogue"}`)
+	judge("less than that")
+	newest("refused again", 1, "provider.down {"+of+`"half a catalogue"}`)
+	judge("")
+	newest("good again", 2, "provider.up {"+of+`"its answer is to be believed again"}`)
+	judge("")
+	newest("and again", 2, "provider.up {"+of+`"its answer is to be believed again"}`)
+	judge("cents for dollars")
+	accept := func() (n int64) {
+		f.tx(func(tx *store.Tx) (err error) {
+			n, err = tx.AcceptSource("s", "")
+			return err
+		})
+		return n
+	}
+	f.is("accepted", accept(), int64(1))
+	newest("accepted", 4, "provider.up {"+of+`"accepted by an operator"}`)
+	f.is("accepted twice", accept(), int64(0))
+	newest("once", 4, "provider.up {"+of+`"accepted by an operator"}`)
+}
