@@ -23,6 +23,7 @@ type bulk struct {
 // bulks are the statements that write many rows.
 type bulks struct {
 	items, snapshots, changedSnapshots, points, jobItems, units, blobs, places, asked, fetches, fetched, inventory bulk
+	newWallets, wallets, entries                                                                                   bulk
 }
 
 // makeBulks makes the statements, preparing them on SQLite's one writer.
@@ -48,6 +49,9 @@ func makeBulks(ctx context.Context, d dialect, db *sql.DB) (*bulks, error) {
 		{&b.places, placeNames, placeColumns, placeNamesConflict},
 		{&b.asked, askedNames, askedColumns, askedNamesConflict},
 		{&b.inventory, addInventory, addColumns, addInventoryJoin},
+		{&b.newWallets, addWallets, headTypes, addWalletsConflict},
+		{&b.wallets, setWallets, headTypes, setWalletsWhere},
+		{&b.entries, addEntries, entryTypes, ""},
 	} {
 		p.bulk.columns = p.columns
 		if d == onPostgres {

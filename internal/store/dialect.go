@@ -110,6 +110,14 @@ func (d dialect) skipLocked(table string) string {
 	return " FOR NO KEY UPDATE OF " + table + " SKIP LOCKED"
 }
 
+// lockOf ends a query that locks the rows that it finds of one of its tables.
+func (d dialect) lockOf(table string) string {
+	if d == onSQLite {
+		return ""
+	}
+	return " FOR NO KEY UPDATE OF " + table
+}
+
 // clock is the moment, in microseconds, by which budgets are kept: parameter n,
 // or, on PostgreSQL where that is null, the database's own clock: those of the
 // processes that share a budget differ.

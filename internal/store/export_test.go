@@ -25,6 +25,8 @@ func Fragment(d Dialect, method string, n int, text string) (fragment string, ok
 		return d.skipLocked(text), true
 	case "lock":
 		return d.lock(), true
+	case "lockOf":
+		return d.lockOf(text), true
 	case "clock":
 		return d.clock(n), true
 	case "newItemID":
@@ -44,6 +46,6 @@ func BulkTexts() ([]string, error) {
 	}
 	return []string{
 		b.items.text, b.snapshots.text, b.changedSnapshots.text, b.points.text, b.jobItems.text, b.units.text, b.blobs.text,
-		b.fetches.text, b.fetched.text,
+		b.fetches.text, b.fetched.text, b.newWallets.text, b.wallets.text, b.entries.text,
 	}, nil
 }

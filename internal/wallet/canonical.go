@@ -56,7 +56,7 @@ func (f *fieldWriter) int(values ...int64) {
 }
 
 // version is one byte; the field comes first.
-func (f *fieldWriter) version(v byte) { f.bytes = append(f.bytes, 0, 0, 0, 1, v) }
+func (f *fieldWriter) version(v int) { f.bytes = append(f.bytes, 0, 0, 0, 1, byte(v)) }
 
 func (f *fieldWriter) time(t time.Time) { f.int(t.UnixMicro()) }
 

@@ -102,7 +102,7 @@ func (s *Sealer) TransactionIntact(t *Transaction) (bool, error) {
 	return s.intact(t, t.Version, t.KeyID, t.Hash)
 }
 
-func (s *Sealer) intact(r record, version byte, keyID string, seal Hash) (bool, error) {
+func (s *Sealer) intact(r record, version int, keyID string, seal Hash) (bool, error) {
 	if version != Version {
 		return false, nil
 	}

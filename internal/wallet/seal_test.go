@@ -49,11 +49,11 @@ func filled(b byte) (h Hash) {
 func TestCanonical_HasTheBytesThatItAlwaysHad(t *testing.T) {
 	at := time.UnixMicro(1795267801000001).UTC()
 	sold := Entry{
-		Account: Account{User: "u1", Currency: "USD"}, Number: 7, Transaction: 42, Type: Sale, Amount: 8700, Balance: 18700, Held: 8700,
+		Account: Account{User: "u1", Currency: "USD"}, Number: 7, Transaction: 42, Type: TypeSale, Amount: 8700, Balance: 18700, Held: 8700,
 		Trade: 9, IdempotencyKey: "order-1|B", FeeRule: "std", FeeVersion: 3, At: at, Previous: filled(0xaa),
 	}
 	odd := Entry{
-		Account: Account{User: "ü|日本", Currency: "JPY"}, Number: 1, Transaction: 1, Type: Reversal, Amount: -1, Balance: -MaxBalance,
+		Account: Account{User: "ü|日本", Currency: "JPY"}, Number: 1, Transaction: 1, Type: TypeReversal, Amount: -1, Balance: -MaxBalance,
 		Reverses: 12, At: time.UnixMicro(-1).UTC(),
 	}
 	head := Head{Account: Account{User: "u1", Currency: "USD"}, Balance: 18700, Held: 8700, Number: 7, Hash: filled(0xbb)}
@@ -108,7 +108,7 @@ func TestCanonical_HasTheBytesThatItAlwaysHad(t *testing.T) {
 func TestSealer_FindsEveryFieldThatWasChanged(t *testing.T) {
 	s := keyOf(t, "k1", "k2").Sealer()
 	sealed := Entry{
-		Account: Account{User: "A|B", Currency: "USD"}, Number: 2, Transaction: 3, Type: Deposit, Amount: 5, Balance: 6, Held: 1, Trade: 7,
+		Account: Account{User: "A|B", Currency: "USD"}, Number: 2, Transaction: 3, Type: TypeDeposit, Amount: 5, Balance: 6, Held: 1, Trade: 7,
 		Reverses: 1, IdempotencyKey: "C", FeeRule: "r", FeeVersion: 4, At: time.UnixMicro(9), Previous: filled(1),
 	}
 	s.SealEntry(&sealed)
@@ -121,7 +121,7 @@ func TestSealer_FindsEveryFieldThatWasChanged(t *testing.T) {
 		"currency":    func(e *Entry) { e.Currency = "EUR" },
 		"number":      func(e *Entry) { e.Number = 1 },
 		"transaction": func(e *Entry) { e.Transaction++ },
-		"type":        func(e *Entry) { e.Type = Free },
+		"type":        func(e *Entry) { e.Type = TypeFree },
 		"amount":      func(e *Entry) { e.Amount++ },
 		"balance":     func(e *Entry) { e.Balance++ },
 		"held":        func(e *Entry) { e.Held-- },

@@ -62,6 +62,15 @@ func shardFor(user, of string) string {
 	return ShardName(user, int(h.Sum32()%Shards))
 }
 
+// HouseName returns the house user that a name is a shard of: "house:fee" for
+// "house:fee:07".
+func HouseName(user string) string {
+	if name, shard, _ := strings.Cut(strings.TrimPrefix(user, house), ":"); shard != "" {
+		return house + name
+	}
+	return user
+}
+
 // IsHouse reports whether a name is that of a house user.
 func IsHouse(user string) bool { return strings.HasPrefix(user, house) }
 
@@ -83,28 +92,30 @@ type Type string
 // The types. Money enters an account and leaves it either free or held; what is
 // set aside leaves it free and enters it held, and the other way round.
 const (
-	Deposit      Type = "deposit"
-	Withdrawal   Type = "withdrawal"
-	Correction   Type = "correction"   // either way, with a note that says why
-	Reversal     Type = "reversal"     // takes back an entry that moved free money
-	Reserve      Type = "reserve"      // what is set aside leaves
-	Hold         Type = "hold"         // and enters held
-	Release      Type = "release"      // what was held leaves
-	Free         Type = "free"         // and enters free
-	Purchase     Type = "purchase"     // what a buyer pays
-	Sale         Type = "sale"         // what a seller gets, held until the trade settles
-	SaleReversal Type = "saleReversal" // takes back a sale, while it is held
-	Fee          Type = "fee"          // what the house keeps
+	TypeDeposit      Type = "deposit"
+	TypeWithdrawal   Type = "withdrawal"
+	TypeCorrection   Type = "correction"   // either way, with a note that says why
+	TypeReversal     Type = "reversal"     // takes back an entry that moved free money
+	TypeReserve      Type = "reserve"      // what is set aside leaves
+	TypeHold         Type = "hold"         // and enters held
+	TypeRelease      Type = "release"      // what was held leaves
+	TypeFree         Type = "free"         // and enters free
+	TypePurchase     Type = "purchase"     // what a buyer pays
+	TypeSale         Type = "sale"         // what a seller gets, held until the trade settles
+	TypeSaleReversal Type = "saleReversal" // takes back a sale, while it is held
+	TypeFee          Type = "fee"          // what the house keeps
 )
 
 // Held reports whether entries of the type change what is held by their amount,
 // besides the balance, which every entry does.
-func (t Type) Held() bool { return t == Hold || t == Release || t == Sale || t == SaleReversal }
+func (t Type) Held() bool {
+	return t == TypeHold || t == TypeRelease || t == TypeSale || t == TypeSaleReversal
+}
 
 // Known reports whether t is one of the types.
 func (t Type) Known() bool {
 	switch t {
-	case Deposit, Withdrawal, Correction, Reversal, Reserve, Hold, Release, Free, Purchase, Sale, SaleReversal, Fee:
+	case TypeDeposit, TypeWithdrawal, TypeCorrection, TypeReversal, TypeReserve, TypeHold, TypeRelease, TypeFree, TypePurchase, TypeSale, TypeSaleReversal, TypeFee:
 		return true
 	}
 	return false
@@ -149,7 +160,7 @@ type Entry struct {
 	FeeRule        string    // of a sale's entries
 	FeeVersion     int64     // of a sale's entries: of the set of rules
 	At             time.Time // of its transaction; whole microseconds
-	Version        byte      // of the bytes under the hash
+	Version        int       // of the bytes under the hash
 	KeyID          string
 	Previous, Hash Hash
 }
@@ -165,7 +176,7 @@ type Transaction struct {
 	Note           string
 	Entries        int64 // how many it has
 	At             time.Time
-	Version        byte // of the bytes under the hash
+	Version        int // of the bytes under the hash
 	KeyID          string
 	Hash           Hash
 }
@@ -177,7 +188,7 @@ type Head struct {
 	Held    int64
 	Number  int64 // of the last entry; 0: none
 	Hash    Hash  // of the last entry; zero: none
-	Version byte  // of the bytes under the MAC
+	Version int   // of the bytes under the MAC
 	KeyID   string
 	MAC     Hash
 }

@@ -442,7 +442,7 @@ CREATE TABLE wallet_account (
     key_id      TEXT    NOT NULL,
     mac         BLOB    NOT NULL, -- over all of this row
     PRIMARY KEY (user_id, currency)
-) WITHOUT ROWID;
+) STRICT, WITHOUT ROWID;
 
 -- Contract: wallet transaction. Its entries add up to nothing in each currency.
 CREATE TABLE wallet_transaction (
@@ -458,7 +458,7 @@ CREATE TABLE wallet_transaction (
     version         INTEGER NOT NULL, -- of the bytes under the hash
     key_id          TEXT    NOT NULL,
     hash            BLOB    NOT NULL  -- HMAC over all of this row
-);
+) STRICT;
 CREATE UNIQUE INDEX wallet_transaction_trade ON wallet_transaction (trade_id, kind) WHERE trade_id <> 0;
 CREATE UNIQUE INDEX wallet_transaction_reverses ON wallet_transaction (reverses) WHERE reverses <> 0;
 CREATE UNIQUE INDEX wallet_transaction_key ON wallet_transaction (scope, idempotency_key) WHERE idempotency_key <> '';
@@ -484,7 +484,7 @@ CREATE TABLE wallet_entry (
     previous_hash   BLOB    NOT NULL,
     hash            BLOB    NOT NULL,
     PRIMARY KEY (user_id, currency, number)
-) WITHOUT ROWID;
+) STRICT, WITHOUT ROWID;
 CREATE INDEX wallet_entry_transaction ON wallet_entry (transaction_id);
 CREATE UNIQUE INDEX wallet_entry_reverses ON wallet_entry (user_id, currency, reverses) WHERE reverses <> 0;
 

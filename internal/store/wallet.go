@@ -1,0 +1,197 @@
+package store
+
+import (
+	"bytes"
+	"database/sql"
+	"fmt"
+	"time"
+
+	"assay/internal/wallet"
+)
+
+// headColumns are those of a wallet account, as scanHead reads them.
+const headColumns = `w.user_id, w.currency, w.balance, w.held, w.last_number, w.head_hash, w.version, w.key_id, w.mac`
+
+func scanHead(r *sql.Rows, h *wallet.Head) error {
+	var hash, mac []byte
+	err := r.Scan(&h.User, &h.Currency, &h.Balance, &h.Held, &h.Number, &hash, &h.Version, &h.KeyID, &mac)
+	h.Hash, h.MAC = storedHash(hash), storedHash(mac)
+	return err
+}
+
+// storedHash takes a hash as it is stored. What has another length is none, and
+// is taken for one that nothing has.
+func storedHash(stored []byte) (h wallet.Hash) {
+	if len(stored) != len(h) {
+		stored = bytes.Repeat([]byte{0xff}, len(h))
+	}
+	copy(h[:], stored)
+	return h
+}
+
+// LockWallets returns the heads of those accounts that exist, and keeps others
+// from posting to them. It locks in the order given.
+func (t *Tx) LockWallets(accounts []wallet.Account) ([]wallet.Head, error) {
+	rows := newTable(accountColumns, len(accounts))
+	for i, a := range accounts {
+		rows.int(int64(i))
+		rows.text(a.User, string(a.Currency))
+	}
+	return collect(t.ctx, t.tx, scanHead, `
+		SELECT `+headColumns+` FROM `+t.d.rows(1, accountColumns)+` k CROSS JOIN wallet_account w
+		WHERE w.user_id = k.user_id AND w.currency = k.currency ORDER BY k.place`+t.d.lockOf("w"), rows.params(t.d)...)
+}
+
+const accountColumns = "place bigint, user_id text, currency text"
+
+// AddWallets adds accounts, unless somebody else has meanwhile, or there are
+// entries of an account that has no row.
+func (t *Tx) AddWallets(heads []wallet.Head) error {
+	_, err := t.writeRows(&t.bulks.newWallets, headTable(heads))
+	return err
+}
+
+const (
+	headTypes = "user_id text, currency text, balance bigint, held bigint, last_number bigint, head_hash bytea, version bigint, " +
+		"key_id text, mac bytea"
+	addWallets = `
+INSERT INTO wallet_account (user_id, currency, balance, held, last_number, head_hash, version, key_id, mac)
+SELECT v.column1, v.column2, v.column3, v.column4, v.column5, v.column6, v.column7, v.column8, v.column9 FROM (`
+	addWalletsConflict = `) AS v
+WHERE NOT EXISTS (SELECT 1 FROM wallet_entry e WHERE e.user_id = v.column1 AND e.currency = v.column2)
+ON CONFLICT (user_id, currency) DO NOTHING`
+	setWallets = `
+UPDATE wallet_account SET balance = v.column3, held = v.column4, last_number = v.column5, head_hash = v.column6, version = v.column7,
+	key_id = v.column8, mac = v.column9
+FROM (`
+	setWalletsWhere = `) AS v WHERE user_id = v.column1 AND currency = v.column2`
+)
+
+func headTable(heads []wallet.Head) *table {
+	out := newTable(headTypes, len(heads))
+	for i := range heads {
+		h := &heads[i]
+		out.text(h.User, string(h.Currency))
+		out.int(h.Balance, h.Held, h.Number)
+		out.blob(h.Hash[:])
+		out.int(int64(h.Version))
+		out.text(h.KeyID)
+		out.blob(h.MAC[:])
+	}
+	return out
+}
+
+// WalletCount returns how many accounts a user has.
+func (t *Tx) WalletCount(user string) (n int, err error) {
+	err = t.queryRow(`SELECT count(*) FROM wallet_account WHERE user_id = $1`, user).Scan(&n)
+	return n, err
+}
+
+// NextWalletTransaction returns an id that no transaction has had.
+func (t *Tx) NextWalletTransaction() (id int64, err error) {
+	if t.d == onPostgres {
+		return t.nextWalletTransactionPostgres()
+	}
+	err = t.queryRow(`SELECT coalesce(max(id), 0) + 1 FROM wallet_transaction`).Scan(&id)
+	return id, err
+}
+
+func (t *Tx) nextWalletTransactionPostgres() (id int64, err error) {
+	err = t.queryRow(`SELECT nextval(CAST(pg_get_serial_sequence('wallet_transaction', 'id') AS regclass))`).Scan(&id)
+	return id, err
+}
+
+// Post writes a transaction with its entries, and the heads as they leave them.
+func (t *Tx) Post(p wallet.Transaction, entries []wallet.Entry, heads []wallet.Head) error {
+	_, err := t.exec(`
+		INSERT INTO wallet_transaction (id, kind, trade_id, reverses, scope, idempotency_key, note, entries, at, version, key_id, hash)
+		VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12)`,
+		p.ID, string(p.Kind), p.Trade, p.Reverses, p.Scope, p.IdempotencyKey, p.Note, p.Entries, p.At.UnixMicro(), int64(p.Version), p.KeyID, p.Hash[:])
+	if err != nil {
+		return err
+	}
+	if _, err := t.writeRows(&t.bulks.entries, entryTable(entries)); err != nil {
+		return err
+	}
+	n, err := t.writeRows(&t.bulks.wallets, headTable(heads))
+	if err == nil && n != int64(len(heads)) {
+		err = fmt.Errorf("%d of %d wallet accounts were there", n, len(heads))
+	}
+	return err
+}
+
+const (
+	entryTypes = "user_id text, currency text, number bigint, transaction_id bigint, type text, amount bigint, balance bigint, held bigint, " +
+		"trade_id bigint, reverses bigint, idempotency_key text, fee_rule text, fee_version bigint, at bigint, version bigint, key_id text, " +
+		"previous_hash bytea, hash bytea"
+	addEntries = `
+INSERT INTO wallet_entry (user_id, currency, number, transaction_id, type, amount, balance, held, trade_id, reverses, idempotency_key,
+	fee_rule, fee_version, at, version, key_id, previous_hash, hash) `
+)
+
+func entryTable(entries []wallet.Entry) *table {
+	out := newTable(entryTypes, len(entries))
+	for i := range entries {
+		e := &entries[i]
+		out.text(e.User, string(e.Currency))
+		out.int(e.Number, e.Transaction)
+		out.text(string(e.Type))
+		out.int(e.Amount, e.Balance, e.Held, e.Trade, e.Reverses)
+		out.text(e.IdempotencyKey, e.FeeRule)
+		out.int(e.FeeVersion, e.At.UnixMicro(), int64(e.Version))
+		out.text(e.KeyID)
+		out.blob(e.Previous[:])
+		out.blob(e.Hash[:])
+	}
+	return out
+}
+
+// entryColumns are those of an entry, as scanEntry reads them.
+const entryColumns = `user_id, currency, number, transaction_id, type, amount, balance, held, trade_id, reverses, idempotency_key,
+	fee_rule, fee_version, at, version, key_id, previous_hash, hash`
+
+func scanEntry(r *sql.Rows, e *wallet.Entry) error {
+	var at int64
+	var previous, hash []byte
+	err := r.Scan(&e.User, &e.Currency, &e.Number, &e.Transaction, &e.Type, &e.Amount, &e.Balance, &e.Held, &e.Trade, &e.Reverses,
+		&e.IdempotencyKey, &e.FeeRule, &e.FeeVersion, &at, &e.Version, &e.KeyID, &previous, &hash)
+	e.At, e.Previous, e.Hash = time.UnixMicro(at).UTC(), storedHash(previous), storedHash(hash)
+	return err
+}
+
+const transactionColumns = `id, kind, trade_id, reverses, scope, idempotency_key, note, entries, at, version, key_id, hash`
+
+func scanTransaction(r *sql.Rows, t *wallet.Transaction) error {
+	var at int64
+	var hash []byte
+	err := r.Scan(&t.ID, &t.Kind, &t.Trade, &t.Reverses, &t.Scope, &t.IdempotencyKey, &t.Note, &t.Entries, &at, &t.Version, &t.KeyID, &hash)
+	t.At, t.Hash = time.UnixMicro(at).UTC(), storedHash(hash)
+	return err
+}
+
+// WalletTransaction returns a transaction; found is false where there is none.
+func (t *Tx) WalletTransaction(id int64) (_ wallet.Transaction, found bool, err error) {
+	all, err := collect(t.ctx, t.tx, scanTransaction, `SELECT `+transactionColumns+` FROM wallet_transaction WHERE id = $1`, id)
+	if err != nil || len(all) == 0 {
+		return wallet.Transaction{}, false, err
+	}
+	return all[0], true, nil
+}
+
+// TradeTransactions returns the transactions of a trade.
+func (t *Tx) TradeTransactions(trade int64) ([]wallet.Transaction, error) {
+	return collect(t.ctx, t.tx, scanTransaction, `
+		SELECT `+transactionColumns+` FROM wallet_transaction WHERE trade_id = $1 AND trade_id <> 0 ORDER BY id`, trade)
+}
+
+// WalletReversed reports whether a transaction was taken back.
+func (t *Tx) WalletReversed(id int64) (reversed bool, err error) {
+	err = t.queryRow(`SELECT EXISTS (SELECT 1 FROM wallet_transaction WHERE reverses = $1 AND reverses <> 0)`, id).Scan(&reversed)
+	return reversed, err
+}
+
+// TransactionEntries returns a transaction's entries, by account and number.
+func (t *Tx) TransactionEntries(id int64) ([]wallet.Entry, error) {
+	return collect(t.ctx, t.tx, scanEntry, `
+		SELECT `+entryColumns+` FROM wallet_entry WHERE transaction_id = $1 ORDER BY user_id, currency, number`, id)
+}

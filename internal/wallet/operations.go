@@ -1,0 +1,280 @@
+package wallet
+
+import (
+	"fmt"
+	"slices"
+
+	"assay/internal/fault"
+	"assay/internal/money"
+)
+
+// Deposit gives a user money that came in from outside.
+func (l *Ledger) Deposit(tx Tx, to Account, amount int64, r Request) (*Posted, error) {
+	if err := checkAmount(to, amount); err != nil {
+		return nil, err
+	}
+	return l.post(tx, posting{Request: r, kind: KindDeposit, lines: transfer(TypeDeposit, to, amount, HouseDeposit)})
+}
+
+// Withdraw takes money from a user that goes out.
+func (l *Ledger) Withdraw(tx Tx, from Account, amount int64, r Request) (*Posted, error) {
+	if err := checkAmount(from, amount); err != nil {
+		return nil, err
+	}
+	return l.post(tx, posting{Request: r, kind: KindWithdrawal, lines: transfer(TypeWithdrawal, from, -amount, HouseWithdrawal)})
+}
+
+// Correct gives a user money, or takes some if the amount is negative, for a
+// reason that the request's note tells.
+func (l *Ledger) Correct(tx Tx, of Account, amount int64, r Request) (*Posted, error) {
+	if err := checkAmount(of, max(amount, -amount)); err != nil {
+		return nil, err
+	}
+	return l.post(tx, posting{Request: r, kind: KindCorrection, lines: transfer(TypeCorrection, of, amount, HouseCorrection)})
+}
+
+// TakeBack posts the opposite of a deposit, withdrawal or correction of a user.
+// Nothing is taken back twice.
+func (l *Ledger) TakeBack(tx Tx, user string, transaction int64, r Request) (*Posted, error) {
+	if err := CheckUser(user); err != nil {
+		return nil, err
+	}
+	t, found, err := tx.WalletTransaction(transaction)
+	if err != nil {
+		return nil, err
+	}
+	var entries []Entry
+	if found {
+		if entries, err = l.entriesOf(tx, &t); err != nil {
+			return nil, err
+		}
+	}
+	if !slices.ContainsFunc(entries, func(e Entry) bool { return e.User == user }) {
+		return nil, fault.New(fault.NotFound, "transaction_not_found", "The user has no such transaction.")
+	}
+	if t.Kind != KindDeposit && t.Kind != KindWithdrawal && t.Kind != KindCorrection {
+		return nil, fault.New(fault.Conflict, "not_reversible", "A %s is not taken back this way: a sale is, by reversing its trade.", t.Kind)
+	}
+	return l.post(tx, reversal(tx, t, entries, r))
+}
+
+// Sale is what a purchase moves.
+type Sale struct {
+	Trade         int64
+	Buyer, Seller string
+	Currency      money.Currency
+	Price, Fee    int64  // minor units; the seller gets the rest
+	FeeRule       string // that charged the fee
+	FeeVersion    int64  // of the set that it is of
+	Held          bool   // the price was set aside by Hold
+}
+
+// Sell moves money for a trade: the buyer pays the price, the house keeps the fee,
+// and the seller gets the rest, held until Settle.
+func (l *Ledger) Sell(tx Tx, s Sale, r Request) (*Posted, error) {
+	buyer, seller := Account{s.Buyer, s.Currency}, Account{s.Seller, s.Currency}
+	if err := checkAmount(buyer, s.Price); err != nil {
+		return nil, err
+	}
+	if err := CheckUser(s.Seller); err != nil {
+		return nil, err
+	}
+	if s.Fee < 0 || s.Fee > s.Price || s.Buyer == s.Seller || s.Trade <= 0 {
+		return nil, fmt.Errorf("trade %d with a fee of %d for %d cannot be", s.Trade, s.Fee, s.Price)
+	}
+	p := posting{Request: r, kind: KindSale, trade: s.Trade, feeRule: s.FeeRule, feeVersion: s.FeeVersion}
+	if s.Held {
+		if err := l.useHold(tx, &p, buyer, s.Price); err != nil {
+			return nil, err
+		}
+	}
+	p.lines = append(p.lines,
+		line{Account: buyer, kind: TypePurchase, amount: -s.Price},
+		line{Account: seller, kind: TypeSale, amount: s.Price - s.Fee},
+		line{Account: Account{shardFor(HouseFee, s.Seller), s.Currency}, kind: TypeFee, amount: s.Fee})
+	return l.post(tx, p)
+}
+
+// useHold lets a sale begin with the end of the hold of its trade.
+func (l *Ledger) useHold(tx Tx, p *posting, buyer Account, price int64) error {
+	held, err := l.heldBy(tx, p.trade, KindHold, TypeHold)
+	if err != nil {
+		return err
+	}
+	if held.Account != buyer || held.Amount != price {
+		return fmt.Errorf("trade %d holds %d of another wallet or price", p.trade, held.Amount)
+	}
+	p.lines = unhold(buyer, price)
+	p.check = l.still(tx, p.trade, KindHold)
+	return nil
+}
+
+// Hold sets money of a buyer aside for a trade.
+func (l *Ledger) Hold(tx Tx, trade int64, buyer Account, amount int64, r Request) (*Posted, error) {
+	if err := checkAmount(buyer, amount); err != nil {
+		return nil, err
+	}
+	return l.post(tx, posting{Request: r, kind: KindHold, trade: trade, lines: []line{
+		{Account: buyer, kind: TypeReserve, amount: -amount}, {Account: buyer, kind: TypeHold, amount: amount},
+	}})
+}
+
+// Release gives a buyer back what Hold set aside for a trade.
+func (l *Ledger) Release(tx Tx, trade int64, r Request) (*Posted, error) {
+	held, err := l.heldBy(tx, trade, KindHold, TypeHold)
+	if err != nil {
+		return nil, err
+	}
+	return l.post(tx, posting{
+		Request: r, kind: KindRelease, trade: trade, lines: unhold(held.Account, held.Amount), check: l.still(tx, trade, KindHold),
+	})
+}
+
+// Settle makes what the seller of a trade was credited available.
+func (l *Ledger) Settle(tx Tx, trade int64, r Request) (*Posted, error) {
+	sold, err := l.heldBy(tx, trade, KindSale, TypeSale)
+	if err != nil {
+		return nil, err
+	}
+	return l.post(tx, posting{
+		Request: r, kind: KindSettlement, trade: trade, lines: unhold(sold.Account, sold.Amount), check: l.still(tx, trade, KindSale),
+	})
+}
+
+// Reverse gives back what a sale moved: the price to the buyer, out of what the
+// seller was credited and what the house kept.
+func (l *Ledger) Reverse(tx Tx, trade int64, r Request) (*Posted, error) {
+	t, entries, err := l.ofTrade(tx, trade, KindSale)
+	if err != nil {
+		return nil, err
+	}
+	p := reversal(tx, t, entries, r)
+	p.check = l.still(tx, trade, KindSale)
+	return l.post(tx, p)
+}
+
+// transfer moves an amount between a user and the house.
+func transfer(kind Type, user Account, amount int64, house string) []line {
+	return []line{
+		{Account: user, kind: kind, amount: amount},
+		{Account: Account{shardFor(house, user.User), user.Currency}, kind: kind, amount: -amount},
+	}
+}
+
+// unhold makes held money available.
+func unhold(a Account, amount int64) []line {
+	return []line{{Account: a, kind: TypeRelease, amount: -amount}, {Account: a, kind: TypeFree, amount: amount}}
+}
+
+// reversal takes back a transaction. What only moved between held and available
+// stays as it is.
+func reversal(tx Tx, t Transaction, entries []Entry, r Request) posting {
+	p := posting{Request: r, kind: KindReversal, trade: t.Trade, reverses: t.ID}
+	for _, e := range entries {
+		switch e.Type {
+		case TypeRelease, TypeFree:
+		case TypeSale:
+			p.lines = append(p.lines, line{e.Account, TypeSaleReversal, -e.Amount, e.Number})
+		default:
+			p.lines = append(p.lines, line{e.Account, TypeReversal, -e.Amount, e.Number})
+		}
+	}
+	p.check = func() error {
+		reversed, err := tx.WalletReversed(t.ID)
+		if err == nil && reversed {
+			err = fault.New(fault.Conflict, "already_reversed", "The transaction was taken back already.")
+		}
+		return err
+	}
+	return p
+}
+
+// ofTrade returns a trade's transaction of a kind.
+func (l *Ledger) ofTrade(tx Tx, trade int64, kind Kind) (Transaction, []Entry, error) {
+	all, err := tx.TradeTransactions(trade)
+	if err != nil {
+		return Transaction{}, nil, err
+	}
+	for i := range all {
+		if all[i].Kind == kind {
+			entries, err := l.entriesOf(tx, &all[i])
+			return all[i], entries, err
+		}
+	}
+	return Transaction{}, nil, fault.New(fault.Conflict, "trade_not_paid", "No money was moved for this trade.")
+}
+
+// heldBy returns the entry by which money of a trade is held.
+func (l *Ledger) heldBy(tx Tx, trade int64, kind Kind, entry Type) (Entry, error) {
+	_, entries, err := l.ofTrade(tx, trade, kind)
+	if err != nil {
+		return Entry{}, err
+	}
+	i := slices.IndexFunc(entries, func(e Entry) bool { return e.Type == entry })
+	if i < 0 {
+		return Entry{}, fmt.Errorf("%w: the %s of trade %d has no %s", ErrTampered, kind, trade, entry)
+	}
+	return entries[i], nil
+}
+
+// entriesOf returns the entries of a transaction, all of which are what was
+// written.
+func (l *Ledger) entriesOf(tx Tx, t *Transaction) ([]Entry, error) {
+	s := l.Keys.Sealer()
+	intact, err := s.TransactionIntact(t)
+	if err != nil {
+		return nil, err
+	}
+	entries, err := tx.TransactionEntries(t.ID)
+	if err != nil {
+		return nil, err
+	}
+	intact = intact && int64(len(entries)) == t.Entries
+	for i := range entries {
+		ok, err := s.EntryIntact(&entries[i])
+		if err != nil {
+			return nil, err
+		}
+		intact = intact && ok && entries[i].Transaction == t.ID
+	}
+	if !intact {
+		return nil, tampered(Account{fmt.Sprintf("transaction %d", t.ID), ""})
+	}
+	return entries, nil
+}
+
+// still makes a check of a posting: what a trade's transaction of a kind has held
+// is held still.
+func (l *Ledger) still(tx Tx, trade int64, kind Kind) func() error {
+	return func() error {
+		all, err := tx.TradeTransactions(trade)
+		if err != nil {
+			return err
+		}
+		for _, t := range all {
+			switch ends := t.Kind; {
+			case kind == KindSale && ends == KindSettlement:
+				return fault.New(fault.Conflict, "trade_settled", "The trade has settled: its money is the seller's.")
+			case kind == KindSale && ends == KindReversal:
+				return fault.New(fault.Conflict, "already_reversed", "The trade was reversed already.")
+			case kind == KindHold && (ends == KindRelease || ends == KindSale):
+				return fault.New(fault.Conflict, "hold_ended", "What was held for the trade is not held any more.")
+			}
+		}
+		return nil
+	}
+}
+
+// checkAmount refuses what nobody can pay, or into an account that cannot be.
+func checkAmount(a Account, amount int64) error {
+	if err := CheckUser(a.User); err != nil {
+		return err
+	}
+	if !a.Currency.Circulates() {
+		return fault.New(fault.Unprocessable, "unknown_currency", "%.10q is no currency of ISO 4217 that circulates.", string(a.Currency))
+	}
+	if amount < 1 || amount > MaxAmount {
+		return fault.New(fault.Unprocessable, "amount_out_of_range", "An amount is 1 to %d minor units.", int64(MaxAmount))
+	}
+	return nil
+}

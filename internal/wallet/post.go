@@ -1,0 +1,269 @@
+package wallet
+
+import (
+	"fmt"
+	"slices"
+	"time"
+
+	"assay/internal/fault"
+)
+
+// Tx is what posting needs of a write transaction.
+type Tx interface {
+	Now() time.Time
+	// LockWallets returns the heads of those accounts that exist, and keeps others
+	// from posting to them. It locks in the order given.
+	LockWallets(accounts []Account) ([]Head, error)
+	// AddWallets adds accounts, unless somebody else has meanwhile, or there are
+	// entries of an account that has no row.
+	AddWallets(heads []Head) error
+	// WalletCount returns how many accounts a user has.
+	WalletCount(user string) (int, error)
+	// NextWalletTransaction returns an id that no transaction has had.
+	NextWalletTransaction() (int64, error)
+	// Post writes a transaction with its entries, and the heads as they leave them.
+	Post(t Transaction, entries []Entry, heads []Head) error
+	// WalletTransaction returns a transaction; found is false where there is none.
+	WalletTransaction(id int64) (t Transaction, found bool, err error)
+	// TradeTransactions returns the transactions of a trade.
+	TradeTransactions(trade int64) ([]Transaction, error)
+	// WalletReversed reports whether a transaction was taken back.
+	WalletReversed(id int64) (bool, error)
+	// TransactionEntries returns a transaction's entries, by account and number.
+	TransactionEntries(id int64) ([]Entry, error)
+}
+
+// Request says who wants something posted.
+type Request struct {
+	Scope string // of Key: route, role and user
+	Key   string // Idempotency-Key; empty: none was given
+	Note  string // why; empty: nobody said
+}
+
+// Posted is a transaction that was posted.
+type Posted struct {
+	Transaction Transaction
+	Entries     []Entry
+	Heads       []Head // of all accounts that it touched, after it
+}
+
+// Head returns the head of an account that the transaction touched.
+func (p *Posted) Head(a Account) Head {
+	i := slices.IndexFunc(p.Heads, func(h Head) bool { return h.Account == a })
+	return p.Heads[i]
+}
+
+// Ledger posts. It keeps nothing in memory but the keys: it may be used
+// concurrently, by any number of processes.
+type Ledger struct{ Keys *Ring }
+
+// line is an entry to be.
+type line struct {
+	Account
+	kind     Type
+	amount   int64
+	reverses int64
+}
+
+// posting is a transaction to be.
+type posting struct {
+	Request
+	kind       Kind
+	trade      int64
+	reverses   int64
+	feeRule    string
+	feeVersion int64
+	lines      []line
+	// check is asked once the accounts are locked: what it finds stays so until the
+	// transaction ends. Nil: there is nothing to ask.
+	check func() error
+}
+
+// post writes a transaction: it locks the accounts, makes sure that their heads
+// are what was written, works out the entries and seals them.
+func (l *Ledger) post(tx Tx, p posting) (*Posted, error) {
+	if err := p.balanced(); err != nil {
+		return nil, err
+	}
+	s := l.Keys.Sealer()
+	heads, err := lockHeads(tx, s, p.accounts())
+	if err != nil {
+		return nil, err
+	}
+	if p.check != nil {
+		if err := p.check(); err != nil {
+			return nil, err
+		}
+	}
+	id, err := tx.NextWalletTransaction()
+	if err != nil {
+		return nil, err
+	}
+	out := &Posted{Heads: heads, Transaction: Transaction{
+		ID: id, Kind: p.kind, Trade: p.trade, Reverses: p.reverses, Scope: p.Scope, IdempotencyKey: p.Key, Note: p.Note,
+		Entries: int64(len(p.lines)), At: tx.Now().UTC().Truncate(time.Microsecond),
+	}}
+	s.SealTransaction(&out.Transaction)
+	for _, line := range p.lines {
+		i := slices.IndexFunc(heads, func(h Head) bool { return h.Account == line.Account })
+		e, err := line.apply(&heads[i])
+		if err != nil {
+			return nil, err
+		}
+		e.Transaction, e.Trade, e.IdempotencyKey, e.At = id, p.trade, p.Key, out.Transaction.At
+		e.FeeRule, e.FeeVersion = p.feeRule, p.feeVersion
+		s.SealEntry(&e)
+		heads[i].Hash = e.Hash
+		out.Entries = append(out.Entries, e)
+	}
+	for i := range heads {
+		s.SealHead(&heads[i])
+	}
+	return out, tx.Post(out.Transaction, out.Entries, heads)
+}
+
+// balanced refuses what is no transaction. Amounts that a user chose were checked
+// before: an error here is ours.
+func (p *posting) balanced() error {
+	sums := map[string]int64{}
+	for _, l := range p.lines {
+		if l.amount > MaxAmount || l.amount < -MaxAmount || l.kind.Held() && IsHouse(l.User) {
+			return fmt.Errorf("entry %s of %d for %.100q cannot be", l.kind, l.amount, l.User)
+		}
+		sums[string(l.Currency)] += l.amount
+	}
+	for currency, sum := range sums {
+		if sum != 0 {
+			return fmt.Errorf("a %s does not add up: %d %s remain", p.kind, sum, currency)
+		}
+	}
+	if len(p.lines) < 2 {
+		return fmt.Errorf("a %s of %d entries", p.kind, len(p.lines))
+	}
+	return nil
+}
+
+// accounts returns the accounts of a posting, each once, in the order in which
+// they are locked.
+func (p *posting) accounts() []Account {
+	var out []Account
+	for _, l := range p.lines {
+		out = append(out, l.Account)
+	}
+	slices.SortFunc(out, Compare)
+	return slices.Compact(out)
+}
+
+// lockHeads returns the heads of all accounts, making those that are new.
+func lockHeads(tx Tx, s *Sealer, accounts []Account) ([]Head, error) {
+	heads, err := tx.LockWallets(accounts)
+	if err != nil {
+		return nil, err
+	}
+	if len(heads) < len(accounts) {
+		if heads, err = addHeads(tx, s, accounts, heads); err != nil {
+			return nil, err
+		}
+	}
+	for i := range heads {
+		h := &heads[i]
+		ok, err := s.HeadIntact(h)
+		if err != nil {
+			return nil, err
+		}
+		if !ok {
+			return nil, tampered(h.Account)
+		}
+	}
+	return heads, nil
+}
+
+// addHeads adds the accounts that are new, and returns all of them.
+func addHeads(tx Tx, s *Sealer, accounts []Account, have []Head) ([]Head, error) {
+	var missing []Head
+	for _, a := range accounts {
+		if slices.ContainsFunc(have, func(h Head) bool { return h.Account == a }) {
+			continue
+		}
+		if err := checkCount(tx, a); err != nil {
+			return nil, err
+		}
+		h := Head{Account: a}
+		s.SealHead(&h)
+		missing = append(missing, h)
+	}
+	if err := tx.AddWallets(missing); err != nil {
+		return nil, err
+	}
+	heads, err := tx.LockWallets(accounts)
+	if err != nil {
+		return nil, err
+	}
+	for _, a := range accounts {
+		if !slices.ContainsFunc(heads, func(h Head) bool { return h.Account == a }) {
+			return nil, tampered(a) // it has entries, and no row
+		}
+	}
+	return heads, nil
+}
+
+func checkCount(tx Tx, a Account) error {
+	if IsHouse(a.User) {
+		return nil
+	}
+	n, err := tx.WalletCount(a.User)
+	if err == nil && n >= MaxCurrencies {
+		err = fault.New(fault.Unprocessable, "too_many_currencies", "The user has wallets in %d currencies already.", n)
+	}
+	return err
+}
+
+// tampered tells an operator which account is not what was written, and callers
+// that nothing is posted to it.
+func tampered(a Account) error {
+	return fmt.Errorf("%w: account %.130q %s: %w", ErrTampered, a.User, a.Currency, fault.New(fault.Unavailable, "ledger_tampered",
+		"A wallet account is not what the ledger wrote, so nothing is posted to it. Verify the ledger, and restore it from a backup."))
+}
+
+// apply works out the entry of a line, and moves the head of its account on.
+func (l line) apply(h *Head) (Entry, error) {
+	e := Entry{Account: l.Account, Number: h.Number + 1, Type: l.kind, Amount: l.amount, Reverses: l.reverses, Previous: h.Hash}
+	e.Balance, e.Held = h.Balance+l.amount, h.Held // neither is near the end of an int64
+	if l.kind.Held() {
+		e.Held += l.amount
+	}
+	if e.Balance > MaxBalance || e.Balance < -MaxBalance {
+		return e, fault.New(fault.Unprocessable, "amount_overflow", "The balance would be beyond %d minor units.", int64(MaxBalance))
+	}
+	if !Allowed(l.User, e.Balance, e.Held) {
+		return e, insufficient(l, h)
+	}
+	h.Number, h.Balance, h.Held = e.Number, e.Balance, e.Held
+	return e, nil
+}
+
+func insufficient(l line, h *Head) error {
+	if IsHouse(l.User) {
+		return fmt.Errorf("house account %q %s would have %d", l.User, l.Currency, h.Balance+l.amount)
+	}
+	return fault.New(fault.Conflict, "insufficient_funds", "The wallet has not enough available: %d %s in minor units are.", h.Available(), l.Currency)
+}
+
+// Allowed reports whether an account may stand as it would: of a user nothing goes
+// below zero; the house holds nothing, and has an account below zero only where
+// what came in from outside, or a correction, is written against it.
+func Allowed(user string, balance, held int64) bool {
+	if !IsHouse(user) {
+		return held >= 0 && balance >= held
+	}
+	switch name := HouseName(user); {
+	case held != 0:
+		return false
+	case name == HouseFee || name == HouseWithdrawal:
+		return balance >= 0
+	case name == HouseDeposit:
+		return balance <= 0
+	default:
+		return true
+	}
+}
