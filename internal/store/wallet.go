@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"time"
 
+	"assay/internal/once"
 	"assay/internal/wallet"
 )
 
@@ -102,18 +103,24 @@ func (t *Tx) nextWalletTransactionPostgres() (id int64, err error) {
 }
 
 // Post writes a transaction with its entries, and the heads as they leave them.
+// The error is once.ErrAnswered where another one has its idempotency key.
 func (t *Tx) Post(p wallet.Transaction, entries []wallet.Entry, heads []wallet.Head) error {
-	_, err := t.exec(`
+	n, err := t.exec(`
 		INSERT INTO wallet_transaction (id, kind, trade_id, reverses, scope, idempotency_key, note, entries, at, version, key_id, hash)
-		VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12)`,
+		SELECT $1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12
+		WHERE NOT EXISTS (SELECT 1 FROM wallet_transaction WHERE scope = $5 AND idempotency_key = $6 AND idempotency_key <> '')
+		ON CONFLICT (scope, idempotency_key) WHERE idempotency_key <> '' DO NOTHING`,
 		p.ID, string(p.Kind), p.Trade, p.Reverses, p.Scope, p.IdempotencyKey, p.Note, p.Entries, p.At.UnixMicro(), int64(p.Version), p.KeyID, p.Hash[:])
 	if err != nil {
 		return err
 	}
+	if n == 0 {
+		return once.ErrAnswered
+	}
 	if _, err := t.writeRows(&t.bulks.entries, entryTable(entries)); err != nil {
 		return err
 	}
-	n, err := t.writeRows(&t.bulks.wallets, headTable(heads))
+	n, err = t.writeRows(&t.bulks.wallets, headTable(heads))
 	if err == nil && n != int64(len(heads)) {
 		err = fmt.Errorf("%d of %d wallet accounts were there", n, len(heads))
 	}

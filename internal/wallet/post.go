@@ -22,6 +22,7 @@ type Tx interface {
 	// NextWalletTransaction returns an id that no transaction has had.
 	NextWalletTransaction() (int64, error)
 	// Post writes a transaction with its entries, and the heads as they leave them.
+	// The error is once.ErrAnswered where another one has its idempotency key.
 	Post(t Transaction, entries []Entry, heads []Head) error
 	// WalletTransaction returns a transaction; found is false where there is none.
 	WalletTransaction(id int64) (t Transaction, found bool, err error)

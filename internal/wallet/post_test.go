@@ -1,0 +1,574 @@
+package wallet_test
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+
+	"assay/internal/fault"
+	"assay/internal/money"
+	"assay/internal/once"
+	"assay/internal/randtest"
+	"assay/internal/store"
+	"assay/internal/store/storetest"
+	"assay/internal/wallet"
+)
+
+func TestMain(m *testing.M) { os.Exit(storetest.RunOnEngines(m)) }
+
+// bank is a ledger on a database.
+type bank struct {
+	testing.TB
+	*wallet.Ledger
+	store *store.Store
+	at    storetest.Database
+}
+
+func ring(tb testing.TB, ids ...string) *wallet.Ring {
+	tb.Helper()
+	var keys []wallet.Key
+	for _, id := range ids {
+		keys = append(keys, wallet.Key{ID: id, Bytes: []byte(strings.Repeat(id, 32)[:32])})
+	}
+	r, err := wallet.NewRing(keys)
+	if err != nil {
+		tb.Fatal(err)
+	}
+	return r
+}
+
+func newBank(tb testing.TB) *bank {
+	tb.Helper()
+	b := &bank{TB: tb, Ledger: &wallet.Ledger{Keys: ring(tb, "k1")}, at: storetest.NewDatabase(tb)}
+	var err error
+	b.store, err = store.Open(tb.Context(), store.Options{Path: b.at.Path, URL: b.at.URL})
+	b.must(err)
+	tb.Cleanup(func() { b.must(b.store.Close()) })
+	return b
+}
+
+func (b *bank) must(err error) {
+	b.Helper()
+	if err != nil {
+		b.Fatal(err)
+	}
+}
+
+// do runs fn in a transaction and returns what it posted.
+func (b *bank) do(fn func(tx wallet.Tx) (*wallet.Posted, error)) (posted *wallet.Posted, err error) {
+	err = b.store.InTx(context.Background(), func(tx *store.Tx) error {
+		posted, err = fn(tx)
+		return err
+	})
+	return posted, err
+}
+
+func usd(user string) wallet.Account { return wallet.Account{User: user, Currency: "USD"} }
+
+func (b *bank) deposit(user string, amount int64) *wallet.Posted {
+	b.Helper()
+	p, err := b.do(func(tx wallet.Tx) (*wallet.Posted, error) {
+		return b.Deposit(tx, usd(user), amount, wallet.Request{})
+	})
+	b.must(err)
+	return p
+}
+
+func (b *bank) sell(trade int64, price, fee int64) (*wallet.Posted, error) {
+	b.Helper()
+	return b.do(func(tx wallet.Tx) (*wallet.Posted, error) {
+		return b.Sell(tx, wallet.Sale{Trade: trade, Buyer: "buyer", Seller: "seller", Currency: "USD", Price: price, Fee: fee, FeeRule: "std", FeeVersion: 1}, wallet.Request{})
+	})
+}
+
+func (b *bank) settle(trade int64) (*wallet.Posted, error) {
+	return b.do(func(tx wallet.Tx) (*wallet.Posted, error) { return b.Settle(tx, trade, wallet.Request{}) })
+}
+
+func (b *bank) reverse(trade int64) (*wallet.Posted, error) {
+	return b.do(func(tx wallet.Tx) (*wallet.Posted, error) { return b.Reverse(tx, trade, wallet.Request{}) })
+}
+
+// wants compares what users have, "balance/held" by user.
+func (b *bank) wants(want map[string]string) {
+	b.Helper()
+	raw := b.raw()
+	for user, figures := range want {
+		var balance, held int64
+		err := raw.QueryRowContext(b.Context(), `SELECT balance, held FROM wallet_account WHERE user_id = '`+user+`'`).Scan(&balance, &held)
+		if errors.Is(err, sql.ErrNoRows) {
+			err = nil
+		}
+		b.must(err)
+		if got := fmt.Sprintf("%d/%d", balance, held); got != figures {
+			b.Errorf("%s has %s, want %s", user, got, figures)
+		}
+	}
+}
+
+// raw is a connection beside the store.
+func (b *bank) raw() *sql.DB {
+	b.Helper()
+	db := b.at.Raw(b)
+	b.Cleanup(func() { b.must(db.Close()) })
+	return db
+}
+
+// audit reads the whole ledger and checks all that each record promises.
+func (b *bank) audit() {
+	b.Helper()
+	s := b.Keys.Sealer()
+	b.must(b.store.InTx(b.Context(), func(tx *store.Tx) error {
+		last := map[wallet.Account]wallet.Entry{}
+		var accounts []wallet.Account
+		sums := map[money.Currency]int64{}
+		for id := int64(1); ; id++ {
+			t, found, err := tx.WalletTransaction(id)
+			if err != nil {
+				return err
+			}
+			if !found {
+				if id > 100_000 || !b.any(id) {
+					break
+				}
+				continue
+			}
+			entries, err := tx.TransactionEntries(id)
+			if err != nil {
+				return err
+			}
+			if ok, err := s.TransactionIntact(&t); !ok || err != nil || t.Entries != int64(len(entries)) {
+				b.Errorf("transaction %d: %t, %v, with %d of %d entries", id, ok, err, len(entries), t.Entries)
+			}
+			for _, e := range entries {
+				before := last[e.Account]
+				held := before.Held
+				if e.Type.Held() {
+					held += e.Amount
+				}
+				ok, err := s.EntryIntact(&e)
+				if !ok || err != nil {
+					b.Errorf("entry %d of %s: %t, %v", e.Number, e.User, ok, err)
+				}
+				if before.Number == 0 {
+					accounts = append(accounts, e.Account)
+				}
+				if e.Number == before.Number+1 && (e.Previous != before.Hash || e.Balance != before.Balance+e.Amount || e.Held != held || !wallet.Allowed(e.User, e.Balance, e.Held)) {
+					b.Errorf("entry %+v does not follow %+v", e, before)
+				}
+				if e.Number > before.Number {
+					last[e.Account] = e
+				}
+				sums[e.Currency] += e.Amount
+			}
+		}
+		for currency, sum := range sums {
+			if sum != 0 {
+				b.Errorf("%d %s came from nowhere", sum, currency)
+			}
+		}
+		heads, err := tx.LockWallets(accounts)
+		for _, h := range heads {
+			e := last[h.Account]
+			if ok, err := s.HeadIntact(&h); !ok || err != nil || h.Number != e.Number || h.Hash != e.Hash || h.Balance != e.Balance || h.Held != e.Held {
+				b.Errorf("head %+v of %+v: %t, %v", h, e, ok, err)
+			}
+		}
+		return err
+	}))
+}
+
+// any reports whether a transaction of that id or a greater one is there.
+func (b *bank) any(id int64) (there bool) {
+	b.must(b.raw().QueryRowContext(b.Context(), `SELECT EXISTS (SELECT 1 FROM wallet_transaction WHERE id >= `+strconv.FormatInt(id, 10)+`)`).Scan(&there))
+	return there
+}
+
+func refusedAs(t *testing.T, err error, code string) {
+	t.Helper()
+	if f := fault.Of(err); f == nil || f.Code != code {
+		t.Errorf("got %v, want %s", err, code)
+	}
+}
+
+func TestSell_HoldsTheCreditUntilTheTradeSettles(t *testing.T) {
+	b := newBank(t)
+	b.deposit("buyer", 10_000)
+	p, err := b.sell(7, 10_000, 1_500)
+	b.must(err)
+	b.wants(map[string]string{"buyer": "0/0", "seller": "8500/8500"})
+	if h := p.Head(usd("seller")); h.Available() != 0 || len(p.Entries) != 3 {
+		t.Errorf("the seller has %d available after %d entries", h.Available(), len(p.Entries))
+	}
+	_, err = b.do(func(tx wallet.Tx) (*wallet.Posted, error) { return b.Withdraw(tx, usd("seller"), 1, wallet.Request{}) })
+	refusedAs(t, err, "insufficient_funds")
+	_, err = b.settle(7)
+	b.must(err)
+	b.wants(map[string]string{"seller": "8500/0"})
+	_, err = b.settle(7)
+	refusedAs(t, err, "trade_settled")
+	_, err = b.reverse(7)
+	refusedAs(t, err, "trade_settled")
+	_, err = b.settle(8)
+	refusedAs(t, err, "trade_not_paid")
+	b.audit()
+}
+
+func TestReverse_TakesAllOfASaleBackOutOfWhatIsHeld(t *testing.T) {
+	b := newBank(t)
+	b.deposit("buyer", 10_001)
+	_, err := b.sell(7, 10_000, 1_500)
+	b.must(err)
+	p, err := b.reverse(7)
+	b.must(err)
+	b.wants(map[string]string{"buyer": "10001/0", "seller": "0/0"})
+	for _, e := range p.Entries {
+		if e.Reverses == 0 {
+			t.Errorf("%+v names no entry that it takes back", e)
+		}
+		if wallet.IsHouse(e.User) && e.Balance != 0 {
+			t.Errorf("the house keeps %d", e.Balance)
+		}
+	}
+	_, err = b.reverse(7)
+	refusedAs(t, err, "already_reversed")
+	_, err = b.settle(7)
+	refusedAs(t, err, "already_reversed")
+	b.audit()
+}
+
+func TestSell_MovesAFeeOfNothingAndAllOfThePrice(t *testing.T) {
+	b := newBank(t)
+	b.deposit("buyer", 30)
+	for trade, fee := range map[int64]int64{1: 0, 2: 10} {
+		p, err := b.sell(trade, 10, fee)
+		b.must(err)
+		if len(p.Entries) != 3 {
+			t.Errorf("a fee of %d makes %d entries", fee, len(p.Entries))
+		}
+	}
+	b.wants(map[string]string{"buyer": "10/0", "seller": "10/10"})
+	if _, err := b.sell(3, 10, 11); err == nil {
+		t.Error("a fee over the price was taken")
+	}
+	if _, err := b.sell(1, 10, 0); err == nil {
+		t.Error("a trade was paid twice")
+	}
+	b.audit()
+}
+
+func TestHold_SetsMoneyAsideForATrade(t *testing.T) {
+	b := newBank(t)
+	b.deposit("buyer", 100)
+	hold := func(trade, amount int64) error {
+		_, err := b.do(func(tx wallet.Tx) (*wallet.Posted, error) {
+			return b.Hold(tx, trade, usd("buyer"), amount, wallet.Request{})
+		})
+		return err
+	}
+	release := func(trade int64) error {
+		_, err := b.do(func(tx wallet.Tx) (*wallet.Posted, error) { return b.Release(tx, trade, wallet.Request{}) })
+		return err
+	}
+	b.must(hold(1, 60))
+	b.wants(map[string]string{"buyer": "100/60"})
+	refusedAs(t, hold(2, 41), "insufficient_funds")
+	b.must(hold(2, 40))
+	b.must(release(2))
+	refusedAs(t, release(2), "hold_ended")
+	refusedAs(t, release(3), "trade_not_paid")
+	_, err := b.do(func(tx wallet.Tx) (*wallet.Posted, error) {
+		return b.Sell(tx, wallet.Sale{Trade: 1, Buyer: "buyer", Seller: "seller", Currency: "USD", Price: 60, Fee: 6, Held: true}, wallet.Request{})
+	})
+	b.must(err)
+	b.wants(map[string]string{"buyer": "40/0", "seller": "54/54"})
+	refusedAs(t, release(1), "hold_ended")
+	_, err = b.reverse(1)
+	b.must(err)
+	b.wants(map[string]string{"buyer": "100/0", "seller": "0/0"})
+	b.audit()
+}
+
+func TestTakeBack_PostsTheOppositeOnce(t *testing.T) {
+	b := newBank(t)
+	given := b.deposit("u", 500)
+	takeBack := func(user string, id int64) error {
+		_, err := b.do(func(tx wallet.Tx) (*wallet.Posted, error) { return b.TakeBack(tx, user, id, wallet.Request{}) })
+		return err
+	}
+	refusedAs(t, takeBack("other", given.Transaction.ID), "transaction_not_found")
+	refusedAs(t, takeBack("u", 99), "transaction_not_found")
+	b.must(takeBack("u", given.Transaction.ID))
+	b.wants(map[string]string{"u": "0/0"})
+	refusedAs(t, takeBack("u", given.Transaction.ID), "already_reversed")
+	refusedAs(t, takeBack("u", given.Transaction.ID+1), "not_reversible")
+	given = b.deposit("u", 500)
+	_, err := b.do(func(tx wallet.Tx) (*wallet.Posted, error) { return b.Withdraw(tx, usd("u"), 1, wallet.Request{}) })
+	b.must(err)
+	refusedAs(t, takeBack("u", given.Transaction.ID), "insufficient_funds")
+	b.audit()
+}
+
+func TestPost_RefusesWhatCannotBe(t *testing.T) {
+	b := newBank(t)
+	b.deposit("u", 1)
+	for name, c := range map[string]struct {
+		code string
+		post func(tx wallet.Tx) (*wallet.Posted, error)
+	}{
+		"nothing":    {"amount_out_of_range", func(tx wallet.Tx) (*wallet.Posted, error) { return b.Deposit(tx, usd("u"), 0, wallet.Request{}) }},
+		"less":       {"amount_out_of_range", func(tx wallet.Tx) (*wallet.Posted, error) { return b.Withdraw(tx, usd("u"), -1, wallet.Request{}) }},
+		"least":      {"amount_out_of_range", func(tx wallet.Tx) (*wallet.Posted, error) { return b.Correct(tx, usd("u"), -1<<63, wallet.Request{}) }},
+		"too much":   {"amount_out_of_range", func(tx wallet.Tx) (*wallet.Posted, error) { return b.Deposit(tx, usd("u"), 1<<63-1, wallet.Request{}) }},
+		"overdraft":  {"insufficient_funds", func(tx wallet.Tx) (*wallet.Posted, error) { return b.Withdraw(tx, usd("u"), 2, wallet.Request{}) }},
+		"correction": {"insufficient_funds", func(tx wallet.Tx) (*wallet.Posted, error) { return b.Correct(tx, usd("u"), -2, wallet.Request{}) }},
+		"no wallet":  {"insufficient_funds", func(tx wallet.Tx) (*wallet.Posted, error) { return b.Withdraw(tx, usd("new"), 1, wallet.Request{}) }},
+		"house": {"reserved_user", func(tx wallet.Tx) (*wallet.Posted, error) {
+			return b.Deposit(tx, usd("house:fee:00"), 1, wallet.Request{})
+		}},
+		"nobody": {"invalid_user_id", func(tx wallet.Tx) (*wallet.Posted, error) { return b.Deposit(tx, usd(""), 1, wallet.Request{}) }},
+		"other currency": {"unknown_currency", func(tx wallet.Tx) (*wallet.Posted, error) {
+			return b.Deposit(tx, wallet.Account{User: "u", Currency: "XXX"}, 1, wallet.Request{})
+		}},
+	} {
+		_, err := b.do(c.post)
+		if f := fault.Of(err); f == nil || f.Code != c.code {
+			t.Errorf("%s: %v, want %s", name, err, c.code)
+		}
+	}
+	b.wants(map[string]string{"u": "1/0", "new": "0/0"})
+	b.audit()
+}
+
+func TestPost_RefusesABalanceBeyondWhatJSONTakes(t *testing.T) {
+	b := newBank(t)
+	for range wallet.MaxBalance / wallet.MaxAmount {
+		b.deposit("u", wallet.MaxAmount)
+	}
+	_, err := b.do(func(tx wallet.Tx) (*wallet.Posted, error) {
+		return b.Deposit(tx, usd("u"), wallet.MaxAmount, wallet.Request{})
+	})
+	refusedAs(t, err, "amount_overflow")
+	b.audit()
+}
+
+func TestPost_RefusesMoreCurrenciesThanACheckpointTakes(t *testing.T) {
+	b := newBank(t)
+	for i, c := range strings.Fields("AED AFN ALL AMD AOA ARS AUD AWG AZN BAM BBD BDT BHD BIF BMD BND BOB BRL BSD BTN BWP BYN BZD CAD CDF") {
+		_, err := b.do(func(tx wallet.Tx) (*wallet.Posted, error) {
+			return b.Deposit(tx, wallet.Account{User: "u", Currency: money.Currency(c)}, 1, wallet.Request{})
+		})
+		if i < wallet.MaxCurrencies {
+			b.must(err)
+		} else {
+			refusedAs(t, err, "too_many_currencies")
+		}
+	}
+}
+
+func TestPost_BuildsOnNothingThatWasTamperedWith(t *testing.T) {
+	for name, edits := range map[string][]string{
+		"balance":     {`UPDATE wallet_account SET balance = balance + 1 WHERE user_id = 'u'`},
+		"held":        {`UPDATE wallet_account SET held = 1 WHERE user_id = 'u'`},
+		"last number": {`UPDATE wallet_account SET last_number = 3 WHERE user_id = 'u'`},
+		"head hash":   {`UPDATE wallet_account SET head_hash = previous_hash FROM wallet_entry e WHERE e.user_id = 'u' AND number = 1 AND wallet_account.user_id = 'u'`},
+		"mac":         {`UPDATE wallet_account SET mac = head_hash WHERE user_id = 'u'`},
+		"version":     {`UPDATE wallet_account SET version = 2 WHERE user_id = 'u'`},
+		"moved":       {`UPDATE wallet_account SET user_id = 'gone' WHERE user_id = 'u'`},
+	} {
+		t.Run(name, func(t *testing.T) {
+			b := newBank(t)
+			b.deposit("u", 5)
+			raw := b.raw()
+			for _, edit := range edits {
+				_, err := raw.ExecContext(t.Context(), edit)
+				b.must(err)
+			}
+			_, err := b.do(func(tx wallet.Tx) (*wallet.Posted, error) { return b.Deposit(tx, usd("u"), 1, wallet.Request{}) })
+			if !errors.Is(err, wallet.ErrTampered) {
+				t.Errorf("got %v", err)
+			}
+			refusedAs(t, err, "ledger_tampered")
+			b.deposit("other", 1)
+		})
+	}
+}
+
+func TestPost_SealsWithTheFirstKeyAndBuildsOnFormerOnes(t *testing.T) {
+	b := newBank(t)
+	b.deposit("u", 5)
+	b.Ledger = &wallet.Ledger{Keys: ring(t, "k2", "k1")}
+	if p := b.deposit("u", 5); p.Entries[0].KeyID != "k2" || p.Head(usd("u")).KeyID != "k2" {
+		t.Errorf("sealed with %s", p.Entries[0].KeyID)
+	}
+	b.audit()
+	b.Ledger = &wallet.Ledger{Keys: ring(t, "k1")}
+	_, err := b.do(func(tx wallet.Tx) (*wallet.Posted, error) { return b.Deposit(tx, usd("u"), 1, wallet.Request{}) })
+	if !errors.Is(err, wallet.ErrNoKey) {
+		t.Errorf("without the key: %v", err)
+	}
+}
+
+// posting is a random thing to do, under a key of its own.
+type errand struct {
+	key    string
+	user   string
+	trade  int64
+	amount int64
+}
+
+func (b *bank) carryOut(e errand) error {
+	k := once.Key{Route: "POST /test", Role: "admin", User: e.user, Key: e.key}
+	request := wallet.Request{Scope: k.Route + " " + k.Role + " " + k.User, Key: k.Key}
+	kept, err := b.store.KeptAnswer(context.Background(), k)
+	if kept != nil || err != nil {
+		return err
+	}
+	return b.store.InTx(context.Background(), func(tx *store.Tx) error {
+		var err error
+		if e.trade == 0 {
+			_, err = b.Deposit(tx, usd(e.user), e.amount, request)
+		} else {
+			_, err = b.Sell(tx, wallet.Sale{Trade: e.trade, Buyer: e.user, Seller: "s" + e.user, Currency: "USD", Price: e.amount, Fee: e.amount / 10}, request)
+		}
+		if err != nil {
+			return err
+		}
+		return tx.KeepAnswer(k, once.Answer{Status: 201, Forever: true})
+	})
+}
+
+func TestPost_AppliesEachOf500TransactionsSentTwiceBy20WorkersOnce(t *testing.T) {
+	b := newBank(t)
+	r := randtest.New(t)
+	errands := make([]errand, 500)
+	for i := range errands {
+		errands[i] = errand{key: strconv.Itoa(i), user: fmt.Sprintf("u%d", r.IntN(8)), amount: 1 + r.Int64N(1_000)}
+		if i%2 == 1 {
+			errands[i].trade = int64(i)
+		}
+	}
+	for i := range 8 {
+		b.deposit(fmt.Sprintf("u%d", i), 1_000_000)
+	}
+	work := make(chan errand, 2*len(errands))
+	for _, i := range r.Perm(2 * len(errands)) {
+		work <- errands[i%len(errands)]
+	}
+	close(work)
+	stop, looked := make(chan struct{}), make(chan struct{})
+	go func() {
+		defer close(looked)
+		b.watchSum(stop)
+	}()
+	var wg sync.WaitGroup
+	for range 20 {
+		wg.Go(func() {
+			for e := range work {
+				if err := b.carryOut(e); err != nil && !errors.Is(err, once.ErrAnswered) {
+					t.Errorf("errand %+v: %v", e, err)
+				}
+			}
+		})
+	}
+	wg.Wait()
+	close(stop)
+	<-looked
+	var applied int
+	b.must(b.raw().QueryRowContext(t.Context(), `SELECT count(*) FROM wallet_transaction WHERE idempotency_key <> ''`).Scan(&applied))
+	if applied != len(errands) {
+		t.Errorf("%d were applied", applied)
+	}
+	b.audit()
+}
+
+// watchSum reads the sum of all accounts until it is told to stop.
+func (b *bank) watchSum(stop <-chan struct{}) {
+	db := b.at.Raw(b)
+	defer db.Close()
+	for looks := 0; ; looks++ {
+		var accounts, entries int64
+		err := db.QueryRowContext(context.Background(), `
+			SELECT CAST((SELECT coalesce(sum(balance), 0) FROM wallet_account) AS bigint), CAST((SELECT coalesce(sum(amount), 0) FROM wallet_entry) AS bigint)`).
+			Scan(&accounts, &entries)
+		if err != nil || accounts != 0 || entries != 0 {
+			b.Errorf("look %d: accounts add up to %d, entries to %d, %v", looks, accounts, entries, err)
+		}
+		select {
+		case <-stop:
+			b.Logf("looked %d times", looks)
+			return
+		default:
+		}
+	}
+}
+
+func TestPost_KeepsEveryPromiseOfARandomLedger(t *testing.T) {
+	b := newBank(t)
+	r := randtest.New(t)
+	for i := range randtest.Count(150, 5_000) {
+		b.randomStep(r, int64(i+1))
+	}
+	b.audit()
+}
+
+// randomStep does something that may be refused, and then for a fault of whoever
+// asked only.
+func (b *bank) randomStep(r *rand.Rand, n int64) {
+	b.Helper()
+	user, other := fmt.Sprintf("u%d", r.IntN(4)), fmt.Sprintf("u%d", 4+r.IntN(3))
+	amount := 1 + r.Int64N(1_000)
+	_, err := b.do(func(tx wallet.Tx) (*wallet.Posted, error) {
+		switch r.IntN(9) {
+		case 0, 1:
+			return b.Deposit(tx, usd(user), 3*amount, wallet.Request{Note: "n"})
+		case 2:
+			return b.Withdraw(tx, usd(user), amount, wallet.Request{})
+		case 3:
+			return b.Correct(tx, usd(user), amount-500, wallet.Request{})
+		case 4:
+			return b.TakeBack(tx, user, 1+r.Int64N(n), wallet.Request{})
+		case 5:
+			return b.Settle(tx, 1+r.Int64N(n), wallet.Request{})
+		case 6:
+			return b.Reverse(tx, 1+r.Int64N(n), wallet.Request{})
+		default:
+			return b.Sell(tx, wallet.Sale{Trade: n, Buyer: user, Seller: other, Currency: "USD", Price: amount, Fee: amount / 7}, wallet.Request{})
+		}
+	})
+	if err != nil && fault.Of(err) == nil {
+		b.Fatalf("step %d: %v", n, err)
+	}
+}
+
+func TestLedger_TheDatabaseRefusesToChangeOrDelete(t *testing.T) {
+	b := newBank(t)
+	b.deposit("u", 5)
+	raw := b.raw()
+	edits := []string{
+		`UPDATE wallet_entry SET amount = 6 WHERE user_id = 'u'`,
+		`DELETE FROM wallet_entry WHERE user_id = 'u'`,
+		`UPDATE wallet_transaction SET note = 'x'`,
+		`DELETE FROM wallet_transaction`,
+		`DELETE FROM wallet_account`,
+	}
+	if b.at.Engine == storetest.PostgreSQL {
+		edits = append(edits, `TRUNCATE wallet_entry`, `TRUNCATE wallet_transaction`, `TRUNCATE wallet_account`)
+	} else {
+		edits = append(edits, `REPLACE INTO wallet_entry SELECT * FROM wallet_entry`, `REPLACE INTO wallet_transaction SELECT * FROM wallet_transaction`)
+	}
+	for _, edit := range edits {
+		if _, err := raw.ExecContext(t.Context(), edit); err == nil || !strings.Contains(err.Error(), "never") {
+			t.Errorf("%s: %v", edit, err)
+		}
+	}
+	b.wants(map[string]string{"u": "5/0"})
+	b.audit()
+}
