@@ -62,6 +62,9 @@ type Refresher interface {
 // Inventories takes what users own.
 type Inventories interface {
 	Sync(ctx context.Context, userID string, push inventory.Push) (view.SyncResult, error)
+	// Pull takes what Steam shows of the user; a place that it does not have is a
+	// fault.
+	Pull(ctx context.Context, userID string, appID int32, contextID string) (view.SyncResult, error)
 }
 
 // MissingQueue takes items that want a price.

@@ -197,6 +197,10 @@ func (f *fakes) Sync(_ context.Context, userID string, push inventory.Push) (vie
 	return view.SyncResult{Added: int64(len(push.Assets))}, f.note("sync", userID, len(push.Assets))
 }
 
+func (f *fakes) Pull(_ context.Context, userID string, appID int32, contextID string) (view.SyncResult, error) {
+	return view.SyncResult{Added: 1}, f.note("pull", userID, appID, contextID)
+}
+
 func (f *fakes) PutUser(_ context.Context, user inventory.User) (view.User, error) {
 	return view.User{UserID: user.ID, SteamID: &user.SteamID, DisplayName: &user.DisplayName, Leaderboard: user.Leaderboard}, f.note("putUser", user)
 }

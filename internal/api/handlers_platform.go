@@ -1,6 +1,7 @@
 package api
 
 import (
+	"cmp"
 	"io"
 	"net/http"
 	"strings"
@@ -8,6 +9,7 @@ import (
 
 	"assay/internal/fault"
 	"assay/internal/inventory"
+	"assay/internal/inventory/steaminv"
 	"assay/internal/strictjson"
 )
 
@@ -109,10 +111,15 @@ func (s *server) syncInventory(w http.ResponseWriter, c *call) error {
 	case fromSteam && c.hasBody:
 		return fault.New(fault.Invalid, "unexpected_body", "With source=steam this route takes no body.")
 	case fromSteam:
-		return &refusal{
-			status: http.StatusNotImplemented, code: "steam_not_supported",
-			detail: "Pulling from Steam is not in this version. Push the inventory as a JSON body.",
+		place := steaminv.Default()
+		if c.values["appId"] != "" {
+			place.AppID = int32(c.values.number("appId"))
 		}
+		contextID := cmp.Or(c.values["contextId"], place.ContextID)
+		result, err := s.Inventories.Pull(c.Context(), c.values["userId"], place.AppID, contextID)
+		return answer(w, result, err)
+	case c.values["appId"] != "" || c.values["contextId"] != "":
+		return fault.New(fault.Invalid, "invalid_parameters", "appId and contextId go with source=steam; a body names its own.")
 	case !c.hasBody:
 		return bodyRequired()
 	}

@@ -42,6 +42,8 @@ var (
 	rankBy     = choice("by", "volume", "What decides the rank.", "volume", "trades", "counterparties")
 	topLimit   = number("limit", 1, 100, "100", "How many to list.")
 	syncSource = choice("source", "", "Pull from here instead of taking the body.", "steam")
+	pullApp    = number("appId", 1, 1<<31-1, "", "Steam's number of the game to pull; 730 without it.")
+	pullFrom   = text("contextId", inventory.MaxOpaque, "The context to pull; 2 without it.")
 
 	namePath = param{
 		name: "name", in: "path", schema: schema{"type": "string"}, check: catalog.CheckName,

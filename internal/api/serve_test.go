@@ -248,7 +248,8 @@ func TestServe_RefusesBodiesThatItDoesNotTake(t *testing.T) {
 	h.refuses(400, "unexpected_body", h.ask("POST", sync+"?source=steam", `{}`, asAdmin))
 	h.refuses(400, "body_required", h.ask("PUT", user, "", asAdmin))
 	h.refuses(400, "body_required", h.ask("POST", sync, "", asAdmin))
-	h.refuses(501, "steam_not_supported", h.ask("POST", sync+"?source=steam", "", asAdmin))
+	h.refuses(400, "invalid_parameters", h.ask("POST", sync+"?appId=730", `{}`, asAdmin))
+	h.refuses(400, "invalid_parameters", h.ask("POST", sync+"?contextId=2", "", asAdmin))
 	h.refuses(400, "invalid_parameters", h.ask("POST", sync+"?source=other", "", asAdmin))
 	for _, media := range []string{"text/plain", "application/x-www-form-urlencoded", "application/json; charset=latin1", "application/problem+json", "rubbish;;", ""} {
 		h.refuses(415, "unsupported_media_type", h.ask("PUT", user, `{}`, asAdmin, header("Content-Type: "+media)))

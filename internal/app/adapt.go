@@ -6,6 +6,7 @@ import (
 
 	"assay/internal/config"
 	"assay/internal/inventory"
+	"assay/internal/inventory/steaminv"
 	"assay/internal/once"
 	"assay/internal/refresh"
 	"assay/internal/store"
@@ -58,6 +59,12 @@ func (c control) DryRun(ctx context.Context, forced bool) (view.DryRun, error) {
 type inventories struct {
 	*inventory.Service
 	store *store.Store
+	steam *steaminv.Syncer
+}
+
+func (i inventories) Pull(ctx context.Context, userID string, appID int32, contextID string) (view.SyncResult, error) {
+	r, err := i.steam.Sync(ctx, userID, steaminv.Place{AppID: appID, ContextID: contextID}, inventory.Normal)
+	return view.SyncResult(r), err
 }
 
 func (i inventories) Sync(ctx context.Context, userID string, push inventory.Push) (view.SyncResult, error) {

@@ -22,6 +22,7 @@ import (
 	"assay/internal/dispatch"
 	"assay/internal/exchange"
 	"assay/internal/inventory"
+	"assay/internal/inventory/steaminv"
 	"assay/internal/pricing"
 	"assay/internal/provider"
 	"assay/internal/refresh"
@@ -45,15 +46,20 @@ type Options struct {
 
 // App is a server.
 type App struct {
-	cfg      *config.Config
-	log      *slog.Logger
-	now      func() time.Time
-	version  string
-	owner    string // names this process among all that ever worked on the database
-	store    *store.Store
-	sources  *SourceSet
-	rates    *exchange.Keeper
-	ecb      *provider.Client // nil: it is not asked
+	cfg     *config.Config
+	log     *slog.Logger
+	now     func() time.Time
+	version string
+	owner   string // names this process among all that ever worked on the database
+	store   *store.Store
+	sources *SourceSet
+	rates   *exchange.Keeper
+	ecb     *provider.Client // nil: it is not asked
+	steam   *provider.Client // for inventories
+
+	inventories *inventory.Service
+	pulls       *steaminv.Syncer
+
 	engine   *refresh.Engine
 	work     dispatch.Dispatcher
 	creds    *config.Credentials
@@ -134,10 +140,12 @@ func (a *App) openDatabase(ctx context.Context, o Options) (err error) {
 // openSources makes the sources. What they allow is counted in the store, for all
 // processes that use it and over restarts.
 func (a *App) openSources(ctx context.Context, client func(*provider.Options)) (err error) {
-	a.sources, err = OpenSources(ctx, SourceOptions{
+	so := SourceOptions{
 		Config: a.cfg, Secret: a.creds.Secret, Client: client, Now: a.now, Logger: a.log,
 		Allowance: func(source string, host provider.Host) provider.Allowance { return a.store.Allowance(source, host) },
-	})
+	}
+	a.buildInventories(so)
+	a.sources, err = OpenSources(ctx, so)
 	return err
 }
 
@@ -177,12 +185,7 @@ func (a *App) buildServer() *http.Server {
 		Scheduled: a.work.Scheduled, Owner: a.owner, Version: a.version, Started: a.now(), Now: a.now,
 	})
 	failures := access.NewFailures(a.now)
-	users := inventories{store: a.store, Service: &inventory.Service{
-		InTx: func(ctx context.Context, fn func(inventory.Tx) error) error {
-			return a.store.InTx(ctx, func(tx *store.Tx) error { return fn(tx) })
-		},
-		Queued: func() { a.work.Wake(refresh.WorkMissing) },
-	}}
+	users := inventories{store: a.store, Service: a.inventories, steam: a.pulls}
 	page := web.New(web.Deps{
 		Reader: reader, Refresher: control{a.engine}, Credentials: pageCredentials{a.creds}, Limiter: failures,
 		Version: a.version, Currency: a.cfg.Currency, Logger: a.log, Now: a.now, TrustedProxies: a.cfg.TrustedProxies,
@@ -237,6 +240,7 @@ func (a *App) Run(ctx context.Context) error {
 	cancel()
 	stopping, done := context.WithTimeout(context.WithoutCancel(ctx), shutdown)
 	defer done()
+	a.pulls.Close() // and with them answers that wait for one
 	if err := a.server.Shutdown(stopping); err != nil {
 		failed = errors.Join(failed, a.server.Close())
 	}
@@ -270,6 +274,10 @@ func (a *App) Close() error {
 		if err := a.listener.Close(); !errors.Is(err, net.ErrClosed) {
 			errs = append(errs, err)
 		}
+	}
+	if a.pulls != nil {
+		a.pulls.Close()
+		a.steam.Close()
 	}
 	if a.work != nil {
 		a.work.Close()

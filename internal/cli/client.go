@@ -205,7 +205,7 @@ func (c *client) problem(resp *http.Response, body []byte, with credential) *pro
 	switch p.Status {
 	case http.StatusUnauthorized, http.StatusForbidden:
 		p.hint = "the secret came from " + with.origin + ": it must be one that the server at " + c.base + " has"
-	case http.StatusTooManyRequests:
+	case http.StatusTooManyRequests, http.StatusServiceUnavailable:
 		if after := resp.Header.Get("Retry-After"); after != "" {
 			p.hint = "try again after " + printable(after) + " s"
 		}
@@ -311,6 +311,23 @@ func (c *client) sync(ctx context.Context, userID string, push []byte) (view.Syn
 	err := c.do(ctx, request{
 		method: http.MethodPost, path: "/api/inventory/" + segment(userID) + "/sync",
 		with: c.platform, body: bytes.NewReader(push), timeout: syncTimeout,
+	}, &a)
+	return a, err
+}
+
+// pull has the server read a user's inventory from Steam; zero values are the
+// server's to choose.
+func (c *client) pull(ctx context.Context, userID string, appID int32, contextID string) (view.SyncResult, error) {
+	q := url.Values{"source": {"steam"}}
+	if appID != 0 {
+		q.Set("appId", strconv.Itoa(int(appID)))
+	}
+	if contextID != "" {
+		q.Set("contextId", contextID)
+	}
+	var a view.SyncResult
+	err := c.do(ctx, request{
+		method: http.MethodPost, path: "/api/inventory/" + segment(userID) + "/sync", query: q, with: c.platform, timeout: syncTimeout,
 	}, &a)
 	return a, err
 }

@@ -112,7 +112,8 @@ func TestLoad_DefaultsAreTheDocumentedOnes(t *testing.T) {
 		JobRetention: 7 * 24 * time.Hour, MinJobs: 3,
 		Estimate: pricing.Robust, Guard: pricing.Flag, Workers: 2,
 		TradeHold: 168 * time.Hour, InventoryMaxAge: 15 * time.Minute, Cs2capShape: "batch", SimShape: "bulk", SimBatchSize: 500, SteamEndpoint: "priceoverview",
-		Sources: map[string]Source{"sim": {}, "pricelist": {}},
+		SteamPace: 4 * time.Second,
+		Sources:   map[string]Source{"sim": {}, "pricelist": {}},
 	}
 	if diff := cmp.Diff(want, c, ignoreInner); diff != "" {
 		t.Errorf("defaults (-want +got):\n%s", diff)
@@ -159,6 +160,7 @@ func TestLoad_ReadsEverySetting(t *testing.T) {
 		"MARKET_PRICE_JOB_RETENTION_DAYS=0", "MARKET_PRICE_JOB_RETENTION_MIN_JOBS=0", "MARKET_PRICE_ESTIMATE=median",
 		"MARKET_PRICE_GUARD=hold", "MARKET_PRICE_SCHEDULE=every 30m", "MARKET_PRICE_WORKERS=4", "PAYMENT_FEE_RULES=https://fees.example/r.json",
 		"TRADE_HOLD=1h", "INVENTORY_MAX_AGE=1h", "SIM_BASE_URL=http://127.0.0.1:9000/v1", "SIM_SHAPE=batch", "CS2CAP_SHAPE=single", "SIM_LIMIT=8/5m", "SIM_QUOTA=30000/month,1000/day", "SIM_BATCH_SIZE=100", "STEAM_ENDPOINT=orderbook",
+		"STEAM_INVENTORY_PACE=10s",
 		"MARKET_PRICE_SYNC_SECRET=old-secret-old-secret,new-secret-new-secret", "SIM_API_KEY=sim-key",
 	))
 	if got := c.Sources["sim"]; got.BaseURL.String() != "http://127.0.0.1:9000/v1" || got.APIKey.Reveal() != "sim-key" ||
@@ -184,7 +186,7 @@ func TestLoad_ReadsEverySetting(t *testing.T) {
 		},
 		Scope: ScopeAll, MissingRetry: 30 * time.Minute, NoSalesWindow: 168 * time.Hour, NoSalesRetry: 24 * time.Hour,
 		Estimate: pricing.Median, Guard: pricing.Hold, Workers: 4, FeeRules: "https://fees.example/r.json",
-		TradeHold: time.Hour, InventoryMaxAge: time.Hour, Cs2capShape: "single", SimShape: "batch", SimBatchSize: 100, SteamEndpoint: "orderbook",
+		TradeHold: time.Hour, InventoryMaxAge: time.Hour, Cs2capShape: "single", SimShape: "batch", SimBatchSize: 100, SteamEndpoint: "orderbook", SteamPace: 10 * time.Second,
 	}
 	c.Sources, c.SyncSecrets = nil, nil
 	equalPrefix := cmp.Comparer(func(a, b netip.Prefix) bool { return a == b })

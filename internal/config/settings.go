@@ -225,6 +225,10 @@ func sourceSettings(sources []string) []setting {
 			set:  oneOf(func(c *Config) *string { return &c.SteamEndpoint }, "priceoverview", "orderbook"),
 		},
 		setting{
+			name: "STEAM_INVENTORY_PACE", def: "4s", help: "least time between two requests to Steam for inventories, of all instances together; each counts with `STEAM_LIMIT`, too",
+			set: duration(func(c *Config) *time.Duration { return &c.SteamPace }, time.Millisecond, time.Hour),
+		},
+		setting{
 			name: "PRICELIST_CONFIG", help: "file that describes the price lists of `pricelist`",
 			set: text(func(c *Config) *string { return &c.PricelistConfig }),
 		})

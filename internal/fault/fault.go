@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"time"
 )
 
 // Kind decides the HTTP status and the exit code.
@@ -38,6 +39,8 @@ type Error struct {
 	Code   string // stable, snake_case: "already_listed"
 	Detail string // a sentence that says what to do; no secret, path or SQL
 	Fields []Field
+	// RetryAfter is when to come back, of one of kind Unavailable; 0: soon.
+	RetryAfter time.Duration
 }
 
 // New makes an Error whose detail is formatted.

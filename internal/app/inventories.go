@@ -1,0 +1,72 @@
+package app
+
+import (
+	"context"
+
+	"assay/internal/fault"
+	"assay/internal/inventory"
+	"assay/internal/inventory/steaminv"
+	"assay/internal/provider"
+	"assay/internal/refresh"
+	"assay/internal/store"
+)
+
+// buildInventories makes what keeps inventories: pushed ones, and those that are
+// pulled from Steam.
+func (a *App) buildInventories(so SourceOptions) {
+	a.inventories = &inventory.Service{
+		InTx: func(ctx context.Context, fn func(inventory.Tx) error) error {
+			return a.store.InTx(ctx, func(tx *store.Tx) error { return fn(tx) })
+		},
+		Queued: func() { a.work.Wake(refresh.WorkMissing) },
+	}
+	client, base := inventoryClient(so)
+	a.steam = client
+	puller := &steaminv.Puller{BaseURL: base, Client: client, Now: a.now}
+	a.pulls = steaminv.NewSyncer(steaminv.Options{
+		SteamID: a.steamID, Pull: puller.Pull, Sync: a.inventories.Sync, Logger: a.log,
+	})
+}
+
+// steamID returns whose inventory on Steam is a user's.
+func (a *App) steamID(ctx context.Context, userID string) (string, error) {
+	_, known, err := a.store.UserKey(ctx, userID)
+	if err != nil {
+		return "", err
+	}
+	if !known {
+		return "", fault.New(fault.NotFound, "user_not_found", "Nobody has named this user: PUT /api/users/{userId} does, with a steamId.")
+	}
+	user, err := a.store.User(ctx, userID)
+	if err == nil && user.SteamID == "" {
+		err = fault.New(fault.Unprocessable, "steam_id_missing", "The user has no steamId: set it by PUT /api/users/{userId}, or push the inventory as a JSON body.")
+	}
+	return user.SteamID, err
+}
+
+// inventoryClient returns the client for inventories, and where they are. It
+// shares the budget of Steam's host and keeps a pace of its own within it.
+func inventoryClient(so SourceOptions) (*provider.Client, string) {
+	if shared := so.Allowance; shared != nil {
+		so.Allowance = func(source string, host provider.Host) provider.Allowance {
+			pace := provider.Host{Key: host.Key + "/inventory", Limit: provider.Limit{Requests: 1, Per: so.Config.SteamPace}}
+			return paced{Allowance: shared(source, host), pace: shared(source, pace)}
+		}
+	}
+	return SteamClient(so, steaminv.Tune)
+}
+
+// paced is an allowance within which some requests have a pace of their own.
+type paced struct {
+	provider.Allowance
+	pace provider.Allowance
+}
+
+// Take implements provider.Allowance. The pace goes first: what it counts of a
+// request that the other one refuses is soon forgotten.
+func (p paced) Take(ctx context.Context) (provider.Refusal, error) {
+	if r, err := p.pace.Take(ctx); err != nil || r.Wait > 0 {
+		return r, err
+	}
+	return p.Allowance.Take(ctx)
+}

@@ -1,0 +1,115 @@
+package steaminv
+
+import (
+	"errors"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"assay/internal/fault"
+	"assay/internal/provider"
+)
+
+// The statuses of HTTP that Steam says something particular by.
+const (
+	statusBadRequest   = 400
+	statusUnauthorized = 401
+	statusForbidden    = 403
+	statusServerError  = 500
+)
+
+// retryUnavailable is when to come back where nobody says.
+const retryUnavailable = 30 * time.Second
+
+// What an inventory can be beside private, throttled and broken.
+var (
+	errHidden = fault.New(fault.Conflict, "inventory_hidden",
+		"Steam says that there are assets and shows none: all are hidden or under trade protection. What is stored stays as it is.")
+	errTooLarge = fault.New(fault.Unprocessable, "inventory_too_large", "The inventory has more assets than the 50,000 that are taken.")
+)
+
+// tooMany reports whether Steam refused a page for being asked for too many
+// assets, which it says with nothing but 400.
+func tooMany(err error) bool {
+	e, ok := errors.AsType[*provider.Error](err)
+	return ok && e.Status == statusBadRequest
+}
+
+// judge tells what Steam means by an error. A page of HTML instead of null with
+// 403 refuses whoever asks too much, and not the inventory.
+func judge(e *provider.Error) {
+	switch {
+	case e.Status == statusForbidden && e.Page:
+		e.Kind = provider.KindRateLimited
+	case e.Status == statusServerError && !passing(e.Detail):
+		e.Kind = provider.KindStatus
+	}
+}
+
+var (
+	// passingResults are the results of Steam (EResult) that may be others the next
+	// time: Fail, Busy, Timeout, ServiceUnavailable, DuplicateRequest, RemoteCallFailed.
+	passingResults = []int{2, 10, 16, 20, 29, 38}
+	resultForms    = []*regexp.Regexp{
+		regexp.MustCompile(`EResult (\d{1,9})\b`),
+		regexp.MustCompile(`\((\d{1,9})\)`),
+	}
+	passingTexts = []string{"Timeout", "batched request timeout", "Failed to get", "Failed to send"}
+)
+
+// passing reports whether what Steam says with 500 may pass. Where it says
+// nothing it may.
+func passing(body string) bool {
+	if !strings.Contains(body, `"error"`) {
+		return true
+	}
+	for _, form := range resultForms {
+		if found := form.FindStringSubmatch(body); found != nil {
+			n, err := strconv.Atoi(found[1])
+			return err == nil && slices.Contains(passingResults, n)
+		}
+	}
+	return slices.ContainsFunc(passingTexts, func(text string) bool { return strings.Contains(body, text) })
+}
+
+// explain makes a fault, for whoever asked for a pull, of what it failed with.
+// Who asked too often, us or a neighbour at the same address, is told when to
+// come back; what comes of a context that ended stays what it is.
+func explain(err error) error {
+	e, ok := errors.AsType[*provider.Error](err)
+	if !ok {
+		return err
+	}
+	switch {
+	case e.Kind == provider.KindCancelled && e.Err != nil:
+		return e.Err
+	case e.Kind == provider.KindRateLimited, e.Kind == provider.KindBudget:
+		return &Failure{e, later("steam_throttled", e.RetryAfter, "Steam is not to be asked for more just now. What is stored stays as it is.")}
+	case e.Status == statusForbidden, e.Status == statusUnauthorized:
+		return &Failure{e, fault.New(fault.Conflict, "inventory_private",
+			"The user's inventory on Steam is not public. What is stored stays as it is.")}
+	}
+	return &Failure{e, later("inventory_unavailable", e.RetryAfter, "Steam did not answer with a whole inventory. What is stored stays as it is.")}
+}
+
+func later(code string, wait time.Duration, detail string) *fault.Error {
+	f := fault.New(fault.Unavailable, code, "%s", detail)
+	if f.RetryAfter = wait; wait <= 0 {
+		f.RetryAfter = retryUnavailable
+	}
+	return f
+}
+
+// Failure is a fault with what caused it, which is for the log alone.
+type Failure struct {
+	Cause error
+	Fault *fault.Error
+}
+
+// Error returns what was wrong, for the log.
+func (f *Failure) Error() string { return f.Fault.Code + ": " + f.Cause.Error() }
+
+// Unwrap returns fault and cause.
+func (f *Failure) Unwrap() []error { return []error{f.Fault, f.Cause} }

@@ -1,0 +1,331 @@
+package steaminv
+
+import (
+	"context"
+	"io"
+	"math"
+	"strconv"
+	"strings"
+
+	"assay/internal/catalog"
+	"assay/internal/inventory"
+	"assay/internal/provider/feed"
+)
+
+// The members of an answer's rows that are read.
+var (
+	assetNames       = []string{"appid", "contextid", "assetid", "classid", "instanceid", "amount"}
+	descriptionNames = []string{"classid", "instanceid", "market_hash_name", "tradable", "marketable", "actions"}
+	actionNames      = []string{"link"}
+	propertiesNames  = []string{"appid", "contextid", "assetid", "asset_properties"}
+	propertyNames    = []string{"propertyid", "int_value", "float_value", "string_value"}
+)
+
+// page is one answer.
+type page struct {
+	owner        string // Steam id
+	place        Place
+	assets       []inventory.Asset // not described yet
+	descriptions map[class]description
+	properties   map[string]inventory.Properties // by asset id
+	total        int64                           // assets in the whole inventory
+	more         bool                            // another page follows
+	last         string                          // where it does
+}
+
+// class is what assets that share a description have in common.
+type class struct{ id, instance string }
+
+type description struct {
+	name                 string // market hash name; empty: none
+	tradable, marketable bool
+	link                 string // to inspect an asset, with places for its ids; empty: none
+}
+
+// readPage reads one answer, as a stream.
+func readPage(ctx context.Context, body io.Reader, owner string, place Place) (*page, error) {
+	p := &page{owner: owner, place: place, descriptions: map[class]description{}, properties: map[string]inventory.Properties{}}
+	err := feed.Read(ctx, source, body, nil, func(r *feed.Reader) error {
+		if err := p.read(r); err != nil {
+			return err
+		}
+		r.Count(len(p.assets))
+		return p.describe()
+	})
+	return p, err
+}
+
+// read reads the members of an answer, which come in any order.
+func (p *page) read(r *feed.Reader) error {
+	seen := map[string]bool{}
+	err := r.Object(func(name []byte) error {
+		member := string(name)
+		switch member {
+		case "assets", "descriptions", "asset_properties", "success", "total_inventory_count", "more_items", "last_assetid":
+		default:
+			return r.Skip()
+		}
+		if seen[member] {
+			return feed.Malformed("%s is there twice", member)
+		}
+		seen[member] = true
+		switch member {
+		case "assets":
+			return p.rows(r, assetNames, p.asset)
+		case "descriptions":
+			return p.rows(r, descriptionNames, p.description)
+		case "asset_properties":
+			return p.rows(r, propertiesNames, p.ofAsset)
+		}
+		cell, err := r.Cell()
+		if err != nil {
+			return err
+		}
+		return p.scalar(member, cell)
+	})
+	switch {
+	case err != nil:
+		return err
+	case !seen["success"]:
+		return feed.Malformed("it does not say whether it succeeded")
+	case !seen["total_inventory_count"]:
+		return feed.Malformed("it does not say how many assets there are")
+	case p.more && p.last == "":
+		return feed.Malformed("it has more pages and does not say where")
+	}
+	return nil
+}
+
+// scalar reads what an answer says of itself.
+func (p *page) scalar(member string, c feed.Cell) (err error) {
+	switch member {
+	case "success":
+		ok, err := flag(c)
+		if err == nil && !ok {
+			err = feed.Malformed("success is %s", feed.Clip(c.Text))
+		}
+		return err
+	case "total_inventory_count":
+		p.total, err = whole(c, 0, math.MaxInt32)
+	case "more_items":
+		p.more, err = flag(c)
+	case "last_assetid":
+		if c.Kind > feed.Null {
+			p.last, err = id(c)
+		}
+	}
+	return err
+}
+
+// rows reads a list of objects.
+func (p *page) rows(r *feed.Reader, names []string, row func(*feed.Reader, []feed.Cell) error) error {
+	cells := make([]feed.Cell, len(names))
+	n := 0
+	return r.Array(func() error {
+		if n++; n > maxPage {
+			return feed.TooManyItems(maxPage)
+		}
+		ok, err := r.Row(names, cells)
+		if err == nil && !ok {
+			err = feed.Malformed("a row is no object, or says something twice")
+		}
+		if err != nil {
+			return err
+		}
+		return row(r, cells)
+	})
+}
+
+// asset reads what is owned. What of it is in its description follows.
+func (p *page) asset(_ *feed.Reader, cells []feed.Cell) (err error) {
+	a := inventory.Asset{Amount: 1, InstanceID: "0"}
+	if a.AssetID, err = p.here(cells); err != nil {
+		return err
+	}
+	if a.ClassID, err = id(cells[3]); err != nil {
+		return err
+	}
+	if a.InstanceID, err = instance(cells[4]); err != nil {
+		return err
+	}
+	if cells[5].Kind > feed.Null {
+		if a.Amount, err = whole(cells[5], 1, math.MaxInt32); err != nil {
+			return err
+		}
+	}
+	p.assets = append(p.assets, a)
+	return nil
+}
+
+// here reads which asset a row is about, and that it is one of this inventory:
+// cells begin with app, context and asset.
+func (p *page) here(cells []feed.Cell) (assetID string, err error) {
+	for i, want := range []string{strconv.Itoa(int(p.place.AppID)), p.place.ContextID} {
+		if c := cells[i]; c.Kind > feed.Null && string(c.Text) != want {
+			return "", feed.Malformed("it is about another inventory")
+		}
+	}
+	return id(cells[2])
+}
+
+func (p *page) description(r *feed.Reader, cells []feed.Cell) (err error) {
+	var of class
+	if of.id, err = id(cells[0]); err != nil {
+		return err
+	}
+	if of.instance, err = instance(cells[1]); err != nil {
+		return err
+	}
+	var d description
+	if d.name, err = name(cells[2]); err != nil {
+		return err
+	}
+	if d.tradable, err = flag(cells[3]); err != nil {
+		return err
+	}
+	if d.marketable, err = flag(cells[4]); err != nil {
+		return err
+	}
+	// What has no name cannot be on the market, whatever else is said.
+	d.marketable = d.marketable && d.name != ""
+	action := make([]feed.Cell, len(actionNames))
+	err = r.EachRow(cells[5], actionNames, action, func() error {
+		if link := string(action[0].Text); d.link == "" && len(link) <= inventory.MaxInspect && strings.Contains(link, "csgo_econ_action_preview") {
+			d.link = link
+		}
+		return nil
+	})
+	p.descriptions[of] = d
+	return err
+}
+
+// ofAsset reads the properties of an asset.
+func (p *page) ofAsset(r *feed.Reader, cells []feed.Cell) error {
+	assetID, err := p.here(cells)
+	if err != nil {
+		return err
+	}
+	var known inventory.Properties
+	property := make([]feed.Cell, len(propertyNames))
+	err = r.EachRow(cells[3], propertyNames, property, func() error {
+		to := slot(&known, string(property[0].Text))
+		for _, value := range property[1:] {
+			if to != nil && (value.Kind == feed.Text || value.Kind == feed.Number) && len(value.Text) <= inventory.MaxInspect {
+				*to = string(value.Text)
+			}
+		}
+		return nil
+	})
+	p.properties[assetID] = known
+	return err
+}
+
+// slot returns where the property of a number goes; nil: it is not kept.
+func slot(p *inventory.Properties, number string) *string {
+	switch number {
+	case "1":
+		return &p.Seed
+	case "2":
+		return &p.Wear
+	case "3":
+		return &p.Charm
+	case "5":
+		return &p.NameTag
+	case "6":
+		return &p.Certificate
+	default:
+		return nil
+	}
+}
+
+// describe gives each asset what its description says: that of this page, since
+// every page brings those of its own assets.
+func (p *page) describe() error {
+	for i := range p.assets {
+		a := &p.assets[i]
+		d, ok := p.descriptions[class{a.ClassID, a.InstanceID}]
+		if !ok {
+			return feed.Malformed("an asset is not described")
+		}
+		a.Name, a.Tradable, a.Marketable = d.name, d.tradable, d.marketable
+		properties := p.properties[a.AssetID]
+		a.Properties = &properties
+		a.Inspect = p.inspect(a, d.link)
+	}
+	return nil
+}
+
+// propertyPlace begins the place of a property in a link; its number and a percent
+// sign follow.
+const propertyPlace = "%propid:"
+
+// inspect fills in the places of a link. One that cannot be filled leads nowhere.
+func (p *page) inspect(a *inventory.Asset, link string) string {
+	properties := *a.Properties
+	link = strings.NewReplacer("%owner_steamid%", p.owner, "%assetid%", a.AssetID).Replace(link)
+	filled, rest, more := strings.Cut(link, propertyPlace)
+	for more {
+		number, after, closed := strings.Cut(rest, "%")
+		value := slot(&properties, number)
+		if !closed || value == nil || *value == "" {
+			return ""
+		}
+		var text string
+		text, rest, more = strings.Cut(after, propertyPlace)
+		filled += *value + text
+	}
+	if len(filled) > inventory.MaxInspect {
+		return ""
+	}
+	return filled
+}
+
+// id reads a number that Steam gives something. Most exceed 2^53, so it stays
+// text.
+func id(c feed.Cell) (string, error) {
+	text := string(c.Text)
+	if (c.Kind != feed.Text && c.Kind != feed.Number) || text == "" || len(text) > 20 || strings.Trim(text, "0123456789") != "" {
+		return "", feed.Malformed("an id is %s", feed.Clip(c.Text))
+	}
+	return text, nil
+}
+
+// instance reads an instance id, which may be missing.
+func instance(c feed.Cell) (string, error) {
+	if c.Kind <= feed.Null {
+		return "0", nil
+	}
+	return id(c)
+}
+
+// name reads a market hash name, byte for byte, which may be missing.
+func name(c feed.Cell) (string, error) {
+	switch {
+	case c.Kind <= feed.Null, c.Kind == feed.Text && len(c.Text) == 0:
+		return "", nil
+	case c.Kind == feed.Text && len(c.Text) <= catalog.MaxName && catalog.CheckName(string(c.Text)) == nil:
+		return string(c.Text), nil
+	}
+	return "", feed.Malformed("a name is %s", feed.Clip(c.Text))
+}
+
+// whole reads a whole number, as such or as text.
+func whole(c feed.Cell, least, most int64) (int64, error) {
+	n, err := strconv.ParseInt(string(c.Text), 10, 64)
+	if err != nil || c.Kind == feed.Other || n < least || n > most {
+		return 0, feed.Malformed("a number is %s", feed.Clip(c.Text))
+	}
+	return n, nil
+}
+
+// flag reads yes or no, as 1 or 0, or as a boolean. Nothing is no.
+func flag(c feed.Cell) (bool, error) {
+	switch text := string(c.Text); {
+	case c.Kind <= feed.Null, text == "0", text == "false":
+		return false, nil
+	case text == "1", text == "true":
+		return true, nil
+	default:
+		return false, feed.Malformed("a flag is %s", feed.Clip(c.Text))
+	}
+}

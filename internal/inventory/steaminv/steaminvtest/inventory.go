@@ -1,0 +1,114 @@
+package steaminvtest
+
+import (
+	"cmp"
+	"fmt"
+
+	"github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
+
+	"assay/internal/provider/providertest"
+)
+
+// Inventory is what a user owns of one game and context: rows as Steam writes
+// them.
+type Inventory struct {
+	Assets       []Asset
+	Descriptions map[[2]string]string // by class and instance ("0": none)
+	Properties   map[string]string    // by asset id; may be nil
+	Hidden       bool                 // it tells how many there are and shows none
+}
+
+// Asset is a row of the list of assets.
+type Asset struct {
+	ID, Class, Instance string // Instance may be empty: none is told
+	Row                 string
+}
+
+func (a *Asset) class() [2]string { return [2]string{a.Class, cmp.Or(a.Instance, "0")} }
+
+// Read takes a recorded answer apart. Its rows are served byte for byte.
+func Read(recorded []byte) (*Inventory, error) {
+	var answer struct {
+		Assets       []jsontext.Value `json:"assets"`
+		Descriptions []jsontext.Value `json:"descriptions"`
+		Properties   []jsontext.Value `json:"asset_properties"`
+	}
+	if err := json.Unmarshal(recorded, &answer); err != nil {
+		return nil, fmt.Errorf("recorded inventory: %w", err)
+	}
+	i := &Inventory{Descriptions: map[[2]string]string{}, Properties: map[string]string{}}
+	for _, row := range answer.Assets {
+		a, err := read(row)
+		if err != nil {
+			return nil, err
+		}
+		i.Assets = append(i.Assets, a)
+	}
+	for _, row := range answer.Descriptions {
+		a, err := read(row)
+		if err != nil {
+			return nil, err
+		}
+		i.Descriptions[a.class()] = a.Row
+	}
+	for _, row := range answer.Properties {
+		a, err := read(row)
+		if err != nil {
+			return nil, err
+		}
+		i.Properties[a.ID] = a.Row
+	}
+	return i, nil
+}
+
+// read reads whose row it is.
+func read(row jsontext.Value) (Asset, error) {
+	var a struct {
+		AssetID    string `json:"assetid"`
+		ClassID    string `json:"classid"`
+		InstanceID string `json:"instanceid"`
+	}
+	if err := json.Unmarshal(row, &a); err != nil {
+		return Asset{}, fmt.Errorf("row of a recorded inventory: %w", err)
+	}
+	return Asset{a.AssetID, a.ClassID, a.InstanceID, string(row)}, nil
+}
+
+// Item is an asset of an invented inventory.
+type Item struct {
+	AssetID, ClassID string
+	InstanceID       string // empty: missing
+	Name             string // empty: it has none, and is not marketable
+	Amount           int    // default 1
+	Untradable       bool
+	Properties       string // the list of them, as JSON; empty: none
+}
+
+// New makes an inventory of items.
+func New(appID int32, contextID string, items ...Item) *Inventory {
+	i := &Inventory{Descriptions: map[[2]string]string{}, Properties: map[string]string{}}
+	for _, it := range items {
+		instance := ""
+		if it.InstanceID != "" {
+			instance = `,"instanceid":"` + it.InstanceID + `"`
+		}
+		head := fmt.Sprintf(`{"appid":%d,"contextid":"%s","assetid":"%s"`, appID, contextID, it.AssetID)
+		a := Asset{it.AssetID, it.ClassID, it.InstanceID, fmt.Sprintf(`%s,"classid":"%s"%s,"amount":"%d"}`, head, it.ClassID, instance, max(it.Amount, 1))}
+		i.Assets = append(i.Assets, a)
+		marketable, name := 0, ""
+		if it.Name != "" {
+			marketable, name = 1, `,"market_hash_name":`+providertest.Quote(it.Name)
+		}
+		tradable := 1
+		if it.Untradable {
+			tradable = 0
+		}
+		i.Descriptions[a.class()] = fmt.Sprintf(`{"appid":%d,"classid":"%s"%s,"currency":0,"tradable":%d%s,"commodity":0,"marketable":%d,"tags":[]}`,
+			appID, it.ClassID, instance, tradable, name, marketable)
+		if it.Properties != "" {
+			i.Properties[it.AssetID] = head + `,"asset_properties":` + it.Properties + `}`
+		}
+	}
+	return i
+}

@@ -1,0 +1,168 @@
+package steaminv
+
+import (
+	"context"
+	"log/slog"
+	"sync"
+	"time"
+
+	"assay/internal/fault"
+	"assay/internal/inventory"
+)
+
+const (
+	// PullTime is how long a pull may take, its wait for its turn included.
+	PullTime = 5 * time.Minute
+	// AnswerTime is how long whoever asked for a pull is kept waiting for it. It goes
+	// on after that, so that asking again finds it further or done.
+	AnswerTime = 90 * time.Second
+	// maxPulls is how many may be under way or wait for their turn.
+	maxPulls = 1000
+	// atOnce is how many are under way. All of them share one pace; a second one
+	// asks while the first waits for an answer.
+	atOnce = 2
+)
+
+// Options are what a Syncer is made of.
+type Options struct {
+	// SteamID returns whose inventory is meant: a fault if there is none.
+	SteamID func(ctx context.Context, userID string) (string, error)
+	Pull    func(ctx context.Context, steamID string, place Place) (inventory.Push, error)
+	Sync    func(ctx context.Context, userID string, push inventory.Push, mode inventory.Mode) (inventory.Result, error)
+	Logger  *slog.Logger
+}
+
+// Syncer makes what is stored of users what Steam shows of them. Its methods may
+// be used concurrently; pulls of the same inventory at once are one. Close it
+// when done.
+type Syncer struct {
+	o     Options
+	ctx   context.Context // of all pulls
+	close context.CancelFunc
+	turn  chan struct{}
+	wg    sync.WaitGroup
+
+	mu    sync.Mutex
+	pulls map[wanted]*pull
+}
+
+// wanted is what a pull is of.
+type wanted struct {
+	userID, steamID string
+	place           Place
+}
+
+// pull is one that is under way.
+type pull struct {
+	mode   inventory.Mode // Listing while everybody who waits for it wants that
+	done   chan struct{}  // closed when the rest is set
+	result inventory.Result
+	err    error
+}
+
+// NewSyncer returns a Syncer.
+func NewSyncer(o Options) *Syncer {
+	s := &Syncer{o: o, turn: make(chan struct{}, atOnce), pulls: map[wanted]*pull{}}
+	s.ctx, s.close = context.WithCancel(context.Background())
+	return s
+}
+
+// Close ends all pulls and waits for them. What is stored stays as it is.
+func (s *Syncer) Close() {
+	s.mu.Lock()
+	s.close() // nobody starts one after this
+	s.mu.Unlock()
+	s.wg.Wait()
+}
+
+// Sync pulls a user's inventory and makes the stored rows those that came. It
+// returns within AnswerTime: with a fault of kind Unavailable where that was not
+// enough, while the pull goes on.
+func (s *Syncer) Sync(ctx context.Context, userID string, place Place, mode inventory.Mode) (inventory.Result, error) {
+	if err := place.Check(); err != nil {
+		return inventory.Result{}, err
+	}
+	steamID, err := s.o.SteamID(ctx, userID)
+	if err != nil {
+		return inventory.Result{}, err
+	}
+	p, err := s.join(wanted{userID, steamID, place}, mode)
+	if err != nil {
+		return inventory.Result{}, err
+	}
+	timer := time.NewTimer(AnswerTime)
+	defer timer.Stop()
+	select {
+	case <-p.done:
+		return p.result, p.err
+	case <-ctx.Done():
+		return inventory.Result{}, ctx.Err()
+	case <-timer.C:
+		return inventory.Result{}, later("inventory_unavailable", retryUnavailable,
+			"The inventory is still being read: Steam is asked slowly. Ask again to have what it comes to.")
+	}
+}
+
+// join returns the pull of what is wanted, and starts it unless it is under way.
+func (s *Syncer) join(w wanted, mode inventory.Mode) (*pull, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if p, ok := s.pulls[w]; ok {
+		if mode == inventory.Normal {
+			p.mode = mode
+		}
+		return p, nil
+	}
+	if s.ctx.Err() != nil || len(s.pulls) >= maxPulls {
+		return nil, later("inventory_unavailable", retryUnavailable, "Too many inventories wait to be read; ask again later.")
+	}
+	p := &pull{mode: mode, done: make(chan struct{})}
+	s.pulls[w] = p
+	s.wg.Go(func() {
+		p.result, p.err = s.run(w, p)
+		s.forget(w, p)
+		close(p.done)
+	})
+	return p, nil
+}
+
+// run carries a pull out. It belongs to no request: who asked may have gone.
+func (s *Syncer) run(w wanted, p *pull) (result inventory.Result, err error) {
+	ctx, cancel := context.WithTimeout(s.ctx, PullTime)
+	defer cancel()
+	defer func() {
+		if failure := fault.Recovered(recover()); failure != nil {
+			s.o.Logger.Error("pull panicked", "cause", failure.Cause, "stack", failure.Stack)
+			err = failure
+		}
+	}()
+	select {
+	case s.turn <- struct{}{}:
+		defer func() { <-s.turn }()
+	case <-ctx.Done():
+		return result, later("steam_throttled", retryUnavailable, "Other inventories were read first; ask again later.")
+	}
+	push, err := s.o.Pull(ctx, w.steamID, w.place)
+	if err != nil {
+		if s.ctx.Err() == nil {
+			s.o.Logger.Warn("inventory not pulled", "app", w.place.AppID, "context", w.place.ContextID, "error", err)
+		}
+		return result, err
+	}
+	if now, err := s.o.SteamID(ctx, w.userID); err != nil {
+		return result, err
+	} else if now != w.steamID {
+		return result, fault.New(fault.Conflict, "steam_id_changed", "The user has another Steam id since: ask again.")
+	}
+	return s.o.Sync(ctx, w.userID, push, s.forget(w, p))
+}
+
+// forget lets nobody join a pull any more, and returns what it turned out to be for.
+func (s *Syncer) forget(w wanted, p *pull) inventory.Mode {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.pulls[w] == p {
+		delete(s.pulls, w)
+	}
+	return p.mode
+}
