@@ -121,6 +121,7 @@ func (f *fakes) JobDebug(context.Context) (view.JobDebug, error) {
 		Instances: []view.Instance{{Owner: "a", StartedAt: noon, Sources: []string{"x"}, BeatAt: new(noon)}},
 		Scheduled: []view.ScheduledRun{{Name: "bulk", At: noon}}, Jobs: []view.JobSummary{{Job: f.aJob("17"), DurationSeconds: new(1.5)}},
 		Failures: []view.FailureReason{{Cause: "timeout", Count: 1, SampleNames: []string{"x"}}},
+		Events:   []view.Event{{ID: "1", Kind: "job.finished", At: noon, Data: []byte(`{"jobId":"17"}`)}},
 	}, f.note("jobDebug")
 }
 
@@ -171,7 +172,9 @@ func (f *fakes) Start(_ context.Context, forced bool, by string) (jobID int64, s
 }
 
 func (f *fakes) DryRun(_ context.Context, forced bool) (view.DryRun, error) {
-	return view.DryRun{DryRun: true, Forced: forced, Sources: []view.PlannedCost{{Source: "sim", Requests: 2, Seconds: 0.5}}}, f.note("dryRun", forced)
+	return view.DryRun{DryRun: true, Forced: forced, Sources: []view.PlannedCost{{
+		Source: "sim", Requests: 2, Seconds: 0.5, Hosts: []view.PlannedHost{{Requests: 2, Deferred: 1, DeferredFiles: []string{"f"}, Why: new("day"), FreeAt: new(noon), Seconds: 0.5}},
+	}}}, f.note("dryRun", forced)
 }
 
 func (f *fakes) Cancel(_ context.Context, id int64) error { return f.note("cancel", id) }

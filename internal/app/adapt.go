@@ -48,11 +48,28 @@ func (c control) DryRun(ctx context.Context, forced bool) (view.DryRun, error) {
 		Sources:      []view.PlannedCost{},
 	}
 	for _, s := range f.Sources {
-		out.Sources = append(out.Sources, view.PlannedCost{Source: s.Source, Requests: s.Requests, Deferred: s.Deferred, Background: s.Background, Seconds: s.Time.Seconds()})
+		cost := view.PlannedCost{
+			Source: s.Source, Requests: s.Requests, Deferred: s.Deferred, Background: s.Background, Seconds: s.Time.Seconds(), Hosts: []view.PlannedHost{},
+		}
+		for _, h := range s.Hosts {
+			cost.Hosts = append(cost.Hosts, plannedHost(h))
+		}
+		out.Sources = append(out.Sources, cost)
 		out.Requests += s.Requests
 		out.Seconds = max(out.Seconds, s.Time.Seconds()) // sources are asked side by side
 	}
 	return out, nil
+}
+
+func plannedHost(h refresh.HostCost) view.PlannedHost {
+	out := view.PlannedHost{
+		Host: h.Host, Requests: h.Requests, Deferred: h.Deferred, DeferredFiles: append([]string{}, h.Files...), DeferredNames: h.Names,
+		Why: orNil(string(h.Why)), Seconds: h.Time.Seconds(),
+	}
+	if !h.FreeAt.IsZero() {
+		out.FreeAt = &h.FreeAt
+	}
+	return out
 }
 
 // inventories is what the API may do to users and what they own.

@@ -192,7 +192,7 @@ func (a *App) buildServer() *http.Server {
 	})
 	return api.NewServer(api.New(api.Deps{
 		Reader: reader, Refresher: control{a.engine}, Inventories: users, Missing: users, Users: users, Answers: answers{a.store},
-		Credentials: a.creds, Failures: failures, Page: page, Metrics: metrics(reader),
+		Credentials: a.creds, Failures: failures, Page: page, Metrics: metrics(reader, a.store.EventCounts),
 		Version: a.version, Logger: a.log, Now: a.now, TrustedProxies: a.cfg.TrustedProxies,
 	}), a.log)
 }

@@ -9,18 +9,19 @@ import (
 	"github.com/prometheus/client_golang/prometheus/collectors"
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 
+	"assay/internal/event"
 	"assay/internal/view"
 )
 
 // metrics serves what the status and the sources tell, in the form of
 // Prometheus. Figures are read when they are asked for, so nothing is counted
 // twice.
-func metrics(reader *view.Reader) http.Handler {
+func metrics(reader *view.Reader, events func() map[event.Kind]int64) http.Handler {
 	registry := prometheus.NewRegistry()
 	registry.MustRegister(
 		collectors.NewGoCollector(),
 		collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}),
-		&collector{reader: reader, descs: describe()},
+		&collector{reader: reader, events: events, descs: describe()},
 	)
 	return promhttp.HandlerFor(registry, promhttp.HandlerOpts{MaxRequestsInFlight: 2, Timeout: collectTimeout})
 }
@@ -31,13 +32,15 @@ const collectTimeout = 10 * time.Second
 // markets of the configuration, so their number is bounded.
 type collector struct {
 	reader *view.Reader
+	events func() map[event.Kind]int64
 	descs  descriptions
 }
 
 type descriptions struct {
-	running, items, missing, freshness, oldest         *prometheus.Desc
-	answers, blocked, left, quota, quotes, quarantined *prometheus.Desc
-	lastFetch, lastSuccess, latency, jobRequests       *prometheus.Desc
+	running, items, missing, freshness, oldest   *prometheus.Desc
+	answers, blocked, quotes, quarantined        *prometheus.Desc
+	limit, used, left, low, events               *prometheus.Desc
+	lastFetch, lastSuccess, latency, jobRequests *prometheus.Desc
 }
 
 func describe() descriptions {
@@ -53,8 +56,11 @@ func describe() descriptions {
 		oldest:      d("oldest_price_seconds", "Seconds since the oldest price in scope was last confirmed."),
 		answers:     d("source_answers_total", "Answers of a source's host since the start, by status; 0 is none.", "source", "host", "status"),
 		blocked:     d("source_blocked", "1 while a source's host is not asked: breaker open, told to wait, or the source paused.", "source", "host", "why"),
-		left:        d("source_budget_left", "Requests that the limit of a source's host leaves now.", "source", "host"),
-		quota:       d("source_quota_left", "Requests that a quota of a source's host leaves in the present day or month.", "source", "host", "period"),
+		limit:       d("source_budget_limit", "Requests that a source's host allows: its limit, its quota of a day or month, or what it says itself.", "source", "host", "budget"),
+		used:        d("source_budget_used", "Requests that count now against a budget of a source's host.", "source", "host", "budget"),
+		left:        d("source_budget_left", "Requests that a budget of a source's host leaves now.", "source", "host", "budget"),
+		low:         d("source_budget_low", "1 while less than a tenth of some budget of a source's host is left and it will run out.", "source", "host"),
+		events:      d("events_total", "Events that this process has written since its start.", "kind"),
 		latency:     d("source_latency_seconds", "Latency of recent answers of a source's host.", "source", "host", "quantile"),
 		lastSuccess: d("source_last_success_timestamp_seconds", "When a source last answered well.", "source"),
 		lastFetch:   d("market_last_fetch_timestamp_seconds", "When a market was last fetched.", "source", "market"),
@@ -71,6 +77,10 @@ func (c *collector) Describe(ch chan<- *prometheus.Desc) { prometheus.DescribeBy
 func (c *collector) Collect(ch chan<- prometheus.Metric) {
 	ctx, cancel := context.WithTimeout(context.Background(), collectTimeout)
 	defer cancel()
+	counts := c.events()
+	for _, kind := range event.Kinds() {
+		ch <- prometheus.MustNewConstMetric(c.descs.events, prometheus.CounterValue, float64(counts[kind]), string(kind))
+	}
 	if s, err := c.reader.Status(ctx); err == nil {
 		c.collectStatus(ch, s)
 	}
@@ -130,15 +140,34 @@ func (c *collector) collectHost(ch chan<- prometheus.Metric, s view.SourceDebug,
 	}
 	gauge(ch, d.blocked, flag(h.Breaker == "open"), s.Source, h.Host, "breaker")
 	gauge(ch, d.blocked, flag(h.BlockedUntil != nil), s.Source, h.Host, "toldToWait")
-	if h.Budget.Left != nil {
-		gauge(ch, d.left, float64(*h.Budget.Left), s.Source, h.Host)
-	}
-	for _, q := range h.Budget.Quotas {
-		gauge(ch, d.quota, float64(q.Left), s.Source, h.Host, q.Period)
-	}
+	c.collectBudget(ch, s.Source, h.Host, h.Budget)
 	for q, ms := range map[string]float64{"0.5": h.LatencyMs.P50, "0.95": h.LatencyMs.P95, "0.99": h.LatencyMs.P99} {
 		gauge(ch, d.latency, ms/1000, s.Source, h.Host, q)
 	}
+}
+
+// collectBudget tells of each part of a budget: at most limit, day, month, told.
+func (c *collector) collectBudget(ch chan<- prometheus.Metric, source, host string, b view.Budget) {
+	d := c.descs
+	part := func(budget string, limit, used, left int64) {
+		gauge(ch, d.limit, float64(limit), source, host, budget)
+		gauge(ch, d.used, float64(used), source, host, budget)
+		gauge(ch, d.left, float64(left), source, host, budget)
+	}
+	if b.Left != nil {
+		part("limit", b.Limit, b.Used, *b.Left)
+	}
+	for _, q := range b.Quotas {
+		part(q.Period, q.Limit, q.Used, q.Left)
+	}
+	switch t := b.Told; {
+	case t == nil:
+	case t.Limit != nil:
+		part("told", *t.Limit, *t.Limit-t.Left, t.Left)
+	default:
+		gauge(ch, d.left, float64(t.Left), source, host, "told")
+	}
+	gauge(ch, d.low, flag(b.Low), source, host)
 }
 
 func flag(b bool) float64 {

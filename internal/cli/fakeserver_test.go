@@ -74,7 +74,9 @@ func (f *fakeServer) refresh(w http.ResponseWriter, r *http.Request) {
 	switch q := r.URL.Query(); {
 	case q.Get("dryRun") == "1":
 		answer(200, `{"dryRun":true,"forced":false,"totalItems":30325,"dueItems":30015,"skippedItems":{"ttl":0,"noSales":310,"budget":0},
-			"sources":[{"source":"sim","requests":10,"seconds":1.5}],"requests":10,"seconds":1.5}`)(w, r)
+			"sources":[{"source":"sim","requests":10,"seconds":1.5,"hosts":[
+				{"host":"a","requests":10,"deferred":2,"deferredFiles":["x.json","y.json"],"deferredNames":0,"why":"day","freeAt":"2026-03-02T00:00:00Z","seconds":1.5},
+				{"host":"b","requests":0,"deferred":0,"deferredFiles":[],"deferredNames":0,"why":null,"freeAt":null,"seconds":0}]}],"requests":10,"seconds":1.5}`)(w, r)
 	case q.Get("force") == "1":
 		answer(200, `{"started":false,"reason":"already_running","forcedIgnored":true,"job":`+jobRunning+`}`)(w, r)
 	default:

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"strings"
 	"time"
 
 	"assay/internal/view"
@@ -85,11 +86,56 @@ func (c *refreshCmd) forecast(ctx context.Context, s *session, api *client) erro
 		_, _ = fmt.Fprintf(w, "%s of %s items are due; skipped: %s\n", count(plan.DueItems), count(plan.TotalItems), skippedText(plan.SkippedItems))
 		rows := [][]string{{"SOURCE", "REQUESTS", "PUT OFF", "SECONDS"}}
 		for _, cost := range plan.Sources {
-			rows = append(rows, []string{printable(cost.Source), count(cost.Requests), count(cost.Deferred), fmt.Sprintf("%.1f", cost.Seconds)})
+			rows = append(rows, costRow(printable(cost.Source), cost.Requests, cost.Deferred, cost.Seconds))
+			if len(cost.Hosts) < 2 {
+				continue
+			}
+			for _, h := range cost.Hosts {
+				rows = append(rows, costRow("  "+printable(h.Host), h.Requests, h.Deferred, h.Seconds))
+			}
 		}
 		rows = append(rows, []string{"all", count(plan.Requests), "", fmt.Sprintf("%.1f", plan.Seconds)})
 		table(w, rows)
+		for _, cost := range plan.Sources {
+			for _, h := range cost.Hosts {
+				writePutOff(w, strings.TrimSpace(printable(cost.Source)+" "+printable(h.Host)), h)
+			}
+		}
 	})
+}
+
+func costRow(of string, requests, deferred int64, seconds float64) []string {
+	return []string{of, count(requests), count(deferred), fmt.Sprintf("%.1f", seconds)}
+}
+
+// writePutOff says what a host's budget leaves no room for, and from when it does.
+func writePutOff(w io.Writer, place string, h view.PlannedHost) {
+	if h.Why == nil {
+		return
+	}
+	what := count(h.DeferredNames) + " names"
+	if len(h.DeferredFiles) > 0 {
+		what = printable(strings.Join(h.DeferredFiles, ", "))
+	}
+	if h.FreeAt == nil {
+		_, _ = fmt.Fprintf(w, "%s is asked beside the run: %s\n", place, what)
+		return
+	}
+	_, _ = fmt.Fprintf(w, "%s puts off %s until %s: %s\n", place, what, h.FreeAt.UTC().Format(time.RFC3339), boundText(*h.Why))
+}
+
+// boundText says what keeps a host from being asked more.
+func boundText(why string) string {
+	switch why {
+	case "day", "month":
+		return "its quota of the " + why
+	case "told":
+		return "what it says itself that it leaves"
+	case "hold":
+		return "it wants to be left alone"
+	default:
+		return "its limit"
+	}
 }
 
 // How a job is waited for.

@@ -14,6 +14,8 @@ import (
 	"assay/internal/provider"
 	"assay/internal/randtest"
 	"assay/internal/refresh"
+
+	"github.com/google/go-cmp/cmp"
 )
 
 func code(err error) string {
@@ -124,12 +126,21 @@ func TestForecast_CountsWithWhatIsLeft(t *testing.T) {
 		must(t, err)
 		return f.Sources[0]
 	}
-	equal(t, "cost", forecast(), refresh.Cost{Source: "alpha", Requests: 5, Deferred: 1, Time: 75 * time.Second})
+	day := time.Date(epoch.Year(), epoch.Month(), epoch.Day()+1, 0, 0, 0, 0, time.UTC)
+	costs := func(requests, deferred, names int64) {
+		t.Helper()
+		h := refresh.HostCost{Requests: requests, Deferred: deferred, Names: names, Why: refresh.BoundDay, FreeAt: day, Time: 75 * time.Second}
+		want := refresh.Cost{Source: "alpha", Requests: requests, Deferred: deferred, Time: 75 * time.Second, Hosts: []refresh.HostCost{h}}
+		if diff := cmp.Diff(want, forecast()); diff != "" {
+			t.Error(diff)
+		}
+	}
+	costs(5, 1, 10)
 	for range 3 {
 		_, err := w.store.Allowance("alpha", host).Take(t.Context())
 		must(t, err)
 	}
-	equal(t, "cost", forecast(), refresh.Cost{Source: "alpha", Requests: 2, Deferred: 4, Time: 75 * time.Second})
+	costs(2, 4, 40)
 }
 
 func TestForecast_SkipsWhatNothingCanBeAskedFor(t *testing.T) {

@@ -24,7 +24,34 @@ type Cost struct {
 	// put off to be asked beside it.
 	Background bool
 	Time       time.Duration // at the source's limits, after what counts already; 0: it has none
+	Hosts      []HostCost    // that are asked for something, or would be; none of a paused source
 }
+
+// HostCost is what one host of a source would be asked. What does not fit is put
+// off, with Why and the time from which some of it can be asked.
+type HostCost struct {
+	Host     string // empty where the source has one
+	Requests int64
+	Deferred int64
+	Files    []string // that are put off
+	Names    int64    // that are put off, of a source that is asked by name
+	Why      Bound    // empty: nothing is put off
+	FreeAt   time.Time
+	Time     time.Duration
+}
+
+// Bound is what keeps a host from being asked more.
+type Bound string
+
+// The bounds.
+const (
+	BoundLimit      Bound = "limit"      // one that lasts longer than a job waits
+	BoundDay        Bound = "day"        // its quota
+	BoundMonth      Bound = "month"      // its quota
+	BoundTold       Bound = "told"       // what it says itself that it leaves
+	BoundHold       Bound = "hold"       // its order to wait
+	BoundBackground Bound = "background" // it is asked beside the job
+)
 
 // Forecast tells what a bulk job started now would do. It changes nothing and
 // asks no source. Breakers do not count: they let a request through to see.
@@ -76,13 +103,10 @@ func leftOut(d DueNames, names int64) int64 {
 func (e *Engine) cost(ctx context.Context, d provider.Description, due map[int32]DueNames, paused bool) (Cost, map[int32]int64, error) {
 	c, asked := Cost{Source: d.Name, Background: InBackground(d)}, map[int32]int64{}
 	rooms := map[string]*room{}
+	var order []*room
 	for _, q := range questions(d, due) {
 		asked[q.app] = max(asked[q.app], 0)
 		if paused {
-			continue
-		}
-		if c.Background {
-			c.Deferred += q.requests
 			continue
 		}
 		if q.local {
@@ -95,30 +119,65 @@ func (e *Engine) cost(ctx context.Context, d provider.Description, due map[int32
 			if r, err = e.room(ctx, d, q.host); err != nil {
 				return c, nil, err
 			}
-			rooms[q.host] = r
+			rooms[q.host], order = r, append(order, r)
 		}
-		sent := min(q.requests, r.left)
-		r.left -= sent
-		r.sent += sent
-		c.Requests += sent
-		c.Deferred += q.requests - sent
-		asked[q.app] = max(asked[q.app], min(q.names, sent*q.size))
+		if names := r.send(q); !c.Background {
+			asked[q.app] = max(asked[q.app], names)
+		}
 	}
-	for _, r := range rooms {
-		if r.sent > 0 {
-			c.Time = max(c.Time, r.wait+r.limit.Time(r.sent+r.used))
-		}
+	for _, r := range order {
+		h := r.cost()
+		c.Requests += h.Requests
+		c.Deferred += h.Deferred
+		c.Time = max(c.Time, h.Time)
+		c.Hosts = append(c.Hosts, h)
 	}
 	return c, asked, nil
 }
 
 // room is what a host leaves.
 type room struct {
-	limit provider.Limit
-	used  int64         // requests that count already
-	left  int64         // requests that a job can send before it puts off the rest
-	sent  int64         // of those, what it would send
-	wait  time.Duration // before the first one
+	HostCost // as far as it is counted
+	limit    provider.Limit
+	used     int64         // requests that count already
+	left     int64         // requests that a job can send before it puts off the rest
+	why      Bound         // what puts them off then
+	freeAt   time.Time     // until when
+	wait     time.Duration // before the first one
+}
+
+// bound lowers what is left.
+func (r *room) bound(left int64, why Bound, freeAt time.Time) {
+	if left < r.left {
+		r.left, r.why, r.freeAt = left, why, freeAt
+	}
+}
+
+// send counts what a question would cost, and returns for how many names it can be
+// asked.
+func (r *room) send(q question) (names int64) {
+	sent := min(q.requests, r.left)
+	r.left -= sent
+	r.Requests += sent
+	names = min(q.names, sent*q.size)
+	if sent == q.requests {
+		return names
+	}
+	r.Deferred += q.requests - sent
+	r.Why, r.FreeAt = r.why, r.freeAt
+	if q.file != "" {
+		r.Files = append(r.Files, q.file)
+	} else {
+		r.Names += q.names - names
+	}
+	return names
+}
+
+func (r *room) cost() HostCost {
+	if r.Requests > 0 {
+		r.Time = r.wait + r.limit.Time(r.Requests+r.used)
+	}
+	return r.HostCost
 }
 
 // room tells what a host leaves. A job waits for a limit, or as it is told to, for
@@ -128,18 +187,29 @@ func (e *Engine) room(ctx context.Context, d provider.Description, host string) 
 	if err != nil {
 		return nil, err
 	}
-	r := &room{limit: b.Limit, used: int64(b.Used), left: math.MaxInt64, wait: max(0, blocked.Sub(e.now()))}
-	for _, q := range b.Quotas {
-		r.left = min(r.left, q.Left)
+	r := &room{
+		HostCost: HostCost{Host: host}, limit: b.Limit, used: int64(b.Used),
+		left: math.MaxInt64, wait: max(0, blocked.Sub(e.now())),
 	}
-	if !b.Limit.None() && b.Limit.Stretch() > Patience {
-		r.left = min(r.left, int64(b.Left))
-	}
-	if t := b.Told; t != nil && t.ResetsAt.Sub(e.now()) > Patience {
-		r.left = min(r.left, t.Left)
+	if InBackground(d) {
+		r.bound(0, BoundBackground, time.Time{})
+		return r, nil
 	}
 	if r.wait > Patience {
-		r.left = 0
+		r.bound(0, BoundHold, blocked)
+	}
+	if t := b.Told; t != nil && t.ResetsAt.Sub(e.now()) > Patience {
+		r.bound(t.Left, BoundTold, t.ResetsAt)
+	}
+	for _, q := range b.Quotas {
+		r.bound(q.Left, Bound(q.Period), q.ResetsAt)
+	}
+	if !b.Limit.None() && b.Limit.Stretch() > Patience {
+		freeAt := b.ResetsAt
+		if b.Used == 0 {
+			freeAt = e.now().Add(b.Limit.Stretch()) // after those of this job
+		}
+		r.bound(int64(b.Left), BoundLimit, freeAt)
 	}
 	return r, nil
 }
@@ -148,6 +218,7 @@ func (e *Engine) room(ctx context.Context, d provider.Description, host string) 
 type question struct {
 	app      int32
 	host     string
+	file     string // empty: names
 	local    bool
 	requests int64
 	names    int64 // that it is about
@@ -159,7 +230,7 @@ func questions(d provider.Description, due map[int32]DueNames) []question {
 	if d.Shape == provider.Bulk {
 		for _, file := range d.Files {
 			if n := due[file.AppID].Names; n > 0 {
-				out = append(out, question{app: file.AppID, host: file.Host, local: file.Local, requests: int64(max(file.Requests, 1)), names: n, size: n})
+				out = append(out, question{app: file.AppID, host: file.Host, file: file.Key, local: file.Local, requests: int64(max(file.Requests, 1)), names: n, size: n})
 			}
 		}
 		return out

@@ -32,7 +32,7 @@ type fakeSource struct {
 	// fail decides whether the n-th call (from 1) fails.
 	fail func(n int, call provider.Call) error
 	// admit, when set, may refuse a call before anything is sent.
-	admit func(ctx context.Context) error
+	admit func(ctx context.Context, call provider.Call) error
 	// before is called at the beginning of every call.
 	before func(ctx context.Context, call provider.Call)
 
@@ -81,7 +81,7 @@ func (s *fakeSource) Describe() provider.Description { return s.d }
 // Fetch implements provider.Source.
 func (s *fakeSource) Fetch(ctx context.Context, call provider.Call, sink provider.Sink) (provider.Answer, error) {
 	if s.admit != nil {
-		if err := s.admit(ctx); err != nil {
+		if err := s.admit(ctx, call); err != nil {
 			return provider.Answer{}, err
 		}
 	}

@@ -16,6 +16,8 @@ import (
 	"assay/internal/refresh"
 	"assay/internal/store"
 	"assay/internal/store/storetest"
+
+	"github.com/google/go-cmp/cmp"
 )
 
 // slow makes a source that is asked for one name at a time, at 25 in 5 minutes.
@@ -27,9 +29,8 @@ func slow(name string, items []string, markets ...string) *fakeSource {
 
 // limit makes a source keep its budget, as its client does.
 func (w *world) limit(s *fakeSource) {
-	host := s.d.Hosts[0]
-	s.admit = func(ctx context.Context) error {
-		r, err := w.store.Allowance(s.d.Name, host).Take(ctx)
+	s.admit = func(ctx context.Context, call provider.Call) error {
+		r, err := w.store.Allowance(s.d.Name, s.d.HostAt(s.d.HostOf(call.File))).Take(ctx)
 		if err == nil && r.Wait == 0 {
 			return nil
 		}
@@ -172,7 +173,7 @@ func TestTrickle_APriceChangesInTheNextRunAndNotBefore(t *testing.T) {
 	w.clock.Add(7 * time.Hour)
 	w.drain()
 	equal(t, "price", w.named(list[0]).Price, units(1_000))
-	steam.admit = func(context.Context) error { return steam.broken(provider.KindBreaker) }
+	steam.admit = func(context.Context, provider.Call) error { return steam.broken(provider.KindBreaker) }
 	w.run(false)
 	after := w.named(list[0])
 	equal(t, "price", after.Price, 1_066_666_667)
@@ -246,7 +247,7 @@ func TestTrickle_PauseAndCancelAndABreakerAreRespected(t *testing.T) {
 	w.run(false)
 	equal(t, "calls while it is paused", len(steam.asked()), 0)
 	must(t, w.engine.ResumeSource(t.Context(), "steam"))
-	steam.admit = func(context.Context) error {
+	steam.admit = func(context.Context, provider.Call) error {
 		return &provider.Error{Source: "steam", Kind: provider.KindBreaker, RetryAfter: 30 * time.Second}
 	}
 	w.drain()
@@ -391,7 +392,13 @@ func TestForecast_CallsASlowSourceABackgroundOne(t *testing.T) {
 	w := priced(t, list, slow("steam", list, "s1"))
 	f, err := w.engine.Forecast(t.Context(), false)
 	must(t, err)
-	equal(t, "cost", f.Sources[1], refresh.Cost{Source: "steam", Deferred: 60, Background: true})
+	want := refresh.Cost{
+		Source: "steam", Deferred: 60, Background: true,
+		Hosts: []refresh.HostCost{{Deferred: 60, Names: 60, Why: refresh.BoundBackground}},
+	}
+	if diff := cmp.Diff(want, f.Sources[1]); diff != "" {
+		t.Error(diff)
+	}
 	equal(t, "without anybody to ask", f.Budget, 0)
 }
 
@@ -442,7 +449,7 @@ func TestTrickle_WhatGotItsPriceElsewhereIsNotUrgentAnyMore(t *testing.T) {
 	b := bulk("beta", list, "b1")
 	b.price = func(_, name string) money.Micro { return units(int64(1_000 - slices.Index(list, name))) }
 	w := newWorld(t, b, steam)
-	steam.admit = func(context.Context) error { return steam.broken(provider.KindBreaker) }
+	steam.admit = func(context.Context, provider.Call) error { return steam.broken(provider.KindBreaker) }
 	w.push("u", 730, list...)
 	w.drain()
 	equal(t, "urgent names", w.count(`SELECT count(*) FROM slow_name WHERE urgent > 0`), 60)

@@ -243,9 +243,12 @@ func market(d provider.Description, m provider.Market, s store.MarketState, host
 // debugJobs is how many of the last jobs JobDebug shows.
 const debugJobs = 10
 
+// debugEvents is how many of the newest events JobDebug shows.
+const debugEvents = 50
+
 // JobDebug tells what waits, what is in hands, and why items failed.
 func (r *Reader) JobDebug(ctx context.Context) (JobDebug, error) {
-	d := JobDebug{Queues: []QueueDepth{}, Instances: []Instance{}, Workers: []Worker{}, Scheduled: []ScheduledRun{}, Jobs: []JobSummary{}, Failures: []FailureReason{}}
+	d := JobDebug{Queues: []QueueDepth{}, Instances: []Instance{}, Workers: []Worker{}, Scheduled: []ScheduledRun{}, Jobs: []JobSummary{}, Failures: []FailureReason{}, Events: []Event{}}
 	now := r.o.Now()
 	depths, oldest, err := r.o.Store.Depths(ctx, now)
 	if err != nil {
@@ -266,6 +269,13 @@ func (r *Reader) JobDebug(ctx context.Context) (JobDebug, error) {
 		d.Scheduled = append(d.Scheduled, ScheduledRun{Name: name, At: at})
 	}
 	slices.SortFunc(d.Scheduled, func(a, b ScheduledRun) int { return a.At.Compare(b.At) })
+	events, err := r.o.Store.Events(ctx, debugEvents)
+	if err != nil {
+		return d, err
+	}
+	for _, e := range events {
+		d.Events = append(d.Events, Event{ID: strconv.FormatInt(e.ID, 10), Kind: string(e.Kind), At: e.At, Data: e.Data})
+	}
 	return d, r.addJobs(ctx, &d, now)
 }
 

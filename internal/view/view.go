@@ -5,6 +5,7 @@
 package view
 
 import (
+	"encoding/json"
 	"time"
 
 	"assay/internal/money"
@@ -131,8 +132,22 @@ type PlannedCost struct {
 	Deferred int64  `json:"deferred"` // more, which would be put off
 	// Background says that the run does not wait for the source: what is put off is
 	// asked beside it, as its budget allows.
-	Background bool    `json:"background"`
-	Seconds    float64 `json:"seconds"` // at its limit, after what counts already
+	Background bool          `json:"background"`
+	Seconds    float64       `json:"seconds"` // at its limit, after what counts already
+	Hosts      []PlannedHost `json:"hosts"`   // each has limits of its own; none of a paused source
+}
+
+// PlannedHost is what one host of a source would be asked. What is put off is what
+// does not fit into one of its budgets now.
+type PlannedHost struct {
+	Host          string     `json:"host"` // empty where the source has one
+	Requests      int64      `json:"requests"`
+	Deferred      int64      `json:"deferred"`
+	DeferredFiles []string   `json:"deferredFiles"`
+	DeferredNames int64      `json:"deferredNames"` // of a source that is asked by name: the least valuable ones
+	Why           *string    `json:"why"`           // limit, day, month, told, hold, background; null: nothing is put off
+	FreeAt        *time.Time `json:"freeAt"`        // when some of it can be asked; null: nothing is put off, or it goes on beside the run
+	Seconds       float64    `json:"seconds"`
 }
 
 // JobItem is one item within a job.
@@ -391,6 +406,15 @@ type JobDebug struct {
 	Scheduled        []ScheduledRun  `json:"scheduled"`
 	Jobs             []JobSummary    `json:"jobs"`
 	Failures         []FailureReason `json:"failures"`
+	Events           []Event         `json:"events"` // the newest 50, newest first
+}
+
+// Event is something that happened: see docs/reference/events.md.
+type Event struct {
+	ID   string          `json:"id"`
+	Kind string          `json:"kind"` // job.finished, job.failed, provider.down, provider.up, budget.low, ledger.problem, price.changed
+	At   time.Time       `json:"at"`
+	Data json.RawMessage `json:"data"` // an object; its fields are those of the kind
 }
 
 // QueueDepth counts the work of one kind in one state.

@@ -25,6 +25,7 @@ type overviewPage struct {
 	Unconfigured []view.Unconfigured
 	Next         *time.Time // when a run starts by itself; nil: never
 	Failures     []view.FailureReason
+	Events       []eventLine
 	Trouble      []string // checks of the server's own health that fail
 }
 
@@ -59,6 +60,7 @@ func (s *site) fillOverview(ctx context.Context, page *overviewPage, who session
 	}
 	page.Next = nextRefresh(work.Scheduled)
 	page.Failures = work.Failures[:min(len(work.Failures), recentCauses)]
+	page.Events = eventLines(work.Events)
 	health, err := s.Reader.Health(ctx, false)
 	if err != nil {
 		return err

@@ -1,0 +1,55 @@
+package web
+
+import (
+	"encoding/json"
+	"time"
+
+	"assay/internal/view"
+)
+
+// recentEvents is how many events the overview shows.
+const recentEvents = 8
+
+// eventLine is an event in one line.
+type eventLine struct {
+	Kind string
+	At   time.Time
+	What string
+}
+
+func eventLines(events []view.Event) []eventLine {
+	var out []eventLine
+	for _, e := range events[:min(len(events), recentEvents)] {
+		out = append(out, eventLine{Kind: e.Kind, At: e.At, What: eventText(e)})
+	}
+	return out
+}
+
+// eventText says what an event is about. Of a kind that this page does not know it
+// says nothing.
+func eventText(e view.Event) string {
+	var d struct {
+		Source, Host, Market, Budget, Detail, JobID, UserID, Status string
+		Left, Limit, TotalItems, UpdatedItems                       int64
+	}
+	if err := json.Unmarshal(e.Data, &d); err != nil {
+		return ""
+	}
+	place := d.Source
+	for _, part := range []string{d.Host, d.Market} {
+		if part != "" {
+			place += " " + part
+		}
+	}
+	switch e.Kind {
+	case "job.finished", "job.failed":
+		return "run " + d.JobID + ": " + formatCount(d.UpdatedItems) + " of " + formatCount(d.TotalItems) + " items priced"
+	case "budget.low":
+		return place + ": " + formatCount(d.Left) + " of " + formatCount(d.Limit) + " left (" + d.Budget + ")"
+	case "provider.down", "provider.up":
+		return place + ": " + d.Detail
+	case "ledger.problem":
+		return "user " + d.UserID + ": " + d.Status
+	}
+	return ""
+}
