@@ -1,6 +1,7 @@
 package api
 
 import (
+	"encoding/json"
 	"reflect"
 	"strings"
 	"time"
@@ -41,6 +42,8 @@ func (s *schemas) ofType(t reflect.Type) schema {
 	switch t {
 	case reflect.TypeFor[time.Time]():
 		return schema{"type": "string", "format": "date-time"}
+	case reflect.TypeFor[json.RawMessage]():
+		return schema{"type": "object", "additionalProperties": schema{}}
 	case reflect.TypeFor[money.Micro](), reflect.TypeFor[money.Sum]():
 		return schema{"type": "number", "description": "An exact decimal number of at most six places."}
 	case reflect.TypeFor[money.Rate]():

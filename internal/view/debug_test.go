@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"assay/internal/catalog"
+	"assay/internal/event"
 	"assay/internal/provider"
 	"assay/internal/refresh"
 	"assay/internal/store"
@@ -113,5 +114,30 @@ func TestDebug_ShowsAllInstancesAndTheirWorkWhicheverIsAsked(t *testing.T) {
 	}
 	if fmt.Sprint(s.Instances) != fmt.Sprint(want) {
 		t.Errorf("instances %+v, want %+v", s.Instances, want)
+	}
+}
+
+func TestDebug_ShowsTheNewestEvents(t *testing.T) {
+	w := newWorld(t, false)
+	w.tx(func(tx *store.Tx) error {
+		for n := range 60 {
+			if err := tx.AddEvent(event.BudgetLow{Source: "sim", Budget: "day", Left: int64(n), Limit: 1000}); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	debug, err := view.NewReader(view.Options{
+		Store: w.store, Now: func() time.Time { return w.now }, Scheduled: func() map[string]time.Time { return nil },
+	}).JobDebug(t.Context())
+	w.must(err)
+	if len(debug.Events) != 50 {
+		t.Fatalf("%d events", len(debug.Events))
+	}
+	e := debug.Events[0]
+	var data event.BudgetLow
+	w.must(json.Unmarshal(e.Data, &data))
+	if e.ID != "60" || e.Kind != "budget.low" || !e.At.Equal(w.now) || data.Left != 59 {
+		t.Errorf("event %+v, data %+v", e, data)
 	}
 }

@@ -2,6 +2,8 @@ package web
 
 import (
 	"encoding/json"
+	"slices"
+	"strings"
 	"time"
 
 	"assay/internal/view"
@@ -35,12 +37,7 @@ func eventText(e view.Event) string {
 	if err := json.Unmarshal(e.Data, &d); err != nil {
 		return ""
 	}
-	place := d.Source
-	for _, part := range []string{d.Host, d.Market} {
-		if part != "" {
-			place += " " + part
-		}
-	}
+	place := strings.Join(slices.DeleteFunc([]string{d.Source, d.Host, d.Market}, func(s string) bool { return s == "" }), " ")
 	switch e.Kind {
 	case "job.finished", "job.failed":
 		return "run " + d.JobID + ": " + formatCount(d.UpdatedItems) + " of " + formatCount(d.TotalItems) + " items priced"
