@@ -214,8 +214,9 @@ type SlowName struct {
 
 // NamedItem is one of the items of a name.
 type NamedItem struct {
-	ID    int64
-	Phase string
+	ID     int64
+	Phase  string
+	Stored []int64 // markets of which it has a snapshot
 }
 
 // Blob is a packed part of an answer.

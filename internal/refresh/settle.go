@@ -126,6 +126,7 @@ type asked struct {
 	errs     []string
 	earliest time.Time // earliest fetch of an answer
 	sources  []string  // asked for the item by name, that answered
+	silent   []int64   // markets of theirs that they said nothing of
 }
 
 // gameMarket is a market's part of a game.
@@ -207,10 +208,16 @@ func (s *settler) noteUnits(units []Unit, outcomes map[UnitMarket]MarketFetch) {
 		if u.File != "" {
 			for i := range s.items {
 				if s.items[i].Key.AppID == u.AppID {
-					s.asked[i].note(u, usable)
+					s.asked[i].note(u, usable, nil)
 				}
 			}
 			continue
+		}
+		var silent []int64
+		for _, id := range s.engine.askedOf(&u) {
+			if outcomes[UnitMarket{0, id}].Outcome == OutcomeSilent { // of all that was asked by name
+				silent = append(silent, id)
+			}
 		}
 		if len(u.Names) == 0 { // what is left for later
 			s.noteLeft(u)
@@ -218,7 +225,7 @@ func (s *settler) noteUnits(units []Unit, outcomes map[UnitMarket]MarketFetch) {
 		for _, name := range u.Names {
 			for i, ok := s.first[name]; ok && i >= 0; i = s.next[i] {
 				if s.items[i].Key.AppID == u.AppID {
-					s.asked[i].note(u, usable)
+					s.asked[i].note(u, usable, silent)
 				}
 			}
 		}
@@ -249,7 +256,7 @@ func (s *settler) noteAwaiting(i int) {
 	}
 }
 
-func (a *asked) note(u Unit, usable bool) {
+func (a *asked) note(u Unit, usable bool, silent []int64) {
 	switch {
 	case usable:
 		a.answered = true
@@ -257,7 +264,7 @@ func (a *asked) note(u Unit, usable bool) {
 			a.earliest = u.FetchedAt
 		}
 		if u.File == "" {
-			a.sources = append(a.sources, u.Source)
+			a.sources, a.silent = append(a.sources, u.Source), append(a.silent, silent...)
 		}
 	case u.State == UnitDeferred:
 		a.deferred = true
@@ -434,7 +441,8 @@ func (s *settler) gather(i int) {
 			continue
 		}
 		q := s.quote(old)
-		if s.files[gameMarket{s.items[i].Key.AppID, old.MarketID}] || slices.Contains(s.asked[i].sources, m.source) {
+		asked := slices.Contains(s.asked[i].sources, m.source) && !slices.Contains(s.asked[i].silent, old.MarketID)
+		if asked || s.files[gameMarket{s.items[i].Key.AppID, old.MarketID}] {
 			q.Ask, q.Sale, q.Sales, q.SalesWindow = 0, 0, provider.Unknown, 0
 		}
 		s.rows, s.quotes = append(s.rows, old), append(s.quotes, q)

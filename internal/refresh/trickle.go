@@ -236,7 +236,9 @@ type phaseMarket struct {
 }
 
 // snapshotsOf makes snapshots of an answer to a name: one of each market that was
-// asked, and an empty one where it does not have the item.
+// asked, and an empty one where it does not have the item. An answer without any
+// quote does not even say that there is such a name, and a silent market says
+// nothing: what is stored of it stays.
 func (e *Engine) snapshotsOf(n *SlowName, a *answer, items []NamedItem, now time.Time) ([]Snapshot, error) {
 	quoted := map[phaseMarket]Snapshot{}
 	u := newUnpacker()
@@ -256,6 +258,10 @@ func (e *Engine) snapshotsOf(n *SlowName, a *answer, items []NamedItem, now time
 		for _, market := range e.askedOf(&Unit{Source: n.Source, AppID: n.AppID}) {
 			s, ok := quoted[phaseMarket{item.Phase, market}]
 			if !ok {
+				proves := len(quoted) > 0 && !slices.Contains(a.silent, e.known[market].Key)
+				if !proves && slices.Contains(item.Stored, market) {
+					continue
+				}
 				s = Snapshot{MarketID: market, Currency: e.cfg.Policy.Currency, Listings: provider.Unknown, Sales: provider.Unknown}
 			}
 			s.ItemID, s.FetchedAt, s.Reason = item.ID, now, pricing.Awaiting

@@ -1,8 +1,10 @@
 package store
 
 import (
+	"cmp"
 	"database/sql"
 	"errors"
+	"slices"
 	"time"
 
 	"assay/internal/refresh"
@@ -183,7 +185,16 @@ func (t *Tx) HoldNamed(app int32, name string) ([]refresh.NamedItem, error) {
 	if err != nil {
 		return nil, err
 	}
-	_, err = t.exec(`UPDATE item SET rev = rev + 1 WHERE app_id = $1 AND name = $2`, app, name)
+	if _, err = t.exec(`UPDATE item SET rev = rev + 1 WHERE app_id = $1 AND name = $2`, app, name); err != nil {
+		return nil, err
+	}
+	type stored struct{ item, market int64 }
+	snaps, err := collect(t.ctx, t.tx, func(r *sql.Rows, s *stored) error { return r.Scan(&s.item, &s.market) },
+		`SELECT s.item_id, s.market_id FROM snapshot s JOIN item i ON i.id = s.item_id WHERE i.app_id = $1 AND i.name = $2 ORDER BY 1, 2`, app, name)
+	for _, s := range snaps {
+		at, _ := slices.BinarySearchFunc(items, s.item, func(i refresh.NamedItem, id int64) int { return cmp.Compare(i.ID, id) })
+		items[at].Stored = append(items[at].Stored, s.market)
+	}
 	return items, err
 }
 

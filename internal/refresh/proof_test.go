@@ -1,0 +1,64 @@
+package refresh_test
+
+import (
+	"testing"
+	"time"
+
+	"assay/internal/provider"
+)
+
+// What Steam answers for names that do not exist it answers for real ones, too: a
+// success without a quote. It is no word on whether the name is offered.
+func TestTrickle_AnAnswerThatProvesNothingOverwritesNothing(t *testing.T) {
+	list := names("Item", 4)
+	steam := slow("steam", list, "s1", "s2")
+	w := priced(t, list, steam)
+	w.run(false)
+	const quoted = `SELECT count(*) FROM snapshot s JOIN market m ON m.id = s.market_id WHERE m.source = 'steam' AND s.ask > 0`
+	equal(t, "snapshots", w.count(quoted), 8)
+
+	for _, c := range []struct {
+		name   string
+		answer func()
+		want   int64
+	}{
+		{"nothing about the name", func() { steam.items[730] = nil }, 8},
+		{"a silent market", func() {
+			steam.edit = func(q *provider.Quote) bool { return q.Market == "s1" }
+			steam.silent = []string{"s2"}
+		}, 8},
+		{"known, and offered nowhere", func() {
+			steam.edit = func(q *provider.Quote) bool { q.Ask = 0; return true }
+		}, 0},
+		{"offered again", func() {}, 8},
+		{"known, and not on one of its markets", func() {
+			steam.edit = func(q *provider.Quote) bool { return q.Market == "s1" }
+		}, 4},
+	} {
+		steam.items[730], steam.edit, steam.silent = list, nil, nil
+		c.answer()
+		w.clock.Add(7 * time.Hour)
+		w.run(false)
+		if n := len(steam.asked()); n == 0 {
+			t.Errorf("%s: it was not asked", c.name)
+		}
+		equal(t, c.name, w.count(quoted), c.want)
+	}
+	w.checkIdle()
+}
+
+// A market that an answer did not cover keeps its part in the estimate.
+func TestRun_AMarketThatABatchSaysNothingOfKeepsItsQuote(t *testing.T) {
+	list := names("Item", 3)
+	b := batch("cap", 10, list, "m1", "m2", "m3")
+	w := newWorld(t, b)
+	w.push("u", 730, list...)
+	w.drain()
+	equal(t, "markets", w.named(list[0]).UsedMarkets, 3)
+	b.edit = func(q *provider.Quote) bool { return q.Market == "m1" }
+	b.silent = []string{"m2"}
+	w.clock.Add(7 * time.Hour)
+	w.run(false)
+	equal(t, "markets, one of which was not asked and one does not have it", w.named(list[0]).UsedMarkets, 2)
+	w.checkIdle()
+}
