@@ -47,7 +47,7 @@ func (s *server) operations() []operation {
 		{"POST", job + "/cancel", market, s.cancelJob, []param{jobID}, nil, answers{200: view.Job{}}, changes, "Cancel a job."},
 		{"POST", job + "/retry-failed", market, s.retryFailed, []param{jobID}, nil, answers{202: started{}, 200: alreadyRunning{}}, changes, "Start a job of the items that failed in this one."},
 		{"POST", source + "/pause", market, s.steerSource(s.Refresher.PauseSource), []param{sourceName}, nil, answers{204: nil}, changes, "Ask a source no more until it is resumed."},
-		{"POST", source + "/resume", market, s.steerSource(s.Refresher.ResumeSource), []param{sourceName}, nil, answers{204: nil}, changes, "Ask a paused source again."},
+		{"POST", source + "/resume", market, s.steerSource(s.Refresher.ResumeSource), []param{sourceName}, nil, answers{204: nil}, changes, "Ask a paused source again, or one that was mistaken about what it leaves: what it told of its budget no longer counts, until it tells again."},
 		{"POST", source + "/accept", market, s.acceptSource, []param{sourceName, marketKey}, nil, answers{204: nil}, changes, "End the quarantine of a source's markets."},
 		{"POST", mp + "/items/{name}/accept", market, s.acceptItem, key, nil, answers{200: view.ItemDetail{}}, changes, "Accept the price of an item that was held back."},
 		{"GET", "/api/prices/items", prices, s.items, with(page, appID, search), nil, answers{200: view.Page[view.ItemPrice]{}}, reads, "List items with their prices."},

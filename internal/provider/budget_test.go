@@ -1,6 +1,7 @@
 package provider
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"net/http"
@@ -15,6 +16,7 @@ import (
 type fakeAllowance struct {
 	refusals []Refusal
 	err      error
+	untold   error // of being told what is left
 	asked    int
 	held     []time.Duration
 	told     []Rate
@@ -37,7 +39,7 @@ func (f *fakeAllowance) Hold(_ context.Context, o Order) (time.Duration, error) 
 
 func (f *fakeAllowance) Tell(_ context.Context, r Rate) error {
 	f.told = append(f.told, r)
-	return f.err
+	return cmp.Or(f.untold, f.err)
 }
 
 func (f *fakeAllowance) Down(_ context.Context, why string) error {

@@ -173,16 +173,19 @@ func (c *Client) spent(ctx context.Context, r Rate, wait time.Duration) time.Dur
 	return wait
 }
 
+// believe notes what the source says is left. Where all processes know it, their
+// allowance keeps to it, in which an operator may take it back.
 func (c *Client) believe(ctx context.Context, r Rate) {
-	c.told.tell(c.clock(), r)
-	if c.o.Allowance == nil {
-		return
+	shared := false
+	if c.o.Allowance != nil {
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), holdTime)
+		defer cancel()
+		err := c.o.Allowance.Tell(ctx, r)
+		if shared = err == nil; !shared {
+			c.o.Logger.Warn("what the source says is left not stored: others go by their own count", "source", c.o.Source, "error", err)
+		}
 	}
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), holdTime)
-	defer cancel()
-	if err := c.o.Allowance.Tell(ctx, r); err != nil {
-		c.o.Logger.Warn("what the source says is left not stored: others go by their own count", "source", c.o.Source, "error", err)
-	}
+	c.told.tell(c.clock(), r, shared)
 }
 
 // told keeps what this process was told, by readings of a monotonic clock. The
@@ -191,16 +194,17 @@ type told struct {
 	mu    sync.Mutex
 	rate  Rate          // Left less what was sent since
 	most  int64         // the least that was told for this window
+	noted bool          // with the allowance, so that it refuses and not this
 	at    time.Duration // when it was told
 	until time.Duration // when it no longer counts
 }
 
 // tell takes what an answer said. Answers that are about one window may come in
 // any order, so of those the least counts.
-func (t *told) tell(now time.Duration, r Rate) {
+func (t *told) tell(now time.Duration, r Rate, noted bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	t.at = now
+	t.at, t.noted = now, noted
 	if until := now + r.Reset; now >= t.until || (until-t.until).Abs() > SameReset {
 		t.rate, t.most, t.until = r, r.Left, until
 		return
@@ -215,10 +219,10 @@ func (t *told) take(now time.Duration) time.Duration {
 	if now >= t.until {
 		return 0
 	}
-	if t.rate.Left <= 0 {
+	if t.rate.Left <= 0 && !t.noted {
 		return t.until - now
 	}
-	t.rate.Left--
+	t.rate.Left = max(0, t.rate.Left-1)
 	return 0
 }
 

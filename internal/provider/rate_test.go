@@ -1,6 +1,7 @@
 package provider
 
 import (
+	"errors"
 	"net/http"
 	"strings"
 	"testing"
@@ -81,9 +82,27 @@ func TestRateOf_IgnoresWhatMakesNoSense(t *testing.T) {
 	}
 }
 
+// Where all processes know what is left, they refuse together, or an operator knows
+// better.
+func TestRate_WhatAllKnowTheAllowanceDecides(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c, f := newFake(Options{Allowance: &fakeAllowance{}}, func(int) (*http.Response, error) {
+			return reply(200, "ok", "X-RateLimit-Remaining", "0", "X-RateLimit-Reset", "600"), nil
+		})
+		for range 2 {
+			if err := c.Do(t.Context(), get, discard); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if told := c.Snapshot().Budget.Told; f.count() != 2 || told == nil || told.Left != 0 {
+			t.Errorf("%d requests, told %+v", f.count(), told)
+		}
+	})
+}
+
 func TestRate_FewerLeftThanCountedAreKeptTo(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		a := &fakeAllowance{}
+		a := &fakeAllowance{untold: errors.New("the database is busy")}
 		c, f := newFake(Options{Allowance: a, Limit: Limit{Requests: 100, Per: time.Hour}, Total: time.Minute}, func(n int) (*http.Response, error) {
 			if n == 1 {
 				return reply(200, "ok", "X-RateLimit-Limit", "100", "X-RateLimit-Remaining", "2", "X-RateLimit-Reset", "600"), nil
@@ -191,7 +210,7 @@ func TestSpent_AQuotaThatAnAnswerCallsUsedUpIsLeftAloneUntilItsEnd(t *testing.T)
 		"nothing":            {nil, 0},
 	} {
 		synctest.Test(t, func(t *testing.T) {
-			a := &fakeAllowance{}
+			a := &fakeAllowance{untold: errors.New("the database is busy")}
 			cl, f := newFake(Options{Headers: HeadersOfMonth, Judge: judge, Allowance: a}, func(int) (*http.Response, error) {
 				return reply(429, `{"code":"RATE_LIMIT_MONTHLY_QUOTA_EXCEEDED"}`, c.fields...), nil
 			})

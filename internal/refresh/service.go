@@ -81,7 +81,8 @@ func (e *Engine) PauseSource(ctx context.Context, source string) error {
 	return e.setPaused(ctx, source, true)
 }
 
-// ResumeSource lets the next job ask a paused source again.
+// ResumeSource lets the next job ask a paused source again, and forgets what any
+// source told of its budget: its limit, quotas and orders to wait hold on.
 func (e *Engine) ResumeSource(ctx context.Context, source string) error {
 	return e.setPaused(ctx, source, false)
 }
@@ -93,6 +94,7 @@ func (e *Engine) setPaused(ctx context.Context, source string, paused bool) erro
 	err := e.store.InTx(ctx, func(tx Tx) error { return tx.PauseSource(source, paused) })
 	if err == nil {
 		e.wake(WorkSettle) // jobs go on without what is put off
+		e.wakeFetch()      // or may ask again
 	}
 	return err
 }

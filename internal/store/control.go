@@ -45,10 +45,15 @@ func (s *Store) PausedSources(ctx context.Context) (map[string]bool, error) {
 }
 
 // PauseSource pauses or resumes a source. What a job still meant to ask a paused
-// one is put off, so that the job goes on without it.
+// one is put off, so that the job goes on without it. What a resumed one told of its
+// budget no longer counts, until it tells again: it may have been mistaken.
 func (t *Tx) PauseSource(source string, paused bool) error {
 	if _, err := t.exec(`INSERT INTO source_state (source, paused) VALUES ($1, $2)
-		ON CONFLICT (source) DO UPDATE SET paused = excluded.paused`, source, paused); err != nil || !paused {
+		ON CONFLICT (source) DO UPDATE SET paused = excluded.paused`, source, paused); err != nil {
+		return err
+	}
+	if !paused {
+		_, err := t.exec(`DELETE FROM budget_told WHERE source = $1`, source)
 		return err
 	}
 	_, err := t.exec(`UPDATE fetch_unit SET state = 'deferred', error = $2 WHERE source = $1 AND state = 'pending'`,

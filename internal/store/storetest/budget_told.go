@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"assay/internal/provider"
+	"assay/internal/store"
 )
 
 // hostsSay has a host say that it leaves fewer requests than are counted, to one of
@@ -80,4 +81,19 @@ func hostsSayQuotas(f *fixture) {
 	})
 	ignoring := f.s.Allowance("s", provider.Host{Key: "h", Headers: provider.HeadersIgnored})
 	f.is("where it is not believed", f.take(ignoring).Wait, time.Duration(0))
+}
+
+// aResumedHostIsBelievedNoMore has a host leave nothing, by mistake.
+func aResumedHostIsBelievedNoMore(f *fixture) {
+	all := f.processes("h", provider.Limit{Requests: 20, Per: time.Minute}, provider.Quota{Day: 3})
+	f.must(all[0].Tell(f.Context(), provider.Rate{Limit: 30, Left: 0, Reset: time.Hour}))
+	f.must(f.s.Allowance("other", provider.Host{Key: "h"}).Tell(f.Context(), provider.Rate{Left: 0, Reset: time.Hour}))
+	f.is("refused", f.takeAll(all, 1), 0)
+	f.tx(func(tx *store.Tx) error { return tx.PauseSource("s", true) })
+	f.is("paused", f.takeAll(all, 1), 0)
+	f.tx(func(tx *store.Tx) error { return tx.PauseSource("s", false) })
+	f.is("resumed, up to its quota", f.takeAll(all, 1), 3)
+	f.is("not of another source", f.take(f.s.Allowance("other", provider.Host{Key: "h"})).Wait, time.Hour)
+	f.must(all[0].Tell(f.Context(), provider.Rate{Limit: 30, Left: 0, Reset: time.Hour}))
+	f.is("told again", f.take(all[1]).Wait, time.Hour)
 }

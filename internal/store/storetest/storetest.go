@@ -78,6 +78,7 @@ func Run(t *testing.T, open Open) {
 		"what a host says it leaves is kept to by all":   hostsSay,
 		"what a host says never adds to our own count":   hostsNeverAdd,
 		"what a host says of a window is the least":      hostsSayLess,
+		"a host that was resumed is believed no more":    aResumedHostIsBelievedNoMore,
 		"what a host says of a quota lasts as long":      hostsSayQuotas,
 		"a quota is forecast at the pace of a day":       forecasts,
 		"a low budget is told once in its window":        lowBudgets,
