@@ -96,6 +96,10 @@ const (
 	pageSize  = 100 // rows of an answer about one name, on the least plan
 	maxPages  = 10  // of them: far more than a name has markets and phases
 
+	// maxAge is how long a quote serves that was asked for by itself: on the free plan
+	// it is the turn of 33 names a day. What a market says of a week ago is too old anyway.
+	maxAge = 7 * 24 * time.Hour
+
 	streamFile = "prices.ndjson"
 	month      = 30 * 24 * time.Hour // for which sales are told
 )
@@ -137,6 +141,7 @@ func New(c Config) *Source {
 	switch c.Shape {
 	case provider.Single:
 		s.describe.Shape, s.describe.BatchSize = provider.Single, 1
+		market.MaxAge = maxAge
 	case provider.Bulk:
 		s.describe.Shape, s.describe.BatchSize = provider.Bulk, 0
 		s.describe.Interval = c.Host.Limit.Time(1) // each start is one of few

@@ -379,7 +379,7 @@ func TestFetch_AsksInTheCurrencyWhereItsCentsAreKnown(t *testing.T) {
 
 func TestDescribe_OffersTheMarketsThatWereNamedOrAll(t *testing.T) {
 	all := newSource(t, "http://127.0.0.1:1", cs2cap.Config{Markets: []string{}}, nil).Describe()
-	if len(all.Markets) != 41 || all.BatchSize != 100 || all.Shape != provider.Batch {
+	if len(all.Markets) != 41 || all.BatchSize != 100 || all.Markets[0].MaxAge != 0 || all.Shape != provider.Batch {
 		t.Errorf("%+v", all)
 	}
 	for _, m := range all.Markets {
@@ -387,7 +387,7 @@ func TestDescribe_OffersTheMarketsThatWereNamedOrAll(t *testing.T) {
 			t.Errorf("no title for %s", m.Key)
 		}
 	}
-	if d := newSource(t, "http://127.0.0.1:1", cs2cap.Config{Shape: provider.Single}, nil).Describe(); len(d.Markets) != 3 || d.BatchSize != 1 {
+	if d := newSource(t, "http://127.0.0.1:1", cs2cap.Config{Shape: provider.Single}, nil).Describe(); len(d.Markets) != 3 || d.BatchSize != 1 || d.Markets[0].MaxAge != 7*24*time.Hour {
 		t.Errorf("%+v", d)
 	}
 }

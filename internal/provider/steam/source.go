@@ -55,6 +55,9 @@ const (
 	day = 24 * time.Hour
 	// interval is how long Steam itself keeps an answer.
 	interval = 15 * time.Second
+	// maxAge outlasts the walk through 20,000 names at Steam's limit: with the default,
+	// what was asked first would be too old before it is its turn again.
+	maxAge = 3 * day
 	// maxBody is far more than Steam says of one name.
 	maxBody = 4 << 20
 )
@@ -104,7 +107,7 @@ type Source struct {
 // New returns a Source. It asks nothing yet.
 func New(c Config) *Source {
 	market := provider.Market{
-		Key: Name, Title: "Steam Community Market", SalesWindow: day,
+		Key: Name, Title: "Steam Community Market", SalesWindow: day, MaxAge: maxAge,
 		AppIDs: []int32{catalog.CS2, catalog.Dota, catalog.TF2, catalog.Rust},
 	}
 	if c.Endpoint == OrderBook {

@@ -203,6 +203,13 @@ func TestFetch_LeavesSteamAloneWhereItRefuses(t *testing.T) {
 	}
 }
 
+func TestDescribe_AQuoteOutlivesTheWalkToItsNextTurn(t *testing.T) {
+	d := newSource(t, "http://127.0.0.1:1", steam.PriceOverview, nil).Describe()
+	if walk := d.Hosts[0].Limit.Time(20_000); d.Markets[0].MaxAge < walk {
+		t.Errorf("too old after %v, and its turn again after %v", d.Markets[0].MaxAge, walk)
+	}
+}
+
 func TestFetch_AsksAsSteamsPagesDo(t *testing.T) {
 	const name = "A+B & C's \"D\" | ★ 100%"
 	for endpoint, want := range map[steam.Endpoint]string{
