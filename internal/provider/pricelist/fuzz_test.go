@@ -23,7 +23,7 @@ func fuzzList(f *testing.F, listJSON string, seeds ...string) {
 }
 
 func FuzzCSVList(f *testing.F) {
-	fuzzList(f, csvList, "name,steam,buff,count\nA,1,1.5,3\n\"B \"\"x\"\"\",,null,-1\r\n", "\uFEFFname,steam,buff,count\n\"a\nb\",1e2,0,\n", "\x1f\x8b\x08")
+	fuzzList(f, csvList, "name,steam,buff,count\nA,1,1.5,3\n\"B \"\"x\"\"\",,null,-1\r\n", "\uFEFFname,steam,buff,count\n\"a\nb\",1e2,0,\n", "\x1f\x8b\x08", "\x1f\x8b\b00000000")
 }
 
 func FuzzJSONArrayList(f *testing.F) {

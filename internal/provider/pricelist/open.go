@@ -66,7 +66,7 @@ func inflate(ctx context.Context, src io.Reader, compression string, maxBytes in
 		return nil, nil, &malformed{fmt.Sprintf("compression is %s, and the list has %s", compression, found)}
 	}
 	var plain io.Reader = in
-	close = func() {}
+	close, err = func() {}, nil
 	switch compression {
 	case compressionGzip:
 		plain, err = gzip.NewReader(in)
@@ -78,7 +78,10 @@ func inflate(ctx context.Context, src io.Reader, compression string, maxBytes in
 			plain, close = dec, dec.Close
 		}
 	}
-	if err != nil && err != io.EOF {
+	if err == io.EOF {
+		err = io.ErrUnexpectedEOF // within the header
+	}
+	if err != nil {
 		return nil, nil, err
 	}
 	r = bufio.NewReaderSize(&bounded{ctx: ctx, src: plain, left: maxBytes}, readBuffer)
