@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -69,6 +70,9 @@ func (e *Engine) settle(ctx context.Context, b Batch, more bool) (next *Batch, e
 	defer e.settlers.Put(s)
 	err = s.load(ctx, b)
 	if err == nil {
+		err = e.adopt(ctx, s.found)
+	}
+	if err == nil {
 		result := s.estimate(e.now())
 		write := func(tx Tx) error {
 			_, err := tx.Settle(b, result)
@@ -106,6 +110,7 @@ type settler struct {
 	files map[gameMarket]bool // markets all of whose files of the game answered
 	first map[string]int32
 	next  []int32 // the next item of the same name, or -1
+	found map[catalog.Key]struct{}
 
 	quotes    []pricing.Quote
 	rows      []Snapshot
@@ -177,6 +182,7 @@ func (s *settler) reset(items []Item, snaps []Snapshot) {
 		s.first = make(map[string]int32, n)
 	}
 	clear(s.first)
+	clear(s.found)
 	for i := range items {
 		end := 0
 		for end < len(snaps) && snaps[end].ItemID == items[i].ID {
@@ -310,12 +316,50 @@ func (s *settler) readAnswers(ctx context.Context, units []Unit, outcomes map[Un
 			if u.File != "" && outcomes[UnitMarket{u.ID, q.Market}].Outcome != OutcomeOK {
 				return
 			}
+			known, taken := false, false
 			for i, ok := s.first[string(q.Name)]; ok && i >= 0; i = s.next[i] {
-				if k := s.items[i].Key; k.AppID == u.AppID && k.Phase == q.Phase {
+				k := s.items[i].Key
+				known = known || k.AppID == u.AppID
+				if k.AppID == u.AppID && k.Phase == q.Phase {
 					s.take(int(i), q, &u)
+					taken = true
 				}
 			}
+			if known && !taken {
+				s.find(q, u.AppID)
+			}
 		})
+	})
+}
+
+// find notes a phase of a known name that is not among the batch's items, where all
+// known items are refreshed: it is an item from then on, planned by the next job.
+func (s *settler) find(q *packed, app int32) {
+	if !s.engine.cfg.ScopeAll || q.Phase == "" || q.Ask == 0 && q.Sale == 0 {
+		return
+	}
+	if s.found == nil {
+		s.found = map[catalog.Key]struct{}{}
+	}
+	s.found[catalog.Key{AppID: app, Name: string(q.Name), Phase: q.Phase}] = struct{}{}
+}
+
+// adopt makes items of those that are none yet.
+func (e *Engine) adopt(ctx context.Context, found map[catalog.Key]struct{}) error {
+	if len(found) == 0 {
+		return nil
+	}
+	byApp := map[int32][]catalog.Key{}
+	for key := range found {
+		byApp[key.AppID] = append(byApp[key.AppID], key)
+	}
+	return e.store.InTx(ctx, func(tx Tx) error {
+		for _, app := range slices.Sorted(maps.Keys(byApp)) {
+			if err := tx.AddItems(app, byApp[app]); err != nil {
+				return fmt.Errorf("add items: %w", err)
+			}
+		}
+		return nil
 	})
 }
 

@@ -180,6 +180,9 @@ type Tx interface {
 	// them are due soon.
 	KeepSnapshots(items []NamedItem, snaps []Snapshot) error
 
+	// AddItems makes items of a game of those keys that are none yet.
+	AddItems(app int32, keys []catalog.Key) error
+
 	// Judge stores what became of the markets of a fetched job's files and lets
 	// it settle. It returns false if the job is not in StageFetch.
 	Judge(jobID int64, verdicts []Judgement) (bool, error)

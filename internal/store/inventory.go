@@ -98,6 +98,12 @@ func (t *Tx) EnsureItems(app int32, keys []catalog.Key) (map[catalog.Key]invento
 	return out, nil
 }
 
+// AddItems makes items of a game of those keys that are none yet.
+func (t *Tx) AddItems(app int32, keys []catalog.Key) error {
+	_, err := t.EnsureItems(app, keys)
+	return err
+}
+
 // rowsAtOnce is how many rows with texts a statement takes: in it, in the driver
 // and in the database, each is in memory several times.
 const rowsAtOnce = 2_000

@@ -1,0 +1,52 @@
+package refresh_test
+
+import (
+	"testing"
+	"time"
+
+	"assay/internal/catalog"
+	"assay/internal/provider"
+)
+
+// Where all known items are refreshed, a phase that a source tells of a known name
+// is one. It takes a job to find it and the next one to price it, and no request
+// more: one about its name asks for all its phases.
+func TestScopeAll_APhaseThatASourceTellsBecomesAnItem(t *testing.T) {
+	const name = "★ Karambit | Doppler (Factory New)"
+	for _, all := range []bool{true, false} {
+		a, b := bulk("alpha", []string{name}, "a1"), batch("beta", 10, []string{name}, "b1")
+		for _, s := range []*fakeSource{a, b} {
+			s.extra = []provider.Quote{
+				{Market: s.d.Markets[0].Key, Name: name, Phase: "Ruby", Currency: "USD", Ask: units(9000), Listings: -1, Sales: -1},
+				{Market: s.d.Markets[0].Key, Name: name, Phase: "Phase 2", Currency: "USD", Listings: 0, Sales: -1},
+				{Market: s.d.Markets[0].Key, Name: "Nobody's", Phase: "Ruby", Currency: "USD", Ask: units(1), Listings: -1, Sales: -1},
+			}
+		}
+		w := newWorld(t, a, b)
+		w.cfg.ScopeAll = all
+		w.restart()
+		w.push("u", 730, name)
+		w.drain()
+		want := map[bool]int64{true: 2, false: 1}[all]
+		equal(t, "items", w.count(`SELECT count(*) FROM item`), want)
+		a.asked()
+		b.asked()
+		w.clock.Add(7 * time.Hour)
+		j := w.run(false)
+		equal(t, "updated", j.Counts.Updated, want)
+		equal(t, "files", len(a.asked()), 1)
+		asked := b.asked()
+		if len(asked) != 1 || len(asked[0].Names) != 1 {
+			t.Errorf("asked %+v, want for the name once", asked)
+		}
+		if all {
+			ruby := w.item(catalog.Key{AppID: catalog.CS2, Name: name, Phase: "Ruby"})
+			equal(t, "price", ruby.Price, units(9000))
+			equal(t, "markets", ruby.UsedMarkets, 2)
+		}
+		equal(t, "price of the plain name", w.named(name).Price, units(10))
+		equal(t, "items", w.count(`SELECT count(*) FROM item`), want)
+		w.checkIdle()
+		w.stop()
+	}
+}
