@@ -1,0 +1,139 @@
+package app
+
+import (
+	"errors"
+	"fmt"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+
+	"assay/internal/catalog"
+	"assay/internal/config"
+	"assay/internal/provider"
+	"assay/internal/provider/cs2cap/cs2captest"
+	"assay/internal/provider/csfloat/csfloattest"
+	"assay/internal/provider/marketcsgo/marketcsgotest"
+	"assay/internal/provider/pricempire/pricempiretest"
+	"assay/internal/provider/providertest"
+	"assay/internal/provider/sim"
+	"assay/internal/provider/skinport/skinporttest"
+	"assay/internal/provider/steam/steamtest"
+	"assay/internal/provider/waxpeer/waxpeertest"
+	"assay/internal/store"
+	"assay/internal/store/storetest"
+)
+
+// discardSink takes an answer and keeps nothing.
+type discardSink struct{}
+
+func (discardSink) Restart()                    {}
+func (discardSink) Quote(*provider.Quote) error { return nil }
+func (discardSink) Reject(_, _, _ string)       {}
+
+// TestBudget_TwoInstancesShareThatOfEverySource has two instances on one database
+// ask every source's own server as often as they can, all at once. Together they get
+// through exactly what its limit allows; the rest is put off.
+func TestBudget_TwoInstancesShareThatOfEverySource(t *testing.T) {
+	const allowed, each = 3, 4
+	simulator, err := sim.NewHandler(sim.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	fakes := map[string]http.Handler{
+		"skinport": &skinporttest.Server{}, "marketcsgo": &marketcsgotest.Server{}, "waxpeer": &waxpeertest.Server{},
+		"csfloat": &csfloattest.Server{}, "cs2cap": &cs2captest.Server{}, "pricempire": &pricempiretest.Server{},
+		"steam": &steamtest.Server{}, "sim": simulator,
+		"pricelist": http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write([]byte("[]")) }),
+	}
+	environ := []string{"MARKET_PRICE_PROVIDERS=" + strings.Join(Sources(), ",")}
+	servers := map[string]*providertest.Server{}
+	for _, name := range Sources() {
+		if fakes[name] == nil {
+			t.Fatalf("%s has no server here", name)
+		}
+		s := providertest.NewServer(t, fakes[name])
+		servers[name] = s
+		if name == "pricelist" {
+			path := filepath.Join(t.TempDir(), "lists.json")
+			lists := fmt.Sprintf(`{"lists":[{"key":"l","location":%q,"format":"jsonArray","appId":730,"currency":"USD","name":"n",
+				"markets":[{"key":"l","ask":"p"}],"limit":{"requests":%d,"per":"1h"}}]}`, s.URL()+"/l.json", allowed)
+			if err := os.WriteFile(path, []byte(lists), 0o600); err != nil {
+				t.Fatal(err)
+			}
+			environ = append(environ, "PRICELIST_CONFIG="+path)
+			continue
+		}
+		prefix := strings.ToUpper(name)
+		environ = append(environ, prefix+"_BASE_URL="+s.URL(), fmt.Sprintf("%s_LIMIT=%d/1h", prefix, allowed))
+		if name != "sim" {
+			environ = append(environ, prefix+"_API_KEY=00000000-0000-4000-8000-000000000000")
+		}
+	}
+	var wg sync.WaitGroup
+	var mu sync.Mutex
+	deferred := map[string]int{}
+	database := storetest.On(t, storetest.PostgreSQL)
+	for range 2 {
+		for _, src := range instance(t, database, environ) {
+			call := cheapest(src)
+			for range each {
+				wg.Go(func() {
+					c := call
+					c.Meter = &provider.Meter{}
+					_, err := src.Fetch(t.Context(), c, discardSink{})
+					if e, ok := errors.AsType[*provider.Error](err); ok && e.Status == 0 && e.Deferred() {
+						mu.Lock()
+						defer mu.Unlock()
+						deferred[src.Describe().Name]++
+					}
+				})
+			}
+		}
+	}
+	wg.Wait()
+	for name, s := range servers {
+		if hits := len(s.Hits()); hits != allowed || deferred[name] < 2*each-allowed {
+			t.Errorf("%s: %d requests arrived of %d that are allowed, %d of %d calls were put off", name, hits, allowed, deferred[name], 2*each)
+		}
+	}
+}
+
+// instance opens a store and the sources of one instance.
+func instance(t *testing.T, database storetest.Database, environ []string) []provider.Source {
+	t.Helper()
+	c, err := config.Load(config.Options{Environ: append(environ, "DATA_DIR="+t.TempDir()), Sources: Sources()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	s, err := store.Open(t.Context(), store.Options{URL: database.URL})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = s.Close() })
+	set, err := OpenSources(t.Context(), SourceOptions{
+		Config:    c,
+		Secret:    c.OutsideSecret,
+		Client:    func(o *provider.Options) { o.Attempts = 1 },
+		Allowance: func(source string, host provider.Host) provider.Allowance { return s.Allowance(source, host) },
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = set.Close() })
+	return set.List
+}
+
+// cheapest is a call that costs one request.
+func cheapest(src provider.Source) provider.Call {
+	if p, ok := src.(provider.Prober); ok {
+		return p.Probe()
+	}
+	d := src.Describe()
+	if d.Shape != provider.Bulk {
+		return provider.Call{AppID: catalog.CS2, Names: []string{"A"}}
+	}
+	return provider.Call{AppID: d.Files[0].AppID, File: d.Files[0].Key}
+}
