@@ -7,6 +7,7 @@ import (
 	"io"
 	"maps"
 	"slices"
+	"strings"
 	"time"
 
 	"assay/internal/app"
@@ -20,12 +21,14 @@ import (
 type sourceTestCmd struct {
 	Source string `arg:"" help:"Name of the source."`
 	Name   string `default:"AK-47 | Redline (Field-Tested)" help:"Item to ask for, where a source is asked by name."`
+	File   string `help:"File to ask for, where a source has several; without it the one that costs least."`
 }
 
 func (*sourceTestCmd) examples() []example {
 	return []example{
 		{"source test sim", "ask the simulator for one file, or one item, and show some of it"},
 		{"source test pricelist --json", "read the first configured price list, print what was found as JSON"},
+		{"source test pricelist --file shop", "read the list with the key shop"},
 	}
 }
 
@@ -43,6 +46,8 @@ type sourceTested struct {
 	Samples  []sourceSample   `json:"samples"`
 	Checks   []sourceCheck    `json:"checks"`
 	Counted  bool             `json:"counted"` // in the budget of the database
+	File     string           `json:"file"`    // that was asked for; empty: it was asked by name
+	Others   []string         `json:"others"`  // files that were not asked for
 
 	err    error
 	remote bool                 // a host is asked, and no file of this machine read
@@ -73,7 +78,11 @@ func (c *sourceTestCmd) Run(ctx context.Context, s *session) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, set.Close()) }()
-	found := tested(ctx, src, set.Clients[src.Describe().Name], c.Name, s.Now)
+	call, err := c.call(src)
+	if err != nil {
+		return err
+	}
+	found := tested(ctx, src, set.Clients[src.Describe().Name], call, s.Now)
 	found.check(budget)
 	if ctx.Err() != nil {
 		return ctx.Err()
@@ -89,6 +98,35 @@ func (c *sourceTestCmd) Run(ctx context.Context, s *session) (err error) {
 
 // testPatience is how long one test may take, waits for a limit included.
 const testPatience = time.Minute
+
+// call is what the source is asked: what the flags name, or the cheapest there is.
+func (c *sourceTestCmd) call(src provider.Source) (provider.Call, error) {
+	d := src.Describe()
+	if c.File == "" {
+		call, ok := probe(src, c.Name)
+		if !ok {
+			return call, fmt.Errorf("%s has no file to fetch", d.Name)
+		}
+		return call, nil
+	}
+	keys := fileKeys(d)
+	if i := slices.Index(keys, c.File); i >= 0 {
+		return provider.Call{AppID: d.Files[i].AppID, File: c.File}, nil
+	}
+	text := d.Name + " has no file of that key; it has " + strings.Join(keys, ", ")
+	if len(keys) == 0 {
+		text = d.Name + " is asked by name: see --name"
+	}
+	return provider.Call{}, &usageError{text: text, help: "assay source test --help"}
+}
+
+func fileKeys(d provider.Description) []string {
+	var keys []string
+	for _, f := range d.Files {
+		keys = append(keys, f.Key)
+	}
+	return keys
+}
 
 // probe returns the cheapest call that shows whether src works.
 func probe(src provider.Source, name string) (call provider.Call, ok bool) {
@@ -106,13 +144,13 @@ func probe(src provider.Source, name string) (call provider.Call, ok bool) {
 }
 
 // tested asks src once.
-func tested(ctx context.Context, src provider.Source, clients provider.Clients, name string, now func() time.Time) sourceTested {
+func tested(ctx context.Context, src provider.Source, clients provider.Clients, call provider.Call, now func() time.Time) sourceTested {
 	d := src.Describe()
-	found := sourceTested{Source: d.Name, Shape: d.Shape}
-	call, ok := probe(src, name)
-	if !ok {
-		found.Error = "it has no file to fetch"
-		return found
+	found := sourceTested{Source: d.Name, Shape: d.Shape, File: call.File, Others: []string{}}
+	for _, key := range fileKeys(d) {
+		if key != call.File {
+			found.Others = append(found.Others, key)
+		}
 	}
 	call.Meter = &provider.Meter{}
 	tally := newTally()
@@ -132,6 +170,11 @@ func tested(ctx context.Context, src provider.Source, clients provider.Clients, 
 }
 
 func writeTested(w io.Writer, t sourceTested) {
+	if len(t.Others) > 0 {
+		defer func() {
+			_, _ = fmt.Fprintf(w, "  tested %s; not tested, see --file: %s\n", printable(t.File), printable(strings.Join(t.Others, ", ")))
+		}()
+	}
 	if !t.OK {
 		_, _ = fmt.Fprintf(w, "%s does not work: %s\n", t.Source, t.Error)
 		writeChecks(w, t.Checks)

@@ -218,3 +218,27 @@ func (d described) Describe() provider.Description { return provider.Description
 func (described) Fetch(context.Context, provider.Call, provider.Sink) (provider.Answer, error) {
 	return provider.Answer{}, nil
 }
+
+func TestSourceTest_AsksForTheFileThatIsNamed(t *testing.T) {
+	src := described{Name: "lists", Shape: provider.Bulk, Files: []provider.File{{Key: "a", AppID: 730}, {Key: "b", AppID: 570}}}
+	for file, want := range map[string]provider.Call{"": {AppID: 730, File: "a"}, "b": {AppID: 570, File: "b"}} {
+		call, err := (&sourceTestCmd{File: file}).call(src)
+		if err != nil || call.File != want.File || call.AppID != want.AppID {
+			t.Errorf("file %q: %+v, %v", file, call, err)
+		}
+		found := tested(t.Context(), src, nil, call, time.Now)
+		if len(found.Others) != 1 || found.File != want.File || found.Others[0] == want.File {
+			t.Errorf("file %q: tested %q, others %q", file, found.File, found.Others)
+		}
+		var text strings.Builder
+		writeTested(&text, found)
+		if !strings.Contains(text.String(), "  tested "+want.File+"; not tested, see --file: "+found.Others[0]+"\n") {
+			t.Errorf("file %q: %s", file, text.String())
+		}
+	}
+	for _, d := range []described{src, {Name: "named", Shape: provider.Single}, {Name: "empty", Shape: provider.Bulk}} {
+		if _, err := (&sourceTestCmd{File: "c"}).call(d); err == nil {
+			t.Errorf("%s has a file that nobody described", d.Name)
+		}
+	}
+}
