@@ -15,6 +15,7 @@ import (
 	"assay/internal/inventory"
 	"assay/internal/once"
 	"assay/internal/view"
+	"assay/internal/wallet"
 )
 
 // The roles that a credential can have. Admin may use every route.
@@ -42,6 +43,10 @@ type Reader interface {
 	Lookup(ctx context.Context, keys []catalog.Key) (view.Lookup, error)
 	// Inventory lists what a user owns; an appID of 0 means all games.
 	Inventory(ctx context.Context, userID string, appID int32, cursor string, limit int) (view.Inventory, error)
+	// Wallet tells what a user has.
+	Wallet(ctx context.Context, userID string) (view.Wallet, error)
+	// WalletEntries lists a user's entries; an empty currency means all.
+	WalletEntries(ctx context.Context, userID, currency, cursor string, limit int) (view.Page[view.WalletEntry], error)
 	Health(ctx context.Context, details bool) (view.Health, error)
 }
 
@@ -80,6 +85,13 @@ type Users interface {
 	PutUser(ctx context.Context, user inventory.User) (view.User, error)
 }
 
+// Wallets posts to the ledger.
+type Wallets interface {
+	// Post carries out an order. sealed is called last in its transaction, with
+	// what was posted.
+	Post(ctx context.Context, o wallet.Order, sealed func(once.Keeper, view.WalletTransaction) error) error
+}
+
 // Answers keeps what requests with an Idempotency-Key were answered.
 type Answers interface {
 	// KeptAnswer returns what a request was answered, or nil.
@@ -110,6 +122,7 @@ type Deps struct {
 	Inventories Inventories
 	Missing     MissingQueue
 	Users       Users
+	Wallets     Wallets
 	Answers     Answers
 	Credentials Credentials
 	Failures    FailureLimiter

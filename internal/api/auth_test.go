@@ -23,6 +23,8 @@ var contractRoutes = []string{
 	"POST /api/market-prices/sources/{source}/accept", "POST /api/market-prices/sources/{source}/pause",
 	"POST /api/market-prices/sources/{source}/resume", "GET /api/market-prices/status",
 	"GET /api/prices/items", "GET /api/prices/items/{name}", "POST /api/prices/lookup", "PUT /api/users/{userId}",
+	"POST /api/functions/admin/wallet-ledger/{userId}/entries", "GET /api/functions/admin/wallet-ledger/{userId}/entries",
+	"GET /api/functions/admin/wallet-ledger/{userId}/balance",
 	"GET /docs", "GET /metrics", "GET /openapi.json",
 }
 
@@ -33,6 +35,7 @@ func mayUse(path string) []string {
 		"/api/prices/":        {"market", "platform", "admin"},
 		"/api/users/":         {"platform", "admin"},
 		"/api/inventory/":     {"platform", "admin"},
+		"/api/functions/":     {"admin"},
 		"/metrics":            {"admin"},
 	} {
 		if strings.HasPrefix(path, prefix) {

@@ -3,6 +3,7 @@ package api
 import (
 	"bytes"
 	"context"
+	"crypto/rand"
 	"encoding/json"
 	"io"
 	"log/slog"
@@ -21,6 +22,7 @@ import (
 	"assay/internal/money"
 	"assay/internal/once"
 	"assay/internal/view"
+	"assay/internal/wallet"
 )
 
 // Secrets of the tests. They must appear nowhere.
@@ -212,6 +214,21 @@ func (f *fakes) Match(role, presented string) bool {
 	return map[string]string{Market: marketSecret, Platform: platformToken, Admin: adminToken}[role] == presented
 }
 
+func (f *fakes) Post(_ context.Context, o wallet.Order, sealed func(once.Keeper, view.WalletTransaction) error) error {
+	if err := f.note("post", o); err != nil {
+		return err
+	}
+	return sealed(memory{f}, view.WalletTransaction{ID: "1", Kind: string(o.Kind), CreatedAt: noon, Entries: []view.WalletEntry{{Seq: 1}}})
+}
+
+func (f *fakes) Wallet(_ context.Context, userID string) (view.Wallet, error) {
+	return view.Wallet{UserID: userID, Accounts: []view.WalletBalance{{Currency: "USD", Balance: 3, Available: 2, Held: 1}}}, f.note("wallet", userID)
+}
+
+func (f *fakes) WalletEntries(_ context.Context, userID, currency, cursor string, limit int) (view.Page[view.WalletEntry], error) {
+	return view.Page[view.WalletEntry]{Items: []view.WalletEntry{{UserID: userID, Seq: 7, CreatedAt: noon}}}, f.note("walletEntries", userID, currency, cursor, limit)
+}
+
 func (f *fakes) KeptAnswer(_ context.Context, k once.Key) (*once.Answer, error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -272,7 +289,7 @@ func start(t *testing.T, change func(*Deps)) *harness {
 	h := &harness{t: t, fakes: &fakes{}, log: &logBuffer{}}
 	logger := slog.New(slog.NewJSONHandler(h.log, &slog.HandlerOptions{Level: slog.LevelDebug}))
 	deps := Deps{
-		Reader: h.fakes, Refresher: h.fakes, Inventories: h.fakes, Missing: h.fakes, Users: h.fakes, Answers: h.fakes, Credentials: h.fakes, Failures: patient{},
+		Reader: h.fakes, Refresher: h.fakes, Inventories: h.fakes, Missing: h.fakes, Users: h.fakes, Wallets: h.fakes, Answers: h.fakes, Credentials: h.fakes, Failures: patient{},
 		Metrics: http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 			w.Header().Set("Content-Type", "text/plain; version=0.0.4")
 			_, _ = io.WriteString(w, "up 1\n")
@@ -345,6 +362,9 @@ func (h *harness) ask(method, path, body string, headers ...header) asked {
 	if body != "" {
 		r.Header.Set("Content-Type", "application/json")
 	}
+	if method == "POST" && strings.HasSuffix(path, "/entries") {
+		r.Header.Set("Idempotency-Key", rand.Text())
+	}
 	for _, one := range headers {
 		name, value, _ := strings.Cut(string(one), ": ")
 		r.Header.Set(name, value)
@@ -385,6 +405,9 @@ func example(op operation) (path, body string) {
 	}
 	if strings.HasSuffix(op.path, "/sync") {
 		return path, `{"appId":730,"contextId":"2","snapshotAt":"2026-01-01T00:00:00Z","items":[{"assetId":"1","marketHashName":"x"}]}`
+	}
+	if strings.HasSuffix(op.path, "/entries") {
+		return path, `{"kind":"deposit","currency":"USD","amount":100}`
 	}
 	if strings.HasSuffix(op.path, "/lookup") {
 		return path, `{"items":[{"marketHashName":"x"},{"appId":440,"marketHashName":"y","phase":"Ruby"}]}`

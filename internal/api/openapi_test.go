@@ -250,6 +250,10 @@ func (h *harness) everyAnswer(op operation, from header) []asked {
 		ask(path, body, asAdmin, "Content-Type: text/plain")
 		ask(path, `{"unheard":"of"}`, asAdmin)
 	}
+	if op.body != nil && op.body.key != noKey {
+		ask(path, body, asAdmin, "Idempotency-Key: k")
+		ask(path, body+" ", asAdmin, "Idempotency-Key: k")
+	}
 	if strings.HasSuffix(path, "/refresh") {
 		ask(path+"?dryRun=1&force=1", "", asAdmin)
 	}

@@ -57,6 +57,10 @@ var (
 		name: "phase", in: "query", schema: schema{"type": "string", "enum": append([]string{""}, catalog.Phases...)}, check: catalog.CheckPhase,
 		doc: "Phase of a Doppler-like finish.",
 	}
+	currency = param{
+		name: "currency", in: "query", schema: schema{"type": "string", "minLength": 3, "maxLength": 3}, check: checkCurrency,
+		doc: "Only in this currency.",
+	}
 	userID = param{
 		name: "userId", in: "path", schema: schema{"type": "string"}, check: checkUserID,
 		doc: "The platform's id of the user, 1 to 128 bytes.",

@@ -30,11 +30,13 @@ const local = "local"
 // operations is every route of the API. GET stands for HEAD as well.
 func (s *server) operations() []operation {
 	market, platform := []string{Market}, []string{Platform}
+	admin := []string{}
 	prices, metrics := []string{Market, Platform}, []string{local}
 	page := []param{cursor, limit}
 	key := []param{namePath, nameQuery, appID, phase}
 	reads, finds, changes := []int{500, 503}, []int{404, 500, 503}, []int{404, 409, 500, 503}
 	const mp, job = "/api/market-prices", "/api/market-prices/jobs/{id}"
+	const ledger = "/api/functions/admin/wallet-ledger/{userId}"
 	const source, user = "/api/market-prices/sources/{source}", "/api/inventory/{userId}"
 	return []operation{
 		{"POST", mp + "/refresh", market, s.startRefresh, []param{force, dryRun}, nil, answers{202: started{}, 200: oneOf{alreadyRunning{}, view.DryRun{}}}, []int{409, 500, 503}, "Start a refresh of all prices, or tell what it would do."},
@@ -56,6 +58,9 @@ func (s *server) operations() []operation {
 		{"PUT", "/api/users/{userId}", platform, s.putUser, []param{userID}, &body{limit: maxBody, like: userBody{}}, answers{200: view.User{}}, []int{409, 500, 503}, "Create a user or replace what is known of one."},
 		{"POST", user + "/sync", platform, s.syncInventory, []param{userID, syncSource, pullApp, pullFrom}, &body{limit: maxPush, like: pushBody{}, optional: true}, answers{200: view.SyncResult{}}, []int{404, 409, 422, 500, 503}, "Take a user's whole inventory of one game and context, as pushed or from Steam."},
 		{"GET", user, platform, s.inventory, with(page, userID, anyAppID), nil, answers{200: view.Inventory{}}, finds, "List what a user owns, with its value."},
+		{"POST", ledger + "/entries", admin, s.postEntries, []param{userID}, &body{limit: maxBody, like: entryBody{}, key: keyRequired, money: true}, answers{201: view.WalletTransaction{}}, []int{404, 409, 500, 503}, "Post a deposit, withdrawal or correction to a user's wallet."},
+		{"GET", ledger + "/entries", admin, s.walletEntries, with(page, userID, currency), nil, answers{200: view.Page[view.WalletEntry]{}}, finds, "List the entries of a user's wallet, the newest first in each currency."},
+		{"GET", ledger + "/balance", admin, s.walletBalance, []param{userID}, nil, answers{200: view.Wallet{}}, finds, "What a user has, available and held."},
 		{"GET", "/api/community/top-traders", nil, s.topTraders, []param{period, rankBy, topLimit}, nil, answers{200: topTraders{}, 304: nil}, nil, "Who trades most."},
 		{"GET", "/api/health", nil, s.health, nil, nil, answers{200: view.Health{}, 503: view.Health{}}, nil, "Whether the server is well."},
 		{"GET", "/metrics", metrics, s.metrics, nil, nil, answers{200: media("text/plain")}, nil, "Figures for Prometheus."},

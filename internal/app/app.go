@@ -53,6 +53,7 @@ type App struct {
 	owner   string // names this process among all that ever worked on the database
 	store   *store.Store
 	sources *SourceSet
+	ledger  *keeper
 	rates   *exchange.Keeper
 	ecb     *provider.Client // nil: it is not asked
 	steam   *provider.Client // for inventories
@@ -104,7 +105,14 @@ func New(ctx context.Context, o Options) (_ *App, err error) {
 	if err := a.store.SetCurrency(ctx, a.cfg.Currency); err != nil {
 		return nil, err
 	}
-	if a.created, err = config.CreateSecrets(a.cfg, true); err != nil {
+	used, err := a.store.LedgerUsed(ctx)
+	if err != nil {
+		return nil, err
+	}
+	if a.created, err = config.CreateSecrets(a.cfg, !used); err != nil {
+		return nil, err
+	}
+	if err := a.openLedger(ctx, used); err != nil {
 		return nil, err
 	}
 	if a.creds, err = config.NewCredentials(a.cfg); err != nil {
@@ -191,7 +199,7 @@ func (a *App) buildServer() *http.Server {
 		Version: a.version, Currency: a.cfg.Currency, Logger: a.log, Now: a.now, TrustedProxies: a.cfg.TrustedProxies,
 	})
 	return api.NewServer(api.New(api.Deps{
-		Reader: reader, Refresher: control{a.engine}, Inventories: users, Missing: users, Users: users, Answers: answers{a.store},
+		Reader: reader, Refresher: control{a.engine}, Inventories: users, Missing: users, Users: users, Wallets: a.ledger, Answers: answers{a.store},
 		Credentials: a.creds, Failures: failures, Page: page, Metrics: metrics(reader, a.store.EventCounts),
 		Version: a.version, Logger: a.log, Now: a.now, TrustedProxies: a.cfg.TrustedProxies,
 	}), a.log)
@@ -245,6 +253,7 @@ func (a *App) Run(ctx context.Context) error {
 		failed = errors.Join(failed, a.server.Close())
 	}
 	wg.Wait()
+	a.lastCheckpoint(ctx)
 	return errors.Join(failed, a.Close())
 }
 

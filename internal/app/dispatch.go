@@ -12,6 +12,9 @@ import (
 // upkeep is how often retention runs besides after every job.
 const upkeep = time.Hour
 
+// daily is how often a checkpoint of the wallet ledger is written: at midnight, UTC.
+const daily = 24 * time.Hour
+
 // buildDispatcher makes what runs the engine: within this process where it has
 // the database for itself, else with all that share it.
 func (a *App) buildDispatcher(ctx context.Context) error {
@@ -49,6 +52,9 @@ func (a *App) tasks() []dispatch.Task {
 		{Name: "refresh", Queue: dispatch.QueueBulk, Next: a.cfg.Schedule.Next, Run: func(ctx context.Context) error {
 			_, err := a.engine.Start(ctx, false, "schedule")
 			return err
+		}},
+		{Name: "ledger_checkpoint", Queue: dispatch.QueueUpkeep, Run: a.ledger.Checkpoint, Next: func(t time.Time) time.Time {
+			return t.UTC().Truncate(daily).Add(daily)
 		}},
 		{Name: "retention", Queue: dispatch.QueueUpkeep, Run: a.engine.Retain, Next: hourly},
 		{Name: "answers", Queue: dispatch.QueueUpkeep, Run: answers{a.store}.forget, Next: hourly},

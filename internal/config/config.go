@@ -10,6 +10,7 @@ import (
 	"net/netip"
 	"net/url"
 	"slices"
+	"strings"
 	"time"
 
 	"assay/internal/money"
@@ -152,6 +153,14 @@ type Setting struct {
 	Name   string `json:"name"`
 	Value  string `json:"value"`  // secrets are masked; empty: not set
 	Origin string `json:"origin"` // "default", "environment", "--ttl", "assay.conf:3"
+}
+
+// LedgerKeyGenerated reports whether the wallet ledger's key is the one that
+// CreateSecrets put into DATA_DIR.
+func (c *Config) LedgerKeyGenerated() bool {
+	return slices.ContainsFunc(c.settings, func(s Setting) bool {
+		return s.Name == "WALLET_LEDGER_KEY" && strings.HasPrefix(s.Origin, originGenerated)
+	})
 }
 
 // Effective returns every setting, with secrets masked, in the order of the

@@ -11,6 +11,9 @@ import (
 // originDefault is said of settings that nobody set.
 const originDefault = "default"
 
+// originGenerated begins what is said of a secret that CreateSecrets made.
+const originGenerated = "generated "
+
 // Load reads and checks a configuration. Its error is a Faults that names
 // everything wrong at once. Secrets that an earlier start created in DATA_DIR
 // are read; none are created here (see CreateSecrets).
@@ -254,7 +257,7 @@ func (l *loader) fromGenerated(c *Config, s *setting) (entry, bool) {
 		return entry{}, false
 	}
 	l.warnIfOpen(path)
-	return entry{text: value, origin: "generated " + filepath.ToSlash(path)}, true
+	return entry{text: value, origin: originGenerated + filepath.ToSlash(path)}, true
 }
 
 func (l *loader) fault(name, origin, problem string) {

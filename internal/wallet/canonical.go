@@ -15,6 +15,7 @@ const (
 	headDomain        = "wallet-head/v1\x00"
 	transactionDomain = "wallet-transaction/v1\x00"
 	checkpointDomain  = "wallet-checkpoint/v1\x00"
+	keyDomain         = "wallet-key/v1\x00"
 	keptDomain        = "wallet-user-checkpoint/v1\x00"
 )
 

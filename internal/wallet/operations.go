@@ -8,6 +8,31 @@ import (
 	"assay/internal/money"
 )
 
+// Order is what an operator posts to a user's wallet.
+type Order struct {
+	Account
+	Kind     Kind // KindDeposit, KindWithdrawal or KindCorrection
+	Amount   int64
+	Reverses int64 // of a correction: the transaction to take back; 0: Amount is posted
+	Request
+}
+
+// Carry carries out an order.
+func (l *Ledger) Carry(tx Tx, o Order) (*Posted, error) {
+	switch {
+	case o.Kind == KindDeposit:
+		return l.Deposit(tx, o.Account, o.Amount, o.Request)
+	case o.Kind == KindWithdrawal:
+		return l.Withdraw(tx, o.Account, o.Amount, o.Request)
+	case o.Kind == KindCorrection && o.Reverses != 0:
+		return l.TakeBack(tx, o.User, o.Reverses, o.Request)
+	case o.Kind == KindCorrection:
+		return l.Correct(tx, o.Account, o.Amount, o.Request)
+	default:
+		return nil, fmt.Errorf("no order can be of the kind %.40q", string(o.Kind))
+	}
+}
+
 // Deposit gives a user money that came in from outside.
 func (l *Ledger) Deposit(tx Tx, to Account, amount int64, r Request) (*Posted, error) {
 	if err := checkAmount(to, amount); err != nil {

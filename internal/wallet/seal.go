@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"hash"
+	"io"
 	"slices"
 )
 
@@ -45,12 +46,6 @@ func NewRing(keys []Key) (*Ring, error) {
 	return &Ring{keys: slices.Clone(keys)}, nil
 }
 
-// Has reports whether the ring has a key.
-func (r *Ring) Has(id string) bool {
-	_, err := r.key(id)
-	return err == nil
-}
-
 // key returns a key by its id. The error is an ErrNoKey.
 func (r *Ring) key(id string) (Key, error) {
 	i := slices.IndexFunc(r.keys, func(k Key) bool { return k.ID == id })
@@ -58,6 +53,34 @@ func (r *Ring) key(id string) (Key, error) {
 		return Key{}, fmt.Errorf("%w: %.40q", ErrNoKey, id)
 	}
 	return r.keys[i], nil
+}
+
+// KeyMark tells a key from another one of that id, and nothing of it.
+type KeyMark struct {
+	ID    string
+	Check Hash
+}
+
+// Marks returns the marks of all keys, the first first.
+func (r *Ring) Marks() []KeyMark {
+	var out []KeyMark
+	for _, k := range r.keys {
+		h := hmac.New(sha256.New, k.Bytes)
+		_, _ = io.WriteString(h, keyDomain+k.ID) // never fails
+		out = append(out, KeyMark{k.ID, Hash(h.Sum(nil))})
+	}
+	return out
+}
+
+// Lacks returns the ids of those keys that the ring has not, or has others of.
+func (r *Ring) Lacks(known []KeyMark) (ids []string) {
+	have := r.Marks()
+	for _, m := range known {
+		if !slices.Contains(have, m) {
+			ids = append(ids, m.ID)
+		}
+	}
+	return ids
 }
 
 // Sealer seals and verifies with the keys of a ring. It reuses its memory, and is

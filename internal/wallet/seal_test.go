@@ -172,3 +172,17 @@ func TestNewRing_RefusesKeysThatCannotServe(t *testing.T) {
 		}
 	}
 }
+
+func TestRing_TellsAKeyFromAnotherOneOfItsID(t *testing.T) {
+	known := keyOf(t, "k1", "k2").Marks()
+	if lacks := keyOf(t, "k3", "k2", "k1").Lacks(known); lacks != nil {
+		t.Errorf("lacks %v though both are there", lacks)
+	}
+	other, err := NewRing([]Key{{ID: "k1", Bytes: []byte(strings.Repeat("x", 32))}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if lacks := other.Lacks(known); len(lacks) != 2 {
+		t.Errorf("lacks %v, want both", lacks)
+	}
+}

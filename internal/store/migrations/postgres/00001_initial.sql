@@ -494,6 +494,13 @@ CREATE TABLE wallet_entry (
 CREATE INDEX wallet_entry_transaction ON wallet_entry (transaction_id);
 CREATE UNIQUE INDEX wallet_entry_reverses ON wallet_entry (user_id, currency, reverses) WHERE reverses <> 0;
 
+-- The keys that have sealed something, or were to, and how to tell each from
+-- another one of that id.
+CREATE TABLE wallet_key (
+    key_id    text  NOT NULL PRIMARY KEY,
+    check_mac bytea NOT NULL -- HMAC of the id
+);
+
 -- What is in the ledger stays as it is.
 -- +goose StatementBegin
 CREATE FUNCTION wallet_refuse() RETURNS trigger LANGUAGE plpgsql AS $$

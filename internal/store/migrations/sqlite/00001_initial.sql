@@ -488,6 +488,13 @@ CREATE TABLE wallet_entry (
 CREATE INDEX wallet_entry_transaction ON wallet_entry (transaction_id);
 CREATE UNIQUE INDEX wallet_entry_reverses ON wallet_entry (user_id, currency, reverses) WHERE reverses <> 0;
 
+-- The keys that have sealed something, or were to, and how to tell each from
+-- another one of that id.
+CREATE TABLE wallet_key (
+    key_id    TEXT NOT NULL PRIMARY KEY,
+    check_mac BLOB NOT NULL -- HMAC of the id
+) STRICT, WITHOUT ROWID;
+
 -- What is in the ledger stays as it is. REPLACE would delete without asking the
 -- triggers of a DELETE.
 -- +goose StatementBegin

@@ -1,0 +1,139 @@
+package api
+
+import (
+	"io"
+	"net/http"
+	"strconv"
+	"strings"
+	"unicode"
+
+	"assay/internal/money"
+	"assay/internal/once"
+	"assay/internal/strictjson"
+	"assay/internal/view"
+	"assay/internal/wallet"
+)
+
+// entryBody describes what is posted to a wallet; decodeEntry reads it.
+type entryBody struct {
+	Kind     string  `json:"kind" doc:"deposit, withdrawal or correction."`
+	Currency string  `json:"currency,omitempty" doc:"Required unless reverses is given."`
+	Amount   int64   `json:"amount,omitempty" doc:"Minor units. Of a correction it may be negative. Required unless reverses is given."`
+	Reverses *string `json:"reverses,omitempty" doc:"Of a correction: id of the transaction to take back, instead of currency and amount."`
+	Note     *string `json:"note,omitempty" doc:"Why; required for a correction of an amount."`
+}
+
+func (s *server) postEntries(w http.ResponseWriter, c *call) error {
+	order, err := decodeEntry(c.Body)
+	if err != nil {
+		return err
+	}
+	order.User = c.values["userId"]
+	order.Scope, order.Key = strings.Join([]string{c.Method, c.route, c.role, order.User}, " "), c.onceKey
+	return s.once(w, c, order.User, func(seal seal) error {
+		return s.Wallets.Post(c.Context(), order, func(tx once.Keeper, posted view.WalletTransaction) error {
+			return seal(tx, http.StatusCreated, "", posted)
+		})
+	})
+}
+
+// decodeEntry reads what is to be posted.
+func decodeEntry(body io.Reader) (wallet.Order, error) {
+	in := strictjson.NewReader(body)
+	var o wallet.Order
+	var amount, currency, reverses bool
+	in.Object([]string{"kind", "currency", "amount", "reverses", "note"}, func(member string) bool {
+		switch member {
+		case "kind":
+			kind, ok := in.Text(1, 32)
+			o.Kind = wallet.Kind(kind)
+			if ok && o.Kind != wallet.KindDeposit && o.Kind != wallet.KindWithdrawal && o.Kind != wallet.KindCorrection {
+				in.Fault("must be deposit, withdrawal or correction")
+			}
+		case "currency":
+			currency = true
+			o.Currency = readCurrency(in)
+		case "amount":
+			amount = true
+			o.Amount, _ = in.Int(-wallet.MaxAmount, wallet.MaxAmount)
+		case "reverses":
+			if !in.Null() {
+				reverses = true
+				o.Reverses = readID(in)
+			}
+		case "note":
+			o.Note = optional(in, wallet.MaxNote)
+			if strings.ContainsFunc(o.Note, unicode.IsControl) {
+				in.Fault("must not contain control characters")
+			}
+		default:
+			return false
+		}
+		return true
+	})
+	in.Require("", "kind", o.Kind != "")
+	switch {
+	case reverses && o.Kind != wallet.KindCorrection:
+		in.FaultAt("/reverses", "is for a correction only")
+	case reverses && (amount || currency):
+		in.FaultAt("/reverses", "takes the place of currency and amount")
+	case !reverses:
+		in.Require("", "currency", currency)
+		in.Require("", "amount", amount)
+		checkOrder(in, o, amount)
+	}
+	return o, in.Finish()
+}
+
+// checkOrder finds what cannot be in an order of an amount.
+func checkOrder(in *strictjson.Reader, o wallet.Order, amount bool) {
+	switch {
+	case o.Kind == wallet.KindCorrection && o.Note == "":
+		in.FaultAt("/note", "is required for a correction: it says why")
+	case amount && o.Amount == 0:
+		in.FaultAt("/amount", "must not be 0")
+	case o.Kind != wallet.KindCorrection && o.Amount < 0:
+		in.FaultAt("/amount", "must not be negative: a %s says which way it goes", o.Kind)
+	}
+}
+
+func readCurrency(in *strictjson.Reader) money.Currency {
+	text, ok := in.Text(1, 16)
+	if !ok {
+		return ""
+	}
+	c, err := money.ParseCurrency(text)
+	if err != nil || !c.Circulates() {
+		in.Fault("must be a code of ISO 4217 that circulates, such as USD")
+	}
+	return c
+}
+
+// readID reads an id of ours: a whole number as a string.
+func readID(in *strictjson.Reader) int64 {
+	text, ok := in.Text(1, 20)
+	if !ok {
+		return 0
+	}
+	id, err := strconv.ParseInt(text, 10, 64)
+	if err != nil || id < 1 || strconv.FormatInt(id, 10) != text {
+		in.Fault("must be the id of a transaction")
+	}
+	return id
+}
+
+func (s *server) walletEntries(w http.ResponseWriter, c *call) error {
+	page, err := s.Reader.WalletEntries(c.Context(), c.values["userId"], c.values["currency"], c.values["cursor"], c.limit())
+	return answer(w, page, err)
+}
+
+func (s *server) walletBalance(w http.ResponseWriter, c *call) error {
+	balance, err := s.Reader.Wallet(c.Context(), c.values["userId"])
+	return answer(w, balance, err)
+}
+
+// checkCurrency is for a parameter.
+func checkCurrency(value string) error {
+	_, err := money.ParseCurrency(value)
+	return err
+}

@@ -1,0 +1,123 @@
+package store
+
+import (
+	"context"
+	"database/sql"
+
+	"assay/internal/money"
+	"assay/internal/wallet"
+)
+
+// LedgerUsed reports whether the ledger has anything in it.
+func (s *Store) LedgerUsed(ctx context.Context) (used bool, err error) {
+	err = s.read.QueryRowContext(ctx, `
+		SELECT EXISTS (SELECT 1 FROM wallet_account) OR EXISTS (SELECT 1 FROM wallet_entry) OR EXISTS (SELECT 1 FROM wallet_transaction)`).Scan(&used)
+	return used, err
+}
+
+// LastWalletTransaction returns the id of the last transaction, 0 if there is none.
+func (s *Store) LastWalletTransaction(ctx context.Context) (id int64, err error) {
+	err = s.read.QueryRowContext(ctx, `SELECT coalesce(max(id), 0) FROM wallet_transaction`).Scan(&id)
+	return id, err
+}
+
+// LedgerKeys returns the marks of all keys that have sealed something, or were to.
+func (s *Store) LedgerKeys(ctx context.Context) ([]wallet.KeyMark, error) {
+	return collect(ctx, s.read, func(r *sql.Rows, m *wallet.KeyMark) error {
+		var check []byte
+		err := r.Scan(&m.ID, &check)
+		m.Check = storedHash(check)
+		return err
+	}, `SELECT key_id, check_mac FROM wallet_key ORDER BY key_id`)
+}
+
+// LedgerKeyUsed reports whether something was sealed with a key. It may read the
+// whole ledger.
+func (s *Store) LedgerKeyUsed(ctx context.Context, id string) (used bool, err error) {
+	err = s.read.QueryRowContext(ctx, `
+		SELECT EXISTS (SELECT 1 FROM wallet_account WHERE key_id = $1) OR EXISTS (SELECT 1 FROM wallet_entry WHERE key_id = $1)
+			OR EXISTS (SELECT 1 FROM wallet_transaction WHERE key_id = $1)`, id).Scan(&used)
+	return used, err
+}
+
+// SetLedgerKey notes a key that is about to seal.
+func (t *Tx) SetLedgerKey(m wallet.KeyMark) error {
+	_, err := t.exec(`
+		INSERT INTO wallet_key (key_id, check_mac) VALUES ($1, $2)
+		ON CONFLICT (key_id) DO UPDATE SET check_mac = excluded.check_mac WHERE wallet_key.check_mac <> excluded.check_mac`, m.ID, m.Check[:])
+	return err
+}
+
+// Wallets returns the heads of a user's accounts, by currency; of a house user,
+// those of all its shards.
+func (s *Store) Wallets(ctx context.Context, user string) ([]wallet.Head, error) {
+	from, to := "~", "" // no shards
+	if wallet.IsHouse(user) {
+		from, to = user+":", user+";"
+	}
+	return collect(ctx, s.read, scanHead, `
+		SELECT `+headColumns+` FROM wallet_account w
+		WHERE w.user_id = $1 OR w.user_id >= $2 AND w.user_id < $3 ORDER BY w.currency, w.user_id`, user, from, to)
+}
+
+// Entries returns entries of an account, or of all of a user's if currency is "",
+// that come before a currency's number, the newest first in each currency.
+func (s *Store) Entries(ctx context.Context, user string, currency, before money.Currency, number int64, limit int) ([]wallet.Entry, error) {
+	return collect(ctx, s.read, scanEntry, `
+		SELECT `+entryColumns+` FROM wallet_entry
+		WHERE user_id = $1 AND ($2 = '' OR currency = $2) AND (currency, number) < ($3, $4)
+		ORDER BY currency DESC, number DESC LIMIT $5`, user, string(currency), string(before), number, limit)
+}
+
+// EachWallet hands the marks of all accounts that have entries to use, ordered by
+// the bytes of user and currency, all as of one moment. It holds none of them.
+func (s *Store) EachWallet(ctx context.Context, use func(*wallet.Head) error) (err error) {
+	rows, err := s.read.QueryContext(ctx, `
+		SELECT `+headColumns+` FROM wallet_account w WHERE w.last_number > 0 ORDER BY w.user_id, w.currency`)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = rows.Close() }() // nothing was written
+	for rows.Next() {
+		var h wallet.Head
+		if err := scanHead(rows, &h); err != nil {
+			return err
+		}
+		if err := use(&h); err != nil {
+			return err
+		}
+	}
+	return blame(rows.Err())
+}
+
+// markColumns are those of a list of marks.
+const markColumns = "place bigint, user_id text, currency text, number bigint"
+
+// Unmatched returns those of the marks that the ledger has no entry for, of that
+// number and hash.
+func (s *Store) Unmatched(ctx context.Context, marks []wallet.Mark) ([]wallet.Mark, error) {
+	rows := newTable(markColumns, len(marks))
+	for i, m := range marks {
+		rows.int(int64(i))
+		rows.text(m.User, string(m.Currency))
+		rows.int(m.Number)
+	}
+	found := make([]bool, len(marks))
+	_, err := collect(ctx, s.read, func(r *sql.Rows, _ *struct{}) error {
+		var place int
+		var hash []byte
+		err := r.Scan(&place, &hash)
+		if err == nil {
+			found[place] = storedHash(hash) == marks[place].Hash
+		}
+		return err
+	}, `SELECT k.place, e.hash FROM `+s.d.rows(1, markColumns)+` k CROSS JOIN wallet_entry e
+		WHERE e.user_id = k.user_id AND e.currency = k.currency AND e.number = k.number`, rows.params(s.d)...)
+	var out []wallet.Mark
+	for i, m := range marks {
+		if !found[i] {
+			out = append(out, m)
+		}
+	}
+	return out, err
+}

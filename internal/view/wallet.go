@@ -1,0 +1,151 @@
+package view
+
+import (
+	"context"
+	"strconv"
+	"time"
+
+	"assay/internal/fault"
+	"assay/internal/money"
+	"assay/internal/wallet"
+)
+
+// WalletTransaction is a transaction that was posted, as its user sees it.
+type WalletTransaction struct {
+	ID        string        `json:"id"`
+	Kind      string        `json:"kind"`
+	Note      *string       `json:"note"`
+	Reverses  *string       `json:"reverses" doc:"Id of the transaction that it takes back."`
+	CreatedAt time.Time     `json:"createdAt"`
+	Entries   []WalletEntry `json:"entries" doc:"All of them, the house's too. They add up to nothing."`
+	Balance   WalletBalance `json:"balance" doc:"Of the user, after it."`
+}
+
+// WalletEntry is one line of an account. Amounts are minor units.
+type WalletEntry struct {
+	UserID         string    `json:"userId"`
+	Currency       string    `json:"currency"`
+	Seq            int64     `json:"seq" doc:"1, 2, 3 and so on in this account."`
+	TransactionID  string    `json:"transactionId"`
+	Type           string    `json:"type"`
+	Amount         int64     `json:"amount" doc:"Minor units."`
+	BalanceAfter   int64     `json:"balanceAfter" doc:"What is held included."`
+	HeldAfter      int64     `json:"heldAfter"`
+	TradeID        *string   `json:"tradeId"`
+	ReversesSeq    *int64    `json:"reversesSeq" doc:"The entry of this account that it takes back."`
+	IdempotencyKey *string   `json:"idempotencyKey"`
+	FeeRule        *string   `json:"feeRule"`
+	FeeVersion     *int64    `json:"feeVersion"`
+	CreatedAt      time.Time `json:"createdAt"`
+	PreviousHash   string    `json:"previousHash"`
+	Hash           string    `json:"hash"`
+	KeyID          string    `json:"keyId"`
+}
+
+// WalletBalance is what a user has in a currency, in minor units.
+type WalletBalance struct {
+	Currency  string `json:"currency"`
+	Balance   int64  `json:"balance" doc:"What is held included."`
+	Available int64  `json:"available"`
+	Held      int64  `json:"held"`
+	Entries   int64  `json:"entries" doc:"How many there are."`
+}
+
+// Wallet is what a user has.
+type Wallet struct {
+	UserID   string          `json:"userId"`
+	Accounts []WalletBalance `json:"accounts"`
+}
+
+// WalletPosted returns what was posted to a user, as that user sees it.
+func WalletPosted(p *wallet.Posted, user string) WalletTransaction {
+	t := p.Transaction
+	out := WalletTransaction{
+		ID: number(t.ID), Kind: string(t.Kind), Note: orNil(t.Note), Reverses: numberOrNil(t.Reverses), CreatedAt: t.At,
+	}
+	for i := range p.Heads {
+		if p.Heads[i].User == user {
+			out.Balance = balanceOf(p.Heads[i])
+		}
+	}
+	for i := range p.Entries {
+		out.Entries = append(out.Entries, walletEntry(&p.Entries[i]))
+	}
+	return out
+}
+
+func walletEntry(e *wallet.Entry) WalletEntry {
+	out := WalletEntry{
+		UserID: e.User, Currency: string(e.Currency), Seq: e.Number, TransactionID: number(e.Transaction), Type: string(e.Type),
+		Amount: e.Amount, BalanceAfter: e.Balance, HeldAfter: e.Held, TradeID: numberOrNil(e.Trade), IdempotencyKey: orNil(e.IdempotencyKey),
+		FeeRule: orNil(e.FeeRule), CreatedAt: e.At, PreviousHash: e.Previous.String(), Hash: e.Hash.String(), KeyID: e.KeyID,
+	}
+	if e.Reverses != 0 {
+		out.ReversesSeq = &e.Reverses
+	}
+	if e.FeeVersion != 0 {
+		out.FeeVersion = &e.FeeVersion
+	}
+	return out
+}
+
+func balanceOf(h wallet.Head) WalletBalance {
+	return WalletBalance{Currency: string(h.Currency), Balance: h.Balance, Available: h.Available(), Held: h.Held, Entries: h.Number}
+}
+
+func number(id int64) string { return strconv.FormatInt(id, 10) }
+
+func numberOrNil(id int64) *string {
+	if id == 0 {
+		return nil
+	}
+	return new(number(id))
+}
+
+// Wallet tells what a user has. Of a house user it adds up the shards.
+func (r *Reader) Wallet(ctx context.Context, userID string) (Wallet, error) {
+	heads, err := r.o.Store.Wallets(ctx, userID)
+	if err != nil {
+		return Wallet{}, err
+	}
+	if len(heads) == 0 {
+		return Wallet{}, fault.New(fault.NotFound, "wallet_not_found", "This user has no wallet.")
+	}
+	out := Wallet{UserID: userID}
+	for _, h := range heads {
+		b := balanceOf(h)
+		if last := len(out.Accounts) - 1; last >= 0 && out.Accounts[last].Currency == b.Currency {
+			sum := &out.Accounts[last]
+			sum.Balance, sum.Available, sum.Entries = sum.Balance+b.Balance, sum.Available+b.Available, sum.Entries+b.Entries
+			continue
+		}
+		out.Accounts = append(out.Accounts, b)
+	}
+	return out, nil
+}
+
+// WalletEntries lists a user's entries in a currency ("": in all), the newest
+// first in each.
+func (r *Reader) WalletEntries(ctx context.Context, userID, currency, after string, limit int) (Page[WalletEntry], error) {
+	before, seq := "~", int64(0)
+	if err := readCursor(after, "entries", &before, &seq); err != nil {
+		return Page[WalletEntry]{}, err
+	}
+	entries, err := r.o.Store.Entries(ctx, userID, money.Currency(currency), money.Currency(before), seq, limit+1)
+	if err != nil {
+		return Page[WalletEntry]{}, err
+	}
+	if len(entries) == 0 && after == "" && currency == "" {
+		if _, err := r.Wallet(ctx, userID); err != nil {
+			return Page[WalletEntry]{}, err
+		}
+	}
+	return page(entries, limit, walletEntry, func(e *wallet.Entry) *string { return cursor("entries", string(e.Currency), e.Number) }), nil
+}
+
+func orNil(text string) *string {
+	if text == "" {
+		return nil
+	}
+	return &text
+}

@@ -1,0 +1,97 @@
+package wallet
+
+import (
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+)
+
+// Folder keeps checkpoints of the whole ledger in files, outside the database.
+type Folder struct{ Dir string }
+
+// keptCheckpoints is how many files there are at most; the oldest go.
+const keptCheckpoints = 64
+
+const (
+	checkpointPrefix = "wallet-"
+	checkpointSuffix = ".checkpoint"
+	checkpointStamp  = "20060102T150405.000000Z" // sorts as time does
+)
+
+// Newest opens the newest checkpoint for ReadCheckpoint. Where there is none yet
+// the error is an fs.ErrNotExist.
+func (f Folder) Newest() (*os.File, error) {
+	names, err := f.names()
+	if err != nil {
+		return nil, err
+	}
+	if len(names) == 0 {
+		return nil, fs.ErrNotExist
+	}
+	return os.Open(filepath.Join(f.Dir, names[len(names)-1]))
+}
+
+// Write writes a checkpoint, of which fill adds the accounts. It is there as a
+// whole or not at all, whenever the machine stops.
+func (f Folder) Write(keys *Ring, at time.Time, fill func(*CheckpointWriter) error) (path string, err error) {
+	if err := os.MkdirAll(f.Dir, 0o700); err != nil {
+		return "", err
+	}
+	temp, err := os.CreateTemp(f.Dir, ".writing-*")
+	if err != nil {
+		return "", err
+	}
+	defer func() {
+		if err != nil {
+			_ = os.Remove(temp.Name()) // it is of no use
+		}
+	}()
+	w := NewCheckpointWriter(temp, keys, at)
+	if err = fill(w); err == nil {
+		err = w.Finish()
+	}
+	if err := errors.Join(err, temp.Sync(), temp.Close()); err != nil {
+		return "", err
+	}
+	path = filepath.Join(f.Dir, checkpointPrefix+at.UTC().Format(checkpointStamp)+checkpointSuffix)
+	if err := os.Rename(temp.Name(), path); err != nil {
+		return "", err
+	}
+	return path, errors.Join(syncDir(f.Dir), f.prune())
+}
+
+// names returns the files' names, the oldest first.
+func (f Folder) names() ([]string, error) {
+	files, err := os.ReadDir(f.Dir)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	var names []string
+	for _, file := range files {
+		if strings.HasPrefix(file.Name(), checkpointPrefix) && strings.HasSuffix(file.Name(), checkpointSuffix) {
+			names = append(names, file.Name())
+		}
+	}
+	slices.Sort(names)
+	return names, err
+}
+
+func (f Folder) prune() error {
+	names, err := f.names()
+	for _, name := range names[:max(0, len(names)-keptCheckpoints)] {
+		err = errors.Join(err, os.Remove(filepath.Join(f.Dir, name)))
+	}
+	return err
+}
+
+func syncDir(path string) error {
+	d, err := os.Open(path)
+	if err != nil {
+		return err
+	}
+	return errors.Join(d.Sync(), d.Close())
+}
