@@ -252,16 +252,19 @@ type requestDebug struct {
 	Status      int
 }
 
-func (p *pair) debug() sourceDebug {
-	p.t.Helper()
+func (p *pair) debug() sourceDebug { p.t.Helper(); return p.s.debugOf(p.name) }
+
+// debugOf is what provider-debug tells of a source.
+func (s *server) debugOf(source string) sourceDebug {
+	s.t.Helper()
 	var d struct{ Sources []sourceDebug }
-	p.s.get("/api/market-prices/provider-debug", &d)
-	for _, s := range d.Sources {
-		if s.Source == p.name {
-			return s
+	s.get("/api/market-prices/provider-debug", &d)
+	for _, told := range d.Sources {
+		if told.Source == source {
+			return told
 		}
 	}
-	p.t.Fatalf("provider-debug does not tell of %s", p.name)
+	s.t.Fatalf("provider-debug does not tell of %s", source)
 	return sourceDebug{}
 }
 

@@ -1,0 +1,63 @@
+package e2e
+
+import (
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+
+	"assay/internal/provider"
+	"assay/internal/provider/steam"
+	"assay/internal/provider/steam/steamtest"
+)
+
+// TestSteam_ProviderDebugTellsItsRefusalsApart has Steam answer in each of the ways
+// that are no price, and reads what operators are told of it. None of them puts
+// anything in place of a price.
+func TestSteam_ProviderDebugTellsItsRefusalsApart(t *testing.T) {
+	t.Parallel()
+	always := func(status int, body string) *steamtest.Server {
+		return &steamtest.Server{Always: steamtest.Reply{Status: status, Body: body}}
+	}
+	for _, c := range []struct {
+		name   string
+		fake   *steamtest.Server
+		kind   provider.Kind // empty: an answer, which proves nothing
+		detail string
+	}{
+		{"a success without a price", &steamtest.Server{}, "", ""},
+		{"no success", always(http.StatusOK, `{"success":false}`), "", ""},
+		{"null", always(http.StatusOK, "null"), provider.KindProtocol, "null"},
+		{"a page", always(http.StatusOK, steamtest.Page), provider.KindProtocol, "HTML"},
+		{"a number for success", always(http.StatusOK, `{"success":104}`), provider.KindProtocol, "104"},
+		{"a list", always(http.StatusOK, "[]"), provider.KindProtocol, "not an object"},
+		{"asked too often", always(http.StatusTooManyRequests, "null"), provider.KindRateLimited, "429"},
+		{"a page that forbids", always(http.StatusForbidden, steamtest.Page), provider.KindRateLimited, "403"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			fake := httptest.NewServer(c.fake)
+			t.Cleanup(fake.Close)
+			s := onSQLite.newServer(t, "MARKET_PRICE_PROVIDERS=steam", "STEAM_BASE_URL="+fake.URL)
+			s.start()
+			s.push("u", 730, []asset{{AssetID: "1", MarketHashName: "Nothing Such"}})
+			s.refresh()
+			var d sourceDebug
+			s.await("an answer of Steam", func() bool {
+				d = s.debugOf(steam.Name)
+				return len(d.Requests) > 0 && (c.kind == "" || d.LastError != nil)
+			})
+			t.Logf("%q: requests %+v, error %s", c.name, d.Requests, quoted(d.LastError))
+			if c.kind == "" {
+				if d.LastError != nil {
+					t.Errorf("an answer without a price is told as the error %s", quoted(d.LastError))
+				}
+			} else if !strings.Contains(*d.LastError, string(c.kind)) || !strings.Contains(*d.LastError, c.detail) {
+				t.Errorf("provider-debug tells %s, want %s and %q", quoted(d.LastError), c.kind, c.detail)
+			}
+			if rows := all[row](s, "/api/inventory/u"); rows[0].EstimatedValue != nil {
+				t.Errorf("a value of %v came of it", rows[0].EstimatedValue)
+			}
+		})
+	}
+}
