@@ -1,0 +1,112 @@
+package e2e
+
+import (
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"strconv"
+	"strings"
+	"testing"
+
+	"assay/internal/catalog"
+	"assay/internal/inventory/steaminv/steaminvtest"
+)
+
+// TestSteam_APullThatIsKilledLeavesTheOldRows pulls an inventory from a fake of
+// Steam, kills the process amid the pages of the next pull, and pulls again.
+func TestSteam_APullThatIsKilledLeavesTheOldRows(t *testing.T) {
+	t.Parallel()
+	onBoth(t, func(t *testing.T, on engine) {
+		t.Parallel()
+		const steamID = "76561198000000001"
+		own := func(from, to int) map[string]*steaminvtest.Inventory {
+			var items []steaminvtest.Item
+			for i := from; i < to; i++ {
+				items = append(items, steaminvtest.Item{AssetID: strconv.Itoa(40_000_000_000 + i), ClassID: strconv.Itoa(i), Name: fmt.Sprint("Item ", i)})
+			}
+			return map[string]*steaminvtest.Inventory{steamID + "/730/2": steaminvtest.New(catalog.CS2, "2", items...)}
+		}
+		fake := &steaminvtest.Server{Inventories: own(0, 25), PageSize: 10}
+		steam := httptest.NewServer(fake)
+		t.Cleanup(func() {
+			steam.CloseClientConnections()
+			steam.Close()
+		})
+		s := on.newServer(t, "STEAM_BASE_URL="+steam.URL, "STEAM_LIMIT=1000/1m", "STEAM_INVENTORY_PACE=20ms")
+		s.start()
+		const sync = "/api/inventory/u1/sync?source=steam"
+		pull := func(want int, holds string) {
+			t.Helper()
+			status, body, err := s.call(http.MethodPost, sync, nil)
+			if err != nil || status != want || !strings.Contains(string(body), holds) {
+				t.Fatalf("%d %s %v, want %d with %s", status, body, err, want, holds)
+			}
+		}
+		rows := func() (assets []string) {
+			t.Helper()
+			var page struct{ Items []row }
+			s.get("/api/inventory/u1?limit=1000", &page)
+			for _, r := range page.Items {
+				assets = append(assets, r.AssetID+" "+r.MarketHashName)
+			}
+			return assets
+		}
+		pull(http.StatusNotFound, "user_not_found")
+		put := func(body string) {
+			t.Helper()
+			if status, answer, err := s.call(http.MethodPut, "/api/users/u1", strings.NewReader(body)); err != nil || status != http.StatusOK {
+				t.Fatalf("%d %s %v", status, answer, err)
+			}
+		}
+		put(`{}`)
+		pull(http.StatusUnprocessableEntity, "steam_id_missing")
+		put(`{"steamId":"` + steamID + `"}`)
+		pull(http.StatusOK, `"added":25,`)
+		before := rows()
+
+		amid, killed := make(chan struct{}), make(chan struct{})
+		third := len(fake.Paths()) + 3
+		fake.Set(func(f *steaminvtest.Server) {
+			f.Inventories = own(10, 40)
+			f.Arrived = func(n int, _ *http.Request) {
+				if n == third {
+					close(amid)
+					<-killed
+				}
+			}
+		})
+		asked := make(chan struct{})
+		go func() {
+			defer close(asked)
+			_, _, _ = s.call(http.MethodPost, sync, nil) // nobody answers
+		}()
+		<-amid
+		s.kill()
+		close(killed)
+		<-asked
+		s.start()
+		if now := rows(); strings.Join(now, ",") != strings.Join(before, ",") {
+			t.Errorf("after the kill the rows are %v, were %v", now, before)
+		}
+		pull(http.StatusOK, `"added":15,"removed":10,"changed":0,"unchanged":15,`)
+		if n := len(rows()); n != 30 {
+			t.Errorf("%d rows, want 30", n)
+		}
+		refused := len(fake.Paths()) + 2
+		fake.Set(func(f *steaminvtest.Server) {
+			f.Arrived, f.Script = nil, map[int]steaminvtest.Reply{refused: {Status: http.StatusTooManyRequests, Body: steaminvtest.Null}}
+		})
+		for range 3 {
+			pull(http.StatusServiceUnavailable, "steam_throttled")
+		}
+		s.kill()
+		s.start() // the order to wait is kept over restarts
+		pull(http.StatusServiceUnavailable, "steam_throttled")
+		if n := len(fake.Paths()); n != refused {
+			t.Errorf("%d requests, want none after number %d, which was refused", n, refused)
+		}
+		if n := len(rows()); n != 30 {
+			t.Errorf("a throttle left %d rows", n)
+		}
+	})
+}
