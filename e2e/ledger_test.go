@@ -1,0 +1,181 @@
+package e2e
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"assay/internal/randtest"
+)
+
+const ledgerPath = "/api/functions/admin/wallet-ledger/"
+
+// deposited is a deposit as it was sent and, perhaps, answered.
+type deposited struct {
+	user, key, body string
+	answer          []byte // nil: none came
+}
+
+// send posts the deposit.
+func (d *deposited) send(s *server) (int, []byte, error) {
+	return s.keyed(ledgerPath+d.user+"/entries", d.key, d.body)
+}
+
+// keyed sends a request with an Idempotency-Key as the administrator.
+func (s *server) keyed(path, key, body string) (int, []byte, error) {
+	req, err := http.NewRequestWithContext(context.Background(), http.MethodPost, "http://"+s.addr+path, strings.NewReader(body))
+	if err != nil {
+		return 0, nil, err
+	}
+	req.Header.Set("Authorization", "Bearer "+s.secret("ADMIN_API_TOKEN"))
+	req.Header.Set("Content-Type", "application/json")
+	req.Header.Set("Idempotency-Key", key)
+	resp, err := client.Do(req)
+	if err != nil {
+		return 0, nil, err
+	}
+	defer resp.Body.Close()
+	b, err := io.ReadAll(resp.Body)
+	return resp.StatusCode, b, err
+}
+
+// TestLedger_KillingTheProcessLosesNothingThatWasAcknowledged kills a server while
+// clients post, and sends everything again: what was answered is answered again
+// byte for byte, and each deposit counts once.
+func TestLedger_KillingTheProcessLosesNothingThatWasAcknowledged(t *testing.T) {
+	onBoth(t, testLedgerKills)
+}
+
+func testLedgerKills(t *testing.T, on engine) {
+	s := on.newServer(t)
+	r := randtest.New(t)
+	s.start()
+	var all []*deposited
+	for round := range randtest.Count(4, 60) {
+		var mu sync.Mutex
+		var wg sync.WaitGroup
+		ctx, end := context.WithCancel(t.Context())
+		for client := range 4 {
+			wg.Go(func() {
+				for n := 0; ctx.Err() == nil; n++ {
+					d := &deposited{user: fmt.Sprintf("u%d", n%3), key: fmt.Sprintf("%d-%d-%d", round, client, n), body: `{"kind":"deposit","currency":"USD","amount":7}`}
+					status, answer, err := d.send(s)
+					if err == nil && status == http.StatusCreated {
+						d.answer = answer
+					}
+					mu.Lock()
+					all = append(all, d)
+					mu.Unlock()
+					if err != nil {
+						return
+					}
+				}
+			})
+		}
+		time.Sleep(time.Duration(20+r.IntN(150)) * time.Millisecond)
+		s.kill()
+		end()
+		wg.Wait()
+		s.start()
+	}
+	acknowledged := 0
+	for _, d := range all {
+		status, answer, err := d.send(s)
+		if err != nil || status != http.StatusCreated {
+			t.Fatalf("%s again: %d %s, %v", d.key, status, answer, err)
+		}
+		if d.answer != nil {
+			acknowledged++
+			if !bytes.Equal(answer, d.answer) {
+				t.Errorf("%s was answered %s, then %s", d.key, d.answer, answer)
+			}
+		}
+	}
+	t.Logf("%d deposits, %d acknowledged at first", len(all), acknowledged)
+	checkBalances(t, s, int64(7*len(all)))
+	if _, err := s.stop(); err != nil {
+		t.Error(err)
+	}
+	files, err := os.ReadDir(filepath.Join(s.dir, "checkpoints"))
+	if err != nil || len(files) == 0 {
+		t.Errorf("no checkpoint was written at the end: %v", err)
+	}
+}
+
+// checkBalances compares what all users have with what was given to them, and with
+// the house's side.
+func checkBalances(t *testing.T, s *server, want int64) {
+	t.Helper()
+	var sum int64
+	for _, user := range []string{"u0", "u1", "u2", "house:deposit"} {
+		var w struct {
+			Accounts []struct{ Balance, Available, Held int64 }
+		}
+		s.get(ledgerPath+user+"/balance", &w)
+		for _, a := range w.Accounts {
+			if user == "house:deposit" && a.Balance != -want {
+				t.Errorf("the house has %d, want %d", a.Balance, -want)
+			}
+			sum += a.Balance
+		}
+	}
+	if sum != 0 {
+		t.Errorf("%d came from nowhere", sum)
+	}
+}
+
+// TestLedger_StartIsRefusedWithoutItsKey keeps a ledger from going on under
+// another key than it was sealed with.
+func TestLedger_StartIsRefusedWithoutItsKey(t *testing.T) {
+	t.Parallel()
+	s := newServer(t)
+	s.start()
+	if status, answer, err := s.keyed(ledgerPath+"u/entries", "k", `{"kind":"deposit","currency":"USD","amount":7}`); status != http.StatusCreated {
+		t.Fatal(status, string(answer), err)
+	}
+	if !strings.Contains(s.log.String(), "its key and checkpoints lie beside its database") {
+		t.Error("nobody was warned of where the key lies")
+	}
+	key := s.secret("WALLET_LEDGER_KEY")
+	if _, err := s.stop(); err != nil {
+		t.Fatal(err)
+	}
+	file := filepath.Join(s.dir, "secrets", "WALLET_LEDGER_KEY")
+	if err := os.Remove(file); err != nil {
+		t.Fatal(err)
+	}
+	s.refusesToStart("WALLET_LEDGER_KEY: is missing, and the ledger has entries")
+	other := strings.Repeat("ab", 32)
+	env := s.env
+	for _, keys := range []string{other, "k2:" + other, "k2:" + other + ",k1:" + other} {
+		s.env = append(env[:len(env):len(env)], "WALLET_LEDGER_KEY="+keys)
+		s.refusesToStart("lacks the key k1")
+	}
+	s.env = append(env[:len(env):len(env)], "WALLET_LEDGER_KEY=k2:"+other+",k1:"+key)
+	s.start()
+	status, answer, err := s.keyed(ledgerPath+"u/entries", "k again", `{"kind":"withdrawal","currency":"USD","amount":7}`)
+	if err != nil || status != http.StatusCreated || !strings.Contains(string(answer), `"keyId":"k2"`) {
+		t.Errorf("with a new key in front: %d %s, %v", status, answer, err)
+	}
+	var page struct {
+		Items      []json.RawMessage
+		NextCursor *string
+	}
+	s.get(ledgerPath+"u/entries?limit=1", &page)
+	if len(page.Items) != 1 || page.NextCursor == nil || !strings.Contains(string(page.Items[0]), `"seq":2`) {
+		t.Errorf("the first page is %s", page.Items)
+	}
+	s.get(ledgerPath+"u/entries?limit=1&cursor="+*page.NextCursor, &page)
+	if len(page.Items) != 1 || page.NextCursor != nil || !strings.Contains(string(page.Items[0]), `"seq":1`) {
+		t.Errorf("the second page is %s", page.Items)
+	}
+}
