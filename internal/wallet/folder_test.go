@@ -1,0 +1,78 @@
+package wallet_test
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"assay/internal/wallet"
+)
+
+var day = time.Date(2026, 11, 21, 0, 0, 0, 0, time.UTC)
+
+func TestFolder_KeepsTheNewestCheckpointsWhole(t *testing.T) {
+	f := wallet.Folder{Dir: filepath.Join(t.TempDir(), "checkpoints")}
+	keys := ring(t, "k1")
+	if _, err := f.Newest(); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("an empty folder: %v", err)
+	}
+	for n := range 70 {
+		_, err := f.Write(keys, day.AddDate(0, 0, n), func(w *wallet.CheckpointWriter) error {
+			return w.Add(wallet.Mark{Account: usd("u"), Number: int64(n + 1)})
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	failed := errors.New("no more accounts")
+	if _, err := f.Write(keys, day.AddDate(1, 0, 0), func(*wallet.CheckpointWriter) error { return failed }); !errors.Is(err, failed) {
+		t.Errorf("a failure is told as %v", err)
+	}
+	files, err := os.ReadDir(f.Dir)
+	if err != nil || len(files) != 64 {
+		t.Errorf("%d files are left, %v", len(files), err)
+	}
+	newest, err := f.Newest()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer newest.Close()
+	var marks []wallet.Mark
+	at, err := wallet.ReadCheckpoint(newest, keys, func(m wallet.Mark) error {
+		marks = append(marks, m)
+		return nil
+	})
+	if err != nil || !at.Equal(day.AddDate(0, 0, 69)) || len(marks) != 1 || marks[0].Number != 70 {
+		t.Errorf("the newest is of %s, with %v, %v", at, marks, err)
+	}
+}
+
+func TestStore_FindsTheMarksThatTheLedgerDoesNotHave(t *testing.T) {
+	b := newBank(t)
+	var marks []wallet.Mark
+	for i := range 3 {
+		p := b.deposit(fmt.Sprintf("u%d", i), 5)
+		marks = append(marks, wallet.Mark{Account: p.Entries[0].Account, Number: 1, Hash: p.Entries[0].Hash})
+	}
+	lost, err := b.store.Unmatched(t.Context(), marks)
+	if err != nil || lost != nil {
+		t.Errorf("as it is: %v, %v", lost, err)
+	}
+	marks[0].Number, marks[1].Hash[0] = 2, marks[1].Hash[0]+1
+	lost, err = b.store.Unmatched(t.Context(), marks)
+	if err != nil || len(lost) != 2 || lost[0] != marks[0] || lost[1] != marks[1] {
+		t.Errorf("changed: %v, %v", lost, err)
+	}
+	var seen []wallet.Account
+	err = b.store.EachWallet(t.Context(), func(h *wallet.Head) error {
+		seen = append(seen, h.Account)
+		return nil
+	})
+	if err != nil || len(seen) < 4 || seen[len(seen)-1] != usd("u2") {
+		t.Errorf("accounts %v, %v", seen, err)
+	}
+}
