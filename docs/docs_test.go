@@ -148,6 +148,8 @@ func TestReasons_EveryWordIsDescribed(t *testing.T) {
 		regexp.MustCompile(`Kind\w+ +Kind += +"(\w+)"`),                           // error kinds
 		regexp.MustCompile(`Item\w+ += +"(\w+)"`),                                 // item states
 		regexp.MustCompile(`Skip\w+ += +"(\w+)"`),                                 // why items are skipped
+		regexp.MustCompile(`Code\w+ +(?:Code +)?= +"(\w+)"`),                      // of inspections
+		regexp.MustCompile(`Inspect\w+ +InspectState += +"(\w+)"`),                // and their states
 		regexp.MustCompile(`Outcome\w+ +Outcome += +"(\w+)"`),                     // of a market's answer
 		regexp.MustCompile(`(?:Unit|Stage)\w+ +(?:UnitState|Stage) += +"(\w+)"`),  // units and stages
 		regexp.MustCompile(`\w+ +(?:State|Kind|Reason|BreakerState) += +"(\w+)"`), // jobs, quotes, the breaker

@@ -7,6 +7,7 @@ import (
 	"assay/internal/config"
 	"assay/internal/dispatch"
 	"assay/internal/dispatch/river"
+	"assay/internal/inventory"
 )
 
 // upkeep is how often retention runs besides after every job.
@@ -19,6 +20,7 @@ const daily = 24 * time.Hour
 // the database for itself, else with all that share it.
 func (a *App) buildDispatcher(ctx context.Context) error {
 	workers, tasks := a.engine.Workers(), a.tasks()
+	workers = append(workers, dispatch.Worker{Kind: inventory.WorkInspect, Queue: dispatch.QueueInventory, Slots: 1, Work: a.inventories.Inspect})
 	if a.cfg.Database.Engine == config.SQLite {
 		a.work = dispatch.NewLocal(dispatch.LocalOptions{Workers: workers, Tasks: tasks, Now: a.now, Logger: a.log})
 		return nil

@@ -18,7 +18,8 @@ func (a *App) buildInventories(so SourceOptions) {
 		InTx: func(ctx context.Context, fn func(inventory.Tx) error) error {
 			return a.store.InTx(ctx, func(tx *store.Tx) error { return fn(tx) })
 		},
-		Queued: func() { a.work.Wake(refresh.WorkMissing) },
+		Queued:      func() { a.work.Wake(refresh.WorkMissing) },
+		Inspectable: func() { a.work.Wake(inventory.WorkInspect) },
 	}
 	client, base := inventoryClient(so)
 	a.steam = client

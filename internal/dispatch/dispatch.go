@@ -27,9 +27,10 @@ type Dispatcher interface {
 // Queues group kinds of work, where a dispatcher has queues and for those who
 // watch them.
 const (
-	QueueBulk    = "bulk"    // refreshing prices
-	QueueMissing = "missing" // prices that a sync found unknown
-	QueueUpkeep  = "upkeep"  // cleaning up
+	QueueBulk      = "bulk"      // refreshing prices
+	QueueMissing   = "missing"   // prices that a sync found unknown
+	QueueInventory = "inventory" // what syncs leave to be done with rows
+	QueueUpkeep    = "upkeep"    // cleaning up
 )
 
 // Worker does the work of one kind.

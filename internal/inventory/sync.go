@@ -56,6 +56,22 @@ type Tx interface {
 	RemoveInventory(ids []int64) error
 	QueueMissing(items []int64) (int64, error)
 	PutUser(u User) error
+	// Inspections returns what is known of the inspection of those rows that there
+	// is something to inspect of, by their ids.
+	Inspections(user int64, app int32, contextID string) (map[int64]Inspected, error)
+	// PutUninspected notes what there is to inspect of rows, in place of what was
+	// found before.
+	PutUninspected(user int64, app int32, contextID string, rows []Due) error
+	// RemoveInspections deletes what is known of rows, by their ids.
+	RemoveInspections(rows []int64) error
+	// QueueInspections makes rows that are not to be inspected yet pending.
+	QueueInspections(rows []int64) error
+	// ClaimUninspected returns pending rows of one user, whose inventories nobody
+	// else writes before the transaction ends.
+	ClaimUninspected(limit int) ([]Uninspected, error)
+	SetInspections(found []Inspection) error
+	// MoveInventory gives rows other items, with the prices that those have.
+	MoveInventory(items map[int64]int64) error
 }
 
 // Service syncs inventories.
@@ -63,6 +79,8 @@ type Service struct {
 	InTx func(ctx context.Context, fn func(Tx) error) error
 	// Queued is called after names were queued for pricing.
 	Queued func()
+	// Inspectable is called after rows were left to be inspected.
+	Inspectable func()
 }
 
 // Mode says what a sync is for.
@@ -81,167 +99,84 @@ type Result struct {
 	Added, Removed, Changed, Unchanged, PricedRows, QueuedNames int64
 }
 
+// outcome is a result with what else became of a sync.
+type outcome struct {
+	Result
+	inspectable bool // rows were left to be inspected
+}
+
 // Sync makes a user's stored inventory of a game and context that of the push.
 // Rows get the prices that are known; items without one are queued and priced
-// later. The same push again changes nothing. An older push than the stored one
+// later. So is what can be decoded of rows, after a Normal sync. The same push
+// again changes nothing. An older push than the stored one
 // is a fault.Conflict; an equally old one wins.
 func (s *Service) Sync(ctx context.Context, userID string, push Push, mode Mode) (Result, error) {
 	if err := CheckUserID(userID); err != nil {
 		return Result{}, err
 	}
-	var r Result
+	var o outcome
 	err := s.InTx(ctx, func(tx Tx) (err error) {
-		r, err = apply(tx, userID, push, mode)
+		o, err = apply(tx, userID, push, mode)
 		return err
 	})
 	if err != nil {
 		return Result{}, err
 	}
-	if r.QueuedNames > 0 {
+	if o.QueuedNames > 0 {
 		s.Queued()
 	}
-	return r, nil
+	if o.inspectable {
+		s.Inspectable()
+	}
+	return o.Result, nil
 }
 
-func apply(tx Tx, userID string, push Push, mode Mode) (Result, error) {
+func apply(tx Tx, userID string, push Push, mode Mode) (outcome, error) {
 	user, err := tx.EnsureUser(userID)
 	if err != nil {
-		return Result{}, fmt.Errorf("user: %w", err)
+		return outcome{}, fmt.Errorf("user: %w", err)
 	}
-	at := push.SnapshotAt.UnixMicro()
-	was, err := tx.InventoryAsOf(user, push.AppID, push.ContextID)
+	if err := moveOn(tx, user, &push); err != nil {
+		return outcome{}, err
+	}
+	d, err := newDifference(tx, user, &push, mode)
 	if err != nil {
-		return Result{}, err
+		return outcome{}, err
 	}
-	if at < was {
-		return Result{}, fault.New(fault.Conflict, "snapshot_outdated",
-			"the stored inventory is of %s, newer than this one: send a newer snapshot", time.UnixMicro(was).UTC().Format(time.RFC3339Nano))
-	}
-	if at > was {
-		if err := tx.SetInventoryAsOf(user, push.AppID, push.ContextID, at); err != nil {
-			return Result{}, err
-		}
-	}
-	items, err := tx.EnsureItems(push.AppID, push.keys())
+	items, err := tx.EnsureItems(push.AppID, d.keys())
 	if err != nil {
-		return Result{}, fmt.Errorf("items: %w", err)
+		return outcome{}, fmt.Errorf("items: %w", err)
 	}
-	stored, err := tx.InventoryRows(user, push.AppID, push.ContextID)
-	if err != nil {
-		return Result{}, err
-	}
-	d := compare(stored, push, items)
+	d.compare(items)
 	missing := unpriced(items)
 	if held := d.priced(items); len(held) > 0 {
 		if err := tx.HoldPrices(held); err != nil {
-			return Result{}, fmt.Errorf("hold prices: %w", err)
+			return outcome{}, fmt.Errorf("hold prices: %w", err)
 		}
 	}
-	if err := d.write(tx, user, push); err != nil {
-		return Result{}, err
+	if err := d.write(tx, user); err != nil {
+		return outcome{}, err
 	}
 	if len(missing) > 0 {
 		if d.QueuedNames, err = tx.QueueMissing(missing); err != nil {
-			return Result{}, fmt.Errorf("queue: %w", err)
+			return outcome{}, fmt.Errorf("queue: %w", err)
 		}
 	}
-	return d.Result, nil
+	return outcome{Result: d.Result, inspectable: d.inspectable()}, nil
 }
 
-// keys lists the distinct items of a push.
-func (p *Push) keys() []catalog.Key {
-	seen := make(map[catalog.Key]struct{}, len(p.Assets))
-	var out []catalog.Key
-	for i := range p.Assets {
-		k, ok := p.Assets[i].Key(p.AppID)
-		if _, twice := seen[k]; ok && !twice {
-			seen[k] = struct{}{}
-			out = append(out, k)
-		}
-	}
-	return out
-}
-
-// difference is what a sync has to write.
-type difference struct {
-	Result
-	add, change []Row
-	remove      []int64
-}
-
-// compare finds what differs between what is stored and a push.
-func compare(stored []Row, push Push, items map[catalog.Key]Item) difference {
-	byAsset := make(map[string]Row, len(stored))
-	for _, r := range stored {
-		byAsset[r.AssetID] = r
-	}
-	var d difference
-	for i := range push.Assets {
-		a := &push.Assets[i]
-		key, _ := a.Key(push.AppID)
-		item := items[key]
-		if item.Price > 0 {
-			d.PricedRows++
-		}
-		want := Row{
-			AssetID: a.AssetID, ItemID: item.ID, ClassID: a.ClassID, InstanceID: a.InstanceID,
-			Amount: a.Amount, Tradable: a.Tradable, Marketable: a.Marketable, Inspect: a.Inspect,
-		}
-		have, ok := byAsset[a.AssetID]
-		delete(byAsset, a.AssetID)
-		want.ID = have.ID
-		switch {
-		case !ok:
-			d.Added++
-			d.add = append(d.add, want)
-		case have != want:
-			d.Changed++
-			d.change = append(d.change, want)
-		default:
-			d.Unchanged++
-		}
-	}
-	for _, gone := range byAsset {
-		d.remove = append(d.remove, gone.ID)
-	}
-	d.Removed = int64(len(d.remove))
-	return d
-}
-
-// priced returns the items whose prices the sync depends on: those that rows copy
-// and those without one. Nobody can change one that is not there for others yet.
-func (d *difference) priced(items map[catalog.Key]Item) []int64 {
-	copied := make(map[int64]bool, len(d.add)+len(d.change))
-	for _, rows := range [][]Row{d.add, d.change} {
-		for i := range rows {
-			copied[rows[i].ItemID] = true
-		}
-	}
-	var ids []int64
-	for _, i := range items {
-		if !i.New && (i.Price <= 0 || copied[i.ID]) {
-			ids = append(ids, i.ID)
-		}
-	}
-	return ids
-}
-
-// write carries the difference out, one statement for each kind of change.
-func (d *difference) write(tx Tx, user int64, push Push) error {
-	if len(d.remove) > 0 {
-		if err := tx.RemoveInventory(d.remove); err != nil {
-			return fmt.Errorf("remove: %w", err)
-		}
-	}
-	if len(d.change) > 0 {
-		if err := tx.ChangeInventory(d.change); err != nil {
-			return fmt.Errorf("change: %w", err)
-		}
-	}
-	if len(d.add) > 0 {
-		if err := tx.AddInventory(user, push.AppID, push.ContextID, d.add); err != nil {
-			return fmt.Errorf("add: %w", err)
-		}
+// moveOn notes the moment of a push, which must not be older than the stored one.
+func moveOn(tx Tx, user int64, push *Push) error {
+	at := push.SnapshotAt.UnixMicro()
+	was, err := tx.InventoryAsOf(user, push.AppID, push.ContextID)
+	switch {
+	case err != nil:
+		return err
+	case at < was:
+		return fault.New(fault.Conflict, "snapshot_outdated",
+			"the stored inventory is of %s, newer than this one: send a newer snapshot", time.UnixMicro(was).UTC().Format(time.RFC3339Nano))
+	case at > was:
+		return tx.SetInventoryAsOf(user, push.AppID, push.ContextID, at)
 	}
 	return nil
 }

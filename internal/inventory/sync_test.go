@@ -27,10 +27,11 @@ func TestMain(m *testing.M) { os.Exit(storetest.RunOnEngines(m)) }
 type place struct {
 	testing.TB
 	*inventory.Service
-	store    *store.Store
-	database storetest.Database
-	raw      *sql.DB // one connection beside the store
-	queued   int     // how often somebody was told that names wait
+	store       *store.Store
+	database    storetest.Database
+	raw         *sql.DB // one connection beside the store
+	queued      int     // how often somebody was told that names wait
+	inspectable int     // and that rows do
 }
 
 func newPlace(tb testing.TB) *place {
@@ -46,7 +47,8 @@ func newPlace(tb testing.TB) *place {
 		InTx: func(ctx context.Context, fn func(inventory.Tx) error) error {
 			return s.InTx(ctx, func(tx *store.Tx) error { return fn(tx) })
 		},
-		Queued: func() { p.queued++ },
+		Queued:      func() { p.queued++ },
+		Inspectable: func() { p.inspectable++ },
 	}
 	tb.Cleanup(func() {
 		raw.Close()

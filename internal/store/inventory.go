@@ -131,6 +131,9 @@ func (t *Tx) addSomeItems(to map[catalog.Key]inventory.Item, query string, app i
 
 // InventoryRows returns the stored rows of a user, game and context.
 func (t *Tx) InventoryRows(user int64, app int32, contextID string) ([]inventory.Row, error) {
+	if err := t.byIndex(); err != nil {
+		return nil, err
+	}
 	return collect(t.ctx, t.tx, func(r *sql.Rows, v *inventory.Row) error {
 		return r.Scan(&v.ID, &v.AssetID, &v.ItemID, &v.ClassID, &v.InstanceID, &v.Amount, &v.Tradable, &v.Marketable, &v.Inspect)
 	}, `SELECT id, asset_id, item_id, class_id, instance_id, amount, tradable, marketable, inspect
@@ -198,10 +201,12 @@ func (t *Tx) changeInventory(rows []inventory.Row) error {
 	return err
 }
 
-// RemoveInventory deletes rows by their ids.
+// RemoveInventory deletes rows by their ids, with what was found of them.
 func (t *Tx) RemoveInventory(ids []int64) error {
-	_, err := t.exec(`DELETE FROM inventory WHERE id IN `+t.d.ids(1), t.d.packIDs(ids))
-	return err
+	if _, err := t.exec(`DELETE FROM inventory WHERE id IN `+t.d.ids(1), t.d.packIDs(ids)); err != nil {
+		return err
+	}
+	return t.RemoveInspections(ids)
 }
 
 // QueueMissing queues items without a price, each once, and returns how many

@@ -12,8 +12,8 @@ import (
 // locks it first, in this order, so that no two wait for each other:
 //
 //	spreading, answers, a user, a job, its lanes, its units, names that are asked
-//	in the background, what was brought by market, batches, items by id, queued items by id, inventory rows by id, price versions
-//	by bucket, wallets of users by name and currency, those of the house
+//	in the background, what was brought by market, batches, items by id, queued items by id, inventory rows by id, their inspections, price
+//	versions by bucket, wallets of users by name and currency, those of the house
 //
 // Where the order cannot be kept, the database ends one of the two, and InTx does
 // it again.

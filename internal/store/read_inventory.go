@@ -6,6 +6,8 @@ import (
 	"errors"
 	"time"
 
+	"github.com/go-json-experiment/json"
+
 	"assay/internal/inventory"
 	"assay/internal/money"
 )
@@ -19,6 +21,10 @@ type InventoryRow struct {
 	Phase     string
 	Value     money.Micro // of one; 0: unknown
 	UpdatedAt time.Time   // when the item's price last changed
+	// Inspection is what was found of the asset; its State is empty where there
+	// is nothing to inspect.
+	Inspection  inventory.Inspection
+	Certificate string // that Steam's properties have; empty: none
 }
 
 // UserKey returns the key of a user; ok is false for one that nobody has named.
@@ -34,13 +40,23 @@ func (s *Store) UserKey(ctx context.Context, userID string) (key int64, ok bool,
 func (s *Store) Inventory(ctx context.Context, user int64, app int32, after int64, limit int) ([]InventoryRow, error) {
 	return collect(ctx, s.read, func(r *sql.Rows, v *InventoryRow) error {
 		var updated int64
-		err := r.Scan(&v.ID, &v.AppID, &v.ContextID, &v.AssetID, &v.ItemID, &v.ClassID, &v.InstanceID, &v.Amount,
-			&v.Tradable, &v.Marketable, &v.Inspect, &v.Value, &v.Name, &v.Phase, &updated)
-		v.UpdatedAt = moment(updated)
-		return err
+		var stickers, charms string
+		n := &v.Inspection
+		if err := r.Scan(&v.ID, &v.AppID, &v.ContextID, &v.AssetID, &v.ItemID, &v.ClassID, &v.InstanceID, &v.Amount,
+			&v.Tradable, &v.Marketable, &v.Inspect, &v.Value, &v.Name, &v.Phase, &updated,
+			&n.State, &n.Code, &n.Source, &n.Phase, &n.Wear, &n.Seed, &n.Finish, &n.DefIndex, &n.Quality, &n.Rarity, &n.Kills, &n.Charm,
+			&n.NameTag, &stickers, &charms, &v.Certificate); err != nil {
+			return err
+		}
+		v.UpdatedAt, n.ID = moment(updated), v.ID
+		return errors.Join(json.Unmarshal([]byte(stickers), &n.Stickers), json.Unmarshal([]byte(charms), &n.Charms))
 	}, `SELECT v.id, v.app_id, v.context_id, v.asset_id, v.item_id, v.class_id, v.instance_id, v.amount,
-			v.tradable, v.marketable, v.inspect, coalesce(v.value, 0), coalesce(i.name, ''), coalesce(i.phase, ''), coalesce(i.price_updated_at, 0)
-		FROM inventory v LEFT JOIN item i ON i.id = v.item_id
+			v.tradable, v.marketable, v.inspect, coalesce(v.value, 0), coalesce(i.name, ''), coalesce(i.phase, ''), coalesce(i.price_updated_at, 0),
+			coalesce(n.state, ''), coalesce(n.code, ''), coalesce(n.source, ''), coalesce(n.phase, ''), coalesce(n.wear, ''),
+			coalesce(n.seed, -1), coalesce(n.finish, -1), coalesce(n.def_index, -1), coalesce(n.quality, -1), coalesce(n.rarity, -1),
+			coalesce(n.kills, -1), coalesce(n.charm, -1), coalesce(n.name_tag, ''), coalesce(n.stickers, '[]'), coalesce(n.charms, '[]'),
+			coalesce(n.given_certificate, '')
+		FROM inventory v LEFT JOIN item i ON i.id = v.item_id LEFT JOIN inspection n ON n.inventory_id = v.id
 		WHERE v.user_key = $1 AND v.id > $2 AND ($3 = 0 OR v.app_id = $3) ORDER BY v.id LIMIT $4`, user, after, app, limit)
 }
 

@@ -1,6 +1,7 @@
 package view
 
 import (
+	"cmp"
 	"context"
 	"slices"
 	"strconv"
@@ -408,7 +409,32 @@ func inventoryRow(v *store.InventoryRow) InventoryRow {
 		total := money.Sum{}.Add(v.Value, v.Amount)
 		out.EstimatedValue, out.TotalValue, out.PriceUpdatedAt = &v.Value, &total, when(v.UpdatedAt)
 	}
+	n := &v.Inspection
+	out.Wear, out.Seed, out.Finish, out.NameTag = text(n.Wear), said(n.Seed), said(n.Finish), text(n.NameTag)
+	out.Stickers, out.Charms, out.Inspection = n.Stickers, n.Charms, inspection(v)
 	return out
+}
+
+// inspection tells how an asset was inspected; nil where there is nothing to
+// inspect.
+func inspection(v *store.InventoryRow) *Inspection {
+	n := &v.Inspection
+	if n.State == "" {
+		return nil
+	}
+	return &Inspection{
+		State: string(n.State), Code: text(n.Code), Source: text(string(n.Source)), Certificate: text(cmp.Or(v.Certificate, v.Inspect)),
+		Phase:    text(catalog.PhaseOf(v.Name, n.Finish)),
+		DefIndex: said(n.DefIndex), Quality: said(n.Quality), Rarity: said(n.Rarity), Kills: said(n.Kills), CharmTemplate: said(n.Charm),
+	}
+}
+
+// said is a number of an inspection, which is negative where nothing is said.
+func said(n int64) *int64 {
+	if n < 0 {
+		return nil
+	}
+	return &n
 }
 
 // seconds cuts to whole ones. What lies ahead, by a clock that was set back

@@ -8,6 +8,7 @@ import (
 	"encoding/json"
 	"time"
 
+	"assay/internal/inventory"
 	"assay/internal/money"
 )
 
@@ -493,6 +494,30 @@ type InventoryRow struct {
 	EstimatedValue *money.Micro `json:"estimatedValue"` // of one; null: unknown
 	TotalValue     *money.Sum   `json:"totalValue"`     // value x amount
 	PriceUpdatedAt *time.Time   `json:"priceUpdatedAt"`
+	// What is known of this very thing; null and empty: nothing.
+	Wear       *string             `json:"wear" doc:"A decimal number from 0 to 1: the exact value of the game's 32-bit float, as Steam writes it."`
+	Seed       *int64              `json:"seed"`
+	Finish     *int64              `json:"finish" doc:"Paint index."`
+	NameTag    *string             `json:"nameTag"`
+	Stickers   []inventory.Sticker `json:"stickers"`
+	Charms     []inventory.Sticker `json:"charms"`
+	Inspection *Inspection         `json:"inspection" doc:"null: there is no certificate, inspect link or property."`
+}
+
+// Inspection tells where that which is known of an asset comes from.
+type Inspection struct {
+	State       string  `json:"state"`       // none, pending, done, failed, contradiction
+	Code        *string `json:"code"`        // why it failed, or what contradicts
+	Source      *string `json:"source"`      // property, link, pushed
+	Certificate *string `json:"certificate"` // or link, undecoded
+	// Phase is what the finish means. The asset is priced by it only where its own
+	// phase says the same.
+	Phase         *string `json:"phase"`
+	DefIndex      *int64  `json:"defIndex"`
+	Quality       *int64  `json:"quality"`
+	Rarity        *int64  `json:"rarity"`
+	Kills         *int64  `json:"kills"` // counted by StatTrak
+	CharmTemplate *int64  `json:"charmTemplate"`
 }
 
 // SyncResult answers an inventory sync.

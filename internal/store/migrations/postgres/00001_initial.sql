@@ -417,6 +417,35 @@ CREATE TABLE inventory (
 CREATE UNIQUE INDEX inventory_key ON inventory (user_key, app_id, context_id, asset_id);
 CREATE INDEX inventory_item ON inventory (item_id);
 
+-- What an asset's certificate and properties say; a row for each asset that has
+-- a certificate, an inspect link or properties.
+CREATE TABLE inspection (
+    inventory_id      bigint  PRIMARY KEY,
+    user_key          bigint  NOT NULL,
+    state             text    NOT NULL, -- inventory.InspectState
+    code              text    NOT NULL DEFAULT '', -- why it failed, or what contradicts
+    source            text    NOT NULL DEFAULT '', -- of what was decoded: inventory.InspectSource
+    given_seed        text    NOT NULL, -- Steam's properties of the asset, as it writes them
+    given_wear        text    NOT NULL,
+    given_charm       text    NOT NULL,
+    given_name_tag    text    NOT NULL,
+    given_certificate text    NOT NULL,
+    link_of_steam     boolean NOT NULL, -- inventory.inspect is from Steam's answer
+    phase             text    NOT NULL DEFAULT '', -- that the asset was moved to for its finish
+    wear              text    NOT NULL DEFAULT '', -- decimal
+    seed              bigint  NOT NULL DEFAULT -1, -- -1 here and below: not said
+    finish            bigint  NOT NULL DEFAULT -1, -- paint index
+    def_index         bigint  NOT NULL DEFAULT -1,
+    quality           bigint  NOT NULL DEFAULT -1,
+    rarity            bigint  NOT NULL DEFAULT -1,
+    kills             bigint  NOT NULL DEFAULT -1, -- of StatTrak
+    charm             bigint  NOT NULL DEFAULT -1, -- template of a charm
+    name_tag          text    NOT NULL DEFAULT '',
+    stickers          text    NOT NULL DEFAULT '[]', -- JSON: [inventory.Sticker]
+    charms            text    NOT NULL DEFAULT '[]'
+);
+CREATE INDEX inspection_pending ON inspection (user_key) WHERE state = 'pending';
+
 -- Answers to requests that must not be carried out twice, by the key that their
 -- client gave them; see the package once.
 CREATE TABLE kept_answer (

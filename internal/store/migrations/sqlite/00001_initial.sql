@@ -411,6 +411,35 @@ CREATE TABLE inventory (
 CREATE UNIQUE INDEX inventory_key ON inventory (user_key, app_id, context_id, asset_id);
 CREATE INDEX inventory_item ON inventory (item_id);
 
+-- What an asset's certificate and properties say; a row for each asset that has
+-- a certificate, an inspect link or properties.
+CREATE TABLE inspection (
+    inventory_id      INTEGER PRIMARY KEY,
+    user_key          INTEGER NOT NULL,
+    state             TEXT    NOT NULL, -- inventory.InspectState
+    code              TEXT    NOT NULL DEFAULT '', -- why it failed, or what contradicts
+    source            TEXT    NOT NULL DEFAULT '', -- of what was decoded: inventory.InspectSource
+    given_seed        TEXT    NOT NULL, -- Steam's properties of the asset, as it writes them
+    given_wear        TEXT    NOT NULL,
+    given_charm       TEXT    NOT NULL,
+    given_name_tag    TEXT    NOT NULL,
+    given_certificate TEXT    NOT NULL,
+    link_of_steam     INTEGER NOT NULL, -- inventory.inspect is from Steam's answer
+    phase             TEXT    NOT NULL DEFAULT '', -- that the asset was moved to for its finish
+    wear              TEXT    NOT NULL DEFAULT '', -- decimal
+    seed              INTEGER NOT NULL DEFAULT -1, -- -1 here and below: not said
+    finish            INTEGER NOT NULL DEFAULT -1, -- paint index
+    def_index         INTEGER NOT NULL DEFAULT -1,
+    quality           INTEGER NOT NULL DEFAULT -1,
+    rarity            INTEGER NOT NULL DEFAULT -1,
+    kills             INTEGER NOT NULL DEFAULT -1, -- of StatTrak
+    charm             INTEGER NOT NULL DEFAULT -1, -- template of a charm
+    name_tag          TEXT    NOT NULL DEFAULT '',
+    stickers          TEXT    NOT NULL DEFAULT '[]', -- JSON: [inventory.Sticker]
+    charms            TEXT    NOT NULL DEFAULT '[]'
+);
+CREATE INDEX inspection_pending ON inspection (user_key) WHERE state = 'pending';
+
 -- Answers to requests that must not be carried out twice, by the key that their
 -- client gave them; see the package once.
 CREATE TABLE kept_answer (

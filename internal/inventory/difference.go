@@ -1,0 +1,190 @@
+package inventory
+
+import (
+	"fmt"
+
+	"assay/internal/catalog"
+)
+
+// difference is what a sync has to write.
+type difference struct {
+	Result
+	push      *Push
+	due       InspectState // of rows that there is something to inspect of
+	stored    map[string]Row
+	inspected map[int64]Inspected // by the ids of rows
+
+	add, change []Row
+	remove      []int64
+	uninspected []Due   // new, or to be inspected again
+	forget      []int64 // inspections of rows of which there is nothing to inspect any more
+	queue       []int64 // rows that were not to be inspected yet
+}
+
+// newDifference reads what is stored.
+func newDifference(tx Tx, user int64, push *Push, mode Mode) (*difference, error) {
+	rows, err := tx.InventoryRows(user, push.AppID, push.ContextID)
+	if err != nil {
+		return nil, err
+	}
+	d := &difference{push: push, due: InspectPending, stored: make(map[string]Row, len(rows))}
+	if mode == Listing {
+		d.due = InspectNone
+	}
+	for _, r := range rows {
+		d.stored[r.AssetID] = r
+	}
+	if push.AppID == catalog.CS2 && len(rows) > 0 {
+		if d.inspected, err = tx.Inspections(user, push.AppID, push.ContextID); err != nil {
+			return nil, fmt.Errorf("inspections: %w", err)
+		}
+	}
+	return d, nil
+}
+
+// key returns which item an asset is. One whose phase was found by its inspection
+// keeps it as long as there is nothing else to inspect.
+func (d *difference) key(a *Asset) (key catalog.Key, ok bool) {
+	key, ok = a.Key(d.push.AppID)
+	if key.Phase != "" || len(d.inspected) == 0 {
+		return key, ok
+	}
+	have := d.stored[a.AssetID]
+	known := d.inspected[have.ID]
+	if known.Phase != "" && a.Inspect == have.Inspect && given(a, &have, known.Given) == known.Given {
+		key.Phase = catalog.PhaseOf(a.Name, known.Finish)
+	}
+	return key, ok
+}
+
+// given is what there is to inspect of an asset, beside its link, after what was
+// given before.
+func given(a *Asset, have *Row, before Given) Given {
+	now := before
+	if a.Properties != nil {
+		now.Properties = *a.Properties
+	}
+	if a.Inspect != have.Inspect {
+		now.LinkOfSteam = a.Properties != nil && a.Inspect != ""
+	}
+	return now
+}
+
+// keys lists the distinct items of the push.
+func (d *difference) keys() []catalog.Key {
+	seen := make(map[catalog.Key]struct{}, len(d.push.Assets))
+	var out []catalog.Key
+	for i := range d.push.Assets {
+		k, ok := d.key(&d.push.Assets[i])
+		if _, twice := seen[k]; ok && !twice {
+			seen[k] = struct{}{}
+			out = append(out, k)
+		}
+	}
+	return out
+}
+
+// compare finds what differs between what is stored and the push.
+func (d *difference) compare(items map[catalog.Key]Item) {
+	for i := range d.push.Assets {
+		a := &d.push.Assets[i]
+		key, _ := d.key(a)
+		item := items[key]
+		if item.Price > 0 {
+			d.PricedRows++
+		}
+		want := Row{
+			AssetID: a.AssetID, ItemID: item.ID, ClassID: a.ClassID, InstanceID: a.InstanceID,
+			Amount: a.Amount, Tradable: a.Tradable, Marketable: a.Marketable, Inspect: a.Inspect,
+		}
+		have, stored := d.stored[a.AssetID]
+		delete(d.stored, a.AssetID)
+		want.ID = have.ID
+		again := d.inspect(a, &have, &want)
+		switch {
+		case !stored:
+			d.Added++
+			d.add = append(d.add, want)
+		case have != want || again:
+			d.Changed++
+			d.change = append(d.change, want)
+		default:
+			d.Unchanged++
+		}
+	}
+	for _, gone := range d.stored {
+		d.remove = append(d.remove, gone.ID)
+	}
+	d.Removed = int64(len(d.remove))
+}
+
+// inspect finds what a sync changes of a row's inspection, and reports whether
+// there is something else to inspect than before.
+func (d *difference) inspect(a *Asset, have, want *Row) (again bool) {
+	if d.push.AppID != catalog.CS2 {
+		return false
+	}
+	before, known := d.inspected[have.ID]
+	now := given(a, have, before.Given)
+	switch {
+	case a.Inspect == "" && now.Properties == Properties{}:
+		if known {
+			d.forget = append(d.forget, have.ID)
+		}
+		return known
+	case !known || now != before.Given || have.Inspect != want.Inspect || have.ItemID != want.ItemID:
+		d.uninspected = append(d.uninspected, Due{AssetID: a.AssetID, Given: now, State: d.due})
+		return true
+	case before.State == InspectNone && d.due == InspectPending:
+		d.queue = append(d.queue, have.ID)
+	}
+	return false
+}
+
+// inspectable reports whether rows are left to be inspected.
+func (d *difference) inspectable() bool {
+	return d.due == InspectPending && len(d.uninspected)+len(d.queue) > 0
+}
+
+// priced returns the items whose prices the sync depends on: those that rows copy
+// and those without one. Nobody can change one that is not there for others yet.
+func (d *difference) priced(items map[catalog.Key]Item) []int64 {
+	copied := make(map[int64]bool, len(d.add)+len(d.change))
+	for _, rows := range [][]Row{d.add, d.change} {
+		for i := range rows {
+			copied[rows[i].ItemID] = true
+		}
+	}
+	var ids []int64
+	for _, i := range items {
+		if !i.New && (i.Price <= 0 || copied[i.ID]) {
+			ids = append(ids, i.ID)
+		}
+	}
+	return ids
+}
+
+// write carries the difference out, one statement for each kind of change.
+func (d *difference) write(tx Tx, user int64) error {
+	app, contextID := d.push.AppID, d.push.ContextID
+	for _, step := range []struct {
+		name string
+		rows int
+		do   func() error
+	}{
+		{"remove", len(d.remove), func() error { return tx.RemoveInventory(d.remove) }},
+		{"change", len(d.change), func() error { return tx.ChangeInventory(d.change) }},
+		{"add", len(d.add), func() error { return tx.AddInventory(user, app, contextID, d.add) }},
+		{"forget inspections", len(d.forget), func() error { return tx.RemoveInspections(d.forget) }},
+		{"note what to inspect", len(d.uninspected), func() error { return tx.PutUninspected(user, app, contextID, d.uninspected) }},
+		{"queue inspections", len(d.queue), func() error { return tx.QueueInspections(d.queue) }},
+	} {
+		if step.rows == 0 {
+			continue
+		}
+		if err := step.do(); err != nil {
+			return fmt.Errorf("%s: %w", step.name, err)
+		}
+	}
+	return nil
+}

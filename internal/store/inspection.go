@@ -1,0 +1,155 @@
+package store
+
+import (
+	"database/sql"
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/go-json-experiment/json"
+
+	"assay/internal/inventory"
+)
+
+const givenColumns = "n.given_seed, n.given_wear, n.given_charm, n.given_name_tag, n.given_certificate, n.link_of_steam"
+
+// givenFields are where givenColumns go.
+func givenFields(g *inventory.Given) []any {
+	p := &g.Properties
+	return []any{&p.Seed, &p.Wear, &p.Charm, &p.NameTag, &p.Certificate, &g.LinkOfSteam}
+}
+
+// Inspections returns what a sync needs to know of the inspections of a user's
+// rows of a game and context, by the rows' ids.
+func (t *Tx) Inspections(user int64, app int32, contextID string) (map[int64]inventory.Inspected, error) {
+	out := map[int64]inventory.Inspected{}
+	_, err := collect(t.ctx, t.tx, func(r *sql.Rows, _ *struct{}) error {
+		var id int64
+		var v inventory.Inspected
+		err := r.Scan(append([]any{&id, &v.State, &v.Phase, &v.Finish}, givenFields(&v.Given)...)...)
+		out[id] = v
+		return err
+	}, `SELECT v.id, n.state, n.phase, n.finish, `+givenColumns+` FROM inventory v JOIN inspection n ON n.inventory_id = v.id
+		WHERE v.user_key = $1 AND v.app_id = $2 AND v.context_id = $3`, user, app, contextID)
+	return out, err
+}
+
+// dueColumns are those of rows to be inspected.
+const dueColumns = "asset_id text, state text, given_seed text, given_wear text, given_charm text, given_name_tag text, " +
+	"given_certificate text, link_of_steam boolean"
+
+// PutUninspected notes what there is to inspect of assets of a user, game and
+// context. What was found before is forgotten.
+func (t *Tx) PutUninspected(user int64, app int32, contextID string, rows []inventory.Due) error {
+	for part := range slices.Chunk(rows, rowsAtOnce) {
+		if err := t.putUninspected(user, app, contextID, part); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (t *Tx) putUninspected(user int64, app int32, contextID string, due []inventory.Due) error {
+	rows := newTable(dueColumns, len(due))
+	for i := range due {
+		p := &due[i].Given.Properties
+		rows.text(due[i].AssetID, string(due[i].State), p.Seed, p.Wear, p.Charm, p.NameTag, p.Certificate)
+		rows.bool(due[i].Given.LinkOfSteam)
+	}
+	if _, err := t.exec(`
+		DELETE FROM inspection WHERE inventory_id IN (
+			SELECT v.id FROM `+t.d.rows(4, dueColumns)+` d CROSS JOIN inventory v
+			WHERE v.user_key = $1 AND v.app_id = $2 AND v.context_id = $3 AND v.asset_id = d.asset_id)`,
+		rows.params(t.d, user, app, contextID)...); err != nil {
+		return err
+	}
+	_, err := t.exec(`
+		INSERT INTO inspection (inventory_id, user_key, state, given_seed, given_wear, given_charm, given_name_tag, given_certificate, link_of_steam)
+		SELECT v.id, v.user_key, d.state, d.given_seed, d.given_wear, d.given_charm, d.given_name_tag, d.given_certificate, d.link_of_steam
+		FROM `+t.d.rows(4, dueColumns)+` d CROSS JOIN inventory v
+		WHERE v.user_key = $1 AND v.app_id = $2 AND v.context_id = $3 AND v.asset_id = d.asset_id`,
+		rows.params(t.d, user, app, contextID)...)
+	return err
+}
+
+// RemoveInspections deletes what is known of rows, by their ids.
+func (t *Tx) RemoveInspections(rows []int64) error {
+	_, err := t.exec(`DELETE FROM inspection WHERE inventory_id IN `+t.d.ids(1), t.d.packIDs(rows))
+	return err
+}
+
+// QueueInspections makes rows pending that were not to be inspected yet.
+func (t *Tx) QueueInspections(rows []int64) error {
+	_, err := t.exec(`UPDATE inspection SET state = 'pending' WHERE state = 'none' AND inventory_id IN `+t.d.ids(1), t.d.packIDs(rows))
+	return err
+}
+
+// ClaimUninspected returns up to limit pending rows of one user, whose inventories
+// nobody else writes before the transaction ends: a sync locks the user as well,
+// and first, so that nobody who comes between sees half of it.
+func (t *Tx) ClaimUninspected(limit int) ([]inventory.Uninspected, error) {
+	if err := t.byIndex(); err != nil {
+		return nil, err
+	}
+	var user int64
+	err := t.queryRow(`SELECT user_key FROM inspection WHERE state = 'pending' ORDER BY user_key LIMIT 1`).Scan(&user)
+	if errors.Is(err, sql.ErrNoRows) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	if err := t.hold(`SELECT id FROM platform_user WHERE id = $1 FOR NO KEY UPDATE`, user); err != nil {
+		return nil, err
+	}
+	return collect(t.ctx, t.tx, func(r *sql.Rows, v *inventory.Uninspected) error {
+		return r.Scan(append([]any{&v.ID, &v.AssetID, &v.Link, &v.Name, &v.Phase}, givenFields(&v.Given)...)...)
+	}, `SELECT v.id, v.asset_id, v.inspect, coalesce(i.name, ''), coalesce(i.phase, ''), `+givenColumns+`
+		FROM inspection n JOIN inventory v ON v.id = n.inventory_id LEFT JOIN item i ON i.id = v.item_id
+		WHERE n.user_key = $1 AND n.state = 'pending' LIMIT $2`, user, limit)
+}
+
+// foundColumns are those of what was found.
+const foundColumns = "id bigint, seed bigint, finish bigint, def_index bigint, quality bigint, rarity bigint, kills bigint, charm bigint, " +
+	"state text, code text, source text, phase text, wear text, name_tag text, stickers text, charms text"
+
+// SetInspections writes what was found of rows, by their ids.
+func (t *Tx) SetInspections(found []inventory.Inspection) error {
+	rows := newTable(foundColumns, len(found))
+	for i := range found {
+		f := &found[i]
+		stickers, err := json.Marshal(f.Stickers)
+		if err != nil {
+			return fmt.Errorf("stickers: %w", err)
+		}
+		charms, err := json.Marshal(f.Charms)
+		if err != nil {
+			return fmt.Errorf("charms: %w", err)
+		}
+		rows.int(f.ID, f.Seed, f.Finish, f.DefIndex, f.Quality, f.Rarity, f.Kills, f.Charm)
+		rows.text(string(f.State), f.Code, string(f.Source), f.Phase, f.Wear, f.NameTag, string(stickers), string(charms))
+	}
+	_, err := t.exec(`
+		UPDATE inspection SET seed = f.seed, finish = f.finish, def_index = f.def_index, quality = f.quality, rarity = f.rarity,
+			kills = f.kills, charm = f.charm, state = f.state, code = f.code, source = f.source, phase = f.phase, wear = f.wear,
+			name_tag = f.name_tag, stickers = f.stickers, charms = f.charms
+		FROM `+t.d.rows(1, foundColumns)+` f WHERE inspection.inventory_id = f.id`, rows.params(t.d)...)
+	return err
+}
+
+// moveColumns are those of rows that get other items.
+const moveColumns = "id bigint, item_id bigint"
+
+// MoveInventory gives rows other items, by the rows' ids; each copies the price
+// that its item has.
+func (t *Tx) MoveInventory(items map[int64]int64) error {
+	rows := newTable(moveColumns, len(items))
+	for id, item := range items {
+		rows.int(id, item)
+	}
+	_, err := t.exec(`
+		UPDATE inventory SET item_id = i.id, value = nullif(i.price, 0)
+		FROM `+t.d.rows(1, moveColumns)+` m JOIN item i ON i.id = m.item_id
+		WHERE inventory.id = m.id`, rows.params(t.d)...)
+	return err
+}
