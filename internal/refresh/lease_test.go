@@ -133,7 +133,8 @@ func shared(t *testing.T, test func(t *testing.T, w *cluster)) {
 			InTx: func(ctx context.Context, fn func(inventory.Tx) error) error {
 				return w.store.InTx(ctx, func(tx *store.Tx) error { return fn(tx) })
 			},
-			Queued: func() {},
+			Queued:      func() {},
+			Inspectable: func() {},
 		}
 		test(t, &cluster{w, open})
 	})

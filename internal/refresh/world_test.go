@@ -122,7 +122,8 @@ func (w *world) start() {
 		InTx: func(ctx context.Context, fn func(inventory.Tx) error) error {
 			return w.store.InTx(ctx, func(tx *store.Tx) error { return fn(tx) })
 		},
-		Queued: func() { w.woken.Store(true) },
+		Queued:      func() { w.woken.Store(true) },
+		Inspectable: func() {},
 	}
 }
 

@@ -59,7 +59,7 @@ func (w *world) own(user string, names ...string) {
 	w.Helper()
 	s := inventory.Service{InTx: func(ctx context.Context, fn func(inventory.Tx) error) error {
 		return w.store.InTx(ctx, func(tx *store.Tx) error { return fn(tx) })
-	}, Queued: func() {}}
+	}, Queued: func() {}, Inspectable: func() {}}
 	push := inventory.Push{AppID: catalog.CS2, ContextID: "2", SnapshotAt: w.now}
 	for i, name := range names {
 		push.Assets = append(push.Assets, inventory.Asset{AssetID: fmt.Sprint(i), Name: name, Amount: 1})

@@ -40,7 +40,8 @@ func newPlace(t *testing.T, s *steam) *place {
 		InTx: func(ctx context.Context, fn func(inventory.Tx) error) error {
 			return st.InTx(ctx, func(tx *store.Tx) error { return fn(tx) })
 		},
-		Queued: func() {},
+		Queued:      func() {},
+		Inspectable: func() {},
 	}
 	if err := service.PutUser(t.Context(), inventory.User{ID: "u", SteamID: someone}); err != nil {
 		t.Fatal(err)

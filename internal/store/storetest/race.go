@@ -132,7 +132,8 @@ func (f *fixture) syncer() *inventory.Service {
 		InTx: func(ctx context.Context, fn func(inventory.Tx) error) error {
 			return f.s.InTx(ctx, func(tx *store.Tx) error { return fn(tx) })
 		},
-		Queued: func() {},
+		Queued:      func() {},
+		Inspectable: func() {},
 	}
 }
 
