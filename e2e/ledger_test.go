@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -157,10 +158,10 @@ func TestLedger_StartIsRefusedWithoutItsKey(t *testing.T) {
 	other := strings.Repeat("ab", 32)
 	env := s.env
 	for _, keys := range []string{other, "k2:" + other, "k2:" + other + ",k1:" + other} {
-		s.env = append(env[:len(env):len(env)], "WALLET_LEDGER_KEY="+keys)
+		s.env = append(slices.Clip(env), "WALLET_LEDGER_KEY="+keys)
 		s.refusesToStart("lacks the key k1")
 	}
-	s.env = append(env[:len(env):len(env)], "WALLET_LEDGER_KEY=k2:"+other+",k1:"+key)
+	s.env = append(slices.Clip(env), "WALLET_LEDGER_KEY=k2:"+other+",k1:"+key)
 	s.start()
 	status, answer, err := s.keyed(ledgerPath+"u/entries", "k again", `{"kind":"withdrawal","currency":"USD","amount":7}`)
 	if err != nil || status != http.StatusCreated || !strings.Contains(string(answer), `"keyId":"k2"`) {

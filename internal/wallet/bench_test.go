@@ -11,8 +11,7 @@ import (
 )
 
 // BenchmarkSell sells between many users from many goroutines: sales a second are
-// what counts. ASSAY_TEST_ENGINE says on which database; a real disk takes
-// DATABASE files elsewhere than the tests' own.
+// what counts. ASSAY_TEST_ENGINE names the only database to take.
 func BenchmarkSell(b *testing.B) {
 	const users = 2_000
 	for _, sellers := range []int{1, 16, 64} {

@@ -416,7 +416,7 @@ func TestPost_SealsWithTheFirstKeyAndBuildsOnFormerOnes(t *testing.T) {
 	}
 }
 
-// posting is a random thing to do, under a key of its own.
+// errand is a random thing to do, under a key of its own.
 type errand struct {
 	key    string
 	user   string
