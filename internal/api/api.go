@@ -123,6 +123,7 @@ type Deps struct {
 	Missing     MissingQueue
 	Users       Users
 	Wallets     Wallets
+	Fees        Fees
 	Answers     Answers
 	Credentials Credentials
 	Failures    FailureLimiter

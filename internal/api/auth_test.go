@@ -25,6 +25,8 @@ var contractRoutes = []string{
 	"GET /api/prices/items", "GET /api/prices/items/{name}", "POST /api/prices/lookup", "PUT /api/users/{userId}",
 	"POST /api/functions/admin/wallet-ledger/{userId}/entries", "GET /api/functions/admin/wallet-ledger/{userId}/entries",
 	"GET /api/functions/admin/wallet-ledger/{userId}/balance",
+	"GET /api/functions/admin/payment-fee-rules", "POST /api/functions/admin/payment-fee-rules/quote",
+	"POST /api/functions/admin/payment-fee-rules/refresh", "POST /api/functions/admin/payment-fee-rules/rollback",
 	"GET /docs", "GET /metrics", "GET /openapi.json",
 }
 

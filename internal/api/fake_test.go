@@ -5,6 +5,7 @@ import (
 	"context"
 	"crypto/rand"
 	"encoding/json"
+	"errors"
 	"io"
 	"log/slog"
 	"net/http"
@@ -23,6 +24,7 @@ import (
 	"assay/internal/once"
 	"assay/internal/view"
 	"assay/internal/wallet"
+	"assay/internal/wallet/fee"
 )
 
 // Secrets of the tests. They must appear nowhere.
@@ -210,6 +212,29 @@ func (f *fakes) PutUser(_ context.Context, user inventory.User) (view.User, erro
 	return view.User{UserID: user.ID, SteamID: &user.SteamID, DisplayName: &user.DisplayName, Leaderboard: user.Leaderboard}, f.note("putUser", user)
 }
 
+func (f *fakes) Refresh(_ context.Context, r fee.Request) (fee.Result, error) {
+	large := fee.LargeChange{Payment: fee.Payment{Kind: fee.Sale, Amount: 1000, Currency: "USD", At: noon}, Was: "a", Next: "b", After: 600}
+	return fee.Result{Version: 4, Previous: 3, Changed: true, Diff: fee.Diff{Added: []string{"b"}}, Large: []fee.LargeChange{large}}, f.note("refreshFees", r)
+}
+
+func (f *fakes) Rollback(_ context.Context, version int64, r fee.Request) (fee.Result, error) {
+	return fee.Result{Version: 5, Previous: 4, Changed: true}, f.note("rollbackFees", version, r)
+}
+
+func (f *fakes) Version(_ context.Context, version int64) (fee.Activation, error) {
+	return fee.Activation{Version: 4, Set: fee.BuiltIn(), Source: "built-in", At: noon, By: "start"}, f.note("feeVersion", version)
+}
+
+func (f *fakes) Versions(_ context.Context, before int64, limit int) ([]fee.Activation, error) {
+	return []fee.Activation{{Version: 4, At: noon}}, f.note("feeVersions", before, limit)
+}
+
+func (f *fakes) Quote(_ context.Context, version int64, p fee.Payment) (fee.Explanation, error) {
+	e, err := fee.Explain(fee.BuiltIn(), p)
+	e.NotMatched = append(e.NotMatched, fee.Miss{Rule: "x", Reason: "y"})
+	return e, errors.Join(err, f.note("quoteFee", version, p))
+}
+
 func (f *fakes) Match(role, presented string) bool {
 	return map[string]string{Market: marketSecret, Platform: platformToken, Admin: adminToken}[role] == presented
 }
@@ -289,7 +314,7 @@ func start(t *testing.T, change func(*Deps)) *harness {
 	h := &harness{t: t, fakes: &fakes{}, log: &logBuffer{}}
 	logger := slog.New(slog.NewJSONHandler(h.log, &slog.HandlerOptions{Level: slog.LevelDebug}))
 	deps := Deps{
-		Reader: h.fakes, Refresher: h.fakes, Inventories: h.fakes, Missing: h.fakes, Users: h.fakes, Wallets: h.fakes, Answers: h.fakes, Credentials: h.fakes, Failures: patient{},
+		Reader: h.fakes, Refresher: h.fakes, Inventories: h.fakes, Missing: h.fakes, Users: h.fakes, Wallets: h.fakes, Fees: h.fakes, Answers: h.fakes, Credentials: h.fakes, Failures: patient{},
 		Metrics: http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 			w.Header().Set("Content-Type", "text/plain; version=0.0.4")
 			_, _ = io.WriteString(w, "up 1\n")
@@ -400,6 +425,9 @@ const (
 // example returns a request that an operation answers well.
 func example(op operation) (path, body string) {
 	path = strings.NewReplacer("{id}", "17", "{name}", "AK-47%20%7C%20Redline", "{userId}", "u1", "{source}", "sim").Replace(op.path)
+	if strings.HasSuffix(op.path, "/rollback") {
+		path += "?version=1"
+	}
 	if op.body == nil {
 		return path, ""
 	}
@@ -408,6 +436,9 @@ func example(op operation) (path, body string) {
 	}
 	if strings.HasSuffix(op.path, "/entries") {
 		return path, `{"kind":"deposit","currency":"USD","amount":100}`
+	}
+	if strings.HasSuffix(op.path, "/quote") {
+		return path, `{"kind":"sale","amount":1000,"currency":"USD"}`
 	}
 	if strings.HasSuffix(op.path, "/lookup") {
 		return path, `{"items":[{"marketHashName":"x"},{"appId":440,"marketHashName":"y","phase":"Ruby"}]}`

@@ -175,7 +175,7 @@ func operationID(op operation) string {
 
 // tag groups operations by the first part of their path.
 func tag(path string) string {
-	first, _, _ := strings.Cut(strings.TrimPrefix(strings.TrimPrefix(path, "/api"), "/"), "/")
+	first, _, _ := strings.Cut(strings.TrimPrefix(strings.TrimPrefix(strings.TrimPrefix(path, "/api"), "/functions/admin"), "/"), "/")
 	switch first {
 	case "health", "metrics", "openapi.json", "docs":
 		return "server"

@@ -229,7 +229,7 @@ func (h *harness) everyAnswer(op operation, from header) []asked {
 	ask(path, body, asAdmin)
 	for _, err := range []error{
 		errors.New("boom"), fault.New(fault.NotFound, "gone", "Not there."), fault.New(fault.Conflict, "clash", "Not now."),
-		fault.New(fault.Unprocessable, "vain", "Never."), fault.New(fault.Unavailable, "busy", "Later."),
+		fault.New(fault.Unprocessable, "vain", "Never."), fault.New(fault.Unavailable, "busy", "Later."), fault.New(fault.Upstream, "away", "Not reached."),
 	} {
 		if f := fault.Of(err); f == nil || slices.Contains(op.faults, f.Kind.Status()) {
 			behave(func(f *fakes) { f.err = err })

@@ -36,6 +36,11 @@ var (
 	force    = flag("force", "Also what was priced or found without sales a short time ago.")
 	dryRun   = flag("dryRun", "Only tell what it would do.")
 
+	allowLarge       = flag("allowLargeChange", "Also if a fee changes by over half, or by over five percent of the amount.")
+	feeVersionShown  = number("version", 1, 1<<62, "", "Which version; the active one without it.")
+	feeVersionBefore = number("before", 1, 1<<62, "", "List the versions below this one; the newest without it.")
+	feeVersionAgain  = number("version", 1, 1<<62, "", "Which version to activate again. It must be given.")
+
 	jobKind    = choice("kind", "", "Only jobs of this kind.", "bulk", "missing")
 	itemState  = choice("state", "", "Only items in this state.", "pending", "updated", "skipped", "noQuote", "failed", "cancelled")
 	period     = choice("period", "30d", "Of which trades.", "7d", "30d", "all")

@@ -37,6 +37,7 @@ func (s *server) operations() []operation {
 	reads, finds, changes := []int{500, 503}, []int{404, 500, 503}, []int{404, 409, 500, 503}
 	const mp, job = "/api/market-prices", "/api/market-prices/jobs/{id}"
 	const ledger = "/api/functions/admin/wallet-ledger/{userId}"
+	const fees = "/api/functions/admin/payment-fee-rules"
 	const source, user = "/api/market-prices/sources/{source}", "/api/inventory/{userId}"
 	return []operation{
 		{"POST", mp + "/refresh", market, s.startRefresh, []param{force, dryRun}, nil, answers{202: started{}, 200: oneOf{alreadyRunning{}, view.DryRun{}}}, []int{409, 500, 503}, "Start a refresh of all prices, or tell what it would do."},
@@ -61,6 +62,10 @@ func (s *server) operations() []operation {
 		{"POST", ledger + "/entries", admin, s.postEntries, []param{userID}, &body{limit: maxBody, like: entryBody{}, key: keyRequired, money: true}, answers{201: view.WalletTransaction{}}, []int{404, 409, 500, 503}, "Post a deposit, withdrawal or correction to a user's wallet."},
 		{"GET", ledger + "/entries", admin, s.walletEntries, with(page, userID, currency), nil, answers{200: view.Page[view.WalletEntry]{}}, finds, "List the entries of a user's wallet, the newest first in each currency."},
 		{"GET", ledger + "/balance", admin, s.walletBalance, []param{userID}, nil, answers{200: view.Wallet{}}, finds, "What a user has, available and held."},
+		{"GET", fees, admin, s.feeRules, []param{feeVersionShown, feeVersionBefore}, nil, answers{200: feeRules{}}, finds, "The fee rules in force, or those of a version, and which versions there were."},
+		{"POST", fees + "/refresh", admin, s.refreshFees, []param{dryRun, allowLarge}, nil, answers{200: feeChange{}}, []int{409, 422, 500, 502, 503}, "Load the fee rules from their source and activate them as the next version."},
+		{"POST", fees + "/rollback", admin, s.rollbackFees, []param{feeVersionAgain, dryRun}, nil, answers{200: feeChange{}}, changes, "Activate an earlier version of the fee rules again, as the next version."},
+		{"POST", fees + "/quote", admin, s.quoteFee, nil, &body{limit: maxBody, like: quoteBody{}}, answers{200: feeQuote{}}, []int{404, 422, 500, 503}, "What a payment costs, by which rule, and why."},
 		{"GET", "/api/community/top-traders", nil, s.topTraders, []param{period, rankBy, topLimit}, nil, answers{200: topTraders{}, 304: nil}, nil, "Who trades most."},
 		{"GET", "/api/health", nil, s.health, nil, nil, answers{200: view.Health{}, 503: view.Health{}}, nil, "Whether the server is well."},
 		{"GET", "/metrics", metrics, s.metrics, nil, nil, answers{200: media("text/plain")}, nil, "Figures for Prometheus."},

@@ -28,6 +28,7 @@ import (
 	"assay/internal/refresh"
 	"assay/internal/store"
 	"assay/internal/view"
+	"assay/internal/wallet/fee"
 	"assay/internal/web"
 )
 
@@ -57,6 +58,9 @@ type App struct {
 	rates   *exchange.Keeper
 	ecb     *provider.Client // nil: it is not asked
 	steam   *provider.Client // for inventories
+
+	fees      *fee.Service
+	feeClient *provider.Client // nil: the rules are of no address
 
 	inventories *inventory.Service
 	pulls       *steaminv.Syncer
@@ -122,6 +126,9 @@ func New(ctx context.Context, o Options) (_ *App, err error) {
 		return nil, err
 	}
 	a.openRates(o.Client)
+	if err := a.openFees(ctx, o.Client); err != nil {
+		return nil, err
+	}
 	if err := a.buildEngine(ctx); err != nil {
 		return nil, err
 	}
@@ -199,7 +206,7 @@ func (a *App) buildServer() *http.Server {
 		Version: a.version, Currency: a.cfg.Currency, Logger: a.log, Now: a.now, TrustedProxies: a.cfg.TrustedProxies,
 	})
 	return api.NewServer(api.New(api.Deps{
-		Reader: reader, Refresher: control{a.engine}, Inventories: users, Missing: users, Users: users, Wallets: a.ledger, Answers: answers{a.store},
+		Reader: reader, Refresher: control{a.engine}, Inventories: users, Missing: users, Users: users, Wallets: a.ledger, Fees: feeDesk{a.fees, a.store}, Answers: answers{a.store},
 		Credentials: a.creds, Failures: failures, Page: page, Metrics: metrics(reader, a.store.EventCounts),
 		Version: a.version, Logger: a.log, Now: a.now, TrustedProxies: a.cfg.TrustedProxies,
 	}), a.log)
@@ -294,6 +301,9 @@ func (a *App) Close() error {
 	errs = append(errs, a.sources.Close())
 	if a.ecb != nil {
 		a.ecb.Close()
+	}
+	if a.feeClient != nil {
+		a.feeClient.Close()
 	}
 	if a.store != nil {
 		errs = append(errs, a.store.Close())

@@ -35,6 +35,7 @@ type grammar struct {
 	Status      statusCmd      `cmd:"" group:"work" help:"Show what runs and how fresh the prices are."`
 	Prices      pricesCmd      `cmd:"" group:"work" help:"Show an item's price and what every market says of it."`
 	Inventory   inventoryCmd   `cmd:"" group:"work" help:"Push or show a user's inventory."`
+	Fees        feesCmd        `cmd:"" group:"work" help:"Refresh or show the fee rules, or ask what a payment costs."`
 	Source      sourceCmd      `cmd:"" group:"care" help:"Try a price source, or list the names that it knows."`
 	Config      configCmd      `cmd:"" group:"care" help:"Show the settings in force and where each comes from."`
 	Backup      backupCmd      `cmd:"" group:"care" help:"Write a copy of the database to a file, also while the server runs."`

@@ -164,7 +164,7 @@ func TestClient_NeverFollowsARedirectWithItsSecret(t *testing.T) {
 	defer elsewhere.Close()
 	here := httptest.NewServer(http.RedirectHandler(elsewhere.URL, http.StatusTemporaryRedirect))
 	defer here.Close()
-	_, err := newClient(here.URL, credential{header: "x-market-sync-secret", value: "s"}, credential{}).status(context.Background())
+	_, err := newClient(here.URL, credential{header: "x-market-sync-secret", value: "s"}, credential{}, credential{}).status(context.Background())
 	if err == nil || asked {
 		t.Errorf("err %v, asked elsewhere: %v", err, asked)
 	}

@@ -40,14 +40,15 @@ type client struct {
 	base     string // "http://127.0.0.1:8080"
 	market   credential
 	platform credential
+	admin    credential
 	http     *http.Client
 }
 
 // newClient returns a client of the server at base. It follows no redirect and
 // uses no proxy: its requests carry secrets.
-func newClient(base string, market, platform credential) *client {
+func newClient(base string, market, platform, admin credential) *client {
 	return &client{
-		base: base, market: market, platform: platform,
+		base: base, market: market, platform: platform, admin: admin,
 		http: &http.Client{
 			Transport:     &http.Transport{MaxIdleConnsPerHost: 8, IdleConnTimeout: time.Minute},
 			CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },

@@ -157,7 +157,7 @@ func exitCodeOfKind(kind fault.Kind) int {
 		return exitUnauthorized
 	case fault.NotFound:
 		return exitNotFound
-	case fault.Unavailable:
+	case fault.Unavailable, fault.Upstream:
 		return exitUnreachable
 	case fault.Invalid, fault.Conflict, fault.Unprocessable, fault.TooLarge:
 		return exitRefused

@@ -50,7 +50,8 @@ func (s *session) server() (*client, error) {
 func clientOf(cfg *config.Config, base string) *client {
 	market := credentialOf(cfg, "MARKET_PRICE_SYNC_SECRET", "x-market-sync-secret", "", cfg.SyncSecrets)
 	platform := credentialOf(cfg, "PLATFORM_API_TOKEN", "Authorization", "Bearer ", cfg.PlatformTokens)
-	return newClient(base, market, platform)
+	admin := credentialOf(cfg, "ADMIN_API_TOKEN", "Authorization", "Bearer ", cfg.AdminTokens)
+	return newClient(base, market, platform, admin)
 }
 
 // credentialOf picks the last of a list of secrets: lists are written "old,new"

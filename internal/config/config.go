@@ -78,7 +78,8 @@ type Config struct {
 	Schedule      Schedule       // MARKET_PRICE_SCHEDULE: zero starts no runs
 	Workers       int            // MARKET_PRICE_WORKERS: batches settled at once
 
-	FeeRules        string        // PAYMENT_FEE_RULES: a file or an https address; empty: built-in
+	FeeRules        string        // PAYMENT_FEE_RULES: a file; empty: built-in, unless there is an address
+	FeeRulesURL     *url.URL      // PAYMENT_FEE_RULES: an address
 	TradeHold       time.Duration // TRADE_HOLD
 	InventoryMaxAge time.Duration // INVENTORY_MAX_AGE
 

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"log/slog"
 	"net/netip"
+	"net/url"
 	"os"
 	"path/filepath"
 	"strconv"
@@ -185,7 +186,7 @@ func TestLoad_ReadsEverySetting(t *testing.T) {
 			money.Currency("CNY"): {Value: 127_400_000_000, Date: day.AddDate(0, 0, -1)},
 		},
 		Scope: ScopeAll, MissingRetry: 30 * time.Minute, NoSalesWindow: 168 * time.Hour, NoSalesRetry: 24 * time.Hour,
-		Estimate: pricing.Median, Guard: pricing.Hold, Workers: 4, FeeRules: "https://fees.example/r.json",
+		Estimate: pricing.Median, Guard: pricing.Hold, Workers: 4, FeeRulesURL: &url.URL{Scheme: "https", Host: "fees.example", Path: "/r.json"},
 		TradeHold: time.Hour, InventoryMaxAge: time.Hour, Cs2capShape: "single", SimShape: "batch", SimBatchSize: 100, SteamEndpoint: "orderbook", SteamPace: 10 * time.Second,
 	}
 	c.Sources, c.SyncSecrets = nil, nil

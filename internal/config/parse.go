@@ -284,14 +284,24 @@ func setSchedule(c *Config, value string) (err error) {
 }
 
 func setFeeRules(c *Config, value string) error {
-	if scheme, _, found := strings.Cut(value, "://"); found {
-		u, err := url.Parse(value)
-		if scheme != "https" || err != nil || u.Host == "" || u.User != nil {
-			return errors.New("is no https address without a password; write https://host/path or the path of a file")
-		}
+	c.FeeRules, c.FeeRulesURL = "", nil
+	scheme, _, isURL := strings.Cut(value, "://")
+	if !isURL {
+		c.FeeRules = value
+		return nil
 	}
-	c.FeeRules = value
+	u, err := url.Parse(value)
+	if err != nil || u.Hostname() == "" || u.User != nil || u.Fragment != "" || (scheme != "https" && (scheme != "http" || !isLoopback(u.Hostname()))) {
+		// The value is not shown: what is wrong may be a key in it.
+		return errors.New("is no https address without a password; write https://host/path, http://127.0.0.1/path, or the path of a file")
+	}
+	c.FeeRulesURL = u
 	return nil
+}
+
+func isLoopback(host string) bool {
+	ip, err := netip.ParseAddr(host)
+	return host == "localhost" || (err == nil && ip.IsLoopback())
 }
 
 func sourceURL(source string) func(*Config, string) error {

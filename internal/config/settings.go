@@ -158,7 +158,7 @@ func estimateSettings() []setting {
 func platformSettings() []setting {
 	return []setting{
 		{
-			name: "PAYMENT_FEE_RULES", help: "file or https address of the fee rules; not in use yet",
+			name: "PAYMENT_FEE_RULES", help: "file or https address of the fee rules, read when they are refreshed; the built-in set when empty. The address may be one of http on loopback",
 			set: setFeeRules,
 		},
 		{

@@ -24,6 +24,7 @@ const (
 	Unprocessable             // well-formed, and still impossible
 	TooLarge                  // over a limit of size
 	Unavailable               // not now; try again
+	Upstream                  // another service that was asked does not answer, or not well
 )
 
 // Field is one faulty part of an input.

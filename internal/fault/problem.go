@@ -30,6 +30,8 @@ func (k Kind) Status() int {
 		return 413
 	case Unavailable:
 		return 503
+	case Upstream:
+		return 502
 	default:
 		return 500
 	}

@@ -4,7 +4,7 @@ import "testing"
 
 func TestStatus_TellsEveryKindApart(t *testing.T) {
 	seen := map[int]Kind{}
-	for kind := Internal; kind <= Unavailable; kind++ {
+	for kind := Internal; kind <= Upstream; kind++ {
 		status := kind.Status()
 		if other, again := seen[status]; again {
 			t.Errorf("kinds %d and %d are both answered with %d", other, kind, status)

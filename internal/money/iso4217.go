@@ -1,6 +1,7 @@
 package money
 
 import (
+	"iter"
 	"strconv"
 	"strings"
 )
@@ -18,6 +19,17 @@ const circulating = " AED AFN ALL AMD AOA ARS AUD AWG AZN BAM BBD BDT BHD BIF BM
 // with, unlike XXX, XTS or gold.
 func (c Currency) Circulates() bool {
 	return len(c) == 3 && strings.Contains(circulating, " "+string(c)+" ")
+}
+
+// Circulating yields all such currencies, by their codes.
+func Circulating() iter.Seq[Currency] {
+	return func(yield func(Currency) bool) {
+		for code := range strings.FieldsSeq(circulating) {
+			if !yield(Currency(code)) {
+				return
+			}
+		}
+	}
 }
 
 // Those whose minor unit is not a hundredth.

@@ -15,6 +15,8 @@ import (
 //	in the background, what was brought by market, batches, items by id, queued items by id, inventory rows by id, their inspections, price
 //	versions by bucket, wallets of users by name and currency, those of the house
 //
+// Who activates fee rules locks nothing else.
+//
 // Where the order cannot be kept, the database ends one of the two, and InTx does
 // it again.
 
@@ -23,6 +25,7 @@ const (
 	spreadLock = 0x61737361<<32 + 1
 	blobLock   = 0x61737361<<32 + 2
 	schemaLock = 0x61737361<<32 + 3
+	feeLock    = 0x61737361<<32 + 4
 )
 
 // lock ends a query that locks what it finds against other writers.

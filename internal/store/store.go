@@ -53,6 +53,7 @@ type Store struct {
 	faults   func(point string) error
 	failures failures
 	prices   priceVersion
+	fees     feeSets
 	events   eventCounts
 }
 
@@ -190,6 +191,7 @@ type Tx struct {
 	ctx   context.Context //nolint:containedctx // a Tx lives within one call of InTx, which got this context
 	now   time.Time
 	bulks *bulks
+	fees  *feeSets
 
 	repriced bool         // it changes prices
 	events   []event.Kind // that it writes
@@ -254,7 +256,7 @@ func (s *Store) inTx(ctx context.Context, fn func(*Tx) error) error {
 			_ = tx.Rollback()
 		}
 	}()
-	t := &Tx{d: s.d, tx: tx, ctx: ctx, now: s.now(), bulks: s.bulks}
+	t := &Tx{d: s.d, tx: tx, ctx: ctx, now: s.now(), bulks: s.bulks, fees: &s.fees}
 	err = fn(t)
 	if err == nil {
 		err = s.fault("before commit")

@@ -101,6 +101,18 @@ func (r *Rule) conditions() *ConditionDocument {
 	return &c
 }
 
+// String tells the conditions in words.
+func (c *ConditionDocument) String() string {
+	if c == nil {
+		return "all"
+	}
+	r := Rule{Kinds: c.Kind, Methods: c.PaymentMethod, Currencies: c.Currency, Countries: c.Country}
+	if c.Amount != nil {
+		r.Amount = Span(*c.Amount)
+	}
+	return r.why()
+}
+
 func orNil(t time.Time) *time.Time {
 	if t.IsZero() {
 		return nil

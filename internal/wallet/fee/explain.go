@@ -118,7 +118,7 @@ func (r *Rule) steps(p *Payment) []string {
 		of = "on top of what is left of"
 	}
 	steps = append(steps, fmt.Sprintf("%s %% %s %s and %s fixed are %s minor units",
-		percent(c.tier.BasisPoints), of, amount(p.Amount), amount(c.tier.Fixed), exactly))
+		Percent(c.tier.BasisPoints), of, amount(p.Amount), amount(c.tier.Fixed), exactly))
 	if rest > 0 {
 		steps = append(steps, fmt.Sprintf("rounded %s: %s", r.Rounding, amount(c.rounded)))
 	}
@@ -155,7 +155,7 @@ func (r *Rule) why() string {
 	return strings.Join(parts, ", ")
 }
 
-// percent writes basis points: "2.9".
-func percent(points int64) string {
+// Percent writes basis points as percent: "2.9".
+func Percent(points int64) string {
 	return (money.Micro(points) * money.Scale / 100).String()
 }

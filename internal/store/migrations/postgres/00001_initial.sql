@@ -541,3 +541,23 @@ $$;
 CREATE TRIGGER wallet_entry_kept BEFORE UPDATE OR DELETE OR TRUNCATE ON wallet_entry EXECUTE FUNCTION wallet_refuse();
 CREATE TRIGGER wallet_transaction_kept BEFORE UPDATE OR DELETE OR TRUNCATE ON wallet_transaction EXECUTE FUNCTION wallet_refuse();
 CREATE TRIGGER wallet_account_kept BEFORE DELETE OR TRUNCATE ON wallet_account EXECUTE FUNCTION wallet_refuse();
+
+-- Contract: fee rule set. Each version is an activation, the greatest is in
+-- force; none is ever changed.
+CREATE TABLE fee_rule_set (
+    version      bigint  NOT NULL PRIMARY KEY,
+    digest       text    NOT NULL, -- of rules
+    rules        text    NOT NULL, -- JSON, in its canonical form
+    source       text    NOT NULL, -- where it was read: built-in, a file, an address; or the version that it repeats
+    mark         text    NOT NULL, -- by which the source tells that it has not changed
+    activated_at bigint  NOT NULL,
+    activated_by text    NOT NULL
+);
+-- +goose StatementBegin
+CREATE FUNCTION fee_refuse() RETURNS trigger LANGUAGE plpgsql AS $$
+BEGIN
+    RAISE EXCEPTION 'fee rules are never changed or deleted: % of %', TG_OP, TG_TABLE_NAME USING ERRCODE = 'restrict_violation';
+END
+$$;
+-- +goose StatementEnd
+CREATE TRIGGER fee_rule_set_kept BEFORE UPDATE OR DELETE OR TRUNCATE ON fee_rule_set EXECUTE FUNCTION fee_refuse();

@@ -562,3 +562,23 @@ BEGIN SELECT raise(ABORT, 'ledger transactions are never replaced'); END;
 CREATE TRIGGER wallet_account_delete BEFORE DELETE ON wallet_account
 BEGIN SELECT raise(ABORT, 'wallet accounts are never deleted'); END;
 -- +goose StatementEnd
+
+-- Contract: fee rule set. Each version is an activation, the greatest is in
+-- force; none is ever changed.
+CREATE TABLE fee_rule_set (
+    version      INTEGER NOT NULL PRIMARY KEY,
+    digest       TEXT    NOT NULL, -- of rules
+    rules        TEXT    NOT NULL, -- JSON, in its canonical form
+    source       TEXT    NOT NULL, -- where it was read: built-in, a file, an address; or the version that it repeats
+    mark         TEXT    NOT NULL, -- by which the source tells that it has not changed
+    activated_at INTEGER NOT NULL,
+    activated_by TEXT    NOT NULL
+);
+-- +goose StatementBegin
+CREATE TRIGGER fee_rule_set_update BEFORE UPDATE ON fee_rule_set
+BEGIN SELECT raise(ABORT, 'fee rules are never changed'); END;
+-- +goose StatementEnd
+-- +goose StatementBegin
+CREATE TRIGGER fee_rule_set_delete BEFORE DELETE ON fee_rule_set
+BEGIN SELECT raise(ABORT, 'fee rules are never deleted'); END;
+-- +goose StatementEnd

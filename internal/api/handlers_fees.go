@@ -1,0 +1,195 @@
+package api
+
+import (
+	"context"
+	"io"
+	"math"
+	"net/http"
+	"time"
+
+	"assay/internal/fault"
+	"assay/internal/money"
+	"assay/internal/strictjson"
+	"assay/internal/wallet/fee"
+)
+
+// Fees activates fee rules and tells what payments cost.
+type Fees interface {
+	Refresh(ctx context.Context, r fee.Request) (fee.Result, error)
+	// Rollback activates an earlier version again, as the next one.
+	Rollback(ctx context.Context, version int64, r fee.Request) (fee.Result, error)
+	// Version returns a version, 0: the active one.
+	Version(ctx context.Context, version int64) (fee.Activation, error)
+	// Versions lists versions below before (0: all), the newest first, without
+	// their sets.
+	Versions(ctx context.Context, before int64, limit int) ([]fee.Activation, error)
+	// Quote tells what a payment costs by a version, 0: the active one, and why.
+	Quote(ctx context.Context, version int64, p fee.Payment) (fee.Explanation, error)
+}
+
+// feeChange is what a refresh or rollback of the fee rules did.
+type feeChange struct {
+	Version         int64    `json:"version"`
+	PreviousVersion int64    `json:"previousVersion"`
+	Changed         bool     `json:"changed"`
+	DryRun          bool     `json:"dryRun" doc:"true: nothing was done, this is what would be."`
+	Added           []string `json:"added"`
+	Removed         []string `json:"removed"`
+	Modified        []string `json:"modified"`
+	LargeChanges    []string `json:"largeChanges" doc:"Fees that change by over half, or by over five percent of the amount."`
+}
+
+func (s *server) refreshFees(w http.ResponseWriter, c *call) error {
+	r := fee.Request{DryRun: c.values.flag("dryRun"), AllowLarge: c.values.flag("allowLargeChange"), By: c.role}
+	result, err := s.Fees.Refresh(c.Context(), r)
+	return answerFees(w, result, r, err)
+}
+
+func (s *server) rollbackFees(w http.ResponseWriter, c *call) error {
+	version := c.values.number("version")
+	if version == 0 {
+		f := fault.New(fault.Invalid, "invalid_parameters", "The request has wrong parameters; see errors.")
+		f.Fields = []fault.Field{{Pointer: "/query/version", Code: strictjson.Required, Detail: "must be given"}}
+		return f
+	}
+	r := fee.Request{DryRun: c.values.flag("dryRun"), By: c.role}
+	result, err := s.Fees.Rollback(c.Context(), version, r)
+	return answerFees(w, result, r, err)
+}
+
+func answerFees(w http.ResponseWriter, result fee.Result, r fee.Request, err error) error {
+	change := feeChange{
+		Version: result.Version, PreviousVersion: result.Previous, Changed: result.Changed, DryRun: r.DryRun,
+		Added: result.Added, Removed: result.Removed, Modified: result.Modified,
+	}
+	for _, large := range result.Large {
+		change.LargeChanges = append(change.LargeChanges, large.String())
+	}
+	return answer(w, change, err)
+}
+
+// feeVersion is an activation of fee rules.
+type feeVersion struct {
+	Version     int64     `json:"version"`
+	Digest      string    `json:"digest" doc:"SHA-256 of the rules in their canonical form."`
+	Source      string    `json:"source" doc:"built-in, a file, an address, or the version that a rollback repeated."`
+	ActivatedAt time.Time `json:"activatedAt"`
+	ActivatedBy string    `json:"activatedBy"`
+}
+
+// feeRules is a version with its rules and the versions before.
+type feeRules struct {
+	feeVersion
+	Rules    fee.Document `json:"rules"`
+	Versions []feeVersion `json:"versions" doc:"The newest first, this one too where it is among them."`
+}
+
+// listedFees is how many versions are told beside the rules.
+const listedFees = 100
+
+func (s *server) feeRules(w http.ResponseWriter, c *call) error {
+	active, err := s.Fees.Version(c.Context(), c.values.number("version"))
+	if err != nil {
+		return err
+	}
+	all, err := s.Fees.Versions(c.Context(), c.values.number("before"), listedFees)
+	if err != nil {
+		return err
+	}
+	out := feeRules{feeVersion: aFeeVersion(active), Rules: active.Set.Document()}
+	for _, v := range all {
+		out.Versions = append(out.Versions, aFeeVersion(v))
+	}
+	return answer(w, out, nil)
+}
+
+func aFeeVersion(a fee.Activation) feeVersion {
+	return feeVersion{Version: a.Version, Digest: a.Digest, Source: a.Source, ActivatedAt: a.At, ActivatedBy: a.By}
+}
+
+// quoteBody describes what is asked of a quote; decodePayment reads it.
+type quoteBody struct {
+	Kind          fee.Kind       `json:"kind"`
+	Amount        int64          `json:"amount" doc:"What is paid, in minor units."`
+	Currency      money.Currency `json:"currency"`
+	PaymentMethod string         `json:"paymentMethod,omitempty"`
+	Country       string         `json:"country,omitempty"`
+	Time          string         `json:"time,omitempty" format:"date-time" doc:"Absent: now."`
+	Version       int64          `json:"version,omitempty" doc:"Absent: the active one."`
+}
+
+// feeQuote is what a payment costs, and why.
+type feeQuote struct {
+	Version        int64    `json:"version"`
+	Rule           string   `json:"rule" doc:"fallback where no rule matches."`
+	Amount         int64    `json:"amount"`
+	Fee            int64    `json:"fee"`
+	Net            int64    `json:"net"`
+	Currency       string   `json:"currency"`
+	Steps          []string `json:"steps" doc:"How the fee comes about, in order."`
+	NotMatched     []miss   `json:"notMatched" doc:"Rules that were tried before, the first 50."`
+	MoreNotMatched int      `json:"moreNotMatched"`
+}
+
+type miss struct {
+	Rule   string `json:"rule"`
+	Reason string `json:"reason"`
+}
+
+func (s *server) quoteFee(w http.ResponseWriter, c *call) error {
+	payment, version, err := decodePayment(c.Body, s.Now())
+	if err != nil {
+		return err
+	}
+	e, err := s.Fees.Quote(c.Context(), version, payment)
+	if err != nil {
+		return err
+	}
+	quote := feeQuote{
+		Version: e.Version, Rule: e.Rule, Amount: payment.Amount, Fee: e.Fee, Net: e.Net,
+		Currency: string(payment.Currency), Steps: e.Steps, MoreNotMatched: e.MoreMisses,
+	}
+	for _, m := range e.NotMatched {
+		quote.NotMatched = append(quote.NotMatched, miss(m))
+	}
+	return answer(w, quote, nil)
+}
+
+// decodePayment reads a payment that is now unless it says otherwise, and the
+// version of the rules that is asked for, 0: the active one.
+func decodePayment(body io.Reader, now time.Time) (p fee.Payment, version int64, err error) {
+	in := strictjson.NewReader(body)
+	p.At = now
+	given := map[string]bool{}
+	members := []string{"kind", "amount", "currency", "paymentMethod", "country", "time", "version"}
+	in.Object(members, func(member string) bool {
+		given[member] = true
+		switch member {
+		case "kind":
+			kind, _ := in.Text(1, fee.MaxID)
+			p.Kind = fee.Kind(kind)
+		case "amount":
+			p.Amount, _ = in.Int(0, math.MaxInt64)
+		case "currency":
+			currency, _ := in.Text(1, fee.MaxID)
+			p.Currency = money.Currency(currency)
+		case "paymentMethod":
+			p.Method = optional(in, fee.MaxID)
+		case "country":
+			p.Country = optional(in, fee.MaxID)
+		case "time":
+			if at, ok := in.Time(); ok {
+				p.At = at
+			}
+		case "version":
+			version, _ = in.Int(1, math.MaxInt64)
+		default:
+			return false
+		}
+		return true
+	})
+	for _, member := range members[:3] {
+		in.Require("", member, given[member])
+	}
+	return p, version, in.Finish()
+}

@@ -1,0 +1,248 @@
+package cli
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"strconv"
+	"strings"
+	"time"
+
+	"assay/internal/wallet/fee"
+)
+
+// feesCmd holds the commands about what payments cost.
+type feesCmd struct {
+	Refresh feesRefreshCmd `cmd:"" help:"Load the fee rules from their source and put them in force."`
+	Show    feesShowCmd    `cmd:"" help:"Show the fee rules in force and the versions before."`
+	Quote   feesQuoteCmd   `cmd:"" help:"Tell what a payment costs, by which rule, and why."`
+}
+
+const feeRulesPath = "/api/functions/admin/payment-fee-rules"
+
+// feesRefreshCmd activates the rules of the source.
+type feesRefreshCmd struct {
+	DryRun           bool `help:"Only tell what would change."`
+	AllowLargeChange bool `help:"Also if a fee changes by over half, or by over five percent of the amount."`
+}
+
+func (*feesRefreshCmd) examples() []example {
+	return []example{
+		{"fees refresh --dry-run", "check the rules that PAYMENT_FEE_RULES names, and tell what would change"},
+		{"fees refresh", "put them in force, on all instances at once"},
+		{"fees refresh --allow-large-change --json", "do so even if fees change a lot, and print what changed as JSON"},
+	}
+}
+
+// feeChange answers a refresh.
+type feeChange struct {
+	Version         int64    `json:"version"`
+	PreviousVersion int64    `json:"previousVersion"`
+	Changed         bool     `json:"changed"`
+	DryRun          bool     `json:"dryRun"`
+	Added           []string `json:"added"`
+	Removed         []string `json:"removed"`
+	Modified        []string `json:"modified"`
+	LargeChanges    []string `json:"largeChanges"`
+}
+
+// Run refreshes the rules.
+func (c *feesRefreshCmd) Run(ctx context.Context, s *session) error {
+	api, err := s.server()
+	if err != nil {
+		return err
+	}
+	q := url.Values{}
+	if c.DryRun {
+		q.Set("dryRun", "1")
+	}
+	if c.AllowLargeChange {
+		q.Set("allowLargeChange", "1")
+	}
+	var done feeChange
+	if err := api.do(ctx, request{method: http.MethodPost, path: feeRulesPath + "/refresh", query: q, with: api.admin}, &done); err != nil {
+		return err
+	}
+	return s.out.result(done, func(w io.Writer) { writeFeeChange(w, done) })
+}
+
+func writeFeeChange(w io.Writer, c feeChange) {
+	switch {
+	case !c.Changed:
+		_, _ = fmt.Fprintf(w, "version %d says the same already; nothing changes\n", c.Version)
+		return
+	case c.DryRun:
+		_, _ = fmt.Fprintf(w, "version %d would follow version %d\n", c.Version, c.PreviousVersion)
+	default:
+		_, _ = fmt.Fprintf(w, "version %d is in force; it was version %d\n", c.Version, c.PreviousVersion)
+	}
+	var rows [][]string
+	for _, list := range []struct {
+		name  string
+		rules []string
+	}{{"added", c.Added}, {"removed", c.Removed}, {"modified", c.Modified}} {
+		if len(list.rules) > 0 {
+			rows = append(rows, []string{list.name, cell(strings.Join(list.rules, ", "))})
+		}
+	}
+	for _, large := range c.LargeChanges {
+		rows = append(rows, []string{"large change", cell(large)})
+	}
+	table(w, rows)
+}
+
+// feesShowCmd shows the rules.
+type feesShowCmd struct {
+	Version int64 `placeholder:"N" help:"Those of this version."`
+}
+
+func (*feesShowCmd) examples() []example {
+	return []example{
+		{"fees show", "show the rules in force and the versions before"},
+		{"fees show --version 3 --json", "print the rules of version 3 as JSON"},
+	}
+}
+
+// feeVersion is an activation of rules.
+type feeVersion struct {
+	Version     int64     `json:"version"`
+	Digest      string    `json:"digest"`
+	Source      string    `json:"source"`
+	ActivatedAt time.Time `json:"activatedAt"`
+	ActivatedBy string    `json:"activatedBy"`
+}
+
+// shownFees answers what rules there are.
+type shownFees struct {
+	feeVersion
+	Rules    fee.Document `json:"rules"`
+	Versions []feeVersion `json:"versions"`
+}
+
+// Run shows them.
+func (c *feesShowCmd) Run(ctx context.Context, s *session) error {
+	api, err := s.server()
+	if err != nil {
+		return err
+	}
+	q := url.Values{}
+	if c.Version != 0 {
+		q.Set("version", strconv.FormatInt(c.Version, 10))
+	}
+	var shown shownFees
+	if err := api.do(ctx, request{path: feeRulesPath, query: q, with: api.admin}, &shown); err != nil {
+		return err
+	}
+	return s.out.result(shown, func(w io.Writer) { writeFees(w, shown) })
+}
+
+func writeFees(w io.Writer, shown shownFees) {
+	_, _ = fmt.Fprintf(w, "version %d, from %s, since %s\n\n", shown.Version, cell(shown.Source), moment(&shown.ActivatedAt))
+	rows := [][]string{{"PRIORITY", "RULE", "CHARGES", "OF"}}
+	for _, r := range shown.Rules.Rules {
+		rows = append(rows, []string{strconv.FormatInt(r.Priority, 10), cell(r.ID), chargesText(r), cell(r.Conditions.String())})
+	}
+	f := shown.Rules.Fallback
+	rows = append(rows, []string{"-", fee.FallbackID, fee.Percent(f.BasisPoints) + " % " + string(f.Basis), "all else"})
+	table(w, rows)
+	_, _ = fmt.Fprintln(w)
+	rows = [][]string{{"VERSION", "SINCE", "BY", "FROM"}}
+	for _, v := range shown.Versions {
+		rows = append(rows, []string{strconv.FormatInt(v.Version, 10), moment(&v.ActivatedAt), cell(v.ActivatedBy), cell(v.Source)})
+	}
+	table(w, rows)
+}
+
+// chargesText says what a rule charges; amounts are in minor units.
+func chargesText(r fee.RuleDocument) string {
+	text := strconv.Itoa(len(r.Tiers)) + " tiers"
+	if r.BasisPoints != nil {
+		text = fee.Percent(*r.BasisPoints) + " %"
+		if r.Fixed > 0 {
+			text += fmt.Sprintf(" + %d", r.Fixed)
+		}
+	}
+	text += " " + string(r.Basis)
+	if r.Minimum > 0 {
+		text += fmt.Sprintf(", at least %d", r.Minimum)
+	}
+	if r.Maximum != nil {
+		text += fmt.Sprintf(", at most %d", *r.Maximum)
+	}
+	return text
+}
+
+// feesQuoteCmd asks what a payment costs.
+type feesQuoteCmd struct {
+	Kind     string `arg:"" help:"What is paid for: sale, deposit or withdrawal."`
+	Amount   int64  `arg:"" help:"What is paid, in minor units: cents."`
+	Currency string `arg:"" help:"Of which currency, such as USD."`
+	Method   string `help:"By which payment method."`
+	Country  string `help:"In which country, such as DE."`
+	Version  int64  `placeholder:"N" help:"By this version of the rules; that in force without it."`
+}
+
+func (*feesQuoteCmd) examples() []example {
+	return []example{
+		{"fees quote sale 1990 USD", "tell what a sale for 19.90 dollars costs, and why"},
+		{"fees quote deposit 5000 EUR --method card --country DE --json", "print what a deposit of 50 euros by card costs as JSON"},
+	}
+}
+
+// feeQuote answers what a payment costs.
+type feeQuote struct {
+	Version        int64    `json:"version"`
+	Rule           string   `json:"rule"`
+	Amount         int64    `json:"amount"`
+	Fee            int64    `json:"fee"`
+	Net            int64    `json:"net"`
+	Currency       string   `json:"currency"`
+	Steps          []string `json:"steps"`
+	NotMatched     []miss   `json:"notMatched"`
+	MoreNotMatched int      `json:"moreNotMatched"`
+}
+
+// miss is a rule that does not match.
+type miss struct {
+	Rule   string `json:"rule"`
+	Reason string `json:"reason"`
+}
+
+// Run asks for a quote.
+func (c *feesQuoteCmd) Run(ctx context.Context, s *session) error {
+	api, err := s.server()
+	if err != nil {
+		return err
+	}
+	asked := map[string]any{"kind": c.Kind, "amount": c.Amount, "currency": c.Currency, "paymentMethod": c.Method, "country": c.Country}
+	for _, name := range []string{"paymentMethod", "country"} {
+		if asked[name] == "" {
+			delete(asked, name)
+		}
+	}
+	if c.Version != 0 {
+		asked["version"] = c.Version
+	}
+	body, err := json.Marshal(asked)
+	if err != nil {
+		return err
+	}
+	var q feeQuote
+	r := request{method: http.MethodPost, path: feeRulesPath + "/quote", with: api.admin, body: bytes.NewReader(body)}
+	if err := api.do(ctx, r, &q); err != nil {
+		return err
+	}
+	return s.out.result(q, func(w io.Writer) {
+		_, _ = fmt.Fprintf(w, "by version %d:\n", q.Version)
+		for _, miss := range q.NotMatched {
+			_, _ = fmt.Fprintf(w, "  rule %s does not match: %s\n", printable(miss.Rule), printable(miss.Reason))
+		}
+		for _, step := range q.Steps {
+			_, _ = fmt.Fprintf(w, "  %s\n", printable(step))
+		}
+	})
+}

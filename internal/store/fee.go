@@ -1,0 +1,130 @@
+package store
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+
+	"assay/internal/wallet/fee"
+)
+
+// feeSets keeps sets of rules that were read, by the digest of their text: what
+// has a digest never changes, whichever version it is and whether that was
+// committed.
+type feeSets struct {
+	mu   sync.Mutex
+	sets map[string]*fee.Set
+}
+
+// maxFeeSets bounds how many are kept.
+const maxFeeSets = 16
+
+func (f *feeSets) get(digest string) *fee.Set {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.sets[digest]
+}
+
+func (f *feeSets) put(digest string, set *fee.Set) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if len(f.sets) >= maxFeeSets || f.sets == nil {
+		f.sets = map[string]*fee.Set{} // those in use come back at once
+	}
+	f.sets[digest] = set
+}
+
+// rowQuerier is what reads of one row need: a transaction or the readers' pool.
+type rowQuerier func(query string, args ...any) interface{ Scan(into ...any) error }
+
+// The versions of the rules; 0 is the newest.
+const (
+	selectFeeVersion = `
+		SELECT version, digest, source, mark, activated_at, activated_by FROM fee_rule_set
+		WHERE $1 = 0 OR version = $1 ORDER BY version DESC LIMIT 1`
+	selectFeeRules = `SELECT rules FROM fee_rule_set WHERE version = $1`
+)
+
+func (f *feeSets) activation(query rowQuerier, version int64) (fee.Activation, error) {
+	var a fee.Activation
+	var at int64
+	err := query(selectFeeVersion, version).Scan(&a.Version, &a.Digest, &a.Source, &a.Mark, &at, &a.By)
+	if errors.Is(err, sql.ErrNoRows) {
+		return a, fee.ErrNone
+	}
+	if err != nil {
+		return a, err
+	}
+	a.At = moment(at)
+	set := f.get(a.Digest)
+	if set == nil {
+		var text string
+		if err := query(selectFeeRules, a.Version).Scan(&text); err != nil {
+			return a, err
+		}
+		if set, err = fee.Decode(strings.NewReader(text)); err != nil {
+			return a, fmt.Errorf("version %d of the fee rules: %w", a.Version, errors.New(err.Error())) // no fault of the caller
+		}
+		f.put(a.Digest, set)
+	}
+	own := *set
+	own.Version = a.Version
+	a.Set = &own
+	return a, nil
+}
+
+// FeeActivation returns a version of the fee rules, 0: the active one; the error
+// is fee.ErrNone if there is none.
+func (s *Store) FeeActivation(ctx context.Context, version int64) (fee.Activation, error) {
+	return s.fees.activation(func(query string, args ...any) interface{ Scan(into ...any) error } {
+		return s.read.QueryRowContext(ctx, query, args...)
+	}, version)
+}
+
+// FeeActivation is that of the Store, as this transaction sees it.
+func (t *Tx) FeeActivation(version int64) (fee.Activation, error) {
+	return t.fees.activation(func(query string, args ...any) interface{ Scan(into ...any) error } {
+		return t.queryRow(query, args...)
+	}, version)
+}
+
+// ActiveFees returns the fee rules in force, for this transaction to charge by and
+// to note the version of. Another version may be activated before it is committed:
+// then it was made just before.
+func (t *Tx) ActiveFees() (*fee.Set, error) {
+	a, err := t.FeeActivation(0)
+	if err != nil {
+		return nil, fmt.Errorf("active fee rules: %w", err)
+	}
+	return a.Set, nil
+}
+
+// HoldFees keeps others from activating fee rules until the transaction ends.
+func (t *Tx) HoldFees() error { return t.hold(`SELECT pg_advisory_xact_lock($1)`, int64(feeLock)) }
+
+// AddFees adds a version of the fee rules, which is in force from the commit on.
+func (t *Tx) AddFees(a fee.Activation) error {
+	text, digest, err := a.Set.Canonical()
+	if err != nil {
+		return err
+	}
+	_, err = t.exec(`
+		INSERT INTO fee_rule_set (version, digest, rules, source, mark, activated_at, activated_by)
+		VALUES ($1, $2, $3, $4, $5, $6, $7)`, a.Version, digest, string(text), a.Source, a.Mark, micros(t.now), a.By)
+	return err
+}
+
+// FeeActivations returns versions of the fee rules below before (0: all), the
+// newest first, without their sets.
+func (s *Store) FeeActivations(ctx context.Context, before int64, limit int) ([]fee.Activation, error) {
+	return collect(ctx, s.read, func(r *sql.Rows, a *fee.Activation) error {
+		var at int64
+		err := r.Scan(&a.Version, &a.Digest, &a.Source, &a.By, &at)
+		a.At = moment(at)
+		return err
+	}, `SELECT version, digest, source, activated_by, activated_at FROM fee_rule_set
+		WHERE $1 = 0 OR version < $1 ORDER BY version DESC LIMIT $2`, before, limit)
+}

@@ -1,0 +1,114 @@
+package storetest
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"strings"
+	"sync"
+	"time"
+
+	"assay/internal/store"
+	"assay/internal/wallet/fee"
+)
+
+// fees is the store as the service of fee rules sees it.
+type fees struct{ *store.Store }
+
+func (s fees) InTx(ctx context.Context, fn func(fee.Tx) error) error {
+	return s.Store.InTx(ctx, func(tx *store.Tx) error { return fn(tx) })
+}
+
+// percent is a set that charges some basis points.
+func percent(f *fixture, points int64) *fee.Set {
+	set, err := fee.Decode(strings.NewReader(fmt.Sprintf(`{"rules":[],"fallback":{"basisPoints":%d}}`, points)))
+	f.must(err)
+	return set
+}
+
+func feeVersions(f *fixture) {
+	_, err := f.s.FeeActivation(f.Context(), 0)
+	f.is("the first version is not there", errors.Is(err, fee.ErrNone), true)
+	for v := int64(1); v <= 3; v++ {
+		f.tx(func(tx *store.Tx) error {
+			f.must(tx.HoldFees())
+			f.must(tx.AddFees(fee.Activation{Version: v, Set: percent(f, 100*v), Source: "a", Mark: "m", By: "b"}))
+			set, err := tx.ActiveFees()
+			f.must(err)
+			f.is("the transaction sees its own", set.Version, v)
+			return nil
+		})
+	}
+	active, err := f.s.FeeActivation(f.Context(), 0)
+	f.must(err)
+	f.is("newest", active.Version, int64(3))
+	f.is("its set", active.Set.Fallback.Tiers[0].BasisPoints, int64(300))
+	f.is("the set's version", active.Set.Version, int64(3))
+	f.is("source, mark, by", active.Source+active.Mark+active.By, "amb")
+	f.is("at", active.At.Equal(f.now), true)
+	old, err := f.s.FeeActivation(f.Context(), 1)
+	f.must(err)
+	f.is("an old one", old.Set.Fallback.Tiers[0].BasisPoints, int64(100))
+	_, err = f.s.FeeActivation(f.Context(), 4)
+	f.is("a later one", errors.Is(err, fee.ErrNone), true)
+	list, err := f.s.FeeActivations(f.Context(), 3, 1)
+	f.must(err)
+	f.is("a page", len(list), 1)
+	f.is("of the version before", list[0].Version, int64(2))
+}
+
+// feesRolledBack looks for a version of which the number was used before by a
+// transaction that came to nothing.
+func feesRolledBack(f *fixture) {
+	failed := errors.New("failed")
+	err := f.s.InTx(f.Context(), func(tx *store.Tx) error {
+		f.must(tx.AddFees(fee.Activation{Version: 1, Set: percent(f, 9), Source: "a"}))
+		_, err := tx.ActiveFees()
+		f.must(err)
+		return failed
+	})
+	f.is("failed", errors.Is(err, failed), true)
+	f.tx(func(tx *store.Tx) error {
+		return tx.AddFees(fee.Activation{Version: 1, Set: percent(f, 5), Source: "a"})
+	})
+	active, err := f.s.FeeActivation(f.Context(), 0)
+	f.must(err)
+	f.is("points", active.Set.Fallback.Tiers[0].BasisPoints, int64(5))
+}
+
+// feesRace begins in many processes at once, and refreshes in many at once.
+func feesRace(f *fixture) {
+	const many = 8
+	service := func(points int64) *fee.Service {
+		return &fee.Service{Store: fees{f.s}, Source: fixed{percent(f, points)}, Now: time.Now, Logger: slog.New(slog.DiscardHandler)}
+	}
+	each := func(do func(i int64) error) {
+		f.Helper()
+		errs := make([]error, many)
+		var wg sync.WaitGroup
+		for i := range errs {
+			wg.Go(func() { errs[i] = do(int64(i)) })
+		}
+		wg.Wait()
+		f.must(errors.Join(errs...))
+	}
+	each(func(int64) error { return service(1000).Begin(f.Context()) })
+	active, err := f.s.FeeActivation(f.Context(), 0)
+	f.must(err)
+	f.is("version after all began", active.Version, int64(1))
+	each(func(int64) error {
+		_, err := service(1001).Refresh(f.Context(), fee.Request{By: "x"})
+		return err
+	})
+	active, err = f.s.FeeActivation(f.Context(), 0)
+	f.must(err)
+	f.is("version after all refreshed from one source", active.Version, int64(2))
+}
+
+// fixed is a source of one set.
+type fixed struct{ set *fee.Set }
+
+func (fixed) Name() string { return "fixed" }
+
+func (f fixed) Load(context.Context, string) (fee.Loaded, error) { return fee.Loaded{Set: f.set}, nil }

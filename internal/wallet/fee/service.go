@@ -1,0 +1,284 @@
+package fee
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"time"
+
+	"assay/internal/fault"
+)
+
+// Activation is a version of the rules: a set that was made the active one. It
+// never changes; the newest is in force.
+type Activation struct {
+	Version int64
+	Set     *Set
+	Digest  string // of the canonical form
+	Source  string // where it is from: "built-in", a file or an address, "version 3"
+	Mark    string // of the source, see Loaded
+	At      time.Time
+	By      string // who activated it
+}
+
+// Loaded is what a source holds.
+type Loaded struct {
+	Set  *Set   // nil: the same as when it gave the mark that it was asked with
+	Mark string // by which it can tell later whether it has changed; may be empty
+}
+
+// Source is where rules come from.
+type Source interface {
+	Name() string
+	// Load reads and checks the whole. mark is that of the active set where that is
+	// from this source. Errors are faults: of kind Upstream where the source cannot
+	// be read, of kind Unprocessable where what it holds is no set.
+	Load(ctx context.Context, mark string) (Loaded, error)
+}
+
+// Tx is what a transaction must offer.
+type Tx interface {
+	// HoldFees keeps others from activating anything until the transaction ends.
+	HoldFees() error
+	// FeeActivation returns a version, 0: the newest; ErrNone if there is none.
+	FeeActivation(version int64) (Activation, error)
+	// AddFees adds a version, at the transaction's moment.
+	AddFees(a Activation) error
+	Now() time.Time
+}
+
+// Store keeps the versions.
+type Store interface {
+	FeeActivation(ctx context.Context, version int64) (Activation, error)
+	InTx(ctx context.Context, fn func(Tx) error) error
+}
+
+// ErrNone means that there is no such version.
+var ErrNone = errors.New("no such version of the fee rules")
+
+// Service activates sets of rules. Its methods may be used concurrently.
+type Service struct {
+	Store  Store
+	Source Source // nil: the built-in set
+	Now    func() time.Time
+	Logger *slog.Logger
+}
+
+// Result is what an activation did, or would do.
+type Result struct {
+	Version  int64 // the active one afterwards
+	Previous int64 // the active one before
+	Changed  bool
+	Diff
+	Large []LargeChange // found, and allowed
+}
+
+// Request says what is asked for.
+type Request struct {
+	DryRun     bool // only tell
+	AllowLarge bool
+	By         string
+}
+
+// builtIn is the name of the built-in set as a source.
+const builtIn = "built-in"
+
+// SourceName names where a refresh reads rules from.
+func (s *Service) SourceName() string {
+	if s.Source == nil {
+		return builtIn
+	}
+	return s.Source.Name()
+}
+
+// Begin makes version 1 of what the source holds if there is no version yet. If
+// that cannot be had, it is the built-in set: a start does not depend on others.
+func (s *Service) Begin(ctx context.Context) error {
+	active, err := s.Store.FeeActivation(ctx, 0)
+	if err == nil {
+		s.tellActive(active)
+		return nil
+	}
+	if !errors.Is(err, ErrNone) {
+		return fmt.Errorf("fee rules: %w", err)
+	}
+	name := s.SourceName()
+	loaded, err := s.load(ctx, "")
+	if err != nil {
+		if ctx.Err() != nil {
+			return ctx.Err()
+		}
+		s.Logger.Warn("the fee rules cannot be had, so the built-in ones serve: see to it, and refresh them", "source", name, "error", err)
+		loaded, name = Loaded{Set: BuiltIn()}, builtIn
+	}
+	first, err := newActivation(loaded, name, "start")
+	if err != nil {
+		return err
+	}
+	err = s.Store.InTx(ctx, func(tx Tx) error {
+		if err := tx.HoldFees(); err != nil {
+			return err
+		}
+		var err error
+		if active, err = tx.FeeActivation(0); !errors.Is(err, ErrNone) {
+			return err // another process was faster
+		}
+		active = first
+		active.Version = 1
+		return tx.AddFees(active)
+	})
+	if err != nil {
+		return fmt.Errorf("fee rules: %w", err)
+	}
+	s.tellActive(active)
+	return nil
+}
+
+func (s *Service) tellActive(a Activation) {
+	if a.Source != s.SourceName() {
+		s.Logger.Warn("the active fee rules are not from the source that is named: a refresh would take those", "version", a.Version, "source", a.Source, "named", s.SourceName())
+		return
+	}
+	s.Logger.Info("fee rules", "version", a.Version, "source", a.Source)
+}
+
+func newActivation(l Loaded, source, by string) (Activation, error) {
+	_, digest, err := l.Set.Canonical()
+	if err != nil {
+		return Activation{}, fmt.Errorf("fee rules: %w", err)
+	}
+	return Activation{Set: l.Set, Digest: digest, Source: source, Mark: l.Mark, By: by}, nil
+}
+
+func (s *Service) load(ctx context.Context, mark string) (Loaded, error) {
+	if s.Source == nil {
+		return Loaded{Set: BuiltIn()}, nil
+	}
+	return s.Source.Load(ctx, mark)
+}
+
+// Refresh loads the source, checks all of it, and activates it as the next
+// version. What it says again changes nothing. Its errors are those of the
+// source, and a fault of kind Conflict that lists the large changes unless those
+// are allowed; whatever it is, the active set stays.
+func (s *Service) Refresh(ctx context.Context, r Request) (Result, error) {
+	active, err := s.Store.FeeActivation(ctx, 0)
+	if err != nil {
+		return Result{}, fmt.Errorf("fee rules: %w", err)
+	}
+	mark := ""
+	if active.Source == s.SourceName() {
+		mark = active.Mark
+	}
+	loaded, err := s.load(ctx, mark)
+	if err != nil {
+		return Result{}, err
+	}
+	if loaded.Set == nil {
+		loaded = Loaded{Set: active.Set, Mark: active.Mark}
+	}
+	next, err := newActivation(loaded, s.SourceName(), r.By)
+	if err != nil {
+		return Result{}, err
+	}
+	return s.activate(ctx, next, r, !r.AllowLarge)
+}
+
+// Rollback activates what an earlier version says as the next version. It is
+// somebody's decision, so large changes are not asked about. Its error is a fault
+// of kind NotFound where there is no such version.
+func (s *Service) Rollback(ctx context.Context, version int64, r Request) (Result, error) {
+	old, err := s.Version(ctx, version)
+	if err != nil {
+		return Result{}, err
+	}
+	next := Activation{Set: old.Set, Digest: old.Digest, Source: fmt.Sprintf("version %d", version), By: r.By}
+	return s.activate(ctx, next, r, false)
+}
+
+// Version returns a version, 0: the active one. Its error is a fault of kind
+// NotFound where there is no such version.
+func (s *Service) Version(ctx context.Context, version int64) (Activation, error) {
+	a, err := s.Store.FeeActivation(ctx, version)
+	switch {
+	case errors.Is(err, ErrNone):
+		return a, fault.New(fault.NotFound, "fee_version_not_found", "There is no version %d of the fee rules.", version)
+	case err != nil:
+		return a, fmt.Errorf("fee rules: %w", err)
+	}
+	return a, nil
+}
+
+// Quote tells what a payment costs by a version, 0: the active one, and why.
+func (s *Service) Quote(ctx context.Context, version int64, p Payment) (Explanation, error) {
+	a, err := s.Version(ctx, version)
+	if err != nil {
+		return Explanation{}, err
+	}
+	return Explain(a.Set, p)
+}
+
+// errMoved means that another version was activated meanwhile.
+var errMoved = errors.New("another version was activated")
+
+// activate makes next the version after the active one, unless it says the same.
+// What is compared is compared before the transaction, which only sees that it
+// still holds: it may take a second, and others write.
+func (s *Service) activate(ctx context.Context, next Activation, r Request, refuseLarge bool) (Result, error) {
+	const tries = 5
+	for range tries {
+		active, err := s.Store.FeeActivation(ctx, 0)
+		if err != nil {
+			return Result{}, fmt.Errorf("fee rules: %w", err)
+		}
+		result := Result{Version: active.Version, Previous: active.Version, Diff: Compare(active.Set, next.Set)}
+		if active.Digest == next.Digest {
+			return result, nil
+		}
+		result.Large = LargeChanges(active.Set, next.Set, s.Now())
+		if refuseLarge && len(result.Large) > 0 {
+			return Result{}, tooLargeChange(result.Large)
+		}
+		result.Version, result.Changed = active.Version+1, true
+		if r.DryRun {
+			return result, nil
+		}
+		next.Version = result.Version
+		err = s.Store.InTx(ctx, func(tx Tx) error { return addAfter(tx, active.Version, next) })
+		if errors.Is(err, errMoved) {
+			continue
+		}
+		if err != nil {
+			return Result{}, fmt.Errorf("fee rules: %w", err)
+		}
+		s.Logger.Info("fee rules activated", "version", next.Version, "source", next.Source, "by", next.By)
+		return result, nil
+	}
+	return Result{}, fault.New(fault.Conflict, "fee_rules_moved", "Others activate fee rules at the same time; try again.")
+}
+
+// addAfter adds a version if the newest is still the one that it was compared
+// with.
+func addAfter(tx Tx, newest int64, next Activation) error {
+	if err := tx.HoldFees(); err != nil {
+		return err
+	}
+	active, err := tx.FeeActivation(0)
+	switch {
+	case err != nil:
+		return err
+	case active.Version != newest:
+		return errMoved
+	}
+	return tx.AddFees(next)
+}
+
+func tooLargeChange(changes []LargeChange) error {
+	f := fault.New(fault.Conflict, "large_fee_change",
+		"Fees would change by over half, or by over five percent of the amount; see errors. If that is meant, refresh with allowLargeChange=1. The active rules stay.")
+	for _, c := range changes {
+		f.Fields = append(f.Fields, fault.Field{Pointer: c.Pointer, Code: "large_change", Detail: c.String()})
+	}
+	return f
+}

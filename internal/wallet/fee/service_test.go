@@ -1,0 +1,375 @@
+package fee
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"net/url"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"assay/internal/fault"
+	"assay/internal/provider"
+)
+
+// memory keeps versions in a list; it is a transaction of itself.
+type memory struct {
+	mu       sync.Mutex
+	versions []Activation
+	beside   func() // runs before a transaction, as if another process was faster
+}
+
+func (m *memory) HoldFees() error { return nil }
+func (m *memory) Now() time.Time  { return noon }
+
+func (m *memory) FeeActivation(version int64) (Activation, error) {
+	if version == 0 {
+		version = int64(len(m.versions))
+	}
+	if version == 0 || version > int64(len(m.versions)) {
+		return Activation{}, ErrNone
+	}
+	a := m.versions[version-1]
+	set := *a.Set
+	set.Version = version
+	a.Set = &set
+	return a, nil
+}
+
+func (m *memory) AddFees(a Activation) error {
+	m.versions = append(m.versions, a)
+	return nil
+}
+
+// locked is a memory as a Store.
+type locked struct{ *memory }
+
+func (l locked) FeeActivation(_ context.Context, version int64) (Activation, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.memory.FeeActivation(version)
+}
+
+func (l locked) InTx(_ context.Context, fn func(Tx) error) error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.beside != nil {
+		l.beside()
+	}
+	return fn(l.memory)
+}
+
+func newService(source Source) (*Service, *memory) {
+	m := &memory{}
+	return &Service{Store: locked{m}, Source: source, Now: func() time.Time { return noon }, Logger: slog.New(slog.DiscardHandler)}, m
+}
+
+// fileOf makes a source of a file that holds text.
+func fileOf(t *testing.T, text string) (source File, write func(string)) {
+	t.Helper()
+	source = File{filepath.Join(t.TempDir(), "fees.json")}
+	write = func(text string) {
+		t.Helper()
+		if err := os.WriteFile(source.Path, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	write(text)
+	return source, write
+}
+
+func flat(points string) string { return `{"rules":[],"fallback":{"basisPoints":` + points + `}}` }
+
+func kindOf(err error) fault.Kind {
+	if f := fault.Of(err); f != nil {
+		return f.Kind
+	}
+	return fault.Internal
+}
+
+func TestBegin_MakesVersionOneOfTheSource(t *testing.T) {
+	source, write := fileOf(t, flat("300"))
+	s, m := newService(source)
+	if err := s.Begin(t.Context()); err != nil || len(m.versions) != 1 || m.versions[0].Source != source.Path {
+		t.Fatalf("Begin = %v, versions %+v", err, m.versions)
+	}
+	write(flat("900"))
+	if err := s.Begin(t.Context()); err != nil || len(m.versions) != 1 {
+		t.Errorf("a later start: %v, %d versions", err, len(m.versions))
+	}
+}
+
+func TestBegin_ServesTheBuiltInSetWithoutTheSource(t *testing.T) {
+	wrong, _ := fileOf(t, `{}`)
+	for name, source := range map[string]Source{"none": nil, "missing": File{"/does/not/exist"}, "wrong": wrong} {
+		s, m := newService(source)
+		if err := s.Begin(t.Context()); err != nil || len(m.versions) != 1 || m.versions[0].Source != "built-in" {
+			t.Errorf("%s: %v, %+v", name, err, m.versions)
+		}
+	}
+}
+
+func TestRefresh_ActivatesWhatIsNew(t *testing.T) {
+	source, write := fileOf(t, flat("1000"))
+	s, m := newService(source)
+	ctx := t.Context()
+	if err := s.Begin(ctx); err != nil {
+		t.Fatal(err)
+	}
+	refresh := func(r Request) (Result, error) { t.Helper(); return s.Refresh(ctx, r) }
+
+	if got, err := refresh(Request{}); err != nil || got.Changed || got.Version != 1 || len(m.versions) != 1 {
+		t.Errorf("the same again: %+v, %v", got, err)
+	}
+	write(`{"fallback":{"basisPoints":1000,"rounding":"up"},"rules":[{"id":"a","priority":1,"basisPoints":1001}]}`)
+	want := Result{Version: 2, Previous: 1, Changed: true, Diff: Diff{Added: []string{"a"}, Removed: []string{}, Modified: []string{"fallback"}}}
+	for _, dry := range []bool{true, false} {
+		got, err := refresh(Request{DryRun: dry, By: "admin"})
+		if d := cmp.Diff(want, got); err != nil || d != "" {
+			t.Errorf("dry run %t: %v, %s", dry, err, d)
+		}
+		if versions := map[bool]int{true: 1, false: 2}[dry]; len(m.versions) != versions {
+			t.Errorf("dry run %t leaves %d versions", dry, len(m.versions))
+		}
+	}
+
+	write(flat("1600"))
+	_, err := refresh(Request{})
+	if f := fault.Of(err); f == nil || f.Kind != fault.Conflict || f.Code != "large_fee_change" || len(f.Fields) == 0 || f.Fields[0].Pointer != "/fallback" {
+		t.Errorf("a large change: %v", err)
+	}
+	for name, text := range map[string]string{"wrong": `{}`, "huge": strings.Repeat(" ", MaxBytes+1)} {
+		write(text)
+		if _, err := refresh(Request{AllowLarge: true}); kindOf(err) != fault.Unprocessable {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	if err := os.Remove(source.Path); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := refresh(Request{}); kindOf(err) != fault.Upstream || strings.Contains(err.Error(), source.Path) {
+		t.Errorf("a missing file: %v", err)
+	}
+	if len(m.versions) != 2 {
+		t.Fatalf("what was refused left %d versions", len(m.versions))
+	}
+	write(flat("1600"))
+	if got, err := refresh(Request{AllowLarge: true}); err != nil || got.Version != 3 || len(got.Large) == 0 || !cmp.Equal(got.Removed, []string{"a"}) {
+		t.Errorf("a large change that is allowed: %+v, %v", got, err)
+	}
+}
+
+func TestRollback_MakesTheNextVersionOfAnOldOne(t *testing.T) {
+	source, write := fileOf(t, flat("100"))
+	s, m := newService(source)
+	ctx := t.Context()
+	if err := s.Begin(ctx); err != nil {
+		t.Fatal(err)
+	}
+	write(flat("900"))
+	if _, err := s.Refresh(ctx, Request{AllowLarge: true}); err != nil {
+		t.Fatal(err)
+	}
+	got, err := s.Rollback(ctx, 1, Request{By: "admin"})
+	if err != nil || got.Version != 3 || got.Previous != 2 || !got.Changed || m.versions[2].Source != "version 1" {
+		t.Errorf("Rollback = %+v, %v", got, err)
+	}
+	if got, err := s.Rollback(ctx, 1, Request{}); err != nil || got.Changed || len(m.versions) != 3 {
+		t.Errorf("the same again: %+v, %v", got, err)
+	}
+	if _, err := s.Rollback(ctx, 9, Request{}); kindOf(err) != fault.NotFound {
+		t.Errorf("a version that is not there: %v", err)
+	}
+	p := Payment{Kind: Sale, Amount: 1000, Currency: "USD", At: noon}
+	for version, fee := range map[int64]int64{0: 10, 1: 10, 2: 90, 3: 10} {
+		if e, err := s.Quote(ctx, version, p); err != nil || e.Fee != fee || (version > 0 && e.Version != version) {
+			t.Errorf("a quote by version %d: %+v, %v", version, e.Quote, err)
+		}
+	}
+}
+
+func TestRefresh_ComparesWithWhatAnotherProcessActivated(t *testing.T) {
+	source, write := fileOf(t, flat("1000"))
+	s, m := newService(source)
+	if err := s.Begin(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	once := sync.OnceFunc(func() {
+		m.versions = append(m.versions, Activation{Version: 2, Set: decode(t, flat("5000")), Digest: "other"})
+	})
+	m.beside = once
+	write(flat("1001"))
+	if _, err := s.Refresh(t.Context(), Request{}); kindOf(err) != fault.Conflict || len(m.versions) != 2 {
+		t.Errorf("Refresh = %v, %d versions; want a large change from what was activated meanwhile", err, len(m.versions))
+	}
+}
+
+// server serves rules with an ETag.
+type server struct {
+	mu         sync.Mutex
+	text, etag string
+	status     int
+	unchanged  int // answers of 304
+}
+
+func (s *server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.status != 0 {
+		w.WriteHeader(s.status)
+		return
+	}
+	w.Header().Set("ETag", s.etag)
+	if r.Header.Get("If-None-Match") == s.etag {
+		s.unchanged++
+		w.WriteHeader(http.StatusNotModified)
+		return
+	}
+	_, _ = io.WriteString(w, s.text)
+}
+
+func addressOf(t *testing.T, at string) *Address {
+	t.Helper()
+	u, err := url.Parse(at)
+	if err != nil {
+		t.Fatal(err)
+	}
+	o := ClientOptions(provider.Options{}, u)
+	o.Backoff = time.Millisecond
+	client := provider.NewClient(o)
+	t.Cleanup(client.Close)
+	return NewAddress(client, u)
+}
+
+func TestRefresh_AsksAnAddressWhetherItChanged(t *testing.T) {
+	web := &server{text: flat("1000"), etag: `"a"`}
+	at := httptest.NewServer(web)
+	defer at.Close()
+	s, m := newService(addressOf(t, at.URL+"/fees.json?key=secret"))
+	ctx := t.Context()
+	if err := s.Begin(ctx); err != nil || strings.Contains(m.versions[0].Source, "secret") {
+		t.Fatalf("Begin = %v, source %s", err, m.versions[0].Source)
+	}
+	if got, err := s.Refresh(ctx, Request{}); err != nil || got.Changed || web.unchanged != 1 {
+		t.Errorf("unchanged: %+v, %v, %d answers of 304", got, err, web.unchanged)
+	}
+	web.text, web.etag = flat("1001"), `"b"`
+	if got, err := s.Refresh(ctx, Request{}); err != nil || got.Version != 2 {
+		t.Errorf("changed: %+v, %v", got, err)
+	}
+	if got, err := s.Rollback(ctx, 1, Request{}); err != nil || got.Version != 3 {
+		t.Errorf("rolled back: %+v, %v", got, err)
+	}
+	if got, err := s.Refresh(ctx, Request{}); err != nil || got.Version != 4 {
+		t.Errorf("refreshed after it was rolled back: %+v, %v", got, err)
+	}
+	for _, status := range []int{404, 500, 301} {
+		web.status = status
+		if _, err := s.Refresh(ctx, Request{}); kindOf(err) != fault.Upstream || strings.Contains(err.Error(), "secret") {
+			t.Errorf("status %d: %v", status, err)
+		}
+	}
+	web.status, web.etag, web.text = 0, `"c"`, strings.Repeat(" ", MaxBytes+9)
+	if _, err := s.Refresh(ctx, Request{}); kindOf(err) != fault.Unprocessable {
+		t.Errorf("too large: %v", err)
+	}
+	web.text = "<html>"
+	if _, err := s.Refresh(ctx, Request{}); kindOf(err) != fault.Unprocessable {
+		t.Errorf("a page: %v", err)
+	}
+	at.Close()
+	if _, err := s.Refresh(ctx, Request{}); kindOf(err) != fault.Upstream || len(m.versions) != 4 {
+		t.Errorf("nobody there: %v, %d versions", err, len(m.versions))
+	}
+}
+
+func TestRefresh_FollowsNoRedirectIntoTheOwnNetwork(t *testing.T) {
+	inner := httptest.NewServer(&server{text: flat("1"), etag: `"x"`})
+	defer inner.Close()
+	outer := httptest.NewServer(http.RedirectHandler(inner.URL, http.StatusFound))
+	defer outer.Close()
+	_, err := addressOf(t, outer.URL).Load(t.Context(), "")
+	if kindOf(err) != fault.Upstream {
+		t.Errorf("Load = %v, want it refused", err)
+	}
+}
+
+func TestRefresh_EndsWithItsCaller(t *testing.T) {
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	at := httptest.NewServer(&server{text: flat("1")})
+	defer at.Close()
+	if _, err := addressOf(t, at.URL).Load(ctx, ""); !errors.Is(err, context.Canceled) {
+		t.Errorf("Load = %v", err)
+	}
+}
+
+func TestLargeChanges_AreFoundWhereverTheyHide(t *testing.T) {
+	was := decode(t, `{"rules":[
+		{"id":"card","priority":1,"conditions":{"kind":"deposit","paymentMethod":"card","currency":"EUR","country":["DE","AT"]},"basisPoints":140,"fixed":25,"minimum":30,"maximum":2000},
+		{"id":"tiers","priority":2,"conditions":{"currency":"USD","kind":"sale"},"tiers":[{"from":0,"below":5000,"basisPoints":1000},{"from":5000,"basisPoints":800}]},
+		{"id":"later","priority":3,"basisPoints":500,"effectiveFrom":"2027-01-01T00:00:00Z"}
+		],"fallback":{"basisPoints":500}}`)
+	text, _, err := was.Canonical()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, c := range map[string]struct {
+		old, new string
+		large    bool
+	}{
+		"nothing":                    {`"priority":1,`, `"priority":1,`, false},
+		"a little":                   {`"basisPoints":140`, `"basisPoints":150`, false},
+		"a percentage":               {`"basisPoints":140`, `"basisPoints":220`, true},
+		"a fixed part":               {`"fixed":25`, `"fixed":60`, true},
+		"a minimum":                  {`"minimum":30`, `"minimum":300`, true},
+		"a maximum":                  {`"maximum":2000`, `"maximum":3001`, true},
+		"none of it left":            {`"basisPoints":140,"fixed":25,"minimum":30`, `"basisPoints":0`, true},
+		"where a tier ends":          {`5000`, `9000`, false},
+		"the tier above":             {`"basisPoints":800`, `"basisPoints":1301`, true},
+		"the tier above, within":     {`"basisPoints":800`, `"basisPoints":1200`, false},
+		"a country left out":         {`["AT","DE"]`, `["AT"]`, true},
+		"what begins later":          {`"priority":3,"basisPoints":500`, `"priority":3,"basisPoints":800`, true},
+		"the fallback":               {`"fallback":{"basisPoints":500`, `"fallback":{"basisPoints":0`, true},
+		"another priority, the same": {`"priority":3,`, `"priority":4,`, false},
+	} {
+		next := decode(t, strings.ReplaceAll(string(text), c.old, c.new))
+		if got := LargeChanges(was, next, noon); (len(got) > 0) != c.large {
+			t.Errorf("%s: %v", name, got)
+		}
+	}
+}
+
+func TestLargeChanges_TakeBoundedTime(t *testing.T) {
+	var everywhere []string
+	for code := range strings.FieldsSeq(countries) {
+		everywhere = append(everywhere, `"`+code+`"`)
+	}
+	rules := func(points string) string {
+		var b strings.Builder
+		for i := range MaxRules {
+			if i > 0 {
+				b.WriteByte(',')
+			}
+			id := fmt.Sprintf("r%d", i)
+			fmt.Fprintf(&b, `{"id":%[1]q,"priority":%[2]d,"conditions":{"paymentMethod":%[1]q,"country":[%[3]s]},"basisPoints":%[4]s}`, id, i, strings.Join(everywhere, ","), points)
+		}
+		return `{"rules":[` + b.String() + `],"fallback":{"basisPoints":0}}`
+	}
+	begun := time.Now()
+	got := LargeChanges(decode(t, rules("100")), decode(t, rules("300")), noon)
+	if len(got) != maxLarge {
+		t.Errorf("%d changes are told, want %d", len(got), maxLarge)
+	}
+	t.Logf("%s", time.Since(begun))
+}

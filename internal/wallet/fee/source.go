@@ -1,0 +1,130 @@
+package fee
+
+import (
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"io"
+	"io/fs"
+	"net/url"
+	"os"
+	"time"
+
+	"assay/internal/fault"
+	"assay/internal/provider"
+)
+
+// maxMark bounds an ETag that is kept, in bytes.
+const maxMark = 200
+
+// File is a file on this machine, read at each refresh.
+type File struct{ Path string }
+
+// Name implements Source. The path is for operators; answers to others leave it
+// out.
+func (f File) Name() string { return f.Path }
+
+// Load implements Source.
+func (f File) Load(context.Context, string) (Loaded, error) {
+	text, err := f.read()
+	if err != nil {
+		reason := err
+		if pe, ok := errors.AsType[*fs.PathError](err); ok {
+			reason = pe.Err // without the path
+		}
+		return Loaded{}, fault.New(fault.Upstream, "fee_rules_unreachable", "The file of the fee rules cannot be read: %v. The active rules stay.", reason)
+	}
+	set, err := decodeWhole(text)
+	return Loaded{Set: set}, err
+}
+
+func (f File) read() ([]byte, error) {
+	info, err := os.Stat(f.Path)
+	if err != nil {
+		return nil, err
+	}
+	if !info.Mode().IsRegular() { // to open a pipe would wait for whoever writes it
+		return nil, errors.New("it is no file")
+	}
+	file, err := os.Open(f.Path)
+	if err != nil {
+		return nil, err
+	}
+	defer file.Close()
+	return io.ReadAll(io.LimitReader(file, MaxBytes+1))
+}
+
+func decodeWhole(text []byte) (*Set, error) {
+	if len(text) > MaxBytes {
+		return nil, tooLarge()
+	}
+	return Decode(bytes.NewReader(text))
+}
+
+// tooLarge is the fault of a document of too many bytes.
+func tooLarge() error {
+	f := fault.New(fault.Unprocessable, "invalid_fee_rules", "The fee rules are too large. Those that are active stay so.")
+	f.Fields = []fault.Field{{Code: TooLarge, Detail: "the document has more than 1 MiB"}}
+	return f
+}
+
+// Address is an https address, asked at each refresh.
+type Address struct {
+	client *provider.Client
+	url    *url.URL
+}
+
+// ClientOptions returns o such that a refresh waits for an answer for some seconds
+// only.
+func ClientOptions(o provider.Options, u *url.URL) provider.Options {
+	o.Source, o.AllowHosts = "fee rules", []string{u.Host}
+	o.MaxBody, o.Attempts = MaxBytes, 2
+	o.Timeout, o.Total, o.Pause = 10*time.Second, 15*time.Second, time.Second
+	return o
+}
+
+// NewAddress makes the source; client is made with ClientOptions.
+func NewAddress(client *provider.Client, u *url.URL) *Address { return &Address{client, u} }
+
+// Name implements Source: the address without what may be a secret in it.
+func (a *Address) Name() string {
+	return (&url.URL{Scheme: a.url.Scheme, Host: a.url.Host, Path: a.url.Path}).String()
+}
+
+// Load implements Source. A mark is the ETag of an answer of this very address.
+func (a *Address) Load(ctx context.Context, mark string) (loaded Loaded, err error) {
+	sum := sha256.Sum256([]byte(a.url.String()))
+	own := hex.EncodeToString(sum[:8]) + " "
+	req := provider.Request{URL: a.url.String(), Header: map[string][]string{"Accept": {"application/json"}}}
+	known := len(mark) > len(own) && mark[:len(own)] == own
+	if known {
+		req.Header.Set("If-None-Match", mark[len(own):])
+	}
+	err = a.client.Do(ctx, req, func(r *provider.Response) error {
+		var err error
+		if loaded.Set, err = Decode(r.Body); err != nil {
+			return err
+		}
+		if tag := r.Header.Get("ETag"); tag != "" && len(tag) <= maxMark {
+			loaded.Mark = own + tag
+		}
+		return nil
+	})
+	failed, ours := errors.AsType[*provider.Error](err)
+	switch {
+	case err == nil:
+		return loaded, nil
+	case !ours:
+		return Loaded{}, err
+	case known && failed.Status == 304:
+		return Loaded{Mark: mark}, nil
+	case failed.Kind == provider.KindTooLarge:
+		return Loaded{}, tooLarge()
+	case failed.Kind == provider.KindCancelled:
+		return Loaded{}, failed
+	default:
+		return Loaded{}, fault.New(fault.Upstream, "fee_rules_unreachable", "The fee rules cannot be had: %v. The active ones stay.", failed)
+	}
+}
