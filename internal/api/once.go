@@ -68,7 +68,7 @@ type seal func(tx once.Keeper, status int, location string, value any) error
 // it; the body has been read to its end. What was answered before under this key
 // is answered again. user is whom the request is about.
 func (s *server) once(w http.ResponseWriter, c *call, user string, work func(seal) error) error {
-	a, replayed, err := s.answerOnce(c, "", user, work)
+	a, replayed, err := s.answerOnce(c, user, work)
 	if err != nil {
 		return err
 	}
@@ -82,9 +82,9 @@ func (s *server) once(w http.ResponseWriter, c *call, user string, work func(sea
 	return nil
 }
 
-// answerOnce is once without the sending. part, if it is not empty, names one of
-// several parts of the request. The error is never of a kind that is kept.
-func (s *server) answerOnce(c *call, part, user string, work func(seal) error) (a once.Answer, replayed bool, err error) {
+// answerOnce is once without the sending. Its error is never of a kind that is
+// kept.
+func (s *server) answerOnce(c *call, user string, work func(seal) error) (a once.Answer, replayed bool, err error) {
 	var made once.Answer
 	render := func(_ once.Keeper, status int, location string, value any) error {
 		body, err := json.Marshal(value, encoding())
@@ -96,9 +96,6 @@ func (s *server) answerOnce(c *call, part, user string, work func(seal) error) (
 		return made, false, err
 	}
 	k := once.Key{Route: c.Method + " " + c.route, Role: c.role, User: user, Key: c.onceKey}
-	if part != "" {
-		k = k.Part(part)
-	}
 	request := once.Digest(c.digest.Sum(nil))
 	leave, err := s.flights.enter(k, request)
 	if err != nil {

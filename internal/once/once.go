@@ -26,13 +26,6 @@ type Key struct {
 	Key   string // as the client made it
 }
 
-// Part is the key of one of several parts of a request that are carried out each
-// for itself.
-func (k Key) Part(name string) Key {
-	k.Route += "#" + name
-	return k
-}
-
 // Digest tells one request from another: by all that a client said.
 type Digest [sha256.Size]byte
 

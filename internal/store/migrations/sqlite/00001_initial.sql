@@ -406,6 +406,7 @@ CREATE TABLE inventory (
     tradable      INTEGER NOT NULL,
     marketable    INTEGER NOT NULL,
     inspect       TEXT    NOT NULL,
+    in_transfer   INTEGER NOT NULL DEFAULT 0, -- it was sold, and no sync has shown yet where it went
     value         INTEGER           -- estimatedValue of one; NULL: unknown
 );
 CREATE UNIQUE INDEX inventory_key ON inventory (user_key, app_id, context_id, asset_id);
@@ -439,6 +440,77 @@ CREATE TABLE inspection (
     charms            TEXT    NOT NULL DEFAULT '[]'
 );
 CREATE INDEX inspection_pending ON inspection (user_key) WHERE state = 'pending';
+
+-- Contract: Listing. Prices are whole minor units of the currency.
+CREATE TABLE listing (
+    id         INTEGER PRIMARY KEY,
+    seller_key INTEGER NOT NULL,
+    app_id     INTEGER NOT NULL,
+    context_id TEXT    NOT NULL,
+    asset_id   TEXT    NOT NULL,
+    item_id    INTEGER NOT NULL,
+    amount     INTEGER NOT NULL,
+    price      INTEGER NOT NULL, -- of all of it
+    currency   TEXT    NOT NULL,
+    state      TEXT    NOT NULL, -- active, sold, cancelled, expired
+    created_at INTEGER NOT NULL,
+    ended_at   INTEGER NOT NULL DEFAULT 0
+);
+CREATE UNIQUE INDEX listing_active ON listing (seller_key, app_id, context_id, asset_id) WHERE state = 'active';
+CREATE INDEX listing_active_item ON listing (item_id) WHERE state = 'active';
+CREATE INDEX listing_item ON listing (item_id, id);
+CREATE INDEX listing_seller ON listing (seller_key, id);
+
+-- Contract: Trade. What was sold, for how much and what became of it.
+CREATE TABLE trade (
+    id             INTEGER PRIMARY KEY,
+    listing_id     INTEGER NOT NULL UNIQUE,
+    seller_key     INTEGER NOT NULL,
+    buyer_key      INTEGER NOT NULL,
+    app_id         INTEGER NOT NULL,
+    context_id     TEXT    NOT NULL,
+    asset_id       TEXT    NOT NULL, -- as it was the seller's
+    item_id        INTEGER NOT NULL,
+    amount         INTEGER NOT NULL,
+    price          INTEGER NOT NULL, -- minor units, as are fee and net
+    currency       TEXT    NOT NULL,
+    fee            INTEGER NOT NULL DEFAULT 0,
+    net            INTEGER NOT NULL DEFAULT 0,  -- what the seller gets
+    fee_rule       TEXT    NOT NULL DEFAULT '', -- '': none
+    fee_version    INTEGER NOT NULL DEFAULT 0,
+    transaction_id INTEGER NOT NULL DEFAULT 0,  -- of the wallet; 0: settled elsewhere
+    state          TEXT    NOT NULL, -- pending, completed, reversed, settled
+    created_at     INTEGER NOT NULL,
+    completed_at   INTEGER NOT NULL DEFAULT 0,
+    settle_at      INTEGER NOT NULL DEFAULT 0,
+    settled_at     INTEGER NOT NULL DEFAULT 0,
+    reversed_at    INTEGER NOT NULL DEFAULT 0,
+    volume         INTEGER NOT NULL DEFAULT 0, -- micro-units of the base currency, as counted for top traders
+    ranked         INTEGER NOT NULL DEFAULT 0  -- of the volume, what counts for a rank
+);
+CREATE INDEX trade_seller ON trade (seller_key, id);
+CREATE INDEX trade_buyer ON trade (buyer_key, id);
+CREATE INDEX trade_asset ON trade (seller_key, app_id, context_id, asset_id) WHERE state IN ('pending', 'completed');
+CREATE INDEX trade_due ON trade (settle_at, id) WHERE state = 'completed';
+
+-- What a user traded with another one on a day, and, as day 0, in all. There are
+-- two rows for each pair, one from each side.
+CREATE TABLE trader_pair (
+    day       INTEGER NOT NULL, -- of the epoch, UTC; 0: all days
+    user_key  INTEGER NOT NULL,
+    other_key INTEGER NOT NULL,
+    trades    INTEGER NOT NULL, -- completed or settled
+    reversed  INTEGER NOT NULL, -- reversed trades
+    volume    INTEGER NOT NULL, -- micro-units of the base currency
+    ranked    INTEGER NOT NULL, -- of the volume, what counts for a rank
+    PRIMARY KEY (day, user_key, other_key)
+) WITHOUT ROWID;
+
+-- Counts what changes the leaderboard, spread over some rows.
+CREATE TABLE trader_version (
+    slot    INTEGER NOT NULL PRIMARY KEY,
+    version INTEGER NOT NULL
+);
 
 -- Answers to requests that must not be carried out twice, by the key that their
 -- client gave them; see the package once.

@@ -1,0 +1,230 @@
+package market
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"assay/internal/fault"
+	"assay/internal/inventory"
+	"assay/internal/money"
+)
+
+// Offer is something to be listed.
+type Offer struct {
+	AssetID  string
+	Price    int64 // minor units, 1 to MaxPrice
+	Currency money.Currency
+}
+
+// Offers are what a user wants to list of one inventory.
+type Offers struct {
+	UserID    string
+	AppID     int32
+	ContextID string
+	Offers    []Offer
+	// Inventory is the whole of that inventory as the platform says; nil: it does
+	// not. It counts for users without a Steam id only.
+	Inventory *inventory.Push
+}
+
+// MostOffers is how many things can be listed at once.
+const MostOffers = 500
+
+// Created is what became of an offer.
+type Created struct {
+	Offer     Offer
+	Listing   Listing      // unless it was refused
+	Price     money.Micro  // known of one of the item; 0: it is queued
+	CheckedAt time.Time    // of that price
+	Refused   *fault.Error // nil: it was not
+}
+
+// Create syncs the seller's inventory and lists what is offered, each for itself:
+// a refusal of one says nothing of the others. seal is called last in the
+// transaction, with what became of each in their order. Nothing waits for a price.
+func (s *Service) Create(ctx context.Context, o Offers, seal func(Tx, []Created) error) error {
+	if err := inventory.CheckUserID(o.UserID); err != nil {
+		return err
+	}
+	if err := s.sync(ctx, &o); err != nil {
+		return wrap("sync of the seller", err)
+	}
+	return s.o.InTx(ctx, func(tx Tx, _ Money) error {
+		user, err := tx.EnsureUser(o.UserID)
+		if err != nil {
+			return wrap("user", err)
+		}
+		created := make([]Created, len(o.Offers))
+		for i, offer := range o.Offers {
+			created[i] = Created{Offer: offer}
+			err := list(tx, user, &o, &created[i])
+			if refused := fault.Of(err); refused != nil && refused.Kind == fault.Conflict {
+				created[i].Refused = refused
+			} else if err != nil {
+				return wrap("list", err)
+			}
+		}
+		return seal(tx, created)
+	})
+}
+
+// sync brings the seller's inventory up to date, or says why it cannot be.
+func (s *Service) sync(ctx context.Context, o *Offers) error {
+	steamID, known, err := s.o.Inventories.SteamID(ctx, o.UserID)
+	if err != nil {
+		return err
+	}
+	oldest := s.o.Now().Add(-s.o.MaxAge)
+	switch {
+	case steamID != "":
+		return unavailable(s.o.Inventories.Pull(ctx, o.UserID, o.AppID, o.ContextID))
+	case o.Inventory != nil && o.Inventory.SnapshotAt.Before(oldest):
+		return noInventory("The inventory in the request is of %s, and must not be older than %s.",
+			o.Inventory.SnapshotAt.UTC().Format(time.RFC3339), s.o.MaxAge)
+	case o.Inventory != nil:
+		return s.o.Inventories.Push(ctx, o.UserID, *o.Inventory)
+	case !known:
+		return fault.New(fault.NotFound, "user_not_found", "Nobody has named this user: put the user, push an inventory or send one along.")
+	}
+	fresh, err := s.o.Inventories.Renew(ctx, o.UserID, o.AppID, o.ContextID, oldest)
+	if err == nil && !fresh {
+		return noInventory("The user has no Steam id, and no inventory of this game and context was pushed within %s: send one along.", s.o.MaxAge)
+	}
+	return err
+}
+
+func noInventory(format string, args ...any) error {
+	return fault.New(fault.Unavailable, "inventory_unavailable", format, args...)
+}
+
+// unavailable makes of whatever kept an inventory from being read that there is
+// none to be had now.
+func unavailable(err error) error {
+	f := fault.Of(err)
+	if f == nil || errors.Is(err, context.Canceled) {
+		return err
+	}
+	out := *f
+	out.Kind, out.Code = fault.Unavailable, "inventory_unavailable"
+	out.Detail = "No fresh inventory of the seller could be had (" + f.Code + "): " + f.Detail
+	out.Fields = nil
+	return &out
+}
+
+// list lists one thing, or returns a fault.Conflict.
+func list(tx Tx, user int64, o *Offers, c *Created) error {
+	at := Place{AppID: o.AppID, ContextID: o.ContextID, AssetID: c.Offer.AssetID}
+	asset, err := tx.Asset(user, at)
+	if err != nil {
+		return err
+	}
+	switch {
+	case asset == nil:
+		return fault.New(fault.Conflict, "not_owned", "The seller's inventory has no such asset.")
+	case asset.InTransfer:
+		return fault.New(fault.Conflict, "asset_in_transfer", "The asset was sold, and is on its way to its buyer.")
+	case !asset.Tradable:
+		return fault.New(fault.Conflict, "not_tradable", "The asset cannot be traded now.")
+	case asset.ItemID == 0:
+		return fault.New(fault.Conflict, "not_marketable", "The asset has no market hash name.")
+	}
+	l := Listing{
+		SellerKey: user, Seller: o.UserID, Place: at, ItemID: asset.ItemID, Item: asset.Item, Amount: asset.Amount,
+		Price: c.Offer.Price, Currency: c.Offer.Currency, State: Active, CreatedAt: tx.Now(),
+	}
+	id, made, err := tx.InsertListing(l)
+	switch {
+	case err != nil:
+		return err
+	case !made:
+		return fault.New(fault.Conflict, "already_listed", "The asset is listed already.")
+	}
+	l.ID = id
+	c.Listing, c.Price, c.CheckedAt = l, asset.Price, asset.CheckedAt
+	return nil
+}
+
+// Cancel ends a listing and returns it. Cancelling it again changes nothing; one
+// that ended otherwise is a fault.Conflict.
+func (s *Service) Cancel(ctx context.Context, id int64) (l Listing, err error) {
+	err = s.o.InTx(ctx, func(tx Tx, _ Money) error {
+		ended, err := tx.EndListing(id, Cancelled)
+		if err != nil {
+			return wrap("end listing", err)
+		}
+		found, err := tx.Listing(id)
+		switch {
+		case err != nil:
+			return wrap("listing", err)
+		case found == nil:
+			return notFound("listing", id)
+		case !ended && found.State != Cancelled:
+			return ended409(found)
+		}
+		l = *found
+		return nil
+	})
+	return l, err
+}
+
+// ended409 says that a listing is active no longer.
+func ended409(l *Listing) error {
+	return fault.New(fault.Conflict, "listing_"+string(l.State), "The listing is not active any more: it is %s.", l.State)
+}
+
+// Purchase sells a listing to a buyer: money, fee, listing and trade change in one
+// transaction, or nothing does. seal is called last in it. Of several buyers one
+// succeeds; a fault.Conflict tells the others why they cannot.
+func (s *Service) Purchase(ctx context.Context, id int64, buyer string, seal func(Tx, Trade) error) error {
+	if err := inventory.CheckUserID(buyer); err != nil {
+		return err
+	}
+	return s.o.InTx(ctx, func(tx Tx, money Money) error {
+		t, err := sell(tx, money, id, buyer)
+		if err != nil {
+			return wrap("purchase", err)
+		}
+		return seal(tx, t)
+	})
+}
+
+func sell(tx Tx, money Money, id int64, buyer string) (Trade, error) {
+	l, err := tx.Listing(id)
+	switch {
+	case err != nil:
+		return Trade{}, err
+	case l == nil:
+		return Trade{}, notFound("listing", id)
+	case l.Seller == buyer:
+		return Trade{}, fault.New(fault.Conflict, "own_listing", "Nobody buys what he sells himself.")
+	case l.State != Active:
+		return Trade{}, ended409(l)
+	}
+	t := Trade{
+		ListingID: id, SellerKey: l.SellerKey, Seller: l.Seller, Buyer: buyer, Place: l.Place, ItemID: l.ItemID, Item: l.Item,
+		Amount: l.Amount, Price: l.Price, Currency: l.Currency, State: Pending, CreatedAt: tx.Now(),
+	}
+	if t.BuyerKey, err = tx.EnsureUser(buyer); err != nil {
+		return Trade{}, err
+	}
+	if err := tx.MoveAsset(l.SellerKey, l.Place); err != nil {
+		return Trade{}, err
+	}
+	switch ended, err := tx.EndListing(id, Sold); {
+	case err != nil:
+		return Trade{}, err
+	case !ended:
+		if l, err = tx.Listing(id); err != nil {
+			return Trade{}, err
+		}
+		return Trade{}, ended409(l)
+	}
+	if t.ID, err = tx.InsertTrade(t); err != nil {
+		return Trade{}, err
+	}
+	if t.Receipt, err = money.Sell(t); err != nil {
+		return Trade{}, err
+	}
+	return t, tx.UpdateTrade(t)
+}

@@ -1,0 +1,235 @@
+// Package market is about what users sell each other: listings, trades and who
+// trades most. It decides what may happen to them; the store carries it out, and
+// whatever changes belongs to one transaction. Pricing never delays or refuses a
+// listing.
+package market
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"time"
+
+	"assay/internal/catalog"
+	"assay/internal/fault"
+	"assay/internal/inventory"
+	"assay/internal/money"
+	"assay/internal/once"
+	"assay/internal/pricing"
+)
+
+// MaxPrice is the highest price of a listing, in minor units of its currency.
+const MaxPrice = 1_000_000_000_000
+
+// Reversible is how long Steam lets a trade be reversed after it was completed.
+const Reversible = 7 * 24 * time.Hour
+
+// ListingState says whether something can be bought.
+type ListingState string
+
+// The states of a listing. Only an active one can be bought.
+const (
+	Active ListingState = "active"
+	// Reserved is a purchase under way. Here a purchase is one transaction, so that
+	// nobody ever sees one.
+	Reserved  ListingState = "reserved"
+	Sold      ListingState = "sold"
+	Cancelled ListingState = "cancelled"
+	Expired   ListingState = "expired" // the asset left the seller's inventory
+)
+
+// TradeState says how far a trade is.
+type TradeState string
+
+// The states of a trade.
+const (
+	Pending   TradeState = "pending"   // bought, and not handed over yet
+	Completed TradeState = "completed" // handed over; the seller's credit is held
+	Reversed  TradeState = "reversed"  // taken back
+	Settled   TradeState = "settled"   // the seller's credit is his
+)
+
+// Place is where an asset is in its owner's inventory.
+type Place struct {
+	AppID     int32
+	ContextID string
+	AssetID   string
+}
+
+// Listing is an asset that is offered.
+type Listing struct {
+	ID        int64
+	SellerKey int64
+	Seller    string // the platform's id
+	Place
+	ItemID    int64
+	Item      catalog.Key
+	Amount    int64
+	Price     int64 // minor units, of all of it
+	Currency  money.Currency
+	State     ListingState
+	CreatedAt time.Time
+	EndedAt   time.Time // zero while it is active
+	TradeID   int64     // 0: not sold
+}
+
+// Trade is an asset that was bought.
+type Trade struct {
+	ID                  int64
+	ListingID           int64
+	SellerKey, BuyerKey int64
+	Seller, Buyer       string // the platform's ids
+	Place                      // as it was the seller's
+	ItemID              int64
+	Item                catalog.Key
+	Amount              int64
+	Price               int64 // minor units
+	Currency            money.Currency
+	Receipt
+	State       TradeState
+	CreatedAt   time.Time
+	CompletedAt time.Time // zero: it was not
+	SettleAt    time.Time // when the seller's credit is held no longer; zero until it is completed
+	SettledAt   time.Time
+	ReversedAt  time.Time
+	Volume      money.Micro // of the base currency, as counted for top traders; 0 until it is completed
+	Ranked      money.Micro // of the volume, what counts for a rank
+}
+
+// ReversibleUntil is until when Steam lets the trade be reversed; zero until it is
+// completed.
+func (t *Trade) ReversibleUntil() time.Time {
+	if t.CompletedAt.IsZero() {
+		return time.Time{}
+	}
+	return t.CompletedAt.Add(Reversible)
+}
+
+// Receipt tells how the money of a sale was moved.
+type Receipt struct {
+	Fee           int64 // minor units
+	Net           int64 // what the seller gets: the price without the fee
+	FeeRule       string
+	FeeVersion    int64
+	TransactionID int64 // of the wallet; 0: the money is moved elsewhere
+}
+
+// Money moves the money of trades, within the transaction that changes them. What
+// it refuses is a fault, and undoes all.
+type Money interface {
+	// Sell takes the price from the buyer and credits the seller, whose credit is
+	// held.
+	Sell(t Trade) (Receipt, error)
+	// Settle lets the seller have what is held for him.
+	Settle(t Trade) error
+	// Reverse gives the buyer back what he paid, from what is held.
+	Reverse(t Trade) error
+}
+
+// Outside is Money that is moved elsewhere: nothing is kept of it but that.
+type Outside struct{}
+
+// Sell takes no fee.
+func (Outside) Sell(t Trade) (Receipt, error) { return Receipt{Net: t.Price}, nil }
+
+// Settle does nothing.
+func (Outside) Settle(Trade) error { return nil }
+
+// Reverse does nothing.
+func (Outside) Reverse(Trade) error { return nil }
+
+// Asset is what a listing needs to know of a row of an inventory.
+type Asset struct {
+	ItemID     int64 // 0: without a name
+	Item       catalog.Key
+	Amount     int64
+	Tradable   bool
+	InTransfer bool        // it was sold already
+	Price      money.Micro // of one; 0: unknown
+	CheckedAt  time.Time   // of the price
+}
+
+// Tx is what listings and trades need of a write transaction. What is looked for
+// and is not there is nil.
+type Tx interface {
+	once.Keeper
+	Now() time.Time
+	// EnsureUser returns the key of a user, and keeps others from syncing his
+	// inventory before the transaction ends.
+	EnsureUser(userID string) (key int64, err error)
+	Asset(user int64, at Place) (*Asset, error)
+	// MoveAsset marks an asset as in transfer.
+	MoveAsset(user int64, at Place) error
+	// InsertListing returns the id; made is false where the asset is listed already.
+	InsertListing(l Listing) (id int64, made bool, err error)
+	Listing(id int64) (*Listing, error)
+	// EndListing ends an active listing; it is false where the listing is not active.
+	EndListing(id int64, state ListingState) (bool, error)
+	InsertTrade(t Trade) (id int64, err error)
+	// LockTrade keeps others from moving the trade on.
+	LockTrade(id int64) (*Trade, error)
+	// UpdateTrade writes state, times, receipt and what is counted.
+	UpdateTrade(t Trade) error
+	// PairTrades returns how many trades of a day are counted for two users.
+	PairTrades(day, user, other int64) (int64, error)
+	// CountTrade adds to what the two users of a trade traded with each other.
+	CountTrade(day int64, t Trade, c Counts) error
+}
+
+// Counts is what a trade changes in the figures of its users.
+type Counts struct {
+	Trades, Reversed int64
+	Volume, Ranked   money.Micro
+}
+
+// Inventories brings sellers' inventories up to date before something is listed
+// (contract, rule 4): missing prices are queued, and nothing else is started.
+type Inventories interface {
+	// Pull takes what Steam shows of the user now.
+	Pull(ctx context.Context, userID string, appID int32, contextID string) error
+	// Push takes what the platform says that a user has.
+	Push(ctx context.Context, userID string, push inventory.Push) error
+	// Renew does for what is stored what a push of the same would; false where there
+	// is nothing as of notBefore or later.
+	Renew(ctx context.Context, userID string, appID int32, contextID string, notBefore time.Time) (bool, error)
+	// SteamID returns a user's, empty if he has none; known is false for a user that
+	// nobody has named.
+	SteamID(ctx context.Context, userID string) (steamID string, known bool, err error)
+}
+
+// Options are what a Service is made of.
+type Options struct {
+	// InTx runs fn in a transaction, with the money that moves within it. fn may run
+	// several times.
+	InTx        func(ctx context.Context, fn func(Tx, Money) error) error
+	Inventories Inventories
+	// Due returns trades to be settled by now, in the order of when and id, after
+	// the given ones.
+	Due func(ctx context.Context, now, after time.Time, afterID int64, limit int) ([]Due, error)
+	// Rates returns the exchange rates in force into the base currency.
+	Rates  func(ctx context.Context) (pricing.Rates, error)
+	Base   money.Currency
+	Hold   time.Duration // of a seller's credit after completion
+	MaxAge time.Duration // of an inventory that something is listed from
+	Now    func() time.Time
+	Logger *slog.Logger
+}
+
+// Service keeps listings and trades. Its methods may be used concurrently.
+type Service struct{ o Options }
+
+// New makes a Service.
+func New(o Options) *Service { return &Service{o: o} }
+
+// notFound says that there is no such thing.
+func notFound(what string, id int64) error {
+	return fault.New(fault.NotFound, what+"_not_found", "There is no %s %d.", what, id)
+}
+
+// wrap adds what failed to an error that is not a fault.
+func wrap(what string, err error) error {
+	if err == nil || fault.Of(err) != nil {
+		return err
+	}
+	return fmt.Errorf("%s: %w", what, err)
+}

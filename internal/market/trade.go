@@ -1,0 +1,162 @@
+package market
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"assay/internal/fault"
+	"assay/internal/money"
+	"assay/internal/pricing"
+)
+
+// RankedTrades is how many trades of a day between the same two users count for
+// ranks: trading the same thing to and fro brings nobody far.
+const RankedTrades = 5
+
+// MaxVolume is the most that one trade counts for in the figures of its users, in
+// micro-units of the base currency: ten million.
+const MaxVolume = 10_000_000 * money.Scale
+
+// Day numbers the days of the epoch in UTC.
+func Day(t time.Time) int64 { return t.Unix() / (24 * 60 * 60) }
+
+// Complete notes that the asset was handed over, and returns the trade. Completing
+// it again changes nothing; a reversed one is a fault.Conflict.
+func (s *Service) Complete(ctx context.Context, id int64) (Trade, error) {
+	rates, err := s.o.Rates(ctx)
+	if err != nil {
+		return Trade{}, wrap("rates", err)
+	}
+	return s.move(ctx, id, func(tx Tx, _ Money, t *Trade) (bool, error) {
+		switch t.State {
+		case Completed, Settled:
+			return false, nil
+		case Reversed:
+			return false, conflict("trade_reversed", "The trade was reversed at %s.", t.ReversedAt)
+		}
+		t.State, t.CompletedAt, t.SettleAt = Completed, tx.Now(), tx.Now().Add(s.o.Hold)
+		t.Volume = volume(t.Price, t.Currency, s.o.Base, rates)
+		before, err := tx.PairTrades(Day(t.CompletedAt), t.SellerKey, t.BuyerKey)
+		if err != nil {
+			return false, err
+		}
+		if before < RankedTrades {
+			t.Ranked = t.Volume
+		}
+		return true, tx.CountTrade(Day(t.CompletedAt), *t, Counts{Trades: 1, Volume: t.Volume, Ranked: t.Ranked})
+	})
+}
+
+// Reverse takes a trade back, and returns it; the buyer gets his money from what
+// is held of the seller's. Reversing it again changes nothing; of a settled one
+// nothing is held any more: that is a fault.Conflict.
+func (s *Service) Reverse(ctx context.Context, id int64) (Trade, error) {
+	return s.move(ctx, id, func(tx Tx, money Money, t *Trade) (bool, error) {
+		day, counts := Day(tx.Now()), Counts{Reversed: 1}
+		switch t.State {
+		case Reversed:
+			return false, nil
+		case Settled:
+			return false, conflict("trade_settled", "The trade was settled at %s: the seller's credit is not held any more.", t.SettledAt)
+		case Completed:
+			day = Day(t.CompletedAt)
+			counts = Counts{Trades: -1, Reversed: 1, Volume: -t.Volume, Ranked: -t.Ranked}
+		}
+		if err := money.Reverse(*t); err != nil {
+			return false, err
+		}
+		t.State, t.ReversedAt = Reversed, tx.Now()
+		return true, tx.CountTrade(day, *t, counts)
+	})
+}
+
+// settle lets the seller have his credit, if it is time.
+func (s *Service) settle(ctx context.Context, id int64) error {
+	_, err := s.move(ctx, id, func(tx Tx, money Money, t *Trade) (bool, error) {
+		if t.State != Completed || t.SettleAt.After(tx.Now()) {
+			return false, nil // somebody else was here
+		}
+		if err := money.Settle(*t); err != nil {
+			return false, err
+		}
+		t.State, t.SettledAt = Settled, tx.Now()
+		return true, nil
+	})
+	return err
+}
+
+// move changes a trade, and writes it if fn says so.
+func (s *Service) move(ctx context.Context, id int64, fn func(Tx, Money, *Trade) (changed bool, err error)) (out Trade, err error) {
+	err = s.o.InTx(ctx, func(tx Tx, money Money) error {
+		t, err := tx.LockTrade(id)
+		switch {
+		case err != nil:
+			return wrap("trade", err)
+		case t == nil:
+			return notFound("trade", id)
+		}
+		changed, err := fn(tx, money, t)
+		if err == nil && changed {
+			err = tx.UpdateTrade(*t)
+		}
+		out = *t
+		return wrap("trade", err)
+	})
+	return out, err
+}
+
+func conflict(code, format string, at time.Time) error {
+	return fault.New(fault.Conflict, code, format, at.UTC().Format(time.RFC3339))
+}
+
+// volume is what a price counts for, in the base currency. A currency without a
+// rate counts for nothing.
+func volume(price int64, currency, base money.Currency, rates pricing.Rates) money.Micro {
+	micro := currency.FromMinor(price)
+	if currency != base {
+		rate, ok := rates.Of(currency)
+		if !ok {
+			return 0
+		}
+		if micro, ok = money.Convert(micro, rate.Value); !ok {
+			return MaxVolume
+		}
+	}
+	return min(micro, MaxVolume)
+}
+
+// Due is a trade that is to be settled.
+type Due struct {
+	ID       int64
+	SettleAt time.Time
+}
+
+// dueAtOnce is how many trades to be settled are looked up at once.
+const dueAtOnce = 100
+
+// SettleDue settles all trades whose time has come, each in a transaction of its
+// own. One that fails holds up no other; it is tried again the next time. Several
+// processes may do this at once.
+func (s *Service) SettleDue(ctx context.Context) error {
+	var after Due
+	var failed []error
+	for {
+		due, err := s.o.Due(ctx, s.o.Now(), after.SettleAt, after.ID, dueAtOnce)
+		if err != nil {
+			return fmt.Errorf("trades that are due: %w", err)
+		}
+		for _, after = range due {
+			if err := s.settle(ctx, after.ID); err != nil {
+				failed = append(failed, fmt.Errorf("settle trade %d: %w", after.ID, err))
+			}
+			if ctx.Err() != nil || len(failed) == dueAtOnce {
+				return errors.Join(failed...)
+			}
+		}
+		if len(due) < dueAtOnce {
+			return errors.Join(failed...)
+		}
+	}
+}
