@@ -13,6 +13,7 @@ import (
 
 	"assay/internal/catalog"
 	"assay/internal/inventory"
+	"assay/internal/market"
 	"assay/internal/once"
 	"assay/internal/view"
 	"assay/internal/wallet"
@@ -47,6 +48,12 @@ type Reader interface {
 	Wallet(ctx context.Context, userID string) (view.Wallet, error)
 	// WalletEntries lists a user's entries; an empty currency means all.
 	WalletEntries(ctx context.Context, userID, currency, cursor string, limit int) (view.Page[view.WalletEntry], error)
+	Listings(ctx context.Context, f view.ListingFilter, cursor string, limit int) (view.Page[view.Listing], error)
+	Listing(ctx context.Context, id int64) (view.Listing, error)
+	Trades(ctx context.Context, f view.TradeFilter, cursor string, limit int) (view.Page[view.Trade], error)
+	Trade(ctx context.Context, id int64) (view.Trade, error)
+	// TopTraders ranks who traded most within a period: 7d, 30d or all.
+	TopTraders(ctx context.Context, period, by string, limit int) (view.TopTraders, error)
 	Health(ctx context.Context, details bool) (view.Health, error)
 }
 
@@ -92,6 +99,18 @@ type Wallets interface {
 	Post(ctx context.Context, o wallet.Order, sealed func(once.Keeper, view.WalletTransaction) error) error
 }
 
+// Trading lists, sells and hands over what users own. What seals an answer is
+// called last in the transaction that does the work.
+type Trading interface {
+	// List lists what is offered, and tells of each in their order.
+	List(ctx context.Context, offers market.Offers, seal func(once.Keeper, []view.Offered) error) error
+	CancelListing(ctx context.Context, id int64) error
+	Purchase(ctx context.Context, id int64, buyer string, seal func(once.Keeper, view.Trade) error) error
+	// CompleteTrade and ReverseTrade return the trade as it is then.
+	CompleteTrade(ctx context.Context, id int64) (view.Trade, error)
+	ReverseTrade(ctx context.Context, id int64) (view.Trade, error)
+}
+
 // Answers keeps what requests with an Idempotency-Key were answered.
 type Answers interface {
 	// KeptAnswer returns what a request was answered, or nil.
@@ -124,6 +143,7 @@ type Deps struct {
 	Users       Users
 	Wallets     Wallets
 	Fees        Fees
+	Trading     Trading
 	Answers     Answers
 	Credentials Credentials
 	Failures    FailureLimiter

@@ -20,6 +20,7 @@ import (
 	"assay/internal/catalog"
 	"assay/internal/fault"
 	"assay/internal/inventory"
+	"assay/internal/market"
 	"assay/internal/money"
 	"assay/internal/once"
 	"assay/internal/view"
@@ -243,7 +244,7 @@ func (f *fakes) Post(_ context.Context, o wallet.Order, sealed func(once.Keeper,
 	if err := f.note("post", o); err != nil {
 		return err
 	}
-	return sealed(memory{f}, view.WalletTransaction{ID: "1", Kind: string(o.Kind), CreatedAt: noon, Entries: []view.WalletEntry{{Seq: 1}}})
+	return sealed(keeps{f}, view.WalletTransaction{ID: "1", Kind: string(o.Kind), CreatedAt: noon, Entries: []view.WalletEntry{{Seq: 1}}})
 }
 
 func (f *fakes) Wallet(_ context.Context, userID string) (view.Wallet, error) {
@@ -252,6 +253,73 @@ func (f *fakes) Wallet(_ context.Context, userID string) (view.Wallet, error) {
 
 func (f *fakes) WalletEntries(_ context.Context, userID, currency, cursor string, limit int) (view.Page[view.WalletEntry], error) {
 	return view.Page[view.WalletEntry]{Items: []view.WalletEntry{{UserID: userID, Seq: 7, CreatedAt: noon}}}, f.note("walletEntries", userID, currency, cursor, limit)
+}
+
+func aListing(id string) view.Listing {
+	return view.Listing{ID: id, UserID: "u1", AppID: 730, ContextID: "2", AssetID: "1", MarketHashName: "x", Amount: 1, Price: 100, Currency: "USD", State: "active", CreatedAt: noon, TradeID: new("3")}
+}
+
+func aTrade(id string) view.Trade {
+	return view.Trade{ID: id, ListingID: "17", SellerID: "u1", BuyerID: "u2", Price: 100, Currency: "USD", State: "completed", CreatedAt: noon, CompletedAt: new(noon), FeeVersion: new(int64(4))}
+}
+
+// keeps is a transaction of the fakes.
+type keeps struct{ *fakes }
+
+func (k keeps) KeepAnswer(key once.Key, a once.Answer) error {
+	return k.fakes.KeepAnswer(context.Background(), key, a)
+}
+
+func (f *fakes) List(_ context.Context, o market.Offers, seal func(once.Keeper, []view.Offered) error) error {
+	if err := f.note("list", o); err != nil {
+		return err
+	}
+	made := make([]view.Offered, len(o.Offers))
+	for i, offer := range o.Offers {
+		made[i] = view.Offered{AssetID: offer.AssetID, Status: 201, Listing: new(aListing("17")), PriceCheck: &view.PriceCheck{Status: "known", Value: new(money.Micro(1)), Currency: "USD", CheckedAt: new(noon), AgeSeconds: new(int64(3))}}
+		if offer.AssetID == "gone" {
+			refused := fault.New(fault.Conflict, "not_owned", "No.")
+			made[i] = view.Offered{AssetID: offer.AssetID, Status: 409, Error: &view.Refusal{Code: refused.Code, Detail: refused.Detail}, Refused: refused}
+		}
+	}
+	return seal(keeps{f}, made)
+}
+
+func (f *fakes) CancelListing(_ context.Context, id int64) error { return f.note("cancelListing", id) }
+
+func (f *fakes) Purchase(_ context.Context, id int64, buyer string, seal func(once.Keeper, view.Trade) error) error {
+	if err := f.note("purchase", id, buyer); err != nil {
+		return err
+	}
+	return seal(keeps{f}, aTrade("3"))
+}
+
+func (f *fakes) CompleteTrade(_ context.Context, id int64) (view.Trade, error) {
+	return aTrade("3"), f.note("complete", id)
+}
+
+func (f *fakes) ReverseTrade(_ context.Context, id int64) (view.Trade, error) {
+	return aTrade("3"), f.note("reverse", id)
+}
+
+func (f *fakes) Listings(_ context.Context, by view.ListingFilter, cursor string, limit int) (view.Page[view.Listing], error) {
+	return view.Page[view.Listing]{Items: []view.Listing{aListing("17")}}, f.note("listings", by, cursor, limit)
+}
+
+func (f *fakes) Listing(_ context.Context, id int64) (view.Listing, error) {
+	return aListing("17"), f.note("listing", id)
+}
+
+func (f *fakes) Trades(_ context.Context, by view.TradeFilter, cursor string, limit int) (view.Page[view.Trade], error) {
+	return view.Page[view.Trade]{Items: []view.Trade{aTrade("3")}}, f.note("trades", by, cursor, limit)
+}
+
+func (f *fakes) Trade(_ context.Context, id int64) (view.Trade, error) {
+	return aTrade("3"), f.note("trade", id)
+}
+
+func (f *fakes) TopTraders(_ context.Context, period, by string, limit int) (view.TopTraders, error) {
+	return view.TopTraders{Items: []view.TopTrader{{Rank: 1, DisplayName: "anonymous", Trades: 2, Volume: 5, CompletedShare: 0.5}}, Currency: "USD"}, f.note("topTraders", period, by, limit)
 }
 
 func (f *fakes) KeptAnswer(_ context.Context, k once.Key) (*once.Answer, error) {
@@ -314,7 +382,7 @@ func start(t *testing.T, change func(*Deps)) *harness {
 	h := &harness{t: t, fakes: &fakes{}, log: &logBuffer{}}
 	logger := slog.New(slog.NewJSONHandler(h.log, &slog.HandlerOptions{Level: slog.LevelDebug}))
 	deps := Deps{
-		Reader: h.fakes, Refresher: h.fakes, Inventories: h.fakes, Missing: h.fakes, Users: h.fakes, Wallets: h.fakes, Fees: h.fakes, Answers: h.fakes, Credentials: h.fakes, Failures: patient{},
+		Reader: h.fakes, Refresher: h.fakes, Inventories: h.fakes, Missing: h.fakes, Users: h.fakes, Wallets: h.fakes, Trading: h.fakes, Fees: h.fakes, Answers: h.fakes, Credentials: h.fakes, Failures: patient{},
 		Metrics: http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 			w.Header().Set("Content-Type", "text/plain; version=0.0.4")
 			_, _ = io.WriteString(w, "up 1\n")
@@ -387,7 +455,7 @@ func (h *harness) ask(method, path, body string, headers ...header) asked {
 	if body != "" {
 		r.Header.Set("Content-Type", "application/json")
 	}
-	if method == "POST" && strings.HasSuffix(path, "/entries") {
+	if method == "POST" && (strings.HasSuffix(path, "/entries") || strings.HasSuffix(path, "/purchase")) {
 		r.Header.Set("Idempotency-Key", rand.Text())
 	}
 	for _, one := range headers {
@@ -439,6 +507,14 @@ func example(op operation) (path, body string) {
 	}
 	if strings.HasSuffix(op.path, "/quote") {
 		return path, `{"kind":"sale","amount":1000,"currency":"USD"}`
+	}
+	switch op.path {
+	case "/api/listings":
+		return path, `{"userId":"u1","appId":730,"contextId":"2","assetId":"1","price":100,"currency":"USD"}`
+	case "/api/listings/batch":
+		return path, `{"userId":"u1","appId":730,"contextId":"2","items":[{"assetId":"1","price":100,"currency":"USD"},{"assetId":"gone","price":100,"currency":"USD"}]}`
+	case "/api/listings/{id}/purchase":
+		return path, `{"buyerId":"u2"}`
 	}
 	if strings.HasSuffix(op.path, "/lookup") {
 		return path, `{"items":[{"marketHashName":"x"},{"appId":440,"marketHashName":"y","phase":"Ruby"}]}`

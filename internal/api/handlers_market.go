@@ -152,11 +152,14 @@ func answer(w http.ResponseWriter, value any, err error) error {
 
 // jobID returns the job that the path names. What no job can be called is not
 // found, as any other that does not exist.
-func (c *call) jobID() (int64, error) {
+func (c *call) jobID() (int64, error) { return c.idOf("job") }
+
+// idOf returns the id in the path. What is no id is one of nothing.
+func (c *call) idOf(what string) (int64, error) {
 	text := c.values["id"]
 	id, err := strconv.ParseInt(text, 10, 64)
 	if err != nil || id < 1 || strconv.FormatInt(id, 10) != text {
-		return 0, fault.New(fault.NotFound, "job_not_found", "There is no such job.")
+		return 0, fault.New(fault.NotFound, what+"_not_found", "There is no such %s.", what)
 	}
 	return id, nil
 }

@@ -6,35 +6,21 @@ import (
 
 	"github.com/go-json-experiment/json"
 
-	"assay/internal/money"
 	"assay/internal/view"
 )
 
 // How long clients may keep what is the same for all.
 const (
-	tradersAge  = time.Minute
+	tradersAge  = 10 * time.Second
 	documentAge = time.Hour
 )
 
-// topTraders is a page of the leaderboard.
-type topTraders struct {
-	Items      []topTrader `json:"items"`
-	NextCursor *string     `json:"nextCursor"` // always null: limit is all there is
-}
-
-// topTrader is one rank. It tells nothing by which a trader could be found.
-type topTrader struct {
-	Rank           int64       `json:"rank"`
-	DisplayName    string      `json:"displayName"` // anonymous: opted out
-	Trades         int64       `json:"trades"`
-	Volume         money.Micro `json:"volume"`
-	Counterparties int64       `json:"counterparties"`
-	CompletedShare float64     `json:"completedShare"`
-}
-
-// topTraders lists nobody as long as nobody can trade here.
 func (s *server) topTraders(w http.ResponseWriter, c *call) error {
-	body, err := json.Marshal(topTraders{}, encoding())
+	top, err := s.Reader.TopTraders(c.Context(), c.values["period"], c.values["by"], c.limit())
+	if err != nil {
+		return err
+	}
+	body, err := json.Marshal(top, encoding())
 	if err != nil {
 		return err
 	}

@@ -20,13 +20,6 @@ type onceHarness struct {
 	work func(ctx context.Context) error
 }
 
-// memory keeps answers as a transaction would.
-type memory struct{ *fakes }
-
-func (m memory) KeepAnswer(k once.Key, a once.Answer) error {
-	return m.fakes.KeepAnswer(context.Background(), k, a)
-}
-
 func startOnce(t *testing.T, rule keyRule) *onceHarness {
 	t.Helper()
 	h := &onceHarness{harness: start(t, nil)}
@@ -43,7 +36,7 @@ func startOnce(t *testing.T, rule keyRule) *onceHarness {
 						return err
 					}
 				}
-				return seal(memory{h.fakes}, http.StatusCreated, "/there", map[string]any{"run": n, "id": c.id})
+				return seal(keeps{h.fakes}, http.StatusCreated, "/there", map[string]any{"run": n, "id": c.id})
 			})
 		},
 	}))

@@ -13,6 +13,7 @@ import (
 	"assay/internal/catalog"
 	"assay/internal/fault"
 	"assay/internal/inventory"
+	"assay/internal/market"
 )
 
 // param is a parameter of a path or query. A value that passed check is what
@@ -41,7 +42,18 @@ var (
 	feeVersionBefore = number("before", 1, 1<<62, "", "List the versions below this one; the newest without it.")
 	feeVersionAgain  = number("version", 1, 1<<62, "", "Which version to activate again. It must be given.")
 
-	jobKind    = choice("kind", "", "Only jobs of this kind.", "bulk", "missing")
+	jobKind      = choice("kind", "", "Only jobs of this kind.", "bulk", "missing")
+	listingState = choice("state", "", "Only listings in this state.", "active", "reserved", "sold", "cancelled", "expired")
+	tradeState   = choice("state", "", "Only trades in this state.", "pending", "completed", "reversed", "settled")
+	minPrice     = number("minPrice", 0, market.MaxPrice, "", "Only of this price or more, in minor units.")
+	maxPrice     = number("maxPrice", 1, market.MaxPrice, "", "Only of this price or less, in minor units.")
+	ofCurrency   = text("currency", 3, "Only of this currency.")
+	itemName     = param{
+		name: "name", in: "query", schema: schema{"type": "string"}, check: catalog.CheckName, doc: "Only of this market hash name, of all phases without phase.",
+	}
+	ofUser     = param{name: "userId", in: "query", schema: schema{"type": "string"}, check: checkUserID, doc: "Only of this user."}
+	listingID  = param{name: "id", in: "path", schema: schema{"type": "string"}, check: anything, doc: "Id of the listing."}
+	tradeID    = param{name: "id", in: "path", schema: schema{"type": "string"}, check: anything, doc: "Id of the trade."}
 	itemState  = choice("state", "", "Only items in this state.", "pending", "updated", "skipped", "noQuote", "failed", "cancelled")
 	period     = choice("period", "30d", "Of which trades.", "7d", "30d", "all")
 	rankBy     = choice("by", "volume", "What decides the rank.", "volume", "trades", "counterparties")

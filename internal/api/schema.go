@@ -102,6 +102,9 @@ func (s *schemas) fields(t reflect.Type, properties map[string]schema, required 
 			continue
 		}
 		name, options, _ := strings.Cut(tag, ",")
+		if name == "-" {
+			continue
+		}
 		property := s.ofType(field.Type)
 		if format := field.Tag.Get("format"); format != "" {
 			property["format"] = format

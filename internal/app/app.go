@@ -23,6 +23,7 @@ import (
 	"assay/internal/exchange"
 	"assay/internal/inventory"
 	"assay/internal/inventory/steaminv"
+	"assay/internal/market"
 	"assay/internal/pricing"
 	"assay/internal/provider"
 	"assay/internal/refresh"
@@ -66,6 +67,7 @@ type App struct {
 	pulls       *steaminv.Syncer
 
 	engine   *refresh.Engine
+	market   *market.Service
 	work     dispatch.Dispatcher
 	creds    *config.Credentials
 	listener net.Listener
@@ -129,6 +131,7 @@ func New(ctx context.Context, o Options) (_ *App, err error) {
 	if err := a.openFees(ctx, o.Client); err != nil {
 		return nil, err
 	}
+	a.market = a.buildMarket()
 	if err := a.buildEngine(ctx); err != nil {
 		return nil, err
 	}
@@ -206,7 +209,7 @@ func (a *App) buildServer() *http.Server {
 		Version: a.version, Currency: a.cfg.Currency, Logger: a.log, Now: a.now, TrustedProxies: a.cfg.TrustedProxies,
 	})
 	return api.NewServer(api.New(api.Deps{
-		Reader: reader, Refresher: control{a.engine}, Inventories: users, Missing: users, Users: users, Wallets: a.ledger, Fees: feeDesk{a.fees, a.store}, Answers: answers{a.store},
+		Reader: reader, Refresher: control{a.engine}, Inventories: users, Missing: users, Users: users, Wallets: a.ledger, Trading: trading{a.market, a.cfg.Currency}, Fees: feeDesk{a.fees, a.store}, Answers: answers{a.store},
 		Credentials: a.creds, Failures: failures, Page: page, Metrics: metrics(reader, a.store.EventCounts),
 		Version: a.version, Logger: a.log, Now: a.now, TrustedProxies: a.cfg.TrustedProxies,
 	}), a.log)

@@ -59,6 +59,7 @@ func (a *App) tasks() []dispatch.Task {
 			return t.UTC().Truncate(daily).Add(daily)
 		}},
 		{Name: "retention", Queue: dispatch.QueueUpkeep, Run: a.engine.Retain, Next: hourly},
+		{Name: "trades", Queue: dispatch.QueueUpkeep, Run: a.market.SettleDue, Next: nextSettling},
 		{Name: "answers", Queue: dispatch.QueueUpkeep, Run: answers{a.store}.forget, Next: hourly},
 	}
 }

@@ -162,11 +162,11 @@ func platformSettings() []setting {
 			set: setFeeRules,
 		},
 		{
-			name: "TRADE_HOLD", def: "168h", help: "how long a seller's credit is held after completion; not in use yet",
+			name: "TRADE_HOLD", def: "168h", help: "how long a seller's credit is held after a trade was completed; Steam lets trades be reversed for seven days",
 			set: duration(func(c *Config) *time.Duration { return &c.TradeHold }, 0, maxDuration),
 		},
 		{
-			name: "INVENTORY_MAX_AGE", def: "15m", help: "how old a pushed inventory may be to list from it; not in use yet",
+			name: "INVENTORY_MAX_AGE", def: "15m", help: "how old a pushed inventory may be to list from it",
 			set: duration(func(c *Config) *time.Duration { return &c.InventoryMaxAge }, time.Second, maxDuration),
 		},
 	}

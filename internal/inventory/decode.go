@@ -29,43 +29,64 @@ var earliest = time.Date(2003, 1, 1, 0, 0, 0, 0, time.UTC)
 // of kind TooLarge for more than MaxItems, or what r returned.
 func DecodePush(r io.Reader, now time.Time) (Push, error) {
 	d := pushDecoder{in: strictjson.NewReader(r), now: now, first: make(map[string]int)}
-	var hasApp, hasContext, hasTime, hasItems bool
-	d.in.Object(pushMembers, func(member string) bool {
-		switch member {
-		case "appId":
-			hasApp = true
-			app, _ := d.in.Int(1, math.MaxInt32)
-			d.push.AppID = int32(app)
-		case "contextId":
-			hasContext = true
-			d.push.ContextID, _ = d.in.Text(1, MaxOpaque)
-		case "snapshotAt":
-			hasTime = true
-			d.snapshotAt()
-		case "items":
-			hasItems = true
-			d.in.Array(d.asset)
-		default:
-			return false
-		}
-		return true
-	})
-	d.in.Require("", "appId", hasApp)
-	d.in.Require("", "contextId", hasContext)
-	d.in.Require("", "snapshotAt", hasTime)
-	d.in.Require("", "items", hasItems)
+	had := d.members()
+	for _, name := range pushMembers {
+		d.in.Require("", name, had[name])
+	}
 	if err := d.in.Finish(); err != nil {
 		return Push{}, err
 	}
 	return d.push, nil
 }
 
+// ReadPush reads a push within a larger document, where pointer names it, of the
+// game and context that the document tells elsewhere: a push that may leave out
+// both and its moment, which then is now, or only a list of its items. An AppID or
+// ContextID in it is what it says itself, to be compared.
+func ReadPush(in *strictjson.Reader, pointer string, now time.Time) Push {
+	d := pushDecoder{in: in, at: pointer, now: now, first: make(map[string]int)}
+	d.push.SnapshotAt = now.UTC().Truncate(time.Microsecond)
+	if in.NextIsArray() {
+		d.list = pointer
+		in.Array(d.asset)
+		return d.push
+	}
+	in.Require(pointer, "items", d.members()["items"])
+	return d.push
+}
+
 // pushDecoder is a push while it is read.
 type pushDecoder struct {
 	in    *strictjson.Reader
+	at    string // pointer of the push
+	list  string // pointer of its items
 	now   time.Time
 	push  Push
 	first map[string]int // where each asset id was first
+}
+
+// members reads the members of a push, and returns which there were.
+func (d *pushDecoder) members() map[string]bool {
+	had := map[string]bool{}
+	d.list = d.at + "/items"
+	d.in.Object(pushMembers, func(member string) bool {
+		had[member] = true
+		switch member {
+		case "appId":
+			app, _ := d.in.Int(1, math.MaxInt32)
+			d.push.AppID = int32(app)
+		case "contextId":
+			d.push.ContextID, _ = d.in.Text(1, MaxOpaque)
+		case "snapshotAt":
+			d.snapshotAt()
+		case "items":
+			d.in.Array(d.asset)
+		default:
+			return false
+		}
+		return true
+	})
+	return had
 }
 
 func (d *pushDecoder) snapshotAt() {
@@ -119,7 +140,7 @@ func (d *pushDecoder) asset(i int) {
 	if !read {
 		return
 	}
-	at := "/items/" + strconv.Itoa(i)
+	at := d.list + "/" + strconv.Itoa(i)
 	d.in.Require(at, "assetId", hasID)
 	if !hasName && a.Marketable {
 		d.in.FaultAt(at+"/marketHashName", `is required, unless "marketable" is false`)
@@ -133,7 +154,7 @@ func (d *pushDecoder) assetID(a *Asset, i int) {
 		return
 	}
 	if first, again := d.first[id]; again {
-		d.in.Fault("is the same as /items/%d/assetId: an asset can be in an inventory once", first)
+		d.in.Fault("is the same as %s/%d/assetId: an asset can be in an inventory once", d.list, first)
 		return
 	}
 	d.first[id] = i

@@ -55,6 +55,10 @@ type Tx interface {
 	ChangeInventory(rows []Row) error
 	RemoveInventory(ids []int64) error
 	QueueMissing(items []int64) (int64, error)
+	// InventoryTouched sees to what depends on an inventory that was just synced.
+	InventoryTouched(user int64, app int32, contextID string) error
+	// CopyPrices copies onto the rows the prices that their items have.
+	CopyPrices(user int64, app int32, contextID string) error
 	PutUser(u User) error
 	// Inspections returns what is known of the inspection of those rows that there
 	// is something to inspect of, by their ids.
@@ -161,6 +165,9 @@ func apply(tx Tx, userID string, push Push, mode Mode) (outcome, error) {
 		if d.QueuedNames, err = tx.QueueMissing(missing); err != nil {
 			return outcome{}, fmt.Errorf("queue: %w", err)
 		}
+	}
+	if err := tx.InventoryTouched(user, push.AppID, push.ContextID); err != nil {
+		return outcome{}, fmt.Errorf("listings: %w", err)
 	}
 	return outcome{Result: d.Result, inspectable: d.inspectable()}, nil
 }

@@ -7,7 +7,6 @@ package market
 import (
 	"context"
 	"fmt"
-	"log/slog"
 	"time"
 
 	"assay/internal/catalog"
@@ -212,7 +211,6 @@ type Options struct {
 	Hold   time.Duration // of a seller's credit after completion
 	MaxAge time.Duration // of an inventory that something is listed from
 	Now    func() time.Time
-	Logger *slog.Logger
 }
 
 // Service keeps listings and trades. Its methods may be used concurrently.

@@ -226,5 +226,8 @@ func (t *Tx) PutUser(u inventory.User) error {
 		ON CONFLICT (user_id) DO UPDATE SET steam_id = excluded.steam_id, display_name = excluded.display_name,
 			leaderboard = CASE WHEN $6 THEN platform_user.leaderboard ELSE excluded.leaderboard END`,
 		u.ID, u.SteamID, u.DisplayName, u.Leaderboard, micros(t.now), u.KeepLeaderboard)
-	return err
+	if err != nil {
+		return err
+	}
+	return t.touchTraders(int64(len(u.ID)))
 }

@@ -25,7 +25,8 @@ const planState = `
 const (
 	planScope = `
 FROM item i
-WHERE $5 OR EXISTS (SELECT 1 FROM inventory v WHERE v.item_id = i.id)`
+WHERE $5 OR EXISTS (SELECT 1 FROM inventory v WHERE v.item_id = i.id)
+	OR EXISTS (SELECT 1 FROM listing l WHERE l.item_id = i.id AND l.state = 'active')`
 	planRetry = `
 FROM item i JOIN refresh_item f ON f.item_id = i.id
 WHERE f.job_id = $5 AND f.state = 'failed'`

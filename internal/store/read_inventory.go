@@ -20,6 +20,7 @@ type InventoryRow struct {
 	Name      string
 	Phase     string
 	Value     money.Micro // of one; 0: unknown
+	Moving    bool        // it was sold, and no sync has shown yet where it went
 	UpdatedAt time.Time   // when the item's price last changed
 	// Inspection is what was found of the asset; its State is empty where there
 	// is nothing to inspect.
@@ -43,7 +44,7 @@ func (s *Store) Inventory(ctx context.Context, user int64, app int32, after int6
 		var stickers, charms string
 		n := &v.Inspection
 		if err := r.Scan(&v.ID, &v.AppID, &v.ContextID, &v.AssetID, &v.ItemID, &v.ClassID, &v.InstanceID, &v.Amount,
-			&v.Tradable, &v.Marketable, &v.Inspect, &v.Value, &v.Name, &v.Phase, &updated,
+			&v.Tradable, &v.Marketable, &v.Inspect, &v.Moving, &v.Value, &v.Name, &v.Phase, &updated,
 			&n.State, &n.Code, &n.Source, &n.Phase, &n.Wear, &n.Seed, &n.Finish, &n.DefIndex, &n.Quality, &n.Rarity, &n.Kills, &n.Charm,
 			&n.NameTag, &stickers, &charms, &v.Certificate); err != nil {
 			return err
@@ -51,7 +52,7 @@ func (s *Store) Inventory(ctx context.Context, user int64, app int32, after int6
 		v.UpdatedAt, n.ID = moment(updated), v.ID
 		return errors.Join(json.Unmarshal([]byte(stickers), &n.Stickers), json.Unmarshal([]byte(charms), &n.Charms))
 	}, `SELECT v.id, v.app_id, v.context_id, v.asset_id, v.item_id, v.class_id, v.instance_id, v.amount,
-			v.tradable, v.marketable, v.inspect, coalesce(v.value, 0), coalesce(i.name, ''), coalesce(i.phase, ''), coalesce(i.price_updated_at, 0),
+			v.tradable, v.marketable, v.inspect, v.in_transfer, coalesce(v.value, 0), coalesce(i.name, ''), coalesce(i.phase, ''), coalesce(i.price_updated_at, 0),
 			coalesce(n.state, ''), coalesce(n.code, ''), coalesce(n.source, ''), coalesce(n.phase, ''), coalesce(n.wear, ''),
 			coalesce(n.seed, -1), coalesce(n.finish, -1), coalesce(n.def_index, -1), coalesce(n.quality, -1), coalesce(n.rarity, -1),
 			coalesce(n.kills, -1), coalesce(n.charm, -1), coalesce(n.name_tag, ''), coalesce(n.stickers, '[]'), coalesce(n.charms, '[]'),

@@ -144,7 +144,8 @@ func (s *Store) Freshness(ctx context.Context, scopeAll bool, since time.Time) (
 			count(*) FILTER (WHERE i.price > 0 AND i.price_checked_at < $2),
 			count(*) FILTER (WHERE i.price <= 0),
 			coalesce(min(i.price_checked_at) FILTER (WHERE i.price > 0), 0)
-		FROM item i WHERE $1 OR EXISTS (SELECT 1 FROM inventory v WHERE v.item_id = i.id)`,
+		FROM item i WHERE $1 OR EXISTS (SELECT 1 FROM inventory v WHERE v.item_id = i.id)
+			OR EXISTS (SELECT 1 FROM listing l WHERE l.item_id = i.id AND l.state = 'active')`,
 		scopeAll, micros(since)).Scan(&f.Fresh, &f.Stale, &f.Unknown, &oldest)
 	f.Oldest = moment(oldest)
 	return f, err

@@ -57,7 +57,7 @@ func (r *Reader) ProviderDebug(ctx context.Context) (ProviderDebug, error) {
 		s.Background, s.LaterNames = refresh.InBackground(d), later[d.Name]
 		s.addInstances(r, instances, claims)
 		for _, m := range d.Markets {
-			s.Markets = append(s.Markets, market(d, m, byKey[[2]string{d.Name, m.Key}], hosts))
+			s.Markets = append(s.Markets, marketDebug(d, m, byKey[[2]string{d.Name, m.Key}], hosts))
 		}
 		out.Sources = append(out.Sources, s)
 	}
@@ -213,9 +213,9 @@ func answers(byStatus map[int]int64) map[string]int64 {
 	return out
 }
 
-// market tells of a market; breaker and order to wait are those of the hosts
+// marketDebug tells of a market; breaker and order to wait are those of the hosts
 // that serve it.
-func market(d provider.Description, m provider.Market, s store.MarketState, hosts map[string]provider.ClientState) MarketDebug {
+func marketDebug(d provider.Description, m provider.Market, s store.MarketState, hosts map[string]provider.ClientState) MarketDebug {
 	asked := map[string]provider.ClientState{}
 	files := []string{}
 	for _, f := range d.Files {

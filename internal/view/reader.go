@@ -25,6 +25,7 @@ type Reader struct {
 	o      Options
 	fresh  freshness
 	prices *prices.Table
+	boards boards
 }
 
 // Options are what a Reader is made of.
@@ -45,7 +46,9 @@ type Options struct {
 }
 
 // NewReader makes a Reader.
-func NewReader(o Options) *Reader { return &Reader{o: o, prices: prices.New(o.Store)} }
+func NewReader(o Options) *Reader {
+	return &Reader{o: o, prices: prices.New(o.Store), boards: boards{turn: make(chan struct{}, 1)}}
+}
 
 // Status tells what runs and how fresh prices are.
 func (r *Reader) Status(ctx context.Context) (Status, error) {
@@ -403,7 +406,7 @@ func inventoryRow(v *store.InventoryRow) InventoryRow {
 	out := InventoryRow{
 		AssetID: v.AssetID, AppID: v.AppID, ContextID: v.ContextID, MarketHashName: v.Name, Phase: v.Phase,
 		PhaseUnknown: v.Phase == "" && catalog.Phased(v.Name),
-		ClassID:      v.ClassID, InstanceID: v.InstanceID, Amount: v.Amount, Tradable: v.Tradable, Marketable: v.Marketable,
+		ClassID:      v.ClassID, InstanceID: v.InstanceID, Amount: v.Amount, Tradable: v.Tradable, Marketable: v.Marketable, InTransfer: v.Moving,
 	}
 	if v.Value > 0 {
 		total := money.Sum{}.Add(v.Value, v.Amount)

@@ -491,6 +491,7 @@ type InventoryRow struct {
 	Amount         int64        `json:"amount"`
 	Tradable       bool         `json:"tradable"`
 	Marketable     bool         `json:"marketable"`
+	InTransfer     bool         `json:"inTransfer"`     // sold, and no sync has shown yet where it went
 	EstimatedValue *money.Micro `json:"estimatedValue"` // of one; null: unknown
 	TotalValue     *money.Sum   `json:"totalValue"`     // value x amount
 	PriceUpdatedAt *time.Time   `json:"priceUpdatedAt"`

@@ -1,0 +1,219 @@
+package api
+
+import (
+	"io"
+	"math"
+	"net/http"
+	"strconv"
+	"time"
+
+	"assay/internal/fault"
+	"assay/internal/inventory"
+	"assay/internal/market"
+	"assay/internal/money"
+	"assay/internal/once"
+	"assay/internal/strictjson"
+	"assay/internal/view"
+)
+
+// listingBody describes what POST /api/listings takes; decodeOffers reads it.
+type listingBody struct {
+	UserID    string   `json:"userId"`
+	AppID     int32    `json:"appId"`
+	ContextID string   `json:"contextId"`
+	AssetID   string   `json:"assetId"`
+	Price     int64    `json:"price" doc:"Whole minor units (cents), 1 to 10^12."`
+	Currency  string   `json:"currency"`
+	Inventory sentPush `json:"inventory,omitempty" doc:"The seller's whole inventory of that game and context, for users without a Steam id."`
+}
+
+// listingsBody describes what POST /api/listings/batch takes; decodeOffers reads
+// it.
+type listingsBody struct {
+	UserID    string      `json:"userId"`
+	AppID     int32       `json:"appId"`
+	ContextID string      `json:"contextId"`
+	Items     []offerBody `json:"items" doc:"Up to 500."`
+	Inventory sentPush    `json:"inventory,omitempty" doc:"The seller's whole inventory of that game and context, for users without a Steam id."`
+}
+
+type offerBody struct {
+	AssetID  string `json:"assetId"`
+	Price    int64  `json:"price" doc:"Whole minor units (cents), 1 to 10^12."`
+	Currency string `json:"currency"`
+}
+
+// sentPush is a push that comes with a listing; a list of its items will do.
+type sentPush struct {
+	AppID      int32      `json:"appId,omitempty" doc:"The listing's."`
+	ContextID  string     `json:"contextId,omitempty" doc:"The listing's."`
+	SnapshotAt string     `json:"snapshotAt,omitempty" format:"date-time" doc:"Absent: now."`
+	Items      []pushItem `json:"items"`
+}
+
+// offeredList answers a batch.
+type offeredList struct {
+	Items []view.Offered `json:"items" doc:"In the order of the request."`
+}
+
+func (s *server) createListing(w http.ResponseWriter, c *call) error {
+	offers, err := decodeOffers(c.Body, false, s.Now())
+	if err != nil {
+		return err
+	}
+	return s.once(w, c, offers.UserID, func(seal seal) error {
+		return s.Trading.List(c.Context(), offers, func(tx once.Keeper, made []view.Offered) error {
+			if made[0].Refused != nil {
+				return made[0].Refused
+			}
+			l := made[0].Listing
+			return seal(tx, http.StatusCreated, "/api/listings/"+l.ID, view.NewListing{Listing: *l, PriceCheck: *made[0].PriceCheck})
+		})
+	})
+}
+
+func (s *server) createListings(w http.ResponseWriter, c *call) error {
+	offers, err := decodeOffers(c.Body, true, s.Now())
+	if err != nil {
+		return err
+	}
+	return s.once(w, c, offers.UserID, func(seal seal) error {
+		return s.Trading.List(c.Context(), offers, func(tx once.Keeper, made []view.Offered) error {
+			return seal(tx, http.StatusOK, "", offeredList{made})
+		})
+	})
+}
+
+// decodeOffers reads what is to be listed: several things, or one, whose members
+// then lie beside the others.
+func decodeOffers(body io.Reader, several bool, now time.Time) (market.Offers, error) {
+	in := strictjson.NewReader(body)
+	o := market.Offers{}
+	one := offerReader{in: in}
+	known, needed := []string{"userId", "appId", "contextId", "inventory"}, []string{"userId", "appId", "contextId"}
+	if several {
+		known, needed = append(known, "items"), append(needed, "items")
+	} else {
+		known = append(known, offerMembers()...)
+	}
+	had := map[string]bool{}
+	in.Object(known, func(member string) bool {
+		had[member] = true
+		switch {
+		case member == "userId":
+			o.UserID, _ = in.Text(1, inventory.MaxUserID)
+		case member == "appId":
+			app, _ := in.Int(1, math.MaxInt32)
+			o.AppID = int32(app)
+		case member == "contextId":
+			o.ContextID, _ = in.Text(1, inventory.MaxOpaque)
+		case member == "inventory":
+			if !in.Null() {
+				push := inventory.ReadPush(in, "/inventory", now)
+				o.Inventory = &push
+			}
+		case several && member == "items":
+			in.Array(func(i int) { readOffer(in, i, &o) })
+		default:
+			return !several && one.member(member)
+		}
+		return true
+	})
+	for _, name := range needed {
+		in.Require("", name, had[name])
+	}
+	if !several {
+		one.require("")
+		o.Offers = []market.Offer{one.offer}
+	}
+	if p := o.Inventory; p != nil {
+		if (p.AppID != 0 && p.AppID != o.AppID) || (p.ContextID != "" && p.ContextID != o.ContextID) {
+			in.FaultAt("/inventory", "must be of the appId and contextId of what is listed")
+		}
+		p.AppID, p.ContextID = o.AppID, o.ContextID
+	}
+	return o, in.Finish()
+}
+
+// readOffer reads the item at index i of a batch.
+func readOffer(in *strictjson.Reader, i int, o *market.Offers) {
+	if i == market.MostOffers {
+		in.Stop(fault.New(fault.TooLarge, "too_many_items", "At most %d things can be listed at once.", market.MostOffers))
+		return
+	}
+	one := offerReader{in: in}
+	if in.Object(offerMembers(), one.member) {
+		one.require("/items/" + strconv.Itoa(i))
+	}
+	o.Offers = append(o.Offers, one.offer)
+}
+
+func offerMembers() []string { return []string{"assetId", "price", "currency"} }
+
+// offerReader reads the members of an offer.
+type offerReader struct {
+	in                     *strictjson.Reader
+	offer                  market.Offer
+	asset, price, currency bool // there were
+}
+
+func (r *offerReader) member(name string) bool {
+	switch name {
+	case "assetId":
+		r.asset = true
+		r.offer.AssetID, _ = r.in.Text(1, inventory.MaxOpaque)
+	case "price":
+		r.price = true
+		r.offer.Price, _ = r.in.Int(1, market.MaxPrice)
+	case "currency":
+		r.currency = true
+		text, ok := r.in.Text(3, 3)
+		if r.offer.Currency = money.Currency(text); ok && !r.offer.Currency.Circulates() {
+			r.in.Fault("must be a currency of ISO 4217 in upper case, such as USD")
+		}
+	default:
+		return false
+	}
+	return true
+}
+
+func (r *offerReader) require(pointer string) {
+	r.in.Require(pointer, "assetId", r.asset)
+	r.in.Require(pointer, "price", r.price)
+	r.in.Require(pointer, "currency", r.currency)
+}
+
+func (s *server) listings(w http.ResponseWriter, c *call) error {
+	f := view.ListingFilter{
+		UserID: c.values["userId"], AppID: int32(c.values.number("appId")), Name: c.values["name"], State: c.values["state"],
+		Currency: c.values["currency"], MinPrice: c.values.number("minPrice"), MaxPrice: c.values.number("maxPrice"),
+	}
+	if phase, given := c.values["phase"]; given {
+		f.Phase = &phase
+	}
+	if f.Phase != nil && f.Name == "" {
+		return fault.New(fault.Invalid, "invalid_parameters", "phase goes with name.")
+	}
+	page, err := s.Reader.Listings(c.Context(), f, c.values["cursor"], c.limit())
+	return answer(w, page, err)
+}
+
+func (s *server) listing(w http.ResponseWriter, c *call) error {
+	id, err := c.idOf("listing")
+	if err != nil {
+		return err
+	}
+	listing, err := s.Reader.Listing(c.Context(), id)
+	return answer(w, listing, err)
+}
+
+func (s *server) cancelListing(w http.ResponseWriter, c *call) error {
+	id, err := c.idOf("listing")
+	if err != nil {
+		return err
+	}
+	if err := s.Trading.CancelListing(c.Context(), id); err != nil {
+		return err
+	}
+	return s.listing(w, c)
+}

@@ -1,0 +1,104 @@
+package app
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"time"
+
+	"assay/internal/inventory"
+	"assay/internal/inventory/steaminv"
+	"assay/internal/market"
+	"assay/internal/money"
+	"assay/internal/once"
+	"assay/internal/pricing"
+	"assay/internal/store"
+	"assay/internal/view"
+)
+
+// settlePace is how often trades are looked for whose hold has ended.
+const settlePace = 10 * time.Second
+
+// buildMarket makes what keeps listings and trades. Until there is a wallet their
+// money is moved elsewhere.
+func (a *App) buildMarket() *market.Service {
+	return market.New(market.Options{
+		InTx: func(ctx context.Context, fn func(market.Tx, market.Money) error) error {
+			return a.store.InTx(ctx, func(tx *store.Tx) error { return fn(tx, market.Outside{}) })
+		},
+		Inventories: sellers{Service: a.inventories, store: a.store, steam: a.pulls},
+		Due:         a.store.DueTrades,
+		Rates: func(ctx context.Context) (pricing.Rates, error) {
+			if a.rates == nil {
+				return nil, nil
+			}
+			rates, _, err := a.rates.Known(ctx)
+			return rates, err
+		},
+		Base: a.cfg.Currency, Hold: a.cfg.TradeHold, MaxAge: a.cfg.InventoryMaxAge, Now: a.now,
+	})
+}
+
+func nextSettling(t time.Time) time.Time { return t.UTC().Truncate(settlePace).Add(settlePace) }
+
+// sellers brings what sellers own up to date.
+type sellers struct {
+	*inventory.Service
+	store *store.Store
+	steam *steaminv.Syncer
+}
+
+func (s sellers) Pull(ctx context.Context, userID string, appID int32, contextID string) error {
+	_, err := s.steam.Sync(ctx, userID, steaminv.Place{AppID: appID, ContextID: contextID}, inventory.Listing)
+	return err
+}
+
+func (s sellers) Push(ctx context.Context, userID string, push inventory.Push) error {
+	_, err := s.Sync(ctx, userID, push, inventory.Listing)
+	return err
+}
+
+func (s sellers) SteamID(ctx context.Context, userID string) (steamID string, known bool, err error) {
+	u, err := s.store.User(ctx, userID)
+	if errors.Is(err, sql.ErrNoRows) {
+		return "", false, nil
+	}
+	return u.SteamID, err == nil, err
+}
+
+// trading is what the API may do to listings and trades.
+type trading struct {
+	*market.Service
+	base money.Currency
+}
+
+func (t trading) List(ctx context.Context, offers market.Offers, seal func(once.Keeper, []view.Offered) error) error {
+	return t.Create(ctx, offers, func(tx market.Tx, created []market.Created) error {
+		out := make([]view.Offered, len(created))
+		for i := range created {
+			out[i] = view.OfferedOf(&created[i], t.base, tx.Now())
+		}
+		return seal(tx, out)
+	})
+}
+
+func (t trading) CancelListing(ctx context.Context, id int64) error {
+	_, err := t.Cancel(ctx, id)
+	return err
+}
+
+func (t trading) Purchase(ctx context.Context, id int64, buyer string, seal func(once.Keeper, view.Trade) error) error {
+	return t.Service.Purchase(ctx, id, buyer, func(tx market.Tx, trade market.Trade) error {
+		return seal(tx, view.TradeOf(&trade))
+	})
+}
+
+func (t trading) CompleteTrade(ctx context.Context, id int64) (view.Trade, error) {
+	trade, err := t.Complete(ctx, id)
+	return view.TradeOf(&trade), err
+}
+
+func (t trading) ReverseTrade(ctx context.Context, id int64) (view.Trade, error) {
+	trade, err := t.Reverse(ctx, id)
+	return view.TradeOf(&trade), err
+}

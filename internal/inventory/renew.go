@@ -1,0 +1,59 @@
+package inventory
+
+import (
+	"context"
+	"fmt"
+	"time"
+)
+
+// Renew does for a stored inventory what a push of the same would: rows get the
+// prices that are known, and items without one are queued; no enrichment starts.
+// It returns false, and does nothing, where there is none as of notBefore or
+// later.
+func (s *Service) Renew(ctx context.Context, userID string, app int32, contextID string, notBefore time.Time) (fresh bool, err error) {
+	var queued int64
+	err = s.InTx(ctx, func(tx Tx) (err error) {
+		user, err := tx.EnsureUser(userID)
+		if err != nil {
+			return fmt.Errorf("user: %w", err)
+		}
+		asOf, err := tx.InventoryAsOf(user, app, contextID)
+		if fresh = err == nil && asOf != 0 && asOf >= notBefore.UnixMicro(); !fresh {
+			return err
+		}
+		rows, err := tx.InventoryRows(user, app, contextID)
+		if err != nil {
+			return err
+		}
+		queued, err = renew(tx, user, app, contextID, rows)
+		return err
+	})
+	if err == nil && queued > 0 {
+		s.Queued()
+	}
+	return fresh, err
+}
+
+func renew(tx Tx, user int64, app int32, contextID string, rows []Row) (queued int64, err error) {
+	seen := make(map[int64]bool, len(rows))
+	var items []int64
+	for i := range rows {
+		if id := rows[i].ItemID; id != 0 && !seen[id] {
+			seen[id] = true
+			items = append(items, id)
+		}
+	}
+	if len(items) == 0 {
+		return 0, nil
+	}
+	if err := tx.HoldPrices(items); err != nil {
+		return 0, fmt.Errorf("hold prices: %w", err)
+	}
+	if err := tx.CopyPrices(user, app, contextID); err != nil {
+		return 0, fmt.Errorf("copy prices: %w", err)
+	}
+	if queued, err = tx.QueueMissing(items); err != nil {
+		return 0, fmt.Errorf("queue: %w", err)
+	}
+	return queued, nil
+}

@@ -1,0 +1,554 @@
+package market_test
+
+import (
+	"context"
+	"errors"
+	"os"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"assay/internal/catalog"
+	"assay/internal/fault"
+	"assay/internal/inventory"
+	"assay/internal/market"
+	"assay/internal/money"
+	"assay/internal/pricing"
+	"assay/internal/randtest"
+	"assay/internal/store"
+	"assay/internal/store/storetest"
+)
+
+func TestMain(m *testing.M) { os.Exit(storetest.RunOnEngines(m)) }
+
+const (
+	app = catalog.CS2
+	ctx = "2"
+)
+
+// world is a market on a store.
+type world struct {
+	*testing.T
+	db     storetest.Database
+	s      *store.Store
+	m      *market.Service
+	now    atomic.Int64 // microseconds
+	modes  []inventory.Mode
+	queued atomic.Int64 // times that the queue was told of
+	steam  map[string]func() error
+	money  func(market.Money) market.Money
+	rates  pricing.Rates
+}
+
+func newWorld(t *testing.T) *world {
+	t.Helper()
+	db := storetest.NewDatabase(t)
+	w := &world{T: t, db: db, steam: map[string]func() error{}, money: func(m market.Money) market.Money { return m }}
+	w.now.Store(storetest.Epoch.UnixMicro())
+	s, err := store.Open(t.Context(), store.Options{Path: db.Path, URL: db.URL, Now: w.clock})
+	w.must(err)
+	t.Cleanup(func() { w.must(s.Close()) })
+	w.s = s
+	w.m = market.New(market.Options{
+		InTx: func(c context.Context, fn func(market.Tx, market.Money) error) error {
+			return s.InTx(c, func(tx *store.Tx) error { return fn(tx, w.money(market.Outside{})) })
+		},
+		Inventories: sellers{w}, Due: s.DueTrades, Base: "USD", Hold: 168 * time.Hour, MaxAge: 15 * time.Minute, Now: w.clock,
+		Rates: func(context.Context) (pricing.Rates, error) { return w.rates, nil },
+	})
+	return w
+}
+
+func (w *world) clock() time.Time { return time.UnixMicro(w.now.Load()).UTC() }
+
+func (w *world) pass(d time.Duration) { w.now.Add(d.Microseconds()) }
+
+func (w *world) must(err error) {
+	w.Helper()
+	if err != nil {
+		w.Fatal(err)
+	}
+}
+
+// refused fails unless an error is a fault of a code.
+func (w *world) refused(err error, kind fault.Kind, code string) {
+	w.Helper()
+	if f := fault.Of(err); f == nil || f.Code != code || f.Kind != kind {
+		w.Errorf("got %v, want the fault %s", err, code)
+	}
+}
+
+// sellers brings inventories up to date with the real service.
+type sellers struct{ w *world }
+
+func (s sellers) service() *inventory.Service {
+	return &inventory.Service{
+		InTx: func(c context.Context, fn func(inventory.Tx) error) error {
+			return s.w.s.InTx(c, func(tx *store.Tx) error { return fn(tx) })
+		},
+		Queued: func() { s.w.queued.Add(1) },
+	}
+}
+
+func (s sellers) Pull(_ context.Context, userID string, _ int32, _ string) error {
+	return s.w.steam[userID]()
+}
+
+func (s sellers) Push(c context.Context, userID string, p inventory.Push) error {
+	s.w.modes = append(s.w.modes, inventory.Listing)
+	_, err := s.service().Sync(c, userID, p, inventory.Listing)
+	return err
+}
+
+func (s sellers) Renew(c context.Context, userID string, appID int32, contextID string, notBefore time.Time) (bool, error) {
+	return s.service().Renew(c, userID, appID, contextID, notBefore)
+}
+
+func (s sellers) SteamID(_ context.Context, userID string) (string, bool, error) {
+	if s.w.steam[userID] != nil {
+		return "76561198000000001", true, nil
+	}
+	_, known, err := s.w.s.UserKey(s.w.Context(), userID)
+	return "", known, err
+}
+
+func asset(id, name string) inventory.Asset {
+	return inventory.Asset{AssetID: id, Name: name, Amount: 1, Tradable: true, Marketable: true}
+}
+
+// push makes a user's inventory.
+func (w *world) push(user string, assets ...inventory.Asset) {
+	w.Helper()
+	_, err := sellers{w}.service().Sync(w.Context(), user, inventory.Push{AppID: app, ContextID: ctx, SnapshotAt: w.clock(), Assets: assets}, inventory.Normal)
+	w.must(err)
+}
+
+// list lists an asset, or returns why it cannot be.
+func (w *world) list(user, assetID string, price int64) (l market.Created, err error) {
+	w.Helper()
+	err = w.m.Create(w.Context(), market.Offers{
+		UserID: user, AppID: app, ContextID: ctx, Offers: []market.Offer{{AssetID: assetID, Price: price, Currency: "USD"}},
+	}, func(_ market.Tx, made []market.Created) error {
+		l = made[0]
+		if l.Refused != nil {
+			return l.Refused
+		}
+		return nil
+	})
+	return l, err
+}
+
+func (w *world) mustList(user, assetID string, price int64) market.Listing {
+	w.Helper()
+	l, err := w.list(user, assetID, price)
+	w.must(err)
+	return l.Listing
+}
+
+func (w *world) buy(id int64, buyer string) (t market.Trade, err error) {
+	w.Helper()
+	err = w.m.Purchase(w.Context(), id, buyer, func(_ market.Tx, made market.Trade) error {
+		t = made
+		return nil
+	})
+	return t, err
+}
+
+// sold lists an asset of a new push and sells it.
+func (w *world) sold(seller, buyer, assetID string, price int64) market.Trade {
+	w.Helper()
+	l := w.mustList(seller, assetID, price)
+	t, err := w.buy(l.ID, buyer)
+	w.must(err)
+	return t
+}
+
+func (w *world) state(listing int64) market.ListingState {
+	w.Helper()
+	l, err := w.s.Listing(w.Context(), listing)
+	w.must(err)
+	return l.State
+}
+
+// price gives an item a price, as a run would.
+func (w *world) price(name string, p money.Micro) {
+	w.Helper()
+	w.raw(`UPDATE item SET price = $1, price_checked_at = $2 WHERE name = $3`, int64(p), w.now.Load(), name)
+}
+
+// raw changes the database beside the store, and returns how many rows it touched.
+func (w *world) raw(query string, args ...any) int64 {
+	w.Helper()
+	raw := w.db.Raw(w)
+	defer raw.Close()
+	res, err := raw.ExecContext(w.Context(), query, args...)
+	w.must(err)
+	n, err := res.RowsAffected()
+	w.must(err)
+	return n
+}
+
+func TestCreate_ListsWhatIsOwned(t *testing.T) {
+	w := newWorld(t)
+	w.push("u", asset("1", "x"), asset("2", "x"))
+	made, err := w.list("u", "1", 1250)
+	w.must(err)
+	l := made.Listing
+	if l.State != market.Active || l.Seller != "u" || l.Item.Name != "x" || l.Price != 1250 || l.Currency != "USD" || l.ID == 0 || made.Price != 0 {
+		t.Errorf("%+v", made)
+	}
+	_, err = w.list("u", "1", 1250)
+	w.refused(err, fault.Conflict, "already_listed")
+	_, err = w.list("u", "3", 1)
+	w.refused(err, fault.Conflict, "not_owned")
+}
+
+func TestCreate_RefusesWhatCannotBeSold(t *testing.T) {
+	w := newWorld(t)
+	locked, nameless := asset("1", "x"), asset("2", "")
+	locked.Tradable, nameless.Marketable = false, false
+	w.push("u", locked, nameless)
+	_, err := w.list("u", "1", 1)
+	w.refused(err, fault.Conflict, "not_tradable")
+	_, err = w.list("u", "2", 1)
+	w.refused(err, fault.Conflict, "not_marketable")
+}
+
+func TestCreate_AnswersEachOfSeveral(t *testing.T) {
+	w := newWorld(t)
+	w.push("u", asset("1", "x"), asset("2", "y"))
+	var made []market.Created
+	offers := market.Offers{UserID: "u", AppID: app, ContextID: ctx}
+	for _, id := range []string{"1", "9", "2", "1"} {
+		offers.Offers = append(offers.Offers, market.Offer{AssetID: id, Price: 5, Currency: "EUR"})
+	}
+	w.must(w.m.Create(t.Context(), offers, func(_ market.Tx, all []market.Created) error {
+		made = all
+		return nil
+	}))
+	if len(made) != 4 || made[0].Refused != nil || made[2].Refused != nil {
+		t.Fatalf("%+v", made)
+	}
+	w.refused(made[1].Refused, fault.Conflict, "not_owned")
+	w.refused(made[3].Refused, fault.Conflict, "already_listed")
+}
+
+func TestCreate_WantsAFreshInventory(t *testing.T) {
+	w := newWorld(t)
+	_, err := w.list("nobody", "1", 1)
+	w.refused(err, fault.NotFound, "user_not_found")
+	w.push("u", asset("1", "x"))
+	w.pass(15*time.Minute + time.Microsecond)
+	_, err = w.list("u", "1", 1)
+	w.refused(err, fault.Unavailable, "inventory_unavailable")
+
+	along := inventory.Push{AppID: app, ContextID: ctx, SnapshotAt: w.clock(), Assets: []inventory.Asset{asset("1", "x")}}
+	with := func(p inventory.Push) error {
+		return w.m.Create(t.Context(), market.Offers{
+			UserID: "u", AppID: app, ContextID: ctx, Inventory: &p, Offers: []market.Offer{{AssetID: "1", Price: 1, Currency: "USD"}},
+		}, func(market.Tx, []market.Created) error { return nil })
+	}
+	old := along
+	old.SnapshotAt = w.clock().Add(-16 * time.Minute)
+	w.refused(with(old), fault.Unavailable, "inventory_unavailable")
+	w.must(with(along))
+
+	w.steam["s"] = func() error { return fault.New(fault.Unavailable, "steam_throttled", "Slow down.") }
+	_, err = w.list("s", "1", 1)
+	w.refused(err, fault.Unavailable, "inventory_unavailable")
+	w.steam["s"] = func() error { return fault.New(fault.Conflict, "inventory_private", "It is private.") }
+	_, err = w.list("s", "1", 1)
+	w.refused(err, fault.Unavailable, "inventory_unavailable")
+	w.steam["s"] = func() error {
+		w.push("s", asset("1", "x"))
+		return nil
+	}
+	_, err = w.list("s", "1", 1)
+	w.must(err)
+}
+
+// TestRule3_ARenewedInventoryRefreshesNoKnownPrice is contract, rule 3.
+func TestRule3_ARenewedInventoryRefreshesNoKnownPrice(t *testing.T) {
+	w := newWorld(t)
+	w.push("u", asset("1", "known"), asset("2", "missing"))
+	w.raw(`DELETE FROM missing_price`)
+	w.price("known", 5*money.Scale)
+	w.raw(`UPDATE inventory SET value = NULL`)
+	made, err := w.list("u", "1", 1)
+	w.must(err)
+	if made.Price != 5*money.Scale || made.CheckedAt.IsZero() {
+		t.Errorf("the price is %v, checked at %v", made.Price, made.CheckedAt)
+	}
+	rows, err := w.s.Inventory(t.Context(), made.Listing.SellerKey, 0, 0, 10)
+	w.must(err)
+	for _, r := range rows {
+		if want := map[string]money.Micro{"known": 5 * money.Scale}[r.Name]; r.Value != want {
+			t.Errorf("%s has the value %v, want %v", r.Name, r.Value, want)
+		}
+	}
+	if n := w.raw(`UPDATE missing_price SET attempts = 0 WHERE item_id IN (SELECT id FROM item WHERE name = 'known')`); n != 0 {
+		t.Error("a known price was queued")
+	}
+	if n := w.raw(`UPDATE missing_price SET attempts = 0`); n != 1 || w.queued.Load() == 0 {
+		t.Errorf("%d missing prices are queued", n)
+	}
+}
+
+// TestRule4_AListingsSyncIsOfTheListingKind is contract, rule 4: such a sync
+// starts no enrichment.
+func TestRule4_AListingsSyncIsOfTheListingKind(t *testing.T) {
+	w := newWorld(t)
+	p := inventory.Push{AppID: app, ContextID: ctx, SnapshotAt: w.clock(), Assets: []inventory.Asset{asset("1", "x")}}
+	w.must(w.m.Create(t.Context(), market.Offers{
+		UserID: "u", AppID: app, ContextID: ctx, Inventory: &p, Offers: []market.Offer{{AssetID: "1", Price: 1, Currency: "USD"}},
+	}, func(market.Tx, []market.Created) error { return nil }))
+	if len(w.modes) != 1 || w.modes[0] != inventory.Listing {
+		t.Errorf("synced as %v", w.modes)
+	}
+}
+
+func TestSync_ExpiresListingsOfAssetsThatLeft(t *testing.T) {
+	w := newWorld(t)
+	w.push("u", asset("1", "x"), asset("2", "x"))
+	one, two := w.mustList("u", "1", 1), w.mustList("u", "2", 1)
+	w.push("u", asset("2", "x"))
+	if w.state(one.ID) != market.Expired || w.state(two.ID) != market.Active {
+		t.Errorf("states %s and %s", w.state(one.ID), w.state(two.ID))
+	}
+	_, err := w.buy(one.ID, "b")
+	w.refused(err, fault.Conflict, "listing_expired")
+	_, err = w.m.Cancel(t.Context(), one.ID)
+	w.refused(err, fault.Conflict, "listing_expired")
+}
+
+func TestCancel_MayBeRepeated(t *testing.T) {
+	w := newWorld(t)
+	w.push("u", asset("1", "x"))
+	l := w.mustList("u", "1", 1)
+	for range 2 {
+		got, err := w.m.Cancel(t.Context(), l.ID)
+		w.must(err)
+		if got.State != market.Cancelled {
+			t.Errorf("state %s", got.State)
+		}
+	}
+	_, err := w.m.Cancel(t.Context(), 999)
+	w.refused(err, fault.NotFound, "listing_not_found")
+	w.mustList("u", "1", 2) // again
+}
+
+func TestPurchase_MovesAllOrNothing(t *testing.T) {
+	w := newWorld(t)
+	w.push("u", asset("1", "x"))
+	l := w.mustList("u", "1", 700)
+	_, err := w.buy(l.ID, "u")
+	w.refused(err, fault.Conflict, "own_listing")
+	_, err = w.buy(999, "b")
+	w.refused(err, fault.NotFound, "listing_not_found")
+
+	broke := fault.New(fault.Conflict, "insufficient_funds", "No money.")
+	w.money = func(m market.Money) market.Money { return poor{m, broke} }
+	_, err = w.buy(l.ID, "b")
+	w.refused(err, fault.Conflict, "insufficient_funds")
+	if w.state(l.ID) != market.Active || w.inTransfer("u", "1") {
+		t.Error("a purchase that was refused left something")
+	}
+	if _, known, _ := w.s.UserKey(t.Context(), "b"); known {
+		t.Error("a buyer was made by a purchase that was refused")
+	}
+	w.money = func(m market.Money) market.Money { return m }
+	trade, err := w.buy(l.ID, "b")
+	w.must(err)
+	stored, err := w.s.Trade(t.Context(), trade.ID)
+	w.must(err)
+	if *stored != trade || trade.Seller != "u" || trade.Buyer != "b" || trade.Price != 700 || trade.Net != 700 || trade.State != market.Pending {
+		t.Errorf("%+v, stored %+v", trade, stored)
+	}
+	if w.state(l.ID) != market.Sold || !w.inTransfer("u", "1") {
+		t.Error("sold, and the listing or the asset do not show it")
+	}
+	_, err = w.buy(l.ID, "c")
+	w.refused(err, fault.Conflict, "listing_sold")
+	_, err = w.list("u", "1", 1)
+	w.refused(err, fault.Conflict, "asset_in_transfer")
+}
+
+// poor refuses every sale.
+type poor struct {
+	market.Money
+	err error
+}
+
+func (p poor) Sell(market.Trade) (market.Receipt, error) { return market.Receipt{}, p.err }
+
+func (w *world) inTransfer(user, assetID string) bool {
+	w.Helper()
+	key, _, err := w.s.UserKey(w.Context(), user)
+	w.must(err)
+	rows, err := w.s.Inventory(w.Context(), key, 0, 0, 100)
+	w.must(err)
+	for _, r := range rows {
+		if r.AssetID == assetID {
+			return r.Moving
+		}
+	}
+	return false
+}
+
+func TestSync_EndsTheTransferOfWhatIsOver(t *testing.T) {
+	w := newWorld(t)
+	w.push("u", asset("1", "x"), asset("2", "x"))
+	trade := w.sold("u", "b", "1", 5)
+	other := w.sold("u", "b", "2", 5)
+	w.push("u", asset("1", "x"), asset("2", "x"))
+	if !w.inTransfer("u", "1") {
+		t.Error("a sync ended the transfer of a pending trade")
+	}
+	_, err := w.m.Reverse(t.Context(), trade.ID)
+	w.must(err)
+	if !w.inTransfer("u", "1") {
+		t.Error("no sync has shown yet where the asset is")
+	}
+	w.push("u", asset("1", "x"))
+	if w.inTransfer("u", "1") {
+		t.Error("the asset is still in transfer")
+	}
+	w.mustList("u", "1", 5)
+	_, err = w.m.Complete(t.Context(), other.ID) // it has left the inventory
+	w.must(err)
+}
+
+func TestTrades_GoOnlyForward(t *testing.T) {
+	w := newWorld(t)
+	w.push("u", asset("1", "x"), asset("2", "x"), asset("3", "x"))
+	kept, taken, early := w.sold("u", "b", "1", 100), w.sold("u", "b", "2", 100), w.sold("u", "c", "3", 100)
+	begin := w.clock()
+	for range 2 {
+		got, err := w.m.Complete(t.Context(), kept.ID)
+		w.must(err)
+		if got.State != market.Completed || !got.CompletedAt.Equal(begin) || !got.ReversibleUntil().Equal(begin.Add(7*24*time.Hour)) {
+			t.Errorf("%+v", got)
+		}
+		w.pass(time.Second)
+	}
+	_, err := w.m.Complete(t.Context(), taken.ID)
+	w.must(err)
+	for _, id := range []int64{taken.ID, taken.ID, early.ID} {
+		got, err := w.m.Reverse(t.Context(), id)
+		w.must(err)
+		if got.State != market.Reversed || got.ReversedAt.IsZero() {
+			t.Errorf("%+v", got)
+		}
+	}
+	_, err = w.m.Complete(t.Context(), taken.ID)
+	w.refused(err, fault.Conflict, "trade_reversed")
+	_, err = w.m.Complete(t.Context(), 999)
+	w.refused(err, fault.NotFound, "trade_not_found")
+
+	settled := func() *market.Trade {
+		t.Helper()
+		w.must(w.m.SettleDue(t.Context()))
+		got, err := w.s.Trade(t.Context(), kept.ID)
+		w.must(err)
+		return got
+	}
+	w.now.Store(begin.Add(168*time.Hour - time.Microsecond).UnixMicro())
+	if got := settled(); got.State != market.Completed {
+		t.Errorf("settled before its time: %+v", got)
+	}
+	w.pass(time.Microsecond)
+	if got := settled(); got.State != market.Settled || !got.SettledAt.Equal(w.clock()) {
+		t.Errorf("%+v", got)
+	}
+	w.pass(time.Hour)
+	if got := settled(); !got.SettledAt.Before(w.clock()) {
+		t.Errorf("settled twice: %+v", got)
+	}
+	if got, err := w.m.Complete(t.Context(), kept.ID); err != nil || got.State != market.Settled {
+		t.Errorf("completing it again: %v, %v", got.State, err)
+	}
+	_, err = w.m.Reverse(t.Context(), kept.ID)
+	w.refused(err, fault.Conflict, "trade_settled")
+}
+
+// stuck cannot settle one trade.
+type stuck struct {
+	market.Money
+	id int64
+}
+
+func (s stuck) Settle(t market.Trade) error {
+	if t.ID == s.id {
+		return errors.New("broken")
+	}
+	return nil
+}
+
+func TestSettle_OneThatFailsHoldsUpNoOther(t *testing.T) {
+	w := newWorld(t)
+	w.push("u", asset("1", "x"), asset("2", "x"))
+	first, second := w.sold("u", "b", "1", 100), w.sold("u", "b", "2", 100)
+	for _, id := range []int64{first.ID, second.ID} {
+		_, err := w.m.Complete(t.Context(), id)
+		w.must(err)
+	}
+	w.pass(168 * time.Hour)
+	w.money = func(m market.Money) market.Money { return stuck{m, first.ID} }
+	if err := w.m.SettleDue(t.Context()); err == nil {
+		t.Error("no error")
+	}
+	got, err := w.s.Trade(t.Context(), second.ID)
+	w.must(err)
+	if got.State != market.Settled {
+		t.Errorf("%+v", got)
+	}
+	w.money = func(m market.Money) market.Money { return m }
+	w.must(w.m.SettleDue(t.Context()))
+	if got, err = w.s.Trade(t.Context(), first.ID); err != nil || got.State != market.Settled {
+		t.Errorf("%+v, %v", got, err)
+	}
+}
+
+// TestPurchase_SellsEachListingOnce is many buyers of fewer listings at once.
+func TestPurchase_SellsEachListingOnce(t *testing.T) {
+	w := newWorld(t)
+	listings, buyers := randtest.Count(20, 100), randtest.Count(200, 1000)
+	var assets []inventory.Asset
+	for i := range listings {
+		assets = append(assets, asset(string(rune('a'+i/26))+string(rune('a'+i%26)), "x"))
+	}
+	w.push("u", assets...)
+	ids := make([]int64, listings)
+	for i := range ids {
+		ids[i] = w.mustList("u", assets[i].AssetID, 100).ID
+	}
+	var sold, lost atomic.Int64
+	var wg sync.WaitGroup
+	for i := range buyers {
+		wg.Go(func() {
+			_, err := w.buy(ids[i%listings], "buyer"+string(rune('a'+i%7)))
+			switch f := fault.Of(err); {
+			case err == nil:
+				sold.Add(1)
+			case f != nil && f.Code == "listing_sold":
+				lost.Add(1)
+			default:
+				t.Error(err)
+			}
+		})
+	}
+	wg.Wait()
+	if sold.Load() != int64(listings) || lost.Load() != int64(buyers-listings) {
+		t.Errorf("%d sold and %d refused", sold.Load(), lost.Load())
+	}
+	trades, err := w.s.Trades(t.Context(), store.TradeFilter{Before: 1 << 62}, buyers)
+	w.must(err)
+	once := map[int64]bool{}
+	for _, d := range trades {
+		once[d.ListingID] = true
+	}
+	if len(trades) != listings || len(once) != listings {
+		t.Errorf("%d trades of %d listings", len(trades), len(once))
+	}
+}

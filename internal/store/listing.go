@@ -1,0 +1,152 @@
+package store
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+
+	"assay/internal/market"
+)
+
+// InventoryTouched sees to what depends on an inventory that was just synced:
+// listings of assets that have left it expire, and assets are in transfer no
+// longer whose trade is over.
+func (t *Tx) InventoryTouched(user int64, app int32, contextID string) error {
+	if _, err := t.exec(`
+		UPDATE listing SET state = 'expired', ended_at = $4
+		WHERE seller_key = $1 AND app_id = $2 AND context_id = $3 AND state = 'active' AND NOT EXISTS (
+			SELECT 1 FROM inventory v
+			WHERE v.user_key = $1 AND v.app_id = $2 AND v.context_id = $3 AND v.asset_id = listing.asset_id)`,
+		user, app, contextID, micros(t.now)); err != nil {
+		return err
+	}
+	_, err := t.exec(`
+		UPDATE inventory SET in_transfer = FALSE
+		WHERE user_key = $1 AND app_id = $2 AND context_id = $3 AND in_transfer AND NOT EXISTS (
+			SELECT 1 FROM trade d
+			WHERE d.seller_key = $1 AND d.app_id = $2 AND d.context_id = $3 AND d.asset_id = inventory.asset_id
+				AND d.state IN ('pending', 'completed'))`, user, app, contextID)
+	return err
+}
+
+// CopyPrices copies onto a user's rows of a game and context the prices that their
+// items have.
+func (t *Tx) CopyPrices(user int64, app int32, contextID string) error {
+	_, err := t.exec(`
+		UPDATE inventory SET value = nullif(i.price, 0) FROM item i
+		WHERE i.id = inventory.item_id AND inventory.user_key = $1 AND inventory.app_id = $2 AND inventory.context_id = $3
+			AND inventory.value IS DISTINCT FROM nullif(i.price, 0)`, user, app, contextID)
+	return err
+}
+
+// Asset returns what a listing needs to know of a user's asset, or nil.
+func (t *Tx) Asset(user int64, at market.Place) (*market.Asset, error) {
+	var a market.Asset
+	var checked int64
+	err := t.queryRow(`
+		SELECT v.item_id, v.amount, v.tradable, v.in_transfer, coalesce(i.name, ''), coalesce(i.phase, ''),
+			coalesce(i.price, 0), coalesce(i.price_checked_at, 0)
+		FROM inventory v LEFT JOIN item i ON i.id = v.item_id
+		WHERE v.user_key = $1 AND v.app_id = $2 AND v.context_id = $3 AND v.asset_id = $4`,
+		user, at.AppID, at.ContextID, at.AssetID).
+		Scan(&a.ItemID, &a.Amount, &a.Tradable, &a.InTransfer, &a.Item.Name, &a.Item.Phase, &a.Price, &checked)
+	if errors.Is(err, sql.ErrNoRows) {
+		return nil, nil
+	}
+	a.Item.AppID, a.CheckedAt = at.AppID, moment(checked)
+	return &a, err
+}
+
+// MoveAsset marks an asset as in transfer.
+func (t *Tx) MoveAsset(user int64, at market.Place) error {
+	_, err := t.exec(`
+		UPDATE inventory SET in_transfer = TRUE WHERE user_key = $1 AND app_id = $2 AND context_id = $3 AND asset_id = $4`,
+		user, at.AppID, at.ContextID, at.AssetID)
+	return err
+}
+
+// InsertListing makes an active listing; made is false where the asset has one.
+func (t *Tx) InsertListing(l market.Listing) (id int64, made bool, err error) {
+	err = t.queryRow(`
+		INSERT INTO listing (seller_key, app_id, context_id, asset_id, item_id, amount, price, currency, state, created_at)
+		VALUES ($1, $2, $3, $4, $5, $6, $7, $8, 'active', $9)
+		ON CONFLICT (seller_key, app_id, context_id, asset_id) WHERE state = 'active' DO NOTHING RETURNING id`,
+		l.SellerKey, l.AppID, l.ContextID, l.AssetID, l.ItemID, l.Amount, l.Price, l.Currency, micros(t.now)).Scan(&id)
+	if errors.Is(err, sql.ErrNoRows) {
+		return 0, false, nil
+	}
+	return id, err == nil, err
+}
+
+// EndListing ends an active listing; it is false where the listing is not active.
+func (t *Tx) EndListing(id int64, state market.ListingState) (bool, error) {
+	n, err := t.exec(`UPDATE listing SET state = $2, ended_at = $3 WHERE id = $1 AND state = 'active'`, id, state, micros(t.now))
+	return n == 1, err
+}
+
+const listingColumns = `
+SELECT l.id, l.seller_key, u.user_id, l.app_id, l.context_id, l.asset_id, l.item_id, i.name, i.phase, l.amount, l.price, l.currency, l.state,
+	l.created_at, l.ended_at, coalesce((SELECT d.id FROM trade d WHERE d.listing_id = l.id), 0)
+FROM listing l JOIN platform_user u ON u.id = l.seller_key JOIN item i ON i.id = l.item_id`
+
+const listingByID = listingColumns + ` WHERE l.id = $1`
+
+func scanListing(r *sql.Rows, l *market.Listing) error {
+	var created, ended int64
+	err := r.Scan(&l.ID, &l.SellerKey, &l.Seller, &l.AppID, &l.ContextID, &l.AssetID, &l.ItemID, &l.Item.Name, &l.Item.Phase,
+		&l.Amount, &l.Price, &l.Currency, &l.State, &created, &ended, &l.TradeID)
+	l.Item.AppID, l.CreatedAt, l.EndedAt = l.AppID, moment(created), moment(ended)
+	return err
+}
+
+// Listing returns a listing, or nil.
+func (t *Tx) Listing(id int64) (*market.Listing, error) {
+	return first(collect(t.ctx, t.tx, scanListing, listingByID, id))
+}
+
+// Listing returns a listing, or nil.
+func (s *Store) Listing(ctx context.Context, id int64) (*market.Listing, error) {
+	return first(collect(ctx, s.read, scanListing, listingByID, id))
+}
+
+// first returns the first of what was found, or nil.
+func first[T any](found []T, err error) (*T, error) {
+	if err != nil || len(found) == 0 {
+		return nil, err
+	}
+	return &found[0], nil
+}
+
+// ListingFilter says which listings are meant. What is zero does not matter.
+type ListingFilter struct {
+	Seller             int64 // key
+	AppID              int32
+	Name, Phase        string
+	AnyPhase           bool
+	State              market.ListingState
+	Currency           string
+	MinPrice, MaxPrice int64
+	Before             int64 // ids below
+}
+
+const (
+	listingRest = ` AND ($2 = 0 OR l.app_id = $2) AND ($3 = '' OR l.state = $3) AND ($4 = '' OR l.currency = $4)
+		AND l.price >= $5 AND ($6 = 0 OR l.price <= $6) AND ($7 = 0 OR l.seller_key = $7) ORDER BY l.id DESC LIMIT $8`
+	listingsOfAll    = listingColumns + ` WHERE l.id < $1` + listingRest
+	listingsOfSeller = listingColumns + ` WHERE l.seller_key = $9 AND l.id < $1` + listingRest
+	listingsOfItem   = listingColumns + `
+		WHERE l.item_id IN (SELECT id FROM item WHERE name = $9 AND ($10 OR phase = $11) AND ($2 = 0 OR app_id = $2)) AND l.id < $1` + listingRest
+)
+
+// Listings lists listings, the newest first.
+func (s *Store) Listings(ctx context.Context, f ListingFilter, limit int) ([]market.Listing, error) {
+	args := []any{f.Before, f.AppID, string(f.State), f.Currency, f.MinPrice, f.MaxPrice, f.Seller, limit}
+	switch {
+	case f.Name != "":
+		return collect(ctx, s.read, scanListing, listingsOfItem, append(args, f.Name, f.AnyPhase, f.Phase)...)
+	case f.Seller != 0:
+		return collect(ctx, s.read, scanListing, listingsOfSeller, append(args, f.Seller)...)
+	default:
+		return collect(ctx, s.read, scanListing, listingsOfAll, args...)
+	}
+}

@@ -1,0 +1,183 @@
+package store
+
+import (
+	"context"
+	"database/sql"
+	"time"
+
+	"assay/internal/market"
+)
+
+// InsertTrade makes a trade and returns its id.
+func (t *Tx) InsertTrade(d market.Trade) (id int64, err error) {
+	err = t.queryRow(`
+		INSERT INTO trade (listing_id, seller_key, buyer_key, app_id, context_id, asset_id, item_id, amount, price, currency, state, created_at)
+		VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12) RETURNING id`,
+		d.ListingID, d.SellerKey, d.BuyerKey, d.AppID, d.ContextID, d.AssetID, d.ItemID, d.Amount, d.Price, d.Currency, d.State, micros(d.CreatedAt)).Scan(&id)
+	return id, err
+}
+
+// UpdateTrade writes state, times, receipt and what is counted.
+func (t *Tx) UpdateTrade(d market.Trade) error {
+	_, err := t.exec(`
+		UPDATE trade SET state = $2, fee = $3, net = $4, fee_rule = $5, fee_version = $6, transaction_id = $7,
+			completed_at = $8, settle_at = $9, settled_at = $10, reversed_at = $11, volume = $12, ranked = $13
+		WHERE id = $1`, d.ID, d.State, d.Fee, d.Net, d.FeeRule, d.FeeVersion, d.TransactionID,
+		micros(d.CompletedAt), micros(d.SettleAt), micros(d.SettledAt), micros(d.ReversedAt), d.Volume, d.Ranked)
+	return err
+}
+
+const tradeColumns = `
+SELECT d.id, d.listing_id, d.seller_key, d.buyer_key, s.user_id, b.user_id, d.app_id, d.context_id, d.asset_id, d.item_id, i.name, i.phase,
+	d.amount, d.price, d.currency, d.fee, d.net, d.fee_rule, d.fee_version, d.transaction_id, d.state,
+	d.created_at, d.completed_at, d.settle_at, d.settled_at, d.reversed_at, d.volume, d.ranked
+FROM trade d JOIN platform_user s ON s.id = d.seller_key JOIN platform_user b ON b.id = d.buyer_key JOIN item i ON i.id = d.item_id`
+
+const tradeByID = tradeColumns + ` WHERE d.id = $1`
+
+func scanTrade(r *sql.Rows, d *market.Trade) error {
+	var created, completed, settle, settled, reversed int64
+	err := r.Scan(&d.ID, &d.ListingID, &d.SellerKey, &d.BuyerKey, &d.Seller, &d.Buyer, &d.AppID, &d.ContextID, &d.AssetID,
+		&d.ItemID, &d.Item.Name, &d.Item.Phase, &d.Amount, &d.Price, &d.Currency, &d.Fee, &d.Net, &d.FeeRule, &d.FeeVersion, &d.TransactionID,
+		&d.State, &created, &completed, &settle, &settled, &reversed, &d.Volume, &d.Ranked)
+	d.Item.AppID, d.CreatedAt, d.CompletedAt = d.AppID, moment(created), moment(completed)
+	d.SettleAt, d.SettledAt, d.ReversedAt = moment(settle), moment(settled), moment(reversed)
+	return err
+}
+
+// LockTrade returns a trade, or nil. Nobody else moves it on before the
+// transaction ends.
+func (t *Tx) LockTrade(id int64) (*market.Trade, error) {
+	if err := t.hold(`SELECT id FROM trade WHERE id = $1 FOR NO KEY UPDATE`, id); err != nil {
+		return nil, err
+	}
+	return first(collect(t.ctx, t.tx, scanTrade, tradeByID, id))
+}
+
+// Trade returns a trade, or nil.
+func (s *Store) Trade(ctx context.Context, id int64) (*market.Trade, error) {
+	return first(collect(ctx, s.read, scanTrade, tradeByID, id))
+}
+
+// TradeFilter says which trades are meant. What is zero does not matter.
+type TradeFilter struct {
+	User   int64 // key of seller or buyer
+	AppID  int32
+	State  market.TradeState
+	Before int64 // ids below
+}
+
+const (
+	tradeRest   = ` AND ($2 = 0 OR d.app_id = $2) AND ($3 = '' OR d.state = $3) ORDER BY d.id DESC LIMIT $4`
+	tradesOfAll = tradeColumns + ` WHERE d.id < $1` + tradeRest
+	// Each side by its own index, and of each no more than are wanted.
+	tradesOfUser = tradeColumns + ` WHERE d.id IN (
+			SELECT id FROM (SELECT id FROM trade WHERE seller_key = $5 AND id < $1 AND ($2 = 0 OR app_id = $2) AND ($3 = '' OR state = $3)
+				ORDER BY id DESC LIMIT $4) sold
+			UNION ALL
+			SELECT id FROM (SELECT id FROM trade WHERE buyer_key = $5 AND id < $1 AND ($2 = 0 OR app_id = $2) AND ($3 = '' OR state = $3)
+				ORDER BY id DESC LIMIT $4) bought)` + tradeRest
+)
+
+// Trades lists trades, the newest first.
+func (s *Store) Trades(ctx context.Context, f TradeFilter, limit int) ([]market.Trade, error) {
+	args := []any{f.Before, f.AppID, string(f.State), limit}
+	if f.User != 0 {
+		return collect(ctx, s.read, scanTrade, tradesOfUser, append(args, f.User)...)
+	}
+	return collect(ctx, s.read, scanTrade, tradesOfAll, args...)
+}
+
+// DueTrades returns the trades that are to be settled by now, in the order of when
+// and id, after the given ones.
+func (s *Store) DueTrades(ctx context.Context, now, after time.Time, afterID int64, limit int) ([]market.Due, error) {
+	return collect(ctx, s.read, func(r *sql.Rows, d *market.Due) error {
+		var at int64
+		err := r.Scan(&d.ID, &at)
+		d.SettleAt = moment(at)
+		return err
+	}, `SELECT id, settle_at FROM trade
+		WHERE state = 'completed' AND settle_at <= $1 AND (settle_at, id) > ($2, $3) ORDER BY settle_at, id LIMIT $4`,
+		micros(now), micros(after), afterID, limit)
+}
+
+// PairTrades returns how many trades of a day are counted for two users.
+func (t *Tx) PairTrades(day, user, other int64) (n int64, err error) {
+	err = t.queryRow(`SELECT coalesce(sum(trades), 0) FROM trader_pair WHERE day = $1 AND user_key = $2 AND other_key = $3`, day, user, other).Scan(&n)
+	return n, err
+}
+
+// traderSlots is over how many rows the count of changes is spread.
+const traderSlots = 16
+
+// CountTrade adds to what the two users of a trade traded with each other, on its
+// day and in all.
+func (t *Tx) CountTrade(day int64, d market.Trade, c market.Counts) error {
+	first, second := min(d.SellerKey, d.BuyerKey), max(d.SellerKey, d.BuyerKey)
+	if _, err := t.exec(`
+		INSERT INTO trader_pair (day, user_key, other_key, trades, reversed, volume, ranked)
+		VALUES (0, $2, $3, $4, $5, $6, $7), (0, $3, $2, $4, $5, $6, $7), ($1, $2, $3, $4, $5, $6, $7), ($1, $3, $2, $4, $5, $6, $7)
+		ON CONFLICT (day, user_key, other_key) DO UPDATE SET trades = trader_pair.trades + excluded.trades,
+			reversed = trader_pair.reversed + excluded.reversed, volume = trader_pair.volume + excluded.volume,
+			ranked = trader_pair.ranked + excluded.ranked`,
+		day, first, second, c.Trades, c.Reversed, c.Volume, c.Ranked); err != nil {
+		return err
+	}
+	return t.touchTraders(d.ID)
+}
+
+// touchTraders notes that the leaderboard changes.
+func (t *Tx) touchTraders(id int64) error {
+	_, err := t.exec(`
+		INSERT INTO trader_version (slot, version) VALUES ($1, 1)
+		ON CONFLICT (slot) DO UPDATE SET version = trader_version.version + 1`, id%traderSlots)
+	return err
+}
+
+// TradersVersion is another number whenever the leaderboard may have changed.
+func (s *Store) TradersVersion(ctx context.Context) (n int64, err error) {
+	err = s.read.QueryRowContext(ctx, `SELECT coalesce(CAST(sum(version) AS bigint), 0) FROM trader_version`).Scan(&n)
+	return n, err
+}
+
+// Trader is what a user traded within some days.
+type Trader struct {
+	Key, Trades, Reversed, Others int64
+	Volume, Ranked                int64 // micro-units of the base currency
+}
+
+const (
+	tradersAlways = `
+SELECT user_key, CAST(sum(trades) AS bigint), CAST(sum(reversed) AS bigint), count(*) FILTER (WHERE trades > 0),
+	CAST(sum(volume) AS bigint), CAST(sum(ranked) AS bigint)
+FROM trader_pair WHERE day = 0 GROUP BY user_key`
+	tradersSince = `
+SELECT user_key, CAST(sum(trades) AS bigint), CAST(sum(reversed) AS bigint), count(*) FILTER (WHERE trades > 0),
+	CAST(sum(volume) AS bigint), CAST(sum(ranked) AS bigint)
+FROM (SELECT user_key, other_key, sum(trades) AS trades, sum(reversed) AS reversed, sum(volume) AS volume, sum(ranked) AS ranked
+	FROM trader_pair WHERE day >= $1 GROUP BY user_key, other_key) p GROUP BY user_key`
+)
+
+// Traders returns what each user traded since a day, or ever if it is 0. Only who
+// has a trade that counts is among them.
+func (s *Store) Traders(ctx context.Context, day int64) ([]Trader, error) {
+	scan := func(r *sql.Rows, d *Trader) error {
+		return r.Scan(&d.Key, &d.Trades, &d.Reversed, &d.Others, &d.Volume, &d.Ranked)
+	}
+	if day == 0 {
+		return collect(ctx, s.read, scan, tradersAlways+` HAVING sum(trades) > 0`)
+	}
+	return collect(ctx, s.read, scan, tradersSince+` HAVING sum(trades) > 0`, day)
+}
+
+// TraderName is how a user is shown to everybody.
+type TraderName struct {
+	Key  int64
+	Name string // empty: he has none, or does not want to be shown
+}
+
+// TraderNames returns how users are shown.
+func (s *Store) TraderNames(ctx context.Context, keys []int64) ([]TraderName, error) {
+	return collect(ctx, s.read, func(r *sql.Rows, n *TraderName) error { return r.Scan(&n.Key, &n.Name) },
+		`SELECT id, CASE WHEN leaderboard THEN display_name ELSE '' END FROM platform_user WHERE id IN `+s.d.ids(1), s.d.packIDs(keys))
+}

@@ -1,0 +1,225 @@
+package view
+
+import (
+	"context"
+	"strconv"
+	"time"
+
+	"assay/internal/fault"
+	"assay/internal/market"
+	"assay/internal/money"
+	"assay/internal/store"
+)
+
+// Listing is an asset that is offered. Prices are whole minor units.
+type Listing struct {
+	ID             string         `json:"id"`
+	UserID         string         `json:"userId"` // the seller
+	AppID          int32          `json:"appId"`
+	ContextID      string         `json:"contextId"`
+	AssetID        string         `json:"assetId"`
+	MarketHashName string         `json:"marketHashName"`
+	Phase          string         `json:"phase"`
+	Amount         int64          `json:"amount"`
+	Price          int64          `json:"price" doc:"Whole minor units (cents) of the currency, for all of the amount."`
+	Currency       money.Currency `json:"currency"`
+	State          string         `json:"state"` // active, reserved, sold, cancelled, expired
+	CreatedAt      time.Time      `json:"createdAt"`
+	EndedAt        *time.Time     `json:"endedAt"`
+	TradeID        *string        `json:"tradeId"` // null: not sold
+}
+
+// PriceCheck tells what a listing was held against: the price of one of the item
+// in the base currency, or that it is queued.
+type PriceCheck struct {
+	Status     string         `json:"status"` // known, queued
+	Value      *money.Micro   `json:"value"`
+	Currency   money.Currency `json:"currency"`
+	CheckedAt  *time.Time     `json:"checkedAt"`
+	AgeSeconds *int64         `json:"ageSeconds"`
+}
+
+// NewListing answers the creation of a listing.
+type NewListing struct {
+	Listing    Listing    `json:"listing"`
+	PriceCheck PriceCheck `json:"priceCheck"`
+}
+
+// Offered is what became of one of several things that were to be listed.
+type Offered struct {
+	AssetID    string      `json:"assetId"`
+	Status     int         `json:"status"` // 201, or as a listing of its own would have been refused
+	Listing    *Listing    `json:"listing"`
+	PriceCheck *PriceCheck `json:"priceCheck"`
+	Error      *Refusal    `json:"error"`
+
+	Refused *fault.Error `json:"-"`
+}
+
+// Refusal is why one of several things was not done.
+type Refusal struct {
+	Code   string `json:"code"`
+	Detail string `json:"detail"`
+}
+
+// Trade is an asset that was bought. Amounts of money are whole minor units.
+type Trade struct {
+	ID              string         `json:"id"`
+	ListingID       string         `json:"listingId"`
+	SellerID        string         `json:"sellerId"`
+	BuyerID         string         `json:"buyerId"`
+	AppID           int32          `json:"appId"`
+	ContextID       string         `json:"contextId"`
+	AssetID         string         `json:"assetId"` // as it was the seller's
+	MarketHashName  string         `json:"marketHashName"`
+	Phase           string         `json:"phase"`
+	Amount          int64          `json:"amount"`
+	Price           int64          `json:"price" doc:"Whole minor units (cents) of the currency, as are fee and net."`
+	Fee             int64          `json:"fee"`
+	Net             int64          `json:"net" doc:"What the seller gets."`
+	Currency        money.Currency `json:"currency"`
+	FeeRule         *string        `json:"feeRule"`
+	FeeVersion      *int64         `json:"feeVersion"`
+	TransactionID   *string        `json:"transactionId"` // of the wallet; null: the money is moved elsewhere
+	State           string         `json:"state"`         // pending, completed, reversed, settled
+	CreatedAt       time.Time      `json:"createdAt"`
+	CompletedAt     *time.Time     `json:"completedAt"`
+	ReversibleUntil *time.Time     `json:"reversibleUntil"`
+	SettlesAt       *time.Time     `json:"settlesAt"` // until when the seller's credit is held
+	SettledAt       *time.Time     `json:"settledAt"`
+	ReversedAt      *time.Time     `json:"reversedAt"`
+}
+
+// ListingFilter says which listings are meant; what is empty does not matter.
+type ListingFilter struct {
+	UserID             string
+	AppID              int32
+	Name               string
+	Phase              *string
+	State              string
+	Currency           string
+	MinPrice, MaxPrice int64
+}
+
+// TradeFilter says which trades are meant; what is empty does not matter.
+type TradeFilter struct {
+	UserID string // seller or buyer
+	AppID  int32
+	State  string
+}
+
+// ListingOf shows a listing.
+func ListingOf(l *market.Listing) Listing {
+	return Listing{
+		ID: id(l.ID), UserID: l.Seller, AppID: l.AppID, ContextID: l.ContextID, AssetID: l.AssetID,
+		MarketHashName: l.Item.Name, Phase: l.Item.Phase, Amount: l.Amount, Price: l.Price, Currency: l.Currency,
+		State: string(l.State), CreatedAt: l.CreatedAt, EndedAt: when(l.EndedAt), TradeID: idOrNil(l.TradeID),
+	}
+}
+
+// OfferedOf shows what became of an offer.
+func OfferedOf(c *market.Created, base money.Currency, now time.Time) Offered {
+	if c.Refused != nil {
+		return Offered{
+			AssetID: c.Offer.AssetID, Status: c.Refused.Kind.Status(), Refused: c.Refused,
+			Error: &Refusal{Code: c.Refused.Code, Detail: c.Refused.Detail},
+		}
+	}
+	listing, check := ListingOf(&c.Listing), PriceCheck{Status: "queued", Currency: base}
+	if c.Price > 0 {
+		age := seconds(now.Sub(c.CheckedAt))
+		check = PriceCheck{Status: "known", Currency: base, Value: &c.Price, CheckedAt: when(c.CheckedAt), AgeSeconds: &age}
+	}
+	const created = 201
+	return Offered{AssetID: c.Offer.AssetID, Status: created, Listing: &listing, PriceCheck: &check}
+}
+
+// TradeOf shows a trade.
+func TradeOf(t *market.Trade) Trade {
+	out := Trade{
+		ID: id(t.ID), ListingID: id(t.ListingID), SellerID: t.Seller, BuyerID: t.Buyer, AppID: t.AppID, ContextID: t.ContextID, AssetID: t.AssetID,
+		MarketHashName: t.Item.Name, Phase: t.Item.Phase, Amount: t.Amount, Price: t.Price, Fee: t.Fee, Net: t.Net, Currency: t.Currency,
+		FeeRule: text(t.FeeRule), TransactionID: idOrNil(t.TransactionID), State: string(t.State), CreatedAt: t.CreatedAt,
+		CompletedAt: when(t.CompletedAt), ReversibleUntil: when(t.ReversibleUntil()), SettlesAt: when(t.SettleAt),
+		SettledAt: when(t.SettledAt), ReversedAt: when(t.ReversedAt),
+	}
+	if t.FeeVersion != 0 {
+		out.FeeVersion = &t.FeeVersion
+	}
+	return out
+}
+
+// Listings lists listings, the newest first.
+func (r *Reader) Listings(ctx context.Context, f ListingFilter, after string, limit int) (Page[Listing], error) {
+	none := Page[Listing]{Items: []Listing{}}
+	by := store.ListingFilter{
+		AppID: f.AppID, Name: f.Name, AnyPhase: f.Phase == nil, State: market.ListingState(f.State), Currency: f.Currency,
+		MinPrice: f.MinPrice, MaxPrice: f.MaxPrice, Before: 1 << 62,
+	}
+	if f.Phase != nil {
+		by.Phase = *f.Phase
+	}
+	if err := readCursor(after, "listings", &by.Before); err != nil {
+		return none, err
+	}
+	if f.UserID != "" {
+		key, known, err := r.o.Store.UserKey(ctx, f.UserID)
+		if err != nil || !known {
+			return none, err
+		}
+		by.Seller = key
+	}
+	rows, err := r.o.Store.Listings(ctx, by, limit+1)
+	return page(rows, limit, ListingOf, func(l *market.Listing) *string { return cursor("listings", l.ID) }), err
+}
+
+// Listing returns a listing, or a fault.NotFound.
+func (r *Reader) Listing(ctx context.Context, id int64) (Listing, error) {
+	l, err := r.o.Store.Listing(ctx, id)
+	if err != nil {
+		return Listing{}, err
+	}
+	if l == nil {
+		return Listing{}, fault.New(fault.NotFound, "listing_not_found", "There is no listing %d.", id)
+	}
+	return ListingOf(l), nil
+}
+
+// Trades lists trades, the newest first.
+func (r *Reader) Trades(ctx context.Context, f TradeFilter, after string, limit int) (Page[Trade], error) {
+	none := Page[Trade]{Items: []Trade{}}
+	by := store.TradeFilter{AppID: f.AppID, State: market.TradeState(f.State), Before: 1 << 62}
+	if err := readCursor(after, "trades", &by.Before); err != nil {
+		return none, err
+	}
+	if f.UserID != "" {
+		key, known, err := r.o.Store.UserKey(ctx, f.UserID)
+		if err != nil || !known {
+			return none, err
+		}
+		by.User = key
+	}
+	rows, err := r.o.Store.Trades(ctx, by, limit+1)
+	return page(rows, limit, TradeOf, func(t *market.Trade) *string { return cursor("trades", t.ID) }), err
+}
+
+// Trade returns a trade, or a fault.NotFound.
+func (r *Reader) Trade(ctx context.Context, id int64) (Trade, error) {
+	t, err := r.o.Store.Trade(ctx, id)
+	if err != nil {
+		return Trade{}, err
+	}
+	if t == nil {
+		return Trade{}, fault.New(fault.NotFound, "trade_not_found", "There is no trade %d.", id)
+	}
+	return TradeOf(t), nil
+}
+
+func id(n int64) string { return strconv.FormatInt(n, 10) }
+
+func idOrNil(n int64) *string {
+	if n == 0 {
+		return nil
+	}
+	return new(id(n))
+}
