@@ -24,7 +24,7 @@ type listingBody struct {
 	AssetID   string   `json:"assetId"`
 	Price     int64    `json:"price" doc:"Whole minor units (cents), 1 to 10^12."`
 	Currency  string   `json:"currency"`
-	Inventory sentPush `json:"inventory,omitempty" doc:"The seller's whole inventory of that game and context, for users without a Steam id."`
+	Inventory sentPush `json:"inventory,omitzero" doc:"The seller's whole inventory of that game and context, for users without a Steam id."`
 }
 
 // listingsBody describes what POST /api/listings/batch takes; decodeOffers reads
@@ -34,7 +34,7 @@ type listingsBody struct {
 	AppID     int32       `json:"appId"`
 	ContextID string      `json:"contextId"`
 	Items     []offerBody `json:"items" doc:"Up to 500."`
-	Inventory sentPush    `json:"inventory,omitempty" doc:"The seller's whole inventory of that game and context, for users without a Steam id."`
+	Inventory sentPush    `json:"inventory,omitzero" doc:"The seller's whole inventory of that game and context, for users without a Steam id."`
 }
 
 type offerBody struct {

@@ -170,7 +170,8 @@ func (s *Service) Cancel(ctx context.Context, id int64) (l Listing, err error) {
 
 // ended409 says that a listing is active no longer.
 func ended409(l *Listing) error {
-	return fault.New(fault.Conflict, "listing_"+string(l.State), "The listing is not active any more: it is %s.", l.State)
+	code := "listing_" + string(l.State)
+	return fault.New(fault.Conflict, code, "The listing is not active any more: it is %s.", l.State)
 }
 
 // Purchase sells a listing to a buyer: money, fee, listing and trade change in one
