@@ -9,6 +9,7 @@ import (
 	"sync"
 	"time"
 
+	"assay/internal/randtest"
 	"assay/internal/store"
 	"assay/internal/wallet/fee"
 )
@@ -112,3 +113,77 @@ type fixed struct{ set *fee.Set }
 func (fixed) Name() string { return "fixed" }
 
 func (f fixed) Load(context.Context, string) (fee.Loaded, error) { return fee.Loaded{Set: f.set}, nil }
+
+// feeSwaps activates sets while quotes are taken, half of them in transactions.
+// Each must be what the version that it names says, computed again from what is
+// stored.
+func feeSwaps(f *fixture) {
+	swaps := randtest.Count(20, 500)
+	f.tx(func(tx *store.Tx) error { return tx.AddFees(fee.Activation{Version: 1, Set: percent(f, 1)}) })
+	pay := fee.Payment{Kind: fee.Sale, Amount: 1_000_000, Currency: "USD", At: f.now}
+	quote := func(inTx bool) (q fee.Quote, err error) {
+		if !inTx {
+			a, err := f.s.FeeActivation(f.Context(), 0)
+			if err != nil {
+				return q, err
+			}
+			return fee.Compute(a.Set, pay)
+		}
+		err = f.s.InTx(f.Context(), func(tx *store.Tx) error {
+			set, err := tx.ActiveFees()
+			if err == nil {
+				q, err = fee.Compute(set, pay)
+			}
+			return err
+		})
+		return q, err
+	}
+	begun := time.Now()
+	done, taken := make(chan struct{}), make(chan struct{}, 1)
+	quotes := make([][]fee.Quote, 4)
+	errs := make([]error, len(quotes))
+	var wg sync.WaitGroup
+	for i := range quotes {
+		wg.Go(func() {
+			for ended := false; !ended && errs[i] == nil; {
+				select {
+				case <-done:
+					ended = true // after one more
+				case taken <- struct{}{}:
+				}
+				var q fee.Quote
+				q, errs[i] = quote(i%2 == 0)
+				quotes[i] = append(quotes[i], q)
+			}
+		})
+	}
+	service := &fee.Service{Store: fees{f.s}, Now: time.Now, Logger: slog.New(slog.DiscardHandler)}
+	for i := range swaps {
+		for range 10 { // quotes between two swaps, at least
+			<-taken
+		}
+		service.Source = fixed{percent(f, int64(i%9_000)+2)}
+		_, err := service.Refresh(f.Context(), fee.Request{AllowLarge: true})
+		f.must(err)
+	}
+	close(done)
+	wg.Wait()
+	took := time.Since(begun)
+	f.must(errors.Join(errs...))
+	n, seen := 0, map[int64]bool{}
+	for _, list := range quotes {
+		last := int64(0)
+		for _, q := range list {
+			old, err := f.s.FeeActivation(f.Context(), q.Version)
+			f.must(err)
+			again, err := fee.Compute(old.Set, pay)
+			f.must(err)
+			f.is("a quote, computed again", q, again)
+			f.is("no version after a later one", q.Version >= last, true)
+			last, seen[q.Version] = q.Version, true
+			n++
+		}
+		f.is("the last quote is by the last version", last, int64(swaps)+1)
+	}
+	f.Logf("%d quotes by %d of %d versions, %.0f a second", n, len(seen), swaps+1, float64(n)/took.Seconds())
+}

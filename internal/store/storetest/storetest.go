@@ -98,6 +98,7 @@ func Run(t *testing.T, open Open) {
 		"an answer is forgotten after its time":          answersAreForgotten,
 		"versions of fee rules stay what they were":      feeVersions,
 		"fee rules that came to nothing are forgotten":   feesRolledBack,
+		"quotes are by the version that they name":       feeSwaps,
 		"many activate fee rules once":                   feesRace,
 		"rates stay what they were":                      rateSets,
 		"a place of rates is asked by one":               ratePlaces,

@@ -1,0 +1,158 @@
+package e2e
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"assay/internal/randtest"
+)
+
+const feeRulesPath = "/api/functions/admin/payment-fee-rules"
+
+// feeDocument is a set of many rules that all charge the same, so that a mixture
+// of two sets would show.
+func feeDocument(points int) string {
+	var rules []string
+	for i := range 200 {
+		rules = append(rules, fmt.Sprintf(`{"id":"r%d","priority":%d,"conditions":{"paymentMethod":"m%d"},"basisPoints":%d}`, i, i, i, points))
+	}
+	return fmt.Sprintf(`{"rules":[%s],"fallback":{"basisPoints":%d}}`, strings.Join(rules, ","), points)
+}
+
+type feeRules struct {
+	Version int64
+	Source  string
+	Rules   struct {
+		Rules    []struct{ BasisPoints int }
+		Fallback struct{ BasisPoints int }
+	}
+}
+
+func (s *server) feeRules() (f feeRules) {
+	s.t.Helper()
+	s.get(feeRulesPath, &f)
+	return f
+}
+
+// postFees asks for something; status is 0 where nobody answers.
+func (s *server) postFees(path, body string) (status int, answer map[string]any) {
+	s.t.Helper()
+	var in io.Reader
+	if body != "" {
+		in = strings.NewReader(body)
+	}
+	status, text, err := s.call(http.MethodPost, feeRulesPath+path, in)
+	if err != nil {
+		return 0, nil
+	}
+	_ = json.Unmarshal(text, &answer)
+	return status, answer
+}
+
+func TestFees_AKillDuringARefreshLeavesTheOldOrTheNewSet(t *testing.T) {
+	t.Parallel()
+	onBoth(t, func(t *testing.T, on engine) {
+		t.Parallel()
+		path := filepath.Join(t.TempDir(), "fees.json")
+		write := func(points int) {
+			t.Helper()
+			if err := os.WriteFile(path, []byte(feeDocument(points)), 0o600); err != nil {
+				t.Fatal(err)
+			}
+		}
+		write(1)
+		r := randtest.New(t)
+		s := on.newServer(t, "PAYMENT_FEE_RULES="+path)
+		s.start()
+		if first := s.feeRules(); first.Version != 1 || first.Source != path || first.Rules.Fallback.BasisPoints != 1 {
+			t.Fatalf("after the first start version %d of %s", first.Version, first.Source)
+		}
+		write(2)
+		begun := time.Now()
+		if status, answer := s.postFees("/refresh?allowLargeChange=1", ""); status != http.StatusOK {
+			t.Fatal(status, answer)
+		}
+		lasts := time.Since(begun)
+		before, taken := s.feeRules(), 0
+		for kill := range randtest.Count(6, 100) {
+			write(kill + 3)
+			answered := make(chan int, 1)
+			go func() {
+				status, _ := s.postFees("/refresh?allowLargeChange=1", "")
+				answered <- status
+			}()
+			time.Sleep(time.Duration(r.Int64N(int64(lasts) * 3 / 2)))
+			s.kill()
+			status := <-answered
+			s.start()
+			after := s.feeRules()
+			points := after.Rules.Fallback.BasisPoints
+			for _, rule := range after.Rules.Rules {
+				if rule.BasisPoints != points {
+					t.Fatalf("version %d is a mixture: %d and %d", after.Version, rule.BasisPoints, points)
+				}
+			}
+			old := after.Version == before.Version && points == before.Rules.Fallback.BasisPoints
+			isNew := after.Version == before.Version+1 && points == kill+3
+			if !old && !isNew || status == http.StatusOK && !isNew {
+				t.Fatalf("version %d of %d points after %d of %d; status %d", after.Version, points, before.Version, before.Rules.Fallback.BasisPoints, status)
+			}
+			if isNew {
+				taken++
+			}
+			before = after
+		}
+		t.Logf("%d refreshes had come to something when they were killed", taken)
+	})
+}
+
+func TestFees_ARefreshByAddressIsCheckedComparedAndInForce(t *testing.T) {
+	t.Parallel()
+	onBoth(t, func(t *testing.T, on engine) {
+		t.Parallel()
+		var document atomic.Value
+		document.Store(feeDocument(1000))
+		at := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+			_, _ = io.WriteString(w, document.Load().(string))
+		}))
+		s := on.newServer(t, "PAYMENT_FEE_RULES="+at.URL)
+		s.start()
+		expect := func(what, path, body string, status int, member string, want any) {
+			t.Helper()
+			got, answer := s.postFees(path, body)
+			if got != status || fmt.Sprint(answer[member]) != fmt.Sprint(want) {
+				t.Errorf("%s: %d %v", what, got, answer)
+			}
+		}
+		expect("the same again", "/refresh", "", 200, "changed", false)
+		document.Store(feeDocument(1100))
+		expect("a dry run", "/refresh?dryRun=1", "", 200, "version", 2)
+		expect("a refresh", "/refresh", "", 200, "version", 2)
+		expect("a quote", "/quote", `{"kind":"sale","amount":1000,"currency":"USD"}`, 200, "fee", 110)
+		expect("a quote by the version before", "/quote", `{"kind":"sale","amount":1000,"currency":"USD","version":1}`, 200, "fee", 100)
+		document.Store(feeDocument(5000))
+		expect("a large change", "/refresh", "", 409, "code", "large_fee_change")
+		document.Store(`{"rules":[{}]}`)
+		expect("a wrong document", "/refresh", "", 422, "code", "invalid_fee_rules")
+		at.Close()
+		expect("nobody there", "/refresh", "", 502, "code", "fee_rules_unreachable")
+		expect("back", "/rollback?version=1", "", 200, "version", 3)
+		if now := s.feeRules(); now.Version != 3 || now.Rules.Fallback.BasisPoints != 1000 {
+			t.Errorf("version %d of %d points", now.Version, now.Rules.Fallback.BasisPoints)
+		}
+		s.kill()
+		s.start() // with nobody at the address
+		if now := s.feeRules(); now.Version != 3 {
+			t.Errorf("after a restart version %d", now.Version)
+		}
+	})
+}
