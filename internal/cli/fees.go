@@ -89,10 +89,10 @@ func writeFeeChange(w io.Writer, c feeChange) {
 			rows = append(rows, []string{list.name, cell(strings.Join(list.rules, ", "))})
 		}
 	}
-	for _, large := range c.LargeChanges {
-		rows = append(rows, []string{"large change", cell(large)})
-	}
 	table(w, rows)
+	for _, large := range c.LargeChanges {
+		_, _ = fmt.Fprintf(w, "large change: %s\n", printable(large))
+	}
 }
 
 // feesShowCmd shows the rules.

@@ -136,7 +136,7 @@ func name(was, next *Set, now time.Time) named {
 			n.rule(&s.Rules[i], now)
 		}
 	}
-	for c := range money.Circulating() {
+	for _, c := range append([]money.Currency{"USD", "EUR"}, slices.Collect(money.Circulating())...) {
 		if !slices.Contains(n.currencies, c) {
 			n.currencies = append(n.currencies, c)
 			break
