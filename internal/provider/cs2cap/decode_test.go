@@ -61,6 +61,17 @@ func FuzzSales(f *testing.F) {
 	})
 }
 
+func TestSales_BoundTheItemsThatAreHeld(t *testing.T) {
+	var b strings.Builder
+	for i := range maxSold + 1 {
+		fmt.Fprintf(&b, `%.*s{"market_hash_name":"%d","summary":{"sales_30d":1}}`, min(i, 1), ",", i)
+	}
+	_, err := readSales(t.Context(), strings.NewReader(`{"data":{"items":[`+b.String()+`]}}`))
+	if provider.KindOf(err) != provider.KindTooLarge {
+		t.Errorf("one item more: %v", err)
+	}
+}
+
 // stream is a stream of as many items as one wants.
 func stream() providertest.Answer {
 	s := New(Config{Shape: provider.Bulk})
@@ -75,13 +86,13 @@ func stream() providertest.Answer {
 	return a
 }
 
-// sold is what market/items answers, without end.
+// sold is what market/items answers, without end, of 39,000 names.
 func sold() providertest.Answer {
 	return providertest.Answer{
 		Head: `{"data":{"items":[`, Tail: `]},"meta":{"freshness_sec":40}}`,
 		Row: func(i int) string {
 			return fmt.Sprintf(`%.*s{"item_id":%d,"market_hash_name":"StatTrak™ AK-47 | Case %d (Field-Tested)","phase":null,"image":"https://example.invalid/item/%d.png","type":"Rifle","rarity":"Classified","summary":{"provider_count":%d,"best_ask_usd":"27.85","best_bid_usd":"25.02","median_usd":"28.10","liquidity_score":"0.81","sales_1d":%d,"sales_7d":%d,"sales_30d":%d,"steam_sales_7d":300,"steam_sales_30d":1510,"change_24h":"0.012","change_7d":"-0.04","market_cap_usd":"1250032.10"}}`,
-				min(i, 1), ",", i, i, i, i%41, i%9, i%90, i%900)
+				min(i, 1), ",", i, i%39_000, i, i%41, i%9, i%90, i%900)
 		},
 		Read: func(body io.Reader, _ provider.Sink) error {
 			_, err := readSales(context.Background(), body)

@@ -111,6 +111,10 @@ func (l *listener) Quote(q *provider.Quote) error {
 	return l.Sink.Quote(q)
 }
 
+// maxSold bounds the items whose sales are held at once, and with them the memory:
+// CS2 has 40,000.
+const maxSold = 100_000
+
 // readSales reads how many of each item were sold in a month: by cs2cap's own count,
 // an estimate from what leaves the markets, and by Steam's. Steam's may be missing;
 // that nothing was sold only its own can say.
@@ -140,9 +144,13 @@ func readSales(ctx context.Context, body io.Reader) (sales, error) {
 			return nil
 		}
 		r.Count(1)
-		if _, twice := sold[key]; !twice && (own >= 0 || steam > 0) {
-			sold[key] = max(own, 0) + max(steam, 0)
+		if _, twice := sold[key]; twice || own < 0 && steam <= 0 {
+			return nil
 		}
+		if len(sold) == maxSold {
+			return feed.TooManyItems(maxSold)
+		}
+		sold[key] = max(own, 0) + max(steam, 0)
 		return nil
 	}
 	err := feed.Read(ctx, Name, body, nil, func(r *feed.Reader) error {

@@ -55,6 +55,10 @@ var errEmpty = feed.Malformed("there is nothing in it")
 // enough is how many sales in 7 days make their median better than that of 30.
 const enough = 3
 
+// maxSold bounds the items whose sales are held at once, and with them the memory:
+// no game has half as many.
+const maxSold = 100_000
+
 // readSales reads sales/history. A name that is not in it is unknown, which is
 // not "no sales".
 func (s *Source) readSales(ctx context.Context, body io.Reader) (sales, error) {
@@ -88,6 +92,9 @@ func (s *Source) readSales(ctx context.Context, body io.Reader) (sales, error) {
 				if sale.median == 0 && (w.length > 7*day || w.length == 7*day && count >= enough) {
 					sale.median = median
 				}
+			}
+			if len(all) == maxSold {
+				return feed.TooManyItems(maxSold)
 			}
 			r.Count(1)
 			all[key] = sale

@@ -46,6 +46,17 @@ func TestItems_RubbishIsNotOutweighedBySales(t *testing.T) {
 	}
 }
 
+func TestSales_BoundTheItemsThatAreHeld(t *testing.T) {
+	var b strings.Builder
+	for i := range maxSold + 1 {
+		fmt.Fprintf(&b, `%.*s{"market_hash_name":"%d","currency":"USD"}`, min(i, 1), ",", i)
+	}
+	_, err := New(Config{}).readSales(t.Context(), strings.NewReader("["+b.String()+"]"))
+	if provider.KindOf(err) != provider.KindTooLarge {
+		t.Errorf("one item more: %v", err)
+	}
+}
+
 // answer is what Skinport answers, without end.
 func answer() providertest.Answer {
 	s := New(Config{SalesWindow: 30 * day})
