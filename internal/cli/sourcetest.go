@@ -58,6 +58,7 @@ type sourceTested struct {
 type sourceSample struct {
 	Market         string         `json:"market"`
 	MarketHashName string         `json:"marketHashName"`
+	Phase          string         `json:"phase"`
 	Ask            money.Micro    `json:"lowestAsk"`
 	Currency       money.Currency `json:"currency"`
 }
@@ -131,7 +132,11 @@ func fileKeys(d provider.Description) []string {
 // probe returns the cheapest call that shows whether src works.
 func probe(src provider.Source, name string) (call provider.Call, ok bool) {
 	if p, ok := src.(provider.Prober); ok {
-		return p.Probe(), true
+		call = p.Probe()
+		if len(call.Names) > 0 {
+			call.Names = []string{name}
+		}
+		return call, true
 	}
 	d := src.Describe()
 	if d.Shape != provider.Bulk {
@@ -163,16 +168,35 @@ func tested(ctx context.Context, src provider.Source, clients provider.Clients, 
 	if err != nil {
 		found.Error = failureText(err)
 	}
-	if c := clients[d.HostOf(call.File)]; c != nil {
-		found.remote, found.state = true, c.Snapshot()
-	}
+	found.state, found.remote = asked(clients, d.HostOf(call.File))
 	return found
+}
+
+// asked returns the state of the host that was asked last: the one given, unless
+// another of the source's was asked after it, or instead. It is false where none is
+// given.
+func asked(clients provider.Clients, host string) (state provider.ClientState, ok bool) {
+	c := clients[host]
+	if c == nil {
+		return state, false
+	}
+	state = c.Snapshot()
+	for _, other := range clients.Snapshot() {
+		if len(other.Requests) > 0 && (len(state.Requests) == 0 || other.Requests[0].Time.After(state.Requests[0].Time)) {
+			state = other
+		}
+	}
+	return state, true
 }
 
 func writeTested(w io.Writer, t sourceTested) {
 	if len(t.Others) > 0 {
 		defer func() {
-			_, _ = fmt.Fprintf(w, "  tested %s; not tested, see --file: %s\n", printable(t.File), printable(strings.Join(t.Others, ", ")))
+			what := t.File
+			if what == "" {
+				what = "one name"
+			}
+			_, _ = fmt.Fprintf(w, "  tested %s; not tested, see --file: %s\n", printable(what), printable(strings.Join(t.Others, ", ")))
 		}()
 	}
 	if !t.OK {
@@ -194,7 +218,11 @@ func writeTested(w io.Writer, t sourceTested) {
 		_, _ = fmt.Fprintln(w, "  it knows no price of that")
 	}
 	for _, q := range t.Samples {
-		_, _ = fmt.Fprintf(w, "  for example %s: %s %s on %s\n", printable(q.MarketHashName), q.Ask, q.Currency, printable(q.Market))
+		name := printable(q.MarketHashName)
+		if q.Phase != "" {
+			name += ", " + q.Phase
+		}
+		_, _ = fmt.Fprintf(w, "  for example %s: %s %s on %s\n", name, q.Ask, q.Currency, printable(q.Market))
 	}
 }
 
@@ -223,7 +251,7 @@ func (t *tally) Restart() {
 func (t *tally) Quote(q *provider.Quote) error {
 	t.quotes[q.Market]++
 	if q.Ask > 0 && len(t.samples) < maxSamples {
-		t.samples = append(t.samples, sourceSample{Market: q.Market, MarketHashName: q.Name, Ask: q.Ask, Currency: q.Currency})
+		t.samples = append(t.samples, sourceSample{Market: q.Market, MarketHashName: q.Name, Phase: q.Phase, Ask: q.Ask, Currency: q.Currency})
 	}
 	return nil
 }

@@ -210,6 +210,55 @@ func TestProbe_IsTheSourcesOwnOrTheFirst(t *testing.T) {
 	}
 }
 
+// knower is a source that knows a name.
+type knower struct{ described }
+
+func (knower) Probe() provider.Call {
+	return provider.Call{AppID: 570, Names: []string{"surely there"}}
+}
+
+func TestProbe_AsksForTheNameThatIsWanted(t *testing.T) {
+	if call, ok := probe(knower{}, "x"); !ok || call.AppID != 570 || len(call.Names) != 1 || call.Names[0] != "x" {
+		t.Errorf("%+v, %v", call, ok)
+	}
+}
+
+// TestSourceTest_TellsOfTheHostThatFailed has a source that asks a second host only
+// after the first one answered.
+func TestSourceTest_TellsOfTheHostThatFailed(t *testing.T) {
+	server := providertest.NewServer(t, answering(401, "{}"))
+	clients := provider.Clients{}
+	for _, host := range []string{"sales", "stream"} {
+		c := provider.NewClient(provider.Options{Source: "two", AllowHosts: []string{server.Host()}})
+		t.Cleanup(c.Close)
+		clients[host] = c
+	}
+	if _, ok := asked(clients, "elsewhere"); ok {
+		t.Error("a host that is none was asked")
+	}
+	err := clients["sales"].Do(t.Context(), provider.Request{URL: server.URL()}, func(*provider.Response) error { return nil })
+	found := sourceTested{err: err}
+	found.state, found.remote = asked(clients, "stream")
+	found.check(budgetOf{})
+	if got := found.states(); !found.remote || got["connection"] != checkOK || got["status"] != checkFailed || got["key"] != checkFailed {
+		t.Errorf("%+v", found.Checks)
+	}
+}
+
+func TestSourceTest_NamesThePhaseOfASample(t *testing.T) {
+	sink := newTally()
+	for _, phase := range []string{"", "Ruby"} {
+		if err := sink.Quote(&provider.Quote{Market: "m", Name: "★ K", Phase: phase, Currency: "USD", Ask: 5_000_000}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	var text strings.Builder
+	writeTested(&text, sourceTested{OK: true, Quotes: sink.quotes, Samples: sink.samples})
+	if !strings.Contains(text.String(), "for example ★ K: 5 USD on m\n") || !strings.Contains(text.String(), "for example ★ K, Ruby: 5 USD on m\n") {
+		t.Error(text.String())
+	}
+}
+
 // described is a source that is never asked.
 type described provider.Description
 

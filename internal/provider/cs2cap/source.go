@@ -115,7 +115,7 @@ type Config struct {
 	Currency money.Currency   // in which prices are asked for: USD, EUR or GBP; default USD, and for any other, and of a stream
 	Host     provider.Host    // what may be asked of it
 	Client   *provider.Client // carries the requests; see Tune
-	Sales    *provider.Client // Bulk: carries what is asked about sales, within SalesHost; nil: nothing is
+	Sales    *provider.Client // Bulk: carries what is asked about sales, and by name, within SalesHost; nil: no sales are asked for
 }
 
 // Source reads cs2cap. Its methods may be called concurrently.
@@ -172,17 +172,26 @@ func New(c Config) *Source {
 // Describe returns what the source says of itself.
 func (s *Source) Describe() provider.Description { return s.describe }
 
+// Probe asks about one name in each shape: no start of a stream, of which there are
+// few, is spent for it.
+func (s *Source) Probe() provider.Call {
+	if s.describe.Shape == provider.Bulk && s.sales == nil {
+		return provider.Call{AppID: catalog.CS2, File: streamFile}
+	}
+	return provider.Call{AppID: catalog.CS2, Names: []string{"AK-47 | Redline (Field-Tested)"}}
+}
+
 // Fetch asks for what the call names.
 func (s *Source) Fetch(ctx context.Context, call provider.Call, sink provider.Sink) (provider.Answer, error) {
-	if s.describe.Shape == provider.Bulk {
+	if s.describe.Shape == provider.Bulk && len(call.Names) == 0 {
 		return s.fetchStream(ctx, call, sink)
 	}
 	switch n := len(call.Names); {
 	case call.AppID != catalog.CS2:
 		return provider.Answer{}, provider.Protocol(Name, "app %d is not quoted", call.AppID)
-	case n == 0 || n > s.describe.BatchSize:
+	case n == 0 || n > max(s.describe.BatchSize, 1):
 		return provider.Answer{}, provider.Protocol(Name, "%d names in a call: want 1 to %d", n, s.describe.BatchSize)
-	case s.describe.Shape == provider.Single:
+	case s.describe.Shape != provider.Batch:
 		return s.fetchName(ctx, call, sink)
 	}
 	var answer provider.Answer
@@ -251,13 +260,17 @@ func (s *Source) fetchName(ctx context.Context, call provider.Call, sink provide
 		answer provider.Answer
 		rows   kept
 	)
+	client := s.client
+	if s.sales != nil {
+		client = s.sales // the other's requests are starts of streams
+	}
 	next := 0
 	for range maxPages {
 		var (
 			page  kept
 			count int // 0: it is the last
 		)
-		err := s.client.Do(ctx, s.page(call, next), func(resp *provider.Response) (err error) {
+		err := client.Do(ctx, s.page(call, next), func(resp *provider.Response) (err error) {
 			answer, count, err = s.readPage(ctx, resp.Body, call.Names[0], &page)
 			return err
 		})

@@ -88,6 +88,28 @@ func TestStream_IsOneStartForEverything(t *testing.T) {
 	}
 }
 
+func TestProbe_SpendsNoStartOfAStream(t *testing.T) {
+	for _, shape := range []provider.Shape{provider.Batch, provider.Single, provider.Bulk} {
+		fake := server()
+		srv := providertest.NewServer(t, fake)
+		c := cs2cap.Config{Shape: shape}
+		if shape == provider.Bulk {
+			c.Sales = new(provider.Client)
+		}
+		src := newSource(t, srv.URL(), c, nil)
+		call := src.Probe()
+		call.Meter = new(provider.Meter)
+		var sink providertest.Sink
+		_, err := src.Fetch(t.Context(), call, &sink)
+		if err != nil || len(sink.Quotes) == 0 || call.Meter.Requests() != 1 || len(srv.Hits()) != 1 {
+			t.Errorf("%s: %v, %d quotes, %d requests", shape, err, len(sink.Quotes), call.Meter.Requests())
+		}
+		if h := srv.Hits()[0]; h.Method == http.MethodPost && h.Path != "/v1/prices/batch" {
+			t.Errorf("%s: a stream was started: %+v", shape, h)
+		}
+	}
+}
+
 // Of a stream nobody can see that it was cut between two lines. It brings less, and a
 // market that it brings nothing of is silent and not empty.
 func TestStream_ThatEndsTooSoonBringsLess(t *testing.T) {
