@@ -141,7 +141,7 @@ func (t *Tx) SetInspections(found []inventory.Inspection) error {
 const moveColumns = "id bigint, item_id bigint"
 
 // MoveInventory gives rows other items, by the rows' ids; each copies the price
-// that its item has.
+// that its item has, and an active listing of it goes along.
 func (t *Tx) MoveInventory(items map[int64]int64) error {
 	rows := newTable(moveColumns, len(items))
 	for id, item := range items {
@@ -151,5 +151,13 @@ func (t *Tx) MoveInventory(items map[int64]int64) error {
 		UPDATE inventory SET item_id = i.id, value = nullif(i.price, 0)
 		FROM `+t.d.rows(1, moveColumns)+` m JOIN item i ON i.id = m.item_id
 		WHERE inventory.id = m.id`, rows.params(t.d)...)
+	if err != nil {
+		return err
+	}
+	_, err = t.exec(`
+		UPDATE listing SET item_id = v.item_id
+		FROM `+t.d.rows(1, moveColumns)+` m JOIN inventory v ON v.id = m.id
+		WHERE listing.seller_key = v.user_key AND listing.app_id = v.app_id AND listing.context_id = v.context_id
+			AND listing.asset_id = v.asset_id AND listing.state = 'active'`, rows.params(t.d)...)
 	return err
 }

@@ -229,5 +229,5 @@ func (t *Tx) PutUser(u inventory.User) error {
 	if err != nil {
 		return err
 	}
-	return t.touchTraders(int64(len(u.ID)))
+	return t.touchTrader(u.ID)
 }

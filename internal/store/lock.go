@@ -11,9 +11,11 @@ import (
 // sees what was committed before it began. Whoever decides on what it has read
 // locks it first, in this order, so that no two wait for each other:
 //
-//	spreading, answers, a user, an asset that is sold, its listing, a trade, what its users
-//	traded by user, a job, its lanes, its units, names that are asked in the background, what was brought by market, batches, items by id, queued items by id, inventory rows by id, their inspections, price
-//	versions by bucket, wallets of users by name and currency, those of the house
+//	spreading, answers, a user, a job, its lanes, its units, names that are asked
+//	in the background, what was brought by market, batches, items by id, queued
+//	items by id, inventory rows by id, their inspections, listings of theirs, a
+//	trade, what its users traded by user, price versions by bucket, wallets of
+//	users by name and currency, those of the house
 //
 // Who activates fee rules locks nothing else.
 //

@@ -126,6 +126,16 @@ func (t *Tx) CountTrade(day int64, d market.Trade, c market.Counts) error {
 	return t.touchTraders(d.ID)
 }
 
+// touchTrader notes that a user may be shown otherwise, if he is shown at all.
+func (t *Tx) touchTrader(userID string) error {
+	_, err := t.exec(`
+		INSERT INTO trader_version (slot, version)
+		SELECT u.id % $2, 1 FROM platform_user u
+		WHERE u.user_id = $1 AND EXISTS (SELECT 1 FROM trader_pair p WHERE p.day = 0 AND p.user_key = u.id)
+		ON CONFLICT (slot) DO UPDATE SET version = trader_version.version + 1`, userID, traderSlots)
+	return err
+}
+
 // touchTraders notes that the leaderboard changes.
 func (t *Tx) touchTraders(id int64) error {
 	_, err := t.exec(`

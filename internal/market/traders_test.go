@@ -1,0 +1,145 @@
+package market_test
+
+import (
+	"strconv"
+	"testing"
+	"time"
+
+	"assay/internal/inventory"
+	"assay/internal/market"
+	"assay/internal/money"
+	"assay/internal/pricing"
+	"assay/internal/refresh"
+	"assay/internal/store"
+	"assay/internal/view"
+)
+
+// traded sells assets of a seller to buyers and completes the trades.
+func (w *world) traded(seller string, price int64, buyers ...string) []market.Trade {
+	w.Helper()
+	assets := make([]inventory.Asset, len(buyers))
+	for i := range buyers {
+		assets[i] = asset(strconv.FormatInt(w.now.Load(), 10)+"-"+strconv.Itoa(i), "x")
+	}
+	w.push(seller, assets...)
+	out := make([]market.Trade, len(buyers))
+	for i, buyer := range buyers {
+		var err error
+		out[i], err = w.m.Complete(w.Context(), w.sold(seller, buyer, assets[i].AssetID, price).ID)
+		w.must(err)
+	}
+	w.pass(2 * time.Second) // until the leaderboard is looked at again
+	return out
+}
+
+func (w *world) reader() *view.Reader {
+	return view.NewReader(view.Options{Store: w.s, Currency: "USD", Now: w.clock})
+}
+
+func (w *world) top(r *view.Reader, period, by string) []view.TopTrader {
+	w.Helper()
+	top, err := r.TopTraders(w.Context(), period, by, 100)
+	w.must(err)
+	return top.Items
+}
+
+func (w *world) name(user, name string, shown bool) {
+	w.Helper()
+	w.must(w.s.InTx(w.Context(), func(tx *store.Tx) error {
+		return tx.PutUser(inventory.User{ID: user, DisplayName: name, Leaderboard: shown})
+	}))
+	w.pass(2 * time.Second)
+}
+
+func TestTopTraders_CountCompletedTradesOfThePeriod(t *testing.T) {
+	w := newWorld(t)
+	r, other := w.reader(), w.reader() // two instances
+	if got := w.top(r, "all", "volume"); len(got) != 0 {
+		t.Errorf("%+v", got)
+	}
+	w.name("u", "Ada", true)
+	trades := w.traded("u", 1000, "b", "c", "b")
+	for _, r := range []*view.Reader{r, other} {
+		got := w.top(r, "7d", "volume")
+		if len(got) != 3 || got[0] != (view.TopTrader{
+			Rank: 1, DisplayName: "Ada", Trades: 3, Volume: 30 * money.Scale, RankedVolume: 30 * money.Scale, Counterparties: 2, CompletedShare: 1,
+		}) || got[1].Trades != 2 || got[1].DisplayName != "anonymous" || got[2].Counterparties != 1 {
+			t.Errorf("%+v", got)
+		}
+	}
+	_, err := w.m.Reverse(t.Context(), trades[1].ID)
+	w.must(err)
+	w.pass(2 * time.Second)
+	w.name("u", "Ada", false)
+	if got := w.top(r, "all", "counterparties"); len(got) != 2 || got[0].Trades != 2 || got[0].Volume != 20*money.Scale ||
+		got[0].Counterparties != 1 || got[0].CompletedShare != 0.6666 || got[0].DisplayName != "anonymous" {
+		t.Errorf("%+v", got)
+	}
+	w.pass(7 * 24 * time.Hour)
+	if len(w.top(r, "7d", "trades")) != 0 || len(w.top(r, "30d", "trades")) != 2 || len(w.top(r, "all", "trades")) != 2 {
+		t.Error("a window does not move")
+	}
+}
+
+// TestTopTraders_DampWashTrading is of two who trade with each other all day.
+func TestTopTraders_DampWashTrading(t *testing.T) {
+	w := newWorld(t)
+	w.name("honest", "Honest", true)
+	w.traded("honest", 1000, "a", "b", "c", "d", "e", "f")
+	w.traded("washer", 1000, "z", "z", "z", "z", "z", "z", "z", "z")
+	r := w.reader()
+	for _, by := range []string{"volume", "counterparties"} {
+		if got := w.top(r, "all", by); got[0].DisplayName != "Honest" {
+			t.Errorf("by %s: %+v", by, got)
+		}
+	}
+	got := w.top(r, "all", "trades")
+	if got[0].Trades != 8 || got[0].Volume != 80*money.Scale || got[0].RankedVolume != market.RankedTrades*10*money.Scale {
+		t.Errorf("%+v", got[0])
+	}
+}
+
+func TestTopTraders_ConvertVolumesOnce(t *testing.T) {
+	w := newWorld(t)
+	w.rates = pricing.Rates{}
+	w.must(w.rates.Add("EUR=1.5@2026-03-01"))
+	w.push("u", asset("1", "x"), asset("2", "x"))
+	for i, currency := range []money.Currency{"EUR", "SEK"} {
+		offers := market.Offers{UserID: "u", AppID: app, ContextID: ctx, Offers: []market.Offer{{AssetID: strconv.Itoa(i + 1), Price: 1000, Currency: currency}}}
+		var id int64
+		w.must(w.m.Create(t.Context(), offers, func(_ market.Tx, made []market.Created) error {
+			id = made[0].Listing.ID
+			return nil
+		}))
+		trade, err := w.buy(id, "b")
+		w.must(err)
+		_, err = w.m.Complete(t.Context(), trade.ID)
+		w.must(err)
+	}
+	w.rates = nil
+	if got := w.top(w.reader(), "all", "volume"); got[0].Trades != 2 || got[0].Volume != 15*money.Scale {
+		t.Errorf("%+v", got[0])
+	}
+}
+
+// TestRule2_NamesOfActiveListingsAreInScope is contract, rule 2.
+func TestRule2_NamesOfActiveListingsAreInScope(t *testing.T) {
+	w := newWorld(t)
+	w.push("u", asset("1", "x"), asset("2", "y"))
+	l := w.mustList("u", "1", 1)
+	w.raw(`DELETE FROM inventory`) // as an item that a listing alone still names
+	due := func() int64 {
+		t.Helper()
+		byApp, err := w.s.DueByApp(t.Context(), refresh.Rules{Now: w.clock()})
+		w.must(err)
+		return byApp[app].Due.Due
+	}
+	if n := due(); n != 1 {
+		t.Errorf("%d items are in scope", n)
+	}
+	_, err := w.m.Cancel(t.Context(), l.ID)
+	w.must(err)
+	if n := due(); n != 0 {
+		t.Errorf("%d items are in scope", n)
+	}
+}
