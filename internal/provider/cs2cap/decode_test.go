@@ -6,10 +6,36 @@ import (
 	"io"
 	"strings"
 	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
 
 	"assay/internal/provider"
 	"assay/internal/provider/providertest"
 )
+
+// samplePage is what the contract of the source gives of an answer about one name.
+const samplePage = `{"meta":{"currency":"USD","filters":{"market_hash_name":"AK-47 | Redline (Field-Tested)","requested_providers":["steam","skinport"]},"providers_queried":["steam","skinport"]},
+ "items":[
+  {"provider":"steam","item_id":156,"market_hash_name":"AK-47 | Redline (Field-Tested)","phase":null,"lowest_ask":3310,"lowest_ask_decimal":"33.10","quantity":1204,"link":"https://cs2c.app/r/steam/156","timestamp":"2026-11-21T08:02:00Z","last_updated":"2026-11-21T09:55:44Z"},
+  {"provider":"skinport","item_id":156,"market_hash_name":"AK-47 | Redline (Field-Tested)","phase":null,"lowest_ask":2785,"lowest_ask_decimal":"27.85","quantity":318,"link":"https://cs2c.app/r/skinport/156","timestamp":"2026-11-21T09:41:00Z","last_updated":"2026-11-21T09:57:10Z"}],
+ "pagination":{"limit":100,"offset":0,"total":2,"has_next":false,"has_prev":false,"next_cursor":null}}`
+
+func TestPage_TakesTheSampleToItsOwnNumbers(t *testing.T) {
+	const name = "AK-47 | Redline (Field-Tested)"
+	var sink providertest.Sink
+	answer, more, err := New(Config{Shape: provider.Single, Markets: []string{"steam", "skinport"}}).readPage(t.Context(), strings.NewReader(samplePage), name, &sink)
+	if err != nil || more != 0 || answer.Silent != nil {
+		t.Errorf("%v, %d rows before more, silent %q", err, more, answer.Silent)
+	}
+	want := []provider.Quote{
+		{Market: "skinport", Name: name, Currency: "USD", Ask: 27_850_000, Listings: 318, Sales: provider.Unknown, MarketTime: time.Date(2026, 11, 21, 9, 57, 10, 0, time.UTC)},
+		{Market: "steam", Name: name, Currency: "USD", Ask: 33_100_000, Listings: 1204, Sales: provider.Unknown, MarketTime: time.Date(2026, 11, 21, 9, 55, 44, 0, time.UTC)},
+	}
+	if diff := cmp.Diff(want, sink.Sorted()); diff != "" {
+		t.Errorf("quotes (-want +got):\n%s", diff)
+	}
+}
 
 func FuzzBatch(f *testing.F) {
 	f.Add([]byte(`{"meta":{"currency":"USD","providers_queried":["steam"],"generated_at":"2026-11-21T10:00:05Z"},"items":[{"market_hash_name":"A","phase":"Ruby","quotes":[{"provider":"steam","lowest_ask":5,"lowest_ask_decimal":"0.05","quantity":1,"last_updated":"2026-11-21T10:00:05Z"}]}],"names_not_found":["B"]}`))

@@ -6,10 +6,64 @@ import (
 	"io"
 	"strings"
 	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
 
 	"assay/internal/provider"
 	"assay/internal/provider/providertest"
 )
+
+// The samples that the contract of the source gives.
+const (
+	sampleItems = `[
+  {"market_hash_name":"AK-47 | Redline (Field-Tested)","version":null,"currency":"USD","suggested_price":31.4,
+   "item_page":"https://skinport.com/item/ak-47-redline-field-tested","market_page":"https://skinport.com/market/730?cat=Rifle&item=Redline",
+   "min_price":27.85,"max_price":410.0,"mean_price":36.12,"median_price":33.9,"quantity":318,"created_at":1535988253,"updated_at":1763690112},
+  {"market_hash_name":"★ Karambit | Doppler (Factory New)","version":"Ruby","currency":"USD","suggested_price":6120.55,
+   "item_page":"https://skinport.com/item/karambit-doppler-ruby-factory-new","market_page":"https://skinport.com/market/730?cat=Knife&item=Doppler",
+   "min_price":null,"max_price":null,"mean_price":null,"median_price":null,"quantity":0,"created_at":1535988302,"updated_at":1763690101}
+]`
+	sampleSales = `[
+  {"market_hash_name":"AK-47 | Redline (Field-Tested)","version":null,"currency":"USD","item_page":"https://skinport.com/item/ak-47-redline-field-tested","market_page":"https://skinport.com/market/730?cat=Rifle&item=Redline",
+   "last_24_hours":{"min":27.5,"max":44.0,"avg":30.21,"median":29.4,"volume":17},
+   "last_7_days":{"min":26.9,"max":60.25,"avg":30.88,"median":29.75,"volume":133},
+   "last_30_days":{"min":25.0,"max":88.0,"avg":31.07,"median":30.0,"volume":604},
+   "last_90_days":{"min":24.1,"max":120.0,"avg":31.9,"median":30.3,"volume":1866}},
+  {"market_hash_name":"★ Karambit | Doppler (Factory New)","version":"Ruby","currency":"USD","item_page":"https://skinport.com/item/karambit-doppler-ruby-factory-new","market_page":"https://skinport.com/market/730?cat=Knife&item=Doppler",
+   "last_24_hours":{"min":null,"max":null,"avg":null,"median":null,"volume":0},
+   "last_7_days":{"min":null,"max":null,"avg":null,"median":null,"volume":0},
+   "last_30_days":{"min":null,"max":null,"avg":null,"median":null,"volume":0},
+   "last_90_days":{"min":5900.0,"max":6010.0,"avg":5955.0,"median":5955.0,"volume":2}}
+]`
+)
+
+func TestRead_TakesTheSamplesToTheirOwnNumbers(t *testing.T) {
+	s := New(Config{SalesWindow: 30 * day})
+	sold, err := s.readSales(t.Context(), strings.NewReader(sampleSales))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var sink providertest.Sink
+	answer, err := s.readItems(t.Context(), strings.NewReader(sampleItems), sold, &sink)
+	if err != nil {
+		t.Fatal(err)
+	}
+	newest := time.Unix(1763690112, 0).UTC()
+	want := []provider.Quote{
+		{
+			Market: Name, Name: "AK-47 | Redline (Field-Tested)", Currency: "USD", Ask: 27_850_000, Sale: 29_750_000, Listings: 318,
+			Sales: 604, SalesWindow: 30 * day, MarketTime: newest,
+		},
+		{
+			Market: Name, Name: "★ Karambit | Doppler (Factory New)", Phase: "Ruby", Currency: "USD", Sale: 5_955_000_000, Listings: 0,
+			Sales: 0, SalesWindow: 30 * day, MarketTime: time.Unix(1763690101, 0).UTC(),
+		},
+	}
+	if diff := cmp.Diff(want, sink.Sorted()); diff != "" || !answer.ProviderTime.Equal(newest) {
+		t.Errorf("at %v, quotes (-want +got):\n%s", answer.ProviderTime, diff)
+	}
+}
 
 func FuzzItems(f *testing.F) {
 	f.Add([]byte(`[{"market_hash_name":"A","version":null,"currency":"USD","min_price":1.5,"quantity":3,"updated_at":1763690112}]`))
