@@ -1,0 +1,361 @@
+package store
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"os"
+	"strings"
+	"time"
+
+	"assay/internal/money"
+	"assay/internal/wallet"
+	"assay/internal/wallet/audit"
+	"assay/internal/wallet/fee"
+)
+
+// LedgerSnapshot is the ledger, with trades and fee rules, at one moment. It
+// believes nothing of what it reads: a value that its column should not hold is
+// told as a fault of the row.
+type LedgerSnapshot struct {
+	d   dialect
+	tx  *sql.Tx
+	ctx context.Context //nolint:containedctx // a snapshot lives within one call of ReadLedger, which got this context
+}
+
+// ReadLedger hands over the ledger at one moment. Nobody waits for it, and it
+// changes nothing.
+func (s *Store) ReadLedger(ctx context.Context, use func(*LedgerSnapshot) error) (err error) {
+	o := &sql.TxOptions{ReadOnly: true}
+	if s.d == onPostgres {
+		o.Isolation = sql.LevelRepeatableRead
+	}
+	tx, err := s.read.BeginTx(ctx, o)
+	if err != nil {
+		return blame(err)
+	}
+	defer func() { _ = tx.Rollback() }() // it has only read
+	if s.d == onPostgres {
+		if err := setPatientPostgres(ctx, tx); err != nil {
+			return blame(err)
+		}
+	}
+	return blame(use(&LedgerSnapshot{d: s.d, tx: tx, ctx: ctx}))
+}
+
+// ReadLedgerBeside is ReadLedger for who has not opened the store: on SQLite it
+// needs no lock, and reads beside the process that has it.
+func ReadLedgerBeside(ctx context.Context, o Options, use func(*LedgerSnapshot) error) (err error) {
+	s := &Store{now: o.Now}
+	if o.URL != "" {
+		s.d = onPostgres
+		write, read, err := openPostgres(o)
+		if err != nil {
+			return err
+		}
+		if err := write.Close(); err != nil {
+			return err
+		}
+		s.read = reader{read}
+	} else {
+		if _, err := os.Stat(o.Path); err != nil {
+			return err
+		}
+		db, err := openSQLite(o.Path, readCopy)
+		if err != nil {
+			return err
+		}
+		s.read = reader{db}
+	}
+	defer func() { err = errors.Join(err, s.read.Close()) }()
+	if err := s.checkSchema(ctx); err != nil {
+		return err
+	}
+	return s.ReadLedger(ctx, use)
+}
+
+// cells are the values of a row, taken one after the other whatever they are.
+type cells struct {
+	names  []string
+	values []any
+	into   []any
+	next   int
+	faults []string
+}
+
+func newCells(columns string) *cells {
+	c := &cells{}
+	for name := range strings.SplitSeq(columns, ",") {
+		_, name, _ = strings.Cut(strings.TrimSpace(name), ".")
+		c.names = append(c.names, name)
+	}
+	c.values, c.into = make([]any, len(c.names)), make([]any, len(c.names))
+	for i := range c.values {
+		c.into[i] = &c.values[i]
+	}
+	return c
+}
+
+func (c *cells) scan(r *sql.Rows) error {
+	c.next, c.faults = 0, nil
+	return r.Scan(c.into...)
+}
+
+// cell returns the next value; what is of another type is a fault, and zero.
+func cell[T any](c *cells) T {
+	v, ok := c.values[c.next].(T)
+	if !ok {
+		c.faults = append(c.faults, c.names[c.next])
+	}
+	c.next++
+	return v
+}
+
+func (c *cells) int() int64   { return cell[int64](c) }
+func (c *cells) text() string { return cell[string](c) }
+
+func (c *cells) hash() wallet.Hash {
+	b := cell[[]byte](c)
+	if len(b) != len(wallet.Hash{}) {
+		c.faults = append(c.faults, c.names[c.next-1])
+	}
+	return storedHash(b)
+}
+
+// readCells reads all rows of a query. The columns are those that it selects.
+func readCells[T any](l *LedgerSnapshot, columns string, take func(*cells) T, query string, args ...any) (_ []T, err error) {
+	rows, err := l.tx.QueryContext(l.ctx, query, args...)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, rows.Close()) }()
+	c := newCells(columns)
+	var out []T
+	for rows.Next() {
+		if err := c.scan(rows); err != nil {
+			return nil, err
+		}
+		out = append(out, take(c))
+	}
+	return out, rows.Err()
+}
+
+// Count is that of audit.Records.
+func (l *LedgerSnapshot) Count(user string) (n audit.Count, err error) {
+	if user == "" {
+		err = l.tx.QueryRowContext(l.ctx, `
+			SELECT (SELECT count(*) FROM wallet_account), (SELECT count(*) FROM wallet_entry), (SELECT count(*) FROM wallet_transaction),
+				(SELECT count(*) FROM trade)`).Scan(&n.Accounts, &n.Entries, &n.Transactions, &n.Trades)
+	} else {
+		err = l.tx.QueryRowContext(l.ctx, `
+			SELECT (SELECT count(*) FROM wallet_account WHERE user_id = $1), (SELECT count(*) FROM wallet_entry WHERE user_id = $1)`, user).Scan(&n.Accounts, &n.Entries)
+	}
+	return n, err
+}
+
+func takeHead(c *cells) (h audit.Head) {
+	h.User, h.Currency = c.text(), money.Currency(c.text())
+	h.Balance, h.Held, h.Number = c.int(), c.int(), c.int()
+	h.Hash = c.hash()
+	h.Version, h.KeyID = int(c.int()), c.text()
+	h.MAC = c.hash()
+	h.Faults = c.faults
+	return h
+}
+
+// Heads is that of audit.Records.
+func (l *LedgerSnapshot) Heads(user string, after wallet.Account, most int) ([]audit.Head, error) {
+	if user == "" {
+		return readCells(l, headColumns, takeHead, `
+			SELECT `+headColumns+` FROM wallet_account w WHERE (w.user_id, w.currency) > ($1, $2) ORDER BY w.user_id, w.currency LIMIT $3`,
+			after.User, string(after.Currency), most)
+	}
+	return readCells(l, headColumns, takeHead, `
+		SELECT `+headColumns+` FROM wallet_account w WHERE w.user_id = $1 AND w.currency > $2 ORDER BY w.currency LIMIT $3`,
+		user, string(after.Currency), most)
+}
+
+// HeadsOf is that of audit.Records.
+func (l *LedgerSnapshot) HeadsOf(accounts []wallet.Account) ([]audit.Head, error) {
+	rows := newTable("user_id text, currency text", len(accounts))
+	for _, a := range accounts {
+		rows.text(a.User, string(a.Currency))
+	}
+	return readCells(l, headColumns, takeHead, `
+		SELECT `+headColumns+` FROM `+l.d.rows(1, "user_id text, currency text")+` k CROSS JOIN wallet_account w
+		WHERE w.user_id = k.user_id AND w.currency = k.currency`, rows.params(l.d)...)
+}
+
+// readEntryColumns are those of entryColumns, of a table called e.
+const readEntryColumns = `e.user_id, e.currency, e.number, e.transaction_id, e.type, e.amount, e.balance, e.held, e.trade_id, e.reverses,
+	e.idempotency_key, e.fee_rule, e.fee_version, e.at, e.version, e.key_id, e.previous_hash, e.hash`
+
+func takeEntry(c *cells) (e audit.Entry) {
+	e.User, e.Currency = c.text(), money.Currency(c.text())
+	e.Number, e.Transaction = c.int(), c.int()
+	e.Type = wallet.Type(c.text())
+	e.Amount, e.Balance, e.Held, e.Trade, e.Reverses = c.int(), c.int(), c.int(), c.int(), c.int()
+	e.IdempotencyKey, e.FeeRule = c.text(), c.text()
+	e.FeeVersion, e.At = c.int(), time.UnixMicro(c.int()).UTC()
+	e.Version, e.KeyID = int(c.int()), c.text()
+	e.Previous, e.Hash = c.hash(), c.hash()
+	e.Faults = c.faults
+	return e
+}
+
+// Entries is that of audit.Records.
+func (l *LedgerSnapshot) Entries(user string, after audit.Place, most int) ([]audit.Entry, error) {
+	if user == "" {
+		return readCells(l, readEntryColumns, takeEntry, `
+			SELECT `+readEntryColumns+` FROM wallet_entry e WHERE (e.user_id, e.currency, e.number) > ($1, $2, $3)
+			ORDER BY e.user_id, e.currency, e.number LIMIT $4`, after.User, string(after.Currency), after.Number, most)
+	}
+	return readCells(l, readEntryColumns, takeEntry, `
+		SELECT `+readEntryColumns+` FROM wallet_entry e WHERE e.user_id = $1 AND (e.currency, e.number) > ($2, $3)
+		ORDER BY e.currency, e.number LIMIT $4`, user, string(after.Currency), after.Number, most)
+}
+
+// EntriesAt is that of audit.Records.
+func (l *LedgerSnapshot) EntriesAt(places []audit.Place) ([]audit.Entry, error) {
+	rows := newTable("user_id text, currency text, number bigint", len(places))
+	for _, p := range places {
+		rows.text(p.User, string(p.Currency))
+		rows.int(p.Number)
+	}
+	return readCells(l, readEntryColumns, takeEntry, `
+		SELECT `+readEntryColumns+` FROM `+l.d.rows(1, "user_id text, currency text, number bigint")+` k CROSS JOIN wallet_entry e
+		WHERE e.user_id = k.user_id AND e.currency = k.currency AND e.number = k.number`, rows.params(l.d)...)
+}
+
+// EntriesOf is that of audit.Records.
+func (l *LedgerSnapshot) EntriesOf(transactions []int64) ([]audit.Entry, error) {
+	return readCells(l, readEntryColumns, takeEntry, `
+		SELECT `+readEntryColumns+` FROM wallet_entry e WHERE e.transaction_id IN `+l.d.ids(1)+`
+		ORDER BY e.transaction_id, e.user_id, e.currency, e.number`, l.d.packIDs(transactions))
+}
+
+// readTransactionColumns are those of transactionColumns, of a table called t.
+const readTransactionColumns = `t.id, t.kind, t.trade_id, t.reverses, t.scope, t.idempotency_key, t.note, t.entries, t.at, t.version, t.key_id, t.hash`
+
+func takeTransaction(c *cells) (t audit.Transaction) {
+	t.ID, t.Kind = c.int(), wallet.Kind(c.text())
+	t.Trade, t.Reverses = c.int(), c.int()
+	t.Scope, t.IdempotencyKey, t.Note = c.text(), c.text(), c.text()
+	t.Entries, t.At = c.int(), time.UnixMicro(c.int()).UTC()
+	t.Version, t.KeyID = int(c.int()), c.text()
+	t.Hash = c.hash()
+	t.Faults = c.faults
+	return t
+}
+
+// TransactionsOf is that of audit.Records.
+func (l *LedgerSnapshot) TransactionsOf(ids []int64) ([]audit.Transaction, error) {
+	return readCells(l, readTransactionColumns, takeTransaction, `
+		SELECT `+readTransactionColumns+` FROM wallet_transaction t WHERE t.id IN `+l.d.ids(1)+` ORDER BY t.id`, l.d.packIDs(ids))
+}
+
+// TradeTransactions is that of audit.Records.
+func (l *LedgerSnapshot) TradeTransactions(trades []int64) ([]audit.Transaction, error) {
+	return readCells(l, readTransactionColumns, takeTransaction, `
+		SELECT `+readTransactionColumns+` FROM wallet_transaction t WHERE t.trade_id IN `+l.d.ids(1)+` AND t.trade_id <> 0 ORDER BY t.trade_id, t.id`,
+		l.d.packIDs(trades))
+}
+
+// Reversals is that of audit.Records.
+func (l *LedgerSnapshot) Reversals(of []int64) ([]audit.Transaction, error) {
+	return readCells(l, readTransactionColumns, takeTransaction, `
+		SELECT `+readTransactionColumns+` FROM wallet_transaction t WHERE t.reverses IN `+l.d.ids(1)+` AND t.reverses <> 0 ORDER BY t.reverses, t.id`,
+		l.d.packIDs(of))
+}
+
+func (l *LedgerSnapshot) ids(query string, args ...any) ([]int64, error) {
+	return collect(l.ctx, l.tx, func(r *sql.Rows, id *int64) error { return r.Scan(id) }, query, args...)
+}
+
+// TransactionIDs is that of audit.Records.
+func (l *LedgerSnapshot) TransactionIDs(after int64, most int) ([]int64, error) {
+	return l.ids(`
+		SELECT id FROM (SELECT DISTINCT id FROM wallet_transaction WHERE id > $1 ORDER BY id LIMIT $2) posted
+		UNION SELECT transaction_id FROM (
+			SELECT DISTINCT transaction_id FROM wallet_entry WHERE transaction_id > $1 ORDER BY transaction_id LIMIT $2) named
+		ORDER BY id LIMIT $2`, after, most)
+}
+
+// ScopedTransactions is that of audit.Records.
+func (l *LedgerSnapshot) ScopedTransactions(scope string, after int64, most int) ([]int64, error) {
+	return l.ids(`
+		SELECT id FROM wallet_transaction WHERE scope = $1 AND idempotency_key <> '' AND id > $2 ORDER BY id LIMIT $3`, scope, after, most)
+}
+
+// SameKeys is that of audit.Records.
+func (l *LedgerSnapshot) SameKeys(ids []int64) ([]int64, error) {
+	return l.ids(`
+		SELECT t.id FROM wallet_transaction t WHERE t.id IN `+l.d.ids(1)+` AND t.idempotency_key <> '' AND EXISTS (
+			SELECT 1 FROM wallet_transaction o
+			WHERE o.scope = t.scope AND o.idempotency_key = t.idempotency_key AND o.idempotency_key <> '' AND o.id <> t.id)
+		ORDER BY t.id`, l.d.packIDs(ids))
+}
+
+// readTradeColumns are those of a trade t with its buyer and seller.
+const readTradeColumns = `t.id, coalesce(s.user_id, ''), coalesce(b.user_id, ''), t.price, t.fee, t.net, t.currency, t.fee_rule, t.fee_version,
+	t.transaction_id, t.state`
+
+// tradeNames are their names.
+const tradeNames = "t.id, t.seller_key, t.buyer_key, t.price, t.fee, t.net, t.currency, t.fee_rule, t.fee_version, t.transaction_id, t.state"
+
+func takeTrade(c *cells) (t audit.Trade) {
+	t.ID, t.Seller, t.Buyer = c.int(), c.text(), c.text()
+	t.Price, t.Fee, t.Net = c.int(), c.int(), c.int()
+	t.Currency, t.FeeRule = money.Currency(c.text()), c.text()
+	t.FeeVersion, t.Transaction, t.State = c.int(), c.int(), c.text()
+	t.Faults = c.faults
+	return t
+}
+
+// TradesOf is that of audit.Records.
+func (l *LedgerSnapshot) TradesOf(ids []int64) ([]audit.Trade, error) {
+	return readCells(l, tradeNames, takeTrade, `
+		SELECT `+readTradeColumns+` FROM trade t LEFT JOIN platform_user s ON s.id = t.seller_key LEFT JOIN platform_user b ON b.id = t.buyer_key
+		WHERE t.id IN `+l.d.ids(1)+` ORDER BY t.id`, l.d.packIDs(ids))
+}
+
+// Trades is that of audit.Records.
+func (l *LedgerSnapshot) Trades(user string, after int64, most int) ([]audit.Trade, error) {
+	if user == "" {
+		return readCells(l, tradeNames, takeTrade, `
+			SELECT `+readTradeColumns+` FROM trade t LEFT JOIN platform_user s ON s.id = t.seller_key LEFT JOIN platform_user b ON b.id = t.buyer_key
+			WHERE t.id > $1 ORDER BY t.id LIMIT $2`, after, most)
+	}
+	return readCells(l, tradeNames, takeTrade, `
+		SELECT `+readTradeColumns+` FROM trade t LEFT JOIN platform_user s ON s.id = t.seller_key LEFT JOIN platform_user b ON b.id = t.buyer_key
+		WHERE t.id IN (
+			SELECT id FROM trade WHERE seller_key = (SELECT id FROM platform_user WHERE user_id = $1)
+			UNION SELECT id FROM trade WHERE buyer_key = (SELECT id FROM platform_user WHERE user_id = $1))
+		AND t.id > $2 ORDER BY t.id LIMIT $3`, user, after, most)
+}
+
+// FeeRules is that of audit.Records. It reads them anew, whatever was read before.
+func (l *LedgerSnapshot) FeeRules(version int64) (set *fee.Set, found bool, err error) {
+	type stored struct {
+		text, digest string
+		faults       []string
+	}
+	rows, err := readCells(l, "r.rules, r.digest", func(c *cells) stored { return stored{c.text(), c.text(), c.faults} },
+		`SELECT r.rules, r.digest FROM fee_rule_set r WHERE r.version = $1`, version)
+	if err != nil || len(rows) == 0 {
+		return nil, false, err
+	}
+	if set, err = fee.Decode(strings.NewReader(rows[0].text)); err != nil {
+		return nil, true, fmt.Errorf("%w: version %d cannot be read", audit.ErrFeeRules, version)
+	}
+	text, digest, err := set.Canonical()
+	if err != nil {
+		return nil, true, err
+	}
+	if len(rows) > 1 || string(text) != rows[0].text || digest != rows[0].digest {
+		return nil, true, fmt.Errorf("%w: version %d is not what was activated", audit.ErrFeeRules, version)
+	}
+	set.Version = version
+	return set, true, nil
+}

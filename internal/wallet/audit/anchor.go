@@ -1,0 +1,169 @@
+package audit
+
+import (
+	"errors"
+	"io"
+
+	"assay/internal/fault"
+	"assay/internal/wallet"
+)
+
+// anchor is a checkpoint that is compared with: the user's own, or a stored one.
+// It is opened before the ledger is read, so that it is never the newer of the two.
+type anchor struct {
+	kept   *wallet.UserCheckpoint
+	stored io.ReadCloser
+	reason string // why it cannot be compared with
+}
+
+func (a *Auditor) anchorOf(user, checkpoint string) (*anchor, error) {
+	if checkpoint != "" {
+		return a.kept(user, checkpoint)
+	}
+	if a.Stored == nil {
+		return &anchor{}, nil
+	}
+	stored, err := a.Stored()
+	if err != nil {
+		return &anchor{reason: "the newest stored checkpoint cannot be read"}, nil //nolint:nilerr // the check is skipped, and the report incomplete
+	}
+	return &anchor{stored: stored}, nil
+}
+
+// kept reads a checkpoint that a user kept.
+func (a *Auditor) kept(user, checkpoint string) (*anchor, error) {
+	c, err := wallet.DecodeUserCheckpoint(checkpoint, a.Keys)
+	switch {
+	case errors.Is(err, wallet.ErrNoKey):
+		return &anchor{reason: err.Error() + ": the checkpoint cannot be verified"}, nil
+	case err != nil:
+		return nil, fault.New(fault.Invalid, "invalid_checkpoint", "The checkpoint is damaged, or was not made by this ledger.")
+	case c.User != user:
+		return nil, fault.New(fault.Invalid, "invalid_checkpoint", "The checkpoint is one of another user.")
+	}
+	return &anchor{kept: c}, nil
+}
+
+func (a *anchor) close() {
+	if a.stored != nil {
+		_ = a.stored.Close() // it was only read
+	}
+}
+
+// anchors compares the ledger with a checkpoint, and reports whether that names the
+// user.
+func (v *audit) anchors(a *anchor) (named bool, err error) {
+	switch {
+	case a.reason != "":
+		v.skip(anchorMatch, a.reason)
+		return false, nil
+	case a.kept != nil:
+		v.reasons[anchorMatch] = "compared with the given checkpoint of " + stamp(a.kept.At)
+		return len(a.kept.Marks) > 0, v.compare(a.kept.Marks)
+	case a.stored != nil:
+		return v.stored(a.stored)
+	default:
+		return false, nil
+	}
+}
+
+// stored compares with a checkpoint of all accounts. Nothing of it counts unless
+// its end shows that it is what was written, so that what was found is taken back
+// where it is not.
+func (v *audit) stored(r io.Reader) (named bool, err error) {
+	before := v.tally.clone()
+	var marks []wallet.Mark
+	at, err := wallet.ReadCheckpoint(r, v.Keys, func(m wallet.Mark) error {
+		if v.only != "" && m.User != v.only {
+			return nil
+		}
+		named = true
+		if marks = append(marks, m); len(marks) < page {
+			return nil
+		}
+		defer func() { marks = marks[:0] }()
+		return database(v.compare(marks))
+	})
+	if err == nil {
+		err = database(v.compare(marks))
+	}
+	if wrong := (*databaseError)(nil); errors.As(err, &wrong) {
+		return named, wrong.error
+	}
+	if err != nil {
+		v.tally = before
+		v.skip(anchorMatch, "the newest stored checkpoint cannot be used: "+reason(err))
+		return false, nil
+	}
+	v.reasons[anchorMatch] = "compared with the stored checkpoint of " + stamp(at)
+	return named, nil
+}
+
+// databaseError is an error that is not the checkpoint's.
+type databaseError struct{ error }
+
+func database(err error) error {
+	if err == nil {
+		return nil
+	}
+	return &databaseError{err}
+}
+
+// reason tells an error without what the system says of the file.
+func reason(err error) string {
+	if errors.Is(err, wallet.ErrNoKey) || errors.Is(err, wallet.ErrCheckpoint) {
+		return err.Error()
+	}
+	return "it cannot be read"
+}
+
+// compare looks up what a checkpoint says of accounts.
+func (v *audit) compare(marks []wallet.Mark) error {
+	if len(marks) == 0 {
+		return nil
+	}
+	places := make([]Place, len(marks))
+	accounts := map[wallet.Account]*Head{}
+	for i, m := range marks {
+		places[i] = Place{m.Account, m.Number}
+		accounts[m.Account] = nil
+	}
+	hashes, err := v.previous(places)
+	if err != nil {
+		return err
+	}
+	if err := v.headsAt(accounts); err != nil {
+		return err
+	}
+	for i, m := range marks {
+		hash, there := hashes[places[i]]
+		v.that(anchorMatch, there && hash == m.Hash, func() Finding {
+			actual := "none"
+			if there {
+				actual = hash.String()
+			}
+			n := m.Number
+			return Finding{
+				UserID: m.User, Currency: m.Currency, Seq: &n, Expected: m.Hash.String(), Actual: actual,
+				Message: "The checkpoint names this entry, and the ledger has another one or none in its place.",
+			}
+		})
+		if accounts[m.Account] == nil {
+			v.fail(headPresent, Finding{
+				UserID: m.User, Currency: m.Currency, Expected: "an account row", Actual: "none", Message: "The checkpoint names this account, and it is not there.",
+			})
+		}
+	}
+	return nil
+}
+
+// clone is for what may have to be taken back.
+func (t *tally) clone() tally {
+	c := *t
+	c.users = make(map[string]*trouble, len(t.users))
+	for user, u := range t.users {
+		own := *u
+		c.users[user] = &own
+	}
+	return c
+}

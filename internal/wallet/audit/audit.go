@@ -1,0 +1,182 @@
+// Package audit verifies the ledger: that every entry, account and transaction is
+// what was sealed, that they fit together, and that trades and fee rules say the
+// same. It reads one snapshot, in pieces, so that postings meanwhile raise no
+// false alarm and memory stays bounded, and it never repairs anything. What it did
+// not look at it never calls well.
+package audit
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"time"
+
+	"assay/internal/fault"
+	"assay/internal/wallet"
+)
+
+// Auditor verifies. It may be used concurrently.
+type Auditor struct {
+	Keys *wallet.Ring
+	// Read hands over the ledger, once, as it is at one moment after the call.
+	Read func(ctx context.Context, use func(Records) error) error
+	// Stored opens the newest checkpoint that is kept outside the database; nil, or a
+	// nil reader: there is none.
+	Stored func() (io.ReadCloser, error)
+	// Scopes are those under which requests about a user are kept; nil: none.
+	Scopes func(user string) []string
+	Now    func() time.Time
+}
+
+// Progress is how far a verification of everything is.
+type Progress struct{ Done, Total int64 } // rows
+
+// VerifyUser verifies the accounts of one user, and whatever else belongs to the
+// transactions and trades that the user has part in. It compares with the
+// checkpoint, as an earlier Report had it, or with the newest stored one where that
+// is empty. The error is a fault.NotFound where nothing ever named the user, and a
+// fault.Invalid where the checkpoint is none of this user and ledger; what is found
+// is no error.
+func (a *Auditor) VerifyUser(ctx context.Context, user, checkpoint string) (*Report, error) {
+	anchor, err := a.anchorOf(user, checkpoint)
+	if err != nil {
+		return nil, err
+	}
+	defer anchor.close()
+	v := a.newAudit(user)
+	if err := a.Read(ctx, func(r Records) error {
+		v.records = r
+		return v.user(anchor)
+	}); err != nil {
+		return nil, err
+	}
+	return v.report(), nil
+}
+
+// VerifyAll verifies everything. progress is told now and then; nil: nobody is.
+func (a *Auditor) VerifyAll(ctx context.Context, progress func(Progress)) (*FullReport, error) {
+	anchor, err := a.anchorOf("", "")
+	if err != nil {
+		return nil, err
+	}
+	defer anchor.close()
+	v := a.newAudit("")
+	if err := a.Read(ctx, func(r Records) error {
+		v.records, v.tell = r, progress
+		return v.everything(anchor)
+	}); err != nil {
+		return nil, err
+	}
+	return v.fullReport(a.Now()), nil
+}
+
+// page is how many rows are read at once.
+const page = 1000
+
+// audit is one verification.
+type audit struct {
+	tally
+	*Auditor
+	records  Records
+	sealer   *wallet.Sealer
+	at       time.Time
+	only     string // the user; empty: everything
+	accounts []Account
+	marks    []wallet.Mark // where the chains of the user's accounts end
+	entries  int64         // rows that were seen in their chains
+	heads    int64
+	payments int64 // rows of transactions
+	queue    []int64
+	done     map[int64]bool // transactions that were examined just before
+	rules    rules
+	progress Progress
+	tell     func(Progress)
+}
+
+func (a *Auditor) newAudit(user string) *audit {
+	return &audit{Auditor: a, sealer: a.Keys.Sealer(), at: a.Now().UTC().Truncate(time.Microsecond), only: user, done: map[int64]bool{}}
+}
+
+// user verifies what concerns one user.
+func (v *audit) user(anchor *anchor) error {
+	if err := v.chains(); err != nil {
+		return err
+	}
+	if err := v.named(); err != nil {
+		return err
+	}
+	if err := v.flush(); err != nil {
+		return err
+	}
+	sold, err := v.trades()
+	if err != nil {
+		return err
+	}
+	marked, err := v.anchors(anchor)
+	if err != nil {
+		return err
+	}
+	v.exists(sold, marked)
+	if v.examined[walletExists] == 0 && sold.rows == 0 {
+		return fault.New(fault.NotFound, "user_not_found", "No account, entry, trade, transaction or checkpoint ever named this user.")
+	}
+	return nil
+}
+
+// exists decides whether the user has to have a wallet, and has.
+func (v *audit) exists(sold tradeCount, marked bool) {
+	switch {
+	case v.heads > 0 || v.entries > 0:
+		v.pass(walletExists)
+	case marked || v.payments > 0 || sold.paid > 0:
+		v.fail(walletExists, Finding{UserID: v.only, Expected: "an account", Actual: "none", Message: "Transactions, trades or a checkpoint name this user, and there is no account."})
+	default:
+		v.reasons[walletExists] = "the user trades, and no money is kept here for it"
+	}
+}
+
+// everything verifies the whole ledger.
+func (v *audit) everything(anchor *anchor) error {
+	n, err := v.records.Count("")
+	if err != nil {
+		return err
+	}
+	v.progress.Total = 2*n.Entries + n.Trades
+	if err := v.chains(); err != nil {
+		return err
+	}
+	if err := v.transactions(); err != nil {
+		return err
+	}
+	v.counted(txComplete, v.payments, n.Transactions, "There are transactions that have no id.")
+	trades, err := v.trades()
+	if err != nil {
+		return err
+	}
+	v.counted(tradeCrosscheck, trades.rows, n.Trades, "There are trades that have no id, or one that is taken.")
+	if _, err := v.anchors(anchor); err != nil {
+		return err
+	}
+	if v.heads > 0 || v.entries > 0 {
+		v.pass(walletExists)
+	}
+	return nil
+}
+
+// advance tells how far the verification is.
+func (v *audit) advance(rows int) {
+	v.progress.Done += int64(rows)
+	if v.tell != nil {
+		v.tell(v.progress)
+	}
+}
+
+// sealed examines a seal. What names a key that is not there cannot be examined.
+func (v *audit) sealed(c check, intact bool, err error, f func() Finding) {
+	if errors.Is(err, wallet.ErrNoKey) {
+		v.skip(c, fmt.Sprintf("%v: what it sealed cannot be verified", err))
+		return
+	}
+	v.that(c, intact, f)
+}

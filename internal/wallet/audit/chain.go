@@ -1,0 +1,300 @@
+package audit
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+	"unicode/utf8"
+
+	"assay/internal/wallet"
+)
+
+// cursor reads rows page by page, in order.
+type cursor[T any] struct {
+	rows []T
+	last T
+	next func(last *T) ([]T, error) // those after last; nil: the first
+	any  bool
+	end  bool
+}
+
+// peek returns the next row; nil: there are no more.
+func (c *cursor[T]) peek() (*T, error) {
+	if len(c.rows) == 0 && !c.end {
+		var last *T
+		if c.any {
+			last = &c.last
+		}
+		rows, err := c.next(last)
+		if err != nil {
+			return nil, err
+		}
+		c.rows, c.end = rows, len(rows) < page
+	}
+	if len(c.rows) == 0 {
+		return nil, nil //nolint:nilnil // there is none, and nothing went wrong
+	}
+	return &c.rows[0], nil
+}
+
+func (c *cursor[T]) take() {
+	c.last, c.any, c.rows = c.rows[0], true, c.rows[1:]
+}
+
+// chain is an account while its entries go by.
+type chain struct {
+	wallet.Account
+	rows          int64
+	number        int64 // of the last entry
+	hash          wallet.Hash
+	intact        bool  // the last entry is what was sealed, as far as is known
+	sum, sumHeld  int64 // of the amounts
+	balance, held int64 // as the last entry says
+	at            time.Time
+}
+
+// chains verifies every account: its entries one after the other, and its row
+// against them. Both come in the order of accounts.
+func (v *audit) chains() error {
+	heads := cursor[Head]{next: func(last *Head) ([]Head, error) {
+		var after wallet.Account
+		if last != nil {
+			after = last.Account
+		}
+		return v.records.Heads(v.only, after, page)
+	}}
+	entries := cursor[Entry]{next: func(last *Entry) ([]Entry, error) {
+		var after Place
+		if last != nil {
+			after = last.place()
+		} else {
+			after.Number = -1 << 63
+		}
+		rows, err := v.records.Entries(v.only, after, page)
+		v.advance(len(rows))
+		return rows, err
+	}}
+	var last wallet.Account
+	for {
+		head, err := heads.peek()
+		if err != nil {
+			return err
+		}
+		first, err := entries.peek()
+		if err != nil {
+			return err
+		}
+		if head == nil && first == nil {
+			return v.countRows()
+		}
+		c := chain{intact: true}
+		if first == nil || head != nil && byAccount(head.Account, first.Account) <= 0 {
+			c.Account = head.Account
+		} else {
+			c.Account, head = first.Account, nil
+		}
+		if c.Account == last {
+			v.fail(headPresent, c.finding("one account row", "several", "The account has more than one row."))
+		}
+		last = c.Account
+		if err := v.follow(&c, &entries); err != nil {
+			return err
+		}
+		v.close(&c, head)
+		if head != nil {
+			heads.take()
+		}
+	}
+}
+
+// countRows finds rows that did not come by in the order of their keys: the
+// database may have been made to take a key twice, or none.
+func (v *audit) countRows() error {
+	n, err := v.records.Count(v.only)
+	if err != nil {
+		return err
+	}
+	v.counted(seqContiguous, v.entries, n.Entries, "There are entries that have no place in any account, or one that is taken.")
+	v.counted(headPresent, v.heads, n.Accounts, "There are account rows that are of no account, or of one that has a row.")
+	return nil
+}
+
+// counted fails a check where there are other rows than were seen.
+func (v *audit) counted(c check, seen, there int64, message string) {
+	if seen != there {
+		v.fail(c, Finding{UserID: v.only, Expected: integer(seen), Actual: integer(there), Message: message})
+	}
+}
+
+// follow examines the entries of an account.
+func (v *audit) follow(c *chain, entries *cursor[Entry]) error {
+	for {
+		e, err := entries.peek()
+		if err != nil {
+			return err
+		}
+		if e == nil || e.Account != c.Account {
+			return nil
+		}
+		v.link(c, e)
+		if v.only != "" {
+			if err := v.enqueue(e.Transaction); err != nil {
+				return err
+			}
+		}
+		entries.take()
+	}
+}
+
+// link examines an entry as the next one of its chain.
+func (v *audit) link(c *chain, e *Entry) {
+	v.entries++
+	c.rows++
+	v.entrySchema(e)
+	v.that(seqContiguous, e.Number == c.number+1, func() Finding {
+		return of(e, integer(c.number+1), integer(e.Number), "Entries are missing before this one, or it has another one's number.")
+	})
+	v.that(chainLink, e.Previous == c.hash && c.intact, func() Finding {
+		if e.Previous == c.hash {
+			return of(e, "an entry that is what was sealed", "one that is not", "The entry before this one is not the one that this one was chained to.")
+		}
+		return of(e, c.hash.String(), e.Previous.String(), "The entry was not chained to the one before it.")
+	})
+	intact, err := v.sealer.EntryIntact(&e.Entry)
+	v.sealed(entryHash, intact, err, func() Finding {
+		return of(e, "what key "+quote(e.KeyID)+" sealed", e.Hash.String(), "The entry is not what was sealed.")
+	})
+	c.intact = intact || err != nil
+	if e.At.Before(c.at) {
+		v.warn(timestampMonotonic, of(e, "not before "+stamp(c.at), stamp(e.At), "The entry is of an earlier moment than the one before it."))
+	} else {
+		v.pass(timestampMonotonic)
+	}
+	v.figures(c, e)
+	c.number, c.hash, c.at = e.Number, e.Hash, e.At
+}
+
+// figures examines what an entry leaves.
+func (v *audit) figures(c *chain, e *Entry) {
+	moved := int64(0)
+	if e.Type.Held() {
+		moved = e.Amount
+	}
+	v.that(runningBalance, e.Balance == c.balance+e.Amount, func() Finding {
+		return of(e, integer(c.balance+e.Amount), integer(e.Balance), "The balance after the entry is not the one before it and the amount.")
+	})
+	v.that(runningHeld, e.Held == c.held+moved, func() Finding {
+		return of(e, integer(c.held+moved), integer(e.Held), "What is held after the entry is not what was held before it and what it holds.")
+	})
+	v.that(nonNegative, wallet.Allowed(e.User, e.Balance, e.Held), func() Finding {
+		return of(e, "no account overdrawn", fmt.Sprintf("%d, %d of it held", e.Balance, e.Held), "The account may not stand so.")
+	})
+	c.sum += e.Amount
+	c.sumHeld += moved
+	c.balance, c.held = e.Balance, e.Held
+}
+
+// close examines the row of an account after its entries; nil: there is none.
+func (v *audit) close(c *chain, head *Head) {
+	v.that(currencySingle, c.Currency.Circulates(), func() Finding {
+		return c.finding("a currency that circulates", quote(string(c.Currency)), "The account is of no currency.")
+	})
+	out := Account{Currency: c.Currency, Entries: c.rows, LastSeq: c.number, ComputedBalance: c.sum, ComputedHeld: c.sumHeld}
+	if c.rows > 0 {
+		out.HeadHash = c.hash.String()
+		v.mark(c)
+	}
+	v.that(headPresent, head != nil, func() Finding {
+		return c.finding("an account row", "none", "There are entries of an account that has no row.")
+	})
+	if head != nil {
+		v.heads++
+		out.CachedBalance, out.CachedHeld = &head.Balance, &head.Held
+		v.head(c, head)
+	}
+	if v.only != "" {
+		v.accounts = append(v.accounts, out)
+	}
+}
+
+func (v *audit) mark(c *chain) {
+	if v.only != "" {
+		v.marks = append(v.marks, wallet.Mark{Account: c.Account, Number: c.number, Hash: c.hash})
+	}
+}
+
+// head examines the row of an account.
+func (v *audit) head(c *chain, h *Head) {
+	v.that(schemaValid, len(h.Faults) == 0 && h.Number >= 0, func() Finding {
+		return c.finding("columns of the right type", list(h.Faults), "The account's row holds what no column of its should.")
+	})
+	intact, err := v.sealer.HeadIntact(&h.Head)
+	v.sealed(headMAC, intact, err, func() Finding {
+		return c.finding("what key "+quote(h.KeyID)+" sealed", h.MAC.String(), "The account's row is not what was sealed.")
+	})
+	v.that(headLength, h.Number == c.number && h.Number == c.rows, func() Finding {
+		return c.finding(integer(h.Number), integer(c.rows), "The account's row counts other entries than there are.")
+	})
+	v.that(headHash, h.Hash == c.hash, func() Finding {
+		return c.finding(h.Hash.String(), c.hash.String(), "The account's row names another last entry than there is.")
+	})
+	v.that(nonNegative, wallet.Allowed(h.User, h.Balance, h.Held), func() Finding {
+		return c.finding("no account overdrawn", fmt.Sprintf("%d, %d of it held", h.Balance, h.Held), "The account may not stand so.")
+	})
+	v.that(cachedBalance, h.Balance == c.sum, func() Finding {
+		return c.finding(integer(c.sum), integer(h.Balance), "The account's balance is not the sum of its entries.")
+	})
+	v.that(cachedHeld, h.Held == c.sumHeld, func() Finding {
+		return c.finding(integer(c.sumHeld), integer(h.Held), "What the account holds is not what its entries hold.")
+	})
+}
+
+func (c *chain) finding(expected, actual, message string) Finding {
+	return Finding{UserID: c.User, Currency: c.Currency, Expected: expected, Actual: actual, Message: message}
+}
+
+// entrySchema examines whether the fields of an entry can be.
+func (v *audit) entrySchema(e *Entry) {
+	wrong := e.Faults
+	no := func(field string, bad bool) {
+		if bad {
+			wrong = append(wrong, field)
+		}
+	}
+	no("number", e.Number < 1)
+	no("transaction_id", e.Transaction < 1)
+	no("type", !e.Type.Known())
+	no("amount", e.Amount > wallet.MaxAmount || e.Amount < -wallet.MaxAmount)
+	no("balance", e.Balance > wallet.MaxBalance || e.Balance < -wallet.MaxBalance)
+	no("trade_id", e.Trade < 0)
+	no("reverses", e.Reverses < 0 || e.Reverses >= e.Number && e.Reverses != 0)
+	no("fee_version", e.FeeVersion < 0)
+	no("version", e.Version != wallet.Version)
+	no("key_id", e.KeyID == "")
+	no("idempotency_key", len(e.IdempotencyKey) > wallet.MaxKey)
+	no("user_id", e.User == "" || len(e.User) > wallet.MaxUserID || !utf8.ValidString(e.User))
+	v.that(schemaValid, len(wrong) == 0, func() Finding {
+		return of(e, "values that the ledger writes", list(wrong), "Columns of the entry hold what the ledger never writes.")
+	})
+}
+
+// of makes a finding about an entry.
+func of(e *Entry, expected, actual, message string) Finding {
+	n := e.Number
+	return Finding{UserID: e.User, Currency: e.Currency, Seq: &n, Expected: expected, Actual: actual, Message: message}
+}
+
+func integer(n int64) string { return strconv.FormatInt(n, 10) }
+
+func stamp(t time.Time) string { return t.UTC().Format(time.RFC3339Nano) }
+
+// quote shows a text of the database, however long it is made there.
+func quote(text string) string { return fmt.Sprintf("%.130q", text) }
+
+func list(names []string) string {
+	if len(names) == 0 {
+		return "none"
+	}
+	return strings.Join(names, ", ")
+}

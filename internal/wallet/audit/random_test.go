@@ -1,0 +1,220 @@
+package audit_test
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"assay/internal/randtest"
+	"assay/internal/store"
+	"assay/internal/wallet"
+	"assay/internal/wallet/audit"
+)
+
+// dependent are the columns of which every value counts; of the tables that
+// are not listed, all do.
+var dependent = map[string][]string{
+	// The ledger does not depend on what was traded, nor on whether it was handed over.
+	"trade":         {"id", "seller_key", "buyer_key", "price", "currency", "fee", "net", "fee_rule", "fee_version", "transaction_id", "state"},
+	"fee_rule_set":  {"version", "digest", "rules"},
+	"platform_user": {"id", "user_id"},
+}
+
+func TestVerify_OneRandomTamperingIsAlwaysFound(t *testing.T) {
+	r := randtest.New(t)
+	rounds := randtest.Count(60, 1_000)
+	for ledger := range randtest.Count(1, 4) {
+		w := newWorld(t, "alice", "bob", "carol", "dave")
+		w.random(r, 200)
+		if full := w.verifyAll(); !full.OK {
+			t.Fatalf("ledger %d: %+v", ledger, full.Failures)
+		}
+		for _, u := range w.users {
+			if r := w.verify(u, ""); !r.OK {
+				t.Fatalf("ledger %d: %s: %+v", ledger, u, r.Failures)
+			}
+		}
+		w.loosen()
+		s := w.save()
+		for round := range rounds {
+			table, what := w.tamper(r, s)
+			full := w.verifyAll()
+			if full.OK || full.Status == audit.OK {
+				t.Fatalf("ledger %d, round %d: %s of %s is not found", ledger, round, what, table)
+			}
+			s.restore(w, table)
+		}
+		if full := w.verifyAll(); !full.OK {
+			t.Fatalf("what was put back is not what was: %+v", full.Failures)
+		}
+	}
+}
+
+// tamper changes one thing, at random, and says what.
+func (w *world) tamper(r *rand.Rand, s saved) (table, what string) {
+	w.Helper()
+	for {
+		table = []string{"wallet_entry", "wallet_entry", "wallet_transaction", "wallet_account", "trade", "fee_rule_set", "platform_user"}[r.IntN(7)]
+		rows, what := w.tampered(r, table, s[table])
+		if what == "" {
+			continue
+		}
+		err := saved{table: rows}.write(w, table)
+		if err == nil {
+			return table, what
+		} // else it is no value for the column's type
+	}
+}
+
+// tampered returns the rows of a table with one thing changed; what is "" where
+// that would be nothing that the ledger depends on.
+func (w *world) tampered(r *rand.Rand, table string, before [][]any) (rows [][]any, what string) {
+	names := w.columns(table)
+	for _, row := range before {
+		rows = append(rows, slices.Clone(row))
+	}
+	at := r.IntN(len(rows))
+	which := fmt.Sprint(before[at][:3])
+	switch r.IntN(10) {
+	case 0:
+		return slices.Delete(rows, at, at+1), "row " + which + " deleted"
+	case 1:
+		again := slices.Clone(rows[at])
+		k := w.changed(r, table, names, again, rows)
+		if k == 0 && (table == "fee_rule_set" || table == "platform_user") {
+			return nil, "" // another version or user is none of the ledger's
+		}
+		return append(rows, again), fmt.Sprintf("row %s copied, with %v as %s", which, again[k], names[k])
+	case 2:
+		return append(rows, rows[at]), "row " + which + " copied"
+	case 3:
+		other := r.IntN(len(rows))
+		k := w.pick(r, table, names)
+		if fmt.Sprint(rows[at][k]) == fmt.Sprint(rows[other][k]) {
+			return nil, ""
+		}
+		rows[at][k], rows[other][k] = rows[other][k], rows[at][k]
+		return rows, fmt.Sprintf("%s of %s and %v swapped", names[k], which, before[other][:3])
+	default:
+		k := w.changed(r, table, names, rows[at], rows)
+		return rows, fmt.Sprintf("%s of %s: %v instead of %v", names[k], which, rows[at][k], before[at][k])
+	}
+}
+
+func (w *world) columns(table string) []string {
+	w.Helper()
+	rows, err := w.raw.QueryContext(context.Background(), `SELECT * FROM `+table+` LIMIT 0`)
+	w.must(err)
+	defer rows.Close()
+	names, err := rows.Columns()
+	w.must(err)
+	w.must(rows.Err())
+	return names
+}
+
+// pick returns a column on which the ledger depends.
+func (w *world) pick(r *rand.Rand, table string, names []string) int {
+	some := dependent[table]
+	if some == nil {
+		return r.IntN(len(names))
+	}
+	return slices.Index(names, some[r.IntN(len(some))])
+}
+
+// changed changes a column of a row to something else, and returns which.
+func (w *world) changed(r *rand.Rand, table string, names []string, row []any, rows [][]any) int {
+	for {
+		k := w.pick(r, table, names)
+		v := other(r, row[k], rows[r.IntN(len(rows))][k])
+		if table == "trade" && names[k] == "state" && (v == "pending" || v == "completed") && (row[k] == "pending" || row[k] == "completed") {
+			continue // whether it was handed over is not the ledger's
+		}
+		if fmt.Sprint(v) != fmt.Sprint(row[k]) {
+			row[k] = v
+			return k
+		}
+	}
+}
+
+// other returns a value of the type of another one, or none.
+func other(r *rand.Rand, v, anothers any) any {
+	if r.IntN(12) == 0 {
+		return nil
+	}
+	if r.IntN(3) == 0 {
+		return anothers
+	}
+	switch v := v.(type) {
+	case int64:
+		return []int64{v + 1, v - 1, -v, 0, v + 1_000_000, v * 2, r.Int64(), -r.Int64()}[r.IntN(8)]
+	case string:
+		return []string{v + "x", "", strings.ToUpper(v), strings.TrimSuffix(v, v[max(len(v)-1, 0):]), v + " ", "x" + v}[r.IntN(6)]
+	case []byte:
+		flipped := bytes.Clone(v)
+		flipped[r.IntN(len(v))] ^= 1 << r.IntN(8)
+		return [][]byte{flipped, {}, v[:len(v)-1], append(bytes.Clone(v), 0), make([]byte, len(v))}[r.IntN(5)]
+	default:
+		return "x"
+	}
+}
+
+// TestVerify_PostingsRaiseNoFalseAlarm verifies while others post.
+func TestVerify_PostingsRaiseNoFalseAlarm(t *testing.T) {
+	seed := randtest.Seed(t)
+	w := newWorld(t, "alice", "bob")
+	w.now = time.Now()
+	w.deposit(in("alice", "USD"), 1_000_000)
+	w.deposit(in("bob", "USD"), 1_000_000)
+	verifications := randtest.Count(20, 1_000)
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	var wg sync.WaitGroup
+	for n := range 3 {
+		wg.Go(func() { w.keepPosting(ctx, rand.New(rand.NewPCG(seed, uint64(n)))) })
+	}
+	for n := range verifications {
+		full := w.verifyAll()
+		r := w.verify([]string{"alice", "bob"}[n%2], "")
+		if !full.OK || !r.OK {
+			t.Errorf("verification %d: %+v %+v", n, full.Failures, r.Failures)
+			break
+		}
+		w.keep(w.checkpoint())
+	}
+	cancel()
+	wg.Wait()
+	if w.count("wallet_transaction") < 5 {
+		t.Error("nothing was posted meanwhile")
+	}
+}
+
+// keepPosting posts until ctx ends.
+func (w *world) keepPosting(ctx context.Context, r *rand.Rand) {
+	for n := int64(1); ctx.Err() == nil; n++ {
+		user := []string{"alice", "bob"}[r.IntN(2)]
+		_ = w.store.InTx(ctx, postsAnything(w, user, n, r.Int64()))
+	}
+}
+
+// postsAnything posts a deposit that is taken back at once, a withdrawal, or both.
+func postsAnything(w *world, user string, n, random int64) func(*store.Tx) error {
+	return func(tx *store.Tx) error {
+		key := wallet.Request{Scope: "scope " + user, Key: fmt.Sprint(n, " ", random)}
+		p, err := w.ledger.Deposit(tx, in(user, "USD"), 1+n%100, key)
+		if err != nil || random%3 == 0 {
+			return err
+		}
+		if random%3 == 1 {
+			_, err = w.ledger.TakeBack(tx, user, p.Transaction.ID, wallet.Request{})
+			return err
+		}
+		_, err = w.ledger.Withdraw(tx, in(user, "USD"), 1+n%100, wallet.Request{})
+		return err
+	}
+}

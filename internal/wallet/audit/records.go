@@ -1,0 +1,96 @@
+package audit
+
+import (
+	"cmp"
+
+	"assay/internal/money"
+	"assay/internal/wallet"
+	"assay/internal/wallet/fee"
+)
+
+// Records is the ledger at one moment. Nothing that it reads is believed: rows may
+// be missing, be there twice, or hold what no column of theirs should. A user of ""
+// is all of them. Lists are in order and hold at most as many rows as asked for.
+type Records interface {
+	Count(user string) (Count, error)
+	// Heads lists accounts after one.
+	Heads(user string, after wallet.Account, most int) ([]Head, error)
+	// Entries lists entries after one, by account and number.
+	Entries(user string, after Place, most int) ([]Entry, error)
+	// TransactionIDs lists ids that a transaction has, or an entry names.
+	TransactionIDs(after int64, most int) ([]int64, error)
+	// ScopedTransactions lists ids of transactions that were asked for under a scope.
+	ScopedTransactions(scope string, after int64, most int) ([]int64, error)
+	// Trades lists trades that a user has part in.
+	Trades(user string, after int64, most int) ([]Trade, error)
+
+	// HeadsOf returns those accounts that there are.
+	HeadsOf(accounts []wallet.Account) ([]Head, error)
+	// EntriesAt returns the entries that stand at places.
+	EntriesAt(places []Place) ([]Entry, error)
+	// EntriesOf returns the entries of transactions, by transaction and place.
+	EntriesOf(transactions []int64) ([]Entry, error)
+	// TransactionsOf returns those transactions that there are, by id.
+	TransactionsOf(ids []int64) ([]Transaction, error)
+	// TradeTransactions returns the transactions of trades, by trade and id.
+	TradeTransactions(trades []int64) ([]Transaction, error)
+	// Reversals returns the transactions that take others back.
+	Reversals(of []int64) ([]Transaction, error)
+	// SameKeys returns those of the transactions whose idempotency key another one
+	// has, too.
+	SameKeys(ids []int64) ([]int64, error)
+	// TradesOf returns those trades that there are, by id.
+	TradesOf(ids []int64) ([]Trade, error)
+	// FeeRules returns a version of the fee rules; found is false where there is none.
+	// The error is an ErrFeeRules where they cannot be read, or are not those that
+	// were activated.
+	FeeRules(version int64) (set *fee.Set, found bool, err error)
+}
+
+// Count is how many rows there are; of one user only those of the first two.
+type Count struct{ Accounts, Entries, Transactions, Trades int64 }
+
+// Place is where an entry stands.
+type Place struct {
+	wallet.Account
+	Number int64
+}
+
+// Head is the row of an account as it is stored.
+type Head struct {
+	wallet.Head
+	Faults []string // columns that hold what none should
+}
+
+// Entry is an entry as it is stored.
+type Entry struct {
+	wallet.Entry
+	Faults []string
+}
+
+func (e *Entry) place() Place { return Place{e.Account, e.Number} }
+
+// Transaction is a transaction as it is stored.
+type Transaction struct {
+	wallet.Transaction
+	Faults []string
+}
+
+// Trade is what the market says of a trade.
+type Trade struct {
+	ID            int64
+	Seller, Buyer string // user ids; empty: unknown
+	Price         int64  // minor units, as Fee and Net
+	Fee           int64
+	Net           int64
+	Currency      money.Currency
+	FeeRule       string
+	FeeVersion    int64
+	Transaction   int64  // the sale's; 0: the money was moved elsewhere
+	State         string // pending, completed, reversed, settled
+	Faults        []string
+}
+
+func byAccount(a, b wallet.Account) int {
+	return cmp.Or(cmp.Compare(a.User, b.User), cmp.Compare(a.Currency, b.Currency))
+}

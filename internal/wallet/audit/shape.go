@@ -1,0 +1,81 @@
+package audit
+
+import (
+	"fmt"
+	"strings"
+
+	"assay/internal/wallet"
+)
+
+// misshapen says what is wrong with the entries of a transaction of its kind; "":
+// nothing. Reversals are compared with what they take back instead.
+func misshapen(p *payment) string {
+	good := true
+	switch p.kind() {
+	case wallet.KindDeposit:
+		good = p.transfer(wallet.TypeDeposit, wallet.HouseDeposit, 1)
+	case wallet.KindWithdrawal:
+		good = p.transfer(wallet.TypeWithdrawal, wallet.HouseWithdrawal, -1)
+	case wallet.KindCorrection:
+		good = p.transfer(wallet.TypeCorrection, wallet.HouseCorrection, 0)
+	case wallet.KindHold:
+		good = len(p.entries) == 2 && p.within(wallet.TypeReserve, wallet.TypeHold)
+	case wallet.KindRelease, wallet.KindSettlement:
+		good = len(p.entries) == 2 && p.within(wallet.TypeRelease, wallet.TypeFree)
+	case wallet.KindSale:
+		good = p.sale()
+	}
+	if good {
+		return ""
+	}
+	var b strings.Builder
+	for i := range p.entries {
+		if e := &p.entries[i]; i < 8 {
+			fmt.Fprintf(&b, "%s of %d for %.130q; ", e.Type, e.Amount, e.User)
+		}
+	}
+	return strings.TrimSuffix(b.String(), "; ")
+}
+
+// transfer reports whether the entries move money between a user and the house:
+// to the user where sign is 1, from the user where it is -1, either way where it
+// is 0.
+func (p *payment) transfer(kind wallet.Type, house string, sign int64) bool {
+	if len(p.entries) != 2 {
+		return false
+	}
+	user, other := &p.entries[0], &p.entries[1]
+	if wallet.IsHouse(user.User) {
+		user, other = other, user
+	}
+	return user.Type == kind && other.Type == kind && !wallet.IsHouse(user.User) && wallet.HouseName(other.User) == house && wallet.IsHouse(other.User) &&
+		user.Amount == -other.Amount && user.Amount != 0 && user.Amount*sign >= 0
+}
+
+// within reports whether one entry takes from a user's account what another one
+// puts there.
+func (p *payment) within(from, to wallet.Type) bool {
+	out, in := p.leg(from), p.leg(to)
+	return out != nil && in != nil && out.Account == in.Account && !wallet.IsHouse(in.User) && out.Amount == -in.Amount && in.Amount >= 0
+}
+
+// sale reports whether the entries are those of a sale.
+func (p *payment) sale() bool {
+	paid, got, kept := p.leg(wallet.TypePurchase), p.leg(wallet.TypeSale), p.leg(wallet.TypeFee)
+	if paid == nil || got == nil || kept == nil || paid.Amount >= 0 || got.Amount < 0 || kept.Amount < 0 {
+		return false
+	}
+	if wallet.IsHouse(paid.User) || wallet.IsHouse(got.User) || paid.User == got.User || !wallet.IsHouse(kept.User) || wallet.HouseName(kept.User) != wallet.HouseFee {
+		return false
+	}
+	for _, e := range []*Entry{got, kept} {
+		if e.FeeRule != paid.FeeRule || e.FeeVersion != paid.FeeVersion {
+			return false
+		}
+	}
+	if len(p.entries) == 3 {
+		return true
+	}
+	freed := p.leg(wallet.TypeFree)
+	return len(p.entries) == 5 && p.within(wallet.TypeRelease, wallet.TypeFree) && freed.Account == paid.Account && freed.Amount == -paid.Amount
+}

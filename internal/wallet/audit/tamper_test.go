@@ -1,0 +1,315 @@
+package audit_test
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"math"
+	"slices"
+	"testing"
+
+	"assay/internal/wallet"
+	"assay/internal/wallet/audit"
+)
+
+// tampering is a change behind the service's back.
+type tampering struct {
+	name string
+	want string // a check that must be among the failures; empty: any
+	all  string // the same of the verification of everything; empty: want too
+	user string // whose verification finds it; empty: only that of everything does
+	sql  []string
+}
+
+// The example's alice has, in USD: 1 to 3 deposits, 4 to 6 purchases (of 1999, 501
+// and 333), 7 the reversal of 5, 8 and 9 a deposit and its reversal, 10 to 14 a hold
+// and the purchase that it was for, 15 to 18 another one that was released, 19 a
+// deposit. Bob has 1 a deposit, 2 to 4 sales, 5 and 6 the settlement of 2, 7 the
+// reversal of 3, 8 a withdrawal and 9 a deposit.
+const (
+	ofAlice = ` WHERE user_id = 'alice' AND currency = 'USD' AND number `
+	ofBob   = ` WHERE user_id = 'bob' AND currency = 'USD' AND number `
+	account = ` WHERE user_id = 'alice' AND currency = 'USD'`
+	columns = `transaction_id, type, amount, balance, held, trade_id, reverses, idempotency_key, fee_rule, fee_version, at, version, key_id, previous_hash, hash`
+)
+
+// known are those that the design names.
+var known = []tampering{
+	{"amount of a middle entry changed", "entry_hash", "", "alice", []string{`UPDATE wallet_entry SET amount = amount + 1` + ofAlice + `= 2`}},
+	{"amount changed and the hash recomputed without the key", "entry_hash", "", "alice", []string{`UPDATE wallet_entry SET amount = amount + 1, hash = previous_hash` + ofAlice + `= 2`}},
+	{"middle entry deleted", "seq_contiguous", "", "alice", []string{`DELETE FROM wallet_entry` + ofAlice + `= 2`}},
+	{"middle entry deleted, later ones renumbered", "entry_hash", "", "alice", []string{`DELETE FROM wallet_entry` + ofAlice + `= 2`, `UPDATE wallet_entry SET number = number - 1` + ofAlice + `> 2`}},
+	{"last entry deleted, head untouched", "head_length", "", "alice", []string{`DELETE FROM wallet_entry` + ofAlice + `= 19`}},
+	{"last entry deleted and the head rolled back", "head_mac", "", "alice", []string{
+		`DELETE FROM wallet_entry` + ofAlice + `= 19`,
+		`UPDATE wallet_account SET last_number = 18, head_hash = (SELECT hash FROM wallet_entry` + ofAlice + `= 18),
+			balance = (SELECT balance FROM wallet_entry` + ofAlice + `= 18)` + account,
+	}},
+	{"all entries deleted", "head_length", "", "alice", []string{`DELETE FROM wallet_entry` + account}},
+	{"two entries swapped", "chain_link", "", "alice", []string{
+		`UPDATE wallet_entry SET number = -2` + ofAlice + `= 2`, `UPDATE wallet_entry SET number = 2` + ofAlice + `= 3`, `UPDATE wallet_entry SET number = 3` + ofAlice + `= -2`,
+	}},
+	{"what two entries say swapped", "chain_link", "", "alice", []string{
+		`UPDATE wallet_entry SET amount = CASE number WHEN 2 THEN 2500 ELSE 5000 END` + ofAlice + `IN (2, 3)`,
+	}},
+	{"entry appended", "entry_hash", "", "alice", []string{
+		`INSERT INTO wallet_entry (user_id, currency, number, ` + columns + `)
+		SELECT user_id, currency, 20, transaction_id, type, amount, balance + amount, held, trade_id, reverses, idempotency_key, fee_rule, fee_version, at, version,
+			key_id, hash, hash FROM wallet_entry` + ofAlice + `= 19`,
+	}},
+	{"cached balance raised", "cached_balance", "", "alice", []string{`UPDATE wallet_account SET balance = balance + 500` + account}},
+	{"cached balance raised, seal", "head_mac", "", "alice", []string{`UPDATE wallet_account SET balance = balance + 500` + account}},
+	{"one leg deleted in another wallet", "tx_complete", "", "alice", []string{`DELETE FROM wallet_entry` + ofBob + `= 2`}},
+	{"one leg deleted in a house account", "tx_complete", "", "alice", []string{
+		`DELETE FROM wallet_entry WHERE user_id LIKE 'house:%' AND transaction_id = (SELECT transaction_id FROM wallet_entry` + ofAlice + `= 1)`,
+	}},
+	{"entry moved to another user", "entry_hash", "", "carol", []string{`UPDATE wallet_entry SET user_id = 'carol', number = 99` + ofAlice + `= 19`}},
+	{"fee one cent too low", "fee_crosscheck", "", "alice", []string{
+		`UPDATE wallet_entry SET amount = amount - 1, balance = balance - 1 WHERE type = 'fee' AND trade_id = 1`,
+		`UPDATE wallet_entry SET amount = amount + 1` + ofBob + `= 2`, `UPDATE trade SET fee = fee - 1, net = net + 1 WHERE id = 1`,
+	}},
+	{"fee of a trade one cent too low", "fee_crosscheck", "", "bob", []string{`UPDATE trade SET fee = fee - 1, net = net + 1 WHERE id = 1`}},
+	{"sale without the seller's credit, for the seller", "trade_crosscheck", "", "bob", []string{`DELETE FROM wallet_entry` + ofBob + `= 4`}},
+	{"sale without the seller's credit, for the buyer", "trade_crosscheck", "", "alice", []string{`DELETE FROM wallet_entry` + ofBob + `= 4`}},
+	{"entry reversed twice", "reversal_link", "", "alice", []string{
+		`INSERT INTO wallet_transaction SELECT 9999, kind, trade_id, reverses, scope, 'another', note, entries, at, version, key_id, hash FROM wallet_transaction
+			WHERE id = (SELECT transaction_id FROM wallet_entry` + ofAlice + `= 9)`,
+		`INSERT INTO wallet_entry (user_id, currency, number, ` + columns + `)
+		SELECT user_id, currency, 20, 9999, type, amount, balance + amount, held, trade_id, reverses, 'another', fee_rule, fee_version, at, version,
+			key_id, hash, hash FROM wallet_entry` + ofAlice + `= 9`,
+	}},
+	{"another entry made to reverse the same", "reversal_link", "", "alice", []string{`UPDATE wallet_entry SET reverses = 8` + ofAlice + `= 19`}},
+}
+
+// others are what else one could think of.
+var others = []tampering{
+	{"account deleted", "head_present", "", "alice", []string{`DELETE FROM wallet_account` + account}},
+	{"account and its entries deleted", "wallet_exists", "tx_complete", "carol", []string{`DELETE FROM wallet_account WHERE user_id = 'carol'`, `DELETE FROM wallet_entry WHERE user_id = 'carol'`}},
+	{"account moved to another user", "head_mac", "", "carol", []string{`DELETE FROM wallet_account WHERE user_id = 'carol'`, `UPDATE wallet_account SET user_id = 'carol'` + account}},
+	{"account taken from its user", "head_present", "", "alice", []string{`DELETE FROM wallet_account WHERE user_id = 'carol'`, `UPDATE wallet_account SET user_id = 'carol'` + account}},
+	{"account in another currency", "head_mac", "", "alice", []string{`UPDATE wallet_account SET currency = 'GBP'` + account}},
+	{"accounts of a user swapped", "head_mac", "", "alice", []string{
+		`UPDATE wallet_account SET currency = CASE currency WHEN 'USD' THEN 'EUX' ELSE 'USX' END WHERE user_id = 'alice'`,
+		`UPDATE wallet_account SET currency = CASE currency WHEN 'EUX' THEN 'EUR' ELSE 'USD' END WHERE user_id = 'alice'`,
+	}},
+	{"cached held lowered", "cached_held", "", "bob", []string{`UPDATE wallet_account SET held = 0 WHERE user_id = 'bob'`}},
+	{"head hash changed", "head_hash", "", "alice", []string{`UPDATE wallet_account SET head_hash = mac` + account}},
+	{"head's seal removed", "head_mac", "", "alice", []string{`UPDATE wallet_account SET mac = NULL` + account}},
+	{"head sealed in another version", "head_mac", "", "alice", []string{`UPDATE wallet_account SET version = 2` + account}},
+	{"head sealed by another key", "head_mac", "", "alice", []string{`UPDATE wallet_account SET key_id = 'k9'` + account}},
+	{"entry sealed by another key", "entry_hash", "", "alice", []string{`UPDATE wallet_entry SET key_id = 'k9'` + ofAlice + `= 3`}},
+	{"transaction sealed by another key", "tx_complete", "", "alice", []string{`UPDATE wallet_transaction SET key_id = 'k9' WHERE id = 1`}},
+	{"entry's version changed", "schema_valid", "", "alice", []string{`UPDATE wallet_entry SET version = 0` + ofAlice + `= 3`}},
+	{"entry's hash flipped", "chain_link", "", "alice", []string{`UPDATE wallet_entry SET hash = previous_hash` + ofAlice + `= 3`}},
+	{"first entry with another beginning", "chain_link", "", "alice", []string{`UPDATE wallet_entry SET previous_hash = hash` + ofAlice + `= 1`}},
+	{"balance after an entry changed", "running_balance", "", "alice", []string{`UPDATE wallet_entry SET balance = balance + 1` + ofAlice + `= 3`}},
+	{"held after an entry changed", "running_held", "", "bob", []string{`UPDATE wallet_entry SET held = held + 1` + ofBob + `= 3`}},
+	{"balance below zero", "non_negative", "", "alice", []string{`UPDATE wallet_entry SET balance = -1` + ofAlice + `= 3`}},
+	{"more held than there is", "non_negative", "", "bob", []string{`UPDATE wallet_entry SET held = balance + 1` + ofBob + `= 3`}},
+	{"entry of a later moment", "entry_hash", "", "alice", []string{`UPDATE wallet_entry SET at = at + 1` + ofAlice + `= 3`}},
+	{"entry of another type", "tx_complete", "", "alice", []string{`UPDATE wallet_entry SET type = 'correction'` + ofAlice + `= 3`}},
+	{"entry of an unknown type", "schema_valid", "", "alice", []string{`UPDATE wallet_entry SET type = 'gift'` + ofAlice + `= 3`}},
+	{"amount removed", "schema_valid", "", "alice", []string{`UPDATE wallet_entry SET amount = NULL` + ofAlice + `= 3`}},
+	{"hash removed", "schema_valid", "", "alice", []string{`UPDATE wallet_entry SET hash = NULL` + ofAlice + `= 3`}},
+	{"absurd amounts that add up", "tx_balanced", "", "alice", []string{
+		fmt.Sprintf(`UPDATE wallet_entry SET amount = %d`+ofAlice+`= 3`, int64(math.MaxInt64)),
+	}},
+	{"user of an entry removed", "seq_contiguous", "", "", []string{`UPDATE wallet_entry SET user_id = NULL` + ofAlice + `= 3`}},
+	{"entry there twice", "seq_contiguous", "", "alice", []string{`INSERT INTO wallet_entry SELECT * FROM wallet_entry` + ofAlice + `= 19`}},
+	{"account there twice", "head_present", "", "alice", []string{`INSERT INTO wallet_account SELECT * FROM wallet_account` + account}},
+	{"entry numbered below one", "seq_contiguous", "", "alice", []string{`UPDATE wallet_entry SET number = 0` + ofAlice + `= 1`}},
+	{"entry in another currency", "currency_single", "", "alice", []string{`UPDATE wallet_entry SET currency = 'GBP'` + ofAlice + `= 19`}},
+	{"account in no currency", "currency_single", "", "alice", []string{`UPDATE wallet_entry SET currency = 'XXX'` + account}},
+	{"entry of another transaction", "tx_complete", "", "alice", []string{`UPDATE wallet_entry SET transaction_id = 1` + ofAlice + `= 3`}},
+	{"entry of a transaction that is not there", "tx_complete", "", "alice", []string{`UPDATE wallet_entry SET transaction_id = 777` + ofAlice + `= 3`}},
+	{"transaction deleted", "tx_complete", "", "alice", []string{`DELETE FROM wallet_transaction WHERE id = 1`}},
+	{"transaction deleted, for everybody", "tx_complete", "", "", []string{`DELETE FROM wallet_transaction WHERE id = 1`}},
+	{"transaction there twice", "tx_complete", "", "alice", []string{`INSERT INTO wallet_transaction SELECT * FROM wallet_transaction WHERE id = 1`}},
+	{"transaction without entries", "tx_complete", "", "", []string{
+		`INSERT INTO wallet_transaction SELECT 9999, kind, trade_id, reverses, 'nobody', 'none', note, entries, at, version, key_id, hash FROM wallet_transaction WHERE id = 1`,
+	}},
+	{"transaction and all its entries deleted", "seq_contiguous", "", "alice", []string{`DELETE FROM wallet_transaction WHERE id = 1`, `DELETE FROM wallet_entry WHERE transaction_id = 1`}},
+	{"note of a transaction changed", "tx_complete", "", "alice", []string{`UPDATE wallet_transaction SET note = 'harmless' WHERE id = 1`}},
+	{"kind of a transaction changed", "tx_complete", "", "alice", []string{`UPDATE wallet_transaction SET kind = 'correction' WHERE id = 1`}},
+	{"transaction expects fewer entries", "tx_complete", "", "alice", []string{`UPDATE wallet_transaction SET entries = 1 WHERE id = 1`}},
+	{"idempotency key taken twice", "idempotency_unique", "", "alice", []string{
+		`UPDATE wallet_transaction SET idempotency_key = (SELECT idempotency_key FROM wallet_transaction WHERE id = 1) WHERE id = 3`,
+	}},
+	{"idempotency key of an entry changed", "tx_complete", "", "alice", []string{`UPDATE wallet_entry SET idempotency_key = 'x'` + ofAlice + `= 3`}},
+	{"chain of another account broken before our leg", "tx_complete", "chain_link", "bob", []string{`UPDATE wallet_entry SET hash = previous_hash` + ofAlice + `= 3`}},
+	{"another account's row deleted", "tx_complete", "head_present", "bob", []string{`DELETE FROM wallet_account` + account}},
+	{"another account's row changed", "tx_complete", "head_mac", "bob", []string{`UPDATE wallet_account SET balance = balance + 1` + account}},
+	{"reversal of nothing", "reversal_link", "", "alice", []string{`UPDATE wallet_transaction SET reverses = 777 WHERE kind = 'reversal'`}},
+	{"reversal that is none", "reversal_link", "", "alice", []string{`UPDATE wallet_transaction SET reverses = 1 WHERE id = 3`}},
+	{"reversal of another entry", "reversal_link", "", "alice", []string{`UPDATE wallet_entry SET reverses = 1` + ofAlice + `= 9`}},
+	{"what was taken back deleted", "reversal_link", "", "alice", []string{
+		`DELETE FROM wallet_transaction WHERE id = (SELECT transaction_id FROM wallet_entry` + ofAlice + `= 8)`,
+	}},
+	{"hold never released", "hold_lifecycle", "", "bob", []string{`DELETE FROM wallet_transaction WHERE kind = 'settlement'`}},
+	{"trade settled without money", "trade_crosscheck", "", "bob", []string{`UPDATE trade SET state = 'settled' WHERE id = 3`}},
+	{"trade reversed without money", "trade_crosscheck", "", "bob", []string{`UPDATE trade SET state = 'reversed' WHERE id = 3`}},
+	{"settled trade called pending", "trade_crosscheck", "", "alice", []string{`UPDATE trade SET state = 'pending' WHERE id = 1`}},
+	{"trade in an unknown state", "trade_crosscheck", "", "alice", []string{`UPDATE trade SET state = 'lost' WHERE id = 3`}},
+	{"trade settled twice", "hold_lifecycle", "", "bob", []string{`UPDATE wallet_transaction SET kind = 'settlement' WHERE kind = 'reversal' AND trade_id = 2`, `UPDATE wallet_transaction SET trade_id = 1 WHERE kind = 'settlement'`}},
+	{"hold released as a settlement of nothing", "hold_lifecycle", "", "alice", []string{`UPDATE wallet_transaction SET kind = 'settlement' WHERE kind = 'release'`}},
+	{"hold of a sale made free", "hold_lifecycle", "", "alice", []string{`DELETE FROM wallet_transaction WHERE kind = 'hold' AND trade_id = 4`}},
+	{"trade deleted", "trade_crosscheck", "", "alice", []string{`DELETE FROM trade WHERE id = 3`}},
+	{"trade deleted, and its hold", "hold_lifecycle", "", "bob", []string{`DELETE FROM trade WHERE id = 3`}},
+	{"trade there twice", "trade_crosscheck", "", "alice", []string{`INSERT INTO trade SELECT * FROM trade WHERE id = 3`}},
+	{"trade invented", "trade_crosscheck", "", "alice", []string{`UPDATE trade SET transaction_id = 777 WHERE id = 5`}},
+	{"price of a trade raised", "trade_crosscheck", "", "alice", []string{`UPDATE trade SET price = price + 1 WHERE id = 3`}},
+	{"trade in another currency", "trade_crosscheck", "", "alice", []string{`UPDATE trade SET currency = 'EUR' WHERE id = 3`}},
+	{"trade of another seller", "trade_crosscheck", "", "carol", []string{`UPDATE trade SET seller_key = 3 WHERE id = 3`}},
+	{"trade of another buyer", "trade_crosscheck", "", "alice", []string{`UPDATE trade SET buyer_key = 3 WHERE id = 3`}},
+	{"trade of nobody", "trade_crosscheck", "", "alice", []string{`DELETE FROM platform_user WHERE user_id = 'bob'`}},
+	{"trade names another sale", "trade_crosscheck", "", "alice", []string{`UPDATE trade SET transaction_id = transaction_id + 1 WHERE id = 3`}},
+	{"trade names no sale", "trade_crosscheck", "", "alice", []string{`UPDATE trade SET transaction_id = 0 WHERE id = 3`}},
+	{"trade names another rule", "trade_crosscheck", "", "alice", []string{`UPDATE trade SET fee_rule = 'other' WHERE id = 3`}},
+	{"trade names another version", "trade_crosscheck", "", "alice", []string{`UPDATE trade SET fee_version = 2 WHERE id = 3`}},
+	{"fee rules deleted", "fee_crosscheck", "", "alice", []string{`DELETE FROM fee_rule_set`}},
+	{"fee rules changed", "fee_crosscheck", "", "alice", []string{`UPDATE fee_rule_set SET rules = replace(rules, '500', '400')`}},
+	{"fee rules made unreadable", "fee_crosscheck", "", "alice", []string{`UPDATE fee_rule_set SET rules = '{'`}},
+	{"fee rules there twice", "fee_crosscheck", "", "alice", []string{`INSERT INTO fee_rule_set SELECT * FROM fee_rule_set`}},
+	{"sale names a version that is not there", "fee_crosscheck", "", "alice", []string{`UPDATE wallet_entry SET fee_version = 7 WHERE trade_id = 3`, `UPDATE trade SET fee_version = 7 WHERE id = 3`}},
+	{"a cent kept from both", "rounding_residue", "", "alice", []string{`UPDATE wallet_entry SET amount = amount - 1` + ofBob + `= 4`}},
+}
+
+func TestVerify_FindsEveryTampering(t *testing.T) {
+	w := example(t)
+	w.loosen()
+	s := w.save()
+	for _, c := range slices.Concat(known, others) {
+		t.Run(c.name, func(t *testing.T) {
+			w.TB = t
+			defer func() { w.TB = nil }()
+			for _, query := range c.sql {
+				if n := w.exec(query); n == 0 {
+					t.Fatalf("%s changed nothing", query)
+				}
+			}
+			defer s.restore(w)
+			full := w.verifyAll()
+			expect(t, "of everything", full.OK, full.Status, full.Checks, full.Failures, cmp.Or(c.all, c.want))
+			if c.user != "" {
+				r := w.verify(c.user, "")
+				expect(t, "of "+c.user, r.OK, r.Status, r.Checks, r.Failures, c.want)
+			}
+		})
+	}
+	w.TB = t
+	if full := w.verifyAll(); !full.OK {
+		t.Fatalf("what was put back is not what was: %+v", full.Failures)
+	}
+}
+
+func expect(t *testing.T, of string, ok bool, status audit.Status, checks []audit.Checked, found []audit.Finding, want string) {
+	t.Helper()
+	if ok || status == audit.OK {
+		t.Errorf("the verification %s says %s", of, status)
+	}
+	if f := failing(checks); want != "" && !slices.Contains(f, want) {
+		t.Errorf("the verification %s does not have %s among %v: %+v", of, want, f, found)
+	}
+}
+
+func TestVerify_AnOldDatabaseDoesNotMatchANewerCheckpoint(t *testing.T) {
+	w := example(t)
+	w.loosen()
+	yesterday := w.save()
+	r := w.verify("alice", "")
+	old, kept := *r.Checkpoint, ""
+	w.relax(func() {
+		w.deposit(in("alice", "USD"), 5)
+		kept = *w.verify("alice", "").Checkpoint
+		w.keep(w.checkpoint())
+	})
+	if r := w.verify("alice", old); !r.OK {
+		t.Fatalf("an older checkpoint does not hold: %+v", r.Failures)
+	}
+	yesterday.restore(w)
+	r = w.verify("alice", kept)
+	expect(t, "against the user's checkpoint", r.OK, r.Status, r.Checks, r.Failures, "anchor_match")
+	r = w.verify("alice", "")
+	expect(t, "against the stored one", r.OK, r.Status, r.Checks, r.Failures, "anchor_match")
+	full := w.verifyAll()
+	expect(t, "of everything", full.OK, full.Status, full.Checks, full.Failures, "anchor_match")
+	w.Stored = nil
+	if full := w.verifyAll(); !full.OK {
+		t.Errorf("yesterday's copy alone is intact, and is not called so: %+v", full.Failures)
+	}
+}
+
+func TestVerify_AnAccountThatOnlyACheckpointNamesIsMissing(t *testing.T) {
+	w := example(t)
+	w.loosen()
+	w.keep(w.checkpoint())
+	for _, table := range []string{"wallet_account", "wallet_entry", "wallet_transaction", "trade"} {
+		w.exec(`DELETE FROM ` + table)
+	}
+	full := w.verifyAll()
+	expect(t, "of everything", full.OK, full.Status, full.Checks, full.Failures, "head_present")
+	r := w.verify("carol", "")
+	expect(t, "of carol", r.OK, r.Status, r.Checks, r.Failures, "wallet_exists")
+	if _, err := w.VerifyUser(context.Background(), "nobody", ""); err == nil {
+		t.Error("a user that nothing ever named has a report")
+	}
+}
+
+func TestVerify_IsIncompleteWithoutAKey(t *testing.T) {
+	w := example(t)
+	w.Keys = newRing(t, "k2", "k3")
+	full := w.verifyAll()
+	if full.OK || full.Status != audit.Incomplete {
+		t.Errorf("%s: %+v", full.Status, full.Failures)
+	}
+	if f := failing(full.Checks); !slices.Contains(f, "entry_hash") || !slices.Contains(f, "head_mac") || !slices.Contains(f, "tx_complete") {
+		t.Errorf("only %v could not run", f)
+	}
+	if r := w.verify("alice", ""); r.Status != audit.Incomplete {
+		t.Errorf("%s: %+v", r.Status, r.Failures)
+	}
+	w.loosen()
+	w.exec(`UPDATE wallet_entry SET amount = amount + 1` + ofAlice + `= 2`)
+	if r := w.verify("alice", ""); r.Status != audit.Failed {
+		t.Errorf("%s: without the key the sums are still wrong", r.Status)
+	}
+}
+
+func TestVerify_TimesThatGoBackwardsAreAWarning(t *testing.T) {
+	w := example(t)
+	w.now = w.now.AddDate(0, 0, -1)
+	w.deposit(in("alice", "USD"), 5)
+	r := w.verify("alice", "")
+	if !r.OK || len(r.Warnings) != 1 || r.Warnings[0].Check != "timestamp_monotonic" {
+		t.Errorf("%s, warnings %+v, failures %+v", r.Status, r.Warnings, r.Failures)
+	}
+}
+
+func TestVerify_ADamagedCheckpointIsNeverOK(t *testing.T) {
+	w := example(t)
+	text := w.checkpoint()
+	text[len(text)/2] ^= 1
+	w.keep(text)
+	if full := w.verifyAll(); full.Status != audit.Incomplete {
+		t.Errorf("with a damaged stored checkpoint: %s, %+v", full.Status, full.Failures)
+	}
+	if _, err := w.VerifyUser(context.Background(), "alice", "rubbish"); err == nil {
+		t.Error("rubbish was taken for a checkpoint")
+	}
+	if _, err := w.VerifyUser(context.Background(), "bob", *w.verify("alice", "").Checkpoint); err == nil {
+		t.Error("bob's wallet was compared with alice's checkpoint")
+	}
+}
+
+func TestVerify_ListsAHundredFailuresAndCountsTheRest(t *testing.T) {
+	w := newWorld(t, "alice")
+	for i := range 150 {
+		w.deposit(wallet.Account{User: fmt.Sprint("user", i), Currency: "USD"}, 5)
+	}
+	w.loosen()
+	w.exec(`UPDATE wallet_account SET balance = balance + 1 WHERE user_id LIKE 'user%'`)
+	full := w.verifyAll()
+	if len(full.Failures) != 100 || full.FailureCount != 300 || len(full.Problems) != 100 {
+		t.Errorf("%d of %d failures listed, %d problems", len(full.Failures), full.FailureCount, len(full.Problems))
+	}
+}

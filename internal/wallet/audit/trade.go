@@ -1,0 +1,466 @@
+package audit
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"assay/internal/wallet"
+	"assay/internal/wallet/fee"
+)
+
+// The states of a trade, as the market has them.
+const (
+	tradePending   = "pending"
+	tradeCompleted = "completed"
+	tradeReversed  = "reversed"
+	tradeSettled   = "settled"
+)
+
+// deal is a trade with all transactions that belong to it.
+type deal struct {
+	id       int64
+	trade    *Trade // nil: it is not there
+	payments []*payment
+	sale     *payment // as the others: nil, if there is none
+	hold     *payment
+	release  *payment
+	settled  *payment
+	reversal *payment
+	oddities []string // kinds that it has several of, or should have none of
+}
+
+// tradesOf examines the trades that transactions belong to, each with the first of
+// its transactions that the user has part in.
+func (v *audit) tradesOf(payments []payment) error {
+	here := map[int64]*payment{}
+	var ids []int64
+	for i := range payments {
+		p := &payments[i]
+		here[p.id] = p
+		ids = append(ids, p.trades()...)
+	}
+	slices.Sort(ids)
+	if ids = slices.Compact(ids); len(ids) == 0 {
+		return nil
+	}
+	deals, err := v.deals(ids, here)
+	if err != nil {
+		return err
+	}
+	for i := range payments {
+		p := &payments[i]
+		for _, id := range p.trades() {
+			d := deals[id]
+			if first := d.first(v.only); first == nil || first.id == p.id {
+				if err := v.deal(d, p); err != nil {
+					return err
+				}
+			}
+		}
+	}
+	return nil
+}
+
+// trades are those that a transaction or its entries name.
+func (p *payment) trades() []int64 {
+	var out []int64
+	if p.Transaction != nil && p.Trade != 0 {
+		out = append(out, p.Trade)
+	}
+	for i := range p.entries {
+		if id := p.entries[i].Trade; id != 0 && !slices.Contains(out, id) {
+			out = append(out, id)
+		}
+	}
+	return out
+}
+
+// first returns the first transaction that a user has part in, or the first of all
+// where there is no such.
+func (d *deal) first(user string) *payment {
+	for _, p := range d.payments {
+		if p.part(user) {
+			return p
+		}
+	}
+	if len(d.payments) > 0 {
+		return d.payments[0]
+	}
+	return nil
+}
+
+// deals reads trades with their transactions; here are some that were read.
+func (v *audit) deals(ids []int64, here map[int64]*payment) (map[int64]*deal, error) {
+	out := map[int64]*deal{}
+	for _, id := range ids {
+		out[id] = &deal{id: id}
+	}
+	trades, err := v.records.TradesOf(ids)
+	if err != nil {
+		return nil, err
+	}
+	for i := range trades {
+		d := out[trades[i].ID]
+		if d.trade != nil {
+			trades[i].Faults = append(trades[i].Faults, "id, which another row has")
+		}
+		d.trade = &trades[i]
+	}
+	rows, err := v.records.TradeTransactions(ids)
+	if err != nil {
+		return nil, err
+	}
+	var missing []int64
+	for i := range rows {
+		if here[rows[i].ID] == nil {
+			missing = append(missing, rows[i].ID)
+		}
+	}
+	slices.Sort(missing)
+	loaded, err := v.load(slices.Compact(missing))
+	if err != nil {
+		return nil, err
+	}
+	for i := range loaded {
+		here[loaded[i].id] = &loaded[i]
+	}
+	for i := range rows {
+		out[rows[i].Trade].payments = append(out[rows[i].Trade].payments, here[rows[i].ID])
+	}
+	for _, d := range out {
+		d.sort()
+	}
+	return out, nil
+}
+
+// sort tells the transactions of a trade apart.
+func (d *deal) sort() {
+	slices.SortFunc(d.payments, func(a, b *payment) int { return cmp.Compare(a.id, b.id) })
+	d.payments = slices.Compact(d.payments)
+	for _, p := range d.payments {
+		place := map[wallet.Kind]**payment{
+			wallet.KindSale: &d.sale, wallet.KindHold: &d.hold, wallet.KindRelease: &d.release,
+			wallet.KindSettlement: &d.settled, wallet.KindReversal: &d.reversal,
+		}[p.kind()]
+		if place == nil || *place != nil {
+			d.oddities = append(d.oddities, string(p.kind()))
+			continue
+		}
+		*place = p
+	}
+}
+
+// deal examines a trade; p is the transaction that findings are told at.
+func (v *audit) deal(d *deal, p *payment) error {
+	if wrong := d.differs(); len(wrong) > 0 {
+		for _, w := range wrong {
+			v.fail(tradeCrosscheck, v.finding(p, w.expected, w.actual, "trade %d: %s", d.id, w.message))
+		}
+	} else {
+		v.pass(tradeCrosscheck)
+	}
+	wrong := d.lifecycle()
+	v.that(holdLifecycle, wrong == "", func() Finding {
+		return v.finding(p, "what is held for a trade, released once", wrong, "trade %d: what is held for it does not go with what became of it.", d.id)
+	})
+	if d.sale == nil {
+		return nil
+	}
+	v.rounding(d)
+	return v.fee(d)
+}
+
+// difference is something in which the market and the ledger differ.
+type difference struct{ expected, actual, message string }
+
+// differs compares what the market says of a trade with what the ledger says.
+func (d *deal) differs() (out []difference) {
+	t := d.trade
+	if t == nil {
+		return []difference{{"a trade", "none", "money was moved for it, and it is not there."}}
+	}
+	differ := func(what, market, ledger string) {
+		if market != ledger {
+			out = append(out, difference{market, ledger, what})
+		}
+	}
+	if len(t.Faults) > 0 {
+		differ("its row holds what no column of its should.", "values that the market writes", list(t.Faults))
+	}
+	if d.sale == nil {
+		if t.Transaction != 0 || t.State == tradeSettled || t.State == tradeReversed {
+			differ("it was sold, and the ledger has no sale.", "transaction "+integer(t.Transaction), "none")
+		}
+		return out
+	}
+	paid, got, kept := d.sale.leg(wallet.TypePurchase), d.sale.leg(wallet.TypeSale), d.sale.leg(wallet.TypeFee)
+	differ("its sale is another transaction.", integer(t.Transaction), integer(d.sale.id))
+	if paid == nil {
+		differ("its buyer has not paid.", "a purchase of "+integer(t.Price), "none")
+	} else {
+		differ("another one paid.", t.Buyer, paid.User)
+		differ("another price was paid.", integer(t.Price), integer(-paid.Amount))
+		differ("it was paid in another currency.", string(t.Currency), string(paid.Currency))
+		differ("it was paid by another rule.", quote(t.FeeRule), quote(paid.FeeRule))
+		differ("it was paid by rules of another version.", integer(t.FeeVersion), integer(paid.FeeVersion))
+	}
+	if got == nil {
+		differ("its seller has no credit.", "a credit of "+integer(t.Net), "none")
+	} else {
+		differ("another one was credited.", t.Seller, got.User)
+		differ("another amount was credited.", integer(t.Net), integer(got.Amount))
+		differ("it was credited in another currency.", string(t.Currency), string(got.Currency))
+	}
+	if kept == nil {
+		differ("no fee was kept.", "a fee of "+integer(t.Fee), "none")
+	} else {
+		differ("another fee was kept.", integer(t.Fee), integer(kept.Amount))
+	}
+	differ("its price is not its fee and what the seller gets.", integer(t.Price), integer(t.Fee+t.Net))
+	differ("its state does not go with what the ledger has of it.", t.State, d.state())
+	return out
+}
+
+// state is the one that goes with what the ledger has of a trade that was sold.
+func (d *deal) state() string {
+	switch {
+	case d.settled != nil && d.reversal != nil:
+		return "settled and reversed"
+	case d.settled != nil:
+		return tradeSettled
+	case d.reversal != nil:
+		return tradeReversed
+	case d.trade.State == tradeCompleted:
+		return tradeCompleted
+	default:
+		return tradePending
+	}
+}
+
+// lifecycle says what is wrong with what is held for a trade; "": nothing.
+func (d *deal) lifecycle() string {
+	after := func(p, than *payment) bool { return p == nil || than != nil && p.id > than.id }
+	held := amountOf(d.hold, wallet.TypeHold)
+	credit := amountOf(d.sale, wallet.TypeSale)
+	switch {
+	case len(d.oddities) > 0:
+		return "too many of: " + list(d.oddities)
+	case d.trade == nil && (d.hold != nil || d.sale != nil):
+		return "money held for a trade that is not there"
+	case !after(d.release, d.hold):
+		return "a release of what was not held"
+	case !after(d.settled, d.sale):
+		return "a settlement of what was not sold"
+	case !after(d.reversal, d.sale):
+		return "a reversal of what was not sold"
+	case d.settled != nil && d.reversal != nil:
+		return "settled and reversed"
+	case d.sale != nil && (d.settled == nil && d.trade.State == tradeSettled || d.reversal == nil && d.trade.State == tradeReversed):
+		return "still held, and the trade is " + d.trade.State
+	case d.release != nil && !sameRelease(d.release, held):
+		return "released as another amount, or to another account"
+	case d.settled != nil && !sameRelease(d.settled, credit):
+		return "settled as another amount, or to another account"
+	}
+	return d.holdUsed(held)
+}
+
+// holdUsed says whether a sale ended the hold of its trade, where there is one that
+// was not released.
+func (d *deal) holdUsed(held *Entry) string {
+	if d.sale == nil {
+		return ""
+	}
+	uses := amountOf(d.sale, wallet.TypeFree) != nil
+	open := d.hold != nil && d.release == nil
+	switch {
+	case uses && !open:
+		return "a sale that releases what is not held"
+	case open && !uses:
+		return "a sale that leaves held what was held for it"
+	case uses && (d.sale.id < d.hold.id || !sameRelease(d.sale, held)):
+		return "a sale that releases another amount, or in another account"
+	}
+	return ""
+}
+
+// amountOf returns the entry of a type of a transaction that may be missing.
+func amountOf(p *payment, kind wallet.Type) *Entry {
+	if p == nil {
+		return nil
+	}
+	return p.leg(kind)
+}
+
+// sameRelease reports whether a transaction frees what an entry holds.
+func sameRelease(p *payment, held *Entry) bool {
+	freed := p.leg(wallet.TypeFree)
+	return held != nil && freed != nil && freed.Account == held.Account && freed.Amount == held.Amount
+}
+
+// rounding examines whether a sale leaves nothing over.
+func (v *audit) rounding(d *deal) {
+	var rest int64
+	for i := range d.sale.entries {
+		switch e := &d.sale.entries[i]; e.Type {
+		case wallet.TypePurchase, wallet.TypeSale, wallet.TypeFee:
+			rest += e.Amount
+		}
+	}
+	v.that(roundingResidue, rest == 0, func() Finding {
+		return v.finding(d.sale, "0", integer(rest), "what the buyer paid is not what the seller got and the house kept.")
+	})
+}
+
+// rules keeps the fee rules that were used last.
+type rules struct {
+	sets map[int64]*ruleSet
+}
+
+type ruleSet struct {
+	set   *fee.Set
+	wrong string
+}
+
+// maxRules bounds how many versions are kept.
+const maxRules = 64
+
+// rule returns a version of the fee rules.
+func (v *audit) rule(version int64) (*ruleSet, error) {
+	if kept := v.rules.sets[version]; kept != nil {
+		return kept, nil
+	}
+	set, found, err := v.records.FeeRules(version)
+	out := &ruleSet{set: set}
+	switch {
+	case errors.Is(err, ErrFeeRules):
+		out.wrong = "rules that are not what was activated"
+	case err != nil:
+		return nil, err
+	case !found:
+		out.wrong = "no rules of that version"
+	}
+	if len(v.rules.sets) >= maxRules || v.rules.sets == nil {
+		v.rules.sets = map[int64]*ruleSet{}
+	}
+	v.rules.sets[version] = out
+	return out, nil
+}
+
+// ErrFeeRules means that a version of the fee rules is not what was activated.
+var ErrFeeRules = errors.New("the fee rules were changed behind the service's back")
+
+// fee examines whether a sale cost what the rules of its version say.
+func (v *audit) fee(d *deal) error {
+	paid, kept := d.sale.leg(wallet.TypePurchase), d.sale.leg(wallet.TypeFee)
+	if paid == nil || kept == nil {
+		v.fail(feeCrosscheck, v.finding(d.sale, "a price and a fee", "not both", "it cannot be worked out what the sale costs."))
+		return nil
+	}
+	rules, err := v.rule(paid.FeeVersion)
+	if err != nil {
+		return err
+	}
+	if rules.wrong != "" {
+		v.fail(feeCrosscheck, of(kept, "rules of version "+integer(paid.FeeVersion), rules.wrong, "The sale names fee rules that cannot be had."))
+		return nil
+	}
+	at := paid.At
+	if d.sale.Transaction != nil {
+		at = d.sale.At
+	}
+	quoted, err := fee.Compute(rules.set, SalePayment(paid.Account, -paid.Amount, at))
+	if err != nil {
+		v.fail(feeCrosscheck, of(kept, "a price", integer(-paid.Amount), "No fee can be worked out for the sale."))
+		return nil //nolint:nilerr // that is what was found
+	}
+	told := kept.Amount
+	if d.trade != nil && d.trade.Fee != quoted.Fee {
+		told = d.trade.Fee
+	}
+	v.that(feeCrosscheck, quoted.Fee == kept.Amount && quoted.Rule == kept.FeeRule && told == quoted.Fee, func() Finding {
+		return of(kept, fmt.Sprintf("%d by rule %s", quoted.Fee, quoted.Rule), fmt.Sprintf("%d by rule %s", told, quote(kept.FeeRule)),
+			fmt.Sprintf("The fee of trade %d is not what version %d of the rules says.", d.id, paid.FeeVersion))
+	})
+	return nil
+}
+
+// SalePayment is what the fee of a sale is asked for.
+func SalePayment(buyer wallet.Account, price int64, at time.Time) fee.Payment {
+	return fee.Payment{Kind: fee.Sale, Amount: price, Currency: buyer.Currency, At: at.UTC().Truncate(time.Microsecond)}
+}
+
+// tradeCount is how many trades there are, and how many of them moved money here.
+type tradeCount struct{ rows, paid int64 }
+
+// trades examines those that no transaction of the user led to.
+func (v *audit) trades() (n tradeCount, err error) {
+	for after := int64(-1 << 63); ; {
+		rows, err := v.records.Trades(v.only, after, batch)
+		if err != nil || len(rows) == 0 {
+			return n, errors.Join(err, v.flush())
+		}
+		v.advance(len(rows))
+		after = rows[len(rows)-1].ID
+		if err := v.tradePage(rows, &n); err != nil {
+			return n, err
+		}
+	}
+}
+
+func (v *audit) tradePage(rows []Trade, n *tradeCount) error {
+	ids := make([]int64, len(rows))
+	for i := range rows {
+		ids[i] = rows[i].ID
+	}
+	transactions, err := v.records.TradeTransactions(ids)
+	if err != nil {
+		return err
+	}
+	sold := map[int64]bool{}
+	for i := range transactions {
+		sold[transactions[i].Trade] = true
+	}
+	for i := range rows {
+		t := &rows[i]
+		n.rows++
+		if !sold[t.ID] {
+			if t.Transaction != 0 {
+				n.paid++
+				d := &deal{id: t.ID, trade: t}
+				if err := v.deal(d, &payment{id: t.Transaction}); err != nil {
+					return err
+				}
+			}
+			continue
+		}
+		n.paid++
+	}
+	if v.only == "" {
+		return nil // all of them were examined with their transactions
+	}
+	return v.unpaid(ids)
+}
+
+// unpaid examines trades in whose transactions the user has no part.
+func (v *audit) unpaid(ids []int64) error {
+	deals, err := v.deals(ids, map[int64]*payment{})
+	if err != nil {
+		return err
+	}
+	for _, id := range ids {
+		d := deals[id]
+		if slices.ContainsFunc(d.payments, func(p *payment) bool { return p.part(v.only) }) {
+			continue
+		}
+		for _, p := range d.payments {
+			if err := v.enqueue(p.id); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}

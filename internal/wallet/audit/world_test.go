@@ -1,0 +1,355 @@
+package audit_test
+
+import (
+	"bytes"
+	"context"
+	"database/sql"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"os"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"assay/internal/money"
+	"assay/internal/store"
+	"assay/internal/store/storetest"
+	"assay/internal/wallet"
+	"assay/internal/wallet/audit"
+	"assay/internal/wallet/fee"
+)
+
+func TestMain(m *testing.M) { os.Exit(storetest.RunOnEngines(m)) }
+
+// world is a ledger on a database, with the trades and fee rules that belong to
+// it, and somebody who can change the database behind the service's back.
+type world struct {
+	testing.TB
+	*audit.Auditor
+	ledger  *wallet.Ledger
+	store   *store.Store
+	at      storetest.Database
+	raw     *sql.DB
+	users   []string
+	traders map[string]int64 // keys of users
+	trades  int64
+	moved   []int64 // transactions that may be taken back
+	open    []int64 // trades that are neither settled nor reversed
+	now     time.Time
+}
+
+func newRing(tb testing.TB, ids ...string) *wallet.Ring {
+	tb.Helper()
+	var keys []wallet.Key
+	for _, id := range ids {
+		keys = append(keys, wallet.Key{ID: id, Bytes: []byte(strings.Repeat(id, 32)[:32])})
+	}
+	r, err := wallet.NewRing(keys)
+	if err != nil {
+		tb.Fatal(err)
+	}
+	return r
+}
+
+func newWorld(tb testing.TB, users ...string) *world {
+	tb.Helper()
+	w := &world{TB: tb, at: storetest.NewDatabase(tb), users: users, traders: map[string]int64{}, now: time.Unix(1_800_000_000, 0)}
+	var err error
+	w.store, err = store.Open(tb.Context(), store.Options{Path: w.at.Path, URL: w.at.URL, Now: w.tick})
+	w.must(err)
+	tb.Cleanup(func() { w.must(w.store.Close()) })
+	w.raw = w.at.Raw(tb)
+	tb.Cleanup(func() { w.must(w.raw.Close()) })
+	keys := newRing(tb, "k1")
+	w.ledger = &wallet.Ledger{Keys: keys}
+	w.Auditor = &audit.Auditor{
+		Keys: keys, Now: time.Now, Scopes: func(user string) []string { return []string{"scope " + user} },
+		Read: func(ctx context.Context, use func(audit.Records) error) error {
+			return w.store.ReadLedger(ctx, func(l *store.LedgerSnapshot) error { return use(l) })
+		},
+	}
+	set := fee.BuiltIn()
+	text, digest, err := set.Canonical()
+	w.must(err)
+	w.exec(`INSERT INTO fee_rule_set (version, digest, rules, source, mark, activated_at, activated_by) VALUES (1, $1, $2, 'built-in', '', 1, 'test')`, digest, string(text))
+	for i, u := range users {
+		w.traders[u] = int64(i + 1)
+		w.exec(`INSERT INTO platform_user (id, user_id, created_at) VALUES ($1, $2, 1)`, i+1, u)
+	}
+	return w
+}
+
+// tick is a clock of which no two moments are the same.
+func (w *world) tick() time.Time {
+	w.now = w.now.Add(time.Second)
+	return w.now
+}
+
+func (w *world) must(err error) {
+	w.Helper()
+	if err != nil {
+		w.Fatal(err)
+	}
+}
+
+func (w *world) exec(query string, args ...any) int64 {
+	w.Helper()
+	r, err := w.raw.ExecContext(context.Background(), query, args...)
+	if err != nil {
+		w.Fatalf("%s: %v", query, err)
+	}
+	n, err := r.RowsAffected()
+	w.must(err)
+	return n
+}
+
+func (w *world) post(fn func(tx wallet.Tx) (*wallet.Posted, error)) *wallet.Posted {
+	w.Helper()
+	var posted *wallet.Posted
+	w.must(w.store.InTx(context.Background(), func(tx *store.Tx) (err error) {
+		posted, err = fn(tx)
+		return err
+	}))
+	return posted
+}
+
+func in(user string, currency money.Currency) wallet.Account {
+	return wallet.Account{User: user, Currency: currency}
+}
+
+// request is one with a key that nobody had.
+func (w *world) request(user string) wallet.Request {
+	return wallet.Request{Scope: "scope " + user, Key: fmt.Sprint("key ", w.now.UnixNano()), Note: "a note"}
+}
+
+func (w *world) deposit(a wallet.Account, amount int64) *wallet.Posted {
+	w.Helper()
+	p := w.post(func(tx wallet.Tx) (*wallet.Posted, error) { return w.ledger.Deposit(tx, a, amount, w.request(a.User)) })
+	w.moved = append(w.moved, p.Transaction.ID)
+	return p
+}
+
+func (w *world) withdraw(a wallet.Account, amount int64) *wallet.Posted {
+	w.Helper()
+	p := w.post(func(tx wallet.Tx) (*wallet.Posted, error) { return w.ledger.Withdraw(tx, a, amount, w.request(a.User)) })
+	w.moved = append(w.moved, p.Transaction.ID)
+	return p
+}
+
+func (w *world) takeBack(user string, id int64) *wallet.Posted {
+	w.Helper()
+	return w.post(func(tx wallet.Tx) (*wallet.Posted, error) { return w.ledger.TakeBack(tx, user, id, w.request(user)) })
+}
+
+// trade makes a trade that is not paid yet.
+func (w *world) trade(buyer, seller string, currency money.Currency, price int64) int64 {
+	w.Helper()
+	w.trades++
+	w.exec(`INSERT INTO trade (id, listing_id, seller_key, buyer_key, app_id, context_id, asset_id, item_id, amount, price, currency, state, created_at)
+		VALUES ($1, $1, $2, $3, 730, '2', 'a', 1, 1, $4, $5, 'pending', 1)`, w.trades, w.traders[seller], w.traders[buyer], price, string(currency))
+	return w.trades
+}
+
+// hold sets aside what a trade costs.
+func (w *world) hold(trade int64, buyer wallet.Account, price int64) {
+	w.Helper()
+	w.post(func(tx wallet.Tx) (*wallet.Posted, error) {
+		return w.ledger.Hold(tx, trade, buyer, price, wallet.Request{})
+	})
+}
+
+// pay moves the money of a trade.
+func (w *world) pay(trade int64, buyer, seller string, currency money.Currency, price int64, held bool) *wallet.Posted {
+	w.Helper()
+	rules := fee.BuiltIn()
+	rules.Version = 1
+	var quote fee.Quote
+	p := w.post(func(tx wallet.Tx) (_ *wallet.Posted, err error) {
+		if quote, err = fee.Compute(rules, audit.SalePayment(in(buyer, currency), price, tx.Now())); err != nil {
+			return nil, err
+		}
+		return w.ledger.Sell(tx, wallet.Sale{
+			Trade: trade, Buyer: buyer, Seller: seller, Currency: currency, Price: price, Fee: quote.Fee,
+			FeeRule: quote.Rule, FeeVersion: quote.Version, Held: held,
+		}, w.request(buyer))
+	})
+	w.exec(`UPDATE trade SET fee = $1, net = $2, fee_rule = $3, fee_version = $4, transaction_id = $5 WHERE id = $6`,
+		quote.Fee, quote.Net, quote.Rule, quote.Version, p.Transaction.ID, trade)
+	w.open = append(w.open, trade)
+	return p
+}
+
+func (w *world) sell(buyer, seller string, currency money.Currency, price int64) *wallet.Posted {
+	w.Helper()
+	return w.pay(w.trade(buyer, seller, currency, price), buyer, seller, currency, price, false)
+}
+
+func (w *world) settle(trade int64) {
+	w.Helper()
+	w.post(func(tx wallet.Tx) (*wallet.Posted, error) { return w.ledger.Settle(tx, trade, wallet.Request{}) })
+	w.exec(`UPDATE trade SET state = 'settled' WHERE id = $1`, trade)
+}
+
+func (w *world) reverse(trade int64) {
+	w.Helper()
+	w.post(func(tx wallet.Tx) (*wallet.Posted, error) { return w.ledger.Reverse(tx, trade, wallet.Request{}) })
+	w.exec(`UPDATE trade SET state = 'reversed' WHERE id = $1`, trade)
+}
+
+// example is a small ledger in which everything happens once or twice: alice buys,
+// bob sells, and carol has nothing to do with them.
+func example(tb testing.TB) *world {
+	tb.Helper()
+	w := newWorld(tb, "alice", "bob", "carol")
+	for _, amount := range []int64{10_000, 5_000, 2_500} {
+		w.deposit(in("alice", "USD"), amount)
+		w.deposit(in("carol", "USD"), amount)
+	}
+	w.deposit(in("bob", "USD"), 300)
+	w.deposit(in("alice", "EUR"), 700)
+	w.sell("alice", "bob", "USD", 1_999)
+	w.sell("alice", "bob", "USD", 501)
+	w.sell("alice", "bob", "USD", 333)
+	w.settle(1)
+	w.reverse(2)
+	w.withdraw(in("bob", "USD"), 100)
+	w.takeBack("alice", w.deposit(in("alice", "USD"), 40).Transaction.ID)
+	held := w.trade("alice", "carol", "USD", 777)
+	w.hold(held, in("alice", "USD"), 777)
+	w.pay(held, "alice", "carol", "USD", 777, true)
+	released := w.trade("alice", "carol", "USD", 50)
+	w.hold(released, in("alice", "USD"), 50)
+	w.post(func(tx wallet.Tx) (*wallet.Posted, error) { return w.ledger.Release(tx, released, wallet.Request{}) })
+	w.deposit(in("alice", "USD"), 11)
+	w.deposit(in("bob", "USD"), 12)
+	return w
+}
+
+// random fills the ledger with so many entries, at least.
+func (w *world) random(r *rand.Rand, entries int) {
+	w.Helper()
+	currencies := []money.Currency{"USD", "EUR", "JPY"}
+	for _, u := range w.users {
+		for _, c := range currencies {
+			w.deposit(in(u, c), 1_000_000+r.Int64N(1_000_000))
+		}
+	}
+	any := func() string { return w.users[r.IntN(len(w.users))] }
+	for w.count("wallet_entry") < int64(entries) {
+		buyer, seller, currency, amount := any(), any(), currencies[r.IntN(len(currencies))], 1+r.Int64N(2_000)
+		switch r.IntN(8) {
+		case 0:
+			w.deposit(in(buyer, currency), amount)
+		case 1:
+			w.withdraw(in(buyer, currency), amount)
+		case 2:
+			p := w.deposit(in(buyer, currency), amount)
+			w.takeBack(buyer, p.Transaction.ID)
+		case 3:
+			w.post(func(tx wallet.Tx) (*wallet.Posted, error) {
+				return w.ledger.Correct(tx, in(buyer, currency), amount-1_000-amount%2, w.request(buyer))
+			})
+		case 4, 5:
+			if buyer != seller {
+				w.sell(buyer, seller, currency, amount)
+			}
+		case 6:
+			if buyer != seller {
+				t := w.trade(buyer, seller, currency, amount)
+				w.hold(t, in(buyer, currency), amount)
+				w.pay(t, buyer, seller, currency, amount, true)
+			}
+		case 7:
+			if len(w.open) > 0 {
+				i := r.IntN(len(w.open))
+				if r.IntN(2) == 0 {
+					w.settle(w.open[i])
+				} else {
+					w.reverse(w.open[i])
+				}
+				w.open = slices.Delete(w.open, i, i+1)
+			}
+		}
+	}
+}
+
+func (w *world) count(table string) (n int64) {
+	w.Helper()
+	w.must(w.raw.QueryRowContext(context.Background(), `SELECT count(*) FROM `+table).Scan(&n))
+	return n
+}
+
+// loosen takes away all that keeps somebody with rights on the database from
+// changing it as they please: triggers, keys, types and constraints.
+func (w *world) loosen() {
+	w.Helper()
+	for _, table := range tables {
+		if w.at.Engine == storetest.SQLite {
+			w.exec(`ALTER TABLE ` + table + ` RENAME TO strict_` + table)
+			w.exec(`CREATE TABLE ` + table + ` AS SELECT * FROM strict_` + table)
+			w.exec(`DROP TABLE strict_` + table)
+			continue
+		}
+		w.exec(`ALTER TABLE ` + table + ` DISABLE TRIGGER ALL`)
+		w.exec(`DO $$ DECLARE r record; BEGIN
+			FOR r IN SELECT conname FROM pg_constraint WHERE conrelid = '` + table + `'::regclass LOOP
+				EXECUTE 'ALTER TABLE ` + table + ` DROP CONSTRAINT ' || quote_ident(r.conname) || ' CASCADE'; END LOOP;
+			FOR r IN SELECT i.indexrelid::regclass AS name FROM pg_index i WHERE i.indrelid = '` + table + `'::regclass AND i.indisunique LOOP
+				EXECUTE 'DROP INDEX ' || r.name; END LOOP;
+			FOR r IN SELECT attname, attidentity FROM pg_attribute WHERE attrelid = '` + table + `'::regclass AND attnum > 0 LOOP
+				IF r.attidentity <> '' THEN EXECUTE 'ALTER TABLE ` + table + ` ALTER COLUMN ' || quote_ident(r.attname) || ' DROP IDENTITY'; END IF;
+				EXECUTE 'ALTER TABLE ` + table + ` ALTER COLUMN ' || quote_ident(r.attname) || ' DROP NOT NULL'; END LOOP; END $$`)
+	}
+}
+
+// tables are those that the ledger consists of, or depends on.
+var tables = []string{"wallet_account", "wallet_entry", "wallet_transaction", "trade", "fee_rule_set", "platform_user"}
+
+func (w *world) verifyAll() *audit.FullReport {
+	w.Helper()
+	r, err := w.VerifyAll(context.Background(), nil)
+	w.must(err)
+	return r
+}
+
+func (w *world) verify(user, checkpoint string) *audit.Report {
+	w.Helper()
+	r, err := w.VerifyUser(context.Background(), user, checkpoint)
+	w.must(err)
+	return r
+}
+
+// failing lists the checks that did not pass.
+func failing(checks []audit.Checked) (out []string) {
+	for _, c := range checks {
+		if c.Status == audit.Fail || c.Status == audit.Skipped {
+			out = append(out, c.Name)
+		}
+	}
+	return out
+}
+
+// checkpoint writes a checkpoint of the whole ledger.
+func (w *world) checkpoint() []byte {
+	w.Helper()
+	var b bytes.Buffer
+	c := wallet.NewCheckpointWriter(&b, w.Keys, w.now)
+	w.must(w.store.ReadLedger(context.Background(), func(l *store.LedgerSnapshot) error {
+		heads, err := l.Heads("", wallet.Account{}, 1000)
+		for i := range heads {
+			if err == nil {
+				err = c.Add(wallet.Mark{Account: heads[i].Account, Number: heads[i].Number, Hash: heads[i].Hash})
+			}
+		}
+		return err
+	}))
+	w.must(c.Finish())
+	return b.Bytes()
+}
+
+// keep makes a checkpoint the newest stored one.
+func (w *world) keep(checkpoint []byte) {
+	w.Stored = func() (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(checkpoint)), nil }
+}
