@@ -17,6 +17,7 @@ import (
 	"assay/internal/once"
 	"assay/internal/view"
 	"assay/internal/wallet"
+	"assay/internal/wallet/audit"
 )
 
 // The roles that a credential can have. Admin may use every route.
@@ -92,11 +93,14 @@ type Users interface {
 	PutUser(ctx context.Context, user inventory.User) (view.User, error)
 }
 
-// Wallets posts to the ledger.
+// Wallets posts to the ledger, and verifies it.
 type Wallets interface {
 	// Post carries out an order. sealed is called last in its transaction, with
 	// what was posted.
 	Post(ctx context.Context, o wallet.Order, sealed func(once.Keeper, view.WalletTransaction) error) error
+	// Verify verifies the wallet of a user, and compares it with a checkpoint, or the
+	// newest stored one where that is empty.
+	Verify(ctx context.Context, userID, checkpoint string) (*audit.Report, error)
 }
 
 // Trading lists, sells and hands over what users own. What seals an answer is

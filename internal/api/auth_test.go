@@ -26,7 +26,7 @@ var contractRoutes = []string{
 	"POST /api/market-prices/sources/{source}/resume", "GET /api/market-prices/status",
 	"GET /api/prices/items", "GET /api/prices/items/{name}", "POST /api/prices/lookup", "PUT /api/users/{userId}",
 	"POST /api/functions/admin/wallet-ledger/{userId}/entries", "GET /api/functions/admin/wallet-ledger/{userId}/entries",
-	"GET /api/functions/admin/wallet-ledger/{userId}/balance",
+	"GET /api/functions/admin/wallet-ledger/{userId}/balance", "GET /api/functions/admin/wallet-ledger/{userId}/verify",
 	"GET /api/functions/admin/payment-fee-rules", "POST /api/functions/admin/payment-fee-rules/quote",
 	"POST /api/functions/admin/payment-fee-rules/refresh", "POST /api/functions/admin/payment-fee-rules/rollback",
 	"GET /docs", "GET /metrics", "GET /openapi.json",

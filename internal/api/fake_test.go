@@ -25,6 +25,7 @@ import (
 	"assay/internal/once"
 	"assay/internal/view"
 	"assay/internal/wallet"
+	"assay/internal/wallet/audit"
 	"assay/internal/wallet/fee"
 )
 
@@ -245,6 +246,14 @@ func (f *fakes) Post(_ context.Context, o wallet.Order, sealed func(once.Keeper,
 		return err
 	}
 	return sealed(keeps{f}, view.WalletTransaction{ID: "1", Kind: string(o.Kind), CreatedAt: noon, Entries: []view.WalletEntry{{Seq: 1}}})
+}
+
+func (f *fakes) Verify(_ context.Context, userID, checkpoint string) (*audit.Report, error) {
+	return &audit.Report{
+		UserID: userID, Status: audit.Failed, VerifiedAt: noon, Accounts: []audit.Account{{Currency: "USD", Entries: 1, LastSeq: 1}},
+		Checks:   []audit.Checked{{Name: "cached_balance", Status: audit.Fail, Examined: 1, Failures: 1}},
+		Failures: []audit.Finding{{Check: "cached_balance", UserID: userID, Currency: "USD", Expected: "1", Actual: "2"}}, FailureCount: 1, Warnings: []audit.Finding{},
+	}, f.note("verify", userID, checkpoint)
 }
 
 func (f *fakes) Wallet(_ context.Context, userID string) (view.Wallet, error) {

@@ -29,7 +29,7 @@ func (s *server) postEntries(w http.ResponseWriter, c *call) error {
 		return err
 	}
 	order.User = c.values["userId"]
-	order.Scope, order.Key = strings.Join([]string{c.Method, c.route, c.role, order.User}, " "), c.onceKey
+	order.Scope, order.Key = walletScope(c.Method, c.route, c.role, order.User), c.onceKey
 	return s.once(w, c, order.User, func(seal seal) error {
 		return s.Wallets.Post(c.Context(), order, func(tx once.Keeper, posted view.WalletTransaction) error {
 			return seal(tx, http.StatusCreated, "", posted)
@@ -136,4 +136,24 @@ func (s *server) walletBalance(w http.ResponseWriter, c *call) error {
 func checkCurrency(value string) error {
 	_, err := money.ParseCurrency(value)
 	return err
+}
+
+func (s *server) verifyWallet(w http.ResponseWriter, c *call) error {
+	report, err := s.Wallets.Verify(c.Context(), c.values["userId"], c.values["checkpoint"])
+	return answer(w, report, err)
+}
+
+// walletScope is what an Idempotency-Key counts in where a request moves money.
+func walletScope(method, route, role, user string) string {
+	return strings.Join([]string{method, route, role, user}, " ")
+}
+
+// WalletScopes are those under which requests move money of a user.
+func WalletScopes(user string) []string {
+	const entries, purchase = "/api/functions/admin/wallet-ledger/{userId}/entries", "/api/listings/{id}/purchase"
+	return []string{
+		walletScope(http.MethodPost, entries, Admin, user),
+		walletScope(http.MethodPost, purchase, Admin, user),
+		walletScope(http.MethodPost, purchase, Platform, user),
+	}
 }

@@ -14,6 +14,7 @@ import (
 	"assay/internal/fault"
 	"assay/internal/inventory"
 	"assay/internal/market"
+	"assay/internal/wallet"
 )
 
 // param is a parameter of a path or query. A value that passed check is what
@@ -77,6 +78,10 @@ var (
 	currency = param{
 		name: "currency", in: "query", schema: schema{"type": "string", "minLength": 3, "maxLength": 3}, check: checkCurrency,
 		doc: "Only in this currency.",
+	}
+	checkpoint = param{
+		name: "checkpoint", in: "query", schema: schema{"type": "string", "maxLength": wallet.MaxUserCheckpoint},
+		doc: "One that an earlier verification of this user answered, to compare with; without it, the newest stored one is.",
 	}
 	userID = param{
 		name: "userId", in: "path", schema: schema{"type": "string"}, check: checkUserID,

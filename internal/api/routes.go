@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"assay/internal/view"
+	"assay/internal/wallet/audit"
 )
 
 // operation is one route with all that is to be known of it.
@@ -61,6 +62,7 @@ func (s *server) operations() []operation {
 		{"GET", user, platform, s.inventory, with(page, userID, anyAppID), nil, answers{200: view.Inventory{}}, finds, "List what a user owns, with its value."},
 		{"POST", ledger + "/entries", admin, s.postEntries, []param{userID}, &body{limit: maxBody, like: entryBody{}, key: keyRequired, money: true}, answers{201: view.WalletTransaction{}}, []int{404, 409, 500, 503}, "Post a deposit, withdrawal or correction to a user's wallet."},
 		{"GET", ledger + "/entries", admin, s.walletEntries, with(page, userID, currency), nil, answers{200: view.Page[view.WalletEntry]{}}, finds, "List the entries of a user's wallet, the newest first in each currency."},
+		{"GET", ledger + "/verify", admin, s.verifyWallet, []param{userID, checkpoint}, nil, answers{200: audit.Report{}}, finds, "Verify a user's wallet. It repairs nothing."},
 		{"GET", ledger + "/balance", admin, s.walletBalance, []param{userID}, nil, answers{200: view.Wallet{}}, finds, "What a user has, available and held."},
 		{"GET", fees, admin, s.feeRules, []param{feeVersionShown, feeVersionBefore}, nil, answers{200: feeRules{}}, finds, "The fee rules in force, or those of a version, and which versions there were."},
 		{"POST", fees + "/refresh", admin, s.refreshFees, []param{dryRun, allowLarge}, nil, answers{200: feeChange{}}, []int{409, 422, 500, 502, 503}, "Load the fee rules from their source and activate them as the next version."},

@@ -11,6 +11,7 @@ import (
 
 	"assay/internal/event"
 	"assay/internal/view"
+	"assay/internal/wallet/audit"
 )
 
 // metrics serves what the status and the sources tell, in the form of
@@ -37,10 +38,11 @@ type collector struct {
 }
 
 type descriptions struct {
-	running, items, missing, freshness, oldest   *prometheus.Desc
-	answers, blocked, quotes, quarantined        *prometheus.Desc
-	limit, used, left, low, events               *prometheus.Desc
-	lastFetch, lastSuccess, latency, jobRequests *prometheus.Desc
+	ledger, ledgerFailures, ledgerEntries, ledgerVerified *prometheus.Desc
+	running, items, missing, freshness, oldest            *prometheus.Desc
+	answers, blocked, quotes, quarantined                 *prometheus.Desc
+	limit, used, left, low, events                        *prometheus.Desc
+	lastFetch, lastSuccess, latency, jobRequests          *prometheus.Desc
 }
 
 func describe() descriptions {
@@ -48,24 +50,28 @@ func describe() descriptions {
 		return prometheus.NewDesc("assay_"+name, help, labels, nil)
 	}
 	return descriptions{
-		running:     d("refresh_running", "1 while a bulk refresh is queued or runs."),
-		items:       d("refresh_items", "Items of the last bulk refresh by state.", "state"),
-		jobRequests: d("refresh_requests", "HTTP requests of the last bulk refresh, retries included.", "source"),
-		missing:     d("missing_prices", "Entries of the missing-price queue: due or in work, or waiting for another try.", "state"),
-		freshness:   d("items_in_scope", "Items in scope by the age of their price.", "freshness"),
-		oldest:      d("oldest_price_seconds", "Seconds since the oldest price in scope was last confirmed."),
-		answers:     d("source_answers_total", "Answers of a source's host since the start, by status; 0 is none.", "source", "host", "status"),
-		blocked:     d("source_blocked", "1 while a source's host is not asked: breaker open, told to wait, or the source paused.", "source", "host", "why"),
-		limit:       d("source_budget_limit", "Requests that a source's host allows: its limit, its quota of a day or month, or what it says itself.", "source", "host", "budget"),
-		used:        d("source_budget_used", "Requests that count now against a budget of a source's host.", "source", "host", "budget"),
-		left:        d("source_budget_left", "Requests that a budget of a source's host leaves now.", "source", "host", "budget"),
-		low:         d("source_budget_low", "1 while less than a tenth of some budget of a source's host is left and it will run out.", "source", "host"),
-		events:      d("events_total", "Events that this process has written since its start.", "kind"),
-		latency:     d("source_latency_seconds", "Latency of recent answers of a source's host.", "source", "host", "quantile"),
-		lastSuccess: d("source_last_success_timestamp_seconds", "When a source last answered well.", "source"),
-		lastFetch:   d("market_last_fetch_timestamp_seconds", "When a market was last fetched.", "source", "market"),
-		quotes:      d("market_quotes", "Quotes in a market's last answer.", "source", "market"),
-		quarantined: d("market_quarantined", "1 while a market's answers are in quarantine.", "source", "market"),
+		running:        d("refresh_running", "1 while a bulk refresh is queued or runs."),
+		items:          d("refresh_items", "Items of the last bulk refresh by state.", "state"),
+		jobRequests:    d("refresh_requests", "HTTP requests of the last bulk refresh, retries included.", "source"),
+		missing:        d("missing_prices", "Entries of the missing-price queue: due or in work, or waiting for another try.", "state"),
+		freshness:      d("items_in_scope", "Items in scope by the age of their price.", "freshness"),
+		oldest:         d("oldest_price_seconds", "Seconds since the oldest price in scope was last confirmed."),
+		answers:        d("source_answers_total", "Answers of a source's host since the start, by status; 0 is none.", "source", "host", "status"),
+		blocked:        d("source_blocked", "1 while a source's host is not asked: breaker open, told to wait, or the source paused.", "source", "host", "why"),
+		limit:          d("source_budget_limit", "Requests that a source's host allows: its limit, its quota of a day or month, or what it says itself.", "source", "host", "budget"),
+		used:           d("source_budget_used", "Requests that count now against a budget of a source's host.", "source", "host", "budget"),
+		left:           d("source_budget_left", "Requests that a budget of a source's host leaves now.", "source", "host", "budget"),
+		low:            d("source_budget_low", "1 while less than a tenth of some budget of a source's host is left and it will run out.", "source", "host"),
+		events:         d("events_total", "Events that this process has written since its start.", "kind"),
+		latency:        d("source_latency_seconds", "Latency of recent answers of a source's host.", "source", "host", "quantile"),
+		lastSuccess:    d("source_last_success_timestamp_seconds", "When a source last answered well.", "source"),
+		lastFetch:      d("market_last_fetch_timestamp_seconds", "When a market was last fetched.", "source", "market"),
+		quotes:         d("market_quotes", "Quotes in a market's last answer.", "source", "market"),
+		ledger:         d("ledger_verification", "1 at the status that the last verification of the whole wallet ledger came out with.", "status"),
+		ledgerFailures: d("ledger_failures", "What the last verification of the whole wallet ledger found."),
+		ledgerEntries:  d("ledger_entries", "Entries of the wallet ledger at its last verification."),
+		ledgerVerified: d("ledger_verified_timestamp_seconds", "When the whole wallet ledger was last verified."),
+		quarantined:    d("market_quarantined", "1 while a market's answers are in quarantine.", "source", "market"),
 	}
 }
 
@@ -84,11 +90,27 @@ func (c *collector) Collect(ch chan<- prometheus.Metric) {
 	if s, err := c.reader.Status(ctx); err == nil {
 		c.collectStatus(ch, s)
 	}
+	if v, err := c.reader.LedgerVerification(ctx); err == nil && v != nil {
+		c.collectLedger(ch, v)
+	}
 	if p, err := c.reader.ProviderDebug(ctx); err == nil {
 		for _, s := range p.Sources {
 			c.collectSource(ch, s)
 		}
 	}
+}
+
+func (c *collector) collectLedger(ch chan<- prometheus.Metric, v *view.LedgerVerification) {
+	for _, status := range []audit.Status{audit.OK, audit.Failed, audit.Incomplete} {
+		is := 0.0
+		if v.Status == string(status) {
+			is = 1
+		}
+		gauge(ch, c.descs.ledger, is, string(status))
+	}
+	gauge(ch, c.descs.ledgerFailures, float64(v.FailureCount))
+	gauge(ch, c.descs.ledgerEntries, float64(v.Entries))
+	gauge(ch, c.descs.ledgerVerified, float64(v.VerifiedAt.Unix()))
 }
 
 func gauge(ch chan<- prometheus.Metric, d *prometheus.Desc, v float64, labels ...string) {

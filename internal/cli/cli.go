@@ -37,6 +37,7 @@ type grammar struct {
 	Inventory   inventoryCmd   `cmd:"" group:"work" help:"Push or show a user's inventory."`
 	Fees        feesCmd        `cmd:"" group:"work" help:"Refresh or show the fee rules, or ask what a payment costs."`
 	Source      sourceCmd      `cmd:"" group:"care" help:"Try a price source, or list the names that it knows."`
+	Verify      verifyCmd      `cmd:"" group:"care" help:"Verify a user's wallet, or the whole ledger."`
 	Config      configCmd      `cmd:"" group:"care" help:"Show the settings in force and where each comes from."`
 	Backup      backupCmd      `cmd:"" group:"care" help:"Write a copy of the database to a file, also while the server runs."`
 	Restore     restoreCmd     `cmd:"" group:"care" help:"Put a backup in the database's place."`

@@ -25,6 +25,8 @@ const (
 	exitRunFailures  = 5
 	exitNotFound     = 6
 	exitRefused      = 7
+	exitLedgerFailed = 8
+	exitIncomplete   = 9
 	exitInterrupted  = 130
 )
 
@@ -45,6 +47,8 @@ func exitMeanings() []exitMeaning {
 		{exitRunFailures, "the refresh was waited for and ended failed or cancelled, or has failed items"},
 		{exitNotFound, "what was named does not exist"},
 		{exitRefused, "the input, or the state of things, does not allow it"},
+		{exitLedgerFailed, "the wallet ledger is not what was written"},
+		{exitIncomplete, "nothing is wrong with the wallet ledger as far as it could be verified, which is not all of it"},
 		{exitInterrupted, "interrupted while waiting"},
 	}
 }
@@ -54,6 +58,10 @@ var (
 	errReported = errors.New("already reported")
 	// errRunFailures means that a refresh left something to be desired.
 	errRunFailures = fmt.Errorf("the refresh ended with failures: %w", errReported)
+	// errLedgerFailed means that a verification found something.
+	errLedgerFailed = fmt.Errorf("the ledger is not what was written: %w", errReported)
+	// errLedgerIncomplete means that a verification could not look at everything.
+	errLedgerIncomplete = fmt.Errorf("not all of the ledger could be verified: %w", errReported)
 	// errNotWell means that the server answered and is not well.
 	errNotWell = fmt.Errorf("the server is not well: %w", errReported)
 )
@@ -125,6 +133,10 @@ func exitCode(err error) int {
 	case errors.Is(err, store.ErrDatabaseExists), errors.Is(err, store.ErrDatabaseFull), errors.Is(err, store.ErrDatabaseInUse), errors.Is(err, store.ErrDatabaseLocked), errors.Is(err, fs.ErrExist),
 		errors.Is(err, store.ErrSameDatabase), errors.Is(err, store.ErrSourceInUse), errors.Is(err, store.ErrTargetNotEmpty):
 		return exitRefused
+	case errors.Is(err, errLedgerFailed):
+		return exitLedgerFailed
+	case errors.Is(err, errLedgerIncomplete):
+		return exitIncomplete
 	case errors.Is(err, errRunFailures):
 		return exitRunFailures
 	case errors.Is(err, context.Canceled):

@@ -76,7 +76,9 @@ type Config struct {
 	Estimate      pricing.Method // MARKET_PRICE_ESTIMATE
 	Guard         pricing.Guard  // MARKET_PRICE_GUARD
 	Schedule      Schedule       // MARKET_PRICE_SCHEDULE: zero starts no runs
-	Workers       int            // MARKET_PRICE_WORKERS: batches settled at once
+	// VerifySchedule is WALLET_VERIFY_SCHEDULE; zero: the ledger is not verified by itself.
+	VerifySchedule Schedule
+	Workers        int // MARKET_PRICE_WORKERS: batches settled at once
 
 	FeeRules        string        // PAYMENT_FEE_RULES: a file; empty: built-in, unless there is an address
 	FeeRulesURL     *url.URL      // PAYMENT_FEE_RULES: an address

@@ -124,7 +124,7 @@ func TestLoad_DefaultsAreTheDocumentedOnes(t *testing.T) {
 // ignoreInner compares exported fields only, and a Schedule by its text.
 var ignoreInner = cmp.FilterPath(func(p cmp.Path) bool {
 	field, ok := p.Last().(cmp.StructField)
-	return ok && (field.Name() == "options" || field.Name() == "settings" || field.Name() == "Schedule" || field.Name() == "URL" || field.Name() == "Direct" ||
+	return ok && (field.Name() == "options" || field.Name() == "settings" || field.Name() == "Schedule" || field.Name() == "VerifySchedule" || field.Name() == "URL" || field.Name() == "Direct" ||
 		field.Name() == "APIKey")
 }, cmp.Ignore())
 
@@ -160,7 +160,7 @@ func TestLoad_ReadsEverySetting(t *testing.T) {
 		"MARKET_PRICE_TTL=0", "MARKET_PRICE_MISSING_RETRY=30m", "MARKET_PRICE_NO_SALES_WINDOW=168h", "MARKET_PRICE_NO_SALES_RETRY=24h",
 		"MARKET_PRICE_JOB_RETENTION_DAYS=0", "MARKET_PRICE_JOB_RETENTION_MIN_JOBS=0", "MARKET_PRICE_ESTIMATE=median",
 		"MARKET_PRICE_GUARD=hold", "MARKET_PRICE_SCHEDULE=every 30m", "MARKET_PRICE_WORKERS=4", "PAYMENT_FEE_RULES=https://fees.example/r.json",
-		"TRADE_HOLD=1h", "INVENTORY_MAX_AGE=1h", "SIM_BASE_URL=http://127.0.0.1:9000/v1", "SIM_SHAPE=batch", "CS2CAP_SHAPE=single", "SIM_LIMIT=8/5m", "SIM_QUOTA=30000/month,1000/day", "SIM_BATCH_SIZE=100", "STEAM_ENDPOINT=orderbook",
+		"WALLET_VERIFY_SCHEDULE=30 4 * * *", "TRADE_HOLD=1h", "INVENTORY_MAX_AGE=1h", "SIM_BASE_URL=http://127.0.0.1:9000/v1", "SIM_SHAPE=batch", "CS2CAP_SHAPE=single", "SIM_LIMIT=8/5m", "SIM_QUOTA=30000/month,1000/day", "SIM_BATCH_SIZE=100", "STEAM_ENDPOINT=orderbook",
 		"STEAM_INVENTORY_PACE=10s",
 		"MARKET_PRICE_SYNC_SECRET=old-secret-old-secret,new-secret-new-secret", "SIM_API_KEY=sim-key",
 	))

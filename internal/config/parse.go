@@ -272,15 +272,19 @@ func setGuard(c *Config, value string) error {
 	return oneOf(func(c *Config) *pricing.Guard { return &c.Guard }, pricing.Flag, pricing.Hold)(c, value)
 }
 
-func setSchedule(c *Config, value string) (err error) {
-	c.Schedule = Schedule{}
-	if value == "none" {
+// schedule sets a schedule; "none" is the zero one.
+func schedule(field func(*Config) *Schedule) func(*Config, string) error {
+	return func(c *Config, value string) error {
+		parsed := Schedule{}
+		if value != "none" {
+			var err error
+			if parsed, err = ParseSchedule(value); err != nil {
+				return fmt.Errorf("%q: %w", value, err)
+			}
+		}
+		*field(c) = parsed
 		return nil
 	}
-	if c.Schedule, err = ParseSchedule(value); err != nil {
-		return fmt.Errorf("%q: %w", value, err)
-	}
-	return nil
 }
 
 func setFeeRules(c *Config, value string) error {

@@ -146,7 +146,7 @@ func estimateSettings() []setting {
 		},
 		{
 			name: "MARKET_PRICE_SCHEDULE", def: "none", help: "when runs start by themselves: a cron expression in UTC or `every 30m`",
-			set: setSchedule,
+			set: schedule(func(c *Config) *Schedule { return &c.Schedule }),
 		},
 		{
 			name: "MARKET_PRICE_WORKERS", def: "2", help: "batches that are settled at once",
@@ -160,6 +160,10 @@ func platformSettings() []setting {
 		{
 			name: "PAYMENT_FEE_RULES", help: "file or https address of the fee rules, read when they are refreshed; the built-in set when empty. The address may be one of http on loopback",
 			set: setFeeRules,
+		},
+		{
+			name: "WALLET_VERIFY_SCHEDULE", def: "every 24h", help: "when the whole wallet ledger is verified: a cron expression in UTC, `every 24h` or `none`",
+			set: schedule(func(c *Config) *Schedule { return &c.VerifySchedule }),
 		},
 		{
 			name: "TRADE_HOLD", def: "168h", help: "how long a seller's credit is held after a trade was completed; Steam lets trades be reversed for seven days",

@@ -384,5 +384,8 @@ func (r *Reader) Health(ctx context.Context, details bool) (Health, error) {
 		h.Details["missingPending"] = q.Due
 		h.Details["missingWaiting"] = q.Waiting
 	}
+	if details {
+		r.healthOfLedger(ctx, &h)
+	}
 	return h, nil
 }

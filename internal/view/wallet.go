@@ -149,3 +149,40 @@ func orNil(text string) *string {
 	}
 	return &text
 }
+
+// LedgerVerification is how the last verification of the whole ledger came out.
+type LedgerVerification struct {
+	Status       string    `json:"status"` // ok, failed, incomplete
+	VerifiedAt   time.Time `json:"verifiedAt"`
+	FinishedAt   time.Time `json:"finishedAt"`
+	Accounts     int64     `json:"accounts"`
+	Entries      int64     `json:"entries"`
+	Transactions int64     `json:"transactions"`
+	FailureCount int64     `json:"failureCount"`
+	Checks       []string  `json:"checks"` // that did not pass
+}
+
+// LedgerVerification tells how the whole ledger was verified last; nil: it was not
+// yet.
+func (r *Reader) LedgerVerification(ctx context.Context) (*LedgerVerification, error) {
+	v, err := r.o.Store.LedgerVerification(ctx)
+	if err != nil || v == nil {
+		return nil, err
+	}
+	return &LedgerVerification{
+		Status: v.Status, VerifiedAt: v.VerifiedAt, FinishedAt: v.FinishedAt, Accounts: v.Accounts, Entries: v.Entries,
+		Transactions: v.Transactions, FailureCount: v.Failures, Checks: v.Checks,
+	}, nil
+}
+
+// healthOfLedger adds the last verification to a health with details.
+func (r *Reader) healthOfLedger(ctx context.Context, h *Health) {
+	v, err := r.LedgerVerification(ctx)
+	if err != nil || v == nil {
+		return // what is wrong with the database is told already
+	}
+	if h.Details == nil {
+		h.Details = map[string]any{}
+	}
+	h.Details["ledger"] = v
+}

@@ -602,6 +602,19 @@ CREATE TABLE wallet_key (
     check_mac bytea NOT NULL -- HMAC of the id
 );
 
+-- How the last verification of the whole ledger came out.
+CREATE TABLE wallet_audit (
+    slot         bigint  NOT NULL PRIMARY KEY, -- 1
+    verified_at  bigint  NOT NULL, -- of what moment the ledger was
+    finished_at  bigint  NOT NULL,
+    status       text    NOT NULL, -- ok, failed, incomplete
+    accounts     bigint  NOT NULL,
+    entries      bigint  NOT NULL,
+    transactions bigint  NOT NULL,
+    failures     bigint  NOT NULL,
+    checks       text    NOT NULL  -- names of those that did not pass
+);
+
 -- What is in the ledger stays as it is.
 -- +goose StatementBegin
 CREATE FUNCTION wallet_refuse() RETURNS trigger LANGUAGE plpgsql AS $$

@@ -596,6 +596,19 @@ CREATE TABLE wallet_key (
     check_mac BLOB NOT NULL -- HMAC of the id
 ) STRICT, WITHOUT ROWID;
 
+-- How the last verification of the whole ledger came out.
+CREATE TABLE wallet_audit (
+    slot         INTEGER NOT NULL PRIMARY KEY, -- 1
+    verified_at  INTEGER NOT NULL, -- of what moment the ledger was
+    finished_at  INTEGER NOT NULL,
+    status       TEXT    NOT NULL, -- ok, failed, incomplete
+    accounts     INTEGER NOT NULL,
+    entries      INTEGER NOT NULL,
+    transactions INTEGER NOT NULL,
+    failures     INTEGER NOT NULL,
+    checks       TEXT    NOT NULL  -- names of those that did not pass
+) WITHOUT ROWID;
+
 -- What is in the ledger stays as it is. REPLACE would delete without asking the
 -- triggers of a DELETE.
 -- +goose StatementBegin

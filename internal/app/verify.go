@@ -1,0 +1,90 @@
+package app
+
+import (
+	"context"
+	"errors"
+	"io"
+	"io/fs"
+	"time"
+
+	"assay/internal/api"
+	"assay/internal/event"
+	"assay/internal/store"
+	"assay/internal/wallet"
+	"assay/internal/wallet/audit"
+)
+
+// Auditor makes what verifies the ledger that read hands over, against the newest
+// checkpoint of a folder.
+func Auditor(keys *wallet.Ring, folder wallet.Folder, now func() time.Time, read LedgerReader) *audit.Auditor {
+	return &audit.Auditor{
+		Keys: keys, Now: now, Scopes: api.WalletScopes,
+		Read: func(ctx context.Context, use func(audit.Records) error) error {
+			return read(ctx, func(l *store.LedgerSnapshot) error { return use(l) })
+		},
+		Stored: func() (io.ReadCloser, error) {
+			f, err := folder.Newest()
+			if errors.Is(err, fs.ErrNotExist) {
+				return nil, nil //nolint:nilnil // there is none yet
+			}
+			return f, err
+		},
+	}
+}
+
+// LedgerReader hands over the ledger as it is at one moment.
+type LedgerReader func(ctx context.Context, use func(*store.LedgerSnapshot) error) error
+
+func (k *keeper) auditor() *audit.Auditor {
+	return Auditor(k.Keys, k.folder, k.now, k.store.ReadLedger)
+}
+
+// Verify verifies the wallet of a user.
+func (k *keeper) Verify(ctx context.Context, userID, checkpoint string) (*audit.Report, error) {
+	return k.auditor().VerifyUser(ctx, userID, checkpoint)
+}
+
+// verifyAll verifies the whole ledger, keeps how it came out, and tells of problems
+// where it did not come out well.
+func (k *keeper) verifyAll(ctx context.Context) error {
+	r, err := k.auditor().VerifyAll(ctx, nil)
+	if err != nil {
+		return err
+	}
+	kept := store.LedgerVerification{
+		VerifiedAt: r.VerifiedAt, FinishedAt: r.FinishedAt, Status: string(r.Status),
+		Accounts: r.Accounts, Entries: r.Entries, Transactions: r.Transactions, Failures: r.FailureCount, Checks: notPassed(r.Checks),
+	}
+	return k.store.InTx(ctx, func(tx *store.Tx) error {
+		if err := tx.SetLedgerVerification(kept); err != nil {
+			return err
+		}
+		for _, problem := range problems(r) {
+			if err := tx.AddEvent(problem); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+}
+
+// problems are what is told of a verification: one for each user that something is
+// wrong with, or one of nobody where something could not be verified.
+func problems(r *audit.FullReport) (out []event.LedgerProblem) {
+	for _, p := range r.Problems {
+		out = append(out, event.LedgerProblem{UserID: p.UserID, Status: string(audit.Failed), Checks: p.Checks, FailureCount: p.FailureCount})
+	}
+	if r.Status == audit.Incomplete {
+		out = append(out, event.LedgerProblem{Status: string(r.Status), Checks: notPassed(r.Checks)})
+	}
+	return out
+}
+
+func notPassed(checks []audit.Checked) (names []string) {
+	for _, c := range checks {
+		if c.Status == audit.Fail || c.Status == audit.Skipped {
+			names = append(names, c.Name)
+		}
+	}
+	return names
+}

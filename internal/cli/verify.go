@@ -1,0 +1,212 @@
+package cli
+
+import (
+	"context"
+	"encoding/hex"
+	"fmt"
+	"io"
+	"net/url"
+	"path/filepath"
+	"time"
+
+	"github.com/schollz/progressbar/v3"
+
+	"assay/internal/app"
+	"assay/internal/config"
+	"assay/internal/store"
+	"assay/internal/wallet"
+	"assay/internal/wallet/audit"
+)
+
+// verifyCmd verifies the wallet ledger.
+type verifyCmd struct {
+	User       string `arg:"" optional:"" help:"The platform's id of the user whose wallet to verify."`
+	All        bool   `help:"Verify the whole ledger. It is read from the database, also while the server runs."`
+	Database   bool   `help:"Read a user's wallet from the database, too, instead of asking the server."`
+	Checkpoint string `placeholder:"TEXT" help:"Compare with a checkpoint of this user that an earlier verification told, instead of the newest stored one."`
+}
+
+func (*verifyCmd) examples() []example {
+	return []example{
+		{"verify u1", "have the server verify u1's wallet; exit code 8: something is wrong, 9: something could not be verified"},
+		{"verify u1 --checkpoint AQJrMQ...", "compare it with a checkpoint that was kept elsewhere, too"},
+		{"verify --all", "verify the whole ledger, whether the server runs or not"},
+		{"verify --all --json", "print the report as JSON"},
+	}
+}
+
+// Run verifies.
+func (c *verifyCmd) Run(ctx context.Context, s *session) error {
+	switch {
+	case c.All == (c.User != "") || c.All && c.Checkpoint != "":
+		return &usageError{text: "name a user, or --all, which no --checkpoint goes with", help: "assay verify --help"}
+	case c.All:
+		return c.everything(ctx, s)
+	}
+	r, err := c.user(ctx, s)
+	if err != nil {
+		return err
+	}
+	if err := s.out.result(r, func(w io.Writer) {
+		var entries int64
+		for _, a := range r.Accounts {
+			entries += a.Entries
+		}
+		_, _ = fmt.Fprintf(w, "%s: %s, %s entries in %d accounts\n", printable(r.UserID), r.Status, count(entries), len(r.Accounts))
+		writeFindings(w, r.Checks, r.Failures, r.FailureCount)
+		if r.Checkpoint != nil {
+			_, _ = fmt.Fprintf(w, "checkpoint, to keep elsewhere: %s\n", *r.Checkpoint)
+		}
+	}); err != nil {
+		return err
+	}
+	return verdict(r.Status)
+}
+
+// user verifies a user's wallet, by the server unless the database is asked for.
+func (c *verifyCmd) user(ctx context.Context, s *session) (*audit.Report, error) {
+	if !c.Database {
+		api, err := s.server()
+		if err != nil {
+			return nil, err
+		}
+		return api.verify(ctx, c.User, c.Checkpoint)
+	}
+	a, err := s.auditor()
+	if err != nil {
+		return nil, err
+	}
+	return a.VerifyUser(ctx, c.User, c.Checkpoint)
+}
+
+func (c *verifyCmd) everything(ctx context.Context, s *session) error {
+	a, err := s.auditor()
+	if err != nil {
+		return err
+	}
+	p := &verifyProgress{w: s.Stderr, now: s.Now}
+	if s.isTerminal(s.Stderr) {
+		p.bar = newBar(s.Stderr)
+	}
+	r, err := a.VerifyAll(ctx, p.show)
+	p.end()
+	if err != nil {
+		return err
+	}
+	if err := s.out.result(r, func(w io.Writer) {
+		_, _ = fmt.Fprintf(w, "the ledger: %s, %s entries in %s accounts, %s transactions, in %.1f s\n",
+			r.Status, count(r.Entries), count(r.Accounts), count(r.Transactions), r.FinishedAt.Sub(r.VerifiedAt).Seconds())
+		writeFindings(w, r.Checks, r.Failures, r.FailureCount)
+	}); err != nil {
+		return err
+	}
+	return verdict(r.Status)
+}
+
+// auditor reads the database itself.
+func (s *session) auditor() (*audit.Auditor, error) {
+	cfg, err := s.settings(nil)
+	if err != nil {
+		return nil, err
+	}
+	keys, err := ledgerKeys(cfg)
+	if err != nil {
+		return nil, err
+	}
+	folder := wallet.Folder{Dir: filepath.Join(cfg.DataDir, "checkpoints")}
+	return app.Auditor(keys, folder, s.Now, func(ctx context.Context, use func(*store.LedgerSnapshot) error) error {
+		return store.ReadLedgerBeside(ctx, storeOptions(cfg.Database), use)
+	}), nil
+}
+
+func ledgerKeys(cfg *config.Config) (*wallet.Ring, error) {
+	if len(cfg.LedgerKeys) == 0 {
+		return nil, &missingSecret{setting: "WALLET_LEDGER_KEY", dir: cfg.DataDir}
+	}
+	var keys []wallet.Key
+	for _, k := range cfg.LedgerKeys {
+		bytes, err := hex.DecodeString(k.Key.Reveal())
+		if err != nil {
+			return nil, fmt.Errorf("WALLET_LEDGER_KEY %s is not hexadecimal", k.ID) // never shown: it was checked
+		}
+		keys = append(keys, wallet.Key{ID: k.ID, Bytes: bytes})
+	}
+	return wallet.NewRing(keys)
+}
+
+// writeFindings tells what did not pass.
+func writeFindings(w io.Writer, checks []audit.Checked, failures []audit.Finding, n int64) {
+	rows := [][]string{{"CHECK", "STATUS", "EXAMINED", "FAILURES", "REASON"}}
+	for _, c := range checks {
+		rows = append(rows, []string{c.Name, string(c.Status), count(c.Examined), count(c.Failures), printable(c.Reason)})
+	}
+	table(w, rows)
+	for _, f := range failures {
+		at := cell(f.UserID) + " " + printable(string(f.Currency))
+		if f.Seq != nil {
+			at += fmt.Sprintf(" %d", *f.Seq)
+		}
+		_, _ = fmt.Fprintf(w, "%s: %s: %s Expected %s, found %s.\n", f.Check, at, printable(f.Message), printable(f.Expected), printable(f.Actual))
+	}
+	if more := n - int64(len(failures)); more > 0 {
+		_, _ = fmt.Fprintf(w, "and %s more\n", count(more))
+	}
+}
+
+// verdict is how the command ends.
+func verdict(status audit.Status) error {
+	switch status {
+	case audit.OK:
+		return nil
+	case audit.Incomplete:
+		return errLedgerIncomplete
+	default:
+		return errLedgerFailed
+	}
+}
+
+// verifyTimeout is how long the server may take to verify a wallet.
+const verifyTimeout = 5 * time.Minute
+
+// verify has the server verify a user's wallet.
+func (c *client) verify(ctx context.Context, userID, checkpoint string) (*audit.Report, error) {
+	q := url.Values{}
+	if checkpoint != "" {
+		q.Set("checkpoint", checkpoint)
+	}
+	var r audit.Report
+	err := c.do(ctx, request{path: "/api/functions/admin/wallet-ledger/" + segment(userID) + "/verify", query: q, with: c.admin, timeout: verifyTimeout}, &r)
+	return &r, err
+}
+
+// verifyProgress shows how far a verification is: as a bar on a terminal, else as a
+// plain line now and then.
+type verifyProgress struct {
+	w    io.Writer
+	now  func() time.Time
+	bar  *progressbar.ProgressBar // nil: plain lines
+	told time.Time
+}
+
+func (p *verifyProgress) show(v audit.Progress) {
+	if p.bar != nil {
+		p.bar.Describe("verify")
+		if v.Total > 0 && v.Total != p.bar.GetMax64() {
+			p.bar.ChangeMax64(v.Total)
+		}
+		_ = p.bar.Set64(min(v.Done, v.Total))
+		return
+	}
+	if now := p.now(); now.Sub(p.told) >= lineEvery {
+		p.told = now
+		_, _ = fmt.Fprintf(p.w, "verify: %s of %s rows\n", count(v.Done), count(v.Total))
+	}
+}
+
+// end leaves the terminal on a fresh line.
+func (p *verifyProgress) end() {
+	if p.bar != nil {
+		_ = p.bar.Exit()
+		_, _ = fmt.Fprintln(p.w)
+	}
+}

@@ -1,0 +1,46 @@
+package store
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"strings"
+	"time"
+)
+
+// LedgerVerification is how the last verification of the whole ledger came out.
+type LedgerVerification struct {
+	VerifiedAt, FinishedAt                    time.Time
+	Status                                    string // ok, failed, incomplete
+	Accounts, Entries, Transactions, Failures int64
+	Checks                                    []string // that did not pass
+}
+
+// SetLedgerVerification keeps how a verification came out, unless a later one was
+// kept.
+func (t *Tx) SetLedgerVerification(v LedgerVerification) error {
+	_, err := t.exec(`
+		INSERT INTO wallet_audit (slot, verified_at, finished_at, status, accounts, entries, transactions, failures, checks)
+		VALUES (1, $1, $2, $3, $4, $5, $6, $7, $8)
+		ON CONFLICT (slot) DO UPDATE SET verified_at = excluded.verified_at, finished_at = excluded.finished_at, status = excluded.status,
+			accounts = excluded.accounts, entries = excluded.entries, transactions = excluded.transactions, failures = excluded.failures,
+			checks = excluded.checks
+		WHERE wallet_audit.verified_at <= excluded.verified_at`,
+		micros(v.VerifiedAt), micros(v.FinishedAt), v.Status, v.Accounts, v.Entries, v.Transactions, v.Failures, strings.Join(v.Checks, " "))
+	return err
+}
+
+// LedgerVerification returns the last verification; nil: there was none.
+func (s *Store) LedgerVerification(ctx context.Context) (*LedgerVerification, error) {
+	var v LedgerVerification
+	var verified, finished int64
+	var checks string
+	err := s.read.QueryRowContext(ctx, `
+		SELECT verified_at, finished_at, status, accounts, entries, transactions, failures, checks FROM wallet_audit WHERE slot = 1`).
+		Scan(&verified, &finished, &v.Status, &v.Accounts, &v.Entries, &v.Transactions, &v.Failures, &checks)
+	if errors.Is(err, sql.ErrNoRows) {
+		return nil, nil //nolint:nilnil // there was none yet
+	}
+	v.VerifiedAt, v.FinishedAt, v.Checks = moment(verified), moment(finished), strings.Fields(checks)
+	return &v, err
+}
