@@ -1,0 +1,99 @@
+package cli
+
+import (
+	"bytes"
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"assay/internal/store"
+	"assay/internal/store/storetest"
+	"assay/internal/wallet"
+	"assay/internal/wallet/audit"
+)
+
+// ledgerDir makes a data directory with a ledger in it, of which u1 has 500 cents,
+// and then changes its database.
+func ledgerDir(t *testing.T, change string) string {
+	t.Helper()
+	dir := t.TempDir()
+	s, err := store.Open(t.Context(), store.Options{Path: filepath.Join(dir, "assay.db")})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = s.Close() }()
+	key := wallet.Key{ID: "k1", Bytes: bytes.Repeat([]byte{0x11}, 32)}
+	keys, err := wallet.NewRing([]wallet.Key{key})
+	if err != nil {
+		t.Fatal(err)
+	}
+	ledger := &wallet.Ledger{Keys: keys}
+	if err := s.InTx(t.Context(), func(tx *store.Tx) error {
+		_, err := ledger.Deposit(tx, wallet.Account{User: "u1", Currency: "USD"}, 500, wallet.Request{})
+		return err
+	}); err != nil {
+		t.Fatal(err)
+	}
+	if change != "" {
+		raw := storetest.Database{Engine: storetest.SQLite, Path: filepath.Join(dir, "assay.db")}.Raw(t)
+		defer raw.Close()
+		if _, err := raw.ExecContext(t.Context(), change); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return dir
+}
+
+func verifyIn(t *testing.T, dir, key string, args ...string) (code int, stdout, stderr string) {
+	t.Helper()
+	var out, err bytes.Buffer
+	code = Program{
+		Args: append([]string{"verify", "--data-dir", dir}, args...), Environ: []string{"WALLET_LEDGER_KEY=" + key, "ADMIN_API_TOKEN=" + strings.Repeat("a", 32)},
+		Stdin: strings.NewReader(""), Stdout: &out, Stderr: &err, Now: time.Now,
+	}.Run(t.Context())
+	return code, out.String(), err.String()
+}
+
+func TestVerify_ExitCodesTellHowItCameOut(t *testing.T) {
+	right, wrong := "k1:"+strings.Repeat("11", 32), "k2:"+strings.Repeat("22", 32)
+	intact := ledgerDir(t, "")
+	changed := ledgerDir(t, `UPDATE wallet_account SET balance = balance + 1 WHERE user_id = 'u1'`)
+	for _, c := range []struct {
+		name, dir, key string
+		args           []string
+		code           int
+		says           string
+	}{
+		{"everything is right", intact, right, []string{"--all"}, exitOK, "the ledger: ok, 2 entries in 2 accounts, 1 transactions"},
+		{"a user's wallet is right", intact, right, []string{"u1", "--database"}, exitOK, "u1: ok, 1 entries in 1 accounts"},
+		{"something is wrong", changed, right, []string{"--all"}, exitLedgerFailed, "cached_balance: u1 USD: The account's balance is not the sum of its entries. Expected 500, found 501."},
+		{"a user's wallet is wrong", changed, right, []string{"u1", "--database"}, exitLedgerFailed, "u1: failed"},
+		{"the key is missing", intact, wrong, []string{"--all"}, exitIncomplete, "the ledger: incomplete"},
+		{"nobody knows the user", intact, right, []string{"u9", "--database"}, exitNotFound, ""},
+		{"neither a user nor all", intact, right, nil, exitUsage, ""},
+		{"there is no database", filepath.Join(intact, "none"), right, []string{"--all"}, exitFailed, ""},
+		{"no server answers", intact, right, []string{"u1", "--listen-addr", "127.0.0.1:1"}, exitUnreachable, ""},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			code, out, said := verifyIn(t, c.dir, c.key, c.args...)
+			if code != c.code || !strings.Contains(out, c.says) {
+				t.Errorf("exit %d, want %d, said %s%s", code, c.code, out, said)
+			}
+		})
+	}
+}
+
+func TestVerify_PrintsTheReportAsJSON(t *testing.T) {
+	dir := ledgerDir(t, "")
+	code, out, said := verifyIn(t, dir, "k1:"+strings.Repeat("11", 32), "--all", "--json")
+	var r audit.FullReport
+	if err := json.Unmarshal([]byte(out), &r); err != nil || code != exitOK || !r.OK || len(r.Checks) != len(audit.Names()) {
+		t.Errorf("exit %d, %v: %s%s", code, err, out, said)
+	}
+	if _, err := os.Stat(filepath.Join(dir, "secrets")); err == nil {
+		t.Error("a verification made secrets")
+	}
+}
