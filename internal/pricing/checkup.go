@@ -18,6 +18,9 @@ const (
 	Healthy Illness = ""
 	Shrunk  Illness = "shrunk" // less than half of the names that it had
 	Skewed  Illness = "ratio"  // cents for dollars, another currency
+	// Unpriced is an answer with its names and less than half of its prices: all else
+	// would be believed after it, since there is nothing to compare with.
+	Unpriced Illness = "unpriced"
 	// Contested is a first answer that others contradict, where no majority tells
 	// who is right.
 	Contested Illness = "contested"
@@ -30,7 +33,8 @@ const (
 	othersLow, othersHigh = money.Scale / 10, money.Scale * 10
 
 	// fewestShared is how many names a first answer must share with other
-	// markets before their ratio means anything.
+	// markets before their ratio means anything, and how many prices an answer
+	// must have had before their number does.
 	fewestShared = 100
 )
 
@@ -39,7 +43,8 @@ const (
 // name added, which is exact and for the names of a whole game (40,000) 320 kB.
 // It is for one goroutine.
 type Checkup struct {
-	ratios []money.Micro // in millionths
+	ratios   []money.Micro // in millionths
+	had, has int           // prices, before and now
 }
 
 // Add takes the prices of one name that both sides have, in the same currency:
@@ -56,15 +61,21 @@ func (c *Checkup) Add(reference, price money.Micro) {
 	c.ratios = append(c.ratios, ratio)
 }
 
+// Count takes how many prices some names had in the last answer, and how many the
+// same part of this one has.
+func (c *Checkup) Count(had, has int) { c.had, c.has = c.had+had, c.has+has }
+
 // AgainstOwn judges an answer of so many names whose market gave an answer of
 // before names last time; the references are that answer's prices. A market-wide
 // fall as that of October 2025 (to 0.59) is healthy.
 func (c *Checkup) AgainstOwn(before, names int) Diagnosis {
 	d := c.diagnose()
-	d.Before, d.Names = before, names
+	d.Before, d.Names, d.Had, d.Has = before, names, c.had, c.has
 	switch {
 	case 2*names < before:
 		d.Illness = Shrunk
+	case c.had >= fewestShared && 2*c.has < c.had:
+		d.Illness = Unpriced
 	case d.Shared > 0 && (d.Ratio < ownLow || d.Ratio > ownHigh):
 		d.Illness = Skewed
 	}
@@ -114,6 +125,8 @@ type Diagnosis struct {
 	Illness Illness
 	Before  int         // names in the last answer; 0 where there was none
 	Names   int         // names in this one, where Before was given
+	Had     int         // prices in as much of the last answer as was compared
+	Has     int         // and in this one
 	Shared  int         // names whose prices were compared
 	Ratio   money.Micro // median of new to reference price, in millionths; nothing where Shared is 0
 	Rivals  string      // of a contested answer: who disagrees, as operators call them
@@ -128,6 +141,8 @@ func (d Diagnosis) String() string {
 	switch d.Illness {
 	case Shrunk:
 		return fmt.Sprintf("%d names, of %d before", d.Names, d.Before)
+	case Unpriced:
+		return fmt.Sprintf("%d prices, of %d before", d.Has, d.Had)
 	case Skewed:
 		return fmt.Sprintf("prices are %s times what they should be, at the median of %d names", d.Ratio, d.Shared)
 	case Contested:

@@ -56,6 +56,23 @@ func TestCheckup_AgainstOwnLastAnswer(t *testing.T) {
 	}
 }
 
+func TestCheckup_AnAnswerWithoutItsPricesIsSick(t *testing.T) {
+	for _, c := range []struct {
+		had, has int
+		want     Illness
+	}{
+		{200, 200, Healthy}, {200, 100, Healthy}, {200, 99, Unpriced}, {200, 0, Unpriced}, {99, 0, Healthy}, {0, 200, Healthy},
+	} {
+		var k Checkup
+		k.Count(c.had/2, 0)
+		k.Count(c.had-c.had/2, c.has)
+		d := k.AgainstOwn(500, 500)
+		if d.Illness != c.want || (d.String() == "") == d.Sick() {
+			t.Errorf("%d prices of %d: %+v, told as %q, want %q", c.has, c.had, d, d, c.want)
+		}
+	}
+}
+
 func TestCheckup_FirstAnswerAgainstOtherMarkets(t *testing.T) {
 	tests := []struct {
 		rule   string

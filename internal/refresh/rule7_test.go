@@ -272,6 +272,39 @@ func TestRule7_AnOperatorCanAcceptAHeldPrice(t *testing.T) {
 	w.checkIdle()
 }
 
+// TestRule7_AnAnswerWithoutPricesIsNoMeasure has a market answer in a currency of which
+// there is no rate, and then in cents for dollars: the first must not become what the
+// second is held against.
+func TestRule7_AnAnswerWithoutPricesIsNoMeasure(t *testing.T) {
+	list := names("Item", 200)
+	change := func(*provider.Quote) {}
+	s := bulk("alpha", list, "a1")
+	s.edit = func(q *provider.Quote) bool {
+		change(q)
+		return true
+	}
+	w := newWorld(t, s)
+	w.push("u", 730, list...)
+	w.drain()
+	for _, c := range []struct {
+		change func(*provider.Quote)
+		reason string
+	}{
+		{func(q *provider.Quote) { q.Currency = "RUB" }, "a1: quarantined: 0 prices, of 200 before"},
+		{func(q *provider.Quote) { q.Ask = 0 }, "a1: quarantined: 0 prices, of 200 before"},
+		{func(q *provider.Quote) { q.Ask *= 100 }, "a1: quarantined: prices are 100 times"},
+	} {
+		w.clock.Add(7 * time.Hour)
+		change = c.change
+		if j := w.run(false); !strings.Contains(j.LastError, c.reason) {
+			t.Errorf("last error %q, want %q", j.LastError, c.reason)
+		}
+		snaps, err := w.store.Snapshots(t.Context(), w.named(list[0]).ID)
+		must(t, err)
+		equal(t, "last good quote", snaps[0].Ask, units(10))
+	}
+}
+
 func TestRule7_ASickAnswerIsQuarantinedUntilAccepted(t *testing.T) {
 	list := names("Item", 200)
 	factor := money.Micro(1)

@@ -169,6 +169,7 @@ func (e *Engine) medians(ctx context.Context, from int) (map[gameName]Median, er
 
 // addSample compares the prices just read with the market's own before.
 func (s *suspect) addSample() {
+	s.check.Count(len(s.before), len(s.prices))
 	for name, price := range s.prices {
 		if before := s.before[name]; before > 0 {
 			s.check.Add(before, price)
