@@ -1,6 +1,7 @@
 package api
 
 import (
+	"fmt"
 	"io"
 	"net/http"
 	"strconv"
@@ -141,6 +142,14 @@ func checkCurrency(value string) error {
 func (s *server) verifyWallet(w http.ResponseWriter, c *call) error {
 	report, err := s.Wallets.Verify(c.Context(), c.values["userId"], c.values["checkpoint"])
 	return answer(w, report, err)
+}
+
+// checkCheckpoint is for a parameter; what is in it, the ledger checks.
+func checkCheckpoint(value string) error {
+	if len(value) > wallet.MaxUserCheckpoint {
+		return fmt.Errorf("must have at most %d characters", wallet.MaxUserCheckpoint)
+	}
+	return nil
 }
 
 // walletScope is what an Idempotency-Key counts in where a request moves money.

@@ -80,7 +80,7 @@ var (
 		doc: "Only in this currency.",
 	}
 	checkpoint = param{
-		name: "checkpoint", in: "query", schema: schema{"type": "string", "maxLength": wallet.MaxUserCheckpoint},
+		name: "checkpoint", in: "query", schema: schema{"type": "string", "maxLength": wallet.MaxUserCheckpoint}, check: checkCheckpoint,
 		doc: "One that an earlier verification of this user answered, to compare with; without it, the newest stored one is.",
 	}
 	userID = param{

@@ -59,3 +59,18 @@ func TestWalletEntries_RefuseWhatIsNoOrder(t *testing.T) {
 	}
 	h.refuses(http.StatusForbidden, "forbidden", h.ask("POST", walletOfU, `{}`, asPlatform, header("Idempotency-Key: k")))
 }
+
+func TestVerifyWallet_ComparesWithTheCheckpointThatIsGiven(t *testing.T) {
+	const verify = "/api/functions/admin/wallet-ledger/u1/verify"
+	h := start(t, nil)
+	got := h.ask("GET", verify+"?checkpoint=AQJrMQ", "", asAdmin)
+	if got.StatusCode != http.StatusOK || !strings.Contains(got.body, `"status":"failed"`) || !strings.Contains(got.body, `"seq":null`) {
+		t.Errorf("%d %s", got.StatusCode, got.body)
+	}
+	if asked := h.fakes.calls(); len(asked) != 1 || !strings.Contains(asked[0], "AQJrMQ") {
+		t.Errorf("asked %v", asked)
+	}
+	if got := h.ask("GET", verify+"?checkpoint="+strings.Repeat("A", 2049), "", asAdmin); got.StatusCode != http.StatusBadRequest {
+		t.Errorf("an endless checkpoint: %d %s", got.StatusCode, got.body)
+	}
+}
