@@ -269,7 +269,7 @@ func aListing(id string) view.Listing {
 }
 
 func aTrade(id string) view.Trade {
-	return view.Trade{ID: id, ListingID: "17", SellerID: "u1", BuyerID: "u2", Price: 100, Currency: "USD", State: "completed", CreatedAt: noon, CompletedAt: new(noon), FeeVersion: new(int64(4))}
+	return view.Trade{ID: id, ListingID: "17", SellerID: "u1", BuyerID: "u2", Price: 100, Currency: "USD", State: "completed", CreatedAt: noon, CompletedAt: new(noon), FeeVersion: 4}
 }
 
 // keeps is a transaction of the fakes.
@@ -296,8 +296,8 @@ func (f *fakes) List(_ context.Context, o market.Offers, seal func(once.Keeper, 
 
 func (f *fakes) CancelListing(_ context.Context, id int64) error { return f.note("cancelListing", id) }
 
-func (f *fakes) Purchase(_ context.Context, id int64, buyer string, seal func(once.Keeper, view.Trade) error) error {
-	if err := f.note("purchase", id, buyer); err != nil {
+func (f *fakes) Purchase(_ context.Context, p market.Purchase, seal func(once.Keeper, view.Trade) error) error {
+	if err := f.note("purchase", p); err != nil {
 		return err
 	}
 	return seal(keeps{f}, aTrade("3"))

@@ -2,44 +2,60 @@ package api
 
 import (
 	"context"
+	"io"
 	"net/http"
 
 	"assay/internal/inventory"
+	"assay/internal/market"
 	"assay/internal/once"
 	"assay/internal/strictjson"
 	"assay/internal/view"
+	"assay/internal/wallet/fee"
 )
 
 // purchaseBody describes what POST /api/listings/{id}/purchase takes.
 type purchaseBody struct {
-	BuyerID string `json:"buyerId" doc:"The platform's id of the buyer, who is created if new."`
+	BuyerID       string `json:"buyerId" doc:"The platform's id of the buyer, who is created if new."`
+	PaymentMethod string `json:"paymentMethod,omitempty" doc:"For fee rules that ask for it; absent: unknown."`
+	Country       string `json:"country,omitempty" doc:"ISO 3166-1 alpha-2, for fee rules that ask for it; absent: unknown."`
 }
 
 func (s *server) purchase(w http.ResponseWriter, c *call) error {
-	in := strictjson.NewReader(c.Body)
-	var buyer string
-	has := false
-	in.Object([]string{"buyerId"}, func(member string) bool {
-		if member != "buyerId" {
-			return false
-		}
-		has = true
-		buyer, _ = in.Text(1, inventory.MaxUserID)
-		return true
-	})
-	in.Require("", "buyerId", has)
-	if err := in.Finish(); err != nil {
+	p, err := decodePurchase(c.Body)
+	if err != nil {
 		return err
 	}
-	return s.once(w, c, buyer, func(seal seal) error {
-		id, err := c.idOf("listing")
-		if err != nil {
+	p.Scope, p.Key = walletScope(c.Method, c.route, c.role, p.Buyer), c.onceKey
+	return s.once(w, c, p.Buyer, func(seal seal) (err error) {
+		if p.ListingID, err = c.idOf("listing"); err != nil {
 			return err
 		}
-		return s.Trading.Purchase(c.Context(), id, buyer, func(tx once.Keeper, t view.Trade) error {
+		return s.Trading.Purchase(c.Context(), p, func(tx once.Keeper, t view.Trade) error {
 			return seal(tx, http.StatusCreated, "/api/trades/"+t.ID, t)
 		})
 	})
+}
+
+// decodePurchase reads who buys, and how.
+func decodePurchase(body io.Reader) (p market.Purchase, err error) {
+	in := strictjson.NewReader(body)
+	has := false
+	in.Object([]string{"buyerId", "paymentMethod", "country"}, func(member string) bool {
+		switch member {
+		case "buyerId":
+			has = true
+			p.Buyer, _ = in.Text(1, inventory.MaxUserID)
+		case "paymentMethod":
+			p.PaymentMethod = optional(in, fee.MaxID)
+		case "country":
+			p.Country = optional(in, fee.MaxID)
+		default:
+			return false
+		}
+		return true
+	})
+	in.Require("", "buyerId", has)
+	return p, in.Finish()
 }
 
 func (s *server) trades(w http.ResponseWriter, c *call) error {

@@ -19,13 +19,13 @@ import (
 // settlePace is how often trades are looked for whose hold has ended.
 const settlePace = 10 * time.Second
 
-// buildMarket makes what keeps listings and trades. Until there is a wallet their
-// money is moved elsewhere.
+// buildMarket makes what keeps listings and trades, whose money the ledger moves.
 func (a *App) buildMarket() *market.Service {
 	return market.New(market.Options{
-		InTx: func(ctx context.Context, fn func(market.Tx, market.Money) error) error {
-			return a.store.InTx(ctx, func(tx *store.Tx) error { return fn(tx, market.Outside{}) })
+		InTx: func(ctx context.Context, fn func(market.Tx) error) error {
+			return a.store.InTx(ctx, func(tx *store.Tx) error { return fn(tx) })
 		},
+		Ledger:      a.ledger.Ledger,
 		Inventories: sellers{Service: a.inventories, store: a.store, steam: a.pulls},
 		Due:         a.store.DueTrades,
 		Rates: func(ctx context.Context) (pricing.Rates, error) {
@@ -87,8 +87,8 @@ func (t trading) CancelListing(ctx context.Context, id int64) error {
 	return err
 }
 
-func (t trading) Purchase(ctx context.Context, id int64, buyer string, seal func(once.Keeper, view.Trade) error) error {
-	return t.Service.Purchase(ctx, id, buyer, func(tx market.Tx, trade market.Trade) error {
+func (t trading) Purchase(ctx context.Context, p market.Purchase, seal func(once.Keeper, view.Trade) error) error {
+	return t.Service.Purchase(ctx, p, func(tx market.Tx, trade market.Trade) error {
 		return seal(tx, view.TradeOf(&trade))
 	})
 }

@@ -8,6 +8,7 @@ import (
 	"assay/internal/fault"
 	"assay/internal/inventory"
 	"assay/internal/money"
+	"assay/internal/wallet"
 )
 
 // Offer is something to be listed.
@@ -44,13 +45,13 @@ type Created struct {
 // a refusal of one says nothing of the others. seal is called last in the
 // transaction, with what became of each in their order. Nothing waits for a price.
 func (s *Service) Create(ctx context.Context, o Offers, seal func(Tx, []Created) error) error {
-	if err := inventory.CheckUserID(o.UserID); err != nil {
+	if err := wallet.CheckUser(o.UserID); err != nil {
 		return err
 	}
 	if err := s.sync(ctx, &o); err != nil {
 		return wrap("sync of the seller", err)
 	}
-	return s.o.InTx(ctx, func(tx Tx, _ Money) error {
+	return s.o.InTx(ctx, func(tx Tx) error {
 		user, err := tx.EnsureUser(o.UserID)
 		if err != nil {
 			return wrap("user", err)
@@ -148,7 +149,7 @@ func list(tx Tx, user int64, o *Offers, c *Created) error {
 // Cancel ends a listing and returns it. Cancelling it again changes nothing; one
 // that ended otherwise is a fault.Conflict.
 func (s *Service) Cancel(ctx context.Context, id int64) (l Listing, err error) {
-	err = s.o.InTx(ctx, func(tx Tx, _ Money) error {
+	err = s.o.InTx(ctx, func(tx Tx) error {
 		ended, err := tx.EndListing(id, Cancelled)
 		if err != nil {
 			return wrap("end listing", err)
@@ -172,60 +173,4 @@ func (s *Service) Cancel(ctx context.Context, id int64) (l Listing, err error) {
 func ended409(l *Listing) error {
 	code := "listing_" + string(l.State)
 	return fault.New(fault.Conflict, code, "The listing is not active any more: it is %s.", l.State)
-}
-
-// Purchase sells a listing to a buyer: money, fee, listing and trade change in one
-// transaction, or nothing does. seal is called last in it. Of several buyers one
-// succeeds; a fault.Conflict tells the others why they cannot.
-func (s *Service) Purchase(ctx context.Context, id int64, buyer string, seal func(Tx, Trade) error) error {
-	if err := inventory.CheckUserID(buyer); err != nil {
-		return err
-	}
-	return s.o.InTx(ctx, func(tx Tx, money Money) error {
-		t, err := sell(tx, money, id, buyer)
-		if err != nil {
-			return wrap("purchase", err)
-		}
-		return seal(tx, t)
-	})
-}
-
-func sell(tx Tx, money Money, id int64, buyer string) (Trade, error) {
-	l, err := tx.Listing(id)
-	switch {
-	case err != nil:
-		return Trade{}, err
-	case l == nil:
-		return Trade{}, notFound("listing", id)
-	case l.Seller == buyer:
-		return Trade{}, fault.New(fault.Conflict, "own_listing", "Nobody buys what he sells himself.")
-	case l.State != Active:
-		return Trade{}, ended409(l)
-	}
-	t := Trade{
-		ListingID: id, SellerKey: l.SellerKey, Seller: l.Seller, Buyer: buyer, Place: l.Place, ItemID: l.ItemID, Item: l.Item,
-		Amount: l.Amount, Price: l.Price, Currency: l.Currency, State: Pending, CreatedAt: tx.Now(),
-	}
-	if t.BuyerKey, err = tx.EnsureUser(buyer); err != nil {
-		return Trade{}, err
-	}
-	if err := tx.MoveAsset(l.SellerKey, l.Place); err != nil {
-		return Trade{}, err
-	}
-	switch ended, err := tx.EndListing(id, Sold); {
-	case err != nil:
-		return Trade{}, err
-	case !ended:
-		if l, err = tx.Listing(id); err != nil {
-			return Trade{}, err
-		}
-		return Trade{}, ended409(l)
-	}
-	if t.ID, err = tx.InsertTrade(t); err != nil {
-		return Trade{}, err
-	}
-	if t.Receipt, err = money.Sell(t); err != nil {
-		return Trade{}, err
-	}
-	return t, tx.UpdateTrade(t)
 }

@@ -1,7 +1,7 @@
 // Package market is about what users sell each other: listings, trades and who
 // trades most. It decides what may happen to them; the store carries it out, and
-// whatever changes belongs to one transaction. Pricing never delays or refuses a
-// listing.
+// whatever changes belongs to one transaction, the money in the ledger included.
+// Pricing never delays or refuses a listing.
 package market
 
 import (
@@ -15,6 +15,8 @@ import (
 	"assay/internal/money"
 	"assay/internal/once"
 	"assay/internal/pricing"
+	"assay/internal/wallet"
+	"assay/internal/wallet/fee"
 )
 
 // MaxPrice is the highest price of a listing, in minor units of its currency.
@@ -29,8 +31,8 @@ type ListingState string
 // The states of a listing. Only an active one can be bought.
 const (
 	Active ListingState = "active"
-	// Reserved is a purchase under way. Here a purchase is one transaction, so that
-	// nobody ever sees one.
+	// Reserved is a purchase under way: a purchase is one transaction, so that nobody
+	// ever sees one.
 	Reserved  ListingState = "reserved"
 	Sold      ListingState = "sold"
 	Cancelled ListingState = "cancelled"
@@ -84,15 +86,21 @@ type Trade struct {
 	Amount              int64
 	Price               int64 // minor units
 	Currency            money.Currency
-	Receipt
-	State       TradeState
-	CreatedAt   time.Time
-	CompletedAt time.Time // zero: it was not
-	SettleAt    time.Time // when the seller's credit is held no longer; zero until it is completed
-	SettledAt   time.Time
-	ReversedAt  time.Time
-	Volume      money.Micro // of the base currency, as counted for top traders; 0 until it is completed
-	Ranked      money.Micro // of the volume, what counts for a rank
+	PaymentMethod       string // as the purchase said; empty: it did not
+	Country             string // the same
+	Fee                 int64  // minor units
+	Net                 int64  // what the seller gets: the price without the fee
+	FeeRule             string // that charged the fee
+	FeeVersion          int64  // of the rules that it is of
+	TransactionID       int64  // of the wallet
+	State               TradeState
+	CreatedAt           time.Time
+	CompletedAt         time.Time // zero: it was not
+	SettleAt            time.Time // when the seller's credit is held no longer; zero until it is completed
+	SettledAt           time.Time
+	ReversedAt          time.Time
+	Volume              money.Micro // of the base currency, as counted for top traders; 0 until it is completed
+	Ranked              money.Micro // of the volume, what counts for a rank
 }
 
 // ReversibleUntil is until when Steam lets the trade be reversed; zero until it is
@@ -103,39 +111,6 @@ func (t *Trade) ReversibleUntil() time.Time {
 	}
 	return t.CompletedAt.Add(Reversible)
 }
-
-// Receipt tells how the money of a sale was moved.
-type Receipt struct {
-	Fee           int64 // minor units
-	Net           int64 // what the seller gets: the price without the fee
-	FeeRule       string
-	FeeVersion    int64
-	TransactionID int64 // of the wallet; 0: the money is moved elsewhere
-}
-
-// Money moves the money of trades, within the transaction that changes them. What
-// it refuses is a fault, and undoes all.
-type Money interface {
-	// Sell takes the price from the buyer and credits the seller, whose credit is
-	// held.
-	Sell(t Trade) (Receipt, error)
-	// Settle lets the seller have what is held for him.
-	Settle(t Trade) error
-	// Reverse gives the buyer back what he paid, from what is held.
-	Reverse(t Trade) error
-}
-
-// Outside is Money that is moved elsewhere: nothing is kept of it but that.
-type Outside struct{}
-
-// Sell takes no fee.
-func (Outside) Sell(t Trade) (Receipt, error) { return Receipt{Net: t.Price}, nil }
-
-// Settle does nothing.
-func (Outside) Settle(Trade) error { return nil }
-
-// Reverse does nothing.
-func (Outside) Reverse(Trade) error { return nil }
 
 // Asset is what a listing needs to know of a row of an inventory.
 type Asset struct {
@@ -152,7 +127,9 @@ type Asset struct {
 // and is not there is nil.
 type Tx interface {
 	once.Keeper
-	Now() time.Time
+	wallet.Tx
+	// ActiveFees returns the fee rules in force.
+	ActiveFees() (*fee.Set, error)
 	// EnsureUser returns the key of a user, and keeps others from syncing his
 	// inventory before the transaction ends.
 	EnsureUser(userID string) (key int64, err error)
@@ -167,7 +144,7 @@ type Tx interface {
 	InsertTrade(t Trade) (id int64, err error)
 	// LockTrade keeps others from moving the trade on.
 	LockTrade(id int64) (*Trade, error)
-	// UpdateTrade writes state, times, receipt and what is counted.
+	// UpdateTrade writes state, times, what was paid and what is counted.
 	UpdateTrade(t Trade) error
 	// PairTrades returns how many trades of a day are counted for two users.
 	PairTrades(day, user, other int64) (int64, error)
@@ -198,9 +175,9 @@ type Inventories interface {
 
 // Options are what a Service is made of.
 type Options struct {
-	// InTx runs fn in a transaction, with the money that moves within it. fn may run
-	// several times.
-	InTx        func(ctx context.Context, fn func(Tx, Money) error) error
+	// InTx runs fn in a transaction. fn may run several times.
+	InTx        func(ctx context.Context, fn func(Tx) error) error
+	Ledger      *wallet.Ledger
 	Inventories Inventories
 	// Due returns trades to be settled by now, in the order of when and id, after
 	// the given ones.

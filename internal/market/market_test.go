@@ -3,8 +3,10 @@ package market_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"os"
-	"sync"
+	"strconv"
+	"strings"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -15,9 +17,10 @@ import (
 	"assay/internal/market"
 	"assay/internal/money"
 	"assay/internal/pricing"
-	"assay/internal/randtest"
 	"assay/internal/store"
 	"assay/internal/store/storetest"
+	"assay/internal/wallet"
+	"assay/internal/wallet/fee"
 )
 
 func TestMain(m *testing.M) { os.Exit(storetest.RunOnEngines(m)) }
@@ -37,24 +40,28 @@ type world struct {
 	modes  []inventory.Mode
 	queued atomic.Int64 // times that the queue was told of
 	steam  map[string]func() error
-	money  func(market.Money) market.Money
+	ledger *wallet.Ledger
 	rates  pricing.Rates
 }
 
 func newWorld(t *testing.T) *world {
 	t.Helper()
 	db := storetest.NewDatabase(t)
-	w := &world{T: t, db: db, steam: map[string]func() error{}, money: func(m market.Money) market.Money { return m }}
+	w := &world{T: t, db: db, steam: map[string]func() error{}}
 	w.now.Store(storetest.Epoch.UnixMicro())
 	s, err := store.Open(t.Context(), store.Options{Path: db.Path, URL: db.URL, Now: w.clock})
 	w.must(err)
 	t.Cleanup(func() { w.must(s.Close()) })
 	w.s = s
+	ring, err := wallet.NewRing([]wallet.Key{{ID: "k1", Bytes: make([]byte, 32)}})
+	w.must(err)
+	w.ledger = &wallet.Ledger{Keys: ring}
+	w.must(s.InTx(t.Context(), func(tx *store.Tx) error { return tx.AddFees(fee.Activation{Version: 1, Set: fee.BuiltIn()}) }))
 	w.m = market.New(market.Options{
-		InTx: func(c context.Context, fn func(market.Tx, market.Money) error) error {
-			return s.InTx(c, func(tx *store.Tx) error { return fn(tx, w.money(market.Outside{})) })
+		InTx: func(c context.Context, fn func(market.Tx) error) error {
+			return s.InTx(c, func(tx *store.Tx) error { return fn(tx) })
 		},
-		Inventories: sellers{w}, Due: s.DueTrades, Base: "USD", Hold: 168 * time.Hour, MaxAge: 15 * time.Minute, Now: w.clock,
+		Ledger: w.ledger, Inventories: sellers{w}, Due: s.DueTrades, Base: "USD", Hold: 168 * time.Hour, MaxAge: 15 * time.Minute, Now: w.clock,
 		Rates: func(context.Context) (pricing.Rates, error) { return w.rates, nil },
 	})
 	return w
@@ -148,11 +155,49 @@ func (w *world) mustList(user, assetID string, price int64) market.Listing {
 
 func (w *world) buy(id int64, buyer string) (t market.Trade, err error) {
 	w.Helper()
-	err = w.m.Purchase(w.Context(), id, buyer, func(_ market.Tx, made market.Trade) error {
+	err = w.m.Purchase(w.Context(), market.Purchase{ListingID: id, Buyer: buyer}, func(_ market.Tx, made market.Trade) error {
 		t = made
 		return nil
 	})
 	return t, err
+}
+
+// give gives users money enough for all that a test buys.
+func (w *world) give(users ...string) {
+	w.Helper()
+	for _, user := range users {
+		w.must(w.s.InTx(w.Context(), func(tx *store.Tx) error {
+			_, err := w.ledger.Deposit(tx, wallet.Account{User: user, Currency: "USD"}, riches, wallet.Request{})
+			return err
+		}))
+	}
+}
+
+// riches is what a user is given at once.
+const riches = 1_000_000
+
+// has fails unless users have these figures, "balance/held"; "house:fee" is what
+// all of its shards have.
+func (w *world) has(want map[string]string) {
+	w.Helper()
+	got, sum := map[string]string{}, int64(0)
+	var fees int64
+	w.must(w.s.EachWallet(w.Context(), func(h *wallet.Head) error {
+		got[h.User], sum = fmt.Sprintf("%d/%d", h.Balance, h.Held), sum+h.Balance
+		if wallet.HouseName(h.User) == wallet.HouseFee {
+			fees += h.Balance
+		}
+		return nil
+	}))
+	got[wallet.HouseFee] = fmt.Sprintf("%d/0", fees)
+	for user, figures := range want {
+		if got[user] != figures {
+			w.Errorf("%s has %s, want %s", user, got[user], figures)
+		}
+	}
+	if sum != 0 {
+		w.Errorf("all wallets together have %d", sum)
+	}
 }
 
 // sold lists an asset of a new push and sells it.
@@ -346,9 +391,9 @@ func TestPurchase_MovesAllOrNothing(t *testing.T) {
 	w.refused(err, fault.Conflict, "own_listing")
 	_, err = w.buy(999, "b")
 	w.refused(err, fault.NotFound, "listing_not_found")
+	_, err = w.buy(l.ID, "house:fee:00")
+	w.refused(err, fault.Unprocessable, "reserved_user")
 
-	broke := fault.New(fault.Conflict, "insufficient_funds", "No money.")
-	w.money = func(m market.Money) market.Money { return poor{m, broke} }
 	_, err = w.buy(l.ID, "b")
 	w.refused(err, fault.Conflict, "insufficient_funds")
 	if w.state(l.ID) != market.Active || w.inTransfer("u", "1") {
@@ -357,14 +402,18 @@ func TestPurchase_MovesAllOrNothing(t *testing.T) {
 	if _, known, _ := w.s.UserKey(t.Context(), "b"); known {
 		t.Error("a buyer was made by a purchase that was refused")
 	}
-	w.money = func(m market.Money) market.Money { return m }
+	w.give("b")
 	trade, err := w.buy(l.ID, "b")
 	w.must(err)
 	stored, err := w.s.Trade(t.Context(), trade.ID)
 	w.must(err)
-	if *stored != trade || trade.Seller != "u" || trade.Buyer != "b" || trade.Price != 700 || trade.Net != 700 || trade.State != market.Pending {
+	if *stored != trade || trade.Seller != "u" || trade.Buyer != "b" || trade.Price != 700 || trade.State != market.Pending {
 		t.Errorf("%+v, stored %+v", trade, stored)
 	}
+	if trade.Fee != 35 || trade.Net != 665 || trade.FeeRule != "sale" || trade.FeeVersion != 1 || trade.TransactionID == 0 {
+		t.Errorf("the receipt is %+v", trade)
+	}
+	w.has(map[string]string{"b": "999300/0", "u": "665/665", "house:fee": "35/0"})
 	if w.state(l.ID) != market.Sold || !w.inTransfer("u", "1") {
 		t.Error("sold, and the listing or the asset do not show it")
 	}
@@ -374,13 +423,35 @@ func TestPurchase_MovesAllOrNothing(t *testing.T) {
 	w.refused(err, fault.Conflict, "asset_in_transfer")
 }
 
-// poor refuses every sale.
-type poor struct {
-	market.Money
-	err error
+func TestPurchase_ChargesByTheRuleOfItsPayment(t *testing.T) {
+	w := newWorld(t)
+	set, err := fee.Decode(strings.NewReader(`{"rules":[
+		{"id":"card","priority":1,"conditions":{"kind":["sale"],"paymentMethod":["card"],"country":["DE"],"currency":["USD"]},"basisPoints":1000,"fixed":7}],
+		"fallback":{"basisPoints":100}}`))
+	w.must(err)
+	w.must(w.s.InTx(t.Context(), func(tx *store.Tx) error { return tx.AddFees(fee.Activation{Version: 2, Set: set}) }))
+	w.push("u", asset("1", "x"), asset("2", "x"), asset("3", "x"))
+	w.give("b")
+	for i, c := range []struct {
+		method, country, rule string
+		fee                   int64
+	}{{"card", "DE", "card", 107}, {"card", "AT", fee.FallbackID, 10}, {"", "", fee.FallbackID, 10}} {
+		l := w.mustList("u", strconv.Itoa(i+1), 1000)
+		var made market.Trade
+		w.must(w.m.Purchase(t.Context(), market.Purchase{ListingID: l.ID, Buyer: "b", PaymentMethod: c.method, Country: c.country},
+			func(_ market.Tx, t market.Trade) error {
+				made = t
+				return nil
+			}))
+		if made.FeeRule != c.rule || made.FeeVersion != 2 || made.Fee != c.fee || made.Net != 1000-c.fee || made.Country != c.country {
+			t.Errorf("%+v: %+v", c, made)
+		}
+	}
+	w.has(map[string]string{"b": "997000/0", "u": "2873/2873", "house:fee": "127/0"})
+	w.push("v", asset("1", "x"))
+	err = w.m.Purchase(t.Context(), market.Purchase{ListingID: w.mustList("v", "1", 1000).ID, Buyer: "b", Country: "Germany"}, nil)
+	w.refused(err, fault.Unprocessable, "invalid_payment")
 }
-
-func (p poor) Sell(market.Trade) (market.Receipt, error) { return market.Receipt{}, p.err }
 
 func (w *world) inTransfer(user, assetID string) bool {
 	w.Helper()
@@ -399,6 +470,7 @@ func (w *world) inTransfer(user, assetID string) bool {
 func TestSync_EndsTheTransferOfWhatIsOver(t *testing.T) {
 	w := newWorld(t)
 	w.push("u", asset("1", "x"), asset("2", "x"))
+	w.give("b")
 	trade := w.sold("u", "b", "1", 5)
 	other := w.sold("u", "b", "2", 5)
 	w.push("u", asset("1", "x"), asset("2", "x"))
@@ -422,6 +494,7 @@ func TestSync_EndsTheTransferOfWhatIsOver(t *testing.T) {
 func TestTrades_GoOnlyForward(t *testing.T) {
 	w := newWorld(t)
 	w.push("u", asset("1", "x"), asset("2", "x"), asset("3", "x"))
+	w.give("b", "c")
 	kept, taken, early := w.sold("u", "b", "1", 100), w.sold("u", "b", "2", 100), w.sold("u", "c", "3", 100)
 	begin := w.clock()
 	for range 2 {
@@ -441,6 +514,7 @@ func TestTrades_GoOnlyForward(t *testing.T) {
 			t.Errorf("%+v", got)
 		}
 	}
+	w.has(map[string]string{"b": "999900/0", "c": "1000000/0", "u": "95/95", "house:fee": "5/0"})
 	_, err = w.m.Complete(t.Context(), taken.ID)
 	w.refused(err, fault.Conflict, "trade_reversed")
 	_, err = w.m.Complete(t.Context(), 999)
@@ -470,85 +544,33 @@ func TestTrades_GoOnlyForward(t *testing.T) {
 	}
 	_, err = w.m.Reverse(t.Context(), kept.ID)
 	w.refused(err, fault.Conflict, "trade_settled")
-}
-
-// stuck cannot settle one trade.
-type stuck struct {
-	market.Money
-	id int64
-}
-
-func (s stuck) Settle(t market.Trade) error {
-	if t.ID == s.id {
-		return errors.New("broken")
-	}
-	return nil
+	w.has(map[string]string{"b": "999900/0", "u": "95/0", "house:fee": "5/0"})
 }
 
 func TestSettle_OneThatFailsHoldsUpNoOther(t *testing.T) {
 	w := newWorld(t)
-	w.push("u", asset("1", "x"), asset("2", "x"))
-	first, second := w.sold("u", "b", "1", 100), w.sold("u", "b", "2", 100)
+	w.push("u", asset("1", "x"))
+	w.push("v", asset("1", "x"))
+	w.give("b")
+	first, second := w.sold("u", "b", "1", 100), w.sold("v", "b", "1", 100)
 	for _, id := range []int64{first.ID, second.ID} {
 		_, err := w.m.Complete(t.Context(), id)
 		w.must(err)
 	}
 	w.pass(168 * time.Hour)
-	w.money = func(m market.Money) market.Money { return stuck{m, first.ID} }
-	if err := w.m.SettleDue(t.Context()); err == nil {
-		t.Error("no error")
+	w.raw(`UPDATE wallet_account SET balance = balance + 1 WHERE user_id = 'u'`)
+	if err := w.m.SettleDue(t.Context()); !errors.Is(err, wallet.ErrTampered) {
+		t.Errorf("got %v", err)
 	}
 	got, err := w.s.Trade(t.Context(), second.ID)
 	w.must(err)
 	if got.State != market.Settled {
 		t.Errorf("%+v", got)
 	}
-	w.money = func(m market.Money) market.Money { return m }
+	w.raw(`UPDATE wallet_account SET balance = balance - 1 WHERE user_id = 'u'`)
 	w.must(w.m.SettleDue(t.Context()))
 	if got, err = w.s.Trade(t.Context(), first.ID); err != nil || got.State != market.Settled {
 		t.Errorf("%+v, %v", got, err)
 	}
-}
-
-// TestPurchase_SellsEachListingOnce is many buyers of fewer listings at once.
-func TestPurchase_SellsEachListingOnce(t *testing.T) {
-	w := newWorld(t)
-	listings, buyers := randtest.Count(20, 100), randtest.Count(200, 1000)
-	var assets []inventory.Asset
-	for i := range listings {
-		assets = append(assets, asset(string(rune('a'+i/26))+string(rune('a'+i%26)), "x"))
-	}
-	w.push("u", assets...)
-	ids := make([]int64, listings)
-	for i := range ids {
-		ids[i] = w.mustList("u", assets[i].AssetID, 100).ID
-	}
-	var sold, lost atomic.Int64
-	var wg sync.WaitGroup
-	for i := range buyers {
-		wg.Go(func() {
-			_, err := w.buy(ids[i%listings], "buyer"+string(rune('a'+i%7)))
-			switch f := fault.Of(err); {
-			case err == nil:
-				sold.Add(1)
-			case f != nil && f.Code == "listing_sold":
-				lost.Add(1)
-			default:
-				t.Error(err)
-			}
-		})
-	}
-	wg.Wait()
-	if sold.Load() != int64(listings) || lost.Load() != int64(buyers-listings) {
-		t.Errorf("%d sold and %d refused", sold.Load(), lost.Load())
-	}
-	trades, err := w.s.Trades(t.Context(), store.TradeFilter{Before: 1 << 62}, buyers)
-	w.must(err)
-	once := map[int64]bool{}
-	for _, d := range trades {
-		once[d.ListingID] = true
-	}
-	if len(trades) != listings || len(once) != listings {
-		t.Errorf("%d trades of %d listings", len(trades), len(once))
-	}
+	w.has(map[string]string{"u": "95/0", "v": "95/0"})
 }

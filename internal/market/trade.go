@@ -9,6 +9,7 @@ import (
 	"assay/internal/fault"
 	"assay/internal/money"
 	"assay/internal/pricing"
+	"assay/internal/wallet"
 )
 
 // RankedTrades is how many trades of a day between the same two users count for
@@ -29,7 +30,7 @@ func (s *Service) Complete(ctx context.Context, id int64) (Trade, error) {
 	if err != nil {
 		return Trade{}, wrap("rates", err)
 	}
-	return s.move(ctx, id, func(tx Tx, _ Money, t *Trade) (bool, error) {
+	return s.move(ctx, id, func(tx Tx, t *Trade) (bool, error) {
 		switch t.State {
 		case Completed, Settled:
 			return false, nil
@@ -53,7 +54,7 @@ func (s *Service) Complete(ctx context.Context, id int64) (Trade, error) {
 // is held of the seller's. Reversing it again changes nothing; of a settled one
 // nothing is held any more: that is a fault.Conflict.
 func (s *Service) Reverse(ctx context.Context, id int64) (Trade, error) {
-	return s.move(ctx, id, func(tx Tx, money Money, t *Trade) (bool, error) {
+	return s.move(ctx, id, func(tx Tx, t *Trade) (bool, error) {
 		day, counts := Day(tx.Now()), Counts{Reversed: 1}
 		switch t.State {
 		case Reversed:
@@ -64,32 +65,31 @@ func (s *Service) Reverse(ctx context.Context, id int64) (Trade, error) {
 			day = Day(t.CompletedAt)
 			counts = Counts{Trades: -1, Reversed: 1, Volume: -t.Volume, Ranked: -t.Ranked}
 		}
-		if err := money.Reverse(*t); err != nil {
+		t.State, t.ReversedAt = Reversed, tx.Now()
+		if err := tx.CountTrade(day, *t, counts); err != nil {
 			return false, err
 		}
-		t.State, t.ReversedAt = Reversed, tx.Now()
-		return true, tx.CountTrade(day, *t, counts)
+		_, err := s.o.Ledger.Reverse(tx, id, wallet.Request{})
+		return true, err
 	})
 }
 
 // settle lets the seller have his credit, if it is time.
 func (s *Service) settle(ctx context.Context, id int64) error {
-	_, err := s.move(ctx, id, func(tx Tx, money Money, t *Trade) (bool, error) {
+	_, err := s.move(ctx, id, func(tx Tx, t *Trade) (bool, error) {
 		if t.State != Completed || t.SettleAt.After(tx.Now()) {
 			return false, nil // somebody else was here
 		}
-		if err := money.Settle(*t); err != nil {
-			return false, err
-		}
 		t.State, t.SettledAt = Settled, tx.Now()
-		return true, nil
+		_, err := s.o.Ledger.Settle(tx, id, wallet.Request{})
+		return true, err
 	})
 	return err
 }
 
 // move changes a trade, and writes it if fn says so.
-func (s *Service) move(ctx context.Context, id int64, fn func(Tx, Money, *Trade) (changed bool, err error)) (out Trade, err error) {
-	err = s.o.InTx(ctx, func(tx Tx, money Money) error {
+func (s *Service) move(ctx context.Context, id int64, fn func(Tx, *Trade) (changed bool, err error)) (out Trade, err error) {
+	err = s.o.InTx(ctx, func(tx Tx) error {
 		t, err := tx.LockTrade(id)
 		switch {
 		case err != nil:
@@ -97,7 +97,7 @@ func (s *Service) move(ctx context.Context, id int64, fn func(Tx, Money, *Trade)
 		case t == nil:
 			return notFound("trade", id)
 		}
-		changed, err := fn(tx, money, t)
+		changed, err := fn(tx, t)
 		if err == nil && changed {
 			err = tx.UpdateTrade(*t)
 		}

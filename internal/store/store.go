@@ -256,7 +256,7 @@ func (s *Store) inTx(ctx context.Context, fn func(*Tx) error) error {
 			_ = tx.Rollback()
 		}
 	}()
-	t := &Tx{d: s.d, tx: tx, ctx: ctx, now: s.now(), bulks: s.bulks, fees: &s.fees}
+	t := &Tx{d: s.d, tx: tx, ctx: ctx, now: moment(micros(s.now())), bulks: s.bulks, fees: &s.fees}
 	err = fn(t)
 	if err == nil {
 		err = s.fault("before commit")

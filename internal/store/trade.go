@@ -11,13 +11,15 @@ import (
 // InsertTrade makes a trade and returns its id.
 func (t *Tx) InsertTrade(d market.Trade) (id int64, err error) {
 	err = t.queryRow(`
-		INSERT INTO trade (listing_id, seller_key, buyer_key, app_id, context_id, asset_id, item_id, amount, price, currency, state, created_at)
-		VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12) RETURNING id`,
-		d.ListingID, d.SellerKey, d.BuyerKey, d.AppID, d.ContextID, d.AssetID, d.ItemID, d.Amount, d.Price, d.Currency, d.State, micros(d.CreatedAt)).Scan(&id)
+		INSERT INTO trade (listing_id, seller_key, buyer_key, app_id, context_id, asset_id, item_id, amount, price, currency,
+			payment_method, country, state, created_at)
+		VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14) RETURNING id`,
+		d.ListingID, d.SellerKey, d.BuyerKey, d.AppID, d.ContextID, d.AssetID, d.ItemID, d.Amount, d.Price, d.Currency,
+		d.PaymentMethod, d.Country, d.State, micros(d.CreatedAt)).Scan(&id)
 	return id, err
 }
 
-// UpdateTrade writes state, times, receipt and what is counted.
+// UpdateTrade writes state, times, what was paid and what is counted.
 func (t *Tx) UpdateTrade(d market.Trade) error {
 	_, err := t.exec(`
 		UPDATE trade SET state = $2, fee = $3, net = $4, fee_rule = $5, fee_version = $6, transaction_id = $7,
@@ -29,7 +31,7 @@ func (t *Tx) UpdateTrade(d market.Trade) error {
 
 const tradeColumns = `
 SELECT d.id, d.listing_id, d.seller_key, d.buyer_key, s.user_id, b.user_id, d.app_id, d.context_id, d.asset_id, d.item_id, i.name, i.phase,
-	d.amount, d.price, d.currency, d.fee, d.net, d.fee_rule, d.fee_version, d.transaction_id, d.state,
+	d.amount, d.price, d.currency, d.payment_method, d.country, d.fee, d.net, d.fee_rule, d.fee_version, d.transaction_id, d.state,
 	d.created_at, d.completed_at, d.settle_at, d.settled_at, d.reversed_at, d.volume, d.ranked
 FROM trade d JOIN platform_user s ON s.id = d.seller_key JOIN platform_user b ON b.id = d.buyer_key JOIN item i ON i.id = d.item_id`
 
@@ -38,7 +40,8 @@ const tradeByID = tradeColumns + ` WHERE d.id = $1`
 func scanTrade(r *sql.Rows, d *market.Trade) error {
 	var created, completed, settle, settled, reversed int64
 	err := r.Scan(&d.ID, &d.ListingID, &d.SellerKey, &d.BuyerKey, &d.Seller, &d.Buyer, &d.AppID, &d.ContextID, &d.AssetID,
-		&d.ItemID, &d.Item.Name, &d.Item.Phase, &d.Amount, &d.Price, &d.Currency, &d.Fee, &d.Net, &d.FeeRule, &d.FeeVersion, &d.TransactionID,
+		&d.ItemID, &d.Item.Name, &d.Item.Phase, &d.Amount, &d.Price, &d.Currency, &d.PaymentMethod, &d.Country,
+		&d.Fee, &d.Net, &d.FeeRule, &d.FeeVersion, &d.TransactionID,
 		&d.State, &created, &completed, &settle, &settled, &reversed, &d.Volume, &d.Ranked)
 	d.Item.AppID, d.CreatedAt, d.CompletedAt = d.AppID, moment(created), moment(completed)
 	d.SettleAt, d.SettledAt, d.ReversedAt = moment(settle), moment(settled), moment(reversed)

@@ -103,19 +103,22 @@ func (t *Tx) nextWalletTransactionPostgres() (id int64, err error) {
 }
 
 // Post writes a transaction with its entries, and the heads as they leave them.
-// The error is once.ErrAnswered where another one has its idempotency key.
+// The error is once.ErrAnswered where another one has its idempotency key, and
+// wallet.ErrPosted where its trade has one of its kind, or what it takes back was.
 func (t *Tx) Post(p wallet.Transaction, entries []wallet.Entry, heads []wallet.Head) error {
 	n, err := t.exec(`
 		INSERT INTO wallet_transaction (id, kind, trade_id, reverses, scope, idempotency_key, note, entries, at, version, key_id, hash)
 		SELECT $1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12
 		WHERE NOT EXISTS (SELECT 1 FROM wallet_transaction WHERE scope = $5 AND idempotency_key = $6 AND idempotency_key <> '')
-		ON CONFLICT (scope, idempotency_key) WHERE idempotency_key <> '' DO NOTHING`,
+			AND NOT EXISTS (SELECT 1 FROM wallet_transaction WHERE trade_id = $3 AND kind = $2 AND trade_id <> 0)
+			AND NOT EXISTS (SELECT 1 FROM wallet_transaction WHERE reverses = $4 AND reverses <> 0)
+		ON CONFLICT DO NOTHING`,
 		p.ID, string(p.Kind), p.Trade, p.Reverses, p.Scope, p.IdempotencyKey, p.Note, p.Entries, p.At.UnixMicro(), int64(p.Version), p.KeyID, p.Hash[:])
 	if err != nil {
 		return err
 	}
 	if n == 0 {
-		return once.ErrAnswered
+		return t.whyPosted(p)
 	}
 	if _, err := t.writeRows(&t.bulks.entries, entryTable(entries)); err != nil {
 		return err
@@ -125,6 +128,26 @@ func (t *Tx) Post(p wallet.Transaction, entries []wallet.Entry, heads []wallet.H
 		err = fmt.Errorf("%d of %d wallet accounts were there", n, len(heads))
 	}
 	return err
+}
+
+// whyPosted tells why a transaction was not added.
+func (t *Tx) whyPosted(p wallet.Transaction) error {
+	var answered, posted bool
+	err := t.queryRow(`
+		SELECT EXISTS (SELECT 1 FROM wallet_transaction WHERE scope = $1 AND idempotency_key = $2 AND idempotency_key <> ''),
+			EXISTS (SELECT 1 FROM wallet_transaction WHERE trade_id = $3 AND kind = $4 AND trade_id <> 0)
+			OR EXISTS (SELECT 1 FROM wallet_transaction WHERE reverses = $5 AND reverses <> 0)`,
+		p.Scope, p.IdempotencyKey, p.Trade, string(p.Kind), p.Reverses).Scan(&answered, &posted)
+	switch {
+	case err != nil:
+		return err
+	case answered:
+		return once.ErrAnswered
+	case posted:
+		return wallet.ErrPosted
+	default:
+		return fmt.Errorf("there is a wallet transaction %d already", p.ID)
+	}
 }
 
 const (

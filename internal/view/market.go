@@ -78,9 +78,11 @@ type Trade struct {
 	Fee             int64          `json:"fee"`
 	Net             int64          `json:"net" doc:"What the seller gets."`
 	Currency        money.Currency `json:"currency"`
-	FeeRule         *string        `json:"feeRule"`
-	FeeVersion      *int64         `json:"feeVersion"`
-	TransactionID   *string        `json:"transactionId"` // of the wallet; null: the money is moved elsewhere
+	FeeRule         string         `json:"feeRule" doc:"fallback where no rule matched."`
+	FeeVersion      int64          `json:"feeVersion"`
+	PaymentMethod   *string        `json:"paymentMethod"` // null: the purchase said none
+	Country         *string        `json:"country"`       // the same
+	TransactionID   string         `json:"transactionId"` // of the wallet
 	State           string         `json:"state"`         // pending, completed, reversed, settled
 	CreatedAt       time.Time      `json:"createdAt"`
 	CompletedAt     *time.Time     `json:"completedAt"`
@@ -136,17 +138,14 @@ func OfferedOf(c *market.Created, base money.Currency, now time.Time) Offered {
 
 // TradeOf shows a trade.
 func TradeOf(t *market.Trade) Trade {
-	out := Trade{
+	return Trade{
 		ID: id(t.ID), ListingID: id(t.ListingID), SellerID: t.Seller, BuyerID: t.Buyer, AppID: t.AppID, ContextID: t.ContextID, AssetID: t.AssetID,
 		MarketHashName: t.Item.Name, Phase: t.Item.Phase, Amount: t.Amount, Price: t.Price, Fee: t.Fee, Net: t.Net, Currency: t.Currency,
-		FeeRule: text(t.FeeRule), TransactionID: idOrNil(t.TransactionID), State: string(t.State), CreatedAt: t.CreatedAt,
+		FeeRule: t.FeeRule, FeeVersion: t.FeeVersion, PaymentMethod: text(t.PaymentMethod), Country: text(t.Country),
+		TransactionID: id(t.TransactionID), State: string(t.State), CreatedAt: t.CreatedAt,
 		CompletedAt: when(t.CompletedAt), ReversibleUntil: when(t.ReversibleUntil()), SettlesAt: when(t.SettleAt),
 		SettledAt: when(t.SettledAt), ReversedAt: when(t.ReversedAt),
 	}
-	if t.FeeVersion != 0 {
-		out.FeeVersion = &t.FeeVersion
-	}
-	return out
 }
 
 // Listings lists listings, the newest first.

@@ -1,6 +1,7 @@
 package wallet
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 	"time"
@@ -22,7 +23,8 @@ type Tx interface {
 	// NextWalletTransaction returns an id that no transaction has had.
 	NextWalletTransaction() (int64, error)
 	// Post writes a transaction with its entries, and the heads as they leave them.
-	// The error is once.ErrAnswered where another one has its idempotency key.
+	// The error is once.ErrAnswered where another one has its idempotency key, and
+	// ErrPosted where its trade has one of its kind, or what it takes back was.
 	Post(t Transaction, entries []Entry, heads []Head) error
 	// WalletTransaction returns a transaction; found is false where there is none.
 	WalletTransaction(id int64) (t Transaction, found bool, err error)
@@ -120,7 +122,11 @@ func (l *Ledger) post(tx Tx, p posting) (*Posted, error) {
 	for i := range heads {
 		s.SealHead(&heads[i])
 	}
-	return out, tx.Post(out.Transaction, out.Entries, heads)
+	err = tx.Post(out.Transaction, out.Entries, heads)
+	if errors.Is(err, ErrPosted) {
+		err = fault.New(fault.Conflict, "already_posted", "The trade has its %s already.", p.kind)
+	}
+	return out, err
 }
 
 // balanced refuses what is no transaction. Amounts that a user chose were checked

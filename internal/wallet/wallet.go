@@ -207,6 +207,9 @@ func CheckUser(user string) error {
 	return nil
 }
 
+// ErrPosted means that a transaction is there that may be there once.
+var ErrPosted = errors.New("such a transaction was posted already")
+
 // ErrTampered means that a row of the ledger is not what was written: nothing is
 // built on it. The text says which.
 var ErrTampered = errors.New("the ledger was changed behind the service's back")

@@ -32,8 +32,8 @@ func Compute(set *Set, p Payment) (Quote, error) {
 	return Quote{Version: set.Version, Rule: rule.ID, Fee: fee, Net: p.Amount - fee}, nil
 }
 
-// Check refuses what is no payment: an amount below zero, an unknown kind, or a
-// currency that nobody pays with. Its error is a fault of kind Unprocessable.
+// Check refuses what is no payment: an amount below zero, an unknown kind or
+// country, a currency that nobody pays with, or a method that no rule can name. Its error is a fault of kind Unprocessable.
 func (p *Payment) Check() error {
 	var fields []fault.Field
 	wrong := func(member, code, detail string) {
@@ -47,6 +47,12 @@ func (p *Payment) Check() error {
 	}
 	if !p.Currency.Circulates() {
 		wrong("currency", UnknownCurrency, "must be a currency of ISO 4217 that circulates, such as USD")
+	}
+	if p.Method != "" && !isName(p.Method) {
+		wrong("paymentMethod", InvalidName, "must be 1 to 64 letters, digits, '.', '_' or '-'")
+	}
+	if p.Country != "" && !isCountry(p.Country) {
+		wrong("country", UnknownCountry, "must be two letters of ISO 3166-1, such as DE")
 	}
 	if fields == nil {
 		return nil

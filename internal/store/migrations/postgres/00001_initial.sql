@@ -480,11 +480,13 @@ CREATE TABLE trade (
     amount         bigint  NOT NULL,
     price          bigint  NOT NULL, -- minor units, as are fee and net
     currency       text    NOT NULL,
+    payment_method text    NOT NULL DEFAULT '', -- as the purchase said, for the fee rules; '': it did not
+    country        text    NOT NULL DEFAULT '', -- the same
     fee            bigint  NOT NULL DEFAULT 0,
     net            bigint  NOT NULL DEFAULT 0,  -- what the seller gets
-    fee_rule       text    NOT NULL DEFAULT '', -- '': none
+    fee_rule       text    NOT NULL DEFAULT '',
     fee_version    bigint  NOT NULL DEFAULT 0,
-    transaction_id bigint  NOT NULL DEFAULT 0,  -- of the wallet; 0: settled elsewhere
+    transaction_id bigint  NOT NULL DEFAULT 0,  -- of the wallet
     state          text    NOT NULL, -- pending, completed, reversed, settled
     created_at     bigint  NOT NULL,
     completed_at   bigint  NOT NULL DEFAULT 0,

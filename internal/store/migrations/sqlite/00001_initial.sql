@@ -474,11 +474,13 @@ CREATE TABLE trade (
     amount         INTEGER NOT NULL,
     price          INTEGER NOT NULL, -- minor units, as are fee and net
     currency       TEXT    NOT NULL,
+    payment_method TEXT    NOT NULL DEFAULT '', -- as the purchase said, for the fee rules; '': it did not
+    country        TEXT    NOT NULL DEFAULT '', -- the same
     fee            INTEGER NOT NULL DEFAULT 0,
     net            INTEGER NOT NULL DEFAULT 0,  -- what the seller gets
-    fee_rule       TEXT    NOT NULL DEFAULT '', -- '': none
+    fee_rule       TEXT    NOT NULL DEFAULT '',
     fee_version    INTEGER NOT NULL DEFAULT 0,
-    transaction_id INTEGER NOT NULL DEFAULT 0,  -- of the wallet; 0: settled elsewhere
+    transaction_id INTEGER NOT NULL DEFAULT 0,  -- of the wallet
     state          TEXT    NOT NULL, -- pending, completed, reversed, settled
     created_at     INTEGER NOT NULL,
     completed_at   INTEGER NOT NULL DEFAULT 0,

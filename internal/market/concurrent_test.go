@@ -1,0 +1,142 @@
+package market_test
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"strconv"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"assay/internal/fault"
+	"assay/internal/inventory"
+	"assay/internal/market"
+	"assay/internal/randtest"
+	"assay/internal/store"
+)
+
+// TestPurchase_SellsEachListingOnce is many buyers of fewer listings at once.
+func TestPurchase_SellsEachListingOnce(t *testing.T) {
+	w := newWorld(t)
+	listings, buyers := randtest.Count(20, 100), randtest.Count(200, 1000)
+	var assets []inventory.Asset
+	for i := range listings {
+		assets = append(assets, asset(string(rune('a'+i/26))+string(rune('a'+i%26)), "x"))
+	}
+	w.push("u", assets...)
+	ids := make([]int64, listings)
+	for i := range ids {
+		ids[i] = w.mustList("u", assets[i].AssetID, 100).ID
+	}
+	buyer := func(i int) string { return "buyer" + strconv.Itoa(i%7) }
+	for i := range 7 {
+		w.give(buyer(i))
+	}
+	var sold, lost atomic.Int64
+	var wg sync.WaitGroup
+	for i := range buyers {
+		wg.Go(func() {
+			_, err := w.buy(ids[i%listings], buyer(i))
+			switch f := fault.Of(err); {
+			case err == nil:
+				sold.Add(1)
+			case f != nil && f.Code == "listing_sold":
+				lost.Add(1)
+			default:
+				t.Error(err)
+			}
+		})
+	}
+	wg.Wait()
+	if sold.Load() != int64(listings) || lost.Load() != int64(buyers-listings) {
+		t.Errorf("%d sold and %d refused", sold.Load(), lost.Load())
+	}
+	trades, err := w.s.Trades(t.Context(), store.TradeFilter{Before: 1 << 62}, buyers)
+	w.must(err)
+	once := map[int64]bool{}
+	for _, d := range trades {
+		once[d.ListingID] = true
+	}
+	if len(trades) != listings || len(once) != listings {
+		t.Errorf("%d trades of %d listings", len(trades), len(once))
+	}
+	w.has(map[string]string{"u": fmt.Sprintf("%d/%d", 95*listings, 95*listings), "house:fee": fmt.Sprintf("%d/0", 5*listings)})
+}
+
+// TestMarket_EverythingAtOnceLosesNoMoney lets users sync, list, buy from each
+// other, hand over, reverse and settle side by side, and then compares trades and
+// ledger.
+func TestMarket_EverythingAtOnceLosesNoMoney(t *testing.T) {
+	w := newWorld(t)
+	const users, assets = 5, 30
+	name := func(i int) string { return "user" + strconv.Itoa(i) }
+	all := make([]inventory.Asset, assets)
+	for i := range all {
+		all[i] = asset(strconv.Itoa(i), "item "+strconv.Itoa(i%3))
+	}
+	for i := range users {
+		w.push(name(i), all...)
+		w.give(name(i))
+	}
+	r := randtest.New(t)
+	var wg sync.WaitGroup
+	for range 8 {
+		own := rand.New(rand.NewPCG(r.Uint64(), r.Uint64()))
+		wg.Go(func() {
+			for range randtest.Count(60, 1_000) {
+				w.step(own, name(own.IntN(users)), all)
+			}
+		})
+	}
+	wg.Wait()
+	trades, err := w.s.Trades(t.Context(), store.TradeFilter{Before: 1 << 62}, 100_000)
+	w.must(err)
+	balance, held, fees, states := map[string]int64{}, map[string]int64{}, int64(0), map[market.TradeState]int{}
+	for _, d := range trades {
+		states[d.State]++
+		if d.State == market.Reversed {
+			continue
+		}
+		balance[d.Buyer] -= d.Price
+		balance[d.Seller] += d.Net
+		fees += d.Fee
+		if d.State != market.Settled {
+			held[d.Seller] += d.Net
+		}
+	}
+	want := map[string]string{"house:fee": fmt.Sprintf("%d/0", fees)}
+	for i := range users {
+		want[name(i)] = fmt.Sprintf("%d/%d", riches+balance[name(i)], held[name(i)])
+	}
+	w.has(want)
+	t.Logf("trades: %v", states)
+}
+
+// step does something at random that may be refused, and then for a fault of
+// whoever asked.
+func (w *world) step(r *rand.Rand, user string, all []inventory.Asset) {
+	var err error
+	switch id := 1 + r.Int64N(60); r.IntN(9) {
+	case 0:
+		assets := all[:r.IntN(len(all)+1)]
+		_, err = sellers{w}.service().Sync(w.Context(), user, inventory.Push{AppID: app, ContextID: ctx, SnapshotAt: w.clock(), Assets: assets}, inventory.Normal)
+	case 1, 2, 3:
+		err = w.m.Create(w.Context(), market.Offers{
+			UserID: user, AppID: app, ContextID: ctx, Inventory: &inventory.Push{AppID: app, ContextID: ctx, SnapshotAt: w.clock(), Assets: all},
+			Offers: []market.Offer{{AssetID: strconv.Itoa(r.IntN(len(all))), Price: 1 + r.Int64N(1_000), Currency: "USD"}},
+		}, func(market.Tx, []market.Created) error { return nil })
+	case 4:
+		_, err = w.m.Complete(w.Context(), id)
+	case 5:
+		_, err = w.m.Reverse(w.Context(), id)
+	case 6:
+		w.pass(50 * time.Hour)
+		err = w.m.SettleDue(w.Context())
+	default:
+		_, err = w.buy(id, user)
+	}
+	if err != nil && fault.Of(err) == nil {
+		w.Errorf("%s: %v", user, err)
+	}
+}

@@ -1,0 +1,102 @@
+package market
+
+import (
+	"context"
+
+	"assay/internal/fault"
+	"assay/internal/wallet"
+	"assay/internal/wallet/fee"
+)
+
+// Purchase is what a buyer wants.
+type Purchase struct {
+	ListingID     int64
+	Buyer         string // the platform's id
+	PaymentMethod string // by which rules may tell the fee; empty: unknown
+	Country       string // the same
+	// Request has the idempotency key, under which the money moves once.
+	wallet.Request
+}
+
+// Purchase sells a listing to a buyer: money, fee, listing and trade change in one
+// transaction, or nothing does. seal is called last in it. Of several buyers one
+// succeeds; a fault.Conflict tells the others why they cannot.
+func (s *Service) Purchase(ctx context.Context, p Purchase, seal func(Tx, Trade) error) error {
+	if err := wallet.CheckUser(p.Buyer); err != nil {
+		return err
+	}
+	return s.o.InTx(ctx, func(tx Tx) error {
+		t, err := s.sell(tx, &p)
+		if err != nil {
+			return wrap("purchase", err)
+		}
+		return seal(tx, t)
+	})
+}
+
+func (s *Service) sell(tx Tx, p *Purchase) (Trade, error) {
+	l, err := tx.Listing(p.ListingID)
+	switch {
+	case err != nil:
+		return Trade{}, err
+	case l == nil:
+		return Trade{}, notFound("listing", p.ListingID)
+	case l.Seller == p.Buyer:
+		return Trade{}, fault.New(fault.Conflict, "own_listing", "Nobody buys what he sells himself.")
+	case l.State != Active:
+		return Trade{}, ended409(l)
+	}
+	t := Trade{
+		ListingID: l.ID, SellerKey: l.SellerKey, Seller: l.Seller, Buyer: p.Buyer, Place: l.Place, ItemID: l.ItemID, Item: l.Item,
+		Amount: l.Amount, Price: l.Price, Currency: l.Currency, PaymentMethod: p.PaymentMethod, Country: p.Country,
+		State: Pending, CreatedAt: tx.Now(),
+	}
+	if t.BuyerKey, err = tx.EnsureUser(p.Buyer); err != nil {
+		return Trade{}, err
+	}
+	if err := tx.MoveAsset(l.SellerKey, l.Place); err != nil {
+		return Trade{}, err
+	}
+	switch ended, err := tx.EndListing(l.ID, Sold); {
+	case err != nil:
+		return Trade{}, err
+	case !ended:
+		if l, err = tx.Listing(l.ID); err != nil {
+			return Trade{}, err
+		}
+		return Trade{}, ended409(l)
+	}
+	if t.ID, err = tx.InsertTrade(t); err != nil {
+		return Trade{}, err
+	}
+	if err := s.pay(tx, &t, p.Request); err != nil {
+		return Trade{}, err
+	}
+	return t, tx.UpdateTrade(t)
+}
+
+// pay moves the money of a trade: the buyer pays the price, the house keeps the
+// fee by the rules in force, and the seller gets the rest, held until the trade
+// settles.
+func (s *Service) pay(tx Tx, t *Trade, r wallet.Request) error {
+	rules, err := tx.ActiveFees()
+	if err != nil {
+		return err
+	}
+	quote, err := fee.Compute(rules, fee.Payment{
+		Kind: fee.Sale, Amount: t.Price, Currency: t.Currency, Method: t.PaymentMethod, Country: t.Country, At: t.CreatedAt,
+	})
+	if err != nil {
+		return err
+	}
+	t.Fee, t.Net, t.FeeRule, t.FeeVersion = quote.Fee, quote.Net, quote.Rule, quote.Version
+	posted, err := s.o.Ledger.Sell(tx, wallet.Sale{
+		Trade: t.ID, Buyer: t.Buyer, Seller: t.Seller, Currency: t.Currency, Price: t.Price,
+		Fee: t.Fee, FeeRule: t.FeeRule, FeeVersion: t.FeeVersion,
+	}, r)
+	if err != nil {
+		return err
+	}
+	t.TransactionID = posted.Transaction.ID
+	return nil
+}
