@@ -84,8 +84,8 @@ func TestMarket_EverythingAtOnceLosesNoMoney(t *testing.T) {
 	for range 8 {
 		own := rand.New(rand.NewPCG(r.Uint64(), r.Uint64()))
 		wg.Go(func() {
-			for range randtest.Count(60, 1_000) {
-				w.step(own, name(own.IntN(users)), all)
+			for n := range randtest.Count(60, 500) {
+				w.step(own, int64(n), name(own.IntN(users)), all)
 			}
 		})
 	}
@@ -113,11 +113,12 @@ func TestMarket_EverythingAtOnceLosesNoMoney(t *testing.T) {
 	t.Logf("trades: %v", states)
 }
 
-// step does something at random that may be refused, and then for a fault of
-// whoever asked.
-func (w *world) step(r *rand.Rand, user string, all []inventory.Asset) {
+// step does something at random, as the nth of one worker. It may be refused, and
+// then for a fault of whoever asked.
+func (w *world) step(r *rand.Rand, n int64, user string, all []inventory.Asset) {
 	var err error
-	switch id := 1 + r.Int64N(60); r.IntN(9) {
+	listing, trade := 1+r.Int64N(20+2*n), 1+r.Int64N(5+n/2)
+	switch r.IntN(9) {
 	case 0:
 		assets := all[:r.IntN(len(all)+1)]
 		_, err = sellers{w}.service().Sync(w.Context(), user, inventory.Push{AppID: app, ContextID: ctx, SnapshotAt: w.clock(), Assets: assets}, inventory.Normal)
@@ -127,14 +128,14 @@ func (w *world) step(r *rand.Rand, user string, all []inventory.Asset) {
 			Offers: []market.Offer{{AssetID: strconv.Itoa(r.IntN(len(all))), Price: 1 + r.Int64N(1_000), Currency: "USD"}},
 		}, func(market.Tx, []market.Created) error { return nil })
 	case 4:
-		_, err = w.m.Complete(w.Context(), id)
+		_, err = w.m.Complete(w.Context(), trade)
 	case 5:
-		_, err = w.m.Reverse(w.Context(), id)
+		_, err = w.m.Reverse(w.Context(), trade)
 	case 6:
 		w.pass(50 * time.Hour)
 		err = w.m.SettleDue(w.Context())
 	default:
-		_, err = w.buy(id, user)
+		_, err = w.buy(listing, user)
 	}
 	if err != nil && fault.Of(err) == nil {
 		w.Errorf("%s: %v", user, err)

@@ -1,0 +1,267 @@
+package e2e
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"assay/internal/randtest"
+)
+
+// trade is what the tests read of a trade.
+type trade struct {
+	ID, ListingID, SellerID, BuyerID, State, FeeRule, TransactionID string
+	Price, Fee, Net, FeeVersion                                     int64
+}
+
+// deposit gives a user money.
+func (s *server) deposit(user string, amount int) {
+	s.t.Helper()
+	body := fmt.Sprintf(`{"kind":"deposit","currency":"USD","amount":%d}`, amount)
+	if status, answer, err := s.keyed(ledgerPath+user+"/entries", fmt.Sprint("deposit ", amount), body); err != nil || status != http.StatusCreated {
+		s.t.Fatal(status, string(answer), err)
+	}
+}
+
+// list pushes a user's inventory, lists all of it at a price and returns the ids.
+func (s *server) list(user string, assets, price int) (ids []string) {
+	s.t.Helper()
+	var items []asset
+	var offers []map[string]any
+	for i := range assets {
+		items = append(items, asset{AssetID: strconv.Itoa(i), MarketHashName: "Item"})
+		offers = append(offers, map[string]any{"assetId": strconv.Itoa(i), "price": price, "currency": "USD"})
+	}
+	body, err := json.Marshal(map[string]any{"userId": user, "appId": 730, "contextId": "2", "items": offers, "inventory": map[string]any{"items": items}})
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	status, answer, err := s.call(http.MethodPost, "/api/listings/batch", bytes.NewReader(body))
+	var made struct {
+		Items []struct{ Listing struct{ ID string } }
+	}
+	if err != nil || status != http.StatusOK || json.Unmarshal(answer, &made) != nil {
+		s.t.Fatal(status, string(answer), err)
+	}
+	for _, i := range made.Items {
+		ids = append(ids, i.Listing.ID)
+	}
+	return ids
+}
+
+// buy purchases a listing.
+func (s *server) buy(listing, buyer, key string) (int, []byte, error) {
+	return s.keyed("/api/listings/"+listing+"/purchase", key, `{"buyerId":"`+buyer+`"}`)
+}
+
+// bought purchases a listing that can be.
+func (s *server) bought(listing, buyer string) (t trade) {
+	s.t.Helper()
+	status, answer, err := s.buy(listing, buyer, "buy "+listing)
+	if err != nil || status != http.StatusCreated || json.Unmarshal(answer, &t) != nil {
+		s.t.Fatal(status, string(answer), err)
+	}
+	return t
+}
+
+// moveTrade completes or reverses a trade.
+func (s *server) moveTrade(id, how string, want int) (t trade) {
+	s.t.Helper()
+	status, answer, err := s.call(http.MethodPost, "/api/trades/"+id+"/"+how, nil)
+	if err != nil || status != want || json.Unmarshal(answer, &t) != nil {
+		s.t.Fatalf("%s %s: %d %s %v, want %d", how, id, status, answer, err, want)
+	}
+	return t
+}
+
+// purse returns what a user has, as "balance/held".
+func (s *server) purse(user string) string {
+	s.t.Helper()
+	var w struct {
+		Accounts []struct{ Balance, Held int64 }
+	}
+	s.get(ledgerPath+user+"/balance", &w)
+	return fmt.Sprintf("%d/%d", w.Accounts[0].Balance, w.Accounts[0].Held)
+}
+
+func (s *server) purses(when string, want map[string]string) {
+	s.t.Helper()
+	for user, figures := range want {
+		if got := s.purse(user); got != figures {
+			s.t.Errorf("%s %s has %s, want %s", when, user, got, figures)
+		}
+	}
+}
+
+func TestTrades_MoveMoneyFromPurchaseToSettlement(t *testing.T) {
+	t.Parallel()
+	onBoth(t, func(t *testing.T, on engine) {
+		t.Parallel()
+		s := on.newServer(t, "TRADE_HOLD=1s")
+		s.start()
+		listings := s.list("seller", 4, 1_000)
+		s.deposit("buyer", 10_000)
+		s.deposit("poor", 999)
+
+		status, refused, err := s.buy(listings[0], "poor", "k")
+		if err != nil || status != http.StatusConflict || !strings.Contains(string(refused), `"insufficient_funds"`) {
+			t.Fatal(status, string(refused), err)
+		}
+		s.deposit("poor", 1)
+		if status, again, err := s.buy(listings[0], "poor", "k"); err != nil || status != http.StatusConflict || !bytes.Equal(again, refused) {
+			t.Errorf("the same key again: %d %s, %v", status, again, err)
+		}
+		s.purses("after a refusal", map[string]string{"poor": "1000/0", "buyer": "10000/0"})
+
+		pending, completed, kept := s.bought(listings[0], "poor"), s.bought(listings[1], "buyer"), s.bought(listings[2], "buyer")
+		if kept.Price != 1_000 || kept.Fee != 50 || kept.Net != 950 || kept.FeeRule != "sale" || kept.FeeVersion != 1 || kept.TransactionID == "" {
+			t.Errorf("%+v", kept)
+		}
+		s.purses("after purchases", map[string]string{"poor": "0/0", "buyer": "8000/0", "seller": "2850/2850", "house:fee": "150/0"})
+		s.moveTrade(pending.ID, "reverse", http.StatusOK)
+		s.moveTrade(pending.ID, "complete", http.StatusConflict)
+		s.moveTrade(kept.ID, "complete", http.StatusOK)
+		s.await("the settlement", func() bool {
+			var now trade
+			s.get("/api/trades/"+kept.ID, &now)
+			return now.State == "settled"
+		})
+		s.moveTrade(kept.ID, "reverse", http.StatusConflict)
+		s.moveTrade(completed.ID, "reverse", http.StatusOK)
+		s.purses("at the end", map[string]string{
+			"poor": "1000/0", "buyer": "9000/0", "seller": "950/0", "house:fee": "50/0", "house:deposit": "-11000/0",
+		})
+	})
+}
+
+// order is a purchase as it was sent and, perhaps, answered.
+type order struct {
+	listing, buyer, key string
+	status              int // 0: nothing came
+	answer              []byte
+}
+
+// TestTrades_KillingTheProcessLeavesNoPurchaseInParts kills a server while clients
+// buy: a listing is sold if there is a trade of it and entries of that, and what
+// was answered is there and is answered again byte for byte.
+func TestTrades_KillingTheProcessLeavesNoPurchaseInParts(t *testing.T) {
+	t.Parallel()
+	onBoth(t, func(t *testing.T, on engine) {
+		t.Parallel()
+		s := on.newServer(t)
+		r := randtest.New(t)
+		s.start()
+		buyers := []string{"b0", "b1", "b2"}
+		for _, b := range buyers {
+			s.deposit(b, 1_000_000)
+		}
+		var sent []*order
+		var listings []string
+		for round := range randtest.Count(3, 40) {
+			fresh := s.list(fmt.Sprint("s", round), 200, 100)
+			listings = append(listings, fresh...)
+			var mu sync.Mutex
+			var wg sync.WaitGroup
+			ctx, end := context.WithCancel(t.Context())
+			for c := range 4 {
+				wg.Go(func() {
+					for n := c; ctx.Err() == nil && n < 2*len(fresh); n++ { // each is wanted by several
+						o := &order{listing: fresh[n/2], buyer: buyers[(n+c)%3], key: fmt.Sprintf("%d-%d-%d", round, c, n)}
+						var err error
+						o.status, o.answer, err = s.buy(o.listing, o.buyer, o.key)
+						mu.Lock()
+						sent = append(sent, o)
+						mu.Unlock()
+						if err != nil {
+							o.status = 0
+							return
+						}
+					}
+				})
+			}
+			time.Sleep(time.Duration(20+r.IntN(200)) * time.Millisecond)
+			s.kill()
+			end()
+			wg.Wait()
+			s.start()
+			checkSales(t, s, listings, buyers, sent)
+		}
+		for _, o := range sent {
+			status, answer, err := s.buy(o.listing, o.buyer, o.key)
+			if err != nil || status != http.StatusCreated && status != http.StatusConflict {
+				t.Fatalf("%s again: %d %s, %v", o.key, status, answer, err)
+			}
+			if o.status != 0 && (status != o.status || !bytes.Equal(answer, o.answer)) {
+				t.Errorf("%s was answered %d %s, then %d %s", o.key, o.status, o.answer, status, answer)
+			}
+		}
+		checkSales(t, s, listings, buyers, sent)
+	})
+}
+
+// checkSales compares listings, trades and the ledger with each other, and with
+// what was acknowledged.
+func checkSales(t *testing.T, s *server, listings, buyers []string, sent []*order) {
+	t.Helper()
+	trades, entries := map[string]trade{}, map[string]int{}
+	for _, d := range all[trade](s, "/api/trades") {
+		trades[d.ListingID] = d
+	}
+	paid := 0
+	for _, b := range buyers {
+		for _, e := range all[struct{ TradeID, Type string }](s, ledgerPath+b+"/entries") {
+			if e.Type == "purchase" {
+				entries[e.TradeID]++
+				paid++
+			}
+		}
+	}
+	states := map[string]string{}
+	for _, l := range all[struct{ ID, State string }](s, "/api/listings") {
+		states[l.ID] = l.State
+	}
+	for _, id := range listings {
+		d, traded := trades[id]
+		if sold := states[id] == "sold"; sold != traded || traded != (entries[d.ID] == 1) {
+			t.Errorf("listing %s is %s, trade %q, %d entries of it", id, states[id], d.ID, entries[d.ID])
+		}
+	}
+	for _, o := range sent {
+		var d trade
+		if o.status == http.StatusCreated && (json.Unmarshal(o.answer, &d) != nil || trades[o.listing].ID != d.ID || trades[o.listing].BuyerID != o.buyer) {
+			t.Errorf("%s was answered %s, and the trade is %+v", o.key, o.answer, trades[o.listing])
+		}
+	}
+	if paid != len(trades) {
+		t.Errorf("%d purchases for %d trades", paid, len(trades))
+	}
+	users := map[string]bool{"house:deposit": true, "house:fee": paid > 0}
+	for _, d := range trades {
+		users[d.BuyerID], users[d.SellerID] = true, true
+	}
+	for _, b := range buyers {
+		users[b] = true
+	}
+	sum := 0
+	for user, has := range users {
+		if has {
+			balance, _, _ := strings.Cut(s.purse(user), "/")
+			n, err := strconv.Atoi(balance)
+			if err != nil {
+				t.Fatal(err)
+			}
+			sum += n
+		}
+	}
+	if sum != 0 {
+		t.Errorf("%d came from nowhere", sum)
+	}
+	t.Logf("%d trades of %d listings; %d requests", len(trades), len(listings), len(sent))
+}
