@@ -166,11 +166,16 @@ func (w *world) buy(id int64, buyer string) (t market.Trade, err error) {
 func (w *world) give(users ...string) {
 	w.Helper()
 	for _, user := range users {
-		w.must(w.s.InTx(w.Context(), func(tx *store.Tx) error {
-			_, err := w.ledger.Deposit(tx, wallet.Account{User: user, Currency: "USD"}, riches, wallet.Request{})
-			return err
-		}))
+		w.deposit(user, "USD", riches)
 	}
+}
+
+func (w *world) deposit(user string, currency money.Currency, amount int64) {
+	w.Helper()
+	w.must(w.s.InTx(w.Context(), func(tx *store.Tx) error {
+		_, err := w.ledger.Deposit(tx, wallet.Account{User: user, Currency: currency}, amount, wallet.Request{})
+		return err
+	}))
 }
 
 // riches is what a user is given at once.

@@ -14,8 +14,7 @@ type Purchase struct {
 	Buyer         string // the platform's id
 	PaymentMethod string // by which rules may tell the fee; empty: unknown
 	Country       string // the same
-	// Request has the idempotency key, under which the money moves once.
-	wallet.Request
+	Scope, Key    string // of the Idempotency-Key, under which the money moves once; empty: none was given
 }
 
 // Purchase sells a listing to a buyer: money, fee, listing and trade change in one
@@ -69,7 +68,7 @@ func (s *Service) sell(tx Tx, p *Purchase) (Trade, error) {
 	if t.ID, err = tx.InsertTrade(t); err != nil {
 		return Trade{}, err
 	}
-	if err := s.pay(tx, &t, p.Request); err != nil {
+	if err := s.pay(tx, &t, wallet.Request{Scope: p.Scope, Key: p.Key}); err != nil {
 		return Trade{}, err
 	}
 	return t, tx.UpdateTrade(t)
@@ -83,13 +82,15 @@ func (s *Service) pay(tx Tx, t *Trade, r wallet.Request) error {
 	if err != nil {
 		return err
 	}
-	quote, err := fee.Compute(rules, fee.Payment{
+	payment := fee.Payment{
 		Kind: fee.Sale, Amount: t.Price, Currency: t.Currency, Method: t.PaymentMethod, Country: t.Country, At: t.CreatedAt,
-	})
+	}
+	quote, err := fee.Compute(rules, payment)
 	if err != nil {
 		return err
 	}
 	t.Fee, t.Net, t.FeeRule, t.FeeVersion = quote.Fee, quote.Net, quote.Rule, quote.Version
+	r.Note = payment.Note()
 	posted, err := s.o.Ledger.Sell(tx, wallet.Sale{
 		Trade: t.ID, Buyer: t.Buyer, Seller: t.Seller, Currency: t.Currency, Price: t.Price,
 		Fee: t.Fee, FeeRule: t.FeeRule, FeeVersion: t.FeeVersion,

@@ -22,6 +22,7 @@ func (w *world) traded(seller string, price int64, buyers ...string) []market.Tr
 		assets[i] = asset(strconv.FormatInt(w.now.Load(), 10)+"-"+strconv.Itoa(i), "x")
 	}
 	w.push(seller, assets...)
+	w.give(buyers...)
 	out := make([]market.Trade, len(buyers))
 	for i, buyer := range buyers {
 		var err error
@@ -111,6 +112,7 @@ func TestTopTraders_ConvertVolumesOnce(t *testing.T) {
 			id = made[0].Listing.ID
 			return nil
 		}))
+		w.deposit("b", currency, 1000)
 		trade, err := w.buy(id, "b")
 		w.must(err)
 		_, err = w.m.Complete(t.Context(), trade.ID)

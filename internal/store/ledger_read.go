@@ -298,16 +298,16 @@ func (l *LedgerSnapshot) SameKeys(ids []int64) ([]int64, error) {
 }
 
 // readTradeColumns are those of a trade t with its buyer and seller.
-const readTradeColumns = `t.id, coalesce(s.user_id, ''), coalesce(b.user_id, ''), t.price, t.fee, t.net, t.currency, t.fee_rule, t.fee_version,
+const readTradeColumns = `t.id, coalesce(s.user_id, ''), coalesce(b.user_id, ''), t.price, t.fee, t.net, t.currency, t.payment_method, t.country, t.fee_rule, t.fee_version,
 	t.transaction_id, t.state`
 
 // tradeNames are their names.
-const tradeNames = "t.id, t.seller_key, t.buyer_key, t.price, t.fee, t.net, t.currency, t.fee_rule, t.fee_version, t.transaction_id, t.state"
+const tradeNames = "t.id, t.seller_key, t.buyer_key, t.price, t.fee, t.net, t.currency, t.payment_method, t.country, t.fee_rule, t.fee_version, t.transaction_id, t.state"
 
 func takeTrade(c *cells) (t audit.Trade) {
 	t.ID, t.Seller, t.Buyer = c.int(), c.text(), c.text()
 	t.Price, t.Fee, t.Net = c.int(), c.int(), c.int()
-	t.Currency, t.FeeRule = money.Currency(c.text()), c.text()
+	t.Currency, t.PaymentMethod, t.Country, t.FeeRule = money.Currency(c.text()), c.text(), c.text(), c.text()
 	t.FeeVersion, t.Transaction, t.State = c.int(), c.int(), c.text()
 	t.Faults = c.faults
 	return t

@@ -21,7 +21,7 @@ import (
 // are not listed, all do.
 var dependent = map[string][]string{
 	// The ledger does not depend on what was traded, nor on whether it was handed over.
-	"trade":         {"id", "seller_key", "buyer_key", "price", "currency", "fee", "net", "fee_rule", "fee_version", "transaction_id", "state"},
+	"trade":         {"id", "seller_key", "buyer_key", "price", "currency", "payment_method", "country", "fee", "net", "fee_rule", "fee_version", "transaction_id", "state"},
 	"fee_rule_set":  {"version", "digest", "rules"},
 	"platform_user": {"id", "user_id"},
 }

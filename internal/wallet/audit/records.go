@@ -84,9 +84,11 @@ type Trade struct {
 	Fee           int64
 	Net           int64
 	Currency      money.Currency
+	PaymentMethod string
+	Country       string
 	FeeRule       string
 	FeeVersion    int64
-	Transaction   int64  // the sale's; 0: the money was moved elsewhere
+	Transaction   int64  // the sale's; 0: none
 	State         string // pending, completed, reversed, settled
 	Faults        []string
 }

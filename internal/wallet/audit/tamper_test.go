@@ -165,6 +165,8 @@ var others = []tampering{
 	{"trade names another sale", "trade_crosscheck", "", "alice", []string{`UPDATE trade SET transaction_id = transaction_id + 1 WHERE id = 3`}},
 	{"trade names no sale", "trade_crosscheck", "", "alice", []string{`UPDATE trade SET transaction_id = 0 WHERE id = 3`}},
 	{"trade names another rule", "trade_crosscheck", "", "alice", []string{`UPDATE trade SET fee_rule = 'other' WHERE id = 3`}},
+	{"trade paid by another method", "trade_crosscheck", "", "alice", []string{`UPDATE trade SET payment_method = 'cash' WHERE id = 3`}},
+	{"trade paid from another country", "trade_crosscheck", "", "alice", []string{`UPDATE trade SET country = 'AT' WHERE id = 3`}},
 	{"trade names another version", "trade_crosscheck", "", "alice", []string{`UPDATE trade SET fee_version = 2 WHERE id = 3`}},
 	{"fee rules deleted", "fee_crosscheck", "", "alice", []string{`DELETE FROM fee_rule_set`}},
 	{"fee rules changed", "fee_crosscheck", "", "alice", []string{`UPDATE fee_rule_set SET rules = replace(rules, '500', '400')`}},

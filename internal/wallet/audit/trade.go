@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"time"
 
 	"assay/internal/wallet"
 	"assay/internal/wallet/fee"
@@ -206,6 +205,9 @@ func (d *deal) differs() (out []difference) {
 		differ("it was paid in another currency.", string(t.Currency), string(paid.Currency))
 		differ("it was paid by another rule.", quote(t.FeeRule), quote(paid.FeeRule))
 		differ("it was paid by rules of another version.", integer(t.FeeVersion), integer(paid.FeeVersion))
+		if asked := d.asked(paid); d.sale.Transaction != nil {
+			differ("it was paid by another method, or from another country.", quote(asked.Note()), quote(d.sale.Note))
+		}
 	}
 	if got == nil {
 		differ("its seller has no credit.", "a credit of "+integer(t.Net), "none")
@@ -368,11 +370,7 @@ func (v *audit) fee(d *deal) error {
 		v.fail(feeCrosscheck, of(kept, "rules of version "+integer(paid.FeeVersion), rules.wrong, "The sale names fee rules that cannot be had."))
 		return nil
 	}
-	at := paid.At
-	if d.sale.Transaction != nil {
-		at = d.sale.At
-	}
-	quoted, err := fee.Compute(rules.set, SalePayment(paid.Account, -paid.Amount, at))
+	quoted, err := fee.Compute(rules.set, d.asked(paid))
 	if err != nil {
 		v.fail(feeCrosscheck, of(kept, "a price", integer(-paid.Amount), "No fee can be worked out for the sale."))
 		return nil //nolint:nilerr // that is what was found
@@ -388,9 +386,16 @@ func (v *audit) fee(d *deal) error {
 	return nil
 }
 
-// SalePayment is what the fee of a sale is asked for.
-func SalePayment(buyer wallet.Account, price int64, at time.Time) fee.Payment {
-	return fee.Payment{Kind: fee.Sale, Amount: price, Currency: buyer.Currency, At: at.UTC().Truncate(time.Microsecond)}
+// asked is what the fee of a sale was asked for.
+func (d *deal) asked(paid *Entry) fee.Payment {
+	p := fee.Payment{Kind: fee.Sale, Amount: -paid.Amount, Currency: paid.Currency, At: paid.At}
+	if d.sale.Transaction != nil {
+		p.At = d.sale.At
+	}
+	if d.trade != nil {
+		p.Method, p.Country = d.trade.PaymentMethod, d.trade.Country
+	}
+	return p
 }
 
 // tradeCount is how many trades there are, and how many of them moved money here.

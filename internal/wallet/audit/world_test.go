@@ -147,8 +147,8 @@ func (w *world) takeBack(user string, id int64) *wallet.Posted {
 func (w *world) trade(buyer, seller string, currency money.Currency, price int64) int64 {
 	w.Helper()
 	w.trades++
-	w.exec(`INSERT INTO trade (id, listing_id, seller_key, buyer_key, app_id, context_id, asset_id, item_id, amount, price, currency, state, created_at)
-		VALUES ($1, $1, $2, $3, 730, '2', 'a', 1, 1, $4, $5, 'pending', 1)`, w.trades, w.traders[seller], w.traders[buyer], price, string(currency))
+	w.exec(`INSERT INTO trade (id, listing_id, seller_key, buyer_key, app_id, context_id, asset_id, item_id, amount, price, currency, payment_method, country, state, created_at)
+		VALUES ($1, $1, $2, $3, 730, '2', 'a', 1, 1, $4, $5, 'card', 'DE', 'pending', 1)`, w.trades, w.traders[seller], w.traders[buyer], price, string(currency))
 	return w.trades
 }
 
@@ -167,13 +167,16 @@ func (w *world) pay(trade int64, buyer, seller string, currency money.Currency, 
 	rules.Version = 1
 	var quote fee.Quote
 	p := w.post(func(tx wallet.Tx) (_ *wallet.Posted, err error) {
-		if quote, err = fee.Compute(rules, audit.SalePayment(in(buyer, currency), price, tx.Now())); err != nil {
+		payment := fee.Payment{Kind: fee.Sale, Amount: price, Currency: currency, Method: "card", Country: "DE", At: tx.Now()}
+		if quote, err = fee.Compute(rules, payment); err != nil {
 			return nil, err
 		}
+		request := w.request(buyer)
+		request.Note = payment.Note()
 		return w.ledger.Sell(tx, wallet.Sale{
 			Trade: trade, Buyer: buyer, Seller: seller, Currency: currency, Price: price, Fee: quote.Fee,
 			FeeRule: quote.Rule, FeeVersion: quote.Version, Held: held,
-		}, w.request(buyer))
+		}, request)
 	})
 	w.exec(`UPDATE trade SET fee = $1, net = $2, fee_rule = $3, fee_version = $4, transaction_id = $5 WHERE id = $6`,
 		quote.Fee, quote.Net, quote.Rule, quote.Version, p.Transaction.ID, trade)

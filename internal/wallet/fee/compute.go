@@ -62,6 +62,15 @@ func (p *Payment) Check() error {
 	return f
 }
 
+// Note tells method and country, "card/DE", for a record of the payment; it is
+// empty where both are unknown.
+func (p *Payment) Note() string {
+	if p.Method == "" && p.Country == "" {
+		return ""
+	}
+	return p.Method + "/" + p.Country // neither holds a slash
+}
+
 // charge is how a fee comes about.
 type charge struct {
 	tier    *Tier
