@@ -143,9 +143,9 @@ func TestLedger_StartIsRefusedWithoutItsKey(t *testing.T) {
 	if status, answer, err := s.keyed(ledgerPath+"u/entries", "k", `{"kind":"deposit","currency":"USD","amount":7}`); status != http.StatusCreated {
 		t.Fatal(status, string(answer), err)
 	}
-	if !strings.Contains(s.log.String(), "its key and checkpoints lie beside its database") {
-		t.Error("nobody was warned of where the key lies")
-	}
+	s.await("the warning of where the key lies", func() bool { // the log comes by a pipe
+		return strings.Contains(s.log.String(), "its key and checkpoints lie beside its database")
+	})
 	key := s.secret("WALLET_LEDGER_KEY")
 	if _, err := s.stop(); err != nil {
 		t.Fatal(err)
