@@ -25,11 +25,12 @@ type asked struct {
 	names  map[string]bool // nil: whatever there is
 	sold   sales           // what is known of it beside
 	answer provider.Answer
-	told   bool // the answer said what it is
+	told   bool   // the answer said what it is
+	heard  []bool // by market, as described: it was quoted
 }
 
-func about(names ...string) asked {
-	a := asked{names: make(map[string]bool, len(names))}
+func (s *Source) about(names ...string) asked {
+	a := asked{names: make(map[string]bool, len(names)), heard: make([]bool, len(s.describe.Markets))}
 	for _, name := range names {
 		a.names[name] = true
 	}
@@ -39,7 +40,7 @@ func about(names ...string) asked {
 // readBatch reads what was asked of many names. One that cs2cap does not know,
 // or has no quote of, is answered all the same: it is offered nowhere.
 func (s *Source) readBatch(ctx context.Context, body io.Reader, names []string, sink provider.Sink) (provider.Answer, error) {
-	a := about(names...)
+	a := s.about(names...)
 	var seen, none bool
 	cells, inner := make([]feed.Cell, len(itemNames)), make([]feed.Cell, len(quoteNames))
 	err := feed.Read(ctx, Name, body, sink, func(r *feed.Reader) error {
@@ -85,7 +86,7 @@ func (s *Source) readItem(r *feed.Reader, a *asked, cells, inner []feed.Cell) er
 	if !ok {
 		return nil
 	}
-	return r.EachRow(cells[2], quoteNames, inner, func() error { return s.quote(r, q, inner) })
+	return r.EachRow(cells[2], quoteNames, inner, func() error { return s.quote(r, a, &q, inner) })
 }
 
 // subject reads what a row is about.
@@ -110,15 +111,15 @@ func (s *Source) subject(r *feed.Reader, a *asked, name, phase feed.Cell) (q pro
 	return q, true
 }
 
-// quote hands on one market's quote. The decimal has places that the amount in
-// cents cannot have.
-func (s *Source) quote(r *feed.Reader, q provider.Quote, cells []feed.Cell) error {
-	market, ok := s.markets[string(cells[0].Text)]
+// quote hands on one market's quote, by way of what is common to those of an item.
+// The decimal has places that the amount in cents cannot have.
+func (s *Source) quote(r *feed.Reader, a *asked, q *provider.Quote, cells []feed.Cell) error {
+	at, ok := s.markets[string(cells[0].Text)]
 	if !ok {
 		r.Reject("", cells[0].Text, rejectMarket)
 		return nil
 	}
-	q.Market = market
+	q.Market = s.describe.Markets[at].Key
 	var reason string
 	if q.Ask, reason = cells[2].Amount(1); cells[2].Empty() {
 		q.Ask, reason = cells[1].Amount(100)
@@ -130,10 +131,11 @@ func (s *Source) quote(r *feed.Reader, q provider.Quote, cells []feed.Cell) erro
 		q.MarketTime, reason = cells[4].Time(feed.TimeRFC3339)
 	}
 	if reason != "" {
-		r.Reject(market, []byte(q.Name), reason)
+		r.Reject(q.Market, []byte(q.Name), reason)
 		return nil
 	}
-	return r.Quote(&q)
+	a.heard[at] = true
+	return r.Quote(q)
 }
 
 // readMeta reads what an answer says of itself: a market that it did not query is
@@ -174,7 +176,7 @@ func (s *Source) readMeta(r *feed.Reader, a *asked) error {
 // readPage reads one page of rows about a name. If another follows it returns how
 // many rows come before that.
 func (s *Source) readPage(ctx context.Context, body io.Reader, name string, sink provider.Sink) (_ provider.Answer, before int, _ error) {
-	a := about(name)
+	a := s.about(name)
 	var seen, more bool
 	cells, end := make([]feed.Cell, len(rowNames)), make([]feed.Cell, 1)
 	err := feed.Read(ctx, Name, body, sink, func(r *feed.Reader) error {
@@ -194,7 +196,7 @@ func (s *Source) readPage(ctx context.Context, body io.Reader, name string, sink
 					if !ok {
 						return nil
 					}
-					return s.quote(r, q, cells)
+					return s.quote(r, &a, &q, cells)
 				})
 			case "pagination":
 				_, err := r.Row([]string{"has_next"}, end)

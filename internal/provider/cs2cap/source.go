@@ -125,12 +125,12 @@ type Source struct {
 	client    *provider.Client
 	sales     *provider.Client
 	describe  provider.Description
-	markets   map[string]string // keys of the markets, to share their text
+	markets   map[string]int // by key, where in describe they are
 }
 
 // New returns a Source. It asks nothing yet.
 func New(c Config) *Source {
-	s := &Source{base: c.BaseURL, key: c.Key, currency: "USD", client: c.Client, sales: c.Sales, markets: map[string]string{}}
+	s := &Source{base: c.BaseURL, key: c.Key, currency: "USD", client: c.Client, sales: c.Sales, markets: map[string]int{}}
 	if c.Shape != provider.Bulk && (c.Currency == "EUR" || c.Currency == "GBP") {
 		s.currency = c.Currency // cs2cap converts; its cents are hundredths in these
 	}
@@ -154,8 +154,8 @@ func New(c Config) *Source {
 	if len(keys) == 0 {
 		keys = Markets()
 	}
-	for _, key := range keys {
-		s.markets[key] = key
+	for i, key := range keys {
+		s.markets[key] = i
 		market.Key, market.Title = key, feed.Title(key)
 		s.describe.Markets = append(s.describe.Markets, market)
 	}

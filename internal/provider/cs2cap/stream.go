@@ -64,10 +64,9 @@ func (s *Source) fetchSales(ctx context.Context, call provider.Call) (sold sales
 // a stream that was cut between two shows by how many there are, against the last
 // time. A market that no line quotes is silent.
 func (s *Source) readStream(ctx context.Context, body io.Reader, sold sales, sink provider.Sink) (provider.Answer, error) {
-	a := asked{sold: sold}
+	a := asked{sold: sold, heard: make([]bool, len(s.describe.Markets))}
 	cells, inner := make([]feed.Cell, len(lineNames)), make([]feed.Cell, len(quoteNames))
-	heard := &listener{Sink: sink}
-	err := feed.Read(ctx, Name, body, heard, func(r *feed.Reader) error {
+	err := feed.Read(ctx, Name, body, sink, func(r *feed.Reader) error {
 		return r.Lines(func() error {
 			ok, err := r.Row(lineNames, cells)
 			switch {
@@ -82,33 +81,12 @@ func (s *Source) readStream(ctx context.Context, body io.Reader, sold sales, sin
 	if err != nil {
 		return provider.Answer{}, err
 	}
-	for _, m := range s.describe.Markets {
-		if !heard.of[m.Key] {
+	for i, m := range s.describe.Markets {
+		if !a.heard[i] {
 			a.answer.Silent = append(a.answer.Silent, m.Key)
 		}
 	}
 	return a.answer, nil
-}
-
-// listener is a sink that notes which markets were quoted.
-type listener struct {
-	provider.Sink
-	of   map[string]bool
-	last string
-}
-
-// Restart implements provider.Sink.
-func (l *listener) Restart() {
-	l.of, l.last = map[string]bool{}, ""
-	l.Sink.Restart()
-}
-
-// Quote implements provider.Sink.
-func (l *listener) Quote(q *provider.Quote) error {
-	if q.Market != l.last {
-		l.last, l.of[q.Market] = q.Market, true
-	}
-	return l.Sink.Quote(q)
 }
 
 // maxSold bounds the items whose sales are held at once, and with them the memory:

@@ -112,8 +112,8 @@ const (
 	TimeDate    = "date"
 )
 
-// Times outside of these years are none: they come from a wrong format.
-const minYear, maxYear = 2000, 2199
+// Times outside of the years 2000 to 2199 are none: they come from a wrong format.
+const minTime, maxTime = 946_684_800, 7_258_118_400 // in Unix seconds
 
 // msFrom is where plain numbers are taken for milliseconds: as seconds it is
 // the year 5138, as milliseconds 1973.
@@ -128,7 +128,7 @@ func (c Cell) Time(format string) (t time.Time, reason string) {
 		return time.Time{}, RejectTime
 	}
 	t, ok := parseTime(c.Text, format)
-	if !ok || t.Year() < minYear || t.Year() > maxYear {
+	if at := t.Unix(); !ok || at < minTime || at >= maxTime {
 		return time.Time{}, RejectTime
 	}
 	return t.UTC(), ""

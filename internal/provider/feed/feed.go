@@ -4,6 +4,7 @@
 package feed
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -336,20 +337,29 @@ func (r *Reader) members(c *Cursor, names []string, cells []Cell) (ok bool) {
 		if !more {
 			break
 		}
-		var name []byte
-		name, r.scratch = AppendUnquote(r.scratch, quoted)
-		for i := range names {
-			if string(name) == names[i] {
-				twice = twice || cells[i].Kind != Absent
-				cells[i] = r.cell(member)
-				break
-			}
+		i := place(names, quoted[1:len(quoted)-1])
+		if i < 0 && bytes.IndexByte(quoted, '\\') >= 0 {
+			i = place(names, Unquote(quoted))
+		}
+		if i >= 0 {
+			twice = twice || cells[i].Kind != Absent
+			cells[i] = r.cell(member)
 		}
 	}
 	if twice {
 		r.Reject("", nil, RejectTwice)
 	}
 	return !twice
+}
+
+// place returns where a name is among names, which are few; -1 if it is not.
+func place(names []string, name []byte) int {
+	for i := range names {
+		if string(name) == names[i] {
+			return i
+		}
+	}
+	return -1
 }
 
 // cell makes a cell of a value.

@@ -37,7 +37,7 @@ func (s *Source) read(ctx context.Context, body io.Reader, sink provider.Sink) (
 				}
 				told[at] = true
 				q.Market = s.describe.Markets[at].Key
-				return price(r, q, inner)
+				return price(r, &q, inner)
 			})
 		})
 		if err == nil && r.Quotes() == 0 {
@@ -84,8 +84,9 @@ func sold(trades, steam int64) int64 {
 	return provider.Unknown
 }
 
-// price hands on what one market says of the row's item.
-func price(r *feed.Reader, q provider.Quote, cells []feed.Cell) error {
+// price hands on what one market says of the row's item, by way of what is common to
+// its quotes.
+func price(r *feed.Reader, q *provider.Quote, cells []feed.Cell) error {
 	var reason string
 	if q.Ask, reason = cells[1].Amount(100); reason == "" {
 		q.Listings, reason = cells[2].Count()
@@ -97,7 +98,7 @@ func price(r *feed.Reader, q provider.Quote, cells []feed.Cell) error {
 		r.Reject(q.Market, []byte(q.Name), reason)
 		return nil
 	}
-	return r.Quote(&q)
+	return r.Quote(q)
 }
 
 // placeholder stands in many rows where a time was never written.

@@ -12,6 +12,7 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 
 	"assay/internal/provider"
+	"assay/internal/randtest"
 )
 
 // Answer is a JSON answer of any length, and what reads it.
@@ -32,12 +33,14 @@ const (
 	weighEvery   = 4 << 20
 	timedAgain   = 20 // times, until once it is fast enough
 	timedSize    = 4 << 20
-	slowerTenths = 25 // of the time of a bare scan of its tokens, at most: the target is 20
+	slowerTenths = 20 // of the time of a bare scan of its tokens, at most
+	looserTenths = 25 // where a busy machine is not to fail a short run
 )
 
 // Weigh checks that an answer of 64 MiB costs at most 40 MiB above an idle
-// process, of which half may be garbage, and that it is read not much slower than at half of the speed of the least
-// that any reader must do: a scan of its tokens. It belongs in no parallel test.
+// process, of which half may be garbage, and that it is read at half of the speed of
+// the least that any reader must do, a scan of its tokens, or more; short runs allow
+// for a busy machine. It belongs in no parallel test.
 func Weigh(t *testing.T, a Answer) {
 	t.Helper()
 	t.Run("memory", a.weigh)
@@ -62,6 +65,7 @@ func (a *Answer) weigh(t *testing.T) {
 // race compares the least that was spent, until it is good enough: what else runs
 // on the machine makes either dearer.
 func (a *Answer) race(t *testing.T) {
+	most := time.Duration(randtest.Count(looserTenths, slowerTenths))
 	body := a.body(timedSize)
 	var ours, floor time.Duration
 	for i := range timedAgain {
@@ -69,12 +73,12 @@ func (a *Answer) race(t *testing.T) {
 		if i == 0 {
 			ours, floor = o, f
 		}
-		if ours, floor = min(ours, o), min(floor, f); 10*ours <= slowerTenths*floor {
+		if ours, floor = min(ours, o), min(floor, f); 10*ours <= most*floor {
 			t.Logf("%v, and a scan %v", ours, floor)
 			return
 		}
 	}
-	t.Errorf("reading takes %v, more than %d tenths of the %v of a scan of its tokens", ours, slowerTenths, floor)
+	t.Errorf("reading takes %v, more than %d tenths of the %v of a scan of its tokens", ours, most, floor)
 }
 
 // timed measures the processor's time, collecting garbage included: that of the
