@@ -65,7 +65,7 @@ func (a *Answer) weigh(t *testing.T) {
 // race compares the least that was spent, until it is good enough: what else runs
 // on the machine makes either dearer.
 func (a *Answer) race(t *testing.T) {
-	most := time.Duration(randtest.Count(looserTenths, slowerTenths))
+	most := int64(randtest.Count(looserTenths, slowerTenths))
 	body := a.body(timedSize)
 	var ours, floor time.Duration
 	for i := range timedAgain {
@@ -73,7 +73,7 @@ func (a *Answer) race(t *testing.T) {
 		if i == 0 {
 			ours, floor = o, f
 		}
-		if ours, floor = min(ours, o), min(floor, f); 10*ours <= most*floor {
+		if ours, floor = min(ours, o), min(floor, f); 10*ours.Nanoseconds() <= most*floor.Nanoseconds() {
 			t.Logf("%v, and a scan %v", ours, floor)
 			return
 		}
