@@ -91,7 +91,6 @@ type Sale struct {
 	Price, Fee    int64  // minor units; the seller gets the rest
 	FeeRule       string // that charged the fee
 	FeeVersion    int64  // of the set that it is of
-	Held          bool   // the price was set aside by Hold
 }
 
 // Sell moves money for a trade: the buyer pays the price, the house keeps the fee,
@@ -107,74 +106,39 @@ func (l *Ledger) Sell(tx Tx, s Sale, r Request) (*Posted, error) {
 	if s.Fee < 0 || s.Fee > s.Price || s.Buyer == s.Seller || s.Trade <= 0 {
 		return nil, fmt.Errorf("trade %d with a fee of %d for %d cannot be", s.Trade, s.Fee, s.Price)
 	}
-	p := posting{Request: r, kind: KindSale, trade: s.Trade, feeRule: s.FeeRule, feeVersion: s.FeeVersion}
-	if s.Held {
-		if err := l.useHold(tx, &p, buyer, s.Price); err != nil {
-			return nil, err
-		}
-	}
-	p.lines = append(p.lines,
-		line{Account: buyer, kind: TypePurchase, amount: -s.Price},
-		line{Account: seller, kind: TypeSale, amount: s.Price - s.Fee},
-		line{Account: Account{shardFor(HouseFee, s.Seller), s.Currency}, kind: TypeFee, amount: s.Fee})
-	return l.post(tx, p)
-}
-
-// useHold lets a sale begin with the end of the hold of its trade.
-func (l *Ledger) useHold(tx Tx, p *posting, buyer Account, price int64) error {
-	held, err := l.heldBy(tx, p.trade, KindHold, TypeHold)
-	if err != nil {
-		return err
-	}
-	if held.Account != buyer || held.Amount != price {
-		return fmt.Errorf("trade %d holds %d of another wallet or price", p.trade, held.Amount)
-	}
-	p.lines = unhold(buyer, price)
-	p.check = l.still(tx, p.trade, KindHold)
-	return nil
-}
-
-// Hold sets money of a buyer aside for a trade.
-func (l *Ledger) Hold(tx Tx, trade int64, buyer Account, amount int64, r Request) (*Posted, error) {
-	if err := checkAmount(buyer, amount); err != nil {
-		return nil, err
-	}
-	return l.post(tx, posting{Request: r, kind: KindHold, trade: trade, lines: []line{
-		{Account: buyer, kind: TypeReserve, amount: -amount}, {Account: buyer, kind: TypeHold, amount: amount},
+	return l.post(tx, posting{Request: r, kind: KindSale, trade: s.Trade, feeRule: s.FeeRule, feeVersion: s.FeeVersion, lines: []line{
+		{Account: buyer, kind: TypePurchase, amount: -s.Price},
+		{Account: seller, kind: TypeSale, amount: s.Price - s.Fee},
+		{Account: Account{shardFor(HouseFee, s.Seller), s.Currency}, kind: TypeFee, amount: s.Fee},
 	}})
-}
-
-// Release gives a buyer back what Hold set aside for a trade.
-func (l *Ledger) Release(tx Tx, trade int64, r Request) (*Posted, error) {
-	held, err := l.heldBy(tx, trade, KindHold, TypeHold)
-	if err != nil {
-		return nil, err
-	}
-	return l.post(tx, posting{
-		Request: r, kind: KindRelease, trade: trade, lines: unhold(held.Account, held.Amount), check: l.still(tx, trade, KindHold),
-	})
 }
 
 // Settle makes what the seller of a trade was credited available.
 func (l *Ledger) Settle(tx Tx, trade int64, r Request) (*Posted, error) {
-	sold, err := l.heldBy(tx, trade, KindSale, TypeSale)
+	t, entries, err := l.sale(tx, trade)
 	if err != nil {
 		return nil, err
 	}
-	return l.post(tx, posting{
-		Request: r, kind: KindSettlement, trade: trade, lines: unhold(sold.Account, sold.Amount), check: l.still(tx, trade, KindSale),
-	})
+	i := slices.IndexFunc(entries, func(e Entry) bool { return e.Type == TypeSale })
+	if i < 0 {
+		return nil, tampered(Account{fmt.Sprintf("transaction %d", t.ID), ""})
+	}
+	sold := entries[i]
+	return l.post(tx, posting{Request: r, kind: KindSettlement, trade: trade, check: held(tx, trade), lines: []line{
+		{Account: sold.Account, kind: TypeRelease, amount: -sold.Amount},
+		{Account: sold.Account, kind: TypeFree, amount: sold.Amount},
+	}})
 }
 
 // Reverse gives back what a sale moved: the price to the buyer, out of what the
 // seller was credited and what the house kept.
 func (l *Ledger) Reverse(tx Tx, trade int64, r Request) (*Posted, error) {
-	t, entries, err := l.ofTrade(tx, trade, KindSale)
+	t, entries, err := l.sale(tx, trade)
 	if err != nil {
 		return nil, err
 	}
 	p := reversal(tx, t, entries, r)
-	p.check = l.still(tx, trade, KindSale)
+	p.check = held(tx, trade)
 	return l.post(tx, p)
 }
 
@@ -186,23 +150,15 @@ func transfer(kind Type, user Account, amount int64, house string) []line {
 	}
 }
 
-// unhold makes held money available.
-func unhold(a Account, amount int64) []line {
-	return []line{{Account: a, kind: TypeRelease, amount: -amount}, {Account: a, kind: TypeFree, amount: amount}}
-}
-
-// reversal takes back a transaction. What only moved between held and available
-// stays as it is.
+// reversal takes back a transaction.
 func reversal(tx Tx, t Transaction, entries []Entry, r Request) posting {
 	p := posting{Request: r, kind: KindReversal, trade: t.Trade, reverses: t.ID}
 	for _, e := range entries {
-		switch e.Type {
-		case TypeRelease, TypeFree:
-		case TypeSale:
-			p.lines = append(p.lines, line{e.Account, TypeSaleReversal, -e.Amount, e.Number})
-		default:
-			p.lines = append(p.lines, line{e.Account, TypeReversal, -e.Amount, e.Number})
+		kind := TypeReversal
+		if e.Type == TypeSale {
+			kind = TypeSaleReversal
 		}
+		p.lines = append(p.lines, line{e.Account, kind, -e.Amount, e.Number})
 	}
 	p.check = func() error {
 		reversed, err := tx.WalletReversed(t.ID)
@@ -214,32 +170,19 @@ func reversal(tx Tx, t Transaction, entries []Entry, r Request) posting {
 	return p
 }
 
-// ofTrade returns a trade's transaction of a kind.
-func (l *Ledger) ofTrade(tx Tx, trade int64, kind Kind) (Transaction, []Entry, error) {
+// sale returns the sale of a trade.
+func (l *Ledger) sale(tx Tx, trade int64) (Transaction, []Entry, error) {
 	all, err := tx.TradeTransactions(trade)
 	if err != nil {
 		return Transaction{}, nil, err
 	}
 	for i := range all {
-		if all[i].Kind == kind {
+		if all[i].Kind == KindSale {
 			entries, err := l.entriesOf(tx, &all[i])
 			return all[i], entries, err
 		}
 	}
 	return Transaction{}, nil, fault.New(fault.Conflict, "trade_not_paid", "No money was moved for this trade.")
-}
-
-// heldBy returns the entry by which money of a trade is held.
-func (l *Ledger) heldBy(tx Tx, trade int64, kind Kind, entry Type) (Entry, error) {
-	_, entries, err := l.ofTrade(tx, trade, kind)
-	if err != nil {
-		return Entry{}, err
-	}
-	i := slices.IndexFunc(entries, func(e Entry) bool { return e.Type == entry })
-	if i < 0 {
-		return Entry{}, fmt.Errorf("%w: the %s of trade %d has no %s", ErrTampered, kind, trade, entry)
-	}
-	return entries[i], nil
 }
 
 // entriesOf returns the entries of a transaction, all of which are what was
@@ -268,22 +211,20 @@ func (l *Ledger) entriesOf(tx Tx, t *Transaction) ([]Entry, error) {
 	return entries, nil
 }
 
-// still makes a check of a posting: what a trade's transaction of a kind has held
-// is held still.
-func (l *Ledger) still(tx Tx, trade int64, kind Kind) func() error {
+// held makes a check of a posting: what a trade's seller was credited is held
+// still.
+func held(tx Tx, trade int64) func() error {
 	return func() error {
 		all, err := tx.TradeTransactions(trade)
 		if err != nil {
 			return err
 		}
 		for _, t := range all {
-			switch ends := t.Kind; {
-			case kind == KindSale && ends == KindSettlement:
+			switch t.Kind {
+			case KindSettlement:
 				return fault.New(fault.Conflict, "trade_settled", "The trade has settled: its money is the seller's.")
-			case kind == KindSale && ends == KindReversal:
+			case KindReversal:
 				return fault.New(fault.Conflict, "already_reversed", "The trade was reversed already.")
-			case kind == KindHold && (ends == KindRelease || ends == KindSale):
-				return fault.New(fault.Conflict, "hold_ended", "What was held for the trade is not held any more.")
 			}
 		}
 		return nil

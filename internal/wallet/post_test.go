@@ -272,38 +272,6 @@ func TestSell_RefusesATradeThatIsPaid(t *testing.T) {
 	b.audit()
 }
 
-func TestHold_SetsMoneyAsideForATrade(t *testing.T) {
-	b := newBank(t)
-	b.deposit("buyer", 100)
-	hold := func(trade, amount int64) error {
-		_, err := b.do(func(tx wallet.Tx) (*wallet.Posted, error) {
-			return b.Hold(tx, trade, usd("buyer"), amount, wallet.Request{})
-		})
-		return err
-	}
-	release := func(trade int64) error {
-		_, err := b.do(func(tx wallet.Tx) (*wallet.Posted, error) { return b.Release(tx, trade, wallet.Request{}) })
-		return err
-	}
-	b.must(hold(1, 60))
-	b.wants(map[string]string{"buyer": "100/60"})
-	refusedAs(t, hold(2, 41), "insufficient_funds")
-	b.must(hold(2, 40))
-	b.must(release(2))
-	refusedAs(t, release(2), "hold_ended")
-	refusedAs(t, release(3), "trade_not_paid")
-	_, err := b.do(func(tx wallet.Tx) (*wallet.Posted, error) {
-		return b.Sell(tx, wallet.Sale{Trade: 1, Buyer: "buyer", Seller: "seller", Currency: "USD", Price: 60, Fee: 6, Held: true}, wallet.Request{})
-	})
-	b.must(err)
-	b.wants(map[string]string{"buyer": "40/0", "seller": "54/54"})
-	refusedAs(t, release(1), "hold_ended")
-	_, err = b.reverse(1)
-	b.must(err)
-	b.wants(map[string]string{"buyer": "100/0", "seller": "0/0"})
-	b.audit()
-}
-
 func TestTakeBack_PostsTheOppositeOnce(t *testing.T) {
 	b := newBank(t)
 	given := b.deposit("u", 500)

@@ -89,15 +89,13 @@ func Compare(a, b Account) int {
 // Type says what an entry is, and whether it moves money that is held.
 type Type string
 
-// The types. Money enters an account and leaves it either free or held; what is
-// set aside leaves it free and enters it held, and the other way round.
+// The types. Money enters an account either free or held; what is freed leaves it
+// held and enters it free.
 const (
 	TypeDeposit      Type = "deposit"
 	TypeWithdrawal   Type = "withdrawal"
 	TypeCorrection   Type = "correction"   // either way, with a note that says why
 	TypeReversal     Type = "reversal"     // takes back an entry that moved free money
-	TypeReserve      Type = "reserve"      // what is set aside leaves
-	TypeHold         Type = "hold"         // and enters held
 	TypeRelease      Type = "release"      // what was held leaves
 	TypeFree         Type = "free"         // and enters free
 	TypePurchase     Type = "purchase"     // what a buyer pays
@@ -109,13 +107,13 @@ const (
 // Held reports whether entries of the type change what is held by their amount,
 // besides the balance, which every entry does.
 func (t Type) Held() bool {
-	return t == TypeHold || t == TypeRelease || t == TypeSale || t == TypeSaleReversal
+	return t == TypeRelease || t == TypeSale || t == TypeSaleReversal
 }
 
 // Known reports whether t is one of the types.
 func (t Type) Known() bool {
 	switch t {
-	case TypeDeposit, TypeWithdrawal, TypeCorrection, TypeReversal, TypeReserve, TypeHold, TypeRelease, TypeFree, TypePurchase, TypeSale, TypeSaleReversal, TypeFee:
+	case TypeDeposit, TypeWithdrawal, TypeCorrection, TypeReversal, TypeRelease, TypeFree, TypePurchase, TypeSale, TypeSaleReversal, TypeFee:
 		return true
 	}
 	return false
@@ -130,16 +128,14 @@ const (
 	KindWithdrawal Kind = "withdrawal" // withdrawal of both
 	KindCorrection Kind = "correction" // correction of both
 	KindReversal   Kind = "reversal"   // a reversal, or saleReversal, for each entry of another transaction
-	KindHold       Kind = "hold"       // reserve and hold of one account
-	KindRelease    Kind = "release"    // release and free of one account: a hold of the same trade ends
-	KindSale       Kind = "sale"       // purchase, sale and fee; where the trade has a hold, its release and free before
+	KindSale       Kind = "sale"       // purchase, sale and fee
 	KindSettlement Kind = "settlement" // release and free of the seller: a sale is final
 )
 
 // Known reports whether k is one of the kinds.
 func (k Kind) Known() bool {
 	switch k {
-	case KindDeposit, KindWithdrawal, KindCorrection, KindReversal, KindHold, KindRelease, KindSale, KindSettlement:
+	case KindDeposit, KindWithdrawal, KindCorrection, KindReversal, KindSale, KindSettlement:
 		return true
 	}
 	return false

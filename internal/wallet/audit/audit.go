@@ -109,7 +109,7 @@ func (v *audit) user(anchor *anchor) error {
 	if err := v.flush(); err != nil {
 		return err
 	}
-	sold, err := v.trades()
+	traded, err := v.trades()
 	if err != nil {
 		return err
 	}
@@ -117,22 +117,21 @@ func (v *audit) user(anchor *anchor) error {
 	if err != nil {
 		return err
 	}
-	v.exists(sold, marked)
-	if v.examined[walletExists] == 0 && sold.rows == 0 {
+	v.exists(traded > 0 || marked)
+	if v.examined[walletExists] == 0 {
 		return fault.New(fault.NotFound, "user_not_found", "No account, entry, trade, transaction or checkpoint ever named this user.")
 	}
 	return nil
 }
 
-// exists decides whether the user has to have a wallet, and has.
-func (v *audit) exists(sold tradeCount, marked bool) {
+// exists decides whether the user has to have a wallet, and has; named is whether
+// trades or a checkpoint name the user.
+func (v *audit) exists(named bool) {
 	switch {
 	case v.heads > 0 || v.entries > 0:
 		v.pass(walletExists)
-	case marked || v.payments > 0 || sold.paid > 0:
+	case named || v.payments > 0:
 		v.fail(walletExists, Finding{UserID: v.only, Expected: "an account", Actual: "none", Message: "Transactions, trades or a checkpoint name this user, and there is no account."})
-	default:
-		v.reasons[walletExists] = "the user trades, and no money is kept here for it"
 	}
 }
 
@@ -154,7 +153,7 @@ func (v *audit) everything(anchor *anchor) error {
 	if err != nil {
 		return err
 	}
-	v.counted(tradeCrosscheck, trades.rows, n.Trades, "There are trades that have no id, or one that is taken.")
+	v.counted(tradeCrosscheck, trades, n.Trades, "There are trades that have no id, or one that is taken.")
 	if _, err := v.anchors(anchor); err != nil {
 		return err
 	}

@@ -18,10 +18,8 @@ func misshapen(p *payment) string {
 		good = p.transfer(wallet.TypeWithdrawal, wallet.HouseWithdrawal, -1)
 	case wallet.KindCorrection:
 		good = p.transfer(wallet.TypeCorrection, wallet.HouseCorrection, 0)
-	case wallet.KindHold:
-		good = len(p.entries) == 2 && p.within(wallet.TypeReserve, wallet.TypeHold)
-	case wallet.KindRelease, wallet.KindSettlement:
-		good = len(p.entries) == 2 && p.within(wallet.TypeRelease, wallet.TypeFree)
+	case wallet.KindSettlement:
+		good = p.settlement()
 	case wallet.KindSale:
 		good = p.sale()
 	}
@@ -52,17 +50,18 @@ func (p *payment) transfer(kind wallet.Type, house string, sign int64) bool {
 		user.Amount == -other.Amount && user.Amount != 0 && user.Amount*sign >= 0
 }
 
-// within reports whether one entry takes from a user's account what another one
-// puts there.
-func (p *payment) within(from, to wallet.Type) bool {
-	out, in := p.leg(from), p.leg(to)
-	return out != nil && in != nil && out.Account == in.Account && !wallet.IsHouse(in.User) && out.Amount == -in.Amount && in.Amount >= 0
+// settlement reports whether one entry frees what another one releases in the same
+// account of a user.
+func (p *payment) settlement() bool {
+	released, freed := p.leg(wallet.TypeRelease), p.leg(wallet.TypeFree)
+	return len(p.entries) == 2 && released != nil && freed != nil && released.Account == freed.Account && !wallet.IsHouse(freed.User) &&
+		released.Amount == -freed.Amount && freed.Amount >= 0
 }
 
 // sale reports whether the entries are those of a sale.
 func (p *payment) sale() bool {
 	paid, got, kept := p.leg(wallet.TypePurchase), p.leg(wallet.TypeSale), p.leg(wallet.TypeFee)
-	if paid == nil || got == nil || kept == nil || paid.Amount >= 0 || got.Amount < 0 || kept.Amount < 0 {
+	if len(p.entries) != 3 || paid == nil || got == nil || kept == nil || paid.Amount >= 0 || got.Amount < 0 || kept.Amount < 0 {
 		return false
 	}
 	if wallet.IsHouse(paid.User) || wallet.IsHouse(got.User) || paid.User == got.User || !wallet.IsHouse(kept.User) || wallet.HouseName(kept.User) != wallet.HouseFee {
@@ -73,9 +72,5 @@ func (p *payment) sale() bool {
 			return false
 		}
 	}
-	if len(p.entries) == 3 {
-		return true
-	}
-	freed := p.leg(wallet.TypeFree)
-	return len(p.entries) == 5 && p.within(wallet.TypeRelease, wallet.TypeFree) && freed.Account == paid.Account && freed.Amount == -paid.Amount
+	return true
 }

@@ -22,9 +22,8 @@ type tampering struct {
 }
 
 // The example's alice has, in USD: 1 to 3 deposits, 4 to 6 purchases (of 1999, 501
-// and 333), 7 the reversal of 5, 8 and 9 a deposit and its reversal, 10 to 14 a hold
-// and the purchase that it was for, 15 to 18 another one that was released, 19 a
-// deposit. Bob has 1 a deposit, 2 to 4 sales, 5 and 6 the settlement of 2, 7 the
+// and 333), 7 the reversal of 5, 8 and 9 a deposit and its reversal, 10 a purchase
+// (of 777, from carol), 11 to 18 deposits and withdrawals, 19 a deposit. Bob has 1 a deposit, 2 to 4 sales, 5 and 6 the settlement of 2, 7 the
 // reversal of 3, 8 a withdrawal and 9 a deposit.
 const (
 	ofAlice = ` WHERE user_id = 'alice' AND currency = 'USD' AND number `
@@ -151,12 +150,14 @@ var others = []tampering{
 	{"settled trade called pending", "trade_crosscheck", "", "alice", []string{`UPDATE trade SET state = 'pending' WHERE id = 1`}},
 	{"trade in an unknown state", "trade_crosscheck", "", "alice", []string{`UPDATE trade SET state = 'lost' WHERE id = 3`}},
 	{"trade settled twice", "hold_lifecycle", "", "bob", []string{`UPDATE wallet_transaction SET kind = 'settlement' WHERE kind = 'reversal' AND trade_id = 2`, `UPDATE wallet_transaction SET trade_id = 1 WHERE kind = 'settlement'`}},
-	{"hold released as a settlement of nothing", "hold_lifecycle", "", "alice", []string{`UPDATE wallet_transaction SET kind = 'settlement' WHERE kind = 'release'`}},
-	{"hold of a sale made free", "hold_lifecycle", "", "alice", []string{`DELETE FROM wallet_transaction WHERE kind = 'hold' AND trade_id = 4`}},
+	{"settlement of what was not sold", "hold_lifecycle", "", "alice", []string{`DELETE FROM wallet_transaction WHERE kind = 'sale' AND trade_id = 1`}},
 	{"trade deleted", "trade_crosscheck", "", "alice", []string{`DELETE FROM trade WHERE id = 3`}},
 	{"trade deleted, and its hold", "hold_lifecycle", "", "bob", []string{`DELETE FROM trade WHERE id = 3`}},
 	{"trade there twice", "trade_crosscheck", "", "alice", []string{`INSERT INTO trade SELECT * FROM trade WHERE id = 3`}},
-	{"trade invented", "trade_crosscheck", "", "alice", []string{`UPDATE trade SET transaction_id = 777 WHERE id = 5`}},
+	{"trade invented", "trade_crosscheck", "", "alice", []string{
+		`INSERT INTO trade (id, listing_id, seller_key, buyer_key, price, currency, fee, net, transaction_id, state)
+		SELECT 9, 9, seller_key, buyer_key, price, currency, fee, net, 0, 'pending' FROM trade WHERE id = 3`,
+	}},
 	{"price of a trade raised", "trade_crosscheck", "", "alice", []string{`UPDATE trade SET price = price + 1 WHERE id = 3`}},
 	{"trade in another currency", "trade_crosscheck", "", "alice", []string{`UPDATE trade SET currency = 'EUR' WHERE id = 3`}},
 	{"trade of another seller", "trade_crosscheck", "", "carol", []string{`UPDATE trade SET seller_key = 3 WHERE id = 3`}},

@@ -24,8 +24,6 @@ type deal struct {
 	trade    *Trade // nil: it is not there
 	payments []*payment
 	sale     *payment // as the others: nil, if there is none
-	hold     *payment
-	release  *payment
 	settled  *payment
 	reversal *payment
 	oddities []string // kinds that it has several of, or should have none of
@@ -141,8 +139,7 @@ func (d *deal) sort() {
 	d.payments = slices.Compact(d.payments)
 	for _, p := range d.payments {
 		place := map[wallet.Kind]**payment{
-			wallet.KindSale: &d.sale, wallet.KindHold: &d.hold, wallet.KindRelease: &d.release,
-			wallet.KindSettlement: &d.settled, wallet.KindReversal: &d.reversal,
+			wallet.KindSale: &d.sale, wallet.KindSettlement: &d.settled, wallet.KindReversal: &d.reversal,
 		}[p.kind()]
 		if place == nil || *place != nil {
 			d.oddities = append(d.oddities, string(p.kind()))
@@ -190,9 +187,7 @@ func (d *deal) differs() (out []difference) {
 		differ("its row holds what no column of its should.", "values that the market writes", list(t.Faults))
 	}
 	if d.sale == nil {
-		if t.Transaction != 0 || t.State == tradeSettled || t.State == tradeReversed {
-			differ("it was sold, and the ledger has no sale.", "transaction "+integer(t.Transaction), "none")
-		}
+		differ("it was sold, and the ledger has no sale.", "transaction "+integer(t.Transaction), "none")
 		return out
 	}
 	paid, got, kept := d.sale.leg(wallet.TypePurchase), d.sale.leg(wallet.TypeSale), d.sale.leg(wallet.TypeFee)
@@ -245,15 +240,11 @@ func (d *deal) state() string {
 // lifecycle says what is wrong with what is held for a trade; "": nothing.
 func (d *deal) lifecycle() string {
 	after := func(p, than *payment) bool { return p == nil || than != nil && p.id > than.id }
-	held := amountOf(d.hold, wallet.TypeHold)
-	credit := amountOf(d.sale, wallet.TypeSale)
 	switch {
 	case len(d.oddities) > 0:
 		return "too many of: " + list(d.oddities)
-	case d.trade == nil && (d.hold != nil || d.sale != nil):
+	case d.trade == nil && d.sale != nil:
 		return "money held for a trade that is not there"
-	case !after(d.release, d.hold):
-		return "a release of what was not held"
 	case !after(d.settled, d.sale):
 		return "a settlement of what was not sold"
 	case !after(d.reversal, d.sale):
@@ -262,43 +253,14 @@ func (d *deal) lifecycle() string {
 		return "settled and reversed"
 	case d.sale != nil && (d.settled == nil && d.trade.State == tradeSettled || d.reversal == nil && d.trade.State == tradeReversed):
 		return "still held, and the trade is " + d.trade.State
-	case d.release != nil && !sameRelease(d.release, held):
-		return "released as another amount, or to another account"
-	case d.settled != nil && !sameRelease(d.settled, credit):
+	case d.settled != nil && !frees(d.settled, d.sale.leg(wallet.TypeSale)):
 		return "settled as another amount, or to another account"
-	}
-	return d.holdUsed(held)
-}
-
-// holdUsed says whether a sale ended the hold of its trade, where there is one that
-// was not released.
-func (d *deal) holdUsed(held *Entry) string {
-	if d.sale == nil {
-		return ""
-	}
-	uses := amountOf(d.sale, wallet.TypeFree) != nil
-	open := d.hold != nil && d.release == nil
-	switch {
-	case uses && !open:
-		return "a sale that releases what is not held"
-	case open && !uses:
-		return "a sale that leaves held what was held for it"
-	case uses && (d.sale.id < d.hold.id || !sameRelease(d.sale, held)):
-		return "a sale that releases another amount, or in another account"
 	}
 	return ""
 }
 
-// amountOf returns the entry of a type of a transaction that may be missing.
-func amountOf(p *payment, kind wallet.Type) *Entry {
-	if p == nil {
-		return nil
-	}
-	return p.leg(kind)
-}
-
-// sameRelease reports whether a transaction frees what an entry holds.
-func sameRelease(p *payment, held *Entry) bool {
+// frees reports whether a transaction frees what an entry holds.
+func frees(p *payment, held *Entry) bool {
 	freed := p.leg(wallet.TypeFree)
 	return held != nil && freed != nil && freed.Account == held.Account && freed.Amount == held.Amount
 }
@@ -398,25 +360,24 @@ func (d *deal) asked(paid *Entry) fee.Payment {
 	return p
 }
 
-// tradeCount is how many trades there are, and how many of them moved money here.
-type tradeCount struct{ rows, paid int64 }
-
-// trades examines those that no transaction of the user led to.
-func (v *audit) trades() (n tradeCount, err error) {
+// trades examines those that no transaction of the user led to, and returns how
+// many there are.
+func (v *audit) trades() (n int64, err error) {
 	for after := int64(-1 << 63); ; {
 		rows, err := v.records.Trades(v.only, after, batch)
 		if err != nil || len(rows) == 0 {
 			return n, errors.Join(err, v.flush())
 		}
+		n += int64(len(rows))
 		v.advance(len(rows))
 		after = rows[len(rows)-1].ID
-		if err := v.tradePage(rows, &n); err != nil {
+		if err := v.tradePage(rows); err != nil {
 			return n, err
 		}
 	}
 }
 
-func (v *audit) tradePage(rows []Trade, n *tradeCount) error {
+func (v *audit) tradePage(rows []Trade) error {
 	ids := make([]int64, len(rows))
 	for i := range rows {
 		ids[i] = rows[i].ID
@@ -430,19 +391,13 @@ func (v *audit) tradePage(rows []Trade, n *tradeCount) error {
 		sold[transactions[i].Trade] = true
 	}
 	for i := range rows {
-		t := &rows[i]
-		n.rows++
-		if !sold[t.ID] {
-			if t.Transaction != 0 {
-				n.paid++
-				d := &deal{id: t.ID, trade: t}
-				if err := v.deal(d, &payment{id: t.Transaction}); err != nil {
-					return err
-				}
-			}
+		if sold[rows[i].ID] {
 			continue
 		}
-		n.paid++
+		d := &deal{id: rows[i].ID, trade: &rows[i]}
+		if err := v.deal(d, &payment{id: rows[i].Transaction}); err != nil {
+			return err
+		}
 	}
 	if v.only == "" {
 		return nil // all of them were examined with their transactions

@@ -125,7 +125,10 @@ func (p *payment) part(user string) bool {
 
 // finding is one about the transaction: at the user's entry where there is one.
 func (v *audit) finding(p *payment, expected, actual, format string, args ...any) Finding {
-	f := Finding{UserID: v.only, Expected: expected, Actual: actual, Message: fmt.Sprintf("Transaction %d: ", p.id) + fmt.Sprintf(format, args...)}
+	f := Finding{UserID: v.only, Expected: expected, Actual: actual, Message: fmt.Sprintf(format, args...)}
+	if p.id != 0 {
+		f.Message = fmt.Sprintf("Transaction %d: ", p.id) + f.Message
+	}
 	i := slices.IndexFunc(p.entries, func(e Entry) bool { return e.User == v.only })
 	if i < 0 && v.only == "" && len(p.entries) > 0 {
 		i = 0

@@ -152,16 +152,8 @@ func (w *world) trade(buyer, seller string, currency money.Currency, price int64
 	return w.trades
 }
 
-// hold sets aside what a trade costs.
-func (w *world) hold(trade int64, buyer wallet.Account, price int64) {
-	w.Helper()
-	w.post(func(tx wallet.Tx) (*wallet.Posted, error) {
-		return w.ledger.Hold(tx, trade, buyer, price, wallet.Request{})
-	})
-}
-
 // pay moves the money of a trade.
-func (w *world) pay(trade int64, buyer, seller string, currency money.Currency, price int64, held bool) *wallet.Posted {
+func (w *world) pay(trade int64, buyer, seller string, currency money.Currency, price int64) *wallet.Posted {
 	w.Helper()
 	rules := fee.BuiltIn()
 	rules.Version = 1
@@ -175,7 +167,7 @@ func (w *world) pay(trade int64, buyer, seller string, currency money.Currency, 
 		request.Note = payment.Note()
 		return w.ledger.Sell(tx, wallet.Sale{
 			Trade: trade, Buyer: buyer, Seller: seller, Currency: currency, Price: price, Fee: quote.Fee,
-			FeeRule: quote.Rule, FeeVersion: quote.Version, Held: held,
+			FeeRule: quote.Rule, FeeVersion: quote.Version,
 		}, request)
 	})
 	w.exec(`UPDATE trade SET fee = $1, net = $2, fee_rule = $3, fee_version = $4, transaction_id = $5 WHERE id = $6`,
@@ -186,7 +178,7 @@ func (w *world) pay(trade int64, buyer, seller string, currency money.Currency, 
 
 func (w *world) sell(buyer, seller string, currency money.Currency, price int64) *wallet.Posted {
 	w.Helper()
-	return w.pay(w.trade(buyer, seller, currency, price), buyer, seller, currency, price, false)
+	return w.pay(w.trade(buyer, seller, currency, price), buyer, seller, currency, price)
 }
 
 func (w *world) settle(trade int64) {
@@ -219,12 +211,11 @@ func example(tb testing.TB) *world {
 	w.reverse(2)
 	w.withdraw(in("bob", "USD"), 100)
 	w.takeBack("alice", w.deposit(in("alice", "USD"), 40).Transaction.ID)
-	held := w.trade("alice", "carol", "USD", 777)
-	w.hold(held, in("alice", "USD"), 777)
-	w.pay(held, "alice", "carol", "USD", 777, true)
-	released := w.trade("alice", "carol", "USD", 50)
-	w.hold(released, in("alice", "USD"), 50)
-	w.post(func(tx wallet.Tx) (*wallet.Posted, error) { return w.ledger.Release(tx, released, wallet.Request{}) })
+	w.sell("alice", "carol", "USD", 777)
+	for range 4 {
+		w.deposit(in("alice", "USD"), 50)
+		w.withdraw(in("alice", "USD"), 50)
+	}
 	w.deposit(in("alice", "USD"), 11)
 	w.deposit(in("bob", "USD"), 12)
 	return w
@@ -254,17 +245,11 @@ func (w *world) random(r *rand.Rand, entries int) {
 			w.post(func(tx wallet.Tx) (*wallet.Posted, error) {
 				return w.ledger.Correct(tx, in(buyer, currency), amount-1_000-amount%2, w.request(buyer))
 			})
-		case 4, 5:
+		case 4, 5, 6:
 			if buyer != seller {
 				w.sell(buyer, seller, currency, amount)
 			}
-		case 6:
-			if buyer != seller {
-				t := w.trade(buyer, seller, currency, amount)
-				w.hold(t, in(buyer, currency), amount)
-				w.pay(t, buyer, seller, currency, amount, true)
-			}
-		case 7:
+		default:
 			if len(w.open) > 0 {
 				i := r.IntN(len(w.open))
 				if r.IntN(2) == 0 {

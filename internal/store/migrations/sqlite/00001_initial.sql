@@ -550,7 +550,7 @@ CREATE TABLE wallet_account (
 -- Contract: wallet transaction. Its entries add up to nothing in each currency.
 CREATE TABLE wallet_transaction (
     id              INTEGER PRIMARY KEY,
-    kind            TEXT    NOT NULL, -- deposit, withdrawal, correction, reversal, hold, release, sale, settlement
+    kind            TEXT    NOT NULL, -- deposit, withdrawal, correction, reversal, sale, settlement
     trade_id        INTEGER NOT NULL, -- 0: of none
     reverses        INTEGER NOT NULL, -- the transaction that it takes back; 0: none
     scope           TEXT    NOT NULL, -- of the idempotency key: route, role and user
@@ -572,7 +572,7 @@ CREATE TABLE wallet_entry (
     currency        TEXT    NOT NULL,
     number          INTEGER NOT NULL, -- 1, 2, 3 and so on within the account
     transaction_id  INTEGER NOT NULL,
-    type            TEXT    NOT NULL, -- deposit, withdrawal, correction, reversal, reserve, hold, release, free, purchase, sale, saleReversal, fee
+    type            TEXT    NOT NULL, -- deposit, withdrawal, correction, reversal, release, free, purchase, sale, saleReversal, fee
     amount          INTEGER NOT NULL,
     balance         INTEGER NOT NULL, -- after it
     held            INTEGER NOT NULL, -- after it
