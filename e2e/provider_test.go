@@ -238,8 +238,10 @@ type sourceDebug struct {
 	Source    string
 	LastError *string
 	Breaker   string
-	Markets   []marketDebug
-	Requests  []requestDebug
+	// BlockedUntil is null unless the source is to be left alone.
+	BlockedUntil *time.Time
+	Markets      []marketDebug
+	Requests     []requestDebug
 }
 
 type marketDebug struct {

@@ -1,12 +1,15 @@
 package e2e
 
 import (
+	"context"
 	"net/http"
 	"net/http/httptest"
+	"os/exec"
 	"strings"
 	"testing"
 
 	"assay/internal/provider"
+	"assay/internal/provider/providertest"
 	"assay/internal/provider/steam"
 	"assay/internal/provider/steam/steamtest"
 )
@@ -60,4 +63,31 @@ func TestSteam_ProviderDebugTellsItsRefusalsApart(t *testing.T) {
 			}
 		})
 	}
+}
+
+// TestSteam_ATestOfItWaitsAsTheServerMust asks Steam beside a server that has the
+// database for itself, or shares it, and was told to wait: not one request is sent.
+func TestSteam_ATestOfItWaitsAsTheServerMust(t *testing.T) {
+	t.Parallel()
+	onBoth(t, func(t *testing.T, on engine) {
+		t.Parallel()
+		fake := providertest.NewServer(t, &steamtest.Server{Always: steamtest.Reply{Status: http.StatusTooManyRequests, Body: "null"}})
+		s := on.newServer(t, "MARKET_PRICE_PROVIDERS=steam", "STEAM_BASE_URL="+fake.URL())
+		s.start()
+		s.push("u", 730, []asset{{AssetID: "1", MarketHashName: "Nothing Such"}})
+		s.refresh()
+		s.await("an order to wait", func() bool { return s.debugOf(steam.Name).BlockedUntil != nil })
+		before := len(fake.Hits())
+		ctx, cancel := context.WithTimeout(t.Context(), patience)
+		defer cancel()
+		cmd := exec.CommandContext(ctx, binary, "source", "test", steam.Name)
+		cmd.Env = s.env
+		out, err := cmd.CombinedOutput()
+		if err == nil || !strings.Contains(string(out), "nothing was sent") {
+			t.Errorf("the test ended with %v and said:\n%s", err, out)
+		}
+		if sent := len(fake.Hits()) - before; sent != 0 {
+			t.Errorf("%d requests were sent to a host that is to be left alone", sent)
+		}
+	})
 }

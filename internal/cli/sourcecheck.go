@@ -13,6 +13,7 @@ import (
 	"assay/internal/config"
 	"assay/internal/provider"
 	"assay/internal/store"
+	"assay/internal/view"
 )
 
 // sourceCheck is one thing that a test looked at.
@@ -213,15 +214,18 @@ func writeChecks(w io.Writer, checks []sourceCheck) {
 }
 
 // budgetOf is where requests are counted: in the database, or, for the reason why,
-// nowhere.
+// nowhere. What a server that has the database for itself was told to wait for holds
+// in any case.
 type budgetOf struct {
-	store *store.Store
-	why   string
+	store  *store.Store
+	why    string
+	server *view.SourceDebug // nil: none runs
+	now    func() time.Time
 }
 
 // openBudget opens the database beside whoever uses it. It makes none, and brings
 // none up to date.
-func openBudget(ctx context.Context, cfg *config.Config) budgetOf {
+func openBudget(ctx context.Context, cfg *config.Config, source string, now func() time.Time) budgetOf {
 	if cfg.Database.Engine == config.SQLite {
 		if _, err := os.Stat(cfg.Database.Path); err != nil {
 			return budgetOf{why: "there is no database yet"}
@@ -232,13 +236,18 @@ func openBudget(ctx context.Context, cfg *config.Config) budgetOf {
 		KeepSchema: true, Logger: slog.New(slog.DiscardHandler),
 	})
 	if err != nil {
-		return budgetOf{why: "the database cannot be opened, or a server has it for itself"}
+		b := budgetOf{why: "the database cannot be opened, or a server has it for itself", now: now}
+		b.server = clientOf(cfg, baseURL(cfg.ListenAddr)).debugOf(ctx, source)
+		return b
 	}
 	return budgetOf{store: s}
 }
 
 // allowance returns what an app.SourceOptions wants; nil where nothing is counted.
 func (b budgetOf) allowance() func(string, provider.Host) provider.Allowance {
+	if b.server != nil {
+		return func(_ string, host provider.Host) provider.Allowance { return heldHost(b.server, host.Key, b.now) }
+	}
 	if b.store == nil {
 		return nil
 	}

@@ -71,7 +71,7 @@ func (c *sourceTestCmd) Run(ctx context.Context, s *session) (err error) {
 	budget := budgetOf{}
 	defer func() { err = errors.Join(err, budget.close()) }()
 	src, set, err := s.openSource(ctx, c.Source, func(cfg *config.Config, o *app.SourceOptions) {
-		budget = openBudget(ctx, cfg)
+		budget = openBudget(ctx, cfg, c.Source, s.Now)
 		o.Allowance = budget.allowance()
 		o.Client = func(o *provider.Options) { o.Attempts, o.Total = 1, testPatience }
 	})

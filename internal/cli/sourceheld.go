@@ -1,0 +1,89 @@
+package cli
+
+import (
+	"context"
+	"time"
+
+	"assay/internal/provider"
+	"assay/internal/view"
+)
+
+// debugOf returns what the running server tells of a source; nil where none runs, or
+// it does not say.
+func (c *client) debugOf(ctx context.Context, source string) *view.SourceDebug {
+	var debug view.ProviderDebug
+	if c.do(ctx, request{path: "/api/market-prices/provider-debug", with: c.market, timeout: debugPatience}, &debug) != nil {
+		return nil
+	}
+	for i := range debug.Sources {
+		if debug.Sources[i].Source == source {
+			return &debug.Sources[i]
+		}
+	}
+	return nil
+}
+
+// debugPatience is how long a test waits for a server that may not be there.
+const debugPatience = 3 * time.Second
+
+// held is an allowance that counts nothing. It keeps to what the server that has the
+// database was told to wait for.
+type held struct {
+	now   func() time.Time
+	kind  provider.Kind
+	until time.Time // zero: it may be asked
+}
+
+// heldHost reads from what a server tells of a source until when a host of it is not
+// to be asked.
+func heldHost(d *view.SourceDebug, host string, now func() time.Time) held {
+	h := held{now: now}
+	for i := range d.Hosts {
+		if d.Hosts[i].Host != host {
+			continue
+		}
+		b := &d.Hosts[i].Budget
+		if b.Left != nil && *b.Left == 0 && b.Limit > 0 && b.ResetsAt != nil {
+			h.wait(provider.KindBudget, *b.ResetsAt)
+		}
+		for _, q := range b.Quotas {
+			if q.Left == 0 {
+				h.wait(provider.KindBudget, q.ResetsAt)
+			}
+		}
+		if b.Told != nil && b.Told.Left == 0 {
+			h.wait(provider.KindBudget, b.Told.ResetsAt)
+		}
+		if until := d.Hosts[i].BlockedUntil; until != nil {
+			h.wait(provider.KindRateLimited, *until)
+		}
+	}
+	return h
+}
+
+func (h *held) wait(kind provider.Kind, until time.Time) {
+	if until.After(h.until) {
+		h.kind, h.until = kind, until
+	}
+}
+
+// Take implements provider.Allowance.
+func (h held) Take(context.Context) (provider.Refusal, error) {
+	wait := h.until.Sub(h.now())
+	if wait <= 0 {
+		return provider.Refusal{}, nil
+	}
+	return provider.Refusal{Wait: wait, Kind: h.kind}, nil
+}
+
+// Hold implements provider.Allowance.
+func (held) Hold(_ context.Context, o provider.Order) (time.Duration, error) { return o.Wait, nil }
+
+// Tell implements provider.Allowance.
+func (held) Tell(context.Context, provider.Rate) error { return nil }
+
+// Down implements provider.Allowance.
+func (held) Down(context.Context, string) error { return nil }
+
+// Up implements provider.Allowance.
+func (held) Up(context.Context) error { return nil }
