@@ -137,6 +137,15 @@ func (d dialect) newItemID() string {
 	return "(k.bucket << 32) + nextval('item_number')"
 }
 
+// newTransactionID is an id that no transaction of the wallets has had, the same in
+// all rows of a statement.
+func (d dialect) newTransactionID() string {
+	if d == onSQLite {
+		return "(SELECT coalesce(max(id), 0) + 1 FROM wallet_transaction)"
+	}
+	return "(SELECT nextval('wallet_transaction_id_seq'))"
+}
+
 // position is the name of the function that finds a text in another one.
 func (d dialect) position() string {
 	if d == onSQLite {

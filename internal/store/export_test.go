@@ -29,6 +29,8 @@ func Fragment(d Dialect, method string, n int, text string) (fragment string, ok
 		return d.lockOf(text), true
 	case "clock":
 		return d.clock(n), true
+	case "newTransactionID":
+		return d.newTransactionID(), true
 	case "newItemID":
 		return d.newItemID(), true
 	case "position":

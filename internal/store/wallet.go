@@ -13,9 +13,12 @@ import (
 // headColumns are those of a wallet account, as scanHead reads them.
 const headColumns = `w.user_id, w.currency, w.balance, w.held, w.last_number, w.head_hash, w.version, w.key_id, w.mac`
 
-func scanHead(r *sql.Rows, h *wallet.Head) error {
+func scanHead(r *sql.Rows, h *wallet.Head) error { return scanHeadAnd(r, h) }
+
+// scanHeadAnd scans a row that has more columns behind those of a head.
+func scanHeadAnd(r *sql.Rows, h *wallet.Head, more ...any) error {
 	var hash, mac []byte
-	err := r.Scan(&h.User, &h.Currency, &h.Balance, &h.Held, &h.Number, &hash, &h.Version, &h.KeyID, &mac)
+	err := r.Scan(append([]any{&h.User, &h.Currency, &h.Balance, &h.Held, &h.Number, &hash, &h.Version, &h.KeyID, &mac}, more...)...)
 	h.Hash, h.MAC = storedHash(hash), storedHash(mac)
 	return err
 }
@@ -31,16 +34,20 @@ func storedHash(stored []byte) (h wallet.Hash) {
 }
 
 // LockWallets returns the heads of those accounts that exist, and keeps others
-// from posting to them. It locks in the order given.
-func (t *Tx) LockWallets(accounts []wallet.Account) ([]wallet.Head, error) {
+// from posting to them. It locks in the order given. Where all of them exist it
+// also returns an id that no transaction has had.
+func (t *Tx) LockWallets(accounts []wallet.Account) (heads []wallet.Head, id int64, err error) {
 	rows := newTable(accountColumns, len(accounts))
 	for i, a := range accounts {
 		rows.int(int64(i))
 		rows.text(a.User, string(a.Currency))
 	}
-	return collect(t.ctx, t.tx, scanHead, `
-		SELECT `+headColumns+` FROM `+t.d.rows(1, accountColumns)+` k CROSS JOIN wallet_account w
+	heads, err = collect(t.ctx, t.tx, func(r *sql.Rows, h *wallet.Head) error {
+		return scanHeadAnd(r, h, &id)
+	}, `
+		SELECT `+headColumns+`, `+t.d.newTransactionID()+` FROM `+t.d.rows(1, accountColumns)+` k CROSS JOIN wallet_account w
 		WHERE w.user_id = k.user_id AND w.currency = k.currency ORDER BY k.place`+t.d.lockOf("w"), rows.params(t.d)...)
+	return heads, id, err
 }
 
 const accountColumns = "place bigint, user_id text, currency text"
@@ -88,46 +95,63 @@ func (t *Tx) WalletCount(user string) (n int, err error) {
 	return n, err
 }
 
-// NextWalletTransaction returns an id that no transaction has had.
-func (t *Tx) NextWalletTransaction() (id int64, err error) {
-	if t.d == onPostgres {
-		return t.nextWalletTransactionPostgres()
-	}
-	err = t.queryRow(`SELECT coalesce(max(id), 0) + 1 FROM wallet_transaction`).Scan(&id)
-	return id, err
-}
-
-func (t *Tx) nextWalletTransactionPostgres() (id int64, err error) {
-	err = t.queryRow(`SELECT nextval(CAST(pg_get_serial_sequence('wallet_transaction', 'id') AS regclass))`).Scan(&id)
-	return id, err
-}
-
 // Post writes a transaction with its entries, and the heads as they leave them.
 // The error is once.ErrAnswered where another one has its idempotency key, and
 // wallet.ErrPosted where its trade has one of its kind, or what it takes back was.
 func (t *Tx) Post(p wallet.Transaction, entries []wallet.Entry, heads []wallet.Head) error {
-	n, err := t.exec(`
+	post := t.post
+	if t.d == onPostgres {
+		post = t.postPostgres
+	}
+	row := []any{
+		p.ID, string(p.Kind), p.Trade, p.Reverses, p.Scope, p.IdempotencyKey, p.Note, p.Entries, p.At.UnixMicro(), int64(p.Version), p.KeyID, p.Hash[:],
+	}
+	n, err := post(row, entryTable(entries), headTable(heads))
+	switch {
+	case err != nil:
+		return err
+	case n == 0:
+		return t.whyPosted(p)
+	case n != int64(len(heads)):
+		return fmt.Errorf("%d of %d wallet accounts were there", n, len(heads))
+	}
+	return nil
+}
+
+// post writes a transaction, its entries and heads, and returns how many heads
+// there were; 0: the transaction was not added, nor anything else.
+func (t *Tx) post(row []any, entries, heads *table) (n int64, err error) {
+	n, err = t.exec(`
 		INSERT INTO wallet_transaction (id, kind, trade_id, reverses, scope, idempotency_key, note, entries, at, version, key_id, hash)
 		SELECT $1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12
 		WHERE NOT EXISTS (SELECT 1 FROM wallet_transaction WHERE scope = $5 AND idempotency_key = $6 AND idempotency_key <> '')
 			AND NOT EXISTS (SELECT 1 FROM wallet_transaction WHERE trade_id = $3 AND kind = $2 AND trade_id <> 0)
-			AND NOT EXISTS (SELECT 1 FROM wallet_transaction WHERE reverses = $4 AND reverses <> 0)
-		ON CONFLICT DO NOTHING`,
-		p.ID, string(p.Kind), p.Trade, p.Reverses, p.Scope, p.IdempotencyKey, p.Note, p.Entries, p.At.UnixMicro(), int64(p.Version), p.KeyID, p.Hash[:])
-	if err != nil {
-		return err
+			AND NOT EXISTS (SELECT 1 FROM wallet_transaction WHERE reverses = $4 AND reverses <> 0)`, row...)
+	if err != nil || n == 0 {
+		return 0, err
 	}
-	if n == 0 {
-		return t.whyPosted(p)
+	if _, err := t.writeRows(&t.bulks.entries, entries); err != nil {
+		return 0, err
 	}
-	if _, err := t.writeRows(&t.bulks.entries, entryTable(entries)); err != nil {
-		return err
-	}
-	n, err = t.writeRows(&t.bulks.wallets, headTable(heads))
-	if err == nil && n != int64(len(heads)) {
-		err = fmt.Errorf("%d of %d wallet accounts were there", n, len(heads))
-	}
-	return err
+	return t.writeRows(&t.bulks.wallets, heads)
+}
+
+// postPostgres is post in one statement: while it is on its way, others wait for
+// the accounts.
+func (t *Tx) postPostgres(row []any, entries, heads *table) (n int64, err error) {
+	return t.exec(`
+		WITH posted AS (
+			INSERT INTO wallet_transaction (id, kind, trade_id, reverses, scope, idempotency_key, note, entries, at, version, key_id, hash)
+			VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12) ON CONFLICT DO NOTHING RETURNING id
+		), entered AS (
+			INSERT INTO wallet_entry (`+entryColumns+`)
+			SELECT `+entryColumns+` FROM `+t.d.rows(13, entryTypes)+` e WHERE EXISTS (SELECT 1 FROM posted)
+		)
+		UPDATE wallet_account w SET balance = h.balance, held = h.held, last_number = h.last_number, head_hash = h.head_hash,
+			version = h.version, key_id = h.key_id, mac = h.mac
+		FROM `+t.d.rows(31, headTypes)+` h
+		WHERE w.user_id = h.user_id AND w.currency = h.currency AND EXISTS (SELECT 1 FROM posted)`,
+		append(append(row, entries.arrays()...), heads.arrays()...)...)
 }
 
 // whyPosted tells why a transaction was not added.

@@ -13,15 +13,14 @@ import (
 type Tx interface {
 	Now() time.Time
 	// LockWallets returns the heads of those accounts that exist, and keeps others
-	// from posting to them. It locks in the order given.
-	LockWallets(accounts []Account) ([]Head, error)
+	// from posting to them. It locks in the order given. Where all of them exist it
+	// also returns an id that no transaction has had.
+	LockWallets(accounts []Account) (heads []Head, id int64, err error)
 	// AddWallets adds accounts, unless somebody else has meanwhile, or there are
 	// entries of an account that has no row.
 	AddWallets(heads []Head) error
 	// WalletCount returns how many accounts a user has.
 	WalletCount(user string) (int, error)
-	// NextWalletTransaction returns an id that no transaction has had.
-	NextWalletTransaction() (int64, error)
 	// Post writes a transaction with its entries, and the heads as they leave them.
 	// The error is once.ErrAnswered where another one has its idempotency key, and
 	// ErrPosted where its trade has one of its kind, or what it takes back was.
@@ -89,7 +88,7 @@ func (l *Ledger) post(tx Tx, p posting) (*Posted, error) {
 		return nil, err
 	}
 	s := l.Keys.Sealer()
-	heads, err := lockHeads(tx, s, p.accounts())
+	heads, id, err := lockHeads(tx, s, p.accounts())
 	if err != nil {
 		return nil, err
 	}
@@ -97,10 +96,6 @@ func (l *Ledger) post(tx Tx, p posting) (*Posted, error) {
 		if err := p.check(); err != nil {
 			return nil, err
 		}
-	}
-	id, err := tx.NextWalletTransaction()
-	if err != nil {
-		return nil, err
 	}
 	out := &Posted{Heads: heads, Transaction: Transaction{
 		ID: id, Kind: p.kind, Trade: p.trade, Reverses: p.reverses, Scope: p.Scope, IdempotencyKey: p.Key, Note: p.Note,
@@ -161,57 +156,56 @@ func (p *posting) accounts() []Account {
 	return slices.Compact(out)
 }
 
-// lockHeads returns the heads of all accounts, making those that are new.
-func lockHeads(tx Tx, s *Sealer, accounts []Account) ([]Head, error) {
-	heads, err := tx.LockWallets(accounts)
-	if err != nil {
-		return nil, err
+// lockHeads returns the heads of all accounts, making those that are new, and the
+// id for a transaction.
+func lockHeads(tx Tx, s *Sealer, accounts []Account) (heads []Head, id int64, err error) {
+	if heads, id, err = tx.LockWallets(accounts); err != nil {
+		return nil, 0, err
 	}
 	if len(heads) < len(accounts) {
-		if heads, err = addHeads(tx, s, accounts, heads); err != nil {
-			return nil, err
+		if heads, id, err = addHeads(tx, s, accounts, heads); err != nil {
+			return nil, 0, err
 		}
 	}
 	for i := range heads {
 		h := &heads[i]
 		ok, err := s.HeadIntact(h)
 		if err != nil {
-			return nil, err
+			return nil, 0, err
 		}
 		if !ok {
-			return nil, tampered(h.Account)
+			return nil, 0, tampered(h.Account)
 		}
 	}
-	return heads, nil
+	return heads, id, nil
 }
 
-// addHeads adds the accounts that are new, and returns all of them.
-func addHeads(tx Tx, s *Sealer, accounts []Account, have []Head) ([]Head, error) {
+// addHeads adds the accounts that are new, and returns what lockHeads does.
+func addHeads(tx Tx, s *Sealer, accounts []Account, have []Head) (heads []Head, id int64, err error) {
 	var missing []Head
 	for _, a := range accounts {
 		if slices.ContainsFunc(have, func(h Head) bool { return h.Account == a }) {
 			continue
 		}
 		if err := checkCount(tx, a); err != nil {
-			return nil, err
+			return nil, 0, err
 		}
 		h := Head{Account: a}
 		s.SealHead(&h)
 		missing = append(missing, h)
 	}
 	if err := tx.AddWallets(missing); err != nil {
-		return nil, err
+		return nil, 0, err
 	}
-	heads, err := tx.LockWallets(accounts)
-	if err != nil {
-		return nil, err
+	if heads, id, err = tx.LockWallets(accounts); err != nil {
+		return nil, 0, err
 	}
 	for _, a := range accounts {
 		if !slices.ContainsFunc(heads, func(h Head) bool { return h.Account == a }) {
-			return nil, tampered(a) // it has entries, and no row
+			return nil, 0, tampered(a) // it has entries, and no row
 		}
 	}
-	return heads, nil
+	return heads, id, nil
 }
 
 func checkCount(tx Tx, a Account) error {

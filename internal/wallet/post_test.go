@@ -174,7 +174,7 @@ func (b *bank) audit() {
 				b.Errorf("%d %s came from nowhere", sum, currency)
 			}
 		}
-		heads, err := tx.LockWallets(accounts)
+		heads, _, err := tx.LockWallets(accounts)
 		for _, h := range heads {
 			e := last[h.Account]
 			if ok, err := s.HeadIntact(&h); !ok || err != nil || h.Number != e.Number || h.Hash != e.Hash || h.Balance != e.Balance || h.Held != e.Held {
