@@ -17,7 +17,8 @@ type LedgerVerification struct {
 }
 
 // SetLedgerVerification keeps how a verification came out, unless a later one was
-// kept.
+// kept. One of a moment that is yet to come is none: a clock was set back, or
+// somebody wrote it who wants no other to be kept.
 func (t *Tx) SetLedgerVerification(v LedgerVerification) error {
 	_, err := t.exec(`
 		INSERT INTO wallet_audit (slot, verified_at, finished_at, status, accounts, entries, transactions, failures, checks)
@@ -25,8 +26,8 @@ func (t *Tx) SetLedgerVerification(v LedgerVerification) error {
 		ON CONFLICT (slot) DO UPDATE SET verified_at = excluded.verified_at, finished_at = excluded.finished_at, status = excluded.status,
 			accounts = excluded.accounts, entries = excluded.entries, transactions = excluded.transactions, failures = excluded.failures,
 			checks = excluded.checks
-		WHERE wallet_audit.verified_at <= excluded.verified_at`,
-		micros(v.VerifiedAt), micros(v.FinishedAt), v.Status, v.Accounts, v.Entries, v.Transactions, v.Failures, strings.Join(v.Checks, " "))
+		WHERE wallet_audit.verified_at <= excluded.verified_at OR wallet_audit.verified_at > $9`,
+		micros(v.VerifiedAt), micros(v.FinishedAt), v.Status, v.Accounts, v.Entries, v.Transactions, v.Failures, strings.Join(v.Checks, " "), micros(t.now))
 	return err
 }
 

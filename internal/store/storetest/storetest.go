@@ -100,6 +100,7 @@ func Run(t *testing.T, open Open) {
 		"fee rules that came to nothing are forgotten":   feesRolledBack,
 		"quotes are by the version that they name":       feeSwaps,
 		"many activate fee rules once":                   feesRace,
+		"the last verification of the ledger is kept":    ledgerVerifications,
 		"rates stay what they were":                      rateSets,
 		"a place of rates is asked by one":               ratePlaces,
 		"medians are read by bucket":                     medians,
