@@ -57,11 +57,35 @@ func (f Folder) Write(keys *Ring, at time.Time, fill func(*CheckpointWriter) err
 	if err := errors.Join(err, temp.Sync(), temp.Close()); err != nil {
 		return "", err
 	}
-	path = filepath.Join(f.Dir, checkpointPrefix+at.UTC().Format(checkpointStamp)+checkpointSuffix)
-	if err := os.Rename(temp.Name(), path); err != nil {
+	name, err := f.nameAt(at)
+	if err != nil {
+		return "", err
+	}
+	path = filepath.Join(f.Dir, name)
+	if err = os.Rename(temp.Name(), path); err != nil {
 		return "", err
 	}
 	return path, errors.Join(syncDir(f.Dir), f.prune())
+}
+
+// nameAt names a checkpoint of a moment, such that it is the newest: where the clock
+// was set back, by the moment after that of the newest one. Else nobody would look
+// at it before the clock is there again, and it might be pruned at once.
+func (f Folder) nameAt(at time.Time) (string, error) {
+	names, err := f.names()
+	if err != nil {
+		return "", err
+	}
+	for i := len(names) - 1; i >= 0; i-- {
+		stamp := strings.TrimSuffix(strings.TrimPrefix(names[i], checkpointPrefix), checkpointSuffix)
+		if last, err := time.Parse(checkpointStamp, stamp); err == nil {
+			if !at.After(last) {
+				at = last.Add(time.Microsecond)
+			}
+			break
+		} // else the name is not one of ours
+	}
+	return checkpointPrefix + at.UTC().Format(checkpointStamp) + checkpointSuffix, nil
 }
 
 // names returns the files' names, the oldest first.

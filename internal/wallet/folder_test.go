@@ -51,6 +51,33 @@ func TestFolder_KeepsTheNewestCheckpointsWhole(t *testing.T) {
 	}
 }
 
+func TestFolder_TheLastWrittenIsTheNewestWhateverTheClock(t *testing.T) {
+	f := wallet.Folder{Dir: t.TempDir()}
+	keys := ring(t, "k1")
+	at := day.AddDate(1, 0, 0)
+	for n := range 70 { // more than are kept
+		_, err := f.Write(keys, at, func(w *wallet.CheckpointWriter) error {
+			return w.Add(wallet.Mark{Account: usd("u"), Number: int64(n + 1)})
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		at = day.Add(time.Duration(n) * time.Nanosecond) // set back by a year
+		newest, err := f.Newest()
+		if err != nil {
+			t.Fatal(err)
+		}
+		var last int64
+		_, err = wallet.ReadCheckpoint(newest, keys, func(m wallet.Mark) error {
+			last = m.Number
+			return nil
+		})
+		if err := errors.Join(err, newest.Close()); err != nil || last != int64(n+1) {
+			t.Fatalf("after %d were written the newest is number %d, %v", n+1, last, err)
+		}
+	}
+}
+
 func TestStore_FindsTheMarksThatTheLedgerDoesNotHave(t *testing.T) {
 	b := newBank(t)
 	var marks []wallet.Mark
