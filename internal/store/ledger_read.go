@@ -269,8 +269,16 @@ func (l *LedgerSnapshot) Reversals(of []int64) ([]audit.Transaction, error) {
 		l.d.packIDs(of))
 }
 
+// ids reads ids in their order. What is no whole number is none.
 func (l *LedgerSnapshot) ids(query string, args ...any) ([]int64, error) {
-	return collect(l.ctx, l.tx, func(r *sql.Rows, id *int64) error { return r.Scan(id) }, query, args...)
+	values, err := readCells(l, "k.id", func(c *cells) any { return c.values[0] }, query, args...)
+	var ids []int64
+	for _, v := range values {
+		if id, ok := v.(int64); ok {
+			ids = append(ids, id)
+		}
+	}
+	return ids, err
 }
 
 // TransactionIDs is that of audit.Records.

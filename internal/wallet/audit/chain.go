@@ -10,13 +10,17 @@ import (
 	"assay/internal/wallet"
 )
 
-// cursor reads rows page by page, in order.
+// cursor reads rows page by page, in order. Where a page ends with a row whose place
+// cannot be told, so that it leads nowhere, that is the end: such a row fails
+// already, and those behind it are counted.
 type cursor[T any] struct {
-	rows []T
-	last T
-	next func(last *T) ([]T, error) // those after last; nil: the first
-	any  bool
-	end  bool
+	rows  []T
+	last  T
+	from  *T                         // after which the last page was
+	next  func(last *T) ([]T, error) // those after last; nil: the first
+	order func(a, b *T) int
+	any   bool
+	end   bool
 }
 
 // peek returns the next row; nil: there are no more.
@@ -24,8 +28,13 @@ func (c *cursor[T]) peek() (*T, error) {
 	if len(c.rows) == 0 && !c.end {
 		var last *T
 		if c.any {
-			last = &c.last
+			last = new(c.last)
 		}
+		if last != nil && c.from != nil && c.order(last, c.from) <= 0 {
+			c.end = true
+			return nil, nil //nolint:nilnil // there is none, and nothing went wrong
+		}
+		c.from = last
 		rows, err := c.next(last)
 		if err != nil {
 			return nil, err
@@ -57,14 +66,14 @@ type chain struct {
 // chains verifies every account: its entries one after the other, and its row
 // against them. Both come in the order of accounts.
 func (v *audit) chains() error {
-	heads := cursor[Head]{next: func(last *Head) ([]Head, error) {
+	heads := cursor[Head]{order: func(a, b *Head) int { return byAccount(a.Account, b.Account) }, next: func(last *Head) ([]Head, error) {
 		var after wallet.Account
 		if last != nil {
 			after = last.Account
 		}
 		return v.records.Heads(v.only, after, page)
 	}}
-	entries := cursor[Entry]{next: func(last *Entry) ([]Entry, error) {
+	entries := cursor[Entry]{order: func(a, b *Entry) int { return byPlace(a.place(), b.place()) }, next: func(last *Entry) ([]Entry, error) {
 		var after Place
 		if last != nil {
 			after = last.place()

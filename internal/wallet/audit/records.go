@@ -96,3 +96,7 @@ type Trade struct {
 func byAccount(a, b wallet.Account) int {
 	return cmp.Or(cmp.Compare(a.User, b.User), cmp.Compare(a.Currency, b.Currency))
 }
+
+func byPlace(a, b Place) int {
+	return cmp.Or(byAccount(a.Account, b.Account), cmp.Compare(a.Number, b.Number))
+}

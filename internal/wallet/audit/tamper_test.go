@@ -6,8 +6,11 @@ import (
 	"fmt"
 	"math"
 	"slices"
+	"strings"
 	"testing"
+	"time"
 
+	"assay/internal/store/storetest"
 	"assay/internal/wallet"
 	"assay/internal/wallet/audit"
 )
@@ -202,6 +205,59 @@ func TestVerify_FindsEveryTampering(t *testing.T) {
 	w.TB = t
 	if full := w.verifyAll(); !full.OK {
 		t.Fatalf("what was put back is not what was: %+v", full.Failures)
+	}
+}
+
+// TestVerify_KeysOfOtherTypesAreFound is about what SQLite takes in any column once
+// its types are gone: keys that lead to no next page, and match others that they
+// are not.
+func TestVerify_KeysOfOtherTypesAreFound(t *testing.T) {
+	w := example(t)
+	if w.at.Engine != storetest.SQLite {
+		t.Skip("types of columns stay what they are")
+	}
+	outer := w.TB
+	w.loosen()
+	for _, table := range tables { // keys without an affinity
+		columns := w.columns(table)
+		for i, name := range columns {
+			if name == "id" || name == "trade_id" || name == "transaction_id" || name == "version" {
+				columns[i] = name + " + 0 AS " + name
+			}
+		}
+		w.exec(`CREATE TABLE untyped AS SELECT ` + strings.Join(columns, ", ") + ` FROM ` + table)
+		w.exec(`DROP TABLE ` + table)
+		w.exec(`ALTER TABLE untyped RENAME TO ` + table)
+	}
+	const thousands = ` FROM wallet_entry a, wallet_entry b, wallet_entry c WHERE a.user_id = 'alice' AND b.user_id = 'alice' AND c.user_id = 'alice'`
+	s := w.save()
+	for name, query := range map[string]string{
+		"trade of no id":            `UPDATE trade SET id = CAST('x' AS BLOB) WHERE id = 3`,
+		"trade of a fraction's id":  `UPDATE trade SET id = id * 1.0 WHERE id = 3`,
+		"transaction of no id":      `UPDATE wallet_transaction SET id = CAST('x' AS BLOB) WHERE id = 1`,
+		"transaction of a fraction": `UPDATE wallet_transaction SET id = id * 1.0 WHERE id = 1`,
+		"entry of no transaction":   `UPDATE wallet_entry SET transaction_id = CAST('x' AS BLOB)` + ofAlice + `= 2`,
+		"entry of a fraction":       `UPDATE wallet_entry SET transaction_id = transaction_id * 1.0` + ofAlice + `= 2`,
+		"payment of a fraction":     `UPDATE wallet_transaction SET trade_id = trade_id * 1.0 WHERE trade_id = 3`,
+		"thousands of accounts":     `INSERT INTO wallet_account SELECT CAST('x' AS BLOB), 'USD', 0, 0, 0, a.hash, 1, 'k1', a.hash` + thousands,
+		"thousands of entries":      `INSERT INTO wallet_entry SELECT a.user_id, a.currency, CAST('x' AS BLOB), a.transaction_id, a.type, a.amount, a.balance, a.held, a.trade_id, a.reverses, '', '', 0, a.at, 1, 'k1', a.hash, a.hash` + thousands,
+	} {
+		t.Run(name, func(t *testing.T) {
+			w.TB = t
+			defer func() { w.TB = outer }()
+			if w.exec(query) == 0 {
+				t.Fatal("nothing was changed")
+			}
+			defer s.restore(w)
+			ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+			defer cancel()
+			if full, err := w.VerifyAll(ctx, nil); err != nil || full.Status != audit.Failed {
+				t.Errorf("of everything: %+v, %v", full, err)
+			}
+			if _, err := w.VerifyUser(ctx, "alice", ""); err != nil {
+				t.Errorf("of alice: %v", err)
+			}
+		})
 	}
 }
 

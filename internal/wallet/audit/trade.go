@@ -101,6 +101,9 @@ func (v *audit) deals(ids []int64, here map[int64]*payment) (map[int64]*deal, er
 	}
 	for i := range trades {
 		d := out[trades[i].ID]
+		if d == nil {
+			continue // the id is none, and is told where all trades are read
+		}
 		if d.trade != nil {
 			trades[i].Faults = append(trades[i].Faults, "id, which another row has")
 		}
@@ -125,7 +128,9 @@ func (v *audit) deals(ids []int64, here map[int64]*payment) (map[int64]*deal, er
 		here[loaded[i].id] = &loaded[i]
 	}
 	for i := range rows {
-		out[rows[i].Trade].payments = append(out[rows[i].Trade].payments, here[rows[i].ID])
+		if d, p := out[rows[i].Trade], here[rows[i].ID]; d != nil && p != nil {
+			d.payments = append(d.payments, p)
+		} // else the row has no such trade or id, which is told where it is read
 	}
 	for _, d := range out {
 		d.sort()
@@ -370,10 +375,14 @@ func (v *audit) trades() (n int64, err error) {
 		}
 		n += int64(len(rows))
 		v.advance(len(rows))
-		after = rows[len(rows)-1].ID
+		last := rows[len(rows)-1].ID
 		if err := v.tradePage(rows); err != nil {
 			return n, err
 		}
+		if last <= after {
+			return n, v.flush() // it leads nowhere; those behind it are counted
+		}
+		after = last
 	}
 }
 

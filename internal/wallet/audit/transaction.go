@@ -157,15 +157,18 @@ func (v *audit) load(ids []int64) ([]payment, error) {
 		at[id] = i
 	}
 	for i := range rows {
-		p := &out[at[rows[i].ID]]
-		p.Transaction, p.copies = &rows[i], p.copies+1
+		if k, ok := at[rows[i].ID]; ok {
+			out[k].Transaction, out[k].copies = &rows[i], out[k].copies+1
+		} // else its id is none: it is counted, and was not seen
 	}
 	for first := 0; first < len(entries); {
 		end := first
 		for end < len(entries) && entries[end].Transaction == entries[first].Transaction {
 			end++
 		}
-		out[at[entries[first].Transaction]].entries = entries[first:end:end]
+		if k, ok := at[entries[first].Transaction]; ok {
+			out[k].entries = entries[first:end:end]
+		} // else its transaction is none, which is told where its account is read
 		first = end
 	}
 	return out, nil
