@@ -352,6 +352,9 @@ func TestVerify_ADamagedCheckpointIsNeverOK(t *testing.T) {
 	if full := w.verifyAll(); full.Status != audit.Incomplete {
 		t.Errorf("with a damaged stored checkpoint: %s, %+v", full.Status, full.Failures)
 	}
+	if r := w.verify("nobody", ""); r.Status != audit.Incomplete {
+		t.Errorf("of a user that it may name: %s, %+v", r.Status, r.Failures)
+	}
 	if _, err := w.VerifyUser(context.Background(), "alice", "rubbish"); err == nil {
 		t.Error("rubbish was taken for a checkpoint")
 	}
