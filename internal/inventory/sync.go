@@ -180,12 +180,20 @@ func moveOn(tx Tx, user int64, push *Push) error {
 	case err != nil:
 		return err
 	case at < was:
-		return fault.New(fault.Conflict, "snapshot_outdated",
+		return fault.New(fault.Conflict, codeOutdated,
 			"the stored inventory is of %s, newer than this one: send a newer snapshot", time.UnixMicro(was).UTC().Format(time.RFC3339Nano))
 	case at > was:
 		return tx.SetInventoryAsOf(user, push.AppID, push.ContextID, at)
 	}
 	return nil
+}
+
+const codeOutdated = "snapshot_outdated"
+
+// Outdated reports whether a sync was refused because the stored inventory is newer.
+func Outdated(err error) bool {
+	f := fault.Of(err)
+	return f != nil && f.Code == codeOutdated
 }
 
 // CheckUserID reports whether id can be a user's: 1 to 128 bytes of UTF-8.

@@ -79,15 +79,21 @@ func (s *Service) sync(ctx context.Context, o *Offers) error {
 	oldest := s.o.Now().Add(-s.o.MaxAge)
 	switch {
 	case steamID != "":
-		return unavailable(s.o.Inventories.Pull(ctx, o.UserID, o.AppID, o.ContextID))
+		if err := s.o.Inventories.Pull(ctx, o.UserID, o.AppID, o.ContextID); !inventory.Outdated(err) {
+			return unavailable(err)
+		}
 	case o.Inventory != nil && o.Inventory.SnapshotAt.Before(oldest):
 		return noInventory("The inventory in the request is of %s, and must not be older than %s.",
 			o.Inventory.SnapshotAt.UTC().Format(time.RFC3339), s.o.MaxAge)
 	case o.Inventory != nil:
-		return s.o.Inventories.Push(ctx, o.UserID, *o.Inventory)
+		if err := s.o.Inventories.Push(ctx, o.UserID, *o.Inventory); !inventory.Outdated(err) {
+			return err
+		}
 	case !known:
 		return fault.New(fault.NotFound, "user_not_found", "Nobody has named this user: put the user, push an inventory or send one along.")
 	}
+	// Nothing else is to be had, or what is stored is newer: somebody else's sync of
+	// the same seller was faster.
 	fresh, err := s.o.Inventories.Renew(ctx, o.UserID, o.AppID, o.ContextID, oldest)
 	if err == nil && !fresh {
 		return noInventory("The user has no Steam id, and no inventory of this game and context was pushed within %s: send one along.", s.o.MaxAge)
@@ -100,10 +106,10 @@ func noInventory(format string, args ...any) error {
 }
 
 // unavailable makes of whatever kept an inventory from being read that there is
-// none to be had now.
+// none to be had now. What never can be read is the request's own fault.
 func unavailable(err error) error {
 	f := fault.Of(err)
-	if f == nil || errors.Is(err, context.Canceled) {
+	if f == nil || f.Kind == fault.Invalid || errors.Is(err, context.Canceled) {
 		return err
 	}
 	out := *f

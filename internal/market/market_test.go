@@ -14,6 +14,7 @@ import (
 	"assay/internal/catalog"
 	"assay/internal/fault"
 	"assay/internal/inventory"
+	"assay/internal/inventory/steaminv"
 	"assay/internal/market"
 	"assay/internal/money"
 	"assay/internal/pricing"
@@ -316,6 +317,42 @@ func TestCreate_WantsAFreshInventory(t *testing.T) {
 	}
 	_, err = w.list("s", "1", 1)
 	w.must(err)
+}
+
+// TestCreate_TakesANewerInventoryThanItsOwn is of two who list for a seller at
+// once, of whom the first is the last to be heard.
+func TestCreate_TakesANewerInventoryThanItsOwn(t *testing.T) {
+	w := newWorld(t)
+	own := inventory.Push{AppID: app, ContextID: ctx, SnapshotAt: w.clock(), Assets: []inventory.Asset{asset("1", "x"), asset("gone", "x")}}
+	w.pass(time.Second)
+	w.push("u", asset("1", "x"))
+	offer := func(assetID string) error {
+		return w.m.Create(t.Context(), market.Offers{
+			UserID: "u", AppID: app, ContextID: ctx, Inventory: &own, Offers: []market.Offer{{AssetID: assetID, Price: 1, Currency: "USD"}},
+		}, func(_ market.Tx, made []market.Created) error {
+			if made[0].Refused != nil {
+				return made[0].Refused
+			}
+			return nil
+		})
+	}
+	w.must(offer("1"))
+	w.refused(offer("gone"), fault.Conflict, "not_owned")
+
+	w.push("s", asset("1", "x"))
+	w.steam["s"] = func() error {
+		_, err := sellers{w}.service().Sync(t.Context(), "s", own, inventory.Listing)
+		return err
+	}
+	_, err := w.list("s", "1", 1)
+	w.must(err)
+}
+
+func TestCreate_TellsWhatSteamIsNeverAskedFor(t *testing.T) {
+	w := newWorld(t)
+	w.steam["s"] = steaminv.Place{AppID: 753, ContextID: "6"}.Check
+	_, err := w.list("s", "1", 1)
+	w.refused(err, fault.Invalid, "unsupported_inventory")
 }
 
 // TestRule3_ARenewedInventoryRefreshesNoKnownPrice is contract, rule 3.
