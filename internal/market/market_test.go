@@ -533,6 +533,26 @@ func TestSync_EndsTheTransferOfWhatIsOver(t *testing.T) {
 	w.must(err)
 }
 
+// TestSync_WhatIsSoldIsSoldAlsoWhenItComesBack is of an asset that an inventory
+// does not show for a while.
+func TestSync_WhatIsSoldIsSoldAlsoWhenItComesBack(t *testing.T) {
+	w := newWorld(t)
+	w.push("u", asset("1", "x"), asset("2", "x"))
+	w.give("b")
+	pending, completed := w.sold("u", "b", "1", 5), w.sold("u", "b", "2", 5)
+	_, err := w.m.Complete(t.Context(), completed.ID)
+	w.must(err)
+	w.push("u")
+	w.push("u", asset("1", "x"), asset("2", "x"))
+	_, err = w.list("u", "1", 5)
+	w.refused(err, fault.Conflict, "asset_in_transfer")
+	w.mustList("u", "2", 5) // it was handed over, and came back since
+	_, err = w.m.Reverse(t.Context(), pending.ID)
+	w.must(err)
+	w.push("u", asset("1", "x"), asset("2", "x"))
+	w.mustList("u", "1", 5)
+}
+
 func TestTrades_GoOnlyForward(t *testing.T) {
 	w := newWorld(t)
 	w.push("u", asset("1", "x"), asset("2", "x"), asset("3", "x"))

@@ -9,8 +9,9 @@ import (
 )
 
 // InventoryTouched sees to what depends on an inventory that was just synced:
-// listings of assets that have left it expire, and assets are in transfer no
-// longer whose trade is over.
+// listings of assets that have left it expire, assets are in transfer no longer
+// whose trade is over, and those are again that were gone for a while and were
+// not handed over yet: they are sold.
 func (t *Tx) InventoryTouched(user int64, app int32, contextID string) error {
 	if _, err := t.exec(`
 		UPDATE listing SET state = 'expired', ended_at = $4
@@ -18,6 +19,13 @@ func (t *Tx) InventoryTouched(user int64, app int32, contextID string) error {
 			SELECT 1 FROM inventory v
 			WHERE v.user_key = $1 AND v.app_id = $2 AND v.context_id = $3 AND v.asset_id = listing.asset_id)`,
 		user, app, contextID, micros(t.now)); err != nil {
+		return err
+	}
+	if _, err := t.exec(`
+		UPDATE inventory SET in_transfer = TRUE
+		WHERE user_key = $1 AND app_id = $2 AND context_id = $3 AND NOT in_transfer AND asset_id IN (
+			SELECT d.asset_id FROM trade d
+			WHERE d.seller_key = $1 AND d.app_id = $2 AND d.context_id = $3 AND d.state = 'pending')`, user, app, contextID); err != nil {
 		return err
 	}
 	_, err := t.exec(`
