@@ -409,6 +409,27 @@ func TestSync_ExpiresListingsOfAssetsThatLeft(t *testing.T) {
 	w.refused(err, fault.Conflict, "listing_expired")
 }
 
+func TestSync_ExpiresListingsOfMoreThanIsLeft(t *testing.T) {
+	w := newWorld(t)
+	five := asset("1", "x")
+	five.Amount = 5
+	w.push("u", five)
+	l := w.mustList("u", "1", 1)
+	five.Amount = 6
+	w.push("u", five)
+	if s := w.state(l.ID); s != market.Active {
+		t.Errorf("5 of 6 are %s", s)
+	}
+	five.Amount = 4
+	w.push("u", five)
+	if s := w.state(l.ID); s != market.Expired {
+		t.Errorf("5 of 4 are %s", s)
+	}
+	if l := w.mustList("u", "1", 1); l.Amount != 4 {
+		t.Errorf("%d are listed", l.Amount)
+	}
+}
+
 func TestCancel_MayBeRepeated(t *testing.T) {
 	w := newWorld(t)
 	w.push("u", asset("1", "x"))

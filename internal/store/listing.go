@@ -9,15 +9,16 @@ import (
 )
 
 // InventoryTouched sees to what depends on an inventory that was just synced:
-// listings of assets that have left it expire, assets are in transfer no longer
-// whose trade is over, and those are again that were gone for a while and were
-// not handed over yet: they are sold.
+// listings expire of which fewer are there than they offer; assets are in transfer
+// no longer whose trade is over, and those are again that were gone for a while and
+// were not handed over yet: they are sold.
 func (t *Tx) InventoryTouched(user int64, app int32, contextID string) error {
 	if _, err := t.exec(`
 		UPDATE listing SET state = 'expired', ended_at = $4
 		WHERE seller_key = $1 AND app_id = $2 AND context_id = $3 AND state = 'active' AND NOT EXISTS (
 			SELECT 1 FROM inventory v
-			WHERE v.user_key = $1 AND v.app_id = $2 AND v.context_id = $3 AND v.asset_id = listing.asset_id)`,
+			WHERE v.user_key = $1 AND v.app_id = $2 AND v.context_id = $3 AND v.asset_id = listing.asset_id
+				AND v.amount >= listing.amount)`,
 		user, app, contextID, micros(t.now)); err != nil {
 		return err
 	}
