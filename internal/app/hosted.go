@@ -84,8 +84,19 @@ func (s *SourceSet) openCSFloat(_ context.Context, so SourceOptions, o provider.
 
 func (s *SourceSet) openSteam(_ context.Context, so SourceOptions, o provider.Options) (provider.Source, error) {
 	steam.Tune(&o)
-	h := s.hostedAt(so, o, steam.BaseURL, steam.Host())
+	h := hostOf(so.Config, o.Source, steam.BaseURL, steam.Host())
+	h.host = without(h.host, so.Config.SteamShare)
+	h.client = s.client(so, h.allowed(o), h.host)
 	return steam.New(steam.Config{BaseURL: h.base, Endpoint: steam.Endpoint(so.Config.SteamEndpoint), Host: h.host, Client: h.client}), nil
+}
+
+// without keeps a share, in percent, of what a host allows for others.
+func without(h provider.Host, percent int) provider.Host {
+	h.Others = h.Limit.Requests * percent / 100
+	h.Limit.Requests -= h.Others
+	h.Quota.Day -= h.Quota.Day * int64(percent) / 100
+	h.Quota.Month -= h.Quota.Month * int64(percent) / 100
+	return h
 }
 
 // SteamClient returns a client for whoever else asks steamcommunity.com, for

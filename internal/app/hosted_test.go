@@ -80,3 +80,47 @@ func TestSteamClient_SharesTheBudgetOfSteamsPrices(t *testing.T) {
 		})
 	}
 }
+
+// TestRule4_PricesLeaveInventoriesTheirShareOfSteam has the source of prices ask
+// until it is refused: a listing's sync is not, by limit and quota.
+func TestRule4_PricesLeaveInventoriesTheirShareOfSteam(t *testing.T) {
+	srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write([]byte(`{"success":true}`)) }))
+	t.Cleanup(srv.Close)
+	for name, budget := range map[string]string{"limit": "STEAM_LIMIT=5/1h", "quota": "STEAM_QUOTA=5/day,50/month"} {
+		t.Run(name, func(t *testing.T) {
+			dir := t.TempDir()
+			s, err := store.Open(t.Context(), store.Options{Path: filepath.Join(dir, "assay.db")})
+			if err != nil {
+				t.Fatal(err)
+			}
+			t.Cleanup(func() { _ = s.Close() })
+			cfg, err := config.Load(config.Options{Sources: Sources(), Environ: []string{
+				"DATA_DIR=" + dir, "MARKET_PRICE_PROVIDERS=steam", budget, "STEAM_BASE_URL=" + srv.URL, "STEAM_INVENTORY_PACE=1ms",
+			}})
+			if err != nil {
+				t.Fatal(err)
+			}
+			so := SourceOptions{Config: cfg, Allowance: func(source string, host provider.Host) provider.Allowance { return s.Allowance(source, host) }}
+			set, err := OpenSources(t.Context(), so)
+			if err != nil {
+				t.Fatal(err)
+			}
+			t.Cleanup(func() { _ = set.Close() })
+			inventories, base := inventoryClient(so)
+			t.Cleanup(inventories.Close)
+			sent := 0
+			for err = nil; err == nil; sent++ {
+				_, err = set.List[0].Fetch(t.Context(), provider.Call{AppID: catalog.CS2, Names: []string{"A"}}, providertest.Discard{})
+			}
+			if sent--; sent != 3 || provider.KindOf(err) != provider.KindBudget {
+				t.Fatalf("%d prices, then %v", sent, err)
+			}
+			for range 2 {
+				request := provider.Request{URL: base + "/inventory/1/730/2"}
+				if err := inventories.Do(t.Context(), request, func(*provider.Response) error { return nil }); err != nil {
+					t.Error(err)
+				}
+			}
+		})
+	}
+}

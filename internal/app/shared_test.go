@@ -48,7 +48,7 @@ func TestBudget_TwoInstancesShareThatOfEverySource(t *testing.T) {
 		"steam": &steamtest.Server{}, "sim": simulator,
 		"pricelist": http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write([]byte("[]")) }),
 	}
-	environ := []string{"MARKET_PRICE_PROVIDERS=" + strings.Join(Sources(), ",")}
+	environ := []string{"MARKET_PRICE_PROVIDERS=" + strings.Join(Sources(), ","), "STEAM_INVENTORY_SHARE=0"}
 	servers := map[string]*providertest.Server{}
 	for _, name := range Sources() {
 		if fakes[name] == nil {

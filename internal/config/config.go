@@ -91,6 +91,7 @@ type Config struct {
 	SimBatchSize    int               // SIM_BATCH_SIZE: names in a request of shape batch
 	SteamEndpoint   string            // STEAM_ENDPOINT: priceoverview or orderbook
 	SteamPace       time.Duration     // STEAM_INVENTORY_PACE: between two requests for inventories
+	SteamShare      int               // STEAM_INVENTORY_SHARE: percent of the limit that prices leave to inventories
 	PricelistConfig string            // PRICELIST_CONFIG: path; empty: none
 
 	// Warnings tell what works and should be looked at. They hold no secret.

@@ -113,8 +113,8 @@ func TestLoad_DefaultsAreTheDocumentedOnes(t *testing.T) {
 		JobRetention: 7 * 24 * time.Hour, MinJobs: 3,
 		Estimate: pricing.Robust, Guard: pricing.Flag, Workers: 2,
 		TradeHold: 168 * time.Hour, InventoryMaxAge: 15 * time.Minute, Cs2capShape: "batch", SimShape: "bulk", SimBatchSize: 500, SteamEndpoint: "priceoverview",
-		SteamPace: 4 * time.Second,
-		Sources:   map[string]Source{"sim": {}, "pricelist": {}},
+		SteamPace: 4 * time.Second, SteamShare: 40,
+		Sources: map[string]Source{"sim": {}, "pricelist": {}},
 	}
 	if diff := cmp.Diff(want, c, ignoreInner); diff != "" {
 		t.Errorf("defaults (-want +got):\n%s", diff)
@@ -162,6 +162,7 @@ func TestLoad_ReadsEverySetting(t *testing.T) {
 		"MARKET_PRICE_GUARD=hold", "MARKET_PRICE_SCHEDULE=every 30m", "MARKET_PRICE_WORKERS=4", "PAYMENT_FEE_RULES=https://fees.example/r.json",
 		"WALLET_VERIFY_SCHEDULE=30 4 * * *", "TRADE_HOLD=1h", "INVENTORY_MAX_AGE=1h", "SIM_BASE_URL=http://127.0.0.1:9000/v1", "SIM_SHAPE=batch", "CS2CAP_SHAPE=single", "SIM_LIMIT=8/5m", "SIM_QUOTA=30000/month,1000/day", "SIM_BATCH_SIZE=100", "STEAM_ENDPOINT=orderbook",
 		"STEAM_INVENTORY_PACE=10s",
+		"STEAM_INVENTORY_SHARE=90",
 		"MARKET_PRICE_SYNC_SECRET=old-secret-old-secret,new-secret-new-secret", "SIM_API_KEY=sim-key",
 	))
 	if got := c.Sources["sim"]; got.BaseURL.String() != "http://127.0.0.1:9000/v1" || got.APIKey.Reveal() != "sim-key" ||
@@ -187,7 +188,7 @@ func TestLoad_ReadsEverySetting(t *testing.T) {
 		},
 		Scope: ScopeAll, MissingRetry: 30 * time.Minute, NoSalesWindow: 168 * time.Hour, NoSalesRetry: 24 * time.Hour,
 		Estimate: pricing.Median, Guard: pricing.Hold, Workers: 4, FeeRulesURL: &url.URL{Scheme: "https", Host: "fees.example", Path: "/r.json"},
-		TradeHold: time.Hour, InventoryMaxAge: time.Hour, Cs2capShape: "single", SimShape: "batch", SimBatchSize: 100, SteamEndpoint: "orderbook", SteamPace: 10 * time.Second,
+		TradeHold: time.Hour, InventoryMaxAge: time.Hour, Cs2capShape: "single", SimShape: "batch", SimBatchSize: 100, SteamEndpoint: "orderbook", SteamPace: 10 * time.Second, SteamShare: 90,
 	}
 	c.Sources, c.SyncSecrets = nil, nil
 	equalPrefix := cmp.Comparer(func(a, b netip.Prefix) bool { return a == b })

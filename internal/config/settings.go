@@ -233,6 +233,10 @@ func sourceSettings(sources []string) []setting {
 			set: duration(func(c *Config) *time.Duration { return &c.SteamPace }, time.Millisecond, time.Hour),
 		},
 		setting{
+			name: "STEAM_INVENTORY_SHARE", def: "40", help: "percent of `STEAM_LIMIT` and `STEAM_QUOTA` that the price source `steam` leaves to inventories, so that no listing waits for prices; 0: none",
+			set: number(func(c *Config) *int { return &c.SteamShare }, 0, 90),
+		},
+		setting{
 			name: "PRICELIST_CONFIG", help: "file that describes the price lists of `pricelist`",
 			set: text(func(c *Config) *string { return &c.PricelistConfig }),
 		})

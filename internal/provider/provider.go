@@ -63,7 +63,8 @@ type File struct {
 // nobody from the others. A source that is asked by name has one host.
 type Host struct {
 	Key     string  // unique within the source, the same after a restart; may be "" where there is one
-	Limit   Limit   // what the host allows
+	Limit   Limit   // what may be asked of it
+	Others  int     // requests that it allows beyond Limit, and that are kept for others who share its budget
 	Quota   Quota   // and what in days and months
 	Headers Headers // which of them the rate headers of its answers speak of, where it sends any
 }

@@ -18,6 +18,7 @@ type Allowance struct {
 	source string
 	host   provider.Host
 	slots  int         // that the limit has
+	all    int         // with those that are kept for others
 	size   int         // requests that a slot takes
 	made   atomic.Bool // the slots are there
 
@@ -46,8 +47,9 @@ var (
 func (s *Store) Allowance(source string, host provider.Host) *Allowance {
 	a := &Allowance{s: s, source: source, host: host}
 	if !host.Limit.None() {
-		a.size = (host.Limit.Requests + maxSlots - 1) / maxSlots
-		a.slots = host.Limit.Requests / a.size
+		all := host.Limit.Requests + host.Others
+		a.size = (all + maxSlots - 1) / maxSlots
+		a.slots, a.all = max(1, host.Limit.Requests/a.size), all/a.size
 	}
 	return a
 }
@@ -137,13 +139,16 @@ func (a *Allowance) take(t *Tx) (r provider.Refusal, near bool, err error) {
 
 // takeSlot counts a request with the limit.
 func (a *Allowance) takeSlot(t *Tx) (provider.Refusal, error) {
-	clock := t.d.clock(3)
+	clock, order := t.d.clock(3), "slot DESC" // first those that not everybody may take
+	if a.size > 1 {
+		order = "at DESC, slot" // one is filled before the next
+	}
 	n, err := t.exec(`
 		UPDATE budget_slot SET used = CASE WHEN at > `+clock+` - $4 THEN used + 1 ELSE 1 END, at = `+clock+`
 		WHERE source = $1 AND host = $2 AND slot = (
 			SELECT slot FROM budget_slot
 			WHERE source = $1 AND host = $2 AND slot < $5 AND (used < $6 OR at <= `+clock+` - $4)
-			ORDER BY at DESC, slot LIMIT 1`+t.d.skipLocked("budget_slot")+`)
+			ORDER BY `+order+` LIMIT 1`+t.d.skipLocked("budget_slot")+`)
 		AND NOT EXISTS (SELECT 1 FROM source_host h WHERE h.source = $1 AND h.host = $2 AND h.blocked_until > `+clock+`)`,
 		a.source, a.host.Key, a.s.clockArg(), a.host.Limit.Stretch().Microseconds(), a.slots, a.size)
 	if err != nil || n == 1 {

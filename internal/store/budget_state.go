@@ -53,8 +53,9 @@ func (a *Allowance) catchUp(t *Tx) error {
 	return nil
 }
 
-// makeSlots makes the slots of the limit. Where it had more, the last request of
-// those that go counts for all that stay: nothing is let through for a period.
+// makeSlots makes the slots of the limit, and those of others. Where it had more,
+// the last request of those that go counts for all that stay: nothing is let
+// through for a period.
 func (a *Allowance) makeSlots(ctx context.Context) error {
 	if a.slots == 0 || a.made.Load() {
 		return nil
@@ -62,22 +63,22 @@ func (a *Allowance) makeSlots(ctx context.Context) error {
 	err := a.s.InTx(ctx, func(t *Tx) error {
 		var surplus, newest int64
 		if err := t.queryRow(`SELECT count(*), coalesce(max(at), 0) FROM budget_slot WHERE source = $1 AND host = $2 AND slot >= $3`,
-			a.source, a.host.Key, a.slots).Scan(&surplus, &newest); err != nil {
+			a.source, a.host.Key, a.all).Scan(&surplus, &newest); err != nil {
 			return err
 		}
 		if surplus > 0 {
 			if _, err := t.exec(`UPDATE budget_slot SET used = $4, at = $5 WHERE source = $1 AND host = $2 AND slot < $3 AND at < $5`,
-				a.source, a.host.Key, a.slots, a.size, newest); err != nil {
+				a.source, a.host.Key, a.all, a.size, newest); err != nil {
 				return err
 			}
-			if _, err := t.exec(`DELETE FROM budget_slot WHERE source = $1 AND host = $2 AND slot >= $3`, a.source, a.host.Key, a.slots); err != nil {
+			if _, err := t.exec(`DELETE FROM budget_slot WHERE source = $1 AND host = $2 AND slot >= $3`, a.source, a.host.Key, a.all); err != nil {
 				return err
 			}
 		}
 		_, err := t.exec(`
 			WITH RECURSIVE number (n) AS (SELECT 0 UNION ALL SELECT n + 1 FROM number WHERE n + 1 < $3)
 			INSERT INTO budget_slot (source, host, slot, used, at) SELECT $1, $2, n, 0, 0 FROM number WHERE true
-			ON CONFLICT (source, host, slot) DO NOTHING`, a.source, a.host.Key, a.slots)
+			ON CONFLICT (source, host, slot) DO NOTHING`, a.source, a.host.Key, a.all)
 		return err
 	})
 	a.made.Store(err == nil)

@@ -55,9 +55,10 @@ const (
 	day = 24 * time.Hour
 	// interval is how long Steam itself keeps an answer.
 	interval = 15 * time.Second
-	// maxAge outlasts the walk through 20,000 names at Steam's limit: with the default,
-	// what was asked first would be too old before it is its turn again.
-	maxAge = 3 * day
+	// maxAge outlasts the walk through 20,000 names at what inventories leave of
+	// Steam's limit: with the default, what was asked first would be too old before it
+	// is its turn again.
+	maxAge = 5 * day
 	// maxBody is far more than Steam says of one name.
 	maxBody = 4 << 20
 )

@@ -86,6 +86,32 @@ func limitsHold(f *fixture) {
 	}
 }
 
+// shares has two who share a host, one of whom leaves some of its limit to the
+// other, whoever comes first.
+func shares(f *fixture) {
+	for host, few := range map[string]int{"few": 10, "many": 800} { // those of many share slots
+		share := provider.Host{Key: host, Limit: provider.Limit{Requests: few, Per: time.Minute}, Others: few / 2}
+		whole := provider.Host{Key: host, Limit: provider.Limit{Requests: few + few/2, Per: time.Minute}}
+		some, all := f.s.Allowance("s", share), f.s.Allowance("s", whole)
+		take := func(a provider.Allowance, most int) (sent int) {
+			for sent < most && f.take(a).Wait == 0 {
+				sent++
+			}
+			return sent
+		}
+		f.is("its share", take(some, 2*few), few)
+		f.is("what it left", take(all, 2*few), few/2)
+		f.now = f.now.Add(share.Limit.Stretch())
+		f.is("all of it, while the other wants none", take(all, 2*few), few+few/2)
+		f.is("what is left then", take(some, 1), 0)
+		f.now = f.now.Add(share.Limit.Stretch())
+		if host == "few" {
+			f.is("what was kept", take(all, few/2), few/2)
+			f.is("and the share", take(some, 2*few), few)
+		}
+	}
+}
+
 // largeLimits has more requests than slots: several share one.
 func largeLimits(f *fixture) {
 	limit := provider.Limit{Requests: 900, Per: time.Minute} // 225 slots of 4

@@ -69,6 +69,7 @@ func Run(t *testing.T, open Open) {
 		"the state of sources is kept":                   sourceStates,
 		"a limit holds in any stretch":                   limitsHold,
 		"a limit of many requests holds, too":            largeLimits,
+		"a share of a limit is left to others":           shares,
 		"a limit that is lowered holds at once":          lowersLimits,
 		"a quota ends with its day and month":            quotas,
 		"what is refused is not counted":                 refusals,
