@@ -38,7 +38,6 @@ type world struct {
 	s      *store.Store
 	m      *market.Service
 	now    atomic.Int64 // microseconds
-	modes  []inventory.Mode
 	queued atomic.Int64 // times that the queue was told of
 	steam  map[string]func() error
 	ledger *wallet.Ledger
@@ -104,7 +103,6 @@ func (s sellers) Pull(_ context.Context, userID string, _ int32, _ string) error
 }
 
 func (s sellers) Push(c context.Context, userID string, p inventory.Push) error {
-	s.w.modes = append(s.w.modes, inventory.Listing)
 	_, err := s.service().Sync(c, userID, p, inventory.Listing)
 	return err
 }
@@ -379,19 +377,6 @@ func TestRule3_ARenewedInventoryRefreshesNoKnownPrice(t *testing.T) {
 	}
 	if n := w.raw(`UPDATE missing_price SET attempts = 0`); n != 1 || w.queued.Load() == 0 {
 		t.Errorf("%d missing prices are queued", n)
-	}
-}
-
-// TestRule4_AListingsSyncIsOfTheListingKind is contract, rule 4: such a sync
-// starts no enrichment.
-func TestRule4_AListingsSyncIsOfTheListingKind(t *testing.T) {
-	w := newWorld(t)
-	p := inventory.Push{AppID: app, ContextID: ctx, SnapshotAt: w.clock(), Assets: []inventory.Asset{asset("1", "x")}}
-	w.must(w.m.Create(t.Context(), market.Offers{
-		UserID: "u", AppID: app, ContextID: ctx, Inventory: &p, Offers: []market.Offer{{AssetID: "1", Price: 1, Currency: "USD"}},
-	}, func(market.Tx, []market.Created) error { return nil }))
-	if len(w.modes) != 1 || w.modes[0] != inventory.Listing {
-		t.Errorf("synced as %v", w.modes)
 	}
 }
 

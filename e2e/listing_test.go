@@ -1,0 +1,243 @@
+package e2e
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"assay/internal/catalog"
+	"assay/internal/inventory/steaminv/steaminvtest"
+	"assay/internal/provider/providertest"
+	"assay/internal/provider/sim"
+	"assay/internal/randtest"
+)
+
+// offer lists an asset of a user, with his whole inventory along unless it is nil.
+func (s *server) offer(user, assetID, key string, items []asset) (int, []byte, error) {
+	body := map[string]any{"userId": user, "appId": 730, "contextId": "2", "assetId": assetID, "price": 100, "currency": "USD"}
+	if items != nil {
+		body["inventory"] = map[string]any{"items": items}
+	}
+	text, err := json.Marshal(body)
+	if err != nil {
+		return 0, nil, err
+	}
+	return s.keyed("/api/listings", key, string(text))
+}
+
+// offered lists what can be listed, and returns what its price was checked against
+// and how long it took.
+func (s *server) offered(user, assetID string, items []asset) (priceStatus string, took time.Duration) {
+	s.t.Helper()
+	began := time.Now()
+	status, answer, err := s.offer(user, assetID, "offer "+assetID, items)
+	took = time.Since(began)
+	var made struct{ PriceCheck struct{ Status string } }
+	if err != nil || status != http.StatusCreated || json.Unmarshal(answer, &made) != nil {
+		s.t.Fatalf("listing of %s: %d %s, %v", user, status, answer, err)
+	}
+	return made.PriceCheck.Status, took
+}
+
+// spread returns the middle and the longest of some durations.
+func spread(all []time.Duration) (middle, slowest time.Duration) {
+	all = slices.Sorted(slices.Values(all))
+	return all[len(all)/2], all[len(all)-1]
+}
+
+// TestRule4_PricesNeitherDelayNorRefuseAListing lists while nothing else happens,
+// and again while a source hangs in a run, names without a price wait for it, and
+// Steam's prices have had all that they may have of Steam's budget. No listing's
+// sync starts an inspection, or queues a name that has a price.
+func TestRule4_PricesNeitherDelayNorRefuseAListing(t *testing.T) {
+	onBoth(t, testListingsWhilePricesHang)
+}
+
+func testListingsWhilePricesHang(t *testing.T, on engine) {
+	const names, steamUsers = 40, 3
+	listings := randtest.Count(30, 300)
+	markets, err := sim.NewHandler(sim.Options{Names: names, Frozen: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	source := providertest.NewServer(t, markets)
+
+	inventories := map[string]*steaminvtest.Inventory{}
+	steamID := func(i int) string { return strconv.Itoa(76561198000000001 + i) }
+	for i := range steamUsers {
+		inventories[steamID(i)+"/730/2"] = steaminvtest.New(catalog.CS2, "2", steaminvtest.Item{
+			AssetID: "1", ClassID: "1", Name: markets.Names()[0], Properties: `[{"propertyid":1,"int_value":"661"},{"propertyid":6,"string_value":"00180720DA0228"}]`,
+		}, steaminvtest.Item{AssetID: "2", ClassID: "2", Name: fmt.Sprint("Steam alone ", i)})
+	}
+	pulls := &steaminvtest.Server{Inventories: inventories}
+	var priced atomic.Int64
+	steam := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if strings.HasPrefix(r.URL.Path, "/inventory/") {
+			pulls.ServeHTTP(w, r)
+			return
+		}
+		priced.Add(1)
+		_, _ = w.Write([]byte(`{"success":true}`))
+	}))
+	t.Cleanup(steam.Close)
+
+	s := on.newServer(t, "MARKET_PRICE_PROVIDERS=sim,steam", "SIM_BASE_URL="+source.URL(),
+		"STEAM_BASE_URL="+steam.URL, "STEAM_LIMIT=5/1h", "STEAM_INVENTORY_PACE=1ms")
+	s.start()
+	pushNames(s, markets.Names(), 1)
+	s.awaitPriced()
+	for i := range steamUsers {
+		body := strings.NewReader(`{"steamId":"` + steamID(i) + `"}`)
+		if status, answer, err := s.call(http.MethodPut, fmt.Sprint("/api/users/steam", i), body); err != nil || status != http.StatusOK {
+			t.Fatalf("%d %s %v", status, answer, err)
+		}
+	}
+	list := func(phase string) (took []time.Duration) {
+		for i := range listings {
+			items := []asset{
+				{AssetID: fmt.Sprint(phase, i), MarketHashName: markets.Names()[i%names]}, {AssetID: fmt.Sprint(phase, i, " other"), MarketHashName: fmt.Sprint(phase, " unknown ", i)},
+			}
+			check, d := s.offered(fmt.Sprint(phase, i), items[0].AssetID, items)
+			if check != "known" {
+				t.Errorf("the price of %s is %s", items[0].MarketHashName, check)
+			}
+			if check, _ := s.offered(fmt.Sprint(phase, i), items[1].AssetID, items); check != "queued" {
+				t.Errorf("the price of %s is %s", items[1].MarketHashName, check)
+			}
+			took = append(took, d)
+		}
+		return took
+	}
+	quiet, quietMost := spread(list("quiet"))
+
+	s.refresh()
+	s.await("the share of prices in Steam's budget spent", func() bool { return priced.Load() >= 3 })
+	s.awaitEnd()
+	source.Reset()
+	source.Always(providertest.Silent())
+	s.refresh()
+	if err := source.Wait(t.Context(), 1); err != nil {
+		t.Fatal(err)
+	}
+	busy, busyMost := spread(list("busy"))
+	for i := range 2 { // the inventories' share
+		check, took := s.offered(fmt.Sprint("steam", i), "1", nil)
+		if check != "known" {
+			t.Errorf("a price is %s", check)
+		}
+		t.Logf("listed from Steam in %v", took)
+	}
+	if !s.status().Status.Running {
+		t.Error("the run has ended: its source does not hang")
+	}
+	if n := priced.Load(); n != 3 {
+		t.Errorf("%d prices of Steam, want 3 of 5 requests", n)
+	}
+	t.Logf("%d listings: median %v, slowest %v; while prices hang: %v, %v", listings, quiet, quietMost, busy, busyMost)
+	if busy > 3*quiet+200*time.Millisecond || busyMost > 10*quietMost+5*time.Second {
+		t.Error("listings wait for prices")
+	}
+
+	db := s.open()
+	for query, want := range map[string]int{
+		`SELECT count(*) FROM inspection`:                                                                2,
+		`SELECT count(*) FROM inspection WHERE state <> 'none'`:                                          0,
+		`SELECT count(*) FROM missing_price m JOIN item i ON i.id = m.item_id WHERE i.price > 0`:         0,
+		`SELECT count(*) FROM missing_price m JOIN item i ON i.id = m.item_id WHERE i.name LIKE 'busy%'`: listings,
+	} {
+		var n int
+		if err := db.QueryRowContext(t.Context(), query).Scan(&n); err != nil || n != want {
+			t.Errorf("%s: %d, %v, want %d", query, n, err, want)
+		}
+	}
+}
+
+// TestListings_KillingTheProcessListsEachAssetOnce kills a server while clients
+// list, each asset wanted by two of them: what was answered is there and is
+// answered again byte for byte, and in the end each asset is listed once.
+func TestListings_KillingTheProcessListsEachAssetOnce(t *testing.T) {
+	t.Parallel()
+	onBoth(t, func(t *testing.T, on engine) {
+		t.Parallel()
+		const assets = 100
+		s := on.newServer(t)
+		r := randtest.New(t)
+		s.start()
+		type attempt struct {
+			user, asset, key string
+			status           int // 0: nothing came
+			answer           []byte
+		}
+		var sent []*attempt
+		rounds := randtest.Count(3, 40)
+		for round := range rounds {
+			user := fmt.Sprint("s", round)
+			var items []asset
+			for i := range assets {
+				items = append(items, asset{AssetID: strconv.Itoa(i), MarketHashName: "Item"})
+			}
+			s.push(user, 730, items)
+			var mu sync.Mutex
+			var wg sync.WaitGroup
+			ctx, end := context.WithCancel(t.Context())
+			for c := range 4 {
+				wg.Go(func() {
+					for n := c; ctx.Err() == nil && n < 2*assets; n += 4 {
+						o := &attempt{user: user, asset: strconv.Itoa(n / 2), key: fmt.Sprint(round, " ", n)}
+						status, answer, err := s.offer(o.user, o.asset, o.key, nil)
+						if err == nil {
+							o.status, o.answer = status, answer
+						}
+						mu.Lock()
+						sent = append(sent, o)
+						mu.Unlock()
+						if err != nil {
+							return
+						}
+					}
+				})
+			}
+			time.Sleep(time.Duration(20+r.IntN(200)) * time.Millisecond)
+			s.kill()
+			end()
+			wg.Wait()
+			s.start()
+		}
+		answered := 0
+		for _, o := range sent {
+			status, answer, err := s.offer(o.user, o.asset, o.key, nil)
+			if err != nil || status != http.StatusCreated && status != http.StatusConflict {
+				t.Fatalf("%s again: %d %s, %v", o.key, status, answer, err)
+			}
+			if o.status != 0 {
+				answered++
+				if status != o.status || !bytes.Equal(answer, o.answer) {
+					t.Errorf("%s was answered %d %s, then %d %s", o.key, o.status, o.answer, status, answer)
+				}
+			}
+		}
+		listed := map[string]int{}
+		for _, l := range all[struct{ UserID, AssetID, State string }](s, "/api/listings") {
+			if l.State != "active" {
+				t.Errorf("a listing is %s", l.State)
+			}
+			listed[l.UserID+" "+l.AssetID]++
+		}
+		for _, o := range sent {
+			if n := listed[o.user+" "+o.asset]; n != 1 {
+				t.Errorf("asset %s of %s is listed %d times", o.asset, o.user, n)
+			}
+		}
+		t.Logf("%d kills amid %d requests, %d of them answered before", rounds, len(sent), answered)
+	})
+}
