@@ -35,7 +35,7 @@ func (b *bench) measureStatus(ctx context.Context) error {
 		answers := make(chan []time.Duration, 1)
 		var failed error
 		go func() {
-			latencies, err := w.server.askStatus(ctx, done)
+			latencies, err := w.server.ask(ctx, "/api/market-prices/status", statusRate, done)
 			failed = err
 			answers <- latencies
 		}()
@@ -68,15 +68,15 @@ func (b *bench) measureStatus(ctx context.Context) error {
 	return nil
 }
 
-// askStatus asks for the status at statusRate until done, and returns how long
-// after they were due the answers came.
-func (s *server) askStatus(ctx context.Context, done <-chan struct{}) (latencies []time.Duration, err error) {
+// ask asks for a path so many times a second until done, and returns how long after
+// they were due the answers came.
+func (s *server) ask(ctx context.Context, path string, rate time.Duration, done <-chan struct{}) (latencies []time.Duration, err error) {
 	var mu sync.Mutex
 	var wg sync.WaitGroup
 	defer wg.Wait()
 	start := time.Now()
 	for n := 0; ; n++ {
-		due := start.Add(time.Duration(n) * time.Second / statusRate)
+		due := start.Add(time.Duration(n) * time.Second / rate)
 		t := time.NewTimer(time.Until(due))
 		select {
 		case <-done:
@@ -86,7 +86,7 @@ func (s *server) askStatus(ctx context.Context, done <-chan struct{}) (latencies
 		case <-t.C:
 		}
 		wg.Go(func() {
-			failed := s.call(ctx, http.MethodGet, "/api/market-prices/status", nil, nil)
+			failed := s.call(ctx, http.MethodGet, path, nil, nil)
 			took := time.Since(due)
 			mu.Lock()
 			defer mu.Unlock()
