@@ -76,8 +76,8 @@ func (f Folder) nameAt(at time.Time) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	for i := len(names) - 1; i >= 0; i-- {
-		stamp := strings.TrimSuffix(strings.TrimPrefix(names[i], checkpointPrefix), checkpointSuffix)
+	for _, name := range slices.Backward(names) {
+		stamp := strings.TrimSuffix(strings.TrimPrefix(name, checkpointPrefix), checkpointSuffix)
 		if last, err := time.Parse(checkpointStamp, stamp); err == nil {
 			if !at.After(last) {
 				at = last.Add(time.Microsecond)
