@@ -34,24 +34,7 @@ func TestSteamClient_SharesTheBudgetOfSteamsPrices(t *testing.T) {
 		{"refusal", true, provider.KindRateLimited},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			dir := t.TempDir()
-			s, err := store.Open(t.Context(), store.Options{Path: filepath.Join(dir, "assay.db")})
-			if err != nil {
-				t.Fatal(err)
-			}
-			t.Cleanup(func() { _ = s.Close() })
-			cfg, err := config.Load(config.Options{Sources: Sources(), Environ: []string{
-				"DATA_DIR=" + dir, "MARKET_PRICE_PROVIDERS=steam", "STEAM_LIMIT=2/5m", "STEAM_BASE_URL=" + srv.URL,
-			}})
-			if err != nil {
-				t.Fatal(err)
-			}
-			so := SourceOptions{Config: cfg, Allowance: func(source string, host provider.Host) provider.Allowance { return s.Allowance(source, host) }}
-			set, err := OpenSources(t.Context(), so)
-			if err != nil {
-				t.Fatal(err)
-			}
-			t.Cleanup(func() { _ = set.Close() })
+			so, set := openSteam(t, "STEAM_LIMIT=2/5m", "STEAM_BASE_URL="+srv.URL)
 			inventories, base := SteamClient(so, nil)
 			t.Cleanup(inventories.Close)
 			prices := func() error {
@@ -88,28 +71,12 @@ func TestRule4_PricesLeaveInventoriesTheirShareOfSteam(t *testing.T) {
 	t.Cleanup(srv.Close)
 	for name, budget := range map[string]string{"limit": "STEAM_LIMIT=5/1h", "quota": "STEAM_QUOTA=5/day,50/month"} {
 		t.Run(name, func(t *testing.T) {
-			dir := t.TempDir()
-			s, err := store.Open(t.Context(), store.Options{Path: filepath.Join(dir, "assay.db")})
-			if err != nil {
-				t.Fatal(err)
-			}
-			t.Cleanup(func() { _ = s.Close() })
-			cfg, err := config.Load(config.Options{Sources: Sources(), Environ: []string{
-				"DATA_DIR=" + dir, "MARKET_PRICE_PROVIDERS=steam", budget, "STEAM_BASE_URL=" + srv.URL, "STEAM_INVENTORY_PACE=1ms",
-			}})
-			if err != nil {
-				t.Fatal(err)
-			}
-			so := SourceOptions{Config: cfg, Allowance: func(source string, host provider.Host) provider.Allowance { return s.Allowance(source, host) }}
-			set, err := OpenSources(t.Context(), so)
-			if err != nil {
-				t.Fatal(err)
-			}
-			t.Cleanup(func() { _ = set.Close() })
+			so, set := openSteam(t, budget, "STEAM_BASE_URL="+srv.URL, "STEAM_INVENTORY_PACE=1ms")
 			inventories, base := inventoryClient(so)
 			t.Cleanup(inventories.Close)
 			sent := 0
-			for err = nil; err == nil; sent++ {
+			var err error
+			for ; err == nil; sent++ {
 				_, err = set.List[0].Fetch(t.Context(), provider.Call{AppID: catalog.CS2, Names: []string{"A"}}, providertest.Discard{})
 			}
 			if sent--; sent != 3 || provider.KindOf(err) != provider.KindBudget {
@@ -123,4 +90,28 @@ func TestRule4_PricesLeaveInventoriesTheirShareOfSteam(t *testing.T) {
 			}
 		})
 	}
+}
+
+// openSteam opens the source of Steam's prices on a database of its own.
+func openSteam(t *testing.T, environ ...string) (SourceOptions, *SourceSet) {
+	t.Helper()
+	dir := t.TempDir()
+	s, err := store.Open(t.Context(), store.Options{Path: filepath.Join(dir, "assay.db")})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = s.Close() })
+	cfg, err := config.Load(config.Options{
+		Sources: Sources(), Environ: append([]string{"DATA_DIR=" + dir, "MARKET_PRICE_PROVIDERS=steam"}, environ...),
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	so := SourceOptions{Config: cfg, Allowance: func(source string, host provider.Host) provider.Allowance { return s.Allowance(source, host) }}
+	set, err := OpenSources(t.Context(), so)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = set.Close() })
+	return so, set
 }
