@@ -10,13 +10,14 @@ import (
 	"time"
 
 	"assay/internal/wallet"
+	"assay/internal/wallet/wallettest"
 )
 
 var day = time.Date(2026, 11, 21, 0, 0, 0, 0, time.UTC)
 
 func TestFolder_KeepsTheNewestCheckpointsWhole(t *testing.T) {
 	f := wallet.Folder{Dir: filepath.Join(t.TempDir(), "checkpoints")}
-	keys := ring(t, "k1")
+	keys := wallettest.NewRing(t, "k1")
 	if _, err := f.Newest(); !errors.Is(err, fs.ErrNotExist) {
 		t.Errorf("an empty folder: %v", err)
 	}
@@ -53,7 +54,7 @@ func TestFolder_KeepsTheNewestCheckpointsWhole(t *testing.T) {
 
 func TestFolder_TheLastWrittenIsTheNewestWhateverTheClock(t *testing.T) {
 	f := wallet.Folder{Dir: t.TempDir()}
-	keys := ring(t, "k1")
+	keys := wallettest.NewRing(t, "k1")
 	at := day.AddDate(1, 0, 0)
 	for n := range 70 { // more than are kept
 		_, err := f.Write(keys, at, func(w *wallet.CheckpointWriter) error {

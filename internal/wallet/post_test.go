@@ -19,6 +19,7 @@ import (
 	"assay/internal/store"
 	"assay/internal/store/storetest"
 	"assay/internal/wallet"
+	"assay/internal/wallet/wallettest"
 )
 
 func TestMain(m *testing.M) { os.Exit(storetest.RunOnEngines(m)) }
@@ -31,22 +32,9 @@ type bank struct {
 	at    storetest.Database
 }
 
-func ring(tb testing.TB, ids ...string) *wallet.Ring {
-	tb.Helper()
-	var keys []wallet.Key
-	for _, id := range ids {
-		keys = append(keys, wallet.Key{ID: id, Bytes: []byte(strings.Repeat(id, 32)[:32])})
-	}
-	r, err := wallet.NewRing(keys)
-	if err != nil {
-		tb.Fatal(err)
-	}
-	return r
-}
-
 func newBank(tb testing.TB) *bank {
 	tb.Helper()
-	b := &bank{TB: tb, Ledger: &wallet.Ledger{Keys: ring(tb, "k1")}, at: storetest.NewDatabase(tb)}
+	b := &bank{TB: tb, Ledger: &wallet.Ledger{Keys: wallettest.NewRing(tb, "k1")}, at: storetest.NewDatabase(tb)}
 	var err error
 	b.store, err = store.Open(tb.Context(), store.Options{Path: b.at.Path, URL: b.at.URL})
 	b.must(err)
@@ -380,12 +368,12 @@ func TestPost_BuildsOnNothingThatWasTamperedWith(t *testing.T) {
 func TestPost_SealsWithTheFirstKeyAndBuildsOnFormerOnes(t *testing.T) {
 	b := newBank(t)
 	b.deposit("u", 5)
-	b.Ledger = &wallet.Ledger{Keys: ring(t, "k2", "k1")}
+	b.Ledger = &wallet.Ledger{Keys: wallettest.NewRing(t, "k2", "k1")}
 	if p := b.deposit("u", 5); p.Entries[0].KeyID != "k2" || p.Head(usd("u")).KeyID != "k2" {
 		t.Errorf("sealed with %s", p.Entries[0].KeyID)
 	}
 	b.audit()
-	b.Ledger = &wallet.Ledger{Keys: ring(t, "k1")}
+	b.Ledger = &wallet.Ledger{Keys: wallettest.NewRing(t, "k1")}
 	_, err := b.do(func(tx wallet.Tx) (*wallet.Posted, error) { return b.Deposit(tx, usd("u"), 1, wallet.Request{}) })
 	if !errors.Is(err, wallet.ErrNoKey) {
 		t.Errorf("without the key: %v", err)

@@ -13,6 +13,7 @@ import (
 	"assay/internal/store/storetest"
 	"assay/internal/wallet"
 	"assay/internal/wallet/audit"
+	"assay/internal/wallet/wallettest"
 )
 
 // tampering is a change behind the service's back.
@@ -316,7 +317,7 @@ func TestVerify_AnAccountThatOnlyACheckpointNamesIsMissing(t *testing.T) {
 
 func TestVerify_IsIncompleteWithoutAKey(t *testing.T) {
 	w := example(t)
-	w.Keys = newRing(t, "k2", "k3")
+	w.Keys = wallettest.NewRing(t, "k2", "k3")
 	full := w.verifyAll()
 	if full.OK || full.Status != audit.Incomplete {
 		t.Errorf("%s: %+v", full.Status, full.Failures)

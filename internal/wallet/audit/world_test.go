@@ -9,7 +9,6 @@ import (
 	"math/rand/v2"
 	"os"
 	"slices"
-	"strings"
 	"testing"
 	"time"
 
@@ -19,6 +18,7 @@ import (
 	"assay/internal/wallet"
 	"assay/internal/wallet/audit"
 	"assay/internal/wallet/fee"
+	"assay/internal/wallet/wallettest"
 )
 
 func TestMain(m *testing.M) { os.Exit(storetest.RunOnEngines(m)) }
@@ -40,19 +40,6 @@ type world struct {
 	now     time.Time
 }
 
-func newRing(tb testing.TB, ids ...string) *wallet.Ring {
-	tb.Helper()
-	var keys []wallet.Key
-	for _, id := range ids {
-		keys = append(keys, wallet.Key{ID: id, Bytes: []byte(strings.Repeat(id, 32)[:32])})
-	}
-	r, err := wallet.NewRing(keys)
-	if err != nil {
-		tb.Fatal(err)
-	}
-	return r
-}
-
 func newWorld(tb testing.TB, users ...string) *world {
 	tb.Helper()
 	w := &world{TB: tb, at: storetest.NewDatabase(tb), users: users, traders: map[string]int64{}, now: time.Unix(1_800_000_000, 0)}
@@ -62,7 +49,7 @@ func newWorld(tb testing.TB, users ...string) *world {
 	tb.Cleanup(func() { w.must(w.store.Close()) })
 	w.raw = w.at.Raw(tb)
 	tb.Cleanup(func() { w.must(w.raw.Close()) })
-	keys := newRing(tb, "k1")
+	keys := wallettest.NewRing(tb, "k1")
 	w.ledger = &wallet.Ledger{Keys: keys}
 	w.Auditor = &audit.Auditor{
 		Keys: keys, Now: time.Now, Scopes: func(user string) []string { return []string{"scope " + user} },
