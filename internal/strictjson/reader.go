@@ -37,8 +37,9 @@ const (
 type Reader struct {
 	dec    *jsontext.Decoder
 	fields []fault.Field
-	most   int // fields at most
-	more   int // faults beyond fields
+	most   int  // fields at most
+	more   int  // faults beyond fields
+	goesOn bool // after a member that is there twice
 	err    error
 }
 
@@ -56,13 +57,21 @@ const (
 // NewReader returns a Reader of what r holds. A string or number of more than
 // 64 KiB ends the reading, with a fault of kind TooLarge, before it is read.
 func NewReader(r io.Reader) *Reader {
-	in := &bounded{from: r}
-	in.dec = jsontext.NewDecoder(in)
-	return &Reader{dec: in.dec, most: maxFields}
+	return newReader(r, Reader{most: maxFields})
 }
 
-// TellUpTo makes the Reader tell up to n faults one by one.
-func (r *Reader) TellUpTo(n int) { r.most = n }
+// NewDocumentReader is NewReader for what people write and mend: it tells up to n
+// faults one by one, and goes on after a member that is there twice.
+func NewDocumentReader(r io.Reader, n int) *Reader {
+	return newReader(r, Reader{most: n, goesOn: true})
+}
+
+func newReader(from io.Reader, r Reader) *Reader {
+	in := &bounded{from: from}
+	in.dec = jsontext.NewDecoder(in, jsontext.AllowDuplicateNames(r.goesOn))
+	r.dec = in.dec
+	return &r
+}
 
 // bounded is what the decoder reads from. The decoder asks for more only where
 // what it holds does not end the value that it is in.
@@ -90,13 +99,25 @@ func (r *Reader) Object(known []string, member func(name string) bool) bool {
 	if !r.open('{', "an object") {
 		return false
 	}
+	var seen map[string]bool
+	if r.goesOn {
+		seen = map[string]bool{}
+	}
 	for r.err == nil && r.dec.PeekKind() != '}' {
 		token, ok := r.token()
 		if !ok {
 			return false
 		}
-		if name := token.String(); !member(name) {
+		name := token.String()
+		switch {
+		case seen[name]:
+			r.note(TwiceMember, twice)
+			r.Skip()
+		case !member(name):
 			r.unknown(name, known)
+		}
+		if seen != nil {
+			seen[name] = true
 		}
 	}
 	_, ok := r.token()
@@ -259,7 +280,7 @@ func (r *Reader) Stop(err error) {
 func (r *Reader) Finish() error {
 	if r.err == nil {
 		if _, err := r.dec.ReadToken(); err == nil {
-			return malformed("there is something after the JSON value")
+			return r.malformed("there is something after the JSON value")
 		} else if !errors.Is(err, io.EOF) {
 			r.fail(err)
 		}
@@ -356,8 +377,9 @@ func (r *Reader) value() (jsontext.Value, bool) {
 	return value, true
 }
 
-// fail turns an error of the decoder into one for whoever sent the input;
-// errors of the underlying reader stay what they are.
+// fail turns an error of the decoder into one for whoever sent the input, which
+// names what was wrong before, too; errors of the underlying reader stay what they
+// are.
 func (r *Reader) fail(err error) {
 	if r.err != nil {
 		return
@@ -365,22 +387,26 @@ func (r *Reader) fail(err error) {
 	var syntax *jsontext.SyntacticError
 	switch {
 	case errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF):
-		r.err = malformed("it ends too early")
+		r.err = r.malformed("it ends too early")
 	case errors.As(err, &syntax) && errors.Is(err, jsontext.ErrDuplicateName):
-		f := malformed("a member is there twice")
-		f.Fields = []fault.Field{{Pointer: clip(string(syntax.JSONPointer)), Code: TwiceMember, Detail: "is there twice"}}
-		r.err = f
+		r.err = r.invalid("a member is there twice", string(syntax.JSONPointer), TwiceMember, twice)
 	case errors.As(err, &syntax):
-		f := malformed(fmt.Sprintf("byte %d", syntax.ByteOffset))
-		f.Fields = []fault.Field{{Pointer: clip(string(syntax.JSONPointer)), Code: Malformed, Detail: clip(reason(syntax))}}
-		r.err = f
+		r.err = r.invalid(fmt.Sprintf("byte %d", syntax.ByteOffset), string(syntax.JSONPointer), Malformed, clip(reason(syntax)))
 	default:
 		r.err = err
 	}
 }
 
-func malformed(what string) *fault.Error {
-	return fault.New(fault.Invalid, "invalid_json", "The body is not valid JSON: %s.", what)
+// twice is said of a member that is there twice.
+const twice = "is there twice"
+
+// malformed is the fault of a body that is no JSON as a whole.
+func (r *Reader) malformed(what string) *fault.Error { return r.invalid(what, "", Malformed, what) }
+
+func (r *Reader) invalid(what, pointer, code, detail string) *fault.Error {
+	f := fault.New(fault.Invalid, "invalid_json", "The body is not valid JSON: %s.", what)
+	f.Fields = append(r.fields, fault.Field{Pointer: clip(pointer), Code: code, Detail: detail})
+	return f
 }
 
 func reason(syntax *jsontext.SyntacticError) string {

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 	"testing"
 	"testing/iotest"
@@ -121,10 +122,37 @@ func TestReader_RefusesMalformedJSON(t *testing.T) {
 			if f == nil || f.Kind != fault.Invalid || f.Code != "invalid_json" {
 				t.Fatalf("read = %v, want an invalid_json fault", err)
 			}
-			if c.pointer != "" && (len(f.Fields) != 1 || f.Fields[0].Pointer != c.pointer) {
-				t.Errorf("fields %v, want pointer %s", f.Fields, c.pointer)
+			if last := len(f.Fields) - 1; last < 0 || f.Fields[last].Pointer != c.pointer && c.pointer != "" {
+				t.Errorf("fields %v, want pointer %q at the end", f.Fields, c.pointer)
 			}
 		})
+	}
+}
+
+func TestReader_NamesWhatWasWrongBeforeTheJSONWas(t *testing.T) {
+	_, err := read(strings.NewReader(`{"count":-1,"Name":"x","on":`))
+	want := []string{"/count", "/Name", ""}
+	if f := fault.Of(err); f == nil || !slices.EqualFunc(f.Fields, want, func(f fault.Field, p string) bool { return f.Pointer == p }) {
+		t.Errorf("read = %+v, want pointers %q", f, want)
+	}
+}
+
+func TestDocumentReader_GoesOnAfterAMemberThatIsThereTwice(t *testing.T) {
+	r := NewDocumentReader(strings.NewReader(`{"a":{"b":1,"\u0062":2,"b":[{}]},"a":{},"c":9}`), 3)
+	var member func(string) bool
+	member = func(name string) bool {
+		if name == "a" {
+			r.Object(nil, member)
+		} else {
+			r.Int(0, 3)
+		}
+		return true
+	}
+	r.Object(nil, member)
+	f := fault.Of(r.Finish())
+	want := []string{"/a/b duplicate_member", "/a/b duplicate_member", "/a duplicate_member"}
+	if f == nil || !slices.EqualFunc(f.Fields, want, func(f fault.Field, w string) bool { return f.Pointer+" "+f.Code == w }) || !strings.Contains(f.Detail, "1 more") {
+		t.Errorf("%+v, want %q and one more", f, want)
 	}
 }
 

@@ -63,8 +63,7 @@ var (
 // Unprocessable that names everything that is wrong, each with a JSON pointer
 // and a code; or what r returned.
 func Decode(r io.Reader) (*Set, error) {
-	d := decoder{in: strictjson.NewReader(r), ids: map[string]int{}}
-	d.in.TellUpTo(maxFaults)
+	d := decoder{in: strictjson.NewDocumentReader(r, maxFaults), ids: map[string]int{}}
 	var hasRules, hasFallback bool
 	d.in.Object(setMembers, func(member string) bool {
 		switch member {
@@ -97,13 +96,10 @@ func refuse(err error) error {
 	}
 	out := fault.New(fault.Unprocessable, "invalid_fee_rules", "The fee rules are invalid; see errors. Those that are active stay so.")
 	out.Fields = f.Fields
-	switch code := strictjson.Malformed; {
+	switch {
 	case f.Kind == fault.TooLarge:
-		code = TooLarge
-		fallthrough
-	case len(f.Fields) == 0:
-		out.Fields = []fault.Field{{Code: code, Detail: f.Detail}}
-	case len(f.Fields) == maxFaults:
+		out.Fields = []fault.Field{{Code: TooLarge, Detail: f.Detail}}
+	case len(f.Fields) >= maxFaults:
 		out.Detail += " There may be more than are told."
 	}
 	return out
