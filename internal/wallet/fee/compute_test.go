@@ -65,6 +65,43 @@ func TestCompute_IsWhatTheWorkedTableSays(t *testing.T) {
 	}
 }
 
+// TestCompute_IsWhatPaymentsCostByHand is about which rule of many applies, and
+// when.
+func TestCompute_IsWhatPaymentsCostByHand(t *testing.T) {
+	rules, err := os.ReadFile("testdata/payments.json")
+	if err != nil {
+		t.Fatal(err)
+	}
+	set := decode(t, string(rules))
+	text, err := os.ReadFile("testdata/payments.txt")
+	if err != nil {
+		t.Fatal(err)
+	}
+	applied := map[string]int{}
+	for i, line := range strings.Split(string(text), "\n") {
+		row, why, _ := strings.Cut(line, "#")
+		f := strings.Fields(strings.ReplaceAll(row, " -", " ?"))
+		if len(f) == 0 {
+			continue
+		}
+		known := func(text string) string { return strings.TrimPrefix(text, "?") }
+		p := Payment{Kind: Kind(f[0]), Amount: parseInt(t, f[1]), Currency: money.Currency(f[2]), Method: known(f[3]), Country: known(f[4]), At: noon}
+		if f[5] != "?" {
+			if p.At, err = time.Parse(time.RFC3339Nano, f[5]); err != nil {
+				t.Fatal(err)
+			}
+		}
+		applied[f[6]]++
+		want := Quote{Rule: f[6], Fee: parseInt(t, f[7]), Net: p.Amount - parseInt(t, f[7])}
+		if got, err := Compute(set, p); err != nil || got != want {
+			t.Errorf("payments.txt:%d: %s: %+v, %v:%s", i+1, row, got, err, why)
+		}
+	}
+	if len(applied) != len(set.Rules)+1 {
+		t.Errorf("these rules applied, of %d and the fallback: %v", len(set.Rules), applied)
+	}
+}
+
 func parseTiers(t *testing.T, text string) []Tier {
 	t.Helper()
 	var tiers []Tier
