@@ -19,7 +19,7 @@ const probeRetry = time.Second
 // from time to time to see whether it is back. Times are readings of one
 // monotonic clock.
 type breaker struct {
-	base time.Duration // first pause
+	base time.Duration // first pause; negative: there is none
 
 	mu       sync.Mutex
 	failures int           // in a row
@@ -71,7 +71,7 @@ func (b *breaker) report(now time.Duration, probe bool, o outcome) (opened, clos
 		switch {
 		case probe:
 			b.open(now, min(2*b.pause, maxBreakerPause))
-		case b.pause == 0 && b.failures >= breakAfter:
+		case b.pause == 0 && b.failures >= breakAfter && b.base > 0:
 			b.open(now, b.base)
 			opened = true
 		}

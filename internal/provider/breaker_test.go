@@ -41,6 +41,16 @@ func TestBreaker_AnAnswerBetweenFailuresKeepsItClosed(t *testing.T) {
 	}
 }
 
+func TestBreaker_NeverOpensWithoutAPause(t *testing.T) {
+	b := &breaker{base: -1}
+	for range 3 * breakAfter {
+		b.report(0, false, failed)
+	}
+	if state, _ := b.state(0); state != BreakerClosed {
+		t.Errorf("state %v", state)
+	}
+}
+
 func TestBreaker_OneProbeAtATime(t *testing.T) {
 	b := broken(t)
 	at := 30 * time.Second

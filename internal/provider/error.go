@@ -47,6 +47,7 @@ type Error struct {
 	RetryAfter time.Duration // how long to wait before asking again; 0: not stated
 	Detail     string        // what was wrong, for operators
 	Step       Step          // where it failed, of one that got no answer
+	ETag       string        // of an answer of status 304: what it says is unchanged; perhaps empty
 	Page       bool          // a refusal in HTML: of a bot check, say, and not of the source itself
 	Err        error         // cause, or nil
 

@@ -23,7 +23,7 @@ type Options struct {
 	Total    time.Duration // all attempts and the waits between them; default 2 min
 	Attempts int           // requests at most for one Do, redirects aside; default 4
 	Backoff  time.Duration // upper end of the first wait between attempts; default 500 ms
-	Pause    time.Duration // how long the breaker first stays open; default 30 s
+	Pause    time.Duration // how long the breaker first stays open; default 30 s, negative: it never opens
 
 	// Wait is how long the source is left alone when it refuses without saying for
 	// how long; default DefaultWait. It doubles up to MostWait for as long as the
@@ -74,7 +74,7 @@ func (o Options) withDefaults() Options {
 	if o.Backoff <= 0 {
 		o.Backoff = DefaultBackoff
 	}
-	if o.Pause <= 0 {
+	if o.Pause == 0 {
 		o.Pause = DefaultPause
 	}
 	if o.Wait <= 0 {

@@ -215,6 +215,8 @@ func (c *Client) statusError(ctx context.Context, resp *http.Response, w *wire, 
 	e := &Error{Source: c.o.Source, Kind: KindStatus, Status: resp.StatusCode}
 	wait, stated := retryAfter(resp.Header, c.o.Now())
 	switch {
+	case resp.StatusCode == http.StatusNotModified:
+		e.ETag = resp.Header.Get("ETag")
 	case resp.StatusCode == http.StatusTooManyRequests:
 		e.Kind = KindRateLimited
 		if !stated && rate.Reset > 0 && rate.Left == 0 {

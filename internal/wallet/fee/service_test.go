@@ -293,6 +293,79 @@ func TestRefresh_AsksAnAddressWhetherItChanged(t *testing.T) {
 	}
 }
 
+func TestRefresh_BelievesNoAnswerThatNothingChangedButOfItsOwnTag(t *testing.T) {
+	text, says := flat("1000"), ""
+	asked := 0
+	at := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		asked++
+		if r.Header.Get("If-None-Match") != "" {
+			w.Header().Set("ETag", says)
+			w.WriteHeader(http.StatusNotModified)
+			return
+		}
+		w.Header().Set("ETag", `"a"`)
+		_, _ = io.WriteString(w, text)
+	}))
+	defer at.Close()
+	s, _ := newService(addressOf(t, at.URL))
+	if err := s.Begin(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	text = flat("1001")
+	for _, says = range []string{`"a"`, `W/"a"`} {
+		if got, err := s.Refresh(t.Context(), Request{}); err != nil || got.Changed {
+			t.Errorf("unchanged %s: %+v, %v", says, got, err)
+		}
+	}
+	for i, other := range []string{`"b"`, ""} {
+		asked, says, text = 0, other, flat(fmt.Sprint(1002+i))
+		if got, err := s.Refresh(t.Context(), Request{}); err != nil || !got.Changed || asked != 2 {
+			t.Errorf("unchanged, of the tag %q: %+v, %v, asked %d times", says, got, err, asked)
+		}
+	}
+}
+
+func TestRefresh_WaitsForNobodyForLong(t *testing.T) {
+	ended := make(chan struct{})
+	for name, begin := range map[string]func(w http.ResponseWriter){
+		"no answer": func(http.ResponseWriter) {},
+		"half of a body": func(w http.ResponseWriter) {
+			_, _ = io.WriteString(w, `{"rules":[`)
+			_ = http.NewResponseController(w).Flush()
+		},
+		"a body that ends": func(w http.ResponseWriter) {
+			w.Header().Set("Content-Length", "99")
+			_, _ = io.WriteString(w, `{"rules":[`)
+			panic(http.ErrAbortHandler)
+		},
+	} {
+		at := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			begin(w)
+			select {
+			case <-r.Context().Done():
+			case <-ended:
+			}
+		}))
+		u, err := url.Parse(at.URL)
+		if err != nil {
+			t.Fatal(err)
+		}
+		o := ClientOptions(provider.Options{}, u)
+		if o.Timeout > 10*time.Second || o.Total > 15*time.Second {
+			t.Errorf("a refresh may wait for %v, and %v in all", o.Timeout, o.Total)
+		}
+		o.Timeout, o.Backoff = 50*time.Millisecond, time.Millisecond
+		client := provider.NewClient(o)
+		if _, err := NewAddress(client, u).Load(t.Context(), ""); kindOf(err) != fault.Upstream {
+			t.Errorf("%s: %v", name, err)
+		}
+		client.Close()
+		at.CloseClientConnections()
+		at.Close()
+	}
+	close(ended)
+}
+
 func TestRefresh_FollowsNoRedirectIntoTheOwnNetwork(t *testing.T) {
 	inner := httptest.NewServer(&server{text: flat("1"), etag: `"x"`})
 	defer inner.Close()

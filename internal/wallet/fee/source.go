@@ -10,6 +10,7 @@ import (
 	"io/fs"
 	"net/url"
 	"os"
+	"strings"
 	"time"
 
 	"assay/internal/fault"
@@ -77,11 +78,11 @@ type Address struct {
 }
 
 // ClientOptions returns o such that a refresh waits for an answer for some seconds
-// only.
+// only, and asks however often it failed before: somebody has asked for it.
 func ClientOptions(o provider.Options, u *url.URL) provider.Options {
 	o.Source, o.AllowHosts = "fee rules", []string{u.Host}
 	o.MaxBody, o.Attempts = MaxBytes, 2
-	o.Timeout, o.Total, o.Pause = 10*time.Second, 15*time.Second, time.Second
+	o.Timeout, o.Total, o.Pause = 10*time.Second, 15*time.Second, -1
 	return o
 }
 
@@ -118,8 +119,10 @@ func (a *Address) Load(ctx context.Context, mark string) (loaded Loaded, err err
 		return loaded, nil
 	case !ours:
 		return Loaded{}, err
-	case known && failed.Status == 304:
+	case known && failed.Status == 304 && sameTag(failed.ETag, mark[len(own):]):
 		return Loaded{Mark: mark}, nil
+	case known && failed.Status == 304:
+		return a.Load(ctx, "") // it may have compared with something else, so the whole is asked for
 	case failed.Kind == provider.KindTooLarge:
 		return Loaded{}, tooLarge()
 	case failed.Kind == provider.KindCancelled:
@@ -127,4 +130,10 @@ func (a *Address) Load(ctx context.Context, mark string) (loaded Loaded, err err
 	default:
 		return Loaded{}, fault.New(fault.Upstream, "fee_rules_unreachable", "The fee rules cannot be had: %v. The active ones stay.", failed)
 	}
+}
+
+// sameTag reports whether an answer of status 304 is about the ETag that was asked
+// with, of which a proxy may have made a weak one.
+func sameTag(answered, asked string) bool {
+	return strings.TrimPrefix(answered, "W/") == strings.TrimPrefix(asked, "W/")
 }

@@ -1,0 +1,212 @@
+package e2e
+
+import (
+	"bytes"
+	"compress/gzip"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+
+	"assay/internal/wallet/fee"
+	"assay/internal/wallet/fee/feetest"
+)
+
+// storedFees are all versions as the database has them.
+const storedFees = `SELECT version, digest, rules, source, mark, activated_at, activated_by FROM fee_rule_set ORDER BY version`
+
+// feeSource is a server whose fee rules come from somewhere, and what it had first.
+type feeSource struct {
+	*server
+	stored []string
+	active feeRules
+}
+
+// newFeeSource starts a server on the rules of a source.
+func newFeeSource(t *testing.T, on engine, source string) *feeSource {
+	t.Helper()
+	s := &feeSource{server: on.newServer(t, "PAYMENT_FEE_RULES="+source)}
+	s.start()
+	s.stored, s.active = rows(t, s.open(), storedFees), s.feeRules()
+	if s.active.Version != 1 || s.active.Source != source {
+		t.Fatalf("the first version is %d of %s", s.active.Version, s.active.Source)
+	}
+	return s
+}
+
+// refused refreshes, dry or not, and holds that nothing came of it but an answer
+// with these faults.
+func (s *feeSource) refused(what string, status int, code string, faults ...string) {
+	s.t.Helper()
+	for _, how := range []string{"", "?dryRun=1", "?allowLargeChange=1"} {
+		got, answer := s.postFees("/refresh"+how, "")
+		var found []string
+		list, _ := answer["errors"].([]any)
+		for _, f := range list {
+			f, _ := f.(map[string]any)
+			found = append(found, fmt.Sprint(f["pointer"], " ", f["code"]))
+		}
+		slices.Sort(found)
+		if got != status || answer["code"] != code || !slices.Equal(found, faults) {
+			s.t.Errorf("%s%s: %d %v, want %d %s %q", what, how, got, answer, status, code, faults)
+		}
+	}
+	if now := rows(s.t, s.open(), storedFees); !slices.Equal(now, s.stored) {
+		s.t.Errorf("%s: stored are %q", what, now)
+	}
+	if now := s.feeRules(); now.Version != s.active.Version || now.Rules.Fallback != s.active.Rules.Fallback || len(now.Rules.Rules) != len(s.active.Rules.Rules) {
+		s.t.Errorf("%s: active is %+v", what, now)
+	}
+}
+
+func TestFees_BrokenRulesChangeNothingAndNameEveryFault(t *testing.T) {
+	t.Parallel()
+	onBoth(t, func(t *testing.T, on engine) {
+		t.Parallel()
+		path := filepath.Join(t.TempDir(), "fees.json")
+		write := func(text string) {
+			t.Helper()
+			if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+				t.Fatal(err)
+			}
+		}
+		write(feeDocument(100))
+		s := newFeeSource(t, on, path)
+		documents := feetest.Broken()
+		for name, d := range documents {
+			write(d.Text)
+			s.refused(name, http.StatusUnprocessableEntity, "invalid_fee_rules", d.Faults...)
+		}
+		t.Logf("%d kinds of documents", len(documents))
+		write(strings.Repeat(" ", fee.MaxBytes) + feetest.OneRule(`"basisPoints":1`))
+		s.refused("too large", http.StatusUnprocessableEntity, "invalid_fee_rules", " too_large")
+		write(feeDocument(101))
+		if status, answer := s.postFees("/refresh", ""); status != http.StatusOK || fmt.Sprint(answer["version"]) != "2" {
+			t.Errorf("right again: %d %v", status, answer)
+		}
+	})
+}
+
+func TestFees_AFileThatCannotBeReadChangesNothing(t *testing.T) {
+	t.Parallel()
+	onBoth(t, func(t *testing.T, on engine) {
+		t.Parallel()
+		dir := t.TempDir()
+		path, good := filepath.Join(dir, "fees.json"), filepath.Join(dir, "good.json")
+		pipe, locked := filepath.Join(dir, "pipe"), filepath.Join(dir, "locked")
+		if err := errors.Join(
+			os.WriteFile(good, []byte(feeDocument(100)), 0o600),
+			os.WriteFile(locked, []byte(feeDocument(200)), 0),
+			syscall.Mkfifo(pipe, 0o600),
+		); err != nil {
+			t.Fatal(err)
+		}
+		if os.Geteuid() == 0 {
+			locked = "/proc/self/mem" // a file of which not even root can read the beginning
+		}
+		lead := func(to string) {
+			t.Helper()
+			if err := os.Remove(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
+				t.Fatal(err)
+			}
+			if err := os.Symlink(to, path); err != nil {
+				t.Fatal(err)
+			}
+		}
+		lead(good)
+		s := newFeeSource(t, on, path)
+		for name, to := range map[string]string{
+			"missing": filepath.Join(dir, "none"), "a directory": dir, "a pipe": pipe, "a device": "/dev/zero",
+			"below a file": filepath.Join(good, "x"), "a circle": path, "unreadable": locked,
+		} {
+			lead(to)
+			s.refused(name, http.StatusBadGateway, "fee_rules_unreachable")
+		}
+		if _, answer := s.postFees("/refresh", ""); strings.Contains(fmt.Sprint(answer), dir) {
+			t.Errorf("the answer tells where the file is: %v", answer)
+		}
+		lead(good)
+		if status, answer := s.postFees("/refresh", ""); status != http.StatusOK || answer["changed"] != false {
+			t.Errorf("back again: %d %v", status, answer)
+		}
+	})
+}
+
+func TestFees_AnAddressThatIsNotWellChangesNothing(t *testing.T) {
+	t.Parallel()
+	onBoth(t, func(t *testing.T, on engine) {
+		t.Parallel()
+		var packed bytes.Buffer
+		z := gzip.NewWriter(&packed)
+		_, _ = io.WriteString(z, feeDocument(200))
+		if err := z.Close(); err != nil {
+			t.Fatal(err)
+		}
+		text := func(w http.ResponseWriter, _ *http.Request) {
+			w.Header().Set("ETag", `"a"`)
+			_, _ = io.WriteString(w, feeDocument(100))
+		}
+		status := func(code int) http.HandlerFunc {
+			return func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(code) }
+		}
+		elsewhere := httptest.NewServer(http.HandlerFunc(text))
+		t.Cleanup(elsewhere.Close)
+		var mu sync.Mutex
+		serve := http.HandlerFunc(text)
+		become := func(h http.HandlerFunc) { mu.Lock(); defer mu.Unlock(); serve = h }
+		at := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			mu.Lock()
+			h := serve
+			mu.Unlock()
+			h(w, r)
+		}))
+		t.Cleanup(at.Close)
+		s := newFeeSource(t, on, at.URL)
+		for name, h := range map[string]http.HandlerFunc{
+			"204": status(204), "206": status(206), "300": status(300), "401": status(401), "403": status(403), "404": status(404), "410": status(410),
+			"500": status(500), "502": status(502), "503": status(503),
+			"a redirect to another host": http.RedirectHandler(elsewhere.URL, http.StatusFound).ServeHTTP,
+			"a redirect to itself":       http.RedirectHandler("/", http.StatusFound).ServeHTTP,
+			"a redirect to nowhere":      status(302),
+			"304 whatever is asked":      status(304),
+			"304 of another tag":         func(w http.ResponseWriter, _ *http.Request) { w.Header().Set("ETag", `"b"`); w.WriteHeader(304) },
+			"half of what is packed": func(w http.ResponseWriter, _ *http.Request) {
+				w.Header().Set("Content-Encoding", "gzip")
+				_, _ = w.Write(packed.Bytes()[:packed.Len()/2])
+			},
+			"nothing that is packed": func(w http.ResponseWriter, r *http.Request) { w.Header().Set("Content-Encoding", "gzip"); text(w, r) },
+			"an unknown packing":     func(w http.ResponseWriter, r *http.Request) { w.Header().Set("Content-Encoding", "x-own"); text(w, r) },
+			"a body that is cut": func(w http.ResponseWriter, r *http.Request) {
+				w.Header().Set("Content-Length", "99999")
+				text(w, r)
+			},
+			"no answer": func(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) },
+		} {
+			become(h)
+			s.refused(name, http.StatusBadGateway, "fee_rules_unreachable")
+		}
+		become(func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, "<html>") })
+		s.refused("a page", http.StatusUnprocessableEntity, "invalid_fee_rules", " malformed")
+		become(status(200))
+		s.refused("nothing", http.StatusUnprocessableEntity, "invalid_fee_rules", " malformed")
+		become(func(w http.ResponseWriter, _ *http.Request) {
+			w.Header().Set("Content-Encoding", "gzip")
+			_, _ = w.Write(packed.Bytes())
+		})
+		if code, answer := s.postFees("/refresh?allowLargeChange=1", ""); code != http.StatusOK || fmt.Sprint(answer["version"]) != "2" {
+			t.Errorf("well again: %d %v", code, answer)
+		}
+		at.Close()
+		s.stored, s.active = rows(t, s.open(), storedFees), s.feeRules()
+		s.refused("nobody there", http.StatusBadGateway, "fee_rules_unreachable")
+	})
+}
