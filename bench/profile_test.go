@@ -112,33 +112,46 @@ func BenchmarkLookup(b *testing.B) {
 }
 
 // BenchmarkSync pushes new inventories, half of whose names are known, to a server
-// within this process. Like BenchmarkRefresh it tells what PostgreSQL's time went
-// to.
+// within this process that prices nothing meanwhile, in turn with writing the same
+// by hand. Like BenchmarkRefresh it tells what PostgreSQL's time went to, for both.
 func BenchmarkSync(b *testing.B) {
-	w := worldWithin(b, size{names: 30_000, markets: 2, rows: 300_000})
-	db, err := w.engine.open(w.server)
+	world, end := startWithin(b, size{names: 30_000, markets: 2, rows: 300_000})
+	end()
+	w := &filled{world: world}
+	var err error
+	if w.floor, err = w.engine.clone(b.Context(), w.server); err != nil {
+		b.Fatal(err)
+	}
+	defer func() { _ = w.floor.Close() }()
+	known, err := knownItems(b.Context(), w.floor)
 	if err != nil {
 		b.Fatal(err)
 	}
-	defer func() { _ = db.Close() }()
-	known, err := knownItems(b.Context(), db)
-	if err != nil {
-		b.Fatal(err)
-	}
+	w.server.env = w.database
+	b.Cleanup(within(b, w.server))
 	w.countStatements(b)
 	defer startProfile(b)()
-	n := 0
-	for b.Loop() {
+	var ratios []float64
+	for n := 0; b.Loop(); n++ {
+		b.StopTimer()
 		work := newSync(n, known)
-		n++
 		body, err := pushBody(work.at, work.assets)
 		if err != nil {
 			b.Fatal(err)
 		}
-		if _, err := w.timePush(b.Context(), work.user, body, synced{Added: syncItems, QueuedNames: syncItems / 2}); err != nil {
+		began := time.Now()
+		if err := w.engine.syncFloor(b.Context(), w.floor, work); err != nil {
 			b.Fatal(err)
 		}
+		floor := time.Since(began)
+		b.StartTimer()
+		took, err := w.timePush(b.Context(), work.user, body, synced{Added: syncItems, QueuedNames: syncItems / 2})
+		if err != nil {
+			b.Fatal(err)
+		}
+		ratios = append(ratios, quotient(took, floor))
 	}
+	b.ReportMetric(median(ratios), "floors/sync")
 	w.logStatements(b)
 }
 
@@ -166,8 +179,16 @@ func startProfile(b *testing.B) (end func()) {
 // ends.
 func worldWithin(b *testing.B, z size) *world {
 	b.Helper()
+	w, end := startWithin(b, z)
+	b.Cleanup(end)
+	return w
+}
+
+// startWithin is worldWithin for a world whose server ends when end is called.
+func startWithin(b *testing.B, z size) (w *world, end func()) {
+	b.Helper()
 	ctx := b.Context()
-	w := &world{size: z, dir: b.TempDir(), engine: sqlite{}}
+	w = &world{size: z, dir: b.TempDir(), engine: sqlite{}}
 	var err error
 	if *database == "postgres" {
 		e, err := startPostgres("shared_preload_libraries=pg_stat_statements")
@@ -191,11 +212,12 @@ func worldWithin(b *testing.B, z size) *world {
 	if w.server, err = newServer(ctx, "", w.dir, slices.Concat(w.database, env)); err != nil {
 		b.Fatal(err)
 	}
-	b.Cleanup(within(b, w.server))
+	end = within(b, w.server)
 	if err := w.fill(ctx); err != nil {
+		end()
 		b.Fatal(err)
 	}
-	return w
+	return w, end
 }
 
 // within runs a prepared server in this process. The function that it returns

@@ -2,8 +2,10 @@ package inventory
 
 import (
 	"fmt"
+	"maps"
 
 	"assay/internal/catalog"
+	"assay/internal/money"
 )
 
 // difference is what a sync has to write.
@@ -12,7 +14,8 @@ type difference struct {
 	push      *Push
 	due       InspectState // of rows that there is something to inspect of
 	stored    map[string]Row
-	inspected map[int64]Inspected // by the ids of rows
+	inspected map[int64]Inspected   // by the ids of rows
+	prices    map[int64]money.Micro // of the push's items; 0: unknown
 
 	add, change []Row
 	remove      []int64
@@ -84,8 +87,31 @@ func (d *difference) keys() []catalog.Key {
 	return out
 }
 
+// find compares the push with what is stored, and sees to it that the prices that
+// count stay what they are.
+func (d *difference) find(tx Tx) error {
+	ensure, held := tx.EnsureItems, false
+	if len(d.stored) == 0 { // all rows are new and copy a price
+		ensure, held = tx.HoldItems, true
+	}
+	items, err := ensure(d.push.AppID, d.keys())
+	if err != nil {
+		return fmt.Errorf("items: %w", err)
+	}
+	d.compare(items)
+	if used := d.used(items); !held && len(used) > 0 {
+		prices, err := tx.HoldPrices(used)
+		if err != nil {
+			return fmt.Errorf("hold prices: %w", err)
+		}
+		maps.Copy(d.prices, prices)
+	}
+	return nil
+}
+
 // compare finds what differs between what is stored and the push.
 func (d *difference) compare(items map[catalog.Key]Item) {
+	d.prices = pricesOf(items)
 	for i := range d.push.Assets {
 		a := &d.push.Assets[i]
 		key, _ := d.key(a)
@@ -146,9 +172,9 @@ func (d *difference) inspectable() bool {
 	return d.due == InspectPending && len(d.uninspected)+len(d.queue) > 0
 }
 
-// priced returns the items whose prices the sync depends on: those that rows copy
+// used returns the items whose prices the sync depends on: those that rows copy
 // and those without one. Nobody can change one that is not there for others yet.
-func (d *difference) priced(items map[catalog.Key]Item) []int64 {
+func (d *difference) used(items map[catalog.Key]Item) []int64 {
 	copied := make(map[int64]bool, len(d.add)+len(d.change))
 	for _, rows := range [][]Row{d.add, d.change} {
 		for i := range rows {
@@ -174,7 +200,7 @@ func (d *difference) write(tx Tx, user int64) error {
 	}{
 		{"remove", len(d.remove), func() error { return tx.RemoveInventory(d.remove) }},
 		{"change", len(d.change), func() error { return tx.ChangeInventory(d.change) }},
-		{"add", len(d.add), func() error { return tx.AddInventory(user, app, contextID, d.add) }},
+		{"add", len(d.add), func() error { return tx.AddInventory(user, app, contextID, d.add, d.prices) }},
 		{"forget inspections", len(d.forget), func() error { return tx.RemoveInspections(d.forget) }},
 		{"note what to inspect", len(d.uninspected), func() error { return tx.PutUninspected(user, app, contextID, d.uninspected) }},
 		{"queue inspections", len(d.queue), func() error { return tx.QueueInspections(d.queue) }},

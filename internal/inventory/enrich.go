@@ -147,20 +147,9 @@ func move(tx Tx, rows []Uninspected, found []Inspection) (queued int64, err erro
 	if len(keys) == 0 {
 		return 0, nil
 	}
-	items, err := tx.EnsureItems(catalog.CS2, keys)
+	items, err := tx.HoldItems(catalog.CS2, keys)
 	if err != nil {
 		return 0, fmt.Errorf("items: %w", err)
-	}
-	var held []int64
-	for _, item := range items {
-		if !item.New { // nobody else can see, and price, one that is
-			held = append(held, item.ID)
-		}
-	}
-	if len(held) > 0 {
-		if err := tx.HoldPrices(held); err != nil {
-			return 0, fmt.Errorf("hold prices: %w", err)
-		}
 	}
 	to := map[int64]int64{}
 	for i := range found {
@@ -168,7 +157,7 @@ func move(tx Tx, rows []Uninspected, found []Inspection) (queued int64, err erro
 			to[rows[i].ID] = item.ID
 		}
 	}
-	if missing := unpriced(items); len(missing) > 0 {
+	if missing := unpriced(pricesOf(items)); len(missing) > 0 {
 		if queued, err = tx.QueueMissing(missing); err != nil {
 			return 0, fmt.Errorf("queue: %w", err)
 		}

@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"assay/internal/catalog"
+	"assay/internal/money"
 )
 
 // QueueMissing queues those of the items that have no price as a sync would:
@@ -25,14 +26,11 @@ func (s *Service) QueueMissing(ctx context.Context, keys []catalog.Key) error {
 	err := s.InTx(ctx, func(tx Tx) error {
 		var missing []int64
 		for _, app := range slices.Sorted(maps.Keys(byApp)) {
-			items, err := tx.EnsureItems(app, byApp[app])
+			items, err := tx.HoldItems(app, byApp[app])
 			if err != nil {
 				return fmt.Errorf("items: %w", err)
 			}
-			missing = append(missing, unpriced(items)...)
-		}
-		if err := tx.HoldPrices(missing); err != nil {
-			return err
+			missing = append(missing, unpriced(pricesOf(items))...)
 		}
 		n, err := tx.QueueMissing(missing)
 		if err != nil {
@@ -47,12 +45,21 @@ func (s *Service) QueueMissing(ctx context.Context, keys []catalog.Key) error {
 	return err
 }
 
-// unpriced returns the ids of the items without a price.
-func unpriced(items map[catalog.Key]Item) []int64 {
-	ids := make([]int64, 0, len(items))
+// pricesOf returns the prices of items by their ids.
+func pricesOf(items map[catalog.Key]Item) map[int64]money.Micro {
+	prices := make(map[int64]money.Micro, len(items))
 	for _, i := range items {
-		if i.Price <= 0 {
-			ids = append(ids, i.ID)
+		prices[i.ID] = i.Price
+	}
+	return prices
+}
+
+// unpriced returns those of the items that have no price.
+func unpriced(prices map[int64]money.Micro) []int64 {
+	ids := make([]int64, 0, len(prices))
+	for id, price := range prices {
+		if price <= 0 {
+			ids = append(ids, id)
 		}
 	}
 	return ids

@@ -46,13 +46,18 @@ func renew(tx Tx, user int64, app int32, contextID string, rows []Row) (queued i
 	if len(items) == 0 {
 		return 0, nil
 	}
-	if err := tx.HoldPrices(items); err != nil {
+	prices, err := tx.HoldPrices(items)
+	if err != nil {
 		return 0, fmt.Errorf("hold prices: %w", err)
 	}
 	if err := tx.CopyPrices(user, app, contextID); err != nil {
 		return 0, fmt.Errorf("copy prices: %w", err)
 	}
-	if queued, err = tx.QueueMissing(items); err != nil {
+	missing := unpriced(prices)
+	if len(missing) == 0 {
+		return 0, nil
+	}
+	if queued, err = tx.QueueMissing(missing); err != nil {
 		return 0, fmt.Errorf("queue: %w", err)
 	}
 	return queued, nil

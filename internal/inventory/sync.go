@@ -46,14 +46,20 @@ type Tx interface {
 	InventoryAsOf(user int64, app int32, contextID string) (micros int64, err error)
 	SetInventoryAsOf(user int64, app int32, contextID string, micros int64) error
 	EnsureItems(app int32, keys []catalog.Key) (map[catalog.Key]Item, error)
+	// HoldItems is EnsureItems and HoldPrices at once.
+	HoldItems(app int32, keys []catalog.Key) (map[catalog.Key]Item, error)
 	// HoldPrices keeps the prices of items as they are until the transaction
-	// ends, so that whoever changes one later finds the rows that copied it. It is
-	// called once, before anything that depends on a price is written.
-	HoldPrices(items []int64) error
+	// ends, so that whoever changes one later finds the rows that copied it, and
+	// returns them. It is called once, before anything that depends on a price is
+	// written.
+	HoldPrices(items []int64) (map[int64]money.Micro, error)
 	InventoryRows(user int64, app int32, contextID string) ([]Row, error)
-	AddInventory(user int64, app int32, contextID string, rows []Row) error
+	// AddInventory inserts rows with the prices of their items, which are held.
+	AddInventory(user int64, app int32, contextID string, rows []Row, prices map[int64]money.Micro) error
 	ChangeInventory(rows []Row) error
 	RemoveInventory(ids []int64) error
+	// QueueMissing queues items without a price, each once, and returns how many
+	// were not queued before.
 	QueueMissing(items []int64) (int64, error)
 	// InventoryTouched sees to what depends on an inventory that was just synced.
 	InventoryTouched(user int64, app int32, contextID string) error
@@ -147,21 +153,13 @@ func apply(tx Tx, userID string, push Push, mode Mode) (outcome, error) {
 	if err != nil {
 		return outcome{}, err
 	}
-	items, err := tx.EnsureItems(push.AppID, d.keys())
-	if err != nil {
-		return outcome{}, fmt.Errorf("items: %w", err)
-	}
-	d.compare(items)
-	missing := unpriced(items)
-	if held := d.priced(items); len(held) > 0 {
-		if err := tx.HoldPrices(held); err != nil {
-			return outcome{}, fmt.Errorf("hold prices: %w", err)
-		}
+	if err := d.find(tx); err != nil {
+		return outcome{}, err
 	}
 	if err := d.write(tx, user); err != nil {
 		return outcome{}, err
 	}
-	if len(missing) > 0 {
+	if missing := unpriced(d.prices); len(missing) > 0 {
 		if d.QueuedNames, err = tx.QueueMissing(missing); err != nil {
 			return outcome{}, fmt.Errorf("queue: %w", err)
 		}

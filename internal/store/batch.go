@@ -107,7 +107,13 @@ func (s *Store) Medians(ctx context.Context, from, to int, fn func(catalog.Key, 
 const byIndexOnPostgres = `
 SELECT set_config('enable_seqscan', 'off', true), set_config('enable_hashjoin', 'off', true), set_config('enable_mergejoin', 'off', true)`
 
-func (t *Tx) byIndex() error { return t.hold(byIndexOnPostgres) }
+func (t *Tx) byIndex() error {
+	if t.indexed {
+		return nil
+	}
+	t.indexed = true
+	return t.hold(byIndexOnPostgres)
+}
 
 // collectByIndex is collect for a query about a batch.
 func collectByIndex[T any](ctx context.Context, s *Store, scan func(*sql.Rows, *T) error, query string, args ...any) (_ []T, err error) {

@@ -48,7 +48,7 @@ func makeBulks(ctx context.Context, d dialect, db *sql.DB) (*bulks, error) {
 		{&b.fetched, noteFetches, fetchedColumns, noteFetchesConflict},
 		{&b.places, placeNames, placeColumns, placeNamesConflict},
 		{&b.asked, askedNames, askedColumns, askedNamesConflict},
-		{&b.inventory, addInventory, addColumns, addInventoryJoin},
+		{&b.inventory, addInventory, addColumns, addInventoryEnd},
 		{&b.newWallets, addWallets, headTypes, addWalletsConflict},
 		{&b.wallets, setWallets, headTypes, setWalletsWhere},
 		{&b.entries, addEntries, entryTypes, ""},

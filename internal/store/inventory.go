@@ -9,6 +9,7 @@ import (
 
 	"assay/internal/catalog"
 	"assay/internal/inventory"
+	"assay/internal/money"
 )
 
 // EnsureUser returns the key of a user, who is created if new. Nobody else
@@ -20,11 +21,11 @@ func (t *Tx) EnsureUser(userID string) (int64, error) {
 	if !errors.Is(err, sql.ErrNoRows) {
 		return key, err
 	}
-	if _, err := t.exec(`INSERT INTO platform_user (user_id, created_at) VALUES ($1, $2) ON CONFLICT (user_id) DO NOTHING`,
-		userID, micros(t.now)); err != nil {
-		return 0, err
+	err = t.queryRow(`INSERT INTO platform_user (user_id, created_at) VALUES ($1, $2) ON CONFLICT (user_id) DO NOTHING RETURNING id`,
+		userID, micros(t.now)).Scan(&key)
+	if errors.Is(err, sql.ErrNoRows) { // somebody else was faster
+		err = t.queryRow(find, userID).Scan(&key)
 	}
-	err = t.queryRow(find, userID).Scan(&key)
 	return key, err
 }
 
@@ -71,13 +72,24 @@ func keyTable(keys []catalog.Key) *table {
 // EnsureItems returns the items of a game by their keys, creating those that
 // are new.
 func (t *Tx) EnsureItems(app int32, keys []catalog.Key) (map[catalog.Key]inventory.Item, error) {
+	return t.ensureItems(app, keys, "")
+}
+
+// HoldItems is EnsureItems and HoldPrices at once. Nobody can change the price of
+// an item that is not there for others yet.
+func (t *Tx) HoldItems(app int32, keys []catalog.Key) (map[catalog.Key]inventory.Item, error) {
+	return t.ensureItems(app, keys, " ORDER BY i.id"+t.d.share("i"))
+}
+
+// ensureItems is EnsureItems with an end of the query for items that are there.
+func (t *Tx) ensureItems(app int32, keys []catalog.Key, end string) (map[catalog.Key]inventory.Item, error) {
 	if err := t.byIndex(); err != nil {
 		return nil, err
 	}
 	out := make(map[catalog.Key]inventory.Item, len(keys))
 	missing := keys
 	find := `SELECT i.id, i.name, i.phase, i.price, FALSE FROM ` + t.d.rows(2, keyColumns) + ` k CROSS JOIN item i
-		WHERE i.app_id = $1 AND i.name = k.name AND i.phase = k.phase`
+		WHERE i.app_id = $1 AND i.name = k.name AND i.phase = k.phase` + end
 	insert := `
 		INSERT INTO item (id, app_id, name, phase, bucket)
 		SELECT ` + t.d.newItemID() + `, $1, k.name, k.phase, k.bucket FROM ` + t.d.rows(2, keyColumns) + ` k
@@ -157,25 +169,24 @@ func inventoryTable(rows []inventory.Row) *table {
 
 const (
 	addColumns = "user_key bigint, app_id bigint, item_id bigint, amount bigint, context_id text, asset_id text, " +
-		"class_id text, instance_id text, inspect text, tradable boolean, marketable boolean, place bigint"
+		"class_id text, instance_id text, inspect text, tradable boolean, marketable boolean, value bigint"
 	addInventory = `
 INSERT INTO inventory (user_key, app_id, item_id, amount, context_id, asset_id, class_id, instance_id, inspect, tradable, marketable, value)
 SELECT v.column1, v.column2, v.column3, v.column4, v.column5, v.column6, v.column7, v.column8, v.column9, v.column10, v.column11,
-	nullif(i.price, 0)
+	nullif(v.column12, 0)
 FROM (`
-	addInventoryJoin = `) AS v LEFT JOIN item i ON i.id = v.column3 ORDER BY v.column12`
+	addInventoryEnd = `) AS v`
 )
 
-// AddInventory inserts rows, in their order; each copies the price that its item
-// has.
-func (t *Tx) AddInventory(user int64, app int32, contextID string, rows []inventory.Row) error {
+// AddInventory inserts rows, in their order, with the prices of their items.
+func (t *Tx) AddInventory(user int64, app int32, contextID string, rows []inventory.Row, prices map[int64]money.Micro) error {
 	out := newTable(addColumns, len(rows))
 	for i := range rows {
 		r := &rows[i]
 		out.int(user, int64(app), r.ItemID, r.Amount)
 		out.text(contextID, r.AssetID, r.ClassID, r.InstanceID, r.Inspect)
 		out.bool(r.Tradable, r.Marketable)
-		out.int(int64(i))
+		out.int(int64(prices[r.ItemID]))
 	}
 	_, err := t.writeRows(&t.bulks.inventory, out)
 	return err
@@ -215,8 +226,8 @@ func (t *Tx) RemoveInventory(ids []int64) error {
 func (t *Tx) QueueMissing(items []int64) (int64, error) {
 	return t.exec(`
 		INSERT INTO missing_price (item_id, queued_at, due_at)
-		SELECT i.id, $2, 0 FROM item i WHERE i.id IN `+t.d.ids(1)+` AND i.price <= 0 ORDER BY i.id
-		ON CONFLICT (item_id) DO NOTHING`, t.d.packIDs(items), micros(t.now))
+		SELECT k.id, $1, 0 FROM `+t.d.rows(2, "id bigint")+` k WHERE true ORDER BY k.id
+		ON CONFLICT (item_id) DO NOTHING`, micros(t.now), t.d.packIDs(items))
 }
 
 // PutUser sets what the platform says of a user, who is created if new.

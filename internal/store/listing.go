@@ -13,15 +13,37 @@ import (
 // no longer whose trade is over, and those are again that were gone for a while and
 // were not handed over yet: they are sold.
 func (t *Tx) InventoryTouched(user int64, app int32, contextID string) error {
-	if _, err := t.exec(`
+	var offered, sold bool
+	if err := t.queryRow(`
+		SELECT EXISTS (SELECT 1 FROM listing WHERE seller_key = $1 AND app_id = $2 AND context_id = $3 AND state = 'active'),
+			EXISTS (SELECT 1 FROM trade WHERE seller_key = $1)`, user, app, contextID).Scan(&offered, &sold); err != nil {
+		return err
+	}
+	if offered {
+		if err := t.expireListings(user, app, contextID); err != nil {
+			return err
+		}
+	}
+	if !sold {
+		return nil
+	}
+	return t.markTransfers(user, app, contextID)
+}
+
+// expireListings ends the listings of what is not there any more.
+func (t *Tx) expireListings(user int64, app int32, contextID string) error {
+	_, err := t.exec(`
 		UPDATE listing SET state = 'expired', ended_at = $4
 		WHERE seller_key = $1 AND app_id = $2 AND context_id = $3 AND state = 'active' AND NOT EXISTS (
 			SELECT 1 FROM inventory v
 			WHERE v.user_key = $1 AND v.app_id = $2 AND v.context_id = $3 AND v.asset_id = listing.asset_id
 				AND v.amount >= listing.amount)`,
-		user, app, contextID, micros(t.now)); err != nil {
-		return err
-	}
+		user, app, contextID, micros(t.now))
+	return err
+}
+
+// markTransfers marks what was sold and is not handed over, and nothing else.
+func (t *Tx) markTransfers(user int64, app int32, contextID string) error {
 	if _, err := t.exec(`
 		UPDATE inventory SET in_transfer = TRUE
 		WHERE user_key = $1 AND app_id = $2 AND context_id = $3 AND NOT in_transfer AND asset_id IN (

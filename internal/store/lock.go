@@ -1,8 +1,10 @@
 package store
 
 import (
+	"database/sql"
 	"slices"
 
+	"assay/internal/money"
 	"assay/internal/refresh"
 )
 
@@ -88,11 +90,26 @@ func (t *Tx) lockItems(items []refresh.SettledItem) error {
 			SELECT id FROM item WHERE id IN (SELECT unnest(CAST($1 AS bigint[]))) ORDER BY id FOR NO KEY UPDATE) held`, ids)
 }
 
-// HoldPrices keeps the prices of items as they are until the transaction ends.
-// Rows that copy them and entries that are queued for want of them are then
-// committed before the next price is, and found by whoever spreads that.
-func (t *Tx) HoldPrices(items []int64) error {
-	return t.hold(`
-		SELECT count(*) FROM (
-			SELECT id FROM item WHERE id IN (SELECT unnest(CAST($1 AS bigint[]))) ORDER BY id FOR SHARE) held`, items)
+// share ends a query that keeps others from changing what it finds of one of its
+// tables.
+func (d dialect) share(table string) string {
+	if d == onSQLite {
+		return ""
+	}
+	return " FOR SHARE OF " + table
+}
+
+// HoldPrices keeps the prices of items as they are until the transaction ends, and
+// returns them. Rows that copy them and entries that are queued for want of them
+// are then committed before the next price is, and found by whoever spreads that.
+func (t *Tx) HoldPrices(items []int64) (map[int64]money.Micro, error) {
+	prices := make(map[int64]money.Micro, len(items))
+	_, err := collect(t.ctx, t.tx, func(r *sql.Rows, _ *struct{}) error {
+		var id int64
+		var price money.Micro
+		err := r.Scan(&id, &price)
+		prices[id] = price
+		return err
+	}, `SELECT i.id, i.price FROM item i WHERE i.id IN `+t.d.ids(1)+` ORDER BY i.id`+t.d.share("i"), t.d.packIDs(items))
+	return prices, err
 }

@@ -193,6 +193,7 @@ type Tx struct {
 	bulks *bulks
 	fees  *feeSets
 
+	indexed  bool         // byIndex was called
 	repriced bool         // it changes prices
 	events   []event.Kind // that it writes
 }

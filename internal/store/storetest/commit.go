@@ -137,7 +137,7 @@ func largeLists(f *fixture) {
 		for i := range rows {
 			rows[i] = inventory.Row{AssetID: fmt.Sprint(i), ItemID: ids[i], Amount: 1}
 		}
-		return tx.AddInventory(user, app, "2", rows)
+		return tx.AddInventory(user, app, "2", rows, nil)
 	})
 	units := make([]refresh.Unit, 3_000)
 	for i := range units {

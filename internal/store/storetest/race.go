@@ -206,14 +206,15 @@ func settleWaitsForASync(f *fixture) {
 			if err != nil {
 				return err
 			}
-			if err := tx.HoldPrices(ids); err != nil {
+			prices, err := tx.HoldPrices(ids)
+			if err != nil {
 				return err
 			}
 			rows := []inventory.Row{{AssetID: "1", ItemID: ids[0], Amount: 1}, {AssetID: "2", ItemID: ids[1], Amount: 1}}
-			if err := tx.AddInventory(user, app, "2", rows); err != nil {
+			if err := tx.AddInventory(user, app, "2", rows, prices); err != nil {
 				return err
 			}
-			if _, err := tx.QueueMissing(ids); err != nil {
+			if _, err := tx.QueueMissing(ids[1:]); err != nil {
 				return err
 			}
 			ready()

@@ -197,11 +197,15 @@ func (f *fixture) own(user string, items ...int64) (userKey int64) {
 		if userKey, err = tx.EnsureUser(user); err != nil {
 			return err
 		}
+		prices, err := tx.HoldPrices(items)
+		if err != nil {
+			return err
+		}
 		rows := make([]inventory.Row, len(items))
 		for i, id := range items {
 			rows[i] = inventory.Row{AssetID: assetID(i), ItemID: id, Amount: 1, Tradable: true, Marketable: true}
 		}
-		return tx.AddInventory(userKey, app, "2", rows)
+		return tx.AddInventory(userKey, app, "2", rows, prices)
 	})
 	return userKey
 }
