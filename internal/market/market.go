@@ -101,6 +101,7 @@ type Trade struct {
 	ReversedAt          time.Time
 	Volume              money.Micro // of the base currency, as counted for top traders; 0 until it is completed
 	Ranked              money.Micro // of the volume, what counts for a rank
+	Seal                wallet.Seal // over all of this but what the item is called
 }
 
 // ReversibleUntil is until when Steam lets the trade be reversed; zero until it is
@@ -129,7 +130,7 @@ type Tx interface {
 	once.Keeper
 	wallet.Tx
 	// ActiveFees returns the fee rules in force.
-	ActiveFees() (*fee.Set, error)
+	ActiveFees() (fee.Activation, error)
 	// EnsureUser returns the key of a user, and keeps others from syncing his
 	// inventory before the transaction ends.
 	EnsureUser(userID string) (key int64, err error)
@@ -144,7 +145,7 @@ type Tx interface {
 	InsertTrade(t Trade) (id int64, err error)
 	// LockTrade keeps others from moving the trade on.
 	LockTrade(id int64) (*Trade, error)
-	// UpdateTrade writes state, times, what was paid and what is counted.
+	// UpdateTrade writes state, times, what was paid, what is counted and the seal.
 	UpdateTrade(t Trade) error
 	// PairTrades returns how many trades of a day are counted for two users.
 	PairTrades(day, user, other int64) (int64, error)

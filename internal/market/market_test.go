@@ -56,7 +56,7 @@ func newWorld(t *testing.T) *world {
 	ring, err := wallet.NewRing([]wallet.Key{{ID: "k1", Bytes: make([]byte, 32)}})
 	w.must(err)
 	w.ledger = &wallet.Ledger{Keys: ring}
-	w.must(s.InTx(t.Context(), func(tx *store.Tx) error { return tx.AddFees(fee.Activation{Version: 1, Set: fee.BuiltIn()}) }))
+	storetest.Activate(t, s, ring, fee.BuiltIn())
 	w.m = market.New(market.Options{
 		InTx: func(c context.Context, fn func(market.Tx) error) error {
 			return s.InTx(c, func(tx *store.Tx) error { return fn(tx) })
@@ -477,7 +477,7 @@ func TestPurchase_ChargesByTheRuleOfItsPayment(t *testing.T) {
 		{"id":"card","priority":1,"conditions":{"kind":["sale"],"paymentMethod":["card"],"country":["DE"],"currency":["USD"]},"basisPoints":1000,"fixed":7}],
 		"fallback":{"basisPoints":100}}`))
 	w.must(err)
-	w.must(w.s.InTx(t.Context(), func(tx *store.Tx) error { return tx.AddFees(fee.Activation{Version: 2, Set: set}) }))
+	storetest.Activate(t, w.s, w.ledger.Keys, set)
 	w.push("u", asset("1", "x"), asset("2", "x"), asset("3", "x"))
 	w.give("b")
 	for i, c := range []struct {

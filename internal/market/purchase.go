@@ -71,7 +71,7 @@ func (s *Service) sell(tx Tx, p *Purchase) (Trade, error) {
 	if err := s.pay(tx, &t, wallet.Request{Scope: p.Scope, Key: p.Key}); err != nil {
 		return Trade{}, err
 	}
-	return t, tx.UpdateTrade(t)
+	return t, s.write(tx, &t)
 }
 
 // pay moves the money of a trade: the buyer pays the price, the house keeps the
@@ -82,10 +82,13 @@ func (s *Service) pay(tx Tx, t *Trade, r wallet.Request) error {
 	if err != nil {
 		return err
 	}
+	if err := s.o.Ledger.Keys.CheckRules(rules.Sealed()); err != nil {
+		return err
+	}
 	payment := fee.Payment{
 		Kind: fee.Sale, Amount: t.Price, Currency: t.Currency, Method: t.PaymentMethod, Country: t.Country, At: t.CreatedAt,
 	}
-	quote, err := fee.Compute(rules, payment)
+	quote, err := fee.Compute(rules.Set, payment)
 	if err != nil {
 		return err
 	}

@@ -97,14 +97,36 @@ func (s *Service) move(ctx context.Context, id int64, fn func(Tx, *Trade) (chang
 		case t == nil:
 			return notFound("trade", id)
 		}
+		if err := s.o.Ledger.Keys.CheckTrade(t.sealed()); err != nil {
+			return err
+		}
 		changed, err := fn(tx, t)
 		if err == nil && changed {
-			err = tx.UpdateTrade(*t)
+			err = s.write(tx, t)
 		}
 		out = *t
 		return wrap("trade", err)
 	})
 	return out, err
+}
+
+// write seals a trade as it is, and writes it.
+func (s *Service) write(tx Tx, t *Trade) error {
+	sealed := t.sealed()
+	s.o.Ledger.Keys.Sealer().SealTrade(sealed)
+	t.Seal = sealed.Seal
+	return tx.UpdateTrade(*t)
+}
+
+// sealed is the trade as it is sealed.
+func (t *Trade) sealed() *wallet.Trade {
+	return &wallet.Trade{
+		ID: t.ID, Listing: t.ListingID, Seller: t.Seller, Buyer: t.Buyer, AppID: int64(t.AppID), ContextID: t.ContextID, AssetID: t.AssetID,
+		Item: t.ItemID, Amount: t.Amount, Price: t.Price, Currency: t.Currency, PaymentMethod: t.PaymentMethod, Country: t.Country,
+		Fee: t.Fee, Net: t.Net, FeeRule: t.FeeRule, FeeVersion: t.FeeVersion, Transaction: t.TransactionID, State: string(t.State),
+		CreatedAt: t.CreatedAt, CompletedAt: t.CompletedAt, SettleAt: t.SettleAt, SettledAt: t.SettledAt, ReversedAt: t.ReversedAt,
+		Volume: int64(t.Volume), Ranked: int64(t.Ranked), Seal: t.Seal,
+	}
 }
 
 func conflict(code, format string, at time.Time) error {

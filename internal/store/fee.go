@@ -2,12 +2,15 @@ package store
 
 import (
 	"context"
+	"crypto/sha256"
 	"database/sql"
+	"encoding/hex"
 	"errors"
 	"fmt"
 	"strings"
 	"sync"
 
+	"assay/internal/wallet"
 	"assay/internal/wallet/fee"
 )
 
@@ -43,7 +46,7 @@ type rowQuerier func(query string, args ...any) interface{ Scan(into ...any) err
 // The versions of the rules; 0 is the newest.
 const (
 	selectFeeVersion = `
-		SELECT version, digest, source, mark, activated_at, activated_by FROM fee_rule_set
+		SELECT version, digest, source, mark, activated_at, activated_by, previous_mac, seal_version, key_id, mac FROM fee_rule_set
 		WHERE $1 = 0 OR version = $1 ORDER BY version DESC LIMIT 1`
 	selectFeeRules = `SELECT rules FROM fee_rule_set WHERE version = $1`
 )
@@ -51,19 +54,23 @@ const (
 func (f *feeSets) activation(query rowQuerier, version int64) (fee.Activation, error) {
 	var a fee.Activation
 	var at int64
-	err := query(selectFeeVersion, version).Scan(&a.Version, &a.Digest, &a.Source, &a.Mark, &at, &a.By)
+	var previous, mac []byte
+	err := query(selectFeeVersion, version).Scan(&a.Version, &a.Digest, &a.Source, &a.Mark, &at, &a.By, &previous, &a.Seal.Version, &a.Seal.KeyID, &mac)
 	if errors.Is(err, sql.ErrNoRows) {
 		return a, fee.ErrNone
 	}
 	if err != nil {
 		return a, err
 	}
-	a.At = moment(at)
+	a.At, a.Previous, a.Seal.MAC = moment(at), storedHash(previous), storedHash(mac)
 	set := f.get(a.Digest)
 	if set == nil {
 		var text string
 		if err := query(selectFeeRules, a.Version).Scan(&text); err != nil {
 			return a, err
+		}
+		if sum := sha256.Sum256([]byte(text)); hex.EncodeToString(sum[:]) != a.Digest {
+			return a, fmt.Errorf("%w: version %d of the fee rules has another text: %w", wallet.ErrTampered, a.Version, wallet.RulesTampered(a.Version))
 		}
 		if set, err = fee.Decode(strings.NewReader(text)); err != nil {
 			return a, fmt.Errorf("version %d of the fee rules: %w", a.Version, errors.New(err.Error())) // no fault of the caller
@@ -94,12 +101,12 @@ func (t *Tx) FeeActivation(version int64) (fee.Activation, error) {
 // ActiveFees returns the fee rules in force, for this transaction to charge by and
 // to note the version of. Another version may be activated before it is committed:
 // then it was made just before.
-func (t *Tx) ActiveFees() (*fee.Set, error) {
+func (t *Tx) ActiveFees() (fee.Activation, error) {
 	a, err := t.FeeActivation(0)
 	if err != nil {
-		return nil, fmt.Errorf("active fee rules: %w", err)
+		return a, fmt.Errorf("active fee rules: %w", err)
 	}
-	return a.Set, nil
+	return a, nil
 }
 
 // HoldFees keeps others from activating fee rules until the transaction ends.
@@ -112,8 +119,9 @@ func (t *Tx) AddFees(a fee.Activation) error {
 		return err
 	}
 	_, err = t.exec(`
-		INSERT INTO fee_rule_set (version, digest, rules, source, mark, activated_at, activated_by)
-		VALUES ($1, $2, $3, $4, $5, $6, $7)`, a.Version, digest, string(text), a.Source, a.Mark, micros(t.now), a.By)
+		INSERT INTO fee_rule_set (version, digest, rules, source, mark, activated_at, activated_by, previous_mac, seal_version, key_id, mac)
+		VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11)`, a.Version, digest, string(text), a.Source, a.Mark, micros(a.At), a.By,
+		a.Previous[:], a.Seal.Version, a.Seal.KeyID, a.Seal.MAC[:])
 	return err
 }
 

@@ -146,7 +146,7 @@ func (l *LedgerSnapshot) Count(user string) (n audit.Count, err error) {
 	if user == "" {
 		err = l.tx.QueryRowContext(l.ctx, `
 			SELECT (SELECT count(*) FROM wallet_account), (SELECT count(*) FROM wallet_entry), (SELECT count(*) FROM wallet_transaction),
-				(SELECT count(*) FROM trade)`).Scan(&n.Accounts, &n.Entries, &n.Transactions, &n.Trades)
+				(SELECT count(*) FROM trade), (SELECT count(*) FROM fee_rule_set)`).Scan(&n.Accounts, &n.Entries, &n.Transactions, &n.Trades, &n.Rules)
 	} else {
 		err = l.tx.QueryRowContext(l.ctx, `
 			SELECT (SELECT count(*) FROM wallet_account WHERE user_id = $1), (SELECT count(*) FROM wallet_entry WHERE user_id = $1)`, user).Scan(&n.Accounts, &n.Entries)
@@ -306,17 +306,24 @@ func (l *LedgerSnapshot) SameKeys(ids []int64) ([]int64, error) {
 }
 
 // readTradeColumns are those of a trade t with its buyer and seller.
-const readTradeColumns = `t.id, coalesce(s.user_id, ''), coalesce(b.user_id, ''), t.price, t.fee, t.net, t.currency, t.payment_method, t.country, t.fee_rule, t.fee_version,
-	t.transaction_id, t.state`
+const readTradeColumns = `t.id, t.listing_id, coalesce(s.user_id, ''), coalesce(b.user_id, ''), ` + readTradeRest
 
 // tradeNames are their names.
-const tradeNames = "t.id, t.seller_key, t.buyer_key, t.price, t.fee, t.net, t.currency, t.payment_method, t.country, t.fee_rule, t.fee_version, t.transaction_id, t.state"
+const tradeNames = "t.id, t.listing_id, t.seller_key, t.buyer_key, " + readTradeRest
+
+const readTradeRest = `t.app_id, t.context_id, t.asset_id, t.item_id, t.amount, t.price, t.currency, t.payment_method, t.country, t.fee, t.net,
+	t.fee_rule, t.fee_version, t.transaction_id, t.state, t.created_at, t.completed_at, t.settle_at, t.settled_at, t.reversed_at,
+	t.volume, t.ranked, t.version, t.key_id, t.mac`
 
 func takeTrade(c *cells) (t audit.Trade) {
-	t.ID, t.Seller, t.Buyer = c.int(), c.text(), c.text()
-	t.Price, t.Fee, t.Net = c.int(), c.int(), c.int()
-	t.Currency, t.PaymentMethod, t.Country, t.FeeRule = money.Currency(c.text()), c.text(), c.text(), c.text()
-	t.FeeVersion, t.Transaction, t.State = c.int(), c.int(), c.text()
+	t.ID, t.Listing, t.Seller, t.Buyer = c.int(), c.int(), c.text(), c.text()
+	t.AppID, t.ContextID, t.AssetID, t.Item, t.Amount = c.int(), c.text(), c.text(), c.int(), c.int()
+	t.Price, t.Currency, t.PaymentMethod, t.Country = c.int(), money.Currency(c.text()), c.text(), c.text()
+	t.Fee, t.Net, t.FeeRule, t.FeeVersion = c.int(), c.int(), c.text(), c.int()
+	t.Transaction, t.State = c.int(), c.text()
+	t.CreatedAt, t.CompletedAt, t.SettleAt, t.SettledAt, t.ReversedAt = moment(c.int()), moment(c.int()), moment(c.int()), moment(c.int()), moment(c.int())
+	t.Volume, t.Ranked = c.int(), c.int()
+	t.Version, t.KeyID, t.MAC = int(c.int()), c.text(), c.hash()
 	t.Faults = c.faults
 	return t
 }
@@ -341,6 +348,44 @@ func (l *LedgerSnapshot) Trades(user string, after int64, most int) ([]audit.Tra
 			SELECT id FROM trade WHERE seller_key = (SELECT id FROM platform_user WHERE user_id = $1)
 			UNION SELECT id FROM trade WHERE buyer_key = (SELECT id FROM platform_user WHERE user_id = $1))
 		AND t.id > $2 ORDER BY t.id LIMIT $3`, user, after, most)
+}
+
+// listed is whether a listing is that of a trade.
+const listed = `coalesce(l.state = 'sold' AND l.seller_key = t.seller_key AND l.app_id = t.app_id AND l.context_id = t.context_id
+	AND l.asset_id = t.asset_id AND l.amount = t.amount AND l.price = t.price AND l.currency = t.currency AND l.ended_at = t.created_at, FALSE)`
+
+const unlisted = `
+SELECT * FROM (SELECT t.id, t.listing_id FROM trade t LEFT JOIN listing l ON l.id = t.listing_id WHERE NOT ` + listed
+
+// Unlisted is that of audit.Records.
+func (l *LedgerSnapshot) Unlisted(user string, most int) ([]audit.Unlisted, error) {
+	take := func(c *cells) audit.Unlisted { return audit.Unlisted{Trade: c.int(), Listing: c.int()} }
+	if user == "" {
+		return readCells(l, "t.id, t.listing_id", take, unlisted+` LIMIT $1) a
+			UNION ALL SELECT * FROM (
+				SELECT 0, l.id FROM listing l WHERE l.state = 'sold' AND NOT EXISTS (SELECT 1 FROM trade t WHERE t.listing_id = l.id) LIMIT $1) b`, most)
+	}
+	return readCells(l, "t.id, t.listing_id", take, unlisted+` AND t.id IN (
+				SELECT id FROM trade WHERE seller_key = (SELECT id FROM platform_user WHERE user_id = $2)
+				UNION SELECT id FROM trade WHERE buyer_key = (SELECT id FROM platform_user WHERE user_id = $2)) LIMIT $1) a
+		UNION ALL SELECT * FROM (
+			SELECT 0, l.id FROM listing l WHERE l.seller_key = (SELECT id FROM platform_user WHERE user_id = $2) AND l.state = 'sold'
+				AND NOT EXISTS (SELECT 1 FROM trade t WHERE t.listing_id = l.id) LIMIT $1) b`, most, user)
+}
+
+const ruleColumns = `r.version, r.digest, r.source, r.mark, r.activated_at, r.activated_by, r.previous_mac, r.seal_version, r.key_id, r.mac`
+
+func takeRules(c *cells) (r audit.Rules) {
+	r.Number, r.Digest, r.Source, r.Mark = c.int(), c.text(), c.text(), c.text()
+	r.At, r.By, r.Previous = time.UnixMicro(c.int()).UTC(), c.text(), c.hash()
+	r.Version, r.KeyID, r.MAC = int(c.int()), c.text(), c.hash()
+	r.Faults = c.faults
+	return r
+}
+
+// FeeVersions is that of audit.Records.
+func (l *LedgerSnapshot) FeeVersions(after int64, most int) ([]audit.Rules, error) {
+	return readCells(l, ruleColumns, takeRules, `SELECT `+ruleColumns+` FROM fee_rule_set r WHERE r.version > $1 ORDER BY r.version LIMIT $2`, after, most)
 }
 
 // FeeRules is that of audit.Records. It reads them anew, whatever was read before.

@@ -19,30 +19,36 @@ func (t *Tx) InsertTrade(d market.Trade) (id int64, err error) {
 	return id, err
 }
 
-// UpdateTrade writes state, times, what was paid and what is counted.
+// UpdateTrade writes state, times, what was paid, what is counted and the seal.
 func (t *Tx) UpdateTrade(d market.Trade) error {
 	_, err := t.exec(`
 		UPDATE trade SET state = $2, fee = $3, net = $4, fee_rule = $5, fee_version = $6, transaction_id = $7,
-			completed_at = $8, settle_at = $9, settled_at = $10, reversed_at = $11, volume = $12, ranked = $13
+			completed_at = $8, settle_at = $9, settled_at = $10, reversed_at = $11, volume = $12, ranked = $13,
+			version = $14, key_id = $15, mac = $16
 		WHERE id = $1`, d.ID, d.State, d.Fee, d.Net, d.FeeRule, d.FeeVersion, d.TransactionID,
-		micros(d.CompletedAt), micros(d.SettleAt), micros(d.SettledAt), micros(d.ReversedAt), d.Volume, d.Ranked)
+		micros(d.CompletedAt), micros(d.SettleAt), micros(d.SettledAt), micros(d.ReversedAt), d.Volume, d.Ranked,
+		d.Seal.Version, d.Seal.KeyID, d.Seal.MAC[:])
 	return err
 }
 
 const tradeColumns = `
 SELECT d.id, d.listing_id, d.seller_key, d.buyer_key, s.user_id, b.user_id, d.app_id, d.context_id, d.asset_id, d.item_id, i.name, i.phase,
 	d.amount, d.price, d.currency, d.payment_method, d.country, d.fee, d.net, d.fee_rule, d.fee_version, d.transaction_id, d.state,
-	d.created_at, d.completed_at, d.settle_at, d.settled_at, d.reversed_at, d.volume, d.ranked
+	d.created_at, d.completed_at, d.settle_at, d.settled_at, d.reversed_at, d.volume, d.ranked,
+	d.version, d.key_id, d.mac
 FROM trade d JOIN platform_user s ON s.id = d.seller_key JOIN platform_user b ON b.id = d.buyer_key JOIN item i ON i.id = d.item_id`
 
 const tradeByID = tradeColumns + ` WHERE d.id = $1`
 
 func scanTrade(r *sql.Rows, d *market.Trade) error {
 	var created, completed, settle, settled, reversed int64
+	var mac []byte
 	err := r.Scan(&d.ID, &d.ListingID, &d.SellerKey, &d.BuyerKey, &d.Seller, &d.Buyer, &d.AppID, &d.ContextID, &d.AssetID,
 		&d.ItemID, &d.Item.Name, &d.Item.Phase, &d.Amount, &d.Price, &d.Currency, &d.PaymentMethod, &d.Country,
 		&d.Fee, &d.Net, &d.FeeRule, &d.FeeVersion, &d.TransactionID,
-		&d.State, &created, &completed, &settle, &settled, &reversed, &d.Volume, &d.Ranked)
+		&d.State, &created, &completed, &settle, &settled, &reversed, &d.Volume, &d.Ranked,
+		&d.Seal.Version, &d.Seal.KeyID, &mac)
+	d.Seal.MAC = storedHash(mac)
 	d.Item.AppID, d.CreatedAt, d.CompletedAt = d.AppID, moment(created), moment(completed)
 	d.SettleAt, d.SettledAt, d.ReversedAt = moment(settle), moment(settled), moment(reversed)
 	return err

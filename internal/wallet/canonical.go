@@ -17,10 +17,11 @@ const (
 	checkpointDomain  = "wallet-checkpoint/v1\x00"
 	keyDomain         = "wallet-key/v1\x00"
 	keptDomain        = "wallet-user-checkpoint/v1\x00"
+	tradeDomain       = "wallet-trade/v1\x00"
+	rulesDomain       = "wallet-fee-rules/v1\x00"
 )
 
-// record is what has canonical bytes: an Entry, a Head or a Transaction. It names
-// its domain, and what stands before its fields, and hands its fields over in
+// record is what has canonical bytes: a row that is sealed. It names its domain, and what stands before its fields, and hands its fields over in
 // their fixed order, which never changes.
 type record interface {
 	frame() (domain string, before []byte)
@@ -60,6 +61,17 @@ func (f *fieldWriter) int(values ...int64) {
 func (f *fieldWriter) version(v int) { f.bytes = append(f.bytes, 0, 0, 0, 1, byte(v)) }
 
 func (f *fieldWriter) time(t time.Time) { f.int(t.UnixMicro()) }
+
+// moments are times that may not have come yet: those are 0.
+func (f *fieldWriter) moments(times ...time.Time) {
+	for _, t := range times {
+		if t.IsZero() {
+			f.int(0)
+		} else {
+			f.time(t)
+		}
+	}
+}
 
 func (f *fieldWriter) hash(h Hash) {
 	f.bytes = binary.BigEndian.AppendUint32(f.bytes, uint32(len(h)))
@@ -101,4 +113,33 @@ func (t *Transaction) fields(f *fieldWriter) {
 	f.int(t.Entries)
 	f.time(t.At)
 	f.text(t.KeyID)
+}
+
+func (t *Trade) frame() (domain string, before []byte) { return tradeDomain, nil }
+
+func (t *Trade) fields(f *fieldWriter) {
+	f.version(t.Version)
+	f.int(t.ID, t.Listing)
+	f.text(t.Seller, t.Buyer)
+	f.int(t.AppID)
+	f.text(t.ContextID, t.AssetID)
+	f.int(t.Item, t.Amount, t.Price)
+	f.text(string(t.Currency), t.PaymentMethod, t.Country)
+	f.int(t.Fee, t.Net)
+	f.text(t.FeeRule)
+	f.int(t.FeeVersion, t.Transaction)
+	f.text(t.State)
+	f.moments(t.CreatedAt, t.CompletedAt, t.SettleAt, t.SettledAt, t.ReversedAt)
+	f.int(t.Volume, t.Ranked)
+	f.text(t.KeyID)
+}
+
+func (r *Rules) frame() (domain string, before []byte) { return rulesDomain, r.Previous[:] }
+
+func (r *Rules) fields(f *fieldWriter) {
+	f.version(r.Version)
+	f.int(r.Number)
+	f.text(r.Digest, r.Source, r.Mark)
+	f.time(r.At)
+	f.text(r.By, r.KeyID)
 }

@@ -189,9 +189,10 @@ func (l *Ledger) sale(tx Tx, trade int64) (Transaction, []Entry, error) {
 // written.
 func (l *Ledger) entriesOf(tx Tx, t *Transaction) ([]Entry, error) {
 	s := l.Keys.Sealer()
+	of := Account{fmt.Sprintf("transaction %d", t.ID), ""}
 	intact, err := s.TransactionIntact(t)
 	if err != nil {
-		return nil, err
+		return nil, accountIntact(intact, err, of)
 	}
 	entries, err := tx.TransactionEntries(t.ID)
 	if err != nil {
@@ -201,14 +202,11 @@ func (l *Ledger) entriesOf(tx Tx, t *Transaction) ([]Entry, error) {
 	for i := range entries {
 		ok, err := s.EntryIntact(&entries[i])
 		if err != nil {
-			return nil, err
+			return nil, accountIntact(ok, err, of)
 		}
 		intact = intact && ok && entries[i].Transaction == t.ID
 	}
-	if !intact {
-		return nil, tampered(Account{fmt.Sprintf("transaction %d", t.ID), ""})
-	}
-	return entries, nil
+	return entries, accountIntact(intact, nil, of)
 }
 
 // held makes a check of a posting: what a trade's seller was credited is held

@@ -170,11 +170,8 @@ func lockHeads(tx Tx, s *Sealer, accounts []Account) (heads []Head, id int64, er
 	for i := range heads {
 		h := &heads[i]
 		ok, err := s.HeadIntact(h)
-		if err != nil {
+		if err := accountIntact(ok, err, h.Account); err != nil {
 			return nil, 0, err
-		}
-		if !ok {
-			return nil, 0, tampered(h.Account)
 		}
 	}
 	return heads, id, nil
@@ -221,8 +218,15 @@ func checkCount(tx Tx, a Account) error {
 
 // tampered tells an operator which account is not what was written, and callers
 // that nothing is posted to it.
-func tampered(a Account) error {
-	return fmt.Errorf("%w: account %.130q %s: %w", ErrTampered, a.User, a.Currency, fault.New(fault.Unavailable, "ledger_tampered",
+func tampered(a Account) error { return accountIntact(false, nil, a) }
+
+// accountIntact makes an error of what was found of a seal of an account; nil:
+// there is nothing wrong.
+func accountIntact(intact bool, err error, a Account) error {
+	if intact && err == nil {
+		return nil
+	}
+	return examined(err, fmt.Sprintf("account %.130q %s", a.User, a.Currency), fault.New(fault.Unavailable, "ledger_tampered",
 		"A wallet account is not what the ledger wrote, so nothing is posted to it. Verify the ledger, and restore it from a backup."))
 }
 

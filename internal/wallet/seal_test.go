@@ -58,6 +58,12 @@ func TestCanonical_HasTheBytesThatItAlwaysHad(t *testing.T) {
 	}
 	head := Head{Account: Account{User: "u1", Currency: "USD"}, Balance: 18700, Held: 8700, Number: 7, Hash: filled(0xbb)}
 	tx := Transaction{ID: 42, Kind: KindSale, Trade: 9, Scope: "POST x admin u1", IdempotencyKey: "order-1|B", Entries: 3, At: at}
+	traded := Trade{
+		ID: 9, Listing: 8, Seller: "u1", Buyer: "ü2", AppID: 730, ContextID: "2", AssetID: "a1", Item: 5, Amount: 1, Price: 10000, Currency: "USD",
+		PaymentMethod: "card", Country: "DE", Fee: 1300, Net: 8700, FeeRule: "std", FeeVersion: 3, Transaction: 42, State: "completed",
+		CreatedAt: at, CompletedAt: at.Add(time.Microsecond), SettleAt: at.Add(2 * time.Microsecond), Volume: 10_000_000,
+	}
+	rules := Rules{Number: 4, Digest: "ab12", Source: "https://x/fees", Mark: `"etag"`, At: at, By: "admin", Previous: filled(0xaa)}
 	for _, c := range []struct {
 		name, key   string
 		seal        func(*Sealer) (record, Hash)
@@ -91,6 +97,16 @@ func TestCanonical_HasTheBytesThatItAlwaysHad(t *testing.T) {
 				"000000080000000000000009" + "000000080000000000000000" + "0000000f504f535420782061646d696e207531" +
 				"000000096f726465722d317c42" + "00000000" + "000000080000000000000003" + "00000008000660c95b8e2841" + "000000026b31",
 			"11e0de8e85e68aa5951d688974b71b04f43bc9a8ff6a4f6f669cbdbbd1723504",
+		},
+		{
+			"a trade", "k1", func(s *Sealer) (record, Hash) { s.SealTrade(&traded); return &traded, traded.MAC },
+			"77616c6c65742d74726164652f763100000000010100000008000000000000000900000008000000000000000800000002753100000003c3bc320000000800000000000002da00000001320000000261310000000800000000000000050000000800000000000000010000000800000000000027100000000355534400000004636172640000000244450000000800000000000005140000000800000000000021fc0000000373746400000008000000000000000300000008000000000000002a00000009636f6d706c6574656400000008000660c95b8e284100000008000660c95b8e284200000008000660c95b8e2843000000080000000000000000000000080000000000000000000000080000000000989680000000080000000000000000000000026b31",
+			"386fe525034420dd9f38f8bcaf8dee1c2efcfe9efb122358e78a71801379fbf9",
+		},
+		{
+			"a version of the fee rules", "k1", func(s *Sealer) (record, Hash) { s.SealRules(&rules); return &rules, rules.MAC },
+			"77616c6c65742d6665652d72756c65732f763100aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa000000010100000008000000000000000400000004616231320000000e68747470733a2f2f782f666565730000000622657461672200000008000660c95b8e28410000000561646d696e000000026b31",
+			"ca64863531f763a83a34d7f09958b6fde1268eae7573a9dba79f4dbf307f2be6",
 		},
 	} {
 		t.Run(c.name, func(t *testing.T) {

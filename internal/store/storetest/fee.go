@@ -7,11 +7,14 @@ import (
 	"log/slog"
 	"strings"
 	"sync"
+	"testing"
 	"time"
 
 	"assay/internal/randtest"
 	"assay/internal/store"
+	"assay/internal/wallet"
 	"assay/internal/wallet/fee"
+	"assay/internal/wallet/wallettest"
 )
 
 // fees is the store as the service of fee rules sees it.
@@ -19,6 +22,19 @@ type fees struct{ *store.Store }
 
 func (s fees) InTx(ctx context.Context, fn func(fee.Tx) error) error {
 	return s.Store.InTx(ctx, func(tx *store.Tx) error { return fn(tx) })
+}
+
+// Activate makes a set of fee rules the active one, sealed with keys.
+func Activate(tb testing.TB, s *store.Store, keys *wallet.Ring, set *fee.Set) {
+	tb.Helper()
+	service := &fee.Service{Store: fees{s}, Keys: keys, Source: fixed{set}, Now: time.Now, Logger: slog.New(slog.DiscardHandler)}
+	err := service.Begin(tb.Context())
+	if err == nil {
+		_, err = service.Refresh(tb.Context(), fee.Request{AllowLarge: true})
+	}
+	if err != nil {
+		tb.Fatal(err)
+	}
 }
 
 // percent is a set that charges some basis points.
@@ -34,10 +50,10 @@ func feeVersions(f *fixture) {
 	for v := int64(1); v <= 3; v++ {
 		f.tx(func(tx *store.Tx) error {
 			f.must(tx.HoldFees())
-			f.must(tx.AddFees(fee.Activation{Version: v, Set: percent(f, 100*v), Source: "a", Mark: "m", By: "b"}))
-			set, err := tx.ActiveFees()
+			f.must(tx.AddFees(fee.Activation{At: f.now, Version: v, Set: percent(f, 100*v), Source: "a", Mark: "m", By: "b"}))
+			a, err := tx.ActiveFees()
 			f.must(err)
-			f.is("the transaction sees its own", set.Version, v)
+			f.is("the transaction sees its own", a.Set.Version, v)
 			return nil
 		})
 	}
@@ -64,14 +80,14 @@ func feeVersions(f *fixture) {
 func feesRolledBack(f *fixture) {
 	failed := errors.New("failed")
 	err := f.s.InTx(f.Context(), func(tx *store.Tx) error {
-		f.must(tx.AddFees(fee.Activation{Version: 1, Set: percent(f, 9), Source: "a"}))
+		f.must(tx.AddFees(fee.Activation{At: f.now, Version: 1, Set: percent(f, 9), Source: "a"}))
 		_, err := tx.ActiveFees()
 		f.must(err)
 		return failed
 	})
 	f.is("failed", errors.Is(err, failed), true)
 	f.tx(func(tx *store.Tx) error {
-		return tx.AddFees(fee.Activation{Version: 1, Set: percent(f, 5), Source: "a"})
+		return tx.AddFees(fee.Activation{At: f.now, Version: 1, Set: percent(f, 5), Source: "a"})
 	})
 	active, err := f.s.FeeActivation(f.Context(), 0)
 	f.must(err)
@@ -82,7 +98,7 @@ func feesRolledBack(f *fixture) {
 func feesRace(f *fixture) {
 	const many = 8
 	service := func(points int64) *fee.Service {
-		return &fee.Service{Store: fees{f.s}, Source: fixed{percent(f, points)}, Now: time.Now, Logger: slog.New(slog.DiscardHandler)}
+		return &fee.Service{Store: fees{f.s}, Keys: wallettest.NewRing(f, "k1"), Source: fixed{percent(f, points)}, Now: time.Now, Logger: slog.New(slog.DiscardHandler)}
 	}
 	each := func(do func(i int64) error) {
 		f.Helper()
@@ -119,7 +135,7 @@ func (f fixed) Load(context.Context, string) (fee.Loaded, error) { return fee.Lo
 // stored.
 func feeSwaps(f *fixture) {
 	swaps := randtest.Count(20, 500)
-	f.tx(func(tx *store.Tx) error { return tx.AddFees(fee.Activation{Version: 1, Set: percent(f, 1)}) })
+	Activate(f, f.s, wallettest.NewRing(f, "k1"), percent(f, 1))
 	pay := fee.Payment{Kind: fee.Sale, Amount: 1_000_000, Currency: "USD", At: f.now}
 	quote := func(inTx bool) (q fee.Quote, err error) {
 		if !inTx {
@@ -130,9 +146,9 @@ func feeSwaps(f *fixture) {
 			return fee.Compute(a.Set, pay)
 		}
 		err = f.s.InTx(f.Context(), func(tx *store.Tx) error {
-			set, err := tx.ActiveFees()
+			a, err := tx.ActiveFees()
 			if err == nil {
-				q, err = fee.Compute(set, pay)
+				q, err = fee.Compute(a.Set, pay)
 			}
 			return err
 		})
@@ -157,7 +173,7 @@ func feeSwaps(f *fixture) {
 			}
 		})
 	}
-	service := &fee.Service{Store: fees{f.s}, Now: time.Now, Logger: slog.New(slog.DiscardHandler)}
+	service := &fee.Service{Store: fees{f.s}, Keys: wallettest.NewRing(f, "k1"), Now: time.Now, Logger: slog.New(slog.DiscardHandler)}
 	for i := range swaps {
 		for range 10 { // quotes between two swaps, at least
 			<-taken

@@ -87,6 +87,7 @@ type audit struct {
 	entries  int64         // rows that were seen in their chains
 	heads    int64
 	payments int64 // rows of transactions
+	versions int64 // rows of fee rules
 	queue    []int64
 	done     map[int64]bool // transactions that were examined just before
 	rules    rules
@@ -112,6 +113,14 @@ func (v *audit) user(anchor *anchor) error {
 	traded, err := v.trades()
 	if err != nil {
 		return err
+	}
+	if err := v.unlisted(); err != nil {
+		return err
+	}
+	if v.examined[feeCrosscheck] > 0 {
+		if err := v.ruleChain(); err != nil {
+			return err
+		}
 	}
 	marked, err := v.anchors(anchor)
 	if err != nil {
@@ -154,6 +163,13 @@ func (v *audit) everything(anchor *anchor) error {
 		return err
 	}
 	v.counted(tradeCrosscheck, trades, n.Trades, "There are trades that have no id, or one that is taken.")
+	if err := v.unlisted(); err != nil {
+		return err
+	}
+	if err := v.ruleChain(); err != nil {
+		return err
+	}
+	v.counted(feeCrosscheck, v.versions, n.Rules, "There are fee rules that have no version, or one that is taken.")
 	if _, err := v.anchors(anchor); err != nil {
 		return err
 	}

@@ -68,7 +68,7 @@ func (c check) texts() (name, unused string) {
 		holdLifecycle:      {"hold_lifecycle", "nothing was ever held"},
 		reversalLink:       {"reversal_link", "nothing was taken back"},
 		tradeCrosscheck:    {"trade_crosscheck", "no trade was paid"},
-		feeCrosscheck:      {"fee_crosscheck", "nothing was sold"},
+		feeCrosscheck:      {"fee_crosscheck", "nothing was sold by any fee rules"},
 		roundingResidue:    {"rounding_residue", "nothing was sold"},
 	}
 	return texts[c][0], texts[c][1]

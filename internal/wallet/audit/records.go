@@ -3,7 +3,6 @@ package audit
 import (
 	"cmp"
 
-	"assay/internal/money"
 	"assay/internal/wallet"
 	"assay/internal/wallet/fee"
 )
@@ -41,14 +40,19 @@ type Records interface {
 	SameKeys(ids []int64) ([]int64, error)
 	// TradesOf returns those trades that there are, by id.
 	TradesOf(ids []int64) ([]Trade, error)
-	// FeeRules returns a version of the fee rules; found is false where there is none.
-	// The error is an ErrFeeRules where they cannot be read, or are not those that
-	// were activated.
+	// Unlisted returns trades of a user whose listing is not there or is another one,
+	// and listings of theirs that were sold in no trade.
+	Unlisted(user string, most int) ([]Unlisted, error)
+	// FeeVersions lists the versions of the fee rules after one.
+	FeeVersions(after int64, most int) ([]Rules, error)
+	// FeeRules returns what a version of the fee rules says; found is false where there
+	// is none. The error is an ErrFeeRules where that cannot be read, or does not have
+	// the version's digest.
 	FeeRules(version int64) (set *fee.Set, found bool, err error)
 }
 
 // Count is how many rows there are; of one user only those of the first two.
-type Count struct{ Accounts, Entries, Transactions, Trades int64 }
+type Count struct{ Accounts, Entries, Transactions, Trades, Rules int64 }
 
 // Place is where an entry stands.
 type Place struct {
@@ -76,22 +80,22 @@ type Transaction struct {
 	Faults []string
 }
 
-// Trade is what the market says of a trade.
+// Trade is what the market says of a trade. A seller or buyer that is not known is
+// empty.
 type Trade struct {
-	ID            int64
-	Seller, Buyer string // user ids; empty: unknown
-	Price         int64  // minor units, as Fee and Net
-	Fee           int64
-	Net           int64
-	Currency      money.Currency
-	PaymentMethod string
-	Country       string
-	FeeRule       string
-	FeeVersion    int64
-	Transaction   int64  // the sale's; 0: none
-	State         string // pending, completed, reversed, settled
-	Faults        []string
+	wallet.Trade
+	Faults []string
 }
+
+// Rules is a version of the fee rules as it is stored, without what it says.
+type Rules struct {
+	wallet.Rules
+	Faults []string
+}
+
+// Unlisted is a trade that does not go with its listing, or a listing that was sold
+// in no trade.
+type Unlisted struct{ Trade, Listing int64 }
 
 func byAccount(a, b wallet.Account) int {
 	return cmp.Or(cmp.Compare(a.User, b.User), cmp.Compare(a.Currency, b.Currency))

@@ -36,6 +36,8 @@ const (
 	columns = `transaction_id, type, amount, balance, held, trade_id, reverses, idempotency_key, fee_rule, fee_version, at, version, key_id, previous_hash, hash`
 )
 
+const noBytes = `substr(mac, 1, 0)`
+
 // known are those that the design names.
 var known = []tampering{
 	{"amount of a middle entry changed", "entry_hash", "", "alice", []string{`UPDATE wallet_entry SET amount = amount + 1` + ofAlice + `= 2`}},
@@ -173,8 +175,35 @@ var others = []tampering{
 	{"trade paid by another method", "trade_crosscheck", "", "alice", []string{`UPDATE trade SET payment_method = 'cash' WHERE id = 3`}},
 	{"trade paid from another country", "trade_crosscheck", "", "alice", []string{`UPDATE trade SET country = 'AT' WHERE id = 3`}},
 	{"trade names another version", "trade_crosscheck", "", "alice", []string{`UPDATE trade SET fee_version = 2 WHERE id = 3`}},
+	{"trade created at another time", "trade_crosscheck", "", "alice", []string{`UPDATE trade SET created_at = created_at - 1 WHERE id = 3`}},
+	{"trade settled at another time", "trade_crosscheck", "", "bob", []string{`UPDATE trade SET settled_at = settled_at + 1 WHERE id = 1`}},
+	{"trade reversed at another time", "trade_crosscheck", "", "bob", []string{`UPDATE trade SET reversed_at = reversed_at + 1 WHERE id = 2`}},
+	{"trade settled too early", "trade_crosscheck", "", "bob", []string{`UPDATE trade SET settle_at = settled_at + 1 WHERE id = 1`}},
+	{"trade made to settle", "trade_crosscheck", "", "bob", []string{`UPDATE trade SET state = 'completed', completed_at = 3, settle_at = 4 WHERE id = 3`}},
+	{"trade counted for more", "trade_crosscheck", "", "bob", []string{`UPDATE trade SET volume = volume + 1 WHERE id = 3`}},
+	{"trade of another asset", "trade_crosscheck", "", "alice", []string{`UPDATE trade SET asset_id = 'b' WHERE id = 3`}},
+	{"trade moved to another listing", "trade_crosscheck", "", "alice", []string{`UPDATE trade SET listing_id = 99 WHERE id = 3`, `UPDATE listing SET id = 99 WHERE id = 3`}},
+	{"trades of two listings swapped", "trade_crosscheck", "", "alice", []string{`UPDATE trade SET listing_id = 3 - listing_id WHERE id IN (1, 2)`}},
+	{"trade with another one's seal", "trade_crosscheck", "", "alice", []string{`UPDATE trade SET mac = (SELECT mac FROM trade WHERE id = 1) WHERE id = 3`}},
+	{"trade's seal removed", "trade_crosscheck", "", "alice", []string{`UPDATE trade SET version = 0, key_id = '', mac = ` + noBytes + ` WHERE id = 3`}},
+	{"trade and its money deleted", "trade_crosscheck", "", "bob", []string{`DELETE FROM trade WHERE id = 3`, `DELETE FROM wallet_transaction WHERE trade_id = 3`, `DELETE FROM wallet_entry WHERE trade_id = 3`}},
+	{"listing of a trade deleted", "trade_crosscheck", "", "alice", []string{`DELETE FROM listing WHERE id = 3`}},
+	{"listing of a trade active again", "trade_crosscheck", "", "bob", []string{`UPDATE listing SET state = 'active' WHERE id = 3`}},
+	{"listing of a trade at another price", "trade_crosscheck", "", "alice", []string{`UPDATE listing SET price = price + 1 WHERE id = 3`}},
+	{"listing sold without a trade", "trade_crosscheck", "", "bob", []string{`INSERT INTO listing SELECT 99, seller_key, app_id, context_id, 'z', item_id, amount, price, currency, state, created_at, ended_at FROM listing WHERE id = 3`}},
+	{"fee rules activated at another time", "fee_crosscheck", "", "alice", []string{`UPDATE fee_rule_set SET activated_at = activated_at - 1`}},
+	{"fee rules activated by another one", "fee_crosscheck", "", "alice", []string{`UPDATE fee_rule_set SET activated_by = 'x' WHERE version = 2`}},
+	{"old fee rules deleted", "fee_crosscheck", "", "alice", []string{`DELETE FROM fee_rule_set WHERE version = 2`}},
+	{"first fee rules deleted", "fee_crosscheck", "", "alice", []string{`DELETE FROM fee_rule_set WHERE version = 1`}},
+	{"fee rules swapped", "fee_crosscheck", "", "alice", []string{`UPDATE fee_rule_set SET version = 5 - version WHERE version IN (2, 3)`}},
+	{"what fee rules say swapped", "fee_crosscheck", "", "", []string{`UPDATE fee_rule_set SET rules = (SELECT rules FROM fee_rule_set o WHERE o.version = 5 - fee_rule_set.version),
+		digest = (SELECT digest FROM fee_rule_set o WHERE o.version = 5 - fee_rule_set.version) WHERE version IN (2, 3)`}},
+	{"fee rules added", "fee_crosscheck", "", "alice", []string{`INSERT INTO fee_rule_set SELECT 4, digest, rules, source, mark, activated_at, activated_by, seal_version, key_id, mac, mac FROM fee_rule_set WHERE version = 1`}},
+	{"old fee rules put in force again", "fee_crosscheck", "", "alice", []string{`INSERT INTO fee_rule_set SELECT 4, digest, rules, source, mark, activated_at, activated_by, seal_version, key_id, previous_mac, mac FROM fee_rule_set WHERE version = 1`}},
+	{"fee rules said to begin anew", "fee_crosscheck", "", "alice", []string{`UPDATE fee_rule_set SET previous_mac = (SELECT previous_mac FROM fee_rule_set WHERE version = 1) WHERE version = 2`}},
+	{"fee rules that nobody was charged by changed", "fee_crosscheck", "", "", []string{`UPDATE fee_rule_set SET rules = replace(rules, '700', '600') WHERE version = 2`}},
 	{"fee rules deleted", "fee_crosscheck", "", "alice", []string{`DELETE FROM fee_rule_set`}},
-	{"fee rules changed", "fee_crosscheck", "", "alice", []string{`UPDATE fee_rule_set SET rules = replace(rules, '500', '400')`}},
+	{"fee rules changed", "fee_crosscheck", "", "alice", []string{`UPDATE fee_rule_set SET rules = replace(rules, '500', '400') WHERE version = 1`}},
 	{"fee rules made unreadable", "fee_crosscheck", "", "alice", []string{`UPDATE fee_rule_set SET rules = '{'`}},
 	{"fee rules there twice", "fee_crosscheck", "", "alice", []string{`INSERT INTO fee_rule_set SELECT * FROM fee_rule_set`}},
 	{"sale names a version that is not there", "fee_crosscheck", "", "alice", []string{`UPDATE wallet_entry SET fee_version = 7 WHERE trade_id = 3`, `UPDATE trade SET fee_version = 7 WHERE id = 3`}},

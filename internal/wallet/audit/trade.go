@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"time"
 
 	"assay/internal/wallet"
 	"assay/internal/wallet/fee"
@@ -156,6 +157,12 @@ func (d *deal) sort() {
 
 // deal examines a trade; p is the transaction that findings are told at.
 func (v *audit) deal(d *deal, p *payment) error {
+	if d.trade != nil {
+		intact, err := v.sealer.TradeIntact(&d.trade.Trade)
+		v.sealed(tradeCrosscheck, intact, err, func() Finding {
+			return v.finding(p, "what key "+quote(d.trade.KeyID)+" sealed", d.trade.MAC.String(), "trade %d is not what was sealed.", d.id)
+		})
+	}
 	if wrong := d.differs(); len(wrong) > 0 {
 		for _, w := range wrong {
 			v.fail(tradeCrosscheck, v.finding(p, w.expected, w.actual, "trade %d: %s", d.id, w.message))
@@ -223,7 +230,29 @@ func (d *deal) differs() (out []difference) {
 	}
 	differ("its price is not its fee and what the seller gets.", integer(t.Price), integer(t.Fee+t.Net))
 	differ("its state does not go with what the ledger has of it.", t.State, d.state())
+	differ("it was sold at another time.", stamp(t.CreatedAt), stamp(d.sale.At))
+	differ("it was settled at another time.", moment(t.SettledAt), d.settled.when())
+	differ("it was reversed at another time.", moment(t.ReversedAt), d.reversal.when())
+	if d.settled != nil && d.settled.At.Before(t.SettleAt) {
+		differ("it was settled too early.", "not before "+stamp(t.SettleAt), stamp(d.settled.At))
+	}
 	return out
+}
+
+// when tells the time of a transaction that may be none.
+func (p *payment) when() string {
+	if p == nil {
+		return "never"
+	}
+	return stamp(p.At)
+}
+
+// moment tells a time that may not have come.
+func moment(t time.Time) string {
+	if t.IsZero() {
+		return "never"
+	}
+	return stamp(t)
 }
 
 // state is the one that goes with what the ledger has of a trade that was sold.
@@ -283,44 +312,6 @@ func (v *audit) rounding(d *deal) {
 		return v.finding(d.sale, "0", integer(rest), "what the buyer paid is not what the seller got and the house kept.")
 	})
 }
-
-// rules keeps the fee rules that were used last.
-type rules struct {
-	sets map[int64]*ruleSet
-}
-
-type ruleSet struct {
-	set   *fee.Set
-	wrong string
-}
-
-// maxRules bounds how many versions are kept.
-const maxRules = 64
-
-// rule returns a version of the fee rules.
-func (v *audit) rule(version int64) (*ruleSet, error) {
-	if kept := v.rules.sets[version]; kept != nil {
-		return kept, nil
-	}
-	set, found, err := v.records.FeeRules(version)
-	out := &ruleSet{set: set}
-	switch {
-	case errors.Is(err, ErrFeeRules):
-		out.wrong = "rules that are not what was activated"
-	case err != nil:
-		return nil, err
-	case !found:
-		out.wrong = "no rules of that version"
-	}
-	if len(v.rules.sets) >= maxRules || v.rules.sets == nil {
-		v.rules.sets = map[int64]*ruleSet{}
-	}
-	v.rules.sets[version] = out
-	return out, nil
-}
-
-// ErrFeeRules means that a version of the fee rules is not what was activated.
-var ErrFeeRules = errors.New("the fee rules were changed behind the service's back")
 
 // fee examines whether a sale cost what the rules of its version say.
 func (v *audit) fee(d *deal) error {
@@ -432,4 +423,20 @@ func (v *audit) unpaid(ids []int64) error {
 		}
 	}
 	return nil
+}
+
+// unlisted examines whether trades and listings that were sold go together.
+func (v *audit) unlisted() error {
+	rows, err := v.records.Unlisted(v.only, page)
+	for _, u := range rows {
+		if u.Trade == 0 {
+			v.fail(tradeCrosscheck, Finding{UserID: v.only, Expected: "a trade", Actual: "none", Message: fmt.Sprintf("Listing %d is sold, and no trade is of it.", u.Listing)})
+			continue
+		}
+		v.fail(tradeCrosscheck, Finding{
+			UserID: v.only, Expected: fmt.Sprintf("listing %d, sold as trade %d says", u.Listing, u.Trade), Actual: "none, or another one",
+			Message: fmt.Sprintf("Trade %d does not go with its listing.", u.Trade),
+		})
+	}
+	return err
 }

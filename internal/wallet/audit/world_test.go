@@ -9,6 +9,7 @@ import (
 	"math/rand/v2"
 	"os"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -57,10 +58,7 @@ func newWorld(tb testing.TB, users ...string) *world {
 			return w.store.ReadLedger(ctx, func(l *store.LedgerSnapshot) error { return use(l) })
 		},
 	}
-	set := fee.BuiltIn()
-	text, digest, err := set.Canonical()
-	w.must(err)
-	w.exec(`INSERT INTO fee_rule_set (version, digest, rules, source, mark, activated_at, activated_by) VALUES (1, $1, $2, 'built-in', '', 1, 'test')`, digest, string(text))
+	storetest.Activate(tb, w.store, keys, fee.BuiltIn())
 	for i, u := range users {
 		w.traders[u] = int64(i + 1)
 		w.exec(`INSERT INTO platform_user (id, user_id, created_at) VALUES ($1, $2, 1)`, i+1, u)
@@ -134,9 +132,26 @@ func (w *world) takeBack(user string, id int64) *wallet.Posted {
 func (w *world) trade(buyer, seller string, currency money.Currency, price int64) int64 {
 	w.Helper()
 	w.trades++
+	w.exec(`INSERT INTO listing (id, seller_key, app_id, context_id, asset_id, item_id, amount, price, currency, state, created_at, ended_at)
+		VALUES ($1, $2, 730, '2', 'a', 1, 1, $3, $4, 'sold', 1, 2)`, w.trades, w.traders[seller], price, string(currency))
 	w.exec(`INSERT INTO trade (id, listing_id, seller_key, buyer_key, app_id, context_id, asset_id, item_id, amount, price, currency, payment_method, country, state, created_at)
-		VALUES ($1, $1, $2, $3, 730, '2', 'a', 1, 1, $4, $5, 'card', 'DE', 'pending', 1)`, w.trades, w.traders[seller], w.traders[buyer], price, string(currency))
+		VALUES ($1, $1, $2, $3, 730, '2', 'a', 1, 1, $4, $5, 'card', 'DE', 'pending', 2)`, w.trades, w.traders[seller], w.traders[buyer], price, string(currency))
 	return w.trades
+}
+
+// change changes a trade as the service does: it is sealed again.
+func (w *world) change(id int64, set string, args ...any) {
+	w.Helper()
+	w.exec(`UPDATE trade SET `+set+fmt.Sprintf(` WHERE id = %d`, id), args...)
+	w.must(w.store.ReadLedger(context.Background(), func(l *store.LedgerSnapshot) error {
+		rows, err := l.TradesOf([]int64{id})
+		if err == nil {
+			t := rows[0].Trade
+			w.Keys.Sealer().SealTrade(&t)
+			w.exec(`UPDATE trade SET version = $1, key_id = $2, mac = $3 WHERE id = $4`, t.Version, t.KeyID, t.MAC[:], id)
+		}
+		return err
+	}))
 }
 
 // pay moves the money of a trade.
@@ -157,8 +172,10 @@ func (w *world) pay(trade int64, buyer, seller string, currency money.Currency, 
 			FeeRule: quote.Rule, FeeVersion: quote.Version,
 		}, request)
 	})
-	w.exec(`UPDATE trade SET fee = $1, net = $2, fee_rule = $3, fee_version = $4, transaction_id = $5 WHERE id = $6`,
-		quote.Fee, quote.Net, quote.Rule, quote.Version, p.Transaction.ID, trade)
+	at := p.Transaction.At.UnixMicro()
+	w.exec(`UPDATE listing SET ended_at = $1 WHERE id = $2`, at, trade)
+	w.change(trade, `fee = $1, net = $2, fee_rule = $3, fee_version = $4, transaction_id = $5, created_at = $6`,
+		quote.Fee, quote.Net, quote.Rule, quote.Version, p.Transaction.ID, at)
 	w.open = append(w.open, trade)
 	return p
 }
@@ -170,14 +187,15 @@ func (w *world) sell(buyer, seller string, currency money.Currency, price int64)
 
 func (w *world) settle(trade int64) {
 	w.Helper()
-	w.post(func(tx wallet.Tx) (*wallet.Posted, error) { return w.ledger.Settle(tx, trade, wallet.Request{}) })
-	w.exec(`UPDATE trade SET state = 'settled' WHERE id = $1`, trade)
+	p := w.post(func(tx wallet.Tx) (*wallet.Posted, error) { return w.ledger.Settle(tx, trade, wallet.Request{}) })
+	at := p.Transaction.At.UnixMicro()
+	w.change(trade, `state = 'settled', completed_at = $1, settle_at = $2, settled_at = $3`, at-2, at-1, at)
 }
 
 func (w *world) reverse(trade int64) {
 	w.Helper()
-	w.post(func(tx wallet.Tx) (*wallet.Posted, error) { return w.ledger.Reverse(tx, trade, wallet.Request{}) })
-	w.exec(`UPDATE trade SET state = 'reversed' WHERE id = $1`, trade)
+	p := w.post(func(tx wallet.Tx) (*wallet.Posted, error) { return w.ledger.Reverse(tx, trade, wallet.Request{}) })
+	w.change(trade, `state = 'reversed', reversed_at = $1`, p.Transaction.At.UnixMicro())
 }
 
 // example is a small ledger in which everything happens once or twice: alice buys,
@@ -205,6 +223,11 @@ func example(tb testing.TB) *world {
 	}
 	w.deposit(in("alice", "USD"), 11)
 	w.deposit(in("bob", "USD"), 12)
+	for _, points := range []string{"700", "800"} { // which nobody was charged by
+		set, err := fee.Decode(strings.NewReader(`{"rules":[],"fallback":{"basisPoints":` + points + `}}`))
+		w.must(err)
+		storetest.Activate(tb, w.store, w.Keys, set)
+	}
 	return w
 }
 
@@ -280,7 +303,7 @@ func (w *world) loosen() {
 }
 
 // tables are those that the ledger consists of, or depends on.
-var tables = []string{"wallet_account", "wallet_entry", "wallet_transaction", "trade", "fee_rule_set", "platform_user"}
+var tables = []string{"wallet_account", "wallet_entry", "wallet_transaction", "trade", "fee_rule_set", "platform_user", "listing"}
 
 func (w *world) verifyAll() *audit.FullReport {
 	w.Helper()

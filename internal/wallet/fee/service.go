@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"assay/internal/fault"
+	"assay/internal/wallet"
 )
 
 // Activation is a version of the rules: a set that was made the active one. It
@@ -20,6 +21,16 @@ type Activation struct {
 	Mark    string // of the source, see Loaded
 	At      time.Time
 	By      string // who activated it
+
+	Previous wallet.Hash // of the version before; zero: the chain of seals begins here
+	Seal     wallet.Seal
+}
+
+// Sealed is the activation as it is sealed.
+func (a *Activation) Sealed() *wallet.Rules {
+	return &wallet.Rules{
+		Number: a.Version, Digest: a.Digest, Source: a.Source, Mark: a.Mark, At: a.At, By: a.By, Previous: a.Previous, Seal: a.Seal,
+	}
 }
 
 // Loaded is what a source holds.
@@ -43,7 +54,7 @@ type Tx interface {
 	HoldFees() error
 	// FeeActivation returns a version, 0: the newest; ErrNone if there is none.
 	FeeActivation(version int64) (Activation, error)
-	// AddFees adds a version, at the transaction's moment.
+	// AddFees adds a version.
 	AddFees(a Activation) error
 	Now() time.Time
 }
@@ -60,7 +71,8 @@ var ErrNone = errors.New("no such version of the fee rules")
 // Service activates sets of rules. Its methods may be used concurrently.
 type Service struct {
 	Store  Store
-	Source Source // nil: the built-in set
+	Keys   *wallet.Ring // that versions are sealed with
+	Source Source       // nil: the built-in set
 	Now    func() time.Time
 	Logger *slog.Logger
 }
@@ -94,10 +106,19 @@ func (s *Service) SourceName() string {
 
 // Begin makes version 1 of what the source holds if there is no version yet. If
 // that cannot be had, it is the built-in set: a start does not depend on others.
+// Where the active version is not what was activated, nothing is charged by it, and
+// all else goes on.
 func (s *Service) Begin(ctx context.Context) error {
 	active, err := s.Store.FeeActivation(ctx, 0)
 	if err == nil {
+		err = s.Keys.CheckRules(active.Sealed())
+	}
+	if err == nil {
 		s.tellActive(active)
+		return nil
+	}
+	if errors.Is(err, wallet.ErrTampered) || errors.Is(err, wallet.ErrNoKey) {
+		s.Logger.Error("nothing is charged by the active fee rules: they are not what was activated, or were sealed with a key that is missing", "error", err)
 		return nil
 	}
 	if !errors.Is(err, ErrNone) {
@@ -126,7 +147,7 @@ func (s *Service) Begin(ctx context.Context) error {
 		}
 		active = first
 		active.Version = 1
-		return tx.AddFees(active)
+		return s.add(tx, active)
 	})
 	if err != nil {
 		return fmt.Errorf("fee rules: %w", err)
@@ -190,6 +211,9 @@ func (s *Service) Refresh(ctx context.Context, r Request) (Result, error) {
 // of kind NotFound where there is no such version.
 func (s *Service) Rollback(ctx context.Context, version int64, r Request) (Result, error) {
 	old, err := s.Version(ctx, version)
+	if err == nil {
+		err = s.Keys.CheckRules(old.Sealed())
+	}
 	if err != nil {
 		return Result{}, err
 	}
@@ -213,6 +237,9 @@ func (s *Service) Version(ctx context.Context, version int64) (Activation, error
 // Quote tells what a payment costs by a version, 0: the active one, and why.
 func (s *Service) Quote(ctx context.Context, version int64, p Payment) (Explanation, error) {
 	a, err := s.Version(ctx, version)
+	if err == nil {
+		err = s.Keys.CheckRules(a.Sealed())
+	}
 	if err != nil {
 		return Explanation{}, err
 	}
@@ -245,7 +272,7 @@ func (s *Service) activate(ctx context.Context, next Activation, r Request, refu
 			return result, nil
 		}
 		next.Version = result.Version
-		err = s.Store.InTx(ctx, func(tx Tx) error { return addAfter(tx, active.Version, next) })
+		err = s.Store.InTx(ctx, func(tx Tx) error { return s.addAfter(tx, active.Version, next) })
 		if errors.Is(err, errMoved) {
 			continue
 		}
@@ -259,8 +286,8 @@ func (s *Service) activate(ctx context.Context, next Activation, r Request, refu
 }
 
 // addAfter adds a version if the newest is still the one that it was compared
-// with.
-func addAfter(tx Tx, newest int64, next Activation) error {
+// with. Upon one that is not what was activated nothing is built.
+func (s *Service) addAfter(tx Tx, newest int64, next Activation) error {
 	if err := tx.HoldFees(); err != nil {
 		return err
 	}
@@ -271,7 +298,20 @@ func addAfter(tx Tx, newest int64, next Activation) error {
 	case active.Version != newest:
 		return errMoved
 	}
-	return tx.AddFees(next)
+	if err := s.Keys.CheckRules(active.Sealed()); err != nil {
+		return err
+	}
+	next.Previous = active.Seal.MAC
+	return s.add(tx, next)
+}
+
+// add seals a version and adds it.
+func (s *Service) add(tx Tx, a Activation) error {
+	a.At = tx.Now()
+	sealed := a.Sealed()
+	s.Keys.Sealer().SealRules(sealed)
+	a.Seal = sealed.Seal
+	return tx.AddFees(a)
 }
 
 func tooLargeChange(changes []LargeChange) error {

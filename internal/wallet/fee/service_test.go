@@ -20,6 +20,7 @@ import (
 
 	"assay/internal/fault"
 	"assay/internal/provider"
+	"assay/internal/wallet/wallettest"
 )
 
 // memory keeps versions in a list; it is a transaction of itself.
@@ -69,9 +70,10 @@ func (l locked) InTx(_ context.Context, fn func(Tx) error) error {
 	return fn(l.memory)
 }
 
-func newService(source Source) (*Service, *memory) {
+func newService(tb testing.TB, source Source) (*Service, *memory) {
+	tb.Helper()
 	m := &memory{}
-	return &Service{Store: locked{m}, Source: source, Now: func() time.Time { return noon }, Logger: slog.New(slog.DiscardHandler)}, m
+	return &Service{Store: locked{m}, Keys: wallettest.NewRing(tb, "k1"), Source: source, Now: func() time.Time { return noon }, Logger: slog.New(slog.DiscardHandler)}, m
 }
 
 // fileOf makes a source of a file that holds text.
@@ -99,7 +101,7 @@ func kindOf(err error) fault.Kind {
 
 func TestBegin_MakesVersionOneOfTheSource(t *testing.T) {
 	source, write := fileOf(t, flat("300"))
-	s, m := newService(source)
+	s, m := newService(t, source)
 	if err := s.Begin(t.Context()); err != nil || len(m.versions) != 1 || m.versions[0].Source != source.Path {
 		t.Fatalf("Begin = %v, versions %+v", err, m.versions)
 	}
@@ -112,7 +114,7 @@ func TestBegin_MakesVersionOneOfTheSource(t *testing.T) {
 func TestBegin_ServesTheBuiltInSetWithoutTheSource(t *testing.T) {
 	wrong, _ := fileOf(t, `{}`)
 	for name, source := range map[string]Source{"none": nil, "missing": File{"/does/not/exist"}, "wrong": wrong} {
-		s, m := newService(source)
+		s, m := newService(t, source)
 		if err := s.Begin(t.Context()); err != nil || len(m.versions) != 1 || m.versions[0].Source != "built-in" {
 			t.Errorf("%s: %v, %+v", name, err, m.versions)
 		}
@@ -121,7 +123,7 @@ func TestBegin_ServesTheBuiltInSetWithoutTheSource(t *testing.T) {
 
 func TestRefresh_ActivatesWhatIsNew(t *testing.T) {
 	source, write := fileOf(t, flat("1000"))
-	s, m := newService(source)
+	s, m := newService(t, source)
 	ctx := t.Context()
 	if err := s.Begin(ctx); err != nil {
 		t.Fatal(err)
@@ -171,7 +173,7 @@ func TestRefresh_ActivatesWhatIsNew(t *testing.T) {
 
 func TestRollback_MakesTheNextVersionOfAnOldOne(t *testing.T) {
 	source, write := fileOf(t, flat("100"))
-	s, m := newService(source)
+	s, m := newService(t, source)
 	ctx := t.Context()
 	if err := s.Begin(ctx); err != nil {
 		t.Fatal(err)
@@ -200,7 +202,7 @@ func TestRollback_MakesTheNextVersionOfAnOldOne(t *testing.T) {
 
 func TestRefresh_ComparesWithWhatAnotherProcessActivated(t *testing.T) {
 	source, write := fileOf(t, flat("1000"))
-	s, m := newService(source)
+	s, m := newService(t, source)
 	if err := s.Begin(t.Context()); err != nil {
 		t.Fatal(err)
 	}
@@ -255,7 +257,7 @@ func TestRefresh_AsksAnAddressWhetherItChanged(t *testing.T) {
 	web := &server{text: flat("1000"), etag: `"a"`}
 	at := httptest.NewServer(web)
 	defer at.Close()
-	s, m := newService(addressOf(t, at.URL+"/fees.json?key=secret"))
+	s, m := newService(t, addressOf(t, at.URL+"/fees.json?key=secret"))
 	ctx := t.Context()
 	if err := s.Begin(ctx); err != nil || strings.Contains(m.versions[0].Source, "secret") {
 		t.Fatalf("Begin = %v, source %s", err, m.versions[0].Source)

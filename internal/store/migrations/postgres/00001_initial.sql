@@ -494,7 +494,10 @@ CREATE TABLE trade (
     settled_at     bigint  NOT NULL DEFAULT 0,
     reversed_at    bigint  NOT NULL DEFAULT 0,
     volume         bigint  NOT NULL DEFAULT 0, -- micro-units of the base currency, as counted for top traders
-    ranked         bigint  NOT NULL DEFAULT 0  -- of the volume, what counts for a rank
+    ranked         bigint  NOT NULL DEFAULT 0, -- of the volume, what counts for a rank
+    version        bigint  NOT NULL DEFAULT 0, -- of the bytes under the MAC
+    key_id         text    NOT NULL DEFAULT '',
+    mac            bytea   NOT NULL DEFAULT '' -- over all of this row
 ) WITH (fillfactor = 70);
 CREATE INDEX trade_seller ON trade (seller_key, id);
 CREATE INDEX trade_buyer ON trade (buyer_key, id);
@@ -628,6 +631,7 @@ $$;
 CREATE TRIGGER wallet_entry_kept BEFORE UPDATE OR DELETE OR TRUNCATE ON wallet_entry EXECUTE FUNCTION wallet_refuse();
 CREATE TRIGGER wallet_transaction_kept BEFORE UPDATE OR DELETE OR TRUNCATE ON wallet_transaction EXECUTE FUNCTION wallet_refuse();
 CREATE TRIGGER wallet_account_kept BEFORE DELETE OR TRUNCATE ON wallet_account EXECUTE FUNCTION wallet_refuse();
+CREATE TRIGGER trade_kept BEFORE DELETE OR TRUNCATE ON trade EXECUTE FUNCTION wallet_refuse();
 
 -- Contract: fee rule set. Each version is an activation, the greatest is in
 -- force; none is ever changed.
@@ -638,7 +642,11 @@ CREATE TABLE fee_rule_set (
     source       text    NOT NULL, -- where it was read: built-in, a file, an address; or the version that it repeats
     mark         text    NOT NULL, -- by which the source tells that it has not changed
     activated_at bigint  NOT NULL,
-    activated_by text    NOT NULL
+    activated_by text    NOT NULL,
+    seal_version bigint  NOT NULL, -- of the bytes under the MAC
+    key_id       text    NOT NULL,
+    previous_mac bytea   NOT NULL, -- of the version before; zeros: the chain begins here
+    mac          bytea   NOT NULL  -- over all of this row, the rules by their digest
 );
 -- +goose StatementBegin
 CREATE FUNCTION fee_refuse() RETURNS trigger LANGUAGE plpgsql AS $$

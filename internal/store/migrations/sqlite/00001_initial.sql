@@ -488,7 +488,10 @@ CREATE TABLE trade (
     settled_at     INTEGER NOT NULL DEFAULT 0,
     reversed_at    INTEGER NOT NULL DEFAULT 0,
     volume         INTEGER NOT NULL DEFAULT 0, -- micro-units of the base currency, as counted for top traders
-    ranked         INTEGER NOT NULL DEFAULT 0  -- of the volume, what counts for a rank
+    ranked         INTEGER NOT NULL DEFAULT 0, -- of the volume, what counts for a rank
+    version        INTEGER NOT NULL DEFAULT 0, -- of the bytes under the MAC
+    key_id         TEXT    NOT NULL DEFAULT '',
+    mac            BLOB    NOT NULL DEFAULT X'' -- over all of this row
 );
 CREATE INDEX trade_seller ON trade (seller_key, id);
 CREATE INDEX trade_buyer ON trade (buyer_key, id);
@@ -649,6 +652,10 @@ BEGIN SELECT raise(ABORT, 'ledger transactions are never replaced'); END;
 CREATE TRIGGER wallet_account_delete BEFORE DELETE ON wallet_account
 BEGIN SELECT raise(ABORT, 'wallet accounts are never deleted'); END;
 -- +goose StatementEnd
+-- +goose StatementBegin
+CREATE TRIGGER trade_delete BEFORE DELETE ON trade
+BEGIN SELECT raise(ABORT, 'trades are never deleted'); END;
+-- +goose StatementEnd
 
 -- Contract: fee rule set. Each version is an activation, the greatest is in
 -- force; none is ever changed.
@@ -659,7 +666,11 @@ CREATE TABLE fee_rule_set (
     source       TEXT    NOT NULL, -- where it was read: built-in, a file, an address; or the version that it repeats
     mark         TEXT    NOT NULL, -- by which the source tells that it has not changed
     activated_at INTEGER NOT NULL,
-    activated_by TEXT    NOT NULL
+    activated_by TEXT    NOT NULL,
+    seal_version INTEGER NOT NULL, -- of the bytes under the MAC
+    key_id       TEXT    NOT NULL,
+    previous_mac BLOB    NOT NULL, -- of the version before; zeros: the chain begins here
+    mac          BLOB    NOT NULL  -- over all of this row, the rules by their digest
 );
 -- +goose StatementBegin
 CREATE TRIGGER fee_rule_set_update BEFORE UPDATE ON fee_rule_set

@@ -1,0 +1,103 @@
+package audit
+
+import (
+	"errors"
+
+	"assay/internal/wallet"
+	"assay/internal/wallet/fee"
+)
+
+// rules keeps the fee rules that were used last.
+type rules struct {
+	sets map[int64]*ruleSet
+}
+
+type ruleSet struct {
+	set   *fee.Set
+	wrong string
+}
+
+// maxRules bounds how many versions are kept.
+const maxRules = 64
+
+// rule returns a version of the fee rules.
+func (v *audit) rule(version int64) (*ruleSet, error) {
+	if kept := v.rules.sets[version]; kept != nil {
+		return kept, nil
+	}
+	set, found, err := v.records.FeeRules(version)
+	out := &ruleSet{set: set}
+	switch {
+	case errors.Is(err, ErrFeeRules):
+		out.wrong = "rules that are not what was activated"
+	case err != nil:
+		return nil, err
+	case !found:
+		out.wrong = "no rules of that version"
+	}
+	if len(v.rules.sets) >= maxRules || v.rules.sets == nil {
+		v.rules.sets = map[int64]*ruleSet{}
+	}
+	v.rules.sets[version] = out
+	return out, nil
+}
+
+// ErrFeeRules means that a version of the fee rules is not what was activated.
+var ErrFeeRules = errors.New("the fee rules were changed behind the service's back")
+
+// ruleChain examines the versions of the fee rules: whether each is what was
+// activated, upon the one before it. A version that the service made upon none, when
+// the ledger was empty and its key lost, begins the chain anew: what was before
+// charged nobody.
+func (v *audit) ruleChain() error {
+	clean := v.tally.clone()
+	last := wallet.Rules{}
+	for after := int64(-1 << 63); ; {
+		rows, err := v.records.FeeVersions(after, page)
+		if err != nil || len(rows) == 0 {
+			return err
+		}
+		for i := range rows {
+			r := &rows[i]
+			v.versions++
+			intact, err := v.sealer.RulesIntact(&r.Rules)
+			if intact && r.Previous == (wallet.Hash{}) {
+				v.tally, last = clean.clone(), wallet.Rules{Number: r.Number - 1}
+			}
+			v.sealed(feeCrosscheck, intact, err, func() Finding {
+				return ruleFinding(r, "what key "+quote(r.KeyID)+" sealed", r.MAC.String(), "is not what was activated.")
+			})
+			if len(r.Faults) > 0 {
+				v.fail(feeCrosscheck, ruleFinding(r, "values that the service writes", list(r.Faults), "holds what no column of its should."))
+			}
+			if r.Number != last.Number+1 || r.Previous != last.MAC {
+				v.fail(feeCrosscheck, ruleFinding(r, "the one after version "+integer(last.Number), "another", "was not activated upon the one before it."))
+			}
+			if err := v.ruleText(r); err != nil {
+				return err
+			}
+			last = r.Rules
+		}
+		if last.Number <= after {
+			return nil // it leads nowhere; those behind it are counted
+		}
+		after = last.Number
+	}
+}
+
+// ruleText examines whether what a version says is what it was sealed over. Of those
+// that a user's sales do not name it does not matter.
+func (v *audit) ruleText(r *Rules) error {
+	if v.only != "" {
+		return nil
+	}
+	said, err := v.rule(r.Number)
+	if err == nil && said.wrong != "" {
+		v.fail(feeCrosscheck, ruleFinding(r, "what was activated", said.wrong, "does not say what was activated."))
+	}
+	return err
+}
+
+func ruleFinding(r *Rules, expected, actual, what string) Finding {
+	return Finding{Expected: expected, Actual: actual, Message: "Version " + integer(r.Number) + " of the fee rules " + what}
+}

@@ -1,0 +1,109 @@
+package wallet
+
+import (
+	"fmt"
+	"time"
+
+	"assay/internal/fault"
+	"assay/internal/money"
+)
+
+// Seal is that of a row which is not the ledger's, and says what it does with
+// money.
+type Seal struct {
+	Version int // of the bytes under the MAC
+	KeyID   string
+	MAC     Hash
+}
+
+// Trade is the row of a trade as it is sealed, whenever it changes. Amounts are
+// minor units; a time that is yet to come is zero.
+type Trade struct {
+	ID, Listing            int64
+	Seller, Buyer          string // user ids
+	AppID                  int64
+	ContextID, AssetID     string
+	Item, Amount           int64
+	Price                  int64
+	Currency               money.Currency
+	PaymentMethod, Country string
+	Fee, Net               int64
+	FeeRule                string
+	FeeVersion             int64
+	Transaction            int64 // the sale's
+	State                  string
+	CreatedAt, CompletedAt time.Time
+	SettleAt, SettledAt    time.Time
+	ReversedAt             time.Time
+	Volume, Ranked         int64
+	Seal
+}
+
+// Rules is a version of the fee rules as it is sealed, in a chain of all versions.
+// What it says is in its digest.
+type Rules struct {
+	Number       int64 // 1, 2, 3 and so on
+	Digest       string
+	Source, Mark string // where it is from
+	At           time.Time
+	By           string // who activated it
+	Previous     Hash   // the MAC of the version before; zero: the chain begins here
+	Seal
+}
+
+// SealTrade completes a trade whose other fields are set.
+func (s *Sealer) SealTrade(t *Trade) {
+	t.Version, t.KeyID = Version, s.ring.keys[0].ID
+	t.MAC = s.own(t)
+}
+
+// SealRules completes a version of the fee rules whose other fields are set.
+func (s *Sealer) SealRules(r *Rules) {
+	r.Version, r.KeyID = Version, s.ring.keys[0].ID
+	r.MAC = s.own(r)
+}
+
+// TradeIntact reports whether a trade is what was sealed. The error is an ErrNoKey.
+func (s *Sealer) TradeIntact(t *Trade) (bool, error) { return s.intact(t, t.Version, t.KeyID, t.MAC) }
+
+// RulesIntact reports whether a version of the fee rules is what was sealed. It
+// does not look at the text of the rules, nor at the version before. The error is
+// an ErrNoKey.
+func (s *Sealer) RulesIntact(r *Rules) (bool, error) { return s.intact(r, r.Version, r.KeyID, r.MAC) }
+
+// CheckTrade refuses a trade that is not what was sealed: nothing is done upon it.
+func (r *Ring) CheckTrade(t *Trade) error {
+	intact, err := r.Sealer().TradeIntact(t)
+	if intact && err == nil {
+		return nil
+	}
+	return examined(err, fmt.Sprintf("trade %d", t.ID), fault.New(fault.Unavailable, "trade_tampered",
+		"Trade %d is not what was written, so its money is not moved. Verify the ledger, and restore the trade from a backup.", t.ID))
+}
+
+// CheckRules refuses a version of the fee rules that is not what was activated:
+// nothing is charged by it.
+func (r *Ring) CheckRules(v *Rules) error {
+	intact, err := r.Sealer().RulesIntact(v)
+	if intact && err == nil {
+		return nil
+	}
+	return examined(err, fmt.Sprintf("version %d of the fee rules", v.Number), RulesTampered(v.Number))
+}
+
+// RulesTampered tells callers that a version of the fee rules is not what was
+// activated.
+func RulesTampered(version int64) *fault.Error {
+	return fault.New(fault.Unavailable, "fee_rules_tampered",
+		"Version %d of the fee rules is not what was activated, so nothing is charged by it. Verify the ledger, and restore the rules from a backup.", version)
+}
+
+// examined makes an error of a seal that is not right: it tells an operator what is
+// wrong, and callers to come back later.
+func examined(err error, what string, refusal *fault.Error) error {
+	if err == nil {
+		return fmt.Errorf("%w: %s: %w", ErrTampered, what, refusal)
+	}
+	return fmt.Errorf("%s: %w: %w", what, err, fault.New(fault.Unavailable, "ledger_key_missing",
+		"The ledger has rows that were sealed with a key which this server lacks, so nothing is built on them. Give it that key, behind the one that is to seal (WALLET_LEDGER_KEY), and start it anew."))
+}
