@@ -10,6 +10,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math"
 	"time"
 
 	"assay/internal/fault"
@@ -96,7 +97,7 @@ type audit struct {
 }
 
 func (a *Auditor) newAudit(user string) *audit {
-	return &audit{Auditor: a, sealer: a.Keys.Sealer(), at: a.Now().UTC().Truncate(time.Microsecond), only: user, done: map[int64]bool{}}
+	return &audit{Auditor: a, sealer: a.Keys.Sealer(), at: a.Now().UTC().Truncate(time.Microsecond), only: user, done: map[int64]bool{}, rules: rules{oldest: math.MaxInt64}}
 }
 
 // user verifies what concerns one user.

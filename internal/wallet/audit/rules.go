@@ -9,7 +9,8 @@ import (
 
 // rules keeps the fee rules that were used last.
 type rules struct {
-	sets map[int64]*ruleSet
+	sets   map[int64]*ruleSet
+	oldest int64 // that a sale names
 }
 
 type ruleSet struct {
@@ -47,8 +48,8 @@ var ErrFeeRules = errors.New("the fee rules were changed behind the service's ba
 
 // ruleChain examines the versions of the fee rules: whether each is what was
 // activated, upon the one before it. A version that the service made upon none, when
-// the ledger was empty and its key lost, begins the chain anew: what was before
-// charged nobody.
+// the ledger was empty and its key lost, begins the chain anew, unless somebody was
+// charged by one before.
 func (v *audit) ruleChain() error {
 	clean := v.tally.clone()
 	last := wallet.Rules{}
@@ -61,8 +62,8 @@ func (v *audit) ruleChain() error {
 			r := &rows[i]
 			v.versions++
 			intact, err := v.sealer.RulesIntact(&r.Rules)
-			if intact && r.Previous == (wallet.Hash{}) {
-				v.tally, last = clean.clone(), wallet.Rules{Number: r.Number - 1}
+			if intact && r.Previous == (wallet.Hash{}) && r.Number == last.Number+1 && r.Number > 1 && v.rules.oldest >= r.Number {
+				v.tally, last.MAC = clean.clone(), wallet.Hash{}
 			}
 			v.sealed(feeCrosscheck, intact, err, func() Finding {
 				return ruleFinding(r, "what key "+quote(r.KeyID)+" sealed", r.MAC.String(), "is not what was activated.")

@@ -320,6 +320,7 @@ func (v *audit) fee(d *deal) error {
 		v.fail(feeCrosscheck, v.finding(d.sale, "a price and a fee", "not both", "it cannot be worked out what the sale costs."))
 		return nil
 	}
+	v.rules.oldest = min(v.rules.oldest, paid.FeeVersion)
 	rules, err := v.rule(paid.FeeVersion)
 	if err != nil {
 		return err

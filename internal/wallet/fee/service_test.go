@@ -309,7 +309,7 @@ func TestRefresh_BelievesNoAnswerThatNothingChangedButOfItsOwnTag(t *testing.T) 
 		_, _ = io.WriteString(w, text)
 	}))
 	defer at.Close()
-	s, _ := newService(addressOf(t, at.URL))
+	s, _ := newService(t, addressOf(t, at.URL))
 	if err := s.Begin(t.Context()); err != nil {
 		t.Fatal(err)
 	}
