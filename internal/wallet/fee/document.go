@@ -24,8 +24,8 @@ type RuleDocument struct {
 	Priority       int64              `json:"priority"`
 	Conditions     *ConditionDocument `json:"conditions,omitempty"`
 	BasisPoints    *int64             `json:"basisPoints,omitempty" doc:"Absent: the rule has tiers."`
-	Fixed          int64              `json:"fixed,omitempty" doc:"In minor units, as all amounts."`
-	Minimum        int64              `json:"minimum,omitempty"`
+	Fixed          int64              `json:"fixed,omitzero" doc:"In minor units, as all amounts."`
+	Minimum        int64              `json:"minimum,omitzero"`
 	Maximum        *int64             `json:"maximum,omitempty"`
 	Tiers          []TierDocument     `json:"tiers,omitempty"`
 	Basis          Basis              `json:"basis"`
@@ -46,14 +46,14 @@ type ConditionDocument struct {
 // SpanDocument is a range of amounts as it is written.
 type SpanDocument struct {
 	From  int64 `json:"from"`
-	Below int64 `json:"below,omitempty" doc:"Absent: open."`
+	Below int64 `json:"below,omitzero" doc:"Absent: open."`
 }
 
 // TierDocument is a tier as it is written.
 type TierDocument struct {
 	SpanDocument
 	BasisPoints int64 `json:"basisPoints"`
-	Fixed       int64 `json:"fixed,omitempty"`
+	Fixed       int64 `json:"fixed,omitzero"`
 }
 
 // FallbackDocument is what is charged where no rule matches, as it is written.
