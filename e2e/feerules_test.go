@@ -3,6 +3,7 @@ package e2e
 import (
 	"bytes"
 	"compress/gzip"
+	"database/sql"
 	"errors"
 	"fmt"
 	"io"
@@ -27,6 +28,7 @@ const storedFees = `SELECT version, digest, rules, source, mark, activated_at, a
 // feeSource is a server whose fee rules come from somewhere, and what it had first.
 type feeSource struct {
 	*server
+	db     *sql.DB
 	stored []string
 	active feeRules
 }
@@ -36,7 +38,8 @@ func newFeeSource(t *testing.T, on engine, source string) *feeSource {
 	t.Helper()
 	s := &feeSource{server: on.newServer(t, "PAYMENT_FEE_RULES="+source)}
 	s.start()
-	s.stored, s.active = rows(t, s.open(), storedFees), s.feeRules()
+	s.db = s.open()
+	s.stored, s.active = rows(t, s.db, storedFees), s.feeRules()
 	if s.active.Version != 1 || s.active.Source != source {
 		t.Fatalf("the first version is %d of %s", s.active.Version, s.active.Source)
 	}
@@ -60,7 +63,7 @@ func (s *feeSource) refused(what string, status int, code string, faults ...stri
 			s.t.Errorf("%s%s: %d %v, want %d %s %q", what, how, got, answer, status, code, faults)
 		}
 	}
-	if now := rows(s.t, s.open(), storedFees); !slices.Equal(now, s.stored) {
+	if now := rows(s.t, s.db, storedFees); !slices.Equal(now, s.stored) {
 		s.t.Errorf("%s: stored are %q", what, now)
 	}
 	if now := s.feeRules(); now.Version != s.active.Version || now.Rules.Fallback != s.active.Rules.Fallback || len(now.Rules.Rules) != len(s.active.Rules.Rules) {
@@ -206,7 +209,7 @@ func TestFees_AnAddressThatIsNotWellChangesNothing(t *testing.T) {
 			t.Errorf("well again: %d %v", code, answer)
 		}
 		at.Close()
-		s.stored, s.active = rows(t, s.open(), storedFees), s.feeRules()
+		s.stored, s.active = rows(t, s.db, storedFees), s.feeRules()
 		s.refused("nobody there", http.StatusBadGateway, "fee_rules_unreachable")
 	})
 }

@@ -87,6 +87,7 @@ func testLedgerKills(t *testing.T, on engine) {
 		end()
 		wg.Wait()
 		s.start()
+		s.verified()
 	}
 	acknowledged := 0
 	for _, d := range all {
@@ -103,6 +104,7 @@ func testLedgerKills(t *testing.T, on engine) {
 	}
 	t.Logf("%d deposits, %d acknowledged at first", len(all), acknowledged)
 	checkBalances(t, s, int64(7*len(all)))
+	s.verified()
 	if _, err := s.stop(); err != nil {
 		t.Error(err)
 	}

@@ -263,5 +263,6 @@ func checkSales(t *testing.T, s *server, listings, buyers []string, sent []*orde
 	if sum != 0 {
 		t.Errorf("%d came from nowhere", sum)
 	}
+	s.verified()
 	t.Logf("%d trades of %d listings; %d requests", len(trades), len(listings), len(sent))
 }

@@ -1,0 +1,219 @@
+package e2e
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"assay/internal/money"
+	"assay/internal/pgtest"
+	"assay/internal/randtest"
+	"assay/internal/wallet/fee"
+)
+
+// takenQuote is a quote as it was asked for and answered.
+type takenQuote struct {
+	payment fee.Payment
+	least   int64 // version that was in force when it was asked for
+	Version int64
+	Rule    string
+	Fee     int64
+	Net     int64
+}
+
+// quoters ask servers for quotes until they are told to stop, and keep what they
+// are answered.
+type quoters struct {
+	servers []*server
+	client  *http.Client
+	active  atomic.Int64  // the version that a refresh was last answered with
+	taken   chan struct{} // one for each quote that nobody has waited for yet
+	stop    chan struct{}
+}
+
+// quote asks for one quote.
+func (q *quoters) quote(s *server, p fee.Payment) (takenQuote, error) {
+	a := takenQuote{payment: p, least: q.active.Load()}
+	body := fmt.Sprintf(`{"kind":%q,"amount":%d,"currency":%q,"paymentMethod":%q,"country":%q,"time":%q}`,
+		p.Kind, p.Amount, p.Currency, p.Method, p.Country, p.At.Format(time.RFC3339Nano))
+	req, err := http.NewRequest(http.MethodPost, "http://"+s.addr+feeRulesPath+"/quote", strings.NewReader(body))
+	if err != nil {
+		return a, err
+	}
+	req.Header.Set("Authorization", "Bearer "+s.secret("ADMIN_API_TOKEN"))
+	req.Header.Set("Content-Type", "application/json")
+	resp, err := q.client.Do(req)
+	if err != nil {
+		return a, err
+	}
+	defer resp.Body.Close()
+	text, err := io.ReadAll(resp.Body)
+	if err != nil || resp.StatusCode != http.StatusOK {
+		return a, fmt.Errorf("%d %s, %w", resp.StatusCode, text, err)
+	}
+	return a, json.Unmarshal(text, &a)
+}
+
+// work asks each server in turn.
+func (q *quoters) work(r *rand.Rand) (out []takenQuote, err error) {
+	for n := 0; ; n++ {
+		select {
+		case <-q.stop:
+			return out, nil
+		case q.taken <- struct{}{}:
+		}
+		a, err := q.quote(q.servers[n%len(q.servers)], anyPayment(r))
+		if err != nil {
+			return out, err
+		}
+		out = append(out, a)
+	}
+}
+
+// TestFees_QuotesDuringSwapsRecomputeUnderTheVersionThatTheyName swaps the rules
+// through one instance after the other while all of them are asked for quotes.
+func TestFees_QuotesDuringSwapsRecomputeUnderTheVersionThatTheyName(t *testing.T) {
+	t.Parallel()
+	onBoth(t, func(t *testing.T, on engine) {
+		t.Parallel()
+		seed := randtest.Seed(t)
+		r := rand.New(rand.NewPCG(seed, 0))
+		path := filepath.Join(t.TempDir(), "fees.json")
+		write := func(text string) {
+			t.Helper()
+			if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+				t.Fatal(err)
+			}
+		}
+		write(anyRules(r, 1))
+		q := &quoters{
+			client: &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: 8}},
+			taken:  make(chan struct{}, 1), stop: make(chan struct{}),
+		}
+		defer q.client.CloseIdleConnections()
+		q.servers = on.instances(t, 2, "PAYMENT_FEE_RULES="+path)
+		q.active.Store(1)
+		kept := make([][]takenQuote, 4)
+		var wg sync.WaitGroup
+		for i := range kept {
+			wg.Go(func() {
+				var err error
+				if kept[i], err = q.work(rand.New(rand.NewPCG(seed, uint64(i+1)))); err != nil {
+					t.Error(err)
+					<-q.stop
+				}
+			})
+		}
+		swaps, between := randtest.Count(20, 500), randtest.Count(20, 200)
+		begun := time.Now()
+		for n := range swaps {
+			for range between {
+				select {
+				case <-q.taken:
+				case <-time.After(patience):
+					t.Fatal("no quotes are answered")
+				}
+			}
+			write(anyRules(r, n+2))
+			status, answer := q.servers[n%len(q.servers)].postFees("/refresh?allowLargeChange=1", "")
+			if status != http.StatusOK || fmt.Sprint(answer["version"]) != fmt.Sprint(n+2) {
+				t.Errorf("swap %d: %d %v", n, status, answer)
+				break
+			}
+			q.active.Store(int64(n + 2))
+		}
+		took := time.Since(begun)
+		close(q.stop)
+		wg.Wait()
+		quotes := recompute(t, q.servers[0], kept)
+		t.Logf("%d swaps, %d quotes by %d instances, %.0f a second", swaps, quotes, len(q.servers), float64(quotes)/took.Seconds())
+	})
+}
+
+// recompute holds each quote against the rules of the version that it names, and
+// returns how many there are.
+func recompute(t *testing.T, s *server, kept [][]takenQuote) (n int) {
+	t.Helper()
+	sets := map[int64]*fee.Set{}
+	rules := map[string]bool{}
+	for _, list := range kept {
+		for _, got := range list {
+			n++
+			rules[got.Rule] = true
+			set := sets[got.Version]
+			if set == nil {
+				var version struct{ Rules json.RawMessage }
+				s.get(fmt.Sprint(feeRulesPath, "?version=", got.Version), &version)
+				var err error
+				if set, err = fee.Decode(bytes.NewReader(version.Rules)); err != nil {
+					t.Fatal(err)
+				}
+				set.Version = got.Version
+				sets[got.Version] = set
+			}
+			want, err := fee.Compute(set, got.payment)
+			if again := (fee.Quote{Version: got.Version, Rule: got.Rule, Fee: got.Fee, Net: got.Net}); err != nil || again != want || got.Version < got.least {
+				t.Fatalf("%+v was answered; version %d was in force, and by version %d it is %+v, %v", got, got.least, got.Version, want, err)
+			}
+		}
+	}
+	if len(rules) < 4 {
+		t.Errorf("only the rules %v applied", rules)
+	}
+	return n
+}
+
+// instances starts so many servers on one database: on SQLite there is one.
+func (on engine) instances(t *testing.T, n int, env ...string) (servers []*server) {
+	t.Helper()
+	if on == onSQLite {
+		servers = []*server{newServer(t, env...)}
+	} else {
+		url := pgtest.Shared(t).NewDatabase(t)
+		for range n {
+			servers = append(servers, newServerOn(t, url, env...))
+		}
+	}
+	for _, s := range servers {
+		s.spawn()
+	}
+	for _, s := range servers {
+		s.awaitHealth()
+	}
+	return servers
+}
+
+// anyRules makes a document that differs from those of other numbers.
+func anyRules(r *rand.Rand, n int) string {
+	rate := func() string { return fmt.Sprintf(`"basisPoints":%d`, r.IntN(3_000)) }
+	basis := func() string {
+		return fmt.Sprintf(`"basis":%q,"rounding":%q`, []string{"gross", "net"}[r.IntN(2)], []string{"halfEven", "halfUp", "up", "down"}[r.IntN(4)])
+	}
+	border := 1 + r.IntN(50_000)
+	return fmt.Sprintf(`{"rules":[
+		{"id":"n%d","priority":0,"conditions":{"paymentMethod":"never"},%s},
+		{"id":"card","priority":%d,"conditions":{"paymentMethod":"card","country":["DE","FR"]},%s,%s},
+		{"id":"tiers","priority":%d,"conditions":{"kind":"sale","currency":"USD"},"minimum":%d,"maximum":%d,%s,"tiers":[
+			{"from":0,"below":%d,%s,"fixed":%d},{"from":%d,%s}]},
+		{"id":"early","priority":5,"conditions":{"currency":"EUR"},%s,%s,"effectiveUntil":"2026-11-21T12:00:00Z"}
+		],"fallback":{%s,%s}}`,
+		n, rate(), 1+r.IntN(2), rate(), basis(), 3+r.IntN(2), r.IntN(100), 100+r.IntN(5_000), basis(), border, rate(), r.IntN(50), border, rate(), rate(), basis(), rate(), basis())
+}
+
+func anyPayment(r *rand.Rand) fee.Payment {
+	return fee.Payment{
+		Kind: []fee.Kind{fee.Sale, fee.Sale, fee.Deposit}[r.IntN(3)], Amount: r.Int64N(100_000), Currency: []money.Currency{"USD", "EUR"}[r.IntN(2)],
+		Method: []string{"card", "wire"}[r.IntN(2)], Country: []string{"DE", "US"}[r.IntN(2)],
+		At: time.Date(2026, 11, 21, 11+r.IntN(2), 0, 0, 0, time.UTC),
+	}
+}
