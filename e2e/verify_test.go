@@ -169,7 +169,7 @@ func TestVerify_TamperingIsToldEverywhere(t *testing.T) {
 			edit(c.do)
 			s.verifies(c.name, "u1", "failed", c.check, exitLedgerFailed)
 			s.awaitVerification("failed")
-		s.await("the event of "+c.name, func() bool {
+			s.await("the event of "+c.name, func() bool {
 				return slices.ContainsFunc(problems(t, db)[told:], func(p string) bool {
 					return strings.HasPrefix(p, c.user) && slices.Contains(strings.Fields(p), c.check)
 				})

@@ -1,0 +1,119 @@
+package e2e
+
+import (
+	"bytes"
+	"context"
+	"database/sql"
+	"fmt"
+	"net/http"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"assay/internal/randtest"
+)
+
+// errand is a request that moves money, under a key of its own.
+type errand struct {
+	path, key, body string
+
+	mu     sync.Mutex
+	answer []byte // nil: none yet
+}
+
+// carryOut sends the errand until it is answered: while it runs elsewhere, it is
+// refused.
+func (e *errand) carryOut(ctx context.Context, s *server) error {
+	for {
+		status, answer, err := s.keyed(e.path, e.key, e.body)
+		switch {
+		case err != nil:
+			return err
+		case status == http.StatusConflict && strings.Contains(string(answer), `"request_in_progress"`):
+			select {
+			case <-ctx.Done():
+				return ctx.Err()
+			case <-time.After(time.Millisecond):
+				continue
+			}
+		case status != http.StatusCreated:
+			return fmt.Errorf("%s: %d %s", e.key, status, answer)
+		}
+		e.mu.Lock()
+		defer e.mu.Unlock()
+		if e.answer != nil && !bytes.Equal(e.answer, answer) {
+			return fmt.Errorf("%s was answered %s, then %s", e.key, e.answer, answer)
+		}
+		e.answer = answer
+		return nil
+	}
+}
+
+// TestLedger_500TransactionsSentTwiceBy20WorkersApplyOnce sends deposits,
+// withdrawals and purchases to the instances in turn, and reads the sum of all
+// accounts meanwhile.
+func TestLedger_500TransactionsSentTwiceBy20WorkersApplyOnce(t *testing.T) {
+	t.Parallel()
+	onBoth(t, func(t *testing.T, on engine) {
+		t.Parallel()
+		r := randtest.New(t)
+		servers := on.instances(t, 2)
+		const users, purchases = 8, 100
+		for i := range users {
+			servers[0].deposit(fmt.Sprint("u", i), 10_000_000)
+		}
+		listings := servers[0].list("seller", purchases, 1_000)
+		errands := make([]*errand, 500)
+		for i := range errands {
+			user := fmt.Sprint("u", r.IntN(users))
+			e := &errand{path: ledgerPath + user + "/entries", key: fmt.Sprint("errand ", i)}
+			switch {
+			case i < purchases:
+				e.path, e.body = "/api/listings/"+listings[i]+"/purchase", `{"buyerId":"`+user+`"}`
+			default:
+				e.body = fmt.Sprintf(`{"kind":%q,"currency":"USD","amount":%d}`, []string{"deposit", "withdrawal"}[i%2], 1+r.IntN(1_000))
+			}
+			errands[i] = e
+		}
+		work := make(chan *errand, 2*len(errands))
+		for _, i := range r.Perm(2 * len(errands)) {
+			work <- errands[i%len(errands)]
+		}
+		close(work)
+		watching, stop := context.WithCancel(t.Context())
+		db := servers[0].open()
+		var watch, workers sync.WaitGroup
+		watch.Go(func() { watchSum(watching, t, db) })
+		for n := range 20 {
+			workers.Go(func() {
+				for e := range work {
+					if err := e.carryOut(t.Context(), servers[n%len(servers)]); err != nil {
+						t.Error(err)
+					}
+				}
+			})
+		}
+		workers.Wait()
+		stop()
+		watch.Wait()
+		if n := rows(t, db, `SELECT count(*) FROM wallet_transaction WHERE idempotency_key LIKE 'errand %'`); n[0] != "500" {
+			t.Errorf("%s were applied", n)
+		}
+		servers[0].verified()
+	})
+}
+
+// watchSum reads the sum of all accounts, and of all entries, until ctx ends.
+func watchSum(ctx context.Context, t *testing.T, db *sql.DB) {
+	const query = `SELECT CAST((SELECT coalesce(sum(balance), 0) FROM wallet_account) AS bigint), CAST((SELECT coalesce(sum(amount), 0) FROM wallet_entry) AS bigint)`
+	for looks := 1; ; looks++ {
+		if sums, err := tryRows(db, query); err != nil || sums[0] != "0|0" {
+			t.Errorf("look %d: the sums are %v, %v", looks, sums, err)
+		}
+		if ctx.Err() != nil {
+			t.Logf("looked %d times", looks)
+			return
+		}
+	}
+}
