@@ -12,6 +12,7 @@ import (
 const (
 	fakeMarketSecret  = "market-secret-0123456789"
 	fakePlatformToken = "platform-token-0123456789"
+	fakeAdminToken    = "admin-token-0123456789abc"
 )
 
 // fakeServer answers as a server does, from fixed texts.
@@ -40,6 +41,13 @@ func newFakeServer(t testing.TB) *fakeServer {
 	mux.HandleFunc("POST /api/inventory/{user}/sync", platform(f.sync))
 	mux.HandleFunc("GET /api/inventory/{user}", platform(f.inventory))
 	mux.HandleFunc("GET /api/health", answer(200, `{"status":"ok","version":"v1","uptimeSeconds":75,"checks":{"database":"ok","queue":"ok"}}`))
+	admin := func(h http.HandlerFunc) http.HandlerFunc {
+		return wants("Authorization", "Bearer "+fakeAdminToken, h)
+	}
+	mux.HandleFunc("POST "+feeRulesPath+"/refresh", admin(refreshFees))
+	mux.HandleFunc("GET "+feeRulesPath, admin(showFees))
+	mux.HandleFunc("POST "+feeRulesPath+"/quote", admin(answer(200, quotedFee)))
+	mux.HandleFunc("GET /api/functions/admin/wallet-ledger/{user}/verify", admin(verifyWallet))
 	f.Server = httptest.NewServer(mux)
 	t.Cleanup(f.Close)
 	return f

@@ -34,6 +34,7 @@ func TestScript(t *testing.T) {
 			env.Setenv("LISTEN_ADDR", strings.TrimPrefix(server.URL, "http://"))
 			env.Setenv("MARKET_PRICE_SYNC_SECRET", fakeMarketSecret)
 			env.Setenv("PLATFORM_API_TOKEN", fakePlatformToken)
+			env.Setenv("ADMIN_API_TOKEN", fakeAdminToken)
 			env.Setenv("COLUMNS", "100")
 			env.Setenv("ODD", "Sealed Graffiti | A/B\n? ") // no script can write a newline
 			return nil

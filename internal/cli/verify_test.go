@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"os"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
 	"time"
@@ -92,6 +93,9 @@ func TestVerify_PrintsTheReportAsJSON(t *testing.T) {
 	var r audit.FullReport
 	if err := json.Unmarshal([]byte(out), &r); err != nil || code != exitOK || !r.OK || len(r.Checks) != len(audit.Names()) {
 		t.Errorf("exit %d, %v: %s%s", code, err, out, said)
+	}
+	if !regexp.MustCompile(`^(verify: [0-9,]+ of [0-9,]+ rows\n)+$`).MatchString(said) {
+		t.Errorf("progress, where there is no terminal: %q", said)
 	}
 	if _, err := os.Stat(filepath.Join(dir, "secrets")); err == nil {
 		t.Error("a verification made secrets")
