@@ -59,7 +59,7 @@ func BenchmarkRefresh(b *testing.B) {
 func (w *world) countStatements(b *testing.B) {
 	b.Helper()
 	if e, ok := w.engine.(postgres); ok {
-		if _, err := e.admin.ExecContext(b.Context(), `CREATE EXTENSION pg_stat_statements; SELECT pg_stat_statements_reset()`); err != nil {
+		if _, err := e.admin.ExecContext(b.Context(), `CREATE EXTENSION IF NOT EXISTS pg_stat_statements; SELECT pg_stat_statements_reset()`); err != nil {
 			b.Fatal(err)
 		}
 	}
