@@ -86,7 +86,7 @@ func (a *App) warnOfLedger() {
 
 // Post carries out an order.
 func (k *keeper) Post(ctx context.Context, o wallet.Order, sealed func(once.Keeper, view.WalletTransaction) error) error {
-	err := k.store.InTx(ctx, func(tx *store.Tx) error {
+	err := k.store.InSmallTx(ctx, func(tx *store.Tx) error {
 		p, err := k.Carry(tx, o)
 		if err != nil {
 			return err

@@ -23,7 +23,7 @@ const settlePace = 10 * time.Second
 func (a *App) buildMarket() *market.Service {
 	return market.New(market.Options{
 		InTx: func(ctx context.Context, fn func(market.Tx) error) error {
-			return a.store.InTx(ctx, func(tx *store.Tx) error { return fn(tx) })
+			return a.store.InSmallTx(ctx, func(tx *store.Tx) error { return fn(tx) })
 		},
 		Ledger:      a.ledger.Ledger,
 		Inventories: sellers{Service: a.inventories, store: a.store, steam: a.pulls},

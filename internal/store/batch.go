@@ -115,6 +115,17 @@ func (t *Tx) byIndex() error {
 	return t.hold(byIndexOnPostgres)
 }
 
+// planOnceOnPostgres lets a session keep the plans of its prepared statements, for
+// as long as the transaction lasts. They find rows by index, so that a plan that
+// was made while a table was small is good when it is large.
+const planOnceOnPostgres = `
+SET LOCAL plan_cache_mode = force_generic_plan; SET LOCAL enable_seqscan = off; SET LOCAL enable_hashjoin = off; SET LOCAL enable_mergejoin = off`
+
+func (t *Tx) planOnce() error {
+	t.indexed = true
+	return t.hold(planOnceOnPostgres)
+}
+
 // collectByIndex is collect for a query about a batch.
 func collectByIndex[T any](ctx context.Context, s *Store, scan func(*sql.Rows, *T) error, query string, args ...any) (_ []T, err error) {
 	if s.d == onSQLite {

@@ -27,6 +27,8 @@ func Fragment(d Dialect, method string, n int, text string) (fragment string, ok
 		return d.lock(), true
 	case "lockOf":
 		return d.lockOf(text), true
+	case "share":
+		return d.share(text), true
 	case "clock":
 		return d.clock(n), true
 	case "newTransactionID":
@@ -39,6 +41,12 @@ func Fragment(d Dialect, method string, n int, text string) (fragment string, ok
 	return "", false
 }
 
+// Setting returns how something is set in PostgreSQL.
+func Setting(t *Tx, name string) (value string, err error) {
+	err = t.queryRow(`SELECT current_setting($1)`, name).Scan(&value)
+	return value, err
+}
+
 // BulkTexts returns the statements that write rows. On SQLite they are prepared
 // when a store is opened.
 func BulkTexts() ([]string, error) {
@@ -48,6 +56,6 @@ func BulkTexts() ([]string, error) {
 	}
 	return []string{
 		b.items.text, b.snapshots.text, b.changedSnapshots.text, b.points.text, b.jobItems.text, b.units.text, b.blobs.text,
-		b.fetches.text, b.fetched.text, b.newWallets.text, b.wallets.text, b.entries.text,
+		b.fetches.text, b.fetched.text, b.inventory.text, b.newWallets.text, b.wallets.text, b.entries.text,
 	}, nil
 }

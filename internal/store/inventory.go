@@ -72,24 +72,26 @@ func keyTable(keys []catalog.Key) *table {
 // EnsureItems returns the items of a game by their keys, creating those that
 // are new.
 func (t *Tx) EnsureItems(app int32, keys []catalog.Key) (map[catalog.Key]inventory.Item, error) {
-	return t.ensureItems(app, keys, "")
+	return t.ensureItems(app, keys, false)
 }
 
 // HoldItems is EnsureItems and HoldPrices at once. Nobody can change the price of
 // an item that is not there for others yet.
 func (t *Tx) HoldItems(app int32, keys []catalog.Key) (map[catalog.Key]inventory.Item, error) {
-	return t.ensureItems(app, keys, " ORDER BY i.id"+t.d.share("i"))
+	return t.ensureItems(app, keys, true)
 }
 
-// ensureItems is EnsureItems with an end of the query for items that are there.
-func (t *Tx) ensureItems(app int32, keys []catalog.Key, end string) (map[catalog.Key]inventory.Item, error) {
+func (t *Tx) ensureItems(app int32, keys []catalog.Key, hold bool) (map[catalog.Key]inventory.Item, error) {
 	if err := t.byIndex(); err != nil {
 		return nil, err
 	}
 	out := make(map[catalog.Key]inventory.Item, len(keys))
 	missing := keys
 	find := `SELECT i.id, i.name, i.phase, i.price, FALSE FROM ` + t.d.rows(2, keyColumns) + ` k CROSS JOIN item i
-		WHERE i.app_id = $1 AND i.name = k.name AND i.phase = k.phase` + end
+		WHERE i.app_id = $1 AND i.name = k.name AND i.phase = k.phase`
+	if hold {
+		find += ` ORDER BY i.id` + t.d.share("i")
+	}
 	insert := `
 		INSERT INTO item (id, app_id, name, phase, bucket)
 		SELECT ` + t.d.newItemID() + `, $1, k.name, k.phase, k.bucket FROM ` + t.d.rows(2, keyColumns) + ` k

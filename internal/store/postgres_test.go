@@ -75,6 +75,22 @@ func TestPostgres_ADeadlockIsRunAgain(t *testing.T) {
 	running.Wait()
 }
 
+func TestPostgres_KeepsPlansOfSmallTransactionsAlone(t *testing.T) {
+	s := opened(t, storetest.On(t, storetest.PostgreSQL), store.Options{})
+	is := func(mode, scan string) func(*store.Tx) error {
+		return func(tx *store.Tx) error {
+			for name, want := range map[string]string{"plan_cache_mode": mode, "enable_seqscan": scan} {
+				if got, err := store.Setting(tx, name); err != nil || got != want {
+					t.Errorf("%s is %q, want %q: %v", name, got, want, err)
+				}
+			}
+			return nil
+		}
+	}
+	must(t, s.InSmallTx(t.Context(), is("force_generic_plan", "off")))
+	must(t, s.InTx(t.Context(), is("force_custom_plan", "on"))) // on the same connection: none is idle but it
+}
+
 func TestPostgres_WorksThroughAPooler(t *testing.T) {
 	pooler := pgtest.Shared(t).StartPooler(t, 20)
 	storetest.Run(t, func(tb testing.TB, o store.Options) *store.Store {

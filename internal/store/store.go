@@ -217,6 +217,17 @@ func (s *Store) InTx(ctx context.Context, fn func(*Tx) error) error {
 	return blame(err)
 }
 
+// InSmallTx is InTx for work on a few rows, all found by their keys, that is done
+// so often that planning its statements anew would cost more than running them.
+func (s *Store) InSmallTx(ctx context.Context, fn func(*Tx) error) error {
+	return s.InTx(ctx, func(t *Tx) error {
+		if err := t.planOnce(); err != nil {
+			return err
+		}
+		return fn(t)
+	})
+}
+
 // pause waits a random moment, longer with each try; it reports whether ctx
 // still lives.
 func pause(ctx context.Context, try int) bool {

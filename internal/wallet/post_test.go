@@ -51,7 +51,7 @@ func (b *bank) must(err error) {
 
 // do runs fn in a transaction and returns what it posted.
 func (b *bank) do(fn func(tx wallet.Tx) (*wallet.Posted, error)) (posted *wallet.Posted, err error) {
-	err = b.store.InTx(context.Background(), func(tx *store.Tx) error {
+	err = b.store.InSmallTx(context.Background(), func(tx *store.Tx) error {
 		posted, err = fn(tx)
 		return err
 	})
