@@ -99,6 +99,30 @@ func TestFees_BrokenRulesChangeNothingAndNameEveryFault(t *testing.T) {
 	})
 }
 
+func TestFees_TheDatabaseRefusesToChangeOrDeleteThem(t *testing.T) {
+	t.Parallel()
+	onBoth(t, func(t *testing.T, on engine) {
+		t.Parallel()
+		path := filepath.Join(t.TempDir(), "fees.json")
+		if err := os.WriteFile(path, []byte(feeDocument(100)), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		s := newFeeSource(t, on, path)
+		edits := []string{`UPDATE fee_rule_set SET source = 'x'`, `DELETE FROM fee_rule_set`, `TRUNCATE fee_rule_set`}
+		if on == onSQLite {
+			edits[2] = `REPLACE INTO fee_rule_set SELECT * FROM fee_rule_set`
+		}
+		for _, edit := range edits {
+			if _, err := s.db.ExecContext(t.Context(), edit); err == nil || !strings.Contains(err.Error(), "never") {
+				t.Errorf("%s: %v", edit, err)
+			}
+		}
+		if now := rows(t, s.db, storedFees); !slices.Equal(now, s.stored) {
+			t.Errorf("stored are %q", now)
+		}
+	})
+}
+
 func TestFees_AFileThatCannotBeReadChangesNothing(t *testing.T) {
 	t.Parallel()
 	onBoth(t, func(t *testing.T, on engine) {

@@ -680,3 +680,8 @@ BEGIN SELECT raise(ABORT, 'fee rules are never changed'); END;
 CREATE TRIGGER fee_rule_set_delete BEFORE DELETE ON fee_rule_set
 BEGIN SELECT raise(ABORT, 'fee rules are never deleted'); END;
 -- +goose StatementEnd
+-- +goose StatementBegin
+CREATE TRIGGER fee_rule_set_replace BEFORE INSERT ON fee_rule_set
+WHEN EXISTS (SELECT 1 FROM fee_rule_set WHERE version = NEW.version)
+BEGIN SELECT raise(ABORT, 'fee rules are never replaced'); END;
+-- +goose StatementEnd
