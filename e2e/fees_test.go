@@ -140,11 +140,22 @@ func TestFees_ARefreshByAddressIsCheckedComparedAndInForce(t *testing.T) {
 		expect("a quote", "/quote", `{"kind":"sale","amount":1000,"currency":"USD"}`, 200, "fee", 110)
 		expect("a quote by the version before", "/quote", `{"kind":"sale","amount":1000,"currency":"USD","version":1}`, 200, "fee", 100)
 		document.Store(feeDocument(5000))
+		command := func(code int, says string, args ...string) {
+			t.Helper()
+			if out, said := s.command(code, append([]string{"fees"}, args...)...); !strings.Contains(out+said, says) {
+				t.Errorf("%v: %s%s, want %s", args, out, said, says)
+			}
+		}
+		command(0, "version 3 would follow version 2", "refresh", "--dry-run", "--allow-large-change")
 		expect("a large change", "/refresh", "", 409, "code", "large_fee_change")
+		command(7, "large_fee_change", "refresh")
 		document.Store(`{"rules":[{}]}`)
 		expect("a wrong document", "/refresh", "", 422, "code", "invalid_fee_rules")
+		command(7, "/rules/0/priority: is required", "refresh", "--allow-large-change")
 		at.Close()
 		expect("nobody there", "/refresh", "", 502, "code", "fee_rules_unreachable")
+		command(3, "fee_rules_unreachable", "refresh")
+		command(0, "version 2, from "+at.URL, "show")
 		expect("back", "/rollback?version=1", "", 200, "version", 3)
 		if now := s.feeRules(); now.Version != 3 || now.Rules.Fallback.BasisPoints != 1000 {
 			t.Errorf("version %d of %d points", now.Version, now.Rules.Fallback.BasisPoints)
