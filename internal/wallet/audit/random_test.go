@@ -168,11 +168,15 @@ func TestVerify_PostingsRaiseNoFalseAlarm(t *testing.T) {
 	verifications := randtest.Count(20, 1_000)
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
+	turns := make(chan struct{}, 20) // so many postings for each verification, lest it takes ever longer
 	var wg sync.WaitGroup
 	for n := range 3 {
-		wg.Go(func() { w.keepPosting(ctx, rand.New(rand.NewPCG(seed, uint64(n)))) })
+		wg.Go(func() { w.keepPosting(ctx, rand.New(rand.NewPCG(seed, uint64(n))), turns) })
 	}
 	for n := range verifications {
+		for range cap(turns) - len(turns) {
+			turns <- struct{}{}
+		}
 		full := w.verifyAll()
 		r := w.verify([]string{"alice", "bob"}[n%2], "")
 		if !full.OK || !r.OK {
@@ -188,9 +192,14 @@ func TestVerify_PostingsRaiseNoFalseAlarm(t *testing.T) {
 	}
 }
 
-// keepPosting posts until ctx ends.
-func (w *world) keepPosting(ctx context.Context, r *rand.Rand) {
-	for n := int64(1); ctx.Err() == nil; n++ {
+// keepPosting posts once for each turn, until ctx ends.
+func (w *world) keepPosting(ctx context.Context, r *rand.Rand, turns <-chan struct{}) {
+	for n := int64(1); ; n++ {
+		select {
+		case <-ctx.Done():
+			return
+		case <-turns:
+		}
 		user := []string{"alice", "bob"}[r.IntN(2)]
 		_ = w.store.InTx(ctx, postsAnything(w, user, n, r.Int64()))
 	}
