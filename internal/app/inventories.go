@@ -71,3 +71,10 @@ func (p paced) Take(ctx context.Context) (provider.Refusal, error) {
 	}
 	return p.Allowance.Take(ctx)
 }
+
+// Down implements provider.Allowance. That inventories are not to be had says
+// nothing of the source of prices, which asks for other things.
+func (paced) Down(context.Context, string) error { return nil }
+
+// Up implements provider.Allowance. See Down.
+func (paced) Up(context.Context) error { return nil }
