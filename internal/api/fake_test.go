@@ -328,7 +328,7 @@ func (f *fakes) Trade(_ context.Context, id int64) (view.Trade, error) {
 }
 
 func (f *fakes) TopTraders(_ context.Context, period, by string, limit int) (view.TopTraders, error) {
-	return view.TopTraders{Items: []view.TopTrader{{Rank: 1, DisplayName: "anonymous", Trades: 2, Volume: 5, CompletedShare: 0.5}}, Currency: "USD"}, f.note("topTraders", period, by, limit)
+	return view.TopTraders{Items: []view.TopTrader{{Rank: 1, DisplayName: "anonymous", Trades: 2, Volume: 5, CompletedShare: 0.5}}, Currency: "USD", AsOf: time.Now().Add(-3 * time.Second)}, f.note("topTraders", period, by, limit)
 }
 
 func (f *fakes) KeptAnswer(_ context.Context, k once.Key) (*once.Answer, error) {

@@ -2,6 +2,7 @@ package api
 
 import (
 	"net/http"
+	"strconv"
 	"time"
 
 	"github.com/go-json-experiment/json"
@@ -24,6 +25,7 @@ func (s *server) topTraders(w http.ResponseWriter, c *call) error {
 	if err != nil {
 		return err
 	}
+	w.Header().Set("Age", strconv.Itoa(int(max(0, s.Now().Sub(top.AsOf))/time.Second)))
 	cache("application/json", body).serve(w, c.Request, tradersAge)
 	return nil
 }

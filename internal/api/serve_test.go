@@ -512,7 +512,7 @@ func TestServe_SaysWhenToTryAgain(t *testing.T) {
 func TestTopTraders_CanBeKept(t *testing.T) {
 	h := start(t, nil)
 	got := h.ask("GET", "/api/community/top-traders?period=7d&by=trades&limit=5", "")
-	if got.StatusCode != http.StatusOK || !strings.HasPrefix(got.body, `{"items":[{"rank":1,"displayName":"anonymous",`) || got.Header.Get("Cache-Control") != "public, max-age=10" {
+	if got.StatusCode != http.StatusOK || !strings.HasPrefix(got.body, `{"items":[{"rank":1,"displayName":"anonymous",`) || got.Header.Get("Cache-Control") != "public, max-age=10" || got.Header.Get("Age") != "3" {
 		t.Errorf("status %d, %v, %s", got.StatusCode, got.Header, got.body)
 	}
 	etag := got.Header.Get("ETag")

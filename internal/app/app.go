@@ -68,6 +68,7 @@ type App struct {
 
 	engine   *refresh.Engine
 	market   *market.Service
+	reader   *view.Reader
 	work     dispatch.Dispatcher
 	creds    *config.Credentials
 	listener net.Listener
@@ -197,20 +198,20 @@ func (a *App) buildEngine(ctx context.Context) (err error) {
 }
 
 func (a *App) buildServer() *http.Server {
-	reader := view.NewReader(view.Options{
+	a.reader = view.NewReader(view.Options{
 		Store: a.store, Sources: a.sources.List, Clients: a.sources.Clients, Unconfigured: a.sources.Unconfigured,
 		ScopeAll: a.cfg.Scope == config.ScopeAll, Currency: a.cfg.Currency, Rates: a.rates, RatesClient: a.ecb,
-		Scheduled: a.work.Scheduled, Owner: a.owner, Version: a.version, Started: a.now(), Now: a.now,
+		Scheduled: a.work.Scheduled, Owner: a.owner, Version: a.version, Started: a.now(), Now: a.now, Logger: a.log,
 	})
 	failures := access.NewFailures(a.now)
 	users := inventories{store: a.store, Service: a.inventories, steam: a.pulls}
 	page := web.New(web.Deps{
-		Reader: reader, Refresher: control{a.engine}, Credentials: pageCredentials{a.creds}, Limiter: failures,
+		Reader: a.reader, Refresher: control{a.engine}, Credentials: pageCredentials{a.creds}, Limiter: failures,
 		Version: a.version, Currency: a.cfg.Currency, Logger: a.log, Now: a.now, TrustedProxies: a.cfg.TrustedProxies,
 	})
 	return api.NewServer(api.New(api.Deps{
-		Reader: reader, Refresher: control{a.engine}, Inventories: users, Missing: users, Users: users, Wallets: a.ledger, Trading: trading{a.market, a.cfg.Currency}, Fees: feeDesk{a.fees, a.store}, Answers: answers{a.store},
-		Credentials: a.creds, Failures: failures, Page: page, Metrics: metrics(reader, a.store.EventCounts),
+		Reader: a.reader, Refresher: control{a.engine}, Inventories: users, Missing: users, Users: users, Wallets: a.ledger, Trading: trading{a.market, a.cfg.Currency}, Fees: feeDesk{a.fees, a.store}, Answers: answers{a.store},
+		Credentials: a.creds, Failures: failures, Page: page, Metrics: metrics(a.reader, a.store.EventCounts),
 		Version: a.version, Logger: a.log, Now: a.now, TrustedProxies: a.cfg.TrustedProxies,
 	}), a.log)
 }
@@ -235,6 +236,7 @@ func (a *App) Run(ctx context.Context) error {
 		}
 	})
 	wg.Go(func() { a.watchSecrets(ctx) })
+	wg.Go(func() { a.reader.KeepRanking(ctx) })
 	serving := make(chan error, 1)
 	wg.Go(func() { serving <- a.server.Serve(a.listener) })
 	if len(a.sources.List) == 0 {

@@ -2,13 +2,17 @@ package market_test
 
 import (
 	"strconv"
+	"sync"
 	"testing"
 	"time"
+
+	"github.com/google/go-cmp/cmp"
 
 	"assay/internal/inventory"
 	"assay/internal/market"
 	"assay/internal/money"
 	"assay/internal/pricing"
+	"assay/internal/randtest"
 	"assay/internal/refresh"
 	"assay/internal/store"
 	"assay/internal/view"
@@ -29,7 +33,6 @@ func (w *world) traded(seller string, price int64, buyers ...string) []market.Tr
 		out[i], err = w.m.Complete(w.Context(), w.sold(seller, buyer, assets[i].AssetID, price).ID)
 		w.must(err)
 	}
-	w.pass(2 * time.Second) // until the leaderboard is looked at again
 	return out
 }
 
@@ -39,6 +42,7 @@ func (w *world) reader() *view.Reader {
 
 func (w *world) top(r *view.Reader, period, by string) []view.TopTrader {
 	w.Helper()
+	w.must(r.RefreshRanking(w.Context()))
 	top, err := r.TopTraders(w.Context(), period, by, 100)
 	w.must(err)
 	return top.Items
@@ -49,7 +53,6 @@ func (w *world) name(user, name string, shown bool) {
 	w.must(w.s.InTx(w.Context(), func(tx *store.Tx) error {
 		return tx.PutUser(inventory.User{ID: user, DisplayName: name, Leaderboard: shown})
 	}))
-	w.pass(2 * time.Second)
 }
 
 func TestTopTraders_CountCompletedTradesOfThePeriod(t *testing.T) {
@@ -70,7 +73,6 @@ func TestTopTraders_CountCompletedTradesOfThePeriod(t *testing.T) {
 	}
 	_, err := w.m.Reverse(t.Context(), trades[1].ID)
 	w.must(err)
-	w.pass(2 * time.Second)
 	w.name("u", "Ada", false)
 	if got := w.top(r, "all", "counterparties"); len(got) != 2 || got[0].Trades != 2 || got[0].Volume != 20*money.Scale ||
 		got[0].Counterparties != 1 || got[0].CompletedShare != 0.6666 || got[0].DisplayName != "anonymous" {
@@ -79,6 +81,82 @@ func TestTopTraders_CountCompletedTradesOfThePeriod(t *testing.T) {
 	w.pass(7 * 24 * time.Hour)
 	if len(w.top(r, "7d", "trades")) != 0 || len(w.top(r, "30d", "trades")) != 2 || len(w.top(r, "all", "trades")) != 2 {
 		t.Error("a window does not move")
+	}
+}
+
+// TestTopTraders_NameNobodyWhoOptedOut asks, after each change, without the ranks
+// having been made anew.
+func TestTopTraders_NameNobodyWhoOptedOut(t *testing.T) {
+	w := newWorld(t)
+	w.traded("u", 1000, "b")
+	r := w.reader()
+	w.must(r.RefreshRanking(t.Context()))
+	for _, step := range []struct {
+		shown bool
+		want  string
+	}{{true, "Ada"}, {false, "anonymous"}, {true, "Ada"}} {
+		w.name("u", "Ada", step.shown)
+		top, err := r.TopTraders(t.Context(), "all", "volume", 1)
+		w.must(err)
+		if top.Items[0].DisplayName != step.want || !top.AsOf.Equal(w.clock()) {
+			t.Errorf("shown %v: %+v", step.shown, top)
+		}
+	}
+}
+
+// TestTopTraders_CountNoMoreThanTheFirstTradesOfADayAtOnce is two users whose trades
+// are all completed in the same moment.
+func TestTopTraders_CountNoMoreThanTheFirstTradesOfADayAtOnce(t *testing.T) {
+	w := newWorld(t)
+	const trades = 4 * market.RankedTrades
+	w.give("b")
+	var assets []inventory.Asset
+	for i := range trades {
+		assets = append(assets, asset(strconv.Itoa(i), "x"))
+	}
+	w.push("u", assets...)
+	var wg sync.WaitGroup
+	for _, a := range assets {
+		id := w.sold("u", "b", a.AssetID, 1000).ID
+		wg.Go(func() {
+			if _, err := w.m.Complete(t.Context(), id); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	wg.Wait()
+	if got := w.top(w.reader(), "7d", "volume"); len(got) != 2 || got[0].Trades != trades || got[0].RankedVolume != market.RankedTrades*10*money.Scale {
+		t.Errorf("%+v", got)
+	}
+}
+
+// TestTopTraders_OfThoseWhoChangedAreThoseOfAll completes and reverses trades at
+// random, and compares what was kept up to date with what is made of all.
+func TestTopTraders_OfThoseWhoChangedAreThoseOfAll(t *testing.T) {
+	w := newWorld(t)
+	random := randtest.New(t)
+	users := []string{"a", "b", "c", "d", "e"}
+	w.give(users...)
+	kept := w.reader()
+	for step := range randtest.Count(12, 200) {
+		seller, buyer := random.IntN(len(users)), random.IntN(len(users)-1)
+		if buyer >= seller {
+			buyer++
+		}
+		for _, trade := range w.traded(users[seller], 100+random.Int64N(1_000), users[buyer]) {
+			if random.IntN(3) == 0 {
+				_, err := w.m.Reverse(t.Context(), trade.ID)
+				w.must(err)
+			}
+		}
+		w.must(kept.RefreshRanking(t.Context()))
+		for _, period := range []string{"7d", "30d", "all"} {
+			got, want := w.top(kept, period, "volume"), w.top(w.reader(), period, "volume")
+			if diff := cmp.Diff(want, got); diff != "" {
+				t.Fatalf("step %d, %s: %s", step, period, diff)
+			}
+		}
+		w.pass(time.Duration(random.IntN(36)) * time.Hour)
 	}
 }
 

@@ -58,6 +58,12 @@ func blame(err error) error {
 	return errors.Join(err, fault.New(fault.Unavailable, "database_unavailable", "The database cannot take this now; try again later."))
 }
 
+// twice reports whether a write failed because something is to be there only once.
+func twice(err error) bool {
+	const sqliteUnique, pgUnique = 2067, "23505"
+	return sqliteCode(err) == sqliteUnique || pgCode(err) == pgUnique
+}
+
 // Healthy reports whether the database answers, is still the file that was
 // opened, and takes what is written to it.
 func (s *Store) Healthy(ctx context.Context) error {

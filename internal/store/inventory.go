@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"assay/internal/catalog"
+	"assay/internal/fault"
 	"assay/internal/inventory"
 	"assay/internal/money"
 )
@@ -232,15 +233,16 @@ func (t *Tx) QueueMissing(items []int64) (int64, error) {
 		ON CONFLICT (item_id) DO NOTHING`, micros(t.now), t.d.packIDs(items))
 }
 
-// PutUser sets what the platform says of a user, who is created if new.
+// PutUser sets what the platform says of a user, who is created if new. Another
+// user's Steam id is a fault.Conflict.
 func (t *Tx) PutUser(u inventory.User) error {
 	_, err := t.exec(`
 		INSERT INTO platform_user (user_id, steam_id, display_name, leaderboard, created_at) VALUES ($1, $2, $3, $4, $5)
 		ON CONFLICT (user_id) DO UPDATE SET steam_id = excluded.steam_id, display_name = excluded.display_name,
 			leaderboard = CASE WHEN $6 THEN platform_user.leaderboard ELSE excluded.leaderboard END`,
 		u.ID, u.SteamID, u.DisplayName, u.Leaderboard, micros(t.now), u.KeepLeaderboard)
-	if err != nil {
-		return err
+	if twice(err) { // of users' own ids there is no other row than theirs
+		return fault.New(fault.Conflict, "steam_id_taken", "Another user has this steamId: put that one without it first.")
 	}
-	return t.touchTrader(u.ID)
+	return err
 }

@@ -16,8 +16,9 @@ import (
 //	spreading, answers, a user, a job, its lanes, its units, names that are asked
 //	in the background, what was brought by market, batches, items by id, queued
 //	items by id, inventory rows by id, their inspections, listings of theirs, a
-//	trade, what its users traded by user, price versions by bucket, wallets of
-//	users by name and currency, those of the house
+//	trade, what its users traded by user, a slot of what traders' figures are
+//	known by, traders by user, price versions by bucket, wallets of users by name
+//	and currency, those of the house
 //
 // Who activates fee rules locks nothing else.
 //

@@ -3,6 +3,7 @@ package view
 import (
 	"cmp"
 	"context"
+	"log/slog"
 	"slices"
 	"strconv"
 	"strings"
@@ -17,15 +18,16 @@ import (
 	"assay/internal/refresh"
 	"assay/internal/store"
 	"assay/internal/view/prices"
+	"assay/internal/view/ranking"
 )
 
 // Reader answers questions about the state of things. It changes nothing and
 // asks no source. Its methods may be called concurrently.
 type Reader struct {
-	o      Options
-	fresh  freshness
-	prices *prices.Table
-	boards boards
+	o       Options
+	fresh   freshness
+	prices  *prices.Table
+	ranking *ranking.Ranking
 }
 
 // Options are what a Reader is made of.
@@ -43,11 +45,15 @@ type Options struct {
 	Version      string
 	Started      time.Time
 	Now          func() time.Time
+	Logger       *slog.Logger // nil: nothing is logged
 }
 
 // NewReader makes a Reader.
 func NewReader(o Options) *Reader {
-	return &Reader{o: o, prices: prices.New(o.Store), boards: boards{turn: make(chan struct{}, 1)}}
+	if o.Logger == nil {
+		o.Logger = slog.New(slog.DiscardHandler)
+	}
+	return &Reader{o: o, prices: prices.New(o.Store), ranking: ranking.New(ranking.Options{Store: o.Store, Now: o.Now, Logger: o.Logger})}
 }
 
 // Status tells what runs and how fresh prices are.

@@ -3,13 +3,11 @@ package view
 import (
 	"cmp"
 	"context"
-	"slices"
-	"sync"
 	"time"
 
-	"assay/internal/market"
 	"assay/internal/money"
 	"assay/internal/store"
+	"assay/internal/view/ranking"
 )
 
 // TopTraders is a page of the leaderboard.
@@ -17,6 +15,7 @@ type TopTraders struct {
 	Items      []TopTrader    `json:"items"`
 	Currency   money.Currency `json:"currency"`   // of the volumes
 	NextCursor *string        `json:"nextCursor"` // always null: limit is all there is
+	AsOf       time.Time      `json:"-"`          // all that was traded until then counts
 }
 
 // TopTrader is one rank. It tells nothing by which a trader could be found.
@@ -30,132 +29,22 @@ type TopTrader struct {
 	CompletedShare float64     `json:"completedShare" doc:"Completed and settled trades among these and the reversed ones."`
 }
 
-// The leaderboard is made anew when something has changed, which is asked at most
-// every boardCheck, and so seldom that boardIdle times as long passes in between
-// as it took: the database has better things to do.
-const (
-	boardCheck = time.Second
-	boardIdle  = 10
-	boardMost  = 100 // ranks
-)
+// KeepRanking keeps the leaderboard up to date until ctx ends.
+func (r *Reader) KeepRanking(ctx context.Context) { r.ranking.Run(ctx) }
 
-// boards are the leaderboards as they were made last.
-type boards struct {
-	turn chan struct{} // held by who makes them
+// RefreshRanking brings the leaderboard up to date once.
+func (r *Reader) RefreshRanking(ctx context.Context) error { return r.ranking.Refresh(ctx) }
 
-	mu      sync.Mutex
-	lists   map[boardKey][]TopTrader // nil: not made yet; the lists are never changed
-	due     time.Time                // when to ask again whether something has changed
-	version int64                    // of what they were made of
-	day     int64                    // on which
-}
-
-type boardKey struct{ period, by string }
-
-// TopTraders ranks who traded most within a period: 7d, 30d or all. Who finds the
-// ranks out of date makes them anew; the others are told the last ones meanwhile.
+// TopTraders ranks who traded most within a period: 7d, 30d or all. The ranks are
+// those that were made last; how they are shown is read each time, so that nobody
+// is named any more who opted out.
 func (r *Reader) TopTraders(ctx context.Context, period, by string, limit int) (TopTraders, error) {
-	list, err := r.board(ctx, boardKey{period, by})
+	traders, asOf, err := r.ranking.Top(ctx, ranking.Key{Period: period, By: by})
 	if err != nil {
 		return TopTraders{}, err
 	}
-	return TopTraders{Items: list[:min(limit, len(list))], Currency: r.o.Currency}, nil
-}
-
-func (r *Reader) board(ctx context.Context, key boardKey) ([]TopTrader, error) {
-	b := &r.boards
-	list, there, fresh := b.look(key, r.o.Now())
-	if fresh {
-		return list, nil
-	}
-	select {
-	case b.turn <- struct{}{}:
-	default:
-		if there {
-			return list, nil
-		}
-		select {
-		case b.turn <- struct{}{}:
-		case <-ctx.Done():
-			return nil, ctx.Err()
-		}
-	}
-	defer func() { <-b.turn }()
-	if list, _, fresh := b.look(key, r.o.Now()); fresh {
-		return list, nil
-	}
-	if err := r.makeBoards(ctx); err != nil {
-		return nil, err
-	}
-	list, _, _ = b.look(key, r.o.Now())
-	return list, nil
-}
-
-// look returns a list, whether it was made at all, and whether it will do.
-func (b *boards) look(key boardKey, now time.Time) (list []TopTrader, there, fresh bool) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.lists[key], b.lists != nil, b.lists != nil && now.Before(b.due) && b.due.Sub(now) < time.Hour // a clock may be set back
-}
-
-// makeBoards makes all lists anew if something has changed.
-func (r *Reader) makeBoards(ctx context.Context) error {
-	b := &r.boards
-	start := r.o.Now()
-	version, err := r.o.Store.TradersVersion(ctx) // before what it is the version of
-	if err != nil {
-		return err
-	}
-	day := market.Day(start)
-	b.mu.Lock()
-	lists := b.lists
-	same := lists != nil && version == b.version && day == b.day
-	b.mu.Unlock()
-	if !same {
-		if lists, err = r.rankTraders(ctx, day); err != nil {
-			return err
-		}
-	}
-	now := r.o.Now()
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	b.lists, b.version, b.day = lists, version, day
-	b.due = now.Add(max(boardCheck, boardIdle*now.Sub(start)))
-	return nil
-}
-
-// figures are by what traders can be ranked.
-func figures() map[string]func(t *store.Trader) int64 {
-	return map[string]func(t *store.Trader) int64{
-		"volume":         func(t *store.Trader) int64 { return t.Ranked },
-		"trades":         func(t *store.Trader) int64 { return t.Trades },
-		"counterparties": func(t *store.Trader) int64 { return t.Others },
-	}
-}
-
-// rankTraders makes all lists. A period is so many days of the calendar (UTC), the
-// present one included.
-func (r *Reader) rankTraders(ctx context.Context, day int64) (map[boardKey][]TopTrader, error) {
-	lists := map[boardKey][]TopTrader{}
-	for period, since := range map[string]int64{"7d": day - 6, "30d": day - 29, "all": 0} {
-		traders, err := r.o.Store.Traders(ctx, since)
-		if err != nil {
-			return nil, err
-		}
-		for by, figure := range figures() {
-			slices.SortFunc(traders, func(a, b store.Trader) int {
-				return cmp.Or(
-					cmp.Compare(figure(&b), figure(&a)), cmp.Compare(b.Ranked, a.Ranked), cmp.Compare(b.Trades, a.Trades),
-					cmp.Compare(b.Others, a.Others), cmp.Compare(a.Key, b.Key))
-			})
-			list, err := r.showTraders(ctx, traders[:min(boardMost, len(traders))])
-			if err != nil {
-				return nil, err
-			}
-			lists[boardKey{period, by}] = list
-		}
-	}
-	return lists, nil
+	list, err := r.showTraders(ctx, traders[:min(limit, len(traders))])
+	return TopTraders{Items: list, Currency: r.o.Currency, AsOf: asOf}, err
 }
 
 // showTraders tells of traders what everybody may know.

@@ -118,6 +118,8 @@ func Run(t *testing.T, open Open) {
 		"a dying range leaves its lane":                  aDyingRangeLeavesItsLane,
 		"one of many callers makes a job":                jobsRace,
 		"a user is made once by many":                    usersRace,
+		"a Steam id is one user's":                       steamIDs,
+		"one of many gets a Steam id":                    steamIDsRace,
 		"overlapping syncs queue each name once":         syncsRace,
 		"a settle beside syncs leaves no stale value":    syncAndSettleRace,
 		"a settle waits for a sync that has the price":   settleWaitsForASync,

@@ -388,6 +388,7 @@ CREATE TABLE platform_user (
     leaderboard  boolean NOT NULL DEFAULT true,
     created_at   bigint  NOT NULL
 );
+CREATE UNIQUE INDEX platform_user_steam ON platform_user (steam_id) WHERE steam_id <> '';
 
 -- The moment of the newest inventory of a user, game and context.
 CREATE TABLE inventory_snapshot (
@@ -463,7 +464,12 @@ CREATE TABLE listing (
     ended_at   bigint  NOT NULL DEFAULT 0
 ) WITH (fillfactor = 80);
 CREATE UNIQUE INDEX listing_active ON listing (seller_key, app_id, context_id, asset_id) WHERE state = 'active';
-CREATE INDEX listing_active_item ON listing (item_id) WHERE state = 'active';
+CREATE INDEX listing_active_item ON listing (item_id, id) WHERE state = 'active';
+CREATE INDEX listing_active_app ON listing (app_id, id) WHERE state = 'active';
+CREATE INDEX listing_active_seller ON listing (seller_key, id) WHERE state = 'active';
+CREATE INDEX listing_active_all ON listing (id) WHERE state = 'active';
+CREATE INDEX listing_cancelled ON listing (id) WHERE state = 'cancelled';
+CREATE INDEX listing_expired ON listing (id) WHERE state = 'expired';
 CREATE INDEX listing_item ON listing (item_id, id);
 CREATE INDEX listing_seller ON listing (seller_key, id);
 
@@ -522,6 +528,14 @@ CREATE TABLE trader_version (
     slot    integer NOT NULL PRIMARY KEY,
     version bigint  NOT NULL
 ) WITH (fillfactor = 10);
+
+-- When what a user traded changed last: which version of which slot it was.
+CREATE TABLE trader (
+    user_key bigint  NOT NULL PRIMARY KEY,
+    slot     integer NOT NULL,
+    version  bigint  NOT NULL
+) WITH (fillfactor = 70);
+CREATE INDEX trader_changed ON trader (slot, version);
 
 -- Answers to requests that must not be carried out twice, by the key that their
 -- client gave them; see the package once.

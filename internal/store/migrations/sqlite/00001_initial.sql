@@ -382,6 +382,7 @@ CREATE TABLE platform_user (
     leaderboard  INTEGER NOT NULL DEFAULT 1,
     created_at   INTEGER NOT NULL
 );
+CREATE UNIQUE INDEX platform_user_steam ON platform_user (steam_id) WHERE steam_id <> '';
 
 -- The moment of the newest inventory of a user, game and context.
 CREATE TABLE inventory_snapshot (
@@ -457,7 +458,12 @@ CREATE TABLE listing (
     ended_at   INTEGER NOT NULL DEFAULT 0
 );
 CREATE UNIQUE INDEX listing_active ON listing (seller_key, app_id, context_id, asset_id) WHERE state = 'active';
-CREATE INDEX listing_active_item ON listing (item_id) WHERE state = 'active';
+CREATE INDEX listing_active_item ON listing (item_id, id) WHERE state = 'active';
+CREATE INDEX listing_active_app ON listing (app_id, id) WHERE state = 'active';
+CREATE INDEX listing_active_seller ON listing (seller_key, id) WHERE state = 'active';
+CREATE INDEX listing_active_all ON listing (id) WHERE state = 'active';
+CREATE INDEX listing_cancelled ON listing (id) WHERE state = 'cancelled';
+CREATE INDEX listing_expired ON listing (id) WHERE state = 'expired';
 CREATE INDEX listing_item ON listing (item_id, id);
 CREATE INDEX listing_seller ON listing (seller_key, id);
 
@@ -516,6 +522,14 @@ CREATE TABLE trader_version (
     slot    INTEGER NOT NULL PRIMARY KEY,
     version INTEGER NOT NULL
 );
+
+-- When what a user traded changed last: which version of which slot it was.
+CREATE TABLE trader (
+    user_key INTEGER NOT NULL PRIMARY KEY,
+    slot     INTEGER NOT NULL,
+    version  INTEGER NOT NULL
+);
+CREATE INDEX trader_changed ON trader (slot, version);
 
 -- Answers to requests that must not be carried out twice, by the key that their
 -- client gave them; see the package once.

@@ -1,0 +1,160 @@
+package store
+
+import (
+	"context"
+	"database/sql"
+
+	"assay/internal/market"
+)
+
+// PairTrades returns how many trades of a day are counted for two users. Nobody
+// else counts one for them before the transaction ends.
+func (t *Tx) PairTrades(day, user, other int64) (n int64, err error) {
+	// The row of all days stands for the pair; that of the day may not be there yet.
+	if err := t.hold(`
+		INSERT INTO trader_pair (day, user_key, other_key, trades, reversed, volume, ranked) VALUES (0, $1, $2, 0, 0, 0, 0)
+		ON CONFLICT (day, user_key, other_key) DO UPDATE SET trades = trader_pair.trades`, min(user, other), max(user, other)); err != nil {
+		return 0, err
+	}
+	err = t.queryRow(`SELECT coalesce(sum(trades), 0) FROM trader_pair WHERE day = $1 AND user_key = $2 AND other_key = $3`, day, user, other).Scan(&n)
+	return n, err
+}
+
+// CountTrade adds to what the two users of a trade traded with each other, on its
+// day and in all, and notes that their figures changed.
+func (t *Tx) CountTrade(day int64, d market.Trade, c market.Counts) error {
+	first, second := min(d.SellerKey, d.BuyerKey), max(d.SellerKey, d.BuyerKey)
+	if _, err := t.exec(`
+		INSERT INTO trader_pair (day, user_key, other_key, trades, reversed, volume, ranked)
+		VALUES (0, $2, $3, $4, $5, $6, $7), (0, $3, $2, $4, $5, $6, $7), ($1, $2, $3, $4, $5, $6, $7), ($1, $3, $2, $4, $5, $6, $7)
+		ON CONFLICT (day, user_key, other_key) DO UPDATE SET trades = trader_pair.trades + excluded.trades,
+			reversed = trader_pair.reversed + excluded.reversed, volume = trader_pair.volume + excluded.volume,
+			ranked = trader_pair.ranked + excluded.ranked`,
+		day, first, second, c.Trades, c.Reversed, c.Volume, c.Ranked); err != nil {
+		return err
+	}
+	slot := d.ID % traderSlots
+	var version int64
+	if err := t.queryRow(`
+		INSERT INTO trader_version (slot, version) VALUES ($1, 1)
+		ON CONFLICT (slot) DO UPDATE SET version = trader_version.version + 1 RETURNING version`, slot).Scan(&version); err != nil {
+		return err
+	}
+	_, err := t.exec(`
+		INSERT INTO trader (user_key, slot, version) VALUES ($1, $3, $4), ($2, $3, $4)
+		ON CONFLICT (user_key) DO UPDATE SET slot = excluded.slot, version = excluded.version`, first, second, slot, version)
+	return err
+}
+
+// traderSlots is over how many rows the count of changes is spread, so that trades
+// do not wait for each other.
+const traderSlots = 16
+
+// TraderVersions counts what changed the figures of traders, in slots. Who changes
+// something in a slot holds it until he commits: its versions are committed in their
+// order, and whoever knows one knows all changes up to it.
+type TraderVersions [traderSlots]int64
+
+// TraderVersions returns how much has changed by now.
+func (s *Store) TraderVersions(ctx context.Context) (v TraderVersions, err error) {
+	_, err = collect(ctx, s.read, func(r *sql.Rows, _ *struct{}) error {
+		var slot, version int64
+		err := r.Scan(&slot, &version)
+		v[slot] = version
+		return err
+	}, `SELECT slot, version FROM trader_version ORDER BY slot`)
+	return v, err
+}
+
+// Before reports whether in some slot less has changed than in another's: these
+// are of a database that was set back.
+func (v TraderVersions) Before(other TraderVersions) bool {
+	for slot := range v {
+		if v[slot] < other[slot] {
+			return true
+		}
+	}
+	return false
+}
+
+// slotColumns are those of versions in slots.
+const slotColumns = "slot bigint, version bigint"
+
+// ChangedTraders returns users whose figures changed since, limit of them at most.
+func (s *Store) ChangedTraders(ctx context.Context, since TraderVersions, limit int) ([]int64, error) {
+	slots := newTable(slotColumns, traderSlots)
+	for slot, version := range since {
+		slots.int(int64(slot), version)
+	}
+	return collect(ctx, s.read, func(r *sql.Rows, user *int64) error { return r.Scan(user) },
+		`SELECT t.user_key FROM `+s.d.rows(2, slotColumns)+` s CROSS JOIN trader t WHERE t.slot = s.slot AND t.version > s.version LIMIT $1`,
+		slots.params(s.d, limit)...)
+}
+
+// Trader is what a user traded within some days.
+type Trader struct {
+	Key, Trades, Reversed, Others int64
+	Volume, Ranked                int64 // micro-units of the base currency
+}
+
+// Days are those of the epoch in UTC from first to last. Neither: all that there
+// ever were.
+type Days struct{ First, Last int64 }
+
+const (
+	traderSums = `
+SELECT user_key, CAST(sum(trades) AS bigint), CAST(sum(reversed) AS bigint), count(*) FILTER (WHERE trades > 0),
+	CAST(sum(volume) AS bigint), CAST(sum(ranked) AS bigint)
+FROM `
+	traderPairs = `
+(SELECT p.user_key, p.other_key, sum(p.trades) AS trades, sum(p.reversed) AS reversed, sum(p.volume) AS volume, sum(p.ranked) AS ranked FROM `
+	traderGroups = ` GROUP BY user_key HAVING sum(trades) > 0`
+
+	tradersEver   = traderSums + `trader_pair WHERE day = 0` + traderGroups
+	tradersWithin = traderSums + traderPairs + `trader_pair p WHERE p.day BETWEEN $1 AND $2 GROUP BY p.user_key, p.other_key) p` + traderGroups
+)
+
+// EachTrader tells what each user traded who has a trade that counts.
+func (s *Store) EachTrader(ctx context.Context, days Days, tell func(Trader)) error {
+	query, args := tradersEver, []any(nil)
+	if days != (Days{}) {
+		query, args = tradersWithin, []any{days.First, days.Last}
+	}
+	_, err := collect(ctx, s.read, func(r *sql.Rows, _ *struct{}) error {
+		var d Trader
+		err := scanTrader(r, &d)
+		tell(d)
+		return err
+	}, query, args...)
+	return err
+}
+
+func scanTrader(r *sql.Rows, d *Trader) error {
+	return r.Scan(&d.Key, &d.Trades, &d.Reversed, &d.Others, &d.Volume, &d.Ranked)
+}
+
+// Traders tells what those of some users traded who have a trade that counts.
+func (s *Store) Traders(ctx context.Context, days Days, users []int64) ([]Trader, error) {
+	list := make([]int64, 0, days.Last-days.First+1)
+	for day := days.First; day <= days.Last; day++ {
+		list = append(list, day)
+	}
+	return collect(ctx, s.read, scanTrader, traderSums+traderPairs+
+		s.d.rows(1, "day bigint")+` d CROSS JOIN `+s.d.rows(2, "user_key bigint")+` u CROSS JOIN trader_pair p
+		WHERE p.day = d.day AND p.user_key = u.user_key GROUP BY p.user_key, p.other_key) p`+traderGroups,
+		s.d.packIDs(list), s.d.packIDs(users))
+}
+
+// TraderName is how a user is shown to everybody.
+type TraderName struct {
+	Key  int64
+	Name string // empty: he has none, or does not want to be shown
+}
+
+// TraderNames returns how users are shown. It looks them up one by one, which is the
+// fastest way to some out of many.
+func (s *Store) TraderNames(ctx context.Context, keys []int64) ([]TraderName, error) {
+	return collect(ctx, s.read, func(r *sql.Rows, n *TraderName) error { return r.Scan(&n.Key, &n.Name) }, `
+		SELECT k.id, coalesce((SELECT u.display_name FROM platform_user u WHERE u.id = k.id AND u.leaderboard), '')
+		FROM `+s.d.rows(1, "id bigint")+` k`, s.d.packIDs(keys))
+}

@@ -1,0 +1,65 @@
+package ranking
+
+import (
+	"cmp"
+	"slices"
+
+	"assay/internal/store"
+)
+
+// kept is how many of the first a list holds at least, and twice that at most: so
+// many may fall back before it is to be made anew.
+const kept = 5 * Ranks
+
+// list is the first ones by a figure.
+type list struct {
+	figure func(*store.Trader) int64
+	top    []store.Trader
+	// floor is who was the last one when others were dropped: whoever is not on the
+	// list comes after him. nil: all are on it.
+	floor *store.Trader
+}
+
+// figures are by what traders can be ranked.
+func figures() map[string]func(t *store.Trader) int64 {
+	return map[string]func(t *store.Trader) int64{
+		"volume":         func(t *store.Trader) int64 { return t.Ranked },
+		"trades":         func(t *store.Trader) int64 { return t.Trades },
+		"counterparties": func(t *store.Trader) int64 { return t.Others },
+	}
+}
+
+// compare orders traders; no two are equal.
+func (l *list) compare(a, b *store.Trader) int {
+	return cmp.Or(
+		cmp.Compare(l.figure(b), l.figure(a)), cmp.Compare(b.Ranked, a.Ranked), cmp.Compare(b.Trades, a.Trades),
+		cmp.Compare(b.Others, a.Others), cmp.Compare(a.Key, b.Key))
+}
+
+// add takes somebody who is not on the list, if he is to be. It is not in order then.
+func (l *list) add(t store.Trader) {
+	if l.floor != nil && l.compare(&t, l.floor) > 0 {
+		return
+	}
+	if l.top = append(l.top, t); len(l.top) > 2*kept {
+		l.sort()
+		l.top = l.top[:kept]
+		floor := l.top[kept-1]
+		l.floor = &floor
+	}
+}
+
+func (l *list) sort() {
+	slices.SortFunc(l.top, func(a, b store.Trader) int { return l.compare(&a, &b) })
+}
+
+// without returns the list without some users; the list itself stays as it is.
+func (l *list) without(users map[int64]bool) *list {
+	rest := make([]store.Trader, 0, len(l.top))
+	for _, t := range l.top {
+		if !users[t.Key] {
+			rest = append(rest, t)
+		}
+	}
+	return &list{figure: l.figure, top: rest, floor: l.floor}
+}

@@ -1,0 +1,214 @@
+// Package ranking keeps in memory who trades most. It is made beside the requests
+// for it, and of what changed since the last time: a request is told what was made
+// last, and as of when.
+package ranking
+
+import (
+	"context"
+	"log/slog"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"assay/internal/fault"
+	"assay/internal/market"
+	"assay/internal/store"
+)
+
+// Store is what a ranking is made of.
+type Store interface {
+	TraderVersions(ctx context.Context) (store.TraderVersions, error)
+	// ChangedTraders returns users whose figures changed since, limit at most.
+	ChangedTraders(ctx context.Context, since store.TraderVersions, limit int) ([]int64, error)
+	// EachTrader tells what each user traded within some days.
+	EachTrader(ctx context.Context, days store.Days, tell func(store.Trader)) error
+	// Traders is EachTrader for some users.
+	Traders(ctx context.Context, days store.Days, users []int64) ([]store.Trader, error)
+}
+
+const (
+	// Ranks is how many ranks there are at most.
+	Ranks = 100
+
+	every       = time.Second // how often it is asked whether something changed
+	idle        = 10          // so many times as long as that took nothing is asked, but
+	mostIdle    = 10 * time.Second
+	patience    = 5 * time.Minute
+	firstWait   = 10 * time.Second // how long a request waits for what was never made yet
+	mostChanged = 5_000            // users; beyond that all lists are made anew
+)
+
+// Options are what a Ranking is made of.
+type Options struct {
+	Store  Store
+	Now    func() time.Time
+	Logger *slog.Logger
+}
+
+// Key names a list: of a period, 7d, 30d or all, by volume, trades or counterparties.
+type Key struct{ Period, By string }
+
+// Ranking is the lists as they were made last. Its methods may be used concurrently.
+type Ranking struct {
+	o     Options
+	last  atomic.Pointer[made]
+	first chan struct{} // closed once there is a last
+	turn  sync.Mutex    // of who makes the next
+}
+
+// made is what was made; it is never changed.
+type made struct {
+	asOf     time.Time
+	versions store.TraderVersions // of what it was made of
+	day      int64                // on which
+	lists    map[Key]*list
+}
+
+// New returns a Ranking. Nothing is known before Refresh or Run.
+func New(o Options) *Ranking { return &Ranking{o: o, first: make(chan struct{})} }
+
+// Top returns the first ranks of a list, which must not be changed, and as of when
+// they are. Before they were made for the first time it waits for that, but not for
+// long: then it is a fault.Unavailable.
+func (r *Ranking) Top(ctx context.Context, key Key) (top []store.Trader, asOf time.Time, err error) {
+	if r.last.Load() == nil {
+		timer := time.NewTimer(firstWait)
+		defer timer.Stop()
+		select {
+		case <-r.first:
+		case <-ctx.Done():
+			return nil, time.Time{}, ctx.Err()
+		case <-timer.C:
+			return nil, time.Time{}, fault.New(fault.Unavailable, "ranking_not_ready", "The ranks are being made for the first time since the start; ask again soon.")
+		}
+	}
+	m := r.last.Load()
+	top = m.lists[key].top
+	return top[:min(Ranks, len(top))], m.asOf, nil
+}
+
+// Run keeps the ranking up to date until ctx ends. What fails leaves it as it was,
+// and is tried again.
+func (r *Ranking) Run(ctx context.Context) {
+	failing := false
+	for {
+		start := r.o.Now()
+		err := r.Refresh(ctx)
+		switch {
+		case ctx.Err() != nil:
+			return
+		case err != nil && !failing:
+			r.o.Logger.Warn("top traders are not kept up to date", "error", err)
+		case err == nil && failing:
+			r.o.Logger.Info("top traders are up to date again")
+		}
+		failing = err != nil
+		t := time.NewTimer(min(max(every, idle*r.o.Now().Sub(start)), mostIdle))
+		select {
+		case <-ctx.Done():
+			t.Stop()
+			return
+		case <-t.C:
+		}
+	}
+}
+
+// Refresh brings the ranking up to date.
+func (r *Ranking) Refresh(ctx context.Context) error {
+	r.turn.Lock()
+	defer r.turn.Unlock()
+	ctx, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	next, err := r.next(ctx)
+	if err != nil {
+		return err
+	}
+	if r.last.Swap(next) == nil {
+		close(r.first)
+	}
+	return nil
+}
+
+// next makes what follows the last one: of the users who changed, where that will do.
+func (r *Ranking) next(ctx context.Context) (*made, error) {
+	now, last := r.o.Now(), r.last.Load()
+	versions, err := r.o.Store.TraderVersions(ctx) // before what they are the versions of
+	if err != nil {
+		return nil, err
+	}
+	next := &made{asOf: now, versions: versions, day: market.Day(now)}
+	if last == nil || last.day != next.day || versions.Before(last.versions) {
+		return next, r.makeAll(ctx, next)
+	}
+	next.lists = last.lists
+	if versions == last.versions {
+		return next, nil
+	}
+	changed, err := r.o.Store.ChangedTraders(ctx, last.versions, mostChanged+1)
+	if err != nil {
+		return nil, err
+	}
+	if len(changed) > mostChanged {
+		return next, r.makeAll(ctx, next)
+	}
+	return next, r.change(ctx, next, changed)
+}
+
+// makeAll makes all lists of all who trade.
+func (r *Ranking) makeAll(ctx context.Context, m *made) error {
+	m.lists = map[Key]*list{}
+	for period, days := range periods(m.day) {
+		var lists []*list
+		for by, figure := range figures() {
+			l := &list{figure: figure}
+			m.lists[Key{period, by}] = l
+			lists = append(lists, l)
+		}
+		if err := r.o.Store.EachTrader(ctx, days, func(t store.Trader) {
+			for _, l := range lists {
+				l.add(t)
+			}
+		}); err != nil {
+			return err
+		}
+		for _, l := range lists {
+			l.sort()
+		}
+	}
+	return nil
+}
+
+// change makes the lists of the last ones and of what users who changed have now.
+// Where too few are left on one of them all are made anew.
+func (r *Ranking) change(ctx context.Context, m *made, users []int64) error {
+	gone := make(map[int64]bool, len(users))
+	for _, user := range users {
+		gone[user] = true
+	}
+	lists := map[Key]*list{}
+	for period, days := range periods(m.day) {
+		traders, err := r.o.Store.Traders(ctx, days, users)
+		if err != nil {
+			return err
+		}
+		for by := range figures() {
+			key := Key{period, by}
+			l := m.lists[key].without(gone)
+			for _, t := range traders {
+				l.add(t)
+			}
+			l.sort()
+			if l.floor != nil && len(l.top) < Ranks {
+				return r.makeAll(ctx, m)
+			}
+			lists[key] = l
+		}
+	}
+	m.lists = lists
+	return nil
+}
+
+// periods are so many days of the calendar, UTC, the present one included.
+func periods(day int64) map[string]store.Days {
+	return map[string]store.Days{"7d": {First: day - 6, Last: day}, "30d": {First: day - 29, Last: day}, "all": {}}
+}
