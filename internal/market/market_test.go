@@ -415,6 +415,39 @@ func TestSync_ExpiresListingsOfMoreThanIsLeft(t *testing.T) {
 	}
 }
 
+// TestSync_AListingIsOfWhatItsAssetIs gives the same asset another name or phase.
+func TestSync_AListingIsOfWhatItsAssetIs(t *testing.T) {
+	const name = "★ Karambit | Doppler (Factory New)"
+	w := newWorld(t)
+	for i, c := range []struct {
+		what              string
+		name, phase       string // then
+		newName, newPhase string
+		want              market.ListingState
+		wantPhase         string
+	}{
+		{"the same", name, "", name, "", market.Active, ""},
+		{"its phase became known", name, "", name, "Ruby", market.Active, "Ruby"},
+		{"its phase is another one", name, "Ruby", name, "Phase 1", market.Expired, "Ruby"},
+		{"its phase is known no longer", name, "Ruby", name, "", market.Expired, "Ruby"},
+		{"it is something else", "x", "", "y", "", market.Expired, ""},
+		{"it is something else, with a phase", "x", "", name, "Ruby", market.Expired, ""},
+		{"it has no name any more", "x", "", "", "", market.Expired, ""},
+	} {
+		user := "u" + strconv.Itoa(i)
+		was, is := asset("1", c.name), asset("1", c.newName)
+		was.Phase, is.Phase, is.Marketable = c.phase, c.newPhase, c.newName != ""
+		w.push(user, was)
+		l := w.mustList(user, "1", 1)
+		w.push(user, is)
+		got, err := w.s.Listing(t.Context(), l.ID)
+		w.must(err)
+		if got.State != c.want || got.Item.Name != c.name || got.Item.Phase != c.wantPhase {
+			t.Errorf("%s: %s and %+v", c.what, got.State, got.Item)
+		}
+	}
+}
+
 func TestCancel_MayBeRepeated(t *testing.T) {
 	w := newWorld(t)
 	w.push("u", asset("1", "x"))

@@ -47,6 +47,11 @@ func Setting(t *Tx, name string) (value string, err error) {
 	return value, err
 }
 
+// ListingsQuery is the query for listings; item is 0 for all items.
+func ListingsQuery(f ListingFilter, item int64, limit int) (query string, args []any) {
+	return f.listings(item, limit)
+}
+
 // BulkTexts returns the statements that write rows. On SQLite they are prepared
 // when a store is opened.
 func BulkTexts() ([]string, error) {

@@ -1,17 +1,20 @@
 package store
 
 import (
+	"cmp"
 	"context"
 	"database/sql"
 	"errors"
+	"slices"
 
 	"assay/internal/market"
 )
 
 // InventoryTouched sees to what depends on an inventory that was just synced:
-// listings expire of which fewer are there than they offer; assets are in transfer
-// no longer whose trade is over, and those are again that were gone for a while and
-// were not handed over yet: they are sold.
+// listings are of the phase that became known of their assets; those expire whose
+// asset turned out to be something else, or of which fewer are there than they
+// offer; assets are in transfer no longer whose trade is over, and those are again
+// that were gone for a while and were not handed over yet: they are sold.
 func (t *Tx) InventoryTouched(user int64, app int32, contextID string) error {
 	var offered, sold bool
 	if err := t.queryRow(`
@@ -30,14 +33,23 @@ func (t *Tx) InventoryTouched(user int64, app int32, contextID string) error {
 	return t.markTransfers(user, app, contextID)
 }
 
-// expireListings ends the listings of what is not there any more.
+// expireListings ends the listings of what is not there any more, or turned out to be
+// something else. Where merely the phase became known they are of that.
 func (t *Tx) expireListings(user int64, app int32, contextID string) error {
+	if _, err := t.exec(`
+		UPDATE listing SET item_id = v.item_id FROM inventory v, item now, item was
+		WHERE listing.seller_key = $1 AND listing.app_id = $2 AND listing.context_id = $3 AND listing.state = 'active'
+			AND v.user_key = $1 AND v.app_id = $2 AND v.context_id = $3 AND v.asset_id = listing.asset_id AND v.item_id <> listing.item_id
+			AND now.id = v.item_id AND was.id = listing.item_id AND was.phase = '' AND now.name = was.name`,
+		user, app, contextID); err != nil {
+		return err
+	}
 	_, err := t.exec(`
 		UPDATE listing SET state = 'expired', ended_at = $4
 		WHERE seller_key = $1 AND app_id = $2 AND context_id = $3 AND state = 'active' AND NOT EXISTS (
 			SELECT 1 FROM inventory v
 			WHERE v.user_key = $1 AND v.app_id = $2 AND v.context_id = $3 AND v.asset_id = listing.asset_id
-				AND v.amount >= listing.amount)`,
+				AND v.item_id = listing.item_id AND v.amount >= listing.amount)`,
 		user, app, contextID, micros(t.now))
 	return err
 }
@@ -160,24 +172,67 @@ type ListingFilter struct {
 	Before             int64 // ids below
 }
 
+// The conditions that an index finds listings by, newest first, and the rest. States
+// that few are in have indexes of their own, which are found by the word alone.
 const (
+	listingsOfAll    = ` WHERE l.id < $1`
+	listingsOfApp    = ` WHERE l.app_id = $2 AND l.id < $1`
+	listingsOfSeller = ` WHERE l.seller_key = $7 AND l.id < $1`
+	listingsOfItem   = ` WHERE l.item_id = $9 AND l.id < $1`
+
+	listingsActive    = ` AND l.state = 'active'`
+	listingsCancelled = ` AND l.state = 'cancelled'`
+	listingsExpired   = ` AND l.state = 'expired'`
+
 	listingRest = ` AND ($2 = 0 OR l.app_id = $2) AND ($3 = '' OR l.state = $3) AND ($4 = '' OR l.currency = $4)
 		AND l.price >= $5 AND ($6 = 0 OR l.price <= $6) AND ($7 = 0 OR l.seller_key = $7) ORDER BY l.id DESC LIMIT $8`
-	listingsOfAll    = listingColumns + ` WHERE l.id < $1` + listingRest
-	listingsOfSeller = listingColumns + ` WHERE l.seller_key = $9 AND l.id < $1` + listingRest
-	listingsOfItem   = listingColumns + `
-		WHERE l.item_id IN (SELECT id FROM item WHERE name = $9 AND ($10 OR phase = $11) AND ($2 = 0 OR app_id = $2)) AND l.id < $1` + listingRest
 )
+
+// listings is the query for what a filter lets through, of one item unless that
+// is 0.
+func (f *ListingFilter) listings(item int64, limit int) (query string, args []any) {
+	args = []any{f.Before, f.AppID, string(f.State), f.Currency, f.MinPrice, f.MaxPrice, f.Seller, limit}
+	where, state := listingsOfAll, ""
+	switch f.State {
+	case market.Active:
+		state = listingsActive
+	case market.Cancelled:
+		state = listingsCancelled
+	case market.Expired:
+		state = listingsExpired
+	}
+	switch {
+	case item != 0:
+		where, args = listingsOfItem, append(args, item)
+	case f.Seller != 0:
+		where = listingsOfSeller
+	case f.AppID != 0:
+		where = listingsOfApp
+	}
+	query = listingColumns + where + state + listingRest
+	return query, args
+}
 
 // Listings lists listings, the newest first.
 func (s *Store) Listings(ctx context.Context, f ListingFilter, limit int) ([]market.Listing, error) {
-	args := []any{f.Before, f.AppID, string(f.State), f.Currency, f.MinPrice, f.MaxPrice, f.Seller, limit}
-	switch {
-	case f.Name != "":
-		return collect(ctx, s.read, scanListing, listingsOfItem, append(args, f.Name, f.AnyPhase, f.Phase)...)
-	case f.Seller != 0:
-		return collect(ctx, s.read, scanListing, listingsOfSeller, append(args, f.Seller)...)
-	default:
-		return collect(ctx, s.read, scanListing, listingsOfAll, args...)
+	if f.Name == "" {
+		query, args := f.listings(0, limit)
+		return collect(ctx, s.read, scanListing, query, args...)
 	}
+	items, err := collect(ctx, s.read, func(r *sql.Rows, item *int64) error { return r.Scan(item) },
+		`SELECT id FROM item WHERE name = $1 AND ($2 OR phase = $3) AND ($4 = 0 OR app_id = $4)`, f.Name, f.AnyPhase, f.Phase, f.AppID)
+	if err != nil {
+		return nil, err
+	}
+	var all []market.Listing // of each item and phase of the name, and there are few
+	for _, item := range items {
+		query, args := f.listings(item, limit)
+		some, err := collect(ctx, s.read, scanListing, query, args...)
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, some...)
+	}
+	slices.SortFunc(all, func(a, b market.Listing) int { return cmp.Compare(b.ID, a.ID) })
+	return all[:min(limit, len(all))], nil
 }

@@ -1,0 +1,104 @@
+package store_test
+
+import (
+	"database/sql"
+	"regexp"
+	"strings"
+	"testing"
+
+	"assay/internal/market"
+	"assay/internal/store"
+)
+
+// TestListings_AreFoundByAnIndexWhateverIsAskedFor has few listings active among many
+// that are not, and shows how the database finds a page: by an index that has them in
+// their order, and without sorting or reading all. PostgreSQL would rather sort as few
+// as these; that is forbidden, so that it shows what it does with many.
+func TestListings_AreFoundByAnIndexWhateverIsAskedFor(t *testing.T) {
+	before := store.ListingFilter{Before: 1 << 62}
+	with := func(change func(*store.ListingFilter)) store.ListingFilter {
+		f := before
+		change(&f)
+		return f
+	}
+	for name := range engines {
+		db := beside(t, name)
+		db.SetMaxOpenConns(1) // all in one session
+		fillListings(t, db, engines[name])
+		for _, c := range []struct {
+			what, index string
+			filter      store.ListingFilter
+			item        int64
+		}{
+			{"active", "listing_active_all", with(func(f *store.ListingFilter) { f.State = market.Active }), 0},
+			{"active, by price", "listing_active_all", with(func(f *store.ListingFilter) {
+				f.State, f.Currency, f.MinPrice, f.MaxPrice = market.Active, "USD", 5, 500
+			}), 0},
+			{"cancelled", "listing_cancelled", with(func(f *store.ListingFilter) { f.State = market.Cancelled }), 0},
+			{"active, of a game", "listing_active_app", with(func(f *store.ListingFilter) { f.State, f.AppID = market.Active, 440 }), 0},
+			{"active, of a seller", "listing_active_seller", with(func(f *store.ListingFilter) { f.State, f.Seller = market.Active, 3 }), 0},
+			{"of a seller", "listing_seller", with(func(f *store.ListingFilter) { f.Seller = 3 }), 0},
+			{"active, of an item", "listing_active_item", with(func(f *store.ListingFilter) { f.State = market.Active }), 2},
+			{"of an item", "listing_item", before, 2},
+		} {
+			t.Run(name+"/"+c.what, func(t *testing.T) {
+				query, args := store.ListingsQuery(c.filter, c.item, 1_000)
+				plan := explain(t, db, engines[name], query, args)
+				if !regexp.MustCompile(`\b` + c.index + `\b`).MatchString(plan) {
+					t.Errorf("not by %s:\n%s", c.index, plan)
+				}
+				if regexp.MustCompile(`TEMP B-TREE|Sort|Seq Scan on listing|SCAN l\b`).MatchString(plan) {
+					t.Errorf("sorts or reads all:\n%s", plan)
+				}
+			})
+		}
+	}
+}
+
+// fillListings makes listings of some of many sellers and items, of which every
+// hundredth is active.
+func fillListings(t *testing.T, db *sql.DB, d store.Dialect) {
+	t.Helper()
+	statements := []string{
+		`INSERT INTO platform_user (id, user_id, created_at)
+			WITH RECURSIVE n (i) AS (SELECT 0 UNION ALL SELECT i + 1 FROM n WHERE i < 99) SELECT i, 'u' || i, 0 FROM n`,
+		`INSERT INTO item (id, app_id, name, phase, bucket)
+			WITH RECURSIVE n (i) AS (SELECT 0 UNION ALL SELECT i + 1 FROM n WHERE i < 99) SELECT i, 730, 'i' || i, '', 0 FROM n`,
+		`INSERT INTO listing (seller_key, app_id, context_id, asset_id, item_id, amount, price, currency, state, created_at)
+			WITH RECURSIVE n (i) AS (SELECT 0 UNION ALL SELECT i + 1 FROM n WHERE i < 39999)
+			SELECT i / 100 % 97, CASE WHEN i / 100 % 40 = 0 THEN 440 ELSE 730 END, '2', 'a' || i, i / 100 % 89, 1, i % 1000, 'USD',
+				CASE WHEN i % 100 = 0 THEN 'active' WHEN i % 100 = 1 THEN 'cancelled' ELSE 'sold' END, 0 FROM n`,
+		`ANALYZE`,
+	}
+	if d == store.OnPostgres {
+		statements = append(statements, `SET enable_sort = off`, `SET enable_bitmapscan = off`)
+	}
+	for _, statement := range statements {
+		_, err := db.ExecContext(t.Context(), statement)
+		must(t, err)
+	}
+}
+
+// explain tells how a database carries out a query.
+func explain(t *testing.T, db *sql.DB, d store.Dialect, query string, args []any) string {
+	t.Helper()
+	word := "EXPLAIN "
+	if d == store.OnSQLite {
+		word = "EXPLAIN QUERY PLAN "
+	}
+	rows, err := db.QueryContext(t.Context(), word+query, args...)
+	must(t, err)
+	defer rows.Close()
+	var plan strings.Builder
+	for rows.Next() {
+		var line string
+		into := []any{&line}
+		if d == store.OnSQLite {
+			into = []any{new(int), new(int), new(int), &line}
+		}
+		must(t, rows.Scan(into...))
+		plan.WriteString(line + "\n")
+	}
+	must(t, rows.Err())
+	return plan.String()
+}
