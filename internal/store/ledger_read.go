@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"os"
 	"strings"
+	"sync"
 	"time"
 
 	"assay/internal/money"
@@ -17,11 +18,13 @@ import (
 
 // LedgerSnapshot is the ledger, with trades and fee rules, at one moment. It
 // believes nothing of what it reads: a value that its column should not hold is
-// told as a fault of the row.
+// told as a fault of the row. It may be used concurrently.
 type LedgerSnapshot struct {
-	d   dialect
-	tx  *sql.Tx
-	ctx context.Context //nolint:containedctx // a snapshot lives within one call of ReadLedger, which got this context
+	d    dialect
+	ctx  context.Context //nolint:containedctx // a snapshot lives within one call of ReadLedger, which got this context
+	mu   sync.Mutex      // held by whoever uses what follows
+	conn *sql.Conn       // on which the transaction is
+	tx   *sql.Tx
 }
 
 // ReadLedger hands over the ledger at one moment. Nobody waits for it, and it
@@ -31,7 +34,12 @@ func (s *Store) ReadLedger(ctx context.Context, use func(*LedgerSnapshot) error)
 	if s.d == onPostgres {
 		o.Isolation = sql.LevelRepeatableRead
 	}
-	tx, err := s.read.BeginTx(ctx, o)
+	conn, err := s.read.Conn(ctx)
+	if err != nil {
+		return blame(err)
+	}
+	defer func() { _ = conn.Close() }() // it goes back to its pool
+	tx, err := conn.BeginTx(ctx, o)
 	if err != nil {
 		return blame(err)
 	}
@@ -40,9 +48,17 @@ func (s *Store) ReadLedger(ctx context.Context, use func(*LedgerSnapshot) error)
 		if err := setPatientPostgres(ctx, tx); err != nil {
 			return blame(err)
 		}
+		if _, err := tx.ExecContext(ctx, pagesOnPostgres); err != nil {
+			return blame(err)
+		}
 	}
-	return blame(use(&LedgerSnapshot{d: s.d, tx: tx, ctx: ctx}))
+	return blame(use(&LedgerSnapshot{d: s.d, ctx: ctx, conn: conn, tx: tx}))
 }
+
+// A ledger is read in pages and by lists of ids, each by its index: see
+// byIndexOnPostgres. Where somebody took an index away, a plan seems so dear that
+// PostgreSQL would compile it, each time anew.
+const pagesOnPostgres = byIndexOnPostgres + `, set_config('jit', 'off', true)`
 
 // ReadLedgerBeside is ReadLedger for who has not opened the store: on SQLite it
 // needs no lock, and reads beside the process that has it.
@@ -75,74 +91,10 @@ func ReadLedgerBeside(ctx context.Context, o Options, use func(*LedgerSnapshot) 
 	return s.ReadLedger(ctx, use)
 }
 
-// cells are the values of a row, taken one after the other whatever they are.
-type cells struct {
-	names  []string
-	values []any
-	into   []any
-	next   int
-	faults []string
-}
-
-func newCells(columns string) *cells {
-	c := &cells{}
-	for name := range strings.SplitSeq(columns, ",") {
-		_, name, _ = strings.Cut(strings.TrimSpace(name), ".")
-		c.names = append(c.names, name)
-	}
-	c.values, c.into = make([]any, len(c.names)), make([]any, len(c.names))
-	for i := range c.values {
-		c.into[i] = &c.values[i]
-	}
-	return c
-}
-
-func (c *cells) scan(r *sql.Rows) error {
-	c.next, c.faults = 0, nil
-	return r.Scan(c.into...)
-}
-
-// cell returns the next value; what is of another type is a fault, and zero.
-func cell[T any](c *cells) T {
-	v, ok := c.values[c.next].(T)
-	if !ok {
-		c.faults = append(c.faults, c.names[c.next])
-	}
-	c.next++
-	return v
-}
-
-func (c *cells) int() int64   { return cell[int64](c) }
-func (c *cells) text() string { return cell[string](c) }
-
-func (c *cells) hash() wallet.Hash {
-	b := cell[[]byte](c)
-	if len(b) != len(wallet.Hash{}) {
-		c.faults = append(c.faults, c.names[c.next-1])
-	}
-	return storedHash(b)
-}
-
-// readCells reads all rows of a query. The columns are those that it selects.
-func readCells[T any](l *LedgerSnapshot, columns string, take func(*cells) T, query string, args ...any) (_ []T, err error) {
-	rows, err := l.tx.QueryContext(l.ctx, query, args...)
-	if err != nil {
-		return nil, err
-	}
-	defer func() { err = errors.Join(err, rows.Close()) }()
-	c := newCells(columns)
-	var out []T
-	for rows.Next() {
-		if err := c.scan(rows); err != nil {
-			return nil, err
-		}
-		out = append(out, take(c))
-	}
-	return out, rows.Err()
-}
-
 // Count is that of audit.Records.
 func (l *LedgerSnapshot) Count(user string) (n audit.Count, err error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
 	if user == "" {
 		err = l.tx.QueryRowContext(l.ctx, `
 			SELECT (SELECT count(*) FROM wallet_account), (SELECT count(*) FROM wallet_entry), (SELECT count(*) FROM wallet_transaction),
@@ -269,25 +221,38 @@ func (l *LedgerSnapshot) Reversals(of []int64) ([]audit.Transaction, error) {
 		l.d.packIDs(of))
 }
 
+// ReversalsBetween is that of audit.Records.
+func (l *LedgerSnapshot) ReversalsBetween(from, to int64) ([]audit.Transaction, error) {
+	return readCells(l, readTransactionColumns, takeTransaction, `
+		SELECT `+readTransactionColumns+` FROM wallet_transaction t WHERE t.reverses >= $1 AND t.reverses <= $2 AND t.reverses <> 0
+		ORDER BY t.reverses, t.id`, from, to)
+}
+
 // ids reads ids in their order. What is no whole number is none.
 func (l *LedgerSnapshot) ids(query string, args ...any) ([]int64, error) {
-	values, err := readCells(l, "k.id", func(c *cells) any { return c.values[0] }, query, args...)
+	values, err := readCells(l, "k.id", func(c *cells) cell { return c.values[0] }, query, args...)
 	var ids []int64
 	for _, v := range values {
-		if id, ok := v.(int64); ok {
-			ids = append(ids, id)
+		if v.kind == whole {
+			ids = append(ids, v.n)
 		}
 	}
 	return ids, err
 }
 
-// TransactionIDs is that of audit.Records.
-func (l *LedgerSnapshot) TransactionIDs(after int64, most int) ([]int64, error) {
-	return l.ids(`
-		SELECT id FROM (SELECT DISTINCT id FROM wallet_transaction WHERE id > $1 ORDER BY id LIMIT $2) posted
-		UNION SELECT transaction_id FROM (
-			SELECT DISTINCT transaction_id FROM wallet_entry WHERE transaction_id > $1 ORDER BY transaction_id LIMIT $2) named
-		ORDER BY id LIMIT $2`, after, most)
+// Transactions is that of audit.Records.
+func (l *LedgerSnapshot) Transactions(after int64, most int) ([]audit.Transaction, error) {
+	return readCells(l, readTransactionColumns, takeTransaction, `
+		SELECT `+readTransactionColumns+` FROM wallet_transaction t WHERE t.id > $1 ORDER BY t.id LIMIT $2`, after, most)
+}
+
+// KeysRepeat is that of audit.Records.
+func (l *LedgerSnapshot) KeysRepeat() (repeated bool, err error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	err = l.tx.QueryRowContext(l.ctx, `
+		SELECT EXISTS (SELECT 1 FROM wallet_transaction WHERE idempotency_key <> '' GROUP BY scope, idempotency_key HAVING count(*) > 1)`).Scan(&repeated)
+	return repeated, err
 }
 
 // ScopedTransactions is that of audit.Records.

@@ -18,6 +18,7 @@ type pool interface {
 	querier
 	QueryRowContext(ctx context.Context, query string, args ...any) *sql.Row
 	BeginTx(ctx context.Context, opts *sql.TxOptions) (*sql.Tx, error)
+	Conn(ctx context.Context) (*sql.Conn, error)
 	Close() error
 }
 

@@ -28,6 +28,9 @@ type Auditor struct {
 	// Scopes are those under which requests about a user are kept; nil: none.
 	Scopes func(user string) []string
 	Now    func() time.Time
+	// Memory is how many bytes of the ledger are put aside in memory, twice, while
+	// everything is verified; what is more goes to a temporary file. 0: 4 MiB.
+	Memory int
 }
 
 // Progress is how far a verification of everything is.
@@ -72,8 +75,12 @@ func (a *Auditor) VerifyAll(ctx context.Context, progress func(Progress)) (*Full
 	return v.fullReport(a.Now()), nil
 }
 
-// page is how many rows are read at once.
-const page = 1000
+// How many rows are read at once: of those that are named one by one, and of those
+// that follow each other.
+const (
+	page  = 1000
+	ahead = 2000
+)
 
 // audit is one verification.
 type audit struct {
@@ -94,6 +101,8 @@ type audit struct {
 	rules    rules
 	progress Progress
 	tell     func(Progress)
+
+	byTransaction, byTrade *sorter // what belongs to them, where everything is verified
 }
 
 func (a *Auditor) newAudit(user string) *audit {
@@ -102,7 +111,11 @@ func (a *Auditor) newAudit(user string) *audit {
 
 // user verifies what concerns one user.
 func (v *audit) user(anchor *anchor) error {
-	if err := v.chains(); err != nil {
+	n, err := v.records.Count(v.only)
+	if err != nil {
+		return err
+	}
+	if err := v.chains(n); err != nil {
 		return err
 	}
 	if err := v.named(); err != nil {
@@ -143,41 +156,6 @@ func (v *audit) exists(named bool) {
 	case named || v.payments > 0:
 		v.fail(walletExists, Finding{UserID: v.only, Expected: "an account", Actual: "none", Message: "Transactions, trades or a checkpoint name this user, and there is no account."})
 	}
-}
-
-// everything verifies the whole ledger.
-func (v *audit) everything(anchor *anchor) error {
-	n, err := v.records.Count("")
-	if err != nil {
-		return err
-	}
-	v.progress.Total = 2*n.Entries + n.Trades
-	if err := v.chains(); err != nil {
-		return err
-	}
-	if err := v.transactions(); err != nil {
-		return err
-	}
-	v.counted(txComplete, v.payments, n.Transactions, "There are transactions that have no id.")
-	trades, err := v.trades()
-	if err != nil {
-		return err
-	}
-	v.counted(tradeCrosscheck, trades, n.Trades, "There are trades that have no id, or one that is taken.")
-	if err := v.unlisted(); err != nil {
-		return err
-	}
-	if err := v.ruleChain(); err != nil {
-		return err
-	}
-	v.counted(feeCrosscheck, v.versions, n.Rules, "There are fee rules that have no version, or one that is taken.")
-	if _, err := v.anchors(anchor); err != nil {
-		return err
-	}
-	if v.heads > 0 || v.entries > 0 {
-		v.pass(walletExists)
-	}
-	return nil
 }
 
 // advance tells how far the verification is.

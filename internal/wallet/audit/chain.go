@@ -2,6 +2,7 @@ package audit
 
 import (
 	"fmt"
+	"math"
 	"strconv"
 	"strings"
 	"time"
@@ -9,47 +10,6 @@ import (
 
 	"assay/internal/wallet"
 )
-
-// cursor reads rows page by page, in order. Where a page ends with a row whose place
-// cannot be told, so that it leads nowhere, that is the end: such a row fails
-// already, and those behind it are counted.
-type cursor[T any] struct {
-	rows  []T
-	last  T
-	from  *T                         // after which the last page was
-	next  func(last *T) ([]T, error) // those after last; nil: the first
-	order func(a, b *T) int
-	any   bool
-	end   bool
-}
-
-// peek returns the next row; nil: there are no more.
-func (c *cursor[T]) peek() (*T, error) {
-	if len(c.rows) == 0 && !c.end {
-		var last *T
-		if c.any {
-			last = new(c.last)
-		}
-		if last != nil && c.from != nil && c.order(last, c.from) <= 0 {
-			c.end = true
-			return nil, nil //nolint:nilnil // there is none, and nothing went wrong
-		}
-		c.from = last
-		rows, err := c.next(last)
-		if err != nil {
-			return nil, err
-		}
-		c.rows, c.end = rows, len(rows) < page
-	}
-	if len(c.rows) == 0 {
-		return nil, nil //nolint:nilnil // there is none, and nothing went wrong
-	}
-	return &c.rows[0], nil
-}
-
-func (c *cursor[T]) take() {
-	c.last, c.any, c.rows = c.rows[0], true, c.rows[1:]
-}
 
 // chain is an account while its entries go by.
 type chain struct {
@@ -64,26 +24,26 @@ type chain struct {
 }
 
 // chains verifies every account: its entries one after the other, and its row
-// against them. Both come in the order of accounts.
-func (v *audit) chains() error {
-	heads := cursor[Head]{order: func(a, b *Head) int { return byAccount(a.Account, b.Account) }, next: func(last *Head) ([]Head, error) {
+// against them. Both come in the order of accounts. n is how many there are of each:
+// the database may have been made to take a key twice, or none.
+func (v *audit) chains(n Count) error {
+	heads := readAhead(func(last *Head) ([]Head, error) {
 		var after wallet.Account
 		if last != nil {
 			after = last.Account
 		}
-		return v.records.Heads(v.only, after, page)
-	}}
-	entries := cursor[Entry]{order: func(a, b *Entry) int { return byPlace(a.place(), b.place()) }, next: func(last *Entry) ([]Entry, error) {
-		var after Place
+		return v.records.Heads(v.only, after, ahead)
+	}, func(a, b *Head) int { return byAccount(a.Account, b.Account) })
+	defer heads.stop()
+	entries := readAhead(func(last *Entry) ([]Entry, error) {
+		after := Place{Number: math.MinInt64}
 		if last != nil {
 			after = last.place()
-		} else {
-			after.Number = -1 << 63
 		}
-		rows, err := v.records.Entries(v.only, after, page)
-		v.advance(len(rows))
-		return rows, err
-	}}
+		return v.records.Entries(v.only, after, ahead)
+	}, func(a, b *Entry) int { return byPlace(a.place(), b.place()) })
+	entries.told = v.advance
+	defer entries.stop()
 	var last wallet.Account
 	for {
 		head, err := heads.peek()
@@ -95,7 +55,9 @@ func (v *audit) chains() error {
 			return err
 		}
 		if head == nil && first == nil {
-			return v.countRows()
+			v.counted(seqContiguous, v.entries, n.Entries, "There are entries that have no place in any account, or one that is taken.")
+			v.counted(headPresent, v.heads, n.Accounts, "There are account rows that are of no account, or of one that has a row.")
+			return nil
 		}
 		c := chain{intact: true}
 		if first == nil || head != nil && byAccount(head.Account, first.Account) <= 0 {
@@ -107,7 +69,7 @@ func (v *audit) chains() error {
 			v.fail(headPresent, c.finding("one account row", "several", "The account has more than one row."))
 		}
 		last = c.Account
-		if err := v.follow(&c, &entries); err != nil {
+		if err := v.follow(&c, entries); err != nil {
 			return err
 		}
 		v.close(&c, head)
@@ -115,18 +77,6 @@ func (v *audit) chains() error {
 			heads.take()
 		}
 	}
-}
-
-// countRows finds rows that did not come by in the order of their keys: the
-// database may have been made to take a key twice, or none.
-func (v *audit) countRows() error {
-	n, err := v.records.Count(v.only)
-	if err != nil {
-		return err
-	}
-	v.counted(seqContiguous, v.entries, n.Entries, "There are entries that have no place in any account, or one that is taken.")
-	v.counted(headPresent, v.heads, n.Accounts, "There are account rows that are of no account, or of one that has a row.")
-	return nil
 }
 
 // counted fails a check where there are other rows than were seen.
@@ -148,9 +98,12 @@ func (v *audit) follow(c *chain, entries *cursor[Entry]) error {
 		}
 		v.link(c, e)
 		if v.only != "" {
-			if err := v.enqueue(e.Transaction); err != nil {
-				return err
-			}
+			err = v.enqueue(e.Transaction)
+		} else {
+			err = v.byTransaction.add(e.Transaction, func(to []byte) []byte { return putEntry(to, e) })
+		}
+		if err != nil {
+			return err
 		}
 		entries.take()
 	}

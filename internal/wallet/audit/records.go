@@ -16,8 +16,8 @@ type Records interface {
 	Heads(user string, after wallet.Account, most int) ([]Head, error)
 	// Entries lists entries after one, by account and number.
 	Entries(user string, after Place, most int) ([]Entry, error)
-	// TransactionIDs lists ids that a transaction has, or an entry names.
-	TransactionIDs(after int64, most int) ([]int64, error)
+	// Transactions lists transactions after an id, by id.
+	Transactions(after int64, most int) ([]Transaction, error)
 	// ScopedTransactions lists ids of transactions that were asked for under a scope.
 	ScopedTransactions(scope string, after int64, most int) ([]int64, error)
 	// Trades lists trades that a user has part in.
@@ -35,7 +35,12 @@ type Records interface {
 	TradeTransactions(trades []int64) ([]Transaction, error)
 	// Reversals returns the transactions that take others back.
 	Reversals(of []int64) ([]Transaction, error)
-	// SameKeys returns those of the transactions whose idempotency key another one
+	// ReversalsBetween returns those that take back transactions from one id to another.
+	ReversalsBetween(from, to int64) ([]Transaction, error)
+	// KeysRepeat reports whether there are rows of transactions that have one
+	// idempotency key.
+	KeysRepeat() (bool, error)
+	// SameKeys returns, in order, those of the transactions whose idempotency key another one
 	// has, too.
 	SameKeys(ids []int64) ([]int64, error)
 	// TradesOf returns those trades that there are, by id.

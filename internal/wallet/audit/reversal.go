@@ -19,17 +19,13 @@ func (v *audit) linkReversals(payments []payment) error {
 	}
 	slices.Sort(originals)
 	originals = slices.Compact(originals)
+	rows, err := v.takenBack(ids, originals)
+	if err != nil {
+		return err
+	}
 	counts := map[int64]int{}
-	both := slices.Concat(ids, originals)
-	slices.Sort(both)
-	for chunk := range slices.Chunk(slices.Compact(both), page) {
-		rows, err := v.records.Reversals(chunk)
-		if err != nil {
-			return err
-		}
-		for i := range rows {
-			counts[rows[i].Reverses]++
-		}
+	for i := range rows {
+		counts[rows[i].Reverses]++
 	}
 	found, err := v.load(originals)
 	if err != nil {
@@ -49,6 +45,28 @@ func (v *audit) linkReversals(payments []payment) error {
 		}
 	}
 	return nil
+}
+
+// takenBack returns what takes back transactions, or the originals of such. Where
+// everything is verified there are no others between the transactions.
+func (v *audit) takenBack(ids, originals []int64) (out []Transaction, err error) {
+	of := slices.Concat(ids, originals)
+	if v.only == "" {
+		first, last := ids[0], ids[len(ids)-1]
+		if out, err = v.records.ReversalsBetween(first, last); err != nil {
+			return nil, err
+		}
+		of = slices.DeleteFunc(of, func(id int64) bool { return id >= first && id <= last })
+	}
+	slices.Sort(of)
+	for chunk := range slices.Chunk(slices.Compact(of), page) {
+		rows, err := v.records.Reversals(chunk)
+		if err != nil {
+			return nil, err
+		}
+		out = append(out, rows...)
+	}
+	return out, nil
 }
 
 // reversal examines what a transaction takes back, and whether it was taken back

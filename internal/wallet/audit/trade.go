@@ -105,10 +105,7 @@ func (v *audit) deals(ids []int64, here map[int64]*payment) (map[int64]*deal, er
 		if d == nil {
 			continue // the id is none, and is told where all trades are read
 		}
-		if d.trade != nil {
-			trades[i].Faults = append(trades[i].Faults, "id, which another row has")
-		}
-		d.trade = &trades[i]
+		d.found(&trades[i])
 	}
 	rows, err := v.records.TradeTransactions(ids)
 	if err != nil {
@@ -137,6 +134,14 @@ func (v *audit) deals(ids []int64, here map[int64]*payment) (map[int64]*deal, er
 		d.sort()
 	}
 	return out, nil
+}
+
+// found notes the row of a trade.
+func (d *deal) found(t *Trade) {
+	if d.trade != nil {
+		t.Faults = append(t.Faults, "id, which another row has")
+	}
+	d.trade = t
 }
 
 // sort tells the transactions of a trade apart.
@@ -357,7 +362,7 @@ func (d *deal) asked(paid *Entry) fee.Payment {
 	return p
 }
 
-// trades examines those that no transaction of the user led to, and returns how
+// trades examines those of the user that no transaction led to, and returns how
 // many there are.
 func (v *audit) trades() (n int64, err error) {
 	for after := int64(-1 << 63); ; {
@@ -366,7 +371,6 @@ func (v *audit) trades() (n int64, err error) {
 			return n, errors.Join(err, v.flush())
 		}
 		n += int64(len(rows))
-		v.advance(len(rows))
 		last := rows[len(rows)-1].ID
 		if err := v.tradePage(rows); err != nil {
 			return n, err
@@ -399,9 +403,6 @@ func (v *audit) tradePage(rows []Trade) error {
 		if err := v.deal(d, &payment{id: rows[i].Transaction}); err != nil {
 			return err
 		}
-	}
-	if v.only == "" {
-		return nil // all of them were examined with their transactions
 	}
 	return v.unpaid(ids)
 }

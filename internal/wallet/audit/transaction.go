@@ -10,20 +10,6 @@ import (
 // batch is how many transactions are examined at once.
 const batch = 500
 
-// transactions examines all of them, and whatever entries name besides.
-func (v *audit) transactions() error {
-	for after := int64(-1 << 63); ; {
-		ids, err := v.records.TransactionIDs(after, batch)
-		if err != nil || len(ids) == 0 {
-			return err
-		}
-		if err := v.examine(ids); err != nil {
-			return err
-		}
-		after = ids[len(ids)-1]
-	}
-}
-
 // named examines the transactions that were asked for in the user's name.
 func (v *audit) named() error {
 	if v.Scopes == nil {
@@ -142,6 +128,9 @@ func (v *audit) finding(p *payment, expected, actual, format string, args ...any
 
 // load reads transactions with their entries, in the order of the ids.
 func (v *audit) load(ids []int64) ([]payment, error) {
+	if len(ids) == 0 {
+		return nil, nil
+	}
 	rows, err := v.records.TransactionsOf(ids)
 	if err != nil {
 		return nil, err
@@ -174,8 +163,8 @@ func (v *audit) load(ids []int64) ([]payment, error) {
 	return out, nil
 }
 
-// examine examines transactions: each for itself, and what it takes back or was
-// sold by it.
+// examine examines transactions of a user: each for itself, and what it takes back
+// or was sold by it.
 func (v *audit) examine(ids []int64) error {
 	payments, err := v.load(ids)
 	if err != nil {
@@ -184,28 +173,34 @@ func (v *audit) examine(ids []int64) error {
 	if err := v.linkReversals(payments); err != nil {
 		return err
 	}
-	shared, err := v.records.SameKeys(ids)
-	if err != nil {
+	if err := v.shareKeys(payments); err != nil {
 		return err
 	}
-	legs := 0
 	for i := range payments {
-		p := &payments[i]
-		p.shared = slices.Contains(shared, p.id)
-		v.payments += int64(p.copies)
-		legs += len(p.entries)
-		v.payment(p)
+		v.payment(&payments[i])
 	}
-	if v.only == "" {
-		v.advance(legs)
-	} else if err := v.foreign(payments); err != nil {
+	if err := v.foreign(payments); err != nil {
 		return err
 	}
 	return v.tradesOf(payments)
 }
 
+// shareKeys finds the transactions whose idempotency key another one has, too.
+func (v *audit) shareKeys(payments []payment) error {
+	ids := make([]int64, len(payments))
+	for i := range payments {
+		ids[i] = payments[i].id
+	}
+	shared, err := v.records.SameKeys(ids)
+	for i := range payments {
+		_, payments[i].shared = slices.BinarySearch(shared, payments[i].id)
+	}
+	return err
+}
+
 // payment examines a transaction and its entries.
 func (v *audit) payment(p *payment) {
+	v.payments += int64(p.copies)
 	v.complete(p)
 	v.balanced(p)
 	v.key(p)

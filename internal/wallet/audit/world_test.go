@@ -53,7 +53,8 @@ func newWorld(tb testing.TB, users ...string) *world {
 	keys := wallettest.NewRing(tb, "k1")
 	w.ledger = &wallet.Ledger{Keys: keys}
 	w.Auditor = &audit.Auditor{
-		Keys: keys, Now: time.Now, Scopes: func(user string) []string { return []string{"scope " + user} },
+		Memory: 4 << 10, // so that small ledgers are written to a file, too
+		Keys:   keys, Now: time.Now, Scopes: func(user string) []string { return []string{"scope " + user} },
 		Read: func(ctx context.Context, use func(audit.Records) error) error {
 			return w.store.ReadLedger(ctx, func(l *store.LedgerSnapshot) error { return use(l) })
 		},
