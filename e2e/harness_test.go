@@ -321,6 +321,7 @@ type asset struct {
 	ClassID        string `json:"classId,omitempty"`
 	InstanceID     string `json:"instanceId,omitempty"`
 	Amount         int64  `json:"amount,omitempty"`
+	Inspect        string `json:"inspect,omitempty"`
 }
 
 // push syncs a user's inventory and returns the answer.

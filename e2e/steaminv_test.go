@@ -63,6 +63,17 @@ func TestSteam_APullThatIsKilledLeavesTheOldRows(t *testing.T) {
 		put(`{"steamId":"` + steamID + `"}`)
 		pull(http.StatusOK, `"added":25,`)
 		before := rows()
+		var debug struct {
+			Inventories struct {
+				Host            string
+				AnswersByStatus map[string]int64
+				Requests        []struct{ Path string }
+			}
+		}
+		s.get("/api/market-prices/provider-debug", &debug)
+		if d := &debug.Inventories; d.Host != "steamcommunity.com" || d.AnswersByStatus["200"] != 3 || len(d.Requests) != 3 || !strings.HasPrefix(d.Requests[0].Path, "/inventory/") {
+			t.Errorf("%+v", debug.Inventories)
+		}
 
 		amid, killed := make(chan struct{}), make(chan struct{})
 		third := len(fake.Paths()) + 3

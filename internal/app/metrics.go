@@ -97,8 +97,12 @@ func (c *collector) Collect(ch chan<- prometheus.Metric) {
 		for _, s := range p.Sources {
 			c.collectSource(ch, s)
 		}
+		c.collectHost(ch, pulls, p.Inventories.HostDebug)
 	}
 }
+
+// pulls stands where metrics name a source for what pulls inventories from Steam.
+const pulls = "steam_inventory"
 
 func (c *collector) collectLedger(ch chan<- prometheus.Metric, v *view.LedgerVerification) {
 	for _, status := range []audit.Status{audit.OK, audit.Failed, audit.Incomplete} {
@@ -141,7 +145,7 @@ func (c *collector) collectSource(ch chan<- prometheus.Metric, s view.SourceDebu
 	d := c.descs
 	gauge(ch, d.blocked, flag(s.Paused), s.Source, "", "paused")
 	for _, h := range s.Hosts {
-		c.collectHost(ch, s, h)
+		c.collectHost(ch, s.Source, h)
 	}
 	if s.LastSuccess != nil {
 		gauge(ch, d.lastSuccess, float64(s.LastSuccess.Unix()), s.Source)
@@ -155,16 +159,16 @@ func (c *collector) collectSource(ch chan<- prometheus.Metric, s view.SourceDebu
 	}
 }
 
-func (c *collector) collectHost(ch chan<- prometheus.Metric, s view.SourceDebug, h view.HostDebug) {
+func (c *collector) collectHost(ch chan<- prometheus.Metric, source string, h view.HostDebug) {
 	d := c.descs
 	for status, n := range h.AnswersByStatus {
-		ch <- prometheus.MustNewConstMetric(d.answers, prometheus.CounterValue, float64(n), s.Source, h.Host, status)
+		ch <- prometheus.MustNewConstMetric(d.answers, prometheus.CounterValue, float64(n), source, h.Host, status)
 	}
-	gauge(ch, d.blocked, flag(h.Breaker == "open"), s.Source, h.Host, "breaker")
-	gauge(ch, d.blocked, flag(h.BlockedUntil != nil), s.Source, h.Host, "toldToWait")
-	c.collectBudget(ch, s.Source, h.Host, h.Budget)
+	gauge(ch, d.blocked, flag(h.Breaker == "open"), source, h.Host, "breaker")
+	gauge(ch, d.blocked, flag(h.BlockedUntil != nil), source, h.Host, "toldToWait")
+	c.collectBudget(ch, source, h.Host, h.Budget)
 	for q, ms := range map[string]float64{"0.5": h.LatencyMs.P50, "0.95": h.LatencyMs.P95, "0.99": h.LatencyMs.P99} {
-		gauge(ch, d.latency, ms/1000, s.Source, h.Host, q)
+		gauge(ch, d.latency, ms/1000, source, h.Host, q)
 	}
 }
 

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"assay/internal/provider"
+	"assay/internal/provider/steam"
 	"assay/internal/refresh"
 	"assay/internal/store"
 )
@@ -61,8 +62,27 @@ func (r *Reader) ProviderDebug(ctx context.Context) (ProviderDebug, error) {
 		}
 		out.Sources = append(out.Sources, s)
 	}
-	out.Rates, err = r.rates(ctx)
+	if out.Rates, err = r.rates(ctx); err != nil {
+		return out, err
+	}
+	out.Inventories, err = r.inventories(ctx)
 	return out, err
+}
+
+// inventories tells of pulls without asking for any.
+func (r *Reader) inventories(ctx context.Context) (InventoryDebug, error) {
+	if r.o.Inventories == nil {
+		return InventoryDebug{HostDebug: hostDebug(provider.Description{}, "", provider.ClientState{}), Requests: []RequestDebug{}}, nil
+	}
+	c := r.o.Inventories.Snapshot()
+	budget, until, err := r.o.Store.Allowance(steam.Name, r.o.SteamHost).State(ctx)
+	if err != nil {
+		return InventoryDebug{}, err
+	}
+	if c.Budget = budget; until.After(c.BlockedUntil) {
+		c.BlockedUntil = until
+	}
+	return InventoryDebug{HostDebug: hostDebug(provider.Description{}, r.o.SteamHost.Key, c), Requests: requests(c.Requests)}, nil
 }
 
 // rates tells of exchange rates without asking for any.

@@ -40,6 +40,8 @@ type Options struct {
 	Currency     money.Currency
 	Rates        *exchange.Keeper // nil: there are none
 	RatesClient  *provider.Client // that fetches them; nil: nothing is fetched
+	Inventories  *provider.Client // that pulls them; nil: nothing is pulled
+	SteamHost    provider.Host    // where they are
 	Scheduled    func() map[string]time.Time
 	Owner        string // names this process in claims
 	Version      string

@@ -235,6 +235,14 @@ type ProviderDebug struct {
 	// Unconfigured lists sources that exist and are not asked, with the reason.
 	Unconfigured []Unconfigured `json:"unconfigured"`
 	Rates        RatesDebug     `json:"exchangeRates"`
+	Inventories  InventoryDebug `json:"inventories"`
+}
+
+// InventoryDebug is how Steam answers the instance that is asked when it pulls
+// inventories. The budget is that of all instances and of the source steam.
+type InventoryDebug struct {
+	HostDebug
+	Requests []RequestDebug `json:"requests"` // the last 50, newest first
 }
 
 // RatesDebug tells where exchange rates come from, and which would serve a run
