@@ -182,3 +182,42 @@ func TestLedger_StartIsRefusedWithoutItsKey(t *testing.T) {
 		t.Errorf("the second page is %s", page.Items)
 	}
 }
+
+// TestLedger_OneKeyForAllWhoShareADatabase starts servers with different keys on a
+// ledger that nobody has used yet: on PostgreSQL, where several may run, the first
+// start decides. A file belongs to one process, which may get another key until then.
+func TestLedger_OneKeyForAllWhoShareADatabase(t *testing.T) {
+	t.Parallel()
+	onBoth(t, func(t *testing.T, on engine) {
+		s := on.newServer(t)
+		s.start()
+		other := "WALLET_LEDGER_KEY=" + strings.Repeat("ab", 32)
+		if on == onPostgres {
+			second := newServerOn(t, s.database, other)
+			second.refusesToStart("lacks the key k1")
+		}
+		if _, err := s.stop(); err != nil {
+			t.Fatal(err)
+		}
+		if on == onSQLite {
+			s.env = append(slices.Clip(s.env), other)
+		}
+		s.start()
+		if status, answer, err := s.keyed(ledgerPath+"u/entries", "k", `{"kind":"deposit","currency":"USD","amount":7}`); status != http.StatusCreated {
+			t.Fatal(status, string(answer), err)
+		}
+		var report struct{ Status string }
+		s.get(ledgerPath+"u/verify", &report)
+		if report.Status != "ok" {
+			t.Errorf("verified as %q", report.Status)
+		}
+		if _, err := s.stop(); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := s.open().ExecContext(t.Context(), `DELETE FROM wallet_key`); err != nil {
+			t.Fatal(err)
+		}
+		s.env = append(slices.Clip(s.env), "WALLET_LEDGER_KEY="+strings.Repeat("cd", 32))
+		s.refusesToStart("lacks the key k1")
+	})
+}

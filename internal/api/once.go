@@ -125,7 +125,7 @@ func (s *server) keepRefusal(c *call, k once.Key, request once.Digest, refusal e
 	p, _, _ := explain(refusal)
 	err = refusal
 	if slices.Contains([]int{http.StatusNotFound, http.StatusConflict, http.StatusUnprocessableEntity}, p.Status) {
-		a = once.Answer{Request: request, Status: p.Status, ContentType: problemType, Body: c.problem(p), Forever: c.money}
+		a = once.Answer{Request: request, Status: p.Status, ContentType: problemType, Body: c.problem(p)} // not for ever, since nothing was done
 		if err = s.Answers.KeepAnswer(c.Context(), k, a); err == nil {
 			return a, false, nil
 		}

@@ -130,7 +130,7 @@ func New(ctx context.Context, o Options) (_ *App, err error) {
 		return nil, err
 	}
 	a.openRates(o.Client)
-	if err := a.openFees(ctx, o.Client); err != nil {
+	if err := a.openFees(ctx, used, o.Client); err != nil {
 		return nil, err
 	}
 	a.market = a.buildMarket()

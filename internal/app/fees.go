@@ -17,8 +17,8 @@ func (s feeStore) InTx(ctx context.Context, fn func(fee.Tx) error) error {
 
 // openFees makes the service of the fee rules, and their first version if there is
 // none yet.
-func (a *App) openFees(ctx context.Context, client func(*provider.Options)) error {
-	a.fees = &fee.Service{Store: feeStore{a.store}, Keys: a.ledger.Keys, Now: a.now, Logger: a.log}
+func (a *App) openFees(ctx context.Context, used bool, client func(*provider.Options)) error {
+	a.fees = &fee.Service{Store: feeStore{a.store}, Keys: a.ledger.Keys, Unused: !used, Now: a.now, Logger: a.log}
 	switch {
 	case a.cfg.FeeRulesURL != nil:
 		o := fee.ClientOptions(provider.Options{Now: a.now, Logger: a.log}, a.cfg.FeeRulesURL)

@@ -28,6 +28,9 @@ func newKeeper(t *testing.T) (*keeper, storetest.Database) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	if err := s.InTx(t.Context(), func(tx *store.Tx) error { return tx.SetLedgerKey(keys.Marks()[0]) }); err != nil {
+		t.Fatal(err)
+	}
 	now := time.Date(2026, 11, 21, 0, 0, 0, 0, time.UTC)
 	return &keeper{
 		Ledger: &wallet.Ledger{Keys: keys}, store: s, folder: wallet.Folder{Dir: t.TempDir()}, used: func() {},
@@ -61,6 +64,30 @@ func TestCheckpoint_IsWrittenWhereSomethingWasPosted(t *testing.T) {
 		if err := k.Checkpoint(t.Context()); err != nil || k.files(t) != want {
 			t.Errorf("step %d: %d files, want %d, %v", step, k.files(t), want, err)
 		}
+	}
+}
+
+// TestCheckpoint_LooksEvenIfNothingIsNew is about who deletes what came last: the
+// next transaction may get the id that is free then.
+func TestCheckpoint_LooksEvenIfNothingIsNew(t *testing.T) {
+	k, d := newKeeper(t)
+	k.give(t, "u1")
+	k.give(t, "u2")
+	if err := k.Checkpoint(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	raw := d.Raw(t)
+	defer raw.Close()
+	for _, statement := range []string{
+		`DROP TRIGGER wallet_entry_delete`, `DROP TRIGGER wallet_account_delete`,
+		`DELETE FROM wallet_entry WHERE user_id = 'u1'`, `DELETE FROM wallet_account WHERE user_id = 'u1'`,
+	} {
+		if _, err := raw.ExecContext(context.Background(), statement); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := k.Checkpoint(t.Context()); !errors.Is(err, wallet.ErrTampered) || k.files(t) != 1 {
+		t.Errorf("%d files, %v", k.files(t), err)
 	}
 }
 

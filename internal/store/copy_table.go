@@ -51,22 +51,18 @@ const (
 // ownSettings are the settings that belong to a database and not to its records.
 const ownSettings = "name <> 'database_id'"
 
+// usedKeys are the noted keys of a ledger that is in use: one that is not may begin
+// with another key where it is copied to.
+const usedKeys = "EXISTS (SELECT 1 FROM wallet_account)"
+
 // copiedTables returns the tables that a copy is of: all that the schema of this
 // program has. A database may have others beside them.
 func copiedTables(ctx context.Context) (_ []copyTable, err error) {
-	db, err := sql.Open("sqlite", ":memory:")
+	db, err := modelSQLite(ctx)
 	if err != nil {
 		return nil, err
 	}
 	defer func() { err = errors.Join(err, db.Close()) }()
-	db.SetMaxOpenConns(1)
-	p, err := (&Store{d: onSQLite, write: db}).migrator(goose.DialectSQLite3)
-	if err != nil {
-		return nil, err
-	}
-	if _, err := p.Up(ctx); err != nil {
-		return nil, err
-	}
 	all, err := tablesSQLite(ctx, db)
 	if err != nil {
 		return nil, err
@@ -78,6 +74,26 @@ func copiedTables(ctx context.Context) (_ []copyTable, err error) {
 		}
 	}
 	return out, nil
+}
+
+// modelSQLite makes an empty database in memory that has the schema of this program.
+func modelSQLite(ctx context.Context) (_ *sql.DB, err error) {
+	db, err := sql.Open("sqlite", ":memory:")
+	if err != nil {
+		return nil, err
+	}
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, db.Close())
+		}
+	}()
+	db.SetMaxOpenConns(1)
+	p, err := (&Store{d: onSQLite, write: db}).migrator(goose.DialectSQLite3)
+	if err != nil {
+		return nil, err
+	}
+	_, err = p.Up(ctx)
+	return db, err
 }
 
 // tablesSQLite returns all tables of a database, by name.
@@ -192,8 +208,11 @@ func tableNames(tables []copyTable) string {
 // query selects something of the rows that are copied.
 func (t copyTable) query(what string) string {
 	query := "SELECT " + what + " FROM " + t.name
-	if t.name == "setting" {
+	switch t.name {
+	case "setting":
 		query += " WHERE " + ownSettings
+	case "wallet_key":
+		query += " WHERE " + usedKeys
 	}
 	return query
 }

@@ -20,7 +20,7 @@ import (
 //	known by, traders by user, price versions by bucket, wallets of users by name
 //	and currency, those of the house
 //
-// Who activates fee rules locks nothing else.
+// Who activates fee rules, or notes a key of the ledger, locks nothing else.
 //
 // Where the order cannot be kept, the database ends one of the two, and InTx does
 // it again.
@@ -31,6 +31,7 @@ const (
 	blobLock   = 0x61737361<<32 + 2
 	schemaLock = 0x61737361<<32 + 3
 	feeLock    = 0x61737361<<32 + 4
+	keyLock    = 0x61737361<<32 + 5
 )
 
 // lock ends a query that locks what it finds against other writers.

@@ -15,15 +15,28 @@ func (s *Store) LedgerUsed(ctx context.Context) (used bool, err error) {
 	return used, err
 }
 
-// LastWalletTransaction returns the id of the last transaction, 0 if there is none.
-func (s *Store) LastWalletTransaction(ctx context.Context) (id int64, err error) {
-	err = s.read.QueryRowContext(ctx, `SELECT coalesce(max(id), 0) FROM wallet_transaction`).Scan(&id)
-	return id, err
+// LastWalletTransactions returns the newest transactions, the last first.
+func (s *Store) LastWalletTransactions(ctx context.Context, most int) ([]wallet.Transaction, error) {
+	return collect(ctx, s.read, scanTransaction, `SELECT `+transactionColumns+` FROM wallet_transaction ORDER BY id DESC LIMIT $1`, most)
 }
 
-// LedgerKeys returns the marks of all keys that have sealed something, or were to.
-func (s *Store) LedgerKeys(ctx context.Context) ([]wallet.KeyMark, error) {
-	return collect(ctx, s.read, func(r *sql.Rows, m *wallet.KeyMark) error {
+// FirstWalletTransactions returns the oldest transactions, the first first.
+func (s *Store) FirstWalletTransactions(ctx context.Context, most int) ([]wallet.Transaction, error) {
+	return collect(ctx, s.read, scanTransaction, `SELECT `+transactionColumns+` FROM wallet_transaction ORDER BY id LIMIT $1`, most)
+}
+
+// SomeWallets returns heads of accounts.
+func (s *Store) SomeWallets(ctx context.Context, most int) ([]wallet.Head, error) {
+	return collect(ctx, s.read, scanHead, `SELECT `+headColumns+` FROM wallet_account w LIMIT $1`, most)
+}
+
+// LedgerKeys returns the marks of all keys that have sealed something, or were to,
+// and keeps others from noting one before the transaction ends.
+func (t *Tx) LedgerKeys() ([]wallet.KeyMark, error) {
+	if err := t.hold(`SELECT pg_advisory_xact_lock($1)`, int64(keyLock)); err != nil {
+		return nil, err
+	}
+	return collect(t.ctx, t.tx, func(r *sql.Rows, m *wallet.KeyMark) error {
 		var check []byte
 		err := r.Scan(&m.ID, &check)
 		m.Check = storedHash(check)

@@ -24,8 +24,15 @@ type Mark struct {
 	Hash   Hash
 }
 
-// A checkpoint of the whole ledger is a text: two lines of heading, a line for
-// each account that has entries, ordered by the bytes of user and currency, and
+// RulesMark is what a checkpoint says of the fee rules: their newest version, and the
+// MAC of it. It comes before the accounts, and names none.
+func RulesMark(version int64, mac Hash) Mark { return Mark{Number: version, Hash: mac} }
+
+// OfRules reports whether a mark is one of the fee rules.
+func (m *Mark) OfRules() bool { return m.Account == Account{} }
+
+// A checkpoint of the whole ledger is a text: two lines of heading, one of the fee
+// rules, a line for each account that has entries, ordered by the bytes of user and currency, and
 // three lines that end it. The last one seals all before it.
 const (
 	checkpointHeading = "assay wallet checkpoint 1"
@@ -46,12 +53,13 @@ type CheckpointWriter struct {
 	count int64
 }
 
-// NewCheckpointWriter begins a checkpoint of the ledger as it was at a moment.
-func NewCheckpointWriter(w io.Writer, keys *Ring, at time.Time) *CheckpointWriter {
+// NewCheckpointWriter begins a checkpoint of the ledger as it was at a moment, with
+// the mark of the fee rules.
+func NewCheckpointWriter(w io.Writer, keys *Ring, at time.Time, rules Mark) *CheckpointWriter {
 	c := &CheckpointWriter{keyID: keys.keys[0].ID, mac: hmac.New(sha256.New, keys.keys[0].Bytes)}
 	_, _ = io.WriteString(c.mac, checkpointDomain) // never fails
 	c.out = bufio.NewWriter(io.MultiWriter(w, c.mac))
-	c.printf("%s\nat %s\n", checkpointHeading, at.UTC().Format(checkpointTime))
+	c.printf("%s\nat %s\nrules %d %s\n", checkpointHeading, at.UTC().Format(checkpointTime), rules.Number, rules.Hash)
 	return c
 }
 
@@ -80,8 +88,8 @@ func (c *CheckpointWriter) Finish() error {
 	return c.out.Flush()
 }
 
-// ReadCheckpoint hands each mark of a checkpoint to use, in its order, and returns
-// the moment that it is of. Nothing that it handed over counts when it returns an
+// ReadCheckpoint hands each mark of a checkpoint to use, in its order, that of the fee
+// rules first, and returns the moment that it is of. Nothing that it handed over counts when it returns an
 // error: an ErrCheckpoint, an ErrNoKey, or one of r or use. It reads line by line,
 // and takes little memory however long the checkpoint is.
 func ReadCheckpoint(r io.Reader, keys *Ring, use func(Mark) error) (at time.Time, err error) {
@@ -91,7 +99,11 @@ func ReadCheckpoint(r io.Reader, keys *Ring, use func(Mark) error) (at time.Time
 		_, _ = io.WriteString(h, checkpointDomain) // never fails
 		c.macs = append(c.macs, h)
 	}
-	if at, err = c.heading(); err != nil {
+	at, rules, err := c.heading()
+	if err != nil {
+		return at, err
+	}
+	if err := use(rules); err != nil {
 		return at, err
 	}
 	if err := c.marks(use); err != nil {
@@ -120,22 +132,29 @@ func (c *checkpointReader) line() (string, error) {
 	return string(line[:len(line)-1]), nil
 }
 
-func (c *checkpointReader) heading() (at time.Time, err error) {
+func (c *checkpointReader) heading() (at time.Time, rules Mark, err error) {
 	line, err := c.line()
 	if err != nil {
-		return at, err
+		return at, rules, err
 	}
 	if line != checkpointHeading {
-		return at, ErrCheckpoint
+		return at, rules, ErrCheckpoint
 	}
 	if line, err = c.line(); err != nil {
-		return at, err
+		return at, rules, err
 	}
 	text, ok := strings.CutPrefix(line, "at ")
 	if at, err = time.Parse(checkpointTime, text); err != nil || !ok {
-		return at, ErrCheckpoint
+		return at, rules, ErrCheckpoint
 	}
-	return at, nil
+	if line, err = c.line(); err != nil {
+		return at, rules, err
+	}
+	text, ok = strings.CutPrefix(line, "rules ")
+	if !ok || !rules.parse(text) {
+		return at, rules, ErrCheckpoint
+	}
+	return at, rules, nil
 }
 
 // marks reads the accounts and the line that counts them.
@@ -199,16 +218,22 @@ func parseMark(line string) (m Mark, ok bool) {
 	if err != nil {
 		return m, false
 	}
-	number, digits, ok := strings.Cut(rest, " ")
-	if !ok {
-		return m, false
-	}
 	m.User, m.Currency = user, money.Currency(currency)
+	return m, !m.OfRules() && m.parse(rest)
+}
+
+// parse reads number and hash.
+func (m *Mark) parse(text string) bool {
+	number, digits, ok := strings.Cut(text, " ")
+	if !ok {
+		return false
+	}
+	var err error
 	if m.Number, err = strconv.ParseInt(number, 10, 64); err != nil {
-		return m, false
+		return false
 	}
 	n, err := hex.Decode(m.Hash[:], []byte(clipTo(digits, 2*len(m.Hash))))
-	return m, err == nil && n == len(m.Hash) && len(digits) == 2*n
+	return err == nil && n == len(m.Hash) && len(digits) == 2*n
 }
 
 // unquotePrefix takes a quoted text and the space behind it off a line.

@@ -17,6 +17,7 @@ type Folder struct{ Dir string }
 const keptCheckpoints = 64
 
 const (
+	unfinished       = ".writing-"
 	checkpointPrefix = "wallet-"
 	checkpointSuffix = ".checkpoint"
 	checkpointStamp  = "20060102T150405.000000Z" // sorts as time does
@@ -35,13 +36,13 @@ func (f Folder) Newest() (*os.File, error) {
 	return os.Open(filepath.Join(f.Dir, names[len(names)-1]))
 }
 
-// Write writes a checkpoint, of which fill adds the accounts. It is there as a
+// Write writes a checkpoint of the fee rules and of the accounts that fill adds. It is there as a
 // whole or not at all, whenever the machine stops.
-func (f Folder) Write(keys *Ring, at time.Time, fill func(*CheckpointWriter) error) (path string, err error) {
+func (f Folder) Write(keys *Ring, at time.Time, rules Mark, fill func(*CheckpointWriter) error) (path string, err error) {
 	if err := os.MkdirAll(f.Dir, 0o700); err != nil {
 		return "", err
 	}
-	temp, err := os.CreateTemp(f.Dir, ".writing-*")
+	temp, err := os.CreateTemp(f.Dir, unfinished+"*")
 	if err != nil {
 		return "", err
 	}
@@ -50,7 +51,7 @@ func (f Folder) Write(keys *Ring, at time.Time, fill func(*CheckpointWriter) err
 			_ = os.Remove(temp.Name()) // it is of no use
 		}
 	}()
-	w := NewCheckpointWriter(temp, keys, at)
+	w := NewCheckpointWriter(temp, keys, at, rules)
 	if err = fill(w); err == nil {
 		err = w.Finish()
 	}
@@ -66,6 +67,24 @@ func (f Folder) Write(keys *Ring, at time.Time, fill func(*CheckpointWriter) err
 		return "", err
 	}
 	return path, errors.Join(syncDir(f.Dir), f.prune())
+}
+
+// Tidy removes what processes that were killed were writing. What is younger than an
+// hour may be another one's work.
+func (f Folder) Tidy(now time.Time) error {
+	files, err := os.ReadDir(f.Dir)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	for _, file := range files {
+		if !strings.HasPrefix(file.Name(), unfinished) {
+			continue
+		}
+		if info, failed := file.Info(); failed == nil && now.Sub(info.ModTime()) > time.Hour {
+			err = errors.Join(err, os.Remove(filepath.Join(f.Dir, file.Name())))
+		}
+	}
+	return err
 }
 
 // nameAt names a checkpoint of a moment, such that it is the newest: where the clock

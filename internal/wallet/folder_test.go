@@ -13,6 +13,8 @@ import (
 	"assay/internal/wallet/wallettest"
 )
 
+var rules = wallet.RulesMark(1, wallet.Hash{1})
+
 var day = time.Date(2026, 11, 21, 0, 0, 0, 0, time.UTC)
 
 func TestFolder_KeepsTheNewestCheckpointsWhole(t *testing.T) {
@@ -22,7 +24,7 @@ func TestFolder_KeepsTheNewestCheckpointsWhole(t *testing.T) {
 		t.Errorf("an empty folder: %v", err)
 	}
 	for n := range 70 {
-		_, err := f.Write(keys, day.AddDate(0, 0, n), func(w *wallet.CheckpointWriter) error {
+		_, err := f.Write(keys, day.AddDate(0, 0, n), rules, func(w *wallet.CheckpointWriter) error {
 			return w.Add(wallet.Mark{Account: usd("u"), Number: int64(n + 1)})
 		})
 		if err != nil {
@@ -30,7 +32,7 @@ func TestFolder_KeepsTheNewestCheckpointsWhole(t *testing.T) {
 		}
 	}
 	failed := errors.New("no more accounts")
-	if _, err := f.Write(keys, day.AddDate(1, 0, 0), func(*wallet.CheckpointWriter) error { return failed }); !errors.Is(err, failed) {
+	if _, err := f.Write(keys, day.AddDate(1, 0, 0), rules, func(*wallet.CheckpointWriter) error { return failed }); !errors.Is(err, failed) {
 		t.Errorf("a failure is told as %v", err)
 	}
 	files, err := os.ReadDir(f.Dir)
@@ -44,11 +46,30 @@ func TestFolder_KeepsTheNewestCheckpointsWhole(t *testing.T) {
 	defer newest.Close()
 	var marks []wallet.Mark
 	at, err := wallet.ReadCheckpoint(newest, keys, func(m wallet.Mark) error {
-		marks = append(marks, m)
+		if !m.OfRules() {
+			marks = append(marks, m)
+		}
 		return nil
 	})
 	if err != nil || !at.Equal(day.AddDate(0, 0, 69)) || len(marks) != 1 || marks[0].Number != 70 {
 		t.Errorf("the newest is of %s, with %v, %v", at, marks, err)
+	}
+}
+
+func TestFolder_RemovesWhatAKillLeft(t *testing.T) {
+	f := wallet.Folder{Dir: t.TempDir()}
+	for _, name := range []string{".writing-1", "wallet-20261121T000000.000000Z.checkpoint"} {
+		if err := os.WriteFile(filepath.Join(f.Dir, name), nil, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for hours, want := range []int{2, 2, 1} {
+		if err := f.Tidy(time.Now().Add(time.Duration(hours) * 50 * time.Minute)); err != nil {
+			t.Fatal(err)
+		}
+		if files, err := os.ReadDir(f.Dir); err != nil || len(files) != want {
+			t.Errorf("after %d times 50 minutes %d files are left, %v", hours, len(files), err)
+		}
 	}
 }
 
@@ -57,7 +78,7 @@ func TestFolder_TheLastWrittenIsTheNewestWhateverTheClock(t *testing.T) {
 	keys := wallettest.NewRing(t, "k1")
 	at := day.AddDate(1, 0, 0)
 	for n := range 70 { // more than are kept
-		_, err := f.Write(keys, at, func(w *wallet.CheckpointWriter) error {
+		_, err := f.Write(keys, at, rules, func(w *wallet.CheckpointWriter) error {
 			return w.Add(wallet.Mark{Account: usd("u"), Number: int64(n + 1)})
 		})
 		if err != nil {

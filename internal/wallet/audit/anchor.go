@@ -74,6 +74,9 @@ func (v *audit) stored(r io.Reader) (named bool, err error) {
 	before := v.tally.clone()
 	var marks []wallet.Mark
 	at, err := wallet.ReadCheckpoint(r, v.Keys, func(m wallet.Mark) error {
+		if m.OfRules() {
+			return database(v.compareRules(m))
+		}
 		if v.only != "" && m.User != v.only {
 			return nil
 		}
@@ -154,6 +157,24 @@ func (v *audit) compare(marks []wallet.Mark) error {
 			})
 		}
 	}
+	return nil
+}
+
+// compareRules looks up what a checkpoint says of the fee rules.
+func (v *audit) compareRules(m wallet.Mark) error {
+	if v.only != "" || m.Number == 0 {
+		return nil
+	}
+	rows, err := v.records.FeeVersions(m.Number-1, 1)
+	if err != nil {
+		return err
+	}
+	v.that(anchorMatch, len(rows) == 1 && rows[0].Number == m.Number && rows[0].MAC == m.Hash, func() Finding {
+		return Finding{
+			Expected: "version " + integer(m.Number), Actual: "another one, or none",
+			Message: "The checkpoint names this version of the fee rules, and another one or none is in its place.",
+		}
+	})
 	return nil
 }
 

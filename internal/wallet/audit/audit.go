@@ -11,6 +11,7 @@ import (
 	"fmt"
 	"io"
 	"math"
+	"slices"
 	"time"
 
 	"assay/internal/fault"
@@ -157,6 +158,40 @@ func (v *audit) exists(named bool) {
 		v.fail(walletExists, Finding{UserID: v.only, Expected: "an account", Actual: "none", Message: "Transactions, trades or a checkpoint name this user, and there is no account."})
 	}
 }
+
+// guarded examines what is to keep the ledger from being changed: the triggers, and
+// the note of its keys.
+func (v *audit) guarded() error {
+	lost, err := v.records.Guards()
+	if err != nil {
+		return err
+	}
+	for _, name := range lost {
+		v.fail(schemaValid, Finding{Expected: "trigger " + name, Actual: "none, or another one", Message: "A trigger is missing that keeps rows from being changed."})
+	}
+	noted, err := v.records.Keys()
+	if err != nil || v.heads == 0 {
+		return err
+	}
+	known := 0
+	for _, k := range v.Keys.Marks() {
+		i := slices.IndexFunc(noted, func(n wallet.KeyMark) bool { return n.ID == k.ID })
+		if i < 0 {
+			continue
+		}
+		known++
+		v.that(schemaValid, noted[i].Check == k.Check, func() Finding {
+			return Finding{Expected: "the note of key " + quote(k.ID), Actual: "another one", Message: "The note by which a start finds out that a key is missing was changed."}
+		})
+	}
+	v.that(schemaValid, known > 0 || v.keyless(), func() Finding {
+		return Finding{Expected: "a note of each key", Actual: "none", Message: "The notes are missing by which a start finds out that a key is."}
+	})
+	return nil
+}
+
+// keyless reports whether some seal could not be examined for want of its key.
+func (v *audit) keyless() bool { return v.skipped[headMAC] || v.skipped[entryHash] }
 
 // advance tells how far the verification is.
 func (v *audit) advance(rows int) {

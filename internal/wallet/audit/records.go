@@ -48,6 +48,11 @@ type Records interface {
 	// Unlisted returns trades of a user whose listing is not there or is another one,
 	// and listings of theirs that were sold in no trade.
 	Unlisted(user string, most int) ([]Unlisted, error)
+	// Guards returns the names of triggers that should keep the ledger from being
+	// changed, and are not there or are others.
+	Guards() ([]string, error)
+	// Keys returns the keys that were noted by who sealed with them.
+	Keys() ([]wallet.KeyMark, error)
 	// FeeVersions lists the versions of the fee rules after one.
 	FeeVersions(after int64, most int) ([]Rules, error)
 	// FeeRules returns what a version of the fee rules says; found is false where there

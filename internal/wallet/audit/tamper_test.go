@@ -238,6 +238,40 @@ func TestVerify_FindsEveryTampering(t *testing.T) {
 	}
 }
 
+// TestVerify_MissingGuardsAreFound takes away, one by one, what keeps the ledger from
+// being changed.
+func TestVerify_MissingGuardsAreFound(t *testing.T) {
+	cases := map[string]string{
+		"no note of a key":      `DELETE FROM wallet_key`,
+		"another note of a key": `UPDATE wallet_key SET check_mac = (SELECT hash FROM wallet_transaction WHERE id = 1)`,
+	}
+	w := example(t)
+	if w.at.Engine == storetest.SQLite {
+		cases["trigger dropped"] = `DROP TRIGGER wallet_entry_replace`
+		cases["another trigger"] = `DROP TRIGGER trade_delete; CREATE TRIGGER trade_delete BEFORE DELETE ON trade WHEN OLD.id < 0 BEGIN SELECT raise(ABORT, 'trades are never deleted'); END`
+	} else {
+		cases["trigger dropped"] = `DROP TRIGGER wallet_entry_kept ON wallet_entry`
+		cases["trigger disabled"] = `ALTER TABLE fee_rule_set DISABLE TRIGGER ALL`
+		cases["trigger for replicas only"] = `ALTER TABLE trade ENABLE REPLICA TRIGGER trade_kept`
+		cases["trigger that may be switched off"] = `ALTER TABLE trade ENABLE TRIGGER trade_kept`
+		cases["trigger of another table"] = `DROP TRIGGER trade_kept ON trade; CREATE TRIGGER trade_kept BEFORE DELETE OR TRUNCATE ON item EXECUTE FUNCTION wallet_refuse(); ALTER TABLE item ENABLE ALWAYS TRIGGER trade_kept`
+		cases["trigger of fewer events"] = `DROP TRIGGER wallet_entry_kept ON wallet_entry; CREATE TRIGGER wallet_entry_kept BEFORE DELETE OR TRUNCATE ON wallet_entry EXECUTE FUNCTION wallet_refuse(); ALTER TABLE wallet_entry ENABLE ALWAYS TRIGGER wallet_entry_kept`
+		cases["function that refuses nothing"] = `CREATE OR REPLACE FUNCTION fee_refuse() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN RETURN NULL; END $$`
+	}
+	for name, query := range cases {
+		t.Run(name, func(t *testing.T) {
+			w := example(t)
+			if full := w.verifyAll(); !full.OK {
+				t.Fatalf("before: %+v", full.Failures)
+			}
+			_, err := w.raw.ExecContext(t.Context(), query)
+			w.must(err)
+			full := w.verifyAll()
+			expect(t, "of everything", full.OK, full.Status, full.Checks, full.Failures, "schema_valid")
+		})
+	}
+}
+
 // TestVerify_KeysOfOtherTypesAreFound is about what SQLite takes in any column once
 // its types are gone: keys that lead to no next page, and match others that they
 // are not.
@@ -322,6 +356,9 @@ func TestVerify_AnOldDatabaseDoesNotMatchANewerCheckpoint(t *testing.T) {
 	expect(t, "against the stored one", r.OK, r.Status, r.Checks, r.Failures, "anchor_match")
 	full := w.verifyAll()
 	expect(t, "of everything", full.OK, full.Status, full.Checks, full.Failures, "anchor_match")
+	w.exec(`DELETE FROM fee_rule_set WHERE version = 3`)
+	full = w.verifyAll()
+	expect(t, "of everything, with the newest fee rules deleted", full.OK, full.Status, full.Checks, full.Failures, "anchor_match")
 	w.Stored = nil
 	if full := w.verifyAll(); !full.OK {
 		t.Errorf("yesterday's copy alone is intact, and is not called so: %+v", full.Failures)

@@ -73,6 +73,9 @@ type Service struct {
 	Store  Store
 	Keys   *wallet.Ring // that versions are sealed with
 	Source Source       // nil: the built-in set
+	// Unused says that the ledger has nothing in it. Then rules that are not what was
+	// activated, or whose key is lost, have charged nobody, and Begin begins anew.
+	Unused bool
 	Now    func() time.Time
 	Logger *slog.Logger
 }
@@ -117,11 +120,11 @@ func (s *Service) Begin(ctx context.Context) error {
 		s.tellActive(active)
 		return nil
 	}
-	if errors.Is(err, wallet.ErrTampered) || errors.Is(err, wallet.ErrNoKey) {
+	if unsealed(err) && !s.Unused {
 		s.Logger.Error("nothing is charged by the active fee rules: they are not what was activated, or were sealed with a key that is missing", "error", err)
 		return nil
 	}
-	if !errors.Is(err, ErrNone) {
+	if !errors.Is(err, ErrNone) && !unsealed(err) {
 		return fmt.Errorf("fee rules: %w", err)
 	}
 	name := s.SourceName()
@@ -141,12 +144,15 @@ func (s *Service) Begin(ctx context.Context) error {
 		if err := tx.HoldFees(); err != nil {
 			return err
 		}
-		var err error
-		if active, err = tx.FeeActivation(0); !errors.Is(err, ErrNone) {
+		newest, err := tx.FeeActivation(0)
+		if err == nil {
+			err = s.Keys.CheckRules(newest.Sealed())
+		}
+		if active = newest; !errors.Is(err, ErrNone) && !unsealed(err) {
 			return err // another process was faster
 		}
 		active = first
-		active.Version = 1
+		active.Version = newest.Version + 1
 		return s.add(tx, active)
 	})
 	if err != nil {
@@ -154,6 +160,12 @@ func (s *Service) Begin(ctx context.Context) error {
 	}
 	s.tellActive(active)
 	return nil
+}
+
+// unsealed reports whether an error says that rules are not what was activated, or
+// that it cannot be told.
+func unsealed(err error) bool {
+	return errors.Is(err, wallet.ErrTampered) || errors.Is(err, wallet.ErrNoKey)
 }
 
 func (s *Service) tellActive(a Activation) {

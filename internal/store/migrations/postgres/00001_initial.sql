@@ -634,7 +634,7 @@ CREATE TABLE wallet_audit (
     checks       text    NOT NULL  -- names of those that did not pass
 );
 
--- What is in the ledger stays as it is.
+-- What is in the ledger stays as it is, whatever session_replication_role is.
 -- +goose StatementBegin
 CREATE FUNCTION wallet_refuse() RETURNS trigger LANGUAGE plpgsql AS $$
 BEGIN
@@ -643,9 +643,13 @@ END
 $$;
 -- +goose StatementEnd
 CREATE TRIGGER wallet_entry_kept BEFORE UPDATE OR DELETE OR TRUNCATE ON wallet_entry EXECUTE FUNCTION wallet_refuse();
+ALTER TABLE wallet_entry ENABLE ALWAYS TRIGGER wallet_entry_kept;
 CREATE TRIGGER wallet_transaction_kept BEFORE UPDATE OR DELETE OR TRUNCATE ON wallet_transaction EXECUTE FUNCTION wallet_refuse();
+ALTER TABLE wallet_transaction ENABLE ALWAYS TRIGGER wallet_transaction_kept;
 CREATE TRIGGER wallet_account_kept BEFORE DELETE OR TRUNCATE ON wallet_account EXECUTE FUNCTION wallet_refuse();
+ALTER TABLE wallet_account ENABLE ALWAYS TRIGGER wallet_account_kept;
 CREATE TRIGGER trade_kept BEFORE DELETE OR TRUNCATE ON trade EXECUTE FUNCTION wallet_refuse();
+ALTER TABLE trade ENABLE ALWAYS TRIGGER trade_kept;
 
 -- Contract: fee rule set. Each version is an activation, the greatest is in
 -- force; none is ever changed.
@@ -670,3 +674,4 @@ END
 $$;
 -- +goose StatementEnd
 CREATE TRIGGER fee_rule_set_kept BEFORE UPDATE OR DELETE OR TRUNCATE ON fee_rule_set EXECUTE FUNCTION fee_refuse();
+ALTER TABLE fee_rule_set ENABLE ALWAYS TRIGGER fee_rule_set_kept;
