@@ -6,12 +6,14 @@ import (
 	"math/rand/v2"
 	"slices"
 	"strings"
+	"testing"
 	"time"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/stdlib"
 
 	"assay/internal/money"
+	"assay/internal/randtest"
 	"assay/internal/store/storetest"
 	"assay/internal/wallet"
 	"assay/internal/wallet/fee"
@@ -283,4 +285,29 @@ func (b *bulk) copy(table string, rows [][]any) {
 		_, err := driver.(*stdlib.Conn).Conn().CopyFrom(context.Background(), pgx.Identifier{table}, names, pgx.CopyFromRows(rows))
 		return err
 	}))
+}
+
+// TestVerify_FindsWhatIsPagesAway tampers with a ledger of several pages, one thing
+// after the other, each of which another check finds.
+func TestVerify_FindsWhatIsPagesAway(t *testing.T) {
+	w := newWorld(t)
+	w.fill(randtest.New(t), 3_000, 300)
+	w.loosen()
+	for _, c := range []struct{ want, sql string }{
+		{"head_length", `UPDATE wallet_account SET last_number = 99999 WHERE user_id = (SELECT max(user_id) FROM wallet_account)`},
+		{"idempotency_unique", `UPDATE wallet_transaction SET scope = (SELECT scope FROM wallet_transaction WHERE id = (SELECT min(id) FROM wallet_transaction WHERE idempotency_key <> '')),
+			idempotency_key = (SELECT idempotency_key FROM wallet_transaction WHERE id = (SELECT min(id) FROM wallet_transaction WHERE idempotency_key <> '')) WHERE id = (SELECT max(id) FROM wallet_transaction WHERE idempotency_key <> '')`},
+		{"fee_crosscheck", `UPDATE wallet_entry SET fee_rule = 'none' WHERE trade_id = (SELECT max(id) FROM trade) AND type IN ('purchase', 'fee')`},
+		{"tx_balanced", `DELETE FROM wallet_entry WHERE user_id LIKE 'house:%' AND transaction_id = (SELECT max(id) FROM wallet_transaction WHERE kind = 'deposit')`},
+		{"hold_lifecycle", `UPDATE wallet_transaction SET trade_id = 1 WHERE id = (SELECT max(id) FROM wallet_transaction WHERE kind = 'settlement')`},
+		{"reversal_link", `UPDATE wallet_transaction SET reverses = 1 WHERE id = (SELECT max(id) FROM wallet_transaction WHERE kind = 'reversal')`},
+	} {
+		if full := w.verifyAll(); slices.Contains(failing(full.Checks), c.want) {
+			t.Fatalf("%s fails before its turn: %+v", c.want, full.Failures)
+		}
+		w.exec(c.sql)
+		if full := w.verifyAll(); !slices.Contains(failing(full.Checks), c.want) {
+			t.Errorf("%s is not among %v after %s", c.want, failing(full.Checks), c.sql)
+		}
+	}
 }
