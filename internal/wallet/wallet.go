@@ -54,6 +54,17 @@ const Shards = 64
 // ShardName returns the name of a shard of a house user: "house:fee:07".
 func ShardName(user string, shard int) string { return fmt.Sprintf("%s:%02d", user, shard) }
 
+// ShardNames returns the names of all shards of a house user; none of who has none.
+func ShardNames(user string) (names []string) {
+	if !IsHouse(user) || HouseName(user) != user || strings.Count(user, ":") != 1 {
+		return nil
+	}
+	for shard := range Shards {
+		names = append(names, ShardName(user, shard))
+	}
+	return names
+}
+
 // shardFor returns the shard that the money of a user meets in. One user's
 // transactions wait for each other anyway, so they share one.
 func shardFor(user, of string) string {

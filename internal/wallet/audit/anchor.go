@@ -77,7 +77,7 @@ func (v *audit) stored(r io.Reader) (named bool, err error) {
 		if m.OfRules() {
 			return database(v.compareRules(m))
 		}
-		if v.only != "" && m.User != v.only {
+		if v.only != "" && m.User != v.only && (wallet.HouseName(m.User) != v.only || !wallet.IsHouse(m.User)) {
 			return nil
 		}
 		named = true

@@ -12,6 +12,7 @@ import (
 	"io"
 	"math"
 	"slices"
+	"strings"
 	"time"
 
 	"assay/internal/fault"
@@ -112,17 +113,7 @@ func (a *Auditor) newAudit(user string) *audit {
 
 // user verifies what concerns one user.
 func (v *audit) user(anchor *anchor) error {
-	n, err := v.records.Count(v.only)
-	if err != nil {
-		return err
-	}
-	if err := v.chains(n); err != nil {
-		return err
-	}
-	if err := v.named(); err != nil {
-		return err
-	}
-	if err := v.flush(); err != nil {
+	if err := v.wallets(); err != nil {
 		return err
 	}
 	traded, err := v.trades()
@@ -146,6 +137,60 @@ func (v *audit) user(anchor *anchor) error {
 		return fault.New(fault.NotFound, "user_not_found", "No account, entry, trade, transaction or checkpoint ever named this user.")
 	}
 	return nil
+}
+
+// wallets verifies the accounts of the user; of a house user, those of all its
+// shards, which are told as one.
+func (v *audit) wallets() error {
+	user := v.only
+	names := append([]string{user}, wallet.ShardNames(user)...)
+	var seen Count
+	for _, v.only = range names {
+		n, err := v.records.Count(v.only)
+		if err != nil {
+			return err
+		}
+		seen.Accounts, seen.Entries = seen.Accounts+n.Accounts, seen.Entries+n.Entries
+		if err := v.chains(seen); err != nil {
+			return err
+		}
+		if err := v.named(); err != nil {
+			return err
+		}
+		if err := v.flush(); err != nil {
+			return err
+		}
+	}
+	if v.only = user; len(names) > 1 {
+		v.accounts, v.marks = joined(v.accounts), nil
+	}
+	return nil
+}
+
+// joined adds up accounts of one currency. What they have each for itself is none's.
+func joined(shards []Account) (out []Account) {
+	for _, s := range shards {
+		s.HeadHash = ""
+		i := slices.IndexFunc(out, func(a Account) bool { return a.Currency == s.Currency })
+		if i < 0 {
+			out = append(out, s)
+			continue
+		}
+		a := &out[i]
+		a.Entries, a.LastSeq = a.Entries+s.Entries, a.LastSeq+s.LastSeq
+		a.ComputedBalance, a.ComputedHeld = a.ComputedBalance+s.ComputedBalance, a.ComputedHeld+s.ComputedHeld
+		a.CachedBalance, a.CachedHeld = added(a.CachedBalance, s.CachedBalance), added(a.CachedHeld, s.CachedHeld)
+	}
+	slices.SortFunc(out, func(a, b Account) int { return strings.Compare(string(a.Currency), string(b.Currency)) })
+	return out
+}
+
+// added adds two figures; where one is missing, so is the sum.
+func added(a, b *int64) *int64 {
+	if a == nil || b == nil {
+		return nil
+	}
+	return new(*a + *b)
 }
 
 // exists decides whether the user has to have a wallet, and has; named is whether

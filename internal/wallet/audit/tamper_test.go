@@ -238,6 +238,25 @@ func TestVerify_FindsEveryTampering(t *testing.T) {
 	}
 }
 
+func TestVerify_TellsTheShardsOfTheHouseAsOne(t *testing.T) {
+	w := example(t)
+	w.keep(w.checkpoint())
+	r := w.verify("house:deposit", "")
+	if !r.OK || len(r.Accounts) != 2 || r.Checkpoint != nil {
+		t.Fatalf("%+v", r)
+	}
+	if usd := r.Accounts[1]; usd.Currency != "USD" || usd.ComputedBalance != *usd.CachedBalance || usd.ComputedBalance >= 0 {
+		t.Errorf("%+v", usd)
+	}
+	w.loosen()
+	w.exec(`UPDATE wallet_account SET balance = balance + 1 WHERE user_id LIKE 'house:deposit:%'`)
+	r = w.verify("house:deposit", "")
+	expect(t, "of the house", r.OK, r.Status, r.Checks, r.Failures, "head_mac")
+	if _, err := w.VerifyUser(context.Background(), "house:nothing", ""); err == nil {
+		t.Error("a house user that there is not has a report")
+	}
+}
+
 // TestVerify_MissingGuardsAreFound takes away, one by one, what keeps the ledger from
 // being changed.
 func TestVerify_MissingGuardsAreFound(t *testing.T) {
