@@ -153,12 +153,18 @@ func TestVerify_TamperingIsToldEverywhere(t *testing.T) {
 				t.Fatalf("%s changed nothing, %v", query, err)
 			}
 		}
-		loosen := `ALTER TABLE wallet_entry DISABLE TRIGGER ALL`
+		loosen, tighten := `ALTER TABLE wallet_entry DISABLE TRIGGER ALL`, `ALTER TABLE wallet_entry ENABLE ALWAYS TRIGGER wallet_entry_kept`
 		if on == onSQLite {
 			loosen = `DROP TRIGGER wallet_entry_update`
+			if err := db.QueryRowContext(t.Context(), `SELECT sql FROM sqlite_schema WHERE name = 'wallet_entry_update'`).Scan(&tighten); err != nil {
+				t.Fatal(err)
+			}
 		}
-		if _, err := db.ExecContext(t.Context(), loosen); err != nil {
-			t.Fatal(err)
+		alter := func(query string) {
+			t.Helper()
+			if _, err := db.ExecContext(t.Context(), query); err != nil {
+				t.Fatal(err)
+			}
 		}
 		for _, c := range []struct{ name, user, do, undo, check string }{
 			{"a balance raised", "u1", `UPDATE wallet_account SET balance = balance + 1 WHERE user_id = 'u1'`, `UPDATE wallet_account SET balance = balance - 1 WHERE user_id = 'u1'`, "cached_balance"},
@@ -166,6 +172,7 @@ func TestVerify_TamperingIsToldEverywhere(t *testing.T) {
 			{"a fee one cent too low", "house:fee", `UPDATE trade SET fee = fee - 1, net = net + 1`, `UPDATE trade SET fee = fee + 1, net = net - 1`, "fee_crosscheck"},
 		} {
 			told := len(problems(t, db))
+			alter(loosen)
 			edit(c.do)
 			s.verifies(c.name, "u1", "failed", c.check, exitLedgerFailed)
 			s.awaitVerification("failed")
@@ -175,6 +182,7 @@ func TestVerify_TamperingIsToldEverywhere(t *testing.T) {
 				})
 			})
 			edit(c.undo)
+			alter(tighten)
 			s.verifies("after "+c.name, "u1", "ok", "", 0)
 			s.awaitVerification("ok")
 		}
