@@ -35,7 +35,7 @@ func BenchmarkTopTraders(b *testing.B) {
 	}
 	defer func() { _ = db.Close() }()
 	fillTraders(b, w.engine, db)
-	pending := pendingTrades(b, db)
+	pending := pendingTrades(b, w, db)
 	first := awaitRanking(b, w.server)
 	w.countStatements(b)
 	defer startProfile(b)()
@@ -85,15 +85,13 @@ func complete(b *testing.B, s *server, pending *[]int64, done <-chan struct{}) (
 	return took
 }
 
-// pendingTrades makes trades that are to be completed, between the users of the
-// others, and returns their ids.
-func pendingTrades(b *testing.B, db *sql.DB) (ids []int64) {
+// pendingTrades makes trades that are to be completed, between users of the others,
+// and returns their ids.
+func pendingTrades(b *testing.B, w *world, db *sql.DB) (ids []int64) {
 	b.Helper()
-	if _, err := db.ExecContext(b.Context(), `
-		INSERT INTO trade (listing_id, seller_key, buyer_key, app_id, context_id, asset_id, item_id, amount, price, currency, state, created_at)
-		WITH RECURSIVE n (i) AS (SELECT CAST(0 AS bigint) UNION ALL SELECT i + 1 FROM n WHERE i + 1 < $1)
-		SELECT i, $2 + i * 7919 % $3, $2 + (i * 104729 + 1) % $3, 730, '2', 'a', (SELECT min(id) FROM item), 1, 1000, 'USD', 'pending', 0 FROM n`,
-		10*completeRate*int64(tradersTime/time.Second), firstTrader, traders); err != nil {
+	w.enrich(b)
+	const runs = 3
+	if err := w.sendAll(w.listed(b, 1, runs*completeRate*int(tradersTime/time.Second)), 16); err != nil {
 		b.Fatal(err)
 	}
 	if err := eachRow(b.Context(), db, `SELECT id FROM trade ORDER BY id`, func(_ int, scan func(...any) error) error {
@@ -144,7 +142,7 @@ func fillTraders(b *testing.B, e engine, db *sql.DB) {
 	}
 	if _, err := db.ExecContext(b.Context(), `
 		INSERT INTO platform_user (id, user_id, display_name, created_at)
-		SELECT user_key, 'trader' || user_key, 'Trader ' || user_key, 0 FROM trader_pair WHERE day = 0 GROUP BY user_key`); err != nil {
+		SELECT user_key, 'trader-' || (user_key - $1), 'Trader ' || user_key, 0 FROM trader_pair WHERE day = 0 GROUP BY user_key`, firstTrader); err != nil {
 		b.Fatal(err)
 	}
 	for _, statement := range []string{

@@ -103,9 +103,11 @@ func (s *Store) Medians(ctx context.Context, from, to int, fn func(catalog.Key, 
 // What a batch or a sync is about is some hundred rows of tables that hold many
 // times as many, or were empty a moment ago. PostgreSQL is to find each by its index as
 // long as the transaction lasts, whatever its statistics say: while they are old
-// it would read whole tables for each batch.
+// it would read whole tables for each batch. Nor is it to compile a plan, each time
+// anew, because it seems dear for want of statistics or of an index.
 const byIndexOnPostgres = `
-SELECT set_config('enable_seqscan', 'off', true), set_config('enable_hashjoin', 'off', true), set_config('enable_mergejoin', 'off', true)`
+SELECT set_config('enable_seqscan', 'off', true), set_config('enable_hashjoin', 'off', true), set_config('enable_mergejoin', 'off', true),
+	set_config('jit', 'off', true)`
 
 func (t *Tx) byIndex() error {
 	if t.indexed {

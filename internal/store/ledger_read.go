@@ -48,17 +48,12 @@ func (s *Store) ReadLedger(ctx context.Context, use func(*LedgerSnapshot) error)
 		if err := setPatientPostgres(ctx, tx); err != nil {
 			return blame(err)
 		}
-		if _, err := tx.ExecContext(ctx, pagesOnPostgres); err != nil {
+		if _, err := tx.ExecContext(ctx, byIndexOnPostgres); err != nil {
 			return blame(err)
 		}
 	}
 	return blame(use(&LedgerSnapshot{d: s.d, ctx: ctx, conn: conn, tx: tx}))
 }
-
-// A ledger is read in pages and by lists of ids, each by its index: see
-// byIndexOnPostgres. Where somebody took an index away, a plan seems so dear that
-// PostgreSQL would compile it, each time anew.
-const pagesOnPostgres = byIndexOnPostgres + `, set_config('jit', 'off', true)`
 
 // ReadLedgerBeside is ReadLedger for who has not opened the store: on SQLite it
 // needs no lock, and reads beside the process that has it.

@@ -139,9 +139,11 @@ func (s *Store) Traders(ctx context.Context, days Days, users []int64) ([]Trader
 	for day := days.First; day <= days.Last; day++ {
 		list = append(list, day)
 	}
-	return collect(ctx, s.read, scanTrader, traderSums+traderPairs+
-		s.d.rows(1, "day bigint")+` d CROSS JOIN `+s.d.rows(2, "user_key bigint")+` u CROSS JOIN trader_pair p
-		WHERE p.day = d.day AND p.user_key = u.user_key GROUP BY p.user_key, p.other_key) p`+traderGroups,
+	// Each row is looked up: by the days alone there would be all who trade.
+	return collectByIndex(ctx, s, scanTrader, `
+		WITH wanted AS MATERIALIZED (SELECT d.day, u.user_key FROM `+s.d.rows(1, "day bigint")+` d CROSS JOIN `+s.d.rows(2, "user_key bigint")+` u)`+
+		traderSums+traderPairs+`
+			wanted w CROSS JOIN trader_pair p WHERE p.day = w.day AND p.user_key = w.user_key GROUP BY p.user_key, p.other_key) p`+traderGroups,
 		s.d.packIDs(list), s.d.packIDs(users))
 }
 
