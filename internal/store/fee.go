@@ -118,10 +118,13 @@ func (t *Tx) AddFees(a fee.Activation) error {
 	if err != nil {
 		return err
 	}
-	_, err = t.exec(`
+	n, err := t.exec(`
 		INSERT INTO fee_rule_set (version, digest, rules, source, mark, activated_at, activated_by, previous_mac, seal_version, key_id, mac)
 		VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11)`, a.Version, digest, string(text), a.Source, a.Mark, micros(a.At), a.By,
 		a.Previous[:], a.Seal.Version, a.Seal.KeyID, a.Seal.MAC[:])
+	if err == nil && n != 1 {
+		err = wallet.NotWritten(fmt.Sprintf("version %d of the fee rules", a.Version))
+	}
 	return err
 }
 

@@ -3,9 +3,12 @@ package store
 import (
 	"context"
 	"database/sql"
+	"errors"
+	"fmt"
 	"time"
 
 	"assay/internal/market"
+	"assay/internal/wallet"
 )
 
 // InsertTrade makes a trade and returns its id.
@@ -16,18 +19,24 @@ func (t *Tx) InsertTrade(d market.Trade) (id int64, err error) {
 		VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14) RETURNING id`,
 		d.ListingID, d.SellerKey, d.BuyerKey, d.AppID, d.ContextID, d.AssetID, d.ItemID, d.Amount, d.Price, d.Currency,
 		d.PaymentMethod, d.Country, d.State, micros(d.CreatedAt)).Scan(&id)
+	if errors.Is(err, sql.ErrNoRows) {
+		err = wallet.NotWritten("a trade")
+	}
 	return id, err
 }
 
 // UpdateTrade writes state, times, what was paid, what is counted and the seal.
 func (t *Tx) UpdateTrade(d market.Trade) error {
-	_, err := t.exec(`
+	n, err := t.exec(`
 		UPDATE trade SET state = $2, fee = $3, net = $4, fee_rule = $5, fee_version = $6, transaction_id = $7,
 			completed_at = $8, settle_at = $9, settled_at = $10, reversed_at = $11, volume = $12, ranked = $13,
 			version = $14, key_id = $15, mac = $16
 		WHERE id = $1`, d.ID, d.State, d.Fee, d.Net, d.FeeRule, d.FeeVersion, d.TransactionID,
 		micros(d.CompletedAt), micros(d.SettleAt), micros(d.SettledAt), micros(d.ReversedAt), d.Volume, d.Ranked,
 		d.Seal.Version, d.Seal.KeyID, d.Seal.MAC[:])
+	if err == nil && n != 1 {
+		err = wallet.NotWritten(fmt.Sprintf("trade %d", d.ID))
+	}
 	return err
 }
 

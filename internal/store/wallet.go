@@ -103,6 +103,7 @@ func (t *Tx) Post(p wallet.Transaction, entries []wallet.Entry, heads []wallet.H
 	if t.d == onPostgres {
 		post = t.postPostgres
 	}
+	want := written{transactions: 1, entries: int64(len(entries)), heads: int64(len(heads))}
 	row := []any{
 		p.ID, string(p.Kind), p.Trade, p.Reverses, p.Scope, p.IdempotencyKey, p.Note, p.Entries, p.At.UnixMicro(), int64(p.Version), p.KeyID, p.Hash[:],
 	}
@@ -110,48 +111,56 @@ func (t *Tx) Post(p wallet.Transaction, entries []wallet.Entry, heads []wallet.H
 	switch {
 	case err != nil:
 		return err
-	case n == 0:
+	case n.transactions == 0:
 		return t.whyPosted(p)
-	case n != int64(len(heads)):
-		return fmt.Errorf("%d of %d wallet accounts were there", n, len(heads))
+	case n != want:
+		return wallet.NotWritten(fmt.Sprintf("transaction %d: %+v of %+v", p.ID, n, want))
 	}
 	return nil
 }
 
-// post writes a transaction, its entries and heads, and returns how many heads
-// there were; 0: the transaction was not added, nor anything else.
-func (t *Tx) post(row []any, entries, heads *table) (n int64, err error) {
-	n, err = t.exec(`
+// written is how many rows the database wrote. Those that a trigger of somebody's
+// drops are not among them.
+type written struct{ transactions, entries, heads int64 }
+
+// post writes a transaction, its entries and heads; the latter only if the
+// transaction was added.
+func (t *Tx) post(row []any, entries, heads *table) (n written, err error) {
+	n.transactions, err = t.exec(`
 		INSERT INTO wallet_transaction (id, kind, trade_id, reverses, scope, idempotency_key, note, entries, at, version, key_id, hash)
 		SELECT $1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12
 		WHERE NOT EXISTS (SELECT 1 FROM wallet_transaction WHERE scope = $5 AND idempotency_key = $6 AND idempotency_key <> '')
 			AND NOT EXISTS (SELECT 1 FROM wallet_transaction WHERE trade_id = $3 AND kind = $2 AND trade_id <> 0)
 			AND NOT EXISTS (SELECT 1 FROM wallet_transaction WHERE reverses = $4 AND reverses <> 0)`, row...)
-	if err != nil || n == 0 {
-		return 0, err
+	if err != nil || n.transactions == 0 {
+		return n, err
 	}
-	if _, err := t.writeRows(&t.bulks.entries, entries); err != nil {
-		return 0, err
+	if n.entries, err = t.writeRows(&t.bulks.entries, entries); err != nil {
+		return n, err
 	}
-	return t.writeRows(&t.bulks.wallets, heads)
+	n.heads, err = t.writeRows(&t.bulks.wallets, heads)
+	return n, err
 }
 
 // postPostgres is post in one statement: while it is on its way, others wait for
 // the accounts.
-func (t *Tx) postPostgres(row []any, entries, heads *table) (n int64, err error) {
-	return t.exec(`
+func (t *Tx) postPostgres(row []any, entries, heads *table) (n written, err error) {
+	err = t.queryRow(`
 		WITH posted AS (
 			INSERT INTO wallet_transaction (id, kind, trade_id, reverses, scope, idempotency_key, note, entries, at, version, key_id, hash)
 			VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12) ON CONFLICT DO NOTHING RETURNING id
 		), entered AS (
 			INSERT INTO wallet_entry (`+entryColumns+`)
-			SELECT `+entryColumns+` FROM `+t.d.rows(13, entryTypes)+` e WHERE EXISTS (SELECT 1 FROM posted)
+			SELECT `+entryColumns+` FROM `+t.d.rows(13, entryTypes)+` e WHERE EXISTS (SELECT 1 FROM posted) RETURNING 1
+		), headed AS (
+			UPDATE wallet_account w SET balance = h.balance, held = h.held, last_number = h.last_number, head_hash = h.head_hash,
+				version = h.version, key_id = h.key_id, mac = h.mac
+			FROM `+t.d.rows(31, headTypes)+` h
+			WHERE w.user_id = h.user_id AND w.currency = h.currency AND EXISTS (SELECT 1 FROM posted) RETURNING 1
 		)
-		UPDATE wallet_account w SET balance = h.balance, held = h.held, last_number = h.last_number, head_hash = h.head_hash,
-			version = h.version, key_id = h.key_id, mac = h.mac
-		FROM `+t.d.rows(31, headTypes)+` h
-		WHERE w.user_id = h.user_id AND w.currency = h.currency AND EXISTS (SELECT 1 FROM posted)`,
-		append(append(row, entries.arrays()...), heads.arrays()...)...)
+		SELECT (SELECT count(*) FROM posted), (SELECT count(*) FROM entered), (SELECT count(*) FROM headed)`,
+		append(append(row, entries.arrays()...), heads.arrays()...)...).Scan(&n.transactions, &n.entries, &n.heads)
+	return n, err
 }
 
 // whyPosted tells why a transaction was not added.
@@ -170,7 +179,7 @@ func (t *Tx) whyPosted(p wallet.Transaction) error {
 	case posted:
 		return wallet.ErrPosted
 	default:
-		return fmt.Errorf("there is a wallet transaction %d already", p.ID)
+		return wallet.NotWritten(fmt.Sprintf("transaction %d", p.ID))
 	}
 }
 

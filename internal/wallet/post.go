@@ -220,6 +220,13 @@ func checkCount(tx Tx, a Account) error {
 // that nothing is posted to it.
 func tampered(a Account) error { return accountIntact(false, nil, a) }
 
+// NotWritten tells an operator what the database did not keep of what it was given,
+// and callers that nothing was done.
+func NotWritten(what string) error {
+	return examined(nil, what+" was not written", fault.New(fault.Unavailable, "ledger_tampered",
+		"The database does not keep what the ledger writes, so nothing was done. Verify the ledger, and take away what somebody added to its tables."))
+}
+
 // accountIntact makes an error of what was found of a seal of an account; nil:
 // there is nothing wrong.
 func accountIntact(intact bool, err error, a Account) error {
