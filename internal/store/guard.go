@@ -12,27 +12,35 @@ import (
 	"assay/internal/wallet"
 )
 
-// Guards returns the names of triggers that keep the ledger from being changed and
-// are not there as the schema has them: dropped, disabled, or others of that name.
-func (l *LedgerSnapshot) Guards() (lost []string, err error) {
+// Guards is that of audit.Records. Lost are triggers that are not there as the
+// schema has them: dropped, disabled, or others of that name.
+func (l *LedgerSnapshot) Guards() (lost, added []string, err error) {
 	guards := l.guardsSQLite
 	if l.d == onPostgres {
 		guards = l.guardsPostgres
 	}
 	want, have, err := guards()
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	for _, name := range slices.Sorted(maps.Keys(want)) {
 		if have[name] != want[name] {
 			lost = append(lost, name)
 		}
 	}
-	return lost, nil
+	for _, name := range slices.Sorted(maps.Keys(have)) {
+		if want[name] == "" {
+			added = append(added, name)
+		}
+	}
+	return lost, added, nil
 }
 
+// ledgerTables are those that nothing is done to but by the service.
+const ledgerTables = `('wallet_account', 'wallet_entry', 'wallet_transaction', 'wallet_key', 'wallet_audit', 'trade', 'fee_rule_set')`
+
 // guardsSQLite returns the texts of the triggers that there should be, and of those
-// that there are.
+// that there are, by "trigger NAME on TABLE".
 func (l *LedgerSnapshot) guardsSQLite() (want, have map[string]string, err error) {
 	model, err := modelSQLite(l.ctx)
 	if err != nil {
@@ -47,7 +55,8 @@ func (l *LedgerSnapshot) guardsSQLite() (want, have map[string]string, err error
 }
 
 func triggersSQLite(ctx context.Context, q querier) (map[string]string, error) {
-	return triggers(ctx, q, `SELECT name, sql FROM sqlite_schema WHERE type = 'trigger'`)
+	return triggers(ctx, q, `
+		SELECT 'trigger ' || name || ' on ' || lower(tbl_name), sql FROM sqlite_schema WHERE type = 'trigger' AND lower(tbl_name) IN `+ledgerTables)
 }
 
 func triggers(ctx context.Context, q querier, query string) (map[string]string, error) {
@@ -78,21 +87,24 @@ func (l *LedgerSnapshot) guardsPostgres() (want, have map[string]string, err err
 	}
 	want = map[string]string{}
 	for _, t := range triggerText.FindAllStringSubmatch(string(text), -1) {
-		want[t[1]] = strings.Join([]string{"A", t[2], t[3], bodies[t[4]]}, " ")
+		want["trigger "+t[1]+" on "+t[3]] = strings.Join([]string{"A", t[2], bodies[t[4]]}, " ")
 	}
 	have, err = triggers(l.ctx, l.tx, selectTriggersPostgres)
 	return want, have, err
 }
 
-// selectTriggersPostgres tells of each trigger whether it always fires, when, on
-// what, and what it does.
+// selectTriggersPostgres tells of each trigger whether it always fires, when, and
+// what it does; and of rules that they are there.
 const selectTriggersPostgres = `
-SELECT t.tgname, concat_ws(' ', t.tgenabled,
+SELECT 'trigger ' || t.tgname || ' on ' || c.relname, concat_ws(' ', t.tgenabled,
 	CASE WHEN t.tgqual IS NULL AND t.tgattr = '' AND t.tgtype & 2 <> 0 AND t.tgtype & 1 = 0 THEN 'BEFORE' END,
 	concat_ws(' OR ', CASE WHEN t.tgtype & 16 <> 0 THEN 'UPDATE' END, CASE WHEN t.tgtype & 8 <> 0 THEN 'DELETE' END,
-		CASE WHEN t.tgtype & 32 <> 0 THEN 'TRUNCATE' END), c.relname, p.prosrc)
+		CASE WHEN t.tgtype & 32 <> 0 THEN 'TRUNCATE' END), p.prosrc)
 FROM pg_trigger t JOIN pg_class c ON c.oid = t.tgrelid JOIN pg_proc p ON p.oid = t.tgfoid
-WHERE NOT t.tgisinternal AND c.oid = to_regclass(quote_ident(c.relname))`
+WHERE NOT t.tgisinternal AND c.oid = to_regclass(quote_ident(c.relname)) AND c.relname IN ` + ledgerTables + `
+UNION ALL
+SELECT 'rule ' || r.rulename || ' on ' || c.relname, '' FROM pg_rewrite r JOIN pg_class c ON c.oid = r.ev_class
+WHERE c.oid = to_regclass(quote_ident(c.relname)) AND c.relname IN ` + ledgerTables
 
 // Keys is that of audit.Records.
 func (l *LedgerSnapshot) Keys() ([]wallet.KeyMark, error) {

@@ -207,12 +207,15 @@ func (v *audit) exists(named bool) {
 // guarded examines what is to keep the ledger from being changed: the triggers, and
 // the note of its keys.
 func (v *audit) guarded() error {
-	lost, err := v.records.Guards()
+	lost, added, err := v.records.Guards()
 	if err != nil {
 		return err
 	}
 	for _, name := range lost {
-		v.fail(schemaValid, Finding{Expected: "trigger " + name, Actual: "none, or another one", Message: "A trigger is missing that keeps rows from being changed."})
+		v.fail(schemaValid, Finding{Expected: name, Actual: "none, or another one", Message: "A trigger is missing that keeps rows from being changed."})
+	}
+	for _, name := range added {
+		v.fail(schemaValid, Finding{Expected: "none", Actual: quote(name), Message: "Somebody added a trigger or a rule, by which the database may change or drop what is written."})
 	}
 	noted, err := v.records.Keys()
 	if err != nil || v.heads == 0 {

@@ -48,9 +48,9 @@ type Records interface {
 	// Unlisted returns trades of a user whose listing is not there or is another one,
 	// and listings of theirs that were sold in no trade.
 	Unlisted(user string, most int) ([]Unlisted, error)
-	// Guards returns the names of triggers that should keep the ledger from being
-	// changed, and are not there or are others.
-	Guards() ([]string, error)
+	// Guards returns the triggers that should keep the ledger from being changed, and are
+	// not there or are others; and those, or rules, that somebody added to its tables.
+	Guards() (lost, added []string, err error)
 	// Keys returns the keys that were noted by who sealed with them.
 	Keys() ([]wallet.KeyMark, error)
 	// FeeVersions lists the versions of the fee rules after one.

@@ -46,7 +46,7 @@ type world struct {
 // unguarded is a ledger whose triggers do not matter.
 type unguarded struct{ *store.LedgerSnapshot }
 
-func (unguarded) Guards() ([]string, error) { return nil, nil }
+func (unguarded) Guards() (lost, added []string, err error) { return nil, nil, nil }
 
 func newWorld(tb testing.TB, users ...string) *world {
 	tb.Helper()
