@@ -42,12 +42,13 @@ func (s *server) postEntries(w http.ResponseWriter, c *call) error {
 func decodeEntry(body io.Reader) (wallet.Order, error) {
 	in := strictjson.NewReader(body)
 	var o wallet.Order
-	var amount, currency, reverses bool
+	var kind, amount, currency, reverses, note, valued bool
 	in.Object([]string{"kind", "currency", "amount", "reverses", "note"}, func(member string) bool {
 		switch member {
 		case "kind":
-			kind, ok := in.Text(1, 32)
-			o.Kind = wallet.Kind(kind)
+			kind = true
+			text, ok := in.Text(1, 32)
+			o.Kind = wallet.Kind(text)
 			if ok && o.Kind != wallet.KindDeposit && o.Kind != wallet.KindWithdrawal && o.Kind != wallet.KindCorrection {
 				in.Fault("must be deposit, withdrawal or correction")
 			}
@@ -56,23 +57,30 @@ func decodeEntry(body io.Reader) (wallet.Order, error) {
 			o.Currency = readCurrency(in)
 		case "amount":
 			amount = true
-			o.Amount, _ = in.Int(-wallet.MaxAmount, wallet.MaxAmount)
+			o.Amount, valued = in.Int(-wallet.MaxAmount, wallet.MaxAmount)
 		case "reverses":
 			if !in.Null() {
 				reverses = true
 				o.Reverses = readID(in)
 			}
 		case "note":
-			o.Note = optional(in, wallet.MaxNote)
-			if strings.ContainsFunc(o.Note, unicode.IsControl) {
+			if in.Null() {
+				break
+			}
+			note = true
+			o.Note, _ = in.Text(1, wallet.MaxNote)
+			switch {
+			case strings.ContainsFunc(o.Note, unicode.IsControl):
 				in.Fault("must not contain control characters")
+			case o.Note != "" && strings.TrimSpace(o.Note) == "":
+				in.Fault("must not be blank")
 			}
 		default:
 			return false
 		}
 		return true
 	})
-	in.Require("", "kind", o.Kind != "")
+	in.Require("", "kind", kind)
 	switch {
 	case reverses && o.Kind != wallet.KindCorrection:
 		in.FaultAt("/reverses", "is for a correction only")
@@ -81,19 +89,22 @@ func decodeEntry(body io.Reader) (wallet.Order, error) {
 	case !reverses:
 		in.Require("", "currency", currency)
 		in.Require("", "amount", amount)
-		checkOrder(in, o, amount)
+		if !note && o.Kind == wallet.KindCorrection {
+			in.CodeAt("/note", strictjson.Required, "is required for a correction: it says why")
+		}
+		if valued {
+			checkAmount(in, o)
+		}
 	}
 	return o, in.Finish()
 }
 
-// checkOrder finds what cannot be in an order of an amount.
-func checkOrder(in *strictjson.Reader, o wallet.Order, amount bool) {
+// checkAmount finds amounts that cannot be in an order of its kind.
+func checkAmount(in *strictjson.Reader, o wallet.Order) {
 	switch {
-	case o.Kind == wallet.KindCorrection && o.Note == "":
-		in.FaultAt("/note", "is required for a correction: it says why")
-	case amount && o.Amount == 0:
+	case o.Amount == 0:
 		in.FaultAt("/amount", "must not be 0")
-	case o.Kind != wallet.KindCorrection && o.Amount < 0:
+	case o.Amount < 0 && (o.Kind == wallet.KindDeposit || o.Kind == wallet.KindWithdrawal):
 		in.FaultAt("/amount", "must not be negative: a %s says which way it goes", o.Kind)
 	}
 }

@@ -44,6 +44,15 @@ func TestWalletEntries_RefuseWhatIsNoOrder(t *testing.T) {
 		`{"kind":"deposit","currency":"USD","amount":1.5}`:                            "/amount",
 		`{"kind":"deposit","currency":"USD","amount":"1"}`:                            "/amount",
 		`{"kind":"deposit","currency":"USD","amount":1000000000000001}`:               "/amount",
+		`{"kind":"deposit","currency":"USD","amount":1e3}`:                            "/amount",
+		`{"kind":"deposit","currency":"USD","amount":1.0}`:                            "/amount",
+		`{"kind":"deposit","currency":"USD","amount":null}`:                           "/amount",
+		`{"kind":null,"currency":"USD","amount":-1}`:                                  "/kind",
+		`{"kind":"correction","currency":"USD","amount":1,"note":" "}`:                "/note",
+		`{"kind":"correction","currency":"USD","amount":1,"note":"\u00a0"}`:           "/note",
+		`{"kind":"correction","currency":"USD","amount":1,"note":""}`:                 "/note",
+		`{"kind":"correction","currency":"USD","amount":1,"note":null}`:               "/note",
+		`{"kind":"correction","currency":"USD","amount":1,"note":5}`:                  "/note",
 		`{"kind":"deposit","currency":"USD","amount":1,"balance":2}`:                  "/balance",
 		`{"kind":"deposit","currency":"USD","amount":1,"reverses":"1"}`:               "/reverses",
 		`{"kind":"correction","currency":"USD","amount":1}`:                           "/note",
@@ -55,6 +64,9 @@ func TestWalletEntries_RefuseWhatIsNoOrder(t *testing.T) {
 		got := h.order(body, "k")
 		if got.StatusCode != http.StatusBadRequest || !strings.Contains(got.body, `"pointer":"`+pointer+`"`) {
 			t.Errorf("%s: %d %s, want %s", body, got.StatusCode, got.body, pointer)
+		}
+		if n := strings.Count(got.body, `"pointer":`); n != 1 {
+			t.Errorf("%s has one fault, and is told of %d: %s", body, n, got.body)
 		}
 	}
 	h.refuses(http.StatusForbidden, "forbidden", h.ask("POST", walletOfU, `{}`, asPlatform, header("Idempotency-Key: k")))

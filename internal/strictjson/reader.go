@@ -8,7 +8,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"math"
 	"slices"
 	"strconv"
 	"strings"
@@ -173,11 +172,7 @@ func (r *Reader) Int(least, most int64) (int64, bool) {
 	}
 	n, err := strconv.ParseInt(string(value), 10, 64)
 	if err != nil || n < least || n > most {
-		if most == math.MaxInt64 {
-			r.note(OutOfRange, "must be a whole number of at least %d", least)
-		} else {
-			r.note(OutOfRange, "must be a whole number from %d to %d", least, most)
-		}
+		r.note(OutOfRange, "must be a whole number from %d to %d", least, most)
 		return 0, false
 	}
 	return n, true
