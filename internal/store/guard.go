@@ -109,5 +109,5 @@ WHERE c.oid = to_regclass(quote_ident(c.relname)) AND c.relname IN ` + ledgerTab
 // Keys is that of audit.Records.
 func (l *LedgerSnapshot) Keys() ([]wallet.KeyMark, error) {
 	return readCells(l, "k.key_id, k.check_mac", func(c *cells) wallet.KeyMark { return wallet.KeyMark{ID: c.text(), Check: c.hash()} },
-		`SELECT k.key_id, k.check_mac FROM wallet_key k ORDER BY k.key_id`)
+		`SELECT k.key_id, k.check_mac FROM wallet_key k ORDER BY k.key_id LIMIT 1000`)
 }

@@ -8,6 +8,7 @@ import (
 	"time"
 	"unicode/utf8"
 
+	"assay/internal/money"
 	"assay/internal/wallet"
 )
 
@@ -124,10 +125,9 @@ func (v *audit) link(c *chain, e *Entry) {
 		return of(e, c.hash.String(), e.Previous.String(), "The entry was not chained to the one before it.")
 	})
 	intact, err := v.sealer.EntryIntact(&e.Entry)
-	v.sealed(entryHash, intact, err, func() Finding {
+	c.intact = v.sealed(entryHash, intact, err, e.KeyID, func() Finding {
 		return of(e, "what key "+quote(e.KeyID)+" sealed", e.Hash.String(), "The entry is not what was sealed.")
 	})
-	c.intact = intact || err != nil
 	if e.At.Before(c.at) {
 		v.warn(timestampMonotonic, of(e, "not before "+stamp(c.at), stamp(e.At), "The entry is of an earlier moment than the one before it."))
 	} else {
@@ -162,7 +162,7 @@ func (v *audit) close(c *chain, head *Head) {
 	v.that(currencySingle, c.Currency.Circulates(), func() Finding {
 		return c.finding("a currency that circulates", quote(string(c.Currency)), "The account is of no currency.")
 	})
-	out := Account{Currency: c.Currency, Entries: c.rows, LastSeq: c.number, ComputedBalance: c.sum, ComputedHeld: c.sumHeld}
+	out := Account{Currency: money.Currency(shown(string(c.Currency))), Entries: c.rows, LastSeq: c.number, ComputedBalance: c.sum, ComputedHeld: c.sumHeld}
 	if c.rows > 0 {
 		out.HeadHash = c.hash.String()
 		v.mark(c)
@@ -192,7 +192,7 @@ func (v *audit) head(c *chain, h *Head) {
 		return c.finding("columns of the right type", list(h.Faults), "The account's row holds what no column of its should.")
 	})
 	intact, err := v.sealer.HeadIntact(&h.Head)
-	v.sealed(headMAC, intact, err, func() Finding {
+	v.sealed(headMAC, intact, err, h.KeyID, func() Finding {
 		return c.finding("what key "+quote(h.KeyID)+" sealed", h.MAC.String(), "The account's row is not what was sealed.")
 	})
 	v.that(headLength, h.Number == c.number && h.Number == c.rows, func() Finding {

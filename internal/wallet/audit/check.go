@@ -3,6 +3,7 @@ package audit
 import (
 	"maps"
 	"slices"
+	"strings"
 	"time"
 
 	"assay/internal/money"
@@ -191,12 +192,32 @@ type trouble struct {
 	count  int64
 }
 
+// maxShown bounds, in bytes, each text of a report.
+const maxShown = 512
+
+// shown makes a text of the database, which may be anything, one that a report can
+// hold: valid UTF-8, and not long.
+func shown(text string) string {
+	cut, end := text, ""
+	if len(text) > maxShown {
+		cut, end = text[:maxShown], "..."
+	}
+	return strings.ToValidUTF8(cut, "\uFFFD") + end
+}
+
+// shown makes what is told of a check a finding of a report.
+func (f Finding) shown(c check) Finding {
+	f.Check, f.UserID, f.Currency = c.name(), shown(f.UserID), money.Currency(shown(string(f.Currency)))
+	f.Expected, f.Actual, f.Message = shown(f.Expected), shown(f.Actual), shown(f.Message)
+	return f
+}
+
 func (t *tally) pass(c check) { t.examined[c]++ }
 
 func (t *tally) fail(c check, f Finding) {
 	t.examined[c]++
 	t.failures[c]++
-	f.Check = c.name()
+	f = f.shown(c)
 	if len(t.found) < most {
 		t.found = append(t.found, f)
 	}
@@ -234,9 +255,8 @@ func (t *tally) warn(c check, f Finding) {
 	t.examined[c]++
 	t.warnings[c]++
 	t.reasons[c] = "a warning only: clocks may be set"
-	f.Check = c.name()
 	if len(t.warned) < most {
-		t.warned = append(t.warned, f)
+		t.warned = append(t.warned, f.shown(c))
 	}
 }
 
@@ -245,7 +265,7 @@ func (t *tally) checked() (out []Checked, status Status, failures int64) {
 	status = OK
 	for c := range checks {
 		name, unused := c.texts()
-		r := Checked{Name: name, Reason: t.reasons[c], Examined: t.examined[c], Failures: t.failures[c], Warnings: t.warnings[c]}
+		r := Checked{Name: name, Reason: shown(t.reasons[c]), Examined: t.examined[c], Failures: t.failures[c], Warnings: t.warnings[c]}
 		failures += r.Failures
 		switch {
 		case r.Failures > 0:
@@ -269,7 +289,7 @@ func (t *tally) checked() (out []Checked, status Status, failures int64) {
 }
 
 func (v *audit) report() *Report {
-	r := &Report{UserID: v.only, VerifiedAt: v.at, Accounts: orNone(v.accounts), Failures: orNone(v.found), Warnings: orNone(v.warned)}
+	r := &Report{UserID: shown(v.only), VerifiedAt: v.at, Accounts: orNone(v.accounts), Failures: orNone(v.found), Warnings: orNone(v.warned)}
 	r.Checks, r.Status, r.FailureCount = v.checked()
 	r.OK = r.Status == OK
 	if len(wallet.ShardNames(v.only)) > 0 {

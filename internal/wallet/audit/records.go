@@ -51,7 +51,7 @@ type Records interface {
 	// Guards returns the triggers that should keep the ledger from being changed, and are
 	// not there or are others; and those, or rules, that somebody added to its tables.
 	Guards() (lost, added []string, err error)
-	// Keys returns the keys that were noted by who sealed with them.
+	// Keys returns the keys that were noted by who sealed with them, 1000 at most.
 	Keys() ([]wallet.KeyMark, error)
 	// FeeVersions lists the versions of the fee rules after one.
 	FeeVersions(after int64, most int) ([]Rules, error)

@@ -65,7 +65,7 @@ func (v *audit) ruleChain() error {
 			if intact && r.Previous == (wallet.Hash{}) && r.Number == last.Number+1 && r.Number > 1 && v.rules.oldest >= r.Number {
 				v.tally, last.MAC = clean.clone(), wallet.Hash{}
 			}
-			v.sealed(feeCrosscheck, intact, err, func() Finding {
+			v.sealed(feeCrosscheck, intact, err, r.KeyID, func() Finding {
 				return ruleFinding(r, "what key "+quote(r.KeyID)+" sealed", r.MAC.String(), "is not what was activated.")
 			})
 			if len(r.Faults) > 0 {

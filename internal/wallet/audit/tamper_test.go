@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"assay/internal/store"
 	"assay/internal/store/storetest"
 	"assay/internal/wallet"
 	"assay/internal/wallet/audit"
@@ -421,6 +422,33 @@ func TestVerify_IsIncompleteWithoutAKey(t *testing.T) {
 	w.exec(`UPDATE wallet_entry SET amount = amount + 1` + ofAlice + `= 2`)
 	if r := w.verify("alice", ""); r.Status != audit.Failed {
 		t.Errorf("%s: without the key the sums are still wrong", r.Status)
+	}
+}
+
+// TestVerify_AKeyThatTheLedgerNeverHadIsNoMissingOne is about who changes a row and
+// names another key, so that its seal cannot be examined.
+func TestVerify_AKeyThatTheLedgerNeverHadIsNoMissingOne(t *testing.T) {
+	w := example(t)
+	w.loosen()
+	s := w.save()
+	for table, check := range map[string]string{
+		"wallet_account": "head_mac", "wallet_entry": "entry_hash", "wallet_transaction": "tx_complete", "trade": "trade_crosscheck", "fee_rule_set": "fee_crosscheck",
+	} {
+		w.exec(`UPDATE ` + table + ` SET key_id = 'k77'`)
+		full := w.verifyAll()
+		i := slices.IndexFunc(full.Failures, func(f audit.Finding) bool { return f.Check == check && strings.Contains(f.Actual, `"k77"`) })
+		if full.Status != audit.Failed || i < 0 {
+			t.Errorf("%s: %s, %+v", table, full.Status, full.Failures)
+		}
+		if r := w.verify("alice", ""); r.Status != audit.Failed {
+			t.Errorf("%s: %s of alice", table, r.Status)
+		}
+		s.restore(w, table)
+	}
+	w.exec(`UPDATE wallet_transaction SET key_id = 'k77'`)
+	w.must(w.store.InTx(t.Context(), func(tx *store.Tx) error { return tx.SetLedgerKey(wallettest.NewRing(t, "k77").Marks()[0]) }))
+	if full := w.verifyAll(); full.Status != audit.Incomplete {
+		t.Errorf("with a key that it had: %s, %+v", full.Status, full.Failures)
 	}
 }
 

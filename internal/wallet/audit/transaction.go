@@ -219,7 +219,7 @@ func (v *audit) complete(p *payment) {
 		return v.finding(p, "values that the ledger writes", list(t.Faults), "columns hold what the ledger never writes.")
 	})
 	intact, err := v.sealer.TransactionIntact(&t.Transaction)
-	v.sealed(txComplete, intact, err, func() Finding {
+	v.sealed(txComplete, intact, err, t.KeyID, func() Finding {
 		return v.finding(p, "what key "+quote(t.KeyID)+" sealed", t.Hash.String(), "it is not what was sealed.")
 	})
 	if p.copies > 1 {
@@ -368,7 +368,7 @@ func (v *audit) otherLeg(p *payment, e *Entry, previous map[Place]wallet.Hash, h
 		v.fail(txComplete, of(e, expected, actual, "Transaction "+integer(p.id)+": its entry in this account "+what))
 	}
 	intact, err := v.sealer.EntryIntact(&e.Entry)
-	v.sealed(txComplete, intact, err, func() Finding {
+	v.sealed(txComplete, intact, err, e.KeyID, func() Finding {
 		return of(e, "what key "+quote(e.KeyID)+" sealed", e.Hash.String(), "Transaction "+integer(p.id)+": its entry in this account is not what was sealed.")
 	})
 	if len(e.Faults) > 0 {
@@ -385,7 +385,7 @@ func (v *audit) otherLeg(p *payment, e *Entry, previous map[Place]wallet.Hash, h
 		wrong("at least "+integer(e.Number), integer(head.Number), "is not counted by the account's row.")
 	}
 	intact, err = v.sealer.HeadIntact(&head.Head)
-	v.sealed(txComplete, intact, err, func() Finding {
+	v.sealed(txComplete, intact, err, head.KeyID, func() Finding {
 		return of(e, "what key "+quote(head.KeyID)+" sealed", head.MAC.String(), "Transaction "+integer(p.id)+": the row of this account is not what was sealed.")
 	})
 }

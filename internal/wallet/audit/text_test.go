@@ -1,0 +1,96 @@
+package audit_test
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/go-json-experiment/json"
+
+	"assay/internal/store/storetest"
+	"assay/internal/wallet/audit"
+)
+
+// mostReport bounds a report, in bytes.
+const mostReport = 256 << 10
+
+// TestVerify_ReportsWhateverTextsHold writes into one column after the other what is
+// no UTF-8, where the database takes it, and what is long.
+func TestVerify_ReportsWhateverTextsHold(t *testing.T) {
+	w := example(t)
+	w.loosen()
+	s := w.save()
+	for _, column := range []string{
+		"wallet_account.user_id", "wallet_account.currency", "wallet_account.key_id",
+		"wallet_entry.user_id", "wallet_entry.currency", "wallet_entry.type", "wallet_entry.idempotency_key", "wallet_entry.fee_rule", "wallet_entry.key_id",
+		"wallet_transaction.kind", "wallet_transaction.scope", "wallet_transaction.idempotency_key", "wallet_transaction.note", "wallet_transaction.key_id",
+		"trade.context_id", "trade.asset_id", "trade.currency", "trade.payment_method", "trade.country", "trade.fee_rule", "trade.state", "trade.key_id",
+		"platform_user.user_id", "fee_rule_set.rules", "fee_rule_set.digest", "fee_rule_set.source", "fee_rule_set.mark", "fee_rule_set.activated_by", "fee_rule_set.key_id",
+	} {
+		values := []string{w.long(250), w.long(9_000)}
+		if w.at.Engine == storetest.SQLite {
+			values = append(values, `CAST(x'ff75' AS TEXT)`)
+		}
+		for _, value := range values {
+			table, name, _ := strings.Cut(column, ".")
+			w.exec(`UPDATE ` + table + ` SET ` + name + ` = ` + value)
+			w.reported(column)
+			s.restore(w, table)
+		}
+	}
+}
+
+// TestVerify_TakesLittleMemoryWhateverIsWritten writes megabytes where some bytes
+// belong.
+func TestVerify_TakesLittleMemoryWhateverIsWritten(t *testing.T) {
+	const little = 16 << 20
+	for column, bytes := range map[string]int{
+		"wallet_entry.idempotency_key": 2 << 20, "wallet_transaction.note": 1 << 20, "trade.state": 10 << 20, "fee_rule_set.rules": 10 << 20, "fee_rule_set.mark": 10 << 20,
+		"platform_user.user_id": 10 << 20, "wallet_account.mac": 10 << 20, "wallet_entry.hash": 2 << 20,
+	} {
+		t.Run(column, func(t *testing.T) {
+			w := example(t)
+			w.loosen()
+			value := w.long(bytes)
+			table, name, _ := strings.Cut(column, ".")
+			if name == "mac" || name == "hash" {
+				value = w.bytes(bytes)
+			}
+			w.exec(`UPDATE ` + table + ` SET ` + name + ` = ` + value)
+			if peak := peakHeap(func() { w.reported(column) }); peak > little {
+				t.Errorf("a verification takes %d MiB", peak>>20)
+			}
+		})
+	}
+}
+
+// long is an expression of so many bytes of text.
+func (w *world) long(bytes int) string {
+	if w.at.Engine == storetest.SQLite {
+		return fmt.Sprintf(`printf('%%.*c', %d, 'x')`, bytes)
+	}
+	return fmt.Sprintf(`repeat('x', %d)`, bytes)
+}
+
+// bytes is an expression of so many bytes.
+func (w *world) bytes(n int) string {
+	if w.at.Engine == storetest.SQLite {
+		return fmt.Sprintf(`zeroblob(%d)`, n)
+	}
+	return fmt.Sprintf(`decode(repeat('00', %d), 'hex')`, n)
+}
+
+// reported verifies what was changed, and expects reports that can be sent and are
+// short.
+func (w *world) reported(what string) {
+	w.Helper()
+	full, alice := w.verifyAll(), w.verify("alice", "")
+	if full.Status != audit.Failed {
+		w.Errorf("%s: %s", what, full.Status)
+	}
+	for _, r := range []any{full, alice} {
+		if text, err := json.Marshal(r); err != nil || len(text) > mostReport {
+			w.Errorf("%s: a report of %d bytes, %v", what, len(text), err)
+		}
+	}
+}
