@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math"
 	"slices"
 	"strings"
 	"testing"
@@ -161,6 +162,15 @@ func TestReader_TakesIntegersOnlyAsIntegers(t *testing.T) {
 		if _, err := read(strings.NewReader(`{"name":"x","count":` + n + `}`)); fault.Of(err) == nil {
 			t.Errorf("count %s: %v, want a fault", n, err)
 		}
+	}
+}
+
+func TestReader_TellsBothBoundsOfAnInteger(t *testing.T) {
+	r := NewReader(strings.NewReader(`9223372036854775808`))
+	r.Int(0, math.MaxInt64)
+	const want = "must be a whole number from 0 to 9223372036854775807"
+	if f := fault.Of(r.Finish()); f == nil || f.Fields[0].Detail != want {
+		t.Errorf("%+v, want %q", f, want)
 	}
 }
 
