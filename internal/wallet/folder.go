@@ -2,11 +2,13 @@ package wallet
 
 import (
 	"errors"
+	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
+	"syscall"
 	"time"
 )
 
@@ -24,7 +26,7 @@ const (
 )
 
 // Newest opens the newest checkpoint for ReadCheckpoint. Where there is none yet
-// the error is an fs.ErrNotExist.
+// the error is an fs.ErrNotExist. It waits for nobody, whatever lies there.
 func (f Folder) Newest() (*os.File, error) {
 	names, err := f.names()
 	if err != nil {
@@ -33,7 +35,20 @@ func (f Folder) Newest() (*os.File, error) {
 	if len(names) == 0 {
 		return nil, fs.ErrNotExist
 	}
-	return os.Open(filepath.Join(f.Dir, names[len(names)-1]))
+	name := names[len(names)-1]
+	// A pipe would block the opening; the flag has no effect on a regular file.
+	file, err := os.OpenFile(filepath.Join(f.Dir, name), os.O_RDONLY|syscall.O_NONBLOCK, 0)
+	if err != nil {
+		return nil, err
+	}
+	info, err := file.Stat()
+	if err == nil && !info.Mode().IsRegular() {
+		err = fmt.Errorf("the checkpoint %s is no regular file", name)
+	}
+	if err != nil {
+		return nil, errors.Join(err, file.Close())
+	}
+	return file, nil
 }
 
 // Write writes a checkpoint of the fee rules and of the accounts that fill adds. It is there as a

@@ -6,6 +6,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"syscall"
 	"testing"
 	"time"
 
@@ -70,6 +71,25 @@ func TestFolder_RemovesWhatAKillLeft(t *testing.T) {
 		if files, err := os.ReadDir(f.Dir); err != nil || len(files) != want {
 			t.Errorf("after %d times 50 minutes %d files are left, %v", hours, len(files), err)
 		}
+	}
+}
+
+func TestFolder_OpensRegularFilesOnly(t *testing.T) {
+	name := "wallet-20261121T000000.000000Z.checkpoint"
+	for what, plant := range map[string]func(path string) error{
+		"a pipe":      func(path string) error { return syscall.Mkfifo(path, 0o600) },
+		"a directory": func(path string) error { return os.Mkdir(path, 0o700) },
+		"a device":    func(path string) error { return os.Symlink("/dev/zero", path) },
+	} {
+		t.Run(what, func(t *testing.T) {
+			f := wallet.Folder{Dir: t.TempDir()}
+			if err := plant(filepath.Join(f.Dir, name)); err != nil {
+				t.Fatal(err)
+			}
+			if file, err := f.Newest(); err == nil || errors.Is(err, fs.ErrNotExist) {
+				t.Errorf("it was opened as %v, %v", file, err)
+			}
+		})
 	}
 }
 
