@@ -117,11 +117,15 @@ type Trading interface {
 
 // Answers keeps what requests with an Idempotency-Key were answered.
 type Answers interface {
-	// KeptAnswer returns what a request was answered, or nil.
+	// KeptAnswer returns what a request was answered, or nil; an error if that is
+	// not what was kept.
 	KeptAnswer(ctx context.Context, k once.Key) (*once.Answer, error)
 	// KeepAnswer keeps the answer to a request that changed nothing; the error is
 	// once.ErrAnswered if there is one.
 	KeepAnswer(ctx context.Context, k once.Key, a once.Answer) error
+	// PostedUnder returns the transaction of the ledger that was posted under a key;
+	// 0: there is none.
+	PostedUnder(ctx context.Context, scope, key string) (id int64, err error)
 }
 
 // Credentials are the live secrets. Match compares in constant time, is safe

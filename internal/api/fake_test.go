@@ -52,6 +52,7 @@ type fakes struct {
 	push    inventory.Push
 	lastKey catalog.Key
 	kept    map[once.Key]once.Answer
+	posted  map[string]int64 // transactions by scope and key
 }
 
 // set changes what the fakes do.
@@ -351,6 +352,12 @@ func (f *fakes) KeepAnswer(_ context.Context, k once.Key, a once.Answer) error {
 	}
 	f.kept[k] = a
 	return nil
+}
+
+func (f *fakes) PostedUnder(_ context.Context, scope, key string) (id int64, err error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.posted[scope+" "+key], nil
 }
 
 // patient is a FailureLimiter without a limit.

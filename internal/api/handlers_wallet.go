@@ -165,7 +165,7 @@ func checkCheckpoint(value string) error {
 
 // walletScope is what an Idempotency-Key counts in where a request moves money.
 func walletScope(method, route, role, user string) string {
-	return strings.Join([]string{method, route, role, user}, " ")
+	return once.Key{Route: method + " " + route, Role: role, User: user}.Scope()
 }
 
 // WalletScopes are those under which requests move money of a user.

@@ -88,14 +88,17 @@ func (s *server) answerOnce(c *call, user string, work func(seal) error) (a once
 	var made once.Answer
 	render := func(_ once.Keeper, status int, location string, value any) error {
 		body, err := json.Marshal(value, encoding())
-		made = once.Answer{Status: status, ContentType: jsonType, Location: location, Body: body, Forever: c.money}
+		made = once.Answer{Status: status, ContentType: jsonType, Location: location, Body: body}
+		if !c.money {
+			made.Expires = s.Now().Add(once.Keep)
+		}
 		return err
 	}
 	if c.onceKey == "" {
 		err := work(render)
 		return made, false, err
 	}
-	k := once.Key{Route: c.Method + " " + c.route, Role: c.role, User: user, Key: c.onceKey}
+	k := once.Key{Route: c.Method + " " + c.route, Role: c.role, User: user, Key: c.onceKey, Money: c.money}
 	request := once.Digest(c.digest.Sum(nil))
 	leave, err := s.flights.enter(k, request)
 	if err != nil {
@@ -123,9 +126,17 @@ func (s *server) answerOnce(c *call, user string, work func(seal) error) (a once
 // outcome of its commit is unknown: then that is the answer.
 func (s *server) keepRefusal(c *call, k once.Key, request once.Digest, refusal error) (a once.Answer, replayed bool, err error) {
 	p, _, _ := explain(refusal)
+	final := slices.Contains([]int{http.StatusNotFound, http.StatusConflict, http.StatusUnprocessableEntity}, p.Status)
+	if k.Money && (final || errors.Is(refusal, once.ErrAnswered)) {
+		if kept, err := s.done(c, k, request); kept != nil || err != nil {
+			return valueOf(kept), true, err
+		}
+	}
 	err = refusal
-	if slices.Contains([]int{http.StatusNotFound, http.StatusConflict, http.StatusUnprocessableEntity}, p.Status) {
-		a = once.Answer{Request: request, Status: p.Status, ContentType: problemType, Body: c.problem(p)} // not for ever, since nothing was done
+	if final {
+		a = once.Answer{ // not for ever, since nothing was done
+			Request: request, Status: p.Status, ContentType: problemType, Body: c.problem(p), Expires: s.Now().Add(once.Keep),
+		}
 		if err = s.Answers.KeepAnswer(c.Context(), k, a); err == nil {
 			return a, false, nil
 		}
@@ -134,6 +145,22 @@ func (s *server) keepRefusal(c *call, k once.Key, request once.Digest, refusal e
 		return valueOf(kept), true, again
 	}
 	return once.Answer{}, false, err
+}
+
+// done returns the answer to a request that moved money, or nil if none did: an
+// error if that is lost. The ledger is asked first: whatever it has was answered.
+func (s *server) done(c *call, k once.Key, request once.Digest) (*once.Answer, error) {
+	id, err := s.Answers.PostedUnder(c.Context(), k.Scope(), k.Key)
+	if err != nil || id == 0 {
+		return nil, err
+	}
+	kept, err := s.kept(c, k, request)
+	if kept == nil && err == nil {
+		err = fault.New(fault.Conflict, "answer_lost",
+			"A request of this Idempotency-Key was carried out, and the answer to it is lost: nothing is done again. "+
+				"It is transaction %d in the entries of the wallet, and where it was a purchase, in the buyer's trades.", id)
+	}
+	return kept, err
 }
 
 // kept returns what a request was answered, or nil; an error if it was another

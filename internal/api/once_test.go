@@ -25,7 +25,7 @@ func startOnce(t *testing.T, rule keyRule) *onceHarness {
 	h := &onceHarness{harness: start(t, nil)}
 	h.api.routes = newRouteTable(append(h.api.operations(), operation{
 		method: "POST", path: "/api/users/{userId}/work", access: []string{Platform}, params: []param{userID},
-		body: &body{limit: maxBody, like: userBody{}, key: rule}, serve: func(w http.ResponseWriter, c *call) error {
+		body: &body{limit: maxBody, like: userBody{}, key: rule, money: rule == keyRequired}, serve: func(w http.ResponseWriter, c *call) error {
 			if _, err := io.Copy(io.Discard, c.Body); err != nil {
 				return err
 			}
@@ -162,6 +162,23 @@ func TestOnce_AnswersAsAnotherInstanceDid(t *testing.T) {
 		got := h.post("u1", `{}`, "k", asPlatform)
 		if got.StatusCode != 201 || !strings.Contains(got.body, `"run":2`) || got.Header.Get("Idempotency-Replayed") != "true" {
 			t.Errorf("after %v: status %d, %s", outcome, got.StatusCode, got.body)
+		}
+	}
+}
+
+// TestOnce_TellsThatAnAnswerIsLost is of money that was moved, of which no answer
+// tells: nothing is done again, and no refusal takes the answer's place.
+func TestOnce_TellsThatAnAnswerIsLost(t *testing.T) {
+	for _, outcome := range []error{once.ErrAnswered, fault.New(fault.Conflict, "not_active", "It is sold.")} {
+		h := startOnce(t, keyRequired)
+		h.work = func(context.Context) error { return outcome }
+		h.fakes.posted = map[string]int64{"POST /api/users/{userId}/work platform u1 k": 12}
+		for _, body := range []string{`{}`, `{}`, `{"a":1}`} {
+			got := h.post("u1", body, "k", asPlatform)
+			h.refuses(http.StatusConflict, "answer_lost", got)
+			if !strings.Contains(got.body, "transaction 12 ") {
+				t.Errorf("it is not told where to look: %s", got.body)
+			}
 		}
 	}
 }

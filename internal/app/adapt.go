@@ -11,6 +11,7 @@ import (
 	"assay/internal/refresh"
 	"assay/internal/store"
 	"assay/internal/view"
+	"assay/internal/wallet"
 	"assay/internal/web"
 )
 
@@ -99,11 +100,40 @@ func (i inventories) PutUser(ctx context.Context, u inventory.User) (view.User, 
 	}, err
 }
 
-// answers keeps what requests were answered.
-type answers struct{ *store.Store }
+// answers keeps what requests were answered; about money, under the ledger's seal.
+type answers struct {
+	*store.Store
+	keys *wallet.Ring
+}
+
+func (a answers) KeptAnswer(ctx context.Context, k once.Key) (*once.Answer, error) {
+	kept, err := a.Store.KeptAnswer(ctx, k)
+	if err != nil || kept == nil || !k.Money {
+		return kept, err
+	}
+	if err := a.keys.CheckAnswer(kept.Sealed(k)); err != nil {
+		return nil, err
+	}
+	return kept, nil
+}
 
 func (a answers) KeepAnswer(ctx context.Context, k once.Key, answer once.Answer) error {
-	return a.InTx(ctx, func(tx *store.Tx) error { return tx.KeepAnswer(k, answer) })
+	return a.InTx(ctx, func(tx *store.Tx) error { return sealing{tx, a.keys}.KeepAnswer(k, answer) })
+}
+
+// sealing is a transaction that seals answers about money before it keeps them.
+type sealing struct {
+	once.Keeper
+	keys *wallet.Ring
+}
+
+func (s sealing) KeepAnswer(k once.Key, a once.Answer) error {
+	if k.Money {
+		sealed := a.Sealed(k)
+		s.keys.Sealer().SealAnswer(sealed)
+		a.Seal = sealed.Seal
+	}
+	return s.Keeper.KeepAnswer(k, a)
 }
 
 // forget removes the answers that are not to be kept any longer.

@@ -212,7 +212,7 @@ func (a *App) buildServer() *http.Server {
 		Version: a.version, Currency: a.cfg.Currency, Logger: a.log, Now: a.now, TrustedProxies: a.cfg.TrustedProxies,
 	})
 	return api.NewServer(api.New(api.Deps{
-		Reader: a.reader, Refresher: control{a.engine}, Inventories: users, Missing: users, Users: users, Wallets: a.ledger, Trading: trading{a.market, a.cfg.Currency}, Fees: feeDesk{a.fees, a.store}, Answers: answers{a.store},
+		Reader: a.reader, Refresher: control{a.engine}, Inventories: users, Missing: users, Users: users, Wallets: a.ledger, Trading: trading{a.market, a.cfg.Currency, a.ledger.Keys}, Fees: feeDesk{a.fees, a.store}, Answers: answers{a.store, a.ledger.Keys},
 		Credentials: a.creds, Failures: failures, Page: page, Metrics: metrics(a.reader, a.store.EventCounts),
 		Version: a.version, Logger: a.log, Now: a.now, TrustedProxies: a.cfg.TrustedProxies,
 	}), a.log)

@@ -155,7 +155,7 @@ func (k *keeper) Post(ctx context.Context, o wallet.Order, sealed func(once.Keep
 		if err != nil {
 			return err
 		}
-		return sealed(tx, view.WalletPosted(p, o.User))
+		return sealed(sealing{tx, k.Keys}, view.WalletPosted(p, o.User))
 	})
 	if err == nil {
 		k.used()

@@ -14,6 +14,7 @@ import (
 	"assay/internal/pricing"
 	"assay/internal/store"
 	"assay/internal/view"
+	"assay/internal/wallet"
 )
 
 // settlePace is how often trades are looked for whose hold has ended.
@@ -70,6 +71,7 @@ func (s sellers) SteamID(ctx context.Context, userID string) (steamID string, kn
 type trading struct {
 	*market.Service
 	base money.Currency
+	keys *wallet.Ring
 }
 
 func (t trading) List(ctx context.Context, offers market.Offers, seal func(once.Keeper, []view.Offered) error) error {
@@ -89,7 +91,7 @@ func (t trading) CancelListing(ctx context.Context, id int64) error {
 
 func (t trading) Purchase(ctx context.Context, p market.Purchase, seal func(once.Keeper, view.Trade) error) error {
 	return t.Service.Purchase(ctx, p, func(tx market.Tx, trade market.Trade) error {
-		return seal(tx, view.TradeOf(&trade))
+		return seal(sealing{tx, t.keys}, view.TradeOf(&trade))
 	})
 }
 

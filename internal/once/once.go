@@ -9,6 +9,8 @@ import (
 	"crypto/sha256"
 	"errors"
 	"time"
+
+	"assay/internal/wallet"
 )
 
 // Keep is how long an answer is kept that is not about money.
@@ -24,7 +26,11 @@ type Key struct {
 	Role  string // of the credential
 	User  string // the platform's id of whom it is about
 	Key   string // as the client made it
+	Money bool   // the route moves money: its answers are sealed with the ledger's key
 }
+
+// Scope is what the key counts in.
+func (k Key) Scope() string { return k.Route + " " + k.Role + " " + k.User }
 
 // Digest tells one request from another: by all that a client said.
 type Digest [sha256.Size]byte
@@ -36,7 +42,8 @@ type Answer struct {
 	ContentType string
 	Location    string // empty: none
 	Body        []byte
-	Forever     bool // it is about money; otherwise it is kept for Keep
+	Expires     time.Time // zero: never, since money was moved
+	Seal        wallet.Seal
 }
 
 // Keeper is what a transaction needs to keep an answer. It is called last: if

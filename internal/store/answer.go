@@ -12,12 +12,13 @@ import (
 // KeptAnswer returns what a request was answered, or nil.
 func (s *Store) KeptAnswer(ctx context.Context, k once.Key) (*once.Answer, error) {
 	var a once.Answer
-	var request []byte
+	var expires int64
+	var request, mac []byte
 	err := s.read.QueryRowContext(ctx, `
-		SELECT request, status, content_type, location, body, expires_at = 0 FROM kept_answer
+		SELECT request, status, content_type, location, body, expires_at, version, key_id, mac FROM kept_answer
 		WHERE route = $1 AND role = $2 AND user_id = $3 AND key = $4 AND (expires_at = 0 OR expires_at > $5)`,
 		k.Route, k.Role, k.User, k.Key, micros(s.now())).
-		Scan(&request, &a.Status, &a.ContentType, &a.Location, &a.Body, &a.Forever)
+		Scan(&request, &a.Status, &a.ContentType, &a.Location, &a.Body, &expires, &a.Seal.Version, &a.Seal.KeyID, &mac)
 	switch {
 	case errors.Is(err, sql.ErrNoRows):
 		return nil, nil
@@ -26,6 +27,7 @@ func (s *Store) KeptAnswer(ctx context.Context, k once.Key) (*once.Answer, error
 	case copy(a.Request[:], request) != len(a.Request):
 		return nil, fmt.Errorf("a kept answer has a digest of %d bytes", len(request))
 	}
+	a.Expires, a.Seal.MAC = moment(expires), storedHash(mac)
 	return &a, nil
 }
 
@@ -33,18 +35,16 @@ func (s *Store) KeptAnswer(ctx context.Context, k once.Key) (*once.Answer, error
 // that does so for the same key; if that one is committed the error is
 // once.ErrAnswered.
 func (t *Tx) KeepAnswer(k once.Key, a once.Answer) error {
-	expires := t.now.Add(once.Keep).UnixMicro()
-	if a.Forever {
-		expires = 0
-	}
 	n, err := t.exec(`
-		INSERT INTO kept_answer (route, role, user_id, key, request, status, content_type, location, body, kept_at, expires_at)
-		VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11)
+		INSERT INTO kept_answer (route, role, user_id, key, request, status, content_type, location, body, kept_at, expires_at, version, key_id, mac)
+		VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14)
 		ON CONFLICT (route, role, user_id, key) DO UPDATE SET request = excluded.request, status = excluded.status,
 			content_type = excluded.content_type, location = excluded.location, body = excluded.body,
-			kept_at = excluded.kept_at, expires_at = excluded.expires_at
+			kept_at = excluded.kept_at, expires_at = excluded.expires_at,
+			version = excluded.version, key_id = excluded.key_id, mac = excluded.mac
 		WHERE kept_answer.expires_at <> 0 AND kept_answer.expires_at <= excluded.kept_at`,
-		k.Route, k.Role, k.User, k.Key, a.Request[:], a.Status, a.ContentType, a.Location, append([]byte{}, a.Body...), micros(t.now), expires)
+		k.Route, k.Role, k.User, k.Key, a.Request[:], a.Status, a.ContentType, a.Location, append([]byte{}, a.Body...), micros(t.now), micros(a.Expires),
+		a.Seal.Version, a.Seal.KeyID, a.Seal.MAC[:])
 	if err == nil && n == 0 {
 		err = once.ErrAnswered
 	}

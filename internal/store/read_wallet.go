@@ -49,8 +49,16 @@ func (t *Tx) LedgerKeys() ([]wallet.KeyMark, error) {
 func (s *Store) LedgerKeyUsed(ctx context.Context, id string) (used bool, err error) {
 	err = s.read.QueryRowContext(ctx, `
 		SELECT EXISTS (SELECT 1 FROM wallet_account WHERE key_id = $1) OR EXISTS (SELECT 1 FROM wallet_entry WHERE key_id = $1)
-			OR EXISTS (SELECT 1 FROM wallet_transaction WHERE key_id = $1)`, id).Scan(&used)
+			OR EXISTS (SELECT 1 FROM wallet_transaction WHERE key_id = $1) OR EXISTS (SELECT 1 FROM kept_answer WHERE key_id = $1)`, id).Scan(&used)
 	return used, err
+}
+
+// PostedUnder returns the id of the transaction that was posted under an idempotency
+// key; 0: there is none.
+func (s *Store) PostedUnder(ctx context.Context, scope, key string) (id int64, err error) {
+	err = s.read.QueryRowContext(ctx, `
+		SELECT coalesce(max(id), 0) FROM wallet_transaction WHERE scope = $1 AND idempotency_key = $2 AND idempotency_key <> ''`, scope, key).Scan(&id)
+	return id, err
 }
 
 // SetLedgerKey notes a key that is about to seal.

@@ -19,6 +19,7 @@ const (
 	keptDomain        = "wallet-user-checkpoint/v1\x00"
 	tradeDomain       = "wallet-trade/v1\x00"
 	rulesDomain       = "wallet-fee-rules/v1\x00"
+	answerDomain      = "wallet-answer/v1\x00"
 )
 
 // record is what has canonical bytes: a row that is sealed. It names its domain, and what stands before its fields, and hands its fields over in
@@ -142,4 +143,16 @@ func (r *Rules) fields(f *fieldWriter) {
 	f.text(r.Digest, r.Source, r.Mark)
 	f.time(r.At)
 	f.text(r.By, r.KeyID)
+}
+
+func (a *Answer) frame() (domain string, before []byte) { return answerDomain, nil }
+
+func (a *Answer) fields(f *fieldWriter) {
+	f.version(a.Version)
+	f.text(a.Route, a.Role, a.User, a.Key)
+	f.hash(a.Request)
+	f.int(int64(a.Status))
+	f.text(a.ContentType, a.Location, string(a.Body))
+	f.moments(a.Expires)
+	f.text(a.KeyID)
 }

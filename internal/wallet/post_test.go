@@ -405,7 +405,7 @@ func (b *bank) carryOut(e errand) error {
 		if err != nil {
 			return err
 		}
-		return tx.KeepAnswer(k, once.Answer{Status: 201, Forever: true})
+		return tx.KeepAnswer(k, once.Answer{Status: 201})
 	})
 }
 

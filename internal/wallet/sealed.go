@@ -51,6 +51,18 @@ type Rules struct {
 	Seal
 }
 
+// Answer is what a request of a route that moves money was answered, as it is kept
+// for when it is sent again.
+type Answer struct {
+	Route, Role, User, Key string // of the request, by which it is found
+	Request                Hash   // SHA-256 of what was asked
+	Status                 int
+	ContentType, Location  string
+	Body                   []byte
+	Expires                time.Time // zero: never
+	Seal
+}
+
 // SealTrade completes a trade whose other fields are set.
 func (s *Sealer) SealTrade(t *Trade) {
 	t.Version, t.KeyID = Version, s.ring.keys[0].ID
@@ -63,6 +75,12 @@ func (s *Sealer) SealRules(r *Rules) {
 	r.MAC = s.own(r)
 }
 
+// SealAnswer completes an answer whose other fields are set.
+func (s *Sealer) SealAnswer(a *Answer) {
+	a.Version, a.KeyID = Version, s.ring.keys[0].ID
+	a.MAC = s.own(a)
+}
+
 // TradeIntact reports whether a trade is what was sealed. The error is an ErrNoKey.
 func (s *Sealer) TradeIntact(t *Trade) (bool, error) { return s.intact(t, t.Version, t.KeyID, t.MAC) }
 
@@ -70,6 +88,12 @@ func (s *Sealer) TradeIntact(t *Trade) (bool, error) { return s.intact(t, t.Vers
 // does not look at the text of the rules, nor at the version before. The error is
 // an ErrNoKey.
 func (s *Sealer) RulesIntact(r *Rules) (bool, error) { return s.intact(r, r.Version, r.KeyID, r.MAC) }
+
+// AnswerIntact reports whether an answer is what was sealed. The error is an
+// ErrNoKey.
+func (s *Sealer) AnswerIntact(a *Answer) (bool, error) {
+	return s.intact(a, a.Version, a.KeyID, a.MAC)
+}
 
 // CheckTrade refuses a trade that is not what was sealed: nothing is done upon it.
 func (r *Ring) CheckTrade(t *Trade) error {
@@ -89,6 +113,17 @@ func (r *Ring) CheckRules(v *Rules) error {
 		return nil
 	}
 	return examined(err, fmt.Sprintf("version %d of the fee rules", v.Number), RulesTampered(v.Number))
+}
+
+// CheckAnswer refuses an answer that is not what was sealed: it is not given out.
+func (r *Ring) CheckAnswer(a *Answer) error {
+	intact, err := r.Sealer().AnswerIntact(a)
+	if intact && err == nil {
+		return nil
+	}
+	return examined(err, fmt.Sprintf("the answer kept for the key %.255q of %.130q", a.Key, a.User), fault.New(fault.Unavailable, "answer_tampered",
+		"What is kept as the answer to this Idempotency-Key is not what the service wrote, so it is not given out, and nothing is done. "+
+			"The entries of the wallet tell whether money was moved under the key; restore the answer from a backup."))
 }
 
 // RulesTampered tells callers that a version of the fee rules is not what was

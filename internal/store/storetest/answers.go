@@ -8,10 +8,12 @@ import (
 
 	"assay/internal/once"
 	"assay/internal/store"
+	"assay/internal/wallet"
 )
 
-func anAnswer() once.Answer {
+func (f *fixture) anAnswer() once.Answer {
 	return once.Answer{
+		Expires: f.now.Add(once.Keep), Seal: wallet.Seal{Version: 1, KeyID: "k1", MAC: wallet.Hash{1, 0, 255}},
 		Request: once.Digest{1, 2, 0, 255}, Status: 201, ContentType: "application/json", Location: "/there", Body: []byte("{\"a\":\"\x00é\"}"),
 	}
 }
@@ -29,7 +31,8 @@ func (f *fixture) isKept(k once.Key, a once.Answer) {
 		f.Fatalf("the answer of %v is %v, want %v", k, kept, a)
 	}
 	if kept != nil && (kept.Request != a.Request || kept.Status != a.Status || kept.ContentType != a.ContentType ||
-		kept.Location != a.Location || !bytes.Equal(kept.Body, a.Body) || kept.Forever != a.Forever) {
+		kept.Location != a.Location || !bytes.Equal(kept.Body, a.Body) ||
+		!kept.Expires.Equal(a.Expires) || kept.Seal != a.Seal) {
 		f.Errorf("the answer of %v is %v, want %v", k, *kept, a)
 	}
 }
@@ -40,7 +43,7 @@ func answersAreKeptOnce(f *fixture) {
 	errs := make([]error, 8)
 	for i := range errs {
 		wg.Go(func() {
-			a := anAnswer()
+			a := f.anAnswer()
 			a.Status = 200 + i
 			errs[i] = f.keep(k, a)
 		})
@@ -50,7 +53,7 @@ func answersAreKeptOnce(f *fixture) {
 	for i, err := range errs {
 		if err == nil {
 			kept++
-			want := anAnswer()
+			want := f.anAnswer()
 			want.Status = 200 + i
 			f.isKept(k, want)
 		} else if !errors.Is(err, once.ErrAnswered) {
@@ -65,16 +68,17 @@ func answersAreKeptOnce(f *fixture) {
 		{Route: k.Route, Role: k.Role, User: k.User, Key: "K"},
 	} {
 		f.isKept(other, once.Answer{})
-		f.must(f.keep(other, anAnswer()))
-		f.isKept(other, anAnswer())
+		f.must(f.keep(other, f.anAnswer()))
+		f.isKept(other, f.anAnswer())
 	}
 }
 
 func answersAreForgotten(f *fixture) {
 	short, money := once.Key{Route: "r", Key: "short"}, once.Key{Route: "r", Key: "money"}
-	forever := anAnswer()
-	forever.Forever, forever.Body = true, []byte{}
-	f.must(f.keep(short, anAnswer()))
+	first := f.anAnswer()
+	forever := f.anAnswer()
+	forever.Expires, forever.Body = time.Time{}, []byte{}
+	f.must(f.keep(short, first))
 	f.must(f.keep(money, forever))
 	forget := func() {
 		f.Helper()
@@ -86,18 +90,18 @@ func answersAreForgotten(f *fixture) {
 	}
 	f.now = f.now.Add(once.Keep - time.Second)
 	forget()
-	f.isKept(short, anAnswer())
+	f.isKept(short, first)
 
 	f.now = f.now.Add(time.Second)
 	f.isKept(short, once.Answer{}) // whether or not it was removed
-	f.must(f.keep(short, anAnswer()))
-	f.isKept(short, anAnswer())
+	f.must(f.keep(short, f.anAnswer()))
+	f.isKept(short, f.anAnswer())
 
 	f.now = f.now.Add(100 * once.Keep)
 	forget()
 	f.isKept(short, once.Answer{})
 	f.isKept(money, forever)
-	if err := f.keep(money, anAnswer()); !errors.Is(err, once.ErrAnswered) {
+	if err := f.keep(money, f.anAnswer()); !errors.Is(err, once.ErrAnswered) {
 		f.Errorf("an answer about money was replaced: %v", err)
 	}
 }

@@ -551,6 +551,9 @@ CREATE TABLE kept_answer (
     body         bytea   NOT NULL,
     kept_at      bigint  NOT NULL,
     expires_at   bigint  NOT NULL, -- 0: never
+    version      bigint  NOT NULL, -- of the bytes under the MAC; 0: no money, no seal
+    key_id       text    NOT NULL,
+    mac          bytea   NOT NULL, -- over all of this row but when it was kept
     PRIMARY KEY (route, role, user_id, key)
 );
 CREATE INDEX kept_answer_expiry ON kept_answer (expires_at) WHERE expires_at <> 0;

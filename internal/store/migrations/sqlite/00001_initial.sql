@@ -545,6 +545,9 @@ CREATE TABLE kept_answer (
     body         BLOB    NOT NULL,
     kept_at      INTEGER NOT NULL,
     expires_at   INTEGER NOT NULL, -- 0: never
+    version      INTEGER NOT NULL, -- of the bytes under the MAC; 0: no money, no seal
+    key_id       TEXT    NOT NULL,
+    mac          BLOB    NOT NULL, -- over all of this row but when it was kept
     PRIMARY KEY (route, role, user_id, key)
 ) WITHOUT ROWID;
 CREATE INDEX kept_answer_expiry ON kept_answer (expires_at) WHERE expires_at <> 0;

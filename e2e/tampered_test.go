@@ -1,0 +1,131 @@
+package e2e
+
+import (
+	"encoding/json"
+	"net/http"
+	"testing"
+)
+
+// alter changes the database behind the server's back. It fails unless that changed
+// something.
+func (s *server) alter(queries ...string) {
+	s.t.Helper()
+	db := s.open()
+	for _, query := range queries {
+		done, err := db.ExecContext(s.t.Context(), query)
+		if err != nil {
+			s.t.Fatalf("%s: %v", query, err)
+		}
+		if n, err := done.RowsAffected(); err != nil || n == 0 {
+			s.t.Fatalf("%s changed nothing, %v", query, err)
+		}
+	}
+}
+
+// answeredAs fails unless an answer is a refusal of a status and code.
+func answeredAs(t *testing.T, what string, wantStatus int, wantCode string, status int, answer []byte, err error) {
+	t.Helper()
+	var p struct{ Code string }
+	if err != nil || json.Unmarshal(answer, &p) != nil || status != wantStatus || p.Code != wantCode {
+		t.Errorf("%s is answered %d %s, %v; want %d %s", what, status, answer, err, wantStatus, wantCode)
+	}
+}
+
+func TestAnswers_AboutMoneyAreNotGivenOutUnlessTheyAreWhatWasKept(t *testing.T) {
+	t.Parallel()
+	onBoth(t, func(t *testing.T, on engine) {
+		t.Parallel()
+		s := on.newServer(t)
+		s.start()
+		const path, body = ledgerPath + "u1/entries", `{"kind":"deposit","currency":"USD","amount":500}`
+		post := func(key, body string) (int, []byte) {
+			t.Helper()
+			status, answer, err := s.keyed(path, key, body)
+			if err != nil {
+				t.Fatal(err)
+			}
+			return status, answer
+		}
+		refused := func(what string, status int, code, key, body string) {
+			t.Helper()
+			got, answer := post(key, body)
+			answeredAs(t, what, status, code, got, answer, nil)
+		}
+		post("a1", body)
+		if _, err := s.open().ExecContext(t.Context(), `CREATE TABLE before AS SELECT * FROM kept_answer`); err != nil {
+			t.Fatal(err)
+		}
+		for what, edit := range map[string]string{
+			"another body":    `UPDATE kept_answer SET body = request`,
+			"another status":  `UPDATE kept_answer SET status = 409`,
+			"another request": `UPDATE kept_answer SET request = mac`,
+			"another end":     `UPDATE kept_answer SET expires_at = 9000000000000000`,
+			"no seal":         `UPDATE kept_answer SET version = 0`,
+			"another seal":    `UPDATE kept_answer SET mac = request`,
+		} {
+			s.alter(edit)
+			refused(what, http.StatusServiceUnavailable, "answer_tampered", "a1", body)
+			s.alter(`DELETE FROM kept_answer`, `INSERT INTO kept_answer SELECT * FROM before`)
+			if status, _ := post("a1", body); status != http.StatusCreated {
+				t.Fatalf("after %s was undone the status is %d", what, status)
+			}
+		}
+		s.alter(`INSERT INTO kept_answer SELECT route, role, user_id, 'new', request, status, content_type, location, body, kept_at, expires_at, version, key_id, mac FROM kept_answer`)
+		refused("a planted answer", http.StatusServiceUnavailable, "answer_tampered", "new", body)
+		s.alter(`UPDATE kept_answer SET key_id = 'k77' WHERE key = 'a1'`)
+		refused("an answer of an unknown key", http.StatusServiceUnavailable, "ledger_key_missing", "a1", body)
+
+		s.alter(`DELETE FROM kept_answer`)
+		refused("a lost answer", http.StatusConflict, "answer_lost", "a1", body)
+		refused("a lost answer to something else", http.StatusConflict, "answer_lost", "a1", `{"kind":"deposit","currency":"USD","amount":5}`)
+		if status, _ := post("new", body); status != http.StatusCreated {
+			t.Errorf("a key that was never used is answered %d", status)
+		}
+		listing := s.list("seller", 1, 100)[0]
+		s.bought(listing, "u1")
+		s.alter(`DELETE FROM kept_answer`)
+		for range 2 { // no refusal takes its place
+			status, answer, err := s.buy(listing, "u1", "buy "+listing)
+			answeredAs(t, "a lost purchase", http.StatusConflict, "answer_lost", status, answer, err)
+		}
+		s.purses("in the end", map[string]string{"u1": "900/0"})
+		s.verified()
+	})
+}
+
+// TestLedger_RefusesToBuildOnWhatWasTampered is of the codes that clients see.
+func TestLedger_RefusesToBuildOnWhatWasTampered(t *testing.T) {
+	t.Parallel()
+	onBoth(t, func(t *testing.T, on engine) {
+		t.Parallel()
+		s := on.newServer(t)
+		s.start()
+		s.deposit("u1", 1_000)
+		listings := s.list("seller", 2, 100)
+		sold := s.bought(listings[0], "u1")
+		complete := func(what, code string) {
+			t.Helper()
+			status, answer, err := s.call(http.MethodPost, "/api/trades/"+sold.ID+"/complete", nil)
+			answeredAs(t, what, http.StatusServiceUnavailable, code, status, answer, err)
+		}
+		s.alter(`UPDATE trade SET price = price + 1`)
+		complete("a changed trade", "trade_tampered")
+		s.alter(`UPDATE trade SET price = price - 1, key_id = 'k77'`)
+		complete("a trade of an unknown key", "ledger_key_missing")
+
+		loosen := `ALTER TABLE fee_rule_set DISABLE TRIGGER ALL`
+		if on == onSQLite {
+			loosen = `DROP TRIGGER fee_rule_set_update`
+		}
+		if _, err := s.open().ExecContext(t.Context(), loosen); err != nil {
+			t.Fatal(err)
+		}
+		s.alter(`UPDATE fee_rule_set SET source = 'x'`)
+		status, answer, err := s.buy(listings[1], "u1", "k")
+		answeredAs(t, "a purchase by changed rules", http.StatusServiceUnavailable, "fee_rules_tampered", status, answer, err)
+
+		s.alter(`UPDATE wallet_account SET key_id = 'k77' WHERE user_id = 'u1'`)
+		status, answer, err = s.keyed(ledgerPath+"u1/entries", "k", `{"kind":"deposit","currency":"USD","amount":5}`)
+		answeredAs(t, "a posting upon an account of an unknown key", http.StatusServiceUnavailable, "ledger_key_missing", status, answer, err)
+	})
+}
