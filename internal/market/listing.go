@@ -156,7 +156,7 @@ func list(tx Tx, user int64, o *Offers, c *Created) error {
 // that ended otherwise is a fault.Conflict.
 func (s *Service) Cancel(ctx context.Context, id int64) (l Listing, err error) {
 	err = s.o.InTx(ctx, func(tx Tx) error {
-		ended, err := tx.EndListing(id, Cancelled)
+		item, err := tx.EndListing(id, Cancelled)
 		if err != nil {
 			return wrap("end listing", err)
 		}
@@ -166,7 +166,7 @@ func (s *Service) Cancel(ctx context.Context, id int64) (l Listing, err error) {
 			return wrap("listing", err)
 		case found == nil:
 			return notFound("listing", id)
-		case !ended && found.State != Cancelled:
+		case item == 0 && found.State != Cancelled:
 			return ended409(found)
 		}
 		l = *found

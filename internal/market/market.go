@@ -140,8 +140,9 @@ type Tx interface {
 	// InsertListing returns the id; made is false where the asset is listed already.
 	InsertListing(l Listing) (id int64, made bool, err error)
 	Listing(id int64) (*Listing, error)
-	// EndListing ends an active listing; it is false where the listing is not active.
-	EndListing(id int64, state ListingState) (bool, error)
+	// EndListing ends an active listing, and returns of which item it is then; 0: the
+	// listing is not active.
+	EndListing(id int64, state ListingState) (item int64, err error)
 	InsertTrade(t Trade) (id int64, err error)
 	// LockTrade keeps others from moving the trade on.
 	LockTrade(id int64) (*Trade, error)

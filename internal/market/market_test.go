@@ -42,6 +42,7 @@ type world struct {
 	steam  map[string]func() error
 	ledger *wallet.Ledger
 	rates  pricing.Rates
+	over   func(market.Tx) market.Tx // what transactions look like; nil: as they are
 }
 
 func newWorld(t *testing.T) *world {
@@ -59,7 +60,12 @@ func newWorld(t *testing.T) *world {
 	storetest.Activate(t, s, ring, fee.BuiltIn())
 	w.m = market.New(market.Options{
 		InTx: func(c context.Context, fn func(market.Tx) error) error {
-			return s.InSmallTx(c, func(tx *store.Tx) error { return fn(tx) })
+			return s.InSmallTx(c, func(tx *store.Tx) error {
+				if w.over != nil {
+					return fn(w.over(tx))
+				}
+				return fn(tx)
+			})
 		},
 		Ledger: w.ledger, Inventories: sellers{w}, Due: s.DueTrades, Base: "USD", Hold: 168 * time.Hour, MaxAge: 15 * time.Minute, Now: w.clock,
 		Rates: func(context.Context) (pricing.Rates, error) { return w.rates, nil },

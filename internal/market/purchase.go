@@ -56,14 +56,18 @@ func (s *Service) sell(tx Tx, p *Purchase) (Trade, error) {
 	if err := tx.MoveAsset(l.SellerKey, l.Place); err != nil {
 		return Trade{}, err
 	}
-	switch ended, err := tx.EndListing(l.ID, Sold); {
-	case err != nil:
+	item, err := tx.EndListing(l.ID, Sold)
+	if err != nil {
 		return Trade{}, err
-	case !ended:
+	}
+	if item != l.ItemID { // it ended meanwhile, or a sync told its phase
 		if l, err = tx.Listing(l.ID); err != nil {
 			return Trade{}, err
 		}
-		return Trade{}, ended409(l)
+		if item == 0 {
+			return Trade{}, ended409(l)
+		}
+		t.ItemID, t.Item = l.ItemID, l.Item
 	}
 	if t.ID, err = tx.InsertTrade(t); err != nil {
 		return Trade{}, err

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"assay/internal/fault"
+	"assay/internal/market"
 	"assay/internal/store"
 	"assay/internal/store/storetest"
 	"assay/internal/wallet/fee"
@@ -54,4 +55,35 @@ func (w *world) swallow(at string) (end string) {
 		end += " " + table
 	}
 	return end
+}
+
+// knowing is a transaction that another one overtakes: once it has read a listing,
+// the listing's phase becomes known.
+type knowing struct {
+	market.Tx
+	learn func()
+}
+
+func (k knowing) MoveAsset(user int64, at market.Place) error {
+	k.learn()
+	return k.Tx.MoveAsset(user, at)
+}
+
+func TestPurchase_IsOfTheItemThatTheListingIsOfWhenItEnds(t *testing.T) {
+	w := newWorld(t)
+	if w.db.Engine == storetest.SQLite {
+		t.Skip("nothing is written beside a transaction")
+	}
+	w.give("b")
+	w.push("v", asset("1", "x"))
+	w.push("other", asset("2", "y"))
+	l := w.mustList("v", "1", 1000)
+	w.over = func(tx market.Tx) market.Tx {
+		return knowing{tx, func() { w.raw(`UPDATE listing SET item_id = (SELECT id FROM item WHERE name = 'y')`) }}
+	}
+	sold, err := w.buy(l.ID, "b")
+	w.must(err)
+	if ended, err := w.s.Listing(t.Context(), l.ID); err != nil || sold.Item.Name != "y" || sold.ItemID != ended.ItemID || sold.ItemID == l.ItemID {
+		t.Errorf("sold %+v of %+v, %v", sold, ended, err)
+	}
 }

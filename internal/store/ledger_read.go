@@ -295,6 +295,10 @@ func (l *LedgerSnapshot) TradesOf(ids []int64) ([]audit.Trade, error) {
 		WHERE t.id IN `+l.d.ids(1)+` ORDER BY t.id`, l.d.packIDs(ids))
 }
 
+// userKey is the key of the user whose id is $3: the first one, where somebody made
+// others of that id.
+const userKey = `(SELECT min(id) FROM platform_user WHERE user_id = $3)`
+
 // Trades is that of audit.Records.
 func (l *LedgerSnapshot) Trades(user string, after int64, most int) ([]audit.Trade, error) {
 	if user == "" {
@@ -305,32 +309,46 @@ func (l *LedgerSnapshot) Trades(user string, after int64, most int) ([]audit.Tra
 	return readCells(l, tradeNames, takeTrade, `
 		SELECT `+readTradeColumns+` FROM trade t LEFT JOIN platform_user s ON s.id = t.seller_key LEFT JOIN platform_user b ON b.id = t.buyer_key
 		WHERE t.id IN (
-			SELECT id FROM trade WHERE seller_key = (SELECT id FROM platform_user WHERE user_id = $1)
-			UNION SELECT id FROM trade WHERE buyer_key = (SELECT id FROM platform_user WHERE user_id = $1))
-		AND t.id > $2 ORDER BY t.id LIMIT $3`, user, after, most)
+			SELECT id FROM trade WHERE seller_key = `+userKey+` UNION SELECT id FROM trade WHERE buyer_key = `+userKey+`)
+		AND t.id > $1 ORDER BY t.id LIMIT $2`, after, most, user)
 }
 
 // listed is whether a listing is that of a trade.
 const listed = `coalesce(l.state = 'sold' AND l.seller_key = t.seller_key AND l.app_id = t.app_id AND l.context_id = t.context_id
-	AND l.asset_id = t.asset_id AND l.amount = t.amount AND l.price = t.price AND l.currency = t.currency AND l.ended_at = t.created_at, FALSE)`
+	AND l.asset_id = t.asset_id AND l.item_id = t.item_id AND l.amount = t.amount AND l.price = t.price AND l.currency = t.currency AND l.ended_at = t.created_at, FALSE)`
 
-const unlisted = `
-SELECT * FROM (SELECT t.id, t.listing_id FROM trade t LEFT JOIN listing l ON l.id = t.listing_id WHERE NOT ` + listed
+const unlisted = `SELECT t.id, t.listing_id FROM trade t LEFT JOIN listing l ON l.id = t.listing_id WHERE t.id > $1 AND NOT ` + listed
 
 // Unlisted is that of audit.Records.
-func (l *LedgerSnapshot) Unlisted(user string, most int) ([]audit.Unlisted, error) {
+func (l *LedgerSnapshot) Unlisted(user string, after int64, most int) ([]audit.Unlisted, error) {
 	take := func(c *cells) audit.Unlisted { return audit.Unlisted{Trade: c.int(), Listing: c.int()} }
 	if user == "" {
-		return readCells(l, "t.id, t.listing_id", take, unlisted+` LIMIT $1) a
-			UNION ALL SELECT * FROM (
-				SELECT 0, l.id FROM listing l WHERE l.state = 'sold' AND NOT EXISTS (SELECT 1 FROM trade t WHERE t.listing_id = l.id) LIMIT $1) b`, most)
+		return readCells(l, "t.id, t.listing_id", take, unlisted+` ORDER BY t.id LIMIT $2`, after, most)
 	}
 	return readCells(l, "t.id, t.listing_id", take, unlisted+` AND t.id IN (
-				SELECT id FROM trade WHERE seller_key = (SELECT id FROM platform_user WHERE user_id = $2)
-				UNION SELECT id FROM trade WHERE buyer_key = (SELECT id FROM platform_user WHERE user_id = $2)) LIMIT $1) a
-		UNION ALL SELECT * FROM (
-			SELECT 0, l.id FROM listing l WHERE l.seller_key = (SELECT id FROM platform_user WHERE user_id = $2) AND l.state = 'sold'
-				AND NOT EXISTS (SELECT 1 FROM trade t WHERE t.listing_id = l.id) LIMIT $1) b`, most, user)
+			SELECT id FROM trade WHERE seller_key = `+userKey+` UNION SELECT id FROM trade WHERE buyer_key = `+userKey+`)
+		ORDER BY t.id LIMIT $2`, after, most, user)
+}
+
+const untraded = `
+SELECT l.id FROM listing l WHERE l.id > $1 AND l.state = 'sold' AND NOT EXISTS (SELECT 1 FROM trade t WHERE t.listing_id = l.id)`
+
+// Untraded is that of audit.Records.
+func (l *LedgerSnapshot) Untraded(user string, after int64, most int) ([]int64, error) {
+	if user == "" {
+		return l.ids(untraded+` ORDER BY l.id LIMIT $2`, after, most)
+	}
+	return l.ids(untraded+` AND l.seller_key = `+userKey+` ORDER BY l.id LIMIT $2`, after, most, user)
+}
+
+// Twins is that of audit.Records.
+func (l *LedgerSnapshot) Twins(user, after string, most int) ([]string, error) {
+	if user == "" {
+		return readCells(l, "u.user_id", (*cells).text, `
+			SELECT u.user_id FROM platform_user u WHERE u.user_id > $1 GROUP BY u.user_id HAVING count(*) > 1 ORDER BY u.user_id LIMIT $2`, after, most)
+	}
+	return readCells(l, "u.user_id", (*cells).text, `
+		SELECT u.user_id FROM platform_user u WHERE u.user_id > $1 AND u.user_id = $3 GROUP BY u.user_id HAVING count(*) > 1 LIMIT $2`, after, most, user)
 }
 
 const ruleColumns = `r.version, r.digest, r.source, r.mark, r.activated_at, r.activated_by, r.previous_mac, r.seal_version, r.key_id, r.mac`

@@ -121,10 +121,15 @@ func (t *Tx) InsertListing(l market.Listing) (id int64, made bool, err error) {
 	return id, err == nil, err
 }
 
-// EndListing ends an active listing; it is false where the listing is not active.
-func (t *Tx) EndListing(id int64, state market.ListingState) (bool, error) {
-	n, err := t.exec(`UPDATE listing SET state = $2, ended_at = $3 WHERE id = $1 AND state = 'active'`, id, state, micros(t.now))
-	return n == 1, err
+// EndListing ends an active listing, and returns of which item it is then; 0: the
+// listing is not active.
+func (t *Tx) EndListing(id int64, state market.ListingState) (item int64, err error) {
+	err = t.queryRow(`UPDATE listing SET state = $2, ended_at = $3 WHERE id = $1 AND state = 'active' RETURNING item_id`,
+		id, state, micros(t.now)).Scan(&item)
+	if errors.Is(err, sql.ErrNoRows) {
+		return 0, nil
+	}
+	return item, err
 }
 
 const listingColumns = `

@@ -45,9 +45,13 @@ type Records interface {
 	SameKeys(ids []int64) ([]int64, error)
 	// TradesOf returns those trades that there are, by id.
 	TradesOf(ids []int64) ([]Trade, error)
-	// Unlisted returns trades of a user whose listing is not there or is another one,
-	// and listings of theirs that were sold in no trade.
-	Unlisted(user string, most int) ([]Unlisted, error)
+	// Unlisted lists trades that a user has part in, after an id, whose listing is not
+	// there or is another one.
+	Unlisted(user string, after int64, most int) ([]Unlisted, error)
+	// Untraded lists listings of a user, after an id, that were sold in no trade.
+	Untraded(user string, after int64, most int) ([]int64, error)
+	// Twins lists ids, after one, that several users have.
+	Twins(user, after string, most int) ([]string, error)
 	// Guards returns the triggers that should keep the ledger from being changed, and are
 	// not there or are others; and those, or rules, that somebody added to its tables.
 	Guards() (lost, added []string, err error)
@@ -103,8 +107,7 @@ type Rules struct {
 	Faults []string
 }
 
-// Unlisted is a trade that does not go with its listing, or a listing that was sold
-// in no trade.
+// Unlisted is a trade that does not go with its listing.
 type Unlisted struct{ Trade, Listing int64 }
 
 func byAccount(a, b wallet.Account) int {

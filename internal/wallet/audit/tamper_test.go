@@ -191,6 +191,12 @@ var others = []tampering{
 	{"listing of a trade deleted", "trade_crosscheck", "", "alice", []string{`DELETE FROM listing WHERE id = 3`}},
 	{"listing of a trade active again", "trade_crosscheck", "", "bob", []string{`UPDATE listing SET state = 'active' WHERE id = 3`}},
 	{"listing of a trade at another price", "trade_crosscheck", "", "alice", []string{`UPDATE listing SET price = price + 1 WHERE id = 3`}},
+	{"listing of a trade of another item", "trade_crosscheck", "", "alice", []string{`UPDATE listing SET item_id = item_id + 1 WHERE id = 3`}},
+	{"listing of a trade of another asset", "trade_crosscheck", "", "bob", []string{`UPDATE listing SET asset_id = 'b' WHERE id = 3`}},
+	{"listing of a trade ended at another time", "trade_crosscheck", "", "bob", []string{`UPDATE listing SET ended_at = ended_at + 1 WHERE id = 3`}},
+	{"another user of a seller's id", "schema_valid", "", "bob", []string{`INSERT INTO platform_user (id, user_id, steam_id, display_name, leaderboard, created_at)
+		SELECT 99, user_id, '', '', leaderboard, created_at FROM platform_user WHERE user_id = 'bob'`}},
+	{"seller there twice", "schema_valid", "", "bob", []string{`INSERT INTO platform_user SELECT * FROM platform_user WHERE user_id = 'bob'`}},
 	{"listing sold without a trade", "trade_crosscheck", "", "bob", []string{`INSERT INTO listing SELECT 99, seller_key, app_id, context_id, 'z', item_id, amount, price, currency, state, created_at, ended_at FROM listing WHERE id = 3`}},
 	{"fee rules activated at another time", "fee_crosscheck", "", "alice", []string{`UPDATE fee_rule_set SET activated_at = activated_at - 1`}},
 	{"fee rules activated by another one", "fee_crosscheck", "", "alice", []string{`UPDATE fee_rule_set SET activated_by = 'x' WHERE version = 2`}},
@@ -491,5 +497,10 @@ func TestVerify_ListsAHundredFailuresAndCountsTheRest(t *testing.T) {
 	full := w.verifyAll()
 	if len(full.Failures) != 100 || full.FailureCount != 300 || len(full.Problems) != 100 {
 		t.Errorf("%d of %d failures listed, %d problems", len(full.Failures), full.FailureCount, len(full.Problems))
+	}
+	w.exec(`INSERT INTO listing (id, seller_key, app_id, context_id, asset_id, item_id, amount, price, currency, state, created_at, ended_at)
+		WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 2500) SELECT i, 1, 730, '2', 'a', 1, 1, 1, 'USD', 'sold', 1, 2 FROM n`)
+	if full := w.verifyAll(); full.FailureCount != 2_800 {
+		t.Errorf("%d failures once thousands of listings were sold without a trade", full.FailureCount)
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"math"
 	"slices"
 	"time"
 
@@ -427,18 +428,41 @@ func (v *audit) unpaid(ids []int64) error {
 	return nil
 }
 
-// unlisted examines whether trades and listings that were sold go together.
+// unlisted examines whether trades and listings that were sold go together, and
+// whether a user's id leads to one user.
 func (v *audit) unlisted() error {
-	rows, err := v.records.Unlisted(v.only, page)
-	for _, u := range rows {
-		if u.Trade == 0 {
-			v.fail(tradeCrosscheck, Finding{UserID: v.only, Expected: "a trade", Actual: "none", Message: fmt.Sprintf("Listing %d is sold, and no trade is of it.", u.Listing)})
-			continue
-		}
+	unlisted := paged(math.MinInt64, func(after int64) ([]Unlisted, error) { return v.records.Unlisted(v.only, after, page) }, func(u Unlisted) int64 {
 		v.fail(tradeCrosscheck, Finding{
 			UserID: v.only, Expected: fmt.Sprintf("listing %d, sold as trade %d says", u.Listing, u.Trade), Actual: "none, or another one",
 			Message: fmt.Sprintf("Trade %d does not go with its listing.", u.Trade),
 		})
+		return u.Trade
+	})
+	untraded := paged(math.MinInt64, func(after int64) ([]int64, error) { return v.records.Untraded(v.only, after, page) }, func(id int64) int64 {
+		v.fail(tradeCrosscheck, Finding{UserID: v.only, Expected: "a trade", Actual: "none", Message: fmt.Sprintf("Listing %d is sold, and no trade is of it.", id)})
+		return id
+	})
+	twins := paged("", func(after string) ([]string, error) { return v.records.Twins(v.only, after, page) }, func(id string) string {
+		v.fail(schemaValid, Finding{UserID: v.only, Expected: "one user of the id " + quote(id), Actual: "several", Message: "Somebody made another user of that id: whose trades are whose cannot be told."})
+		return id
+	})
+	return errors.Join(unlisted, untraded, twins)
+}
+
+// paged reads a list in pages. each is given its rows, and returns by what the next
+// page is found.
+func paged[K comparable, T any](after K, read func(after K) ([]T, error), each func(T) K) error {
+	for {
+		rows, err := read(after)
+		if err != nil || len(rows) == 0 {
+			return err
+		}
+		before := after
+		for _, r := range rows {
+			after = each(r)
+		}
+		if after == before {
+			return nil // it leads nowhere: keys of other types are told where their rows are read
+		}
 	}
-	return err
 }
