@@ -451,7 +451,7 @@ func (v *audit) unlisted() error {
 
 // paged reads a list in pages. each is given its rows, and returns by what the next
 // page is found.
-func paged[K comparable, T any](after K, read func(after K) ([]T, error), each func(T) K) error {
+func paged[K cmp.Ordered, T any](after K, read func(after K) ([]T, error), each func(T) K) error {
 	for {
 		rows, err := read(after)
 		if err != nil || len(rows) == 0 {
@@ -461,7 +461,7 @@ func paged[K comparable, T any](after K, read func(after K) ([]T, error), each f
 		for _, r := range rows {
 			after = each(r)
 		}
-		if after == before {
+		if after <= before {
 			return nil // it leads nowhere: keys of other types are told where their rows are read
 		}
 	}
