@@ -145,13 +145,41 @@ func (v *audit) examineAll(payments []payment, repeated bool) error {
 		p := &payments[i]
 		legs += len(p.entries)
 		v.payment(p)
-		for _, trade := range p.trades() {
-			if err := v.byTrade.add(trade, func(to []byte) []byte { return putPayment(to, p) }); err != nil {
-				return err
-			}
+		if err := v.handOn(p); err != nil {
+			return err
 		}
 	}
 	v.advance(legs)
+	return nil
+}
+
+// handOn hands a transaction on to its trade. Others that its entries name, each get
+// the first such entry alone: what is written stays in proportion to the entries.
+func (v *audit) handOn(p *payment) error {
+	own := int64(0)
+	if p.Transaction != nil {
+		own = p.Trade
+	}
+	if own != 0 {
+		if err := v.byTrade.add(own, func(to []byte) []byte { return putPayment(to, p) }); err != nil {
+			return err
+		}
+	}
+	var named map[int64]bool // made where it is needed: hardly ever
+	for i := range p.entries {
+		trade := p.entries[i].Trade
+		if trade == 0 || trade == own || named[trade] {
+			continue
+		}
+		if named == nil {
+			named = map[int64]bool{}
+		}
+		named[trade] = true
+		naming := payment{id: p.id, entries: p.entries[i : i+1]}
+		if err := v.byTrade.add(trade, func(to []byte) []byte { return putPayment(to, &naming) }); err != nil {
+			return err
+		}
+	}
 	return nil
 }
 

@@ -80,3 +80,24 @@ func must(t *testing.T, err error) {
 		t.Fatal(err)
 	}
 }
+
+func TestHandOn_WritesInProportionToTheEntries(t *testing.T) {
+	written := func(entries int) int {
+		v := audit{byTrade: newSorter(1 << 30)}
+		p := payment{id: 1, Transaction: &Transaction{}}
+		p.Trade = 7
+		for i := range entries {
+			p.entries = append(p.entries, Entry{Entry: wallet.Entry{Number: 1_000, Trade: int64(1_000 + i)}})
+		}
+		if err := v.handOn(&p); err != nil {
+			t.Fatal(err)
+		}
+		if n := len(v.byTrade.places); n != entries+1 {
+			t.Errorf("%d entries are handed on to %d trades", entries, n)
+		}
+		return len(v.byTrade.records)
+	}
+	if few, many := written(500), written(2_000); many > 5*few {
+		t.Errorf("%d bytes are written of 500 entries, %d of 2000", few, many)
+	}
+}

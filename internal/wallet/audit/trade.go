@@ -63,18 +63,19 @@ func (v *audit) tradesOf(payments []payment) error {
 	return nil
 }
 
-// trades are those that a transaction or its entries name.
+// trades are those that a transaction or its entries name, in order.
 func (p *payment) trades() []int64 {
 	var out []int64
 	if p.Transaction != nil && p.Trade != 0 {
 		out = append(out, p.Trade)
 	}
 	for i := range p.entries {
-		if id := p.entries[i].Trade; id != 0 && !slices.Contains(out, id) {
+		if id := p.entries[i].Trade; id != 0 {
 			out = append(out, id)
 		}
 	}
-	return out
+	slices.Sort(out)
+	return slices.Compact(out)
 }
 
 // first returns the first transaction that a user has part in, or the first of all
