@@ -130,7 +130,7 @@ func list(tx Tx, user int64, o *Offers, c *Created) error {
 	case asset == nil:
 		return fault.New(fault.Conflict, "not_owned", "The seller's inventory has no such asset.")
 	case asset.InTransfer:
-		return fault.New(fault.Conflict, "asset_in_transfer", "The asset was sold, and is on its way to its buyer.")
+		return fault.New(fault.Conflict, "asset_in_transfer", "The asset was sold, and no sync has shown since where it is.")
 	case !asset.Tradable:
 		return fault.New(fault.Conflict, "not_tradable", "The asset cannot be traded now.")
 	case asset.ItemID == 0:

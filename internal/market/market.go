@@ -36,7 +36,7 @@ const (
 	Reserved  ListingState = "reserved"
 	Sold      ListingState = "sold"
 	Cancelled ListingState = "cancelled"
-	Expired   ListingState = "expired" // the asset left the seller's inventory
+	Expired   ListingState = "expired" // the asset left the seller's inventory, or cannot be traded any more
 )
 
 // TradeState says how far a trade is.
@@ -137,6 +137,8 @@ type Tx interface {
 	Asset(user int64, at Place) (*Asset, error)
 	// MoveAsset marks an asset as in transfer.
 	MoveAsset(user int64, at Place) error
+	// KeepAsset marks an asset as in transfer no longer.
+	KeepAsset(user int64, at Place) error
 	// InsertListing returns the id; made is false where the asset is listed already.
 	InsertListing(l Listing) (id int64, made bool, err error)
 	Listing(id int64) (*Listing, error)

@@ -564,8 +564,12 @@ func TestSync_EndsTheTransferOfWhatIsOver(t *testing.T) {
 	if !w.inTransfer("u", "1") {
 		t.Error("a sync ended the transfer of a pending trade")
 	}
-	_, err := w.m.Reverse(t.Context(), trade.ID)
+	_, err := w.m.Complete(t.Context(), trade.ID)
 	w.must(err)
+	_, err = w.m.Reverse(t.Context(), trade.ID)
+	w.must(err)
+	_, err = w.list("u", "1", 5) // the last push again, which is older
+	w.refused(err, fault.Conflict, "asset_in_transfer")
 	if !w.inTransfer("u", "1") {
 		t.Error("no sync has shown yet where the asset is")
 	}
@@ -576,6 +580,46 @@ func TestSync_EndsTheTransferOfWhatIsOver(t *testing.T) {
 	w.mustList("u", "1", 5)
 	_, err = w.m.Complete(t.Context(), other.ID) // it has left the inventory
 	w.must(err)
+}
+
+func TestReverse_WhatWasNeverHandedOverIsNotInTransfer(t *testing.T) {
+	w := newWorld(t)
+	w.push("u", asset("1", "x"), asset("2", "x"))
+	w.give("b")
+	trade := w.sold("u", "b", "1", 5)
+	w.sold("u", "b", "2", 5)
+	for range 2 {
+		_, err := w.m.Reverse(t.Context(), trade.ID)
+		w.must(err)
+	}
+	if w.inTransfer("u", "1") || !w.inTransfer("u", "2") {
+		t.Error("the reversal ends the transfer of its own asset, and of no other")
+	}
+	again := w.mustList("u", "1", 5) // from the last push
+	_, err := w.buy(again.ID, "b")
+	w.must(err)
+	_, err = w.m.Reverse(t.Context(), trade.ID)
+	w.must(err)
+	if !w.inTransfer("u", "1") {
+		t.Error("the repeated reversal of one trade ended the transfer of another")
+	}
+}
+
+func TestSync_ExpiresListingsOfWhatCannotBeTradedAnyMore(t *testing.T) {
+	w := newWorld(t)
+	held, kept := asset("1", "x"), asset("2", "x")
+	w.push("u", held, kept)
+	one, two := w.mustList("u", "1", 5), w.mustList("u", "2", 5)
+	held.Tradable = false
+	w.push("u", held, kept)
+	if w.state(one.ID) != market.Expired || w.state(two.ID) != market.Active {
+		t.Errorf("states %s and %s", w.state(one.ID), w.state(two.ID))
+	}
+	w.give("b")
+	_, err := w.buy(one.ID, "b")
+	w.refused(err, fault.Conflict, "listing_expired")
+	_, err = w.list("u", "1", 5)
+	w.refused(err, fault.Conflict, "not_tradable")
 }
 
 // TestSync_WhatIsSoldIsSoldAlsoWhenItComesBack is of an asset that an inventory

@@ -51,14 +51,19 @@ func (s *Service) Complete(ctx context.Context, id int64) (Trade, error) {
 }
 
 // Reverse takes a trade back, and returns it; the buyer gets his money from what
-// is held of the seller's. Reversing it again changes nothing; of a settled one
-// nothing is held any more: that is a fault.Conflict.
+// is held of the seller's. An asset that was never handed over is in transfer no
+// longer; where one that was is now, a sync has to show. Reversing it again changes
+// nothing; of a settled one nothing is held any more: that is a fault.Conflict.
 func (s *Service) Reverse(ctx context.Context, id int64) (Trade, error) {
 	return s.move(ctx, id, func(tx Tx, t *Trade) (bool, error) {
 		day, counts := Day(tx.Now()), Counts{Reversed: 1}
 		switch t.State {
 		case Reversed:
 			return false, nil
+		case Pending:
+			if err := keep(tx, t); err != nil {
+				return false, err
+			}
 		case Settled:
 			return false, conflict("trade_settled", "The trade was settled at %s: the seller's credit is not held any more.", t.SettledAt)
 		case Completed:
@@ -72,6 +77,14 @@ func (s *Service) Reverse(ctx context.Context, id int64) (Trade, error) {
 		_, err := s.o.Ledger.Reverse(tx, id, wallet.Request{})
 		return true, err
 	})
+}
+
+// keep ends the transfer of an asset that stays the seller's.
+func keep(tx Tx, t *Trade) error {
+	if _, err := tx.EnsureUser(t.Seller); err != nil { // a sync could find the trade pending
+		return err
+	}
+	return tx.KeepAsset(t.SellerKey, t.Place)
 }
 
 // settle lets the seller have his credit, if it is time.

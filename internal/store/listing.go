@@ -12,8 +12,8 @@ import (
 
 // InventoryTouched sees to what depends on an inventory that was just synced:
 // listings are of the phase that became known of their assets; those expire whose
-// asset turned out to be something else, or of which fewer are there than they
-// offer; assets are in transfer no longer whose trade is over, and those are again
+// asset turned out to be something else or cannot be traded any more, or of which
+// fewer are there than they offer; assets are in transfer no longer whose trade is over, and those are again
 // that were gone for a while and were not handed over yet: they are sold.
 func (t *Tx) InventoryTouched(user int64, app int32, contextID string) error {
 	var offered, sold bool
@@ -33,8 +33,8 @@ func (t *Tx) InventoryTouched(user int64, app int32, contextID string) error {
 	return t.markTransfers(user, app, contextID)
 }
 
-// expireListings ends the listings of what is not there any more, or turned out to be
-// something else. Where merely the phase became known they are of that.
+// expireListings ends the listings of what is not there any more, cannot be traded
+// any more, or turned out to be something else. Where merely the phase became known they are of that.
 func (t *Tx) expireListings(user int64, app int32, contextID string) error {
 	if _, err := t.exec(`
 		UPDATE listing SET item_id = v.item_id FROM inventory v, item now, item was
@@ -49,7 +49,7 @@ func (t *Tx) expireListings(user int64, app int32, contextID string) error {
 		WHERE seller_key = $1 AND app_id = $2 AND context_id = $3 AND state = 'active' AND NOT EXISTS (
 			SELECT 1 FROM inventory v
 			WHERE v.user_key = $1 AND v.app_id = $2 AND v.context_id = $3 AND v.asset_id = listing.asset_id
-				AND v.item_id = listing.item_id AND v.amount >= listing.amount)`,
+				AND v.item_id = listing.item_id AND v.amount >= listing.amount AND v.tradable)`,
 		user, app, contextID, micros(t.now))
 	return err
 }
@@ -104,6 +104,14 @@ func (t *Tx) Asset(user int64, at market.Place) (*market.Asset, error) {
 func (t *Tx) MoveAsset(user int64, at market.Place) error {
 	_, err := t.exec(`
 		UPDATE inventory SET in_transfer = TRUE WHERE user_key = $1 AND app_id = $2 AND context_id = $3 AND asset_id = $4`,
+		user, at.AppID, at.ContextID, at.AssetID)
+	return err
+}
+
+// KeepAsset marks an asset as in transfer no longer.
+func (t *Tx) KeepAsset(user int64, at market.Place) error {
+	_, err := t.exec(`
+		UPDATE inventory SET in_transfer = FALSE WHERE user_key = $1 AND app_id = $2 AND context_id = $3 AND asset_id = $4`,
 		user, at.AppID, at.ContextID, at.AssetID)
 	return err
 }

@@ -22,6 +22,9 @@ import (
 //
 // Who activates fee rules, or notes a key of the ledger, locks nothing else.
 //
+// Who takes back a trade that was never handed over goes from the trade back to the
+// seller and his row: whoever holds those waits for no trade.
+//
 // Where the order cannot be kept, the database ends one of the two, and InTx does
 // it again.
 
