@@ -20,6 +20,24 @@ func askedTimes(calls []provider.Call) map[string]int {
 	return out
 }
 
+// TestPlan_AGameThatNoSourceQuotesIsNoFailure is of names that nobody could be asked
+// for: nothing went wrong, and they wait like others that were not found.
+func TestPlan_AGameThatNoSourceQuotesIsNoFailure(t *testing.T) {
+	w := newWorld(t, single("alpha", []string{"A"}, "a1"))
+	w.push("u", 999, "A")
+	w.drain()
+	for _, j := range []refresh.Job{w.last(refresh.Missing), w.run(true)} {
+		equal(t, "state", j.State, refresh.Finished)
+		equal(t, "no quote", j.Counts.NoQuote, 1)
+		equal(t, "last error", j.LastError, "")
+		items, err := w.store.JobItems(t.Context(), j.ID, refresh.ItemNoQuote, -1, 0, 10)
+		must(t, err)
+		equal(t, "error", items[0].Error, "no configured source quotes this game")
+	}
+	equal(t, "estimated", w.count(`SELECT count(*) FROM item WHERE estimated_at <> 0 OR failures <> 0`), 0)
+	equal(t, "waiting", w.count(`SELECT count(*) FROM missing_price WHERE attempts = 1`), 1)
+}
+
 func TestSingle_ANameThatNobodyCanAnswerForFailsAlone(t *testing.T) {
 	list := names("Item", 120)
 	s := single("alpha", list, "a1", "a2", "a3")

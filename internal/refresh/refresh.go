@@ -62,7 +62,7 @@ const (
 	ItemPending   = "pending"
 	ItemUpdated   = "updated" // priced in this job, changed or not
 	ItemSkipped   = "skipped"
-	ItemNoQuote   = "noQuote" // markets answered, none had a usable quote
+	ItemNoQuote   = "noQuote" // markets answered, none had a usable quote; or none is there to be asked
 	ItemFailed    = "failed"  // no market answered
 	ItemCancelled = "cancelled"
 )
@@ -314,7 +314,7 @@ type SettledItem struct {
 	Item                        // as it was
 	State      string           // ItemUpdated, ItemNoQuote, ItemFailed, ItemSkipped
 	Reason     string           // of ItemSkipped
-	Error      string           // of ItemFailed
+	Error      string           // of ItemFailed, and of ItemNoQuote where nobody was asked
 	Answered   bool             // a market answered, so that Estimate counts
 	Estimate   pricing.Estimate // its Verdicts are not kept
 	AsOf       time.Time        // earliest fetch behind it

@@ -115,6 +115,23 @@ func TestRule2_BulkQueuesTheDistinctNamesInInventoriesOnce(t *testing.T) {
 	equal(t, "of them skipped", j.Counts.SkippedTTL, 40)
 }
 
+// TestRule2_BulkQueuesTheNamesInActiveListings has listings whose names are in no
+// inventory, as after a sync that has yet to come.
+func TestRule2_BulkQueuesTheNamesInActiveListings(t *testing.T) {
+	list := names("Item", 3)
+	w := newWorld(t, bulk("alpha", list, "a1"))
+	w.push("u", 730, list...)
+	w.push("u", 730)
+	w.forget()
+	for i, state := range []string{"active", "cancelled", "expired"} {
+		w.exec(`INSERT INTO listing (seller_key, app_id, context_id, asset_id, item_id, amount, price, currency, state, created_at)
+			SELECT 1, 730, '2', name, id, 1, 1, 'USD', $1, 0 FROM item WHERE name = $2`, state, list[i])
+	}
+	j := w.run(false)
+	equal(t, "items", j.Counts.Total, 1)
+	equal(t, "state", w.states(j.ID)[list[0]], refresh.ItemUpdated)
+}
+
 func TestRule2_NewValuesReachAllRowsOfAllUsers(t *testing.T) {
 	for _, changed := range []int{3, 400} { // by the item index, and by a pass over all rows
 		list := names("Item", 400)
