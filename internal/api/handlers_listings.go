@@ -10,7 +10,6 @@ import (
 	"assay/internal/fault"
 	"assay/internal/inventory"
 	"assay/internal/market"
-	"assay/internal/money"
 	"assay/internal/once"
 	"assay/internal/strictjson"
 	"assay/internal/view"
@@ -167,10 +166,7 @@ func (r *offerReader) member(name string) bool {
 		r.offer.Price, _ = r.in.Int(1, market.MaxPrice)
 	case "currency":
 		r.currency = true
-		text, ok := r.in.Text(3, 3)
-		if r.offer.Currency = money.Currency(text); ok && !r.offer.Currency.Circulates() {
-			r.in.Fault("must be a currency of ISO 4217 in upper case, such as USD")
-		}
+		r.offer.Currency = readCurrency(r.in)
 	default:
 		return false
 	}

@@ -48,7 +48,6 @@ var (
 	tradeState   = choice("state", "", "Only trades in this state.", "pending", "completed", "reversed", "settled")
 	minPrice     = number("minPrice", 0, market.MaxPrice, "", "Only of this price or more, in minor units.")
 	maxPrice     = number("maxPrice", 1, market.MaxPrice, "", "Only of this price or less, in minor units.")
-	ofCurrency   = text("currency", 3, "Only of this currency.")
 	itemName     = param{
 		name: "name", in: "query", schema: schema{"type": "string"}, check: catalog.CheckName, doc: "Only of this market hash name, of all phases without phase.",
 	}

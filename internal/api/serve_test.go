@@ -110,6 +110,9 @@ func TestServe_RefusesWrongParameters(t *testing.T) {
 	}
 	h.refuses(http.StatusBadRequest, "invalid_parameters", h.ask("GET", "/api/inventory/"+long(10_000), "", asPlatform))
 	h.refuses(http.StatusBadRequest, "invalid_parameters", h.ask("GET", "/api/inventory/", "", asPlatform))
+	for _, currency := range []string{"usd", "XX", "", "USDX", "U%20D"} {
+		h.refuses(http.StatusBadRequest, "invalid_parameters", h.ask("GET", "/api/listings?currency="+currency, "", asPlatform))
+	}
 }
 
 func long(n int) string { return strings.Repeat("x", n) }

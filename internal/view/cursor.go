@@ -21,8 +21,8 @@ func cursor(list string, key ...any) *string {
 	return &s
 }
 
-// readCursor reads a list's cursor into the parts of its key. An empty one leaves
-// them.
+// readCursor reads a list's cursor into the parts of its key: texts, ids (int64),
+// which begin at 1, and places (int), which begin at 0. An empty one leaves them.
 func readCursor(text, list string, parts ...any) error {
 	if text == "" {
 		return nil
@@ -39,6 +39,12 @@ func readCursor(text, list string, parts ...any) error {
 	key = key[1:]
 	for i := range parts {
 		if string(key[i]) == "null" || json.Unmarshal(key[i], parts[i]) != nil {
+			return bad
+		}
+		if id, ok := parts[i].(*int64); ok && *id < 1 {
+			return bad
+		}
+		if n, ok := parts[i].(*int); ok && *n < 0 {
 			return bad
 		}
 	}

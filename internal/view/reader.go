@@ -247,14 +247,14 @@ func (r *Reader) JobItems(ctx context.Context, id int64, state, after string, li
 	if state != "" && !slices.Contains(itemStates, state) {
 		return none, fault.New(fault.Invalid, "invalid_state", "state must be one of %s", strings.Join(itemStates, ", "))
 	}
-	batch, item := int64(-1), int64(0)
+	batch, item := -1, int64(0)
 	if err := readCursor(after, "jobItems", &batch, &item); err != nil {
 		return none, err
 	}
 	if _, err := r.o.Store.Job(ctx, id); err != nil {
 		return none, err
 	}
-	rows, err := r.o.Store.JobItems(ctx, id, state, batch, item, limit+1)
+	rows, err := r.o.Store.JobItems(ctx, id, state, int64(batch), item, limit+1)
 	if err != nil {
 		return none, err
 	}
@@ -393,7 +393,7 @@ func (r *Reader) Inventory(ctx context.Context, userID string, app int32, after 
 		return Inventory{}, err
 	}
 	if !ok {
-		return Inventory{}, fault.New(fault.NotFound, "user_not_found", "no inventory of this user was ever pushed")
+		return Inventory{}, fault.New(fault.NotFound, "user_not_found", "nobody has named this user: a push of an inventory does, and PUT /api/users/{userId}")
 	}
 	total, err := r.o.Store.InventoryTotal(ctx, user, app)
 	if err != nil {

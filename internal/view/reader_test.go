@@ -340,7 +340,7 @@ func TestLists_TakeOnlyTheirOwnCursors(t *testing.T) {
 		refused(giver, "no base64!")
 		for _, forged := range []string{
 			`null`, `{}`, `[]`, `["%s"]`, `["%s",null,null]`, `["%s",null]`, `["%s",{},{}]`, `["%s",[]]`,
-			`["%s",1.5,1.5]`, `["%s",1e99]`, `["%s",true,true]`, `["%s",1,2,3]`, `["%s","x",2]`, `["other",1]`, `["%s",1`,
+			`["%s",1.5,1.5]`, `["%s",1e99]`, `["%s",true,true]`, `["%s",1,2,3]`, `["%s","x",2]`, `["%s",-5]`, `["%s",0]`, `["%s",-1,1]`, `["other",1]`, `["%s",1`,
 		} {
 			if slices.Contains([]byte(forged), '%') {
 				forged = fmt.Sprintf(forged, giver)
