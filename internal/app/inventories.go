@@ -25,7 +25,7 @@ func (a *App) buildInventories(so SourceOptions) {
 	a.steam = client
 	puller := &steaminv.Puller{BaseURL: base, Client: client, Now: a.now}
 	a.pulls = steaminv.NewSyncer(steaminv.Options{
-		SteamID: a.steamID, Pull: puller.Pull, Sync: a.inventories.Sync, Logger: a.log,
+		SteamID: a.steamID, Pull: puller.Pull, Held: puller.Held, Sync: a.inventories.Sync, Logger: a.log,
 	})
 }
 

@@ -138,10 +138,25 @@ func (d *difference) compare(items map[catalog.Key]Item) {
 			d.Unchanged++
 		}
 	}
-	for _, gone := range d.stored {
-		d.remove = append(d.remove, gone.ID)
+	d.missing()
+}
+
+// missing finds what becomes of rows that the push does not show.
+func (d *difference) missing() {
+	d.Hidden = d.push.Hidden
+	for _, row := range d.stored {
+		switch {
+		case d.Hidden == 0:
+			d.Removed++
+			d.remove = append(d.remove, row.ID)
+		case row.Tradable:
+			row.Tradable = false
+			d.Changed++
+			d.change = append(d.change, row)
+		default:
+			d.Unchanged++
+		}
 	}
-	d.Removed = int64(len(d.remove))
 }
 
 // inspect finds what a sync changes of a row's inspection, and reports whether
@@ -186,6 +201,11 @@ func (d *difference) used(items map[catalog.Key]Item) []int64 {
 		if !i.New && (i.Price <= 0 || copied[i.ID]) {
 			ids = append(ids, i.ID)
 		}
+		delete(copied, i.ID)
+	}
+	delete(copied, 0)
+	for id := range copied { // of rows that the push does not show
+		ids = append(ids, id)
 	}
 	return ids
 }

@@ -25,6 +25,10 @@ type Push struct {
 	ContextID  string
 	SnapshotAt time.Time
 	Assets     []Asset
+	// Hidden is how many assets there are that the push does not show. Where there
+	// are any, a stored one that it does not show is hidden or gone: its row stays,
+	// and cannot be traded.
+	Hidden int64
 }
 
 // Asset is one thing in an inventory.

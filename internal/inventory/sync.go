@@ -107,6 +107,7 @@ const (
 // Result tells what a sync did, in rows; QueuedNames in items.
 type Result struct {
 	Added, Removed, Changed, Unchanged, PricedRows, QueuedNames int64
+	Hidden                                                      int64 // assets that there are and that were not shown
 }
 
 // outcome is a result with what else became of a sync.
@@ -115,7 +116,8 @@ type outcome struct {
 	inspectable bool // rows were left to be inspected
 }
 
-// Sync makes a user's stored inventory of a game and context that of the push.
+// Sync makes a user's stored inventory of a game and context that of the push; see
+// Push.Hidden for what it does not show.
 // Rows get the prices that are known; items without one are queued and priced
 // later. So is what can be decoded of rows, after a Normal sync. The same push
 // again changes nothing. An older push than the stored one

@@ -246,6 +246,28 @@ func TestSync_RefusesAnOlderSnapshotAndTakesAnEquallyOldOne(t *testing.T) {
 	same(t, "rows", len(p.rows("u")), 3)
 }
 
+// TestSync_WhatIsHiddenStaysAndCannotBeTraded pushes what Steam shows of an inventory
+// while it hides a part.
+func TestSync_WhatIsHiddenStaysAndCannotBeTraded(t *testing.T) {
+	p := newPlace(t)
+	locked := asset("3", "C")
+	locked.Tradable = false
+	p.sync("u", pushAt(0, asset("1", "A"), asset("2", "B"), locked))
+	p.price("B", 7)
+	part := pushAt(1, asset("1", "A"), asset("4", "D"))
+	part.Hidden = 2
+	same(t, "result", p.sync("u", part), inventory.Result{Added: 1, Changed: 1, Unchanged: 2, QueuedNames: 1, Hidden: 2})
+	rows := p.rows("u")
+	same(t, "rows", len(rows), 4)
+	same(t, "hidden", rows["730/2/2"], "B||||1|false|true||7")
+	same(t, "shown", rows["730/2/1"], "A||||1|true|true||0")
+	version := p.version()
+	same(t, "again", p.sync("u", part), inventory.Result{Unchanged: 4, Hidden: 2})
+	same(t, "version", p.version(), version)
+	same(t, "whole", p.sync("u", pushAt(2, asset("1", "A"), asset("2", "B"))), inventory.Result{Removed: 2, Changed: 1, Unchanged: 1, PricedRows: 1})
+	same(t, "shown again", p.rows("u")["730/2/2"], "B||||1|true|true||7")
+}
+
 func TestSync_UsersGamesAndContextsAreApart(t *testing.T) {
 	p := newPlace(t)
 	for _, user := range []string{"u", "U", "u ", strings.Repeat("ü", 64)} {

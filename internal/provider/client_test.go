@@ -96,6 +96,28 @@ func TestDo_NeverAsksEarlierThanRetryAfter(t *testing.T) {
 	}
 }
 
+func TestDo_WaitsNoLongerThanItsPatience(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c, f := newFake(Options{Total: 5 * time.Minute, Patience: time.Minute}, func(n int) (*http.Response, error) {
+			if n == 1 {
+				return reply(429, "", "Retry-After", "120"), nil
+			}
+			return reply(200, "ok"), nil
+		})
+		for _, left := range []time.Duration{120 * time.Second, 90 * time.Second, 60 * time.Second} {
+			begun := time.Now()
+			kind, wait := kindOf(t, c.Do(t.Context(), get, discard))
+			if kind != KindRateLimited || wait != left || time.Since(begun) != 0 {
+				t.Errorf("kind %v, wait %v, took %v, want %v at once", kind, wait, time.Since(begun), left)
+			}
+			time.Sleep(30 * time.Second)
+		}
+		if err := c.Do(t.Context(), get, discard); err != nil || f.count() != 2 || f.at[1] < 2*time.Minute {
+			t.Errorf("%v, asked at %v", err, f.at)
+		}
+	})
+}
+
 func TestDo_FailsFastWhileToldToWait(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c, f := newFake(Options{}, func(n int) (*http.Response, error) {

@@ -25,6 +25,10 @@ type Options struct {
 	Backoff  time.Duration // upper end of the first wait between attempts; default 500 ms
 	Pause    time.Duration // how long the breaker first stays open; default 30 s, negative: it never opens
 
+	// Patience, when set, is how long a call waits at most for a source that wants to
+	// be left alone: it fails at once where that lasts longer.
+	Patience time.Duration
+
 	// Wait is how long the source is left alone when it refuses without saying for
 	// how long; default DefaultWait. It doubles up to MostWait for as long as the
 	// source refuses again soon after; default Wait, which is not at all.

@@ -30,8 +30,9 @@ func (c *Client) retry(ctx context.Context, deadline time.Duration, attempt func
 			return last
 		}
 		// Full jitter: callers that failed together do not come back together.
-		wait := c.jitter(backoff(c.o.Backoff, n)) + c.hold.remaining(c.clock())
-		if c.clock()+wait >= deadline {
+		held := c.hold.remaining(c.clock())
+		wait := c.jitter(backoff(c.o.Backoff, n)) + held
+		if c.impatient(held) || c.clock()+wait >= deadline {
 			return last
 		}
 		if err := c.sleep(ctx, wait); err != nil {
@@ -59,7 +60,8 @@ func (c *Client) lastOr(ctx context.Context, last error, refused *Error) error {
 }
 
 // admit waits until a request may be sent. It fails at once when that cannot be
-// before the deadline, or when the breaker is open. When it lets pass, the
+// before the deadline, when an order to wait outlasts the patience, or when the
+// breaker is open. When it lets pass, the
 // outcome must be reported.
 func (c *Client) admit(ctx context.Context, deadline time.Duration) (probe bool, err *Error) {
 	for {
@@ -100,10 +102,16 @@ func (c *Client) admitHop(ctx context.Context, deadline time.Duration) *Error {
 
 // waitFor waits until it may be worth asking again, unless that is too late.
 func (c *Client) waitFor(ctx context.Context, deadline time.Duration, r Refusal) *Error {
-	if r.Kind == KindBreaker || r.Err != nil || c.clock()+r.Wait >= deadline {
+	late := c.clock()+r.Wait >= deadline || (r.Kind == KindRateLimited && c.impatient(r.Wait))
+	if r.Kind == KindBreaker || r.Err != nil || late {
 		return c.deferred(ctx, r)
 	}
 	return c.sleep(ctx, r.Wait)
+}
+
+// impatient reports whether an order to wait is not waited for.
+func (c *Client) impatient(held time.Duration) bool {
+	return c.o.Patience > 0 && held >= c.o.Patience
 }
 
 // deferred says that nothing was sent, and why.

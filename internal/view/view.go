@@ -537,6 +537,7 @@ type SyncResult struct {
 	Unchanged   int64 `json:"unchanged"`
 	PricedRows  int64 `json:"pricedRows"`
 	QueuedNames int64 `json:"queuedNames"` // names that this sync put into the missing-price queue
+	Hidden      int64 `json:"hidden,omitzero" doc:"Assets that Steam counts and does not show; absent: none."`
 }
 
 // User is a user of the platform.

@@ -86,12 +86,16 @@ func explain(err error) error {
 	case e.Kind == provider.KindCancelled && e.Err != nil:
 		return e.Err
 	case e.Kind == provider.KindRateLimited, e.Kind == provider.KindBudget:
-		return &Failure{e, later("steam_throttled", e.RetryAfter, "Steam is not to be asked for more just now. What is stored stays as it is.")}
+		return &Failure{e, throttled(e.RetryAfter)}
 	case e.Status == statusForbidden, e.Status == statusUnauthorized:
 		return &Failure{e, fault.New(fault.Conflict, "inventory_private",
 			"The user's inventory on Steam is not public. What is stored stays as it is.")}
 	}
 	return &Failure{e, later("inventory_unavailable", e.RetryAfter, "Steam did not answer with a whole inventory. What is stored stays as it is.")}
+}
+
+func throttled(wait time.Duration) *fault.Error {
+	return later("steam_throttled", wait, "Steam is not to be asked for more just now. What is stored stays as it is.")
 }
 
 func later(code string, wait time.Duration, detail string) *fault.Error {

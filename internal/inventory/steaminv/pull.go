@@ -18,8 +18,19 @@ type Puller struct {
 	Now     func() time.Time
 }
 
+// Held returns for how long Steam wants to be left alone, as far as is known; 0: it
+// does not.
+func (p *Puller) Held() time.Duration {
+	if until := p.Client.BlockedUntil(); !until.IsZero() {
+		return max(0, until.Sub(p.Now()))
+	}
+	return 0
+}
+
 // Pull reads a whole inventory, page after page. Whatever keeps it from being
 // whole is an error: see explain for which are faults that a caller is told of.
+// Steam counts what it hides as well, so that fewer assets than it counts are whole
+// where it says that no page follows: the push tells how many are hidden.
 //
 // The push is as of when the first page was asked for: what the user did since
 // may be missing.
@@ -43,9 +54,7 @@ func (p *Puller) Pull(ctx context.Context, steamID string, place Place) (invento
 		}
 		start = next.last
 	}
-	if err := w.end(); err != nil {
-		return inventory.Push{}, explain(err)
-	}
+	w.Hidden = w.total - int64(len(w.seen))
 	return w.Push, nil
 }
 
@@ -112,19 +121,14 @@ func (w *walk) add(p *page) error {
 		w.seen[a.AssetID] = struct{}{}
 		w.Assets = append(w.Assets, a)
 	}
-	if p.more && len(w.seen) == before {
+	missing := w.total - int64(len(w.seen))
+	switch {
+	case missing < 0:
+		return provider.Protocol(source, "%d assets came of %d that there are: it changed meanwhile", len(w.seen), w.total)
+	case p.more && len(w.seen) == before:
 		return provider.Protocol(source, "a page that brings nothing new has another one after it")
-	}
-	if int64(len(w.seen)) > w.total {
-		return w.end()
-	}
-	return nil
-}
-
-// end checks that what came is all that there is.
-func (w *walk) end() error {
-	if int64(len(w.seen)) != w.total {
-		return provider.Protocol(source, "%d assets came of %d that there are: some are hidden, or it changed meanwhile", len(w.seen), w.total)
+	case !p.more && missing > 0 && len(p.assets) >= w.count:
+		return provider.Protocol(source, "a full page has none after it, and %d assets are missing", missing)
 	}
 	return nil
 }

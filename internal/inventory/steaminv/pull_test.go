@@ -256,7 +256,6 @@ func TestPull_TellsOutcomesApart(t *testing.T) {
 		"no success":            {reply(200, `{"total_inventory_count":0}`), "inventory_unavailable", fault.Unavailable, 1, 30 * time.Second},
 		"failure":               {reply(200, `{"success":false,"total_inventory_count":0}`), "inventory_unavailable", fault.Unavailable, 1, 30 * time.Second},
 		"no count":              {reply(200, `{"success":1}`), "inventory_unavailable", fault.Unavailable, 1, 30 * time.Second},
-		"fewer than counted":    {page(`"total_inventory_count":2,` + one), "inventory_unavailable", fault.Unavailable, 1, 30 * time.Second},
 		"more than counted":     {page(`"total_inventory_count":0,` + one), "inventory_unavailable", fault.Unavailable, 1, 30 * time.Second},
 		"more without where":    {page(`"total_inventory_count":2,"more_items":1,` + one), "inventory_unavailable", fault.Unavailable, 1, 30 * time.Second},
 		"another inventory":     {page(`"total_inventory_count":1,` + strings.Replace(one, "730", "570", 1)), "inventory_unavailable", fault.Unavailable, 1, 30 * time.Second},
@@ -285,6 +284,48 @@ func TestPull_TellsOutcomesApart(t *testing.T) {
 			}
 			if n := len(s.Paths()); n != c.requests || push.Assets != nil {
 				t.Errorf("%d requests, %d assets", n, len(push.Assets))
+			}
+		})
+	}
+}
+
+func TestPull_CountsWhatIsHidden(t *testing.T) {
+	reply := func(total int, more string, ids ...int) steaminvtest.Reply {
+		var assets []string
+		for _, id := range ids {
+			assets = append(assets, fmt.Sprintf(`{"assetid":"%d","classid":"1"}`, id))
+		}
+		return steaminvtest.Reply{Body: fmt.Sprintf(`{"assets":[%s],"descriptions":[{"classid":"1","market_hash_name":"A","marketable":1}],`+
+			`%s"total_inventory_count":%d,"success":1}`, strings.Join(assets, ","), more, total)}
+	}
+	const next = `"more_items":1,"last_assetid":"2",`
+	full := make([]int, 2000)
+	for i := range full {
+		full[i] = i + 1
+	}
+	for name, c := range map[string]struct {
+		script map[int]steaminvtest.Reply
+		assets int
+		hidden int64 // -1: refused
+	}{
+		"of one page":            {map[int]steaminvtest.Reply{1: reply(2, "", 1)}, 1, 1},
+		"of the last of two":     {map[int]steaminvtest.Reply{1: reply(9, next, 1, 2), 2: reply(9, "", 3)}, 3, 6},
+		"all of the last of two": {map[int]steaminvtest.Reply{1: reply(9, next, 1, 2), 2: reply(9, "")}, 2, 7},
+		"a full page":            {map[int]steaminvtest.Reply{1: reply(2001, "", full...)}, 0, -1},
+		"a page that is missed":  {map[int]steaminvtest.Reply{1: reply(9, next, 1, 2), 2: {Status: 404, Body: steaminvtest.Null}}, 0, -1},
+		"another count":          {map[int]steaminvtest.Reply{1: reply(9, next, 1, 2), 2: reply(8, "", 3)}, 0, -1},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := newSteam(t, &steaminvtest.Server{Script: c.script})
+			push, err := s.pull(t)
+			if c.hidden < 0 {
+				if code(err) != "inventory_unavailable" || push.Assets != nil {
+					t.Errorf("%d assets, %v", len(push.Assets), err)
+				}
+				return
+			}
+			if err != nil || len(push.Assets) != c.assets || push.Hidden != c.hidden {
+				t.Errorf("%d assets, %d hidden, %v", len(push.Assets), push.Hidden, err)
 			}
 		})
 	}

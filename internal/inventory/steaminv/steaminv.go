@@ -1,6 +1,7 @@
 // Package steaminv pulls users' public inventories from Steam. A pull is all
-// pages or nothing: what came is handed on only when it is whole, so that
-// nothing that Steam hides, refuses or breaks off removes a stored row.
+// pages or nothing: what came is handed on only when it is whole, with how much of
+// it is hidden, so that nothing that Steam hides, refuses or breaks off removes a
+// stored row.
 //
 // Steam documents none of this; it is read as it was seen to answer until
 // November 2026. Not confirmed, and so tolerated: 401 where others saw 403 (both
@@ -34,7 +35,7 @@ const (
 // Tune sets in the options of the client what is particular to inventories.
 func Tune(o *provider.Options) {
 	o.MaxBody, o.Attempts, o.Backoff, o.Total = maxBody, 4, 2*time.Second, PullTime
-	o.Judge = judge
+	o.Patience, o.Judge = AnswerTime, judge
 }
 
 // Place is one part of an inventory: a game and one of its contexts.

@@ -28,6 +28,7 @@ type Options struct {
 	// SteamID returns whose inventory is meant: a fault if there is none.
 	SteamID func(ctx context.Context, userID string) (string, error)
 	Pull    func(ctx context.Context, steamID string, place Place) (inventory.Push, error)
+	Held    func() time.Duration // for which Steam wants to be left alone; 0: it does not
 	Sync    func(ctx context.Context, userID string, push inventory.Push, mode inventory.Mode) (inventory.Result, error)
 	Logger  *slog.Logger
 }
@@ -77,7 +78,8 @@ func (s *Syncer) Close() {
 
 // Sync pulls a user's inventory and makes the stored rows those that came. It
 // returns within AnswerTime: with a fault of kind Unavailable where that was not
-// enough, while the pull goes on.
+// enough, while the pull goes on. Where Steam wants to be left alone for longer than
+// that it says so at once.
 func (s *Syncer) Sync(ctx context.Context, userID string, place Place, mode inventory.Mode) (inventory.Result, error) {
 	if err := place.Check(); err != nil {
 		return inventory.Result{}, err
@@ -98,6 +100,9 @@ func (s *Syncer) Sync(ctx context.Context, userID string, place Place, mode inve
 	case <-ctx.Done():
 		return inventory.Result{}, ctx.Err()
 	case <-timer.C:
+		if held := s.o.Held(); held > 0 {
+			return inventory.Result{}, throttled(held)
+		}
 		return inventory.Result{}, later("inventory_unavailable", retryUnavailable,
 			"The inventory is still being read: Steam is asked slowly. Ask again to have what it comes to.")
 	}

@@ -2,6 +2,7 @@ package steaminv_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"net/http"
@@ -16,6 +17,7 @@ import (
 	"assay/internal/inventory"
 	"assay/internal/inventory/steaminv"
 	"assay/internal/inventory/steaminv/steaminvtest"
+	"assay/internal/provider"
 	"assay/internal/store"
 	"assay/internal/store/storetest"
 )
@@ -51,7 +53,7 @@ func newPlace(t *testing.T, s *steam) *place {
 		return u.SteamID, err
 	}
 	p := &place{steaminv.NewSyncer(steaminv.Options{
-		SteamID: steamID, Pull: s.puller.Pull, Sync: service.Sync, Logger: slog.New(slog.DiscardHandler),
+		SteamID: steamID, Pull: s.puller.Pull, Held: s.puller.Held, Sync: service.Sync, Logger: slog.New(slog.DiscardHandler),
 	}), st}
 	t.Cleanup(func() {
 		p.Close()
@@ -141,6 +143,26 @@ func (p *place) keeps(t *testing.T, want string, rows map[string]string) {
 	}
 }
 
+func TestSync_APartlyHiddenInventoryRemovesNoRows(t *testing.T) {
+	s := newSteam(t, &steaminvtest.Server{Inventories: owned(items(3)...)})
+	p := newPlace(t, s)
+	if _, err := p.Sync(t.Context(), "u", steaminv.Default(), inventory.Normal); err != nil {
+		t.Fatal(err)
+	}
+	s.Set(func(f *steaminvtest.Server) {
+		f.Inventories = owned(items(1)...)
+		f.Inventories[csPlace].Concealed = 2
+	})
+	got, err := p.Sync(t.Context(), "u", steaminv.Default(), inventory.Listing)
+	if want := (inventory.Result{Changed: 2, Unchanged: 1, Hidden: 2}); err != nil || got != want || len(p.rows(t)) != 3 {
+		t.Errorf("%+v, %v, want %+v", got, err, want)
+	}
+	s.Set(func(f *steaminvtest.Server) { f.Inventories = owned(items(2)...) })
+	if got, err := p.Sync(t.Context(), "u", steaminv.Default(), inventory.Normal); err != nil || got.Removed != 1 || got.Changed != 1 {
+		t.Errorf("%+v, %v", got, err)
+	}
+}
+
 func TestSync_AnEmptyInventoryRemovesRows(t *testing.T) {
 	s := newSteam(t, &steaminvtest.Server{Inventories: owned(items(3)...)})
 	p := newPlace(t, s)
@@ -190,8 +212,84 @@ func syncer(pull func(ctx context.Context) error, steamID func() string) (*steam
 		Sync: func(_ context.Context, _ string, _ inventory.Push, mode inventory.Mode) (inventory.Result, error) {
 			return inventory.Result{Added: synced.Add(1), Removed: int64(mode)}, nil
 		},
+		Held:   func() time.Duration { return 0 },
 		Logger: slog.New(slog.DiscardHandler),
 	}), synced
+}
+
+// leftAlone is what everybody knows of an order to wait until a moment.
+type leftAlone struct {
+	until time.Time
+	after time.Time // when it first let somebody pass
+}
+
+func (l *leftAlone) Take(context.Context) (provider.Refusal, error) {
+	if wait := time.Until(l.until); wait > 0 {
+		return provider.Refusal{Kind: provider.KindRateLimited, Wait: wait}, nil
+	}
+	l.after = time.Now()
+	return provider.Refusal{}, errors.New("nobody is asked in this test")
+}
+
+func (*leftAlone) Hold(_ context.Context, o provider.Order) (time.Duration, error) {
+	return o.Wait, nil
+}
+
+func (*leftAlone) Tell(context.Context, provider.Rate) error { return nil }
+
+func (*leftAlone) Down(context.Context, string) error { return nil }
+
+func (*leftAlone) Up(context.Context) error { return nil }
+
+// TestSync_SaysAtOnceThatSteamWantsToBeLeftAlone asks during the whole of an order to
+// wait: nobody hangs for what is not going to come in time.
+func TestSync_SaysAtOnceThatSteamWantsToBeLeftAlone(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		order := &leftAlone{until: time.Now().Add(10 * time.Minute)}
+		o := provider.Options{Source: "steam", Allowance: order}
+		steaminv.Tune(&o)
+		client := provider.NewClient(o)
+		defer client.Close()
+		puller := &steaminv.Puller{BaseURL: "https://steamcommunity.com", Client: client, Now: time.Now}
+		s := steaminv.NewSyncer(steaminv.Options{
+			SteamID: func(context.Context, string) (string, error) { return someone, nil },
+			Pull:    puller.Pull, Held: puller.Held, Logger: slog.New(slog.DiscardHandler),
+		})
+		defer s.Close()
+		for left := 10 * time.Minute; left >= steaminv.AnswerTime; left -= 30 * time.Second {
+			begun := time.Now()
+			_, err := s.Sync(t.Context(), "u", steaminv.Default(), inventory.Normal)
+			if f := fault.Of(err); f == nil || f.Code != "steam_throttled" || f.RetryAfter != left || time.Since(begun) != 0 {
+				t.Fatalf("%v before its end: %v in %v", left, err, time.Since(begun))
+			}
+			<-time.After(30 * time.Second)
+		}
+		// What is left now can be waited for.
+		_, _ = s.Sync(t.Context(), "u", steaminv.Default(), inventory.Normal)
+		if !order.after.Equal(order.until) {
+			t.Errorf("asked again at %v, want %v", order.after, order.until)
+		}
+	})
+}
+
+func TestSync_TellsOfAnOrderToWaitThatCameMeanwhile(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		o := steaminv.Options{
+			SteamID: func(context.Context, string) (string, error) { return someone, nil },
+			Pull: func(ctx context.Context, _ string, _ steaminv.Place) (inventory.Push, error) {
+				<-ctx.Done()
+				return inventory.Push{}, ctx.Err()
+			},
+			Held:   func() time.Duration { return 40 * time.Second },
+			Logger: slog.New(slog.DiscardHandler),
+		}
+		s := steaminv.NewSyncer(o)
+		defer s.Close()
+		_, err := s.Sync(t.Context(), "u", steaminv.Default(), inventory.Normal)
+		if f := fault.Of(err); f == nil || f.Code != "steam_throttled" || f.RetryAfter != 40*time.Second {
+			t.Error(err)
+		}
+	})
 }
 
 func TestSync_KeepsNobodyWaitingForEver(t *testing.T) {

@@ -17,6 +17,7 @@ type Inventory struct {
 	Descriptions map[[2]string]string // by class and instance ("0": none)
 	Properties   map[string]string    // by asset id; may be nil
 	Hidden       bool                 // it tells how many there are and shows none
+	Concealed    int                  // how many more it tells of than it shows
 }
 
 // Asset is a row of the list of assets.

@@ -186,6 +186,6 @@ func (i *Inventory) page(start string, count int, repeat bool) string {
 	if to < total {
 		b.WriteString(`,"more_items":1,"last_assetid":"` + i.Assets[to-1].ID + `"`)
 	}
-	b.WriteString(`,"total_inventory_count":` + strconv.Itoa(total) + `,"success":1,"rwgrsn":-2}`)
+	b.WriteString(`,"total_inventory_count":` + strconv.Itoa(total+i.Concealed) + `,"success":1,"rwgrsn":-2}`)
 	return b.String()
 }
