@@ -20,22 +20,23 @@ func askedTimes(calls []provider.Call) map[string]int {
 	return out
 }
 
-// TestPlan_AGameThatNoSourceQuotesIsNoFailure is of names that nobody could be asked
-// for: nothing went wrong, and they wait like others that were not found.
-func TestPlan_AGameThatNoSourceQuotesIsNoFailure(t *testing.T) {
+// TestPlan_AGameThatNoSourceQuotesIsTold is of names that nobody could be asked for:
+// no market answered for them, and items and job say why.
+func TestPlan_AGameThatNoSourceQuotesIsTold(t *testing.T) {
+	const why = "no configured source quotes this game"
 	w := newWorld(t, single("alpha", []string{"A"}, "a1"))
 	w.push("u", 999, "A")
 	w.drain()
 	for _, j := range []refresh.Job{w.last(refresh.Missing), w.run(true)} {
-		equal(t, "state", j.State, refresh.Finished)
-		equal(t, "no quote", j.Counts.NoQuote, 1)
-		equal(t, "last error", j.LastError, "")
-		items, err := w.store.JobItems(t.Context(), j.ID, refresh.ItemNoQuote, -1, 0, 10)
+		equal(t, "state", j.State, refresh.Failed)
+		equal(t, "failed", j.Counts.Failed, 1)
+		equal(t, "last error", j.LastError, why)
+		items, err := w.store.JobItems(t.Context(), j.ID, refresh.ItemFailed, -1, 0, 10)
 		must(t, err)
-		equal(t, "error", items[0].Error, "no configured source quotes this game")
+		equal(t, "error", items[0].Error, why)
 	}
-	equal(t, "estimated", w.count(`SELECT count(*) FROM item WHERE estimated_at <> 0 OR failures <> 0`), 0)
-	equal(t, "waiting", w.count(`SELECT count(*) FROM missing_price WHERE attempts = 1`), 1)
+	equal(t, "estimated", w.count(`SELECT count(*) FROM item WHERE estimated_at <> 0`), 0)
+	equal(t, "waiting", w.count(`SELECT count(*) FROM missing_price`), 1)
 }
 
 func TestSingle_ANameThatNobodyCanAnswerForFailsAlone(t *testing.T) {

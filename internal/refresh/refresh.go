@@ -62,8 +62,8 @@ const (
 	ItemPending   = "pending"
 	ItemUpdated   = "updated" // priced in this job, changed or not
 	ItemSkipped   = "skipped"
-	ItemNoQuote   = "noQuote" // markets answered, none had a usable quote; or none is there to be asked
-	ItemFailed    = "failed"  // no market answered
+	ItemNoQuote   = "noQuote" // markets answered, none had a usable quote
+	ItemFailed    = "failed"  // no market answered, or none quotes the game
 	ItemCancelled = "cancelled"
 )
 
@@ -314,7 +314,7 @@ type SettledItem struct {
 	Item                        // as it was
 	State      string           // ItemUpdated, ItemNoQuote, ItemFailed, ItemSkipped
 	Reason     string           // of ItemSkipped
-	Error      string           // of ItemFailed, and of ItemNoQuote where nobody was asked
+	Error      string           // of ItemFailed
 	Answered   bool             // a market answered, so that Estimate counts
 	Estimate   pricing.Estimate // its Verdicts are not kept
 	AsOf       time.Time        // earliest fetch behind it

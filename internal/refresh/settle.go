@@ -431,7 +431,7 @@ func (s *settler) settleItem(i int, now time.Time) SettledItem {
 		out.State, out.Reason = ItemSkipped, SkipBudget
 		return out
 	default:
-		out.State, out.Error = ItemNoQuote, "no configured source quotes this game"
+		out.State, out.Error = ItemFailed, "no configured source quotes this game"
 		return out
 	}
 	s.gather(i)

@@ -246,13 +246,18 @@ UPDATE refresh_job SET stage = 'done', finished_at = $2, state = CASE
 	WHEN (SELECT coalesce(sum(updated), 0) FROM refresh_batch WHERE job_id = $1) = 0 AND (
 		(SELECT coalesce(sum(failed), 0) FROM refresh_batch WHERE job_id = $1) > 0
 		OR last_error <> '') THEN 'failed'
-	ELSE 'finished' END
+	ELSE 'finished' END,
+	last_error = CASE
+	WHEN last_error = '' AND (SELECT coalesce(sum(failed), 0) FROM refresh_batch WHERE job_id = $1) > 0
+	THEN coalesce((SELECT error FROM refresh_item WHERE job_id = $1 AND state = 'failed' ORDER BY batch, item_id LIMIT 1), '')
+	ELSE last_error END
 WHERE id = $1 AND state = 'running' AND stage = 'spread'
 RETURNING state`
 
 // FinishJob ends a job whose prices have reached the rows, and drops its answers
 // but for the newest good one of each market's file. A job that priced nothing
-// although something went wrong has failed. The state is empty, and nothing was
+// although something went wrong has failed. Where items failed that nobody could be
+// asked for, the first of them says why. The state is empty, and nothing was
 // written, where the job was not spreading.
 func (t *Tx) FinishJob(id int64) (refresh.State, error) {
 	if err := t.lockBlobs(); err != nil {
