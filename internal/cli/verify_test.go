@@ -33,6 +33,9 @@ func ledgerDir(t *testing.T, change string) string {
 	}
 	ledger := &wallet.Ledger{Keys: keys}
 	if err := s.InTx(t.Context(), func(tx *store.Tx) error {
+		if err := tx.SetLedgerKey(keys.Marks()[0]); err != nil {
+			return err
+		}
 		_, err := ledger.Deposit(tx, wallet.Account{User: "u1", Currency: "USD"}, 500, wallet.Request{})
 		return err
 	}); err != nil {
