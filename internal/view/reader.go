@@ -28,6 +28,7 @@ type Reader struct {
 	fresh   freshness
 	prices  *prices.Table
 	ranking *ranking.Ranking
+	status  *turns[Status]
 }
 
 // Options are what a Reader is made of.
@@ -55,11 +56,17 @@ func NewReader(o Options) *Reader {
 	if o.Logger == nil {
 		o.Logger = slog.New(slog.DiscardHandler)
 	}
-	return &Reader{o: o, prices: prices.New(o.Store), ranking: ranking.New(ranking.Options{Store: o.Store, Now: o.Now, Logger: o.Logger})}
+	return &Reader{
+		o: o, prices: prices.New(o.Store), status: newTurns[Status](),
+		ranking: ranking.New(ranking.Options{Store: o.Store, Now: o.Now, Logger: o.Logger}),
+	}
 }
 
-// Status tells what runs and how fresh prices are.
-func (r *Reader) Status(ctx context.Context) (Status, error) {
+// Status tells what runs and how fresh prices are. What it returns is shared by who
+// asked at the same time, and must not be changed.
+func (r *Reader) Status(ctx context.Context) (Status, error) { return r.status.get(ctx, r.readStatus) }
+
+func (r *Reader) readStatus(ctx context.Context) (Status, error) {
 	now := r.o.Now()
 	var s Status
 	jobs, err := r.o.Store.Jobs(ctx, refresh.Bulk, 1<<62, 1)
