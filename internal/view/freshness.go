@@ -12,10 +12,9 @@ const (
 	// freshFor is how long a price counts as fresh.
 	freshFor = 24 * time.Hour
 	// A count of all items serves callers for freshKeep while a job runs or
-	// nothing happened; with the time that it takes, none is older than about two
-	// seconds. The first caller after freshRenew counts anew, and nobody else waits
-	// for that.
-	freshKeep, freshRenew = 1500 * time.Millisecond, time.Second
+	// nothing happened. The first caller after freshRenew counts anew, and nobody else
+	// waits for that unless it takes seconds.
+	freshKeep, freshRenew = 5 * time.Second, time.Second
 )
 
 // freshKey changes when the counts of Freshness are likely to have changed.

@@ -28,7 +28,7 @@ type Reader struct {
 	fresh   freshness
 	prices  *prices.Table
 	ranking *ranking.Ranking
-	status  *turns[Status]
+	status  *turns[counted]
 }
 
 // Options are what a Reader is made of.
@@ -57,43 +57,54 @@ func NewReader(o Options) *Reader {
 		o.Logger = slog.New(slog.DiscardHandler)
 	}
 	return &Reader{
-		o: o, prices: prices.New(o.Store), status: newTurns[Status](),
+		o: o, prices: prices.New(o.Store), status: newTurns[counted](),
 		ranking: ranking.New(ranking.Options{Store: o.Store, Now: o.Now, Logger: o.Logger}),
 	}
 }
 
 // Status tells what runs and how fresh prices are. What it returns is shared by who
 // asked at the same time, and must not be changed.
-func (r *Reader) Status(ctx context.Context) (Status, error) { return r.status.get(ctx, r.readStatus) }
+func (r *Reader) Status(ctx context.Context) (Status, error) {
+	c, err := r.status.get(ctx, r.readStatus)
+	if err == nil {
+		c.Freshness, err = r.fresh.get(ctx, c.key, r.o.Now, r.countFresh)
+	}
+	return c.Status, err
+}
 
-func (r *Reader) readStatus(ctx context.Context) (Status, error) {
+// counted is a status without freshness, and what that is of.
+type counted struct {
+	Status
+	key freshKey
+}
+
+func (r *Reader) readStatus(ctx context.Context) (counted, error) {
 	now := r.o.Now()
 	var s Status
 	jobs, err := r.o.Store.Jobs(ctx, refresh.Bulk, 1<<62, 1)
 	if err != nil {
-		return s, err
+		return counted{}, err
 	}
 	s.Usage.ByProvider = map[string]int64{}
 	var key freshKey
 	if len(jobs) > 0 {
 		job, err := r.jobs(ctx, jobs)
 		if err != nil {
-			return s, err
+			return counted{}, err
 		}
 		s = status(job[0], jobs[0], now)
 		key.job, key.state, key.updated = jobs[0].ID, jobs[0].State, jobs[0].Counts.Updated
 	}
 	q, err := r.o.Store.MissingQueue(ctx, now)
 	if err != nil {
-		return s, err
+		return counted{}, err
 	}
 	s.Missing = MissingStatus{Running: q.Running, PendingItems: q.Due, WaitingItems: q.Waiting}
 	if !q.Oldest.IsZero() {
 		s.Missing.OldestSeconds = seconds(now.Sub(q.Oldest))
 	}
 	key.queued = q.Due + q.Waiting
-	s.Freshness, err = r.fresh.get(ctx, key, r.o.Now, r.countFresh)
-	return s, err
+	return counted{s, key}, nil
 }
 
 func status(job Job, j refresh.Job, now time.Time) Status {
