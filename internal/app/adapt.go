@@ -130,7 +130,7 @@ type sealing struct {
 func (s sealing) KeepAnswer(k once.Key, a once.Answer) error {
 	if k.Money {
 		sealed := a.Sealed(k)
-		s.keys.Sealer().SealAnswer(sealed)
+		s.keys.Sealer().Seal(sealed)
 		a.Seal = sealed.Seal
 	}
 	return s.Keeper.KeepAnswer(k, a)

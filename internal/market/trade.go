@@ -126,7 +126,7 @@ func (s *Service) move(ctx context.Context, id int64, fn func(Tx, *Trade) (chang
 // write seals a trade as it is, and writes it.
 func (s *Service) write(tx Tx, t *Trade) error {
 	sealed := t.sealed()
-	s.o.Ledger.Keys.Sealer().SealTrade(sealed)
+	s.o.Ledger.Keys.Sealer().Seal(sealed)
 	t.Seal = sealed.Seal
 	return tx.UpdateTrade(*t)
 }

@@ -63,41 +63,33 @@ type Answer struct {
 	Seal
 }
 
-// SealTrade completes a trade whose other fields are set.
-func (s *Sealer) SealTrade(t *Trade) {
-	t.Version, t.KeyID = Version, s.ring.keys[0].ID
-	t.MAC = s.own(t)
+// sealed is a record that carries a Seal.
+type sealed interface {
+	record
+	seal() *Seal
 }
 
-// SealRules completes a version of the fee rules whose other fields are set.
-func (s *Sealer) SealRules(r *Rules) {
-	r.Version, r.KeyID = Version, s.ring.keys[0].ID
-	r.MAC = s.own(r)
+func (s *Seal) seal() *Seal { return s }
+
+// Seal completes a trade, a version of the fee rules or an answer whose other fields
+// are set.
+func (s *Sealer) Seal(r sealed) {
+	seal := r.seal()
+	seal.Version, seal.KeyID = Version, s.ring.keys[0].ID
+	seal.MAC = s.own(r)
 }
 
-// SealAnswer completes an answer whose other fields are set.
-func (s *Sealer) SealAnswer(a *Answer) {
-	a.Version, a.KeyID = Version, s.ring.keys[0].ID
-	a.MAC = s.own(a)
-}
-
-// TradeIntact reports whether a trade is what was sealed. The error is an ErrNoKey.
-func (s *Sealer) TradeIntact(t *Trade) (bool, error) { return s.intact(t, t.Version, t.KeyID, t.MAC) }
-
-// RulesIntact reports whether a version of the fee rules is what was sealed. It
-// does not look at the text of the rules, nor at the version before. The error is
-// an ErrNoKey.
-func (s *Sealer) RulesIntact(r *Rules) (bool, error) { return s.intact(r, r.Version, r.KeyID, r.MAC) }
-
-// AnswerIntact reports whether an answer is what was sealed. The error is an
-// ErrNoKey.
-func (s *Sealer) AnswerIntact(a *Answer) (bool, error) {
-	return s.intact(a, a.Version, a.KeyID, a.MAC)
+// Intact reports whether a trade, a version of the fee rules or an answer is what was
+// sealed. Of rules it does not look at their text, nor at the version before. The
+// error is an ErrNoKey.
+func (s *Sealer) Intact(r sealed) (bool, error) {
+	seal := r.seal()
+	return s.intact(r, seal.Version, seal.KeyID, seal.MAC)
 }
 
 // CheckTrade refuses a trade that is not what was sealed: nothing is done upon it.
 func (r *Ring) CheckTrade(t *Trade) error {
-	intact, err := r.Sealer().TradeIntact(t)
+	intact, err := r.Sealer().Intact(t)
 	if intact && err == nil {
 		return nil
 	}
@@ -108,7 +100,7 @@ func (r *Ring) CheckTrade(t *Trade) error {
 // CheckRules refuses a version of the fee rules that is not what was activated:
 // nothing is charged by it.
 func (r *Ring) CheckRules(v *Rules) error {
-	intact, err := r.Sealer().RulesIntact(v)
+	intact, err := r.Sealer().Intact(v)
 	if intact && err == nil {
 		return nil
 	}
@@ -117,7 +109,7 @@ func (r *Ring) CheckRules(v *Rules) error {
 
 // CheckAnswer refuses an answer that is not what was sealed: it is not given out.
 func (r *Ring) CheckAnswer(a *Answer) error {
-	intact, err := r.Sealer().AnswerIntact(a)
+	intact, err := r.Sealer().Intact(a)
 	if intact && err == nil {
 		return nil
 	}

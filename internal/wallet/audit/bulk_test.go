@@ -159,7 +159,7 @@ func (b *bulk) end() {
 }
 
 func (b *bulk) addTrade(t *wallet.Trade) {
-	b.Keys.Sealer().SealTrade(t)
+	b.Keys.Sealer().Seal(t)
 	b.add("trade", t.ID, t.Listing, b.traders[t.Seller], b.traders[t.Buyer], t.AppID, t.ContextID, t.AssetID, t.Item, t.Amount, t.Price, string(t.Currency),
 		t.PaymentMethod, t.Country, t.Fee, t.Net, t.FeeRule, t.FeeVersion, t.Transaction, t.State, stored(t.CreatedAt), stored(t.CompletedAt),
 		stored(t.SettleAt), stored(t.SettledAt), stored(t.ReversedAt), t.Volume, t.Ranked, t.Version, t.KeyID, t.MAC[:])

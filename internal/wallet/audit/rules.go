@@ -61,7 +61,7 @@ func (v *audit) ruleChain() error {
 		for i := range rows {
 			r := &rows[i]
 			v.versions++
-			intact, err := v.sealer.RulesIntact(&r.Rules)
+			intact, err := v.sealer.Intact(&r.Rules)
 			if intact && r.Previous == (wallet.Hash{}) && r.Number == last.Number+1 && r.Number > 1 && v.rules.oldest >= r.Number {
 				v.tally, last.MAC = clean.clone(), wallet.Hash{}
 			}

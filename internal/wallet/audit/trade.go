@@ -165,7 +165,7 @@ func (d *deal) sort() {
 // deal examines a trade; p is the transaction that findings are told at.
 func (v *audit) deal(d *deal, p *payment) error {
 	if d.trade != nil {
-		intact, err := v.sealer.TradeIntact(&d.trade.Trade)
+		intact, err := v.sealer.Intact(&d.trade.Trade)
 		v.sealed(tradeCrosscheck, intact, err, d.trade.KeyID, func() Finding {
 			return v.finding(p, "what key "+quote(d.trade.KeyID)+" sealed", d.trade.MAC.String(), "trade %d is not what was sealed.", d.id)
 		})

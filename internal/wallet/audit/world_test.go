@@ -161,7 +161,7 @@ func (w *world) change(id int64, set string, args ...any) {
 		rows, err := l.TradesOf([]int64{id})
 		if err == nil {
 			t := rows[0].Trade
-			w.Keys.Sealer().SealTrade(&t)
+			w.Keys.Sealer().Seal(&t)
 			w.exec(`UPDATE trade SET version = $1, key_id = $2, mac = $3 WHERE id = $4`, t.Version, t.KeyID, t.MAC[:], id)
 		}
 		return err

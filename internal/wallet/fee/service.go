@@ -321,7 +321,7 @@ func (s *Service) addAfter(tx Tx, newest int64, next Activation) error {
 func (s *Service) add(tx Tx, a Activation) error {
 	a.At = tx.Now()
 	sealed := a.Sealed()
-	s.Keys.Sealer().SealRules(sealed)
+	s.Keys.Sealer().Seal(sealed)
 	a.Seal = sealed.Seal
 	return tx.AddFees(a)
 }
