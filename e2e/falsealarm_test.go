@@ -7,8 +7,6 @@ import (
 	"math/rand/v2"
 	"net/http"
 	"net/url"
-	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 	"sync"
@@ -95,14 +93,7 @@ func TestVerify_TrafficRaisesNoFalseAlarm(t *testing.T) {
 		t.Parallel()
 		seed := randtest.Seed(t)
 		r := rand.New(rand.NewPCG(seed, 0))
-		path := filepath.Join(t.TempDir(), "fees.json")
-		write := func(rules string) {
-			t.Helper()
-			if err := os.WriteFile(path, []byte(rules), 0o600); err != nil {
-				t.Fatal(err)
-			}
-		}
-		write(feeDocument(500))
+		path, write := feeFile(t, feeDocument(500))
 		servers := on.instances(t, 2, "PAYMENT_FEE_RULES="+path, "TRADE_HOLD=1s", keysFrom(0))
 		f := &traffic{servers: servers, buyers: []string{"b0", "b1", "b2", "b3"}, turns: make(chan struct{}, 20)}
 		for _, b := range f.buyers {

@@ -75,14 +75,7 @@ func TestFees_BrokenRulesChangeNothingAndNameEveryFault(t *testing.T) {
 	t.Parallel()
 	onBoth(t, func(t *testing.T, on engine) {
 		t.Parallel()
-		path := filepath.Join(t.TempDir(), "fees.json")
-		write := func(text string) {
-			t.Helper()
-			if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
-				t.Fatal(err)
-			}
-		}
-		write(feeDocument(100))
+		path, write := feeFile(t, feeDocument(100))
 		s := newFeeSource(t, on, path)
 		documents := feetest.Broken()
 		for name, d := range documents {
@@ -103,10 +96,7 @@ func TestFees_TheDatabaseRefusesToChangeOrDeleteThem(t *testing.T) {
 	t.Parallel()
 	onBoth(t, func(t *testing.T, on engine) {
 		t.Parallel()
-		path := filepath.Join(t.TempDir(), "fees.json")
-		if err := os.WriteFile(path, []byte(feeDocument(100)), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		path, _ := feeFile(t, feeDocument(100))
 		s := newFeeSource(t, on, path)
 		edits := []string{`UPDATE fee_rule_set SET source = 'x'`, `DELETE FROM fee_rule_set`, `TRUNCATE fee_rule_set`}
 		if on == onSQLite {

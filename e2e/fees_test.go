@@ -28,6 +28,20 @@ func feeDocument(points int) string {
 	return fmt.Sprintf(`{"rules":[%s],"fallback":{"basisPoints":%d}}`, strings.Join(rules, ","), points)
 }
 
+// feeFile makes a file of fee rules, and returns its path and what writes it anew.
+func feeFile(t *testing.T, rules string) (path string, write func(rules string)) {
+	t.Helper()
+	path = filepath.Join(t.TempDir(), "fees.json")
+	write = func(rules string) {
+		t.Helper()
+		if err := os.WriteFile(path, []byte(rules), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	write(rules)
+	return path, write
+}
+
 type feeRules struct {
 	Version int64
 	Source  string
@@ -62,14 +76,8 @@ func TestFees_AKillDuringARefreshLeavesTheOldOrTheNewSet(t *testing.T) {
 	t.Parallel()
 	onBoth(t, func(t *testing.T, on engine) {
 		t.Parallel()
-		path := filepath.Join(t.TempDir(), "fees.json")
-		write := func(points int) {
-			t.Helper()
-			if err := os.WriteFile(path, []byte(feeDocument(points)), 0o600); err != nil {
-				t.Fatal(err)
-			}
-		}
-		write(1)
+		path, writeRules := feeFile(t, feeDocument(1))
+		write := func(points int) { t.Helper(); writeRules(feeDocument(points)) }
 		r := randtest.New(t)
 		s := on.newServer(t, "PAYMENT_FEE_RULES="+path)
 		s.start()

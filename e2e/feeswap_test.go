@@ -8,8 +8,6 @@ import (
 	"io"
 	"math/rand/v2"
 	"net/http"
-	"os"
-	"path/filepath"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -88,14 +86,7 @@ func TestFees_QuotesDuringSwapsRecomputeUnderTheVersionThatTheyName(t *testing.T
 		t.Parallel()
 		seed := randtest.Seed(t)
 		r := rand.New(rand.NewPCG(seed, 0))
-		path := filepath.Join(t.TempDir(), "fees.json")
-		write := func(text string) {
-			t.Helper()
-			if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
-				t.Fatal(err)
-			}
-		}
-		write(anyRules(r, 1))
+		path, write := feeFile(t, anyRules(r, 1))
 		swaps, between := randtest.Count(20, 500), randtest.Count(20, 200)
 		q := &quoters{
 			client: &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: 8}},
