@@ -224,7 +224,7 @@ func testRequests(t *testing.T, on engine) {
 		{"unknown phase", "GET", "/api/prices/items/x?phase=Phase%209", "", 400, "phase"},
 		{"job banana", "GET", "/api/market-prices/jobs/banana", "", 404, "job"},
 		{"job that is not there", "GET", "/api/market-prices/jobs/999", "", 404, "999"},
-		{"accept an unknown source", "POST", "/api/market-prices/sources/nosuch/accept", "", 404, "nosuch"},
+		{"accept an unknown source", "POST", "/api/market-prices/providers/nosuch/accept", "", 404, "nosuch"},
 		{"unknown path", "GET", "/api/nothing", "", 404, ""},
 		{"wrong method", "DELETE", "/api/market-prices/status", "", 405, ""},
 	} {

@@ -80,7 +80,7 @@ func TestSteam_ATestOfItWaitsAsTheServerMust(t *testing.T) {
 		before := len(fake.Hits())
 		ctx, cancel := context.WithTimeout(t.Context(), patience)
 		defer cancel()
-		cmd := exec.CommandContext(ctx, binary, "source", "test", steam.Name)
+		cmd := exec.CommandContext(ctx, binary, "provider", "test", steam.Name)
 		cmd.Env = s.env
 		out, err := cmd.CombinedOutput()
 		if err == nil || !strings.Contains(string(out), "nothing was sent") {

@@ -119,7 +119,7 @@ func (s *server) jobItems(w http.ResponseWriter, c *call) error {
 // steerSource makes a handler of a method of the Refresher.
 func (s *server) steerSource(steer func(ctx context.Context, source string) error) func(http.ResponseWriter, *call) error {
 	return func(w http.ResponseWriter, c *call) error {
-		if err := steer(c.Context(), c.values["source"]); err != nil {
+		if err := steer(c.Context(), c.values["provider"]); err != nil {
 			return err
 		}
 		w.WriteHeader(http.StatusNoContent)
@@ -128,7 +128,7 @@ func (s *server) steerSource(steer func(ctx context.Context, source string) erro
 }
 
 func (s *server) acceptSource(w http.ResponseWriter, c *call) error {
-	if err := s.Refresher.AcceptSource(c.Context(), c.values["source"], c.values["market"]); err != nil {
+	if err := s.Refresher.AcceptSource(c.Context(), c.values["provider"], c.values["market"]); err != nil {
 		return err
 	}
 	w.WriteHeader(http.StatusNoContent)

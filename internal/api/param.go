@@ -87,9 +87,9 @@ var (
 		doc: "The platform's id of the user, 1 to 128 bytes.",
 	}
 	// What a job or a source is not, is not found: their names are ours.
-	jobID      = param{name: "id", in: "path", schema: schema{"type": "string"}, check: anything, doc: "Id of the job."}
-	sourceName = param{name: "source", in: "path", schema: schema{"type": "string"}, check: anything, doc: "Name of the source."}
-	marketKey  = param{
+	jobID        = param{name: "id", in: "path", schema: schema{"type": "string"}, check: anything, doc: "Id of the job."}
+	providerName = param{name: "provider", in: "path", schema: schema{"type": "string"}, check: anything, doc: "Name of the provider."}
+	marketKey    = param{
 		name: "market", in: "query", schema: schema{"type": "string", "minLength": 1}, check: notEmpty,
 		doc: "Only this market of the source; all that are in quarantine without it.",
 	}

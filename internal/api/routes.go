@@ -39,7 +39,7 @@ func (s *server) operations() []operation {
 	const mp, job = "/api/market-prices", "/api/market-prices/jobs/{id}"
 	const ledger = "/api/functions/admin/wallet-ledger/{userId}"
 	const fees = "/api/functions/admin/payment-fee-rules"
-	const source, user = "/api/market-prices/sources/{source}", "/api/inventory/{userId}"
+	const provider, user = "/api/market-prices/providers/{provider}", "/api/inventory/{userId}"
 	return []operation{
 		{"POST", mp + "/refresh", market, s.startRefresh, []param{force, dryRun}, nil, answers{202: started{}, 200: oneOf{alreadyRunning{}, view.DryRun{}}}, []int{409, 500, 503}, "Start a refresh of all prices, or tell what it would do."},
 		{"GET", mp + "/status", market, s.status, nil, nil, answers{200: view.Status{}}, reads, "What runs, and how fresh prices are."},
@@ -50,9 +50,9 @@ func (s *server) operations() []operation {
 		{"GET", job + "/items", market, s.jobItems, with(page, jobID, itemState), nil, answers{200: view.Page[view.JobItem]{}}, finds, "List a job's items."},
 		{"POST", job + "/cancel", market, s.cancelJob, []param{jobID}, nil, answers{200: view.Job{}}, changes, "Cancel a job."},
 		{"POST", job + "/retry-failed", market, s.retryFailed, []param{jobID}, nil, answers{202: started{}, 200: alreadyRunning{}}, changes, "Start a job of the items that failed in this one."},
-		{"POST", source + "/pause", market, s.steerSource(s.Refresher.PauseSource), []param{sourceName}, nil, answers{204: nil}, changes, "Ask a source no more until it is resumed."},
-		{"POST", source + "/resume", market, s.steerSource(s.Refresher.ResumeSource), []param{sourceName}, nil, answers{204: nil}, changes, "Ask a paused source again, or one that was mistaken about what it leaves: what it told of its budget no longer counts, until it tells again."},
-		{"POST", source + "/accept", market, s.acceptSource, []param{sourceName, marketKey}, nil, answers{204: nil}, changes, "End the quarantine of a source's markets."},
+		{"POST", provider + "/pause", market, s.steerSource(s.Refresher.PauseSource), []param{providerName}, nil, answers{204: nil}, changes, "Send no more requests to a provider until it is resumed."},
+		{"POST", provider + "/resume", market, s.steerSource(s.Refresher.ResumeSource), []param{providerName}, nil, answers{204: nil}, changes, "Resume a paused provider. Also forgets the quota that its headers reported, until they report it again."},
+		{"POST", provider + "/accept", market, s.acceptSource, []param{providerName, marketKey}, nil, answers{204: nil}, changes, "End the quarantine of a provider's markets."},
 		{"POST", mp + "/items/{name}/accept", market, s.acceptItem, key, nil, answers{200: view.ItemDetail{}}, changes, "Accept the price of an item that was held back."},
 		{"GET", "/api/prices/items", prices, s.items, with(page, appID, search), nil, answers{200: view.Page[view.ItemPrice]{}}, reads, "List items with their prices."},
 		{"GET", "/api/prices/items/{name}", prices, s.item, key, nil, answers{200: view.ItemDetail{}}, finds, "An item's price, and every market's quote behind it."},

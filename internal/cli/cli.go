@@ -10,6 +10,7 @@ import (
 	"io"
 	"maps"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/alecthomas/kong"
@@ -29,21 +30,29 @@ type Program struct {
 type grammar struct {
 	globals
 
-	Serve       serveCmd       `cmd:"" group:"run" help:"Run the server until it is told to stop."`
+	Serve       serveCmd       `cmd:"" group:"run" help:"Run the server until it receives SIGINT or SIGTERM."`
 	Demo        demoCmd        `cmd:"" group:"run" help:"Run a server with simulated markets, users and inventories, to look around."`
 	Refresh     refreshCmd     `cmd:"" group:"work" help:"Start a refresh of all prices."`
 	Status      statusCmd      `cmd:"" group:"work" help:"Show what runs and how fresh the prices are."`
-	Prices      pricesCmd      `cmd:"" group:"work" help:"Show an item's price and what every market says of it."`
+	Runs        runsCmd        `cmd:"" group:"work" help:"List the last runs, or show one and its items."`
+	Cancel      cancelCmd      `cmd:"" group:"work" help:"Cancel a run."`
+	RetryFailed retryFailedCmd `cmd:"" group:"work" help:"Start a run of the items that failed in another."`
+	Prices      pricesCmd      `cmd:"" group:"work" help:"Show an item's price and every market's quote, or search items."`
 	Inventory   inventoryCmd   `cmd:"" group:"work" help:"Push or show a user's inventory."`
-	Fees        feesCmd        `cmd:"" group:"work" help:"Refresh or show the fee rules, or ask what a payment costs."`
-	Source      sourceCmd      `cmd:"" group:"care" help:"Try a price source, or list the names that it knows."`
+	Provider    providerCmd    `cmd:"" group:"work" help:"List, test, pause and resume price providers."`
+	Users       usersCmd       `cmd:"" group:"work" help:"Create or replace users."`
+	Listings    listingsCmd    `cmd:"" group:"work" help:"List, show and cancel listings."`
+	Trades      tradesCmd      `cmd:"" group:"work" help:"List, show, complete and reverse trades."`
+	Wallet      walletCmd      `cmd:"" group:"work" help:"Show balances and ledger entries, and post to wallets."`
+	Fees        feesCmd        `cmd:"" group:"work" help:"Refresh, show and roll back the fee rules, or quote a fee."`
+	Events      eventsCmd      `cmd:"" group:"work" help:"List the last events."`
 	Verify      verifyCmd      `cmd:"" group:"care" help:"Verify a user's wallet, or the whole ledger."`
-	Config      configCmd      `cmd:"" group:"care" help:"Show the settings in force and where each comes from."`
+	Config      configCmd      `cmd:"" group:"care" help:"Show the effective settings and where each comes from."`
 	Backup      backupCmd      `cmd:"" group:"care" help:"Write a copy of the database to a file, also while the server runs."`
 	Restore     restoreCmd     `cmd:"" group:"care" help:"Put a backup in the database's place."`
 	Copy        copyCmd        `cmd:"" group:"care" help:"Copy the database to another one: from SQLite to PostgreSQL, or back."`
-	Migrate     migrateCmd     `cmd:"" group:"care" help:"Bring the tables of the database up to date; the server does it, too."`
-	Healthcheck healthcheckCmd `cmd:"" group:"care" help:"Ask whether the server is well."`
+	Migrate     migrateCmd     `cmd:"" group:"care" help:"Create or update the tables of the database; the server does this too."`
+	Healthcheck healthcheckCmd `cmd:"" group:"care" help:"Check whether the server is healthy."`
 	Completion  completionCmd  `cmd:"" group:"care" help:"Print a completion script for a shell."`
 	Version     versionCmd     `cmd:"" group:"care" help:"Show the version."`
 	Complete    completeCmd    `cmd:"" hidden:"" name:"__complete"`
@@ -81,14 +90,14 @@ func (p Program) Run(ctx context.Context) int {
 		// Only a mistake in the grammar itself, which every test would find.
 		return p.fail(&g.globals, err)
 	}
-	parsed, err := parser.Parse(p.Args)
+	parsed, err := parser.Parse(commandLine(p.Args))
 	switch {
 	case exited >= 0: // --help
 		return exited
 	case err != nil:
 		// The parser may have stopped before it got to the flag.
 		g.JSON = g.JSON || slices.Contains(p.Args, "--json")
-		return p.fail(&g.globals, usage(err, p.Args))
+		return p.fail(&g.globals, usage(err))
 	}
 	if g.File != nil && *g.File == "" {
 		return p.fail(&g.globals, &usageError{text: "--config is empty; give a value or leave it out", help: "assay --help"})
@@ -100,6 +109,20 @@ func (p Program) Run(ctx context.Context) int {
 	maps.Copy(s.flags, flags.given())
 	parsed.BindTo(ctx, (*context.Context)(nil))
 	return p.fail(&g.globals, parsed.Run(s))
+}
+
+// commandLine turns the forms that every command line knows into ours: no
+// arguments and "help" show the help, --version the version.
+func commandLine(args []string) []string {
+	switch {
+	case len(args) == 0:
+		return []string{"--help"}
+	case args[0] == "help":
+		return append(slices.Clone(args[1:]), "--help")
+	case slices.Contains(args, "--version") && !slices.ContainsFunc(args, func(a string) bool { return !strings.HasPrefix(a, "-") }):
+		return append([]string{"version"}, slices.DeleteFunc(slices.Clone(args), func(a string) bool { return a == "--version" })...)
+	}
+	return args
 }
 
 // newParser builds the parser of g and flags.

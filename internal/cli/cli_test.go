@@ -37,7 +37,7 @@ func TestRefresh_InterruptedWaitSaysThatTheRunGoesOn(t *testing.T) {
 	if code := p.Run(ctx); code != exitInterrupted {
 		t.Errorf("exit code %d, want %d", code, exitInterrupted)
 	}
-	for _, want := range []string{"refresh 17 goes on", "POST " + f.URL + "/api/market-prices/jobs/17/cancel"} {
+	for _, want := range []string{"refresh 17 continues", "`assay cancel 17` cancels it"} {
 		if !strings.Contains(errs.String(), want) {
 			t.Errorf("standard error lacks %q:\n%s", want, errs)
 		}

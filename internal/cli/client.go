@@ -65,9 +65,12 @@ type request struct {
 	body    io.Reader
 	timeout time.Duration // 0: callTimeout
 	accept  int           // a status that is an answer too, besides 2xx
+
+	idempotencyKey string
 }
 
-// do sends r and decodes the answer into into. It returns an unreachableError
+// do sends r and decodes the answer into into, which is nil for one without a
+// body. It returns an unreachableError
 // when nobody answers and a problem when the server says no.
 func (c *client) do(ctx context.Context, r request, into any) error {
 	if r.with.missing != nil {
@@ -97,6 +100,9 @@ func (c *client) do(ctx context.Context, r request, into any) error {
 	case resp.StatusCode/100 != 2 && resp.StatusCode != r.accept:
 		return c.problem(resp, body, r.with)
 	}
+	if into == nil {
+		return nil
+	}
 	if err := json.Unmarshal(body, into); err != nil {
 		return &problem{Status: resp.StatusCode, Detail: "the server at " + c.base + " answered with something else than expected: is it `assay`, of the same version?"}
 	}
@@ -121,6 +127,9 @@ func (c *client) build(ctx context.Context, r request) (*http.Request, error) {
 	}
 	if r.body != nil {
 		req.Header.Set("Content-Type", "application/json")
+	}
+	if r.idempotencyKey != "" {
+		req.Header.Set("Idempotency-Key", r.idempotencyKey)
 	}
 	return req, nil
 }
@@ -294,16 +303,17 @@ func (c *client) items(ctx context.Context, appID int32, each func([]view.ItemPr
 	}
 }
 
-// putUser creates a user or changes one.
-func (c *client) putUser(ctx context.Context, u view.User) error {
+// putUser creates a user or replaces what is known of one.
+func (c *client) putUser(ctx context.Context, u view.User) (view.User, error) {
 	body, err := json.Marshal(map[string]any{"steamId": u.SteamID, "displayName": u.DisplayName, "leaderboard": u.Leaderboard})
 	if err != nil {
-		return err
+		return view.User{}, err
 	}
 	var a view.User
-	return c.do(ctx, request{
+	err = c.do(ctx, request{
 		method: http.MethodPut, path: "/api/users/" + segment(u.UserID), with: c.platform, body: bytes.NewReader(body),
 	}, &a)
+	return a, err
 }
 
 // sync pushes a user's inventory, which is JSON as the API takes it.

@@ -1,28 +1,37 @@
 package cli
 
 import (
+	"context"
 	"fmt"
 	"io"
+	"net/url"
+	"slices"
 	"strings"
+	"time"
+	"unicode"
 
 	"github.com/alecthomas/kong"
+
+	"assay/internal/app"
+	"assay/internal/view"
 )
 
 // completionCmd prints a script that teaches a shell our commands.
 type completionCmd struct {
-	Shell string `arg:"" enum:"bash,zsh,fish" help:"bash, zsh or fish."`
+	Shell string `arg:"" enum:"bash,zsh,fish,powershell" help:"bash, zsh, fish or powershell."`
 }
 
 func (*completionCmd) examples() []example {
 	return []example{
-		{"completion bash", `for now: source <(assay completion bash)`},
-		{"completion zsh", `for good: assay completion zsh > "${fpath[1]}/_assay"`},
-		{"completion fish", "for good: assay completion fish > ~/.config/fish/completions/assay.fish"},
+		{"completion bash", `in this shell: source <(assay completion bash)`},
+		{"completion zsh", `in every shell: assay completion zsh > "${fpath[1]}/_assay"`},
+		{"completion fish", "in every shell: assay completion fish > ~/.config/fish/completions/assay.fish"},
+		{"completion powershell", "in this shell: assay completion powershell | Out-String | Invoke-Expression"},
 	}
 }
 
-// The scripts hand the words typed so far to `assay __complete`, which knows
-// the grammar; so they never grow old.
+// The scripts pass the words typed so far to `assay __complete`, which knows the
+// grammar, so they need no update when commands change.
 const (
 	bashCompletion = `_assay() {
 	local IFS=$'\n'
@@ -45,22 +54,32 @@ if [ "$funcstack[1]" = "_assay" ]; then _assay "$@"; else compdef _assay assay; 
 end
 complete -c assay -a '(__assay_complete)'
 `
+	powershellCompletion = `Register-ArgumentCompleter -Native -CommandName assay -ScriptBlock {
+	param($wordToComplete, $commandAst, $cursorPosition)
+	$typed = @($commandAst.CommandElements | Select-Object -Skip 1 | Where-Object { $_.Extent.EndOffset -lt $cursorPosition } |
+		ForEach-Object { $_.ToString().Trim('"', "'") })
+	assay __complete "--" @typed "$wordToComplete" 2>$null | ForEach-Object {
+		$text = if ($_ -match '[^\w.:/=-]') { "'" + $_.Replace("'", "''") + "'" } else { $_ }
+		[System.Management.Automation.CompletionResult]::new($text, $_, 'ParameterValue', $_)
+	}
+}
+`
 )
 
 // Run prints the script.
 func (c *completionCmd) Run(s *session) error {
-	script := map[string]string{"bash": bashCompletion, "zsh": zshCompletion, "fish": fishCompletion}[c.Shell]
+	script := map[string]string{"bash": bashCompletion, "zsh": zshCompletion, "fish": fishCompletion, "powershell": powershellCompletion}[c.Shell]
 	return s.out.result(map[string]string{"shell": c.Shell, "script": script}, func(w io.Writer) { _, _ = io.WriteString(w, script) })
 }
 
-// completeCmd answers a completion script: the last word is the one to be
-// completed, those before it are typed already.
+// completeCmd answers a completion script: the last word is the one to complete,
+// the others are typed already.
 type completeCmd struct {
 	Words []string `arg:"" optional:"" passthrough:""`
 }
 
-// Run prints what the last word may become, one candidate a line.
-func (c *completeCmd) Run(s *session) error {
+// Run prints what the last word may become, one candidate per line.
+func (c *completeCmd) Run(ctx context.Context, s *session) error {
 	words := c.Words
 	if len(words) > 0 && words[0] == "--" {
 		words = words[1:]
@@ -68,7 +87,22 @@ func (c *completeCmd) Run(s *session) error {
 	if len(words) == 0 {
 		words = []string{""}
 	}
-	for _, candidate := range candidates(s.parser.Model.Node, words[:len(words)-1], words[len(words)-1]) {
+	typed, word := words[:len(words)-1], words[len(words)-1]
+	node, args := commandOf(s.parser.Model.Node, typed)
+	var found []string
+	switch {
+	case strings.HasPrefix(word, "-"):
+		found = flagsLike(node, word)
+	default:
+		found = commandsLike(node, word)
+		if len(args) < len(node.Positional) {
+			found = append(found, s.argumentsLike(ctx, node.Positional[len(args)], word)...)
+		}
+	}
+	for _, candidate := range found {
+		if strings.ContainsFunc(candidate, unicode.IsControl) {
+			continue // a line of its own is all that a shell can take
+		}
 		if _, err := fmt.Fprintln(s.Stdout, candidate); err != nil {
 			return err
 		}
@@ -76,39 +110,92 @@ func (c *completeCmd) Run(s *session) error {
 	return nil
 }
 
-// candidates lists subcommands and flags that begin with word, for the command
-// that the words typed before it name.
-func candidates(node *kong.Node, typed []string, word string) []string {
+// commandOf returns the command that the typed words name, and its arguments
+// among them. Values of flags that stand alone count as arguments: which flags
+// take one is not worth parsing here.
+func commandOf(node *kong.Node, typed []string) (*kong.Node, []string) {
+	var args []string
 	for _, w := range typed {
-		for _, child := range node.Children {
-			if child.Name == w && !child.Hidden {
-				node = child
-				break
+		if child := childNamed(node, w); child != nil && len(args) == 0 {
+			node = child
+		} else if !strings.HasPrefix(w, "-") {
+			args = append(args, w)
+		}
+	}
+	return node, args
+}
+
+func childNamed(node *kong.Node, name string) *kong.Node {
+	for _, child := range node.Children {
+		if child.Name == name && !child.Hidden {
+			return child
+		}
+	}
+	return nil
+}
+
+func flagsLike(node *kong.Node, word string) (found []string) {
+	for _, group := range node.AllFlags(true) {
+		for _, flag := range group {
+			if name := "--" + flag.Name; strings.HasPrefix(name, word) {
+				found = append(found, name)
 			}
 		}
 	}
-	var found []string
-	if strings.HasPrefix(word, "-") {
-		for _, group := range node.AllFlags(true) {
-			for _, flag := range group {
-				if name := "--" + flag.Name; strings.HasPrefix(name, word) {
-					found = append(found, name)
-				}
-			}
-		}
-		return found
-	}
+	return found
+}
+
+func commandsLike(node *kong.Node, word string) (found []string) {
 	for _, child := range node.Children {
 		if !child.Hidden && strings.HasPrefix(child.Name, word) {
 			found = append(found, child.Name)
 		}
 	}
-	for _, arg := range node.Positional {
-		for _, value := range arg.EnumSlice() {
-			if value != "" && strings.HasPrefix(value, word) {
-				found = append(found, value)
-			}
+	return found
+}
+
+// Bounds of what a completion asks the server for.
+const (
+	completionTimeout = time.Second
+	completionCount   = 50
+)
+
+// argumentsLike lists values of an argument that begin with word. Runs and items
+// come from the server; where none answers there are no candidates.
+func (s *session) argumentsLike(ctx context.Context, arg *kong.Positional, word string) (found []string) {
+	ctx, cancel := context.WithTimeout(ctx, completionTimeout)
+	defer cancel()
+	all := arg.EnumSlice()
+	switch arg.Tag.Get("complete") {
+	case "provider":
+		all = app.Sources()
+	case "run":
+		all = listed(ctx, s, marketPrices+"/jobs", url.Values{}, func(j view.Job) string { return j.ID })
+	case "item":
+		if word == "" {
+			return nil
+		}
+		all = listed(ctx, s, "/api/prices/items", url.Values{"q": {word}}, func(it view.ItemPrice) string { return it.MarketHashName })
+	}
+	for _, value := range all {
+		if value != "" && strings.HasPrefix(value, word) && !slices.Contains(found, value) {
+			found = append(found, value)
 		}
 	}
 	return found
+}
+
+func listed[T any](ctx context.Context, s *session, path string, q url.Values, text func(T) string) (all []string) {
+	api, err := s.server()
+	if err != nil {
+		return nil
+	}
+	page, err := listAll[T](ctx, api, request{path: path, query: q, with: api.market}, completionCount)
+	if err != nil {
+		return nil
+	}
+	for _, it := range page.Items {
+		all = append(all, text(it))
+	}
+	return all
 }

@@ -82,7 +82,7 @@ func fillDemo(ctx context.Context, api *client, names []string, now func() time.
 	var rows, queued int64
 	for n := range demoUsers {
 		user := demoUser(n)
-		if err := api.putUser(ctx, user); err != nil {
+		if _, err := api.putUser(ctx, user); err != nil {
 			return err
 		}
 		assets := demoAssets(names, n, demoUsers)

@@ -77,7 +77,7 @@ func (e *usageError) Error() string { return e.text }
 
 // usage turns an error of the parser into a usageError that tells where to
 // find help.
-func usage(err error, args []string) error {
+func usage(err error) error {
 	help := "assay --help"
 	var parse *kong.ParseError
 	if errors.As(err, &parse) && parse.Context != nil {
@@ -85,11 +85,7 @@ func usage(err error, args []string) error {
 			help = node.FullPath() + " --help"
 		}
 	}
-	text := err.Error()
-	if len(args) == 0 {
-		text = "a command is missing"
-	}
-	return &usageError{text: text, help: help}
+	return &usageError{text: err.Error(), help: help}
 }
 
 // settingsError means that a setting leads to something that cannot be used: a
@@ -124,7 +120,7 @@ func exitCode(err error) int {
 		return exitOK
 	case errors.As(err, &use), errors.As(err, &settings), errors.As(err, &unusable), errors.As(err, &secret):
 		return exitUsage
-	case errors.As(err, &unreachable), errors.Is(err, errNotWell), errors.Is(err, errSourceUnread):
+	case errors.As(err, &unreachable), errors.Is(err, errNotWell), errors.Is(err, errProviderUnread):
 		return exitUnreachable
 	case errors.As(err, &answer):
 		return exitCodeOfStatus(answer.Status)

@@ -4,6 +4,7 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptest"
+	"strings"
 	"sync"
 	"testing"
 )
@@ -36,6 +37,8 @@ func newFakeServer(t testing.TB) *fakeServer {
 	}
 	mux.HandleFunc("POST /api/market-prices/refresh", market(f.refresh))
 	mux.HandleFunc("GET /api/market-prices/jobs/17", market(f.job))
+	mux.HandleFunc("GET /api/market-prices/jobs", market(answer(200, `{"items":[`+jobWithFailures+`],"nextCursor":null}`)))
+	mux.HandleFunc("GET /api/prices/items", market(searchItems))
 	mux.HandleFunc("GET /api/market-prices/status", market(answer(200, statusIdle)))
 	mux.HandleFunc("GET /api/prices/items/{name}", market(f.item))
 	mux.HandleFunc("POST /api/inventory/{user}/sync", platform(f.sync))
@@ -121,6 +124,18 @@ func (f *fakeServer) item(w http.ResponseWriter, r *http.Request) {
 	default:
 		refuse(w, 404, `{"title":"Not Found","status":404,"detail":"no such item","code":"item_not_found","requestId":"r2"}`)
 	}
+}
+
+// searchItems finds two names, whatever is searched for, but "No Such".
+func searchItems(w http.ResponseWriter, r *http.Request) {
+	if strings.HasPrefix(r.URL.Query().Get("q"), "No Such") {
+		answer(200, `{"items":[],"nextCursor":null}`)(w, r)
+		return
+	}
+	item := func(name, phase, price string) string {
+		return `{"appId":730,"marketHashName":"` + name + `","phase":"` + phase + `","currentPrice":` + price + `,"status":"ok","priceUpdatedAt":"2026-01-02T03:04:05Z"}`
+	}
+	answer(200, `{"items":[`+item("AK-47 | Redline (Field-Tested)", "", "28.5")+`,`+item("Sealed Graffiti | A/B\\n? ", "", "0.03")+`],"nextCursor":"more"}`)(w, r)
 }
 
 func (f *fakeServer) sync(w http.ResponseWriter, r *http.Request) {

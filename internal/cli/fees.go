@@ -17,9 +17,10 @@ import (
 
 // feesCmd holds the commands about what payments cost.
 type feesCmd struct {
-	Refresh feesRefreshCmd `cmd:"" help:"Load the fee rules from their source and put them in force."`
-	Show    feesShowCmd    `cmd:"" help:"Show the fee rules in force and the versions before."`
-	Quote   feesQuoteCmd   `cmd:"" help:"Tell what a payment costs, by which rule, and why."`
+	Refresh  feesRefreshCmd  `cmd:"" help:"Load the fee rules that PAYMENT_FEE_RULES names and activate them."`
+	Show     feesShowCmd     `cmd:"" help:"Show the active fee rules and the versions before."`
+	Rollback feesRollbackCmd `cmd:"" help:"Activate an earlier version of the fee rules again."`
+	Quote    feesQuoteCmd    `cmd:"" help:"Show what a payment costs, by which rule, and why."`
 }
 
 const feeRulesPath = "/api/functions/admin/payment-fee-rules"
@@ -65,6 +66,36 @@ func (c *feesRefreshCmd) Run(ctx context.Context, s *session) error {
 	}
 	var done feeChange
 	if err := api.do(ctx, request{method: http.MethodPost, path: feeRulesPath + "/refresh", query: q, with: api.admin}, &done); err != nil {
+		return err
+	}
+	return s.out.result(done, func(w io.Writer) { writeFeeChange(w, done) })
+}
+
+// feesRollbackCmd activates an earlier version.
+type feesRollbackCmd struct {
+	Version int64 `arg:"" help:"Version to activate again, as the next version."`
+	DryRun  bool  `help:"Only show what would change."`
+}
+
+func (*feesRollbackCmd) examples() []example {
+	return []example{
+		{"fees rollback 3 --dry-run", "show what changes if the rules of version 3 become active again"},
+		{"fees rollback 3", "activate the rules of version 3 again, on all instances at once"},
+	}
+}
+
+// Run rolls back.
+func (c *feesRollbackCmd) Run(ctx context.Context, s *session) error {
+	api, err := s.server()
+	if err != nil {
+		return err
+	}
+	q := url.Values{"version": {strconv.FormatInt(c.Version, 10)}}
+	if c.DryRun {
+		q.Set("dryRun", "1")
+	}
+	var done feeChange
+	if err := api.do(ctx, request{method: http.MethodPost, path: feeRulesPath + "/rollback", query: q, with: api.admin}, &done); err != nil {
 		return err
 	}
 	return s.out.result(done, func(w io.Writer) { writeFeeChange(w, done) })

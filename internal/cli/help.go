@@ -17,6 +17,9 @@ type example struct {
 // exampler is a command that shows how it is used. Every command is one.
 type exampler interface{ examples() []example }
 
+// detailer is a command whose help goes on below the examples.
+type detailer interface{ details() string }
+
 // printHelp prints kong's help, then examples, and for the program as a whole
 // the exit codes.
 func printHelp(options kong.HelpOptions, ctx *kong.Context) error {
@@ -45,6 +48,11 @@ func helpTail(node *kong.Node) string {
 	}
 	for _, e := range shown {
 		fmt.Fprintf(&b, "  assay %s\n      %s\n", e.args, e.does)
+	}
+	if node.Target.CanAddr() {
+		if d, ok := reflect.TypeAssert[detailer](node.Target.Addr()); ok {
+			b.WriteString(d.details())
+		}
 	}
 	return b.String()
 }

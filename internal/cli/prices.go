@@ -2,9 +2,12 @@ package cli
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
+	"net/url"
 	"strconv"
+	"strings"
 
 	"assay/internal/catalog"
 	"assay/internal/money"
@@ -12,38 +15,86 @@ import (
 	"assay/internal/view"
 )
 
-// pricesCmd explains an item's price.
+// pricesCmd explains an item's price, or searches items by name.
 type pricesCmd struct {
-	Name  string `arg:"" help:"Market hash name, byte for byte."`
-	AppID int32  `default:"730" placeholder:"ID" help:"Steam's number of the game."`
-	Phase string `help:"Phase of a Doppler: \"Phase 2\", \"Ruby\", ..."`
+	Name   string `arg:"" optional:"" complete:"item" help:"Market hash name, byte for byte."`
+	AppID  int32  `default:"730" placeholder:"ID" help:"Steam's number of the game."`
+	Phase  string `help:"Phase of a Doppler: \"Phase 2\", \"Ruby\", ..."`
+	Search string `placeholder:"TEXT" help:"List the items whose name contains this text, in any case, with their prices."`
+	listFlags
 }
 
 func (*pricesCmd) examples() []example {
 	return []example{
-		{`prices "AK-47 | Redline (Field-Tested)"`, "show the price, every market's quote, and why it counts or not"},
+		{`prices "AK-47 | Redline (Field-Tested)"`, "show the price, every market's quote, and why it is used or not"},
+		{`prices --search redline`, "list the items whose name contains \"redline\""},
 		{`prices "★ Karambit | Doppler (Factory New)" --phase "Ruby"`, "show the price of one phase"},
 		{`prices "Large Wood Box" --app-id 252490 --json`, "print an item of another game as JSON"},
 	}
 }
 
-// Run shows the price.
+// Run shows the price, or what the search found.
 func (c *pricesCmd) Run(ctx context.Context, s *session) error {
-	if err := catalog.CheckName(c.Name); err != nil {
-		return &usageError{text: err.Error(), help: "assay prices --help"}
+	const help = "assay prices --help"
+	if (c.Name == "") == (c.Search == "") {
+		return &usageError{text: "give the name of an item, or --search TEXT", help: help}
 	}
-	if err := catalog.CheckPhase(c.Phase); err != nil {
-		return &usageError{text: err.Error(), help: "assay prices --help"}
+	text := c.Name + c.Search
+	if err := errors.Join(catalog.CheckName(text), catalog.CheckPhase(c.Phase), c.check(help)); err != nil {
+		return &usageError{text: err.Error(), help: help}
 	}
 	api, err := s.server()
 	if err != nil {
 		return err
 	}
+	if c.Search != "" {
+		return c.search(ctx, s, api)
+	}
 	item, err := api.item(ctx, c.AppID, c.Name, c.Phase)
+	if answer, ok := errors.AsType[*problem](err); ok && answer.Code == "item_not_found" {
+		answer.hint = c.suggestion(ctx, api)
+	}
 	if err != nil {
 		return err
 	}
 	return s.out.result(item, func(w io.Writer) { writeItem(w, item) })
+}
+
+// search lists items by a part of their name.
+func (c *pricesCmd) search(ctx context.Context, s *session, api *client) error {
+	page, err := c.matching(ctx, api, c.Search, c.Limit)
+	if err != nil {
+		return err
+	}
+	return s.out.result(page, func(w io.Writer) {
+		rows := [][]string{{"NAME", "PHASE", "PRICE", "STATUS", "CHANGED"}}
+		for _, it := range page.Items {
+			rows = append(rows, []string{cell(it.MarketHashName), phaseText(it.Phase, false), amount(&it.CurrentPrice), it.Status, momentOrDash(it.PriceUpdatedAt)})
+		}
+		table(w, rows)
+		_, _ = io.WriteString(w, moreText(page))
+	})
+}
+
+func (c *pricesCmd) matching(ctx context.Context, api *client, text string, most int) (view.Page[view.ItemPrice], error) {
+	q := url.Values{"appId": {strconv.Itoa(int(c.AppID))}, "q": {text}}
+	return listAll[view.ItemPrice](ctx, api, request{path: "/api/prices/items", query: q, with: api.market}, most)
+}
+
+// suggestion names items whose name contains what was given; a failure only
+// leaves them out.
+func (c *pricesCmd) suggestion(ctx context.Context, api *client) string {
+	const most = 5
+	page, err := c.matching(ctx, api, c.Name, most)
+	if err != nil || len(page.Items) == 0 {
+		return "names are compared byte for byte; search with `assay prices --search TEXT`"
+	}
+	var text strings.Builder
+	text.WriteString("names that contain it:")
+	for _, it := range page.Items {
+		text.WriteString("\n  " + nameAndPhase(it.MarketHashName, it.Phase))
+	}
+	return text.String()
 }
 
 // writeItem explains a price.

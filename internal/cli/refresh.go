@@ -43,11 +43,16 @@ func (c *refreshCmd) Run(ctx context.Context, s *session) error {
 	if !c.Wait {
 		return s.out.result(answer, func(w io.Writer) { _, _ = fmt.Fprintln(w, startedText(answer)) })
 	}
+	return waitForRun(ctx, s, api, answer)
+}
+
+// waitForRun shows the progress of a run until it ends, prints it, and returns
+// an error that stands for how it ended.
+func waitForRun(ctx context.Context, s *session, api *client, answer startAnswer) error {
 	s.tell("%s", startedText(answer))
 	job, err := awaitJob(ctx, s, api, answer.Job)
 	if ctx.Err() != nil {
-		s.tell("no longer waiting; refresh %s goes on (`assay status` shows it). To cancel it: POST %s%s/jobs/%s/cancel",
-			answer.Job.ID, api.base, marketPrices, answer.Job.ID)
+		s.tell("no longer waiting; refresh %s continues. `assay status` shows it, `assay cancel %s` cancels it", answer.Job.ID, answer.Job.ID)
 		return fmt.Errorf("%w: %w", context.Canceled, errReported)
 	}
 	if errors.Is(err, errJobRemoved) && settledWell(job) {

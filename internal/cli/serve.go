@@ -3,7 +3,9 @@ package cli
 import (
 	"context"
 	"errors"
+	"fmt"
 	"log/slog"
+	"strings"
 
 	"assay/internal/app"
 	"assay/internal/config"
@@ -24,10 +26,28 @@ type serveCmd struct{}
 
 func (*serveCmd) examples() []example {
 	return []example{
-		{"serve", "run with the settings of the environment; the first start creates secrets and says where"},
+		{"serve", "run with the settings of the environment; the first start creates secrets and prints where they are"},
 		{"serve --config /etc/assay.conf", "run with the settings of a file"},
-		{"serve --market-price-providers sim --market-price-ttl 30m", "every setting that is no secret is a flag too"},
+		{"serve --market-price-providers sim --market-price-ttl 30m", "every setting that is not a secret is also a flag"},
 	}
+}
+
+// details lists the settings below the help: serve is the command that they are
+// for, and `assay config` shows their values.
+func (*serveCmd) details() string {
+	var b strings.Builder
+	b.WriteString("\nSettings (environment or --config; those that are not secrets also as flags, TRADE_HOLD as --trade-hold):\n")
+	for _, d := range config.Definitions(app.Sources()) {
+		name := d.Name
+		if d.File {
+			name += ", " + d.Name + "_FILE"
+		}
+		if d.Default != "" {
+			name += " = " + d.Default
+		}
+		fmt.Fprintf(&b, "  %s\n      %s\n", name, d.Help)
+	}
+	return b.String()
 }
 
 // Run serves until ctx ends.

@@ -19,18 +19,18 @@ import (
 	"assay/internal/store"
 )
 
-// testSource runs `assay source test sim` with a simulator at base, and returns
+// testProvider runs `assay provider test sim` with a simulator at base, and returns
 // its exit code, what it found and all that it printed.
-func testSource(t *testing.T, base, dir string, settings ...string) (int, sourceTested, string) {
+func testProvider(t *testing.T, base, dir string, settings ...string) (int, providerTested, string) {
 	t.Helper()
 	var out, errs strings.Builder
 	p := Program{
-		Args:    []string{"source", "test", "sim", "--json"},
+		Args:    []string{"provider", "test", "sim", "--json"},
 		Environ: append([]string{"SIM_BASE_URL=" + base, "SIM_SHAPE=single", "DATA_DIR=" + dir}, settings...),
 		Stdin:   strings.NewReader(""), Stdout: &out, Stderr: &errs, Now: time.Now,
 	}
 	code := p.Run(context.Background())
-	var found sourceTested
+	var found providerTested
 	if err := json.Unmarshal([]byte(out.String()), &found); err != nil {
 		t.Fatalf("%v in %q, %q", err, out.String(), errs.String())
 	}
@@ -38,7 +38,7 @@ func testSource(t *testing.T, base, dir string, settings ...string) (int, source
 }
 
 // states returns the states of the checks by their names.
-func (t *sourceTested) states() map[string]string {
+func (t *providerTested) states() map[string]string {
 	states := map[string]string{}
 	for _, c := range t.Checks {
 		states[c.Check] = c.State
@@ -46,7 +46,7 @@ func (t *sourceTested) states() map[string]string {
 	return states
 }
 
-func (t *sourceTested) detail(check string) string {
+func (t *providerTested) detail(check string) string {
 	for _, c := range t.Checks {
 		if c.Check == check {
 			return c.Detail
@@ -65,7 +65,7 @@ func answering(status int, body string, fields ...string) http.HandlerFunc {
 	}
 }
 
-func TestSourceTest_SaysWhatAnAnswerMeans(t *testing.T) {
+func TestProviderTest_SaysWhatAnAnswerMeans(t *testing.T) {
 	hour := time.Now().Add(time.Hour).UTC().Format(http.TimeFormat)
 	for name, c := range map[string]struct {
 		answer       http.HandlerFunc
@@ -89,7 +89,7 @@ func TestSourceTest_SaysWhatAnAnswerMeans(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := providertest.NewServer(t, c.answer)
-			code, found, all := testSource(t, s.URL(), t.TempDir(), "SIM_API_KEY=top-secret-key")
+			code, found, all := testProvider(t, s.URL(), t.TempDir(), "SIM_API_KEY=top-secret-key")
 			if got := found.states()[c.check]; got != c.state || !strings.Contains(found.detail(c.check), c.detail) {
 				t.Errorf("%s is %s: %q; want %s: %q", c.check, got, found.detail(c.check), c.state, c.detail)
 			}
@@ -111,7 +111,7 @@ func TestSourceTest_SaysWhatAnAnswerMeans(t *testing.T) {
 	}
 }
 
-func TestSourceTest_SaysHowFarItGot(t *testing.T) {
+func TestProviderTest_SaysHowFarItGot(t *testing.T) {
 	plain := providertest.NewServer(t, answering(200, "{}"))
 	safe := httptest.NewUnstartedServer(answering(200, "{}")) // its certificate is signed by nobody
 	safe.Config.ErrorLog = slog.NewLogLogger(slog.DiscardHandler, slog.LevelError)
@@ -128,7 +128,7 @@ func TestSourceTest_SaysHowFarItGot(t *testing.T) {
 		"https where there is none": {"https://" + plain.Host(), "tls", "tls"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			code, found, _ := testSource(t, c.base, t.TempDir())
+			code, found, _ := testProvider(t, c.base, t.TempDir())
 			if code != exitUnreachable || found.OK {
 				t.Errorf("exit code %d, ok %v", code, found.OK)
 			}
@@ -152,10 +152,10 @@ func TestSourceTest_SaysHowFarItGot(t *testing.T) {
 	}
 }
 
-func TestSourceTest_CountsInTheBudgetOfTheDatabase(t *testing.T) {
+func TestProviderTest_CountsInTheBudgetOfTheDatabase(t *testing.T) {
 	dir := t.TempDir()
 	server := providertest.NewServer(t, answering(200, "{}"))
-	_, found, _ := testSource(t, server.URL(), dir, "SIM_QUOTA=2/day")
+	_, found, _ := testProvider(t, server.URL(), dir, "SIM_QUOTA=2/day")
 	if found.Counted || !strings.Contains(found.detail("cost"), "no database yet") {
 		t.Errorf("without a database: %+v", found.Checks)
 	}
@@ -168,16 +168,16 @@ func TestSourceTest_CountsInTheBudgetOfTheDatabase(t *testing.T) {
 		return s
 	}
 	s := open()
-	if _, found, _ = testSource(t, server.URL(), dir, "SIM_QUOTA=2/day"); found.Counted || found.states()["cost"] != checkWarning {
+	if _, found, _ = testProvider(t, server.URL(), dir, "SIM_QUOTA=2/day"); found.Counted || found.states()["cost"] != checkWarning {
 		t.Errorf("beside a server: %+v", found.Checks)
 	}
 	_ = s.Close()
 	for range 2 {
-		if _, found, _ = testSource(t, server.URL(), dir, "SIM_QUOTA=2/day"); !found.Counted || found.states()["cost"] != checkOK {
+		if _, found, _ = testProvider(t, server.URL(), dir, "SIM_QUOTA=2/day"); !found.Counted || found.states()["cost"] != checkOK {
 			t.Errorf("%+v", found.Checks)
 		}
 	}
-	code, found, _ := testSource(t, server.URL(), dir, "SIM_QUOTA=2/day")
+	code, found, _ := testProvider(t, server.URL(), dir, "SIM_QUOTA=2/day")
 	if code != exitUnreachable || found.Requests != 0 || found.states()["quota"] != checkFailed || !strings.Contains(found.detail("quota"), "used up until") {
 		t.Errorf("when it is used up: %d, %+v", code, found)
 	}
@@ -192,13 +192,13 @@ func TestSourceTest_CountsInTheBudgetOfTheDatabase(t *testing.T) {
 	}
 }
 
-// prober is a source that knows its cheapest call.
+// prober is a provider that knows its cheapest call.
 type prober struct{ provider.Source }
 
 func (prober) Describe() provider.Description { return provider.Description{Shape: provider.Bulk} }
 func (prober) Probe() provider.Call           { return provider.Call{AppID: 570, File: "small"} }
 
-func TestProbe_IsTheSourcesOwnOrTheFirst(t *testing.T) {
+func TestProbe_IsTheProvidersOwnOrTheFirst(t *testing.T) {
 	if call, ok := probe(prober{}, ""); !ok || call.File != "small" || call.AppID != 570 {
 		t.Errorf("%+v, %v", call, ok)
 	}
@@ -206,11 +206,11 @@ func TestProbe_IsTheSourcesOwnOrTheFirst(t *testing.T) {
 		t.Errorf("%+v, %v", call, ok)
 	}
 	if _, ok := probe(described{Shape: provider.Bulk}, "x"); ok {
-		t.Error("a source without a file has something to ask")
+		t.Error("a provider without a file has something to ask")
 	}
 }
 
-// knower is a source that knows a name.
+// knower is a provider that knows a name.
 type knower struct{ described }
 
 func (knower) Probe() provider.Call {
@@ -223,9 +223,9 @@ func TestProbe_AsksForTheNameThatIsWanted(t *testing.T) {
 	}
 }
 
-// TestSourceTest_TellsOfTheHostThatFailed has a source that asks a second host only
+// TestProviderTest_TellsOfTheHostThatFailed has a provider that asks a second host only
 // after the first one answered.
-func TestSourceTest_TellsOfTheHostThatFailed(t *testing.T) {
+func TestProviderTest_TellsOfTheHostThatFailed(t *testing.T) {
 	server := providertest.NewServer(t, answering(401, "{}"))
 	clients := provider.Clients{}
 	for _, host := range []string{"sales", "stream"} {
@@ -237,7 +237,7 @@ func TestSourceTest_TellsOfTheHostThatFailed(t *testing.T) {
 		t.Error("a host that is none was asked")
 	}
 	err := clients["sales"].Do(t.Context(), provider.Request{URL: server.URL()}, func(*provider.Response) error { return nil })
-	found := sourceTested{err: err}
+	found := providerTested{err: err}
 	found.state, found.remote = asked(clients, "stream")
 	found.check(budgetOf{})
 	if got := found.states(); !found.remote || got["connection"] != checkOK || got["status"] != checkFailed || got["key"] != checkFailed {
@@ -245,7 +245,7 @@ func TestSourceTest_TellsOfTheHostThatFailed(t *testing.T) {
 	}
 }
 
-func TestSourceTest_NamesThePhaseOfASample(t *testing.T) {
+func TestProviderTest_NamesThePhaseOfASample(t *testing.T) {
 	sink := newTally()
 	for _, phase := range []string{"", "Ruby"} {
 		if err := sink.Quote(&provider.Quote{Market: "m", Name: "★ K", Phase: phase, Currency: "USD", Ask: 5_000_000}); err != nil {
@@ -253,13 +253,13 @@ func TestSourceTest_NamesThePhaseOfASample(t *testing.T) {
 		}
 	}
 	var text strings.Builder
-	writeTested(&text, sourceTested{OK: true, Quotes: sink.quotes, Samples: sink.samples})
+	writeTested(&text, providerTested{OK: true, Quotes: sink.quotes, Samples: sink.samples})
 	if !strings.Contains(text.String(), "for example ★ K: 5 USD on m\n") || !strings.Contains(text.String(), "for example ★ K, Ruby: 5 USD on m\n") {
 		t.Error(text.String())
 	}
 }
 
-// described is a source that is never asked.
+// described is a provider that is never asked.
 type described provider.Description
 
 func (d described) Describe() provider.Description { return provider.Description(d) }
@@ -268,10 +268,10 @@ func (described) Fetch(context.Context, provider.Call, provider.Sink) (provider.
 	return provider.Answer{}, nil
 }
 
-func TestSourceTest_AsksForTheFileThatIsNamed(t *testing.T) {
+func TestProviderTest_AsksForTheFileThatIsNamed(t *testing.T) {
 	src := described{Name: "lists", Shape: provider.Bulk, Files: []provider.File{{Key: "a", AppID: 730}, {Key: "b", AppID: 570}}}
 	for file, want := range map[string]provider.Call{"": {AppID: 730, File: "a"}, "b": {AppID: 570, File: "b"}} {
-		call, err := (&sourceTestCmd{File: file}).call(src)
+		call, err := (&providerTestCmd{File: file}).call(src)
 		if err != nil || call.File != want.File || call.AppID != want.AppID {
 			t.Errorf("file %q: %+v, %v", file, call, err)
 		}
@@ -286,7 +286,7 @@ func TestSourceTest_AsksForTheFileThatIsNamed(t *testing.T) {
 		}
 	}
 	for _, d := range []described{src, {Name: "named", Shape: provider.Single}, {Name: "empty", Shape: provider.Bulk}} {
-		if _, err := (&sourceTestCmd{File: "c"}).call(d); err == nil {
+		if _, err := (&providerTestCmd{File: "c"}).call(d); err == nil {
 			t.Errorf("%s has a file that nobody described", d.Name)
 		}
 	}

@@ -8,7 +8,7 @@ import (
 	"assay/internal/view"
 )
 
-// debugOf returns what the running server tells of a source; nil where none runs, or
+// debugOf returns what the running server tells of a provider; nil where none runs, or
 // it does not say.
 func (c *client) debugOf(ctx context.Context, source string) *view.SourceDebug {
 	var debug view.ProviderDebug
@@ -34,7 +34,7 @@ type held struct {
 	until time.Time // zero: it may be asked
 }
 
-// heldHost reads from what a server tells of a source until when a host of it is not
+// heldHost reads from what a server tells of a provider until when a host of it is not
 // to be asked.
 func heldHost(d *view.SourceDebug, host string, now func() time.Time) held {
 	h := held{now: now}

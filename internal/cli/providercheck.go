@@ -16,9 +16,9 @@ import (
 	"assay/internal/view"
 )
 
-// sourceCheck is one thing that a test looked at.
-type sourceCheck struct {
-	Check  string `json:"check"`  // see sourceTested.check
+// providerCheck is one thing that a test looked at.
+type providerCheck struct {
+	Check  string `json:"check"`  // see providerTested.check
 	State  string `json:"state"`  // ok, warning, failed, unknown
 	Detail string `json:"detail"` // in plain words
 }
@@ -31,13 +31,13 @@ const (
 	checkUnknown = "unknown" // the test did not get that far
 )
 
-// maxSkew is how far our clock may be from the source's before that is told.
+// maxSkew is how far our clock may be from the provider's before that is told.
 const maxSkew = 5 * time.Minute
 
 // check tells what works and what does not, in the order in which a request comes to
 // it: name, address, connection, tls, status, key, quota, clock, body, cost.
-func (t *sourceTested) check(b budgetOf) {
-	t.Checks = []sourceCheck{}
+func (t *providerTested) check(b budgetOf) {
+	t.Checks = []providerCheck{}
 	if t.remote {
 		t.checkWay()
 		t.checkAnswer()
@@ -48,12 +48,12 @@ func (t *sourceTested) check(b budgetOf) {
 	t.checkCost(b)
 }
 
-func (t *sourceTested) add(check, state, format string, args ...any) {
-	t.Checks = append(t.Checks, sourceCheck{Check: check, State: state, Detail: printable(fmt.Sprintf(format, args...))})
+func (t *providerTested) add(check, state, format string, args ...any) {
+	t.Checks = append(t.Checks, providerCheck{Check: check, State: state, Detail: printable(fmt.Sprintf(format, args...))})
 }
 
 // failure is why the call failed; never nil.
-func (t *sourceTested) failure() *provider.Error {
+func (t *providerTested) failure() *provider.Error {
 	if e, ok := errors.AsType[*provider.Error](t.err); ok {
 		return e
 	}
@@ -61,15 +61,15 @@ func (t *sourceTested) failure() *provider.Error {
 }
 
 // last is the request that was sent last; zero: none was.
-func (t *sourceTested) last() provider.Sent {
+func (t *providerTested) last() provider.Sent {
 	if len(t.state.Requests) == 0 {
 		return provider.Sent{}
 	}
 	return t.state.Requests[0]
 }
 
-// checkWay tells how far the way to the source is open.
-func (t *sourceTested) checkWay() {
+// checkWay tells how far the way to the provider is open.
+func (t *providerTested) checkWay() {
 	e, sent := t.failure(), t.last()
 	tls := "certificate and handshake are right"
 	if !sent.TLS {
@@ -102,7 +102,7 @@ func (t *sourceTested) checkWay() {
 }
 
 // checkAnswer tells of status and key.
-func (t *sourceTested) checkAnswer() {
+func (t *providerTested) checkAnswer() {
 	e, status := t.failure(), t.last().Status
 	switch {
 	case status == 0:
@@ -133,8 +133,8 @@ func (t *sourceTested) checkAnswer() {
 	t.add("key", checkUnknown, "not known")
 }
 
-// checkQuota tells what the source says is left, or why it was not asked.
-func (t *sourceTested) checkQuota() {
+// checkQuota tells what the provider says is left, or why it was not asked.
+func (t *providerTested) checkQuota() {
 	e, told := t.failure(), t.state.Budget.Told
 	switch {
 	case e.Status == 0 && e.Deferred():
@@ -156,7 +156,7 @@ func (t *sourceTested) checkQuota() {
 }
 
 // checkClock compares our clock with the answer's Date.
-func (t *sourceTested) checkClock() {
+func (t *providerTested) checkClock() {
 	sent := t.last()
 	if sent.Status == 0 {
 		t.add("clock", checkUnknown, "not known")
@@ -177,7 +177,7 @@ func (t *sourceTested) checkClock() {
 	}
 }
 
-func (t *sourceTested) checkBody() {
+func (t *providerTested) checkBody() {
 	e, status := t.failure(), t.last().Status
 	switch {
 	case t.OK && len(t.Quotes) == 0:
@@ -193,7 +193,7 @@ func (t *sourceTested) checkBody() {
 	}
 }
 
-func (t *sourceTested) checkCost(b budgetOf) {
+func (t *providerTested) checkCost(b budgetOf) {
 	t.Counted = t.Requests > 0 && b.store != nil
 	switch {
 	case t.Requests == 0:
@@ -205,7 +205,7 @@ func (t *sourceTested) checkCost(b budgetOf) {
 	}
 }
 
-func writeChecks(w io.Writer, checks []sourceCheck) {
+func writeChecks(w io.Writer, checks []providerCheck) {
 	var rows [][]string
 	for _, c := range checks {
 		rows = append(rows, []string{"  " + c.Check, c.State, c.Detail})

@@ -15,28 +15,28 @@ import (
 	"assay/internal/provider/sim"
 )
 
-// sourceNamesCmd lists what a source knows.
-type sourceNamesCmd struct {
-	Source string `arg:"" help:"Name of the source."`
+// providerNamesCmd lists what a provider knows.
+type providerNamesCmd struct {
+	Provider string `arg:"" complete:"provider" help:"Name of the provider."`
 }
 
-func (*sourceNamesCmd) examples() []example {
+func (*providerNamesCmd) examples() []example {
 	return []example{
-		{"source names sim --json", "print the simulator's catalogue, one JSON string a line"},
-		{"source names pricelist", "read all configured price lists and print their names"},
+		{"provider names sim --json", "print the simulator's catalogue, one JSON string a line"},
+		{"provider names pricelist", "read all configured price lists and print their names"},
 	}
 }
 
 // Run lists the names. The simulator's are known without asking it.
-func (c *sourceNamesCmd) Run(ctx context.Context, s *session) (err error) {
+func (c *providerNamesCmd) Run(ctx context.Context, s *session) (err error) {
 	w := bufio.NewWriter(s.Stdout)
-	if c.Source == sim.Name {
+	if c.Provider == sim.Name {
 		if err := sim.WriteNames(w, s.out.json); err != nil {
 			return err
 		}
 		return w.Flush()
 	}
-	src, closer, err := s.openSource(ctx, c.Source, nil)
+	src, closer, err := s.openProvider(ctx, c.Provider, nil)
 	if err != nil {
 		return err
 	}
@@ -59,12 +59,12 @@ func (c *sourceNamesCmd) Run(ctx context.Context, s *session) (err error) {
 	return w.Flush()
 }
 
-// namesOf fetches everything that a source of files serves and returns the
+// namesOf fetches everything that a provider of files serves and returns the
 // names in it, sorted.
 func namesOf(ctx context.Context, src provider.Source) ([]string, error) {
 	d := src.Describe()
 	if d.Shape != provider.Bulk {
-		return nil, &usageError{text: d.Name + " is asked by name and cannot list what it knows", help: "assay source test --help"}
+		return nil, &usageError{text: d.Name + " takes names and cannot list the ones it knows", help: "assay provider test --help"}
 	}
 	all := map[string]bool{}
 	for _, file := range d.Files {
@@ -73,7 +73,7 @@ func namesOf(ctx context.Context, src provider.Source) ([]string, error) {
 			if ctx.Err() != nil {
 				return nil, ctx.Err()
 			}
-			return nil, fmt.Errorf("%w: file %s: %s", errSourceUnread, printable(file.Key), failureText(err))
+			return nil, fmt.Errorf("%w: file %s: %s", errProviderUnread, printable(file.Key), failureText(err))
 		}
 		maps.Copy(all, names)
 	}

@@ -17,24 +17,24 @@ import (
 	"assay/internal/provider"
 )
 
-// sourceTestCmd asks a source once.
-type sourceTestCmd struct {
-	Source string `arg:"" help:"Name of the source."`
-	Name   string `default:"AK-47 | Redline (Field-Tested)" help:"Item to ask for, where a source is asked by name."`
-	File   string `help:"File to ask for, where a source has several; without it the one that costs least."`
+// providerTestCmd asks a provider once.
+type providerTestCmd struct {
+	Provider string `arg:"" complete:"provider" help:"Name of the provider."`
+	Name     string `default:"AK-47 | Redline (Field-Tested)" help:"Item to request from a provider that takes names."`
+	File     string `help:"File to request from a provider that has several. Default: the cheapest one."`
 }
 
-func (*sourceTestCmd) examples() []example {
+func (*providerTestCmd) examples() []example {
 	return []example{
-		{"source test sim", "ask the simulator for one file, or one item, and show some of it"},
-		{"source test pricelist --json", "read the first configured price list, print what was found as JSON"},
-		{"source test pricelist --file shop", "read the list with the key shop"},
+		{"provider test sim", "request one file or item from the simulator and show some of it"},
+		{"provider test pricelist --json", "read the first configured price list, print what was found as JSON"},
+		{"provider test pricelist --file shop", "read the list with the key shop"},
 	}
 }
 
-// sourceTested is what a test found out.
-type sourceTested struct {
-	Source   string           `json:"source"`
+// providerTested is what a test found out.
+type providerTested struct {
+	Provider string           `json:"provider"`
 	Shape    provider.Shape   `json:"shape"`
 	OK       bool             `json:"ok"`
 	Error    string           `json:"error,omitzero"`
@@ -43,8 +43,8 @@ type sourceTested struct {
 	Seconds  float64          `json:"seconds"`
 	Quotes   map[string]int64 `json:"quotes"`   // by market
 	Rejected map[string]int64 `json:"rejected"` // by reason
-	Samples  []sourceSample   `json:"samples"`
-	Checks   []sourceCheck    `json:"checks"`
+	Samples  []providerSample `json:"samples"`
+	Checks   []providerCheck  `json:"checks"`
 	Counted  bool             `json:"counted"` // in the budget of the database
 	File     string           `json:"file"`    // that was asked for; empty: it was asked by name
 	Others   []string         `json:"others"`  // files that were not asked for
@@ -54,8 +54,8 @@ type sourceTested struct {
 	state  provider.ClientState // of that host
 }
 
-// sourceSample is one of the quotes that came.
-type sourceSample struct {
+// providerSample is one of the quotes that came.
+type providerSample struct {
 	Market         string         `json:"market"`
 	MarketHashName string         `json:"marketHashName"`
 	Phase          string         `json:"phase"`
@@ -63,15 +63,15 @@ type sourceSample struct {
 	Currency       money.Currency `json:"currency"`
 }
 
-// Run asks once: a file of a source that serves files, else one item.
-func (c *sourceTestCmd) Run(ctx context.Context, s *session) (err error) {
+// Run asks once: a file of a provider that serves files, else one item.
+func (c *providerTestCmd) Run(ctx context.Context, s *session) (err error) {
 	if err := catalog.CheckName(c.Name); err != nil {
-		return &usageError{text: err.Error(), help: "assay source test --help"}
+		return &usageError{text: err.Error(), help: "assay provider test --help"}
 	}
 	budget := budgetOf{}
 	defer func() { err = errors.Join(err, budget.close()) }()
-	src, set, err := s.openSource(ctx, c.Source, func(cfg *config.Config, o *app.SourceOptions) {
-		budget = openBudget(ctx, cfg, c.Source, s.Now)
+	src, set, err := s.openProvider(ctx, c.Provider, func(cfg *config.Config, o *app.SourceOptions) {
+		budget = openBudget(ctx, cfg, c.Provider, s.Now)
 		o.Allowance = budget.allowance()
 		o.Client = func(o *provider.Options) { o.Attempts, o.Total = 1, testPatience }
 	})
@@ -92,7 +92,7 @@ func (c *sourceTestCmd) Run(ctx context.Context, s *session) (err error) {
 		return err
 	}
 	if !found.OK {
-		return errSourceFailed
+		return errProviderFailed
 	}
 	return nil
 }
@@ -100,8 +100,8 @@ func (c *sourceTestCmd) Run(ctx context.Context, s *session) (err error) {
 // testPatience is how long one test may take, waits for a limit included.
 const testPatience = time.Minute
 
-// call is what the source is asked: what the flags name, or the cheapest there is.
-func (c *sourceTestCmd) call(src provider.Source) (provider.Call, error) {
+// call is what the provider is asked: what the flags name, or the cheapest there is.
+func (c *providerTestCmd) call(src provider.Source) (provider.Call, error) {
 	d := src.Describe()
 	if c.File == "" {
 		call, ok := probe(src, c.Name)
@@ -118,7 +118,7 @@ func (c *sourceTestCmd) call(src provider.Source) (provider.Call, error) {
 	if len(keys) == 0 {
 		text = d.Name + " is asked by name: see --name"
 	}
-	return provider.Call{}, &usageError{text: text, help: "assay source test --help"}
+	return provider.Call{}, &usageError{text: text, help: "assay provider test --help"}
 }
 
 func fileKeys(d provider.Description) []string {
@@ -149,9 +149,9 @@ func probe(src provider.Source, name string) (call provider.Call, ok bool) {
 }
 
 // tested asks src once.
-func tested(ctx context.Context, src provider.Source, clients provider.Clients, call provider.Call, now func() time.Time) sourceTested {
+func tested(ctx context.Context, src provider.Source, clients provider.Clients, call provider.Call, now func() time.Time) providerTested {
 	d := src.Describe()
-	found := sourceTested{Source: d.Name, Shape: d.Shape, File: call.File, Others: []string{}}
+	found := providerTested{Provider: d.Name, Shape: d.Shape, File: call.File, Others: []string{}}
 	for _, key := range fileKeys(d) {
 		if key != call.File {
 			found.Others = append(found.Others, key)
@@ -173,7 +173,7 @@ func tested(ctx context.Context, src provider.Source, clients provider.Clients, 
 }
 
 // asked returns the state of the host that was asked last: the one given, unless
-// another of the source's was asked after it, or instead. It is false where none is
+// another of the provider's was asked after it, or instead. It is false where none is
 // given.
 func asked(clients provider.Clients, host string) (state provider.ClientState, ok bool) {
 	c := clients[host]
@@ -189,7 +189,7 @@ func asked(clients provider.Clients, host string) (state provider.ClientState, o
 	return state, true
 }
 
-func writeTested(w io.Writer, t sourceTested) {
+func writeTested(w io.Writer, t providerTested) {
 	if len(t.Others) > 0 {
 		defer func() {
 			what := t.File
@@ -200,11 +200,11 @@ func writeTested(w io.Writer, t sourceTested) {
 		}()
 	}
 	if !t.OK {
-		_, _ = fmt.Fprintf(w, "%s does not work: %s\n", t.Source, t.Error)
+		_, _ = fmt.Fprintf(w, "%s does not work: %s\n", t.Provider, t.Error)
 		writeChecks(w, t.Checks)
 		return
 	}
-	_, _ = fmt.Fprintf(w, "%s works: %s, %s bytes, %.2f s\n", t.Source, requests(t.Requests), count(t.Bytes), t.Seconds)
+	_, _ = fmt.Fprintf(w, "%s works: %s, %s bytes, %.2f s\n", t.Provider, requests(t.Requests), count(t.Bytes), t.Seconds)
 	writeChecks(w, t.Checks)
 	var rows [][]string
 	for _, market := range slices.Sorted(maps.Keys(t.Quotes)) {
@@ -226,10 +226,10 @@ func writeTested(w io.Writer, t sourceTested) {
 	}
 }
 
-// tally counts what a source says. It implements provider.Sink.
+// tally counts what a provider says. It implements provider.Sink.
 type tally struct {
 	quotes, rejected map[string]int64
-	samples          []sourceSample
+	samples          []providerSample
 }
 
 // maxReasons bounds what a hostile answer can make a tally hold.
@@ -245,13 +245,13 @@ func newTally() *tally {
 }
 
 func (t *tally) Restart() {
-	*t = tally{quotes: map[string]int64{}, rejected: map[string]int64{}, samples: []sourceSample{}}
+	*t = tally{quotes: map[string]int64{}, rejected: map[string]int64{}, samples: []providerSample{}}
 }
 
 func (t *tally) Quote(q *provider.Quote) error {
 	t.quotes[q.Market]++
 	if q.Ask > 0 && len(t.samples) < maxSamples {
-		t.samples = append(t.samples, sourceSample{Market: q.Market, MarketHashName: q.Name, Phase: q.Phase, Ask: q.Ask, Currency: q.Currency})
+		t.samples = append(t.samples, providerSample{Market: q.Market, MarketHashName: q.Name, Phase: q.Phase, Ask: q.Ask, Currency: q.Currency})
 	}
 	return nil
 }

@@ -13,20 +13,24 @@ import (
 	"assay/internal/provider"
 )
 
-// sourceCmd holds the commands about price sources. They ask the source
-// themselves; no server is needed.
-type sourceCmd struct {
-	Test  sourceTestCmd  `cmd:"" help:"Ask a source once, cheaply, and tell what it says."`
-	Names sourceNamesCmd `cmd:"" help:"List the names that a source knows, one a line."`
+// providerCmd holds the commands about price providers. test and names send
+// requests to the provider itself; the others talk to the running server.
+type providerCmd struct {
+	List   providerListCmd   `cmd:"" help:"List the providers of the running server and their health."`
+	Test   providerTestCmd   `cmd:"" help:"Send one cheap request to a provider and explain the result. No server is needed."`
+	Names  providerNamesCmd  `cmd:"" help:"List the names that a provider knows, one per line. No server is needed."`
+	Pause  providerPauseCmd  `cmd:"" help:"Send no more requests to a provider until it is resumed."`
+	Resume providerResumeCmd `cmd:"" help:"Resume a paused provider."`
+	Accept providerAcceptCmd `cmd:"" help:"End the quarantine of a provider's markets."`
 }
 
-// openSource makes the source of that name, configured or not, ready to be
+// openProvider makes the provider of that name, configured or not, ready to be
 // asked. also, which may be nil, changes what it is made of. The caller closes the
 // set.
-func (s *session) openSource(ctx context.Context, name string, also func(*config.Config, *app.SourceOptions)) (provider.Source, *app.SourceSet, error) {
+func (s *session) openProvider(ctx context.Context, name string, also func(*config.Config, *app.SourceOptions)) (provider.Source, *app.SourceSet, error) {
 	if !slices.Contains(app.Sources(), name) {
 		return nil, nil, &usageError{
-			text: fmt.Sprintf("there is no source %q; there are %s", name, strings.Join(app.Sources(), ", ")), help: "assay source --help",
+			text: fmt.Sprintf("there is no provider %q; there are %s", name, strings.Join(app.Sources(), ", ")), help: "assay provider --help",
 		}
 	}
 	cfg, err := s.settings(map[string]string{"MARKET_PRICE_PROVIDERS": name})
@@ -45,14 +49,14 @@ func (s *session) openSource(ctx context.Context, name string, also func(*config
 }
 
 var (
-	// errSourceUnread means that a source was asked and did not answer as it
+	// errProviderUnread means that a provider was asked and did not answer as it
 	// should.
-	errSourceUnread = errors.New("the source could not be read")
-	// errSourceFailed is the same, when it is already said.
-	errSourceFailed = fmt.Errorf("%w: %w", errSourceUnread, errReported)
+	errProviderUnread = errors.New("the provider could not be read")
+	// errProviderFailed is the same, when it is already said.
+	errProviderFailed = fmt.Errorf("%w: %w", errProviderUnread, errReported)
 )
 
-// failureText says in plain words why a source could not be read.
+// failureText says in plain words why a provider could not be read.
 func failureText(err error) string {
 	var e *provider.Error
 	if !errors.As(err, &e) {
@@ -68,7 +72,7 @@ func failureText(err error) string {
 		provider.KindStatus:      "it refuses the question: is the address right?",
 		provider.KindProtocol:    "it answers with something else than prices: is the address right?",
 		provider.KindTooLarge:    "its answer is larger than can be right",
-		provider.KindBlocked:     "its address is not a public one: name it in the source's BASE_URL to allow it",
+		provider.KindBlocked:     "its address is not a public one: name it in the provider's BASE_URL to allow it",
 	}[e.Kind]
 	if words == "" {
 		return printable(e.Error())

@@ -1,0 +1,73 @@
+package e2e
+
+import (
+	"strings"
+	"testing"
+
+	"assay/internal/provider/sim"
+)
+
+// TestCommands_WorkWithARunningServer runs every command that talks to a server
+// as text and as JSON, against real runs, listings, trades and money.
+func TestCommands_WorkWithARunningServer(t *testing.T) {
+	t.Parallel()
+	onBoth(t, func(t *testing.T, on engine) {
+		t.Parallel()
+		_, url := simulator(t, sim.Options{Names: 20})
+		s := on.newServer(t, "MARKET_PRICE_PROVIDERS=sim", "SIM_BASE_URL="+url)
+		s.start()
+		listings := s.list("seller", 3, 1_000)
+		s.deposit("buyer", 10_000)
+		trade := s.bought(listings[0], "buyer")
+
+		for _, c := range []struct {
+			args string // separated by |
+			code int
+			text string // of standard output; of standard error where the code is not 0
+		}{
+			{"refresh|--wait", 0, "finished"},
+			{"runs", 0, "bulk"},
+			{"runs|--kind|bulk|--limit|1", 0, "bulk"},
+			{"runs|999999", 6, "job_not_found"},
+			{"cancel", 2, "no bulk run is queued or running"},
+			{"cancel|999999", 6, "job_not_found"},
+			{"retry-failed|999999", 6, "job_not_found"},
+			{"prices|--search|a", 0, "NAME"},
+			{"provider|list", 0, "sim"},
+			{"provider|pause|sim", 0, "sim is paused"},
+			{"provider|list", 0, "paused"},
+			{"provider|resume|sim", 0, "sim is resumed"},
+			{"provider|accept|nowhere", 6, "nowhere"},
+			{"users|put|u9|--display-name|Ann|--no-leaderboard", 0, "anonymous"},
+			{"listings|--user|seller|--state|active", 0, "seller"},
+			{"listings|show|" + listings[1], 0, "is active"},
+			{"listings|cancel|" + listings[1], 0, "is cancelled"},
+			{"trades|--user|buyer", 0, "pending"},
+			{"trades|complete|" + trade.ID, 0, "is completed"},
+			{"trades|show|" + trade.ID, 0, "by rule"},
+			{"trades|reverse|" + trade.ID, 0, "is reversed"},
+			{"wallet|balance|buyer", 0, "10,000"},
+			{"wallet|post|buyer|deposit|500|USD|--idempotency-key|once", 0, "10,500 USD available"},
+			{"wallet|post|buyer|deposit|500|USD|--idempotency-key|once", 0, "10,500 USD available"},
+			{"wallet|post|buyer|withdrawal|99999|USD", 7, "insufficient_funds"},
+			{"wallet|entries|buyer|--currency|USD", 0, "deposit"},
+			{"fees|rollback|1", 0, "version 1"},
+			{"fees|rollback|99", 6, "99"},
+			{"events", 0, "job.finished"},
+		} {
+			args := strings.Split(c.args, "|")
+			out, errs := s.command(c.code, args...)
+			if c.code != 0 {
+				out = errs
+			}
+			if !strings.Contains(out, c.text) {
+				t.Errorf("assay %s lacks %q:\n%s", strings.Join(args, " "), c.text, out)
+			}
+			if c.code == 0 && args[0] != "trades" && args[0] != "listings" {
+				if out, _ := s.command(0, append(args, "--json")...); !strings.HasPrefix(out, "{") {
+					t.Errorf("assay %s --json: %s", strings.Join(args, " "), out)
+				}
+			}
+		}
+	})
+}

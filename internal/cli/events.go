@@ -1,0 +1,38 @@
+package cli
+
+import (
+	"context"
+	"io"
+
+	"assay/internal/view"
+)
+
+// eventsCmd lists what happened lately.
+type eventsCmd struct{}
+
+func (*eventsCmd) examples() []example {
+	return []example{
+		{"events", "list the last 50 events, the newest first"},
+		{"events --json", "print them as JSON, with all their data"},
+	}
+}
+
+// Run lists them.
+func (c *eventsCmd) Run(ctx context.Context, s *session) error {
+	api, err := s.server()
+	if err != nil {
+		return err
+	}
+	var debug view.JobDebug
+	if err := api.do(ctx, request{path: marketPrices + "/job-debug", with: api.market}, &debug); err != nil {
+		return err
+	}
+	page := view.Page[view.Event]{Items: debug.Events}
+	return s.out.result(page, func(w io.Writer) {
+		rows := [][]string{{"EVENT", "TIME", "KIND", "DATA"}}
+		for _, e := range page.Items {
+			rows = append(rows, []string{e.ID, moment(&e.At), printable(e.Kind), printable(string(e.Data))})
+		}
+		table(w, rows)
+	})
+}

@@ -1,0 +1,143 @@
+package cli
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"strconv"
+
+	"assay/internal/view"
+)
+
+// listingsCmd holds the commands about listings.
+type listingsCmd struct {
+	List   listingsListCmd   `cmd:"" default:"withargs" help:"List listings, the newest first."`
+	Show   listingsShowCmd   `cmd:"" help:"Show a listing."`
+	Cancel listingsCancelCmd `cmd:"" help:"Cancel a listing."`
+}
+
+const listingsPath = "/api/listings"
+
+// listingsListCmd lists listings.
+type listingsListCmd struct {
+	User  string `help:"Only listings of this seller."`
+	State string `enum:"active,reserved,sold,cancelled,expired," default:"" placeholder:"STATE" help:"Only listings in this state."`
+	Name  string `help:"Only listings of this market hash name."`
+	AppID int32  `placeholder:"ID" help:"Only this game, by its Steam number."`
+	listFlags
+}
+
+func (*listingsListCmd) examples() []example {
+	return []example{
+		{"listings list", "list the newest 20 listings"},
+		{"listings list --user u1 --state active --json", "print the active listings of u1 as JSON"},
+	}
+}
+
+// Run lists.
+func (c *listingsListCmd) Run(ctx context.Context, s *session) error {
+	if err := c.check("assay listings list --help"); err != nil {
+		return err
+	}
+	api, err := s.server()
+	if err != nil {
+		return err
+	}
+	q := filter("userId", c.User, "state", c.State, "name", c.Name)
+	if c.AppID != 0 {
+		q.Set("appId", strconv.Itoa(int(c.AppID)))
+	}
+	page, err := listAll[view.Listing](ctx, api, request{path: listingsPath, query: q, with: api.platform}, c.Limit)
+	if err != nil {
+		return err
+	}
+	return s.out.result(page, func(w io.Writer) {
+		rows := [][]string{{"LISTING", "STATE", "SELLER", "GAME", "NAME", "AMOUNT", "PRICE", "CREATED", "TRADE"}}
+		for _, l := range page.Items {
+			rows = append(rows, []string{
+				l.ID, l.State, cell(l.UserID), fmt.Sprint(l.AppID), cell(l.MarketHashName), count(l.Amount),
+				minor(l.Price, string(l.Currency)), moment(&l.CreatedAt), orDash(l.TradeID),
+			})
+		}
+		table(w, rows)
+		_, _ = io.WriteString(w, moreText(page))
+	})
+}
+
+// listingsShowCmd shows a listing.
+type listingsShowCmd struct {
+	ID string `arg:"" help:"Number of the listing."`
+}
+
+func (*listingsShowCmd) examples() []example {
+	return []example{{"listings show 12", "show listing 12"}}
+}
+
+// Run shows it.
+func (c *listingsShowCmd) Run(ctx context.Context, s *session) error {
+	return oneListing(ctx, s, http.MethodGet, c.ID)
+}
+
+// listingsCancelCmd cancels a listing.
+type listingsCancelCmd struct {
+	ID string `arg:"" help:"Number of the listing."`
+}
+
+func (*listingsCancelCmd) examples() []example {
+	return []example{{"listings cancel 12", "cancel listing 12; a sold one cannot be cancelled"}}
+}
+
+// Run cancels it.
+func (c *listingsCancelCmd) Run(ctx context.Context, s *session) error {
+	return oneListing(ctx, s, http.MethodDelete, c.ID)
+}
+
+// oneListing sends a request about a listing and prints the listing.
+func oneListing(ctx context.Context, s *session, method, id string) error {
+	api, err := s.server()
+	if err != nil {
+		return err
+	}
+	var l view.Listing
+	if err := api.do(ctx, request{method: method, path: listingsPath + "/" + segment(id), with: api.platform}, &l); err != nil {
+		return err
+	}
+	return s.out.result(l, func(w io.Writer) {
+		_, _ = fmt.Fprintf(w, "listing %s is %s\n", l.ID, l.State)
+		table(w, [][]string{
+			{"item", fmt.Sprintf("%s (game %d)", nameAndPhase(l.MarketHashName, l.Phase), l.AppID)},
+			{"asset", fmt.Sprintf("%s, context %s, amount %s", printable(l.AssetID), printable(l.ContextID), count(l.Amount))},
+			{"seller", printable(l.UserID)},
+			{"price", minor(l.Price, string(l.Currency))},
+			{"created", moment(&l.CreatedAt)},
+			{"ended", moment(l.EndedAt)},
+			{"trade", orDash(l.TradeID)},
+		})
+	})
+}
+
+// filter returns the query of name, value, name, value and so on, without the
+// empty values.
+func filter(pairs ...string) url.Values {
+	q := url.Values{}
+	for i := 0; i < len(pairs); i += 2 {
+		if pairs[i+1] != "" {
+			q.Set(pairs[i], pairs[i+1])
+		}
+	}
+	return q
+}
+
+// minor writes an amount in minor units and its currency: "1990 USD cents" would
+// be wrong for yen, so the unit is not named.
+func minor(n int64, currency string) string { return count(n) + " " + printable(currency) }
+
+// nameAndPhase writes an item's name with its phase, if it has one.
+func nameAndPhase(name, phase string) string {
+	if phase == "" {
+		return printable(name)
+	}
+	return printable(name) + ", " + printable(phase)
+}

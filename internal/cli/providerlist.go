@@ -1,0 +1,149 @@
+package cli
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"time"
+
+	"assay/internal/view"
+)
+
+// providerListCmd lists the providers of the running server.
+type providerListCmd struct{}
+
+func (*providerListCmd) examples() []example {
+	return []example{
+		{"provider list", "list providers, their markets, budgets and last errors"},
+		{"provider list --json", "print all that the server has recorded of its providers as JSON"},
+	}
+}
+
+// Run lists them.
+func (c *providerListCmd) Run(ctx context.Context, s *session) error {
+	api, err := s.server()
+	if err != nil {
+		return err
+	}
+	debug, err := api.providerDebug(ctx)
+	if err != nil {
+		return err
+	}
+	return s.out.result(debug, func(w io.Writer) { writeProviders(w, &debug, s.Now()) })
+}
+
+func writeProviders(w io.Writer, debug *view.ProviderDebug, now time.Time) {
+	rows := [][]string{{"PROVIDER", "MARKETS", "STATE", "LAST SUCCESS", "REQUESTS LEFT", "LAST ERROR"}}
+	for i := range debug.Sources {
+		p := &debug.Sources[i]
+		left := "unlimited"
+		if p.Budget.Left != nil && p.Budget.Limit > 0 {
+			left = count(*p.Budget.Left) + " of " + count(p.Budget.Limit)
+		}
+		rows = append(rows, []string{
+			cell(p.Source), fmt.Sprint(len(p.Markets)), providerState(p, now), moment(p.LastSuccess), left, dashed(cell(value(p.LastError))),
+		})
+	}
+	for _, p := range debug.Unconfigured {
+		rows = append(rows, []string{cell(p.Source), "-", "not configured", "-", "-", dashed(cell(p.Reason))})
+	}
+	table(w, rows)
+	for i := range debug.Sources {
+		for _, m := range debug.Sources[i].Markets {
+			if m.Quarantine != nil {
+				_, _ = fmt.Fprintf(w, "%s/%s is quarantined since %s: %s\n",
+					printable(debug.Sources[i].Source), printable(m.Market), moment(m.QuarantinedSince), printable(*m.Quarantine))
+			}
+		}
+	}
+}
+
+// providerState is the state of a provider in a few words.
+func providerState(p *view.SourceDebug, now time.Time) string {
+	switch {
+	case p.Paused:
+		return "paused"
+	case p.BlockedUntil != nil && p.BlockedUntil.After(now):
+		return "waiting until " + p.BlockedUntil.UTC().Format(time.TimeOnly)
+	case p.Breaker == "open":
+		return "circuit breaker open"
+	}
+	for _, m := range p.Markets {
+		if m.Quarantine != nil {
+			return "quarantined"
+		}
+	}
+	return "ready"
+}
+
+// providerPauseCmd stops requests to a provider.
+type providerPauseCmd struct {
+	Provider string `arg:"" complete:"provider" help:"Name of the provider."`
+}
+
+func (*providerPauseCmd) examples() []example {
+	return []example{{"provider pause skinport", "send no more requests to skinport until it is resumed; its prices stay"}}
+}
+
+// Run pauses.
+func (c *providerPauseCmd) Run(ctx context.Context, s *session) error {
+	return steerProvider(ctx, s, c.Provider, "pause", nil, c.Provider+" is paused")
+}
+
+// providerResumeCmd lets requests go out again.
+type providerResumeCmd struct {
+	Provider string `arg:"" complete:"provider" help:"Name of the provider."`
+}
+
+func (*providerResumeCmd) examples() []example {
+	return []example{{"provider resume skinport", "send requests again; also forgets a quota that its headers reported by mistake"}}
+}
+
+// Run resumes.
+func (c *providerResumeCmd) Run(ctx context.Context, s *session) error {
+	return steerProvider(ctx, s, c.Provider, "resume", nil, c.Provider+" is resumed")
+}
+
+// providerAcceptCmd ends a quarantine.
+type providerAcceptCmd struct {
+	Provider string `arg:"" complete:"provider" help:"Name of the provider."`
+	Market   string `help:"Only this market. Default: all quarantined markets of the provider."`
+}
+
+func (*providerAcceptCmd) examples() []example {
+	return []example{
+		{"provider accept pricelist", "end the quarantine of all its markets; the next run uses their responses"},
+		{"provider accept pricelist --market shop", "end the quarantine of one market"},
+	}
+}
+
+// Run accepts.
+func (c *providerAcceptCmd) Run(ctx context.Context, s *session) error {
+	q, what := url.Values{}, "every market of "+c.Provider
+	if c.Market != "" {
+		q.Set("market", c.Market)
+		what = c.Provider + "/" + c.Market
+	}
+	return steerProvider(ctx, s, c.Provider, "accept", q, "the quarantine of "+what+" has ended")
+}
+
+// steered is what the commands that steer a provider print with --json.
+type steered struct {
+	Provider string `json:"provider"`
+	Action   string `json:"action"`
+}
+
+// steerProvider has the server do something with a provider and prints done.
+func steerProvider(ctx context.Context, s *session, name, action string, q url.Values, done string) error {
+	api, err := s.server()
+	if err != nil {
+		return err
+	}
+	r := request{method: http.MethodPost, path: marketPrices + "/providers/" + segment(name) + "/" + action, query: q, with: api.market}
+	if err := api.do(ctx, r, nil); err != nil {
+		return err
+	}
+	return s.out.result(steered{Provider: name, Action: action}, func(w io.Writer) { _, _ = fmt.Fprintln(w, printable(done)) })
+}

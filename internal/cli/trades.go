@@ -1,0 +1,143 @@
+package cli
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"net/http"
+	"strconv"
+	"time"
+
+	"assay/internal/view"
+)
+
+// tradesCmd holds the commands about trades.
+type tradesCmd struct {
+	List     tradesListCmd     `cmd:"" default:"withargs" help:"List trades, the newest first."`
+	Show     tradesShowCmd     `cmd:"" help:"Show a trade."`
+	Complete tradesCompleteCmd `cmd:"" help:"Record that the asset was delivered. The hold starts now."`
+	Reverse  tradesReverseCmd  `cmd:"" help:"Reverse a trade: the buyer gets the money back."`
+}
+
+const tradesPath = "/api/trades"
+
+// tradesListCmd lists trades.
+type tradesListCmd struct {
+	User  string `help:"Only trades of this user, as seller or buyer."`
+	State string `enum:"pending,completed,reversed,settled," default:"" placeholder:"STATE" help:"Only trades in this state."`
+	AppID int32  `placeholder:"ID" help:"Only this game, by its Steam number."`
+	listFlags
+}
+
+func (*tradesListCmd) examples() []example {
+	return []example{
+		{"trades list --state pending", "list the trades that wait for delivery"},
+		{"trades list --user u1 --limit 1000 --json", "print the last 1000 trades of u1 as JSON"},
+	}
+}
+
+// Run lists.
+func (c *tradesListCmd) Run(ctx context.Context, s *session) error {
+	if err := c.check("assay trades list --help"); err != nil {
+		return err
+	}
+	api, err := s.server()
+	if err != nil {
+		return err
+	}
+	q := filter("userId", c.User, "state", c.State)
+	if c.AppID != 0 {
+		q.Set("appId", strconv.Itoa(int(c.AppID)))
+	}
+	page, err := listAll[view.Trade](ctx, api, request{path: tradesPath, query: q, with: api.platform}, c.Limit)
+	if err != nil {
+		return err
+	}
+	return s.out.result(page, func(w io.Writer) {
+		rows := [][]string{{"TRADE", "STATE", "SELLER", "BUYER", "NAME", "PRICE", "FEE", "CREATED", "SETTLES"}}
+		for _, t := range page.Items {
+			rows = append(rows, []string{
+				t.ID, t.State, cell(t.SellerID), cell(t.BuyerID), cell(t.MarketHashName),
+				minor(t.Price, string(t.Currency)), count(t.Fee), moment(&t.CreatedAt), momentOrDash(t.SettlesAt),
+			})
+		}
+		table(w, rows)
+		_, _ = io.WriteString(w, moreText(page))
+	})
+}
+
+// tradesShowCmd shows a trade.
+type tradesShowCmd struct {
+	ID string `arg:"" help:"Number of the trade."`
+}
+
+func (*tradesShowCmd) examples() []example {
+	return []example{{"trades show 7", "show trade 7 with its fee and its times"}}
+}
+
+// Run shows it.
+func (c *tradesShowCmd) Run(ctx context.Context, s *session) error {
+	return oneTrade(ctx, s, http.MethodGet, segment(c.ID))
+}
+
+// tradesCompleteCmd completes a trade.
+type tradesCompleteCmd struct {
+	ID string `arg:"" help:"Number of the trade."`
+}
+
+func (*tradesCompleteCmd) examples() []example {
+	return []example{{"trades complete 7", "record that the asset of trade 7 was delivered"}}
+}
+
+// Run completes it.
+func (c *tradesCompleteCmd) Run(ctx context.Context, s *session) error {
+	return oneTrade(ctx, s, http.MethodPost, segment(c.ID)+"/complete")
+}
+
+// tradesReverseCmd reverses a trade.
+type tradesReverseCmd struct {
+	ID string `arg:"" help:"Number of the trade."`
+}
+
+func (*tradesReverseCmd) examples() []example {
+	return []example{{"trades reverse 7", "give the buyer of trade 7 the money back; not possible once it is settled"}}
+}
+
+// Run reverses it.
+func (c *tradesReverseCmd) Run(ctx context.Context, s *session) error {
+	return oneTrade(ctx, s, http.MethodPost, segment(c.ID)+"/reverse")
+}
+
+// oneTrade sends a request about a trade and prints the trade.
+func oneTrade(ctx context.Context, s *session, method, path string) error {
+	api, err := s.server()
+	if err != nil {
+		return err
+	}
+	var t view.Trade
+	if err := api.do(ctx, request{method: method, path: tradesPath + "/" + path, with: api.platform}, &t); err != nil {
+		return err
+	}
+	return s.out.result(t, func(w io.Writer) {
+		_, _ = fmt.Fprintf(w, "trade %s is %s\n", t.ID, t.State)
+		table(w, [][]string{
+			{"item", fmt.Sprintf("%s (game %d), amount %s", nameAndPhase(t.MarketHashName, t.Phase), t.AppID, count(t.Amount))},
+			{"seller", printable(t.SellerID)},
+			{"buyer", printable(t.BuyerID)},
+			{"price", minor(t.Price, string(t.Currency))},
+			{"fee", fmt.Sprintf("%s by rule %s of version %d; the seller gets %s", count(t.Fee), printable(t.FeeRule), t.FeeVersion, count(t.Net))},
+			{"created", moment(&t.CreatedAt)},
+			{"completed", moment(t.CompletedAt)},
+			{"settles", moment(t.SettlesAt)},
+			{"settled", moment(t.SettledAt)},
+			{"reversed", moment(t.ReversedAt)},
+		})
+	})
+}
+
+func momentOrDash(t *time.Time) string {
+	if t == nil {
+		return "-"
+	}
+	return moment(t)
+}

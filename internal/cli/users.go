@@ -1,0 +1,61 @@
+package cli
+
+import (
+	"context"
+	"fmt"
+	"io"
+
+	"assay/internal/view"
+)
+
+// usersCmd holds the commands about users.
+type usersCmd struct {
+	Put usersPutCmd `cmd:"" help:"Create a user, or replace what is known of one."`
+}
+
+// usersPutCmd creates or replaces a user.
+type usersPutCmd struct {
+	User        string `arg:"" help:"The platform's id of the user."`
+	SteamID     string `placeholder:"ID" help:"Steam id, 17 digits. Without it the user has none."`
+	DisplayName string `placeholder:"NAME" help:"Name on the leaderboard. Without it the user has none."`
+	Leaderboard bool   `default:"true" negatable:"" help:"Show the name on the leaderboard; --no-leaderboard shows \"anonymous\"."`
+}
+
+func (*usersPutCmd) examples() []example {
+	return []example{
+		{"users put u1 --steam-id 76561198000000001 --display-name Ann", "create u1, or replace Steam id and name"},
+		{"users put u1 --no-leaderboard --json", "opt u1 out of the leaderboard and print the user as JSON"},
+	}
+}
+
+// Run puts.
+func (c *usersPutCmd) Run(ctx context.Context, s *session) error {
+	api, err := s.server()
+	if err != nil {
+		return err
+	}
+	user := view.User{UserID: c.User, Leaderboard: c.Leaderboard}
+	if c.SteamID != "" {
+		user.SteamID = &c.SteamID
+	}
+	if c.DisplayName != "" {
+		user.DisplayName = &c.DisplayName
+	}
+	if user, err = api.putUser(ctx, user); err != nil {
+		return err
+	}
+	return s.out.result(user, func(w io.Writer) { writeUser(w, user) })
+}
+
+func writeUser(w io.Writer, u view.User) {
+	board := "shown"
+	if !u.Leaderboard {
+		board = "anonymous"
+	}
+	_, _ = fmt.Fprintln(w, printable(u.UserID))
+	table(w, [][]string{
+		{"Steam id", printable(orDash(u.SteamID))},
+		{"name", printable(orDash(u.DisplayName))},
+		{"leaderboard", board},
+	})
+}

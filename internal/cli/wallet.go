@@ -1,0 +1,150 @@
+package cli
+
+import (
+	"bytes"
+	"context"
+	"crypto/rand"
+	"fmt"
+	"io"
+	"net/http"
+
+	"github.com/go-json-experiment/json"
+
+	"assay/internal/view"
+)
+
+// walletCmd holds the commands about users' money.
+type walletCmd struct {
+	Balance walletBalanceCmd `cmd:"" help:"Show a user's balance in each currency: available and held."`
+	Entries walletEntriesCmd `cmd:"" help:"List the ledger entries of a user, the newest first."`
+	Post    walletPostCmd    `cmd:"" help:"Post a deposit, withdrawal or correction."`
+}
+
+func walletPath(user string) string { return "/api/functions/admin/wallet-ledger/" + segment(user) }
+
+// walletBalanceCmd shows a balance.
+type walletBalanceCmd struct {
+	User string `arg:"" help:"The platform's id of the user."`
+}
+
+func (*walletBalanceCmd) examples() []example {
+	return []example{{"wallet balance u1", "show what u1 has, in minor units (cents)"}}
+}
+
+// Run shows it.
+func (c *walletBalanceCmd) Run(ctx context.Context, s *session) error {
+	api, err := s.server()
+	if err != nil {
+		return err
+	}
+	var has view.Wallet
+	if err := api.do(ctx, request{path: walletPath(c.User) + "/balance", with: api.admin}, &has); err != nil {
+		return err
+	}
+	return s.out.result(has, func(w io.Writer) {
+		if len(has.Accounts) == 0 {
+			_, _ = fmt.Fprintf(w, "%s has no money\n", printable(has.UserID))
+			return
+		}
+		rows := [][]string{{"CURRENCY", "AVAILABLE", "HELD", "BALANCE", "ENTRIES"}}
+		for _, a := range has.Accounts {
+			rows = append(rows, []string{printable(a.Currency), count(a.Available), count(a.Held), count(a.Balance), count(a.Entries)})
+		}
+		table(w, rows)
+	})
+}
+
+// walletEntriesCmd lists entries.
+type walletEntriesCmd struct {
+	User     string `arg:"" help:"The platform's id of the user."`
+	Currency string `placeholder:"CODE" help:"Only this currency, such as USD."`
+	listFlags
+}
+
+func (*walletEntriesCmd) examples() []example {
+	return []example{
+		{"wallet entries u1", "list the newest 20 entries of u1"},
+		{"wallet entries u1 --currency EUR --limit 1000 --json", "print up to 1000 entries in euros as JSON"},
+	}
+}
+
+// Run lists them.
+func (c *walletEntriesCmd) Run(ctx context.Context, s *session) error {
+	if err := c.check("assay wallet entries --help"); err != nil {
+		return err
+	}
+	api, err := s.server()
+	if err != nil {
+		return err
+	}
+	r := request{path: walletPath(c.User) + "/entries", query: filter("currency", c.Currency), with: api.admin}
+	page, err := listAll[view.WalletEntry](ctx, api, r, c.Limit)
+	if err != nil {
+		return err
+	}
+	return s.out.result(page, func(w io.Writer) {
+		rows := [][]string{{"CURRENCY", "NO.", "TYPE", "AMOUNT", "BALANCE", "HELD", "TRADE", "TRANSACTION", "CREATED"}}
+		for _, e := range page.Items {
+			rows = append(rows, []string{
+				printable(e.Currency), fmt.Sprint(e.Seq), e.Type, count(e.Amount), count(e.BalanceAfter), count(e.HeldAfter),
+				orDash(e.TradeID), e.TransactionID, moment(&e.CreatedAt),
+			})
+		}
+		table(w, rows)
+		_, _ = io.WriteString(w, moreText(page))
+	})
+}
+
+// walletPostCmd posts to a wallet.
+type walletPostCmd struct {
+	User           string `arg:"" help:"The platform's id of the user."`
+	Kind           string `arg:"" enum:"deposit,withdrawal,correction" help:"deposit, withdrawal or correction."`
+	Amount         int64  `arg:"" optional:"" help:"Minor units (cents). Only a correction may be negative: put -- before it."`
+	Currency       string `arg:"" optional:"" help:"Currency, such as USD."`
+	Reverses       string `placeholder:"ID" help:"Correct by reversing this transaction, instead of AMOUNT and CURRENCY."`
+	Note           string `help:"Why. Required for a correction of an amount."`
+	IdempotencyKey string `placeholder:"KEY" help:"A unique value per posting; reuse it when you retry. Default: a new one, which is printed."`
+}
+
+func (*walletPostCmd) examples() []example {
+	return []example{
+		{"wallet post u1 deposit 5000 USD --idempotency-key pay-991", "deposit 50.00 dollars once, however often this is repeated"},
+		{"wallet post u1 correction --reverses 81 --note refund", "reverse transaction 81"},
+	}
+}
+
+// Run posts.
+func (c *walletPostCmd) Run(ctx context.Context, s *session) error {
+	api, err := s.server()
+	if err != nil {
+		return err
+	}
+	body := map[string]any{"kind": c.Kind}
+	for name, text := range map[string]string{"currency": c.Currency, "reverses": c.Reverses, "note": c.Note} {
+		if text != "" {
+			body[name] = text
+		}
+	}
+	if c.Amount != 0 {
+		body["amount"] = c.Amount
+	}
+	// In a fixed order: a retry with the same key must send the same body.
+	sent, err := json.Marshal(body, json.Deterministic(true))
+	if err != nil {
+		return err
+	}
+	key := c.IdempotencyKey
+	if key == "" {
+		key = rand.Text()
+		s.tell("idempotency key %s; to retry, add --idempotency-key %s", key, key)
+	}
+	var posted view.WalletTransaction
+	r := request{method: http.MethodPost, path: walletPath(c.User) + "/entries", with: api.admin, body: bytes.NewReader(sent), idempotencyKey: key}
+	if err := api.do(ctx, r, &posted); err != nil {
+		return err
+	}
+	return s.out.result(posted, func(w io.Writer) {
+		_, _ = fmt.Fprintf(w, "transaction %s posted; %s has %s %s available, %s held\n", posted.ID, printable(c.User),
+			count(posted.Balance.Available), printable(posted.Balance.Currency), count(posted.Balance.Held))
+	})
+}
