@@ -155,6 +155,8 @@ func TestFees_ARefreshByAddressIsCheckedComparedAndInForce(t *testing.T) {
 			}
 		}
 		command(0, "version 3 would follow version 2", "refresh", "--dry-run", "--allow-large-change")
+		command(0, "these need --allow-large-change", "refresh", "--dry-run")
+		expect("a dry run of a large change", "/refresh?dryRun=1", "", 200, "dryRun", true)
 		expect("a large change", "/refresh", "", 409, "code", "large_fee_change")
 		command(7, "large_fee_change", "refresh")
 		document.Store(`{"rules":[{}]}`)

@@ -221,3 +221,25 @@ func TestLedger_OneKeyForAllWhoShareADatabase(t *testing.T) {
 		s.refusesToStart("lacks the key k1")
 	})
 }
+
+// TestWallet_OfAUserWithoutMoneyIsEmpty has a user that only pushed an inventory.
+func TestWallet_OfAUserWithoutMoneyIsEmpty(t *testing.T) {
+	t.Parallel()
+	onBoth(t, func(t *testing.T, on engine) {
+		s := on.newServer(t)
+		s.start()
+		s.push("poor", 730, []asset{})
+		want := map[string]string{
+			"/balance": `{"userId":"poor","accounts":[{"currency":"USD","balance":0,"available":0,"held":0,"entries":0}]}`,
+			"/entries": `{"items":[],"nextCursor":null}`,
+		}
+		for path, body := range want {
+			if status, answer, err := s.call(http.MethodGet, ledgerPath+"poor"+path, nil); status != http.StatusOK || string(answer) != body {
+				t.Errorf("%s: %d %s %v", path, status, answer, err)
+			}
+			if status, answer, err := s.call(http.MethodGet, ledgerPath+"unknown"+path, nil); status != http.StatusNotFound {
+				t.Errorf("%s of a user that does not exist: %d %s %v", path, status, answer, err)
+			}
+		}
+	})
+}

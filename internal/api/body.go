@@ -48,7 +48,7 @@ func admitBody(w http.ResponseWriter, r *http.Request, want *body) (bool, error)
 	case err != nil:
 		return false, err
 	case want == nil && there:
-		return true, fault.New(fault.Invalid, "unexpected_body", "This route takes no body.")
+		return false, refuseContent(r.Body)
 	case want == nil || (want.optional && !there):
 		return false, nil
 	case !there:
@@ -59,6 +59,20 @@ func admitBody(w http.ResponseWriter, r *http.Request, want *body) (bool, error)
 	}
 	r.Body = http.MaxBytesReader(w, r.Body, limit)
 	return true, nil
+}
+
+// refuseContent accepts an empty JSON object, which many clients send with every
+// POST, and refuses any other body without reading more of it.
+func refuseContent(body io.Reader) error {
+	const most = 64
+	text, err := io.ReadAll(io.LimitReader(body, most))
+	switch {
+	case err != nil:
+		return err
+	case len(text) == most, strings.Join(strings.Fields(string(text)), "") != "{}":
+		return fault.New(fault.Invalid, "unexpected_body", "This request takes no body: send none, or {}.")
+	}
+	return nil
 }
 
 func bodyRequired() error {

@@ -36,7 +36,7 @@ type feeChange struct {
 	Added           []string `json:"added"`
 	Removed         []string `json:"removed"`
 	Modified        []string `json:"modified"`
-	LargeChanges    []string `json:"largeChanges" doc:"Fees that change by over half, or by over five percent of the amount."`
+	LargeChanges    []string `json:"largeChanges" doc:"Fees that change by more than half, or by more than five percent of the amount. Without allowLargeChange=1 a refresh with such changes is refused (409); a dry run lists them."`
 }
 
 func (s *server) refreshFees(w http.ResponseWriter, c *call) error {

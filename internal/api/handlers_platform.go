@@ -107,9 +107,13 @@ type pushItem struct {
 }
 
 func (s *server) syncInventory(w http.ResponseWriter, c *call) error {
-	switch fromSteam := c.values["source"] == "steam"; {
-	case fromSteam && c.hasBody:
-		return fault.New(fault.Invalid, "unexpected_body", "With source=steam this route takes no body.")
+	fromSteam := c.values["source"] == "steam"
+	if fromSteam && c.hasBody {
+		if err := refuseContent(c.Body); err != nil {
+			return err
+		}
+	}
+	switch {
 	case fromSteam:
 		place := steaminv.Default()
 		if c.values["appId"] != "" {

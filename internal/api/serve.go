@@ -71,6 +71,9 @@ func (s *server) dispatch(w http.ResponseWriter, c *call) error {
 		}
 	}
 	c.route = op.path
+	if op.shared() {
+		share(w.Header())
+	}
 	var err error
 	if c.role, err = s.authorise(op, c.Request); err != nil {
 		return err
@@ -117,6 +120,22 @@ func secure(h http.Header) {
 	h.Set("Cross-Origin-Resource-Policy", "same-origin")
 	h.Set("Referrer-Policy", "no-referrer")
 	h.Set("X-Content-Type-Options", "nosniff")
+}
+
+// shared reports whether pages of other sites may read an operation's answers:
+// those that are the same for everybody, hold nothing about the operator and
+// take no credential. Health is none of them: a web page could then look for
+// servers inside a visitor's network.
+func (op *operation) shared() bool {
+	return op.path == "/api/community/top-traders" || op.path == "/openapi.json"
+}
+
+// share lets pages of any site read an answer (CORS). Browsers send such requests
+// without cookies, and no preflight is answered: nothing but a plain GET is let through.
+func share(h http.Header) {
+	h.Set("Access-Control-Allow-Origin", "*")
+	h.Set("Access-Control-Expose-Headers", "Age, ETag, Retry-After, X-Request-Id")
+	h.Set("Cross-Origin-Resource-Policy", "cross-origin")
 }
 
 // requestID takes the client's id if it is short and printable, or makes one.

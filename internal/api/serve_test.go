@@ -244,11 +244,32 @@ func TestServe_DoesNotFindWhatNoJobIsCalled(t *testing.T) {
 	}
 }
 
+func TestServe_TakesAnEmptyObjectForNoBody(t *testing.T) {
+	h := start(t, nil)
+	for _, op := range h.api.routes.operations {
+		path, body := example(op)
+		if body != "" || op.method == "GET" {
+			continue
+		}
+		for _, empty := range []string{`{}`, " { }\n"} {
+			if got := h.ask(op.method, path, empty, asAdmin); got.StatusCode >= 300 {
+				t.Errorf("%s %s with %q: %d %s", op.method, path, empty, got.StatusCode, got.body)
+			}
+		}
+	}
+	if got := h.ask("POST", "/api/inventory/u1/sync?source=steam", `{}`, asAdmin); got.StatusCode != http.StatusOK {
+		t.Errorf("a pull from Steam: %d %s", got.StatusCode, got.body)
+	}
+}
+
 func TestServe_RefusesBodiesThatItDoesNotTake(t *testing.T) {
 	h := start(t, nil)
 	const refresh, user, sync = "/api/market-prices/refresh", "/api/users/u1", "/api/inventory/u1/sync"
 	h.refuses(400, "unexpected_body", h.ask("POST", refresh, `{"force":true}`, asAdmin))
-	h.refuses(400, "unexpected_body", h.ask("POST", sync+"?source=steam", `{}`, asAdmin))
+	h.refuses(400, "unexpected_body", h.ask("POST", sync+"?source=steam", `{"items":[]}`, asAdmin))
+	for _, text := range []string{`[]`, `null`, `{}{}`, `{"a":1}`, `{}` + strings.Repeat(" ", 100) + `1`, `{`, `""`} {
+		h.refuses(400, "unexpected_body", h.ask("POST", refresh, text, asAdmin))
+	}
 	h.refuses(400, "body_required", h.ask("PUT", user, "", asAdmin))
 	h.refuses(400, "body_required", h.ask("POST", sync, "", asAdmin))
 	h.refuses(400, "invalid_parameters", h.ask("POST", sync+"?appId=730", `{}`, asAdmin))
@@ -539,5 +560,29 @@ func TestServer_BoundsEveryWait(t *testing.T) {
 	}
 	if s.MaxHeaderBytes <= 0 || s.MaxHeaderBytes > 1<<20 {
 		t.Errorf("headers of %d bytes", s.MaxHeaderBytes)
+	}
+}
+
+func TestServe_SharesWithOtherSitesOnlyWhatIsPublic(t *testing.T) {
+	h := start(t, nil)
+	const origin header = "Origin: https://elsewhere.example"
+	for _, op := range h.api.routes.operations {
+		shared := op.path == "/api/community/top-traders" || op.path == "/openapi.json"
+		path, body := example(op)
+		got := h.ask(op.method, path, body, asAdmin, origin)
+		if (got.Header.Get("Access-Control-Allow-Origin") == "*") != shared || (got.Header.Get("Cross-Origin-Resource-Policy") == "cross-origin") != shared {
+			t.Errorf("%s %s: %v", op.method, op.path, got.Header)
+		}
+		if got.Header.Get("Access-Control-Allow-Credentials") != "" {
+			t.Errorf("%s %s lets credentials through", op.method, op.path)
+		}
+		preflight := h.ask("OPTIONS", path, "", origin, "Access-Control-Request-Method: "+header(op.method))
+		if preflight.StatusCode != http.StatusMethodNotAllowed || preflight.Header.Get("Access-Control-Allow-Methods") != "" {
+			t.Errorf("a preflight of %s %s: %d %v", op.method, op.path, preflight.StatusCode, preflight.Header)
+		}
+	}
+	h.fakes.set(func(f *fakes) { f.err = fault.New(fault.Unavailable, "ranking_not_ready", "Later.") })
+	if got := h.ask("GET", "/api/community/top-traders", "", origin); got.StatusCode != 503 || got.Header.Get("Access-Control-Allow-Origin") != "*" {
+		t.Errorf("a refusal: %d %v", got.StatusCode, got.Header)
 	}
 }

@@ -68,7 +68,12 @@ func (c *feesRefreshCmd) Run(ctx context.Context, s *session) error {
 	if err := api.do(ctx, request{method: http.MethodPost, path: feeRulesPath + "/refresh", query: q, with: api.admin}, &done); err != nil {
 		return err
 	}
-	return s.out.result(done, func(w io.Writer) { writeFeeChange(w, done) })
+	return s.out.result(done, func(w io.Writer) {
+		writeFeeChange(w, done)
+		if c.DryRun && !c.AllowLargeChange && len(done.LargeChanges) > 0 {
+			_, _ = fmt.Fprintln(w, "these need --allow-large-change")
+		}
+	})
 }
 
 // feesRollbackCmd activates an earlier version.

@@ -160,8 +160,9 @@ func (r *Reader) Text(minBytes, maxBytes int) (string, bool) {
 	return "", false
 }
 
-// Int reads a whole number from least to most. Its text must be that of an
-// integer: 1.0 and 1e3 are none.
+// Int reads a whole number from least to most. A fraction of zeros is accepted,
+// because some encoders write 2725.0 for 2725; any other fraction, and 1e3, is a
+// fault.
 func (r *Reader) Int(least, most int64) (int64, bool) {
 	if !r.is('0', "a number") {
 		return 0, false
@@ -170,8 +171,9 @@ func (r *Reader) Int(least, most int64) (int64, bool) {
 	if !ok {
 		return 0, false
 	}
-	n, err := strconv.ParseInt(string(value), 10, 64)
-	if err != nil || n < least || n > most {
+	whole, fraction, _ := strings.Cut(string(value), ".")
+	n, err := strconv.ParseInt(whole, 10, 64)
+	if err != nil || strings.Trim(fraction, "0") != "" || n < least || n > most {
 		r.note(OutOfRange, "must be a whole number from %d to %d", least, most)
 		return 0, false
 	}

@@ -68,6 +68,19 @@ func TestReader_ReadsWhatIsRight(t *testing.T) {
 	}
 }
 
+func TestReader_TakesWholeNumbersHoweverTheyAreWritten(t *testing.T) {
+	for text, want := range map[string]int64{
+		"42": 42, "42.0": 42, "42.000000": 42, "1.0": 1, "99.0": 99,
+		"42.5": 0, "42.0000000000000000000000001": 0, "4.2e1": 0, "42.0e0": 0, "1e1": 0, "99.1": 0, "100.0": 0, "0.0": 0, "-42.0": 0,
+		"18446744073709551658.0": 0,
+	} {
+		got, err := read(strings.NewReader(`{"name":"x","count":` + text + `}`))
+		if got.Count != want || (err == nil) != (want != 0) {
+			t.Errorf("%s is read as %d, %v; want %d", text, got.Count, err, want)
+		}
+	}
+}
+
 func TestReader_NamesEveryFault(t *testing.T) {
 	_, err := read(strings.NewReader(`{"Name":"x","count":"42","on":1,"at":1700000000,"tags":[7,{"a":[1]},"toolong","\u0000"],"other/~":{"deep":[{}]}}`))
 	want := []fault.Field{
@@ -158,7 +171,7 @@ func TestDocumentReader_GoesOnAfterAMemberThatIsThereTwice(t *testing.T) {
 }
 
 func TestReader_TakesIntegersOnlyAsIntegers(t *testing.T) {
-	for _, n := range []string{"1.0", "1e1", "0", "-1", "100", "99999999999999999999", "null", "true", "[]"} {
+	for _, n := range []string{"1.5", "1e1", "0", "-1", "100", "99999999999999999999", "null", "true", "[]"} {
 		if _, err := read(strings.NewReader(`{"name":"x","count":` + n + `}`)); fault.Of(err) == nil {
 			t.Errorf("count %s: %v, want a fault", n, err)
 		}

@@ -102,16 +102,24 @@ func numberOrNil(id int64) *string {
 	return new(number(id))
 }
 
-// Wallet tells what a user has. Of a house user it adds up the shards.
+// Wallet tells what a user has; of a user without an account, nothing in the base
+// currency. Of a house user it adds up the shards.
 func (r *Reader) Wallet(ctx context.Context, userID string) (Wallet, error) {
 	heads, err := r.o.Store.Wallets(ctx, userID)
 	if err != nil {
 		return Wallet{}, err
 	}
-	if len(heads) == 0 {
-		return Wallet{}, fault.New(fault.NotFound, "wallet_not_found", "This user has no wallet.")
-	}
 	out := Wallet{UserID: userID}
+	if len(heads) == 0 {
+		_, known, err := r.o.Store.UserKey(ctx, userID)
+		if err != nil {
+			return Wallet{}, err
+		}
+		if !known {
+			return Wallet{}, fault.New(fault.NotFound, "wallet_not_found", "There is no such user. A push of an inventory, PUT /api/users/{userId} or a first deposit creates one.")
+		}
+		out.Accounts = []WalletBalance{{Currency: string(r.o.Currency)}}
+	}
 	for _, h := range heads {
 		b := balanceOf(h)
 		if last := len(out.Accounts) - 1; last >= 0 && out.Accounts[last].Currency == b.Currency {

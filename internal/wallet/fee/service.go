@@ -86,7 +86,7 @@ type Result struct {
 	Previous int64 // the active one before
 	Changed  bool
 	Diff
-	Large []LargeChange // found, and allowed
+	Large []LargeChange // found; allowed, unless this was a dry run
 }
 
 // Request says what is asked for.
@@ -194,7 +194,8 @@ func (s *Service) load(ctx context.Context, mark string) (Loaded, error) {
 // Refresh loads the source, checks all of it, and activates it as the next
 // version. What it says again changes nothing. Its errors are those of the
 // source, and a fault of kind Conflict that lists the large changes unless those
-// are allowed; whatever it is, the active set stays.
+// are allowed; whatever it is, the active set stays. A dry run reports large
+// changes in its result instead.
 func (s *Service) Refresh(ctx context.Context, r Request) (Result, error) {
 	active, err := s.Store.FeeActivation(ctx, 0)
 	if err != nil {
@@ -276,7 +277,7 @@ func (s *Service) activate(ctx context.Context, next Activation, r Request, refu
 			return result, nil
 		}
 		result.Large = LargeChanges(active.Set, next.Set, s.Now())
-		if refuseLarge && len(result.Large) > 0 {
+		if refuseLarge && !r.DryRun && len(result.Large) > 0 {
 			return Result{}, tooLargeChange(result.Large)
 		}
 		result.Version, result.Changed = active.Version+1, true

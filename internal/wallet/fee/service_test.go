@@ -150,6 +150,9 @@ func TestRefresh_ActivatesWhatIsNew(t *testing.T) {
 	if f := fault.Of(err); f == nil || f.Kind != fault.Conflict || f.Code != "large_fee_change" || len(f.Fields) == 0 || f.Fields[0].Pointer != "/fallback" {
 		t.Errorf("a large change: %v", err)
 	}
+	if got, err := refresh(Request{DryRun: true}); err != nil || !got.Changed || len(got.Large) == 0 || len(m.versions) != 2 {
+		t.Errorf("a dry run of a large change: %+v, %v", got, err)
+	}
 	for name, text := range map[string]string{"wrong": `{}`, "huge": strings.Repeat(" ", MaxBytes+1)} {
 		write(text)
 		if _, err := refresh(Request{AllowLarge: true}); kindOf(err) != fault.Unprocessable {
