@@ -56,7 +56,7 @@ func (s *Store) LedgerKeyUsed(ctx context.Context, id string) (used bool, err er
 // PostedUnder returns the id of the transaction that was posted under an idempotency
 // key; 0: there is none.
 func (s *Store) PostedUnder(ctx context.Context, scope, key string) (id int64, err error) {
-	err = s.read.QueryRowContext(ctx, `
+	err = s.reserved.QueryRowContext(ctx, `
 		SELECT coalesce(max(id), 0) FROM wallet_transaction WHERE scope = $1 AND idempotency_key = $2 AND idempotency_key <> ''`, scope, key).Scan(&id)
 	return id, err
 }
