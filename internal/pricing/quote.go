@@ -20,13 +20,12 @@ const (
 // judge decides about every quote by steps 1-4 and appends the verdicts. The
 // reason that it gives is that of the first step that refused the quote; two
 // quotes compete in step 4 only where both passed the others.
-func (p *Policy) judge(now time.Time, quotes []Quote, verdicts []Verdict) []Verdict {
+func (e *Estimator) judge(now time.Time, quotes []Quote, verdicts []Verdict) []Verdict {
 	for i := range quotes {
-		verdicts = append(verdicts, p.verdict(now, &quotes[i]))
+		verdicts = append(verdicts, e.verdict(now, &quotes[i]))
 	}
-	self := func(v *Verdict) *Verdict { return v }
-	leaveOne(now, quotes, verdicts, self, marketKey, fresher, Duplicate)
-	leaveOne(now, quotes, verdicts, self, poolKey, asFresh, SharedListings)
+	leaveOne(now, quotes, verdicts, marketKey, fresher, Duplicate)
+	leaveOne(now, quotes, verdicts, poolKey, asFresh, SharedListings)
 	return verdicts
 }
 
@@ -44,27 +43,27 @@ func Quoted(ask, sale money.Micro) (money.Micro, Basis) {
 }
 
 // verdict applies steps 1-3 to one quote.
-func (p *Policy) verdict(now time.Time, q *Quote) Verdict {
+func (e *Estimator) verdict(now time.Time, q *Quote) Verdict {
 	amount, basis := Quoted(q.Ask, q.Sale)
 	if amount == 0 {
 		return Verdict{Reason: NotOffered}
 	}
 	v := Verdict{Basis: basis}
-	v.Price, v.Reason = p.price(amount, q.Currency)
+	v.Price, v.Reason = e.price(amount, q.Currency)
 	if v.Reason == Used {
-		v.Reason = p.freshness(now, q)
+		v.Reason = e.freshness(now, q)
 	}
 	return v
 }
 
 // price converts a quoted amount to the base currency and checks it there: ten
 // million units are a fortune in one currency and a sticker in another.
-func (p *Policy) price(amount money.Micro, currency money.Currency) (money.Micro, Reason) {
+func (e *Estimator) price(amount money.Micro, currency money.Currency) (money.Micro, Reason) {
 	if amount < 0 {
 		return 0, InvalidAmount
 	}
-	if currency != p.Currency {
-		rate, ok := p.Rates.Of(currency)
+	if currency != e.policy.Currency {
+		rate, ok := e.policy.Rates.Of(currency)
 		if !ok {
 			return 0, NoRate
 		}
@@ -84,8 +83,8 @@ func (p *Policy) price(amount money.Micro, currency money.Currency) (money.Micro
 // A fetch in the future can only mean that our clock was set back since; such a
 // quote is taken as just fetched. A market time in the future is a wrong one
 // and must not help: it counts as not stated.
-func (p *Policy) freshness(now time.Time, q *Quote) Reason {
-	if now.Sub(stored(q.FetchedAt)) > cmp.Or(q.MaxAge, p.MaxAge) {
+func (e *Estimator) freshness(now time.Time, q *Quote) Reason {
+	if now.Sub(stored(q.FetchedAt)) > cmp.Or(q.MaxAge, e.policy.MaxAge) {
 		return StaleFetch
 	}
 	if t := marketTime(now, q); !t.IsZero() && now.Sub(t) > maxMarketAge {
@@ -117,21 +116,20 @@ const (
 
 // leaveOne lets, of all usable quotes with the same key, the first in rank count
 // and gives the others reason. An empty key is shared with nobody.
-func leaveOne[V any](now time.Time, quotes []Quote, all []V, of func(*V) *Verdict, key func(*Quote) string, grain time.Duration, reason Reason) {
+func leaveOne(now time.Time, quotes []Quote, verdicts []Verdict, key func(*Quote) string, grain time.Duration, reason Reason) {
 	for i := range quotes {
 		k := key(&quotes[i])
 		if k == "" {
 			continue
 		}
-		for j := i + 1; j < len(quotes) && of(&all[i]).Reason == Used; j++ {
-			a, b := of(&all[i]), of(&all[j])
-			if b.Reason != Used || key(&quotes[j]) != k {
+		for j := i + 1; j < len(quotes) && verdicts[i].Reason == Used; j++ {
+			if verdicts[j].Reason != Used || key(&quotes[j]) != k {
 				continue
 			}
-			if rank(now, grain, &quotes[i], &quotes[j], a, b) <= 0 {
-				b.Reason = reason
+			if rank(now, grain, &quotes[i], &quotes[j], &verdicts[i], &verdicts[j]) <= 0 {
+				verdicts[j].Reason = reason
 			} else {
-				a.Reason = reason
+				verdicts[i].Reason = reason
 			}
 		}
 	}

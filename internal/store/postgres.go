@@ -19,9 +19,8 @@ import (
 )
 
 const (
-	// poolSize is how many connections a process has at most, unless pool_max_conns
-	// in the address says otherwise: half of them write, and a quarter of the others
-	// is reserved; see Store.reserved.
+	// poolSize is how many connections a process has at most, half of them for
+	// writing, unless pool_max_conns in the address says otherwise.
 	poolSize = 16
 	// poolParameter is its name, which pgx's own pool has too.
 	poolParameter = "pool_max_conns"
@@ -36,26 +35,16 @@ const (
 
 // openPostgres opens the pools for writing and for reading. They are apart since
 // what writes may read beside it: with one pool all could wait for each other.
+// Behind a pooler transactions of one connection may run in several sessions, so
+// that none can prepare a statement, unless the address says otherwise.
 func openPostgres(o Options) (write, read *sql.DB, err error) {
-	open, conns, err := poolsPostgres(o)
+	u, conns, err := takePoolSize(o.URL)
 	if err != nil {
 		return nil, nil, err
 	}
-	return open(conns - conns/2), open(conns / 2), nil
-}
-
-// poolsPostgres returns a function that opens a pool of n connections, and how many
-// the process may have in all. Behind a pooler transactions of one connection may
-// run in several sessions, so that none can prepare a statement, unless the address
-// says otherwise.
-func poolsPostgres(o Options) (open func(n int) *sql.DB, conns int, err error) {
-	u, conns, err := takePoolSize(o.URL)
-	if err != nil {
-		return nil, 0, err
-	}
 	cfg, err := pgx.ParseConfig(u.String())
 	if err != nil {
-		return nil, 0, errAddress // the error of pgx may show the password
+		return nil, nil, errAddress // the error of pgx may show the password
 	}
 	pooled := o.Direct != ""
 	if pooled && !u.Query().Has(modeParameter) {
@@ -72,13 +61,14 @@ func poolsPostgres(o Options) (open func(n int) *sql.DB, conns int, err error) {
 	if cfg.ConnectTimeout == 0 {
 		cfg.ConnectTimeout = heldUp
 	}
-	return func(n int) *sql.DB {
+	open := func(n int) *sql.DB {
 		db := stdlib.OpenDB(*cfg)
 		db.SetMaxOpenConns(n)
 		db.SetMaxIdleConns(n)
 		db.SetConnMaxIdleTime(idleConns)
 		return db
-	}, conns, nil
+	}
+	return open(conns - conns/2), open(conns / 2), nil
 }
 
 // sessionName is what the sessions of a process are called in the database: the

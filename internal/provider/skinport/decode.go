@@ -1,7 +1,6 @@
 package skinport
 
 import (
-	"cmp"
 	"context"
 	"io"
 	"maps"
@@ -76,6 +75,10 @@ func (s *Source) readSales(ctx context.Context, body io.Reader) (sales, error) {
 			if !ok {
 				return nil
 			}
+			if _, twice := all[key]; twice {
+				r.Reject(Name, []byte(key.name), feed.RejectDuplicate)
+				return nil
+			}
 			sale := sold{count: provider.Unknown, currency: currency}
 			for _, w := range windows {
 				median, count, ok := s.readWindow(r, cells[w.cell], inner)
@@ -90,15 +93,7 @@ func (s *Source) readSales(ctx context.Context, body io.Reader) (sales, error) {
 					sale.median = median
 				}
 			}
-			switch first, twice := all[key]; {
-			case twice && first != sale:
-				all[key] = sold{} // the rows contradict each other, so the sales are unknown
-				r.Reject(Name, []byte(key.name), provider.RejectConflict)
-				return nil
-			case twice:
-				r.Reject(Name, []byte(key.name), provider.RejectRepeat)
-				return nil
-			case len(all) == maxSold:
+			if len(all) == maxSold {
 				return feed.TooManyItems(maxSold)
 			}
 			r.Count(1)
@@ -163,19 +158,23 @@ func (s *Source) readItems(ctx context.Context, body io.Reader, all sales, sink 
 	left := maps.Clone(all) // an answer may have to be read again
 	err := feed.Read(ctx, Name, body, sink, func(r *feed.Reader) error {
 		err := r.Array(func() error {
-			q, ok, err := s.offer(r, cells)
-			if err != nil {
+			ok, err := r.Row(itemNames, cells)
+			if !ok || err != nil {
 				return err
 			}
-			if !ok { // what cannot be read does not say that the item is not offered
-				delete(left, item{string(cells[0].Text), feed.Phase(cells[1].Text)})
+			key, currency, ok := s.item(r, cells[0], cells[1], cells[2])
+			if !ok {
+				return nil
+			}
+			q := provider.Quote{Market: Name, Name: key.name, Phase: key.phase, Currency: currency}
+			if reason := readOffer(&q, cells); reason != "" {
+				r.Reject(Name, cells[0].Text, reason)
 				return nil
 			}
 			if q.MarketTime.After(answer.ProviderTime) {
 				answer.ProviderTime = q.MarketTime
 			}
-			key := item{q.Name, q.Phase}
-			s.addSales(&q, all[key])
+			s.addSales(&q, left[key])
 			delete(left, key)
 			return r.Quote(&q)
 		})
@@ -189,9 +188,6 @@ func (s *Source) readItems(ctx context.Context, body io.Reader, all sales, sink 
 			return errEmpty
 		}
 		for key, sale := range left {
-			if sale == (sold{}) {
-				continue
-			}
 			q := provider.Quote{
 				Market: Name, Name: key.name, Phase: key.phase, Currency: sale.currency, Listings: 0, Sales: provider.Unknown,
 			}
@@ -205,33 +201,24 @@ func (s *Source) readItems(ctx context.Context, body io.Reader, all sales, sink 
 	return answer, err
 }
 
-// offer reads a row of items: what is offered now. A row that is no quote is rejected;
-// then ok is false.
-func (s *Source) offer(r *feed.Reader, cells []feed.Cell) (q provider.Quote, ok bool, err error) {
-	if ok, err = r.Row(itemNames, cells); !ok || err != nil {
-		return q, false, err
+// readOffer reads what is offered now. A reason tells why the row is no quote.
+func readOffer(q *provider.Quote, cells []feed.Cell) (reason string) {
+	q.Sales = provider.Unknown
+	if q.Ask, reason = cells[3].Amount(1); reason != "" {
+		return reason
 	}
-	key, currency, ok := s.item(r, cells[0], cells[1], cells[2])
-	if !ok {
-		return q, false, nil
+	if q.Listings, reason = cells[4].Count(); reason != "" {
+		return reason
 	}
-	q = provider.Quote{Market: Name, Name: key.name, Phase: key.phase, Currency: currency, Sales: provider.Unknown}
-	var reason, why, wrong string
-	q.Ask, reason = cells[3].Amount(1)
-	q.Listings, why = cells[4].Count()
-	q.MarketTime, wrong = cells[5].Time(feed.TimeUnix)
-	if reason = cmp.Or(reason, why, wrong); reason != "" {
-		r.Reject(Name, cells[0].Text, reason)
-		return q, false, nil
-	}
-	return q, true, nil
+	q.MarketTime, reason = cells[5].Time(feed.TimeUnix)
+	return reason
 }
 
 // addSales adds what was sold of the item. An amount in another currency than the
 // offer's is left out: a quote has one.
 func (s *Source) addSales(q *provider.Quote, sale sold) {
 	if sale.currency == "" {
-		return // unknown
+		return // not in sales/history
 	}
 	if q.Sales = sale.count; q.Sales >= 0 {
 		q.SalesWindow = s.window.length
