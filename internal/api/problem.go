@@ -38,11 +38,11 @@ func explain(err error) (p fault.Problem, header http.Header, ours bool) {
 		return fault.Problem{Status: refused.status, Code: refused.code, Detail: refused.detail}, refused.header, false
 	case errors.As(err, &tooBig):
 		return fault.Problem{Status: http.StatusRequestEntityTooLarge, Code: "body_too_large", Detail: tooLarge(tooBig.Limit)}, nil, false
-	case f != nil && f.Kind == fault.Unavailable:
+	case f != nil && (f.Kind == fault.Unavailable || f.Kind == fault.Busy):
 		if f.RetryAfter > 0 {
 			later.Set("Retry-After", seconds(f.RetryAfter))
 		}
-		return fault.Problem{Status: f.Kind.Status(), Code: f.Code, Detail: f.Detail}, later, true
+		return fault.Problem{Status: f.Kind.Status(), Code: f.Code, Detail: f.Detail}, later, f.Kind == fault.Unavailable
 	case f != nil && f.Kind != fault.Internal:
 		return fault.Problem{Status: f.Kind.Status(), Code: f.Code, Detail: f.Detail, Errors: f.Fields}, nil, false
 	case errors.Is(err, os.ErrDeadlineExceeded):

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 
+	"assay/internal/admission"
 	"assay/internal/config"
 	"assay/internal/inventory"
 	"assay/internal/inventory/steaminv"
@@ -25,7 +26,10 @@ func (s refreshStore) InTx(ctx context.Context, fn func(refresh.Tx) error) error
 }
 
 // control is what the API and the page may do to refreshes.
-type control struct{ *refresh.Engine }
+type control struct {
+	*refresh.Engine
+	gate *admission.Gate // for dry runs
+}
 
 func (c control) Start(ctx context.Context, forced bool, by string) (id int64, started, forcedIgnored bool, err error) {
 	s, err := c.Engine.Start(ctx, forced, by)
@@ -38,6 +42,11 @@ func (c control) RetryFailed(ctx context.Context, id int64, by string) (job int6
 }
 
 func (c control) DryRun(ctx context.Context, forced bool) (view.DryRun, error) {
+	leave, err := c.gate.Enter(ctx, admission.DryRun)
+	if err != nil {
+		return view.DryRun{}, err
+	}
+	defer leave()
 	f, err := c.Forecast(ctx, forced)
 	if err != nil {
 		return view.DryRun{}, err

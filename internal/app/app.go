@@ -17,6 +17,7 @@ import (
 	"time"
 
 	"assay/internal/access"
+	"assay/internal/admission"
 	"assay/internal/api"
 	"assay/internal/config"
 	"assay/internal/dispatch"
@@ -205,14 +206,16 @@ func (a *App) buildServer() *http.Server {
 		Inventories: a.steam, SteamHost: hostOf(a.cfg, steam.Name, steam.BaseURL, steam.Host()).host,
 		Scheduled: a.work.Scheduled, Owner: a.owner, Version: a.version, Started: a.now(), Now: a.now, Logger: a.log,
 	})
+	gate := admission.New(admission.Slots())
+	bounded, refresher := view.NewBounded(a.reader, gate), control{a.engine, gate}
 	failures := access.NewFailures(a.now)
 	users := inventories{store: a.store, Service: a.inventories, steam: a.pulls}
 	page := web.New(web.Deps{
-		Reader: a.reader, Refresher: control{a.engine}, Credentials: pageCredentials{a.creds}, Limiter: failures,
+		Reader: bounded, Refresher: refresher, Credentials: pageCredentials{a.creds}, Limiter: failures,
 		Version: a.version, Currency: a.cfg.Currency, Logger: a.log, Now: a.now, TrustedProxies: a.cfg.TrustedProxies,
 	})
 	return api.NewServer(api.New(api.Deps{
-		Reader: a.reader, Refresher: control{a.engine}, Inventories: users, Missing: users, Users: users, Wallets: a.ledger, Trading: trading{a.market, a.cfg.Currency, a.ledger.Keys}, Fees: feeDesk{a.fees, a.store}, Answers: answers{a.store, a.ledger.Keys},
+		Reader: bounded, Refresher: refresher, Inventories: users, Missing: users, Users: users, Wallets: a.ledger, Trading: trading{a.market, a.cfg.Currency, a.ledger.Keys}, Fees: feeDesk{a.fees, a.store}, Answers: answers{a.store, a.ledger.Keys},
 		Credentials: a.creds, Failures: failures, Page: page, Metrics: metrics(a.reader, a.store.EventCounts),
 		Version: a.version, Logger: a.log, Now: a.now, TrustedProxies: a.cfg.TrustedProxies,
 	}), a.log)

@@ -5,10 +5,10 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
-	"io/fs"
 	"maps"
 	"path/filepath"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -163,23 +163,40 @@ func (k *keeper) Post(ctx context.Context, o wallet.Order, sealed func(once.Keep
 	return err
 }
 
-// Checkpoint writes a checkpoint, unless nothing was posted since the last one of
-// this process. What the newest one says must be so still: a ledger that was set
-// back, or changed, gets none, lest it replace the evidence.
+// Checkpoint verifies the whole ledger, and writes a checkpoint of what it verified if
+// the result is ok and something was posted since the last one of this process. A
+// checkpoint vouches for a state: one of a bad state would replace the evidence.
 func (k *keeper) Checkpoint(ctx context.Context) error {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	now, err := k.newest(ctx)
-	if err == nil && now.id != 0 {
-		err = k.matchNewest(ctx)
-	}
-	if err == nil && now != k.last {
-		err = k.write(ctx, now)
+	switch {
+	case err != nil || now.id == 0:
+	case now == k.last:
+		err = k.vouch(ctx, func(wallet.Mark) error { return nil })
+	default:
+		_, err = k.folder.Write(k.Keys, k.now(), now.rules, func(w *wallet.CheckpointWriter) error { return k.vouch(ctx, w.Add) })
+		if err == nil {
+			k.last = now
+		}
 	}
 	if err != nil {
 		return fmt.Errorf("no checkpoint of the wallet ledger: %w", err)
 	}
 	return nil
+}
+
+// vouch verifies the whole ledger and passes its marks to add. The error is a
+// wallet.ErrTampered unless the result is ok.
+func (k *keeper) vouch(ctx context.Context, add func(wallet.Mark) error) error {
+	r, err := k.auditor().Marks(ctx, add)
+	if err != nil {
+		return err
+	}
+	if err := k.note(ctx, r); err != nil || r.OK {
+		return err
+	}
+	return fmt.Errorf("%w: the verification is %s: %s", wallet.ErrTampered, r.Status, strings.Join(notPassed(r.Checks), ", "))
 }
 
 // newest tells where the ledger is. The fee rules matter once it is in use.
@@ -200,90 +217,23 @@ func (k *keeper) newest(ctx context.Context) (n noted, err error) {
 	return n, err
 }
 
-func (k *keeper) write(ctx context.Context, now noted) error {
-	s := k.Keys.Sealer()
-	_, err := k.folder.Write(k.Keys, k.now(), now.rules, func(w *wallet.CheckpointWriter) error {
-		return k.store.EachWallet(ctx, func(h *wallet.Head) error {
-			ok, err := s.HeadIntact(h)
-			if err != nil {
-				return err
-			}
-			if !ok {
-				return fmt.Errorf("%w: account %.130q %s", wallet.ErrTampered, h.User, h.Currency)
-			}
-			return w.Add(wallet.Mark{Account: h.Account, Number: h.Number, Hash: h.Hash})
-		})
-	})
-	if err == nil {
-		k.last = now
-	}
-	return err
-}
-
 // lastCheckpoint writes a checkpoint when the process stops, if there is something
 // new.
 func (a *App) lastCheckpoint(ctx context.Context) {
-	ctx, done := context.WithTimeout(context.WithoutCancel(ctx), atTheEnd)
+	ctx, done := context.WithTimeoutCause(context.WithoutCancel(ctx), atTheEnd,
+		fmt.Errorf("the ledger takes longer than %v to verify; the daily checkpoint has no such limit", atTheEnd))
 	defer done()
 	if now, err := a.ledger.newest(ctx); err == nil && now == a.ledger.last {
 		return
 	}
 	if err := a.ledger.Checkpoint(ctx); err != nil {
+		if ctx.Err() != nil {
+			err = context.Cause(ctx)
+		}
 		a.log.Error("checkpoint not written", "error", err)
 	}
 }
 
-// atTheEnd is how long the last checkpoint may take.
-const atTheEnd = 3 * time.Second
-
-// marksAtOnce is how many marks are looked up in one statement.
-const marksAtOnce = 500
-
-// matchNewest compares the ledger with the newest checkpoint.
-func (k *keeper) matchNewest(ctx context.Context) error {
-	f, err := k.folder.Newest()
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil
-	}
-	if err != nil {
-		return err
-	}
-	defer f.Close()
-	var marks []wallet.Mark
-	match := func() error {
-		lost, err := k.store.Unmatched(ctx, marks)
-		if err == nil && len(lost) > 0 {
-			err = fmt.Errorf("%w: entry %d of %.130q %s is not that of the checkpoint %s", wallet.ErrTampered, lost[0].Number, lost[0].User, lost[0].Currency, filepath.Base(f.Name()))
-		}
-		marks = marks[:0]
-		return err
-	}
-	_, err = wallet.ReadCheckpoint(f, k.Keys, func(m wallet.Mark) error {
-		if m.OfRules() {
-			return k.matchRules(ctx, m)
-		}
-		if marks = append(marks, m); len(marks) < marksAtOnce {
-			return nil
-		}
-		return match()
-	})
-	if err != nil {
-		return err
-	}
-	return match()
-}
-
-// matchRules compares the fee rules with what a checkpoint says of them.
-func (k *keeper) matchRules(ctx context.Context, m wallet.Mark) error {
-	if m.Number == 0 {
-		return nil // there were none
-	}
-	a, err := k.store.FeeActivation(ctx, m.Number)
-	if err == nil && a.Seal.MAC == m.Hash {
-		return nil
-	}
-	if err == nil || errors.Is(err, fee.ErrNone) {
-		err = fmt.Errorf("%w: version %d of the fee rules is not that of the checkpoint", wallet.ErrTampered, m.Number)
-	}
-	return err
-}
+// atTheEnd is how long the last checkpoint may take, with its verification: a stop has
+// to end before whatever supervises the process kills it.
+const atTheEnd = 4 * time.Second

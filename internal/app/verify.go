@@ -44,13 +44,18 @@ func (k *keeper) Verify(ctx context.Context, userID, checkpoint string) (*audit.
 	return k.auditor().VerifyUser(ctx, userID, checkpoint)
 }
 
-// verifyAll verifies the whole ledger, keeps how it came out, and tells of problems
-// where it did not come out well.
+// verifyAll verifies the whole ledger.
 func (k *keeper) verifyAll(ctx context.Context) error {
 	r, err := k.auditor().VerifyAll(ctx, nil)
 	if err != nil {
 		return err
 	}
+	return k.note(ctx, r)
+}
+
+// note keeps how a verification of the whole ledger came out, with an event for each
+// problem.
+func (k *keeper) note(ctx context.Context, r *audit.FullReport) error {
 	kept := store.LedgerVerification{
 		VerifiedAt: r.VerifiedAt, FinishedAt: r.FinishedAt, Status: string(r.Status),
 		Accounts: r.Accounts, Entries: r.Entries, Transactions: r.Transactions, Failures: r.FailureCount, Checks: notPassed(r.Checks),

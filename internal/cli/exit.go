@@ -165,7 +165,7 @@ func exitCodeOfKind(kind fault.Kind) int {
 		return exitUnauthorized
 	case fault.NotFound:
 		return exitNotFound
-	case fault.Unavailable, fault.Upstream:
+	case fault.Unavailable, fault.Upstream, fault.Busy:
 		return exitUnreachable
 	case fault.Invalid, fault.Conflict, fault.Unprocessable, fault.TooLarge:
 		return exitRefused

@@ -230,6 +230,7 @@ func writeTested(w io.Writer, t providerTested) {
 type tally struct {
 	quotes, rejected map[string]int64
 	samples          []providerSample
+	seen             provider.Duplicates
 }
 
 // maxReasons bounds what a hostile answer can make a tally hold.
@@ -249,6 +250,22 @@ func (t *tally) Restart() {
 }
 
 func (t *tally) Quote(q *provider.Quote) error {
+	switch t.seen.Add(q) {
+	case provider.First:
+	case provider.Conflicting:
+		t.quotes[q.Market]--
+		t.rejected[provider.RejectConflict] += 2
+		t.samples = slices.DeleteFunc(t.samples, func(s providerSample) bool {
+			return s.Market == q.Market && s.MarketHashName == q.Name && s.Phase == q.Phase
+		})
+		return nil
+	case provider.Contested:
+		t.Reject(q.Market, q.Name, provider.RejectConflict)
+		return nil
+	default:
+		t.Reject(q.Market, q.Name, provider.RejectRepeat)
+		return nil
+	}
 	t.quotes[q.Market]++
 	if q.Ask > 0 && len(t.samples) < maxSamples {
 		t.samples = append(t.samples, providerSample{Market: q.Market, MarketHashName: q.Name, Phase: q.Phase, Ask: q.Ask, Currency: q.Currency})

@@ -75,7 +75,7 @@ func TestVerify_ExitCodesTellHowItCameOut(t *testing.T) {
 		{"a user's wallet is right", intact, right, []string{"u1", "--database"}, exitOK, "u1: ok, 1 entries in 1 accounts"},
 		{"something is wrong", changed, right, []string{"--all"}, exitLedgerFailed, "cached_balance: u1 USD: The account's balance is not the sum of its entries. Expected 500, found 501."},
 		{"a user's wallet is wrong", changed, right, []string{"u1", "--database"}, exitLedgerFailed, "u1: failed"},
-		{"the key is missing", intact, wrong, []string{"--all"}, exitIncomplete, "the ledger: incomplete"},
+		{"the key is missing", intact, wrong, []string{"--all"}, exitLedgerFailed, "the ledger: failed"},
 		{"nobody knows the user", intact, right, []string{"u9", "--database"}, exitNotFound, ""},
 		{"neither a user nor all", intact, right, nil, exitUsage, ""},
 		{"there is no database", filepath.Join(intact, "none"), right, []string{"--all"}, exitFailed, ""},

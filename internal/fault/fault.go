@@ -25,6 +25,7 @@ const (
 	TooLarge                  // over a limit of size
 	Unavailable               // not now; try again
 	Upstream                  // another service that was asked does not answer, or not well
+	Busy                      // over a limit of load; retry later. Unlike Unavailable it is no failure of the server
 )
 
 // Field is one faulty part of an input.
@@ -40,7 +41,7 @@ type Error struct {
 	Code   string // stable, snake_case: "already_listed"
 	Detail string // a sentence that says what to do; no secret, path or SQL
 	Fields []Field
-	// RetryAfter is when to come back, of one of kind Unavailable; 0: soon.
+	// RetryAfter is when to come back, of one of kind Unavailable or Busy; 0: soon.
 	RetryAfter time.Duration
 }
 

@@ -28,7 +28,7 @@ func (k Kind) Status() int {
 		return 422
 	case TooLarge:
 		return 413
-	case Unavailable:
+	case Unavailable, Busy:
 		return 503
 	case Upstream:
 		return 502

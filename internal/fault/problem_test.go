@@ -2,6 +2,7 @@ package fault
 
 import "testing"
 
+// Busy has the status of Unavailable: only logs and metrics tell them apart.
 func TestStatus_TellsEveryKindApart(t *testing.T) {
 	seen := map[int]Kind{}
 	for kind := Internal; kind <= Upstream; kind++ {

@@ -1,7 +1,6 @@
 package pricing
 
 import (
-	"cmp"
 	"slices"
 	"sync"
 	"time"
@@ -35,8 +34,7 @@ type scratch struct {
 // have a method and a guard that ParseMethod and ParseGuard refuse. The rates
 // must not be changed while the estimator is in use.
 func New(policy Policy) *Estimator {
-	policy.MaxAge = cmp.Or(policy.MaxAge, defaultMaxAge)
-	policy.NoSalesWindow = cmp.Or(policy.NoSalesWindow, defaultNoSalesWindow)
+	policy.complete()
 	if _, err := ParseMethod(string(policy.Method)); err != nil {
 		policy.Method = Robust
 	}
@@ -61,8 +59,8 @@ func (e *Estimator) Estimate(now time.Time, quotes []Quote, last Last, into *Est
 	*into = Estimate{
 		Method:   e.policy.Method,
 		Markets:  len(quotes),
-		Verdicts: e.judge(now, quotes, into.Verdicts[:0]),
-		Sales:    e.sales(now, quotes),
+		Verdicts: e.policy.judge(now, quotes, into.Verdicts[:0]),
+		Sales:    e.policy.sales(now, quotes),
 	}
 	s, _ := e.scratch.Get().(*scratch)
 	defer e.scratch.Put(s)

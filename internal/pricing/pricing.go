@@ -1,11 +1,7 @@
-// Package pricing turns the quotes of several markets into one price and says
-// why. It is pure: no clock, no store, no network; the same input gives the
-// same result to the last digit, whatever the order of the quotes and whatever
-// the machine. Times count in whole microseconds, as they are stored, so that a
-// price can be made again from its stored quotes.
 package pricing
 
 import (
+	"cmp"
 	"time"
 
 	"assay/internal/money"
@@ -20,9 +16,10 @@ type Method string
 
 // The methods of MARKET_PRICE_ESTIMATE.
 const (
-	Robust  Method = "robust"  // mean of what the outlier rule leaves
-	Average Method = "average" // mean of all valid, fresh quotes
-	Median  Method = "median"
+	Robust    Method = "robust"    // mean of what the outlier rule leaves
+	Average   Method = "average"   // mean of all valid, fresh quotes
+	Median    Method = "median"    // their median
+	Consensus Method = "consensus" // steps 5 to 10
 )
 
 // Guard says what happens to a price that moved suspiciously.
@@ -61,7 +58,8 @@ const (
 	StaleMarket    Reason = "staleMarket"    // the market's own time is too long ago
 	Duplicate      Reason = "duplicate"      // a fresher quote of the same market counts
 	SharedListings Reason = "sharedListings" // another market with the same listings counts
-	Outlier        Reason = "outlier"        // outside the band around the median
+	Outlier        Reason = "outlier"        // outside the group that decides
+	LateMarket     Reason = "lateMarket"     // its market repeats another or stands still; the average counts it
 	NotConfigured  Reason = "notConfigured"  // nobody asks the market any more; not of an estimate
 	Awaiting       Reason = "awaiting"       // came since the last estimate, and takes part in the next; not of an estimate
 )
@@ -89,6 +87,13 @@ type Quote struct {
 	FetchedAt   time.Time     // when we last fetched it successfully; in the future (the clock was set back): just now
 	MarketTime  time.Time     // when the market says it was so; zero or in the future: not stated
 	MaxAge      time.Duration // longest time since FetchedAt; 0: Policy.MaxAge
+
+	// For method 2: the market as the Set knows it, its quote's own move since
+	// about a day ago (Movers), and, of quotes that were requested by name, when
+	// what they say last changed (zero: when the market's response did).
+	ID        int64
+	Moved     Log
+	ChangedAt time.Time
 }
 
 // Policy is how an operator wants prices made.
@@ -99,6 +104,13 @@ type Policy struct {
 	MaxAge        time.Duration // default 24 h when zero
 	NoSalesWindow time.Duration // default 720 h when zero
 	Rates         Rates
+	Level         int64 // the market at whose level prices are stated; 0: the consensus
+}
+
+// complete sets defaults.
+func (p *Policy) complete() {
+	p.MaxAge = cmp.Or(p.MaxAge, defaultMaxAge)
+	p.NoSalesWindow = cmp.Or(p.NoSalesWindow, defaultNoSalesWindow)
 }
 
 // Last is what is known of an item before this estimate.

@@ -20,12 +20,13 @@ const (
 // judge decides about every quote by steps 1-4 and appends the verdicts. The
 // reason that it gives is that of the first step that refused the quote; two
 // quotes compete in step 4 only where both passed the others.
-func (e *Estimator) judge(now time.Time, quotes []Quote, verdicts []Verdict) []Verdict {
+func (p *Policy) judge(now time.Time, quotes []Quote, verdicts []Verdict) []Verdict {
 	for i := range quotes {
-		verdicts = append(verdicts, e.verdict(now, &quotes[i]))
+		verdicts = append(verdicts, p.verdict(now, &quotes[i]))
 	}
-	leaveOne(now, quotes, verdicts, marketKey, fresher, Duplicate)
-	leaveOne(now, quotes, verdicts, poolKey, asFresh, SharedListings)
+	self := func(v *Verdict) *Verdict { return v }
+	leaveOne(now, quotes, verdicts, self, marketKey, fresher, Duplicate)
+	leaveOne(now, quotes, verdicts, self, poolKey, asFresh, SharedListings)
 	return verdicts
 }
 
@@ -43,27 +44,27 @@ func Quoted(ask, sale money.Micro) (money.Micro, Basis) {
 }
 
 // verdict applies steps 1-3 to one quote.
-func (e *Estimator) verdict(now time.Time, q *Quote) Verdict {
+func (p *Policy) verdict(now time.Time, q *Quote) Verdict {
 	amount, basis := Quoted(q.Ask, q.Sale)
 	if amount == 0 {
 		return Verdict{Reason: NotOffered}
 	}
 	v := Verdict{Basis: basis}
-	v.Price, v.Reason = e.price(amount, q.Currency)
+	v.Price, v.Reason = p.price(amount, q.Currency)
 	if v.Reason == Used {
-		v.Reason = e.freshness(now, q)
+		v.Reason = p.freshness(now, q)
 	}
 	return v
 }
 
 // price converts a quoted amount to the base currency and checks it there: ten
 // million units are a fortune in one currency and a sticker in another.
-func (e *Estimator) price(amount money.Micro, currency money.Currency) (money.Micro, Reason) {
+func (p *Policy) price(amount money.Micro, currency money.Currency) (money.Micro, Reason) {
 	if amount < 0 {
 		return 0, InvalidAmount
 	}
-	if currency != e.policy.Currency {
-		rate, ok := e.policy.Rates.Of(currency)
+	if currency != p.Currency {
+		rate, ok := p.Rates.Of(currency)
 		if !ok {
 			return 0, NoRate
 		}
@@ -83,8 +84,8 @@ func (e *Estimator) price(amount money.Micro, currency money.Currency) (money.Mi
 // A fetch in the future can only mean that our clock was set back since; such a
 // quote is taken as just fetched. A market time in the future is a wrong one
 // and must not help: it counts as not stated.
-func (e *Estimator) freshness(now time.Time, q *Quote) Reason {
-	if now.Sub(stored(q.FetchedAt)) > cmp.Or(q.MaxAge, e.policy.MaxAge) {
+func (p *Policy) freshness(now time.Time, q *Quote) Reason {
+	if now.Sub(stored(q.FetchedAt)) > cmp.Or(q.MaxAge, p.MaxAge) {
 		return StaleFetch
 	}
 	if t := marketTime(now, q); !t.IsZero() && now.Sub(t) > maxMarketAge {
@@ -116,20 +117,21 @@ const (
 
 // leaveOne lets, of all usable quotes with the same key, the first in rank count
 // and gives the others reason. An empty key is shared with nobody.
-func leaveOne(now time.Time, quotes []Quote, verdicts []Verdict, key func(*Quote) string, grain time.Duration, reason Reason) {
+func leaveOne[V any](now time.Time, quotes []Quote, all []V, of func(*V) *Verdict, key func(*Quote) string, grain time.Duration, reason Reason) {
 	for i := range quotes {
 		k := key(&quotes[i])
 		if k == "" {
 			continue
 		}
-		for j := i + 1; j < len(quotes) && verdicts[i].Reason == Used; j++ {
-			if verdicts[j].Reason != Used || key(&quotes[j]) != k {
+		for j := i + 1; j < len(quotes) && of(&all[i]).Reason == Used; j++ {
+			a, b := of(&all[i]), of(&all[j])
+			if b.Reason != Used || key(&quotes[j]) != k {
 				continue
 			}
-			if rank(now, grain, &quotes[i], &quotes[j], &verdicts[i], &verdicts[j]) <= 0 {
-				verdicts[j].Reason = reason
+			if rank(now, grain, &quotes[i], &quotes[j], a, b) <= 0 {
+				b.Reason = reason
 			} else {
-				verdicts[i].Reason = reason
+				a.Reason = reason
 			}
 		}
 	}

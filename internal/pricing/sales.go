@@ -7,13 +7,13 @@ import "time"
 // nothing. Some says whoever counted one, in whatever window. None takes a
 // market whose window is long enough, and that all such say so: a long window
 // without a count is no such word.
-func (e *Estimator) sales(now time.Time, quotes []Quote) SalesSignal {
+func (p *Policy) sales(now time.Time, quotes []Quote) SalesSignal {
 	signal := SalesUnknown
 	unsure := false
 	for i := range quotes {
 		q := &quotes[i]
-		long := q.SalesWindow >= e.policy.NoSalesWindow
-		if (q.Sales <= 0 && !long) || e.freshness(now, q) != Used {
+		long := q.SalesWindow >= p.NoSalesWindow
+		if (q.Sales <= 0 && !long) || p.freshness(now, q) != Used {
 			continue
 		}
 		switch {

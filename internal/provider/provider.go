@@ -210,7 +210,8 @@ type Sink interface {
 	// Restart forgets everything taken so far. A source calls it at the start
 	// of every attempt to read an answer, so that a retried answer counts once.
 	Restart()
-	// Quote takes one quote. The sink copies what it keeps, so q may be reused.
+	// Quote takes one quote. The sink copies what it keeps, so q may be reused. It
+	// also finds the quotes that name an item and market again; see Duplicates.
 	// An error means that the answer is refused (too many items, say); the
 	// source returns it.
 	Quote(q *Quote) error

@@ -3,7 +3,6 @@ package refresh
 import (
 	"cmp"
 	"context"
-	"hash/maphash"
 	"slices"
 	"time"
 
@@ -23,20 +22,18 @@ type answer struct {
 	counts  map[int64]*MarketFetch
 	silent  []string
 	rest    []Unit // names that were not answered for
-	seen    map[uint64]struct{}
-	seed    maphash.Seed
+	seen    *provider.Duplicates
 	size    int
 	source  string
 }
 
 // Why a row of an answer counts for nothing.
 const (
-	rejectMarket    = "unknown market"
-	rejectDuplicate = "duplicate name"
-	rejectName      = "invalid name"
-	rejectAmount    = "invalid amount"
-	rejectCurrency  = "invalid currency"
-	rejectCount     = "invalid count"
+	rejectMarket   = "unknown market"
+	rejectName     = "invalid name"
+	rejectAmount   = "invalid amount"
+	rejectCurrency = "invalid currency"
+	rejectCount    = "invalid count"
 )
 
 func (e *Engine) newAnswer(d provider.Description) *answer {
@@ -46,7 +43,7 @@ func (e *Engine) newAnswer(d provider.Description) *answer {
 	}
 	a := &answer{
 		packer: p, markets: map[string]int64{}, counts: map[int64]*MarketFetch{},
-		seen: map[uint64]struct{}{}, seed: maphash.MakeSeed(), source: d.Name,
+		seen: &provider.Duplicates{}, source: d.Name,
 	}
 	for _, m := range d.Markets {
 		a.markets[m.Key] = e.markets[MarketName{Source: d.Name, Key: m.Key, Title: m.Title}]
@@ -107,7 +104,7 @@ func (a *answer) fetches() []MarketFetch {
 func (a *answer) Restart() {
 	a.packer.reset()
 	clear(a.counts)
-	clear(a.seen)
+	a.seen.Reset()
 	a.silent, a.rest, a.size = nil, nil, 0
 }
 
@@ -122,13 +119,16 @@ func (a *answer) Quote(q *provider.Quote) error {
 		c.Rejected++
 		return nil
 	}
-	// The first row of a name counts: a later one must not win silently.
-	key := a.fingerprint(market, q)
-	if _, twice := a.seen[key]; twice {
+	switch a.seen.Add(q) {
+	case provider.First:
+	case provider.Conflicting:
+		c.Quotes--
+		c.Rejected += 2
+		return nil
+	default:
 		c.Rejected++
 		return nil
 	}
-	a.seen[key] = struct{}{}
 	if a.size += len(q.Name) + 48; a.size > maxAnswer {
 		return &provider.Error{Source: a.source, Kind: provider.KindTooLarge, Detail: "more quotes than an answer may hold"}
 	}
@@ -144,16 +144,17 @@ func (a *answer) Reject(market, _, _ string) {
 	}
 }
 
-// fingerprint stands for market, name and phase. Two different ones of 40,000
-// collide once in some ten billion files, and then a quote is missed, no more.
-func (a *answer) fingerprint(market int64, q *provider.Quote) uint64 {
-	var h maphash.Hash
-	h.SetSeed(a.seed)
-	maphash.WriteComparable(&h, market)
-	_, _ = h.WriteString(q.Phase)
-	_ = h.WriteByte(0)
-	_, _ = h.WriteString(q.Name)
-	return h.Sum64()
+// blobs returns the packed quotes, without those of items that the answer quotes
+// with different prices on one market.
+func (a *answer) blobs() []Blob {
+	if a.seen.Conflicts() == 0 {
+		return a.packer.blobs(nil)
+	}
+	keys := make(map[int64]string, len(a.markets))
+	for key, id := range a.markets {
+		keys[id] = key
+	}
+	return a.packer.blobs(func(q *packed) bool { return !a.seen.Contested(keys[q.Market], string(q.Name), q.Phase) })
 }
 
 // check returns why a quote counts for nothing, or "".

@@ -71,7 +71,7 @@ func (e *Engine) ending(ctx context.Context, unit *Unit, a *answer) func(Tx) err
 	if unit.State == UnitPending || (unit.State != UnitDone && ctx.Err() != nil) {
 		return func(tx Tx) error { return tx.ReturnUnit(*unit) }
 	}
-	fetches, blobs := a.fetches(), a.packer.blobs()
+	fetches, blobs := a.fetches(), a.blobs()
 	return func(tx Tx) error {
 		ended, err := tx.EndUnit(*unit, fetches, blobs)
 		if err != nil || !ended {

@@ -77,15 +77,34 @@ func (p *packer) add(market int64, q *provider.Quote) {
 	p.buckets[at] = b
 }
 
-// blobs compresses what was added. Buckets without a quote have no blob.
-func (p *packer) blobs() []Blob {
+// blobs compresses what was added, of which keep chooses; nil keeps all. Buckets
+// without a quote have no blob.
+func (p *packer) blobs(keep func(*packed) bool) []Blob {
 	var out []Blob
-	for i, raw := range p.buckets {
-		if len(raw) > 0 {
+	for i := range p.buckets {
+		if keep != nil {
+			p.buckets[i] = filter(p.buckets[i], keep)
+		}
+		if raw := p.buckets[i]; len(raw) > 0 {
 			out = append(out, Blob{Bucket: i, Data: p.encoder.EncodeAll(raw, nil)})
 		}
 	}
 	return out
+}
+
+// filter removes the records of a bucket that are not to be kept, in place.
+func filter(bucket []byte, keep func(*packed) bool) []byte {
+	kept := bucket[:0]
+	r := reader{b: bucket}
+	for len(r.b) > 0 {
+		record := r.b
+		var q packed
+		r.record(&q, nil)
+		if keep(&q) {
+			kept = append(kept, record[:len(record)-len(r.b)]...)
+		}
+	}
+	return kept
 }
 
 // packed is one record of a blob. Name aliases the blob's buffer.
@@ -134,29 +153,12 @@ func (u *unpacker) each(data []byte, fn func(*packed)) error {
 	}
 	u.buf = raw
 	r := reader{b: raw}
-	for len(r.b) > 0 && !r.bad {
-		q := packed{Name: r.bytes(r.number(catalog.MaxName))}
-		q.Phase = phaseAt(r.number(uint64(len(catalog.Phases))))
-		q.Market = int64(r.number(maxNumber))
-		var code [3]byte
-		copy(code[:], r.bytes(3))
-		q.Ask = money.Micro(r.number(maxNumber))
-		q.Bid = money.Micro(r.number(maxNumber))
-		q.Sale = money.Micro(r.number(maxNumber))
-		q.Listings = int64(r.number(maxNumber)) - 1
-		q.Sales = int64(r.number(maxNumber)) - 1
-		q.SalesWindow = time.Duration(r.number(maxWindow)) * time.Second
-		if h := r.number(maxHours); h > 0 {
-			q.MarketTime = time.Unix(int64(h)*3600, 0).UTC()
+	for len(r.b) > 0 {
+		var q packed
+		if r.record(&q, u.currency); r.bad {
+			return errBlob
 		}
-		if r.bad {
-			break
-		}
-		q.Currency = u.currency(code)
 		fn(&q)
-	}
-	if r.bad {
-		return errBlob
 	}
 	return nil
 }
@@ -186,6 +188,27 @@ func (u *unpacker) currency(code [3]byte) money.Currency {
 type reader struct {
 	b   []byte
 	bad bool
+}
+
+// record reads the next record. Without currency it leaves that out.
+func (r *reader) record(q *packed, currency func([3]byte) money.Currency) {
+	q.Name = r.bytes(r.number(catalog.MaxName))
+	q.Phase = phaseAt(r.number(uint64(len(catalog.Phases))))
+	q.Market = int64(r.number(maxNumber))
+	var code [3]byte
+	copy(code[:], r.bytes(3))
+	q.Ask = money.Micro(r.number(maxNumber))
+	q.Bid = money.Micro(r.number(maxNumber))
+	q.Sale = money.Micro(r.number(maxNumber))
+	q.Listings = int64(r.number(maxNumber)) - 1
+	q.Sales = int64(r.number(maxNumber)) - 1
+	q.SalesWindow = time.Duration(r.number(maxWindow)) * time.Second
+	if h := r.number(maxHours); h > 0 {
+		q.MarketTime = time.Unix(int64(h)*3600, 0).UTC()
+	}
+	if currency != nil && !r.bad {
+		q.Currency = currency(code)
+	}
 }
 
 func (r *reader) number(most uint64) uint64 {

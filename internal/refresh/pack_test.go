@@ -95,7 +95,7 @@ func TestPack_GivesBackWhatWasPackedInItsOrder(t *testing.T) {
 			}})
 		}
 		slices.SortStableFunc(want, func(a, b packedAt) int { return a.bucket - b.bucket })
-		if got := unpackAll(t, p.blobs()); !reflect.DeepEqual(got, want) {
+		if got := unpackAll(t, p.blobs(nil)); !reflect.DeepEqual(got, want) {
 			t.Fatalf("got %+v\nwant %+v", got, want)
 		}
 	}
@@ -112,7 +112,7 @@ func TestPack_CutsTimesToTheHourAndDropsThoseThatMeanNothing(t *testing.T) {
 	} {
 		p := newPacker()
 		p.add(1, &provider.Quote{Name: "A", Currency: "USD", MarketTime: c.in})
-		if got := unpackAll(t, p.blobs())[0].MarketTime; !got.Equal(c.want) {
+		if got := unpackAll(t, p.blobs(nil))[0].MarketTime; !got.Equal(c.want) {
 			t.Errorf("%v came back as %v", c.in, got)
 		}
 	}
@@ -122,7 +122,7 @@ func TestUnpack_RefusesWhatIsDamaged(t *testing.T) {
 	p := newPacker()
 	q := provider.Quote{Name: "A name long enough to matter", Currency: "USD", Ask: 1_000_000, Listings: 3, Sales: provider.Unknown}
 	p.add(7, &q)
-	data := p.blobs()[0].Data
+	data := p.blobs(nil)[0].Data
 	u := newUnpacker()
 	defer u.close()
 	for i := range data {

@@ -1,6 +1,7 @@
 package refresh_test
 
 import (
+	"fmt"
 	"math"
 	"slices"
 	"strings"
@@ -168,18 +169,6 @@ func TestRule7_AMarketThatFailedTakesPartWithItsLastSnapshotWhileFresh(t *testin
 	equal(t, "reason", snaps[0].Reason, "staleFetch")
 	equal(t, "fetched", snaps[0].FetchedAt, epoch)
 	equal(t, "fetched with the run", snaps[1].FetchedAt.IsZero(), true)
-}
-
-func TestRule7_TheFirstOfTwoRowsOfANameCounts(t *testing.T) {
-	for _, s := range []*fakeSource{bulk("alpha", []string{"A"}, "a1"), batch("alpha", 10, []string{"A"}, "a1"), single("alpha", []string{"A"}, "a1")} {
-		s.extra = []provider.Quote{{Market: "a1", Name: "A", Currency: "USD", Ask: 1, Listings: -1, Sales: -1}}
-		w := newWorld(t, s)
-		w.push("u", 730, "A")
-		w.drain()
-		equal(t, "price", w.named("A").Price, units(10))
-		equal(t, "rejected", w.count(`SELECT sum(rejected) FROM market_fetch`), 1)
-		w.stop()
-	}
 }
 
 func TestRule7_PhasesNeverMixIntoThePlainName(t *testing.T) {
@@ -531,4 +520,32 @@ func TestRule7_ADamagedStoredAnswerStopsNobody(t *testing.T) {
 	equal(t, "updated", j.Counts.Updated, 300)
 	equal(t, "state", j.State, refresh.Finished)
 	w.checkIdle()
+}
+
+// Rows of one response that contradict each other are no evidence for either price.
+func TestRule7_NamesGivenWithDifferentPricesAreRejected(t *testing.T) {
+	again := func(name string, price money.Micro) provider.Quote {
+		return provider.Quote{Market: "a1", Name: name, Currency: "USD", Ask: price, Listings: provider.Unknown, Sales: provider.Unknown}
+	}
+	list := names("Item", 5)
+	for shape, s := range map[string]*fakeSource{"file": bulk("alpha", list, "a1", "a2"), "names": batch("alpha", 10, list, "a1", "a2")} {
+		t.Run(shape, func(t *testing.T) {
+			s.extra = []provider.Quote{again(list[0], units(11)), again(list[1], units(10)), again(list[0], units(10))}
+			if shape == "file" {
+				s.split, s.d.Files = nil, []provider.File{{Key: "all.json", AppID: 730, Markets: []string{"a1", "a2"}}}
+			}
+			w := newWorld(t, s)
+			w.push("u", 730, list...)
+			w.forget()
+			j := w.run(false)
+			equal(t, "updated", j.Counts.Updated, 5)
+			for name, markets := range map[string]int64{list[0]: 1, list[1]: 2, list[2]: 2} {
+				equal(t, "snapshots of "+name, w.count(`SELECT count(*) FROM snapshot s JOIN item i ON i.id = s.item_id WHERE i.name = $1`, name), markets)
+				equal(t, "price of "+name, w.named(name).Price, units(10))
+			}
+			fetched := `SELECT f.%s FROM market_fetch f JOIN market m ON m.id = f.market_id WHERE m.key = 'a1'`
+			equal(t, "quotes", w.count(fmt.Sprintf(fetched, "quotes")), 4)
+			equal(t, "rejected", w.count(fmt.Sprintf(fetched, "rejected")), 4)
+		})
+	}
 }

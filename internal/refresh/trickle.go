@@ -243,7 +243,7 @@ func (e *Engine) snapshotsOf(n *SlowName, a *answer, items []NamedItem, now time
 	quoted := map[phaseMarket]Snapshot{}
 	u := newUnpacker()
 	defer u.close()
-	for _, b := range a.packer.blobs() {
+	for _, b := range a.blobs() {
 		err := e.unpack(u, b, func(q *packed) {
 			if string(q.Name) == n.Name {
 				quoted[phaseMarket{q.Phase, q.Market}] = q.snapshot()

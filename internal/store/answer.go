@@ -14,7 +14,7 @@ func (s *Store) KeptAnswer(ctx context.Context, k once.Key) (*once.Answer, error
 	var a once.Answer
 	var expires int64
 	var request, mac []byte
-	err := s.read.QueryRowContext(ctx, `
+	err := s.reserved.QueryRowContext(ctx, `
 		SELECT request, status, content_type, location, body, expires_at, version, key_id, mac FROM kept_answer
 		WHERE route = $1 AND role = $2 AND user_id = $3 AND key = $4 AND (expires_at = 0 OR expires_at > $5)`,
 		k.Route, k.Role, k.User, k.Key, micros(s.now())).

@@ -87,7 +87,7 @@ func (f *feeSets) activation(query rowQuerier, version int64) (fee.Activation, e
 // is fee.ErrNone if there is none.
 func (s *Store) FeeActivation(ctx context.Context, version int64) (fee.Activation, error) {
 	return s.fees.activation(func(query string, args ...any) interface{ Scan(into ...any) error } {
-		return s.read.QueryRowContext(ctx, query, args...)
+		return s.reserved.QueryRowContext(ctx, query, args...)
 	}, version)
 }
 

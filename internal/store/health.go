@@ -74,5 +74,5 @@ func (s *Store) Healthy(ctx context.Context) error {
 		return err
 	}
 	var one int
-	return s.read.QueryRowContext(ctx, `SELECT 1`).Scan(&one)
+	return s.reserved.QueryRowContext(ctx, `SELECT 1`).Scan(&one)
 }

@@ -36,7 +36,7 @@ func (s *Store) LedgerVerification(ctx context.Context) (*LedgerVerification, er
 	var v LedgerVerification
 	var verified, finished int64
 	var checks string
-	err := s.read.QueryRowContext(ctx, `
+	err := s.reserved.QueryRowContext(ctx, `
 		SELECT verified_at, finished_at, status, accounts, entries, transactions, failures, checks FROM wallet_audit WHERE slot = 1`).
 		Scan(&verified, &finished, &v.Status, &v.Accounts, &v.Entries, &v.Transactions, &v.Failures, &checks)
 	if errors.Is(err, sql.ErrNoRows) {

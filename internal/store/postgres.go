@@ -19,8 +19,9 @@ import (
 )
 
 const (
-	// poolSize is how many connections a process has at most, half of them for
-	// writing, unless pool_max_conns in the address says otherwise.
+	// poolSize is how many connections a process has at most, unless pool_max_conns
+	// in the address says otherwise: half of them write, and a quarter of the others
+	// is reserved; see Store.reserved.
 	poolSize = 16
 	// poolParameter is its name, which pgx's own pool has too.
 	poolParameter = "pool_max_conns"
@@ -35,16 +36,26 @@ const (
 
 // openPostgres opens the pools for writing and for reading. They are apart since
 // what writes may read beside it: with one pool all could wait for each other.
-// Behind a pooler transactions of one connection may run in several sessions, so
-// that none can prepare a statement, unless the address says otherwise.
 func openPostgres(o Options) (write, read *sql.DB, err error) {
-	u, conns, err := takePoolSize(o.URL)
+	open, conns, err := poolsPostgres(o)
 	if err != nil {
 		return nil, nil, err
 	}
+	return open(conns - conns/2), open(conns / 2), nil
+}
+
+// poolsPostgres returns a function that opens a pool of n connections, and how many
+// the process may have in all. Behind a pooler transactions of one connection may
+// run in several sessions, so that none can prepare a statement, unless the address
+// says otherwise.
+func poolsPostgres(o Options) (open func(n int) *sql.DB, conns int, err error) {
+	u, conns, err := takePoolSize(o.URL)
+	if err != nil {
+		return nil, 0, err
+	}
 	cfg, err := pgx.ParseConfig(u.String())
 	if err != nil {
-		return nil, nil, errAddress // the error of pgx may show the password
+		return nil, 0, errAddress // the error of pgx may show the password
 	}
 	pooled := o.Direct != ""
 	if pooled && !u.Query().Has(modeParameter) {
@@ -61,14 +72,13 @@ func openPostgres(o Options) (write, read *sql.DB, err error) {
 	if cfg.ConnectTimeout == 0 {
 		cfg.ConnectTimeout = heldUp
 	}
-	open := func(n int) *sql.DB {
+	return func(n int) *sql.DB {
 		db := stdlib.OpenDB(*cfg)
 		db.SetMaxOpenConns(n)
 		db.SetMaxIdleConns(n)
 		db.SetConnMaxIdleTime(idleConns)
 		return db
-	}
-	return open(conns - conns/2), open(conns / 2), nil
+	}, conns, nil
 }
 
 // sessionName is what the sessions of a process are called in the database: the

@@ -56,7 +56,7 @@ func (s *Store) Rates(ctx context.Context, set int64) (pricing.Rates, error) {
 		return out, nil
 	}
 	var text string
-	if err := s.read.QueryRowContext(ctx, `SELECT rates FROM rate_set WHERE id = $1`, set).Scan(&text); err != nil {
+	if err := s.reserved.QueryRowContext(ctx, `SELECT rates FROM rate_set WHERE id = $1`, set).Scan(&text); err != nil {
 		return nil, err
 	}
 	var stored []storedRate
@@ -77,7 +77,7 @@ func (s *Store) Rates(ctx context.Context, set int64) (pricing.Rates, error) {
 func (s *Store) RatePlace(ctx context.Context, place string) (exchange.State, error) {
 	var out exchange.State
 	var set, read, due, failed int64
-	err := s.read.QueryRowContext(ctx, `SELECT rate_set, read_at, due_at, last_error, last_error_at FROM rate_place WHERE place = $1`,
+	err := s.reserved.QueryRowContext(ctx, `SELECT rate_set, read_at, due_at, last_error, last_error_at FROM rate_place WHERE place = $1`,
 		place).Scan(&set, &read, &due, &out.LastError, &failed)
 	if errors.Is(err, sql.ErrNoRows) {
 		return out, nil

@@ -30,7 +30,7 @@ type InventoryRow struct {
 
 // UserKey returns the key of a user; ok is false for one that nobody has named.
 func (s *Store) UserKey(ctx context.Context, userID string) (key int64, ok bool, err error) {
-	err = s.read.QueryRowContext(ctx, `SELECT id FROM platform_user WHERE user_id = $1`, userID).Scan(&key)
+	err = s.reserved.QueryRowContext(ctx, `SELECT id FROM platform_user WHERE user_id = $1`, userID).Scan(&key)
 	if errors.Is(err, sql.ErrNoRows) {
 		return 0, false, nil
 	}
@@ -88,7 +88,7 @@ func (s *Store) InventoryTotal(ctx context.Context, user int64, app int32) (Inve
 // User returns what the platform says of a user.
 func (s *Store) User(ctx context.Context, userID string) (inventory.User, error) {
 	u := inventory.User{ID: userID}
-	err := s.read.QueryRowContext(ctx, `SELECT steam_id, display_name, leaderboard FROM platform_user WHERE user_id = $1`, userID).
+	err := s.reserved.QueryRowContext(ctx, `SELECT steam_id, display_name, leaderboard FROM platform_user WHERE user_id = $1`, userID).
 		Scan(&u.SteamID, &u.DisplayName, &u.Leaderboard)
 	return u, err
 }

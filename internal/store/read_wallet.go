@@ -56,7 +56,7 @@ func (s *Store) LedgerKeyUsed(ctx context.Context, id string) (used bool, err er
 // PostedUnder returns the id of the transaction that was posted under an idempotency
 // key; 0: there is none.
 func (s *Store) PostedUnder(ctx context.Context, scope, key string) (id int64, err error) {
-	err = s.read.QueryRowContext(ctx, `
+	err = s.reserved.QueryRowContext(ctx, `
 		SELECT coalesce(max(id), 0) FROM wallet_transaction WHERE scope = $1 AND idempotency_key = $2 AND idempotency_key <> ''`, scope, key).Scan(&id)
 	return id, err
 }
@@ -88,57 +88,4 @@ func (s *Store) Entries(ctx context.Context, user string, currency, before money
 		SELECT `+entryColumns+` FROM wallet_entry
 		WHERE user_id = $1 AND ($2 = '' OR currency = $2) AND (currency, number) < ($3, $4)
 		ORDER BY currency DESC, number DESC LIMIT $5`, user, string(currency), string(before), number, limit)
-}
-
-// EachWallet hands the marks of all accounts that have entries to use, ordered by
-// the bytes of user and currency, all as of one moment. It holds none of them.
-func (s *Store) EachWallet(ctx context.Context, use func(*wallet.Head) error) (err error) {
-	rows, err := s.read.QueryContext(ctx, `
-		SELECT `+headColumns+` FROM wallet_account w WHERE w.last_number > 0 ORDER BY w.user_id, w.currency`)
-	if err != nil {
-		return err
-	}
-	defer func() { _ = rows.Close() }() // nothing was written
-	for rows.Next() {
-		var h wallet.Head
-		if err := scanHead(rows, &h); err != nil {
-			return err
-		}
-		if err := use(&h); err != nil {
-			return err
-		}
-	}
-	return blame(rows.Err())
-}
-
-// markColumns are those of a list of marks.
-const markColumns = "place bigint, user_id text, currency text, number bigint"
-
-// Unmatched returns those of the marks that the ledger has no entry for, of that
-// number and hash.
-func (s *Store) Unmatched(ctx context.Context, marks []wallet.Mark) ([]wallet.Mark, error) {
-	rows := newTable(markColumns, len(marks))
-	for i, m := range marks {
-		rows.int(int64(i))
-		rows.text(m.User, string(m.Currency))
-		rows.int(m.Number)
-	}
-	found := make([]bool, len(marks))
-	_, err := collect(ctx, s.read, func(r *sql.Rows, _ *struct{}) error {
-		var place int
-		var hash []byte
-		err := r.Scan(&place, &hash)
-		if err == nil {
-			found[place] = storedHash(hash) == marks[place].Hash
-		}
-		return err
-	}, `SELECT k.place, e.hash FROM `+s.d.rows(1, markColumns)+` k CROSS JOIN wallet_entry e
-		WHERE e.user_id = k.user_id AND e.currency = k.currency AND e.number = k.number`, rows.params(s.d)...)
-	var out []wallet.Mark
-	for i, m := range marks {
-		if !found[i] {
-			out = append(out, m)
-		}
-	}
-	return out, err
 }

@@ -45,6 +45,7 @@ type Store struct {
 	d        dialect
 	write    *sql.DB
 	read     reader     // what fails for the database's sake says so
+	reserved reader     // for health checks, postings and listings: no list is read on it
 	bulks    *bulks     // on write
 	file     *fileGuard // of SQLite
 	now      func() time.Time
@@ -61,8 +62,12 @@ type Store struct {
 // been applied. Whoever gets it must read the state again before deciding.
 var ErrCommitUnknown = errors.New("outcome of the commit is unknown")
 
-// readers is how many connections read at once.
-const readers = 4
+// How many connections to a file read at once. Those that are reserved serve health
+// checks and what postings and listings read, so that these never wait for a list.
+const (
+	readers         = 4
+	reservedReaders = 2
+)
 
 // Open opens the database, which is created when there is none and none is
 // known to have been here, and brings its schema up to date.
@@ -95,12 +100,14 @@ func Open(ctx context.Context, o Options) (_ *Store, err error) {
 // openServer opens a PostgreSQL database.
 func (s *Store) openServer(ctx context.Context, o Options) (err error) {
 	s.d = onPostgres
-	write, read, err := openPostgres(o)
+	open, conns, err := poolsPostgres(o)
 	if err != nil {
 		return err
 	}
-	s.write, s.read = write, reader{read}
-	if err := checkEncodingPostgres(ctx, write); err != nil {
+	reads := conns / 2
+	reserved := max(reads/4, 1)
+	s.write, s.read, s.reserved = open(conns-reads), reader{open(reads - reserved)}, reader{open(reserved)}
+	if err := checkEncodingPostgres(ctx, s.write); err != nil {
 		return err
 	}
 	if o.KeepSchema {
@@ -139,17 +146,24 @@ func (s *Store) openFile(ctx context.Context, path string, keepSchema bool) (err
 	if s.bulks, err = makeBulks(ctx, s.d, s.write); err != nil {
 		return err
 	}
-	read, err := openSQLite(path, reads)
-	if err != nil {
+	if s.read, err = openReaders(ctx, path, readers); err != nil {
 		return err
 	}
-	read.SetMaxOpenConns(readers)
-	read.SetMaxIdleConns(readers)
-	s.read = reader{&prepared{DB: read, statements: map[string]*sql.Stmt{}}}
-	if err := connect(ctx, read, readers); err != nil || !keepSchema {
+	if s.reserved, err = openReaders(ctx, path, reservedReaders); err != nil || !keepSchema {
 		return err
 	}
 	return s.checkSchema(ctx)
+}
+
+// openReaders opens n connections to a file for reading.
+func openReaders(ctx context.Context, path string, n int) (reader, error) {
+	db, err := openSQLite(path, reads)
+	if err != nil {
+		return reader{}, err
+	}
+	db.SetMaxOpenConns(n)
+	db.SetMaxIdleConns(n)
+	return reader{&prepared{DB: db, statements: map[string]*sql.Stmt{}}}, connect(ctx, db, n)
 }
 
 // connect makes n connections of a pool at once, so that they go on reading a
@@ -171,8 +185,10 @@ func connect(ctx context.Context, db *sql.DB, n int) error {
 // Close closes the database. It waits for what is under way.
 func (s *Store) Close() error {
 	var errs []error
-	if s.read.pool != nil {
-		errs = append(errs, s.read.Close())
+	for _, r := range []reader{s.read, s.reserved} {
+		if r.pool != nil {
+			errs = append(errs, r.Close())
+		}
 	}
 	if s.write != nil {
 		errs = append(errs, s.write.Close())

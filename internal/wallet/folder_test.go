@@ -2,7 +2,6 @@ package wallet_test
 
 import (
 	"errors"
-	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -117,31 +116,5 @@ func TestFolder_TheLastWrittenIsTheNewestWhateverTheClock(t *testing.T) {
 		if err := errors.Join(err, newest.Close()); err != nil || last != int64(n+1) {
 			t.Fatalf("after %d were written the newest is number %d, %v", n+1, last, err)
 		}
-	}
-}
-
-func TestStore_FindsTheMarksThatTheLedgerDoesNotHave(t *testing.T) {
-	b := newBank(t)
-	var marks []wallet.Mark
-	for i := range 3 {
-		p := b.deposit(fmt.Sprintf("u%d", i), 5)
-		marks = append(marks, wallet.Mark{Account: p.Entries[0].Account, Number: 1, Hash: p.Entries[0].Hash})
-	}
-	lost, err := b.store.Unmatched(t.Context(), marks)
-	if err != nil || lost != nil {
-		t.Errorf("as it is: %v, %v", lost, err)
-	}
-	marks[0].Number, marks[1].Hash[0] = 2, marks[1].Hash[0]+1
-	lost, err = b.store.Unmatched(t.Context(), marks)
-	if err != nil || len(lost) != 2 || lost[0] != marks[0] || lost[1] != marks[1] {
-		t.Errorf("changed: %v, %v", lost, err)
-	}
-	var seen []wallet.Account
-	err = b.store.EachWallet(t.Context(), func(h *wallet.Head) error {
-		seen = append(seen, h.Account)
-		return nil
-	})
-	if err != nil || len(seen) < 4 || seen[len(seen)-1] != usd("u2") {
-		t.Errorf("accounts %v, %v", seen, err)
 	}
 }

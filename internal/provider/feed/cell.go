@@ -32,19 +32,18 @@ func (c Cell) Empty() bool {
 
 // Why a row, or one market's part of it, is rejected.
 const (
-	RejectRow       = "row is not an object"
-	RejectTwice     = "member given twice"
-	RejectNoName    = "name is missing"
-	RejectNameKind  = "name is not a text"
-	RejectName      = "name is not 1 to 512 bytes of utf-8 without nul"
-	RejectPhase     = "phase is unknown"
-	RejectSyntax    = "amount is not a number"
-	RejectNegative  = "amount is negative"
-	RejectRange     = "amount is out of range"
-	RejectCount     = "count is not a whole number"
-	RejectTime      = "time is not in the stated format"
-	RejectCurrency  = "currency is not a code"
-	RejectDuplicate = "name given twice"
+	RejectRow      = "row is not an object"
+	RejectTwice    = "member given twice"
+	RejectNoName   = "name is missing"
+	RejectNameKind = "name is not a text"
+	RejectName     = "name is not 1 to 512 bytes of utf-8 without nul"
+	RejectPhase    = "phase is unknown"
+	RejectSyntax   = "amount is not a number"
+	RejectNegative = "amount is negative"
+	RejectRange    = "amount is out of range"
+	RejectCount    = "count is not a whole number"
+	RejectTime     = "time is not in the stated format"
+	RejectCurrency = "currency is not a code"
 )
 
 // Amount reads a price in 1/unit of its currency. Nothing, 0 and -1 are none,

@@ -396,8 +396,9 @@ func (r *Reader) Name(market string, c Cell) (name string, ok bool) {
 	return "", false
 }
 
-// Quote hands a quote on, unless the item was quoted on its market before: no
-// later row may replace one unseen. An answer has at most 64 markets.
+// Quote passes a quote on. One of an item that was quoted on its market before is no
+// row that counts; the sink decides what that means for both. An answer has at most
+// 64 markets.
 func (r *Reader) Quote(q *provider.Quote) error {
 	bit, ok := r.bits[q.Market]
 	if !ok {
@@ -407,16 +408,15 @@ func (r *Reader) Quote(q *provider.Quote) error {
 	if r.markets == nil || q.Name != r.name || q.Phase != r.phase { // the markets of an item mostly follow each other
 		r.name, r.phase, r.markets = q.Name, q.Phase, r.seen.Markets(q.Name, q.Phase)
 	}
-	seen := r.markets
-	if *seen&(1<<bit) != 0 {
-		r.Reject(q.Market, []byte(q.Name), RejectDuplicate)
-		return nil
-	}
-	*seen |= 1 << bit
 	if r.seen.Len() > MaxItems {
 		return TooManyItems(MaxItems)
 	}
-	r.quotes++
+	if seen := r.markets; *seen&(1<<bit) != 0 {
+		r.note(provider.RejectRepeat)
+	} else {
+		*seen |= 1 << bit
+		r.quotes++
+	}
 	r.refused = r.sink.Quote(q)
 	return r.refused
 }
@@ -429,11 +429,15 @@ func (r *Reader) Count(n int) { r.quotes += n }
 
 // Reject counts a row, or one market's part of it, that is no quote.
 func (r *Reader) Reject(market string, name []byte, reason string) {
-	r.rejects++
-	r.reasons[reason]++
+	r.note(reason)
 	if r.sink != nil {
 		r.sink.Reject(market, Clip(name), reason)
 	}
+}
+
+func (r *Reader) note(reason string) {
+	r.rejects++
+	r.reasons[reason]++
 }
 
 // Stamp reads the time of a whole answer from a cell; a wrong one fails it.

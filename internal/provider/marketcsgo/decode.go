@@ -117,7 +117,7 @@ func (s *Source) readPrices(ctx context.Context, body io.Reader, all trades, sin
 			if !ok || err != nil {
 				return err
 			}
-			return s.addPrice(r, cells, left)
+			return s.addPrice(r, cells, all.names, left)
 		})
 		if err == nil {
 			err = r.Sound()
@@ -138,21 +138,21 @@ func (s *Source) readPrices(ctx context.Context, body io.Reader, all trades, sin
 	return answer, err
 }
 
-// addPrice hands on a row of what is offered, and takes its name off left.
-func (s *Source) addPrice(r *feed.Reader, cells []feed.Cell, left map[string]*traded) error {
+// addPrice passes on a row of what is offered, and takes its name off left: also one
+// that cannot be read, for which the other file is no substitute.
+func (s *Source) addPrice(r *feed.Reader, cells []feed.Cell, all, left map[string]*traded) error {
 	name, ok := r.Name(Name, cells[0])
 	if !ok {
 		return nil
 	}
+	delete(left, name)
 	ask, reason := cells[1].Amount(1)
 	listings, why := cells[2].Count()
 	if reason = cmp.Or(reason, why); reason != "" {
 		r.Reject(Name, cells[0].Text, reason)
 		return nil
 	}
-	t := left[name]
-	delete(left, name)
-	return r.Quote(s.quote(name, ask, listings, t))
+	return r.Quote(s.quote(name, ask, listings, all[name]))
 }
 
 // quote makes a quote of an offer and of what else is known, if anything is.

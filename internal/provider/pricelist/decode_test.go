@@ -117,18 +117,29 @@ func TestRow_AbsentMemberSaysNothing(t *testing.T) {
 	}
 }
 
-func TestRow_FirstOfDuplicatesCounts(t *testing.T) {
+func TestRow_DuplicatesWithDifferentPricesAreAllRejected(t *testing.T) {
 	for _, c := range []struct{ name, list, content string }{
-		{"object", objectList, `{"A":1,"B":5,"A":2}`},
-		{"array", arrayList, `[{"name":"A","price":1},{"name":"B","price":5},{"name":"A","price":2}]`},
-		{"csv", csvList, "name,steam,buff,count\nA,1,1,\nB,5,1,\nA,2,1,\n"},
+		{"object", objectList, `{"A":1,"B":5,"A":2,"C":3,"D":4,"A":1,"C":3}`},
+		{"array", arrayList, `[{"name":"A","price":1},{"name":"B","price":5},{"name":"A","price":2},{"name":"C","price":3},{"name":"D","price":4},
+			{"name":"A","price":1},{"name":"C","price":3}]`},
+		{"csv", csvList, "name,steam,buff,count\nA,1,1,\nB,5,1,\nA,2,1,\nC,3,1,\nD,4,1,\nE,4,1,\nF,4,1,\nA,1,1,\nC,3,1,\n"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			got := mustRead(t, compileOne(t, c.list), c.content)
-			if q := got.find(t, "steam", "A", ""); q.Ask != usd(t, "1") {
-				t.Errorf("ask %v, want that of the first row", q.Ask)
+			for _, q := range got.quotes {
+				if q.Market == "steam" && q.Name == "A" {
+					t.Errorf("quote of a contested name: %+v", q)
+				}
 			}
-			if !slices.Contains(got.rejects, reject{"steam", "A", feed.RejectDuplicate}) {
+			if q := got.find(t, "steam", "C", ""); q.Ask != usd(t, "3") {
+				t.Errorf("ask %v of the name given twice with one price", q.Ask)
+			}
+			counts := map[reject]int{}
+			for _, r := range got.rejects {
+				counts[r]++
+			}
+			conflict, repeat := reject{"steam", "A", provider.RejectConflict}, reject{"steam", "C", provider.RejectRepeat}
+			if counts[conflict] != 3 || counts[repeat] != 1 {
 				t.Errorf("rejects %+v", got.rejects)
 			}
 		})
@@ -274,10 +285,10 @@ func TestMarkets_OnePerRow(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if c.find(t, "a", "X", "").Ask != usd(t, "1.5") || c.find(t, "b", "X", "").Ask != usd(t, "2") || len(c.quotes) != 2 {
+	if c.find(t, "a", "X", "").Ask != usd(t, "1.5") || len(c.quotes) != 1 {
 		t.Errorf("quotes %+v", c.quotes)
 	}
-	if len(c.rejects) != 1 || c.rejects[0].reason != feed.RejectDuplicate || !slices.Equal(answer.Silent, []string{"gone"}) {
+	if len(c.rejects) != 2 || c.rejects[0].reason != provider.RejectConflict || !slices.Equal(answer.Silent, []string{"gone"}) {
 		t.Errorf("rejects %+v, silent %v", c.rejects, answer.Silent)
 	}
 }

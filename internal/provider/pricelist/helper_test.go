@@ -11,10 +11,12 @@ import (
 
 	"assay/internal/money"
 	"assay/internal/provider"
+	"assay/internal/provider/providertest"
 )
 
 // collector is a sink that keeps everything.
 type collector struct {
+	sink     providertest.Sink
 	quotes   []provider.Quote
 	rejects  []reject
 	restarts int
@@ -27,13 +29,21 @@ var zeroTime time.Time
 
 var errFull = errors.New("sink is full")
 
-func (c *collector) Restart() { c.quotes, c.rejects, c.restarts = nil, nil, c.restarts+1 }
+func (c *collector) Restart() {
+	c.sink.Restart()
+	c.quotes, c.rejects, c.restarts = nil, nil, c.restarts+1
+}
 
 func (c *collector) Quote(q *provider.Quote) error {
 	if c.limit > 0 && len(c.quotes) == c.limit {
 		return errFull
 	}
-	c.quotes = append(c.quotes, *q)
+	known := len(c.sink.Rejected)
+	_ = c.sink.Quote(q)
+	c.quotes = c.sink.Quotes
+	for _, r := range c.sink.Rejected[known:] {
+		c.Reject(r.Market, r.Name, r.Reason)
+	}
 	return nil
 }
 

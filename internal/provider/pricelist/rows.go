@@ -12,9 +12,9 @@ import (
 	"assay/internal/provider/feed"
 )
 
-// rows turns the rows of one list into quotes, in the order in which they come.
-// Of rows that quote the same item on the same market the first one counts: no
-// later one may replace it unseen.
+// rows turns the rows of one list into quotes, in the order in which they come. Rows
+// that quote the same item on the same market again are passed on, for the sink to
+// compare, and count as rejected.
 type rows struct {
 	list *list
 	sink provider.Sink
@@ -51,9 +51,13 @@ var errTooManyItems = errors.New("more items than maxItems")
 
 // reject counts a row, or one market's part of it, that is no quote.
 func (r *rows) reject(market string, name []byte, reason string) {
+	r.note(reason)
+	r.sink.Reject(market, feed.Clip(name), reason)
+}
+
+func (r *rows) note(reason string) {
 	r.rejected++
 	r.reasons[reason]++
-	r.sink.Reject(market, feed.Clip(name), reason)
 }
 
 // begin takes what a row says of its item. It reports false for a row that
@@ -120,15 +124,15 @@ func (r *rows) quote(cells []feed.Cell) error {
 	}
 	i, ok := r.byValue[string(value.Text)]
 	if !ok {
-		r.note(value.Text)
+		r.noteUnknown(value.Text)
 		return nil
 	}
 	return r.market(i, cells)
 }
 
-// note remembers a few of the markets that nobody configured, for the message
+// noteUnknown remembers a few of the markets that nobody configured, for the message
 // of a list of which nothing else is left.
-func (r *rows) note(value []byte) {
+func (r *rows) noteUnknown(value []byte) {
 	const most = 20
 	if v := feed.Clip(value); len(r.unknown) < most && !slices.Contains(r.unknown, v) {
 		r.unknown = append(r.unknown, v)
@@ -213,21 +217,19 @@ func (r *rows) common(m *quoteRule, cells []feed.Cell) (reason string) {
 	return reason
 }
 
-// emit hands one quote on, unless it is faulty or not the first of its kind.
+// emit passes one quote on, unless it is faulty.
 func (r *rows) emit(i int, ask, bid, sale money.Micro, reason string) error {
-	if reason == "" && !r.firstOf(i) {
-		reason = feed.RejectDuplicate
-	}
 	if reason != "" {
 		r.reject(r.q.Market, []byte(r.q.Name), reason)
 		return nil
 	}
+	if !r.firstOf(i) {
+		r.note(provider.RejectRepeat)
+	} else if r.quotes++; ask > 0 || sale > 0 {
+		r.priced[i]++
+	}
 	if r.seen.Len() > r.list.maxItems {
 		return errTooManyItems
-	}
-	r.quotes++
-	if ask > 0 || sale > 0 {
-		r.priced[i]++
 	}
 	r.q.Ask, r.q.Bid, r.q.Sale = ask, bid, sale
 	return r.sink.Quote(&r.q)

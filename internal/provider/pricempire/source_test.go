@@ -178,7 +178,7 @@ func TestFetch_RejectsAPriceAndNotTheAnswer(t *testing.T) {
 		"price":      `{"market_hash_name":"A","prices":[{"provider_key":"csfloat","price":"five"}]}`,
 		"time":       `{"market_hash_name":"A","prices":[{"provider_key":"csfloat","price":5,"updated_at":"never"}]}`,
 		"sales":      `{"market_hash_name":"A","trades_30d":"many","prices":[{"provider_key":"csfloat","price":5}]}`,
-		"twice":      `{"market_hash_name":"A","prices":[{"provider_key":"csfloat","price":5},{"provider_key":"csfloat","price":6}]}`,
+		"twice":      `{"market_hash_name":"A","prices":[{"provider_key":"csfloat","price":5},{"provider_key":"csfloat","price":5}]}`,
 		"no name":    `{"prices":[{"provider_key":"csfloat","price":5}]}`,
 		"no object":  `{"market_hash_name":"A","prices":[5]}`,
 		"only phase": `{"market_hash_name":5,"prices":[]}`,

@@ -94,9 +94,49 @@ func (r *suite) hostilePrices(t *testing.T) {
 			}
 		})
 	}
-	t.Run("twice", func(t *testing.T) {
-		r.serveRows(t, name, Row{Name: name, Price: "5"}, Row{Name: name, Price: "7"})
-	})
+}
+
+// duplicates checks that rows of one response that name an item with different
+// prices are all rejected, wherever they are, and that one given again with the same
+// price counts once.
+func (r *suite) duplicates(t *testing.T) {
+	const contested, repeated = "AK-47 | Redline (Field-Tested)", "AWP | Asiimov (Field-Tested)"
+	for name, c := range map[string]struct {
+		price string // of the last row of the contested name
+		rows  int    // of it, all of which are rejected
+	}{"two prices": {"", 2}, "three prices": {"9", 3}, "the first price again": {"5", 3}} {
+		t.Run(name, func(t *testing.T) {
+			rows := []Row{{contested, "5"}, {repeated, "3"}, {"P250 | Sand Dune (Field-Tested)", "1"}, {contested, "7"}, {repeated, "3"}}
+			if c.rows > 2 {
+				rows = append(rows, Row{"Glock-18 | Fade (Factory New)", "2"}, Row{contested, c.price})
+			}
+			res := r.serveRows(t, contested, rows...)
+			var counted int
+			for _, q := range res.sink.Quotes {
+				switch priced := q.Phase == "" && q.Ask+q.Sale > 0; {
+				case priced && q.Name == contested:
+					t.Errorf("quote of a name given with different prices: %+v", q)
+				case priced && q.Name == repeated:
+					counted++
+				}
+			}
+			if r.Call.File == "" {
+				return // a response about names may reject those that were not requested
+			}
+			if res.err != nil {
+				t.Fatal(res.err)
+			}
+			var conflicts int
+			for _, j := range res.sink.Rejected {
+				if j.Name == contested && j.Reason == provider.RejectConflict {
+					conflicts++
+				}
+			}
+			if counted != 1 || conflicts < c.rows {
+				t.Errorf("%d quotes of the name given twice with one price, want 1; %d rejects of the other, want %d: %+v", counted, conflicts, c.rows, res.sink.Rejected)
+			}
+		})
+	}
 }
 
 // hostileNames checks that names come through byte for byte or not at all.

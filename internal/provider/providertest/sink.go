@@ -18,6 +18,8 @@ type Sink struct {
 	Rejects  int         // all of them
 	Restarts int
 	Refuse   error // if set, what every Quote returns
+
+	seen provider.Duplicates
 }
 
 // Rejection is one row that was no quote.
@@ -28,15 +30,28 @@ type Rejection struct {
 // Restart forgets what was taken.
 func (s *Sink) Restart() {
 	s.Restarts++
+	s.seen.Reset()
 	s.Quotes, s.Rejected, s.Rejects = s.Quotes[:0], s.Rejected[:0], 0
 }
 
-// Quote keeps a copy of q.
+// Quote keeps a copy of q, unless the item was quoted on the market before.
 func (s *Sink) Quote(q *provider.Quote) error {
 	if s.Refuse != nil {
 		return s.Refuse
 	}
-	s.Quotes = append(s.Quotes, *q)
+	switch s.seen.Add(q) {
+	case provider.First:
+		s.Quotes = append(s.Quotes, *q)
+	case provider.Conflicting:
+		same := func(k provider.Quote) bool { return k.Market == q.Market && k.Name == q.Name && k.Phase == q.Phase }
+		s.Quotes = slices.DeleteFunc(s.Quotes, same)
+		s.Reject(q.Market, q.Name, provider.RejectConflict)
+		s.Reject(q.Market, q.Name, provider.RejectConflict)
+	case provider.Contested:
+		s.Reject(q.Market, q.Name, provider.RejectConflict)
+	default:
+		s.Reject(q.Market, q.Name, provider.RejectRepeat)
+	}
 	return nil
 }
 

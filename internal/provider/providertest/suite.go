@@ -86,6 +86,7 @@ func Run(t *testing.T, s Subject) {
 		t.Run("Bodies", r.bodies)
 		t.Run("HostilePrices", r.hostilePrices)
 		t.Run("HostileNames", r.hostileNames)
+		t.Run("Duplicates", r.duplicates)
 		t.Run("Mutations", r.mutations)
 		t.Run("Secret", r.secret)
 	})

@@ -1,6 +1,7 @@
 package skinport
 
 import (
+	"cmp"
 	"context"
 	"io"
 	"maps"
@@ -75,10 +76,6 @@ func (s *Source) readSales(ctx context.Context, body io.Reader) (sales, error) {
 			if !ok {
 				return nil
 			}
-			if _, twice := all[key]; twice {
-				r.Reject(Name, []byte(key.name), feed.RejectDuplicate)
-				return nil
-			}
 			sale := sold{count: provider.Unknown, currency: currency}
 			for _, w := range windows {
 				median, count, ok := s.readWindow(r, cells[w.cell], inner)
@@ -93,7 +90,15 @@ func (s *Source) readSales(ctx context.Context, body io.Reader) (sales, error) {
 					sale.median = median
 				}
 			}
-			if len(all) == maxSold {
+			switch first, twice := all[key]; {
+			case twice && first != sale:
+				all[key] = sold{} // the rows contradict each other, so the sales are unknown
+				r.Reject(Name, []byte(key.name), provider.RejectConflict)
+				return nil
+			case twice:
+				r.Reject(Name, []byte(key.name), provider.RejectRepeat)
+				return nil
+			case len(all) == maxSold:
 				return feed.TooManyItems(maxSold)
 			}
 			r.Count(1)
@@ -158,23 +163,19 @@ func (s *Source) readItems(ctx context.Context, body io.Reader, all sales, sink 
 	left := maps.Clone(all) // an answer may have to be read again
 	err := feed.Read(ctx, Name, body, sink, func(r *feed.Reader) error {
 		err := r.Array(func() error {
-			ok, err := r.Row(itemNames, cells)
-			if !ok || err != nil {
+			q, ok, err := s.offer(r, cells)
+			if err != nil {
 				return err
 			}
-			key, currency, ok := s.item(r, cells[0], cells[1], cells[2])
-			if !ok {
-				return nil
-			}
-			q := provider.Quote{Market: Name, Name: key.name, Phase: key.phase, Currency: currency}
-			if reason := readOffer(&q, cells); reason != "" {
-				r.Reject(Name, cells[0].Text, reason)
+			if !ok { // what cannot be read does not say that the item is not offered
+				delete(left, item{string(cells[0].Text), feed.Phase(cells[1].Text)})
 				return nil
 			}
 			if q.MarketTime.After(answer.ProviderTime) {
 				answer.ProviderTime = q.MarketTime
 			}
-			s.addSales(&q, left[key])
+			key := item{q.Name, q.Phase}
+			s.addSales(&q, all[key])
 			delete(left, key)
 			return r.Quote(&q)
 		})
@@ -188,6 +189,9 @@ func (s *Source) readItems(ctx context.Context, body io.Reader, all sales, sink 
 			return errEmpty
 		}
 		for key, sale := range left {
+			if sale == (sold{}) {
+				continue
+			}
 			q := provider.Quote{
 				Market: Name, Name: key.name, Phase: key.phase, Currency: sale.currency, Listings: 0, Sales: provider.Unknown,
 			}
@@ -201,24 +205,33 @@ func (s *Source) readItems(ctx context.Context, body io.Reader, all sales, sink 
 	return answer, err
 }
 
-// readOffer reads what is offered now. A reason tells why the row is no quote.
-func readOffer(q *provider.Quote, cells []feed.Cell) (reason string) {
-	q.Sales = provider.Unknown
-	if q.Ask, reason = cells[3].Amount(1); reason != "" {
-		return reason
+// offer reads a row of items: what is offered now. A row that is no quote is rejected;
+// then ok is false.
+func (s *Source) offer(r *feed.Reader, cells []feed.Cell) (q provider.Quote, ok bool, err error) {
+	if ok, err = r.Row(itemNames, cells); !ok || err != nil {
+		return q, false, err
 	}
-	if q.Listings, reason = cells[4].Count(); reason != "" {
-		return reason
+	key, currency, ok := s.item(r, cells[0], cells[1], cells[2])
+	if !ok {
+		return q, false, nil
 	}
-	q.MarketTime, reason = cells[5].Time(feed.TimeUnix)
-	return reason
+	q = provider.Quote{Market: Name, Name: key.name, Phase: key.phase, Currency: currency, Sales: provider.Unknown}
+	var reason, why, wrong string
+	q.Ask, reason = cells[3].Amount(1)
+	q.Listings, why = cells[4].Count()
+	q.MarketTime, wrong = cells[5].Time(feed.TimeUnix)
+	if reason = cmp.Or(reason, why, wrong); reason != "" {
+		r.Reject(Name, cells[0].Text, reason)
+		return q, false, nil
+	}
+	return q, true, nil
 }
 
 // addSales adds what was sold of the item. An amount in another currency than the
 // offer's is left out: a quote has one.
 func (s *Source) addSales(q *provider.Quote, sale sold) {
 	if sale.currency == "" {
-		return // not in sales/history
+		return // unknown
 	}
 	if q.Sales = sale.count; q.Sales >= 0 {
 		q.SalesWindow = s.window.length

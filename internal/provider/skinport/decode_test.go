@@ -91,6 +91,56 @@ func FuzzSales(f *testing.F) {
 	})
 }
 
+func TestItems_AnUnreadableOfferIsRejectedAndNotReportedAsNotOffered(t *testing.T) {
+	const good = `{"market_hash_name":"A","currency":"USD","min_price":2,"quantity":1}`
+	for name, row := range map[string]string{
+		"price":       `{"market_hash_name":"B","currency":"USD","min_price":"1,5","quantity":3}`,
+		"quantity":    `{"market_hash_name":"B","currency":"USD","min_price":1.5,"quantity":"many"}`,
+		"time":        `{"market_hash_name":"B","currency":"USD","min_price":1.5,"quantity":3,"updated_at":"never"}`,
+		"currency":    `{"market_hash_name":"B","currency":7,"min_price":1.5,"quantity":3}`,
+		"price twice": `{"market_hash_name":"B","currency":"USD","min_price":1.5,"min_price":1.6,"quantity":3}`,
+	} {
+		t.Run(name, func(t *testing.T) {
+			sold := sales{{name: "B"}: {median: 5, count: 9, currency: "USD"}, {name: "C"}: {median: 7, count: 2, currency: "USD"}}
+			var sink providertest.Sink
+			if _, err := New(Config{SalesWindow: 30 * day}).readItems(t.Context(), strings.NewReader("["+good+","+row+"]"), sold, &sink); err != nil {
+				t.Fatal(err)
+			}
+			var names []string
+			for _, q := range sink.Sorted() {
+				names = append(names, q.Name)
+			}
+			if got := strings.Join(names, " "); got != "A C" || sink.Rejects != 1 {
+				t.Errorf("quotes of %q and %d rejects, want A, C and 1", got, sink.Rejects)
+			}
+		})
+	}
+}
+
+func TestSales_RowsThatContradictEachOtherMakeThemUnknown(t *testing.T) {
+	row := func(name string, volume int) string {
+		return fmt.Sprintf(`{"market_hash_name":%q,"currency":"USD","last_30_days":{"median":5,"volume":%d}}`, name, volume)
+	}
+	s := New(Config{SalesWindow: 30 * day})
+	history := "[" + strings.Join([]string{row("A", 1), row("B", 2), row("C", 3), row("A", 4), row("B", 2), row("D", 1), row("E", 1)}, ",") + "]"
+	sold, err := s.readSales(t.Context(), strings.NewReader(history))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var sink providertest.Sink
+	offers := `[{"market_hash_name":"C","currency":"USD","min_price":9,"quantity":1}]`
+	if _, err := s.readItems(t.Context(), strings.NewReader(offers), sold, &sink); err != nil {
+		t.Fatal(err)
+	}
+	got := map[string]int64{}
+	for _, q := range sink.Quotes {
+		got[q.Name] = q.Sales
+	}
+	if diff := cmp.Diff(map[string]int64{"B": 2, "C": 3, "D": 1, "E": 1}, got); diff != "" {
+		t.Errorf("sales (-want +got):\n%s", diff)
+	}
+}
+
 func TestItems_RubbishIsNotOutweighedBySales(t *testing.T) {
 	sold := sales{{name: "B"}: {median: 5, currency: "USD"}, {name: "C"}: {median: 5, currency: "USD"}, {name: "D"}: {median: 5, currency: "USD"}}
 	const rubbish = `[{"market_hash_name":"A","currency":"USD"},{"market_hash_name":"B","currency":7},{"market_hash_name":"C","currency":"USD","min_price":"1,5"}]`

@@ -3,6 +3,7 @@ package waxpeer_test
 import (
 	"bytes"
 	"net/http"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -105,7 +106,7 @@ func TestFetch_KeepsPhasesApartFromThePlainName(t *testing.T) {
 	}
 }
 
-func TestFetch_OfTheSameNameTwiceTheFirstCounts(t *testing.T) {
+func TestFetch_OfTheSameNameWithTwoPricesNoneCounts(t *testing.T) {
 	fake := good()
 	fake.Rows = append(fake.Rows, waxpeertest.Row{Name: redline, Min: "1", Count: "1"})
 	server := providertest.NewServer(t, fake)
@@ -113,8 +114,8 @@ func TestFetch_OfTheSameNameTwiceTheFirstCounts(t *testing.T) {
 	if _, err := newSource(t, server.URL(), nil).Fetch(t.Context(), call, &sink); err != nil {
 		t.Fatal(err)
 	}
-	want := providertest.Sink{Quotes: quotes()}
-	if diff := cmp.Diff(want.Sorted(), sink.Sorted()); diff != "" || sink.Rejects != 1 {
+	want := providertest.Sink{Quotes: slices.DeleteFunc(quotes(), func(q provider.Quote) bool { return q.Name == redline && q.Phase == "" })}
+	if diff := cmp.Diff(want.Sorted(), sink.Sorted()); diff != "" || sink.Rejects != 2 {
 		t.Errorf("%d rejects, quotes (-want +got):\n%s", sink.Rejects, diff)
 	}
 }

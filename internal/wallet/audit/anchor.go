@@ -8,40 +8,52 @@ import (
 	"assay/internal/wallet"
 )
 
-// anchor is a checkpoint that is compared with: the user's own, or a stored one.
-// It is opened before the ledger is read, so that it is never the newer of the two.
+// anchor is what the ledger is compared with: a checkpoint that a user kept, and the
+// newest stored one. They are opened before the ledger is read, so that neither is
+// newer than it.
 type anchor struct {
 	kept   *wallet.UserCheckpoint
 	stored io.ReadCloser
-	reason string // why it cannot be compared with
+	reason string // why it cannot be compared with the one that counts
 }
 
+// anchorOf opens the checkpoints. That of the request counts, or else the stored one.
+// Where both are there the ledger must not contradict the stored one either: otherwise
+// a checkpoint of a ledger that was set back would hide that it was.
 func (a *Auditor) anchorOf(user, checkpoint string) (*anchor, error) {
+	out := &anchor{}
 	if checkpoint != "" {
-		return a.kept(user, checkpoint)
+		if err := a.kept(out, user, checkpoint); err != nil {
+			return nil, err
+		}
 	}
 	if a.Stored == nil {
-		return &anchor{}, nil
+		return out, nil
 	}
 	stored, err := a.Stored()
-	if err != nil {
-		return &anchor{reason: "the newest stored checkpoint cannot be read"}, nil //nolint:nilerr // the check is skipped, and the report incomplete
+	if err != nil && checkpoint == "" {
+		out.reason = "the newest stored checkpoint cannot be read"
 	}
-	return &anchor{stored: stored}, nil
+	if err == nil {
+		out.stored = stored
+	}
+	return out, nil
 }
 
 // kept reads a checkpoint that a user kept.
-func (a *Auditor) kept(user, checkpoint string) (*anchor, error) {
+func (a *Auditor) kept(out *anchor, user, checkpoint string) error {
 	c, err := wallet.DecodeUserCheckpoint(checkpoint, a.Keys)
 	switch {
 	case errors.Is(err, wallet.ErrNoKey):
-		return &anchor{reason: err.Error() + ": the checkpoint cannot be verified"}, nil
+		out.reason = err.Error() + ": the checkpoint cannot be verified"
+		return nil
 	case err != nil:
-		return nil, fault.New(fault.Invalid, "invalid_checkpoint", "The checkpoint is damaged, or was not made by this ledger.")
+		return fault.New(fault.Invalid, "invalid_checkpoint", "The checkpoint is damaged, or was not made by this ledger.")
 	case c.User != user:
-		return nil, fault.New(fault.Invalid, "invalid_checkpoint", "The checkpoint is one of another user.")
+		return fault.New(fault.Invalid, "invalid_checkpoint", "The checkpoint is one of another user.")
 	}
-	return &anchor{kept: c}, nil
+	out.kept = c
+	return nil
 }
 
 func (a *anchor) close() {
@@ -50,27 +62,33 @@ func (a *anchor) close() {
 	}
 }
 
-// anchors compares the ledger with a checkpoint, and reports whether that names the
+// anchors compares the ledger with checkpoints, and reports whether they name the
 // user.
 func (v *audit) anchors(a *anchor) (named bool, err error) {
-	switch {
-	case a.reason != "":
-		v.skip(anchorMatch, a.reason)
-		return false, nil
-	case a.kept != nil:
-		v.reasons[anchorMatch] = "compared with the given checkpoint of " + stamp(a.kept.At)
-		return len(a.kept.Marks) > 0, v.compare(a.kept.Marks)
-	case a.stored != nil:
-		return v.stored(a.stored)
-	default:
-		return false, nil
+	if a.stored != nil {
+		var unusable string
+		if named, unusable, err = v.stored(a.stored); err != nil {
+			return named, err
+		}
+		if unusable != "" && a.kept == nil && a.reason == "" {
+			a.reason = unusable
+		}
 	}
+	if a.kept != nil {
+		v.reasons[anchorMatch] = "compared with the given checkpoint of " + stamp(a.kept.At)
+		named = named || len(a.kept.Marks) > 0
+		err = v.compare(a.kept.Marks)
+	}
+	if a.reason != "" {
+		v.skip(anchorMatch, a.reason)
+	}
+	return named, err
 }
 
 // stored compares with a checkpoint of all accounts. Nothing of it counts unless
 // its end shows that it is what was written, so that what was found is taken back
-// where it is not.
-func (v *audit) stored(r io.Reader) (named bool, err error) {
+// where it is not; unusable then says why.
+func (v *audit) stored(r io.Reader) (named bool, unusable string, err error) {
 	before := v.tally.clone()
 	var marks []wallet.Mark
 	at, err := wallet.ReadCheckpoint(r, v.Keys, func(m wallet.Mark) error {
@@ -91,15 +109,14 @@ func (v *audit) stored(r io.Reader) (named bool, err error) {
 		err = database(v.compare(marks))
 	}
 	if wrong := (*databaseError)(nil); errors.As(err, &wrong) {
-		return named, wrong.error
+		return named, "", wrong.error
 	}
 	if err != nil {
 		v.tally = before
-		v.skip(anchorMatch, "the newest stored checkpoint cannot be used: "+reason(err))
-		return false, nil
+		return false, "the newest stored checkpoint cannot be used: " + reason(err), nil
 	}
 	v.reasons[anchorMatch] = "compared with the stored checkpoint of " + stamp(at)
-	return named, nil
+	return named, "", nil
 }
 
 // databaseError is an error that is not the checkpoint's.
@@ -131,7 +148,7 @@ func (v *audit) compare(marks []wallet.Mark) error {
 		places[i] = Place{m.Account, m.Number}
 		accounts[m.Account] = nil
 	}
-	hashes, err := v.previous(places)
+	hashes, err := v.verified(places)
 	if err != nil {
 		return err
 	}
@@ -141,7 +158,7 @@ func (v *audit) compare(marks []wallet.Mark) error {
 	for i, m := range marks {
 		hash, there := hashes[places[i]]
 		v.that(anchorMatch, there && hash == m.Hash, func() Finding {
-			actual := "none"
+			actual := "none that is what was sealed"
 			if there {
 				actual = hash.String()
 			}
@@ -169,7 +186,11 @@ func (v *audit) compareRules(m wallet.Mark) error {
 	if err != nil {
 		return err
 	}
-	v.that(anchorMatch, len(rows) == 1 && rows[0].Number == m.Number && rows[0].MAC == m.Hash, func() Finding {
+	intact := false
+	if len(rows) == 1 && rows[0].Number == m.Number {
+		intact, _ = v.sealer.Intact(&rows[0].Rules)
+	}
+	v.that(anchorMatch, intact && rows[0].MAC == m.Hash, func() Finding {
 		return Finding{
 			Expected: "version " + integer(m.Number), Actual: "another one, or none",
 			Message: "The checkpoint names this version of the fee rules, and another one or none is in its place.",

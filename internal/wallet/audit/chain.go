@@ -18,7 +18,7 @@ type chain struct {
 	rows          int64
 	number        int64 // of the last entry
 	hash          wallet.Hash
-	intact        bool  // the last entry is what was sealed, as far as is known
+	intact        bool  // the last entry is what was sealed; a stored hash counts only then
 	sum, sumHeld  int64 // of the amounts
 	balance, held int64 // as the last entry says
 	at            time.Time
@@ -181,8 +181,12 @@ func (v *audit) close(c *chain, head *Head) {
 }
 
 func (v *audit) mark(c *chain) {
-	if v.only != "" {
-		v.marks = append(v.marks, wallet.Mark{Account: c.Account, Number: c.number, Hash: c.hash})
+	m := wallet.Mark{Account: c.Account, Number: c.number, Hash: c.hash}
+	switch {
+	case v.only != "":
+		v.marks = append(v.marks, m)
+	case v.add != nil:
+		v.add(m)
 	}
 }
 
@@ -198,7 +202,10 @@ func (v *audit) head(c *chain, h *Head) {
 	v.that(headLength, h.Number == c.number && h.Number == c.rows, func() Finding {
 		return c.finding(integer(h.Number), integer(c.rows), "The account's row counts other entries than there are.")
 	})
-	v.that(headHash, h.Hash == c.hash, func() Finding {
+	v.that(headHash, h.Hash == c.hash && c.intact, func() Finding {
+		if h.Hash == c.hash {
+			return c.finding("an entry that is what was sealed", "one that is not", "The last entry is not the one that the account's row names.")
+		}
 		return c.finding(h.Hash.String(), c.hash.String(), "The account's row names another last entry than there is.")
 	})
 	v.that(nonNegative, wallet.Allowed(h.User, h.Balance, h.Held), func() Finding {

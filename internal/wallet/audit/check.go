@@ -148,7 +148,7 @@ type Report struct {
 	Failures     []Finding `json:"failures"` // the first 100
 	FailureCount int64     `json:"failureCount"`
 	Warnings     []Finding `json:"warnings"`   // the first 100
-	Checkpoint   *string   `json:"checkpoint"` // over the accounts as they are; null: they are too many for one
+	Checkpoint   *string   `json:"checkpoint"` // over the accounts as they are; null unless the status is ok
 }
 
 // FullReport is the verification of everything.
@@ -292,8 +292,8 @@ func (v *audit) report() *Report {
 	r := &Report{UserID: shown(v.only), VerifiedAt: v.at, Accounts: orNone(v.accounts), Failures: orNone(v.found), Warnings: orNone(v.warned)}
 	r.Checks, r.Status, r.FailureCount = v.checked()
 	r.OK = r.Status == OK
-	if len(wallet.ShardNames(v.only)) > 0 {
-		return r // each shard has one of its own
+	if !r.OK || len(wallet.ShardNames(v.only)) > 0 {
+		return r // a checkpoint vouches for what it is of; each shard has one of its own
 	}
 	text, err := (&wallet.UserCheckpoint{User: v.only, At: v.at, Marks: v.marks}).Encode(v.Keys)
 	if err == nil {

@@ -52,7 +52,7 @@ var ErrFeeRules = errors.New("the fee rules were changed behind the service's ba
 // charged by one before.
 func (v *audit) ruleChain() error {
 	clean := v.tally.clone()
-	last := wallet.Rules{}
+	last, chained := wallet.Rules{}, true // chained: the last one is what was sealed
 	for after := int64(-1 << 63); ; {
 		rows, err := v.records.FeeVersions(after, page)
 		if err != nil || len(rows) == 0 {
@@ -63,7 +63,7 @@ func (v *audit) ruleChain() error {
 			v.versions++
 			intact, err := v.sealer.Intact(&r.Rules)
 			if intact && r.Previous == (wallet.Hash{}) && r.Number == last.Number+1 && r.Number > 1 && v.rules.oldest >= r.Number {
-				v.tally, last.MAC = clean.clone(), wallet.Hash{}
+				v.tally, last.MAC, chained = clean.clone(), wallet.Hash{}, true
 			}
 			v.sealed(feeCrosscheck, intact, err, r.KeyID, func() Finding {
 				return ruleFinding(r, "what key "+quote(r.KeyID)+" sealed", r.MAC.String(), "is not what was activated.")
@@ -71,13 +71,13 @@ func (v *audit) ruleChain() error {
 			if len(r.Faults) > 0 {
 				v.fail(feeCrosscheck, ruleFinding(r, "values that the service writes", list(r.Faults), "holds what no column of its should."))
 			}
-			if r.Number != last.Number+1 || r.Previous != last.MAC {
+			if r.Number != last.Number+1 || r.Previous != last.MAC || !chained {
 				v.fail(feeCrosscheck, ruleFinding(r, "the one after version "+integer(last.Number), "another", "was not activated upon the one before it."))
 			}
 			if err := v.ruleText(r); err != nil {
 				return err
 			}
-			last = r.Rules
+			last, chained = r.Rules, intact
 		}
 		if last.Number <= after {
 			return nil // it leads nowhere; those behind it are counted

@@ -395,6 +395,30 @@ func TestVerify_AnOldDatabaseDoesNotMatchANewerCheckpoint(t *testing.T) {
 	}
 }
 
+// TestVerify_NoCheckpointOfABadStateIsGivenOut takes back what alice was paid, as
+// somebody with the key can, so that the ledger contradicts only the stored checkpoint.
+func TestVerify_NoCheckpointOfABadStateIsGivenOut(t *testing.T) {
+	w := example(t)
+	before := *w.verify("alice", "").Checkpoint
+	w.loosen()
+	earlier := w.save()
+	w.relax(func() { w.deposit(in("alice", "USD"), 5) })
+	w.keep(w.checkpoint())
+	earlier.restore(w)
+	w.relax(func() { w.deposit(in("alice", "USD"), 6) })
+	stored := w.Stored
+	w.Stored = nil
+	bad := *w.verify("alice", "").Checkpoint // as one was given out once
+	w.Stored = stored
+	for name, checkpoint := range map[string]string{"none": "", "one of before": before, "one of the bad state": bad} {
+		r := w.verify("alice", checkpoint)
+		expect(t, "with "+name, r.OK, r.Status, r.Checks, r.Failures, "anchor_match")
+		if r.Checkpoint != nil {
+			t.Errorf("with %s: a checkpoint of the bad state is given out", name)
+		}
+	}
+}
+
 func TestVerify_AnAccountThatOnlyACheckpointNamesIsMissing(t *testing.T) {
 	w := example(t)
 	w.loosen()
@@ -411,50 +435,73 @@ func TestVerify_AnAccountThatOnlyACheckpointNamesIsMissing(t *testing.T) {
 	}
 }
 
-func TestVerify_IsIncompleteWithoutAKey(t *testing.T) {
+// TestVerify_FailsWithoutAKey is about a verification that lacks a key of the ledger:
+// nothing that the key sealed counts, and each such row is named.
+func TestVerify_FailsWithoutAKey(t *testing.T) {
 	w := example(t)
 	w.Keys = wallettest.NewRing(t, "k2", "k3")
 	full := w.verifyAll()
-	if full.OK || full.Status != audit.Incomplete {
-		t.Errorf("%s: %+v", full.Status, full.Failures)
+	if f := failing(full.Checks); full.Status != audit.Failed || !slices.Contains(f, "entry_hash") || !slices.Contains(f, "head_mac") || !slices.Contains(f, "tx_complete") {
+		t.Errorf("%s: only %v failed", full.Status, f)
 	}
-	if f := failing(full.Checks); !slices.Contains(f, "entry_hash") || !slices.Contains(f, "head_mac") || !slices.Contains(f, "tx_complete") {
-		t.Errorf("only %v could not run", f)
+	if n := failuresOf(full.Checks, "entry_hash"); n != w.count("wallet_entry") {
+		t.Errorf("%d of %d entries failed", n, w.count("wallet_entry"))
 	}
-	if r := w.verify("alice", ""); r.Status != audit.Incomplete {
-		t.Errorf("%s: %+v", r.Status, r.Failures)
-	}
-	w.loosen()
-	w.exec(`UPDATE wallet_entry SET amount = amount + 1` + ofAlice + `= 2`)
-	if r := w.verify("alice", ""); r.Status != audit.Failed {
-		t.Errorf("%s: without the key the sums are still wrong", r.Status)
+	if r := w.verify("alice", ""); r.Status != audit.Failed || r.Checkpoint != nil {
+		t.Errorf("%s, checkpoint %v", r.Status, r.Checkpoint)
 	}
 }
 
-// TestVerify_AKeyThatTheLedgerNeverHadIsNoMissingOne is about who changes a row and
-// names another key, so that its seal cannot be examined.
-func TestVerify_AKeyThatTheLedgerNeverHadIsNoMissingOne(t *testing.T) {
+// TestVerify_AnUnknownKeyFailsEveryRowThatNamesIt is about a change of a row that also
+// names another key, so that nothing can verify its seal; whether that id is in
+// wallet_key makes no difference.
+func TestVerify_AnUnknownKeyFailsEveryRowThatNamesIt(t *testing.T) {
 	w := example(t)
+	w.keep(w.checkpoint())
 	w.loosen()
 	s := w.save()
-	for table, check := range map[string]string{
-		"wallet_account": "head_mac", "wallet_entry": "entry_hash", "wallet_transaction": "tx_complete", "trade": "trade_crosscheck", "fee_rule_set": "fee_crosscheck",
-	} {
-		w.exec(`UPDATE ` + table + ` SET key_id = 'k77'`)
-		full := w.verifyAll()
-		i := slices.IndexFunc(full.Failures, func(f audit.Finding) bool { return f.Check == check && strings.Contains(f.Actual, `"k77"`) })
-		if full.Status != audit.Failed || i < 0 {
-			t.Errorf("%s: %s, %+v", table, full.Status, full.Failures)
+	for _, noted := range []bool{false, true} {
+		if noted {
+			w.must(w.store.InTx(t.Context(), func(tx *store.Tx) error { return tx.SetLedgerKey(wallettest.NewRing(t, "k77").Marks()[0]) }))
 		}
-		if r := w.verify("alice", ""); r.Status != audit.Failed {
-			t.Errorf("%s: %s of alice", table, r.Status)
+		for table, check := range map[string]string{
+			"wallet_account": "head_mac", "wallet_entry": "entry_hash", "wallet_transaction": "tx_complete", "trade": "trade_crosscheck", "fee_rule_set": "fee_crosscheck",
+		} {
+			w.exec(`UPDATE ` + table + ` SET key_id = 'k77'`)
+			full := w.verifyAll()
+			named := slices.ContainsFunc(full.Failures, func(f audit.Finding) bool { return f.Check == check && strings.Contains(f.Actual, `"k77"`) })
+			if n := failuresOf(full.Checks, check); full.Status != audit.Failed || !named || n < w.count(table) {
+				t.Errorf("%s: %s, %d of %d rows failed, %+v", table, full.Status, n, w.count(table), full.Checks)
+			}
+			if r := w.verify("alice", ""); r.Status != audit.Failed {
+				t.Errorf("%s: %s of alice", table, r.Status)
+			}
+			s.restore(w, table)
 		}
-		s.restore(w, table)
 	}
-	w.exec(`UPDATE wallet_transaction SET key_id = 'k77'`)
+}
+
+// TestVerify_AStoredHashCountsOnlyOnceItWasVerified forges the last entries of an
+// account, and leaves their hashes as the next ones and the checkpoint name them.
+func TestVerify_AStoredHashCountsOnlyOnceItWasVerified(t *testing.T) {
+	w := example(t)
+	kept := *w.verify("alice", "").Checkpoint
+	w.keep(w.checkpoint())
 	w.must(w.store.InTx(t.Context(), func(tx *store.Tx) error { return tx.SetLedgerKey(wallettest.NewRing(t, "k77").Marks()[0]) }))
-	if full := w.verifyAll(); full.Status != audit.Incomplete {
-		t.Errorf("with a key that it had: %s, %+v", full.Status, full.Failures)
+	w.loosen()
+	w.exec(`UPDATE wallet_entry SET key_id = 'k77', amount = amount + 1` + ofAlice + `>= 18`)
+	full, r, against := w.verifyAll(), w.verify("alice", ""), w.verify("alice", kept)
+	for _, check := range []string{"chain_link", "head_hash", "anchor_match"} {
+		expect(t, "of everything", full.OK, full.Status, full.Checks, full.Failures, check)
+		expect(t, "of alice", r.OK, r.Status, r.Checks, r.Failures, check)
+		expect(t, "of alice against a checkpoint", against.OK, against.Status, against.Checks, against.Failures, check)
+	}
+	for _, number := range []int64{18, 19} {
+		if !slices.ContainsFunc(r.Failures, func(f audit.Finding) bool {
+			return f.Check == "entry_hash" && f.UserID == "alice" && f.Currency == "USD" && *f.Seq == number
+		}) {
+			t.Errorf("entry %d is not named: %+v", number, r.Failures)
+		}
 	}
 }
 
@@ -470,6 +517,7 @@ func TestVerify_TimesThatGoBackwardsAreAWarning(t *testing.T) {
 
 func TestVerify_ADamagedCheckpointIsNeverOK(t *testing.T) {
 	w := example(t)
+	ofAlice := *w.verify("alice", "").Checkpoint
 	text := w.checkpoint()
 	text[len(text)/2] ^= 1
 	w.keep(text)
@@ -482,8 +530,11 @@ func TestVerify_ADamagedCheckpointIsNeverOK(t *testing.T) {
 	if _, err := w.VerifyUser(context.Background(), "alice", "rubbish"); err == nil {
 		t.Error("rubbish was taken for a checkpoint")
 	}
-	if _, err := w.VerifyUser(context.Background(), "bob", *w.verify("alice", "").Checkpoint); err == nil {
+	if _, err := w.VerifyUser(context.Background(), "bob", ofAlice); err == nil {
 		t.Error("bob's wallet was compared with alice's checkpoint")
+	}
+	if r := w.verify("alice", ofAlice); !r.OK {
+		t.Errorf("against the checkpoint in the request, which counts: %s, %+v", r.Status, r.Failures)
 	}
 }
 

@@ -311,7 +311,7 @@ func (v *audit) foreign(payments []payment) error {
 	if len(accounts) == 0 {
 		return nil
 	}
-	previous, err := v.previous(before)
+	previous, err := v.verified(before)
 	if err != nil {
 		return err
 	}
@@ -329,8 +329,9 @@ func (v *audit) foreign(payments []payment) error {
 	return nil
 }
 
-// previous returns the hashes of entries.
-func (v *audit) previous(places []Place) (map[Place]wallet.Hash, error) {
+// verified returns the hashes of those entries that are what was sealed: the stored
+// hash of any other one says nothing.
+func (v *audit) verified(places []Place) (map[Place]wallet.Hash, error) {
 	out := make(map[Place]wallet.Hash, len(places))
 	for chunk := range slices.Chunk(places, page) {
 		rows, err := v.records.EntriesAt(chunk)
@@ -338,7 +339,9 @@ func (v *audit) previous(places []Place) (map[Place]wallet.Hash, error) {
 			return nil, err
 		}
 		for i := range rows {
-			out[rows[i].place()] = rows[i].Hash
+			if intact, _ := v.sealer.EntryIntact(&rows[i].Entry); intact {
+				out[rows[i].place()] = rows[i].Hash
+			}
 		}
 	}
 	return out, nil
@@ -375,7 +378,7 @@ func (v *audit) otherLeg(p *payment, e *Entry, previous map[Place]wallet.Hash, h
 		wrong("values that the ledger writes", list(e.Faults), "holds what the ledger never writes.")
 	}
 	if hash, ok := previous[Place{e.Account, e.Number - 1}]; ok != (e.Number > 1) || hash != e.Previous {
-		wrong(hash.String(), e.Previous.String(), "is not chained to the one before it.")
+		wrong("the entry before it, as it was sealed", e.Previous.String(), "is not chained to the one before it.")
 	}
 	if head == nil {
 		wrong("an account row", "none", "is of an account that has no row.")

@@ -344,6 +344,11 @@ func failing(checks []audit.Checked) (out []string) {
 	return out
 }
 
+// failuresOf returns how often a check failed.
+func failuresOf(checks []audit.Checked, name string) int64 {
+	return checks[slices.Index(audit.Names(), name)].Failures
+}
+
 // checkpoint writes a checkpoint of the whole ledger.
 func (w *world) checkpoint() []byte {
 	w.Helper()

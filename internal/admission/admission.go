@@ -1,0 +1,114 @@
+// Package admission bounds how many expensive reads run at once. A flood of them
+// then leaves processor time and database connections to health checks, postings
+// and listings. It knows nothing of what the reads do.
+package admission
+
+import (
+	"context"
+	"runtime"
+	"slices"
+	"sync"
+	"time"
+
+	"assay/internal/fault"
+)
+
+// Class is a kind of expensive read. Each class has its own queue, and free slots
+// go round the classes: a flood of one class does not starve the others.
+type Class int
+
+// The classes.
+const (
+	Search      Class = iota // lists of items, with or without a search
+	Inventory                // pages of an inventory, with the total
+	Explanation              // an item with every market's quote
+	DryRun                   // what a refresh would do
+	List                     // any other list, and the debug reports
+	classes     = int(List) + 1
+)
+
+// Limits of a Gate.
+const (
+	// Queue is how many reads of one class wait at most.
+	Queue = 64
+	// Patience is how long a read waits at most.
+	Patience = time.Second
+	// mostSlots keeps the reads within the database connections that they share.
+	mostSlots = 4
+)
+
+// Slots returns how many reads may run at once on this machine: half of its
+// processors, at least 1 and at most 4.
+func Slots() int { return min(max(runtime.GOMAXPROCS(0)/2, 1), mostSlots) }
+
+// Gate admits reads. Its methods may be called concurrently.
+type Gate struct {
+	mu     sync.Mutex
+	free   int
+	queues [classes][]chan struct{} // a channel is closed when its read is admitted
+	last   Class                    // that a slot went to
+}
+
+// New returns a Gate that lets so many reads run at once.
+func New(slots int) *Gate { return &Gate{free: slots} }
+
+// Enter waits for a slot. The caller calls leave, once, when the read has ended.
+// The error is a fault.Busy if the queue is full or the wait too long, or that of
+// ctx.
+func (g *Gate) Enter(ctx context.Context, c Class) (leave func(), err error) {
+	g.mu.Lock()
+	switch {
+	case ctx.Err() != nil:
+		g.mu.Unlock()
+		return nil, ctx.Err()
+	case g.free > 0:
+		g.free--
+		g.mu.Unlock()
+		return g.leave, nil
+	case len(g.queues[c]) == Queue:
+		g.mu.Unlock()
+		return nil, busy()
+	}
+	admitted := make(chan struct{})
+	g.queues[c] = append(g.queues[c], admitted)
+	g.mu.Unlock()
+
+	patience := time.NewTimer(Patience)
+	defer patience.Stop()
+	select {
+	case <-admitted:
+		return g.leave, nil
+	case <-ctx.Done():
+		err = ctx.Err()
+	case <-patience.C:
+		err = busy()
+	}
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if i := slices.Index(g.queues[c], admitted); i >= 0 {
+		g.queues[c] = slices.Delete(g.queues[c], i, i+1)
+		return nil, err
+	}
+	return g.leave, nil // admitted in the same moment
+}
+
+// leave hands the slot to the next class in turn that waits.
+func (g *Gate) leave() {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	for range classes {
+		g.last = (g.last + 1) % Class(classes)
+		if queue := g.queues[g.last]; len(queue) > 0 {
+			close(queue[0])
+			g.queues[g.last] = slices.Delete(queue, 0, 1)
+			return
+		}
+	}
+	g.free++
+}
+
+func busy() error {
+	f := fault.New(fault.Busy, "busy", "Too many reads of this kind are running. Retry later.")
+	f.RetryAfter = Patience
+	return f
+}

@@ -1,0 +1,263 @@
+package pricing
+
+import (
+	"cmp"
+	"slices"
+
+	"assay/internal/money"
+)
+
+// peers compares one market with the others of a pool.
+type peers struct {
+	level  Log         // median of ln(price / median of the others' levelled prices)
+	names  int         // on how many names it rests
+	far    money.Micro // share of names beyond 3x after levelling, in millionths
+	farMax money.Micro
+	rivals int // markets it was compared with
+}
+
+// across judges first responses together, and then the levels of the others.
+func (r *Round) across() {
+	for r.worstFirst() {
+	}
+	for r.worstLevel() {
+	}
+	r.noteLevels()
+}
+
+// pool lists what counts while responses are judged: each market's new response,
+// or its last good one if that was refused. With old, the last good ones only.
+func (r *Round) pool(old bool) (entries []*entry, cols [][]Log) {
+	for _, e := range r.markets {
+		col := e.next
+		if e.refusal != nil && !e.State.accepts(e.refusal, r.now) || !e.new {
+			col = e.last
+		}
+		if old && e.has {
+			col = e.last
+		}
+		if col != nil && (e.new || r.now.Sub(e.lastAt) <= e.MaxAge) {
+			entries, cols = append(entries, e), append(cols, col)
+		}
+	}
+	return entries, cols
+}
+
+// compare holds each of some markets against all others of the pool. With own,
+// the markets' new responses are held against the pool's other columns.
+func (r *Round) compare(entries []*entry, cols [][]Log, which func(*entry) bool, own bool) []peers {
+	n := len(entries)
+	residuals := make([][]Log, n)
+	levels := make([]Log, n)
+	for k, e := range entries {
+		levels[k] = r.prev.Market(e.ID).Level
+	}
+	floor := r.floor()
+	value := func(k, i int) Log {
+		if own {
+			return at(entries[k].next, i)
+		}
+		return at(cols[k], i)
+	}
+	quotes, sorted := make([]Log, n), make([]Log, 0, n)
+	for i := range r.keys {
+		sorted = sorted[:0]
+		for k := range entries {
+			quotes[k] = at(cols[k], i)
+			if quotes[k] != none {
+				quotes[k] -= levels[k]
+				sorted = append(sorted, quotes[k])
+			}
+		}
+		if len(sorted) == 0 {
+			continue
+		}
+		slices.Sort(sorted)
+		for k := range entries {
+			if !which(entries[k]) {
+				continue
+			}
+			x := value(k, i)
+			if m, ok := medianWithout(sorted, quotes[k]); ok && x != none && m >= floor {
+				residuals[k] = append(residuals[k], x-m)
+			}
+		}
+	}
+	out := make([]peers, n)
+	for k, res := range residuals {
+		out[k] = judge(res)
+		out[k].rivals = n - 1
+	}
+	return out
+}
+
+// medianWithout returns the median of sorted values without one of them, or of
+// all where that one is none.
+func medianWithout(sorted []Log, value Log) (Log, bool) {
+	n := len(sorted)
+	skip := n
+	if value != none {
+		skip, _ = slices.BinarySearch(sorted, value)
+		n--
+	}
+	if n == 0 {
+		return 0, false
+	}
+	rest := func(i int) int64 {
+		if i >= skip {
+			i++
+		}
+		return int64(sorted[i])
+	}
+	if n%2 == 1 {
+		return Log(rest(n / 2)), true
+	}
+	return Log((rest(n/2-1) + rest(n/2)) >> 1), true
+}
+
+func judge(res []Log) peers {
+	p := peers{names: len(res)}
+	if len(res) < fewestShared {
+		return p
+	}
+	p.level = middleOf(res)
+	far := 0
+	for _, x := range res {
+		if abs(x-p.level) > log3 {
+			far++
+		}
+	}
+	p.far, p.farMax = share(far, len(res)), firstFar+deviation2(firstFar, len(res))
+	return p
+}
+
+// isFirst reports whether a market's first response is not refused yet.
+func (e *entry) isFirst() bool { return e.new && !e.has && e.refusal == nil }
+
+// worstFirst refuses the first response that is furthest from the others, and
+// reports whether it refused one.
+func (r *Round) worstFirst() bool {
+	if !slices.ContainsFunc(r.markets, (*entry).isFirst) {
+		return false
+	}
+	entries, cols := r.pool(false)
+	found := r.compare(entries, cols, (*entry).isFirst, false)
+	var bad []int
+	for k := range found {
+		if entries[k].isFirst() && found[k].bad() {
+			bad = append(bad, k)
+		}
+	}
+	if len(entries) == 1 && entries[0].isFirst() {
+		entries[0].refusal = entries[0].first.refusal()
+		return entries[0].refusal != nil
+	}
+	if len(bad) == 0 {
+		return r.alike(entries, found)
+	}
+	if len(entries) == 2 && len(bad) == 2 {
+		for _, k := range bad {
+			f := found[k].refusal()
+			f.Anomaly, f.Rival = Contradicted, entries[1-k].ID
+			entries[k].refusal = f
+		}
+		return true
+	}
+	worst := slices.MaxFunc(bad, func(a, b int) int {
+		return cmp.Or(cmp.Compare(found[a].badness(), found[b].badness()), cmp.Compare(entries[a].ID, entries[b].ID))
+	})
+	entries[worst].refusal = found[worst].refusal()
+	return true
+}
+
+// alike checks the wears of a first response that shares too few names with the
+// others to be compared with them.
+func (r *Round) alike(entries []*entry, found []peers) bool {
+	for k, e := range entries {
+		if e.isFirst() && found[k].names < fewestShared {
+			if e.refusal = e.first.refusal(); e.refusal != nil {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+func (p *peers) bad() bool {
+	return p.names >= fewestShared && (abs(p.level) > log4 || p.far > p.farMax)
+}
+
+// badness grades how far beyond its limits a first response is, in millionths.
+func (p *peers) badness() int64 {
+	level := int64(abs(p.level)) * money.Scale / int64(log4)
+	return max(level, int64(p.far)*money.Scale/max(1, int64(p.farMax)))
+}
+
+func (p *peers) refusal() *Refusal {
+	if abs(p.level) > log4 {
+		return &Refusal{Anomaly: FirstLevel, Names: p.names, Value: Exp(p.level), Low: money.Scale / 4, High: 4 * money.Scale}
+	}
+	return &Refusal{Anomaly: FirstDispersion, Names: p.names, Value: p.far, High: p.farMax}
+}
+
+// isKnown reports whether a market's new response can be held against its own
+// remembered level.
+func (e *entry) isKnown() bool { return e.new && e.has && e.refusal == nil && e.State.Levelled }
+
+// worstLevel refuses the response whose level moved furthest, and reports whether
+// it refused one. It must have moved both against what the others quote now and
+// against what they quoted last: where all move together, or the others move away
+// from one, its level did not change.
+func (r *Round) worstLevel() bool {
+	if !slices.ContainsFunc(r.markets, (*entry).isKnown) {
+		return false
+	}
+	entries, cols := r.pool(false)
+	if len(entries) < 3 {
+		return false
+	}
+	now := r.compare(entries, cols, (*entry).isKnown, false)
+	var worst *entry
+	var far Log
+	var why peers
+	for k, e := range entries {
+		if !e.isKnown() || now[k].names < fewestShared || abs(now[k].level-e.State.Level) <= log1_5 {
+			continue
+		}
+		past := r.againstLast(e)
+		if past.names < fewestShared || abs(past.level-e.State.Level) <= log1_5 {
+			continue
+		}
+		if d := abs(past.level - e.State.Level); worst == nil || d > far {
+			worst, far, why = e, d, past
+		}
+	}
+	if worst == nil {
+		return false
+	}
+	worst.refusal = &Refusal{
+		Anomaly: LevelChange, Names: why.names, Value: Exp(why.level - worst.State.Level),
+		Low: money.Scale * 2 / 3, High: money.Scale * 3 / 2,
+	}
+	return true
+}
+
+// againstLast holds a market's new response against the others' last ones.
+func (r *Round) againstLast(e *entry) peers {
+	entries, cols := r.pool(true)
+	return r.compare(entries, cols, func(o *entry) bool { return o == e }, true)[slices.Index(entries, e)]
+}
+
+// noteLevels notes each market's level against the others that count.
+func (r *Round) noteLevels() {
+	entries, cols := r.pool(false)
+	if len(entries) < 2 {
+		return
+	}
+	for k, p := range r.compare(entries, cols, func(e *entry) bool { return e.new && e.refusal == nil }, false) {
+		if e := entries[k]; p.names >= fewestShared {
+			e.level, e.shared = p.level, p.names
+			e.check.Level, e.check.LevelNames = Exp(p.level), p.names
+		}
+	}
+}

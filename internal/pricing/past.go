@@ -1,0 +1,191 @@
+package pricing
+
+import (
+	"slices"
+	"time"
+
+	"assay/internal/money"
+)
+
+// past says which slots of a history a round compares with.
+type past struct {
+	slots  []slot
+	before int   // from which moves are measured, or -1
+	day2   int   // 40 to 56 h ago, or -1
+	week   int   // about 7 days ago, or -1
+	drift  []int // against which the ratio is checked: one for each of the last seven days
+	ratios [][]Log
+	turned []turn // by slot
+}
+
+// turn counts prices that differ from those of the last response, and of them
+// those that are again what they were in a slot.
+type turn struct{ changed, back, shared int }
+
+// choose picks the slots by their age.
+func choose(slots []slot, now time.Time) past {
+	p := past{slots: slots, before: -1, day2: -1, week: -1}
+	const hour = time.Hour
+	next := 20 * hour
+	for i := range slices.Backward(slots) {
+		age := now.Sub(slots[i].at)
+		if p.before < 0 && age >= 20*hour && age <= 30*hour {
+			p.before = i
+		}
+		if p.day2 < 0 && age >= 40*hour && age <= 56*hour {
+			p.day2 = i
+		}
+		if p.week < 0 && age >= 156*hour && age <= 180*hour {
+			p.week = i
+		}
+		if age >= next && age <= 180*hour {
+			p.drift = append(p.drift, i)
+			next = age + 20*hour
+		}
+	}
+	p.ratios = make([][]Log, len(p.drift))
+	p.turned = make([]turn, len(slots))
+	return p
+}
+
+// oldestOfADay returns the oldest slot of the last 26 hours, or -1.
+func (p *past) oldestOfADay(now time.Time) int {
+	for i, s := range p.slots {
+		if now.Sub(s.at) <= 26*time.Hour {
+			return i
+		}
+	}
+	return -1
+}
+
+// compareHistory fills the columns of the past, and checks a new response for
+// slow drift and for being an old one.
+func (r *Round) compareHistory(e *entry, last, current *Response) error {
+	slots, d, err := e.History.slots()
+	if err != nil {
+		e.History, e.newest, slots, d = nil, nil, nil, &decoder{}
+	}
+	p := choose(slots, r.now)
+	if e.daily = p.before >= 0; !e.daily {
+		p.before = p.oldestOfADay(r.now)
+	}
+	if p.before >= 0 {
+		e.before = r.empty()
+	} else {
+		e.before = e.last // may be nil
+	}
+	if p.day2 >= 0 {
+		e.day2 = r.empty()
+	}
+	week := r.empty()
+	if damaged := r.walk(e, &p, d, last, current, week); damaged != nil {
+		err, e.newest, e.History = damaged, nil, nil
+	}
+	if !e.new || e.refusal != nil {
+		return err
+	}
+	r.windowMoves(e, &p, week)
+	if e.refusal = p.refusal(); e.refusal == nil && err == nil {
+		e.newest, err = e.History.Append(current)
+	}
+	return err
+}
+
+// walk reads the history beside the current points and the last ones.
+func (r *Round) walk(e *entry, p *past, d *decoder, last, current *Response, week []Log) error {
+	floor := r.floor()
+	now, was := current.Points, []Point(nil)
+	if last != nil && e.new {
+		was = last.Points
+	}
+	offset := current.offset()
+	return d.each(len(p.slots), func(key uint64, amounts []money.Micro) {
+		now, was = seek(now, key), seek(was, key)
+		if len(now) == 0 || now[0].Key != key {
+			return
+		}
+		i := r.index[key]
+		set := func(col []Log, slot int) {
+			if slot >= 0 && amounts[slot] > 0 {
+				col[i] = Ln(amounts[slot]) + p.slots[slot].offset
+			}
+		}
+		set(e.before, p.before)
+		set(e.day2, p.day2)
+		set(week, p.week)
+		if !e.new {
+			return
+		}
+		is := Ln(now[0].Amount) + offset
+		for k, slot := range p.drift {
+			if amounts[slot] == 0 {
+				continue
+			}
+			if then := Ln(amounts[slot]) + p.slots[slot].offset; then >= floor {
+				p.ratios[k] = append(p.ratios[k], is-then)
+			}
+		}
+		if len(was) == 0 || was[0].Key != key || is < floor {
+			return
+		}
+		for k, a := range amounts {
+			p.turned[k].add(a, was[0].Amount, now[0].Amount)
+		}
+	})
+}
+
+// seek drops the points before a key.
+func seek(points []Point, key uint64) []Point {
+	for len(points) > 0 && points[0].Key < key {
+		points = points[1:]
+	}
+	return points
+}
+
+// add counts a price that was then, last and now: how many of those that changed
+// between then and the last response are back.
+func (t *turn) add(then, last, now money.Micro) {
+	if then == 0 {
+		return
+	}
+	t.shared++
+	if then != last {
+		t.changed++
+		if now == then {
+			t.back++
+		}
+	}
+}
+
+// windowMoves notes the class's own moves over the last day and week.
+func (r *Round) windowMoves(e *entry, p *past, week []Log) {
+	for w, col := range map[Window][]Log{SinceDay: e.before, SinceWeek: week} {
+		if (w == SinceDay && !e.daily) || (w == SinceWeek && p.week < 0) {
+			continue
+		}
+		if r.ownMoves(e, col); len(r.scratch[classes]) >= fewestShared {
+			r.classMoves(&e.moves[w])
+			e.hasMoves[w] = true
+		}
+	}
+}
+
+// refusal checks drift and age. An old response brings nearly all changed prices
+// back; of real ones a few return.
+func (p *past) refusal() *Refusal {
+	for k, slot := range p.drift {
+		ratios := p.ratios[k]
+		if len(ratios) < fewestShared {
+			continue
+		}
+		if m := middleOf(ratios); m < -log2 || m > log2 {
+			return &Refusal{Anomaly: Drift, Names: len(ratios), Value: Exp(m), Low: ownLow, High: ownHigh, At: p.slots[slot].at}
+		}
+	}
+	for k, t := range p.turned {
+		if t.changed >= fewestShared && t.back*20 >= t.changed*19 {
+			return &Refusal{Anomaly: OlderResponse, Names: t.changed, Value: share(t.back, t.changed), High: money.Scale * 19 / 20, At: p.slots[k].at}
+		}
+	}
+	return nil
+}

@@ -1,0 +1,185 @@
+package pricing
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"assay/internal/money"
+)
+
+// Anomaly names why a response was refused as a whole (step 5).
+type Anomaly string
+
+// The anomalies.
+const (
+	FewNames        Anomaly = "fewNames"        // less than half of the names that it had
+	OneValue        Anomaly = "oneValue"        // one price on more than 20 % of the names
+	Ratio           Anomaly = "ratio"           // cents for dollars, another currency
+	Drift           Anomaly = "drift"           // the same, against a response of the last week
+	Dispersion      Anomaly = "dispersion"      // too many names moved by themselves: shuffled names, swapped columns
+	OlderResponse   Anomaly = "olderResponse"   // it is an older response again
+	LevelChange     Anomaly = "level"           // its level against the others moved
+	FirstLevel      Anomaly = "firstLevel"      // a first response far from the others
+	FirstDispersion Anomaly = "firstDispersion" // a first response that orders names otherwise than the others
+	Wears           Anomaly = "wears"           // a first response without other markets, whose wears contradict each other
+	Contradicted    Anomaly = "contested"       // two first responses contradict each other
+)
+
+// Refusal is why a response was refused, with the figures and the limit.
+type Refusal struct {
+	Anomaly Anomaly
+	Names   int         // names compared
+	Before  int         // names of the last response, where they were counted
+	Value   money.Micro // in millionths: a share, a factor or a median logarithm
+	Low     money.Micro // the limits of Value, in millionths; 0: none
+	High    money.Micro
+	At      time.Time // the older response that Value refers to
+	Rival   int64     // the market that contradicts a contested response
+}
+
+// String explains the refusal to an operator in one sentence.
+func (r *Refusal) String() string {
+	switch r.Anomaly {
+	case FewNames:
+		return fmt.Sprintf("%d names, fewer than half of the %d before", r.Names, r.Before)
+	case OneValue:
+		return fmt.Sprintf("%s of %d names have the same price, more than the limit of %s", percent(r.Value), r.Names, percent(r.High))
+	case Ratio:
+		return fmt.Sprintf("prices are %s times those of the last response at the median of %d names, outside %s to %s", r.Value, r.Names, r.Low, r.High)
+	case Drift:
+		return fmt.Sprintf("prices are %s times those of %s at the median of %d names, outside %s to %s", r.Value, minute(r.At), r.Names, r.Low, r.High)
+	case Dispersion:
+		return fmt.Sprintf("%s of %d names moved by more than 2x apart from their class, more than the limit of %s", percent(r.Value), r.Names, percent(r.High))
+	case OlderResponse:
+		return fmt.Sprintf("%s of %d prices that changed since %s have their old value again", percent(r.Value), r.Names, minute(r.At))
+	case LevelChange:
+		return fmt.Sprintf("its level against the other markets moved to %s times what was learned, at the median of %d names, outside %s to %s", r.Value, r.Names, r.Low, r.High)
+	case FirstLevel:
+		return fmt.Sprintf("first response: prices are %s times those of the other markets at the median of %d names, outside %s to %s", r.Value, r.Names, r.Low, r.High)
+	case FirstDispersion:
+		return fmt.Sprintf("first response: %s of %d names are more than 3x away from the other markets after levelling, more than the limit of %s", percent(r.Value), r.Names, percent(r.High))
+	case Wears:
+		return fmt.Sprintf("first response without another market: neighboring wears of one skin differ by %s (median logarithm of %d pairs), outside %s to %s", r.Value, r.Names, r.Low, r.High)
+	case Contradicted:
+		return fmt.Sprintf("first response: market %d contradicts it, and no other market shows which is right: accept the right one", r.Rival)
+	default:
+		return string(r.Anomaly)
+	}
+}
+
+// percent writes a share of millionths as "12.3 %".
+func percent(share money.Micro) string {
+	tenths := (share + 500) / 1000
+	return fmt.Sprintf("%d.%d %%", tenths/10, tenths%10)
+}
+
+func minute(t time.Time) string { return t.UTC().Format("2006-01-02 15:04 UTC") }
+
+// covers reports whether an operator's acceptance of one refused response covers
+// another: the same anomaly, about as many names, and a value within 2x.
+func (r *Refusal) covers(o *Refusal) bool {
+	names := 2*o.Names >= r.Names && o.Names <= 2*r.Names
+	value := r.Value == 0 || 2*o.Value >= r.Value && o.Value <= 2*r.Value
+	return r.Anomaly == o.Anomaly && names && value
+}
+
+// spreads is how many values of the dispersion J are remembered.
+const spreads = 7
+
+// MarketState is what is remembered of one market of one game between runs. The
+// zero value is a market without any response yet.
+type MarketState struct {
+	J            []money.Micro // the last seven, oldest first, in millionths
+	Level        Log           // its level when learned, following slowly
+	Levelled     bool          // Level is known
+	ChangedAt    time.Time     // when its good response last changed
+	WideUntil    time.Time     // see SetMarket
+	RefusedSince time.Time     // first of the refusals that go on; zero: the last response was good
+	Refused      Refusal       // the last of them
+	AcceptedAt   time.Time     // when an operator accepted Refused; the caller sets it
+}
+
+const stateVersion = 1
+
+// acceptedFor is how long an operator's word for a refused response holds.
+const acceptedFor = 48 * time.Hour
+
+// accepts reports whether an operator accepted what this response repeats.
+func (s *MarketState) accepts(r *Refusal, now time.Time) bool {
+	age := now.Sub(s.AcceptedAt)
+	return !s.AcceptedAt.IsZero() && age >= 0 && age < acceptedFor && s.Refused.covers(r)
+}
+
+var errState = errors.New("stored state of a market is damaged")
+
+// AppendBinary appends the encoding of the state, format 1: at most 160 bytes.
+func (s *MarketState) AppendBinary(b []byte) ([]byte, error) {
+	b = append(b, stateVersion, byte(len(s.J)))
+	for _, j := range s.J {
+		b = binary.AppendVarint(b, int64(j))
+	}
+	levelled := byte(0)
+	if s.Levelled {
+		levelled = 1
+	}
+	b = binary.AppendVarint(append(b, levelled), int64(s.Level))
+	for _, t := range []time.Time{s.ChangedAt, s.WideUntil, s.RefusedSince, s.AcceptedAt, s.Refused.At} {
+		b = binary.AppendVarint(b, micros(t))
+	}
+	b = append(b, byte(slices.Index(anomalies(), s.Refused.Anomaly)))
+	for _, n := range []int64{
+		int64(s.Refused.Names), int64(s.Refused.Before), int64(s.Refused.Value),
+		int64(s.Refused.Low), int64(s.Refused.High), s.Refused.Rival,
+	} {
+		b = binary.AppendVarint(b, n)
+	}
+	return b, nil
+}
+
+// MarshalBinary implements encoding.BinaryMarshaler.
+func (s *MarketState) MarshalBinary() ([]byte, error) { return s.AppendBinary(nil) }
+
+// UnmarshalBinary reads what AppendBinary wrote.
+func (s *MarketState) UnmarshalBinary(b []byte) error {
+	if len(b) == 0 || b[0] != stateVersion {
+		return fmt.Errorf("%w: unknown version", errState)
+	}
+	d := &decoder{b: b[1:]}
+	var out MarketState
+	n := d.byte()
+	if n > spreads {
+		return errState
+	}
+	for range n {
+		out.J = append(out.J, money.Micro(d.int(money.Scale)))
+	}
+	out.Levelled = d.byte() == 1
+	out.Level = d.log()
+	out.ChangedAt, out.WideUntil, out.RefusedSince, out.AcceptedAt = d.time(), d.time(), d.time(), d.time()
+	r := &out.Refused
+	r.At = d.time()
+	kind := int(d.byte())
+	if kind >= len(anomalies()) {
+		return errState
+	}
+	r.Anomaly = anomalies()[kind]
+	r.Names, r.Before = int(d.int(1<<40)), int(d.int(1<<40))
+	r.Value, r.Low, r.High = money.Micro(d.int(1<<62)), money.Micro(d.int(1<<62)), money.Micro(d.int(1<<62))
+	r.Rival = d.int(1<<63 - 1)
+	if d.bad || len(d.b) > 0 {
+		return errState
+	}
+	*s = out
+	return nil
+}
+
+// anomalies lists all, in the order of their stored numbers; the first is none.
+func anomalies() []Anomaly {
+	return []Anomaly{
+		"", FewNames, OneValue, Ratio, Drift, Dispersion, OlderResponse, LevelChange,
+		FirstLevel, FirstDispersion, Wears, Contradicted,
+	}
+}
