@@ -296,7 +296,7 @@ type status struct {
 		Stage   string
 	}
 	PendingItems, UpdatedItems, NoQuoteItems, FailedItems, TotalItems int64
-	SkippedItems                                                      struct{ TTL, NoSales, Budget int64 }
+	SkippedItems                                                      struct{ TTL, NoSales, Budget, Paused, Backoff int64 }
 	LastError                                                         *string
 	Usage                                                             struct{ RequestCount int64 }
 	Missing                                                           struct {

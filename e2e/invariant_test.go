@@ -56,7 +56,7 @@ const damage = `SELECT * FROM pragma_integrity_check WHERE integrity_check <> 'o
 var invariants = map[string]string{
 	"job whose counts do not add up to its total": `
 		SELECT j.id FROM refresh_job j WHERE j.stage <> 'plan' AND j.total <> j.skipped_ttl + j.skipped_no_sales + (
-			SELECT coalesce(sum(pending + updated + no_quote + failed + skipped_budget + cancelled), 0) FROM refresh_batch WHERE job_id = j.id)`,
+			SELECT coalesce(sum(pending + updated + no_quote + failed + skipped_budget + skipped_paused + skipped_backoff + cancelled), 0) FROM refresh_batch WHERE job_id = j.id)`,
 	"job whose total is not its items": `
 		SELECT id FROM refresh_job j WHERE total <> (SELECT count(*) FROM refresh_item WHERE job_id = j.id)`,
 	"batch whose counts are not those of its items": `

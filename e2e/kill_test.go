@@ -15,14 +15,14 @@ type job struct {
 	ID, State, Stage                                                                  string
 	TotalItems, PendingItems, UpdatedItems, NoQuoteItems, FailedItems, CancelledItems int64
 	ChangedItems                                                                      int64
-	SkippedItems                                                                      struct{ TTL, NoSales, Budget int64 }
+	SkippedItems                                                                      struct{ TTL, NoSales, Budget, Paused, Backoff int64 }
 	Usage                                                                             struct{ RequestCount int64 }
 	LastError                                                                         *string
 }
 
 func (j *job) sum() int64 {
 	return j.PendingItems + j.UpdatedItems + j.NoQuoteItems + j.FailedItems + j.CancelledItems +
-		j.SkippedItems.TTL + j.SkippedItems.NoSales + j.SkippedItems.Budget
+		j.SkippedItems.TTL + j.SkippedItems.NoSales + j.SkippedItems.Budget + j.SkippedItems.Paused + j.SkippedItems.Backoff
 }
 
 // item is what the tests read of an item in a list.

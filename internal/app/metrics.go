@@ -127,6 +127,7 @@ func (c *collector) collectStatus(ch chan<- prometheus.Metric, s view.Status) {
 	for state, n := range map[string]int64{
 		"pending": s.PendingItems, "updated": s.UpdatedItems, "noQuote": s.NoQuoteItems, "failed": s.FailedItems,
 		"skippedTTL": s.SkippedItems.TTL, "skippedNoSales": s.SkippedItems.NoSales, "skippedBudget": s.SkippedItems.Budget,
+		"skippedPaused": s.SkippedItems.Paused, "skippedBackoff": s.SkippedItems.Backoff,
 	} {
 		gauge(ch, d.items, float64(n), state)
 	}

@@ -236,6 +236,12 @@ func writeJob(w io.Writer, job view.Job) {
 }
 
 func skippedText(s view.Skipped) string {
-	return fmt.Sprintf("%s (%s fresh, %s without sales, %s for want of budget)",
-		count(s.TTL+s.NoSales+s.Budget), count(s.TTL), count(s.NoSales), count(s.Budget))
+	text := fmt.Sprintf("%s (%s fresh, %s without sales, %s over budget", count(s.Total()), count(s.TTL), count(s.NoSales), count(s.Budget))
+	if s.Paused > 0 {
+		text += ", " + count(s.Paused) + " paused"
+	}
+	if s.Backoff > 0 {
+		text += ", " + count(s.Backoff) + " backing off"
+	}
+	return text + ")"
 }

@@ -413,14 +413,14 @@ func TestPause_LetsJobsGoOnWithoutTheSource(t *testing.T) {
 	w.checkIdle()
 }
 
-func TestPause_OfTheOnlySourceSkipsForTheBudget(t *testing.T) {
+func TestPause_OfTheOnlySourceSkipsItsItemsAsPaused(t *testing.T) {
 	s := bulk("alpha", []string{"A"}, "a1")
 	w := newWorld(t, s)
 	w.push("u", 730, "A")
 	must(t, w.engine.PauseSource(t.Context(), "alpha"))
 	w.drain()
 	equal(t, "entries", w.count(`SELECT count(*) FROM missing_price WHERE job_id = 0 AND attempts = 0`), 1)
-	equal(t, "skipped", w.run(false).Counts.SkippedBudget, 1)
+	equal(t, "skipped", w.run(false).Counts.SkippedPaused, 1)
 	must(t, w.engine.ResumeSource(t.Context(), "alpha"))
 	w.clock.Add(time.Hour)
 	w.drain()
@@ -576,7 +576,7 @@ func TestPutOff_AWaitTooLongOrTooOftenIsNoReasonToWait(t *testing.T) {
 			w.drain()
 			w.clock.Add(time.Minute)
 		}
-		equal(t, "skipped", w.job(id).Counts.SkippedBudget, 1)
+		equal(t, "skipped", w.job(id).Counts.SkippedBackoff, 1)
 		want := 1
 		if wait == time.Minute {
 			want = 10

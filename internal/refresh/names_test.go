@@ -23,7 +23,7 @@ func askedTimes(calls []provider.Call) map[string]int {
 // TestPlan_AGameThatNoSourceQuotesIsTold is of names that nobody could be asked for:
 // no market answered for them, and items and job say why.
 func TestPlan_AGameThatNoSourceQuotesIsTold(t *testing.T) {
-	const why = "no configured source quotes this game"
+	const why = "no configured provider quotes this game"
 	w := newWorld(t, single("alpha", []string{"A"}, "a1"))
 	w.push("u", 999, "A")
 	w.drain()

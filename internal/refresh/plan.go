@@ -162,7 +162,7 @@ func (e *Engine) planUnits(tx Tx, job *Job, planned map[int32]int64, batches int
 		}
 		for i := range own {
 			if may.paused[name] && own[i].State == UnitPending {
-				own[i].State = UnitDeferred
+				own[i].State, own[i].ErrorKind = UnitDeferred, KindPaused
 				own[i].Error = name + ": paused by an operator"
 			}
 		}

@@ -62,8 +62,8 @@ const (
 	ItemPending   = "pending"
 	ItemUpdated   = "updated" // priced in this job, changed or not
 	ItemSkipped   = "skipped"
-	ItemNoQuote   = "noQuote" // markets answered, none had a usable quote
-	ItemFailed    = "failed"  // no market answered, or none quotes the game
+	ItemNoQuote   = "noQuote" // all providers answered, none had a usable quote
+	ItemFailed    = "failed"  // no evidence of its price came, and a provider failed or none quotes the game
 	ItemCancelled = "cancelled"
 )
 
@@ -71,7 +71,9 @@ const (
 const (
 	SkipTTL     = "ttl"
 	SkipNoSales = "noSales"
-	SkipBudget  = "budget"
+	SkipBudget  = "budget"  // a limit or quota left no request
+	SkipPaused  = "paused"  // an operator paused the provider
+	SkipBackoff = "backoff" // a circuit breaker was open, or the provider demanded a wait
 )
 
 // Job is one refresh.
@@ -98,8 +100,21 @@ type Job struct {
 // Total.
 type Counts struct {
 	Total, Pending, Updated, NoQuote, Failed, Cancelled int64
-	SkippedTTL, SkippedNoSales, SkippedBudget           int64
+	SkippedTTL, SkippedNoSales                          int64
+	SkippedBudget, SkippedPaused, SkippedBackoff        int64
 	Changed                                             int64 // of Updated, those with a new price
+}
+
+// skip counts an item that a job could not price.
+func (c *Counts) skip(reason string) {
+	switch reason {
+	case SkipPaused:
+		c.SkippedPaused++
+	case SkipBackoff:
+		c.SkippedBackoff++
+	default:
+		c.SkippedBudget++
+	}
 }
 
 // Rules decide which items are due.
@@ -176,6 +191,28 @@ type Askable struct {
 // the rest of its names.
 func (u *Unit) Tells() bool {
 	return u.State != UnitDeferred || (u.Requests > 0 && u.ErrorKind != string(provider.KindBreaker))
+}
+
+// KindPaused is the error kind of a unit that was not sent since an operator had
+// paused its provider; all others are kinds of the provider package.
+const KindPaused = "paused"
+
+// counts reports whether the unit's job uses its response.
+func (u *Unit) counts() bool { return u.State == UnitDone }
+
+// skipped reports whether nothing was sent, for no fault of its provider.
+func (u *Unit) skipped() bool { return u.State == UnitDeferred }
+
+// skipReason is why a unit was not sent, as items tell it.
+func (u *Unit) skipReason() string {
+	switch u.ErrorKind {
+	case KindPaused:
+		return SkipPaused
+	case string(provider.KindBreaker), string(provider.KindRateLimited):
+		return SkipBackoff
+	default:
+		return SkipBudget
+	}
 }
 
 // WantedName is an item that a source with a budget could be asked for by name.
@@ -317,7 +354,8 @@ type SettledItem struct {
 	Error      string           // of ItemFailed
 	Answered   bool             // a market answered, so that Estimate counts
 	Estimate   pricing.Estimate // its Verdicts are not kept
-	AsOf       time.Time        // earliest fetch behind it
+	AsOf       time.Time        // fetch of the quotes behind it, from which its TTL counts
+	QuotedAt   time.Time        // as of when the newest of these quotes is; zero: none is usable
 	QuietSince time.Time        // since when no market saw a sale; zero: one did, or none can tell
 	RetryAt    time.Time        // end of the no-sales pause; zero: none
 }

@@ -79,14 +79,14 @@ func TestRule1_WhatABudgetForbidsIsToldAndSkipped(t *testing.T) {
 	w.push("u", 730, list...)
 	w.forget()
 	j := w.run(false)
-	// The file answers for the whole game, the budget of the other is told.
+	// The file says nothing of the other five: it is no evidence for them.
 	equal(t, "updated", j.Counts.Updated, 5)
-	equal(t, "no quote", j.Counts.NoQuote, 5)
+	equal(t, "skipped for the budget", j.Counts.SkippedBudget, 5)
 	equal(t, "deferred units", w.count(`SELECT count(*) FROM fetch_unit WHERE state = 'deferred' AND source = 'beta'`), 1)
 
 	a.fail = func(int, provider.Call) error { return a.broken(provider.KindBreaker) }
 	j = w.run(true)
-	equal(t, "skipped for the budget", j.Counts.SkippedBudget, 10)
+	equal(t, "skipped for the outage", j.Counts.SkippedBackoff, 10)
 	equal(t, "price stays", w.named(list[0]).Price, units(10))
 	w.checkIdle()
 }
@@ -345,7 +345,7 @@ func TestRule5_ForceIgnoresTTLAndPauseAndNothingElse(t *testing.T) {
 	equal(t, "updated", w.run(true).Counts.Updated, 4)
 	equal(t, "skipped", w.run(false).Counts.SkippedTTL, 4)
 	s.fail = func(int, provider.Call) error { return s.broken(provider.KindBreaker) }
-	equal(t, "skipped by the breaker although forced", w.run(true).Counts.SkippedBudget, 4)
+	equal(t, "skipped by the breaker although forced", w.run(true).Counts.SkippedBackoff, 4)
 }
 
 func TestRule5_TheTTLCountsFromTheJobsCreation(t *testing.T) {

@@ -104,10 +104,10 @@ type settler struct {
 	maker *maker // with the rates of the job
 	rates int64
 	items []Item
-	snaps [][]Snapshot        // by item
-	fresh [][]fetched         // quotes of this job, by item
-	asked []asked             // by item
-	files map[gameMarket]bool // markets all of whose files of the game answered
+	snaps [][]Snapshot         // by item
+	fresh [][]fetched          // quotes of this job, by item
+	asked []asked              // by item
+	files map[gameMarket]reply // of markets that are in files
 	first map[string]int32
 	next  []int32 // the next item of the same name, or -1
 	found map[catalog.Key]struct{}
@@ -121,17 +121,30 @@ type settler struct {
 // fetched is a quote of this job, and when its answer came.
 type fetched struct {
 	Snapshot
-	at time.Time
+	at     time.Time
+	reused bool // the answer to an earlier job
 }
 
-// asked tells how asking about an item went.
+// asked is how the requests about an item went.
 type asked struct {
 	answered bool
-	deferred bool
+	skip     string // why a request was not sent; "": all were sent
 	errs     []string
-	earliest time.Time // earliest fetch of an answer
-	sources  []string  // asked for the item by name, that answered
-	silent   []int64   // markets of theirs that they said nothing of
+	sources  []answeredBy // by name
+	silent   []int64      // markets of theirs without anything in the response
+}
+
+// answeredBy is a provider that was asked for an item by name, and answered.
+type answeredBy struct {
+	source string
+	at     time.Time
+}
+
+// reply is what the files of a market brought.
+type reply struct {
+	answered bool      // all of them
+	at       time.Time // when the first of them was fetched
+	problem  string    // why one of them does not count
 }
 
 // gameMarket is a market's part of a game.
@@ -201,83 +214,123 @@ func (s *settler) reset(items []Item, snaps []Snapshot) {
 
 // noteUnits notes which items each unit asked about, and how that ended.
 func (s *settler) noteUnits(units []Unit, outcomes map[UnitMarket]MarketFetch) {
-	s.files = map[gameMarket]bool{}
+	s.files = map[gameMarket]reply{}
 	for _, u := range units {
-		usable := u.State == UnitDone && u.File == "" // an answer to names is judged quote by quote
-		for _, id := range s.engine.marketsOf(u) {
-			answered := u.State == UnitDone && outcomes[UnitMarket{u.ID, id}].Outcome == OutcomeOK
-			usable = usable || answered
-			key := gameMarket{u.AppID, id}
-			before, several := s.files[key]
-			s.files[key] = answered && (before || !several)
+		switch {
+		case u.File != "":
+			s.noteFile(&u, outcomes)
+		case len(u.Names) > 0:
+			s.noteNames(&u, outcomes)
 		}
-		if u.File != "" {
-			for i := range s.items {
-				if s.items[i].Key.AppID == u.AppID {
-					s.asked[i].note(u, usable, nil)
-				}
-			}
-			continue
-		}
-		var silent []int64
-		for _, id := range s.engine.askedOf(&u) {
-			if outcomes[UnitMarket{0, id}].Outcome == OutcomeSilent { // of all that was asked by name
-				silent = append(silent, id)
-			}
-		}
-		if len(u.Names) == 0 { // what is left for later
-			s.noteLeft(u)
-		}
-		for _, name := range u.Names {
-			for i, ok := s.first[name]; ok && i >= 0; i = s.next[i] {
-				if s.items[i].Key.AppID == u.AppID {
-					s.asked[i].note(u, usable, silent)
-				}
-			}
+	}
+	for _, u := range units {
+		if u.File == "" && len(u.Names) == 0 && u.State == UnitDeferred {
+			s.noteLeft(&u)
 		}
 	}
 }
 
-// noteLeft notes that names of a game were left for later, and nobody says which.
-func (s *settler) noteLeft(u Unit) {
+func (s *settler) noteFile(u *Unit, outcomes map[UnitMarket]MarketFetch) {
+	usable := false
+	for _, id := range s.engine.marketsOf(*u) {
+		outcome := outcomes[UnitMarket{u.ID, id}].Outcome
+		r := reply{answered: u.counts() && outcome == OutcomeOK, at: u.FetchedAt}
+		usable = usable || r.answered
+		if u.counts() && !r.answered {
+			r.problem = u.Source + ": " + string(outcome) + ": " + s.engine.known[id].Key
+		}
+		key := gameMarket{u.AppID, id}
+		if before, several := s.files[key]; several {
+			r.answered = r.answered && before.answered
+			r.problem = cmp.Or(before.problem, r.problem)
+			if before.at.Before(r.at) {
+				r.at = before.at
+			}
+		}
+		s.files[key] = r
+	}
 	for i := range s.items {
-		if s.items[i].Key.AppID == u.AppID && u.State == UnitDeferred {
-			s.asked[i].deferred = true
+		if s.items[i].Key.AppID == u.AppID {
+			s.asked[i].note(u, usable, nil)
 		}
 	}
 }
 
-// noteAwaiting takes for answered what was quoted in the background since the
-// item's last estimate.
-func (s *settler) noteAwaiting(i int) {
-	a := &s.asked[i]
-	for k := range s.snaps[i] {
-		snap := &s.snaps[i][k]
-		if _, configured := s.engine.known[snap.MarketID]; !configured || snap.Reason != pricing.Awaiting {
+// noteNames notes how a unit of names ended. Its response is checked quote by quote.
+func (s *settler) noteNames(u *Unit, outcomes map[UnitMarket]MarketFetch) {
+	var silent []int64
+	for _, id := range s.engine.askedOf(u) {
+		if outcomes[UnitMarket{0, id}].Outcome == OutcomeSilent { // of all that was asked by name
+			silent = append(silent, id)
+		}
+	}
+	for _, name := range u.Names {
+		for i, ok := s.first[name]; ok && i >= 0; i = s.next[i] {
+			if s.items[i].Key.AppID == u.AppID {
+				s.asked[i].note(u, u.counts(), silent)
+			}
+		}
+	}
+}
+
+// emptyFor is how long a provider that is asked in the background counts as having
+// answered that it does not list an item.
+const emptyFor = 24 * time.Hour
+
+// noteLeft notes that a provider left names of a game for later, without a list of
+// them: all that it did not answer for, in this job or in the background.
+func (s *settler) noteLeft(u *Unit) {
+	now := s.engine.now()
+	for i := range s.items {
+		a := &s.asked[i]
+		if s.items[i].Key.AppID != u.AppID || a.by(u.Source) != nil {
 			continue
 		}
-		if a.answered = true; a.earliest.IsZero() || snap.FetchedAt.Before(a.earliest) {
-			a.earliest = snap.FetchedAt
+		if slices.ContainsFunc(s.snaps[i], func(v Snapshot) bool {
+			return s.engine.known[v.MarketID].source == u.Source && (v.Reason == pricing.Awaiting || !quoted(&v) && now.Sub(v.FetchedAt) < emptyFor)
+		}) {
+			a.answered = true
+			continue
 		}
+		a.skipFor(u)
 	}
 }
 
-func (a *asked) note(u Unit, usable bool, silent []int64) {
+// quoted reports whether a market offered an item, or had sold it.
+func quoted(v *Snapshot) bool { return v.Ask > 0 || v.Sale > 0 }
+
+// by returns the response of a provider that was asked for the item by name, or nil.
+func (a *asked) by(source string) *answeredBy {
+	for k := range a.sources {
+		if a.sources[k].source == source {
+			return &a.sources[k]
+		}
+	}
+	return nil
+}
+
+func (a *asked) note(u *Unit, usable bool, silent []int64) {
 	switch {
 	case usable:
 		a.answered = true
-		if a.earliest.IsZero() || u.FetchedAt.Before(a.earliest) {
-			a.earliest = u.FetchedAt
-		}
 		if u.File == "" {
-			a.sources, a.silent = append(a.sources, u.Source), append(a.silent, silent...)
+			a.sources, a.silent = append(a.sources, answeredBy{u.Source, u.FetchedAt}), append(a.silent, silent...)
 		}
-	case u.State == UnitDeferred:
-		a.deferred = true
-	case u.State == UnitDone:
+	case u.skipped():
+		a.skipFor(u)
+	case u.counts():
 		a.errs = append(a.errs, u.Source+": "+string(provider.KindQuarantine)+": "+u.File)
 	default:
 		a.errs = append(a.errs, u.Error)
+	}
+}
+
+// skipFor notes why a request was not sent. An outage says more than a lack of
+// budget, and that more than what an operator did.
+func (a *asked) skipFor(u *Unit) {
+	order := []string{"", SkipPaused, SkipBudget, SkipBackoff}
+	if reason := u.skipReason(); slices.Index(order, reason) > slices.Index(order, a.skip) {
+		a.skip = reason
 	}
 }
 
@@ -302,7 +355,7 @@ func (s *settler) readAnswers(ctx context.Context, units []Unit, outcomes map[Un
 	byBlob := map[int64]Unit{}
 	var ids []int64
 	for _, u := range units {
-		if u.State == UnitDone {
+		if u.counts() {
 			byBlob[u.BlobUnit] = u
 			ids = append(ids, u.BlobUnit)
 		}
@@ -365,14 +418,15 @@ func (e *Engine) adopt(ctx context.Context, found map[catalog.Key]struct{}) erro
 
 // take adds a quote to an item. Of two of the same market the fresher counts. A
 // quote without a time of its own has that of its answer. Where several sources
-// offer the market, the snapshot keeps its time, by which they are ranked.
+// offer the market, the snapshot keeps its time, by which they are ranked; so it does
+// where its answer is older than this job.
 func (s *settler) take(i int, q *packed, u *Unit) {
-	f := fetched{at: u.FetchedAt, Snapshot: q.snapshot()}
+	f := fetched{at: u.FetchedAt, reused: u.BlobUnit != u.ID, Snapshot: q.snapshot()}
 	f.ItemID = s.items[i].ID
 	if f.MarketTime.IsZero() && !u.StatedAt.IsZero() {
 		f.MarketTime = u.StatedAt.UTC().Truncate(time.Hour)
 	}
-	if s.engine.shared[s.engine.known[q.Market].Key] {
+	if f.reused || s.engine.shared[s.engine.known[q.Market].Key] {
 		f.FetchedAt = f.at
 	}
 	for k := range s.fresh[i] {
@@ -407,7 +461,7 @@ func (s *settler) estimate(now time.Time) Settlement {
 		case ItemNoQuote:
 			c.NoQuote++
 		case ItemSkipped:
-			c.SkippedBudget++
+			c.skip(out.Reason)
 		default:
 			c.Failed++
 		}
@@ -418,22 +472,15 @@ func (s *settler) estimate(now time.Time) Settlement {
 
 func (s *settler) settleItem(i int, now time.Time) SettledItem {
 	item, a := &s.items[i], &s.asked[i]
-	if !a.answered {
-		s.noteAwaiting(i)
+	at, proved := s.evidence(i)
+	out := SettledItem{Item: *item, AsOf: at}
+	if !proved {
+		out.AsOf = item.QuotesAt
+		if out.State, out.Reason, out.Error = s.without(i); out.State != ItemNoQuote {
+			return out
+		}
 	}
-	out := SettledItem{Item: *item, AsOf: a.earliest}
-	switch {
-	case a.answered:
-	case len(a.errs) > 0:
-		out.State, out.Error = ItemFailed, summary(a.errs)
-		return out
-	case a.deferred:
-		out.State, out.Reason = ItemSkipped, SkipBudget
-		return out
-	default:
-		out.State, out.Error = ItemFailed, "no configured source quotes this game"
-		return out
-	}
+	a.answered = true
 	s.gather(i)
 	last := pricing.Last{
 		Price: item.Price, UpdatedAt: item.CheckedAt,
@@ -443,6 +490,7 @@ func (s *settler) settleItem(i int, now time.Time) SettledItem {
 	s.keepChanged(i)
 	out.Answered, out.Estimate = true, s.estimated
 	out.Estimate.Verdicts = nil
+	out.QuotedAt = s.quotedAt(now)
 	out.State = ItemUpdated
 	if s.estimated.Estimated == 0 {
 		out.State = ItemNoQuote
@@ -455,6 +503,106 @@ func (s *settler) settleItem(i int, now time.Time) SettledItem {
 		}
 	}
 	return out
+}
+
+// evidence reports whether this job learned anything of an item, and when that was
+// fetched: a market quoted it, or one that had quoted it answered and no longer
+// lists it (contract, rule 5). Quotes of the background count where no estimate had
+// them yet. Of several times the first of this job's own requests counts, else the
+// newest.
+func (s *settler) evidence(i int) (at time.Time, ok bool) {
+	var first, newest time.Time
+	note := func(t time.Time, own bool) {
+		ok = true
+		if own && (first.IsZero() || t.Before(first)) {
+			first = t
+		}
+		if t.After(newest) {
+			newest = t
+		}
+	}
+	for k := range s.fresh[i] {
+		note(s.fresh[i][k].at, !s.fresh[i][k].reused)
+	}
+	for k := range s.snaps[i] {
+		old := &s.snaps[i][k]
+		if _, configured := s.engine.known[old.MarketID]; !configured || !quoted(old) {
+			continue
+		}
+		if old.Reason == pricing.Awaiting {
+			note(old.FetchedAt, false)
+		} else if t, answered := s.answered(i, old.MarketID); answered {
+			note(t, true)
+		}
+	}
+	if !first.IsZero() {
+		return first, ok
+	}
+	return newest, ok
+}
+
+// answered reports whether a market answered in this job with all that it lists of
+// an item's game, or with what it has of the item, and when.
+func (s *settler) answered(i int, market int64) (at time.Time, ok bool) {
+	if r := s.files[gameMarket{s.items[i].Key.AppID, market}]; r.answered {
+		return r.at, true
+	}
+	a := &s.asked[i]
+	if by := a.by(s.engine.known[market].source); by != nil && !slices.Contains(a.silent, market) {
+		return by.at, true
+	}
+	return time.Time{}, false
+}
+
+// without returns how an item ends of which this job learned nothing.
+func (s *settler) without(i int) (state, reason, why string) {
+	a := &s.asked[i]
+	errs := a.errs
+	for k := range s.snaps[i] { // a market that quoted it, and that a response should have held
+		old := &s.snaps[i][k]
+		if !quoted(old) {
+			continue
+		}
+		if r := s.files[gameMarket{s.items[i].Key.AppID, old.MarketID}]; r.problem != "" {
+			errs = append(errs, r.problem)
+		} else if m := s.engine.known[old.MarketID]; slices.Contains(a.silent, old.MarketID) {
+			errs = append(errs, m.source+": "+string(OutcomeSilent)+": "+m.Key)
+		}
+	}
+	switch {
+	case len(errs) > 0:
+		return ItemFailed, "", summary(errs)
+	case a.skip != "":
+		return ItemSkipped, a.skip, ""
+	case !a.answered:
+		return ItemFailed, "", "no configured provider quotes this game"
+	default:
+		return ItemNoQuote, "", ""
+	}
+}
+
+// quotedAt returns as of when the newest quote behind the estimate is: when it was
+// fetched or, where the market states an older time, that. Market times are kept to
+// the hour. Zero: there is none.
+func (s *settler) quotedAt(now time.Time) time.Time {
+	var newest time.Time
+	for k := range s.quotes {
+		q := &s.quotes[k]
+		if s.estimated.Verdicts[k].Reason != pricing.Used {
+			continue
+		}
+		at := q.FetchedAt
+		if end := q.MarketTime.Add(time.Hour); !q.MarketTime.IsZero() && end.Before(at) {
+			at = end
+		}
+		if at.After(newest) {
+			newest = at
+		}
+	}
+	if newest.After(now) {
+		return now // the clock was set back since
+	}
+	return newest
 }
 
 // gather lists what takes part in an item's estimate: this job's quotes, and of
@@ -477,16 +625,14 @@ func (s *settler) gather(i int) {
 		if old.FetchedAt.IsZero() {
 			old.FetchedAt = s.items[i].QuotesAt
 		}
-		m, configured := s.engine.known[old.MarketID]
-		if !configured {
+		if _, configured := s.engine.known[old.MarketID]; !configured {
 			if old.Reason = pricing.NotConfigured; old != was {
 				s.result.Changed = append(s.result.Changed, old)
 			}
 			continue
 		}
 		q := s.quote(old)
-		asked := slices.Contains(s.asked[i].sources, m.source) && !slices.Contains(s.asked[i].silent, old.MarketID)
-		if asked || s.files[gameMarket{s.items[i].Key.AppID, old.MarketID}] {
+		if _, answered := s.answered(i, old.MarketID); answered {
 			q.Ask, q.Sale, q.Sales, q.SalesWindow = 0, 0, provider.Unknown, 0
 		}
 		s.rows, s.quotes = append(s.rows, old), append(s.quotes, q)

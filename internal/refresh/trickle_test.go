@@ -211,7 +211,8 @@ func TestTrickle_ASlowSourceAlonePricesKnownAndMissingItems(t *testing.T) {
 	steam.price = func(string, string) money.Micro { return units(12) }
 	w.clock.Add(7 * time.Hour)
 	j := w.runFirst(false)
-	equal(t, "skipped", j.Counts.SkippedBudget, 30)
+	equal(t, "skipped", j.Counts.SkippedBudget, 29)
+	equal(t, "without a quote a short while ago", j.Counts.NoQuote, 1)
 	equal(t, "items with another price", w.count(`SELECT count(*) FROM item WHERE price = 12000000`), 0)
 	w.clock.Add(time.Hour)
 	j = w.runFirst(false)

@@ -321,7 +321,7 @@ func (w *world) checkCounts() {
 	must(w.tb, err)
 	for _, j := range jobs {
 		c := j.Counts
-		sum := c.Pending + c.Updated + c.NoQuote + c.Failed + c.Cancelled + c.SkippedTTL + c.SkippedNoSales + c.SkippedBudget
+		sum := c.Pending + c.Updated + c.NoQuote + c.Failed + c.Cancelled + c.SkippedTTL + c.SkippedNoSales + c.SkippedBudget + c.SkippedPaused + c.SkippedBackoff
 		if sum != c.Total {
 			w.tb.Fatalf("job %d: the counts add up to %d of %d: %+v", j.ID, sum, c.Total, c)
 		}
@@ -336,6 +336,8 @@ func (w *world) checkCounts() {
 			{"state = 'failed'", c.Failed},
 			{"state = 'cancelled'", c.Cancelled},
 			{"state = 'skipped' AND reason = 'budget'", c.SkippedBudget},
+			{"state = 'skipped' AND reason = 'paused'", c.SkippedPaused},
+			{"state = 'skipped' AND reason = 'backoff'", c.SkippedBackoff},
 			{"state = 'skipped' AND reason = 'ttl'", c.SkippedTTL},
 			{"state = 'skipped' AND reason = 'noSales'", c.SkippedNoSales},
 		} {

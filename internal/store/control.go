@@ -56,7 +56,7 @@ func (t *Tx) PauseSource(source string, paused bool) error {
 		_, err := t.exec(`DELETE FROM budget_told WHERE source = $1`, source)
 		return err
 	}
-	_, err := t.exec(`UPDATE fetch_unit SET state = 'deferred', error = $2 WHERE source = $1 AND state = 'pending'`,
+	_, err := t.exec(`UPDATE fetch_unit SET state = 'deferred', error_kind = 'paused', error = $2 WHERE source = $1 AND state = 'pending'`,
 		source, source+": paused by an operator")
 	return err
 }

@@ -91,7 +91,7 @@ func (t *Tx) InsertUnits(units []refresh.Unit) error {
 // What is left to ask a paused source is put off, however it came to be left:
 // planned beside the pause, given back by a call under way, or by a restart.
 const deferPaused = `
-UPDATE fetch_unit SET state = 'deferred', error = source || ': paused by an operator'
+UPDATE fetch_unit SET state = 'deferred', error_kind = 'paused', error = source || ': paused by an operator'
 WHERE source = $1 AND state IN ('pending', 'running') AND state = 'pending'
 AND EXISTS (SELECT 1 FROM source_state s WHERE s.source = $1 AND s.paused)`
 

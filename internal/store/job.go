@@ -17,7 +17,8 @@ const jobColumns = `
 	j.created_at, j.started_at, j.finished_at, j.batches, j.spread_cursor, j.rate_set, j.last_error,
 	j.total, j.skipped_ttl, j.skipped_no_sales,
 	coalesce(sum(b.pending), 0), coalesce(sum(b.updated), 0), coalesce(sum(b.no_quote), 0), coalesce(sum(b.failed), 0),
-	coalesce(sum(b.cancelled), 0), coalesce(sum(b.skipped_budget), 0), coalesce(sum(b.changed), 0)`
+	coalesce(sum(b.cancelled), 0), coalesce(sum(b.changed), 0),
+	coalesce(sum(b.skipped_budget), 0), coalesce(sum(b.skipped_paused), 0), coalesce(sum(b.skipped_backoff), 0)`
 
 func scanJob(r *sql.Rows, j *refresh.Job) error {
 	var created, started, finished int64
@@ -25,7 +26,8 @@ func scanJob(r *sql.Rows, j *refresh.Job) error {
 	err := r.Scan(&j.ID, &j.Kind, &j.Forced, &j.State, &j.Stage, &j.CancelRequested, &j.RequestedBy, &j.RetryOf,
 		&created, &started, &finished, &j.Batches, &j.SpreadCursor, &j.RateSet, &j.LastError,
 		&c.Total, &c.SkippedTTL, &c.SkippedNoSales,
-		&c.Pending, &c.Updated, &c.NoQuote, &c.Failed, &c.Cancelled, &c.SkippedBudget, &c.Changed)
+		&c.Pending, &c.Updated, &c.NoQuote, &c.Failed, &c.Cancelled, &c.Changed,
+		&c.SkippedBudget, &c.SkippedPaused, &c.SkippedBackoff)
 	j.CreatedAt, j.StartedAt, j.FinishedAt = moment(created), moment(started), moment(finished)
 	return err
 }

@@ -16,7 +16,7 @@ import (
 const planState = `
 	CASE WHEN i.price <= 0 OR $2 THEN ''
 	     WHEN i.retry_at > $1 AND i.retry_at <= $1 + $4 THEN 'noSales'
-	     WHEN i.estimated_at > $1 - $3 AND i.estimated_at <= $1 THEN 'ttl'
+	     WHEN i.quotes_at > $1 - $3 AND i.quotes_at <= $1 THEN 'ttl'
 	     ELSE '' END`
 
 // Which items a plan is about: those in scope ($5: all), the failed ones of job

@@ -15,9 +15,10 @@ func (t *Tx) Settle(b refresh.Batch, s refresh.Settlement) (bool, error) {
 	}
 	c := s.Counts
 	n, err := t.exec(`
-		UPDATE refresh_batch SET state = 'settled', pending = 0, updated = $4, no_quote = $5, failed = $6, skipped_budget = $7, changed = $8
+		UPDATE refresh_batch SET state = 'settled', pending = 0, updated = $4, no_quote = $5, failed = $6, changed = $7,
+			skipped_budget = $8, skipped_paused = $9, skipped_backoff = $10
 		WHERE job_id = $1 AND batch = $2 AND token = $3 AND state = 'running'`,
-		b.JobID, b.Batch, b.Token, c.Updated, c.NoQuote, c.Failed, c.SkippedBudget, c.Changed)
+		b.JobID, b.Batch, b.Token, c.Updated, c.NoQuote, c.Failed, c.Changed, c.SkippedBudget, c.SkippedPaused, c.SkippedBackoff)
 	if err != nil || n != 1 {
 		return false, err
 	}
@@ -70,7 +71,7 @@ func (t *Tx) writeItems(items []refresh.SettledItem, rates int64) error {
 			updated = t.now
 		}
 		if e.Estimated > 0 && e.Candidate == 0 {
-			checked = t.now // a price that is held back confirms nothing
+			checked = i.QuotedAt // a price that is held back confirms nothing
 		}
 		rows.int(i.ID, i.Rev, int64(e.Price), int64(e.Status), pricing.Version,
 			int64(e.Average), int64(e.Median), int64(e.Robust), int64(e.Min), int64(e.Max),

@@ -241,11 +241,13 @@ func job(j *refresh.Job) Job {
 		RequestedBy: j.RequestedBy, CreatedAt: j.CreatedAt, StartedAt: when(j.StartedAt), FinishedAt: when(j.FinishedAt),
 		TotalItems: c.Total, PendingItems: c.Pending, UpdatedItems: c.Updated, NoQuoteItems: c.NoQuote,
 		FailedItems: c.Failed, CancelledItems: c.Cancelled, ChangedItems: c.Changed,
-		SkippedItems: Skipped{TTL: c.SkippedTTL, NoSales: c.SkippedNoSales, Budget: c.SkippedBudget},
-		LastError:    text(j.LastError),
-		Usage:        Usage{ByProvider: map[string]int64{}},
-		Deferred:     []string{},
-		Sources:      []JobSource{},
+		SkippedItems: Skipped{
+			TTL: c.SkippedTTL, NoSales: c.SkippedNoSales, Budget: c.SkippedBudget, Paused: c.SkippedPaused, Backoff: c.SkippedBackoff,
+		},
+		LastError: text(j.LastError),
+		Usage:     Usage{ByProvider: map[string]int64{}},
+		Deferred:  []string{},
+		Sources:   []JobSource{},
 	}
 	if j.RetryOf != 0 {
 		s := strconv.FormatInt(j.RetryOf, 10)

@@ -105,7 +105,7 @@ func (w *world) settle(prices map[string]money.Micro) bool {
 	s := refresh.Settlement{MissingRetry: time.Hour}
 	for _, i := range items {
 		price := prices[i.Key.Name]
-		out := refresh.SettledItem{Item: i, Answered: true, AsOf: w.now, State: refresh.ItemUpdated}
+		out := refresh.SettledItem{Item: i, Answered: true, AsOf: w.now, QuotedAt: w.now, State: refresh.ItemUpdated}
 		out.Estimate = pricing.Estimate{Price: price, Estimated: price, Method: pricing.Robust}
 		if price == 0 {
 			out.State, out.Estimate.Price = refresh.ItemNoQuote, i.Price
@@ -205,7 +205,7 @@ func TestStatus_CountsAddUpAtEveryMoment(t *testing.T) {
 		jobs, err := w.Jobs(t.Context(), "bulk", "", 1)
 		w.must(err)
 		j := jobs.Items[0]
-		sum := j.PendingItems + j.UpdatedItems + j.SkippedItems.TTL + j.SkippedItems.NoSales + j.SkippedItems.Budget +
+		sum := j.PendingItems + j.UpdatedItems + j.SkippedItems.Total() +
 			j.NoQuoteItems + j.FailedItems + j.CancelledItems
 		if sum != total || j.TotalItems != total || s.TotalItems != total {
 			t.Errorf("%s: the counts make %d of %d: %+v", moment, sum, j.TotalItems, j)
@@ -392,7 +392,7 @@ func TestItem_ConvertsWithTheRatesOfItsEstimate(t *testing.T) {
 		_, err = tx.Settle(*b, refresh.Settlement{
 			RateSet: rates,
 			Items: []refresh.SettledItem{{
-				Item: items[0], State: refresh.ItemUpdated, Answered: true, AsOf: w.now,
+				Item: items[0], State: refresh.ItemUpdated, Answered: true, AsOf: w.now, QuotedAt: w.now,
 				Estimate: pricing.Estimate{Price: 11_000_000, Estimated: 11_000_000, Method: pricing.Robust},
 			}},
 			Snapshots: []refresh.Snapshot{{ItemID: items[0].ID, MarketID: markets[name], Currency: "EUR", Ask: 10_000_000, Listings: -1, Sales: -1}},

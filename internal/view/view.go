@@ -57,12 +57,18 @@ type JobMarket struct {
 	Rejected int64  `json:"rejected"` // rows that were no quotes
 }
 
-// Skipped counts items that a plan left out, by reason.
+// Skipped counts items that a job did not price, by reason. The plan leaves out the
+// first two; of the others nothing was learned, and they stay due.
 type Skipped struct {
 	TTL     int64 `json:"ttl"`
 	NoSales int64 `json:"noSales"`
-	Budget  int64 `json:"budget"`
+	Budget  int64 `json:"budget"`  // a limit or quota left no request
+	Paused  int64 `json:"paused"`  // an operator paused the provider
+	Backoff int64 `json:"backoff"` // a circuit breaker was open, or the provider demanded a wait
 }
+
+// Total is the number of items skipped for any reason.
+func (s Skipped) Total() int64 { return s.TTL + s.NoSales + s.Budget + s.Paused + s.Backoff }
 
 // Usage counts every HTTP request of a job, retries included.
 type Usage struct {
@@ -157,7 +163,7 @@ type JobItem struct {
 	MarketHashName string       `json:"marketHashName"`
 	Phase          string       `json:"phase"`
 	State          string       `json:"state"`    // pending, updated, skipped, noQuote, failed, cancelled
-	Reason         string       `json:"reason"`   // of a skip: ttl, noSales, budget
+	Reason         string       `json:"reason"`   // of a skip: ttl, noSales, budget, paused, backoff
 	Attempts       int64        `json:"attempts"` // 1 once it was settled, else 0; what sources were asked is in usage of the job
 	Error          *string      `json:"error"`
 	PriceBefore    money.Micro  `json:"priceBefore"`

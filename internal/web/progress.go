@@ -109,7 +109,7 @@ func tilesOf(job view.Job) []tile {
 	skipped := job.SkippedItems
 	tiles := []tile{
 		{State: "updated", Label: "Updated", Count: job.UpdatedItems, Note: formatCount(job.ChangedItems) + " changed"},
-		{State: "skipped", Label: "Skipped", Count: skipped.TTL + skipped.NoSales + skipped.Budget, Note: skippedNote(skipped)},
+		{State: "skipped", Label: "Skipped", Count: skipped.Total(), Note: skippedNote(skipped)},
 		{State: "noQuote", Label: "No quote", Count: job.NoQuoteItems},
 		{State: "failed", Label: "Failed", Count: job.FailedItems},
 	}
@@ -125,7 +125,7 @@ func skippedNote(s view.Skipped) string {
 	for _, r := range []struct {
 		n    int64
 		text string
-	}{{s.TTL, "recent"}, {s.NoSales, "without sales"}, {s.Budget, "without budget"}} {
+	}{{s.TTL, "recent"}, {s.NoSales, "without sales"}, {s.Budget, "without budget"}, {s.Paused, "paused"}, {s.Backoff, "backing off"}} {
 		if r.n > 0 {
 			parts = append(parts, formatCount(r.n)+" "+r.text)
 		}
@@ -134,9 +134,8 @@ func skippedNote(s view.Skipped) string {
 }
 
 func segmentsOf(job view.Job) []segment {
-	s := job.SkippedItems
 	return segments(job.TotalItems,
-		part{"updated", job.UpdatedItems}, part{"skipped", s.TTL + s.NoSales + s.Budget},
+		part{"updated", job.UpdatedItems}, part{"skipped", job.SkippedItems.Total()},
 		part{"noQuote", job.NoQuoteItems}, part{"failed", job.FailedItems}, part{"cancelled", job.CancelledItems})
 }
 

@@ -121,11 +121,10 @@ func (s *site) run(w http.ResponseWriter, r *http.Request, who session) error {
 
 // stateTabs offers each state that the run's items are in.
 func stateTabs(job view.Job, path, current string) []tab {
-	s := job.SkippedItems
 	counts := []part{
 		{"pending", job.PendingItems},
 		{"updated", job.UpdatedItems},
-		{"skipped", s.TTL + s.NoSales + s.Budget},
+		{"skipped", job.SkippedItems.Total()},
 		{"noQuote", job.NoQuoteItems},
 		{"failed", job.FailedItems},
 		{"cancelled", job.CancelledItems},
@@ -216,10 +215,9 @@ func (s *site) dryRun(w http.ResponseWriter, r *http.Request, who session) error
 	if err != nil {
 		return err
 	}
-	k := plan.SkippedItems
 	page := dryRunPage{
 		frame: s.frame("Dry run", &who), Forced: forced, Plan: plan,
-		Due: segments(plan.TotalItems, part{"updated", plan.DueItems}, part{"skipped", k.TTL + k.NoSales + k.Budget}),
+		Due: segments(plan.TotalItems, part{"updated", plan.DueItems}, part{"skipped", plan.SkippedItems.Total()}),
 	}
 	page.Section = "overview"
 	s.show(w, r, http.StatusOK, "dry-run", page)

@@ -58,9 +58,9 @@ func itemBadge(state string) badge {
 	case "skipped":
 		return badge{"calm", "Skipped", ""}
 	case "noQuote":
-		return badge{"warn", "No quote", "The markets answered, and none had a price."}
+		return badge{"warn", "No quote", "All providers answered, and none had a price."}
 	case "failed":
-		return badge{"bad", "Failed", "No market answered for it."}
+		return badge{"bad", "Failed", "No market said anything about it, and a provider failed."}
 	case "cancelled":
 		return badge{"calm", "Cancelled", ""}
 	}
@@ -125,7 +125,7 @@ func outcomeText(code string) string {
 	return code
 }
 
-// skipReason says why a plan left an item out.
+// skipReason says why a job did not price an item.
 func skipReason(code string) string {
 	switch code {
 	case "ttl":
@@ -133,7 +133,11 @@ func skipReason(code string) string {
 	case "noSales":
 		return "no sales lately"
 	case "budget":
-		return "no budget to ask for it"
+		return "a limit or quota left no request"
+	case "paused":
+		return "the provider is paused"
+	case "backoff":
+		return "the provider fails, or demands a wait"
 	}
 	return code
 }

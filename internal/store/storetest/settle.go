@@ -137,7 +137,7 @@ func settleWrites(f *fixture) {
 		byName[i.Key.Name] = i
 	}
 	s.Items = []refresh.SettledItem{
-		{Item: byName["A"], State: refresh.ItemUpdated, Answered: true, Estimate: est, AsOf: at(-time.Minute), QuietSince: at(-2 * time.Hour), RetryAt: at(time.Hour)},
+		{Item: byName["A"], State: refresh.ItemUpdated, Answered: true, Estimate: est, AsOf: at(-time.Minute), QuotedAt: at(-time.Minute), QuietSince: at(-2 * time.Hour), RetryAt: at(time.Hour)},
 		{Item: byName["B"], State: refresh.ItemNoQuote, Answered: true, Estimate: pricing.Estimate{Status: pricing.NoPrice}, AsOf: at(-time.Minute)},
 		{Item: byName["C"], State: refresh.ItemFailed, Error: "why"},
 		{Item: byName["D"], State: refresh.ItemSkipped, Reason: refresh.SkipBudget},

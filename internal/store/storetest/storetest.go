@@ -318,7 +318,7 @@ func (f *fixture) settlement(b *refresh.Batch, price money.Micro) refresh.Settle
 	s := refresh.Settlement{MissingRetry: time.Hour}
 	for _, i := range items {
 		out := refresh.SettledItem{
-			Item: i, State: refresh.ItemUpdated, Answered: true, AsOf: f.now,
+			Item: i, State: refresh.ItemUpdated, Answered: true, AsOf: f.now, QuotedAt: f.now,
 			Estimate: pricing.Estimate{Price: price, Estimated: price, Average: price, Method: pricing.Robust, Markets: 1, UsedMarkets: 1},
 		}
 		s.Counts.Updated++

@@ -30,9 +30,9 @@ CREATE TABLE item (
     candidate        bigint  NOT NULL DEFAULT 0,
     candidate_at     bigint  NOT NULL DEFAULT 0,
     price_updated_at bigint  NOT NULL DEFAULT 0,   -- the value changed
-    price_checked_at bigint  NOT NULL DEFAULT 0,   -- last estimate that found a price
-    estimated_at     bigint  NOT NULL DEFAULT 0,   -- last run in which a market answered
-    quotes_at        bigint  NOT NULL DEFAULT 0,   -- earliest fetch behind that run
+    price_checked_at bigint  NOT NULL DEFAULT 0,   -- as of when the newest quote behind the price is
+    estimated_at     bigint  NOT NULL DEFAULT 0,   -- last run that estimated it
+    quotes_at        bigint  NOT NULL DEFAULT 0,   -- fetch of the quotes behind it; the TTL counts from here
     rate_set         bigint  NOT NULL DEFAULT 0,   -- rates of that run; 0: none were configured
     no_sales_since   bigint  NOT NULL DEFAULT 0,
     retry_at         bigint  NOT NULL DEFAULT 0,   -- end of the no-sales pause
@@ -154,6 +154,8 @@ CREATE TABLE refresh_batch (
     no_quote       integer NOT NULL DEFAULT 0,
     failed         integer NOT NULL DEFAULT 0,
     skipped_budget integer NOT NULL DEFAULT 0,
+    skipped_paused integer NOT NULL DEFAULT 0,
+    skipped_backoff integer NOT NULL DEFAULT 0, -- of a circuit breaker, or a wait that the provider demands
     cancelled      integer NOT NULL DEFAULT 0,
     changed        integer NOT NULL DEFAULT 0, -- of the updated ones
     PRIMARY KEY (job_id, batch)
@@ -166,7 +168,7 @@ CREATE TABLE refresh_item (
     batch        integer NOT NULL,
     item_id      bigint  NOT NULL,
     state        text    NOT NULL, -- pending, updated, skipped, noQuote, failed, cancelled
-    reason       text    NOT NULL, -- of a skip: ttl, noSales, budget
+    reason       text    NOT NULL, -- of a skip: ttl, noSales, budget, paused, backoff
     attempts     integer NOT NULL,
     price_before bigint  NOT NULL,
     price_after  bigint  NOT NULL, -- -1 until settled

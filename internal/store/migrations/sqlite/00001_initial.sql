@@ -28,9 +28,9 @@ CREATE TABLE item (
     candidate        INTEGER NOT NULL DEFAULT 0,
     candidate_at     INTEGER NOT NULL DEFAULT 0,
     price_updated_at INTEGER NOT NULL DEFAULT 0, -- the value changed
-    price_checked_at INTEGER NOT NULL DEFAULT 0, -- last estimate that found a price
-    estimated_at     INTEGER NOT NULL DEFAULT 0, -- last run in which a market answered
-    quotes_at        INTEGER NOT NULL DEFAULT 0, -- earliest fetch behind that run
+    price_checked_at INTEGER NOT NULL DEFAULT 0, -- as of when the newest quote behind the price is
+    estimated_at     INTEGER NOT NULL DEFAULT 0, -- last run that estimated it
+    quotes_at        INTEGER NOT NULL DEFAULT 0, -- fetch of the quotes behind it; the TTL counts from here
     rate_set         INTEGER NOT NULL DEFAULT 0, -- rates of that run; 0: none were configured
     no_sales_since   INTEGER NOT NULL DEFAULT 0,
     retry_at         INTEGER NOT NULL DEFAULT 0, -- end of the no-sales pause
@@ -149,6 +149,8 @@ CREATE TABLE refresh_batch (
     no_quote       INTEGER NOT NULL DEFAULT 0,
     failed         INTEGER NOT NULL DEFAULT 0,
     skipped_budget INTEGER NOT NULL DEFAULT 0,
+    skipped_paused INTEGER NOT NULL DEFAULT 0,
+    skipped_backoff INTEGER NOT NULL DEFAULT 0, -- of a circuit breaker, or a wait that the provider demands
     cancelled      INTEGER NOT NULL DEFAULT 0,
     changed        INTEGER NOT NULL DEFAULT 0, -- of the updated ones
     PRIMARY KEY (job_id, batch)
@@ -161,7 +163,7 @@ CREATE TABLE refresh_item (
     batch        INTEGER NOT NULL,
     item_id      INTEGER NOT NULL,
     state        TEXT    NOT NULL, -- pending, updated, skipped, noQuote, failed, cancelled
-    reason       TEXT    NOT NULL, -- of a skip: ttl, noSales, budget
+    reason       TEXT    NOT NULL, -- of a skip: ttl, noSales, budget, paused, backoff
     attempts     INTEGER NOT NULL,
     price_before INTEGER NOT NULL,
     price_after  INTEGER NOT NULL, -- -1 until settled

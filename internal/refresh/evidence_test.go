@@ -1,0 +1,218 @@
+package refresh_test
+
+import (
+	"testing"
+	"time"
+
+	"assay/internal/money"
+	"assay/internal/pricing"
+	"assay/internal/provider"
+	"assay/internal/refresh"
+	"assay/internal/store"
+)
+
+// times are those of an item that a run without evidence keeps.
+type times struct {
+	price                               money.Micro
+	checked, estimated, quotes, updated time.Time
+	retry, noSales                      time.Time
+}
+
+func timesOf(i *store.Item) times {
+	return times{i.Price, i.CheckedAt, i.EstimatedAt, i.QuotesAt, i.UpdatedAt, i.RetryAt, i.NoSalesSince}
+}
+
+// TestRule5_OnlyItemsWithEvidenceAreUpdated is a partial outage: of two providers one is
+// down, and the other one's price list names two of many items.
+func TestRule5_OnlyItemsWithEvidenceAreUpdated(t *testing.T) {
+	list := names("Item", 1_200)
+	down, live := bulk("alpha", list, "a1", "a2", "a3"), bulk("beta", list[:2], "b1", "b2")
+	w := newWorld(t, down, live)
+	w.push("u", 730, list...)
+	w.drain()
+	known, other := timesOf(w.named(list[0])), timesOf(w.named(list[7]))
+	for _, after := range []time.Duration{time.Hour, 30 * time.Hour} { // with the old quotes usable, and not
+		w.clock.Add(after)
+		down.fail = func(int, provider.Call) error { return down.broken(provider.KindConnect) }
+		j := w.run(true)
+		equal(t, "state", j.State, refresh.Finished)
+		equal(t, "updated", j.Counts.Updated, 2)
+		equal(t, "failed", j.Counts.Failed, 1_198)
+		if now := timesOf(w.named(list[7])); now != other {
+			t.Errorf("an item without evidence went from %+v to %+v", other, now)
+		}
+		if now := timesOf(w.named(list[0])); !now.checked.Equal(w.clock.Now()) || !now.quotes.Equal(w.clock.Now()) || now.checked.Equal(known.checked) {
+			t.Errorf("an item with evidence: %+v", now)
+		}
+		items, err := w.store.JobItems(t.Context(), j.ID, refresh.ItemFailed, -1, 0, 1)
+		must(t, err)
+		equal(t, "error", items[0].Error, "alpha: connect: as the script says")
+		w.checkIdle()
+	}
+	f, err := w.store.Freshness(t.Context(), false, w.clock.Now().Add(-24*time.Hour))
+	must(t, err)
+	equal(t, "fresh", f.Fresh, 2)
+	equal(t, "stale", f.Stale, 1_198)
+
+	// Those without evidence are due at once, whether the provider is back or not.
+	equal(t, "due", w.run(false).Counts.Failed, 1_198)
+	down.fail = nil
+	j := w.run(false)
+	equal(t, "updated once it is back", j.Counts.Updated, 1_198)
+	equal(t, "within the TTL", j.Counts.SkippedTTL, 2)
+	w.checkIdle()
+}
+
+// TestRule5_WhyNothingCameOfAnItem is of providers that could not be asked.
+func TestRule5_WhyNothingCameOfAnItem(t *testing.T) {
+	list := names("Item", 10)
+	for _, c := range []struct {
+		name   string
+		spoil  func(w *world, s *fakeSource)
+		counts refresh.Counts
+	}{
+		{"failure", func(_ *world, s *fakeSource) {
+			s.fail = func(int, provider.Call) error { return s.broken(provider.KindServer) }
+		}, refresh.Counts{Failed: 8}},
+		{"budget", func(_ *world, s *fakeSource) {
+			s.fail = func(int, provider.Call) error { return s.broken(provider.KindBudget) }
+		}, refresh.Counts{SkippedBudget: 8}},
+		{"circuit breaker", func(_ *world, s *fakeSource) {
+			s.fail = func(int, provider.Call) error { return s.broken(provider.KindBreaker) }
+		}, refresh.Counts{SkippedBackoff: 8}},
+		{"retry-after", func(_ *world, s *fakeSource) {
+			s.fail = func(int, provider.Call) error { return s.wait(time.Hour) }
+		}, refresh.Counts{SkippedBackoff: 8}},
+		{"pause", func(w *world, _ *fakeSource) { must(t, w.engine.PauseSource(t.Context(), "alpha")) }, refresh.Counts{SkippedPaused: 8}},
+		{"an answer without it", func(_ *world, s *fakeSource) {
+			s.edit = func(q *provider.Quote) bool { return q.Name == list[2] || q.Name == list[3] }
+		}, refresh.Counts{Updated: 0, NoQuote: 6}},
+	} {
+		for _, shape := range []provider.Shape{provider.Bulk, provider.Batch} {
+			s, live := bulk("alpha", list, "a1"), bulk("beta", list[:2], "b1")
+			if shape == provider.Batch {
+				s = batch("alpha", 5, list, "a1")
+			}
+			w := newWorld(t, s, live)
+			w.push("u", 730, list...)
+			w.drain()
+			before := timesOf(w.named(list[9]))
+			w.clock.Add(7 * time.Hour)
+			c.spoil(w, s)
+			j := w.run(false)
+			got, want := j.Counts, c.counts
+			if c.name == "an answer without it" {
+				want.Updated, want.NoQuote = 4, 6
+				if shape == provider.Bulk { // less than half of the file before: quarantined
+					want = refresh.Counts{Updated: 2, Failed: 8}
+				}
+			} else {
+				want.Updated = 2
+			}
+			want.Total, want.Changed = 10, got.Changed
+			if got != want {
+				t.Errorf("%s, %s: got %+v, want %+v", c.name, shape, got, want)
+			}
+			if now := timesOf(w.named(list[9])); got.NoQuote == 0 && now != before {
+				t.Errorf("%s, %s: times went from %+v to %+v", c.name, shape, before, now)
+			}
+			w.checkIdle()
+			w.stop()
+		}
+	}
+}
+
+// TestRule5_AMarketThatNoLongerListsAnItemIsEvidence, while one that never listed it says
+// nothing of it.
+func TestRule5_AMarketThatNoLongerListsAnItemIsEvidence(t *testing.T) {
+	list := names("Item", 30)
+	a, b := bulk("alpha", list, "a1"), bulk("beta", list[1:], "b1")
+	w := newWorld(t, a, b)
+	w.push("u", 730, list...)
+	w.drain()
+	w.clock.Add(7 * time.Hour)
+	a.edit = func(q *provider.Quote) bool { return q.Name != list[0] && q.Name != list[1] }
+	j := w.run(false)
+	equal(t, "updated", j.Counts.Updated, 29) // one by the other market alone
+	equal(t, "no quote", j.Counts.NoQuote, 1)
+	equal(t, "price", w.named(list[0]).Price, units(10))
+	equal(t, "as of", w.named(list[0]).CheckedAt, epoch)
+	equal(t, "within the TTL", w.run(false).Counts.SkippedTTL, 30)
+
+	w.clock.Add(7 * time.Hour)
+	a.fail = func(int, provider.Call) error { return a.broken(provider.KindConnect) }
+	j = w.run(false)
+	equal(t, "no evidence from the other market", w.states(j.ID)[list[0]], refresh.ItemFailed)
+	equal(t, "updated", j.Counts.Updated, 29)
+	w.checkIdle()
+}
+
+// TestRule5_TimesFollowTheQuotes has a price list that states its own time, a price that
+// comes to rest on older quotes, and one from an answer of before.
+func TestRule5_TimesFollowTheQuotes(t *testing.T) {
+	s := bulk("alpha", []string{"A", "B"}, "a1")
+	stated := epoch.Add(-3 * 24 * time.Hour)
+	s.stated = func(provider.Call) time.Time { return stated }
+	w := newWorld(t, s)
+	w.push("u", 730, "A")
+	w.drain()
+	equal(t, "as of, to the hour", w.named("A").CheckedAt, stated.Add(time.Hour))
+	equal(t, "the TTL counts from the fetch", w.named("A").QuotesAt, epoch)
+	f, err := w.store.Freshness(t.Context(), false, w.clock.Now().Add(-24*time.Hour))
+	must(t, err)
+	equal(t, "stale", f.Stale, 1)
+
+	stated = time.Time{}
+	w.clock.Add(6 * time.Hour)
+	fetched := w.clock.Now()
+	w.run(true)
+	equal(t, "as of the fetch", w.named("A").CheckedAt, fetched)
+	w.clock.Add(4 * time.Minute)
+	w.push("v", 730, "B")
+	w.drain()
+	equal(t, "of an answer of before", w.named("B").CheckedAt, fetched)
+	equal(t, "its TTL", w.named("B").QuotesAt, fetched)
+
+	// A second market that was quoted an hour later fails, and the first has nothing.
+	b := bulk("beta", []string{"A", "B"}, "b1")
+	b.price = func(string, string) money.Micro { return units(11) }
+	w.sources = append(w.sources, b)
+	w.restart()
+	w.clock.Add(time.Hour)
+	s.fail = func(int, provider.Call) error { return s.broken(provider.KindConnect) }
+	w.run(true)
+	equal(t, "as of the second market", w.named("A").CheckedAt, w.clock.Now())
+	s.fail = nil
+	b.edit = func(q *provider.Quote) bool { return q.Name == "B" }
+	w.clock.Add(time.Hour)
+	s.fail = func(int, provider.Call) error { return s.broken(provider.KindConnect) }
+	w.run(true)
+	equal(t, "price of the quote that is left", w.named("A").Price, units(10))
+	equal(t, "as of it", w.named("A").CheckedAt, fetched)
+	snaps, err := w.store.Snapshots(t.Context(), w.named("A").ID)
+	must(t, err)
+	equal(t, "delisted", snaps[1].Reason, pricing.NotOffered)
+	w.checkIdle()
+}
+
+// TestRule5_ASilentMarketIsNoEvidence is of a market that a response should have held.
+func TestRule5_ASilentMarketIsNoEvidence(t *testing.T) {
+	for _, s := range []*fakeSource{bulk("alpha", []string{"A"}, "a1"), batch("alpha", 10, []string{"A"}, "a1")} {
+		other := bulk("beta", []string{"B"}, "b1")
+		w := newWorld(t, s, other)
+		w.push("u", 730, "A", "B")
+		w.drain()
+		before := timesOf(w.named("A"))
+		s.silent = []string{"a1"}
+		s.edit = func(*provider.Quote) bool { return false }
+		w.clock.Add(7 * time.Hour)
+		j := w.run(false)
+		equal(t, "of the silent market", w.states(j.ID)["A"], refresh.ItemFailed)
+		equal(t, "of the other", w.states(j.ID)["B"], refresh.ItemUpdated)
+		if now := timesOf(w.named("A")); now != before {
+			t.Errorf("%+v became %+v", before, now)
+		}
+		w.checkIdle()
+		w.stop()
+	}
+}
