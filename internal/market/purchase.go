@@ -98,10 +98,7 @@ func (s *Service) pay(tx Tx, t *Trade, r wallet.Request) error {
 	}
 	t.Fee, t.Net, t.FeeRule, t.FeeVersion = quote.Fee, quote.Net, quote.Rule, quote.Version
 	r.Note = payment.Note()
-	posted, err := s.o.Ledger.Sell(tx, wallet.Sale{
-		Trade: t.ID, Buyer: t.Buyer, Seller: t.Seller, Currency: t.Currency, Price: t.Price,
-		Fee: t.Fee, FeeRule: t.FeeRule, FeeVersion: t.FeeVersion,
-	}, r)
+	posted, err := s.o.Ledger.Sell(tx, t.sealed(), r)
 	if err != nil {
 		return err
 	}

@@ -46,7 +46,11 @@ func (s *Service) Complete(ctx context.Context, id int64) (Trade, error) {
 		if before < RankedTrades {
 			t.Ranked = t.Volume
 		}
-		return true, tx.CountTrade(Day(t.CompletedAt), *t, Counts{Trades: 1, Volume: t.Volume, Ranked: t.Ranked})
+		if err := tx.CountTrade(Day(t.CompletedAt), *t, Counts{Trades: 1, Volume: t.Volume, Ranked: t.Ranked}); err != nil {
+			return false, err
+		}
+		_, err = s.o.Ledger.Complete(tx, t.sealed(), wallet.Request{})
+		return true, err
 	})
 }
 
@@ -74,7 +78,7 @@ func (s *Service) Reverse(ctx context.Context, id int64) (Trade, error) {
 		if err := tx.CountTrade(day, *t, counts); err != nil {
 			return false, err
 		}
-		_, err := s.o.Ledger.Reverse(tx, id, wallet.Request{})
+		_, err := s.o.Ledger.Reverse(tx, t.sealed(), wallet.Request{})
 		return true, err
 	})
 }
@@ -94,7 +98,7 @@ func (s *Service) settle(ctx context.Context, id int64) error {
 			return false, nil // somebody else was here
 		}
 		t.State, t.SettledAt = Settled, tx.Now()
-		_, err := s.o.Ledger.Settle(tx, id, wallet.Request{})
+		_, err := s.o.Ledger.Settle(tx, t.sealed(), wallet.Request{})
 		return true, err
 	})
 	return err

@@ -136,7 +136,7 @@ func (l *LedgerSnapshot) HeadsOf(accounts []wallet.Account) ([]audit.Head, error
 
 // readEntryColumns are those of entryColumns, of a table called e.
 const readEntryColumns = `e.user_id, e.currency, e.number, e.transaction_id, e.type, e.amount, e.balance, e.held, e.trade_id, e.reverses,
-	e.idempotency_key, e.fee_rule, e.fee_version, e.at, e.version, e.key_id, e.previous_hash, e.hash`
+	e.idempotency_key, e.fee_rule, e.fee_version, e.at, e.posting_hash, e.version, e.key_id, e.previous_hash, e.hash`
 
 func takeEntry(c *cells) (e audit.Entry) {
 	e.User, e.Currency = c.text(), money.Currency(c.text())
@@ -144,7 +144,7 @@ func takeEntry(c *cells) (e audit.Entry) {
 	e.Type = wallet.Type(c.text())
 	e.Amount, e.Balance, e.Held, e.Trade, e.Reverses = c.int(), c.int(), c.int(), c.int(), c.int()
 	e.IdempotencyKey, e.FeeRule = c.text(), c.text()
-	e.FeeVersion, e.At = c.int(), time.UnixMicro(c.int()).UTC()
+	e.FeeVersion, e.At, e.Posting = c.int(), time.UnixMicro(c.int()).UTC(), c.hash()
 	e.Version, e.KeyID = int(c.int()), c.text()
 	e.Previous, e.Hash = c.hash(), c.hash()
 	e.Faults = c.faults
@@ -183,13 +183,13 @@ func (l *LedgerSnapshot) EntriesOf(transactions []int64) ([]audit.Entry, error) 
 }
 
 // readTransactionColumns are those of transactionColumns, of a table called t.
-const readTransactionColumns = `t.id, t.kind, t.trade_id, t.reverses, t.scope, t.idempotency_key, t.note, t.entries, t.at, t.version, t.key_id, t.hash`
+const readTransactionColumns = `t.id, t.kind, t.trade_id, t.reverses, t.scope, t.idempotency_key, t.note, t.entries, t.at, t.terms, t.version, t.key_id, t.hash`
 
 func takeTransaction(c *cells) (t audit.Transaction) {
 	t.ID, t.Kind = c.int(), wallet.Kind(c.text())
 	t.Trade, t.Reverses = c.int(), c.int()
 	t.Scope, t.IdempotencyKey, t.Note = c.text(), c.text(), c.text()
-	t.Entries, t.At = c.int(), time.UnixMicro(c.int()).UTC()
+	t.Entries, t.At, t.Terms = c.int(), time.UnixMicro(c.int()).UTC(), c.hash()
 	t.Version, t.KeyID = int(c.int()), c.text()
 	t.Hash = c.hash()
 	t.Faults = c.faults

@@ -206,7 +206,7 @@ func (c *cells) hash() wallet.Hash {
 
 // ofBytes finds the columns of texts and bytes in a list of columns.
 var ofBytes = regexp.MustCompile(`\b[a-z]\.(user_id|currency|type|kind|scope|idempotency_key|note|fee_rule|key_id|context_id|asset_id|payment_method|` +
-	`country|state|digest|rules|source|mark|activated_by|hash|previous_hash|head_hash|mac|previous_mac|check_mac)\b`)
+	`country|state|digest|rules|source|mark|activated_by|hash|posting_hash|terms|previous_hash|head_hash|mac|previous_mac|check_mac)\b`)
 
 // bounded makes a query read as NULL what is longer than its column ever holds, so
 // that rows are small whatever somebody wrote there.

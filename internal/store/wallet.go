@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"database/sql"
 	"fmt"
+	"slices"
 	"time"
 
 	"assay/internal/once"
@@ -98,69 +99,97 @@ func (t *Tx) WalletCount(user string) (n int, err error) {
 // Post writes a transaction with its entries, and the heads as they leave them.
 // The error is once.ErrAnswered where another one has its idempotency key, and
 // wallet.ErrPosted where its trade has one of its kind, or what it takes back was.
-func (t *Tx) Post(p wallet.Transaction, entries []wallet.Entry, heads []wallet.Head) error {
+// The entries that it returns were the newest of these accounts before.
+func (t *Tx) Post(p wallet.Transaction, entries []wallet.Entry, heads []wallet.Head) (newest []wallet.Entry, err error) {
 	post := t.post
 	if t.d == onPostgres {
 		post = t.postPostgres
 	}
 	want := written{transactions: 1, entries: int64(len(entries)), heads: int64(len(heads))}
 	row := []any{
-		p.ID, string(p.Kind), p.Trade, p.Reverses, p.Scope, p.IdempotencyKey, p.Note, p.Entries, p.At.UnixMicro(), int64(p.Version), p.KeyID, p.Hash[:],
+		p.ID, string(p.Kind), p.Trade, p.Reverses, p.Scope, p.IdempotencyKey, p.Note, p.Entries, p.At.UnixMicro(), p.Terms[:], int64(p.Version), p.KeyID, p.Hash[:],
 	}
-	n, err := post(row, entryTable(entries), headTable(heads))
+	newest, n, err := post(row, entryTable(entries), headTable(heads))
 	switch {
 	case err != nil:
-		return err
+		return nil, err
 	case n.transactions == 0:
-		return t.whyPosted(p)
+		return nil, t.whyPosted(p)
 	case n != want:
-		return wallet.NotWritten(fmt.Sprintf("transaction %d: %+v of %+v", p.ID, n, want))
+		return nil, wallet.NotWritten(fmt.Sprintf("transaction %d: %+v of %+v", p.ID, n, want))
 	}
-	return nil
+	return newest, nil
 }
 
 // written is how many rows the database wrote. Those that a trigger of somebody's
 // drops are not among them.
 type written struct{ transactions, entries, heads int64 }
 
+// newestColumns name the places of entries.
+const newestColumns = "user_id text, currency text, number bigint"
+
+// newest are the entries before the first ones of a table of entries, each in its
+// account.
+func newest(entries *table) *table {
+	users, currencies, numbers := entries.columns[0].texts, entries.columns[1].texts, entries.columns[2].ints
+	out := newTable(newestColumns, len(users))
+	for i := range users {
+		out.text(users[i], currencies[i])
+		out.int(numbers[i] - 1)
+	}
+	return out
+}
+
 // post writes a transaction, its entries and heads; the latter only if the
 // transaction was added.
-func (t *Tx) post(row []any, entries, heads *table) (n written, err error) {
+func (t *Tx) post(row []any, entries, heads *table) (before []wallet.Entry, n written, err error) {
+	before, err = collect(t.ctx, t.tx, scanEntry, `
+		SELECT `+readEntryColumns+` FROM `+t.d.rows(1, newestColumns)+` k CROSS JOIN wallet_entry e
+		WHERE e.user_id = k.user_id AND e.currency = k.currency AND e.number = k.number`, newest(entries).params(t.d)...)
+	if err != nil {
+		return nil, n, err
+	}
 	n.transactions, err = t.exec(`
-		INSERT INTO wallet_transaction (id, kind, trade_id, reverses, scope, idempotency_key, note, entries, at, version, key_id, hash)
-		SELECT $1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12
+		INSERT INTO wallet_transaction (`+transactionColumns+`)
+		SELECT $1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13
 		WHERE NOT EXISTS (SELECT 1 FROM wallet_transaction WHERE scope = $5 AND idempotency_key = $6 AND idempotency_key <> '')
 			AND NOT EXISTS (SELECT 1 FROM wallet_transaction WHERE trade_id = $3 AND kind = $2 AND trade_id <> 0)
 			AND NOT EXISTS (SELECT 1 FROM wallet_transaction WHERE reverses = $4 AND reverses <> 0)`, row...)
 	if err != nil || n.transactions == 0 {
-		return n, err
+		return nil, n, err
 	}
 	if n.entries, err = t.writeRows(&t.bulks.entries, entries); err != nil {
-		return n, err
+		return nil, n, err
 	}
 	n.heads, err = t.writeRows(&t.bulks.wallets, heads)
-	return n, err
+	return before, n, err
 }
 
 // postPostgres is post in one statement: while it is on its way, others wait for
-// the accounts.
-func (t *Tx) postPostgres(row []any, entries, heads *table) (n written, err error) {
-	err = t.queryRow(`
+// the accounts. It reads what was there before it.
+func (t *Tx) postPostgres(row []any, entries, heads *table) (before []wallet.Entry, n written, err error) {
+	before, err = collect(t.ctx, t.tx, func(r *sql.Rows, e *wallet.Entry) error {
+		return scanEntryAnd(r, e, &n.transactions, &n.entries, &n.heads)
+	}, `
 		WITH posted AS (
-			INSERT INTO wallet_transaction (id, kind, trade_id, reverses, scope, idempotency_key, note, entries, at, version, key_id, hash)
-			VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12) ON CONFLICT DO NOTHING RETURNING id
+			INSERT INTO wallet_transaction (`+transactionColumns+`)
+			VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13) ON CONFLICT DO NOTHING RETURNING id
+		), rows AS (
+			SELECT * FROM `+t.d.rows(14, entryTypes)+` e
 		), entered AS (
 			INSERT INTO wallet_entry (`+entryColumns+`)
-			SELECT `+entryColumns+` FROM `+t.d.rows(13, entryTypes)+` e WHERE EXISTS (SELECT 1 FROM posted) RETURNING 1
+			SELECT `+entryColumns+` FROM rows e WHERE EXISTS (SELECT 1 FROM posted) RETURNING 1
 		), headed AS (
 			UPDATE wallet_account w SET balance = h.balance, held = h.held, last_number = h.last_number, head_hash = h.head_hash,
 				version = h.version, key_id = h.key_id, mac = h.mac
-			FROM `+t.d.rows(31, headTypes)+` h
+			FROM `+t.d.rows(33, headTypes)+` h
 			WHERE w.user_id = h.user_id AND w.currency = h.currency AND EXISTS (SELECT 1 FROM posted) RETURNING 1
 		)
-		SELECT (SELECT count(*) FROM posted), (SELECT count(*) FROM entered), (SELECT count(*) FROM headed)`,
-		append(append(row, entries.arrays()...), heads.arrays()...)...).Scan(&n.transactions, &n.entries, &n.heads)
-	return n, err
+		SELECT b.*, (SELECT count(*) FROM posted), (SELECT count(*) FROM entered), (SELECT count(*) FROM headed) FROM (
+			SELECT `+readEntryColumns+` FROM rows k JOIN wallet_entry e ON e.user_id = k.user_id AND e.currency = k.currency AND e.number = k.number - 1
+			UNION ALL SELECT `+noEntry+`) b`,
+		append(append(row, entries.arrays()...), heads.arrays()...)...)
+	return slices.DeleteFunc(before, func(e wallet.Entry) bool { return e.User == "" }), n, err
 }
 
 // whyPosted tells why a transaction was not added.
@@ -185,11 +214,10 @@ func (t *Tx) whyPosted(p wallet.Transaction) error {
 
 const (
 	entryTypes = "user_id text, currency text, number bigint, transaction_id bigint, type text, amount bigint, balance bigint, held bigint, " +
-		"trade_id bigint, reverses bigint, idempotency_key text, fee_rule text, fee_version bigint, at bigint, version bigint, key_id text, " +
-		"previous_hash bytea, hash bytea"
+		"trade_id bigint, reverses bigint, idempotency_key text, fee_rule text, fee_version bigint, at bigint, posting_hash bytea, version bigint, " +
+		"key_id text, previous_hash bytea, hash bytea"
 	addEntries = `
-INSERT INTO wallet_entry (user_id, currency, number, transaction_id, type, amount, balance, held, trade_id, reverses, idempotency_key,
-	fee_rule, fee_version, at, version, key_id, previous_hash, hash) `
+INSERT INTO wallet_entry (` + entryColumns + `) `
 )
 
 func entryTable(entries []wallet.Entry) *table {
@@ -201,7 +229,9 @@ func entryTable(entries []wallet.Entry) *table {
 		out.text(string(e.Type))
 		out.int(e.Amount, e.Balance, e.Held, e.Trade, e.Reverses)
 		out.text(e.IdempotencyKey, e.FeeRule)
-		out.int(e.FeeVersion, e.At.UnixMicro(), int64(e.Version))
+		out.int(e.FeeVersion, e.At.UnixMicro())
+		out.blob(e.Posting[:])
+		out.int(int64(e.Version))
 		out.text(e.KeyID)
 		out.blob(e.Previous[:])
 		out.blob(e.Hash[:])
@@ -211,24 +241,32 @@ func entryTable(entries []wallet.Entry) *table {
 
 // entryColumns are those of an entry, as scanEntry reads them.
 const entryColumns = `user_id, currency, number, transaction_id, type, amount, balance, held, trade_id, reverses, idempotency_key,
-	fee_rule, fee_version, at, version, key_id, previous_hash, hash`
+	fee_rule, fee_version, at, posting_hash, version, key_id, previous_hash, hash`
 
-func scanEntry(r *sql.Rows, e *wallet.Entry) error {
+// noEntry is a row of the types of these columns.
+const noEntry = `'', '', 0, 0, '', 0, 0, 0, 0, 0, '', '', 0, 0, '', 0, '', '', ''`
+
+func scanEntry(r *sql.Rows, e *wallet.Entry) error { return scanEntryAnd(r, e) }
+
+// scanEntryAnd scans a row that has more columns behind those of an entry.
+func scanEntryAnd(r *sql.Rows, e *wallet.Entry, more ...any) error {
 	var at int64
-	var previous, hash []byte
-	err := r.Scan(&e.User, &e.Currency, &e.Number, &e.Transaction, &e.Type, &e.Amount, &e.Balance, &e.Held, &e.Trade, &e.Reverses,
-		&e.IdempotencyKey, &e.FeeRule, &e.FeeVersion, &at, &e.Version, &e.KeyID, &previous, &hash)
-	e.At, e.Previous, e.Hash = time.UnixMicro(at).UTC(), storedHash(previous), storedHash(hash)
+	var posting, previous, hash []byte
+	err := r.Scan(append([]any{
+		&e.User, &e.Currency, &e.Number, &e.Transaction, &e.Type, &e.Amount, &e.Balance, &e.Held, &e.Trade, &e.Reverses,
+		&e.IdempotencyKey, &e.FeeRule, &e.FeeVersion, &at, &posting, &e.Version, &e.KeyID, &previous, &hash,
+	}, more...)...)
+	e.At, e.Posting, e.Previous, e.Hash = time.UnixMicro(at).UTC(), storedHash(posting), storedHash(previous), storedHash(hash)
 	return err
 }
 
-const transactionColumns = `id, kind, trade_id, reverses, scope, idempotency_key, note, entries, at, version, key_id, hash`
+const transactionColumns = `id, kind, trade_id, reverses, scope, idempotency_key, note, entries, at, terms, version, key_id, hash`
 
 func scanTransaction(r *sql.Rows, t *wallet.Transaction) error {
 	var at int64
-	var hash []byte
-	err := r.Scan(&t.ID, &t.Kind, &t.Trade, &t.Reverses, &t.Scope, &t.IdempotencyKey, &t.Note, &t.Entries, &at, &t.Version, &t.KeyID, &hash)
-	t.At, t.Hash = time.UnixMicro(at).UTC(), storedHash(hash)
+	var terms, hash []byte
+	err := r.Scan(&t.ID, &t.Kind, &t.Trade, &t.Reverses, &t.Scope, &t.IdempotencyKey, &t.Note, &t.Entries, &at, &terms, &t.Version, &t.KeyID, &hash)
+	t.At, t.Terms, t.Hash = time.UnixMicro(at).UTC(), storedHash(terms), storedHash(hash)
 	return err
 }
 

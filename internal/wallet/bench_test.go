@@ -33,9 +33,9 @@ func BenchmarkSell(b *testing.B) {
 				wg.Go(func() {
 					for i := next.Add(1); i <= int64(b.N); i = next.Add(1) {
 						_, err := bank.do(func(tx wallet.Tx) (*wallet.Posted, error) {
-							return bank.Sell(tx, wallet.Sale{
-								Trade: i, Buyer: fmt.Sprintf("u%04d", pairs[i-1][0]), Seller: fmt.Sprintf("u%04d", pairs[i-1][1]), Currency: "USD",
-								Price: 1_000, Fee: 50, FeeRule: "default", FeeVersion: 1,
+							return bank.Sell(tx, &wallet.Trade{
+								ID: i, Buyer: fmt.Sprintf("u%04d", pairs[i-1][0]), Seller: fmt.Sprintf("u%04d", pairs[i-1][1]), Currency: "USD",
+								Price: 1_000, Fee: 50, Net: 950, FeeRule: "default", FeeVersion: 1,
 							}, wallet.Request{Scope: "POST /api/listings/{id}/purchase platform", Key: fmt.Sprint(i)})
 						})
 						if err != nil {

@@ -18,6 +18,7 @@ const (
 	keyDomain         = "wallet-key/v1\x00"
 	keptDomain        = "wallet-user-checkpoint/v1\x00"
 	tradeDomain       = "wallet-trade/v1\x00"
+	termsDomain       = "wallet-trade-terms/v1\x00"
 	rulesDomain       = "wallet-fee-rules/v1\x00"
 	answerDomain      = "wallet-answer/v1\x00"
 )
@@ -90,6 +91,7 @@ func (e *Entry) fields(f *fieldWriter) {
 	f.text(e.IdempotencyKey, e.FeeRule)
 	f.int(e.FeeVersion)
 	f.time(e.At)
+	f.hash(e.Posting)
 	f.text(e.KeyID)
 }
 
@@ -113,6 +115,7 @@ func (t *Transaction) fields(f *fieldWriter) {
 	f.text(t.Scope, t.IdempotencyKey, t.Note)
 	f.int(t.Entries)
 	f.time(t.At)
+	f.hash(t.Terms)
 	f.text(t.KeyID)
 }
 
@@ -133,6 +136,22 @@ func (t *Trade) fields(f *fieldWriter) {
 	f.moments(t.CreatedAt, t.CompletedAt, t.SettleAt, t.SettledAt, t.ReversedAt)
 	f.int(t.Volume, t.Ranked)
 	f.text(t.KeyID)
+}
+
+func (t *terms) frame() (domain string, before []byte) { return termsDomain, nil }
+
+func (t *terms) fields(f *fieldWriter) {
+	f.int(t.ID, t.Listing)
+	f.text(t.Seller, t.Buyer)
+	f.int(t.AppID)
+	f.text(t.ContextID, t.AssetID)
+	f.int(t.Item, t.Amount, t.Price)
+	f.text(string(t.Currency), t.PaymentMethod, t.Country)
+	f.int(t.Fee, t.Net)
+	f.text(t.FeeRule)
+	f.int(t.FeeVersion)
+	f.moments(t.CreatedAt, t.CompletedAt, t.SettleAt, t.SettledAt, t.ReversedAt)
+	f.int(t.Volume, t.Ranked)
 }
 
 func (r *Rules) frame() (domain string, before []byte) { return rulesDomain, r.Previous[:] }

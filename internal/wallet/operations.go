@@ -5,7 +5,6 @@ import (
 	"slices"
 
 	"assay/internal/fault"
-	"assay/internal/money"
 )
 
 // Order is what an operator posts to a user's wallet.
@@ -83,62 +82,62 @@ func (l *Ledger) TakeBack(tx Tx, user string, transaction int64, r Request) (*Po
 	return l.post(tx, reversal(tx, t, entries, r))
 }
 
-// Sale is what a purchase moves.
-type Sale struct {
-	Trade         int64
-	Buyer, Seller string
-	Currency      money.Currency
-	Price, Fee    int64  // minor units; the seller gets the rest
-	FeeRule       string // that charged the fee
-	FeeVersion    int64  // of the set that it is of
-}
-
-// Sell moves money for a trade: the buyer pays the price, the house keeps the fee,
-// and the seller gets the rest, held until Settle.
-func (l *Ledger) Sell(tx Tx, s Sale, r Request) (*Posted, error) {
-	buyer, seller := Account{s.Buyer, s.Currency}, Account{s.Seller, s.Currency}
-	if err := checkAmount(buyer, s.Price); err != nil {
+// Sell moves money for a trade that was made: the buyer pays the price, the house
+// keeps the fee, and the seller gets the rest, held until Settle.
+func (l *Ledger) Sell(tx Tx, t *Trade, r Request) (*Posted, error) {
+	buyer, seller := t.buyer(), t.seller()
+	if err := checkAmount(buyer, t.Price); err != nil {
 		return nil, err
 	}
-	if err := CheckUser(s.Seller); err != nil {
+	if err := CheckUser(t.Seller); err != nil {
 		return nil, err
 	}
-	if s.Fee < 0 || s.Fee > s.Price || s.Buyer == s.Seller || s.Trade <= 0 {
-		return nil, fmt.Errorf("trade %d with a fee of %d for %d cannot be", s.Trade, s.Fee, s.Price)
+	if t.Fee < 0 || t.Fee > t.Price || t.Net != t.Price-t.Fee || t.Buyer == t.Seller || t.ID <= 0 {
+		return nil, fmt.Errorf("trade %d with a fee of %d for %d cannot be", t.ID, t.Fee, t.Price)
 	}
-	return l.post(tx, posting{Request: r, kind: KindSale, trade: s.Trade, feeRule: s.FeeRule, feeVersion: s.FeeVersion, lines: []line{
-		{Account: buyer, kind: TypePurchase, amount: -s.Price},
-		{Account: seller, kind: TypeSale, amount: s.Price - s.Fee},
-		{Account: Account{shardFor(HouseFee, s.Seller), s.Currency}, kind: TypeFee, amount: s.Fee},
+	return l.post(tx, posting{Request: r, kind: KindSale, trade: t, feeRule: t.FeeRule, feeVersion: t.FeeVersion, lines: []line{
+		{Account: buyer, kind: TypePurchase, amount: -t.Price},
+		{Account: seller, kind: TypeSale, amount: t.Net},
+		{Account: Account{shardFor(HouseFee, t.Seller), t.Currency}, kind: TypeFee, amount: t.Fee},
 	}})
 }
 
-// Settle makes what the seller of a trade was credited available.
-func (l *Ledger) Settle(tx Tx, trade int64, r Request) (*Posted, error) {
-	t, entries, err := l.sale(tx, trade)
+// Complete adds to the chains of buyer and seller that the asset of a trade was
+// handed over, and when its hold ends. It moves no money.
+func (l *Ledger) Complete(tx Tx, t *Trade, r Request) (*Posted, error) {
+	return l.post(tx, posting{Request: r, kind: KindCompletion, trade: t, check: held(tx, t.ID), lines: []line{
+		{Account: t.buyer(), kind: TypeCompletion}, {Account: t.seller(), kind: TypeCompletion},
+	}})
+}
+
+// Settle makes what the seller of a trade was credited available. The trade is as it
+// is once it has settled.
+func (l *Ledger) Settle(tx Tx, t *Trade, r Request) (*Posted, error) {
+	sale, entries, err := l.sale(tx, t.ID)
 	if err != nil {
 		return nil, err
 	}
 	i := slices.IndexFunc(entries, func(e Entry) bool { return e.Type == TypeSale })
 	if i < 0 {
-		return nil, tampered(Account{fmt.Sprintf("transaction %d", t.ID), ""})
+		return nil, tampered(Account{fmt.Sprintf("transaction %d", sale.ID), ""})
 	}
 	sold := entries[i]
-	return l.post(tx, posting{Request: r, kind: KindSettlement, trade: trade, check: held(tx, trade), lines: []line{
+	return l.post(tx, posting{Request: r, kind: KindSettlement, trade: t, check: held(tx, t.ID), lines: []line{
 		{Account: sold.Account, kind: TypeRelease, amount: -sold.Amount},
 		{Account: sold.Account, kind: TypeFree, amount: sold.Amount},
 	}})
 }
 
 // Reverse gives back what a sale moved: the price to the buyer, out of what the
-// seller was credited and what the house kept.
-func (l *Ledger) Reverse(tx Tx, trade int64, r Request) (*Posted, error) {
-	t, entries, err := l.sale(tx, trade)
+// seller was credited and what the house kept. The trade is as it is once it is
+// reversed.
+func (l *Ledger) Reverse(tx Tx, t *Trade, r Request) (*Posted, error) {
+	sale, entries, err := l.sale(tx, t.ID)
 	if err != nil {
 		return nil, err
 	}
-	p := reversal(tx, t, entries, r)
-	p.check = held(tx, trade)
+	p := reversal(tx, sale, entries, r)
+	p.trade, p.check = t, held(tx, t.ID)
 	return l.post(tx, p)
 }
 
@@ -152,7 +151,7 @@ func transfer(kind Type, user Account, amount int64, house string) []line {
 
 // reversal takes back a transaction.
 func reversal(tx Tx, t Transaction, entries []Entry, r Request) posting {
-	p := posting{Request: r, kind: KindReversal, trade: t.Trade, reverses: t.ID}
+	p := posting{Request: r, kind: KindReversal, reverses: t.ID}
 	for _, e := range entries {
 		kind := TypeReversal
 		if e.Type == TypeSale {
@@ -182,7 +181,11 @@ func (l *Ledger) sale(tx Tx, trade int64) (Transaction, []Entry, error) {
 			return all[i], entries, err
 		}
 	}
-	return Transaction{}, nil, fault.New(fault.Conflict, "trade_not_paid", "No money was moved for this trade.")
+	return Transaction{}, nil, notPaid()
+}
+
+func notPaid() error {
+	return fault.New(fault.Conflict, "trade_not_paid", "No money was moved for this trade.")
 }
 
 // entriesOf returns the entries of a transaction, all of which are what was
@@ -216,6 +219,9 @@ func held(tx Tx, trade int64) func() error {
 		all, err := tx.TradeTransactions(trade)
 		if err != nil {
 			return err
+		}
+		if !slices.ContainsFunc(all, func(t Transaction) bool { return t.Kind == KindSale }) {
+			return notPaid()
 		}
 		for _, t := range all {
 			switch t.Kind {

@@ -21,10 +21,11 @@ type Tx interface {
 	AddWallets(heads []Head) error
 	// WalletCount returns how many accounts a user has.
 	WalletCount(user string) (int, error)
-	// Post writes a transaction with its entries, and the heads as they leave them.
-	// The error is once.ErrAnswered where another one has its idempotency key, and
-	// ErrPosted where its trade has one of its kind, or what it takes back was.
-	Post(t Transaction, entries []Entry, heads []Head) error
+	// Post writes a transaction with its entries, and the heads as they leave them. It
+	// returns the entries that were the newest of these accounts before. The error is
+	// once.ErrAnswered where another transaction has its idempotency key, and ErrPosted
+	// where its trade has one of its kind, or what it takes back was.
+	Post(t Transaction, entries []Entry, heads []Head) (newest []Entry, err error)
 	// WalletTransaction returns a transaction; found is false where there is none.
 	WalletTransaction(id int64) (t Transaction, found bool, err error)
 	// TradeTransactions returns the transactions of a trade.
@@ -71,7 +72,7 @@ type line struct {
 type posting struct {
 	Request
 	kind       Kind
-	trade      int64
+	trade      *Trade // as the transaction leaves it; nil: of none
 	reverses   int64
 	feeRule    string
 	feeVersion int64
@@ -97,10 +98,14 @@ func (l *Ledger) post(tx Tx, p posting) (*Posted, error) {
 			return nil, err
 		}
 	}
+	before := slices.Clone(heads)
 	out := &Posted{Heads: heads, Transaction: Transaction{
-		ID: id, Kind: p.kind, Trade: p.trade, Reverses: p.reverses, Scope: p.Scope, IdempotencyKey: p.Key, Note: p.Note,
+		ID: id, Kind: p.kind, Reverses: p.reverses, Scope: p.Scope, IdempotencyKey: p.Key, Note: p.Note,
 		Entries: int64(len(p.lines)), At: tx.Now().UTC().Truncate(time.Microsecond),
 	}}
+	if p.trade != nil {
+		out.Transaction.Trade, out.Transaction.Terms = p.trade.ID, p.trade.Terms()
+	}
 	s.SealTransaction(&out.Transaction)
 	for _, line := range p.lines {
 		i := slices.IndexFunc(heads, func(h Head) bool { return h.Account == line.Account })
@@ -108,7 +113,8 @@ func (l *Ledger) post(tx Tx, p posting) (*Posted, error) {
 		if err != nil {
 			return nil, err
 		}
-		e.Transaction, e.Trade, e.IdempotencyKey, e.At = id, p.trade, p.Key, out.Transaction.At
+		e.Transaction, e.Trade, e.IdempotencyKey, e.At = id, out.Transaction.Trade, p.Key, out.Transaction.At
+		e.Posting = out.Transaction.Hash
 		e.FeeRule, e.FeeVersion = p.feeRule, p.feeVersion
 		s.SealEntry(&e)
 		heads[i].Hash = e.Hash
@@ -117,11 +123,60 @@ func (l *Ledger) post(tx Tx, p posting) (*Posted, error) {
 	for i := range heads {
 		s.SealHead(&heads[i])
 	}
-	err = tx.Post(out.Transaction, out.Entries, heads)
+	newest, err := tx.Post(out.Transaction, out.Entries, heads)
 	if errors.Is(err, ErrPosted) {
 		err = fault.New(fault.Conflict, "already_posted", "The trade has its %s already.", p.kind)
 	}
-	return out, err
+	if err != nil {
+		return nil, err
+	}
+	return out, s.checkNewest(before, newest)
+}
+
+// checkNewest refuses heads of which one is not what the newest entry of its account
+// left, or whose newest entry is not what was written.
+func (s *Sealer) checkNewest(heads []Head, newest []Entry) error {
+	used := 0
+	for i := range heads {
+		h := &heads[i]
+		if h.Number == 0 {
+			continue
+		}
+		used++
+		at := slices.IndexFunc(newest, func(e Entry) bool { return e.Account == h.Account })
+		if at < 0 {
+			return tampered(h.Account)
+		}
+		if err := s.checkHead(h, &newest[at]); err != nil {
+			return err
+		}
+	}
+	if used != len(newest) {
+		return examined(nil, "several entries that are the newest of one account", ledgerTampered())
+	}
+	return nil
+}
+
+// checkHead refuses an account whose newest entry is not what was written, or left
+// something else than its head says. Of an account without entries there is none: nil.
+func (s *Sealer) checkHead(h *Head, newest *Entry) error {
+	if newest == nil || h.Number == 0 {
+		return accountIntact(newest == nil && h.Number == 0, nil, h.Account)
+	}
+	intact, err := s.EntryIntact(newest)
+	same := newest.Account == h.Account && newest.Number == h.Number && newest.Hash == h.Hash && newest.Balance == h.Balance && newest.Held == h.Held
+	return accountIntact(intact && same, err, h.Account)
+}
+
+// CheckAccount refuses an account whose head is not what was written, or is not what
+// its newest entry left; nil: the account has no entries.
+func (r *Ring) CheckAccount(h *Head, newest *Entry) error {
+	s := r.Sealer()
+	intact, err := s.HeadIntact(h)
+	if err := accountIntact(intact, err, h.Account); err != nil {
+		return err
+	}
+	return s.checkHead(h, newest)
 }
 
 // balanced refuses what is no transaction. Amounts that a user chose were checked
@@ -161,6 +216,9 @@ func (p *posting) accounts() []Account {
 func lockHeads(tx Tx, s *Sealer, accounts []Account) (heads []Head, id int64, err error) {
 	if heads, id, err = tx.LockWallets(accounts); err != nil {
 		return nil, 0, err
+	}
+	if len(heads) > len(accounts) {
+		return nil, 0, examined(nil, "several rows of one account", ledgerTampered())
 	}
 	if len(heads) < len(accounts) {
 		if heads, id, err = addHeads(tx, s, accounts, heads); err != nil {
@@ -227,14 +285,18 @@ func NotWritten(what string) error {
 		"The database does not keep what the ledger writes, so nothing was done. Verify the ledger, and take away what somebody added to its tables."))
 }
 
+func ledgerTampered() *fault.Error {
+	return fault.New(fault.Unavailable, "ledger_tampered",
+		"A wallet account is not what the ledger wrote. Its balance is not shown, and nothing is posted to it. Verify the ledger, and restore it from a backup.")
+}
+
 // accountIntact makes an error of what was found of a seal of an account; nil:
 // there is nothing wrong.
 func accountIntact(intact bool, err error, a Account) error {
 	if intact && err == nil {
 		return nil
 	}
-	return examined(err, fmt.Sprintf("account %.130q %s", a.User, a.Currency), fault.New(fault.Unavailable, "ledger_tampered",
-		"A wallet account is not what the ledger wrote, so nothing is posted to it. Verify the ledger, and restore it from a backup."))
+	return examined(err, fmt.Sprintf("account %.130q %s", a.User, a.Currency), ledgerTampered())
 }
 
 // apply works out the entry of a line, and moves the head of its account on.

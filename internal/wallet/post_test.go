@@ -69,19 +69,32 @@ func (b *bank) deposit(user string, amount int64) *wallet.Posted {
 	return p
 }
 
+// traded is a trade of buyer and seller.
+func traded(id, price, fee int64) *wallet.Trade {
+	return &wallet.Trade{ID: id, Buyer: "buyer", Seller: "seller", Currency: "USD", Price: price, Fee: fee, Net: price - fee, FeeRule: "std", FeeVersion: 1}
+}
+
 func (b *bank) sell(trade int64, price, fee int64) (*wallet.Posted, error) {
 	b.Helper()
 	return b.do(func(tx wallet.Tx) (*wallet.Posted, error) {
-		return b.Sell(tx, wallet.Sale{Trade: trade, Buyer: "buyer", Seller: "seller", Currency: "USD", Price: price, Fee: fee, FeeRule: "std", FeeVersion: 1}, wallet.Request{})
+		return b.Sell(tx, traded(trade, price, fee), wallet.Request{})
+	})
+}
+
+func (b *bank) complete(trade int64) (*wallet.Posted, error) {
+	return b.do(func(tx wallet.Tx) (*wallet.Posted, error) {
+		return b.Complete(tx, traded(trade, 1, 0), wallet.Request{})
 	})
 }
 
 func (b *bank) settle(trade int64) (*wallet.Posted, error) {
-	return b.do(func(tx wallet.Tx) (*wallet.Posted, error) { return b.Settle(tx, trade, wallet.Request{}) })
+	return b.do(func(tx wallet.Tx) (*wallet.Posted, error) { return b.Settle(tx, traded(trade, 1, 0), wallet.Request{}) })
 }
 
 func (b *bank) reverse(trade int64) (*wallet.Posted, error) {
-	return b.do(func(tx wallet.Tx) (*wallet.Posted, error) { return b.Reverse(tx, trade, wallet.Request{}) })
+	return b.do(func(tx wallet.Tx) (*wallet.Posted, error) {
+		return b.Reverse(tx, traded(trade, 1, 0), wallet.Request{})
+	})
 }
 
 // wants compares what users have, "balance/held" by user.
@@ -206,6 +219,33 @@ func TestSell_HoldsTheCreditUntilTheTradeSettles(t *testing.T) {
 	refusedAs(t, err, "trade_settled")
 	_, err = b.settle(8)
 	refusedAs(t, err, "trade_not_paid")
+	b.audit()
+}
+
+func TestComplete_IsAnEntryOfNothingForBuyerAndSeller(t *testing.T) {
+	b := newBank(t)
+	b.deposit("buyer", 100)
+	_, err := b.complete(7)
+	refusedAs(t, err, "trade_not_paid")
+	_, err = b.sell(7, 100, 10)
+	b.must(err)
+	p, err := b.complete(7)
+	b.must(err)
+	b.wants(map[string]string{"buyer": "0/0", "seller": "90/90"})
+	if want := traded(7, 1, 0).Terms(); p.Transaction.Terms != want || p.Transaction.Trade != 7 {
+		t.Errorf("it covers %s of trade %d, want %s of 7", p.Transaction.Terms, p.Transaction.Trade, want)
+	}
+	for _, e := range p.Entries {
+		if e.Amount != 0 || e.Type != wallet.TypeCompletion || e.Posting != p.Transaction.Hash {
+			t.Errorf("%+v", e)
+		}
+	}
+	_, err = b.complete(7)
+	refusedAs(t, err, "already_posted")
+	_, err = b.settle(7)
+	b.must(err)
+	_, err = b.complete(7)
+	refusedAs(t, err, "trade_settled")
 	b.audit()
 }
 
@@ -346,11 +386,22 @@ func TestPost_BuildsOnNothingThatWasTamperedWith(t *testing.T) {
 		"mac":         {`UPDATE wallet_account SET mac = head_hash WHERE user_id = 'u'`},
 		"version":     {`UPDATE wallet_account SET version = 2 WHERE user_id = 'u'`},
 		"moved":       {`UPDATE wallet_account SET user_id = 'gone' WHERE user_id = 'u'`},
+
+		"newest entry's amount":      {`UPDATE wallet_entry SET amount = 6 WHERE user_id = 'u' AND number = 2`},
+		"newest entry's transaction": {`UPDATE wallet_entry SET transaction_id = 1 WHERE user_id = 'u' AND number = 2`},
+		"newest entry's hash":        {`UPDATE wallet_entry SET hash = previous_hash WHERE user_id = 'u' AND number = 2`},
+		"newest entry deleted":       {`DELETE FROM wallet_entry WHERE user_id = 'u' AND number = 2`},
 	} {
 		t.Run(name, func(t *testing.T) {
 			b := newBank(t)
 			b.deposit("u", 5)
+			b.deposit("u", 5)
 			raw := b.raw()
+			if b.at.Engine == storetest.PostgreSQL {
+				edits = append([]string{`ALTER TABLE wallet_entry DISABLE TRIGGER ALL`}, edits...)
+			} else {
+				edits = append([]string{`DROP TRIGGER wallet_entry_update`, `DROP TRIGGER wallet_entry_delete`}, edits...)
+			}
 			for _, edit := range edits {
 				_, err := raw.ExecContext(t.Context(), edit)
 				b.must(err)
@@ -360,6 +411,11 @@ func TestPost_BuildsOnNothingThatWasTamperedWith(t *testing.T) {
 				t.Errorf("got %v", err)
 			}
 			refusedAs(t, err, "ledger_tampered")
+			var posted int
+			b.must(raw.QueryRowContext(t.Context(), `SELECT count(*) FROM wallet_transaction`).Scan(&posted))
+			if posted != 2 {
+				t.Errorf("%d transactions, want the 2 from before", posted)
+			}
 			b.deposit("other", 1)
 		})
 	}
@@ -400,7 +456,8 @@ func (b *bank) carryOut(e errand) error {
 		if e.trade == 0 {
 			_, err = b.Deposit(tx, usd(e.user), e.amount, request)
 		} else {
-			_, err = b.Sell(tx, wallet.Sale{Trade: e.trade, Buyer: e.user, Seller: "s" + e.user, Currency: "USD", Price: e.amount, Fee: e.amount / 10}, request)
+			fee := e.amount / 10
+			_, err = b.Sell(tx, &wallet.Trade{ID: e.trade, Buyer: e.user, Seller: "s" + e.user, Currency: "USD", Price: e.amount, Fee: fee, Net: e.amount - fee}, request)
 		}
 		if err != nil {
 			return err
@@ -500,11 +557,12 @@ func (b *bank) randomStep(r *rand.Rand, n int64) {
 		case 4:
 			return b.TakeBack(tx, user, 1+r.Int64N(n), wallet.Request{})
 		case 5:
-			return b.Settle(tx, 1+r.Int64N(n), wallet.Request{})
+			return b.Settle(tx, traded(1+r.Int64N(n), 1, 0), wallet.Request{})
 		case 6:
-			return b.Reverse(tx, 1+r.Int64N(n), wallet.Request{})
+			return b.Reverse(tx, traded(1+r.Int64N(n), 1, 0), wallet.Request{})
 		default:
-			return b.Sell(tx, wallet.Sale{Trade: n, Buyer: user, Seller: other, Currency: "USD", Price: amount, Fee: amount / 7}, wallet.Request{})
+			fee := amount / 7
+			return b.Sell(tx, &wallet.Trade{ID: n, Buyer: user, Seller: other, Currency: "USD", Price: amount, Fee: fee, Net: amount - fee}, wallet.Request{})
 		}
 	})
 	if err != nil && fault.Of(err) == nil {

@@ -50,14 +50,14 @@ func TestCanonical_HasTheBytesThatItAlwaysHad(t *testing.T) {
 	at := time.UnixMicro(1795267801000001).UTC()
 	sold := Entry{
 		Account: Account{User: "u1", Currency: "USD"}, Number: 7, Transaction: 42, Type: TypeSale, Amount: 8700, Balance: 18700, Held: 8700,
-		Trade: 9, IdempotencyKey: "order-1|B", FeeRule: "std", FeeVersion: 3, At: at, Previous: filled(0xaa),
+		Trade: 9, IdempotencyKey: "order-1|B", FeeRule: "std", FeeVersion: 3, At: at, Posting: filled(0xcc), Previous: filled(0xaa),
 	}
 	odd := Entry{
 		Account: Account{User: "ü|日本", Currency: "JPY"}, Number: 1, Transaction: 1, Type: TypeReversal, Amount: -1, Balance: -MaxBalance,
 		Reverses: 12, At: time.UnixMicro(-1).UTC(),
 	}
 	head := Head{Account: Account{User: "u1", Currency: "USD"}, Balance: 18700, Held: 8700, Number: 7, Hash: filled(0xbb)}
-	tx := Transaction{ID: 42, Kind: KindSale, Trade: 9, Scope: "POST x admin u1", IdempotencyKey: "order-1|B", Entries: 3, At: at}
+	tx := Transaction{ID: 42, Kind: KindSale, Trade: 9, Scope: "POST x admin u1", IdempotencyKey: "order-1|B", Entries: 3, At: at, Terms: filled(0xdd)}
 	traded := Trade{
 		ID: 9, Listing: 8, Seller: "u1", Buyer: "ü2", AppID: 730, ContextID: "2", AssetID: "a1", Item: 5, Amount: 1, Price: 10000, Currency: "USD",
 		PaymentMethod: "card", Country: "DE", Fee: 1300, Net: 8700, FeeRule: "std", FeeVersion: 3, Transaction: 42, State: "completed",
@@ -78,16 +78,16 @@ func TestCanonical_HasTheBytesThatItAlwaysHad(t *testing.T) {
 			"77616c6c65742d656e7472792f763100" + strings.Repeat("aa", 32) + "0000000101" + "000000027531" + "00000003555344" +
 				"000000080000000000000007" + "00000008000000000000002a" + "0000000473616c65" + "0000000800000000000021fc" +
 				"00000008000000000000490c" + "0000000800000000000021fc" + "000000080000000000000009" + "000000080000000000000000" +
-				"000000096f726465722d317c42" + "00000003737464" + "000000080000000000000003" + "00000008000660c95b8e2841" + "000000026b31",
-			"caf7d84486319291e1de1b8b0aca0ed82e2d3cdd7ac3782b5703901429361eaa",
+				"000000096f726465722d317c42" + "00000003737464" + "000000080000000000000003" + "00000008000660c95b8e2841" + "00000020" + strings.Repeat("cc", 32) + "000000026b31",
+			"aa86d92bda92a49a401a1d2f360b326716753ee87c348fbbc8a8e8d7c58bb9ed",
 		},
 		{
 			"the first entry of an account", "2026-b", func(s *Sealer) (record, Hash) { s.SealEntry(&odd); return &odd, odd.Hash },
 			"77616c6c65742d656e7472792f763100" + strings.Repeat("00", 32) + "0000000101" + "00000009c3bc7ce697a5e69cac" + "000000034a5059" +
 				"000000080000000000000001" + "000000080000000000000001" + "00000008726576657273616c" + "00000008ffffffffffffffff" +
 				"00000008ffe0000000000001" + "000000080000000000000000" + "000000080000000000000000" + "00000008000000000000000c" +
-				"00000000" + "00000000" + "000000080000000000000000" + "00000008ffffffffffffffff" + "00000006323032362d62",
-			"80a78444f277f53fb50375912a82b5f155a00f6b9db3940d8af509b88a41c41d",
+				"00000000" + "00000000" + "000000080000000000000000" + "00000008ffffffffffffffff" + "00000020" + strings.Repeat("00", 32) + "00000006323032362d62",
+			"95defa7f433a62cfd5365ec53807eaaa44480e815f904a05b8d8d68628357e49",
 		},
 		{
 			"a head", "k1", func(s *Sealer) (record, Hash) { s.SealHead(&head); return &head, head.MAC },
@@ -99,8 +99,8 @@ func TestCanonical_HasTheBytesThatItAlwaysHad(t *testing.T) {
 			"a transaction", "k1", func(s *Sealer) (record, Hash) { s.SealTransaction(&tx); return &tx, tx.Hash },
 			"77616c6c65742d7472616e73616374696f6e2f763100" + "0000000101" + "00000008000000000000002a" + "0000000473616c65" +
 				"000000080000000000000009" + "000000080000000000000000" + "0000000f504f535420782061646d696e207531" +
-				"000000096f726465722d317c42" + "00000000" + "000000080000000000000003" + "00000008000660c95b8e2841" + "000000026b31",
-			"11e0de8e85e68aa5951d688974b71b04f43bc9a8ff6a4f6f669cbdbbd1723504",
+				"000000096f726465722d317c42" + "00000000" + "000000080000000000000003" + "00000008000660c95b8e2841" + "00000020" + strings.Repeat("dd", 32) + "000000026b31",
+			"37dc75d303af02a51067055cc521b4b24af5965b64c27891be71bf2e79d70970",
 		},
 		{
 			"a trade", "k1", func(s *Sealer) (record, Hash) { s.Seal(&traded); return &traded, traded.MAC },
@@ -127,6 +127,25 @@ func TestCanonical_HasTheBytesThatItAlwaysHad(t *testing.T) {
 				t.Errorf("seal is %s, want %s", hash, c.hash)
 			}
 		})
+	}
+}
+
+// The digest was made by another program, like the seals above.
+func TestTerms_AreTheDigestThatTheyAlwaysWere(t *testing.T) {
+	at := time.UnixMicro(1795267801000001).UTC()
+	traded := Trade{
+		ID: 9, Listing: 8, Seller: "u1", Buyer: "ü2", AppID: 730, ContextID: "2", AssetID: "a1", Item: 5, Amount: 1, Price: 10000, Currency: "USD",
+		PaymentMethod: "card", Country: "DE", Fee: 1300, Net: 8700, FeeRule: "std", FeeVersion: 3, Transaction: 42, State: "completed",
+		CreatedAt: at, CompletedAt: at.Add(time.Microsecond), SettleAt: at.Add(2 * time.Microsecond), Volume: 10_000_000,
+	}
+	const want = "d75f5e7465c440688067905ab541a1d4bbf2862fb6e9937f5ca8a23699dbdabf"
+	if got := traded.Terms(); got.String() != want {
+		t.Errorf("terms are %s, want %s", got, want)
+	}
+	keyOf(t, "k1").Sealer().Seal(&traded)
+	traded.State, traded.Transaction = "settled", 43
+	if got := traded.Terms(); got.String() != want {
+		t.Errorf("state, transaction and seal are among the terms: %s", got)
 	}
 }
 
@@ -158,6 +177,7 @@ func TestSealer_FindsEveryFieldThatWasChanged(t *testing.T) {
 		"time":        func(e *Entry) { e.At = e.At.Add(time.Microsecond) },
 		"version":     func(e *Entry) { e.Version++ },
 		"key id":      func(e *Entry) { e.KeyID = "k2" },
+		"posting":     func(e *Entry) { e.Posting[0]++ },
 		"previous":    func(e *Entry) { e.Previous[31]++ },
 		"hash":        func(e *Entry) { e.Hash[0]++ },
 	} {

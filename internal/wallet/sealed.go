@@ -1,6 +1,7 @@
 package wallet
 
 import (
+	"crypto/sha256"
 	"fmt"
 	"time"
 
@@ -39,6 +40,13 @@ type Trade struct {
 	Seal
 }
 
+// terms is what a transaction covers of its trade: all but the transaction's own id,
+// the state, which follows from the trade's transactions, and the seal.
+type terms Trade
+
+// Terms returns the digest of a trade by which its transactions cover it.
+func (t *Trade) Terms() Hash { return sha256.Sum256(canonical(nil, (*terms)(t))) }
+
 // Rules is a version of the fee rules as it is sealed, in a chain of all versions.
 // What it says is in its digest.
 type Rules struct {
@@ -62,6 +70,10 @@ type Answer struct {
 	Expires                time.Time // zero: never
 	Seal
 }
+
+func (t *Trade) buyer() Account { return Account{t.Buyer, t.Currency} }
+
+func (t *Trade) seller() Account { return Account{t.Seller, t.Currency} }
 
 // sealed is a record that carries a Seal.
 type sealed interface {

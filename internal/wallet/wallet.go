@@ -113,6 +113,7 @@ const (
 	TypeSale         Type = "sale"         // what a seller gets, held until the trade settles
 	TypeSaleReversal Type = "saleReversal" // takes back a sale, while it is held
 	TypeFee          Type = "fee"          // what the house keeps
+	TypeCompletion   Type = "completion"   // moves nothing: the asset was handed over
 )
 
 // Held reports whether entries of the type change what is held by their amount,
@@ -124,7 +125,7 @@ func (t Type) Held() bool {
 // Known reports whether t is one of the types.
 func (t Type) Known() bool {
 	switch t {
-	case TypeDeposit, TypeWithdrawal, TypeCorrection, TypeReversal, TypeRelease, TypeFree, TypePurchase, TypeSale, TypeSaleReversal, TypeFee:
+	case TypeDeposit, TypeWithdrawal, TypeCorrection, TypeReversal, TypeRelease, TypeFree, TypePurchase, TypeSale, TypeSaleReversal, TypeFee, TypeCompletion:
 		return true
 	}
 	return false
@@ -140,13 +141,14 @@ const (
 	KindCorrection Kind = "correction" // correction of both
 	KindReversal   Kind = "reversal"   // a reversal, or saleReversal, for each entry of another transaction
 	KindSale       Kind = "sale"       // purchase, sale and fee
+	KindCompletion Kind = "completion" // completion of buyer and seller, of nothing: the trade and the end of its hold are part of both chains
 	KindSettlement Kind = "settlement" // release and free of the seller: a sale is final
 )
 
 // Known reports whether k is one of the kinds.
 func (k Kind) Known() bool {
 	switch k {
-	case KindDeposit, KindWithdrawal, KindCorrection, KindReversal, KindSale, KindSettlement:
+	case KindDeposit, KindWithdrawal, KindCorrection, KindReversal, KindSale, KindCompletion, KindSettlement:
 		return true
 	}
 	return false
@@ -167,6 +169,7 @@ type Entry struct {
 	FeeRule        string    // of a sale's entries
 	FeeVersion     int64     // of a sale's entries: of the set of rules
 	At             time.Time // of its transaction; whole microseconds
+	Posting        Hash      // the hash of its transaction, so that the chain covers that, too
 	Version        int       // of the bytes under the hash
 	KeyID          string
 	Previous, Hash Hash
@@ -183,7 +186,8 @@ type Transaction struct {
 	Note           string
 	Entries        int64 // how many it has
 	At             time.Time
-	Version        int // of the bytes under the hash
+	Terms          Hash // of its trade, as the transaction leaves it; zero: of none
+	Version        int  // of the bytes under the hash
 	KeyID          string
 	Hash           Hash
 }

@@ -156,6 +156,7 @@ func (v *audit) compare(marks []wallet.Mark) error {
 		return err
 	}
 	for i, m := range marks {
+		v.covered(m)
 		hash, there := hashes[places[i]]
 		v.that(anchorMatch, there && hash == m.Hash, func() Finding {
 			actual := "none that is what was sealed"

@@ -132,6 +132,7 @@ type audit struct {
 	progress Progress
 	tell     func(Progress)
 	add      func(wallet.Mark) // nil: no checkpoint is made of what is verified
+	suspects suspects
 
 	byTransaction, byTrade *sorter // what belongs to them, where everything is verified
 }

@@ -29,8 +29,11 @@ type bulk struct {
 	moved  []int64          // the first of these
 	open   []wallet.Trade   // neither settled nor reversed
 	id     int64
-	rows   map[string][][]any  // not written yet, by table
-	names  map[string][]string // of the columns
+	newest map[wallet.Account]wallet.Entry
+	// stopped is whether the clock stands still.
+	stopped bool
+	rows    map[string][][]any  // not written yet, by table
+	names   map[string][]string // of the columns
 }
 
 // posted is a transaction with its entries.
@@ -45,7 +48,7 @@ type posted struct {
 func (w *world) fill(r *rand.Rand, entries, users int) {
 	w.Helper()
 	b := &bulk{
-		world: w, rand: r, heads: map[wallet.Account]*wallet.Head{}, recent: map[int64]posted{}, rows: map[string][][]any{}, names: map[string][]string{},
+		world: w, rand: r, heads: map[wallet.Account]*wallet.Head{}, newest: map[wallet.Account]wallet.Entry{}, recent: map[int64]posted{}, rows: map[string][][]any{}, names: map[string][]string{},
 	}
 	for i := range users {
 		b.traders[userName(i)] = int64(len(b.traders) + 1)
@@ -131,16 +134,15 @@ func (b *bulk) sell(buyer wallet.Account, seller string, price int64) {
 	b.trades++
 	r := b.request(buyer.User)
 	r.Note = payment.Note()
-	p := b.posts(b.ledger.Sell(b, wallet.Sale{
-		Trade: b.trades, Buyer: buyer.User, Seller: seller, Currency: buyer.Currency, Price: price, Fee: quote.Fee, FeeRule: quote.Rule, FeeVersion: 1,
-	}, r))
-	at := p.Transaction.At
-	b.add("listing", b.trades, b.traders[seller], 730, "2", "a", 1, 1, price, string(buyer.Currency), "sold", 1, at.UnixMicro())
-	b.open = append(b.open, wallet.Trade{
+	t := wallet.Trade{
 		ID: b.trades, Listing: b.trades, Seller: seller, Buyer: buyer.User, AppID: 730, ContextID: "2", AssetID: "a", Item: 1, Amount: 1,
 		Price: price, Currency: buyer.Currency, PaymentMethod: "card", Country: "DE", Fee: quote.Fee, Net: quote.Net, FeeRule: quote.Rule, FeeVersion: 1,
-		Transaction: p.Transaction.ID, State: "pending", CreatedAt: at,
-	})
+		State: "pending", CreatedAt: b.tick(),
+	}
+	p := b.posts(b.posting(func() (*wallet.Posted, error) { return b.ledger.Sell(b, &t, r) }))
+	t.Transaction = p.Transaction.ID
+	b.add("listing", b.trades, b.traders[seller], 730, "2", "a", 1, 1, price, string(buyer.Currency), "sold", 1, t.CreatedAt.UnixMicro())
+	b.open = append(b.open, t)
 }
 
 // end settles or reverses a trade.
@@ -149,10 +151,14 @@ func (b *bulk) end() {
 	t := b.open[i]
 	b.open = slices.Delete(b.open, i, i+1)
 	if b.rand.IntN(20) == 0 {
-		t.State, t.ReversedAt = "reversed", b.posts(b.ledger.Reverse(b, t.ID, wallet.Request{})).Transaction.At
+		t.State, t.ReversedAt = "reversed", b.tick()
+		b.posts(b.posting(func() (*wallet.Posted, error) { return b.ledger.Reverse(b, &t, wallet.Request{}) }))
 	} else {
-		t.State, t.SettledAt = "settled", b.posts(b.ledger.Settle(b, t.ID, wallet.Request{})).Transaction.At
-		t.CompletedAt, t.SettleAt = t.CreatedAt, t.SettledAt
+		t.State, t.CompletedAt = "completed", b.tick()
+		t.SettleAt = t.CompletedAt
+		b.posts(b.posting(func() (*wallet.Posted, error) { return b.ledger.Complete(b, &t, wallet.Request{}) }))
+		t.State, t.SettledAt = "settled", b.tick()
+		b.posts(b.posting(func() (*wallet.Posted, error) { return b.ledger.Settle(b, &t, wallet.Request{}) }))
 	}
 	b.addTrade(&t)
 	delete(b.recent, t.Transaction)
@@ -188,8 +194,20 @@ func (b *bulk) posts(p *wallet.Posted, err error) *wallet.Posted {
 
 func (b *bulk) add(table string, row ...any) { b.rows[table] = append(b.rows[table], row) }
 
+// posting posts at the moment of the last tick.
+func (b *bulk) posting(fn func() (*wallet.Posted, error)) (*wallet.Posted, error) {
+	b.stopped = true
+	defer func() { b.stopped = false }()
+	return fn()
+}
+
 // Now is that of wallet.Tx, as are those that follow.
-func (b *bulk) Now() time.Time { return b.tick() }
+func (b *bulk) Now() time.Time {
+	if b.stopped {
+		return b.now
+	}
+	return b.tick()
+}
 
 func (b *bulk) LockWallets(accounts []wallet.Account) (heads []wallet.Head, id int64, err error) {
 	for _, a := range accounts {
@@ -210,11 +228,18 @@ func (b *bulk) AddWallets(heads []wallet.Head) error {
 
 func (b *bulk) WalletCount(string) (int, error) { return 0, nil }
 
-func (b *bulk) Post(t wallet.Transaction, entries []wallet.Entry, heads []wallet.Head) error {
-	b.add("wallet_transaction", t.ID, string(t.Kind), t.Trade, t.Reverses, t.Scope, t.IdempotencyKey, t.Note, t.Entries, t.At.UnixMicro(), t.Version, t.KeyID, t.Hash[:])
+func (b *bulk) Post(t wallet.Transaction, entries []wallet.Entry, heads []wallet.Head) (newest []wallet.Entry, _ error) {
+	b.add("wallet_transaction", t.ID, string(t.Kind), t.Trade, t.Reverses, t.Scope, t.IdempotencyKey, t.Note, t.Entries, t.At.UnixMicro(), t.Terms[:],
+		t.Version, t.KeyID, t.Hash[:])
+	for i := range heads {
+		if e, ok := b.newest[heads[i].Account]; ok {
+			newest = append(newest, e)
+		}
+	}
 	for _, e := range entries {
 		b.add("wallet_entry", e.User, string(e.Currency), e.Number, e.Transaction, string(e.Type), e.Amount, e.Balance, e.Held, e.Trade, e.Reverses,
-			e.IdempotencyKey, e.FeeRule, e.FeeVersion, e.At.UnixMicro(), e.Version, e.KeyID, e.Previous[:], e.Hash[:])
+			e.IdempotencyKey, e.FeeRule, e.FeeVersion, e.At.UnixMicro(), e.Posting[:], e.Version, e.KeyID, e.Previous[:], e.Hash[:])
+		b.newest[e.Account] = e
 	}
 	for i := range heads {
 		*b.heads[heads[i].Account] = heads[i]
@@ -222,7 +247,7 @@ func (b *bulk) Post(t wallet.Transaction, entries []wallet.Entry, heads []wallet
 	if t.Kind == wallet.KindSale || t.Kind == wallet.KindDeposit {
 		b.recent[t.ID] = posted{t, entries}
 	}
-	return nil
+	return newest, nil
 }
 
 func (b *bulk) WalletTransaction(id int64) (wallet.Transaction, bool, error) {

@@ -9,17 +9,18 @@ import (
 	"assay/internal/wallet"
 )
 
-// What a sorter keeps of entries and transactions are all of their fields but the
-// seals, which were verified when they were read.
+// What a sorter keeps of entries and transactions are all of their fields but their
+// own seals, which were verified when they were read.
 
 func putEntry(to []byte, e *Entry) []byte {
 	to = putTexts(to, e.User, string(e.Currency), string(e.Type), e.IdempotencyKey, e.FeeRule, e.KeyID)
+	to = append(to, e.Posting[:]...)
 	return putInts(to, e.Number, e.Transaction, e.Amount, e.Balance, e.Held, e.Trade, e.Reverses, e.FeeVersion, e.At.UnixMicro(), int64(e.Version))
 }
 
 func (r *recordReader) entry() (e Entry) {
 	e.User, e.Currency, e.Type = r.word(), money.Currency(r.word()), wallet.Type(r.word())
-	e.IdempotencyKey, e.FeeRule, e.KeyID = r.word(), r.word(), r.word()
+	e.IdempotencyKey, e.FeeRule, e.KeyID, e.Posting = r.word(), r.word(), r.word(), r.hash()
 	e.Number, e.Transaction = r.int(), r.int()
 	e.Amount, e.Balance, e.Held, e.Trade, e.Reverses, e.FeeVersion = r.int(), r.int(), r.int(), r.int(), r.int(), r.int()
 	e.At, e.Version = time.UnixMicro(r.int()).UTC(), int(r.int())
@@ -37,6 +38,7 @@ func putPayment(to []byte, p *payment) []byte {
 		return to
 	}
 	to = putTexts(to, string(t.Kind), t.Scope, t.IdempotencyKey, t.Note, t.KeyID)
+	to = append(to, t.Terms[:]...)
 	return putInts(to, t.Trade, t.Reverses, t.Entries, t.At.UnixMicro(), int64(t.Version))
 }
 
@@ -49,7 +51,7 @@ func (r *recordReader) payment() *payment {
 	if len(r.rest) == 0 {
 		return p
 	}
-	t := wallet.Transaction{ID: p.id, Kind: wallet.Kind(r.word()), Scope: r.word(), IdempotencyKey: r.word(), Note: r.word(), KeyID: r.word()}
+	t := wallet.Transaction{ID: p.id, Kind: wallet.Kind(r.word()), Scope: r.word(), IdempotencyKey: r.word(), Note: r.word(), KeyID: r.word(), Terms: r.hash()}
 	t.Trade, t.Reverses, t.Entries, t.At, t.Version = r.int(), r.int(), r.int(), time.UnixMicro(r.int()).UTC(), int(r.int())
 	p.Transaction = &Transaction{Transaction: t}
 	return p
@@ -90,6 +92,15 @@ func (r *recordReader) int() int64 {
 	}
 	r.rest = r.rest[n:]
 	return v
+}
+
+func (r *recordReader) hash() (h wallet.Hash) {
+	if len(r.rest) < len(h) {
+		r.rest, r.err = nil, errRecord
+		return h
+	}
+	r.rest = r.rest[copy(h[:], r.rest):]
+	return h
 }
 
 const maxWords = 1 << 10

@@ -22,6 +22,8 @@ func misshapen(p *payment) string {
 		good = p.settlement()
 	case wallet.KindSale:
 		good = p.sale()
+	case wallet.KindCompletion:
+		good = p.completion()
 	}
 	if good {
 		return ""
@@ -56,6 +58,19 @@ func (p *payment) settlement() bool {
 	released, freed := p.leg(wallet.TypeRelease), p.leg(wallet.TypeFree)
 	return len(p.entries) == 2 && released != nil && freed != nil && released.Account == freed.Account && !wallet.IsHouse(freed.User) &&
 		released.Amount == -freed.Amount && freed.Amount >= 0
+}
+
+// completion reports whether there is an entry of nothing for each of two users.
+func (p *payment) completion() bool {
+	if len(p.entries) != 2 || p.entries[0].User == p.entries[1].User {
+		return false
+	}
+	for i := range p.entries {
+		if e := &p.entries[i]; e.Type != wallet.TypeCompletion || e.Amount != 0 || wallet.IsHouse(e.User) {
+			return false
+		}
+	}
+	return true
 }
 
 // sale reports whether the entries are those of a sale.

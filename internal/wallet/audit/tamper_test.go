@@ -28,13 +28,13 @@ type tampering struct {
 
 // The example's alice has, in USD: 1 to 3 deposits, 4 to 6 purchases (of 1999, 501
 // and 333), 7 the reversal of 5, 8 and 9 a deposit and its reversal, 10 a purchase
-// (of 777, from carol), 11 to 18 deposits and withdrawals, 19 a deposit. Bob has 1 a deposit, 2 to 4 sales, 5 and 6 the settlement of 2, 7 the
-// reversal of 3, 8 a withdrawal and 9 a deposit.
+// (of 777, from carol), 11 the completion of 4, 12 to 18 deposits and withdrawals, 19 a deposit. Bob has 1 a deposit, 2 to 4 sales, 5 the
+// reversal of 3, 6 a withdrawal, 7 the completion of 2, 8 and 9 its settlement, and 10 a deposit.
 const (
 	ofAlice = ` WHERE user_id = 'alice' AND currency = 'USD' AND number `
 	ofBob   = ` WHERE user_id = 'bob' AND currency = 'USD' AND number `
 	account = ` WHERE user_id = 'alice' AND currency = 'USD'`
-	columns = `transaction_id, type, amount, balance, held, trade_id, reverses, idempotency_key, fee_rule, fee_version, at, version, key_id, previous_hash, hash`
+	columns = `transaction_id, type, amount, balance, held, trade_id, reverses, idempotency_key, fee_rule, fee_version, at, posting_hash, version, key_id, previous_hash, hash`
 )
 
 const noBytes = `substr(mac, 1, 0)`
@@ -60,7 +60,7 @@ var known = []tampering{
 	}},
 	{"entry appended", "entry_hash", "", "alice", []string{
 		`INSERT INTO wallet_entry (user_id, currency, number, ` + columns + `)
-		SELECT user_id, currency, 20, transaction_id, type, amount, balance + amount, held, trade_id, reverses, idempotency_key, fee_rule, fee_version, at, version,
+		SELECT user_id, currency, 20, transaction_id, type, amount, balance + amount, held, trade_id, reverses, idempotency_key, fee_rule, fee_version, at, posting_hash, version,
 			key_id, hash, hash FROM wallet_entry` + ofAlice + `= 19`,
 	}},
 	{"cached balance raised", "cached_balance", "", "alice", []string{`UPDATE wallet_account SET balance = balance + 500` + account}},
@@ -78,10 +78,10 @@ var known = []tampering{
 	{"sale without the seller's credit, for the seller", "trade_crosscheck", "", "bob", []string{`DELETE FROM wallet_entry` + ofBob + `= 4`}},
 	{"sale without the seller's credit, for the buyer", "trade_crosscheck", "", "alice", []string{`DELETE FROM wallet_entry` + ofBob + `= 4`}},
 	{"entry reversed twice", "reversal_link", "", "alice", []string{
-		`INSERT INTO wallet_transaction SELECT 9999, kind, trade_id, reverses, scope, 'another', note, entries, at, version, key_id, hash FROM wallet_transaction
+		`INSERT INTO wallet_transaction SELECT 9999, kind, trade_id, reverses, scope, 'another', note, entries, at, terms, version, key_id, hash FROM wallet_transaction
 			WHERE id = (SELECT transaction_id FROM wallet_entry` + ofAlice + `= 9)`,
 		`INSERT INTO wallet_entry (user_id, currency, number, ` + columns + `)
-		SELECT user_id, currency, 20, 9999, type, amount, balance + amount, held, trade_id, reverses, 'another', fee_rule, fee_version, at, version,
+		SELECT user_id, currency, 20, 9999, type, amount, balance + amount, held, trade_id, reverses, 'another', fee_rule, fee_version, at, posting_hash, version,
 			key_id, hash, hash FROM wallet_entry` + ofAlice + `= 9`,
 	}},
 	{"another entry made to reverse the same", "reversal_link", "", "alice", []string{`UPDATE wallet_entry SET reverses = 8` + ofAlice + `= 19`}},
@@ -132,7 +132,7 @@ var others = []tampering{
 	{"transaction deleted, for everybody", "tx_complete", "", "", []string{`DELETE FROM wallet_transaction WHERE id = 1`}},
 	{"transaction there twice", "tx_complete", "", "alice", []string{`INSERT INTO wallet_transaction SELECT * FROM wallet_transaction WHERE id = 1`}},
 	{"transaction without entries", "tx_complete", "", "", []string{
-		`INSERT INTO wallet_transaction SELECT 9999, kind, trade_id, reverses, 'nobody', 'none', note, entries, at, version, key_id, hash FROM wallet_transaction WHERE id = 1`,
+		`INSERT INTO wallet_transaction SELECT 9999, kind, trade_id, reverses, 'nobody', 'none', note, entries, at, terms, version, key_id, hash FROM wallet_transaction WHERE id = 1`,
 	}},
 	{"transaction and all its entries deleted", "seq_contiguous", "", "alice", []string{`DELETE FROM wallet_transaction WHERE id = 1`, `DELETE FROM wallet_entry WHERE transaction_id = 1`}},
 	{"note of a transaction changed", "tx_complete", "", "alice", []string{`UPDATE wallet_transaction SET note = 'harmless' WHERE id = 1`}},
@@ -334,7 +334,7 @@ func TestVerify_KeysOfOtherTypesAreFound(t *testing.T) {
 		"entry of a fraction":       `UPDATE wallet_entry SET transaction_id = transaction_id * 1.0` + ofAlice + `= 2`,
 		"payment of a fraction":     `UPDATE wallet_transaction SET trade_id = trade_id * 1.0 WHERE trade_id = 3`,
 		"thousands of accounts":     `INSERT INTO wallet_account SELECT CAST('x' AS BLOB), 'USD', 0, 0, 0, a.hash, 1, 'k1', a.hash` + thousands,
-		"thousands of entries":      `INSERT INTO wallet_entry SELECT a.user_id, a.currency, CAST('x' AS BLOB), a.transaction_id, a.type, a.amount, a.balance, a.held, a.trade_id, a.reverses, '', '', 0, a.at, 1, 'k1', a.hash, a.hash` + thousands,
+		"thousands of entries":      `INSERT INTO wallet_entry SELECT a.user_id, a.currency, CAST('x' AS BLOB), a.transaction_id, a.type, a.amount, a.balance, a.held, a.trade_id, a.reverses, '', '', 0, a.at, a.hash, 1, 'k1', a.hash, a.hash` + thousands,
 	} {
 		t.Run(name, func(t *testing.T) {
 			w.TB = t

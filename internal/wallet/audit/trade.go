@@ -22,13 +22,14 @@ const (
 
 // deal is a trade with all transactions that belong to it.
 type deal struct {
-	id       int64
-	trade    *Trade // nil: it is not there
-	payments []*payment
-	sale     *payment // as the others: nil, if there is none
-	settled  *payment
-	reversal *payment
-	oddities []string // kinds that it has several of, or should have none of
+	id        int64
+	trade     *Trade // nil: it is not there
+	payments  []*payment
+	sale      *payment // as the others: nil, if there is none
+	completed *payment
+	settled   *payment
+	reversal  *payment
+	oddities  []string // kinds that it has several of, or should have none of
 }
 
 // tradesOf examines the trades that transactions belong to, each with the first of
@@ -152,7 +153,7 @@ func (d *deal) sort() {
 	d.payments = slices.Compact(d.payments)
 	for _, p := range d.payments {
 		place := map[wallet.Kind]**payment{
-			wallet.KindSale: &d.sale, wallet.KindSettlement: &d.settled, wallet.KindReversal: &d.reversal,
+			wallet.KindSale: &d.sale, wallet.KindCompletion: &d.completed, wallet.KindSettlement: &d.settled, wallet.KindReversal: &d.reversal,
 		}[p.kind()]
 		if place == nil || *place != nil {
 			d.oddities = append(d.oddities, string(p.kind()))
@@ -177,6 +178,7 @@ func (v *audit) deal(d *deal, p *payment) error {
 	} else {
 		v.pass(tradeCrosscheck)
 	}
+	v.terms(d)
 	wrong := d.lifecycle()
 	v.that(holdLifecycle, wrong == "", func() Finding {
 		return v.finding(p, "what is held for a trade, released once", wrong, "trade %d: what is held for it does not go with what became of it.", d.id)
@@ -186,6 +188,32 @@ func (v *audit) deal(d *deal, p *payment) error {
 	}
 	v.rounding(d)
 	return v.fee(d)
+}
+
+// terms examines whether a trade is the one that each of its transactions covers.
+func (v *audit) terms(d *deal) {
+	for _, p := range d.payments {
+		if p.Transaction == nil || d.trade != nil && p.Terms == d.termsAt(p.kind()) {
+			continue
+		}
+		f := v.finding(p, "trade "+integer(d.id)+" as it was", "another one, or none", "what it covers of trade %d was changed since it was posted.", d.id)
+		v.fail(tradeCrosscheck, f)
+		v.suspect(p, f)
+	}
+}
+
+// termsAt is the digest of the trade as a transaction of a kind left it: what came
+// later had not happened yet.
+func (d *deal) termsAt(kind wallet.Kind) wallet.Hash {
+	t := d.trade.Trade
+	switch kind {
+	case wallet.KindSale:
+		t.CompletedAt, t.SettleAt, t.Volume, t.Ranked = time.Time{}, time.Time{}, 0, 0
+		fallthrough
+	case wallet.KindCompletion:
+		t.SettledAt, t.ReversedAt = time.Time{}, time.Time{}
+	}
+	return t.Terms()
 }
 
 // difference is something in which the market and the ledger differ.
@@ -235,15 +263,33 @@ func (d *deal) differs() (out []difference) {
 	} else {
 		differ("another fee was kept.", integer(t.Fee), integer(kept.Amount))
 	}
+	if d.completed != nil {
+		differ("another one's trade was completed.", list(sorted(t.Buyer, t.Seller)), list(d.completed.users()))
+	}
 	differ("its price is not its fee and what the seller gets.", integer(t.Price), integer(t.Fee+t.Net))
 	differ("its state does not go with what the ledger has of it.", t.State, d.state())
 	differ("it was sold at another time.", stamp(t.CreatedAt), stamp(d.sale.At))
+	differ("it was completed at another time.", moment(t.CompletedAt), d.completed.when())
 	differ("it was settled at another time.", moment(t.SettledAt), d.settled.when())
 	differ("it was reversed at another time.", moment(t.ReversedAt), d.reversal.when())
 	if d.settled != nil && d.settled.At.Before(t.SettleAt) {
 		differ("it was settled too early.", "not before "+stamp(t.SettleAt), stamp(d.settled.At))
 	}
 	return out
+}
+
+// users are those that have entries of the transaction, in order.
+func (p *payment) users() []string {
+	var out []string
+	for i := range p.entries {
+		out = append(out, p.entries[i].User)
+	}
+	return sorted(out...)
+}
+
+func sorted(names ...string) []string {
+	slices.Sort(names)
+	return names
 }
 
 // when tells the time of a transaction that may be none.
@@ -271,7 +317,7 @@ func (d *deal) state() string {
 		return tradeSettled
 	case d.reversal != nil:
 		return tradeReversed
-	case d.trade.State == tradeCompleted:
+	case d.completed != nil:
 		return tradeCompleted
 	default:
 		return tradePending
@@ -286,6 +332,12 @@ func (d *deal) lifecycle() string {
 		return "too many of: " + list(d.oddities)
 	case d.trade == nil && d.sale != nil:
 		return "money held for a trade that is not there"
+	case !after(d.completed, d.sale):
+		return "a completion of what was not sold"
+	case !after(d.settled, d.completed):
+		return "a settlement of what was not completed"
+	case d.reversal != nil && d.completed != nil && d.completed.id > d.reversal.id:
+		return "a completion of what was reversed"
 	case !after(d.settled, d.sale):
 		return "a settlement of what was not sold"
 	case !after(d.reversal, d.sale):

@@ -219,6 +219,9 @@ func (v *audit) complete(p *payment) {
 		return v.finding(p, "values that the ledger writes", list(t.Faults), "columns hold what the ledger never writes.")
 	})
 	intact, err := v.sealer.TransactionIntact(&t.Transaction)
+	if !intact && err == nil || slices.ContainsFunc(p.entries, func(e Entry) bool { return e.Posting != t.Hash }) {
+		v.suspect(p, v.finding(p, "the transaction that its entries cover", "another one", "it was changed after its entries were posted."))
+	}
 	v.sealed(txComplete, intact, err, t.KeyID, func() Finding {
 		return v.finding(p, "what key "+quote(t.KeyID)+" sealed", t.Hash.String(), "it is not what was sealed.")
 	})
@@ -249,6 +252,9 @@ func differs(t *Transaction, e *Entry) string {
 	}
 	if !e.At.Equal(t.At) {
 		wrong = append(wrong, "at")
+	}
+	if e.Posting != t.Hash {
+		wrong = append(wrong, "posting_hash")
 	}
 	if (e.FeeRule != "" || e.FeeVersion != 0) && t.Kind != wallet.KindSale {
 		wrong = append(wrong, "fee_rule, fee_version")

@@ -153,19 +153,39 @@ func (w *world) trade(buyer, seller string, currency money.Currency, price int64
 	return w.trades
 }
 
+// row reads a trade.
+func (w *world) row(id int64) (t wallet.Trade) {
+	w.Helper()
+	w.must(w.store.ReadLedger(context.Background(), func(l *store.LedgerSnapshot) error {
+		rows, err := l.TradesOf([]int64{id})
+		if err == nil {
+			t = rows[0].Trade
+		}
+		return err
+	}))
+	return t
+}
+
 // change changes a trade as the service does: it is sealed again.
 func (w *world) change(id int64, set string, args ...any) {
 	w.Helper()
 	w.exec(`UPDATE trade SET `+set+fmt.Sprintf(` WHERE id = %d`, id), args...)
-	w.must(w.store.ReadLedger(context.Background(), func(l *store.LedgerSnapshot) error {
-		rows, err := l.TradesOf([]int64{id})
-		if err == nil {
-			t := rows[0].Trade
-			w.Keys.Sealer().Seal(&t)
-			w.exec(`UPDATE trade SET version = $1, key_id = $2, mac = $3 WHERE id = $4`, t.Version, t.KeyID, t.MAC[:], id)
-		}
-		return err
-	}))
+	t := w.row(id)
+	w.Keys.Sealer().Seal(&t)
+	w.exec(`UPDATE trade SET version = $1, key_id = $2, mac = $3 WHERE id = $4`, t.Version, t.KeyID, t.MAC[:], id)
+}
+
+// move posts a transaction of a trade that becomes what fn makes of it.
+func (w *world) move(id int64, fn func(t *wallet.Trade, now time.Time), post func(wallet.Tx, *wallet.Trade, wallet.Request) (*wallet.Posted, error)) *wallet.Posted {
+	w.Helper()
+	t := w.row(id)
+	p := w.post(func(tx wallet.Tx) (*wallet.Posted, error) {
+		fn(&t, tx.Now())
+		return post(tx, &t, wallet.Request{})
+	})
+	w.change(id, `state = $1, completed_at = $2, settle_at = $3, settled_at = $4, reversed_at = $5, volume = $6, ranked = $7`,
+		t.State, stored(t.CompletedAt), stored(t.SettleAt), stored(t.SettledAt), stored(t.ReversedAt), t.Volume, t.Ranked)
+	return p
 }
 
 // pay moves the money of a trade.
@@ -173,23 +193,23 @@ func (w *world) pay(trade int64, buyer, seller string, currency money.Currency, 
 	w.Helper()
 	rules := fee.BuiltIn()
 	rules.Version = 1
-	var quote fee.Quote
-	p := w.post(func(tx wallet.Tx) (_ *wallet.Posted, err error) {
+	t := w.row(trade)
+	p := w.post(func(tx wallet.Tx) (*wallet.Posted, error) {
 		payment := fee.Payment{Kind: fee.Sale, Amount: price, Currency: currency, Method: "card", Country: "DE", At: tx.Now()}
-		if quote, err = fee.Compute(rules, payment); err != nil {
+		quote, err := fee.Compute(rules, payment)
+		if err != nil {
 			return nil, err
 		}
 		request := w.request(buyer)
 		request.Note = payment.Note()
-		return w.ledger.Sell(tx, wallet.Sale{
-			Trade: trade, Buyer: buyer, Seller: seller, Currency: currency, Price: price, Fee: quote.Fee,
-			FeeRule: quote.Rule, FeeVersion: quote.Version,
-		}, request)
+		t.Buyer, t.Seller, t.Currency, t.Price, t.CreatedAt = buyer, seller, currency, price, tx.Now()
+		t.Fee, t.Net, t.FeeRule, t.FeeVersion = quote.Fee, quote.Net, quote.Rule, quote.Version
+		return w.ledger.Sell(tx, &t, request)
 	})
 	at := p.Transaction.At.UnixMicro()
 	w.exec(`UPDATE listing SET ended_at = $1 WHERE id = $2`, at, trade)
 	w.change(trade, `fee = $1, net = $2, fee_rule = $3, fee_version = $4, transaction_id = $5, created_at = $6`,
-		quote.Fee, quote.Net, quote.Rule, quote.Version, p.Transaction.ID, at)
+		t.Fee, t.Net, t.FeeRule, t.FeeVersion, p.Transaction.ID, at)
 	w.open = append(w.open, trade)
 	return p
 }
@@ -199,17 +219,22 @@ func (w *world) sell(buyer, seller string, currency money.Currency, price int64)
 	return w.pay(w.trade(buyer, seller, currency, price), buyer, seller, currency, price)
 }
 
+func (w *world) complete(trade int64) {
+	w.Helper()
+	w.move(trade, func(t *wallet.Trade, now time.Time) {
+		t.State, t.CompletedAt, t.SettleAt, t.Volume, t.Ranked = "completed", now, now.Add(time.Second), t.Price, t.Price
+	}, w.ledger.Complete)
+}
+
 func (w *world) settle(trade int64) {
 	w.Helper()
-	p := w.post(func(tx wallet.Tx) (*wallet.Posted, error) { return w.ledger.Settle(tx, trade, wallet.Request{}) })
-	at := p.Transaction.At.UnixMicro()
-	w.change(trade, `state = 'settled', completed_at = $1, settle_at = $2, settled_at = $3`, at-2, at-1, at)
+	w.complete(trade)
+	w.move(trade, func(t *wallet.Trade, now time.Time) { t.State, t.SettledAt = "settled", now }, w.ledger.Settle)
 }
 
 func (w *world) reverse(trade int64) {
 	w.Helper()
-	p := w.post(func(tx wallet.Tx) (*wallet.Posted, error) { return w.ledger.Reverse(tx, trade, wallet.Request{}) })
-	w.change(trade, `state = 'reversed', reversed_at = $1`, p.Transaction.At.UnixMicro())
+	w.move(trade, func(t *wallet.Trade, now time.Time) { t.State, t.ReversedAt = "reversed", now }, w.ledger.Reverse)
 }
 
 // example is a small ledger in which everything happens once or twice: alice buys,
@@ -226,14 +251,15 @@ func example(tb testing.TB) *world {
 	w.sell("alice", "bob", "USD", 1_999)
 	w.sell("alice", "bob", "USD", 501)
 	w.sell("alice", "bob", "USD", 333)
-	w.settle(1)
 	w.reverse(2)
 	w.withdraw(in("bob", "USD"), 100)
 	w.takeBack("alice", w.deposit(in("alice", "USD"), 40).Transaction.ID)
 	w.sell("alice", "carol", "USD", 777)
-	for range 4 {
-		w.deposit(in("alice", "USD"), 50)
+	w.settle(1)
+	w.deposit(in("alice", "USD"), 50)
+	for range 3 {
 		w.withdraw(in("alice", "USD"), 50)
+		w.deposit(in("alice", "USD"), 50)
 	}
 	w.deposit(in("alice", "USD"), 11)
 	w.deposit(in("bob", "USD"), 12)

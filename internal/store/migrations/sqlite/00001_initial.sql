@@ -572,7 +572,7 @@ CREATE TABLE wallet_account (
 -- Contract: wallet transaction. Its entries add up to nothing in each currency.
 CREATE TABLE wallet_transaction (
     id              INTEGER PRIMARY KEY,
-    kind            TEXT    NOT NULL, -- deposit, withdrawal, correction, reversal, sale, settlement
+    kind            TEXT    NOT NULL, -- deposit, withdrawal, correction, reversal, sale, completion, settlement
     trade_id        INTEGER NOT NULL, -- 0: of none
     reverses        INTEGER NOT NULL, -- the transaction that it takes back; 0: none
     scope           TEXT    NOT NULL, -- of the idempotency key: route, role and user
@@ -580,6 +580,7 @@ CREATE TABLE wallet_transaction (
     note            TEXT    NOT NULL,
     entries         INTEGER NOT NULL, -- how many it has
     at              INTEGER NOT NULL,
+    terms           BLOB    NOT NULL, -- SHA-256 of the trade as the transaction leaves it; zeros: of none
     version         INTEGER NOT NULL, -- of the bytes under the hash
     key_id          TEXT    NOT NULL,
     hash            BLOB    NOT NULL  -- HMAC over all of this row
@@ -594,7 +595,7 @@ CREATE TABLE wallet_entry (
     currency        TEXT    NOT NULL,
     number          INTEGER NOT NULL, -- 1, 2, 3 and so on within the account
     transaction_id  INTEGER NOT NULL,
-    type            TEXT    NOT NULL, -- deposit, withdrawal, correction, reversal, release, free, purchase, sale, saleReversal, fee
+    type            TEXT    NOT NULL, -- deposit, withdrawal, correction, reversal, release, free, purchase, sale, saleReversal, fee, completion
     amount          INTEGER NOT NULL,
     balance         INTEGER NOT NULL, -- after it
     held            INTEGER NOT NULL, -- after it
@@ -604,6 +605,7 @@ CREATE TABLE wallet_entry (
     fee_rule        TEXT    NOT NULL, -- of a sale; '': of none
     fee_version     INTEGER NOT NULL, -- of the set of rules; 0: of none
     at              INTEGER NOT NULL,
+    posting_hash    BLOB    NOT NULL, -- the hash of its transaction
     version         INTEGER NOT NULL, -- of the bytes under the hash
     key_id          TEXT    NOT NULL,
     previous_hash   BLOB    NOT NULL,

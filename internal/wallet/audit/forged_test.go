@@ -1,0 +1,175 @@
+package audit_test
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"testing"
+
+	"assay/internal/store"
+	"assay/internal/wallet"
+	"assay/internal/wallet/audit"
+)
+
+// reseal seals transactions, entries and accounts again as they are stored, as an
+// attacker who has the key can: every hash, link and MAC is right afterwards. terms says
+// of a trade what its transactions cover.
+func (w *world) reseal(terms func(t wallet.Trade, kind wallet.Kind) wallet.Hash) {
+	w.Helper()
+	w.must(w.store.ReadLedger(context.Background(), func(l *store.LedgerSnapshot) error {
+		s := w.Keys.Sealer()
+		rows, err := l.Transactions(0, 10_000)
+		if err != nil {
+			return err
+		}
+		postings := map[int64]wallet.Hash{}
+		for i := range rows {
+			t := rows[i].Transaction
+			if t.Trade != 0 {
+				t.Terms = terms(w.row(t.Trade), t.Kind)
+			}
+			s.SealTransaction(&t)
+			postings[t.ID] = t.Hash
+			w.exec(`UPDATE wallet_transaction SET terms = $1, hash = $2 WHERE id = $3`, t.Terms[:], t.Hash[:], t.ID)
+		}
+		entries, err := l.Entries("", audit.Place{}, 10_000)
+		if err != nil {
+			return err
+		}
+		last := map[wallet.Account]wallet.Hash{}
+		for i := range entries {
+			e := entries[i].Entry
+			e.Posting, e.Previous = postings[e.Transaction], last[e.Account]
+			s.SealEntry(&e)
+			last[e.Account] = e.Hash
+			w.exec(`UPDATE wallet_entry SET posting_hash = $1, previous_hash = $2, hash = $3 WHERE user_id = $4 AND currency = $5 AND number = $6`,
+				e.Posting[:], e.Previous[:], e.Hash[:], e.User, string(e.Currency), e.Number)
+		}
+		heads, err := l.Heads("", wallet.Account{}, 10_000)
+		for i := range heads {
+			h := heads[i].Head
+			h.Hash = last[h.Account]
+			s.SealHead(&h)
+			w.exec(`UPDATE wallet_account SET head_hash = $1, mac = $2 WHERE user_id = $3 AND currency = $4`, h.Hash[:], h.MAC[:], h.User, string(h.Currency))
+		}
+		return err
+	}))
+}
+
+// termsOf are the terms of a trade as a transaction of a kind left it.
+func termsOf(t wallet.Trade, kind wallet.Kind) wallet.Hash {
+	var never wallet.Trade
+	switch kind {
+	case wallet.KindSale:
+		t.CompletedAt, t.SettleAt, t.Volume, t.Ranked, t.SettledAt, t.ReversedAt = never.CompletedAt, never.SettleAt, 0, 0, never.SettledAt, never.ReversedAt
+	case wallet.KindCompletion:
+		t.SettledAt, t.ReversedAt = never.SettledAt, never.ReversedAt
+	}
+	return t.Terms()
+}
+
+// TestVerify_ATradeThatIsResealedWithTheKeyContradictsTheCheckpoint is about an attacker
+// who has the key: whatever is sealed again, a checkpoint from before covers the trade.
+func TestVerify_ATradeThatIsResealedWithTheKeyContradictsTheCheckpoint(t *testing.T) {
+	w := example(t)
+	w.loosen()
+	w.relax(func() { w.complete(3) }) // trade 1 has settled, 2 is reversed, 4 is pending
+	w.keep(w.checkpoint())
+	kept := map[string]string{}
+	for _, user := range []string{"alice", "bob"} {
+		kept[user] = *w.verify(user, "").Checkpoint
+	}
+	if full := w.verifyAll(); !full.OK {
+		t.Fatalf("before: %+v", full.Failures)
+	}
+	s := w.save()
+	outer := w.TB
+	for name, change := range map[string]string{
+		"hold end":            `UPDATE trade SET settle_at = settle_at + 86400000000 WHERE id = 3`,
+		"hold end of settled": `UPDATE trade SET settle_at = settle_at - 1 WHERE id = 1`,
+		"completion time":     `UPDATE trade SET completed_at = completed_at + 1 WHERE id = 3`,
+		"asset":               `UPDATE trade SET asset_id = 'b' WHERE id = 3`,
+		"asset of pending":    `UPDATE trade SET asset_id = 'b' WHERE id = 4`,
+		"amount":              `UPDATE trade SET amount = 2 WHERE id = 3`,
+		"what counts":         `UPDATE trade SET volume = volume + 1 WHERE id = 1`,
+		"note of a sale":      `UPDATE wallet_transaction SET note = 'cash/FR' WHERE kind = 'sale' AND trade_id = 3`,
+		"payment method":      `UPDATE trade SET payment_method = 'cash' WHERE id = 3`,
+		"note of a deposit":   `UPDATE wallet_transaction SET note = 'harmless' WHERE id = (SELECT min(id) FROM wallet_transaction WHERE kind = 'deposit')`,
+		"completion undone":   `UPDATE trade SET state = 'pending', completed_at = 0, settle_at = 0, volume = 0, ranked = 0 WHERE id = 3`,
+	} {
+		for _, depth := range []string{"row", "chain"} {
+			t.Run(name+", "+depth, func(t *testing.T) {
+				w.TB = t
+				defer func() { w.TB = outer }()
+				if w.exec(change) != 1 {
+					t.Fatal("nothing was changed")
+				}
+				defer s.restore(w)
+				for id := int64(1); id <= w.trades; id++ {
+					w.change(id, `price = price`)
+				}
+				if depth == "chain" {
+					w.exec(`UPDATE listing SET asset_id = t.asset_id, amount = t.amount FROM trade t WHERE t.listing_id = listing.id`)
+					w.reseal(termsOf)
+				} else {
+					w.resealTransactions()
+				}
+				full := w.verifyAll()
+				expect(t, "of everything", full.OK, full.Status, full.Checks, full.Failures, "anchor_match")
+				for user, checkpoint := range kept {
+					if name == "note of a deposit" && user != "alice" || name == "asset of pending" && user != "alice" {
+						continue
+					}
+					r := w.verify(user, checkpoint)
+					expect(t, "of "+user, r.OK, r.Status, r.Checks, r.Failures, "anchor_match")
+				}
+			})
+		}
+	}
+}
+
+// resealTransactions seals transactions again as they are stored, and nothing else.
+func (w *world) resealTransactions() {
+	w.Helper()
+	w.must(w.store.ReadLedger(context.Background(), func(l *store.LedgerSnapshot) error {
+		rows, err := l.Transactions(0, 10_000)
+		for i := range rows {
+			t := rows[i].Transaction
+			w.Keys.Sealer().SealTransaction(&t)
+			w.exec(`UPDATE wallet_transaction SET hash = $1 WHERE id = $2`, t.Hash[:], t.ID)
+		}
+		return err
+	}))
+}
+
+// A checkpoint cannot show what was changed of what came after it.
+func TestVerify_ATradeOfAfterTheCheckpointIsComparedWithItsTransactions(t *testing.T) {
+	w := example(t)
+	w.keep(w.checkpoint())
+	w.sell("alice", "bob", "USD", 100)
+	w.loosen()
+	w.change(w.trades, `asset_id = 'b'`)
+	full := w.verifyAll()
+	expect(t, "of everything", full.OK, full.Status, full.Checks, full.Failures, "trade_crosscheck")
+	if f := failing(full.Checks); slices.Contains(f, "anchor_match") {
+		t.Errorf("a checkpoint that does not cover the trade contradicts it: %v", f)
+	}
+}
+
+func TestVerify_CompletionsBelongToTheirTrades(t *testing.T) {
+	w := example(t)
+	w.loosen()
+	s := w.save()
+	for i, change := range []string{
+		`DELETE FROM wallet_transaction WHERE kind = 'completion'`,
+		`UPDATE wallet_transaction SET trade_id = 3 WHERE kind = 'completion'`,
+		`UPDATE wallet_entry SET user_id = 'carol', number = 77 WHERE type = 'completion' AND user_id = 'bob'`,
+		`UPDATE wallet_entry SET amount = 5 WHERE type = 'completion' AND user_id = 'bob'`,
+		`UPDATE trade SET completed_at = completed_at - 1 WHERE id = 1`,
+	} {
+		w.exec(change)
+		full := w.verifyAll()
+		expect(t, fmt.Sprint("after change ", i), full.OK, full.Status, full.Checks, full.Failures, "")
+		s.restore(w)
+	}
+}
