@@ -1,6 +1,12 @@
 package store
 
-import "context"
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+)
 
 // Dialect is what tests need of a dialect.
 type Dialect = dialect
@@ -63,4 +69,15 @@ func BulkTexts() ([]string, error) {
 		b.items.text, b.snapshots.text, b.changedSnapshots.text, b.points.text, b.jobItems.text, b.units.text, b.blobs.text,
 		b.fetches.text, b.fetched.text, b.inventory.text, b.newWallets.text, b.wallets.text, b.entries.text,
 	}, nil
+}
+
+// GuardedObjects returns what is compared of a PostgreSQL database's schema, as it is
+// kept in guard_postgres.txt.
+func GuardedObjects(l *LedgerSnapshot) (string, error) {
+	found, err := readObjects(l.ctx, l.tx, selectObjectsPostgres)
+	var b strings.Builder
+	for _, name := range slices.Sorted(maps.Keys(found)) {
+		fmt.Fprintf(&b, "%q %q\n", name, found[name])
+	}
+	return b.String(), err
 }

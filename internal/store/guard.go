@@ -3,108 +3,192 @@ package store
 import (
 	"context"
 	"database/sql"
+	_ "embed"
 	"errors"
+	"fmt"
 	"maps"
-	"regexp"
 	"slices"
+	"strconv"
 	"strings"
+	"sync"
 
 	"assay/internal/wallet"
+	"assay/internal/wallet/audit"
 )
 
-// Guards is that of audit.Records. Lost are triggers that are not there as the
-// schema has them: dropped, disabled, or others of that name.
-func (l *LedgerSnapshot) Guards() (lost, added []string, err error) {
-	guards := l.guardsSQLite
+// guardedTables are those that the ledger is in, and those that say whose money it is.
+const guardedTables = `('wallet_account', 'wallet_entry', 'wallet_transaction', 'wallet_key', 'wallet_audit', 'trade', 'fee_rule_set',
+	'listing', 'platform_user', 'kept_answer')`
+
+// objects are the texts of objects of a schema, by what and where they are.
+type objects map[string]string
+
+// Schema is that of audit.Records.
+func (l *LedgerSnapshot) Schema() (compared int, changes []audit.SchemaChange, err error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	want, err := l.model.objects(l.ctx, l.d)
+	if err != nil {
+		return 0, nil, err
+	}
+	query := selectObjectsSQLite
 	if l.d == onPostgres {
-		guards = l.guardsPostgres
+		query = selectObjectsPostgres
 	}
-	want, have, err := guards()
+	have, err := readObjects(l.ctx, l.tx, query)
 	if err != nil {
-		return nil, nil, err
+		return 0, nil, err
 	}
-	for _, name := range slices.Sorted(maps.Keys(want)) {
-		if have[name] != want[name] {
-			lost = append(lost, name)
+	names := slices.AppendSeq(slices.Collect(maps.Keys(want)), maps.Keys(have))
+	slices.Sort(names)
+	names = slices.Compact(names)
+	for _, name := range names {
+		expected, there := want[name]
+		if !there {
+			expected = "none"
+		}
+		actual, there := have[name]
+		if !there {
+			actual = "none"
+		}
+		if actual != expected {
+			changes = append(changes, audit.SchemaChange{Object: name, Expected: expected, Actual: actual})
 		}
 	}
-	for _, name := range slices.Sorted(maps.Keys(have)) {
-		if want[name] == "" {
-			added = append(added, name)
-		}
-	}
-	return lost, added, nil
+	return len(names), changes, nil
 }
 
-// ledgerTables are those that nothing is done to but by the service.
-const ledgerTables = `('wallet_account', 'wallet_entry', 'wallet_transaction', 'wallet_key', 'wallet_audit', 'trade', 'fee_rule_set')`
-
-// guardsSQLite returns the texts of the triggers that there should be, and of those
-// that there are, by "trigger NAME on TABLE".
-func (l *LedgerSnapshot) guardsSQLite() (want, have map[string]string, err error) {
-	model, err := modelSQLite(l.ctx)
-	if err != nil {
-		return nil, nil, err
-	}
-	defer func() { err = errors.Join(err, model.Close()) }()
-	if want, err = triggersSQLite(l.ctx, model); err != nil {
-		return nil, nil, err
-	}
-	have, err = triggersSQLite(l.ctx, l.tx)
-	return want, have, err
-}
-
-func triggersSQLite(ctx context.Context, q querier) (map[string]string, error) {
-	return triggers(ctx, q, `
-		SELECT 'trigger ' || name || ' on ' || lower(tbl_name), sql FROM sqlite_schema WHERE type = 'trigger' AND lower(tbl_name) IN `+ledgerTables)
-}
-
-func triggers(ctx context.Context, q querier, query string) (map[string]string, error) {
-	out := map[string]string{}
+func readObjects(ctx context.Context, q querier, query string) (objects, error) {
+	out := objects{}
 	_, err := collect(ctx, q, func(r *sql.Rows, _ *struct{}) error {
 		var name, text string
 		err := r.Scan(&name, &text)
+		for n := 2; out[name] != ""; n++ { // two of one name are two
+			name += " (" + strconv.Itoa(n) + ")"
+		}
 		out[name] = text
 		return err
 	}, query)
 	return out, err
 }
 
-var (
-	triggerText  = regexp.MustCompile(`CREATE TRIGGER (\w+) (BEFORE .*) ON (\w+) EXECUTE FUNCTION (\w+)\(\);`)
-	functionText = regexp.MustCompile(`(?s)CREATE FUNCTION (\w+)\(\) RETURNS trigger LANGUAGE plpgsql AS \$\$(.*?)\$\$;`)
-)
-
-// guardsPostgres is guardsSQLite for PostgreSQL, which keeps no texts.
-func (l *LedgerSnapshot) guardsPostgres() (want, have map[string]string, err error) {
-	text, err := migrations.ReadFile(onPostgres.migrations() + "/00001_initial.sql")
-	if err != nil {
-		return nil, nil, err
-	}
-	bodies := map[string]string{}
-	for _, f := range functionText.FindAllStringSubmatch(string(text), -1) {
-		bodies[f[1]] = f[2]
-	}
-	want = map[string]string{}
-	for _, t := range triggerText.FindAllStringSubmatch(string(text), -1) {
-		want["trigger "+t[1]+" on "+t[3]] = strings.Join([]string{"A", t[2], bodies[t[4]]}, " ")
-	}
-	have, err = triggers(l.ctx, l.tx, selectTriggersPostgres)
-	return want, have, err
+// guardModel is what the migrations make of the guarded tables.
+type guardModel struct {
+	mu   sync.Mutex
+	made objects
 }
 
-// selectTriggersPostgres tells of each trigger whether it always fires, when, and
-// what it does; and of rules that they are there.
-const selectTriggersPostgres = `
-SELECT 'trigger ' || t.tgname || ' on ' || c.relname, concat_ws(' ', t.tgenabled,
-	CASE WHEN t.tgqual IS NULL AND t.tgattr = '' AND t.tgtype & 2 <> 0 AND t.tgtype & 1 = 0 THEN 'BEFORE' END,
-	concat_ws(' OR ', CASE WHEN t.tgtype & 16 <> 0 THEN 'UPDATE' END, CASE WHEN t.tgtype & 8 <> 0 THEN 'DELETE' END,
-		CASE WHEN t.tgtype & 32 <> 0 THEN 'TRUNCATE' END), p.prosrc)
-FROM pg_trigger t JOIN pg_class c ON c.oid = t.tgrelid JOIN pg_proc p ON p.oid = t.tgfoid
-WHERE NOT t.tgisinternal AND c.oid = to_regclass(quote_ident(c.relname)) AND c.relname IN ` + ledgerTables + `
+func (m *guardModel) objects(ctx context.Context, d dialect) (_ objects, err error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.made == nil {
+		if d == onPostgres {
+			m.made, err = parseObjects(postgresObjects)
+		} else {
+			m.made, err = objectsOfModel(ctx)
+		}
+	}
+	return m.made, err
+}
+
+// objectsOfModel migrates an empty database in memory. SQLite keeps the statement that
+// made an object, so that one is enough to compare with.
+func objectsOfModel(ctx context.Context) (_ objects, err error) {
+	model, err := modelSQLite(ctx)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, model.Close()) }()
+	return readObjects(ctx, model, selectObjectsSQLite)
+}
+
+// selectObjectsSQLite selects all but plain indexes, which an operator may add.
+const selectObjectsSQLite = `
+SELECT type || ' ' || name || ' on ' || lower(tbl_name), coalesce(sql, 'implicit') FROM sqlite_schema
+WHERE (lower(tbl_name) IN ` + guardedTables + ` OR lower(name) IN ` + guardedTables + `)
+	AND NOT (type = 'index' AND upper(coalesce(sql, '')) LIKE 'CREATE INDEX %')`
+
+// postgresObjects is what selectObjectsPostgres finds in a new database: PostgreSQL
+// keeps no statements, and a database to compare with is not at hand where one is
+// verified. A test makes it.
+//
+//go:embed guard_postgres.txt
+var postgresObjects string
+
+// parseObjects reads lines of a name and a text, each quoted.
+func parseObjects(text string) (objects, error) {
+	out := objects{}
+	for line := range strings.Lines(text) {
+		var name, value string
+		if _, err := fmt.Sscanf(line, "%q %q\n", &name, &value); err != nil {
+			return nil, fmt.Errorf("guard_postgres.txt: %w in %.80q", err, line)
+		}
+		out[name] = value
+	}
+	return out, nil
+}
+
+// selectObjectsPostgres tells of each guarded table what decides which rows a statement
+// reads or writes: its kind, row security and owner, columns, constraints, unique
+// indexes and those with functions of their own, triggers with their functions, rules,
+// policies, and inheritance; and of other tables that could be taken for it. It uses
+// what all versions of PostgreSQL write alike.
+const selectObjectsPostgres = `
+WITH ours AS (
+	SELECT c.oid, c.relname, c.relkind, c.relpersistence, c.relrowsecurity, c.relforcerowsecurity, c.relowner,
+		(SELECT v.relowner FROM pg_class v WHERE v.oid = to_regclass('goose_db_version')) AS owner
+	FROM pg_class c WHERE c.relname IN ` + guardedTables + ` AND c.oid = to_regclass(quote_ident(c.relname))
+)
+SELECT 'table ' || relname, concat_ws(', ', CASE relkind WHEN 'r' THEN 'ordinary' ELSE 'of kind ' || relkind::text END,
+	CASE WHEN relpersistence <> 'p' THEN 'not permanent' END, CASE WHEN relrowsecurity THEN 'row security enabled' END,
+	CASE WHEN relforcerowsecurity THEN 'row security forced' END,
+	CASE WHEN relowner IS DISTINCT FROM owner THEN 'owned by ' || pg_get_userbyid(relowner) END) FROM ours
 UNION ALL
-SELECT 'rule ' || r.rulename || ' on ' || c.relname, '' FROM pg_rewrite r JOIN pg_class c ON c.oid = r.ev_class
-WHERE c.oid = to_regclass(quote_ident(c.relname)) AND c.relname IN ` + ledgerTables
+SELECT 'column ' || attname || ' of ' || relname, concat_ws(' ', format_type(atttypid, atttypmod),
+	CASE WHEN attcollation <> 0 AND collname <> 'default' THEN 'COLLATE ' || collname END, CASE WHEN attnotnull THEN 'NOT NULL' END,
+	'DEFAULT ' || pg_get_expr(adbin, adrelid), CASE WHEN attidentity <> '' THEN 'IDENTITY ' || attidentity::text END,
+	CASE WHEN attgenerated <> '' THEN 'GENERATED ' || attgenerated::text END)
+FROM ours JOIN pg_attribute a ON a.attrelid = ours.oid AND attnum > 0 AND NOT attisdropped
+	LEFT JOIN pg_attrdef ON adrelid = attrelid AND adnum = attnum LEFT JOIN pg_collation l ON l.oid = attcollation
+WHERE relname NOT IN ('listing', 'platform_user', 'kept_answer')
+UNION ALL
+SELECT 'constraint ' || conname || ' on ' || relname, pg_get_constraintdef(k.oid)
+FROM ours JOIN pg_constraint k ON k.conrelid = ours.oid AND contype IN ('p', 'u', 'x', 'c', 'f')
+UNION ALL
+SELECT 'index ' || i.relname || ' on ' || ours.relname, concat_ws(', ', pg_get_indexdef(indexrelid, 0, true),
+	CASE WHEN NOT indisvalid OR NOT indisready OR NOT indislive THEN 'not valid' END, CASE WHEN NOT indimmediate THEN 'deferred' END)
+FROM ours JOIN pg_index x ON indrelid = ours.oid JOIN pg_class i ON i.oid = indexrelid
+WHERE indisunique OR EXISTS (
+	SELECT 1 FROM pg_depend d WHERE d.classid = 'pg_class'::regclass AND d.objid = indexrelid
+		AND d.refclassid IN ('pg_proc'::regclass, 'pg_operator'::regclass, 'pg_opclass'::regclass))
+UNION ALL
+SELECT 'trigger ' || tgname || ' on ' || relname, concat_ws(' ', CASE tgenabled WHEN 'A' THEN 'always' ELSE 'when ' || tgenabled::text END,
+	CASE WHEN tgtype & 64 <> 0 THEN 'INSTEAD OF' WHEN tgtype & 2 <> 0 THEN 'BEFORE' ELSE 'AFTER' END,
+	concat_ws(' OR ', CASE WHEN tgtype & 4 <> 0 THEN 'INSERT' END, CASE WHEN tgtype & 16 <> 0 THEN 'UPDATE' END,
+		CASE WHEN tgtype & 8 <> 0 THEN 'DELETE' END, CASE WHEN tgtype & 32 <> 0 THEN 'TRUNCATE' END),
+	CASE WHEN tgattr <> '' THEN 'of some columns' END, CASE WHEN tgtype & 1 <> 0 THEN 'for each row' ELSE 'for each statement' END,
+	CASE WHEN tgqual IS NOT NULL THEN 'on a condition' END, CASE WHEN tgnargs <> 0 THEN 'with arguments' END,
+	CASE WHEN prosecdef THEN 'with the rights of its owner' END, CASE WHEN proowner IS DISTINCT FROM owner THEN 'owned by ' || pg_get_userbyid(proowner) END,
+	array_to_string(proconfig, ' '), lanname, proname, prosrc)
+FROM ours JOIN pg_trigger t ON tgrelid = ours.oid AND NOT tgisinternal JOIN pg_proc p ON p.oid = tgfoid JOIN pg_language l ON l.oid = prolang
+UNION ALL
+SELECT 'rule ' || rulename || ' on ' || relname, 'enabled ' || ev_enabled::text FROM ours JOIN pg_rewrite ON ev_class = ours.oid
+UNION ALL
+SELECT 'policy ' || polname || ' on ' || relname, 'for ' || polcmd::text FROM ours JOIN pg_policy ON polrelid = ours.oid
+UNION ALL
+SELECT 'inheritance of ' || relname, inhrelid::regclass::text || ' inherits ' || inhparent::regclass::text
+FROM ours JOIN pg_inherits ON ours.oid IN (inhrelid, inhparent)
+UNION ALL
+SELECT 'relation ' || nspname || '.' || relname, 'of the name of a table of the ledger'
+FROM pg_class c JOIN pg_namespace n ON n.oid = relnamespace
+WHERE relname IN ` + guardedTables + ` AND c.oid IS DISTINCT FROM to_regclass(quote_ident(relname))
+	AND (nspname = ANY (current_schemas(false)) OR nspname LIKE 'pg\_temp\_%')
+UNION ALL
+SELECT 'search path', array_to_string(path, ', ') FROM (SELECT current_schemas(true) AS path) s
+WHERE path[1] <> 'pg_catalog' AND NOT (path[1] LIKE 'pg\_temp\_%' AND path[2] = 'pg_catalog')`
+
+// rowSecurityOffOnPostgres makes a statement fail that row security would hide rows from.
+const rowSecurityOffOnPostgres = `SELECT set_config('row_security', 'off', true)`
 
 // Keys is that of audit.Records.
 func (l *LedgerSnapshot) Keys() ([]wallet.KeyMark, error) {

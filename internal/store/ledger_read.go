@@ -20,11 +20,12 @@ import (
 // believes nothing of what it reads: a value that its column should not hold is
 // told as a fault of the row. It may be used concurrently.
 type LedgerSnapshot struct {
-	d    dialect
-	ctx  context.Context //nolint:containedctx // a snapshot lives within one call of ReadLedger, which got this context
-	mu   sync.Mutex      // held by whoever uses what follows
-	conn *sql.Conn       // on which the transaction is
-	tx   *sql.Tx
+	d     dialect
+	ctx   context.Context //nolint:containedctx // a snapshot lives within one call of ReadLedger, which got this context
+	mu    sync.Mutex      // held by whoever uses what follows
+	conn  *sql.Conn       // on which the transaction is
+	tx    *sql.Tx
+	model *guardModel
 }
 
 // ReadLedger hands over the ledger at one moment. Nobody waits for it, and it
@@ -48,11 +49,13 @@ func (s *Store) ReadLedger(ctx context.Context, use func(*LedgerSnapshot) error)
 		if err := setPatientPostgres(ctx, tx); err != nil {
 			return blame(err)
 		}
-		if _, err := tx.ExecContext(ctx, byIndexOnPostgres); err != nil {
-			return blame(err)
+		for _, setting := range []string{byIndexOnPostgres, rowSecurityOffOnPostgres} {
+			if _, err := tx.ExecContext(ctx, setting); err != nil {
+				return blame(err)
+			}
 		}
 	}
-	return blame(use(&LedgerSnapshot{d: s.d, ctx: ctx, conn: conn, tx: tx}))
+	return blame(use(&LedgerSnapshot{d: s.d, ctx: ctx, conn: conn, tx: tx, model: &s.guards}))
 }
 
 // ReadLedgerBeside is ReadLedger for who has not opened the store: on SQLite it

@@ -56,6 +56,7 @@ type Store struct {
 	prices   priceVersion
 	fees     feeSets
 	events   eventCounts
+	guards   guardModel
 }
 
 // ErrCommitUnknown means that a commit returned an error and may still have

@@ -25,6 +25,7 @@ const (
 	anchorMatch
 	timestampMonotonic
 	schemaValid
+	schemaGuard
 	currencySingle
 	runningBalance
 	runningHeld
@@ -57,6 +58,7 @@ func (c check) texts() (name, unused string) {
 		anchorMatch:        {"anchor_match", "no checkpoint names an account yet"},
 		timestampMonotonic: {"timestamp_monotonic", "there are no entries"},
 		schemaValid:        {"schema_valid", "there is nothing"},
+		schemaGuard:        {"schema_guard", "there is no schema"},
 		currencySingle:     {"currency_single", "there is no account"},
 		runningBalance:     {"running_balance", "there are no entries"},
 		runningHeld:        {"running_held", "there are no entries"},

@@ -52,9 +52,10 @@ type Records interface {
 	Untraded(user string, after int64, most int) ([]int64, error)
 	// Twins lists ids, after one, that several users have.
 	Twins(user, after string, most int) ([]string, error)
-	// Guards returns the triggers that should keep the ledger from being changed, and are
-	// not there or are others; and those, or rules, that somebody added to its tables.
-	Guards() (lost, added []string, err error)
+	// Schema compares the tables of the ledger, and all that decides which of their rows a
+	// statement reads or writes, with what the migration makes; compared is how many
+	// objects there are. Nothing of what it reads can be hidden from it.
+	Schema() (compared int, changes []SchemaChange, err error)
 	// Keys returns the keys that were noted by who sealed with them, 1000 at most.
 	Keys() ([]wallet.KeyMark, error)
 	// FeeVersions lists the versions of the fee rules after one.
@@ -63,6 +64,12 @@ type Records interface {
 	// is none. The error is an ErrFeeRules where that cannot be read, or does not have
 	// the version's digest.
 	FeeRules(version int64) (set *fee.Set, found bool, err error)
+}
+
+// SchemaChange is an object of the schema that is not what the migration makes.
+type SchemaChange struct {
+	Object           string // what it is, and of which table
+	Expected, Actual string // none: it is not there
 }
 
 // Count is how many rows there are; of one user only those of the first two.

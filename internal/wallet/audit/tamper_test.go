@@ -264,44 +264,6 @@ func TestVerify_TellsTheShardsOfTheHouseAsOne(t *testing.T) {
 	}
 }
 
-// TestVerify_OtherGuardsAreFound takes away, one by one, what keeps the ledger from
-// being changed, or adds what changes it.
-func TestVerify_OtherGuardsAreFound(t *testing.T) {
-	cases := map[string]string{
-		"no note of a key":      `DELETE FROM wallet_key`,
-		"another note of a key": `UPDATE wallet_key SET check_mac = (SELECT hash FROM wallet_transaction WHERE id = 1)`,
-	}
-	w := example(t)
-	if w.at.Engine == storetest.SQLite {
-		cases["trigger dropped"] = `DROP TRIGGER wallet_entry_replace`
-		cases["trigger added"] = `CREATE TRIGGER added BEFORE INSERT ON Wallet_Entry WHEN NEW.user_id = 'nobody' BEGIN SELECT raise(IGNORE); END`
-		cases["another trigger"] = `DROP TRIGGER trade_delete; CREATE TRIGGER trade_delete BEFORE DELETE ON trade WHEN OLD.id < 0 BEGIN SELECT raise(ABORT, 'trades are never deleted'); END`
-	} else {
-		cases["trigger dropped"] = `DROP TRIGGER wallet_entry_kept ON wallet_entry`
-		cases["trigger added"] = `CREATE TRIGGER added BEFORE INSERT ON wallet_entry FOR EACH ROW EXECUTE FUNCTION suppress_redundant_updates_trigger()`
-		cases["trigger added to another table"] = `CREATE TRIGGER trade_kept BEFORE INSERT ON fee_rule_set FOR EACH STATEMENT EXECUTE FUNCTION fee_refuse()`
-		cases["rule added"] = `CREATE RULE added AS ON INSERT TO wallet_entry WHERE new.user_id = 'nobody' DO INSTEAD NOTHING`
-		cases["trigger disabled"] = `ALTER TABLE fee_rule_set DISABLE TRIGGER ALL`
-		cases["trigger for replicas only"] = `ALTER TABLE trade ENABLE REPLICA TRIGGER trade_kept`
-		cases["trigger that may be switched off"] = `ALTER TABLE trade ENABLE TRIGGER trade_kept`
-		cases["trigger of another table"] = `DROP TRIGGER trade_kept ON trade; CREATE TRIGGER trade_kept BEFORE DELETE OR TRUNCATE ON item EXECUTE FUNCTION wallet_refuse(); ALTER TABLE item ENABLE ALWAYS TRIGGER trade_kept`
-		cases["trigger of fewer events"] = `DROP TRIGGER wallet_entry_kept ON wallet_entry; CREATE TRIGGER wallet_entry_kept BEFORE DELETE OR TRUNCATE ON wallet_entry EXECUTE FUNCTION wallet_refuse(); ALTER TABLE wallet_entry ENABLE ALWAYS TRIGGER wallet_entry_kept`
-		cases["function that refuses nothing"] = `CREATE OR REPLACE FUNCTION fee_refuse() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN RETURN NULL; END $$`
-	}
-	for name, query := range cases {
-		t.Run(name, func(t *testing.T) {
-			w := example(t)
-			if full := w.verifyAll(); !full.OK {
-				t.Fatalf("before: %+v", full.Failures)
-			}
-			_, err := w.raw.ExecContext(t.Context(), query)
-			w.must(err)
-			full := w.verifyAll()
-			expect(t, "of everything", full.OK, full.Status, full.Checks, full.Failures, "schema_valid")
-		})
-	}
-}
-
 // TestVerify_KeysOfOtherTypesAreFound is about what SQLite takes in any column once
 // its types are gone: keys that lead to no next page, and match others that they
 // are not.

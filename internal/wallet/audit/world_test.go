@@ -43,14 +43,19 @@ type world struct {
 	loosened bool
 }
 
-// unguarded is a ledger whose triggers do not matter.
+// unguarded is a ledger whose schema does not matter.
 type unguarded struct{ *store.LedgerSnapshot }
 
-func (unguarded) Guards() (lost, added []string, err error) { return nil, nil, nil }
+func (unguarded) Schema() (int, []audit.SchemaChange, error) { return 1, nil, nil }
 
 func newWorld(tb testing.TB, users ...string) *world {
 	tb.Helper()
-	w := &world{TB: tb, at: storetest.NewDatabase(tb), users: users, traders: map[string]int64{}, now: time.Unix(1_800_000_000, 0)}
+	return newWorldAt(tb, storetest.NewDatabase(tb), users...)
+}
+
+func newWorldAt(tb testing.TB, at storetest.Database, users ...string) *world {
+	tb.Helper()
+	w := &world{TB: tb, at: at, users: users, traders: map[string]int64{}, now: time.Unix(1_800_000_000, 0)}
 	var err error
 	w.store, err = store.Open(tb.Context(), store.Options{Path: w.at.Path, URL: w.at.URL, Now: w.tick})
 	w.must(err)

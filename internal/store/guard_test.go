@@ -1,0 +1,47 @@
+package store_test
+
+import (
+	"os"
+	"testing"
+
+	"assay/internal/store"
+	"assay/internal/store/storetest"
+)
+
+func TestGuard_FindsFunctionsBeforeThoseOfPostgreSQL(t *testing.T) {
+	d := storetest.On(t, storetest.PostgreSQL)
+	opened(t, d, store.Options{})
+	d.URL += "&search_path=public,pg_catalog"
+	must(t, opened(t, d, store.Options{}).ReadLedger(t.Context(), func(l *store.LedgerSnapshot) error {
+		_, changes, err := l.Schema()
+		if len(changes) != 1 || changes[0].Object != "search path" || changes[0].Actual != "public, pg_catalog" {
+			t.Errorf("%+v", changes)
+		}
+		return err
+	}))
+}
+
+// TestGuard_KnowsTheSchemaOfTheMigration compares a new database with what the
+// verification of the ledger expects; ASSAY_UPDATE=1 rewrites that for PostgreSQL.
+func TestGuard_KnowsTheSchemaOfTheMigration(t *testing.T) {
+	for _, engine := range []string{storetest.SQLite, storetest.PostgreSQL} {
+		t.Run(engine, func(t *testing.T) {
+			s := opened(t, storetest.On(t, engine), store.Options{})
+			must(t, s.ReadLedger(t.Context(), func(l *store.LedgerSnapshot) error {
+				if os.Getenv("ASSAY_UPDATE") == "1" && engine == storetest.PostgreSQL {
+					text, err := store.GuardedObjects(l)
+					must(t, err)
+					return os.WriteFile("guard_postgres.txt", []byte(text), 0o644)
+				}
+				n, changes, err := l.Schema()
+				for _, c := range changes {
+					t.Errorf("%s: have %q, want %q; after a change of the migration run make generate", c.Object, c.Actual, c.Expected)
+				}
+				if n < 15 {
+					t.Errorf("%d objects compared", n)
+				}
+				return err
+			}))
+		})
+	}
+}
