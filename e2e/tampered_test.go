@@ -124,6 +124,36 @@ func TestLedger_RefusesToBuildOnWhatWasTampered(t *testing.T) {
 		status, answer, err := s.buy(listings[1], "u1", "k")
 		answeredAs(t, "a purchase by changed rules", http.StatusServiceUnavailable, "fee_rules_tampered", status, answer, err)
 
+		unlock := `ALTER TABLE wallet_entry DISABLE TRIGGER ALL`
+		if on == onSQLite {
+			unlock = `DROP TRIGGER wallet_entry_update`
+		}
+		if _, err := s.open().ExecContext(t.Context(), unlock); err != nil {
+			t.Fatal(err)
+		}
+		for what, edits := range map[string][2]string{
+			"a changed newest entry": {
+				`UPDATE wallet_entry SET balance = balance + 1 WHERE user_id = 'u1' AND number = 2`,
+				`UPDATE wallet_entry SET balance = balance - 1 WHERE user_id = 'u1' AND number = 2`,
+			},
+			"a changed head": {
+				`UPDATE wallet_account SET balance = balance + 1 WHERE user_id = 'u1'`, `UPDATE wallet_account SET balance = balance - 1 WHERE user_id = 'u1'`,
+			},
+		} {
+			s.alter(edits[0])
+			status, answer, err = s.call(http.MethodGet, ledgerPath+"u1/balance", nil)
+			answeredAs(t, "a balance from "+what, http.StatusServiceUnavailable, "ledger_tampered", status, answer, err)
+			status, answer, err = s.keyed(ledgerPath+"u1/entries", "k1", `{"kind":"deposit","currency":"USD","amount":5}`)
+			answeredAs(t, "a posting upon "+what, http.StatusServiceUnavailable, "ledger_tampered", status, answer, err)
+			s.alter(edits[1])
+			if status, answer, err = s.call(http.MethodGet, ledgerPath+"u1/balance", nil); err != nil || status != http.StatusOK {
+				t.Errorf("without %s the balance is %d %s, %v", what, status, answer, err)
+			}
+		}
+		if n := rows(t, s.open(), `SELECT count(*) FROM wallet_entry WHERE user_id = 'u1'`); n[0] != "2" {
+			t.Errorf("%s entries, want 2: something was posted", n[0])
+		}
+
 		s.alter(`UPDATE wallet_account SET key_id = 'k77' WHERE user_id = 'u1'`)
 		status, answer, err = s.keyed(ledgerPath+"u1/entries", "k", `{"kind":"deposit","currency":"USD","amount":5}`)
 		answeredAs(t, "a posting upon an account of an unknown key", http.StatusServiceUnavailable, "ledger_key_missing", status, answer, err)

@@ -202,7 +202,7 @@ func (a *App) buildEngine(ctx context.Context) (err error) {
 func (a *App) buildServer() *http.Server {
 	a.reader = view.NewReader(view.Options{
 		Store: a.store, Sources: a.sources.List, Clients: a.sources.Clients, Unconfigured: a.sources.Unconfigured,
-		ScopeAll: a.cfg.Scope == config.ScopeAll, Currency: a.cfg.Currency, Rates: a.rates, RatesClient: a.ecb,
+		ScopeAll: a.cfg.Scope == config.ScopeAll, Currency: a.cfg.Currency, Ledger: a.ledger.Keys, Rates: a.rates, RatesClient: a.ecb,
 		Inventories: a.steam, SteamHost: hostOf(a.cfg, steam.Name, steam.BaseURL, steam.Host()).host,
 		Scheduled: a.work.Scheduled, Owner: a.owner, Version: a.version, Started: a.now(), Now: a.now, Logger: a.log,
 	})

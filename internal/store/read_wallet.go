@@ -69,16 +69,33 @@ func (t *Tx) SetLedgerKey(m wallet.KeyMark) error {
 	return err
 }
 
-// Wallets returns the heads of a user's accounts, by currency; of a house user,
-// those of all its shards.
-func (s *Store) Wallets(ctx context.Context, user string) ([]wallet.Head, error) {
+// Wallets returns a user's accounts as of one moment, by currency, each with its newest
+// entry; of a house user, those of all its shards.
+func (s *Store) Wallets(ctx context.Context, user string) ([]wallet.State, error) {
 	from, to := "~", "" // no shards
 	if wallet.IsHouse(user) {
 		from, to = user+":", user+";"
 	}
-	return collect(ctx, s.read, scanHead, `
-		SELECT `+headColumns+` FROM wallet_account w
-		WHERE w.user_id = $1 OR w.user_id >= $2 AND w.user_id < $3 ORDER BY w.currency, w.user_id`, user, from, to)
+	return collect(ctx, s.read, func(r *sql.Rows, a *wallet.State) error {
+		var hash, mac []byte
+		var e wallet.Entry
+		h := &a.Head
+		err := scanEntryAnd(r, &e, &h.User, &h.Currency, &h.Balance, &h.Held, &h.Number, &hash, &h.Version, &h.KeyID, &mac)
+		h.Hash, h.MAC = storedHash(hash), storedHash(mac)
+		if e.User != "" {
+			a.Newest = &e
+		}
+		return err
+	}, `
+		WITH account AS (
+			SELECT * FROM wallet_account WHERE user_id = $1 OR user_id >= $2 AND user_id < $3
+		)
+		SELECT `+readEntryColumns+`, `+headColumns+` FROM account w
+		JOIN wallet_entry e ON e.user_id = w.user_id AND e.currency = w.currency AND e.number = w.last_number
+		UNION ALL
+		SELECT `+noEntry+`, `+headColumns+` FROM account w WHERE NOT EXISTS (
+			SELECT 1 FROM wallet_entry e WHERE e.user_id = w.user_id AND e.currency = w.currency AND e.number = w.last_number)
+		ORDER BY 21, 20`, user, from, to)
 }
 
 // Entries returns entries of an account, or of all of a user's if currency is "",

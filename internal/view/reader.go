@@ -19,6 +19,7 @@ import (
 	"assay/internal/store"
 	"assay/internal/view/prices"
 	"assay/internal/view/ranking"
+	"assay/internal/wallet"
 )
 
 // Reader answers questions about the state of things. It changes nothing and
@@ -39,6 +40,7 @@ type Options struct {
 	Unconfigured []Unconfigured
 	ScopeAll     bool
 	Currency     money.Currency
+	Ledger       *wallet.Ring     // verifies what balances rest on; nil: nothing does
 	Rates        *exchange.Keeper // nil: there are none
 	RatesClient  *provider.Client // that fetches them; nil: nothing is fetched
 	Inventories  *provider.Client // that pulls them; nil: nothing is pulled

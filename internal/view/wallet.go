@@ -102,15 +102,21 @@ func numberOrNil(id int64) *string {
 	return new(number(id))
 }
 
-// Wallet tells what a user has; of a user without an account, nothing in the base
-// currency. Of a house user it adds up the shards.
+// Wallet returns what a user has; of a user without an account, nothing in the base
+// currency. Of a house user it adds up the shards. An account whose head or newest
+// entry is not what the ledger wrote is refused with wallet.ErrTampered.
 func (r *Reader) Wallet(ctx context.Context, userID string) (Wallet, error) {
-	heads, err := r.o.Store.Wallets(ctx, userID)
+	accounts, err := r.o.Store.Wallets(ctx, userID)
 	if err != nil {
 		return Wallet{}, err
 	}
+	if r.o.Ledger != nil {
+		if err := r.o.Ledger.CheckAccounts(accounts); err != nil {
+			return Wallet{}, err
+		}
+	}
 	out := Wallet{UserID: userID}
-	if len(heads) == 0 {
+	if len(accounts) == 0 {
 		_, known, err := r.o.Store.UserKey(ctx, userID)
 		if err != nil {
 			return Wallet{}, err
@@ -120,8 +126,8 @@ func (r *Reader) Wallet(ctx context.Context, userID string) (Wallet, error) {
 		}
 		out.Accounts = []WalletBalance{{Currency: string(r.o.Currency)}}
 	}
-	for _, h := range heads {
-		b := balanceOf(h)
+	for i := range accounts {
+		b := balanceOf(accounts[i].Head)
 		if last := len(out.Accounts) - 1; last >= 0 && out.Accounts[last].Currency == b.Currency {
 			sum := &out.Accounts[last]
 			sum.Balance, sum.Available, sum.Entries = sum.Balance+b.Balance, sum.Available+b.Available, sum.Entries+b.Entries

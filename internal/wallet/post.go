@@ -168,15 +168,30 @@ func (s *Sealer) checkHead(h *Head, newest *Entry) error {
 	return accountIntact(intact && same, err, h.Account)
 }
 
-// CheckAccount refuses an account whose head is not what was written, or is not what
-// its newest entry left; nil: the account has no entries.
-func (r *Ring) CheckAccount(h *Head, newest *Entry) error {
+// State is an account with its newest entry; nil: it has none.
+type State struct {
+	Head   Head
+	Newest *Entry
+}
+
+// CheckAccounts refuses accounts of which a head is not what was written, or not what
+// its newest entry left.
+func (r *Ring) CheckAccounts(accounts []State) error {
 	s := r.Sealer()
-	intact, err := s.HeadIntact(h)
-	if err := accountIntact(intact, err, h.Account); err != nil {
-		return err
+	for i := range accounts {
+		h := &accounts[i].Head
+		intact, err := s.HeadIntact(h)
+		if err := accountIntact(intact, err, h.Account); err != nil {
+			return err
+		}
+		if i > 0 && accounts[i-1].Head.Account == h.Account {
+			return tampered(h.Account)
+		}
+		if err := s.checkHead(h, accounts[i].Newest); err != nil {
+			return err
+		}
 	}
-	return s.checkHead(h, newest)
+	return nil
 }
 
 // balanced refuses what is no transaction. Amounts that a user chose were checked
