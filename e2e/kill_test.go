@@ -32,6 +32,7 @@ type item struct {
 	State, Status         string
 	CurrentPrice          json.Number
 	PriceUpdatedAt        time.Time
+	RetryAt               time.Time
 }
 
 // row is what the tests read of an inventory row.

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"net/http"
 	"testing"
+	"time"
 )
 
 // lookup asks for names of CS2.
@@ -74,4 +75,8 @@ func testLookup(t *testing.T, on engine) {
 		}
 		return got.Status == "queued"
 	})
+	retryAt := s.lookup(names[:1], true)[0].RetryAt
+	if in := time.Until(retryAt); in < 50*time.Minute || in > time.Hour {
+		t.Errorf("the next attempt is in %v, want an hour after the last one", in)
+	}
 }

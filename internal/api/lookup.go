@@ -36,7 +36,7 @@ func (s *server) lookup(w http.ResponseWriter, c *call) error {
 	if err != nil {
 		return err
 	}
-	if missing := found.Unqueued(); queueMissing && len(missing) > 0 {
+	if missing := found.ToQueue(); queueMissing && len(missing) > 0 {
 		if err := s.Missing.QueueMissing(c.Context(), missing); err != nil {
 			return err
 		}

@@ -102,7 +102,7 @@ func (s *schemas) fields(t reflect.Type, properties map[string]schema, required 
 			continue
 		}
 		name, options, _ := strings.Cut(tag, ",")
-		if name == "-" {
+		if name == "-" || !field.IsExported() {
 			continue
 		}
 		property := s.ofType(field.Type)

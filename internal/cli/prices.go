@@ -118,10 +118,13 @@ func writeItem(w io.Writer, it view.ItemDetail) {
 		rows = append(rows, []string{"held back", fmt.Sprintf("%s %s since %s: too far from the price to be believed at once", it.CandidatePrice, it.Currency, moment(it.CandidateAt))})
 	}
 	if it.NoSalesSince != nil {
-		rows = append(rows, []string{"no sales", "since " + moment(it.NoSalesSince) + "; asked for again after " + moment(it.RetryAt)})
+		rows = append(rows, []string{"no sales", "since " + moment(it.NoSalesSince)})
 	}
 	if it.Queued {
 		rows = append(rows, []string{"queued", "waits for its first price"})
+	}
+	if it.RetryAt != nil {
+		rows = append(rows, []string{"next try", moment(it.RetryAt)})
 	}
 	if it.Failures > 0 {
 		rows = append(rows, []string{"failures", fmt.Sprintf("no market answered in the last %d runs", it.Failures)})

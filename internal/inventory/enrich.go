@@ -108,7 +108,7 @@ type Inspection struct {
 // may be more. It may be done twice, by several at once, and end anywhere: what
 // is done and what it changes are written in one transaction.
 func (s *Service) Inspect(ctx context.Context) (more bool, err error) {
-	var queued int64
+	var sooner bool
 	err = s.InTx(ctx, func(tx Tx) error {
 		rows, err := tx.ClaimUninspected(inspectBatch)
 		if err != nil {
@@ -121,12 +121,12 @@ func (s *Service) Inspect(ctx context.Context) (more bool, err error) {
 		for i := range rows {
 			found[i] = examine(&rows[i])
 		}
-		if queued, err = move(tx, rows, found); err != nil {
+		if sooner, err = move(tx, rows, found); err != nil {
 			return err
 		}
 		return tx.SetInspections(found)
 	})
-	if err == nil && queued > 0 {
+	if err == nil && sooner {
 		s.Queued()
 	}
 	return more && err == nil, err
@@ -134,7 +134,7 @@ func (s *Service) Inspect(ctx context.Context) (more bool, err error) {
 
 // move gives rows whose phase became known to the phase's item, with its price
 // or none, and queues the items that have none (contract, section 2).
-func move(tx Tx, rows []Uninspected, found []Inspection) (queued int64, err error) {
+func move(tx Tx, rows []Uninspected, found []Inspection) (sooner bool, err error) {
 	var keys []catalog.Key
 	seen := map[catalog.Key]bool{}
 	for i := range found {
@@ -145,11 +145,11 @@ func move(tx Tx, rows []Uninspected, found []Inspection) (queued int64, err erro
 		}
 	}
 	if len(keys) == 0 {
-		return 0, nil
+		return false, nil
 	}
 	items, err := tx.HoldItems(catalog.CS2, keys)
 	if err != nil {
-		return 0, fmt.Errorf("items: %w", err)
+		return false, fmt.Errorf("items: %w", err)
 	}
 	to := map[int64]int64{}
 	for i := range found {
@@ -158,11 +158,11 @@ func move(tx Tx, rows []Uninspected, found []Inspection) (queued int64, err erro
 		}
 	}
 	if missing := unpriced(pricesOf(items)); len(missing) > 0 {
-		if queued, err = tx.QueueMissing(missing); err != nil {
-			return 0, fmt.Errorf("queue: %w", err)
+		if _, sooner, err = tx.QueueMissing(missing); err != nil {
+			return false, fmt.Errorf("queue: %w", err)
 		}
 	}
-	return queued, tx.MoveInventory(to)
+	return sooner, tx.MoveInventory(to)
 }
 
 // examine decodes what there is of a row and compares what it has from different

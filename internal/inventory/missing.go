@@ -10,9 +10,9 @@ import (
 	"assay/internal/money"
 )
 
-// QueueMissing queues those of the items that have no price as a sync would:
-// each once, creating those that there are not yet. The caller has checked the
-// keys.
+// QueueMissing queues those of the items that have no price as a sync would: each
+// once, creating those that there are not yet, and those that wait are due sooner
+// (contract, rule 3). The caller has checked the keys.
 func (s *Service) QueueMissing(ctx context.Context, keys []catalog.Key) error {
 	byApp := map[int32][]catalog.Key{}
 	seen := make(map[catalog.Key]bool, len(keys))
@@ -22,8 +22,8 @@ func (s *Service) QueueMissing(ctx context.Context, keys []catalog.Key) error {
 			byApp[k.AppID] = append(byApp[k.AppID], k)
 		}
 	}
-	var queued int64
-	err := s.InTx(ctx, func(tx Tx) error {
+	var sooner bool
+	err := s.InTx(ctx, func(tx Tx) (err error) {
 		var missing []int64
 		for _, app := range slices.Sorted(maps.Keys(byApp)) {
 			items, err := tx.HoldItems(app, byApp[app])
@@ -32,14 +32,12 @@ func (s *Service) QueueMissing(ctx context.Context, keys []catalog.Key) error {
 			}
 			missing = append(missing, unpriced(pricesOf(items))...)
 		}
-		n, err := tx.QueueMissing(missing)
-		if err != nil {
+		if _, sooner, err = tx.QueueMissing(missing); err != nil {
 			return fmt.Errorf("queue: %w", err)
 		}
-		queued = n
 		return nil
 	})
-	if err == nil && queued > 0 {
+	if err == nil && sooner {
 		s.Queued()
 	}
 	return err

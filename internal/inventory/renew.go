@@ -12,7 +12,7 @@ import (
 // they are. It returns false, and does nothing, where there is none as of notBefore or
 // later.
 func (s *Service) Renew(ctx context.Context, userID string, app int32, contextID string, notBefore time.Time) (fresh bool, err error) {
-	var queued int64
+	var sooner bool
 	err = s.InTx(ctx, func(tx Tx) (err error) {
 		user, err := tx.EnsureUser(userID)
 		if err != nil {
@@ -26,16 +26,16 @@ func (s *Service) Renew(ctx context.Context, userID string, app int32, contextID
 		if err != nil {
 			return err
 		}
-		queued, err = renew(tx, user, app, contextID, rows)
+		sooner, err = renew(tx, user, app, contextID, rows)
 		return err
 	})
-	if err == nil && queued > 0 {
+	if err == nil && sooner {
 		s.Queued()
 	}
 	return fresh, err
 }
 
-func renew(tx Tx, user int64, app int32, contextID string, rows []Row) (queued int64, err error) {
+func renew(tx Tx, user int64, app int32, contextID string, rows []Row) (sooner bool, err error) {
 	seen := make(map[int64]bool, len(rows))
 	var items []int64
 	for i := range rows {
@@ -45,21 +45,21 @@ func renew(tx Tx, user int64, app int32, contextID string, rows []Row) (queued i
 		}
 	}
 	if len(items) == 0 {
-		return 0, nil
+		return false, nil
 	}
 	prices, err := tx.HoldPrices(items)
 	if err != nil {
-		return 0, fmt.Errorf("hold prices: %w", err)
+		return false, fmt.Errorf("hold prices: %w", err)
 	}
 	if err := tx.CopyPrices(user, app, contextID); err != nil {
-		return 0, fmt.Errorf("copy prices: %w", err)
+		return false, fmt.Errorf("copy prices: %w", err)
 	}
 	missing := unpriced(prices)
 	if len(missing) == 0 {
-		return 0, nil
+		return false, nil
 	}
-	if queued, err = tx.QueueMissing(missing); err != nil {
-		return 0, fmt.Errorf("queue: %w", err)
+	if _, sooner, err = tx.QueueMissing(missing); err != nil {
+		return false, fmt.Errorf("queue: %w", err)
 	}
-	return queued, nil
+	return sooner, nil
 }

@@ -59,8 +59,9 @@ type Tx interface {
 	ChangeInventory(rows []Row) error
 	RemoveInventory(ids []int64) error
 	// QueueMissing queues items without a price, each once, and returns how many
-	// were not queued before.
-	QueueMissing(items []int64) (int64, error)
+	// were not queued before. Each that waits is due a first pause after its last
+	// attempt. It reports whether an entry is due sooner by any of that.
+	QueueMissing(items []int64) (added int64, sooner bool, err error)
 	// InventoryTouched sees to what depends on an inventory that was just synced.
 	InventoryTouched(user int64, app int32, contextID string) error
 	// CopyPrices copies onto the rows the prices that their items have.
@@ -113,6 +114,7 @@ type Result struct {
 // outcome is a result with what else became of a sync.
 type outcome struct {
 	Result
+	sooner      bool // prices of names are due sooner
 	inspectable bool // rows were left to be inspected
 }
 
@@ -134,7 +136,7 @@ func (s *Service) Sync(ctx context.Context, userID string, push Push, mode Mode)
 	if err != nil {
 		return Result{}, err
 	}
-	if o.QueuedNames > 0 {
+	if o.sooner {
 		s.Queued()
 	}
 	if o.inspectable {
@@ -161,15 +163,16 @@ func apply(tx Tx, userID string, push Push, mode Mode) (outcome, error) {
 	if err := d.write(tx, user); err != nil {
 		return outcome{}, err
 	}
+	var sooner bool
 	if missing := unpriced(d.prices); len(missing) > 0 {
-		if d.QueuedNames, err = tx.QueueMissing(missing); err != nil {
+		if d.QueuedNames, sooner, err = tx.QueueMissing(missing); err != nil {
 			return outcome{}, fmt.Errorf("queue: %w", err)
 		}
 	}
 	if err := tx.InventoryTouched(user, push.AppID, push.ContextID); err != nil {
 		return outcome{}, fmt.Errorf("listings: %w", err)
 	}
-	return outcome{Result: d.Result, inspectable: d.inspectable()}, nil
+	return outcome{Result: d.Result, sooner: sooner, inspectable: d.inspectable()}, nil
 }
 
 // moveOn notes the moment of a push, which must not be older than the stored one.

@@ -55,13 +55,23 @@ func (e *Engine) judge(ctx context.Context, job *Job) error {
 		}
 		verdicts = append(verdicts, s.Judgement)
 	}
-	judged := false
+	listed, err := e.newlyListed(ctx, job, verdicts)
+	if err != nil {
+		return fmt.Errorf("missing prices listed for job %d: %w", job.ID, err)
+	}
+	judged, due := false, false
 	err = e.store.InTx(ctx, func(tx Tx) (err error) {
-		judged, err = tx.Judge(job.ID, verdicts)
+		if judged, err = tx.Judge(job.ID, verdicts); err != nil || !judged {
+			return err
+		}
+		due, err = tx.DueListed(listed)
 		return err
 	})
 	if !judged {
 		return err // another process was first
+	}
+	if due {
+		e.wake(WorkMissing)
 	}
 	for _, v := range verdicts {
 		if v.Quarantine != "" {

@@ -1,6 +1,10 @@
 package refresh
 
-import "context"
+import (
+	"context"
+
+	"assay/internal/catalog"
+)
 
 // requestedByQueue is who asks for the jobs of the missing-price queue.
 const requestedByQueue = "missing-price queue"
@@ -26,6 +30,64 @@ func (e *Engine) Missing(ctx context.Context) (bool, error) {
 		e.wake(WorkPlan)
 	}
 	return false, err
+}
+
+const (
+	// waitingStep is how many name buckets of waiting entries are looked up at once.
+	waitingStep = catalog.Buckets / 8
+	// maxListed bounds the quotes of waiting entries that one job's responses make due.
+	maxListed = 20_000
+)
+
+// newlyListed returns the quotes that a job's good new responses have of items that
+// wait in the missing-price queue. What the job works on itself is left out.
+func (e *Engine) newlyListed(ctx context.Context, job *Job, verdicts []Judgement) ([]Listed, error) {
+	good := map[UnitMarket]bool{}
+	units := map[int64]Unit{}
+	var ids []int64
+	for _, v := range verdicts {
+		if v.Reused || v.Fetch.Outcome != OutcomeOK {
+			continue
+		}
+		if _, noted := units[v.Unit.ID]; !noted {
+			units[v.Unit.ID], ids = v.Unit, append(ids, v.Unit.ID)
+		}
+		good[UnitMarket{v.Unit.ID, v.Fetch.MarketID}] = true
+	}
+	u := newUnpacker()
+	defer u.close()
+	var out []Listed
+	for from := 0; from < catalog.Buckets && len(ids) > 0; from += waitingStep {
+		waiting, err := e.store.Waiting(ctx, *job, from, from+waitingStep)
+		if err != nil {
+			return nil, err
+		}
+		items := make(map[catalog.Key]int64, len(waiting))
+		var buckets []int64
+		for _, w := range waiting {
+			items[w.Key] = w.ID
+			if b := int64(catalog.Bucket(w.Key.Name)); len(buckets) == 0 || buckets[len(buckets)-1] != b {
+				buckets = append(buckets, b) // in the order of their ids, and so of their buckets
+			}
+		}
+		if len(buckets) == 0 {
+			continue
+		}
+		err = e.store.Blobs(ctx, ids, buckets, func(b Blob) error {
+			return e.unpack(u, b, func(q *packed) {
+				if q.Ask == 0 && q.Sale == 0 || len(out) == maxListed || !good[UnitMarket{b.Unit, q.Market}] {
+					return
+				}
+				if id, ok := items[catalog.Key{AppID: units[b.Unit].AppID, Name: string(q.Name), Phase: q.Phase}]; ok {
+					out = append(out, Listed{ItemID: id, MarketID: q.Market, Ask: q.Ask, Sale: q.Sale})
+				}
+			})
+		})
+		if err != nil {
+			return nil, err
+		}
+	}
+	return out, nil
 }
 
 // retainStep is how many jobs are removed in one transaction.

@@ -249,6 +249,18 @@ type SlowName struct {
 	Bytes    int64
 }
 
+// WaitingItem is an item whose entry in the missing-price queue is due later.
+type WaitingItem struct {
+	ID  int64
+	Key catalog.Key
+}
+
+// Listed is a price that a response quotes for a waiting item.
+type Listed struct {
+	ItemID, MarketID int64
+	Ask, Sale        money.Micro
+}
+
 // NamedItem is one of the items of a name.
 type NamedItem struct {
 	ID     int64

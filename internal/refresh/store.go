@@ -66,6 +66,9 @@ type Store interface {
 	Outcomes(ctx context.Context, jobID int64) (map[UnitMarket]MarketFetch, error)
 	// MarketFiles returns the newest good answers of all markets' files.
 	MarketFiles(ctx context.Context) ([]MarketFile, error)
+	// Waiting returns the items of the missing-price queue in the name buckets from
+	// (included) to (excluded) that are due later and that the job does not work on.
+	Waiting(ctx context.Context, job Job, from, to int) ([]WaitingItem, error)
 	// Medians calls fn for the items in the name buckets from (included) to
 	// (excluded) whose last estimate has a median.
 	Medians(ctx context.Context, from, to int, fn func(catalog.Key, Median)) error
@@ -186,6 +189,10 @@ type Tx interface {
 	// Judge stores what became of the markets of a fetched job's files and lets
 	// it settle. It returns false if the job is not in StageFetch.
 	Judge(jobID int64, verdicts []Judgement) (bool, error)
+	// DueListed makes those waiting entries of the missing-price queue due at once
+	// that are listed with another price than the market's snapshot has, if it has
+	// any. It reports whether there were some.
+	DueListed(listed []Listed) (bool, error)
 
 	ClaimBatch(owner string) (*Batch, error)
 	ReturnBatch(b Batch) error

@@ -223,16 +223,6 @@ func (t *Tx) RemoveInventory(ids []int64) error {
 	return t.RemoveInspections(ids)
 }
 
-// QueueMissing queues items without a price, each once, and returns how many
-// were not queued before. They are due at once, and not as of now: a clock that
-// is set back would make them wait for it.
-func (t *Tx) QueueMissing(items []int64) (int64, error) {
-	return t.exec(`
-		INSERT INTO missing_price (item_id, queued_at, due_at)
-		SELECT k.id, $1, 0 FROM `+t.d.rows(2, "id bigint")+` k WHERE true ORDER BY k.id
-		ON CONFLICT (item_id) DO NOTHING`, micros(t.now), t.d.packIDs(items))
-}
-
 // PutUser sets what the platform says of a user, who is created if new. Another
 // user's Steam id is a fault.Conflict.
 func (t *Tx) PutUser(u inventory.User) error {

@@ -208,7 +208,7 @@ func (t *Tx) FailJob(id int64, lastError string) error {
 // A job without a plan has taken nothing of the missing-price queue yet; it was
 // about to take what is due.
 const pauseMissing = `
-UPDATE missing_price SET due_at = $2
+UPDATE missing_price SET due_at = $2, soonest_at = $2
 WHERE job_id = $1 OR job_id = 0 AND (due_at <= $3 OR due_at > $3 + ` + maxMissingRetry + `)
 	AND EXISTS (SELECT 1 FROM refresh_job WHERE id = $1 AND kind = 'missing' AND state = 'queued')`
 

@@ -143,7 +143,10 @@ FROM (SELECT i.id, i.bucket, i.price, ` + planState + ` AS skip ` + from + `) p 
 	if !r.Missing {
 		return nil
 	}
-	_, err := t.exec(`UPDATE missing_price SET job_id = $1 WHERE item_id IN (SELECT item_id FROM refresh_item WHERE job_id = $1)`, job)
+	_, err := t.exec(`
+		UPDATE missing_price SET job_id = $1 WHERE item_id IN (
+			SELECT m.item_id FROM missing_price m WHERE m.item_id IN (SELECT item_id FROM refresh_item WHERE job_id = $1)
+			ORDER BY m.item_id`+t.d.lockOf("m")+`)`, job)
 	return err
 }
 

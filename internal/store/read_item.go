@@ -29,20 +29,22 @@ type Item struct {
 	Failures                          int64
 	RateSet                           int64 // of the last estimate; see Rates
 	Queued                            bool
+	DueAt                             time.Time // of what is queued: its next attempt; zero: at once, or in progress
 }
 
 const itemColumns = `i.id, i.app_id, i.name, i.phase, i.price, i.status, i.method, i.method_version,
 	i.average, i.median, i.robust, i.low, i.high, i.markets, i.used_markets, i.candidate, i.candidate_at,
 	i.price_updated_at, i.price_checked_at, i.estimated_at, i.quotes_at, i.no_sales_since, i.retry_at, i.failures, i.rate_set,
-	EXISTS (SELECT 1 FROM missing_price m WHERE m.item_id = i.id)`
+	EXISTS (SELECT 1 FROM missing_price m WHERE m.item_id = i.id),
+	coalesce((SELECT m.due_at FROM missing_price m WHERE m.item_id = i.id AND m.job_id = 0), 0)`
 
 func scanItem(r *sql.Rows, i *Item) error {
-	var candidate, updated, checked, estimated, quotes, noSales, retry int64
+	var candidate, updated, checked, estimated, quotes, noSales, retry, due int64
 	err := r.Scan(&i.ID, &i.Key.AppID, &i.Key.Name, &i.Key.Phase, &i.Price, &i.Status, &i.Method, &i.MethodVersion,
 		&i.Average, &i.Median, &i.Robust, &i.Min, &i.Max, &i.Markets, &i.UsedMarkets, &i.Candidate, &candidate,
-		&updated, &checked, &estimated, &quotes, &noSales, &retry, &i.Failures, &i.RateSet, &i.Queued)
+		&updated, &checked, &estimated, &quotes, &noSales, &retry, &i.Failures, &i.RateSet, &i.Queued, &due)
 	i.CandidateAt, i.UpdatedAt, i.CheckedAt, i.EstimatedAt = moment(candidate), moment(updated), moment(checked), moment(estimated)
-	i.QuotesAt, i.NoSalesSince, i.RetryAt = moment(quotes), moment(noSales), moment(retry)
+	i.QuotesAt, i.NoSalesSince, i.RetryAt, i.DueAt = moment(quotes), moment(noSales), moment(retry), moment(due)
 	return err
 }
 

@@ -17,6 +17,8 @@ type Price struct {
 	UpdatedAt time.Time // the amount changed
 	CheckedAt time.Time // an estimate confirmed it
 	Queued    bool      // waits in the missing-price queue
+	DueAt     time.Time // of what is queued: its next attempt; zero: at once, or in progress
+	SoonestAt time.Time // of what is queued: its next attempt if it is named again
 }
 
 // Prices returns the prices of those of a game's items that there are.
@@ -26,13 +28,14 @@ func (s *Store) Prices(ctx context.Context, app int32, keys []catalog.Key) (map[
 		price Price
 	}
 	found, err := collect(ctx, s.read, func(r *sql.Rows, v *row) error {
-		var updated, checked int64
-		err := r.Scan(&v.key.Name, &v.key.Phase, &v.price.Amount, &v.price.Status, &updated, &checked, &v.price.Queued)
+		var updated, checked, due, soonest int64
+		err := r.Scan(&v.key.Name, &v.key.Phase, &v.price.Amount, &v.price.Status, &updated, &checked, &v.price.Queued, &due, &soonest)
 		v.key.AppID, v.price.UpdatedAt, v.price.CheckedAt = app, moment(updated), moment(checked)
+		v.price.DueAt, v.price.SoonestAt = moment(due), moment(soonest)
 		return err
 	}, `SELECT i.name, i.phase, i.price, i.status, i.price_updated_at, i.price_checked_at,
-			EXISTS (SELECT 1 FROM missing_price m WHERE m.item_id = i.id)
-		FROM `+s.d.rows(2, keyColumns)+` k CROSS JOIN item i WHERE i.app_id = $1 AND i.name = k.name AND i.phase = k.phase`,
+			m.item_id IS NOT NULL, CASE WHEN m.job_id = 0 THEN m.due_at ELSE 0 END, coalesce(m.soonest_at, 0)
+		FROM `+s.d.rows(2, keyColumns)+` k CROSS JOIN item i LEFT JOIN missing_price m ON m.item_id = i.id WHERE i.app_id = $1 AND i.name = k.name AND i.phase = k.phase`,
 		keyTable(keys).params(s.d, app)...)
 	if err != nil {
 		return nil, err

@@ -243,7 +243,7 @@ func (t *Tx) settleMissing(b refresh.Batch, retry time.Duration) error {
 		return nil
 	}
 	if _, err := t.exec(`
-		UPDATE missing_price SET job_id = 0, attempts = attempts + 1,
+		UPDATE missing_price SET job_id = 0, attempts = attempts + 1, soonest_at = CAST($3 AS BIGINT) + CAST($4 AS BIGINT),
 			due_at = $3 + CASE WHEN attempts >= 16 OR CAST($4 AS BIGINT) * (1 << attempts) > $5 THEN $5 ELSE $4 * (1 << attempts) END
 		WHERE job_id = $1 AND item_id IN (
 			SELECT item_id FROM refresh_item WHERE job_id = $1 AND batch = $2 AND state = 'noQuote')`,
@@ -251,7 +251,7 @@ func (t *Tx) settleMissing(b refresh.Batch, retry time.Duration) error {
 		return err
 	}
 	_, err := t.exec(`
-		UPDATE missing_price SET job_id = 0, due_at = CASE WHEN EXISTS (
+		UPDATE missing_price SET job_id = 0, soonest_at = CAST($3 AS BIGINT), due_at = CASE WHEN EXISTS (
 			SELECT 1 FROM snapshot s WHERE s.item_id = missing_price.item_id AND s.reason = `+awaiting+`) THEN CAST($4 AS BIGINT) ELSE CAST($3 AS BIGINT) END
 		WHERE job_id = $1 AND item_id IN (SELECT item_id FROM refresh_item WHERE job_id = $1 AND batch = $2)`,
 		b.JobID, b.Batch, micros(t.now.Add(retry)), micros(t.now.Add(gather)))

@@ -30,14 +30,18 @@ type Lookup struct {
 type LookupItem struct {
 	ItemPrice
 	PriceCheckedAt *time.Time `json:"priceCheckedAt"`
+	RetryAt        *time.Time `json:"retryAt"` // of what is queued: the next attempt; null: at once, or it is in progress
+
+	postponed bool // its next attempt is sooner if it is named again
 }
 
-// Unqueued returns the items that have no price and wait for none.
-func (l *Lookup) Unqueued() []catalog.Key {
+// ToQueue returns the items without a price that are not queued, or whose next
+// attempt is sooner if they are named again.
+func (l *Lookup) ToQueue() []catalog.Key {
 	var out []catalog.Key
 	for i := range l.Items {
 		v := &l.Items[i]
-		if v.Status == StatusUnknown || v.Status == pricing.NoPrice.String() {
+		if v.postponed || v.Status == StatusUnknown || v.Status == pricing.NoPrice.String() {
 			out = append(out, catalog.Key{AppID: v.AppID, Name: v.MarketHashName, Phase: v.Phase})
 		}
 	}
@@ -49,11 +53,15 @@ func (l *Lookup) Unqueued() []catalog.Key {
 func (r *Reader) Lookup(ctx context.Context, keys []catalog.Key) (Lookup, error) {
 	now := r.o.Now()
 	out := Lookup{Items: make([]LookupItem, len(keys)), Currency: r.o.Currency}
-	times := make([][2]time.Time, len(keys))
+	times := make([][3]time.Time, len(keys))
 	err := r.prices.Lookup(ctx, keys, func(i int, p store.Price, known bool) {
-		times[i] = [2]time.Time{p.UpdatedAt, p.CheckedAt}
-		out.Items[i] = lookupItem(keys[i], &p, known, now)
-		out.Items[i].PriceUpdatedAt, out.Items[i].PriceCheckedAt = there(&times[i][0]), there(&times[i][1])
+		v := lookupItem(keys[i], &p, known, now)
+		times[i] = [3]time.Time{p.UpdatedAt, p.CheckedAt, nextAttempt(p.DueAt, now)}
+		v.PriceUpdatedAt, v.PriceCheckedAt = there(&times[i][0]), there(&times[i][1])
+		if v.Status == StatusQueued {
+			v.RetryAt = there(&times[i][2])
+		}
+		out.Items[i] = v
 	})
 	return out, err
 }
@@ -66,9 +74,18 @@ func lookupItem(k catalog.Key, p *store.Price, known bool, now time.Time) Lookup
 	case p.Amount <= 0 && p.Queued:
 		status = StatusQueued
 	}
-	return LookupItem{ItemPrice: ItemPrice{
-		AppID: k.AppID, MarketHashName: k.Name, Phase: k.Phase, CurrentPrice: p.Amount, Status: status,
-	}}
+	return LookupItem{
+		ItemPrice: ItemPrice{AppID: k.AppID, MarketHashName: k.Name, Phase: k.Phase, CurrentPrice: p.Amount, Status: status},
+		postponed: status == StatusQueued && p.DueAt.After(p.SoonestAt),
+	}
+}
+
+// nextAttempt returns when a queued item's next attempt is; zero: at once.
+func nextAttempt(due, now time.Time) time.Time {
+	if due.After(now) {
+		return due
+	}
+	return time.Time{}
 }
 
 // there is when without a copy of the time.
@@ -105,6 +122,7 @@ func (v *LookupItem) appendJSON(b []byte) []byte {
 	b = appendText(append(b, `,"status":`...), v.Status)
 	b = appendTime(append(b, `,"priceUpdatedAt":`...), v.PriceUpdatedAt)
 	b = appendTime(append(b, `,"priceCheckedAt":`...), v.PriceCheckedAt)
+	b = appendTime(append(b, `,"retryAt":`...), v.RetryAt)
 	return append(b, '}')
 }
 

@@ -18,7 +18,7 @@ func TestLookupJSON_IsWhatTheTagsSay(t *testing.T) {
 	noon := at.Truncate(time.Hour).UTC()
 	l := Lookup{Currency: "USD", Items: []LookupItem{
 		{ItemPrice: ItemPrice{AppID: 730, MarketHashName: "★ \"Quoted\" \\ / \n\x01 <&> \u2028", Phase: "Ruby", CurrentPrice: 27_275_000, Status: "ok", PriceUpdatedAt: &at}, PriceCheckedAt: &noon},
-		{ItemPrice: ItemPrice{AppID: 2147483647, MarketHashName: "x", Status: StatusUnknown}},
+		{ItemPrice: ItemPrice{AppID: 2147483647, MarketHashName: "x", Status: StatusQueued}, RetryAt: &noon},
 		{ItemPrice: ItemPrice{AppID: 1, MarketHashName: "😀 壱", CurrentPrice: 1, Status: "stale", PriceUpdatedAt: &noon}},
 	}}
 	for _, l := range []Lookup{l, {Items: []LookupItem{}, Currency: "EUR"}} {
@@ -49,6 +49,8 @@ func TestLookupItem_TellsWhyThereIsNoPrice(t *testing.T) {
 		{store.Price{}, false, StatusUnknown},
 		{store.Price{Status: pricing.NoPrice}, true, "noPrice"},
 		{store.Price{Status: pricing.NoPrice, Queued: true}, true, StatusQueued},
+		{store.Price{Status: pricing.NoPrice, Queued: true, DueAt: now.Add(time.Hour), SoonestAt: now.Add(time.Hour)}, true, StatusQueued},
+		{store.Price{Status: pricing.NoPrice, Queued: true, DueAt: now.Add(9 * time.Hour), SoonestAt: now.Add(time.Hour)}, true, StatusQueued},
 		{store.Price{Amount: 5, Status: pricing.Thin, CheckedAt: now.Add(-freshFor)}, true, "thin"},
 		{store.Price{Amount: 5, Status: pricing.Thin, CheckedAt: now.Add(-freshFor - 1)}, true, "stale"},
 	} {
@@ -57,8 +59,9 @@ func TestLookupItem_TellsWhyThereIsNoPrice(t *testing.T) {
 			t.Errorf("%+v: %s at %v, want %s", c.price, got.Status, got.CurrentPrice, c.want)
 		}
 		l := Lookup{Items: []LookupItem{got}}
-		if unqueued := len(l.Unqueued()) == 1; unqueued != (c.want == StatusUnknown || c.want == "noPrice") {
-			t.Errorf("%s: to be queued: %t", c.want, unqueued)
+		want := c.want == StatusUnknown || c.want == "noPrice" || c.price.DueAt.After(c.price.SoonestAt)
+		if queue := len(l.ToQueue()) == 1; queue != want {
+			t.Errorf("%+v: to be queued: %t, want %t", c.price, queue, want)
 		}
 	}
 }

@@ -362,6 +362,9 @@ func (r *Reader) Item(ctx context.Context, key catalog.Key) (ItemDetail, error) 
 		age := seconds(now.Sub(i.CheckedAt))
 		d.AgeSeconds = &age
 	}
+	if i.Queued { // no pause applies to it
+		d.RetryAt = when(nextAttempt(i.DueAt, now))
+	}
 	for k := range snaps {
 		d.Snapshots = append(d.Snapshots, r.snapshot(&snaps[k], i, rates))
 	}

@@ -206,7 +206,7 @@ type ItemDetail struct {
 	CandidatePrice *money.Micro     `json:"candidatePrice"`
 	CandidateAt    *time.Time       `json:"candidateAt"`
 	NoSalesSince   *time.Time       `json:"noSalesSince"`
-	RetryAt        *time.Time       `json:"retryAt"`
+	RetryAt        *time.Time       `json:"retryAt"`  // the end of a no-sales pause or, of what is queued, the next attempt
 	Failures       int64            `json:"failures"` // runs in a row in which no market answered
 	Queued         bool             `json:"queued"`   // waits in the missing-price queue
 	Snapshots      []MarketSnapshot `json:"snapshots"`

@@ -20,7 +20,7 @@ func oldestWork(f *fixture) {
 	}
 	f.is("of nothing", oldest(), time.Time{})
 	queued := f.now
-	f.tx(func(tx *store.Tx) error { _, err := tx.QueueMissing(f.missingIn(tx, "A")); return err })
+	f.tx(func(tx *store.Tx) error { _, _, err := tx.QueueMissing(f.missingIn(tx, "A")); return err })
 	f.now = f.now.Add(time.Minute)
 	f.own("u", f.items("B")...)
 	bulk := f.plan(refresh.Bulk, 1)

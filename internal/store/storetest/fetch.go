@@ -15,7 +15,7 @@ import (
 func unitsAreClaimedOnce(f *fixture) {
 	f.own("u", f.items("A")...)
 	bulk := f.plan(refresh.Bulk, 1, unit("s", "f"), unit("s", "g"), unit("other", "h"))
-	f.tx(func(tx *store.Tx) error { _, err := tx.QueueMissing(f.missingIn(tx, "B")); return err })
+	f.tx(func(tx *store.Tx) error { _, _, err := tx.QueueMissing(f.missingIn(tx, "B")); return err })
 	missing := f.plan(refresh.Missing, 1, unit("s", "f"))
 	var got []string
 	for range 4 {

@@ -288,7 +288,7 @@ func missingIsQueuedOnce(f *fixture) {
 	f.finish(f.run(10))
 	queue := func(items ...int64) (n int64) {
 		f.tx(func(tx *store.Tx) (err error) {
-			n, err = tx.QueueMissing(items)
+			n, _, err = tx.QueueMissing(items)
 			return err
 		})
 		return n

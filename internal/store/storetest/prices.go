@@ -20,7 +20,7 @@ func pricesAreLookedUp(f *fixture) {
 		if err != nil {
 			return err
 		}
-		_, err = tx.QueueMissing([]int64{items[key("queued")].ID})
+		_, _, err = tx.QueueMissing([]int64{items[key("queued")].ID})
 		return err
 	})
 	keys := []catalog.Key{key("queued"), key("nobody"), {AppID: app, Name: names[0], Phase: "Ruby"}, key("queued")}
@@ -102,7 +102,7 @@ func priceVersions(f *fixture) {
 		before = f.versions()
 	}
 	job := f.plan(refresh.Bulk, 1)
-	f.tx(func(tx *store.Tx) error { _, err := tx.QueueMissing(f.missingIn(tx, "A")); return err })
+	f.tx(func(tx *store.Tx) error { _, _, err := tx.QueueMissing(f.missingIn(tx, "A")); return err })
 	expect("a plan and a queue", 0, 0)
 	f.judge(job)
 	batch := f.claimBatch()

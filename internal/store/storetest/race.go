@@ -214,7 +214,7 @@ func settleWaitsForASync(f *fixture) {
 			if err := tx.AddInventory(user, app, "2", rows, prices); err != nil {
 				return err
 			}
-			if _, err := tx.QueueMissing(ids[1:]); err != nil {
+			if _, _, err := tx.QueueMissing(ids[1:]); err != nil {
 				return err
 			}
 			ready()

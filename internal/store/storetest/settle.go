@@ -57,7 +57,7 @@ func batchesAreClaimed(f *fixture) {
 	f.finish(id)
 	f.now = f.now.Add(7 * time.Hour)
 	bulk := f.plan(refresh.Bulk, 1)
-	f.tx(func(tx *store.Tx) error { _, err := tx.QueueMissing(f.missingIn(tx, "new")); return err })
+	f.tx(func(tx *store.Tx) error { _, _, err := tx.QueueMissing(f.missingIn(tx, "new")); return err })
 	missing := f.plan(refresh.Missing, 1)
 	f.judge(bulk)
 	f.judge(missing)
@@ -102,7 +102,7 @@ func conflicts(f *fixture) {
 	b := f.claimBatch()
 	s := f.settlement(b, 10)
 	// Another job settles one of the two meanwhile.
-	f.tx(func(tx *store.Tx) error { _, err := tx.QueueMissing(f.missingIn(tx, "B")); return err })
+	f.tx(func(tx *store.Tx) error { _, _, err := tx.QueueMissing(f.missingIn(tx, "B")); return err })
 	other := f.plan(refresh.Missing, 1)
 	f.judge(other)
 	f.settle(f.claimBatch(), 20)
@@ -211,7 +211,7 @@ func settleWrites(f *fixture) {
 
 func missingWaits(f *fixture) {
 	ids := f.items("found", "not found", "not asked")
-	f.tx(func(tx *store.Tx) error { _, err := tx.QueueMissing(ids); return err })
+	f.tx(func(tx *store.Tx) error { _, _, err := tx.QueueMissing(ids); return err })
 	waits := []int{1, 2, 4, 8, 16, 32, 64, 72, 72}
 	for round, hours := range waits {
 		id := f.plan(refresh.Missing, 1)

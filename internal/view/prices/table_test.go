@@ -224,7 +224,7 @@ func TestLookup_TellsWhatHasNoPriceFromWhatIsUnknown(t *testing.T) {
 			if err != nil || !queue {
 				return err
 			}
-			_, err = tx.QueueMissing([]int64{items[fresh].ID})
+			_, _, err = tx.QueueMissing([]int64{items[fresh].ID})
 			return err
 		})
 		want := "0.000007, 0, 0.000007, 0.000007, -, -"

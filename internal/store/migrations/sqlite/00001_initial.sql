@@ -368,11 +368,12 @@ CREATE TABLE source_down (
 
 -- Items that a sync found without a price; an item is queued once.
 CREATE TABLE missing_price (
-    item_id   INTEGER NOT NULL PRIMARY KEY,
-    queued_at INTEGER NOT NULL,
-    due_at    INTEGER NOT NULL, -- 0: at once
-    attempts  INTEGER NOT NULL DEFAULT 0,
-    job_id    INTEGER NOT NULL DEFAULT 0 -- the job that works on it
+    item_id    INTEGER NOT NULL PRIMARY KEY,
+    queued_at  INTEGER NOT NULL,
+    due_at     INTEGER NOT NULL, -- 0: at once
+    soonest_at INTEGER NOT NULL DEFAULT 0, -- when it is due if it is named again: a first pause after the last attempt
+    attempts   INTEGER NOT NULL DEFAULT 0,
+    job_id     INTEGER NOT NULL DEFAULT 0 -- the job that works on it
 );
 CREATE INDEX missing_price_due ON missing_price (due_at);
 
