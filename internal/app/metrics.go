@@ -10,6 +10,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 
 	"assay/internal/event"
+	"assay/internal/refresh"
 	"assay/internal/view"
 	"assay/internal/wallet/audit"
 )
@@ -39,7 +40,7 @@ type collector struct {
 
 type descriptions struct {
 	ledger, ledgerFailures, ledgerEntries, ledgerVerified *prometheus.Desc
-	running, items, missing, freshness, oldest            *prometheus.Desc
+	running, outcome, items, missing, freshness, oldest   *prometheus.Desc
 	answers, blocked, quotes, quarantined                 *prometheus.Desc
 	limit, used, left, low, events                        *prometheus.Desc
 	lastFetch, lastSuccess, latency, jobRequests          *prometheus.Desc
@@ -51,6 +52,7 @@ func describe() descriptions {
 	}
 	return descriptions{
 		running:        d("refresh_running", "1 while a bulk refresh is queued or runs."),
+		outcome:        d("refresh_outcome", "1 at the outcome of the bulk refresh that ended last: complete, partial or failed.", "outcome"),
 		items:          d("refresh_items", "Items of the last bulk refresh by state.", "state"),
 		jobRequests:    d("refresh_requests", "HTTP requests of the last bulk refresh, retries included.", "source"),
 		missing:        d("missing_prices", "Entries of the missing-price queue: due or in work, or waiting for another try.", "state"),
@@ -89,6 +91,11 @@ func (c *collector) Collect(ch chan<- prometheus.Metric) {
 	}
 	if s, err := c.reader.Status(ctx); err == nil {
 		c.collectStatus(ch, s)
+	}
+	if last, err := c.reader.LastOutcome(ctx); err == nil && last != "" {
+		for _, o := range []refresh.JobOutcome{refresh.JobComplete, refresh.JobPartial, refresh.JobFailed} {
+			gauge(ch, c.descs.outcome, flag(o == last), string(o))
+		}
 	}
 	if v, err := c.reader.LedgerVerification(ctx); err == nil && v != nil {
 		c.collectLedger(ch, v)

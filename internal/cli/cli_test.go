@@ -5,6 +5,7 @@ import (
 	"context"
 	"net/http"
 	"net/http/httptest"
+	"regexp"
 	"strings"
 	"testing"
 	"time"
@@ -47,15 +48,31 @@ func TestRefresh_InterruptedWaitSaysThatTheRunGoesOn(t *testing.T) {
 	}
 }
 
-func TestRefresh_WaitEndsWithItsOwnCodeWhenItemsFailed(t *testing.T) {
-	f := newFakeServer(t)
-	f.jobs = []string{jobWithFailures}
-	p, out, _ := program(f, "refresh", "--wait")
-	if code := p.Run(context.Background()); code != exitRunFailures {
-		t.Errorf("exit code %d, want %d", code, exitRunFailures)
-	}
-	if !strings.Contains(out.String(), "sim: timeout") {
-		t.Errorf("output does not name the last error:\n%s", out)
+func TestRefresh_WaitEndsWithTheCodeOfTheOutcome(t *testing.T) {
+	for _, c := range []struct {
+		job  string
+		code int
+		want []string
+	}{
+		{jobFinished, exitOK, nil},
+		{jobPartial, exitIncomplete, []string{
+			"refresh 17 finished in 12.5 s: partial", "missing +3 items \\(0.01 %\\): failed",
+			"missing +sim/fjord \\(100 %\\): failed, sim: timeout", "last error +sim: timeout",
+		}},
+		{strings.NewReplacer(`"finished"`, `"failed"`, `"partial"`, `"failed"`).Replace(jobPartial), exitRunFailed, []string{"refresh 17 failed in 12.5 s\n"}},
+		{strings.NewReplacer(`"finished"`, `"cancelled"`).Replace(jobPartial), exitIncomplete, []string{"refresh 17 cancelled in 12.5 s: partial"}},
+	} {
+		f := newFakeServer(t)
+		f.jobs = []string{c.job}
+		p, out, _ := program(f, "refresh", "--wait")
+		if code := p.Run(context.Background()); code != c.code {
+			t.Errorf("exit code %d, want %d, after %s", code, c.code, out)
+		}
+		for _, want := range c.want {
+			if !regexp.MustCompile(want).MatchString(out.String()) {
+				t.Errorf("output lacks %q:\n%s", want, out)
+			}
+		}
 	}
 }
 

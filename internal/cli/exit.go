@@ -22,7 +22,7 @@ const (
 	exitUsage        = 2
 	exitUnreachable  = 3
 	exitUnauthorized = 4
-	exitRunFailures  = 5
+	exitRunFailed    = 5
 	exitNotFound     = 6
 	exitRefused      = 7
 	exitLedgerFailed = 8
@@ -44,11 +44,11 @@ func exitMeanings() []exitMeaning {
 		{exitUsage, "wrong usage or configuration; nothing was done"},
 		{exitUnreachable, "the server, or the tested source, does not answer or is not well"},
 		{exitUnauthorized, "the server does not accept the secret"},
-		{exitRunFailures, "the refresh was waited for and ended failed or cancelled, or has failed items"},
+		{exitRunFailed, "the refresh that was waited for failed: nothing was priced"},
 		{exitNotFound, "what was named does not exist"},
 		{exitRefused, "the input, or the state of things, does not allow it"},
 		{exitLedgerFailed, "the wallet ledger is not what was written"},
-		{exitIncomplete, "nothing is wrong with the wallet ledger as far as it could be verified, which is not all of it"},
+		{exitIncomplete, "incomplete: the refresh that was waited for is partial (items or markets are missing), or the wallet ledger is partially verified with no errors found"},
 		{exitInterrupted, "interrupted while waiting"},
 	}
 }
@@ -56,8 +56,10 @@ func exitMeanings() []exitMeaning {
 var (
 	// errReported ends a command whose output already says what went wrong.
 	errReported = errors.New("already reported")
-	// errRunFailures means that a refresh left something to be desired.
-	errRunFailures = fmt.Errorf("the refresh ended with failures: %w", errReported)
+	// errRunFailed means that a refresh priced nothing.
+	errRunFailed = fmt.Errorf("the refresh failed: %w", errReported)
+	// errRunPartial means that items or markets are missing from a refresh.
+	errRunPartial = fmt.Errorf("the refresh is partial: %w", errReported)
 	// errLedgerFailed means that a verification found something.
 	errLedgerFailed = fmt.Errorf("the ledger is not what was written: %w", errReported)
 	// errLedgerIncomplete means that a verification could not look at everything.
@@ -131,10 +133,10 @@ func exitCode(err error) int {
 		return exitRefused
 	case errors.Is(err, errLedgerFailed):
 		return exitLedgerFailed
-	case errors.Is(err, errLedgerIncomplete):
+	case errors.Is(err, errLedgerIncomplete), errors.Is(err, errRunPartial):
 		return exitIncomplete
-	case errors.Is(err, errRunFailures):
-		return exitRunFailures
+	case errors.Is(err, errRunFailed):
+		return exitRunFailed
 	case errors.Is(err, context.Canceled):
 		return exitInterrupted
 	default:

@@ -37,7 +37,7 @@ func newFakeServer(t testing.TB) *fakeServer {
 	}
 	mux.HandleFunc("POST /api/market-prices/refresh", market(f.refresh))
 	mux.HandleFunc("GET /api/market-prices/jobs/17", market(f.job))
-	mux.HandleFunc("GET /api/market-prices/jobs", market(answer(200, `{"items":[`+jobWithFailures+`],"nextCursor":null}`)))
+	mux.HandleFunc("GET /api/market-prices/jobs", market(answer(200, `{"items":[`+jobPartial+`],"nextCursor":null}`)))
 	mux.HandleFunc("GET /api/prices/items", market(searchItems))
 	mux.HandleFunc("GET /api/market-prices/status", market(answer(200, statusIdle)))
 	mux.HandleFunc("GET /api/prices/items/{name}", market(f.item))
@@ -176,9 +176,10 @@ const (
 	jobSpread = jobHead + `"state":"running","stage":"spread","startedAt":"2026-01-02T03:04:05Z","finishedAt":null,"totalItems":30325,"pendingItems":0,"updatedItems":30003,
 		"skippedItems":{"ttl":0,"noSales":310,"budget":0},"noQuoteItems":12,"failedItems":0,"changedItems":10,"lastError":null,"usage":{"requestCount":12,"byProvider":{"sim":12}}}`
 	jobFinished = jobHead + `"state":"finished","stage":"done","startedAt":"2026-01-02T03:04:05Z","finishedAt":"2026-01-02T03:04:17.5Z","totalItems":30325,"pendingItems":0,"updatedItems":30003,
-		"skippedItems":{"ttl":0,"noSales":310,"budget":0},"noQuoteItems":12,"failedItems":0,"changedItems":28000,"lastError":null,"usage":{"requestCount":12,"byProvider":{"sim":12}}}`
-	jobWithFailures = jobHead + `"state":"finished","stage":"done","startedAt":"2026-01-02T03:04:05Z","finishedAt":"2026-01-02T03:04:17.5Z","totalItems":30325,"pendingItems":0,"updatedItems":30000,
-		"skippedItems":{"ttl":0,"noSales":310,"budget":0},"noQuoteItems":12,"failedItems":3,"changedItems":28000,"lastError":"sim: timeout","usage":{"requestCount":14,"byProvider":{"sim":14}}}`
+		"skippedItems":{"ttl":0,"noSales":310,"budget":0},"noQuoteItems":12,"failedItems":0,"changedItems":28000,"outcome":"complete","lastError":null,"usage":{"requestCount":12,"byProvider":{"sim":12}}}`
+	jobPartial = jobHead + `"state":"finished","stage":"done","startedAt":"2026-01-02T03:04:05Z","finishedAt":"2026-01-02T03:04:17.5Z","totalItems":30325,"pendingItems":0,"updatedItems":30000,
+		"skippedItems":{"ttl":0,"noSales":310,"budget":0},"noQuoteItems":12,"failedItems":3,"changedItems":28000,"outcome":"partial",
+		"gaps":{"items":[{"reason":"failed","items":3,"share":0.0001}],"markets":[{"provider":"sim","market":"fjord","reason":"failed","share":1,"detail":"sim: timeout"}]},"lastError":"sim: timeout","usage":{"requestCount":14,"byProvider":{"sim":14}}}`
 
 	statusIdle = `{"status":{"running":false,"jobId":"17","kind":"bulk","forced":false,"state":"finished","stage":"done","startedAt":"2026-01-02T03:04:05Z","finishedAt":"2026-01-02T03:04:17Z","etaSeconds":null},
 		"pendingItems":0,"updatedItems":30003,"skippedItems":{"ttl":0,"noSales":310,"budget":0},"noQuoteItems":12,"failedItems":0,"totalItems":30325,"lastError":null,

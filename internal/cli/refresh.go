@@ -64,10 +64,27 @@ func waitForRun(ctx context.Context, s *session, api *client, answer startAnswer
 	if err := s.out.result(job, func(w io.Writer) { writeJob(w, job) }); err != nil {
 		return err
 	}
-	if job.State != "finished" || job.FailedItems > 0 {
-		return errRunFailures
+	switch outcomeOf(job) {
+	case "complete":
+		return nil
+	case "partial":
+		return errRunPartial
+	default:
+		return errRunFailed
 	}
-	return nil
+}
+
+// outcomeOf is the outcome of an ended job. One that was removed before it could be
+// read is complete, since settledWell saw nothing missing.
+func outcomeOf(job view.Job) string {
+	switch {
+	case job.Outcome != nil:
+		return *job.Outcome
+	case job.State == "finished":
+		return "complete"
+	default:
+		return "failed"
+	}
 }
 
 func startedText(a startAnswer) string {
@@ -190,9 +207,10 @@ func isJobNotFound(err error) bool {
 }
 
 // settledWell tells whether a job that was last seen like this can only have
-// finished: all of its items were done, without a failure.
+// finished complete: all of its items were done, without a failure.
 func settledWell(job view.Job) bool {
-	return job.Stage == "spread" && job.PendingItems == 0 && job.UpdatedItems > 0 && job.FailedItems == 0 && job.CancelledItems == 0
+	return job.Stage == "spread" && job.PendingItems == 0 && job.UpdatedItems > 0 && len(job.Gaps.Items) == 0 &&
+		len(job.Deferred) == 0 && job.LastError == nil
 }
 
 // ended tells whether a job in this state is over.
@@ -205,6 +223,9 @@ func writeJob(w io.Writer, job view.Job) {
 	took := ""
 	if job.StartedAt != nil && job.FinishedAt != nil {
 		took = fmt.Sprintf(" in %.1f s", job.FinishedAt.Sub(*job.StartedAt).Seconds())
+	}
+	if job.Outcome != nil && *job.Outcome != job.State && *job.Outcome != "complete" {
+		took += ": " + *job.Outcome
 	}
 	_, _ = fmt.Fprintf(w, "refresh %s %s%s\n", job.ID, job.State, took)
 	rows := [][]string{
@@ -226,8 +247,15 @@ func writeJob(w io.Writer, job view.Job) {
 			rows = append(rows, []string{"for later", count(s.LaterNames) + " names at " + printable(s.Source)})
 		}
 	}
-	for _, market := range job.Deferred {
-		rows = append(rows, []string{"not asked", printable(market) + " (limit, breaker, told to wait, or paused)"})
+	for _, g := range job.Gaps.Items {
+		rows = append(rows, []string{"missing", fmt.Sprintf("%s items (%s): %s", count(g.Items), view.Percent(g.Share), g.Reason)})
+	}
+	for _, g := range job.Gaps.Markets {
+		text := fmt.Sprintf("%s (%s): %s", strings.TrimSuffix(g.Provider+"/"+g.Market, "/"), view.Percent(g.Share), g.Reason)
+		if g.Detail != "" {
+			text += ", " + g.Detail
+		}
+		rows = append(rows, []string{"missing", printable(text)})
 	}
 	if job.LastError != nil {
 		rows = append(rows, []string{"last error", printable(*job.LastError)})

@@ -13,6 +13,7 @@ type Kind string
 const (
 	PriceChanged     Kind = "price.changed"
 	JobFinished      Kind = "job.finished"
+	JobPartial       Kind = "job.partial"
 	JobFailed        Kind = "job.failed"
 	WentDown         Kind = "provider.down"
 	CameUp           Kind = "provider.up"
@@ -22,7 +23,7 @@ const (
 
 // Kinds lists all of them.
 func Kinds() []Kind {
-	return []Kind{PriceChanged, JobFinished, JobFailed, WentDown, CameUp, BudgetIsLow, LedgerHasProblem}
+	return []Kind{PriceChanged, JobFinished, JobPartial, JobFailed, WentDown, CameUp, BudgetIsLow, LedgerHasProblem}
 }
 
 // Data is what an event tells: one of the structs below, as JSON.
@@ -54,7 +55,31 @@ type JobEnded struct {
 	NoQuoteItems int64      `json:"noQuoteItems"`
 	FailedItems  int64      `json:"failedItems"`
 	LastError    *string    `json:"lastError"`
-	Failed       bool       `json:"-"`
+	Outcome      string     `json:"outcome"` // complete, partial, failed
+	Gaps         Gaps       `json:"gaps"`
+}
+
+// Gaps is what a job should have brought and did not. Shares are parts of 1, with
+// four places.
+type Gaps struct {
+	Items   []ItemGap   `json:"items"`
+	Markets []MarketGap `json:"markets"`
+}
+
+// ItemGap counts due items of which a job learned nothing.
+type ItemGap struct {
+	Reason string  `json:"reason"` // failed, backoff, budget, paused, cancelled
+	Items  int64   `json:"items"`
+	Share  float64 `json:"share"` // of the items that were due
+}
+
+// MarketGap is a market of which a job got nothing, or not all.
+type MarketGap struct {
+	Provider string  `json:"provider"`
+	Market   string  `json:"market"` // empty where the provider is not configured any more
+	Reason   string  `json:"reason"` // failed, backoff, budget, paused, cancelled, silent, quarantined
+	Share    float64 `json:"share"`  // of what was to be asked
+	Detail   string  `json:"detail"` // for people; may be empty
 }
 
 // Why a provider is down.
@@ -91,10 +116,14 @@ func (BudgetLow) Kind() Kind { return BudgetIsLow }
 
 // Kind implements Data.
 func (j JobEnded) Kind() Kind {
-	if j.Failed {
+	switch j.Outcome {
+	case "failed":
 		return JobFailed
+	case "partial":
+		return JobPartial
+	default:
+		return JobFinished
 	}
-	return JobFinished
 }
 
 // Kind implements Data.

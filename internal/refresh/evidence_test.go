@@ -38,6 +38,8 @@ func TestRule5_OnlyItemsWithEvidenceAreUpdated(t *testing.T) {
 		equal(t, "state", j.State, refresh.Finished)
 		equal(t, "updated", j.Counts.Updated, 2)
 		equal(t, "failed", j.Counts.Failed, 1_198)
+		w.checkOutcome("one provider is down", j, refresh.JobPartial,
+			"failed 1198 0.9983", "alpha/a1 failed 1", "alpha/a2 failed 1", "alpha/a3 failed 1")
 		if now := timesOf(w.named(list[7])); now != other {
 			t.Errorf("an item without evidence went from %+v to %+v", other, now)
 		}

@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"assay/internal/catalog"
+	"assay/internal/event"
 	"assay/internal/money"
 	"assay/internal/pricing"
 	"assay/internal/provider"
@@ -93,6 +94,8 @@ type Job struct {
 	SpreadCursor    int64
 	RateSet         int64 // exchange rates that it is settled with, from its plan on; 0: none
 	LastError       string
+	Outcome         JobOutcome        // empty while it lives
+	MarketGaps      []event.MarketGap // as far as it has ended
 	Counts          Counts
 }
 
@@ -155,6 +158,7 @@ type Unit struct {
 	AppID     int32
 	File      string   // of a bulk source; "" for Names
 	Names     []string // distinct, of a source that is asked by name
+	Size      int64    // how many they are, or were; of what is left for later, how many still are
 	BatchFrom int      // batches that wait for it, both included
 	BatchTo   int
 	Later     int // with UnitDeferred and without Names: so many names are left for later

@@ -95,20 +95,30 @@ func (e *Engine) spreadBatch(ctx context.Context, job *Job) error {
 
 // finish ends a job whose prices have reached the rows.
 func (e *Engine) finish(ctx context.Context, job *Job) error {
-	var state State
-	err := e.store.InTx(ctx, func(tx Tx) (err error) {
-		state, err = tx.FinishJob(job.ID)
+	units, err := e.store.JobUnits(ctx, job.ID)
+	if err != nil {
+		return err
+	}
+	outcomes, err := e.store.Outcomes(ctx, job.ID)
+	if err != nil {
+		return err
+	}
+	var end *Job
+	err = e.store.InTx(ctx, func(tx Tx) (err error) {
+		end, err = tx.FinishJob(job.ID, e.marketGaps(units, outcomes))
 		return err
 	})
-	if err != nil || state == "" {
-		return err // without a state another worker has finished it
+	if err != nil || end == nil {
+		return err // without a job another worker has finished it
 	}
 	level := slog.LevelInfo
-	if state == Failed {
+	if end.Outcome != JobComplete {
 		level = slog.LevelWarn
 	}
-	e.log.Log(ctx, level, "refresh ended", "job", job.ID, "kind", job.Kind, "state", state,
-		"items", job.Counts.Total, "updated", job.Counts.Updated, "changed", job.Counts.Changed, "failed", job.Counts.Failed, "last_error", job.LastError)
+	c := &end.Counts
+	e.log.Log(ctx, level, "refresh ended", "job", end.ID, "kind", end.Kind, "state", end.State, "outcome", end.Outcome,
+		"items", c.Total, "updated", c.Updated, "changed", c.Changed, "failed", c.Failed,
+		"skipped", c.SkippedBudget+c.SkippedPaused+c.SkippedBackoff, "markets_missing", len(end.MarketGaps), "last_error", end.LastError)
 	e.wake(WorkMissing) // entries that waited for this job's end
 	return e.Retain(ctx)
 }

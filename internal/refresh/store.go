@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"assay/internal/catalog"
+	"assay/internal/event"
 	"assay/internal/pricing"
 	"assay/internal/provider"
 )
@@ -213,9 +214,10 @@ type Tx interface {
 	// SpreadBatch copies the prices that a batch changed onto all their rows,
 	// and notes the next batch as the job's cursor, if that stood at this one.
 	SpreadBatch(jobID int64, batch int) (rows int64, err error)
-	// FinishJob ends a job in StageSpread and drops the answers that nothing
-	// needs any more. The state is empty where the job was not in it.
-	FinishJob(jobID int64) (State, error)
+	// FinishJob ends a job in StageSpread, with the markets that it lacks, and drops
+	// the answers that nothing needs any more. It returns the job as it ended, or nil
+	// where it was not in that stage.
+	FinishJob(jobID int64, markets []event.MarketGap) (*Job, error)
 
 	// CancelJob cancels what is pending of a live job. What is settled stays
 	// settled and is spread; what it took of the missing-price queue, or without a

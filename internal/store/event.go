@@ -96,23 +96,39 @@ func (s *Store) EventCounts() map[event.Kind]int64 {
 	return maps.Clone(s.events.counts)
 }
 
-// tellEnd writes that a job has ended, as its rows say.
-func (t *Tx) tellEnd(id int64) error {
+// endJob notes how complete a job is that has ended, and the event of it, as its rows
+// say. It returns the job.
+func (t *Tx) endJob(id int64, markets []event.MarketGap) (*refresh.Job, error) {
 	jobs, err := collect(t.ctx, t.tx, scanJob, jobByID, id)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	if len(jobs) == 0 {
-		return errors.New("a job that has ended is not there")
+		return nil, errors.New("a job that has ended is not there")
 	}
 	j := &jobs[0]
-	if j.State == refresh.Cancelled {
-		return nil
+	j.Outcome, j.MarketGaps = j.OutcomeWith(markets), markets
+	var gaps []byte
+	if len(markets) > 0 {
+		if gaps, err = json.Marshal(markets); err != nil {
+			return nil, err
+		}
 	}
+	if _, err := t.exec(`UPDATE refresh_job SET outcome = $2, market_gaps = $3 WHERE id = $1`, id, string(j.Outcome), string(gaps)); err != nil {
+		return nil, err
+	}
+	if j.State == refresh.Cancelled {
+		return j, nil
+	}
+	return j, t.AddEvent(jobEnded(j))
+}
+
+func jobEnded(j *refresh.Job) event.JobEnded {
 	e := event.JobEnded{
 		JobID: strconv.FormatInt(j.ID, 10), JobKind: string(j.Kind), Forced: j.Forced, RequestedBy: j.RequestedBy,
 		TotalItems: j.Counts.Total, UpdatedItems: j.Counts.Updated, ChangedItems: j.Counts.Changed,
-		NoQuoteItems: j.Counts.NoQuote, FailedItems: j.Counts.Failed, Failed: j.State == refresh.Failed,
+		NoQuoteItems: j.Counts.NoQuote, FailedItems: j.Counts.Failed, Outcome: string(j.Outcome),
+		Gaps: j.Gaps(),
 	}
 	if !j.StartedAt.IsZero() {
 		e.StartedAt = &j.StartedAt
@@ -120,5 +136,5 @@ func (t *Tx) tellEnd(id int64) error {
 	if j.LastError != "" {
 		e.LastError = &j.LastError
 	}
-	return t.AddEvent(e)
+	return e
 }

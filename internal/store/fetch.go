@@ -10,14 +10,17 @@ import (
 	"assay/internal/refresh"
 )
 
-const unitColumns = `id, job_id, source, app_id, file, batch_from, batch_to, state, token, attempts,
-	not_before, fetched_at, stated_at, blob_unit, requests, bytes, error_kind, error, names`
+const (
+	unitFacts = `id, job_id, source, app_id, file, batch_from, batch_to, state, token, attempts,
+	not_before, fetched_at, stated_at, blob_unit, requests, bytes, size, error_kind, error`
+	unitColumns = unitFacts + `, names`
+)
 
 func scanUnit(r *sql.Rows, u *refresh.Unit) error {
 	var notBefore, fetched, stated int64
 	var names sql.RawBytes
 	err := r.Scan(&u.ID, &u.JobID, &u.Source, &u.AppID, &u.File, &u.BatchFrom, &u.BatchTo, &u.State, &u.Token, &u.Attempts,
-		&notBefore, &fetched, &stated, &u.BlobUnit, &u.Requests, &u.Bytes, &u.ErrorKind, &u.Error, &names)
+		&notBefore, &fetched, &stated, &u.BlobUnit, &u.Requests, &u.Bytes, &u.Size, &u.ErrorKind, &u.Error, &names)
 	if err != nil {
 		return err
 	}
@@ -28,9 +31,9 @@ func scanUnit(r *sql.Rows, u *refresh.Unit) error {
 	return json.Unmarshal(names, &u.Names)
 }
 
-// JobUnits returns a job's units.
+// JobUnits returns a job's units, without names.
 func (s *Store) JobUnits(ctx context.Context, job int64) ([]refresh.Unit, error) {
-	return collect(ctx, s.read, scanUnit, `SELECT `+unitColumns+` FROM fetch_unit WHERE job_id = $1 ORDER BY id`, job)
+	return collect(ctx, s.read, scanUnit, `SELECT `+unitFacts+`, NULL FROM fetch_unit WHERE job_id = $1 ORDER BY id`, job)
 }
 
 // BatchUnits returns the units that a batch waited for.

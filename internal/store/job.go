@@ -3,10 +3,12 @@ package store
 import (
 	"context"
 	"database/sql"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"time"
 
+	"assay/internal/event"
 	"assay/internal/fault"
 	"assay/internal/refresh"
 )
@@ -14,7 +16,7 @@ import (
 // jobColumns are what scanJob reads: a job with the sums of its batches.
 const jobColumns = `
 	j.id, j.kind, j.forced, j.state, j.stage, j.cancel_requested, j.requested_by, j.retry_of,
-	j.created_at, j.started_at, j.finished_at, j.batches, j.spread_cursor, j.rate_set, j.last_error,
+	j.created_at, j.started_at, j.finished_at, j.batches, j.spread_cursor, j.rate_set, j.last_error, j.outcome, j.market_gaps,
 	j.total, j.skipped_ttl, j.skipped_no_sales,
 	coalesce(sum(b.pending), 0), coalesce(sum(b.updated), 0), coalesce(sum(b.no_quote), 0), coalesce(sum(b.failed), 0),
 	coalesce(sum(b.cancelled), 0), coalesce(sum(b.changed), 0),
@@ -22,14 +24,18 @@ const jobColumns = `
 
 func scanJob(r *sql.Rows, j *refresh.Job) error {
 	var created, started, finished int64
+	var gaps sql.RawBytes
 	c := &j.Counts
 	err := r.Scan(&j.ID, &j.Kind, &j.Forced, &j.State, &j.Stage, &j.CancelRequested, &j.RequestedBy, &j.RetryOf,
-		&created, &started, &finished, &j.Batches, &j.SpreadCursor, &j.RateSet, &j.LastError,
+		&created, &started, &finished, &j.Batches, &j.SpreadCursor, &j.RateSet, &j.LastError, &j.Outcome, &gaps,
 		&c.Total, &c.SkippedTTL, &c.SkippedNoSales,
 		&c.Pending, &c.Updated, &c.NoQuote, &c.Failed, &c.Cancelled, &c.Changed,
 		&c.SkippedBudget, &c.SkippedPaused, &c.SkippedBackoff)
 	j.CreatedAt, j.StartedAt, j.FinishedAt = moment(created), moment(started), moment(finished)
-	return err
+	if err != nil || len(gaps) == 0 {
+		return err
+	}
+	return json.Unmarshal(gaps, &j.MarketGaps)
 }
 
 const jobByID = `
@@ -202,7 +208,8 @@ func (t *Tx) FailJob(id int64, lastError string) error {
 	if err != nil || n == 0 {
 		return err
 	}
-	return t.tellEnd(id)
+	_, err = t.endJob(id, nil)
+	return err
 }
 
 // A job without a plan has taken nothing of the missing-price queue yet; it was
@@ -237,7 +244,7 @@ func (t *Tx) CancelJob(id int64, pause time.Duration) error {
 		return err
 	}
 	_, err := t.exec(`
-		UPDATE refresh_job SET state = 'cancelled', stage = 'done', finished_at = $2
+		UPDATE refresh_job SET state = 'cancelled', stage = 'done', finished_at = $2, outcome = 'failed'
 		WHERE id = $1 AND state = 'queued'`, id, micros(t.now))
 	return err
 }
@@ -259,33 +266,33 @@ RETURNING state`
 // FinishJob ends a job whose prices have reached the rows, and drops its answers
 // but for the newest good one of each market's file. A job that priced nothing
 // although something went wrong has failed. Where items failed that nobody could be
-// asked for, the first of them says why. The state is empty, and nothing was
-// written, where the job was not spreading.
-func (t *Tx) FinishJob(id int64) (refresh.State, error) {
+// asked for, the first of them says why. It returns nil, and writes nothing, where the
+// job was not spreading.
+func (t *Tx) FinishJob(id int64, markets []event.MarketGap) (*refresh.Job, error) {
 	if err := t.lockBlobs(); err != nil {
-		return "", err
+		return nil, err
 	}
 	var state refresh.State
 	if err := t.queryRow(finishJob, id, micros(t.now)).Scan(&state); err != nil {
 		if errors.Is(err, sql.ErrNoRows) {
 			err = nil
 		}
-		return "", err
+		return nil, err
 	}
 	if _, err := t.exec(`DELETE FROM spread_lane WHERE job_id = $1`, id); err != nil {
-		return "", err
+		return nil, err
 	}
 	if _, err := t.exec(`UPDATE fetch_unit SET names = NULL WHERE job_id = $1 AND names IS NOT NULL`, id); err != nil {
-		return "", err
+		return nil, err
 	}
 	// Entries that this job took on and did not settle wait for another one.
 	if _, err := t.exec(`UPDATE missing_price SET job_id = 0 WHERE job_id = $1`, id); err != nil {
-		return "", err
+		return nil, err
 	}
 	if err := t.dropBlobs(); err != nil {
-		return "", err
+		return nil, err
 	}
-	return state, t.tellEnd(id)
+	return t.endJob(id, markets)
 }
 
 // dropBlobs removes answers that no live job waits for and that are not the

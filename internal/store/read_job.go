@@ -19,6 +19,16 @@ func (s *Store) Jobs(ctx context.Context, kind refresh.Kind, before int64, limit
 		GROUP BY j.id ORDER BY j.id DESC`, before, string(kind), limit)
 }
 
+// LastOutcome returns the outcome of the job of a kind that ended last, "" for none.
+func (s *Store) LastOutcome(ctx context.Context, kind refresh.Kind) (refresh.JobOutcome, error) {
+	outcomes, err := collect(ctx, s.read, func(r *sql.Rows, o *refresh.JobOutcome) error { return r.Scan(o) },
+		`SELECT outcome FROM refresh_job WHERE kind = $1 AND outcome <> '' ORDER BY id DESC LIMIT 1`, string(kind))
+	if err != nil || len(outcomes) == 0 {
+		return "", err
+	}
+	return outcomes[0], nil
+}
+
 // SourceUse is what a job asked of a source.
 type SourceUse struct {
 	JobID    int64

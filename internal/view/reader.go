@@ -113,7 +113,7 @@ func status(job Job, j refresh.Job, now time.Time) Status {
 	s := Status{
 		Status: RunStatus{
 			Running: j.State.Live(), JobID: &job.ID, Kind: &job.Kind, Forced: job.Forced, State: &job.State, Stage: &job.Stage,
-			StartedAt: job.StartedAt, FinishedAt: job.FinishedAt,
+			StartedAt: job.StartedAt, FinishedAt: job.FinishedAt, Outcome: job.Outcome,
 		},
 		PendingItems: job.PendingItems, UpdatedItems: job.UpdatedItems, SkippedItems: job.SkippedItems,
 		NoQuoteItems: job.NoQuoteItems, FailedItems: job.FailedItems, TotalItems: job.TotalItems,
@@ -153,6 +153,11 @@ func (r *Reader) Jobs(ctx context.Context, kind, after string, limit int) (Page[
 		id, _ := strconv.ParseInt(j.ID, 10, 64)
 		return cursor("jobs", id)
 	}), err
+}
+
+// LastOutcome returns the outcome of the bulk job that ended last, "" for none.
+func (r *Reader) LastOutcome(ctx context.Context) (refresh.JobOutcome, error) {
+	return r.o.Store.LastOutcome(ctx, refresh.Bulk)
 }
 
 // Job returns a job, or a fault.NotFound.
@@ -247,6 +252,8 @@ func job(j *refresh.Job) Job {
 			TTL: c.SkippedTTL, NoSales: c.SkippedNoSales, Budget: c.SkippedBudget, Paused: c.SkippedPaused, Backoff: c.SkippedBackoff,
 		},
 		LastError: text(j.LastError),
+		Outcome:   text(string(j.Outcome)),
+		Gaps:      j.Gaps(),
 		Usage:     Usage{ByProvider: map[string]int64{}},
 		Deferred:  []string{},
 		Sources:   []JobSource{},

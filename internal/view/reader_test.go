@@ -126,7 +126,7 @@ func (w *world) end(id int64) {
 		if err := tx.EndSettling(id); err != nil {
 			return err
 		}
-		_, err := tx.FinishJob(id)
+		_, err := tx.FinishJob(id, nil)
 		return err
 	})
 }

@@ -6,8 +6,11 @@ package view
 
 import (
 	"encoding/json"
+	"math"
+	"strconv"
 	"time"
 
+	"assay/internal/event"
 	"assay/internal/inventory"
 	"assay/internal/money"
 )
@@ -33,6 +36,8 @@ type Job struct {
 	CancelledItems int64      `json:"cancelledItems"`
 	ChangedItems   int64      `json:"changedItems"` // of the updated ones, those whose price differs from before
 	LastError      *string    `json:"lastError"`
+	Outcome        *string    `json:"outcome"` // complete, partial, failed; null while it lives
+	Gaps           event.Gaps `json:"gaps"`    // what it lacks; its markets as soon as it has ended
 	Usage          Usage      `json:"usage"`
 	// Deferred lists markets, as source/market, that a budget, a breaker or an order to wait kept
 	// from being asked in this job.
@@ -70,6 +75,11 @@ type Skipped struct {
 // Total is the number of items skipped for any reason.
 func (s Skipped) Total() int64 { return s.TTL + s.NoSales + s.Budget + s.Paused + s.Backoff }
 
+// Percent writes a part of 1 in percent, with at most two places.
+func Percent(share float64) string {
+	return strconv.FormatFloat(math.Round(share*1e4)/1e2, 'f', -1, 64) + " %"
+}
+
 // Usage counts every HTTP request of a job, retries included.
 type Usage struct {
 	RequestCount int64            `json:"requestCount"`
@@ -101,6 +111,7 @@ type RunStatus struct {
 	Stage      *string    `json:"stage"`
 	StartedAt  *time.Time `json:"startedAt"`
 	FinishedAt *time.Time `json:"finishedAt"`
+	Outcome    *string    `json:"outcome"` // complete, partial, failed; null while it runs
 	EtaSeconds *int64     `json:"etaSeconds"`
 }
 
@@ -427,7 +438,7 @@ type JobDebug struct {
 // Event is something that happened: see docs/reference/events.md.
 type Event struct {
 	ID   string          `json:"id"`
-	Kind string          `json:"kind"` // job.finished, job.failed, provider.down, provider.up, budget.low, ledger.problem, price.changed
+	Kind string          `json:"kind"` // job.finished, job.partial, job.failed, provider.down, provider.up, budget.low, ledger.problem, price.changed
 	At   time.Time       `json:"at"`
 	Data json.RawMessage `json:"data"` // an object; its fields are those of the kind
 }

@@ -39,7 +39,7 @@ func eventText(e view.Event) string {
 	}
 	place := strings.Join(slices.DeleteFunc([]string{d.Source, d.Host, d.Market}, func(s string) bool { return s == "" }), " ")
 	switch e.Kind {
-	case "job.finished", "job.failed":
+	case "job.finished", "job.partial", "job.failed":
 		return "run " + d.JobID + ": " + formatCount(d.UpdatedItems) + " of " + formatCount(d.TotalItems) + " items priced"
 	case "budget.low":
 		return place + ": " + formatCount(d.Left) + " of " + formatCount(d.Limit) + " left (" + d.Budget + ")"

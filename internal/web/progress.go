@@ -24,7 +24,9 @@ type runView struct {
 	Providers []providerCount
 	Yield     []providerCount // quotes, by market
 	Later     []providerCount // names that a source's budget left for later
-	Announce  string          // for screen readers: changes each ten per cent, not each second
+	Badge     badge
+	Gaps      []gap  // what an ended run lacks
+	Announce  string // for screen readers: changes each ten per cent, not each second
 }
 
 // stage is one step of a refresh.
@@ -46,6 +48,26 @@ type tile struct {
 type segment struct {
 	Name  string
 	Width string // up to the part's end, in percent of the whole
+}
+
+// gap is a part of a run that is missing.
+type gap struct {
+	What, Share, Why, Detail string
+}
+
+// gapsOf lists what an ended run lacks: items, then markets.
+func gapsOf(job view.Job) []gap {
+	if isLive(job.State) {
+		return nil
+	}
+	var out []gap
+	for _, g := range job.Gaps.Items {
+		out = append(out, gap{What: formatCount(g.Items) + " items", Share: view.Percent(g.Share), Why: gapReason(g.Reason)})
+	}
+	for _, g := range job.Gaps.Markets {
+		out = append(out, gap{What: strings.TrimSuffix(g.Provider+"/"+g.Market, "/"), Share: view.Percent(g.Share), Why: gapReason(g.Reason), Detail: g.Detail})
+	}
+	return out
 }
 
 type providerCount struct {
@@ -78,6 +100,7 @@ func newRunView(job view.Job, etaSeconds *int64, now time.Time) *runView {
 			v.Later = append(v.Later, providerCount{Source: s.Source, Count: s.LaterNames})
 		}
 	}
+	v.Badge, v.Gaps = runBadge(job.State, job.Outcome), gapsOf(job)
 	v.Announce = announcement(v)
 	return v
 }
@@ -199,7 +222,7 @@ func announcement(v *runView) string {
 	run := "Run " + v.ID
 	switch {
 	case !v.Live:
-		return fmt.Sprintf("%s %s: %s updated, %s failed.", run, strings.ToLower(jobBadge(v.State).Text),
+		return fmt.Sprintf("%s %s: %s updated, %s failed.", run, strings.ToLower(v.Badge.Text),
 			formatCount(v.UpdatedItems), formatCount(v.FailedItems))
 	case !v.Planned:
 		return run + " is being planned."

@@ -33,6 +33,29 @@ func badgeOf(kind string, code any) badge {
 	return badge{Tone: "calm", Text: text}
 }
 
+// runBadge is the state of a run, or its outcome where that says less than the state.
+func runBadge(state string, outcome *string) badge {
+	if state == "finished" && outcome != nil && *outcome == "partial" {
+		return badge{"warn", "Partial", "Some items or markets are missing."}
+	}
+	return jobBadge(state)
+}
+
+// gapReason says why a run lacks items or a market.
+func gapReason(code string) string {
+	switch code {
+	case "failed":
+		return "failed"
+	case "cancelled":
+		return "cancelled"
+	case "silent":
+		return "not in the response"
+	case "quarantined":
+		return "quarantined"
+	}
+	return skipReason(code)
+}
+
 func jobBadge(state string) badge {
 	switch state {
 	case "queued":

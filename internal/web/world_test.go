@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"assay/internal/catalog"
+	"assay/internal/event"
 	"assay/internal/money"
 	"assay/internal/view"
 )
@@ -35,6 +36,9 @@ func inventedJobs(now time.Time) []view.Job {
 	last.UpdatedItems, last.FailedItems = 29940, 30
 	last.LastError = new("pricelist: https://lists.example/prices.csv: 503 Service Unavailable, given up after 4 attempts")
 	last.Deferred = []string{"pricelist/skinport", "sim/ember"}
+	last.Outcome = new("partial")
+	last.Gaps.Items = []event.ItemGap{{Reason: "failed", Items: 30, Share: 0.001}}
+	last.Gaps.Markets = []event.MarketGap{{Provider: "pricelist", Market: "skinport", Reason: "failed", Share: 1, Detail: *last.LastError}}
 	forced := job("41", "bulk", "finished", 6*time.Hour, 93*time.Second)
 	forced.Forced, forced.SkippedItems, forced.UpdatedItems, forced.RequestedBy = true, view.Skipped{}, 30313, "page"
 	cancelled := job("38", "bulk", "cancelled", 13*time.Hour, 12*time.Second)

@@ -87,7 +87,7 @@ func jobsTellOfTheirEnd(f *fixture) {
 	f.finish(id)
 	f.finish(id)
 	want := []string{fmt.Sprintf(`job.finished {"jobId":"%d","jobKind":"bulk","forced":false,"requestedBy":"test","startedAt":%q,`+
-		`"totalItems":2,"updatedItems":2,"changedItems":2,"noQuoteItems":0,"failedItems":0,"lastError":null}`, id, f.now.Format(time.RFC3339Nano))}
+		`"totalItems":2,"updatedItems":2,"changedItems":2,"noQuoteItems":0,"failedItems":0,"lastError":null,"outcome":"complete","gaps":{"items":[],"markets":[]}}`, id, f.now.Format(time.RFC3339Nano))}
 	f.is("finished", fmt.Sprint(f.told()), fmt.Sprint(want))
 
 	var failed int64
@@ -98,13 +98,32 @@ func jobsTellOfTheirEnd(f *fixture) {
 		return tx.FailJob(failed, "no plan")
 	})
 	want = append([]string{fmt.Sprintf(`job.failed {"jobId":"%d","jobKind":"missing","forced":true,"requestedBy":"queue","startedAt":null,`+
-		`"totalItems":0,"updatedItems":0,"changedItems":0,"noQuoteItems":0,"failedItems":0,"lastError":"no plan"}`, failed)}, want...)
+		`"totalItems":0,"updatedItems":0,"changedItems":0,"noQuoteItems":0,"failedItems":0,"lastError":"no plan","outcome":"failed","gaps":{"items":[],"markets":[]}}`, failed)}, want...)
 	f.is("failed", fmt.Sprint(f.told()), fmt.Sprint(want))
+
+	// A job that lacks a market is partial, and keeps which one and why.
+	f.now = f.now.Add(24 * time.Hour)
+	partial := f.run(10)
+	gaps := []event.MarketGap{{Provider: "s", Market: "m\"★", Reason: "failed", Share: 0.25, Detail: "why"}}
+	f.tx(func(tx *store.Tx) error {
+		end, err := tx.FinishJob(partial, gaps)
+		f.is("partial", end.Outcome, refresh.JobPartial)
+		return err
+	})
+	f.is("kept", fmt.Sprint(f.job(partial).Outcome, f.job(partial).MarketGaps), fmt.Sprint(refresh.JobPartial, gaps))
+	got := f.told()[0]
+	f.is("kind", strings.HasPrefix(got, "job.partial "), true)
+	f.is("gaps", strings.HasSuffix(got, `"gaps":{"items":[],"markets":[{"provider":"s","market":"m\"★","reason":"failed","share":0.25,"detail":"why"}]}}`), true)
+	last, err := f.s.LastOutcome(f.Context(), refresh.Bulk)
+	f.must(err)
+	f.is("the last one", last, refresh.JobPartial)
+	want = append([]string{got}, want...)
 
 	f.now = f.now.Add(24 * time.Hour)
 	cancelled := f.run(10)
 	f.tx(func(tx *store.Tx) error { return tx.CancelJob(cancelled, time.Hour) })
 	f.is("cancelled", f.finish(cancelled), refresh.Cancelled)
+	f.is("its outcome", f.job(cancelled).Outcome, refresh.JobPartial)
 	f.is("nothing is told of it", fmt.Sprint(f.told()), fmt.Sprint(want))
 }
 

@@ -347,7 +347,10 @@ func (f *fixture) run(price money.Micro) int64 {
 func (f *fixture) finish(id int64) (state refresh.State) {
 	f.Helper()
 	f.tx(func(tx *store.Tx) (err error) {
-		state, err = tx.FinishJob(id)
+		end, err := tx.FinishJob(id, nil)
+		if end != nil {
+			state = end.State
+		}
 		return err
 	})
 	return state

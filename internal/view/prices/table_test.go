@@ -82,7 +82,7 @@ func (s *shop) settle(price money.Micro, batches int, settled func([]refresh.Ite
 	for s.settleBatch(price, settled) {
 	}
 	s.tx(func(tx *store.Tx) error { return tx.EndSettling(job) })
-	s.tx(func(tx *store.Tx) error { _, err := tx.FinishJob(job); return err })
+	s.tx(func(tx *store.Tx) error { _, err := tx.FinishJob(job, nil); return err })
 }
 
 func (s *shop) settleBatch(price money.Micro, settled func([]refresh.Item)) bool {

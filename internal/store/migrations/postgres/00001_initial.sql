@@ -135,7 +135,9 @@ CREATE TABLE refresh_job (
     batches          integer NOT NULL DEFAULT 0,
     spread_cursor    bigint  NOT NULL DEFAULT 0, -- batch that is next, where it is spread by batch
     rate_set         bigint  NOT NULL DEFAULT 0, -- exchange rates that it is settled with
-    last_error       text    NOT NULL DEFAULT ''
+    last_error       text    NOT NULL DEFAULT '',
+    outcome          text    NOT NULL DEFAULT '', -- complete, partial, failed; '' while it lives
+    market_gaps      text    NOT NULL DEFAULT ''  -- JSON: the markets that it lacks, and why; '': none
 ) WITH (fillfactor = 20);
 -- A statement that is to use one of the partial indexes below repeats its
 -- condition word for word: state IN ('queued', 'running') AND state = 'queued'.

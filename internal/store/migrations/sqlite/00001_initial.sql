@@ -130,7 +130,9 @@ CREATE TABLE refresh_job (
     batches          INTEGER NOT NULL DEFAULT 0,
     spread_cursor    INTEGER NOT NULL DEFAULT 0, -- batch that is next, where it is spread by batch
     rate_set         INTEGER NOT NULL DEFAULT 0, -- exchange rates that it is settled with
-    last_error       TEXT    NOT NULL DEFAULT ''
+    last_error       TEXT    NOT NULL DEFAULT '',
+    outcome          TEXT    NOT NULL DEFAULT '', -- complete, partial, failed; '' while it lives
+    market_gaps      TEXT    NOT NULL DEFAULT ''  -- JSON: the markets that it lacks, and why; '': none
 );
 -- A statement that is to use one of the partial indexes below repeats its
 -- condition word for word: state IN ('queued', 'running') AND state = 'queued'.

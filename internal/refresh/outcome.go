@@ -1,0 +1,135 @@
+package refresh
+
+import (
+	"cmp"
+	"math"
+	"slices"
+
+	"assay/internal/event"
+)
+
+// JobOutcome is the outcome of an ended job.
+type JobOutcome string
+
+// The outcomes of a job. A cancelled job is partial if it priced something, else
+// failed.
+const (
+	JobComplete JobOutcome = "complete" // every item and every market that was to be asked
+	JobPartial  JobOutcome = "partial"  // some items or markets are missing
+	JobFailed   JobOutcome = "failed"   // nothing was priced, and an error occurred
+)
+
+// Reasons of gaps beside those of skipped items and the outcomes of markets.
+const (
+	GapFailed    = "failed"
+	GapCancelled = "cancelled"
+)
+
+// OutcomeWith returns the outcome of a job that ended with these counts and these
+// markets missing.
+func (j *Job) OutcomeWith(markets []event.MarketGap) JobOutcome {
+	switch {
+	case j.State == Failed, j.State == Cancelled && j.Counts.Updated+j.Counts.NoQuote == 0:
+		return JobFailed
+	case j.State == Cancelled, len(markets) > 0, len(j.Counts.Gaps()) > 0:
+		return JobPartial
+	default:
+		return JobComplete
+	}
+}
+
+// Gaps returns of how many due items nothing was learned, by reason.
+func (c *Counts) Gaps() []event.ItemGap {
+	due := c.Total - c.SkippedTTL - c.SkippedNoSales
+	var gaps []event.ItemGap
+	for _, g := range []event.ItemGap{
+		{Reason: GapFailed, Items: c.Failed},
+		{Reason: SkipBackoff, Items: c.SkippedBackoff},
+		{Reason: SkipBudget, Items: c.SkippedBudget},
+		{Reason: SkipPaused, Items: c.SkippedPaused},
+		{Reason: GapCancelled, Items: c.Cancelled},
+	} {
+		if g.Items > 0 {
+			g.Share = share(g.Items, due)
+			gaps = append(gaps, g)
+		}
+	}
+	return gaps
+}
+
+// Gaps returns what a job lacks; its lists are not nil.
+func (j *Job) Gaps() event.Gaps {
+	return event.Gaps{
+		Items:   append([]event.ItemGap{}, j.Counts.Gaps()...),
+		Markets: append([]event.MarketGap{}, j.MarketGaps...),
+	}
+}
+
+// share is a part of a whole with four places, above 0.
+func share(part, whole int64) float64 {
+	return max(math.Round(float64(part)/float64(max(whole, 1))*1e4)/1e4, 1e-4)
+}
+
+// marketGaps returns the markets of which a job got nothing, or not all. A provider
+// that is asked in the background is none of a job's.
+func (e *Engine) marketGaps(units []Unit, outcomes map[UnitMarket]MarketFetch) []event.MarketGap {
+	type market struct{ provider, key string }
+	type gap struct {
+		market
+		reason string
+	}
+	all, missing, details := map[market]int64{}, map[gap]int64{}, map[gap]string{}
+	for i := range units {
+		u := &units[i]
+		src, configured := e.sources[u.Source]
+		weight := int64(1) // of a file
+		if u.File == "" {
+			weight = u.Size
+			if weight == 0 || configured && InBackground(src.Describe()) {
+				continue
+			}
+		}
+		ids := e.askedOf(u)
+		if !configured {
+			ids = []int64{0}
+		}
+		for _, id := range ids {
+			m := market{u.Source, e.known[id].Key}
+			all[m] += weight
+			if reason, detail := u.gap(id, outcomes); reason != "" {
+				missing[gap{m, reason}] += weight
+				details[gap{m, reason}] = detail
+			}
+		}
+	}
+	var out []event.MarketGap
+	for g, n := range missing {
+		out = append(out, event.MarketGap{
+			Provider: g.provider, Market: g.key, Reason: g.reason, Share: share(n, all[g.market]), Detail: details[g],
+		})
+	}
+	slices.SortFunc(out, func(a, b event.MarketGap) int {
+		return cmp.Or(cmp.Compare(a.Provider, b.Provider), cmp.Compare(a.Market, b.Market), cmp.Compare(a.Reason, b.Reason))
+	})
+	return out
+}
+
+// gap returns why a unit's job did not get a market, or "".
+func (u *Unit) gap(market int64, outcomes map[UnitMarket]MarketFetch) (reason, detail string) {
+	part := UnitMarket{Market: market} // of all that was asked by name
+	if u.File != "" {
+		part.Unit = u.ID
+	}
+	switch outcome := outcomes[part].Outcome; {
+	case u.State == UnitCancelled:
+		return GapCancelled, ""
+	case u.skipped():
+		return u.skipReason(), u.Error
+	case !u.counts():
+		return GapFailed, u.Error
+	case outcome == OutcomeSilent, outcome == OutcomeQuarantined:
+		return string(outcome), ""
+	default:
+		return "", ""
+	}
+}
