@@ -168,7 +168,8 @@ type Deps struct {
 type server struct {
 	Deps
 	routes   routeTable
-	gate     *gate
+	bodies   *intake // of up to maxBody
+	pushes   *intake // of more
 	flights  *flights
 	openapi  cached
 	docsPage cached
@@ -179,7 +180,7 @@ type server struct {
 func New(deps Deps) http.Handler { return newServer(deps) }
 
 func newServer(deps Deps) *server {
-	s := &server{Deps: deps, gate: newGate(), flights: newFlights()}
+	s := &server{Deps: deps, bodies: newIntake(false), pushes: newIntake(true), flights: newFlights()}
 	s.routes = newRouteTable(s.operations())
 	s.openapi = cache("application/json", describe(s.routes.operations, deps.Version))
 	s.docsPage, s.docsCSP = renderDocs(s.routes.operations, deps.Version)

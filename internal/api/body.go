@@ -19,10 +19,6 @@ const (
 	maxPush = 32 << 20
 )
 
-// pushTimeout is how long a body over maxBody may take to arrive: 32 MiB at
-// 1 Mbit/s. Only who showed a credential is given it.
-const pushTimeout = 5 * time.Minute
-
 // body says what an operation takes.
 type body struct {
 	limit    int64
@@ -33,32 +29,36 @@ type body struct {
 }
 
 // admitBody checks that a request has the body that its operation takes, and
-// bounds it, before anything is read of it. It reports whether there is one.
-func admitBody(w http.ResponseWriter, r *http.Request, want *body) (bool, error) {
+// bounds it, before anything is read of it. It reports whether there is one. The
+// caller calls done when nothing of the body is needed any more.
+func (s *server) admitBody(w http.ResponseWriter, r *http.Request, want *body) (there bool, done func(), err error) {
 	limit := int64(maxBody)
 	if want != nil {
 		limit = want.limit
 	}
+	done = func() {}
 	if r.ContentLength > limit {
-		return false, &http.MaxBytesError{Limit: limit}
+		return false, done, &http.MaxBytesError{Limit: limit}
 	}
-	extendDeadlines(w, limit)
-	there, err := hasBody(r)
+	if r.ContentLength == 0 {
+		// As at the end of a body: no deadline ends the work.
+		_ = http.NewResponseController(w).SetReadDeadline(time.Time{})
+	} else {
+		done = s.arrive(w, r, limit).done
+	}
+	there, err = hasBody(r)
 	switch {
 	case err != nil:
-		return false, err
 	case want == nil && there:
-		return false, refuseContent(r.Body)
+		there, err = false, refuseContent(r.Body)
 	case want == nil || (want.optional && !there):
-		return false, nil
 	case !there:
-		return false, bodyRequired()
+		err = bodyRequired()
+	default:
+		err = checkMedia(r.Header)
+		r.Body = http.MaxBytesReader(w, r.Body, limit)
 	}
-	if err := checkMedia(r.Header); err != nil {
-		return true, err
-	}
-	r.Body = http.MaxBytesReader(w, r.Body, limit)
-	return true, nil
+	return there, done, err
 }
 
 // refuseContent accepts an empty JSON object, which many clients send with every
@@ -77,18 +77,6 @@ func refuseContent(body io.Reader) error {
 
 func bodyRequired() error {
 	return fault.New(fault.Invalid, "body_required", "This route needs a JSON body.")
-}
-
-func extendDeadlines(w http.ResponseWriter, limit int64) {
-	if limit <= maxBody {
-		return
-	}
-	// The connection's clock is the real one. Where there is no connection, as
-	// in a handler's test, there is nothing to extend.
-	deadline := time.Now().Add(pushTimeout)
-	control := http.NewResponseController(w)
-	_ = control.SetReadDeadline(deadline)
-	_ = control.SetWriteDeadline(deadline.Add(writeTimeout))
 }
 
 // hasBody reports whether a body follows; only a chunked one must be looked at.

@@ -395,6 +395,18 @@ type harness struct {
 // start runs a server; change may be nil.
 func start(t *testing.T, change func(*Deps)) *harness {
 	t.Helper()
+	h := prepare(t, change)
+	ts := httptest.NewUnstartedServer(nil)
+	ts.Config = NewServer(h.api, h.api.Logger)
+	ts.Start()
+	t.Cleanup(ts.Close)
+	h.url = ts.URL
+	return h
+}
+
+// prepare makes a server that does not listen yet.
+func prepare(t *testing.T, change func(*Deps)) *harness {
+	t.Helper()
 	h := &harness{t: t, fakes: &fakes{}, log: &logBuffer{}}
 	logger := slog.New(slog.NewJSONHandler(h.log, &slog.HandlerOptions{Level: slog.LevelDebug}))
 	deps := Deps{
@@ -410,18 +422,13 @@ func start(t *testing.T, change func(*Deps)) *harness {
 		change(&deps)
 	}
 	h.api = newServer(deps)
-	ts := httptest.NewUnstartedServer(nil)
-	ts.Config = NewServer(h.api, logger)
-	ts.Start()
 	t.Cleanup(func() {
-		ts.Close()
 		for _, secret := range canaries {
 			if strings.Contains(h.log.String(), secret) {
 				t.Errorf("the log holds the secret %s", secret)
 			}
 		}
 	})
-	h.url = ts.URL
 	return h
 }
 

@@ -34,7 +34,10 @@ func (s *server) topTraders(w http.ResponseWriter, c *call) error {
 // it cannot be told is not well either.
 func (s *server) health(w http.ResponseWriter, c *call) error {
 	health, err := s.Reader.Health(c.Context(), c.role == Admin)
-	if err != nil {
+	switch {
+	case err != nil && left(c.Request, err):
+		return err
+	case err != nil:
 		s.Logger.ErrorContext(c.Context(), "health not known", "request_id", c.id, "error", err)
 		health = view.Health{Status: "failing", Version: s.Version}
 	}

@@ -1,6 +1,7 @@
 package api
 
 import (
+	"context"
 	"crypto/rand"
 	"errors"
 	"hash"
@@ -36,8 +37,8 @@ func (s *server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	c := &call{Request: r, id: requestID(r), route: "unknown"}
 	secure(out.Header())
 	out.Header().Set("X-Request-Id", c.id)
+	abort := false
 	defer func() {
-		abort := false
 		if failure := recover(); failure != nil {
 			abort = s.rescue(out, c, failure)
 		}
@@ -47,14 +48,35 @@ func (s *server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 			panic(http.ErrAbortHandler) // makes net/http close the connection, silently
 		}
 	}()
-	if !s.routes.owns(r.URL.EscapedPath()) {
+	var err error
+	if s.routes.owns(r.URL.EscapedPath()) {
+		err = s.dispatch(out, c)
+	} else {
 		c.route = "page"
 		s.Page.ServeHTTP(out, r)
-		return
 	}
-	if err := s.dispatch(out, c); err != nil {
+	switch {
+	case out.status == 0 && left(r, err):
+		out.status, abort = statusClientLeft, true
+	case err != nil:
 		s.fail(out, c, err)
 	}
+}
+
+// statusClientLeft is logged and counted for requests whose client went away before
+// the answer, as by other servers. It is never sent.
+const statusClientLeft = 499
+
+// left reports whether the client of a request went away, which explains any failure
+// of the server. A fault of the client is answered all the same: the context also ends
+// when a body cannot be read.
+func left(r *http.Request, err error) bool {
+	if err != nil && !errors.Is(err, errClientLeft) {
+		if p, _, _ := explain(err); p.Status < http.StatusInternalServerError {
+			return false
+		}
+	}
+	return errors.Is(r.Context().Err(), context.Canceled) || errors.Is(err, errClientLeft)
 }
 
 // dispatch finds the operation and checks everything that all have in common.
@@ -78,7 +100,10 @@ func (s *server) dispatch(w http.ResponseWriter, c *call) error {
 	if c.role, err = s.authorise(op, c.Request); err != nil {
 		return err
 	}
-	if c.hasBody, err = admitBody(w, c.Request, op.body); err != nil {
+	var done func()
+	c.hasBody, done, err = s.admitBody(w, c.Request, op.body)
+	defer done()
+	if err != nil {
 		return err
 	}
 	if c.values, err = bind(op.params, path, c.URL.RawQuery); err != nil {
@@ -86,13 +111,6 @@ func (s *server) dispatch(w http.ResponseWriter, c *call) error {
 	}
 	if err := c.takeKey(op); err != nil {
 		return err
-	}
-	if c.hasBody {
-		leave, err := s.gate.enter(c.Request, op.body.limit)
-		if err != nil {
-			return err
-		}
-		defer leave()
 	}
 	return op.serve(w, c)
 }

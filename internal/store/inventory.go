@@ -183,6 +183,15 @@ FROM (`
 
 // AddInventory inserts rows, in their order, with the prices of their items.
 func (t *Tx) AddInventory(user int64, app int32, contextID string, rows []inventory.Row, prices map[int64]money.Micro) error {
+	for part := range slices.Chunk(rows, rowsAtOnce) {
+		if err := t.addInventory(user, app, contextID, part, prices); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (t *Tx) addInventory(user int64, app int32, contextID string, rows []inventory.Row, prices map[int64]money.Micro) error {
 	out := newTable(addColumns, len(rows))
 	for i := range rows {
 		r := &rows[i]

@@ -1,0 +1,206 @@
+package api
+
+import (
+	"bufio"
+	"context"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"assay/internal/view"
+)
+
+// pipes is a listener whose connections are pipes, so that their deadlines go by a
+// test's clock.
+type pipes struct {
+	conns chan net.Conn
+	done  chan struct{}
+}
+
+func (p *pipes) Accept() (net.Conn, error) {
+	select {
+	case c := <-p.conns:
+		return c, nil
+	case <-p.done:
+		return nil, net.ErrClosed
+	}
+}
+
+func (p *pipes) Close() error   { close(p.done); return nil }
+func (p *pipes) Addr() net.Addr { return &net.UnixAddr{Name: "pipe"} }
+
+// serveOnPipes calls test within a bubble, with a function that connects to a server.
+func serveOnPipes(t *testing.T, test func(t *testing.T, h *harness, dial func() net.Conn)) {
+	t.Helper()
+	synctest.Test(t, func(t *testing.T) {
+		<-time.After(time.Until(noon)) // no inventory is of the year in which a bubble begins
+		h := prepare(t, nil)
+		listener := &pipes{conns: make(chan net.Conn), done: make(chan struct{})}
+		server := NewServer(h.api, h.api.Logger)
+		served := make(chan error, 1)
+		go func() { served <- server.Serve(listener) }()
+		defer func() {
+			_ = server.Close()
+			<-served
+		}()
+		test(t, h, func() net.Conn {
+			ours, theirs := net.Pipe()
+			listener.conns <- theirs
+			t.Cleanup(func() { _ = ours.Close() })
+			return ours
+		})
+	})
+}
+
+const pushHead = "POST /api/inventory/u1/sync HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nAuthorization: Bearer " + platformToken + "\r\n"
+
+// aPush is the body of a push of at least so many bytes.
+func aPush(size int) string {
+	var b strings.Builder
+	fmt.Fprintf(&b, `{"appId":730,"contextId":"2","snapshotAt":"%s","items":[{"assetId":"0","marketHashName":"x"}`, time.Now().Format(time.RFC3339))
+	for i := 1; b.Len() < size; i++ {
+		fmt.Fprintf(&b, `,{"assetId":"%d","marketHashName":"x","inspect":"%s"}`, i, strings.Repeat("A", 1000))
+	}
+	return b.String() + "]}"
+}
+
+func write(t *testing.T, c net.Conn, text string) {
+	t.Helper()
+	if _, err := io.WriteString(c, text); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// read reads an answer to its end.
+func read(t *testing.T, c net.Conn) (int, string) {
+	t.Helper()
+	resp, err := http.ReadResponse(bufio.NewReader(c), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer resp.Body.Close()
+	body, err := io.ReadAll(resp.Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return resp.StatusCode, string(body)
+}
+
+func TestArrival_AStalledBodyIsRefused(t *testing.T) {
+	serveOnPipes(t, func(t *testing.T, _ *harness, dial func() net.Conn) {
+		c := dial()
+		write(t, c, pushHead+"Content-Length: 30000000\r\n\r\n"+`{"rubbish":[`)
+		began := time.Now()
+		if status, body := read(t, c); status != http.StatusRequestTimeout || !strings.Contains(body, "request_timeout") || time.Since(began) != paceWindow {
+			t.Errorf("%d %s after %v, want 408 after %v", status, body, time.Since(began), paceWindow)
+		}
+	})
+}
+
+func TestArrival_AQuickStartBuysNoTime(t *testing.T) {
+	serveOnPipes(t, func(t *testing.T, _ *harness, dial func() net.Conn) {
+		c := dial()
+		write(t, c, pushHead+"Content-Length: 30000000\r\n\r\n"+`{"rubbish":[`+strings.Repeat("1,", 2<<20))
+		began := time.Now()
+		if status, _ := read(t, c); status != http.StatusRequestTimeout || time.Since(began) != paceWindow {
+			t.Errorf("%d after %v, want 408 after %v", status, time.Since(began), paceWindow)
+		}
+	})
+}
+
+func TestArrival_ASlowBodyAtTheMinimumRateIsTaken(t *testing.T) {
+	serveOnPipes(t, func(t *testing.T, _ *harness, dial func() net.Conn) {
+		c := dial()
+		const parts, part = 20, paceBytes / 8
+		body := aPush(parts * part)
+		write(t, c, pushHead+fmt.Sprintf("Content-Length: %d\r\n\r\n", len(body)))
+		for i := 0; i < len(body); i += part {
+			write(t, c, body[i:min(i+part, len(body))])
+			<-time.After(paceWindow / 9)
+		}
+		if status, answer := read(t, c); status != http.StatusOK {
+			t.Errorf("%d %s", status, answer)
+		}
+	})
+}
+
+func TestArrival_StalledUploadsHoldUpNoOthers(t *testing.T) {
+	serveOnPipes(t, func(t *testing.T, _ *harness, dial func() net.Conn) {
+		for range 10 {
+			c := dial()
+			write(t, c, pushHead+"Transfer-Encoding: chunked\r\n\r\n"+"c\r\n"+`{"rubbish":[`+"\r\n")
+		}
+		for range 2 {
+			c := dial()
+			write(t, c, pushHead+"Content-Length: 33000000\r\n\r\n"+`{"rubbish":[`+strings.Repeat("1,", 1<<20))
+		}
+		c := dial()
+		body := aPush(3 << 20)
+		began := time.Now()
+		write(t, c, pushHead+fmt.Sprintf("Content-Length: %d\r\n\r\n", len(body)))
+		write(t, c, body)
+		if status, answer := read(t, c); status != http.StatusOK || time.Since(began) > time.Second {
+			t.Errorf("%d %s after %v", status, answer, time.Since(began))
+		}
+	})
+}
+
+func TestServe_MalformedChunksAreTheClientsFault(t *testing.T) {
+	serveOnPipes(t, func(t *testing.T, h *harness, dial func() net.Conn) {
+		for _, head := range []string{pushHead, "GET /api/health HTTP/1.1\r\nHost: x\r\n", "POST /api/market-prices/refresh HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer " + adminToken + "\r\n"} {
+			for _, chunks := range []string{"xyz\r\n", "5\r\nab", "-1\r\n", "1\r\n{xx", "fffffffffffffffff\r\n"} {
+				c := dial()
+				write(t, c, head+"Transfer-Encoding: chunked\r\n\r\n")
+				go func() { _, _ = io.WriteString(c, chunks) }() // it may be refused before it is read
+				if chunks == "5\r\nab" {
+					<-time.After(time.Second)
+					_ = c.Close() // nobody is there to answer
+					continue
+				}
+				if status, body := read(t, c); status != http.StatusBadRequest {
+					t.Errorf("%.30q, %q: %d %s", head, chunks, status, body)
+				}
+			}
+		}
+		if calls := h.fakes.calls(); len(calls) > 0 {
+			t.Errorf("did %v", calls)
+		}
+		synctest.Wait()
+		if log := h.log.String(); strings.Contains(log, `"status":5`) || strings.Contains(log, `"level":"ERROR"`) {
+			t.Errorf("the log has failures of the server: %s", log)
+		}
+	})
+}
+
+// slow is a reader that answers when its caller has given up.
+type slow struct {
+	Reader
+	began chan struct{}
+}
+
+func (s slow) Status(ctx context.Context) (view.Status, error) {
+	s.began <- struct{}{}
+	<-ctx.Done()
+	return view.Status{}, ctx.Err()
+}
+
+func TestServe_AClientThatLeavesIsNoFailure(t *testing.T) {
+	serveOnPipes(t, func(t *testing.T, h *harness, dial func() net.Conn) {
+		began := make(chan struct{})
+		h.api.Reader = slow{h.api.Reader, began}
+		c := dial()
+		write(t, c, "GET /api/market-prices/status HTTP/1.1\r\nHost: x\r\nX-Market-Sync-Secret: "+marketSecret+"\r\n\r\n")
+		<-began
+		_ = c.Close()
+		synctest.Wait()
+		log := h.log.String()
+		if !strings.Contains(log, `"status":499`) || strings.Contains(log, `"status":5`) || strings.Contains(log, `"level":"ERROR"`) {
+			t.Errorf("logged %s", log)
+		}
+	})
+}
