@@ -6,6 +6,7 @@ package storetest
 import (
 	"errors"
 	"log/slog"
+	"reflect"
 	"testing"
 	"time"
 
@@ -385,10 +386,10 @@ func (f *fixture) values(user int64) []money.Micro {
 	return out
 }
 
-// is holds a value against what is wanted; both must be comparable.
+// is holds a value against what is wanted.
 func (f *fixture) is(what string, got, want any) {
 	f.Helper()
-	if got != want {
+	if !reflect.DeepEqual(got, want) {
 		f.Errorf("%s: got %v, want %v", what, got, want)
 	}
 }
