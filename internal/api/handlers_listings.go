@@ -12,6 +12,7 @@ import (
 	"assay/internal/market"
 	"assay/internal/once"
 	"assay/internal/strictjson"
+	"assay/internal/user"
 	"assay/internal/view"
 )
 
@@ -100,7 +101,7 @@ func decodeOffers(body io.Reader, several bool, now time.Time) (market.Offers, e
 		had[member] = true
 		switch {
 		case member == "userId":
-			o.UserID, _ = in.Text(1, inventory.MaxUserID)
+			o.UserID, _ = in.Text(1, user.MaxID)
 		case member == "appId":
 			app, _ := in.Int(1, math.MaxInt32)
 			o.AppID = int32(app)

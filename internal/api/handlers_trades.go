@@ -5,10 +5,10 @@ import (
 	"io"
 	"net/http"
 
-	"assay/internal/inventory"
 	"assay/internal/market"
 	"assay/internal/once"
 	"assay/internal/strictjson"
+	"assay/internal/user"
 	"assay/internal/view"
 	"assay/internal/wallet/fee"
 )
@@ -44,7 +44,7 @@ func decodePurchase(body io.Reader) (p market.Purchase, err error) {
 		switch member {
 		case "buyerId":
 			has = true
-			p.Buyer, _ = in.Text(1, inventory.MaxUserID)
+			p.Buyer, _ = in.Text(1, user.MaxID)
 		case "paymentMethod":
 			p.PaymentMethod = optional(in, fee.MaxID)
 		case "country":

@@ -138,6 +138,9 @@ func (op operation) problems() []int {
 	if op.body != nil && op.body.key != noKey {
 		statuses = append(statuses, http.StatusConflict, http.StatusUnprocessableEntity)
 	}
+	if slices.ContainsFunc(op.params, func(p param) bool { return p.ofUser }) {
+		statuses = append(statuses, http.StatusUnprocessableEntity) // a reserved id
+	}
 	slices.Sort(statuses)
 	return statuses
 }

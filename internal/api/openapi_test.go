@@ -254,6 +254,14 @@ func (h *harness) everyAnswer(op operation, from header) []asked {
 		ask(path, body, asAdmin, "Idempotency-Key: k")
 		ask(path, body+" ", asAdmin, "Idempotency-Key: k")
 	}
+	for _, p := range op.params {
+		switch {
+		case p.ofUser && p.in == "query":
+			ask(path+"?"+p.name+"=house:fee", body, asAdmin)
+		case p.ofUser:
+			ask(strings.Replace(path, "/u1", "/house:fee", 1), body, asAdmin)
+		}
+	}
 	if strings.HasSuffix(path, "/refresh") {
 		ask(path+"?dryRun=1&force=1", "", asAdmin)
 	}

@@ -14,6 +14,7 @@ import (
 	"assay/internal/fault"
 	"assay/internal/inventory"
 	"assay/internal/market"
+	"assay/internal/user"
 	"assay/internal/wallet"
 )
 
@@ -26,6 +27,7 @@ type param struct {
 	preset string // what stands for an absent one
 	schema schema
 	check  func(value string) error
+	ofUser bool // it is the id of a platform's user: reserved ones are 422
 }
 
 // The parameters of all routes.
@@ -51,7 +53,7 @@ var (
 	itemName     = param{
 		name: "name", in: "query", schema: schema{"type": "string"}, check: catalog.CheckName, doc: "Only of this market hash name, of all phases without phase.",
 	}
-	ofUser     = param{name: "userId", in: "query", schema: schema{"type": "string"}, check: checkUserID, doc: "Only of this user."}
+	ofUser     = param{name: "userId", in: "query", schema: schema{"type": "string"}, check: user.Check, ofUser: true, doc: "Only of this user."}
 	listingID  = param{name: "id", in: "path", schema: schema{"type": "string"}, check: anything, doc: "Id of the listing."}
 	tradeID    = param{name: "id", in: "path", schema: schema{"type": "string"}, check: anything, doc: "Id of the trade."}
 	itemState  = choice("state", "", "Only items in this state.", "pending", "updated", "skipped", "noQuote", "failed", "cancelled")
@@ -83,8 +85,12 @@ var (
 		doc: "One that an earlier verification of this user answered, to compare with; without it, the newest stored one is.",
 	}
 	userID = param{
-		name: "userId", in: "path", schema: schema{"type": "string"}, check: checkUserID,
+		name: "userId", in: "path", schema: schema{"type": "string"}, check: user.Check, ofUser: true,
 		doc: "The platform's id of the user, 1 to 128 bytes.",
+	}
+	accountID = param{
+		name: "userId", in: "path", schema: schema{"type": "string"}, check: user.CheckAny,
+		doc: "The platform's id of the user, 1 to 128 bytes, or that of the house's accounts, such as house:fee.",
 	}
 	// What a job or a source is not, is not found: their names are ours.
 	jobID        = param{name: "id", in: "path", schema: schema{"type": "string"}, check: anything, doc: "Id of the job."}
@@ -101,16 +107,6 @@ func anything(string) error { return nil }
 func notEmpty(value string) error {
 	if value == "" {
 		return errors.New("must not be empty")
-	}
-	return nil
-}
-
-func checkUserID(id string) error {
-	switch {
-	case id == "" || len(id) > inventory.MaxUserID:
-		return fmt.Errorf("must have 1 to %d bytes", inventory.MaxUserID)
-	case !utf8.ValidString(id) || strings.IndexByte(id, 0) >= 0:
-		return fmt.Errorf("must be valid UTF-8 without NUL")
 	}
 	return nil
 }
@@ -176,6 +172,14 @@ func bind(params []param, path map[string]string, rawQuery string) (values, erro
 	wrong := func(in, name, detail string) {
 		fields = append(fields, fault.Field{Pointer: "/" + in + "/" + name, Detail: detail})
 	}
+	var refused *fault.Error // a value that has a code of its own
+	refuse := func(in, name string, err error) {
+		if f := fault.Of(err); f != nil && f.Kind != fault.Invalid {
+			refused = f
+		} else {
+			wrong(in, name, err.Error())
+		}
+	}
 	for _, p := range params {
 		given := query[p.name]
 		switch {
@@ -184,14 +188,14 @@ func bind(params []param, path map[string]string, rawQuery string) (values, erro
 		case p.in == "path":
 			bound[p.name] = path[p.name]
 			if err := p.check(path[p.name]); err != nil {
-				wrong("path", p.name, err.Error())
+				refuse("path", p.name, err)
 			}
 		case len(given) > 1:
 			wrong("query", p.name, "must be given once")
 		case len(given) == 1:
 			bound[p.name] = given[0]
 			if err := p.check(given[0]); err != nil {
-				wrong("query", p.name, err.Error())
+				refuse("query", p.name, err)
 			}
 		case p.preset != "":
 			bound[p.name] = p.preset
@@ -201,7 +205,10 @@ func bind(params []param, path map[string]string, rawQuery string) (values, erro
 	for _, name := range unknown {
 		wrong("query", strings.NewReplacer("~", "~0", "/", "~1").Replace(name), "is not known; known are: "+known(params))
 	}
-	if len(fields) == 0 {
+	switch {
+	case len(fields) == 0 && refused != nil:
+		return nil, refused
+	case len(fields) == 0:
 		return bound, nil
 	}
 	f := fault.New(fault.Invalid, "invalid_parameters", "The request has wrong parameters; see errors.")

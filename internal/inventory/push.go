@@ -13,7 +13,6 @@ import (
 // Limits of a push.
 const (
 	MaxItems   = 50_000
-	MaxUserID  = 128 // bytes
 	MaxAhead   = 5 * time.Minute
 	MaxOpaque  = 128 // bytes of asset, class, instance and context ids
 	MaxInspect = 4096

@@ -8,6 +8,7 @@ import (
 	"assay/internal/catalog"
 	"assay/internal/fault"
 	"assay/internal/money"
+	"assay/internal/user"
 )
 
 // Item is what a sync needs of an item.
@@ -125,7 +126,7 @@ type outcome struct {
 // again changes nothing. An older push than the stored one
 // is a fault.Conflict; an equally old one wins.
 func (s *Service) Sync(ctx context.Context, userID string, push Push, mode Mode) (Result, error) {
-	if err := CheckUserID(userID); err != nil {
+	if err := user.Check(userID); err != nil {
 		return Result{}, err
 	}
 	var o outcome
@@ -199,17 +200,9 @@ func Outdated(err error) bool {
 	return f != nil && f.Code == codeOutdated
 }
 
-// CheckUserID reports whether id can be a user's: 1 to 128 bytes of UTF-8.
-func CheckUserID(id string) error {
-	if !opaque(id) {
-		return fault.New(fault.Invalid, "invalid_user_id", "a user id has 1 to %d bytes of valid UTF-8, without NUL", MaxUserID)
-	}
-	return nil
-}
-
 // PutUser sets what the platform says of a user, who is created if new.
 func (s *Service) PutUser(ctx context.Context, u User) error {
-	if err := CheckUserID(u.ID); err != nil {
+	if err := user.Check(u.ID); err != nil {
 		return err
 	}
 	return s.InTx(ctx, func(tx Tx) error { return tx.PutUser(u) })

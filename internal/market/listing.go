@@ -8,7 +8,7 @@ import (
 	"assay/internal/fault"
 	"assay/internal/inventory"
 	"assay/internal/money"
-	"assay/internal/wallet"
+	"assay/internal/user"
 )
 
 // Offer is something to be listed.
@@ -45,7 +45,7 @@ type Created struct {
 // a refusal of one says nothing of the others. seal is called last in the
 // transaction, with what became of each in their order. Nothing waits for a price.
 func (s *Service) Create(ctx context.Context, o Offers, seal func(Tx, []Created) error) error {
-	if err := wallet.CheckUser(o.UserID); err != nil {
+	if err := user.Check(o.UserID); err != nil {
 		return err
 	}
 	if err := s.sync(ctx, &o); err != nil {

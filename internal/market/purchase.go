@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"assay/internal/fault"
+	"assay/internal/user"
 	"assay/internal/wallet"
 	"assay/internal/wallet/fee"
 )
@@ -21,7 +22,7 @@ type Purchase struct {
 // transaction, or nothing does. seal is called last in it. Of several buyers one
 // succeeds; a fault.Conflict tells the others why they cannot.
 func (s *Service) Purchase(ctx context.Context, p Purchase, seal func(Tx, Trade) error) error {
-	if err := wallet.CheckUser(p.Buyer); err != nil {
+	if err := user.Check(p.Buyer); err != nil {
 		return err
 	}
 	return s.o.InTx(ctx, func(tx Tx) error {

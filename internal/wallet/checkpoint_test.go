@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"assay/internal/money"
+	"assay/internal/user"
 )
 
 var noon = time.Date(2026, 11, 21, 12, 0, 0, 1000, time.UTC)
@@ -90,7 +91,7 @@ func TestCheckpointWriter_RefusesAccountsOutOfOrder(t *testing.T) {
 }
 
 func fullest() UserCheckpoint {
-	c := UserCheckpoint{User: strings.Repeat("u", MaxUserID), At: noon}
+	c := UserCheckpoint{User: strings.Repeat("u", user.MaxID), At: noon}
 	for i := range MaxCurrencies {
 		account := Account{c.User, money.Currency(fmt.Sprintf("A%02d", i))}
 		c.Marks = append(c.Marks, Mark{account, 1<<63 - 1, filled(byte(i))})

@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"assay/internal/fault"
+	"assay/internal/user"
 )
 
 // Order is what an operator posts to a user's wallet.
@@ -59,8 +60,8 @@ func (l *Ledger) Correct(tx Tx, of Account, amount int64, r Request) (*Posted, e
 
 // TakeBack posts the opposite of a deposit, withdrawal or correction of a user.
 // Nothing is taken back twice.
-func (l *Ledger) TakeBack(tx Tx, user string, transaction int64, r Request) (*Posted, error) {
-	if err := CheckUser(user); err != nil {
+func (l *Ledger) TakeBack(tx Tx, id string, transaction int64, r Request) (*Posted, error) {
+	if err := user.Check(id); err != nil {
 		return nil, err
 	}
 	t, found, err := tx.WalletTransaction(transaction)
@@ -73,7 +74,7 @@ func (l *Ledger) TakeBack(tx Tx, user string, transaction int64, r Request) (*Po
 			return nil, err
 		}
 	}
-	if !slices.ContainsFunc(entries, func(e Entry) bool { return e.User == user }) {
+	if !slices.ContainsFunc(entries, func(e Entry) bool { return e.User == id }) {
 		return nil, fault.New(fault.NotFound, "transaction_not_found", "The user has no such transaction.")
 	}
 	if t.Kind != KindDeposit && t.Kind != KindWithdrawal && t.Kind != KindCorrection {
@@ -89,7 +90,7 @@ func (l *Ledger) Sell(tx Tx, t *Trade, r Request) (*Posted, error) {
 	if err := checkAmount(buyer, t.Price); err != nil {
 		return nil, err
 	}
-	if err := CheckUser(t.Seller); err != nil {
+	if err := user.Check(t.Seller); err != nil {
 		return nil, err
 	}
 	if t.Fee < 0 || t.Fee > t.Price || t.Net != t.Price-t.Fee || t.Buyer == t.Seller || t.ID <= 0 {
@@ -237,7 +238,7 @@ func held(tx Tx, trade int64) func() error {
 
 // checkAmount refuses what nobody can pay, or into an account that cannot be.
 func checkAmount(a Account, amount int64) error {
-	if err := CheckUser(a.User); err != nil {
+	if err := user.Check(a.User); err != nil {
 		return err
 	}
 	if !a.Currency.Circulates() {

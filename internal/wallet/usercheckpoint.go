@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"assay/internal/money"
+	"assay/internal/user"
 )
 
 // UserCheckpoint is a checkpoint over one user's accounts, for that user to keep.
@@ -38,7 +39,7 @@ func (c *UserCheckpoint) Encode(keys *Ring) (string, error) {
 		b = append(b, m.Hash[:]...)
 	}
 	b = append(b, sealKept(k.Bytes, b)...)
-	if base64.RawURLEncoding.EncodedLen(len(b)) > MaxUserCheckpoint || len(c.User) > MaxUserID {
+	if base64.RawURLEncoding.EncodedLen(len(b)) > MaxUserCheckpoint || len(c.User) > user.MaxID {
 		return "", ErrTooLong
 	}
 	return base64.RawURLEncoding.EncodeToString(b), nil

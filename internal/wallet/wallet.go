@@ -14,17 +14,15 @@ import (
 	"hash/fnv"
 	"strings"
 	"time"
-	"unicode/utf8"
 
-	"assay/internal/fault"
 	"assay/internal/money"
+	"assay/internal/user"
 )
 
 // Limits. Every figure of an account is one that any JSON reader takes exactly.
 const (
 	MaxAmount     = 1_000_000_000_000_000 // of one entry, in minor units
 	MaxBalance    = 1<<53 - 1             // either way
-	MaxUserID     = 128                   // bytes
 	MaxCurrencies = 24                    // accounts of one user, so that a checkpoint of theirs stays small
 	MaxKey        = 255                   // bytes of an idempotency key
 	MaxNote       = 512                   // bytes
@@ -40,7 +38,6 @@ type Account struct {
 // The house's users. Those that many transactions meet in are shards, each an
 // account with a chain of its own; ShardName makes their names.
 const (
-	house           = "house:"
 	HouseFee        = "house:fee"        // what sales bring
 	HouseDeposit    = "house:deposit"    // what came in from outside; negative
 	HouseWithdrawal = "house:withdrawal" // what went out; positive
@@ -75,15 +72,15 @@ func shardFor(user, of string) string {
 
 // HouseName returns the house user that a name is a shard of: "house:fee" for
 // "house:fee:07".
-func HouseName(user string) string {
-	if name, shard, _ := strings.Cut(strings.TrimPrefix(user, house), ":"); shard != "" {
-		return house + name
+func HouseName(id string) string {
+	if name, shard, _ := strings.Cut(strings.TrimPrefix(id, user.House), ":"); shard != "" {
+		return user.House + name
 	}
-	return user
+	return id
 }
 
-// IsHouse reports whether a name is that of a house user.
-func IsHouse(user string) bool { return strings.HasPrefix(user, house) }
+// IsHouse reports whether an id is that of a house user.
+func IsHouse(id string) bool { return user.Reserved(id) }
 
 // Compare orders accounts as they are locked: users by name, then those of the
 // house, which more transactions wait for.
@@ -206,17 +203,6 @@ type Head struct {
 
 // Available is what can be spent.
 func (h *Head) Available() int64 { return h.Balance - h.Held }
-
-// CheckUser refuses what is no id of a user, and the names that are the house's.
-func CheckUser(user string) error {
-	switch {
-	case user == "" || len(user) > MaxUserID || !utf8.ValidString(user) || strings.IndexByte(user, 0) >= 0:
-		return fault.New(fault.Invalid, "invalid_user_id", "A user id is 1 to %d bytes of valid UTF-8 without NUL.", MaxUserID)
-	case IsHouse(user):
-		return fault.New(fault.Unprocessable, "reserved_user", "User ids that begin with %q are the house's own accounts; nothing is posted to them directly.", house)
-	}
-	return nil
-}
 
 // ErrPosted means that a transaction is there that may be there once.
 var ErrPosted = errors.New("such a transaction was posted already")

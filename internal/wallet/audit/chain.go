@@ -6,9 +6,9 @@ import (
 	"strconv"
 	"strings"
 	"time"
-	"unicode/utf8"
 
 	"assay/internal/money"
+	"assay/internal/user"
 	"assay/internal/wallet"
 )
 
@@ -242,7 +242,7 @@ func (v *audit) entrySchema(e *Entry) {
 	no("version", e.Version != wallet.Version)
 	no("key_id", e.KeyID == "")
 	no("idempotency_key", len(e.IdempotencyKey) > wallet.MaxKey)
-	no("user_id", e.User == "" || len(e.User) > wallet.MaxUserID || !utf8.ValidString(e.User))
+	no("user_id", user.CheckAny(e.User) != nil)
 	v.that(schemaValid, len(wrong) == 0, func() Finding {
 		return of(e, "values that the ledger writes", list(wrong), "Columns of the entry hold what the ledger never writes.")
 	})
