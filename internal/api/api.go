@@ -182,7 +182,7 @@ func New(deps Deps) http.Handler { return newServer(deps) }
 func newServer(deps Deps) *server {
 	s := &server{Deps: deps, bodies: newIntake(false), pushes: newIntake(true), flights: newFlights()}
 	s.routes = newRouteTable(s.operations())
-	s.openapi = cache("application/json", describe(s.routes.operations, deps.Version))
+	s.openapi = cache("application/json", describe(newSchemas(), s.routes.operations, deps.Version))
 	s.docsPage, s.docsCSP = renderDocs(s.routes.operations, deps.Version)
 	return s
 }

@@ -92,7 +92,7 @@ func (f *fakes) aJob(id string) view.Job {
 }
 
 func anItem(key catalog.Key) view.ItemPrice {
-	return view.ItemPrice{AppID: key.AppID, MarketHashName: key.Name, Phase: key.Phase, CurrentPrice: 12_345_000, Status: "ok", PriceUpdatedAt: new(noon)}
+	return view.ItemPrice{AppID: key.AppID, MarketHashName: key.Name, Phase: key.Phase, CurrentPrice: 12_345_000, CurrentPriceDecimal: 12_345_000, Status: "ok", PriceUpdatedAt: new(noon)}
 }
 
 func (f *fakes) Status(context.Context) (view.Status, error) {
@@ -114,17 +114,17 @@ func (f *fakes) JobItems(_ context.Context, id int64, state, cursor string, limi
 
 func (f *fakes) ProviderDebug(context.Context) (view.ProviderDebug, error) {
 	source := view.SourceDebug{
-		Source: "sim", AnswersByStatus: map[string]int64{"200": 7}, Markets: []view.MarketDebug{{Market: "m", AppIDs: []int32{730}, LastFetchedAt: new(noon)}},
+		Source: "sim", Shape: "bulk", Breaker: "closed", AnswersByStatus: map[string]int64{"200": 7}, Markets: []view.MarketDebug{{Market: "m", Breaker: "open", AppIDs: []int32{730}, LastFetchedAt: new(noon)}},
 		Requests: []view.RequestDebug{{At: noon, Method: "GET", Status: 200, DurationMs: 1.5}}, Budget: view.Budget{Left: new(int64(3))},
 		Instances: []view.SourceInstance{{Owner: "a", SourceReport: view.SourceReport{Breaker: "closed", AnswersByStatus: map[string]int64{"200": 7}, OpenHosts: []string{}}}},
-		Workers:   []view.Worker{{Owner: "a", Since: noon}},
+		Workers:   []view.Worker{{Owner: "a", Kind: "fetch", Since: noon}},
 	}
-	return view.ProviderDebug{Sources: []view.SourceDebug{source}, Unconfigured: []view.Unconfigured{{Source: "x", Reason: "no key"}}}, f.note("providerDebug")
+	return view.ProviderDebug{Rates: view.RatesDebug{From: "none"}, Inventories: view.InventoryDebug{HostDebug: view.HostDebug{Breaker: "closed"}}, Sources: []view.SourceDebug{source}, Unconfigured: []view.Unconfigured{{Source: "x", Reason: "no key"}}}, f.note("providerDebug")
 }
 
 func (f *fakes) JobDebug(context.Context) (view.JobDebug, error) {
 	return view.JobDebug{
-		Queues: []view.QueueDepth{{Kind: "fetch", State: "pending", Count: 1}}, Workers: []view.Worker{{Owner: "a", Since: noon}},
+		Queues: []view.QueueDepth{{Kind: "fetch", State: "pending", Count: 1}}, Workers: []view.Worker{{Owner: "a", Kind: "fetch", Since: noon}},
 		Instances: []view.Instance{{Owner: "a", StartedAt: noon, Sources: []string{"x"}, BeatAt: new(noon)}},
 		Scheduled: []view.ScheduledRun{{Name: "bulk", At: noon}}, Jobs: []view.JobSummary{{Job: f.aJob("17"), DurationSeconds: new(1.5)}},
 		Failures: []view.FailureReason{{Cause: "timeout", Count: 1, SampleNames: []string{"x"}}},
@@ -246,7 +246,7 @@ func (f *fakes) Post(_ context.Context, o wallet.Order, sealed func(once.Keeper,
 	if err := f.note("post", o); err != nil {
 		return err
 	}
-	return sealed(keeps{f}, view.WalletTransaction{ID: "1", Kind: string(o.Kind), CreatedAt: noon, Entries: []view.WalletEntry{{Seq: 1}}})
+	return sealed(keeps{f}, view.WalletTransaction{ID: "1", Kind: string(o.Kind), CreatedAt: noon, Entries: []view.WalletEntry{{Seq: 1, Type: "deposit"}}})
 }
 
 func (f *fakes) Verify(_ context.Context, userID, checkpoint string) (*audit.Report, error) {
@@ -262,7 +262,7 @@ func (f *fakes) Wallet(_ context.Context, userID string) (view.Wallet, error) {
 }
 
 func (f *fakes) WalletEntries(_ context.Context, userID, currency, cursor string, limit int) (view.Page[view.WalletEntry], error) {
-	return view.Page[view.WalletEntry]{Items: []view.WalletEntry{{UserID: userID, Seq: 7, CreatedAt: noon}}}, f.note("walletEntries", userID, currency, cursor, limit)
+	return view.Page[view.WalletEntry]{Items: []view.WalletEntry{{UserID: userID, Seq: 7, Type: "sale", CreatedAt: noon}}}, f.note("walletEntries", userID, currency, cursor, limit)
 }
 
 func aListing(id string) view.Listing {

@@ -32,11 +32,11 @@ type feeChange struct {
 	Version         int64    `json:"version"`
 	PreviousVersion int64    `json:"previousVersion"`
 	Changed         bool     `json:"changed"`
-	DryRun          bool     `json:"dryRun" doc:"true: nothing was done, this is what would be."`
+	DryRun          bool     `json:"dryRun"`
 	Added           []string `json:"added"`
 	Removed         []string `json:"removed"`
 	Modified        []string `json:"modified"`
-	LargeChanges    []string `json:"largeChanges" doc:"Fees that change by more than half, or by more than five percent of the amount. Without allowLargeChange=1 a refresh with such changes is refused (409); a dry run lists them."`
+	LargeChanges    []string `json:"largeChanges"`
 }
 
 func (s *server) refreshFees(w http.ResponseWriter, c *call) error {
@@ -71,8 +71,8 @@ func answerFees(w http.ResponseWriter, result fee.Result, r fee.Request, err err
 // feeVersion is an activation of fee rules.
 type feeVersion struct {
 	Version     int64     `json:"version"`
-	Digest      string    `json:"digest" doc:"SHA-256 of the rules in their canonical form."`
-	Source      string    `json:"source" doc:"built-in, a file, an address, or the version that a rollback repeated."`
+	Digest      string    `json:"digest"`
+	Source      string    `json:"source"`
 	ActivatedAt time.Time `json:"activatedAt"`
 	ActivatedBy string    `json:"activatedBy"`
 }
@@ -81,7 +81,7 @@ type feeVersion struct {
 type feeRules struct {
 	feeVersion
 	Rules    fee.Document `json:"rules"`
-	Versions []feeVersion `json:"versions" doc:"The newest first, this one too where it is among them."`
+	Versions []feeVersion `json:"versions"`
 }
 
 // listedFees is how many versions are told beside the rules.
@@ -110,24 +110,24 @@ func aFeeVersion(a fee.Activation) feeVersion {
 // quoteBody describes what is asked of a quote; decodePayment reads it.
 type quoteBody struct {
 	Kind          fee.Kind       `json:"kind"`
-	Amount        int64          `json:"amount" doc:"What is paid, in minor units."`
+	Amount        int64          `json:"amount"`
 	Currency      money.Currency `json:"currency"`
 	PaymentMethod string         `json:"paymentMethod,omitempty"`
 	Country       string         `json:"country,omitempty"`
-	Time          string         `json:"time,omitempty" format:"date-time" doc:"Absent: now."`
-	Version       int64          `json:"version,omitempty" doc:"Absent: the active one."`
+	Time          string         `json:"time,omitempty" format:"date-time"`
+	Version       int64          `json:"version,omitempty"`
 }
 
 // feeQuote is what a payment costs, and why.
 type feeQuote struct {
 	Version        int64    `json:"version"`
-	Rule           string   `json:"rule" doc:"fallback where no rule matches."`
+	Rule           string   `json:"rule"`
 	Amount         int64    `json:"amount"`
 	Fee            int64    `json:"fee"`
 	Net            int64    `json:"net"`
 	Currency       string   `json:"currency"`
-	Steps          []string `json:"steps" doc:"How the fee comes about, in order."`
-	NotMatched     []miss   `json:"notMatched" doc:"Rules that were tried before, the first 50."`
+	Steps          []string `json:"steps"`
+	NotMatched     []miss   `json:"notMatched"`
 	MoreNotMatched int      `json:"moreNotMatched"`
 }
 

@@ -22,9 +22,9 @@ type listingBody struct {
 	AppID     int32    `json:"appId"`
 	ContextID string   `json:"contextId"`
 	AssetID   string   `json:"assetId"`
-	Price     int64    `json:"price" doc:"Whole minor units (cents), 1 to 10^12."`
+	Price     int64    `json:"price"`
 	Currency  string   `json:"currency"`
-	Inventory sentPush `json:"inventory,omitzero" doc:"The seller's whole inventory of that game and context, for users without a Steam id."`
+	Inventory sentPush `json:"inventory,omitzero"`
 }
 
 // listingsBody describes what POST /api/listings/batch takes; decodeOffers reads
@@ -33,27 +33,27 @@ type listingsBody struct {
 	UserID    string      `json:"userId"`
 	AppID     int32       `json:"appId"`
 	ContextID string      `json:"contextId"`
-	Items     []offerBody `json:"items" doc:"Up to 500."`
-	Inventory sentPush    `json:"inventory,omitzero" doc:"The seller's whole inventory of that game and context, for users without a Steam id."`
+	Items     []offerBody `json:"items"`
+	Inventory sentPush    `json:"inventory,omitzero"`
 }
 
 type offerBody struct {
 	AssetID  string `json:"assetId"`
-	Price    int64  `json:"price" doc:"Whole minor units (cents), 1 to 10^12."`
+	Price    int64  `json:"price"`
 	Currency string `json:"currency"`
 }
 
 // sentPush is a push that comes with a listing; a list of its items will do.
 type sentPush struct {
-	AppID      int32      `json:"appId,omitempty" doc:"The listing's."`
-	ContextID  string     `json:"contextId,omitempty" doc:"The listing's."`
-	SnapshotAt string     `json:"snapshotAt,omitempty" format:"date-time" doc:"Absent: now."`
+	AppID      int32      `json:"appId,omitempty"`
+	ContextID  string     `json:"contextId,omitempty"`
+	SnapshotAt string     `json:"snapshotAt,omitempty" format:"date-time"`
 	Items      []pushItem `json:"items"`
 }
 
 // offeredList answers a batch.
 type offeredList struct {
-	Items []view.Offered `json:"items" doc:"In the order of the request."`
+	Items []view.Offered `json:"items"`
 }
 
 func (s *server) createListing(w http.ResponseWriter, c *call) error {

@@ -25,6 +25,19 @@ type alreadyRunning struct {
 	Job           view.Job `json:"job"`
 }
 
+// dryRunAnswer says that none was, since only a forecast was requested.
+type dryRunAnswer struct {
+	Started bool   `json:"started"` // false
+	Reason  string `json:"reason"`  // dry_run
+	view.DryRun
+}
+
+// Why no job was started. The reason tells apart the answers with status 200.
+const (
+	reasonRunning = "already_running"
+	reasonDryRun  = "dry_run"
+)
+
 func (s *server) startRefresh(w http.ResponseWriter, c *call) error {
 	forced := c.values.flag("force")
 	if c.values.flag("dryRun") {
@@ -32,7 +45,7 @@ func (s *server) startRefresh(w http.ResponseWriter, c *call) error {
 		if err != nil {
 			return err
 		}
-		return writeJSON(w, http.StatusOK, forecast)
+		return writeJSON(w, http.StatusOK, dryRunAnswer{Reason: reasonDryRun, DryRun: forecast})
 	}
 	id, isNew, forcedIgnored, err := s.Refresher.Start(c.Context(), forced, c.role)
 	if err != nil {
@@ -61,7 +74,7 @@ func (s *server) answerStart(w http.ResponseWriter, c *call, id int64, isNew, fo
 	case err != nil:
 		return err
 	case !isNew:
-		return writeJSON(w, http.StatusOK, alreadyRunning{Reason: "already_running", ForcedIgnored: forcedIgnored, Job: job})
+		return writeJSON(w, http.StatusOK, alreadyRunning{Reason: reasonRunning, ForcedIgnored: forcedIgnored, Job: job})
 	}
 	w.Header().Set("Location", "/api/market-prices/jobs/"+job.ID)
 	return writeJSON(w, http.StatusAccepted, started{Started: true, Job: job})

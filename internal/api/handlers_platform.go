@@ -25,9 +25,9 @@ func (s *server) item(w http.ResponseWriter, c *call) error {
 
 // userBody describes what PUT /api/users/{userId} takes; decodeUser reads it.
 type userBody struct {
-	SteamID     *string `json:"steamId,omitempty" doc:"Absent or null: none."`
-	DisplayName *string `json:"displayName,omitempty" doc:"Absent or null: none."`
-	Leaderboard bool    `json:"leaderboard,omitempty" doc:"false: opted out. Absent: as it is; true for a new user."`
+	SteamID     *string `json:"steamId,omitempty"`
+	DisplayName *string `json:"displayName,omitempty"`
+	Leaderboard bool    `json:"leaderboard,omitempty"`
 }
 
 // maxDisplayName is the longest display name, in bytes.

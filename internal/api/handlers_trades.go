@@ -15,9 +15,9 @@ import (
 
 // purchaseBody describes what POST /api/listings/{id}/purchase takes.
 type purchaseBody struct {
-	BuyerID       string `json:"buyerId" doc:"The platform's id of the buyer, who is created if new."`
-	PaymentMethod string `json:"paymentMethod,omitempty" doc:"For fee rules that ask for it; absent: unknown."`
-	Country       string `json:"country,omitempty" doc:"ISO 3166-1 alpha-2, for fee rules that ask for it; absent: unknown."`
+	BuyerID       string `json:"buyerId"`
+	PaymentMethod string `json:"paymentMethod,omitempty"`
+	Country       string `json:"country,omitempty"`
 }
 
 func (s *server) purchase(w http.ResponseWriter, c *call) error {

@@ -17,11 +17,11 @@ import (
 
 // entryBody describes what is posted to a wallet; decodeEntry reads it.
 type entryBody struct {
-	Kind     string  `json:"kind" doc:"deposit, withdrawal or correction."`
-	Currency string  `json:"currency,omitempty" doc:"Required unless reverses is given."`
-	Amount   int64   `json:"amount,omitempty" doc:"Minor units. Of a correction it may be negative. Required unless reverses is given."`
-	Reverses *string `json:"reverses,omitempty" doc:"Of a correction: id of the transaction to take back, instead of currency and amount."`
-	Note     *string `json:"note,omitempty" doc:"Why; required for a correction of an amount."`
+	Kind     string  `json:"kind"`
+	Currency string  `json:"currency,omitempty"`
+	Amount   int64   `json:"amount,omitempty"`
+	Reverses *string `json:"reverses,omitempty"`
+	Note     *string `json:"note,omitempty"`
 }
 
 func (s *server) postEntries(w http.ResponseWriter, c *call) error {

@@ -17,12 +17,12 @@ const maxLookup = 1000
 // lookupBody describes what POST /api/prices/lookup takes; decodeLookup reads
 // it.
 type lookupBody struct {
-	Items        []lookupKey `json:"items" doc:"Up to 1,000; the same one may be there twice."`
-	QueueMissing bool        `json:"queueMissing,omitempty" doc:"Queue what has no price, and create what is unknown."`
+	Items        []lookupKey `json:"items"`
+	QueueMissing bool        `json:"queueMissing,omitempty"`
 }
 
 type lookupKey struct {
-	AppID          int32  `json:"appId,omitempty" doc:"Absent: 730."`
+	AppID          int32  `json:"appId,omitempty"`
 	MarketHashName string `json:"marketHashName"`
 	Phase          string `json:"phase,omitempty"`
 }

@@ -25,7 +25,10 @@ const (
 	keyRequired
 )
 
-const keyHeader = "Idempotency-Key"
+const (
+	keyHeader   = "Idempotency-Key"
+	keyReplayed = "Idempotency-Replayed"
+)
 
 // takeKey checks a request's Idempotency-Key. What is read of a body that has one
 // is digested on its way.
@@ -73,7 +76,7 @@ func (s *server) once(w http.ResponseWriter, c *call, user string, work func(sea
 		return err
 	}
 	if replayed {
-		w.Header().Set("Idempotency-Replayed", "true")
+		w.Header().Set(keyReplayed, "true")
 	}
 	if a.Location != "" {
 		w.Header().Set("Location", a.Location)

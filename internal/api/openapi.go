@@ -15,8 +15,7 @@ import (
 )
 
 // describe writes the OpenAPI document of the operations.
-func describe(operations []operation, version string) []byte {
-	types := &schemas{components: map[string]schema{}}
+func describe(types *schemas, operations []operation, version string) []byte {
 	paths := map[string]map[string]any{}
 	for _, op := range operations {
 		if paths[op.path] == nil {
@@ -24,35 +23,58 @@ func describe(operations []operation, version string) []byte {
 		}
 		paths[op.path][strings.ToLower(op.method)] = describeOperation(op, types)
 	}
-	types.of(fault.Problem{})
-	document := map[string]any{
+	problems := describeProblems(types)
+	text, err := json.Marshal(map[string]any{
 		"openapi": "3.1.0",
-		"info": map[string]any{
-			"title": "Assay", "version": version,
-			"description": "Keeps the prices of game items fresh. Times are RFC 3339 in UTC, amounts exact decimal numbers of the base currency. " +
-				"Answers may gain members; ignore those that you do not know.",
+		"info": schema{
+			"title": "Assay", "version": version, "description": introduction,
+			"license": schema{"name": "Apache-2.0", "identifier": "Apache-2.0"},
+			"contact": schema{"name": "The operator of this server"},
 		},
+		"servers": []schema{
+			{"url": "/", "description": "The server that serves this document."},
+			{"url": "http://127.0.0.1:8080", "description": "The default of LISTEN_ADDR."},
+		},
+		"tags":  describeTags(types.texts),
 		"paths": paths,
-		"components": map[string]any{
-			"schemas": types.components,
-			"securitySchemes": map[string]any{
+		"components": schema{
+			"responses": problems, "headers": describeHeaders(), "schemas": types.components,
+			"securitySchemes": schema{
 				"marketSecret": schema{"type": "apiKey", "in": "header", "name": "x-market-sync-secret", "description": "The market sync secret, or the admin token."},
 				"token":        schema{"type": "http", "scheme": "bearer", "description": "The platform token, or the admin token."},
 				"adminToken":   schema{"type": "http", "scheme": "bearer", "description": "The admin token."},
 			},
 		},
-	}
-	text, err := json.Marshal(document, encoding(), jsontext.WithIndent(" "))
+	}, encoding(), jsontext.WithIndent(" "))
 	if err != nil {
 		panic("the OpenAPI document cannot be encoded: " + err.Error()) // it is made of this package's own constants
 	}
 	return text
 }
 
+// introduction is what holds for the whole API.
+const introduction = "Keeps the prices of game items fresh. Times are RFC 3339 in UTC, and ids are strings. " +
+	"Market prices are exact decimal numbers of at most six places: a 64-bit binary floating point number keeps every digit of them, a 32-bit one does not. " +
+	"Where money is decided, the same amount is also given as a decimal string (Decimal at the end of its name), or amounts are whole minor units (cents). " +
+	"Changes are backward compatible: answers may gain members, and lists of words may gain words; ignore those that you do not know."
+
+func describeTags(t texts) []schema {
+	var all []schema
+	for _, tag := range t.tags {
+		all = append(all, schema{"name": tag.name, "description": tag.meaning})
+	}
+	return all
+}
+
 func describeOperation(op operation, types *schemas) map[string]any {
+	meaning := types.texts.operations[op.method+" "+op.path]
+	if meaning == "" {
+		types.faults = append(types.faults, op.method+" "+op.path+" has no text")
+	}
 	described := map[string]any{
 		"operationId": operationID(op),
 		"summary":     op.summary,
+		"description": meaning,
 		"tags":        []string{tag(op.path)},
 		"responses":   describeAnswers(op, types),
 		"security":    security(op),
@@ -70,7 +92,7 @@ func describeOperation(op operation, types *schemas) map[string]any {
 	if op.body != nil {
 		described["requestBody"] = schema{
 			"required": !op.body.optional,
-			"content":  content("application/json", types.of(op.body.like)),
+			"content":  schema{jsonType: describeContent(types.of(op.body.like), types)},
 		}
 	}
 	return described
@@ -92,40 +114,79 @@ func describeParam(p param) schema {
 func describeKey(rule keyRule) schema {
 	return schema{
 		"name": keyHeader, "in": "header", "required": rule == keyRequired, "schema": schema{"type": "string", "minLength": 1, "maxLength": once.MaxKey},
-		"description": "Any text that is new for each thing to be done. The same request with the same key is carried out once, and answered alike.",
+		"description": "A unique value per operation; reuse it when you retry. The same request with the same key is carried out once, and gets the same answer.",
 	}
 }
 
 func describeAnswers(op operation, types *schemas) map[string]schema {
 	responses := map[string]schema{}
+	for _, status := range op.problems() {
+		responses[strconv.Itoa(status)] = reference("responses", problemName(status))
+	}
 	for status, value := range op.answers {
-		response := schema{"description": http.StatusText(status)}
+		response := schema{"description": http.StatusText(status), "headers": references(op.headers(status))}
 		switch value := value.(type) {
 		case nil:
 		case media:
-			response["content"] = content(string(value), schema{})
+			response["content"] = schema{string(value): schema{"schema": schema{}}}
 		default:
-			response["content"] = content("application/json", types.of(value))
+			response["content"] = schema{jsonType: describeContent(types.of(value), types)}
 		}
 		responses[strconv.Itoa(status)] = response
-	}
-	for _, status := range op.problems() {
-		responses[strconv.Itoa(status)] = schema{
-			"description": http.StatusText(status),
-			"content":     content("application/problem+json", types.of(fault.Problem{})),
-		}
 	}
 	return responses
 }
 
-func content(mediaType string, of schema) schema {
-	return schema{mediaType: schema{"schema": of}}
+// describeContent adds examples to a schema: one, or one for each alternative.
+func describeContent(of schema, types *schemas) schema {
+	alternatives, ok := of["oneOf"].([]schema)
+	if !ok {
+		return schema{"schema": of, "example": types.exampleOf(of)}
+	}
+	examples := schema{}
+	for _, one := range alternatives {
+		examples[strings.TrimPrefix(one["$ref"].(string), "#/components/schemas/")] = schema{"value": types.exampleOf(one)}
+	}
+	return schema{"schema": of, "examples": examples}
+}
+
+// problemStatuses is every status of a problem, with a code that has it.
+func problemStatuses() map[int]string {
+	return map[int]string{
+		400: "invalid_parameters", 401: "unauthorized", 403: "forbidden", 404: "item_not_found", 405: "method_not_allowed", 408: "request_timeout",
+		409: "snapshot_outdated", 413: "body_too_large", 415: "unsupported_media_type", 422: "idempotency_key_reused", 429: "too_many_failures",
+		500: "internal_error", 502: "fee_rules_unreachable", 503: "database_unavailable",
+	}
+}
+
+// describeProblems describes the answer of every status that is a problem.
+func describeProblems(types *schemas) map[string]schema {
+	of := types.of(fault.Problem{})
+	all := map[string]schema{}
+	for status, code := range problemStatuses() {
+		example := maps.Clone(types.exampleOf(of))
+		example["status"], example["title"], example["code"] = status, http.StatusText(status), code
+		if status != http.StatusBadRequest {
+			delete(example, "errors")
+		}
+		all[problemName(status)] = schema{
+			"description": http.StatusText(status),
+			"headers":     references(problemHeaders(status)),
+			"content":     schema{problemType: schema{"schema": of, "example": example}},
+		}
+	}
+	return all
+}
+
+// problemName makes a name of a status: NotFound.
+func problemName(status int) string {
+	return strings.ReplaceAll(http.StatusText(status), " ", "")
 }
 
 // problems returns the statuses of all problems that an operation can answer:
 // its own and those of everything before it.
 func (op operation) problems() []int {
-	statuses := append([]int{http.StatusBadRequest, http.StatusRequestEntityTooLarge}, op.faults...)
+	statuses := append([]int{http.StatusBadRequest, http.StatusMethodNotAllowed, http.StatusRequestEntityTooLarge}, op.faults...)
 	if op.access != nil {
 		statuses = append(statuses, http.StatusUnauthorized, http.StatusTooManyRequests)
 	}
@@ -133,7 +194,7 @@ func (op operation) problems() []int {
 		statuses = append(statuses, http.StatusForbidden) // there is a role that it is not for
 	}
 	if op.body != nil {
-		statuses = append(statuses, http.StatusUnsupportedMediaType)
+		statuses = append(statuses, http.StatusRequestTimeout, http.StatusUnsupportedMediaType)
 	}
 	if op.body != nil && op.body.key != noKey {
 		statuses = append(statuses, http.StatusConflict, http.StatusUnprocessableEntity)
@@ -142,12 +203,15 @@ func (op operation) problems() []int {
 		statuses = append(statuses, http.StatusUnprocessableEntity) // a reserved id
 	}
 	slices.Sort(statuses)
-	return statuses
+	return slices.Compact(statuses)
 }
 
 // security lists the alternatives of credentials, an empty one for none.
 func security(op operation) []map[string][]string {
 	none := []string{}
+	if op.path == "/api/health" { // it returns more to an administrator
+		return []map[string][]string{{}, {"adminToken": none}}
+	}
 	alternatives := []map[string][]string{}
 	for _, role := range op.access {
 		switch role {

@@ -11,6 +11,7 @@ import (
 	"math"
 	"net/http"
 	"net/netip"
+	"os"
 	"regexp"
 	"slices"
 	"strconv"
@@ -51,11 +52,19 @@ func at(value any, path ...string) any {
 	return value
 }
 
+// resolve returns what a reference names.
+func (d document) resolve(ref string) any {
+	return at(d, strings.Split(strings.TrimPrefix(ref, "#/"), "/")...)
+}
+
 // check returns what is wrong with a decoded value by its schema; more members
 // than the schema has are wrong too.
 func (d document) check(of any, value any, where string) []string {
 	if ref, ok := at(of, "$ref").(string); ok {
-		return d.check(at(d, strings.Split(strings.TrimPrefix(ref, "#/"), "/")...), value, where)
+		return d.check(d.resolve(ref), value, where)
+	}
+	if list, ok := at(of, "enum").([]any); ok && !slices.Contains(list, value) {
+		return []string{fmt.Sprintf("%s: %v is none of %v", where, value, list)}
 	}
 	for _, combine := range []string{"oneOf", "anyOf"} {
 		if all, ok := at(of, combine).([]any); ok {
@@ -156,6 +165,10 @@ func (d document) checkAnswer(t *testing.T, op operation, got asked) {
 		t.Errorf("%s %s: status %d is not described: %s", op.method, op.path, got.StatusCode, got.body)
 		return
 	}
+	if ref, ok := at(response, "$ref").(string); ok {
+		response = d.resolve(ref)
+	}
+	d.checkHeaders(t, op, got, response)
 	media, _, _ := strings.Cut(got.Header.Get("Content-Type"), ";")
 	of := at(response, "content", media, "schema")
 	switch {
@@ -173,6 +186,22 @@ func (d document) checkAnswer(t *testing.T, op operation, got asked) {
 	}
 	for _, fault := range d.check(of, value, "") {
 		t.Errorf("%s %s: %d: %s", op.method, op.path, got.StatusCode, fault)
+	}
+}
+
+// checkHeaders compares the headers of an answer with those that are described.
+func (d document) checkHeaders(t *testing.T, op operation, got asked, response any) {
+	t.Helper()
+	described, _ := at(response, "headers").(map[string]any)
+	for name := range describeHeaders() {
+		ref, _ := at(described[name], "$ref").(string)
+		value := got.Header.Get(name)
+		switch {
+		case value != "" && ref == "" && value != "no-store":
+			t.Errorf("%s %s: %d: the header %s is not described", op.method, op.path, got.StatusCode, name)
+		case value == "" && ref != "" && at(d.resolve(ref), "required") == true:
+			t.Errorf("%s %s: %d: no header %s", op.method, op.path, got.StatusCode, name)
+		}
 	}
 }
 
@@ -228,16 +257,17 @@ func (h *harness) everyAnswer(op operation, from header) []asked {
 	behave(func(f *fakes) { f.failing = true })
 	ask(path, body, asAdmin)
 	for _, err := range []error{
-		errors.New("boom"), fault.New(fault.NotFound, "gone", "Not there."), fault.New(fault.Conflict, "clash", "Not now."),
-		fault.New(fault.Unprocessable, "vain", "Never."), fault.New(fault.Unavailable, "busy", "Later."), fault.New(fault.Upstream, "away", "Not reached."),
+		errors.New("boom"), os.ErrDeadlineExceeded, fault.New(fault.NotFound, "user_not_found", "Not there."), fault.New(fault.Conflict, "job_running", "Not now."),
+		fault.New(fault.Unprocessable, "invalid_payment", "Never."), fault.New(fault.Unavailable, "busy", "Later."), fault.New(fault.Upstream, "fee_rules_unreachable", "Not reached."),
 	} {
-		if f := fault.Of(err); f == nil || slices.Contains(op.faults, f.Kind.Status()) {
+		if f := fault.Of(err); f == nil && err != os.ErrDeadlineExceeded || f == nil && op.body != nil || f != nil && slices.Contains(op.faults, f.Kind.Status()) {
 			behave(func(f *fakes) { f.err = err })
 			ask(path, body, asAdmin)
 		}
 	}
 	behave(func(*fakes) {})
 	ask(path+"?unheard=of", body, asAdmin)
+	all = append(all, h.ask("PATCH", path, body, asAdmin, from))
 	limit := maxBody
 	if op.body != nil {
 		limit = int(op.body.limit)

@@ -41,7 +41,7 @@ func (s *server) operations() []operation {
 	const fees = "/api/functions/admin/payment-fee-rules"
 	const provider, user = "/api/market-prices/providers/{provider}", "/api/inventory/{userId}"
 	return []operation{
-		{"POST", mp + "/refresh", market, s.startRefresh, []param{force, dryRun}, nil, answers{202: started{}, 200: oneOf{alreadyRunning{}, view.DryRun{}}}, []int{409, 500, 503}, "Start a refresh of all prices, or tell what it would do."},
+		{"POST", mp + "/refresh", market, s.startRefresh, []param{force, dryRun}, nil, answers{202: started{}, 200: oneOf{reasonRunning: alreadyRunning{}, reasonDryRun: dryRunAnswer{}}}, []int{409, 500, 503}, "Start a refresh of all prices, or tell what it would do."},
 		{"GET", mp + "/status", market, s.status, nil, nil, answers{200: view.Status{}}, reads, "What runs, and how fresh prices are."},
 		{"GET", mp + "/provider-debug", market, s.providerDebug, nil, nil, answers{200: view.ProviderDebug{}}, reads, "How sources and markets are, from recorded calls only."},
 		{"GET", mp + "/job-debug", market, s.jobDebug, nil, nil, answers{200: view.JobDebug{}}, reads, "Queues, workers, schedules, last jobs and why items failed."},

@@ -2,7 +2,9 @@ package api
 
 import (
 	"encoding/json"
+	"maps"
 	"reflect"
+	"slices"
 	"strings"
 	"time"
 
@@ -12,17 +14,31 @@ import (
 // schema is a JSON schema of the dialect of OpenAPI 3.1.
 type schema map[string]any
 
-// oneOf stands, in the route table, for a value of any of the types.
-type oneOf []any
+// oneOf stands, in the route table, for an answer of one of several types, by the
+// value of their property reason.
+type oneOf map[string]any
 
 // media stands, in the route table, for an answer of that type that is no JSON
 // of a Go type.
 type media string
 
-// schemas makes schemas of Go types as they are encoded. Structs become
-// components, which the others refer to.
+// schemas makes schemas of Go types as they are encoded. Structs and lists of
+// words become components, which the others refer to.
 type schemas struct {
+	texts      texts
+	words      map[string][]string
 	components map[string]schema
+	examples   map[string]map[string]any // of structs, by component
+	faults     []string                  // what lacks a text or an example
+	used       map[string]bool           // texts, by record and property
+}
+
+func newSchemas() *schemas {
+	texts, err := readTexts(textsFile)
+	if err != nil {
+		panic("openapi.txt: " + err.Error()) // it is embedded
+	}
+	return &schemas{texts: texts, words: wordLists(), components: map[string]schema{}, examples: map[string]map[string]any{}, used: map[string]bool{}}
 }
 
 // of returns the schema of a value's type.
@@ -32,10 +48,13 @@ func (s *schemas) of(value any) schema {
 		return s.ofType(reflect.TypeOf(value))
 	}
 	var all []schema
-	for _, v := range alternatives {
-		all = append(all, s.of(v))
+	mapping := map[string]string{}
+	for _, word := range slices.Sorted(maps.Keys(alternatives)) {
+		one := s.of(alternatives[word])
+		all = append(all, one)
+		mapping[word] = one["$ref"].(string) // structs only
 	}
-	return schema{"oneOf": all}
+	return schema{"oneOf": all, "discriminator": schema{"propertyName": "reason", "mapping": mapping}}
 }
 
 func (s *schemas) ofType(t reflect.Type) schema {
@@ -44,10 +63,10 @@ func (s *schemas) ofType(t reflect.Type) schema {
 		return schema{"type": "string", "format": "date-time"}
 	case reflect.TypeFor[json.RawMessage]():
 		return schema{"type": "object", "additionalProperties": schema{}}
-	case reflect.TypeFor[money.Micro](), reflect.TypeFor[money.Sum]():
-		return schema{"type": "number", "description": "An exact decimal number of at most six places."}
-	case reflect.TypeFor[money.Rate]():
-		return schema{"type": "number", "description": "An exact decimal number of at most twelve places."}
+	case reflect.TypeFor[money.Micro](), reflect.TypeFor[money.Sum](), reflect.TypeFor[money.Rate]():
+		return schema{"type": "number", "format": "double"}
+	case reflect.TypeFor[money.Decimal]():
+		return schema{"type": "string", "format": "decimal"}
 	}
 	switch t.Kind() {
 	case reflect.Pointer:
@@ -62,12 +81,14 @@ func (s *schemas) ofType(t reflect.Type) schema {
 		return schema{"type": "string"}
 	case reflect.Bool:
 		return schema{"type": "boolean"}
-	case reflect.Float32, reflect.Float64:
-		return schema{"type": "number"}
+	case reflect.Float64:
+		return schema{"type": "number", "format": "double"}
 	case reflect.Interface:
 		return schema{}
+	case reflect.Int32:
+		return schema{"type": "integer", "format": "int32"}
 	default:
-		return schema{"type": "integer"}
+		return schema{"type": "integer", "format": "int64"}
 	}
 }
 
@@ -83,22 +104,36 @@ func nullable(of schema) schema {
 func (s *schemas) component(t reflect.Type) schema {
 	name := componentName(t)
 	if _, known := s.components[name]; !known {
-		object := schema{"type": "object"}
+		object := schema{"type": "object", "description": s.texts.records[name].meaning}
 		s.components[name] = object // before its fields, which may refer to it
-		properties, required := map[string]schema{}, []string{}
-		s.fields(t, properties, &required)
-		object["properties"], object["required"] = properties, required
+		r := record{name: name, properties: map[string]schema{}, required: []string{}, example: map[string]any{}}
+		s.fields(t, &r)
+		object["properties"], object["required"] = r.properties, r.required
+		s.examples[name] = r.example
+		if object["description"] == "" {
+			s.faults = append(s.faults, name+" has no meaning")
+		}
 	}
-	return schema{"$ref": "#/components/schemas/" + name}
+	return reference("schemas", name)
+}
+
+func reference(of, name string) schema { return schema{"$ref": "#/components/" + of + "/" + name} }
+
+// record is a struct's schema in the making.
+type record struct {
+	name       string
+	properties map[string]schema
+	required   []string
+	example    map[string]any
 }
 
 // fields adds a struct's fields, those of embedded structs among them. What may
 // be left out is not required.
-func (s *schemas) fields(t reflect.Type, properties map[string]schema, required *[]string) {
+func (s *schemas) fields(t reflect.Type, r *record) {
 	for field := range t.Fields() {
 		tag, tagged := field.Tag.Lookup("json")
 		if field.Anonymous && !tagged {
-			s.fields(field.Type, properties, required)
+			s.fields(field.Type, r)
 			continue
 		}
 		name, options, _ := strings.Cut(tag, ",")
@@ -109,14 +144,78 @@ func (s *schemas) fields(t reflect.Type, properties map[string]schema, required 
 		if format := field.Tag.Get("format"); format != "" {
 			property["format"] = format
 		}
-		if doc := field.Tag.Get("doc"); doc != "" {
-			property["description"] = doc
+		text := s.text(r.name, componentName(t), name)
+		if text.words != "" {
+			property = s.wordsOf(property, text.words)
 		}
-		properties[name] = property
+		property["description"] = text.meaning
+		if example := s.example(field.Type, property, text); example != nil {
+			property["examples"], r.example[name] = []any{example}, example
+		} else {
+			s.faults = append(s.faults, r.name+"."+name+" has no example")
+		}
+		r.properties[name] = property
 		if !strings.Contains(options, "omit") {
-			*required = append(*required, name)
+			r.required = append(r.required, name)
 		}
 	}
+}
+
+// text returns the text of a property of a record, which may be declared in an
+// embedded struct.
+func (s *schemas) text(record, declared, name string) propertyText {
+	for _, r := range []string{record, declared, "*"} {
+		if p, ok := s.texts.records[r].properties[name]; ok {
+			s.used[r+"."+name] = true
+			return p
+		}
+	}
+	s.faults = append(s.faults, record+"."+name+" has no text")
+	return propertyText{}
+}
+
+// wordsOf makes a property of strings refer to a list of words.
+func (s *schemas) wordsOf(of schema, list string) schema {
+	if s.words[list] == nil {
+		s.faults = append(s.faults, "there is no list of words "+list)
+	}
+	s.components[list] = schema{"type": "string", "enum": s.words[list]}
+	words := reference("schemas", list)
+	switch kind := of["type"].(type) {
+	case []string:
+		return nullable(words)
+	case string:
+		if kind == "array" {
+			of["items"] = words
+			return of
+		}
+	}
+	return words
+}
+
+// example returns a value of a property: that of its text, or one made of its type.
+func (s *schemas) example(t reflect.Type, of schema, text propertyText) any {
+	if text.example != nil {
+		return text.example
+	}
+	if t.Kind() == reflect.Pointer {
+		t = t.Elem()
+	}
+	switch {
+	case of["format"] == "date-time":
+		return "2026-11-21T06:00:00Z"
+	case t.Kind() == reflect.Slice && t.Elem().Kind() == reflect.Struct:
+		return []any{s.examples[componentName(t.Elem())]}
+	case t.Kind() == reflect.Struct:
+		return s.examples[componentName(t)]
+	}
+	return nil
+}
+
+// exampleOf returns a value of what an operation answers or takes; nil: there is none.
+func (s *schemas) exampleOf(of schema) map[string]any {
+	ref, _ := of["$ref"].(string)
+	return s.examples[strings.TrimPrefix(ref, "#/components/schemas/")]
 }
 
 // componentName makes a name of a type's: Page[view.Job] is PageOfJob.

@@ -50,6 +50,27 @@ func (m *Micro) UnmarshalJSON(text []byte) error {
 	return nil
 }
 
+// Decimal is a Micro that JSON holds as a string, "12.345", for clients that read
+// numbers as binary floating point.
+type Decimal Micro
+
+// MarshalJSON writes the amount as a JSON string.
+func (d Decimal) MarshalJSON() ([]byte, error) { return d.AppendJSON(nil), nil }
+
+// AppendJSON appends what MarshalJSON returns.
+func (d Decimal) AppendJSON(b []byte) []byte {
+	return append(Micro(d).AppendText(append(b, '"')), '"')
+}
+
+// UnmarshalJSON reads a string that holds what Micro reads. It has no escapes.
+func (d *Decimal) UnmarshalJSON(text []byte) error {
+	last := len(text) - 1
+	if last < 1 || text[0] != '"' || text[last] != '"' {
+		return ErrSyntax
+	}
+	return (*Micro)(d).UnmarshalJSON(text[1:last])
+}
+
 // magnitude returns |m|, also for the least Micro, which has no positive twin.
 func magnitude(m Micro) uint64 {
 	if m < 0 {

@@ -95,3 +95,19 @@ func TestMinor_WritesEveryPlaceOfTheCurrency(t *testing.T) {
 		}
 	}
 }
+
+func TestDecimal_IsTheAmountAsAString(t *testing.T) {
+	for amount, want := range map[Micro]string{0: `"0"`, 27_275_000: `"27.275"`, 1: `"0.000001"`, -4_500_000: `"-4.5"`, math.MaxInt64: `"9223372036854.775807"`} {
+		got, err := json.Marshal(Decimal(amount))
+		var back Decimal
+		if err != nil || string(got) != want || json.Unmarshal(got, &back) != nil || back != Decimal(amount) {
+			t.Errorf("%d: %s, %v, back %d", amount, got, err, back)
+		}
+	}
+	for _, text := range []string{`1`, `"`, `""`, `null`, `"1.5`, `"x"`, `" 1"`} {
+		d := Decimal(7)
+		if err := d.UnmarshalJSON([]byte(text)); err == nil || d != 7 {
+			t.Errorf("%s is read as %d", text, d)
+		}
+	}
+}

@@ -75,7 +75,7 @@ func lookupItem(k catalog.Key, p *store.Price, known bool, now time.Time) Lookup
 		status = StatusQueued
 	}
 	return LookupItem{
-		ItemPrice: ItemPrice{AppID: k.AppID, MarketHashName: k.Name, Phase: k.Phase, CurrentPrice: p.Amount, Status: status},
+		ItemPrice: ItemPrice{AppID: k.AppID, MarketHashName: k.Name, Phase: k.Phase, CurrentPrice: p.Amount, CurrentPriceDecimal: money.Decimal(p.Amount), Status: status},
 		postponed: status == StatusQueued && p.DueAt.After(p.SoonestAt),
 	}
 }
@@ -119,6 +119,7 @@ func (v *LookupItem) appendJSON(b []byte) []byte {
 	b = appendText(append(b, `,"marketHashName":`...), v.MarketHashName)
 	b = appendText(append(b, `,"phase":`...), v.Phase)
 	b = v.CurrentPrice.AppendText(append(b, `,"currentPrice":`...))
+	b = v.CurrentPriceDecimal.AppendJSON(append(b, `,"currentPriceDecimal":`...))
 	b = appendText(append(b, `,"status":`...), v.Status)
 	b = appendTime(append(b, `,"priceUpdatedAt":`...), v.PriceUpdatedAt)
 	b = appendTime(append(b, `,"priceCheckedAt":`...), v.PriceCheckedAt)

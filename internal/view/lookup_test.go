@@ -17,7 +17,7 @@ func TestLookupJSON_IsWhatTheTagsSay(t *testing.T) {
 	at := time.Date(2026, 10, 1, 14, 0, 0, 123456000, time.FixedZone("", 2*3600))
 	noon := at.Truncate(time.Hour).UTC()
 	l := Lookup{Currency: "USD", Items: []LookupItem{
-		{ItemPrice: ItemPrice{AppID: 730, MarketHashName: "★ \"Quoted\" \\ / \n\x01 <&> \u2028", Phase: "Ruby", CurrentPrice: 27_275_000, Status: "ok", PriceUpdatedAt: &at}, PriceCheckedAt: &noon},
+		{ItemPrice: ItemPrice{AppID: 730, MarketHashName: "★ \"Quoted\" \\ / \n\x01 <&> \u2028", Phase: "Ruby", CurrentPrice: 27_275_000, CurrentPriceDecimal: 27_275_000, Status: "ok", PriceUpdatedAt: &at}, PriceCheckedAt: &noon},
 		{ItemPrice: ItemPrice{AppID: 2147483647, MarketHashName: "x", Status: StatusQueued}, RetryAt: &noon},
 		{ItemPrice: ItemPrice{AppID: 1, MarketHashName: "😀 壱", CurrentPrice: 1, Status: "stale", PriceUpdatedAt: &noon}},
 	}}

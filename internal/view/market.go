@@ -21,7 +21,7 @@ type Listing struct {
 	MarketHashName string         `json:"marketHashName"`
 	Phase          string         `json:"phase"`
 	Amount         int64          `json:"amount"`
-	Price          int64          `json:"price" doc:"Whole minor units (cents) of the currency, for all of the amount."`
+	Price          int64          `json:"price"`
 	Currency       money.Currency `json:"currency"`
 	State          string         `json:"state"` // active, reserved, sold, cancelled, expired
 	CreatedAt      time.Time      `json:"createdAt"`
@@ -32,11 +32,12 @@ type Listing struct {
 // PriceCheck tells what a listing was held against: the price of one of the item
 // in the base currency, or that it is queued.
 type PriceCheck struct {
-	Status     string         `json:"status"` // known, queued
-	Value      *money.Micro   `json:"value"`
-	Currency   money.Currency `json:"currency"`
-	CheckedAt  *time.Time     `json:"checkedAt"`
-	AgeSeconds *int64         `json:"ageSeconds"`
+	Status       string         `json:"status"` // known, queued
+	Value        *money.Micro   `json:"value"`
+	ValueDecimal *money.Decimal `json:"valueDecimal"`
+	Currency     money.Currency `json:"currency"`
+	CheckedAt    *time.Time     `json:"checkedAt"`
+	AgeSeconds   *int64         `json:"ageSeconds"`
 }
 
 // NewListing answers the creation of a listing.
@@ -74,11 +75,11 @@ type Trade struct {
 	MarketHashName  string         `json:"marketHashName"`
 	Phase           string         `json:"phase"`
 	Amount          int64          `json:"amount"`
-	Price           int64          `json:"price" doc:"Whole minor units (cents) of the currency, as are fee and net."`
+	Price           int64          `json:"price"`
 	Fee             int64          `json:"fee"`
-	Net             int64          `json:"net" doc:"What the seller gets."`
+	Net             int64          `json:"net"`
 	Currency        money.Currency `json:"currency"`
-	FeeRule         string         `json:"feeRule" doc:"fallback where no rule matched."`
+	FeeRule         string         `json:"feeRule"`
 	FeeVersion      int64          `json:"feeVersion"`
 	PaymentMethod   *string        `json:"paymentMethod"` // null: the purchase said none
 	Country         *string        `json:"country"`       // the same
@@ -130,7 +131,7 @@ func OfferedOf(c *market.Created, base money.Currency, now time.Time) Offered {
 	listing, check := ListingOf(&c.Listing), PriceCheck{Status: "queued", Currency: base}
 	if c.Price > 0 {
 		age := seconds(now.Sub(c.CheckedAt))
-		check = PriceCheck{Status: "known", Currency: base, Value: &c.Price, CheckedAt: when(c.CheckedAt), AgeSeconds: &age}
+		check = PriceCheck{Status: "known", Currency: base, Value: &c.Price, ValueDecimal: new(money.Decimal(c.Price)), CheckedAt: when(c.CheckedAt), AgeSeconds: &age}
 	}
 	const created = 201
 	return Offered{AssetID: c.Offer.AssetID, Status: created, Listing: &listing, PriceCheck: &check}

@@ -319,7 +319,7 @@ func (r *Reader) Items(ctx context.Context, app int32, q, after string, limit in
 func itemPrice(i *store.Item, now time.Time) ItemPrice {
 	return ItemPrice{
 		AppID: i.Key.AppID, MarketHashName: i.Key.Name, Phase: i.Key.Phase,
-		CurrentPrice: i.Price, Status: currentStatus(i.Price, i.Status, i.CheckedAt, now).String(), PriceUpdatedAt: when(i.UpdatedAt),
+		CurrentPrice: i.Price, CurrentPriceDecimal: money.Decimal(i.Price), Status: currentStatus(i.Price, i.Status, i.CheckedAt, now).String(), PriceUpdatedAt: when(i.UpdatedAt),
 	}
 }
 
@@ -438,7 +438,7 @@ func (r *Reader) Inventory(ctx context.Context, userID string, app int32, after 
 	p := page(rows, limit, inventoryRow, func(v *store.InventoryRow) *string { return cursor("inventory", v.ID) })
 	return Inventory{
 		Items: p.Items, NextCursor: p.NextCursor, Currency: r.o.Currency,
-		TotalValue: total.Value, Rows: total.Rows, UnpricedRows: total.Unpriced,
+		TotalValue: total.Value, TotalValueDecimal: total.Value.String(), Rows: total.Rows, UnpricedRows: total.Unpriced,
 	}, nil
 }
 
@@ -450,7 +450,7 @@ func inventoryRow(v *store.InventoryRow) InventoryRow {
 	}
 	if v.Value > 0 {
 		total := money.Sum{}.Add(v.Value, v.Amount)
-		out.EstimatedValue, out.TotalValue, out.PriceUpdatedAt = &v.Value, &total, when(v.UpdatedAt)
+		out.EstimatedValue, out.TotalValue, out.TotalValueDecimal, out.PriceUpdatedAt = &v.Value, &total, new(total.String()), when(v.UpdatedAt)
 	}
 	n := &v.Inspection
 	out.Wear, out.Seed, out.Finish, out.NameTag = text(n.Wear), said(n.Seed), said(n.Finish), text(n.NameTag)

@@ -24,9 +24,9 @@ type TopTrader struct {
 	DisplayName    string      `json:"displayName"` // anonymous: opted out, or without a name
 	Trades         int64       `json:"trades"`
 	Volume         money.Micro `json:"volume"`
-	RankedVolume   money.Micro `json:"rankedVolume" doc:"Of the volume, what counts for the rank: of each day the first five trades with the same counterparty."`
+	RankedVolume   money.Micro `json:"rankedVolume"`
 	Counterparties int64       `json:"counterparties"`
-	CompletedShare float64     `json:"completedShare" doc:"Completed and settled trades among these and the reversed ones."`
+	CompletedShare float64     `json:"completedShare"`
 }
 
 // KeepRanking keeps the leaderboard up to date until ctx ends.

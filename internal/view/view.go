@@ -189,12 +189,13 @@ type Page[T any] struct {
 
 // ItemPrice is an item with its price.
 type ItemPrice struct {
-	AppID          int32       `json:"appId"`
-	MarketHashName string      `json:"marketHashName"`
-	Phase          string      `json:"phase"`
-	CurrentPrice   money.Micro `json:"currentPrice"`
-	Status         string      `json:"status"`
-	PriceUpdatedAt *time.Time  `json:"priceUpdatedAt"`
+	AppID               int32         `json:"appId"`
+	MarketHashName      string        `json:"marketHashName"`
+	Phase               string        `json:"phase"`
+	CurrentPrice        money.Micro   `json:"currentPrice"`
+	CurrentPriceDecimal money.Decimal `json:"currentPriceDecimal"`
+	Status              string        `json:"status"`
+	PriceUpdatedAt      *time.Time    `json:"priceUpdatedAt"`
 }
 
 // ItemDetail explains a price: every market's quote, used or not and why.
@@ -495,39 +496,41 @@ type FailureReason struct {
 
 // Inventory is one page of a user's inventory.
 type Inventory struct {
-	Items        []InventoryRow `json:"items"`
-	TotalValue   money.Sum      `json:"totalValue"` // of all rows of the game, not of this page
-	Currency     money.Currency `json:"currency"`
-	Rows         int64          `json:"rows"`
-	UnpricedRows int64          `json:"unpricedRows"`
-	NextCursor   *string        `json:"nextCursor"`
+	Items             []InventoryRow `json:"items"`
+	TotalValue        money.Sum      `json:"totalValue"` // of all rows of the game, not of this page
+	TotalValueDecimal string         `json:"totalValueDecimal" format:"decimal"`
+	Currency          money.Currency `json:"currency"`
+	Rows              int64          `json:"rows"`
+	UnpricedRows      int64          `json:"unpricedRows"`
+	NextCursor        *string        `json:"nextCursor"`
 }
 
 // InventoryRow is one asset.
 type InventoryRow struct {
-	AssetID        string       `json:"assetId"`
-	AppID          int32        `json:"appId"`
-	ContextID      string       `json:"contextId"`
-	MarketHashName string       `json:"marketHashName"` // empty: unmarketable, without a name
-	Phase          string       `json:"phase"`
-	PhaseUnknown   bool         `json:"phaseUnknown"`
-	ClassID        string       `json:"classId"`
-	InstanceID     string       `json:"instanceId"`
-	Amount         int64        `json:"amount"`
-	Tradable       bool         `json:"tradable"`
-	Marketable     bool         `json:"marketable"`
-	InTransfer     bool         `json:"inTransfer"`     // sold, and no sync has shown yet where it went
-	EstimatedValue *money.Micro `json:"estimatedValue"` // of one; null: unknown
-	TotalValue     *money.Sum   `json:"totalValue"`     // value x amount
-	PriceUpdatedAt *time.Time   `json:"priceUpdatedAt"`
+	AssetID           string       `json:"assetId"`
+	AppID             int32        `json:"appId"`
+	ContextID         string       `json:"contextId"`
+	MarketHashName    string       `json:"marketHashName"` // empty: unmarketable, without a name
+	Phase             string       `json:"phase"`
+	PhaseUnknown      bool         `json:"phaseUnknown"`
+	ClassID           string       `json:"classId"`
+	InstanceID        string       `json:"instanceId"`
+	Amount            int64        `json:"amount"`
+	Tradable          bool         `json:"tradable"`
+	Marketable        bool         `json:"marketable"`
+	InTransfer        bool         `json:"inTransfer"`     // sold, and no sync has shown yet where it went
+	EstimatedValue    *money.Micro `json:"estimatedValue"` // of one; null: unknown
+	TotalValue        *money.Sum   `json:"totalValue"`     // value x amount
+	TotalValueDecimal *string      `json:"totalValueDecimal" format:"decimal"`
+	PriceUpdatedAt    *time.Time   `json:"priceUpdatedAt"`
 	// What is known of this very thing; null and empty: nothing.
-	Wear       *string             `json:"wear" doc:"A decimal number from 0 to 1: the exact value of the game's 32-bit float, as Steam writes it."`
+	Wear       *string             `json:"wear"`
 	Seed       *int64              `json:"seed"`
-	Finish     *int64              `json:"finish" doc:"Paint index."`
+	Finish     *int64              `json:"finish"`
 	NameTag    *string             `json:"nameTag"`
 	Stickers   []inventory.Sticker `json:"stickers"`
 	Charms     []inventory.Sticker `json:"charms"`
-	Inspection *Inspection         `json:"inspection" doc:"null: there is no certificate, inspect link or property."`
+	Inspection *Inspection         `json:"inspection"`
 }
 
 // Inspection tells where that which is known of an asset comes from.
@@ -554,7 +557,7 @@ type SyncResult struct {
 	Unchanged   int64 `json:"unchanged"`
 	PricedRows  int64 `json:"pricedRows"`
 	QueuedNames int64 `json:"queuedNames"` // names that this sync put into the missing-price queue
-	Hidden      int64 `json:"hidden,omitzero" doc:"Assets that Steam counts and does not show; absent: none."`
+	Hidden      int64 `json:"hidden,omitzero"`
 }
 
 // User is a user of the platform.

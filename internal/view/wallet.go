@@ -15,24 +15,24 @@ type WalletTransaction struct {
 	ID        string        `json:"id"`
 	Kind      string        `json:"kind"`
 	Note      *string       `json:"note"`
-	Reverses  *string       `json:"reverses" doc:"Id of the transaction that it takes back."`
+	Reverses  *string       `json:"reverses"`
 	CreatedAt time.Time     `json:"createdAt"`
-	Entries   []WalletEntry `json:"entries" doc:"All of them, the house's too. They add up to nothing."`
-	Balance   WalletBalance `json:"balance" doc:"Of the user, after it."`
+	Entries   []WalletEntry `json:"entries"`
+	Balance   WalletBalance `json:"balance"`
 }
 
 // WalletEntry is one line of an account. Amounts are minor units.
 type WalletEntry struct {
 	UserID         string    `json:"userId"`
 	Currency       string    `json:"currency"`
-	Seq            int64     `json:"seq" doc:"1, 2, 3 and so on in this account."`
+	Seq            int64     `json:"seq"`
 	TransactionID  string    `json:"transactionId"`
 	Type           string    `json:"type"`
-	Amount         int64     `json:"amount" doc:"Minor units."`
-	BalanceAfter   int64     `json:"balanceAfter" doc:"What is held included."`
+	Amount         int64     `json:"amount"`
+	BalanceAfter   int64     `json:"balanceAfter"`
 	HeldAfter      int64     `json:"heldAfter"`
 	TradeID        *string   `json:"tradeId"`
-	ReversesSeq    *int64    `json:"reversesSeq" doc:"The entry of this account that it takes back."`
+	ReversesSeq    *int64    `json:"reversesSeq"`
 	IdempotencyKey *string   `json:"idempotencyKey"`
 	FeeRule        *string   `json:"feeRule"`
 	FeeVersion     *int64    `json:"feeVersion"`
@@ -45,10 +45,10 @@ type WalletEntry struct {
 // WalletBalance is what a user has in a currency, in minor units.
 type WalletBalance struct {
 	Currency  string `json:"currency"`
-	Balance   int64  `json:"balance" doc:"What is held included."`
+	Balance   int64  `json:"balance"`
 	Available int64  `json:"available"`
 	Held      int64  `json:"held"`
-	Entries   int64  `json:"entries" doc:"How many there are."`
+	Entries   int64  `json:"entries"`
 }
 
 // Wallet is what a user has.

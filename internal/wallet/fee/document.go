@@ -23,8 +23,8 @@ type RuleDocument struct {
 	ID             string             `json:"id"`
 	Priority       int64              `json:"priority"`
 	Conditions     *ConditionDocument `json:"conditions,omitempty"`
-	BasisPoints    *int64             `json:"basisPoints,omitempty" doc:"Absent: the rule has tiers."`
-	Fixed          int64              `json:"fixed,omitzero" doc:"In minor units, as all amounts."`
+	BasisPoints    *int64             `json:"basisPoints,omitempty"`
+	Fixed          int64              `json:"fixed,omitzero"`
 	Minimum        int64              `json:"minimum,omitzero"`
 	Maximum        *int64             `json:"maximum,omitempty"`
 	Tiers          []TierDocument     `json:"tiers,omitempty"`
@@ -46,7 +46,7 @@ type ConditionDocument struct {
 // SpanDocument is a range of amounts as it is written.
 type SpanDocument struct {
 	From  int64 `json:"from"`
-	Below int64 `json:"below,omitzero" doc:"Absent: open."`
+	Below int64 `json:"below,omitzero"`
 }
 
 // TierDocument is a tier as it is written.

@@ -1,0 +1,139 @@
+package api
+
+import (
+	"maps"
+	"os"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+// TestTexts_DescribeEverythingOnce demands a description and an example of every
+// property of every schema, and finds texts of what is gone.
+func TestTexts_DescribeEverythingOnce(t *testing.T) {
+	h := start(t, nil)
+	types := newSchemas()
+	describe(types, h.api.routes.operations, "1")
+	for _, fault := range types.faults {
+		t.Errorf("%s: see openapi.txt", fault)
+	}
+	for name, r := range types.texts.records {
+		for property := range r.properties {
+			if !types.used[name+"."+property] {
+				t.Errorf("openapi.txt describes %s.%s, which does not exist", name, property)
+			}
+		}
+	}
+	for _, op := range h.api.routes.operations {
+		delete(types.texts.operations, op.method+" "+op.path)
+		if !slices.ContainsFunc(types.texts.tags, func(text tagText) bool { return text.name == tag(op.path) }) {
+			t.Errorf("the tag %s is not described", tag(op.path))
+		}
+	}
+	for name := range types.texts.operations {
+		t.Errorf("openapi.txt describes %s, which does not exist", name)
+	}
+	for name := range types.words {
+		if types.components[name] == nil {
+			t.Errorf("no property has the words of %s", name)
+		}
+	}
+}
+
+// TestTexts_GiveEveryPropertyAnExample reads the served document, as its readers do.
+func TestTexts_GiveEveryPropertyAnExample(t *testing.T) {
+	d := start(t, nil).document()
+	schemas, _ := at(d, "components", "schemas").(map[string]any)
+	properties := 0
+	for name, of := range schemas {
+		described, _ := at(of, "properties").(map[string]any)
+		for property, p := range described {
+			properties++
+			examples, _ := at(p, "examples").([]any)
+			if text, _ := at(p, "description").(string); text == "" || len(examples) != 1 {
+				t.Errorf("%s.%s: %v", name, property, p)
+				continue
+			}
+			if faults := d.check(p, examples[0], name+"."+property); faults != nil && examples[0] != nil {
+				t.Errorf("the example of %s.%s: %v", name, property, faults)
+			}
+		}
+	}
+	if properties < 300 {
+		t.Errorf("%d properties only", properties)
+	}
+}
+
+// TestTexts_NameTheWordsOfEveryState finds strings whose values are a closed list
+// by their names.
+func TestTexts_NameTheWordsOfEveryState(t *testing.T) {
+	free := []string{ // texts for people
+		"Checked.reason", "Miss.reason", "Unconfigured.reason",
+	}
+	closed := []string{"kind", "state", "stage", "status", "reason", "code", "method", "basis", "breaker", "type", "period", "shape", "why", "rounding", "check"}
+	d := start(t, nil).document()
+	schemas, _ := at(d, "components", "schemas").(map[string]any)
+	for name, of := range schemas {
+		described, _ := at(of, "properties").(map[string]any)
+		for property, p := range described {
+			kind := at(p, "type")
+			if kind != "string" && !cmp.Equal(kind, []any{"string", "null"}) || !slices.Contains(closed, property) {
+				continue
+			}
+			if key := name + "." + property; !slices.Contains(free, key) && key != "Problem.type" && key != "RequestDebug.method" {
+				t.Errorf("%s has no list of words", key)
+			}
+		}
+	}
+}
+
+// TestWords_AreDocumented compares words with the page that explains them; codes
+// of problems are the same on both.
+func TestWords_AreDocumented(t *testing.T) {
+	text, err := os.ReadFile("../../docs/reference/statuses-and-reasons.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	page := string(text)
+	fees, err := os.ReadFile("../../docs/reference/fee-rules.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	events, err := os.ReadFile("../../docs/reference/events.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for list, words := range wordLists() {
+		for _, word := range words {
+			if word != none && !strings.Contains(page+string(fees)+string(events), "`"+word+"`") {
+				t.Errorf("%s: %q is not explained", list, word)
+			}
+		}
+		if sorted := slices.Sorted(slices.Values(words)); len(slices.Compact(sorted)) != len(words) {
+			t.Errorf("%s has a word twice", list)
+		}
+	}
+	_, codes, _ := strings.Cut(page, "## Problem codes")
+	codes, _, _ = strings.Cut(codes, "\n429 and 503")
+	documented := map[string]bool{}
+	for _, row := range regexp.MustCompile(`(?m)^\| \d{3} \| ([^|]+) \|`).FindAllStringSubmatch(codes, -1) {
+		for _, code := range regexp.MustCompile("`([a-z_]+)`").FindAllStringSubmatch(row[1], -1) {
+			documented[code[1]] = true
+		}
+	}
+	want := slices.Sorted(maps.Keys(documented))
+	if d := cmp.Diff(want, slices.Sorted(slices.Values(problemCodes()))); d != "" || len(want) < 80 {
+		t.Errorf("codes of problems, documented (-) and in the OpenAPI document (+):\n%s", d)
+	}
+}
+
+func TestTexts_RefuseWhatIsWrong(t *testing.T) {
+	for _, file := range []string{"Job\n", "Job: x.\nJob: x.\n", "Job: x.\n  id\n", "Job: x.\n  id {: x\n", "Job: x.\n  id 1 x\n", "Job: x.\n  id 1: x\n  id 1: x\n", "Job: x.\n  id 1: \n"} {
+		if _, err := readTexts(file); err == nil {
+			t.Errorf("%q is taken", file)
+		}
+	}
+}

@@ -1,0 +1,129 @@
+package api
+
+import (
+	"assay/internal/event"
+	"assay/internal/exchange"
+	"assay/internal/inventory"
+	"assay/internal/inventory/inspect"
+	"assay/internal/market"
+	"assay/internal/pricing"
+	"assay/internal/provider"
+	"assay/internal/refresh"
+	"assay/internal/strictjson"
+	"assay/internal/view"
+	"assay/internal/wallet"
+	"assay/internal/wallet/audit"
+	"assay/internal/wallet/fee"
+)
+
+// none is the word of a property that has nothing to say.
+const none = ""
+
+// words returns a list of words of one or several types.
+func words[T ~string](all ...T) []string {
+	list := make([]string, len(all))
+	for i, word := range all {
+		list[i] = string(word)
+	}
+	return list
+}
+
+// wordLists is every closed list of words in answers and bodies, by the name of
+// its schema. docs/reference/statuses-and-reasons.md says what each word means.
+func wordLists() map[string][]string {
+	return map[string][]string{
+		"JobKind":  words(refresh.Bulk, refresh.Missing),
+		"JobState": words(refresh.Queued, refresh.Running, refresh.Finished, refresh.Failed, refresh.Cancelled),
+		"JobStage": words(refresh.StagePlan, refresh.StageFetch, refresh.StageSettle, refresh.StageSpread, refresh.StageDone),
+		"ItemState": {
+			refresh.ItemPending, refresh.ItemUpdated, refresh.ItemSkipped, refresh.ItemNoQuote, refresh.ItemFailed, refresh.ItemCancelled,
+		},
+		"SkipReason":    {none, refresh.SkipTTL, refresh.SkipNoSales, refresh.SkipBudget},
+		"RunningReason": {reasonRunning},
+		"DryRunReason":  {reasonDryRun},
+		"DeferReason":   words(refresh.BoundLimit, refresh.BoundDay, refresh.BoundMonth, refresh.BoundTold, refresh.BoundHold, refresh.BoundBackground),
+		"WorkKind":      {refresh.WorkPlan, "fetch", "trickle", refresh.WorkSettle, refresh.WorkSpread, refresh.WorkMissing},
+		"WorkState":     {"pending", "running", "waiting"},
+		"EventKind":     words(event.Kinds()...),
+
+		"PriceStatus":    words(priceStatuses()...),
+		"LookupStatus":   append(words(priceStatuses()...), view.StatusQueued, view.StatusUnknown),
+		"EstimateMethod": words(none, pricing.Robust, pricing.Average, pricing.Median),
+		"QuoteBasis":     words(none, pricing.Ask, pricing.Sale),
+		"QuoteReason": words(pricing.Used, pricing.NotOffered, pricing.InvalidAmount, pricing.NoRate, pricing.StaleFetch, pricing.StaleMarket,
+			pricing.Duplicate, pricing.SharedListings, pricing.Outlier, pricing.NotConfigured, pricing.Awaiting),
+
+		"BreakerState":  words(provider.BreakerClosed, provider.BreakerOpen, provider.BreakerHalfOpen),
+		"ProviderShape": words(provider.Bulk, provider.Batch, provider.Single),
+		"QuotaPeriod":   words(provider.Day, provider.Month),
+		"RequestError": words(none, provider.KindConnect, provider.KindTimeout, provider.KindCut, provider.KindRateLimited, provider.KindAuth,
+			provider.KindServer, provider.KindStatus, provider.KindProtocol, provider.KindTooLarge, provider.KindBlocked, provider.KindBreaker,
+			provider.KindBudget, provider.KindQuarantine, provider.KindCancelled),
+		"FetchOutcome": words(none, refresh.OutcomeOK, refresh.OutcomeSilent, refresh.OutcomeQuarantined),
+		"RatesPlace":   {exchange.ECBName, exchange.FileName, "fixed", "none"},
+
+		"InspectionState":  words(inventory.InspectNone, inventory.InspectPending, inventory.InspectDone, inventory.InspectFailed, inventory.InspectContradiction),
+		"InspectionSource": words(inventory.SourceProperty, inventory.SourceLink, inventory.SourcePushed),
+		"InspectionCode": append(
+			words(inspect.CodeEmpty, inspect.CodeTooLong, inspect.CodeForeign, inspect.CodeTemplate, inspect.CodeOldLink, inspect.CodeNotHex, inspect.CodeOddHex,
+				inspect.CodeTooShort, inspect.CodeTruncated, inspect.CodeOverrun, inspect.CodeMalformed, inspect.CodeRange, inspect.CodeText, inspect.CodeTooMany,
+				inspect.CodeChecksum),
+			inventory.CodeBadProperty, inventory.CodeAssetID, inventory.CodeSeed, inventory.CodeWear, inventory.CodeNameTag, inventory.CodeLink,
+			inventory.CodePhase, inventory.CodeFinish),
+
+		"ListingState":     words(market.Active, market.Reserved, market.Sold, market.Cancelled, market.Expired),
+		"TradeState":       words(market.Pending, market.Completed, market.Reversed, market.Settled),
+		"PriceCheckStatus": {"known", "queued"},
+
+		"PostingKind":     words(wallet.KindDeposit, wallet.KindWithdrawal, wallet.KindCorrection),
+		"TransactionKind": words(wallet.KindDeposit, wallet.KindWithdrawal, wallet.KindCorrection, wallet.KindReversal, wallet.KindSale, wallet.KindSettlement),
+		"EntryType": words(wallet.TypeDeposit, wallet.TypeWithdrawal, wallet.TypeCorrection, wallet.TypeReversal, wallet.TypeRelease, wallet.TypeFree,
+			wallet.TypePurchase, wallet.TypeSale, wallet.TypeSaleReversal, wallet.TypeFee),
+		"VerificationStatus": words(audit.OK, audit.Failed, audit.Incomplete),
+		"CheckStatus":        words(audit.Pass, audit.Fail, audit.Skipped, audit.NotApplicable),
+		"CheckName":          audit.Names(),
+
+		"PaymentKind": words(fee.Sale, fee.Deposit, fee.Withdrawal),
+		"FeeBasis":    words(fee.Gross, fee.Net),
+		"FeeRounding": words(fee.HalfEven, fee.HalfUp, fee.Up, fee.Down),
+
+		"HealthStatus": {"ok", "failing"},
+		"ProblemCode":  problemCodes(),
+		"FieldCode": {
+			strictjson.WrongType, strictjson.OutOfRange, strictjson.InvalidText, strictjson.Required, strictjson.UnknownMember, strictjson.TwiceMember,
+			strictjson.Malformed, fee.TooLarge, fee.TooMany, fee.UnknownValue, fee.UnknownCurrency, fee.UnknownCountry, fee.DuplicateValue, fee.DuplicateID,
+			fee.ReservedID, fee.InvalidName, fee.NeedsCurrency, fee.MinAboveMax, fee.EmptyRange, fee.EmptyPeriod, fee.TiersAndRate, fee.TierGap,
+			fee.TierOverlap, fee.TierNotOpen, fee.TierOpen, fee.AmbiguousRules, "large_change",
+		},
+	}
+}
+
+func priceStatuses() []string {
+	var all []string
+	for s := pricing.OK; s <= pricing.NoPrice; s++ {
+		all = append(all, s.String())
+	}
+	return all
+}
+
+// problemCodes is every code of a problem that the API can answer, by status.
+func problemCodes() []string {
+	return []string{
+		"invalid_parameters", "invalid_body", "invalid_json", "body_required", "unexpected_body", "invalid_cursor", "invalid_checkpoint", "invalid_state",
+		"invalid_user_id", "idempotency_key_required", "invalid_idempotency_key", "unsupported_inventory",
+		"unauthorized", "forbidden",
+		"unknown_path", "job_not_found", "source_not_found", "market_not_found", "item_not_found", "user_not_found", "listing_not_found", "trade_not_found",
+		"transaction_not_found", "wallet_not_found", "fee_version_not_found",
+		"method_not_allowed", "request_timeout",
+		"request_in_progress", "not_owned", "not_tradable", "not_marketable", "already_listed", "asset_in_transfer", "listing_sold", "listing_cancelled",
+		"listing_expired", "own_listing", "trade_reversed", "trade_settled", "snapshot_outdated", "inventory_private", "inventory_hidden", "steam_id_taken",
+		"steam_id_changed", "job_running", "job_ended", "nothing_failed", "not_quarantined", "no_candidate", "insufficient_funds", "already_reversed",
+		"not_reversible", "already_posted", "trade_not_paid", "answer_lost", "large_fee_change", "fee_rules_moved",
+		"body_too_large", "too_many_items", "value_too_large", "unsupported_media_type", "unsupported_encoding",
+		"amount_out_of_range", "amount_overflow", "unknown_currency", "too_many_currencies", "reserved_user", "idempotency_key_reused", "invalid_fee_rules",
+		"invalid_payment", "steam_id_missing", "inventory_too_large",
+		"too_many_failures", "internal_error", "fee_rules_unreachable",
+		"ranking_not_ready", "database_unavailable", "ledger_tampered", "ledger_key_missing", "answer_tampered", "trade_tampered", "fee_rules_tampered",
+		"busy", "steam_throttled", "inventory_unavailable", "timeout",
+	}
+}
