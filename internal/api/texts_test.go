@@ -130,6 +130,38 @@ func TestWords_AreDocumented(t *testing.T) {
 	}
 }
 
+// TestWords_AreAllOfTheirType finds constants that are in no list of words: a new
+// one belongs into words.go.
+func TestWords_AreAllOfTheirType(t *testing.T) {
+	lists := wordLists()
+	for list, from := range map[string]struct{ file, constants string }{
+		"JobKind": {"refresh/refresh.go", `Kind`}, "JobState": {"refresh/refresh.go", `State`}, "JobStage": {"refresh/refresh.go", `Stage`},
+		"FetchOutcome": {"refresh/refresh.go", `Outcome`}, "DeferReason": {"refresh/forecast.go", `Bound`},
+		"ItemState": {"refresh/refresh.go", `Item\w+`}, "SkipReason": {"refresh/refresh.go", `Skip\w+`},
+		"EstimateMethod": {"pricing/pricing.go", `Method`}, "QuoteBasis": {"pricing/pricing.go", `Basis`}, "QuoteReason": {"pricing/pricing.go", `Reason`},
+		"BreakerState": {"provider/state.go", `BreakerState`}, "ProviderShape": {"provider/provider.go", `Shape`}, "QuotaPeriod": {"provider/budget.go", `Period`},
+		"RequestError": {"provider/error.go", `Kind`}, "EventKind": {"event/event.go", `Kind`},
+		"InspectionState": {"inventory/enrich.go", `InspectState`}, "InspectionSource": {"inventory/enrich.go", `InspectSource`},
+		"InspectionCode": {"inventory/inspect/inspect.go", `Code`}, "ListingState": {"market/market.go", `ListingState`}, "TradeState": {"market/market.go", `TradeState`},
+		"TransactionKind": {"wallet/wallet.go", `Kind`}, "EntryType": {"wallet/wallet.go", `Type`}, "PaymentKind": {"wallet/fee/fee.go", `Kind`},
+		"FeeBasis": {"wallet/fee/fee.go", `Basis`}, "FeeRounding": {"wallet/fee/fee.go", `Rounding`},
+	} {
+		text, err := os.ReadFile("../" + from.file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		found := regexp.MustCompile(`(?m)^\t(?:\w+ +)?`+from.constants+` += "([\w.]*)"`).FindAllStringSubmatch(string(text), -1)
+		for _, word := range found {
+			if !slices.Contains(lists[list], word[1]) {
+				t.Errorf("%s lacks %q of %s", list, word[1], from.file)
+			}
+		}
+		if len(found) < 2 {
+			t.Errorf("%s: %s has %d constants", list, from.file, len(found))
+		}
+	}
+}
+
 func TestTexts_RefuseWhatIsWrong(t *testing.T) {
 	for _, file := range []string{"Job\n", "Job: x.\nJob: x.\n", "Job: x.\n  id\n", "Job: x.\n  id {: x\n", "Job: x.\n  id 1 x\n", "Job: x.\n  id 1: x\n  id 1: x\n", "Job: x.\n  id 1: \n"} {
 		if _, err := readTexts(file); err == nil {

@@ -38,7 +38,7 @@ func wordLists() map[string][]string {
 		"ItemState": {
 			refresh.ItemPending, refresh.ItemUpdated, refresh.ItemSkipped, refresh.ItemNoQuote, refresh.ItemFailed, refresh.ItemCancelled,
 		},
-		"SkipReason":    {none, refresh.SkipTTL, refresh.SkipNoSales, refresh.SkipBudget},
+		"SkipReason":    {none, refresh.SkipTTL, refresh.SkipNoSales, refresh.SkipBudget, refresh.SkipPaused, refresh.SkipBackoff},
 		"RunningReason": {reasonRunning},
 		"DryRunReason":  {reasonDryRun},
 		"DeferReason":   words(refresh.BoundLimit, refresh.BoundDay, refresh.BoundMonth, refresh.BoundTold, refresh.BoundHold, refresh.BoundBackground),
@@ -48,10 +48,10 @@ func wordLists() map[string][]string {
 
 		"PriceStatus":    words(priceStatuses()...),
 		"LookupStatus":   append(words(priceStatuses()...), view.StatusQueued, view.StatusUnknown),
-		"EstimateMethod": words(none, pricing.Robust, pricing.Average, pricing.Median),
+		"EstimateMethod": words(none, pricing.Consensus, pricing.Robust, pricing.Average, pricing.Median),
 		"QuoteBasis":     words(none, pricing.Ask, pricing.Sale),
 		"QuoteReason": words(pricing.Used, pricing.NotOffered, pricing.InvalidAmount, pricing.NoRate, pricing.StaleFetch, pricing.StaleMarket,
-			pricing.Duplicate, pricing.SharedListings, pricing.Outlier, pricing.NotConfigured, pricing.Awaiting),
+			pricing.Duplicate, pricing.SharedListings, pricing.Outlier, pricing.LateMarket, pricing.NotConfigured, pricing.Awaiting),
 
 		"BreakerState":  words(provider.BreakerClosed, provider.BreakerOpen, provider.BreakerHalfOpen),
 		"ProviderShape": words(provider.Bulk, provider.Batch, provider.Single),
@@ -76,9 +76,9 @@ func wordLists() map[string][]string {
 		"PriceCheckStatus": {"known", "queued"},
 
 		"PostingKind":     words(wallet.KindDeposit, wallet.KindWithdrawal, wallet.KindCorrection),
-		"TransactionKind": words(wallet.KindDeposit, wallet.KindWithdrawal, wallet.KindCorrection, wallet.KindReversal, wallet.KindSale, wallet.KindSettlement),
+		"TransactionKind": words(wallet.KindDeposit, wallet.KindWithdrawal, wallet.KindCorrection, wallet.KindReversal, wallet.KindSale, wallet.KindCompletion, wallet.KindSettlement),
 		"EntryType": words(wallet.TypeDeposit, wallet.TypeWithdrawal, wallet.TypeCorrection, wallet.TypeReversal, wallet.TypeRelease, wallet.TypeFree,
-			wallet.TypePurchase, wallet.TypeSale, wallet.TypeSaleReversal, wallet.TypeFee),
+			wallet.TypePurchase, wallet.TypeSale, wallet.TypeSaleReversal, wallet.TypeFee, wallet.TypeCompletion),
 		"VerificationStatus": words(audit.OK, audit.Failed, audit.Incomplete),
 		"CheckStatus":        words(audit.Pass, audit.Fail, audit.Skipped, audit.NotApplicable),
 		"CheckName":          audit.Names(),
