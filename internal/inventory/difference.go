@@ -3,6 +3,7 @@ package inventory
 import (
 	"fmt"
 	"maps"
+	"slices"
 
 	"assay/internal/catalog"
 	"assay/internal/money"
@@ -12,8 +13,9 @@ import (
 type difference struct {
 	Result
 	push      *Push
-	due       InspectState // of rows that there is something to inspect of
-	stored    map[string]Row
+	due       InspectState          // of rows that there is something to inspect of
+	known     int                   // stored rows
+	stored    map[string]Row        // by asset; those that the push shows are taken out
 	inspected map[int64]Inspected   // by the ids of rows
 	prices    map[int64]money.Micro // of the push's items; 0: unknown
 
@@ -30,7 +32,7 @@ func newDifference(tx Tx, user int64, push *Push, mode Mode) (*difference, error
 	if err != nil {
 		return nil, err
 	}
-	d := &difference{push: push, due: InspectPending, stored: make(map[string]Row, len(rows))}
+	d := &difference{push: push, due: InspectPending, known: len(rows), stored: make(map[string]Row, len(rows))}
 	if mode == Listing {
 		d.due = InspectNone
 	}
@@ -90,16 +92,12 @@ func (d *difference) keys() []catalog.Key {
 // find compares the push with what is stored, and sees to it that the prices that
 // count stay what they are.
 func (d *difference) find(tx Tx) error {
-	ensure, held := tx.EnsureItems, false
-	if len(d.stored) == 0 { // all rows are new and copy a price
-		ensure, held = tx.HoldItems, true
-	}
-	items, err := ensure(d.push.AppID, d.keys())
+	items, err := tx.EnsureItems(d.push.AppID, d.keys())
 	if err != nil {
 		return fmt.Errorf("items: %w", err)
 	}
 	d.compare(items)
-	if used := d.used(items); !held && len(used) > 0 {
+	if used := d.used(items); len(used) > 0 {
 		prices, err := tx.HoldPrices(used)
 		if err != nil {
 			return fmt.Errorf("hold prices: %w", err)
@@ -213,11 +211,16 @@ func (d *difference) used(items map[catalog.Key]Item) []int64 {
 // write carries the difference out, one statement for each kind of change.
 func (d *difference) write(tx Tx, user int64) error {
 	app, contextID := d.push.AppID, d.push.ContextID
+	stored := slices.Clone(d.remove)
+	for i := range d.change {
+		stored = append(stored, d.change[i].ID)
+	}
 	for _, step := range []struct {
 		name string
 		rows int
 		do   func() error
 	}{
+		{"lock", d.known, func() error { return tx.LockRows(user, app, contextID, stored) }},
 		{"remove", len(d.remove), func() error { return tx.RemoveInventory(d.remove) }},
 		{"change", len(d.change), func() error { return tx.ChangeInventory(d.change) }},
 		{"add", len(d.add), func() error { return tx.AddInventory(user, app, contextID, d.add, d.prices) }},

@@ -147,9 +147,13 @@ func move(tx Tx, rows []Uninspected, found []Inspection) (sooner bool, err error
 	if len(keys) == 0 {
 		return false, nil
 	}
-	items, err := tx.HoldItems(catalog.CS2, keys)
+	items, err := tx.EnsureItems(catalog.CS2, keys)
 	if err != nil {
 		return false, fmt.Errorf("items: %w", err)
+	}
+	prices, err := holdPrices(tx, items)
+	if err != nil {
+		return false, err
 	}
 	to := map[int64]int64{}
 	for i := range found {
@@ -157,12 +161,15 @@ func move(tx Tx, rows []Uninspected, found []Inspection) (sooner bool, err error
 			to[rows[i].ID] = item.ID
 		}
 	}
-	if missing := unpriced(pricesOf(items)); len(missing) > 0 {
+	if err := tx.MoveInventory(to); err != nil {
+		return false, fmt.Errorf("move rows: %w", err)
+	}
+	if missing := unpriced(prices); len(missing) > 0 {
 		if _, sooner, err = tx.QueueMissing(missing); err != nil {
 			return false, fmt.Errorf("queue: %w", err)
 		}
 	}
-	return sooner, tx.MoveInventory(to)
+	return sooner, nil
 }
 
 // examine decodes what there is of a row and compares what it has from different

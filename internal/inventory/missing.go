@@ -24,15 +24,19 @@ func (s *Service) QueueMissing(ctx context.Context, keys []catalog.Key) error {
 	}
 	var sooner bool
 	err := s.InTx(ctx, func(tx Tx) (err error) {
-		var missing []int64
+		all := map[catalog.Key]Item{}
 		for _, app := range slices.Sorted(maps.Keys(byApp)) {
-			items, err := tx.HoldItems(app, byApp[app])
+			items, err := tx.EnsureItems(app, byApp[app])
 			if err != nil {
 				return fmt.Errorf("items: %w", err)
 			}
-			missing = append(missing, unpriced(pricesOf(items))...)
+			maps.Copy(all, items)
 		}
-		if _, sooner, err = tx.QueueMissing(missing); err != nil {
+		prices, err := holdPrices(tx, all)
+		if err != nil {
+			return err
+		}
+		if _, sooner, err = tx.QueueMissing(unpriced(prices)); err != nil {
 			return fmt.Errorf("queue: %w", err)
 		}
 		return nil
@@ -41,6 +45,24 @@ func (s *Service) QueueMissing(ctx context.Context, keys []catalog.Key) error {
 		s.Queued()
 	}
 	return err
+}
+
+// holdPrices keeps the prices of items as they are until the transaction ends, and
+// returns them.
+func holdPrices(tx Tx, items map[catalog.Key]Item) (map[int64]money.Micro, error) {
+	prices := pricesOf(items)
+	var known []int64
+	for _, i := range items {
+		if !i.New {
+			known = append(known, i.ID)
+		}
+	}
+	held, err := tx.HoldPrices(known)
+	if err != nil {
+		return nil, fmt.Errorf("hold prices: %w", err)
+	}
+	maps.Copy(prices, held)
+	return prices, nil
 }
 
 // pricesOf returns the prices of items by their ids.

@@ -46,15 +46,18 @@ type Tx interface {
 	EnsureUser(userID string) (key int64, err error)
 	InventoryAsOf(user int64, app int32, contextID string) (micros int64, err error)
 	SetInventoryAsOf(user int64, app int32, contextID string, micros int64) error
+	// EnsureItems returns the items of a game by their keys, creating those that
+	// are new. It comes before HoldPrices.
 	EnsureItems(app int32, keys []catalog.Key) (map[catalog.Key]Item, error)
-	// HoldItems is EnsureItems and HoldPrices at once.
-	HoldItems(app int32, keys []catalog.Key) (map[catalog.Key]Item, error)
 	// HoldPrices keeps the prices of items as they are until the transaction
 	// ends, so that whoever changes one later finds the rows that copied it, and
 	// returns them. It is called once, before anything that depends on a price is
 	// written.
 	HoldPrices(items []int64) (map[int64]money.Micro, error)
 	InventoryRows(user int64, app int32, contextID string) ([]Row, error)
+	// LockRows locks the stored rows that a sync writes, in the order of their ids.
+	// It comes after HoldPrices and before anything is written.
+	LockRows(user int64, app int32, contextID string, ids []int64) error
 	// AddInventory inserts rows with the prices of their items, which are held.
 	AddInventory(user int64, app int32, contextID string, rows []Row, prices map[int64]money.Micro) error
 	ChangeInventory(rows []Row) error

@@ -119,7 +119,7 @@ func (s *Server) Restart() error {
 	}
 	settings := append([]string{"listen_addresses=", "unix_socket_directories=" + s.home.dir}, s.options.Settings...)
 	if !s.options.Durable {
-		settings = append(settings, "fsync=off", "deadlock_timeout=100ms")
+		settings = append(settings, "fsync=off")
 	}
 	args := []string{"-D", s.home.data()}
 	for _, setting := range settings {

@@ -57,8 +57,10 @@ func (e *Engine) spreadRange(ctx context.Context, job *Job) (more bool, err erro
 		return true, e.finish(ctx, job)
 	}
 	most := job.Counts.Changed*mostChanged > job.Counts.Total
+	inOrder := false
 	err = e.store.InTx(ctx, func(tx Tx) (err error) {
-		more, err = tx.SpreadRange(job.ID, e.spreadIDs(), most)
+		more, err = tx.SpreadRange(job.ID, e.spreadIDs(), most, inOrder)
+		inOrder = true // if it is run again
 		return err
 	})
 	return more, err

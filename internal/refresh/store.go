@@ -209,8 +209,10 @@ type Tx interface {
 	OpenLanes(jobID int64, lanes int) error
 	// SpreadRange copies prices onto the next rows of a lane that nobody else is
 	// at, a range of so many ids: those that have another value, or all if most
-	// are said to have. It reports whether there was such a lane.
-	SpreadRange(jobID, ids int64, most bool) (bool, error)
+	// are said to have. It reports whether there was such a lane. Unless it is to
+	// be inOrder, the transaction may fail where others write those rows, and is
+	// then run again.
+	SpreadRange(jobID, ids int64, most, inOrder bool) (bool, error)
 	// SpreadBatch copies the prices that a batch changed onto all their rows,
 	// and notes the next batch as the job's cursor, if that stood at this one.
 	SpreadBatch(jobID int64, batch int) (rows int64, err error)

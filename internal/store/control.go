@@ -88,9 +88,6 @@ func (t *Tx) KnowsItem(key catalog.Key) (known bool, err error) {
 // AcceptItem makes the price that is held back for an item its price, as of now,
 // with its history and inventory rows, and reports whether there was one.
 func (t *Tx) AcceptItem(key catalog.Key) (bool, error) {
-	if err := t.lockSpread(); err != nil {
-		return false, err
-	}
 	var id, price int64
 	err := t.queryRow(`
 		UPDATE item SET price = candidate, candidate = 0, candidate_at = 0, price_updated_at = $4, price_checked_at = $4, rev = rev + 1
@@ -105,20 +102,15 @@ func (t *Tx) AcceptItem(key catalog.Key) (bool, error) {
 	if err := t.dropPointsAhead([]int64{id}); err != nil {
 		return false, err
 	}
-	for _, step := range []struct {
-		query string
-		args  []any
-	}{
-		{
-			`INSERT INTO price_point (item_id, at, price) VALUES ($1, $2, $3) ON CONFLICT (item_id, at) DO UPDATE SET price = excluded.price`,
-			[]any{id, micros(t.now), price},
-		},
-		{`UPDATE inventory SET value = $2 WHERE item_id = $1`, []any{id, price}},
-		{`DELETE FROM missing_price WHERE item_id = $1`, []any{id}},
-	} {
-		if _, err := t.exec(step.query, step.args...); err != nil {
-			return false, err
-		}
+	if _, err := t.exec(`INSERT INTO price_point (item_id, at, price) VALUES ($1, $2, $3) ON CONFLICT (item_id, at) DO UPDATE SET price = excluded.price`,
+		id, micros(t.now), price); err != nil {
+		return false, err
+	}
+	if _, err := t.applyPrices(applyToItem, lockItemPostgres, id); err != nil {
+		return false, err
+	}
+	if _, err := t.exec(`DELETE FROM missing_price WHERE item_id = $1`, id); err != nil {
+		return false, err
 	}
 	return true, t.pricesChanged([]int64{id >> 32})
 }

@@ -4,6 +4,7 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 
 	"github.com/go-json-experiment/json"
@@ -146,6 +147,9 @@ func (t *Tx) MoveInventory(items map[int64]int64) error {
 	rows := newTable(moveColumns, len(items))
 	for id, item := range items {
 		rows.int(id, item)
+	}
+	if err := t.hold(lockRows+`SELECT unnest(CAST($1 AS bigint[]))`+inOrderOfID, slices.Collect(maps.Keys(items))); err != nil {
+		return err
 	}
 	_, err := t.exec(`
 		UPDATE inventory SET item_id = i.id, value = nullif(i.price, 0)

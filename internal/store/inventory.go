@@ -50,12 +50,15 @@ func (t *Tx) SetInventoryAsOf(user int64, app int32, contextID string, at int64)
 	return err
 }
 
-// keyColumns are those of keyTable.
-const keyColumns = "name text, phase text, bucket bigint"
+// keyColumns are those of keyTable. The game is one of them, although it is the
+// same in all rows: compared with a constant, it would be all that PostgreSQL finds
+// items by as long as it has no statistics of them.
+const keyColumns = "app_id bigint, name text, phase text, bucket bigint"
 
-func keyTable(keys []catalog.Key) *table {
+func keyTable(app int32, keys []catalog.Key) *table {
 	rows := newTable(keyColumns, len(keys))
 	for _, k := range keys {
+		rows.int(int64(app))
 		rows.text(k.Name, k.Phase)
 		rows.int(int64(catalog.Bucket(k.Name)))
 	}
@@ -73,29 +76,16 @@ func keyTable(keys []catalog.Key) *table {
 // EnsureItems returns the items of a game by their keys, creating those that
 // are new.
 func (t *Tx) EnsureItems(app int32, keys []catalog.Key) (map[catalog.Key]inventory.Item, error) {
-	return t.ensureItems(app, keys, false)
-}
-
-// HoldItems is EnsureItems and HoldPrices at once. Nobody can change the price of
-// an item that is not there for others yet.
-func (t *Tx) HoldItems(app int32, keys []catalog.Key) (map[catalog.Key]inventory.Item, error) {
-	return t.ensureItems(app, keys, true)
-}
-
-func (t *Tx) ensureItems(app int32, keys []catalog.Key, hold bool) (map[catalog.Key]inventory.Item, error) {
 	if err := t.byIndex(); err != nil {
 		return nil, err
 	}
 	out := make(map[catalog.Key]inventory.Item, len(keys))
 	missing := keys
-	find := `SELECT i.id, i.name, i.phase, i.price, FALSE FROM ` + t.d.rows(2, keyColumns) + ` k CROSS JOIN item i
-		WHERE i.app_id = $1 AND i.name = k.name AND i.phase = k.phase`
-	if hold {
-		find += ` ORDER BY i.id` + t.d.share("i")
-	}
+	find := `SELECT i.id, i.name, i.phase, i.price, FALSE FROM ` + t.d.rows(1, keyColumns) + ` k CROSS JOIN item i
+		WHERE i.app_id = k.app_id AND i.name = k.name AND i.phase = k.phase`
 	insert := `
 		INSERT INTO item (id, app_id, name, phase, bucket)
-		SELECT ` + t.d.newItemID() + `, $1, k.name, k.phase, k.bucket FROM ` + t.d.rows(2, keyColumns) + ` k
+		SELECT ` + t.d.newItemID() + `, k.app_id, k.name, k.phase, k.bucket FROM ` + t.d.rows(1, keyColumns) + ` k
 		WHERE true ORDER BY k.name, k.phase
 		ON CONFLICT (app_id, name, phase) DO NOTHING RETURNING id, name, phase, price, TRUE`
 	for _, query := range []string{find, insert, find} {
@@ -140,7 +130,7 @@ func (t *Tx) addSomeItems(to map[catalog.Key]inventory.Item, query string, app i
 		err := r.Scan(&item.ID, &key.Name, &key.Phase, &item.Price, &item.New)
 		to[key] = item
 		return err
-	}, query, keyTable(keys).params(t.d, app)...)
+	}, query, keyTable(app, keys).params(t.d)...)
 	return err
 }
 

@@ -75,10 +75,7 @@ func (t *Tx) markTransfers(user int64, app int32, contextID string) error {
 // CopyPrices copies onto a user's rows of a game and context the prices that their
 // items have.
 func (t *Tx) CopyPrices(user int64, app int32, contextID string) error {
-	_, err := t.exec(`
-		UPDATE inventory SET value = nullif(i.price, 0) FROM item i
-		WHERE i.id = inventory.item_id AND inventory.user_key = $1 AND inventory.app_id = $2 AND inventory.context_id = $3
-			AND inventory.value IS DISTINCT FROM nullif(i.price, 0)`, user, app, contextID)
+	_, err := t.applyPrices(applyToUser, lockUserPostgres, user, app, contextID)
 	return err
 }
 

@@ -8,29 +8,42 @@ import (
 	"assay/internal/refresh"
 )
 
-// Locks. On SQLite a transaction has the database for itself, and these do
-// nothing. On PostgreSQL many write at once, at READ COMMITTED: each statement
-// sees what was committed before it began. Whoever decides on what it has read
-// locks it first, in this order, so that no two wait for each other:
+// The order of locks. On SQLite a transaction has the database for itself, and
+// the functions of this file do nothing. On PostgreSQL many transactions write at
+// once, at READ COMMITTED: each statement sees what was committed before it began.
+// A transaction that decides on what it has read locks it first. Every transaction
+// takes its locks in this order, so that no two ever wait for each other:
 //
-//	spreading, answers, a user, a job, its lanes, its units, names that are asked
-//	in the background, what was brought by market, batches, items by id, queued
-//	items by id, inventory rows by id, their inspections, listings of theirs, a
-//	trade, what its users traded by user, a slot of what traders' figures are
-//	known by, traders by user, price versions by bucket, wallets of users by name
-//	and currency, those of the house
+//  1. answers (an advisory lock), answers to requests by key
+//  2. users
+//  3. a job, its lanes, its units, names of background fetches, states of markets,
+//     batches
+//  4. new items by name
+//  5. items by id
+//  6. inventory rows by id
+//  7. the missing-price queue by item
+//  8. inspections, listings, a trade
+//  9. figures of traders by user, a slot of their versions, traders by user
+//  10. price versions by bucket
+//  11. wallets of users by name and currency, those of the house
 //
-// Who activates fee rules, or notes a key of the ledger, locks nothing else.
+// A statement that writes several rows takes them in the order in which it finds
+// them. So several inventory rows are locked by a SELECT ... ORDER BY id first:
+// LockRows for a sync, applyPrices for prices. The exception is a range of rows
+// that a refresh writes: the transaction waits no more than some milliseconds for
+// a row (atOnce), gives up all of them, and runs again in order.
 //
-// Who takes back a trade that was never handed over goes from the trade back to the
-// seller and his row: whoever holds those waits for no trade.
+// No advisory lock is held while rows of the inventory are waited for.
 //
-// Where the order cannot be kept, the database ends one of the two, and InTx does
-// it again.
+// Activating fee rules and noting a key of the ledger lock nothing else. Taking
+// back a trade that was never handed over goes from the trade (8) back to the
+// seller (2) and one row (6): a transaction that holds those waits for no trade.
+//
+// Where the order is broken all the same, PostgreSQL ends one of the two
+// transactions, and InTx runs it again.
 
 // Numbers of the advisory locks; the upper half is only ours.
 const (
-	spreadLock = 0x61737361<<32 + 1
 	blobLock   = 0x61737361<<32 + 2
 	schemaLock = 0x61737361<<32 + 3
 	feeLock    = 0x61737361<<32 + 4
@@ -51,17 +64,6 @@ func (t *Tx) hold(query string, args ...any) error {
 	}
 	_, err := t.exec(query, args...)
 	return err
-}
-
-// lockSpread lets one transaction at a time copy prices onto rows, wherever they
-// lie. A statement that copies sees the prices of its beginning: another one
-// beside it could copy a newer price first and have it overwritten.
-func (t *Tx) lockSpread() error { return t.hold(`SELECT pg_advisory_xact_lock($1)`, int64(spreadLock)) }
-
-// shareSpread is lockSpread for those that copy onto rows of their own, which may
-// do so side by side.
-func (t *Tx) shareSpread() error {
-	return t.hold(`SELECT pg_advisory_xact_lock_shared($1)`, int64(spreadLock))
 }
 
 // lockBlobs waits for the transactions that are about to use stored answers
@@ -118,3 +120,21 @@ func (t *Tx) HoldPrices(items []int64) (map[int64]money.Micro, error) {
 	}, `SELECT i.id, i.price FROM item i WHERE i.id IN `+t.d.ids(1)+` ORDER BY i.id`+t.d.share("i"), t.d.packIDs(items))
 	return prices, err
 }
+
+// LockRows locks the rows of a user's inventory that a sync is about to write: those
+// with the ids, and those that InventoryTouched may write. It comes after
+// HoldPrices and before any of these is written.
+func (t *Tx) LockRows(user int64, app int32, contextID string, ids []int64) error {
+	return t.hold(lockRows+`
+		SELECT unnest(CAST($1 AS bigint[]))
+		UNION SELECT v.id FROM inventory v WHERE v.user_key = $2 AND v.app_id = $3 AND v.context_id = $4 AND v.in_transfer
+			AND EXISTS (SELECT 1 FROM trade WHERE seller_key = $2)
+		UNION SELECT v.id FROM trade d JOIN inventory v ON v.user_key = $2 AND v.app_id = $3 AND v.context_id = $4 AND v.asset_id = d.asset_id
+			WHERE d.seller_key = $2 AND d.app_id = $3 AND d.context_id = $4 AND d.state = 'pending'`+inOrderOfID, ids, user, app, contextID)
+}
+
+// What is between the two finds the ids of inventory rows to lock.
+const (
+	lockRows    = `SELECT count(*) FROM (SELECT id FROM inventory WHERE id IN (`
+	inOrderOfID = `) ORDER BY id FOR UPDATE) locked`
+)

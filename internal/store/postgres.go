@@ -141,12 +141,13 @@ const (
 	pgDeadlock       = "40P01"
 	pgTooMany        = "53300" // connections
 	pgUndefinedTable = "42P01"
+	pgLockTimeout    = "55P03" // of a transaction that does not wait for others; see atOnce
 )
 
 // lostRace reports whether a transaction was ended for another one's sake.
 func lostRace(err error) bool {
 	code := pgCode(err)
-	return code == pgSerialization || code == pgDeadlock
+	return code == pgSerialization || code == pgDeadlock || code == pgLockTimeout
 }
 
 // passes reports whether an error of PostgreSQL is one that may pass by itself:

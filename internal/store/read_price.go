@@ -35,8 +35,9 @@ func (s *Store) Prices(ctx context.Context, app int32, keys []catalog.Key) (map[
 		return err
 	}, `SELECT i.name, i.phase, i.price, i.status, i.price_updated_at, i.price_checked_at,
 			m.item_id IS NOT NULL, CASE WHEN m.job_id = 0 THEN m.due_at ELSE 0 END, coalesce(m.soonest_at, 0)
-		FROM `+s.d.rows(2, keyColumns)+` k CROSS JOIN item i LEFT JOIN missing_price m ON m.item_id = i.id WHERE i.app_id = $1 AND i.name = k.name AND i.phase = k.phase`,
-		keyTable(keys).params(s.d, app)...)
+		FROM `+s.d.rows(1, keyColumns)+` k CROSS JOIN item i LEFT JOIN missing_price m ON m.item_id = i.id
+		WHERE i.app_id = k.app_id AND i.name = k.name AND i.phase = k.phase`,
+		keyTable(app, keys).params(s.d)...)
 	if err != nil {
 		return nil, err
 	}

@@ -39,25 +39,71 @@ UPDATE spread_lane SET next_id = next_id + $2
 WHERE (job_id, lane) = (
 	SELECT l.job_id, l.lane FROM spread_lane l WHERE l.job_id = $1 AND l.next_id < l.end_id ORDER BY l.lane LIMIT 1`
 
-const (
-	spreadChanged = `
-UPDATE inventory SET value = item.price FROM item
-WHERE inventory.id >= $1 AND inventory.id < $2 AND item.id = inventory.item_id
-AND item.price > 0 AND inventory.value IS DISTINCT FROM item.price`
-	// On SQLite a join collects what it will write first; a subquery writes in one
-	// pass. PostgreSQL writes a new version of every row that it touches.
-	spreadAll = `
+// On SQLite a join collects what it will write first; a subquery writes in one
+// pass. PostgreSQL writes a new version of every row that it touches.
+const spreadAll = `
 UPDATE inventory SET value = (SELECT nullif(price, 0) FROM item WHERE item.id = inventory.item_id)
 WHERE id >= $1 AND id < $2`
+
+// Rows whose value is not their item's price, and how it becomes that: in any
+// order, or, on PostgreSQL, after a query that locks them in the order of their ids.
+const (
+	applyPrice = `UPDATE inventory SET value = nullif(item.price, 0) FROM `
+	findRows   = `SELECT inventory.id FROM inventory, `
+	differing  = ` AND item.id = inventory.item_id AND inventory.value IS DISTINCT FROM nullif(item.price, 0)`
+	lockByID   = ` ORDER BY inventory.id FOR NO KEY UPDATE OF inventory`
+
+	rangeRows = `item WHERE inventory.id >= $1 AND inventory.id < $2` + differing
+	batchRows = `item JOIN refresh_item r ON r.item_id = item.id
+WHERE r.job_id = $1 AND r.batch = $2 AND r.state = 'updated' AND r.price_after <> r.price_before` + differing
+	itemRows = `item WHERE item.id = $1` + differing
+	userRows = `item WHERE inventory.user_key = $1 AND inventory.app_id = $2 AND inventory.context_id = $3` + differing
+
+	applyToRange = applyPrice + rangeRows
+	applyToBatch = applyPrice + batchRows
+	applyToItem  = applyPrice + itemRows
+	applyToUser  = applyPrice + userRows
+
+	lockRangePostgres = findRows + rangeRows + lockByID
+	lockBatchPostgres = findRows + batchRows + lockByID
+	lockItemPostgres  = findRows + itemRows + lockByID
+	lockUserPostgres  = findRows + userRows + lockByID
 )
 
-// SpreadRange copies prices onto the next rows of a lane that nobody else is at,
-// a range of so many ids, and reports whether there was such a lane. It writes
-// the rows that had another value, or possibly all if most are said to have. An
-// item without a price has rows without a value.
-func (t *Tx) SpreadRange(job, ids int64, most bool) (bool, error) {
-	if err := t.shareSpread(); err != nil {
-		return false, err
+// applyPrices copies prices onto rows that have another value, and returns how many
+// it wrote. On PostgreSQL it locks the rows in the order of their ids first, by the
+// query lock. A second statement then reads the prices, so that a price which
+// another transaction has written to a row since is never replaced by an older one.
+func (t *Tx) applyPrices(apply, lock string, args ...any) (int64, error) {
+	if t.d == onSQLite {
+		return t.exec(apply, args...)
+	}
+	ids, err := collect(t.ctx, t.tx, func(r *sql.Rows, id *int64) error { return r.Scan(id) }, lock, args...)
+	if err != nil || len(ids) == 0 {
+		return 0, err
+	}
+	return t.exec(applyPrice+`item WHERE inventory.id IN `+t.d.ids(1)+differing, t.d.packIDs(ids))
+}
+
+// atOnce makes a transaction that has done nothing yet fail with an error that
+// runs it again, instead of waiting for a row that another one holds or of
+// replacing what another one has written since it began. So it may write rows in
+// any order. The wait is far shorter than PostgreSQL's default deadlock_timeout.
+const atOnce = `SET TRANSACTION ISOLATION LEVEL REPEATABLE READ; SET LOCAL lock_timeout = '50ms'`
+
+// SpreadRange copies prices onto the next rows of a lane that no other transaction
+// works on, a range of so many ids, and reports whether there was such a lane. It
+// writes the rows that had another value, or possibly all if most are said to
+// have. An item without a price has rows without a value.
+//
+// To lock the rows in order costs a sixth of the time that it takes to write them.
+// Unless it is to be inOrder, a range on PostgreSQL is therefore written without
+// that, and the transaction fails and is run again if others write its rows.
+func (t *Tx) SpreadRange(job, ids int64, most, inOrder bool) (bool, error) {
+	if !inOrder {
+		if err := t.hold(atOnce); err != nil {
+			return false, err
+		}
 	}
 	var next, end int64
 	err := t.queryRow(nextRange+t.d.skipLocked("l")+`)
@@ -68,11 +114,15 @@ RETURNING next_id, end_id`, job, ids).Scan(&next, &end)
 	if err != nil {
 		return false, err
 	}
-	query := spreadChanged
-	if most && t.d == onSQLite {
-		query = spreadAll
+	from, to := next-ids, min(next, end)
+	switch {
+	case most && t.d == onSQLite:
+		_, err = t.exec(spreadAll, from, to)
+	case inOrder:
+		_, err = t.applyPrices(applyToRange, lockRangePostgres, from, to)
+	default:
+		_, err = t.exec(applyToRange, from, to)
 	}
-	_, err = t.exec(query, next-ids, min(next, end))
 	return true, err
 }
 
@@ -80,16 +130,10 @@ RETURNING next_id, end_id`, job, ids).Scan(&next, &end)
 // returns how many it wrote. It does nothing where another instance has done the
 // batch.
 func (t *Tx) SpreadBatch(job int64, batch int) (int64, error) {
-	if err := t.lockSpread(); err != nil {
-		return 0, err
-	}
 	n, err := t.exec(`UPDATE refresh_job SET spread_cursor = $2 + 1 WHERE id = $1 AND spread_cursor = $2 AND state = 'running' AND stage = 'spread'`,
 		job, batch)
 	if err != nil || n != 1 {
 		return 0, err
 	}
-	return t.exec(`
-		UPDATE inventory SET value = item.price FROM refresh_item r JOIN item ON item.id = r.item_id
-		WHERE r.job_id = $1 AND r.batch = $2 AND r.state = 'updated' AND r.price_after <> r.price_before
-		AND inventory.item_id = r.item_id AND item.price > 0 AND inventory.value IS DISTINCT FROM item.price`, job, batch)
+	return t.applyPrices(applyToBatch, lockBatchPostgres, job, batch)
 }

@@ -281,11 +281,13 @@ func syncAndSettleRace(f *fixture) {
 // spread copies prices onto the rows of all lanes, by several at once.
 func (f *fixture) spread(job int64) {
 	f.Helper()
-	atOnce(4, func(int) {
+	atOnce(4, func(i int) {
 		for found := true; found; {
 			found = false
+			inOrder := i%2 == 0
 			f.try(func(tx *store.Tx) (err error) {
-				found, err = tx.SpreadRange(job, 5, false)
+				found, err = tx.SpreadRange(job, 5, false, inOrder)
+				inOrder = true
 				return err
 			})
 		}
@@ -301,7 +303,7 @@ func aDyingRangeLeavesItsLane(f *fixture) {
 	died := errors.New("died")
 	others := make(chan struct{})
 	err := f.s.InTx(f.Context(), func(tx *store.Tx) error {
-		if found, err := tx.SpreadRange(job, 2, false); err != nil || !found {
+		if found, err := tx.SpreadRange(job, 2, false, true); err != nil || !found {
 			return fmt.Errorf("no lane: %w", err)
 		}
 		go func() {

@@ -293,7 +293,7 @@ func (f *fixture) lanes(job int64, all, open int) {
 func (f *fixture) spreadRange(job, ids int64, most bool) (found bool) {
 	f.Helper()
 	f.tx(func(tx *store.Tx) (err error) {
-		found, err = tx.SpreadRange(job, ids, most)
+		found, err = tx.SpreadRange(job, ids, most, ids%2 == 0)
 		return err
 	})
 	return found

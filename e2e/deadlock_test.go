@@ -1,0 +1,157 @@
+package e2e
+
+import (
+	"bytes"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"sync"
+	"testing"
+	"time"
+
+	"assay/internal/pgtest"
+	"assay/internal/randtest"
+)
+
+// pushLoad is users who push an inventory each over and over, of which a fifth is
+// new each time.
+type pushLoad struct {
+	c     *cluster
+	names []string
+	every time.Duration // between two pushes of a user, whatever they take
+
+	mu     sync.Mutex
+	failed []string
+}
+
+const (
+	pushers      = 8
+	pushedRows   = 600
+	replacedRows = pushedRows / 5
+)
+
+// pusher is a user's inventory.
+type pusher struct {
+	user   string
+	random *rand.Rand
+	rows   []asset
+	next   int // number of the next asset
+}
+
+func (l *pushLoad) newPusher(n int, seed uint64) *pusher {
+	p := &pusher{user: fmt.Sprint("user", n), random: rand.New(rand.NewPCG(seed, uint64(n)))}
+	for range pushedRows {
+		p.rows = append(p.rows, p.asset(l.names))
+	}
+	return p
+}
+
+func (p *pusher) asset(names []string) asset {
+	p.next++
+	return asset{AssetID: fmt.Sprint(p.user, "-", p.next), MarketHashName: names[p.random.IntN(len(names))]}
+}
+
+// change replaces a fifth of the rows: half of them by other assets, half by
+// another name of the asset.
+func (p *pusher) change(names []string) {
+	for i, at := range p.random.Perm(len(p.rows))[:replacedRows] {
+		if i%2 == 0 {
+			p.rows[at] = p.asset(names)
+		} else {
+			p.rows[at].MarketHashName = names[p.random.IntN(len(names))]
+		}
+	}
+}
+
+// run pushes for a while and returns how long each push took since the moment at
+// which it was due.
+func (l *pushLoad) run(all []*pusher, lasts time.Duration) (took []time.Duration) {
+	var running sync.WaitGroup
+	begin := time.Now()
+	for n, p := range all {
+		running.Go(func() {
+			s := l.c.servers[n%len(l.c.servers)]
+			for due := begin.Add(l.every * time.Duration(n) / pushers); due.Before(begin.Add(lasts)); due = due.Add(l.every) {
+				time.Sleep(time.Until(due))
+				p.change(l.names)
+				_, err := s.tryPush(p.user, 730, p.rows)
+				l.mu.Lock()
+				if took = append(took, time.Since(due)); err != nil {
+					l.failed = append(l.failed, err.Error())
+				}
+				l.mu.Unlock()
+			}
+		})
+	}
+	running.Wait()
+	return took
+}
+
+func percentile(of []time.Duration, percent int) time.Duration {
+	sorted := slices.Sorted(slices.Values(of))
+	return sorted[min(len(sorted)-1, len(sorted)*percent/100)]
+}
+
+// TestDeadlock_PushesBesideARefresh has eight users replace a fifth of their rows
+// at three instances, by turns with refreshes one after the other and without. The
+// server's deadlock_timeout is PostgreSQL's own: a shorter one would hide how long
+// a deadlock takes.
+func TestDeadlock_PushesBesideARefresh(t *testing.T) {
+	refreshing := 9 * time.Second
+	if randtest.Long() {
+		refreshing = 10 * time.Minute
+	} else {
+		t.Parallel() // by which no time of a push means anything
+	}
+	server := pgtest.Start(t, pgtest.Options{})
+	url := server.NewDatabase(t)
+	c := newCluster(t, 1_000, url, url, url)
+	load := &pushLoad{c: c, names: c.markets.Names(), every: 400 * time.Millisecond}
+	seed := randtest.Seed(t)
+	var all []*pusher
+	for n := range pushers {
+		p := load.newPusher(n, seed)
+		c.servers[n%len(c.servers)].push(p.user, 730, p.rows)
+		all = append(all, p)
+	}
+	c.awaitPriced()
+
+	var alone, beside []time.Duration
+	const turn = 3 * time.Second
+	for left := refreshing; left > 0; left -= turn {
+		alone = append(alone, load.run(all, turn/3)...)
+		enough := make(chan struct{})
+		var refreshes sync.WaitGroup
+		refreshes.Go(func() {
+			for {
+				select {
+				case <-enough:
+					return
+				default:
+					c.ended(c.begin())
+				}
+			}
+		})
+		beside = append(beside, load.run(all, turn)...)
+		close(enough)
+		refreshes.Wait()
+	}
+	c.awaitPriced()
+	deadlocks := bytes.Count(server.Log(t), []byte("deadlock detected"))
+	t.Logf("%d refreshes, %d pushes beside them: p50 %v, p95 %v; %d without: p50 %v, p95 %v; %d deadlocks",
+		len(c.runs), len(beside), percentile(beside, 50), percentile(beside, 95), len(alone), percentile(alone, 50), percentile(alone, 95), deadlocks)
+	if deadlocks > 0 {
+		t.Errorf("%d deadlocks, want none", deadlocks)
+	}
+	if len(load.failed) > 0 {
+		t.Errorf("%d pushes failed, the first with %s", len(load.failed), load.failed[0])
+	}
+	if len(c.runs) < 3 {
+		t.Errorf("only %d refreshes ran beside the pushes", len(c.runs))
+	}
+	if slack := 1.5; randtest.Long() && float64(percentile(beside, 95)) > slack*float64(percentile(alone, 95)) {
+		t.Errorf("p95 of a push is %v beside a refresh and %v without, want at most %.1f times that", percentile(beside, 95), percentile(alone, 95), slack)
+	}
+	checkRows(t, c.server, pushers)
+	checkInvariants(t, c.open())
+}
