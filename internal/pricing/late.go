@@ -54,7 +54,13 @@ func (r *Round) repeats(m []*entry) map[int64]bool {
 				continue
 			}
 			yesterday, today, ok := r.ratios(a, b)
-			if !ok || yesterday < repeatsAt || yesterday-today < clearer {
+			// In a steady fall both days look alike: a market that was late then
+			// stays late until its moves are clearly those of today.
+			margin := clearer
+			if was := r.prev.Market(b.ID); was.Late && was.Repeats != 0 {
+				margin = -clearer
+			}
+			if !ok || yesterday < repeatsAt || yesterday-today < margin {
 				continue
 			}
 			leads[a.ID] = true
@@ -109,7 +115,8 @@ func (r *Round) standing(m []*entry, leads map[int64]bool) {
 		follows := r.following(active)
 		worst := -1
 		for k, e := range active {
-			if leads[e.ID] || len(follows[k]) < fewestShared {
+			// Without the day before, a market that repeats it could not be found.
+			if leads[e.ID] || e.day2 == nil || len(follows[k]) < fewestShared {
 				continue
 			}
 			if f := middleOf(follows[k]); f < standsAt && (worst < 0 || f < middleOf(follows[worst])) {

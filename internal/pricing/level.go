@@ -200,7 +200,7 @@ func (s *sample) byBand(set *Set, levels []SetMarket) {
 		middles[i] = middleOf(buf)
 	}
 	row := 0
-	for range 3 {
+	for range 6 {
 		var of [bands][][]Log
 		for b := range of {
 			of[b] = make([][]Log, len(levels))
@@ -213,9 +213,8 @@ func (s *sample) byBand(set *Set, levels []SetMarket) {
 				into[k] = levels[k].level(low, part)
 			}
 		}, func(i, k int, v, others Log) {
-			low, part := set.between(middles[i])
 			b := set.band(middles[i])
-			of[b][k] = append(of[b][k], v+levels[k].level(low, part)-others)
+			of[b][k] = append(of[b][k], v+levels[k].Bands[b]-others)
 		})
 		for b := range of {
 			shrunk(levels, b, of[b])

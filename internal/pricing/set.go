@@ -104,21 +104,21 @@ func (s *Set) band(l Log) int {
 	return b
 }
 
-// between returns where a price lies between the middles of two neighboring
-// bands: a share of 2^-24 of the way from low to low+1.
+// between returns which two neighboring bands' levels count at a price, and how
+// much the upper one does, in units of 2^-24. Within a quarter of a decade of a bound
+// the level goes evenly from one band's to the other's; elsewhere it is the band's.
 func (s *Set) between(l Log) (low int, part int64) {
-	// The middle of a band is half a decade below its upper bound.
-	const halfDecade, decade = 19315484, 38630967
-	first := Ln(s.bound(0)) - halfDecade
-	at := int64(l) - int64(first)
-	switch {
-	case at <= 0:
-		return 0, 0
-	case at >= (bands-1)*decade:
-		return bands - 2, int64(logOne)
+	const reach = 9657742 // ln(10)/4
+	for low = range bands - 1 {
+		over := int64(l) - int64(Ln(s.bound(low))) + reach
+		if over <= 0 {
+			return low, 0
+		}
+		if over < 2*reach {
+			return low, over << 24 / (2 * reach)
+		}
 	}
-	low = int(at / decade)
-	return low, (at % decade) << 24 / decade
+	return bands - 2, int64(logOne)
 }
 
 // level returns the market's level at a price that lies so between two bands.
@@ -224,4 +224,10 @@ func (d *decoder) byte() byte {
 	b := d.b[0]
 	d.b = d.b[1:]
 	return b
+}
+
+// LevelAt returns a market's level at a consensus price, as a factor in millionths.
+func (s *Set) LevelAt(market int64, price money.Micro) money.Micro {
+	m := s.Market(market)
+	return Exp(m.level(s.between(Ln(max(price, 1)))))
 }
