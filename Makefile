@@ -15,7 +15,7 @@ page := internal/web
 peer := bench/peer
 htmx := $(page)/static/vendor/htmx.min.js
 
-.PHONY: help build run test test-race test-long bench check fmt generate vendor setup clean
+.PHONY: help build run test test-race test-long bench backtest check fmt generate vendor setup clean
 
 help: ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 20
@@ -38,6 +38,10 @@ test-long: setup vendor ## run every test with its full counts (an hour)
 
 bench: build $(peer)/node_modules/.ready ## measure speed and memory against hand-written floors and a peer (BENCH="-only T2,T4")
 	@go run ./bench $(BENCH)
+
+backtest: build ## measure pricing on the real data in ../shared/data (BACKTEST="--estimate average")
+	@go run ./bench/backtestdata ../shared/data bin/backtest
+	@failed=0; for set in six weekly; do bin/assay backtest bin/backtest/$$set --plots bin/backtest/plots/$$set $(BACKTEST) || failed=$$?; done; exit $$failed
 
 # The peer that we are measured against is other people's: without npm, or
 # without the network, it is left out.

@@ -107,7 +107,7 @@ func TestRules_NameFunctionsAndTestsThatExist(t *testing.T) {
 	}
 	for _, m := range found {
 		file, name := m[1], regexp.QuoteMeta(m[2])
-		defined := regexp.MustCompile(`(?m)^func (\([^)]*\) )?` + name + `\(|^(const |\t)` + name + ` = `)
+		defined := regexp.MustCompile(`(?m)^func (\([^)]*\) )?` + name + `[(\[]|^(const |\t)` + name + ` = `)
 		if !defined.MatchString(read(t, file)) {
 			t.Errorf("%s has no %s", file, m[2])
 		}

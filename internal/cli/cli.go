@@ -47,6 +47,7 @@ type grammar struct {
 	Fees        feesCmd        `cmd:"" group:"work" help:"Refresh, show and roll back the fee rules, or quote a fee."`
 	Events      eventsCmd      `cmd:"" group:"work" help:"List the last events."`
 	Verify      verifyCmd      `cmd:"" group:"care" help:"Verify a user's wallet, or the whole ledger."`
+	Backtest    backtestCmd    `cmd:"" group:"care" help:"Measure a pricing policy on a history of quotes."`
 	Config      configCmd      `cmd:"" group:"care" help:"Show the effective settings and where each comes from."`
 	Backup      backupCmd      `cmd:"" group:"care" help:"Write a copy of the database to a file, also while the server runs."`
 	Restore     restoreCmd     `cmd:"" group:"care" help:"Put a backup in the database's place."`

@@ -1,0 +1,215 @@
+// Package backtest measures a pricing policy on a history of quotes. It drives the
+// production code of internal/pricing with a virtual clock, makes what goes wrong in
+// reality (markets that are late, shuffled, in another currency), and holds the
+// prices against limits. The same data and seed give the same figures.
+//
+// It decides no price: what it measures may be a float.
+package backtest
+
+import (
+	"context"
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"slices"
+	"time"
+
+	"assay/internal/money"
+	"assay/internal/pricing"
+)
+
+// Options choose what is measured.
+type Options struct {
+	Policy pricing.Policy
+	Seed   uint64
+	Names  int  // about how many names are taken; 0: all
+	Quick  bool // poison one market instead of each
+	Plots  bool // draw pictures
+	// Progress is called with the experiment that begins and how many there are.
+	Progress func(name string, done, all int)
+}
+
+// Measure is one figure and its limit.
+type Measure struct {
+	Name  string  `json:"name"`
+	Value float64 `json:"value"`
+	Low   float64 `json:"low,omitempty"`  // the least allowed
+	High  float64 `json:"high,omitempty"` // the most allowed
+	Unit  string  `json:"unit,omitempty"` // %, names, x
+	Bound string  `json:"bound"`          // <=, >=, within
+}
+
+// OK reports whether the figure is within its limit.
+func (m Measure) OK() bool {
+	switch m.Bound {
+	case "<=":
+		return m.Value <= m.High
+	case ">=":
+		return m.Value >= m.Low
+	case "within":
+		return m.Value >= m.Low && m.Value <= m.High
+	default:
+		return true
+	}
+}
+
+func most(name string, value, high float64, unit string) Measure {
+	return Measure{Name: name, Value: value, High: high, Unit: unit, Bound: "<="}
+}
+
+func least(name string, value, low float64, unit string) Measure {
+	return Measure{Name: name, Value: value, Low: low, Unit: unit, Bound: ">="}
+}
+
+func between(name string, value, low, high float64, unit string) Measure {
+	return Measure{Name: name, Value: value, Low: low, High: high, Unit: unit, Bound: "within"}
+}
+
+func figure(name string, value float64, unit string) Measure {
+	return Measure{Name: name, Value: value, Unit: unit}
+}
+
+// Result is the outcome of one experiment.
+type Result struct {
+	Experiment string    `json:"experiment"`
+	Measures   []Measure `json:"measures,omitempty"`
+	Skipped    string    `json:"skipped,omitempty"` // why it was not made
+	Plots      []Plot    `json:"-"`
+}
+
+// OK reports whether every figure is within its limit.
+func (r *Result) OK() bool {
+	return !slices.ContainsFunc(r.Measures, func(m Measure) bool { return !m.OK() })
+}
+
+// check replaces figures that rest on nothing by the reason.
+func (r *Result) check() {
+	for _, m := range r.Measures {
+		if math.IsNaN(m.Value) || math.IsInf(m.Value, 0) {
+			r.Skipped, r.Measures = "too few names or runs for "+m.Name, nil
+			return
+		}
+	}
+}
+
+// experiment is one row of the table.
+type experiment struct {
+	name  string
+	needs func(*Data) string // why the data does not do, or ""
+	run   func(*lab) ([]Measure, error)
+}
+
+// lab is what an experiment works with. Each has a generator of its own, so that
+// leaving one out changes no other.
+type lab struct {
+	ctx   context.Context //nolint:containedctx // of one call of Run
+	data  *Data
+	opts  Options
+	rand  *rand.Rand
+	plots []Plot
+}
+
+// Run makes every experiment that the data allows.
+func Run(ctx context.Context, d *Data, o Options) ([]Result, error) {
+	d = d.take(o.Names)
+	all := experiments()
+	var out []Result
+	for i, e := range all {
+		if o.Progress != nil {
+			o.Progress(e.name, i, len(all))
+		}
+		res := Result{Experiment: e.name, Skipped: e.needs(d)}
+		if res.Skipped == "" {
+			l := &lab{ctx: ctx, data: d, opts: o, rand: rand.New(rand.NewPCG(o.Seed, uint64(i)))}
+			var err error
+			if res.Measures, err = e.run(l); err != nil {
+				return out, fmt.Errorf("%s: %w", e.name, err)
+			}
+			res.check()
+			if o.Plots {
+				res.Plots = l.plots
+			}
+		}
+		out = append(out, res)
+	}
+	return out, nil
+}
+
+func experiments() []experiment {
+	return []experiment{
+		{"leave one market out", severalMarkets, leaveOneOut},
+		{"a market drops out", severalMarkets, dropOut},
+		{"two quotes more than 2x apart", manyMarkets, twoQuotes},
+		{"ok against unseen quotes", manyMarkets, unseen},
+		{"clean data", severalMarkets, clean},
+		{"the history as it is", several, replayed},
+		{"poison, several markets", manyMarkets, poisoned},
+		{"crash", longSeries, crashes},
+		{"poison, one market", longSeries, lonePoison},
+	}
+}
+
+func severalMarkets(d *Data) string {
+	if n := len(d.full()); n < 3 {
+		return fmt.Sprintf("needs three markets at one time, has %d", n)
+	}
+	return ""
+}
+
+func manyMarkets(d *Data) string {
+	if n := len(d.full()); n < 5 {
+		return fmt.Sprintf("needs five markets at one time, has %d", n)
+	}
+	return ""
+}
+
+func several(d *Data) string {
+	if n := len(d.Times); n < 3 {
+		return fmt.Sprintf("needs three times, has %d", n)
+	}
+	return ""
+}
+
+func longSeries(d *Data) string {
+	t, n := len(d.Times), len(d.Names)
+	if t < 3 || d.Times[t-1].Sub(d.Times[0]) < 14*24*time.Hour || n < 1000 {
+		return fmt.Sprintf("needs three times over 14 days and 1,000 names, has %d and %d", t, n)
+	}
+	return ""
+}
+
+// full returns the markets' quotes at the last of the times at which most of them
+// responded, without those that did not.
+func (d *Data) full() []int {
+	_, at := d.fullest()
+	return at
+}
+
+func (d *Data) fullest() (t int, markets []int) {
+	for i, qs := range d.Quotes {
+		var m []int
+		for k, q := range qs {
+			if q != nil {
+				m = append(m, k)
+			}
+		}
+		if len(m) >= len(markets) {
+			t, markets = i, m
+		}
+	}
+	return t, markets
+}
+
+func logRatio(a, b money.Micro) float64 { return math.Abs(math.Log(float64(a) / float64(b))) }
+
+func percentile(v []float64, p float64) float64 {
+	if len(v) == 0 {
+		return math.NaN()
+	}
+	v = slices.Sorted(slices.Values(v))
+	return v[min(len(v)-1, int(p*float64(len(v))))]
+}
+
+func percentOf(n, of int) float64 { return 100 * float64(n) / float64(max(1, of)) }
+
+func epoch() time.Time { return time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC) }

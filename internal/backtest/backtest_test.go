@@ -1,0 +1,187 @@
+package backtest
+
+import (
+	"compress/gzip"
+	"encoding/csv"
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"assay/internal/money"
+	"assay/internal/pricing"
+	"assay/internal/randtest"
+)
+
+func TestReal_SixMarketsStayWithinEveryLimit(t *testing.T) {
+	d := realData(t, "csgo_6market_2020-05_usd.csv.gz", func(column string) (string, string) { return "2020-05-15", column }, 1)
+	measure(t, d, Options{Seed: 1, Quick: !randtest.Long()}, 6)
+}
+
+func TestReal_AWeeklySeriesStaysWithinEveryLimit(t *testing.T) {
+	d := realData(t, "cs2_steam_weekly_2026_usd_cents.csv.gz", func(column string) (string, string) { return column, "steam" }, 100)
+	names := 6000
+	if randtest.Long() {
+		names = 0
+	}
+	measure(t, d, Options{Seed: 1, Names: names}, 3)
+}
+
+// measure makes the experiments, of which so many must not be skipped.
+func measure(t *testing.T, d *Data, o Options, experiments int) {
+	t.Helper()
+	o.Policy = pricing.Policy{Method: pricing.Consensus, Currency: "USD"}
+	results, err := Run(t.Context(), d, o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, r := range results {
+		if r.Skipped == "" {
+			experiments--
+		}
+		for _, m := range r.Measures {
+			t.Logf("%s: %s: %.4g %s", r.Experiment, m.Name, m.Value, m.Unit)
+			if !m.OK() {
+				t.Errorf("%s: %s is %.4g, not %s %g to %g", r.Experiment, m.Name, m.Value, m.Bound, m.Low, m.High)
+			}
+		}
+	}
+	if experiments != 0 {
+		t.Errorf("%d experiments too few were made", experiments)
+	}
+}
+
+// realData reads a table of names and columns, or skips the test. place gives the
+// time and market of a column; a price is divided by scale.
+func realData(t *testing.T, file string, place func(column string) (string, string), scale money.Micro) *Data {
+	t.Helper()
+	f, err := os.Open(filepath.Join(projectRoot(t), "..", "shared", "data", file))
+	if errors.Is(err, fs.ErrNotExist) {
+		t.Skipf("real prices (../shared/data/%s) are not here", file)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	unzipped, err := gzip.NewReader(f)
+	if err != nil {
+		t.Fatal(err)
+	}
+	rows, err := csv.NewReader(unzipped).ReadAll()
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := &reading{names: map[string]int32{}, markets: map[string]int32{}}
+	for _, row := range rows[1:] {
+		for i, text := range row[1:] {
+			if text == "" {
+				continue
+			}
+			at, market := place(rows[0][i+1])
+			if err := r.add(at, market, row[0], text, "USD"); err != nil {
+				t.Fatal(err)
+			}
+			r.rows[len(r.rows)-1].price /= scale
+		}
+	}
+	return r.data()
+}
+
+// projectRoot returns the directory of go.mod.
+func projectRoot(t *testing.T) string {
+	t.Helper()
+	dir, err := os.Getwd()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for {
+		if _, err := os.Stat(filepath.Join(dir, "go.mod")); err == nil {
+			return dir
+		}
+		if filepath.Dir(dir) == dir {
+			t.Fatal("no go.mod above the test")
+		}
+		dir = filepath.Dir(dir)
+	}
+}
+
+func TestRead_TakesTheColumnsInAnyOrder(t *testing.T) {
+	dir := t.TempDir()
+	write(t, dir, "a.csv", "name,price,currency,market,time,comment\nB,2.5,EUR,m,2026-01-02,x\nA,1,EUR,m,2026-01-02,\nA,0.9,EUR,m,2026-01-02,\n")
+	write(t, dir, "b.csv", "time,market,name,price,currency\n2026-01-01T12:00:00Z,k,A,3,USD\n")
+	d, err := Read(dir, func(int, int) {})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(d.Names) != 2 || d.Names[0] != "A" || len(d.Times) != 2 || !d.Times[0].Equal(time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC)) {
+		t.Fatalf("%+v", d)
+	}
+	if d.Markets[0] != (MarketInfo{"k", "USD"}) || d.Markets[1] != (MarketInfo{"m", "EUR"}) {
+		t.Fatalf("markets %v", d.Markets)
+	}
+	if q := d.Quotes[1][1]; d.Quotes[1][0] != nil || q[0] != 900_000 || q[1] != 2_500_000 {
+		t.Fatalf("quotes %v", d.Quotes)
+	}
+}
+
+func TestRead_ExplainsWhatIsWrong(t *testing.T) {
+	const header = "time,market,name,price,currency\n"
+	for text, want := range map[string]string{
+		"time,market,name,price\n":                              `no column "currency"`,
+		header + "yesterday,m,A,1,USD\n":                        "line 2: time",
+		header + "2026-01-01,m,A,free,USD\n":                    "line 2: price",
+		header + "2026-01-01,m,A,-1,USD\n":                      "line 2: price",
+		header + "2026-01-01,m,A,1,dollar\n":                    "line 2: currency",
+		header + "2026-01-01,m,A,1,USD\n2026-01-01,m,B,1,EUR\n": "line 3: market",
+		header: "no quote",
+	} {
+		dir := t.TempDir()
+		write(t, dir, "a.csv", text)
+		if _, err := Read(dir, func(int, int) {}); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%q: error %v, want %q", text, err, want)
+		}
+	}
+	if _, err := Read(t.TempDir(), func(int, int) {}); err == nil || !strings.Contains(err.Error(), "no .csv file") {
+		t.Errorf("an empty folder: %v", err)
+	}
+}
+
+func write(t *testing.T, dir, name, text string) {
+	t.Helper()
+	if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func TestRun_TheSameSeedGivesTheSameFigures(t *testing.T) {
+	d := realData(t, "csgo_6market_2020-05_usd.csv.gz", func(column string) (string, string) { return "2020-05-15", column }, 1)
+	o := Options{Seed: 7, Names: 200, Quick: true, Plots: true, Policy: pricing.Policy{Method: pricing.Average, Guard: pricing.Hold, Currency: "USD"}}
+	a, err := Run(t.Context(), d, o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	b, err := Run(t.Context(), d, o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	bad := 0
+	for i := range a {
+		if !a[i].OK() {
+			bad++
+		}
+		for k := range a[i].Measures {
+			if a[i].Measures[k] != b[i].Measures[k] {
+				t.Errorf("%s: %+v and %+v", a[i].Experiment, a[i].Measures[k], b[i].Measures[k])
+			}
+		}
+	}
+	if bad == 0 {
+		t.Error("the plain average of quotes reaches every limit")
+	}
+	if len(a[0].Plots) == 0 || !strings.HasPrefix(string(a[0].Plots[0].SVG), "<svg") {
+		t.Error("no plot of the first experiment")
+	}
+}

@@ -1,0 +1,249 @@
+package backtest
+
+import (
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"testing"
+	"time"
+
+	"assay/internal/money"
+	"assay/internal/pricing"
+)
+
+// units is an amount in millionths.
+func units(v float64) money.Micro { return money.Micro(math.Round(v * money.Scale)) }
+
+// shop is an installation with some filler names, which move a little in every run,
+// and the names under test before them.
+type shop struct {
+	t       *testing.T
+	sim     *Sim
+	rand    *rand.Rand
+	filler  []Quotes
+	names   []string
+	run     int
+	policy  pricing.Policy
+	markets int
+}
+
+const fillerNames = 400
+
+func newShop(t *testing.T, markets int, policy pricing.Policy, names ...string) *shop {
+	t.Helper()
+	policy.Currency = "USD"
+	s := &shop{t: t, names: names, rand: rand.New(rand.NewPCG(1, 2)), markets: markets, policy: policy}
+	all := append([]string(nil), names...)
+	for i := range fillerNames {
+		all = append(all, fmt.Sprintf("Sticker | Filler %d", i))
+	}
+	var infos []MarketInfo
+	for k := range markets {
+		infos = append(infos, MarketInfo{fmt.Sprintf("m%d", k), "USD"})
+		s.filler = append(s.filler, make(Quotes, fillerNames))
+	}
+	for i := range fillerNames {
+		p := math.Exp(4 * s.rand.NormFloat64())
+		for k := range markets {
+			s.filler[k][i] = scaled(units(max(0.11, p)), math.Exp(0.05*s.rand.NormFloat64()))
+		}
+	}
+	s.sim = NewSim(all, infos, policy)
+	return s
+}
+
+// quote makes one run 12 hours after the last: quotes are of the names under test,
+// by market. A market whose quotes are nil does not respond; frozen responses are
+// the same as before.
+func (s *shop) quote(frozen bool, quotes ...[]float64) *Outcome {
+	s.t.Helper()
+	responses := make([]Quotes, s.markets)
+	for k := range responses {
+		if k >= len(quotes) || quotes[k] == nil {
+			continue
+		}
+		q := make(Quotes, 0, len(s.sim.names))
+		for _, v := range quotes[k] {
+			q = append(q, units(v))
+		}
+		if !frozen {
+			for range fillerNames / 20 {
+				i := s.rand.IntN(fillerNames)
+				s.filler[k][i] = scaled(s.filler[k][i], math.Exp(0.05*s.rand.NormFloat64()))
+			}
+		}
+		responses[k] = append(q, s.filler[k]...)
+	}
+	o, err := s.sim.Run(epoch().Add(time.Duration(s.run)*step), responses)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	s.run++
+	return o
+}
+
+func TestCase_ASixMarketGraffitiWithAJokeCostsThreeCents(t *testing.T) {
+	d := realData(t, "csgo_6market_2020-05_usd.csv.gz", func(column string) (string, string) { return "2020-05-15", column }, 1)
+	l := &lab{ctx: t.Context(), data: d, opts: Options{Policy: pricing.Policy{Currency: "USD"}}}
+	s, err := l.shot()
+	if err != nil {
+		t.Fatal(err)
+	}
+	jokes := 0
+	for i, name := range d.Names {
+		joke := false
+		for _, q := range d.Quotes[0] {
+			joke = joke || q[i] == units(1438.168)
+		}
+		if !joke {
+			continue
+		}
+		jokes++
+		it := s.first.Items[i]
+		if it.Price > units(0.2) {
+			t.Errorf("%s costs %s (%s)", name, it.Price, it.Status)
+		}
+		if name == "Sealed Graffiti | Hop (Blood Red)" && (it.Price < units(0.04) || it.Price > units(0.1)) {
+			t.Errorf("%s costs %s, its quotes are 0.05 to 0.1 and 1438.168", name, it.Price)
+		}
+	}
+	if jokes != 5 {
+		t.Errorf("%d names at 1438.168, want 5", jokes)
+	}
+}
+
+func TestCase_TwoContradictingQuotesAreNeverPublishedAsTheirMidpoint(t *testing.T) {
+	const name = "Sealed Graffiti | Fart (Bazooka Pink)"
+	fresh := newShop(t, 2, pricing.Policy{}, name)
+	if it := fresh.quote(false, []float64{0.03}, []float64{1438}).Items[0]; it.Status != pricing.Disputed || it.Price > units(0.04) {
+		t.Errorf("without a last price: %s, %s; want about 0.03, disputed", it.Price, it.Status)
+	}
+	known := newShop(t, 2, pricing.Policy{}, name)
+	for range 3 {
+		known.quote(false, []float64{1438}, []float64{1400})
+	}
+	if it := known.quote(false, []float64{0.03}, []float64{1438}).Items[0]; it.Status != pricing.Disputed || it.Price < units(1300) {
+		t.Errorf("with a last price of 1,400: %s, %s; want about 1,438, disputed", it.Price, it.Status)
+	}
+}
+
+func TestCase_AFallOfAClassBy41PercentIsFollowedAtOnce(t *testing.T) {
+	var names []string
+	var before, after []float64
+	for i := range 150 {
+		names = append(names, fmt.Sprintf("★ Knife %d", i))
+		before, after = append(before, 100+float64(i)), append(after, (100+float64(i))*0.59)
+	}
+	after[7] = before[7] * 0.35 // beyond 2x, but not beyond its class
+	for _, markets := range []int{1, 3} {
+		s := newShop(t, markets, pricing.Policy{}, names...)
+		same := func(q []float64) (out [][]float64) {
+			for range markets {
+				out = append(out, q)
+			}
+			return out
+		}
+		for range 8 {
+			s.quote(false, same(before)...)
+		}
+		o := s.quote(false, same(after)...)
+		for _, m := range o.Markets {
+			if m.Refusal != nil {
+				t.Fatalf("refused: %s", m.Refusal)
+			}
+		}
+		for i := range names {
+			if it := o.Items[i]; math.Abs(float64(it.Price)/float64(units(after[i]))-1) > 0.1 {
+				t.Fatalf("%d markets: %s costs %s, want %v", markets, names[i], it.Price, after[i])
+			}
+		}
+	}
+}
+
+func TestCase_AnAlternatingPriceIsReleasedAtItsLessExtremeReading(t *testing.T) {
+	s := newShop(t, 1, pricing.Policy{}, "Sticker | Alternating")
+	for range 3 {
+		s.quote(false, []float64{1})
+	}
+	prices := []float64{3, 4.5, 3, 4.5}
+	for i, p := range prices {
+		it := s.quote(false, []float64{p}).Items[0]
+		want := units(1)
+		if i > 0 {
+			want = units(3)
+		}
+		if i < 2 && (it.Price != want || it.Status != pricing.Suspect) {
+			t.Fatalf("reading %d of %v: %s, %s; want %s, suspect", i, p, it.Price, it.Status, want)
+		}
+	}
+}
+
+func TestCase_TheSameResponseAgainReleasesNothing(t *testing.T) {
+	s := newShop(t, 1, pricing.Policy{}, "Sticker | Joke")
+	for range 3 {
+		s.quote(false, []float64{1})
+	}
+	s.quote(false, []float64{4})
+	for range 10 {
+		if it := s.quote(true, []float64{4}).Items[0]; it.Price != units(1) || it.Decision != pricing.HeldBack {
+			t.Fatalf("%s, %s: want 1, held", it.Price, it.Decision)
+		}
+	}
+	if it := s.quote(false, []float64{3.5}).Items[0]; it.Price != units(3.5) || it.Decision != pricing.Released {
+		t.Fatalf("%s, %s: want 3.5, released", it.Price, it.Decision)
+	}
+}
+
+func TestCase_ARiseOf5xOnOneMarketNeedsTwoChangedResponsesOverADay(t *testing.T) {
+	s := newShop(t, 1, pricing.Policy{}, "Sticker | Pumped")
+	for range 3 {
+		s.quote(false, []float64{1})
+	}
+	for i, want := range []float64{1, 1, 9} {
+		it := s.quote(false, []float64{9 + float64(i)}).Items[0]
+		if it.Price != units(want) || it.Status != pricing.Suspect {
+			t.Fatalf("run %d: %s, %s; want %v, suspect", i, it.Price, it.Status, want)
+		}
+	}
+	for range 50 { // 25 days
+		if it := s.quote(false, []float64{9}).Items[0]; it.Status != pricing.Suspect {
+			t.Fatalf("%s after a rise on one market within 30 days", it.Status)
+		}
+	}
+}
+
+func TestCase_AMarketThatGrowsByHalfOrMorePerRunIsNotFollowed(t *testing.T) {
+	for _, factor := range []float64{1.5, 1.9} {
+		s := newShop(t, 1, pricing.Policy{}, "Sticker | Drifting")
+		for range 6 {
+			s.quote(false, []float64{1})
+		}
+		price, last := 1.0, money.Micro(0)
+		for range 10 {
+			price *= factor
+			for i := range s.filler[0] {
+				s.filler[0][i] = scaled(s.filler[0][i], factor)
+			}
+			it := s.quote(false, []float64{price}).Items[0]
+			if last = it.Price; it.Status == pricing.OK {
+				t.Errorf("x%v: %s is published as ok", factor, it.Price)
+			}
+		}
+		if last > units(2) {
+			t.Errorf("x%v per run was followed to %s", factor, last)
+		}
+	}
+}
+
+func TestCase_TwoMarketsThatMovedThemselvesAreFollowedAtOnceUnlessHeld(t *testing.T) {
+	for guard, want := range map[pricing.Guard]pricing.Decision{pricing.Flag: pricing.TakenAtOnce, pricing.Hold: pricing.HeldBack} {
+		s := newShop(t, 3, pricing.Policy{Guard: guard}, "Sticker | Rising")
+		for range 4 {
+			s.quote(false, []float64{1}, []float64{1.1}, []float64{0.95})
+		}
+		it := s.quote(false, []float64{3}, []float64{3.2}, []float64{0.95}).Items[0]
+		if it.Decision != want || it.Status != pricing.Suspect {
+			t.Errorf("%s: %q, %s, %s", guard, it.Decision, it.Price, it.Status)
+		}
+	}
+}

@@ -1,0 +1,248 @@
+package backtest
+
+import (
+	"cmp"
+	"encoding/csv"
+	"errors"
+	"fmt"
+	"hash/fnv"
+	"io"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"assay/internal/money"
+)
+
+// Data is a history of quotes: what each market quoted at each time.
+type Data struct {
+	Names   []string
+	Markets []MarketInfo
+	Times   []time.Time
+	// Quotes holds, by time and market, the quotes by name; nil: the market did not
+	// respond at that time.
+	Quotes [][]Quotes
+}
+
+// columns are what every file must have; others are ignored.
+func columns() []string { return []string{"time", "market", "name", "price", "currency"} }
+
+const (
+	maxRows    = 50_000_000
+	maxMarkets = 100
+)
+
+// row is one quote.
+type row struct {
+	at     int64 // microseconds
+	market int32
+	name   int32
+	price  money.Micro
+}
+
+// reading collects the rows of all files.
+type reading struct {
+	names    map[string]int32
+	markets  map[string]int32
+	currency []money.Currency
+	list     []string
+	keys     []string
+	rows     []row
+}
+
+// Read reads every .csv file of a folder. Each has a header with the columns time
+// (RFC 3339 or a date), market, name, price and currency; the rows of one market
+// and time are one response.
+func Read(dir string, progress func(done, all int)) (*Data, error) {
+	files, err := filepath.Glob(filepath.Join(dir, "*.csv"))
+	if err != nil || len(files) == 0 {
+		return nil, errors.Join(err, fmt.Errorf("no .csv file in %s: give a folder of files with the columns %s", dir, strings.Join(columns(), ", ")))
+	}
+	slices.Sort(files)
+	r := &reading{names: map[string]int32{}, markets: map[string]int32{}}
+	for i, file := range files {
+		if err := r.file(file); err != nil {
+			return nil, fmt.Errorf("%s: %w", filepath.Base(file), err)
+		}
+		progress(i+1, len(files))
+	}
+	if len(r.rows) == 0 {
+		return nil, fmt.Errorf("no quote in %s", dir)
+	}
+	return r.data(), nil
+}
+
+func (r *reading) file(name string) error {
+	f, err := os.Open(name)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = f.Close() }()
+	c := csv.NewReader(f)
+	c.ReuseRecord = true
+	header, err := c.Read()
+	if err != nil {
+		return fmt.Errorf("header: %w", err)
+	}
+	var at [5]int
+	for i, want := range columns() {
+		if at[i] = slices.Index(header, want); at[i] < 0 {
+			return fmt.Errorf("no column %q: the header must name %s", want, strings.Join(columns(), ", "))
+		}
+	}
+	for {
+		rec, err := c.Read()
+		if errors.Is(err, io.EOF) {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+		if err := r.add(rec[at[0]], rec[at[1]], rec[at[2]], rec[at[3]], rec[at[4]]); err != nil {
+			line, _ := c.FieldPos(0)
+			return fmt.Errorf("line %d: %w", line, err)
+		}
+	}
+}
+
+func (r *reading) add(at, market, name, price, currency string) error {
+	if len(r.rows) >= maxRows {
+		return fmt.Errorf("more than %d rows: split the history", maxRows)
+	}
+	t, err := parseTime(at)
+	if err != nil {
+		return err
+	}
+	p, err := money.Parse([]byte(price), 1)
+	if err != nil || p <= 0 {
+		return fmt.Errorf("price %.40q: want a decimal number above 0", price)
+	}
+	m, ok := r.markets[market]
+	if !ok {
+		c, err := money.ParseCurrency(currency)
+		if err != nil {
+			return err
+		}
+		if m = int32(len(r.keys)); m >= maxMarkets {
+			return fmt.Errorf("more than %d markets", maxMarkets)
+		}
+		market = strings.Clone(market)
+		r.markets[market] = m
+		r.keys, r.currency = append(r.keys, market), append(r.currency, c)
+	}
+	if string(r.currency[m]) != currency {
+		return fmt.Errorf("market %.40q quotes in %s and %.10q: one market has one currency", market, r.currency[m], currency)
+	}
+	n, ok := r.names[name]
+	if !ok {
+		n = int32(len(r.list))
+		name = strings.Clone(name)
+		r.names[name] = n
+		r.list = append(r.list, name)
+	}
+	r.rows = append(r.rows, row{t.UnixMicro(), m, n, p})
+	return nil
+}
+
+func parseTime(text string) (time.Time, error) {
+	for _, layout := range []string{time.RFC3339, time.DateOnly} {
+		if t, err := time.Parse(layout, text); err == nil {
+			return t, nil
+		}
+	}
+	return time.Time{}, fmt.Errorf("time %.40q: write 2026-10-05T12:00:00Z or 2026-10-05", text)
+}
+
+// data sorts names, markets and times, so that the order of rows does not matter.
+func (r *reading) data() *Data {
+	names, nameAt := sorted(r.list)
+	keys, marketAt := sorted(r.keys)
+	d := &Data{Names: names}
+	for _, k := range keys {
+		d.Markets = append(d.Markets, MarketInfo{k, r.currency[r.markets[k]]})
+	}
+	times := map[int64]int{}
+	for _, row := range r.rows {
+		times[row.at] = 0
+	}
+	for at := range times {
+		d.Times = append(d.Times, time.UnixMicro(at).UTC())
+	}
+	slices.SortFunc(d.Times, time.Time.Compare)
+	for i, t := range d.Times {
+		times[t.UnixMicro()] = i
+	}
+	d.Quotes = make([][]Quotes, len(d.Times))
+	for _, row := range r.rows {
+		t := times[row.at]
+		if d.Quotes[t] == nil {
+			d.Quotes[t] = make([]Quotes, len(keys))
+		}
+		m := marketAt[row.market]
+		if d.Quotes[t][m] == nil {
+			d.Quotes[t][m] = make(Quotes, len(names))
+		}
+		// Of two rows of one name the lower ask counts.
+		if q := &d.Quotes[t][m][nameAt[row.name]]; *q == 0 || row.price < *q {
+			*q = row.price
+		}
+	}
+	return d
+}
+
+// take returns the history of about so many names: all wears of a skin, or none.
+func (d *Data) take(n int) *Data {
+	if n <= 0 || n >= len(d.Names) {
+		return d
+	}
+	out := &Data{Markets: d.Markets, Times: d.Times}
+	var at []int
+	for i, name := range d.Names {
+		if skinHash(name)%uint64(len(d.Names)) < uint64(n) {
+			at, out.Names = append(at, i), append(out.Names, name)
+		}
+	}
+	for _, all := range d.Quotes {
+		var some []Quotes
+		for _, q := range all {
+			if q == nil {
+				some = append(some, nil)
+				continue
+			}
+			part := make(Quotes, len(at))
+			for k, i := range at {
+				part[k] = q[i]
+			}
+			some = append(some, part)
+		}
+		out.Quotes = append(out.Quotes, some)
+	}
+	return out
+}
+
+// skinHash is equal for all wears of a skin.
+func skinHash(name string) uint64 {
+	if i := strings.LastIndex(name, " ("); i > 0 {
+		name = name[:i]
+	}
+	h := fnv.New64a()
+	_, _ = h.Write([]byte(name))
+	return h.Sum64()
+}
+
+// sorted returns the texts in order, and the new place of each.
+func sorted(texts []string) (out []string, place []int32) {
+	order := make([]int32, len(texts))
+	for i := range order {
+		order[i] = int32(i)
+	}
+	slices.SortFunc(order, func(a, b int32) int { return cmp.Compare(texts[a], texts[b]) })
+	place = make([]int32, len(texts))
+	for i, o := range order {
+		out = append(out, texts[o])
+		place[o] = int32(i)
+	}
+	return out, place
+}

@@ -1,0 +1,239 @@
+package backtest
+
+import (
+	"fmt"
+	"time"
+
+	"assay/internal/money"
+	"assay/internal/pricing"
+)
+
+// Quotes are the asks of one market by name, in its currency; 0 is none.
+type Quotes []money.Micro
+
+// Sim is an installation in memory: it drives the production code of
+// internal/pricing as a refresh does, with a virtual clock. It is for one
+// goroutine.
+type Sim struct {
+	policy  pricing.Policy
+	names   []string
+	traits  []pricing.Traits
+	set     *pricing.Set
+	markets []simMarket
+	items   []simItem
+	begun   time.Time
+
+	points [2][]pricing.Point
+	quotes []pricing.Quote
+	priced pricing.Priced
+}
+
+type simMarket struct {
+	id       int64
+	name     string
+	currency money.Currency
+	state    pricing.MarketState
+	history  pricing.History
+	last     Quotes // last good response; nil: none
+	at       time.Time
+}
+
+type simItem struct {
+	state pricing.State
+	past  []accepted // changes of the accepted price, oldest first
+}
+
+type accepted struct {
+	at    time.Time
+	price money.Micro
+}
+
+// Item is what a run made of one item.
+type Item struct {
+	Price, Estimated money.Micro
+	Low, High        money.Micro
+	Status           pricing.Status
+	Decision         pricing.Decision
+}
+
+// Outcome is what one run made.
+type Outcome struct {
+	At      time.Time
+	Items   []Item
+	Markets []pricing.Outcome
+}
+
+// NewSim returns an installation without any price. The policy's currency is the
+// base currency.
+func NewSim(names []string, markets []MarketInfo, policy pricing.Policy) *Sim {
+	s := &Sim{
+		policy: policy, names: names, set: pricing.NewSet(money.Scale),
+		traits: make([]pricing.Traits, len(names)), items: make([]simItem, len(names)),
+	}
+	for i, n := range names {
+		s.traits[i] = pricing.TraitsOf(n)
+	}
+	for i, m := range markets {
+		s.markets = append(s.markets, simMarket{id: int64(i + 1), name: m.Name, currency: m.Currency})
+	}
+	return s
+}
+
+// MarketInfo names a market and the currency that it quotes in.
+type MarketInfo struct {
+	Name     string
+	Currency money.Currency
+}
+
+// Run gives the installation the responses of one run, by market; nil is no
+// response.
+func (s *Sim) Run(now time.Time, responses []Quotes) (*Outcome, error) {
+	if s.begun.IsZero() {
+		s.begun = now
+	}
+	round := pricing.NewRound(now, s.set)
+	for i := range s.markets {
+		m := &s.markets[i]
+		in := pricing.Market{ID: m.id, State: m.state, History: m.history}
+		rate, err := s.rate(m.currency)
+		if err != nil {
+			return nil, err
+		}
+		last := s.response(0, m.last, m.at, rate)
+		if err := round.Add(in, last, s.response(1, responses[i], now, rate)); err != nil {
+			return nil, fmt.Errorf("market %s: %w", m.name, err)
+		}
+	}
+	res := round.Finish()
+	if err := s.keep(res, responses, now); err != nil {
+		return nil, err
+	}
+	return s.price(now, res), nil
+}
+
+func (s *Sim) rate(c money.Currency) (money.Rate, error) {
+	if c == s.policy.Currency {
+		return money.RateScale, nil
+	}
+	rate, ok := s.policy.Rates.Of(c)
+	if !ok {
+		return 0, fmt.Errorf("no exchange rate for %s: give one with --rate %s=VALUE", c, c)
+	}
+	return rate.Value, nil
+}
+
+// response turns quotes into a response, in a buffer that is reused.
+func (s *Sim) response(buf int, q Quotes, at time.Time, rate money.Rate) *pricing.Response {
+	if q == nil {
+		return nil
+	}
+	points := s.points[buf][:0]
+	for i, amount := range q {
+		if amount > 0 {
+			points = append(points, pricing.Point{Key: uint64(i), Traits: s.traits[i], Amount: amount})
+		}
+	}
+	s.points[buf] = points
+	return &pricing.Response{At: at, Rate: rate, Points: points}
+}
+
+// keep stores what the round decided, through its encodings, as a restart would.
+func (s *Sim) keep(res pricing.Result, responses []Quotes, now time.Time) error {
+	encoded, err := res.Set.MarshalBinary()
+	if err != nil {
+		return err
+	}
+	s.set = new(pricing.Set)
+	if err := s.set.UnmarshalBinary(encoded); err != nil {
+		return err
+	}
+	for i, o := range res.Markets { // by ID, which is the order of s.markets
+		m := &s.markets[i]
+		encoded, err := o.State.MarshalBinary()
+		if err != nil {
+			return err
+		}
+		if err := m.state.UnmarshalBinary(encoded); err != nil {
+			return err
+		}
+		m.history = o.History
+		if responses[i] != nil && o.Refusal == nil {
+			m.last, m.at = responses[i], now
+		}
+	}
+	return nil
+}
+
+// price computes every item.
+func (s *Sim) price(now time.Time, res pricing.Result) *Outcome {
+	run := &Outcome{At: now, Items: make([]Item, len(s.names)), Markets: res.Markets}
+	pricer := pricing.NewPricer(s.policy, s.set)
+	movers := res.Movers
+	for i := range s.names {
+		s.quotes = s.quotes[:0]
+		moved := movers.Of(uint64(i))
+		for k := range s.markets {
+			m := &s.markets[k]
+			if m.last == nil || m.last[i] == 0 {
+				continue
+			}
+			s.quotes = append(s.quotes, pricing.Quote{
+				Source: "file", Market: m.name, ID: m.id, Currency: m.currency, Ask: m.last[i],
+				Sales: -1, FetchedAt: m.at, Moved: moved.Move(m.id),
+			})
+		}
+		it := &s.items[i]
+		pricer.Price(now, s.traits[i].Class, s.quotes, it.state, it.references(now), &s.priced)
+		it.store(now, &s.priced)
+		run.Items[i] = Item{
+			Price: s.priced.Price, Estimated: s.priced.Estimated, Low: s.priced.Interval.Low, High: s.priced.Interval.High,
+			Status: s.priced.Status, Decision: s.priced.Move.Decision,
+		}
+	}
+	return run
+}
+
+// references looks into the item's history.
+func (it *simItem) references(now time.Time) pricing.References {
+	const day, week = 24 * time.Hour, 7 * 24 * time.Hour
+	var r pricing.References
+	if len(it.past) == 0 {
+		return r
+	}
+	first := it.past[0].at
+	r.Day = it.inForce(now.Add(-day))
+	if now.Sub(first) >= 2*day {
+		r.Week = it.inForce(now.Add(-week))
+	}
+	return r
+}
+
+// inForce returns the price at a time, or the oldest known one.
+func (it *simItem) inForce(at time.Time) pricing.Reference {
+	found := it.past[0]
+	for _, p := range it.past {
+		if p.at.After(at) {
+			break
+		}
+		found = p
+	}
+	if found.at.Before(at) {
+		found.at = at
+	}
+	return pricing.Reference{Price: found.price, At: found.at}
+}
+
+// store keeps the state, and the price where it changed; what is older than the
+// references need is dropped.
+func (it *simItem) store(now time.Time, p *pricing.Priced) {
+	it.state = p.State
+	if p.Price <= 0 {
+		return
+	}
+	if n := len(it.past); n == 0 || it.past[n-1].price != p.Price {
+		it.past = append(it.past, accepted{now, p.Price})
+	}
+	for len(it.past) > 1 && now.Sub(it.past[1].at) > 8*24*time.Hour {
+		it.past = it.past[1:]
+	}
+}

@@ -1,0 +1,222 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"strconv"
+
+	"github.com/schollz/progressbar/v3"
+
+	"assay/internal/backtest"
+	"assay/internal/money"
+	"assay/internal/pricing"
+)
+
+// backtestCmd measures a pricing policy on a history of quotes.
+type backtestCmd struct {
+	Dir      string   `arg:"" help:"Folder of .csv files with the columns time, market, name, price and currency."`
+	Estimate string   `default:"consensus" placeholder:"METHOD" help:"Which figure becomes the price: consensus, median or average."`
+	Guard    string   `default:"flag" placeholder:"GUARD" help:"What happens to a price that moved far: flag or hold."`
+	Currency string   `default:"USD" placeholder:"CODE" help:"Currency that prices are computed in."`
+	Rate     []string `sep:"none" placeholder:"RATE" help:"Exchange rate of another currency of the files, such as CNY=0.14@2026-10-05; repeat it for each."`
+	Seed     uint64   `default:"1" help:"Seed of everything random; the same seed gives the same figures."`
+	Names    int      `default:"0" placeholder:"N" help:"Take about so many names of a long series; 0 takes all."`
+	Plots    string   `placeholder:"DIR" help:"Write SVG plots to this folder: price against truth, share within 2, 5 and 10 %, held and released."`
+}
+
+func (*backtestCmd) examples() []example {
+	return []example{
+		{"backtest prices", "measure the default policy on the files in prices"},
+		{"backtest prices --estimate average --guard hold --plots plots", "measure another policy and draw it"},
+		{"backtest prices --json", "the same table for a script; exit code 1 if a figure is beyond its limit"},
+	}
+}
+
+// errBeyondLimits means that a figure of a backtest is beyond its limit.
+var errBeyondLimits = fmt.Errorf("a figure is beyond its limit: %w", errReported)
+
+// backtestReport is the result as --json prints it.
+type backtestReport struct {
+	OK          bool              `json:"ok"`
+	Estimate    string            `json:"estimate"`
+	Guard       string            `json:"guard"`
+	Seed        uint64            `json:"seed"`
+	Names       int               `json:"names"`
+	Markets     int               `json:"markets"`
+	Times       int               `json:"times"`
+	Experiments []backtest.Result `json:"experiments"`
+}
+
+// Run measures.
+func (c *backtestCmd) Run(ctx context.Context, s *session) error {
+	policy, err := c.policy()
+	if err != nil {
+		return &usageError{text: err.Error(), help: "assay backtest --help"}
+	}
+	p := newBacktestProgress(s.Stderr, s.isTerminal(s.Stderr))
+	data, err := backtest.Read(c.Dir, func(done, all int) { p.show("read "+strconv.Itoa(done)+" files", done, all) })
+	if err != nil {
+		p.end()
+		return err
+	}
+	results, err := backtest.Run(ctx, data, backtest.Options{
+		Policy: policy, Seed: c.Seed, Names: c.Names, Plots: c.Plots != "", Progress: p.show,
+	})
+	p.end()
+	if err != nil {
+		return err
+	}
+	if err := writePlots(c.Plots, results); err != nil {
+		return err
+	}
+	report := backtestReport{
+		OK: true, Estimate: c.Estimate, Guard: c.Guard, Seed: c.Seed,
+		Names: len(data.Names), Markets: len(data.Markets), Times: len(data.Times), Experiments: results,
+	}
+	for i := range results {
+		report.OK = report.OK && results[i].OK()
+	}
+	if err := s.out.result(report, report.text); err != nil {
+		return err
+	}
+	if !report.OK {
+		return errBeyondLimits
+	}
+	return nil
+}
+
+// policy reads the flags.
+func (c *backtestCmd) policy() (pricing.Policy, error) {
+	p := pricing.Policy{Method: pricing.Method(c.Estimate), Rates: pricing.Rates{}}
+	switch p.Method {
+	case pricing.Consensus, pricing.Median, pricing.Average:
+	default:
+		return p, fmt.Errorf("--estimate: unknown estimate %.20q: use consensus, median or average", c.Estimate)
+	}
+	var err error
+	if p.Guard, err = pricing.ParseGuard(c.Guard); err != nil {
+		return p, fmt.Errorf("--guard: %w", err)
+	}
+	if p.Currency, err = money.ParseCurrency(c.Currency); err != nil {
+		return p, fmt.Errorf("--currency: %w", err)
+	}
+	for _, text := range c.Rate {
+		if err := p.Rates.Add(text); err != nil {
+			return p, fmt.Errorf("--rate: %w", err)
+		}
+	}
+	if c.Names < 0 {
+		return p, errors.New("--names: give 0 or a positive number")
+	}
+	return p, nil
+}
+
+// text writes the table.
+func (r *backtestReport) text(w io.Writer) {
+	_, _ = fmt.Fprintf(w, "%s names, %d markets, %d times; %s, %s, seed %d\n\n",
+		count(int64(r.Names)), r.Markets, r.Times, r.Estimate, r.Guard, r.Seed)
+	rows := [][]string{{"EXPERIMENT", "FIGURE", "MEASURED", "LIMIT", "RESULT"}}
+	for _, e := range r.Experiments {
+		if e.Skipped != "" {
+			rows = append(rows, []string{e.Experiment, "skipped: " + e.Skipped, "-", "-", "-"})
+			continue
+		}
+		for i, m := range e.Measures {
+			name := e.Experiment
+			if i > 0 {
+				name = ""
+			}
+			rows = append(rows, []string{name, m.Name, unit(m.Value, m.Unit), bound(m), grade(m)})
+		}
+	}
+	table(w, rows)
+	if !r.OK {
+		_, _ = fmt.Fprintln(w, "\nat least one figure is beyond its limit")
+	}
+}
+
+func unit(v float64, unit string) string {
+	text := strconv.FormatFloat(v, 'g', 4, 64)
+	if unit != "" {
+		text += " " + unit
+	}
+	return text
+}
+
+func bound(m backtest.Measure) string {
+	switch m.Bound {
+	case "<=":
+		return "at most " + unit(m.High, m.Unit)
+	case ">=":
+		return "at least " + unit(m.Low, m.Unit)
+	case "within":
+		return unit(m.Low, "") + " to " + unit(m.High, m.Unit)
+	default:
+		return "-"
+	}
+}
+
+func grade(m backtest.Measure) string {
+	switch {
+	case m.Bound == "":
+		return "-"
+	case m.OK():
+		return "ok"
+	default:
+		return "BEYOND"
+	}
+}
+
+// writePlots writes the pictures to a folder, which is created.
+func writePlots(dir string, results []backtest.Result) error {
+	if dir == "" {
+		return nil
+	}
+	if err := os.MkdirAll(dir, 0o750); err != nil {
+		return err
+	}
+	for _, r := range results {
+		for _, p := range r.Plots {
+			if err := os.WriteFile(filepath.Join(dir, p.Name+".svg"), p.SVG, 0o600); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// backtestProgress shows which experiment runs: as a bar on a terminal, else as a
+// line each.
+type backtestProgress struct {
+	w   io.Writer
+	bar *progressbar.ProgressBar // nil: plain lines
+}
+
+func newBacktestProgress(w io.Writer, terminal bool) *backtestProgress {
+	p := &backtestProgress{w: w}
+	if terminal {
+		p.bar = newBar(w)
+	}
+	return p
+}
+
+func (p *backtestProgress) show(name string, done, all int) {
+	if p.bar == nil {
+		_, _ = fmt.Fprintf(p.w, "%s (%d of %d)\n", name, done, all)
+		return
+	}
+	p.bar.Describe(fmt.Sprintf("%-32s", name))
+	p.bar.ChangeMax64(int64(all))
+	_ = p.bar.Set64(int64(done))
+}
+
+func (p *backtestProgress) end() {
+	if p.bar != nil {
+		_ = p.bar.Exit()
+		_, _ = fmt.Fprintln(p.w)
+	}
+}
