@@ -216,7 +216,7 @@ func (a *App) buildServer() *http.Server {
 	})
 	return api.NewServer(api.New(api.Deps{
 		Reader: bounded, Refresher: refresher, Inventories: users, Missing: users, Users: users, Wallets: a.ledger, Trading: trading{a.market, a.cfg.Currency, a.ledger.Keys}, Fees: feeDesk{a.fees, a.store}, Answers: answers{a.store, a.ledger.Keys},
-		Credentials: a.creds, Failures: failures, Page: page, Metrics: metrics(a.reader, a.store.EventCounts),
+		Credentials: a.creds, Failures: failures, Page: page, Metrics: metrics(a.reader, a.store),
 		Version: a.version, Logger: a.log, Now: a.now, TrustedProxies: a.cfg.TrustedProxies,
 	}), a.log)
 }

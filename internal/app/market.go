@@ -40,6 +40,11 @@ func (a *App) buildMarket() *market.Service {
 	})
 }
 
+// keepTrades settles what is due and reports what is overdue.
+func (a *App) keepTrades(ctx context.Context) error {
+	return errors.Join(a.market.SettleDue(ctx), a.market.ReportOverdue(ctx))
+}
+
 func nextSettling(t time.Time) time.Time { return t.UTC().Truncate(settlePace).Add(settlePace) }
 
 // sellers brings what sellers own up to date.

@@ -11,19 +11,21 @@ import (
 
 	"assay/internal/event"
 	"assay/internal/refresh"
+	"assay/internal/store"
 	"assay/internal/view"
+	"assay/internal/wallet"
 	"assay/internal/wallet/audit"
 )
 
 // metrics serves what the status and the sources tell, in the form of
 // Prometheus. Figures are read when they are asked for, so nothing is counted
 // twice.
-func metrics(reader *view.Reader, events func() map[event.Kind]int64) http.Handler {
+func metrics(reader *view.Reader, counts *store.Store) http.Handler {
 	registry := prometheus.NewRegistry()
 	registry.MustRegister(
 		collectors.NewGoCollector(),
 		collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}),
-		&collector{reader: reader, events: events, descs: describe()},
+		&collector{reader: reader, store: counts, descs: describe()},
 	)
 	return promhttp.HandlerFor(registry, promhttp.HandlerOpts{MaxRequestsInFlight: 2, Timeout: collectTimeout})
 }
@@ -34,7 +36,7 @@ const collectTimeout = 10 * time.Second
 // markets of the configuration, so their number is bounded.
 type collector struct {
 	reader *view.Reader
-	events func() map[event.Kind]int64
+	store  *store.Store
 	descs  descriptions
 }
 
@@ -44,6 +46,7 @@ type descriptions struct {
 	answers, blocked, quotes, quarantined                 *prometheus.Desc
 	limit, used, left, low, events                        *prometheus.Desc
 	lastFetch, lastSuccess, latency, jobRequests          *prometheus.Desc
+	postings, trades, overdue                             *prometheus.Desc
 }
 
 func describe() descriptions {
@@ -73,6 +76,9 @@ func describe() descriptions {
 		ledgerFailures: d("ledger_failures", "What the last verification of the whole wallet ledger found."),
 		ledgerEntries:  d("ledger_entries", "Entries of the wallet ledger at its last verification."),
 		ledgerVerified: d("ledger_verified_timestamp_seconds", "When the whole wallet ledger was last verified."),
+		postings:       d("ledger_postings_total", "Transactions that this process has posted to the wallet ledger since its start.", "kind"),
+		trades:         d("trades_open", "Trades that are neither settled nor reversed.", "state"),
+		overdue:        d("trades_overdue", "Open trades that were reported as overdue."),
 		quarantined:    d("market_quarantined", "1 while a market's answers are in quarantine.", "source", "market"),
 	}
 }
@@ -85,7 +91,7 @@ func (c *collector) Describe(ch chan<- *prometheus.Desc) { prometheus.DescribeBy
 func (c *collector) Collect(ch chan<- prometheus.Metric) {
 	ctx, cancel := context.WithTimeout(context.Background(), collectTimeout)
 	defer cancel()
-	counts := c.events()
+	counts := c.store.EventCounts()
 	for _, kind := range event.Kinds() {
 		ch <- prometheus.MustNewConstMetric(c.descs.events, prometheus.CounterValue, float64(counts[kind]), string(kind))
 	}
@@ -97,6 +103,7 @@ func (c *collector) Collect(ch chan<- prometheus.Metric) {
 			gauge(ch, c.descs.outcome, flag(o == last), string(o))
 		}
 	}
+	c.collectMarket(ctx, ch)
 	if v, err := c.reader.LedgerVerification(ctx); err == nil && v != nil {
 		c.collectLedger(ch, v)
 	}
@@ -110,6 +117,18 @@ func (c *collector) Collect(ch chan<- prometheus.Metric) {
 
 // pulls stands where metrics name a source for what pulls inventories from Steam.
 const pulls = "steam_inventory"
+
+func (c *collector) collectMarket(ctx context.Context, ch chan<- prometheus.Metric) {
+	posted := c.store.PostingCounts()
+	for _, kind := range wallet.Kinds() {
+		ch <- prometheus.MustNewConstMetric(c.descs.postings, prometheus.CounterValue, float64(posted[kind]), string(kind))
+	}
+	if n, err := c.store.OpenTrades(ctx); err == nil {
+		gauge(ch, c.descs.trades, float64(n.Pending), "pending")
+		gauge(ch, c.descs.trades, float64(n.Completed), "completed")
+		gauge(ch, c.descs.overdue, float64(n.Overdue))
+	}
+}
 
 func (c *collector) collectLedger(ch chan<- prometheus.Metric, v *view.LedgerVerification) {
 	for _, status := range []audit.Status{audit.OK, audit.Failed, audit.Incomplete} {

@@ -19,11 +19,12 @@ const (
 	CameUp           Kind = "provider.up"
 	BudgetIsLow      Kind = "budget.low"
 	LedgerHasProblem Kind = "ledger.problem"
+	TradeIsOverdue   Kind = "trade.overdue"
 )
 
 // Kinds lists all of them.
 func Kinds() []Kind {
-	return []Kind{PriceChanged, JobFinished, JobPartial, JobFailed, WentDown, CameUp, BudgetIsLow, LedgerHasProblem}
+	return []Kind{PriceChanged, JobFinished, JobPartial, JobFailed, WentDown, CameUp, BudgetIsLow, LedgerHasProblem, TradeIsOverdue}
 }
 
 // Data is what an event tells: one of the structs below, as JSON.
@@ -110,6 +111,20 @@ type LedgerProblem struct {
 	Checks       []string `json:"checks"` // that did not pass
 	FailureCount int64    `json:"failureCount"`
 }
+
+// TradeOverdue says that a trade is pending for longer than it should be, or that its
+// hold ended some time ago and it has not settled. It is written once for each trade.
+type TradeOverdue struct {
+	TradeID   string    `json:"tradeId"`
+	ListingID string    `json:"listingId"`
+	SellerID  string    `json:"sellerId"`
+	BuyerID   string    `json:"buyerId"`
+	State     string    `json:"state"` // pending: it was never completed; completed: it has not settled
+	Since     time.Time `json:"since"` // when it was bought, or when its hold ended
+}
+
+// Kind implements Data.
+func (TradeOverdue) Kind() Kind { return TradeIsOverdue }
 
 // Kind implements Data.
 func (BudgetLow) Kind() Kind { return BudgetIsLow }

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"assay/internal/catalog"
+	"assay/internal/event"
 	"assay/internal/fault"
 	"assay/internal/inventory"
 	"assay/internal/money"
@@ -150,6 +151,10 @@ type Tx interface {
 	LockTrade(id int64) (*Trade, error)
 	// UpdateTrade writes state, times, what was paid, what is counted and the seal.
 	UpdateTrade(t Trade) error
+	// NoteOverdue notes trades that are overdue and were not noted before, and returns
+	// them: at most so many of each state.
+	NoteOverdue(late Late, most int) ([]Trade, error)
+	AddEvent(e event.Data) error
 	// PairTrades returns how many trades of a day are counted for two users.
 	PairTrades(day, user, other int64) (int64, error)
 	// CountTrade adds to what the two users of a trade traded with each other.

@@ -13,6 +13,7 @@ import (
 
 	"assay/internal/event"
 	"assay/internal/refresh"
+	"assay/internal/wallet"
 )
 
 // Event is one that is kept. Ids grow in the order in which events were written,
@@ -68,33 +69,39 @@ func (t *Tx) RetainEvents(age time.Duration) error {
 	return err
 }
 
-// eventCounts counts the events that this process has committed.
-type eventCounts struct {
+// kindCounts counts what this process has committed, by kind.
+type kindCounts[K comparable] struct {
 	mu     sync.Mutex
-	counts map[event.Kind]int64
+	counts map[K]int64
 }
 
-func (c *eventCounts) add(kinds []event.Kind) {
+func (c *kindCounts[K]) add(kinds []K) {
 	if len(kinds) == 0 {
 		return
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.counts == nil {
-		c.counts = map[event.Kind]int64{}
+		c.counts = map[K]int64{}
 	}
 	for _, k := range kinds {
 		c.counts[k]++
 	}
 }
 
+func (c *kindCounts[K]) get() map[K]int64 {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return maps.Clone(c.counts)
+}
+
 // EventCounts tells how many events this process has committed since it opened the
 // database, by kind.
-func (s *Store) EventCounts() map[event.Kind]int64 {
-	s.events.mu.Lock()
-	defer s.events.mu.Unlock()
-	return maps.Clone(s.events.counts)
-}
+func (s *Store) EventCounts() map[event.Kind]int64 { return s.events.get() }
+
+// PostingCounts returns how many ledger transactions this process has committed since
+// it opened the database, by kind.
+func (s *Store) PostingCounts() map[wallet.Kind]int64 { return s.postings.get() }
 
 // endJob notes how complete a job is that has ended, and the event of it, as its rows
 // say. It returns the job.

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"assay/internal/event"
+	"assay/internal/wallet"
 )
 
 // Options says which database to open and how.
@@ -55,7 +56,8 @@ type Store struct {
 	failures failures
 	prices   priceVersion
 	fees     feeSets
-	events   eventCounts
+	events   kindCounts[event.Kind]
+	postings kindCounts[wallet.Kind]
 	guards   guardModel
 }
 
@@ -213,6 +215,7 @@ type Tx struct {
 	indexed  bool         // byIndex was called
 	repriced bool         // it changes prices
 	events   []event.Kind // that it writes
+	postings []wallet.Kind
 }
 
 // Now returns the moment of the transaction.
@@ -311,6 +314,7 @@ func (s *Store) inTx(ctx context.Context, fn func(*Tx) error) error {
 		return fmt.Errorf("%w: %w", ErrCommitUnknown, err)
 	}
 	s.events.add(t.events)
+	s.postings.add(t.postings)
 	return nil
 }
 

@@ -118,3 +118,39 @@ func (s *Store) DueTrades(ctx context.Context, now, after time.Time, afterID int
 		WHERE state = 'completed' AND settle_at <= $1 AND (settle_at, id) > ($2, $3) ORDER BY settle_at, id LIMIT $4`,
 		micros(now), micros(after), afterID, limit)
 }
+
+const notNoted = `NOT EXISTS (SELECT 1 FROM trade_overdue o WHERE o.trade_id = d.id)`
+
+// NoteOverdue notes trades that are overdue and were not noted before, and returns
+// them: at most so many of each state.
+func (t *Tx) NoteOverdue(late market.Late, most int) ([]market.Trade, error) {
+	ids, err := collect(t.ctx, t.tx, func(r *sql.Rows, id *int64) error { return r.Scan(id) }, `
+		INSERT INTO trade_overdue (trade_id, at)
+		SELECT late.id, $1 FROM (
+			SELECT id FROM (SELECT d.id FROM trade d WHERE d.state = 'pending' AND d.created_at <= $2 AND `+notNoted+`
+				ORDER BY d.created_at, d.id LIMIT $4) pending
+			UNION ALL
+			SELECT id FROM (SELECT d.id FROM trade d WHERE d.state = 'completed' AND d.settle_at <= $3 AND `+notNoted+`
+				ORDER BY d.settle_at, d.id LIMIT $4) held) late
+		WHERE TRUE ON CONFLICT (trade_id) DO NOTHING RETURNING trade_id`,
+		micros(t.now), micros(late.BoughtBefore), micros(late.HeldUntil), most)
+	if err != nil || len(ids) == 0 {
+		return nil, err
+	}
+	return collect(t.ctx, t.tx, scanTrade, tradeColumns+` WHERE d.id IN `+t.d.ids(1)+` ORDER BY d.id`, t.d.packIDs(ids))
+}
+
+// OpenTrades is how many trades are under way.
+type OpenTrades struct {
+	Pending, Completed int64
+	Overdue            int64 // of both, those that were reported
+}
+
+// OpenTrades counts trades that are under way.
+func (s *Store) OpenTrades(ctx context.Context) (n OpenTrades, err error) {
+	err = s.read.QueryRowContext(ctx, `
+		SELECT (SELECT count(*) FROM trade WHERE state = 'pending'), (SELECT count(*) FROM trade WHERE state = 'completed'),
+			(SELECT count(*) FROM trade_overdue o JOIN trade d ON d.id = o.trade_id WHERE d.state IN ('pending', 'completed'))`).
+		Scan(&n.Pending, &n.Completed, &n.Overdue)
+	return n, err
+}

@@ -118,6 +118,7 @@ func (t *Tx) Post(p wallet.Transaction, entries []wallet.Entry, heads []wallet.H
 	case n != want:
 		return nil, wallet.NotWritten(fmt.Sprintf("transaction %d: %+v of %+v", p.ID, n, want))
 	}
+	t.postings = append(t.postings, p.Kind)
 	return newest, nil
 }
 

@@ -12,6 +12,7 @@ import (
 	"errors"
 	"fmt"
 	"hash/fnv"
+	"slices"
 	"strings"
 	"time"
 
@@ -142,14 +143,13 @@ const (
 	KindSettlement Kind = "settlement" // release and free of the seller: a sale is final
 )
 
-// Known reports whether k is one of the kinds.
-func (k Kind) Known() bool {
-	switch k {
-	case KindDeposit, KindWithdrawal, KindCorrection, KindReversal, KindSale, KindCompletion, KindSettlement:
-		return true
-	}
-	return false
+// Kinds lists all of them.
+func Kinds() []Kind {
+	return []Kind{KindDeposit, KindWithdrawal, KindCorrection, KindReversal, KindSale, KindCompletion, KindSettlement}
 }
+
+// Known reports whether k is one of the kinds.
+func (k Kind) Known() bool { return slices.Contains(Kinds(), k) }
 
 // Entry is one line of an account. Amounts are minor units.
 type Entry struct {

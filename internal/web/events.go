@@ -31,8 +31,8 @@ func eventLines(events []view.Event) []eventLine {
 // says nothing.
 func eventText(e view.Event) string {
 	var d struct {
-		Source, Host, Market, Budget, Detail, JobID, UserID, Status string
-		Left, Limit, TotalItems, UpdatedItems                       int64
+		Source, Host, Market, Budget, Detail, JobID, UserID, Status, TradeID, State string
+		Left, Limit, TotalItems, UpdatedItems                                       int64
 	}
 	if err := json.Unmarshal(e.Data, &d); err != nil {
 		return ""
@@ -47,6 +47,8 @@ func eventText(e view.Event) string {
 		return place + ": " + d.Detail
 	case "ledger.problem":
 		return "user " + d.UserID + ": " + d.Status
+	case "trade.overdue":
+		return "trade " + d.TradeID + ": still " + d.State
 	}
 	return ""
 }

@@ -508,6 +508,13 @@ CREATE INDEX trade_seller ON trade (seller_key, id);
 CREATE INDEX trade_buyer ON trade (buyer_key, id);
 CREATE INDEX trade_asset ON trade (seller_key, app_id, context_id, asset_id) WHERE state IN ('pending', 'completed');
 CREATE INDEX trade_due ON trade (settle_at, id) WHERE state = 'completed';
+CREATE INDEX trade_state ON trade (state, created_at, id);
+
+-- Trades that were reported as overdue.
+CREATE TABLE trade_overdue (
+    trade_id INTEGER NOT NULL PRIMARY KEY,
+    at       INTEGER NOT NULL
+);
 
 -- What a user traded with another one on a day, and, as day 0, in all. There are
 -- two rows for each pair, one from each side.

@@ -1,0 +1,81 @@
+package market_test
+
+import (
+	"encoding/json"
+	"slices"
+	"strconv"
+	"testing"
+	"time"
+
+	"assay/internal/event"
+)
+
+// overdue reports what is overdue and returns all reports, as "trade state since".
+func (w *world) overdue() (out []string) {
+	w.Helper()
+	w.must(w.m.ReportOverdue(w.Context()))
+	events, err := w.s.Events(w.Context(), 1000)
+	w.must(err)
+	for _, e := range slices.Backward(events) {
+		if e.Kind != event.TradeIsOverdue {
+			continue
+		}
+		var o event.TradeOverdue
+		w.must(json.Unmarshal(e.Data, &o))
+		out = append(out, o.TradeID+" "+o.State+" "+o.Since.Format(time.RFC3339))
+	}
+	return out
+}
+
+func TestOverdue_EachTradeIsReportedOnce(t *testing.T) {
+	w := newWorld(t)
+	w.push("u", asset("1", "x"), asset("2", "x"), asset("3", "x"))
+	w.push("v", asset("1", "x"))
+	w.give("b")
+	begin := w.clock()
+	forgotten, done, reversed := w.sold("u", "b", "1", 100), w.sold("u", "b", "2", 100), w.sold("u", "b", "3", 100)
+	stuck := w.sold("v", "b", "1", 100)
+	for _, id := range []int64{done.ID, stuck.ID} {
+		_, err := w.m.Complete(t.Context(), id)
+		w.must(err)
+	}
+	_, err := w.m.Reverse(t.Context(), reversed.ID)
+	w.must(err)
+	w.pass(168*time.Hour - time.Microsecond)
+	if got := w.overdue(); got != nil {
+		t.Fatalf("too early: %v", got)
+	}
+	w.raw(`UPDATE wallet_account SET balance = balance + 1 WHERE user_id = 'v'`) // so that it cannot settle
+	w.pass(time.Microsecond)
+	if err := w.m.SettleDue(t.Context()); err == nil {
+		t.Fatal("everything settled")
+	}
+	pending := strconv.FormatInt(forgotten.ID, 10) + " pending " + begin.Format(time.RFC3339)
+	if got := w.overdue(); !slices.Equal(got, []string{pending}) {
+		t.Errorf("%v, want %s", got, pending)
+	}
+	w.pass(10 * time.Minute)
+	held := strconv.FormatInt(stuck.ID, 10) + " completed " + begin.Add(168*time.Hour).Format(time.RFC3339)
+	for range 2 {
+		if got := w.overdue(); !slices.Equal(got, []string{pending, held}) {
+			t.Errorf("%v, want %s and %s", got, pending, held)
+		}
+	}
+	if n, err := w.s.OpenTrades(t.Context()); err != nil || n.Pending != 1 || n.Completed != 1 || n.Overdue != 2 {
+		t.Errorf("%+v, %v", n, err)
+	}
+	_, err = w.m.Complete(t.Context(), forgotten.ID)
+	w.must(err)
+	w.raw(`UPDATE wallet_account SET balance = balance - 1 WHERE user_id = 'v'`)
+	w.pass(168*time.Hour + 10*time.Minute)
+	w.must(w.m.SettleDue(t.Context()))
+	if got := w.overdue(); len(got) != 2 {
+		t.Errorf("reported again: %v", got)
+	}
+	if n, err := w.s.OpenTrades(t.Context()); err != nil || n.Pending+n.Completed+n.Overdue != 0 {
+		t.Errorf("%+v, %v", n, err)
+	}
+	if got := w.s.PostingCounts(); got["sale"] != 4 || got["completion"] != 3 || got["settlement"] != 3 || got["reversal"] != 1 {
+		t.Errorf("postings: %v", got)
+	}
+}
