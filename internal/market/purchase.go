@@ -46,6 +46,10 @@ func (s *Service) sell(tx Tx, p *Purchase) (Trade, error) {
 	case l.State != Active:
 		return Trade{}, ended409(l)
 	}
+	rules, err := tx.ActiveFees() // first: the sale is not before their activation
+	if err != nil {
+		return Trade{}, err
+	}
 	t := Trade{
 		ListingID: l.ID, SellerKey: l.SellerKey, Seller: l.Seller, Buyer: p.Buyer, Place: l.Place, ItemID: l.ItemID, Item: l.Item,
 		Amount: l.Amount, Price: l.Price, Currency: l.Currency, PaymentMethod: p.PaymentMethod, Country: p.Country,
@@ -73,7 +77,7 @@ func (s *Service) sell(tx Tx, p *Purchase) (Trade, error) {
 	if t.ID, err = tx.InsertTrade(t); err != nil {
 		return Trade{}, err
 	}
-	if err := s.pay(tx, &t, wallet.Request{Scope: p.Scope, Key: p.Key}); err != nil {
+	if err := s.pay(tx, &t, rules, wallet.Request{Scope: p.Scope, Key: p.Key}); err != nil {
 		return Trade{}, err
 	}
 	return t, s.write(tx, &t)
@@ -82,11 +86,7 @@ func (s *Service) sell(tx Tx, p *Purchase) (Trade, error) {
 // pay moves the money of a trade: the buyer pays the price, the house keeps the
 // fee by the rules in force, and the seller gets the rest, held until the trade
 // settles.
-func (s *Service) pay(tx Tx, t *Trade, r wallet.Request) error {
-	rules, err := tx.ActiveFees()
-	if err != nil {
-		return err
-	}
+func (s *Service) pay(tx Tx, t *Trade, rules fee.Activation, r wallet.Request) error {
 	if err := s.o.Ledger.Keys.CheckRules(rules.Sealed()); err != nil {
 		return err
 	}

@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"strings"
 	"sync"
+	"time"
 
 	"assay/internal/wallet"
 	"assay/internal/wallet/fee"
@@ -100,17 +101,43 @@ func (t *Tx) FeeActivation(version int64) (fee.Activation, error) {
 
 // ActiveFees returns the fee rules in force, for this transaction to charge by and
 // to note the version of. Another version may be activated before it is committed:
-// then it was made just before.
+// then it was made just before. From here on the transaction's moment is not before
+// the activation, also where the clock of the instance that activated them is ahead.
 func (t *Tx) ActiveFees() (fee.Activation, error) {
 	a, err := t.FeeActivation(0)
 	if err != nil {
 		return a, fmt.Errorf("active fee rules: %w", err)
 	}
+	t.notBefore(a.At)
 	return a, nil
 }
 
-// HoldFees keeps others from activating fee rules until the transaction ends.
-func (t *Tx) HoldFees() error { return t.hold(`SELECT pg_advisory_xact_lock($1)`, int64(feeLock)) }
+// HoldFees keeps others from activating fee rules until the transaction ends. From here
+// on its moment is not before the last activation and the last posting, which was
+// charged by the rules until now.
+func (t *Tx) HoldFees() error {
+	if err := t.hold(`SELECT pg_advisory_xact_lock($1)`, int64(feeLock)); err != nil {
+		return err
+	}
+	var activated, posted int64
+	err := t.queryRow(`
+		SELECT coalesce((SELECT activated_at FROM fee_rule_set ORDER BY version DESC LIMIT 1), 0),
+			coalesce((SELECT at FROM wallet_transaction ORDER BY id DESC LIMIT 1), 0)`).Scan(&activated, &posted)
+	t.notBefore(moment(activated))
+	t.notBefore(moment(posted))
+	return err
+}
+
+// clocksApart is by how much clocks of instances may differ at most. A moment that is
+// further ahead is wrong, and nothing else is dated by it.
+const clocksApart = time.Hour
+
+// notBefore moves the transaction's moment on.
+func (t *Tx) notBefore(at time.Time) {
+	if at.After(t.now) && at.Sub(t.now) < clocksApart {
+		t.now = at
+	}
+}
 
 // AddFees adds a version of the fee rules, which is in force from the commit on.
 func (t *Tx) AddFees(a fee.Activation) error {
