@@ -19,7 +19,9 @@ import (
 func newKeeper(t *testing.T) (*keeper, storetest.Database) {
 	t.Helper()
 	d := storetest.On(t, storetest.SQLite)
-	s, err := store.Open(t.Context(), store.Options{Path: d.Path})
+	at := time.Date(2026, 11, 21, 0, 0, 0, 0, time.UTC)
+	now := func() time.Time { at = at.Add(time.Second); return at }
+	s, err := store.Open(t.Context(), store.Options{Path: d.Path, Now: now})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -31,10 +33,9 @@ func newKeeper(t *testing.T) (*keeper, storetest.Database) {
 	if err := s.InTx(t.Context(), func(tx *store.Tx) error { return tx.SetLedgerKey(keys.Marks()[0]) }); err != nil {
 		t.Fatal(err)
 	}
-	now := time.Date(2026, 11, 21, 0, 0, 0, 0, time.UTC)
 	return &keeper{
 		Ledger: &wallet.Ledger{Keys: keys}, store: s, folder: wallet.Folder{Dir: t.TempDir()}, used: func() {},
-		now: func() time.Time { now = now.Add(time.Second); return now },
+		now: now,
 	}, d
 }
 

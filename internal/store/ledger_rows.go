@@ -183,10 +183,14 @@ func (c *cells) take(k kind) *cell {
 
 func (c *cells) int() int64 { return c.take(whole).n }
 
-// text returns the next value. Most columns hold what they held in the row before.
+// text returns the next value. Most columns hold what they held in the row before. No
+// text has a NUL, which PostgreSQL does not take either.
 func (c *cells) text() string {
 	v := c.take(text)
 	if v.kind != rawText {
+		if strings.IndexByte(v.text, 0) >= 0 {
+			c.faults = append(c.faults, c.names[c.at-1]+" with a NUL")
+		}
 		return v.text
 	}
 	last := &c.texts[c.at-1]

@@ -63,6 +63,19 @@ func ShardNames(user string) (names []string) {
 	return names
 }
 
+// IsAccount reports whether the ledger may have an account of a user, or of the house
+// under this name.
+func IsAccount(user string) bool {
+	if !IsHouse(user) || user == HouseRounding {
+		return true
+	}
+	switch of := HouseName(user); of {
+	case HouseFee, HouseDeposit, HouseWithdrawal, HouseCorrection:
+		return slices.Contains(ShardNames(of), user)
+	}
+	return false
+}
+
 // shardFor returns the shard that the money of a user meets in. One user's
 // transactions wait for each other anyway, so they share one.
 func shardFor(user, of string) string {

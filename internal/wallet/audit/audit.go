@@ -161,6 +161,7 @@ type audit struct {
 	suspects suspects
 
 	byTransaction, byTrade *sorter // what belongs to them, where everything is verified
+	byHolder               *sorter // what accounts hold
 }
 
 func (a *Auditor) newAudit(user string) *audit {
@@ -168,12 +169,17 @@ func (a *Auditor) newAudit(user string) *audit {
 }
 
 // user verifies what concerns one user.
-func (v *audit) user(anchor *anchor) error {
+func (v *audit) user(anchor *anchor) (err error) {
+	v.byHolder = newSorter(v.Memory)
+	defer func() { err = errors.Join(err, v.byHolder.close()) }()
 	if err := v.wallets(); err != nil {
 		return err
 	}
 	traded, err := v.trades()
 	if err != nil {
+		return err
+	}
+	if err := v.held(); err != nil {
 		return err
 	}
 	if err := v.unlisted(); err != nil {

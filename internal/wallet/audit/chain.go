@@ -18,10 +18,28 @@ type chain struct {
 	rows          int64
 	number        int64 // of the last entry
 	hash          wallet.Hash
-	intact        bool  // the last entry is what was sealed; a stored hash counts only then
-	sum, sumHeld  int64 // of the amounts
-	balance, held int64 // as the last entry says
-	at            time.Time
+	intact        bool      // the last entry is what was sealed; a stored hash counts only then
+	sum, sumHeld  int64     // of the amounts
+	balance, held int64     // as the last entry says
+	began         time.Time // of the first entry
+	at            time.Time // of the newest entry
+}
+
+// Bounds of times. A transaction has the moment at which it began, so that those that
+// wait for each other come in another order than their moments, by as long as a
+// transaction lasts, and by as much as clocks of instances differ. What is earlier than
+// that was dated back, or a clock was set back.
+const (
+	concurrent = time.Minute
+	// clockError is how wrong a clock may be before a time is impossible.
+	clockError = 24 * time.Hour
+	// earliest is before any ledger, in seconds since 1970: the beginning of 2020.
+	earliest = 1_577_836_800
+)
+
+// impossible reports whether nothing of the ledger can be of a moment.
+func (v *audit) impossible(t time.Time) bool {
+	return t.Unix() < earliest || t.After(v.at.Add(clockError))
 }
 
 // chains verifies every account: its entries one after the other, and its row
@@ -74,6 +92,9 @@ func (v *audit) chains(n Count) error {
 			return err
 		}
 		v.close(&c, head)
+		if err := v.hold(c.Account, c.sumHeld); err != nil {
+			return err
+		}
 		if head != nil {
 			heads.take()
 		}
@@ -114,7 +135,10 @@ func (v *audit) follow(c *chain, entries *cursor[Entry]) error {
 func (v *audit) link(c *chain, e *Entry) {
 	v.entries++
 	c.rows++
-	v.entrySchema(e)
+	if c.rows == 1 {
+		c.began = e.At
+	}
+	v.entrySchema(c, e)
 	v.that(seqContiguous, e.Number == c.number+1, func() Finding {
 		return of(e, integer(c.number+1), integer(e.Number), "Entries are missing before this one, or it has another one's number.")
 	})
@@ -128,13 +152,25 @@ func (v *audit) link(c *chain, e *Entry) {
 	c.intact = v.sealed(entryHash, intact, err, e.KeyID, func() Finding {
 		return of(e, "what key "+quote(e.KeyID)+" sealed", e.Hash.String(), "The entry is not what was sealed.")
 	})
-	if e.At.Before(c.at) {
-		v.warn(timestampMonotonic, of(e, "not before "+stamp(c.at), stamp(e.At), "The entry is of an earlier moment than the one before it."))
-	} else {
-		v.pass(timestampMonotonic)
-	}
+	c.at = v.monotonic(c.at, e.At, func(f Finding) Finding {
+		return of(e, f.Expected, f.Actual, "The entry is of an earlier moment than those before it.")
+	})
 	v.figures(c, e)
-	c.number, c.hash, c.at = e.Number, e.Hash, e.At
+	c.number, c.hash = e.Number, e.Hash
+}
+
+// monotonic warns of a moment that is earlier than the newest one before it, and returns
+// the newest from there on: of a clock that was set back there is one warning.
+func (v *audit) monotonic(newest, at time.Time, f func(Finding) Finding) time.Time {
+	if at.Before(newest.Add(-concurrent)) {
+		v.warn(timestampMonotonic, f(Finding{Expected: "not before " + stamp(newest), Actual: stamp(at)}))
+		return at
+	}
+	v.pass(timestampMonotonic)
+	if at.Before(newest) {
+		return newest
+	}
+	return at
 }
 
 // figures examines what an entry leaves.
@@ -161,6 +197,9 @@ func (v *audit) figures(c *chain, e *Entry) {
 func (v *audit) close(c *chain, head *Head) {
 	v.that(currencySingle, c.Currency.Circulates(), func() Finding {
 		return c.finding("a currency that circulates", quote(string(c.Currency)), "The account is of no currency.")
+	})
+	v.that(schemaValid, wallet.IsAccount(c.User), func() Finding {
+		return c.finding("an id of a user, or an account of the house", quote(c.User), "The ledger makes no account of this name.")
 	})
 	out := Account{Currency: money.Currency(shown(string(c.Currency))), Entries: c.rows, LastSeq: c.number, ComputedBalance: c.sum, ComputedHeld: c.sumHeld}
 	if c.rows > 0 {
@@ -224,7 +263,7 @@ func (c *chain) finding(expected, actual, message string) Finding {
 }
 
 // entrySchema examines whether the fields of an entry can be.
-func (v *audit) entrySchema(e *Entry) {
+func (v *audit) entrySchema(c *chain, e *Entry) {
 	wrong := e.Faults
 	no := func(field string, bad bool) {
 		if bad {
@@ -239,6 +278,7 @@ func (v *audit) entrySchema(e *Entry) {
 	no("trade_id", e.Trade < 0)
 	no("reverses", e.Reverses < 0 || e.Reverses >= e.Number && e.Reverses != 0)
 	no("fee_version", e.FeeVersion < 0)
+	no("at", v.impossible(e.At) || e.At.Before(c.began.Add(-clockError))) // or before the account
 	no("version", e.Version != wallet.Version)
 	no("key_id", e.KeyID == "")
 	no("idempotency_key", len(e.IdempotencyKey) > wallet.MaxKey)

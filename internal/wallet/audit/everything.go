@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"errors"
 	"math"
+	"time"
 )
 
 // everything verifies the whole ledger. It reads every row once: entries in the order
@@ -15,8 +16,8 @@ func (v *audit) everything(anchor *anchor) (err error) {
 		return err
 	}
 	v.progress.Total = 2*n.Entries + n.Trades
-	v.byTransaction, v.byTrade = newSorter(v.Memory), newSorter(v.Memory)
-	defer func() { err = errors.Join(err, v.byTransaction.close(), v.byTrade.close()) }()
+	v.byTransaction, v.byTrade, v.byHolder = newSorter(v.Memory), newSorter(v.Memory), newSorter(v.Memory)
+	defer func() { err = errors.Join(err, v.byTransaction.close(), v.byTrade.close(), v.byHolder.close()) }()
 	if err := v.chains(n); err != nil {
 		return err
 	}
@@ -29,6 +30,9 @@ func (v *audit) everything(anchor *anchor) (err error) {
 		return err
 	}
 	v.counted(tradeCrosscheck, trades, n.Trades, "There are trades that have no id, or one that is taken.")
+	if err := v.held(); err != nil {
+		return err
+	}
 	if err := v.unlisted(); err != nil {
 		return err
 	}
@@ -64,15 +68,32 @@ func (v *audit) transactions() error {
 		return v.records.Transactions(after, ahead)
 	}, func(a, b *Transaction) int { return cmp.Compare(a.ID, b.ID) })
 	defer rows.stop()
+	var newest time.Time
 	for {
 		payments, err := v.nextPayments(rows, entries)
 		if err != nil || len(payments) == 0 {
 			return err
 		}
+		newest = v.ordered(payments, newest)
 		if err := v.examineAll(payments, repeated); err != nil {
 			return err
 		}
 	}
+}
+
+// ordered warns of transactions that are of an earlier moment than those whose ids come
+// before: so a first entry that was dated back shows, too. newest is the newest moment
+// before them.
+func (v *audit) ordered(payments []payment, newest time.Time) time.Time {
+	for i := range payments {
+		p := &payments[i]
+		if p.Transaction != nil {
+			newest = v.monotonic(newest, p.At, func(f Finding) Finding {
+				return v.finding(p, f.Expected, f.Actual, "it is of an earlier moment than those before it.")
+			})
+		}
+	}
+	return newest
 }
 
 // nextPayments puts transactions and their entries together.
@@ -216,6 +237,9 @@ func (v *audit) allTrades() (n int64, err error) {
 		d := &deal{id: id}
 		for row != nil && row.ID == id {
 			n++
+			if err := v.holdFor(row); err != nil {
+				return n, err
+			}
 			d.found(row)
 			rows.take()
 			if row, err = rows.peek(); err != nil {

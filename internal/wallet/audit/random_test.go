@@ -13,6 +13,7 @@ import (
 
 	"assay/internal/randtest"
 	"assay/internal/store"
+	"assay/internal/store/storetest"
 	"assay/internal/wallet"
 	"assay/internal/wallet/audit"
 )
@@ -189,6 +190,48 @@ func TestVerify_PostingsRaiseNoFalseAlarm(t *testing.T) {
 	wg.Wait()
 	if w.count("wallet_transaction") < 5 {
 		t.Error("nothing was posted meanwhile")
+	}
+}
+
+// TestVerify_ConcurrentPostingsGiveNoWarning posts by many workers at once. A transaction
+// has the moment at which it began, and on PostgreSQL many begin while they wait for each
+// other: entries then come in another order than their moments.
+func TestVerify_ConcurrentPostingsGiveNoWarning(t *testing.T) {
+	seed := randtest.Seed(t)
+	w := newWorld(t, "alice", "bob")
+	w.clock = time.Now
+	give := func(tx wallet.Tx) (*wallet.Posted, error) {
+		return w.ledger.Deposit(tx, in("alice", "USD"), 1_000_000, wallet.Request{})
+	}
+	w.post(give)
+	if w.at.Engine == storetest.PostgreSQL { // one that is certain
+		w.must(w.store.InTx(t.Context(), func(tx *store.Tx) error {
+			w.post(give)
+			_, err := give(tx)
+			return err
+		}))
+	}
+	var wg sync.WaitGroup
+	for n := range 8 {
+		wg.Go(func() {
+			r := rand.New(rand.NewPCG(seed, uint64(n)))
+			for k := range int64(randtest.Count(15, 300)) {
+				if err := w.store.InTx(t.Context(), postsAnything(w, w.users[r.IntN(2)], 1000*int64(n)+k, r.Int64())); err != nil {
+					t.Error(err)
+				}
+			}
+		})
+	}
+	wg.Wait()
+	var swapped int
+	w.must(w.raw.QueryRowContext(t.Context(), `SELECT count(*) FROM wallet_entry e JOIN wallet_entry p
+		ON p.user_id = e.user_id AND p.currency = e.currency AND p.number = e.number - 1 WHERE e.at < p.at`).Scan(&swapped))
+	t.Logf("%d of %d entries are of an earlier moment than the one before", swapped, w.count("wallet_entry"))
+	if w.at.Engine == storetest.PostgreSQL && swapped == 0 {
+		t.Error("no entries came in another order than their moments")
+	}
+	if full, r := w.verifyAll(), w.verify("alice", ""); !full.OK || !r.OK || len(full.Warnings)+len(r.Warnings) > 0 {
+		t.Errorf("%+v %+v, warnings %+v %+v", full.Failures, r.Failures, full.Warnings, r.Warnings)
 	}
 }
 

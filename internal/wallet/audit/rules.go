@@ -2,6 +2,7 @@ package audit
 
 import (
 	"errors"
+	"time"
 
 	"assay/internal/wallet"
 	"assay/internal/wallet/fee"
@@ -14,8 +15,18 @@ type rules struct {
 }
 
 type ruleSet struct {
-	set   *fee.Set
-	wrong string
+	set         *fee.Set
+	wrong       string
+	from, until time.Time // when they were in force; a zero until: they are
+}
+
+// overlap is for how long after an activation a sale that began before may still be
+// charged by the version before.
+const overlap = 2 * time.Second
+
+// inForce reports whether a sale of a moment may be charged by the version.
+func (r *ruleSet) inForce(at time.Time) bool {
+	return !at.Before(r.from) && (r.until.IsZero() || !at.After(r.until.Add(overlap)))
 }
 
 // maxRules bounds how many versions are kept.
@@ -35,6 +46,19 @@ func (v *audit) rule(version int64) (*ruleSet, error) {
 		return nil, err
 	case !found:
 		out.wrong = "no rules of that version"
+	default:
+		versions, err := v.records.FeeVersions(version-1, 2)
+		if err != nil {
+			return nil, err
+		}
+		for i := range versions {
+			switch versions[i].Number {
+			case version:
+				out.from = versions[i].At
+			case version + 1:
+				out.until = versions[i].At
+			}
+		}
 	}
 	if len(v.rules.sets) >= maxRules || v.rules.sets == nil {
 		v.rules.sets = map[int64]*ruleSet{}
@@ -70,6 +94,9 @@ func (v *audit) ruleChain() error {
 			})
 			if len(r.Faults) > 0 {
 				v.fail(feeCrosscheck, ruleFinding(r, "values that the service writes", list(r.Faults), "holds what no column of its should."))
+			}
+			if v.impossible(r.At) {
+				v.fail(feeCrosscheck, ruleFinding(r, "a time of the past", stamp(r.At), "was activated at an impossible time."))
 			}
 			if r.Number != last.Number+1 || r.Previous != last.MAC || !chained {
 				v.fail(feeCrosscheck, ruleFinding(r, "the one after version "+integer(last.Number), "another", "was not activated upon the one before it."))

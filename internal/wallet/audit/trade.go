@@ -388,7 +388,12 @@ func (v *audit) fee(d *deal) error {
 		v.fail(feeCrosscheck, of(kept, "rules of version "+integer(paid.FeeVersion), rules.wrong, "The sale names fee rules that cannot be had."))
 		return nil
 	}
-	quoted, err := fee.Compute(rules.set, d.asked(paid))
+	asked := d.asked(paid)
+	v.that(feeCrosscheck, rules.inForce(asked.At), func() Finding {
+		return of(kept, "a version in force at "+stamp(asked.At), fmt.Sprintf("version %d, from %s until %s", paid.FeeVersion, stamp(rules.from), moment(rules.until)),
+			"The sale names a version of the rules that was not in force then.")
+	})
+	quoted, err := fee.Compute(rules.set, asked)
 	if err != nil {
 		v.fail(feeCrosscheck, of(kept, "a price", integer(-paid.Amount), "No fee can be worked out for the sale."))
 		return nil //nolint:nilerr // that is what was found
@@ -440,6 +445,9 @@ func (v *audit) tradePage(rows []Trade) error {
 	ids := make([]int64, len(rows))
 	for i := range rows {
 		ids[i] = rows[i].ID
+		if err := v.holdFor(&rows[i]); err != nil {
+			return err
+		}
 	}
 	transactions, err := v.records.TradeTransactions(ids)
 	if err != nil {

@@ -205,6 +205,18 @@ func (v *audit) payment(p *payment) {
 	v.balanced(p)
 	v.key(p)
 	v.reversal(p)
+	v.traded(p)
+}
+
+// traded examines whether what only a trade brings about names one. What else is wrong
+// with it is examined with its trade.
+func (v *audit) traded(p *payment) {
+	switch p.kind() {
+	case wallet.KindSale, wallet.KindCompletion, wallet.KindSettlement:
+		if p.Trade == 0 {
+			v.fail(tradeCrosscheck, v.finding(p, "a trade", "none", "it is a %s, and names no trade.", p.Kind))
+		}
+	}
 }
 
 // complete examines whether a transaction has the entries that it was posted with,

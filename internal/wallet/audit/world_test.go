@@ -39,6 +39,7 @@ type world struct {
 	moved   []int64 // transactions that may be taken back
 	open    []int64 // trades that are neither settled nor reversed
 	now     time.Time
+	clock   func() time.Time // of the service; nil: one of which no two moments are the same
 
 	loosened bool
 }
@@ -55,7 +56,7 @@ func newWorld(tb testing.TB, users ...string) *world {
 
 func newWorldAt(tb testing.TB, at storetest.Database, users ...string) *world {
 	tb.Helper()
-	w := &world{TB: tb, at: at, users: users, traders: map[string]int64{}, now: time.Unix(1_800_000_000, 0)}
+	w := &world{TB: tb, at: at, users: users, traders: map[string]int64{}, now: time.Unix(1_760_000_000, 0)}
 	var err error
 	w.store, err = store.Open(tb.Context(), store.Options{Path: w.at.Path, URL: w.at.URL, Now: w.tick})
 	w.must(err)
@@ -87,6 +88,9 @@ func newWorldAt(tb testing.TB, at storetest.Database, users ...string) *world {
 
 // tick is a clock of which no two moments are the same.
 func (w *world) tick() time.Time {
+	if w.clock != nil {
+		return w.clock()
+	}
 	w.now = w.now.Add(time.Second)
 	return w.now
 }
@@ -196,12 +200,12 @@ func (w *world) move(id int64, fn func(t *wallet.Trade, now time.Time), post fun
 // pay moves the money of a trade.
 func (w *world) pay(trade int64, buyer, seller string, currency money.Currency, price int64) *wallet.Posted {
 	w.Helper()
-	rules := fee.BuiltIn()
-	rules.Version = 1
+	rules, err := w.store.FeeActivation(context.Background(), 0)
+	w.must(err)
 	t := w.row(trade)
 	p := w.post(func(tx wallet.Tx) (*wallet.Posted, error) {
 		payment := fee.Payment{Kind: fee.Sale, Amount: price, Currency: currency, Method: "card", Country: "DE", At: tx.Now()}
-		quote, err := fee.Compute(rules, payment)
+		quote, err := fee.Compute(rules.Set, payment)
 		if err != nil {
 			return nil, err
 		}
