@@ -107,6 +107,7 @@ type lab struct {
 	opts  Options
 	rand  *rand.Rand
 	plots []Plot
+	bytes float64 // see Sim.historyBytes
 }
 
 // Run makes every experiment that the data allows.
@@ -141,6 +142,7 @@ func experiments() []experiment {
 		{"a market drops out", severalMarkets, dropOut},
 		{"two quotes more than 2x apart", manyMarkets, twoQuotes},
 		{"ok against unseen quotes", manyMarkets, unseen},
+		{"one quote x10, x100, x0.1", manyMarkets, oneWrong},
 		{"clean data", severalMarkets, clean},
 		{"the history as it is", several, replayed},
 		{"poison, several markets", manyMarkets, poisoned},

@@ -18,12 +18,12 @@ import (
 
 func TestReal_SixMarketsStayWithinEveryLimit(t *testing.T) {
 	d := realData(t, "csgo_6market_2020-05_usd.csv.gz", func(column string) (string, string) { return "2020-05-15", column }, 1)
-	measure(t, d, Options{Seed: 1, Quick: !randtest.Long()}, 6)
+	measure(t, d, Options{Seed: 1, Quick: !randtest.Long()}, 7)
 }
 
 func TestReal_AWeeklySeriesStaysWithinEveryLimit(t *testing.T) {
 	d := realData(t, "cs2_steam_weekly_2026_usd_cents.csv.gz", func(column string) (string, string) { return column, "steam" }, 100)
-	names := 6000
+	names := 4000
 	if randtest.Long() {
 		names = 0
 	}

@@ -35,7 +35,8 @@ func crashes(l *lab) ([]Measure, error) {
 			out = append(out, figure(name+", worst run of the fall", worst, "%"))
 		}
 	}
-	return append(out, most("live markets called late", float64(late), 0, "runs")), nil
+	return append(out, most("live markets called late", float64(late), 0, "runs"),
+		figure("stored responses of eight days, per name and market", l.bytes, "bytes")), nil
 }
 
 // crash returns the share of ★ within 10 % of the truth after the first run of a
@@ -88,6 +89,7 @@ func (l *lab) crash(markets, late, steps int) (first, worst float64, wrong int, 
 		l.guarded(name, runs)
 		l.plots = append(l.plots, chart(name+"-within", "★ within 2, 5 and 10 % of the truth since the crash: "+name, "%", shares), w.plot(name, runs[warmup], scale))
 	}
+	l.bytes = sim.historyBytes()
 	return first, worst, wrong, nil
 }
 

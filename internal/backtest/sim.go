@@ -237,3 +237,18 @@ func (it *simItem) store(now time.Time, p *pricing.Priced) {
 		it.past = it.past[1:]
 	}
 }
+
+// historyBytes returns how much the stored responses of eight days take per name and
+// market.
+func (s *Sim) historyBytes() float64 {
+	bytes, names := 0, 0
+	for i := range s.markets {
+		bytes += len(s.markets[i].history)
+		for _, q := range s.markets[i].last {
+			if q > 0 {
+				names++
+			}
+		}
+	}
+	return float64(bytes) / float64(max(1, names))
+}

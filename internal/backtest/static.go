@@ -270,6 +270,36 @@ func middle(v []float64) float64 {
 	return (percentile(v, float64((n-1)/2)/float64(n)) + percentile(v, float64(n/2)/float64(n))) / 2
 }
 
+// oneWrong multiplies one quote of every name that six markets (or as many as there
+// are) quote, and measures how far the price moves.
+func oneWrong(l *lab) ([]Measure, error) {
+	s, err := l.shot()
+	if err != nil {
+		return nil, err
+	}
+	var moves []float64
+	for name := range l.data.Names {
+		markets := s.offered(name)
+		if len(markets) < len(s.markets) {
+			continue
+		}
+		before := s.price(name, markets, 0).Estimated
+		for _, k := range markets {
+			q := &s.sim.markets[k].last[name]
+			good := *q
+			for _, f := range []float64{10, 100, 0.1} {
+				*q = money.Micro(float64(good) * f)
+				moves = append(moves, 100*(math.Exp(logRatio(s.price(name, markets, 0).Estimated, before))-1))
+			}
+			*q = good
+		}
+	}
+	return []Measure{
+		most("price moves, p50", percentile(moves, 0.5), 1, "%"),
+		most("price moves, p90", percentile(moves, 0.9), 7, "%"),
+	}, nil
+}
+
 func clean(l *lab) ([]Measure, error) {
 	s, err := l.shot()
 	if err != nil {

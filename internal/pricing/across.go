@@ -51,6 +51,9 @@ func (r *Round) compare(entries []*entry, cols [][]Log, which func(*entry) bool,
 	levels := make([]Log, n)
 	for k, e := range entries {
 		levels[k] = r.prev.Market(e.ID).Level
+		if which(e) {
+			residuals[k] = make([]Log, 0, len(r.keys))
+		}
 	}
 	floor := r.floor()
 	value := func(k, i int) Log {

@@ -19,11 +19,14 @@ const (
 )
 
 // ln returns the natural logarithm of x, which must be positive, within 2^-32.
+func ln(x uint64) logarithm { return lnSeries(x, 15) }
+
+// lnSeries returns the natural logarithm of x, which must be positive, from the
+// series up to an odd power: within 2^-32 for 15, 2^-29 for 9.
 //
 // x is 2^e * f with f in [sqrt(1/2), sqrt(2)), and ln f = 2 atanh(r) with
-// r = (f-1)/(f+1), |r| < 0.172, whose series r + r^3/3 + r^5/5 + ... is cut off
-// where it falls below 2^-45.
-func ln(x uint64) logarithm {
+// r = (f-1)/(f+1), |r| < 0.172, whose series is r + r^3/3 + r^5/5 + ...
+func lnSeries(x, power uint64) logarithm {
 	shift := bits.LeadingZeros64(x)
 	f := x << shift >> (63 - fixBits) // in [1, 2)
 	e := int64(63 - shift)
@@ -37,8 +40,8 @@ func ln(x uint64) logarithm {
 	}
 	r, _ := bits.Div64(over>>(64-fixBits), over<<fixBits, f+one)
 	square := mulFix(r, r)
-	sum := uint64(one / 15)
-	for k := uint64(13); k > 1; k -= 2 {
+	sum := one / power
+	for k := power - 2; k > 1; k -= 2 {
 		sum = mulFix(sum, square) + one/k
 	}
 	sum = mulFix(sum, square) + one

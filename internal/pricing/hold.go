@@ -160,7 +160,8 @@ func (s *State) guard(now time.Time, ev *evidence, m *Move, move Log, hold bool)
 }
 
 // reads adds a reading to the hold, or begins one. It reports whether the reading
-// is evidence: a response of a supporter has changed since the last one that was.
+// is evidence: a supporter's response that changed 30 minutes or more after the
+// last one that was. A response that changed earlier and is read again is none.
 func (h *HeldPrice) reads(now time.Time, ev *evidence, side Side) bool {
 	if h.Candidate <= 0 || h.Side != side {
 		*h = HeldPrice{Candidate: ev.price, Side: side, At: now, EvidenceAt: now}
@@ -169,11 +170,8 @@ func (h *HeldPrice) reads(now time.Time, ev *evidence, side Side) bool {
 	if (side == Rise) == (ev.price < h.Candidate) {
 		h.Candidate = ev.price
 	}
-	if now.Sub(h.EvidenceAt) < evidenceAfter {
-		return false
-	}
 	for _, v := range ev.supporter {
-		if v.changedAt.After(h.EvidenceAt) {
+		if !v.changedAt.Before(h.EvidenceAt.Add(evidenceAfter)) {
 			h.Readings++
 			h.EvidenceAt = now
 			return true

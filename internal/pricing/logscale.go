@@ -35,7 +35,7 @@ const (
 // micro-units.
 func Ln(m money.Micro) Log {
 	const drop = logBits - 24
-	return Log((ln(uint64(m)) + 1<<(drop-1)) >> drop)
+	return Log((lnSeries(uint64(m), 9) + 1<<(drop-1)) >> drop)
 }
 
 // lnRate returns the natural logarithm of a rate.

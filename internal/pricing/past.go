@@ -66,6 +66,11 @@ func (r *Round) compareHistory(e *entry, last, current *Response) error {
 		e.History, e.newest, slots, d = nil, nil, nil, &decoder{}
 	}
 	p := choose(slots, r.now)
+	if e.new {
+		for k := range p.ratios {
+			p.ratios[k] = make([]Log, 0, len(current.Points))
+		}
+	}
 	if e.daily = p.before >= 0; !e.daily {
 		p.before = p.oldestOfADay(r.now)
 	}

@@ -199,7 +199,7 @@ func TestRound_TwoMachinesAgreeToTheDigit(t *testing.T) {
 			}
 		}
 	}
-	const want = "9460f2bdb25cd51813cba9098044c5c8e13ee2a1673bc9d5e0cc4e312d059462"
+	const want = "add9e51140461be03ab726694828059b21f354f8836fbb49955b6fafc4a87f43"
 	if got := hex.EncodeToString(digest(t, res)); got != want {
 		t.Errorf("digest %s, want %s", got, want)
 	}

@@ -43,13 +43,15 @@ type SetMarket struct {
 
 // Set is everything that the prices of one game are computed with beside their
 // quotes, rates and policy. It is learned once per run, numbered and stored, and
-// not changed afterwards. The zero value is a set before anything was learned.
+// not changed afterwards. NewSet makes the one before anything was learned.
 type Set struct {
 	Unit    money.Micro // one US dollar in the base currency
 	Kappa   money.Micro // width of the interval, in millionths
 	Median  [bands]Log  // median distance of a quote from the others, by price band
 	Moves   [windows][classes]Log
 	Markets []SetMarket // by ID
+
+	edges [bands - 1]Log // logarithms of the bounds between bands
 }
 
 const (
@@ -67,6 +69,7 @@ func NewSet(unit money.Micro) *Set {
 	for b := range s.Median {
 		s.Median[b] = medianDefault
 	}
+	s.findEdges()
 	return s
 }
 
@@ -83,22 +86,15 @@ func (s *Set) find(id int64) (int, bool) {
 	return slices.BinarySearchFunc(s.Markets, id, func(m SetMarket, id int64) int { return cmp.Compare(m.ID, id) })
 }
 
-// bounds of the bands, in hundredths of a dollar.
-func (s *Set) bound(i int) money.Micro {
-	switch i {
-	case 0:
-		return s.Unit * 3 / 10
-	case 1:
-		return s.Unit * 3
-	default:
-		return s.Unit * 30
-	}
+// findEdges places the bounds between bands at 0.3, 3 and 30 dollars.
+func (s *Set) findEdges() {
+	s.edges = [bands - 1]Log{Ln(max(1, s.Unit*3/10)), Ln(s.Unit * 3), Ln(s.Unit * 30)}
 }
 
 // band returns the price band of a logarithm.
 func (s *Set) band(l Log) int {
 	b := 0
-	for b < bands-1 && l >= Ln(s.bound(b)) {
+	for b < bands-1 && l >= s.edges[b] {
 		b++
 	}
 	return b
@@ -110,7 +106,7 @@ func (s *Set) band(l Log) int {
 func (s *Set) between(l Log) (low int, part int64) {
 	const reach = 9657742 // ln(10)/4
 	for low = range bands - 1 {
-		over := int64(l) - int64(Ln(s.bound(low))) + reach
+		over := int64(l) - int64(s.edges[low]) + reach
 		if over <= 0 {
 			return low, 0
 		}
@@ -181,7 +177,7 @@ func (s *Set) UnmarshalBinary(b []byte) error {
 	}
 	d := &decoder{b: b[1:]}
 	var out Set
-	out.Unit, out.Kappa = money.Micro(d.int(1<<62)), money.Micro(d.int(1<<62))
+	out.Unit, out.Kappa = money.Micro(d.int(1<<50)), money.Micro(d.int(1<<50))
 	for i := range out.Median {
 		out.Median[i] = d.log()
 	}
@@ -195,9 +191,10 @@ func (s *Set) UnmarshalBinary(b []byte) error {
 		out.Markets = append(out.Markets, d.market())
 	}
 	sorted := slices.IsSortedFunc(out.Markets, func(a, b SetMarket) int { return cmp.Compare(a.ID, b.ID) })
-	if d.bad || len(d.b) > 0 || out.Unit <= 0 || !sorted {
+	if d.bad || len(d.b) > 0 || out.Unit <= 0 || out.Kappa <= 0 || !sorted {
 		return errSet
 	}
+	out.findEdges()
 	*s = out
 	return nil
 }

@@ -123,7 +123,7 @@ func (r *Round) classMoves(into *[classes]Log) Log {
 
 // oneValue refuses a response in which one price covers too many names.
 func oneValue(next *Response, floor Log) *Refusal {
-	var amounts []money.Micro
+	amounts := make([]money.Micro, 0, len(next.Points))
 	for _, p := range next.Points {
 		if next.log(p.Amount) >= floor {
 			amounts = append(amounts, p.Amount)
@@ -178,7 +178,7 @@ func newWearCheck(next *Response, floor Log) *wearCheck {
 		wear uint8
 		l    Log
 	}
-	var all []worn
+	all := make([]worn, 0, len(next.Points))
 	for _, p := range next.Points {
 		if l := next.log(p.Amount); p.Traits.Skin != 0 && l >= floor {
 			all = append(all, worn{p.Traits.Skin, p.Traits.Wear, l})
@@ -194,7 +194,7 @@ func newWearCheck(next *Response, floor Log) *wearCheck {
 			return int(a.wear) - int(b.wear)
 		}
 	})
-	var steps []Log
+	steps := make([]Log, 0, len(all))
 	for i := 1; i < len(all); i++ {
 		if all[i].skin == all[i-1].skin && all[i].wear != all[i-1].wear {
 			steps = append(steps, abs(all[i].l-all[i-1].l))
