@@ -55,21 +55,3 @@ func BenchmarkLn(b *testing.B) {
 		_ = ln(1_438_168_000)
 	}
 }
-
-func BenchmarkCheckup36000Names(b *testing.B) {
-	r := rand.New(rand.NewPCG(1, 2))
-	prices := make([]money.Micro, 36_000)
-	for i := range prices {
-		prices[i] = around(r, 1e6, 2)
-	}
-	b.ReportAllocs()
-	for b.Loop() {
-		var c Checkup
-		for i, p := range prices {
-			c.Add(prices[len(prices)-1-i], p)
-		}
-		if c.AgainstOwn(len(prices), len(prices)).Shared != len(prices) {
-			b.Fatal("names were lost")
-		}
-	}
-}

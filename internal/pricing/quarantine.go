@@ -41,7 +41,10 @@ type Refusal struct {
 }
 
 // String explains the refusal to an operator in one sentence.
-func (r *Refusal) String() string {
+func (r *Refusal) String() string { return r.Text(fmt.Sprintf("market %d", r.Rival)) }
+
+// Text is String with the name of the market that Rival stands for.
+func (r *Refusal) Text(rival string) string {
 	switch r.Anomaly {
 	case FewNames:
 		return fmt.Sprintf("%d names, fewer than half of the %d before", r.Names, r.Before)
@@ -64,7 +67,7 @@ func (r *Refusal) String() string {
 	case Wears:
 		return fmt.Sprintf("first response without another market: neighboring wears of one skin differ by %s (median logarithm of %d pairs), outside %s to %s", r.Value, r.Names, r.Low, r.High)
 	case Contradicted:
-		return fmt.Sprintf("first response: market %d contradicts it, and no other market shows which is right: accept the right one", r.Rival)
+		return fmt.Sprintf("first response: %s contradicts it, and no other market shows which is right: accept the right one", rival)
 	default:
 		return string(r.Anomaly)
 	}

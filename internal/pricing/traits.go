@@ -54,12 +54,16 @@ func ClassOf(name string) Class {
 	return Rest
 }
 
-const fnvStart uint64 = 14695981039346656037
+// Start and prime of the FNV-1a hash of 64 bits.
+const (
+	fnvStart uint64 = 14695981039346656037
+	fnvPrime uint64 = 1099511628211
+)
 
 // fnv continues the FNV-1a hash of 64 bits over text.
 func fnv(h uint64, text string) uint64 {
 	for i := range len(text) {
-		h = (h ^ uint64(text[i])) * 1099511628211
+		h = (h ^ uint64(text[i])) * fnvPrime
 	}
 	return h
 }

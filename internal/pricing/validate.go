@@ -9,6 +9,11 @@ import (
 
 // The limits of step 5. Shares are in millionths.
 const (
+	// fewestShared is how many names a check needs to mean anything.
+	fewestShared = 100
+	// The factors to its own last response that a good response stays within.
+	ownLow, ownHigh = money.Scale / 2, money.Scale * 2
+
 	mostOneValue = money.Scale / 5
 
 	jBase    = 60_000          // 6 %

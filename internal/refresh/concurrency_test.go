@@ -150,7 +150,7 @@ func TestConcurrency_ABulkAndAMissingJobSettleTheSameItems(t *testing.T) {
 			return w.idle() && w.count(`SELECT count(*) FROM refresh_job`) >= 1
 		})
 		stop()
-		equal(t, "priced", w.count(`SELECT count(*) FROM item WHERE price = $1`, int64(units(10))), 300)
+		equal(t, "priced", w.count(`SELECT count(*) FROM item WHERE `+around("price", units(10))), 300)
 		w.checkIdle()
 		w.stop()
 	}

@@ -262,7 +262,7 @@ func TestCancel_AtEachStageKeepsWhatIsSettled(t *testing.T) {
 		} else {
 			equal(t, "cancelled and settled", j.Counts.Cancelled+settled, 600)
 		}
-		equal(t, "items at the new price", w.count(`SELECT count(*) FROM item WHERE price = $1`, int64(price)), settled)
+		equal(t, "items at the new price", w.count(`SELECT count(*) FROM item WHERE `+around("price", price)), settled)
 		if err := w.engine.Cancel(t.Context(), id); code(err) != "job_ended" {
 			t.Errorf("cancelled twice: %v", err)
 		}

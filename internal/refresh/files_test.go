@@ -46,7 +46,7 @@ func TestRule7_AMarketOfTwoFilesLacksAnItemOnlyIfBothSaySo(t *testing.T) {
 			}
 		}, units(9)},
 		{"no longer offers it", func(s *fakeSource) {
-			s.edit = func(q *provider.Quote) bool { return q.Name != listA[1] }
+			s.edit = func(q *provider.Quote) bool { return q.Name != listA[0] }
 		}, units(10)},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -56,14 +56,14 @@ func TestRule7_AMarketOfTwoFilesLacksAnItemOnlyIfBothSaySo(t *testing.T) {
 			w := newWorld(t, s, other)
 			w.push("u", 730, append(append([]string{}, listA...), listB...)...)
 			w.drain()
-			equal(t, "both", w.named(listA[1]).Average, units(9))
+			equal(t, "both", w.named(listA[0]).Average, units(9))
 			c.spoil(s)
 			w.clock.Add(7 * time.Hour)
 			j := w.run(false)
 			equal(t, "state", j.State, refresh.Finished)
-			equal(t, "average", w.named(listA[1]).Average, c.want)
-			equal(t, "average of the other file's", w.named(listB[1]).Average, units(9))
-			snaps, err := w.store.Snapshots(t.Context(), w.named(listA[1]).ID)
+			equal(t, "average", w.named(listA[0]).Average, c.want)
+			equal(t, "average of the other file's", w.named(listB[0]).Average, units(9))
+			snaps, err := w.store.Snapshots(t.Context(), w.named(listA[0]).ID)
 			must(t, err)
 			if offered := snaps[0].Reason == ""; offered != (c.want == units(9)) {
 				t.Errorf("reason %q", snaps[0].Reason)

@@ -4,8 +4,10 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"assay/internal/money"
+	"assay/internal/provider"
 	"assay/internal/refresh"
 )
 
@@ -52,7 +54,7 @@ func TestRule7_OfFirstAnswersTheMajorityIsTaken(t *testing.T) {
 			got := w.quarantined()
 			equal(t, "quarantined", len(got), len(c.sick))
 			for _, m := range c.sick {
-				if !strings.Contains(got[m], "times what they should be") {
+				if !strings.Contains(got[m], "times those of the other markets") {
 					t.Errorf("%s of %v: %q", m, c.markets, got[m])
 				}
 			}
@@ -79,8 +81,8 @@ func TestRule7_OfTwoFirstAnswersThatDisagreeTheOperatorChooses(t *testing.T) {
 	equal(t, "state", j.State, refresh.Failed)
 	equal(t, "price", w.named(list[0]).Price, 0)
 	held := w.quarantined()
-	equal(t, "of a", held["a"], "alpha: a: quarantined: prices are 0.01 times those of b, at the median of 300 names, and no majority tells which is right: accept the right one")
-	equal(t, "of b", held["b"], "alpha: b: quarantined: prices are 100 times those of a, at the median of 300 names, and no majority tells which is right: accept the right one")
+	equal(t, "of a", held["a"], "alpha: a: quarantined: first response: b contradicts it, and no other market shows which is right: accept the right one")
+	equal(t, "of b", held["b"], "alpha: b: quarantined: first response: a contradicts it, and no other market shows which is right: accept the right one")
 
 	if err := w.engine.AcceptSource(t.Context(), "alpha", "c"); err == nil {
 		t.Error("accepted a market that is none")
@@ -99,18 +101,95 @@ func TestRule7_OfTwoFirstAnswersThatDisagreeTheOperatorChooses(t *testing.T) {
 	w.checkIdle()
 }
 
-func TestRule7_OneMarketsWordDoesNotOutvoteTwoNewOnes(t *testing.T) {
+// TestRule7_NewMarketsThatContradictAKnownOneWaitForTheOperator has two new markets
+// quote a hundredth of what the only known one does: its price stays.
+func TestRule7_NewMarketsThatContradictAKnownOneWaitForTheOperator(t *testing.T) {
 	list := names("Item", 300)
-	sick, good := bulk("alpha", list, "a"), bulk("beta", list, "b", "c")
-	sick.price = func(string, string) money.Micro { return units(1000) }
-	w := newWorld(t, sick)
+	known, others := bulk("alpha", list, "a"), bulk("beta", list, "b", "c")
+	known.price = func(string, string) money.Micro { return units(1000) }
+	w := newWorld(t, known)
 	w.push("u", 730, list...)
 	w.forget()
-	w.run(false) // nobody is there to contradict it
-	w.sources = append(w.sources, good)
+	w.run(false) // no other market contradicts it
+	w.sources = append(w.sources, others)
 	w.restart()
 	w.run(true)
-	equal(t, "quarantined", len(w.quarantined()), 0)
-	equal(t, "price", w.named(list[0]).Price, units(10))
+	const quarantined = `SELECT count(*) FROM market_file WHERE quarantine <> ''`
+	equal(t, "quarantined", w.count(quarantined), 2)
+	equal(t, "price", w.named(list[0]).Price, units(1000))
+	w.checkIdle()
+}
+
+// TestRule7_AResponseUnlikeItselfIsRefused has the only market of a game shuffle its
+// names, quote one value for all of them, and drift away within its daily limits.
+// No other market contradicts it; its own past does.
+func TestRule7_AResponseUnlikeItselfIsRefused(t *testing.T) {
+	list := names("Item", 300)
+	usual := func(i int) money.Micro { return units(1) + money.Micro(i)*units(1)/4 }
+	for _, c := range []struct {
+		name   string
+		price  func(i int) money.Micro
+		reason string
+	}{
+		{"shuffled", func(i int) money.Micro { return usual((i*7 + 100) % 300) }, "moved by more than 2x apart from their class"},
+		{"one value", func(int) money.Micro { return units(5) }, "have the same price"},
+		{"thrice as dear", func(i int) money.Micro { return 3 * usual(i) }, "prices are 3 times those of the last response"},
+		{"half as many names", func(i int) money.Micro { return usual(i) * money.Micro(i%5/3) }, "fewer than half"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			price := usual
+			s := bulk("alpha", list, "a")
+			s.edit = func(q *provider.Quote) bool {
+				q.Ask = price(slices.Index(list, q.Name))
+				return true
+			}
+			w := newWorld(t, s)
+			w.push("u", 730, list...)
+			w.forget()
+			w.run(false)
+			before := w.named(list[9])
+			price = c.price
+			for range 3 { // the same response again makes it no better
+				w.clock.Add(7 * time.Hour)
+				w.run(false)
+				if got := w.quarantined()["a"]; !strings.Contains(got, c.reason) {
+					t.Errorf("quarantine %q, want %q", got, c.reason)
+				}
+				equal(t, "price", w.named(list[9]).Price, before.Price)
+			}
+			price = usual
+			w.clock.Add(7 * time.Hour)
+			w.run(false)
+			equal(t, "quarantined afterwards", len(w.quarantined()), 0)
+			w.checkIdle()
+		})
+	}
+}
+
+// TestRule7_AMarketThatDriftsAwayIsRefused has one of three markets grow by a third
+// each day: each step is within its limits, a week of them is not.
+func TestRule7_AMarketThatDriftsAwayIsRefused(t *testing.T) {
+	list := names("Item", 300)
+	grown := money.Micro(1_000_000)
+	s := bulk("alpha", list, "a", "b", "c")
+	s.price = func(market, name string) money.Micro {
+		price := units(1) + money.Micro(slices.Index(list, name))*units(1)/4
+		if market == "c" {
+			price = price * grown / 1_000_000
+		}
+		return price
+	}
+	w := newWorld(t, s)
+	w.push("u", 730, list...)
+	w.forget()
+	w.run(false)
+	for range 7 {
+		w.clock.Add(24 * time.Hour)
+		grown = grown * 4 / 3
+		w.run(true)
+	}
+	if got := w.quarantined(); len(got) != 1 || got["c"] == "" {
+		t.Errorf("quarantined: %v", got)
+	}
 	w.checkIdle()
 }

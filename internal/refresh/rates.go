@@ -64,3 +64,15 @@ func (m *maker) price(q *packed) money.Micro {
 	converted, _ := money.Convert(p, rate.Value)
 	return converted
 }
+
+// dollar is what one US dollar costs in the base currency; without a rate of it,
+// one unit: price bands are then those of the base currency.
+func (m *maker) dollar() money.Micro {
+	const dollars = "USD"
+	if rate, ok := m.rates.Of(dollars); ok && m.currency != dollars {
+		if price, ok := money.Convert(money.Scale, rate.Value); ok && price > 0 {
+			return price
+		}
+	}
+	return money.Scale
+}

@@ -305,8 +305,7 @@ type MarketFile struct {
 	UnitID     int64 // 0: none yet
 	FetchedAt  time.Time
 	Quotes     int64
-	Quarantine string // why the last answer was refused; "": it was not
-	Refused    pricing.Refused
+	Quarantine string    // why the last answer was refused; "": it was not
 	AcceptedAt time.Time // when an operator vouched for the refused answer; zero: nobody did
 }
 

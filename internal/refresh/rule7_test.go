@@ -82,7 +82,7 @@ func badAnswers() map[string]func(*fakeSource) {
 var wholes = []string{"less than half", "silent", "dollars for cents", "cents for dollars"}
 
 func TestRule7_NoBadAnswerReplacesAPrice(t *testing.T) {
-	list := names("Item", 40)
+	list := names("Item", 120)
 	w := newWorld(t)
 	nth := 0
 	for name, spoiled := range badAnswers() {
@@ -102,12 +102,12 @@ func TestRule7_NoBadAnswerReplacesAPrice(t *testing.T) {
 			w.push("u", 730, list...)
 			w.forget()
 			w.run(false)
-			before := w.named(list[1])
+			before := w.named(list[0])
 			w.clock.Add(8 * 24 * time.Hour) // so long that no old quote helps
 			spoiled(s)
 			j := w.run(false)
-			after := w.named(list[1])
-			if after.Price != units(10) || before.Price != units(10) || w.valueOf("u", 1) != units(10) {
+			after := w.named(list[0])
+			if after.Price != units(10) || before.Price != units(10) || w.valueOf("u", 0) != units(10) {
 				t.Errorf("%s, %s: price %v became %v", name, shape, before.Price, after.Price)
 			}
 			if j.Counts.Updated != 0 {
@@ -121,7 +121,7 @@ func TestRule7_NoBadAnswerReplacesAPrice(t *testing.T) {
 			// The next good answer is taken as if nothing had been.
 			s.edit, s.fail, s.silent = nil, nil, nil
 			w.clock.Add(7 * time.Hour)
-			if j := w.run(false); j.Counts.Updated != 40 {
+			if j := w.run(false); j.Counts.Updated != 120 {
 				t.Errorf("%s, %s: afterwards %+v", name, shape, j.Counts)
 			}
 		}
@@ -129,7 +129,7 @@ func TestRule7_NoBadAnswerReplacesAPrice(t *testing.T) {
 }
 
 func TestRule7_TheOtherSourcesWorkCompletes(t *testing.T) {
-	list := names("Item", 40)
+	list := names("Item", 120)
 	nth := 0
 	for name, spoiled := range badAnswers() {
 		if nth++; name == "less than half" || !storetest.Takes(nth) {
@@ -143,8 +143,8 @@ func TestRule7_TheOtherSourcesWorkCompletes(t *testing.T) {
 		spoiled(sick)
 		good.price = func(string, string) money.Micro { return units(11) }
 		j := w.run(false)
-		equal(t, name+": updated", j.Counts.Updated, 40)
-		equal(t, name+": price", w.named(list[1]).Price, units(11))
+		equal(t, name+": updated", j.Counts.Updated, 120)
+		equal(t, name+": price", w.named(list[0]).Price, units(11))
 		w.checkIdle()
 		w.stop()
 	}
@@ -279,8 +279,8 @@ func TestRule7_AnAnswerWithoutPricesIsNoMeasure(t *testing.T) {
 		change func(*provider.Quote)
 		reason string
 	}{
-		{func(q *provider.Quote) { q.Currency = "RUB" }, "a1: quarantined: 0 prices, of 200 before"},
-		{func(q *provider.Quote) { q.Ask = 0 }, "a1: quarantined: 0 prices, of 200 before"},
+		{func(q *provider.Quote) { q.Currency = "RUB" }, "a1: quarantined: 0 names, fewer than half of the 200 before"},
+		{func(q *provider.Quote) { q.Ask = 0 }, "a1: quarantined: 0 names, fewer than half of the 200 before"},
 		{func(q *provider.Quote) { q.Ask *= 100 }, "a1: quarantined: prices are 100 times"},
 	} {
 		w.clock.Add(7 * time.Hour)

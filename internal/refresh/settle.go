@@ -28,7 +28,7 @@ func (e *Engine) Settle(ctx context.Context) (bool, error) {
 	if job != nil && e.judging.TryLock() { // the other slots have batches to settle
 		defer e.judging.Unlock()
 		defer e.wake(WorkSettle) // for those slots, if they found none
-		return true, e.judge(ctx, job)
+		return true, e.validate(ctx, job)
 	}
 	batch, err := e.claimBatch(ctx, nil)
 	if err != nil {

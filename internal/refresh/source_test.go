@@ -2,6 +2,8 @@ package refresh_test
 
 import (
 	"context"
+	"strconv"
+	"strings"
 	"sync"
 	"time"
 
@@ -130,6 +132,9 @@ func (s *fakeSource) answer(call provider.Call, sink provider.Sink) error {
 				Market: m, Name: n, Currency: "USD", Ask: s.price(m, n),
 				Listings: provider.Unknown, Sales: provider.Unknown,
 			}
+			if len(known) >= 100 {
+				q.Ask = varied(q.Ask, n)
+			}
 			if s.edit != nil && !s.edit(&q) {
 				continue
 			}
@@ -144,6 +149,19 @@ func (s *fakeSource) answer(call provider.Call, sink provider.Sink) error {
 		}
 	}
 	return nil
+}
+
+// varied makes the prices of names that differ by a number differ by up to 0.05 %: no
+// real market asks the same for all of a hundred names, and one that does is
+// refused. The first of names keeps its price.
+func varied(price money.Micro, name string) money.Micro {
+	var n int
+	for word := range strings.FieldsSeq(name) {
+		if i, err := strconv.Atoi(word); err == nil {
+			n = i
+		}
+	}
+	return price * money.Micro(100_000+n%50) / 100_000
 }
 
 // marketsOf returns the markets of a file, all of them for "".

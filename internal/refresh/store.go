@@ -6,6 +6,7 @@ import (
 
 	"assay/internal/catalog"
 	"assay/internal/event"
+	"assay/internal/money"
 	"assay/internal/pricing"
 	"assay/internal/provider"
 )
@@ -70,9 +71,13 @@ type Store interface {
 	// Waiting returns the items of the missing-price queue in the name buckets from
 	// (included) to (excluded) that are due later and that the job does not work on.
 	Waiting(ctx context.Context, job Job, from, to int) ([]WaitingItem, error)
-	// Medians calls fn for the items in the name buckets from (included) to
-	// (excluded) whose last estimate has a median.
-	Medians(ctx context.Context, from, to int, fn func(catalog.Key, Median)) error
+	// LevelSet returns the newest level set of a game, or nil.
+	LevelSet(ctx context.Context, app int32) (*pricing.Set, error)
+	// StoredQuotes calls fn for the stored quotes of some markets in a game. fn must
+	// not keep what it gets.
+	StoredQuotes(ctx context.Context, app int32, markets []int64, fn func(*StoredQuote)) error
+	// MarketMemories returns what validation remembers of a game's markets.
+	MarketMemories(ctx context.Context, app int32) (map[int64]MarketMemory, error)
 	// Rates returns a set of exchange rates by its id, none for 0.
 	Rates(ctx context.Context, set int64) (pricing.Rates, error)
 	// PausedSources names the sources that an operator has paused.
@@ -189,7 +194,7 @@ type Tx interface {
 
 	// Judge stores what became of the markets of a fetched job's files and lets
 	// it settle. It returns false if the job is not in StageFetch.
-	Judge(jobID int64, verdicts []Judgement) (bool, error)
+	Judge(jobID int64, verdicts []Judgement, learned []Learned) (bool, error)
 	// DueListed makes those waiting entries of the missing-price queue due at once
 	// that are listed with another price than the market's snapshot has, if it has
 	// any. It reports whether there were some.
@@ -258,8 +263,31 @@ type Judgement struct {
 	Unit       Unit
 	Fetch      MarketFetch
 	Quarantine string // why it is refused; "": it is the newest good answer
-	Refused    pricing.Refused
-	Reused     bool // an earlier answer: only its outcome is noted
+	Reused     bool   // an earlier answer: only its outcome is noted
+}
+
+// StoredQuote is a market's last quote of an item.
+type StoredQuote struct {
+	MarketID    int64
+	Name, Phase string
+	Currency    money.Currency
+	Ask, Sale   money.Micro
+	FetchedAt   time.Time
+}
+
+// Learned is what the validation of a job learned of one game.
+type Learned struct {
+	AppID    int32
+	Set      *pricing.Set   // its prices are computed with
+	Movers   pricing.Movers // quotes that moved by themselves
+	Memories []MarketMemory // of the markets that responded
+}
+
+// MarketMemory is what validation remembers of one market of a game between runs.
+type MarketMemory struct {
+	MarketID int64
+	State    pricing.MarketState
+	History  pricing.History // its good responses of the last eight days
 }
 
 // Retention says which ended jobs are removed.

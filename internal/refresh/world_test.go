@@ -382,6 +382,12 @@ func (w *world) valueOf(user string, asset int) money.Micro {
 }
 
 // units is an amount of whole units of a currency.
+// around is a condition on a column for amounts within 0.05 % above one, as varied
+// makes them.
+func around(column string, amount money.Micro) string {
+	return fmt.Sprintf("%s BETWEEN %d AND %d", column, amount, amount+amount/2000)
+}
+
 func units(n int64) money.Micro { return money.Micro(n * money.Scale) }
 
 // names returns n names with a prefix.

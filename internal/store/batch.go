@@ -6,7 +6,6 @@ import (
 	"errors"
 	"time"
 
-	"assay/internal/catalog"
 	"assay/internal/refresh"
 )
 
@@ -83,20 +82,6 @@ func scanSnapshot(r *sql.Rows, v *refresh.Snapshot) error {
 		&window, &marketTime, &fetched, &v.Reason)
 	v.SalesWindow = time.Duration(window) * time.Second
 	v.MarketTime, v.FetchedAt = moment(marketTime), moment(fetched)
-	return err
-}
-
-// Medians calls fn for the items in the name buckets from (included) to
-// (excluded) whose last estimate has a median. An item's id begins with its
-// bucket.
-func (s *Store) Medians(ctx context.Context, from, to int, fn func(catalog.Key, refresh.Median)) error {
-	_, err := collect(ctx, s.read, func(r *sql.Rows, _ *struct{}) error {
-		var key catalog.Key
-		var m refresh.Median
-		err := r.Scan(&key.AppID, &key.Name, &key.Phase, &m.Price, &m.Markets)
-		fn(key, m)
-		return err
-	}, `SELECT app_id, name, phase, median, markets FROM item WHERE id >= $1 AND id < $2 AND median > 0`, int64(from)<<32, int64(to)<<32)
 	return err
 }
 

@@ -48,9 +48,9 @@ func (t *Tx) quarantine(v refresh.Judgement) error {
 		return err
 	}
 	if _, err := t.exec(`
-		UPDATE market_file SET quarantine = $4, refused_quotes = $5, refused_ratio = $6, accepted_at = 0
+		UPDATE market_file SET quarantine = $4, accepted_at = 0
 		WHERE market_id = $1 AND app_id = $2 AND file = $3`,
-		v.Fetch.MarketID, v.Unit.AppID, v.Unit.File, v.Quarantine, v.Refused.Names, int64(v.Refused.Ratio)); err != nil || began == 0 {
+		v.Fetch.MarketID, v.Unit.AppID, v.Unit.File, v.Quarantine); err != nil || began == 0 {
 		return err
 	}
 	down, err := t.quarantineEvent(v, v.Quarantine)

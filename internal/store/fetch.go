@@ -314,11 +314,10 @@ func (s *Store) Outcomes(ctx context.Context, job int64) (map[refresh.UnitMarket
 func (s *Store) MarketFiles(ctx context.Context) ([]refresh.MarketFile, error) {
 	return collect(ctx, s.read, func(r *sql.Rows, f *refresh.MarketFile) error {
 		var fetched, accepted int64
-		err := r.Scan(&f.MarketID, &f.AppID, &f.File, &f.UnitID, &fetched, &f.Quotes, &f.Quarantine,
-			&f.Refused.Names, &f.Refused.Ratio, &accepted)
+		err := r.Scan(&f.MarketID, &f.AppID, &f.File, &f.UnitID, &fetched, &f.Quotes, &f.Quarantine, &accepted)
 		f.FetchedAt, f.AcceptedAt = moment(fetched), moment(accepted)
 		return err
-	}, `SELECT market_id, app_id, file, unit_id, fetched_at, quotes, quarantine, refused_quotes, refused_ratio, accepted_at FROM market_file
+	}, `SELECT market_id, app_id, file, unit_id, fetched_at, quotes, quarantine, accepted_at FROM market_file
 		ORDER BY market_id, app_id, file`)
 }
 
@@ -346,8 +345,9 @@ func (s *Store) Blobs(ctx context.Context, units, buckets []int64, fn func(refre
 	return rows.Err()
 }
 
-// Judge stores what became of the markets of a job's files and lets it settle.
-func (t *Tx) Judge(job int64, verdicts []refresh.Judgement) (bool, error) {
+// Judge stores what became of the markets of a job's files and what was learned of
+// them, and lets the job settle.
+func (t *Tx) Judge(job int64, verdicts []refresh.Judgement, learned []refresh.Learned) (bool, error) {
 	n, err := t.exec(`UPDATE refresh_job SET stage = 'settle' WHERE id = $1 AND state = 'running' AND stage = 'fetch'`, job)
 	if err != nil || n != 1 {
 		return false, err
@@ -355,6 +355,11 @@ func (t *Tx) Judge(job int64, verdicts []refresh.Judgement) (bool, error) {
 	for _, v := range verdicts {
 		if err := t.judge(job, v); err != nil {
 			return false, err
+		}
+	}
+	for _, l := range learned {
+		if err := t.learn(job, l); err != nil {
+			return false, fmt.Errorf("levels of game %d: %w", l.AppID, err)
 		}
 	}
 	return true, nil
@@ -391,7 +396,7 @@ func (t *Tx) judge(job int64, v refresh.Judgement) error {
 	_, err = t.exec(`
 		INSERT INTO market_file (market_id, app_id, file, unit_id, fetched_at, quotes) VALUES ($1, $2, $3, $4, $5, $6)
 		ON CONFLICT (market_id, app_id, file) DO UPDATE SET unit_id = excluded.unit_id, fetched_at = excluded.fetched_at,
-			quotes = excluded.quotes, refused_quotes = 0, refused_ratio = 0, accepted_at = 0`,
+			quotes = excluded.quotes, accepted_at = 0`,
 		v.Fetch.MarketID, v.Unit.AppID, v.Unit.File, v.Unit.BlobUnit, micros(v.Unit.FetchedAt), v.Fetch.Quotes)
 	return err
 }

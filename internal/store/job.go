@@ -336,6 +336,7 @@ func (t *Tx) Retain(r refresh.Retention, most int) (int, error) {
 		for _, query := range []string{
 			`DELETE FROM refresh_item WHERE job_id = $1`,
 			`DELETE FROM refresh_batch WHERE job_id = $1`,
+			`DELETE FROM refresh_level WHERE job_id = $1`,
 			`DELETE FROM market_fetch WHERE job_id = $1`,
 			`DELETE FROM fetch_unit WHERE job_id = $1`,
 		} {
@@ -344,5 +345,8 @@ func (t *Tx) Retain(r refresh.Retention, most int) (int, error) {
 			}
 		}
 	}
-	return len(ids), nil
+	if len(ids) == 0 {
+		return 0, nil
+	}
+	return len(ids), t.forgetLevels()
 }

@@ -82,7 +82,7 @@ func (w *world) begin(batches int) (id int64) {
 		if err := tx.PlanItems(id, r, batches); err != nil {
 			return err
 		}
-		_, err = tx.Judge(id, nil)
+		_, err = tx.Judge(id, nil, nil)
 		return err
 	})
 	return id

@@ -2,12 +2,12 @@ package storetest
 
 import (
 	"fmt"
-	"maps"
 	"slices"
 	"time"
 
 	"assay/internal/catalog"
 	"assay/internal/money"
+	"assay/internal/pricing"
 	"assay/internal/refresh"
 	"assay/internal/store"
 )
@@ -59,30 +59,49 @@ func causes(f *fixture) {
 	f.is("names", fmt.Sprint(got[0].Names), "[A B C]")
 }
 
-func medians(f *fixture) {
-	f.own("u", f.items("A", "B", "C")...)
-	id := f.plan(refresh.Bulk, 1)
-	f.judge(id)
-	b := f.claimBatch()
-	s := f.settlement(b, 10)
-	want := map[catalog.Key]refresh.Median{}
-	for i := range s.Items {
-		if i == 0 {
-			continue // has none
+// levels stores what two jobs learned of a game; retention keeps the newest set.
+func levels(f *fixture) {
+	f.own("u", f.items("A")...)
+	learn := func(unit money.Micro) {
+		id := f.plan(refresh.Bulk, 1)
+		set := pricing.NewSet(unit)
+		l := refresh.Learned{AppID: 730, Set: set, Movers: pricing.Movers{{Key: 7, Market: 1, Move: 5}}, Memories: []refresh.MarketMemory{
+			{MarketID: 1, State: pricing.MarketState{J: []money.Micro{unit}}, History: pricing.History{1, 0}},
+		}}
+		f.tx(func(tx *store.Tx) error {
+			first, err := tx.Judge(id, nil, []refresh.Learned{l})
+			f.is("first", first, true)
+			return err
+		})
+		f.tx(func(tx *store.Tx) error {
+			first, err := tx.Judge(id, nil, []refresh.Learned{{AppID: 730, Set: pricing.NewSet(unit + 1)}})
+			f.is("first, again", first, false)
+			return err
+		})
+		if b := f.claimBatch(); b != nil {
+			f.settle(b, 5)
 		}
-		s.Items[i].Estimate.Median, s.Items[i].Estimate.Markets = money.Micro(20+i), i
-		want[s.Items[i].Key] = refresh.Median{Price: money.Micro(20 + i), Markets: i}
+		f.tx(func(tx *store.Tx) error { return tx.EndSettling(id) })
+		f.finish(id)
 	}
-	f.tx(func(tx *store.Tx) error { _, err := tx.Settle(*b, s); return err })
-	read := func(from, to int) map[catalog.Key]refresh.Median {
-		got := map[catalog.Key]refresh.Median{}
-		f.must(f.s.Medians(f.Context(), from, to, func(k catalog.Key, m refresh.Median) { got[k] = m }))
-		return got
+	read := func() money.Micro {
+		set, err := f.s.LevelSet(f.Context(), 730)
+		f.must(err)
+		if set == nil {
+			return 0
+		}
+		return set.Unit
 	}
-	f.is("of all buckets", maps.Equal(read(0, catalog.Buckets), want), true)
-	for k, m := range want {
-		bucket := catalog.Bucket(k.Name)
-		f.is("of its own bucket", read(bucket, bucket+1)[k], m)
-		f.is("of the others", read(0, bucket)[k].Price+read(bucket+1, catalog.Buckets)[k].Price, money.Micro(0))
+	f.is("before any", read(), money.Micro(0))
+	for _, unit := range []money.Micro{1, 2, 2} {
+		learn(unit)
+		f.is("newest", read(), unit)
+		memories, err := f.s.MarketMemories(f.Context(), 730)
+		f.must(err)
+		f.is("memory", memories[1].State.J[0], unit)
+		f.is("history", len(memories[1].History), 2)
 	}
+	other, err := f.s.LevelSet(f.Context(), 570)
+	f.must(err)
+	f.is("of another game", other == nil, true)
 }

@@ -232,7 +232,7 @@ func stages(f *fixture) {
 	f.is("end", j.FinishedAt, f.now)
 	again := false
 	f.tx(func(tx *store.Tx) (err error) {
-		again, err = tx.Judge(id, nil)
+		again, err = tx.Judge(id, nil, nil)
 		return err
 	})
 	f.is("judged again", again, false)

@@ -105,7 +105,7 @@ func Run(t *testing.T, open Open) {
 		"the last verification of the ledger is kept":    ledgerVerifications,
 		"rates stay what they were":                      rateSets,
 		"a place of rates is asked by one":               ratePlaces,
-		"medians are read by bucket":                     medians,
+		"levels are stored once and read by game":        levels,
 		"another currency is refused":                    otherCurrency,
 		"a failed function leaves nothing":               rollsBack,
 		"a panic frees the writer":                       panics,
@@ -285,7 +285,7 @@ func (f *fixture) fetch(source string, blobs ...refresh.Blob) refresh.Unit {
 func (f *fixture) judge(job int64, verdicts ...refresh.Judgement) {
 	f.Helper()
 	f.tx(func(tx *store.Tx) error {
-		_, err := tx.Judge(job, verdicts)
+		_, err := tx.Judge(job, verdicts, nil)
 		return err
 	})
 }

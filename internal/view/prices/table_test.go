@@ -76,7 +76,7 @@ func (s *shop) settle(price money.Micro, batches int, settled func([]refresh.Ite
 		if err := tx.PlanItems(job, refresh.Rules{Now: tx.Now(), Forced: true, ScopeAll: true}, batches); err != nil {
 			return err
 		}
-		_, err = tx.Judge(job, nil)
+		_, err = tx.Judge(job, nil, nil)
 		return err
 	})
 	for s.settleBatch(price, settled) {

@@ -264,11 +264,36 @@ CREATE TABLE market_file (
     quotes            INTEGER NOT NULL DEFAULT 0,
     quarantine        TEXT    NOT NULL DEFAULT '', -- why the last answer was refused
     quarantined_since INTEGER NOT NULL DEFAULT 0,
-    refused_quotes    INTEGER NOT NULL DEFAULT 0,  -- of the answer in quarantine
-    refused_ratio     INTEGER NOT NULL DEFAULT 0,  -- its level, in millionths of what was to be expected; 0: unknown
     accepted_at       INTEGER NOT NULL DEFAULT 0,  -- when an operator vouched for answers like it
     PRIMARY KEY (market_id, app_id, file)
 ) WITHOUT ROWID;
+
+-- What a run learned of a game's markets: levels, noise, moves (pricing.Set).
+CREATE TABLE level_set (
+    id         INTEGER PRIMARY KEY,
+    app_id     INTEGER NOT NULL,
+    learned_at INTEGER NOT NULL,
+    data       BLOB NOT NULL
+);
+CREATE INDEX level_set_app ON level_set (app_id, id);
+
+-- What the prices of a game are computed with in a job.
+CREATE TABLE refresh_level (
+    job_id    INTEGER NOT NULL,
+    app_id    INTEGER NOT NULL,
+    level_set INTEGER NOT NULL,
+    movers    BLOB NOT NULL, -- quotes that moved by themselves (pricing.Movers)
+    PRIMARY KEY (job_id, app_id)
+) WITHOUT ROWID;
+
+-- What validation remembers of a market between runs.
+CREATE TABLE market_memory (
+    market_id INTEGER NOT NULL,
+    app_id    INTEGER NOT NULL,
+    state     BLOB NOT NULL, -- pricing.MarketState, at most 160 bytes
+    history   BLOB NOT NULL, -- good responses of eight days (pricing.History): 15 to 21 bytes per name
+    PRIMARY KEY (market_id, app_id)
+);
 
 -- What became of the last answers of a market; it outlives their jobs.
 CREATE TABLE market_state (

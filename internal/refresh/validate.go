@@ -1,0 +1,416 @@
+package refresh
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+	"time"
+
+	"assay/internal/catalog"
+	"assay/internal/money"
+	"assay/internal/pricing"
+	"assay/internal/provider"
+)
+
+// part is a market's part of a file's response in a job.
+type part struct {
+	Judgement
+	base  MarketFile // its newest good response, if any
+	isNew bool       // a response to be validated, not an earlier one again
+}
+
+// validate checks the new responses of a job's files as a whole, learns the levels
+// of each game's markets from the good ones (pricing.md, steps 5 to 7), and lets
+// the job settle. Rejecting a response requires reading all of it, so this comes
+// between fetching and settling. Where several processes validate the same job,
+// the first to write decides.
+func (e *Engine) validate(ctx context.Context, job *Job) error {
+	units, err := e.responded(ctx, job)
+	if err != nil {
+		return err
+	}
+	parts, files, err := e.parts(ctx, job, units)
+	if err != nil {
+		return err
+	}
+	maker, err := e.maker(ctx, job.RateSet)
+	if err != nil {
+		return err
+	}
+	games := map[int32]bool{}
+	for _, p := range parts {
+		if p.isNew {
+			games[p.Unit.AppID] = true
+		}
+	}
+	var learned []Learned
+	for _, app := range slices.Sorted(maps.Keys(games)) {
+		g := &game{engine: e, maker: maker, app: app, units: units, parts: parts, files: files}
+		result, err := g.validate(ctx, e.now())
+		if err != nil {
+			return fmt.Errorf("validate responses of job %d, game %d: %w", job.ID, app, err)
+		}
+		learned = append(learned, result)
+	}
+	verdicts := make([]Judgement, 0, len(parts))
+	for _, p := range parts {
+		verdicts = append(verdicts, p.Judgement)
+	}
+	listed, err := e.newlyListed(ctx, job, verdicts)
+	if err != nil {
+		return fmt.Errorf("missing prices listed for job %d: %w", job.ID, err)
+	}
+	first, due := false, false
+	err = e.store.InTx(ctx, func(tx Tx) (err error) {
+		if first, err = tx.Judge(job.ID, verdicts, learned); err != nil || !first {
+			return err
+		}
+		due, err = tx.DueListed(listed)
+		return err
+	})
+	if !first {
+		return err
+	}
+	if due {
+		e.wake(WorkMissing)
+	}
+	for _, v := range verdicts {
+		if v.Quarantine != "" {
+			e.log.Warn("response quarantined", "job", job.ID, "file", v.Unit.File, "reason", v.Quarantine)
+		}
+	}
+	return err
+}
+
+// responded lists the job's units that brought a response.
+func (e *Engine) responded(ctx context.Context, job *Job) ([]Unit, error) {
+	units, err := e.store.JobUnits(ctx, job.ID)
+	return slices.DeleteFunc(units, func(u Unit) bool { return u.State != UnitDone }), err
+}
+
+// parts lists what a job's files brought, market by market, and the newest good
+// responses of all markets' files.
+func (e *Engine) parts(ctx context.Context, job *Job, units []Unit) ([]*part, []MarketFile, error) {
+	outcomes, err := e.store.Outcomes(ctx, job.ID)
+	if err != nil {
+		return nil, nil, err
+	}
+	files, err := e.store.MarketFiles(ctx)
+	if err != nil {
+		return nil, nil, err
+	}
+	var out []*part
+	for _, u := range units {
+		for _, id := range e.marketsOf(u) {
+			p := &part{Judgement: Judgement{Unit: u, Fetch: MarketFetch{MarketID: id, Outcome: OutcomeOK}}}
+			if f, ok := outcomes[UnitMarket{u.ID, id}]; ok {
+				p.Fetch = f
+			}
+			for _, f := range files {
+				if f.MarketID == id && f.AppID == u.AppID && f.File == u.File {
+					p.base = f
+				}
+			}
+			repeated := p.base.UnitID == u.BlobUnit
+			// An earlier response that was not the newest good one is validated
+			// again: its own job may not have come to that yet. Only its outcome in
+			// this job is stored.
+			p.Reused = repeated || u.BlobUnit != u.ID
+			p.isNew = p.Fetch.Outcome == OutcomeOK && !repeated
+			out = append(out, p)
+		}
+	}
+	return out, files, nil
+}
+
+// marketsOf returns the markets of a unit's file.
+func (e *Engine) marketsOf(u Unit) []int64 {
+	src, ok := e.sources[u.Source]
+	if !ok || u.File == "" {
+		return nil
+	}
+	d := src.Describe()
+	keys := d.MarketsOf(u.File)
+	var out []int64
+	for id, m := range e.known {
+		if m.source == u.Source && slices.Contains(keys, m.Key) {
+			out = append(out, id)
+		}
+	}
+	slices.Sort(out)
+	return out
+}
+
+// game is the validation of one game's responses in a job. Providers that take
+// names take part with the quotes that are stored of them and those of this job:
+// they have levels and vote on others, but what they answer is never refused as a
+// whole.
+type game struct {
+	engine *Engine
+	maker  *maker
+	app    int32
+	units  []Unit       // of all games, that responded
+	parts  []*part      // of all games
+	files  []MarketFile // of all games
+}
+
+// validate decides about the game's parts and returns what was learned.
+func (g *game) validate(ctx context.Context, now time.Time) (Learned, error) {
+	e := g.engine
+	set, err := e.store.LevelSet(ctx, g.app)
+	if err != nil {
+		return Learned{}, err
+	}
+	if set == nil {
+		set = pricing.NewSet(g.maker.dollar())
+	}
+	memories, err := e.store.MarketMemories(ctx, g.app)
+	if err != nil {
+		return Learned{}, err
+	}
+	round := pricing.NewRound(now, set)
+	for _, source := range slices.Sorted(maps.Keys(e.sources)) {
+		if err := g.add(ctx, round, source, memories); err != nil {
+			return Learned{}, err
+		}
+	}
+	result := round.Finish()
+	return g.apply(&result), nil
+}
+
+// market is one market of the game on its way into the round.
+type marketResponse struct {
+	pricing.Market
+	last, next *pricing.Response
+	lastSeen   map[uint64]bool // names in last, where several files make it up
+	nextSeen   map[uint64]bool
+}
+
+// add reads the responses of a provider's markets, the last good ones and the new
+// ones, and adds them to the round. It holds those of one provider at a time.
+func (g *game) add(ctx context.Context, round *pricing.Round, source string, memories map[int64]MarketMemory) error {
+	targets, markets, err := g.targets(ctx, source, memories)
+	if err != nil || len(markets) == 0 {
+		return err
+	}
+	if err := g.read(ctx, targets, markets); err != nil {
+		return err
+	}
+	for _, id := range slices.Sorted(maps.Keys(markets)) {
+		m := markets[id]
+		if err := round.Add(m.Market, m.last, m.next); err != nil {
+			g.engine.log.Warn("stored responses unreadable", "source", source, "market", g.engine.known[id].Key, "error", err)
+		}
+	}
+	return nil
+}
+
+// named adds what is known of a provider's markets by name: the stored quotes, and
+// those of this job.
+func (g *game) named(ctx context.Context, source string, market func(int64) *marketResponse, targets map[int64][]target) error {
+	var ids []int64
+	for id, m := range g.engine.known {
+		if m.source == source {
+			ids = append(ids, id)
+		}
+	}
+	slices.Sort(ids)
+	err := g.engine.store.StoredQuotes(ctx, g.app, ids, func(q *StoredQuote) {
+		price := g.maker.price(&packed{Currency: q.Currency, Ask: q.Ask, Sale: q.Sale})
+		if price <= 0 {
+			return
+		}
+		m := market(q.MarketID)
+		m.last = fetchedAt(m.last, q.FetchedAt)
+		m.last.Points = append(m.last.Points, pointOf(q.Name, q.Phase, price))
+	})
+	if err != nil {
+		return err
+	}
+	for _, u := range g.units {
+		if u.Source != source || u.AppID != g.app || u.File != "" {
+			continue
+		}
+		for _, id := range ids {
+			m := market(id)
+			m.next = fetchedAt(m.next, u.FetchedAt)
+			m.next.Partial = true
+			targets[u.BlobUnit] = append(targets[u.BlobUnit], target{market: id, next: true})
+		}
+	}
+	return nil
+}
+
+func pointOf[T ~string | ~[]byte](name T, phase string, price money.Micro) pricing.Point {
+	return pricing.Point{Key: pricing.KeyOf(name, phase), Traits: pricing.TraitsOf(string(name)), Amount: price}
+}
+
+// target says that a unit's quotes of a market belong to its last good response,
+// its new one, or both.
+type target struct {
+	market     int64
+	last, next bool
+}
+
+// targets lists, by unit, which markets of a provider its blobs are read for. A
+// market may have several files: its response is all of them together, those that
+// did not respond as they were last.
+func (g *game) targets(ctx context.Context, source string, memories map[int64]MarketMemory) (map[int64][]target, map[int64]*marketResponse, error) {
+	targets, markets := map[int64][]target{}, map[int64]*marketResponse{}
+	responded := map[MarketFile]*part{} // by market and file
+	isNew := map[int64]bool{}
+	for _, p := range g.parts {
+		if p.Unit.Source == source && p.Unit.AppID == g.app && p.isNew {
+			responded[MarketFile{MarketID: p.Fetch.MarketID, File: p.Unit.File}] = p
+			isNew[p.Fetch.MarketID] = true
+		}
+	}
+	market := func(id int64) *marketResponse {
+		m := markets[id]
+		if m == nil {
+			m = &marketResponse{Market: pricing.Market{ID: id, MaxAge: g.engine.known[id].MaxAge}}
+			memory := memories[id]
+			m.State, m.History = memory.State, memory.History
+			markets[id] = m
+		}
+		return m
+	}
+	for _, f := range g.files {
+		if known, ok := g.engine.known[f.MarketID]; !ok || known.source != source || f.AppID != g.app {
+			continue
+		}
+		m := market(f.MarketID)
+		if f.AcceptedAt.After(m.State.AcceptedAt) {
+			m.State.AcceptedAt = f.AcceptedAt
+		}
+		if f.UnitID == 0 {
+			continue
+		}
+		again := isNew[f.MarketID] && responded[MarketFile{MarketID: f.MarketID, File: f.File}] == nil
+		targets[f.UnitID] = append(targets[f.UnitID], target{f.MarketID, true, again})
+		m.last = fetchedAt(m.last, f.FetchedAt)
+		if again {
+			m.next = fetchedAt(m.next, f.FetchedAt)
+		}
+	}
+	for _, p := range responded {
+		targets[p.Unit.BlobUnit] = append(targets[p.Unit.BlobUnit], target{market: p.Fetch.MarketID, next: true})
+		m := market(p.Fetch.MarketID)
+		m.next = fetchedAt(m.next, p.Unit.FetchedAt)
+	}
+	if d := g.engine.sources[source].Describe(); d.Shape != provider.Bulk {
+		if err := g.named(ctx, source, market, targets); err != nil {
+			return nil, nil, err
+		}
+	}
+	return targets, markets, nil
+}
+
+// fetchedAt returns the response with a part of that time: the newest part counts.
+func fetchedAt(r *pricing.Response, at time.Time) *pricing.Response {
+	if r == nil {
+		r = &pricing.Response{Rate: money.RateScale}
+	}
+	if at.After(r.At) {
+		r.At = at
+	}
+	return r
+}
+
+// read reads the quotes of the units into the responses, in the base currency.
+func (g *game) read(ctx context.Context, targets map[int64][]target, markets map[int64]*marketResponse) error {
+	unpack := newUnpacker()
+	defer unpack.close()
+	buckets := make([]int64, catalog.Buckets)
+	for i := range buckets {
+		buckets[i] = int64(i)
+	}
+	units := slices.Sorted(maps.Keys(targets))
+	for _, m := range markets {
+		if m.next != nil && m.next.Partial {
+			continue // each name is in one unit
+		}
+		if files(targets, m.ID) > 2 { // a last response and a new one are two
+			m.lastSeen, m.nextSeen = map[uint64]bool{}, map[uint64]bool{}
+		}
+	}
+	return g.engine.store.Blobs(ctx, units, buckets, func(b Blob) error {
+		into := targets[b.Unit]
+		return g.engine.unpack(unpack, b, func(q *packed) {
+			for _, t := range into {
+				if t.market != q.Market {
+					continue
+				}
+				if price := g.maker.price(q); price > 0 {
+					markets[t.market].add(t, pointOf(q.Name, q.Phase, price))
+				}
+			}
+		})
+	})
+}
+
+// files counts the units that a market is read from.
+func files(targets map[int64][]target, market int64) (n int) {
+	for _, into := range targets {
+		for _, t := range into {
+			if t.market == market {
+				n++
+			}
+		}
+	}
+	return n
+}
+
+// add adds a quote. Of a name in several files of a market the first counts, so
+// that they do not contradict one another.
+func (m *marketResponse) add(t target, p pricing.Point) {
+	if t.last && firstOf(m.lastSeen, p.Key) {
+		m.last.Points = append(m.last.Points, p)
+	}
+	if t.next && firstOf(m.nextSeen, p.Key) {
+		m.next.Points = append(m.next.Points, p)
+	}
+}
+
+func firstOf(seen map[uint64]bool, key uint64) bool {
+	if seen == nil {
+		return true
+	}
+	again := seen[key]
+	seen[key] = true
+	return !again
+}
+
+// apply notes refusals in the game's parts, and returns what is to be stored.
+func (g *game) apply(r *pricing.Result) Learned {
+	out := Learned{AppID: g.app, Set: r.Set, Movers: r.Movers}
+	for i := range r.Markets {
+		o := &r.Markets[i]
+		store := g.takesNames(o.ID)
+		for _, p := range g.parts {
+			if p.Unit.AppID != g.app || p.Fetch.MarketID != o.ID || !p.isNew {
+				continue
+			}
+			store = store || !p.Reused
+			if o.Refusal != nil {
+				m := g.engine.known[o.ID]
+				rival := cmp.Or(g.engine.known[o.Refusal.Rival].Key, strconv.FormatInt(o.Refusal.Rival, 10))
+				p.Quarantine = fmt.Sprintf("%s: %s: quarantined: %s", m.source, m.Key, o.Refusal.Text(rival))
+				p.Fetch.Outcome = OutcomeQuarantined
+			}
+		}
+		if store {
+			out.Memories = append(out.Memories, MarketMemory{MarketID: o.ID, State: o.State, History: o.History})
+		}
+	}
+	return out
+}
+
+// takesNames reports whether a market's provider is asked by name.
+func (g *game) takesNames(market int64) bool {
+	src, ok := g.engine.sources[g.engine.known[market].source]
+	return ok && src.Describe().Shape != provider.Bulk
+}
