@@ -142,6 +142,12 @@ type FailureLimiter interface {
 	Fail(client netip.Addr) (wait time.Duration, over bool)
 }
 
+// Meter counts requests. method is one of HTTP's own or "other", and route a pattern
+// of the route table, "page" or "unknown".
+type Meter interface {
+	Observe(method, route string, status int, took time.Duration)
+}
+
 // Deps is what the API needs. All fields but TrustedProxies are required.
 type Deps struct {
 	Reader      Reader
@@ -156,6 +162,7 @@ type Deps struct {
 	Credentials Credentials
 	Failures    FailureLimiter
 	Metrics     http.Handler
+	Meter       Meter
 	Page        http.Handler // answers every path that is not the API's
 	Version     string
 	Logger      *slog.Logger

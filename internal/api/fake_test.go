@@ -6,6 +6,7 @@ import (
 	"crypto/rand"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"io"
 	"log/slog"
 	"net/http"
@@ -51,6 +52,7 @@ type fakes struct {
 	asked   []string
 	push    inventory.Push
 	lastKey catalog.Key
+	counted map[string]int // requests by method, route and status
 	kept    map[once.Key]once.Answer
 	posted  map[string]int64 // transactions by scope and key
 }
@@ -360,6 +362,18 @@ func (f *fakes) PostedUnder(_ context.Context, scope, key string) (id int64, err
 	return f.posted[scope+" "+key], nil
 }
 
+// Observe implements Meter.
+func (f *fakes) Observe(method, route string, status int, took time.Duration) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.counted == nil {
+		f.counted = map[string]int{}
+	}
+	if took >= 0 {
+		f.counted[fmt.Sprintf("%s %s %d", method, route, status)]++
+	}
+}
+
 // patient is a FailureLimiter without a limit.
 type patient struct{}
 
@@ -415,6 +429,7 @@ func prepare(t *testing.T, change func(*Deps)) *harness {
 			w.Header().Set("Content-Type", "text/plain; version=0.0.4")
 			_, _ = io.WriteString(w, "up 1\n")
 		}),
+		Meter:   h.fakes,
 		Page:    http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { _, _ = io.WriteString(w, "page "+r.URL.Path) }),
 		Version: "1.2.3", Logger: logger, Now: time.Now,
 	}

@@ -42,8 +42,10 @@ func (s *server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		if failure := recover(); failure != nil {
 			abort = s.rescue(out, c, failure)
 		}
+		took := s.Now().Sub(start)
+		s.Meter.Observe(knownMethod(r.Method), c.route, out.final(), took)
 		s.Logger.InfoContext(r.Context(), "request", "method", knownMethod(r.Method), "route", c.route, "status", out.final(),
-			"duration_ms", float64(s.Now().Sub(start))/float64(time.Millisecond), "request_id", c.id)
+			"duration_ms", float64(took)/float64(time.Millisecond), "request_id", c.id)
 		if abort {
 			panic(http.ErrAbortHandler) // makes net/http close the connection, silently
 		}

@@ -14,6 +14,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
+
 	"assay/internal/catalog"
 	"assay/internal/fault"
 	"assay/internal/inventory"
@@ -585,4 +587,22 @@ func TestServe_SharesWithOtherSitesOnlyWhatIsPublic(t *testing.T) {
 	if got := h.ask("GET", "/api/community/top-traders", "", origin); got.StatusCode != 503 || got.Header.Get("Access-Control-Allow-Origin") != "*" {
 		t.Errorf("a refusal: %d %v", got.StatusCode, got.Header)
 	}
+}
+
+func TestServe_CountsRequestsByPatternAndNeverByPath(t *testing.T) {
+	h := start(t, nil)
+	for i := range 50 {
+		h.ask("GET", fmt.Sprintf("/api/inventory/user-%d", i), "", asAdmin)
+		h.ask("GET", fmt.Sprintf("/api/unheard/of-%d", i), "", asAdmin)
+		h.ask("GET", fmt.Sprintf("/page-%d", i), "")
+		h.ask(fmt.Sprintf("METHOD%d", i), "/api/health", "")
+	}
+	want := map[string]int{
+		"GET /api/inventory/{userId} 200": 50, "GET unknown 404": 50, "GET page 200": 50, "other unknown 405": 50,
+	}
+	h.fakes.set(func(f *fakes) {
+		if d := cmp.Diff(want, f.counted); d != "" {
+			t.Error(d)
+		}
+	})
 }

@@ -112,7 +112,7 @@ func priceStatuses() []string {
 // problemCodes is every code of a problem that the API can answer, by status.
 func problemCodes() []string {
 	return []string{
-		"invalid_parameters", "invalid_body", "invalid_json", "body_required", "unexpected_body", "invalid_cursor", "invalid_checkpoint", "invalid_state",
+		"invalid_parameters", "invalid_body", "invalid_json", "malformed_body", "body_required", "unexpected_body", "invalid_cursor", "invalid_checkpoint", "invalid_state",
 		"invalid_user_id", "idempotency_key_required", "invalid_idempotency_key", "unsupported_inventory",
 		"unauthorized", "forbidden",
 		"unknown_path", "job_not_found", "source_not_found", "market_not_found", "item_not_found", "user_not_found", "listing_not_found", "trade_not_found",

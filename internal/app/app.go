@@ -208,7 +208,7 @@ func (a *App) buildServer() *http.Server {
 	})
 	gate := admission.New(admission.Slots())
 	bounded, refresher := view.NewBounded(a.reader, gate), control{a.engine, gate}
-	failures := access.NewFailures(a.now)
+	failures, meters := access.NewFailures(a.now), newMetrics(a.reader, a.store)
 	users := inventories{store: a.store, Service: a.inventories, steam: a.pulls}
 	page := web.New(web.Deps{
 		Reader: bounded, Refresher: refresher, Credentials: pageCredentials{a.creds}, Limiter: failures,
@@ -216,7 +216,7 @@ func (a *App) buildServer() *http.Server {
 	})
 	return api.NewServer(api.New(api.Deps{
 		Reader: bounded, Refresher: refresher, Inventories: users, Missing: users, Users: users, Wallets: a.ledger, Trading: trading{a.market, a.cfg.Currency, a.ledger.Keys}, Fees: feeDesk{a.fees, a.store}, Answers: answers{a.store, a.ledger.Keys},
-		Credentials: a.creds, Failures: failures, Page: page, Metrics: metrics(a.reader, a.store),
+		Credentials: a.creds, Failures: failures, Page: page, Metrics: meters, Meter: meters,
 		Version: a.version, Logger: a.log, Now: a.now, TrustedProxies: a.cfg.TrustedProxies,
 	}), a.log)
 }

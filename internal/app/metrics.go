@@ -3,6 +3,7 @@ package app
 import (
 	"context"
 	"net/http"
+	"strconv"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -10,6 +11,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 
 	"assay/internal/event"
+	"assay/internal/provider"
 	"assay/internal/refresh"
 	"assay/internal/store"
 	"assay/internal/view"
@@ -18,16 +20,41 @@ import (
 )
 
 // metrics serves what the status and the sources tell, in the form of
-// Prometheus. Figures are read when they are asked for, so nothing is counted
-// twice.
-func metrics(reader *view.Reader, counts *store.Store) http.Handler {
+// Prometheus, and counts HTTP requests. Other figures are read when they are
+// requested, so nothing is counted twice. Each app registers its metrics once, in
+// a registry of its own.
+type metrics struct {
+	http.Handler
+	requests *prometheus.CounterVec
+	took     *prometheus.HistogramVec
+}
+
+func newMetrics(reader *view.Reader, counts *store.Store) *metrics {
+	m := &metrics{
+		requests: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "assay_http_requests_total", Help: "HTTP requests by method, pattern of the route and status.",
+		}, []string{"method", "route", "status"}),
+		took: prometheus.NewHistogramVec(prometheus.HistogramOpts{
+			Name: "assay_http_request_duration_seconds", Help: "How long HTTP requests took, by method and pattern of the route.",
+			Buckets: []float64{0.001, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 10, 30},
+		}, []string{"method", "route"}),
+	}
 	registry := prometheus.NewRegistry()
 	registry.MustRegister(
 		collectors.NewGoCollector(),
 		collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}),
 		&collector{reader: reader, store: counts, descs: describe()},
+		m.requests, m.took,
 	)
-	return promhttp.HandlerFor(registry, promhttp.HandlerOpts{MaxRequestsInFlight: 2, Timeout: collectTimeout})
+	m.Handler = promhttp.HandlerFor(registry, promhttp.HandlerOpts{MaxRequestsInFlight: 2, Timeout: collectTimeout})
+	return m
+}
+
+// Observe counts a request. The route is a pattern of the route table, never a
+// path, so the number of time series is bounded.
+func (m *metrics) Observe(method, route string, status int, took time.Duration) {
+	m.requests.WithLabelValues(method, route, strconv.Itoa(status)).Inc()
+	m.took.WithLabelValues(method, route).Observe(took.Seconds())
 }
 
 const collectTimeout = 10 * time.Second
@@ -68,7 +95,7 @@ func describe() descriptions {
 		left:           d("source_budget_left", "Requests that a budget of a source's host leaves now.", "source", "host", "budget"),
 		low:            d("source_budget_low", "1 while less than a tenth of some budget of a source's host is left and it will run out.", "source", "host"),
 		events:         d("events_total", "Events that this process has written since its start.", "kind"),
-		latency:        d("source_latency_seconds", "Latency of recent answers of a source's host.", "source", "host", "quantile"),
+		latency:        d("source_latency_seconds", "How long requests to a source's host took, since the start.", "source", "host"),
 		lastSuccess:    d("source_last_success_timestamp_seconds", "When a source last answered well.", "source"),
 		lastFetch:      d("market_last_fetch_timestamp_seconds", "When a market was last fetched.", "source", "market"),
 		quotes:         d("market_quotes", "Quotes in a market's last answer.", "source", "market"),
@@ -194,9 +221,11 @@ func (c *collector) collectHost(ch chan<- prometheus.Metric, source string, h vi
 	gauge(ch, d.blocked, flag(h.Breaker == "open"), source, h.Host, "breaker")
 	gauge(ch, d.blocked, flag(h.BlockedUntil != nil), source, h.Host, "toldToWait")
 	c.collectBudget(ch, source, h.Host, h.Budget)
-	for q, ms := range map[string]float64{"0.5": h.LatencyMs.P50, "0.95": h.LatencyMs.P95, "0.99": h.LatencyMs.P99} {
-		gauge(ch, d.latency, ms/1000, source, h.Host, q)
+	buckets := map[float64]uint64{}
+	for i, bound := range provider.LatencyBounds() {
+		buckets[bound.Seconds()] = h.Took.Buckets[i]
 	}
+	ch <- prometheus.MustNewConstHistogram(d.latency, h.Took.Count, h.Took.Sum.Seconds(), buckets, source, h.Host)
 }
 
 // collectBudget tells of each part of a budget: at most limit, day, month, told.

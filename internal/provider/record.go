@@ -23,6 +23,7 @@ type record struct {
 	latencies []time.Duration // likewise
 	slot      int
 	answers   map[int]int64
+	took      Histogram
 
 	lastSuccess, lastErrorAt time.Time
 	lastError                string
@@ -60,6 +61,7 @@ func (r *record) add(sent Sent, failure string, now time.Time) {
 		r.slot = (r.slot + 1) % recordedLatencies
 	}
 	r.answers[sent.Status]++
+	r.took.add(sent.Duration)
 	switch {
 	case sent.Kind == KindCancelled: // says nothing of the source
 	case failure != "":
@@ -83,7 +85,7 @@ func (c *Client) Snapshot() ClientState {
 	s.Answers = maps.Clone(r.answers)
 	s.Requests = slices.Concat(r.sent[r.next:], r.sent[:r.next])
 	slices.Reverse(s.Requests)
-	s.latencies = slices.Clone(r.latencies)
+	s.latencies, s.Took = slices.Clone(r.latencies), r.took
 	s.Latency = percentiles(slices.Clone(r.latencies))
 	s.LastSuccess, s.LastError, s.LastErrorAt = r.lastSuccess, r.lastError, r.lastErrorAt
 	return s
@@ -109,4 +111,30 @@ func percentiles(d []time.Duration) Latency {
 	slices.SortFunc(d, cmp.Compare[time.Duration])
 	at := func(percent int) time.Duration { return d[(len(d)*percent+99)/100-1] }
 	return Latency{P50: at(50), P95: at(95), P99: at(99)}
+}
+
+// latencyBuckets is how many bounds a Histogram has.
+const latencyBuckets = 10
+
+// LatencyBounds are the upper bounds of the buckets of a Histogram.
+func LatencyBounds() [latencyBuckets]time.Duration {
+	const ms = time.Millisecond
+	return [...]time.Duration{50 * ms, 100 * ms, 250 * ms, 500 * ms, time.Second, 2500 * ms, 5 * time.Second, 10 * time.Second, 30 * time.Second, time.Minute}
+}
+
+// Histogram counts how long requests took, since the start.
+type Histogram struct {
+	Count   uint64
+	Sum     time.Duration
+	Buckets [latencyBuckets]uint64 // requests up to each bound, those up to smaller ones included
+}
+
+func (h *Histogram) add(took time.Duration) {
+	h.Count++
+	h.Sum += took
+	for i, bound := range LatencyBounds() {
+		if took <= bound {
+			h.Buckets[i]++
+		}
+	}
 }

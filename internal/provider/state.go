@@ -10,6 +10,7 @@ type ClientState struct {
 	BlockedUntil time.Time // told to wait until then; zero: not
 	Budget       Budget
 	Latency      Latency
+	Took         Histogram
 	Answers      map[int]int64 // attempts by status; 0: no answer
 	Requests     []Sent        // the last 50, newest first
 	LastSuccess  time.Time     // zero: none yet

@@ -180,7 +180,7 @@ func hostDebug(d provider.Description, host string, c provider.ClientState) Host
 	h := HostDebug{
 		Host: host, Files: []string{}, Budget: budget(c.Budget), Breaker: string(cmp.Or(c.Breaker, provider.BreakerClosed)), BlockedUntil: when(c.BlockedUntil),
 		LastSuccess: when(c.LastSuccess), LastError: text(c.LastError), LastErrorAt: when(c.LastErrorAt),
-		LatencyMs: latency(c.Latency), AnswersByStatus: answers(c.Answers),
+		LatencyMs: latency(c.Latency), AnswersByStatus: answers(c.Answers), Took: c.Took,
 	}
 	for _, f := range d.Files {
 		if f.Host == host && !f.Local {

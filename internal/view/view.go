@@ -13,6 +13,7 @@ import (
 	"assay/internal/event"
 	"assay/internal/inventory"
 	"assay/internal/money"
+	"assay/internal/provider"
 )
 
 // Job is one refresh, as the contract's section 4 describes it.
@@ -332,6 +333,8 @@ type HostDebug struct {
 	LastErrorAt     *time.Time       `json:"lastErrorAt"`
 	LatencyMs       Latency          `json:"latencyMs"`
 	AnswersByStatus map[string]int64 `json:"answersByStatus"`
+
+	Took provider.Histogram `json:"-"` // for metrics
 }
 
 // Budget is what a source allows all instances together; a limit of 0 is none.

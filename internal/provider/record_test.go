@@ -1,0 +1,23 @@
+package provider
+
+import (
+	"testing"
+	"time"
+)
+
+func TestHistogram_CountsUpToEachBound(t *testing.T) {
+	var h Histogram
+	bounds := LatencyBounds()
+	for _, bound := range bounds {
+		h.add(bound)
+		h.add(bound + 1)
+	}
+	for i, n := range h.Buckets {
+		if want := uint64(2*i + 1); n != want {
+			t.Errorf("up to %v: %d, want %d", bounds[i], n, want)
+		}
+	}
+	if h.Count != uint64(2*len(bounds)) || h.Sum < time.Minute {
+		t.Errorf("%d requests of %v", h.Count, h.Sum)
+	}
+}
