@@ -39,10 +39,14 @@ func showFees(w http.ResponseWriter, r *http.Request) {
 // verifyWallet knows a wallet of each kind.
 func verifyWallet(w http.ResponseWriter, r *http.Request) {
 	report := func(status, check, failures string, n int) {
+		checkpoint, warning := `null`, ``
+		if status == "ok" {
+			checkpoint, warning = `"AQJrMQ"`, `{"check":"timestamp_monotonic","userId":"well","currency":"USD","seq":9,"expected":"not before x","actual":"y","message":"The entry is early."}`
+		}
 		answer(200, fmt.Sprintf(`{"userId":%q,"ok":%t,"status":%q,"verifiedAt":"2026-01-02T03:04:05Z",
 			"accounts":[{"currency":"USD","entries":812,"lastSeq":812,"computedBalance":10450,"cachedBalance":10950,"headHash":"ab"}],
-			"checks":[{"name":"cached_balance",%s}],"failures":[%s],"failureCount":%d,"warnings":[],"checkpoint":"AQJrMQ"}`,
-			r.PathValue("user"), status == "ok", status, check, failures, n))(w, r)
+			"checks":[{"name":"cached_balance",%s}],"failures":[%s],"failureCount":%d,"warnings":[%s],"checkpoint":%s}`,
+			r.PathValue("user"), status == "ok", status, check, failures, n, warning, checkpoint))(w, r)
 	}
 	switch r.PathValue("user") {
 	case "well":
@@ -51,7 +55,7 @@ func verifyWallet(w http.ResponseWriter, r *http.Request) {
 		report("failed", `"status":"fail","examined":1,"failures":1`,
 			`{"check":"cached_balance","userId":"tampered","currency":"USD","seq":null,"expected":"10450","actual":"10950","message":"The account's balance is not the sum of its entries."}`, 3)
 	case "unread":
-		report("incomplete", `"status":"skipped","examined":0,"failures":0,"reason":"the key k2 is missing"`, "", 0)
+		report("incomplete", `"status":"skipped","examined":0,"failures":0,"reason":"the checkpoint is damaged"`, "", 0)
 	default:
 		refuse(w, 404, `{"title":"Not Found","status":404,"detail":"Nothing ever named this user.","code":"user_not_found","requestId":"r10"}`)
 	}

@@ -78,6 +78,14 @@ func cell(name string) string {
 // count writes n with thousands marks.
 func count(n int64) string { return humanize.Comma(n) }
 
+// plural writes a number of things.
+func plural(n int64, one, many string) string {
+	if n == 1 {
+		return "1 " + one
+	}
+	return count(n) + " " + many
+}
+
 // requests writes n and the word in its number.
 func requests(n int64) string {
 	if n == 1 {

@@ -7,6 +7,7 @@ import (
 	"io"
 	"net/url"
 	"path/filepath"
+	"strings"
 	"time"
 
 	"github.com/schollz/progressbar/v3"
@@ -52,8 +53,9 @@ func (c *verifyCmd) Run(ctx context.Context, s *session) error {
 		for _, a := range r.Accounts {
 			entries += a.Entries
 		}
-		_, _ = fmt.Fprintf(w, "%s: %s, %s entries in %d accounts\n", printable(r.UserID), r.Status, count(entries), len(r.Accounts))
-		writeFindings(w, r.Checks, r.Failures, r.FailureCount)
+		_, _ = fmt.Fprintf(w, "%s: %s, %s in %s\n", printable(r.UserID), r.Status,
+			plural(entries, "entry", "entries"), plural(int64(len(r.Accounts)), "account", "accounts"))
+		writeVerification(w, r.Checks, r.Failures, r.Warnings, r.FailureCount)
 		if r.Checkpoint != nil {
 			_, _ = fmt.Fprintf(w, "checkpoint, to keep elsewhere: %s\n", *r.Checkpoint)
 		}
@@ -94,9 +96,9 @@ func (c *verifyCmd) everything(ctx context.Context, s *session) error {
 		return err
 	}
 	if err := s.out.result(r, func(w io.Writer) {
-		_, _ = fmt.Fprintf(w, "the ledger: %s, %s entries in %s accounts, %s transactions, in %.1f s\n",
-			r.Status, count(r.Entries), count(r.Accounts), count(r.Transactions), r.FinishedAt.Sub(r.VerifiedAt).Seconds())
-		writeFindings(w, r.Checks, r.Failures, r.FailureCount)
+		_, _ = fmt.Fprintf(w, "the ledger: %s, %s in %s, %s, in %.1f s\n", r.Status, plural(r.Entries, "entry", "entries"),
+			plural(r.Accounts, "account", "accounts"), plural(r.Transactions, "transaction", "transactions"), r.FinishedAt.Sub(r.VerifiedAt).Seconds())
+		writeVerification(w, r.Checks, r.Failures, r.Warnings, r.FailureCount)
 	}); err != nil {
 		return err
 	}
@@ -134,22 +136,36 @@ func ledgerKeys(cfg *config.Config) (*wallet.Ring, error) {
 	return wallet.NewRing(keys)
 }
 
-// writeFindings tells what did not pass.
-func writeFindings(w io.Writer, checks []audit.Checked, failures []audit.Finding, n int64) {
+// writeVerification writes what did not pass, then all checks.
+func writeVerification(w io.Writer, checks []audit.Checked, failures, warnings []audit.Finding, n int64) {
+	writeFindings(w, "", failures)
+	if more := n - int64(len(failures)); more > 0 {
+		_, _ = fmt.Fprintf(w, "and %s\n", plural(more, "more failure", "more failures"))
+	}
+	for _, c := range checks {
+		if c.Status == audit.Skipped {
+			_, _ = fmt.Fprintf(w, "not verified: %s: %s\n", c.Name, printable(c.Reason))
+		}
+	}
+	writeFindings(w, "warning: ", warnings)
 	rows := [][]string{{"CHECK", "STATUS", "EXAMINED", "FAILURES", "REASON"}}
 	for _, c := range checks {
 		rows = append(rows, []string{c.Name, string(c.Status), count(c.Examined), count(c.Failures), printable(c.Reason)})
 	}
 	table(w, rows)
-	for _, f := range failures {
-		at := cell(f.UserID) + " " + printable(string(f.Currency))
-		if f.Seq != nil {
-			at += fmt.Sprintf(" %d", *f.Seq)
+}
+
+func writeFindings(w io.Writer, kind string, findings []audit.Finding) {
+	for _, f := range findings {
+		at := ""
+		if f.UserID != "" {
+			at = cell(f.UserID) + " " + printable(string(f.Currency))
+			if f.Seq != nil {
+				at += fmt.Sprintf(" %d", *f.Seq)
+			}
+			at = strings.TrimSpace(at) + ": "
 		}
-		_, _ = fmt.Fprintf(w, "%s: %s: %s Expected %s, found %s.\n", f.Check, at, printable(f.Message), printable(f.Expected), printable(f.Actual))
-	}
-	if more := n - int64(len(failures)); more > 0 {
-		_, _ = fmt.Fprintf(w, "and %s more\n", count(more))
+		_, _ = fmt.Fprintf(w, "%s%s: %s%s Expected %s, found %s.\n", kind, f.Check, at, printable(f.Message), printable(f.Expected), printable(f.Actual))
 	}
 }
 

@@ -71,10 +71,10 @@ func TestVerify_ExitCodesTellHowItCameOut(t *testing.T) {
 		code           int
 		says           string
 	}{
-		{"everything is right", intact, right, []string{"--all"}, exitOK, "the ledger: ok, 2 entries in 2 accounts, 1 transactions"},
-		{"a user's wallet is right", intact, right, []string{"u1", "--database"}, exitOK, "u1: ok, 1 entries in 1 accounts"},
+		{"everything is right", intact, right, []string{"--all"}, exitOK, "the ledger: ok, 2 entries in 2 accounts, 1 transaction, in "},
+		{"a user's wallet is right", intact, right, []string{"u1", "--database"}, exitOK, "u1: ok, 1 entry in 1 account\n"},
 		{"something is wrong", changed, right, []string{"--all"}, exitLedgerFailed, "cached_balance: u1 USD: The account's balance is not the sum of its entries. Expected 500, found 501."},
-		{"a user's wallet is wrong", changed, right, []string{"u1", "--database"}, exitLedgerFailed, "u1: failed"},
+		{"a user's wallet is wrong", changed, right, []string{"u1", "--database"}, exitLedgerFailed, "u1: failed, 1 entry in 1 account\nhead_mac: u1 USD: "},
 		{"the key is missing", intact, wrong, []string{"--all"}, exitLedgerFailed, "the ledger: failed"},
 		{"nobody knows the user", intact, right, []string{"u9", "--database"}, exitNotFound, ""},
 		{"neither a user nor all", intact, right, nil, exitUsage, ""},

@@ -344,7 +344,7 @@ func (w *world) loosen() {
 		w.exec(`DO $$ DECLARE r record; BEGIN
 			FOR r IN SELECT conname FROM pg_constraint WHERE conrelid = '` + table + `'::regclass LOOP
 				EXECUTE 'ALTER TABLE ` + table + ` DROP CONSTRAINT ' || quote_ident(r.conname) || ' CASCADE'; END LOOP;
-			FOR r IN SELECT i.indexrelid::regclass AS name FROM pg_index i WHERE i.indrelid = '` + table + `'::regclass AND i.indisunique LOOP
+			FOR r IN SELECT i.indexrelid::regclass AS name FROM pg_index i WHERE i.indrelid = '` + table + `'::regclass LOOP
 				EXECUTE 'DROP INDEX ' || r.name; END LOOP;
 			FOR r IN SELECT attname, attidentity FROM pg_attribute WHERE attrelid = '` + table + `'::regclass AND attnum > 0 LOOP
 				IF r.attidentity <> '' THEN EXECUTE 'ALTER TABLE ` + table + ` ALTER COLUMN ' || quote_ident(r.attname) || ' DROP IDENTITY'; END IF;
