@@ -184,7 +184,7 @@ func (a *App) buildEngine(ctx context.Context) (err error) {
 		Logger: a.log,
 		Config: refresh.Config{
 			ScopeAll: cfg.Scope == config.ScopeAll, TTL: cfg.TTL,
-			MissingRetry: cfg.MissingRetry, NoSalesRetry: cfg.NoSalesRetry,
+			MissingRetry: cfg.MissingRetry, NoSalesRetry: cfg.NoSalesRetry, ProviderWait: cfg.ProviderWait,
 			Retention:  refresh.Retention{Age: cfg.JobRetention, MinJobs: cfg.MinJobs},
 			FetchSlots: fetchSlots, SettleSlots: cfg.Workers,
 			Policy: pricing.Policy{

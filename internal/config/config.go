@@ -69,6 +69,7 @@ type Config struct {
 	Scope         Scope          // MARKET_PRICE_SCOPE
 	TTL           time.Duration  // MARKET_PRICE_TTL: 0 skips nothing for its age
 	MissingRetry  time.Duration  // MARKET_PRICE_MISSING_RETRY: doubles up to MaxMissingRetry
+	ProviderWait  time.Duration  // MARKET_PRICE_PROVIDER_WAIT
 	NoSalesWindow time.Duration  // MARKET_PRICE_NO_SALES_WINDOW
 	NoSalesRetry  time.Duration  // MARKET_PRICE_NO_SALES_RETRY
 	JobRetention  time.Duration  // MARKET_PRICE_JOB_RETENTION_DAYS, in whole days

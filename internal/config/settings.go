@@ -108,12 +108,16 @@ func refreshSettings(sources []string) []setting {
 			set: oneOf(func(c *Config) *Scope { return &c.Scope }, ScopeInventory, ScopeAll),
 		},
 		{
-			name: "MARKET_PRICE_TTL", def: "6h", help: "a run skips items estimated more recently than this",
+			name: "MARKET_PRICE_TTL", def: "6h", help: "a run skips items whose prices rest on quotes fetched more recently than this",
 			set: duration(func(c *Config) *time.Duration { return &c.TTL }, 0, maxDuration),
 		},
 		{
 			name: "MARKET_PRICE_MISSING_RETRY", def: "1h", help: "until a missing price is tried again, doubling up to 72h",
 			set: duration(func(c *Config) *time.Duration { return &c.MissingRetry }, time.Second, MaxMissingRetry),
+		},
+		{
+			name: "MARKET_PRICE_PROVIDER_WAIT", def: "60s", help: "a run continues without a provider that has not responded successfully for this long",
+			set: duration(func(c *Config) *time.Duration { return &c.ProviderWait }, time.Second, time.Hour),
 		},
 		{
 			name: "MARKET_PRICE_NO_SALES_WINDOW", def: "720h", help: "how far back sales must be known to say that there were none",

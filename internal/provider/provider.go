@@ -137,6 +137,7 @@ type Meter struct {
 	mu       sync.Mutex
 	reserved int64
 	reserve  Reserve
+	sending  func()
 }
 
 // Reserve notes, before they are sent, requests beyond those that were noted so
@@ -149,6 +150,10 @@ type Reserve func(ctx context.Context) (more int64, err error)
 func NewMeter(noted int64, reserve Reserve) *Meter {
 	return &Meter{reserved: noted, reserve: reserve}
 }
+
+// OnRequest has fn called for each request that is about to be sent. Call it before the
+// Meter is used.
+func (m *Meter) OnRequest(fn func()) { m.sending = fn }
 
 // Request counts one request that is about to be sent. After an error it must
 // not be sent.
@@ -168,6 +173,9 @@ func (m *Meter) Request(ctx context.Context) error {
 		}
 	}
 	m.requests.Add(1)
+	if m.sending != nil {
+		m.sending()
+	}
 	return nil
 }
 

@@ -25,6 +25,8 @@ type answer struct {
 	seen    *provider.Duplicates
 	size    int
 	source  string
+	// succeeded is called for each successful response to names; nil: nothing is.
+	succeeded func()
 }
 
 // Why a row of an answer counts for nothing.

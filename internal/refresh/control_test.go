@@ -335,7 +335,7 @@ func TestCancel_CutsACallShort(t *testing.T) {
 	s.before = nil
 	w.drain()
 	equal(t, "state", w.job(id).State, refresh.Cancelled)
-	equal(t, "request counted", w.count(`SELECT requests FROM fetch_unit`), 1)
+	equal(t, "request counted", w.count(`SELECT requests + reserved FROM fetch_unit`), 1)
 	equal(t, "failures that the source is blamed for", w.count(`SELECT count(*) FROM source_state WHERE last_error <> ''`), 0)
 	w.checkIdle()
 }

@@ -24,6 +24,7 @@ type Config struct {
 	TTL          time.Duration
 	MissingRetry time.Duration // until a missing price is tried again, doubling
 	NoSalesRetry time.Duration
+	ProviderWait time.Duration // a job goes on without a host that has not answered for so long; 0: DefaultProviderWait
 	Retention    Retention
 	Policy       pricing.Policy
 	FetchSlots   int // units of one source that are fetched at once
@@ -62,6 +63,7 @@ type Engine struct {
 	packers   sync.Pool
 	settlers  sync.Pool
 	hands     hands
+	waits     waits
 	judging   sync.Mutex
 }
 
@@ -109,6 +111,9 @@ func New(ctx context.Context, o Options) (*Engine, error) {
 	}
 	if e.report == nil {
 		e.report = func() string { return "" }
+	}
+	if e.cfg.ProviderWait <= 0 {
+		e.cfg.ProviderWait = DefaultProviderWait
 	}
 	if e.elapsed == nil {
 		start := time.Now()

@@ -73,9 +73,12 @@ func (e *Engine) ending(ctx context.Context, unit *Unit, a *answer) func(Tx) err
 	}
 	fetches, blobs := a.fetches(), a.blobs()
 	return func(tx Tx) error {
-		ended, err := tx.EndUnit(*unit, fetches, blobs)
+		ended, late, err := tx.EndUnit(*unit, fetches, blobs)
 		if err != nil || !ended {
 			return err
+		}
+		if late { // its job went on without it
+			return e.keepLate(tx, unit, a)
 		}
 		if unit.Requests > 0 {
 			if err := tx.SplitUnit(*unit, a.rest); err != nil {
@@ -87,6 +90,29 @@ func (e *Engine) ending(ctx context.Context, unit *Unit, a *answer) func(Tx) err
 		}
 		return e.tell(tx, unit, a.rest)
 	}
+}
+
+// keepLate keeps what came after a job had gone on without it. A file is for the next
+// plan to find. Quotes of names take part in the next estimate, like those of the
+// background.
+func (e *Engine) keepLate(tx Tx, unit *Unit, a *answer) error {
+	if unit.Tells() {
+		if err := tx.NoteSource(unit.Source, unit.Error); err != nil {
+			return err
+		}
+	}
+	if unit.State != UnitDone || unit.File != "" {
+		return nil
+	}
+	items, err := tx.HoldNamed(unit.AppID, unit.Names)
+	if err != nil {
+		return err
+	}
+	snaps, err := e.snapshotsOf(unit, a, items, tx.Now())
+	if err != nil {
+		return err
+	}
+	return tx.KeepSnapshots(items, snaps)
 }
 
 // noteAsked notes which names a source with a budget was asked for, whatever came
@@ -139,9 +165,18 @@ func (e *Engine) askedOf(u *Unit) []int64 {
 // UnitFailed, UnitDeferred, or UnitPending when it is to be tried again later.
 func (e *Engine) ask(ctx context.Context, unit *Unit) *answer {
 	src := e.sources[unit.Source]
-	a := e.newAnswer(src.Describe())
-	meter := e.meter(unit, max(src.Describe().BatchSize, 1))
+	d := src.Describe()
+	a := e.newAnswer(d)
+	meter := e.meter(unit, max(d.BatchSize, 1))
+	wait := waitKey{unit.JobID, d.Name, d.HostOf(unit.File)}
+	meter.OnRequest(func() { e.waits.sending(wait, e.elapsed()) })
+	a.succeeded = func() { e.waits.answered(wait, e.elapsed()) }
+	e.waits.begin(wait)
 	err := e.call(ctx, a, src, unit, meter)
+	if err == nil {
+		a.succeeded()
+	}
+	e.waits.end(wait, err)
 	unit.Requests += meter.Requests()
 	unit.Bytes += meter.Bytes()
 	unit.FetchedAt = e.now()
@@ -169,7 +204,7 @@ var errClaimLost = errors.New("the unit was taken away")
 func (e *Engine) meter(unit *Unit, size int) *provider.Meter {
 	calls := int64((len(unit.Names) + size - 1) / size)
 	return provider.NewMeter(unit.Reserved, func(ctx context.Context) (int64, error) {
-		more := max(1, min(reserveStep, calls-unit.Reserved))
+		more := max(1, min(reserveStep, calls-unit.Counted-unit.Reserved))
 		counted := false
 		err := e.store.InTx(ctx, func(tx Tx) (err error) {
 			counted, err = tx.ReserveRequests(*unit, more)
@@ -181,7 +216,7 @@ func (e *Engine) meter(unit *Unit, size int) *provider.Meter {
 		if err != nil {
 			return 0, err
 		}
-		unit.Reserved += more
+		unit.Counted, unit.Reserved = unit.Counted+unit.Reserved, more
 		return more, nil
 	})
 }

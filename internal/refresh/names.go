@@ -27,6 +27,9 @@ func (a *answer) fetchNames(ctx context.Context, e *Engine, src provider.Source,
 		ans, err := src.Fetch(ctx, provider.Call{AppID: unit.AppID, Names: names, Meter: meter}, whole)
 		if err == nil {
 			whole.flush(ans.ProviderTime)
+			if a.succeeded != nil {
+				a.succeeded()
+			}
 			a.silent = append(a.silent, ans.Silent...)
 			answered, row = append(answered, names...), 0
 			continue

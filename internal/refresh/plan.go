@@ -128,6 +128,11 @@ func (e *Engine) plan(tx Tx, job *Job, may allowed, rates pricing.Rates) error {
 	if err != nil {
 		return err
 	}
+	if job.Kind == Bulk {
+		if err := tx.DropDetached(); err != nil {
+			return err
+		}
+	}
 	return tx.InsertUnits(units)
 }
 
@@ -172,7 +177,8 @@ func (e *Engine) planUnits(tx Tx, job *Job, planned map[int32]int64, batches int
 }
 
 // planFiles makes a unit for each file. A missing price settles from a file's
-// newest answer while the source would give the same again.
+// newest answer while the source would give the same again. An answer that came too
+// late for its own job serves the next one, beside a newer one where it is old.
 func (e *Engine) planFiles(tx Tx, job *Job, d provider.Description, planned map[int32]int64, batches int) ([]Unit, error) {
 	var units []Unit
 	for _, f := range d.Files {
@@ -183,13 +189,18 @@ func (e *Engine) planFiles(tx Tx, job *Job, d provider.Description, planned map[
 			JobID: job.ID, Source: d.Name, AppID: f.AppID, File: f.Key,
 			BatchTo: batches - 1, State: UnitPending,
 		}
-		if job.Kind == Missing {
-			newest, err := tx.NewestUnit(d.Name, f.AppID, f.Key)
-			if err != nil {
-				return nil, err
-			}
-			if newest != nil && e.young(newest.FetchedAt, d.Interval) {
-				u.State, u.FetchedAt, u.StatedAt, u.BlobUnit = UnitDone, newest.FetchedAt, newest.StatedAt, newest.BlobUnit
+		newest, err := tx.NewestUnit(d.Name, f.AppID, f.Key)
+		if err != nil {
+			return nil, err
+		}
+		if newest != nil && (job.Kind == Missing || newest.Detached) {
+			old := u
+			old.State, old.FetchedAt, old.StatedAt, old.BlobUnit = UnitDone, newest.FetchedAt, newest.StatedAt, newest.BlobUnit
+			switch {
+			case e.young(newest.FetchedAt, d.Interval):
+				u = old
+			case newest.Detached: // the provider may be as late again
+				units = append(units, old)
 			}
 		}
 		units = append(units, u)

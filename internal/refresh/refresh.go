@@ -170,7 +170,9 @@ type Unit struct {
 	StatedAt  time.Time // the source's own time of the answer; zero: it has none
 	BlobUnit  int64     // whose blobs hold the answer
 	Requests  int64     // of a claimed unit: those of this attempt
-	Reserved  int64     // of a claimed unit: requests of this attempt that are counted already
+	Counted   int64     // of a claimed unit: requests of this attempt that are counted already
+	Reserved  int64     // of a claimed unit: those beside that were noted before they are sent
+	Detached  bool      // its job no longer waits for it, and does not use its response
 	Bytes     int64
 	ErrorKind string
 	Error     string
@@ -202,10 +204,15 @@ func (u *Unit) Tells() bool {
 const KindPaused = "paused"
 
 // counts reports whether the unit's job uses its response.
-func (u *Unit) counts() bool { return u.State == UnitDone }
+func (u *Unit) counts() bool { return u.State == UnitDone && !u.Detached }
 
 // skipped reports whether nothing was sent, for no fault of its provider.
-func (u *Unit) skipped() bool { return u.State == UnitDeferred }
+func (u *Unit) skipped() bool {
+	if u.Detached {
+		return (&provider.Error{Kind: provider.Kind(u.ErrorKind)}).Deferred()
+	}
+	return u.State == UnitDeferred
+}
 
 // skipReason is why a unit was not sent, as items tell it.
 func (u *Unit) skipReason() string {
@@ -268,6 +275,7 @@ type Listed struct {
 // NamedItem is one of the items of a name.
 type NamedItem struct {
 	ID     int64
+	Name   string
 	Phase  string
 	Stored []int64 // markets of which it has a snapshot
 }

@@ -21,6 +21,9 @@ func (e *Engine) Settle(ctx context.Context) (bool, error) {
 	if err := e.reclaim(ctx); err != nil {
 		return false, err
 	}
+	if err := e.leaveSilent(ctx); err != nil {
+		return false, err
+	}
 	job, err := e.store.FetchedJob(ctx)
 	if err != nil {
 		return false, err

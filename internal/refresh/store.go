@@ -82,6 +82,9 @@ type Store interface {
 	Rates(ctx context.Context, set int64) (pricing.Rates, error)
 	// PausedSources names the sources that an operator has paused.
 	PausedSources(ctx context.Context) (map[string]bool, error)
+	// WaitingJobs returns the jobs that wait for files of a source (nil: anything of
+	// it) that nobody has claimed.
+	WaitingJobs(ctx context.Context, source string, files []string) ([]int64, error)
 	// SpreadLanes returns how many lanes a job has, and how many of them are not
 	// done.
 	SpreadLanes(ctx context.Context, jobID int64) (all, open int, err error)
@@ -125,6 +128,8 @@ type Tx interface {
 	// NewestUnit returns the last ended unit of a bulk source's file whose
 	// answer is still stored, or nil.
 	NewestUnit(source string, app int32, file string) (*Unit, error)
+	// DropDetached cancels what ended jobs still mean to request, and is not under way.
+	DropDetached() error
 	InsertUnits(units []Unit) error
 	// StartJob moves a queued job to its first stage after the plan. It returns
 	// false if the job is no longer queued.
@@ -157,8 +162,12 @@ type Tx interface {
 	ReserveRequests(u Unit, more int64) (bool, error)
 	// EndUnit stores the end of a unit and its answer. It returns false, and
 	// stores nothing but the requests spent, where the claim is no longer valid;
-	// nothing at all where the unit's end is stored already.
-	EndUnit(u Unit, markets []MarketFetch, blobs []Blob) (bool, error)
+	// nothing at all where the unit's end is stored already. Late reports that the
+	// job went on without it.
+	EndUnit(u Unit, markets []MarketFetch, blobs []Blob) (ended, late bool, err error)
+	// DetachUnits lets a job go on without what it still waits for of a host, and
+	// returns how many units that is.
+	DetachUnits(s Silence) (int64, error)
 	// SplitUnit makes what is left of a unit that was just ended units of their
 	// own; u.Names are those that it keeps. Without rest it does nothing.
 	SplitUnit(u Unit, rest []Unit) error
@@ -182,9 +191,9 @@ type Tx interface {
 	// EndSlow notes that a source was asked for a name, and what it brought. It
 	// returns false, and writes nothing, where the claim is no longer valid.
 	EndSlow(n SlowName, markets []MarketFetch) (bool, error)
-	// HoldNamed keeps others from settling the items of a name, and makes those who
+	// HoldNamed keeps others from settling the items of names, and makes those who
 	// have read their snapshots already read them again.
-	HoldNamed(app int32, name string) ([]NamedItem, error)
+	HoldNamed(app int32, names []string) ([]NamedItem, error)
 	// KeepSnapshots writes snapshots of items that are held; missing prices among
 	// them are due soon.
 	KeepSnapshots(items []NamedItem, snaps []Snapshot) error

@@ -218,47 +218,47 @@ func (e *Engine) endSlow(tx Tx, n *SlowName, a *answer, failure error) error {
 	if err := tx.NoteSource(n.Source, ""); err != nil {
 		return err
 	}
-	items, err := tx.HoldNamed(n.AppID, n.Name)
+	items, err := tx.HoldNamed(n.AppID, []string{n.Name})
 	if err != nil {
 		return err
 	}
-	snaps, err := e.snapshotsOf(n, a, items, tx.Now())
+	snaps, err := e.snapshotsOf(&Unit{Source: n.Source, AppID: n.AppID, Names: []string{n.Name}}, a, items, tx.Now())
 	if err != nil {
 		return err
 	}
 	return tx.KeepSnapshots(items, snaps)
 }
 
-// phaseMarket is what a quote of one name is of.
-type phaseMarket struct {
-	phase  string
-	market int64
+// quoteKey is what a quote is of.
+type quoteKey struct {
+	name, phase string
+	market      int64
 }
 
-// snapshotsOf makes snapshots of an answer to a name: one of each market that was
+// snapshotsOf makes snapshots of an answer to names: one of each market that was
 // asked, and an empty one where it does not have the item. An answer without any
-// quote does not even say that there is such a name, and a silent market says
+// quote of a name does not even say that there is such a name, and a silent market says
 // nothing: what is stored of it stays.
-func (e *Engine) snapshotsOf(n *SlowName, a *answer, items []NamedItem, now time.Time) ([]Snapshot, error) {
-	quoted := map[phaseMarket]Snapshot{}
+func (e *Engine) snapshotsOf(unit *Unit, a *answer, items []NamedItem, now time.Time) ([]Snapshot, error) {
+	quotes, named := map[quoteKey]Snapshot{}, map[string]bool{}
 	u := newUnpacker()
 	defer u.close()
 	for _, b := range a.blobs() {
 		err := e.unpack(u, b, func(q *packed) {
-			if string(q.Name) == n.Name {
-				quoted[phaseMarket{q.Phase, q.Market}] = q.snapshot()
-			}
+			quotes[quoteKey{string(q.Name), q.Phase, q.Market}] = q.snapshot()
+			named[string(q.Name)] = true
 		})
 		if err != nil {
 			return nil, err
 		}
 	}
+	markets := e.askedOf(&Unit{Source: unit.Source, AppID: unit.AppID})
 	var out []Snapshot
 	for _, item := range items {
-		for _, market := range e.askedOf(&Unit{Source: n.Source, AppID: n.AppID}) {
-			s, ok := quoted[phaseMarket{item.Phase, market}]
+		for _, market := range markets {
+			s, ok := quotes[quoteKey{item.Name, item.Phase, market}]
 			if !ok {
-				proves := len(quoted) > 0 && !slices.Contains(a.silent, e.known[market].Key)
+				proves := named[item.Name] && !slices.Contains(a.silent, e.known[market].Key)
 				if !proves && slices.Contains(item.Stored, market) {
 					continue
 				}

@@ -59,6 +59,7 @@ type world struct {
 	raw      *sql.DB // one connection beside the store, for looking at rows
 	faults   func(point string) error
 	rates    func(context.Context) (pricing.Rates, error)
+	elapsed  func() time.Duration // nil: the process's own clock
 	woken    atomic.Bool
 	starts   int
 	// blobsRead counts the stored answers that the engine has read.
@@ -115,7 +116,7 @@ func (w *world) start() {
 	w.engine, err = refresh.New(w.tb.Context(), refresh.Options{
 		Store: storeOf{w.store, w}, Config: w.cfg, Sources: list, Rates: w.rates,
 		Wake: func(string) { w.woken.Store(true) }, Owner: "process " + strconv.Itoa(w.starts),
-		Now: w.clock.Now, Logger: slog.New(slog.DiscardHandler),
+		Now: w.clock.Now, Elapsed: w.elapsed, Logger: slog.New(slog.DiscardHandler),
 	})
 	must(w.tb, err)
 	w.sync = &inventory.Service{

@@ -15,7 +15,7 @@ WHERE (job_id, batch) = (
 	SELECT b.job_id, b.batch FROM refresh_job j JOIN refresh_batch b ON b.job_id = j.id
 	WHERE j.state IN ('queued', 'running') AND j.stage = 'settle' AND b.state = 'pending' AND NOT EXISTS (
 		SELECT 1 FROM fetch_unit u
-		WHERE u.job_id = b.job_id AND u.state IN ('pending', 'running') AND u.batch_from <= b.batch AND u.batch_to >= b.batch)
+		WHERE u.job_id = b.job_id AND u.state IN ('pending', 'running') AND u.detached = 0 AND u.batch_from <= b.batch AND u.batch_to >= b.batch)
 	ORDER BY j.kind DESC, b.job_id, b.batch LIMIT 1`
 
 // ClaimBatch takes a batch whose answers have all come or failed, those of
@@ -39,7 +39,7 @@ func (s *Store) Releases(ctx context.Context, u refresh.Unit) (free bool, err er
 	err = s.read.QueryRowContext(ctx, `
 		SELECT EXISTS (SELECT 1 FROM refresh_batch b WHERE b.job_id = $1 AND b.batch >= $2 AND b.batch <= $3 AND NOT EXISTS (
 			SELECT 1 FROM fetch_unit u
-			WHERE u.job_id = b.job_id AND u.state IN ('pending', 'running') AND u.batch_from <= b.batch AND u.batch_to >= b.batch))`,
+			WHERE u.job_id = b.job_id AND u.state IN ('pending', 'running') AND u.detached = 0 AND u.batch_from <= b.batch AND u.batch_to >= b.batch))`,
 		u.JobID, u.BatchFrom, u.BatchTo).Scan(&free)
 	return free, err
 }

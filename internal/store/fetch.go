@@ -12,19 +12,20 @@ import (
 
 const (
 	unitFacts = `id, job_id, source, app_id, file, batch_from, batch_to, state, token, attempts,
-	not_before, fetched_at, stated_at, blob_unit, requests, bytes, size, error_kind, error`
+	not_before, fetched_at, stated_at, blob_unit, requests, bytes, size, detached, error_kind, error`
 	unitColumns = unitFacts + `, names`
 )
 
 func scanUnit(r *sql.Rows, u *refresh.Unit) error {
-	var notBefore, fetched, stated int64
+	var notBefore, fetched, stated, detached int64
 	var names sql.RawBytes
 	err := r.Scan(&u.ID, &u.JobID, &u.Source, &u.AppID, &u.File, &u.BatchFrom, &u.BatchTo, &u.State, &u.Token, &u.Attempts,
-		&notBefore, &fetched, &stated, &u.BlobUnit, &u.Requests, &u.Bytes, &u.Size, &u.ErrorKind, &u.Error, &names)
+		&notBefore, &fetched, &stated, &u.BlobUnit, &u.Requests, &u.Bytes, &u.Size, &detached, &u.ErrorKind, &u.Error, &names)
 	if err != nil {
 		return err
 	}
 	u.NotBefore, u.FetchedAt, u.StatedAt = moment(notBefore), moment(fetched), moment(stated)
+	u.Detached = detached != 0
 	if len(names) == 0 {
 		return nil
 	}
@@ -70,6 +71,13 @@ INSERT INTO fetch_unit (job_id, app_id, batch_from, batch_to, size, not_before, 
 	blobColumns = "unit_id bigint, bucket bigint, data bytea"
 )
 
+// DropDetached cancels what ended jobs still mean to request, since a new one does.
+func (t *Tx) DropDetached() error {
+	_, err := t.exec(`UPDATE fetch_unit SET state = 'cancelled', token = token + 1
+		WHERE detached = 1 AND state IN ('pending', 'running') AND state = 'pending'`)
+	return err
+}
+
 // InsertUnits adds units to a job's plan.
 func (t *Tx) InsertUnits(units []refresh.Unit) error {
 	rows := newTable(insertUnitColumns, len(units))
@@ -102,7 +110,7 @@ AND EXISTS (SELECT 1 FROM source_state s WHERE s.source = $1 AND s.paused)`
 // anything is ever put off ($4); hence the second bound.
 const claimUnit = `
 UPDATE fetch_unit SET state = 'running', owner = $2, token = token + 1, attempts = attempts + 1, started_at = $3,
-	requests = requests + $5
+	requests = requests + reserved, reserved = $5
 WHERE id = (
 	SELECT u.id FROM fetch_unit u JOIN refresh_job j ON j.id = u.job_id
 	WHERE u.source = $1 AND u.state IN ('pending', 'running') AND u.state = 'pending'
@@ -117,7 +125,7 @@ func (t *Tx) ClaimUnit(c refresh.Claim) (*refresh.Unit, error) {
 	}
 	units, err := collect(t.ctx, t.tx, scanUnit,
 		claimUnit+t.d.texts(7)+`)
-	ORDER BY j.kind DESC, u.id LIMIT 1`+t.d.skipLocked("u")+`)
+	ORDER BY u.detached, j.kind DESC, u.id LIMIT 1`+t.d.skipLocked("u")+`)
 RETURNING `+unitColumns,
 		c.Source, c.Owner, micros(t.now), refresh.Patience.Microseconds(), c.Reserve, c.Files == nil, t.d.packTexts(c.Files))
 	if err != nil || len(units) == 0 {
@@ -129,51 +137,58 @@ RETURNING `+unitColumns,
 	return &u, nil
 }
 
-// ReserveRequests counts more requests of a claimed unit, before they are sent.
+// ReserveRequests notes more requests of a claimed unit, before they are sent, once
+// those that were noted have been. So the count rises with what was sent, never falls,
+// and after a kill it holds all that may have been.
 func (t *Tx) ReserveRequests(u refresh.Unit, more int64) (bool, error) {
-	n, err := t.exec(`UPDATE fetch_unit SET requests = requests + $3 WHERE id = $1 AND token = $2 AND state = 'running'`,
+	n, err := t.exec(`UPDATE fetch_unit SET requests = requests + reserved, reserved = $3 WHERE id = $1 AND token = $2 AND state = 'running'`,
 		u.ID, u.Token, more)
 	return n == 1, err
 }
 
-// uncounted is by how much the stored count of requests differs from what was
-// sent: what was reserved and not sent is given back.
-func uncounted(u *refresh.Unit) int64 { return u.Requests - u.Reserved }
+// uncounted is how many requests of an attempt are not counted as sent yet.
+func uncounted(u *refresh.Unit) int64 { return u.Requests - u.Counted }
 
-// spend adds what an attempt cost to a unit that was taken from its owner. Where
-// the token is still the owner's, its cost was stored with its end.
+// spend adds what an attempt cost to a unit that was taken from its owner: what was
+// reserved counts as sent already. Where the token is still the owner's, its cost was
+// stored with its end.
 func (t *Tx) spend(u refresh.Unit) error {
 	_, err := t.exec(`UPDATE fetch_unit SET requests = requests + $3, bytes = bytes + $4 WHERE id = $1 AND token <> $2`,
-		u.ID, u.Token, uncounted(&u), u.Bytes)
+		u.ID, u.Token, max(0, uncounted(&u)-u.Reserved), u.Bytes)
 	return err
 }
 
+const endUnit = `
+UPDATE fetch_unit SET state = $3, fetched_at = $4, blob_unit = id, stated_at = $7,
+	error_kind = CASE WHEN detached = 0 THEN $5 ELSE error_kind END, error = CASE WHEN detached = 0 THEN $6 ELSE error END,
+	requests = requests + $8, reserved = 0, bytes = bytes + $9
+WHERE id = $1 AND token = $2 AND state = 'running'
+RETURNING detached`
+
 // EndUnit stores how a unit ended and what it brought. Where the claim is no
 // longer valid only what it cost is stored. To end a unit twice is the same as
-// to end it once.
-func (t *Tx) EndUnit(u refresh.Unit, markets []refresh.MarketFetch, blobs []refresh.Blob) (bool, error) {
+// to end it once. Late reports that the unit's job went on without it.
+func (t *Tx) EndUnit(u refresh.Unit, markets []refresh.MarketFetch, blobs []refresh.Blob) (ended, late bool, err error) {
 	if u.State != refresh.UnitDone {
 		if err := t.lockJob(u.JobID); err != nil {
-			return false, err
+			return false, false, err
 		}
 	}
-	n, err := t.exec(`
-		UPDATE fetch_unit SET state = $3, fetched_at = $4, blob_unit = id, error_kind = $5, error = $6, stated_at = $7,
-			requests = requests + $8, bytes = bytes + $9
-		WHERE id = $1 AND token = $2 AND state = 'running'`,
-		u.ID, u.Token, string(u.State), micros(u.FetchedAt), u.ErrorKind, u.Error, micros(u.StatedAt), uncounted(&u), u.Bytes)
+	var detached int64
+	err = t.queryRow(endUnit, u.ID, u.Token, string(u.State), micros(u.FetchedAt), u.ErrorKind, u.Error, micros(u.StatedAt), uncounted(&u), u.Bytes).Scan(&detached)
+	if errors.Is(err, sql.ErrNoRows) {
+		return false, false, t.spend(u)
+	}
 	if err != nil {
-		return false, err
+		return false, false, err
 	}
-	if n != 1 {
-		return false, t.spend(u)
-	}
+	late = detached != 0
 	if u.State != refresh.UnitDone {
-		if err := t.noteAsked(u); err != nil {
-			return false, err
+		if err := t.noteAsked(u); err != nil || late {
+			return err == nil, late, err
 		}
 		// That a source was not asked is worth less than why it is not.
-		return true, t.noteError(u.JobID, u)
+		return true, false, t.noteError(u.JobID, u)
 	}
 	rows := newTable(blobColumns, len(blobs))
 	for _, b := range blobs {
@@ -181,13 +196,46 @@ func (t *Tx) EndUnit(u refresh.Unit, markets []refresh.MarketFetch, blobs []refr
 		rows.blob(b.Data)
 	}
 	if _, err := t.writeRows(&t.bulks.blobs, rows); err != nil {
-		return false, err
+		return false, false, err
 	}
 	// From here on other units of the source wait for the end of this one's.
 	if err := t.noteAsked(u); err != nil {
-		return false, err
+		return false, false, err
 	}
-	return true, t.addFetches(u, markets)
+	return true, late, t.addFetches(u, markets)
+}
+
+// A unit that ended a short while ago says that its host answers others.
+const detachUnits = `
+UPDATE fetch_unit SET detached = 1, error_kind = $4, error = $5
+WHERE job_id = $1 AND source = $2 AND detached = 0 AND state IN ('pending', 'running')
+AND NOT EXISTS (
+	SELECT 1 FROM fetch_unit d WHERE d.job_id = $1 AND d.source = $2 AND d.state = 'done' AND d.fetched_at >= $3
+	AND ($6 OR d.file IN `
+
+// DetachUnits lets a job go on without what it still waits for of a silent host, and
+// returns how many units that is. They remain open: their retries continue outside the
+// job.
+func (t *Tx) DetachUnits(s refresh.Silence) (int64, error) {
+	if err := t.lockJob(s.JobID); err != nil {
+		return 0, err
+	}
+	n, err := t.exec(detachUnits+t.d.texts(7)+`)) AND ($6 OR file IN `+t.d.texts(7)+`)`,
+		s.JobID, s.Source, micros(t.now.Add(-s.For)), s.Kind, s.Error, s.Files == nil, t.d.packTexts(s.Files))
+	if err != nil || n == 0 {
+		return n, err
+	}
+	_, err = t.exec(`UPDATE refresh_job SET last_error = $2 WHERE id = $1`, s.JobID, s.Error)
+	return n, err
+}
+
+// WaitingJobs returns the jobs that wait for what nobody has claimed of a source's
+// files; nil: any.
+func (s *Store) WaitingJobs(ctx context.Context, source string, files []string) ([]int64, error) {
+	return collect(ctx, s.read, func(r *sql.Rows, id *int64) error { return r.Scan(id) }, `
+		SELECT DISTINCT job_id FROM fetch_unit
+		WHERE source = $1 AND state IN ('pending', 'running') AND state = 'pending' AND detached = 0 AND ($2 OR file IN `+s.d.texts(3)+`)
+		ORDER BY job_id`, source, files == nil, s.d.packTexts(files))
 }
 
 const (
@@ -256,7 +304,7 @@ func (t *Tx) SplitUnit(u refresh.Unit, rest []refresh.Unit) error {
 // ReturnUnit gives a unit back.
 func (t *Tx) ReturnUnit(u refresh.Unit) error {
 	n, err := t.exec(`
-		UPDATE fetch_unit SET state = 'pending', not_before = $3, requests = requests + $4, bytes = bytes + $5
+		UPDATE fetch_unit SET state = 'pending', not_before = $3, requests = requests + $4, reserved = 0, bytes = bytes + $5
 		WHERE id = $1 AND token = $2 AND state = 'running'`,
 		u.ID, u.Token, micros(u.NotBefore), uncounted(&u), u.Bytes)
 	if err != nil || n == 1 {

@@ -146,7 +146,7 @@ func (t *Tx) ForgoUnits() error {
 	for _, query := range []string{
 		`UPDATE refresh_job SET last_error = (
 			SELECT min(source) || ': not configured any more' FROM fetch_unit u WHERE u.job_id = refresh_job.id AND ` + forgone + list + `)
-		 WHERE id IN (SELECT job_id FROM fetch_unit WHERE ` + forgone + list + `)`,
+		 WHERE state IN ('queued', 'running') AND id IN (SELECT job_id FROM fetch_unit WHERE ` + forgone + list + `)`,
 		`UPDATE fetch_unit SET state = 'failed', token = token + 1, error = source || ': not configured any more' WHERE ` + forgone + list,
 	} {
 		if _, err := t.exec(query, t.d.packTexts(askKeys(asks))); err != nil {

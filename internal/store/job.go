@@ -82,9 +82,9 @@ FROM refresh_job j LEFT JOIN refresh_batch b ON b.job_id = j.id
 WHERE j.id = (
 	SELECT min(id) FROM refresh_job c
 	WHERE c.state IN ('queued', 'running') AND c.stage = 'fetch' AND NOT EXISTS (
-		SELECT 1 FROM fetch_unit u WHERE u.job_id = c.id AND u.file <> '' AND u.state IN ('pending', 'running'))
-	AND (NOT EXISTS (SELECT 1 FROM fetch_unit u WHERE u.job_id = c.id AND u.state IN ('pending', 'running')) OR NOT EXISTS (
-		SELECT 1 FROM fetch_unit u WHERE u.job_id = c.id AND u.file <> '' AND u.state = 'done' AND NOT EXISTS (
+		SELECT 1 FROM fetch_unit u WHERE u.job_id = c.id AND u.file <> '' AND u.state IN ('pending', 'running') AND u.detached = 0)
+	AND (NOT EXISTS (SELECT 1 FROM fetch_unit u WHERE u.job_id = c.id AND u.state IN ('pending', 'running') AND u.detached = 0) OR NOT EXISTS (
+		SELECT 1 FROM fetch_unit u WHERE u.job_id = c.id AND u.file <> '' AND u.state = 'done' AND u.detached = 0 AND NOT EXISTS (
 			SELECT 1 FROM market m JOIN market_file f ON f.market_id = m.id
 			WHERE m.source = u.source AND f.app_id = u.app_id AND f.file = u.file AND f.unit_id <> 0))))
 GROUP BY j.id`
@@ -282,7 +282,7 @@ func (t *Tx) FinishJob(id int64, markets []event.MarketGap) (*refresh.Job, error
 	if _, err := t.exec(`DELETE FROM spread_lane WHERE job_id = $1`, id); err != nil {
 		return nil, err
 	}
-	if _, err := t.exec(`UPDATE fetch_unit SET names = NULL WHERE job_id = $1 AND names IS NOT NULL`, id); err != nil {
+	if _, err := t.exec(`UPDATE fetch_unit SET names = NULL WHERE job_id = $1 AND names IS NOT NULL AND NOT (detached = 1 AND state IN ('pending', 'running'))`, id); err != nil {
 		return nil, err
 	}
 	// Entries that this job took on and did not settle wait for another one.
@@ -296,7 +296,7 @@ func (t *Tx) FinishJob(id int64, markets []event.MarketGap) (*refresh.Job, error
 }
 
 // dropBlobs removes answers that no live job waits for and that are not the
-// newest good one of a market's file.
+// newest good one of a market's file, nor late and unused.
 func (t *Tx) dropBlobs() error {
 	_, err := t.exec(`
 		DELETE FROM fetch_blob WHERE unit_id IN (
@@ -304,7 +304,11 @@ func (t *Tx) dropBlobs() error {
 			WHERE NOT EXISTS (SELECT 1 FROM market_file f WHERE f.unit_id = b.unit_id)
 			AND NOT EXISTS (
 				SELECT 1 FROM refresh_job j JOIN fetch_unit u ON u.job_id = j.id
-				WHERE j.state IN ('queued', 'running') AND u.blob_unit = b.unit_id))`)
+				WHERE j.state IN ('queued', 'running') AND u.blob_unit = b.unit_id)
+			AND NOT EXISTS (
+				SELECT 1 FROM fetch_unit late WHERE late.id = b.unit_id AND late.detached = 1 AND late.file <> '' AND NOT EXISTS (
+					SELECT 1 FROM fetch_unit n JOIN refresh_job j ON j.id = n.job_id
+					WHERE n.source = late.source AND n.app_id = late.app_id AND n.file = late.file AND n.file <> '' AND n.id > late.id AND j.kind = 'bulk')))`)
 	return err
 }
 

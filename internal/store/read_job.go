@@ -41,7 +41,7 @@ type SourceUse struct {
 func (s *Store) Use(ctx context.Context, jobs []int64) ([]SourceUse, error) {
 	return collect(ctx, s.read, func(r *sql.Rows, u *SourceUse) error {
 		return r.Scan(&u.JobID, &u.Source, &u.Requests, &u.Later)
-	}, `SELECT job_id, source, CAST(sum(requests) AS BIGINT), CAST(coalesce(sum(size) FILTER (WHERE state = 'deferred'), 0) AS BIGINT)
+	}, `SELECT job_id, source, CAST(sum(requests + CASE WHEN state = 'running' THEN 0 ELSE reserved END) AS BIGINT), CAST(coalesce(sum(size) FILTER (WHERE state = 'deferred'), 0) AS BIGINT)
 		FROM fetch_unit WHERE job_id IN `+s.d.ids(1)+` GROUP BY job_id, source ORDER BY job_id, source`, s.d.packIDs(jobs))
 }
 

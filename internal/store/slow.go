@@ -177,20 +177,21 @@ func (t *Tx) EndSlow(n refresh.SlowName, markets []refresh.MarketFetch) (bool, e
 // settles what comes in a burst.
 const gather = 10 * time.Second
 
-// HoldNamed keeps others from settling the items of a name, so that those who
+// HoldNamed keeps others from settling the items of names, so that those who
 // have read their snapshots already read them again. It returns them by id.
-func (t *Tx) HoldNamed(app int32, name string) ([]refresh.NamedItem, error) {
-	items, err := collect(t.ctx, t.tx, func(r *sql.Rows, i *refresh.NamedItem) error { return r.Scan(&i.ID, &i.Phase) },
-		`SELECT id, phase FROM item WHERE app_id = $1 AND name = $2 ORDER BY id`+t.d.lock(), app, name)
+func (t *Tx) HoldNamed(app int32, names []string) ([]refresh.NamedItem, error) {
+	list := t.d.packTexts(names)
+	items, err := collect(t.ctx, t.tx, func(r *sql.Rows, i *refresh.NamedItem) error { return r.Scan(&i.ID, &i.Name, &i.Phase) },
+		`SELECT id, name, phase FROM item WHERE app_id = $1 AND name IN `+t.d.texts(2)+` ORDER BY id`+t.d.lock(), app, list)
 	if err != nil {
 		return nil, err
 	}
-	if _, err = t.exec(`UPDATE item SET rev = rev + 1 WHERE app_id = $1 AND name = $2`, app, name); err != nil {
+	if _, err = t.exec(`UPDATE item SET rev = rev + 1 WHERE app_id = $1 AND name IN `+t.d.texts(2), app, list); err != nil {
 		return nil, err
 	}
 	type stored struct{ item, market int64 }
 	snaps, err := collect(t.ctx, t.tx, func(r *sql.Rows, s *stored) error { return r.Scan(&s.item, &s.market) },
-		`SELECT s.item_id, s.market_id FROM snapshot s JOIN item i ON i.id = s.item_id WHERE i.app_id = $1 AND i.name = $2 ORDER BY 1, 2`, app, name)
+		`SELECT s.item_id, s.market_id FROM snapshot s JOIN item i ON i.id = s.item_id WHERE i.app_id = $1 AND i.name IN `+t.d.texts(2)+` ORDER BY 1, 2`, app, list)
 	for _, s := range snaps {
 		at, _ := slices.BinarySearchFunc(items, s.item, func(i refresh.NamedItem, id int64) int { return cmp.Compare(i.ID, id) })
 		items[at].Stored = append(items[at].Stored, s.market)

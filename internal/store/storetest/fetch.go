@@ -41,7 +41,7 @@ func lateEndsAreRefused(f *fixture) {
 	f.claim("s")
 	late.State, late.Requests, late.Bytes = refresh.UnitDone, 2, 20
 	f.tx(func(tx *store.Tx) error {
-		ended, err := tx.EndUnit(*late, []refresh.MarketFetch{{MarketID: 1, Outcome: refresh.OutcomeOK}}, []refresh.Blob{{Bucket: 1, Data: []byte("x")}})
+		ended, _, err := tx.EndUnit(*late, []refresh.MarketFetch{{MarketID: 1, Outcome: refresh.OutcomeOK}}, []refresh.Blob{{Bucket: 1, Data: []byte("x")}})
 		f.is("ended", ended, false)
 		if err != nil {
 			return err
@@ -64,7 +64,7 @@ func endingTwice(f *fixture) {
 	u.State, u.Requests, u.Bytes, u.FetchedAt, u.StatedAt = refresh.UnitDone, 2, 20, f.now, f.now.Add(-time.Hour)
 	for i := range 2 {
 		f.tx(func(tx *store.Tx) error {
-			ended, err := tx.EndUnit(*u, []refresh.MarketFetch{{MarketID: 5, Quotes: 3, Rejected: 1, Outcome: refresh.OutcomeOK}},
+			ended, _, err := tx.EndUnit(*u, []refresh.MarketFetch{{MarketID: 5, Quotes: 3, Rejected: 1, Outcome: refresh.OutcomeOK}},
 				[]refresh.Blob{{Bucket: 1, Data: []byte("x")}})
 			f.is("ended", ended, i == 0)
 			return err
@@ -118,9 +118,9 @@ func requestsAreReserved(f *fixture) {
 	}
 	counted := func(what string, want int64) {
 		f.Helper()
-		units, err := f.s.JobUnits(f.Context(), id)
+		uses, err := f.s.Use(f.Context(), []int64{id})
 		f.must(err)
-		f.is(what, units[0].Requests, want)
+		f.is(what, uses[0].Requests, want)
 	}
 	reserve := func(u *refresh.Unit, more int64) (valid bool) {
 		f.tx(func(tx *store.Tx) (err error) {
@@ -130,19 +130,20 @@ func requestsAreReserved(f *fixture) {
 		return valid
 	}
 	killed := claim()
-	counted("with the claim", 1)
+	counted("with the claim", 0)
 	f.is("a valid claim", reserve(killed, 3), true)
-	counted("before three more", 4)
+	counted("before three more", 1)
 	f.tx(func(tx *store.Tx) error { return tx.Reclaim("me", nil, nil) })
+	counted("after a kill, all that may have been sent", 4)
 	u := claim()
-	counted("with the second claim", 5)
+	counted("with the second claim", 4)
 	f.is("a claim that is lost", reserve(killed, 1), false)
 	u.Requests = 3
 	f.tx(func(tx *store.Tx) error { return tx.ReturnUnit(*u) })
 	counted("given back after three", 7)
 	u = claim()
 	u.State = refresh.UnitDeferred // nothing was sent
-	f.tx(func(tx *store.Tx) error { _, err := tx.EndUnit(*u, nil, nil); return err })
+	f.tx(func(tx *store.Tx) error { _, _, err := tx.EndUnit(*u, nil, nil); return err })
 	counted("at the end", 7)
 }
 
@@ -157,7 +158,7 @@ func unitsAreDivided(f *fixture) {
 	later.State, later.Names, later.NotBefore = refresh.UnitPending, []string{"C"}, f.now.Add(time.Minute)
 	u.State, u.Names = refresh.UnitDone, []string{"A"}
 	f.tx(func(tx *store.Tx) error {
-		if _, err := tx.EndUnit(*u, nil, nil); err != nil {
+		if _, _, err := tx.EndUnit(*u, nil, nil); err != nil {
 			return err
 		}
 		return tx.SplitUnit(*u, []refresh.Unit{failed, later})
@@ -260,7 +261,7 @@ func reclaims(f *fixture) {
 	}
 	last := units[2]
 	last.State = refresh.UnitFailed
-	f.tx(func(tx *store.Tx) error { _, err := tx.EndUnit(last, nil, nil); return err })
+	f.tx(func(tx *store.Tx) error { _, _, err := tx.EndUnit(last, nil, nil); return err })
 	f.judge(id)
 	kept, lost := f.claimBatch(), f.claimBatch()
 	f.tx(func(tx *store.Tx) error { return tx.Reclaim("me", nil, []refresh.Batch{*kept}) })
@@ -377,7 +378,7 @@ func marketStates(f *fixture) {
 	end := func(u *refresh.Unit, quotes int64) {
 		u.State, u.FetchedAt = refresh.UnitDone, f.now
 		f.tx(func(tx *store.Tx) error {
-			_, err := tx.EndUnit(*u, []refresh.MarketFetch{{MarketID: m, Quotes: quotes, Rejected: 1, Outcome: refresh.OutcomeOK}}, nil)
+			_, _, err := tx.EndUnit(*u, []refresh.MarketFetch{{MarketID: m, Quotes: quotes, Rejected: 1, Outcome: refresh.OutcomeOK}}, nil)
 			return err
 		})
 	}

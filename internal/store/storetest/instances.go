@@ -86,7 +86,7 @@ func deadInstances(f *fixture) {
 	f.is("the unit", again.ID, late.ID)
 	late.State, late.FetchedAt, late.Requests, late.Reserved = refresh.UnitDone, f.now, 1, 0
 	f.tx(func(tx *store.Tx) error {
-		ended, err := tx.EndUnit(*late, nil, []refresh.Blob{{Bucket: 1, Data: []byte("late")}})
+		ended, _, err := tx.EndUnit(*late, nil, []refresh.Blob{{Bucket: 1, Data: []byte("late")}})
 		f.is("a late end", ended, false)
 		return err
 	})
@@ -99,7 +99,7 @@ func deadInstances(f *fixture) {
 	f.tx(func(tx *store.Tx) error { return tx.ReturnUnit(*late) })
 	f.is("after a late return", f.claim("s") == nil, true)
 	again.State, again.FetchedAt = refresh.UnitDone, f.now
-	f.tx(func(tx *store.Tx) error { _, err := tx.EndUnit(*again, nil, nil); return err })
+	f.tx(func(tx *store.Tx) error { _, _, err := tx.EndUnit(*again, nil, nil); return err })
 	units, err := f.s.JobUnits(f.Context(), id)
 	f.must(err)
 	f.is("what the late one cost", units[0].Requests, int64(1))
@@ -133,7 +133,7 @@ func livingInstances(f *fixture) {
 	f.is("removed as nobody", f.remove("me", refresh.NoBeat), false)
 	u.State, u.FetchedAt = refresh.UnitDone, f.now
 	f.tx(func(tx *store.Tx) error {
-		ended, err := tx.EndUnit(*u, nil, nil)
+		ended, _, err := tx.EndUnit(*u, nil, nil)
 		f.is("ended", ended, true)
 		return err
 	})

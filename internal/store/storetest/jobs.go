@@ -328,7 +328,7 @@ func workIsCounted(f *fixture) {
 	f.must(err)
 	f.is("claims", fmt.Sprint(claims), fmt.Sprint([]store.Claim{{Owner: "me", Kind: "fetch", Work: "s " + u.File, Source: "s", Since: f.now, Token: u.Token}}))
 	u.State, u.Requests = refresh.UnitDeferred, 3
-	f.tx(func(tx *store.Tx) error { _, err := tx.EndUnit(*u, nil, nil); return err })
+	f.tx(func(tx *store.Tx) error { _, _, err := tx.EndUnit(*u, nil, nil); return err })
 	use, err := f.s.Use(f.Context(), []int64{id, 999})
 	f.must(err)
 	f.is("use", fmt.Sprint(use), fmt.Sprint([]store.SourceUse{{JobID: id, Source: "s", Requests: 3}}))

@@ -274,7 +274,7 @@ func (f *fixture) fetch(source string, blobs ...refresh.Blob) refresh.Unit {
 	}
 	u.State, u.FetchedAt, u.Requests, u.Bytes = refresh.UnitDone, f.now, 1, 100
 	f.tx(func(tx *store.Tx) error {
-		ended, err := tx.EndUnit(*u, nil, blobs)
+		ended, _, err := tx.EndUnit(*u, nil, blobs)
 		f.is("ended", ended, true)
 		return err
 	})

@@ -208,7 +208,9 @@ CREATE TABLE fetch_unit (
     fetched_at  bigint  NOT NULL DEFAULT 0,
     stated_at   bigint  NOT NULL DEFAULT 0, -- the source's own time of the answer
     blob_unit   bigint  NOT NULL DEFAULT 0, -- whose blobs hold the answer: its own, or an earlier one's
-    requests    bigint  NOT NULL DEFAULT 0,
+    requests    bigint  NOT NULL DEFAULT 0, -- that were sent, but for the last of an attempt under way
+    reserved    bigint  NOT NULL DEFAULT 0, -- of the claim: those that may have been sent beside
+    detached    bigint  NOT NULL DEFAULT 0, -- 1: its job no longer waits for it and does not use its response; error says why
     bytes       bigint  NOT NULL DEFAULT 0,
     error_kind  text    NOT NULL DEFAULT '',
     error       text    NOT NULL DEFAULT ''

@@ -1,0 +1,190 @@
+package refresh
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"assay/internal/provider"
+)
+
+// DefaultProviderWait is how long a job waits for a host without a successful
+// response, unless an operator sets another time.
+const DefaultProviderWait = time.Minute
+
+// Silence is a host that a job has waited for long enough.
+type Silence struct {
+	JobID  int64
+	Source string
+	Files  []string      // that the host serves; nil: any
+	For    time.Duration // without a successful response
+	Kind   string        // of its last failure; empty: there is no response at all
+	Error  string
+}
+
+// waitKey is what one job waits for: a host of a source.
+type waitKey struct {
+	job          int64
+	source, host string
+}
+
+// waiting is how long a job has been waiting for a host. Time counts from the first
+// request without a successful response after it, so that waiting for a limit of ours
+// is no silence.
+type waiting struct {
+	calls int // under way
+	since time.Duration
+	sent  bool   // since counts
+	kind  string // of the last failure
+	error string
+}
+
+// waits is what all jobs wait for, as far as this process requests it. Times are
+// readings of Engine.elapsed.
+type waits struct {
+	mu     sync.Mutex
+	hosts  map[waitKey]*waiting
+	looked time.Duration
+}
+
+func (w *waits) of(k waitKey) *waiting {
+	if w.hosts == nil {
+		w.hosts = map[waitKey]*waiting{}
+	}
+	if w.hosts[k] == nil {
+		w.hosts[k] = &waiting{}
+	}
+	return w.hosts[k]
+}
+
+// begin notes a call. The caller ends it.
+func (w *waits) begin(k waitKey) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.of(k).calls++
+}
+
+// sending notes a request that is about to be sent.
+func (w *waits) sending(k waitKey, now time.Duration) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if h := w.of(k); !h.sent {
+		h.sent, h.since = true, now
+	}
+}
+
+// answered notes a successful response. For other calls under way time counts anew.
+func (w *waits) answered(k waitKey, now time.Duration) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	h := w.of(k)
+	h.sent, h.since, h.kind, h.error = h.calls > 1, now, "", ""
+}
+
+// end notes the end of a call, and why it failed, if it did.
+func (w *waits) end(k waitKey, failure error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	h := w.of(k)
+	h.calls--
+	if failure != nil {
+		h.kind, h.error = string(provider.KindOf(failure)), failure.Error()
+	}
+	if h.calls == 0 && !h.sent {
+		delete(w.hosts, k)
+	}
+}
+
+// behind notes that a job waits for a host that others already wait for.
+func (w *waits) behind(k waitKey, now time.Duration) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.hosts[k] == nil {
+		w.of(k).sent, w.of(k).since = true, now
+	}
+}
+
+// silent returns what has been waited for at least so long, at most once a second.
+func (w *waits) silent(now, least time.Duration) map[waitKey]waiting {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if len(w.hosts) == 0 || now-w.looked < time.Second {
+		return nil
+	}
+	w.looked = now
+	out := map[waitKey]waiting{}
+	for k, h := range w.hosts {
+		if h.sent && now-h.since >= least {
+			out[k] = *h
+		}
+	}
+	return out
+}
+
+// forget drops what a job no longer waits for, unless a call is under way.
+func (w *waits) forget(k waitKey) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if h := w.hosts[k]; h != nil && h.calls == 0 {
+		delete(w.hosts, k)
+	}
+}
+
+// aSilence is after how long without a response it is checked who else waits.
+const aSilence = 5 * time.Second
+
+// leaveSilent lets jobs go on without hosts that have not answered for too long.
+// Requests under way and their retries continue: what they bring is for the next job.
+func (e *Engine) leaveSilent(ctx context.Context) error {
+	now := e.elapsed()
+	var errs []error
+	for k, h := range e.waits.silent(now, min(aSilence, e.cfg.ProviderWait)) {
+		files := e.filesOf(k.source, k.host)
+		if h.calls > 0 {
+			jobs, err := e.store.WaitingJobs(ctx, k.source, files)
+			errs = append(errs, err)
+			for _, job := range jobs {
+				e.waits.behind(waitKey{job, k.source, k.host}, now)
+			}
+		}
+		if now-h.since >= e.cfg.ProviderWait {
+			errs = append(errs, e.detach(ctx, k, h, files))
+		}
+	}
+	return errors.Join(errs...)
+}
+
+func (e *Engine) detach(ctx context.Context, k waitKey, h waiting, files []string) error {
+	s := Silence{JobID: k.job, Source: k.source, Files: files, For: e.cfg.ProviderWait, Kind: h.kind}
+	s.Error = fmt.Sprintf("%s: no successful response for %s", k.source, s.For)
+	if h.error != "" {
+		s.Error += "; last: " + h.error
+	}
+	var units int64
+	err := e.store.InTx(ctx, func(tx Tx) (err error) {
+		units, err = tx.DetachUnits(s)
+		return err
+	})
+	if err != nil {
+		return fmt.Errorf("go on without %s: %w", k.source, err)
+	}
+	e.waits.forget(k)
+	if units > 0 {
+		e.log.Warn("provider wait exceeded", "job", k.job, "source", k.source, "host", k.host, "requests", units, "last_error", h.error)
+		e.wake(WorkSettle)
+	}
+	return nil
+}
+
+// filesOf returns the files that a host of a source serves; nil: it is requested by
+// name.
+func (e *Engine) filesOf(source, host string) []string {
+	for i := range e.lanes {
+		if l := &e.lanes[i]; l.source == source && l.host == host && !l.local {
+			return l.files
+		}
+	}
+	return nil
+}

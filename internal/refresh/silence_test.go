@@ -1,0 +1,255 @@
+package refresh_test
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"assay/internal/pricing"
+	"assay/internal/provider"
+	"assay/internal/refresh"
+)
+
+// timed has the engine measure time by the test's clock.
+func (w *world) timed() *world {
+	w.elapsed = func() time.Duration { return w.clock.Now().Sub(epoch) }
+	w.restart()
+	return w
+}
+
+// settleAll does what is to do of jobs without a request.
+func (w *world) settleAll() {
+	w.tb.Helper()
+	for more := true; more; {
+		more = false
+		for _, work := range []func(context.Context) (bool, error){w.engine.Settle, w.engine.Spread} {
+			m, err := work(w.tb.Context())
+			must(w.tb, err)
+			more = more || m
+		}
+	}
+}
+
+// TestWait_ARunGoesOnWithoutAProviderThatRefuses has one that refuses connections, until
+// the circuit breaker opens, and opens again.
+func TestWait_ARunGoesOnWithoutAProviderThatRefuses(t *testing.T) {
+	list := names("Item", 300)
+	down, live := batch("alpha", 10, list, "a1"), bulk("beta", list[:200], "b1")
+	w := newWorld(t, down, live).timed()
+	w.push("u", 730, list...)
+	w.drain()
+	before := timesOf(w.named(list[250]))
+	down.fail = func(n int, _ provider.Call) error {
+		if n < 3 {
+			return down.broken(provider.KindConnect)
+		}
+		return &provider.Error{Source: "alpha", Kind: provider.KindBreaker, RetryAfter: 30 * time.Second}
+	}
+	down.asked()
+	w.clock.Add(7 * time.Hour)
+	started := w.clock.Now()
+	id := w.begin(false)
+	for w.job(id).State.Live() {
+		w.drain()
+		if w.clock.Add(time.Second); w.clock.Now().Sub(started) > 3*time.Minute {
+			t.Fatal("the run is held")
+		}
+	}
+	j := w.job(id)
+	equal(t, "took", j.FinishedAt.Sub(started), time.Minute)
+	equal(t, "updated", j.Counts.Updated, 200)
+	equal(t, "failed by the first two calls, or kept back by the breaker", j.Counts.Failed+j.Counts.SkippedBackoff, 100)
+	if j.Counts.Failed > 20 {
+		t.Errorf("%d failed", j.Counts.Failed)
+	}
+	late := j.Counts.SkippedBackoff
+	equal(t, "outcome", j.Outcome, refresh.JobPartial)
+	if !strings.HasPrefix(j.LastError, "alpha: no successful response for 1m0s; last: alpha: breaker") {
+		t.Errorf("last error %q", j.LastError)
+	}
+	if now := timesOf(w.named(list[250])); now != before {
+		t.Errorf("%+v became %+v", before, now)
+	}
+	w.checkCounts()
+
+	// The provider's own retries continue, and the next run uses what they bring.
+	down.fail = nil
+	w.clock.Add(time.Minute)
+	w.drain()
+	equal(t, "quotes that await an estimate", w.count(`SELECT count(*) FROM snapshot WHERE reason = $1`, string(pricing.Awaiting)), 280)
+	came := w.clock.Now()
+	w.clock.Add(time.Minute)
+	down.fail = func(int, provider.Call) error { return down.broken(provider.KindConnect) }
+	j = w.run(false)
+	equal(t, "updated by late quotes", j.Counts.Updated, late)
+	equal(t, "as of", w.named(list[250]).CheckedAt, came)
+	w.checkIdle()
+}
+
+// TestWait_ALateFileServesTheNextRun has a file that comes after its run has ended.
+func TestWait_ALateFileServesTheNextRun(t *testing.T) {
+	list := names("Item", 200)
+	for _, later := range []time.Duration{2 * time.Minute, time.Hour} {
+		s := bulk("alpha", list, "a1")
+		w := newWorld(t, s).timed()
+		w.push("u", 730, list...)
+		w.forget()
+		var id int64
+		s.before = func(context.Context, provider.Call) {
+			w.clock.Add(59 * time.Second)
+			w.settleAll()
+			equal(t, "waits", w.job(id).State, refresh.Running)
+			w.clock.Add(time.Second)
+			w.settleAll()
+			equal(t, "waits no longer", w.job(id).State, refresh.Failed)
+			w.clock.Add(time.Minute)
+		}
+		id = w.begin(false)
+		w.drain()
+		j := w.job(id)
+		equal(t, "failed", j.Counts.Failed, 200)
+		equal(t, "last error", j.LastError, "alpha: no successful response for 1m0s")
+		came := w.clock.Now()
+
+		s.before = nil
+		s.asked()
+		s.fail = func(int, provider.Call) error { return s.broken(provider.KindConnect) }
+		w.clock.Add(later)
+		j = w.run(false)
+		equal(t, "updated", j.Counts.Updated, 200)
+		equal(t, "as of", w.named(list[7]).CheckedAt, came)
+		equal(t, "its TTL", w.named(list[7]).QuotesAt, came)
+		if later < 5*time.Minute {
+			equal(t, "requests", len(s.asked()), 0)
+			equal(t, "outcome", j.Outcome, refresh.JobComplete)
+		} else {
+			equal(t, "requests", len(s.asked()), 1)
+			w.checkOutcome("late again", j, refresh.JobPartial, "alpha/a1 failed 0.5")
+		}
+		s.fail = nil
+		w.clock.Add(7 * time.Hour)
+		equal(t, "updated afresh", w.run(false).Counts.Updated, 200)
+		equal(t, "as of", w.named(list[7]).CheckedAt, w.clock.Now())
+		w.checkIdle()
+		w.stop()
+	}
+}
+
+// TestWait_AProviderThatAnswersIsWaitedFor is slow, or waits for its own limit.
+func TestWait_AProviderThatAnswersIsWaitedFor(t *testing.T) {
+	list := names("Item", 120)
+	slow, limited := single("alpha", list, "a1"), batch("beta", 10, list, "b1")
+	w := newWorld(t, slow, limited).timed()
+	w.push("u", 730, list...)
+	w.forget()
+	slow.before = func(context.Context, provider.Call) {
+		w.clock.Add(40 * time.Second)
+		w.settleAll()
+	}
+	limited.admit = func(context.Context, provider.Call) error {
+		w.clock.Add(2 * time.Minute)
+		w.settleAll()
+		return nil
+	}
+	j := w.run(false)
+	equal(t, "outcome", j.Outcome, refresh.JobComplete)
+	equal(t, "detached", w.count(`SELECT count(*) FROM fetch_unit WHERE detached <> 0`), 0)
+	w.checkIdle()
+}
+
+// TestWait_AJobBehindASilentHostGoesOnToo: its requests are not even sent.
+func TestWait_AJobBehindASilentHostGoesOnToo(t *testing.T) {
+	list := names("Item", 20)
+	s, live := bulk("alpha", list, "a1"), bulk("beta", append(list, "New"), "b1")
+	w := newWorld(t, s, live).timed()
+	w.push("u", 730, list...)
+	w.forget()
+	s.before = func(context.Context, provider.Call) {
+		s.before = nil
+		w.clock.Add(30 * time.Second)
+		w.push("v", 730, "New")
+		_, err := w.engine.Missing(t.Context())
+		must(t, err)
+		_, err = w.engine.Plan(t.Context())
+		must(t, err)
+		for range 100 {
+			w.clock.Add(time.Second)
+			_, err := w.engine.Fetch(t.Context(), "beta", "")
+			must(t, err)
+			w.settleAll()
+		}
+	}
+	w.run(false)
+	equal(t, "of the new name", w.named("New").Price, units(10))
+	j := w.last(refresh.Missing)
+	if took := j.FinishedAt.Sub(j.StartedAt); took < time.Minute || took > time.Minute+5*time.Second {
+		t.Errorf("took %v", took)
+	}
+	w.checkOutcome("of the new name", j, refresh.JobPartial, "alpha/a1 failed 1")
+}
+
+func TestRequestCount_NeverFalls(t *testing.T) {
+	list := names("Item", 130)
+	a, b := single("alpha", list, "a1"), bulk("beta", list, "b1", "b2")
+	w := newWorld(t, a, b)
+	a.fail = func(n int, _ provider.Call) error {
+		switch n % 20 {
+		case 7:
+			return a.broken(provider.KindServer)
+		case 13:
+			return a.wait(time.Second)
+		}
+		return nil
+	}
+	b.admit = func(_ context.Context, call provider.Call) error { // claimed, and not sent
+		if call.File == "b2.json" {
+			return b.broken(provider.KindBreaker)
+		}
+		return nil
+	}
+	w.push("u", 730, list...)
+	w.forget()
+	last, looks := map[int64]int64{}, 0
+	look := func() {
+		jobs, err := w.store.Jobs(t.Context(), "", 1<<62, 10)
+		must(t, err)
+		for _, j := range jobs {
+			uses, err := w.store.Use(t.Context(), []int64{j.ID})
+			must(t, err)
+			var n int64
+			for _, u := range uses {
+				n += u.Requests
+			}
+			if n < last[j.ID] {
+				t.Fatalf("job %d: the count fell from %d to %d", j.ID, last[j.ID], n)
+			}
+			last[j.ID] = n
+			looks++
+		}
+	}
+	kills := 0
+	a.before = func(context.Context, provider.Call) {
+		look()
+		if kills++; kills == 60 || kills == 120 { // taken away in the middle of a unit
+			w.exec(`UPDATE fetch_unit SET state = 'pending', token = token + 1 WHERE state = 'running'`)
+			look()
+		}
+	}
+	w.everyStep = look
+	id := w.begin(false)
+	for w.job(id).State.Live() {
+		w.drain()
+		w.clock.Add(time.Second)
+	}
+	a.before = nil
+	look()
+	sent := int64(len(a.asked()) + len(b.asked()))
+	if got := last[id]; got < sent || got > sent+20 {
+		t.Errorf("%d requests counted, and %d sent", got, sent)
+	}
+	if looks < 100 {
+		t.Fatal(fmt.Sprint("looked only ", looks, " times"))
+	}
+}
