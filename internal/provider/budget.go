@@ -2,6 +2,7 @@ package provider
 
 import (
 	"context"
+	"net/http"
 	"time"
 )
 
@@ -138,18 +139,49 @@ func (c *Client) spend(ctx context.Context) Refusal {
 	return r
 }
 
+// obey stores the wait that a response demands, before anything else is done with
+// the response: a body may take its time, and the process may end any moment. It
+// reports whether there was such a wait.
+func (c *Client) obey(ctx context.Context, h *hop, resp *http.Response) bool {
+	if resp.StatusCode != http.StatusTooManyRequests && resp.StatusCode < http.StatusInternalServerError {
+		return false
+	}
+	wait, stated := retryAfter(resp.Header, c.o.Now())
+	if !stated || wait == 0 {
+		return false
+	}
+	if r, ok := rateOf(resp.Header, c.o.Headers, c.o.Limit, c.o.Now()); ok && !h.elsewhere && r.Left == 0 && r.Reset >= wait {
+		return false // learn stores next that nothing is left for longer than that
+	}
+	if c.o.Judge == nil { // otherwise the body may say that it is a quota, which is another reason
+		c.leaveAlone(ctx, Order{Wait: wait})
+	} else {
+		c.storeWait(ctx, Order{Wait: wait})
+	}
+	return true
+}
+
 // leaveAlone keeps everybody from the source for a while, and returns for how long.
 func (c *Client) leaveAlone(ctx context.Context, o Order) time.Duration {
 	wait := c.hold.extend(c.clock(), o)
+	if everybody := c.storeWait(ctx, o); everybody > 0 {
+		return c.hold.extend(c.clock(), Order{Wait: everybody})
+	}
+	return wait
+}
+
+// storeWait stores a wait for all processes, and returns how long it lasts now; 0:
+// it is not stored.
+func (c *Client) storeWait(ctx context.Context, o Order) time.Duration {
 	if c.o.Allowance == nil {
-		return wait
+		return 0
 	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), holdTime)
 	defer cancel()
 	everybody, err := c.o.Allowance.Hold(ctx, o)
 	if err != nil {
 		c.o.Logger.Error("order to wait not stored: others may ask the source too early, and so may a restart", "source", c.o.Source, "error", err)
-		return wait
+		return 0
 	}
-	return c.hold.extend(c.clock(), Order{Wait: everybody})
+	return everybody
 }

@@ -52,6 +52,7 @@ type Error struct {
 	Err        error         // cause, or nil
 
 	unstated bool // RetryAfter is ours: the source did not say how long
+	held     bool // the wait is stored
 }
 
 // Error returns the source, what was wrong and the status, without any secret.

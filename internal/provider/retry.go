@@ -144,7 +144,14 @@ func (c *Client) report(ctx context.Context, probe bool, err error) {
 		if e.unstated {
 			order.Most = c.o.MostWait
 		}
-		e.RetryAfter = c.leaveAlone(ctx, order)
+		switch left := c.hold.remaining(c.clock()); {
+		case e.held && left > 0:
+			e.RetryAfter = left
+		case e.held:
+			e.RetryAfter = c.hold.extend(c.clock(), order)
+		default:
+			e.RetryAfter = c.leaveAlone(ctx, order)
+		}
 		c.o.Logger.Warn("source wants to be left alone", "source", c.o.Source, "status", e.Status, "seconds", e.RetryAfter.Seconds())
 	}
 	outcome := outcomeOf(err)

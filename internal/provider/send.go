@@ -141,6 +141,7 @@ func (c *Client) exchange(ctx, caller context.Context, h *hop, n int, decode fun
 	sent.Status = resp.StatusCode
 	sent.Date, _ = http.ParseTime(resp.Header.Get("Date")) // or none
 	w.src = resp.Body
+	held := c.obey(ctx, h, resp)
 	var rate Rate
 	if !h.elsewhere {
 		rate, _ = c.learn(ctx, resp.Header)
@@ -154,7 +155,9 @@ func (c *Client) exchange(ctx, caller context.Context, h *hop, n int, decode fun
 	default:
 		// What such an answer says is worth a moment, no more.
 		defer time.AfterFunc(excerptTime, cancel).Stop()
-		return "", c.statusError(ctx, resp, w, rate)
+		e := c.statusError(ctx, resp, w, rate)
+		e.held = held
+		return "", e
 	}
 }
 

@@ -10,8 +10,10 @@ import (
 )
 
 // Hold implements provider.Allowance. An order is never shortened by another one.
+// It is urgent: a process that dies before it is stored sends requests too early
+// when it is started again.
 func (a *Allowance) Hold(ctx context.Context, o provider.Order) (wait time.Duration, err error) {
-	err = a.s.InTx(ctx, func(t *Tx) error {
+	err = a.s.InUrgentTx(ctx, func(t *Tx) error {
 		if err := a.catchUp(t); err != nil {
 			return err
 		}

@@ -59,7 +59,11 @@ func (a *Allowance) ordered(ctx context.Context, q querier) (o orders, err error
 // Tell implements provider.Allowance. Answers that are about one window may come in
 // any order, so of those the least counts; it was lowered by what was sent since.
 func (a *Allowance) Tell(ctx context.Context, r provider.Rate) error {
-	return a.s.InTx(ctx, func(t *Tx) error {
+	store := a.s.InTx
+	if r.Left == 0 {
+		store = a.s.InUrgentTx // as an order to wait is
+	}
+	return store(ctx, func(t *Tx) error {
 		if err := a.catchUp(t); err != nil {
 			return err
 		}

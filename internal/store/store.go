@@ -47,6 +47,7 @@ type Store struct {
 	write    *sql.DB
 	read     reader     // what fails for the database's sake says so
 	reserved reader     // for health checks, postings and listings: no list is read on it
+	turns    *turns     // at write, of SQLite
 	bulks    *bulks     // on write
 	file     *fileGuard // of SQLite
 	now      func() time.Time
@@ -138,6 +139,7 @@ func (s *Store) openFile(ctx context.Context, path string, keepSchema bool) (err
 		return err
 	}
 	s.write.SetMaxOpenConns(1)
+	s.turns = newTurns()
 	if !keepSchema {
 		if err := s.migrateSQLite(ctx); err != nil {
 			return err
@@ -229,9 +231,20 @@ const races = 6
 // fn runs again in a new one. An ErrCommitUnknown means what it says; an error of
 // the database that may pass has a fault.Unavailable in its chain.
 func (s *Store) InTx(ctx context.Context, fn func(*Tx) error) error {
-	err := s.inTx(ctx, fn)
+	return s.tryTx(ctx, false, fn)
+}
+
+// InUrgentTx is InTx for a few rows that must be stored at once: it does not wait
+// for transactions that have not begun, nor for one of the connections that others
+// write by.
+func (s *Store) InUrgentTx(ctx context.Context, fn func(*Tx) error) error {
+	return s.tryTx(ctx, true, fn)
+}
+
+func (s *Store) tryTx(ctx context.Context, urgent bool, fn func(*Tx) error) error {
+	err := s.inTx(ctx, urgent, fn)
 	for try := 1; try < races && lostRace(err) && pause(ctx, try); try++ {
-		err = s.inTx(ctx, fn)
+		err = s.inTx(ctx, urgent, fn)
 	}
 	s.failures.note(err)
 	return blame(err)
@@ -265,9 +278,18 @@ func pause(ctx context.Context, try int) bool {
 // unknown.
 const commitPatience = 30 * time.Second
 
-func (s *Store) inTx(ctx context.Context, fn func(*Tx) error) error {
+func (s *Store) inTx(ctx context.Context, urgent bool, fn func(*Tx) error) error {
 	if err := s.file.check(); err != nil {
 		return err
+	}
+	release, err := s.turns.take(ctx, urgent)
+	if err != nil {
+		return fmt.Errorf("begin: %w", err)
+	}
+	defer release()
+	begin := s.write.BeginTx
+	if urgent && s.d == onPostgres {
+		begin = s.reserved.BeginTx
 	}
 	// Until its commit begins the transaction ends with ctx; a commit that is
 	// given up half-way would be of unknown outcome.
@@ -275,7 +297,7 @@ func (s *Store) inTx(ctx context.Context, fn func(*Tx) error) error {
 	defer end()
 	detach := context.AfterFunc(ctx, end)
 	defer detach()
-	tx, err := s.write.BeginTx(lasting, nil)
+	tx, err := begin(lasting, nil)
 	if ctx.Err() != nil {
 		err = ctx.Err()
 	}
