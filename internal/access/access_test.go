@@ -1,11 +1,14 @@
 package access
 
 import (
+	"context"
 	"encoding/binary"
 	"net/http"
 	"net/netip"
 	"strings"
+	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 )
 
@@ -87,21 +90,21 @@ func TestFailures_AreOverAfterTwentyInAMinute(t *testing.T) {
 	f, clock := newTable()
 	a, b := netip.MustParseAddr("203.0.113.9"), netip.MustParseAddr("203.0.113.10")
 	for range MaxFailures {
-		if _, over := f.Fail(a); over {
+		if f.Fail(a).Over() {
 			t.Fatal("over too early")
 		}
 		clock.at = clock.at.Add(time.Second)
 	}
 	for range 1000 {
-		if wait, over := f.Fail(a); !over || wait != 40*time.Second {
-			t.Fatalf("Fail = %v, %v; want 40s, over", wait, over)
+		if got := f.Fail(a); got.RetryAfter != 40*time.Second {
+			t.Fatalf("Fail = %+v; want it over for 40s", got)
 		}
 	}
-	if _, over := f.Fail(b); over {
+	if f.Fail(b).Over() {
 		t.Error("another address is over")
 	}
 	clock.at = clock.at.Add(40 * time.Second)
-	if _, over := f.Fail(a); over {
+	if f.Fail(a).Over() {
 		t.Error("over in a new window")
 	}
 }
@@ -115,7 +118,7 @@ func TestFailures_SurviveAClockThatJumps(t *testing.T) {
 		}
 		clock.at = clock.at.Add(jump)
 		for range 2 * MaxFailures {
-			if wait, _ := f.Fail(a); wait < 0 || wait > FailureWindow {
+			if wait := f.Fail(a).RetryAfter; wait < 0 || wait > FailureWindow {
 				t.Fatalf("after a jump of %v: wait %v", jump, wait)
 			}
 		}
@@ -128,12 +131,12 @@ func TestFailures_CountIPv6ByNetwork(t *testing.T) {
 	for i := range MaxFailures + 1 {
 		host := netip.MustParseAddr("2001:db8::").As16()
 		host[15] = byte(i)
-		_, over = f.Fail(netip.AddrFrom16(host))
+		over = f.Fail(netip.AddrFrom16(host)).Over()
 	}
 	if !over {
 		t.Error("one /64 has more than one allowance")
 	}
-	if _, over := f.Fail(netip.MustParseAddr("2001:db8:0:1::1")); over {
+	if f.Fail(netip.MustParseAddr("2001:db8:0:1::1")).Over() {
 		t.Error("another /64 is over")
 	}
 }
@@ -148,4 +151,70 @@ func TestFailures_AreBoundedInMemory(t *testing.T) {
 	if len(f.byAddr) != maxAddresses || f.order.Len() != maxAddresses {
 		t.Errorf("%d addresses, %d windows; want %d", len(f.byAddr), f.order.Len(), maxAddresses)
 	}
+}
+
+func TestFailures_DelayEachAnswerMore(t *testing.T) {
+	f, clock := newTable()
+	a, b := netip.MustParseAddr("203.0.113.9"), netip.MustParseAddr("203.0.113.10")
+	last := time.Duration(-1)
+	for range 100 {
+		delay := f.Fail(a).Delay
+		if delay < last || delay > 5*time.Second || delay == last && delay != 5*time.Second {
+			t.Fatalf("a delay of %v after one of %v", delay, last)
+		}
+		last = delay
+	}
+	if last != 5*time.Second {
+		t.Errorf("the last delay is %v", last)
+	}
+	if got := f.Fail(b); got.Delay != 0 {
+		t.Errorf("the first wrong secret of another address is delayed for %v", got.Delay)
+	}
+	clock.at = clock.at.Add(FailureWindow)
+	if got := f.Fail(a); got.Delay != 0 {
+		t.Errorf("the first one in a new window is delayed for %v", got.Delay)
+	}
+}
+
+func TestFailures_LogSome(t *testing.T) {
+	f, clock := newTable()
+	count := func() (logged, unlogged int) {
+		for i := range 5000 {
+			if got := f.Fail(netip.AddrFrom4([4]byte{203, 0, 113, byte(i % 100)})); got.Log {
+				logged++
+				unlogged += got.Unlogged
+			}
+		}
+		return logged, unlogged
+	}
+	if logged, _ := count(); logged != maxLogged {
+		t.Errorf("%d of 5,000 were logged, want %d", logged, maxLogged)
+	}
+	clock.at = clock.at.Add(FailureWindow)
+	if logged, unlogged := count(); logged != maxLogged || unlogged < 5000-maxLogged {
+		t.Errorf("%d of 5,000 were logged, and %d told of", logged, unlogged)
+	}
+}
+
+func TestFailures_DelayABoundedNumberAtOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := NewFailures(time.Now)
+		var wg sync.WaitGroup
+		began := time.Now()
+		for range maxDelayed {
+			wg.Go(func() { f.Wait(t.Context(), time.Second) })
+		}
+		synctest.Wait()
+		f.Wait(t.Context(), time.Hour)
+		if took := time.Since(began); took != 0 {
+			t.Errorf("one more waited for %v", took)
+		}
+		wg.Wait()
+		if took := time.Since(began); took != time.Second {
+			t.Errorf("they waited for %v", took)
+		}
+		ctx, cancel := context.WithTimeout(t.Context(), time.Millisecond)
+		defer cancel()
+		f.Wait(ctx, time.Hour)
+	})
 }

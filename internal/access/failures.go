@@ -2,6 +2,7 @@ package access
 
 import (
 	"container/list"
+	"context"
 	"net/netip"
 	"sync"
 	"time"
@@ -15,16 +16,44 @@ const (
 	// maxAddresses bounds the table; the address whose window began first
 	// leaves it for a new one.
 	maxAddresses = 10_000
+	// Each failure within the window makes the answer to the next one later.
+	delayStep, maxDelay = 250 * time.Millisecond, 5 * time.Second
+	// maxDelayed is how many answers are delayed at once; others are not.
+	maxDelayed = 256
+	// maxLogged is how many failures are logged in a FailureWindow: the first one of
+	// an address, and the one with which it is over its limit.
+	maxLogged = 20
 )
 
-// Failures counts wrong secrets by address. It never refuses anybody: a right
-// secret is not asked about. It is safe for concurrent use.
+// Failure is what follows from a wrong secret.
+type Failure struct {
+	// RetryAfter is how long the address's window still lasts, if it had more than
+	// MaxFailures in it; 0: it had not.
+	RetryAfter time.Duration
+	// Delay is how long to wait before the answer; see Failures.Wait.
+	Delay time.Duration
+	// Log reports whether to log this one; Unlogged is how many were not, since the
+	// last one.
+	Log      bool
+	Unlogged int
+}
+
+// Over reports whether the address is over its limit.
+func (f Failure) Over() bool { return f.RetryAfter > 0 }
+
+// Failures counts wrong secrets by address. It never refuses or delays a right secret,
+// which is not counted. It is safe for concurrent use.
 type Failures struct {
 	now func() time.Time
 
 	mu     sync.Mutex
 	byAddr map[netip.Addr]*list.Element
 	order  *list.List // of *failureWindow, the one that began first in front
+
+	logSince         time.Time
+	logged, unlogged int
+
+	delayed chan struct{} // one for each answer that is delayed
 }
 
 // failureWindow counts the wrong secrets of an address since start.
@@ -36,24 +65,54 @@ type failureWindow struct {
 
 // NewFailures returns an empty table.
 func NewFailures(now func() time.Time) *Failures {
-	return &Failures{now: now, byAddr: make(map[netip.Addr]*list.Element), order: list.New()}
+	return &Failures{now: now, byAddr: make(map[netip.Addr]*list.Element), order: list.New(), delayed: make(chan struct{}, maxDelayed)}
 }
 
-// Fail counts a wrong secret. Where the address had more than MaxFailures
-// within the window, over is true and wait is how long the window still lasts.
-// Addresses of IPv6 count by their /64, of which one subscriber has them all.
-func (f *Failures) Fail(addr netip.Addr) (wait time.Duration, over bool) {
+// Fail counts a wrong secret. Addresses of IPv6 count by their /64, of which one
+// subscriber has them all.
+func (f *Failures) Fail(addr netip.Addr) Failure {
 	addr = network(addr)
 	now := f.now()
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	w := f.window(addr, now)
-	w.count++
-	if w.count <= MaxFailures {
-		return 0, false
+	before := w.count
+	w.count = min(before+1, MaxFailures+1) // more are no different
+	out := Failure{Delay: min(time.Duration(before)*delayStep, maxDelay)}
+	if w.count > MaxFailures {
+		out.RetryAfter = w.start.Add(FailureWindow).Sub(now)
 	}
-	w.count = MaxFailures + 1 // more are no different
-	return w.start.Add(FailureWindow).Sub(now), true
+	if first := before == 0 || before == MaxFailures; first && f.mayLog(now) {
+		out.Log, out.Unlogged, f.unlogged = true, f.unlogged, 0
+	} else {
+		f.unlogged++
+	}
+	return out
+}
+
+// mayLog needs the lock.
+func (f *Failures) mayLog(now time.Time) bool {
+	if age := now.Sub(f.logSince); age < 0 || age >= FailureWindow {
+		f.logSince, f.logged = now, 0
+	}
+	f.logged++
+	return f.logged <= maxLogged
+}
+
+// Wait waits before the answer to a wrong secret, unless too many wait already.
+func (f *Failures) Wait(ctx context.Context, delay time.Duration) {
+	select {
+	case f.delayed <- struct{}{}:
+		defer func() { <-f.delayed }()
+	default:
+		return
+	}
+	t := time.NewTimer(delay)
+	defer t.Stop()
+	select {
+	case <-ctx.Done():
+	case <-t.C:
+	}
 }
 
 // window returns the address's window that now lies in.

@@ -11,6 +11,7 @@ import (
 	"net/netip"
 	"time"
 
+	"assay/internal/access"
 	"assay/internal/catalog"
 	"assay/internal/inventory"
 	"assay/internal/market"
@@ -137,9 +138,10 @@ type Credentials interface {
 // FailureLimiter counts wrong secrets by client address, together with those
 // that the page saw.
 type FailureLimiter interface {
-	// Fail counts one. Where the address is over its limit, over is true and
-	// wait says when to come back.
-	Fail(client netip.Addr) (wait time.Duration, over bool)
+	// Fail counts one and returns what follows from it.
+	Fail(client netip.Addr) access.Failure
+	// Wait waits before the answer.
+	Wait(ctx context.Context, delay time.Duration)
 }
 
 // Meter counts requests. method is one of HTTP's own or "other", and route a pattern

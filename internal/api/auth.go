@@ -46,25 +46,33 @@ func (s *server) compare(c *credentials, secret, role string) {
 // authorise returns the role that a request acts in, empty for none, or why it
 // may not use the operation. A right credential is never refused for wrong ones
 // before it. Where no credential is needed a wrong one does no harm, but counts.
-func (s *server) authorise(op *operation, r *http.Request) (role string, err error) {
+func (s *server) authorise(op *operation, c *call) (role string, err error) {
+	r := c.Request
 	creds := s.presented(r)
 	for _, role := range creds.roles {
 		if role == Admin || slices.Contains(op.access, role) {
 			return role, nil
 		}
 	}
-	var wait time.Duration
-	var over bool
+	var failure access.Failure
 	if creds.wrong {
 		client := access.Client(r, s.TrustedProxies)
-		wait, over = s.Failures.Fail(client)
-		s.Logger.WarnContext(r.Context(), "wrong secret", "route", op.path, "client", client.String(), "limited", over)
+		failure = s.Failures.Fail(client)
+		c.quiet = !failure.Log
+		if failure.Log {
+			s.Logger.WarnContext(r.Context(), "wrong secret", "route", op.path, "client", client.String(),
+				"limited", failure.Over(), "unlogged", failure.Unlogged)
+		}
+	}
+	if op.access == nil || slices.Contains(op.access, local) && access.Local(r, s.TrustedProxies) {
+		return "", nil
+	}
+	if failure.Delay > 0 {
+		s.Failures.Wait(r.Context(), failure.Delay)
 	}
 	switch {
-	case op.access == nil, slices.Contains(op.access, local) && access.Local(r, s.TrustedProxies):
-		return "", nil
-	case over:
-		return "", tooManyFailures(wait)
+	case failure.Over():
+		return "", tooManyFailures(failure.RetryAfter)
 	case len(creds.roles) > 0:
 		return "", fault.New(fault.Forbidden, "forbidden", "This credential is for other routes.")
 	default:

@@ -377,7 +377,14 @@ func (f *fakes) Observe(method, route string, status int, took time.Duration) {
 // patient is a FailureLimiter without a limit.
 type patient struct{}
 
-func (patient) Fail(netip.Addr) (time.Duration, bool) { return 0, false }
+func (patient) Fail(netip.Addr) access.Failure { return access.Failure{Log: true} }
+
+func (patient) Wait(context.Context, time.Duration) {}
+
+// prompt counts wrong secrets and delays no answer.
+type prompt struct{ *access.Failures }
+
+func (prompt) Wait(context.Context, time.Duration) {}
 
 // logBuffer is a log that tests can read.
 type logBuffer struct {
@@ -452,7 +459,7 @@ func prepare(t *testing.T, change func(*Deps)) *harness {
 func startCounting(t *testing.T) *harness {
 	t.Helper()
 	return start(t, func(d *Deps) {
-		d.Failures = access.NewFailures(d.Now)
+		d.Failures = prompt{access.NewFailures(d.Now)}
 		d.TrustedProxies = []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}
 	})
 }

@@ -209,7 +209,7 @@ func (d document) checkHeaders(t *testing.T, op operation, got asked, response a
 // that the document says it has, and compares each answer with its schema.
 func TestOpenAPI_IsWhatTheServerDoes(t *testing.T) {
 	h := start(t, func(d *Deps) {
-		d.Failures = access.NewFailures(d.Now)
+		d.Failures = prompt{access.NewFailures(d.Now)}
 		d.TrustedProxies = []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}
 	})
 	d := h.document()

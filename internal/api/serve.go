@@ -5,6 +5,7 @@ import (
 	"crypto/rand"
 	"errors"
 	"hash"
+	"log/slog"
 	"net/http"
 	"slices"
 	"strings"
@@ -23,6 +24,7 @@ type call struct {
 	route   string // pattern of the path, for the log
 	role    string // that it acts in; empty: none
 	hasBody bool
+	quiet   bool // it is not logged: a wrong secret of many
 	values  values
 
 	onceKey string    // Idempotency-Key; empty: none
@@ -44,7 +46,11 @@ func (s *server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		}
 		took := s.Now().Sub(start)
 		s.Meter.Observe(knownMethod(r.Method), c.route, out.final(), took)
-		s.Logger.InfoContext(r.Context(), "request", "method", knownMethod(r.Method), "route", c.route, "status", out.final(),
+		level := slog.LevelInfo
+		if c.quiet {
+			level = slog.LevelDebug
+		}
+		s.Logger.Log(r.Context(), level, "request", "method", knownMethod(r.Method), "route", c.route, "status", out.final(),
 			"duration_ms", float64(took)/float64(time.Millisecond), "request_id", c.id)
 		if abort {
 			panic(http.ErrAbortHandler) // makes net/http close the connection, silently
@@ -99,7 +105,7 @@ func (s *server) dispatch(w http.ResponseWriter, c *call) error {
 		share(w.Header())
 	}
 	var err error
-	if c.role, err = s.authorise(op, c.Request); err != nil {
+	if c.role, err = s.authorise(op, c); err != nil {
 		return err
 	}
 	var done func()

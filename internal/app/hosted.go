@@ -47,7 +47,7 @@ func hostOf(cfg *config.Config, source, base string, host provider.Host) hosted 
 		h.host.Quota = provider.Quota(c.Quota)
 	}
 	if c.BaseURL != nil {
-		h.base, h.allow = strings.TrimSuffix(c.BaseURL.String(), "/"), c.BaseURL.Host
+		h.base, h.allow = strings.TrimSuffix(c.BaseURL.String(), "/"), provider.HostPort(c.BaseURL)
 	}
 	return h
 }

@@ -24,7 +24,7 @@ func (a *App) openRates(client func(*provider.Options)) {
 		})
 		address := ""
 		if base := a.cfg.ECBBaseURL; base != nil {
-			address, options.AllowHosts = base.String(), []string{base.Host}
+			address, options.AllowHosts = base.String(), []string{provider.HostPort(base)}
 		}
 		if client != nil {
 			client(&options)

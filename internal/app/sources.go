@@ -136,7 +136,7 @@ func (s *SourceSet) openSim(ctx context.Context, so SourceOptions, o provider.Op
 		}
 		base = &url.URL{Scheme: "http", Host: address}
 	}
-	o.AllowHosts = []string{base.Host}
+	o.AllowHosts = []string{provider.HostPort(base)}
 	host := provider.Host{Limit: provider.Limit(cfg.Sources[sim.Name].Limit), Quota: provider.Quota(cfg.Sources[sim.Name].Quota)}
 	return sim.New(sim.Config{
 		BaseURL: base.String(), Shape: provider.Shape(cfg.SimShape), BatchSize: cfg.SimBatchSize,

@@ -97,6 +97,7 @@ func (k *Credentials) Reload() (changed bool, err error) {
 			l.apply(c, s)
 		}
 	}
+	l.refuseWeakSecrets(c)
 	if err := l.faults.err(); err != nil {
 		return false, err
 	}

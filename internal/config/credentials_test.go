@@ -76,8 +76,8 @@ func TestNewCredentials_NeverStartsOpen(t *testing.T) {
 // TestCredentials_RotateWithoutAFailure presents secrets from four goroutines
 // without a pause while the file goes from the old over both to the new one.
 func TestCredentials_RotateWithoutAFailure(t *testing.T) {
-	k, path := rotating(t, "the-old-secret")
-	old, _ := k.Identify(RoleAdmin, "the-old-secret")
+	k, path := rotating(t, "the-old-secret-of-all")
+	old, _ := k.Identify(RoleAdmin, "the-old-secret-of-all")
 	const clients = 4
 	var presented, moved atomic.Int64
 	var all sync.WaitGroup
@@ -97,9 +97,9 @@ func TestCredentials_RotateWithoutAFailure(t *testing.T) {
 	}
 	for range clients {
 		all.Go(func() {
-			present("the-old-secret", move)
+			present("the-old-secret-of-all", move)
 			moved.Add(1)
-			present("the-new-secret", stop)
+			present("the-new-secret-of-all", stop)
 		})
 	}
 	served := func(n int64) {
@@ -116,7 +116,7 @@ func TestCredentials_RotateWithoutAFailure(t *testing.T) {
 		}
 		served(100)
 	}
-	reload("the-old-secret\nthe-new-secret\n")
+	reload("the-old-secret-of-all\nthe-new-secret-of-all\n")
 	if !k.Live(RoleAdmin, old) {
 		t.Error("the old secret ended too early")
 	}
@@ -124,33 +124,33 @@ func TestCredentials_RotateWithoutAFailure(t *testing.T) {
 	for moved.Load() < clients {
 		runtime.Gosched()
 	}
-	reload("the-new-secret\n")
+	reload("the-new-secret-of-all\n")
 	close(stop)
 	all.Wait()
-	if k.Match(RoleAdmin, "the-old-secret") || k.Live(RoleAdmin, old) {
+	if k.Match(RoleAdmin, "the-old-secret-of-all") || k.Live(RoleAdmin, old) {
 		t.Error("the old secret is good after its end")
 	}
 }
 
 func TestCredentials_KeepTheFormerOnesAfterAFault(t *testing.T) {
-	for name, broken := range map[string]string{"empty": "", "spaces": "two words\n", "twice": "abc\nabc\n"} {
+	for name, broken := range map[string]string{"empty": "", "spaces": "two words\n", "twice": strings.Repeat("the-old-secret-of-all\n", 2), "short": "fifteen-letters\n"} {
 		t.Run(name, func(t *testing.T) {
-			k, path := rotating(t, "the-old-secret")
+			k, path := rotating(t, "the-old-secret-of-all")
 			swap(t, path, broken)
 			if changed, err := k.Reload(); err == nil || changed {
 				t.Errorf("changed %v, %v", changed, err)
 			}
-			if !k.Match(RoleAdmin, "the-old-secret") {
+			if !k.Match(RoleAdmin, "the-old-secret-of-all") {
 				t.Error("the former secret is refused")
 			}
 		})
 	}
 	t.Run("deleted", func(t *testing.T) {
-		k, path := rotating(t, "the-old-secret")
+		k, path := rotating(t, "the-old-secret-of-all")
 		if err := os.Remove(path); err != nil {
 			t.Fatal(err)
 		}
-		if _, err := k.Reload(); err == nil || !k.Match(RoleAdmin, "the-old-secret") {
+		if _, err := k.Reload(); err == nil || !k.Match(RoleAdmin, "the-old-secret-of-all") {
 			t.Errorf("error %v", err)
 		}
 	})
@@ -219,7 +219,7 @@ func (l lines) Write(line []byte) (int, error) {
 }
 
 func TestCredentials_WatchLogsEachChangeOnce(t *testing.T) {
-	k, path := rotating(t, "the-old-secret")
+	k, path := rotating(t, "the-old-secret-of-all")
 	ctx, cancel := context.WithCancel(context.Background())
 	ticks, hangup, log := make(chan time.Time), make(chan os.Signal), make(lines, 1)
 	var watching sync.WaitGroup
@@ -229,12 +229,12 @@ func TestCredentials_WatchLogsEachChangeOnce(t *testing.T) {
 
 	expect := func(want string) {
 		t.Helper()
-		if got := <-log; !strings.Contains(got, want) || strings.Contains(got, "the-old-secret") || strings.Contains(got, "the-new-secret") {
+		if got := <-log; !strings.Contains(got, want) || strings.Contains(got, "the-old-secret-of-all") || strings.Contains(got, "the-new-secret-of-all") {
 			t.Errorf("logged %s, want %s", got, want)
 		}
 	}
 	ticks <- time.Time{}
-	swap(t, path, "the-new-secret\n")
+	swap(t, path, "the-new-secret-of-all\n")
 	ticks <- time.Time{}
 	expect("changed=true")
 	swap(t, path, "")
@@ -244,12 +244,12 @@ func TestCredentials_WatchLogsEachChangeOnce(t *testing.T) {
 	ticks <- time.Time{} // taken only after the tick before it was dealt with
 	hangup <- os.Interrupt
 	expect("the former ones stay in force")
-	swap(t, path, "the-new-secret\n")
+	swap(t, path, "the-new-secret-of-all\n")
 	ticks <- time.Time{}
 	expect("changed=false")
 	hangup <- os.Interrupt
 	expect("changed=false")
-	if !k.Match(RoleAdmin, "the-new-secret") {
+	if !k.Match(RoleAdmin, "the-new-secret-of-all") {
 		t.Error("the new secret is refused")
 	}
 	select {

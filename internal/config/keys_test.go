@@ -111,20 +111,32 @@ func TestCreateSecrets_LedgerKeyOnlyForAnEmptyLedger(t *testing.T) {
 	}
 }
 
-func TestLoad_WarnsOfWeakAndSharedSecrets(t *testing.T) {
-	path := write(t, filepath.Join(t.TempDir(), "token"), "short\n")
+func TestLoad_RefusesWeakAndSharedSecrets(t *testing.T) {
+	path := write(t, filepath.Join(t.TempDir(), "token"), "fifteen-letters\n")
+	_, err := Load(options(t, "ADMIN_API_TOKEN_FILE="+path, "PLATFORM_API_TOKEN=the-same-secret-twice", "MARKET_PRICE_SYNC_SECRET=another-secret-here,the-same-secret-twice"))
+	if err == nil {
+		t.Fatal("no error")
+	}
+	for _, want := range []string{
+		"ADMIN_API_TOKEN: holds a secret of fewer than 16 characters",
+		"PLATFORM_API_TOKEN: shares a secret with MARKET_PRICE_SYNC_SECRET",
+	} {
+		if !strings.Contains(err.Error(), want) {
+			t.Errorf("no fault %q in\n%v", want, err)
+		}
+	}
+	if strings.Contains(err.Error(), "fifteen-letters") || strings.Contains(err.Error(), "the-same-secret-twice") {
+		t.Errorf("the error shows a secret: %v", err)
+	}
+}
+
+func TestLoad_WarnsOfOpenFilesOfSecrets(t *testing.T) {
+	path := write(t, filepath.Join(t.TempDir(), "token"), "a-secret-for-everybody\n")
 	if err := os.Chmod(path, 0o644); err != nil {
 		t.Fatal(err)
 	}
-	c := load(t, options(t, "ADMIN_API_TOKEN_FILE="+path, "PLATFORM_API_TOKEN=the-same-secret-twice", "MARKET_PRICE_SYNC_SECRET=the-same-secret-twice"))
-	all := strings.Join(c.Warnings, "\n")
-	for _, want := range []string{
-		path + " can be read by every user",
-		"ADMIN_API_TOKEN holds a secret of fewer than 16 characters",
-		"MARKET_PRICE_SYNC_SECRET and PLATFORM_API_TOKEN share a secret",
-	} {
-		if !strings.Contains(all, want) {
-			t.Errorf("no warning %q in\n%s", want, all)
-		}
+	c := load(t, options(t, "ADMIN_API_TOKEN_FILE="+path))
+	if all := strings.Join(c.Warnings, "\n"); !strings.Contains(all, path+" can be read by every user") {
+		t.Errorf("no warning in\n%s", all)
 	}
 }

@@ -29,7 +29,7 @@ func Load(o Options) (*Config, error) {
 		l.apply(c, &l.table[i])
 	}
 	l.check(c)
-	c.Warnings = append(l.warnings, weakSecrets(c)...)
+	c.Warnings = l.warnings
 	if err := l.faults.err(); err != nil {
 		return nil, err
 	}
@@ -266,6 +266,7 @@ func (l *loader) fault(name, origin, problem string) {
 
 // check faults what is wrong only when settings are taken together.
 func (l *loader) check(c *Config) {
+	l.refuseWeakSecrets(c)
 	if slices.Contains(c.Providers, "pricelist") && c.PricelistConfig == "" && l.origins["PRICELIST_CONFIG"] == originDefault {
 		l.fault("MARKET_PRICE_PROVIDERS", l.origins["MARKET_PRICE_PROVIDERS"],
 			"names pricelist, which needs PRICELIST_CONFIG: the file that describes your price lists")

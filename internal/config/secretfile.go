@@ -67,24 +67,25 @@ func (l *loader) warnIfOpen(path string) {
 	}
 }
 
-// weakSecret is the length under which a secret can be guessed.
-const weakSecret = 16
+// leastSecret is the fewest characters of a secret that gives a role.
+const leastSecret = 16
 
-// weakSecrets tells of secrets that protect little.
-func weakSecrets(c *Config) []string {
-	var warnings []string
+// refuseWeakSecrets faults secrets that are easily guessed, and those that let one
+// role act as another one.
+func (l *loader) refuseWeakSecrets(c *Config) {
 	seen := map[string]string{}
 	for _, role := range rolesOf(c) {
 		for _, s := range role.live {
 			text := s.Reveal()
-			if len(text) < weakSecret {
-				warnings = append(warnings, fmt.Sprintf("%s holds a secret of fewer than %d characters; use a longer one", role.setting, weakSecret))
+			if len(text) < leastSecret {
+				l.fault(role.setting, l.origins[role.setting], fmt.Sprintf(
+					"holds a secret of fewer than %d characters; use a longer one, such as the output of `openssl rand -hex 32`", leastSecret))
 			}
 			if other := seen[text]; other != "" && other != role.setting {
-				warnings = append(warnings, fmt.Sprintf("%s and %s share a secret, so that one role can act as the other; give each its own", other, role.setting))
+				l.fault(role.setting, l.origins[role.setting], "shares a secret with "+other+
+					", so that one role could act as the other; give each its own")
 			}
 			seen[text] = role.setting
 		}
 	}
-	return warnings
 }

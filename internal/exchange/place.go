@@ -8,6 +8,7 @@ import (
 	"io/fs"
 	"os"
 	"strings"
+	"syscall"
 	"time"
 
 	"assay/internal/money"
@@ -98,17 +99,18 @@ func (f *File) Rates(_ context.Context, base money.Currency) (pricing.Rates, err
 }
 
 func (f *File) read(base money.Currency) (pricing.Rates, error) {
-	info, err := os.Stat(f.path)
-	if err != nil {
-		return nil, err
-	}
-	if !info.Mode().IsRegular() { // to open a pipe would wait for whoever writes it
-		return nil, errors.New("is no file")
-	}
-	file, err := os.Open(f.path)
+	// A pipe would block the opening; the flag has no effect on a regular file.
+	file, err := os.OpenFile(f.path, os.O_RDONLY|syscall.O_NONBLOCK, 0)
 	if err != nil {
 		return nil, err
 	}
 	defer file.Close()
+	info, err := file.Stat()
+	if err != nil {
+		return nil, err
+	}
+	if !info.Mode().IsRegular() {
+		return nil, errors.New("is not a regular file")
+	}
 	return read(file, base)
 }

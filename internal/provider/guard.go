@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net"
 	"net/netip"
+	"net/url"
 	"strings"
 	"syscall"
 	"time"
@@ -18,21 +19,22 @@ const dialTimeout = 10 * time.Second
 // special-purpose registries (RFC 6890 and its updates). netip.Addr.IsPrivate
 // and its sisters miss about half of it.
 var guarded = [...]netip.Prefix{
-	netip.MustParsePrefix("0.0.0.0/8"),       // this network; unspecified (RFC 791)
-	netip.MustParsePrefix("10.0.0.0/8"),      // private (RFC 1918)
-	netip.MustParsePrefix("100.64.0.0/10"),   // carrier-grade NAT (RFC 6598)
-	netip.MustParsePrefix("127.0.0.0/8"),     // loopback (RFC 1122)
-	netip.MustParsePrefix("169.254.0.0/16"),  // link-local, metadata of clouds (RFC 3927)
-	netip.MustParsePrefix("172.16.0.0/12"),   // private (RFC 1918)
-	netip.MustParsePrefix("192.0.0.0/24"),    // IETF protocol assignments (RFC 6890)
-	netip.MustParsePrefix("192.0.2.0/24"),    // documentation (RFC 5737)
-	netip.MustParsePrefix("192.88.99.0/24"),  // 6to4 relays, deprecated (RFC 7526)
-	netip.MustParsePrefix("192.168.0.0/16"),  // private (RFC 1918)
-	netip.MustParsePrefix("198.18.0.0/15"),   // benchmarks (RFC 2544)
-	netip.MustParsePrefix("198.51.100.0/24"), // documentation (RFC 5737)
-	netip.MustParsePrefix("203.0.113.0/24"),  // documentation (RFC 5737)
-	netip.MustParsePrefix("224.0.0.0/4"),     // multicast (RFC 5771)
-	netip.MustParsePrefix("240.0.0.0/4"),     // reserved, and broadcast (RFC 1112, 919)
+	netip.MustParsePrefix("0.0.0.0/8"),        // this network; unspecified (RFC 791)
+	netip.MustParsePrefix("10.0.0.0/8"),       // private (RFC 1918)
+	netip.MustParsePrefix("100.64.0.0/10"),    // carrier-grade NAT (RFC 6598)
+	netip.MustParsePrefix("127.0.0.0/8"),      // loopback (RFC 1122)
+	netip.MustParsePrefix("168.63.129.16/32"), // Azure's host services, in each virtual network
+	netip.MustParsePrefix("169.254.0.0/16"),   // link-local, metadata of clouds (RFC 3927)
+	netip.MustParsePrefix("172.16.0.0/12"),    // private (RFC 1918)
+	netip.MustParsePrefix("192.0.0.0/24"),     // IETF protocol assignments (RFC 6890)
+	netip.MustParsePrefix("192.0.2.0/24"),     // documentation (RFC 5737)
+	netip.MustParsePrefix("192.88.99.0/24"),   // 6to4 relays, deprecated (RFC 7526)
+	netip.MustParsePrefix("192.168.0.0/16"),   // private (RFC 1918)
+	netip.MustParsePrefix("198.18.0.0/15"),    // benchmarks (RFC 2544)
+	netip.MustParsePrefix("198.51.100.0/24"),  // documentation (RFC 5737)
+	netip.MustParsePrefix("203.0.113.0/24"),   // documentation (RFC 5737)
+	netip.MustParsePrefix("224.0.0.0/4"),      // multicast (RFC 5771)
+	netip.MustParsePrefix("240.0.0.0/4"),      // reserved, and broadcast (RFC 1112, 919)
 
 	netip.MustParsePrefix("2001::/23"),     // IETF assignments: Teredo, benchmarks, ORCHID (RFC 2928)
 	netip.MustParsePrefix("2001:db8::/32"), // documentation (RFC 3849)
@@ -69,7 +71,7 @@ var errGuarded = errors.New("address is not public")
 // the name was resolved: so neither a redirect nor a name that changes its
 // address gets past.
 type dialer struct {
-	allow   map[string]bool // hosts, and host:port, in lower case
+	allow   map[string]bool // host:port, in lower case
 	open    net.Dialer      // for hosts that the operator named
 	guarded net.Dialer
 }
@@ -81,7 +83,14 @@ func newDialer(allowHosts []string) *dialer {
 		guarded: net.Dialer{Timeout: dialTimeout, Control: refuseGuarded},
 	}
 	for _, host := range allowHosts {
-		d.allow[hostKey(host)] = true
+		key := hostKey(host)
+		if _, _, err := net.SplitHostPort(key); err == nil {
+			d.allow[key] = true
+			continue
+		}
+		for _, port := range []string{"80", "443"} {
+			d.allow[net.JoinHostPort(key, port)] = true
+		}
 	}
 	return d
 }
@@ -94,12 +103,20 @@ func (d *dialer) dial(ctx context.Context, network, addr string) (net.Conn, erro
 	return d.guarded.DialContext(ctx, network, addr)
 }
 
-func (d *dialer) allows(addr string) bool {
-	host, _, err := net.SplitHostPort(addr)
-	if err != nil {
-		return false
+func (d *dialer) allows(addr string) bool { return d.allow[hostKey(addr)] }
+
+// HostPort returns host and port of an address, for Options.AllowHosts: its own port,
+// or that of its scheme.
+func HostPort(u *url.URL) string {
+	port := u.Port()
+	switch {
+	case port != "":
+	case u.Scheme == "http":
+		port = "80"
+	default:
+		port = "443"
 	}
-	return d.allow[hostKey(addr)] || d.allow[hostKey(host)]
+	return net.JoinHostPort(u.Hostname(), port)
 }
 
 // hostKey spells a host, or a host with its port, in one way.

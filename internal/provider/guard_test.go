@@ -4,12 +4,13 @@ import (
 	"errors"
 	"net"
 	"net/netip"
+	"net/url"
 	"testing"
 )
 
 func TestGuarded_CoversWhatIsNotPublic(t *testing.T) {
 	for _, s := range []string{
-		"0.0.0.0", "0.1.2.3", "10.0.0.1", "10.255.255.255", "100.64.0.0", "100.127.255.255", "127.0.0.1", "127.255.255.254",
+		"0.0.0.0", "0.1.2.3", "10.0.0.1", "10.255.255.255", "100.64.0.0", "100.127.255.255", "127.0.0.1", "127.255.255.254", "168.63.129.16",
 		"169.254.0.1", "169.254.169.254", "172.16.0.0", "172.31.255.255", "192.0.0.1", "192.0.0.170", "192.0.2.1", "192.88.99.1",
 		"192.168.0.1", "192.168.255.255", "198.18.0.0", "198.19.255.255", "198.51.100.7", "203.0.113.7",
 		"224.0.0.1", "239.255.255.255", "240.0.0.1", "255.255.255.255",
@@ -43,7 +44,7 @@ func TestGuarded_LetsPublicAddressesThrough(t *testing.T) {
 func TestDialer_AllowsOnlyHostsThatWereNamed(t *testing.T) {
 	d := newDialer([]string{"Sim.Test", "127.0.0.1:8081", "::1", "named.test.:9"})
 	for addr, want := range map[string]bool{
-		"sim.test:80": true, "SIM.TEST:443": true, "sim.test.:80": true, "sim.test.evil:80": false, "xsim.test:80": false,
+		"sim.test:80": true, "SIM.TEST:443": true, "sim.test.:80": true, "sim.test:8080": false, "[::1]:8080": false, "sim.test.evil:80": false, "xsim.test:80": false,
 		"127.0.0.1:8081": true, "127.0.0.1:8082": false, "[::1]:80": true, "named.test:9": true, "named.test:10": false, "": false, "sim.test": false,
 	} {
 		if got := d.allows(addr); got != want {
@@ -68,6 +69,17 @@ func TestDialer_ChecksWhatANameResolvesTo(t *testing.T) {
 		}
 		if conn != nil {
 			_ = conn.Close()
+		}
+	}
+}
+
+func TestHostPort_NamesThePortOfTheScheme(t *testing.T) {
+	for address, want := range map[string]string{
+		"https://a.test": "a.test:443", "http://a.test/x": "a.test:80", "https://a.test:8443": "a.test:8443", "http://[::1]": "[::1]:80",
+	} {
+		u, err := url.Parse(address)
+		if err != nil || HostPort(u) != want {
+			t.Errorf("%s: %s, want %s", address, HostPort(u), want)
 		}
 	}
 }

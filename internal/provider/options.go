@@ -11,9 +11,9 @@ import (
 type Options struct {
 	Source string // the source's name, in errors and logs
 
-	// AllowHosts lists hosts ("sim.test", "127.0.0.1:8081") that the operator
-	// named himself: the address guard lets them pass, loopback too. An entry
-	// without a port stands for every port.
+	// AllowHosts lists hosts ("sim.test", "127.0.0.1:8081") that the operator named:
+	// the address guard lets them pass, loopback included. An entry without a port
+	// stands for ports 80 and 443; see HostPort.
 	AllowHosts []string
 
 	Limit    Limit         // requests that the source allows; zero: no limit

@@ -286,7 +286,7 @@ func TestDo_TellsACertificateThatNobodyKnows(t *testing.T) {
 	s.Config.ErrorLog = slog.NewLogLogger(slog.DiscardHandler, slog.LevelError)
 	s.StartTLS()
 	defer s.Close()
-	c := provider.NewClient(provider.Options{Source: "test", AllowHosts: []string{"127.0.0.1"}, Attempts: 1})
+	c := provider.NewClient(provider.Options{Source: "test", AllowHosts: []string{strings.TrimPrefix(s.URL, "https://")}, Attempts: 1})
 	err := c.Do(t.Context(), provider.Request{URL: s.URL}, read(new([]byte)))
 	if provider.KindOf(err) != provider.KindConnect || !strings.Contains(err.Error(), "certificate") {
 		t.Errorf("error %v", err)

@@ -149,13 +149,19 @@ func (s *site) match(presented string) (Role, Fingerprint, bool) {
 
 func (s *site) refuseSecret(w http.ResponseWriter, r *http.Request, next string) {
 	client := access.Client(r, s.TrustedProxies)
-	wait, over := s.Limiter.Fail(client)
-	s.Logger.WarnContext(r.Context(), "wrong secret at sign-in", "client", client.String(), "limited", over)
-	if !over {
+	failure := s.Limiter.Fail(client)
+	if failure.Log {
+		s.Logger.WarnContext(r.Context(), "wrong secret at sign-in", "client", client.String(),
+			"limited", failure.Over(), "unlogged", failure.Unlogged)
+	}
+	if failure.Delay > 0 {
+		s.Limiter.Wait(r.Context(), failure.Delay)
+	}
+	if !failure.Over() {
 		s.askAgain(w, r, http.StatusUnauthorized, next, "That is neither the market secret nor the admin token.")
 		return
 	}
-	seconds := int(max(wait, time.Second).Round(time.Second) / time.Second)
+	seconds := int(max(failure.RetryAfter, time.Second).Round(time.Second) / time.Second)
 	w.Header().Set("Retry-After", strconv.Itoa(seconds))
 	s.askAgain(w, r, http.StatusTooManyRequests, next,
 		"Too many wrong secrets from your address. Try again in "+humanDuration(time.Duration(seconds)*time.Second)+".")

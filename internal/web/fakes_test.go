@@ -16,6 +16,7 @@ import (
 	"testing"
 	"time"
 
+	"assay/internal/access"
 	"assay/internal/catalog"
 	"assay/internal/fault"
 	"assay/internal/money"
@@ -101,12 +102,17 @@ type fakeLimiter struct {
 	seen  map[netip.Addr]int
 }
 
-func (f *fakeLimiter) Fail(client netip.Addr) (time.Duration, bool) {
+func (f *fakeLimiter) Fail(client netip.Addr) access.Failure {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.seen[client]++
-	return 41 * time.Second, f.seen[client] > f.limit
+	if f.seen[client] > f.limit {
+		return access.Failure{RetryAfter: 41 * time.Second, Log: true}
+	}
+	return access.Failure{Log: true}
 }
+
+func (f *fakeLimiter) Wait(context.Context, time.Duration) {}
 
 // fakeAssay is a Reader and a Refresher over a small invented world.
 type fakeAssay struct {

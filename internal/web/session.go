@@ -28,7 +28,7 @@ func (r Role) String() string {
 }
 
 const (
-	maxSessions = 1000
+	maxSessions = 500 // of each role
 	// A page that is left open keeps asking, and so keeps its session; idle is
 	// for browsers that were closed.
 	idleTimeout = time.Hour
@@ -60,19 +60,20 @@ type flash struct {
 // no session.
 type tokenHash [sha256.Size]byte
 
-// sessions holds a bounded number of sessions; the least recently used one
-// makes room. It is safe for concurrent use.
+// sessions holds a bounded number of sessions of each role; the least recently used
+// one of the role makes room, so that no role signs another one out. It is safe for
+// concurrent use.
 type sessions struct {
-	limit int
+	limit int // of each role
 	now   func() time.Time
 
 	mu    sync.Mutex
 	byKey map[tokenHash]*list.Element // of *session
-	used  *list.List                  // most recent first
+	used  map[Role]*list.List         // most recent first
 }
 
 func newSessions(limit int, now func() time.Time) *sessions {
-	return &sessions{limit: limit, now: now, byKey: map[tokenHash]*list.Element{}, used: list.New()}
+	return &sessions{limit: limit, now: now, byKey: map[tokenHash]*list.Element{}, used: map[Role]*list.List{Read: list.New(), Admin: list.New()}}
 }
 
 // open starts a session and returns its token, 256 random bits, for the
@@ -85,10 +86,11 @@ func (s *sessions) open(role Role, secret Fingerprint) string {
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	for len(s.byKey) >= s.limit {
-		s.remove(s.used.Back())
+	used := s.used[role]
+	for used.Len() >= s.limit {
+		s.remove(used.Back())
 	}
-	s.byKey[opened.key] = s.used.PushFront(opened)
+	s.byKey[opened.key] = used.PushFront(opened)
 	return token
 }
 
@@ -106,7 +108,7 @@ func (s *sessions) find(token string) (session, bool) {
 		return session{}, false
 	}
 	found.seen = now
-	s.used.MoveToFront(e)
+	s.used[found.role].MoveToFront(e)
 	return *found, true
 }
 
@@ -143,8 +145,9 @@ func (s *sessions) told(key tokenHash) *flash {
 
 // remove needs the lock.
 func (s *sessions) remove(e *list.Element) {
-	delete(s.byKey, e.Value.(*session).key)
-	s.used.Remove(e)
+	was := e.Value.(*session)
+	delete(s.byKey, was.key)
+	s.used[was.role].Remove(e)
 }
 
 func (s *session) expired(now time.Time) bool {

@@ -19,7 +19,7 @@ func TestSessions_EndWhenIdle(t *testing.T) {
 	if _, ok := s.find(token); ok {
 		t.Error("an idle session lives")
 	}
-	if len(s.byKey) != 0 || s.used.Len() != 0 {
+	if len(s.byKey) != 0 || s.used[Read].Len() != 0 {
 		t.Error("an ended session is kept")
 	}
 }
@@ -51,6 +51,20 @@ func TestSessions_LeastRecentlyUsedMakesRoom(t *testing.T) {
 		if _, ok := s.find(token); ok != want {
 			t.Errorf("alive is %v, want %v", ok, want)
 		}
+	}
+}
+
+func TestSessions_ReadersSignNoAdminOut(t *testing.T) {
+	s := newSessions(3, newClock().Now)
+	admin, first := s.open(Admin, Fingerprint{}), s.open(Read, Fingerprint{})
+	for range 100 {
+		s.open(Read, Fingerprint{})
+	}
+	if _, ok := s.find(admin); !ok {
+		t.Error("the admin was signed out")
+	}
+	if _, ok := s.find(first); ok || len(s.byKey) != 4 {
+		t.Errorf("%d sessions are kept, want 4", len(s.byKey))
 	}
 }
 

@@ -15,6 +15,7 @@ import (
 	"path"
 	"time"
 
+	"assay/internal/access"
 	"assay/internal/catalog"
 	"assay/internal/money"
 	"assay/internal/view"
@@ -65,9 +66,10 @@ type Credentials interface {
 // FailureLimiter counts wrong secrets by client address, together with those
 // that the API saw.
 type FailureLimiter interface {
-	// Fail counts one. Where the address is over its limit, over is true and
-	// wait says when to come back.
-	Fail(client netip.Addr) (wait time.Duration, over bool)
+	// Fail counts one and returns what follows from it.
+	Fail(client netip.Addr) access.Failure
+	// Wait waits before the answer.
+	Wait(ctx context.Context, delay time.Duration)
 }
 
 // Deps is what the page needs; all fields but TrustedProxies are required.

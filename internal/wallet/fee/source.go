@@ -11,6 +11,7 @@ import (
 	"net/url"
 	"os"
 	"strings"
+	"syscall"
 	"time"
 
 	"assay/internal/fault"
@@ -42,18 +43,20 @@ func (f File) Load(context.Context, string) (Loaded, error) {
 }
 
 func (f File) read() ([]byte, error) {
-	info, err := os.Stat(f.Path)
-	if err != nil {
-		return nil, err
-	}
-	if !info.Mode().IsRegular() { // to open a pipe would wait for whoever writes it
-		return nil, errors.New("it is no file")
-	}
-	file, err := os.Open(f.Path)
+	// A pipe would block the opening; the flag has no effect on a regular file. What was
+	// opened is checked, and not what the path leads to at another moment.
+	file, err := os.OpenFile(f.Path, os.O_RDONLY|syscall.O_NONBLOCK, 0)
 	if err != nil {
 		return nil, err
 	}
 	defer file.Close()
+	info, err := file.Stat()
+	if err != nil {
+		return nil, err
+	}
+	if !info.Mode().IsRegular() {
+		return nil, errors.New("it is not a regular file")
+	}
 	return io.ReadAll(io.LimitReader(file, MaxBytes+1))
 }
 
@@ -80,7 +83,7 @@ type Address struct {
 // ClientOptions returns o such that a refresh waits for an answer for some seconds
 // only, and asks however often it failed before: somebody has asked for it.
 func ClientOptions(o provider.Options, u *url.URL) provider.Options {
-	o.Source, o.AllowHosts = "fee rules", []string{u.Host}
+	o.Source, o.AllowHosts = "fee rules", []string{provider.HostPort(u)}
 	o.MaxBody, o.Attempts = MaxBytes, 2
 	o.Timeout, o.Total, o.Pause = 10*time.Second, 15*time.Second, -1
 	return o
