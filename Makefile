@@ -59,6 +59,7 @@ check: bin/tools/golangci-lint bin/tools/gofumpt vendor ## formatting, linters, 
 	@scripts/dependencies
 	@go mod tidy -diff
 	@go -C tools mod tidy -diff
+	@go -C $(clients)/go mod tidy -diff
 	@go vet ./...
 	@bin/tools/golangci-lint run ./...
 	@go test -count=1 -run '$(generated)' $(generators)

@@ -3,6 +3,7 @@ package api
 import (
 	"errors"
 	"fmt"
+	"math"
 	"net/url"
 	"slices"
 	"sort"
@@ -113,7 +114,11 @@ func notEmpty(value string) error {
 
 // number is a whole number from least to most.
 func number(name string, least, most int64, preset, doc string) param {
-	p := param{name: name, in: "query", doc: doc, preset: preset, schema: schema{"type": "integer", "minimum": least, "maximum": most}}
+	format := "int64"
+	if most <= math.MaxInt32 {
+		format = "int32"
+	}
+	p := param{name: name, in: "query", doc: doc, preset: preset, schema: schema{"type": "integer", "format": format, "minimum": least, "maximum": most}}
 	p.check = func(value string) error {
 		n, err := strconv.ParseInt(value, 10, 64)
 		if err != nil || n < least || n > most || strings.HasPrefix(value, "+") {
