@@ -146,10 +146,14 @@ type Tx interface {
 	// EndListing ends an active listing, and returns of which item it is then; 0: the
 	// listing is not active.
 	EndListing(id int64, state ListingState) (item int64, err error)
-	InsertTrade(t Trade) (id int64, err error)
+	// SellListing ends an active listing as sold, and returns of which item it is then (0:
+	// the listing is not active) and an id that no trade has had.
+	SellListing(id int64) (item, trade int64, err error)
+	// InsertTrade writes a new trade, sealed.
+	InsertTrade(t Trade) error
 	// LockTrade keeps others from moving the trade on.
 	LockTrade(id int64) (*Trade, error)
-	// UpdateTrade writes state, times, what was paid, what is counted and the seal.
+	// UpdateTrade writes state, times, what is counted and the seal.
 	UpdateTrade(t Trade) error
 	// NoteOverdue notes trades that are overdue and were not noted before, and returns
 	// them: at most so many of each state.

@@ -61,7 +61,7 @@ func (s *Service) sell(tx Tx, p *Purchase) (Trade, error) {
 	if err := tx.MoveAsset(l.SellerKey, l.Place); err != nil {
 		return Trade{}, err
 	}
-	item, err := tx.EndListing(l.ID, Sold)
+	item, id, err := tx.SellListing(l.ID)
 	if err != nil {
 		return Trade{}, err
 	}
@@ -74,13 +74,12 @@ func (s *Service) sell(tx Tx, p *Purchase) (Trade, error) {
 		}
 		t.ItemID, t.Item = l.ItemID, l.Item
 	}
-	if t.ID, err = tx.InsertTrade(t); err != nil {
-		return Trade{}, err
-	}
+	t.ID = id
 	if err := s.pay(tx, &t, rules, wallet.Request{Scope: p.Scope, Key: p.Key}); err != nil {
 		return Trade{}, err
 	}
-	return t, s.write(tx, &t)
+	s.seal(&t)
+	return t, tx.InsertTrade(t)
 }
 
 // pay moves the money of a trade: the buyer pays the price, the house keeps the

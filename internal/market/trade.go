@@ -119,7 +119,8 @@ func (s *Service) move(ctx context.Context, id int64, fn func(Tx, *Trade) (chang
 		}
 		changed, err := fn(tx, t)
 		if err == nil && changed {
-			err = s.write(tx, t)
+			s.seal(t)
+			err = tx.UpdateTrade(*t)
 		}
 		out = *t
 		return wrap("trade", err)
@@ -127,12 +128,11 @@ func (s *Service) move(ctx context.Context, id int64, fn func(Tx, *Trade) (chang
 	return out, err
 }
 
-// write seals a trade as it is, and writes it.
-func (s *Service) write(tx Tx, t *Trade) error {
+// seal seals a trade as it is.
+func (s *Service) seal(t *Trade) {
 	sealed := t.sealed()
 	s.o.Ledger.Keys.Sealer().Seal(sealed)
 	t.Seal = sealed.Seal
-	return tx.UpdateTrade(*t)
 }
 
 // sealed is the trade as it is sealed.

@@ -20,7 +20,7 @@ func TestPurchase_FailsWhereTheDatabaseDropsWhatIsWritten(t *testing.T) {
 	w.push("v", asset("1", "x"))
 	l := w.mustList("v", "1", 1000)
 	for _, at := range []string{
-		"INSERT ON wallet_transaction", "INSERT ON wallet_entry", "INSERT ON wallet_account", "UPDATE ON wallet_account", "INSERT ON trade", "UPDATE ON trade",
+		"INSERT ON wallet_transaction", "INSERT ON wallet_entry", "INSERT ON wallet_account", "UPDATE ON wallet_account", "INSERT ON trade",
 	} {
 		t.Run(at, func(t *testing.T) {
 			w := &world{T: t, db: w.db, s: w.s, m: w.m}
@@ -36,9 +36,16 @@ func TestPurchase_FailsWhereTheDatabaseDropsWhatIsWritten(t *testing.T) {
 		return tx.AddFees(fee.Activation{At: w.clock(), Version: 2, Set: fee.BuiltIn()})
 	}), fault.Unavailable, "ledger_tampered")
 	w.raw(end)
-	if _, err := w.buy(l.ID, "b"); err != nil {
-		t.Errorf("once the triggers are gone: %v", err)
+	sold, err := w.buy(l.ID, "b")
+	if err != nil {
+		t.Fatalf("once the triggers are gone: %v", err)
 	}
+	end = w.swallow("UPDATE ON trade")
+	_, err = w.m.Complete(t.Context(), sold.ID)
+	w.refused(err, fault.Unavailable, "ledger_tampered")
+	w.raw(end)
+	_, err = w.m.Complete(t.Context(), sold.ID)
+	w.must(err)
 }
 
 // swallow makes the database drop what is written to a table, and returns what ends

@@ -146,6 +146,14 @@ func (d dialect) newTransactionID() string {
 	return "(SELECT nextval('wallet_transaction_id_seq'))"
 }
 
+// newTradeID is an id that no trade has had.
+func (d dialect) newTradeID() string {
+	if d == onSQLite {
+		return "(SELECT coalesce(max(id), 0) + 1 FROM trade)"
+	}
+	return "nextval('trade_id_seq')"
+}
+
 // position is the name of the function that finds a text in another one.
 func (d dialect) position() string {
 	if d == onSQLite {

@@ -39,6 +39,8 @@ func Fragment(d Dialect, method string, n int, text string) (fragment string, ok
 		return d.clock(n), true
 	case "newTransactionID":
 		return d.newTransactionID(), true
+	case "newTradeID":
+		return d.newTradeID(), true
 	case "newItemID":
 		return d.newItemID(), true
 	case "position":

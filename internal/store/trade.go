@@ -11,28 +11,39 @@ import (
 	"assay/internal/wallet"
 )
 
-// InsertTrade makes a trade and returns its id.
-func (t *Tx) InsertTrade(d market.Trade) (id int64, err error) {
+// SellListing ends an active listing as sold, and returns of which item it is then (0:
+// the listing is not active) and an id that no trade has had.
+func (t *Tx) SellListing(id int64) (item, trade int64, err error) {
 	err = t.queryRow(`
-		INSERT INTO trade (listing_id, seller_key, buyer_key, app_id, context_id, asset_id, item_id, amount, price, currency,
-			payment_method, country, state, created_at)
-		VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14) RETURNING id`,
-		d.ListingID, d.SellerKey, d.BuyerKey, d.AppID, d.ContextID, d.AssetID, d.ItemID, d.Amount, d.Price, d.Currency,
-		d.PaymentMethod, d.Country, d.State, micros(d.CreatedAt)).Scan(&id)
+		UPDATE listing SET state = 'sold', ended_at = $2 WHERE id = $1 AND state = 'active' RETURNING item_id, `+t.d.newTradeID(),
+		id, micros(t.now)).Scan(&item, &trade)
 	if errors.Is(err, sql.ErrNoRows) {
-		err = wallet.NotWritten("a trade")
+		err = nil
 	}
-	return id, err
+	return item, trade, err
 }
 
-// UpdateTrade writes state, times, what was paid, what is counted and the seal.
+// InsertTrade writes a new trade, sealed.
+func (t *Tx) InsertTrade(d market.Trade) error {
+	n, err := t.exec(`
+		INSERT INTO trade (id, listing_id, seller_key, buyer_key, app_id, context_id, asset_id, item_id, amount, price, currency,
+			payment_method, country, fee, net, fee_rule, fee_version, transaction_id, state, created_at, version, key_id, mac)
+		VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19, $20, $21, $22, $23)`,
+		d.ID, d.ListingID, d.SellerKey, d.BuyerKey, d.AppID, d.ContextID, d.AssetID, d.ItemID, d.Amount, d.Price, d.Currency,
+		d.PaymentMethod, d.Country, d.Fee, d.Net, d.FeeRule, d.FeeVersion, d.TransactionID, d.State, micros(d.CreatedAt),
+		d.Seal.Version, d.Seal.KeyID, d.Seal.MAC[:])
+	if err == nil && n != 1 {
+		err = wallet.NotWritten(fmt.Sprintf("trade %d", d.ID))
+	}
+	return err
+}
+
+// UpdateTrade writes state, times, what is counted and the seal.
 func (t *Tx) UpdateTrade(d market.Trade) error {
 	n, err := t.exec(`
-		UPDATE trade SET state = $2, fee = $3, net = $4, fee_rule = $5, fee_version = $6, transaction_id = $7,
-			completed_at = $8, settle_at = $9, settled_at = $10, reversed_at = $11, volume = $12, ranked = $13,
-			version = $14, key_id = $15, mac = $16
-		WHERE id = $1`, d.ID, d.State, d.Fee, d.Net, d.FeeRule, d.FeeVersion, d.TransactionID,
-		micros(d.CompletedAt), micros(d.SettleAt), micros(d.SettledAt), micros(d.ReversedAt), d.Volume, d.Ranked,
+		UPDATE trade SET state = $2, completed_at = $3, settle_at = $4, settled_at = $5, reversed_at = $6, volume = $7, ranked = $8,
+			version = $9, key_id = $10, mac = $11
+		WHERE id = $1`, d.ID, d.State, micros(d.CompletedAt), micros(d.SettleAt), micros(d.SettledAt), micros(d.ReversedAt), d.Volume, d.Ranked,
 		d.Seal.Version, d.Seal.KeyID, d.Seal.MAC[:])
 	if err == nil && n != 1 {
 		err = wallet.NotWritten(fmt.Sprintf("trade %d", d.ID))
