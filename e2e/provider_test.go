@@ -211,6 +211,9 @@ func (p *pair) says(end status, kinds []provider.Kind) {
 		p.t.Errorf("lastError is %s, want one of %v", quoted(end.LastError), kinds)
 	}
 	d := p.debug()
+	if d.Health != "degraded" && d.Health != "down" {
+		p.t.Errorf("health is %q although the last fetch failed: %+v", d.Health, d.Files)
+	}
 	if kinds[0] == provider.KindQuarantine {
 		if !slices.ContainsFunc(d.Markets, func(m marketDebug) bool { return m.Quarantine != nil }) {
 			p.t.Errorf("no market of %+v is in quarantine", d)
@@ -235,7 +238,13 @@ func quoted(s *string) string {
 }
 
 type sourceDebug struct {
-	Source    string
+	Source string
+	Health string
+	Files  []struct {
+		File, Health string
+		Failures     int64
+		LastError    *string
+	}
 	LastError *string
 	Breaker   string
 	// BlockedUntil is null unless the source is to be left alone.

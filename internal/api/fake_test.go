@@ -24,6 +24,7 @@ import (
 	"assay/internal/market"
 	"assay/internal/money"
 	"assay/internal/once"
+	"assay/internal/provider"
 	"assay/internal/view"
 	"assay/internal/wallet"
 	"assay/internal/wallet/audit"
@@ -116,7 +117,7 @@ func (f *fakes) JobItems(_ context.Context, id int64, state, cursor string, limi
 
 func (f *fakes) ProviderDebug(context.Context) (view.ProviderDebug, error) {
 	source := view.SourceDebug{
-		Source: "sim", Shape: "bulk", Breaker: "closed", AnswersByStatus: map[string]int64{"200": 7}, Markets: []view.MarketDebug{{Market: "m", Breaker: "open", AppIDs: []int32{730}, LastFetchedAt: new(noon)}},
+		Source: "sim", Health: provider.HealthHealthy, Shape: "bulk", Breaker: "closed", AnswersByStatus: map[string]int64{"200": 7}, Markets: []view.MarketDebug{{Market: "m", Breaker: "open", AppIDs: []int32{730}, LastFetchedAt: new(noon)}},
 		Requests: []view.RequestDebug{{At: noon, Method: "GET", Status: 200, DurationMs: 1.5}}, Budget: view.Budget{Left: new(int64(3))},
 		Instances: []view.SourceInstance{{Owner: "a", SourceReport: view.SourceReport{Breaker: "closed", AnswersByStatus: map[string]int64{"200": 7}, OpenHosts: []string{}}}},
 		Workers:   []view.Worker{{Owner: "a", Kind: "fetch", Since: noon}},

@@ -56,9 +56,10 @@ func wordLists() map[string][]string {
 		"QuoteReason": words(pricing.Used, pricing.NotOffered, pricing.InvalidAmount, pricing.NoRate, pricing.StaleFetch, pricing.StaleMarket,
 			pricing.Duplicate, pricing.SharedListings, pricing.Outlier, pricing.LateMarket, pricing.NotConfigured, pricing.Awaiting),
 
-		"BreakerState":  words(provider.BreakerClosed, provider.BreakerOpen, provider.BreakerHalfOpen),
-		"ProviderShape": words(provider.Bulk, provider.Batch, provider.Single),
-		"QuotaPeriod":   words(provider.Day, provider.Month),
+		"BreakerState":   words(provider.BreakerClosed, provider.BreakerOpen, provider.BreakerHalfOpen),
+		"ProviderHealth": words(provider.Healths()...),
+		"ProviderShape":  words(provider.Bulk, provider.Batch, provider.Single),
+		"QuotaPeriod":    words(provider.Day, provider.Month),
 		"RequestError": words(none, provider.KindConnect, provider.KindTimeout, provider.KindCut, provider.KindRateLimited, provider.KindAuth,
 			provider.KindServer, provider.KindStatus, provider.KindProtocol, provider.KindTooLarge, provider.KindBlocked, provider.KindBreaker,
 			provider.KindBudget, provider.KindQuarantine, provider.KindCancelled),

@@ -74,6 +74,7 @@ type descriptions struct {
 	limit, used, left, low, events                        *prometheus.Desc
 	lastFetch, lastSuccess, latency, jobRequests          *prometheus.Desc
 	postings, trades, overdue                             *prometheus.Desc
+	health, fileFailures                                  *prometheus.Desc
 }
 
 func describe() descriptions {
@@ -96,7 +97,9 @@ func describe() descriptions {
 		low:            d("source_budget_low", "1 while less than a tenth of some budget of a source's host is left and it will run out.", "source", "host"),
 		events:         d("events_total", "Events that this process has written since its start.", "kind"),
 		latency:        d("source_latency_seconds", "How long requests to a source's host took, since the start.", "source", "host"),
-		lastSuccess:    d("source_last_success_timestamp_seconds", "When a source last answered well.", "source"),
+		lastSuccess:    d("source_last_success_timestamp_seconds", "When a source last answered well; 0: never.", "source"),
+		health:         d("provider_health", "1 at the provider's health, by its last fetches.", "provider", "health"),
+		fileFailures:   d("provider_file_failures", "Failed fetches in a row of a provider's file, such as a price list.", "provider", "file"),
 		lastFetch:      d("market_last_fetch_timestamp_seconds", "When a market was last fetched.", "source", "market"),
 		quotes:         d("market_quotes", "Quotes in a market's last answer.", "source", "market"),
 		ledger:         d("ledger_verification", "1 at the status that the last verification of the whole wallet ledger came out with.", "status"),
@@ -201,8 +204,16 @@ func (c *collector) collectSource(ch chan<- prometheus.Metric, s view.SourceDebu
 	for _, h := range s.Hosts {
 		c.collectHost(ch, s.Source, h)
 	}
+	lastSuccess := 0.0 // never, which an alert must see
 	if s.LastSuccess != nil {
-		gauge(ch, d.lastSuccess, float64(s.LastSuccess.Unix()), s.Source)
+		lastSuccess = float64(s.LastSuccess.Unix())
+	}
+	gauge(ch, d.lastSuccess, lastSuccess, s.Source)
+	for _, h := range provider.Healths() {
+		gauge(ch, d.health, flag(s.Health == h), s.Source, string(h))
+	}
+	for _, f := range s.Files {
+		gauge(ch, d.fileFailures, float64(f.Failures), s.Source, f.File)
 	}
 	for _, m := range s.Markets {
 		if m.LastFetchedAt != nil {

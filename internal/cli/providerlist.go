@@ -35,7 +35,7 @@ func (c *providerListCmd) Run(ctx context.Context, s *session) error {
 }
 
 func writeProviders(w io.Writer, debug *view.ProviderDebug, now time.Time) {
-	rows := [][]string{{"PROVIDER", "MARKETS", "STATE", "LAST SUCCESS", "REQUESTS LEFT", "LAST ERROR"}}
+	rows := [][]string{{"PROVIDER", "MARKETS", "HEALTH", "STATE", "LAST SUCCESS", "REQUESTS LEFT", "LAST ERROR"}}
 	for i := range debug.Sources {
 		p := &debug.Sources[i]
 		left := "unlimited"
@@ -43,14 +43,15 @@ func writeProviders(w io.Writer, debug *view.ProviderDebug, now time.Time) {
 			left = count(*p.Budget.Left) + " of " + count(p.Budget.Limit)
 		}
 		rows = append(rows, []string{
-			cell(p.Source), fmt.Sprint(len(p.Markets)), providerState(p, now), moment(p.LastSuccess), left, dashed(cell(value(p.LastError))),
+			cell(p.Source), fmt.Sprint(len(p.Markets)), string(p.Health), providerState(p, now), moment(p.LastSuccess), left, dashed(cell(value(p.LastError))),
 		})
 	}
 	for _, p := range debug.Unconfigured {
-		rows = append(rows, []string{cell(p.Source), "-", "not configured", "-", "-", dashed(cell(p.Reason))})
+		rows = append(rows, []string{cell(p.Source), "-", "-", "not configured", "-", "-", dashed(cell(p.Reason))})
 	}
 	table(w, rows)
 	for i := range debug.Sources {
+		writeFailingFiles(w, &debug.Sources[i])
 		for _, m := range debug.Sources[i].Markets {
 			if m.Quarantine != nil {
 				_, _ = fmt.Fprintf(w, "%s/%s is quarantined since %s: %s\n",
@@ -60,7 +61,17 @@ func writeProviders(w io.Writer, debug *view.ProviderDebug, now time.Time) {
 	}
 }
 
-// providerState is the state of a provider in a few words.
+// writeFailingFiles lists the files whose last fetch failed.
+func writeFailingFiles(w io.Writer, p *view.SourceDebug) {
+	for _, f := range p.Files {
+		if f.Failures > 0 {
+			_, _ = fmt.Fprintf(w, "%s/%s is %s: failures in a row: %s, the last at %s: %s\n",
+				printable(p.Source), printable(f.File), f.Health, count(f.Failures), moment(f.LastErrorAt), printable(value(f.LastError)))
+		}
+	}
+}
+
+// providerState is what keeps requests from a provider, in a few words.
 func providerState(p *view.SourceDebug, now time.Time) string {
 	switch {
 	case p.Paused:
@@ -75,7 +86,7 @@ func providerState(p *view.SourceDebug, now time.Time) string {
 			return "quarantined"
 		}
 	}
-	return "ready"
+	return "active"
 }
 
 // providerPauseCmd stops requests to a provider.

@@ -97,7 +97,7 @@ func (e *Engine) ending(ctx context.Context, unit *Unit, a *answer) func(Tx) err
 // background.
 func (e *Engine) keepLate(tx Tx, unit *Unit, a *answer) error {
 	if unit.Tells() {
-		if err := tx.NoteSource(unit.Source, unit.Error); err != nil {
+		if err := tx.NoteSource(unit.Source, unit.File, unit.Error); err != nil {
 			return err
 		}
 	}
@@ -143,7 +143,7 @@ func (e *Engine) tell(tx Tx, unit *Unit, rest []Unit) error {
 	if !unit.Tells() {
 		return nil
 	}
-	return tx.NoteSource(unit.Source, unit.Error)
+	return tx.NoteSource(unit.Source, unit.File, unit.Error)
 }
 
 // askedOf returns the markets that a unit asks about.

@@ -175,7 +175,9 @@ type Tx interface {
 	ReturnUnit(u Unit) error
 	// NoteAsked notes that a source was asked for the names of a unit.
 	NoteAsked(u Unit) error
-	NoteSource(source string, failure string) error
+	// NoteSource notes that a fetch of a source's file, or for "" a request for names,
+	// succeeded or, with a failure, why it did not.
+	NoteSource(source, file, failure string) error
 	// NoteMarkets notes why markets were not answered for.
 	NoteMarkets(markets []int64, failure string) error
 

@@ -215,7 +215,7 @@ func (e *Engine) endSlow(tx Tx, n *SlowName, a *answer, failure error) error {
 	if err != nil || !ended {
 		return err
 	}
-	if err := tx.NoteSource(n.Source, ""); err != nil {
+	if err := tx.NoteSource(n.Source, "", ""); err != nil {
 		return err
 	}
 	items, err := tx.HoldNamed(n.AppID, []string{n.Name})

@@ -313,17 +313,31 @@ func (t *Tx) ReturnUnit(u refresh.Unit) error {
 	return t.spend(u)
 }
 
-// NoteSource notes that a call to a source succeeded or, with a failure, why it
-// did not.
-func (t *Tx) NoteSource(source, failure string) error {
+// NoteSource notes that a fetch of a source's file, or for "" a request for names,
+// succeeded or, with a failure, why it did not.
+func (t *Tx) NoteSource(source, file, failure string) error {
 	if failure != "" {
-		_, err := t.exec(`INSERT INTO source_state (source, last_error, last_error_at) VALUES ($1, $2, $3)
-			ON CONFLICT (source) DO UPDATE SET last_error = excluded.last_error, last_error_at = excluded.last_error_at`,
-			source, failure, micros(t.now))
+		return t.noteFailure(source, file, failure)
+	}
+	if _, err := t.exec(`INSERT INTO source_state (source, last_success) VALUES ($1, $2)
+		ON CONFLICT (source) DO UPDATE SET last_success = excluded.last_success`, source, micros(t.now)); err != nil {
 		return err
 	}
-	_, err := t.exec(`INSERT INTO source_state (source, last_success) VALUES ($1, $2)
-		ON CONFLICT (source) DO UPDATE SET last_success = excluded.last_success`, source, micros(t.now))
+	_, err := t.exec(`INSERT INTO source_file (source, file, last_success) VALUES ($1, $2, $3)
+		ON CONFLICT (source, file) DO UPDATE SET last_success = excluded.last_success, failures = 0`, source, file, micros(t.now))
+	return err
+}
+
+func (t *Tx) noteFailure(source, file, failure string) error {
+	if _, err := t.exec(`INSERT INTO source_state (source, last_error, last_error_at) VALUES ($1, $2, $3)
+		ON CONFLICT (source) DO UPDATE SET last_error = excluded.last_error, last_error_at = excluded.last_error_at`,
+		source, failure, micros(t.now)); err != nil {
+		return err
+	}
+	_, err := t.exec(`INSERT INTO source_file (source, file, last_error, last_error_at, failures) VALUES ($1, $2, $3, $4, 1)
+		ON CONFLICT (source, file) DO UPDATE SET
+			last_error = excluded.last_error, last_error_at = excluded.last_error_at, failures = source_file.failures + 1`,
+		source, file, failure, micros(t.now))
 	return err
 }
 

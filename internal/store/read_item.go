@@ -9,6 +9,7 @@ import (
 	"assay/internal/catalog"
 	"assay/internal/money"
 	"assay/internal/pricing"
+	"assay/internal/provider"
 	"assay/internal/refresh"
 )
 
@@ -140,6 +141,42 @@ func (s *Store) SourceStates(ctx context.Context) (map[string]SourceState, error
 	out := make(map[string]SourceState, len(rows))
 	for _, v := range rows {
 		out[v.source] = v.state
+	}
+	return out, err
+}
+
+// SourceFile is how the last fetches of one of a source's files ended.
+type SourceFile struct {
+	LastSuccess time.Time
+	LastError   string
+	LastErrorAt time.Time
+	Failures    int64 // in a row, up to now
+}
+
+// Record returns what decides about health.
+func (f SourceFile) Record() provider.Record {
+	return provider.Record{Failures: f.Failures, Succeeded: !f.LastSuccess.IsZero()}
+}
+
+// SourceFiles returns how the last fetches of the files of each source ended; the file
+// "" stands for requests for names.
+func (s *Store) SourceFiles(ctx context.Context) (map[string]map[string]SourceFile, error) {
+	type row struct {
+		source, file string
+		SourceFile
+	}
+	rows, err := collect(ctx, s.read, func(r *sql.Rows, v *row) error {
+		var success, failed int64
+		err := r.Scan(&v.source, &v.file, &success, &v.LastError, &failed, &v.Failures)
+		v.LastSuccess, v.LastErrorAt = moment(success), moment(failed)
+		return err
+	}, `SELECT source, file, last_success, last_error, last_error_at, failures FROM source_file`)
+	out := map[string]map[string]SourceFile{}
+	for _, v := range rows {
+		if out[v.source] == nil {
+			out[v.source] = map[string]SourceFile{}
+		}
+		out[v.source][v.file] = v.SourceFile
 	}
 	return out, err
 }

@@ -209,31 +209,3 @@ func (s *Store) Claims(ctx context.Context) ([]Claim, error) {
 		UNION ALL SELECT owner, 'trickle', source || ' ' || name, source, started_at, token FROM slow_name WHERE owner <> ''
 		ORDER BY 5 LIMIT 100`)
 }
-
-// Cause groups failed items by what went wrong.
-type Cause struct {
-	Error string
-	Count int64
-	Names []string
-}
-
-// Causes groups the failed items of the jobs by error, the most frequent first,
-// with up to three names each.
-func (s *Store) Causes(ctx context.Context, jobs []int64) ([]Cause, error) {
-	out, err := collect(ctx, s.read, func(r *sql.Rows, c *Cause) error { return r.Scan(&c.Error, &c.Count) }, `
-		SELECT error, count(*) FROM refresh_item
-		WHERE job_id IN `+s.d.ids(1)+` AND state IN ('failed', 'noQuote') AND error <> ''
-		GROUP BY error ORDER BY count(*) DESC, error LIMIT 20`, s.d.packIDs(jobs))
-	if err != nil {
-		return nil, err
-	}
-	for i := range out {
-		out[i].Names, err = collect(ctx, s.read, func(r *sql.Rows, name *string) error { return r.Scan(name) }, `
-			SELECT DISTINCT i.name FROM refresh_item r JOIN item i ON i.id = r.item_id
-			WHERE r.job_id IN `+s.d.ids(1)+` AND r.error = $2 LIMIT 3`, s.d.packIDs(jobs), out[i].Error)
-		if err != nil {
-			return nil, err
-		}
-	}
-	return out, nil
-}

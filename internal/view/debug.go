@@ -44,6 +44,10 @@ func (r *Reader) ProviderDebug(ctx context.Context) (ProviderDebug, error) {
 	if err != nil {
 		return out, err
 	}
+	files, err := r.o.Store.SourceFiles(ctx)
+	if err != nil {
+		return out, err
+	}
 	byKey := map[[2]string]store.MarketState{}
 	for id, s := range states {
 		byKey[[2]string{markets[id].Source, markets[id].Key}] = s
@@ -60,6 +64,7 @@ func (r *Reader) ProviderDebug(ctx context.Context) (ProviderDebug, error) {
 		for _, m := range d.Markets {
 			s.Markets = append(s.Markets, marketDebug(d, m, byKey[[2]string{d.Name, m.Key}], hosts))
 		}
+		s.addHealth(d, files[d.Name])
 		out.Sources = append(out.Sources, s)
 	}
 	if out.Rates, err = r.rates(ctx); err != nil {
@@ -136,6 +141,24 @@ func (r *Reader) hosts(ctx context.Context, d provider.Description) (map[string]
 	return hosts, nil
 }
 
+// addHealth adds the files and the health that follows from their last fetches.
+func (s *SourceDebug) addHealth(d provider.Description, files map[string]store.SourceFile) {
+	var records []provider.Record
+	for _, f := range d.Files {
+		kept := files[f.Key]
+		records = append(records, kept.Record())
+		s.Files = append(s.Files, FileDebug{
+			File: f.Key, AppID: f.AppID, Markets: f.Markets, Health: kept.Record().Health(), Failures: kept.Failures,
+			LastSuccess: when(kept.LastSuccess), LastError: text(kept.LastError), LastErrorAt: when(kept.LastErrorAt),
+		})
+	}
+	if len(d.Files) == 0 {
+		records = append(records, files[""].Record())
+	}
+	quarantined := slices.ContainsFunc(s.Markets, func(m MarketDebug) bool { return m.Quarantine != nil })
+	s.Health = provider.HealthOf(records, provider.BreakerState(s.Breaker), quarantined)
+}
+
 // addInstances lists who can ask the source, and what it is asked for now.
 func (s *SourceDebug) addInstances(r *Reader, instances []refresh.Instance, claims []store.Claim) {
 	for _, i := range instances {
@@ -162,7 +185,7 @@ func (r *Reader) source(d provider.Description, kept store.SourceState, hosts ma
 		Breaker: string(c.Breaker), BlockedUntil: when(c.BlockedUntil), Budget: budget(c.Budget), LatencyMs: latency(c.Latency),
 		LastSuccess: when(kept.LastSuccess), LastError: text(kept.LastError), LastErrorAt: when(kept.LastErrorAt),
 		AnswersByStatus: answers(c.Answers), Instances: []SourceInstance{}, Workers: []Worker{},
-		Hosts: []HostDebug{}, Markets: []MarketDebug{}, Requests: requests(c.Requests),
+		Hosts: []HostDebug{}, Files: []FileDebug{}, Markets: []MarketDebug{}, Requests: requests(c.Requests),
 	}
 	if c.LastErrorAt.After(kept.LastErrorAt) {
 		s.LastError, s.LastErrorAt = text(c.LastError), when(c.LastErrorAt)
@@ -337,19 +360,40 @@ func (r *Reader) addJobs(ctx context.Context, d *JobDebug, now time.Time) error 
 	if err != nil {
 		return err
 	}
-	ids := make([]int64, len(rows))
+	var failed []int64 // the others have no failed items to read
 	for i := range jobs {
-		ids[i] = rows[i].ID
+		if rows[i].Counts.Failed+rows[i].Counts.NoQuote > 0 {
+			failed = append(failed, rows[i].ID)
+		}
 		d.Jobs = append(d.Jobs, JobSummary{Job: jobs[i], DurationSeconds: duration(&rows[i], now)})
 	}
-	causes, err := r.o.Store.Causes(ctx, ids)
-	if err != nil {
-		return err
+	d.Failures, _, err = r.failures(ctx, failed)
+	return err
+}
+
+// causesShown is how many causes of failures are told apart.
+const causesShown = 20
+
+// JobFailures groups all failed items of a job by cause, and returns how many there are
+// of causes beyond the list.
+func (r *Reader) JobFailures(ctx context.Context, id int64) (list []FailureReason, others int64, err error) {
+	return r.failures(ctx, []int64{id})
+}
+
+func (r *Reader) failures(ctx context.Context, jobs []int64) (list []FailureReason, others int64, err error) {
+	list = []FailureReason{}
+	if len(jobs) == 0 {
+		return list, 0, nil
 	}
+	causes, others, err := r.o.Store.Causes(ctx, jobs, causesShown)
 	for _, c := range causes {
-		d.Failures = append(d.Failures, FailureReason{Cause: c.Error, Count: c.Count, SampleNames: c.Names})
+		f := FailureReason{Cause: c.Error, Count: c.Count, Items: c.Items, SampleNames: []string{}}
+		for _, k := range c.Items {
+			f.SampleNames = append(f.SampleNames, k.Name)
+		}
+		list = append(list, f)
 	}
-	return nil
+	return list, others, err
 }
 
 // duration is how long a job ran, or has been running; nil before its start. A

@@ -10,6 +10,7 @@ import (
 	"strconv"
 	"time"
 
+	"assay/internal/catalog"
 	"assay/internal/event"
 	"assay/internal/inventory"
 	"assay/internal/money"
@@ -299,6 +300,7 @@ type SourceDebug struct {
 	Title           string           `json:"title"`
 	Configured      bool             `json:"configured"`
 	Paused          bool             `json:"paused"`
+	Health          provider.Health  `json:"health"` // unknown, healthy, degraded, down
 	Shape           string           `json:"shape"`
 	Background      bool             `json:"background"` // no run waits for it: it is asked as its budget allows
 	LaterNames      int64            `json:"laterNames"` // names that the last full run left for later
@@ -316,8 +318,21 @@ type SourceDebug struct {
 	Instances       []SourceInstance `json:"instances"` // that can ask it; what stands beside is of the one that answers
 	Workers         []Worker         `json:"workers"`   // what any of them asks it for now
 	Hosts           []HostDebug      `json:"hosts"`
+	Files           []FileDebug      `json:"files"` // none of a source that is queried by name
 	Markets         []MarketDebug    `json:"markets"`
 	Requests        []RequestDebug   `json:"requests"` // the last 50, newest first
+}
+
+// FileDebug is how the last fetches of one file, such as a price list, ended.
+type FileDebug struct {
+	File        string          `json:"file"`
+	AppID       int32           `json:"appId"`
+	Markets     []string        `json:"markets"`
+	Health      provider.Health `json:"health"`   // unknown, healthy, degraded, down
+	Failures    int64           `json:"failures"` // in a row, up to now
+	LastSuccess *time.Time      `json:"lastSuccess"`
+	LastError   *string         `json:"lastError"`
+	LastErrorAt *time.Time      `json:"lastErrorAt"`
 }
 
 // HostDebug is the state of one host that a source asks, since the start. Each
@@ -495,6 +510,8 @@ type FailureReason struct {
 	Cause       string   `json:"cause"`
 	Count       int64    `json:"count"`
 	SampleNames []string `json:"sampleNames"`
+
+	Items []catalog.Key `json:"-"` // the samples
 }
 
 // Inventory is one page of a user's inventory.

@@ -225,6 +225,22 @@ func (f *fakeAssay) JobItems(_ context.Context, _ int64, state, cursor string, l
 	return paged(items, cursor, limit)
 }
 
+func (f *fakeAssay) JobFailures(context.Context, int64) (out []view.FailureReason, others int64, err error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	at := map[string]int{}
+	for _, item := range f.failed {
+		k, known := at[*item.Error]
+		if !known {
+			k = len(out)
+			at[*item.Error], out = k, append(out, view.FailureReason{Cause: *item.Error})
+		}
+		out[k].Count++
+		out[k].Items = append(out[k].Items, catalog.Key{AppID: item.AppID, Name: item.MarketHashName})
+	}
+	return out, 5, nil
+}
+
 func (f *fakeAssay) ProviderDebug(context.Context) (view.ProviderDebug, error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()

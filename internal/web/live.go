@@ -62,8 +62,8 @@ func (s *site) live(w http.ResponseWriter, r *http.Request, who session) error {
 	return nil
 }
 
-// panel reads the run with the id, or the bulk run that runs or ran last where
-// the id is empty.
+// panel reads the run with the id or, where the id is empty, the bulk run that runs or
+// ran last; without one the newest run of missing prices.
 func (s *site) panel(ctx context.Context, who session, id string) (livePanel, error) {
 	status, err := s.Reader.Status(ctx)
 	if err != nil {
@@ -77,8 +77,18 @@ func (s *site) panel(ctx context.Context, who session, id string) (livePanel, er
 		p.Back = "/runs/" + id
 	}
 	current := status.Status.JobID
-	if !p.Only && current != nil {
+	switch {
+	case p.Only:
+	case current != nil:
 		id = *current
+	default:
+		newest, err := s.Reader.Jobs(ctx, "", "", 1)
+		if err != nil {
+			return livePanel{}, err
+		}
+		if len(newest.Items) > 0 {
+			id = newest.Items[0].ID
+		}
 	}
 	if id != "" {
 		var eta *int64
@@ -126,7 +136,12 @@ func (p *livePanel) poll() string {
 
 // CanStart and the like say which buttons do something now. The service
 // decides again.
-func (p livePanel) CanStart() bool { return p.User.Admin && (p.Run == nil || !p.Run.Live) }
+func (p livePanel) CanStart() bool {
+	return p.User.Admin && (p.Run == nil || !p.Run.Live || p.missing())
+}
+
+// missing reports whether the run is one of missing prices, which hinders no other.
+func (p livePanel) missing() bool { return p.Run.Kind == "missing" }
 
 // CanCancel reports whether there is a live run to end.
 func (p livePanel) CanCancel() bool { return p.User.Admin && p.Run != nil && p.Run.Live }

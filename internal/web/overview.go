@@ -44,7 +44,7 @@ func (s *site) fillOverview(ctx context.Context, page *overviewPage, who session
 	if page.Live, err = s.panel(ctx, who, ""); err != nil {
 		return err
 	}
-	jobs, err := s.Reader.Jobs(ctx, "bulk", "", recentRuns)
+	jobs, err := s.Reader.Jobs(ctx, "", "", recentRuns)
 	if err != nil {
 		return err
 	}

@@ -8,12 +8,14 @@ import (
 	"net/http/httptest"
 	"net/url"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 	"time"
 
 	"assay/internal/catalog"
 	"assay/internal/fault"
+	"assay/internal/provider"
 	"assay/internal/view"
 )
 
@@ -162,21 +164,9 @@ func TestSources_ShowBothCountsAndWhenABudgetRunsOut(t *testing.T) {
 func TestRun_GroupsFailuresByCause(t *testing.T) {
 	v := newWorld(t).visit(t, marketSecret)
 	body := v.get("/runs/42?state=skipped").body
-	mustContain(t, body, "pricelist: 503 Service Unavailable", "sim: no answer within 10 s", `<b class="n">27</b>`, `<b class="n">3</b>`, "no sales lately")
+	mustContain(t, body, "pricelist: 503 Service Unavailable", "sim: no answer within 10 s", `<b class="n">5</b> for other reasons`, `<b class="n">27</b>`, `<b class="n">3</b>`, "no sales lately")
 	if strings.Index(body, `<b class="n">27</b>`) > strings.Index(body, `<b class="n">3</b>`) {
 		t.Error("the rarer cause comes first")
-	}
-}
-
-func TestGroupByError_KeepsAFewNamesOfEach(t *testing.T) {
-	items := make([]view.JobItem, 8)
-	for i := range items {
-		items[i].Error = new("x")
-	}
-	items[7].Error = nil
-	groups := groupByError(items)
-	if len(groups) != 2 || groups[0].Count != 7 || len(groups[0].Items) != namesShown || groups[1].Text == "" {
-		t.Errorf("groups %+v", groups)
 	}
 }
 
@@ -220,6 +210,40 @@ func TestPages_ShowAnEmptyServer(t *testing.T) {
 		if res := v.get(target); res.StatusCode != http.StatusOK {
 			t.Errorf("%s: %d", target, res.StatusCode)
 		}
+	}
+}
+
+func TestOverview_CountsRunsOfMissingPricesAsRuns(t *testing.T) {
+	w := newWorld(t)
+	w.assay.jobs = slices.DeleteFunc(w.assay.jobs, func(j view.Job) bool { return j.Kind != "missing" })
+	body := w.visit(t, adminToken).get("/").body
+	newest := w.assay.jobs[0].ID
+	mustContain(t, body, `href="/runs/`+newest+`">Run `+newest, "missing")
+	if strings.Contains(body, "No run yet") || strings.Contains(body, "once there was one") {
+		t.Error("the page says that there was no run")
+	}
+}
+
+func TestSources_HealthFollowsTheLastFetches(t *testing.T) {
+	w := newWorld(t)
+	at := w.assay.now().Add(-time.Hour)
+	for i, h := range []provider.Health{provider.HealthHealthy, provider.HealthDegraded, provider.HealthDown} {
+		s := &w.assay.sources[i]
+		s.Health, s.Breaker, s.BlockedUntil = h, "closed", nil
+		for k := range s.Markets {
+			s.Markets[k].Quarantine = nil
+		}
+	}
+	w.assay.sources[1].Files = []view.FileDebug{
+		{File: "shop", Markets: []string{"skinport"}, Health: provider.HealthDown, Failures: 7, LastError: new("pricelist: shop: 404 Not Found"), LastErrorAt: &at},
+		{File: "other", Markets: []string{"other"}, Health: provider.HealthHealthy, LastSuccess: &at},
+	}
+	v := w.visit(t, adminToken)
+	mustContain(t, v.get("/").body, `<span class="badge good">Healthy</span>`, `<span class="badge warn"`, "Degraded", `<span class="badge bad"`, "Down")
+	body := v.get("/sources").body
+	mustContain(t, body, "pricelist: shop: 404 Not Found", "7 in a row", "other")
+	if strings.Contains(body, "Ready") {
+		t.Error("a provider is called ready")
 	}
 }
 

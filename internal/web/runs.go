@@ -1,11 +1,9 @@
 package web
 
 import (
-	"cmp"
 	"context"
 	"net/http"
 	"net/url"
-	"slices"
 
 	"assay/internal/fault"
 	"assay/internal/view"
@@ -14,10 +12,6 @@ import (
 const (
 	runsPerPage  = 25
 	itemsPerPage = 50
-	// failuresRead bounds how many failed items are grouped by their cause.
-	failuresRead = 1000
-	causesShown  = 20
-	namesShown   = 5
 )
 
 // runsPage lists jobs.
@@ -141,61 +135,33 @@ func stateTabs(job view.Job, path, current string) []tab {
 	return tabs
 }
 
-// causes says why items failed.
+// causes groups a run's failed items by cause.
 type causes struct {
-	List   []cause
-	Read   int64 // how many failed items the list is made of
-	Failed int64 // how many there are
-	Other  int64 // items of causes beyond the list
+	List  []cause
+	Other int64 // items of causes beyond the list
 }
 
-// cause is one error text and whom it hit.
+// cause is one error and items that it stopped.
 type cause struct {
-	Text  string
-	Count int64
+	view.FailureReason
 	Items []view.JobItem // some of them
 }
 
-// causes groups a run's failed items by their error.
-func (s *site) causes(ctx context.Context, id, failed int64) (causes, error) {
+// causes groups all failed items of a run.
+func (s *site) causes(ctx context.Context, id, failed int64) (out causes, err error) {
 	if failed == 0 {
-		return causes{}, nil
+		return out, nil
 	}
-	page, err := s.Reader.JobItems(ctx, id, "failed", "", failuresRead)
-	if err != nil {
-		return causes{}, err
-	}
-	all := causes{List: groupByError(page.Items), Read: int64(len(page.Items)), Failed: failed}
-	for len(all.List) > causesShown {
-		last := len(all.List) - 1
-		all.Other += all.List[last].Count
-		all.List = all.List[:last]
-	}
-	return all, nil
-}
-
-// groupByError puts the most frequent error first.
-func groupByError(items []view.JobItem) []cause {
-	byText := map[string]int{}
-	var groups []cause
-	for _, item := range items {
-		text := "No error was recorded."
-		if item.Error != nil {
-			text = *item.Error
+	list, other, err := s.Reader.JobFailures(ctx, id)
+	for _, f := range list {
+		c := cause{FailureReason: f}
+		for _, k := range f.Items {
+			c.Items = append(c.Items, view.JobItem{AppID: k.AppID, MarketHashName: k.Name, Phase: k.Phase})
 		}
-		at, known := byText[text]
-		if !known {
-			at = len(groups)
-			byText[text] = at
-			groups = append(groups, cause{Text: text})
-		}
-		groups[at].Count++
-		if len(groups[at].Items) < namesShown {
-			groups[at].Items = append(groups[at].Items, item)
-		}
+		out.List = append(out.List, c)
 	}
-	slices.SortStableFunc(groups, func(a, b cause) int { return cmp.Compare(b.Count, a.Count) })
-	return groups
+	out.Other = other
+	return out, err
 }
 
 // SkipReason puts the reason of a skipped item into words.

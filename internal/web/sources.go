@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"assay/internal/money"
+	"assay/internal/provider"
 	"assay/internal/view"
 )
 
@@ -74,6 +75,8 @@ func sourceBadge(source view.SourceDebug, quarantined bool, now time.Time) badge
 	switch {
 	case source.Paused:
 		return badge{"calm", "Paused", "It is not asked until somebody resumes it."}
+	case source.Health == provider.HealthDown && source.Breaker != "open":
+		return badge{"bad", "Down", "Its last fetches failed. It is requested again in the next run."}
 	case quarantined:
 		return badge{"warn", "Quarantined", "An answer looked wrong and was not taken. The last good one counts."}
 	case source.Breaker == "open" || source.Breaker == "halfOpen":
@@ -86,10 +89,12 @@ func sourceBadge(source view.SourceDebug, quarantined bool, now time.Time) badge
 		return badge{"warn", "Budget spent", "It is asked again when its budget renews."}
 	case source.Budget.Low:
 		return badge{"warn", "Budget low", "Less than a tenth is left, and at the present pace it runs out before it renews."}
-	case source.LastSuccess == nil && source.LastError == nil:
-		return badge{"calm", "Not asked yet", ""}
+	case source.Health == provider.HealthDegraded:
+		return badge{"warn", "Degraded", "Some of its last fetches failed."}
+	case source.Health == provider.HealthUnknown:
+		return badge{"calm", "Not requested yet", ""}
 	}
-	return badge{"good", "Ready", ""}
+	return badge{"good", "Healthy", ""}
 }
 
 func answersOf(byStatus map[string]int64) []answer {

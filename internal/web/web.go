@@ -29,6 +29,9 @@ type Reader interface {
 	Job(ctx context.Context, id int64) (view.Job, error)
 	// JobItems lists a job's items; an empty state means all.
 	JobItems(ctx context.Context, id int64, state, cursor string, limit int) (view.Page[view.JobItem], error)
+	// JobFailures groups all failed items of a job by cause, the most frequent first,
+	// and returns how many there are of causes beyond the list.
+	JobFailures(ctx context.Context, id int64) (list []view.FailureReason, others int64, err error)
 	ProviderDebug(ctx context.Context) (view.ProviderDebug, error)
 	JobDebug(ctx context.Context) (view.JobDebug, error)
 	// Items lists the items of a game whose name contains q, in any case.

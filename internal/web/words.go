@@ -4,6 +4,7 @@ import (
 	"assay/internal/exchange"
 	"assay/internal/money"
 	"assay/internal/pricing"
+	"assay/internal/provider"
 )
 
 // badge is a state in words, with the tone that colours it. The words alone
@@ -17,6 +18,9 @@ type badge struct {
 // badgeOf puts a state's code into words, whatever it is the state of.
 func badgeOf(kind string, code any) badge {
 	text, _ := code.(string)
+	if h, ok := code.(provider.Health); ok {
+		return healthBadge(h)
+	}
 	if p, ok := code.(*string); ok && p != nil {
 		text = *p
 	}
@@ -54,6 +58,18 @@ func gapReason(code string) string {
 		return "quarantined"
 	}
 	return skipReason(code)
+}
+
+func healthBadge(h provider.Health) badge {
+	switch h {
+	case provider.HealthHealthy:
+		return badge{"good", "Healthy", ""}
+	case provider.HealthDegraded:
+		return badge{"warn", "Degraded", "Its last fetch failed."}
+	case provider.HealthDown:
+		return badge{"bad", "Down", "Its last fetches failed."}
+	}
+	return badge{"calm", "Not requested yet", ""}
 }
 
 func jobBadge(state string) badge {
@@ -115,7 +131,7 @@ func breakerBadge(state string) badge {
 	case "halfOpen":
 		return badge{"warn", "Trying again", "A few requests find out whether it is back."}
 	case "closed":
-		return badge{"good", "Ready", ""}
+		return badge{"good", "Closed", ""}
 	}
 	return badge{"calm", state, ""}
 }

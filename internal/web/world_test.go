@@ -7,6 +7,7 @@ import (
 	"assay/internal/catalog"
 	"assay/internal/event"
 	"assay/internal/money"
+	"assay/internal/provider"
 	"assay/internal/view"
 )
 
@@ -65,7 +66,7 @@ func inventedSources(now time.Time) []view.SourceDebug {
 	ember.Pool, ember.SalesWindowSeconds = "ember", 0
 	return []view.SourceDebug{
 		{
-			Source: "sim", Title: "Market simulator", Configured: true, Shape: "bulk", BatchSize: 500, IntervalSeconds: 300, Breaker: "closed",
+			Source: "sim", Title: "Market simulator", Configured: true, Health: provider.HealthHealthy, Shape: "bulk", BatchSize: 500, IntervalSeconds: 300, Breaker: "closed",
 			Terms:       "invented prices, for trying things out",
 			Budget:      view.Budget{Limit: 1000, PeriodSeconds: 3600, Used: 213, Left: new(int64(787)), ResetsAt: new(now.Add(34 * time.Minute))},
 			LastSuccess: new(now.Add(-26 * time.Minute)), LatencyMs: view.Latency{P50: 42, P95: 131, P99: 412},
@@ -74,12 +75,12 @@ func inventedSources(now time.Time) []view.SourceDebug {
 			Requests:        inventedRequests(now),
 		},
 		{
-			Source: "pricelist", Title: "Price lists", Configured: true, Shape: "bulk", BatchSize: 1, Breaker: "closed", Terms: "yours",
+			Source: "pricelist", Title: "Price lists", Configured: true, Health: provider.HealthDegraded, Shape: "bulk", BatchSize: 1, Breaker: "closed", Terms: "yours",
 			LastSuccess: new(now.Add(-26 * time.Minute)), LastError: new("503 Service Unavailable"), LastErrorAt: new(now.Add(-25 * time.Minute)),
 			LatencyMs: view.Latency{P50: 840, P95: 2210, P99: 2930}, AnswersByStatus: map[string]int64{"200": 4, "503": 4},
 			Markets: []view.MarketDebug{sick},
 		},
-		{Source: "waxpeer", Title: "Waxpeer", Configured: true, Shape: "single", Breaker: "open", BlockedUntil: new(now.Add(4 * time.Minute)), LastError: new("timeout"), LastErrorAt: new(now.Add(-2 * time.Minute))},
+		{Source: "waxpeer", Title: "Waxpeer", Configured: true, Shape: "single", Breaker: "open", BlockedUntil: new(now.Add(4 * time.Minute)), Health: provider.HealthDown, LastError: new("timeout"), LastErrorAt: new(now.Add(-2 * time.Minute))},
 	}
 }
 

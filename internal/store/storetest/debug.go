@@ -50,13 +50,51 @@ func causes(f *fixture) {
 		s.Items[i] = refresh.SettledItem{Item: s.Items[i].Item, State: refresh.ItemFailed, Error: "why"}
 	}
 	f.tx(func(tx *store.Tx) error { _, err := tx.Settle(*b, s); return err })
-	got, err := f.s.Causes(f.Context(), []int64{id})
+	got, others, err := f.s.Causes(f.Context(), []int64{id}, 20)
 	f.must(err)
 	f.is("causes", len(got), 1)
 	f.is("cause", got[0].Error, "why")
 	f.is("items", got[0].Count, int64(6))
-	slices.Sort(got[0].Names)
-	f.is("names", fmt.Sprint(got[0].Names), "[A B C]")
+	f.is("items of other causes", others, int64(0))
+	var names []string
+	for _, k := range got[0].Items {
+		names = append(names, k.Name)
+	}
+	slices.Sort(names)
+	f.is("names", fmt.Sprint(names), "[A B C]")
+}
+
+// causesOfAll checks that each failed item is counted, however many there are and
+// however many ways of failing.
+func causesOfAll(f *fixture) {
+	const items, texts = 3000, 40
+	var ids []string
+	for i := range items {
+		ids = append(ids, fmt.Sprintf("Item %04d", i))
+	}
+	f.own("u", f.items(ids...)...)
+	id := f.plan(refresh.Bulk, 1)
+	f.judge(id)
+	b := f.claimBatch()
+	s := f.settlement(b, 10)
+	want := map[string]int64{}
+	for i := range s.Items {
+		why := fmt.Sprintf("why %02d", i*i%texts)
+		want[why]++
+		s.Items[i] = refresh.SettledItem{Item: s.Items[i].Item, State: refresh.ItemFailed, Error: why}
+	}
+	f.tx(func(tx *store.Tx) error { _, err := tx.Settle(*b, s); return err })
+	got, others, err := f.s.Causes(f.Context(), []int64{id}, 5)
+	f.must(err)
+	f.is("causes", len(got), 5)
+	sum := others
+	for i, c := range got {
+		f.is("count of "+c.Error, c.Count, want[c.Error])
+		f.is("samples of "+c.Error, len(c.Items), 5)
+		f.is("order", i == 0 || c.Count <= got[i-1].Count, true)
+		sum += c.Count
+	}
+	f.is("failed items", sum, int64(items))
 }
 
 // levels stores what two jobs learned of a game; retention keeps the newest set.

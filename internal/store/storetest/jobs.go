@@ -169,9 +169,9 @@ func planRetries(f *fixture) {
 	r := f.rules()
 	r.RetryOf = id
 	f.is("due", dueOf(f, r), "due 1 ttl 0 noSales 0 names 1")
-	causes, err := f.s.Causes(f.Context(), []int64{id})
+	causes, _, err := f.s.Causes(f.Context(), []int64{id}, 20)
 	f.must(err)
-	f.is("causes", fmt.Sprint(causes), fmt.Sprint([]store.Cause{{Error: "why", Count: 1, Names: []string{s.Items[1].Key.Name}}}))
+	f.is("causes", fmt.Sprint(causes), fmt.Sprint([]store.Cause{{Error: "why", Count: 1, Items: []catalog.Key{s.Items[1].Key}}}))
 	f.is("failures", f.item(s.Items[1].Key.Name).Failures, int64(1))
 }
 

@@ -358,7 +358,7 @@ func acceptsItems(f *fixture) {
 }
 
 func sourceStates(f *fixture) {
-	f.tx(func(tx *store.Tx) error { return tx.NoteSource("s", "") })
+	f.tx(func(tx *store.Tx) error { return tx.NoteSource("s", "f", "") })
 	later := f.now.Add(time.Hour)
 	want := store.SourceState{LastSuccess: f.now}
 	state := func() store.SourceState {
@@ -368,9 +368,21 @@ func sourceStates(f *fixture) {
 	}
 	f.is("a success", state(), want)
 	f.now = later
-	f.tx(func(tx *store.Tx) error { return tx.NoteSource("s", "why") })
+	f.tx(func(tx *store.Tx) error { return tx.NoteSource("s", "f", "why") })
 	want.LastError, want.LastErrorAt = "why", later
 	f.is("a failure", state(), want)
+	f.tx(func(tx *store.Tx) error { return tx.NoteSource("s", "f", "why else") })
+	f.tx(func(tx *store.Tx) error { return tx.NoteSource("s", "", "") })
+	files, err := f.s.SourceFiles(f.Context())
+	f.must(err)
+	f.is("files", len(files["s"]), 2)
+	f.is("names", files["s"][""], store.SourceFile{LastSuccess: later})
+	f.is("a file that fails", files["s"]["f"], store.SourceFile{LastSuccess: later.Add(-time.Hour), LastError: "why else", LastErrorAt: later, Failures: 2})
+	f.tx(func(tx *store.Tx) error { return tx.NoteSource("s", "f", "") })
+	files, err = f.s.SourceFiles(f.Context())
+	f.must(err)
+	f.is("a file that is back", files["s"]["f"], store.SourceFile{LastSuccess: later, LastError: "why else", LastErrorAt: later})
+	want.LastSuccess, want.LastError = later, "why else"
 	f.tx(func(tx *store.Tx) error { return tx.PauseSource("s", true) })
 	want.Paused = true
 	f.is("a pause", state(), want)

@@ -96,6 +96,7 @@ func Run(t *testing.T, open Open) {
 		"work is counted":                                workIsCounted,
 		"the oldest work is of any queue":                oldestWork,
 		"failures are told with different names":         causes,
+		"all failures are counted by their causes":       causesOfAll,
 		"an answer is kept once":                         answersAreKeptOnce,
 		"an answer is forgotten after its time":          answersAreForgotten,
 		"versions of fee rules stay what they were":      feeVersions,

@@ -324,6 +324,17 @@ CREATE TABLE source_state (
     last_error_at bigint  NOT NULL DEFAULT 0
 );
 
+-- How the last fetches of a source's files ended; file '' is requests for names.
+CREATE TABLE source_file (
+    source        text   NOT NULL,
+    file          text   NOT NULL,
+    last_success  bigint NOT NULL DEFAULT 0,
+    last_error    text   NOT NULL DEFAULT '',
+    last_error_at bigint NOT NULL DEFAULT 0,
+    failures      bigint NOT NULL DEFAULT 0, -- in a row
+    PRIMARY KEY (source, file)
+);
+
 -- A host of a source that has asked to be left alone.
 CREATE TABLE source_host (
     source        text   NOT NULL,

@@ -318,6 +318,17 @@ CREATE TABLE source_state (
     last_error_at INTEGER NOT NULL DEFAULT 0
 ) WITHOUT ROWID;
 
+-- How the last fetches of a source's files ended; file '' is requests for names.
+CREATE TABLE source_file (
+    source        TEXT    NOT NULL,
+    file          TEXT    NOT NULL,
+    last_success  INTEGER NOT NULL DEFAULT 0,
+    last_error    TEXT    NOT NULL DEFAULT '',
+    last_error_at INTEGER NOT NULL DEFAULT 0,
+    failures      INTEGER NOT NULL DEFAULT 0, -- in a row
+    PRIMARY KEY (source, file)
+) WITHOUT ROWID;
+
 -- A host of a source that has asked to be left alone.
 CREATE TABLE source_host (
     source        TEXT    NOT NULL,
