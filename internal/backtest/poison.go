@@ -137,7 +137,7 @@ func poisoned(l *lab) ([]Measure, error) {
 		return nil, err
 	}
 	per := 1000 / float64(len(w.names))
-	var out []Measure
+	out := []Measure{most("good responses refused", float64(refusals(clean)), 0, "")}
 	for _, p := range poisons() {
 		worst := 0
 		first, last := 0, len(w.markets)
@@ -176,6 +176,19 @@ func (l *lab) replay(w *world, change func(run int, responses []Quotes)) ([]*Out
 		out = append(out, o)
 	}
 	return out, nil
+}
+
+// refusals counts refused responses.
+func refusals(runs []*Outcome) int {
+	n := 0
+	for _, o := range runs {
+		for _, m := range o.Markets {
+			if m.Refusal != nil {
+				n++
+			}
+		}
+	}
+	return n
 }
 
 // poison returns, of the worst run, how many names are off and ok.
@@ -229,7 +242,7 @@ func lonePoison(l *lab) ([]Measure, error) {
 	if err != nil {
 		return nil, err
 	}
-	var out []Measure
+	out := []Measure{most("good responses refused", float64(refusals(clean)), 0, "")}
 	for _, p := range []poison{
 		{"shuffle 20 %", 1, false, shuffle(0.2)},
 		{"shuffle 100 %", 1, false, shuffle(1)},

@@ -29,7 +29,7 @@ func (r *Round) learn(used []*entry) *Set {
 	}
 	s := r.sampled(used, min(len(used), 3))
 	if len(used) == 2 {
-		s.pair(levels)
+		s.pair(r.prev, levels)
 	} else if len(used) > 2 {
 		s.global(levels)
 		s.byBand(set, levels)
@@ -39,11 +39,31 @@ func (r *Round) learn(used []*entry) *Set {
 		set.put(levels[k])
 	}
 	if len(used) > 2 {
+		s.anchor(set)
 		s.noise(set)
 		s.learnKappa(set)
 	}
 	r.classWindows(used, set)
 	return set
+}
+
+// anchor measures each market against the others at the learned levels, as the next
+// round's check will.
+func (s *sample) anchor(set *Set) {
+	index := s.index(set)
+	of := make([][]Log, len(s.markets))
+	s.residuals(func(_, into []Log) {
+		for k := range into {
+			into[k] = set.levelAt(index[k])
+		}
+	}, func(_, k int, v, others Log) {
+		of[k] = append(of[k], v+set.levelAt(index[k])-others)
+	})
+	for k, e := range s.markets {
+		if e.anchored = len(of[k]) >= fewestShared; e.anchored {
+			e.anchor = middleOf(of[k])
+		}
+	}
 }
 
 // clone returns a copy of the set that shares nothing with it.
@@ -100,18 +120,27 @@ func (r *Round) sampled(used []*entry, fewest int) *sample {
 	return s
 }
 
-// pair levels two markets: each half of their distance from the middle.
-func (s *sample) pair(levels []SetMarket) {
+// pair levels two markets: each moves half of what is left of their distance at the
+// stored levels, so that what was learned of price bands while there were more
+// markets stays.
+func (s *sample) pair(prev *Set, levels []SetMarket) {
+	index := s.index(prev)
+	at := make([]Log, len(levels))
 	var d []Log
 	for _, row := range s.rows {
-		d = append(d, row[0]-row[1])
+		prev.levelsOf(row, index, at)
+		d = append(d, row[0]-at[0]-(row[1]-at[1]))
 	}
 	if len(d) < fewestShared {
 		return
 	}
 	half := middleOf(d) / 2
-	for k, l := range []Log{half, -half} {
-		levels[k].set(l)
+	for k, move := range []Log{half, -half} {
+		m := prev.Market(levels[k].ID)
+		levels[k].Known, levels[k].Level = true, m.Level+move
+		for b := range m.Bands {
+			levels[k].Bands[b] = m.Bands[b] + move
+		}
 	}
 }
 
@@ -150,10 +179,13 @@ func (s *sample) residuals(level func(row []Log, into []Log), fn func(row int, m
 	}
 }
 
-// global learns each market's level over all prices, in four steps: the median of
-// its distances from the others, moved so that the median level is 0.
+// global learns each market's level over all prices: the median of its distances
+// from the others, moved so that the median level is 0, again and again until no
+// level moves by more than a thousandth.
 func (s *sample) global(levels []SetMarket) {
-	for range 4 {
+	const steps, still = 20, logOne / 1000
+	for step, moved := 0, true; moved && step < steps; step++ {
+		before := slices.Clone(levels)
 		of := make([][]Log, len(levels))
 		s.residuals(func(_, into []Log) {
 			for k := range into {
@@ -173,9 +205,11 @@ func (s *sample) global(levels []SetMarket) {
 			return
 		}
 		middle := middleOf(learned)
+		moved = false
 		for k := range levels {
 			if levels[k].Known {
 				levels[k].Level -= middle
+				moved = moved || abs(levels[k].Level-before[k].Level) > still
 			}
 		}
 	}
@@ -197,7 +231,7 @@ func (s *sample) byBand(set *Set, levels []SetMarket) {
 				buf = append(buf, l-levels[k].Level)
 			}
 		}
-		middles[i] = middleOf(buf)
+		middles[i] = agreed(buf)
 	}
 	row := 0
 	for range 6 {
@@ -307,11 +341,14 @@ func (s *sample) noise(set *Set) {
 	}
 }
 
-// index returns the places of the sample's markets in the set.
+// index returns the places of the sample's markets in the set; -1: not in it.
 func (s *sample) index(set *Set) []int {
 	out := make([]int, len(s.markets))
 	for k, e := range s.markets {
-		out[k], _ = set.find(e.ID)
+		var ok bool
+		if out[k], ok = set.find(e.ID); !ok {
+			out[k] = -1
+		}
 	}
 	return out
 }
@@ -329,13 +366,33 @@ func (s *Set) levelsOf(quotes []Log, index []int, into []Log) {
 	if len(v) == 0 {
 		return
 	}
-	low, part := s.between(middleOf(v))
+	low, part := s.between(agreed(v))
 	for k := range into {
 		into[k] = 0
 		if index[k] >= 0 {
 			into[k] = s.Markets[index[k]].level(low, part)
 		}
 	}
+}
+
+// agreed returns the median of the largest group of values within a factor of 2 if
+// that holds more than half of them, else the median of all: the price at which
+// levels are taken, which an outlier must not move. It sorts them.
+func agreed(v []Log) Log {
+	slices.Sort(v)
+	from, to, end := 0, 0, 0
+	for i := range v {
+		for end < len(v) && v[end]-v[i] <= log2 {
+			end++
+		}
+		if end-i > to-from || (end-i == to-from && v[end-1]-v[i] < v[to-1]-v[from]) {
+			from, to = i, end
+		}
+	}
+	if 2*(to-from) <= len(v) {
+		from, to = 0, len(v)
+	}
+	return middleOf(v[from:to])
 }
 
 // levelAt returns the level of a market by its place in the set, 0 without one.

@@ -177,7 +177,7 @@ func (p *Pricer) consensus(quotes []Quote, s *pricerScratch, last Log, into *Pri
 	if len(s.logs) == 0 {
 		return choice{}, false
 	}
-	low, part := p.set.between(middleOf(s.logs))
+	low, part := p.set.between(agreed(s.logs))
 	base := p.level.level(low, part)
 	for i := range quotes {
 		q := &into.Quotes[i]

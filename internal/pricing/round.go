@@ -63,12 +63,14 @@ type entry struct {
 	hasMoves [windows]bool
 	newest   History // with the new response
 
-	refusal *Refusal
-	check   Check
-	level   Log // against the others, now
-	shared  int // on how many names level rests
-	late    bool
-	repeats int64
+	refusal  *Refusal
+	check    Check
+	level    Log // against the others, now
+	shared   int // on how many names level rests
+	anchor   Log // against the others at the levels that this round learned
+	anchored bool
+	late     bool
+	repeats  int64
 }
 
 // Check holds the figures of one validation, for operators and metrics.
@@ -135,7 +137,7 @@ func (r *Round) Add(m Market, last, next *Response) error {
 }
 
 // floor is the logarithm of the lowest price that votes: 0.10 dollars.
-func (r *Round) floor() Log { return Ln(r.prev.Unit / 10) }
+func (r *Round) floor() Log { return Ln(max(1, r.prev.Unit/10)) }
 
 // column returns the logarithms of a response by name.
 func (r *Round) column(resp *Response) []Log {
@@ -194,7 +196,7 @@ func (r *Round) Finish() Result {
 	set := r.learn(used)
 	res := Result{Set: set, Movers: r.movers(used)}
 	for _, e := range r.markets {
-		res.Markets = append(res.Markets, r.outcome(e, set, len(live)))
+		res.Markets = append(res.Markets, r.outcome(e, len(live)))
 	}
 	r.describe(set, res.Markets)
 	return res
@@ -224,7 +226,7 @@ func (r *Round) live() []*entry {
 }
 
 // outcome is what is to be stored of a market.
-func (r *Round) outcome(e *entry, set *Set, live int) Outcome {
+func (r *Round) outcome(e *entry, live int) Outcome {
 	o := Outcome{
 		ID: e.ID, Refusal: e.refusal, Late: e.late, Repeats: e.repeats,
 		Check: e.check, State: e.State, History: e.newest,
@@ -252,7 +254,7 @@ func (r *Round) outcome(e *entry, set *Set, live int) Outcome {
 			s.J = s.J[len(s.J)-spreads:]
 		}
 	}
-	r.follow(e, set, s)
+	r.follow(e, s)
 	if live < 3 && e.check.Ratio > 0 && abs(Ln(e.check.Ratio)-Ln(money.Scale)) > log1_35 {
 		s.WideUntil = r.now.Add(suspectFor)
 	}
@@ -262,9 +264,9 @@ func (r *Round) outcome(e *entry, set *Set, live int) Outcome {
 // follow moves the remembered level towards the present one: by at most 2 % per
 // response and 4 % per day, so that it stays where it was learned while a market
 // runs away.
-func (r *Round) follow(e *entry, set *Set, s *MarketState) {
-	if m := set.Market(e.ID); (!s.Levelled || e.vouched) && m.Known {
-		s.Level, s.Levelled = m.Level, true
+func (r *Round) follow(e *entry, s *MarketState) {
+	if (!s.Levelled || e.vouched) && e.anchored {
+		s.Level, s.Levelled = e.anchor, true
 		return
 	}
 	if !s.Levelled || e.shared < fewestShared {

@@ -122,6 +122,11 @@ func (f *fair) run(t *testing.T, rounds int) Result {
 	var res Result
 	for range rounds {
 		res = f.round(t, nil)
+		for _, o := range res.Markets {
+			if o.Refusal != nil {
+				t.Fatalf("a good response is refused: %s", o.Refusal)
+			}
+		}
 		f.now = f.now.Add(12 * time.Hour)
 		f.move(0.06, 0.15)
 	}
@@ -199,7 +204,7 @@ func TestRound_TwoMachinesAgreeToTheDigit(t *testing.T) {
 			}
 		}
 	}
-	const want = "add9e51140461be03ab726694828059b21f354f8836fbb49955b6fafc4a87f43"
+	const want = "a6fdee5b6eb1781243016adcbe4ca83105432a6e5cc145a7bfb9cde7ecb7c966"
 	if got := hex.EncodeToString(digest(t, res)); got != want {
 		t.Errorf("digest %s, want %s", got, want)
 	}
@@ -238,7 +243,7 @@ func TestRound_ARefusedResponseChangesNothingThatIsStored(t *testing.T) {
 			t.Fatalf("a refused response leaves %+v, none %+v", b.State, a.State)
 		}
 		if !reflect.DeepEqual(results[0].Set, results[1].Set) || !reflect.DeepEqual(results[0].Movers, results[1].Movers) {
-			t.Fatal("a refused response changes the set")
+			t.Fatalf("a refused response changes the set:\n%+v\n%+v\n%v\n%v", results[0].Set, results[1].Set, results[0].Movers, results[1].Movers)
 		}
 	}
 }
@@ -306,6 +311,33 @@ func TestRound_ALevelSetIsShiftedSoThatANewMarketMovesNoPrice(t *testing.T) {
 		a, b := before.Set.Market(id).Level, after.Set.Market(id).Level
 		if abs(a-b) > logOne/50 {
 			t.Errorf("market %d: level %d becomes %d", id, a, b)
+		}
+	}
+}
+
+func TestRound_FailedMarketsDoNotMoveTheLevelsOfTheOthers(t *testing.T) {
+	for left := 1; left <= 4; left++ {
+		f := newFair(rand.New(rand.NewPCG(4, 1)), 5, 800)
+		for i := range f.quotes[0] { // a market whose level depends on the price
+			if f.quotes[0][i] > 3*money.Scale {
+				f.quotes[0][i] = cents(float64(f.quotes[0][i]) / 1e6 * 1.4)
+			}
+		}
+		before := f.round(t, nil)
+		f.now = f.now.Add(25 * time.Hour) // the others' last responses are too old
+		after := f.round(t, func(market int, resp *Response) *Response {
+			if market >= left {
+				return nil
+			}
+			return resp
+		})
+		for id := int64(1); id <= int64(left); id++ {
+			a, b := before.Set.Market(id), after.Set.Market(id)
+			for band := range a.Bands {
+				if abs(a.Bands[band]-b.Bands[band]) > logOne/33 {
+					t.Errorf("%d of 5 markets left: level of market %d in band %d is %d, was %d", left, id, band, b.Bands[band], a.Bands[band])
+				}
+			}
 		}
 	}
 }
