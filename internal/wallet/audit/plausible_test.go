@@ -45,7 +45,7 @@ func TestVerify_WhatCannotBeFailsWithEverySealRight(t *testing.T) {
 			`UPDATE wallet_entry SET trade_id = 0 WHERE type IN ('release', 'free')`, `UPDATE wallet_transaction SET trade_id = 0 WHERE kind = 'settlement'`,
 		}},
 		{"settled in the trade alone", "running_held", "neither settled nor reversed", "bob", []string{`UPDATE trade SET state = 'settled' WHERE id = 3`}},
-		{"before the account", "schema_valid", "never writes", "alice", at(fmt.Sprintf(`- %d`, 3*days))},
+		{"before the account", "schema_valid", "never writes", "alice", at(fmt.Sprintf(`- %d`, days/12))},
 		{"years ahead", "schema_valid", "never writes", "alice", at(fmt.Sprintf(`+ %d`, 3_650*days))},
 		{"before there were ledgers", "schema_valid", "never writes", "alice", []string{`UPDATE wallet_entry SET at = 1000000`, `UPDATE wallet_transaction SET at = 1000000`}},
 		{"rules of later", "fee_crosscheck", "not in force then", "alice", []string{`UPDATE wallet_entry SET fee_version = 2 WHERE trade_id = 3 AND fee_version <> 0`, `UPDATE trade SET fee_version = 2 WHERE id = 3`}},
@@ -112,12 +112,12 @@ func TestVerify_WarnsOfWhatWasDatedBack(t *testing.T) {
 	w.loosen()
 	s := w.save()
 	for user, warnings := range map[string]int{
-		"alice": 3, // in two chains, and among all transactions
+		"alice": 3, // in two chains, and among all transactions; no more than what a clock may be wrong
 		"dave":  1, // the accounts of dave and of that shard begin with it
 	} {
 		last := fmt.Sprintf(`(SELECT max(transaction_id) FROM wallet_entry WHERE user_id = '%s' AND currency = 'USD')`, user)
 		for _, query := range []string{`UPDATE wallet_entry SET at = at - %d WHERE transaction_id = `, `UPDATE wallet_transaction SET at = at - %d WHERE id = `} {
-			w.exec(fmt.Sprintf(query, 2*time.Hour.Microseconds()) + last)
+			w.exec(fmt.Sprintf(query, (50*time.Minute).Microseconds()) + last)
 		}
 		w.reseal(termsOf)
 		full := w.verifyAll()
