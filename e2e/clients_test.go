@@ -13,6 +13,7 @@ import (
 	"strings"
 	"testing"
 
+	"assay/internal/api/apitest"
 	"assay/internal/money"
 	"assay/internal/randtest"
 )
@@ -35,6 +36,7 @@ func TestClients_OfTheServedDocument(t *testing.T) {
 	}
 	t.Run("Go", func(t *testing.T) { goClient(t, document, task) })
 	t.Run("TypeScript", func(t *testing.T) { typescriptClient(t, document, task) })
+	t.Run("Answers", func(t *testing.T) { answersAreDescribed(t, s, document) })
 	t.Run("Redocly", func(t *testing.T) {
 		dir := clientDir(t, document, "redocly.yaml")
 		if out := runIn(t, dir, nil, npmTool(t, "redocly"), "lint", "openapi.json"); !strings.Contains(out, "is valid") || strings.Contains(out, "arning was generated") {
@@ -192,4 +194,38 @@ func exactList(t *testing.T, prices map[string]string) string {
 		}
 	}
 	return filepath.Join(dir, "lists.json")
+}
+
+// answersAreDescribed compares answers of a server that has worked with the schemas
+// of its document.
+func answersAreDescribed(t *testing.T, s *server, document []byte) {
+	var d apitest.Document
+	if err := json.Unmarshal(document, &d); err != nil {
+		t.Fatal(err)
+	}
+	const job, ledger, fees = "/api/market-prices/jobs/{id}", "/api/functions/admin/wallet-ledger/{userId}", "/api/functions/admin/payment-fee-rules"
+	of := strings.NewReplacer("{id}", "1", "{userId}", "seller", "{name}", "Edge%201")
+	for _, path := range []string{
+		"/api/market-prices/status", "/api/market-prices/provider-debug", "/api/market-prices/job-debug", "/api/market-prices/jobs", job, job + "/items",
+		"/api/prices/items", "/api/prices/items/{name}", "/api/inventory/{userId}", ledger + "/balance", ledger + "/entries", ledger + "/verify",
+		fees, "/api/listings", "/api/listings/{id}", "/api/trades", "/api/trades/{id}", "/api/community/top-traders", "/api/health", "/api/unheard/of",
+	} {
+		status, body, err := s.call(http.MethodGet, of.Replace(path), nil)
+		var value any
+		if err == nil {
+			err = json.Unmarshal(body, &value)
+		}
+		schema := apitest.At(d, "paths", path, "get", "responses", "200", "content", "application/json", "schema")
+		if path == "/api/unheard/of" {
+			schema = apitest.At(d, "components", "schemas", "Problem")
+		} else if status != http.StatusOK {
+			t.Errorf("%s: %d", path, status)
+		}
+		if err != nil || schema == nil {
+			t.Errorf("%s: %d %v, schema %v", path, status, err, schema)
+		}
+		for _, fault := range d.Check(schema, value, "") {
+			t.Errorf("%s: %s", path, fault)
+		}
+	}
 }

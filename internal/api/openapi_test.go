@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"io"
 	"maps"
-	"math"
 	"net/http"
 	"net/netip"
 	"os"
@@ -20,18 +19,19 @@ import (
 	"time"
 
 	"assay/internal/access"
+	"assay/internal/api/apitest"
 	"assay/internal/fault"
 	"assay/internal/inventory"
 )
 
 // document is /openapi.json as a client reads it.
-type document map[string]any
+type document struct{ apitest.Document }
 
 func (h *harness) document() document {
 	h.t.Helper()
 	got := h.ask("GET", "/openapi.json", "")
 	var d document
-	if err := json.Unmarshal([]byte(got.body), &d); err != nil || got.Header.Get("Content-Type") != "application/json" {
+	if err := json.Unmarshal([]byte(got.body), &d.Document); err != nil || got.Header.Get("Content-Type") != "application/json" {
 		h.t.Fatalf("%v, %s", err, got.body)
 	}
 	return d
@@ -39,121 +39,10 @@ func (h *harness) document() document {
 
 // at walks down the document; it returns nil where there is nothing.
 func at(value any, path ...string) any {
-	for _, name := range path {
-		switch v := value.(type) {
-		case document:
-			value = v[name]
-		case map[string]any:
-			value = v[name]
-		default:
-			return nil
-		}
+	if d, ok := value.(document); ok {
+		value = d.Document
 	}
-	return value
-}
-
-// resolve returns what a reference names.
-func (d document) resolve(ref string) any {
-	return at(d, strings.Split(strings.TrimPrefix(ref, "#/"), "/")...)
-}
-
-// check returns what is wrong with a decoded value by its schema; more members
-// than the schema has are wrong too.
-func (d document) check(of any, value any, where string) []string {
-	if ref, ok := at(of, "$ref").(string); ok {
-		return d.check(d.resolve(ref), value, where)
-	}
-	if list, ok := at(of, "enum").([]any); ok && !slices.Contains(list, value) {
-		return []string{fmt.Sprintf("%s: %v is none of %v", where, value, list)}
-	}
-	for _, combine := range []string{"oneOf", "anyOf"} {
-		if all, ok := at(of, combine).([]any); ok {
-			return d.checkAny(all, value, where)
-		}
-	}
-	types := []string{}
-	switch kind := at(of, "type").(type) {
-	case nil:
-		return nil
-	case string:
-		types = append(types, kind)
-	case []any:
-		for _, k := range kind {
-			types = append(types, k.(string))
-		}
-	}
-	if !slices.Contains(types, typeOf(value)) && !(typeOf(value) == "integer" && slices.Contains(types, "number")) {
-		return []string{fmt.Sprintf("%s: %v is no %v", where, value, types)}
-	}
-	switch v := value.(type) {
-	case map[string]any:
-		return d.checkObject(of, v, where)
-	case []any:
-		var faults []string
-		for i, element := range v {
-			faults = append(faults, d.check(at(of, "items"), element, where+"/"+strconv.Itoa(i))...)
-		}
-		return faults
-	case string:
-		if _, err := time.Parse(time.RFC3339Nano, v); at(of, "format") == "date-time" && (err != nil || !strings.HasSuffix(v, "Z")) {
-			return []string{fmt.Sprintf("%s: %q is no time in UTC", where, v)}
-		}
-	}
-	return nil
-}
-
-func (d document) checkAny(all []any, value any, where string) []string {
-	var faults []string
-	for _, one := range all {
-		found := d.check(one, value, where)
-		if len(found) == 0 {
-			return nil
-		}
-		faults = append(faults, found...)
-	}
-	return faults
-}
-
-func (d document) checkObject(of any, value map[string]any, where string) []string {
-	var faults []string
-	required, _ := at(of, "required").([]any)
-	for _, name := range required {
-		if _, there := value[name.(string)]; !there {
-			faults = append(faults, fmt.Sprintf("%s: no %v", where, name))
-		}
-	}
-	for name, member := range value {
-		property := at(of, "properties", name)
-		if property == nil {
-			property = at(of, "additionalProperties")
-		}
-		if property == nil {
-			faults = append(faults, where+": "+name+" is not described")
-			continue
-		}
-		faults = append(faults, d.check(property, member, where+"/"+name)...)
-	}
-	return faults
-}
-
-func typeOf(value any) string {
-	switch v := value.(type) {
-	case nil:
-		return "null"
-	case bool:
-		return "boolean"
-	case string:
-		return "string"
-	case float64:
-		if v == math.Trunc(v) {
-			return "integer"
-		}
-		return "number"
-	case []any:
-		return "array"
-	default:
-		return "object"
-	}
+	return apitest.At(value, path...)
 }
 
 // checkAnswer fails unless the document describes the answer, its status and
@@ -166,7 +55,7 @@ func (d document) checkAnswer(t *testing.T, op operation, got asked) {
 		return
 	}
 	if ref, ok := at(response, "$ref").(string); ok {
-		response = d.resolve(ref)
+		response = d.Resolve(ref)
 	}
 	d.checkHeaders(t, op, got, response)
 	media, _, _ := strings.Cut(got.Header.Get("Content-Type"), ";")
@@ -184,7 +73,7 @@ func (d document) checkAnswer(t *testing.T, op operation, got asked) {
 	if err := json.Unmarshal([]byte(got.body), &value); err != nil {
 		t.Errorf("%s %s: %v", op.method, op.path, err)
 	}
-	for _, fault := range d.check(of, value, "") {
+	for _, fault := range d.Check(of, value, "") {
 		t.Errorf("%s %s: %d: %s", op.method, op.path, got.StatusCode, fault)
 	}
 }
@@ -199,7 +88,7 @@ func (d document) checkHeaders(t *testing.T, op operation, got asked, response a
 		switch {
 		case value != "" && ref == "" && value != "no-store":
 			t.Errorf("%s %s: %d: the header %s is not described", op.method, op.path, got.StatusCode, name)
-		case value == "" && ref != "" && at(d.resolve(ref), "required") == true:
+		case value == "" && ref != "" && at(d.Resolve(ref), "required") == true:
 			t.Errorf("%s %s: %d: no header %s", op.method, op.path, got.StatusCode, name)
 		}
 	}

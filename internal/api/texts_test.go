@@ -57,7 +57,7 @@ func TestTexts_GiveEveryPropertyAnExample(t *testing.T) {
 				t.Errorf("%s.%s: %v", name, property, p)
 				continue
 			}
-			if faults := d.check(p, examples[0], name+"."+property); faults != nil && examples[0] != nil {
+			if faults := d.Check(p, examples[0], name+"."+property); faults != nil && examples[0] != nil {
 				t.Errorf("the example of %s.%s: %v", name, property, faults)
 			}
 		}
