@@ -4,6 +4,7 @@
 package access
 
 import (
+	"net"
 	"net/http"
 	"net/netip"
 	"strings"
@@ -61,6 +62,19 @@ func Local(r *http.Request, trusted []netip.Prefix) bool {
 		}
 	}
 	return true
+}
+
+// LocalHost reports whether a Host header names loopback, or own. A stranger's name can
+// lead here, too: a browser would then ask on behalf of the stranger's page.
+func LocalHost(host, own string) bool {
+	if name, _, err := net.SplitHostPort(host); err == nil {
+		host = name
+	}
+	host = strings.TrimSuffix(strings.TrimPrefix(host, "["), "]")
+	if addr, err := netip.ParseAddr(host); err == nil && addr.IsLoopback() {
+		return true
+	}
+	return strings.EqualFold(host, "localhost") || own != "" && strings.EqualFold(host, own)
 }
 
 // parseHop reads an address with or without a port.

@@ -169,6 +169,9 @@ type Deps struct {
 	Version     string
 	Logger      *slog.Logger
 	Now         func() time.Time
+	// Host is the name that the server listens on; empty: none. Requests for metrics
+	// without a token come to it, or to a name of loopback.
+	Host string
 	// TrustedProxies may say, in X-Forwarded-For, whom they speak for.
 	TrustedProxies []netip.Prefix
 }
@@ -203,7 +206,8 @@ const (
 	readTimeout   = time.Minute
 	writeTimeout  = 2 * time.Minute
 	idleTimeout   = 2 * time.Minute
-	maxHeader     = 64 << 10
+	// maxHeader makes 16 KiB: net/http takes 4 KiB more.
+	maxHeader = 16<<10 - 4<<10
 )
 
 // NewServer returns an http.Server for the handler with limits that keep slow

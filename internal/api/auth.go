@@ -64,7 +64,7 @@ func (s *server) authorise(op *operation, c *call) (role string, err error) {
 				"limited", failure.Over(), "unlogged", failure.Unlogged)
 		}
 	}
-	if op.access == nil || slices.Contains(op.access, local) && access.Local(r, s.TrustedProxies) {
+	if op.access == nil || slices.Contains(op.access, local) && access.Local(r, s.TrustedProxies) && access.LocalHost(r.Host, s.Host) {
 		return "", nil
 	}
 	if failure.Delay > 0 {

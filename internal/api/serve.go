@@ -11,6 +11,7 @@ import (
 	"strings"
 	"time"
 
+	"assay/internal/access"
 	"assay/internal/fault"
 )
 
@@ -38,6 +39,9 @@ func (s *server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	out := &recorder{ResponseWriter: w}
 	c := &call{Request: r, id: requestID(r), route: "unknown"}
 	secure(out.Header())
+	if access.OverTLS(r, s.TrustedProxies) {
+		out.Header().Set("Strict-Transport-Security", "max-age=31536000") // a year
+	}
 	out.Header().Set("X-Request-Id", c.id)
 	abort := false
 	defer func() {

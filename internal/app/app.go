@@ -217,7 +217,7 @@ func (a *App) buildServer() *http.Server {
 	return api.NewServer(api.New(api.Deps{
 		Reader: bounded, Refresher: refresher, Inventories: users, Missing: users, Users: users, Wallets: a.ledger, Trading: trading{a.market, a.cfg.Currency, a.ledger.Keys}, Fees: feeDesk{a.fees, a.store}, Answers: answers{a.store, a.ledger.Keys},
 		Credentials: a.creds, Failures: failures, Page: page, Metrics: meters, Meter: meters,
-		Version: a.version, Logger: a.log, Now: a.now, TrustedProxies: a.cfg.TrustedProxies,
+		Version: a.version, Logger: a.log, Now: a.now, Host: a.cfg.ListenHost(), TrustedProxies: a.cfg.TrustedProxies,
 	}), a.log)
 }
 
@@ -243,7 +243,7 @@ func (a *App) Run(ctx context.Context) error {
 	wg.Go(func() { a.watchSecrets(ctx) })
 	wg.Go(func() { a.reader.KeepRanking(ctx) })
 	serving := make(chan error, 1)
-	wg.Go(func() { serving <- a.server.Serve(a.listener) })
+	wg.Go(func() { serving <- a.server.Serve(api.LimitConnections(a.server, a.listener, a.cfg.MaxConnections)) })
 	if len(a.sources.List) == 0 {
 		a.log.Warn("no price provider is configured, so nothing is priced: set MARKET_PRICE_PROVIDERS")
 	}

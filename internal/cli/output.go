@@ -2,6 +2,7 @@ package cli
 
 import (
 	"bufio"
+	"bytes"
 	"fmt"
 	"io"
 	"strconv"
@@ -9,6 +10,8 @@ import (
 	"text/tabwriter"
 	"time"
 	"unicode"
+	"unicode/utf16"
+	"unicode/utf8"
 
 	"github.com/dustin/go-humanize"
 	"github.com/go-json-experiment/json"
@@ -37,8 +40,30 @@ func (o output) object(v any) error {
 	if err != nil {
 		return err
 	}
-	_, err = o.w.Write(append(line, '\n'))
+	_, err = o.w.Write(append(escapeControls(line), '\n'))
 	return err
+}
+
+// escapeControls escapes what a terminal would act on, or show in another order: JSON
+// itself escapes only the first 32 characters. They can stand in strings alone.
+func escapeControls(line []byte) []byte {
+	unsafe := func(r rune) bool { return unicode.In(r, unicode.Cc, unicode.Cf, unicode.Zl, unicode.Zp) }
+	if !bytes.ContainsFunc(line, unsafe) {
+		return line
+	}
+	var out []byte
+	for _, r := range string(line) {
+		switch {
+		case !unsafe(r):
+			out = utf8.AppendRune(out, r)
+		case r > 0xffff:
+			high, low := utf16.EncodeRune(r)
+			out = fmt.Appendf(out, `\u%04x\u%04x`, high, low)
+		default:
+			out = fmt.Appendf(out, `\u%04x`, r)
+		}
+	}
+	return out
 }
 
 // table writes rows with aligned columns. Cells must be printable.

@@ -7,6 +7,7 @@ package config
 import (
 	"cmp"
 	"log/slog"
+	"net"
 	"net/netip"
 	"net/url"
 	"slices"
@@ -48,6 +49,7 @@ const (
 // CreateSecrets changes it. The field comments name the settings.
 type Config struct {
 	ListenAddr     string         // LISTEN_ADDR: host:port; port 0 takes a free one
+	MaxConnections int            // MAX_CONNECTIONS: of clients, at once
 	DataDir        string         // DATA_DIR
 	Database       Database       // DATABASE_URL, DATABASE_DIRECT_URL
 	TrustedProxies []netip.Prefix // TRUSTED_PROXIES: who may set X-Forwarded-For
@@ -158,6 +160,12 @@ type Setting struct {
 	Name   string `json:"name"`
 	Value  string `json:"value"`  // secrets are masked; empty: not set
 	Origin string `json:"origin"` // "default", "environment", "--ttl", "assay.conf:3"
+}
+
+// ListenHost returns the host of ListenAddr; empty: all addresses of the machine.
+func (c *Config) ListenHost() string {
+	host, _, _ := net.SplitHostPort(c.ListenAddr) // it was checked
+	return host
 }
 
 // LedgerKeyGenerated reports whether the wallet ledger's key is the one that

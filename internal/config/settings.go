@@ -38,6 +38,11 @@ func serverSettings() []setting {
 			set: setListenAddr,
 		},
 		{
+			name: "MAX_CONNECTIONS", def: "1000",
+			help: "clients that can be connected at once; beyond it a new one takes the place of the connection that has waited longest without a complete request",
+			set:  number(func(c *Config) *int { return &c.MaxConnections }, 10, 100_000),
+		},
+		{
 			name: "DATABASE_URL", def: "sqlite:{DATA_DIR}/assay.db",
 			help: "`sqlite:PATH` or `postgres://...`; `{DATA_DIR}` stands for that setting",
 			file: true, set: setDatabase, show: showDatabase,
@@ -66,17 +71,17 @@ func serverSettings() []setting {
 func secretSettings() []setting {
 	return []setting{
 		{
-			name: "MARKET_PRICE_SYNC_SECRET", help: "secret of `/api/market-prices`, comma list while rotating",
+			name: "MARKET_PRICE_SYNC_SECRET", help: "secret of `/api/market-prices`, at least 16 characters, comma list while rotating",
 			secret: true, generated: true,
 			set: secrets(func(c *Config) *[]Secret { return &c.SyncSecrets }), show: showSecrets,
 		},
 		{
-			name: "PLATFORM_API_TOKEN", help: "token of the platform's backend, comma list while rotating",
+			name: "PLATFORM_API_TOKEN", help: "token of the platform's backend, at least 16 characters, comma list while rotating",
 			secret: true, generated: true,
 			set: secrets(func(c *Config) *[]Secret { return &c.PlatformTokens }), show: showSecrets,
 		},
 		{
-			name: "ADMIN_API_TOKEN", help: "token that is good everywhere, comma list while rotating",
+			name: "ADMIN_API_TOKEN", help: "token that is good everywhere, at least 16 characters, comma list while rotating",
 			secret: true, generated: true,
 			set: secrets(func(c *Config) *[]Secret { return &c.AdminTokens }), show: showSecrets,
 		},
