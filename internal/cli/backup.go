@@ -14,13 +14,15 @@ import (
 
 // backupCmd copies the database to a file.
 type backupCmd struct {
-	File        string `arg:"" help:"File to write. It must not exist yet."`
+	File        string `arg:"" help:"File to write. It must not exist yet, unless it is to be verified."`
+	Verify      bool   `help:"Write nothing: verify that FILE, a backup, is as it was written. Needs no database."`
 	WithSecrets bool   `help:"Copy the generated secrets too, into FILE.secrets. Whoever has them has your server."`
 }
 
 func (*backupCmd) examples() []example {
 	return []example{
 		{"backup /backups/assay-2026-11-20.db", "copy the database, whether the server runs or not; secrets are left out"},
+		{"backup --verify /backups/assay-2026-11-20.db", "verify the checksum of a backup; exit code 7 if it is damaged"},
 		{"backup /safe/assay.db --with-secrets", "copy the secrets too, into /safe/assay.db.secrets"},
 	}
 }
@@ -34,6 +36,9 @@ type copied struct {
 
 // Run writes the backup.
 func (c *backupCmd) Run(ctx context.Context, s *session) (err error) {
+	if c.Verify {
+		return c.verify(s)
+	}
 	cfg, err := config.LoadDatabase(s.options(nil))
 	if err != nil {
 		return err
@@ -62,6 +67,21 @@ func (c *backupCmd) Run(ctx context.Context, s *session) (err error) {
 	})
 }
 
+// verified is what the verification of a backup found.
+type verified struct {
+	File   string `json:"file"`
+	Intact bool   `json:"intact"` // always true: a damaged one is an error
+}
+
+func (c *backupCmd) verify(s *session) error {
+	if err := store.VerifyBackup(c.File); err != nil {
+		return usageOfFile(err)
+	}
+	return s.out.result(verified{File: c.File, Intact: true}, func(w io.Writer) {
+		_, _ = fmt.Fprintf(w, "%s is intact\n", c.File)
+	})
+}
+
 // backUp copies a database to a new file that only its owner can read, and
 // returns its size. After an error there is no such file.
 func backUp(ctx context.Context, d config.Database, file string) (size int64, err error) {
@@ -70,18 +90,6 @@ func backUp(ctx context.Context, d config.Database, file string) (size int64, er
 			return 0, usageOfFile(err)
 		}
 	}
-	f, err := os.OpenFile(file, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o600)
-	if err != nil {
-		return 0, usageOfFile(err)
-	}
-	defer func() {
-		if err != nil {
-			err = errors.Join(err, os.Remove(file))
-		}
-	}()
-	if err := f.Close(); err != nil {
-		return 0, err
-	}
 	if d.Engine == config.SQLite {
 		err = store.Backup(ctx, d.Path, file)
 	} else {
@@ -89,7 +97,7 @@ func backUp(ctx context.Context, d config.Database, file string) (size int64, er
 			`pg_dump --format=custom --file=FILE "$DATABASE_URL"`)
 	}
 	if err != nil {
-		return 0, err
+		return 0, usageOfFile(err)
 	}
 	info, err := os.Stat(file)
 	if err != nil {

@@ -22,10 +22,12 @@ func Backup(ctx context.Context, path, to string) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, db.Close()) }()
-	if _, err := db.ExecContext(ctx, `VACUUM INTO $1`, to); err != nil {
-		return fmt.Errorf("back up: %w", err)
-	}
-	return syncFile(to)
+	return writeBackup(to, func(partial string) error {
+		if _, err := db.ExecContext(ctx, `VACUUM INTO $1`, partial); err != nil {
+			return fmt.Errorf("back up: %w", err)
+		}
+		return nil
+	})
 }
 
 // ErrDatabaseExists means that a restore would replace a database.
@@ -38,18 +40,18 @@ func Restore(ctx context.Context, from io.Reader, path string, replace bool) (er
 	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
 		return err
 	}
-	lock, err := lockFile(path + ".lock")
+	lock, err := lockDatabase(path)
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, unlockFile(lock)) }()
+	defer func() { err = errors.Join(err, lock.Close()) }()
 	_, statErr := os.Stat(path)
 	exists := statErr == nil
 	if exists && !replace {
 		return ErrDatabaseExists
 	}
 	temp := path + ".restoring"
-	if err := writeCopy(from, temp); err != nil {
+	if err := writeFile(temp, func(f *os.File) error { return copyBackup(from, f) }); err != nil {
 		return errors.Join(err, removeIfThere(temp))
 	}
 	id, err := checkCopy(ctx, temp)
@@ -69,14 +71,14 @@ func Restore(ctx context.Context, from io.Reader, path string, replace bool) (er
 	return syncDir(filepath.Dir(path))
 }
 
-// writeCopy writes a file that is on the disk when it returns.
-func writeCopy(from io.Reader, to string) (err error) {
-	f, err := os.OpenFile(to, os.O_CREATE|os.O_TRUNC|os.O_WRONLY, 0o600)
+// writeFile has write fill a file, which is on the disk when it returns.
+func writeFile(path string, write func(*os.File) error) (err error) {
+	f, err := os.OpenFile(path, os.O_CREATE|os.O_TRUNC|os.O_WRONLY, 0o600)
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, f.Close()) }()
-	if _, err := io.Copy(f, from); err != nil {
+	if err := write(f); err != nil {
 		return err
 	}
 	return f.Sync()
@@ -97,12 +99,12 @@ func checkCopy(ctx context.Context, path string) (id string, err error) {
 	if verdict != "ok" {
 		return "", fmt.Errorf("it is damaged: %s", verdict)
 	}
-	var version int64
-	if err := db.QueryRowContext(ctx, `SELECT max(version_id) FROM goose_db_version WHERE is_applied`).Scan(&version); err != nil {
-		return "", errors.New("it is no database of assay")
+	version, _, err := judgeSchema(ctx, onSQLite, db)
+	if err != nil {
+		return "", err
 	}
-	if newest := newestMigration(onSQLite); version > newest {
-		return "", fmt.Errorf("it has schema version %d, this program knows %d", version, newest)
+	if version == 0 {
+		return "", errors.New("it is no database of assay")
 	}
 	err = db.QueryRowContext(ctx, `SELECT value FROM setting WHERE name = 'database_id'`).Scan(&id)
 	return id, err

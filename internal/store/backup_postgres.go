@@ -24,7 +24,9 @@ var ErrNoClient = errors.New("the client of PostgreSQL is not installed")
 // BackupPostgres has pg_dump write a consistent copy of a database to a file,
 // whatever is written meanwhile.
 func BackupPostgres(ctx context.Context, address, file string) error {
-	return client(ctx, address, "pg_dump", "--format=custom", "--no-password", "--file="+file)
+	return writeBackup(file, func(partial string) error {
+		return client(ctx, address, "pg_dump", "--format=custom", "--no-password", "--file="+partial)
+	})
 }
 
 // RestorePostgres has pg_restore put a copy made by BackupPostgres into a
@@ -32,6 +34,9 @@ func BackupPostgres(ctx context.Context, address, file string) error {
 // be replaced, and no server may work on it: whether one does shows within a
 // lease.
 func RestorePostgres(ctx context.Context, address, file string, replace bool, lease time.Duration) error {
+	if err := VerifyBackup(file); err != nil {
+		return err
+	}
 	full, err := checkTargetPostgres(ctx, address, replace, lease)
 	if err != nil {
 		return err

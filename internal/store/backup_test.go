@@ -4,9 +4,12 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"testing"
+
+	"assay/internal/randtest"
 )
 
 // database makes a database that holds one setting, and returns its path and a
@@ -118,6 +121,89 @@ func TestRestore_MendsADamagedDatabase(t *testing.T) {
 	}
 	if got := value(t, path); got != "old" {
 		t.Errorf("restored %q, want what the backup holds", got)
+	}
+}
+
+// TestBackup_IsRefusedWithAnySingleBitFlipped flips random bits of a backup, and all
+// those of its last line.
+func TestBackup_IsRefusedWithAnySingleBitFlipped(t *testing.T) {
+	path, backup := database(t, "old")
+	random := randtest.New(t)
+	file := filepath.Join(t.TempDir(), "backup")
+	for n := range randtest.Count(60, 1000) {
+		bit := random.IntN(8 * len(backup))
+		if n%10 == 0 {
+			bit = 8*len(backup) - 1 - random.IntN(8*checksumSize)
+		}
+		damaged := bytes.Clone(backup)
+		damaged[bit/8] ^= 1 << (bit % 8)
+		if err := restore(path, damaged, true); !errors.Is(err, ErrBackupDamaged) {
+			t.Fatalf("restore with bit %d of %d flipped: %v", bit, 8*len(backup), err)
+		}
+		if err := os.WriteFile(file, damaged, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if err := VerifyBackup(file); !errors.Is(err, ErrBackupDamaged) {
+			t.Fatalf("verification with bit %d flipped: %v", bit, err)
+		}
+	}
+	if err := os.WriteFile(file, backup, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := VerifyBackup(file); err != nil {
+		t.Errorf("the backup itself: %v", err)
+	}
+	if got := value(t, path); got != "old and later" {
+		t.Errorf("the database holds %q, want what it held", got)
+	}
+}
+
+func TestBackup_LeavesNothingUnderItsNameUnlessItIsWhole(t *testing.T) {
+	path, _ := database(t, "old")
+	file := filepath.Join(t.TempDir(), "backup")
+	died := errors.New("died")
+	err := writeBackup(file, func(partial string) error {
+		if err := os.WriteFile(partial, []byte("half"), 0o600); err != nil {
+			return err
+		}
+		if _, err := os.Stat(file); !errors.Is(err, fs.ErrNotExist) {
+			t.Errorf("the backup has its name while it is written: %v", err)
+		}
+		return died
+	})
+	if _, statErr := os.Stat(file); !errors.Is(err, died) || !errors.Is(statErr, fs.ErrNotExist) {
+		t.Errorf("err %v, and then %v", err, statErr)
+	}
+	if err := os.WriteFile(file+".partial", []byte("of a process that was killed"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := Backup(t.Context(), path, file); err != nil {
+		t.Fatal(err)
+	}
+	if err := VerifyBackup(file); err != nil {
+		t.Error(err)
+	}
+	if err := Backup(t.Context(), path, file); !errors.Is(err, fs.ErrExist) {
+		t.Errorf("a second backup of that name: %v", err)
+	}
+}
+
+func TestOpen_RefusesTheSameFileThroughAnotherDirectory(t *testing.T) {
+	path, backup := database(t, "old")
+	s := open(t, path)
+	other := filepath.Join(t.TempDir(), "other.db")
+	if err := os.Link(path, other); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := Open(t.Context(), Options{Path: other}); !errors.Is(err, ErrDatabaseLocked) {
+		t.Errorf("a second store: %v", err)
+	}
+	if err := restore(other, backup, true); !errors.Is(err, ErrDatabaseLocked) {
+		t.Errorf("a restore beside it: %v", err)
+	}
+	set(t, s, "written after that")
+	if err := s.Close(); err != nil {
+		t.Fatal(err)
 	}
 }
 

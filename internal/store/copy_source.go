@@ -17,7 +17,7 @@ type copySource struct {
 	d      dialect
 	db     *sql.DB
 	tx     *sql.Tx
-	lock   *os.File        // of SQLite: no server can open the file
+	lock   databaseLock    // of SQLite: no server can open the file
 	pulses []refresh.Pulse // of PostgreSQL: instances that died, and nobody else
 }
 
@@ -45,7 +45,7 @@ func (s *copySource) openFile(ctx context.Context, path string) (err error) {
 	if _, err := os.Stat(path); err != nil {
 		return err
 	}
-	if s.lock, err = lockFile(path + ".lock"); err != nil {
+	if s.lock, err = lockDatabase(path); err != nil {
 		return err
 	}
 	if err := (&fileGuard{path: path}).checkBare(ctx); err != nil {
@@ -165,7 +165,7 @@ func (s *copySource) close() error {
 		errs = append(errs, s.db.Close())
 	}
 	if s.lock != nil {
-		errs = append(errs, unlockFile(s.lock))
+		errs = append(errs, s.lock.Close())
 	}
 	return errors.Join(errs...)
 }

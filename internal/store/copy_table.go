@@ -49,7 +49,7 @@ const (
 )
 
 // ownSettings are the settings that belong to a database and not to its records.
-const ownSettings = "name <> 'database_id'"
+const ownSettings = "name NOT IN ('database_id', '" + fingerprintSetting + "')"
 
 // usedKeys are the noted keys of a ledger that is in use: one that is not may begin
 // with another key where it is copied to.

@@ -18,15 +18,11 @@ var migrations embed.FS
 // migrateSQLite brings the schema up to date, each step in a transaction of its
 // own, and refuses a database that a newer version has written.
 func (s *Store) migrateSQLite(ctx context.Context) error {
-	p, err := s.migrator(goose.DialectSQLite3)
-	if err != nil {
+	if _, upToDate, err := judgeSchema(ctx, s.d, s.write); err != nil || upToDate {
 		return err
 	}
-	have, err := p.GetDBVersion(ctx)
+	p, err := s.migrator(goose.DialectSQLite3)
 	if err != nil {
-		return fmt.Errorf("migrate: read schema version: %w", err)
-	}
-	if upToDate, err := s.judgeVersion(have); err != nil || upToDate {
 		return err
 	}
 	if _, err := p.Up(ctx); err != nil {
@@ -39,11 +35,7 @@ func (s *Store) migrateSQLite(ctx context.Context) error {
 // migratePostgres does the same, while other processes that start wait. Where
 // there is a pooler it goes round it: what takes long must not be cut off.
 func (s *Store) migratePostgres(ctx context.Context, direct string) (err error) {
-	have, err := s.SchemaVersion(ctx)
-	if err != nil && pgCode(err) != pgUndefinedTable {
-		return fmt.Errorf("migrate: read schema version: %w", err)
-	}
-	if upToDate, err := s.judgeVersion(have); err != nil || upToDate {
+	if _, upToDate, err := judgeSchema(ctx, s.d, s.read); err != nil || upToDate {
 		return err
 	}
 	if direct != "" {
@@ -62,10 +54,7 @@ func (s *Store) migratePostgres(ctx context.Context, direct string) (err error) 
 	if err != nil {
 		return err
 	}
-	if have, err = p.GetDBVersion(ctx); err != nil {
-		return fmt.Errorf("migrate: read schema version: %w", err)
-	}
-	if upToDate, err := s.judgeVersion(have); err != nil || upToDate {
+	if _, upToDate, err := judgeSchema(ctx, s.d, s.read); err != nil || upToDate {
 		return err
 	}
 	if _, err := p.Up(ctx); err != nil {
@@ -80,7 +69,7 @@ func (s *Store) migrateDirect(ctx context.Context, url string) error {
 }
 
 func (s *Store) migrator(d goose.Dialect) (*goose.Provider, error) {
-	dir, err := fs.Sub(migrations, s.d.migrations())
+	dir, _, err := readMigrations(s.d)
 	if err != nil {
 		return nil, err
 	}
@@ -99,27 +88,12 @@ func (d dialect) migrations() string {
 	return "migrations/postgres"
 }
 
-func (s *Store) judgeVersion(have int64) (upToDate bool, err error) {
-	newest := newestMigration(s.d)
-	if have > newest {
-		return false, fmt.Errorf("the database has schema version %d, this program knows %d: use the newer version of assay that wrote it", have, newest)
-	}
-	return have == newest, nil
-}
-
 // ErrSchemaOutdated means that a database is to be migrated first.
 var ErrSchemaOutdated = errors.New("the database has no schema of this version of assay: run `assay migrate`")
 
 // checkSchema refuses a database that is not up to date.
 func (s *Store) checkSchema(ctx context.Context) error {
-	have, err := s.SchemaVersion(ctx)
-	if pgCode(err) == pgUndefinedTable {
-		return ErrSchemaOutdated
-	}
-	if err != nil {
-		return err
-	}
-	upToDate, err := s.judgeVersion(have)
+	_, upToDate, err := judgeSchema(ctx, s.d, s.read)
 	if err == nil && !upToDate {
 		err = ErrSchemaOutdated
 	}
@@ -127,11 +101,7 @@ func (s *Store) checkSchema(ctx context.Context) error {
 }
 
 // SchemaVersion returns the version of the schema in the database.
-func (s *Store) SchemaVersion(ctx context.Context) (int64, error) {
-	var v sql.NullInt64
-	err := s.read.QueryRowContext(ctx, `SELECT max(version_id) FROM goose_db_version WHERE is_applied`).Scan(&v)
-	return v.Int64, err
-}
+func (s *Store) SchemaVersion(ctx context.Context) (int64, error) { return schemaVersion(ctx, s.read) }
 
 // newestMigration returns the schema version that this program knows: the
 // number at the beginning of the last migration's name.
@@ -184,9 +154,9 @@ func versionBefore(ctx context.Context, o Options) (version int64, err error) {
 		}
 	}
 	defer func() { _ = db.Close() }() // nothing was written
-	err = db.QueryRowContext(ctx, `SELECT coalesce(max(version_id), 0) FROM goose_db_version WHERE is_applied`).Scan(&version)
-	if err != nil && o.URL != "" && pgCode(err) != pgUndefinedTable {
-		return 0, err
+	version, err = schemaVersion(ctx, db)
+	if o.URL == "" {
+		err = nil // Open tells what is wrong with the file
 	}
-	return version, nil
+	return version, err
 }

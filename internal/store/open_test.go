@@ -17,6 +17,7 @@ import (
 	"assay/internal/catalog"
 	"assay/internal/randtest"
 	"assay/internal/store"
+	"assay/internal/store/storetest"
 )
 
 func TestMain(m *testing.M) {
@@ -124,6 +125,35 @@ func TestOpen_RefusesASchemaOfANewerVersion(t *testing.T) {
 	must(t, db.Close())
 	if err := refused(t, path); !strings.Contains(err.Error(), "schema version 4711") || !strings.Contains(err.Error(), "newer version of assay") {
 		t.Errorf("it says %q", err)
+	}
+}
+
+// TestOpen_RefusesTheSchemaOfAnotherBuild changes the fingerprint of a database, as
+// if an earlier text of the migrations had made it, and removes it, as before there
+// was one.
+func TestOpen_RefusesTheSchemaOfAnotherBuild(t *testing.T) {
+	for _, engine := range []string{storetest.SQLite, storetest.PostgreSQL} {
+		for statement, says := range map[string]string{
+			`UPDATE setting SET value = 'abc123' WHERE name = 'schema_fingerprint'`: "fingerprint abc123, this build's has ",
+			`DELETE FROM setting WHERE name = 'schema_fingerprint'`:                 "fingerprint none",
+		} {
+			d := storetest.On(t, engine)
+			s, err := store.Open(t.Context(), store.Options{Path: d.Path, URL: d.URL})
+			must(t, err)
+			must(t, s.Close())
+			raw := d.Raw(t)
+			_, err = raw.ExecContext(t.Context(), statement)
+			must(t, errors.Join(err, raw.Close()))
+			for _, keep := range []bool{false, true} {
+				_, err := store.Open(t.Context(), store.Options{Path: d.Path, URL: d.URL, KeepSchema: keep})
+				if !errors.Is(err, store.ErrSchemaUnknown) || !strings.Contains(err.Error(), says) || !strings.Contains(err.Error(), "Start the build that made it") {
+					t.Errorf("%s after %s: %v", engine, statement, err)
+				}
+			}
+			if _, err := store.Migrate(t.Context(), store.Options{Path: d.Path, URL: d.URL}); !errors.Is(err, store.ErrSchemaUnknown) {
+				t.Errorf("%s: migrate: %v", engine, err)
+			}
+		}
 	}
 }
 

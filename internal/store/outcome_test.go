@@ -46,6 +46,7 @@ func TestPasses_WhatTheDatabaseIsToBlameForAndMayEnd(t *testing.T) {
 		"too many connections":     {pgError("53300"), true},
 		"full disk":                {pgError("53100"), true},
 		"shutdown":                 {pgError("57P01"), true},
+		"a session ended for us":   {pgError(pgIdleTimeout), true},
 		"starting":                 {pgError("57P03"), true},
 		"a standby":                {pgError(pgReadOnly), true},
 		"deadlocks without an end": {pgError(pgDeadlock), true},

@@ -141,6 +141,7 @@ const (
 	pgDeadlock       = "40P01"
 	pgTooMany        = "53300" // connections
 	pgUndefinedTable = "42P01"
+	pgIdleTimeout    = "25P03" // of a transaction that waited for this process for too long
 	pgLockTimeout    = "55P03" // of a transaction that does not wait for others; see atOnce
 )
 
@@ -160,7 +161,7 @@ func passes(err error) bool {
 	if code == "" {
 		return pgconn.SafeToRetry(err) || connectionLost(err)
 	}
-	if lostRace(err) || code == pgReadOnly {
+	if lostRace(err) || code == pgReadOnly || code == pgIdleTimeout {
 		return true
 	}
 	switch code[:2] {

@@ -12,7 +12,6 @@ import (
 	"net/url"
 	"os"
 	"path/filepath"
-	"strings"
 
 	"modernc.org/sqlite" // also the driver "sqlite"
 )
@@ -79,7 +78,7 @@ func sqliteCode(err error) int {
 // is noticed instead of being written to unseen, or silently made anew.
 type fileGuard struct {
 	path string
-	lock *os.File
+	lock databaseLock
 	was  os.FileInfo
 }
 
@@ -89,7 +88,7 @@ var (
 	// ErrDatabaseReplaced means that the file is not the one it was.
 	ErrDatabaseReplaced = errors.New("the database file was replaced or deleted while open, or is another database: stop, and put the right file back")
 	// ErrDatabaseLocked means that another process has the database open.
-	ErrDatabaseLocked = errors.New("another process uses this database: on SQLite one `assay` runs at a time")
+	ErrDatabaseLocked = errors.New("another process uses this database, perhaps through another directory: on SQLite one `assay` runs at a time")
 )
 
 // guardFile takes the lock beside the database and refuses to go on where a
@@ -99,7 +98,7 @@ func guardFile(path string) (_ *fileGuard, err error) {
 		return nil, err
 	}
 	g := &fileGuard{path: path}
-	if g.lock, err = lockFile(path + ".lock"); err != nil {
+	if g.lock, err = lockDatabase(path); err != nil {
 		return nil, err
 	}
 	info, err := os.Stat(path)
@@ -114,6 +113,9 @@ func guardFile(path string) (_ *fileGuard, err error) {
 		// Made here for its mode: inventories are nobody else's business.
 		f, err := os.OpenFile(path, os.O_CREATE|os.O_WRONLY, 0o600)
 		if err := errors.Join(err, f.Close()); err != nil {
+			return nil, errors.Join(err, g.close())
+		}
+		if err := g.lock.add(path); err != nil {
 			return nil, errors.Join(err, g.close())
 		}
 	}
@@ -181,7 +183,8 @@ func (g *fileGuard) checkBare(ctx context.Context) (err error) {
 // half an id would be another database's.
 func writeID(path, id string) error {
 	temp := path + ".id.new"
-	if err := writeCopy(strings.NewReader(id+"\n"), temp); err != nil {
+	write := func(f *os.File) error { _, err := f.WriteString(id + "\n"); return err }
+	if err := writeFile(temp, write); err != nil {
 		return err
 	}
 	if err := os.Rename(temp, path+".id"); err != nil {
@@ -202,15 +205,41 @@ func (g *fileGuard) check() error {
 	return nil
 }
 
-func (g *fileGuard) close() error {
-	if g.lock == nil {
-		return nil
+func (g *fileGuard) close() error { return g.lock.Close() }
+
+// databaseLock is the locks of an SQLite database: on a file beside it, which is
+// there before the database is, and on the database file itself, which may be
+// reached through another directory. The files stay open as long as the database:
+// closing one of its descriptors would end SQLite's own locks.
+type databaseLock []*os.File
+
+func lockDatabase(path string) (l databaseLock, err error) {
+	if err := l.add(path + ".lock"); err != nil {
+		return nil, err
 	}
-	return unlockFile(g.lock)
+	if info, err := os.Stat(path); err == nil && info.Size() > 0 {
+		if err := l.add(path); err != nil {
+			return nil, errors.Join(err, l.Close())
+		}
+	}
+	return l, nil
 }
 
-func unlockFile(f *os.File) error {
-	return errors.Join(funlock(f), f.Close())
+func (l *databaseLock) add(path string) error {
+	f, err := lockFile(path)
+	if err == nil {
+		*l = append(*l, f)
+	}
+	return err
+}
+
+// Close ends the locks.
+func (l databaseLock) Close() error {
+	var errs []error
+	for _, f := range l {
+		errs = append(errs, funlock(f), f.Close())
+	}
+	return errors.Join(errs...)
 }
 
 // lockFile takes an exclusive lock that ends with the process, however it ends.
