@@ -63,7 +63,7 @@ func essence(text []byte) []byte {
 	var out bytes.Buffer
 	for line := range bytes.Lines(text) {
 		code, _, _ := bytes.Cut(line, []byte("--"))
-		for _, word := range bytes.FieldsSeq(code) {
+		for word := range bytes.FieldsSeq(code) {
 			out.Write(word)
 			out.WriteByte(' ')
 		}
