@@ -214,6 +214,10 @@ func (p *pair) says(end status, kinds []provider.Kind) {
 	if d.Health != "degraded" && d.Health != "down" {
 		p.t.Errorf("health is %q although the last fetch failed: %+v", d.Health, d.Files)
 	}
+	_, metrics, err := p.s.call(http.MethodGet, "/metrics", nil)
+	if want := fmt.Sprintf("assay_provider_health{health=%q,provider=%q} 1", d.Health, p.name); err != nil || !strings.Contains(string(metrics), want) {
+		p.t.Errorf("the metrics lack %s, %v", want, err)
+	}
 	if kinds[0] == provider.KindQuarantine {
 		if !slices.ContainsFunc(d.Markets, func(m marketDebug) bool { return m.Quarantine != nil }) {
 			p.t.Errorf("no market of %+v is in quarantine", d)
