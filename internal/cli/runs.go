@@ -62,7 +62,7 @@ func (c *runsCmd) Run(ctx context.Context, s *session) error {
 		return err
 	}
 	return s.out.result(page, func(w io.Writer) {
-		rows := [][]string{{"RUN", "KIND", "STATE", "CREATED", "TOOK", "ITEMS", "UPDATED", "SKIPPED", "NO QUOTE", "FAILED", "REQUESTS"}}
+		rows := [][]string{{"RUN", "KIND", "STATE", "OUTCOME", "CREATED", "TOOK", "ITEMS", "UPDATED", "SKIPPED", "NO QUOTE", "FAILED", "REQUESTS"}}
 		for i := range page.Items {
 			rows = append(rows, runRow(&page.Items[i]))
 		}
@@ -78,7 +78,7 @@ func runRow(j *view.Job) []string {
 	}
 	skipped := j.TotalItems - j.PendingItems - j.UpdatedItems - j.NoQuoteItems - j.FailedItems - j.CancelledItems
 	return []string{
-		j.ID, j.Kind, j.State, moment(&j.CreatedAt), took, count(j.TotalItems), count(j.UpdatedItems), count(skipped),
+		j.ID, j.Kind, j.State, orDash(j.Outcome), moment(&j.CreatedAt), took, count(j.TotalItems), count(j.UpdatedItems), count(skipped),
 		count(j.NoQuoteItems), count(j.FailedItems), count(j.Usage.RequestCount),
 	}
 }
