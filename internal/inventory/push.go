@@ -3,9 +3,7 @@
 package inventory
 
 import (
-	"strings"
 	"time"
-	"unicode/utf8"
 
 	"assay/internal/catalog"
 )
@@ -61,9 +59,4 @@ type Properties struct {
 // Key returns which item the asset is; ok is false for an asset without a name.
 func (a Asset) Key(appID int32) (key catalog.Key, ok bool) {
 	return catalog.Key{AppID: appID, Name: a.Name, Phase: a.Phase}, a.Name != ""
-}
-
-// opaque reports whether text can be an id given by somebody else.
-func opaque(text string) bool {
-	return text != "" && len(text) <= MaxOpaque && utf8.ValidString(text) && strings.IndexByte(text, 0) < 0
 }
