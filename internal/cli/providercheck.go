@@ -124,7 +124,7 @@ func (t *providerTested) checkAnswer() {
 	case status == http.StatusNotAcceptable:
 		t.add("status", checkFailed, "406: it does not accept how it is asked, the compression for example")
 	case status == http.StatusTooManyRequests:
-		t.add("status", checkFailed, "429: it is asked too often, and wants to be left alone for %s", e.RetryAfter)
+		t.add("status", checkFailed, "429: it is asked too often, and wants to be left alone for %s", e.RetryAfter.Round(time.Second))
 	case status >= http.StatusInternalServerError:
 		t.add("status", checkFailed, "%d %s: a failure of its own; try again later", status, http.StatusText(status))
 	default:
