@@ -29,7 +29,7 @@ var contractRoutes = []string{
 	"GET /api/functions/admin/wallet-ledger/{userId}/balance", "GET /api/functions/admin/wallet-ledger/{userId}/verify",
 	"GET /api/functions/admin/payment-fee-rules", "POST /api/functions/admin/payment-fee-rules/quote",
 	"POST /api/functions/admin/payment-fee-rules/refresh", "POST /api/functions/admin/payment-fee-rules/rollback",
-	"GET /docs", "GET /metrics", "GET /openapi.json",
+	"GET /docs", "GET /metrics", "GET /openapi.json", "PATCH /api/listings/{id}",
 }
 
 // mayUse says who may use a path, from the contract's own table.

@@ -300,6 +300,10 @@ func (f *fakes) List(_ context.Context, o market.Offers, seal func(once.Keeper, 
 
 func (f *fakes) CancelListing(_ context.Context, id int64) error { return f.note("cancelListing", id) }
 
+func (f *fakes) RepriceListing(_ context.Context, id, price int64) error {
+	return f.note("repriceListing", id, price)
+}
+
 func (f *fakes) Purchase(_ context.Context, p market.Purchase, seal func(once.Keeper, view.Trade) error) error {
 	if err := f.note("purchase", p); err != nil {
 		return err
@@ -559,6 +563,8 @@ func example(op operation) (path, body string) {
 		return path, `{"userId":"u1","appId":730,"contextId":"2","assetId":"1","price":100,"currency":"USD"}`
 	case "/api/listings/batch":
 		return path, `{"userId":"u1","appId":730,"contextId":"2","items":[{"assetId":"1","price":100,"currency":"USD"},{"assetId":"gone","price":100,"currency":"USD"}]}`
+	case "/api/listings/{id}":
+		return path, `{"price":100}`
 	case "/api/listings/{id}/purchase":
 		return path, `{"buyerId":"u2"}`
 	}

@@ -214,3 +214,38 @@ func (s *server) cancelListing(w http.ResponseWriter, c *call) error {
 	}
 	return s.listing(w, c)
 }
+
+// priceBody describes the new price of a listing; decodePrice reads it.
+type priceBody struct {
+	Price int64 `json:"price"`
+}
+
+func decodePrice(body io.Reader) (price int64, err error) {
+	in := strictjson.NewReader(body)
+	has := false
+	in.Object([]string{"price"}, func(member string) bool {
+		if member != "price" {
+			return false
+		}
+		has = true
+		price, _ = in.Int(1, market.MaxPrice)
+		return true
+	})
+	in.Require("", "price", has)
+	return price, in.Finish()
+}
+
+func (s *server) repriceListing(w http.ResponseWriter, c *call) error {
+	id, err := c.idOf("listing")
+	if err != nil {
+		return err
+	}
+	price, err := decodePrice(c.Body)
+	if err != nil {
+		return err
+	}
+	if err := s.Trading.RepriceListing(c.Context(), id, price); err != nil {
+		return err
+	}
+	return s.listing(w, c)
+}

@@ -156,7 +156,7 @@ func (h *harness) everyAnswer(op operation, from header) []asked {
 	}
 	behave(func(*fakes) {})
 	ask(path+"?unheard=of", body, asAdmin)
-	all = append(all, h.ask("PATCH", path, body, asAdmin, from))
+	all = append(all, h.ask("TRACE", path, body, asAdmin, from))
 	limit := maxBody
 	if op.body != nil {
 		limit = int(op.body.limit)

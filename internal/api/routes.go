@@ -73,6 +73,7 @@ func (s *server) operations() []operation {
 		{"GET", "/api/listings", platform, s.listings, with(page, ofUser, itemName, anyAppID, phase, listingState, minPrice, maxPrice, currency), nil, answers{200: view.Page[view.Listing]{}}, reads, "List listings, newest first."},
 		{"GET", "/api/listings/{id}", platform, s.listing, []param{listingID}, nil, answers{200: view.Listing{}}, finds, "A listing."},
 		{"DELETE", "/api/listings/{id}", platform, s.cancelListing, []param{listingID}, nil, answers{200: view.Listing{}}, changes, "Cancel a listing."},
+		{"PATCH", "/api/listings/{id}", platform, s.repriceListing, []param{listingID}, &body{limit: maxBody, like: priceBody{}}, answers{200: view.Listing{}}, changes, "Change the price of an active listing."},
 		{"POST", "/api/listings/{id}/purchase", platform, s.purchase, []param{listingID}, &body{limit: maxBody, like: purchaseBody{}, key: keyRequired, money: true}, answers{201: view.Trade{}}, changes, "Sell a listing to a buyer."},
 		{"GET", "/api/trades", platform, s.trades, with(page, ofUser, anyAppID, tradeState), nil, answers{200: view.Page[view.Trade]{}}, reads, "List trades, newest first."},
 		{"GET", "/api/trades/{id}", platform, s.trade, []param{tradeID}, nil, answers{200: view.Trade{}}, finds, "A trade."},

@@ -94,6 +94,11 @@ func (t trading) CancelListing(ctx context.Context, id int64) error {
 	return err
 }
 
+func (t trading) RepriceListing(ctx context.Context, id, price int64) error {
+	_, err := t.Reprice(ctx, id, price)
+	return err
+}
+
 func (t trading) Purchase(ctx context.Context, p market.Purchase, seal func(once.Keeper, view.Trade) error) error {
 	return t.Service.Purchase(ctx, p, func(tx market.Tx, trade market.Trade) error {
 		return seal(sealing{tx, t.keys}, view.TradeOf(&trade))

@@ -175,6 +175,29 @@ func (s *Service) Cancel(ctx context.Context, id int64) (l Listing, err error) {
 	return l, err
 }
 
+// Reprice gives an active listing another price, and returns it. A listing that has
+// ended is a fault.Conflict.
+func (s *Service) Reprice(ctx context.Context, id, price int64) (l Listing, err error) {
+	err = s.o.InTx(ctx, func(tx Tx) error {
+		priced, err := tx.PriceListing(id, price)
+		if err != nil {
+			return wrap("price listing", err)
+		}
+		found, err := tx.Listing(id)
+		switch {
+		case err != nil:
+			return wrap("listing", err)
+		case found == nil:
+			return notFound("listing", id)
+		case !priced:
+			return ended409(found)
+		}
+		l = *found
+		return nil
+	})
+	return l, err
+}
+
 // ended409 says that a listing is active no longer.
 func ended409(l *Listing) error {
 	code := "listing_" + string(l.State)

@@ -146,9 +146,11 @@ type Tx interface {
 	// EndListing ends an active listing, and returns of which item it is then; 0: the
 	// listing is not active.
 	EndListing(id int64, state ListingState) (item int64, err error)
-	// SellListing ends an active listing as sold, and returns of which item it is then (0:
-	// the listing is not active) and an id that no trade has had.
-	SellListing(id int64) (item, trade int64, err error)
+	// PriceListing gives an active listing a price; false where it is not active.
+	PriceListing(id, price int64) (bool, error)
+	// SellListing ends an active listing as sold, and returns of which item and price it
+	// is then (item 0: the listing is not active) and an id that no trade has had.
+	SellListing(id int64) (item, price, trade int64, err error)
 	// InsertTrade writes a new trade, sealed.
 	InsertTrade(t Trade) error
 	// LockTrade keeps others from moving the trade on.

@@ -728,3 +728,42 @@ func TestSettle_OneThatFailsHoldsUpNoOther(t *testing.T) {
 	}
 	w.has(map[string]string{"u": "95/0", "v": "95/0"})
 }
+
+func TestReprice_ChangesWhatABuyerPaysAndNothingThatEnded(t *testing.T) {
+	w := newWorld(t)
+	w.give("b")
+	w.push("u", asset("1", "x"))
+	l := w.mustList("u", "1", 1000)
+	got, err := w.m.Reprice(t.Context(), l.ID, 500)
+	w.must(err)
+	if got.Price != 500 || got.State != market.Active {
+		t.Errorf("%+v", got)
+	}
+	w.over = func(tx market.Tx) market.Tx { return repriced{tx, l.ID} }
+	_, err = w.buy(l.ID, "b")
+	w.refused(err, fault.Conflict, "price_changed")
+	w.over = nil
+	w.has(map[string]string{"b": fmt.Sprintf("%d/0", riches)})
+	sold, err := w.buy(l.ID, "b")
+	w.must(err)
+	if sold.Price != 500 {
+		t.Errorf("sold for %d", sold.Price)
+	}
+	_, err = w.m.Reprice(t.Context(), l.ID, 600)
+	w.refused(err, fault.Conflict, "listing_sold")
+	_, err = w.m.Reprice(t.Context(), 999, 600)
+	w.refused(err, fault.NotFound, "listing_not_found")
+}
+
+// repriced is a transaction in which a listing's price changes once it was read.
+type repriced struct {
+	market.Tx
+	listing int64
+}
+
+func (r repriced) MoveAsset(user int64, at market.Place) error {
+	if _, err := r.PriceListing(r.listing, 700); err != nil {
+		return err
+	}
+	return r.Tx.MoveAsset(user, at)
+}

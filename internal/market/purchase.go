@@ -61,9 +61,12 @@ func (s *Service) sell(tx Tx, p *Purchase) (Trade, error) {
 	if err := tx.MoveAsset(l.SellerKey, l.Place); err != nil {
 		return Trade{}, err
 	}
-	item, id, err := tx.SellListing(l.ID)
+	item, price, id, err := tx.SellListing(l.ID)
 	if err != nil {
 		return Trade{}, err
+	}
+	if item != 0 && price != l.Price {
+		return Trade{}, fault.New(fault.Conflict, "price_changed", "The price of the listing changed during the purchase. Nothing was bought.")
 	}
 	if item != l.ItemID { // it ended meanwhile, or a sync told its phase
 		if l, err = tx.Listing(l.ID); err != nil {

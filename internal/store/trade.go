@@ -11,16 +11,22 @@ import (
 	"assay/internal/wallet"
 )
 
-// SellListing ends an active listing as sold, and returns of which item it is then (0:
-// the listing is not active) and an id that no trade has had.
-func (t *Tx) SellListing(id int64) (item, trade int64, err error) {
+// PriceListing gives an active listing a price; false where it is not active.
+func (t *Tx) PriceListing(id, price int64) (bool, error) {
+	n, err := t.exec(`UPDATE listing SET price = $2 WHERE id = $1 AND state = 'active'`, id, price)
+	return n == 1, err
+}
+
+// SellListing ends an active listing as sold, and returns of which item and price it is
+// then (item 0: the listing is not active) and an id that no trade has had.
+func (t *Tx) SellListing(id int64) (item, price, trade int64, err error) {
 	err = t.queryRow(`
-		UPDATE listing SET state = 'sold', ended_at = $2 WHERE id = $1 AND state = 'active' RETURNING item_id, `+t.d.newTradeID(),
-		id, micros(t.now)).Scan(&item, &trade)
+		UPDATE listing SET state = 'sold', ended_at = $2 WHERE id = $1 AND state = 'active' RETURNING item_id, price, `+t.d.newTradeID(),
+		id, micros(t.now)).Scan(&item, &price, &trade)
 	if errors.Is(err, sql.ErrNoRows) {
 		err = nil
 	}
-	return item, trade, err
+	return item, price, trade, err
 }
 
 // InsertTrade writes a new trade, sealed.
