@@ -33,6 +33,8 @@ const (
 	Queue = 64
 	// Patience is how long a read waits at most.
 	Patience = time.Second
+	// mostRest is how long a slot rests at most between two reads; see Gate.
+	mostRest = 50 * time.Millisecond
 	// mostSlots keeps the reads within the database connections that they share.
 	mostSlots = 4
 )
@@ -41,7 +43,9 @@ const (
 // processors, at least 1 and at most 4.
 func Slots() int { return min(max(runtime.GOMAXPROCS(0)/2, 1), mostSlots) }
 
-// Gate admits reads. Its methods may be called concurrently.
+// Gate admits reads. While reads wait, a slot rests after each one for as long as that
+// one took, so that a flood leaves half of its processor to everything else. Its methods
+// may be called concurrently.
 type Gate struct {
 	mu     sync.Mutex
 	free   int
@@ -64,7 +68,7 @@ func (g *Gate) Enter(ctx context.Context, c Class) (leave func(), err error) {
 	case g.free > 0:
 		g.free--
 		g.mu.Unlock()
-		return g.leave, nil
+		return g.leaver(), nil
 	case len(g.queues[c]) == Queue:
 		g.mu.Unlock()
 		return nil, busy()
@@ -77,7 +81,7 @@ func (g *Gate) Enter(ctx context.Context, c Class) (leave func(), err error) {
 	defer patience.Stop()
 	select {
 	case <-admitted:
-		return g.leave, nil
+		return g.leaver(), nil
 	case <-ctx.Done():
 		err = ctx.Err()
 	case <-patience.C:
@@ -89,11 +93,30 @@ func (g *Gate) Enter(ctx context.Context, c Class) (leave func(), err error) {
 		g.queues[c] = slices.Delete(g.queues[c], i, i+1)
 		return nil, err
 	}
-	return g.leave, nil // admitted in the same moment
+	return g.leaver(), nil // admitted in the same moment
 }
 
-// leave hands the slot to the next class in turn that waits.
-func (g *Gate) leave() {
+// leaver returns the function that ends a read that begins now.
+func (g *Gate) leaver() func() {
+	began := time.Now()
+	return func() {
+		rest := min(time.Since(began), mostRest)
+		if rest > 0 && g.anyWaits() {
+			time.AfterFunc(rest, g.release)
+			return
+		}
+		g.release()
+	}
+}
+
+func (g *Gate) anyWaits() bool {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return slices.ContainsFunc(g.queues[:], func(queue []chan struct{}) bool { return len(queue) > 0 })
+}
+
+// release hands the slot to the next class in turn that waits.
+func (g *Gate) release() {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	for range classes {

@@ -38,8 +38,8 @@ func TestGate_RefusesAfterPatience(t *testing.T) {
 		time.AfterFunc(Patience/2, first)
 		start = time.Now()
 		third, err := g.Enter(t.Context(), Search)
-		if err != nil || time.Since(start) != Patience/2 {
-			t.Fatalf("a third, once a slot is free: %v after %v", err, time.Since(start))
+		if want := Patience/2 + mostRest; err != nil || time.Since(start) != want {
+			t.Fatalf("a third, once a slot is free: %v after %v, want %v", err, time.Since(start), want)
 		}
 		second()
 		third()
@@ -120,6 +120,30 @@ func TestGate_ForgetsReadsWhoseClientLeft(t *testing.T) {
 		leave()
 		if g.free != 1 {
 			t.Errorf("%d slots are free, want 1", g.free)
+		}
+	})
+}
+
+func TestGate_RestsWhileReadsWait(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		g := New(1)
+		const reads, took = 10, 5 * time.Millisecond
+		var wg sync.WaitGroup
+		start := time.Now()
+		for range reads {
+			wg.Go(func() {
+				leave, err := g.Enter(t.Context(), Search)
+				if err != nil {
+					t.Error(err)
+					return
+				}
+				<-time.After(took)
+				leave()
+			})
+		}
+		wg.Wait()
+		if got, want := time.Since(start), reads*took+(reads-1)*took; got != want {
+			t.Errorf("%d reads at once took %v, want %v", reads, got, want)
 		}
 	})
 }
