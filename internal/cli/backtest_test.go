@@ -1,0 +1,81 @@
+package cli
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/go-json-experiment/json"
+)
+
+// quotesOf writes four markets that quote 150 names within some cents, and in every
+// tenth name a joke.
+func quotesOf(t *testing.T) string {
+	t.Helper()
+	dir := t.TempDir()
+	var b strings.Builder
+	b.WriteString("time,market,name,price,currency\n")
+	for i := range 150 {
+		for k := range 4 {
+			price := 100 + 7*i + (i*k)%5
+			if i%10 == 0 && k == 3 {
+				price = 143_800
+			}
+			fmt.Fprintf(&b, "2026-10-05,m%d,Skin %d (Field-Tested),%d.%02d,USD\n", k, i, price/100, price%100)
+		}
+	}
+	if err := os.WriteFile(filepath.Join(dir, "prices.csv"), []byte(b.String()), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return dir
+}
+
+func backtestOf(args ...string) (code int, out, errs string) {
+	var o, e bytes.Buffer
+	p := Program{Args: append([]string{"backtest"}, args...), Stdin: strings.NewReader(""), Stdout: &o, Stderr: &e, Now: time.Now}
+	return p.Run(context.Background()), o.String(), e.String()
+}
+
+func TestBacktest_EndsWithTheCodeOfTheLimits(t *testing.T) {
+	dir := quotesOf(t)
+	plots := filepath.Join(t.TempDir(), "plots")
+	code, out, errs := backtestOf(dir, "--plots", plots)
+	if code != exitOK || !strings.Contains(out, "leave one market out") || strings.Contains(out, "BEYOND") || !strings.Contains(errs, "clean data") {
+		t.Errorf("consensus: exit code %d\n%s%s", code, out, errs)
+	}
+	if svg, err := os.ReadFile(filepath.Join(plots, "leave-one-out.svg")); err != nil || !bytes.HasPrefix(svg, []byte("<svg")) {
+		t.Errorf("plot: %v", err)
+	}
+	code, out, _ = backtestOf(dir, "--estimate", "average", "--json")
+	var report backtestReport
+	if err := json.Unmarshal([]byte(out), &report); err != nil {
+		t.Fatalf("%v of %s", err, out)
+	}
+	if code != exitFailed || report.OK || report.Names != 150 || report.Markets != 4 || len(report.Experiments) < 8 {
+		t.Errorf("average: exit code %d, %+v", code, report)
+	}
+}
+
+func TestBacktest_ExplainsWhatIsWrong(t *testing.T) {
+	for _, tt := range []struct {
+		args []string
+		code int
+		want string
+	}{
+		{[]string{t.TempDir()}, exitFailed, "no .csv file"},
+		{[]string{".", "--estimate", "robust"}, exitUsage, "use consensus, median or average"},
+		{[]string{".", "--guard", "none"}, exitUsage, "--guard"},
+		{[]string{".", "--currency", "dollar"}, exitUsage, "--currency"},
+		{[]string{".", "--rate", "CNY"}, exitUsage, "--rate"},
+		{[]string{".", "--names", "-1"}, exitUsage, "--names"},
+	} {
+		if code, _, errs := backtestOf(tt.args...); code != tt.code || !strings.Contains(errs, tt.want) {
+			t.Errorf("%v: exit code %d, %s", tt.args, code, errs)
+		}
+	}
+}
