@@ -176,7 +176,7 @@ func (e *Engine) ask(ctx context.Context, unit *Unit) *answer {
 	if err == nil {
 		a.succeeded()
 	}
-	e.waits.end(wait, err)
+	e.waits.end(wait, err, e.elapsed())
 	unit.Requests += meter.Requests()
 	unit.Bytes += meter.Bytes()
 	unit.FetchedAt = e.now()

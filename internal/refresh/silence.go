@@ -83,14 +83,18 @@ func (w *waits) answered(k waitKey, now time.Duration) {
 	h.sent, h.since, h.kind, h.error = h.calls > 1, now, "", ""
 }
 
-// end notes the end of a call, and why it failed, if it did.
-func (w *waits) end(k waitKey, failure error) {
+// end notes the end of a call, and why it failed, if it did. A request that a circuit
+// breaker or a wait demanded by the host kept from being sent is silence too.
+func (w *waits) end(k waitKey, failure error, now time.Duration) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	h := w.of(k)
 	h.calls--
 	if failure != nil {
-		h.kind, h.error = string(provider.KindOf(failure)), failure.Error()
+		kind := provider.KindOf(failure)
+		if h.kind, h.error = string(kind), failure.Error(); !h.sent && (kind == provider.KindBreaker || kind == provider.KindRateLimited) {
+			h.sent, h.since = true, now
+		}
 	}
 	if h.calls == 0 && !h.sent {
 		delete(w.hosts, k)

@@ -88,6 +88,26 @@ func TestWait_ARunGoesOnWithoutAProviderThatRefuses(t *testing.T) {
 	w.checkIdle()
 }
 
+// TestWait_ARunThatBeginsWithAnOpenBreakerGoesOnToo: nothing is sent at all.
+func TestWait_ARunThatBeginsWithAnOpenBreakerGoesOnToo(t *testing.T) {
+	list := names("Item", 20)
+	down, live := bulk("alpha", list, "a1"), bulk("beta", list, "b1")
+	w := newWorld(t, down, live).timed()
+	w.push("u", 730, list...)
+	w.forget()
+	down.admit = func(context.Context, provider.Call) error {
+		return &provider.Error{Source: "alpha", Kind: provider.KindBreaker, RetryAfter: 50 * time.Second}
+	}
+	id := w.begin(false)
+	for w.job(id).State.Live() {
+		w.drain()
+		w.clock.Add(time.Second)
+	}
+	j := w.job(id)
+	equal(t, "took", j.FinishedAt.Sub(j.StartedAt), time.Minute)
+	w.checkOutcome("of the breaker", j, refresh.JobPartial, "alpha/a1 backoff 1")
+}
+
 // TestWait_ALateFileServesTheNextRun has a file that comes after its run has ended.
 func TestWait_ALateFileServesTheNextRun(t *testing.T) {
 	list := names("Item", 200)
