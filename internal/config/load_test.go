@@ -107,7 +107,7 @@ func TestLoad_DefaultsAreTheDocumentedOnes(t *testing.T) {
 	want := &Config{
 		ListenAddr: "127.0.0.1:8080", DataDir: "data",
 		Database: Database{Engine: SQLite, Path: "data/assay.db"},
-		Migrate:  true, LogLevel: slog.LevelInfo, LogFormat: LogText,
+		Migrate:  true, DatabaseWait: 30 * time.Second, LogLevel: slog.LevelInfo, LogFormat: LogText,
 		Currency: "USD", Scope: ScopeInventory,
 		TTL: 6 * time.Hour, MissingRetry: time.Hour, ProviderWait: time.Minute, NoSalesWindow: 720 * time.Hour, NoSalesRetry: 72 * time.Hour,
 		JobRetention: 7 * 24 * time.Hour, MinJobs: 3,
@@ -155,7 +155,7 @@ func TestLoad_StrongerPlaceWins(t *testing.T) {
 func TestLoad_ReadsEverySetting(t *testing.T) {
 	c := load(t, options(
 		t, "LISTEN_ADDR=[::1]:0", "DATABASE_URL=sqlite:{DATA_DIR}/other.db", "TRUSTED_PROXIES=10.1.2.3, fd00::/8,10.9.8.7/8",
-		"DATABASE_MIGRATE=off", "LOG_LEVEL=debug", "LOG_FORMAT=json", "MARKET_PRICE_PROVIDERS=sim, pricelist", "PRICELIST_CONFIG=lists.json",
+		"DATABASE_MIGRATE=off", "DATABASE_WAIT=5s", "LOG_LEVEL=debug", "LOG_FORMAT=json", "MARKET_PRICE_PROVIDERS=sim, pricelist", "PRICELIST_CONFIG=lists.json",
 		"MARKET_PRICE_CURRENCY=EUR", "MARKET_PRICE_RATES=USD=0.923@2026-11-20,CNY=0.1274@2026-11-19", "MARKET_PRICE_SCOPE=all",
 		"MARKET_PRICE_TTL=0", "MARKET_PRICE_MISSING_RETRY=30m", "MARKET_PRICE_PROVIDER_WAIT=90s", "MARKET_PRICE_NO_SALES_WINDOW=168h", "MARKET_PRICE_NO_SALES_RETRY=24h",
 		"MARKET_PRICE_JOB_RETENTION_DAYS=0", "MARKET_PRICE_JOB_RETENTION_MIN_JOBS=0", "MARKET_PRICE_ESTIMATE=median",
@@ -177,7 +177,8 @@ func TestLoad_ReadsEverySetting(t *testing.T) {
 	}
 	day := time.Date(2026, 11, 20, 0, 0, 0, 0, time.UTC)
 	want := &Config{
-		ListenAddr: "[::1]:0", DataDir: c.DataDir, Database: c.Database, LogLevel: slog.LevelDebug, LogFormat: LogJSON,
+		DatabaseWait: 5 * time.Second,
+		ListenAddr:   "[::1]:0", DataDir: c.DataDir, Database: c.Database, LogLevel: slog.LevelDebug, LogFormat: LogJSON,
 		TrustedProxies: []netip.Prefix{
 			netip.MustParsePrefix("10.1.2.3/32"), netip.MustParsePrefix("fd00::/8"), netip.MustParsePrefix("10.0.0.0/8"),
 		},

@@ -57,6 +57,11 @@ func serverSettings() []setting {
 			set:  setMigrate,
 		},
 		{
+			name: "DATABASE_WAIT", def: "30s",
+			help: "how long a start waits for a PostgreSQL database that does not answer or is not there, before it ends with exit code 3",
+			set:  duration(func(c *Config) *time.Duration { return &c.DatabaseWait }, 0, time.Hour),
+		},
+		{
 			name: "TRUSTED_PROXIES", help: "comma list of addresses or networks that may set `X-Forwarded-For`",
 			set: setTrustedProxies,
 		},

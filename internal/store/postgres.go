@@ -141,6 +141,7 @@ const (
 	pgDeadlock       = "40P01"
 	pgTooMany        = "53300" // connections
 	pgUndefinedTable = "42P01"
+	pgNoDatabase     = "3D000"
 	pgIdleTimeout    = "25P03" // of a transaction that waited for this process for too long
 	pgLockTimeout    = "55P03" // of a transaction that does not wait for others; see atOnce
 )
