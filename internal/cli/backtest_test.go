@@ -4,6 +4,8 @@ import (
 	"bytes"
 	"context"
 	"fmt"
+	"math"
+	"math/rand/v2"
 	"os"
 	"path/filepath"
 	"strings"
@@ -13,16 +15,17 @@ import (
 	"github.com/go-json-experiment/json"
 )
 
-// quotesOf writes four markets that quote 150 names within some cents, and in every
+// quotesOf writes four markets that quote 400 names within some percent, and in every
 // tenth name a joke.
 func quotesOf(t *testing.T) string {
 	t.Helper()
 	dir := t.TempDir()
 	var b strings.Builder
 	b.WriteString("time,market,name,price,currency\n")
-	for i := range 150 {
+	r := rand.New(rand.NewPCG(1, 1))
+	for i := range 400 {
 		for k := range 4 {
-			price := 100 + 7*i + (i*k)%5
+			price := int(float64(200+40*i) * math.Exp(0.05*r.NormFloat64()))
 			if i%10 == 0 && k == 3 {
 				price = 143_800
 			}
@@ -56,7 +59,7 @@ func TestBacktest_EndsWithTheCodeOfTheLimits(t *testing.T) {
 	if err := json.Unmarshal([]byte(out), &report); err != nil {
 		t.Fatalf("%v of %s", err, out)
 	}
-	if code != exitFailed || report.OK || report.Names != 150 || report.Markets != 4 || len(report.Experiments) < 8 {
+	if code != exitFailed || report.OK || report.Names != 400 || report.Markets != 4 || len(report.Experiments) < 8 {
 		t.Errorf("average: exit code %d, %+v", code, report)
 	}
 }
