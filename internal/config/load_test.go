@@ -105,7 +105,7 @@ func TestLoad_FaultsAreInvalidInput(t *testing.T) {
 func TestLoad_DefaultsAreTheDocumentedOnes(t *testing.T) {
 	c := load(t, Options{Environ: nil, Sources: known()})
 	want := &Config{
-		ListenAddr: "127.0.0.1:8080", DataDir: "data",
+		ListenAddr: "127.0.0.1:8080", MaxConnections: 1000, DataDir: "data",
 		Database: Database{Engine: SQLite, Path: "data/assay.db"},
 		Migrate:  true, DatabaseWait: 30 * time.Second, LogLevel: slog.LevelInfo, LogFormat: LogText,
 		Currency: "USD", Scope: ScopeInventory,
@@ -154,7 +154,7 @@ func TestLoad_StrongerPlaceWins(t *testing.T) {
 
 func TestLoad_ReadsEverySetting(t *testing.T) {
 	c := load(t, options(
-		t, "LISTEN_ADDR=[::1]:0", "DATABASE_URL=sqlite:{DATA_DIR}/other.db", "TRUSTED_PROXIES=10.1.2.3, fd00::/8,10.9.8.7/8",
+		t, "LISTEN_ADDR=[::1]:0", "MAX_CONNECTIONS=300", "DATABASE_URL=sqlite:{DATA_DIR}/other.db", "TRUSTED_PROXIES=10.1.2.3, fd00::/8,10.9.8.7/8",
 		"DATABASE_MIGRATE=off", "DATABASE_WAIT=5s", "LOG_LEVEL=debug", "LOG_FORMAT=json", "MARKET_PRICE_PROVIDERS=sim, pricelist", "PRICELIST_CONFIG=lists.json",
 		"MARKET_PRICE_CURRENCY=EUR", "MARKET_PRICE_RATES=USD=0.923@2026-11-20,CNY=0.1274@2026-11-19", "MARKET_PRICE_SCOPE=all",
 		"MARKET_PRICE_TTL=0", "MARKET_PRICE_MISSING_RETRY=30m", "MARKET_PRICE_PROVIDER_WAIT=90s", "MARKET_PRICE_NO_SALES_WINDOW=168h", "MARKET_PRICE_NO_SALES_RETRY=24h",
@@ -178,7 +178,7 @@ func TestLoad_ReadsEverySetting(t *testing.T) {
 	day := time.Date(2026, 11, 20, 0, 0, 0, 0, time.UTC)
 	want := &Config{
 		DatabaseWait: 5 * time.Second,
-		ListenAddr:   "[::1]:0", DataDir: c.DataDir, Database: c.Database, LogLevel: slog.LevelDebug, LogFormat: LogJSON,
+		ListenAddr:   "[::1]:0", MaxConnections: 300, DataDir: c.DataDir, Database: c.Database, LogLevel: slog.LevelDebug, LogFormat: LogJSON,
 		TrustedProxies: []netip.Prefix{
 			netip.MustParsePrefix("10.1.2.3/32"), netip.MustParsePrefix("fd00::/8"), netip.MustParsePrefix("10.0.0.0/8"),
 		},
