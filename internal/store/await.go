@@ -18,7 +18,7 @@ const awaitPause = time.Second
 func Await(ctx context.Context, url string, atMost time.Duration, log *slog.Logger) error {
 	write, read, err := openPostgres(Options{URL: url})
 	if err != nil {
-		return nil //nolint:nilerr // Open says what is wrong with the address
+		return nil // Open says what is wrong with the address
 	}
 	defer func() { _ = errors.Join(write.Close(), read.Close()) }() // nothing was written
 	for end := time.Now().Add(atMost); ; {
@@ -27,7 +27,7 @@ func Await(ctx context.Context, url string, atMost time.Duration, log *slog.Logg
 			return ctx.Err()
 		}
 		if err == nil || !passes(err) && pgCode(err) != pgNoDatabase {
-			return nil //nolint:nilerr // likewise
+			return nil // likewise
 		}
 		left := time.Until(end)
 		if left <= 0 {
