@@ -184,6 +184,7 @@ func (s *server) listings(w http.ResponseWriter, c *call) error {
 	f := view.ListingFilter{
 		UserID: c.values["userId"], AppID: int32(c.values.number("appId")), Name: c.values["name"], State: c.values["state"],
 		Currency: c.values["currency"], MinPrice: c.values.number("minPrice"), MaxPrice: c.values.number("maxPrice"),
+		From: c.values.moment("from"), To: c.values.moment("to"),
 	}
 	if phase, given := c.values["phase"]; given {
 		f.Phase = &phase

@@ -59,7 +59,10 @@ func decodePurchase(body io.Reader) (p market.Purchase, err error) {
 }
 
 func (s *server) trades(w http.ResponseWriter, c *call) error {
-	f := view.TradeFilter{UserID: c.values["userId"], AppID: int32(c.values.number("appId")), State: c.values["state"]}
+	f := view.TradeFilter{
+		UserID: c.values["userId"], AppID: int32(c.values.number("appId")), State: c.values["state"],
+		From: c.values.moment("from"), To: c.values.moment("to"),
+	}
 	page, err := s.Reader.Trades(c.Context(), f, c.values["cursor"], c.limit())
 	return answer(w, page, err)
 }

@@ -9,6 +9,7 @@ import (
 	"sort"
 	"strconv"
 	"strings"
+	"time"
 	"unicode/utf8"
 
 	"assay/internal/catalog"
@@ -51,6 +52,8 @@ var (
 	tradeState   = choice("state", "", "Only trades in this state.", "pending", "completed", "reversed", "settled")
 	minPrice     = number("minPrice", 0, market.MaxPrice, "", "Only of this price or more, in minor units.")
 	maxPrice     = number("maxPrice", 1, market.MaxPrice, "", "Only of this price or less, in minor units.")
+	createdFrom  = moment("from", "Only created at this time or later.")
+	createdTo    = moment("to", "Only created before this time.")
 	itemName     = param{
 		name: "name", in: "query", schema: schema{"type": "string"}, check: catalog.CheckName, doc: "Only of this market hash name, of all phases without phase.",
 	}
@@ -129,6 +132,17 @@ func number(name string, least, most int64, preset, doc string) param {
 	return p
 }
 
+// moment is a time.
+func moment(name, doc string) param {
+	return param{name: name, in: "query", doc: doc, schema: schema{"type": "string", "format": "date-time"}, check: func(value string) error {
+		// Beyond these years the database's microseconds would overflow.
+		if at, err := time.Parse(time.RFC3339, value); err != nil || at.Year() < 1970 || at.Year() > 9999 {
+			return errors.New("must be a time of RFC 3339, such as 2026-01-31T12:00:00Z, with %2B for a plus")
+		}
+		return nil
+	}}
+}
+
 // flag is 1, 0, true or false.
 func flag(name, doc string) param { return choice(name, "0", doc, "0", "1", "true", "false") }
 
@@ -163,6 +177,12 @@ func (v values) flag(name string) bool { return v[name] == "1" || v[name] == "tr
 func (v values) number(name string) int64 {
 	n, _ := strconv.ParseInt(v[name], 10, 64) // was checked
 	return n
+}
+
+// moment returns the zero time for an absent one.
+func (v values) moment(name string) time.Time {
+	at, _ := time.Parse(time.RFC3339, v[name]) // was checked
+	return at
 }
 
 // bind checks what a request gives for the parameters of its operation, and

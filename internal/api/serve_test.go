@@ -152,6 +152,10 @@ func TestServe_HandsDownWhatWasAsked(t *testing.T) {
 		{"GET", "/api/prices/items?appId=252490&q=a%26b", "", `items[252490,"a\u0026b","",100]`},
 		{"PUT", "/api/users/a%2Fb", `{}`, `putUser[{"ID":"a/b","SteamID":"","DisplayName":"","Leaderboard":true,"KeepLeaderboard":true}]`},
 		{"PUT", "/api/users/u1", `{"steamId":"76561198000000001","displayName":"Änn","leaderboard":false}`, `putUser[{"ID":"u1","SteamID":"76561198000000001","DisplayName":"Änn","Leaderboard":false,"KeepLeaderboard":false}]`},
+		{
+			"GET", "/api/trades?from=2026-01-31T12:00:00Z&to=2026-02-01T02:00:00.5%2B02:00", "",
+			`trades[{"UserID":"","AppID":0,"State":"","From":"2026-01-31T12:00:00Z","To":"2026-02-01T02:00:00.5+02:00"},"",100]`,
+		},
 		{"GET", "/api/inventory/u1", "", `inventory["u1",0,"",100]`},
 		{"GET", "/api/inventory/u1?appId=730", "", `inventory["u1",730,"",100]`},
 	} {

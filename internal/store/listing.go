@@ -5,7 +5,9 @@ import (
 	"context"
 	"database/sql"
 	"errors"
+	"math"
 	"slices"
+	"time"
 
 	"assay/internal/market"
 )
@@ -179,7 +181,28 @@ type ListingFilter struct {
 	State              market.ListingState
 	Currency           string
 	MinPrice, MaxPrice int64
-	Before             int64 // ids below
+	Created            Period
+	Before             int64 // ids below; with a period, of those created at its end
+}
+
+// Period limits a list to what was created from one time on and before another, and
+// orders it by that time. Times that are zero do not matter.
+type Period struct {
+	From, To time.Time
+	Through  bool // to the end as well: those created then have ids below the filter's
+}
+
+func (p Period) limited() bool { return !p.From.IsZero() || !p.To.IsZero() }
+
+// bounds are the time that a list is from, and the time and id that it is below.
+func (p Period) bounds(before int64) (from, to, id int64) {
+	switch {
+	case p.To.IsZero():
+		return micros(p.From), math.MaxInt64, before
+	case p.Through:
+		return micros(p.From), micros(p.To), before
+	}
+	return micros(p.From), micros(p.To), 0
 }
 
 // The conditions that an index finds listings by, newest first, and the rest. States
@@ -190,12 +213,19 @@ const (
 	listingsOfSeller = ` WHERE l.seller_key = $7 AND l.id < $1`
 	listingsOfItem   = ` WHERE l.item_id = $9 AND l.id < $1`
 
+	listingsCreated         = ` WHERE l.created_at >= $9 AND (l.created_at, l.id) < ($10, $1)`
+	listingsCreatedBySeller = listingsCreated + ` AND l.seller_key = $7`
+	listingsCreatedOfItem   = listingsCreated + ` AND l.item_id = $11`
+
 	listingsActive    = ` AND l.state = 'active'`
 	listingsCancelled = ` AND l.state = 'cancelled'`
 	listingsExpired   = ` AND l.state = 'expired'`
 
 	listingRest = ` AND ($2 = 0 OR l.app_id = $2) AND ($3 = '' OR l.state = $3) AND ($4 = '' OR l.currency = $4)
-		AND l.price >= $5 AND ($6 = 0 OR l.price <= $6) AND ($7 = 0 OR l.seller_key = $7) ORDER BY l.id DESC LIMIT $8`
+		AND l.price >= $5 AND ($6 = 0 OR l.price <= $6) AND ($7 = 0 OR l.seller_key = $7)`
+
+	listingsByID   = ` ORDER BY l.id DESC LIMIT $8`
+	listingsByTime = ` ORDER BY l.created_at DESC, l.id DESC LIMIT $8`
 )
 
 // listings is the query for what a filter lets through, of one item unless that
@@ -211,6 +241,22 @@ func (f *ListingFilter) listings(item int64, limit int) (query string, args []an
 	case market.Expired:
 		state = listingsExpired
 	}
+	order := listingsByID
+	if f.Created.limited() {
+		var from, to int64
+		from, to, args[0] = f.Created.bounds(f.Before)
+		args, order = append(args, from, to), listingsByTime
+		switch {
+		case item != 0:
+			where, args = listingsCreatedOfItem, append(args, item)
+		case f.Seller != 0:
+			where = listingsCreatedBySeller
+		default:
+			where = listingsCreated
+		}
+		query = listingColumns + where + listingRest + order
+		return query, args
+	}
 	switch {
 	case item != 0:
 		where, args = listingsOfItem, append(args, item)
@@ -219,7 +265,7 @@ func (f *ListingFilter) listings(item int64, limit int) (query string, args []an
 	case f.AppID != 0:
 		where = listingsOfApp
 	}
-	query = listingColumns + where + state + listingRest
+	query = listingColumns + where + state + listingRest + order
 	return query, args
 }
 
@@ -243,6 +289,11 @@ func (s *Store) Listings(ctx context.Context, f ListingFilter, limit int) ([]mar
 		}
 		all = append(all, some...)
 	}
-	slices.SortFunc(all, func(a, b market.Listing) int { return cmp.Compare(b.ID, a.ID) })
+	slices.SortFunc(all, func(a, b market.Listing) int {
+		if f.Created.limited() {
+			return cmp.Or(b.CreatedAt.Compare(a.CreatedAt), cmp.Compare(b.ID, a.ID))
+		}
+		return cmp.Compare(b.ID, a.ID)
+	})
 	return all[:min(limit, len(all))], nil
 }

@@ -5,6 +5,7 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+	"time"
 
 	"assay/internal/market"
 	"assay/internal/store"
@@ -40,6 +41,10 @@ func TestListings_AreFoundByAnIndexWhateverIsAskedFor(t *testing.T) {
 			{"of a seller", "listing_seller", with(func(f *store.ListingFilter) { f.Seller = 3 }), 0},
 			{"active, of an item", "listing_active_item", with(func(f *store.ListingFilter) { f.State = market.Active }), 2},
 			{"of an item", "listing_item", before, 2},
+			{"created since", "listing_created", with(func(f *store.ListingFilter) { f.Created.From = time.UnixMicro(39_000) }), 0},
+			{"active, created within", "listing_created", with(func(f *store.ListingFilter) {
+				f.State, f.Created = market.Active, store.Period{From: time.UnixMicro(1_000), To: time.UnixMicro(2_000)}
+			}), 0},
 		} {
 			t.Run(name+"/"+c.what, func(t *testing.T) {
 				query, args := store.ListingsQuery(c.filter, c.item, 1_000)
@@ -67,7 +72,7 @@ func fillListings(t *testing.T, db *sql.DB, d store.Dialect) {
 		`INSERT INTO listing (seller_key, app_id, context_id, asset_id, item_id, amount, price, currency, state, created_at)
 			WITH RECURSIVE n (i) AS (SELECT 0 UNION ALL SELECT i + 1 FROM n WHERE i < 39999)
 			SELECT i / 100 % 97, CASE WHEN i / 100 % 40 = 0 THEN 440 ELSE 730 END, '2', 'a' || i, i / 100 % 89, 1, i % 1000, 'USD',
-				CASE WHEN i % 100 = 0 THEN 'active' WHEN i % 100 = 1 THEN 'cancelled' ELSE 'sold' END, 0 FROM n`,
+				CASE WHEN i % 100 = 0 THEN 'active' WHEN i % 100 = 1 THEN 'cancelled' ELSE 'sold' END, i FROM n`,
 		`ANALYZE`,
 	}
 	if d == store.OnPostgres {

@@ -96,10 +96,11 @@ func (s *Store) Trade(ctx context.Context, id int64) (*market.Trade, error) {
 
 // TradeFilter says which trades are meant. What is zero does not matter.
 type TradeFilter struct {
-	User   int64 // key of seller or buyer
-	AppID  int32
-	State  market.TradeState
-	Before int64 // ids below
+	User    int64 // key of seller or buyer
+	AppID   int32
+	State   market.TradeState
+	Created Period
+	Before  int64 // ids below; with a period, of those created at its end
 }
 
 const (
@@ -112,11 +113,29 @@ const (
 			UNION ALL
 			SELECT id FROM (SELECT id FROM trade WHERE buyer_key = $5 AND id < $1 AND ($2 = 0 OR app_id = $2) AND ($3 = '' OR state = $3)
 				ORDER BY id DESC LIMIT $4) bought)` + tradeRest
+
+	tradesCreated = tradeColumns + ` WHERE d.created_at >= $5 AND (d.created_at, d.id) < ($6, $1)
+		AND ($2 = 0 OR d.app_id = $2) AND ($3 = '' OR d.state = $3) ORDER BY d.created_at DESC, d.id DESC LIMIT $4`
+	tradesCreatedOfUser = tradeColumns + ` WHERE d.id IN (
+			SELECT id FROM (SELECT id FROM trade WHERE seller_key = $7 AND created_at >= $5 AND (created_at, id) < ($6, $1)
+				AND ($2 = 0 OR app_id = $2) AND ($3 = '' OR state = $3) ORDER BY created_at DESC, id DESC LIMIT $4) sold
+			UNION ALL
+			SELECT id FROM (SELECT id FROM trade WHERE buyer_key = $7 AND created_at >= $5 AND (created_at, id) < ($6, $1)
+				AND ($2 = 0 OR app_id = $2) AND ($3 = '' OR state = $3) ORDER BY created_at DESC, id DESC LIMIT $4) bought)
+		ORDER BY d.created_at DESC, d.id DESC LIMIT $4`
 )
 
 // Trades lists trades, the newest first.
 func (s *Store) Trades(ctx context.Context, f TradeFilter, limit int) ([]market.Trade, error) {
 	args := []any{f.Before, f.AppID, string(f.State), limit}
+	if f.Created.limited() {
+		var from, to int64
+		from, to, args[0] = f.Created.bounds(f.Before)
+		if args = append(args, from, to); f.User != 0 {
+			return collect(ctx, s.read, scanTrade, tradesCreatedOfUser, append(args, f.User)...)
+		}
+		return collect(ctx, s.read, scanTrade, tradesCreated, args...)
+	}
 	if f.User != 0 {
 		return collect(ctx, s.read, scanTrade, tradesOfUser, append(args, f.User)...)
 	}

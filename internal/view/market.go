@@ -102,13 +102,42 @@ type ListingFilter struct {
 	State              string
 	Currency           string
 	MinPrice, MaxPrice int64
+	From, To           time.Time // of creation; To is exclusive
 }
 
 // TradeFilter says which trades are meant; what is empty does not matter.
 type TradeFilter struct {
-	UserID string // seller or buyer
-	AppID  int32
-	State  string
+	UserID   string // seller or buyer
+	AppID    int32
+	State    string
+	From, To time.Time // of creation; To is exclusive
+}
+
+// readCreated reads the cursor of a list that may be limited to a time of creation.
+// The list is ordered by that time then, and its cursors are its own.
+func readCreated(after, list string, from, to time.Time, before *int64) (store.Period, error) {
+	p := store.Period{From: from, To: to}
+	if from.IsZero() && to.IsZero() {
+		return p, readCursor(after, list, before)
+	}
+	if after == "" {
+		return p, nil
+	}
+	var at int64 // microseconds
+	err := readCursor(after, list+" created", &at, before)
+	p.To, p.Through = time.UnixMicro(at).UTC(), true
+	if err == nil && !to.IsZero() && !p.To.Before(to) {
+		p.To, p.Through = to, false // a cursor of a longer period
+	}
+	return p, err
+}
+
+// createdCursor is the cursor after an entry of such a list.
+func createdCursor(list string, from, to, created time.Time, id int64) *string {
+	if from.IsZero() && to.IsZero() {
+		return cursor(list, id)
+	}
+	return cursor(list+" created", created.UnixMicro(), id)
 }
 
 // ListingOf shows a listing.
@@ -159,7 +188,8 @@ func (r *Reader) Listings(ctx context.Context, f ListingFilter, after string, li
 	if f.Phase != nil {
 		by.Phase = *f.Phase
 	}
-	if err := readCursor(after, "listings", &by.Before); err != nil {
+	var err error
+	if by.Created, err = readCreated(after, "listings", f.From, f.To, &by.Before); err != nil {
 		return none, err
 	}
 	if f.UserID != "" {
@@ -170,7 +200,7 @@ func (r *Reader) Listings(ctx context.Context, f ListingFilter, after string, li
 		by.Seller = key
 	}
 	rows, err := r.o.Store.Listings(ctx, by, limit+1)
-	return page(rows, limit, ListingOf, func(l *market.Listing) *string { return cursor("listings", l.ID) }), err
+	return page(rows, limit, ListingOf, func(l *market.Listing) *string { return createdCursor("listings", f.From, f.To, l.CreatedAt, l.ID) }), err
 }
 
 // Listing returns a listing, or a fault.NotFound.
@@ -189,7 +219,8 @@ func (r *Reader) Listing(ctx context.Context, id int64) (Listing, error) {
 func (r *Reader) Trades(ctx context.Context, f TradeFilter, after string, limit int) (Page[Trade], error) {
 	none := Page[Trade]{Items: []Trade{}}
 	by := store.TradeFilter{AppID: f.AppID, State: market.TradeState(f.State), Before: 1 << 62}
-	if err := readCursor(after, "trades", &by.Before); err != nil {
+	var err error
+	if by.Created, err = readCreated(after, "trades", f.From, f.To, &by.Before); err != nil {
 		return none, err
 	}
 	if f.UserID != "" {
@@ -200,7 +231,7 @@ func (r *Reader) Trades(ctx context.Context, f TradeFilter, after string, limit 
 		by.User = key
 	}
 	rows, err := r.o.Store.Trades(ctx, by, limit+1)
-	return page(rows, limit, TradeOf, func(t *market.Trade) *string { return cursor("trades", t.ID) }), err
+	return page(rows, limit, TradeOf, func(t *market.Trade) *string { return createdCursor("trades", f.From, f.To, t.CreatedAt, t.ID) }), err
 }
 
 // Trade returns a trade, or a fault.NotFound.

@@ -515,6 +515,7 @@ CREATE INDEX listing_cancelled ON listing (id) WHERE state = 'cancelled';
 CREATE INDEX listing_expired ON listing (id) WHERE state = 'expired';
 CREATE INDEX listing_item ON listing (item_id, id);
 CREATE INDEX listing_seller ON listing (seller_key, id);
+CREATE INDEX listing_created ON listing (created_at, id);
 
 -- Contract: Trade. What was sold, for how much and what became of it.
 CREATE TABLE trade (
@@ -550,6 +551,7 @@ CREATE TABLE trade (
 ) WITH (fillfactor = 70);
 CREATE INDEX trade_seller ON trade (seller_key, id);
 CREATE INDEX trade_buyer ON trade (buyer_key, id);
+CREATE INDEX trade_created ON trade (created_at, id);
 CREATE INDEX trade_asset ON trade (seller_key, app_id, context_id, asset_id) WHERE state IN ('pending', 'completed');
 CREATE INDEX trade_due ON trade (settle_at, id) WHERE state = 'completed';
 CREATE INDEX trade_state ON trade (state, created_at, id);
