@@ -110,6 +110,8 @@ type Trading interface {
 	// List lists what is offered, and tells of each in their order.
 	List(ctx context.Context, offers market.Offers, seal func(once.Keeper, []view.Offered) error) error
 	CancelListing(ctx context.Context, id int64) error
+	// CancelListings cancels each for itself, and answers in their order.
+	CancelListings(ctx context.Context, ids []int64) ([]view.Withdrawn, error)
 	// RepriceListing gives an active listing a price in minor units.
 	RepriceListing(ctx context.Context, id, price int64) error
 	Purchase(ctx context.Context, p market.Purchase, seal func(once.Keeper, view.Trade) error) error

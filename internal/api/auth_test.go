@@ -16,7 +16,7 @@ import (
 // time: the table must hold these and no others.
 var contractRoutes = []string{
 	"GET /api/community/top-traders", "GET /api/health",
-	"POST /api/listings", "POST /api/listings/batch", "GET /api/listings", "GET /api/listings/{id}", "DELETE /api/listings/{id}",
+	"POST /api/listings", "POST /api/listings/batch", "POST /api/listings/cancel", "GET /api/listings", "GET /api/listings/{id}", "DELETE /api/listings/{id}",
 	"POST /api/listings/{id}/purchase", "GET /api/trades", "GET /api/trades/{id}", "POST /api/trades/{id}/complete", "POST /api/trades/{id}/reverse",
 	"GET /api/inventory/{userId}", "POST /api/inventory/{userId}/sync",
 	"GET /api/market-prices/job-debug", "GET /api/market-prices/jobs", "GET /api/market-prices/jobs/{id}",

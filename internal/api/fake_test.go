@@ -300,6 +300,13 @@ func (f *fakes) List(_ context.Context, o market.Offers, seal func(once.Keeper, 
 
 func (f *fakes) CancelListing(_ context.Context, id int64) error { return f.note("cancelListing", id) }
 
+func (f *fakes) CancelListings(_ context.Context, ids []int64) ([]view.Withdrawn, error) {
+	return []view.Withdrawn{
+		{ID: "17", Status: 200, Listing: new(aListing("17"))},
+		{ID: "18", Status: 404, Error: &view.Refusal{Code: "listing_not_found", Detail: "No."}},
+	}, f.note("cancelListings", ids)
+}
+
 func (f *fakes) RepriceListing(_ context.Context, id, price int64) error {
 	return f.note("repriceListing", id, price)
 }
@@ -563,6 +570,8 @@ func example(op operation) (path, body string) {
 		return path, `{"userId":"u1","appId":730,"contextId":"2","assetId":"1","price":100,"currency":"USD"}`
 	case "/api/listings/batch":
 		return path, `{"userId":"u1","appId":730,"contextId":"2","items":[{"assetId":"1","price":100,"currency":"USD"},{"assetId":"gone","price":100,"currency":"USD"}]}`
+	case "/api/listings/cancel":
+		return path, `{"ids":["17","18"]}`
 	case "/api/listings/{id}":
 		return path, `{"price":100}`
 	case "/api/listings/{id}/purchase":

@@ -216,6 +216,46 @@ func (s *server) cancelListing(w http.ResponseWriter, c *call) error {
 	return s.listing(w, c)
 }
 
+// cancelBody describes what POST /api/listings/cancel takes; decodeCancel reads it.
+type cancelBody struct {
+	IDs []string `json:"ids"`
+}
+
+// withdrawnList answers the cancellation of several listings.
+type withdrawnList struct {
+	Items []view.Withdrawn `json:"items"`
+}
+
+func (s *server) cancelListings(w http.ResponseWriter, c *call) error {
+	ids, err := decodeCancel(c.Body)
+	if err != nil {
+		return err
+	}
+	items, err := s.Trading.CancelListings(c.Context(), ids)
+	return answer(w, withdrawnList{items}, err)
+}
+
+func decodeCancel(body io.Reader) (ids []int64, err error) {
+	in := strictjson.NewReader(body)
+	has := false
+	in.Object([]string{"ids"}, func(member string) bool {
+		if member != "ids" {
+			return false
+		}
+		has = true
+		in.Array(func(i int) {
+			if i == market.MostCancels {
+				in.Stop(fault.New(fault.TooLarge, "too_many_items", "At most %d listings can be cancelled at once.", market.MostCancels))
+				return
+			}
+			ids = append(ids, readID(in, "listing"))
+		})
+		return true
+	})
+	in.Require("", "ids", has)
+	return ids, in.Finish()
+}
+
 // priceBody describes the new price of a listing; decodePrice reads it.
 type priceBody struct {
 	Price int64 `json:"price"`

@@ -61,7 +61,7 @@ func decodeEntry(body io.Reader) (wallet.Order, error) {
 		case "reverses":
 			if !in.Null() {
 				reverses = true
-				o.Reverses = readID(in)
+				o.Reverses = readID(in, "transaction")
 			}
 		case "note":
 			if in.Null() {
@@ -122,14 +122,14 @@ func readCurrency(in *strictjson.Reader) money.Currency {
 }
 
 // readID reads an id of ours: a whole number as a string.
-func readID(in *strictjson.Reader) int64 {
+func readID(in *strictjson.Reader, what string) int64 {
 	text, ok := in.Text(1, 20)
 	if !ok {
 		return 0
 	}
 	id, err := strconv.ParseInt(text, 10, 64)
 	if err != nil || id < 1 || strconv.FormatInt(id, 10) != text {
-		in.Fault("must be the id of a transaction")
+		in.Fault("must be the id of a %s", what)
 	}
 	return id
 }

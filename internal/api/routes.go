@@ -70,6 +70,7 @@ func (s *server) operations() []operation {
 		{"POST", fees + "/quote", admin, s.quoteFee, nil, &body{limit: maxBody, like: quoteBody{}}, answers{200: feeQuote{}}, []int{404, 422, 500, 503}, "What a payment costs, by which rule, and why."},
 		{"POST", "/api/listings", platform, s.createListing, nil, &body{limit: maxPush, like: listingBody{}, key: keyTaken}, answers{201: view.NewListing{}}, changes, "Sync a seller's inventory and list an asset of it."},
 		{"POST", "/api/listings/batch", platform, s.createListings, nil, &body{limit: maxPush, like: listingsBody{}, key: keyTaken}, answers{200: offeredList{}}, changes, "Sync a seller's inventory once and list up to 500 assets of it, each answered for itself."},
+		{"POST", "/api/listings/cancel", platform, s.cancelListings, nil, &body{limit: maxBody, like: cancelBody{}}, answers{200: withdrawnList{}}, []int{500, 503}, "Cancel up to 500 listings, each answered for itself."},
 		{"GET", "/api/listings", platform, s.listings, with(page, ofUser, itemName, anyAppID, phase, listingState, minPrice, maxPrice, currency, createdFrom, createdTo), nil, answers{200: view.Page[view.Listing]{}}, reads, "List listings, newest first."},
 		{"GET", "/api/listings/{id}", platform, s.listing, []param{listingID}, nil, answers{200: view.Listing{}}, finds, "A listing."},
 		{"DELETE", "/api/listings/{id}", platform, s.cancelListing, []param{listingID}, nil, answers{200: view.Listing{}}, changes, "Cancel a listing."},

@@ -156,6 +156,7 @@ func TestServe_HandsDownWhatWasAsked(t *testing.T) {
 			"GET", "/api/trades?from=2026-01-31T12:00:00Z&to=2026-02-01T02:00:00.5%2B02:00", "",
 			`trades[{"UserID":"","AppID":0,"State":"","From":"2026-01-31T12:00:00Z","To":"2026-02-01T02:00:00.5+02:00"},"",100]`,
 		},
+		{"POST", "/api/listings/cancel", `{"ids":["3","1","3"]}`, `cancelListings[[3,1,3]]`},
 		{"GET", "/api/inventory/u1", "", `inventory["u1",0,"",100]`},
 		{"GET", "/api/inventory/u1?appId=730", "", `inventory["u1",730,"",100]`},
 	} {

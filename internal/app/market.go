@@ -94,6 +94,15 @@ func (t trading) CancelListing(ctx context.Context, id int64) error {
 	return err
 }
 
+func (t trading) CancelListings(ctx context.Context, ids []int64) ([]view.Withdrawn, error) {
+	results, err := t.CancelAll(ctx, ids)
+	out := make([]view.Withdrawn, len(results))
+	for i := range results {
+		out[i] = view.WithdrawnOf(ids[i], &results[i])
+	}
+	return out, err
+}
+
 func (t trading) RepriceListing(ctx context.Context, id, price int64) error {
 	_, err := t.Reprice(ctx, id, price)
 	return err

@@ -3,6 +3,7 @@ package market
 import (
 	"context"
 	"errors"
+	"slices"
 	"time"
 
 	"assay/internal/fault"
@@ -156,23 +157,60 @@ func list(tx Tx, user int64, o *Offers, c *Created) error {
 // that ended otherwise is a fault.Conflict.
 func (s *Service) Cancel(ctx context.Context, id int64) (l Listing, err error) {
 	err = s.o.InTx(ctx, func(tx Tx) error {
-		item, err := tx.EndListing(id, Cancelled)
-		if err != nil {
-			return wrap("end listing", err)
-		}
-		found, err := tx.Listing(id)
-		switch {
-		case err != nil:
-			return wrap("listing", err)
-		case found == nil:
-			return notFound("listing", id)
-		case item == 0 && found.State != Cancelled:
-			return ended409(found)
-		}
-		l = *found
-		return nil
+		l, err = cancel(tx, id)
+		return err
 	})
 	return l, err
+}
+
+// Withdrawn is the result of one listing that was to be cancelled.
+type Withdrawn struct {
+	Listing Listing      // unless it was refused
+	Refused *fault.Error // not found, or ended otherwise; nil: it is cancelled
+}
+
+// MostCancels is how many listings can be cancelled at once.
+const MostCancels = 500
+
+// CancelAll cancels listings in one transaction, each as Cancel would, and returns
+// the results in the order of the ids.
+func (s *Service) CancelAll(ctx context.Context, ids []int64) (out []Withdrawn, err error) {
+	inOrder := slices.Compact(slices.Sorted(slices.Values(ids))) // of all such transactions, so that none deadlock
+	err = s.o.InTx(ctx, func(tx Tx) error {
+		results := make(map[int64]Withdrawn, len(ids))
+		for _, id := range inOrder {
+			l, err := cancel(tx, id)
+			refused := fault.Of(err)
+			if err != nil && (refused == nil || refused.Kind != fault.Conflict && refused.Kind != fault.NotFound) {
+				return err
+			}
+			results[id] = Withdrawn{Listing: l, Refused: refused}
+		}
+		out = make([]Withdrawn, len(ids))
+		for i, id := range ids {
+			out[i] = results[id]
+		}
+		return nil
+	})
+	return out, err
+}
+
+// cancel ends a listing, or returns a fault.NotFound or fault.Conflict.
+func cancel(tx Tx, id int64) (l Listing, err error) {
+	item, err := tx.EndListing(id, Cancelled)
+	if err != nil {
+		return l, wrap("end listing", err)
+	}
+	found, err := tx.Listing(id)
+	switch {
+	case err != nil:
+		return l, wrap("listing", err)
+	case found == nil:
+		return l, notFound("listing", id)
+	case item == 0 && found.State != Cancelled:
+		return l, ended409(found)
+	}
+	return *found, nil
 }
 
 // Reprice gives an active listing another price, and returns it. A listing that has

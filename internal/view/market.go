@@ -57,6 +57,14 @@ type Offered struct {
 	Refused *fault.Error `json:"-"`
 }
 
+// Withdrawn is the result of one of several listings that were to be cancelled.
+type Withdrawn struct {
+	ID      string   `json:"id"`
+	Status  int      `json:"status"` // 200, or as a request of its own would have been refused
+	Listing *Listing `json:"listing"`
+	Error   *Refusal `json:"error"`
+}
+
 // Refusal is why one of several things was not done.
 type Refusal struct {
 	Code   string `json:"code"`
@@ -164,6 +172,16 @@ func OfferedOf(c *market.Created, base money.Currency, now time.Time) Offered {
 	}
 	const created = 201
 	return Offered{AssetID: c.Offer.AssetID, Status: created, Listing: &listing, PriceCheck: &check}
+}
+
+// WithdrawnOf shows the result of a listing that was to be cancelled.
+func WithdrawnOf(listing int64, w *market.Withdrawn) Withdrawn {
+	if w.Refused != nil {
+		return Withdrawn{ID: id(listing), Status: w.Refused.Kind.Status(), Error: &Refusal{Code: w.Refused.Code, Detail: w.Refused.Detail}}
+	}
+	l := ListingOf(&w.Listing)
+	const cancelled = 200
+	return Withdrawn{ID: l.ID, Status: cancelled, Listing: &l}
 }
 
 // TradeOf shows a trade.
