@@ -90,6 +90,8 @@ type MissingQueue interface {
 
 // Users keeps what the platform says of its users.
 type Users interface {
+	// User returns a user, or a fault.NotFound.
+	User(ctx context.Context, id string) (view.User, error)
 	// PutUser returns the user as it is stored then.
 	PutUser(ctx context.Context, user inventory.User) (view.User, error)
 }

@@ -214,6 +214,10 @@ func (f *fakes) Pull(_ context.Context, userID string, appID int32, contextID st
 	return view.SyncResult{Added: 1}, f.note("pull", userID, appID, contextID)
 }
 
+func (f *fakes) User(_ context.Context, id string) (view.User, error) {
+	return view.User{UserID: id, DisplayName: new("Anna")}, f.note("user", id)
+}
+
 func (f *fakes) PutUser(_ context.Context, user inventory.User) (view.User, error) {
 	return view.User{UserID: user.ID, SteamID: &user.SteamID, DisplayName: &user.DisplayName, Leaderboard: user.Leaderboard}, f.note("putUser", user)
 }

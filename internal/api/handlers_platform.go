@@ -43,6 +43,11 @@ func (s *server) putUser(w http.ResponseWriter, c *call) error {
 	return answer(w, stored, err)
 }
 
+func (s *server) user(w http.ResponseWriter, c *call) error {
+	found, err := s.Users.User(c.Context(), c.values["userId"])
+	return answer(w, found, err)
+}
+
 // decodeUser reads what is said of a user. Who was opted out of the leaderboard
 // stays so until the platform says otherwise.
 func decodeUser(body io.Reader) (inventory.User, error) {

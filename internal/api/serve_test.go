@@ -42,7 +42,7 @@ func TestServe_RefusesUnknownPathsAndMethods(t *testing.T) {
 	for _, c := range []struct{ method, path, allow string }{
 		{"POST", "/api/market-prices/status", "GET, HEAD"},
 		{"GET", "/api/market-prices/refresh", "POST"},
-		{"DELETE", "/api/users/u1", "PUT"},
+		{"DELETE", "/api/users/u1", "GET, HEAD, PUT"},
 		{"OPTIONS", "/api/prices/items/x", "GET, HEAD"},
 		{"BREW", "/docs", "GET, HEAD"},
 	} {
@@ -150,6 +150,7 @@ func TestServe_HandsDownWhatWasAsked(t *testing.T) {
 		{"POST", "/api/market-prices/providers/sim/accept?market=a+b", "", `acceptSource["sim","a b"]`},
 		{"GET", "/api/prices/items", "", `items[730,"","",100]`},
 		{"GET", "/api/prices/items?appId=252490&q=a%26b", "", `items[252490,"a\u0026b","",100]`},
+		{"GET", "/api/users/a%2Fb", "", `user["a/b"]`},
 		{"PUT", "/api/users/a%2Fb", `{}`, `putUser[{"ID":"a/b","SteamID":"","DisplayName":"","Leaderboard":true,"KeepLeaderboard":true}]`},
 		{"PUT", "/api/users/u1", `{"steamId":"76561198000000001","displayName":"Änn","leaderboard":false}`, `putUser[{"ID":"u1","SteamID":"76561198000000001","DisplayName":"Änn","Leaderboard":false,"KeepLeaderboard":false}]`},
 		{

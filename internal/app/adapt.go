@@ -2,10 +2,13 @@ package app
 
 import (
 	"context"
+	"database/sql"
+	"errors"
 	"fmt"
 
 	"assay/internal/admission"
 	"assay/internal/config"
+	"assay/internal/fault"
 	"assay/internal/inventory"
 	"assay/internal/inventory/steaminv"
 	"assay/internal/once"
@@ -103,7 +106,14 @@ func (i inventories) PutUser(ctx context.Context, u inventory.User) (view.User, 
 	if err := i.Service.PutUser(ctx, u); err != nil {
 		return view.User{}, err
 	}
-	stored, err := i.store.User(ctx, u.ID)
+	return i.User(ctx, u.ID)
+}
+
+func (i inventories) User(ctx context.Context, id string) (view.User, error) {
+	stored, err := i.store.User(ctx, id)
+	if errors.Is(err, sql.ErrNoRows) {
+		return view.User{}, fault.New(fault.NotFound, "user_not_found", "There is no such user.")
+	}
 	return view.User{
 		UserID: stored.ID, SteamID: orNil(stored.SteamID), DisplayName: orNil(stored.DisplayName), Leaderboard: stored.Leaderboard,
 	}, err

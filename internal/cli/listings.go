@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"net/url"
 	"strconv"
+	"strings"
 
 	"assay/internal/view"
 )
@@ -15,6 +16,7 @@ import (
 type listingsCmd struct {
 	List   listingsListCmd   `cmd:"" default:"withargs" help:"List listings, the newest first."`
 	Show   listingsShowCmd   `cmd:"" help:"Show a listing."`
+	Price  listingsPriceCmd  `cmd:"" help:"Change the price of an active listing."`
 	Cancel listingsCancelCmd `cmd:"" help:"Cancel a listing."`
 }
 
@@ -77,7 +79,22 @@ func (*listingsShowCmd) examples() []example {
 
 // Run shows it.
 func (c *listingsShowCmd) Run(ctx context.Context, s *session) error {
-	return oneListing(ctx, s, http.MethodGet, c.ID)
+	return oneListing(ctx, s, http.MethodGet, c.ID, nil)
+}
+
+// listingsPriceCmd changes the price of a listing.
+type listingsPriceCmd struct {
+	ID    string `arg:"" help:"Number of the listing."`
+	Price int64  `arg:"" help:"New price in minor units of the listing's currency: 1990 is 19.90 USD."`
+}
+
+func (*listingsPriceCmd) examples() []example {
+	return []example{{"listings price 12 1990", "offer listing 12 for 1990 minor units from now on"}}
+}
+
+// Run changes it.
+func (c *listingsPriceCmd) Run(ctx context.Context, s *session) error {
+	return oneListing(ctx, s, http.MethodPatch, c.ID, strings.NewReader(fmt.Sprintf(`{"price":%d}`, c.Price)))
 }
 
 // listingsCancelCmd cancels a listing.
@@ -91,17 +108,17 @@ func (*listingsCancelCmd) examples() []example {
 
 // Run cancels it.
 func (c *listingsCancelCmd) Run(ctx context.Context, s *session) error {
-	return oneListing(ctx, s, http.MethodDelete, c.ID)
+	return oneListing(ctx, s, http.MethodDelete, c.ID, nil)
 }
 
 // oneListing sends a request about a listing and prints the listing.
-func oneListing(ctx context.Context, s *session, method, id string) error {
+func oneListing(ctx context.Context, s *session, method, id string, body io.Reader) error {
 	api, err := s.server()
 	if err != nil {
 		return err
 	}
 	var l view.Listing
-	if err := api.do(ctx, request{method: method, path: listingsPath + "/" + segment(id), with: api.platform}, &l); err != nil {
+	if err := api.do(ctx, request{method: method, path: listingsPath + "/" + segment(id), with: api.platform, body: body}, &l); err != nil {
 		return err
 	}
 	return s.out.result(l, func(w io.Writer) {

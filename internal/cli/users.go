@@ -10,7 +10,30 @@ import (
 
 // usersCmd holds the commands about users.
 type usersCmd struct {
-	Put usersPutCmd `cmd:"" help:"Create a user, or replace what is known of one."`
+	Show usersShowCmd `cmd:"" help:"Show what is known of a user."`
+	Put  usersPutCmd  `cmd:"" help:"Create a user, or replace what is known of one."`
+}
+
+// usersShowCmd shows a user.
+type usersShowCmd struct {
+	User string `arg:"" help:"The platform's id of the user."`
+}
+
+func (*usersShowCmd) examples() []example {
+	return []example{{"users show u1", "show Steam id, name and leaderboard of u1"}}
+}
+
+// Run shows.
+func (c *usersShowCmd) Run(ctx context.Context, s *session) error {
+	api, err := s.server()
+	if err != nil {
+		return err
+	}
+	var user view.User
+	if err := api.do(ctx, request{path: "/api/users/" + segment(c.User), with: api.platform}, &user); err != nil {
+		return err
+	}
+	return s.out.result(user, func(w io.Writer) { writeUser(w, user) })
 }
 
 // usersPutCmd creates or replaces a user.
