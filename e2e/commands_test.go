@@ -46,6 +46,8 @@ func TestCommands_WorkWithARunningServer(t *testing.T) {
 			{"listings|price|" + listings[1] + "|1990", 0, "1,990 USD"},
 			{"listings|price|" + listings[1] + "|0", 7, "price"},
 			{"listings|cancel|" + listings[1], 0, "is cancelled"},
+			{"listings|cancel|" + listings[1] + "|" + listings[1], 0, "is cancelled"},
+			{"listings|cancel|" + listings[1] + "|999999", 1, "1 of 2"},
 			{"trades|--user|buyer", 0, "pending"},
 			{"trades|complete|" + trade.ID, 0, "is completed"},
 			{"trades|show|" + trade.ID, 0, "by rule"},

@@ -1,7 +1,9 @@
 package cli
 
 import (
+	"bytes"
 	"context"
+	"encoding/json"
 	"fmt"
 	"io"
 	"net/http"
@@ -17,7 +19,7 @@ type listingsCmd struct {
 	List   listingsListCmd   `cmd:"" default:"withargs" help:"List listings, the newest first."`
 	Show   listingsShowCmd   `cmd:"" help:"Show a listing."`
 	Price  listingsPriceCmd  `cmd:"" help:"Change the price of an active listing."`
-	Cancel listingsCancelCmd `cmd:"" help:"Cancel a listing."`
+	Cancel listingsCancelCmd `cmd:"" help:"Cancel listings."`
 }
 
 const listingsPath = "/api/listings"
@@ -97,18 +99,56 @@ func (c *listingsPriceCmd) Run(ctx context.Context, s *session) error {
 	return oneListing(ctx, s, http.MethodPatch, c.ID, strings.NewReader(fmt.Sprintf(`{"price":%d}`, c.Price)))
 }
 
-// listingsCancelCmd cancels a listing.
+// listingsCancelCmd cancels listings.
 type listingsCancelCmd struct {
-	ID string `arg:"" help:"Number of the listing."`
+	IDs []string `arg:"" name:"id" help:"Numbers of listings, up to 500."`
 }
 
 func (*listingsCancelCmd) examples() []example {
-	return []example{{"listings cancel 12", "cancel listing 12; a sold one cannot be cancelled"}}
+	return []example{
+		{"listings cancel 12", "cancel listing 12; a sold one cannot be cancelled"},
+		{"listings cancel 12 13 14", "cancel three, each for itself"},
+	}
 }
 
 // Run cancels it.
 func (c *listingsCancelCmd) Run(ctx context.Context, s *session) error {
-	return oneListing(ctx, s, http.MethodDelete, c.ID, nil)
+	if len(c.IDs) == 1 {
+		return oneListing(ctx, s, http.MethodDelete, c.IDs[0], nil)
+	}
+	api, err := s.server()
+	if err != nil {
+		return err
+	}
+	body, err := json.Marshal(map[string][]string{"ids": c.IDs})
+	if err != nil {
+		return err
+	}
+	var done struct {
+		Items []view.Withdrawn `json:"items"`
+	}
+	if err := api.do(ctx, request{method: http.MethodPost, path: listingsPath + "/cancel", with: api.platform, body: bytes.NewReader(body)}, &done); err != nil {
+		return err
+	}
+	refused := 0
+	for _, i := range done.Items {
+		if i.Error != nil {
+			refused++
+		}
+	}
+	err = s.out.result(done, func(w io.Writer) {
+		for _, i := range done.Items {
+			if i.Error == nil {
+				_, _ = fmt.Fprintf(w, "listing %s is cancelled\n", printable(i.ID))
+			} else {
+				_, _ = fmt.Fprintf(w, "listing %s: %s (%s)\n", printable(i.ID), printable(i.Error.Detail), printable(i.Error.Code))
+			}
+		}
+	})
+	if err == nil && refused > 0 {
+		err = fmt.Errorf("%d of %d listings could not be cancelled", refused, len(done.Items))
+	}
+	return err
 }
 
 // oneListing sends a request about a listing and prints the listing.
