@@ -19,12 +19,13 @@ type Class int
 
 // The classes.
 const (
-	Search      Class = iota // lists of items, with or without a search
-	Inventory                // pages of an inventory, with the total
-	Explanation              // an item with every market's quote
-	DryRun                   // what a refresh would do
-	List                     // any other list, and the debug reports
-	classes     = int(List) + 1
+	Search       Class = iota // lists of items, with or without a search
+	Inventory                 // pages of an inventory, with the total
+	Explanation               // an item with every market's quote
+	DryRun                    // what a refresh would do
+	List                      // any other list, and the debug reports
+	Verification              // a wallet, from its first entry on
+	classes      = int(Verification) + 1
 )
 
 // Limits of a Gate.

@@ -16,6 +16,7 @@ import (
 	"assay/internal/store"
 	"assay/internal/view"
 	"assay/internal/wallet"
+	"assay/internal/wallet/audit"
 	"assay/internal/web"
 )
 
@@ -42,6 +43,22 @@ func (c control) Start(ctx context.Context, forced bool, by string) (id int64, s
 func (c control) RetryFailed(ctx context.Context, id int64, by string) (job int64, started bool, err error) {
 	s, err := c.Engine.RetryFailed(ctx, id, by)
 	return s.JobID, s.Started, err
+}
+
+// wallets are the wallets as the API uses them: a verification reads a whole chain,
+// so it waits for a slot.
+type wallets struct {
+	*keeper
+	gate *admission.Gate
+}
+
+func (w wallets) Verify(ctx context.Context, userID, checkpoint string) (*audit.Report, error) {
+	leave, err := w.gate.Enter(ctx, admission.Verification)
+	if err != nil {
+		return nil, err
+	}
+	defer leave()
+	return w.keeper.Verify(ctx, userID, checkpoint)
 }
 
 func (c control) DryRun(ctx context.Context, forced bool) (view.DryRun, error) {
