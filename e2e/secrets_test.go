@@ -9,6 +9,7 @@ import (
 	"html"
 	"io"
 	"net/http"
+	"net/netip"
 	"net/url"
 	"os"
 	"os/exec"
@@ -111,6 +112,7 @@ type hoard struct {
 	f     *finder
 	shop  *providertest.Server
 	names []string
+	shown int            // requests of show
 	pg    *pgtest.Server // nil on SQLite
 }
 
@@ -125,7 +127,7 @@ func newHoard(t *testing.T, on engine) *hoard {
 	}
 	writeFile(t, config, `{"lists":[{"key":"shop","location":`+string(location)+`,"headers":{"X-Api-Key":"${SHOP_API_KEY}"},
 		"format":"csv","appId":730,"currency":"USD","name":"name","markets":[{"key":"shop","ask":"price"}]}]}`)
-	env := []string{"MARKET_PRICE_PROVIDERS=sim,pricelist", "SIM_BASE_URL=" + simURL, "PRICELIST_CONFIG=" + config, "LOG_LEVEL=debug"}
+	env := []string{"MARKET_PRICE_PROVIDERS=sim,pricelist", "SIM_BASE_URL=" + simURL, "PRICELIST_CONFIG=" + config, "LOG_LEVEL=debug", "TRUSTED_PROXIES=127.0.0.1"}
 	for name, value := range canaries {
 		env = append(env, name+"="+value)
 	}
@@ -207,6 +209,9 @@ func (h *hoard) show(path string, header http.Header) {
 		h.t.Fatal(err)
 	}
 	req.Header = header
+	// Each request comes from another address: wrong secrets from one are delayed.
+	h.shown++
+	req.Header.Set("X-Forwarded-For", netip.AddrFrom4([4]byte{198, 18, byte(h.shown >> 8), byte(h.shown)}).String())
 	h.answer(http.DefaultClient, req)
 }
 
