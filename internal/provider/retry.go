@@ -146,7 +146,7 @@ func (c *Client) report(ctx context.Context, probe bool, err error) {
 		}
 		switch left := c.hold.remaining(c.clock()); {
 		case e.held && left > 0:
-			e.RetryAfter = left
+			e.RetryAfter = (left + time.Second - 1).Truncate(time.Second) // as it was demanded, some moments ago
 		case e.held:
 			e.RetryAfter = c.hold.extend(c.clock(), order)
 		default:
