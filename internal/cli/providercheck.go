@@ -31,7 +31,7 @@ const (
 	checkUnknown = "unknown" // the test did not get that far
 )
 
-// maxSkew is how far our clock may be from the provider's before that is told.
+// maxSkew is how far our clock may be from the provider's before a warning.
 const maxSkew = 5 * time.Minute
 
 // check tells what works and what does not, in the order in which a request comes to

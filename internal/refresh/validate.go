@@ -181,7 +181,7 @@ func (g *game) validate(ctx context.Context, now time.Time) (Learned, error) {
 	return g.apply(&result), nil
 }
 
-// market is one market of the game on its way into the round.
+// marketResponse is one market of the game on its way into the round.
 type marketResponse struct {
 	pricing.Market
 	last, next *pricing.Response
