@@ -35,8 +35,10 @@ func (t *Tx) Inspections(user int64, app int32, contextID string) (map[int64]inv
 	return out, err
 }
 
-// dueColumns are those of rows to be inspected.
-const dueColumns = "asset_id text, state text, given_seed text, given_wear text, given_charm text, given_name_tag text, " +
+// dueColumns are those of rows to be inspected. The whole key of an asset is in each: of
+// parts that are the same in all rows and compared with constants, PostgreSQL expects
+// to find few rows, and compares each of a large inventory with each of these.
+const dueColumns = "user_key bigint, app_id bigint, context_id text, asset_id text, state text, given_seed text, given_wear text, given_charm text, given_name_tag text, " +
 	"given_certificate text, link_of_steam boolean"
 
 // PutUninspected notes what there is to inspect of assets of a user, game and
@@ -51,25 +53,25 @@ func (t *Tx) PutUninspected(user int64, app int32, contextID string, rows []inve
 }
 
 func (t *Tx) putUninspected(user int64, app int32, contextID string, due []inventory.Due) error {
+	if err := t.byIndex(); err != nil {
+		return err
+	}
 	rows := newTable(dueColumns, len(due))
 	for i := range due {
 		p := &due[i].Given.Properties
-		rows.text(due[i].AssetID, string(due[i].State), p.Seed, p.Wear, p.Charm, p.NameTag, p.Certificate)
+		rows.int(user, int64(app))
+		rows.text(contextID, due[i].AssetID, string(due[i].State), p.Seed, p.Wear, p.Charm, p.NameTag, p.Certificate)
 		rows.bool(due[i].Given.LinkOfSteam)
 	}
-	if _, err := t.exec(`
-		DELETE FROM inspection WHERE inventory_id IN (
-			SELECT v.id FROM `+t.d.rows(4, dueColumns)+` d CROSS JOIN inventory v
-			WHERE v.user_key = $1 AND v.app_id = $2 AND v.context_id = $3 AND v.asset_id = d.asset_id)`,
-		rows.params(t.d, user, app, contextID)...); err != nil {
+	found := ` FROM ` + t.d.rows(1, dueColumns) + ` d CROSS JOIN inventory v
+		WHERE v.user_key = d.user_key AND v.app_id = d.app_id AND v.context_id = d.context_id AND v.asset_id = d.asset_id`
+	if _, err := t.exec(`DELETE FROM inspection WHERE inventory_id IN (SELECT v.id`+found+`)`, rows.params(t.d)...); err != nil {
 		return err
 	}
 	_, err := t.exec(`
 		INSERT INTO inspection (inventory_id, user_key, state, given_seed, given_wear, given_charm, given_name_tag, given_certificate, link_of_steam)
-		SELECT v.id, v.user_key, d.state, d.given_seed, d.given_wear, d.given_charm, d.given_name_tag, d.given_certificate, d.link_of_steam
-		FROM `+t.d.rows(4, dueColumns)+` d CROSS JOIN inventory v
-		WHERE v.user_key = $1 AND v.app_id = $2 AND v.context_id = $3 AND v.asset_id = d.asset_id`,
-		rows.params(t.d, user, app, contextID)...)
+		SELECT v.id, v.user_key, d.state, d.given_seed, d.given_wear, d.given_charm, d.given_name_tag, d.given_certificate, d.link_of_steam`+found,
+		rows.params(t.d)...)
 	return err
 }
 
