@@ -105,17 +105,17 @@ func plannedHost(h refresh.HostCost) view.PlannedHost {
 // inventories is what the API may do to users and what they own.
 type inventories struct {
 	*inventory.Service
+	*syncs
 	store *store.Store
-	steam *steaminv.Syncer
 }
 
 func (i inventories) Pull(ctx context.Context, userID string, appID int32, contextID string) (view.SyncResult, error) {
-	r, err := i.steam.Sync(ctx, userID, steaminv.Place{AppID: appID, ContextID: contextID}, inventory.Normal)
+	r, err := i.pull(ctx, userID, steaminv.Place{AppID: appID, ContextID: contextID}, inventory.Normal)
 	return view.SyncResult(r), err
 }
 
 func (i inventories) Sync(ctx context.Context, userID string, push inventory.Push) (view.SyncResult, error) {
-	r, err := i.Service.Sync(ctx, userID, push, inventory.Normal)
+	r, err := i.push(ctx, userID, push, inventory.Normal)
 	return view.SyncResult(r), err
 }
 

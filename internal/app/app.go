@@ -67,6 +67,7 @@ type App struct {
 
 	inventories *inventory.Service
 	pulls       *steaminv.Syncer
+	syncs       *syncs
 
 	engine   *refresh.Engine
 	market   *market.Service
@@ -213,8 +214,8 @@ func (a *App) buildServer() *http.Server {
 	})
 	gate := admission.New(admission.Slots())
 	bounded, refresher := view.NewBounded(a.reader, gate), control{a.engine, gate}
-	failures, meters := access.NewFailures(a.now), newMetrics(a.reader, a.store)
-	users := inventories{store: a.store, Service: a.inventories, steam: a.pulls}
+	failures, meters := access.NewFailures(a.now), newMetrics(a.reader, a.store, a.syncs)
+	users := inventories{a.inventories, a.syncs, a.store}
 	page := web.New(web.Deps{
 		Reader: bounded, Refresher: refresher, Credentials: pageCredentials{a.creds}, Limiter: failures,
 		Version: a.version, Currency: a.cfg.Currency, Logger: a.log, Now: a.now, TrustedProxies: a.cfg.TrustedProxies,

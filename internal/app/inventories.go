@@ -24,9 +24,11 @@ func (a *App) buildInventories(so SourceOptions) {
 	client, base := inventoryClient(so)
 	a.steam = client
 	puller := &steaminv.Puller{BaseURL: base, Client: client, Now: a.now}
+	a.syncs = newSyncs(a.inventories)
 	a.pulls = steaminv.NewSyncer(steaminv.Options{
-		SteamID: a.steamID, Pull: puller.Pull, Held: puller.Held, Sync: a.inventories.Sync, Logger: a.log,
+		SteamID: a.steamID, Pull: puller.Pull, Held: puller.Held, Sync: a.syncs.pulled, Logger: a.log,
 	})
+	a.syncs.steam = a.pulls
 }
 
 // steamID returns whose inventory on Steam is a user's.

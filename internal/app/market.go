@@ -27,7 +27,7 @@ func (a *App) buildMarket() *market.Service {
 			return a.store.InSmallTx(ctx, func(tx *store.Tx) error { return fn(tx) })
 		},
 		Ledger:      a.ledger.Ledger,
-		Inventories: sellers{Service: a.inventories, store: a.store, steam: a.pulls},
+		Inventories: sellers{a.syncs, a.store},
 		Due:         a.store.DueTrades,
 		Rates: func(ctx context.Context) (pricing.Rates, error) {
 			if a.rates == nil {
@@ -49,19 +49,22 @@ func nextSettling(t time.Time) time.Time { return t.UTC().Truncate(settlePace).A
 
 // sellers brings what sellers own up to date.
 type sellers struct {
-	*inventory.Service
+	*syncs
 	store *store.Store
-	steam *steaminv.Syncer
 }
 
 func (s sellers) Pull(ctx context.Context, userID string, appID int32, contextID string) error {
-	_, err := s.steam.Sync(ctx, userID, steaminv.Place{AppID: appID, ContextID: contextID}, inventory.Listing)
+	_, err := s.pull(ctx, userID, steaminv.Place{AppID: appID, ContextID: contextID}, inventory.Listing)
 	return err
 }
 
 func (s sellers) Push(ctx context.Context, userID string, push inventory.Push) error {
-	_, err := s.Sync(ctx, userID, push, inventory.Listing)
+	_, err := s.push(ctx, userID, push, inventory.Listing)
 	return err
+}
+
+func (s sellers) Renew(ctx context.Context, userID string, appID int32, contextID string, notBefore time.Time) (bool, error) {
+	return s.renew(ctx, userID, appID, contextID, notBefore)
 }
 
 func (s sellers) SteamID(ctx context.Context, userID string) (steamID string, known bool, err error) {

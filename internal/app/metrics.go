@@ -29,7 +29,7 @@ type metrics struct {
 	took     *prometheus.HistogramVec
 }
 
-func newMetrics(reader *view.Reader, counts *store.Store) *metrics {
+func newMetrics(reader *view.Reader, counts *store.Store, syncs *syncs) *metrics {
 	m := &metrics{
 		requests: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "assay_http_requests_total", Help: "HTTP requests by method, pattern of the route and status.",
@@ -46,6 +46,7 @@ func newMetrics(reader *view.Reader, counts *store.Store) *metrics {
 		&collector{reader: reader, store: counts, descs: describe()},
 		m.requests, m.took,
 	)
+	registry.MustRegister(syncs.collectors()...)
 	m.Handler = promhttp.HandlerFor(registry, promhttp.HandlerOpts{MaxRequestsInFlight: 2, Timeout: collectTimeout})
 	return m
 }

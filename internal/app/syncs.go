@@ -1,0 +1,136 @@
+package app
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"assay/internal/fault"
+	"assay/internal/inventory"
+	"assay/internal/inventory/steaminv"
+)
+
+// The kinds of a sync in metrics.
+const (
+	syncPush  = "push"  // of an inventory that the platform sent
+	syncPull  = "pull"  // of one that Steam showed
+	syncRenew = "renew" // of the last push again, for a listing
+)
+
+// The outcomes of a sync in metrics.
+const (
+	syncOK      = "ok"
+	syncRefused = "refused" // what was asked for cannot be done, however often it is asked
+	syncFailed  = "failed"  // by our fault or Steam's; the same again may succeed
+)
+
+// syncs are the syncs of inventories that requests start, counted. A request is
+// counted once with how long it waited. Rows are counted where they are written: two
+// requests may share a pull, and a pull may outlive its request.
+type syncs struct {
+	service *inventory.Service
+	steam   *steaminv.Syncer
+
+	count *prometheus.CounterVec
+	rows  *prometheus.CounterVec
+	took  *prometheus.HistogramVec
+}
+
+func newSyncs(service *inventory.Service) *syncs {
+	s := &syncs{
+		service: service,
+		count: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "assay_inventory_syncs_total", Help: "Syncs of inventories by outcome. The reason is the error's code; empty: none.",
+		}, []string{"kind", "outcome", "reason"}),
+		rows: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "assay_inventory_sync_rows_total", Help: "Inventory rows that syncs wrote.",
+		}, []string{"kind", "change"}),
+		took: prometheus.NewHistogramVec(prometheus.HistogramOpts{
+			Name: "assay_inventory_sync_duration_seconds", Help: "How long requests waited for a sync.",
+			Buckets: []float64{0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 90},
+		}, []string{"kind"}),
+	}
+	// A rate needs a value before the first sync.
+	for _, kind := range []string{syncPush, syncPull, syncRenew} {
+		s.count.WithLabelValues(kind, syncOK, "")
+		s.took.WithLabelValues(kind)
+	}
+	for _, kind := range []string{syncPush, syncPull} {
+		s.written(kind, inventory.Result{})
+	}
+	return s
+}
+
+func (s *syncs) collectors() []prometheus.Collector {
+	return []prometheus.Collector{s.count, s.rows, s.took}
+}
+
+// push syncs what the platform sent.
+func (s *syncs) push(ctx context.Context, userID string, push inventory.Push, mode inventory.Mode) (r inventory.Result, err error) {
+	began := time.Now()
+	r, err = s.service.Sync(ctx, userID, push, mode)
+	outcome, reason := syncOutcome(err)
+	s.done(syncPush, began, outcome, reason)
+	s.written(syncPush, r)
+	return r, err
+}
+
+// pull syncs what Steam shows.
+func (s *syncs) pull(ctx context.Context, userID string, place steaminv.Place, mode inventory.Mode) (r inventory.Result, err error) {
+	began := time.Now()
+	r, err = s.steam.Sync(ctx, userID, place, mode)
+	outcome, reason := syncOutcome(err)
+	s.done(syncPull, began, outcome, reason)
+	return r, err
+}
+
+// pulled writes a pull that is complete.
+func (s *syncs) pulled(ctx context.Context, userID string, push inventory.Push, mode inventory.Mode) (r inventory.Result, err error) {
+	r, err = s.service.Sync(ctx, userID, push, mode)
+	s.written(syncPull, r)
+	return r, err
+}
+
+// renew syncs the last push again; false: it is too old.
+func (s *syncs) renew(ctx context.Context, userID string, app int32, contextID string, notBefore time.Time) (fresh bool, err error) {
+	began := time.Now()
+	fresh, err = s.service.Renew(ctx, userID, app, contextID, notBefore)
+	outcome, reason := syncOutcome(err)
+	if err == nil && !fresh {
+		outcome, reason = syncRefused, "too_old"
+	}
+	s.done(syncRenew, began, outcome, reason)
+	return fresh, err
+}
+
+func (s *syncs) done(kind string, began time.Time, outcome, reason string) {
+	s.count.WithLabelValues(kind, outcome, reason).Inc()
+	s.took.WithLabelValues(kind).Observe(time.Since(began).Seconds())
+}
+
+func (s *syncs) written(kind string, r inventory.Result) {
+	s.rows.WithLabelValues(kind, "added").Add(float64(r.Added))
+	s.rows.WithLabelValues(kind, "changed").Add(float64(r.Changed))
+	s.rows.WithLabelValues(kind, "removed").Add(float64(r.Removed))
+}
+
+// syncOutcome returns the labels of an error. Codes are constants of the program, so
+// the number of time series is bounded.
+func syncOutcome(err error) (outcome, reason string) {
+	switch f := fault.Of(err); {
+	case err == nil:
+		return syncOK, ""
+	case f != nil && (f.Kind == fault.Unavailable || f.Kind == fault.Busy || f.Kind == fault.Upstream || f.Kind == fault.Internal):
+		return syncFailed, f.Code
+	case f != nil:
+		return syncRefused, f.Code
+	case errors.Is(err, context.Canceled):
+		return syncFailed, "cancelled"
+	case errors.Is(err, context.DeadlineExceeded):
+		return syncFailed, "timeout"
+	default:
+		return syncFailed, "internal_error"
+	}
+}
