@@ -164,11 +164,12 @@ func testFlood(t *testing.T, on engine) {
 	}
 }
 
-// TestFlood_OfHalfSentRequestsIsBounded opens more connections than the server takes,
-// each with half a request: memory stays bounded, and whole requests are answered.
+// TestFlood_OfHalfSentRequestsIsBounded opens more connections than the server takes by
+// default, each with half a request: memory stays bounded (docs/reference/limits.md gives
+// the figure), and whole requests are answered.
 func TestFlood_OfHalfSentRequestsIsBounded(t *testing.T) {
 	clients := randtest.Count(1_500, 15_000)
-	s := newServer(t, "MAX_CONNECTIONS=300")
+	s := newServer(t)
 	s.start()
 	before := s.peakMemory()
 	half := "GET /api/health HTTP/1.1\r\nHost: x\r\nX-Pad: " + strings.Repeat("x", 12<<10)
@@ -188,8 +189,8 @@ func TestFlood_OfHalfSentRequestsIsBounded(t *testing.T) {
 		}
 	}
 	grown := s.peakMemory() - before
-	t.Logf("%d half-sent requests: memory grew by %d MiB", clients, grown>>20)
-	if grown > 64<<20 {
+	t.Logf("%d half-sent requests: memory grew by %d MiB to %d MiB", clients, grown>>20, (before+grown)>>20)
+	if grown > 128<<20 {
 		t.Errorf("memory grew by %d MiB", grown>>20)
 	}
 	resp, err := http.DefaultClient.Do(&http.Request{
