@@ -130,6 +130,20 @@ func TestLoad_RefusesWeakAndSharedSecrets(t *testing.T) {
 	}
 }
 
+// Whoever may call with a token that holds the ledger's key could forge entries.
+func TestLoad_RefusesALedgerKeyThatIsAToken(t *testing.T) {
+	first, second := strings.Repeat("a1", 32), strings.Repeat("b2", 32)
+	for _, token := range []string{first, second, strings.ToUpper(second), "k2:" + second} {
+		_, err := Load(options(t, "WALLET_LEDGER_KEY=k1:"+first+",k2:"+second, "ADMIN_API_TOKEN=one-that-is-its-own,"+token))
+		const want = "ADMIN_API_TOKEN: shares a secret with WALLET_LEDGER_KEY"
+		if err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("token %s: no fault %q in %v", token, want, err)
+		} else if strings.Contains(strings.ToLower(err.Error()), first) || strings.Contains(strings.ToLower(err.Error()), second) {
+			t.Errorf("the error shows a key: %v", err)
+		}
+	}
+}
+
 func TestLoad_WarnsOfOpenFilesOfSecrets(t *testing.T) {
 	path := write(t, filepath.Join(t.TempDir(), "token"), "a-secret-for-everybody\n")
 	if err := os.Chmod(path, 0o644); err != nil {

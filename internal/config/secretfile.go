@@ -6,6 +6,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 )
 
@@ -71,7 +72,7 @@ func (l *loader) warnIfOpen(path string) {
 const leastSecret = 16
 
 // refuseWeakSecrets faults secrets that are easily guessed, and those that let one
-// role act as another one.
+// role act as another one or forge the wallet ledger.
 func (l *loader) refuseWeakSecrets(c *Config) {
 	seen := map[string]string{}
 	for _, role := range rolesOf(c) {
@@ -86,6 +87,11 @@ func (l *loader) refuseWeakSecrets(c *Config) {
 					", so that one role could act as the other; give each its own")
 			}
 			seen[text] = role.setting
+			// In whatever form the key is written: id:hex, or with capital letters.
+			if slices.ContainsFunc(c.LedgerKeys, func(k LedgerKey) bool { return strings.Contains(strings.ToLower(text), k.Key.Reveal()) }) {
+				l.fault(role.setting, l.origins[role.setting],
+					"shares a secret with WALLET_LEDGER_KEY, so that a caller could forge the ledger's seals; generate another one, such as with `openssl rand -hex 32`")
+			}
 		}
 	}
 }
