@@ -70,7 +70,8 @@ type Refresher interface {
 	PauseSource(ctx context.Context, source string) error
 	ResumeSource(ctx context.Context, source string) error
 	AcceptSource(ctx context.Context, source, market string) error
-	AcceptItem(ctx context.Context, key catalog.Key) error
+	// AcceptItem returns the item as it is then.
+	AcceptItem(ctx context.Context, key catalog.Key) (view.ItemDetail, error)
 }
 
 // Inventories takes what users own.
@@ -111,11 +112,12 @@ type Wallets interface {
 type Trading interface {
 	// List lists what is offered, and tells of each in their order.
 	List(ctx context.Context, offers market.Offers, seal func(once.Keeper, []view.Offered) error) error
-	CancelListing(ctx context.Context, id int64) error
+	// CancelListing returns the listing as it is then.
+	CancelListing(ctx context.Context, id int64) (view.Listing, error)
 	// CancelListings cancels each for itself, and answers in their order.
 	CancelListings(ctx context.Context, ids []int64) ([]view.Withdrawn, error)
 	// RepriceListing gives an active listing a price in minor units.
-	RepriceListing(ctx context.Context, id, price int64) error
+	RepriceListing(ctx context.Context, id, price int64) (view.Listing, error)
 	Purchase(ctx context.Context, p market.Purchase, seal func(once.Keeper, view.Trade) error) error
 	// CompleteTrade and ReverseTrade return the trade as it is then.
 	CompleteTrade(ctx context.Context, id int64) (view.Trade, error)

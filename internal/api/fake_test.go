@@ -12,6 +12,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"net/netip"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -46,6 +47,7 @@ var canaries = []string{marketSecret, platformToken, adminToken, wrongSecret}
 type fakes struct {
 	mu      sync.Mutex
 	err     error // of every call
+	busy    bool  // no slot is free for an expensive read
 	panics  any
 	failing bool // health
 	running bool // a bulk job is
@@ -81,6 +83,9 @@ func (f *fakes) note(what string, args ...any) error {
 	f.asked = append(f.asked, what+string(text))
 	if f.panics != nil {
 		panic(f.panics)
+	}
+	if f.err == nil && f.busy && slices.Contains([]string{"item", "items", "inventory", "jobs", "jobItems", "listing", "listings", "trades", "walletEntries", "jobDebug", "providerDebug"}, what) {
+		return fault.New(fault.Busy, "busy", "Too many reads.")
 	}
 	return f.err
 }
@@ -201,8 +206,9 @@ func (f *fakes) AcceptSource(_ context.Context, source, market string) error {
 	return f.note("acceptSource", source, market)
 }
 
-func (f *fakes) AcceptItem(_ context.Context, key catalog.Key) error {
-	return f.note("acceptItem", key)
+func (f *fakes) AcceptItem(_ context.Context, key catalog.Key) (view.ItemDetail, error) {
+	f.set(func(f *fakes) { f.lastKey = key })
+	return view.ItemDetail{ItemPrice: anItem(key), Currency: "USD"}, f.note("acceptItem", key)
 }
 
 func (f *fakes) Sync(_ context.Context, userID string, push inventory.Push) (view.SyncResult, error) {
@@ -302,7 +308,9 @@ func (f *fakes) List(_ context.Context, o market.Offers, seal func(once.Keeper, 
 	return seal(keeps{f}, made)
 }
 
-func (f *fakes) CancelListing(_ context.Context, id int64) error { return f.note("cancelListing", id) }
+func (f *fakes) CancelListing(_ context.Context, id int64) (view.Listing, error) {
+	return aListing("17"), f.note("cancelListing", id)
+}
 
 func (f *fakes) CancelListings(_ context.Context, ids []int64) ([]view.Withdrawn, error) {
 	return []view.Withdrawn{
@@ -311,8 +319,8 @@ func (f *fakes) CancelListings(_ context.Context, ids []int64) ([]view.Withdrawn
 	}, f.note("cancelListings", ids)
 }
 
-func (f *fakes) RepriceListing(_ context.Context, id, price int64) error {
-	return f.note("repriceListing", id, price)
+func (f *fakes) RepriceListing(_ context.Context, id, price int64) (view.Listing, error) {
+	return aListing("17"), f.note("repriceListing", id, price)
 }
 
 func (f *fakes) Purchase(_ context.Context, p market.Purchase, seal func(once.Keeper, view.Trade) error) error {

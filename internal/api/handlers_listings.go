@@ -210,10 +210,8 @@ func (s *server) cancelListing(w http.ResponseWriter, c *call) error {
 	if err != nil {
 		return err
 	}
-	if err := s.Trading.CancelListing(c.Context(), id); err != nil {
-		return err
-	}
-	return s.listing(w, c)
+	listing, err := s.Trading.CancelListing(c.Context(), id)
+	return answer(w, listing, err)
 }
 
 // cancelBody describes what POST /api/listings/cancel takes; decodeCancel reads it.
@@ -285,8 +283,6 @@ func (s *server) repriceListing(w http.ResponseWriter, c *call) error {
 	if err != nil {
 		return err
 	}
-	if err := s.Trading.RepriceListing(c.Context(), id, price); err != nil {
-		return err
-	}
-	return s.listing(w, c)
+	listing, err := s.Trading.RepriceListing(c.Context(), id, price)
+	return answer(w, listing, err)
 }

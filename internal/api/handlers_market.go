@@ -149,10 +149,8 @@ func (s *server) acceptSource(w http.ResponseWriter, c *call) error {
 }
 
 func (s *server) acceptItem(w http.ResponseWriter, c *call) error {
-	if err := s.Refresher.AcceptItem(c.Context(), c.key()); err != nil {
-		return err
-	}
-	return s.item(w, c)
+	detail, err := s.Refresher.AcceptItem(c.Context(), c.key())
+	return answer(w, detail, err)
 }
 
 // answer answers with what a Reader returned.

@@ -171,6 +171,35 @@ func TestServe_HandsDownWhatWasAsked(t *testing.T) {
 	}
 }
 
+// A write that was done was once answered with 503 where no slot was free to read what
+// it had written, although another attempt then got 409.
+func TestServe_AWriteNeedsNoSlotForItsAnswer(t *testing.T) {
+	h := start(t, nil)
+	h.fakes.set(func(f *fakes) { f.busy = true })
+	if got := h.ask("GET", "/api/prices/items/x", "", asAdmin); got.StatusCode != http.StatusServiceUnavailable {
+		t.Fatalf("a read without a slot: %d", got.StatusCode)
+	}
+	for _, c := range []struct{ method, path, body string }{
+		{"POST", "/api/market-prices/refresh", ""},
+		{"POST", "/api/market-prices/jobs/17/cancel", ""},
+		{"POST", "/api/market-prices/jobs/17/retry-failed", ""},
+		{"POST", "/api/market-prices/providers/sim/accept", ""},
+		{"POST", "/api/market-prices/items/x/accept", ""},
+		{"PUT", "/api/users/u1", `{}`},
+		{"POST", "/api/listings/cancel", `{"ids":["3"]}`},
+		{"DELETE", "/api/listings/17", ""},
+		{"PATCH", "/api/listings/17", `{"price":100}`},
+		{"POST", "/api/trades/3/complete", ""},
+		{"POST", "/api/trades/3/reverse", ""},
+		{"POST", "/api/functions/admin/payment-fee-rules/refresh", ""},
+		{"POST", "/api/functions/admin/payment-fee-rules/rollback?version=1", ""},
+	} {
+		if got := h.ask(c.method, c.path, c.body, asAdmin); got.StatusCode >= 300 {
+			t.Errorf("%s %s: %d %s", c.method, c.path, got.StatusCode, got.body)
+		}
+	}
+}
+
 func TestServe_KeepsNamesByteForByte(t *testing.T) {
 	h := start(t, nil)
 	names := []string{

@@ -7,6 +7,7 @@ import (
 	"fmt"
 
 	"assay/internal/admission"
+	"assay/internal/catalog"
 	"assay/internal/config"
 	"assay/internal/fault"
 	"assay/internal/inventory"
@@ -43,6 +44,19 @@ func (c control) Start(ctx context.Context, forced bool, by string) (id int64, s
 func (c control) RetryFailed(ctx context.Context, id int64, by string) (job int64, started bool, err error) {
 	s, err := c.Engine.RetryFailed(ctx, id, by)
 	return s.JobID, s.Started, err
+}
+
+// commands are the control as the API uses it: it answers with what was written.
+type commands struct {
+	control
+	reader *view.Reader // without a gate: a write that was done must not end as busy
+}
+
+func (c commands) AcceptItem(ctx context.Context, key catalog.Key) (view.ItemDetail, error) {
+	if err := c.control.AcceptItem(ctx, key); err != nil {
+		return view.ItemDetail{}, err
+	}
+	return c.reader.Item(ctx, key)
 }
 
 // wallets are the wallets as the API uses them: a verification reads a whole chain,

@@ -221,7 +221,7 @@ func (a *App) buildServer() *http.Server {
 		Version: a.version, Currency: a.cfg.Currency, Logger: a.log, Now: a.now, TrustedProxies: a.cfg.TrustedProxies,
 	})
 	return api.NewServer(api.New(api.Deps{
-		Reader: bounded, Refresher: refresher, Inventories: users, Missing: users, Users: users, Wallets: wallets{a.ledger, gate}, Trading: trading{a.market, a.cfg.Currency, a.ledger.Keys}, Fees: feeDesk{a.fees, a.store}, Answers: answers{a.store, a.ledger.Keys},
+		Reader: bounded, Refresher: commands{refresher, a.reader}, Inventories: users, Missing: users, Users: users, Wallets: wallets{a.ledger, gate}, Trading: trading{a.market, a.cfg.Currency, a.ledger.Keys}, Fees: feeDesk{a.fees, a.store}, Answers: answers{a.store, a.ledger.Keys},
 		Credentials: a.creds, Failures: failures, Page: page, Metrics: meters, Meter: meters,
 		Version: a.version, Logger: a.log, Now: a.now, Host: a.cfg.ListenHost(), TrustedProxies: a.cfg.TrustedProxies,
 	}), a.log)

@@ -92,9 +92,9 @@ func (t trading) List(ctx context.Context, offers market.Offers, seal func(once.
 	})
 }
 
-func (t trading) CancelListing(ctx context.Context, id int64) error {
-	_, err := t.Cancel(ctx, id)
-	return err
+func (t trading) CancelListing(ctx context.Context, id int64) (view.Listing, error) {
+	l, err := t.Cancel(ctx, id)
+	return view.ListingOf(&l), err
 }
 
 func (t trading) CancelListings(ctx context.Context, ids []int64) ([]view.Withdrawn, error) {
@@ -106,9 +106,9 @@ func (t trading) CancelListings(ctx context.Context, ids []int64) ([]view.Withdr
 	return out, err
 }
 
-func (t trading) RepriceListing(ctx context.Context, id, price int64) error {
-	_, err := t.Reprice(ctx, id, price)
-	return err
+func (t trading) RepriceListing(ctx context.Context, id, price int64) (view.Listing, error) {
+	l, err := t.Reprice(ctx, id, price)
+	return view.ListingOf(&l), err
 }
 
 func (t trading) Purchase(ctx context.Context, p market.Purchase, seal func(once.Keeper, view.Trade) error) error {
