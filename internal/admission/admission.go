@@ -34,8 +34,9 @@ const (
 	Queue = 64
 	// Patience is how long a read waits at most.
 	Patience = time.Second
-	// mostRest is how long a slot rests at most between two reads; see Gate.
-	mostRest = 50 * time.Millisecond
+	// leastRest and mostRest bound how long a slot rests between two reads; see Gate.
+	leastRest = time.Millisecond
+	mostRest  = 50 * time.Millisecond
 	// mostSlots keeps the reads within the database connections that they share.
 	mostSlots = 4
 )
@@ -45,8 +46,9 @@ const (
 func Slots() int { return min(max(runtime.GOMAXPROCS(0)/2, 1), mostSlots) }
 
 // Gate admits reads. While reads wait, a slot rests after each one for as long as that
-// one took, so that a flood leaves half of its processor to everything else. Its methods
-// may be called concurrently.
+// one took, so that a flood leaves half of its processor to everything else. A short read
+// costs less than its request, which is parsed, answered and logged outside of the slot:
+// the slot rests for leastRest then. Its methods may be called concurrently.
 type Gate struct {
 	mu     sync.Mutex
 	free   int
@@ -101,9 +103,8 @@ func (g *Gate) Enter(ctx context.Context, c Class) (leave func(), err error) {
 func (g *Gate) leaver() func() {
 	began := time.Now()
 	return func() {
-		rest := min(time.Since(began), mostRest)
-		if rest > 0 && g.anyWaits() {
-			time.AfterFunc(rest, g.release)
+		if g.anyWaits() {
+			time.AfterFunc(min(max(time.Since(began), leastRest), mostRest), g.release)
 			return
 		}
 		g.release()

@@ -125,25 +125,28 @@ func TestGate_ForgetsReadsWhoseClientLeft(t *testing.T) {
 }
 
 func TestGate_RestsWhileReadsWait(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		g := New(1)
-		const reads, took = 10, 5 * time.Millisecond
-		var wg sync.WaitGroup
-		start := time.Now()
-		for range reads {
-			wg.Go(func() {
-				leave, err := g.Enter(t.Context(), Search)
-				if err != nil {
-					t.Error(err)
-					return
-				}
-				<-time.After(took)
-				leave()
-			})
-		}
-		wg.Wait()
-		if got, want := time.Since(start), reads*took+(reads-1)*took; got != want {
-			t.Errorf("%d reads at once took %v, want %v", reads, got, want)
-		}
-	})
+	for took, rest := range map[time.Duration]time.Duration{0: leastRest, 5 * time.Millisecond: 5 * time.Millisecond, 80 * time.Millisecond: mostRest} {
+		synctest.Test(t, func(t *testing.T) {
+			g := New(1)
+			const reads = 5
+			var wg sync.WaitGroup
+			start := time.Now()
+			for range reads {
+				wg.Go(func() {
+					leave, err := g.Enter(t.Context(), Search)
+					if err != nil {
+						t.Error(err)
+						return
+					}
+					synctest.Wait() // until the others wait
+					<-time.After(took)
+					leave()
+				})
+			}
+			wg.Wait()
+			if got, want := time.Since(start), reads*took+(reads-1)*rest; got != want {
+				t.Errorf("%d reads at once took %v, want %v", reads, got, want)
+			}
+		})
+	}
 }
