@@ -1,9 +1,12 @@
 package e2e
 
 import (
+	"net/http"
 	"strconv"
+	"strings"
 	"testing"
 
+	"assay/internal/provider/providertest"
 	"assay/internal/provider/sim"
 )
 
@@ -62,6 +65,25 @@ func TestSlow_ASourceThatIsAskedInTheBackgroundHoldsUpNoRun(t *testing.T) {
 		checkRows(t, s, 2)
 		if n := served(markets); n != budget {
 			t.Errorf("%d requests, want the %d that are allowed", n, budget)
+		}
+	})
+}
+
+// TestSilentProvider_IsDown has a provider that accepts connections and never answers:
+// its health once stayed unknown until the request's own timeout, minutes after the run.
+func TestSilentProvider_IsDown(t *testing.T) {
+	t.Parallel()
+	onBoth(t, func(t *testing.T, on engine) {
+		t.Parallel()
+		silent := providertest.NewServer(t, http.NotFoundHandler())
+		silent.Always(providertest.Silent())
+		s := on.newServer(t, "MARKET_PRICE_PROVIDERS=sim", "SIM_BASE_URL="+silent.URL(), "MARKET_PRICE_PROVIDER_WAIT=1s")
+		s.start()
+		s.push("u", 730, []asset{{AssetID: "1", MarketHashName: "A"}})
+		s.command(5, "refresh", "--wait")
+		d := s.debugOf("sim")
+		if d.Health != "down" || d.LastError == nil || !strings.Contains(*d.LastError, "no successful response for 1s") {
+			t.Errorf("health %q, last error %s", d.Health, quoted(d.LastError))
 		}
 	})
 }

@@ -77,8 +77,8 @@ func (e *Engine) ending(ctx context.Context, unit *Unit, a *answer) func(Tx) err
 		if err != nil || !ended {
 			return err
 		}
-		if late { // its job went on without it
-			return e.keepLate(tx, unit, a)
+		if late != InTime {
+			return e.keepLate(tx, unit, a, late)
 		}
 		if unit.Requests > 0 {
 			if err := tx.SplitUnit(*unit, a.rest); err != nil {
@@ -95,8 +95,8 @@ func (e *Engine) ending(ctx context.Context, unit *Unit, a *answer) func(Tx) err
 // keepLate keeps what came after a job had gone on without it. A file is for the next
 // plan to find. Quotes of names take part in the next estimate, like those of the
 // background.
-func (e *Engine) keepLate(tx Tx, unit *Unit, a *answer) error {
-	if unit.Tells() {
+func (e *Engine) keepLate(tx Tx, unit *Unit, a *answer, late Late) error {
+	if unit.Tells() && (unit.State == UnitDone || late != LateAndNoted) {
 		if err := tx.NoteSource(unit.Source, unit.File, unit.Error); err != nil {
 			return err
 		}

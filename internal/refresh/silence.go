@@ -24,6 +24,16 @@ type Silence struct {
 	Error  string
 }
 
+// Late is whether a unit's job went on without it.
+type Late int
+
+// The values of Late, as they are stored.
+const (
+	InTime       Late = iota
+	AfterJob          // the job went on before the unit was requested
+	LateAndNoted      // the job went on while it was requested: the failure of its source is noted already
+)
+
 // waitKey is what one job waits for: a host of a source.
 type waitKey struct {
 	job          int64

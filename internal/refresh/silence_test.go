@@ -124,10 +124,13 @@ func TestWait_ALateFileServesTheNextRun(t *testing.T) {
 			w.clock.Add(time.Second)
 			w.settleAll()
 			equal(t, "waits no longer", w.job(id).State, refresh.Failed)
+			// A provider that accepts connections and never answers once stayed "unknown".
+			equal(t, "noted failures", fmt.Sprint(w.failures("alpha")), "[1]")
 			w.clock.Add(time.Minute)
 		}
 		id = w.begin(false)
 		w.drain()
+		equal(t, "noted failures after the late response", fmt.Sprint(w.failures("alpha")), "[0]")
 		j := w.job(id)
 		equal(t, "failed", j.Counts.Failed, 200)
 		equal(t, "last error", j.LastError, "alpha: no successful response for 1m0s")
@@ -155,6 +158,45 @@ func TestWait_ALateFileServesTheNextRun(t *testing.T) {
 		w.checkIdle()
 		w.stop()
 	}
+}
+
+// TestWait_ASilenceIsOneFailure has requests that fail after their run has gone on
+// without them: they were noted already.
+func TestWait_ASilenceIsOneFailure(t *testing.T) {
+	list := names("Item", 20)
+	for _, s := range []*fakeSource{bulk("alpha", list, "a1"), batch("alpha", 20, list, "a1")} {
+		w := newWorld(t, s).timed()
+		w.push("u", 730, list...)
+		w.run(false)
+		w.clock.Add(7 * time.Hour)
+		for failures := range 3 {
+			var id int64
+			s.before = func(context.Context, provider.Call) {
+				w.clock.Add(time.Minute)
+				w.settleAll()
+				equal(t, "waits no longer", w.job(id).State, refresh.Failed)
+				equal(t, "noted failures", fmt.Sprint(w.failures("alpha")), fmt.Sprint([]int{failures + 1}))
+				w.clock.Add(time.Minute)
+			}
+			s.fail = func(int, provider.Call) error { return s.broken(provider.KindTimeout) }
+			id = w.begin(false)
+			w.drain()
+			equal(t, "noted failures once the request has failed", fmt.Sprint(w.failures("alpha")), fmt.Sprint([]int{failures + 1}))
+			w.clock.Add(time.Hour)
+		}
+		w.stop()
+	}
+}
+
+// failures returns how often in a row each file of a source has failed.
+func (w *world) failures(source string) (all []int64) {
+	w.tb.Helper()
+	files, err := w.store.SourceFiles(w.tb.Context())
+	must(w.tb, err)
+	for _, f := range files[source] {
+		all = append(all, f.Failures)
+	}
+	return all
 }
 
 // TestWait_AProviderThatAnswersIsWaitedFor is slow, or waits for its own limit.

@@ -164,7 +164,7 @@ type Tx interface {
 	// stores nothing but the requests spent, where the claim is no longer valid;
 	// nothing at all where the unit's end is stored already. Late reports that the
 	// job went on without it.
-	EndUnit(u Unit, markets []MarketFetch, blobs []Blob) (ended, late bool, err error)
+	EndUnit(u Unit, markets []MarketFetch, blobs []Blob) (ended bool, late Late, err error)
 	// DetachUnits lets a job go on without what it still waits for of a host, and
 	// returns how many units that is.
 	DetachUnits(s Silence) (int64, error)

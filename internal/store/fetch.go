@@ -6,6 +6,8 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
 
 	"assay/internal/refresh"
 )
@@ -74,7 +76,7 @@ INSERT INTO fetch_unit (job_id, app_id, batch_from, batch_to, size, not_before, 
 // DropDetached cancels what ended jobs still mean to request, since a new one does.
 func (t *Tx) DropDetached() error {
 	_, err := t.exec(`UPDATE fetch_unit SET state = 'cancelled', token = token + 1
-		WHERE detached = 1 AND state IN ('pending', 'running') AND state = 'pending'`)
+		WHERE detached <> 0 AND state IN ('pending', 'running') AND state = 'pending'`)
 	return err
 }
 
@@ -168,27 +170,25 @@ RETURNING detached`
 // EndUnit stores how a unit ended and what it brought. Where the claim is no
 // longer valid only what it cost is stored. To end a unit twice is the same as
 // to end it once. Late reports that the unit's job went on without it.
-func (t *Tx) EndUnit(u refresh.Unit, markets []refresh.MarketFetch, blobs []refresh.Blob) (ended, late bool, err error) {
+func (t *Tx) EndUnit(u refresh.Unit, markets []refresh.MarketFetch, blobs []refresh.Blob) (ended bool, late refresh.Late, err error) {
 	if u.State != refresh.UnitDone {
 		if err := t.lockJob(u.JobID); err != nil {
-			return false, false, err
+			return false, refresh.InTime, err
 		}
 	}
-	var detached int64
-	err = t.queryRow(endUnit, u.ID, u.Token, string(u.State), micros(u.FetchedAt), u.ErrorKind, u.Error, micros(u.StatedAt), uncounted(&u), u.Bytes).Scan(&detached)
+	err = t.queryRow(endUnit, u.ID, u.Token, string(u.State), micros(u.FetchedAt), u.ErrorKind, u.Error, micros(u.StatedAt), uncounted(&u), u.Bytes).Scan(&late)
 	if errors.Is(err, sql.ErrNoRows) {
-		return false, false, t.spend(u)
+		return false, refresh.InTime, t.spend(u)
 	}
 	if err != nil {
-		return false, false, err
+		return false, refresh.InTime, err
 	}
-	late = detached != 0
 	if u.State != refresh.UnitDone {
-		if err := t.noteAsked(u); err != nil || late {
+		if err := t.noteAsked(u); err != nil || late != refresh.InTime {
 			return err == nil, late, err
 		}
 		// That a source was not asked is worth less than why it is not.
-		return true, false, t.noteError(u.JobID, u)
+		return true, refresh.InTime, t.noteError(u.JobID, u)
 	}
 	rows := newTable(blobColumns, len(blobs))
 	for _, b := range blobs {
@@ -196,18 +196,19 @@ func (t *Tx) EndUnit(u refresh.Unit, markets []refresh.MarketFetch, blobs []refr
 		rows.blob(b.Data)
 	}
 	if _, err := t.writeRows(&t.bulks.blobs, rows); err != nil {
-		return false, false, err
+		return false, refresh.InTime, err
 	}
 	// From here on other units of the source wait for the end of this one's.
 	if err := t.noteAsked(u); err != nil {
-		return false, false, err
+		return false, refresh.InTime, err
 	}
 	return true, late, t.addFetches(u, markets)
 }
 
-// A unit that ended a short while ago says that its host answers others.
+// A unit that ended a short while ago says that its host answers others. One that is
+// running has failed to get a response so far.
 const detachUnits = `
-UPDATE fetch_unit SET detached = 1, error_kind = $4, error = $5
+UPDATE fetch_unit SET detached = CASE WHEN state = 'running' THEN 2 ELSE 1 END, error_kind = $4, error = $5
 WHERE job_id = $1 AND source = $2 AND detached = 0 AND state IN ('pending', 'running')
 AND NOT EXISTS (
 	SELECT 1 FROM fetch_unit d WHERE d.job_id = $1 AND d.source = $2 AND d.state = 'done' AND d.fetched_at >= $3
@@ -215,19 +216,32 @@ AND NOT EXISTS (
 
 // DetachUnits lets a job go on without what it still waits for of a silent host, and
 // returns how many units that is. They remain open: their retries continue outside the
-// job.
+// job. A request that has no response until now is noted as a failure of its source.
 func (t *Tx) DetachUnits(s refresh.Silence) (int64, error) {
 	if err := t.lockJob(s.JobID); err != nil {
 		return 0, err
 	}
-	n, err := t.exec(detachUnits+t.d.texts(7)+`)) AND ($6 OR file IN `+t.d.texts(7)+`)`,
+	detached, err := collect(t.ctx, t.tx, scanDetached, detachUnits+t.d.texts(7)+`)) AND ($6 OR file IN `+t.d.texts(7)+`) RETURNING file, state`,
 		s.JobID, s.Source, micros(t.now.Add(-s.For)), s.Kind, s.Error, s.Files == nil, t.d.packTexts(s.Files))
-	if err != nil || n == 0 {
-		return n, err
+	if err != nil || len(detached) == 0 {
+		return 0, err
+	}
+	requested := map[string]bool{}
+	for i := range detached {
+		if detached[i].State == refresh.UnitRunning {
+			requested[detached[i].File] = true
+		}
+	}
+	for _, file := range slices.Sorted(maps.Keys(requested)) {
+		if err := t.noteFailure(s.Source, file, s.Error); err != nil {
+			return 0, err
+		}
 	}
 	_, err = t.exec(`UPDATE refresh_job SET last_error = $2 WHERE id = $1`, s.JobID, s.Error)
-	return n, err
+	return int64(len(detached)), err
 }
+
+func scanDetached(r *sql.Rows, u *refresh.Unit) error { return r.Scan(&u.File, &u.State) }
 
 // WaitingJobs returns the jobs that wait for what nobody has claimed of a source's
 // files; nil: any.

@@ -282,7 +282,7 @@ func (t *Tx) FinishJob(id int64, markets []event.MarketGap) (*refresh.Job, error
 	if _, err := t.exec(`DELETE FROM spread_lane WHERE job_id = $1`, id); err != nil {
 		return nil, err
 	}
-	if _, err := t.exec(`UPDATE fetch_unit SET names = NULL WHERE job_id = $1 AND names IS NOT NULL AND NOT (detached = 1 AND state IN ('pending', 'running'))`, id); err != nil {
+	if _, err := t.exec(`UPDATE fetch_unit SET names = NULL WHERE job_id = $1 AND names IS NOT NULL AND NOT (detached <> 0 AND state IN ('pending', 'running'))`, id); err != nil {
 		return nil, err
 	}
 	// Entries that this job took on and did not settle wait for another one.
@@ -306,7 +306,7 @@ func (t *Tx) dropBlobs() error {
 				SELECT 1 FROM refresh_job j JOIN fetch_unit u ON u.job_id = j.id
 				WHERE j.state IN ('queued', 'running') AND u.blob_unit = b.unit_id)
 			AND NOT EXISTS (
-				SELECT 1 FROM fetch_unit late WHERE late.id = b.unit_id AND late.detached = 1 AND late.file <> '' AND NOT EXISTS (
+				SELECT 1 FROM fetch_unit late WHERE late.id = b.unit_id AND late.detached <> 0 AND late.file <> '' AND NOT EXISTS (
 					SELECT 1 FROM fetch_unit n JOIN refresh_job j ON j.id = n.job_id
 					WHERE n.source = late.source AND n.app_id = late.app_id AND n.file = late.file AND n.file <> '' AND n.id > late.id AND j.kind = 'bulk')))`)
 	return err

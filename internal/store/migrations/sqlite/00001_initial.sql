@@ -205,7 +205,7 @@ CREATE TABLE fetch_unit (
     blob_unit   INTEGER NOT NULL DEFAULT 0, -- whose blobs hold the answer: its own, or an earlier one's
     requests    INTEGER NOT NULL DEFAULT 0, -- that were sent, but for the last of an attempt under way
     reserved    INTEGER NOT NULL DEFAULT 0, -- of the claim: those that may have been sent beside
-    detached    INTEGER NOT NULL DEFAULT 0, -- 1: its job no longer waits for it and does not use its response; error says why
+    detached    INTEGER NOT NULL DEFAULT 0, -- 1: its job no longer waits for it and does not use its response; error says why. 2: likewise, and it was requested then: its failure is noted
     bytes       INTEGER NOT NULL DEFAULT 0,
     error_kind  TEXT    NOT NULL DEFAULT '',
     error       TEXT    NOT NULL DEFAULT ''
