@@ -35,7 +35,7 @@ var mayUse = []struct {
 }{
 	{"/api/market-prices/", []string{market}},
 	{"/api/prices/", []string{market, platform}},
-	{"/api/users/", []string{platform}},
+	{"/api/users", []string{platform}},
 	{"/api/inventory/", []string{platform}},
 	{"/api/listings", []string{platform}},
 	{"/api/trades", []string{platform}},

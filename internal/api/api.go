@@ -44,6 +44,8 @@ type Reader interface {
 	Item(ctx context.Context, key catalog.Key) (view.ItemDetail, error)
 	// Lookup tells what items are worth, in their order, and queues nothing.
 	Lookup(ctx context.Context, keys []catalog.Key) (view.Lookup, error)
+	// Users lists users whose ids begin with prefix.
+	Users(ctx context.Context, prefix, cursor string, limit int) (view.Page[view.User], error)
 	// Inventory lists what a user owns; an appID of 0 means all games.
 	Inventory(ctx context.Context, userID string, appID int32, cursor string, limit int) (view.Inventory, error)
 	// Wallet tells what a user has.

@@ -224,6 +224,10 @@ func (f *fakes) User(_ context.Context, id string) (view.User, error) {
 	return view.User{UserID: id, DisplayName: new("Anna")}, f.note("user", id)
 }
 
+func (f *fakes) Users(_ context.Context, prefix, cursor string, limit int) (view.Page[view.User], error) {
+	return view.Page[view.User]{Items: []view.User{{UserID: "u1"}}}, f.note("users", prefix, cursor, limit)
+}
+
 func (f *fakes) PutUser(_ context.Context, user inventory.User) (view.User, error) {
 	return view.User{UserID: user.ID, SteamID: &user.SteamID, DisplayName: &user.DisplayName, Leaderboard: user.Leaderboard}, f.note("putUser", user)
 }

@@ -43,6 +43,11 @@ func (s *server) putUser(w http.ResponseWriter, c *call) error {
 	return answer(w, stored, err)
 }
 
+func (s *server) users(w http.ResponseWriter, c *call) error {
+	page, err := s.Reader.Users(c.Context(), c.values["prefix"], c.values["cursor"], c.limit())
+	return answer(w, page, err)
+}
+
 func (s *server) user(w http.ResponseWriter, c *call) error {
 	found, err := s.Users.User(c.Context(), c.values["userId"])
 	return answer(w, found, err)

@@ -34,13 +34,14 @@ type param struct {
 
 // The parameters of all routes.
 var (
-	limit    = number("limit", 1, 1000, "100", "How many to list.")
-	cursor   = text("cursor", 1024, "nextCursor of the page before.")
-	appID    = number("appId", 1, 1<<31-1, "730", "Steam's number of the game.")
-	anyAppID = number("appId", 1, 1<<31-1, "", "Steam's number of the game; all games without it.")
-	search   = text("q", catalog.MaxName, "Part of the name, in any case.")
-	force    = flag("force", "Also what was priced or found without sales a short time ago.")
-	dryRun   = flag("dryRun", "Only tell what it would do.")
+	limit      = number("limit", 1, 1000, "100", "How many to list.")
+	cursor     = text("cursor", 1024, "nextCursor of the page before.")
+	appID      = number("appId", 1, 1<<31-1, "730", "Steam's number of the game.")
+	anyAppID   = number("appId", 1, 1<<31-1, "", "Steam's number of the game; all games without it.")
+	search     = text("q", catalog.MaxName, "Part of the name, in any case.")
+	userPrefix = text("prefix", user.MaxID, "How the ids of the users begin, byte for byte.")
+	force      = flag("force", "Also what was priced or found without sales a short time ago.")
+	dryRun     = flag("dryRun", "Only tell what it would do.")
 
 	allowLarge       = flag("allowLargeChange", "Also if a fee changes by over half, or by over five percent of the amount.")
 	feeVersionShown  = number("version", 1, 1<<62, "", "Which version; the active one without it.")

@@ -57,6 +57,7 @@ func (s *server) operations() []operation {
 		{"GET", "/api/prices/items", prices, s.items, with(page, appID, search), nil, answers{200: view.Page[view.ItemPrice]{}}, reads, "List items with their prices."},
 		{"GET", "/api/prices/items/{name}", prices, s.item, key, nil, answers{200: view.ItemDetail{}}, finds, "An item's price, and every market's quote behind it."},
 		{"POST", "/api/prices/lookup", prices, s.lookup, nil, &body{limit: maxBody, like: lookupBody{}}, answers{200: view.Lookup{}}, reads, "What up to 1,000 items are worth, in their order."},
+		{"GET", "/api/users", platform, s.users, with(page, userPrefix), nil, answers{200: view.Page[view.User]{}}, reads, "List users, by their ids."},
 		{"GET", "/api/users/{userId}", platform, s.user, []param{userID}, nil, answers{200: view.User{}}, finds, "What is known of a user."},
 		{"PUT", "/api/users/{userId}", platform, s.putUser, []param{userID}, &body{limit: maxBody, like: userBody{}}, answers{200: view.User{}}, []int{409, 500, 503}, "Create a user or replace what is known of one."},
 		{"POST", user + "/sync", platform, s.syncInventory, []param{userID, syncSource, pullApp, pullFrom}, &body{limit: maxPush, like: pushBody{}, optional: true}, answers{200: view.SyncResult{}}, []int{404, 409, 422, 500, 503}, "Take a user's whole inventory of one game and context, as pushed or from Steam."},

@@ -151,6 +151,7 @@ func TestServe_HandsDownWhatWasAsked(t *testing.T) {
 		{"GET", "/api/prices/items", "", `items[730,"","",100]`},
 		{"GET", "/api/prices/items?appId=252490&q=a%26b", "", `items[252490,"a\u0026b","",100]`},
 		{"GET", "/api/users/a%2Fb", "", `user["a/b"]`},
+		{"GET", "/api/users?prefix=a%2Fb&limit=1", "", `users["a/b","",1]`},
 		{"PUT", "/api/users/a%2Fb", `{}`, `putUser[{"ID":"a/b","SteamID":"","DisplayName":"","Leaderboard":true,"KeepLeaderboard":true}]`},
 		{"PUT", "/api/users/u1", `{"steamId":"76561198000000001","displayName":"Änn","leaderboard":false}`, `putUser[{"ID":"u1","SteamID":"76561198000000001","DisplayName":"Änn","Leaderboard":false,"KeepLeaderboard":false}]`},
 		{

@@ -145,9 +145,7 @@ func (i inventories) User(ctx context.Context, id string) (view.User, error) {
 	if errors.Is(err, sql.ErrNoRows) {
 		return view.User{}, fault.New(fault.NotFound, "user_not_found", "There is no such user.")
 	}
-	return view.User{
-		UserID: stored.ID, SteamID: orNil(stored.SteamID), DisplayName: orNil(stored.DisplayName), Leaderboard: stored.Leaderboard,
-	}, err
+	return view.UserOf(&stored), err
 }
 
 // answers keeps what requests were answered; about money, under the ledger's seal.

@@ -160,7 +160,7 @@ const (
 	completionCount   = 50
 )
 
-// argumentsLike lists values of an argument that begin with word. Runs and items
+// argumentsLike lists values of an argument that begin with word. Runs, items and users
 // come from the server; where none answers there are no candidates.
 func (s *session) argumentsLike(ctx context.Context, arg *kong.Positional, word string) (found []string) {
 	ctx, cancel := context.WithTimeout(ctx, completionTimeout)
@@ -170,12 +170,22 @@ func (s *session) argumentsLike(ctx context.Context, arg *kong.Positional, word 
 	case "provider":
 		all = app.Sources()
 	case "run":
-		all = listed(ctx, s, marketPrices+"/jobs", url.Values{}, func(j view.Job) string { return j.ID })
+		all = listed(ctx, s, func(c *client) request {
+			return request{path: marketPrices + "/jobs", query: url.Values{}, with: c.market}
+		}, func(j view.Job) string { return j.ID })
 	case "item":
 		if word == "" {
 			return nil
 		}
-		all = listed(ctx, s, "/api/prices/items", url.Values{"q": {word}}, func(it view.ItemPrice) string { return it.MarketHashName })
+		search := func(c *client) request {
+			return request{path: "/api/prices/items", query: url.Values{"q": {word}}, with: c.market}
+		}
+		all = listed(ctx, s, search, func(it view.ItemPrice) string { return it.MarketHashName })
+	case "user":
+		search := func(c *client) request {
+			return request{path: "/api/users", query: filter("prefix", word), with: c.platform}
+		}
+		all = listed(ctx, s, search, func(u view.User) string { return u.UserID })
 	}
 	for _, value := range all {
 		if value != "" && strings.HasPrefix(value, word) && !slices.Contains(found, value) {
@@ -185,12 +195,12 @@ func (s *session) argumentsLike(ctx context.Context, arg *kong.Positional, word 
 	return found
 }
 
-func listed[T any](ctx context.Context, s *session, path string, q url.Values, text func(T) string) (all []string) {
+func listed[T any](ctx context.Context, s *session, list func(*client) request, text func(T) string) (all []string) {
 	api, err := s.server()
 	if err != nil {
 		return nil
 	}
-	page, err := listAll[T](ctx, api, request{path: path, query: q, with: api.market}, completionCount)
+	page, err := listAll[T](ctx, api, list(api), completionCount)
 	if err != nil {
 		return nil
 	}

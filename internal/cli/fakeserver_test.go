@@ -41,6 +41,7 @@ func newFakeServer(t testing.TB) *fakeServer {
 	mux.HandleFunc("GET /api/prices/items", market(searchItems))
 	mux.HandleFunc("GET /api/market-prices/status", market(answer(200, statusIdle)))
 	mux.HandleFunc("GET /api/prices/items/{name}", market(f.item))
+	mux.HandleFunc("GET /api/users", platform(listUsers))
 	mux.HandleFunc("POST /api/inventory/{user}/sync", platform(f.sync))
 	mux.HandleFunc("GET /api/inventory/{user}", platform(f.inventory))
 	mux.HandleFunc("GET /api/health", answer(200, `{"status":"ok","version":"v1","uptimeSeconds":75,"checks":{"database":"ok","queue":"ok"}}`))
@@ -136,6 +137,15 @@ func searchItems(w http.ResponseWriter, r *http.Request) {
 		return `{"appId":730,"marketHashName":"` + name + `","phase":"` + phase + `","currentPrice":` + price + `,"status":"ok","priceUpdatedAt":"2026-01-02T03:04:05Z"}`
 	}
 	answer(200, `{"items":[`+item("AK-47 | Redline (Field-Tested)", "", "28.5")+`,`+item("Sealed Graffiti | A/B\\n? ", "", "0.03")+`],"nextCursor":"more"}`)(w, r)
+}
+
+// listUsers knows two users whose ids begin with "user".
+func listUsers(w http.ResponseWriter, r *http.Request) {
+	if !strings.HasPrefix("user", r.URL.Query().Get("prefix")) {
+		answer(200, `{"items":[],"nextCursor":null}`)(w, r)
+		return
+	}
+	answer(200, `{"items":[{"userId":"user 1","steamId":null,"displayName":null,"leaderboard":true},{"userId":"user2","steamId":null,"displayName":null,"leaderboard":true}],"nextCursor":"more"}`)(w, r)
 }
 
 func (f *fakeServer) sync(w http.ResponseWriter, r *http.Request) {

@@ -21,7 +21,7 @@ type inventoryCmd struct {
 
 // inventorySyncCmd pushes an inventory, or has the server pull it.
 type inventorySyncCmd struct {
-	User    string `arg:"" help:"The platform's id of the user."`
+	User    string `arg:"" complete:"user" help:"The platform's id of the user."`
 	File    string `placeholder:"FILE" help:"JSON with appId, contextId, snapshotAt and items; - reads standard input."`
 	Steam   bool   `help:"Have the server read the user's public inventory on Steam instead: the user must have a Steam id."`
 	AppID   int32  `placeholder:"ID" help:"With --steam: Steam's number of the game, 730, 570, 440 or 252490; 730 without it."`
@@ -110,7 +110,7 @@ func usageOfFile(err error) error {
 
 // inventoryShowCmd shows an inventory.
 type inventoryShowCmd struct {
-	User  string `arg:"" help:"The platform's id of the user."`
+	User  string `arg:"" complete:"user" help:"The platform's id of the user."`
 	AppID int32  `placeholder:"ID" help:"Only this game, by Steam's number of it."`
 }
 

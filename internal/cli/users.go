@@ -16,7 +16,7 @@ type usersCmd struct {
 
 // usersShowCmd shows a user.
 type usersShowCmd struct {
-	User string `arg:"" help:"The platform's id of the user."`
+	User string `arg:"" complete:"user" help:"The platform's id of the user."`
 }
 
 func (*usersShowCmd) examples() []example {
@@ -38,7 +38,7 @@ func (c *usersShowCmd) Run(ctx context.Context, s *session) error {
 
 // usersPutCmd creates or replaces a user.
 type usersPutCmd struct {
-	User        string `arg:"" help:"The platform's id of the user."`
+	User        string `arg:"" complete:"user" help:"The platform's id of the user."`
 	SteamID     string `placeholder:"ID" help:"Steam id, 17 digits. Without it the user has none."`
 	DisplayName string `placeholder:"NAME" help:"Name on the leaderboard. Without it the user has none."`
 	Leaderboard bool   `default:"true" negatable:"" help:"Show the name on the leaderboard; --no-leaderboard shows \"anonymous\"."`

@@ -21,7 +21,7 @@ import (
 
 // verifyCmd verifies the wallet ledger.
 type verifyCmd struct {
-	User       string `arg:"" optional:"" help:"The platform's id of the user whose wallet to verify."`
+	User       string `arg:"" optional:"" complete:"user" help:"The platform's id of the user whose wallet to verify."`
 	All        bool   `help:"Verify the whole ledger. It is read from the database, also while the server runs."`
 	Database   bool   `help:"Read a user's wallet from the database, too, instead of asking the server."`
 	Checkpoint string `placeholder:"TEXT" help:"Compare with a checkpoint of this user that an earlier verification told, instead of the newest stored one."`

@@ -24,7 +24,7 @@ func walletPath(user string) string { return "/api/functions/admin/wallet-ledger
 
 // walletBalanceCmd shows a balance.
 type walletBalanceCmd struct {
-	User string `arg:"" help:"The platform's id of the user."`
+	User string `arg:"" complete:"user" help:"The platform's id of the user."`
 }
 
 func (*walletBalanceCmd) examples() []example {
@@ -56,7 +56,7 @@ func (c *walletBalanceCmd) Run(ctx context.Context, s *session) error {
 
 // walletEntriesCmd lists entries.
 type walletEntriesCmd struct {
-	User     string `arg:"" help:"The platform's id of the user."`
+	User     string `arg:"" complete:"user" help:"The platform's id of the user."`
 	Currency string `placeholder:"CODE" help:"Only this currency, such as USD."`
 	listFlags
 }
@@ -97,7 +97,7 @@ func (c *walletEntriesCmd) Run(ctx context.Context, s *session) error {
 
 // walletPostCmd posts to a wallet.
 type walletPostCmd struct {
-	User           string `arg:"" help:"The platform's id of the user."`
+	User           string `arg:"" complete:"user" help:"The platform's id of the user."`
 	Kind           string `arg:"" enum:"deposit,withdrawal,correction" help:"deposit, withdrawal or correction."`
 	Amount         int64  `arg:"" optional:"" help:"Minor units (cents). Only a correction may be negative: put -- before it."`
 	Currency       string `arg:"" optional:"" help:"Currency, such as USD."`

@@ -38,6 +38,11 @@ func (b *Bounded) Item(ctx context.Context, key catalog.Key) (ItemDetail, error)
 	return admitted(ctx, b.gate, admission.Explanation, func() (ItemDetail, error) { return b.Reader.Item(ctx, key) })
 }
 
+// Users is that of the Reader.
+func (b *Bounded) Users(ctx context.Context, prefix, after string, limit int) (Page[User], error) {
+	return admitted(ctx, b.gate, admission.List, func() (Page[User], error) { return b.Reader.Users(ctx, prefix, after, limit) })
+}
+
 // Inventory is that of the Reader.
 func (b *Bounded) Inventory(ctx context.Context, userID string, app int32, after string, limit int) (Inventory, error) {
 	return admitted(ctx, b.gate, admission.Inventory, func() (Inventory, error) { return b.Reader.Inventory(ctx, userID, app, after, limit) })

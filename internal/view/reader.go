@@ -12,6 +12,7 @@ import (
 	"assay/internal/catalog"
 	"assay/internal/exchange"
 	"assay/internal/fault"
+	"assay/internal/inventory"
 	"assay/internal/money"
 	"assay/internal/pricing"
 	"assay/internal/provider"
@@ -299,6 +300,24 @@ func jobItem(i *store.JobItem) JobItem {
 		out.PriceAfter = &i.PriceAfter
 	}
 	return out
+}
+
+// Users lists users whose ids begin with prefix, in byte order of the ids.
+func (r *Reader) Users(ctx context.Context, prefix, after string, limit int) (Page[User], error) {
+	var id string
+	if err := readCursor(after, "users", &id); err != nil {
+		return Page[User]{}, err
+	}
+	rows, err := r.o.Store.Users(ctx, prefix, id, limit+1)
+	if err != nil {
+		return Page[User]{}, err
+	}
+	return page(rows, limit, UserOf, func(u *inventory.User) *string { return cursor("users", u.ID) }), nil
+}
+
+// UserOf shows a user.
+func UserOf(u *inventory.User) User {
+	return User{UserID: u.ID, SteamID: text(u.SteamID), DisplayName: text(u.DisplayName), Leaderboard: u.Leaderboard}
 }
 
 // Items lists items of a game whose names contain q.

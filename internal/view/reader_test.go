@@ -260,6 +260,10 @@ func (w *world) lists(job int64) map[string]func(cursor string, limit int) ([]st
 			p, err := w.JobItems(ctx, job, "", cursor, limit)
 			return names(p.Items, func(i view.JobItem) string { return i.MarketHashName }), p.NextCursor, err
 		},
+		"users": func(cursor string, limit int) ([]string, *string, error) {
+			p, err := w.Users(ctx, "u", cursor, limit)
+			return names(p.Items, func(u view.User) string { return u.UserID }), p.NextCursor, err
+		},
 		"inventory": func(cursor string, limit int) ([]string, *string, error) {
 			p, err := w.Inventory(ctx, "u", 0, cursor, limit)
 			return names(p.Items, func(r view.InventoryRow) string { return r.AssetID }), p.NextCursor, err
@@ -278,6 +282,9 @@ func names[T any](items []T, name func(T) string) (out []string) {
 func filledLists(t *testing.T) (*world, int64) {
 	w := newWorld(t, false)
 	w.own("u", "A", "B\n", "C/c ", "d", "Ä")
+	for _, other := range []string{"u ", "u\n", "uÄ", "u\U0010FFFF", "t", "v"} { // only four begin with u
+		w.own(other)
+	}
 	var id int64
 	for range 5 {
 		w.now = w.now.Add(7 * time.Hour)

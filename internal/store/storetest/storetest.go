@@ -121,6 +121,7 @@ func Run(t *testing.T, open Open) {
 		"one of many callers makes a job":                jobsRace,
 		"a user is made once by many":                    usersRace,
 		"a Steam id is one user's":                       steamIDs,
+		"users are listed by how their ids begin":        usersByPrefix,
 		"one of many gets a Steam id":                    steamIDsRace,
 		"overlapping syncs queue each name once":         syncsRace,
 		"a settle beside syncs leaves no stale value":    syncAndSettleRace,

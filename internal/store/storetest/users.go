@@ -44,6 +44,32 @@ func steamIDs(f *fixture) {
 	f.is("who was refused", u.SteamID, "")
 }
 
+// usersByPrefix has ids that databases order in other ways than by their bytes.
+func usersByPrefix(f *fixture) {
+	for _, id := range []string{"b", "a", "A", "a b", "a-b", "aB", "ab", "aé", "a\U0010FFFF", "ä", "_a"} {
+		f.must(f.putUser(id, ""))
+	}
+	for _, c := range []struct {
+		prefix, after string
+		limit         int
+		want          []string
+	}{
+		{"a", "", 100, []string{"a", "a b", "a-b", "aB", "ab", "aé", "a\U0010FFFF"}},
+		{"a", "a-b", 2, []string{"aB", "ab"}},
+		{"", "a\U0010FFFF", 100, []string{"b", "ä"}},
+		{"", "", 2, []string{"A", "_a"}},
+		{"a%", "", 100, nil},
+	} {
+		users, err := f.s.Users(f.Context(), c.prefix, c.after, c.limit)
+		f.must(err)
+		var got []string
+		for _, u := range users {
+			got = append(got, u.ID)
+		}
+		f.is(fmt.Sprintf("users that begin with %q after %q", c.prefix, c.after), fmt.Sprintf("%q", got), fmt.Sprintf("%q", c.want))
+	}
+}
+
 func steamIDsRace(f *fixture) {
 	var got atomic.Int64
 	atOnce(16, func(i int) {
