@@ -163,7 +163,7 @@ func (e *exits) result(s *server) map[string][]string {
 	db := s.open()
 	out := map[string][]string{}
 	for what, query := range map[string]string{
-		"items":     `SELECT name || phase, price, status, method, average, median, robust, low, high, markets, used_markets, failures FROM item ORDER BY 1`,
+		"items":     `SELECT name || phase, price, status, method, average, median, consensus, low, high, interval_low, interval_high, markets, used_markets, failures FROM item ORDER BY 1`,
 		"rows":      `SELECT v.asset_id, v.value, i.name FROM inventory v JOIN item i ON i.id = v.item_id ORDER BY 1`,
 		"history":   `SELECT i.name || i.phase, p.price FROM price_point p JOIN item i ON i.id = p.item_id ORDER BY 1, p.at`,
 		"snapshots": `SELECT i.name || i.phase, s.market_id, s.ask, s.bid, s.sale, s.listings, s.sales, s.reason FROM snapshot s JOIN item i ON i.id = s.item_id ORDER BY 1, 2`,

@@ -51,10 +51,10 @@ func wordLists() map[string][]string {
 
 		"PriceStatus":    words(priceStatuses()...),
 		"LookupStatus":   append(words(priceStatuses()...), view.StatusQueued, view.StatusUnknown),
-		"EstimateMethod": words(none, pricing.Consensus, pricing.Robust, pricing.Average, pricing.Median),
+		"EstimateMethod": words(none, pricing.Consensus, pricing.Average, pricing.Median),
 		"QuoteBasis":     words(none, pricing.Ask, pricing.Sale),
 		"QuoteReason": words(pricing.Used, pricing.NotOffered, pricing.InvalidAmount, pricing.NoRate, pricing.StaleFetch, pricing.StaleMarket,
-			pricing.Duplicate, pricing.SharedListings, pricing.Outlier, pricing.LateMarket, pricing.NotConfigured, pricing.Awaiting),
+			pricing.Duplicate, pricing.SharedListings, pricing.Outlier, pricing.LateMarket, pricing.NotConfigured, pricing.Awaiting, pricing.Confirmed),
 
 		"BreakerState":   words(provider.BreakerClosed, provider.BreakerOpen, provider.BreakerHalfOpen),
 		"ProviderHealth": words(provider.Healths()...),

@@ -40,12 +40,7 @@ type simMarket struct {
 
 type simItem struct {
 	state pricing.State
-	past  []accepted // changes of the accepted price, oldest first
-}
-
-type accepted struct {
-	at    time.Time
-	price money.Micro
+	past  []pricing.Reference // changes of the accepted price, oldest first
 }
 
 // Item is what a run made of one item.
@@ -195,32 +190,18 @@ func (s *Sim) price(now time.Time, res pricing.Result) *Outcome {
 
 // references looks into the item's history.
 func (it *simItem) references(now time.Time) pricing.References {
-	const day, week = 24 * time.Hour, 7 * 24 * time.Hour
-	var r pricing.References
 	if len(it.past) == 0 {
-		return r
+		return pricing.References{}
 	}
-	first := it.past[0].at
-	r.Day = it.inForce(now.Add(-day))
-	if now.Sub(first) >= 2*day {
-		r.Week = it.inForce(now.Add(-week))
-	}
-	return r
-}
-
-// inForce returns the price at a time, or the oldest known one.
-func (it *simItem) inForce(at time.Time) pricing.Reference {
-	found := it.past[0]
-	for _, p := range it.past {
-		if p.at.After(at) {
-			break
+	inForce := func(at time.Time) (price money.Micro) {
+		for _, p := range it.past {
+			if !p.At.After(at) {
+				price = p.Price
+			}
 		}
-		found = p
+		return price
 	}
-	if found.at.Before(at) {
-		found.at = at
-	}
-	return pricing.Reference{Price: found.price, At: found.at}
+	return pricing.ReferencesOf(now, it.past[0], inForce(now.Add(-24*time.Hour)), inForce(now.Add(-7*24*time.Hour)))
 }
 
 // store keeps the state, and the price where it changed; what is older than the
@@ -230,10 +211,10 @@ func (it *simItem) store(now time.Time, p *pricing.Priced) {
 	if p.Price <= 0 {
 		return
 	}
-	if n := len(it.past); n == 0 || it.past[n-1].price != p.Price {
-		it.past = append(it.past, accepted{now, p.Price})
+	if n := len(it.past); n == 0 || it.past[n-1].Price != p.Price {
+		it.past = append(it.past, pricing.Reference{Price: p.Price, At: now})
 	}
-	for len(it.past) > 1 && now.Sub(it.past[1].at) > 8*24*time.Hour {
+	for len(it.past) > 1 && now.Sub(it.past[1].At) > 8*24*time.Hour {
 		it.past = it.past[1:]
 	}
 }

@@ -197,7 +197,7 @@ const (
 		"freshness":{"fresh":30000,"stale":300,"unknown":25,"oldestSeconds":7500}}`
 
 	itemOdd = `{"appId":730,"marketHashName":"Sealed Graffiti | A/B\n? ","phase":"","currentPrice":0.03,"status":"ok","priceUpdatedAt":"2026-01-02T03:04:05Z","currency":"USD",
-		"priceCheckedAt":"2026-01-02T03:04:05Z","ageSeconds":185,"estimatedAt":"2026-01-02T03:04:05Z","method":"robust","methodVersion":1,"average":287.624,"median":0.03,"robust":0.03,
+		"priceCheckedAt":"2026-01-02T03:04:05Z","ageSeconds":185,"estimatedAt":"2026-01-02T03:04:05Z","method":"consensus","methodVersion":2,"average":287.624,"median":0.03,"consensus":0.03,
 		"min":0.025,"max":1438,"spread":1437.975,"markets":2,"usedMarkets":1,"candidatePrice":null,"candidateAt":null,"noSalesSince":null,"retryAt":null,"failures":0,"queued":false,
 		"snapshots":[
 		{"source":"sim","market":"north","title":"North","currency":"USD","lowestAsk":0.03,"highestBid":0.02,"sale":null,"listings":12,"sales":3,"salesWindowSeconds":604800,"marketTime":null,

@@ -111,7 +111,7 @@ func writeItem(w io.Writer, it view.ItemDetail) {
 	}
 	if it.Markets > 0 {
 		rows = append(rows,
-			[]string{"figures", fmt.Sprintf("robust %s, average %s, median %s, from %s to %s", it.Robust, it.Average, it.Median, it.Min, it.Max)},
+			[]string{"figures", fmt.Sprintf("consensus %s, average %s, median %s, from %s to %s", it.Consensus, it.Average, it.Median, it.Min, it.Max)},
 			[]string{"markets", fmt.Sprintf("%d, of which %d are used", it.Markets, it.UsedMarkets)})
 	}
 	if it.CandidatePrice != nil {

@@ -78,6 +78,7 @@ type Config struct {
 	JobRetention  time.Duration  // MARKET_PRICE_JOB_RETENTION_DAYS, in whole days
 	MinJobs       int            // MARKET_PRICE_JOB_RETENTION_MIN_JOBS: of each kind
 	Estimate      pricing.Method // MARKET_PRICE_ESTIMATE
+	Level         string         // MARKET_PRICE_LEVEL; empty: consensus
 	Guard         pricing.Guard  // MARKET_PRICE_GUARD
 	Schedule      Schedule       // MARKET_PRICE_SCHEDULE: zero starts no runs
 	// VerifySchedule is WALLET_VERIFY_SCHEDULE; zero: the ledger is not verified by itself.

@@ -111,7 +111,7 @@ func TestLoad_DefaultsAreTheDocumentedOnes(t *testing.T) {
 		Currency: "USD", Scope: ScopeInventory,
 		TTL: 6 * time.Hour, MissingRetry: time.Hour, ProviderWait: time.Minute, NoSalesWindow: 720 * time.Hour, NoSalesRetry: 72 * time.Hour,
 		JobRetention: 7 * 24 * time.Hour, MinJobs: 3,
-		Estimate: pricing.Robust, Guard: pricing.Flag, Workers: 2,
+		Estimate: pricing.Consensus, Guard: pricing.Flag, Workers: 2,
 		TradeHold: 168 * time.Hour, InventoryMaxAge: 15 * time.Minute, Cs2capShape: "batch", SimShape: "bulk", SimBatchSize: 500, SteamEndpoint: "priceoverview",
 		SteamPace: 4 * time.Second, SteamShare: 40,
 		Sources: map[string]Source{"sim": {}, "pricelist": {}},

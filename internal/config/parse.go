@@ -265,11 +265,20 @@ func setRates(c *Config, value string) error {
 }
 
 func setEstimate(c *Config, value string) error {
-	return oneOf(func(c *Config) *pricing.Method { return &c.Estimate }, pricing.Robust, pricing.Average, pricing.Median)(c, value)
+	return oneOf(func(c *Config) *pricing.Method { return &c.Estimate }, pricing.Consensus, pricing.Average, pricing.Median)(c, value)
 }
 
 func setGuard(c *Config, value string) error {
 	return oneOf(func(c *Config) *pricing.Guard { return &c.Guard }, pricing.Flag, pricing.Hold)(c, value)
+}
+
+// setLevel sets the market at whose level prices are stated; none for the consensus.
+func setLevel(c *Config, value string) error {
+	c.Level = value
+	if value == string(pricing.Consensus) {
+		c.Level = ""
+	}
+	return nil
 }
 
 // schedule sets a schedule; "none" is the zero one.

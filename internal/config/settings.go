@@ -151,11 +151,15 @@ func refreshSettings(sources []string) []setting {
 func estimateSettings() []setting {
 	return []setting{
 		{
-			name: "MARKET_PRICE_ESTIMATE", def: "robust", help: "`robust`, `average` or `median`: which figure is the price",
+			name: "MARKET_PRICE_ESTIMATE", def: "consensus", help: "which figure is the price: `consensus` (the middle of the markets that agree), `average` or `median`",
 			set: setEstimate,
 		},
 		{
-			name: "MARKET_PRICE_GUARD", def: "flag", help: "what happens to a suspicious move: `flag` takes it, `hold` waits for a second run",
+			name: "MARKET_PRICE_LEVEL", def: "consensus", help: "the level at which consensus prices are stated: `consensus`, or a market (`skinport`, or `provider/market` where several providers carry it), for prices as that market would have them",
+			set: setLevel,
+		},
+		{
+			name: "MARKET_PRICE_GUARD", def: "flag", help: "what happens to a large move that two markets made: `flag` takes it at once as `suspect`, `hold` waits for new evidence as for all other large moves",
 			set: setGuard,
 		},
 		{

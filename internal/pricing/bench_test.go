@@ -28,30 +28,8 @@ func tenMarkets() [][]Quote {
 	return items
 }
 
-func TestEstimate_AllocatesNothingOnceWarm(t *testing.T) {
-	items, estimator, last := tenMarkets(), New(usd()), Last{Price: 1e6, UpdatedAt: noon}
-	var e Estimate
-	estimator.Estimate(noon, items[0], last, &e)
-	i := 0
-	// The collector may empty the pool once in a while.
-	if n := testing.AllocsPerRun(1000, func() { estimator.Estimate(noon, items[i%len(items)], last, &e); i++ }); n >= 1 {
-		t.Errorf("%v allocations per item", n)
-	}
-}
-
-func BenchmarkEstimate10Quotes(b *testing.B) {
-	items, estimator, last := tenMarkets(), New(usd()), Last{Price: 1e6, UpdatedAt: noon}
-	var e Estimate
-	b.ReportAllocs()
-	i := 0
-	for b.Loop() {
-		estimator.Estimate(noon, items[i%len(items)], last, &e)
-		i++
-	}
-}
-
 func BenchmarkLn(b *testing.B) {
 	for b.Loop() {
-		_ = ln(1_438_168_000)
+		_ = Ln(1_438_168_000)
 	}
 }

@@ -21,12 +21,24 @@ func newVote(i int, price money.Micro, m SetMarket) vote {
 	return vote{at: i, price: price, log: Ln(price), noise: m.Noise, far: m.Far}
 }
 
+// DecidedBy is why one group of quotes decides a price and not another.
+type DecidedBy string
+
+// The reasons, as they are tried one after another.
+const (
+	ByMajority   DecidedBy = "majority"   // more than half of the quotes agree
+	ByLastPrice  DecidedBy = "lastPrice"  // it is the nearest within 2x of the last price
+	BySize       DecidedBy = "size"       // it is larger
+	ByMarket     DecidedBy = "market"     // one of its markets is off by more than 2x least often
+	ByLowerPrice DecidedBy = "lowerPrice" // it is the lower one
+)
+
 // choice is the group of votes that decides a price. The votes it was made of are
 // in order of price afterwards; the group is those from from up to to.
 type choice struct {
 	from, to int
 	price    money.Micro
-	majority bool
+	by       DecidedBy
 }
 
 // decide finds the group that decides (step 8): the largest within a factor of 2
@@ -40,9 +52,9 @@ func decide(votes []vote, last Log) choice {
 		return cmp.Or(cmp.Compare(a.price, b.price), cmp.Compare(a.noise, b.noise), cmp.Compare(a.far, b.far), cmp.Compare(a.at, b.at))
 	})
 	from, to := largest(votes)
-	c := choice{from: from, to: to, majority: 2*(to-from) > len(votes)}
-	if !c.majority {
-		c.from, c.to = withoutMajority(votes, last)
+	c := choice{from: from, to: to, by: ByMajority}
+	if 2*(to-from) <= len(votes) {
+		c = withoutMajority(votes, last)
 	}
 	c.price = middleVote(votes[c.from:c.to])
 	return c
@@ -65,20 +77,23 @@ func largest(v []vote) (from, to int) {
 }
 
 // withoutMajority picks one of the groups that the sorted votes fall into.
-func withoutMajority(v []vote, last Log) (from, to int) {
-	best := group{}
+func withoutMajority(v []vote, last Log) choice {
+	var best, second group
 	for i := 0; i < len(v); {
 		end := i
 		for end < len(v) && v[end].price <= 2*v[i].price {
 			end++
 		}
 		g := newGroup(v, i, end, last)
-		if best.to == 0 || g.before(&best) {
-			best = g
+		switch {
+		case g.before(&best):
+			best, second = g, best
+		case g.before(&second):
+			second = g
 		}
 		i = end
 	}
-	return best.from, best.to
+	return choice{from: best.from, to: best.to, by: best.because(&second)}
 }
 
 // group is one of several that contradict each other.
@@ -101,12 +116,27 @@ func newGroup(v []vote, from, to int, last Log) group {
 	return g
 }
 
+// before reports whether a group decides, and not one that is lower or none.
 func (g *group) before(o *group) bool {
-	return cmp.Or(
+	return o.to == 0 || cmp.Or(
 		cmp.Compare(g.near, o.near),
 		cmp.Compare(o.to-o.from, g.to-g.from),
 		cmp.Compare(g.far, o.far),
 	) < 0
+}
+
+// because returns why a group decides and not the second one.
+func (g *group) because(o *group) DecidedBy {
+	switch {
+	case g.near != o.near:
+		return ByLastPrice
+	case g.to-g.from != o.to-o.from:
+		return BySize
+	case g.far != o.far:
+		return ByMarket
+	default:
+		return ByLowerPrice
+	}
 }
 
 // middleVote returns the median of sorted votes; of the two middle ones of an even

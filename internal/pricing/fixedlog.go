@@ -18,9 +18,6 @@ const (
 	ln2   = 3196577161300663915 // ln(2)
 )
 
-// ln returns the natural logarithm of x, which must be positive, within 2^-32.
-func ln(x uint64) logarithm { return lnSeries(x, 15) }
-
 // lnSeries returns the natural logarithm of x, which must be positive, from the
 // series up to an odd power: within 2^-32 for 15, 2^-29 for 9.
 //

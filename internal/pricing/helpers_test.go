@@ -36,18 +36,20 @@ func asks(prices ...money.Micro) []Quote {
 
 func usd() Policy { return Policy{Currency: "USD"} }
 
-// estimate makes one estimate at noon.
-func estimate(p Policy, quotes []Quote, last Last) Estimate {
-	var e Estimate
-	New(p).Estimate(noon, quotes, last, &e)
+// estimate makes one estimate at noon, of markets of which nothing was learned.
+func estimate(p Policy, quotes []Quote) Priced { return estimateFrom(p, quotes, State{}) }
+
+func estimateFrom(p Policy, quotes []Quote, state State) Priced {
+	var e Priced
+	NewPricer(p, NewSet(money.Scale)).Price(noon, Rest, quotes, state, References{}, &e)
 	return e
 }
 
-// reasons returns the reason of every verdict.
-func reasons(e *Estimate) []Reason {
+// reasons returns the reason of every quote.
+func reasons(e *Priced) []Reason {
 	var all []Reason
-	for _, v := range e.Verdicts {
-		all = append(all, v.Reason)
+	for i := range e.Quotes {
+		all = append(all, e.Quotes[i].Reason)
 	}
 	return all
 }

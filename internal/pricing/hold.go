@@ -10,7 +10,9 @@ const (
 	suspectFor     = 24 * time.Hour
 	suspectForLong = 30 * 24 * time.Hour // a rise of 5x or more on one market
 	evidenceAfter  = 30 * time.Minute
-	loneWait       = 24 * time.Hour
+
+	oldestReference = 7 * 24 * time.Hour
+	loneWait        = 24 * time.Hour
 )
 
 // Reference is an accepted price of an item, and the moment that it is of.
@@ -122,11 +124,11 @@ func worst(price money.Micro, s *State, refs References, moves *[windows][classe
 // guard decides what becomes of a new price and of the state (step 11). It returns
 // the price that counts.
 func (s *State) guard(now time.Time, ev *evidence, m *Move, move Log, hold bool) money.Micro {
-	m.Supporters = len(ev.supporter)
 	if m.Reference == 0 {
 		s.Held = HeldPrice{}
 		return ev.price
 	}
+	m.Supporters = len(ev.supporter)
 	side := Rise
 	if move < 0 {
 		side = Fall
@@ -178,4 +180,61 @@ func (h *HeldPrice) reads(now time.Time, ev *evidence, side Side) bool {
 		}
 	}
 	return false
+}
+
+// forget drops times that no longer matter, so that nothing is stored of an item
+// whose price has been quiet for a week.
+func (s *State) forget(now time.Time) {
+	if !now.Before(s.SuspectUntil) {
+		s.SuspectUntil = time.Time{}
+	}
+	if !now.Before(s.LoneUntil) {
+		s.LoneUntil = time.Time{}
+	}
+	if now.Sub(s.ReleasedAt) >= oldestReference {
+		s.ReleasedAt = time.Time{}
+	}
+}
+
+// ReferencesOf returns what a price is compared with at a time: first is the oldest
+// accepted price, day and week those that were in force 24 hours and 7 days before
+// (0: none was yet).
+func ReferencesOf(now time.Time, first Reference, day, week money.Micro) References {
+	const oneDay = 24 * time.Hour
+	var r References
+	if first.Price <= 0 {
+		return r
+	}
+	if r.Day = first; day > 0 {
+		r.Day = Reference{day, now.Add(-oneDay)}
+	}
+	if now.Sub(first.At) < 2*oneDay {
+		return r
+	}
+	if r.Week = first; week > 0 {
+		r.Week = Reference{week, now.Add(-oldestReference)}
+	}
+	return r
+}
+
+// Range holds all accepted prices of an item of at least the last week. While a new
+// price is within 2x of both ends, its references cannot matter and need not be
+// read. The zero value is unknown.
+type Range struct{ Low, High money.Micro }
+
+// Near reports whether a price is within 2x of the whole range.
+func (r Range) Near(price money.Micro) bool {
+	const limit = 199 // hundredths, a little less than the guard allows
+	return r.Low > 0 && 100*price <= limit*r.Low && 100*r.High <= limit*price
+}
+
+// With returns the range with another accepted price; 0 is none.
+func (r Range) With(price money.Micro) Range {
+	if price <= 0 {
+		return r
+	}
+	if r.Low <= 0 {
+		return Range{price, price}
+	}
+	return Range{min(r.Low, price), max(r.High, price)}
 }

@@ -17,7 +17,7 @@ const (
 func (r *Round) findLate(live []*entry) {
 	var m []*entry
 	for _, e := range live {
-		if e.daily {
+		if e.daily && !e.ByName {
 			m = append(m, e)
 		}
 	}

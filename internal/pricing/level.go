@@ -19,10 +19,28 @@ type sample struct {
 	rows    [][]Log // by name; none where a market has no quote
 }
 
-// learn learns the set from the used markets.
+// learn learns the set from the used markets: the levels of those that responded in
+// this round against each other, and then those of markets that are requested by
+// name. One that failed keeps its level: what it quoted before is not compared with
+// what others quote now.
 func (r *Round) learn(used []*entry) *Set {
 	set := r.prev.clone()
 	set.Moves = [windows][classes]Log{}
+	byName := slices.DeleteFunc(slices.Clone(used), func(e *entry) bool { return !e.ByName })
+	if len(byName) == len(used) {
+		r.learnLevels(set, used)
+	} else {
+		r.learnLevels(set, slices.DeleteFunc(slices.Clone(used), func(e *entry) bool { return e.ByName || !e.new || e.refusal != nil }))
+		for _, e := range byName {
+			r.learnByName(set, e, used)
+		}
+	}
+	r.classWindows(used, set)
+	return set
+}
+
+// learnLevels learns the levels of markets against each other.
+func (r *Round) learnLevels(set *Set, used []*entry) {
 	levels := make([]SetMarket, len(used))
 	for k, e := range used {
 		levels[k] = SetMarket{ID: e.ID, Far: -1}
@@ -43,8 +61,62 @@ func (r *Round) learn(used []*entry) *Set {
 		s.noise(set)
 		s.learnKappa(set)
 	}
-	r.classWindows(used, set)
-	return set
+}
+
+// learnByName learns the level of a market that is requested by name, from its
+// stored quotes and the last responses of the others.
+func (r *Round) learnByName(set *Set, e *entry, used []*entry) {
+	s := &sample{}
+	for _, o := range used {
+		if !o.ByName && o.last != nil {
+			s.markets = append(s.markets, o)
+		}
+	}
+	var all, far []Log
+	var band [bands][]Log
+	index, levels, row := s.index(set), make([]Log, len(s.markets)), make([]Log, len(s.markets))
+	for i := range r.keys {
+		v := at(e.last, i)
+		if v == none {
+			continue
+		}
+		for k, o := range s.markets {
+			row[k] = at(o.last, i)
+		}
+		set.levelsOf(row, index, levels)
+		far = far[:0]
+		for k, l := range row {
+			if l != none {
+				far = append(far, l-levels[k])
+			}
+		}
+		if len(far) == 0 {
+			continue
+		}
+		others := agreed(far)
+		b := set.band(others)
+		all, band[b] = append(all, v-others), append(band[b], v-others)
+	}
+	if len(all) < fewestShared {
+		return
+	}
+	m := SetMarket{ID: e.ID, Far: -1}
+	m.set(middleOf(slices.Clone(all)))
+	for b := range band {
+		if n := int64(len(band[b])); n > 0 {
+			m.Bands[b] += Log(int64(middleOf(band[b])-m.Level) * n / (n + shrink))
+		}
+	}
+	off := 0
+	for i, d := range all {
+		all[i] = abs(d - m.Level)
+		if all[i] > log2 {
+			off++
+		}
+	}
+	set.put(m)
+	at, _ := set.find(e.ID)
+	set.Markets[at].Noise, set.Markets[at].Far = middleOf(all), share(off, len(all))
 }
 
 // anchor measures each market against the others at the learned levels, as the next

@@ -45,10 +45,10 @@ func (s *Status) UnmarshalText(text []byte) error {
 // ParseMethod reads a value of MARKET_PRICE_ESTIMATE.
 func ParseMethod(text string) (Method, error) {
 	switch m := Method(text); m {
-	case Robust, Average, Median:
+	case Consensus, Average, Median:
 		return m, nil
 	}
-	return "", fmt.Errorf("unknown estimate %.20q: want robust, average or median", text)
+	return "", fmt.Errorf("unknown estimate %.20q: use consensus, average or median", text)
 }
 
 // ParseGuard reads a value of MARKET_PRICE_GUARD.
@@ -57,7 +57,7 @@ func ParseGuard(text string) (Guard, error) {
 	case Flag, Hold:
 		return g, nil
 	}
-	return "", fmt.Errorf("unknown guard %.20q: want flag or hold", text)
+	return "", fmt.Errorf("unknown guard %.20q: use flag or hold", text)
 }
 
 // String returns "unknown", "some" or "none".

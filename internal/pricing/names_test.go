@@ -5,6 +5,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"assay/internal/money"
 )
 
 func TestStatus_NamesAreTheAPIs(t *testing.T) {
@@ -44,7 +46,7 @@ func TestStatus_RefusesUnknownNames(t *testing.T) {
 }
 
 func TestParse_MethodAndGuard(t *testing.T) {
-	for _, text := range []string{"robust", "average", "median"} {
+	for _, text := range []string{"consensus", "average", "median"} {
 		if m, err := ParseMethod(text); err != nil || string(m) != text {
 			t.Errorf("ParseMethod(%q) = %q, %v", text, m, err)
 		}
@@ -54,7 +56,7 @@ func TestParse_MethodAndGuard(t *testing.T) {
 			t.Errorf("ParseGuard(%q) = %q, %v", text, g, err)
 		}
 	}
-	for _, text := range []string{"", "Robust", "mean", "clamp"} {
+	for _, text := range []string{"", "Consensus", "robust", "mean", "clamp"} {
 		if m, err := ParseMethod(text); err == nil {
 			t.Errorf("ParseMethod(%q) = %q", text, m)
 		}
@@ -64,12 +66,12 @@ func TestParse_MethodAndGuard(t *testing.T) {
 	}
 }
 
-func TestNew_ZeroFieldsHaveTheirDefaults(t *testing.T) {
-	want := Policy{Method: Robust, Guard: Flag, MaxAge: 24 * time.Hour, NoSalesWindow: 720 * time.Hour}
+func TestNewPricer_ZeroFieldsHaveTheirDefaults(t *testing.T) {
+	want := Policy{Method: Consensus, Guard: Flag, MaxAge: 24 * time.Hour, NoSalesWindow: 720 * time.Hour}
 	for _, p := range []Policy{{}, {Method: "mean", Guard: "clamp"}} {
-		got := New(p).policy
+		got := NewPricer(p, NewSet(money.Scale)).policy
 		if got.Method != want.Method || got.Guard != want.Guard || got.MaxAge != want.MaxAge || got.NoSalesWindow != want.NoSalesWindow {
-			t.Errorf("New(%+v) uses %+v", p, got)
+			t.Errorf("NewPricer(%+v) uses %+v", p, got)
 		}
 	}
 }

@@ -8,11 +8,8 @@ import (
 	"assay/internal/money"
 )
 
-// MethodVersion numbers the rules of method 2. It is stored with every price.
-const MethodVersion = 2
-
-// Pricer computes the prices of one game by method 2, with one policy, one set of
-// rates and one level set. It is safe for concurrent use and allocates nothing per
+// Pricer computes the prices of one game with one policy, one set of rates and one
+// level set. It is safe for concurrent use and allocates nothing per
 // item once its memory is warm.
 type Pricer struct {
 	policy  Policy
@@ -39,6 +36,8 @@ type QuoteResult struct {
 	Verdict              // of steps 1 to 4, and then LateMarket or Outlier
 	Level    money.Micro // of its market at this price, as a factor in millionths; 0: not compared
 	Levelled money.Micro // Price / Level: what is compared
+	Noise    money.Micro // usual distance of its market, as a factor in millionths; 0: unknown
+	Far      money.Micro // share of its market's quotes more than 2x off, in millionths; -1: unknown
 }
 
 // Priced is an estimate of one item with everything that led to it. Amounts are
@@ -52,7 +51,11 @@ type Priced struct {
 	// if all their markets are late.
 	Average, Median, Min, Max money.Micro
 	Consensus                 money.Micro
-	Interval                  Interval // around Consensus
+	Interval                  Interval    // around Consensus
+	Width                     money.Micro // Consensus to an end of the interval, as a factor in millionths
+	Usual                     money.Micro // usual distance of a quote at this price, as a factor in millionths
+	ClassMove                 money.Micro // of its class since the last responses, as a factor in millionths: by it the last price is moved that decides between groups
+	DecidedBy                 DecidedBy   // of Consensus
 
 	Markets     int  // quotes given
 	UsedMarkets int  // quotes behind Estimated
@@ -75,11 +78,6 @@ func (p *Priced) Spread() money.Micro {
 // rates must not be changed while it is in use.
 func NewPricer(policy Policy, set *Set) *Pricer {
 	policy.complete()
-	switch policy.Method {
-	case Average, Median:
-	default:
-		policy.Method = Consensus
-	}
 	p := &Pricer{policy: policy, set: set, scratch: sync.Pool{New: func() any { return new(pricerScratch) }}}
 	if policy.Level != 0 {
 		p.level = set.Market(policy.Level)
@@ -99,9 +97,9 @@ func (p *Pricer) Price(now time.Time, class Class, quotes []Quote, state State, 
 	defer p.scratch.Put(s)
 	into.Quotes = p.judged(now, quotes, results[:0], s)
 	p.figures(s, into)
-	last := Log(0)
-	if state.Price > 0 {
-		last = Ln(state.Price) + p.set.Moves[SinceLast][class]
+	last, moved := Log(0), p.set.Moves[SinceLast][class]
+	if into.ClassMove = Exp(moved); state.Price > 0 {
+		last = Ln(state.Price) + moved
 	}
 	c, ok := p.consensus(quotes, s, last, into)
 	if !ok {
@@ -114,8 +112,9 @@ func (p *Pricer) Price(now time.Time, class Class, quotes []Quote, state State, 
 	votes := s.votes[c.from:c.to]
 	usual := p.set.median(c.price)
 	h := halfWidth(votes, c.price, usual, p.set.Kappa)
-	into.Interval = intervalAround(c.price, h)
-	into.Estimated, into.Majority = into.Consensus, c.majority
+	into.Width, into.Usual = Exp(h), Exp(usual)
+	into.Interval = intervalAround(c.price, into.Width)
+	into.Estimated, into.DecidedBy, into.Majority = into.Consensus, c.by, c.by == ByMajority
 	if p.policy.Method == Consensus {
 		p.markOutliers(votes, into)
 	} else {
@@ -130,16 +129,15 @@ func (p *Pricer) Price(now time.Time, class Class, quotes []Quote, state State, 
 func (p *Pricer) judged(now time.Time, quotes []Quote, into []QuoteResult, s *pricerScratch) []QuoteResult {
 	s.at = s.at[:0]
 	for i := range quotes {
-		into = append(into, QuoteResult{Verdict: p.policy.verdict(now, &quotes[i])})
+		into = append(into, QuoteResult{Verdict: p.policy.verdict(now, &quotes[i]), Far: -1})
 		at, ok := p.set.find(quotes[i].ID)
 		if !ok {
 			at = -1
 		}
 		s.at = append(s.at, at)
 	}
-	verdict := func(q *QuoteResult) *Verdict { return &q.Verdict }
-	leaveOne(now, quotes, into, verdict, marketKey, fresher, Duplicate)
-	leaveOne(now, quotes, into, verdict, poolKey, asFresh, SharedListings)
+	leaveOne(now, quotes, into, marketKey, fresher, Duplicate)
+	leaveOne(now, quotes, into, poolKey, asFresh, SharedListings)
 	return into
 }
 
@@ -188,7 +186,10 @@ func (p *Pricer) consensus(quotes []Quote, s *pricerScratch, last Log, into *Pri
 		if s.at[i] >= 0 {
 			m = p.set.Markets[s.at[i]]
 		}
-		q.Level = Exp(m.level(low, part) - base)
+		q.Level, q.Far = Exp(m.level(low, part)-base), m.Far
+		if m.Noise > 0 {
+			q.Noise = Exp(m.Noise)
+		}
 		q.Levelled = levelled(q.Price, q.Level)
 		s.votes = append(s.votes, newVote(i, q.Levelled, m))
 	}
@@ -233,10 +234,10 @@ func (p *Pricer) plainVotes(s *pricerScratch, into *Priced) []vote {
 	return s.plain
 }
 
-// intervalAround returns price * e^-h to price * e^h.
-func intervalAround(price money.Micro, h Log) Interval {
-	low, _ := money.Ratio(price, Exp(h))
-	high, ok := money.Convert(price, money.Rate(Exp(h))*(money.RateScale/money.Scale))
+// intervalAround returns price / width to price * width.
+func intervalAround(price, width money.Micro) Interval {
+	low, _ := money.Ratio(price, width)
+	high, ok := money.Convert(price, money.Rate(width)*(money.RateScale/money.Scale))
 	if !ok {
 		high = maxPrice
 	}
@@ -269,6 +270,7 @@ func (p *Pricer) decide(now time.Time, class Class, quotes []Quote, votes []vote
 	into.Move, by = worst(into.Estimated, &into.State, refs, &p.set.Moves, class)
 	into.Price = into.State.guard(now, ev, &into.Move, by, p.policy.Guard == Hold)
 	into.State.Price = into.Price
+	defer into.State.forget(now)
 	into.Status = Thin
 	if into.Near >= 2 && h <= log1_3 {
 		into.Status = OK

@@ -2,24 +2,30 @@ package pricing
 
 import (
 	"cmp"
+	"strconv"
+	"strings"
 	"time"
 
 	"assay/internal/money"
 )
 
-// Version numbers the rules of this package. It is stored with every price, so
-// that one can be recomputed by the rules that made it.
-const Version = 1
+const (
+	// MethodVersion numbers the rules of this package. It is stored with every price,
+	// so that one can be recomputed by the rules that it was computed with.
+	MethodVersion = 2
+
+	defaultMaxAge        = 24 * time.Hour
+	defaultNoSalesWindow = 720 * time.Hour
+)
 
 // Method chooses which figure becomes the price.
 type Method string
 
 // The methods of MARKET_PRICE_ESTIMATE.
 const (
-	Robust    Method = "robust"    // mean of what the outlier rule leaves
+	Consensus Method = "consensus" // steps 5 to 10; the default
 	Average   Method = "average"   // mean of all valid, fresh quotes
 	Median    Method = "median"    // their median
-	Consensus Method = "consensus" // steps 5 to 10
 )
 
 // Guard says what happens to a price that moved suspiciously.
@@ -27,8 +33,8 @@ type Guard string
 
 // The guards of MARKET_PRICE_GUARD.
 const (
-	Flag Guard = "flag" // take it and say so
-	Hold Guard = "hold" // keep the last accepted price until a second run agrees
+	Flag Guard = "flag" // take it, as suspect, if two markets moved themselves; else hold it
+	Hold Guard = "hold" // hold it until new evidence
 )
 
 // Status grades a price. A greater one is worse.
@@ -47,8 +53,8 @@ const (
 // Reason says why a quote takes no part in a figure; empty: it does.
 type Reason string
 
-// The reasons. All but Outlier keep a quote out of every figure; Outlier only
-// out of the robust one.
+// The reasons. All but Outlier and LateMarket keep a quote out of every figure;
+// these two only out of the consensus.
 const (
 	Used           Reason = ""
 	NotOffered     Reason = "notOffered"     // neither ask nor sale
@@ -60,8 +66,9 @@ const (
 	SharedListings Reason = "sharedListings" // another market with the same listings counts
 	Outlier        Reason = "outlier"        // outside the group that decides
 	LateMarket     Reason = "lateMarket"     // its market repeats another or stands still; the average counts it
-	NotConfigured  Reason = "notConfigured"  // nobody asks the market any more; not of an estimate
-	Awaiting       Reason = "awaiting"       // came since the last estimate, and takes part in the next; not of an estimate
+	NotConfigured  Reason = "notConfigured"  // the market is no longer configured; not of an estimate
+	Awaiting       Reason = "awaiting"       // fetched since the last estimate; takes part in the next; not of an estimate
+	Confirmed      Reason = "confirmed"      // the same, with the amounts that it had before
 )
 
 // Basis says which figure of a market is its price.
@@ -88,9 +95,9 @@ type Quote struct {
 	MarketTime  time.Time     // when the market says it was so; zero or in the future: not stated
 	MaxAge      time.Duration // longest time since FetchedAt; 0: Policy.MaxAge
 
-	// For method 2: the market as the Set knows it, its quote's own move since
-	// about a day ago (Movers), and, of quotes that were requested by name, when
-	// what they say last changed (zero: when the market's response did).
+	// The market as the Set knows it, its quote's own move since about a day ago
+	// (Movers), and, of quotes that were requested by name, when their amounts last
+	// changed (zero: when the market's response did).
 	ID        int64
 	Moved     Log
 	ChangedAt time.Time
@@ -107,25 +114,35 @@ type Policy struct {
 	Level         int64 // the market at whose level prices are stated; 0: the consensus
 }
 
-// complete sets defaults.
-func (p *Policy) complete() {
-	p.MaxAge = cmp.Or(p.MaxAge, defaultMaxAge)
-	p.NoSalesWindow = cmp.Or(p.NoSalesWindow, defaultNoSalesWindow)
+// Label names the method with the market at whose level prices are stated, as it is
+// stored with each price: "consensus", or "consensus:12" for the market 12.
+func (p *Policy) Label() string {
+	method := cmp.Or(p.Method, Consensus)
+	if p.Level == 0 || method != Consensus {
+		return string(method)
+	}
+	return string(method) + ":" + strconv.FormatInt(p.Level, 10)
 }
 
-// Last is what is known of an item before this estimate.
-//
-// UpdatedAt is the age of Price for the rule of moves within a day: the last
-// time that an estimate from quotes had Price as its result, changed or not (the
-// contract's priceCheckedAt, not priceUpdatedAt, or a price that stood still for
-// a month could double overnight unnoticed). A run that held its new price back,
-// or that found no usable quote, does not move it. Zero, and a time in the
-// future, count as within a day.
-type Last struct {
-	Price       money.Micro // accepted price, 0: none
-	UpdatedAt   time.Time   // when an estimate last yielded it
-	Candidate   money.Micro // price held back, 0: none
-	CandidateAt time.Time   // when it was first held back
+// ParseLabel returns the method and level that a label names.
+func ParseLabel(label string) (method Method, level int64) {
+	name, market, _ := strings.Cut(label, ":")
+	level, _ = strconv.ParseInt(market, 10, 64)
+	return Method(name), level
+}
+
+// complete sets defaults.
+func (p *Policy) complete() {
+	switch p.Method {
+	case Average, Median:
+	default:
+		p.Method = Consensus
+	}
+	if p.Guard != Hold {
+		p.Guard = Flag
+	}
+	p.MaxAge = cmp.Or(p.MaxAge, defaultMaxAge)
+	p.NoSalesWindow = cmp.Or(p.NoSalesWindow, defaultNoSalesWindow)
 }
 
 // SalesSignal is what all markets together say of an item's sales.
@@ -144,27 +161,3 @@ type Verdict struct {
 	Basis  Basis
 	Reason Reason
 }
-
-// Estimate is a price with everything that led to it. All amounts are
-// micro-units of the base currency.
-type Estimate struct {
-	Price     money.Micro // the new current price; the last one where no quote is usable
-	Estimated money.Micro // what Method yields from the quotes; 0: no usable quote
-	Status    Status
-	Method    Method // that made Estimated; Median where Robust was asked for and the outlier rule gave up
-
-	// Figures of the quotes that steps 1-4 leave; 0 without one. Robust is the
-	// median where the outlier rule gave up.
-	Average, Median, Robust, Min, Max money.Micro
-	Markets                           int // quotes given
-	UsedMarkets                       int // quotes behind Estimated
-
-	Candidate   money.Micro // held back, 0: none
-	CandidateAt time.Time
-
-	Sales    SalesSignal
-	Verdicts []Verdict // one for each quote given, in its order
-}
-
-// Spread returns how far the usable quotes lie apart: Max - Min.
-func (e *Estimate) Spread() money.Micro { return e.Max - e.Min }

@@ -46,16 +46,36 @@ func anyQuotes(r *rand.Rand) []Quote {
 	return quotes
 }
 
-func anyLast(r *rand.Rand) Last {
-	return Last{
-		Price: money.Micro(r.Int64N(3) * (1 + r.Int64N(1e7))), UpdatedAt: noon.Add(-time.Duration(r.IntN(48)) * time.Hour),
-		Candidate: money.Micro(r.Int64N(2) * (1 + r.Int64N(1e7))), CandidateAt: noon.Add(-time.Duration(r.IntN(90)) * time.Minute),
+func anyGuarded(r *rand.Rand) State {
+	s := State{Price: money.Micro(r.Int64N(3) * (1 + r.Int64N(1e7)))}
+	if s.Price > 0 && r.IntN(2) == 0 {
+		s.Held = HeldPrice{
+			Candidate: money.Micro(1 + r.Int64N(1e7)), Side: [...]Side{Fall, Rise}[r.IntN(2)], At: noon.Add(-time.Duration(r.IntN(90)) * time.Minute),
+			EvidenceAt: noon.Add(-time.Duration(r.IntN(90)) * time.Minute), Readings: r.IntN(3),
+		}
+		s.SuspectUntil = noon.Add(time.Duration(r.IntN(48)-24) * time.Hour)
 	}
+	return s
+}
+
+// market returns prices of three or more markets that agree more or less, some not
+// at all.
+func market(r *rand.Rand) []money.Micro {
+	center, sigma := math.Exp(9+12*r.Float64()), 0.4*r.Float64()
+	var prices []money.Micro
+	for range 3 + r.IntN(12) {
+		p := around(r, center, sigma)
+		if r.IntN(6) == 0 {
+			p = around(r, center, 3)
+		}
+		prices = append(prices, min(p, maxPrice))
+	}
+	return prices
 }
 
 func anyPolicy(r *rand.Rand) Policy {
 	return Policy{
-		Method: [...]Method{"", Robust, Average, Median}[r.IntN(4)], Guard: [...]Guard{"", Flag, Hold}[r.IntN(3)],
+		Method: [...]Method{"", Consensus, Average, Median}[r.IntN(4)], Guard: [...]Guard{"", Flag, Hold}[r.IntN(3)],
 		Currency: "USD", Rates: Rates{"EUR": {Value: 1_083_400_000_000, Date: noon}},
 	}
 }
@@ -63,24 +83,24 @@ func anyPolicy(r *rand.Rand) Policy {
 func TestProperty_OrderOfQuotesNeverMatters(t *testing.T) {
 	r := randtest.New(t)
 	for range randtest.Count(10_000, 300_000) {
-		policy, quotes, last := anyPolicy(r), anyQuotes(r), anyLast(r)
-		want := estimate(policy, quotes, last)
+		policy, quotes, state := anyPolicy(r), anyQuotes(r), anyGuarded(r)
+		want := estimateFrom(policy, quotes, state)
 		order := r.Perm(len(quotes))
 		shuffled := make([]Quote, len(quotes))
 		for to, from := range order {
 			shuffled[to] = quotes[from]
 		}
-		got := estimate(policy, shuffled, last)
-		back := make([]Verdict, len(quotes))
+		got := estimateFrom(policy, shuffled, state)
+		back := make([]QuoteResult, len(quotes))
 		for to, from := range order {
-			back[from] = got.Verdicts[to]
+			back[from] = got.Quotes[to]
 		}
-		got.Verdicts = back
+		got.Quotes = back
 		// Of quotes alike in everything either may count.
-		if distinct(quotes) && !slices.Equal(got.Verdicts, want.Verdicts) {
-			t.Fatalf("verdicts differ:\n%+v\n%+v\nof %+v", got.Verdicts, want.Verdicts, quotes)
+		if distinct(quotes) && !slices.Equal(got.Quotes, want.Quotes) {
+			t.Fatalf("results differ:\n%+v\n%+v\nof %+v", got.Quotes, want.Quotes, quotes)
 		}
-		got.Verdicts, want.Verdicts = nil, nil
+		got.Quotes, want.Quotes = nil, nil
 		if !reflect.DeepEqual(got, want) {
 			t.Fatalf("estimates differ:\n%+v\n%+v\nof %+v", got, want, quotes)
 		}
@@ -96,35 +116,12 @@ func distinct(quotes []Quote) bool {
 	return len(seen) == len(quotes)
 }
 
-func TestProperty_ScalingTheQuotesScalesThePrice(t *testing.T) {
-	r := randtest.New(t)
-	for range randtest.Count(20_000, 500_000) {
-		prices := market(r)
-		k := money.Micro(2 + r.IntN(1000))
-		var scaled []money.Micro
-		for i, p := range prices {
-			prices[i] = max(2, min(p, maxPrice/k)&^1) // an even number, so that its median is exact
-			scaled = append(scaled, prices[i]*k)
-		}
-		a, b := estimate(usd(), asks(prices...), Last{}), estimate(usd(), asks(scaled...), Last{})
-		if !slices.Equal(reasons(&a), reasons(&b)) || a.Status != b.Status {
-			t.Fatalf("%d times %d is decided otherwise: %q, %q", prices, k, reasons(&a), reasons(&b))
-		}
-		for _, f := range [][2]money.Micro{{a.Price, b.Price}, {a.Average, b.Average}, {a.Median, b.Median}, {a.Robust, b.Robust}} {
-			// Each mean is off by half a micro-unit at most, the first one k times.
-			if diff := f[0]*k - f[1]; 2*max(diff, -diff) > k+1 {
-				t.Fatalf("%d times %d: %d becomes %d", prices, k, f[0], f[1])
-			}
-		}
-	}
-}
-
 func TestProperty_AQuoteEqualToTheAverageLeavesIt(t *testing.T) {
 	r := randtest.New(t)
 	for range randtest.Count(20_000, 500_000) {
 		prices := market(r)
-		before := estimate(usd(), asks(prices...), Last{}).Average
-		if after := estimate(usd(), asks(append(prices, before)...), Last{}).Average; after != before {
+		before := estimate(usd(), asks(prices...)).Average
+		if after := estimate(usd(), asks(append(prices, before)...)).Average; after != before {
 			t.Fatalf("average of %d is %d, with itself added %d", prices, before, after)
 		}
 	}
@@ -134,41 +131,20 @@ func TestProperty_EveryFigureLiesWithinMinAndMax(t *testing.T) {
 	r := randtest.New(t)
 	for range randtest.Count(20_000, 500_000) {
 		quotes := anyQuotes(r)
-		e := estimate(anyPolicy(r), quotes, Last{})
-		used := 0
-		for _, v := range e.Verdicts {
-			if v.Reason == Used || v.Reason == Outlier {
-				used++
+		e := estimate(anyPolicy(r), quotes)
+		valid := 0
+		for i := range e.Quotes {
+			if reason := e.Quotes[i].Reason; reason == Used || reason == Outlier {
+				valid++
 			}
 		}
-		for _, f := range []money.Micro{e.Price, e.Estimated, e.Average, e.Median, e.Robust} {
-			if f < e.Min || f > e.Max || (f <= 0) != (used == 0) {
-				t.Fatalf("%d is not within [%d, %d] of %d quotes: %+v", f, e.Min, e.Max, used, quotes)
+		for _, f := range []money.Micro{e.Price, e.Estimated, e.Average, e.Median, e.Consensus} {
+			if f < e.Min || f > e.Max || (f <= 0) != (valid == 0) {
+				t.Fatalf("%d is not within [%d, %d] of %d quotes: %+v", f, e.Min, e.Max, valid, quotes)
 			}
 		}
-		if e.Robust > 3*e.Median && used > 0 {
-			t.Fatalf("robust %d is more than 3 times the median %d", e.Robust, e.Median)
-		}
-		if len(e.Verdicts) != len(quotes) || e.Markets != len(quotes) || (used == 0) != (e.Status == NoPrice) {
+		if len(e.Quotes) != len(quotes) || e.Markets != len(quotes) || (valid == 0) != (e.Status == NoPrice) {
 			t.Fatalf("%+v of %+v", e, quotes)
-		}
-	}
-}
-
-func TestProperty_AverageEqualsARationalOracle(t *testing.T) {
-	r := randtest.New(t)
-	estimator := New(usd())
-	var e Estimate
-	for range randtest.Count(20_000, 1_000_000) {
-		quotes := asks(make([]money.Micro, 1+r.IntN(12))...)
-		sum := new(big.Int)
-		for i := range quotes {
-			quotes[i].Ask = anyPrice(r)
-			sum.Add(sum, big.NewInt(int64(quotes[i].Ask)))
-		}
-		estimator.Estimate(noon, quotes, Last{}, &e)
-		if want := roundHalfEven(new(big.Rat).SetFrac(sum, big.NewInt(int64(len(quotes))))); int64(e.Average) != want {
-			t.Fatalf("average of %+v is %d, want %d", quotes, e.Average, want)
 		}
 	}
 }
@@ -179,36 +155,6 @@ func roundHalfEven(x *big.Rat) int64 {
 		return q.Int64() + 1
 	}
 	return q.Int64()
-}
-
-func TestProperty_OneCorruptedQuoteHardlyMovesRobust(t *testing.T) {
-	r := randtest.New(t)
-	for _, up := range []bool{false, true} {
-		var moves []float64
-		for range randtest.Count(4_000, 100_000) {
-			// Six markets differ by 1.6 at the median, as real ones do.
-			prices := make([]money.Micro, 5+r.IntN(6))
-			center := math.Exp(11 + 10*r.Float64())
-			for i := range prices {
-				prices[i] = around(r, center, 0.18)
-			}
-			honest := estimate(usd(), asks(prices...), Last{}).Robust
-			i, factor := r.IntN(len(prices)), 10*math.Exp(7*r.Float64())
-			if up {
-				prices[i] = min(maxPrice, money.Micro(float64(prices[i])*factor))
-			} else {
-				prices[i] = max(1, money.Micro(float64(prices[i])/factor))
-			}
-			corrupted := estimate(usd(), asks(prices...), Last{}).Robust
-			moves = append(moves, math.Abs(float64(corrupted)/float64(honest)-1))
-		}
-		slices.Sort(moves)
-		mid, worst := moves[len(moves)/2], moves[len(moves)-1]
-		t.Logf("corrupted upwards: %t: robust moves by %.2f %% at the median, %.1f %% at most", up, 100*mid, 100*worst)
-		if mid > 0.05 {
-			t.Errorf("robust moves by %.1f %% at the median, want at most 5 %%", 100*mid)
-		}
-	}
 }
 
 // What is stored of a price is enough to make it again: times to the
@@ -222,40 +168,46 @@ func TestProperty_APriceCanBeMadeAgainFromWhatIsStored(t *testing.T) {
 		return time.UnixMicro(at.UnixMicro()).UTC()
 	}
 	for range randtest.Count(5_000, 100_000) {
-		policy, quotes, last := anyPolicy(r), anyQuotes(r), anyLast(r)
+		policy, quotes, state := anyPolicy(r), anyQuotes(r), anyGuarded(r)
 		now := time.Now()
 		shift := now.Sub(noon) + time.Duration(r.Int64N(2_000))
+		near := func(age time.Duration) time.Time { return now.Add(-age - time.Duration(r.Int64N(3_000)-1_500)) }
 		for i := range quotes {
 			quotes[i].FetchedAt = quotes[i].FetchedAt.Add(shift).In(time.FixedZone("x", 7200))
 			if r.IntN(4) == 0 {
-				quotes[i].FetchedAt = now.Add(-24*time.Hour - time.Duration(r.Int64N(3_000)-1_500))
+				quotes[i].FetchedAt = near(24 * time.Hour)
 			}
+			quotes[i].ChangedAt = near(0)
 		}
-		last.UpdatedAt, last.CandidateAt = now.Add(-24*time.Hour-time.Duration(r.Int64N(3_000)-1_500)), now.Add(-30*time.Minute-time.Duration(r.Int64N(3_000)-1_500))
-		var live, again Estimate
-		New(policy).Estimate(now, quotes, last, &live)
+		refs := References{Day: Reference{money.Micro(1 + r.Int64N(1e7)), keep(near(24 * time.Hour))}}
+		state.Held.At, state.Held.EvidenceAt, state.ReleasedAt = keep(near(time.Hour)), keep(near(evidenceAfter)), keep(near(24*time.Hour))
+		var live, again Priced
+		pricer := NewPricer(policy, NewSet(money.Scale))
+		pricer.Price(now, Rest, quotes, state, refs, &live)
 		for i := range quotes {
-			quotes[i].FetchedAt, quotes[i].MarketTime = keep(quotes[i].FetchedAt), keep(quotes[i].MarketTime)
+			quotes[i].FetchedAt, quotes[i].MarketTime, quotes[i].ChangedAt = keep(quotes[i].FetchedAt), keep(quotes[i].MarketTime), keep(quotes[i].ChangedAt)
 		}
-		last.UpdatedAt, last.CandidateAt = keep(last.UpdatedAt), keep(last.CandidateAt)
-		New(policy).Estimate(keep(now), quotes, last, &again)
-		live.CandidateAt, again.CandidateAt = keep(live.CandidateAt), keep(again.CandidateAt)
+		pricer.Price(keep(now), Rest, quotes, state, refs, &again)
+		after, text := live.State, EncodeGuard(&live.State, &live.Move)
+		if move, err := DecodeGuard(text, &after); err != nil || move != live.Move || EncodeGuard(&after, &move) != text {
+			t.Fatalf("stored as %s, read as %+v, %+v: %v", text, after, move, err)
+		}
+		live.State, again.State = State{Price: live.Price}, State{Price: again.Price}
 		if !reflect.DeepEqual(live, again) {
 			t.Fatalf("made again it differs:\n%+v\n%+v", live, again)
 		}
 	}
 }
 
-func TestEstimate_MemoryOfOneItemDoesNotReachTheNext(t *testing.T) {
+func TestPricer_MemoryOfOneItemDoesNotReachTheNext(t *testing.T) {
 	r := randtest.New(t)
-	var reused Estimate
+	var reused Priced
 	for range randtest.Count(2_000, 50_000) {
-		policy, quotes, last := anyPolicy(r), anyQuotes(r), anyLast(r)
-		estimator := New(policy)
-		estimator.Estimate(noon, quotes, last, &reused)
-		clean := estimate(policy, quotes, last)
+		policy, quotes, state := anyPolicy(r), anyQuotes(r), anyGuarded(r)
+		NewPricer(policy, NewSet(money.Scale)).Price(noon, Rest, quotes, state, References{}, &reused)
+		clean := estimateFrom(policy, quotes, state)
 		if len(quotes) == 0 {
-			clean.Verdicts = reused.Verdicts // nil or empty
+			clean.Quotes = reused.Quotes // nil or empty
 		}
 		if !reflect.DeepEqual(reused, clean) {
 			t.Fatalf("reused %+v\nclean %+v", reused, clean)
@@ -263,16 +215,16 @@ func TestEstimate_MemoryOfOneItemDoesNotReachTheNext(t *testing.T) {
 	}
 }
 
-func TestEstimator_MayBeUsedConcurrently(t *testing.T) {
-	estimator := New(usd())
+func TestPricer_MayBeUsedConcurrently(t *testing.T) {
+	pricer := NewPricer(usd(), NewSet(money.Scale))
 	quotes := asks(100, 101, 102, 103, 290, 9000)
-	want := estimate(usd(), quotes, Last{})
+	want := estimate(usd(), quotes)
 	var wg sync.WaitGroup
 	for range 8 {
 		wg.Go(func() {
-			var e Estimate
+			var e Priced
 			for range 500 {
-				if estimator.Estimate(noon, quotes, Last{}, &e); e.Price != want.Price {
+				if pricer.Price(noon, Rest, quotes, State{}, References{}, &e); e.Price != want.Price {
 					t.Errorf("price %d, want %d", e.Price, want.Price)
 					return
 				}
@@ -280,4 +232,12 @@ func TestEstimator_MayBeUsedConcurrently(t *testing.T) {
 		})
 	}
 	wg.Wait()
+}
+
+func TestDecodeGuard_RefusesWhatItDidNotWrite(t *testing.T) {
+	for _, text := range []string{"x", "[]", `{"side":"up"}`, `{"evidenceAt":"yesterday"}`} {
+		if _, err := DecodeGuard(text, &State{}); err == nil {
+			t.Errorf("%s is read", text)
+		}
+	}
 }

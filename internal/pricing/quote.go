@@ -17,19 +17,6 @@ const (
 	maxMarketAge = 7 * 24 * time.Hour
 )
 
-// judge decides about every quote by steps 1-4 and appends the verdicts. The
-// reason that it gives is that of the first step that refused the quote; two
-// quotes compete in step 4 only where both passed the others.
-func (p *Policy) judge(now time.Time, quotes []Quote, verdicts []Verdict) []Verdict {
-	for i := range quotes {
-		verdicts = append(verdicts, p.verdict(now, &quotes[i]))
-	}
-	self := func(v *Verdict) *Verdict { return v }
-	leaveOne(now, quotes, verdicts, self, marketKey, fresher, Duplicate)
-	leaveOne(now, quotes, verdicts, self, poolKey, asFresh, SharedListings)
-	return verdicts
-}
-
 // Quoted returns what counts of a quote, as quoted: its ask, else its sale. 0:
 // nothing is offered, and there is no basis.
 func Quoted(ask, sale money.Micro) (money.Micro, Basis) {
@@ -88,10 +75,16 @@ func (p *Policy) freshness(now time.Time, q *Quote) Reason {
 	if now.Sub(stored(q.FetchedAt)) > cmp.Or(q.MaxAge, p.MaxAge) {
 		return StaleFetch
 	}
-	if t := marketTime(now, q); !t.IsZero() && now.Sub(t) > maxMarketAge {
+	if Outdated(now, q.MarketTime) {
 		return StaleMarket
 	}
 	return Used
+}
+
+// Outdated reports whether a market's own time of a quote is too long ago. A time
+// in the future, and the zero time, count as not stated.
+func Outdated(now, marketTime time.Time) bool {
+	return !marketTime.IsZero() && now.Sub(stored(marketTime)) > maxMarketAge
 }
 
 // marketTime returns the market's time where it is to be believed, else zero.
@@ -117,14 +110,14 @@ const (
 
 // leaveOne lets, of all usable quotes with the same key, the first in rank count
 // and gives the others reason. An empty key is shared with nobody.
-func leaveOne[V any](now time.Time, quotes []Quote, all []V, of func(*V) *Verdict, key func(*Quote) string, grain time.Duration, reason Reason) {
+func leaveOne(now time.Time, quotes []Quote, all []QuoteResult, key func(*Quote) string, grain time.Duration, reason Reason) {
 	for i := range quotes {
 		k := key(&quotes[i])
 		if k == "" {
 			continue
 		}
-		for j := i + 1; j < len(quotes) && of(&all[i]).Reason == Used; j++ {
-			a, b := of(&all[i]), of(&all[j])
+		for j := i + 1; j < len(quotes) && all[i].Reason == Used; j++ {
+			a, b := &all[i].Verdict, &all[j].Verdict
 			if b.Reason != Used || key(&quotes[j]) != k {
 				continue
 			}

@@ -30,8 +30,8 @@ func TestEstimate_PriceOfAMarketIsItsAskElseItsSale(t *testing.T) {
 	for _, tt := range tests {
 		q := asks(tt.ask)
 		q[0].Sale = tt.sale
-		if e := estimate(usd(), q, Last{}); e.Verdicts[0] != tt.want {
-			t.Errorf("%s: ask %d, sale %d give %+v, want %+v", tt.rule, tt.ask, tt.sale, e.Verdicts[0], tt.want)
+		if e := estimate(usd(), q); e.Quotes[0].Verdict != tt.want {
+			t.Errorf("%s: ask %d, sale %d give %+v, want %+v", tt.rule, tt.ask, tt.sale, e.Quotes[0].Verdict, tt.want)
 		}
 	}
 }
@@ -70,7 +70,7 @@ func TestEstimate_ConvertsAtADatedRate(t *testing.T) {
 	for _, tt := range tests {
 		q := asks(units(t, tt.ask))
 		q[0].Currency = tt.currency
-		v := estimate(policy, q, Last{}).Verdicts[0]
+		v := estimate(policy, q).Quotes[0]
 		if v.Price != units(t, tt.want) || v.Reason != tt.reason {
 			t.Errorf("%s: %s %s give %s, %q; want %s, %q", tt.rule, tt.ask, tt.currency, v.Price, v.Reason, tt.want, tt.reason)
 		}
@@ -102,8 +102,8 @@ func TestEstimate_LeavesOutWhatIsStale(t *testing.T) {
 		if tt.market != 0 {
 			q[0].MarketTime = noon.Add(-tt.market)
 		}
-		if e := estimate(usd(), q, Last{}); e.Verdicts[0].Reason != tt.want {
-			t.Errorf("%s: reason %q, want %q", tt.rule, e.Verdicts[0].Reason, tt.want)
+		if e := estimate(usd(), q); e.Quotes[0].Reason != tt.want {
+			t.Errorf("%s: reason %q, want %q", tt.rule, e.Quotes[0].Reason, tt.want)
 		}
 	}
 }
@@ -119,8 +119,10 @@ func TestEstimate_SurvivesAnyTime(t *testing.T) {
 				q[0].FetchedAt, q[1].FetchedAt = a, a
 				q[0].MarketTime, q[1].MarketTime = b, a
 				q[0].Pool, q[1].Pool = "p", "p"
-				var e Estimate
-				New(usd()).Estimate(now, q, Last{Price: 20, UpdatedAt: b, Candidate: 5, CandidateAt: a}, &e)
+				var e Priced
+				state := State{Price: 20, Held: HeldPrice{Candidate: 5, Side: Fall, At: a, EvidenceAt: b}, ReleasedAt: b, SuspectUntil: a, LoneUntil: b}
+				refs := References{Day: Reference{20, a}, Week: Reference{20, b}}
+				NewPricer(usd(), NewSet(money.Scale)).Price(now, Rest, q, state, refs, &e)
 				if e.Price <= 0 {
 					t.Errorf("now %v, fetched %v, market %v: price %d", now, a, b, e.Price)
 				}
@@ -132,8 +134,8 @@ func TestEstimate_SurvivesAnyTime(t *testing.T) {
 func TestEstimate_NeverFetchedIsStale(t *testing.T) {
 	q := asks(1)
 	q[0].FetchedAt = time.Time{}
-	if e := estimate(usd(), q, Last{}); e.Verdicts[0].Reason != StaleFetch {
-		t.Errorf("reason %q, want %q", e.Verdicts[0].Reason, StaleFetch)
+	if e := estimate(usd(), q); e.Quotes[0].Reason != StaleFetch {
+		t.Errorf("reason %q, want %q", e.Quotes[0].Reason, StaleFetch)
 	}
 }
 
@@ -197,7 +199,7 @@ func TestEstimate_OneQuotePerMarketAndPool(t *testing.T) {
 		tt.a.Currency, tt.b.Currency = "USD", "USD"
 		tt.a.Ask, tt.b.Ask = 7, 5
 		for _, quotes := range [][]Quote{{tt.a, tt.b}, {tt.b, tt.a}} {
-			e := estimate(usd(), quotes, Last{})
+			e := estimate(usd(), quotes)
 			got := reasons(&e)
 			if quotes[0] == tt.b {
 				slices.Reverse(got)
@@ -218,14 +220,14 @@ func TestEstimate_UnusableQuotesDoNotCompete(t *testing.T) {
 	q[4].Pool = "p"
 	q = append(q, q[4])
 	q[5].Market, q[5].FetchedAt, q[5].MaxAge = "fresher but stale", noon.Add(-time.Second), time.Millisecond
-	e := estimate(usd(), q, Last{})
+	e := estimate(usd(), q)
 	if got, want := reasons(&e), []Reason{NotOffered, Used, InvalidAmount, Used, Used, StaleFetch}; !slices.Equal(got, want) {
 		t.Errorf("reasons %q, want %q", got, want)
 	}
 }
 
 func TestEstimate_MarketsWithoutPoolAreTheirOwn(t *testing.T) {
-	if e := estimate(usd(), asks(5, 5, 5), Last{}); e.UsedMarkets != 3 {
+	if e := estimate(usd(), asks(5, 5, 5)); e.UsedMarkets != 3 {
 		t.Errorf("%d markets used, want 3", e.UsedMarkets)
 	}
 }

@@ -70,3 +70,15 @@ func (r Rates) Add(text string) error {
 	r[currency] = Rate{Value: rate, Date: date}
 	return nil
 }
+
+// Dollar returns what one US dollar costs in a base currency; without a rate of it,
+// one unit: price bands are then those of the base currency.
+func (r Rates) Dollar(base money.Currency) money.Micro {
+	const dollars = "USD"
+	if rate, ok := r.Of(dollars); ok && base != dollars {
+		if price, ok := money.Convert(money.Scale, rate.Value); ok && price > 0 {
+			return price
+		}
+	}
+	return money.Scale
+}

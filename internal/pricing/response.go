@@ -24,7 +24,10 @@ type Response struct {
 	// Partial marks quotes that were requested by name: names that are missing
 	// say nothing, so the size is not checked.
 	Partial bool
-	Points  []Point
+	// Old counts further names whose quotes are older than a week by the market's own
+	// time: the response has them, and they take part in nothing.
+	Old    int
+	Points []Point
 }
 
 // Normalize sorts the points by key and removes those that are no valid price in

@@ -12,7 +12,11 @@ import (
 // Market is one market of a game, as one provider carries it, with what was
 // learned of it in earlier rounds.
 type Market struct {
-	ID      int64
+	ID int64
+	// ByName marks a market that is requested name by name. Its quotes are of many
+	// moments, so it is never late, and its level is learned from quotes that were
+	// fetched together with the last responses of the others.
+	ByName  bool
 	MaxAge  time.Duration // longest age of its last good response; 0: 24 h
 	State   MarketState
 	History History

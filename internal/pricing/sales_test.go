@@ -38,7 +38,7 @@ func TestSales_UnknownIsNotNone(t *testing.T) {
 		for i, m := range tt.markets {
 			quotes[i].Sales, quotes[i].SalesWindow, quotes[i].FetchedAt = m.sales, m.window, noon.Add(-m.age)
 		}
-		if e := estimate(usd(), quotes, Last{}); e.Sales != tt.want {
+		if e := estimate(usd(), quotes); e.Sales != tt.want {
 			t.Errorf("%s: %v say %s, want %s", tt.rule, tt.markets, e.Sales, tt.want)
 		}
 	}
@@ -49,7 +49,7 @@ func TestSales_WindowIsThePolicys(t *testing.T) {
 	policy.NoSalesWindow = 7 * 24 * time.Hour
 	quotes := asks(5)
 	quotes[0].Sales, quotes[0].SalesWindow = 0, 7*24*time.Hour
-	if e := estimate(policy, quotes, Last{}); e.Sales != SalesNone {
+	if e := estimate(policy, quotes); e.Sales != SalesNone {
 		t.Errorf("%s, want none", e.Sales)
 	}
 }

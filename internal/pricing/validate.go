@@ -37,7 +37,7 @@ func (r *Round) alone(e *entry, last, next *Response) *Refusal {
 	if last == nil {
 		return nil
 	}
-	if n, before := len(next.Points), len(last.Points); !next.Partial && 2*n < before {
+	if n, before := len(next.Points)+next.Old, len(last.Points)+last.Old; !next.Partial && 2*n < before {
 		return &Refusal{Anomaly: FewNames, Names: n, Before: before}
 	}
 	r.ownMoves(e, e.last)

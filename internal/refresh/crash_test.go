@@ -77,7 +77,7 @@ func (d drama) dump(w *world) string {
 	w.tb.Helper()
 	var out strings.Builder
 	for _, query := range []string{
-		`SELECT name || phase, price, status, method, average, median, robust, low, high, markets, used_markets, candidate,
+		`SELECT name || phase, price, status, method, average, median, consensus, low, high, interval_low, interval_high, markets, used_markets, candidate,
 			price_updated_at, price_checked_at, estimated_at, quotes_at, no_sales_since, retry_at, failures, rev FROM item ORDER BY name`,
 		`SELECT i.name, s.market_id, s.currency, s.ask, s.bid, s.sale, s.listings, s.sales, s.fetched_at, s.reason
 			FROM snapshot s JOIN item i ON i.id = s.item_id ORDER BY i.name, s.market_id`,

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"log/slog"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -27,8 +28,9 @@ type Config struct {
 	ProviderWait time.Duration // a job goes on without a host that has not answered for so long; 0: DefaultProviderWait
 	Retention    Retention
 	Policy       pricing.Policy
-	FetchSlots   int // units of one source that are fetched at once
-	SettleSlots  int // batches that are settled, and ranges that are spread, at once
+	Level        string // the market at whose level prices are stated, as key or provider/key; "": the consensus
+	FetchSlots   int    // units of one source that are fetched at once
+	SettleSlots  int    // batches that are settled, and ranges that are spread, at once
 }
 
 // MaxMissingRetry is the longest that a missing price waits to be tried again.
@@ -48,7 +50,7 @@ type Engine struct {
 	known     map[int64]marketOf
 	rates     func(context.Context) (pricing.Rates, error)
 	shared    map[string]bool // keys of markets that several sources offer
-	makers    makers
+	cache     estimators
 	wake      func(kind string)
 	owner     string
 	version   string
@@ -70,6 +72,7 @@ type Engine struct {
 // marketOf is a market with its source.
 type marketOf struct {
 	source string
+	byName bool // the provider is requested by name
 	provider.Market
 }
 
@@ -103,7 +106,7 @@ func New(ctx context.Context, o Options) (*Engine, error) {
 		store: o.Store, cfg: o.Config, wake: o.Wake, now: o.Now, log: o.Logger,
 		owner: o.Owner, version: o.Version, clustered: o.Shared, started: o.Now(), elapsed: o.Elapsed, report: o.Report,
 		sources: map[string]provider.Source{}, known: map[int64]marketOf{}, shared: map[string]bool{},
-		rates: o.Rates, makers: makers{sets: map[int64]*maker{}},
+		rates: o.Rates, cache: estimators{jobs: map[int64]map[int32]*estimator{}},
 		hands: hands{units: map[unitKey]call{}, batches: map[batchKey]struct{}{}},
 	}
 	if e.rates == nil {
@@ -133,7 +136,7 @@ func New(ctx context.Context, o Options) (*Engine, error) {
 		for _, m := range d.Markets {
 			n := MarketName{Source: d.Name, Key: m.Key, Title: m.Title}
 			names = append(names, n)
-			byName[n] = marketOf{source: d.Name, Market: m}
+			byName[n] = marketOf{source: d.Name, byName: d.Shape != provider.Bulk, Market: m}
 		}
 	}
 	slices.Sort(e.order)
@@ -160,7 +163,39 @@ func New(ctx context.Context, o Options) (*Engine, error) {
 		offers[n.Key]++
 		e.shared[n.Key] = offers[n.Key] > 1
 	}
+	if e.cfg.Policy.Level, err = e.levelMarket(o.Config.Level); err != nil {
+		return nil, err
+	}
 	return e, nil
+}
+
+// ErrLevel means that MARKET_PRICE_LEVEL does not name one market of the providers
+// that are configured.
+var ErrLevel = errors.New("MARKET_PRICE_LEVEL")
+
+// levelMarket returns the market that a level names; 0 for none.
+func (e *Engine) levelMarket(level string) (int64, error) {
+	if level == "" {
+		return 0, nil
+	}
+	var found []int64
+	var names []string
+	for n, id := range e.markets {
+		full := n.Source + "/" + n.Key
+		if level == n.Key || level == full {
+			found = append(found, id)
+		}
+		names = append(names, full)
+	}
+	slices.Sort(names)
+	switch len(found) {
+	case 1:
+		return found[0], nil
+	case 0:
+		return 0, fmt.Errorf("%w: no configured provider carries the market %q: use consensus or one of %s", ErrLevel, level, strings.Join(names, ", "))
+	default:
+		return 0, fmt.Errorf("%w: several providers carry the market %q: name the provider, as in %s", ErrLevel, level, names[slices.IndexFunc(names, func(n string) bool { return strings.HasSuffix(n, "/"+level) })])
+	}
 }
 
 // The kinds of work. Fetching has one for each host of a source, FetchKind, or one

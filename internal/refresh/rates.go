@@ -10,54 +10,32 @@ import (
 	"assay/internal/pricing"
 )
 
-// ErrNoRatesYet means that somebody is just fetching the first exchange rates: a
-// job is planned once they are there.
+// ErrNoRatesYet means that the first exchange rates are being fetched: a job is
+// planned once they are there.
 var ErrNoRatesYet = errors.New("exchange rates are being fetched")
 
-// maker makes prices with the rates of a job, whoever has planned it.
-type maker struct {
-	*pricing.Estimator
+// converter converts quotes with the rates of a job.
+type converter struct {
 	currency money.Currency
 	rates    pricing.Rates
 }
 
-// makers are those of the rates that live jobs have.
-type makers struct {
-	mu   sync.Mutex
-	sets map[int64]*maker
-}
-
-// mostMakers is how many sets of rates are remembered: two jobs live at a time.
-const mostMakers = 8
-
-// maker returns the maker of a set of rates.
-func (e *Engine) maker(ctx context.Context, set int64) (*maker, error) {
-	e.makers.mu.Lock()
-	defer e.makers.mu.Unlock()
-	if m := e.makers.sets[set]; m != nil {
-		return m, nil
-	}
+// converter returns the converter of a set of rates.
+func (e *Engine) converter(ctx context.Context, set int64) (*converter, error) {
 	rates, err := e.store.Rates(ctx, set)
 	if err != nil {
 		return nil, fmt.Errorf("exchange rates: %w", err)
 	}
-	policy := e.cfg.Policy
-	policy.Rates = rates
-	m := &maker{Estimator: pricing.New(policy), currency: policy.Currency, rates: rates}
-	if len(e.makers.sets) >= mostMakers {
-		clear(e.makers.sets)
-	}
-	e.makers.sets[set] = m
-	return m, nil
+	return &converter{currency: e.cfg.Policy.Currency, rates: rates}, nil
 }
 
 // price is a quote's price in the base currency, 0 if it has none.
-func (m *maker) price(q *packed) money.Micro {
+func (c *converter) price(q *packed) money.Micro {
 	p, _ := pricing.Quoted(q.Ask, q.Sale)
-	if q.Currency == m.currency || p == 0 {
+	if q.Currency == c.currency || p == 0 {
 		return p
 	}
-	rate, ok := m.rates.Of(q.Currency)
+	rate, ok := c.rates.Of(q.Currency)
 	if !ok {
 		return 0
 	}
@@ -65,14 +43,52 @@ func (m *maker) price(q *packed) money.Micro {
 	return converted
 }
 
-// dollar is what one US dollar costs in the base currency; without a rate of it,
-// one unit: price bands are then those of the base currency.
-func (m *maker) dollar() money.Micro {
-	const dollars = "USD"
-	if rate, ok := m.rates.Of(dollars); ok && m.currency != dollars {
-		if price, ok := money.Convert(money.Scale, rate.Value); ok && price > 0 {
-			return price
-		}
-	}
-	return money.Scale
+// estimators are those of the live jobs.
+type estimators struct {
+	mu   sync.Mutex
+	jobs map[int64]map[int32]*estimator
 }
+
+// mostEstimators is how many jobs' estimators are remembered: two jobs live at a
+// time.
+const mostEstimators = 4
+
+// estimator computes the prices of one game in one job.
+type estimator struct {
+	*pricing.Pricer
+	levelSet int64
+	movers   pricing.Movers
+}
+
+// estimators returns the estimators of a job's games: with its rates, and with the
+// levels that were learned before its first batch.
+func (e *Engine) estimators(ctx context.Context, b *Batch) (map[int32]*estimator, error) {
+	e.cache.mu.Lock()
+	defer e.cache.mu.Unlock()
+	if m := e.cache.jobs[b.JobID]; m != nil {
+		return m, nil
+	}
+	policy := e.cfg.Policy
+	var err error
+	if policy.Rates, err = e.store.Rates(ctx, b.RateSet); err != nil {
+		return nil, fmt.Errorf("exchange rates: %w", err)
+	}
+	levels, err := e.store.JobLevels(ctx, b.JobID)
+	if err != nil {
+		return nil, fmt.Errorf("levels: %w", err)
+	}
+	m := map[int32]*estimator{
+		noGame: {Pricer: pricing.NewPricer(policy, pricing.NewSet(policy.Rates.Dollar(policy.Currency)))},
+	}
+	for app, l := range levels {
+		m[app] = &estimator{pricing.NewPricer(policy, l.Set), l.ID, l.Movers}
+	}
+	if len(e.cache.jobs) >= mostEstimators {
+		clear(e.cache.jobs)
+	}
+	e.cache.jobs[b.JobID] = m
+	return m, nil
+}
+
+// noGame stands for the games of which nothing was learned yet.
+const noGame int32 = 0

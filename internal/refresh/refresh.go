@@ -332,8 +332,11 @@ type Item struct {
 	ID           int64
 	Key          catalog.Key
 	Price        money.Micro
+	Status       pricing.Status
 	Candidate    money.Micro
 	CandidateAt  time.Time
+	Guard        string // what else the guard remembers: pricing.EncodeGuard
+	Range        pricing.Range
 	CheckedAt    time.Time
 	UpdatedAt    time.Time
 	QuotesAt     time.Time
@@ -366,22 +369,46 @@ type Settlement struct {
 	Counts    Counts
 	// MissingRetry is the first pause before a missing price is tried again.
 	MissingRetry time.Duration
-	RateSet      int64 // the rates that the estimates were made with
+	RateSet      int64  // the rates that the estimates were made with
+	Method       string // pricing.Policy.Label
 }
 
 // SettledItem is what settling decided about one item.
 type SettledItem struct {
-	Item                        // as it was
-	State      string           // ItemUpdated, ItemNoQuote, ItemFailed, ItemSkipped
-	Reason     string           // of ItemSkipped
-	Error      string           // of ItemFailed
-	Answered   bool             // a market answered, so that Estimate counts
-	Estimate   pricing.Estimate // its Verdicts are not kept
-	AsOf       time.Time        // fetch of the quotes behind it, from which its TTL counts
-	QuotedAt   time.Time        // as of when the newest of these quotes is; zero: none is usable
-	QuietSince time.Time        // since when no market saw a sale; zero: one did, or none can tell
-	RetryAt    time.Time        // end of the no-sales pause; zero: none
+	Item                      // as it was
+	State      string         // ItemUpdated, ItemNoQuote, ItemFailed, ItemSkipped
+	Reason     string         // of ItemSkipped
+	Error      string         // of ItemFailed
+	Answered   bool           // a market answered, so that Estimate counts
+	Estimate   pricing.Priced // its Quotes are not kept
+	Bounds     pricing.Range  // the item's range with the new price
+	LevelSet   int64          // that the estimate was computed with; 0: nothing was learned yet
+	Used       string         // ids of the markets behind Estimate, where the price or its status changed
+	AsOf       time.Time      // fetch of the quotes behind it, from which its TTL counts
+	QuotedAt   time.Time      // as of when the newest of these quotes is; zero: none is usable
+	QuietSince time.Time      // since when no market saw a sale; zero: one did, or none can tell
+	RetryAt    time.Time      // end of the no-sales pause; zero: none
 }
 
 // Changed reports whether the item has a new price.
 func (s *SettledItem) Changed() bool { return s.Answered && s.Estimate.Price != s.Price }
+
+// Noted reports whether the price history gets a point: the price or its status
+// changed.
+func (s *SettledItem) Noted() bool {
+	return s.Changed() || s.Answered && s.Price > 0 && s.Estimate.Status != s.Status
+}
+
+// Levels is what the prices of one game are computed with in a job.
+type Levels struct {
+	ID     int64 // of the level set
+	Set    *pricing.Set
+	Movers pricing.Movers
+}
+
+// PastPrices is what the guard compares an item's price with.
+type PastPrices struct {
+	First     pricing.Reference // the oldest accepted price
+	Day, Week money.Micro       // in force 24 hours and 7 days before; 0: none was yet
+	Range     pricing.Range     // of the last 7 days
+}

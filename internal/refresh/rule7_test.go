@@ -194,8 +194,8 @@ func TestRule7_PhasesNeverMixIntoThePlainName(t *testing.T) {
 	}
 }
 
-func TestRule7_AHeldPriceChangesNothingUntilItIsConfirmed(t *testing.T) {
-	price := units(10)
+func TestRule7_AHeldPriceChangesNothingUntilAChangedResponseConfirmsIt(t *testing.T) {
+	price, others := units(10), units(1)
 	s := bulk("alpha", []string{"A"}, "a1")
 	s.price = func(string, string) money.Micro { return price }
 	// Other names keep the answer as a whole from being taken for a sick one.
@@ -205,12 +205,12 @@ func TestRule7_AHeldPriceChangesNothingUntilItIsConfirmed(t *testing.T) {
 		if name == "A" {
 			return price
 		}
-		return units(1)
+		return others
 	}
 	w := newWorld(t, s)
 	w.push("u", 730, "A")
 	w.drain()
-	price = units(40) // thin and suspect: always held
+	price = units(40) // on one market: held
 	w.clock.Add(7 * time.Hour)
 	w.run(false)
 	i := w.named("A")
@@ -221,6 +221,10 @@ func TestRule7_AHeldPriceChangesNothingUntilItIsConfirmed(t *testing.T) {
 	w.clock.Add(29 * time.Minute)
 	w.run(true)
 	equal(t, "price before half an hour", w.named("A").Price, units(10))
+	w.clock.Add(time.Hour)
+	w.run(true)
+	equal(t, "price after the same response again", w.named("A").Price, units(10))
+	others++
 	w.clock.Add(time.Minute)
 	w.run(true)
 	equal(t, "price confirmed", w.named("A").Price, units(40))

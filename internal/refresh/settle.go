@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -76,7 +77,10 @@ func (e *Engine) settle(ctx context.Context, b Batch, more bool) (next *Batch, e
 		err = e.adopt(ctx, s.found)
 	}
 	if err == nil {
-		result := s.estimate(e.now())
+		err = s.estimate(ctx, e.now())
+	}
+	if err == nil {
+		result := s.result
 		write := func(tx Tx) error {
 			_, err := tx.Settle(b, result)
 			return err
@@ -104,20 +108,22 @@ type settler struct {
 	engine *Engine
 	unpack *unpacker
 
-	maker *maker // with the rates of the job
-	rates int64
-	items []Item
-	snaps [][]Snapshot         // by item
-	fresh [][]fetched          // quotes of this job, by item
-	asked []asked              // by item
-	files map[gameMarket]reply // of markets that are in files
-	first map[string]int32
-	next  []int32 // the next item of the same name, or -1
-	found map[catalog.Key]struct{}
+	estimators map[int32]*estimator // by game, of the job
+	rates      int64
+	items      []Item
+	snaps      [][]Snapshot         // by item
+	fresh      [][]fetched          // quotes of this job, by item
+	asked      []asked              // by item
+	files      map[gameMarket]reply // of markets that are in files
+	first      map[string]int32
+	next       []int32 // the next item of the same name, or -1
+	found      map[catalog.Key]struct{}
 
 	quotes    []pricing.Quote
 	rows      []Snapshot
-	estimated pricing.Estimate
+	estimated pricing.Priced
+	moved     []int64 // items whose price moved so far that its past matters
+	past      map[int64]PastPrices
 	result    Settlement
 }
 
@@ -126,6 +132,7 @@ type fetched struct {
 	Snapshot
 	at     time.Time
 	reused bool // the answer to an earlier job
+	byName bool // it was requested by name
 }
 
 // asked is how the requests about an item went.
@@ -158,11 +165,11 @@ type gameMarket struct {
 
 func (s *settler) load(ctx context.Context, b Batch) error {
 	st := s.engine.store
-	maker, err := s.engine.maker(ctx, b.RateSet)
+	estimators, err := s.engine.estimators(ctx, &b)
 	if err != nil {
 		return err
 	}
-	s.maker, s.rates = maker, b.RateSet
+	s.estimators, s.rates = estimators, b.RateSet
 	items, err := st.BatchItems(ctx, b)
 	if err != nil {
 		return err
@@ -290,7 +297,7 @@ func (s *settler) noteLeft(u *Unit) {
 			continue
 		}
 		if slices.ContainsFunc(s.snaps[i], func(v Snapshot) bool {
-			return s.engine.known[v.MarketID].source == u.Source && (v.Reason == pricing.Awaiting || !quoted(&v) && now.Sub(v.FetchedAt) < emptyFor)
+			return s.engine.known[v.MarketID].source == u.Source && (awaits(&v) || !quoted(&v) && now.Sub(v.FetchedAt) < emptyFor)
 		}) {
 			a.answered = true
 			continue
@@ -298,6 +305,9 @@ func (s *settler) noteLeft(u *Unit) {
 		a.skipFor(u)
 	}
 }
+
+// awaits reports whether a quote was fetched since the item's last estimate.
+func awaits(v *Snapshot) bool { return v.Reason == pricing.Awaiting || v.Reason == pricing.Confirmed }
 
 // quoted reports whether a market offered an item, or had sold it.
 func quoted(v *Snapshot) bool { return v.Ask > 0 || v.Sale > 0 }
@@ -424,7 +434,7 @@ func (e *Engine) adopt(ctx context.Context, found map[catalog.Key]struct{}) erro
 // offer the market, the snapshot keeps its time, by which they are ranked; so it does
 // where its answer is older than this job.
 func (s *settler) take(i int, q *packed, u *Unit) {
-	f := fetched{at: u.FetchedAt, reused: u.BlobUnit != u.ID, Snapshot: q.snapshot()}
+	f := fetched{at: u.FetchedAt, reused: u.BlobUnit != u.ID, byName: u.File == "", Snapshot: q.snapshot()}
 	f.ItemID = s.items[i].ID
 	if f.MarketTime.IsZero() && !u.StatedAt.IsZero() {
 		f.MarketTime = u.StatedAt.UTC().Truncate(time.Hour)
@@ -445,32 +455,50 @@ func (s *settler) take(i int, q *packed, u *Unit) {
 	s.fresh[i] = append(s.fresh[i], f)
 }
 
-// estimate decides about every item of the batch.
-func (s *settler) estimate(now time.Time) Settlement {
-	s.result.Items = s.result.Items[:0]
-	s.result.Snapshots, s.result.Changed = s.result.Snapshots[:0], s.result.Changed[:0]
-	s.result.Counts = Counts{}
-	s.result.MissingRetry = s.engine.cfg.MissingRetry
-	s.result.RateSet = s.rates
+// estimate decides about every item of the batch. Those whose price moved far are
+// estimated again once their past prices are read, which for most items are never
+// needed.
+func (s *settler) estimate(ctx context.Context, now time.Time) error {
+	r := &s.result
+	r.Items, r.Snapshots, r.Changed = r.Items[:0], r.Snapshots[:0], r.Changed[:0]
+	r.Counts = Counts{}
+	r.MissingRetry, r.RateSet, r.Method = s.engine.cfg.MissingRetry, s.rates, s.engine.cfg.Policy.Label()
+	s.moved, s.past = s.moved[:0], nil
 	for i := range s.items {
-		out := s.settleItem(i, now)
-		c := &s.result.Counts
-		switch out.State {
-		case ItemUpdated:
-			c.Updated++
-			if out.Changed() {
-				c.Changed++
-			}
-		case ItemNoQuote:
-			c.NoQuote++
-		case ItemSkipped:
-			c.skip(out.Reason)
-		default:
-			c.Failed++
-		}
-		s.result.Items = append(s.result.Items, out)
+		r.Items = append(r.Items, s.settleItem(i, now))
 	}
-	return s.result
+	if len(s.moved) > 0 {
+		var err error
+		if s.past, err = s.engine.store.PastPrices(ctx, s.moved, now); err != nil {
+			return fmt.Errorf("past prices: %w", err)
+		}
+		for i := range s.items {
+			if _, far := s.past[s.items[i].ID]; far {
+				r.Items[i] = s.settleItem(i, now)
+			}
+		}
+	}
+	for i := range r.Items {
+		r.Counts.note(&r.Items[i])
+	}
+	return nil
+}
+
+// note counts an item that was settled.
+func (c *Counts) note(i *SettledItem) {
+	switch i.State {
+	case ItemUpdated:
+		c.Updated++
+		if i.Changed() {
+			c.Changed++
+		}
+	case ItemNoQuote:
+		c.NoQuote++
+	case ItemSkipped:
+		c.skip(i.Reason)
+	default:
+		c.Failed++
+	}
 }
 
 func (s *settler) settleItem(i int, now time.Time) SettledItem {
@@ -485,14 +513,16 @@ func (s *settler) settleItem(i int, now time.Time) SettledItem {
 	}
 	a.answered = true
 	s.gather(i)
-	last := pricing.Last{
-		Price: item.Price, UpdatedAt: item.CheckedAt,
-		Candidate: item.Candidate, CandidateAt: item.CandidateAt,
+	if !s.price(i, now, &out) {
+		s.moved = append(s.moved, item.ID)
+		return out
 	}
-	s.maker.Estimate(now, s.quotes, last, &s.estimated)
 	s.keepChanged(i)
-	out.Answered, out.Estimate = true, s.estimated
-	out.Estimate.Verdicts = nil
+	out.Answered = true
+	if out.Estimate = s.estimated; out.Noted() {
+		out.Used = s.usedMarkets()
+	}
+	out.Estimate.Quotes = nil
 	out.QuotedAt = s.quotedAt(now)
 	out.State = ItemUpdated
 	if s.estimated.Estimated == 0 {
@@ -506,6 +536,54 @@ func (s *settler) settleItem(i int, now time.Time) SettledItem {
 		}
 	}
 	return out
+}
+
+// price estimates an item. It is false where the price moved so far that the
+// guard needs the item's past prices, which are not read yet.
+func (s *settler) price(i int, now time.Time, out *SettledItem) bool {
+	item := &s.items[i]
+	e := s.estimators[item.Key.AppID]
+	if e == nil {
+		e = s.estimators[noGame]
+	}
+	if moves := e.movers.Of(pricing.KeyOf(item.Key.Name, item.Key.Phase)); len(moves) > 0 {
+		for k := range s.quotes {
+			if move := moves.Move(s.quotes[k].ID); move != 0 {
+				s.quotes[k].Moved = move
+			}
+		}
+	}
+	state := pricing.State{Price: item.Price, Held: pricing.HeldPrice{Candidate: item.Candidate, At: item.CandidateAt}}
+	if _, err := pricing.DecodeGuard(item.Guard, &state); err != nil {
+		s.engine.log.Warn("price guard state unreadable", "item", item.ID, "error", err)
+	}
+	var refs pricing.References
+	bounds := item.Range
+	past, read := s.past[item.ID]
+	if read {
+		refs, bounds = pricing.ReferencesOf(now, past.First, past.Day, past.Week), past.Range
+	}
+	e.Price(now, pricing.TraitsOf(item.Key.Name).Class, s.quotes, state, refs, &s.estimated)
+	if !read && item.Price > 0 && s.estimated.Estimated > 0 && !bounds.Near(s.estimated.Estimated) {
+		return false
+	}
+	out.LevelSet, out.Bounds = e.levelSet, bounds.With(s.estimated.Price)
+	return true
+}
+
+// usedMarkets lists the ids of the markets behind an estimate.
+func (s *settler) usedMarkets() string {
+	var b []byte
+	for k := range s.rows {
+		if s.estimated.Quotes[k].Reason != pricing.Used {
+			continue
+		}
+		if len(b) > 0 {
+			b = append(b, ',')
+		}
+		b = strconv.AppendInt(b, s.rows[k].MarketID, 10)
+	}
+	return string(b)
 }
 
 // evidence reports whether this job learned anything of an item, and when that was
@@ -532,7 +610,7 @@ func (s *settler) evidence(i int) (at time.Time, ok bool) {
 		if _, configured := s.engine.known[old.MarketID]; !configured || !quoted(old) {
 			continue
 		}
-		if old.Reason == pricing.Awaiting {
+		if awaits(old) {
 			note(old.FetchedAt, false)
 		} else if t, answered := s.answered(i, old.MarketID); answered {
 			note(t, true)
@@ -591,7 +669,7 @@ func (s *settler) quotedAt(now time.Time) time.Time {
 	var newest time.Time
 	for k := range s.quotes {
 		q := &s.quotes[k]
-		if s.estimated.Verdicts[k].Reason != pricing.Used {
+		if s.estimated.Quotes[k].Reason != pricing.Used {
 			continue
 		}
 		at := q.FetchedAt
@@ -618,6 +696,9 @@ func (s *settler) gather(i int) {
 		f := &s.fresh[i][k]
 		q := s.quote(f.Snapshot)
 		q.FetchedAt = f.at
+		if f.byName {
+			q.ChangedAt, q.Moved = s.sinceLast(i, f)
+		}
 		s.rows, s.quotes = append(s.rows, f.Snapshot), append(s.quotes, q)
 	}
 	for _, old := range s.snaps[i] {
@@ -638,8 +719,45 @@ func (s *settler) gather(i int) {
 		if _, answered := s.answered(i, old.MarketID); answered {
 			q.Ask, q.Sale, q.Sales, q.SalesWindow = 0, 0, provider.Unknown, 0
 		}
+		if s.engine.known[old.MarketID].byName {
+			q.ChangedAt = s.items[i].QuotesAt
+			if old.Reason == pricing.Awaiting {
+				q.ChangedAt = old.FetchedAt
+			}
+		}
 		s.rows, s.quotes = append(s.rows, old), append(s.quotes, q)
 	}
+}
+
+// sinceLast compares a quote that was requested by name with the one before: when
+// its amounts last changed, and by how much its price moved. The same quote read
+// again is no evidence for a price that is held, so its change is of before the last
+// estimate.
+func (s *settler) sinceLast(i int, f *fetched) (changedAt time.Time, moved pricing.Log) {
+	at, stored := slices.BinarySearchFunc(s.snaps[i], f.MarketID, func(old Snapshot, id int64) int {
+		return cmp.Compare(old.MarketID, id)
+	})
+	if !stored {
+		return f.at, 0
+	}
+	old := &s.snaps[i][at]
+	switch {
+	case old.Currency != f.Currency || !quoted(old):
+		return f.at, 0
+	case old.Reason == pricing.Awaiting: // what it was in the last estimate is not known
+		if old.Ask == f.Ask && old.Sale == f.Sale {
+			return old.FetchedAt, 0
+		}
+		return f.at, 0
+	case old.Ask == f.Ask && old.Sale == f.Sale:
+		return s.items[i].QuotesAt, 0
+	}
+	was, _ := pricing.Quoted(old.Ask, old.Sale)
+	is, _ := pricing.Quoted(f.Ask, f.Sale)
+	if was <= 0 || is <= 0 {
+		return f.at, 0
+	}
+	return f.at, pricing.Ln(is) - pricing.Ln(was)
 }
 
 // quote is a snapshot as an estimate takes it. A market that counts sales and
@@ -647,7 +765,7 @@ func (s *settler) gather(i int) {
 func (s *settler) quote(r Snapshot) pricing.Quote {
 	m := s.engine.known[r.MarketID]
 	q := pricing.Quote{
-		Source: m.source, Market: m.Key, Pool: m.Pool, MaxAge: m.MaxAge,
+		ID: r.MarketID, Source: m.source, Market: m.Key, Pool: m.Pool, MaxAge: m.MaxAge,
 		Currency: r.Currency, Ask: r.Ask, Sale: r.Sale,
 		Sales: r.Sales, SalesWindow: r.SalesWindow,
 		FetchedAt: r.FetchedAt, MarketTime: r.MarketTime,
@@ -662,7 +780,7 @@ func (s *settler) quote(r Snapshot) pricing.Quote {
 func (s *settler) keepChanged(i int) {
 	for k := range s.rows {
 		r := s.rows[k]
-		r.Reason = s.estimated.Verdicts[k].Reason
+		r.Reason = s.estimated.Quotes[k].Reason
 		at, stored := slices.BinarySearchFunc(s.snaps[i], r.MarketID, func(old Snapshot, id int64) int {
 			return cmp.Compare(old.MarketID, id)
 		})

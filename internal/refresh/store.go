@@ -71,6 +71,11 @@ type Store interface {
 	// Waiting returns the items of the missing-price queue in the name buckets from
 	// (included) to (excluded) that are due later and that the job does not work on.
 	Waiting(ctx context.Context, job Job, from, to int) ([]WaitingItem, error)
+	// JobLevels returns what a job's prices are computed with, by game; a game of which
+	// nothing was learned is absent.
+	JobLevels(ctx context.Context, jobID int64) (map[int32]Levels, error)
+	// PastPrices returns the accepted prices of items that the guard compares with.
+	PastPrices(ctx context.Context, items []int64, now time.Time) (map[int64]PastPrices, error)
 	// LevelSet returns the newest level set of a game, or nil.
 	LevelSet(ctx context.Context, app int32) (*pricing.Set, error)
 	// StoredQuotes calls fn for the stored quotes of some markets in a game. fn must
@@ -289,7 +294,7 @@ type StoredQuote struct {
 // Learned is what the validation of a job learned of one game.
 type Learned struct {
 	AppID    int32
-	Set      *pricing.Set   // its prices are computed with
+	Set      *pricing.Set   // its prices are computed with; nil: nothing was learned, and the newest one counts
 	Movers   pricing.Movers // quotes that moved by themselves
 	Memories []MarketMemory // of the markets that responded
 }

@@ -176,7 +176,7 @@ func TestTrickle_APriceChangesInTheNextRunAndNotBefore(t *testing.T) {
 	steam.admit = func(context.Context, provider.Call) error { return steam.broken(provider.KindBreaker) }
 	w.run(false)
 	after := w.named(list[0])
-	equal(t, "price", after.Price, 1_066_666_667)
+	equal(t, "price", after.Price, units(1_100))
 	equal(t, "markets", after.UsedMarkets, 3)
 	w.checkIdle()
 }

@@ -28,27 +28,27 @@ type part struct {
 // between fetching and settling. Where several processes validate the same job,
 // the first to write decides.
 func (e *Engine) validate(ctx context.Context, job *Job) error {
-	units, err := e.responded(ctx, job)
+	all, err := e.store.JobUnits(ctx, job.ID)
 	if err != nil {
 		return err
 	}
+	units := slices.DeleteFunc(slices.Clone(all), func(u Unit) bool { return u.State != UnitDone })
 	parts, files, err := e.parts(ctx, job, units)
 	if err != nil {
 		return err
 	}
-	maker, err := e.maker(ctx, job.RateSet)
+	convert, err := e.converter(ctx, job.RateSet)
 	if err != nil {
 		return err
 	}
-	games := map[int32]bool{}
-	for _, p := range parts {
-		if p.isNew {
-			games[p.Unit.AppID] = true
-		}
-	}
+	games := games(job, all, parts)
 	var learned []Learned
 	for _, app := range slices.Sorted(maps.Keys(games)) {
-		g := &game{engine: e, maker: maker, app: app, units: units, parts: parts, files: files}
+		if !games[app] {
+			learned = append(learned, Learned{AppID: app})
+			continue
+		}
+		g := &game{engine: e, convert: convert, app: app, units: units, parts: parts, files: files}
 		result, err := g.validate(ctx, e.now())
 		if err != nil {
 			return fmt.Errorf("validate responses of job %d, game %d: %w", job.ID, app, err)
@@ -85,10 +85,20 @@ func (e *Engine) validate(ctx context.Context, job *Job) error {
 	return err
 }
 
-// responded lists the job's units that brought a response.
-func (e *Engine) responded(ctx context.Context, job *Job) ([]Unit, error) {
-	units, err := e.store.JobUnits(ctx, job.ID)
-	return slices.DeleteFunc(units, func(u Unit) bool { return u.State != UnitDone }), err
+// games returns the games that a job requested, and whether there is something to
+// learn of each: a file's new response or, in a bulk job, quotes that were requested
+// by name. A job of missing prices has too few of these to be worth a reading of the
+// whole game.
+func games(job *Job, units []Unit, parts []*part) map[int32]bool {
+	games := map[int32]bool{}
+	for i := range units {
+		u := &units[i]
+		games[u.AppID] = games[u.AppID] || u.File == "" && job.Kind == Bulk
+	}
+	for _, p := range parts {
+		games[p.Unit.AppID] = games[p.Unit.AppID] || p.isNew
+	}
+	return games
 }
 
 // parts lists what a job's files brought, market by market, and the newest good
@@ -149,12 +159,12 @@ func (e *Engine) marketsOf(u Unit) []int64 {
 // they have levels and vote on others, but what they answer is never refused as a
 // whole.
 type game struct {
-	engine *Engine
-	maker  *maker
-	app    int32
-	units  []Unit       // of all games, that responded
-	parts  []*part      // of all games
-	files  []MarketFile // of all games
+	engine  *Engine
+	convert *converter
+	app     int32
+	units   []Unit       // of all games, that responded
+	parts   []*part      // of all games
+	files   []MarketFile // of all games
 }
 
 // validate decides about the game's parts and returns what was learned.
@@ -165,7 +175,7 @@ func (g *game) validate(ctx context.Context, now time.Time) (Learned, error) {
 		return Learned{}, err
 	}
 	if set == nil {
-		set = pricing.NewSet(g.maker.dollar())
+		set = pricing.NewSet(g.convert.rates.Dollar(g.convert.currency))
 	}
 	memories, err := e.store.MarketMemories(ctx, g.app)
 	if err != nil {
@@ -173,7 +183,7 @@ func (g *game) validate(ctx context.Context, now time.Time) (Learned, error) {
 	}
 	round := pricing.NewRound(now, set)
 	for _, source := range slices.Sorted(maps.Keys(e.sources)) {
-		if err := g.add(ctx, round, source, memories); err != nil {
+		if err := g.add(ctx, round, now, source, memories); err != nil {
 			return Learned{}, err
 		}
 	}
@@ -191,12 +201,12 @@ type marketResponse struct {
 
 // add reads the responses of a provider's markets, the last good ones and the new
 // ones, and adds them to the round. It holds those of one provider at a time.
-func (g *game) add(ctx context.Context, round *pricing.Round, source string, memories map[int64]MarketMemory) error {
+func (g *game) add(ctx context.Context, round *pricing.Round, now time.Time, source string, memories map[int64]MarketMemory) error {
 	targets, markets, err := g.targets(ctx, source, memories)
 	if err != nil || len(markets) == 0 {
 		return err
 	}
-	if err := g.read(ctx, targets, markets); err != nil {
+	if err := g.read(ctx, now, targets, markets); err != nil {
 		return err
 	}
 	for _, id := range slices.Sorted(maps.Keys(markets)) {
@@ -208,8 +218,13 @@ func (g *game) add(ctx context.Context, round *pricing.Round, source string, mem
 	return nil
 }
 
-// named adds what is known of a provider's markets by name: the stored quotes, and
-// those of this job.
+// sameTime is how far apart quotes of markets may have been fetched to be compared
+// with each other.
+const sameTime = 2 * time.Hour
+
+// named adds what is known of a provider's markets by name: those of the stored
+// quotes that were fetched together with the newest good response of a file, if there
+// is one, and those of this job.
 func (g *game) named(ctx context.Context, source string, market func(int64) *marketResponse, targets map[int64][]target) error {
 	var ids []int64
 	for id, m := range g.engine.known {
@@ -218,9 +233,15 @@ func (g *game) named(ctx context.Context, source string, market func(int64) *mar
 		}
 	}
 	slices.Sort(ids)
+	var newest time.Time
+	for _, f := range g.files {
+		if f.AppID == g.app && f.FetchedAt.After(newest) {
+			newest = f.FetchedAt
+		}
+	}
 	err := g.engine.store.StoredQuotes(ctx, g.app, ids, func(q *StoredQuote) {
-		price := g.maker.price(&packed{Currency: q.Currency, Ask: q.Ask, Sale: q.Sale})
-		if price <= 0 {
+		price := g.convert.price(&packed{Currency: q.Currency, Ask: q.Ask, Sale: q.Sale})
+		if price <= 0 || !newest.IsZero() && newest.Sub(q.FetchedAt).Abs() > sameTime {
 			return
 		}
 		m := market(q.MarketID)
@@ -271,7 +292,8 @@ func (g *game) targets(ctx context.Context, source string, memories map[int64]Ma
 	market := func(id int64) *marketResponse {
 		m := markets[id]
 		if m == nil {
-			m = &marketResponse{Market: pricing.Market{ID: id, MaxAge: g.engine.known[id].MaxAge}}
+			known := g.engine.known[id]
+			m = &marketResponse{Market: pricing.Market{ID: id, ByName: known.byName, MaxAge: known.MaxAge}}
 			memory := memories[id]
 			m.State, m.History = memory.State, memory.History
 			markets[id] = m
@@ -321,9 +343,13 @@ func fetchedAt(r *pricing.Response, at time.Time) *pricing.Response {
 }
 
 // read reads the quotes of the units into the responses, in the base currency.
-func (g *game) read(ctx context.Context, targets map[int64][]target, markets map[int64]*marketResponse) error {
+func (g *game) read(ctx context.Context, now time.Time, targets map[int64][]target, markets map[int64]*marketResponse) error {
 	unpack := newUnpacker()
 	defer unpack.close()
+	stated := map[int64]time.Time{}
+	for _, p := range g.parts {
+		stated[p.Unit.BlobUnit] = p.Unit.StatedAt
+	}
 	buckets := make([]int64, catalog.Buckets)
 	for i := range buckets {
 		buckets[i] = int64(i)
@@ -344,7 +370,15 @@ func (g *game) read(ctx context.Context, targets map[int64][]target, markets map
 				if t.market != q.Market {
 					continue
 				}
-				if price := g.maker.price(q); price > 0 {
+				price, marketTime := g.convert.price(q), q.MarketTime
+				if marketTime.IsZero() {
+					marketTime = stated[b.Unit]
+				}
+				switch {
+				case price <= 0:
+				case pricing.Outdated(now, marketTime):
+					markets[t.market].addOld(t)
+				default:
 					markets[t.market].add(t, pointOf(q.Name, q.Phase, price))
 				}
 			}
@@ -362,6 +396,16 @@ func files(targets map[int64][]target, market int64) (n int) {
 		}
 	}
 	return n
+}
+
+// addOld counts a quote that is too old by the market's own time.
+func (m *marketResponse) addOld(t target) {
+	if t.last {
+		m.last.Old++
+	}
+	if t.next {
+		m.next.Old++
+	}
 }
 
 // add adds a quote. Of a name in several files of a market the first counts, so
@@ -389,7 +433,7 @@ func (g *game) apply(r *pricing.Result) Learned {
 	out := Learned{AppID: g.app, Set: r.Set, Movers: r.Movers}
 	for i := range r.Markets {
 		o := &r.Markets[i]
-		store := g.takesNames(o.ID)
+		store := g.engine.known[o.ID].byName
 		for _, p := range g.parts {
 			if p.Unit.AppID != g.app || p.Fetch.MarketID != o.ID || !p.isNew {
 				continue
@@ -407,10 +451,4 @@ func (g *game) apply(r *pricing.Result) Learned {
 		}
 	}
 	return out
-}
-
-// takesNames reports whether a market's provider is asked by name.
-func (g *game) takesNames(market int64) bool {
-	src, ok := g.engine.sources[g.engine.known[market].source]
-	return ok && src.Describe().Shape != provider.Bulk
 }

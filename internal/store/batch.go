@@ -55,13 +55,13 @@ func (t *Tx) ReturnBatch(b refresh.Batch) error {
 func (s *Store) BatchItems(ctx context.Context, b refresh.Batch) ([]refresh.Item, error) {
 	return collectByIndex(ctx, s, func(r *sql.Rows, i *refresh.Item) error {
 		var candidateAt, checked, updated, quotes, noSales int64
-		err := r.Scan(&i.ID, &i.Key.AppID, &i.Key.Name, &i.Key.Phase, &i.Price, &i.Candidate, &candidateAt,
-			&checked, &updated, &quotes, &noSales, &i.Failures, &i.Rev)
+		err := r.Scan(&i.ID, &i.Key.AppID, &i.Key.Name, &i.Key.Phase, &i.Price, &i.Status, &i.Candidate, &candidateAt,
+			&i.Guard, &i.Range.Low, &i.Range.High, &checked, &updated, &quotes, &noSales, &i.Failures, &i.Rev)
 		i.CandidateAt, i.CheckedAt, i.UpdatedAt = moment(candidateAt), moment(checked), moment(updated)
 		i.QuotesAt, i.NoSalesSince = moment(quotes), moment(noSales)
 		return err
-	}, `SELECT i.id, i.app_id, i.name, i.phase, i.price, i.candidate, i.candidate_at,
-			i.price_checked_at, i.price_updated_at, i.quotes_at, i.no_sales_since, i.failures, i.rev
+	}, `SELECT i.id, i.app_id, i.name, i.phase, i.price, i.status, i.candidate, i.candidate_at,
+			i.guard, i.range_low, i.range_high, i.price_checked_at, i.price_updated_at, i.quotes_at, i.no_sales_since, i.failures, i.rev
 		FROM refresh_item r JOIN item i ON i.id = r.item_id
 		WHERE r.job_id = $1 AND r.batch = $2 AND r.state = 'pending' ORDER BY r.item_id`, b.JobID, b.Batch)
 }

@@ -19,4 +19,7 @@ func TestStatements_HaveTheConstantsOfTheOthers(t *testing.T) {
 	if want := "'" + string(pricing.Awaiting) + "'"; awaiting != want {
 		t.Errorf("awaiting is %s, want %s", awaiting, want)
 	}
+	if want := "'" + string(pricing.Confirmed) + "'"; confirmed != want {
+		t.Errorf("confirmed is %s, want %s", confirmed, want)
+	}
 }

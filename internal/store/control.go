@@ -11,6 +11,7 @@ import (
 	"assay/internal/catalog"
 	"assay/internal/event"
 	"assay/internal/money"
+	"assay/internal/pricing"
 	"assay/internal/refresh"
 )
 
@@ -88,11 +89,15 @@ func (t *Tx) KnowsItem(key catalog.Key) (known bool, err error) {
 // AcceptItem makes the price that is held back for an item its price, as of now,
 // with its history and inventory rows, and reports whether there was one.
 func (t *Tx) AcceptItem(key catalog.Key) (bool, error) {
-	var id, price int64
+	accepted := pricing.State{ReleasedAt: t.now} // older references are ignored from here on
+	guard := pricing.EncodeGuard(&accepted, &pricing.Move{})
+	var id int64
 	err := t.queryRow(`
-		UPDATE item SET price = candidate, candidate = 0, candidate_at = 0, price_updated_at = $4, price_checked_at = $4, rev = rev + 1
-		WHERE app_id = $1 AND name = $2 AND phase = $3 AND candidate > 0 RETURNING id, price`,
-		key.AppID, key.Name, key.Phase, micros(t.now)).Scan(&id, &price)
+		UPDATE item SET price = candidate, candidate = 0, candidate_at = 0, guard = $5, price_updated_at = $4, price_checked_at = $4, rev = rev + 1,
+			range_low = CASE WHEN candidate < range_low THEN candidate ELSE range_low END,
+			range_high = CASE WHEN candidate > range_high THEN candidate ELSE range_high END
+		WHERE app_id = $1 AND name = $2 AND phase = $3 AND candidate > 0 RETURNING id`,
+		key.AppID, key.Name, key.Phase, micros(t.now), guard).Scan(&id)
 	if errors.Is(err, sql.ErrNoRows) {
 		return false, nil
 	}
@@ -102,8 +107,9 @@ func (t *Tx) AcceptItem(key catalog.Key) (bool, error) {
 	if err := t.dropPointsAhead([]int64{id}); err != nil {
 		return false, err
 	}
-	if _, err := t.exec(`INSERT INTO price_point (item_id, at, price) VALUES ($1, $2, $3) ON CONFLICT (item_id, at) DO UPDATE SET price = excluded.price`,
-		id, micros(t.now), price); err != nil {
+	if _, err := t.exec(writePoints+`
+		SELECT id, CAST($2 AS BIGINT), price, status, interval_low, interval_high, rate_set, level_set, '' FROM item WHERE id = $1`+writePointsConflict,
+		id, micros(t.now)); err != nil {
 		return false, err
 	}
 	if _, err := t.applyPrices(applyToItem, lockItemPostgres, id); err != nil {

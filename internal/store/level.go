@@ -3,6 +3,8 @@ package store
 import (
 	"context"
 	"database/sql"
+	"errors"
+	"time"
 
 	"assay/internal/pricing"
 	"assay/internal/refresh"
@@ -10,17 +12,19 @@ import (
 
 // LevelSet returns the newest level set of a game, or nil.
 func (s *Store) LevelSet(ctx context.Context, app int32) (*pricing.Set, error) {
-	sets, err := collect(ctx, s.read, func(r *sql.Rows, set *pricing.Set) error {
-		var data []byte
-		if err := r.Scan(&data); err != nil {
-			return err
-		}
-		return set.UnmarshalBinary(data)
-	}, `SELECT data FROM level_set WHERE app_id = $1 ORDER BY id DESC LIMIT 1`, app)
+	sets, err := collect(ctx, s.read, scanSet, `SELECT data FROM level_set WHERE app_id = $1 ORDER BY id DESC LIMIT 1`, app)
 	if err != nil || len(sets) == 0 {
 		return nil, err
 	}
 	return &sets[0], nil
+}
+
+func scanSet(r *sql.Rows, set *pricing.Set) error {
+	var data []byte
+	if err := r.Scan(&data); err != nil {
+		return err
+	}
+	return set.UnmarshalBinary(data)
 }
 
 // StoredQuotes calls fn for the stored quotes of some markets in a game.
@@ -64,8 +68,7 @@ func (s *Store) MarketMemories(ctx context.Context, app int32) (map[int64]refres
 // learn stores what a job learned of a game. A set that equals the newest one is
 // not stored again.
 func (t *Tx) learn(job int64, l refresh.Learned) error {
-	set, err := l.Set.MarshalBinary()
-	if err != nil {
+	if err := t.addLevels(l); err != nil {
 		return err
 	}
 	movers, err := l.Movers.MarshalBinary()
@@ -73,13 +76,8 @@ func (t *Tx) learn(job int64, l refresh.Learned) error {
 		return err
 	}
 	if _, err := t.exec(`
-		INSERT INTO level_set (app_id, learned_at, data) SELECT $1, $2, $3
-		WHERE NOT EXISTS (SELECT 1 FROM level_set
-			WHERE data = $3 AND id = (SELECT max(id) FROM level_set WHERE app_id = $1))`, l.AppID, micros(t.now), set); err != nil {
-		return err
-	}
-	if _, err := t.exec(`
-		INSERT INTO refresh_level (job_id, app_id, level_set, movers) SELECT $1, $2, max(id), $3 FROM level_set WHERE app_id = $2
+		INSERT INTO refresh_level (job_id, app_id, level_set, movers)
+		SELECT $1, $2, id, $3 FROM level_set WHERE app_id = $2 ORDER BY id DESC LIMIT 1
 		ON CONFLICT (job_id, app_id) DO NOTHING`, job, l.AppID, movers); err != nil {
 		return err
 	}
@@ -98,11 +96,72 @@ func (t *Tx) learn(job int64, l refresh.Learned) error {
 	return nil
 }
 
-// forgetLevels removes level sets that no job names any more, but for the newest of
-// each game.
-func (t *Tx) forgetLevels() error {
-	_, err := t.exec(`
-		DELETE FROM level_set WHERE id NOT IN (SELECT level_set FROM refresh_level)
-			AND id NOT IN (SELECT max(id) FROM level_set GROUP BY app_id)`)
+// addLevels stores a set that differs from the newest one of its game.
+func (t *Tx) addLevels(l refresh.Learned) error {
+	if l.Set == nil {
+		return nil
+	}
+	set, err := l.Set.MarshalBinary()
+	if err != nil {
+		return err
+	}
+	_, err = t.exec(`
+		INSERT INTO level_set (app_id, learned_at, data) SELECT $1, $2, $3
+		WHERE NOT EXISTS (SELECT 1 FROM level_set
+			WHERE data = $3 AND id = (SELECT max(id) FROM level_set WHERE app_id = $1))`, l.AppID, micros(t.now), set)
 	return err
+}
+
+// Levels returns a level set by its id, or nil.
+func (s *Store) Levels(ctx context.Context, id int64) (*pricing.Set, error) {
+	sets, err := collect(ctx, s.read, scanSet, `SELECT data FROM level_set WHERE id = $1`, id)
+	if err != nil || len(sets) == 0 {
+		return nil, err
+	}
+	return &sets[0], nil
+}
+
+// JobLevels returns what a job's prices are computed with, by game.
+func (s *Store) JobLevels(ctx context.Context, job int64) (map[int32]refresh.Levels, error) {
+	out := map[int32]refresh.Levels{}
+	_, err := collect(ctx, s.read, func(r *sql.Rows, _ *struct{}) error {
+		var app int32
+		var set, movers []byte
+		l := refresh.Levels{Set: new(pricing.Set)}
+		if err := r.Scan(&app, &l.ID, &set, &movers); err != nil {
+			return err
+		}
+		out[app] = l
+		return errors.Join(l.Set.UnmarshalBinary(set), l.Movers.UnmarshalBinary(movers))
+	}, `
+		SELECT r.app_id, r.level_set, l.data, r.movers FROM refresh_level r JOIN level_set l ON l.id = r.level_set
+		WHERE r.job_id = $1`, job)
+	return out, err
+}
+
+// PastPrices returns the accepted prices of items that the guard compares with, of
+// each item that there is.
+func (s *Store) PastPrices(ctx context.Context, items []int64, now time.Time) (map[int64]refresh.PastPrices, error) {
+	day, week := now.Add(-24*time.Hour), now.Add(-7*24*time.Hour)
+	out := make(map[int64]refresh.PastPrices, len(items))
+	_, err := collect(ctx, s.read, func(r *sql.Rows, _ *struct{}) error {
+		var id, first int64
+		var p refresh.PastPrices
+		err := r.Scan(&id, &first, &p.First.Price, &p.Day, &p.Week, &p.Range.Low, &p.Range.High)
+		p.First.At = moment(first)
+		if p.Range = p.Range.With(p.Week); p.Range.Low == 0 {
+			p.Range = pricing.Range{}
+		}
+		out[id] = p
+		return err
+	}, `
+		SELECT i.id,
+			coalesce((SELECT p.at FROM price_point p WHERE p.item_id = i.id ORDER BY p.at LIMIT 1), 0),
+			coalesce((SELECT p.price FROM price_point p WHERE p.item_id = i.id ORDER BY p.at LIMIT 1), 0),
+			coalesce((SELECT p.price FROM price_point p WHERE p.item_id = i.id AND p.at <= $2 ORDER BY p.at DESC LIMIT 1), 0),
+			coalesce((SELECT p.price FROM price_point p WHERE p.item_id = i.id AND p.at <= $3 ORDER BY p.at DESC LIMIT 1), 0),
+			coalesce((SELECT min(p.price) FROM price_point p WHERE p.item_id = i.id AND p.at > $3), 0),
+			coalesce((SELECT max(p.price) FROM price_point p WHERE p.item_id = i.id AND p.at > $3), 0)
+		FROM item i WHERE i.id IN `+s.d.ids(1), s.d.packIDs(items), micros(day), micros(week))
+	return out, err
 }

@@ -42,6 +42,7 @@ const (
 	maxMissingRetry = "259200000000" // refresh.MaxMissingRetry in microseconds
 	buckets         = "128"          // catalog.Buckets
 	awaiting        = "'awaiting'"   // pricing.Awaiting, quoted
+	confirmed       = "'confirmed'"  // pricing.Confirmed, quoted
 )
 
 // tolerance lets a schedule equal to the TTL work: an item counts as due when

@@ -21,29 +21,35 @@ type Item struct {
 	Status                            pricing.Status
 	Method                            string
 	MethodVersion                     int64
-	Average, Median, Robust, Min, Max money.Micro
+	Average, Median, Consensus        money.Micro
+	Min, Max                          money.Micro
+	Interval                          pricing.Interval
 	Markets, UsedMarkets              int64
 	Candidate                         money.Micro
 	CandidateAt                       time.Time
+	Guard                             string // see pricing.DecodeGuard
 	UpdatedAt, CheckedAt, EstimatedAt time.Time
 	QuotesAt, NoSalesSince, RetryAt   time.Time
 	Failures                          int64
 	RateSet                           int64 // of the last estimate; see Rates
+	LevelSet                          int64 // of the last estimate; 0: nothing was learned yet
 	Queued                            bool
 	DueAt                             time.Time // of what is queued: its next attempt; zero: at once, or in progress
 }
 
 const itemColumns = `i.id, i.app_id, i.name, i.phase, i.price, i.status, i.method, i.method_version,
-	i.average, i.median, i.robust, i.low, i.high, i.markets, i.used_markets, i.candidate, i.candidate_at,
-	i.price_updated_at, i.price_checked_at, i.estimated_at, i.quotes_at, i.no_sales_since, i.retry_at, i.failures, i.rate_set,
+	i.average, i.median, i.consensus, i.low, i.high, i.interval_low, i.interval_high, i.markets, i.used_markets,
+	i.candidate, i.candidate_at, i.guard,
+	i.price_updated_at, i.price_checked_at, i.estimated_at, i.quotes_at, i.no_sales_since, i.retry_at, i.failures, i.rate_set, i.level_set,
 	EXISTS (SELECT 1 FROM missing_price m WHERE m.item_id = i.id),
 	coalesce((SELECT m.due_at FROM missing_price m WHERE m.item_id = i.id AND m.job_id = 0), 0)`
 
 func scanItem(r *sql.Rows, i *Item) error {
 	var candidate, updated, checked, estimated, quotes, noSales, retry, due int64
 	err := r.Scan(&i.ID, &i.Key.AppID, &i.Key.Name, &i.Key.Phase, &i.Price, &i.Status, &i.Method, &i.MethodVersion,
-		&i.Average, &i.Median, &i.Robust, &i.Min, &i.Max, &i.Markets, &i.UsedMarkets, &i.Candidate, &candidate,
-		&updated, &checked, &estimated, &quotes, &noSales, &retry, &i.Failures, &i.RateSet, &i.Queued, &due)
+		&i.Average, &i.Median, &i.Consensus, &i.Min, &i.Max, &i.Interval.Low, &i.Interval.High, &i.Markets, &i.UsedMarkets,
+		&i.Candidate, &candidate, &i.Guard,
+		&updated, &checked, &estimated, &quotes, &noSales, &retry, &i.Failures, &i.RateSet, &i.LevelSet, &i.Queued, &due)
 	i.CandidateAt, i.UpdatedAt, i.CheckedAt, i.EstimatedAt = moment(candidate), moment(updated), moment(checked), moment(estimated)
 	i.QuotesAt, i.NoSalesSince, i.RetryAt, i.DueAt = moment(quotes), moment(noSales), moment(retry), moment(due)
 	return err

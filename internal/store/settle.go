@@ -24,11 +24,11 @@ func (t *Tx) Settle(b refresh.Batch, s refresh.Settlement) (bool, error) {
 	}
 	for _, step := range []func() error{
 		func() error { return t.lockItems(s.Items) },
-		func() error { return t.writeItems(s.Items, s.RateSet) },
+		func() error { return t.writeItems(&s) },
 		func() error { return t.writeFailures(s.Items) },
 		func() error { return t.changeSnapshots(s.Changed) },
 		func() error { return t.addSnapshots(s.Snapshots) },
-		func() error { return t.writePoints(s.Items) },
+		func() error { return t.writePoints(s.Items, s.RateSet) },
 		func() error { return t.writeJobItems(b, s.Items) },
 		func() error { return t.settleMissing(b, s.MissingRetry) },
 		func() error { return t.pricesChanged(answeredBuckets(s.Items)) },
@@ -41,27 +41,31 @@ func (t *Tx) Settle(b refresh.Batch, s refresh.Settlement) (bool, error) {
 }
 
 const estimateColumns = "id bigint, rev bigint, price bigint, status bigint, method_version bigint, " +
-	"average bigint, median bigint, robust bigint, low bigint, high bigint, markets bigint, used_markets bigint, " +
-	"candidate bigint, candidate_at bigint, price_updated_at bigint, price_checked_at bigint, estimated_at bigint, quotes_at bigint, " +
-	"no_sales_since bigint, retry_at bigint, rate_set bigint, method text"
+	"average bigint, median bigint, consensus bigint, low bigint, high bigint, interval_low bigint, interval_high bigint, " +
+	"markets bigint, used_markets bigint, candidate bigint, candidate_at bigint, range_low bigint, range_high bigint, " +
+	"price_updated_at bigint, price_checked_at bigint, estimated_at bigint, quotes_at bigint, " +
+	"no_sales_since bigint, retry_at bigint, rate_set bigint, level_set bigint, method text, guard text"
 
 const writeItems = `
 UPDATE item SET
 	price = v.column3, status = v.column4, method_version = v.column5,
-	average = v.column6, median = v.column7, robust = v.column8, low = v.column9, high = v.column10,
-	markets = v.column11, used_markets = v.column12, candidate = v.column13, candidate_at = v.column14,
-	price_updated_at = v.column15, price_checked_at = v.column16, estimated_at = v.column17, quotes_at = v.column18,
-	no_sales_since = v.column19, retry_at = v.column20, rate_set = v.column21, method = v.column22, failures = 0, rev = item.rev + 1
+	average = v.column6, median = v.column7, consensus = v.column8, low = v.column9, high = v.column10,
+	interval_low = v.column11, interval_high = v.column12,
+	markets = v.column13, used_markets = v.column14, candidate = v.column15, candidate_at = v.column16,
+	range_low = v.column17, range_high = v.column18,
+	price_updated_at = v.column19, price_checked_at = v.column20, estimated_at = v.column21, quotes_at = v.column22,
+	no_sales_since = v.column23, retry_at = v.column24, rate_set = v.column25, level_set = v.column26,
+	method = v.column27, guard = v.column28, failures = 0, rev = item.rev + 1
 FROM (`
 
 const writeItemsWhere = `) AS v WHERE item.id = v.column1 AND item.rev = v.column2`
 
 // writeItems writes the estimates. An item that another job has estimated since
 // it was read makes a refresh.ErrConflict.
-func (t *Tx) writeItems(items []refresh.SettledItem, rates int64) error {
-	rows := newTable(estimateColumns, len(items))
-	for k := range items {
-		i := &items[k]
+func (t *Tx) writeItems(s *refresh.Settlement) error {
+	rows := newTable(estimateColumns, len(s.Items))
+	for k := range s.Items {
+		i := &s.Items[k]
 		if !i.Answered {
 			continue
 		}
@@ -70,15 +74,18 @@ func (t *Tx) writeItems(items []refresh.SettledItem, rates int64) error {
 		if i.Changed() {
 			updated = t.now
 		}
-		if e.Estimated > 0 && e.Candidate == 0 {
+		held := &e.State.Held
+		if e.Estimated > 0 && held.Candidate == 0 {
 			checked = i.QuotedAt // a price that is held back confirms nothing
 		}
-		rows.int(i.ID, i.Rev, int64(e.Price), int64(e.Status), pricing.Version,
-			int64(e.Average), int64(e.Median), int64(e.Robust), int64(e.Min), int64(e.Max),
-			int64(e.Markets), int64(e.UsedMarkets), int64(e.Candidate), micros(e.CandidateAt),
+		rows.int(i.ID, i.Rev, int64(e.Price), int64(e.Status), pricing.MethodVersion,
+			int64(e.Average), int64(e.Median), int64(e.Consensus), int64(e.Min), int64(e.Max),
+			int64(e.Interval.Low), int64(e.Interval.High),
+			int64(e.Markets), int64(e.UsedMarkets), int64(held.Candidate), micros(held.At),
+			int64(i.Bounds.Low), int64(i.Bounds.High),
 			micros(updated), micros(checked), micros(t.now), micros(i.AsOf),
-			micros(i.QuietSince), micros(i.RetryAt), rates)
-		rows.text(string(e.Method))
+			micros(i.QuietSince), micros(i.RetryAt), s.RateSet, i.LevelSet)
+		rows.text(s.Method, pricing.EncodeGuard(&e.State, &e.Move))
 	}
 	n, err := t.writeRows(&t.bulks.items, rows)
 	if err == nil && n != int64(rows.rows) {
@@ -126,7 +133,9 @@ INSERT INTO snapshot (item_id, market_id, ask, bid, sale, listings, sales,
 ON CONFLICT (item_id, market_id) DO UPDATE SET
 	currency = excluded.currency, ask = excluded.ask, bid = excluded.bid, sale = excluded.sale,
 	listings = excluded.listings, sales = excluded.sales, sales_window = excluded.sales_window,
-	market_time = excluded.market_time, fetched_at = excluded.fetched_at, reason = excluded.reason`
+	market_time = excluded.market_time, fetched_at = excluded.fetched_at,
+	reason = CASE WHEN excluded.reason = ` + awaiting + ` AND snapshot.reason <> ` + awaiting + ` AND snapshot.ask = excluded.ask
+		AND snapshot.sale = excluded.sale AND snapshot.currency = excluded.currency THEN ` + confirmed + ` ELSE excluded.reason END`
 )
 
 const (
@@ -166,18 +175,24 @@ func snapshotTable(snaps []refresh.Snapshot) *table {
 }
 
 const (
-	pointColumns        = "item_id bigint, at bigint, price bigint"
-	writePoints         = `INSERT INTO price_point (item_id, at, price) `
-	writePointsConflict = ` ON CONFLICT (item_id, at) DO UPDATE SET price = excluded.price`
+	pointColumns = "item_id bigint, at bigint, price bigint, status bigint, interval_low bigint, interval_high bigint, " +
+		"rate_set bigint, level_set bigint, used text"
+	writePoints         = `INSERT INTO price_point (item_id, at, price, status, interval_low, interval_high, rate_set, level_set, used) `
+	writePointsConflict = ` ON CONFLICT (item_id, at) DO UPDATE SET price = excluded.price, status = excluded.status,
+	interval_low = excluded.interval_low, interval_high = excluded.interval_high,
+	rate_set = excluded.rate_set, level_set = excluded.level_set, used = excluded.used`
 )
 
-// writePoints adds to the history of the items whose price changed.
-func (t *Tx) writePoints(items []refresh.SettledItem) error {
+// writePoints adds to the history of the items whose price or status changed.
+func (t *Tx) writePoints(items []refresh.SettledItem, rates int64) error {
 	rows := newTable(pointColumns, len(items))
 	var ahead []int64
 	for i := range items {
-		if items[i].Changed() {
-			rows.int(items[i].ID, micros(t.now), int64(items[i].Estimate.Price))
+		if items[i].Noted() {
+			e := &items[i].Estimate
+			rows.int(items[i].ID, micros(t.now), int64(e.Price), int64(e.Status), int64(e.Interval.Low), int64(e.Interval.High),
+				rates, items[i].LevelSet)
+			rows.text(items[i].Used)
 			if items[i].UpdatedAt.After(t.now) {
 				ahead = append(ahead, items[i].ID)
 			}

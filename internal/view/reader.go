@@ -374,7 +374,7 @@ func (r *Reader) Item(ctx context.Context, key catalog.Key) (ItemDetail, error) 
 		ItemPrice: itemPrice(i, now), Currency: r.o.Currency,
 		PriceCheckedAt: when(i.CheckedAt), EstimatedAt: when(i.EstimatedAt),
 		Method: i.Method, MethodVersion: i.MethodVersion,
-		Average: i.Average, Median: i.Median, Robust: i.Robust, Min: i.Min, Max: i.Max,
+		Average: i.Average, Median: i.Median, Consensus: i.Consensus, Min: i.Min, Max: i.Max,
 		Markets: i.Markets, UsedMarkets: i.UsedMarkets,
 		CandidatePrice: amount(i.Candidate), CandidateAt: when(i.CandidateAt),
 		NoSalesSince: when(i.NoSalesSince), RetryAt: when(i.RetryAt), Failures: i.Failures, Queued: i.Queued,

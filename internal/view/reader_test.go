@@ -106,7 +106,7 @@ func (w *world) settle(prices map[string]money.Micro) bool {
 	for _, i := range items {
 		price := prices[i.Key.Name]
 		out := refresh.SettledItem{Item: i, Answered: true, AsOf: w.now, QuotedAt: w.now, State: refresh.ItemUpdated}
-		out.Estimate = pricing.Estimate{Price: price, Estimated: price, Method: pricing.Robust}
+		out.Estimate = pricing.Priced{Price: price, Estimated: price}
 		if price == 0 {
 			out.State, out.Estimate.Price = refresh.ItemNoQuote, i.Price
 			s.Counts.NoQuote++
@@ -400,7 +400,7 @@ func TestItem_ConvertsWithTheRatesOfItsEstimate(t *testing.T) {
 			RateSet: rates,
 			Items: []refresh.SettledItem{{
 				Item: items[0], State: refresh.ItemUpdated, Answered: true, AsOf: w.now, QuotedAt: w.now,
-				Estimate: pricing.Estimate{Price: 11_000_000, Estimated: 11_000_000, Method: pricing.Robust},
+				Estimate: pricing.Priced{Price: 11_000_000, Estimated: 11_000_000},
 			}},
 			Snapshots: []refresh.Snapshot{{ItemID: items[0].ID, MarketID: markets[name], Currency: "EUR", Ask: 10_000_000, Listings: -1, Sales: -1}},
 		})

@@ -207,11 +207,11 @@ type ItemDetail struct {
 	PriceCheckedAt *time.Time       `json:"priceCheckedAt"`
 	AgeSeconds     *int64           `json:"ageSeconds"` // since priceCheckedAt
 	EstimatedAt    *time.Time       `json:"estimatedAt"`
-	Method         string           `json:"method"` // what made the estimate: robust, average, median
+	Method         string           `json:"method"` // consensus, average, median
 	MethodVersion  int64            `json:"methodVersion"`
 	Average        money.Micro      `json:"average"`
 	Median         money.Micro      `json:"median"`
-	Robust         money.Micro      `json:"robust"`
+	Consensus      money.Micro      `json:"consensus"`
 	Min            money.Micro      `json:"min"`
 	Max            money.Micro      `json:"max"`
 	Spread         *money.Micro     `json:"spread"` // max - min

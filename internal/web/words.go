@@ -224,8 +224,8 @@ func ratesText(from string) string {
 // methodText says how the price comes from the quotes.
 func methodText(method string) string {
 	switch pricing.Method(method) {
-	case pricing.Robust:
-		return "Mean of the markets that agree"
+	case pricing.Consensus:
+		return "Middle of the markets that agree"
 	case pricing.Average:
 		return "Mean of all markets"
 	case pricing.Median:

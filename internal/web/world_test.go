@@ -155,8 +155,8 @@ func inventedRedline(now time.Time) view.ItemDetail {
 	none.LowestAsk, none.HighestBid, none.Sale, none.Price, none.Listings, none.Sales = nil, nil, nil, nil, nil, nil
 	return view.ItemDetail{
 		ItemPrice: view.ItemPrice{AppID: 730, MarketHashName: "AK-47 | Redline (Field-Tested)", CurrentPrice: 32_041_250, Status: "ok", PriceUpdatedAt: new(now.Add(-26 * time.Minute))},
-		Currency:  "USD", PriceCheckedAt: new(now.Add(-26 * time.Minute)), AgeSeconds: new(int64(1560)), Method: "robust", MethodVersion: 1,
-		Average: 207_317_401, Median: 32_100_000, Robust: 32_041_250, Min: 24_800_000, Max: 1_438_000_000, Spread: new(money.Micro(1_413_200_000)),
+		Currency:  "USD", PriceCheckedAt: new(now.Add(-26 * time.Minute)), AgeSeconds: new(int64(1560)), Method: "consensus", MethodVersion: 1,
+		Average: 207_317_401, Median: 32_100_000, Consensus: 32_041_250, Min: 24_800_000, Max: 1_438_000_000, Spread: new(money.Micro(1_413_200_000)),
 		Markets: 10, UsedMarkets: 6, CandidatePrice: new(money.Micro(71_350_000)), CandidateAt: new(now.Add(-26 * time.Minute)),
 		Snapshots: []view.MarketSnapshot{
 			quote("Aurum", 31_870_000, ""), euro, quote("Cobalt Exchange", 32_100_000, ""), sale, quote("Ember", 32_900_000, ""),

@@ -127,18 +127,21 @@ func settleWrites(f *fixture) {
 	items, err := f.s.BatchItems(f.Context(), *b)
 	f.must(err)
 	at := func(d time.Duration) time.Time { return f.now.Add(d) }
-	est := pricing.Estimate{
-		Price: 10, Estimated: 11, Status: pricing.Suspect, Method: pricing.Median, Average: 12, Median: 13, Robust: 14, Min: 15, Max: 16,
-		Markets: 17, UsedMarkets: 18, Candidate: 19, CandidateAt: at(-time.Hour),
+	est := pricing.Priced{
+		Price: 10, Estimated: 11, Status: pricing.Suspect, Average: 12, Median: 13, Consensus: 14, Min: 15, Max: 16,
+		Interval: pricing.Interval{Low: 20, High: 21}, Markets: 17, UsedMarkets: 18,
+		State: pricing.State{Price: 10, Held: pricing.HeldPrice{Candidate: 19, Side: pricing.Rise, At: at(-time.Hour)}},
+		Move:  pricing.Move{Decision: pricing.HeldBack, Reference: 5, Factor: 2_200_000},
 	}
-	s := refresh.Settlement{MissingRetry: time.Hour, RateSet: 7, Counts: refresh.Counts{Updated: 1, NoQuote: 1, Failed: 1, SkippedBudget: 1, Changed: 1}}
+	guard := pricing.EncodeGuard(&est.State, &est.Move)
+	s := refresh.Settlement{MissingRetry: time.Hour, RateSet: 7, Method: "median", Counts: refresh.Counts{Updated: 1, NoQuote: 1, Failed: 1, SkippedBudget: 1, Changed: 1}}
 	byName := map[string]refresh.Item{}
 	for _, i := range items {
 		byName[i.Key.Name] = i
 	}
 	s.Items = []refresh.SettledItem{
-		{Item: byName["A"], State: refresh.ItemUpdated, Answered: true, Estimate: est, AsOf: at(-time.Minute), QuotedAt: at(-time.Minute), QuietSince: at(-2 * time.Hour), RetryAt: at(time.Hour)},
-		{Item: byName["B"], State: refresh.ItemNoQuote, Answered: true, Estimate: pricing.Estimate{Status: pricing.NoPrice}, AsOf: at(-time.Minute)},
+		{Item: byName["A"], State: refresh.ItemUpdated, Answered: true, Estimate: est, LevelSet: 8, Bounds: pricing.Range{Low: 9, High: 10}, Used: "1,2", AsOf: at(-time.Minute), QuotedAt: at(-time.Minute), QuietSince: at(-2 * time.Hour), RetryAt: at(time.Hour)},
+		{Item: byName["B"], State: refresh.ItemNoQuote, Answered: true, Estimate: pricing.Priced{Status: pricing.NoPrice}, AsOf: at(-time.Minute)},
 		{Item: byName["C"], State: refresh.ItemFailed, Error: "why"},
 		{Item: byName["D"], State: refresh.ItemSkipped, Reason: refresh.SkipBudget},
 	}
@@ -153,9 +156,9 @@ func settleWrites(f *fixture) {
 
 	got := f.item("A")
 	f.is("item", got, store.Item{
-		ID: got.ID, Key: key("A"), Price: 10, Status: pricing.Suspect, Method: "median", MethodVersion: pricing.Version,
-		Average: 12, Median: 13, Robust: 14, Min: 15, Max: 16, Markets: 17, UsedMarkets: 18,
-		Candidate: 19, CandidateAt: at(-time.Hour), UpdatedAt: f.now, EstimatedAt: f.now, QuotesAt: at(-time.Minute),
+		ID: got.ID, Key: key("A"), Price: 10, Status: pricing.Suspect, Method: "median", MethodVersion: pricing.MethodVersion,
+		Average: 12, Median: 13, Consensus: 14, Min: 15, Max: 16, Interval: pricing.Interval{Low: 20, High: 21}, Markets: 17, UsedMarkets: 18,
+		Guard: guard, LevelSet: 8, Candidate: 19, CandidateAt: at(-time.Hour), UpdatedAt: f.now, EstimatedAt: f.now, QuotesAt: at(-time.Minute),
 		NoSalesSince: at(-2 * time.Hour), RetryAt: at(time.Hour), RateSet: 7,
 	})
 	noQuote, failed, skipped := f.item("B"), f.item("C"), f.item("D")
@@ -191,7 +194,8 @@ func settleWrites(f *fixture) {
 	for _, i := range items {
 		if i.Key.Name == "A" {
 			f.is("item read back", i, refresh.Item{
-				ID: got.ID, Key: key("A"), Price: 10, Candidate: 19, CandidateAt: got.CandidateAt, UpdatedAt: got.UpdatedAt,
+				ID: got.ID, Key: key("A"), Price: 10, Status: pricing.Suspect, Candidate: 19, CandidateAt: got.CandidateAt,
+				Guard: guard, Range: pricing.Range{Low: 9, High: 10}, UpdatedAt: got.UpdatedAt,
 				QuotesAt: got.QuotesAt, NoSalesSince: got.NoSalesSince, Rev: 1,
 			})
 		}
@@ -329,7 +333,7 @@ func acceptsItems(f *fixture) {
 	f.judge(id)
 	b := f.claimBatch()
 	s := f.settlement(b, 10)
-	s.Items[0].Estimate.Candidate, s.Items[0].Estimate.CandidateAt = 40, f.now
+	s.Items[0].Estimate.State.Held = pricing.HeldPrice{Candidate: 40, At: f.now}
 	name := s.Items[0].Key.Name
 	f.tx(func(tx *store.Tx) error { _, err := tx.Settle(*b, s); return err })
 	f.is("a held price confirms nothing", f.item(name).CheckedAt, Epoch)

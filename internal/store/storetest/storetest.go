@@ -322,7 +322,7 @@ func (f *fixture) settlement(b *refresh.Batch, price money.Micro) refresh.Settle
 	for _, i := range items {
 		out := refresh.SettledItem{
 			Item: i, State: refresh.ItemUpdated, Answered: true, AsOf: f.now, QuotedAt: f.now,
-			Estimate: pricing.Estimate{Price: price, Estimated: price, Average: price, Method: pricing.Robust, Markets: 1, UsedMarkets: 1},
+			Estimate: pricing.Priced{Price: price, Estimated: price, Average: price, Markets: 1, UsedMarkets: 1},
 		}
 		s.Counts.Updated++
 		if out.Changed() {

@@ -103,7 +103,7 @@ func (s *shop) settleBatch(price money.Micro, settled func([]refresh.Item)) bool
 	for _, i := range items {
 		done.Items = append(done.Items, refresh.SettledItem{
 			Item: i, State: refresh.ItemUpdated, Answered: true,
-			Estimate: pricing.Estimate{Price: price, Estimated: price, Method: pricing.Robust},
+			Estimate: pricing.Priced{Price: price, Estimated: price},
 		})
 		done.Counts.Updated++
 	}

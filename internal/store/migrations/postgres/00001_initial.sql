@@ -22,18 +22,24 @@ CREATE TABLE item (
     method_version   integer NOT NULL DEFAULT 0,
     average          bigint  NOT NULL DEFAULT 0,
     median           bigint  NOT NULL DEFAULT 0,
-    robust           bigint  NOT NULL DEFAULT 0,
+    consensus        bigint  NOT NULL DEFAULT 0,
     low              bigint  NOT NULL DEFAULT 0,
     high             bigint  NOT NULL DEFAULT 0,
+    interval_low     bigint  NOT NULL DEFAULT 0,   -- around consensus
+    interval_high    bigint  NOT NULL DEFAULT 0,
     markets          integer NOT NULL DEFAULT 0,
     used_markets     integer NOT NULL DEFAULT 0,
     candidate        bigint  NOT NULL DEFAULT 0,
     candidate_at     bigint  NOT NULL DEFAULT 0,
+    guard            text    NOT NULL DEFAULT '',  -- JSON: what else the guard remembers (pricing.EncodeGuard)
+    range_low        bigint  NOT NULL DEFAULT 0,   -- of all accepted prices of a week or more
+    range_high       bigint  NOT NULL DEFAULT 0,
     price_updated_at bigint  NOT NULL DEFAULT 0,   -- the value changed
     price_checked_at bigint  NOT NULL DEFAULT 0,   -- as of when the newest quote behind the price is
     estimated_at     bigint  NOT NULL DEFAULT 0,   -- last run that estimated it
     quotes_at        bigint  NOT NULL DEFAULT 0,   -- fetch of the quotes behind it; the TTL counts from here
     rate_set         bigint  NOT NULL DEFAULT 0,   -- rates of that run; 0: none were configured
+    level_set        bigint  NOT NULL DEFAULT 0,   -- level set of that run; 0: nothing was learned yet
     no_sales_since   bigint  NOT NULL DEFAULT 0,
     retry_at         bigint  NOT NULL DEFAULT 0,   -- end of the no-sales pause
     failures         integer NOT NULL DEFAULT 0,   -- runs in a row without any answer
@@ -95,11 +101,18 @@ CREATE TABLE snapshot (
     PRIMARY KEY (item_id, market_id)
 ) WITH (fillfactor = 45);
 
--- Contract: PriceHistory. A row where the price changed, and none elsewhere.
+-- Contract: PriceHistory. A row where the price or its status changed, and none
+-- elsewhere.
 CREATE TABLE price_point (
-    item_id bigint NOT NULL,
-    at      bigint NOT NULL,
-    price   bigint NOT NULL,
+    item_id       bigint   NOT NULL,
+    at            bigint   NOT NULL,
+    price         bigint   NOT NULL,
+    status        integer  NOT NULL, -- pricing.Status
+    interval_low  bigint   NOT NULL,
+    interval_high bigint   NOT NULL,
+    rate_set      bigint   NOT NULL,
+    level_set     bigint   NOT NULL,
+    used          text     NOT NULL, -- ids of the markets behind the price, with commas; '': an operator accepted it
     PRIMARY KEY (item_id, at)
 );
 

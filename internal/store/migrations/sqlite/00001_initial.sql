@@ -20,18 +20,24 @@ CREATE TABLE item (
     method_version   INTEGER NOT NULL DEFAULT 0,
     average          INTEGER NOT NULL DEFAULT 0,
     median           INTEGER NOT NULL DEFAULT 0,
-    robust           INTEGER NOT NULL DEFAULT 0,
+    consensus        INTEGER NOT NULL DEFAULT 0,
     low              INTEGER NOT NULL DEFAULT 0,
     high             INTEGER NOT NULL DEFAULT 0,
+    interval_low     INTEGER NOT NULL DEFAULT 0, -- around consensus
+    interval_high    INTEGER NOT NULL DEFAULT 0,
     markets          INTEGER NOT NULL DEFAULT 0,
     used_markets     INTEGER NOT NULL DEFAULT 0,
     candidate        INTEGER NOT NULL DEFAULT 0,
     candidate_at     INTEGER NOT NULL DEFAULT 0,
+    guard            TEXT    NOT NULL DEFAULT '', -- JSON: what else the guard remembers (pricing.EncodeGuard)
+    range_low        INTEGER NOT NULL DEFAULT 0, -- of all accepted prices of a week or more
+    range_high       INTEGER NOT NULL DEFAULT 0,
     price_updated_at INTEGER NOT NULL DEFAULT 0, -- the value changed
     price_checked_at INTEGER NOT NULL DEFAULT 0, -- as of when the newest quote behind the price is
     estimated_at     INTEGER NOT NULL DEFAULT 0, -- last run that estimated it
     quotes_at        INTEGER NOT NULL DEFAULT 0, -- fetch of the quotes behind it; the TTL counts from here
     rate_set         INTEGER NOT NULL DEFAULT 0, -- rates of that run; 0: none were configured
+    level_set        INTEGER NOT NULL DEFAULT 0, -- level set of that run; 0: nothing was learned yet
     no_sales_since   INTEGER NOT NULL DEFAULT 0,
     retry_at         INTEGER NOT NULL DEFAULT 0, -- end of the no-sales pause
     failures         INTEGER NOT NULL DEFAULT 0, -- runs in a row without any answer
@@ -90,11 +96,18 @@ CREATE TABLE snapshot (
     PRIMARY KEY (item_id, market_id)
 ) WITHOUT ROWID;
 
--- Contract: PriceHistory. A row where the price changed, and none elsewhere.
+-- Contract: PriceHistory. A row where the price or its status changed, and none
+-- elsewhere.
 CREATE TABLE price_point (
-    item_id INTEGER NOT NULL,
-    at      INTEGER NOT NULL,
-    price   INTEGER NOT NULL,
+    item_id       INTEGER NOT NULL,
+    at            INTEGER NOT NULL,
+    price         INTEGER NOT NULL,
+    status        INTEGER NOT NULL, -- pricing.Status
+    interval_low  INTEGER NOT NULL,
+    interval_high INTEGER NOT NULL,
+    rate_set      INTEGER NOT NULL,
+    level_set     INTEGER NOT NULL,
+    used          TEXT    NOT NULL, -- ids of the markets behind the price, with commas; '': an operator accepted it
     PRIMARY KEY (item_id, at)
 ) WITHOUT ROWID;
 
