@@ -22,8 +22,8 @@ func Backup(ctx context.Context, path, to string) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, db.Close()) }()
-	return writeBackup(to, func(partial string) error {
-		if _, err := db.ExecContext(ctx, `VACUUM INTO $1`, partial); err != nil {
+	return writeBackup(to, func(partial *os.File) error {
+		if _, err := db.ExecContext(ctx, `VACUUM INTO $1`, partial.Name()); err != nil {
 			return fmt.Errorf("back up: %w", err)
 		}
 		return nil

@@ -25,43 +25,38 @@ var ErrBackupDamaged = errors.New("the backup is damaged, cut off or not made by
 func checksumLine(h hash.Hash) string { return checksumMark + hex.EncodeToString(h.Sum(nil)) + "\n" }
 
 // writeBackup has write fill a file, adds the checksum, and gives the file its name
-// when all of it is on the disk. A process that dies in between leaves FILE.partial,
-// which the next backup of that name replaces.
-func writeBackup(file string, write func(partial string) error) (err error) {
+// when all of it is on the disk. A process that dies in between leaves FILE.partial. The
+// next backup of that name does not write to that file but to a new one: a pg_dump may
+// have outlived the process, and still write.
+func writeBackup(file string, write func(partial *os.File) error) (err error) {
 	if _, err := os.Lstat(file); err == nil {
 		return &fs.PathError{Op: "back up", Path: file, Err: fs.ErrExist}
 	}
 	partial := file + ".partial"
-	f, err := os.OpenFile(partial, os.O_CREATE|os.O_TRUNC|os.O_RDWR, 0o600)
+	if err := removeIfThere(partial); err != nil {
+		return err
+	}
+	f, err := os.OpenFile(partial, os.O_CREATE|os.O_EXCL|os.O_RDWR, 0o600)
 	if err != nil {
 		return err
 	}
-	defer func() {
-		if err != nil {
-			err = errors.Join(err, removeIfThere(partial))
-		}
-	}()
-	if err := f.Close(); err != nil {
-		return err
+	err = write(f)
+	if err == nil {
+		err = appendChecksum(f)
 	}
-	if err := write(partial); err != nil {
-		return err
+	if err = errors.Join(err, f.Close()); err == nil {
+		err = os.Rename(partial, file)
 	}
-	if err := appendChecksum(partial); err != nil {
-		return err
-	}
-	if err := os.Rename(partial, file); err != nil {
-		return err
+	if err != nil {
+		return errors.Join(err, removeIfThere(partial))
 	}
 	return syncDir(filepath.Dir(file))
 }
 
-func appendChecksum(file string) (err error) {
-	f, err := os.OpenFile(file, os.O_RDWR, 0o600)
-	if err != nil {
+func appendChecksum(f *os.File) error {
+	if _, err := f.Seek(0, io.SeekStart); err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, f.Close()) }()
 	h := sha256.New()
 	if _, err := io.Copy(h, f); err != nil {
 		return err

@@ -24,8 +24,8 @@ var ErrNoClient = errors.New("the client of PostgreSQL is not installed")
 // BackupPostgres has pg_dump write a consistent copy of a database to a file,
 // whatever is written meanwhile.
 func BackupPostgres(ctx context.Context, address, file string) error {
-	return writeBackup(file, func(partial string) error {
-		return client(ctx, address, "pg_dump", "--format=custom", "--no-password", "--file="+partial)
+	return writeBackup(file, func(partial *os.File) error {
+		return client(ctx, address, partial, "pg_dump", "--format=custom", "--no-password")
 	})
 }
 
@@ -45,7 +45,7 @@ func RestorePostgres(ctx context.Context, address, file string, replace bool, le
 	if full {
 		args = append(args, "--clean", "--if-exists")
 	}
-	return client(ctx, address, "pg_restore", append(args, "--", file)...)
+	return client(ctx, address, nil, "pg_restore", append(args, "--", file)...)
 }
 
 // checkTargetPostgres reports whether a database that is to be restored has tables
@@ -77,9 +77,10 @@ func checkTargetPostgres(ctx context.Context, address string, replace bool, leas
 	}
 }
 
-// client runs a program of PostgreSQL's client on a database. The password goes
-// by the environment: other users of the machine see arguments.
-func client(ctx context.Context, address, program string, args ...string) error {
+// client runs a program of PostgreSQL's client on a database, with its output in a file;
+// nil: nowhere. The password goes by the environment: other users of the machine see
+// arguments.
+func client(ctx context.Context, address string, stdout *os.File, program string, args ...string) error {
 	path, err := exec.LookPath(program)
 	if err != nil {
 		return fmt.Errorf("%w: no %s", ErrNoClient, program)
@@ -92,6 +93,9 @@ func client(ctx context.Context, address, program string, args ...string) error 
 	c.Env = os.Environ()
 	if password != "" {
 		c.Env = append(c.Env, "PGPASSWORD="+password)
+	}
+	if stdout != nil {
+		c.Stdout = stdout
 	}
 	var said strings.Builder
 	c.Stderr = &said
