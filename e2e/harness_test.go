@@ -155,9 +155,12 @@ func freeAddress(t *testing.T) string {
 }
 
 // spawn starts the process and does not wait for it.
-func (s *server) spawn() {
+func (s *server) spawn() { s.t.Helper(); s.spawnCommand("serve") }
+
+// spawnCommand starts a command with the settings of the server.
+func (s *server) spawnCommand(args ...string) {
 	s.t.Helper()
-	s.cmd = exec.Command(binary, "serve")
+	s.cmd = exec.Command(binary, args...)
 	s.cmd.Env = s.env
 	s.cmd.Stdout, s.cmd.Stderr = s.log, s.log
 	if err := s.cmd.Start(); err != nil {

@@ -147,10 +147,8 @@ func New(ctx context.Context, o Options) (_ *App, err error) {
 // openDatabase opens the store. The dispatcher's own tables are seen to meanwhile:
 // in an empty database to make them takes as long as to make the store's.
 func (a *App) openDatabase(ctx context.Context, o Options) (err error) {
-	if a.cfg.Database.Engine != config.SQLite {
-		if err := store.Await(ctx, a.cfg.Database.SessionURL(), a.cfg.DatabaseWait, a.log); err != nil {
-			return err
-		}
+	if err := Await(ctx, a.cfg.Database, a.cfg.DatabaseWait, a.log); err != nil {
+		return err
 	}
 	prepared := make(chan error, 1)
 	go func() { prepared <- a.prepareDispatcher(ctx) }()

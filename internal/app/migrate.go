@@ -3,11 +3,21 @@ package app
 import (
 	"context"
 	"log/slog"
+	"time"
 
 	"assay/internal/config"
 	"assay/internal/dispatch/river"
 	"assay/internal/store"
 )
+
+// Await waits for a PostgreSQL database as store.Await does. For a file there is nothing
+// to wait.
+func Await(ctx context.Context, d config.Database, atMost time.Duration, log *slog.Logger) error {
+	if d.Engine == config.SQLite {
+		return nil
+	}
+	return store.Await(ctx, d.SessionURL(), atMost, log)
+}
 
 // Migrate brings the tables of a database up to date, the dispatcher's own too,
 // as New does unless the configuration keeps it from that.

@@ -52,6 +52,9 @@ func (c *backupCmd) Run(ctx context.Context, s *session) (err error) {
 			return err
 		}
 	}
+	if err := s.await(ctx, cfg, cfg.Database); err != nil {
+		return err
+	}
 	done := copied{File: c.File}
 	if done.Bytes, err = backUp(ctx, cfg.Database, c.File); err != nil {
 		return err
@@ -143,6 +146,9 @@ func (c *restoreCmd) Run(ctx context.Context, s *session) error {
 		if secrets, err = readSecrets(c.File+".secrets", secretsDir(cfg), c.Force); err != nil {
 			return err
 		}
+	}
+	if err := s.await(ctx, cfg, cfg.Database); err != nil {
+		return err
 	}
 	done := copied{File: c.File, Bytes: info.Size()}
 	if cfg.Database.Engine == config.SQLite {

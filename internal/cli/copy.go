@@ -52,6 +52,15 @@ func (c *copyCmd) Run(ctx context.Context, s *session) error {
 			return usageOfFile(err)
 		}
 	}
+	cfg, err := config.LoadDatabase(s.options(nil)) // for DATABASE_WAIT
+	if err != nil {
+		return err
+	}
+	for _, d := range []config.Database{from, to} {
+		if err := s.await(ctx, cfg, d); err != nil {
+			return err
+		}
+	}
 	began := s.Now()
 	p := newCopyProgress(s.Stderr, s.isTerminal(s.Stderr), s.Now)
 	tables, err := store.Copy(ctx, store.CopyOptions{From: storeOptions(from), To: storeOptions(to), Lease: refresh.Lease, Tell: p.show})

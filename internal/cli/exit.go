@@ -42,7 +42,7 @@ func exitMeanings() []exitMeaning {
 		{exitOK, "done"},
 		{exitFailed, "failed for a reason of its own, which is printed"},
 		{exitUsage, "wrong usage or configuration; nothing was done"},
-		{exitUnreachable, "the server, or the tested source, does not answer or is not well"},
+		{exitUnreachable, "the server, the database or the tested source does not answer or is not well"},
 		{exitUnauthorized, "the server does not accept the secret"},
 		{exitRunFailed, "the refresh that was waited for failed: nothing was priced"},
 		{exitNotFound, "what was named does not exist"},

@@ -31,6 +31,9 @@ func (c *migrateCmd) Run(ctx context.Context, s *session) error {
 	if err != nil {
 		return err
 	}
+	if err := s.await(ctx, cfg, cfg.Database); err != nil {
+		return err
+	}
 	r, err := app.Migrate(ctx, cfg.Database, s.logger(cfg))
 	if err != nil {
 		return err

@@ -90,6 +90,11 @@ func (s *session) newServer(ctx context.Context, cfg *config.Config, log *slog.L
 	return app.New(ctx, app.Options{Config: cfg, Version: readBuild().Version, Logger: log})
 }
 
+// await waits for a database that a command is about to open, and says so.
+func (s *session) await(ctx context.Context, cfg *config.Config, d config.Database) error {
+	return app.Await(ctx, d, cfg.DatabaseWait, s.logger(cfg))
+}
+
 // logger returns a logger to standard error, as configured.
 func (s *session) logger(cfg *config.Config) *slog.Logger {
 	options := &slog.HandlerOptions{Level: cfg.LogLevel}

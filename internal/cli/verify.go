@@ -74,7 +74,7 @@ func (c *verifyCmd) user(ctx context.Context, s *session) (*audit.Report, error)
 		}
 		return api.verify(ctx, c.User, c.Checkpoint)
 	}
-	a, err := s.auditor()
+	a, err := s.auditor(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -82,7 +82,7 @@ func (c *verifyCmd) user(ctx context.Context, s *session) (*audit.Report, error)
 }
 
 func (c *verifyCmd) everything(ctx context.Context, s *session) error {
-	a, err := s.auditor()
+	a, err := s.auditor(ctx)
 	if err != nil {
 		return err
 	}
@@ -105,14 +105,17 @@ func (c *verifyCmd) everything(ctx context.Context, s *session) error {
 	return verdict(r.Status)
 }
 
-// auditor reads the database itself.
-func (s *session) auditor() (*audit.Auditor, error) {
+// auditor reads the database itself, once it answers.
+func (s *session) auditor(ctx context.Context) (*audit.Auditor, error) {
 	cfg, err := s.settings(nil)
 	if err != nil {
 		return nil, err
 	}
 	keys, err := ledgerKeys(cfg)
 	if err != nil {
+		return nil, err
+	}
+	if err := s.await(ctx, cfg, cfg.Database); err != nil {
 		return nil, err
 	}
 	folder := wallet.Folder{Dir: filepath.Join(cfg.DataDir, "checkpoints")}

@@ -55,7 +55,7 @@ type Config struct {
 	TrustedProxies []netip.Prefix // TRUSTED_PROXIES: who may set X-Forwarded-For
 	LogLevel       slog.Level     // LOG_LEVEL
 	Migrate        bool           // DATABASE_MIGRATE
-	DatabaseWait   time.Duration  // DATABASE_WAIT: for a PostgreSQL database at the start
+	DatabaseWait   time.Duration  // DATABASE_WAIT: for a PostgreSQL database
 	LogFormat      LogFormat      // LOG_FORMAT
 
 	SyncSecrets    []Secret    // MARKET_PRICE_SYNC_SECRET; none until created

@@ -36,7 +36,7 @@ func Load(o Options) (*Config, error) {
 	return c, nil
 }
 
-// LoadDatabase reads and checks where the data is alone, and leaves the rest of the Config empty: what is wrong with a secret or a source must not keep
+// LoadDatabase reads and checks where the data is and how long to wait for it, and leaves the rest of the Config empty: what is wrong with a secret or a source must not keep
 // anybody from saving the data. Names that no setting has are faults all the
 // same, or one with a slip would leave a default in force.
 func LoadDatabase(o Options) (*Config, error) {
@@ -45,7 +45,7 @@ func LoadDatabase(o Options) (*Config, error) {
 	c := &Config{options: o}
 	for i := range l.table {
 		switch s := &l.table[i]; s.name {
-		case "DATA_DIR", "DATABASE_URL", "DATABASE_DIRECT_URL":
+		case "DATA_DIR", "DATABASE_URL", "DATABASE_DIRECT_URL", "DATABASE_WAIT":
 			l.apply(c, s)
 		}
 	}

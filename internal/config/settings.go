@@ -58,7 +58,7 @@ func serverSettings() []setting {
 		},
 		{
 			name: "DATABASE_WAIT", def: "30s",
-			help: "how long a start waits for a PostgreSQL database that does not answer or is not there, before it ends with exit code 3",
+			help: "how long a start, or a command that opens the database itself, waits for a PostgreSQL database that does not answer or is not there, before it ends with exit code 3",
 			set:  duration(func(c *Config) *time.Duration { return &c.DatabaseWait }, 0, time.Hour),
 		},
 		{

@@ -2,6 +2,7 @@ package store
 
 import (
 	"context"
+	"database/sql"
 	"errors"
 	"log/slog"
 	"time"
@@ -9,11 +10,14 @@ import (
 	"assay/internal/fault"
 )
 
-// awaitPause is the time between two attempts to reach a database.
-const awaitPause = time.Second
+const (
+	awaitPause = time.Second // between two attempts to reach a database
+	// leastAttempt is how long the last attempt may take, though it exceeds the wait.
+	leastAttempt = 2 * time.Second
+)
 
-// Await waits until the PostgreSQL database at url answers, for at most so long.
-// After that it returns a fault.Unavailable. Faults that no waiting ends, such as a
+// Await waits until the PostgreSQL database at url is there and answers, for at most so
+// long. After that it returns a fault.Unavailable. Faults that no waiting ends, such as a
 // wrong password, are left to Open.
 func Await(ctx context.Context, url string, atMost time.Duration, log *slog.Logger) error {
 	write, read, err := openPostgres(Options{URL: url})
@@ -22,17 +26,23 @@ func Await(ctx context.Context, url string, atMost time.Duration, log *slog.Logg
 	}
 	defer func() { _ = errors.Join(write.Close(), read.Close()) }() // nothing was written
 	for end := time.Now().Add(atMost); ; {
-		err := write.PingContext(ctx)
-		if ctx.Err() != nil {
+		err := ping(ctx, write, max(time.Until(end), leastAttempt))
+		absent := pgCode(err) == pgNoDatabase
+		switch {
+		case ctx.Err() != nil:
 			return ctx.Err()
-		}
-		if err == nil || !passes(err) && pgCode(err) != pgNoDatabase {
+		case err == nil, !passes(err) && !absent && !errors.Is(err, context.DeadlineExceeded):
 			return nil // likewise
 		}
 		left := time.Until(end)
-		if left <= 0 {
+		switch {
+		case left > 0:
+		case absent:
 			return errors.Join(err, fault.New(fault.Unavailable, "database_unavailable",
-				"The database did not answer within %s: start it, or correct DATABASE_URL; DATABASE_WAIT sets how long a start waits.", atMost))
+				"After %s the database still does not exist: create it, or correct its address; DATABASE_WAIT sets how long a command waits.", atMost))
+		default:
+			return errors.Join(err, fault.New(fault.Unavailable, "database_unavailable",
+				"The database did not answer within %s: start it, or correct its address; DATABASE_WAIT sets how long a command waits.", atMost))
 		}
 		log.WarnContext(ctx, "database not reachable, retrying", "error", err, "seconds_left", int(left.Seconds()))
 		t := time.NewTimer(min(left, awaitPause))
@@ -42,4 +52,10 @@ func Await(ctx context.Context, url string, atMost time.Duration, log *slog.Logg
 		}
 		t.Stop()
 	}
+}
+
+func ping(ctx context.Context, db *sql.DB, atMost time.Duration) error {
+	ctx, cancel := context.WithTimeout(ctx, atMost)
+	defer cancel()
+	return db.PingContext(ctx)
 }
