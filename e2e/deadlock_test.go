@@ -28,6 +28,7 @@ const (
 	pushers      = 8
 	pushedRows   = 600
 	replacedRows = pushedRows / 5
+	restart      = 50 * time.Millisecond // between requests to refresh: seldom enough to be no load of its own
 )
 
 // pusher is a user's inventory.
@@ -128,13 +129,15 @@ func TestDeadlock_PushesBesideARefresh(t *testing.T) {
 				case <-enough:
 					return
 				default:
-					c.ended(c.begin())
+					c.begin() // or joins the one that runs
+					time.Sleep(restart)
 				}
 			}
 		})
 		beside = append(beside, load.run(all, turn)...)
 		close(enough)
 		refreshes.Wait()
+		c.ended(c.runs[len(c.runs)-1])
 	}
 	c.awaitPriced()
 	deadlocks := bytes.Count(server.Log(t), []byte("deadlock detected"))

@@ -7,6 +7,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
+	"assay/internal/admission"
 	"assay/internal/fault"
 	"assay/internal/inventory"
 	"assay/internal/inventory/steaminv"
@@ -32,6 +33,8 @@ const (
 type syncs struct {
 	service *inventory.Service
 	steam   *steaminv.Syncer
+	// priority has the refresh give way to what writes inventories.
+	priority admission.Priority
 
 	count *prometheus.CounterVec
 	rows  *prometheus.CounterVec
@@ -69,6 +72,7 @@ func (s *syncs) collectors() []prometheus.Collector {
 
 // push syncs what the platform sent.
 func (s *syncs) push(ctx context.Context, userID string, push inventory.Push, mode inventory.Mode) (r inventory.Result, err error) {
+	defer s.priority.Begin()()
 	began := time.Now()
 	r, err = s.service.Sync(ctx, userID, push, mode)
 	outcome, reason := syncOutcome(err)
@@ -88,6 +92,7 @@ func (s *syncs) pull(ctx context.Context, userID string, place steaminv.Place, m
 
 // pulled writes a pull that is complete.
 func (s *syncs) pulled(ctx context.Context, userID string, push inventory.Push, mode inventory.Mode) (r inventory.Result, err error) {
+	defer s.priority.Begin()()
 	r, err = s.service.Sync(ctx, userID, push, mode)
 	s.written(syncPull, r)
 	return r, err
@@ -95,6 +100,7 @@ func (s *syncs) pulled(ctx context.Context, userID string, push inventory.Push, 
 
 // renew syncs the last push again; false: it is too old.
 func (s *syncs) renew(ctx context.Context, userID string, app int32, contextID string, notBefore time.Time) (fresh bool, err error) {
+	defer s.priority.Begin()()
 	began := time.Now()
 	fresh, err = s.service.Renew(ctx, userID, app, contextID, notBefore)
 	outcome, reason := syncOutcome(err)
