@@ -2,7 +2,6 @@ package cli
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -52,7 +51,7 @@ func (c *backupCmd) Run(ctx context.Context, s *session) (err error) {
 			return err
 		}
 	}
-	if err := s.await(ctx, cfg, cfg.Database); err != nil {
+	if err := s.awaitClient(ctx, cfg, "pg_dump", dump); err != nil {
 		return err
 	}
 	done := copied{File: c.File}
@@ -96,8 +95,7 @@ func backUp(ctx context.Context, d config.Database, file string) (size int64, er
 	if d.Engine == config.SQLite {
 		err = store.Backup(ctx, d.Path, file)
 	} else {
-		err = clientAtFault(store.BackupPostgres(ctx, d.SessionURL(), file),
-			`pg_dump --format=custom --file=FILE "$DATABASE_URL"`)
+		err = store.BackupPostgres(ctx, d.SessionURL(), file)
 	}
 	if err != nil {
 		return 0, usageOfFile(err)
@@ -147,15 +145,14 @@ func (c *restoreCmd) Run(ctx context.Context, s *session) error {
 			return err
 		}
 	}
-	if err := s.await(ctx, cfg, cfg.Database); err != nil {
+	if err := s.awaitClient(ctx, cfg, "pg_restore", undump); err != nil {
 		return err
 	}
 	done := copied{File: c.File, Bytes: info.Size()}
 	if cfg.Database.Engine == config.SQLite {
 		err = store.Restore(ctx, f, cfg.Database.Path, c.Force)
 	} else {
-		err = clientAtFault(store.RestorePostgres(ctx, cfg.Database.SessionURL(), c.File, c.Force, refresh.Lease),
-			`pg_restore --single-transaction --no-owner --clean --if-exists --dbname="$DATABASE_URL" FILE`)
+		err = store.RestorePostgres(ctx, cfg.Database.SessionURL(), c.File, c.Force, refresh.Lease)
 	}
 	if err != nil {
 		return err
@@ -179,10 +176,19 @@ func hasSecrets(cfg *config.Config) error {
 	return &usageError{text: "on PostgreSQL no secrets are generated: keep those that you set yourself", help: "assay backup --help"}
 }
 
-// clientAtFault says what to run where PostgreSQL's client is not here.
-func clientAtFault(err error, command string) error {
-	if !errors.Is(err, store.ErrNoClient) {
-		return err
+// What to run by hand where PostgreSQL's client is.
+const (
+	dump   = `pg_dump --format=custom --file=FILE "$DATABASE_URL"`
+	undump = `pg_restore --single-transaction --no-owner --clean --if-exists --dbname="$DATABASE_URL" FILE`
+)
+
+// awaitClient waits for the database. On PostgreSQL it first looks for the program that
+// is needed, and says what to run where that is not here.
+func (s *session) awaitClient(ctx context.Context, cfg *config.Config, program, command string) error {
+	if cfg.Database.Engine != config.SQLite {
+		if _, err := store.FindClient(program); err != nil {
+			return &usageError{text: err.Error() + ": install postgresql-client, or run where it is: " + command, help: "assay backup --help"}
+		}
 	}
-	return &usageError{text: err.Error() + ": install postgresql-client, or run where it is: " + command, help: "assay backup --help"}
+	return s.await(ctx, cfg, cfg.Database)
 }

@@ -56,10 +56,11 @@ func (c *copyCmd) Run(ctx context.Context, s *session) error {
 	if err != nil {
 		return err
 	}
-	for _, d := range []config.Database{from, to} {
-		if err := s.await(ctx, cfg, d); err != nil {
-			return err
-		}
+	if err := s.await(ctx, cfg, from); err != nil {
+		return fmt.Errorf("source: %w", err)
+	}
+	if err := s.await(ctx, cfg, to); err != nil {
+		return fmt.Errorf("target: %w", err)
 	}
 	began := s.Now()
 	p := newCopyProgress(s.Stderr, s.isTerminal(s.Stderr), s.Now)

@@ -91,7 +91,7 @@ func TestCopy_EndsWithTheCodeOfWhatIsWrong(t *testing.T) {
 		"all in memory":    {from, "sqlite::memory:", exitUsage, "--to: "},
 		"a server's alone": {"postgres://u:canary@127.0.0.1:1/x", to, exitUnreachable, "source: "},
 	} {
-		code, out, said := run(t.Context(), "copy", "--from", c.from, "--to", c.to)
+		code, out, said := run(t.Context(), "copy", "--from", c.from, "--to", c.to, "--database-wait", "0s")
 		if code != c.code || out != "" || !strings.Contains(said, c.says) || strings.Contains(said, "canary") {
 			t.Errorf("%s: exit %d, said %s%s", name, code, out, said)
 		}

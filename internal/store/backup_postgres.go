@@ -81,9 +81,9 @@ func checkTargetPostgres(ctx context.Context, address string, replace bool, leas
 // nil: nowhere. The password goes by the environment: other users of the machine see
 // arguments.
 func client(ctx context.Context, address string, stdout *os.File, program string, args ...string) error {
-	path, err := exec.LookPath(program)
+	path, err := FindClient(program)
 	if err != nil {
-		return fmt.Errorf("%w: no %s", ErrNoClient, program)
+		return err
 	}
 	bare, password, err := clientAddress(address)
 	if err != nil {
@@ -103,6 +103,14 @@ func client(ctx context.Context, address string, stdout *os.File, program string
 		return fmt.Errorf("%s: %w: %s", program, err, strings.TrimSpace(said.String()))
 	}
 	return nil
+}
+
+// FindClient returns the path of a program of PostgreSQL's client, or ErrNoClient.
+func FindClient(program string) (path string, err error) {
+	if path, err = exec.LookPath(program); err != nil {
+		return "", fmt.Errorf("%w: no %s", ErrNoClient, program)
+	}
+	return path, nil
 }
 
 // clientAddress returns an address without its password and without what only
