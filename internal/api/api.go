@@ -43,11 +43,11 @@ type Reader interface {
 	Items(ctx context.Context, appID int32, q, cursor string, limit int) (view.Page[view.ItemPrice], error)
 	Item(ctx context.Context, key catalog.Key) (view.ItemDetail, error)
 	// Lookup tells what items are worth, in their order, and queues nothing.
-	Lookup(ctx context.Context, keys []catalog.Key) (view.Lookup, error)
+	Lookup(ctx context.Context, keys []catalog.Key, fields view.Fields) (view.Lookup, error)
 	// Users lists users whose ids begin with prefix.
 	Users(ctx context.Context, prefix, cursor string, limit int) (view.Page[view.User], error)
 	// Inventory lists what a user owns; an appID of 0 means all games.
-	Inventory(ctx context.Context, userID string, appID int32, cursor string, limit int) (view.Inventory, error)
+	Inventory(ctx context.Context, userID string, appID int32, fields view.Fields, cursor string, limit int) (view.Inventory, error)
 	// Wallet tells what a user has.
 	Wallet(ctx context.Context, userID string) (view.Wallet, error)
 	// WalletEntries lists a user's entries; an empty currency means all.

@@ -147,28 +147,43 @@ func (f *fakes) Items(_ context.Context, appID int32, q, cursor string, limit in
 func (f *fakes) Item(_ context.Context, key catalog.Key) (view.ItemDetail, error) {
 	f.set(func(f *fakes) { f.lastKey = key })
 	snapshot := view.MarketSnapshot{Source: "sim", Market: "m", Currency: "EUR", LowestAsk: new(money.Micro(1)), Rate: new(money.Rate(1_083_400_000_000)), RateDate: new(noon), FetchedAt: noon}
-	return view.ItemDetail{ItemPrice: anItem(key), Currency: "USD", AgeSeconds: new(int64(3)), Snapshots: []view.MarketSnapshot{snapshot}}, f.note("item", key)
+	return view.ItemDetail{ItemPrice: anItem(key), Interval: &view.Interval{Low: 4, High: 6}, Currency: "USD", AgeSeconds: new(int64(3)), Snapshots: []view.MarketSnapshot{snapshot}}, f.note("item", key)
 }
 
-func (f *fakes) Lookup(_ context.Context, keys []catalog.Key) (view.Lookup, error) {
+func (f *fakes) Lookup(_ context.Context, keys []catalog.Key, fields view.Fields) (view.Lookup, error) {
 	out := view.Lookup{Items: []view.LookupItem{}, Currency: "USD"}
 	for _, key := range keys {
-		item := view.LookupItem{ItemPrice: anItem(key), PriceCheckedAt: new(noon)}
+		item := view.LookupItem{ItemPrice: anItem(key), PriceStatus: "ok", PriceCheckedAt: new(noon), Figures: someFigures(fields)}
 		if key.Name == "unknown" {
-			item = view.LookupItem{ItemPrice: view.ItemPrice{AppID: key.AppID, MarketHashName: key.Name, Status: view.StatusUnknown}}
+			item = view.LookupItem{ItemPrice: view.ItemPrice{AppID: key.AppID, MarketHashName: key.Name, Status: view.StatusUnknown}, PriceStatus: "noPrice"}
 		}
 		out.Items = append(out.Items, item)
 	}
-	return out, f.note("lookup", keys)
+	return out, f.note("lookup", keys, fields)
+}
+
+// someFigures are those that are requested.
+func someFigures(fields view.Fields) *view.Figures {
+	out := &view.Figures{}
+	if fields&view.FieldInterval != 0 {
+		out.Interval = &view.Interval{Low: 4, High: 6}
+	}
+	if fields&view.FieldAverage != 0 {
+		out.Average = new(money.Micro(5))
+	}
+	if fields&view.FieldUsedMarkets != 0 {
+		out.UsedMarkets = new(int64(3))
+	}
+	return out
 }
 
 func (f *fakes) QueueMissing(_ context.Context, keys []catalog.Key) error {
 	return f.note("queueMissing", keys)
 }
 
-func (f *fakes) Inventory(_ context.Context, userID string, appID int32, cursor string, limit int) (view.Inventory, error) {
-	row := view.InventoryRow{AssetID: "1", AppID: 730, ContextID: "2", Amount: 1, EstimatedValue: new(money.Micro(5)), PriceUpdatedAt: new(noon)}
-	return view.Inventory{Items: []view.InventoryRow{row}, Currency: "USD", Rows: 1}, f.note("inventory", userID, appID, cursor, limit)
+func (f *fakes) Inventory(_ context.Context, userID string, appID int32, fields view.Fields, cursor string, limit int) (view.Inventory, error) {
+	row := view.InventoryRow{AssetID: "1", AppID: 730, ContextID: "2", Amount: 1, EstimatedValue: new(money.Micro(5)), PriceUpdatedAt: new(noon), PriceStatus: "ok", PriceCheckedAt: new(noon), Figures: someFigures(fields)}
+	return view.Inventory{Items: []view.InventoryRow{row}, Currency: "USD", Rows: 1}, f.note("inventory", userID, appID, fields, cursor, limit)
 }
 
 func (f *fakes) Health(_ context.Context, details bool) (view.Health, error) {

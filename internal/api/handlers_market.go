@@ -177,6 +177,12 @@ func (c *call) idOf(what string) (int64, error) {
 
 func (c *call) limit() int { return int(c.values.number("limit")) }
 
+// fields returns the figures that are requested beside each price.
+func (c *call) fields() view.Fields {
+	f, _ := view.ParseFields(c.values["fields"]) // was checked
+	return f
+}
+
 // key returns the item that the request names.
 func (c *call) key() catalog.Key {
 	return catalog.Key{AppID: int32(c.values.number("appId")), Name: c.values["name"], Phase: c.values["phase"]}

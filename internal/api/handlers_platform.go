@@ -146,6 +146,6 @@ func (s *server) syncInventory(w http.ResponseWriter, c *call) error {
 }
 
 func (s *server) inventory(w http.ResponseWriter, c *call) error {
-	page, err := s.Reader.Inventory(c.Context(), c.values["userId"], int32(c.values.number("appId")), c.values["cursor"], c.limit())
+	page, err := s.Reader.Inventory(c.Context(), c.values["userId"], int32(c.values.number("appId")), c.fields(), c.values["cursor"], c.limit())
 	return answer(w, page, err)
 }

@@ -32,7 +32,7 @@ func (s *server) lookup(w http.ResponseWriter, c *call) error {
 	if err != nil {
 		return err
 	}
-	found, err := s.Reader.Lookup(c.Context(), keys)
+	found, err := s.Reader.Lookup(c.Context(), keys, c.fields())
 	if err != nil {
 		return err
 	}
@@ -40,7 +40,7 @@ func (s *server) lookup(w http.ResponseWriter, c *call) error {
 		if err := s.Missing.QueueMissing(c.Context(), missing); err != nil {
 			return err
 		}
-		if found, err = s.Reader.Lookup(c.Context(), keys); err != nil {
+		if found, err = s.Reader.Lookup(c.Context(), keys, c.fields()); err != nil {
 			return err
 		}
 	}

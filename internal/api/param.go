@@ -17,6 +17,7 @@ import (
 	"assay/internal/inventory"
 	"assay/internal/market"
 	"assay/internal/user"
+	"assay/internal/view"
 	"assay/internal/wallet"
 )
 
@@ -81,6 +82,11 @@ var (
 		name: "phase", in: "query", schema: schema{"type": "string", "enum": append([]string{""}, catalog.Phases...)}, check: catalog.CheckPhase,
 		doc: "Phase of a Doppler-like finish.",
 	}
+	fields = param{
+		name: "fields", in: "query", schema: schema{"type": "string", "pattern": "^(" + anyField() + ")(,(" + anyField() + "))*$"},
+		check: func(value string) error { _, err := view.ParseFields(value); return err },
+		doc:   "Figures to add to each price, with commas between them: interval, average, usedMarkets.",
+	}
 	currency = param{
 		name: "currency", in: "query", schema: schema{"type": "string", "minLength": 3, "maxLength": 3}, check: checkCurrency,
 		doc: "Only in this currency.",
@@ -105,6 +111,9 @@ var (
 		doc: "Only this market of the source; all that are in quarantine without it.",
 	}
 )
+
+// anyField is a regular expression of one name of a field.
+func anyField() string { return strings.Join(view.FieldNames(), "|") }
 
 func anything(string) error { return nil }
 

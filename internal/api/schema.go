@@ -133,7 +133,11 @@ func (s *schemas) fields(t reflect.Type, r *record) {
 	for field := range t.Fields() {
 		tag, tagged := field.Tag.Lookup("json")
 		if field.Anonymous && !tagged {
-			s.fields(field.Type, r)
+			embedded := field.Type
+			if embedded.Kind() == reflect.Pointer {
+				embedded = embedded.Elem()
+			}
+			s.fields(embedded, r)
 			continue
 		}
 		name, options, _ := strings.Cut(tag, ",")

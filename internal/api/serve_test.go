@@ -159,8 +159,10 @@ func TestServe_HandsDownWhatWasAsked(t *testing.T) {
 			`trades[{"UserID":"","AppID":0,"State":"","From":"2026-01-31T12:00:00Z","To":"2026-02-01T02:00:00.5+02:00"},"",100]`,
 		},
 		{"POST", "/api/listings/cancel", `{"ids":["3","1","3"]}`, `cancelListings[[3,1,3]]`},
-		{"GET", "/api/inventory/u1", "", `inventory["u1",0,"",100]`},
-		{"GET", "/api/inventory/u1?appId=730", "", `inventory["u1",730,"",100]`},
+		{"GET", "/api/inventory/u1", "", `inventory["u1",0,0,"",100]`},
+		{"GET", "/api/inventory/u1?appId=730&fields=usedMarkets,interval", "", `inventory["u1",730,5,"",100]`},
+		{"POST", "/api/prices/lookup?fields=average", `{"items":[]}`, `lookup[null,2]`},
+		{"POST", "/api/prices/lookup", `{"items":[]}`, `lookup[null,0]`},
 	} {
 		got := h.ask(c.method, c.path, c.body, asAdmin)
 		if got.StatusCode >= 300 {

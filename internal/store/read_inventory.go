@@ -12,6 +12,7 @@ import (
 
 	"assay/internal/inventory"
 	"assay/internal/money"
+	"assay/internal/pricing"
 	"assay/internal/user"
 )
 
@@ -25,6 +26,9 @@ type InventoryRow struct {
 	Value     money.Micro // of one; 0: unknown
 	Moving    bool        // it was sold, and no sync has shown yet where it went
 	UpdatedAt time.Time   // when the item's price last changed
+	Status    pricing.Status
+	CheckedAt time.Time // as of when the item's price was last confirmed
+	Figures
 	// Inspection is what was found of the asset; its State is empty where there
 	// is nothing to inspect.
 	Inspection  inventory.Inspection
@@ -43,19 +47,22 @@ func (s *Store) UserKey(ctx context.Context, userID string) (key int64, ok bool,
 // Inventory returns a user's rows of a game (0: all) with ids above after.
 func (s *Store) Inventory(ctx context.Context, user int64, app int32, after int64, limit int) ([]InventoryRow, error) {
 	return collect(ctx, s.read, func(r *sql.Rows, v *InventoryRow) error {
-		var updated int64
+		var updated, checked int64
 		var stickers, charms string
 		n := &v.Inspection
 		if err := r.Scan(&v.ID, &v.AppID, &v.ContextID, &v.AssetID, &v.ItemID, &v.ClassID, &v.InstanceID, &v.Amount,
 			&v.Tradable, &v.Marketable, &v.Inspect, &v.Moving, &v.Value, &v.Name, &v.Phase, &updated,
+			&v.Status, &checked, &v.Interval.Low, &v.Interval.High, &v.Average, &v.UsedMarkets,
 			&n.State, &n.Code, &n.Source, &n.Phase, &n.Wear, &n.Seed, &n.Finish, &n.DefIndex, &n.Quality, &n.Rarity, &n.Kills, &n.Charm,
 			&n.NameTag, &stickers, &charms, &v.Certificate); err != nil {
 			return err
 		}
-		v.UpdatedAt, n.ID = moment(updated), v.ID
+		v.UpdatedAt, v.CheckedAt, n.ID = moment(updated), moment(checked), v.ID
 		return errors.Join(json.Unmarshal([]byte(stickers), &n.Stickers), json.Unmarshal([]byte(charms), &n.Charms))
 	}, `SELECT v.id, v.app_id, v.context_id, v.asset_id, v.item_id, v.class_id, v.instance_id, v.amount,
 			v.tradable, v.marketable, v.inspect, v.in_transfer, coalesce(v.value, 0), coalesce(i.name, ''), coalesce(i.phase, ''), coalesce(i.price_updated_at, 0),
+			coalesce(i.status, 5), coalesce(i.price_checked_at, 0), coalesce(i.interval_low, 0), coalesce(i.interval_high, 0),
+			coalesce(i.average, 0), coalesce(i.used_markets, 0),
 			coalesce(n.state, ''), coalesce(n.code, ''), coalesce(n.source, ''), coalesce(n.phase, ''), coalesce(n.wear, ''),
 			coalesce(n.seed, -1), coalesce(n.finish, -1), coalesce(n.def_index, -1), coalesce(n.quality, -1), coalesce(n.rarity, -1),
 			coalesce(n.kills, -1), coalesce(n.charm, -1), coalesce(n.name_tag, ''), coalesce(n.stickers, '[]'), coalesce(n.charms, '[]'),

@@ -44,8 +44,8 @@ func (b *Bounded) Users(ctx context.Context, prefix, after string, limit int) (P
 }
 
 // Inventory is that of the Reader.
-func (b *Bounded) Inventory(ctx context.Context, userID string, app int32, after string, limit int) (Inventory, error) {
-	return admitted(ctx, b.gate, admission.Inventory, func() (Inventory, error) { return b.Reader.Inventory(ctx, userID, app, after, limit) })
+func (b *Bounded) Inventory(ctx context.Context, userID string, app int32, fields Fields, after string, limit int) (Inventory, error) {
+	return admitted(ctx, b.gate, admission.Inventory, func() (Inventory, error) { return b.Reader.Inventory(ctx, userID, app, fields, after, limit) })
 }
 
 // Jobs is that of the Reader.

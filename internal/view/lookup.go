@@ -29,8 +29,10 @@ type Lookup struct {
 // noPrice, queued or unknown then.
 type LookupItem struct {
 	ItemPrice
+	PriceStatus    string     `json:"priceStatus"` // as of a row; noPrice where status says why there is none
 	PriceCheckedAt *time.Time `json:"priceCheckedAt"`
-	RetryAt        *time.Time `json:"retryAt"` // of what is queued: the next attempt; null: at once, or it is in progress
+	*Figures
+	RetryAt *time.Time `json:"retryAt"` // of what is queued: the next attempt; null: at once, or it is in progress
 
 	postponed bool // its next attempt is sooner if it is named again
 }
@@ -48,14 +50,15 @@ func (l *Lookup) ToQueue() []catalog.Key {
 	return out
 }
 
-// Lookup tells what items are worth, each as often as it is asked for. It
-// queues nothing.
-func (r *Reader) Lookup(ctx context.Context, keys []catalog.Key) (Lookup, error) {
+// Lookup returns what items are worth, each as often as it is named, with the figures
+// that are requested. It queues nothing.
+func (r *Reader) Lookup(ctx context.Context, keys []catalog.Key, fields Fields) (Lookup, error) {
 	now := r.o.Now()
 	out := Lookup{Items: make([]LookupItem, len(keys)), Currency: r.o.Currency}
 	times := make([][3]time.Time, len(keys))
 	err := r.prices.Lookup(ctx, keys, func(i int, p store.Price, known bool) {
 		v := lookupItem(keys[i], &p, known, now)
+		v.Figures = fields.figures(&p.Figures)
 		times[i] = [3]time.Time{p.UpdatedAt, p.CheckedAt, nextAttempt(p.DueAt, now)}
 		v.PriceUpdatedAt, v.PriceCheckedAt = there(&times[i][0]), there(&times[i][1])
 		if v.Status == StatusQueued {
@@ -67,16 +70,17 @@ func (r *Reader) Lookup(ctx context.Context, keys []catalog.Key) (Lookup, error)
 }
 
 func lookupItem(k catalog.Key, p *store.Price, known bool, now time.Time) LookupItem {
-	status := currentStatus(p.Amount, p.Status, p.CheckedAt, now).String()
+	priceStatus := currentStatus(p.Amount, p.Status, p.CheckedAt, now).String()
+	status := priceStatus
 	switch {
 	case !known:
-		status = StatusUnknown
+		status, priceStatus = StatusUnknown, pricing.NoPrice.String()
 	case p.Amount <= 0 && p.Queued:
 		status = StatusQueued
 	}
 	return LookupItem{
-		ItemPrice: ItemPrice{AppID: k.AppID, MarketHashName: k.Name, Phase: k.Phase, CurrentPrice: p.Amount, CurrentPriceDecimal: money.Decimal(p.Amount), Status: status},
-		postponed: status == StatusQueued && p.DueAt.After(p.SoonestAt),
+		ItemPrice:   ItemPrice{AppID: k.AppID, MarketHashName: k.Name, Phase: k.Phase, CurrentPrice: p.Amount, CurrentPriceDecimal: money.Decimal(p.Amount), Status: status},
+		PriceStatus: priceStatus, postponed: status == StatusQueued && p.DueAt.After(p.SoonestAt),
 	}
 }
 
@@ -97,7 +101,7 @@ func there(t *time.Time) *time.Time {
 }
 
 // lookupSize is about how many bytes an item of a lookup is long.
-const lookupSize = 256
+const lookupSize = 320
 
 // JSON writes the lookup as its tags say. Going by them, at run time, would take
 // most of the time of an answer.
@@ -122,9 +126,28 @@ func (v *LookupItem) appendJSON(b []byte) []byte {
 	b = v.CurrentPriceDecimal.AppendJSON(append(b, `,"currentPriceDecimal":`...))
 	b = appendText(append(b, `,"status":`...), v.Status)
 	b = appendTime(append(b, `,"priceUpdatedAt":`...), v.PriceUpdatedAt)
+	b = appendText(append(b, `,"priceStatus":`...), v.PriceStatus)
 	b = appendTime(append(b, `,"priceCheckedAt":`...), v.PriceCheckedAt)
+	b = v.Figures.appendJSON(b)
 	b = appendTime(append(b, `,"retryAt":`...), v.RetryAt)
 	return append(b, '}')
+}
+
+func (f *Figures) appendJSON(b []byte) []byte {
+	if f == nil {
+		return b
+	}
+	if i := f.Interval; i != nil {
+		b = i.Low.AppendText(append(b, `,"interval":{"low":`...))
+		b = append(i.High.AppendText(append(b, `,"high":`...)), '}')
+	}
+	if f.Average != nil {
+		b = f.Average.AppendText(append(b, `,"average":`...))
+	}
+	if f.UsedMarkets != nil {
+		b = strconv.AppendInt(append(b, `,"usedMarkets":`...), *f.UsedMarkets, 10)
+	}
+	return b
 }
 
 // appendText appends text, which is valid UTF-8, as a JSON string.

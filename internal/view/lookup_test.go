@@ -9,6 +9,7 @@ import (
 	jsonv2 "github.com/go-json-experiment/json"
 
 	"assay/internal/catalog"
+	"assay/internal/money"
 	"assay/internal/pricing"
 	"assay/internal/store"
 )
@@ -17,9 +18,11 @@ func TestLookupJSON_IsWhatTheTagsSay(t *testing.T) {
 	at := time.Date(2026, 10, 1, 14, 0, 0, 123456000, time.FixedZone("", 2*3600))
 	noon := at.Truncate(time.Hour).UTC()
 	l := Lookup{Currency: "USD", Items: []LookupItem{
-		{ItemPrice: ItemPrice{AppID: 730, MarketHashName: "★ \"Quoted\" \\ / \n\x01 <&> \u2028", Phase: "Ruby", CurrentPrice: 27_275_000, CurrentPriceDecimal: 27_275_000, Status: "ok", PriceUpdatedAt: &at}, PriceCheckedAt: &noon},
+		{ItemPrice: ItemPrice{AppID: 730, MarketHashName: "★ \"Quoted\" \\ / \n\x01 <&> \u2028", Phase: "Ruby", CurrentPrice: 27_275_000, CurrentPriceDecimal: 27_275_000, Status: "ok", PriceUpdatedAt: &at}, PriceStatus: "ok", PriceCheckedAt: &noon},
 		{ItemPrice: ItemPrice{AppID: 2147483647, MarketHashName: "x", Status: StatusQueued}, RetryAt: &noon},
 		{ItemPrice: ItemPrice{AppID: 1, MarketHashName: "😀 壱", CurrentPrice: 1, Status: "stale", PriceUpdatedAt: &noon}},
+		{ItemPrice: ItemPrice{AppID: 1, MarketHashName: "all"}, Figures: &Figures{&Interval{1_500_000, 2_000_000}, new(money.Micro(1_750_000)), new(int64(3))}},
+		{ItemPrice: ItemPrice{AppID: 1, MarketHashName: "one"}, Figures: &Figures{UsedMarkets: new(int64(3))}},
 	}}
 	for _, l := range []Lookup{l, {Items: []LookupItem{}, Currency: "EUR"}} {
 		utc := l
@@ -55,6 +58,9 @@ func TestLookupItem_TellsWhyThereIsNoPrice(t *testing.T) {
 		{store.Price{Amount: 5, Status: pricing.Thin, CheckedAt: now.Add(-freshFor - 1)}, true, "stale"},
 	} {
 		got := lookupItem(key, &c.price, c.known, now)
+		if c.price.Amount == 0 && got.PriceStatus != "noPrice" || c.price.Amount > 0 && got.PriceStatus != c.want {
+			t.Errorf("%+v: priceStatus %s", c.price, got.PriceStatus)
+		}
 		if got.Status != c.want || got.CurrentPrice != c.price.Amount {
 			t.Errorf("%+v: %s at %v, want %s", c.price, got.Status, got.CurrentPrice, c.want)
 		}

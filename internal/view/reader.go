@@ -374,7 +374,7 @@ func (r *Reader) Item(ctx context.Context, key catalog.Key) (ItemDetail, error) 
 		ItemPrice: itemPrice(i, now), Currency: r.o.Currency,
 		PriceCheckedAt: when(i.CheckedAt), EstimatedAt: when(i.EstimatedAt),
 		Method: i.Method, MethodVersion: i.MethodVersion,
-		Average: i.Average, Median: i.Median, Consensus: i.Consensus, Min: i.Min, Max: i.Max,
+		Average: i.Average, Median: i.Median, Consensus: i.Consensus, Interval: intervalOf(i.Interval), Min: i.Min, Max: i.Max,
 		Markets: i.Markets, UsedMarkets: i.UsedMarkets,
 		CandidatePrice: amount(i.Candidate), CandidateAt: when(i.CandidateAt),
 		NoSalesSince: when(i.NoSalesSince), RetryAt: when(i.RetryAt), Failures: i.Failures, Queued: i.Queued,
@@ -433,8 +433,9 @@ func (r *Reader) snapshot(s *store.MarketSnapshot, i *store.Item, rates pricing.
 	return out
 }
 
-// Inventory lists a user's rows of a game (0: all), or is a fault.NotFound.
-func (r *Reader) Inventory(ctx context.Context, userID string, app int32, after string, limit int) (Inventory, error) {
+// Inventory lists a user's rows of a game (0: all) with the figures that are requested,
+// or is a fault.NotFound.
+func (r *Reader) Inventory(ctx context.Context, userID string, app int32, fields Fields, after string, limit int) (Inventory, error) {
 	var last int64
 	if err := readCursor(after, "inventory", &last); err != nil {
 		return Inventory{}, err
@@ -454,20 +455,24 @@ func (r *Reader) Inventory(ctx context.Context, userID string, app int32, after 
 	if err != nil {
 		return Inventory{}, err
 	}
-	p := page(rows, limit, inventoryRow, func(v *store.InventoryRow) *string { return cursor("inventory", v.ID) })
+	now := r.o.Now()
+	p := page(rows, limit, func(v *store.InventoryRow) InventoryRow { return inventoryRow(v, fields, now) }, func(v *store.InventoryRow) *string { return cursor("inventory", v.ID) })
 	return Inventory{
 		Items: p.Items, NextCursor: p.NextCursor, Currency: r.o.Currency,
 		TotalValue: total.Value, TotalValueDecimal: total.Value.String(), Rows: total.Rows, UnpricedRows: total.Unpriced,
 	}, nil
 }
 
-func inventoryRow(v *store.InventoryRow) InventoryRow {
+func inventoryRow(v *store.InventoryRow, fields Fields, now time.Time) InventoryRow {
 	out := InventoryRow{
 		AssetID: v.AssetID, AppID: v.AppID, ContextID: v.ContextID, MarketHashName: v.Name, Phase: v.Phase,
 		PhaseUnknown: v.Phase == "" && catalog.Phased(v.Name),
 		ClassID:      v.ClassID, InstanceID: v.InstanceID, Amount: v.Amount, Tradable: v.Tradable, Marketable: v.Marketable, InTransfer: v.Moving,
+		PriceStatus: pricing.NoPrice.String(),
 	}
 	if v.Value > 0 {
+		out.PriceStatus, out.PriceCheckedAt = currentStatus(v.Value, v.Status, v.CheckedAt, now).String(), when(v.CheckedAt)
+		out.Figures = fields.figures(&v.Figures)
 		total := money.Sum{}.Add(v.Value, v.Amount)
 		out.EstimatedValue, out.TotalValue, out.TotalValueDecimal, out.PriceUpdatedAt = &v.Value, &total, new(total.String()), when(v.UpdatedAt)
 	}

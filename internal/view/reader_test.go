@@ -92,6 +92,17 @@ func (w *world) begin(batches int) (id int64) {
 // quote. It reports whether there was a batch.
 func (w *world) settle(prices map[string]money.Micro) bool {
 	w.Helper()
+	estimates := map[string]pricing.Priced{}
+	for name, price := range prices {
+		estimates[name] = pricing.Priced{Price: price, Estimated: price}
+	}
+	return w.settleWith(estimates)
+}
+
+// settleWith settles the next batch with these estimates; an item without one has no
+// quote. It reports whether there was a batch.
+func (w *world) settleWith(estimates map[string]pricing.Priced) bool {
+	w.Helper()
 	var b *refresh.Batch
 	w.tx(func(tx *store.Tx) (err error) {
 		b, err = tx.ClaimBatch("test")
@@ -104,11 +115,11 @@ func (w *world) settle(prices map[string]money.Micro) bool {
 	w.must(err)
 	s := refresh.Settlement{MissingRetry: time.Hour}
 	for _, i := range items {
-		price := prices[i.Key.Name]
+		estimate := estimates[i.Key.Name]
 		out := refresh.SettledItem{Item: i, Answered: true, AsOf: w.now, QuotedAt: w.now, State: refresh.ItemUpdated}
-		out.Estimate = pricing.Priced{Price: price, Estimated: price}
-		if price == 0 {
-			out.State, out.Estimate.Price = refresh.ItemNoQuote, i.Price
+		out.Estimate = estimate
+		if estimate.Price == 0 {
+			out.State, out.Estimate.Price, out.Estimate.Status = refresh.ItemNoQuote, i.Price, pricing.NoPrice
 			s.Counts.NoQuote++
 		} else {
 			s.Counts.Updated++
@@ -265,7 +276,7 @@ func (w *world) lists(job int64) map[string]func(cursor string, limit int) ([]st
 			return names(p.Items, func(u view.User) string { return u.UserID }), p.NextCursor, err
 		},
 		"inventory": func(cursor string, limit int) ([]string, *string, error) {
-			p, err := w.Inventory(ctx, "u", 0, cursor, limit)
+			p, err := w.Inventory(ctx, "u", 0, 0, cursor, limit)
 			return names(p.Items, func(r view.InventoryRow) string { return r.AssetID }), p.NextCursor, err
 		},
 	}
@@ -362,7 +373,7 @@ func TestReader_SaysWhatIsNotThere(t *testing.T) {
 	for code, ask := range map[string]func() error{
 		"job_not_found":  func() error { _, err := w.Job(t.Context(), 1); return err },
 		"item_not_found": func() error { _, err := w.Item(t.Context(), catalog.Key{AppID: catalog.CS2, Name: "A"}); return err },
-		"user_not_found": func() error { _, err := w.Inventory(t.Context(), "u", 0, "", 1); return err },
+		"user_not_found": func() error { _, err := w.Inventory(t.Context(), "u", 0, 0, "", 1); return err },
 	} {
 		if f := fault.Of(ask()); f == nil || f.Kind != fault.NotFound || f.Code != code {
 			t.Errorf("got %v, want %s", f, code)

@@ -212,6 +212,7 @@ type ItemDetail struct {
 	Average        money.Micro      `json:"average"`
 	Median         money.Micro      `json:"median"`
 	Consensus      money.Micro      `json:"consensus"`
+	Interval       *Interval        `json:"interval"` // around consensus
 	Min            money.Micro      `json:"min"`
 	Max            money.Micro      `json:"max"`
 	Spread         *money.Micro     `json:"spread"` // max - min
@@ -543,6 +544,9 @@ type InventoryRow struct {
 	TotalValue        *money.Sum   `json:"totalValue"`     // value x amount
 	TotalValueDecimal *string      `json:"totalValueDecimal" format:"decimal"`
 	PriceUpdatedAt    *time.Time   `json:"priceUpdatedAt"`
+	PriceStatus       string       `json:"priceStatus"` // noPrice without a value
+	PriceCheckedAt    *time.Time   `json:"priceCheckedAt"`
+	*Figures
 	// What is known of this very thing; null and empty: nothing.
 	Wear       *string             `json:"wear"`
 	Seed       *int64              `json:"seed"`

@@ -2,6 +2,7 @@ package prices
 
 import (
 	"cmp"
+	"math"
 	"slices"
 	"strings"
 	"time"
@@ -27,8 +28,12 @@ type item struct {
 	phase            uint8 // place in catalog.Phases, from 1; 0: none
 	status           pricing.Status
 	app              int32
+	usedMarkets      uint16
+	held             bool
 	amount           money.Micro
 	updated, checked int64
+	interval         pricing.Interval
+	average          money.Micro
 }
 
 // find returns the price of an item.
@@ -43,10 +48,14 @@ func (c *contents) find(key catalog.Key) (store.Price, bool) {
 	if !ok {
 		return store.Price{}, false
 	}
-	i := &c.items[at]
+	return c.items[at].price(), true
+}
+
+func (i *item) price() store.Price {
 	return store.Price{
-		Amount: i.amount, Status: i.status, UpdatedAt: moment(i.updated), CheckedAt: moment(i.checked),
-	}, true
+		Amount: i.amount, Status: i.status, UpdatedAt: moment(i.updated), CheckedAt: moment(i.checked), Held: i.held,
+		Figures: store.Figures{Interval: i.interval, Average: i.average, UsedMarkets: int32(i.usedMarkets)},
+	}
 }
 
 func (i *item) name(names string) string { return names[i.nameAt : i.nameAt+uint32(i.nameLen)] }
@@ -66,7 +75,8 @@ func (p *packer) add(key catalog.Key, price store.Price) {
 	}
 	p.items = append(p.items, item{
 		nameAt: uint32(p.names.Len()), nameLen: uint16(len(key.Name)), phase: phase, status: price.Status, app: key.AppID,
-		amount: price.Amount, updated: micros(price.UpdatedAt), checked: micros(price.CheckedAt),
+		amount: price.Amount, updated: micros(price.UpdatedAt), checked: micros(price.CheckedAt), held: price.Held,
+		interval: price.Interval, average: price.Average, usedMarkets: uint16(min(price.UsedMarkets, math.MaxUint16)),
 	})
 	_, _ = p.names.WriteString(key.Name) // never fails
 }

@@ -16,7 +16,7 @@ import (
 	"assay/internal/store"
 )
 
-// maxItems is how many items are kept, at some 90 bytes each.
+// maxItems is how many items are kept, at some 120 bytes each.
 const maxItems = 500_000
 
 // Store is where prices come from; the methods are those of store.Store.
