@@ -55,9 +55,10 @@ type refreshWork struct {
 // first.
 const (
 	snapshotColumns = `item_id, market_id, currency, ask, bid, sale, listings, sales, sales_window, market_time, fetched_at, reason`
-	itemColumns     = `id, price, status, method, method_version, average, median, robust, low, high, markets, used_markets, ` +
-		`candidate, candidate_at, price_updated_at, price_checked_at, estimated_at, quotes_at, no_sales_since, retry_at, failures, rev`
-	snapshotWidth, itemWidth = 12, 22
+	itemColumns     = `id, price, status, method, method_version, average, median, consensus, low, high, interval_low, interval_high, ` +
+		`markets, used_markets, candidate, candidate_at, guard, range_low, range_high, price_updated_at, price_checked_at, ` +
+		`estimated_at, quotes_at, rate_set, level_set, no_sales_since, retry_at, failures, rev`
+	snapshotWidth, itemWidth = 12, 29
 )
 
 // Places within the columns of what next changes.
@@ -65,7 +66,7 @@ const (
 	snapshotAsk = 3
 	itemPrice   = 1
 	itemAverage = 5
-	itemRev     = 21
+	itemRev     = 28
 )
 
 // loadWork reads what is stored, to be written anew.
@@ -133,8 +134,9 @@ type contents []uint64
 // things were confirmed, and the count of estimates, aside.
 const (
 	snapshotContents = `SELECT ` + snapshotColumns + ` FROM snapshot ORDER BY item_id, market_id`
-	itemContents     = `SELECT id, app_id, name, phase, price, status, method, method_version, average, median, robust, low, high,
-		markets, used_markets, candidate, candidate_at, price_updated_at, no_sales_since, failures FROM item ORDER BY id`
+	itemContents     = `SELECT id, app_id, name, phase, price, status, method, method_version, average, median, consensus, low, high,
+		interval_low, interval_high, markets, used_markets, candidate, candidate_at, range_low, range_high, rate_set, level_set,
+		price_updated_at, no_sales_since, failures FROM item ORDER BY id`
 	inventoryContents = `SELECT id, user_key, app_id, context_id, asset_id, item_id, class_id, instance_id, amount, tradable, marketable,
 		inspect, value FROM inventory ORDER BY id`
 	valueContents = `SELECT id, value FROM inventory ORDER BY id`

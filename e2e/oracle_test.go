@@ -15,8 +15,9 @@ import (
 	"testing"
 )
 
-// A second opinion on prices, written without a line of the product's: exact
-// rationals for amounts, ordinary floating-point logarithms for the outlier rule.
+// A second implementation of steps 1 to 4, 7 and 8 of the method, without a line of
+// the product's: exact rationals for amounts, ordinary floating-point logarithms for
+// levels.
 
 // dataDir is where the recorded data lie.
 func dataDir(t *testing.T) string {
@@ -127,39 +128,32 @@ func middle(quotes []quoteOf) *big.Rat {
 
 // opinion is what an item should be worth.
 type opinion struct {
-	average, median, robust *big.Rat
-	left                    []string // markets left out as outliers, sorted
-	disputed                bool
-	// close: a quote lies so near the edge of the outlier rule that rounding
-	// decides; such an item is not compared.
+	average, median, consensus *big.Rat
+	left                       []string // markets outside the group that decides, sorted
+	disputed                   bool
+	levelled                   bool // by levels that were learned
+	// close: a figure lies so near a bound that the last bit of a logarithm decides;
+	// such an item is not compared.
 	close bool
 }
 
-// judge prices an item from at least one quote by the rules of the estimate.
-func judge(quotes []quoteOf) opinion {
+// judge prices an item from at least one quote, without a last price.
+func judge(quotes []quoteOf, of levels) opinion {
 	quotes = slices.Clone(quotes)
-	sort.Slice(quotes, func(i, j int) bool { return quotes[i].price.Cmp(quotes[j].price) < 0 })
-	o := opinion{average: mean(quotes), median: middle(quotes)}
-	kept := quotes
-	if len(quotes) >= 3 {
-		third, triple := new(big.Rat).Quo(o.median, big.NewRat(3, 1)), new(big.Rat).Mul(o.median, big.NewRat(3, 1))
-		kept = nil
-		for _, q := range quotes {
-			if q.price.Cmp(third) >= 0 && q.price.Cmp(triple) <= 0 {
-				kept = append(kept, q)
-			}
-		}
-		if len(kept) >= 5 {
-			kept = o.bySpread(kept)
-		}
+	byPrice := func(q []quoteOf) func(i, j int) bool {
+		return func(i, j int) bool { return q[i].price.Cmp(q[j].price) < 0 }
 	}
-	if len(quotes)-len(kept) > (len(quotes)-1)/2 {
-		o.disputed, o.robust = true, o.median
-		return o
+	sort.Slice(quotes, byPrice(quotes))
+	o := opinion{average: mean(quotes), median: middle(quotes), levelled: of != nil}
+	at := of.band(quotes)
+	for i, q := range quotes {
+		quotes[i].price = levelled(q.price, of[q.market].at(at))
 	}
-	o.robust = mean(kept)
+	sort.Slice(quotes, byPrice(quotes))
+	group := o.decide(quotes, of)
+	o.consensus = o.middleOf(group, of)
 	for _, q := range quotes {
-		if !slices.Contains(kept, q) {
+		if q.price.Cmp(group[0].price) < 0 || q.price.Cmp(group[len(group)-1].price) > 0 {
 			o.left = append(o.left, q.market)
 		}
 	}
@@ -167,21 +161,275 @@ func judge(quotes []quoteOf) opinion {
 	return o
 }
 
-func (o *opinion) bySpread(quotes []quoteOf) (kept []quoteOf) {
-	logOf := func(r *big.Rat) float64 { f, _ := r.Float64(); return math.Log(f) }
-	m := logOf(middle(quotes))
-	devs := make([]float64, len(quotes))
+// levelled is a price as it would be at the consensus level: divided by a factor
+// that is known to a millionth.
+func levelled(price *big.Rat, level float64) *big.Rat {
+	factor := big.NewRat(int64(math.Round(math.Exp(level)*1_000_000)), 1_000_000)
+	return rounded(new(big.Rat).Quo(price, factor))
+}
+
+// decide returns the group of sorted quotes whose middle is the price.
+func (o *opinion) decide(quotes []quoteOf, of levels) []quoteOf {
+	var groups [][]quoteOf // each quote with those up to twice as much
 	for i, q := range quotes {
-		devs[i] = math.Abs(logOf(q.price) - m)
+		end := i
+		for end < len(quotes) && o.within2(q.price, quotes[end].price) {
+			end++
+		}
+		groups = append(groups, quotes[i:end])
 	}
-	sorted := slices.Sorted(slices.Values(devs))
-	mad := (sorted[(len(sorted)-1)/2] + sorted[len(sorted)/2]) / 2
-	bound := 3.5 * math.Max(mad/0.6745, 0.05)
-	for i, q := range quotes {
-		o.close = o.close || math.Abs(devs[i]-bound) < 1e-6
-		if devs[i] <= bound {
-			kept = append(kept, q)
+	best := groups[0]
+	for _, g := range groups[1:] {
+		if len(g) > len(best) || len(g) == len(best) && o.width(g) < o.width(best) {
+			best = g
 		}
 	}
-	return kept
+	if 2*len(best) > len(quotes) {
+		return best
+	}
+	o.disputed = true
+	best = nil
+	for i := 0; i < len(groups); i += len(groups[i]) {
+		if g := groups[i]; len(g) > len(best) || len(g) == len(best) && of.far(g) < of.far(best) {
+			best = g
+		}
+	}
+	return best
+}
+
+// within2 reports whether high is at most twice low.
+func (o *opinion) within2(low, high *big.Rat) bool {
+	f, _ := new(big.Rat).Quo(high, low).Float64()
+	o.close = o.close || f != 2 && math.Abs(f-2) < 1e-4
+	return high.Cmp(new(big.Rat).Mul(low, big.NewRat(2, 1))) <= 0
+}
+
+func (o *opinion) width(group []quoteOf) float64 {
+	return logOf(group[len(group)-1].price) - logOf(group[0].price)
+}
+
+// middleOf is the middle of sorted quotes: of an even number the quote of the
+// market that is clearly less noisy, else the mean of the two middle ones.
+func (o *opinion) middleOf(group []quoteOf, of levels) *big.Rat {
+	n := len(group)
+	a, b := group[(n-1)/2], group[n/2]
+	noiseA, noiseB := of.noise(a.market), of.noise(b.market)
+	if n%2 == 1 || noiseA == 0 || noiseB == 0 {
+		return middle(group)
+	}
+	ratio := math.Max(noiseA, noiseB) / math.Min(noiseA, noiseB)
+	o.close = o.close || math.Abs(ratio-1.25) < 1e-3
+	switch {
+	case ratio < 1.25:
+		return middle(group)
+	case noiseA < noiseB:
+		return a.price
+	default:
+		return b.price
+	}
+}
+
+func logOf(r *big.Rat) float64 { f, _ := r.Float64(); return math.Log(f) }
+
+// levelOf is how a market usually quotes beside the others: logarithms, and its
+// share of quotes that are off by more than 2x.
+type levelOf struct {
+	level, noise float64
+	bands        [4]float64 // below 0.3, 3 and 30 dollars, and above
+	distant      float64
+}
+
+// levels are those of a game's markets; of one that is missing nothing is known.
+type levels map[string]*levelOf
+
+// place is between two price bands: the levels of low+1 count so much, those of
+// low the rest.
+type place struct {
+	low  int
+	part float64
+}
+
+// placeOf finds the place of a logarithm of dollars. Around a bound the level goes
+// over from one band's to the next within a quarter of a decade.
+func placeOf(l float64) place {
+	for low, bound := range []float64{0.3, 3, 30} {
+		part := (l-math.Log(bound))/(math.Ln10/2) + 0.5
+		if part <= 0 {
+			return place{low, 0}
+		}
+		if part < 1 {
+			return place{low, part}
+		}
+	}
+	return place{2, 1}
+}
+
+func bandOf(l float64) int {
+	b := 0
+	for _, bound := range []float64{0.3, 3, 30} {
+		if l >= math.Log(bound) {
+			b++
+		}
+	}
+	return b
+}
+
+func (l *levelOf) at(p place) float64 {
+	if l == nil {
+		return 0
+	}
+	return l.bands[p.low] + (l.bands[p.low+1]-l.bands[p.low])*p.part
+}
+
+// band is the place at which the levels of an item's quotes are taken.
+func (of levels) band(quotes []quoteOf) place {
+	var logs []float64
+	for _, q := range quotes {
+		l := logOf(q.price)
+		if m := of[q.market]; m != nil {
+			l -= m.level
+		}
+		logs = append(logs, l)
+	}
+	return placeOf(agreedOf(logs))
+}
+
+func (of levels) noise(market string) float64 {
+	if m := of[market]; m != nil {
+		return m.noise
+	}
+	return 0
+}
+
+// far is the least share of distant quotes among a group's markets; 2: unknown.
+func (of levels) far(group []quoteOf) float64 {
+	least := 2.0
+	for _, q := range group {
+		if m := of[q.market]; m != nil {
+			least = math.Min(least, m.distant)
+		}
+	}
+	return least
+}
+
+// agreedOf is the median of the largest group within a factor of 2 that holds more
+// than half, else of all.
+func agreedOf(logs []float64) float64 {
+	logs = slices.Sorted(slices.Values(logs))
+	var best []float64
+	for i := range logs {
+		end := i
+		for end < len(logs) && logs[end]-logs[i] <= math.Ln2 {
+			end++
+		}
+		g := logs[i:end]
+		if len(g) > len(best) || len(g) == len(best) && g[len(g)-1]-g[0] < best[len(best)-1]-best[0] {
+			best = g
+		}
+	}
+	if 2*len(best) <= len(logs) {
+		best = logs
+	}
+	return medianOf(best)
+}
+
+func medianOf(v []float64) float64 {
+	v = slices.Sorted(slices.Values(v))
+	return (v[(len(v)-1)/2] + v[len(v)/2]) / 2
+}
+
+// learnLevels learns the levels of markets that nothing was known of, from the
+// names that three or more of them quote; a market needs 100 of these.
+func learnLevels(items [][]quoteOf) levels {
+	const fewest = 100
+	items = slices.DeleteFunc(slices.Clone(items), func(q []quoteOf) bool { return len(q) < 3 })
+	all := levels{}
+	for _, quotes := range items {
+		for _, q := range quotes {
+			all[q.market] = &levelOf{}
+		}
+	}
+	// residuals calls add for each quote with the median of the others' levelled ones.
+	residuals := func(level func(i int, market string) float64, add func(i int, market string, price, others float64)) {
+		for i, quotes := range items {
+			for k, q := range quotes {
+				var others []float64
+				for j, o := range quotes {
+					if j != k {
+						others = append(others, logOf(o.price)-level(i, o.market))
+					}
+				}
+				add(i, q.market, logOf(q.price), medianOf(others))
+			}
+		}
+	}
+	for step, moved := 0, true; moved && step < 20; step++ {
+		of := map[string][]float64{}
+		residuals(func(_ int, market string) float64 { return all[market].level }, func(_ int, market string, price, others float64) {
+			of[market] = append(of[market], price-others)
+		})
+		next, learned := map[string]float64{}, []float64(nil)
+		for market, r := range of {
+			if len(r) >= fewest {
+				next[market] = medianOf(r)
+				learned = append(learned, next[market])
+			}
+		}
+		if len(learned) == 0 {
+			return nil
+		}
+		moved = false
+		for market, l := range next {
+			l -= medianOf(learned)
+			moved = moved || math.Abs(l-all[market].level) > 0.001
+			all[market].level, all[market].bands = l, [4]float64{l, l, l, l}
+		}
+	}
+	middles := make([]float64, len(items))
+	for i, quotes := range items {
+		var logs []float64
+		for _, q := range quotes {
+			logs = append(logs, logOf(q.price)-all[q.market].level)
+		}
+		middles[i] = agreedOf(logs)
+	}
+	for range 6 {
+		var of [4]map[string][]float64
+		for b := range of {
+			of[b] = map[string][]float64{}
+		}
+		residuals(func(i int, market string) float64 { return all[market].at(placeOf(middles[i])) }, func(i int, market string, price, others float64) {
+			b, l := bandOf(middles[i]), all[market]
+			rest := price - l.at(placeOf(middles[i])) - others // none once the levels fit
+			of[b][market] = append(of[b][market], l.bands[b]+rest)
+		})
+		for b := range of {
+			var learned []float64
+			for market, l := range all {
+				l.bands[b] = l.level
+				if r := of[b][market]; len(r) > 0 {
+					n := float64(len(r))
+					l.bands[b] += (medianOf(r) - l.level) * n / (n + 40)
+				}
+				learned = append(learned, l.bands[b])
+			}
+			middle := medianOf(learned)
+			for _, l := range all {
+				l.bands[b] -= middle
+			}
+		}
+	}
+	distances := map[string][]float64{}
+	residuals(func(i int, market string) float64 { return all[market].at(all.band(items[i])) }, func(i int, market string, price, others float64) {
+		distances[market] = append(distances[market], math.Abs(price-all[market].at(all.band(items[i]))-others))
+	})
+	for market, d := range distances {
+		all[market].noise = medianOf(d)
+		for _, v := range d {
+			if v > math.Ln2 {
+				all[market].distant += 1 / float64(len(d))
+			}
+		}
+	}
+	return all
 }

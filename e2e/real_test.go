@@ -19,6 +19,7 @@ type world struct {
 	dir    string
 	files  []string // that are read: six, weekly, buff, rust
 	quotes map[key][]quoteOf
+	prices map[key]opinion // of judged
 }
 
 type key struct {
@@ -147,11 +148,11 @@ func (w *world) lists(t *testing.T, path, date string) {
 
 // detail is what the test reads of an item's explanation.
 type detail struct {
-	Status                                string
-	CurrentPrice, Average, Median, Robust json.Number
-	CandidatePrice                        *json.Number
-	Markets, UsedMarkets                  int
-	Snapshots                             []struct {
+	Status                                   string
+	CurrentPrice, Average, Median, Consensus json.Number
+	Min, Max                                 json.Number
+	Markets, UsedMarkets                     int
+	Snapshots                                []struct {
 		Market string
 		Used   bool
 		Reason string
@@ -168,8 +169,14 @@ func TestReal_RecordedMarketsAndInventory(t *testing.T) {
 	t.Parallel()
 	onBoth(t, func(t *testing.T, on engine) {
 		t.Parallel()
-		for _, r := range []recording{{[]string{"six", "rust"}, 1000}, {[]string{"weekly"}, 30_000}, {[]string{"buff"}, 16_000}} {
-			t.Run(r.files[0], func(t *testing.T) {
+		for _, r := range []recording{
+			{[]string{"six", "rust"}, "consensus", 1000},
+			{[]string{"six", "rust"}, "median", 1000},
+			{[]string{"six", "rust"}, "average", 1000},
+			{[]string{"weekly"}, "consensus", 30_000},
+			{[]string{"buff"}, "consensus", 16_000},
+		} {
+			t.Run(r.files[0]+"/"+r.estimate, func(t *testing.T) {
 				t.Parallel()
 				testRecorded(t, on, r)
 			})
@@ -177,10 +184,11 @@ func TestReal_RecordedMarketsAndInventory(t *testing.T) {
 	})
 }
 
-// recording is files of one time.
+// recording is files of one time, and how they are priced.
 type recording struct {
-	files []string
-	least int // prices to compare
+	files    []string
+	estimate string
+	least    int // prices to compare
 }
 
 func testRecorded(t *testing.T, on engine, r recording) {
@@ -189,7 +197,7 @@ func testRecorded(t *testing.T, on engine, r recording) {
 	w := readWorld(t, dir, first, r.files...)
 	config := filepath.Join(t.TempDir(), "lists.json")
 	w.lists(t, config, first)
-	s := on.newServer(t, "MARKET_PRICE_PROVIDERS=pricelist", "PRICELIST_CONFIG="+config)
+	s := on.newServer(t, "MARKET_PRICE_PROVIDERS=pricelist", "PRICELIST_CONFIG="+config, "MARKET_PRICE_ESTIMATE="+r.estimate)
 	s.start()
 
 	pushWorld(s, w)
@@ -206,9 +214,9 @@ func testRecorded(t *testing.T, on engine, r recording) {
 		t.Errorf("run %+v, want %d items of which %d priced", end, total, priced)
 	}
 	checkJob(t, s, id, total)
-	prices := checkPrices(t, s, w, nil, r.least)
+	prices := checkPrices(t, s, w, nil, r)
 	if r.files[0] == "six" {
-		checkExplanations(t, s, w)
+		checkExplanations(t, s, w, r.estimate)
 	}
 	checkInventory(t, s, owned, prices)
 
@@ -232,7 +240,7 @@ func testRecorded(t *testing.T, on engine, r recording) {
 	if end := s.awaitEnd(); end.Status.State != "finished" {
 		t.Fatalf("refresh of the next date: %+v", end)
 	}
-	checkInventory(t, s, owned, checkPrices(t, s, next, w, r.least))
+	checkInventory(t, s, owned, checkPrices(t, s, next, w, r))
 }
 
 // pushWorld gives users every name that a recorded market quotes, and phases.
@@ -299,85 +307,132 @@ func pushRecordedInventory(t *testing.T, s *server, dir string) map[string]strin
 	return owned
 }
 
-// checkPrices holds every item's current price against the second opinion, and
-// returns the prices. With a former world, prices that only one or two markets
-// quote and that moved too far since must have been held back.
-func checkPrices(t *testing.T, s *server, w, former *world, least int) map[string]string {
+// judged prices every item of the recorded files, once.
+func (w *world) judged() map[key]opinion {
+	if w.prices != nil {
+		return w.prices
+	}
+	games := map[int]levels{}
+	for _, app := range []int{730, 252490} {
+		var items [][]quoteOf
+		for k, quotes := range w.quotes {
+			if k.app == app {
+				items = append(items, quotes)
+			}
+		}
+		games[app] = learnLevels(items)
+	}
+	w.prices = make(map[key]opinion, len(w.quotes))
+	for k, quotes := range w.quotes {
+		w.prices[k] = judge(quotes, games[k.app])
+	}
+	return w.prices
+}
+
+// by returns the figure that an estimate uses as the price.
+func (o *opinion) by(estimate string) *big.Rat {
+	return map[string]*big.Rat{"consensus": o.consensus, "median": o.median, "average": o.average}[estimate]
+}
+
+// checkPrices holds every item's current price against the second implementation,
+// and returns the prices. With a former world, prices that moved too far since must
+// have been held back: no two markets moved them.
+func checkPrices(t *testing.T, s *server, w, former *world, r recording) map[string]string {
 	t.Helper()
 	out := map[string]string{}
+	opinions, before := w.judged(), map[key]opinion{}
+	if former != nil {
+		before = former.judged()
+	}
 	compared, held, wrong := 0, 0, 0
 	for _, app := range []int{730, 252490} {
 		for _, i := range all[item](s, fmt.Sprintf("/api/prices/items?appId=%d", app)) {
 			k := key{app, i.MarketHashName, i.Phase}
 			out[i.MarketHashName+"\x00"+i.Phase] = i.CurrentPrice.String()
 			want := new(big.Rat)
-			if q := w.quotes[k]; len(q) > 0 {
-				o := judge(q)
-				if o.close {
-					continue
-				}
-				want = o.robust
-				if former != nil && len(q) < 3 && suspect(o.robust, former.quotes[k]) {
-					want = judge(former.quotes[k]).robust
-					held++
-				}
-			} else if former != nil && len(former.quotes[k]) > 0 {
-				want = judge(former.quotes[k]).robust // rule 7: the last price stays
+			o, quoted := opinions[k]
+			old, known := before[k]
+			if r.estimate == "consensus" && (o.close || old.close) {
+				continue
 			}
 			if former != nil && len(w.quotes[k]) != len(former.quotes[k]) {
 				continue // a market fell silent; its last quote still counts for a day
 			}
-			compared++
-			if got, _ := new(big.Rat).SetString(i.CurrentPrice.String()); got.Cmp(want) != 0 && wrong < 10 {
+			if quoted {
+				want = o.by(r.estimate)
+				if known && suspect(want, old.by(r.estimate)) {
+					want = old.by(r.estimate)
+					held++
+				}
+			}
+			if compared++; r.estimate != "consensus" {
+				o.levelled = false // average and median are exact
+			}
+			if got, _ := new(big.Rat).SetString(i.CurrentPrice.String()); !o.is(got, want) && wrong < 10 {
 				wrong++
 				t.Errorf("%q %s is worth %s, want %s (quotes %v)", i.MarketHashName, i.Phase, i.CurrentPrice, want.FloatString(6), w.quotes[k])
 			}
 		}
 	}
 	t.Logf("%d prices compared, %d held back", compared, held)
-	if compared < least || (former != nil && held == 0 && slices.Contains(w.files, "weekly")) {
+	if compared < r.least || (former != nil && held == 0 && slices.Contains(w.files, "weekly")) {
 		t.Errorf("compared only %d prices, %d of them held back", compared, held)
 	}
 	return out
 }
 
-// suspect reports whether a price of fewer than five markets moved more than
-// twofold from what the former quotes gave.
-func suspect(price *big.Rat, former []quoteOf) bool {
-	if len(former) == 0 {
-		return false
-	}
-	old := judge(former).robust
+// suspect reports whether a price moved more than twofold.
+func suspect(price, old *big.Rat) bool {
 	twice := big.NewRat(2, 1)
 	return price.Cmp(new(big.Rat).Mul(old, twice)) > 0 || new(big.Rat).Mul(price, twice).Cmp(old) < 0
 }
 
-// checkExplanations holds what the product says of items with several markets
-// against the second opinion: average, median, and which quotes were left out.
-func checkExplanations(t *testing.T, s *server, w *world) {
+// is reports whether a price is the one wanted: to the digit, where no levels are
+// known. With levels their last bits may differ, which are two millionths of an amount
+// and two millionths of the price at most.
+func (o *opinion) is(got, want *big.Rat) bool {
+	if !o.levelled {
+		return got.Cmp(want) == 0
+	}
+	off := new(big.Rat).Sub(got, want)
+	most := new(big.Rat).Quo(want, big.NewRat(500_000, 1))
+	return off.Abs(off).Cmp(most.Add(most, big.NewRat(2, 1_000_000))) <= 0
+}
+
+// checkExplanations holds what the product shows of items with several markets
+// against the second implementation: its figures, and which quotes are left out.
+func checkExplanations(t *testing.T, s *server, w *world, estimate string) {
 	t.Helper()
 	const graffiti = 1438 // dollars asked on one market for a graffiti worth cents
-	jokes, checked := 0, 0
-	for k, quotes := range w.quotes {
-		if len(quotes) < 3 {
-			continue
-		}
-		o := judge(quotes)
-		if o.close {
+	jokes, checked, exact, disputed, without := 0, 0, 0, 0, 0
+	for k, o := range w.judged() {
+		quotes := w.quotes[k]
+		if len(quotes) < 3 || o.close {
 			continue
 		}
 		var d detail
 		s.get(fmt.Sprintf("/api/prices/items/%s?appId=%d&phase=%s", url.PathEscape(k.name), k.app, url.QueryEscape(k.phase)), &d)
 		checked++
-		for what, pair := range map[string][2]any{
-			"average": {d.Average, o.average}, "median": {d.Median, o.median}, "robust": {d.Robust, o.robust},
+		sorted := slices.SortedFunc(slices.Values(quotes), func(a, b quoteOf) int { return a.price.Cmp(b.price) })
+		for what, pair := range map[string]struct {
+			got  json.Number
+			want *big.Rat
+		}{
+			"average": {d.Average, o.average}, "median": {d.Median, o.median},
+			"min": {d.Min, sorted[0].price}, "max": {d.Max, sorted[len(sorted)-1].price},
 		} {
-			got, _ := new(big.Rat).SetString(string(pair[0].(json.Number)))
-			if want := pair[1].(*big.Rat); what != "robust" || !o.disputed {
-				if got.Cmp(want) != 0 {
-					t.Errorf("%s of %q is %s, want %s", what, k.name, pair[0], want.FloatString(6))
-				}
+			if got, _ := new(big.Rat).SetString(pair.got.String()); got.Cmp(pair.want) != 0 {
+				t.Errorf("%s of %q is %s, want %s", what, k.name, pair.got, pair.want.FloatString(6))
 			}
+		}
+		got, _ := new(big.Rat).SetString(d.Consensus.String())
+		if got.Cmp(o.consensus) == 0 {
+			exact++
+		}
+		// Without a majority the last price decides, which is another figure here.
+		sameLast := estimate == "consensus" || !o.disputed
+		if sameLast && !o.is(got, o.consensus) {
+			t.Errorf("consensus of %q is %s, want %s (quotes %v)", k.name, d.Consensus, o.consensus.FloatString(6), quotes)
 		}
 		var left []string
 		for _, m := range d.Snapshots {
@@ -386,22 +441,35 @@ func checkExplanations(t *testing.T, s *server, w *world) {
 			}
 		}
 		slices.Sort(left)
-		if !o.disputed && !slices.Equal(left, o.left) {
-			t.Errorf("%q leaves out %v, want %v (quotes %v)", k.name, left, o.left, quotes)
+		want := o.left
+		if estimate != "consensus" {
+			want = nil // average and median use every quote
 		}
-		if (d.Status == "disputed") != o.disputed && len(quotes) >= 3 {
+		if !slices.Equal(left, want) {
+			t.Errorf("%q leaves out %v, want %v (quotes %v)", k.name, left, want, quotes)
+		}
+		if d.Markets != len(d.Snapshots) || d.UsedMarkets != len(quotes)-len(want) {
+			t.Errorf("%q: %d of %d markets used, want %d of %d", k.name, d.UsedMarkets, d.Markets, len(quotes)-len(want), len(d.Snapshots))
+		}
+		if (d.Status == "disputed") != o.disputed {
 			t.Errorf("%q is %s, disputed should be %v", k.name, d.Status, o.disputed)
+		}
+		if o.disputed {
+			disputed++
+		}
+		if len(o.left) > 0 {
+			without++
 		}
 		if slices.ContainsFunc(quotes, func(q quoteOf) bool { return q.price.Cmp(big.NewRat(graffiti, 1)) >= 0 }) && strings.Contains(k.name, "Graffiti") {
 			jokes++
-			if price, _ := new(big.Rat).SetString(string(d.CurrentPrice)); price.Cmp(big.NewRat(1, 1)) > 0 {
+			if price, _ := new(big.Rat).SetString(string(d.CurrentPrice)); price.Cmp(big.NewRat(1, 1)) > 0 && estimate != "average" {
 				t.Errorf("%q is worth %s: the joke ask was believed", k.name, d.CurrentPrice)
 			}
 		}
 	}
-	t.Logf("%d explanations compared, %d joke asks", checked, jokes)
-	if checked < 700 || jokes == 0 {
-		t.Errorf("compared %d explanations and met %d joke asks, want at least 700 and 1", checked, jokes)
+	t.Logf("%d explanations compared, %d to the digit: %d joke asks, %d disputed, %d with outliers", checked, exact, jokes, disputed, without)
+	if checked < 700 || exact < 700 || jokes == 0 || disputed == 0 || without == 0 {
+		t.Error("want at least 700 explanations, a joke ask, a disputed price and an outlier")
 	}
 }
 
