@@ -136,6 +136,6 @@ func writeExplained(w io.Writer, it view.ItemDetail) {
 		if q.Price != nil && *q.Price > money.Micro(0) {
 			price = q.Price.String()
 		}
-		_, _ = fmt.Fprintf(w, "    left out: %s with %s, %s\n", printable(q.Market), price, reasonText(q.Reason))
+		_, _ = fmt.Fprintf(w, "    left out: %s with %s, %s\n", printable(q.Market), price, printable(q.Explanation))
 	}
 }

@@ -199,9 +199,10 @@ const (
 	itemOdd = `{"appId":730,"marketHashName":"Sealed Graffiti | A/B\n? ","phase":"","currentPrice":0.03,"status":"ok","priceUpdatedAt":"2026-01-02T03:04:05Z","currency":"USD",
 		"priceCheckedAt":"2026-01-02T03:04:05Z","ageSeconds":185,"estimatedAt":"2026-01-02T03:04:05Z","method":"consensus","methodVersion":2,"average":287.624,"median":0.03,"consensus":0.03,
 		"min":0.025,"max":1438,"spread":1437.975,"markets":2,"usedMarkets":1,"candidatePrice":null,"candidateAt":null,"noSalesSince":null,"retryAt":null,"failures":0,"queued":false,
+		"explanation":{"sentences":["No group within a factor of 2 holds more than half of the 2 quotes, so the lowest group decides.","It is disputed: no majority of the quotes agrees."]},
 		"snapshots":[
 		{"source":"sim","market":"north","title":"North","currency":"USD","lowestAsk":0.03,"highestBid":0.02,"sale":null,"listings":12,"sales":3,"salesWindowSeconds":604800,"marketTime":null,
 		 "fetchedAt":"2026-01-02T03:04:05Z","price":0.03,"basis":"ask","rate":null,"rateDate":null,"used":true,"reason":""},
 		{"source":"sim","market":"south","title":"South","currency":"USD","lowestAsk":1438,"highestBid":null,"sale":null,"listings":null,"sales":null,"salesWindowSeconds":null,"marketTime":null,
-		 "fetchedAt":"2026-01-02T03:04:05Z","price":1438,"basis":"ask","rate":null,"rateDate":null,"used":false,"reason":"outlier"}]}`
+		 "fetchedAt":"2026-01-02T03:04:05Z","price":1438,"basis":"ask","rate":null,"rateDate":null,"level":1.05,"levelled":1369.52381,"used":false,"reason":"outlier","explanation":"it is outside the group of quotes that decides"}]}`
 )

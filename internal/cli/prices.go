@@ -11,7 +11,6 @@ import (
 
 	"assay/internal/catalog"
 	"assay/internal/money"
-	"assay/internal/pricing"
 	"assay/internal/view"
 )
 
@@ -115,7 +114,7 @@ func writeItem(w io.Writer, it view.ItemDetail) {
 			[]string{"markets", fmt.Sprintf("%d, of which %d are used", it.Markets, it.UsedMarkets)})
 	}
 	if it.CandidatePrice != nil {
-		rows = append(rows, []string{"held back", fmt.Sprintf("%s %s since %s: too far from the price to be believed at once", it.CandidatePrice, it.Currency, moment(it.CandidateAt))})
+		rows = append(rows, []string{"held", fmt.Sprintf("%s %s since %s", it.CandidatePrice, it.Currency, moment(it.CandidateAt))})
 	}
 	if it.NoSalesSince != nil {
 		rows = append(rows, []string{"no sales", "since " + moment(it.NoSalesSince)})
@@ -130,6 +129,12 @@ func writeItem(w io.Writer, it view.ItemDetail) {
 		rows = append(rows, []string{"failures", fmt.Sprintf("no market answered in the last %d runs", it.Failures)})
 	}
 	table(w, rows)
+	if it.Explanation != nil && len(it.Explanation.Sentences) > 0 {
+		_, _ = fmt.Fprintln(w)
+		for _, sentence := range it.Explanation.Sentences {
+			_, _ = fmt.Fprintln(w, printable(sentence))
+		}
+	}
 	if len(it.Snapshots) > 0 {
 		_, _ = fmt.Fprintln(w)
 		table(w, quoteRows(it))
@@ -153,15 +158,15 @@ func checkedText(it view.ItemDetail) string {
 
 // quoteRows lists what every market says of an item.
 func quoteRows(it view.ItemDetail) [][]string {
-	rows := [][]string{{"MARKET", "ASK", "BID", "SALE", "IN", "PRICE " + string(it.Currency), "OFFERED", "SOLD", "FETCHED", "USED"}}
+	rows := [][]string{{"MARKET", "ASK", "BID", "SALE", "IN", "PRICE " + string(it.Currency), "LEVEL", "OFFERED", "SOLD", "FETCHED", "USED"}}
 	for _, q := range it.Snapshots {
 		used := "yes"
 		if !q.Used {
-			used = "no: " + reasonText(q.Reason)
+			used = "no: " + printable(q.Explanation)
 		}
 		rows = append(rows, []string{
 			cell(q.Source + "/" + q.Market), amount(q.LowestAsk), amount(q.HighestBid), amount(q.Sale), string(q.Currency),
-			amount(q.Price), number(q.Listings), number(q.Sales), q.FetchedAt.UTC().Format("01-02 15:04:05"), used,
+			amount(q.Price), amount(q.Level), number(q.Listings), number(q.Sales), q.FetchedAt.UTC().Format("01-02 15:04:05"), used,
 		})
 	}
 	return rows
@@ -179,32 +184,4 @@ func number(n *int64) string {
 		return "-"
 	}
 	return strconv.FormatInt(*n, 10)
-}
-
-// reasonText says in words why a quote does not count.
-func reasonText(reason string) string {
-	switch pricing.Reason(reason) {
-	case pricing.NotOffered:
-		return "neither offered nor sold"
-	case pricing.InvalidAmount:
-		return "not a possible amount"
-	case pricing.NoRate:
-		return "no exchange rate"
-	case pricing.StaleFetch:
-		return "fetched too long ago"
-	case pricing.StaleMarket:
-		return "the market's own data are too old"
-	case pricing.Duplicate:
-		return "the same market, fresher, through another source"
-	case pricing.NotConfigured:
-		return "nobody asks it any more"
-	case pricing.Awaiting:
-		return "newer than this price; counts in the next run"
-	case pricing.SharedListings:
-		return "the same listings as another market"
-	case pricing.Outlier:
-		return "too far from the other markets"
-	default:
-		return printable(reason)
-	}
 }

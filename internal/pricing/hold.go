@@ -9,10 +9,14 @@ import (
 const (
 	suspectFor     = 24 * time.Hour
 	suspectForLong = 30 * 24 * time.Hour // a rise of 5x or more on one market
-	evidenceAfter  = 30 * time.Minute
+
+	// EvidenceAfter is how much later than the last reading a response must have
+	// changed to be evidence for a price that is held.
+	EvidenceAfter = 30 * time.Minute
+	// LoneWait is how long a move of 5x or more on one market is held at least.
+	LoneWait = 24 * time.Hour
 
 	oldestReference = 7 * 24 * time.Hour
-	loneWait        = 24 * time.Hour
 )
 
 // Reference is an accepted price of an item, and the moment that it is of.
@@ -90,6 +94,26 @@ type support struct {
 	changedAt time.Time
 }
 
+// Limit returns the factor beyond which a move is guarded, in millionths.
+func (w Window) Limit() money.Micro {
+	if w == SinceWeek {
+		return 3 * money.Scale
+	}
+	return 2 * money.Scale
+}
+
+// String returns what the window begins with: "last" (price), "day" or "week".
+func (w Window) String() string {
+	switch w {
+	case SinceDay:
+		return "day"
+	case SinceWeek:
+		return "week"
+	default:
+		return "last"
+	}
+}
+
 // limits are the factors beyond which a move is guarded, by reference.
 func limit(w Window) Log {
 	if w == SinceWeek {
@@ -149,7 +173,7 @@ func (s *State) guard(now time.Time, ev *evidence, m *Move, move Log, hold bool)
 	if m.Needed = 1; abs(move) >= log5 && m.Supporters < 2 {
 		m.Needed = 2
 	}
-	if s.Held.reads(now, ev, side) && s.Held.Readings >= m.Needed && (m.Needed == 1 || now.Sub(s.Held.At) >= loneWait) {
+	if s.Held.reads(now, ev, side) && s.Held.Readings >= m.Needed && (m.Needed == 1 || now.Sub(s.Held.At) >= LoneWait) {
 		price := s.Held.Candidate
 		m.Decision, s.Held, s.ReleasedAt = Released, HeldPrice{}, now
 		return price
@@ -173,7 +197,7 @@ func (h *HeldPrice) reads(now time.Time, ev *evidence, side Side) bool {
 		h.Candidate = ev.price
 	}
 	for _, v := range ev.supporter {
-		if !v.changedAt.Before(h.EvidenceAt.Add(evidenceAfter)) {
+		if !v.changedAt.Before(h.EvidenceAt.Add(EvidenceAfter)) {
 			h.Readings++
 			h.EvidenceAt = now
 			return true

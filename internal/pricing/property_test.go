@@ -180,7 +180,7 @@ func TestProperty_APriceCanBeMadeAgainFromWhatIsStored(t *testing.T) {
 			quotes[i].ChangedAt = near(0)
 		}
 		refs := References{Day: Reference{money.Micro(1 + r.Int64N(1e7)), keep(near(24 * time.Hour))}}
-		state.Held.At, state.Held.EvidenceAt, state.ReleasedAt = keep(near(time.Hour)), keep(near(evidenceAfter)), keep(near(24*time.Hour))
+		state.Held.At, state.Held.EvidenceAt, state.ReleasedAt = keep(near(time.Hour)), keep(near(EvidenceAfter)), keep(near(24*time.Hour))
 		var live, again Priced
 		pricer := NewPricer(policy, NewSet(money.Scale))
 		pricer.Price(now, Rest, quotes, state, refs, &live)

@@ -13,6 +13,14 @@ const (
 	classes
 )
 
+// String returns "rest" or "star".
+func (c Class) String() string {
+	if c == Star {
+		return "star"
+	}
+	return "rest"
+}
+
 // Traits is what the name of an item reveals. It is a plain value that can be
 // compared.
 type Traits struct {

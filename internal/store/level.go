@@ -6,6 +6,7 @@ import (
 	"errors"
 	"time"
 
+	"assay/internal/money"
 	"assay/internal/pricing"
 	"assay/internal/refresh"
 )
@@ -131,12 +132,39 @@ func (s *Store) JobLevels(ctx context.Context, job int64) (map[int32]refresh.Lev
 		if err := r.Scan(&app, &l.ID, &set, &movers); err != nil {
 			return err
 		}
+		err := errors.Join(l.Set.UnmarshalBinary(set), l.Movers.UnmarshalBinary(movers))
 		out[app] = l
-		return errors.Join(l.Set.UnmarshalBinary(set), l.Movers.UnmarshalBinary(movers))
+		return err
 	}, `
 		SELECT r.app_id, r.level_set, l.data, r.movers FROM refresh_level r JOIN level_set l ON l.id = r.level_set
 		WHERE r.job_id = $1`, job)
 	return out, err
+}
+
+// PriceBefore returns the price that an item had just before a time; 0: none.
+func (s *Store) PriceBefore(ctx context.Context, item int64, at time.Time) (price money.Micro, err error) {
+	err = s.read.QueryRowContext(ctx, `
+		SELECT coalesce((SELECT price FROM price_point WHERE item_id = $1 AND at < $2 ORDER BY at DESC LIMIT 1), 0)`, item, micros(at)).Scan(&price)
+	return price, err
+}
+
+// Refused is a market whose newest response for a game is in quarantine.
+type Refused struct {
+	Source, Market, Reason string
+	Since                  time.Time
+}
+
+// RefusedMarkets returns the markets of a game whose newest response is in
+// quarantine.
+func (s *Store) RefusedMarkets(ctx context.Context, app int32) ([]Refused, error) {
+	return collect(ctx, s.read, func(r *sql.Rows, v *Refused) error {
+		var since int64
+		err := r.Scan(&v.Source, &v.Market, &v.Reason, &since)
+		v.Since = moment(since)
+		return err
+	}, `
+		SELECT m.source, m.key, f.quarantine, f.quarantined_since FROM market_file f JOIN market m ON m.id = f.market_id
+		WHERE f.app_id = $1 AND f.quarantine <> '' ORDER BY m.source, m.key, f.file`, app)
 }
 
 // PastPrices returns the accepted prices of items that the guard compares with, of

@@ -29,6 +29,7 @@ type Reader struct {
 	o       Options
 	fresh   freshness
 	prices  *prices.Table
+	sets    sets
 	ranking *ranking.Ranking
 	status  *turns[counted]
 }
@@ -370,10 +371,14 @@ func (r *Reader) Item(ctx context.Context, key catalog.Key) (ItemDetail, error) 
 		return ItemDetail{}, err
 	}
 	now := r.o.Now()
+	e, err := r.explain(ctx, i, snaps, rates, now)
+	if err != nil {
+		return ItemDetail{}, err
+	}
 	d := ItemDetail{
 		ItemPrice: itemPrice(i, now), Currency: r.o.Currency,
 		PriceCheckedAt: when(i.CheckedAt), EstimatedAt: when(i.EstimatedAt),
-		Method: i.Method, MethodVersion: i.MethodVersion,
+		Method: string(e.policy.Method), MethodVersion: i.MethodVersion, RateSet: i.RateSet, LevelSet: i.LevelSet,
 		Average: i.Average, Median: i.Median, Consensus: i.Consensus, Interval: intervalOf(i.Interval), Min: i.Min, Max: i.Max,
 		Markets: i.Markets, UsedMarkets: i.UsedMarkets,
 		CandidatePrice: amount(i.Candidate), CandidateAt: when(i.CandidateAt),
@@ -381,8 +386,14 @@ func (r *Reader) Item(ctx context.Context, key catalog.Key) (ItemDetail, error) 
 		Snapshots: []MarketSnapshot{},
 	}
 	if i.Max > 0 {
-		spread := i.Max - i.Min
+		spread, _ := money.Ratio(i.Max, i.Min)
 		d.Spread = &spread
+	}
+	if e.policy.Level != 0 {
+		d.LevelMarket = text(e.marketName(e.policy.Level))
+	}
+	if !i.EstimatedAt.IsZero() {
+		d.Explanation = e.detail()
 	}
 	if !i.CheckedAt.IsZero() {
 		age := seconds(now.Sub(i.CheckedAt))
@@ -392,20 +403,27 @@ func (r *Reader) Item(ctx context.Context, key catalog.Key) (ItemDetail, error) 
 		d.RetryAt = when(nextAttempt(i.DueAt, now))
 	}
 	for k := range snaps {
-		d.Snapshots = append(d.Snapshots, r.snapshot(&snaps[k], i, rates))
+		d.Snapshots = append(d.Snapshots, r.snapshot(&snaps[k], e))
 	}
 	return d, nil
 }
 
 // snapshot shows a stored quote; one that was confirmed by the last run carries
 // that run's time. It is converted with the rates of the last estimate.
-func (r *Reader) snapshot(s *store.MarketSnapshot, i *store.Item, rates pricing.Rates) MarketSnapshot {
+func (r *Reader) snapshot(s *store.MarketSnapshot, e *explainer) MarketSnapshot {
+	i := e.item
 	out := MarketSnapshot{
 		Source: s.Source, Market: s.Market, Title: s.Title, Currency: s.Currency,
 		LowestAsk: amount(s.Ask), HighestBid: amount(s.Bid), Sale: amount(s.Sale),
 		Listings: count(s.Listings), Sales: count(s.Sales),
 		MarketTime: when(s.MarketTime), FetchedAt: s.FetchedAt,
-		Used: s.Reason == pricing.Used, Reason: string(s.Reason),
+		Used: s.Reason == pricing.Used, Reason: string(s.Reason), Explanation: e.why(s),
+	}
+	if q, ok := e.results[s.MarketID]; ok {
+		out.Level, out.Levelled, out.Noise = amount(q.Level), amount(q.Levelled), amount(q.Noise)
+		if q.Far >= 0 {
+			out.FarShare = &q.Far
+		}
 	}
 	if s.Sales >= 0 {
 		window := seconds(s.SalesWindow)
@@ -423,7 +441,7 @@ func (r *Reader) snapshot(s *store.MarketSnapshot, i *store.Item, rates pricing.
 		out.Price = &price
 		return out
 	}
-	rate, ok := rates.Of(s.Currency)
+	rate, ok := e.policy.Rates.Of(s.Currency)
 	if !ok {
 		return out
 	}

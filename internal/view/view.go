@@ -215,7 +215,7 @@ type ItemDetail struct {
 	Interval       *Interval        `json:"interval"` // around consensus
 	Min            money.Micro      `json:"min"`
 	Max            money.Micro      `json:"max"`
-	Spread         *money.Micro     `json:"spread"` // max - min
+	Spread         *money.Micro     `json:"spread"` // max / min
 	Markets        int64            `json:"markets"`
 	UsedMarkets    int64            `json:"usedMarkets"`
 	CandidatePrice *money.Micro     `json:"candidatePrice"`
@@ -224,6 +224,10 @@ type ItemDetail struct {
 	RetryAt        *time.Time       `json:"retryAt"`  // the end of a no-sales pause or, of what is queued, the next attempt
 	Failures       int64            `json:"failures"` // runs in a row in which no market answered
 	Queued         bool             `json:"queued"`   // waits in the missing-price queue
+	RateSet        int64            `json:"rateSet"`  // rates of the estimate; 0: none were configured
+	LevelSet       int64            `json:"levelSet"` // levels of the estimate; 0: nothing was learned yet
+	LevelMarket    *string          `json:"levelMarket"`
+	Explanation    *Explanation     `json:"explanation"` // null: never estimated
 	Snapshots      []MarketSnapshot `json:"snapshots"`
 }
 
@@ -245,9 +249,14 @@ type MarketSnapshot struct {
 	Basis              string         `json:"basis"` // ask, sale
 	Rate               *money.Rate    `json:"rate"`  // null: quoted in the base currency
 	RateDate           *time.Time     `json:"rateDate"`
-	RateOld            bool           `json:"rateOld"` // it was of more than three days before the estimate
+	RateOld            bool           `json:"rateOld"`  // it was of more than three days before the estimate
+	Level              *money.Micro   `json:"level"`    // factor of its market at this price; null: not compared
+	Levelled           *money.Micro   `json:"levelled"` // price / level
+	Noise              *money.Micro   `json:"noise"`    // usual distance of its market from the others, as a factor
+	FarShare           *money.Micro   `json:"farShare"` // of its market's quotes, those more than 2x off
 	Used               bool           `json:"used"`
-	Reason             string         `json:"reason"` // why it is not used
+	Reason             string         `json:"reason"`      // why it is not used
+	Explanation        string         `json:"explanation"` // the same in words
 }
 
 // ProviderDebug answers GET /api/market-prices/provider-debug.

@@ -49,7 +49,7 @@ func TestBrowser_FollowsARunAndExplainsAPrice(t *testing.T) {
 		chromedp.WaitVisible(chromedp.CSS(".quotes")),
 	)
 	quotes := b.text(".quotes")
-	for _, want := range []string{"Ingot", "too far from the other markets", "Hoard", "nothing is offered there", "$31.87"} {
+	for _, want := range []string{"Ingot", "outside the group of quotes that decides", "Hoard", "nothing is offered or sold", "$31.87"} {
 		if !strings.Contains(quotes, want) {
 			t.Errorf("the table of quotes lacks %q", want)
 		}

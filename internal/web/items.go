@@ -127,7 +127,7 @@ func quoteRows(snapshots []view.MarketSnapshot) []quoteRow {
 	for i, snapshot := range snapshots {
 		rows[i] = quoteRow{MarketSnapshot: snapshot}
 		if !snapshot.Used {
-			rows[i].Why = quoteReason(snapshot.Reason, snapshot.Currency)
+			rows[i].Why = snapshot.Explanation
 		}
 		if snapshot.Basis == "sale" {
 			rows[i].Basis = "last sale"

@@ -103,8 +103,8 @@ func TestItems_EveryTrapNameResolves(t *testing.T) {
 func TestItem_SaysWhyAQuoteIsLeftOut(t *testing.T) {
 	v := newWorld(t).visit(t, marketSecret)
 	mustContain(t, v.get(itemURL(730, "AK-47 | Redline (Field-Tested)", "")).body,
-		"$32.04", `value="32.04125"`, "6 of 10", "too far from the other markets", "nothing is offered there", "own data is too old",
-		"resells another market", "last sale", "€28.99", "1 EUR = 1.0834 USD", "is held back", "Off the scale: Ingot", "26 min ago",
+		"$32.04", `value="32.04125"`, "6 of 10", "outside the group of quotes that decides", "nothing is offered or sold", "own data is more than 7 days old",
+		"resells the listings of another market", "the price is their middle", "1.02×", "last sale", "€28.99", "1 EUR = 1.0834 USD", "is held</b> since", "Off the scale: Ingot", "26 min ago",
 		`title="2026-10-05 13:37:22 UTC"`)
 }
 

@@ -2,7 +2,6 @@ package web
 
 import (
 	"assay/internal/exchange"
-	"assay/internal/money"
 	"assay/internal/pricing"
 	"assay/internal/provider"
 )
@@ -177,35 +176,6 @@ func skipReason(code string) string {
 		return "the provider is paused"
 	case "backoff":
 		return "the provider fails, or demands a wait"
-	}
-	return code
-}
-
-// quoteReason says why a market's quote is left out.
-func quoteReason(code string, quoted money.Currency) string {
-	switch pricing.Reason(code) {
-	case pricing.NotOffered:
-		return "nothing is offered there, and no sale is known"
-	case pricing.InvalidAmount:
-		return "the amount cannot be a price"
-	case pricing.NoRate:
-		return "there is no exchange rate for " + string(quoted)
-	case pricing.StaleFetch:
-		return "we fetched it too long ago"
-	case pricing.StaleMarket:
-		return "the market's own data is too old"
-	case pricing.Duplicate:
-		return "a fresher quote of the same market counts"
-	case pricing.NotConfigured:
-		return "nobody asks it any more"
-	case pricing.Awaiting:
-		return "it came after this price was made, and counts in the next run"
-	case pricing.SharedListings:
-		return "it resells another market's listings, which count once"
-	case pricing.Outlier:
-		return "too far from the other markets"
-	case pricing.Used:
-		return "not part of this price"
 	}
 	return code
 }

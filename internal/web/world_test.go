@@ -141,7 +141,7 @@ func inventedRedline(now time.Time) view.ItemDetail {
 		return view.MarketSnapshot{
 			Source: "sim", Market: title, Title: title, Currency: "USD", LowestAsk: &price, HighestBid: new(price * 94 / 100), Sale: new(price * 98 / 100),
 			Listings: new(int64(412)), Sales: new(int64(1288)), SalesWindowSeconds: new(int64(30 * 86400)),
-			FetchedAt: now.Add(-26 * time.Minute), Price: &price, Basis: "ask", Used: reason == "", Reason: reason,
+			FetchedAt: now.Add(-26 * time.Minute), Price: &price, Basis: "ask", Used: reason == "", Reason: reason, Explanation: inWords[reason], Level: new(money.Micro(1_020_000)), Levelled: &price,
 		}
 	}
 	euro := quote("Basalt", 31_410_220, "")
@@ -155,12 +155,24 @@ func inventedRedline(now time.Time) view.ItemDetail {
 	none.LowestAsk, none.HighestBid, none.Sale, none.Price, none.Listings, none.Sales = nil, nil, nil, nil, nil, nil
 	return view.ItemDetail{
 		ItemPrice: view.ItemPrice{AppID: 730, MarketHashName: "AK-47 | Redline (Field-Tested)", CurrentPrice: 32_041_250, Status: "ok", PriceUpdatedAt: new(now.Add(-26 * time.Minute))},
-		Currency:  "USD", PriceCheckedAt: new(now.Add(-26 * time.Minute)), AgeSeconds: new(int64(1560)), Method: "consensus", MethodVersion: 1,
-		Average: 207_317_401, Median: 32_100_000, Consensus: 32_041_250, Min: 24_800_000, Max: 1_438_000_000, Spread: new(money.Micro(1_413_200_000)),
+		Currency:  "USD", PriceCheckedAt: new(now.Add(-26 * time.Minute)), AgeSeconds: new(int64(1560)), Method: "consensus", MethodVersion: 2,
+		Average: 207_317_401, Median: 32_100_000, Consensus: 32_041_250, Min: 24_800_000, Max: 1_438_000_000, Spread: new(money.Micro(57_983_870)),
 		Markets: 10, UsedMarkets: 6, CandidatePrice: new(money.Micro(71_350_000)), CandidateAt: new(now.Add(-26 * time.Minute)),
+		Explanation: &view.Explanation{Sentences: []string{
+			"Quotes are compared at the usual level of all markets. 6 of 7 agree within a factor of 2, from 31.15 to 33.04 USD, and the price is their middle: 32.04125 USD.",
+			"71.35 USD is 2.226817 times 32.04125 USD, the price before, more than the limit of 2, so it is held since 2026-10-05 13:37 UTC.",
+		}},
 		Snapshots: []view.MarketSnapshot{
 			quote("Aurum", 31_870_000, ""), euro, quote("Cobalt Exchange", 32_100_000, ""), sale, quote("Ember", 32_900_000, ""),
 			quote("Flint", 33_040_000, ""), old, none, quote("Ingot", 1_438_000_000, "outlier"), quote("Ember Mirror", 32_900_000, "sharedListings"),
 		},
 	}
+}
+
+// inWords are explanations of why a quote does not count, by reason.
+var inWords = map[string]string{
+	"outlier":        "it is outside the group of quotes that decides",
+	"notOffered":     "nothing is offered or sold",
+	"staleMarket":    "the market's own data is more than 7 days old",
+	"sharedListings": "it resells the listings of another market, which count once",
 }

@@ -1,0 +1,498 @@
+package e2e
+
+import (
+	"cmp"
+	"encoding/csv"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"math"
+	"math/big"
+	"math/rand/v2"
+	"net/http"
+	"net/url"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"testing"
+
+	"assay/internal/randtest"
+)
+
+// explained is what the test reads of an item: every figure of its price.
+type explained struct {
+	MarketHashName, Status                   string
+	CurrentPrice, Average, Median, Consensus json.Number
+	Min, Max                                 json.Number
+	CandidatePrice, Spread                   *json.Number
+	Interval                                 *struct{ Low, High json.Number }
+	Markets, UsedMarkets                     int
+	RateSet, LevelSet                        int64
+	Explanation                              *explanation
+	Snapshots                                []explainedQuote
+}
+
+type explanation struct {
+	Sentences                                  []string
+	Complete                                   bool
+	Class, DecidedBy                           string
+	ClassMove, Kappa                           json.Number
+	LastPrice, GroupLow, GroupHigh             *json.Number
+	UsualDistance, IntervalFactor              *json.Number
+	ComparedQuotes, AgreeingQuotes, NearQuotes int
+	Guard                                      *struct {
+		Decision, Window                                               string
+		Reference, Factor, Limit, ClassMove                            *json.Number
+		Supporters, MovedSupporters, NeededResponses, ChangedResponses int
+		SuspectUntil                                                   *string
+	}
+}
+
+type explainedQuote struct {
+	Market, Reason, Explanation      string
+	Used                             bool
+	Price                            *json.Number
+	Level, Levelled, Noise, FarShare *json.Number
+}
+
+// TestExplanation_RecomputesToTheDigit prices real names on five markets that are
+// made of them, with levels, noise, jokes and gaps; then some quotes move far. Every
+// price is computed again from what the API says of it and nothing else.
+func TestExplanation_RecomputesToTheDigit(t *testing.T) {
+	t.Parallel()
+	onBoth(t, func(t *testing.T, on engine) {
+		t.Parallel()
+		r := randtest.New(t)
+		m := newMarkets(t, r, randtest.Count(1_200, 10_000))
+		s := on.newServer(t, "MARKET_PRICE_PROVIDERS=pricelist", "PRICELIST_CONFIG="+m.config(t), "MARKET_PRICE_SCOPE=all")
+		s.start()
+		m.push(s)
+		m.run(t, s)
+		m.recomputed(t, s, "first run")
+		m.move(r)
+		m.run(t, s)
+		seen := m.recomputed(t, s, "second run")
+		for _, what := range []string{"majority", "held", "takenAtOnce", "outlier", "suspect", "disputed", "lastPrice", "ok", "thin"} {
+			if seen[what] == 0 {
+				t.Errorf("no item is %s: %v", what, seen)
+			}
+		}
+	})
+}
+
+// markets are quotes of some names on markets, as files.
+type markets struct {
+	dir    string
+	names  []string
+	keys   []string
+	prices [][]int64 // by name and market, in cents; 0: not offered
+}
+
+func newMarkets(t *testing.T, r *rand.Rand, names int) *markets {
+	t.Helper()
+	m := &markets{dir: t.TempDir(), keys: []string{"aurum", "brook", "cobalt", "dune", "ember"}}
+	level := []float64{1, 0.8, 1.3, 0.9, 1.1}
+	for _, row := range columns(t, filepath.Join(dataDir(t), "cs2_steam_weekly_2026_usd_cents.csv.gz")) {
+		cents, err := strconv.ParseInt(row["2026-06-15"], 10, 64)
+		if err != nil || cents < 5 {
+			continue
+		}
+		base := float64(cents)
+		quotes := make([]int64, len(m.keys))
+		for k := range quotes {
+			quotes[k] = max(1, int64(math.Round(base*level[k]*math.Exp(0.06*r.NormFloat64()))))
+			switch n := r.IntN(100); {
+			case n < 12:
+				quotes[k] = 0
+			case n < 15:
+				quotes[k] *= 3 + r.Int64N(400)
+			}
+		}
+		m.names, m.prices = append(m.names, row["market_hash_name"]), append(m.prices, quotes)
+		if len(m.names) == names {
+			break
+		}
+	}
+	return m
+}
+
+// config writes the files and their configuration, and returns its path.
+func (m *markets) config(t *testing.T) string {
+	t.Helper()
+	m.write(t)
+	var lists []map[string]any
+	for _, k := range m.keys {
+		lists = append(lists, map[string]any{
+			"key": k, "location": filepath.Join(m.dir, k+".csv"), "format": "csv", "appId": 730, "currency": "USD", "unit": 100,
+			"name": "name", "markets": []map[string]any{{"key": k, "ask": "price"}},
+		})
+	}
+	b, err := json.Marshal(map[string]any{"lists": lists})
+	if err != nil {
+		t.Fatal(err)
+	}
+	path := filepath.Join(m.dir, "lists.json")
+	if err := os.WriteFile(path, b, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+func (m *markets) write(t *testing.T) {
+	t.Helper()
+	for k, key := range m.keys {
+		f, err := os.Create(filepath.Join(m.dir, key+".csv"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		w := csv.NewWriter(f)
+		_ = w.Write([]string{"name", "price"})
+		for i, name := range m.names {
+			if p := m.prices[i][k]; p > 0 {
+				_ = w.Write([]string{name, strconv.FormatInt(p, 10)})
+			}
+		}
+		w.Flush()
+		if err := errors.Join(w.Error(), f.Close()); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// move changes all quotes a little, and of some names all or one by far.
+func (m *markets) move(r *rand.Rand) {
+	for i := range m.prices {
+		far, alone := 1.0, -1
+		switch n := r.IntN(100); {
+		case n < 2:
+			far = 2.5 + 3*r.Float64()
+		case n < 4:
+			far = 0.1 + 0.3*r.Float64()
+		case n < 7:
+			far, alone = 6, r.IntN(len(m.keys))
+		}
+		for k, p := range m.prices[i] {
+			f := math.Exp(0.02 * r.NormFloat64())
+			if alone < 0 || alone == k {
+				f *= far
+			}
+			if p > 0 {
+				m.prices[i][k] = max(1, int64(math.Round(float64(p)*f)))
+			}
+			if alone >= 0 && alone != k && r.IntN(2) == 0 {
+				m.prices[i][k] = 0
+			}
+		}
+	}
+}
+
+func (m *markets) push(s *server) {
+	var items []map[string]any
+	for i, name := range m.names {
+		items = append(items, map[string]any{"assetId": strconv.Itoa(i), "marketHashName": name})
+	}
+	s.pushRaw("collector", 730, items)
+}
+
+func (m *markets) run(t *testing.T, s *server) {
+	t.Helper()
+	m.write(t)
+	if code, answer, err := s.call(http.MethodPost, "/api/market-prices/refresh?force=1", nil); err != nil || code != http.StatusAccepted {
+		t.Fatalf("refresh: %d %s %v", code, answer, err)
+	}
+	if end := s.awaitEnd(); end.Status.State != "finished" || end.FailedItems != 0 {
+		t.Fatalf("run: %+v", end)
+	}
+}
+
+// recomputed computes every price again, and counts what it met.
+func (m *markets) recomputed(t *testing.T, s *server, run string) map[string]int {
+	t.Helper()
+	seen := map[string]int{}
+	wrong := 0
+	for _, name := range m.names {
+		var e explained
+		s.get("/api/prices/items/"+url.PathEscape(name)+"?appId=730", &e)
+		if err := e.check(seen); err != nil {
+			if wrong++; wrong > 5 {
+				t.Fatal("and more")
+			}
+			text, _ := json.MarshalIndent(e, "", " ")
+			t.Errorf("%s: %q: %v\n%s", run, name, err, text)
+		}
+	}
+	t.Logf("%s: %d prices, %v", run, len(m.names), seen)
+	return seen
+}
+
+// compared is a quote that takes part in the consensus.
+type compared struct {
+	explainedQuote
+	price *big.Rat // divided by the level
+	at    float64  // its logarithm
+	noise float64  // logarithm; 0: unknown
+	far   float64
+}
+
+// check computes an item's price from its explanation.
+func (e *explained) check(seen map[string]int) error {
+	x := e.Explanation
+	if x == nil || !x.Complete || len(x.Sentences) == 0 {
+		return fmt.Errorf("explanation %+v", x)
+	}
+	seen[e.Status]++
+	var plain []*big.Rat
+	var quotes []compared
+	for _, q := range e.Snapshots {
+		switch q.Reason {
+		case "", "outlier", "lateMarket":
+			plain = append(plain, exact(*q.Price))
+		}
+		if q.Reason != "" {
+			seen[q.Reason]++
+		}
+		if (q.Reason == "") != q.Used || q.Used != (q.Explanation == "") {
+			return fmt.Errorf("%s is used: %t, with the reason %q, %q", q.Market, q.Used, q.Reason, q.Explanation)
+		}
+		if q.Level == nil {
+			continue
+		}
+		c := compared{explainedQuote: q, price: rounded(new(big.Rat).Quo(exact(*q.Price), exact(*q.Level))), far: 2}
+		if c.price.Cmp(exact(*q.Levelled)) != 0 {
+			return fmt.Errorf("%s: %s / %s is not %s", q.Market, *q.Price, *q.Level, *q.Levelled)
+		}
+		c.at = math.Log(approx(*q.Levelled))
+		if q.Noise != nil {
+			c.noise = math.Log(approx(*q.Noise))
+		}
+		if q.FarShare != nil {
+			c.far = approx(*q.FarShare)
+		}
+		quotes = append(quotes, c)
+	}
+	if err := e.checkPlain(plain); err != nil {
+		return err
+	}
+	slices.SortFunc(quotes, func(a, b compared) int { return a.price.Cmp(b.price) })
+	group, by, close := e.decide(quotes)
+	if close {
+		seen["close"]++
+		return nil
+	}
+	seen[by]++
+	if by != x.DecidedBy || len(quotes) != x.ComparedQuotes || len(group) != x.AgreeingQuotes || len(group) != e.UsedMarkets {
+		return fmt.Errorf("%d of %d decide by %s", len(group), len(quotes), by)
+	}
+	for _, q := range quotes {
+		if q.Used != slices.ContainsFunc(group, func(g compared) bool { return g.Market == q.Market }) {
+			return fmt.Errorf("%s is used: %t", q.Market, q.Used)
+		}
+	}
+	if group[0].price.Cmp(exact(*x.GroupLow)) != 0 || group[len(group)-1].price.Cmp(exact(*x.GroupHigh)) != 0 {
+		return fmt.Errorf("the group is not from %s to %s", *x.GroupLow, *x.GroupHigh)
+	}
+	want := middleOf(group)
+	if want.Cmp(exact(e.Consensus)) != 0 {
+		return fmt.Errorf("consensus %s, want %s", e.Consensus, want.FloatString(6))
+	}
+	if err := e.checkInterval(group); err != nil {
+		return err
+	}
+	return e.checkGuard(group, by, seen)
+}
+
+func exact(n json.Number) *big.Rat {
+	v, ok := new(big.Rat).SetString(n.String())
+	if !ok {
+		panic("not a number: " + n.String())
+	}
+	return v
+}
+
+func approx(n json.Number) float64 {
+	f, _ := exact(n).Float64()
+	return f
+}
+
+// checkPlain compares the figures of all valid quotes.
+func (e *explained) checkPlain(prices []*big.Rat) error {
+	slices.SortFunc(prices, func(a, b *big.Rat) int { return a.Cmp(b) })
+	n := len(prices)
+	sum := new(big.Rat)
+	for _, p := range prices {
+		sum.Add(sum, p)
+	}
+	median := new(big.Rat).Add(prices[(n-1)/2], prices[n/2])
+	for what, pair := range map[string][2]*big.Rat{
+		"average": {exact(e.Average), rounded(sum.Quo(sum, big.NewRat(int64(n), 1)))},
+		"median":  {exact(e.Median), rounded(median.Quo(median, big.NewRat(2, 1)))},
+		"min":     {exact(e.Min), prices[0]},
+		"max":     {exact(e.Max), prices[n-1]},
+		"spread":  {exact(*e.Spread), rounded(new(big.Rat).Quo(prices[n-1], prices[0]))},
+	} {
+		if pair[0].Cmp(pair[1]) != 0 {
+			return fmt.Errorf("%s %s, want %s", what, pair[0].FloatString(6), pair[1].FloatString(6))
+		}
+	}
+	return nil
+}
+
+func within(low, high *big.Rat, factor int64) bool {
+	return high.Cmp(new(big.Rat).Mul(low, big.NewRat(factor, 1))) <= 0
+}
+
+// decide finds the group that decides among sorted quotes; close is true where
+// rounding decides between two groups.
+func (e *explained) decide(q []compared) (group []compared, by string, close bool) {
+	from, to := 0, 0
+	for i := range q {
+		end := i
+		for end < len(q) && within(q[i].price, q[end].price, 2) {
+			end++
+		}
+		wide, best := q[end-1].at-q[i].at, 0.0
+		if to > 0 {
+			best = q[to-1].at - q[from].at
+		}
+		if end-i == to-from && math.Abs(wide-best) < 1e-6 {
+			close = true
+		}
+		if end-i > to-from || end-i == to-from && wide < best {
+			from, to = i, end
+			close = false
+		}
+	}
+	if 2*(to-from) > len(q) {
+		return q[from:to], "majority", close
+	}
+	type candidate struct {
+		q    []compared
+		near float64
+		far  float64
+	}
+	var all []candidate
+	for i := 0; i < len(q); {
+		end := i
+		for end < len(q) && within(q[i].price, q[end].price, 2) {
+			end++
+		}
+		c := candidate{q: q[i:end], near: math.Log(2) + 1, far: 2}
+		if e.Explanation.LastPrice != nil {
+			middle, _ := middleOf(c.q).Float64()
+			last := math.Log(approx(*e.Explanation.LastPrice) * approx(e.Explanation.ClassMove))
+			if d := math.Abs(math.Log(middle) - last); d <= math.Log(2) {
+				c.near = d
+			}
+		}
+		for _, o := range c.q {
+			c.far = math.Min(c.far, o.far)
+		}
+		all = append(all, c)
+		i = end
+	}
+	slices.SortStableFunc(all, func(a, b candidate) int {
+		return cmp.Or(cmp.Compare(a.near, b.near), cmp.Compare(len(b.q), len(a.q)), cmp.Compare(a.far, b.far))
+	})
+	a, b := all[0], all[1]
+	switch {
+	case a.near != b.near:
+		return a.q, "lastPrice", math.Abs(a.near-b.near) < 1e-6
+	case len(a.q) != len(b.q):
+		return a.q, "size", false
+	case a.far != b.far:
+		return a.q, "market", false
+	default:
+		return a.q, "lowerPrice", false
+	}
+}
+
+// middleOf is the price of a sorted group.
+func middleOf(q []compared) *big.Rat {
+	a, b := q[(len(q)-1)/2], q[len(q)/2]
+	quiet, loud := min(a.noise, b.noise), max(a.noise, b.noise)
+	switch {
+	case a.price.Cmp(b.price) == 0 || quiet > 0 && loud >= 1.25*quiet && a.noise < b.noise:
+		return a.price
+	case quiet > 0 && loud >= 1.25*quiet:
+		return b.price
+	}
+	sum := new(big.Rat).Add(a.price, b.price)
+	return rounded(sum.Quo(sum, big.NewRat(2, 1)))
+}
+
+// checkInterval computes the interval from its factor, and the factor from the
+// quotes.
+func (e *explained) checkInterval(group []compared) error {
+	x, consensus := e.Explanation, exact(e.Consensus)
+	factor := exact(*x.IntervalFactor)
+	low, high := rounded(new(big.Rat).Quo(consensus, factor)), rounded(new(big.Rat).Mul(consensus, factor))
+	if low.Cmp(exact(e.Interval.Low)) != 0 || high.Cmp(exact(e.Interval.High)) != 0 {
+		return fmt.Errorf("interval %+v, want %s to %s", *e.Interval, low.FloatString(6), high.FloatString(6))
+	}
+	sum, k := 3*math.Log(approx(*x.UsualDistance)), float64(len(group))
+	for _, q := range group {
+		sum += math.Abs(q.at - math.Log(approx(e.Consensus)))
+	}
+	h := approx(x.Kappa) * sum / (k + 2) * math.Sqrt(1+1/k)
+	if got := math.Log(approx(*x.IntervalFactor)); math.Abs(got-h) > 1e-4*math.Max(1, h) {
+		return fmt.Errorf("the interval's factor is %s, want %.6f", *x.IntervalFactor, math.Exp(h))
+	}
+	return nil
+}
+
+// checkGuard derives the current price and the status.
+func (e *explained) checkGuard(group []compared, by string, seen map[string]int) error {
+	x, consensus := e.Explanation, exact(e.Consensus)
+	near := 0
+	for _, q := range group {
+		lower, higher := q.price, consensus
+		if lower.Cmp(higher) > 0 {
+			lower, higher = higher, lower
+		}
+		if higher.Cmp(new(big.Rat).Mul(lower, big.NewRat(5, 4))) <= 0 {
+			near++
+		}
+	}
+	if near != x.NearQuotes {
+		return fmt.Errorf("%d quotes are near, not %d", near, x.NearQuotes)
+	}
+	status := "thin"
+	if near >= 2 && approx(*x.IntervalFactor) <= 1.3 {
+		status = "ok"
+	}
+	price := e.Consensus
+	if g := x.Guard; g != nil {
+		if g.Decision != "accepted" {
+			seen[g.Decision]++
+		}
+		if g.SuspectUntil != nil || g.Decision == "held" {
+			status = "suspect"
+		}
+		if g.Decision == "held" {
+			price = *x.LastPrice
+			if e.CandidatePrice == nil || exact(*e.CandidatePrice).Cmp(consensus) != 0 {
+				return fmt.Errorf("candidate %v, want %s", e.CandidatePrice, e.Consensus)
+			}
+		}
+		if g.Factor != nil {
+			move := math.Abs(math.Log(approx(*g.Factor)))
+			if move < math.Log(approx(*g.Limit)) {
+				return fmt.Errorf("a move of %s is within the limit of %s", *g.Factor, *g.Limit)
+			}
+			if want := approx(e.Consensus) / approx(*g.Reference) / approx(*g.ClassMove); math.Abs(want/approx(*g.Factor)-1) > 1e-5 {
+				return fmt.Errorf("the move is %f, not %s", want, *g.Factor)
+			}
+			if taken := by == "majority" && g.MovedSupporters >= 2; taken != (g.Decision == "takenAtOnce") {
+				return fmt.Errorf("%d supporters moved, and the decision is %s", g.MovedSupporters, g.Decision)
+			}
+		}
+	}
+	if by != "majority" {
+		status = "disputed"
+	}
+	if exact(price).Cmp(exact(e.CurrentPrice)) != 0 || status != e.Status {
+		return fmt.Errorf("%s at %s, want %s at %s", e.Status, e.CurrentPrice, status, price)
+	}
+	return nil
+}
