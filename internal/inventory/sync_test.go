@@ -363,12 +363,19 @@ func TestSync_RandomHistoriesEndAsTheirLastPushSays(t *testing.T) {
 	same(t, "names queued", p.count(`SELECT count(*) FROM missing_price`), 5)
 }
 
-func TestSync_TakesTheGreatestInventoryInBoundedTime(t *testing.T) {
-	p := newPlace(t)
+// greatest is as many assets as a push may have, each with something to inspect.
+func greatest() []inventory.Asset {
 	assets := make([]inventory.Asset, inventory.MaxItems)
 	for i := range assets {
 		assets[i] = asset(strconv.Itoa(i), fmt.Sprint("name ", i%20_000))
+		assets[i].Inspect = "steam://rungame/730/76561202255233023/+csgo_econ_action_preview%20S1A2D3"
 	}
+	return assets
+}
+
+func TestSync_TakesTheGreatestInventoryInBoundedTime(t *testing.T) {
+	p := newPlace(t)
+	assets := greatest()
 	begun := time.Now()
 	same(t, "first", p.sync("u", pushAt(0, assets...)), inventory.Result{Added: inventory.MaxItems, QueuedNames: 20_000})
 	same(t, "again", p.sync("u", pushAt(1, assets...)), inventory.Result{Unchanged: inventory.MaxItems})
