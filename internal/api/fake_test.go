@@ -247,6 +247,8 @@ func (f *fakes) PutUser(_ context.Context, user inventory.User) (view.User, erro
 	return view.User{UserID: user.ID, SteamID: &user.SteamID, DisplayName: &user.DisplayName, Leaderboard: user.Leaderboard}, f.note("putUser", user)
 }
 
+func (f *fakes) DeleteUser(_ context.Context, id string) error { return f.note("deleteUser", id) }
+
 func (f *fakes) Refresh(_ context.Context, r fee.Request) (fee.Result, error) {
 	large := fee.LargeChange{Payment: fee.Payment{Kind: fee.Sale, Amount: 1000, Currency: "USD", At: noon}, Was: "a", Next: "b", After: 600}
 	return fee.Result{Version: 4, Previous: 3, Changed: true, Diff: fee.Diff{Added: []string{"b"}}, Large: []fee.LargeChange{large}}, f.note("refreshFees", r)

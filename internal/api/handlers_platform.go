@@ -53,6 +53,14 @@ func (s *server) user(w http.ResponseWriter, c *call) error {
 	return answer(w, found, err)
 }
 
+func (s *server) deleteUser(w http.ResponseWriter, c *call) error {
+	if err := s.Users.DeleteUser(c.Context(), c.values["userId"]); err != nil {
+		return err
+	}
+	w.WriteHeader(http.StatusNoContent)
+	return nil
+}
+
 // decodeUser reads what is said of a user. Who was opted out of the leaderboard
 // stays so until the platform says otherwise.
 func decodeUser(body io.Reader) (inventory.User, error) {

@@ -60,6 +60,7 @@ func (s *server) operations() []operation {
 		{"GET", "/api/users", platform, s.users, with(page, userPrefix), nil, answers{200: view.Page[view.User]{}}, reads, "List users, by their ids."},
 		{"GET", "/api/users/{userId}", platform, s.user, []param{userID}, nil, answers{200: view.User{}}, finds, "What is known of a user."},
 		{"PUT", "/api/users/{userId}", platform, s.putUser, []param{userID}, &body{limit: maxBody, like: userBody{}}, answers{200: view.User{}}, []int{409, 500, 503}, "Create a user or replace what is known of one."},
+		{"DELETE", "/api/users/{userId}", platform, s.deleteUser, []param{userID}, nil, answers{204: nil}, changes, "Delete a user. The ledger, trades and listings keep the id."},
 		{"POST", user + "/sync", platform, s.syncInventory, []param{userID, syncSource, pullApp, pullFrom}, &body{limit: maxPush, like: pushBody{}, optional: true}, answers{200: view.SyncResult{}}, []int{404, 409, 422, 500, 503}, "Take a user's whole inventory of one game and context, as pushed or from Steam."},
 		{"GET", user, platform, s.inventory, with(page, userID, anyAppID, fields), nil, answers{200: view.Inventory{}}, finds, "List what a user owns, with its value."},
 		{"POST", ledger + "/entries", admin, s.postEntries, []param{userID}, &body{limit: maxBody, like: entryBody{}, key: keyRequired, money: true}, answers{201: view.WalletTransaction{}}, []int{404, 409, 500, 503}, "Post a deposit, withdrawal or correction to a user's wallet."},

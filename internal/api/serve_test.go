@@ -42,7 +42,7 @@ func TestServe_RefusesUnknownPathsAndMethods(t *testing.T) {
 	for _, c := range []struct{ method, path, allow string }{
 		{"POST", "/api/market-prices/status", "GET, HEAD"},
 		{"GET", "/api/market-prices/refresh", "POST"},
-		{"DELETE", "/api/users/u1", "GET, HEAD, PUT"},
+		{"POST", "/api/users/u1", "GET, HEAD, PUT, DELETE"},
 		{"OPTIONS", "/api/prices/items/x", "GET, HEAD"},
 		{"BREW", "/docs", "GET, HEAD"},
 	} {
@@ -154,6 +154,7 @@ func TestServe_HandsDownWhatWasAsked(t *testing.T) {
 		{"GET", "/api/users?prefix=a%2Fb&limit=1", "", `users["a/b","",1]`},
 		{"PUT", "/api/users/a%2Fb", `{}`, `putUser[{"ID":"a/b","SteamID":"","DisplayName":"","Leaderboard":true,"KeepLeaderboard":true}]`},
 		{"PUT", "/api/users/u1", `{"steamId":"76561198000000001","displayName":"Änn","leaderboard":false}`, `putUser[{"ID":"u1","SteamID":"76561198000000001","DisplayName":"Änn","Leaderboard":false,"KeepLeaderboard":false}]`},
+		{"DELETE", "/api/users/a%2Fb", "", `deleteUser["a/b"]`},
 		{
 			"GET", "/api/trades?from=2026-01-31T12:00:00Z&to=2026-02-01T02:00:00.5%2B02:00", "",
 			`trades[{"UserID":"","AppID":0,"State":"","From":"2026-01-31T12:00:00Z","To":"2026-02-01T02:00:00.5+02:00"},"",100]`,

@@ -12,6 +12,7 @@ import (
 	"assay/internal/fault"
 	"assay/internal/inventory"
 	"assay/internal/inventory/steaminv"
+	"assay/internal/market"
 	"assay/internal/once"
 	"assay/internal/refresh"
 	"assay/internal/store"
@@ -120,7 +121,8 @@ func plannedHost(h refresh.HostCost) view.PlannedHost {
 type inventories struct {
 	*inventory.Service
 	*syncs
-	store *store.Store
+	store  *store.Store
+	market *market.Service
 }
 
 func (i inventories) Pull(ctx context.Context, userID string, appID int32, contextID string) (view.SyncResult, error) {
@@ -138,6 +140,10 @@ func (i inventories) PutUser(ctx context.Context, u inventory.User) (view.User, 
 		return view.User{}, err
 	}
 	return i.User(ctx, u.ID)
+}
+
+func (i inventories) DeleteUser(ctx context.Context, id string) error {
+	return i.market.DeleteUser(ctx, id)
 }
 
 func (i inventories) User(ctx context.Context, id string) (view.User, error) {

@@ -213,7 +213,7 @@ func (a *App) buildServer() *http.Server {
 	gate := admission.New(admission.Slots())
 	bounded, refresher := view.NewBounded(a.reader, gate), control{a.engine, gate}
 	failures, meters := access.NewFailures(a.now), newMetrics(a.reader, a.store, a.syncs)
-	users := inventories{a.inventories, a.syncs, a.store}
+	users := inventories{a.inventories, a.syncs, a.store, a.market}
 	page := web.New(web.Deps{
 		Reader: bounded, Refresher: refresher, Credentials: pageCredentials{a.creds}, Limiter: failures,
 		Version: a.version, Currency: a.cfg.Currency, Logger: a.log, Now: a.now, TrustedProxies: a.cfg.TrustedProxies,

@@ -4,14 +4,16 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"net/http"
 
 	"assay/internal/view"
 )
 
 // usersCmd holds the commands about users.
 type usersCmd struct {
-	Show usersShowCmd `cmd:"" help:"Show what is known of a user."`
-	Put  usersPutCmd  `cmd:"" help:"Create a user, or replace what is known of one."`
+	Show   usersShowCmd   `cmd:"" help:"Show what is known of a user."`
+	Put    usersPutCmd    `cmd:"" help:"Create a user, or replace what is known of one."`
+	Delete usersDeleteCmd `cmd:"" help:"Delete a user. The wallet ledger, trades and listings keep the id."`
 }
 
 // usersShowCmd shows a user.
@@ -68,6 +70,32 @@ func (c *usersPutCmd) Run(ctx context.Context, s *session) error {
 		return err
 	}
 	return s.out.result(user, func(w io.Writer) { writeUser(w, user) })
+}
+
+// usersDeleteCmd deletes a user.
+type usersDeleteCmd struct {
+	User string `arg:"" complete:"user" help:"The platform's id of the user."`
+}
+
+func (*usersDeleteCmd) examples() []example {
+	return []example{
+		{"users delete u1", "delete Steam id, name and inventories of u1; refused while u1 has active listings, open trades or money"},
+		{"users delete u1 --json", "the same; a repeat changes nothing and prints the same"},
+	}
+}
+
+// Run deletes.
+func (c *usersDeleteCmd) Run(ctx context.Context, s *session) error {
+	api, err := s.server()
+	if err != nil {
+		return err
+	}
+	if err := api.do(ctx, request{method: http.MethodDelete, path: "/api/users/" + segment(c.User), with: api.platform}, nil); err != nil {
+		return err
+	}
+	return s.out.result(map[string]any{"userId": c.User, "deleted": true}, func(w io.Writer) {
+		_, _ = fmt.Fprintf(w, "%s is deleted\n", printable(c.User))
+	})
 }
 
 func writeUser(w io.Writer, u view.User) {

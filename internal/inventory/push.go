@@ -22,6 +22,7 @@ type Push struct {
 	ContextID  string
 	SnapshotAt time.Time
 	Assets     []Asset
+	SteamID    string // of the account of which Steam showed this; empty: the platform pushed it
 	// Hidden is how many assets there are that the push does not show. Where there
 	// are any, a stored one that it does not show is hidden or gone: its row stays,
 	// and cannot be traded.

@@ -14,10 +14,11 @@ import (
 func (s *Service) Renew(ctx context.Context, userID string, app int32, contextID string, notBefore time.Time) (fresh bool, err error) {
 	var sooner bool
 	err = s.InTx(ctx, func(tx Tx) (err error) {
-		user, err := tx.EnsureUser(userID)
+		held, err := tx.HoldUser(userID)
 		if err != nil {
 			return fmt.Errorf("user: %w", err)
 		}
+		user := held.Key // of one that is unknown or deleted there is no inventory
 		asOf, err := tx.InventoryAsOf(user, app, contextID)
 		if fresh = err == nil && asOf != 0 && asOf >= notBefore.UnixMicro(); !fresh {
 			return err

@@ -43,7 +43,11 @@ type User struct {
 
 // Tx is what a sync needs of a write transaction.
 type Tx interface {
+	// EnsureUser returns the key of a user, who is created if unknown or deleted, and
+	// keeps others from writing the user's inventories.
 	EnsureUser(userID string) (key int64, err error)
+	// HoldUser is EnsureUser without creating one.
+	HoldUser(userID string) (user.Held, error)
 	InventoryAsOf(user int64, app int32, contextID string) (micros int64, err error)
 	SetInventoryAsOf(user int64, app int32, contextID string, micros int64) error
 	// EnsureItems returns the items of a game by their keys, creating those that
@@ -150,9 +154,9 @@ func (s *Service) Sync(ctx context.Context, userID string, push Push, mode Mode)
 }
 
 func apply(tx Tx, userID string, push Push, mode Mode) (outcome, error) {
-	user, err := tx.EnsureUser(userID)
+	user, err := owner(tx, userID, push.SteamID)
 	if err != nil {
-		return outcome{}, fmt.Errorf("user: %w", err)
+		return outcome{}, err
 	}
 	if err := moveOn(tx, user, &push); err != nil {
 		return outcome{}, err
@@ -177,6 +181,28 @@ func apply(tx Tx, userID string, push Push, mode Mode) (outcome, error) {
 		return outcome{}, fmt.Errorf("listings: %w", err)
 	}
 	return outcome{Result: d.Result, sooner: sooner, inspectable: d.inspectable()}, nil
+}
+
+// owner returns the key of the user whose inventory is pushed. What Steam showed of an
+// account creates no user, and is not stored for one that has the account no longer.
+func owner(tx Tx, userID, steamID string) (int64, error) {
+	if steamID == "" {
+		key, err := tx.EnsureUser(userID)
+		if err != nil {
+			err = fmt.Errorf("user: %w", err)
+		}
+		return key, err
+	}
+	u, err := tx.HoldUser(userID)
+	switch {
+	case err != nil:
+		return 0, fmt.Errorf("user: %w", err)
+	case !u.Known():
+		return 0, fault.New(fault.NotFound, "user_not_found", "The user was deleted while Steam was asked for the inventory.")
+	case u.SteamID != steamID:
+		return 0, fault.New(fault.Conflict, "steam_id_changed", "The user has another Steam id since: ask again.")
+	}
+	return u.Key, nil
 }
 
 // moveOn notes the moment of a push, which must not be older than the stored one.

@@ -363,6 +363,92 @@ func TestSync_RandomHistoriesEndAsTheirLastPushSays(t *testing.T) {
 	same(t, "names queued", p.count(`SELECT count(*) FROM missing_price`), 5)
 }
 
+// TestSync_StoresWhatSteamShowedForTheAccountsUserOnly is of pulls during which the
+// user was deleted, never created, or got another account.
+func TestSync_StoresWhatSteamShowedForTheAccountsUserOnly(t *testing.T) {
+	const account = "76561198000000000"
+	p := newPlace(t)
+	pull := pushAt(0, asset("1", "A"))
+	pull.SteamID = account
+	refused := func(why, code string, kind fault.Kind) {
+		t.Helper()
+		_, err := p.Sync(t.Context(), "u", pull, inventory.Normal)
+		if f := fault.Of(err); f == nil || f.Code != code || f.Kind != kind {
+			t.Errorf("%s: %v, want %s", why, err, code)
+		}
+		same(t, why+": rows", p.count(`SELECT count(*) FROM inventory`), 0)
+		same(t, why+": names queued", p.count(`SELECT count(*) FROM missing_price`), 0)
+	}
+	put := func(steamID string) {
+		t.Helper()
+		if err := p.PutUser(t.Context(), inventory.User{ID: "u", SteamID: steamID}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	refused("an unknown user", "user_not_found", fault.NotFound)
+	same(t, "users", p.count(`SELECT count(*) FROM platform_user`), 0)
+	put("76561198000000009")
+	refused("another account", "steam_id_changed", fault.Conflict)
+	put("")
+	refused("no account", "steam_id_changed", fault.Conflict)
+	put(account)
+	p.delete("u")
+	refused("a deleted user", "user_not_found", fault.NotFound)
+	put(account)
+	same(t, "the user's own", p.sync("u", pull), inventory.Result{Added: 1, QueuedNames: 1})
+}
+
+// delete deletes a user without looking at anything.
+func (p *place) delete(user string) {
+	p.Helper()
+	if err := p.store.InTx(p.Context(), func(tx *store.Tx) error {
+		held, err := tx.HoldUser(user)
+		if err != nil {
+			return err
+		}
+		return tx.DeleteUser(held.Key)
+	}); err != nil {
+		p.Fatal(err)
+	}
+}
+
+// TestRenew_CreatesNoUser is of a listing beside the deletion of its seller.
+func TestRenew_CreatesNoUser(t *testing.T) {
+	p := newPlace(t)
+	p.sync("u", pushAt(0, asset("1", "A")))
+	p.delete("u")
+	for _, user := range []string{"u", "nobody"} {
+		fresh, err := p.Renew(t.Context(), user, catalog.CS2, "2", noon.Add(-time.Hour))
+		if fresh || err != nil {
+			t.Errorf("%s: %v, %v", user, fresh, err)
+		}
+		if _, known, err := p.store.UserKey(t.Context(), user); known || err != nil {
+			t.Errorf("%s is known: %v", user, err)
+		}
+	}
+}
+
+// TestDeleteUser_TakesTheGreatestInventoryInBoundedTime deletes a user with two
+// inventories of the greatest size, all rows of which have something to inspect.
+func TestDeleteUser_TakesTheGreatestInventoryInBoundedTime(t *testing.T) {
+	p := newPlace(t)
+	for _, app := range []int32{catalog.CS2, catalog.Rust} {
+		push := pushAt(0, greatest()...)
+		push.AppID = app
+		p.sync("u", push)
+	}
+	p.sync("other", pushAt(0, asset("1", "name 1")))
+	begun := time.Now()
+	p.delete("u")
+	t.Logf("took %v", time.Since(begun))
+	if took := time.Since(begun); took > 30*time.Second {
+		t.Errorf("took %v", took)
+	}
+	same(t, "rows", p.count(`SELECT count(*) FROM inventory`), 1)
+	same(t, "inspections", p.count(`SELECT count(*) FROM inspection`), 0)
+	same(t, "snapshots", p.count(`SELECT count(*) FROM inventory_snapshot`), 1)
+}
+
 // greatest is as many assets as a push may have, each with something to inspect.
 func greatest() []inventory.Asset {
 	assets := make([]inventory.Asset, inventory.MaxItems)

@@ -53,14 +53,17 @@ func (s *Service) Create(ctx context.Context, o Offers, seal func(Tx, []Created)
 		return wrap("sync of the seller", err)
 	}
 	return s.o.InTx(ctx, func(tx Tx) error {
-		user, err := tx.EnsureUser(o.UserID)
-		if err != nil {
+		seller, err := tx.HoldUser(o.UserID)
+		switch {
+		case err != nil:
 			return wrap("user", err)
+		case !seller.Known():
+			return userNotFound()
 		}
 		created := make([]Created, len(o.Offers))
 		for i, offer := range o.Offers {
 			created[i] = Created{Offer: offer}
-			err := list(tx, user, &o, &created[i])
+			err := list(tx, seller.Key, &o, &created[i])
 			if refused := fault.Of(err); refused != nil && refused.Kind == fault.Conflict {
 				created[i].Refused = refused
 			} else if err != nil {
@@ -91,7 +94,7 @@ func (s *Service) sync(ctx context.Context, o *Offers) error {
 			return err
 		}
 	case !known:
-		return fault.New(fault.NotFound, "user_not_found", "Nobody has named this user: put the user, push an inventory or send one along.")
+		return userNotFound()
 	}
 	// Nothing else is to be had, or what is stored is newer: somebody else's sync of
 	// the same seller was faster.

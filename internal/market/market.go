@@ -16,6 +16,7 @@ import (
 	"assay/internal/money"
 	"assay/internal/once"
 	"assay/internal/pricing"
+	"assay/internal/user"
 	"assay/internal/wallet"
 	"assay/internal/wallet/fee"
 )
@@ -132,9 +133,19 @@ type Tx interface {
 	wallet.Tx
 	// ActiveFees returns the fee rules in force.
 	ActiveFees() (fee.Activation, error)
-	// EnsureUser returns the key of a user, and keeps others from syncing his
-	// inventory before the transaction ends.
+	// EnsureUser returns the key of a user, who is created if unknown or deleted, and
+	// holds the user: no other transaction syncs an inventory of, lists for, buys for
+	// or deletes the user before this one ends.
 	EnsureUser(userID string) (key int64, err error)
+	// HoldUser is EnsureUser without creating one.
+	HoldUser(userID string) (user.Held, error)
+	// OpenDeals reports, as of one moment, whether a user has active listings, and
+	// trades that are neither settled nor reversed.
+	OpenDeals(key int64) (listings, trades bool, err error)
+	// Wallets returns a user's accounts, each with its newest entry.
+	Wallets(userID string) ([]wallet.State, error)
+	// DeleteUser deletes a user that is held, except for the id.
+	DeleteUser(key int64) error
 	Asset(user int64, at Place) (*Asset, error)
 	// MoveAsset marks an asset as in transfer.
 	MoveAsset(user int64, at Place) error

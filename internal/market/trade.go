@@ -85,7 +85,7 @@ func (s *Service) Reverse(ctx context.Context, id int64) (Trade, error) {
 
 // keep ends the transfer of an asset that stays the seller's.
 func keep(tx Tx, t *Trade) error {
-	if _, err := tx.EnsureUser(t.Seller); err != nil { // a sync could find the trade pending
+	if _, err := tx.HoldUser(t.Seller); err != nil { // a sync could find the trade pending
 		return err
 	}
 	return tx.KeepAsset(t.SellerKey, t.Place)

@@ -8,27 +8,9 @@ import (
 	"strings"
 
 	"assay/internal/catalog"
-	"assay/internal/fault"
 	"assay/internal/inventory"
 	"assay/internal/money"
 )
-
-// EnsureUser returns the key of a user, who is created if new. Nobody else
-// writes the user's inventories before the transaction ends.
-func (t *Tx) EnsureUser(userID string) (int64, error) {
-	find := `SELECT id FROM platform_user WHERE user_id = $1` + t.d.lock()
-	var key int64
-	err := t.queryRow(find, userID).Scan(&key)
-	if !errors.Is(err, sql.ErrNoRows) {
-		return key, err
-	}
-	err = t.queryRow(`INSERT INTO platform_user (user_id, created_at) VALUES ($1, $2) ON CONFLICT (user_id) DO NOTHING RETURNING id`,
-		userID, micros(t.now)).Scan(&key)
-	if errors.Is(err, sql.ErrNoRows) { // somebody else was faster
-		err = t.queryRow(find, userID).Scan(&key)
-	}
-	return key, err
-}
 
 // InventoryAsOf returns the moment, in microseconds, of the stored inventory of
 // a user, game and context; 0 if there is none.
@@ -220,18 +202,4 @@ func (t *Tx) RemoveInventory(ids []int64) error {
 		return err
 	}
 	return t.RemoveInspections(ids)
-}
-
-// PutUser sets what the platform says of a user, who is created if new. Another
-// user's Steam id is a fault.Conflict.
-func (t *Tx) PutUser(u inventory.User) error {
-	_, err := t.exec(`
-		INSERT INTO platform_user (user_id, steam_id, display_name, leaderboard, created_at) VALUES ($1, $2, $3, $4, $5)
-		ON CONFLICT (user_id) DO UPDATE SET steam_id = excluded.steam_id, display_name = excluded.display_name,
-			leaderboard = CASE WHEN $6 THEN platform_user.leaderboard ELSE excluded.leaderboard END`,
-		u.ID, u.SteamID, u.DisplayName, u.Leaderboard, micros(t.now), u.KeepLeaderboard)
-	if twice(err) { // of users' own ids there is no other row than theirs
-		return fault.New(fault.Conflict, "steam_id_taken", "Another user has this steamId: put that one without it first.")
-	}
-	return err
 }

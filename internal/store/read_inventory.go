@@ -4,16 +4,13 @@ import (
 	"context"
 	"database/sql"
 	"errors"
-	"strings"
 	"time"
-	"unicode/utf8"
 
 	"github.com/go-json-experiment/json"
 
 	"assay/internal/inventory"
 	"assay/internal/money"
 	"assay/internal/pricing"
-	"assay/internal/user"
 )
 
 // InventoryRow is an asset with its value.
@@ -33,15 +30,6 @@ type InventoryRow struct {
 	// is nothing to inspect.
 	Inspection  inventory.Inspection
 	Certificate string // that Steam's properties have; empty: none
-}
-
-// UserKey returns the key of a user; ok is false for one that nobody has named.
-func (s *Store) UserKey(ctx context.Context, userID string) (key int64, ok bool, err error) {
-	err = s.reserved.QueryRowContext(ctx, `SELECT id FROM platform_user WHERE user_id = $1`, userID).Scan(&key)
-	if errors.Is(err, sql.ErrNoRows) {
-		return 0, false, nil
-	}
-	return key, err == nil, err
 }
 
 // Inventory returns a user's rows of a game (0: all) with ids above after.
@@ -93,24 +81,4 @@ func (s *Store) InventoryTotal(ctx context.Context, user int64, app int32) (Inve
 		t.Value = t.Value.Add(money.Micro(g.value), g.amount)
 	}
 	return t, err
-}
-
-// Users lists users whose ids begin with prefix, in byte order of the ids, after one
-// of them.
-func (s *Store) Users(ctx context.Context, prefix, after string, limit int) ([]inventory.User, error) {
-	// No id with the prefix is greater: it has room for fewer of the greatest rune.
-	last := prefix + strings.Repeat(string(utf8.MaxRune), user.MaxID/utf8.UTFMax+1)
-	return collect(ctx, s.read, func(r *sql.Rows, u *inventory.User) error {
-		return r.Scan(&u.ID, &u.SteamID, &u.DisplayName, &u.Leaderboard)
-	}, `
-		SELECT user_id, steam_id, display_name, leaderboard FROM platform_user
-		WHERE user_id >= $1 AND user_id > $2 AND user_id <= $3 ORDER BY user_id LIMIT $4`, prefix, after, last, limit)
-}
-
-// User returns what the platform says of a user.
-func (s *Store) User(ctx context.Context, userID string) (inventory.User, error) {
-	u := inventory.User{ID: userID}
-	err := s.reserved.QueryRowContext(ctx, `SELECT steam_id, display_name, leaderboard FROM platform_user WHERE user_id = $1`, userID).
-		Scan(&u.SteamID, &u.DisplayName, &u.Leaderboard)
-	return u, err
 }

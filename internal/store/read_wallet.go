@@ -72,11 +72,18 @@ func (t *Tx) SetLedgerKey(m wallet.KeyMark) error {
 // Wallets returns a user's accounts as of one moment, by currency, each with its newest
 // entry; of a house user, those of all its shards.
 func (s *Store) Wallets(ctx context.Context, user string) ([]wallet.State, error) {
+	return wallets(ctx, s.read, user)
+}
+
+// Wallets is that of Store, within the transaction.
+func (t *Tx) Wallets(user string) ([]wallet.State, error) { return wallets(t.ctx, t.tx, user) }
+
+func wallets(ctx context.Context, q querier, user string) ([]wallet.State, error) {
 	from, to := "~", "" // no shards
 	if wallet.IsHouse(user) {
 		from, to = user+":", user+";"
 	}
-	return collect(ctx, s.read, func(r *sql.Rows, a *wallet.State) error {
+	return collect(ctx, q, func(r *sql.Rows, a *wallet.State) error {
 		var hash, mac []byte
 		var e wallet.Entry
 		h := &a.Head

@@ -34,15 +34,36 @@ func (t *Tx) CountTrade(day int64, d market.Trade, c market.Counts) error {
 		return err
 	}
 	slot := d.ID % traderSlots
-	var version int64
-	if err := t.queryRow(`
-		INSERT INTO trader_version (slot, version) VALUES ($1, 1)
-		ON CONFLICT (slot) DO UPDATE SET version = trader_version.version + 1 RETURNING version`, slot).Scan(&version); err != nil {
+	version, err := t.nextTraderVersion(slot)
+	if err != nil {
 		return err
 	}
-	_, err := t.exec(`
+	_, err = t.exec(`
 		INSERT INTO trader (user_key, slot, version) VALUES ($1, $3, $4), ($2, $3, $4)
 		ON CONFLICT (user_key) DO UPDATE SET slot = excluded.slot, version = excluded.version`, first, second, slot, version)
+	return err
+}
+
+// nextTraderVersion holds a slot and returns its next version.
+func (t *Tx) nextTraderVersion(slot int64) (version int64, err error) {
+	err = t.queryRow(`
+		INSERT INTO trader_version (slot, version) VALUES ($1, 1)
+		ON CONFLICT (slot) DO UPDATE SET version = trader_version.version + 1 RETURNING version`, slot).Scan(&version)
+	return version, err
+}
+
+// unrank notes that a user who was deleted has no figures any more.
+func (t *Tx) unrank(user int64) error {
+	var traded bool
+	if err := t.queryRow(`SELECT EXISTS (SELECT 1 FROM trader WHERE user_key = $1)`, user).Scan(&traded); err != nil || !traded {
+		return err
+	}
+	slot := user % traderSlots
+	version, err := t.nextTraderVersion(slot)
+	if err != nil {
+		return err
+	}
+	_, err = t.exec(`UPDATE trader SET slot = $2, version = $3 WHERE user_key = $1`, user, slot, version)
 	return err
 }
 
@@ -108,7 +129,8 @@ SELECT user_key, CAST(sum(trades) AS bigint), CAST(sum(reversed) AS bigint), cou
 FROM `
 	traderPairs = `
 (SELECT p.user_key, p.other_key, sum(p.trades) AS trades, sum(p.reversed) AS reversed, sum(p.volume) AS volume, sum(p.ranked) AS ranked FROM `
-	traderGroups = ` GROUP BY user_key HAVING sum(trades) > 0`
+	// Trades count for the other user even if one of the two was deleted.
+	traderGroups = ` GROUP BY user_key HAVING sum(trades) > 0 AND user_key NOT IN (SELECT id FROM platform_user WHERE deleted_at <> 0)`
 
 	tradersEver   = traderSums + `trader_pair WHERE day = 0` + traderGroups
 	tradersWithin = traderSums + traderPairs + `trader_pair p WHERE p.day BETWEEN $1 AND $2 GROUP BY p.user_key, p.other_key) p` + traderGroups

@@ -16,6 +16,16 @@ const MaxID = 128
 // such an id.
 const House = "house:"
 
+// Held is a user as a transaction holds it.
+type Held struct {
+	Key     int64  // 0: no user ever had that id
+	SteamID string // empty: none
+	Deleted bool
+}
+
+// Known reports whether there is such a user: one that was created and not deleted.
+func (h Held) Known() bool { return h.Key != 0 && !h.Deleted }
+
 // Reserved reports whether an id is one of the ledger's own accounts.
 func Reserved(id string) bool { return strings.HasPrefix(id, House) }
 

@@ -41,6 +41,7 @@ func main() {
 	f.price()
 	f.digits()
 	f.sell()
+	f.leave()
 	fmt.Printf("%d prices are the same to the digit\n", len(f.names))
 }
 
@@ -162,4 +163,16 @@ func (f *flow) sell() {
 	verified, err := f.api.GetFunctionsAdminWalletLedgerUserIdVerifyWithResponse(f.ctx, "seller", nil)
 	report := must(verified.JSON200, verified.Body, err)
 	check("the verification", report.Ok && report.Status == VerificationStatusOk && len(report.Checks) > 20, report)
+}
+
+// leave deletes a user, which one with an open trade cannot be.
+func (f *flow) leave() {
+	refused, err := f.api.DeleteUsersUserIdWithResponse(f.ctx, "buyer")
+	check("a refused deletion", must(refused.ApplicationproblemJSON409, refused.Body, err).Code == ProblemCodeUserHasTrades, string(refused.Body))
+	put, err := f.api.PutUsersUserIdWithResponse(f.ctx, "gone", UserBody{})
+	must(put.JSON200, put.Body, err)
+	deleted, err := f.api.DeleteUsersUserIdWithResponse(f.ctx, "gone")
+	check("a deletion", err == nil && deleted.StatusCode() == 204, err)
+	found, err := f.api.GetUsersUserIdWithResponse(f.ctx, "gone")
+	check("a deleted user", must(found.ApplicationproblemJSON404, found.Body, err).Code == ProblemCodeUserNotFound, string(found.Body))
 }

@@ -154,11 +154,7 @@ func (s *Syncer) run(w wanted, p *pull) (result inventory.Result, err error) {
 		}
 		return result, err
 	}
-	if now, err := s.o.SteamID(ctx, w.userID); err != nil {
-		return result, err
-	} else if now != w.steamID {
-		return result, fault.New(fault.Conflict, "steam_id_changed", "The user has another Steam id since: ask again.")
-	}
+	push.SteamID = w.steamID
 	return s.o.Sync(ctx, w.userID, push, s.forget(w, p))
 }
 

@@ -122,6 +122,7 @@ func Run(t *testing.T, open Open) {
 		"a user is made once by many":                    usersRace,
 		"a Steam id is one user's":                       steamIDs,
 		"users are listed by how their ids begin":        usersByPrefix,
+		"a deleted user is unknown":                      usersAreDeleted,
 		"one of many gets a Steam id":                    steamIDsRace,
 		"overlapping syncs queue each name once":         syncsRace,
 		"a settle beside syncs leaves no stale value":    syncAndSettleRace,

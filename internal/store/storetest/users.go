@@ -1,12 +1,15 @@
 package storetest
 
 import (
+	"database/sql"
+	"errors"
 	"fmt"
 	"sync/atomic"
 
 	"assay/internal/fault"
 	"assay/internal/inventory"
 	"assay/internal/store"
+	"assay/internal/user"
 )
 
 const someSteamID = "76561198000000001"
@@ -81,4 +84,91 @@ func steamIDsRace(f *fixture) {
 		}
 	})
 	f.is("users who have it", got.Load(), int64(1))
+}
+
+func usersAreDeleted(f *fixture) {
+	hold := func(id string) (u user.Held) {
+		f.tx(func(tx *store.Tx) (err error) {
+			u, err = tx.HoldUser(id)
+			return err
+		})
+		return u
+	}
+	known := func(id string) bool {
+		_, ok, err := f.s.UserKey(f.Context(), id)
+		f.must(err)
+		_, err = f.s.User(f.Context(), id)
+		if ok != (err == nil) || !ok && !errors.Is(err, sql.ErrNoRows) {
+			f.Errorf("%s: known %v, %v", id, ok, err)
+		}
+		f.is(id+" is held as known", hold(id).Known(), ok)
+		return ok
+	}
+	put := func(u inventory.User) error {
+		return f.s.InTx(f.Context(), func(tx *store.Tx) error { return tx.PutUser(u) })
+	}
+	deleted := func(id string) {
+		f.tx(func(tx *store.Tx) error {
+			u, err := tx.HoldUser(id)
+			if err != nil {
+				return err
+			}
+			return tx.DeleteUser(u.Key)
+		})
+	}
+
+	items := f.items("A", "B")
+	a, b := f.own("a", items...), f.own("b", items...)
+	f.must(put(inventory.User{ID: "a", SteamID: someSteamID, DisplayName: "Ada", Leaderboard: true}))
+	f.tx(func(tx *store.Tx) error {
+		if err := tx.SetInventoryAsOf(a, app, "2", 5); err != nil {
+			return err
+		}
+		return tx.PutUninspected(a, app, "2", []inventory.Due{{AssetID: assetID(0), State: inventory.InspectPending}})
+	})
+	f.is("a is known", known("a"), true)
+	f.is("nobody is held", hold("nobody"), user.Held{})
+	f.is("a is held", hold("a"), user.Held{Key: a, SteamID: someSteamID})
+
+	deleted("a")
+	f.is("a is known after the deletion", known("a"), false)
+	f.is("a is held after the deletion", hold("a"), user.Held{Key: a, Deleted: true})
+	f.is("b is known", known("b"), true)
+	users, err := f.s.Users(f.Context(), "", "", 10)
+	f.must(err)
+	f.is("users that are listed", len(users), 1)
+	total, err := f.s.InventoryTotal(f.Context(), b, 0)
+	f.must(err)
+	f.is("rows of b", total.Rows, int64(2))
+	f.must(f.putUser("b", someSteamID)) // it is free again
+
+	// Each way to create a user creates a deleted one anew, under the same key.
+	for _, again := range []func() error{
+		func() error { f.own("a"); return nil },
+		func() error { return put(inventory.User{ID: "a", Leaderboard: true, KeepLeaderboard: true}) },
+	} {
+		f.must(again())
+		u, err := f.s.User(f.Context(), "a")
+		f.must(err)
+		f.is("a anew", u, inventory.User{ID: "a", Leaderboard: true})
+		f.is("key of a anew", hold("a").Key, a)
+		total, err := f.s.InventoryTotal(f.Context(), a, 0)
+		f.must(err)
+		f.is("rows of a anew", total.Rows, int64(0))
+		f.tx(func(tx *store.Tx) error {
+			at, err := tx.InventoryAsOf(a, app, "2")
+			f.is("inventory of a anew is of", at, int64(0))
+			if err != nil {
+				return err
+			}
+			due, err := tx.ClaimUninspected(10)
+			f.is("rows of a to inspect", len(due), 0)
+			return err
+		})
+		deleted("a")
+	}
+	f.must(put(inventory.User{ID: "a", Leaderboard: false}))
+	u, err := f.s.User(f.Context(), "a")
+	f.must(err)
+	f.is("a anew and opted out", u, inventory.User{ID: "a"})
 }

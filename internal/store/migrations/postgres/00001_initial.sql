@@ -442,9 +442,11 @@ CREATE TABLE platform_user (
     steam_id     text    NOT NULL DEFAULT '',
     display_name text    NOT NULL DEFAULT '',
     leaderboard  boolean NOT NULL DEFAULT true,
-    created_at   bigint  NOT NULL
+    created_at   bigint  NOT NULL,
+    deleted_at   bigint  NOT NULL DEFAULT 0 -- 0: not deleted; the row of a deleted user keeps the id that trades name
 );
 CREATE UNIQUE INDEX platform_user_steam ON platform_user (steam_id) WHERE steam_id <> '';
+CREATE INDEX platform_user_deleted ON platform_user (id) WHERE deleted_at <> 0;
 
 -- The moment of the newest inventory of a user, game and context.
 CREATE TABLE inventory_snapshot (

@@ -1,0 +1,198 @@
+package e2e
+
+import (
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"assay/internal/randtest"
+)
+
+// user is what the tests read of a user.
+type user struct {
+	UserID               string
+	SteamID, DisplayName *string
+	Leaderboard          bool
+}
+
+// deleteUser deletes a user, who is refused with a code where one is wanted.
+func (s *server) deleteUser(id, code string) {
+	s.t.Helper()
+	want := http.StatusNoContent
+	if code != "" {
+		want = http.StatusConflict
+	}
+	status, answer, err := s.call(http.MethodDelete, "/api/users/"+id, nil)
+	if err != nil || status != want || code == "" && len(answer) != 0 || code != "" && !strings.Contains(string(answer), `"code":"`+code+`"`) {
+		s.t.Errorf("delete %s: %d %s, %v, want %d %s", id, status, answer, err, want, code)
+	}
+}
+
+// putUser puts a user and returns it as it is stored then.
+func (s *server) putUser(id, body string) (u user) {
+	s.t.Helper()
+	status, answer, err := s.call(http.MethodPut, "/api/users/"+id, strings.NewReader(body))
+	if err != nil || status != http.StatusOK || json.Unmarshal(answer, &u) != nil {
+		s.t.Fatal(status, string(answer), err)
+	}
+	return u
+}
+
+// TestUsers_AreDeletedAndTheLedgerKeepsTheirIDs takes a seller and a buyer from a push to
+// a settled trade, through every refusal, deletes both and creates the seller anew.
+func TestUsers_AreDeletedAndTheLedgerKeepsTheirIDs(t *testing.T) {
+	t.Parallel()
+	onBoth(t, func(t *testing.T, on engine) {
+		t.Parallel()
+		s := on.newServer(t, "TRADE_HOLD=1s")
+		s.start()
+		const steamID = "76561198000000001"
+		listings := s.list("seller", 3, 1_000)
+		s.putUser("seller", `{"displayName":"Ada"}`)
+		s.deposit("buyer", 1_000)
+		s.deleteUser("seller", "user_has_listings")
+		trade := s.bought(listings[0], "buyer")
+		if status, answer, err := s.call(http.MethodPost, "/api/listings/cancel", strings.NewReader(`{"ids":["`+listings[1]+`","`+listings[2]+`"]}`)); status != http.StatusOK {
+			t.Fatal(string(answer), err)
+		}
+		s.deleteUser("seller", "user_has_trades")
+		s.deleteUser("buyer", "user_has_trades")
+		s.moveTrade(trade.ID, "complete", http.StatusOK)
+		s.await("the ranks", func() bool { return len(s.ranked()) == 2 })
+		s.await("the settlement", func() bool {
+			s.get("/api/trades/"+trade.ID, &trade)
+			return trade.State == "settled"
+		})
+		s.deleteUser("seller", "user_has_money")
+		body := `{"kind":"withdrawal","currency":"USD","amount":950}`
+		if status, answer, err := s.keyed(ledgerPath+"seller/entries", "withdrawal", body); status != http.StatusCreated {
+			t.Fatal(string(answer), err)
+		}
+		var page struct{ Rows int }
+		if s.get("/api/inventory/seller", &page); page.Rows != 3 {
+			t.Errorf("%d rows after refusals", page.Rows)
+		}
+		s.putUser("seller", `{"displayName":"Ada","steamId":"`+steamID+`"}`)
+		s.deleteUser("seller", "")
+		s.deleteUser("seller", "")
+		s.deleteUser("buyer", "")
+
+		for _, gone := range []string{"/api/users/seller", "/api/inventory/seller", "/api/users/buyer"} {
+			if status, answer, err := s.call(http.MethodGet, gone, nil); status != http.StatusNotFound || !strings.Contains(string(answer), "user_not_found") {
+				t.Errorf("%s: %d %s, %v", gone, status, answer, err)
+			}
+		}
+		for _, empty := range []string{"/api/listings?userId=seller", "/api/trades?userId=buyer"} {
+			if rows := all[listed](s, empty); len(rows) != 0 {
+				t.Errorf("%s: %v", empty, rows)
+			}
+		}
+		s.await("ranks without the deleted", func() bool { return len(s.ranked()) == 0 })
+		other := s.putUser("other", `{"steamId":"`+steamID+`"}`)
+		if *other.SteamID != steamID {
+			t.Errorf("%+v", other)
+		}
+
+		// What the ledger and trades name is there, and verifies.
+		if s.get("/api/trades/"+trade.ID, &trade); trade.SellerID != "seller" || trade.BuyerID != "buyer" || trade.Net != 950 {
+			t.Errorf("%+v", trade)
+		}
+		s.purses("after the deletion", map[string]string{"seller": "0/0", "buyer": "0/0", "house:fee": "50/0"})
+		for _, id := range []string{"seller", "buyer"} {
+			var v verification
+			if s.get(ledgerPath+id+"/verify", &v); v.Status != "ok" {
+				t.Errorf("%s: %s, %v", id, v.Status, v.failed())
+			}
+			if entries := all[listed](s, ledgerPath+id+"/entries"); len(entries) < 3 {
+				t.Errorf("%s has %d entries", id, len(entries))
+			}
+		}
+		s.command(0, "verify", "--all")
+
+		// A repeated purchase is answered as before, and a push creates the user anew.
+		if again := s.bought(listings[0], "buyer"); again.ID != trade.ID || again.State != "pending" {
+			t.Errorf("%+v", again)
+		}
+		s.push("seller", 730, []asset{{AssetID: "7", MarketHashName: "Item"}})
+		var anew user
+		if s.get("/api/users/seller", &anew); anew.SteamID != nil || anew.DisplayName != nil || !anew.Leaderboard {
+			t.Errorf("%+v", anew)
+		}
+		if s.get("/api/inventory/seller", &page); page.Rows != 1 {
+			t.Errorf("%d rows anew", page.Rows)
+		}
+	})
+}
+
+// listed is a row of any list.
+type listed struct{ ID string }
+
+// ranked returns the display names of the leaderboard.
+func (s *server) ranked() (names []string) {
+	s.t.Helper()
+	var board struct {
+		Items []struct{ DisplayName string }
+	}
+	s.get("/api/community/top-traders?period=all", &board)
+	for _, i := range board.Items {
+		names = append(names, i.DisplayName)
+	}
+	return names
+}
+
+// TestUsers_KillingTheProcessLeavesNoHalfOfAUser kills a server at random moments of the
+// deletion of a user with many rows, and deletes again.
+func TestUsers_KillingTheProcessLeavesNoHalfOfAUser(t *testing.T) {
+	t.Parallel()
+	onBoth(t, func(t *testing.T, on engine) {
+		t.Parallel()
+		const rows = 5_000
+		s := on.newServer(t)
+		r := randtest.New(t)
+		s.start()
+		items := make([]asset, rows)
+		for i := range items {
+			items[i] = asset{AssetID: strconv.Itoa(i), MarketHashName: fmt.Sprint("Item ", i%50), Inspect: "S1A2D3"}
+		}
+		whole, gone := 0, 0
+		for round := range randtest.Count(6, 60) {
+			s.push("u", 730, items)
+			s.putUser("u", `{"displayName":"Ada"}`)
+			sent := make(chan struct{})
+			go func() {
+				defer close(sent)
+				_, _, _ = s.call(http.MethodDelete, "/api/users/u", nil) // killed: any answer will do
+			}()
+			time.Sleep(time.Duration(r.IntN(80)) * time.Millisecond)
+			s.kill()
+			<-sent
+			s.start()
+			var page struct{ Rows int }
+			switch status, answer, err := s.call(http.MethodGet, "/api/users/u", nil); {
+			case err != nil:
+				t.Fatal(err)
+			case status == http.StatusNotFound:
+				gone++
+				s.putUser("u", `{}`) // shows what there is of an inventory
+				if s.get("/api/inventory/u", &page); page.Rows != 0 {
+					t.Errorf("round %d: deleted, and %d rows are left", round, page.Rows)
+				}
+			default:
+				whole++
+				var u user
+				if err := json.Unmarshal(answer, &u); err != nil || u.DisplayName == nil {
+					t.Errorf("round %d: %s, %v", round, answer, err)
+				}
+				if s.get("/api/inventory/u", &page); page.Rows != rows {
+					t.Errorf("round %d: not deleted, and %d rows are left", round, page.Rows)
+				}
+			}
+			s.deleteUser("u", "")
+		}
+		t.Logf("%d deleted, %d not", gone, whole)
+	})
+}

@@ -1,0 +1,283 @@
+package market_test
+
+import (
+	"fmt"
+	"sync"
+	"testing"
+	"time"
+
+	"assay/internal/fault"
+	"assay/internal/inventory"
+	"assay/internal/market"
+	"assay/internal/randtest"
+	"assay/internal/store"
+	"assay/internal/wallet"
+)
+
+func (w *world) remove(user string) error { return w.m.DeleteUser(w.Context(), user) }
+
+// withdraw takes all that a user has.
+func (w *world) withdraw(user string) {
+	w.Helper()
+	accounts, err := w.s.Wallets(w.Context(), user)
+	w.must(err)
+	for _, a := range accounts {
+		if a.Head.Balance == 0 {
+			continue
+		}
+		w.must(w.s.InTx(w.Context(), func(tx *store.Tx) error {
+			_, err := w.ledger.Withdraw(tx, a.Head.Account, a.Head.Balance, wallet.Request{})
+			return err
+		}))
+	}
+}
+
+// known reports whether there is such a user, and how many rows the user has.
+func (w *world) known(user string) (known bool, rows int64) {
+	w.Helper()
+	key, known, err := w.s.UserKey(w.Context(), user)
+	w.must(err)
+	if known {
+		total, err := w.s.InventoryTotal(w.Context(), key, 0)
+		w.must(err)
+		rows = total.Rows
+	}
+	return known, rows
+}
+
+// TestDeleteUser_RefusesWhoHasListingsTradesOrMoney takes a seller and a buyer through a
+// sale: at each step one reason is there, and nothing changes.
+func TestDeleteUser_RefusesWhoHasListingsTradesOrMoney(t *testing.T) {
+	w := newWorld(t)
+	w.refused(w.remove("nobody"), fault.NotFound, "user_not_found")
+	w.refused(w.remove("house:fee"), fault.Unprocessable, "reserved_user")
+	raw := w.db.Raw(t)
+	defer raw.Close()
+	refused := func(user, code string) {
+		t.Helper()
+		before := w.db.Version(t, raw)
+		w.refused(w.remove(user), fault.Conflict, code)
+		if after := w.db.Version(t, raw); after != before {
+			t.Errorf("a refused deletion of %s changed something", user)
+		}
+		if known, _ := w.known(user); !known {
+			t.Errorf("%s is unknown after %s", user, code)
+		}
+	}
+	w.push("u", asset("1", "x"), asset("2", "x"))
+	l := w.mustList("u", "1", 1000)
+	refused("u", "user_has_listings")
+	w.push("b")
+	w.deposit("b", "EUR", 1)
+	w.deposit("b", "USD", 1000)
+	refused("b", "user_has_money")
+	trade, err := w.buy(l.ID, "b")
+	w.must(err)
+	refused("u", "user_has_trades")
+	refused("b", "user_has_trades")
+	_, err = w.m.Complete(t.Context(), trade.ID)
+	w.must(err)
+	refused("u", "user_has_trades")
+	refused("b", "user_has_trades")
+	w.pass(168 * time.Hour)
+	w.must(w.m.SettleDue(t.Context()))
+	refused("u", "user_has_money")
+	refused("b", "user_has_money") // 1 cent of another currency
+	w.withdraw("u")
+	w.withdraw("b")
+	w.must(w.remove("u"))
+	w.must(w.remove("b"))
+}
+
+// TestDeleteUser_LeavesWhatTheLedgerNames deletes both users of a settled trade, twice.
+func TestDeleteUser_LeavesWhatTheLedgerNames(t *testing.T) {
+	w := newWorld(t)
+	w.name("u", "Ada", true)
+	trade := w.traded("u", 1000, "b", "c")[0]
+	r := w.reader()
+	if top := w.top(r, "all", "volume"); len(top) != 3 || top[0].DisplayName != "Ada" {
+		t.Fatalf("%+v", top)
+	}
+	w.pass(168 * time.Hour)
+	w.must(w.m.SettleDue(t.Context()))
+	raw := w.db.Raw(t)
+	defer raw.Close()
+	for _, user := range []string{"u", "b"} {
+		w.withdraw(user)
+		before := w.db.Version(t, raw)
+		w.must(w.remove(user))
+		at := w.db.Version(t, raw)
+		w.must(w.remove(user))
+		if w.db.Version(t, raw) != at || at == before {
+			t.Errorf("a repeated deletion of %s changed something", user)
+		}
+		if known, _ := w.known(user); known {
+			t.Errorf("%s is known", user)
+		}
+	}
+	// The third one's figures still count both.
+	for _, r := range []struct {
+		name string
+		top  int
+	}{{"all", len(w.top(r, "all", "volume"))}, {"30d", len(w.top(r, "30d", "trades"))}, {"a new instance", len(w.top(w.reader(), "all", "volume"))}} {
+		if r.top != 1 {
+			t.Errorf("%s: %d traders, want 1", r.name, r.top)
+		}
+	}
+	got, err := w.s.Trade(t.Context(), trade.ID)
+	w.must(err)
+	if got.Seller != "u" || got.Buyer != "b" || got.State != market.Settled || got.Net != trade.Net {
+		t.Errorf("%+v", got)
+	}
+	if l, err := w.s.Listing(t.Context(), trade.ListingID); err != nil || l.Seller != "u" || l.State != market.Sold {
+		t.Errorf("%+v, %v", l, err)
+	}
+	w.has(map[string]string{"u": "0/0", "b": "0/0"})
+
+	// A push creates the user anew, with the old trades and nothing else.
+	w.push("u", asset("9", "x"))
+	if known, rows := w.known("u"); !known || rows != 1 {
+		t.Errorf("u anew: known %v, %d rows", known, rows)
+	}
+	if top := w.top(w.reader(), "all", "volume"); len(top) != 2 || top[0].DisplayName != "anonymous" {
+		t.Errorf("%+v", top)
+	}
+	w.mustList("u", "9", 1)
+}
+
+// TestCreate_CreatesNoUser deletes the seller between the sync and the listing.
+func TestCreate_CreatesNoUser(t *testing.T) {
+	w := newWorld(t)
+	w.steam["u"] = func() error {
+		w.push("u", asset("1", "x"))
+		return w.remove("u")
+	}
+	_, err := w.list("u", "1", 1)
+	w.refused(err, fault.NotFound, "user_not_found")
+	if known, _ := w.known("u"); known {
+		t.Error("the listing created the user anew")
+	}
+}
+
+// TestDeleteUser_BesideEverythingElseLeavesNoHalfOfAUser deletes users while they are
+// pushed, list, buy, cancel and withdraw. Whatever came first, a user is either known
+// or has no rows, no active listing and no open trade; and no money is lost.
+func TestDeleteUser_BesideEverythingElseLeavesNoHalfOfAUser(t *testing.T) {
+	w := newWorld(t)
+	const users = 3
+	rounds := randtest.Count(12, 60)
+	name := func(i int) string { return fmt.Sprint("user ", i%users) }
+	assets := []inventory.Asset{asset("1", "x"), asset("2", "y"), asset("3", "x")}
+	for i := range users {
+		w.push(name(i), assets...)
+	}
+	var deleted, refused, sold int
+	var mu sync.Mutex
+	note := func(n *int) {
+		mu.Lock()
+		defer mu.Unlock()
+		*n++
+	}
+	may := func(err error, what string) bool {
+		if f := fault.Of(err); err != nil && (f == nil || f.Kind != fault.Conflict && f.Kind != fault.NotFound && f.Code != "inventory_unavailable") {
+			t.Errorf("%s: %v", what, err)
+		}
+		return err == nil
+	}
+	var wg sync.WaitGroup
+	for i := range users {
+		wg.Go(func() {
+			for range rounds {
+				switch err := w.remove(name(i)); {
+				case may(err, "delete"):
+					note(&deleted)
+				default:
+					note(&refused)
+				}
+			}
+		})
+		wg.Go(func() {
+			for round := range rounds {
+				_, err := sellers{w}.service().Sync(t.Context(), name(i), inventory.Push{
+					AppID: app, ContextID: ctx, SnapshotAt: w.clock(), Assets: assets[:1+round%3],
+				}, inventory.Normal)
+				may(err, "push")
+				_, err = w.list(name(i), assets[round%3].AssetID, 100)
+				may(err, "list")
+			}
+		})
+		wg.Go(func() {
+			for range rounds {
+				w.deposit(name(i+1), "USD", 100)
+				listings, err := w.s.Listings(t.Context(), store.ListingFilter{State: market.Active, Before: 1 << 62}, 100)
+				w.must(err)
+				for _, l := range listings {
+					if trade, err := w.buy(l.ID, name(i+1)); may(err, "buy") {
+						note(&sold)
+						_, err := w.m.Reverse(t.Context(), trade.ID)
+						may(err, "reverse")
+					} else {
+						_, err := w.m.Cancel(t.Context(), l.ID)
+						may(err, "cancel")
+					}
+				}
+				accounts, err := w.s.Wallets(t.Context(), name(i+1))
+				w.must(err)
+				may(w.s.InTx(t.Context(), func(tx *store.Tx) error {
+					if len(accounts) == 0 || accounts[0].Head.Available() == 0 {
+						return nil
+					}
+					_, err := w.ledger.Withdraw(tx, accounts[0].Head.Account, accounts[0].Head.Available(), wallet.Request{})
+					return err
+				}), "withdraw")
+			}
+		})
+	}
+	wg.Wait()
+	t.Logf("%d deletions, %d refused, %d sales", deleted, refused, sold)
+	if deleted < users || sold == 0 {
+		t.Error("nothing happened beside each other")
+	}
+	raw := w.db.Raw(t)
+	defer raw.Close()
+	for _, left := range []string{
+		`inventory WHERE user_key IN `, `inventory_snapshot WHERE user_key IN `, `inspection WHERE user_key IN `,
+		`listing WHERE state = 'active' AND seller_key IN `,
+		`trade WHERE state IN ('pending', 'completed') AND seller_key IN `, `trade WHERE state IN ('pending', 'completed') AND buyer_key IN `,
+		`platform_user WHERE steam_id || display_name <> '' AND id IN `,
+	} {
+		var n int
+		w.must(raw.QueryRowContext(t.Context(), `SELECT count(*) FROM `+left+`(SELECT id FROM platform_user WHERE deleted_at <> 0)`).Scan(&n))
+		if n != 0 {
+			t.Errorf("%d rows of deleted users: %s", n, left)
+		}
+	}
+	w.has(nil)
+	// In the end everybody can leave.
+	for i := range users {
+		for _, l := range w.active(name(i)) {
+			_, err := w.m.Cancel(t.Context(), l)
+			w.must(err)
+		}
+		w.withdraw(name(i))
+		if err := w.remove(name(i)); err != nil {
+			t.Errorf("%s at the end: %v", name(i), err)
+		}
+	}
+}
+
+// active returns the active listings of a user.
+func (w *world) active(user string) (ids []int64) {
+	w.Helper()
+	key, known, err := w.s.UserKey(w.Context(), user)
+	w.must(err)
+	if !known {
+		return nil
+	}
+	listings, err := w.s.Listings(w.Context(), store.ListingFilter{Seller: key, State: market.Active, Before: 1 << 62}, 100)
+	w.must(err)
+	for _, l := range listings {
+		ids = append(ids, l.ID)
+	}
+	return ids
+}
