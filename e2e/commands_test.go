@@ -33,6 +33,7 @@ func TestCommands_WorkWithARunningServer(t *testing.T) {
 			{"cancel|999999", 6, "job_not_found"},
 			{"retry-failed|999999", 6, "job_not_found"},
 			{"prices|--search|a", 0, "NAME"},
+			{"prices|nothing is named so|--accept", 6, "item_not_found"},
 			{"provider|list", 0, "sim"},
 			{"provider|pause|sim", 0, "sim is paused"},
 			{"provider|list", 0, "paused"},

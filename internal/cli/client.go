@@ -279,12 +279,24 @@ func (c *client) providerDebug(ctx context.Context) (view.ProviderDebug, error) 
 // item returns an item's price with its explanation.
 func (c *client) item(ctx context.Context, appID int32, name, phase string) (view.ItemDetail, error) {
 	var a view.ItemDetail
+	err := c.do(ctx, request{path: "/api/prices/items/" + segment(name), query: itemQuery(appID, phase), with: c.market}, &a)
+	return a, err
+}
+
+// acceptItem makes the price of an item that is held back its price.
+func (c *client) acceptItem(ctx context.Context, appID int32, name, phase string) (view.ItemDetail, error) {
+	var a view.ItemDetail
+	path := marketPrices + "/items/" + segment(name) + "/accept"
+	err := c.do(ctx, request{method: http.MethodPost, path: path, query: itemQuery(appID, phase), with: c.market}, &a)
+	return a, err
+}
+
+func itemQuery(appID int32, phase string) url.Values {
 	q := url.Values{"appId": {strconv.Itoa(int(appID))}}
 	if phase != "" {
 		q.Set("phase", phase)
 	}
-	err := c.do(ctx, request{path: "/api/prices/items/" + segment(name), query: q, with: c.market}, &a)
-	return a, err
+	return q
 }
 
 // items calls each with every item of a game, page by page.

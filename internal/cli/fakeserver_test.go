@@ -41,6 +41,7 @@ func newFakeServer(t testing.TB) *fakeServer {
 	mux.HandleFunc("GET /api/prices/items", market(searchItems))
 	mux.HandleFunc("GET /api/market-prices/status", market(answer(200, statusIdle)))
 	mux.HandleFunc("GET /api/prices/items/{name}", market(f.item))
+	mux.HandleFunc("POST /api/market-prices/items/{name}/accept", market(f.item))
 	mux.HandleFunc("GET /api/users", platform(listUsers))
 	mux.HandleFunc("POST /api/inventory/{user}/sync", platform(f.sync))
 	mux.HandleFunc("GET /api/inventory/{user}", platform(f.inventory))

@@ -20,6 +20,7 @@ type pricesCmd struct {
 	AppID  int32  `default:"730" placeholder:"ID" help:"Steam's number of the game."`
 	Phase  string `help:"Phase of a Doppler: \"Phase 2\", \"Ruby\", ..."`
 	Search string `placeholder:"TEXT" help:"List the items whose name contains this text, in any case, with their prices."`
+	Accept bool   `help:"Accept the price that is held back, on all inventory rows, and show the item."`
 	listFlags
 }
 
@@ -28,6 +29,7 @@ func (*pricesCmd) examples() []example {
 		{`prices "AK-47 | Redline (Field-Tested)"`, "show the price, every market's quote, and why it is used or not"},
 		{`prices --search redline`, "list the items whose name contains \"redline\""},
 		{`prices "★ Karambit | Doppler (Factory New)" --phase "Ruby"`, "show the price of one phase"},
+		{`prices "Sealed Graffiti | GLHF (Tiger Orange)" --accept`, "make the price that is held back the price of the item"},
 		{`prices "Large Wood Box" --app-id 252490 --json`, "print an item of another game as JSON"},
 	}
 }
@@ -37,6 +39,9 @@ func (c *pricesCmd) Run(ctx context.Context, s *session) error {
 	const help = "assay prices --help"
 	if (c.Name == "") == (c.Search == "") {
 		return &usageError{text: "give the name of an item, or --search TEXT", help: help}
+	}
+	if c.Accept && c.Name == "" {
+		return &usageError{text: "--accept needs the name of one item", help: help}
 	}
 	text := c.Name + c.Search
 	if err := errors.Join(catalog.CheckName(text), catalog.CheckPhase(c.Phase), c.check(help)); err != nil {
@@ -49,7 +54,11 @@ func (c *pricesCmd) Run(ctx context.Context, s *session) error {
 	if c.Search != "" {
 		return c.search(ctx, s, api)
 	}
-	item, err := api.item(ctx, c.AppID, c.Name, c.Phase)
+	show := api.item
+	if c.Accept {
+		show = api.acceptItem
+	}
+	item, err := show(ctx, c.AppID, c.Name, c.Phase)
 	if answer, ok := errors.AsType[*problem](err); ok && answer.Code == "item_not_found" {
 		answer.hint = c.suggestion(ctx, api)
 	}
