@@ -1,6 +1,8 @@
-// Package admission bounds how many expensive reads run at once. A flood of them
-// then leaves processor time and database connections to health checks, postings
-// and listings. It knows nothing of what the reads do.
+// Package admission bounds how many expensive reads run at once (Gate), lets equal ones
+// share a read (Coalescer), and lets background work give way to requests (Priority). A
+// flood of reads or a refresh then leaves processor time and database connections to
+// health checks, postings, listings and syncs. It knows nothing of what the reads and the
+// work do.
 package admission
 
 import (
@@ -104,11 +106,17 @@ func (g *Gate) leaver() func() {
 	began := time.Now()
 	return func() {
 		if g.anyWaits() {
-			time.AfterFunc(min(max(time.Since(began), leastRest), mostRest), g.release)
+			time.AfterFunc(restAfter(time.Since(began), 1), g.release)
 			return
 		}
 		g.release()
 	}
+}
+
+// restAfter returns how long nothing of a kind is read after a read that answered so
+// many requests.
+func restAfter(took time.Duration, answered int) time.Duration {
+	return min(max(took, time.Duration(answered)*leastRest), mostRest)
 }
 
 func (g *Gate) anyWaits() bool {

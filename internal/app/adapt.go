@@ -34,7 +34,14 @@ func (s refreshStore) InTx(ctx context.Context, fn func(refresh.Tx) error) error
 // control is what the API and the page may do to refreshes.
 type control struct {
 	*refresh.Engine
-	gate *admission.Gate // for dry runs
+	gate   *admission.Gate                            // for dry runs
+	dryRun map[bool]*admission.Coalescer[view.DryRun] // by forced
+}
+
+func newControl(e *refresh.Engine, g *admission.Gate) control {
+	return control{e, g, map[bool]*admission.Coalescer[view.DryRun]{
+		false: admission.NewCoalescer[view.DryRun](true), true: admission.NewCoalescer[view.DryRun](true),
+	}}
 }
 
 func (c control) Start(ctx context.Context, forced bool, by string) (id int64, started, forcedIgnored bool, err error) {
@@ -76,7 +83,13 @@ func (w wallets) Verify(ctx context.Context, userID, checkpoint string) (*audit.
 	return w.keeper.Verify(ctx, userID, checkpoint)
 }
 
+// DryRun returns what a refresh would do. Callers share the result, and must not change
+// it.
 func (c control) DryRun(ctx context.Context, forced bool) (view.DryRun, error) {
+	return c.dryRun[forced].Do(ctx, func(ctx context.Context) (view.DryRun, error) { return c.readDryRun(ctx, forced) })
+}
+
+func (c control) readDryRun(ctx context.Context, forced bool) (view.DryRun, error) {
 	leave, err := c.gate.Enter(ctx, admission.DryRun)
 	if err != nil {
 		return view.DryRun{}, err

@@ -211,7 +211,7 @@ func (a *App) buildServer() *http.Server {
 		Scheduled: a.work.Scheduled, Owner: a.owner, Version: a.version, Started: a.now(), Now: a.now, Logger: a.log,
 	})
 	gate := admission.New(admission.Slots())
-	bounded, refresher := view.NewBounded(a.reader, gate), control{a.engine, gate}
+	bounded, refresher := view.NewBounded(a.reader, gate), newControl(a.engine, gate)
 	failures, meters := access.NewFailures(a.now), newMetrics(a.reader, a.store, a.syncs)
 	users := inventories{a.inventories, a.syncs, a.store, a.market}
 	page := web.New(web.Deps{

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"time"
 
+	"assay/internal/admission"
 	"assay/internal/catalog"
 	"assay/internal/exchange"
 	"assay/internal/fault"
@@ -31,7 +32,7 @@ type Reader struct {
 	prices  *prices.Table
 	sets    sets
 	ranking *ranking.Ranking
-	status  *turns[counted]
+	status  *admission.Coalescer[counted]
 }
 
 // Options are what a Reader is made of.
@@ -61,7 +62,7 @@ func NewReader(o Options) *Reader {
 		o.Logger = slog.New(slog.DiscardHandler)
 	}
 	return &Reader{
-		o: o, prices: prices.New(o.Store), status: newTurns[counted](),
+		o: o, prices: prices.New(o.Store), status: admission.NewCoalescer[counted](false),
 		ranking: ranking.New(ranking.Options{Store: o.Store, Now: o.Now, Logger: o.Logger}),
 	}
 }
@@ -69,7 +70,7 @@ func NewReader(o Options) *Reader {
 // Status tells what runs and how fresh prices are. What it returns is shared by who
 // asked at the same time, and must not be changed.
 func (r *Reader) Status(ctx context.Context) (Status, error) {
-	c, err := r.status.get(ctx, r.readStatus)
+	c, err := r.status.Do(ctx, r.readStatus)
 	if err == nil {
 		c.Freshness, err = r.fresh.get(ctx, c.key, r.o.Now, r.countFresh)
 	}
