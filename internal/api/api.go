@@ -40,7 +40,7 @@ type Reader interface {
 	ProviderDebug(ctx context.Context) (view.ProviderDebug, error)
 	JobDebug(ctx context.Context) (view.JobDebug, error)
 	// Items lists the items of a game whose name contains q, in any case.
-	Items(ctx context.Context, appID int32, q, cursor string, limit int) (view.Page[view.ItemPrice], error)
+	Items(ctx context.Context, f view.ItemFilter, cursor string, limit int) (view.Page[view.PricedItem], error)
 	Item(ctx context.Context, key catalog.Key) (view.ItemDetail, error)
 	// Lookup tells what items are worth, in their order, and queues nothing.
 	Lookup(ctx context.Context, keys []catalog.Key, fields view.Fields) (view.Lookup, error)

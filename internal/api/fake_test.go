@@ -140,8 +140,9 @@ func (f *fakes) JobDebug(context.Context) (view.JobDebug, error) {
 	}, f.note("jobDebug")
 }
 
-func (f *fakes) Items(_ context.Context, appID int32, q, cursor string, limit int) (view.Page[view.ItemPrice], error) {
-	return view.Page[view.ItemPrice]{Items: []view.ItemPrice{anItem(catalog.Key{AppID: appID, Name: "x"})}}, f.note("items", appID, q, cursor, limit)
+func (f *fakes) Items(_ context.Context, by view.ItemFilter, cursor string, limit int) (view.Page[view.PricedItem], error) {
+	item := view.PricedItem{ItemPrice: anItem(catalog.Key{AppID: by.AppID, Name: "x"}), PriceCheckedAt: new(noon), Figures: someFigures(by.Fields)}
+	return view.Page[view.PricedItem]{Items: []view.PricedItem{item}}, f.note("items", by, cursor, limit)
 }
 
 func (f *fakes) Item(_ context.Context, key catalog.Key) (view.ItemDetail, error) {

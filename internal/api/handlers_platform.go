@@ -11,10 +11,17 @@ import (
 	"assay/internal/inventory"
 	"assay/internal/inventory/steaminv"
 	"assay/internal/strictjson"
+	"assay/internal/view"
 )
 
 func (s *server) items(w http.ResponseWriter, c *call) error {
-	page, err := s.Reader.Items(c.Context(), int32(c.values.number("appId")), c.values["q"], c.values["cursor"], c.limit())
+	f := view.ItemFilter{
+		AppID: int32(c.values.number("appId")), Search: c.values["q"], Status: c.values["status"], Market: c.values["market"],
+		Min: c.values.amount("minPrice"), Max: c.values.amount("maxPrice"),
+		ChangedSince: c.values.moment("changedSince"), UpdatedSince: c.values.moment("updatedSince"),
+		Held: c.values.flag("held"), Sort: c.values["sort"], Fields: c.fields(),
+	}
+	page, err := s.Reader.Items(c.Context(), f, c.values["cursor"], c.limit())
 	return answer(w, page, err)
 }
 

@@ -16,6 +16,7 @@ import (
 	"assay/internal/fault"
 	"assay/internal/inventory"
 	"assay/internal/market"
+	"assay/internal/money"
 	"assay/internal/user"
 	"assay/internal/view"
 	"assay/internal/wallet"
@@ -39,7 +40,7 @@ var (
 	cursor     = text("cursor", 1024, "nextCursor of the page before.")
 	appID      = number("appId", 1, 1<<31-1, "730", "Steam's number of the game.")
 	anyAppID   = number("appId", 1, 1<<31-1, "", "Steam's number of the game; all games without it.")
-	search     = text("q", catalog.MaxName, "Part of the name, in any case.")
+	search     = text("q", catalog.MaxName, "Words that the name holds, each anywhere and in any ASCII case; at most 16.")
 	userPrefix = text("prefix", user.MaxID, "How the ids of the users begin, byte for byte.")
 	force      = flag("force", "Also what was priced or found without sales a short time ago.")
 	dryRun     = flag("dryRun", "Only tell what it would do.")
@@ -48,6 +49,15 @@ var (
 	feeVersionShown  = number("version", 1, 1<<62, "", "Which version; the active one without it.")
 	feeVersionBefore = number("before", 1, 1<<62, "", "List the versions below this one; the newest without it.")
 	feeVersionAgain  = number("version", 1, 1<<62, "", "Which version to activate again. It must be given.")
+
+	priceStatus  = choice("status", "", "Only items whose price has this status now.", view.PriceStatuses()...)
+	onMarket     = text("market", 128, "Only items that this market offers or has sold, by its key, such as steam.")
+	priceFrom    = amount("minPrice", 0, "Only items of this price or more, a decimal number of the base currency.")
+	priceTo      = amount("maxPrice", 1, "Only items with a price of this or less, a decimal number of the base currency.")
+	changedSince = moment("changedSince", "Only items whose price changed at this time or later.")
+	updatedSince = moment("updatedSince", "Only items whose price was confirmed at this time or later, changed or not.")
+	held         = flag("held", "Only items of which a suspicious new price waits for confirmation.")
+	itemSort     = choice("sort", "name", "The order, by name among equals: a minus for the highest price, the worst status or the latest change first.", view.ItemSorts()...)
 
 	jobKind      = choice("kind", "", "Only jobs of this kind.", "bulk", "missing")
 	listingState = choice("state", "", "Only listings in this state.", "active", "reserved", "sold", "cancelled", "expired")
@@ -142,6 +152,16 @@ func number(name string, least, most int64, preset, doc string) param {
 	return p
 }
 
+// amount is a decimal number of the base currency, of at least so many micro-units.
+func amount(name string, least money.Micro, doc string) param {
+	return param{name: name, in: "query", doc: doc, schema: schema{"type": "number", "format": "double", "minimum": least}, check: func(value string) error {
+		if m, err := money.Parse([]byte(value), 1); err != nil || m < least || len(value) > 32 {
+			return fmt.Errorf("must be a decimal number of %v or more, such as 12.5", least)
+		}
+		return nil
+	}}
+}
+
 // moment is a time.
 func moment(name, doc string) param {
 	return param{name: name, in: "query", doc: doc, schema: schema{"type": "string", "format": "date-time"}, check: func(value string) error {
@@ -187,6 +207,12 @@ func (v values) flag(name string) bool { return v[name] == "1" || v[name] == "tr
 func (v values) number(name string) int64 {
 	n, _ := strconv.ParseInt(v[name], 10, 64) // was checked
 	return n
+}
+
+// amount returns 0 for an absent one.
+func (v values) amount(name string) money.Micro {
+	m, _ := money.Parse([]byte(v[name]), 1) // was checked
+	return m
 }
 
 // moment returns the zero time for an absent one.

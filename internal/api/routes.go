@@ -54,7 +54,7 @@ func (s *server) operations() []operation {
 		{"POST", provider + "/resume", market, s.steerSource(s.Refresher.ResumeSource), []param{providerName}, nil, answers{204: nil}, changes, "Resume a paused provider. Also forgets the quota that its headers reported, until they report it again."},
 		{"POST", provider + "/accept", market, s.acceptSource, []param{providerName, marketKey}, nil, answers{204: nil}, changes, "End the quarantine of a provider's markets."},
 		{"POST", mp + "/items/{name}/accept", market, s.acceptItem, key, nil, answers{200: view.ItemDetail{}}, changes, "Accept the price of an item that was held back."},
-		{"GET", "/api/prices/items", prices, s.items, with(page, appID, search), nil, answers{200: view.Page[view.ItemPrice]{}}, reads, "List items with their prices."},
+		{"GET", "/api/prices/items", prices, s.items, with(page, appID, search, priceStatus, onMarket, priceFrom, priceTo, changedSince, updatedSince, held, itemSort, fields), nil, answers{200: view.Page[view.PricedItem]{}}, reads, "List items with their prices."},
 		{"GET", "/api/prices/items/{name}", prices, s.item, key, nil, answers{200: view.ItemDetail{}}, finds, "An item's price, and every market's quote behind it."},
 		{"POST", "/api/prices/lookup", prices, s.lookup, []param{fields}, &body{limit: maxBody, like: lookupBody{}}, answers{200: view.Lookup{}}, reads, "What up to 1,000 items are worth, in their order."},
 		{"GET", "/api/users", platform, s.users, with(page, userPrefix), nil, answers{200: view.Page[view.User]{}}, reads, "List users, by their ids."},

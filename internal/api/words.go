@@ -49,8 +49,8 @@ func wordLists() map[string][]string {
 		"WorkState":   {"pending", "running", "waiting"},
 		"EventKind":   words(event.Kinds()...),
 
-		"PriceStatus":    words(priceStatuses()...),
-		"LookupStatus":   append(words(priceStatuses()...), view.StatusQueued, view.StatusUnknown),
+		"PriceStatus":    view.PriceStatuses(),
+		"LookupStatus":   append(view.PriceStatuses(), view.StatusQueued, view.StatusUnknown),
 		"EstimateMethod": words(none, pricing.Consensus, pricing.Average, pricing.Median),
 		"DecidedBy":      words(none, pricing.ByMajority, pricing.ByLastPrice, pricing.BySize, pricing.ByMarket, pricing.ByLowerPrice),
 		"GuardDecision":  append(words(pricing.TakenAtOnce, pricing.HeldBack, pricing.Released), view.DecisionAccepted),
@@ -104,14 +104,6 @@ func wordLists() map[string][]string {
 			fee.TierOverlap, fee.TierNotOpen, fee.TierOpen, fee.AmbiguousRules, "large_change",
 		},
 	}
-}
-
-func priceStatuses() []string {
-	var all []string
-	for s := pricing.OK; s <= pricing.NoPrice; s++ {
-		all = append(all, s.String())
-	}
-	return all
 }
 
 // problemCodes is every code of a problem that the API can answer, by status.

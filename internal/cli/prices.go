@@ -84,9 +84,9 @@ func (c *pricesCmd) search(ctx context.Context, s *session, api *client) error {
 	})
 }
 
-func (c *pricesCmd) matching(ctx context.Context, api *client, text string, most int) (view.Page[view.ItemPrice], error) {
+func (c *pricesCmd) matching(ctx context.Context, api *client, text string, most int) (view.Page[view.PricedItem], error) {
 	q := url.Values{"appId": {strconv.Itoa(int(c.AppID))}, "q": {text}}
-	return listAll[view.ItemPrice](ctx, api, request{path: "/api/prices/items", query: q, with: api.market}, most)
+	return listAll[view.PricedItem](ctx, api, request{path: "/api/prices/items", query: q, with: api.market}, most)
 }
 
 // suggestion names items whose name contains what was given; a failure only

@@ -153,11 +153,3 @@ func (d dialect) newTradeID() string {
 	}
 	return "nextval('trade_id_seq')"
 }
-
-// position is the name of the function that finds a text in another one.
-func (d dialect) position() string {
-	if d == onSQLite {
-		return "instr"
-	}
-	return "strpos"
-}

@@ -43,8 +43,6 @@ func Fragment(d Dialect, method string, n int, text string) (fragment string, ok
 		return d.newTradeID(), true
 	case "newItemID":
 		return d.newItemID(), true
-	case "position":
-		return d.position(), true
 	}
 	return "", false
 }
@@ -54,6 +52,9 @@ func Setting(t *Tx, name string) (value string, err error) {
 	err = t.queryRow(`SELECT current_setting($1)`, name).Scan(&value)
 	return value, err
 }
+
+// UnpricedItemsQuery is the query for items without a price.
+const UnpricedItemsQuery = unpricedItems
 
 // ListingsQuery is the query for listings; item is 0 for all items.
 func ListingsQuery(f ListingFilter, item int64, limit int) (query string, args []any) {

@@ -60,6 +60,30 @@ func TestListings_AreFoundByAnIndexWhateverIsAskedFor(t *testing.T) {
 	}
 }
 
+// TestUnpricedItems_AreFoundByAnIndex has few items without a price among many that have
+// one.
+func TestUnpricedItems_AreFoundByAnIndex(t *testing.T) {
+	for name, d := range engines {
+		t.Run(name, func(t *testing.T) {
+			db := beside(t, name)
+			db.SetMaxOpenConns(1)
+			for _, statement := range []string{
+				`INSERT INTO item (id, app_id, name, phase, bucket, price, status)
+					WITH RECURSIVE n (i) AS (SELECT 0 UNION ALL SELECT i + 1 FROM n WHERE i < 34999)
+					SELECT i, 730, 'i' || i, '', 0, CASE WHEN i % 100 = 0 THEN 0 ELSE 5 END, CASE WHEN i % 100 = 0 THEN 5 ELSE 0 END FROM n`,
+				`ANALYZE`,
+			} {
+				_, err := db.ExecContext(t.Context(), statement)
+				must(t, err)
+			}
+			plan := explain(t, db, d, store.UnpricedItemsQuery, []any{730, "i5", "", 100})
+			if !strings.Contains(plan, "item_unpriced") || regexp.MustCompile(`TEMP B-TREE|Sort|Seq Scan|SCAN item`).MatchString(plan) {
+				t.Errorf("not by item_unpriced, or it sorts or reads all:\n%s", plan)
+			}
+		})
+	}
+}
+
 // fillListings makes listings of some of many sellers and items, of which every
 // hundredth is active.
 func fillListings(t *testing.T, db *sql.DB, d store.Dialect) {

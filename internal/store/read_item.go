@@ -3,7 +3,6 @@ package store
 import (
 	"context"
 	"database/sql"
-	"strings"
 	"time"
 
 	"assay/internal/catalog"
@@ -55,23 +54,36 @@ func scanItem(r *sql.Rows, i *Item) error {
 	return err
 }
 
-// Items returns items of a game whose name contains q, without regard to ASCII
-// case, that come after the given name and phase; in the order of their bytes.
-func (s *Store) Items(ctx context.Context, app int32, q, afterName, afterPhase string, limit int) ([]Item, error) {
-	return collect(ctx, s.read, scanItem, `
-		SELECT `+itemColumns+` FROM item i
-		WHERE i.app_id = $1 AND (i.name, i.phase) > ($2, $3) AND ($4 = '' OR `+s.d.position()+`(lower(i.name), $4) > 0)
-		ORDER BY i.name, i.phase LIMIT $5`, app, afterName, afterPhase, lower(q), limit)
+// UnpricedItem is an item that was never priced.
+type UnpricedItem struct {
+	ID  int64
+	Key catalog.Key
 }
 
-// lower turns ASCII capitals into small letters, as the databases do here.
-func lower(text string) string {
-	return strings.Map(func(r rune) rune {
-		if 'A' <= r && r <= 'Z' {
-			return r + 'a' - 'A'
-		}
-		return r
-	}, text)
+// UnpricedItems returns items of a game without a price that come after the given name
+// and phase, in the order of their bytes.
+func (s *Store) UnpricedItems(ctx context.Context, app int32, afterName, afterPhase string, limit int) ([]UnpricedItem, error) {
+	return collect(ctx, s.read, func(r *sql.Rows, i *UnpricedItem) error {
+		i.Key.AppID = app
+		return r.Scan(&i.ID, &i.Key.Name, &i.Key.Phase)
+	}, unpricedItems, app, afterName, afterPhase, limit)
+}
+
+const unpricedItems = `SELECT id, name, phase FROM item WHERE ` + unpriced + ` AND app_id = $1 AND (name, phase) > ($2, $3)
+	ORDER BY name, phase LIMIT $4`
+
+// Quoted returns which of some items one of the markets offers or has sold, as far as
+// its last good response says.
+func (s *Store) Quoted(ctx context.Context, items, markets []int64) (map[int64]bool, error) {
+	out := make(map[int64]bool, len(items))
+	_, err := collectByIndex(ctx, s, func(r *sql.Rows, _ *struct{}) error {
+		var id int64
+		err := r.Scan(&id)
+		out[id] = true
+		return err
+	}, `SELECT item_id FROM snapshot WHERE item_id IN `+s.d.ids(1)+` AND market_id IN `+s.d.ids(2)+`
+		AND reason NOT IN (`+notOffered+`, `+notConfigured+`)`, s.d.packIDs(items), s.d.packIDs(markets))
+	return out, err
 }
 
 // Item returns an item, or nil.

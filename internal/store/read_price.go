@@ -62,17 +62,17 @@ func (s *Store) Prices(ctx context.Context, app int32, keys []catalog.Key) (map[
 
 // BucketPrices calls fn for the items of a name bucket that have a price, up to
 // a limit. An item's id begins with its bucket.
-func (s *Store) BucketPrices(ctx context.Context, bucket, limit int, fn func(catalog.Key, Price)) error {
+func (s *Store) BucketPrices(ctx context.Context, bucket, limit int, fn func(id int64, key catalog.Key, p Price)) error {
 	_, err := collect(ctx, s.read, func(r *sql.Rows, _ *struct{}) error {
 		var key catalog.Key
 		var p Price
-		var updated, checked int64
-		err := r.Scan(&key.AppID, &key.Name, &key.Phase, &p.Amount, &p.Status, &updated, &checked, &p.Held,
+		var id, updated, checked int64
+		err := r.Scan(&id, &key.AppID, &key.Name, &key.Phase, &p.Amount, &p.Status, &updated, &checked, &p.Held,
 			&p.Interval.Low, &p.Interval.High, &p.Average, &p.UsedMarkets)
 		p.UpdatedAt, p.CheckedAt = moment(updated), moment(checked)
-		fn(key, p)
+		fn(id, key, p)
 		return err
-	}, `SELECT app_id, name, phase, price, status, price_updated_at, price_checked_at, candidate > 0,
+	}, `SELECT id, app_id, name, phase, price, status, price_updated_at, price_checked_at, candidate > 0,
 			interval_low, interval_high, average, used_markets
 		FROM item WHERE id >= $1 AND id < $2 AND price > 0 ORDER BY id LIMIT $3`, int64(bucket)<<32, int64(bucket+1)<<32, limit)
 	return err

@@ -29,8 +29,8 @@ func admitted[T any](ctx context.Context, g *admission.Gate, c admission.Class, 
 }
 
 // Items is that of the Reader.
-func (b *Bounded) Items(ctx context.Context, app int32, q, after string, limit int) (Page[ItemPrice], error) {
-	return admitted(ctx, b.gate, admission.Search, func() (Page[ItemPrice], error) { return b.Reader.Items(ctx, app, q, after, limit) })
+func (b *Bounded) Items(ctx context.Context, f ItemFilter, after string, limit int) (Page[PricedItem], error) {
+	return admitted(ctx, b.gate, admission.Search, func() (Page[PricedItem], error) { return b.Reader.Items(ctx, f, after, limit) })
 }
 
 // Item is that of the Reader.

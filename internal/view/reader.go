@@ -322,21 +322,6 @@ func UserOf(u *inventory.User) User {
 	return User{UserID: u.ID, SteamID: text(u.SteamID), DisplayName: text(u.DisplayName), Leaderboard: u.Leaderboard}
 }
 
-// Items lists items of a game whose names contain q.
-func (r *Reader) Items(ctx context.Context, app int32, q, after string, limit int) (Page[ItemPrice], error) {
-	var name, phase string
-	if err := readCursor(after, "items", &name, &phase); err != nil {
-		return Page[ItemPrice]{}, err
-	}
-	rows, err := r.o.Store.Items(ctx, app, q, name, phase, limit+1)
-	if err != nil {
-		return Page[ItemPrice]{}, err
-	}
-	now := r.o.Now()
-	return page(rows, limit, func(i *store.Item) ItemPrice { return itemPrice(i, now) },
-		func(i *store.Item) *string { return cursor("items", i.Key.Name, i.Key.Phase) }), nil
-}
-
 func itemPrice(i *store.Item, now time.Time) ItemPrice {
 	return ItemPrice{
 		AppID: i.Key.AppID, MarketHashName: i.Key.Name, Phase: i.Key.Phase,
@@ -347,10 +332,7 @@ func itemPrice(i *store.Item, now time.Time) ItemPrice {
 // currentStatus is the status of the last estimate, or stale where that was too
 // long ago: no run has found a price since.
 func currentStatus(price money.Micro, status pricing.Status, checked, now time.Time) pricing.Status {
-	if price > 0 && status < pricing.Stale && now.Sub(checked) > freshFor {
-		return pricing.Stale
-	}
-	return status
+	return prices.Current(price, status, checked, now.Add(-freshFor))
 }
 
 // Item explains an item's price, or is a fault.NotFound.

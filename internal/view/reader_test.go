@@ -26,13 +26,15 @@ func TestMain(m *testing.M) { os.Exit(storetest.RunOnEngines(m)) }
 type world struct {
 	testing.TB
 	*view.Reader
-	store *store.Store
-	now   time.Time
+	store  *store.Store
+	now    time.Time
+	quotes func(items []refresh.Item) []refresh.Snapshot // that a batch settles, beside its estimates
 }
 
 func newWorld(tb testing.TB, scopeAll bool) *world {
 	tb.Helper()
 	w := &world{TB: tb, now: time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)}
+	w.quotes = func([]refresh.Item) []refresh.Snapshot { return nil }
 	now := func() time.Time { return w.now }
 	d := storetest.NewDatabase(tb)
 	s, err := store.Open(tb.Context(), store.Options{Path: d.Path, URL: d.URL, Now: now})
@@ -113,13 +115,16 @@ func (w *world) settleWith(estimates map[string]pricing.Priced) bool {
 	}
 	items, err := w.store.BatchItems(w.Context(), *b)
 	w.must(err)
-	s := refresh.Settlement{MissingRetry: time.Hour}
+	s := refresh.Settlement{MissingRetry: time.Hour, Snapshots: w.quotes(items)}
 	for _, i := range items {
 		estimate := estimates[i.Key.Name]
 		out := refresh.SettledItem{Item: i, Answered: true, AsOf: w.now, QuotedAt: w.now, State: refresh.ItemUpdated}
 		out.Estimate = estimate
 		if estimate.Price == 0 {
 			out.State, out.Estimate.Price, out.Estimate.Status = refresh.ItemNoQuote, i.Price, pricing.NoPrice
+			if i.Price > 0 {
+				out.Estimate.Status = pricing.Stale
+			}
 			s.Counts.NoQuote++
 		} else {
 			s.Counts.Updated++
@@ -260,8 +265,8 @@ func (w *world) lists(job int64) map[string]func(cursor string, limit int) ([]st
 	ctx := w.Context()
 	return map[string]func(string, int) ([]string, *string, error){
 		"items": func(cursor string, limit int) ([]string, *string, error) {
-			p, err := w.Items(ctx, catalog.CS2, "", cursor, limit)
-			return names(p.Items, func(i view.ItemPrice) string { return i.MarketHashName }), p.NextCursor, err
+			p, err := w.Items(ctx, view.ItemFilter{AppID: catalog.CS2}, cursor, limit)
+			return names(p.Items, func(i view.PricedItem) string { return i.MarketHashName }), p.NextCursor, err
 		},
 		"jobs": func(cursor string, limit int) ([]string, *string, error) {
 			p, err := w.Jobs(ctx, "", cursor, limit)

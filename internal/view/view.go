@@ -200,6 +200,14 @@ type ItemPrice struct {
 	PriceUpdatedAt      *time.Time    `json:"priceUpdatedAt"`
 }
 
+// PricedItem is an item of a list.
+type PricedItem struct {
+	ItemPrice
+	PriceCheckedAt *time.Time `json:"priceCheckedAt"`
+	Held           bool       `json:"held"` // a suspicious new price waits for confirmation
+	*Figures
+}
+
 // ItemDetail explains a price: every market's quote, used or not and why.
 type ItemDetail struct {
 	ItemPrice

@@ -265,13 +265,13 @@ func (f *fakeAssay) JobDebug(context.Context) (view.JobDebug, error) {
 	}, nil
 }
 
-func (f *fakeAssay) Items(_ context.Context, appID int32, q, cursor string, limit int) (view.Page[view.ItemPrice], error) {
+func (f *fakeAssay) Items(_ context.Context, by view.ItemFilter, cursor string, limit int) (view.Page[view.PricedItem], error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	var found []view.ItemPrice
+	var found []view.PricedItem
 	for _, i := range f.items {
-		if i.AppID == appID && strings.Contains(strings.ToLower(i.MarketHashName), strings.ToLower(q)) {
-			found = append(found, i)
+		if i.AppID == by.AppID && strings.Contains(strings.ToLower(i.MarketHashName), strings.ToLower(by.Search)) {
+			found = append(found, view.PricedItem{ItemPrice: i})
 		}
 	}
 	return paged(found, cursor, limit)

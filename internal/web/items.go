@@ -19,7 +19,7 @@ import (
 // itemsPage lists what a search found.
 type itemsPage struct {
 	frame
-	Items []view.ItemPrice
+	Items []view.PricedItem
 	Next  string
 	First bool
 }
@@ -34,7 +34,7 @@ func (s *site) items(w http.ResponseWriter, r *http.Request, who session) error 
 	if len(query) > catalog.MaxName || !utf8.ValidString(query) || strings.IndexByte(query, 0) >= 0 {
 		return fault.New(fault.Invalid, "invalid_query", "A search takes valid UTF-8 without NUL, at most %d bytes.", catalog.MaxName)
 	}
-	found, err := s.Reader.Items(r.Context(), appID, query, cursor, itemsPerPage)
+	found, err := s.Reader.Items(r.Context(), view.ItemFilter{AppID: appID, Search: query}, cursor, itemsPerPage)
 	if err != nil {
 		return err
 	}

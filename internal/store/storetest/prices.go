@@ -31,7 +31,7 @@ func pricesAreLookedUp(f *fixture) {
 	f.must(err)
 	f.is("items found", len(got), len(names)+2)
 	for _, n := range names {
-		f.is("price of "+n, got[key(n)], store.Price{Amount: 10, UpdatedAt: f.now, CheckedAt: f.now})
+		f.is("price of "+n, got[key(n)], store.Price{Amount: 10, UpdatedAt: f.now, CheckedAt: f.now, Figures: store.Figures{Average: 10, UsedMarkets: 1}})
 	}
 	f.is("queued", got[key("queued")], store.Price{Status: pricing.NoPrice, Queued: true})
 	f.is("another phase", got[keys[2]], store.Price{Status: pricing.NoPrice})
@@ -48,20 +48,20 @@ func pricesByBucket(f *fixture) {
 	f.items("idle")
 	found := map[catalog.Key]store.Price{}
 	for bucket := range catalog.Buckets {
-		f.must(f.s.BucketPrices(f.Context(), bucket, 1000, func(k catalog.Key, p store.Price) {
+		f.must(f.s.BucketPrices(f.Context(), bucket, 1000, func(_ int64, k catalog.Key, p store.Price) {
 			f.is("bucket of "+k.Name, catalog.Bucket(k.Name), bucket)
 			found[k] = p
 		}))
 	}
 	f.is("items with a price", len(found), len(names))
 	for _, n := range names {
-		f.is("price of "+n, found[key(n)], store.Price{Amount: 10, UpdatedAt: f.now, CheckedAt: f.now})
+		f.is("price of "+n, found[key(n)], store.Price{Amount: 10, UpdatedAt: f.now, CheckedAt: f.now, Figures: store.Figures{Average: 10, UsedMarkets: 1}})
 	}
 	read := 0
 	f.items("same bucket")
 	bucket := catalog.Bucket(names[0])
 	for range 2 {
-		f.must(f.s.BucketPrices(f.Context(), bucket, 1, func(catalog.Key, store.Price) { read++ }))
+		f.must(f.s.BucketPrices(f.Context(), bucket, 1, func(int64, catalog.Key, store.Price) { read++ }))
 	}
 	f.is("read with a limit of one, twice", read, 2)
 }

@@ -19,11 +19,13 @@ type contents struct {
 	version int64  // that the bucket had, or an earlier one
 	names   string // one after the other
 	items   []item // by compare
+	partial bool   // there are more, which did not fit
 }
 
 // item is an item with its price. Times are microseconds.
 type item struct {
 	nameAt           uint32 // in names
+	number           uint32 // of the item's id, beside the bucket
 	nameLen          uint16
 	phase            uint8 // place in catalog.Phases, from 1; 0: none
 	status           pricing.Status
@@ -68,13 +70,13 @@ type packer struct {
 
 // add adds an item. One whose phase is not known here is left out, and will be
 // asked of the database.
-func (p *packer) add(key catalog.Key, price store.Price) {
+func (p *packer) add(id int64, key catalog.Key, price store.Price) {
 	phase, ok := phaseNumber(key.Phase)
 	if !ok {
 		return
 	}
 	p.items = append(p.items, item{
-		nameAt: uint32(p.names.Len()), nameLen: uint16(len(key.Name)), phase: phase, status: price.Status, app: key.AppID,
+		nameAt: uint32(p.names.Len()), number: uint32(id), nameLen: uint16(len(key.Name)), phase: phase, status: price.Status, app: key.AppID,
 		amount: price.Amount, updated: micros(price.UpdatedAt), checked: micros(price.CheckedAt), held: price.Held,
 		interval: price.Interval, average: price.Average, usedMarkets: uint16(min(price.UsedMarkets, math.MaxUint16)),
 	})
@@ -87,6 +89,13 @@ func (p *packer) done() (string, []item) {
 		return cmp.Or(strings.Compare(a.name(names), b.name(names)), cmp.Compare(a.app, b.app), cmp.Compare(a.phase, b.phase))
 	})
 	return names, slices.Clone(p.items)
+}
+
+func phaseName(number uint8) string {
+	if number == 0 {
+		return ""
+	}
+	return catalog.Phases[number-1]
 }
 
 func phaseNumber(phase string) (uint8, bool) {

@@ -24,7 +24,7 @@ type Store interface {
 	KnownPriceVersion() (version int64, known bool)
 	PriceVersion(ctx context.Context) (int64, error)
 	PriceVersions(ctx context.Context) ([catalog.Buckets]int64, error)
-	BucketPrices(ctx context.Context, bucket, limit int, fn func(catalog.Key, store.Price)) error
+	BucketPrices(ctx context.Context, bucket, limit int, fn func(id int64, key catalog.Key, p store.Price)) error
 	Prices(ctx context.Context, app int32, keys []catalog.Key) (map[catalog.Key]store.Price, error)
 }
 
@@ -93,7 +93,7 @@ func (t *Table) read(ctx context.Context, n int, version int64) (*contents, erro
 		before = &contents{}
 	}
 	room := t.most - int(t.kept.Load()) + len(before.items)
-	next := &contents{version: version}
+	next := &contents{version: version, partial: true}
 	if room > 0 {
 		var packed packer
 		// One more than there is room for tells that there are too many.
@@ -102,6 +102,7 @@ func (t *Table) read(ctx context.Context, n int, version int64) (*contents, erro
 		}
 		if len(packed.items) <= room {
 			next.names, next.items = packed.done()
+			next.partial = false
 		}
 	}
 	t.kept.Add(int64(len(next.items) - len(before.items)))

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"os"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -192,6 +193,60 @@ func readSome(t *testing.T, table *Table, all []catalog.Key, committed []atomic.
 	}
 }
 
+// Items that do not fit into memory are listed and counted like the others.
+func TestList_IsTheSameWhateverFits(t *testing.T) {
+	s := openShop(t, 300)
+	s.settle(7, 3, func([]refresh.Item) {})
+	all, some, none := New(s.Store), New(s.Store), New(s.Store)
+	some.most, none.most = 100, 0
+	f := Filter{AppID: catalog.CS2}
+	for _, o := range []Order{{By: ByName}, {By: ByPrice, Descending: true}, {By: ByStatus}, {By: ByChange}} {
+		want, err := all.List(t.Context(), &f, o, nil, 1000)
+		if err != nil || len(want) != 300 {
+			t.Fatalf("%d items, %v", len(want), err)
+		}
+		for _, table := range []*Table{all, some, none} {
+			var got []Entry
+			var after *Place
+			for {
+				next, err := table.List(t.Context(), &f, o, after, 70)
+				if err != nil {
+					t.Fatal(err)
+				}
+				if got = append(got, next...); len(next) < 70 {
+					break
+				}
+				after = new(o.PlaceOf(&next[69], time.Time{}))
+			}
+			if !slices.Equal(got, want) {
+				t.Errorf("ordered by %v with room for %d: %d items, want %d", o, table.most, len(got), len(want))
+			}
+			n, err := table.Count(t.Context(), time.Time{})
+			if err != nil || n.ByStatus[pricing.OK] != 300 || n.Held != 0 {
+				t.Errorf("room for %d: counted %+v, %v", table.most, n, err)
+			}
+		}
+	}
+}
+
+func TestWords_AreFoundAnywhereInAnyASCIICase(t *testing.T) {
+	const name = "★ StatTrak™ AK-47 | Rédline (Field-Tested) "
+	for search, want := range map[string]bool{
+		"": true, " \t": true, "ak-47 stattrak": true, "REDLINE": false, "RéDLINE ★": true, "RÉDLINE": false, "field-tested) | (": true, "ak-47 m4a4": false,
+	} {
+		w, ok := WordsOf(search)
+		if !ok || w.In(name) != want {
+			t.Errorf("%q: %t, %t", search, w.In(name), ok)
+		}
+	}
+	if _, ok := WordsOf("a b c d e f g h i j k l m n o p A B C"); !ok {
+		t.Error("sixteen different words are refused")
+	}
+	if _, ok := WordsOf("a b c d e f g h i j k l m n o p q"); ok {
+		t.Error("seventeen words are taken")
+	}
+}
+
 func TestLookup_TellsWhatHasNoPriceFromWhatIsUnknown(t *testing.T) {
 	s := openShop(t, 4)
 	table := New(s.Store)
@@ -245,7 +300,7 @@ type counting struct {
 	err     error
 }
 
-func (c *counting) BucketPrices(ctx context.Context, bucket, limit int, fn func(catalog.Key, store.Price)) error {
+func (c *counting) BucketPrices(ctx context.Context, bucket, limit int, fn func(int64, catalog.Key, store.Price)) error {
 	c.buckets++
 	if c.err != nil {
 		return c.err

@@ -45,6 +45,9 @@ CREATE TABLE item (
     CHECK (price >= 0)
 );
 CREATE UNIQUE INDEX item_key ON item (app_id, name, phase);
+-- Items without a price. A statement that is to use it repeats its condition word for
+-- word; the price itself would make PostgreSQL write all indexes whenever it changes.
+CREATE INDEX item_unpriced ON item (app_id, name, phase) WHERE status = 5;
 
 -- Counts the commits that changed prices of a name bucket; no row: none.
 CREATE TABLE price_version (

@@ -1,0 +1,261 @@
+package view
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"assay/internal/catalog"
+	"assay/internal/fault"
+	"assay/internal/money"
+	"assay/internal/pricing"
+	"assay/internal/store"
+	"assay/internal/view/prices"
+)
+
+// ItemFilter chooses items of a game and their order. A zero field other than AppID
+// chooses all; without a Sort they are ordered by name.
+type ItemFilter struct {
+	AppID        int32
+	Search       string // words that the name must hold, in any order and ASCII case
+	Status       string // of the price now
+	Market       string // that offers the item, by its key
+	Min, Max     money.Micro
+	ChangedSince time.Time // the price changed then or later
+	UpdatedSince time.Time // it was confirmed then or later
+	Held         bool      // a suspicious new price waits for confirmation
+	Sort         string    // one of ItemSorts
+	Fields       Fields
+}
+
+// ItemSorts returns the orders of items: by name, price, status (the best first) and time
+// of change; with a minus the other way around. Items of equal rank are ordered by name.
+func ItemSorts() []string {
+	return []string{"name", "price", "-price", "status", "-status", "changed", "-changed"}
+}
+
+// orderOf reads a sort; an unknown one is by name.
+func orderOf(sort string) prices.Order {
+	by, descending := strings.CutPrefix(sort, "-")
+	o := prices.Order{Descending: descending}
+	switch by {
+	case "price":
+		o.By = prices.ByPrice
+	case "status":
+		o.By = prices.ByStatus
+	case "changed":
+		o.By = prices.ByChange
+	}
+	return o
+}
+
+// PriceStatuses returns the statuses of a price, the best first.
+func PriceStatuses() []string {
+	var all []string
+	for s := pricing.OK; s <= pricing.NoPrice; s++ {
+		all = append(all, s.String())
+	}
+	return all
+}
+
+// Items lists items with their prices. Those with a price come from memory, and are never
+// older than the last commit before the call; the others from the database.
+func (r *Reader) Items(ctx context.Context, f ItemFilter, after string, limit int) (Page[PricedItem], error) {
+	now := r.o.Now().Truncate(time.Microsecond)
+	l, err := r.itemList(ctx, &f, now)
+	if err != nil {
+		return Page[PricedItem]{}, err
+	}
+	list := "items " + cmp.Or(f.Sort, "name")
+	var start *prices.Place
+	if after != "" {
+		var value int64
+		start = &prices.Place{}
+		if err := readCursor(after, list, &value, &start.Name, &start.Phase); err != nil {
+			return Page[PricedItem]{}, err
+		}
+		start.Value = value - 1 // an integer of a cursor is 1 or more
+	}
+	rows, err := l.read(ctx, start, limit+1)
+	if err != nil {
+		return Page[PricedItem]{}, err
+	}
+	return page(rows, limit, func(e *prices.Entry) PricedItem { return pricedItem(e, f.Fields, now) },
+		func(e *prices.Entry) *string {
+			p := l.order.PlaceOf(e, l.filter.StaleBefore)
+			return cursor(list, p.Value+1, p.Name, p.Phase)
+		}), nil
+}
+
+func pricedItem(e *prices.Entry, fields Fields, now time.Time) PricedItem {
+	p := &e.Price
+	return PricedItem{
+		ItemPrice: ItemPrice{
+			AppID: e.Key.AppID, MarketHashName: e.Key.Name, Phase: e.Key.Phase,
+			CurrentPrice: p.Amount, CurrentPriceDecimal: money.Decimal(p.Amount),
+			Status: currentStatus(p.Amount, p.Status, p.CheckedAt, now).String(), PriceUpdatedAt: when(p.UpdatedAt),
+		},
+		PriceCheckedAt: when(p.CheckedAt), Held: p.Held, Figures: fields.figures(&p.Figures),
+	}
+}
+
+// itemList reads a list of items.
+type itemList struct {
+	reader           *Reader
+	filter           prices.Filter
+	order            prices.Order
+	markets          []int64 // one of which must offer the item; nil: none need
+	priced, unpriced bool    // such items are listed
+}
+
+func (r *Reader) itemList(ctx context.Context, f *ItemFilter, now time.Time) (*itemList, error) {
+	words, ok := prices.WordsOf(f.Search)
+	if !ok {
+		return nil, fault.New(fault.Invalid, "invalid_parameters", "A search takes at most %d words.", prices.MaxWords)
+	}
+	status := slices.Index(PriceStatuses(), f.Status)
+	if f.Status != "" && status < 0 {
+		return nil, fault.New(fault.Invalid, "invalid_parameters", "The status must be one of %s.", strings.Join(PriceStatuses(), ", "))
+	}
+	l := &itemList{reader: r, order: orderOf(f.Sort), filter: prices.Filter{
+		AppID: f.AppID, Words: words, ByStatus: f.Status != "", Status: pricing.Status(max(status, 0)), Min: f.Min, Max: f.Max,
+		ChangedSince: f.ChangedSince, CheckedSince: f.UpdatedSince, Held: f.Held, StaleBefore: now.Add(-freshFor),
+	}}
+	none := pricing.NoPrice.String()
+	l.priced = f.Status != none
+	l.unpriced = (f.Status == "" || f.Status == none) && f.Min <= 0 && f.Max <= 0 && f.ChangedSince.IsZero() && f.UpdatedSince.IsZero() && !f.Held
+	if f.Market == "" {
+		return l, nil
+	}
+	known, err := r.o.Store.Markets(ctx)
+	if err != nil {
+		return nil, err
+	}
+	for id, m := range known {
+		if m.Key == f.Market {
+			l.markets = append(l.markets, id)
+		}
+	}
+	if l.markets == nil {
+		return nil, fault.New(fault.Invalid, "invalid_parameters", "No provider carries a market %q.", f.Market)
+	}
+	return l, nil
+}
+
+// read returns the first entries after a place, nil for the beginning.
+func (l *itemList) read(ctx context.Context, after *prices.Place, limit int) ([]prices.Entry, error) {
+	var all, priced []prices.Entry
+	var err error
+	if l.unpriced {
+		if all, err = l.offered(ctx, after, limit, l.nextUnpriced); err != nil {
+			return nil, err
+		}
+	}
+	if l.priced {
+		if priced, err = l.offered(ctx, after, limit, l.nextPriced); err != nil {
+			return nil, err
+		}
+	}
+	// An item that got its price between the two readings is in both.
+	has := make(map[int64]bool, len(priced))
+	for i := range priced {
+		has[priced[i].ID] = true
+	}
+	all = append(slices.DeleteFunc(all, func(e prices.Entry) bool { return has[e.ID] }), priced...)
+	l.order.Sort(all, l.filter.StaleBefore)
+	return all[:min(limit, len(all))], nil
+}
+
+func (l *itemList) nextPriced(ctx context.Context, after *prices.Place, limit int) ([]prices.Entry, error) {
+	found, err := l.reader.prices.List(ctx, &l.filter, l.order, after, limit)
+	if err != nil {
+		return nil, fmt.Errorf("items with a price: %w", err)
+	}
+	return found, nil
+}
+
+// unpricedChunk is how many items without a price are read at a time.
+const unpricedChunk = 2000
+
+// nextUnpriced returns items without a price. They stand together, at one end of the
+// list unless it is ordered by name.
+func (l *itemList) nextUnpriced(ctx context.Context, after *prices.Place, limit int) ([]prices.Entry, error) {
+	var from catalog.Key
+	if after != nil {
+		value := l.order.PlaceOf(&prices.Entry{Price: store.Price{Status: pricing.NoPrice}}, l.filter.StaleBefore).Value
+		switch before := after.Value < value; {
+		case after.Value == value:
+			from.Name, from.Phase = after.Name, after.Phase
+		case before == l.order.Descending:
+			return nil, nil
+		}
+	}
+	var out []prices.Entry
+	for {
+		chunk := unpricedChunk
+		if len(l.filter.Words) == 0 {
+			chunk = limit
+		}
+		items, err := l.reader.o.Store.UnpricedItems(ctx, l.filter.AppID, from.Name, from.Phase, chunk)
+		if err != nil {
+			return nil, err
+		}
+		for _, i := range items {
+			if l.filter.Words.In(i.Key.Name) {
+				out = append(out, prices.Entry{ID: i.ID, Key: i.Key, Price: store.Price{Status: pricing.NoPrice}})
+			}
+			if len(out) == limit {
+				return out, nil
+			}
+		}
+		if len(items) < chunk {
+			return out, nil
+		}
+		from = items[len(items)-1].Key
+	}
+}
+
+// Entries whose markets are looked up at a time: at first, and at most.
+const (
+	offeredChunk    = 500
+	maxOfferedChunk = 8000
+)
+
+// offered reads entries until limit of them are offered on one of the markets.
+func (l *itemList) offered(ctx context.Context, after *prices.Place, limit int,
+	next func(ctx context.Context, after *prices.Place, limit int) ([]prices.Entry, error),
+) ([]prices.Entry, error) {
+	if l.markets == nil {
+		return next(ctx, after, limit)
+	}
+	var out []prices.Entry
+	for chunk := max(offeredChunk, limit); ; chunk = min(2*chunk, maxOfferedChunk) {
+		entries, err := next(ctx, after, chunk)
+		if err != nil || len(entries) == 0 {
+			return out, err
+		}
+		ids := make([]int64, len(entries))
+		for i := range entries {
+			ids[i] = entries[i].ID
+		}
+		quoted, err := l.reader.o.Store.Quoted(ctx, ids, l.markets)
+		if err != nil {
+			return nil, err
+		}
+		for i := range entries {
+			if quoted[ids[i]] {
+				out = append(out, entries[i])
+			}
+			if len(out) == limit {
+				return out, nil
+			}
+		}
+		if len(entries) < chunk {
+			return out, nil
+		}
+		after = new(l.order.PlaceOf(&entries[len(entries)-1], l.filter.StaleBefore))
+	}
+}

@@ -1,0 +1,244 @@
+package view_test
+
+import (
+	"cmp"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"assay/internal/catalog"
+	"assay/internal/fault"
+	"assay/internal/money"
+	"assay/internal/pricing"
+	"assay/internal/randtest"
+	"assay/internal/refresh"
+	"assay/internal/store"
+	"assay/internal/view"
+)
+
+// catalogue fills a world with items of all statuses and times, some of them held, some
+// without a price, some offered on the market m or n. It returns the items as stored.
+func catalogue(w *world, random *rand.Rand, items int) []store.Item {
+	w.Helper()
+	var names []string
+	for i := range items {
+		names = append(names, fmt.Sprintf("%s %s | %s %d", []string{"★", "AK-47", "ak", "M4A4 "}[random.IntN(4)], []string{"Knife", "knife", "Fade"}[random.IntN(3)],
+			[]string{"(Field-Tested)", "x", "É"}[random.IntN(3)], i))
+	}
+	w.own("u", names...)
+	var ids map[refresh.MarketName]int64
+	m, n := refresh.MarketName{Source: "sim", Key: "m"}, refresh.MarketName{Source: "other", Key: "m"}
+	o := refresh.MarketName{Source: "sim", Key: "n"}
+	w.tx(func(tx *store.Tx) (err error) {
+		ids, err = tx.MarketIDs([]refresh.MarketName{m, n, o})
+		return err
+	})
+	w.quotes = func(items []refresh.Item) (out []refresh.Snapshot) {
+		for _, i := range items {
+			for _, market := range []refresh.MarketName{m, n, o} {
+				if random.IntN(6) == 0 {
+					reason := []pricing.Reason{pricing.Used, pricing.Outlier, pricing.NotOffered}[random.IntN(3)]
+					out = append(out, refresh.Snapshot{ItemID: i.ID, MarketID: ids[market], Ask: 1, Currency: "USD", Reason: reason})
+				}
+			}
+		}
+		return out
+	}
+	for range 6 {
+		w.now = w.now.Add(7*time.Hour + time.Duration(random.IntN(1e6))*time.Microsecond)
+		estimates := map[string]pricing.Priced{}
+		for _, name := range names[items/8:] {
+			if random.IntN(3) > 0 {
+				continue
+			}
+			price := money.Micro(1+random.IntN(5)) * 1e6
+			e := pricing.Priced{
+				Price: price, Estimated: price, Status: pricing.Status(random.IntN(int(pricing.Stale))),
+				Average: price + 1, UsedMarkets: 2, Interval: pricing.Interval{Low: price - 1, High: price + 1},
+			}
+			if random.IntN(5) == 0 {
+				e.Status, e.State.Held = pricing.Suspect, pricing.HeldPrice{Candidate: 9e6, At: w.now, Side: pricing.Rise}
+			}
+			estimates[name] = e
+		}
+		id := w.begin(3)
+		for w.settleWith(estimates) {
+		}
+		w.end(id)
+	}
+	var all []store.Item
+	for _, name := range names {
+		i, err := w.store.Item(w.Context(), catalog.Key{AppID: catalog.CS2, Name: name})
+		w.must(err)
+		all = append(all, *i)
+	}
+	return all
+}
+
+// shown is the status of an item as clients see it.
+func (w *world) shown(i *store.Item) string {
+	if i.Price > 0 && i.Status < pricing.Stale && w.now.Sub(i.CheckedAt) > 24*time.Hour {
+		return "stale"
+	}
+	return i.Status.String()
+}
+
+// passes is what a filter means, said plainly.
+func (w *world) passes(f *view.ItemFilter, i *store.Item) bool {
+	snaps, err := w.store.Snapshots(w.Context(), i.ID)
+	w.must(err)
+	offered := slices.ContainsFunc(snaps, func(s store.MarketSnapshot) bool { return s.Market == f.Market && s.Reason != pricing.NotOffered })
+	words := true
+	for word := range strings.FieldsSeq(f.Search) {
+		words = words && strings.Contains(strings.ReplaceAll(strings.ToLower(i.Key.Name), "é", "É"), strings.ReplaceAll(strings.ToLower(word), "é", "É"))
+	}
+	priced := i.Price > 0
+	return words &&
+		(f.Status == "" || w.shown(i) == f.Status) &&
+		(f.Market == "" || offered) &&
+		(f.Min == 0 || priced && i.Price >= f.Min) && (f.Max == 0 || priced && i.Price <= f.Max) &&
+		(f.ChangedSince.IsZero() || !i.UpdatedAt.Before(f.ChangedSince)) &&
+		(f.UpdatedSince.IsZero() || !i.CheckedAt.Before(f.UpdatedSince)) &&
+		(!f.Held || i.Candidate > 0)
+}
+
+// inOrder sorts items as a list is to be.
+func (w *world) inOrder(sort string, all []store.Item) {
+	by, descending := strings.CutPrefix(sort, "-")
+	rank := []string{"ok", "thin", "suspect", "disputed", "stale", "noPrice"}
+	slices.SortFunc(all, func(a, b store.Item) int {
+		c := 0
+		switch by {
+		case "price":
+			c = cmp.Compare(a.Price, b.Price)
+		case "status":
+			c = cmp.Compare(slices.Index(rank, w.shown(&a)), slices.Index(rank, w.shown(&b)))
+		case "changed":
+			c = a.UpdatedAt.Compare(b.UpdatedAt)
+		}
+		if descending {
+			c = -c
+		}
+		return cmp.Or(c, cmp.Compare(a.Key.Name, b.Key.Name), cmp.Compare(a.Key.Phase, b.Key.Phase))
+	})
+}
+
+func anyFilter(random *rand.Rand, all []store.Item) view.ItemFilter {
+	f := view.ItemFilter{AppID: catalog.CS2, Sort: view.ItemSorts()[random.IntN(len(view.ItemSorts()))]}
+	some := func() bool { return random.IntN(4) == 0 }
+	if some() {
+		f.Search = []string{"KNIFE ★", "fade", " ak-47  x ", "★ É", "m4a4\t(field", "nothing like it", " "}[random.IntN(7)]
+	}
+	if some() {
+		f.Status = view.PriceStatuses()[random.IntN(len(view.PriceStatuses()))]
+	}
+	if some() {
+		f.Market = []string{"m", "n"}[random.IntN(2)]
+	}
+	if some() {
+		f.Min = money.Micro(1+random.IntN(5)) * 1e6
+	}
+	if some() {
+		f.Max = money.Micro(1+random.IntN(5)) * 1e6
+	}
+	if some() {
+		f.ChangedSince = all[random.IntN(len(all))].UpdatedAt
+	}
+	if some() {
+		f.UpdatedSince = all[random.IntN(len(all))].CheckedAt
+	}
+	f.Held = some()
+	return f
+}
+
+// TestItems_AreWhatFiltersAndOrdersSay compares lists, read page by page, with a filter
+// and a sort over all stored items.
+func TestItems_AreWhatFiltersAndOrdersSay(t *testing.T) {
+	random := randtest.New(t)
+	w := newWorld(t, false)
+	all := catalogue(w, random, 150)
+	found := 0
+	for range randtest.Count(150, 3000) {
+		f := anyFilter(random, all)
+		var want []string
+		sorted := slices.Clone(all)
+		w.inOrder(f.Sort, sorted)
+		for i := range sorted {
+			if w.passes(&f, &sorted[i]) {
+				want = append(want, fmt.Sprint(sorted[i].Key.Name, " ", sorted[i].Price, " ", w.shown(&sorted[i]), " ", sorted[i].Candidate > 0))
+			}
+		}
+		limit := 1 + random.IntN(60)
+		var got []string
+		for cursor := ""; ; {
+			p, err := w.Items(t.Context(), f, cursor, limit)
+			w.must(err)
+			for _, i := range p.Items {
+				got = append(got, fmt.Sprint(i.MarketHashName, " ", i.CurrentPrice, " ", i.Status, " ", i.Held))
+			}
+			if len(p.Items) > limit || p.NextCursor != nil && len(p.Items) < limit {
+				t.Fatalf("a page of %d holds %d items", limit, len(p.Items))
+			}
+			if p.NextCursor == nil {
+				break
+			}
+			cursor = *p.NextCursor
+		}
+		found += len(got)
+		if !slices.Equal(got, want) {
+			t.Fatalf("%+v, pages of %d:\ngot  %q\nwant %q", f, limit, got, want)
+		}
+	}
+	if found == 0 {
+		t.Fatal("no filter found anything")
+	}
+}
+
+// The status of a list is that at the time of the request, to the microsecond.
+func TestItems_BecomeStaleByTheirAge(t *testing.T) {
+	w := newWorld(t, false)
+	w.own("u", "a", "none")
+	id := w.begin(1)
+	w.settle(map[string]money.Micro{"a": 5})
+	w.end(id)
+	checked := w.now
+	for age, want := range map[time.Duration]string{24 * time.Hour: "ok", 24*time.Hour + time.Microsecond: "stale"} {
+		w.now = checked.Add(age + 999) // nanoseconds do not count
+		for _, status := range []string{"ok", "stale"} {
+			p, err := w.Items(t.Context(), view.ItemFilter{AppID: catalog.CS2, Status: status}, "", 10)
+			w.must(err)
+			if status == want && (len(p.Items) != 1 || p.Items[0].Status != want) || status != want && len(p.Items) != 0 {
+				t.Errorf("at an age of %v, %s: %+v", age, status, p.Items)
+			}
+		}
+	}
+}
+
+func TestItems_RefuseWhatTheyDoNotKnow(t *testing.T) {
+	w := newWorld(t, false)
+	words := ""
+	for i := range 17 {
+		words += fmt.Sprint(" ", i)
+	}
+	for name, f := range map[string]view.ItemFilter{"words": {Search: words}, "market": {Market: "?"}, "status": {Status: "queued"}} {
+		f.AppID = catalog.CS2
+		if _, err := w.Items(t.Context(), f, "", 10); fault.Of(err) == nil || fault.Of(err).Code != "invalid_parameters" {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	w.own("u", "a", "b")
+	p, err := w.Items(t.Context(), view.ItemFilter{AppID: catalog.CS2, Search: strings.Repeat("a ", 200)}, "", 1)
+	w.must(err)
+	if len(p.Items) != 1 {
+		t.Errorf("a word that is there often is %v", p.Items)
+	}
+	p, err = w.Items(t.Context(), view.ItemFilter{AppID: catalog.CS2}, "", 1)
+	w.must(err)
+	_, err = w.Items(t.Context(), view.ItemFilter{AppID: catalog.CS2, Sort: "price"}, *p.NextCursor, 1)
+	if fault.Of(err) == nil || fault.Of(err).Code != "invalid_cursor" {
+		t.Errorf("a cursor of another order: %v", err)
+	}
+}
