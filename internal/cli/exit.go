@@ -129,7 +129,7 @@ func exitCode(err error) int {
 	case errors.As(err, &refused):
 		return exitCodeOfKind(refused.Kind)
 	case errors.Is(err, store.ErrDatabaseExists), errors.Is(err, store.ErrDatabaseFull), errors.Is(err, store.ErrDatabaseInUse), errors.Is(err, store.ErrDatabaseLocked), errors.Is(err, fs.ErrExist),
-		errors.Is(err, store.ErrSameDatabase), errors.Is(err, store.ErrSchemaUnknown), errors.Is(err, store.ErrBackupDamaged), errors.Is(err, store.ErrSourceInUse), errors.Is(err, store.ErrTargetNotEmpty):
+		errors.Is(err, store.ErrSameDatabase), errors.Is(err, store.ErrSchemaUnknown), errors.Is(err, store.ErrSchemaChanged), errors.Is(err, store.ErrBackupDamaged), errors.Is(err, store.ErrSourceInUse), errors.Is(err, store.ErrTargetNotEmpty):
 		return exitRefused
 	case errors.Is(err, errLedgerFailed):
 		return exitLedgerFailed

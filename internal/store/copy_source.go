@@ -37,8 +37,7 @@ func openSource(ctx context.Context, o CopyOptions) (_ *copySource, err error) {
 	if err != nil {
 		return s, err
 	}
-	schema := Store{d: s.d, read: reader{s.db}}
-	return s, schema.checkSchema(ctx)
+	return s, checkSchema(ctx, s.d, s.db)
 }
 
 func (s *copySource) openFile(ctx context.Context, path string) (err error) {

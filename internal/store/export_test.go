@@ -2,6 +2,7 @@ package store
 
 import (
 	"context"
+	"database/sql"
 	"fmt"
 	"maps"
 	"slices"
@@ -74,10 +75,21 @@ func BulkTexts() ([]string, error) {
 	}, nil
 }
 
-// GuardedObjects returns what is compared of a PostgreSQL database's schema, as it is
-// kept in guard_postgres.txt.
-func GuardedObjects(l *LedgerSnapshot) (string, error) {
-	found, err := readObjects(l.ctx, l.tx, selectObjectsPostgres)
+// PostgresObjects returns what is compared of a PostgreSQL database's schema, as it is
+// kept in guard_postgres.txt and catalogue_postgres.txt.
+func PostgresObjects(ctx context.Context, db *sql.DB) (guard, catalogue string, err error) {
+	tables, err := tablesPostgres(ctx, db)
+	if err != nil {
+		return "", "", err
+	}
+	if guard, err = objectLines(ctx, db, selectObjectsPostgres); err == nil {
+		catalogue, err = objectLines(ctx, db, selectCataloguePostgres, ownTables(tables))
+	}
+	return guard, catalogue, err
+}
+
+func objectLines(ctx context.Context, db *sql.DB, query string, args ...any) (string, error) {
+	found, err := readObjects(ctx, db, query, args...)
 	var b strings.Builder
 	for _, name := range slices.Sorted(maps.Keys(found)) {
 		fmt.Fprintf(&b, "%q %q\n", name, found[name])

@@ -71,12 +71,25 @@ func essence(text []byte) []byte {
 	return out.Bytes()
 }
 
-// judgeSchema compares a database's schema with those that this program knows. It
-// reports whether it is the newest; version 0 is an empty database.
+// judgeSchema compares a database's schema with those that this program knows, and its
+// tables with the newest one if it is that. It reports whether it is; version 0 is an
+// empty database.
 func judgeSchema(ctx context.Context, d dialect, q querier) (version int64, upToDate bool, err error) {
+	version, upToDate, err = knownSchema(ctx, d, q)
+	if err == nil && upToDate {
+		err = checkCatalogue(ctx, d, q)
+	}
+	return version, upToDate, err
+}
+
+// knownSchema is judgeSchema for what also reads tables that were changed.
+func knownSchema(ctx context.Context, d dialect, q querier) (version int64, upToDate bool, err error) {
 	version, err = schemaVersion(ctx, q)
-	if err != nil || version == 0 {
+	if err != nil {
 		return version, false, err
+	}
+	if version == 0 {
+		return 0, false, checkEmpty(ctx, q)
 	}
 	if newest := newestMigration(d); version > newest {
 		return version, false, fmt.Errorf("the database has schema version %d, this program knows %d: use the newer version of assay that wrote it", version, newest)
@@ -99,6 +112,19 @@ func judgeSchema(ctx context.Context, d dialect, q querier) (version int64, upTo
 			"Start the build that made it, restore a backup made by this build, or begin with an empty database", ErrSchemaUnknown, version, *have, prints[version])
 	}
 	return version, version == newestMigration(d), nil
+}
+
+// checkEmpty refuses a database that has our tables and no version of them.
+func checkEmpty(ctx context.Context, q querier) error {
+	_, err := collect(ctx, q, func(r *sql.Rows, v *int) error { return r.Scan(v) }, `SELECT 1 FROM setting LIMIT 1`)
+	if pgCode(err) == pgUndefinedTable || isNoTable(err) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	return fmt.Errorf("%w: it has tables, and goose_db_version has no version of the schema or is missing. Nothing was changed now. "+
+		"Restore a backup, or begin with an empty database", ErrSchemaChanged)
 }
 
 // schemaVersion returns the number of the last migration; 0: there was none.

@@ -39,10 +39,16 @@ func (l *LedgerSnapshot) Schema() (compared int, changes []audit.SchemaChange, e
 	if err != nil {
 		return 0, nil, err
 	}
+	names := maps.Clone(want)
+	maps.Copy(names, have)
+	return len(names), want.compare(have), nil
+}
+
+// compare returns what differs, in the order of the names.
+func (want objects) compare(have objects) (changes []audit.SchemaChange) {
 	names := slices.AppendSeq(slices.Collect(maps.Keys(want)), maps.Keys(have))
 	slices.Sort(names)
-	names = slices.Compact(names)
-	for _, name := range names {
+	for _, name := range slices.Compact(names) {
 		expected, there := want[name]
 		if !there {
 			expected = "none"
@@ -55,10 +61,10 @@ func (l *LedgerSnapshot) Schema() (compared int, changes []audit.SchemaChange, e
 			changes = append(changes, audit.SchemaChange{Object: name, Expected: expected, Actual: actual})
 		}
 	}
-	return len(names), changes, nil
+	return changes
 }
 
-func readObjects(ctx context.Context, q querier, query string) (objects, error) {
+func readObjects(ctx context.Context, q querier, query string, args ...any) (objects, error) {
 	out := objects{}
 	_, err := collect(ctx, q, func(r *sql.Rows, _ *struct{}) error {
 		var name, text string
@@ -68,7 +74,7 @@ func readObjects(ctx context.Context, q querier, query string) (objects, error) 
 		}
 		out[name] = text
 		return err
-	}, query)
+	}, query, args...)
 	return out, err
 }
 

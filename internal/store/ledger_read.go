@@ -83,7 +83,12 @@ func ReadLedgerBeside(ctx context.Context, o Options, use func(*LedgerSnapshot) 
 		s.read = reader{db}
 	}
 	defer func() { err = errors.Join(err, s.read.Close()) }()
-	if err := s.checkSchema(ctx); err != nil {
+	// A table that was changed is for the verification to find.
+	_, upToDate, err := knownSchema(ctx, s.d, s.read)
+	if err == nil && !upToDate {
+		err = ErrSchemaOutdated
+	}
+	if err != nil {
 		return err
 	}
 	return s.ReadLedger(ctx, use)

@@ -92,8 +92,8 @@ func (d dialect) migrations() string {
 var ErrSchemaOutdated = errors.New("the database has no schema of this version of assay: run `assay migrate`")
 
 // checkSchema refuses a database that is not up to date.
-func (s *Store) checkSchema(ctx context.Context) error {
-	_, upToDate, err := judgeSchema(ctx, s.d, s.read)
+func checkSchema(ctx context.Context, d dialect, q querier) error {
+	_, upToDate, err := judgeSchema(ctx, d, q)
 	if err == nil && !upToDate {
 		err = ErrSchemaOutdated
 	}

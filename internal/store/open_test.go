@@ -157,6 +157,45 @@ func TestOpen_RefusesTheSchemaOfAnotherBuild(t *testing.T) {
 	}
 }
 
+// TestOpen_RefusesATableThatWasChanged changes tables of a database whose stored
+// fingerprint is right: a server on one would answer with errors.
+func TestOpen_RefusesATableThatWasChanged(t *testing.T) {
+	for _, engine := range []string{storetest.SQLite, storetest.PostgreSQL} {
+		for statement, says := range map[string]string{
+			`ALTER TABLE platform_user DROP COLUMN display_name`:                          `column platform_user.display_name is "none", this build makes "text`,
+			`ALTER TABLE platform_user ADD COLUMN more INTEGER`:                           `column platform_user.more is "integer", this build makes "none"`,
+			`ALTER TABLE platform_user RENAME TO users`:                                   `column platform_user.id is "none"`,
+			`DROP INDEX platform_user_steam`:                                              `unique index platform_user.platform_user_steam is "none"`,
+			`DROP TABLE setting; CREATE TABLE setting (name TEXT, value TEXT)`:            "",
+			`DELETE FROM goose_db_version`:                                                "goose_db_version has no version of the schema or is missing",
+			`DROP TABLE goose_db_version`:                                                 "goose_db_version has no version of the schema or is missing",
+			`CREATE TABLE mine (x INTEGER UNIQUE); CREATE INDEX mine_too ON item (price)`: "allowed",
+		} {
+			d := storetest.On(t, engine)
+			s, err := store.Open(t.Context(), store.Options{Path: d.Path, URL: d.URL})
+			must(t, err)
+			must(t, s.Close())
+			raw := d.Raw(t)
+			_, err = raw.ExecContext(t.Context(), statement)
+			must(t, errors.Join(err, raw.Close()))
+			for _, keep := range []bool{false, true} {
+				s, err := store.Open(t.Context(), store.Options{Path: d.Path, URL: d.URL, KeepSchema: keep})
+				switch {
+				case says == "allowed":
+					must(t, err)
+					must(t, s.Close())
+				case says == "":
+					if !errors.Is(err, store.ErrSchemaUnknown) { // the fingerprint went with the table
+						t.Errorf("%s after %s: %v", engine, statement, err)
+					}
+				case !errors.Is(err, store.ErrSchemaChanged) || !strings.Contains(err.Error(), says) || !strings.Contains(err.Error(), "estore a backup"):
+					t.Errorf("%s after %s: %v", engine, statement, err)
+				}
+			}
+		}
+	}
+}
+
 func TestOpen_RefusesWhatIsNoDatabase(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "assay.db")
 	write(t, path, strings.Repeat("this is no database\n", 1000))

@@ -115,7 +115,7 @@ func (s *Store) openServer(ctx context.Context, o Options) (err error) {
 		return err
 	}
 	if o.KeepSchema {
-		err = s.checkSchema(ctx)
+		err = checkSchema(ctx, s.d, s.write)
 	} else {
 		err = s.migratePostgres(ctx, o.Direct)
 	}
@@ -140,10 +140,13 @@ func (s *Store) openFile(ctx context.Context, path string, keepSchema bool) (err
 	}
 	s.write.SetMaxOpenConns(1)
 	s.turns = newTurns()
-	if !keepSchema {
-		if err := s.migrateSQLite(ctx); err != nil {
-			return err
-		}
+	if keepSchema {
+		err = checkSchema(ctx, s.d, s.write)
+	} else {
+		err = s.migrateSQLite(ctx)
+	}
+	if err != nil {
+		return err
 	}
 	if err := s.file.bind(ctx, s.write); err != nil {
 		return err
@@ -154,10 +157,8 @@ func (s *Store) openFile(ctx context.Context, path string, keepSchema bool) (err
 	if s.read, err = openReaders(ctx, path, readers); err != nil {
 		return err
 	}
-	if s.reserved, err = openReaders(ctx, path, reservedReaders); err != nil || !keepSchema {
-		return err
-	}
-	return s.checkSchema(ctx)
+	s.reserved, err = openReaders(ctx, path, reservedReaders)
+	return err
 }
 
 // openReaders opens n connections to a file for reading.
