@@ -40,3 +40,53 @@ func TestGuard_TakesAMoveAtOnceThatTwoMarketsMade(t *testing.T) {
 	equal(t, "suspect until", state.SuspectUntil, w.clock.Now().Add(24*time.Hour))
 	w.checkIdle()
 }
+
+// TestGuard_AQuoteByNameThatIsReadAgainReleasesNothing is of providers whose
+// responses have no time of their last change: the quote's amount stands for it.
+func TestGuard_AQuoteByNameThatIsReadAgainReleasesNothing(t *testing.T) {
+	const name = "A"
+	price := units(10)
+	s := batch("alpha", 10, []string{name}, "a1")
+	s.price = func(string, string) money.Micro { return price }
+	w := newWorld(t, s)
+	w.push("u", 730, name)
+	w.drain()
+	price = units(40)
+	w.clock.Add(7 * time.Hour)
+	w.run(false)
+	equal(t, "candidate", w.named(name).Candidate, units(40))
+	for range 3 {
+		w.clock.Add(time.Hour)
+		w.run(true)
+		equal(t, "price after the same quote again", w.named(name).Price, units(10))
+	}
+	price = units(41)
+	w.clock.Add(time.Hour)
+	w.run(true)
+	equal(t, "price after another quote", w.named(name).Price, units(40))
+	w.checkIdle()
+}
+
+// TestGuard_QuotesByNameSupportAMoveThatTheyMadeThemselves measures each quote's own
+// move from the one before.
+func TestGuard_QuotesByNameSupportAMoveThatTheyMadeThemselves(t *testing.T) {
+	const name = "A"
+	price := map[string]money.Micro{"a1": units(10), "a2": units(10), "a3": units(10)}
+	s := batch("alpha", 10, []string{name}, "a1", "a2", "a3")
+	s.price = func(market, _ string) money.Micro { return price[market] }
+	w := newWorld(t, s)
+	w.push("u", 730, name)
+	w.drain()
+	price["a1"], price["a2"] = units(40), units(40)
+	w.clock.Add(7 * time.Hour)
+	w.run(false)
+	i := w.named(name)
+	equal(t, "price", i.Price, units(40))
+	equal(t, "status", i.Status, pricing.Suspect)
+	var state pricing.State
+	move, err := pricing.DecodeGuard(i.Guard, &state)
+	must(t, err)
+	equal(t, "decision", move.Decision, pricing.TakenAtOnce)
+	equal(t, "moved", move.Moved, 2)
+	w.checkIdle()
+}
