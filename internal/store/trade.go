@@ -57,6 +57,9 @@ func (t *Tx) UpdateTrade(d market.Trade) error {
 	return err
 }
 
+// The name and phase are those of the item's row: they are the item's key, and no
+// statement of this program changes a key or deletes an item. What an old trade shows
+// therefore stays.
 const tradeColumns = `
 SELECT d.id, d.listing_id, d.seller_key, d.buyer_key, s.user_id, b.user_id, d.app_id, d.context_id, d.asset_id, d.item_id, i.name, i.phase,
 	d.amount, d.price, d.currency, d.payment_method, d.country, d.fee, d.net, d.fee_rule, d.fee_version, d.transaction_id, d.state,
