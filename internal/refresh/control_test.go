@@ -224,6 +224,24 @@ func TestRetryFailed_TriesTheFailedItemsAgainWhateverTheirTTL(t *testing.T) {
 	w.checkIdle()
 }
 
+// Skipped items need no retry of their own: they are still due.
+func TestRetryFailed_LeavesSkippedItemsToTheNextRefresh(t *testing.T) {
+	list := names("Item", 20)
+	s := bulk("alpha", list, "a1")
+	w := newWorld(t, s)
+	w.push("u", 730, list...)
+	w.run(false)
+	w.clock.Add(7 * time.Hour)
+	must(t, w.engine.PauseSource(t.Context(), "alpha"))
+	j := w.run(false)
+	equal(t, "skipped", j.Counts.SkippedPaused, 20)
+	if _, err := w.engine.RetryFailed(t.Context(), j.ID, "test"); code(err) != "nothing_failed" || !strings.Contains(err.Error(), "start a refresh") {
+		t.Errorf("retry of skipped items: %v", err)
+	}
+	must(t, w.engine.ResumeSource(t.Context(), "alpha"))
+	equal(t, "updated by the next refresh", w.run(false).Counts.Updated, 20)
+}
+
 func TestCancel_AtEachStageKeepsWhatIsSettled(t *testing.T) {
 	list := names("Item", 600) // two batches
 	price := units(10)
