@@ -11,6 +11,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 
 	"assay/internal/event"
+	"assay/internal/money"
 	"assay/internal/provider"
 	"assay/internal/refresh"
 	"assay/internal/store"
@@ -61,7 +62,7 @@ func (m *metrics) Observe(method, route string, status int, took time.Duration) 
 const collectTimeout = 10 * time.Second
 
 // collector reads a view at each scrape. Labels are names of sources and
-// markets of the configuration, so their number is bounded.
+// markets of the configuration, and games, so their number is bounded.
 type collector struct {
 	reader *view.Reader
 	store  *store.Store
@@ -76,6 +77,7 @@ type descriptions struct {
 	lastFetch, lastSuccess, latency, jobRequests          *prometheus.Desc
 	postings, trades, overdue                             *prometheus.Desc
 	health, fileFailures                                  *prometheus.Desc
+	prices, held, level, late, dispersion, dispersionMost *prometheus.Desc
 }
 
 func describe() descriptions {
@@ -110,6 +112,12 @@ func describe() descriptions {
 		postings:       d("ledger_postings_total", "Transactions that this process has posted to the wallet ledger since its start.", "kind"),
 		trades:         d("trades_open", "Trades that are neither settled nor reversed.", "state"),
 		overdue:        d("trades_overdue", "Open trades that were reported as overdue."),
+		prices:         d("prices", "Known items by the status of their price now.", "status"),
+		held:           d("prices_held", "Items of which a suspicious new price waits for confirmation."),
+		level:          d("market_level", "Usual level of a market's prices against the other markets, as a factor.", "source", "market", "app"),
+		late:           d("market_late", "1 while a market's prices are not used because they repeat another market's or stand still.", "source", "market", "app"),
+		dispersion:     d("market_dispersion", "Share of names in a market's newest compared response that moved by more than 2x apart from their class (J).", "source", "market", "app"),
+		dispersionMost: d("market_dispersion_limit", "Share of such names above which a market's response is refused.", "source", "market", "app"),
 		quarantined:    d("market_quarantined", "1 while a market's answers are in quarantine.", "source", "market"),
 	}
 }
@@ -134,6 +142,7 @@ func (c *collector) Collect(ch chan<- prometheus.Metric) {
 			gauge(ch, c.descs.outcome, flag(o == last), string(o))
 		}
 	}
+	c.collectPrices(ctx, ch)
 	c.collectMarket(ctx, ch)
 	if v, err := c.reader.LedgerVerification(ctx); err == nil && v != nil {
 		c.collectLedger(ch, v)
@@ -143,6 +152,33 @@ func (c *collector) Collect(ch chan<- prometheus.Metric) {
 			c.collectSource(ch, s)
 		}
 		c.collectHost(ch, pulls, p.Inventories.HostDebug)
+	}
+}
+
+// collectPrices tells how far prices can be trusted, and what was learned of markets.
+func (c *collector) collectPrices(ctx context.Context, ch chan<- prometheus.Metric) {
+	d := c.descs
+	if n, err := c.reader.PriceCounts(ctx); err == nil {
+		for status, count := range n.ByStatus {
+			gauge(ch, d.prices, float64(count), status)
+		}
+		gauge(ch, d.held, float64(n.Held))
+	}
+	levels, err := c.reader.MarketLevels(ctx)
+	if err != nil {
+		return
+	}
+	const scale = float64(money.Scale)
+	for _, l := range levels {
+		labels := []string{l.Source, l.Market, strconv.Itoa(int(l.AppID))}
+		gauge(ch, d.late, flag(l.Late), labels...)
+		if l.Level > 0 {
+			gauge(ch, d.level, float64(l.Level)/scale, labels...)
+		}
+		if l.Dispersion >= 0 {
+			gauge(ch, d.dispersion, float64(l.Dispersion)/scale, labels...)
+		}
+		gauge(ch, d.dispersionMost, float64(l.DispersionLimit)/scale, labels...)
 	}
 }
 

@@ -61,26 +61,40 @@ func (r *Round) alone(e *entry, last, next *Response) *Refusal {
 		}
 	}
 	e.check.J = share(far, len(all))
-	e.check.JLimit = r.dispersionLimit(e, len(all))
+	e.check.JLimit = e.State.dispersionLimit(r.now, e.lastAt, len(all))
 	if e.check.J > e.check.JLimit {
 		return &Refusal{Anomaly: Dispersion, Names: len(all), Value: e.check.J, High: e.check.JLimit}
 	}
 	return nil
 }
 
+// Dispersion returns the share J of the newest response that was compared, and how large
+// it may be, in millionths: for a response that was refused for it, as it was then, else
+// for a response now. lastAt is the time of the last good response and names how many it
+// has. J is -1 before any response was compared.
+func (s *MarketState) Dispersion(now, lastAt time.Time, names int) (j, limit money.Micro) {
+	if !s.RefusedSince.IsZero() && s.Refused.Anomaly == Dispersion {
+		return s.Refused.Value, s.Refused.High
+	}
+	if j = -1; len(s.J) > 0 {
+		j = s.J[len(s.J)-1]
+	}
+	return j, s.dispersionLimit(now, lastAt, max(names, fewestShared))
+}
+
 // dispersionLimit is how large the share J may be. After a refusal the days
 // stand still for a week, so that a market does not become believable by being
 // refused.
-func (r *Round) dispersionLimit(e *entry, names int) money.Micro {
-	since := e.State.RefusedSince
+func (s *MarketState) dispersionLimit(now, lastAt time.Time, names int) money.Micro {
+	since := s.RefusedSince
 	if since.IsZero() {
-		since = r.now
+		since = now
 	}
 	const week = 7 * 24 * time.Hour
-	gone := max(0, since.Sub(e.lastAt)) + max(0, r.now.Sub(since)-week)
+	gone := max(0, since.Sub(lastAt)) + max(0, now.Sub(since)-week)
 	limit := money.Micro(jUnknown)
-	if len(e.State.J) >= 3 {
-		sorted := slices.Sorted(slices.Values(e.State.J))
+	if len(s.J) >= 3 {
+		sorted := slices.Sorted(slices.Values(s.J))
 		limit = max(jBase+jPerDay*money.Micro(gone/time.Second)/86_400, median(sorted)*5/2)
 	}
 	limit = min(limit, jMost)

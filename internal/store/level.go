@@ -66,6 +66,34 @@ func (s *Store) MarketMemories(ctx context.Context, app int32) (map[int64]refres
 	return out, nil
 }
 
+// MarketNote is what validation remembers of a market of a game, without its responses.
+type MarketNote struct {
+	MarketID int64
+	AppID    int32
+	State    pricing.MarketState
+	LastGood time.Time // when its newest good response was fetched
+	Names    int       // that it has; 0 for a market that is requested by name
+}
+
+// MarketNotes returns what validation remembers of all markets.
+func (s *Store) MarketNotes(ctx context.Context) ([]MarketNote, error) {
+	return collect(ctx, s.read, func(r *sql.Rows, n *MarketNote) error {
+		var state []byte
+		var last int64
+		if err := r.Scan(&n.MarketID, &n.AppID, &state, &last, &n.Names); err != nil {
+			return err
+		}
+		n.LastGood = moment(last)
+		return n.State.UnmarshalBinary(state)
+	}, `
+		SELECT m.market_id, m.app_id, m.state, coalesce(f.fetched_at, t.fetched_at, 0), coalesce(f.quotes, 0)
+		FROM market_memory m
+		LEFT JOIN (SELECT market_id, app_id, max(fetched_at) AS fetched_at, CAST(sum(quotes) AS BIGINT) AS quotes
+			FROM market_file GROUP BY market_id, app_id) f ON f.market_id = m.market_id AND f.app_id = m.app_id
+		LEFT JOIN market_state t ON t.market_id = m.market_id
+		ORDER BY m.app_id, m.market_id`)
+}
+
 // learn stores what a job learned of a game. A set that equals the newest one is
 // not stored again.
 func (t *Tx) learn(job int64, l refresh.Learned) error {

@@ -69,6 +69,12 @@ func (s *Store) UnpricedItems(ctx context.Context, app int32, afterName, afterPh
 	}, unpricedItems, app, afterName, afterPhase, limit)
 }
 
+// UnpricedCount counts the items of all games without a price.
+func (s *Store) UnpricedCount(ctx context.Context) (n int64, err error) {
+	err = s.read.QueryRowContext(ctx, `SELECT count(*) FROM item WHERE `+unpriced).Scan(&n)
+	return n, err
+}
+
 const unpricedItems = `SELECT id, name, phase FROM item WHERE ` + unpriced + ` AND app_id = $1 AND (name, phase) > ($2, $3)
 	ORDER BY name, phase LIMIT $4`
 

@@ -26,9 +26,10 @@ func TestMain(m *testing.M) { os.Exit(storetest.RunOnEngines(m)) }
 type world struct {
 	testing.TB
 	*view.Reader
-	store  *store.Store
-	now    time.Time
-	quotes func(items []refresh.Item) []refresh.Snapshot // that a batch settles, beside its estimates
+	store   *store.Store
+	now     time.Time
+	learned []refresh.Learned                             // by jobs that begin
+	quotes  func(items []refresh.Item) []refresh.Snapshot // that a batch settles, beside its estimates
 }
 
 func newWorld(tb testing.TB, scopeAll bool) *world {
@@ -84,7 +85,7 @@ func (w *world) begin(batches int) (id int64) {
 		if err := tx.PlanItems(id, r, batches); err != nil {
 			return err
 		}
-		_, err = tx.Judge(id, nil, nil)
+		_, err = tx.Judge(id, nil, w.learned)
 		return err
 	})
 	return id

@@ -1,0 +1,97 @@
+package view
+
+import (
+	"context"
+	"fmt"
+
+	"assay/internal/money"
+	"assay/internal/pricing"
+	"assay/internal/refresh"
+)
+
+// PriceCounts are how many known items there are, by the status of their price now. They
+// are of all games, in scope or not.
+type PriceCounts struct {
+	ByStatus map[string]int64 // of every status
+	Held     int64            // a suspicious new price waits for confirmation
+}
+
+// PriceCounts counts items from the prices in memory.
+func (r *Reader) PriceCounts(ctx context.Context) (PriceCounts, error) {
+	unpriced, err := r.o.Store.UnpricedCount(ctx)
+	if err != nil {
+		return PriceCounts{}, fmt.Errorf("count items without a price: %w", err)
+	}
+	n, err := r.prices.Count(ctx, r.o.Now().Add(-freshFor))
+	if err != nil {
+		return PriceCounts{}, fmt.Errorf("count items with a price: %w", err)
+	}
+	out := PriceCounts{ByStatus: map[string]int64{}, Held: n.Held}
+	for status, count := range n.ByStatus {
+		out.ByStatus[pricing.Status(status).String()] = count
+	}
+	out.ByStatus[pricing.NoPrice.String()] = unpriced
+	return out, nil
+}
+
+// MarketLevel is what was learned of a configured market in one game.
+type MarketLevel struct {
+	Source, Market  string
+	AppID           int32
+	Level           money.Micro // factor against the other markets, in millionths; 0: not learned yet
+	Late            bool        // repeats another market or stands still: not used
+	Dispersion      money.Micro // share of names that moved apart from their class, in millionths; -1: not compared yet
+	DispersionLimit money.Micro // the share above which a response is refused
+}
+
+// MarketLevels returns what was learned of the configured markets, from the newest level
+// set of each game.
+func (r *Reader) MarketLevels(ctx context.Context) ([]MarketLevel, error) {
+	notes, err := r.o.Store.MarketNotes(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("what validation remembers: %w", err)
+	}
+	names, err := r.o.Store.Markets(ctx)
+	if err != nil {
+		return nil, err
+	}
+	configured := r.configured()
+	now, sets := r.o.Now(), map[int32]*pricing.Set{}
+	var out []MarketLevel
+	for i := range notes {
+		n := &notes[i]
+		name := names[n.MarketID]
+		if !configured[refresh.MarketName{Source: name.Source, Key: name.Key}] {
+			continue
+		}
+		set, read := sets[n.AppID]
+		if !read {
+			if set, err = r.o.Store.LevelSet(ctx, n.AppID); err != nil {
+				return nil, fmt.Errorf("levels of game %d: %w", n.AppID, err)
+			}
+			sets[n.AppID] = set
+		}
+		l := MarketLevel{Source: name.Source, Market: name.Key, AppID: n.AppID}
+		l.Dispersion, l.DispersionLimit = n.State.Dispersion(now, n.LastGood, n.Names)
+		if set != nil {
+			m := set.Market(n.MarketID)
+			if l.Late = m.Late; m.Known {
+				l.Level = pricing.Exp(m.Level)
+			}
+		}
+		out = append(out, l)
+	}
+	return out, nil
+}
+
+// configured returns the markets of all sources, without their titles.
+func (r *Reader) configured() map[refresh.MarketName]bool {
+	out := map[refresh.MarketName]bool{}
+	for _, s := range r.o.Sources {
+		d := s.Describe()
+		for _, m := range d.Markets {
+			out[refresh.MarketName{Source: d.Name, Key: m.Key}] = true
+		}
+	}
+	return out
+}

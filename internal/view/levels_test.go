@@ -1,0 +1,96 @@
+package view_test
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"assay/internal/money"
+	"assay/internal/pricing"
+	"assay/internal/provider"
+	"assay/internal/randtest"
+	"assay/internal/refresh"
+	"assay/internal/store"
+	"assay/internal/view"
+)
+
+func TestPriceCounts_AreThoseOfTheLists(t *testing.T) {
+	w := newWorld(t, false)
+	catalogue(w, randtest.New(t), 120)
+	got, err := w.PriceCounts(t.Context())
+	w.must(err)
+	total := int64(0)
+	for _, status := range view.PriceStatuses() {
+		p, err := w.Items(t.Context(), view.ItemFilter{AppID: 730, Status: status}, "", 1000)
+		w.must(err)
+		if n, there := got.ByStatus[status]; !there || n != int64(len(p.Items)) {
+			t.Errorf("%s: %d, there are %d", status, n, len(p.Items))
+		}
+		total += got.ByStatus[status]
+	}
+	held, err := w.Items(t.Context(), view.ItemFilter{AppID: 730, Held: true}, "", 1000)
+	w.must(err)
+	if total != 120 || got.Held != int64(len(held.Items)) || got.Held == 0 || got.ByStatus["stale"] == 0 || got.ByStatus["noPrice"] == 0 {
+		t.Errorf("%+v, with %d held", got, len(held.Items))
+	}
+}
+
+// Levels are those of the newest set of each game, and the limit of J is the one that a
+// response would meet now.
+func TestMarketLevels_AreOfConfiguredMarketsAndTheNewestSets(t *testing.T) {
+	w := newWorld(t, false)
+	var ids map[refresh.MarketName]int64
+	a, b, gone := refresh.MarketName{Source: "sim", Key: "a"}, refresh.MarketName{Source: "sim", Key: "b"}, refresh.MarketName{Source: "sim", Key: "gone"}
+	w.tx(func(tx *store.Tx) (err error) {
+		ids, err = tx.MarketIDs([]refresh.MarketName{a, b, gone})
+		return err
+	})
+	quiet := pricing.MarketState{J: []money.Micro{10_000, 20_000, 30_000}}
+	refused := pricing.MarketState{
+		J: []money.Micro{10_000, 20_000, 30_000}, RefusedSince: w.now,
+		Refused: pricing.Refusal{Anomaly: pricing.Dispersion, Value: 400_000, High: 90_000},
+	}
+	learn := func(app int32, late bool) {
+		set := pricing.NewSet(money.Scale)
+		set.Markets = []pricing.SetMarket{
+			{ID: ids[a], Known: true, Level: pricing.Ln(1_250_000) - pricing.Ln(money.Scale), Far: -1},
+			{ID: ids[b], Late: late, Far: -1},
+		}
+		w.learned = append(w.learned, refresh.Learned{AppID: app, Set: set, Memories: []refresh.MarketMemory{
+			{MarketID: ids[a], State: quiet}, {MarketID: ids[b], State: refused}, {MarketID: ids[gone], State: quiet},
+		}})
+	}
+	w.own("u", "x")
+	for _, late := range []bool{true, false} { // the second set counts
+		w.learned = nil
+		learn(730, late)
+		if late {
+			learn(440, true)
+		}
+		id := w.begin(1)
+		w.settle(nil)
+		w.end(id)
+		w.now = w.now.Add(7 * time.Hour)
+	}
+	reader := view.NewReader(view.Options{
+		Store: w.store, Currency: "USD", Now: func() time.Time { return w.now },
+		Sources: []provider.Source{described{provider.Description{Name: "sim", Markets: []provider.Market{{Key: "a"}, {Key: "b"}}}}},
+	})
+	levels, err := reader.MarketLevels(t.Context())
+	w.must(err)
+	var got []string
+	for _, l := range levels {
+		got = append(got, fmt.Sprintf("%s/%s %d level %v late %t J %v", l.Source, l.Market, l.AppID, l.Level, l.Late, l.Dispersion))
+		if l.Market == "b" && l.DispersionLimit != 90_000 || l.Market == "a" && l.DispersionLimit < 60_000 {
+			t.Errorf("%s: limit %v", l.Market, l.DispersionLimit)
+		}
+	}
+	want := []string{
+		"sim/a 440 level 1.25 late false J 0.03", "sim/b 440 level 0 late true J 0.4",
+		"sim/a 730 level 1.25 late false J 0.03", "sim/b 730 level 0 late false J 0.4",
+	}
+	if strings.Join(got, "\n") != strings.Join(want, "\n") {
+		t.Errorf("got\n%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
+	}
+}
