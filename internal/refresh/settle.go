@@ -720,7 +720,7 @@ func (s *settler) gather(i int) {
 			q.Ask, q.Sale, q.Sales, q.SalesWindow = 0, 0, provider.Unknown, 0
 		}
 		if s.engine.known[old.MarketID].byName {
-			q.ChangedAt = unchanged
+			q.ChangedAt = unchanged()
 			if old.Reason == pricing.Awaiting {
 				q.ChangedAt = old.FetchedAt
 			}
@@ -732,7 +732,7 @@ func (s *settler) gather(i int) {
 // unchanged stands for the time at which a quote changed that is the same as in the
 // last estimate: that estimate has judged the change already, so it is no evidence for
 // a price that is held.
-var unchanged = time.Unix(0, 0).UTC()
+func unchanged() time.Time { return time.Unix(0, 0).UTC() }
 
 // sinceLast compares a quote that was requested by name with the one before: when
 // its amounts changed, and by how much its price moved.
@@ -753,7 +753,7 @@ func (s *settler) sinceLast(i int, f *fetched) (changedAt time.Time, moved prici
 		}
 		return f.at, 0
 	case old.Ask == f.Ask && old.Sale == f.Sale:
-		return unchanged, 0
+		return unchanged(), 0
 	}
 	was, _ := pricing.Quoted(old.Ask, old.Sale)
 	is, _ := pricing.Quoted(f.Ask, f.Sale)
