@@ -32,7 +32,8 @@ type InventoryRow struct {
 	Certificate string // that Steam's properties have; empty: none
 }
 
-// Inventory returns a user's rows of a game (0: all) with ids above after.
+// Inventory returns a user's rows of a game (0: all) with ids above after. The ids of the
+// page are found first: all of a user's rows would be joined before they are sorted.
 func (s *Store) Inventory(ctx context.Context, user int64, app int32, after int64, limit int) ([]InventoryRow, error) {
 	return collect(ctx, s.read, func(r *sql.Rows, v *InventoryRow) error {
 		var updated, checked int64
@@ -55,8 +56,9 @@ func (s *Store) Inventory(ctx context.Context, user int64, app int32, after int6
 			coalesce(n.seed, -1), coalesce(n.finish, -1), coalesce(n.def_index, -1), coalesce(n.quality, -1), coalesce(n.rarity, -1),
 			coalesce(n.kills, -1), coalesce(n.charm, -1), coalesce(n.name_tag, ''), coalesce(n.stickers, '[]'), coalesce(n.charms, '[]'),
 			coalesce(n.given_certificate, '')
-		FROM inventory v LEFT JOIN item i ON i.id = v.item_id LEFT JOIN inspection n ON n.inventory_id = v.id
-		WHERE v.user_key = $1 AND v.id > $2 AND ($3 = 0 OR v.app_id = $3) ORDER BY v.id LIMIT $4`, user, after, app, limit)
+		FROM (SELECT id FROM inventory WHERE user_key = $1 AND id > $2 AND ($3 = 0 OR app_id = $3) ORDER BY id LIMIT $4) p
+		CROSS JOIN inventory v LEFT JOIN item i ON i.id = v.item_id LEFT JOIN inspection n ON n.inventory_id = v.id
+		WHERE v.id = p.id ORDER BY v.id`, user, after, app, limit)
 }
 
 // InventoryTotal sums up a user's rows of a game.
