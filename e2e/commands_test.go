@@ -33,6 +33,8 @@ func TestCommands_WorkWithARunningServer(t *testing.T) {
 			{"cancel|999999", 6, "job_not_found"},
 			{"retry-failed|999999", 6, "job_not_found"},
 			{"prices|--search|a", 0, "NAME"},
+			{"prices|--status|ok|--min-price|0.01|--sort=-price", 0, "INTERVAL"},
+			{"prices|--market|nowhere", 7, "invalid_parameters"},
 			{"prices|nothing is named so|--accept", 6, "item_not_found"},
 			{"provider|list", 0, "sim"},
 			{"provider|pause|sim", 0, "sim is paused"},

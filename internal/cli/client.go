@@ -358,7 +358,7 @@ func (c *client) pull(ctx context.Context, userID string, appID int32, contextID
 // inventory returns a whole inventory, all pages of it. An appID of 0 is every
 // game.
 func (c *client) inventory(ctx context.Context, userID string, appID int32) (view.Inventory, error) {
-	q := url.Values{"limit": {strconv.Itoa(pageSize)}}
+	q := url.Values{"limit": {strconv.Itoa(pageSize)}, "fields": {allFields()}}
 	if appID != 0 {
 		q.Set("appId", strconv.Itoa(int(appID)))
 	}

@@ -134,10 +134,21 @@ func searchItems(w http.ResponseWriter, r *http.Request) {
 		answer(200, `{"items":[],"nextCursor":null}`)(w, r)
 		return
 	}
-	item := func(name, phase, price string) string {
-		return `{"appId":730,"marketHashName":"` + name + `","phase":"` + phase + `","currentPrice":` + price + `,"status":"ok","priceUpdatedAt":"2026-01-02T03:04:05Z"}`
+	item := func(name, price, more string) string {
+		return `{"appId":730,"marketHashName":"` + name + `","phase":"","currentPrice":` + price + `,"priceUpdatedAt":"2026-01-02T03:04:05Z",` + more + `}`
 	}
-	answer(200, `{"items":[`+item("AK-47 | Redline (Field-Tested)", "", "28.5")+`,`+item("Sealed Graffiti | A/B\\n? ", "", "0.03")+`],"nextCursor":"more"}`)(w, r)
+	redline := item("AK-47 | Redline (Field-Tested)", "28.5", `"status":"ok","held":false,"interval":{"low":26.1,"high":31.02},"average":29,"usedMarkets":4`)
+	graffiti := item("Sealed Graffiti | A/B\\n? ", "0.03", `"status":"suspect","held":true`)
+	if q := r.URL.Query(); q.Get("held") == "1" {
+		if q.Get("sort") != "-price" || q.Get("status") != "suspect" || q.Get("market") != "m" || q.Get("minPrice") != "0.01" || q.Get("maxPrice") != "7" ||
+			q.Get("changedSince") != "2026-01-01T00:00:00Z" || q.Get("updatedSince") != "2026-01-02T00:00:00Z" || q.Get("fields") != "interval,average,usedMarkets" {
+			refuse(w, 400, `{"title":"Bad Request","status":400,"detail":"wrong filters","code":"invalid_parameters"}`)
+			return
+		}
+		answer(200, `{"items":[`+graffiti+`],"nextCursor":null}`)(w, r)
+		return
+	}
+	answer(200, `{"items":[`+redline+`,`+graffiti+`],"nextCursor":"more"}`)(w, r)
 }
 
 // listUsers knows two users whose ids begin with "user".
@@ -164,13 +175,13 @@ func (f *fakeServer) sync(w http.ResponseWriter, r *http.Request) {
 
 // inventory has two pages.
 func (f *fakeServer) inventory(w http.ResponseWriter, r *http.Request) {
-	row := func(id, value string) string {
+	row := func(id, value, more string) string {
 		return `{"assetId":"` + id + `","appId":730,"contextId":"2","marketHashName":"★ Karambit","phase":"","phaseUnknown":false,"classId":"1","instanceId":"0","amount":1,
-			"tradable":true,"marketable":true,"estimatedValue":` + value + `,"totalValue":` + value + `,"priceUpdatedAt":null}`
+			"tradable":true,"marketable":true,"estimatedValue":` + value + `,"totalValue":` + value + `,"priceUpdatedAt":null,` + more + `}`
 	}
-	first, next := row("1", "912.5"), `"two"`
+	first, next := row("1", "912.5", `"priceStatus":"thin","interval":{"low":800,"high":1000.5}`), `"two"`
 	if r.URL.Query().Get("cursor") == "two" {
-		first, next = row("2", "null"), "null"
+		first, next = row("2", "null", `"priceStatus":"noPrice"`), "null"
 	}
 	answer(200, `{"items":[`+first+`],"totalValue":912.5,"currency":"USD","rows":2,"unpricedRows":1,"nextCursor":`+next+`}`)(w, r)
 }
@@ -198,7 +209,7 @@ const (
 		"freshness":{"fresh":30000,"stale":300,"unknown":25,"oldestSeconds":7500}}`
 
 	itemOdd = `{"appId":730,"marketHashName":"Sealed Graffiti | A/B\n? ","phase":"","currentPrice":0.03,"status":"ok","priceUpdatedAt":"2026-01-02T03:04:05Z","currency":"USD",
-		"priceCheckedAt":"2026-01-02T03:04:05Z","ageSeconds":185,"estimatedAt":"2026-01-02T03:04:05Z","method":"consensus","methodVersion":2,"average":287.624,"median":0.03,"consensus":0.03,
+		"priceCheckedAt":"2026-01-02T03:04:05Z","ageSeconds":185,"estimatedAt":"2026-01-02T03:04:05Z","method":"consensus","methodVersion":2,"average":287.624,"median":0.03,"consensus":0.03,"interval":{"low":0.012,"high":0.075},
 		"min":0.025,"max":1438,"spread":1437.975,"markets":2,"usedMarkets":1,"candidatePrice":null,"candidateAt":null,"noSalesSince":null,"retryAt":null,"failures":0,"queued":false,
 		"explanation":{"sentences":["No group within a factor of 2 holds more than half of the 2 quotes, so the lowest group decides.","It is disputed: no majority of the quotes agrees."]},
 		"snapshots":[

@@ -140,7 +140,7 @@ func writeInventory(w io.Writer, inv view.Inventory) {
 	if len(inv.Items) == 0 {
 		return
 	}
-	rows := [][]string{{"ASSET", "GAME", "NAME", "PHASE", "AMOUNT", "VALUE", "PRICED"}}
+	rows := [][]string{{"ASSET", "GAME", "NAME", "PHASE", "AMOUNT", "VALUE", "STATUS", "INTERVAL", "PRICED"}}
 	for _, it := range inv.Items {
 		priced := "-"
 		if it.PriceUpdatedAt != nil {
@@ -148,7 +148,7 @@ func writeInventory(w io.Writer, inv view.Inventory) {
 		}
 		rows = append(rows, []string{
 			cell(it.AssetID), fmt.Sprint(it.AppID), nameText(it.MarketHashName), phaseText(it.Phase, it.PhaseUnknown),
-			count(it.Amount), amount(it.EstimatedValue), priced,
+			count(it.Amount), amount(it.EstimatedValue), it.PriceStatus, intervalText(it.Figures), priced,
 		})
 	}
 	table(w, rows)

@@ -14,20 +14,45 @@ import (
 	"assay/internal/view"
 )
 
-// pricesCmd explains an item's price, or searches items by name.
+// pricesCmd explains an item's price, or lists items.
 type pricesCmd struct {
 	Name   string `arg:"" optional:"" complete:"item" help:"Market hash name, byte for byte."`
 	AppID  int32  `default:"730" placeholder:"ID" help:"Steam's number of the game."`
 	Phase  string `help:"Phase of a Doppler: \"Phase 2\", \"Ruby\", ..."`
-	Search string `placeholder:"TEXT" help:"List the items whose name contains this text, in any case, with their prices."`
 	Accept bool   `help:"Accept the price that is held back, on all inventory rows, and show the item."`
+	itemFlags
 	listFlags
+}
+
+// itemFlags choose the items of a list, and their order.
+type itemFlags struct {
+	Search       string `placeholder:"WORDS" help:"List the items whose name holds all these words, in any order and case."`
+	Status       string `enum:"ok,thin,suspect,disputed,stale,noPrice," default:"" placeholder:"STATUS" help:"List the items whose price has this status now: ok, thin, suspect, disputed, stale or noPrice."`
+	Held         bool   `help:"List the items of which a suspicious new price waits for confirmation."`
+	Market       string `placeholder:"MARKET" help:"List the items that this market offers or has sold, such as steam."`
+	MinPrice     string `placeholder:"PRICE" help:"List the items of this price or more, such as 12.5."`
+	MaxPrice     string `placeholder:"PRICE" help:"List the items of this price or less."`
+	ChangedSince string `placeholder:"TIME" help:"List the items whose price changed at this time or later, such as 2026-01-31T12:00:00Z."`
+	UpdatedSince string `placeholder:"TIME" help:"List the items whose price was confirmed at this time or later, changed or not."`
+	Sort         string `enum:"name,price,-price,status,-status,changed,-changed," default:"" placeholder:"ORDER" help:"List by name, price, status (best first) or changed; -price, -status and -changed are the other way around."`
+}
+
+// query returns what is listed; empty without any flag.
+func (f *itemFlags) query() url.Values {
+	q := filter("q", f.Search, "status", f.Status, "market", f.Market, "minPrice", f.MinPrice, "maxPrice", f.MaxPrice,
+		"changedSince", f.ChangedSince, "updatedSince", f.UpdatedSince, "sort", f.Sort)
+	if f.Held {
+		q.Set("held", "1")
+	}
+	return q
 }
 
 func (*pricesCmd) examples() []example {
 	return []example{
 		{`prices "AK-47 | Redline (Field-Tested)"`, "show the price, every market's quote, and why it is used or not"},
-		{`prices --search redline`, "list the items whose name contains \"redline\""},
+		{`prices --search "redline tested"`, "list the items whose name holds \"redline\" and \"tested\""},
+		{`prices --held --sort=-price`, "list the items of which a price is held back, the most expensive first"},
+		{`prices --status disputed --min-price 10 --json`, "print what is disputed and costs 10 or more as JSON"},
 		{`prices "★ Karambit | Doppler (Factory New)" --phase "Ruby"`, "show the price of one phase"},
 		{`prices "Sealed Graffiti | GLHF (Tiger Orange)" --accept`, "make the price that is held back the price of the item"},
 		{`prices "Large Wood Box" --app-id 252490 --json`, "print an item of another game as JSON"},
@@ -37,22 +62,28 @@ func (*pricesCmd) examples() []example {
 // Run shows the price, or what the search found.
 func (c *pricesCmd) Run(ctx context.Context, s *session) error {
 	const help = "assay prices --help"
-	if (c.Name == "") == (c.Search == "") {
-		return &usageError{text: "give the name of an item, or --search TEXT", help: help}
-	}
-	if c.Accept && c.Name == "" {
+	wanted := c.query()
+	switch {
+	case c.Name == "" && c.Accept:
 		return &usageError{text: "--accept needs the name of one item", help: help}
+	case (c.Name == "") == (len(wanted) == 0):
+		return &usageError{text: "give the name of an item, or what to list, such as --search WORDS", help: help}
+	case c.Name == "" && c.Phase != "":
+		return &usageError{text: "--phase needs the name of one item", help: help}
 	}
-	text := c.Name + c.Search
-	if err := errors.Join(catalog.CheckName(text), catalog.CheckPhase(c.Phase), c.check(help)); err != nil {
+	err := errors.Join(catalog.CheckPhase(c.Phase), c.check(help))
+	if c.Name != "" {
+		err = errors.Join(catalog.CheckName(c.Name), err)
+	}
+	if err != nil {
 		return &usageError{text: err.Error(), help: help}
 	}
 	api, err := s.server()
 	if err != nil {
 		return err
 	}
-	if c.Search != "" {
-		return c.search(ctx, s, api)
+	if c.Name == "" {
+		return c.list(ctx, s, api, wanted)
 	}
 	show := api.item
 	if c.Accept {
@@ -68,37 +99,55 @@ func (c *pricesCmd) Run(ctx context.Context, s *session) error {
 	return s.out.result(item, func(w io.Writer) { writeItem(w, item) })
 }
 
-// search lists items by a part of their name.
-func (c *pricesCmd) search(ctx context.Context, s *session, api *client) error {
-	page, err := c.matching(ctx, api, c.Search, c.Limit)
+// list lists items with their prices.
+func (c *pricesCmd) list(ctx context.Context, s *session, api *client, wanted url.Values) error {
+	page, err := c.matching(ctx, api, wanted, c.Limit)
 	if err != nil {
 		return err
 	}
 	return s.out.result(page, func(w io.Writer) {
-		rows := [][]string{{"NAME", "PHASE", "PRICE", "STATUS", "CHANGED"}}
+		rows := [][]string{{"NAME", "PHASE", "PRICE", "STATUS", "INTERVAL", "CHANGED"}}
 		for _, it := range page.Items {
-			rows = append(rows, []string{cell(it.MarketHashName), phaseText(it.Phase, false), amount(&it.CurrentPrice), it.Status, momentOrDash(it.PriceUpdatedAt)})
+			status := it.Status
+			if it.Held {
+				status += ", held"
+			}
+			rows = append(rows, []string{
+				cell(it.MarketHashName), phaseText(it.Phase, false), amount(&it.CurrentPrice), status, intervalText(it.Figures), momentOrDash(it.PriceUpdatedAt),
+			})
 		}
 		table(w, rows)
 		_, _ = io.WriteString(w, moreText(page))
 	})
 }
 
-func (c *pricesCmd) matching(ctx context.Context, api *client, text string, most int) (view.Page[view.PricedItem], error) {
-	q := url.Values{"appId": {strconv.Itoa(int(c.AppID))}, "q": {text}}
+// intervalText is where the price of a further honest market lies in most cases.
+func intervalText(f *view.Figures) string {
+	if f == nil || f.Interval == nil {
+		return "-"
+	}
+	return f.Interval.Low.String() + " to " + f.Interval.High.String()
+}
+
+// allFields names all figures that a request can ask for beside prices.
+func allFields() string { return strings.Join(view.FieldNames(), ",") }
+
+func (c *pricesCmd) matching(ctx context.Context, api *client, q url.Values, most int) (view.Page[view.PricedItem], error) {
+	q.Set("appId", strconv.Itoa(int(c.AppID)))
+	q.Set("fields", allFields())
 	return listAll[view.PricedItem](ctx, api, request{path: "/api/prices/items", query: q, with: api.market}, most)
 }
 
-// suggestion names items whose name contains what was given; a failure only
+// suggestion names items whose name holds the words that were given; a failure only
 // leaves them out.
 func (c *pricesCmd) suggestion(ctx context.Context, api *client) string {
 	const most = 5
-	page, err := c.matching(ctx, api, c.Name, most)
+	page, err := c.matching(ctx, api, url.Values{"q": {c.Name}}, most)
 	if err != nil || len(page.Items) == 0 {
-		return "names are compared byte for byte; search with `assay prices --search TEXT`"
+		return "names are compared byte for byte; search with `assay prices --search WORDS`"
 	}
 	var text strings.Builder
-	text.WriteString("names that contain it:")
+	text.WriteString("names with these words:")
 	for _, it := range page.Items {
 		text.WriteString("\n  " + nameAndPhase(it.MarketHashName, it.Phase))
 	}
@@ -120,6 +169,7 @@ func writeItem(w io.Writer, it view.ItemDetail) {
 	if it.Markets > 0 {
 		rows = append(rows,
 			[]string{"figures", fmt.Sprintf("consensus %s, average %s, median %s, from %s to %s", it.Consensus, it.Average, it.Median, it.Min, it.Max)},
+			[]string{"interval", intervalText(&view.Figures{Interval: it.Interval})},
 			[]string{"markets", fmt.Sprintf("%d, of which %d are used", it.Markets, it.UsedMarkets)})
 	}
 	if it.CandidatePrice != nil {
