@@ -8,7 +8,6 @@ import (
 	"assay/internal/dispatch"
 	"assay/internal/dispatch/river"
 	"assay/internal/inventory"
-	"assay/internal/refresh"
 )
 
 // upkeep is how often retention runs besides after every job.
@@ -21,12 +20,7 @@ const daily = 24 * time.Hour
 // the database for itself, else with all that share it.
 func (a *App) buildDispatcher(ctx context.Context) error {
 	workers, tasks := a.engine.Workers(), a.tasks()
-	for i := range workers {
-		if kind := workers[i].Kind; kind == refresh.WorkPlan || kind == refresh.WorkSettle || kind == refresh.WorkSpread {
-			work := workers[i].Work
-			workers[i].Work = func(ctx context.Context) (bool, error) { return a.syncs.priority.Beside(ctx, work) }
-		}
-	}
+	a.syncs.goFirst(workers)
 	workers = append(workers, dispatch.Worker{Kind: inventory.WorkInspect, Queue: dispatch.QueueInventory, Slots: 1, Work: a.inventories.Inspect})
 	if a.cfg.Database.Engine == config.SQLite {
 		a.work = dispatch.NewLocal(dispatch.LocalOptions{Workers: workers, Tasks: tasks, Now: a.now, Logger: a.log})

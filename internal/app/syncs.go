@@ -8,9 +8,11 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"assay/internal/admission"
+	"assay/internal/dispatch"
 	"assay/internal/fault"
 	"assay/internal/inventory"
 	"assay/internal/inventory/steaminv"
+	"assay/internal/refresh"
 )
 
 // The kinds of a sync in metrics.
@@ -68,6 +70,18 @@ func newSyncs(service *inventory.Service) *syncs {
 
 func (s *syncs) collectors() []prometheus.Collector {
 	return []prometheus.Collector{s.count, s.rows, s.took}
+}
+
+// goFirst has the work of refreshes give way to syncs, where it takes processors and
+// locks rows. Fetching mostly waits for others.
+func (s *syncs) goFirst(workers []dispatch.Worker) {
+	for i := range workers {
+		w := &workers[i]
+		if w.Kind == refresh.WorkPlan || w.Kind == refresh.WorkSettle || w.Kind == refresh.WorkSpread {
+			work := w.Work
+			w.Work = func(ctx context.Context) (bool, error) { return s.priority.Beside(ctx, work) }
+		}
+	}
 }
 
 // push syncs what the platform sent.
