@@ -2,6 +2,7 @@ package e2e
 
 import (
 	"bufio"
+	"errors"
 	"fmt"
 	"net/http"
 	"os"
@@ -337,25 +338,75 @@ func (s *server) refusesToStart(says string) {
 	}
 }
 
-func TestDisk_AReadOnlyFileIsLoud(t *testing.T) {
-	disk := smallDisk(t, 32)
-	d := newOnDisk(t, 200, "DATABASE_URL=sqlite:"+filepath.Join(disk, "assay.db"))
-	if err := syscall.Mount("", disk, "", syscall.MS_REMOUNT|syscall.MS_RDONLY, ""); err != nil {
-		// Open files keep a file system from becoming read-only; a new start sees it.
-		t.Logf("not while it is open: %v", err)
-	} else {
-		t.Error("a file system with open files became read-only")
+// TestDisk_AStartServesReadsWithoutAPlaceToWrite starts on a disk that is full, and on one
+// that is read-only, after an end in good order and after a kill.
+func TestDisk_AStartServesReadsWithoutAPlaceToWrite(t *testing.T) {
+	t.Parallel()
+	for _, full := range []bool{true, false} {
+		for _, killed := range []bool{false, true} {
+			t.Run(fmt.Sprintf("full %v, killed %v", full, killed), func(t *testing.T) {
+				t.Parallel()
+				disk := smallDisk(t, 32)
+				d := newOnDisk(t, 200, "DATABASE_URL=sqlite:"+filepath.Join(disk, "assay.db"))
+				if killed {
+					d.kill()
+				} else if _, err := d.stop(); err != nil {
+					t.Fatal(err)
+				}
+				mend := func() error { return syscall.Mount("", disk, "", syscall.MS_REMOUNT, "") }
+				if full {
+					filler := fill(t, disk)
+					fillUp(t, filler)
+					mend = func() error { return os.Remove(filler) }
+				} else if err := syscall.Mount("", disk, "", syscall.MS_REMOUNT|syscall.MS_RDONLY, ""); err != nil {
+					t.Fatal(err)
+				}
+				d.spawn()
+				d.await("an answer", func() bool {
+					resp, err := client.Get("http://" + d.addr + "/api/health")
+					if err == nil {
+						_ = resp.Body.Close()
+					}
+					return err == nil
+				})
+				d.reads()
+				if _, err := d.tryPush("late", 730, newAssets(2_000)); err == nil || !strings.Contains(err.Error(), "503") || !strings.Contains(err.Error(), `"database_`) {
+					t.Errorf("a push: %v, want 503 and a code that says why", err)
+				}
+				d.failsLoudly("make room or make it writable")
+				_, health, err := d.call(http.MethodGet, "/api/health", nil)
+				if err != nil || !strings.Contains(string(health), "open for reading only") {
+					t.Errorf("health says %s, %v", health, err)
+				}
+				d.staysLoud()
+				if took, err := d.stop(); err != nil {
+					t.Errorf("the end took %v: %v", took, err)
+				}
+				if err := mend(); err != nil {
+					t.Fatal(err)
+				}
+				d.start()
+				d.reads()
+				if _, err := d.tryPush("late", 730, newAssets(20)); err != nil {
+					t.Error(err)
+				}
+			})
+		}
 	}
-	if _, err := d.stop(); err != nil {
+}
+
+// fillUp takes the last room.
+func fillUp(t *testing.T, filler string) {
+	t.Helper()
+	f, err := os.OpenFile(filler, os.O_APPEND|os.O_WRONLY, 0)
+	if err != nil {
 		t.Fatal(err)
 	}
-	if err := syscall.Mount("", disk, "", syscall.MS_REMOUNT|syscall.MS_RDONLY, ""); err != nil {
+	defer f.Close()
+	for err == nil {
+		_, err = f.Write(make([]byte, 4096))
+	}
+	if !errors.Is(err, syscall.ENOSPC) {
 		t.Fatal(err)
 	}
-	d.refusesToStart("read-only")
-	if err := syscall.Mount("", disk, "", syscall.MS_REMOUNT, ""); err != nil {
-		t.Fatal(err)
-	}
-	d.start()
-	d.reads()
 }

@@ -123,7 +123,7 @@ func problemCodes() []string {
 		"amount_out_of_range", "amount_overflow", "unknown_currency", "too_many_currencies", "reserved_user", "idempotency_key_reused", "invalid_fee_rules",
 		"invalid_payment", "steam_id_missing", "inventory_too_large",
 		"too_many_failures", "internal_error", "fee_rules_unreachable",
-		"ranking_not_ready", "database_unavailable", "ledger_tampered", "ledger_key_missing", "answer_tampered", "trade_tampered", "fee_rules_tampered",
+		"ranking_not_ready", "database_unavailable", "database_read_only", "ledger_tampered", "ledger_key_missing", "answer_tampered", "trade_tampered", "fee_rules_tampered",
 		"busy", "steam_throttled", "inventory_unavailable", "timeout",
 	}
 }

@@ -77,6 +77,7 @@ type App struct {
 	listener net.Listener
 	server   *http.Server
 	created  []string
+	readOnly bool // the database is
 	ready    chan struct{}
 }
 
@@ -86,9 +87,26 @@ const (
 )
 
 // New opens the database and the sources and listens. Nothing works before Run.
-// Close what it returned if Run is never called.
-func New(ctx context.Context, o Options) (_ *App, err error) {
-	a := &App{cfg: o.Config, log: o.Logger, now: o.Now, version: o.Version, owner: newOwner(), ready: make(chan struct{})}
+// Close what it returned if Run is never called. Where an SQLite database cannot be
+// written, the App serves reads alone: the health check fails and says so, and writes are
+// refused with a fault.Unavailable.
+func New(ctx context.Context, o Options) (*App, error) {
+	a, err := newApp(ctx, o, false)
+	if !store.CannotWrite(err) {
+		return a, err
+	}
+	reading, failed := newApp(ctx, o, true)
+	if failed != nil {
+		return nil, err
+	}
+	reading.log.Error("database open for reading only; make room or make it writable, and restart", "error", err)
+	return reading, nil
+}
+
+func newApp(ctx context.Context, o Options, readOnly bool) (_ *App, err error) {
+	a := &App{
+		cfg: o.Config, log: o.Logger, now: o.Now, version: o.Version, owner: newOwner(), ready: make(chan struct{}), readOnly: readOnly,
+	}
 	if a.now == nil {
 		a.now = time.Now
 	}
@@ -154,7 +172,7 @@ func (a *App) openDatabase(ctx context.Context, o Options) (err error) {
 	go func() { prepared <- a.prepareDispatcher(ctx) }()
 	a.store, err = store.Open(ctx, store.Options{
 		Path: a.cfg.Database.Path, URL: a.cfg.Database.URL.Reveal(), Direct: a.cfg.Database.Direct.Reveal(),
-		Owner: a.owner, KeepSchema: !a.cfg.Migrate && a.cfg.Database.Engine != config.SQLite, Now: o.Now, Logger: a.log, Faults: o.Faults,
+		Owner: a.owner, ReadOnly: a.readOnly, KeepSchema: !a.cfg.Migrate && a.cfg.Database.Engine != config.SQLite, Now: o.Now, Logger: a.log, Faults: o.Faults,
 	})
 	if failed := <-prepared; err == nil {
 		err = failed
@@ -180,7 +198,7 @@ func (a *App) buildEngine(ctx context.Context) (err error) {
 	cfg := a.cfg
 	a.engine, err = refresh.New(ctx, refresh.Options{
 		Store: refreshStore{a.store}, Sources: a.sources.List,
-		Owner: a.owner, Version: a.version, Shared: cfg.Database.Engine != config.SQLite,
+		Owner: a.owner, Version: a.version, ReadOnly: a.readOnly, Shared: cfg.Database.Engine != config.SQLite,
 		Report: func() string { return view.Report(a.sources.Clients) },
 		Wake:   func(kind string) { a.work.Wake(kind) },
 		Rates:  a.currentRates,
@@ -239,6 +257,9 @@ func (a *App) Run(ctx context.Context) error {
 	var wg sync.WaitGroup
 	wg.Go(func() { a.engine.Attend(ctx) })
 	wg.Go(func() {
+		if a.readOnly {
+			return // no work can be noted as done
+		}
 		a.work.Run(ctx)
 		if err := a.engine.Leave(ctx); err != nil {
 			a.log.Warn("the other instances were not told of the end; they find out", "error", err)
@@ -274,7 +295,9 @@ func (a *App) Run(ctx context.Context) error {
 		failed = errors.Join(failed, a.server.Close())
 	}
 	wg.Wait()
-	a.lastCheckpoint(ctx)
+	if !a.readOnly {
+		a.lastCheckpoint(ctx)
+	}
 	return errors.Join(failed, a.Close())
 }
 

@@ -69,6 +69,9 @@ func (a *App) openLedger(ctx context.Context, used bool) (err error) {
 	if used {
 		a.ledger.used()
 	}
+	if a.readOnly {
+		return nil
+	}
 	return a.ledger.folder.Tidy(a.now())
 }
 
@@ -90,6 +93,9 @@ func (a *App) noteLedgerKey(ctx context.Context, tx *store.Tx, ring *wallet.Ring
 		if used {
 			return lacksKey(id)
 		}
+	}
+	if slices.Contains(known, ring.Marks()[0]) {
+		return nil // a start on a full disk writes nothing
 	}
 	return tx.SetLedgerKey(ring.Marks()[0])
 }

@@ -89,9 +89,12 @@ type Options struct {
 	Version string // of the program
 	// Shared says that other processes work on the same database. Without it all
 	// former owners are taken for dead.
-	Shared  bool
-	Now     func() time.Time
-	Elapsed func() time.Duration // a clock that nobody sets; nil: this process's own
+	Shared bool
+	// ReadOnly says that the store cannot be written: nothing is noted, and no work is to
+	// be run.
+	ReadOnly bool
+	Now      func() time.Time
+	Elapsed  func() time.Duration // a clock that nobody sets; nil: this process's own
 	// Report is what the others are told of this process with each beat, for people
 	// to see: some kilobytes, without a secret; nil: nothing.
 	Report func() string
@@ -140,7 +143,7 @@ func New(ctx context.Context, o Options) (*Engine, error) {
 		}
 	}
 	slices.Sort(e.order)
-	if !o.Shared {
+	if !o.Shared && !o.ReadOnly {
 		if err := o.Store.Recover(ctx); err != nil {
 			return nil, fmt.Errorf("recover work: %w", err)
 		}
@@ -148,6 +151,9 @@ func New(ctx context.Context, o Options) (*Engine, error) {
 	err := o.Store.InTx(ctx, func(tx Tx) (err error) {
 		if e.markets, err = tx.MarketIDs(names); err != nil {
 			return err
+		}
+		if o.ReadOnly {
+			return nil
 		}
 		if err := tx.Register(e.instance()); err != nil {
 			return err

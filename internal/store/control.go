@@ -23,7 +23,15 @@ func (t *Tx) MarketIDs(markets []refresh.MarketName) (map[refresh.MarketName]int
 	})
 	for _, m := range sorted {
 		var id int64
-		err := t.queryRow(`
+		err := t.queryRow(`SELECT id FROM market WHERE source = $1 AND key = $2 AND title = $3`, m.Source, m.Key, m.Title).Scan(&id)
+		if err == nil {
+			out[m] = id
+			continue
+		}
+		if !errors.Is(err, sql.ErrNoRows) {
+			return nil, err
+		}
+		err = t.queryRow(`
 			INSERT INTO market (source, key, title) VALUES ($1, $2, $3)
 			ON CONFLICT (source, key) DO UPDATE SET title = excluded.title RETURNING id`, m.Source, m.Key, m.Title).Scan(&id)
 		if err != nil {
@@ -126,6 +134,10 @@ func (t *Tx) AcceptItem(key catalog.Key) (bool, error) {
 func (s *Store) SetCurrency(ctx context.Context, c money.Currency) error {
 	var have money.Currency
 	err := s.InTx(ctx, func(t *Tx) error {
+		err := t.queryRow(`SELECT value FROM setting WHERE name = 'currency'`).Scan(&have)
+		if !errors.Is(err, sql.ErrNoRows) {
+			return err // a start on a full disk writes nothing
+		}
 		if _, err := t.exec(`INSERT INTO setting (name, value) VALUES ('currency', $1) ON CONFLICT (name) DO NOTHING`, string(c)); err != nil {
 			return err
 		}

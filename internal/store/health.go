@@ -45,11 +45,9 @@ func blame(err error) error {
 	if f := fault.Of(err); err == nil || f != nil && f.Kind == fault.Unavailable {
 		return err
 	}
-	const (
-		busy, locked, readOnly, ioError, full, cannotOpen = 5, 6, 8, 10, 13, 14
-	)
+	const busy, locked = 5, 6
 	switch sqliteCode(err) & 0xff {
-	case busy, locked, readOnly, ioError, full, cannotOpen:
+	case busy, locked, sqliteReadOnly, sqliteIOError, sqliteFull, sqliteCannotOpen:
 	default:
 		if !errors.Is(err, ErrDatabaseReplaced) && !passes(err) {
 			return err
@@ -69,6 +67,9 @@ func twice(err error) bool {
 func (s *Store) Healthy(ctx context.Context) error {
 	if err := s.file.check(); err != nil {
 		return err
+	}
+	if s.readOnly {
+		return ErrReadOnly
 	}
 	if err := s.failures.recent(); err != nil {
 		return err

@@ -12,6 +12,7 @@ import (
 	"net/url"
 	"os"
 	"path/filepath"
+	"syscall"
 
 	"modernc.org/sqlite" // also the driver "sqlite"
 )
@@ -82,7 +83,33 @@ type fileGuard struct {
 	was  os.FileInfo
 }
 
+// Codes of SQLite's errors.
+const (
+	sqliteReadOnly   = 8
+	sqliteIOError    = 10
+	sqliteFull       = 13
+	sqliteCannotOpen = 14
+)
+
+// CannotWrite reports whether an SQLite file could not be written, since its disk is full,
+// may not be written or fails.
+func CannotWrite(err error) bool {
+	switch sqliteCode(err) & 0xff {
+	case sqliteReadOnly, sqliteIOError, sqliteFull, sqliteCannotOpen:
+		return true
+	}
+	return false
+}
+
+// noLog reports whether a database is complete without a log beside it.
+func noLog(path string) bool {
+	info, err := os.Stat(path + "-wal")
+	return errors.Is(err, fs.ErrNotExist) || err == nil && info.Size() == 0
+}
+
 var (
+	// ErrReadOnly means that a database was opened for reading only.
+	ErrReadOnly = errors.New("the database could not be written when the server started, and is open for reading only: make room or make it writable, and restart the server")
 	// ErrDatabaseMissing means that a database was here and is gone.
 	ErrDatabaseMissing = errors.New("the database file is missing: restore a backup with `assay restore`, or, to begin anew, remove the .id file beside it")
 	// ErrDatabaseReplaced means that the file is not the one it was.
@@ -245,6 +272,9 @@ func (l databaseLock) Close() error {
 // lockFile takes an exclusive lock that ends with the process, however it ends.
 func lockFile(path string) (*os.File, error) {
 	f, err := os.OpenFile(path, os.O_CREATE|os.O_RDWR, 0o600)
+	if errors.Is(err, syscall.EROFS) || errors.Is(err, fs.ErrPermission) {
+		f, err = os.Open(path) // a lock needs no more, and a read-only database is still served
+	}
 	if err != nil {
 		return nil, err
 	}

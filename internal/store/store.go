@@ -10,9 +10,11 @@ import (
 	"fmt"
 	"log/slog"
 	"math/rand/v2"
+	"os"
 	"time"
 
 	"assay/internal/event"
+	"assay/internal/fault"
 	"assay/internal/wallet"
 )
 
@@ -33,6 +35,10 @@ type Options struct {
 	// KeepSchema refuses a database whose schema is not this program's, instead of
 	// bringing it up to date.
 	KeepSchema bool
+	// ReadOnly opens an SQLite file for reading only, for a start on a disk that is full
+	// or may not be written. Transactions that write fail with a fault.Unavailable,
+	// database_read_only.
+	ReadOnly bool
 	// Faults, when set, is called before and after each commit; tests make it
 	// fail, or end the process.
 	Faults func(point string) error
@@ -60,6 +66,7 @@ type Store struct {
 	events   kindCounts[event.Kind]
 	postings kindCounts[wallet.Kind]
 	guards   guardModel
+	readOnly bool // see Options
 }
 
 // ErrCommitUnknown means that a commit returned an error and may still have
@@ -93,7 +100,7 @@ func Open(ctx context.Context, o Options) (_ *Store, err error) {
 	if o.URL != "" {
 		err = s.openServer(ctx, o)
 	} else {
-		err = s.openFile(ctx, o.Path, o.KeepSchema)
+		err = s.openFile(ctx, o)
 	}
 	if err != nil {
 		return nil, err
@@ -127,19 +134,55 @@ func (s *Store) openServer(ctx context.Context, o Options) (err error) {
 }
 
 // openFile opens an SQLite file.
-func (s *Store) openFile(ctx context.Context, path string, keepSchema bool) (err error) {
-	if s.file, err = guardFile(path); err != nil {
+func (s *Store) openFile(ctx context.Context, o Options) (err error) {
+	if s.file, err = guardFile(o.Path); err != nil {
 		return err
 	}
 	s.prices.alone = true // the lock of the file keeps other processes out
 	if err := s.file.checkBare(ctx); err != nil {
 		return err
 	}
+	s.turns = newTurns()
+	if o.ReadOnly {
+		return s.openForReading(ctx, o.Path)
+	}
+	return s.openForWriting(ctx, o.Path, o.KeepSchema)
+}
+
+// openForReading opens a file that this process cannot write, and no other one does
+// while this one has its lock. A file that is complete without a log is read without
+// files beside it, for which a full disk has no room.
+func (s *Store) openForReading(ctx context.Context, path string) (err error) {
+	m := reads
+	if noLog(path) {
+		m = readBare
+	}
+	if s.write, err = openSQLite(path, m); err != nil {
+		return err
+	}
+	s.write.SetMaxOpenConns(1)
+	if err := checkSchema(ctx, s.d, s.write); err != nil {
+		return err
+	}
+	if s.file.was, err = os.Stat(path); err != nil {
+		return err
+	}
+	if s.bulks, err = makeBulks(ctx, s.d, s.write); err != nil {
+		return err
+	}
+	if s.read, err = openReaders(ctx, path, m, readers); err != nil {
+		return err
+	}
+	s.reserved, err = openReaders(ctx, path, m, reservedReaders)
+	s.readOnly = true
+	return err
+}
+
+func (s *Store) openForWriting(ctx context.Context, path string, keepSchema bool) (err error) {
 	if s.write, err = openSQLite(path, writes); err != nil {
 		return err
 	}
 	s.write.SetMaxOpenConns(1)
-	s.turns = newTurns()
 	if keepSchema {
 		err = checkSchema(ctx, s.d, s.write)
 	} else {
@@ -154,16 +197,16 @@ func (s *Store) openFile(ctx context.Context, path string, keepSchema bool) (err
 	if s.bulks, err = makeBulks(ctx, s.d, s.write); err != nil {
 		return err
 	}
-	if s.read, err = openReaders(ctx, path, readers); err != nil {
+	if s.read, err = openReaders(ctx, path, reads, readers); err != nil {
 		return err
 	}
-	s.reserved, err = openReaders(ctx, path, reservedReaders)
+	s.reserved, err = openReaders(ctx, path, reads, reservedReaders)
 	return err
 }
 
 // openReaders opens n connections to a file for reading.
-func openReaders(ctx context.Context, path string, n int) (reader, error) {
-	db, err := openSQLite(path, reads)
+func openReaders(ctx context.Context, path string, m mode, n int) (reader, error) {
+	db, err := openSQLite(path, m)
 	if err != nil {
 		return reader{}, err
 	}
@@ -243,12 +286,25 @@ func (s *Store) InUrgentTx(ctx context.Context, fn func(*Tx) error) error {
 }
 
 func (s *Store) tryTx(ctx context.Context, urgent bool, fn func(*Tx) error) error {
+	if s.readOnly {
+		return s.tryReadOnly(ctx, fn)
+	}
 	err := s.inTx(ctx, urgent, fn)
 	for try := 1; try < races && lostRace(err) && pause(ctx, try); try++ {
 		err = s.inTx(ctx, urgent, fn)
 	}
 	s.failures.note(err)
 	return blame(err)
+}
+
+// tryReadOnly runs fn on a database that cannot be written. What only looks succeeds.
+func (s *Store) tryReadOnly(ctx context.Context, fn func(*Tx) error) error {
+	err := s.inTx(ctx, false, fn)
+	if sqliteCode(err)&0xff != sqliteReadOnly {
+		return blame(err)
+	}
+	return errors.Join(err, fault.New(fault.Unavailable, "database_read_only",
+		"The database is open for reading only, since it could not be written when the server started. Nothing was changed."))
 }
 
 // InSmallTx is InTx for work on a few rows, all found by their keys, that is done
