@@ -7,7 +7,7 @@ import (
 )
 
 const (
-	sampleNames = 8192 // names that levels are learned from, spread over all
+	sampleNames = 4096 // names that levels are learned from, spread over all
 	kappaNames  = 1024
 
 	shrink = 40 // a band's level counts n/(n+40) beside the market's

@@ -563,7 +563,7 @@ func (s *settler) price(i int, now time.Time, out *SettledItem) bool {
 	if read {
 		refs, bounds = pricing.ReferencesOf(now, past.First, past.Day, past.Week), past.Range
 	}
-	e.Price(now, pricing.TraitsOf(item.Key.Name).Class, s.quotes, state, refs, &s.estimated)
+	e.Price(now, pricing.ClassOf(item.Key.Name), s.quotes, state, refs, &s.estimated)
 	if !read && item.Price > 0 && s.estimated.Estimated > 0 && !bounds.Near(s.estimated.Estimated) {
 		return false
 	}

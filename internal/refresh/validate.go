@@ -7,6 +7,7 @@ import (
 	"maps"
 	"slices"
 	"strconv"
+	"sync"
 	"time"
 
 	"assay/internal/catalog"
@@ -200,22 +201,94 @@ type marketResponse struct {
 }
 
 // add reads the responses of a provider's markets, the last good ones and the new
-// ones, and adds them to the round. It holds those of one provider at a time.
+// ones, and adds them to the round. Markets of one file are read together, those of
+// several files beside each other: it holds those of a few files at a time.
 func (g *game) add(ctx context.Context, round *pricing.Round, now time.Time, source string, memories map[int64]MarketMemory) error {
 	targets, markets, err := g.targets(ctx, source, memories)
 	if err != nil || len(markets) == 0 {
 		return err
 	}
-	if err := g.read(ctx, now, targets, markets); err != nil {
-		return err
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	type response struct {
+		markets []*marketResponse
+		err     error
 	}
-	for _, id := range slices.Sorted(maps.Keys(markets)) {
-		m := markets[id]
-		if err := round.Add(m.Market, m.last, m.next); err != nil {
-			g.engine.log.Warn("stored responses unreadable", "source", source, "market", g.engine.known[id].Key, "error", err)
+	together := grouped(targets, markets)
+	groups, read := make(chan []int64), make(chan response)
+	var readers sync.WaitGroup
+	for range min(len(together), readersAtOnce) {
+		readers.Go(func() {
+			for group := range groups {
+				r := response{}
+				for _, id := range group {
+					r.markets = append(r.markets, markets[id])
+				}
+				r.err = g.read(ctx, now, targets, r.markets)
+				for _, m := range r.markets {
+					m.normalize()
+				}
+				read <- r
+			}
+		})
+	}
+	go func() {
+		for _, group := range together {
+			groups <- group
+		}
+		close(groups)
+		readers.Wait()
+		close(read)
+	}()
+	for r := range read {
+		if err = cmp.Or(err, r.err); err != nil {
+			cancel() // and the others end soon
+			continue
+		}
+		for _, m := range r.markets {
+			if err := round.Add(m.Market, m.last, m.next); err != nil {
+				g.engine.log.Warn("stored responses unreadable", "source", source, "market", g.engine.known[m.ID].Key, "error", err)
+			}
+			m.last, m.next = nil, nil
 		}
 	}
-	return nil
+	return err
+}
+
+// normalize sorts the responses here, beside other readers: the round does it one
+// after another, and has nothing left to do.
+func (m *marketResponse) normalize() {
+	for _, r := range []*pricing.Response{m.last, m.next} {
+		if r != nil {
+			r.Normalize()
+		}
+	}
+}
+
+// readersAtOnce is how many groups of markets are read at once.
+const readersAtOnce = 2
+
+// grouped returns the markets of a provider such that those that share a unit are
+// together, by id.
+func grouped(targets map[int64][]target, markets map[int64]*marketResponse) [][]int64 {
+	first := map[int64]int64{} // the group of a market, named by one of its markets
+	var of func(int64) int64
+	of = func(id int64) int64 {
+		if g, ok := first[id]; ok && g != id {
+			return of(g)
+		}
+		return id
+	}
+	for _, into := range targets {
+		for _, t := range into[1:] {
+			first[of(t.market)] = of(into[0].market)
+		}
+	}
+	groups := map[int64][]int64{}
+	for _, id := range slices.Sorted(maps.Keys(markets)) {
+		groups[of(id)] = append(groups[of(id)], id)
+	}
+	return slices.SortedFunc(maps.Values(groups), slices.Compare)
 }
 
 // sameTime is how far apart quotes of markets may have been fetched to be compared
@@ -342,8 +415,8 @@ func fetchedAt(r *pricing.Response, at time.Time) *pricing.Response {
 	return r
 }
 
-// read reads the quotes of the units into the responses, in the base currency.
-func (g *game) read(ctx context.Context, now time.Time, targets map[int64][]target, markets map[int64]*marketResponse) error {
+// read reads the quotes of some markets into their responses, in the base currency.
+func (g *game) read(ctx context.Context, now time.Time, all map[int64][]target, markets []*marketResponse) error {
 	unpack := newUnpacker()
 	defer unpack.close()
 	stated := map[int64]time.Time{}
@@ -354,17 +427,24 @@ func (g *game) read(ctx context.Context, now time.Time, targets map[int64][]targ
 	for i := range buckets {
 		buckets[i] = int64(i)
 	}
-	units := slices.Sorted(maps.Keys(targets))
+	wanted := map[int64]*marketResponse{}
 	for _, m := range markets {
-		if m.next != nil && m.next.Partial {
-			continue // each name is in one unit
-		}
-		if files(targets, m.ID) > 2 { // a last response and a new one are two
+		wanted[m.ID] = m
+		// Of requests by name each name is in one unit. A last response and a new one
+		// are two.
+		if byName := m.next != nil && m.next.Partial; !byName && files(all, m.ID) > 2 {
 			m.lastSeen, m.nextSeen = map[uint64]bool{}, map[uint64]bool{}
 		}
 	}
+	var units []int64
+	for unit, into := range all {
+		if slices.ContainsFunc(into, func(t target) bool { return wanted[t.market] != nil }) {
+			units = append(units, unit)
+		}
+	}
+	slices.Sort(units)
 	return g.engine.store.Blobs(ctx, units, buckets, func(b Blob) error {
-		into := targets[b.Unit]
+		into := all[b.Unit]
 		return g.engine.unpack(unpack, b, func(q *packed) {
 			for _, t := range into {
 				if t.market != q.Market {
@@ -377,9 +457,9 @@ func (g *game) read(ctx context.Context, now time.Time, targets map[int64][]targ
 				switch {
 				case price <= 0:
 				case pricing.Outdated(now, marketTime):
-					markets[t.market].addOld(t)
+					wanted[t.market].addOld(t)
 				default:
-					markets[t.market].add(t, pointOf(q.Name, q.Phase, price))
+					wanted[t.market].add(t, pointOf(q.Name, q.Phase, price))
 				}
 			}
 		})
