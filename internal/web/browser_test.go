@@ -76,11 +76,29 @@ func TestBrowser_FitsEveryLook(t *testing.T) {
 	for _, l := range looks {
 		b.look(l.scheme, l.width, l.height)
 		for name, path := range map[string]string{
-			"overview": "/", "runs": "/runs", "run": "/runs/42", "sources": "/sources", "items": "/items", "dry-run": "/dry-run",
+			"overview": "/", "runs": "/runs", "run": "/runs/42", "sources": "/sources", "items": "/items", "held": "/items?held=1&market=steam&minPrice=1&sort=-price", "dry-run": "/dry-run",
 			"item": itemURL(730, "AK-47 | Redline (Field-Tested)", ""), "trap": itemURL(730, "Line one\nline two", ""),
 		} {
 			b.open(path)
 			b.shoot(name + "-" + l.name)
+		}
+	}
+	b.quiet()
+}
+
+func TestBrowser_ShowsTheStatusOfItemsOnANarrowScreen(t *testing.T) {
+	w := newWorld(t)
+	server := httptest.NewServer(w.handler)
+	t.Cleanup(server.Close)
+	b := openBrowser(t, server.URL)
+	b.signIn(marketSecret)
+	for _, width := range []int64{360, 1280} {
+		b.look("light", width, 740)
+		b.open("/items")
+		const inSight = `[...document.querySelectorAll(".items tbody tr")].every(row => [...row.querySelectorAll(".badge")].filter(badge =>
+			badge.offsetParent && badge.getBoundingClientRect().right <= innerWidth).length === (row.textContent.includes("Dragon Lore") ? 2 : 1))`
+		if !ask[bool](b, inSight) {
+			t.Errorf("%d px wide: a status is out of sight, or there twice", width)
 		}
 	}
 	b.quiet()

@@ -122,6 +122,7 @@ type fakeAssay struct {
 	jobs    []view.Job // newest first
 	sources []view.SourceDebug
 	items   []view.ItemPrice
+	wanted  view.ItemFilter // of the last list of items
 	details map[catalog.Key]view.ItemDetail
 	failed  []view.JobItem
 	calls   []string
@@ -270,10 +271,20 @@ func (f *fakeAssay) Items(_ context.Context, by view.ItemFilter, cursor string, 
 	defer f.mu.Unlock()
 	var found []view.PricedItem
 	for _, i := range f.items {
-		if i.AppID == by.AppID && strings.Contains(strings.ToLower(i.MarketHashName), strings.ToLower(by.Search)) {
-			found = append(found, view.PricedItem{ItemPrice: i})
+		held := i.Status == "suspect"
+		if i.AppID == by.AppID && strings.Contains(strings.ToLower(i.MarketHashName), strings.ToLower(by.Search)) &&
+			(by.Status == "" || i.Status == by.Status) && (!by.Held || held) && i.CurrentPrice >= by.Min && (by.Max == 0 || i.CurrentPrice <= by.Max) {
+			item := view.PricedItem{ItemPrice: i, Held: held}
+			if i.CurrentPrice > 0 && by.Fields&view.FieldInterval != 0 {
+				item.Figures = &view.Figures{Interval: &view.Interval{Low: i.CurrentPrice * 9 / 10, High: i.CurrentPrice * 11 / 10}}
+			}
+			found = append(found, item)
 		}
 	}
+	if by.Sort == "-price" {
+		slices.SortStableFunc(found, func(a, b view.PricedItem) int { return cmp.Compare(b.CurrentPrice, a.CurrentPrice) })
+	}
+	f.wanted = by
 	return paged(found, cursor, limit)
 }
 

@@ -27,6 +27,7 @@ func (s *site) funcs() template.FuncMap {
 		"price":    func(m any) priceText { return s.price(m, s.Currency) },
 		"amount":   func(m any, c money.Currency) priceText { return s.price(m, c) },
 		"badge":    badgeOf,
+		"held":     heldBadge,
 		"breaker":  breakerText,
 		"outcome":  outcomeText,
 	}

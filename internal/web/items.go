@@ -16,34 +16,129 @@ import (
 	"assay/internal/view"
 )
 
-// itemsPage lists what a search found.
+// itemsPage lists the items that pass a filter.
 type itemsPage struct {
 	frame
-	Items []view.PricedItem
-	Next  string
-	First bool
+	Items    []view.PricedItem
+	Filter   itemQueryValues
+	Statuses []tab
+	Sorts    []sortChoice
+	Clear    string // address of the list without filters; empty: there is none
+	FirstURL string
+	Next     string
+	First    bool
+}
+
+// itemQueryValues are the filters as they stand in the address.
+type itemQueryValues struct{ Status, Held, Market, MinPrice, MaxPrice, Sort string }
+
+// sortChoice is one order of the list.
+type sortChoice struct {
+	Value, Label string
+	Current      bool
 }
 
 func (s *site) items(w http.ResponseWriter, r *http.Request, who session) error {
 	q := r.URL.Query()
-	appID, err := appIDOf(q)
+	by, err := itemFilter(q)
 	if err != nil {
 		return err
 	}
-	query, cursor := q.Get("q"), q.Get("cursor")
-	if len(query) > catalog.MaxName || !utf8.ValidString(query) || strings.IndexByte(query, 0) >= 0 {
-		return fault.New(fault.Invalid, "invalid_query", "A search takes valid UTF-8 without NUL, at most %d bytes.", catalog.MaxName)
-	}
-	found, err := s.Reader.Items(r.Context(), view.ItemFilter{AppID: appID, Search: query}, cursor, itemsPerPage)
+	by.Fields = view.FieldInterval
+	cursor := q.Get("cursor")
+	found, err := s.Reader.Items(r.Context(), by, cursor, itemsPerPage)
 	if err != nil {
 		return err
 	}
-	page := itemsPage{frame: s.frame("Items", &who), Items: found.Items, First: cursor == ""}
-	page.Next = nextPage("/items", found.NextCursor, "appId", strconv.Itoa(int(appID)), "q", query)
+	v := itemQueryValues{q.Get("status"), q.Get("held"), q.Get("market"), q.Get("minPrice"), q.Get("maxPrice"), cmp.Or(by.Sort, "name")}
+	kept := []string{
+		"appId", strconv.Itoa(int(by.AppID)), "q", by.Search, "status", v.Status, "held", v.Held,
+		"market", v.Market, "minPrice", v.MinPrice, "maxPrice", v.MaxPrice, "sort", by.Sort,
+	}
+	page := itemsPage{
+		frame: s.frame("Items", &who), Items: found.Items, First: cursor == "", Filter: v, Sorts: sortChoices(v.Sort),
+		Statuses: statusTabs(v, kept), FirstURL: itemsURL(kept), Next: nextPage("/items", found.NextCursor, kept...),
+	}
+	if v.Status+v.Held+v.Market+v.MinPrice+v.MaxPrice != "" {
+		page.Clear = itemsURL(kept[:4])
+	}
 	page.Section = "items"
-	page.Search = search{AppID: appID, Query: query}
+	page.Search = search{AppID: by.AppID, Query: by.Search}
 	s.show(w, r, http.StatusOK, "items", page)
 	return nil
+}
+
+// itemFilter reads what is listed from an address.
+func itemFilter(q url.Values) (view.ItemFilter, error) {
+	appID, err := appIDOf(q)
+	if err != nil {
+		return view.ItemFilter{}, err
+	}
+	by := view.ItemFilter{AppID: appID, Search: q.Get("q"), Status: q.Get("status"), Market: q.Get("market"), Sort: q.Get("sort")}
+	for _, text := range []string{by.Search, by.Market} {
+		if len(text) > catalog.MaxName || !utf8.ValidString(text) || strings.IndexByte(text, 0) >= 0 {
+			return by, fault.New(fault.Invalid, "invalid_query", "A search takes valid UTF-8 without NUL, at most %d bytes.", catalog.MaxName)
+		}
+	}
+	for name, into := range map[string]*money.Micro{"minPrice": &by.Min, "maxPrice": &by.Max} {
+		if text := q.Get(name); text != "" {
+			if *into, err = money.Parse([]byte(text), 1); err != nil || *into < 0 || *into == 0 && name == "maxPrice" || len(text) > 32 {
+				return by, fault.New(fault.Invalid, "invalid_price", "A price is a decimal number, such as 12.5; the highest is more than 0.")
+			}
+		}
+	}
+	if by.Sort != "" && !slices.Contains(view.ItemSorts(), by.Sort) {
+		return by, fault.New(fault.Invalid, "invalid_sort", "An order is one of %s.", strings.Join(view.ItemSorts(), ", "))
+	}
+	if held := q.Get("held"); held != "" {
+		if by.Held = held == "1"; !by.Held {
+			return by, fault.New(fault.Invalid, "invalid_held", "held is 1, or absent.")
+		}
+	}
+	return by, nil
+}
+
+func itemsURL(kept []string) string {
+	q := url.Values{}
+	for i := 0; i+1 < len(kept); i += 2 {
+		if kept[i+1] != "" {
+			q.Set(kept[i], kept[i+1])
+		}
+	}
+	return "/items?" + q.Encode()
+}
+
+// statusTabs choose a status, or what is held; all other filters stay.
+func statusTabs(v itemQueryValues, kept []string) []tab {
+	with := func(status, held string) string {
+		changed := slices.Clone(kept)
+		for i := 0; i < len(changed); i += 2 {
+			switch changed[i] {
+			case "status":
+				changed[i+1] = status
+			case "held":
+				changed[i+1] = held
+			}
+		}
+		return itemsURL(changed)
+	}
+	tabs := []tab{{Label: "All", Href: with("", ""), Current: v.Status == "" && v.Held == ""}}
+	for _, status := range view.PriceStatuses() {
+		tabs = append(tabs, tab{Label: priceBadge(status).Text, Href: with(status, ""), Current: v.Status == status && v.Held == ""})
+	}
+	return append(tabs, tab{Label: heldBadge().Text, Href: with("", "1"), Current: v.Held != ""})
+}
+
+func sortChoices(current string) []sortChoice {
+	labels := map[string]string{
+		"name": "Name", "price": "Lowest price", "-price": "Highest price", "status": "Best status", "-status": "Worst status",
+		"changed": "Longest unchanged", "-changed": "Latest change",
+	}
+	var out []sortChoice
+	for _, sort := range view.ItemSorts() {
+		out = append(out, sortChoice{sort, labels[sort], sort == current})
+	}
+	return out
 }
 
 // appIDOf reads the game, CS2 where none is named.

@@ -23,7 +23,7 @@ import (
 func addresses() []string {
 	return []string{
 		"/", "/live", "/live?run=42", "/runs", "/runs?kind=missing", "/runs/42", "/runs/42?state=failed", "/runs/42?state=skipped",
-		"/sources", "/items", "/items?q=redline", "/items?q=%3Cscript%3E", "/items?appId=999", "/dry-run", "/dry-run?force=1",
+		"/sources", "/items", "/items?q=redline", "/items?held=1&sort=-status", "/items?q=%3Cscript%3E", "/items?appId=999", "/dry-run", "/dry-run?force=1",
 		itemURL(730, "AK-47 | Redline (Field-Tested)", ""), itemURL(730, trapNames[1], ""),
 	}
 }
@@ -130,11 +130,50 @@ func TestItem_RefusesWhatIsNoName(t *testing.T) {
 
 func TestItems_RefusesWhatNoNameHolds(t *testing.T) {
 	v := newWorld(t).visit(t, marketSecret)
-	for _, query := range []string{"q=%ff", "q=%00", "q=a%00b", "q=" + strings.Repeat("x", catalog.MaxName+1), "appId=0"} {
+	for _, query := range []string{
+		"q=%ff", "q=%00", "q=a%00b", "q=" + strings.Repeat("x", catalog.MaxName+1), "appId=0",
+		"market=%00", "minPrice=a", "minPrice=-1", "maxPrice=0", "maxPrice=1,5", "sort=cheap", "held=yes",
+	} {
 		if res := v.get("/items?" + query); res.StatusCode != http.StatusBadRequest {
 			t.Errorf("%q: %d, want 400", query, res.StatusCode)
 		}
 	}
+}
+
+// Filters reach the reader, stay in every link of the page, and show what they chose.
+func TestItems_AreFilteredAndSorted(t *testing.T) {
+	w := newWorld(t)
+	v := w.visit(t, marketSecret)
+	body := v.get("/items?q=e&status=ok&market=steam&minPrice=0.5&maxPrice=1000&sort=-price").body
+	want := view.ItemFilter{AppID: 730, Search: "e", Status: "ok", Market: "steam", Min: 500_000, Max: 1_000_000_000, Sort: "-price", Fields: view.FieldInterval}
+	if w.assay.wanted != want {
+		t.Errorf("listed %+v\nwant   %+v", w.assay.wanted, want)
+	}
+	if !strings.Contains(body, "AK-47 | Redline (Field-Tested)") || strings.Contains(body, "Dragon Lore") {
+		t.Error("the filter does not show")
+	}
+	const kept = "appId=730&amp;market=steam&amp;maxPrice=1000&amp;minPrice=0.5&amp;q=e&amp;sort=-price"
+	for _, part := range []string{
+		`<a href="/items?` + kept + `">All</a>`,
+		`<a href="/items?` + kept + `&amp;status=ok" aria-current="true">OK</a>`,
+		`<a href="/items?appId=730&amp;held=1&amp;market=steam&amp;maxPrice=1000&amp;minPrice=0.5&amp;q=e&amp;sort=-price">Held</a>`,
+		`<a href="/items?appId=730&amp;q=e">Clear</a>`, `<option value="-price" selected>Highest price</option>`,
+		`<input type="hidden" name="status" value="ok">`, `<input name="minPrice" aria-label="Lowest price" value="0.5"`,
+	} {
+		mustContain(t, body, part)
+	}
+	if next := regexp.MustCompile(`<a href="([^"]*)" rel="next">`).FindStringSubmatch(body); next == nil {
+		t.Error("there is no next page")
+	} else if got := v.get(html.UnescapeString(next[1])); got.StatusCode != http.StatusOK || w.assay.wanted != want {
+		t.Errorf("the next page: %d, listed %+v", got.StatusCode, w.assay.wanted)
+	}
+	body = v.get("/items?held=1").body
+	mustContain(t, body, ">Held</span>")
+	mustContain(t, body, "Dragon Lore")
+	if strings.Contains(body, "Redline") || !w.assay.wanted.Held {
+		t.Error("what is not held is listed")
+	}
+	mustContain(t, v.get("/items?minPrice=9000000").body, "No known CS2 item passes the filters.")
 }
 
 func TestSources_WithoutALimitSayOnlyThat(t *testing.T) {

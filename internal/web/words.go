@@ -108,19 +108,24 @@ func itemBadge(state string) badge {
 func priceBadge(status string) badge {
 	switch status {
 	case "ok":
-		return badge{"good", "OK", "Three or more markets agree."}
+		return badge{"good", "OK", "Most markets agree, closely enough to buy at."}
 	case "thin":
-		return badge{"calm", "Thin", "Only one or two markets have a price."}
+		return badge{"calm", "Thin", "Few markets have a price, or they are far apart."}
 	case "suspect":
 		return badge{"warn", "Suspect", "It moved further than such prices usually do. Check before you rely on it."}
 	case "disputed":
-		return badge{"warn", "Disputed", "The markets are too far apart to say who is right."}
+		return badge{"warn", "Disputed", "No more than half of the markets agree; the price is that of one group."}
 	case "stale":
 		return badge{"warn", "Stale", "No fresh quote; this is the last known price."}
 	case "noPrice":
 		return badge{"calm", "No price", "No market has given a price yet."}
 	}
 	return badge{"calm", status, ""}
+}
+
+// heldBadge is of an item with a held price.
+func heldBadge() badge {
+	return badge{"warn", "Held", "A suspicious new price waits for confirmation. This is the price before it."}
 }
 
 func breakerBadge(state string) badge {

@@ -156,7 +156,7 @@ func inventedRedline(now time.Time) view.ItemDetail {
 	return view.ItemDetail{
 		ItemPrice: view.ItemPrice{AppID: 730, MarketHashName: "AK-47 | Redline (Field-Tested)", CurrentPrice: 32_041_250, Status: "ok", PriceUpdatedAt: new(now.Add(-26 * time.Minute))},
 		Currency:  "USD", PriceCheckedAt: new(now.Add(-26 * time.Minute)), AgeSeconds: new(int64(1560)), Method: "consensus", MethodVersion: 2,
-		Average: 207_317_401, Median: 32_100_000, Consensus: 32_041_250, Min: 24_800_000, Max: 1_438_000_000, Spread: new(money.Micro(57_983_870)),
+		Average: 207_317_401, Median: 32_100_000, Consensus: 32_041_250, Interval: &view.Interval{Low: 29_310_000, High: 35_027_400}, Min: 24_800_000, Max: 1_438_000_000, Spread: new(money.Micro(57_983_870)),
 		Markets: 10, UsedMarkets: 6, CandidatePrice: new(money.Micro(71_350_000)), CandidateAt: new(now.Add(-26 * time.Minute)),
 		Explanation: &view.Explanation{Sentences: []string{
 			"Quotes are compared at the usual level of all markets. 6 of 7 agree within a factor of 2, from 31.15 to 33.04 USD, and the price is their middle: 32.04125 USD.",
