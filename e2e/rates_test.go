@@ -94,3 +94,31 @@ func (s *server) converts(date string) {
 		s.t.Errorf("rates %+v", r)
 	}
 }
+
+// TestRates_OfKeysAndRefinedMetalAreFixed prices an item of Team Fortress 2 that is
+// quoted in two currencies of which no bank has a rate. Without them nothing starts.
+func TestRates_OfKeysAndRefinedMetalAreFixed(t *testing.T) {
+	t.Parallel()
+	onBoth(t, func(t *testing.T, on engine) {
+		dir := t.TempDir()
+		writeFile(t, filepath.Join(dir, "tf2.csv"), "name,keys,metal\nThe Team Captain,10,640\n")
+		lists := filepath.Join(dir, "lists.json")
+		writeFile(t, lists, fmt.Sprintf(`{"lists":[{"key":"tf2","location":%q,"format":"csv","appId":440,"currency":"KEY","name":"name",
+			"markets":[{"key":"keys","ask":"keys"},{"key":"metal","ask":"metal","currency":"REF"}]}]}`, filepath.Join(dir, "tf2.csv")))
+		env := []string{"MARKET_PRICE_PROVIDERS=pricelist", "PRICELIST_CONFIG=" + lists}
+		for _, command := range []string{"serve", "config"} {
+			if _, errs := on.newServer(t, append(env, "MARKET_PRICE_RATES=ecb,REF=0.029@2026-11-20")...).command(2, command); !strings.Contains(errs, "no rate of KEY, the currency of pricelist/keys") {
+				t.Errorf("assay %s without a rate: %s", command, errs)
+			}
+		}
+		s := on.newServer(t, append(env, "MARKET_PRICE_RATES=KEY=1.85@2026-11-20,REF=0.029@2026-11-20")...)
+		s.start()
+		s.pushRaw("u", 440, []map[string]any{{"assetId": "1", "marketHashName": "The Team Captain"}})
+		s.awaitPriced()
+		var d detail
+		s.get("/api/prices/items/The%20Team%20Captain?appId=440", &d)
+		if d.CurrentPrice != "18.53" || d.UsedMarkets != 2 { // (10 x 1.85 + 640 x 0.029) / 2
+			t.Errorf("%+v", d)
+		}
+	})
+}

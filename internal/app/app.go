@@ -116,10 +116,7 @@ func newApp(ctx context.Context, o Options, readOnly bool) (_ *App, err error) {
 		}
 	}()
 	// What can be found out is found out before anything is created.
-	if err := checkSources(a.cfg); err != nil {
-		return nil, err
-	}
-	if err := checkRates(ctx, a.cfg); err != nil {
+	if err := Check(ctx, a.cfg); err != nil {
 		return nil, err
 	}
 	if a.cfg.Database.Engine != config.SQLite {

@@ -3,12 +3,21 @@ package app
 import (
 	"context"
 	"errors"
+	"fmt"
+	"log/slog"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
 
 	"assay/internal/config"
 	"assay/internal/exchange"
 	"assay/internal/fault"
+	"assay/internal/money"
 	"assay/internal/pricing"
 	"assay/internal/provider"
+	"assay/internal/provider/sim"
 	"assay/internal/refresh"
 )
 
@@ -44,14 +53,78 @@ func (a *App) currentRates(ctx context.Context) (pricing.Rates, error) {
 	return rates, err
 }
 
-// checkRates finds what is wrong with a file of rates before anything is created.
-// What is wrong with it later only keeps it from being read.
+// Check finds what is wrong with the configured sources and exchange rates, before
+// anything is created. It sends no request.
+func Check(ctx context.Context, cfg *config.Config) error {
+	if err := checkSources(cfg); err != nil {
+		return err
+	}
+	return checkRates(ctx, cfg)
+}
+
+// checkRates finds what is wrong with a file of rates, and currencies without a rate.
+// What is wrong with a file later only keeps it from being read.
 func checkRates(ctx context.Context, cfg *config.Config) error {
-	if cfg.RatesFile == "" {
+	file := pricing.Rates{}
+	if cfg.RatesFile != "" {
+		var err error
+		if file, err = exchange.NewFile(cfg.RatesFile).Rates(ctx, cfg.Currency); err != nil {
+			return fault.New(fault.Invalid, "invalid_configuration", "MARKET_PRICE_RATES: %s: %v", cfg.RatesFile, err)
+		}
+	}
+	converts := func(c money.Currency) bool {
+		_, fixed := cfg.Rates[c]
+		_, filed := file[c]
+		return c == cfg.Currency || fixed || filed || cfg.RatesECB && exchange.ECBHas(c) && exchange.ECBHas(cfg.Currency)
+	}
+	return checkCurrencies(ctx, cfg, converts)
+}
+
+// checkCurrencies finds a market that quotes in a currency without a rate: none of
+// its quotes would ever count.
+func checkCurrencies(ctx context.Context, cfg *config.Config, converts func(money.Currency) bool) error {
+	described := *cfg
+	described.Providers = slices.DeleteFunc(slices.Clone(cfg.Providers), func(name string) bool { return name == sim.Name })
+	set, err := OpenSources(ctx, SourceOptions{Config: &described, Secret: cfg.OutsideSecret, Now: time.Now, Logger: slog.New(slog.DiscardHandler)})
+	if err != nil {
+		return err
+	}
+	defer func() { _ = set.Close() }() // nothing was sent
+	missing := map[money.Currency][]string{}
+	if slices.Contains(cfg.Providers, sim.Name) && !converts(sim.Currency) {
+		missing[sim.Currency] = append(missing[sim.Currency], sim.Name)
+	}
+	for _, src := range set.List {
+		d := src.Describe()
+		for i := range d.Markets {
+			for _, c := range d.Markets[i].Currencies {
+				if !converts(c) {
+					missing[c] = append(missing[c], d.Name+"/"+d.Markets[i].Key)
+				}
+			}
+		}
+	}
+	var faults []string
+	for _, c := range slices.Sorted(maps.Keys(missing)) {
+		hint := "ecb, or "
+		if !exchange.ECBHas(c) || !exchange.ECBHas(cfg.Currency) || cfg.RatesECB || cfg.RatesFile != "" {
+			hint = ""
+		}
+		faults = append(faults, fmt.Sprintf(
+			"MARKET_PRICE_RATES has no rate of %s, the currency of %s: add %sa fixed rate such as %s=0.05@%s, which is what one %s costs in %s",
+			c, summaryOf(missing[c]), hint, c, time.Now().UTC().Format(time.DateOnly), c, cfg.Currency))
+	}
+	if len(faults) == 0 {
 		return nil
 	}
-	if _, err := exchange.NewFile(cfg.RatesFile).Rates(ctx, cfg.Currency); err != nil {
-		return fault.New(fault.Invalid, "invalid_configuration", "MARKET_PRICE_RATES: %s: %v", cfg.RatesFile, err)
+	return fault.New(fault.Invalid, "invalid_configuration", "%s", strings.Join(faults, "\n"))
+}
+
+// summaryOf names some of a list.
+func summaryOf(names []string) string {
+	const most = 3
+	if len(names) > most {
+		return strings.Join(names[:most], ", ") + " and " + strconv.Itoa(len(names)-most) + " more"
 	}
-	return nil
+	return strings.Join(names, ", ")
 }

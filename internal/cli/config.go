@@ -1,8 +1,10 @@
 package cli
 
 import (
+	"context"
 	"io"
 
+	"assay/internal/app"
 	"assay/internal/config"
 )
 
@@ -17,10 +19,13 @@ func (*configCmd) examples() []example {
 }
 
 // Run shows the settings, or all faults in them.
-func (c *configCmd) Run(s *session) error {
+func (c *configCmd) Run(ctx context.Context, s *session) error {
 	cfg, err := s.settings(nil)
 	if err != nil {
 		return err
+	}
+	if err := app.Check(ctx, cfg); err != nil {
+		return settingsAtFault(err)
 	}
 	shown := configShown{Settings: cfg.Effective(), Warnings: cfg.Warnings}
 	return s.out.result(shown, func(w io.Writer) {

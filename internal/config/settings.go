@@ -106,7 +106,7 @@ func refreshSettings(sources []string) []setting {
 		{name: "MARKET_PRICE_CURRENCY", def: "USD", help: "currency of all market prices", set: setCurrency},
 		{
 			name: "MARKET_PRICE_RATES", help: "exchange rates into that currency, comma list: `ecb` (the European Central Bank's daily file) or `file:PATH`, " +
-				"and fixed ones like `EUR=1.0834@2026-11-20`, which count before the others. Without a rate of its currency a quote does not count",
+				"and fixed ones like `EUR=1.0834@2026-11-20` or `KEY=1.85@2026-11-20`, which count before the others. A market whose currency has no rate refuses the start",
 			set: setRates,
 		},
 		{

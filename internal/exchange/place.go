@@ -49,6 +49,13 @@ const (
 	ecbPath = "/stats/eurofxref/eurofxref-daily.xml"
 )
 
+// ECBHas reports whether the daily file has a currency, as far as is known without
+// asking for it.
+func ECBHas(currency money.Currency) bool {
+	const all = "EUR USD JPY CZK DKK GBP HUF PLN RON SEK CHF ISK NOK TRY AUD BRL CAD CNY HKD IDR ILS INR KRW MXN MYR NZD PHP SGD THB ZAR "
+	return len(currency) == 3 && strings.Contains(all, string(currency)+" ")
+}
+
 // NewECB makes the place; client is made with ECBOptions. An empty base is the
 // real host.
 func NewECB(client *provider.Client, base string) *ECB {

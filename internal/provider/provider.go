@@ -44,7 +44,9 @@ type Market struct {
 	AppIDs      []int32       // games that it quotes
 	SalesWindow time.Duration // longest window for which it counts sales; 0: it does not
 	MaxAge      time.Duration // quotes fetched longer ago are stale; 0: the default
-	Pool        string        // markets that resell the same listings name the same pool; "": its own
+	// Currencies are those in which it quotes, as far as that is known beforehand.
+	Currencies []money.Currency
+	Pool       string // markets that resell the same listings name the same pool; "": its own
 }
 
 // File is one thing that a Bulk source serves whole.

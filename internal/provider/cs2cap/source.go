@@ -137,7 +137,7 @@ func New(c Config) *Source {
 	s.describe = provider.Description{
 		Name: Name, Title: "cs2cap", Shape: provider.Batch, BatchSize: batchSize, Hosts: []provider.Host{c.Host}, Terms: terms,
 	}
-	market := provider.Market{AppIDs: []int32{catalog.CS2}}
+	market := provider.Market{AppIDs: []int32{catalog.CS2}, Currencies: []money.Currency{s.currency}}
 	switch c.Shape {
 	case provider.Single:
 		s.describe.Shape, s.describe.BatchSize = provider.Single, 1

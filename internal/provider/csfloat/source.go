@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"assay/internal/catalog"
+	"assay/internal/money"
 	"assay/internal/provider"
 )
 
@@ -60,7 +61,7 @@ func New(c Config) *Source {
 	return &Source{base: c.BaseURL, key: c.Key, client: c.Client, describe: provider.Description{
 		Name: Name, Title: "CSFloat", Shape: provider.Bulk, Interval: interval, Terms: terms,
 		Hosts:   []provider.Host{c.Host},
-		Markets: []provider.Market{{Key: Name, Title: "CSFloat", AppIDs: []int32{catalog.CS2}}},
+		Markets: []provider.Market{{Key: Name, Title: "CSFloat", AppIDs: []int32{catalog.CS2}, Currencies: []money.Currency{"USD"}}},
 		Files:   []provider.File{{Key: file, AppID: catalog.CS2, Markets: []string{Name}, Requests: 2}},
 	}}
 }

@@ -66,7 +66,7 @@ func New(c Config) *Source {
 	s.describe = provider.Description{
 		Name: Name, Title: "market.csgo.com", Shape: provider.Bulk, Interval: interval, Terms: terms,
 		Hosts:   []provider.Host{c.Host},
-		Markets: []provider.Market{{Key: Name, Title: "market.csgo.com", AppIDs: []int32{catalog.CS2}, SalesWindow: week}},
+		Markets: []provider.Market{{Key: Name, Title: "market.csgo.com", AppIDs: []int32{catalog.CS2}, SalesWindow: week, Currencies: []money.Currency{s.currency}}},
 		Files:   []provider.File{{Key: file, AppID: catalog.CS2, Markets: []string{Name}, Requests: 2}},
 	}
 	return s

@@ -124,6 +124,11 @@ func (c *Config) mergeMarkets(o *object, l *list) {
 		if known.Title != m.Title || known.Pool != m.Pool || known.MaxAge != m.MaxAge {
 			o.faults.add(o.at+"/markets/"+strconv.Itoa(i), "another list gives market %q another title, pool or maxAge", m.Key)
 		}
+		for _, currency := range m.Currencies {
+			if !slices.Contains(known.Currencies, currency) {
+				known.Currencies = append(known.Currencies, currency)
+			}
+		}
 		known.SalesWindow = max(known.SalesWindow, m.SalesWindow)
 		if !slices.Contains(known.AppIDs, l.appID) {
 			known.AppIDs = append(known.AppIDs, l.appID)

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"assay/internal/catalog"
+	"assay/internal/money"
 )
 
 // quoteMembers are what "quote" and a market may say of quotes.
@@ -64,6 +65,9 @@ func (c *compiler) readAmounts(o *object, q *quoteRule) {
 	}
 	if q.currency == "" && q.currencyField == none && !o.has("currency") && !c.o.has("currency") {
 		o.fault("currency", "is missing, here and in the list")
+	}
+	if q.currency != "" {
+		q.market.Currencies = []money.Currency{q.currency}
 	}
 	q.ask = c.alternatives(o, "ask")
 	q.bid = c.alternatives(o, "bid")

@@ -112,7 +112,7 @@ func New(c Config) *Source {
 		s.markets[key] = i
 		offered = append(offered, market(key))
 		s.describe.Markets = append(s.describe.Markets, provider.Market{
-			Key: offered[i], Title: feed.Title(offered[i]), AppIDs: games, SalesWindow: window,
+			Key: offered[i], Title: feed.Title(offered[i]), AppIDs: games, SalesWindow: window, Currencies: []money.Currency{s.currency},
 		})
 	}
 	for _, app := range games {

@@ -9,11 +9,15 @@ import (
 	"time"
 
 	"assay/internal/catalog"
+	"assay/internal/money"
 	"assay/internal/provider"
 )
 
 // Name is the key by which configuration and URLs know the source.
 const Name = "sim"
+
+// Currency is what simulated markets quote in.
+const Currency money.Currency = "USD"
 
 // Config says which simulator a Source reads, and how.
 type Config struct {

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"assay/internal/catalog"
+	"assay/internal/money"
 	"assay/internal/provider"
 )
 
@@ -133,6 +134,6 @@ func checkMarkets(n int) (int, error) {
 func (v *venue) market() provider.Market {
 	return provider.Market{
 		Key: v.key, Title: v.title, AppIDs: []int32{catalog.CS2},
-		SalesWindow: time.Duration(v.days) * 24 * time.Hour, Pool: v.pool,
+		SalesWindow: time.Duration(v.days) * 24 * time.Hour, Pool: v.pool, Currencies: []money.Currency{Currency},
 	}
 }

@@ -63,7 +63,7 @@ func New(c Config) *Source {
 	s.describe = provider.Description{
 		Name: Name, Title: "Skinport", Shape: provider.Bulk, Interval: interval, Terms: terms,
 		Hosts:   []provider.Host{c.Host},
-		Markets: []provider.Market{{Key: Name, Title: "Skinport", AppIDs: games, SalesWindow: s.window.length}},
+		Markets: []provider.Market{{Key: Name, Title: "Skinport", AppIDs: games, SalesWindow: s.window.length, Currencies: []money.Currency{s.currency}}},
 	}
 	for _, app := range games {
 		f := provider.File{Key: strconv.Itoa(int(app)), AppID: app, Markets: []string{Name}, Requests: 2}

@@ -25,6 +25,7 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 
 	"assay/internal/catalog"
+	"assay/internal/money"
 	"assay/internal/provider"
 )
 
@@ -109,7 +110,7 @@ type Source struct {
 func New(c Config) *Source {
 	market := provider.Market{
 		Key: Name, Title: "Steam Community Market", SalesWindow: day, MaxAge: maxAge,
-		AppIDs: []int32{catalog.CS2, catalog.Dota, catalog.TF2, catalog.Rust},
+		AppIDs: []int32{catalog.CS2, catalog.Dota, catalog.TF2, catalog.Rust}, Currencies: []money.Currency{dollars},
 	}
 	if c.Endpoint == OrderBook {
 		market.SalesWindow = 0

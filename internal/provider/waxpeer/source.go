@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"assay/internal/catalog"
+	"assay/internal/money"
 	"assay/internal/provider"
 )
 
@@ -60,7 +61,7 @@ func New(c Config) *Source {
 		Name: Name, Title: "Waxpeer", Shape: provider.Bulk, Interval: interval, Terms: terms, Hosts: []provider.Host{c.Host},
 	}
 	games := []int32{catalog.CS2, catalog.Dota, catalog.TF2, catalog.Rust}
-	s.describe.Markets = []provider.Market{{Key: Name, Title: "Waxpeer", AppIDs: games}}
+	s.describe.Markets = []provider.Market{{Key: Name, Title: "Waxpeer", AppIDs: games, Currencies: []money.Currency{"USD"}}}
 	for _, app := range games {
 		f := provider.File{Key: strconv.Itoa(int(app)), AppID: app, Markets: []string{Name}, Requests: 1}
 		if phased(app) {

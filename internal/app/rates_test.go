@@ -1,0 +1,82 @@
+package app
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"assay/internal/config"
+	"assay/internal/exchange"
+	"assay/internal/fault"
+	"assay/internal/money"
+)
+
+// loadSettings loads a configuration from settings, as a start does.
+func loadSettings(t *testing.T, settings ...string) *config.Config {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "assay.conf")
+	if err := os.WriteFile(path, []byte(strings.Join(settings, "\n")+"\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	cfg, err := config.Load(config.Options{File: path, Sources: Sources()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return cfg
+}
+
+func writeFile(t *testing.T, name, text string) string {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), name)
+	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+func TestCheck_RefusesACurrencyWithoutARate(t *testing.T) {
+	lists := "PRICELIST_CONFIG=" + writeFile(t, "lists.json", `{"lists": [
+		{"key": "tf2", "location": "tf2.csv", "format": "csv", "appId": 440, "currency": "KEY", "name": "name",
+		 "markets": [{"key": "keys", "ask": "keys"}, {"key": "metal", "ask": "metal", "currency": "REF"}]},
+		{"key": "any", "location": "any.csv", "format": "csv", "appId": 730, "currency": {"field": "currency"}, "name": "name",
+		 "markets": [{"key": "any", "ask": "ask"}]}]}`)
+	file := "MARKET_PRICE_RATES=file:" + writeFile(t, "rates.txt", "KEY=1.85@2026-11-20\n")
+	for _, c := range []struct {
+		settings string // separated by spaces
+		want     string // of the error; "": none
+	}{
+		{"MARKET_PRICE_PROVIDERS=waxpeer,steam,sim", ""},
+		{"MARKET_PRICE_PROVIDERS=skinport,marketcsgo MARKET_PRICE_CURRENCY=EUR", ""}, // they quote in it
+		{"MARKET_PRICE_PROVIDERS=waxpeer MARKET_PRICE_CURRENCY=EUR", "no rate of USD, the currency of waxpeer/waxpeer: "},
+		{"MARKET_PRICE_PROVIDERS=sim MARKET_PRICE_CURRENCY=EUR", "no rate of USD, the currency of sim: "},
+		{"MARKET_PRICE_PROVIDERS=csfloat,steam,waxpeer MARKET_PRICE_CURRENCY=EUR", "no rate of USD, the currency of csfloat/csfloat, steam/steam, waxpeer/waxpeer: "},
+		{"MARKET_PRICE_PROVIDERS=waxpeer MARKET_PRICE_CURRENCY=EUR", "add ecb, or a fixed rate such as USD="},
+		{"MARKET_PRICE_PROVIDERS=waxpeer MARKET_PRICE_CURRENCY=EUR MARKET_PRICE_RATES=ecb", ""},
+		{"MARKET_PRICE_PROVIDERS=waxpeer MARKET_PRICE_CURRENCY=EUR MARKET_PRICE_RATES=USD=0.92@2026-11-20", ""},
+		{"MARKET_PRICE_PROVIDERS=waxpeer MARKET_PRICE_CURRENCY=RUB MARKET_PRICE_RATES=ecb", "no rate of USD, the currency of waxpeer/waxpeer: add a fixed rate such as USD="}, // the bank has no RUB
+		{"MARKET_PRICE_PROVIDERS=pricelist MARKET_PRICE_RATES=ecb " + lists, "no rate of KEY, the currency of pricelist/keys: "},
+		{"MARKET_PRICE_PROVIDERS=pricelist " + file + " " + lists, "no rate of REF, the currency of pricelist/metal: "},
+		{"MARKET_PRICE_PROVIDERS=pricelist MARKET_PRICE_RATES=ecb,KEY=1.85@2026-11-20,REF=0.028@2026-11-20 " + lists, ""},
+		{"MARKET_PRICE_PROVIDERS=pricelist " + file + ",REF=0.028@2026-11-20 " + lists, ""},
+	} {
+		err := Check(t.Context(), loadSettings(t, strings.Fields(c.settings)...))
+		if c.want == "" {
+			if err != nil {
+				t.Errorf("%s: %v", c.settings, err)
+			}
+			continue
+		}
+		if f := fault.Of(err); f == nil || f.Kind != fault.Invalid || !strings.Contains(err.Error(), c.want) {
+			t.Errorf("%s: %v, want %q", c.settings, err, c.want)
+		}
+	}
+}
+
+func TestECBHas_IsOfCurrenciesAlone(t *testing.T) {
+	for text, want := range map[string]bool{"USD": true, "EUR": true, "ZAR": true, "RUB": false, "REF": false, "": false, "D J": false} {
+		if got := exchange.ECBHas(money.Currency(text)); got != want {
+			t.Errorf("%q: %v", text, got)
+		}
+	}
+}
