@@ -11,6 +11,20 @@ import (
 	"assay/internal/pricing"
 )
 
+// The cases that method 1 got wrong (decision 21), with their real numbers:
+//
+//	a graffiti on six markets, one of which asks 1,438.168 for it:
+//	  TestCase_ASixMarketGraffitiWithAJokeCostsThreeCents
+//	★ fell by 41 % overnight:
+//	  TestCase_AFallOfAClassBy41PercentIsFollowedAtOnce
+//	0.03 and 1,438 became 719:
+//	  TestCase_TwoContradictingQuotesAreNeverPublishedAsTheirMidpoint
+//	a price that alternates was frozen for 30 days:
+//	  TestCase_AnAlternatingPriceIsReleasedAtItsLessExtremeReading
+//	a price that grows 1.9x per run was followed to 170x:
+//	  TestCase_AMarketThatGrowsByHalfOrMorePerRunIsNotFollowed
+//	  TestCase_AnItemThatGrowsOnOneMarketIsNeverPublishedAsOK
+
 // units is an amount in millionths.
 func units(v float64) money.Micro { return money.Micro(math.Round(v * money.Scale)) }
 
@@ -89,26 +103,32 @@ func TestCase_ASixMarketGraffitiWithAJokeCostsThreeCents(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	const graffiti, rifle = 1438.168, 143816.727 // dollars, asked on one market
+	within := map[string][2]float64{             // what the other markets ask
+		"Sealed Graffiti | Fart (Bazooka Pink)":        {0.02, 0.035},
+		"Sealed Graffiti | Bling (Monster Purple)":     {0.02, 0.035},
+		"Sealed Graffiti | Dizzy (Tracer Yellow)":      {0.03, 0.06},
+		"Sealed Graffiti | Smarmy (SWAT Blue)":         {0.04, 0.1},
+		"Sealed Graffiti | Hop (Blood Red)":            {0.05, 0.1},
+		"StatTrak™ M4A1-S | Player Two (Field-Tested)": {95, 113},
+	}
 	jokes := 0
 	for i, name := range d.Names {
 		joke := false
 		for _, q := range d.Quotes[0] {
-			joke = joke || q[i] == units(1438.168)
+			joke = joke || q[i] == units(graffiti) || q[i] == units(rifle)
 		}
 		if !joke {
 			continue
 		}
 		jokes++
-		it := s.first.Items[i]
-		if it.Price > units(0.2) {
-			t.Errorf("%s costs %s (%s)", name, it.Price, it.Status)
-		}
-		if name == "Sealed Graffiti | Hop (Blood Red)" && (it.Price < units(0.04) || it.Price > units(0.1)) {
-			t.Errorf("%s costs %s, its quotes are 0.05 to 0.1 and 1438.168", name, it.Price)
+		it, between := s.first.Items[i], within[name]
+		if it.Price < units(between[0]) || it.Price > units(between[1]) {
+			t.Errorf("%s costs %s (%s), want %v to %v", name, it.Price, it.Status, between[0], between[1])
 		}
 	}
-	if jokes != 5 {
-		t.Errorf("%d names at 1438.168, want 5", jokes)
+	if jokes != len(within) {
+		t.Errorf("%d names with a joke, want %d", jokes, len(within))
 	}
 }
 
@@ -165,15 +185,17 @@ func TestCase_AnAlternatingPriceIsReleasedAtItsLessExtremeReading(t *testing.T) 
 	for range 3 {
 		s.quote(false, []float64{1})
 	}
-	prices := []float64{3, 4.5, 3, 4.5}
-	for i, p := range prices {
-		it := s.quote(false, []float64{p}).Items[0]
-		want := units(1)
-		if i > 0 {
-			want = units(3)
-		}
-		if i < 2 && (it.Price != want || it.Status != pricing.Suspect) {
-			t.Fatalf("reading %d of %v: %s, %s; want %s, suspect", i, p, it.Price, it.Status, want)
+	const days = 30
+	for i := range 2 * days {
+		quoted := []float64{3, 4.5}[i%2]
+		it := s.quote(false, []float64{quoted}).Items[0]
+		switch want := units(quoted); {
+		case i == 0 && (it.Price != units(1) || it.Status != pricing.Suspect):
+			t.Errorf("first reading: %s, %s; want 1, suspect", it.Price, it.Status)
+		case i == 1 && (it.Price != units(3) || it.Status != pricing.Suspect):
+			t.Errorf("second reading: %s, %s; want 3, the less extreme one, suspect", it.Price, it.Status)
+		case i > 1 && it.Price != want:
+			t.Fatalf("reading %d: %s, want %s: it is frozen", i, it.Price, want)
 		}
 	}
 }
@@ -231,6 +253,33 @@ func TestCase_AMarketThatGrowsByHalfOrMorePerRunIsNotFollowed(t *testing.T) {
 		}
 		if last > units(2) {
 			t.Errorf("x%v per run was followed to %s", factor, last)
+		}
+	}
+}
+
+// One item may really grow so. It is followed by changed responses only, behind what
+// is quoted, and never as a price that one could pay out by.
+func TestCase_AnItemThatGrowsOnOneMarketIsNeverPublishedAsOK(t *testing.T) {
+	const factor = 1.9
+	s := newShop(t, 1, pricing.Policy{}, "Sticker | Drifting")
+	for range 6 {
+		s.quote(false, []float64{1})
+	}
+	price := 1.0
+	for run := range 8 { // to 170x
+		price *= factor
+		it := s.quote(false, []float64{price}).Items[0]
+		if it.Status == pricing.OK || (run > 0 && it.Status != pricing.Suspect) {
+			t.Errorf("run %d: %s is %s", run, it.Price, it.Status)
+		}
+		if run > 0 && it.Price > units(price/factor) {
+			t.Errorf("run %d: %s, and %v is quoted", run, it.Price, price)
+		}
+	}
+	for range 10 { // the file stays as it is: no further evidence
+		before := s.quote(true, []float64{price}).Items[0]
+		if after := s.quote(true, []float64{price}).Items[0]; after.Price != before.Price {
+			t.Errorf("%s after the same response, %s before", after.Price, before.Price)
 		}
 	}
 }
