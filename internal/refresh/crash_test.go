@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"assay/internal/catalog"
 	"assay/internal/inventory"
 	"assay/internal/money"
 	"assay/internal/provider"
@@ -19,8 +20,9 @@ import (
 // drama is a story that is told with and without trouble; its end must be the
 // same.
 type drama struct {
-	kind  refresh.Kind
-	world func(tb testing.TB) *world
+	kind     refresh.Kind
+	levelled int // markets whose level is learned
+	world    func(tb testing.TB) *world
 }
 
 // bulkDrama is a run over known prices on sources of every shape: some prices
@@ -29,11 +31,12 @@ func bulkDrama(items int) drama {
 	return drama{kind: refresh.Bulk, world: func(tb testing.TB) *world {
 		list := names("Item", items)
 		late := false
-		price := func(_, name string) money.Micro {
+		price := func(market, name string) money.Micro {
+			at := 10 * level(market)
 			if late && strings.Contains(name, "3") {
-				return units(12)
+				at = 12 * level(market)
 			}
-			return units(10)
+			return at
 		}
 		a, b := bulk("alpha", list, "a1", "a2"), batch("beta", items/3, list, "b1")
 		c, d := single("gamma", list[:10], "c1"), bulk("delta", list, "d1")
@@ -52,15 +55,45 @@ func bulkDrama(items int) drama {
 	}}
 }
 
+// levelDrama is a bulk story of enough names to learn levels from. What is asked by
+// name takes part as far as it is there when responses are checked; a market that
+// responds for the first time lets the job wait for all of it, so that there is one
+// end.
+func levelDrama() drama {
+	d := bulkDrama(levelNames)
+	d.levelled = 5
+	known := d.world
+	d.world = func(tb testing.TB) *world {
+		w := known(tb)
+		w.sources = append(w.sources, bulk("epsilon", names("Item", levelNames), "e1"))
+		w.restart()
+		return w
+	}
+	return d
+}
+
 // missingDrama is a sync that finds unknown names, of which one stays so.
 func missingDrama() drama {
-	return drama{kind: refresh.Missing, world: func(tb testing.TB) *world {
-		list := names("Item", 60)
-		w := newWorld(tb, bulk("alpha", list, "a1"), batch("beta", 25, list, "b1"))
+	return drama{kind: refresh.Missing, levelled: 2, world: func(tb testing.TB) *world {
+		list := names("Item", levelNames)
+		a, b := bulk("alpha", list, "a1", "a2"), batch("beta", 50, list, "b1")
+		a.price = func(market, _ string) money.Micro { return 10 * level(market) }
+		w := newWorld(tb, a, b)
 		w.push("u1", 730, append(slices.Clone(list), "Unknown to all")...)
 		w.push("u2", 730, list[10:]...)
 		return w
 	}}
+}
+
+// levelNames is how many names a small story has: enough to learn levels from.
+const levelNames = 120
+
+// level is the level of a market in a story, as a factor.
+func level(market string) money.Micro {
+	if market == "a2" {
+		return money.Scale * 11 / 10
+	}
+	return money.Scale
 }
 
 // begin makes sure that the story's job has begun, however often it is called.
@@ -76,12 +109,15 @@ func (d drama) begin(w *world) error {
 func (d drama) dump(w *world) string {
 	w.tb.Helper()
 	var out strings.Builder
-	for _, query := range []string{
+	queries := []string{
 		`SELECT name || phase, price, status, method, average, median, consensus, low, high, interval_low, interval_high, markets, used_markets, candidate,
-			price_updated_at, price_checked_at, estimated_at, quotes_at, no_sales_since, retry_at, failures, rev FROM item ORDER BY name`,
+			candidate_at, guard, range_low, range_high, price_updated_at, price_checked_at, estimated_at, quotes_at, no_sales_since, retry_at, failures, rev,
+			` + setOf("item.level_set") + ` FROM item ORDER BY name`,
 		`SELECT i.name, s.market_id, s.currency, s.ask, s.bid, s.sale, s.listings, s.sales, s.fetched_at, s.reason
 			FROM snapshot s JOIN item i ON i.id = s.item_id ORDER BY i.name, s.market_id`,
-		`SELECT i.name, p.at, p.price FROM price_point p JOIN item i ON i.id = p.item_id ORDER BY i.name, p.at`,
+		`SELECT i.name, p.at, p.price, p.status, p.interval_low, p.interval_high, p.used, ` + setOf("p.level_set") + `
+			FROM price_point p JOIN item i ON i.id = p.item_id ORDER BY i.name, p.at`,
+		`SELECT j.kind, r.app_id, ` + setOf("r.level_set") + ` FROM refresh_level r JOIN refresh_job j ON j.id = r.job_id ORDER BY j.id, r.app_id`,
 		`SELECT user_key, asset_id, value FROM inventory ORDER BY user_key, asset_id`,
 		`SELECT i.name, r.state, r.reason, r.attempts, r.price_before, r.price_after, r.error
 			FROM refresh_item r JOIN item i ON i.id = r.item_id ORDER BY i.name`,
@@ -89,10 +125,46 @@ func (d drama) dump(w *world) string {
 		`SELECT i.name, m.due_at, m.attempts, m.job_id FROM missing_price m JOIN item i ON i.id = m.item_id ORDER BY i.name`,
 		`SELECT market_id, app_id, file, fetched_at, quotes, quarantine FROM market_file ORDER BY market_id, file`,
 		`SELECT source, paused, last_success, last_error FROM source_state ORDER BY source`,
-	} {
+	}
+	if d.levelled > 0 {
+		queries = append(queries,
+			`SELECT app_id, learned_at, data FROM level_set ORDER BY id`,
+			`SELECT job_id, app_id, movers FROM refresh_level ORDER BY job_id, app_id`,
+			`SELECT market_id, app_id, state, history FROM market_memory ORDER BY market_id, app_id`)
+	}
+	for _, query := range queries {
 		w.print(&out, query)
 	}
 	return out.String()
+}
+
+// setOf is how many level sets there were when a set was stored: its number where
+// none was lost, while ids may have gaps.
+func setOf(column string) string {
+	return `(SELECT count(*) FROM level_set l WHERE l.id <= ` + column + `)`
+}
+
+// checkLearned fails unless the story had levels to learn, or it would prove nothing
+// about them.
+func (d drama) checkLearned(w *world) {
+	w.tb.Helper()
+	if d.levelled == 0 {
+		return
+	}
+	sets := int64(1)
+	if d.kind == refresh.Bulk {
+		sets = 2
+	}
+	equal(w.tb, "level sets", w.count(`SELECT count(*) FROM level_set`), sets)
+	set, err := w.store.LevelSet(w.tb.Context(), catalog.CS2)
+	must(w.tb, err)
+	known := 0
+	for _, m := range set.Markets {
+		if m.Known {
+			known++
+		}
+	}
+	equal(w.tb, "markets with a level", known, d.levelled)
 }
 
 // print writes the rows of a query.
@@ -169,7 +241,7 @@ func (w *world) requests() int {
 }
 
 func TestRule8_AKillAtAnyCommitLosesNothingAndCountsNothingTwice(t *testing.T) {
-	for name, d := range map[string]drama{"bulk": bulkDrama(60), "missing": missingDrama()} {
+	for name, d := range map[string]drama{"bulk": bulkDrama(60), "levels": levelDrama(), "missing": missingDrama()} {
 		t.Run(name, func(t *testing.T) {
 			w := d.world(t)
 			w.requests()
@@ -188,6 +260,7 @@ func TestRule8_AKillAtAnyCommitLosesNothingAndCountsNothingTwice(t *testing.T) {
 			must(t, d.begin(w))
 			w.drain()
 			w.checkIdle()
+			d.checkLearned(w)
 			want, quiet := d.dump(w), w.requests()
 			w.stop()
 			if len(points) < 20 {
@@ -284,7 +357,7 @@ func TestRule8_KillsInSuccessionLoseNothing(t *testing.T) {
 
 func TestRule8_StoreFaultsLeaveTheFaultFreeEnd(t *testing.T) {
 	r := randtest.New(t)
-	for name, d := range map[string]drama{"bulk": bulkDrama(60), "missing": missingDrama()} {
+	for name, d := range map[string]drama{"bulk": bulkDrama(60), "levels": levelDrama(), "missing": missingDrama()} {
 		w := d.world(t)
 		must(t, d.begin(w))
 		w.drain()
