@@ -83,16 +83,16 @@ func itemFilter(q url.Values) (view.ItemFilter, error) {
 	for name, into := range map[string]*money.Micro{"minPrice": &by.Min, "maxPrice": &by.Max} {
 		if text := q.Get(name); text != "" {
 			if *into, err = money.Parse([]byte(text), 1); err != nil || *into < 0 || *into == 0 && name == "maxPrice" || len(text) > 32 {
-				return by, fault.New(fault.Invalid, "invalid_price", "A price is a decimal number, such as 12.5; the highest is more than 0.")
+				return by, fault.New(fault.Invalid, "invalid_query", "A price is a decimal number, such as 12.5; the highest is more than 0.")
 			}
 		}
 	}
 	if by.Sort != "" && !slices.Contains(view.ItemSorts(), by.Sort) {
-		return by, fault.New(fault.Invalid, "invalid_sort", "An order is one of %s.", strings.Join(view.ItemSorts(), ", "))
+		return by, fault.New(fault.Invalid, "invalid_query", "An order is one of %s.", strings.Join(view.ItemSorts(), ", "))
 	}
 	if held := q.Get("held"); held != "" {
 		if by.Held = held == "1"; !by.Held {
-			return by, fault.New(fault.Invalid, "invalid_held", "held is 1, or absent.")
+			return by, fault.New(fault.Invalid, "invalid_query", "held is 1, or absent.")
 		}
 	}
 	return by, nil
