@@ -90,3 +90,28 @@ func TestGuard_QuotesByNameSupportAMoveThatTheyMadeThemselves(t *testing.T) {
 	equal(t, "moved", move.Moved, 2)
 	w.checkIdle()
 }
+
+func TestValidation_LearnsNothingFromTheSameResponsesWithinAnHour(t *testing.T) {
+	list := names("Item", 150)
+	price := units(10)
+	s := bulk("alpha", list, "a1", "a2", "a3")
+	s.price = func(string, string) money.Micro { return price }
+	w := newWorld(t, s)
+	w.push("u", 730, list...)
+	w.drain()
+	sets := func() int64 { return w.count(`SELECT count(*) FROM level_set`) }
+	before := sets()
+	w.clock.Add(time.Minute)
+	w.run(true)
+	equal(t, "sets after the same responses", sets(), before)
+	equal(t, "jobs that name the set", w.count(`SELECT count(*) FROM refresh_level WHERE level_set = (SELECT max(id) FROM level_set)`), 2)
+	equal(t, "items that name it", w.count(`SELECT count(*) FROM item WHERE level_set = (SELECT max(id) FROM level_set)`), 150)
+	price += units(1)
+	w.clock.Add(time.Minute)
+	w.run(true)
+	equal(t, "sets after others", sets(), before+1)
+	w.clock.Add(2 * time.Hour)
+	w.run(true)
+	equal(t, "sets after the same, later", sets(), before+2)
+	w.checkIdle()
+}

@@ -76,6 +76,10 @@ type Store interface {
 	JobLevels(ctx context.Context, jobID int64) (map[int32]Levels, error)
 	// PastPrices returns the accepted prices of items that the guard compares with.
 	PastPrices(ctx context.Context, items []int64, now time.Time) (map[int64]PastPrices, error)
+	// LearnedAt returns when the newest level set of a game was learned; zero: never.
+	LearnedAt(ctx context.Context, app int32) (time.Time, error)
+	// SameResponse reports whether two units brought the same bytes, in all parts.
+	SameResponse(ctx context.Context, a, b int64) (bool, error)
 	// LevelSet returns the newest level set of a game, or nil.
 	LevelSet(ctx context.Context, app int32) (*pricing.Set, error)
 	// StoredQuotes calls fn for the stored quotes of some markets in a game. fn must

@@ -397,6 +397,15 @@ func (s *Store) MarketFiles(ctx context.Context) ([]refresh.MarketFile, error) {
 		ORDER BY market_id, app_id, file`)
 }
 
+// SameResponse reports whether two units brought the same bytes, in all parts.
+func (s *Store) SameResponse(ctx context.Context, a, b int64) (same bool, err error) {
+	err = s.read.QueryRowContext(ctx, `
+		SELECT (SELECT count(*) FROM fetch_blob WHERE unit_id = $1) = (SELECT count(*) FROM fetch_blob WHERE unit_id = $2)
+			AND NOT EXISTS (SELECT 1 FROM fetch_blob o WHERE o.unit_id = $1 AND NOT EXISTS (
+				SELECT 1 FROM fetch_blob n WHERE n.unit_id = $2 AND n.bucket = o.bucket AND n.data = o.data))`, a, b).Scan(&same)
+	return same, err
+}
+
 // Blobs calls fn for stored answers, ordered by bucket and unit.
 func (s *Store) Blobs(ctx context.Context, units, buckets []int64, fn func(refresh.Blob) error) (err error) {
 	rows, err := s.read.QueryContext(ctx, `

@@ -20,6 +20,14 @@ func (s *Store) LevelSet(ctx context.Context, app int32) (*pricing.Set, error) {
 	return &sets[0], nil
 }
 
+// LearnedAt returns when the newest level set of a game was learned; zero: never.
+func (s *Store) LearnedAt(ctx context.Context, app int32) (time.Time, error) {
+	var at int64
+	err := s.read.QueryRowContext(ctx, `
+		SELECT coalesce((SELECT learned_at FROM level_set WHERE app_id = $1 ORDER BY id DESC LIMIT 1), 0)`, app).Scan(&at)
+	return moment(at), err
+}
+
 func scanSet(r *sql.Rows, set *pricing.Set) error {
 	var data []byte
 	if err := r.Scan(&data); err != nil {
@@ -103,6 +111,12 @@ func (t *Tx) learn(job int64, l refresh.Learned) error {
 	movers, err := l.Movers.MarshalBinary()
 	if err != nil {
 		return err
+	}
+	if l.Set == nil { // those that were learned with the newest set still hold
+		if err := t.queryRow(`
+			SELECT coalesce((SELECT movers FROM refresh_level WHERE app_id = $1 ORDER BY job_id DESC LIMIT 1), $2)`, l.AppID, movers).Scan(&movers); err != nil {
+			return err
+		}
 	}
 	if _, err := t.exec(`
 		INSERT INTO refresh_level (job_id, app_id, level_set, movers)
