@@ -113,7 +113,7 @@ func (f *flow) digits() {
 			keys = append(keys, LookupKey{MarketHashName: name})
 		}
 		rest = rest[n:]
-		found, err := f.api.PostPricesLookupWithResponse(f.ctx, LookupBody{Items: keys})
+		found, err := f.api.PostPricesLookupWithResponse(f.ctx, &PostPricesLookupParams{}, LookupBody{Items: keys})
 		for _, item := range must(found.JSON200, found.Body, err).Items {
 			want := f.prices[item.MarketHashName]
 			if got := strconv.FormatFloat(item.CurrentPrice, 'f', -1, 64); got != want || item.CurrentPriceDecimal != want {
