@@ -257,7 +257,8 @@ func (r *Round) noteLevels() {
 	if len(entries) < 2 {
 		return
 	}
-	for k, p := range r.compare(entries, cols, func(e *entry) bool { return e.new && e.refusal == nil }, false) {
+	good := func(e *entry) bool { return e.new && (e.refusal == nil || e.State.accepts(e.refusal, r.now)) }
+	for k, p := range r.compare(entries, cols, good, false) {
 		if e := entries[k]; p.names >= fewestShared {
 			e.level, e.shared = p.level, p.names
 			e.check.Level, e.check.LevelNames = Exp(p.level), p.names

@@ -140,7 +140,7 @@ func (g *group) because(o *group) DecidedBy {
 }
 
 // middleVote returns the median of sorted votes; of the two middle ones of an even
-// number that of the market with clearly less noise, else their geometric mean.
+// number that of the market with clearly less noise, else their mean.
 func middleVote(v []vote) money.Micro {
 	n := len(v)
 	a, b := v[(n-1)/2], v[n/2]

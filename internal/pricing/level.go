@@ -30,13 +30,34 @@ func (r *Round) learn(used []*entry) *Set {
 	if len(byName) == len(used) {
 		r.learnLevels(set, used)
 	} else {
-		r.learnLevels(set, slices.DeleteFunc(slices.Clone(used), func(e *entry) bool { return e.ByName || !e.new || e.refusal != nil }))
+		responded := slices.DeleteFunc(slices.Clone(used), func(e *entry) bool { return e.ByName || !e.new || e.refusal != nil })
+		if len(responded) < 3 {
+			set.relevel(responded)
+		}
+		r.learnLevels(set, responded)
 		for _, e := range byName {
 			r.learnByName(set, e, used)
 		}
 	}
 	r.classWindows(used, set)
 	return set
+}
+
+// relevel moves accepted markets to the level of their new responses, where too few
+// markets responded to learn it: else the other markets would seem to have moved.
+func (s *Set) relevel(responded []*entry) {
+	for _, e := range responded {
+		i, ok := s.find(e.ID)
+		if !ok || !e.vouched || e.shared < fewestShared {
+			continue
+		}
+		m := &s.Markets[i]
+		change := e.level - m.Level
+		m.Level = e.level
+		for b := range m.Bands {
+			m.Bands[b] += change
+		}
+	}
 }
 
 // learnLevels learns the levels of markets against each other.
@@ -47,12 +68,12 @@ func (r *Round) learnLevels(set *Set, used []*entry) {
 	}
 	s := r.sampled(used, min(len(used), 3))
 	if len(used) == 2 {
-		s.pair(r.prev, levels)
+		s.pair(set, levels)
 	} else if len(used) > 2 {
 		s.global(levels)
 		s.byBand(set, levels)
 	}
-	keepScale(r.prev, levels)
+	keepScale(set, levels)
 	for k := range levels {
 		set.put(levels[k])
 	}

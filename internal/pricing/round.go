@@ -209,7 +209,8 @@ func (r *Round) Finish() Result {
 // settle makes the new response the one that counts, unless it was refused.
 func (e *entry) settle(now time.Time) {
 	if e.refusal != nil && e.State.accepts(e.refusal, now) {
-		e.refusal, e.vouched = nil, true
+		// Later responses are compared with this one, not with what it differs from.
+		e.refusal, e.vouched, e.newest = nil, true, nil
 	}
 	if e.new && e.refusal == nil {
 		return
@@ -269,8 +270,14 @@ func (r *Round) outcome(e *entry, live int) Outcome {
 // response and 4 % per day, so that it stays where it was learned while a market
 // runs away.
 func (r *Round) follow(e *entry, s *MarketState) {
-	if (!s.Levelled || e.vouched) && e.anchored {
+	s.Levelled = s.Levelled && !e.vouched
+	switch {
+	case s.Levelled:
+	case e.anchored:
 		s.Level, s.Levelled = e.anchor, true
+		return
+	case e.vouched && e.shared >= fewestShared:
+		s.Level, s.Levelled = e.level, true
 		return
 	}
 	if !s.Levelled || e.shared < fewestShared {

@@ -454,6 +454,14 @@ func TestRound_AnOperatorCanAcceptARefusedResponse(t *testing.T) {
 	if o.Refusal != nil || !o.State.RefusedSince.IsZero() || !o.State.AcceptedAt.IsZero() {
 		t.Fatalf("an accepted response is refused: %v, %+v", o.Refusal, o.State)
 	}
+	// What was kept from before no longer counts: the change was accepted.
+	for run := range 20 {
+		f.now = f.now.Add(12 * time.Hour)
+		f.move(0.06, 0.15)
+		if o := f.round(t, nil).Markets[0]; o.Refusal != nil {
+			t.Fatalf("run %d after an accepted response is refused: %v", run+1, o.Refusal)
+		}
+	}
 }
 
 func TestRound_QuotesByNameTakePart(t *testing.T) {
@@ -502,5 +510,34 @@ func BenchmarkRound30000Names10Markets(b *testing.B) {
 			}
 		}
 		r.Finish()
+	}
+}
+
+func TestRound_AnAcceptedResponseIsNotRefusedForItsOldLevel(t *testing.T) {
+	f := newFair(rand.New(rand.NewPCG(7, 2)), 3, 600)
+	f.run(t, 3)
+	for i := range f.quotes[0] {
+		f.quotes[0][i] *= 3
+	}
+	if o := f.round(t, nil).Markets[0]; o.Refusal == nil {
+		t.Fatal("x3 is not refused")
+	}
+	f.markets[0].State.AcceptedAt = f.now
+	for run := range 10 {
+		f.now = f.now.Add(time.Hour)
+		res := f.round(t, func(market int, resp *Response) *Response {
+			if run == 0 && market != 0 {
+				return nil // its level cannot be learned in the round that accepts it
+			}
+			return resp
+		})
+		for _, o := range res.Markets {
+			if o.Refusal != nil {
+				t.Fatalf("run %d: market %d is refused: %v", run, o.ID, o.Refusal)
+			}
+		}
+	}
+	if !f.markets[0].State.Levelled {
+		t.Error("the level of an accepted market is not learned again")
 	}
 }

@@ -2,11 +2,11 @@ package pricing
 
 import "time"
 
-// sales tells what all fresh quotes together say of an item's sales (step 8).
-// Each may say it, offered or not, shared listings or not; what is stale says
-// nothing. Some says whoever counted one, in whatever window. None takes a
-// market whose window is long enough, and that all such say so: a long window
-// without a count is no such word.
+// sales returns what all fresh quotes together report of an item's sales (step 12).
+// Each quote can report it, offered or not, shared listings or not. Any counted sale
+// means some, in whatever window. None needs a market whose window is long enough,
+// and a count of 0 from every such market: a long window without a count leaves it
+// unknown.
 func (p *Policy) sales(now time.Time, quotes []Quote) SalesSignal {
 	signal := SalesUnknown
 	unsure := false
