@@ -271,6 +271,16 @@ func (e *explained) check(seen map[string]int) error {
 		}
 		quotes = append(quotes, c)
 	}
+	if len(plain) == 0 { // rule 7: the last price stays
+		last := new(big.Rat)
+		if x.LastPrice != nil {
+			last = exact(*x.LastPrice)
+		}
+		if seen["no quote"]++; e.UsedMarkets != 0 || last.Cmp(exact(e.CurrentPrice)) != 0 {
+			return fmt.Errorf("%s without a quote, %s before", e.CurrentPrice, last.FloatString(6))
+		}
+		return nil
+	}
 	if err := e.checkPlain(plain); err != nil {
 		return err
 	}
