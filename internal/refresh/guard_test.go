@@ -115,3 +115,70 @@ func TestValidation_LearnsNothingFromTheSameResponsesWithinAnHour(t *testing.T) 
 	equal(t, "sets after the same, later", sets(), before+2)
 	w.checkIdle()
 }
+
+// TestGuard_AChangeThatComesTooSoonReleasesNothing: evidence is a quote that changed
+// half an hour or more after the last reading that was one.
+func TestGuard_AChangeThatComesTooSoonReleasesNothing(t *testing.T) {
+	const name = "A"
+	price := units(10)
+	s := batch("alpha", 10, []string{name}, "a1")
+	s.price = func(string, string) money.Micro { return price }
+	w := newWorld(t, s)
+	w.push("u", 730, name)
+	w.drain()
+	price = units(40)
+	w.clock.Add(7 * time.Hour)
+	w.run(true)
+	price = units(41)
+	w.clock.Add(pricing.EvidenceAfter - time.Minute)
+	w.run(true)
+	equal(t, "price after a change too soon", w.named(name).Price, units(10))
+	w.clock.Add(2 * time.Hour)
+	w.run(true)
+	equal(t, "price after the same quote again", w.named(name).Price, units(10))
+	price = units(39)
+	w.clock.Add(time.Minute)
+	w.run(true)
+	equal(t, "price after a later change", w.named(name).Price, units(39))
+	w.checkIdle()
+}
+
+// TestGuard_AQuoteOfTheBackgroundThatIsReadAgainReleasesNothing is of a provider that
+// is requested between runs.
+func TestGuard_AQuoteOfTheBackgroundThatIsReadAgainReleasesNothing(t *testing.T) {
+	const name = "A"
+	price := units(10)
+	steam := slow("steam", []string{name}, "s1")
+	steam.price = func(string, string) money.Micro { return price }
+	w := newWorld(t, steam)
+	w.limit(steam)
+	w.push("u", 730, name)
+	w.drain()
+	w.clock.Add(30 * time.Second)
+	w.drain()
+	equal(t, "price", w.named(name).Price, units(10))
+
+	price = units(40)
+	reads := func() { // a run, which has what was read before, and a request behind it
+		t.Helper()
+		w.clock.Add(time.Hour)
+		steam.asked()
+		w.runFirst(true)
+		equal(t, "requests of the background", len(steam.asked()), 1)
+	}
+	reads()
+	equal(t, "candidate before a run", w.named(name).Candidate, 0)
+	reads()
+	equal(t, "candidate", w.named(name).Candidate, units(40))
+	for range 3 {
+		reads()
+		equal(t, "price after the same quote again", w.named(name).Price, units(10))
+		equal(t, "candidate after it", w.named(name).Candidate, units(40))
+	}
+	price = units(41)
+	reads()
+	equal(t, "price before a run has the other quote", w.named(name).Price, units(10))
+	reads()
+	equal(t, "price after another quote", w.named(name).Price, units(40))
+	w.checkIdle()
+}
