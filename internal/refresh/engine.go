@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"assay/internal/dispatch"
+	"assay/internal/fault"
 	"assay/internal/pricing"
 	"assay/internal/provider"
 )
@@ -175,11 +176,8 @@ func New(ctx context.Context, o Options) (*Engine, error) {
 	return e, nil
 }
 
-// ErrLevel means that MARKET_PRICE_LEVEL does not name one market of the providers
-// that are configured.
-var ErrLevel = errors.New("MARKET_PRICE_LEVEL")
-
-// levelMarket returns the market that a level names; 0 for none.
+// levelMarket returns the market that a level names; 0 for none. An error is a
+// [fault.Invalid].
 func (e *Engine) levelMarket(level string) (int64, error) {
 	if level == "" {
 		return 0, nil
@@ -198,9 +196,9 @@ func (e *Engine) levelMarket(level string) (int64, error) {
 	case 1:
 		return found[0], nil
 	case 0:
-		return 0, fmt.Errorf("%w: no configured provider carries the market %q: use consensus or one of %s", ErrLevel, level, strings.Join(names, ", "))
+		return 0, fault.New(fault.Invalid, "invalid_configuration", "MARKET_PRICE_LEVEL: no configured provider carries the market %q: use consensus or one of %s", level, strings.Join(names, ", "))
 	default:
-		return 0, fmt.Errorf("%w: several providers carry the market %q: name the provider, as in %s", ErrLevel, level, names[slices.IndexFunc(names, func(n string) bool { return strings.HasSuffix(n, "/"+level) })])
+		return 0, fault.New(fault.Invalid, "invalid_configuration", "MARKET_PRICE_LEVEL: several providers carry the market %q: name the provider, as in %s", level, names[slices.IndexFunc(names, func(n string) bool { return strings.HasSuffix(n, "/"+level) })])
 	}
 }
 

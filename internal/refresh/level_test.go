@@ -1,0 +1,283 @@
+package refresh_test
+
+import (
+	"bytes"
+	"log/slog"
+	"testing"
+	"time"
+
+	"assay/internal/catalog"
+	"assay/internal/fault"
+	"assay/internal/money"
+	"assay/internal/pricing"
+	"assay/internal/provider"
+	"assay/internal/refresh"
+)
+
+// set returns the newest level set of CS2.
+func (w *world) set() *pricing.Set {
+	w.tb.Helper()
+	set, err := w.store.LevelSet(w.tb.Context(), catalog.CS2)
+	must(w.tb, err)
+	if set == nil {
+		w.tb.Fatal("nothing was learned")
+	}
+	return set
+}
+
+// market returns what was learned of a market.
+func (w *world) market(key string) pricing.SetMarket {
+	w.tb.Helper()
+	m := w.set().Market(w.count(`SELECT id FROM market WHERE key = $1`, key))
+	if !m.Known {
+		w.tb.Fatalf("the level of %s is unknown", key)
+	}
+	return m
+}
+
+// levelled makes a source of three markets at 1, 1.2 and 0.9 of ten dollars times a
+// factor, which the test may change.
+func levelled(list []string, percent *money.Micro) *fakeSource {
+	s := bulk("alpha", list, "a1", "a2", "a3")
+	s.price = func(market, _ string) money.Micro {
+		at := map[string]money.Micro{"a1": 10, "a2": 12, "a3": 9}[market]
+		return at * money.Scale * *percent / 100
+	}
+	return s
+}
+
+// nearly is for amounts whose levels were learned from prices of which each is off by
+// up to 0.05 % (varied).
+func nearly(tb testing.TB, what string, got, want money.Micro) {
+	tb.Helper()
+	if off := 1000 * (got - want); off < -want || off > want {
+		tb.Errorf("%s: got %v, want %v", what, got, want)
+	}
+}
+
+// nearLevel compares a market's levels with those that it had, to a thousandth.
+func nearLevel(tb testing.TB, what string, got, want pricing.SetMarket) {
+	tb.Helper()
+	nearly(tb, what, pricing.Exp(got.Level), pricing.Exp(want.Level))
+	for b := range want.Bands {
+		nearly(tb, what+" in a price band", pricing.Exp(got.Bands[b]), pricing.Exp(want.Bands[b]))
+	}
+}
+
+func TestLevel_PricesAreStatedAtThatOfAMarket(t *testing.T) {
+	list := names("Item", 150)
+	percent := money.Micro(100)
+	for level, want := range map[string]money.Micro{"": units(10), "a2": units(12), "alpha/a3": units(9)} {
+		w := newWorld(t, levelled(list, &percent))
+		w.cfg.Level = level
+		w.restart()
+		w.push("u", 730, list...)
+		w.drain()
+		i := w.named(list[7])
+		nearly(t, "price at the level of "+level, i.Price, varied(want, list[7]))
+		equal(t, "used markets", i.UsedMarkets, 3)
+		w.checkIdle()
+		w.stop()
+	}
+}
+
+func TestLevel_OfNoMarketOrOfSeveralRefusesTheStart(t *testing.T) {
+	w := newWorld(t, bulk("alpha", nil, "m", "a"), bulk("beta", nil, "m"))
+	for level, want := range map[string]string{
+		"nowhere": `MARKET_PRICE_LEVEL: no configured provider carries the market "nowhere": use consensus or one of alpha/a, alpha/m, beta/m`,
+		"m":       `MARKET_PRICE_LEVEL: several providers carry the market "m": name the provider, as in alpha/m`,
+	} {
+		cfg := w.cfg
+		cfg.Level = level
+		_, err := refresh.New(t.Context(), refresh.Options{
+			Store: storeOf{w.store, w}, Config: cfg, Sources: []provider.Source{w.sources[0], w.sources[1]},
+			Owner: level, Now: w.clock.Now, Logger: slog.New(slog.DiscardHandler),
+		})
+		f := fault.Of(err)
+		if f == nil || f.Kind != fault.Invalid || f.Error() != want {
+			t.Errorf("%s: got %v, want %s", level, err, want)
+		}
+	}
+}
+
+// TestLevel_OfAMarketThatFailsStays while the others move: what it quoted before is not
+// compared with what they quote now.
+func TestLevel_OfAMarketThatFailsStays(t *testing.T) {
+	list := names("Item", 150)
+	percent := money.Micro(100)
+	s := levelled(list, &percent)
+	w := newWorld(t, s)
+	w.push("u", 730, list...)
+	w.drain()
+	before, was := w.market("a2"), w.named(list[7])
+	s.fail = func(_ int, c provider.Call) error {
+		if c.File == "a2.json" {
+			return s.broken(provider.KindServer)
+		}
+		return nil
+	}
+	for _, step := range []struct {
+		after   time.Duration
+		percent money.Micro
+	}{{7 * time.Hour, 100}, {7 * time.Hour, 130}, {30 * time.Hour, 130}} { // at last its quotes are stale
+		percent = step.percent
+		w.clock.Add(step.after)
+		w.run(true)
+		nearLevel(t, "its level", w.market("a2"), before)
+		nearly(t, "price without it", w.named(list[7]).Price, was.Price*step.percent/100)
+	}
+	equal(t, "used markets", w.named(list[7]).UsedMarkets, 2)
+
+	s.fail = nil
+	w.clock.Add(7 * time.Hour)
+	w.run(true)
+	nearly(t, "price when it is back", w.named(list[7]).Price, was.Price*13/10)
+	nearLevel(t, "its level when it is back", w.market("a2"), before)
+	w.checkIdle()
+}
+
+// TestLevel_OfAResponseOfOldQuotesStays is of a market whose own times are more than a
+// week ago: it is no good response, and no reason to refuse it either.
+func TestLevel_OfAResponseOfOldQuotesStays(t *testing.T) {
+	list := names("Item", 150)
+	percent := money.Micro(100)
+	s := levelled(list, &percent)
+	plain := s.price
+	old := false
+	s.price = func(market, name string) money.Micro {
+		if old && market == "a2" {
+			return plain(market, name) * 3 / 2
+		}
+		return plain(market, name)
+	}
+	w := newWorld(t, s)
+	s.edit = func(q *provider.Quote) bool {
+		if old && q.Market == "a2" {
+			q.MarketTime = w.clock.Now().Add(-8 * 24 * time.Hour)
+		}
+		return true
+	}
+	w.push("u", 730, list...)
+	w.drain()
+	before, was := w.market("a2"), w.named(list[7])
+	old = true
+	for range 2 {
+		w.clock.Add(7 * time.Hour)
+		w.run(true)
+	}
+	nearLevel(t, "its level", w.market("a2"), before)
+	equal(t, "refused", len(w.quarantined()), 0)
+	nearly(t, "price", w.named(list[7]).Price, was.Price)
+	equal(t, "used markets", w.named(list[7]).UsedMarkets, 2)
+	w.checkIdle()
+}
+
+// TestLevel_OfAMarketByNameIsLearnedFromTheSameTime has files fall by 41 % overnight
+// while a market that is requested by name does not respond: its quotes of yesterday
+// are not compared with the files of today.
+func TestLevel_OfAMarketByNameIsLearnedFromTheSameTime(t *testing.T) {
+	list := names("★ Item", 150)
+	percent := money.Micro(100)
+	files, byName := levelled(list, &percent), batch("beta", 50, list, "b1")
+	byName.price = func(string, string) money.Micro { return units(15) * percent / 100 }
+	w := newWorld(t, files, byName)
+	w.push("u", 730, list...)
+	w.drain()
+	w.clock.Add(7 * time.Hour)
+	w.run(true) // what is stored of both is of one time now
+	before, was := w.market("b1"), w.named(list[7])
+	nearly(t, "its level", pricing.Exp(before.Level), 1_500_000)
+
+	byName.fail = func(int, provider.Call) error { return byName.broken(provider.KindConnect) }
+	percent = 59
+	for range 2 {
+		w.clock.Add(7 * time.Hour)
+		w.run(true)
+		nearLevel(t, "its level", w.market("b1"), before)
+	}
+	byName.fail = nil
+	for range 2 {
+		w.clock.Add(7 * time.Hour)
+		w.run(true)
+	}
+	i := w.named(list[7])
+	nearly(t, "price", i.Price, was.Price*59/100)
+	equal(t, "used markets", i.UsedMarkets, 4)
+	w.checkIdle()
+}
+
+// TestConcurrency_TwoInstancesThatCheckTheSameJobAgreeOnItsLevels has one check the
+// responses while the other does so, a minute later and with another result, and then
+// estimate beside it.
+func TestConcurrency_TwoInstancesThatCheckTheSameJobAgreeOnItsLevels(t *testing.T) {
+	list := names("Item", 600) // two batches
+	sources := func(percent *money.Micro) []*fakeSource {
+		s := bulk("alpha", list, "a1", "a2")
+		s.price = func(market, _ string) money.Micro { return 10 * level(market) * *percent / 100 }
+		return []*fakeSource{s}
+	}
+	result := func(w *world) string {
+		var out bytes.Buffer
+		w.print(&out, `SELECT name, price, status, consensus, interval_low, interval_high, guard, `+setOf("item.level_set")+` FROM item ORDER BY name`)
+		w.print(&out, `SELECT app_id, data FROM level_set ORDER BY id`)
+		w.print(&out, `SELECT job_id, app_id, movers, `+setOf("r.level_set")+` FROM refresh_level r ORDER BY job_id`)
+		w.print(&out, `SELECT market_id, state, history FROM market_memory ORDER BY market_id`)
+		return out.String()
+	}
+	percent := money.Micro(100)
+	alone := newWorld(t, sources(&percent)...)
+	alone.push("u", 730, list...)
+	alone.drain()
+	alone.clock.Add(7 * time.Hour)
+	percent = 150 // so far that all is suspect for a day, from the check on
+	alone.begin(true)
+	fetchAll := func(e *refresh.Engine) {
+		_, err := e.Plan(t.Context())
+		must(t, err)
+		for range 2 {
+			_, err := e.Fetch(t.Context(), "alpha", "")
+			must(t, err)
+		}
+	}
+	fetchAll(alone.engine)
+	alone.drain()
+	want := result(alone)
+	alone.stop()
+
+	shared(t, func(t *testing.T, w *cluster) {
+		percent = 100
+		a, b := w.join("a", sources(&percent)...), w.join("b", sources(&percent)...)
+		w.push("u", 730, list...)
+		w.drainBy(a)
+		w.clock.Add(7 * time.Hour)
+		percent = 150
+		s, err := a.Start(t.Context(), true, "test")
+		must(t, err)
+		fetchAll(a.Engine)
+		w.blobsRead.Store(0)
+		settle := func(i *instance) {
+			more, err := i.Settle(t.Context())
+			must(t, err)
+			equal(t, "work done by "+i.name, more, true)
+		}
+		beside := func() { // a has read the clock, to check or to estimate with, and b does the same
+			a.atNow.Store(nil)
+			settle(b)
+			w.clock.Add(time.Minute)
+		}
+		a.atNow.Store(&beside)
+		settle(a)
+		equal(t, "responses read by both", w.blobsRead.Load()%2, 0)
+		equal(t, "stage", w.job(s.JobID).Stage, refresh.StageSettle)
+		a.atNow.Store(&beside)
+		settle(a)
+		equal(t, "batches settled by both", w.count(`SELECT count(*) FROM refresh_batch WHERE job_id = $1 AND state = 'settled'`, s.JobID), 2)
+		w.drainBy(a, b)
+		if got := result(w.world); got != want {
+			t.Errorf("two instances and one differ: %s", differ(got, want))
+		}
+		equal(t, "sets of the job", w.count(`SELECT count(*) FROM refresh_level WHERE job_id = $1`, s.JobID), 1)
+		equal(t, "sets of its items", w.count(`SELECT count(DISTINCT level_set) FROM item`), 1)
+		w.checkIdle()
+	})
+}
