@@ -412,9 +412,9 @@ func (e *explainer) estimated() money.Micro {
 func windowText(w pricing.Window) string {
 	switch w {
 	case pricing.SinceDay:
-		return "of 24 hours before"
+		return "of 24 hours before or the first one since"
 	case pricing.SinceWeek:
-		return "of 7 days before"
+		return "of 7 days before or the first one since"
 	default:
 		return "before"
 	}
@@ -426,6 +426,9 @@ func (e *explainer) why(v *store.MarketSnapshot) string {
 	case pricing.Used:
 		return ""
 	case pricing.NotOffered:
+		if v.Ask != 0 || v.Sale != 0 {
+			return "the newest response does not have it; the amounts are those of an earlier one"
+		}
 		return "nothing is offered or sold"
 	case pricing.InvalidAmount:
 		return "the amount cannot be a price"
