@@ -103,9 +103,28 @@ func TestItems_EveryTrapNameResolves(t *testing.T) {
 func TestItem_SaysWhyAQuoteIsLeftOut(t *testing.T) {
 	v := newWorld(t).visit(t, marketSecret)
 	mustContain(t, v.get(itemURL(730, "AK-47 | Redline (Field-Tested)", "")).body,
-		"$32.04", `value="32.04125"`, "6 of 10", "outside the group of quotes that decides", "nothing is offered or sold", "own data is more than 7 days old",
+		"$32.04", `value="32.04125"`, "outside the group of quotes that decides", "nothing is offered or sold", "own data is more than 7 days old",
 		"resells the listings of another market", "the price is their middle", "1.02×", "last sale", "€28.99", "1 EUR = 1.0834 USD", "is held</b> since", "Off the scale: Ingot", "26 min ago",
 		`title="2026-10-05 13:37:22 UTC"`)
+}
+
+// The interval is around the newest estimate: of a held price it must not stand
+// below the accepted one, which it may not even contain.
+func TestItem_TheIntervalStandsByThePriceThatItIsOf(t *testing.T) {
+	w := newWorld(t)
+	v := w.visit(t, marketSecret)
+	at := itemURL(730, "AK-47 | Redline (Field-Tested)", "")
+	body := v.get(at).body
+	mustContain(t, body, "Around it, a further honest market is from", "The last accepted price stays.")
+	if strings.Contains(body, `class="range"`) {
+		t.Error("the interval of a held price stands below the accepted one")
+	}
+	mustContain(t, v.get("/items?held=1").body, `<span class="soft">held:</span>`)
+	key := catalog.Key{AppID: 730, Name: "AK-47 | Redline (Field-Tested)"}
+	detail := w.assay.details[key]
+	detail.CandidatePrice, detail.CandidateAt = nil, nil
+	w.assay.details[key] = detail
+	mustContain(t, v.get(at).body, `class="range"`, "6 of 10")
 }
 
 func TestItem_RefusesWhatIsNoName(t *testing.T) {
