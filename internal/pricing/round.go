@@ -284,7 +284,8 @@ func (r *Round) follow(e *entry, s *MarketState) {
 		return
 	}
 	const most, perDay = logOne / 50, logOne / 25
-	step := Log(min(int64(most), int64(perDay)*int64(max(0, r.now.Sub(e.lastAt)))/int64(24*time.Hour)))
+	gone := min(24*time.Hour, max(0, r.now.Sub(e.lastAt))) / time.Second // whole seconds: the product stays far below 2^63
+	step := Log(min(int64(most), int64(perDay)*int64(gone)/int64(24*time.Hour/time.Second)))
 	s.Level += max(-step, min(step, e.level-s.Level))
 }
 
