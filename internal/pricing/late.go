@@ -132,7 +132,8 @@ func (r *Round) standing(m []*entry, leads map[int64]bool) {
 }
 
 // following returns, for each market, its own moves as shares of the others'
-// median move, of the names that two others and a majority of them moved alike.
+// median move, of the names that two others, who are a majority of all that quote
+// it, moved alike. Half of the markets prove nothing about the other half.
 func (r *Round) following(m []*entry) [][]Log {
 	floor := r.floor()
 	out := make([][]Log, len(m))
@@ -162,7 +163,7 @@ func (r *Round) following(m []*entry) [][]Log {
 			if abs(c) < bigMove {
 				continue
 			}
-			if same := alike(moves, k, c); same >= 2 && 2*same > len(sorted)-1 {
+			if same := alike(moves, k, c); same >= 2 && 2*same > len(sorted) {
 				out[k] = append(out[k], part(moves[k], c))
 			}
 		}
