@@ -82,7 +82,16 @@ var invariants = map[string]string{
 		WHERE v.value IS DISTINCT FROM nullif(i.price, 0) AND NOT EXISTS (SELECT 1 FROM refresh_job WHERE state IN ('queued', 'running'))`,
 	"part of a job that is gone": `
 		SELECT job_id FROM (SELECT job_id FROM refresh_item UNION SELECT job_id FROM refresh_batch UNION SELECT job_id FROM fetch_unit
-			UNION SELECT job_id FROM market_fetch) part WHERE job_id NOT IN (SELECT id FROM refresh_job)`,
+			UNION SELECT job_id FROM market_fetch UNION SELECT job_id FROM refresh_level) part WHERE job_id NOT IN (SELECT id FROM refresh_job)`,
+	"item with another level set than the jobs that estimated it": `
+		SELECT id FROM item i WHERE EXISTS (SELECT 1 FROM refresh_item r WHERE r.item_id = i.id AND r.state = 'updated')
+			AND NOT EXISTS (SELECT 1 FROM refresh_item r LEFT JOIN refresh_level l ON l.job_id = r.job_id AND l.app_id = i.app_id
+				WHERE r.item_id = i.id AND r.state IN ('updated', 'noQuote') AND coalesce(l.level_set, 0) = i.level_set)`,
+	"level set that is named and not stored": `
+		SELECT level_set FROM (SELECT level_set FROM item UNION SELECT level_set FROM price_point UNION SELECT level_set FROM refresh_level) named
+		WHERE level_set <> 0 AND level_set NOT IN (SELECT id FROM level_set)`,
+	"level set without what its markets are known by": `
+		SELECT l.app_id FROM level_set l WHERE NOT EXISTS (SELECT 1 FROM market_memory m WHERE m.app_id = l.app_id)`,
 	"open part of an ended job": `
 		SELECT j.id FROM refresh_job j WHERE j.state NOT IN ('queued', 'running') AND (
 			EXISTS (SELECT 1 FROM fetch_unit u WHERE u.job_id = j.id AND u.state IN ('pending', 'running'))

@@ -120,6 +120,7 @@ func testKills(t *testing.T, on engine) {
 	}
 	checkJob(t, s, id, int64(names))
 	checkRows(t, s, 3)
+	checkInvariants(t, s.open())
 }
 
 // pushNames gives each of so many users one of each name.
