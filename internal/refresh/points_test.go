@@ -1,0 +1,108 @@
+package refresh_test
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"assay/internal/catalog"
+	"assay/internal/money"
+	"assay/internal/pricing"
+	"assay/internal/store"
+)
+
+// points returns the price history of an item, oldest first.
+func (w *world) points(name string) []string {
+	w.tb.Helper()
+	var out strings.Builder
+	w.print(&out, `SELECT p.price, p.status, p.interval_low, p.interval_high, `+setOf("p.level_set")+`, p.used, p.rate_set FROM price_point p
+		JOIN item i ON i.id = p.item_id WHERE i.name = '`+name+`' ORDER BY p.at`)
+	if out.Len() == 0 {
+		return nil
+	}
+	return strings.Split(strings.TrimSuffix(out.String(), "\n"), "\n")
+}
+
+// TestHistory_HasAPointForEachChangeOfPriceOrStatus with what the price came from, and
+// none elsewhere.
+func TestHistory_HasAPointForEachChangeOfPriceOrStatus(t *testing.T) {
+	const name = "A"
+	price := map[string]money.Micro{"a1": units(10), "a2": units(10)}
+	s := batch("alpha", 10, []string{name}, "a1", "a2")
+	s.price = func(market, _ string) money.Micro { return price[market] }
+	w := newWorld(t, s)
+	w.push("u", 730, name)
+	w.drain()
+	ids := []int64{w.count(`SELECT id FROM market WHERE key = 'a1'`), w.count(`SELECT id FROM market WHERE key = 'a2'`)}
+	var want []string
+	note := func(what, used string) {
+		t.Helper()
+		i := w.named(name)
+		var out strings.Builder
+		w.print(&out, `SELECT price, status, interval_low, interval_high, `+setOf("item.level_set")+`, '`+used+`', rate_set FROM item`)
+		want = append(want, strings.TrimSuffix(out.String(), "\n"))
+		if got := w.points(name); strings.Join(got, "\n") != strings.Join(want, "\n") {
+			t.Fatalf("%s, status %v: points\n%s, want\n%s", what, i.Status, strings.Join(got, "\n"), strings.Join(want, "\n"))
+		}
+	}
+	of := func(ids ...int64) string {
+		var out []string
+		for _, id := range ids {
+			out = append(out, money.Micro(id*money.Scale).String())
+		}
+		return strings.Join(out, ",")
+	}
+	both, first := of(ids...), of(ids[0])
+	note("first price", both)
+	again := func() { w.clock.Add(7 * time.Hour); w.run(true) }
+	again()
+	equal(t, "points where nothing changed", len(w.points(name)), len(want))
+
+	price["a1"], price["a2"] = units(11), units(11)
+	again()
+	note("another price", both)
+
+	status := w.named(name).Status
+	price["a2"] = 0 // no longer offered: one market alone is thin
+	again()
+	if w.named(name).Status == status {
+		t.Fatalf("the status stays %v", status)
+	}
+	note("another status", first)
+
+	price["a1"] = units(44)
+	again()
+	if w.named(name).Candidate == 0 {
+		t.Fatal("the price is not held")
+	}
+	if w.named(name).Status != pricing.Thin {
+		note("held: another status", first)
+	}
+	w.clock.Add(time.Minute)
+	done := false
+	must(t, w.store.InTx(t.Context(), func(tx *store.Tx) (err error) {
+		done, err = tx.AcceptItem(catalog.Key{AppID: catalog.CS2, Name: name})
+		return err
+	}))
+	equal(t, "accepted", done, true)
+	note("accepted", "")
+	w.checkIdle()
+
+	id := w.named(name).ID
+	for after, want := range map[time.Duration]money.Micro{0: 0, time.Second: units(10), 14 * time.Hour: units(10), 14*time.Hour + 1000: units(11), 1000 * time.Hour: units(44)} {
+		got, err := w.store.PriceBefore(t.Context(), id, epoch.Add(after))
+		must(t, err)
+		equal(t, "price before "+after.String(), got, want)
+	}
+	past, err := w.store.PastPrices(t.Context(), []int64{id}, w.clock.Now())
+	must(t, err)
+	equal(t, "past prices", past[id].First, pricing.Reference{Price: units(10), At: epoch})
+	equal(t, "price a day ago", past[id].Day, units(10))
+	equal(t, "price a week ago", past[id].Week, 0)
+	equal(t, "range of the week", past[id].Range, pricing.Range{Low: units(10), High: units(44)})
+	past, err = w.store.PastPrices(t.Context(), []int64{id}, w.clock.Now().Add(7*24*time.Hour))
+	must(t, err)
+	equal(t, "price a day before a week later", past[id].Day, units(44))
+	equal(t, "price a week before that", past[id].Week, units(44))
+	equal(t, "range of that week", past[id].Range, pricing.Range{Low: units(44), High: units(44)})
+}
