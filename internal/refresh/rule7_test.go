@@ -260,6 +260,8 @@ func TestRule7_AnOperatorCanAcceptAHeldPrice(t *testing.T) {
 	equal(t, "confirmed", i.CheckedAt, w.clock.Now())
 	equal(t, "rows", w.count(`SELECT count(*) FROM inventory WHERE value = $1`, int64(units(40))), 3)
 	equal(t, "history", w.count(`SELECT count(*) FROM price_point WHERE item_id = $1`, i.ID), 2)
+	equal(t, "history with its method", w.count(`SELECT count(*) FROM price_point p JOIN item i ON i.id = p.item_id
+		WHERE i.id = $1 AND p.method = i.method AND p.method <> '' AND p.method_version = i.method_version`, i.ID), 2)
 	w.run(true)
 	equal(t, "price afterwards", w.named("A").Price, units(40))
 	w.checkIdle()

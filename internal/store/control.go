@@ -116,7 +116,7 @@ func (t *Tx) AcceptItem(key catalog.Key) (bool, error) {
 		return false, err
 	}
 	if _, err := t.exec(writePoints+`
-		SELECT id, CAST($2 AS BIGINT), price, status, interval_low, interval_high, rate_set, level_set, '' FROM item WHERE id = $1`+writePointsConflict,
+		SELECT id, CAST($2 AS BIGINT), price, status, interval_low, interval_high, rate_set, level_set, method_version, '', method FROM item WHERE id = $1`+writePointsConflict,
 		id, micros(t.now)); err != nil {
 		return false, err
 	}

@@ -28,7 +28,7 @@ func (t *Tx) Settle(b refresh.Batch, s refresh.Settlement) (bool, error) {
 		func() error { return t.writeFailures(s.Items) },
 		func() error { return t.changeSnapshots(s.Changed) },
 		func() error { return t.addSnapshots(s.Snapshots) },
-		func() error { return t.writePoints(s.Items, s.RateSet) },
+		func() error { return t.writePoints(s.Items, s.RateSet, s.Method) },
 		func() error { return t.writeJobItems(b, s.Items) },
 		func() error { return t.settleMissing(b, s.MissingRetry) },
 		func() error { return t.pricesChanged(answeredBuckets(s.Items)) },
@@ -176,23 +176,25 @@ func snapshotTable(snaps []refresh.Snapshot) *table {
 
 const (
 	pointColumns = "item_id bigint, at bigint, price bigint, status bigint, interval_low bigint, interval_high bigint, " +
-		"rate_set bigint, level_set bigint, used text"
-	writePoints         = `INSERT INTO price_point (item_id, at, price, status, interval_low, interval_high, rate_set, level_set, used) `
+		"rate_set bigint, level_set bigint, method_version bigint, used text, method text"
+	writePoints = `INSERT INTO price_point (item_id, at, price, status, interval_low, interval_high,
+	rate_set, level_set, method_version, used, method) `
 	writePointsConflict = ` ON CONFLICT (item_id, at) DO UPDATE SET price = excluded.price, status = excluded.status,
 	interval_low = excluded.interval_low, interval_high = excluded.interval_high,
-	rate_set = excluded.rate_set, level_set = excluded.level_set, used = excluded.used`
+	rate_set = excluded.rate_set, level_set = excluded.level_set, method_version = excluded.method_version,
+	used = excluded.used, method = excluded.method`
 )
 
 // writePoints adds to the history of the items whose price or status changed.
-func (t *Tx) writePoints(items []refresh.SettledItem, rates int64) error {
+func (t *Tx) writePoints(items []refresh.SettledItem, rates int64, method string) error {
 	rows := newTable(pointColumns, len(items))
 	var ahead []int64
 	for i := range items {
 		if items[i].Noted() {
 			e := &items[i].Estimate
 			rows.int(items[i].ID, micros(t.now), int64(e.Price), int64(e.Status), int64(e.Interval.Low), int64(e.Interval.High),
-				rates, items[i].LevelSet)
-			rows.text(items[i].Used)
+				rates, items[i].LevelSet, pricing.MethodVersion)
+			rows.text(items[i].Used, method)
 			if items[i].UpdatedAt.After(t.now) {
 				ahead = append(ahead, items[i].ID)
 			}

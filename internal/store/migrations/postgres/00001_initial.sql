@@ -107,15 +107,17 @@ CREATE TABLE snapshot (
 -- Contract: PriceHistory. A row where the price or its status changed, and none
 -- elsewhere.
 CREATE TABLE price_point (
-    item_id       bigint   NOT NULL,
-    at            bigint   NOT NULL,
-    price         bigint   NOT NULL,
-    status        integer  NOT NULL, -- pricing.Status
-    interval_low  bigint   NOT NULL,
-    interval_high bigint   NOT NULL,
-    rate_set      bigint   NOT NULL,
-    level_set     bigint   NOT NULL,
-    used          text     NOT NULL, -- ids of the markets behind the price, with commas; '': an operator accepted it
+    item_id        bigint   NOT NULL,
+    at             bigint   NOT NULL,
+    price          bigint   NOT NULL,
+    status         integer  NOT NULL, -- pricing.Status
+    interval_low   bigint   NOT NULL,
+    interval_high  bigint   NOT NULL,
+    rate_set       bigint   NOT NULL,
+    level_set      bigint   NOT NULL,
+    method_version integer  NOT NULL, -- pricing.MethodVersion
+    used           text     NOT NULL, -- ids of the markets behind the price, with commas; '': an operator accepted it
+    method         text     NOT NULL, -- pricing.Policy.Label
     PRIMARY KEY (item_id, at)
 );
 

@@ -102,15 +102,17 @@ CREATE TABLE snapshot (
 -- Contract: PriceHistory. A row where the price or its status changed, and none
 -- elsewhere.
 CREATE TABLE price_point (
-    item_id       INTEGER NOT NULL,
-    at            INTEGER NOT NULL,
-    price         INTEGER NOT NULL,
-    status        INTEGER NOT NULL, -- pricing.Status
-    interval_low  INTEGER NOT NULL,
-    interval_high INTEGER NOT NULL,
-    rate_set      INTEGER NOT NULL,
-    level_set     INTEGER NOT NULL,
-    used          TEXT    NOT NULL, -- ids of the markets behind the price, with commas; '': an operator accepted it
+    item_id        INTEGER NOT NULL,
+    at             INTEGER NOT NULL,
+    price          INTEGER NOT NULL,
+    status         INTEGER NOT NULL, -- pricing.Status
+    interval_low   INTEGER NOT NULL,
+    interval_high  INTEGER NOT NULL,
+    rate_set       INTEGER NOT NULL,
+    level_set      INTEGER NOT NULL,
+    method_version INTEGER NOT NULL, -- pricing.MethodVersion
+    used           TEXT    NOT NULL, -- ids of the markets behind the price, with commas; '': an operator accepted it
+    method         TEXT    NOT NULL, -- pricing.Policy.Label
     PRIMARY KEY (item_id, at)
 ) WITHOUT ROWID;
 
