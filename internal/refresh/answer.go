@@ -118,14 +118,15 @@ func (a *answer) Quote(q *provider.Quote) error {
 	}
 	c := a.count(market)
 	if reason := check(q); reason != "" {
-		c.Rejected++
+		a.Reject(q.Market, q.Name, reason)
 		return nil
 	}
 	switch a.seen.Add(q) {
 	case provider.First:
 	case provider.Conflicting:
 		c.Quotes--
-		c.Rejected += 2
+		c.Rejected++
+		a.Reject(q.Market, q.Name, provider.RejectConflict)
 		return nil
 	default:
 		c.Rejected++
@@ -140,10 +141,17 @@ func (a *answer) Quote(q *provider.Quote) error {
 }
 
 // Reject implements provider.Sink.
-func (a *answer) Reject(market, _, _ string) {
-	if id, ok := a.markets[market]; ok {
-		a.count(id).Rejected++
+func (a *answer) Reject(market, name, reason string) {
+	id, ok := a.markets[market]
+	if !ok {
+		return
 	}
+	a.count(id).Rejected++
+	if reason == provider.RejectRepeat || catalog.CheckName(name) != nil || a.size > maxAnswer {
+		return
+	}
+	a.size += len(name) + 16
+	a.packer.reject(id, name)
 }
 
 // blobs returns the packed quotes, without those of items that the answer quotes
@@ -185,8 +193,11 @@ func within[T ~int64](n T) bool { return n >= 0 && n <= maxNumber }
 type joined struct {
 	*answer
 	quotes []provider.Quote
-	reject []string
+	reject []rejected
 }
+
+// rejected is a row that is no quote.
+type rejected struct{ market, name, reason string }
 
 // flush keeps what a call brought. A quote without a time of its own has that of
 // its call's answer, if that states one.
@@ -197,8 +208,8 @@ func (j *joined) flush(stated time.Time) {
 		}
 		_ = j.answer.Quote(&j.quotes[i]) // checked when it came
 	}
-	for _, market := range j.reject {
-		j.answer.Reject(market, "", "")
+	for _, r := range j.reject {
+		j.answer.Reject(r.market, r.name, r.reason)
 	}
 	j.quotes, j.reject = j.quotes[:0], j.reject[:0]
 }
@@ -219,9 +230,9 @@ func (j *joined) Quote(q *provider.Quote) error {
 }
 
 // Reject implements provider.Sink.
-func (j *joined) Reject(market, _, _ string) {
+func (j *joined) Reject(market, name, reason string) {
 	if len(j.reject) < maxCallQuotes {
-		j.reject = append(j.reject, market)
+		j.reject = append(j.reject, rejected{market, name, reason})
 	}
 }
 

@@ -218,3 +218,44 @@ func TestRule5_ASilentMarketIsNoEvidence(t *testing.T) {
 		w.stop()
 	}
 }
+
+// TestRule5_ARejectedRowIsNoEvidence is of an answer that names items and says of them
+// what is no quote: it does not say that the market no longer offers them.
+func TestRule5_ARejectedRowIsNoEvidence(t *testing.T) {
+	list := names("Item", 10)
+	for shape, s := range map[string]*fakeSource{"file": bulk("alpha", list, "a1"), "names": batch("alpha", 20, list, "a1")} {
+		t.Run(shape, func(t *testing.T) {
+			other := bulk("beta", list[:1], "b1")
+			w := newWorld(t, s, other)
+			w.push("u", 730, list...)
+			w.drain()
+			before := timesOf(w.named(list[2]))
+			w.clock.Add(7 * time.Hour)
+			s.edit = func(q *provider.Quote) bool {
+				if q.Name == list[0] || q.Name == list[2] {
+					q.Ask = -1
+				}
+				return true
+			}
+			s.extra = []provider.Quote{{Market: "a1", Name: list[3], Currency: "USD", Ask: units(99), Listings: provider.Unknown, Sales: provider.Unknown}}
+			j := w.run(true)
+			equal(t, "counts", j.Counts, refresh.Counts{Total: 10, Updated: 8, Failed: 2})
+			equal(t, "outcome", j.Outcome, refresh.JobPartial)
+			if now := timesOf(w.named(list[2])); now != before {
+				t.Errorf("an item whose row was rejected went from %+v to %+v", before, now)
+			}
+			for _, name := range []string{list[0], list[2], list[3]} {
+				equal(t, "quotes of "+name+" said to be gone", w.count(`SELECT count(*) FROM snapshot s JOIN item i ON i.id = s.item_id
+					WHERE i.name = $1 AND s.reason = $2`, name, pricing.NotOffered), 0)
+			}
+			items, err := w.store.JobItems(t.Context(), j.ID, refresh.ItemFailed, -1, 0, 1)
+			must(t, err)
+			equal(t, "error", items[0].Error, "alpha: protocol: the row of this item was rejected: a1")
+			s.edit, s.extra = nil, nil
+			j = w.run(false)
+			equal(t, "updated once it can be read", j.Counts.Updated, 2)
+			equal(t, "within the TTL", j.Counts.SkippedTTL, 8)
+			w.checkIdle()
+		})
+	}
+}

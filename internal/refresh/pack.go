@@ -25,7 +25,8 @@ import (
 //	sales window, in seconds
 //	market time, in hours since 1970, or 0
 //
-// all numbers unsigned varints.
+// A row that was rejected has its name, the index after the last phase, the market's
+// row id, and nothing else. All numbers are unsigned varints.
 
 const (
 	// maxBlob bounds what a blob may inflate to.
@@ -77,6 +78,19 @@ func (p *packer) add(market int64, q *provider.Quote) {
 	p.buckets[at] = b
 }
 
+// reject notes that a market's row of a name was rejected: whatever it meant, it is not
+// that the market no longer lists the item.
+func (p *packer) reject(market int64, name string) {
+	at := catalog.Bucket(name)
+	b := binary.AppendUvarint(p.buckets[at], uint64(len(name)))
+	b = append(b, name...)
+	b = binary.AppendUvarint(b, rejectedIndex)
+	p.buckets[at] = binary.AppendUvarint(b, uint64(market))
+}
+
+// rejectedIndex stands for the phase of a row that was rejected.
+var rejectedIndex = uint64(len(catalog.Phases)) + 1
+
 // blobs compresses what was added, of which keep chooses; nil keeps all. Buckets
 // without a quote have no blob.
 func (p *packer) blobs(keep func(*packed) bool) []Blob {
@@ -92,7 +106,7 @@ func (p *packer) blobs(keep func(*packed) bool) []Blob {
 	return out
 }
 
-// filter removes the records of a bucket that are not to be kept, in place.
+// filter removes the quotes of a bucket that are not to be kept, in place.
 func filter(bucket []byte, keep func(*packed) bool) []byte {
 	kept := bucket[:0]
 	r := reader{b: bucket}
@@ -100,7 +114,7 @@ func filter(bucket []byte, keep func(*packed) bool) []byte {
 		record := r.b
 		var q packed
 		r.record(&q, nil)
-		if keep(&q) {
+		if q.Rejected || keep(&q) {
 			kept = append(kept, record[:len(record)-len(r.b)]...)
 		}
 	}
@@ -120,6 +134,7 @@ type packed struct {
 	Sales       int64
 	SalesWindow time.Duration
 	MarketTime  time.Time
+	Rejected    bool // of Name and Market alone
 }
 
 // snapshot is the record as it is kept of an item.
@@ -163,9 +178,18 @@ func (u *unpacker) each(data []byte, fn func(*packed)) error {
 	return nil
 }
 
-// unpack reads a stored answer. A damaged one is worth nothing and must stop
-// nobody: it counts as empty, so its markets keep their last snapshots.
+// unpack reads the quotes of a stored answer.
 func (e *Engine) unpack(u *unpacker, b Blob, fn func(*packed)) error {
+	return e.unpackRows(u, b, func(q *packed) {
+		if !q.Rejected {
+			fn(q)
+		}
+	})
+}
+
+// unpackRows reads a stored answer, with the rows that were rejected. A damaged one is worth nothing and must stop
+// nobody: it counts as empty, so its markets keep their last snapshots.
+func (e *Engine) unpackRows(u *unpacker, b Blob, fn func(*packed)) error {
 	err := u.each(b.Data, fn)
 	if errors.Is(err, errBlob) {
 		e.log.Error("stored answer left out", "unit", b.Unit, "bucket", b.Bucket, "error", err)
@@ -193,8 +217,13 @@ type reader struct {
 // record reads the next record. Without currency it leaves that out.
 func (r *reader) record(q *packed, currency func([3]byte) money.Currency) {
 	q.Name = r.bytes(r.number(catalog.MaxName))
-	q.Phase = phaseAt(r.number(uint64(len(catalog.Phases))))
+	phase := r.number(rejectedIndex)
 	q.Market = int64(r.number(maxNumber))
+	if phase == rejectedIndex {
+		q.Rejected = true
+		return
+	}
+	q.Phase = phaseAt(phase)
 	var code [3]byte
 	copy(code[:], r.bytes(3))
 	q.Ask = money.Micro(r.number(maxNumber))

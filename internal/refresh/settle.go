@@ -142,6 +142,7 @@ type asked struct {
 	errs     []string
 	sources  []answeredBy // by name
 	silent   []int64      // markets of theirs without anything in the response
+	rejected []int64      // markets whose row of the item was rejected
 }
 
 // answeredBy is a provider that was asked for an item by name, and answered.
@@ -375,7 +376,7 @@ func (s *settler) readAnswers(ctx context.Context, units []Unit, outcomes map[Un
 	}
 	return s.engine.store.Blobs(ctx, ids, s.buckets(), func(blob Blob) error {
 		u := byBlob[blob.Unit]
-		return s.engine.unpack(s.unpack, blob, func(q *packed) {
+		return s.engine.unpackRows(s.unpack, blob, func(q *packed) {
 			if _, configured := s.engine.known[q.Market]; !configured {
 				return
 			}
@@ -385,6 +386,12 @@ func (s *settler) readAnswers(ctx context.Context, units []Unit, outcomes map[Un
 			known, taken := false, false
 			for i, ok := s.first[string(q.Name)]; ok && i >= 0; i = s.next[i] {
 				k := s.items[i].Key
+				if q.Rejected {
+					if k.AppID == u.AppID && !slices.Contains(s.asked[i].rejected, q.Market) {
+						s.asked[i].rejected = append(s.asked[i].rejected, q.Market)
+					}
+					continue
+				}
 				known = known || k.AppID == u.AppID
 				if k.AppID == u.AppID && k.Phase == q.Phase {
 					s.take(int(i), q, &u)
@@ -623,8 +630,12 @@ func (s *settler) evidence(i int) (at time.Time, ok bool) {
 }
 
 // answered reports whether a market answered in this job with all that it lists of
-// an item's game, or with what it has of the item, and when.
+// an item's game, or with what it has of the item, and when. One whose row of the item
+// was rejected did not: what it has of the item is not known.
 func (s *settler) answered(i int, market int64) (at time.Time, ok bool) {
+	if slices.Contains(s.asked[i].rejected, market) {
+		return time.Time{}, false
+	}
 	if r := s.files[gameMarket{s.items[i].Key.AppID, market}]; r.answered {
 		return r.at, true
 	}
@@ -644,9 +655,12 @@ func (s *settler) without(i int) (state, reason, why string) {
 		if !quoted(old) {
 			continue
 		}
+		m := s.engine.known[old.MarketID]
 		if r := s.files[gameMarket{s.items[i].Key.AppID, old.MarketID}]; r.problem != "" {
 			errs = append(errs, r.problem)
-		} else if m := s.engine.known[old.MarketID]; slices.Contains(a.silent, old.MarketID) {
+		} else if slices.Contains(a.rejected, old.MarketID) {
+			errs = append(errs, m.source+": "+string(provider.KindProtocol)+": the row of this item was rejected: "+m.Key)
+		} else if slices.Contains(a.silent, old.MarketID) {
 			errs = append(errs, m.source+": "+string(OutcomeSilent)+": "+m.Key)
 		}
 	}
