@@ -28,7 +28,7 @@ func (r *Round) learn(used []*entry) *Set {
 	set.Moves = [windows][classes]Log{}
 	byName := slices.DeleteFunc(slices.Clone(used), func(e *entry) bool { return !e.ByName })
 	if len(byName) == len(used) {
-		r.learnLevels(set, used)
+		r.learnLevels(set, r.asStored(used))
 	} else {
 		responded := slices.DeleteFunc(slices.Clone(used), func(e *entry) bool { return e.ByName || !e.new || e.refusal != nil })
 		if len(responded) < 3 {
@@ -58,6 +58,20 @@ func (s *Set) relevel(responded []*entry) {
 			m.Bands[b] += change
 		}
 	}
+}
+
+// asStored returns markets that are requested by name as they were after the last
+// run: which of their new quotes have come when a round begins is chance.
+func (r *Round) asStored(markets []*entry) []*entry {
+	out := make([]*entry, len(markets))
+	for i, e := range markets {
+		stored := *e
+		if stored.next = e.last; e.last == nil {
+			stored.next = r.empty()
+		}
+		out[i] = &stored
+	}
+	return out
 }
 
 // learnLevels learns the levels of markets against each other.
