@@ -20,6 +20,7 @@ type peers struct {
 func (r *Round) across() {
 	for r.worstFirst() {
 	}
+	r.torn = r.isTorn()
 	for r.worstLevel() {
 	}
 	r.noteLevels()
@@ -243,6 +244,23 @@ func (r *Round) worstLevel() bool {
 		Low: money.Scale * 2 / 3, High: money.Scale * 3 / 2,
 	}
 	return true
+}
+
+// isTorn reports whether the levels of half of the markets or more moved by more than
+// 1.25x since they were learned: they contradict each other, and nothing shows which
+// of them moved away from the truth.
+func (r *Round) isTorn() bool {
+	entries, cols := r.pool(false)
+	if len(entries) < 2 {
+		return false
+	}
+	moved := 0
+	for k, p := range r.compare(entries, cols, (*entry).isKnown, false) {
+		if e := entries[k]; e.isKnown() && p.names >= fewestShared && abs(p.level-e.State.Level) > log1_25 {
+			moved++
+		}
+	}
+	return moved >= 2 && 2*moved >= len(entries)
 }
 
 // againstLast holds a market's new response against the others' last ones.

@@ -248,6 +248,7 @@ func (s *sample) pair(prev *Set, levels []SetMarket) {
 		for b := range m.Bands {
 			levels[k].Bands[b] = m.Bands[b] + move
 		}
+		s.markets[k].anchor, s.markets[k].anchored = levels[k].Level, true
 	}
 }
 

@@ -35,6 +35,7 @@ type Round struct {
 	class   []Class
 	markets []*entry
 
+	torn    bool // see isTorn
 	scratch [classes + 1][]Log
 }
 
@@ -260,6 +261,9 @@ func (r *Round) outcome(e *entry, live int) Outcome {
 		}
 	}
 	r.follow(e, s)
+	if r.torn {
+		s.WideUntil = r.now.Add(suspectFor)
+	}
 	if live < 3 && e.check.Ratio > 0 && abs(Ln(e.check.Ratio)-Ln(money.Scale)) > log1_35 {
 		s.WideUntil = r.now.Add(suspectFor)
 	}

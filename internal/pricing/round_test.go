@@ -584,3 +584,44 @@ func TestRound_HalfOfTheMarketsDoNotMakeTheOthersLate(t *testing.T) {
 		}
 	}
 }
+
+// Half of the markets rise slowly together. Which half tells the truth cannot be
+// known, so no price is ok by then.
+func TestRound_MarketsOfWhichHalfMovedAwayAreSuspect(t *testing.T) {
+	for _, markets := range []int{2, 4, 6} {
+		f := newFair(rand.New(rand.NewPCG(9, 2)), markets, 1000)
+		f.run(t, 6)
+		var last Result
+		for range 6 {
+			for k := range markets / 2 {
+				for i := range f.quotes[k] {
+					f.quotes[k][i] = cents(float64(f.quotes[k][i]) / 1e6 * 1.1)
+				}
+			}
+			last = f.round(t, nil)
+		}
+		for _, m := range last.Set.Markets {
+			if !f.now.Before(m.WideUntil) {
+				t.Errorf("of %d markets half moved away: the items of market %d are not suspect", markets, m.ID)
+			}
+		}
+	}
+}
+
+// All knives of a market cost a hundred times as much, which is the class's own move
+// where there is no other market.
+func TestRound_RefusesAClassThatLeavesTheLimitsByItself(t *testing.T) {
+	f := newFair(rand.New(rand.NewPCG(9, 3)), 1, 2000)
+	f.run(t, 4)
+	res := f.round(t, func(_ int, resp *Response) *Response {
+		for i := range resp.Points {
+			if resp.Points[i].Traits.Class == Star {
+				resp.Points[i].Amount *= 100
+			}
+		}
+		return resp
+	})
+	if r := res.Markets[0].Refusal; r == nil || r.Anomaly != Ratio {
+		t.Errorf("refused as %v, want %s", r, Ratio)
+	}
+}

@@ -52,6 +52,13 @@ func (r *Round) alone(e *entry, last, next *Response) *Refusal {
 	if middle < -log2 || middle > log2 {
 		return &Refusal{Anomaly: Ratio, Names: len(all), Value: e.check.Ratio, Low: ownLow, High: ownHigh}
 	}
+	// A class of which all prices changed so is the same fault, in a part of the
+	// response: what its own move is compared with would excuse it.
+	for c := range classes {
+		if m := e.moves[SinceLast][c]; m < -log2 || m > log2 {
+			return &Refusal{Anomaly: Ratio, Names: len(r.scratch[c]), Value: Exp(m), Low: ownLow, High: ownHigh}
+		}
+	}
 	far := 0
 	for c := range classes {
 		for _, x := range r.scratch[c] {

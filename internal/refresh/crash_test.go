@@ -129,7 +129,7 @@ func (d drama) dump(w *world) string {
 	if d.levelled > 0 {
 		queries = append(queries,
 			`SELECT app_id, learned_at, data FROM level_set ORDER BY id`,
-			`SELECT job_id, app_id, movers FROM refresh_level ORDER BY job_id, app_id`,
+			`SELECT app_id, movers FROM refresh_level ORDER BY job_id, app_id`,
 			`SELECT market_id, app_id, state, history FROM market_memory ORDER BY market_id, app_id`)
 	}
 	for _, query := range queries {
