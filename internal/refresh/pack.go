@@ -84,12 +84,12 @@ func (p *packer) reject(market int64, name string) {
 	at := catalog.Bucket(name)
 	b := binary.AppendUvarint(p.buckets[at], uint64(len(name)))
 	b = append(b, name...)
-	b = binary.AppendUvarint(b, rejectedIndex)
+	b = binary.AppendUvarint(b, rejectedIndex())
 	p.buckets[at] = binary.AppendUvarint(b, uint64(market))
 }
 
 // rejectedIndex stands for the phase of a row that was rejected.
-var rejectedIndex = uint64(len(catalog.Phases)) + 1
+func rejectedIndex() uint64 { return uint64(len(catalog.Phases)) + 1 }
 
 // blobs compresses what was added, of which keep chooses; nil keeps all. Buckets
 // without a quote have no blob.
@@ -217,9 +217,9 @@ type reader struct {
 // record reads the next record. Without currency it leaves that out.
 func (r *reader) record(q *packed, currency func([3]byte) money.Currency) {
 	q.Name = r.bytes(r.number(catalog.MaxName))
-	phase := r.number(rejectedIndex)
+	phase := r.number(rejectedIndex())
 	q.Market = int64(r.number(maxNumber))
-	if phase == rejectedIndex {
+	if phase == rejectedIndex() {
 		q.Rejected = true
 		return
 	}
