@@ -97,7 +97,7 @@ type Users interface {
 	User(ctx context.Context, id string) (view.User, error)
 	// PutUser returns the user as it is stored then.
 	PutUser(ctx context.Context, user inventory.User) (view.User, error)
-	// DeleteUser deletes a user. One who has listings, trades or money is a
+	// DeleteUser deletes a user. A user with listings, trades or money is a
 	// fault.Conflict. Deleting a deleted user changes nothing.
 	DeleteUser(ctx context.Context, id string) error
 }

@@ -130,7 +130,7 @@ func TestLoad_RefusesWeakAndSharedSecrets(t *testing.T) {
 	}
 }
 
-// Whoever may call with a token that holds the ledger's key could forge entries.
+// A caller whose token holds the ledger's key could forge entries.
 func TestLoad_RefusesALedgerKeyThatIsAToken(t *testing.T) {
 	first, second := strings.Repeat("a1", 32), strings.Repeat("b2", 32)
 	for _, token := range []string{first, second, strings.ToUpper(second), "k2:" + second} {

@@ -187,8 +187,8 @@ func (e *Engine) unpack(u *unpacker, b Blob, fn func(*packed)) error {
 	})
 }
 
-// unpackRows reads a stored answer, with the rows that were rejected. A damaged one is worth nothing and must stop
-// nobody: it counts as empty, so its markets keep their last snapshots.
+// unpackRows reads a stored answer with the rows that were rejected. A damaged one is
+// logged and counts as empty, so its markets keep their last snapshots.
 func (e *Engine) unpackRows(u *unpacker, b Blob, fn func(*packed)) error {
 	err := u.each(b.Data, fn)
 	if errors.Is(err, errBlob) {

@@ -748,18 +748,23 @@ func (s *settler) gather(i int) {
 // a price that is held.
 func unchanged() time.Time { return time.Unix(0, 0).UTC() }
 
+// stored returns what is stored of an item's quote on a market, or nil.
+func (s *settler) stored(i int, market int64) *Snapshot {
+	at, found := slices.BinarySearchFunc(s.snaps[i], market, func(old Snapshot, id int64) int {
+		return cmp.Compare(old.MarketID, id)
+	})
+	if !found {
+		return nil
+	}
+	return &s.snaps[i][at]
+}
+
 // sinceLast compares a quote that was requested by name with the one before: when
 // its amounts changed, and by how much its price moved.
 func (s *settler) sinceLast(i int, f *fetched) (changedAt time.Time, moved pricing.Log) {
-	at, stored := slices.BinarySearchFunc(s.snaps[i], f.MarketID, func(old Snapshot, id int64) int {
-		return cmp.Compare(old.MarketID, id)
-	})
-	if !stored {
-		return f.at, 0
-	}
-	old := &s.snaps[i][at]
+	old := s.stored(i, f.MarketID)
 	switch {
-	case old.Currency != f.Currency || !quoted(old):
+	case old == nil || old.Currency != f.Currency || !quoted(old):
 		return f.at, 0
 	case old.Reason == pricing.Awaiting: // what it was in the last estimate is not known
 		if old.Ask == f.Ask && old.Sale == f.Sale {
@@ -798,16 +803,14 @@ func (s *settler) keepChanged(i int) {
 	for k := range s.rows {
 		r := s.rows[k]
 		r.Reason = s.estimated.Quotes[k].Reason
-		at, stored := slices.BinarySearchFunc(s.snaps[i], r.MarketID, func(old Snapshot, id int64) int {
-			return cmp.Compare(old.MarketID, id)
-		})
-		if stored {
-			r.MarketTime = settledTime(s.snaps[i][at].MarketTime, r.MarketTime)
+		old := s.stored(i, r.MarketID)
+		if old != nil {
+			r.MarketTime = settledTime(old.MarketTime, r.MarketTime)
 		}
 		switch {
-		case !stored:
+		case old == nil:
 			s.result.Snapshots = append(s.result.Snapshots, r)
-		case s.snaps[i][at] != r:
+		case *old != r:
 			s.result.Changed = append(s.result.Changed, r)
 		}
 	}

@@ -219,9 +219,7 @@ func (s *Store) PastPrices(ctx context.Context, items []int64, now time.Time) (m
 		var p refresh.PastPrices
 		err := r.Scan(&id, &first, &p.First.Price, &p.Day, &p.Week, &p.Range.Low, &p.Range.High)
 		p.First.At = moment(first)
-		if p.Range = p.Range.With(p.Week); p.Range.Low == 0 {
-			p.Range = pricing.Range{}
-		}
+		p.Range = p.Range.With(p.Week)
 		out[id] = p
 		return err
 	}, `
