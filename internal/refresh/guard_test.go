@@ -45,14 +45,7 @@ func TestGuard_TakesAMoveAtOnceThatTwoMarketsMade(t *testing.T) {
 // responses have no time of their last change: the quote's amount stands for it.
 func TestGuard_AQuoteByNameThatIsReadAgainReleasesNothing(t *testing.T) {
 	const name = "A"
-	price := units(10)
-	s := batch("alpha", 10, []string{name}, "a1")
-	s.price = func(string, string) money.Micro { return price }
-	w := newWorld(t, s)
-	w.push("u", 730, name)
-	w.drain()
-	price = units(40)
-	w.clock.Add(7 * time.Hour)
+	w, price := quadrupled(t, name)
 	w.run(false)
 	equal(t, "candidate", w.named(name).Candidate, units(40))
 	for range 3 {
@@ -60,7 +53,7 @@ func TestGuard_AQuoteByNameThatIsReadAgainReleasesNothing(t *testing.T) {
 		w.run(true)
 		equal(t, "price after the same quote again", w.named(name).Price, units(10))
 	}
-	price = units(41)
+	*price = units(41)
 	w.clock.Add(time.Hour)
 	w.run(true)
 	equal(t, "price after another quote", w.named(name).Price, units(40))
@@ -120,23 +113,16 @@ func TestValidation_LearnsNothingFromTheSameResponsesWithinAnHour(t *testing.T) 
 // half an hour or more after the last reading that was one.
 func TestGuard_AChangeThatComesTooSoonReleasesNothing(t *testing.T) {
 	const name = "A"
-	price := units(10)
-	s := batch("alpha", 10, []string{name}, "a1")
-	s.price = func(string, string) money.Micro { return price }
-	w := newWorld(t, s)
-	w.push("u", 730, name)
-	w.drain()
-	price = units(40)
-	w.clock.Add(7 * time.Hour)
+	w, price := quadrupled(t, name)
 	w.run(true)
-	price = units(41)
+	*price = units(41)
 	w.clock.Add(pricing.EvidenceAfter - time.Minute)
 	w.run(true)
 	equal(t, "price after a change too soon", w.named(name).Price, units(10))
 	w.clock.Add(2 * time.Hour)
 	w.run(true)
 	equal(t, "price after the same quote again", w.named(name).Price, units(10))
-	price = units(39)
+	*price = units(39)
 	w.clock.Add(time.Minute)
 	w.run(true)
 	equal(t, "price after a later change", w.named(name).Price, units(39))
@@ -181,4 +167,19 @@ func TestGuard_AQuoteOfTheBackgroundThatIsReadAgainReleasesNothing(t *testing.T)
 	reads()
 	equal(t, "price after another quote", w.named(name).Price, units(40))
 	w.checkIdle()
+}
+
+// quadrupled returns a world of one item, at 10 units on one market that is requested by
+// name, which then quotes 40: that price is held by the next run. The quote can be set.
+func quadrupled(t *testing.T, name string) (w *world, quote *money.Micro) {
+	t.Helper()
+	quote = new(units(10))
+	s := batch("alpha", 10, []string{name}, "a1")
+	s.price = func(string, string) money.Micro { return *quote }
+	w = newWorld(t, s)
+	w.push("u", 730, name)
+	w.drain()
+	*quote = units(40)
+	w.clock.Add(7 * time.Hour)
+	return w, quote
 }
