@@ -16,6 +16,7 @@ const (
 	JobPartial       Kind = "job.partial"
 	JobFailed        Kind = "job.failed"
 	WentDown         Kind = "provider.down"
+	Quarantined      Kind = "provider.quarantined"
 	CameUp           Kind = "provider.up"
 	BudgetIsLow      Kind = "budget.low"
 	LedgerHasProblem Kind = "ledger.problem"
@@ -24,7 +25,7 @@ const (
 
 // Kinds lists all of them.
 func Kinds() []Kind {
-	return []Kind{PriceChanged, JobFinished, JobPartial, JobFailed, WentDown, CameUp, BudgetIsLow, LedgerHasProblem, TradeIsOverdue}
+	return []Kind{PriceChanged, JobFinished, JobPartial, JobFailed, WentDown, Quarantined, CameUp, BudgetIsLow, LedgerHasProblem, TradeIsOverdue}
 }
 
 // Data is what an event tells: one of the structs below, as JSON.
@@ -86,11 +87,11 @@ type MarketGap struct {
 // Why a provider is down.
 const (
 	WhyBreaker    = "breaker"    // its host keeps failing and is not asked for a while
-	WhyQuarantine = "quarantine" // a market's answer is not believed
+	WhyQuarantine = "quarantine" // a market's response failed validation
 )
 
-// ProviderDown says that a host of a source is not asked any more, or that the
-// answers of one of its markets are not taken. It is told once until it is up.
+// ProviderDown reports that a provider's host gets no more requests, or that the
+// responses of one of its markets are quarantined. It is written once until it is up.
 type ProviderDown struct {
 	Source string `json:"source"`
 	Why    string `json:"why"`              // breaker, quarantine
@@ -142,7 +143,12 @@ func (j JobEnded) Kind() Kind {
 }
 
 // Kind implements Data.
-func (ProviderDown) Kind() Kind { return WentDown }
+func (d ProviderDown) Kind() Kind {
+	if d.Why == WhyQuarantine {
+		return Quarantined
+	}
+	return WentDown
+}
 
 // Kind implements Data.
 func (ProviderUp) Kind() Kind { return CameUp }

@@ -475,7 +475,7 @@ type JobDebug struct {
 // Event is something that happened: see docs/reference/events.md.
 type Event struct {
 	ID   string          `json:"id"`
-	Kind string          `json:"kind"` // job.finished, job.partial, job.failed, provider.down, provider.up, budget.low, ledger.problem, trade.overdue, price.changed
+	Kind string          `json:"kind"` // job.finished, job.partial, job.failed, provider.down, provider.quarantined, provider.up, budget.low, ledger.problem, trade.overdue, price.changed
 	At   time.Time       `json:"at"`
 	Data json.RawMessage `json:"data"` // an object; its fields are those of the kind
 }

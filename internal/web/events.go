@@ -43,7 +43,7 @@ func eventText(e view.Event) string {
 		return "run " + d.JobID + ": " + formatCount(d.UpdatedItems) + " of " + formatCount(d.TotalItems) + " items priced"
 	case "budget.low":
 		return place + ": " + formatCount(d.Left) + " of " + formatCount(d.Limit) + " left (" + d.Budget + ")"
-	case "provider.down", "provider.up":
+	case "provider.down", "provider.quarantined", "provider.up":
 		return place + ": " + d.Detail
 	case "ledger.problem":
 		return "user " + d.UserID + ": " + d.Status

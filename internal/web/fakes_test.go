@@ -260,7 +260,7 @@ func (f *fakeAssay) JobDebug(context.Context) (view.JobDebug, error) {
 		},
 		Events: []view.Event{
 			{ID: "9", Kind: "budget.low", At: f.now().Add(-time.Minute), Data: []byte(`{"source":"steam","host":"","budget":"day","left":9,"limit":100}`)},
-			{ID: "8", Kind: "provider.down", At: f.now().Add(-time.Hour), Data: []byte(`{"source":"sim","why":"quarantine","market":"<b>","detail":"half a catalogue"}`)},
+			{ID: "8", Kind: "provider.quarantined", At: f.now().Add(-time.Hour), Data: []byte(`{"source":"sim","why":"quarantine","market":"<b>","detail":"half a catalogue"}`)},
 			{ID: "7", Kind: "job.finished", At: f.now().Add(-2 * time.Hour), Data: []byte(`{"jobId":"16","totalItems":120,"updatedItems":117}`)},
 		},
 	}, nil
