@@ -8,7 +8,7 @@ import (
 // describeHeaders describes the headers of answers, by their names.
 func describeHeaders() map[string]schema {
 	text := schema{"type": "string"}
-	seconds := schema{"type": "integer", "format": "int32", "minimum": 0}
+	seconds := schema{"type": "integer", "format": "int64", "minimum": 0}
 	all := map[string]schema{}
 	for _, h := range []struct {
 		name, meaning string

@@ -218,6 +218,38 @@ func TestOpenAPI_DescribesEveryParameter(t *testing.T) {
 	}
 }
 
+// TestOpenAPI_HasOneTypeOfInteger looks at every schema of the document: properties,
+// parameters and headers.
+func TestOpenAPI_HasOneTypeOfInteger(t *testing.T) {
+	integers := 0
+	var look func(where string, node any)
+	look = func(where string, node any) {
+		switch node := node.(type) {
+		case []any:
+			for i, child := range node {
+				look(fmt.Sprint(where, "/", i), child)
+			}
+		case map[string]any:
+			kinds, _ := node["type"].([]any)
+			if node["type"] == "integer" || slices.Contains(kinds, any("integer")) {
+				integers++
+				if node["format"] != "int64" {
+					t.Errorf("%s has the format %v, want int64", where, node["format"])
+				}
+			}
+			for name, child := range node {
+				if name != "example" && name != "examples" {
+					look(where+"/"+name, child)
+				}
+			}
+		}
+	}
+	look("", map[string]any(start(t, nil).document().Document))
+	if integers < 100 {
+		t.Errorf("%d integers were found", integers)
+	}
+}
+
 func TestOpenAPI_HasUniqueOperationIDs(t *testing.T) {
 	ids := map[string]bool{}
 	for _, op := range start(t, nil).api.routes.operations {

@@ -3,7 +3,6 @@ package api
 import (
 	"errors"
 	"fmt"
-	"math"
 	"net/url"
 	"slices"
 	"sort"
@@ -137,11 +136,7 @@ func notEmpty(value string) error {
 
 // number is a whole number from least to most.
 func number(name string, least, most int64, preset, doc string) param {
-	format := "int64"
-	if most <= math.MaxInt32 {
-		format = "int32"
-	}
-	p := param{name: name, in: "query", doc: doc, preset: preset, schema: schema{"type": "integer", "format": format, "minimum": least, "maximum": most}}
+	p := param{name: name, in: "query", doc: doc, preset: preset, schema: schema{"type": "integer", "format": "int64", "minimum": least, "maximum": most}}
 	p.check = func(value string) error {
 		n, err := strconv.ParseInt(value, 10, 64)
 		if err != nil || n < least || n > most || strings.HasPrefix(value, "+") {

@@ -85,8 +85,6 @@ func (s *schemas) ofType(t reflect.Type) schema {
 		return schema{"type": "number", "format": "double"}
 	case reflect.Interface:
 		return schema{}
-	case reflect.Int32:
-		return schema{"type": "integer", "format": "int32"}
 	default:
 		return schema{"type": "integer", "format": "int64"}
 	}
