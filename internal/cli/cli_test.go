@@ -130,6 +130,36 @@ func (l *lineCounter) Write(b []byte) (int, error) {
 	return l.text.Write(b)
 }
 
+func TestStatus_ShowsWhatAnEndedRunLacks(t *testing.T) {
+	outcome := func(state, outcome string) view.RunStatus {
+		return view.RunStatus{JobID: new("17"), State: &state, Outcome: &outcome}
+	}
+	for want, run := range map[string]view.RunStatus{
+		"refresh 17 finished: complete":                                   outcome("finished", "complete"),
+		"refresh 17 failed: it priced nothing, and something went wrong":  outcome("failed", "failed"),
+		"refresh 17 finished: partial, some items or markets are missing": outcome("finished", "partial"),
+		"refresh 17 cancelled: partial":                                   outcome("cancelled", "partial"),
+	} {
+		if got := runText(run); got != want {
+			t.Errorf("%q, want %q", got, want)
+		}
+	}
+	var st view.Status
+	if err := json.Unmarshal([]byte(statusPartial), &st); err != nil {
+		t.Fatal(err)
+	}
+	var out bytes.Buffer
+	writeStatus(&out, st)
+	for _, want := range []string{
+		"finished: partial", "missing     3 items (0.01 %): failed\n", "missing     1 item (0 %): the provider fails, or demands a wait\n",
+		"missing     sim/fjord (100 %): not in the response, sim: timeout\n",
+	} {
+		if !strings.Contains(out.String(), want) {
+			t.Errorf("no %q in\n%s", want, &out)
+		}
+	}
+}
+
 func TestStatusScreen_DrawsOverTheLastOne(t *testing.T) {
 	var out bytes.Buffer
 	screen := statusScreen{out: output{w: &out}, redraw: true, now: time.Now}

@@ -203,7 +203,12 @@ const (
 		"skippedItems":{"ttl":0,"noSales":310,"budget":0},"noQuoteItems":12,"failedItems":3,"changedItems":28000,"outcome":"partial",
 		"gaps":{"items":[{"reason":"failed","items":3,"share":0.0001}],"markets":[{"provider":"sim","market":"fjord","reason":"failed","share":1,"detail":"sim: timeout"}]},"lastError":"sim: timeout","usage":{"requestCount":14,"byProvider":{"sim":14}}}`
 
-	statusIdle = `{"status":{"running":false,"jobId":"17","kind":"bulk","forced":false,"state":"finished","stage":"done","startedAt":"2026-01-02T03:04:05Z","finishedAt":"2026-01-02T03:04:17Z","etaSeconds":null},
+	statusPartial = `{"status":{"running":false,"jobId":"17","kind":"bulk","forced":false,"state":"finished","stage":"done","startedAt":"2026-01-02T03:04:05Z","finishedAt":"2026-01-02T03:04:17Z","etaSeconds":null,"outcome":"partial",
+		"gaps":{"items":[{"reason":"failed","items":3,"share":0.0001},{"reason":"backoff","items":1,"share":0}],"markets":[{"provider":"sim","market":"fjord","reason":"silent","share":1,"detail":"sim: timeout"}]}},
+		"pendingItems":0,"updatedItems":30003,"skippedItems":{"ttl":0,"noSales":0,"budget":0},"noQuoteItems":12,"failedItems":3,"totalItems":30325,"lastError":"sim: timeout",
+		"usage":{"requestCount":12,"byProvider":{"sim":12}},"missing":{"running":false,"pendingItems":0,"waitingItems":0,"oldestSeconds":0},
+		"freshness":{"fresh":30000,"stale":300,"unknown":25,"oldestSeconds":7500}}`
+	statusIdle = `{"status":{"running":false,"jobId":"17","kind":"bulk","forced":false,"state":"finished","stage":"done","startedAt":"2026-01-02T03:04:05Z","finishedAt":"2026-01-02T03:04:17Z","etaSeconds":null,"outcome":"complete"},
 		"pendingItems":0,"updatedItems":30003,"skippedItems":{"ttl":0,"noSales":310,"budget":0},"noQuoteItems":12,"failedItems":0,"totalItems":30325,"lastError":null,
 		"usage":{"requestCount":12,"byProvider":{"sim":10,"pricelist":2}},"missing":{"running":false,"pendingItems":4,"waitingItems":2,"oldestSeconds":9},
 		"freshness":{"fresh":30000,"stale":300,"unknown":25,"oldestSeconds":7500}}`

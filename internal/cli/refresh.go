@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"assay/internal/event"
 	"assay/internal/view"
 )
 
@@ -247,20 +248,23 @@ func writeJob(w io.Writer, job view.Job) {
 			rows = append(rows, []string{"for later", count(s.LaterNames) + " names at " + printable(s.Source)})
 		}
 	}
-	for _, g := range job.Gaps.Items {
-		rows = append(rows, []string{"missing", fmt.Sprintf("%s items (%s): %s", count(g.Items), view.Percent(g.Share), g.Reason)})
-	}
-	for _, g := range job.Gaps.Markets {
-		text := fmt.Sprintf("%s (%s): %s", strings.TrimSuffix(g.Provider+"/"+g.Market, "/"), view.Percent(g.Share), g.Reason)
-		if g.Detail != "" {
-			text += ", " + g.Detail
-		}
-		rows = append(rows, []string{"missing", printable(text)})
-	}
+	rows = append(rows, gapRows(job.Gaps)...)
 	if job.LastError != nil {
 		rows = append(rows, []string{"last error", printable(*job.LastError)})
 	}
 	table(w, rows)
+}
+
+// gapRows lists what a refresh lacks.
+func gapRows(g event.Gaps) (rows [][]string) {
+	for _, gap := range view.GapsOf(g) {
+		text := gap.String()
+		if gap.Detail != "" {
+			text += ", " + gap.Detail
+		}
+		rows = append(rows, []string{"missing", printable(text)})
+	}
+	return rows
 }
 
 func skippedText(s view.Skipped) string {

@@ -109,7 +109,7 @@ func (v *statusScreen) show(st view.Status) error {
 
 // statusLine is a status in one line.
 func statusLine(st view.Status) string {
-	line := fmt.Sprintf("%s: %s of %s items, %s failed, %s; missing: %s; fresh %s, stale %s, unknown %s",
+	line := fmt.Sprintf("%s: %s of %s items, %s failed, %s; no price: %s; fresh %s, stale %s, unknown %s",
 		runText(st.Status), count(st.TotalItems-st.PendingItems), count(st.TotalItems), count(st.FailedItems),
 		requests(st.Usage.RequestCount), count(st.Missing.PendingItems),
 		count(st.Freshness.Fresh), count(st.Freshness.Stale), count(st.Freshness.Unknown))
@@ -129,7 +129,7 @@ func runText(run view.RunStatus) string {
 		text += " (forced)"
 	}
 	if !run.Running {
-		return text + " " + orDash(run.State)
+		return text + " " + orDash(run.State) + outcomeText(run)
 	}
 	if run.Stage != nil && orDash(run.State) != "queued" {
 		text += " running: " + *run.Stage
@@ -140,6 +140,21 @@ func runText(run view.RunStatus) string {
 		text += ", about " + seconds(*run.EtaSeconds) + " left"
 	}
 	return text
+}
+
+// outcomeText says how a refresh ended, after the word for its state.
+func outcomeText(run view.RunStatus) string {
+	if run.Outcome == nil {
+		return ""
+	}
+	var words []string
+	if *run.Outcome != orDash(run.State) {
+		words = append(words, *run.Outcome)
+	}
+	if meaning := view.OutcomeText(*run.Outcome); meaning != "" && orDash(run.State) != "cancelled" {
+		words = append(words, meaning)
+	}
+	return ": " + strings.Join(words, ", ")
 }
 
 // writeStatus writes a status as a table.
@@ -154,11 +169,12 @@ func writeStatus(w io.Writer, st view.Status) {
 			[]string{"skipped", skippedText(st.SkippedItems)},
 			[]string{"requests", usageText(st.Usage)})
 	}
+	rows = append(rows, gapRows(st.Status.Gaps)...)
 	if st.LastError != nil {
 		rows = append(rows, []string{"last error", printable(*st.LastError)})
 	}
 	rows = append(rows,
-		[]string{"missing", fmt.Sprintf("%s due or in work, %s to be tried again later", count(st.Missing.PendingItems), count(st.Missing.WaitingItems))},
+		[]string{"no price", fmt.Sprintf("%s due or in work, %s to be tried again later", count(st.Missing.PendingItems), count(st.Missing.WaitingItems))},
 		[]string{"prices", fmt.Sprintf("%s fresh, %s stale, %s unknown; the oldest is %s old",
 			count(st.Freshness.Fresh), count(st.Freshness.Stale), count(st.Freshness.Unknown), seconds(st.Freshness.OldestSeconds))})
 	table(w, rows)

@@ -116,7 +116,7 @@ func status(job Job, j refresh.Job, now time.Time) Status {
 	s := Status{
 		Status: RunStatus{
 			Running: j.State.Live(), JobID: &job.ID, Kind: &job.Kind, Forced: job.Forced, State: &job.State, Stage: &job.Stage,
-			StartedAt: job.StartedAt, FinishedAt: job.FinishedAt, Outcome: job.Outcome,
+			StartedAt: job.StartedAt, FinishedAt: job.FinishedAt, Outcome: job.Outcome, Gaps: job.Gaps,
 		},
 		PendingItems: job.PendingItems, UpdatedItems: job.UpdatedItems, SkippedItems: job.SkippedItems,
 		NoQuoteItems: job.NoQuoteItems, FailedItems: job.FailedItems, TotalItems: job.TotalItems,

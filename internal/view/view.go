@@ -114,6 +114,7 @@ type RunStatus struct {
 	StartedAt  *time.Time `json:"startedAt"`
 	FinishedAt *time.Time `json:"finishedAt"`
 	Outcome    *string    `json:"outcome"` // complete, partial, failed; null while it runs
+	Gaps       event.Gaps `json:"gaps"`    // of the job
 	EtaSeconds *int64     `json:"etaSeconds"`
 }
 

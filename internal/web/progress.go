@@ -25,8 +25,8 @@ type runView struct {
 	Yield     []providerCount // quotes, by market
 	Later     []providerCount // names that a source's budget left for later
 	Badge     badge
-	Gaps      []gap  // what an ended run lacks
-	Announce  string // for screen readers: changes each ten per cent, not each second
+	Gaps      []view.Gap // what an ended run lacks
+	Announce  string     // for screen readers: changes each ten per cent, not each second
 }
 
 // stage is one step of a refresh.
@@ -48,26 +48,6 @@ type tile struct {
 type segment struct {
 	Name  string
 	Width string // up to the part's end, in percent of the whole
-}
-
-// gap is a part of a run that is missing.
-type gap struct {
-	What, Share, Why, Detail string
-}
-
-// gapsOf lists what an ended run lacks: items, then markets.
-func gapsOf(job view.Job) []gap {
-	if isLive(job.State) {
-		return nil
-	}
-	var out []gap
-	for _, g := range job.Gaps.Items {
-		out = append(out, gap{What: formatCount(g.Items) + " items", Share: view.Percent(g.Share), Why: gapReason(g.Reason)})
-	}
-	for _, g := range job.Gaps.Markets {
-		out = append(out, gap{What: strings.TrimSuffix(g.Provider+"/"+g.Market, "/"), Share: view.Percent(g.Share), Why: gapReason(g.Reason), Detail: g.Detail})
-	}
-	return out
 }
 
 type providerCount struct {
@@ -100,7 +80,10 @@ func newRunView(job view.Job, etaSeconds *int64, now time.Time) *runView {
 			v.Later = append(v.Later, providerCount{Source: s.Source, Count: s.LaterNames})
 		}
 	}
-	v.Badge, v.Gaps = runBadge(job.State, job.Outcome), gapsOf(job)
+	v.Badge = runBadge(job.State, job.Outcome)
+	if !v.Live {
+		v.Gaps = view.GapsOf(job.Gaps)
+	}
 	v.Announce = announcement(v)
 	return v
 }

@@ -165,7 +165,7 @@ func (s *site) causes(ctx context.Context, id, failed int64) (out causes, err er
 }
 
 // SkipReason puts the reason of a skipped item into words.
-func (runPage) SkipReason(code string) string { return skipReason(code) }
+func (runPage) SkipReason(code string) string { return view.ReasonText(code) }
 
 // dryRunPage says what a run would do.
 type dryRunPage struct {

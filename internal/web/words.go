@@ -4,6 +4,7 @@ import (
 	"assay/internal/exchange"
 	"assay/internal/pricing"
 	"assay/internal/provider"
+	"assay/internal/view"
 )
 
 // badge is a state in words, with the tone that colours it. The words alone
@@ -39,24 +40,9 @@ func badgeOf(kind string, code any) badge {
 // runBadge is the state of a run, or its outcome where that says less than the state.
 func runBadge(state string, outcome *string) badge {
 	if state == "finished" && outcome != nil && *outcome == "partial" {
-		return badge{"warn", "Partial", "Some items or markets are missing."}
+		return badge{"warn", "Partial", sentence(view.OutcomeText(*outcome))}
 	}
 	return jobBadge(state)
-}
-
-// gapReason says why a run lacks items or a market.
-func gapReason(code string) string {
-	switch code {
-	case "failed":
-		return "failed"
-	case "cancelled":
-		return "cancelled"
-	case "silent":
-		return "not in the response"
-	case "quarantined":
-		return "quarantined"
-	}
-	return skipReason(code)
 }
 
 func healthBadge(h provider.Health) badge {
@@ -80,7 +66,7 @@ func jobBadge(state string) badge {
 	case "finished":
 		return badge{"good", "Finished", ""}
 	case "failed":
-		return badge{"bad", "Failed", "It priced nothing, and something went wrong."}
+		return badge{"bad", "Failed", sentence(view.OutcomeText("failed"))}
 	case "cancelled":
 		return badge{"calm", "Cancelled", ""}
 	}
@@ -164,23 +150,6 @@ func outcomeText(code string) string {
 		return "Not in the answer"
 	case "quarantined":
 		return "Held back"
-	}
-	return code
-}
-
-// skipReason says why a job did not price an item.
-func skipReason(code string) string {
-	switch code {
-	case "ttl":
-		return "priced recently"
-	case "noSales":
-		return "no sales lately"
-	case "budget":
-		return "a limit or quota left no request"
-	case "paused":
-		return "the provider is paused"
-	case "backoff":
-		return "the provider fails, or demands a wait"
 	}
 	return code
 }
