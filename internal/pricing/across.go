@@ -20,7 +20,7 @@ type peers struct {
 func (r *Round) across() {
 	for r.worstFirst() {
 	}
-	r.torn = r.isTorn()
+	r.torn = r.torn || r.isTorn()
 	for r.worstLevel() {
 	}
 	r.noteLevels()
@@ -156,22 +156,89 @@ func (r *Round) worstFirst() bool {
 		entries[0].refusal = entries[0].first.refusal()
 		return entries[0].refusal != nil
 	}
+	if r.contest(entries, cols, found, len(bad) > 0) {
+		return true
+	}
 	if len(bad) == 0 {
 		return r.alike(entries, found)
-	}
-	if len(entries) == 2 && len(bad) == 2 {
-		for _, k := range bad {
-			f := found[k].refusal()
-			f.Anomaly, f.Rival = Contradicted, entries[1-k].ID
-			entries[k].refusal = f
-		}
-		return true
 	}
 	worst := slices.MaxFunc(bad, func(a, b int) int {
 		return cmp.Or(cmp.Compare(found[a].badness(), found[b].badness()), cmp.Compare(entries[a].ID, entries[b].ID))
 	})
 	entries[worst].refusal = found[worst].refusal()
 	return true
+}
+
+// contest refuses first responses of which equally many contradict each other, and
+// reports whether it refused one: no majority shows which are right. Two or more that
+// agree with each other also doubt as many known markets that they contradict, or
+// fewer: those may have been wrong from the beginning.
+func (r *Round) contest(entries []*entry, cols [][]Log, found []peers, bad bool) bool {
+	first, known := 0, slices.IndexFunc(entries, func(e *entry) bool { return !e.isFirst() })
+	for _, e := range entries {
+		if e.isFirst() {
+			first++
+		}
+	}
+	if first < 2 || known < 0 && !bad {
+		return false
+	}
+	camp, rival := r.camps(entries, cols)
+	size, top, equal := make([]int, len(entries)), 0, 0
+	for _, c := range camp {
+		size[c]++
+	}
+	for c, n := range size {
+		doubts := n >= 2 && known >= 0 && c != camp[known] && n >= size[camp[known]] && rival[c] >= 0
+		r.torn = r.torn || doubts
+		if n > top {
+			top, equal = n, 0
+		}
+		if n == top {
+			equal++
+		}
+	}
+	if equal < 2 || known >= 0 && top < 2 {
+		return false
+	}
+	contested := false
+	for k, e := range entries {
+		if e.isFirst() && rival[k] >= 0 && (known < 0 || camp[k] != camp[known]) {
+			f := found[k].refusal()
+			f.Anomaly, f.Rival = Contradicted, entries[rival[k]].ID
+			e.refusal, contested = f, true
+		}
+	}
+	return contested
+}
+
+// camps divides the markets of a pool into camps, each named by its first market: known
+// markets are one camp, and a first response is of the camp of every response that it
+// does not contradict. It returns each market's camp, and one that it contradicts or -1.
+func (r *Round) camps(entries []*entry, cols [][]Log) (camp, rival []int) {
+	camp, rival = make([]int, len(entries)), make([]int, len(entries))
+	for b := range entries {
+		camp[b], rival[b] = b, -1
+		for a := range b {
+			together := !entries[a].isFirst() && !entries[b].isFirst()
+			if !together {
+				pair := r.compare([]*entry{entries[a], entries[b]}, [][]Log{cols[a], cols[b]}, func(e *entry) bool { return e == entries[b] }, false)
+				if pair[1].bad() {
+					rival[a], rival[b] = b, a
+					continue
+				}
+				together = pair[1].names >= fewestShared
+			}
+			if from, to := max(camp[a], camp[b]), min(camp[a], camp[b]); together {
+				for k := range b + 1 {
+					if camp[k] == from {
+						camp[k] = to
+					}
+				}
+			}
+		}
+	}
+	return camp, rival
 }
 
 // alike checks the wears of a first response that shares too few names with the

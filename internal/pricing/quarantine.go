@@ -25,7 +25,7 @@ const (
 	FirstLevel      Anomaly = "firstLevel"      // a first response far from the others
 	FirstDispersion Anomaly = "firstDispersion" // a first response that orders names otherwise than the others
 	Wears           Anomaly = "wears"           // a first response without other markets, whose wears contradict each other
-	Contradicted    Anomaly = "contested"       // two first responses contradict each other
+	Contradicted    Anomaly = "contested"       // first responses contradict as many others
 )
 
 // Refusal is why a response was refused, with the figures and the limit.
@@ -67,7 +67,7 @@ func (r *Refusal) Text(rival string) string {
 	case Wears:
 		return fmt.Sprintf("first response without another market: neighboring wears of one skin differ by %s (median logarithm of %d pairs), outside %s to %s", r.Value, r.Names, r.Low, r.High)
 	case Contradicted:
-		return fmt.Sprintf("first response: %s contradicts it, and no other market shows which is right: accept the right one", rival)
+		return fmt.Sprintf("first response: %s contradicts it, and no majority of the markets shows which is right: accept the right one", rival)
 	default:
 		return string(r.Anomaly)
 	}

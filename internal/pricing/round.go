@@ -35,7 +35,7 @@ type Round struct {
 	class   []Class
 	markets []*entry
 
-	torn    bool // see isTorn
+	torn    bool // half of the markets contradict the others: see contest and isTorn
 	scratch [classes + 1][]Log
 }
 
@@ -239,6 +239,9 @@ func (r *Round) outcome(e *entry, live int) Outcome {
 	}
 	s := &o.State
 	s.J = slices.Clone(s.J)
+	if r.torn {
+		s.WideUntil = r.now.Add(suspectFor)
+	}
 	switch {
 	case !e.new:
 		return o
@@ -261,9 +264,6 @@ func (r *Round) outcome(e *entry, live int) Outcome {
 		}
 	}
 	r.follow(e, s)
-	if r.torn {
-		s.WideUntil = r.now.Add(suspectFor)
-	}
 	if live < 3 && e.check.Ratio > 0 && abs(Ln(e.check.Ratio)-Ln(money.Scale)) > log1_35 {
 		s.WideUntil = r.now.Add(suspectFor)
 	}

@@ -625,3 +625,108 @@ func TestRound_RefusesAClassThatLeavesTheLimitsByItself(t *testing.T) {
 		t.Errorf("refused as %v, want %s", r, Ratio)
 	}
 }
+
+// apart returns a change of some markets' responses: every name costs 3.5 times as much
+// or a part of that, the same on all of them.
+func apart(f *fair, is func(market int) bool) func(int, *Response) *Response {
+	return func(market int, resp *Response) *Response {
+		if !is(market) {
+			return resp
+		}
+		q := slices.Clone(f.quotes[market])
+		for i := range q {
+			x := 3.5
+			if i/5%2 == 0 { // by skin: its wears agree
+				x = 1 / x
+			}
+			q[i] = cents(float64(q[i]) / 1e6 * x)
+		}
+		return f.response(q)
+	}
+}
+
+// Of first responses two halves contradict each other. Which half tells the truth
+// cannot be known.
+func TestRound_FirstResponsesOfTwoEqualCampsAreContested(t *testing.T) {
+	for _, markets := range []int{2, 4, 6} {
+		f := newFair(rand.New(rand.NewPCG(9, 4)), markets, 1000)
+		res := f.round(t, apart(f, func(market int) bool { return market%2 == 0 }))
+		for k, o := range res.Markets {
+			if o.Refusal == nil || o.Refusal.Anomaly != Contradicted || (o.Refusal.Rival-o.ID)%2 == 0 {
+				t.Errorf("%d markets: market %d: %+v", markets, o.ID, o.Refusal)
+			}
+			if k == 0 {
+				f.markets[k].State.AcceptedAt = f.now
+			}
+		}
+		// An operator's acceptance of one is that of its camp, and as long as the others
+		// contradict it, no price is ok.
+		for range 3 {
+			f.now = f.now.Add(12 * time.Hour)
+			res = f.round(t, apart(f, func(market int) bool { return market%2 == 0 }))
+		}
+		for k, o := range res.Markets {
+			if k%2 == 0 && o.Refusal != nil {
+				t.Errorf("%d markets: market %d agrees with the accepted one: %v", markets, o.ID, o.Refusal)
+			}
+			if k%2 == 1 && o.Refusal == nil {
+				t.Errorf("%d markets: market %d contradicts the accepted one", markets, o.ID)
+			}
+			if markets > 2 && k%2 == 0 && !f.now.Before(res.Set.Market(o.ID).WideUntil) {
+				t.Errorf("%d markets: the items of market %d are not suspect", markets, o.ID)
+			}
+		}
+	}
+}
+
+// What is known may have been wrong from the beginning. New markets that agree with
+// each other show it.
+func TestRound_NewMarketsThatContradictTheKnownOnesMakeThemSuspect(t *testing.T) {
+	for _, tt := range []struct{ known, joining int }{{1, 2}, {2, 2}, {2, 4}, {3, 3}} {
+		f := newFair(rand.New(rand.NewPCG(9, 5)), tt.known+tt.joining, 1000)
+		wrong := apart(f, func(market int) bool { return market < tt.known })
+		joined := false
+		change := func(market int, resp *Response) *Response {
+			if market >= tt.known && !joined {
+				return nil
+			}
+			return wrong(market, resp)
+		}
+		for range 4 {
+			f.round(t, change)
+			f.now = f.now.Add(12 * time.Hour)
+		}
+		joined = true
+		for run := range 4 {
+			res := f.round(t, change)
+			for k, o := range res.Markets {
+				if k < tt.known && run < 2 && !f.now.Before(res.Set.Market(o.ID).WideUntil) {
+					t.Errorf("%v: run %d: the items of market %d are not suspect", tt, run, o.ID)
+				}
+				if contested := k >= tt.known && tt.known == tt.joining; contested != (o.Refusal != nil && o.Refusal.Anomaly == Contradicted) {
+					t.Errorf("%v: run %d: market %d: %v", tt, run, o.ID, o.Refusal)
+				}
+			}
+			f.now = f.now.Add(12 * time.Hour)
+		}
+	}
+	f := newFair(rand.New(rand.NewPCG(9, 5)), 5, 1000)
+	wrong := apart(f, func(market int) bool { return market > 2 })
+	for run := range 5 {
+		res := f.round(t, func(market int, resp *Response) *Response {
+			if market > 2 && run < 3 {
+				return nil
+			}
+			return wrong(market, resp)
+		})
+		for k, o := range res.Markets {
+			if k > 2 && run >= 3 && o.Refusal == nil {
+				t.Errorf("market %d contradicts three known ones and is not refused", o.ID)
+			}
+			if f.now.Before(o.State.WideUntil) {
+				t.Errorf("run %d: two new markets make the items of three known ones suspect", run)
+			}
+		}
+		f.now = f.now.Add(12 * time.Hour)
+	}
+}

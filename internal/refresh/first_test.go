@@ -81,8 +81,8 @@ func TestRule7_OfTwoFirstAnswersThatDisagreeTheOperatorChooses(t *testing.T) {
 	equal(t, "state", j.State, refresh.Failed)
 	equal(t, "price", w.named(list[0]).Price, 0)
 	held := w.quarantined()
-	equal(t, "of a", held["a"], "alpha: a: quarantined: first response: b contradicts it, and no other market shows which is right: accept the right one")
-	equal(t, "of b", held["b"], "alpha: b: quarantined: first response: a contradicts it, and no other market shows which is right: accept the right one")
+	equal(t, "of a", held["a"], "alpha: a: quarantined: first response: b contradicts it, and no majority of the markets shows which is right: accept the right one")
+	equal(t, "of b", held["b"], "alpha: b: quarantined: first response: a contradicts it, and no majority of the markets shows which is right: accept the right one")
 
 	if err := w.engine.AcceptSource(t.Context(), "alpha", "c"); err == nil {
 		t.Error("accepted a market that is none")
