@@ -20,14 +20,15 @@ func describeHeaders() map[string]schema {
 		{"ETag", "Version of the answer; send it as If-None-Match to get 304 while it is the same.", text, `"n4bQgYhMfWWaL-qgxVrQFQ"`},
 		{"Cache-Control", "For how long the answer can be cached.", text, "public, max-age=10"},
 		{"Age", "Seconds since the figures were computed.", seconds, 3},
-		{"Retry-After", "Seconds to wait before the next request.", seconds, 5},
+		{"Retry-After", "Seconds to wait before the next request; absent where a retry does not help, as of what an operator must repair.", seconds, 5},
 		{"RateLimit", "What is left of the limit, and seconds until it is renewed.", text, `"failures";r=0;t=42`},
 		{"RateLimit-Policy", "The limit: wrong secrets per minute from one address.", text, `"failures";q=20;w=60`},
 		{"Allow", "Methods that the path takes.", text, "GET, HEAD"},
 		{"WWW-Authenticate", "The kind of credential that is needed.", text, `Bearer realm="assay"`},
 		{keyReplayed, "true if this is the stored answer of an earlier request with the same Idempotency-Key; absent otherwise.", text, "true"},
 	} {
-		all[h.name] = schema{"description": h.meaning, "required": h.name != keyReplayed, "schema": h.of, "example": h.example}
+		always := h.name != keyReplayed && h.name != "Retry-After"
+		all[h.name] = schema{"description": h.meaning, "required": always, "schema": h.of, "example": h.example}
 	}
 	return all
 }

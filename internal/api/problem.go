@@ -43,6 +43,8 @@ func explain(err error) (p fault.Problem, header http.Header, ours bool) {
 			later.Set("Retry-After", seconds(f.RetryAfter))
 		}
 		return fault.Problem{Status: f.Kind.Status(), Code: f.Code, Detail: f.Detail}, later, f.Kind == fault.Unavailable
+	case f != nil && f.Kind == fault.Damaged:
+		return fault.Problem{Status: f.Kind.Status(), Code: f.Code, Detail: f.Detail}, nil, true
 	case f != nil && f.Kind != fault.Internal:
 		return fault.Problem{Status: f.Kind.Status(), Code: f.Code, Detail: f.Detail, Errors: f.Fields}, nil, false
 	case errors.Is(err, os.ErrDeadlineExceeded):

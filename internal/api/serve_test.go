@@ -578,6 +578,20 @@ func TestServe_SaysWhenToTryAgain(t *testing.T) {
 	}
 }
 
+func TestServe_SendsNoRetryAfterWhereARetryDoesNotHelp(t *testing.T) {
+	h := start(t, nil)
+	h.fakes.set(func(f *fakes) {
+		f.err = fmt.Errorf("balance: %w", fault.New(fault.Damaged, "ledger_tampered", "Verify the ledger."))
+	})
+	got := h.ask("GET", "/api/functions/admin/wallet-ledger/u1/balance", "", asAdmin)
+	if p := got.problem(t); p.Status != 503 || p.Code != "ledger_tampered" || got.Header.Get("Retry-After") != "" {
+		t.Errorf("%s, %v", got.body, got.Header)
+	}
+	if !strings.Contains(h.log.String(), "request failed") {
+		t.Error("nothing is logged of what an operator must repair")
+	}
+}
+
 func TestTopTraders_CanBeKept(t *testing.T) {
 	h := start(t, nil)
 	got := h.ask("GET", "/api/community/top-traders?period=7d&by=trades&limit=5", "")

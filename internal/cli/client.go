@@ -197,6 +197,12 @@ func (p *problem) Error() string {
 	return text
 }
 
+// damaged reports whether the server does nothing because of what is stored in the
+// ledger, or beside it.
+func (p *problem) damaged() bool {
+	return p.Code == "ledger_key_missing" || strings.HasSuffix(p.Code, "_tampered")
+}
+
 // Hint says what to do about it, if that is known.
 func (p *problem) Hint() string { return p.hint }
 
@@ -212,10 +218,12 @@ func (c *client) problem(resp *http.Response, body []byte, with credential) *pro
 		p.Title = http.StatusText(p.Status)
 	}
 	p.Detail, p.Title = printable(p.Detail), printable(p.Title)
-	switch p.Status {
-	case http.StatusUnauthorized, http.StatusForbidden:
+	switch {
+	case p.damaged():
+		p.hint = "run `assay verify --all`: it names what was changed"
+	case p.Status == http.StatusUnauthorized, p.Status == http.StatusForbidden:
 		p.hint = "the secret came from " + with.origin + ": it must be one that the server at " + c.base + " has"
-	case http.StatusTooManyRequests, http.StatusServiceUnavailable:
+	case p.Status == http.StatusTooManyRequests, p.Status == http.StatusServiceUnavailable:
 		if after := resp.Header.Get("Retry-After"); after != "" {
 			p.hint = "try again after " + printable(after) + " s"
 		}

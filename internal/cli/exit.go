@@ -125,7 +125,7 @@ func exitCode(err error) int {
 	case errors.As(err, &unreachable), errors.Is(err, errNotWell), errors.Is(err, errProviderUnread):
 		return exitUnreachable
 	case errors.As(err, &answer):
-		return exitCodeOfStatus(answer.Status)
+		return exitCodeOfAnswer(answer)
 	case errors.As(err, &refused):
 		return exitCodeOfKind(refused.Kind)
 	case errors.Is(err, store.ErrDatabaseExists), errors.Is(err, store.ErrDatabaseFull), errors.Is(err, store.ErrDatabaseInUse), errors.Is(err, store.ErrDatabaseLocked), errors.Is(err, fs.ErrExist),
@@ -144,9 +144,11 @@ func exitCode(err error) int {
 	}
 }
 
-// exitCodeOfStatus sorts answers of the server.
-func exitCodeOfStatus(status int) int {
-	switch {
+// exitCodeOfAnswer sorts answers of the server.
+func exitCodeOfAnswer(answer *problem) int {
+	switch status := answer.Status; {
+	case answer.damaged():
+		return exitLedgerFailed
 	case status == 401 || status == 403 || status == 429:
 		return exitUnauthorized
 	case status == 404:
@@ -169,6 +171,8 @@ func exitCodeOfKind(kind fault.Kind) int {
 		return exitNotFound
 	case fault.Unavailable, fault.Upstream, fault.Busy:
 		return exitUnreachable
+	case fault.Damaged:
+		return exitLedgerFailed
 	case fault.Invalid, fault.Conflict, fault.Unprocessable, fault.TooLarge:
 		return exitRefused
 	default:

@@ -26,6 +26,7 @@ const (
 	Unavailable               // not now; try again
 	Upstream                  // another service that was asked does not answer, or not well
 	Busy                      // over a limit of load; retry later. Unlike Unavailable it is no failure of the server
+	Damaged                   // what is stored is not what was written: an operator must repair it, and a retry does not help
 )
 
 // Field is one faulty part of an input.

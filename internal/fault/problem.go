@@ -28,7 +28,7 @@ func (k Kind) Status() int {
 		return 422
 	case TooLarge:
 		return 413
-	case Unavailable, Busy:
+	case Unavailable, Busy, Damaged:
 		return 503
 	case Upstream:
 		return 502

@@ -2,7 +2,8 @@ package fault
 
 import "testing"
 
-// Busy has the status of Unavailable: only logs and metrics tell them apart.
+// Busy and Damaged have the status of Unavailable: logs, metrics, Retry-After and exit codes
+// tell them apart.
 func TestStatus_TellsEveryKindApart(t *testing.T) {
 	seen := map[int]Kind{}
 	for kind := Internal; kind <= Upstream; kind++ {

@@ -296,12 +296,12 @@ func tampered(a Account) error { return accountIntact(false, nil, a) }
 // NotWritten tells an operator what the database did not keep of what it was given,
 // and callers that nothing was done.
 func NotWritten(what string) error {
-	return examined(nil, what+" was not written", fault.New(fault.Unavailable, "ledger_tampered",
+	return examined(nil, what+" was not written", fault.New(fault.Damaged, "ledger_tampered",
 		"The database does not keep what the ledger writes, so nothing was done. Verify the ledger, and take away what somebody added to its tables."))
 }
 
 func ledgerTampered() *fault.Error {
-	return fault.New(fault.Unavailable, "ledger_tampered",
+	return fault.New(fault.Damaged, "ledger_tampered",
 		"A wallet account is not what the ledger wrote. Its balance is not shown, and nothing is posted to it. Verify the ledger, and restore it from a backup.")
 }
 
