@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"log/slog"
 	"maps"
+	"net/url"
 	"slices"
 	"strconv"
 	"strings"
@@ -17,8 +18,10 @@ import (
 	"assay/internal/money"
 	"assay/internal/pricing"
 	"assay/internal/provider"
+	"assay/internal/provider/cs2cap"
 	"assay/internal/provider/sim"
 	"assay/internal/refresh"
+	"assay/internal/wallet/fee"
 )
 
 // openRates makes the keeper of exchange rates. It asks nobody.
@@ -53,18 +56,64 @@ func (a *App) currentRates(ctx context.Context) (pricing.Rates, error) {
 	return rates, err
 }
 
-// Check finds what is wrong with the configured sources and exchange rates, before
-// anything is created. It sends no request.
+// Check finds what is wrong with the configured sources, the level and exchange rates,
+// before anything is created. It sends no request. What works all the same, but names
+// something that is not there, is added to the warnings of cfg.
 func Check(ctx context.Context, cfg *config.Config) error {
 	if err := checkSources(cfg); err != nil {
 		return err
 	}
-	return checkRates(ctx, cfg)
+	set, err := describeSources(ctx, cfg)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = set.Close() }() // nothing was sent
+	if _, err := refresh.LevelMarket(cfg.Level, set.List); err != nil {
+		return err
+	}
+	if err := checkRates(ctx, cfg, set.List); err != nil {
+		return err
+	}
+	for _, warning := range doubts(ctx, cfg) {
+		if !slices.Contains(cfg.Warnings, warning) {
+			cfg.Warnings = append(cfg.Warnings, warning)
+		}
+	}
+	return nil
+}
+
+// describeSources opens the sources to read their descriptions. It starts no simulator.
+func describeSources(ctx context.Context, cfg *config.Config) (*SourceSet, error) {
+	described := *cfg
+	described.Sources = maps.Clone(cfg.Sources)
+	if s := described.Sources[sim.Name]; s.BaseURL == nil {
+		s.BaseURL = &url.URL{Scheme: "http", Host: "127.0.0.1"}
+		described.Sources[sim.Name] = s
+	}
+	return OpenSources(ctx, SourceOptions{Config: &described, Secret: cfg.OutsideSecret, Now: time.Now, Logger: slog.New(slog.DiscardHandler)})
+}
+
+// doubts lists settings that name something which is not there now, and may be later:
+// a market that cs2cap does not document, fee rules that cannot be read.
+func doubts(ctx context.Context, cfg *config.Config) (all []string) {
+	if slices.Contains(cfg.Providers, cs2cap.Name) {
+		for _, key := range cfg.Sources[cs2cap.Name].Markets {
+			if !slices.Contains(cs2cap.Markets(), key) {
+				all = append(all, fmt.Sprintf("CS2CAP_MARKETS: cs2cap documents no market %q: check the spelling; it documents %s", key, strings.Join(cs2cap.Markets(), ", ")))
+			}
+		}
+	}
+	if cfg.FeeRules != "" {
+		if _, err := (fee.File{Path: cfg.FeeRules}).Load(ctx, ""); err != nil {
+			all = append(all, "PAYMENT_FEE_RULES: "+err.Error())
+		}
+	}
+	return all
 }
 
 // checkRates finds what is wrong with a file of rates, and currencies without a rate.
 // What is wrong with a file later only keeps it from being read.
-func checkRates(ctx context.Context, cfg *config.Config) error {
+func checkRates(ctx context.Context, cfg *config.Config, sources []provider.Source) error {
 	file := pricing.Rates{}
 	if cfg.RatesFile != "" {
 		var err error
@@ -77,24 +126,14 @@ func checkRates(ctx context.Context, cfg *config.Config) error {
 		_, filed := file[c]
 		return c == cfg.Currency || fixed || filed || cfg.RatesECB && exchange.ECBHas(c) && exchange.ECBHas(cfg.Currency)
 	}
-	return checkCurrencies(ctx, cfg, converts)
+	return checkCurrencies(cfg, sources, converts)
 }
 
 // checkCurrencies finds a market that quotes in a currency without a rate: none of
 // its quotes would ever count.
-func checkCurrencies(ctx context.Context, cfg *config.Config, converts func(money.Currency) bool) error {
-	described := *cfg
-	described.Providers = slices.DeleteFunc(slices.Clone(cfg.Providers), func(name string) bool { return name == sim.Name })
-	set, err := OpenSources(ctx, SourceOptions{Config: &described, Secret: cfg.OutsideSecret, Now: time.Now, Logger: slog.New(slog.DiscardHandler)})
-	if err != nil {
-		return err
-	}
-	defer func() { _ = set.Close() }() // nothing was sent
+func checkCurrencies(cfg *config.Config, sources []provider.Source, converts func(money.Currency) bool) error {
 	missing := map[money.Currency][]string{}
-	if slices.Contains(cfg.Providers, sim.Name) && !converts(sim.Currency) {
-		missing[sim.Currency] = append(missing[sim.Currency], sim.Name)
-	}
-	for _, src := range set.List {
+	for _, src := range sources {
 		d := src.Describe()
 		for i := range d.Markets {
 			for _, c := range d.Markets[i].Currencies {

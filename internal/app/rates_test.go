@@ -49,7 +49,7 @@ func TestCheck_RefusesACurrencyWithoutARate(t *testing.T) {
 		{"MARKET_PRICE_PROVIDERS=waxpeer,steam,sim", ""},
 		{"MARKET_PRICE_PROVIDERS=skinport,marketcsgo MARKET_PRICE_CURRENCY=EUR", ""}, // they quote in it
 		{"MARKET_PRICE_PROVIDERS=waxpeer MARKET_PRICE_CURRENCY=EUR", "no rate of USD, the currency of waxpeer/waxpeer: "},
-		{"MARKET_PRICE_PROVIDERS=sim MARKET_PRICE_CURRENCY=EUR", "no rate of USD, the currency of sim: "},
+		{"MARKET_PRICE_PROVIDERS=sim MARKET_PRICE_CURRENCY=EUR", "no rate of USD, the currency of sim/sim-amber"},
 		{"MARKET_PRICE_PROVIDERS=csfloat,steam,waxpeer MARKET_PRICE_CURRENCY=EUR", "no rate of USD, the currency of csfloat/csfloat, steam/steam, waxpeer/waxpeer: "},
 		{"MARKET_PRICE_PROVIDERS=waxpeer MARKET_PRICE_CURRENCY=EUR", "add ecb, or a fixed rate such as USD="},
 		{"MARKET_PRICE_PROVIDERS=waxpeer MARKET_PRICE_CURRENCY=EUR MARKET_PRICE_RATES=ecb", ""},

@@ -170,36 +170,41 @@ func New(ctx context.Context, o Options) (*Engine, error) {
 		offers[n.Key]++
 		e.shared[n.Key] = offers[n.Key] > 1
 	}
-	if e.cfg.Policy.Level, err = e.levelMarket(o.Config.Level); err != nil {
+	level, err := LevelMarket(o.Config.Level, o.Sources)
+	if err != nil {
 		return nil, err
 	}
+	e.cfg.Policy.Level = e.markets[level] // 0: the consensus
 	return e, nil
 }
 
-// levelMarket returns the market that a level names; 0 for none. An error is a
-// [fault.Invalid].
-func (e *Engine) levelMarket(level string) (int64, error) {
+// LevelMarket returns which market of sources a level names, as key or provider/key; the
+// zero MarketName for "". An error is a [fault.Invalid].
+func LevelMarket(level string, sources []provider.Source) (MarketName, error) {
 	if level == "" {
-		return 0, nil
+		return MarketName{}, nil
 	}
-	var found []int64
-	var names []string
-	for n, id := range e.markets {
-		full := n.Source + "/" + n.Key
-		if level == n.Key || level == full {
-			found = append(found, id)
+	var found []MarketName
+	var all, of []string
+	for _, s := range sources {
+		d := s.Describe()
+		for _, m := range d.Markets {
+			full := d.Name + "/" + m.Key
+			if all = append(all, full); level == m.Key || level == full {
+				found, of = append(found, MarketName{Source: d.Name, Key: m.Key, Title: m.Title}), append(of, full)
+			}
 		}
-		names = append(names, full)
 	}
-	slices.Sort(names)
-	switch len(found) {
-	case 1:
+	slices.Sort(all)
+	switch {
+	case len(found) == 1:
 		return found[0], nil
-	case 0:
-		return 0, fault.New(fault.Invalid, "invalid_configuration", "MARKET_PRICE_LEVEL: no configured provider carries the market %q: use consensus or one of %s", level, strings.Join(names, ", "))
-	default:
-		return 0, fault.New(fault.Invalid, "invalid_configuration", "MARKET_PRICE_LEVEL: several providers carry the market %q: name the provider, as in %s", level, names[slices.IndexFunc(names, func(n string) bool { return strings.HasSuffix(n, "/"+level) })])
+	case len(found) > 1:
+		return MarketName{}, fault.New(fault.Invalid, "invalid_configuration", "MARKET_PRICE_LEVEL: several providers carry the market %q: name the provider, as in %s", level, slices.Min(of))
+	case len(all) == 0:
+		return MarketName{}, fault.New(fault.Invalid, "invalid_configuration", "MARKET_PRICE_LEVEL: no provider is configured to carry the market %q: use consensus, or set MARKET_PRICE_PROVIDERS", level)
 	}
+	return MarketName{}, fault.New(fault.Invalid, "invalid_configuration", "MARKET_PRICE_LEVEL: no configured provider carries the market %q: use consensus or one of %s", level, strings.Join(all, ", "))
 }
 
 // The kinds of work. Fetching has one for each host of a source, FetchKind, or one
