@@ -296,3 +296,50 @@ func TestCase_TwoMarketsThatMovedThemselvesAreFollowedAtOnceUnlessHeld(t *testin
 		}
 	}
 }
+
+// Everything a market alone quotes, or one of its classes, really costs 3 times as much
+// from one day to the next. An operator who accepts the response accepts that move: its
+// prices follow at once, though their items are not priced in the same run.
+func TestCase_AnAcceptedChangeOfAllPricesIsFollowedAtOnce(t *testing.T) {
+	var names []string
+	var before, after []float64
+	for i := range 150 {
+		names = append(names, fmt.Sprintf("★ Knife %d", i))
+		before, after = append(before, 100+float64(i)), append(after, (100+float64(i))*3)
+	}
+	after[7] = before[7] * 30 // a joke among them
+	for _, all := range []bool{true, false} {
+		s := newShop(t, 1, pricing.Policy{}, names...)
+		for range 20 {
+			s.quote(false, before)
+		}
+		if all {
+			for i := range s.filler[0] {
+				s.filler[0][i] = scaled(s.filler[0][i], 3)
+			}
+		}
+		if o := s.quote(false, after); o.Markets[0].Refusal == nil {
+			t.Fatal("a change to 3x is not refused")
+		}
+		s.sim.markets[0].state.AcceptedAt = epoch().Add(time.Duration(s.run) * step)
+		unpriced := s.sim.items[3] // not due in the run that follows
+		for run := range 4 {
+			o := s.quote(run > 0, after)
+			if o.Markets[0].Refusal != nil {
+				t.Fatalf("refused: %s", o.Markets[0].Refusal)
+			}
+			if run == 0 {
+				s.sim.items[3] = unpriced
+			}
+			for i := range names {
+				want := units(after[i])
+				if i == 7 {
+					want = units(before[i])
+				}
+				if it := o.Items[i]; it.Price != want || (run == 0 && it.Status != pricing.Suspect) {
+					t.Fatalf("run %d: %s costs %s (%s), want %s, suspect", run, names[i], it.Price, it.Status, want)
+				}
+			}
+		}
+	}
+}

@@ -267,9 +267,17 @@ func (p *Pricer) decide(now time.Time, class Class, quotes []Quote, votes []vote
 		}
 	}
 	var by Log
-	into.Move, by = worst(into.Estimated, &into.State, refs, &p.set.Moves, class)
+	moves := p.set.Moves
+	move, accepted := p.acceptedMove(now, class, votes, s, into.State.ReleasedAt)
+	if accepted {
+		moves[SinceLast][class], refs = move, References{}
+	}
+	into.Move, by = worst(into.Estimated, &into.State, refs, &moves, class)
 	into.Price = into.State.guard(now, ev, &into.Move, by, p.policy.Guard == Hold)
 	into.State.Price = into.Price
+	if accepted && into.Move.Decision != HeldBack {
+		into.State.ReleasedAt, into.State.SuspectUntil = now, now.Add(suspectFor)
+	}
 	defer into.State.forget(now)
 	into.Status = Thin
 	if into.Near >= 2 && h <= log1_3 {
@@ -282,6 +290,25 @@ func (p *Pricer) decide(now time.Time, class Class, quotes []Quote, votes []vote
 	if !into.Majority {
 		into.Status = Disputed
 	}
+}
+
+// acceptedMove returns how the class moved with responses that an operator accepted, if
+// half of the votes are of such markets and the item was not priced by them since: its
+// prices from before the acceptance do not speak against it.
+func (p *Pricer) acceptedMove(now time.Time, class Class, votes []vote, s *pricerScratch, since time.Time) (least Log, ok bool) {
+	n := 0
+	for _, v := range votes {
+		if s.at[v.at] < 0 {
+			continue
+		}
+		m := &p.set.Markets[s.at[v.at]]
+		if move := m.AcceptedMoves[class]; abs(move) > log2 && since.Before(m.AcceptedAt) && now.Sub(m.AcceptedAt) < oldestReference {
+			if n++; n == 1 || abs(move) < abs(least) {
+				least = move
+			}
+		}
+	}
+	return least, n > 0 && 2*n >= len(votes)
 }
 
 // within reports whether two prices are within a factor of n/d of each other.

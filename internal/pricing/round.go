@@ -293,6 +293,18 @@ func (r *Round) follow(e *entry, s *MarketState) {
 	s.Level += max(-step, min(step, e.level-s.Level))
 }
 
+// noteAcceptance notes the moves that an operator accepted with a response, for as long
+// as prices are compared with those from before it.
+func (e *entry) noteAcceptance(now time.Time, m *SetMarket) {
+	moved := func(l Log) bool { return abs(l) > log2 }
+	switch {
+	case e.vouched && e.hasMoves[SinceLast] && slices.ContainsFunc(e.moves[SinceLast][:], moved):
+		m.AcceptedAt, m.AcceptedMoves = now, e.moves[SinceLast]
+	case now.Sub(m.AcceptedAt) >= oldestReference:
+		m.AcceptedAt, m.AcceptedMoves = time.Time{}, [classes]Log{}
+	}
+}
+
 // describe copies into the set what prices are computed with beside levels.
 // Markets that are not of this round keep their levels.
 func (r *Round) describe(set *Set, outcomes []Outcome) {
@@ -301,13 +313,14 @@ func (r *Round) describe(set *Set, outcomes []Outcome) {
 		m.Late, m.Repeats = false, 0
 		known[m.ID] = m
 	}
-	for _, o := range outcomes {
+	for k, o := range outcomes {
 		m, ok := known[o.ID]
 		if !ok {
 			m = SetMarket{ID: o.ID, Far: -1}
 		}
 		m.Late, m.Repeats = o.Late, o.Repeats
 		m.ChangedAt, m.WideUntil = o.State.ChangedAt, o.State.WideUntil
+		r.markets[k].noteAcceptance(r.now, &m)
 		known[o.ID] = m
 	}
 	set.Markets = set.Markets[:0]

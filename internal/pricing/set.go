@@ -39,6 +39,9 @@ type SetMarket struct {
 	Repeats   int64     // the market that it repeats, 0: none
 	ChangedAt time.Time // when its good response last changed
 	WideUntil time.Time // its items are suspect until then: all its prices moved
+
+	AcceptedAt    time.Time    // when an operator's acceptance of a response took effect; zero: never, or its classes moved by less than 2x
+	AcceptedMoves [classes]Log // how each class moved with it
 }
 
 // Set is everything that the prices of one game are computed with beside their
@@ -126,7 +129,8 @@ func (m *SetMarket) level(low int, part int64) Log {
 var errSet = errors.New("stored level set is damaged")
 
 // AppendBinary appends the encoding of the set, format 1: a version byte, and
-// numbers of variable length. A market takes 30 to 60 bytes.
+// numbers of variable length. A market takes 30 to 60 bytes, and 15 more for a week
+// after an acceptance.
 func (s *Set) AppendBinary(b []byte) ([]byte, error) {
 	b = append(b, setVersion)
 	b = binary.AppendVarint(b, int64(s.Unit))
@@ -155,6 +159,9 @@ func (m *SetMarket) append(b []byte) []byte {
 	if m.Late {
 		flags |= 2
 	}
+	if !m.AcceptedAt.IsZero() {
+		flags |= 4
+	}
 	b = append(b, flags)
 	b = binary.AppendVarint(b, int64(m.Level))
 	for _, l := range m.Bands {
@@ -164,7 +171,15 @@ func (m *SetMarket) append(b []byte) []byte {
 	b = binary.AppendVarint(b, int64(m.Far))
 	b = binary.AppendVarint(b, m.Repeats)
 	b = binary.AppendVarint(b, micros(m.ChangedAt))
-	return binary.AppendVarint(b, micros(m.WideUntil))
+	b = binary.AppendVarint(b, micros(m.WideUntil))
+	if m.AcceptedAt.IsZero() {
+		return b
+	}
+	b = binary.AppendVarint(b, micros(m.AcceptedAt))
+	for _, l := range m.AcceptedMoves {
+		b = binary.AppendVarint(b, int64(l))
+	}
+	return b
 }
 
 // MarshalBinary implements encoding.BinaryMarshaler.
@@ -210,6 +225,12 @@ func (d *decoder) market() SetMarket {
 	m.Noise, m.Far = d.log(), money.Micro(d.int(money.Scale))
 	m.Repeats = d.int(1<<63 - 1)
 	m.ChangedAt, m.WideUntil = d.time(), d.time()
+	if flags&4 != 0 {
+		m.AcceptedAt = d.time()
+		for c := range m.AcceptedMoves {
+			m.AcceptedMoves[c] = d.log()
+		}
+	}
 	return m
 }
 

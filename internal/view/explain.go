@@ -357,7 +357,7 @@ func (e *explainer) sayStatus(x *Explanation, say sayer) {
 		for k := range e.snaps {
 			v := &e.snaps[k]
 			if until := e.set.Market(v.MarketID).WideUntil; v.Reason == pricing.Used && i.EstimatedAt.Before(until) {
-				say("All items of %s are suspect until %s: its median price moved by more than 1.35x.", v.Title, minute(until))
+				say("All items of %s are suspect until %s: its prices moved by more than 1.35x at the median, or half of the markets contradict the others.", v.Title, minute(until))
 			}
 		}
 	}
@@ -390,10 +390,24 @@ func (e *explainer) sayGuard(say sayer) {
 		say("%s. You can also accept it.", text)
 	}
 	if until := s.SuspectUntil; e.now.Before(until) && s.Held.Candidate == 0 {
+		if m.Reference == 0 {
+			e.sayAccepted(say)
+		}
 		say("It stays suspect until %s because of this move.", minute(until))
 	}
 	if until := s.LoneUntil; e.now.Before(until) {
 		say("While fewer than two quotes support it, it stays suspect until %s: it rose by 5x or more on one market.", minute(until))
+	}
+}
+
+// sayAccepted says what an operator's acceptance of a response excused.
+func (e *explainer) sayAccepted(say sayer) {
+	class := pricing.ClassOf(e.item.Key.Name)
+	for k := range e.snaps {
+		m := e.set.Market(e.snaps[k].MarketID)
+		if move := m.AcceptedMoves[class]; move != 0 && e.snaps[k].Reason == pricing.Used && !e.state.ReleasedAt.Before(m.AcceptedAt) {
+			say("An operator accepted the response of %s, in which this class moved to %s times its prices, and the price followed at once.", e.snaps[k].Title, pricing.Exp(move))
+		}
 	}
 }
 
