@@ -36,7 +36,7 @@ type grammar struct {
 	Status      statusCmd      `cmd:"" group:"work" help:"Show what runs and how fresh the prices are."`
 	Runs        runsCmd        `cmd:"" group:"work" help:"List the last runs, or show one and its items."`
 	Cancel      cancelCmd      `cmd:"" group:"work" help:"Cancel a run."`
-	RetryFailed retryFailedCmd `cmd:"" group:"work" help:"Start a run of the items that failed in another."`
+	RetryFailed retryFailedCmd `cmd:"" group:"work" help:"Start a run of the items that failed in another, or were skipped for their providers."`
 	Prices      pricesCmd      `cmd:"" group:"work" help:"Show an item's price and every market's quote, or search items."`
 	Inventory   inventoryCmd   `cmd:"" group:"work" help:"Push or show a user's inventory."`
 	Provider    providerCmd    `cmd:"" group:"work" help:"List, test, pause and resume price providers."`

@@ -150,13 +150,13 @@ func (c *cancelCmd) Run(ctx context.Context, s *session) error {
 
 // retryFailedCmd runs the failed items of a run again.
 type retryFailedCmd struct {
-	ID   string `arg:"" complete:"run" help:"Number of the run whose failed items to retry."`
+	ID   string `arg:"" complete:"run" help:"Number of the run whose items to retry: those that failed, or were skipped for a budget, a pause or a backoff."`
 	Wait bool   `help:"Wait for the end of the new run and show its progress."`
 }
 
 func (*retryFailedCmd) examples() []example {
 	return []example{
-		{"retry-failed 17", "start a new run of the items that failed in run 17"},
+		{"retry-failed 17", "start a new run of the items of which run 17 learned nothing"},
 		{"retry-failed 17 --wait --json", "wait for its end and print it as JSON"},
 	}
 }

@@ -224,8 +224,7 @@ func TestRetryFailed_TriesTheFailedItemsAgainWhateverTheirTTL(t *testing.T) {
 	w.checkIdle()
 }
 
-// Skipped items need no retry of their own: they are still due.
-func TestRetryFailed_LeavesSkippedItemsToTheNextRefresh(t *testing.T) {
+func TestRetryFailed_TriesItemsThatWereSkippedForTheirProvidersToo(t *testing.T) {
 	list := names("Item", 20)
 	s := bulk("alpha", list, "a1")
 	w := newWorld(t, s)
@@ -235,11 +234,16 @@ func TestRetryFailed_LeavesSkippedItemsToTheNextRefresh(t *testing.T) {
 	must(t, w.engine.PauseSource(t.Context(), "alpha"))
 	j := w.run(false)
 	equal(t, "skipped", j.Counts.SkippedPaused, 20)
-	if _, err := w.engine.RetryFailed(t.Context(), j.ID, "test"); code(err) != "nothing_failed" || !strings.Contains(err.Error(), "start a refresh") {
-		t.Errorf("retry of skipped items: %v", err)
-	}
 	must(t, w.engine.ResumeSource(t.Context(), "alpha"))
-	equal(t, "updated by the next refresh", w.run(false).Counts.Updated, 20)
+	started, err := w.engine.RetryFailed(t.Context(), j.ID, "test")
+	must(t, err)
+	w.drain()
+	equal(t, "updated by the retry", w.job(started.JobID).Counts.Updated, 20)
+	j = w.run(false)
+	equal(t, "skipped for their age", j.Counts.SkippedTTL, 20)
+	if _, err := w.engine.RetryFailed(t.Context(), j.ID, "test"); code(err) != "nothing_failed" {
+		t.Errorf("retry of items that were skipped for their age: %v", err)
+	}
 }
 
 func TestCancel_AtEachStageKeepsWhatIsSettled(t *testing.T) {

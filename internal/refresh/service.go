@@ -19,9 +19,9 @@ func (e *Engine) Start(ctx context.Context, forced bool, by string) (Started, er
 	return e.start(ctx, Job{Kind: Bulk, Forced: forced, RequestedBy: by})
 }
 
-// RetryFailed starts a bulk job for the items of an ended job that failed, whatever
-// their TTL. Items that it skipped for a budget, a pause or a backoff are still due, so
-// any refresh takes them once that has passed.
+// RetryFailed starts a bulk job for the items of an ended job of which nothing was
+// learned, whatever their TTL: those that failed, and those that were skipped for a
+// budget, a pause or a backoff.
 func (e *Engine) RetryFailed(ctx context.Context, id int64, by string) (Started, error) {
 	old, err := e.store.Job(ctx, id)
 	if err != nil {
@@ -30,8 +30,8 @@ func (e *Engine) RetryFailed(ctx context.Context, id int64, by string) (Started,
 	if old.State.Live() {
 		return Started{}, fault.New(fault.Conflict, "job_running", "job %d has not ended: wait for it, or cancel it", id)
 	}
-	if old.Counts.Failed == 0 {
-		return Started{}, fault.New(fault.Conflict, "nothing_failed", "no item of job %d failed; skipped items are still due: start a refresh", id)
+	if c := &old.Counts; c.Failed+c.SkippedBudget+c.SkippedPaused+c.SkippedBackoff == 0 {
+		return Started{}, fault.New(fault.Conflict, "nothing_failed", "no item of job %d failed, or was skipped for a budget, a pause or a backoff: start a refresh", id)
 	}
 	return e.start(ctx, Job{Kind: Bulk, RequestedBy: by, RetryOf: id})
 }

@@ -29,7 +29,7 @@ WHERE $5 OR EXISTS (SELECT 1 FROM inventory v WHERE v.item_id = i.id)
 	OR EXISTS (SELECT 1 FROM listing l WHERE l.item_id = i.id AND l.state = 'active')`
 	planRetry = `
 FROM item i JOIN refresh_item f ON f.item_id = i.id
-WHERE f.job_id = $5 AND f.state = 'failed'`
+WHERE f.job_id = $5 AND (f.state = 'failed' OR f.state = 'skipped' AND f.reason IN ('budget', 'paused', 'backoff'))`
 	planMissing = `
 FROM item i JOIN (
 	SELECT item_id FROM missing_price

@@ -146,9 +146,13 @@ func (p livePanel) missing() bool { return p.Run.Kind == "missing" }
 // CanCancel reports whether there is a live run to end.
 func (p livePanel) CanCancel() bool { return p.User.Admin && p.Run != nil && p.Run.Live }
 
-// CanRetry reports whether the run left failed items behind.
+// CanRetry reports whether the run learned nothing of some items.
 func (p livePanel) CanRetry() bool {
-	return p.User.Admin && p.Run != nil && !p.Run.Live && p.Run.FailedItems > 0
+	if !p.User.Admin || p.Run == nil || p.Run.Live {
+		return false
+	}
+	skipped := p.Run.SkippedItems
+	return p.Run.FailedItems+skipped.Budget+skipped.Paused+skipped.Backoff > 0
 }
 
 // jobID reads the id of a job as it stands in addresses.
