@@ -73,7 +73,7 @@ const (
 func loadWork(ctx context.Context, db *sql.DB) (*refreshWork, error) {
 	var w refreshWork
 	var err error
-	w.snapshots, err = load(ctx, db, `SELECT `+snapshotColumns+` FROM snapshot ORDER BY item_id, market_id`)
+	w.snapshots, err = load(ctx, db, `SELECT `+snapshotColumns+` FROM market_snapshot ORDER BY item_id, market_id`)
 	if err != nil {
 		return nil, err
 	}
@@ -133,7 +133,7 @@ type contents []uint64
 // What the refresh must not touch when nothing changed, row by row: times at which
 // things were confirmed, and the count of estimates, aside.
 const (
-	snapshotContents = `SELECT ` + snapshotColumns + ` FROM snapshot ORDER BY item_id, market_id`
+	snapshotContents = `SELECT ` + snapshotColumns + ` FROM market_snapshot ORDER BY item_id, market_id`
 	itemContents     = `SELECT id, app_id, name, phase, price, status, method, method_version, average, median, consensus, low, high,
 		interval_low, interval_high, markets, used_markets, candidate, candidate_at, range_low, range_high, rate_set, level_set,
 		price_updated_at, no_sales_since, failures FROM item ORDER BY id`

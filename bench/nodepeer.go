@@ -133,7 +133,7 @@ const fillPeer = `
 	SELECT id, name, price, average, markets, price_checked_at FROM public.item WHERE phase = '' ORDER BY id;
 	INSERT INTO peer.snapshot (item_id, market, ask, bid, sale, listings, sales, fetched_at)
 	SELECT item_id, m.key, ask, bid, sale, listings, sales, fetched_at
-	FROM public.snapshot AS s JOIN public.market AS m ON m.id = s.market_id ORDER BY item_id, market_id;
+	FROM public.market_snapshot AS s JOIN public.market AS m ON m.id = s.market_id ORDER BY item_id, market_id;
 	INSERT INTO peer.inventory (id, user_key, app_id, context_id, asset_id, item_id, class_id, instance_id, amount, value)
 	SELECT id, user_key, app_id, context_id, asset_id, item_id, class_id, instance_id, amount, value
 	FROM public.inventory ORDER BY id`

@@ -265,7 +265,7 @@ func settling(db *sql.DB) bool {
 	found, err := tryRows(db, `SELECT a.pid FROM pg_stat_activity a
 		WHERE a.datname = current_database() AND a.state = 'idle in transaction' AND 2 = (
 			SELECT count(*) FROM pg_locks l WHERE l.pid = a.pid AND l.mode = 'RowExclusiveLock'
-				AND l.relation IN (CAST('snapshot' AS regclass), CAST('refresh_batch' AS regclass)))`)
+				AND l.relation IN (CAST('item_quotes' AS regclass), CAST('refresh_batch' AS regclass)))`)
 	return err == nil && len(found) > 0
 }
 

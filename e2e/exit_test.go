@@ -175,7 +175,7 @@ func (e *exits) result(s *server) map[string][]string {
 		"items":     `SELECT name || phase, price, method, average, median, consensus, low, high, markets, used_markets, failures, ` + figures + ` FROM item ORDER BY 1`,
 		"rows":      `SELECT v.asset_id, v.value, i.name FROM inventory v JOIN item i ON i.id = v.item_id ORDER BY 1`,
 		"history":   `SELECT ` + distinct + ` i.name || i.phase, p.price FROM price_point p JOIN item i ON i.id = p.item_id ORDER BY 1, 2`,
-		"snapshots": `SELECT i.name || i.phase, s.market_id, s.ask, s.bid, s.sale, s.listings, s.sales, s.reason FROM snapshot s JOIN item i ON i.id = s.item_id ORDER BY 1, 2`,
+		"snapshots": `SELECT i.name || i.phase, s.market_id, s.ask, s.bid, s.sale, s.listings, s.sales, s.reason FROM market_snapshot s JOIN item i ON i.id = s.item_id ORDER BY 1, 2`,
 		"queue":     `SELECT item_id FROM missing_price`,
 		"live jobs": `SELECT id FROM refresh_job WHERE state NOT IN ('finished')`,
 	} {

@@ -131,7 +131,7 @@ func testRubbish(t *testing.T, on engine) {
 	s.refresh()
 	s.awaitEnd()
 	db := s.open()
-	const quotes = `SELECT item_id, market_id, currency, ask, bid, sale FROM snapshot ORDER BY 1, 2`
+	const quotes = `SELECT item_id, market_id, currency, ask, bid, sale FROM market_snapshot ORDER BY 1, 2`
 	before := rows(t, db, quotes)
 	noise := make([]byte, 100_000)
 	r := randtest.New(t)

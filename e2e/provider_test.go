@@ -146,7 +146,7 @@ func (p *pair) end(l *local) {
 func (p *pair) quotes(db *sql.DB, source string) []string {
 	p.t.Helper()
 	return rows(p.t, db, `
-		SELECT m.key, i.name, i.phase, s.currency, s.ask, s.bid, s.sale FROM snapshot s
+		SELECT m.key, i.name, i.phase, s.currency, s.ask, s.bid, s.sale FROM market_snapshot s
 		JOIN market m ON m.id = s.market_id JOIN item i ON i.id = s.item_id WHERE m.source = '`+source+`' ORDER BY 1, 2, 3`)
 }
 
@@ -154,8 +154,8 @@ func (p *pair) quotes(db *sql.DB, source string) []string {
 const outside = `
 	SELECT i.name, i.price FROM item i WHERE i.price <= 0 AND EXISTS (SELECT 1 FROM price_point p WHERE p.item_id = i.id)
 	OR i.price > 0 AND i.price NOT BETWEEN
-		(SELECT min(CASE WHEN s.ask > 0 THEN s.ask ELSE s.sale END) FROM snapshot s WHERE s.item_id = i.id AND (s.ask > 0 OR s.sale > 0)) AND
-		(SELECT max(CASE WHEN s.ask > 0 THEN s.ask ELSE s.sale END) FROM snapshot s WHERE s.item_id = i.id)`
+		(SELECT min(CASE WHEN s.ask > 0 THEN s.ask ELSE s.sale END) FROM market_snapshot s WHERE s.item_id = i.id AND (s.ask > 0 OR s.sale > 0)) AND
+		(SELECT max(CASE WHEN s.ask > 0 THEN s.ask ELSE s.sale END) FROM market_snapshot s WHERE s.item_id = i.id)`
 
 // fails runs a refresh while every request of the faulty source meets a fault.
 // The error of the run and of the source must be of one of the kinds.

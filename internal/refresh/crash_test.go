@@ -114,7 +114,7 @@ func (d drama) dump(w *world) string {
 			candidate_at, guard, range_low, range_high, price_updated_at, price_checked_at, estimated_at, quotes_at, no_sales_since, retry_at, failures, rev,
 			` + setOf("item.level_set") + ` FROM item ORDER BY name`,
 		`SELECT i.name, s.market_id, s.currency, s.ask, s.bid, s.sale, s.listings, s.sales, s.fetched_at, s.reason
-			FROM snapshot s JOIN item i ON i.id = s.item_id ORDER BY i.name, s.market_id`,
+			FROM market_snapshot s JOIN item i ON i.id = s.item_id ORDER BY i.name, s.market_id`,
 		`SELECT i.name, p.at, p.price, p.status, p.interval_low, p.interval_high, p.used, ` + setOf("p.level_set") + `
 			FROM price_point p JOIN item i ON i.id = p.item_id ORDER BY i.name, p.at`,
 		`SELECT j.kind, r.app_id, ` + setOf("r.level_set") + ` FROM refresh_level r JOIN refresh_job j ON j.id = r.job_id ORDER BY j.id, r.app_id`,

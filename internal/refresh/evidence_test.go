@@ -245,7 +245,7 @@ func TestRule5_ARejectedRowIsNoEvidence(t *testing.T) {
 				t.Errorf("an item whose row was rejected went from %+v to %+v", before, now)
 			}
 			for _, name := range []string{list[0], list[2], list[3]} {
-				equal(t, "quotes of "+name+" said to be gone", w.count(`SELECT count(*) FROM snapshot s JOIN item i ON i.id = s.item_id
+				equal(t, "quotes of "+name+" said to be gone", w.count(`SELECT count(*) FROM market_snapshot s JOIN item i ON i.id = s.item_id
 					WHERE i.name = $1 AND s.reason = $2`, name, pricing.NotOffered), 0)
 			}
 			items, err := w.store.JobItems(t.Context(), j.ID, refresh.ItemFailed, -1, 0, 1)

@@ -108,11 +108,10 @@ func (e *Engine) keepLate(tx Tx, unit *Unit, a *answer, late Late) error {
 	if err != nil {
 		return err
 	}
-	snaps, err := e.snapshotsOf(unit, a, items, tx.Now())
-	if err != nil {
+	if err := e.takeNamed(unit, a, items, tx.Now()); err != nil {
 		return err
 	}
-	return tx.KeepSnapshots(items, snaps)
+	return tx.KeepQuotes(items)
 }
 
 // noteAsked notes which names a source with a budget was asked for, whatever came

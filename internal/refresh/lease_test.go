@@ -332,7 +332,7 @@ func TestLease_ARollingChangeForgoesNothingThatSomebodyHas(t *testing.T) {
 		w.join("new", bulk("alpha", list, "a1"))
 		equal(t, "units that failed", w.count(`SELECT count(*) FROM fetch_unit WHERE state = 'failed'`), 0)
 		w.drainBy(old)
-		equal(t, "snapshots", w.count(`SELECT count(*) FROM snapshot`), 20)
+		equal(t, "snapshots", w.count(`SELECT count(*) FROM market_snapshot`), 20)
 	})
 }
 

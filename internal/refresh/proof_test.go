@@ -14,7 +14,7 @@ func TestTrickle_AnAnswerThatProvesNothingOverwritesNothing(t *testing.T) {
 	steam := slow("steam", list, "s1", "s2")
 	w := priced(t, list, steam)
 	w.run(false)
-	const quoted = `SELECT count(*) FROM snapshot s JOIN market m ON m.id = s.market_id WHERE m.source = 'steam' AND s.ask > 0`
+	const quoted = `SELECT count(*) FROM market_snapshot s JOIN market m ON m.id = s.market_id WHERE m.source = 'steam' AND s.ask > 0`
 	equal(t, "snapshots", w.count(quoted), 8)
 
 	for _, c := range []struct {

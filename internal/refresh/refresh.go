@@ -277,7 +277,7 @@ type NamedItem struct {
 	ID     int64
 	Name   string
 	Phase  string
-	Stored []int64 // markets of which it has a snapshot
+	Quotes []Snapshot // by market
 }
 
 // Blob is a packed part of an answer.
@@ -343,11 +343,11 @@ type Item struct {
 	NoSalesSince time.Time
 	Failures     int64
 	Rev          int64
+	Quotes       []Snapshot // by market
 }
 
 // Snapshot is one market's last quote of an item.
 type Snapshot struct {
-	ItemID      int64
 	MarketID    int64
 	Currency    money.Currency
 	Ask         money.Micro
@@ -363,10 +363,8 @@ type Snapshot struct {
 
 // Settlement is everything that settling a batch writes.
 type Settlement struct {
-	Items     []SettledItem
-	Snapshots []Snapshot // those that are new
-	Changed   []Snapshot // those that differ from what is stored
-	Counts    Counts
+	Items  []SettledItem
+	Counts Counts
 	// MissingRetry is the first pause before a missing price is tried again.
 	MissingRetry time.Duration
 	RateSet      int64  // the rates that the estimates were made with
@@ -388,6 +386,7 @@ type SettledItem struct {
 	QuotedAt   time.Time      // as of when the newest of these quotes is; zero: none is usable
 	QuietSince time.Time      // since when no market saw a sale; zero: one did, or none can tell
 	RetryAt    time.Time      // end of the no-sales pause; zero: none
+	NewQuotes  []Snapshot     // all quotes from now on, by market; nil: as they were
 }
 
 // Changed reports whether the item has a new price.

@@ -546,7 +546,7 @@ func TestRule7_NamesGivenWithDifferentPricesAreRejected(t *testing.T) {
 			j := w.run(false)
 			equal(t, "updated", j.Counts.Updated, 5)
 			for name, markets := range map[string]int64{list[0]: 1, list[1]: 2, list[2]: 2} {
-				equal(t, "snapshots of "+name, w.count(`SELECT count(*) FROM snapshot s JOIN item i ON i.id = s.item_id WHERE i.name = $1`, name), markets)
+				equal(t, "snapshots of "+name, w.count(`SELECT count(*) FROM market_snapshot s JOIN item i ON i.id = s.item_id WHERE i.name = $1`, name), markets)
 				equal(t, "price of "+name, w.named(name).Price, units(10))
 			}
 			fetched := `SELECT f.%s FROM market_fetch f JOIN market m ON m.id = f.market_id WHERE m.key = 'a1'`

@@ -45,7 +45,7 @@ func TestRule1_EveryMarketOfEverySourceIsAskedOncePerName(t *testing.T) {
 			t.Fatalf("%q was asked for %d times by two sources", n, times)
 		}
 	}
-	equal(t, "snapshots", w.count(`SELECT count(*) FROM snapshot`), 700*6)
+	equal(t, "snapshots", w.count(`SELECT count(*) FROM market_snapshot`), 700*6)
 	equal(t, "average", w.named(list[0]).Average, units(10))
 	w.checkIdle()
 }

@@ -111,7 +111,6 @@ type settler struct {
 	estimators map[int32]*estimator // by game, of the job
 	rates      int64
 	items      []Item
-	snaps      [][]Snapshot         // by item
 	fresh      [][]fetched          // quotes of this job, by item
 	asked      []asked              // by item
 	files      map[gameMarket]reply // of markets that are in files
@@ -121,6 +120,7 @@ type settler struct {
 
 	quotes    []pricing.Quote
 	rows      []Snapshot
+	kept      []Snapshot
 	estimated pricing.Priced
 	moved     []int64 // items whose price moved so far that its past matters
 	past      map[int64]PastPrices
@@ -175,10 +175,6 @@ func (s *settler) load(ctx context.Context, b Batch) error {
 	if err != nil {
 		return err
 	}
-	snaps, err := st.BatchSnapshots(ctx, b)
-	if err != nil {
-		return err
-	}
 	units, err := st.BatchUnits(ctx, b)
 	if err != nil {
 		return err
@@ -187,16 +183,15 @@ func (s *settler) load(ctx context.Context, b Batch) error {
 	if err != nil {
 		return err
 	}
-	s.reset(items, snaps)
+	s.reset(items)
 	s.noteUnits(units, outcomes)
 	return s.readAnswers(ctx, units, outcomes)
 }
 
-// reset begins a batch. Items and snapshots are both ordered by item.
-func (s *settler) reset(items []Item, snaps []Snapshot) {
+// reset begins a batch.
+func (s *settler) reset(items []Item) {
 	n := len(items)
 	s.items = items
-	s.snaps = slices.Grow(s.snaps[:0], n)[:n]
 	s.asked = slices.Grow(s.asked[:0], n)[:n]
 	s.next = slices.Grow(s.next[:0], n)[:n]
 	for len(s.fresh) < n {
@@ -208,11 +203,6 @@ func (s *settler) reset(items []Item, snaps []Snapshot) {
 	clear(s.first)
 	clear(s.found)
 	for i := range items {
-		end := 0
-		for end < len(snaps) && snaps[end].ItemID == items[i].ID {
-			end++
-		}
-		s.snaps[i], snaps = snaps[:end], snaps[end:]
 		s.fresh[i] = s.fresh[i][:0]
 		s.asked[i] = asked{}
 		s.next[i] = -1
@@ -297,7 +287,7 @@ func (s *settler) noteLeft(u *Unit) {
 		if s.items[i].Key.AppID != u.AppID || a.by(u.Source) != nil {
 			continue
 		}
-		if slices.ContainsFunc(s.snaps[i], func(v Snapshot) bool {
+		if slices.ContainsFunc(s.items[i].Quotes, func(v Snapshot) bool {
 			return s.engine.known[v.MarketID].source == u.Source && (awaits(&v) || !quoted(&v) && now.Sub(v.FetchedAt) < emptyFor)
 		}) {
 			a.answered = true
@@ -442,7 +432,6 @@ func (e *Engine) adopt(ctx context.Context, found map[catalog.Key]struct{}) erro
 // where its answer is older than this job.
 func (s *settler) take(i int, q *packed, u *Unit) {
 	f := fetched{at: u.FetchedAt, reused: u.BlobUnit != u.ID, byName: u.File == "", Snapshot: q.snapshot()}
-	f.ItemID = s.items[i].ID
 	if f.MarketTime.IsZero() && !u.StatedAt.IsZero() {
 		f.MarketTime = u.StatedAt.UTC().Truncate(time.Hour)
 	}
@@ -467,7 +456,7 @@ func (s *settler) take(i int, q *packed, u *Unit) {
 // needed.
 func (s *settler) estimate(ctx context.Context, now time.Time) error {
 	r := &s.result
-	r.Items, r.Snapshots, r.Changed = r.Items[:0], r.Snapshots[:0], r.Changed[:0]
+	r.Items = r.Items[:0]
 	r.Counts = Counts{}
 	r.MissingRetry, r.RateSet, r.Method = s.engine.cfg.MissingRetry, s.rates, s.engine.cfg.Policy.Label()
 	s.moved, s.past = s.moved[:0], nil
@@ -524,7 +513,7 @@ func (s *settler) settleItem(i int, now time.Time) SettledItem {
 		s.moved = append(s.moved, item.ID)
 		return out
 	}
-	s.keepChanged(i)
+	out.NewQuotes = s.newQuotes(i)
 	out.Answered = true
 	if out.Estimate = s.estimated; out.Noted() {
 		out.Used = s.usedMarkets()
@@ -612,8 +601,8 @@ func (s *settler) evidence(i int) (at time.Time, ok bool) {
 	for k := range s.fresh[i] {
 		note(s.fresh[i][k].at, !s.fresh[i][k].reused)
 	}
-	for k := range s.snaps[i] {
-		old := &s.snaps[i][k]
+	for k := range s.items[i].Quotes {
+		old := &s.items[i].Quotes[k]
 		if _, configured := s.engine.known[old.MarketID]; !configured || !quoted(old) {
 			continue
 		}
@@ -650,8 +639,8 @@ func (s *settler) answered(i int, market int64) (at time.Time, ok bool) {
 func (s *settler) without(i int) (state, reason, why string) {
 	a := &s.asked[i]
 	errs := a.errs
-	for k := range s.snaps[i] { // a market that quoted it, and that a response should have held
-		old := &s.snaps[i][k]
+	for k := range s.items[i].Quotes { // a market that quoted it, and that a response should have held
+		old := &s.items[i].Quotes[k]
 		if !quoted(old) {
 			continue
 		}
@@ -715,18 +704,14 @@ func (s *settler) gather(i int) {
 		}
 		s.rows, s.quotes = append(s.rows, f.Snapshot), append(s.quotes, q)
 	}
-	for _, old := range s.snaps[i] {
+	for _, old := range s.items[i].Quotes {
 		if slices.ContainsFunc(s.fresh[i], func(f fetched) bool { return f.MarketID == old.MarketID }) {
 			continue
 		}
-		was := old
 		if old.FetchedAt.IsZero() {
 			old.FetchedAt = s.items[i].QuotesAt
 		}
 		if _, configured := s.engine.known[old.MarketID]; !configured {
-			if old.Reason = pricing.NotConfigured; old != was {
-				s.result.Changed = append(s.result.Changed, old)
-			}
 			continue
 		}
 		q := s.quote(old)
@@ -748,21 +733,23 @@ func (s *settler) gather(i int) {
 // a price that is held.
 func unchanged() time.Time { return time.Unix(0, 0).UTC() }
 
-// stored returns what is stored of an item's quote on a market, or nil.
-func (s *settler) stored(i int, market int64) *Snapshot {
-	at, found := slices.BinarySearchFunc(s.snaps[i], market, func(old Snapshot, id int64) int {
-		return cmp.Compare(old.MarketID, id)
-	})
-	if !found {
-		return nil
+// findQuote returns the place of a market's quote in an item's quotes.
+func findQuote(quotes []Snapshot, market int64) (at int, found bool) {
+	return slices.BinarySearchFunc(quotes, market, func(q Snapshot, id int64) int { return cmp.Compare(q.MarketID, id) })
+}
+
+// quoteOf returns a market's quote of an item's quotes, or nil.
+func quoteOf(quotes []Snapshot, market int64) *Snapshot {
+	if at, found := findQuote(quotes, market); found {
+		return &quotes[at]
 	}
-	return &s.snaps[i][at]
+	return nil
 }
 
 // sinceLast compares a quote that was requested by name with the one before: when
 // its amounts changed, and by how much its price moved.
 func (s *settler) sinceLast(i int, f *fetched) (changedAt time.Time, moved pricing.Log) {
-	old := s.stored(i, f.MarketID)
+	old := quoteOf(s.items[i].Quotes, f.MarketID)
 	switch {
 	case old == nil || old.Currency != f.Currency || !quoted(old):
 		return f.at, 0
@@ -798,22 +785,38 @@ func (s *settler) quote(r Snapshot) pricing.Quote {
 	return q
 }
 
-// keepChanged adds the snapshots of an item that are not stored so.
-func (s *settler) keepChanged(i int) {
+// newQuotes returns all quotes of an item from now on, or nil if none changed.
+func (s *settler) newQuotes(i int) []Snapshot {
+	stored := s.items[i].Quotes
+	all, changed := append(s.kept[:0], stored...), false
+	for k := range all {
+		if _, configured := s.engine.known[all[k].MarketID]; !configured && all[k].Reason != pricing.NotConfigured {
+			all[k].Reason, changed = pricing.NotConfigured, true
+			if all[k].FetchedAt.IsZero() {
+				all[k].FetchedAt = s.items[i].QuotesAt
+			}
+		}
+	}
 	for k := range s.rows {
 		r := s.rows[k]
 		r.Reason = s.estimated.Quotes[k].Reason
-		old := s.stored(i, r.MarketID)
-		if old != nil {
-			r.MarketTime = settledTime(old.MarketTime, r.MarketTime)
+		at, found := findQuote(all[:len(stored)], r.MarketID)
+		if !found {
+			all, changed = append(all, r), true
+			continue
 		}
-		switch {
-		case old == nil:
-			s.result.Snapshots = append(s.result.Snapshots, r)
-		case *old != r:
-			s.result.Changed = append(s.result.Changed, r)
+		r.MarketTime = settledTime(all[at].MarketTime, r.MarketTime)
+		if all[at] != r {
+			all[at], changed = r, true
 		}
 	}
+	s.kept = all
+	if !changed {
+		return nil
+	}
+	all = slices.Clone(all)
+	slices.SortFunc(all, func(a, b Snapshot) int { return cmp.Compare(a.MarketID, b.MarketID) })
+	return all
 }
 
 // settledTime keeps a market's stored time while the stated one moves on by

@@ -78,7 +78,7 @@ func TestWait_ARunGoesOnWithoutAProviderThatRefuses(t *testing.T) {
 	down.fail = nil
 	w.clock.Add(time.Minute)
 	w.drain()
-	equal(t, "quotes that await an estimate", w.count(`SELECT count(*) FROM snapshot WHERE reason IN ($1, $2)`, string(pricing.Awaiting), string(pricing.Confirmed)), 280)
+	equal(t, "quotes that await an estimate", w.count(`SELECT count(*) FROM market_snapshot WHERE reason IN ($1, $2)`, string(pricing.Awaiting), string(pricing.Confirmed)), 280)
 	came := w.clock.Now()
 	w.clock.Add(time.Minute)
 	down.fail = func(int, provider.Call) error { return down.broken(provider.KindConnect) }

@@ -6,7 +6,6 @@ import (
 
 	"assay/internal/catalog"
 	"assay/internal/event"
-	"assay/internal/money"
 	"assay/internal/pricing"
 	"assay/internal/provider"
 )
@@ -50,8 +49,6 @@ type Store interface {
 	HasDueMissing(ctx context.Context, r Rules) (bool, error)
 
 	BatchItems(ctx context.Context, b Batch) ([]Item, error)
-	// BatchSnapshots returns the snapshots of the batch's items, by item and market.
-	BatchSnapshots(ctx context.Context, b Batch) ([]Snapshot, error)
 	// JobUnits returns the job's units, without names.
 	JobUnits(ctx context.Context, jobID int64) ([]Unit, error)
 	// BatchUnits returns the units that a batch waited for, with names.
@@ -82,9 +79,9 @@ type Store interface {
 	SameResponse(ctx context.Context, a, b int64) (bool, error)
 	// LevelSet returns the newest level set of a game, or nil.
 	LevelSet(ctx context.Context, app int32) (*pricing.Set, error)
-	// StoredQuotes calls fn for the stored quotes of some markets in a game. fn must
-	// not keep what it gets.
-	StoredQuotes(ctx context.Context, app int32, markets []int64, fn func(*StoredQuote)) error
+	// StoredQuotes calls fn for the stored quotes of a game. fn must not keep what it
+	// gets.
+	StoredQuotes(ctx context.Context, app int32, fn func(*StoredQuote)) error
 	// MarketMemories returns what validation remembers of a game's markets.
 	MarketMemories(ctx context.Context, app int32) (map[int64]MarketMemory, error)
 	// Rates returns a set of exchange rates by its id, none for 0.
@@ -203,11 +200,11 @@ type Tx interface {
 	// returns false, and writes nothing, where the claim is no longer valid.
 	EndSlow(n SlowName, markets []MarketFetch) (bool, error)
 	// HoldNamed keeps others from settling the items of names, and makes those who
-	// have read their snapshots already read them again.
+	// have read their quotes already read them again.
 	HoldNamed(app int32, names []string) ([]NamedItem, error)
-	// KeepSnapshots writes snapshots of items that are held; missing prices among
-	// them are due soon.
-	KeepSnapshots(items []NamedItem, snaps []Snapshot) error
+	// KeepQuotes writes the quotes of items that are held; missing prices among them
+	// are due soon.
+	KeepQuotes(items []NamedItem) error
 
 	// AddItems makes items of a game of those keys that are none yet.
 	AddItems(app int32, keys []catalog.Key) error
@@ -288,11 +285,8 @@ type Judgement struct {
 
 // StoredQuote is a market's last quote of an item.
 type StoredQuote struct {
-	MarketID    int64
+	Snapshot
 	Name, Phase string
-	Currency    money.Currency
-	Ask, Sale   money.Micro
-	FetchedAt   time.Time
 }
 
 // Learned is what the validation of a job learned of one game.

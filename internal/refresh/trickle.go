@@ -222,11 +222,10 @@ func (e *Engine) endSlow(tx Tx, n *SlowName, a *answer, failure error) error {
 	if err != nil {
 		return err
 	}
-	snaps, err := e.snapshotsOf(&Unit{Source: n.Source, AppID: n.AppID, Names: []string{n.Name}}, a, items, tx.Now())
-	if err != nil {
+	if err := e.takeNamed(&Unit{Source: n.Source, AppID: n.AppID, Names: []string{n.Name}}, a, items, tx.Now()); err != nil {
 		return err
 	}
-	return tx.KeepSnapshots(items, snaps)
+	return tx.KeepQuotes(items)
 }
 
 // quoteKey is what a quote is of.
@@ -235,11 +234,11 @@ type quoteKey struct {
 	market      int64
 }
 
-// snapshotsOf makes snapshots of an answer to names: one of each market that was
-// asked, and an empty one where it does not have the item. An answer without any
+// takeNamed puts the quotes of an answer to names into their items: one of each market
+// that was asked, and an empty one where it does not have the item. An answer without any
 // quote of a name does not even say that there is such a name, and a silent market says
 // nothing: what is stored of it stays.
-func (e *Engine) snapshotsOf(unit *Unit, a *answer, items []NamedItem, now time.Time) ([]Snapshot, error) {
+func (e *Engine) takeNamed(unit *Unit, a *answer, items []NamedItem, now time.Time) error {
 	quotes, named := map[quoteKey]Snapshot{}, map[string]bool{}
 	u := newUnpacker()
 	defer u.close()
@@ -249,24 +248,40 @@ func (e *Engine) snapshotsOf(unit *Unit, a *answer, items []NamedItem, now time.
 			named[string(q.Name)] = true
 		})
 		if err != nil {
-			return nil, err
+			return err
 		}
 	}
 	markets := e.askedOf(&Unit{Source: unit.Source, AppID: unit.AppID})
-	var out []Snapshot
-	for _, item := range items {
+	for i := range items {
+		item := &items[i]
 		for _, market := range markets {
 			s, ok := quotes[quoteKey{item.Name, item.Phase, market}]
 			if !ok {
 				proves := named[item.Name] && !slices.Contains(a.silent, e.known[market].Key)
-				if !proves && slices.Contains(item.Stored, market) {
+				if !proves && quoteOf(item.Quotes, market) != nil {
 					continue
 				}
 				s = Snapshot{MarketID: market, Currency: e.cfg.Policy.Currency, Listings: provider.Unknown, Sales: provider.Unknown}
 			}
-			s.ItemID, s.FetchedAt, s.Reason = item.ID, now, pricing.Awaiting
-			out = append(out, s)
+			s.FetchedAt = now
+			item.await(s)
 		}
 	}
-	return out, nil
+	return nil
+}
+
+// await puts in a quote that the next estimate judges. One that is what the last
+// estimate had is confirmed by it.
+func (i *NamedItem) await(s Snapshot) {
+	s.Reason = pricing.Awaiting
+	at, found := findQuote(i.Quotes, s.MarketID)
+	if !found {
+		i.Quotes = slices.Insert(i.Quotes, at, s)
+		return
+	}
+	old := &i.Quotes[at]
+	if old.Reason != pricing.Awaiting && old.Ask == s.Ask && old.Sale == s.Sale && old.Currency == s.Currency {
+		s.Reason = pricing.Confirmed
+	}
+	*old = s
 }

@@ -278,7 +278,7 @@ func TestTrickle_AnErrorOverwritesNothingAndKeepsNoOtherNameBack(t *testing.T) {
 	w.run(false)
 	w.clock.Add(7 * time.Hour)
 	equal(t, "calls", len(steam.asked()), 10)
-	before := w.count(`SELECT count(*) FROM snapshot WHERE ask > 0`)
+	before := w.count(`SELECT count(*) FROM market_snapshot WHERE ask > 0`)
 	steam.fail = func(_ int, c provider.Call) error {
 		if c.Names[0] == list[0] {
 			return steam.broken(provider.KindProtocol)
@@ -287,7 +287,7 @@ func TestTrickle_AnErrorOverwritesNothingAndKeepsNoOtherNameBack(t *testing.T) {
 	}
 	w.run(false)
 	equal(t, "calls", len(steam.asked()), 10)
-	equal(t, "snapshots", w.count(`SELECT count(*) FROM snapshot WHERE ask > 0`), before)
+	equal(t, "snapshots", w.count(`SELECT count(*) FROM market_snapshot WHERE ask > 0`), before)
 	equal(t, "names left", w.count(`SELECT count(*) FROM slow_name WHERE place > 0`), 0)
 	steam.fail = func(int, provider.Call) error { return steam.broken(provider.KindAuth) }
 	w.clock.Add(7 * time.Hour)
@@ -309,7 +309,7 @@ func TestTrickle_AKillLosesAndDoublesNothing(t *testing.T) {
 		return w, steam
 	}
 	const result = `SELECT i.name, i.price, i.rev, s.market_id, s.ask, s.fetched_at, s.reason
-		FROM item i JOIN snapshot s ON s.item_id = i.id ORDER BY i.name, s.market_id`
+		FROM item i JOIN market_snapshot s ON s.item_id = i.id ORDER BY i.name, s.market_id`
 	w, steam := story(t)
 	calls := 0
 	w.faults = func(string) error { calls++; return nil }
@@ -436,11 +436,11 @@ func TestTrickle_AnInstanceTakenForDeadWritesNothing(t *testing.T) {
 	must(t, err)
 	equal(t, "calls", len(steam.asked()), 1)
 	equal(t, "names left", w.count(`SELECT count(*) FROM slow_name WHERE place > 0`), 3)
-	equal(t, "snapshots", w.count(`SELECT count(*) FROM snapshot WHERE reason = 'awaiting'`), 0)
+	equal(t, "snapshots", w.count(`SELECT count(*) FROM market_snapshot WHERE reason = 'awaiting'`), 0)
 	steam.before = nil
 	w.drain()
 	equal(t, "calls", len(steam.asked()), 3)
-	equal(t, "snapshots", w.count(`SELECT count(*) FROM snapshot WHERE reason = 'awaiting'`), 3)
+	equal(t, "snapshots", w.count(`SELECT count(*) FROM market_snapshot WHERE reason = 'awaiting'`), 3)
 	w.checkIdle()
 }
 

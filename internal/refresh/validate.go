@@ -351,7 +351,10 @@ func (g *game) named(ctx context.Context, source string, market func(int64) *mar
 			newest = f.FetchedAt
 		}
 	}
-	err := g.engine.store.StoredQuotes(ctx, g.app, ids, func(q *StoredQuote) {
+	err := g.engine.store.StoredQuotes(ctx, g.app, func(q *StoredQuote) {
+		if _, found := slices.BinarySearch(ids, q.MarketID); !found {
+			return
+		}
 		price := g.convert.price(&packed{Currency: q.Currency, Ask: q.Ask, Sale: q.Sale})
 		if price <= 0 || !newest.IsZero() && newest.Sub(q.FetchedAt).Abs() > sameTime {
 			return

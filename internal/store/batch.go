@@ -4,7 +4,6 @@ import (
 	"context"
 	"database/sql"
 	"errors"
-	"time"
 
 	"assay/internal/refresh"
 )
@@ -51,38 +50,24 @@ func (t *Tx) ReturnBatch(b refresh.Batch) error {
 	return err
 }
 
-// BatchItems returns the items that a batch is to settle, by id.
+// BatchItems returns the items that a batch is to settle, by id, with their quotes.
 func (s *Store) BatchItems(ctx context.Context, b refresh.Batch) ([]refresh.Item, error) {
 	return collectByIndex(ctx, s, func(r *sql.Rows, i *refresh.Item) error {
-		var candidateAt, checked, updated, quotes, noSales int64
+		var candidateAt, checked, updated, quotesAt, noSales int64
+		var quotes string
 		err := r.Scan(&i.ID, &i.Key.AppID, &i.Key.Name, &i.Key.Phase, &i.Price, &i.Status, &i.Candidate, &candidateAt,
-			&i.Guard, &i.Range.Low, &i.Range.High, &checked, &updated, &quotes, &noSales, &i.Failures, &i.Rev)
+			&i.Guard, &i.Range.Low, &i.Range.High, &checked, &updated, &quotesAt, &noSales, &i.Failures, &i.Rev, &quotes)
+		if err != nil {
+			return err
+		}
 		i.CandidateAt, i.CheckedAt, i.UpdatedAt = moment(candidateAt), moment(checked), moment(updated)
-		i.QuotesAt, i.NoSalesSince = moment(quotes), moment(noSales)
+		i.QuotesAt, i.NoSalesSince = moment(quotesAt), moment(noSales)
+		i.Quotes, err = decodeQuotes(quotes)
 		return err
 	}, `SELECT i.id, i.app_id, i.name, i.phase, i.price, i.status, i.candidate, i.candidate_at,
-			i.guard, i.range_low, i.range_high, i.price_checked_at, i.price_updated_at, i.quotes_at, i.no_sales_since, i.failures, i.rev
-		FROM refresh_item r JOIN item i ON i.id = r.item_id
+			i.guard, i.range_low, i.range_high, i.price_checked_at, i.price_updated_at, i.quotes_at, i.no_sales_since, i.failures, i.rev, coalesce(q.quotes, '')
+		FROM refresh_item r JOIN item i ON i.id = r.item_id LEFT JOIN item_quotes q ON q.item_id = r.item_id
 		WHERE r.job_id = $1 AND r.batch = $2 AND r.state = 'pending' ORDER BY r.item_id`, b.JobID, b.Batch)
-}
-
-// BatchSnapshots returns the snapshots of the items of a batch, by item and
-// market.
-func (s *Store) BatchSnapshots(ctx context.Context, b refresh.Batch) ([]refresh.Snapshot, error) {
-	return collectByIndex(ctx, s, scanSnapshot, `
-		SELECT `+snapshotColumns+` FROM refresh_item r CROSS JOIN snapshot s
-		WHERE s.item_id = r.item_id AND r.job_id = $1 AND r.batch = $2 AND r.state = 'pending' ORDER BY r.item_id, s.market_id`, b.JobID, b.Batch)
-}
-
-const snapshotColumns = `s.item_id, s.market_id, s.currency, s.ask, s.bid, s.sale, s.listings, s.sales, s.sales_window, s.market_time, s.fetched_at, s.reason`
-
-func scanSnapshot(r *sql.Rows, v *refresh.Snapshot) error {
-	var window, marketTime, fetched int64
-	err := r.Scan(&v.ItemID, &v.MarketID, &v.Currency, &v.Ask, &v.Bid, &v.Sale, &v.Listings, &v.Sales,
-		&window, &marketTime, &fetched, &v.Reason)
-	v.SalesWindow = time.Duration(window) * time.Second
-	v.MarketTime, v.FetchedAt = moment(marketTime), moment(fetched)
-	return err
 }
 
 // What a batch or a sync is about is some hundred rows of tables that hold many

@@ -22,24 +22,19 @@ type bulk struct {
 
 // bulks are the statements that write many rows.
 type bulks struct {
-	items, snapshots, changedSnapshots, points, jobItems, units, blobs, places, asked, fetches, fetched, inventory bulk
-	newWallets, wallets, entries                                                                                   bulk
+	items, quotes, points, jobItems, units, blobs, places, asked, fetches, fetched, inventory bulk
+	newWallets, wallets, entries                                                              bulk
 }
 
 // makeBulks makes the statements, preparing them on SQLite's one writer.
 func makeBulks(ctx context.Context, d dialect, db *sql.DB) (*bulks, error) {
 	b := &bulks{}
-	change, changeEnd := changeSnapshots, changeSnapshotsWhere
-	if d == onSQLite { // where an update would collect the rows before it writes
-		change, changeEnd = writeSnapshots, writeSnapshotsConflict
-	}
 	for _, p := range []struct {
 		bulk                   *bulk
 		before, columns, after string
 	}{
 		{&b.items, writeItems, estimateColumns, writeItemsWhere},
-		{&b.snapshots, writeSnapshots, snapshotTypes, writeSnapshotsConflict},
-		{&b.changedSnapshots, change, snapshotTypes, changeEnd},
+		{&b.quotes, writeQuotes, quotesTypes, replaceOfOld},
 		{&b.points, writePoints, pointColumns, writePointsConflict},
 		{&b.jobItems, writeJobItems, jobItemColumns, writeJobItemsWhere},
 		{&b.units, insertUnits, insertUnitColumns, ""},

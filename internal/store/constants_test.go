@@ -19,15 +19,6 @@ func TestStatements_HaveTheConstantsOfTheOthers(t *testing.T) {
 	if want := "'" + string(pricing.Awaiting) + "'"; awaiting != want {
 		t.Errorf("awaiting is %s, want %s", awaiting, want)
 	}
-	if want := "'" + string(pricing.Confirmed) + "'"; confirmed != want {
-		t.Errorf("confirmed is %s, want %s", confirmed, want)
-	}
-	if want := "'" + string(pricing.NotOffered) + "'"; notOffered != want {
-		t.Errorf("notOffered is %s, want %s", notOffered, want)
-	}
-	if want := "'" + string(pricing.NotConfigured) + "'"; notConfigured != want {
-		t.Errorf("notConfigured is %s, want %s", notConfigured, want)
-	}
 	if want := "status = " + strconv.Itoa(int(pricing.NoPrice)); unpriced != want {
 		t.Errorf("unpriced is %s, want %s", unpriced, want)
 	}

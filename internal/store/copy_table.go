@@ -107,8 +107,9 @@ func tablesSQLite(ctx context.Context, q querier) ([]copyTable, error) {
 // tablesPostgres returns all tables that an unqualified name finds.
 func tablesPostgres(ctx context.Context, q querier) ([]copyTable, error) {
 	return readTables(ctx, q, `
-		SELECT table_name, column_name, data_type, is_identity = 'YES' FROM information_schema.columns
-		WHERE table_schema = current_schema() ORDER BY table_name COLLATE "C", ordinal_position`)
+		SELECT c.table_name, column_name, data_type, is_identity = 'YES'
+		FROM information_schema.columns c JOIN information_schema.tables t USING (table_schema, table_name)
+		WHERE c.table_schema = current_schema() AND t.table_type = 'BASE TABLE' ORDER BY table_name COLLATE "C", ordinal_position`)
 }
 
 func readTables(ctx context.Context, q querier, query string) (tables []copyTable, err error) {

@@ -70,7 +70,7 @@ func BulkTexts() ([]string, error) {
 		return nil, err
 	}
 	return []string{
-		b.items.text, b.snapshots.text, b.changedSnapshots.text, b.points.text, b.jobItems.text, b.units.text, b.blobs.text,
+		b.items.text, b.quotes.text, b.points.text, b.jobItems.text, b.units.text, b.blobs.text,
 		b.fetches.text, b.fetched.text, b.inventory.text, b.newWallets.text, b.wallets.text, b.entries.text,
 	}, nil
 }

@@ -36,21 +36,24 @@ func scanSet(r *sql.Rows, set *pricing.Set) error {
 	return set.UnmarshalBinary(data)
 }
 
-// StoredQuotes calls fn for the stored quotes of some markets in a game.
-func (s *Store) StoredQuotes(ctx context.Context, app int32, markets []int64, fn func(*refresh.StoredQuote)) error {
-	var q refresh.StoredQuote
+// StoredQuotes calls fn for the stored quotes of a game.
+func (s *Store) StoredQuotes(ctx context.Context, app int32, fn func(*refresh.StoredQuote)) error {
 	_, err := collect(ctx, s.read, func(r *sql.Rows, _ *struct{}) error {
-		var fetched int64
-		err := r.Scan(&q.MarketID, &q.Name, &q.Phase, &q.Currency, &q.Ask, &q.Sale, &fetched)
-		q.FetchedAt = moment(fetched)
-		if err == nil {
+		var q refresh.StoredQuote
+		var quotes string
+		var quotesAt int64
+		if err := r.Scan(&q.Name, &q.Phase, &quotesAt, &quotes); err != nil {
+			return err
+		}
+		all, err := decodeQuotes(quotes)
+		for _, q.Snapshot = range all {
+			if q.FetchedAt.IsZero() {
+				q.FetchedAt = moment(quotesAt)
+			}
 			fn(&q)
 		}
 		return err
-	}, `
-		SELECT s.market_id, i.name, i.phase, s.currency, s.ask, s.sale, CASE WHEN s.fetched_at = 0 THEN i.quotes_at ELSE s.fetched_at END
-		FROM item i JOIN snapshot s ON s.item_id = i.id
-		WHERE i.app_id = $1 AND s.market_id IN `+s.d.ids(2), app, s.d.packIDs(markets))
+	}, `SELECT i.name, i.phase, i.quotes_at, q.quotes FROM item i JOIN item_quotes q ON q.item_id = i.id WHERE i.app_id = $1`, app)
 	return err
 }
 

@@ -66,7 +66,7 @@ func (t *Tx) DueListed(listed []refresh.Listed) (bool, error) {
 			SELECT m.item_id FROM missing_price m
 			WHERE m.job_id = 0 AND m.due_at > $1 AND m.item_id IN (
 				SELECT l.item_id FROM `+t.d.rows(2, listedColumns)+` l WHERE NOT EXISTS (
-					SELECT 1 FROM snapshot s WHERE s.item_id = l.item_id AND s.market_id = l.market_id AND s.ask = l.ask AND s.sale = l.sale))
+					SELECT 1 FROM market_snapshot s WHERE s.item_id = l.item_id AND s.market_id = l.market_id AND s.ask = l.ask AND s.sale = l.sale))
 			ORDER BY m.item_id`+t.d.lockOf("m")+`)`, rows.params(t.d, micros(t.now))...)
 	return n > 0, err
 }

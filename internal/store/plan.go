@@ -42,10 +42,7 @@ const (
 	maxMissingRetry = "259200000000" // refresh.MaxMissingRetry in microseconds
 	buckets         = "128"          // catalog.Buckets
 	awaiting        = "'awaiting'"   // pricing.Awaiting, quoted
-	confirmed       = "'confirmed'"  // pricing.Confirmed, quoted
-	notOffered      = "'notOffered'"
-	notConfigured   = "'notConfigured'"
-	unpriced        = "status = 5" // pricing.NoPrice; the condition of the index item_unpriced
+	unpriced        = "status = 5"   // pricing.NoPrice; the condition of the index item_unpriced
 )
 
 // tolerance lets a schedule equal to the TTL work: an item counts as due when

@@ -3,6 +3,8 @@ package store
 import (
 	"context"
 	"database/sql"
+	"errors"
+	"slices"
 	"time"
 
 	"assay/internal/catalog"
@@ -84,11 +86,16 @@ func (s *Store) Quoted(ctx context.Context, items, markets []int64) (map[int64]b
 	out := make(map[int64]bool, len(items))
 	_, err := collectByIndex(ctx, s, func(r *sql.Rows, _ *struct{}) error {
 		var id int64
-		err := r.Scan(&id)
-		out[id] = true
+		var quotes string
+		if err := r.Scan(&id, &quotes); err != nil {
+			return err
+		}
+		all, err := decodeQuotes(quotes)
+		out[id] = slices.ContainsFunc(all, func(q refresh.Snapshot) bool {
+			return q.Reason != pricing.NotOffered && q.Reason != pricing.NotConfigured && slices.Contains(markets, q.MarketID)
+		})
 		return err
-	}, `SELECT item_id FROM snapshot WHERE item_id IN `+s.d.ids(1)+` AND market_id IN `+s.d.ids(2)+`
-		AND reason NOT IN (`+notOffered+`, `+notConfigured+`)`, s.d.packIDs(items), s.d.packIDs(markets))
+	}, `SELECT item_id, quotes FROM item_quotes WHERE item_id IN `+s.d.ids(1), s.d.packIDs(items))
 	return out, err
 }
 
@@ -110,7 +117,15 @@ type MarketSnapshot struct {
 
 // Snapshots returns all markets' snapshots of an item.
 func (s *Store) Snapshots(ctx context.Context, item int64) ([]MarketSnapshot, error) {
-	snaps, err := collect(ctx, s.read, scanSnapshot, `SELECT `+snapshotColumns+` FROM snapshot s WHERE s.item_id = $1 ORDER BY s.market_id`, item)
+	var quotes string
+	err := s.read.QueryRowContext(ctx, `SELECT quotes FROM item_quotes WHERE item_id = $1`, item).Scan(&quotes)
+	if errors.Is(err, sql.ErrNoRows) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	snaps, err := decodeQuotes(quotes)
 	if err != nil {
 		return nil, err
 	}

@@ -26,8 +26,7 @@ func (t *Tx) Settle(b refresh.Batch, s refresh.Settlement) (bool, error) {
 		func() error { return t.lockItems(s.Items) },
 		func() error { return t.writeItems(&s) },
 		func() error { return t.writeFailures(s.Items) },
-		func() error { return t.changeSnapshots(s.Changed) },
-		func() error { return t.addSnapshots(s.Snapshots) },
+		func() error { return t.writeQuotes(s.Items) },
 		func() error { return t.writePoints(s.Items, s.RateSet, s.Method) },
 		func() error { return t.writeJobItems(b, s.Items) },
 		func() error { return t.settleMissing(b, s.MissingRetry) },
@@ -107,6 +106,17 @@ func answeredBuckets(items []refresh.SettledItem) []int64 {
 	return slices.Compact(buckets)
 }
 
+// writeQuotes writes the quotes of the items of which one changed.
+func (t *Tx) writeQuotes(items []refresh.SettledItem) error {
+	var changed []itemQuotes
+	for i := range items {
+		if items[i].Answered && items[i].NewQuotes != nil {
+			changed = append(changed, itemQuotes{items[i].ID, items[i].NewQuotes})
+		}
+	}
+	return t.keepQuotes(changed)
+}
+
 // writeFailures counts a run without any answer for the items that had none;
 // all else about them stays.
 func (t *Tx) writeFailures(items []refresh.SettledItem) error {
@@ -121,57 +131,6 @@ func (t *Tx) writeFailures(items []refresh.SettledItem) error {
 	}
 	_, err := t.exec(`UPDATE item SET failures = failures + 1 WHERE id IN `+t.d.ids(1), t.d.packIDs(ids))
 	return err
-}
-
-const (
-	snapshotTypes = "item_id bigint, market_id bigint, ask bigint, bid bigint, sale bigint, listings bigint, sales bigint, " +
-		"sales_window bigint, market_time bigint, fetched_at bigint, currency text, reason text"
-	writeSnapshots = `
-INSERT INTO snapshot (item_id, market_id, ask, bid, sale, listings, sales,
-	sales_window, market_time, fetched_at, currency, reason) `
-	writeSnapshotsConflict = `
-ON CONFLICT (item_id, market_id) DO UPDATE SET
-	currency = excluded.currency, ask = excluded.ask, bid = excluded.bid, sale = excluded.sale,
-	listings = excluded.listings, sales = excluded.sales, sales_window = excluded.sales_window,
-	market_time = excluded.market_time, fetched_at = excluded.fetched_at,
-	reason = CASE WHEN excluded.reason = ` + awaiting + ` AND snapshot.reason <> ` + awaiting + ` AND snapshot.ask = excluded.ask
-		AND snapshot.sale = excluded.sale AND snapshot.currency = excluded.currency THEN ` + confirmed + ` ELSE excluded.reason END`
-)
-
-const (
-	changeSnapshots = `
-UPDATE snapshot SET ask = v.column3, bid = v.column4, sale = v.column5, listings = v.column6, sales = v.column7,
-	sales_window = v.column8, market_time = v.column9, fetched_at = v.column10, currency = v.column11, reason = v.column12
-FROM (`
-	changeSnapshotsWhere = `) AS v WHERE snapshot.item_id = v.column1 AND snapshot.market_id = v.column2`
-)
-
-// addSnapshots writes snapshots that may be stored already.
-func (t *Tx) addSnapshots(snaps []refresh.Snapshot) error {
-	_, err := t.writeRows(&t.bulks.snapshots, snapshotTable(snaps))
-	return err
-}
-
-// changeSnapshots writes snapshots that were stored when the batch was read:
-// whoever has written one since has its item, too. To PostgreSQL an upsert is an
-// attempt to insert, a lock and an update.
-func (t *Tx) changeSnapshots(snaps []refresh.Snapshot) error {
-	n, err := t.writeRows(&t.bulks.changedSnapshots, snapshotTable(snaps))
-	if err == nil && n != int64(len(snaps)) {
-		err = refresh.ErrConflict
-	}
-	return err
-}
-
-func snapshotTable(snaps []refresh.Snapshot) *table {
-	rows := newTable(snapshotTypes, len(snaps))
-	for i := range snaps {
-		s := &snaps[i]
-		rows.int(s.ItemID, s.MarketID, int64(s.Ask), int64(s.Bid), int64(s.Sale), s.Listings, s.Sales,
-			int64(s.SalesWindow/time.Second), micros(s.MarketTime), micros(s.FetchedAt))
-		rows.text(string(s.Currency), string(s.Reason))
-	}
-	return rows
 }
 
 const (
@@ -269,7 +228,7 @@ func (t *Tx) settleMissing(b refresh.Batch, retry time.Duration) error {
 	}
 	_, err := t.exec(`
 		UPDATE missing_price SET job_id = 0, soonest_at = CAST($3 AS BIGINT), due_at = CASE WHEN EXISTS (
-			SELECT 1 FROM snapshot s WHERE s.item_id = missing_price.item_id AND s.reason = `+awaiting+`) THEN CAST($4 AS BIGINT) ELSE CAST($3 AS BIGINT) END
+			SELECT 1 FROM market_snapshot s WHERE s.item_id = missing_price.item_id AND s.reason = `+awaiting+`) THEN CAST($4 AS BIGINT) ELSE CAST($3 AS BIGINT) END
 		WHERE job_id = $1 AND item_id IN (SELECT item_id FROM refresh_item WHERE job_id = $1 AND batch = $2)`,
 		b.JobID, b.Batch, micros(t.now.Add(retry)), micros(t.now.Add(gather)))
 	return err

@@ -1,10 +1,8 @@
 package store
 
 import (
-	"cmp"
 	"database/sql"
 	"errors"
-	"slices"
 	"time"
 
 	"assay/internal/refresh"
@@ -178,36 +176,38 @@ func (t *Tx) EndSlow(n refresh.SlowName, markets []refresh.MarketFetch) (bool, e
 const gather = 10 * time.Second
 
 // HoldNamed keeps others from settling the items of names, so that those who
-// have read their snapshots already read them again. It returns them by id.
+// have read their quotes already read them again. It returns them by id.
 func (t *Tx) HoldNamed(app int32, names []string) ([]refresh.NamedItem, error) {
 	list := t.d.packTexts(names)
-	items, err := collect(t.ctx, t.tx, func(r *sql.Rows, i *refresh.NamedItem) error { return r.Scan(&i.ID, &i.Name, &i.Phase) },
-		`SELECT id, name, phase FROM item WHERE app_id = $1 AND name IN `+t.d.texts(2)+` ORDER BY id`+t.d.lock(), app, list)
+	ids, err := collect(t.ctx, t.tx, func(r *sql.Rows, id *int64) error { return r.Scan(id) },
+		`SELECT id FROM item WHERE app_id = $1 AND name IN `+t.d.texts(2)+` ORDER BY id`+t.d.lock(), app, list)
 	if err != nil {
 		return nil, err
 	}
-	if _, err = t.exec(`UPDATE item SET rev = rev + 1 WHERE app_id = $1 AND name IN `+t.d.texts(2), app, list); err != nil {
+	packed := t.d.packIDs(ids)
+	if _, err = t.exec(`UPDATE item SET rev = rev + 1 WHERE id IN `+t.d.ids(1), packed); err != nil {
 		return nil, err
 	}
-	type stored struct{ item, market int64 }
-	snaps, err := collect(t.ctx, t.tx, func(r *sql.Rows, s *stored) error { return r.Scan(&s.item, &s.market) },
-		`SELECT s.item_id, s.market_id FROM snapshot s JOIN item i ON i.id = s.item_id WHERE i.app_id = $1 AND i.name IN `+t.d.texts(2)+` ORDER BY 1, 2`, app, list)
-	for _, s := range snaps {
-		at, _ := slices.BinarySearchFunc(items, s.item, func(i refresh.NamedItem, id int64) int { return cmp.Compare(i.ID, id) })
-		items[at].Stored = append(items[at].Stored, s.market)
-	}
-	return items, err
+	return collect(t.ctx, t.tx, func(r *sql.Rows, i *refresh.NamedItem) error {
+		var quotes string
+		err := r.Scan(&i.ID, &i.Name, &i.Phase, &quotes)
+		if err == nil {
+			i.Quotes, err = decodeQuotes(quotes)
+		}
+		return err
+	}, `SELECT i.id, i.name, i.phase, coalesce(q.quotes, '') FROM item i LEFT JOIN item_quotes q ON q.item_id = i.id
+		WHERE i.id IN `+t.d.ids(1)+` ORDER BY i.id`, packed)
 }
 
-// KeepSnapshots writes snapshots of items that are held; those of them that wait
-// for a price are due soon.
-func (t *Tx) KeepSnapshots(items []refresh.NamedItem, snaps []refresh.Snapshot) error {
-	if err := t.addSnapshots(snaps); err != nil {
-		return err
-	}
-	ids := make([]int64, len(items))
+// KeepQuotes writes the quotes of items that are held; those of them that wait for a
+// price are due soon.
+func (t *Tx) KeepQuotes(items []refresh.NamedItem) error {
+	rows, ids := make([]itemQuotes, len(items)), make([]int64, len(items))
 	for i := range items {
-		ids[i] = items[i].ID
+		rows[i], ids[i] = itemQuotes{items[i].ID, items[i].Quotes}, items[i].ID
+	}
+	if err := t.keepQuotes(rows); err != nil {
+		return err
 	}
 	_, err := t.exec(`UPDATE missing_price SET due_at = $2 WHERE job_id = 0 AND due_at > $2 AND item_id IN `+t.d.ids(1),
 		t.d.packIDs(ids), micros(t.now.Add(gather)))

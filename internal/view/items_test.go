@@ -3,6 +3,7 @@ package view_test
 import (
 	"cmp"
 	"fmt"
+	"maps"
 	"math/rand/v2"
 	"slices"
 	"strings"
@@ -36,13 +37,12 @@ func catalogue(w *world, random *rand.Rand, items int) []store.Item {
 		ids, err = tx.MarketIDs([]refresh.MarketName{m, n, o})
 		return err
 	})
-	w.quotes = func(items []refresh.Item) (out []refresh.Snapshot) {
-		for _, i := range items {
-			for _, market := range []refresh.MarketName{m, n, o} {
-				if random.IntN(6) == 0 {
-					reason := []pricing.Reason{pricing.Used, pricing.Outlier, pricing.NotOffered}[random.IntN(3)]
-					out = append(out, refresh.Snapshot{ItemID: i.ID, MarketID: ids[market], Ask: 1, Currency: "USD", Reason: reason})
-				}
+	byID := slices.Sorted(maps.Values(ids))
+	w.quotes = func() (out []refresh.Snapshot) {
+		for _, id := range byID {
+			if random.IntN(6) == 0 {
+				reason := []pricing.Reason{pricing.Used, pricing.Outlier, pricing.NotOffered}[random.IntN(3)]
+				out = append(out, refresh.Snapshot{MarketID: id, Ask: 1, Currency: "USD", Reason: reason})
 			}
 		}
 		return out

@@ -28,14 +28,14 @@ type world struct {
 	*view.Reader
 	store   *store.Store
 	now     time.Time
-	learned []refresh.Learned                             // by jobs that begin
-	quotes  func(items []refresh.Item) []refresh.Snapshot // that a batch settles, beside its estimates
+	learned []refresh.Learned         // by jobs that begin
+	quotes  func() []refresh.Snapshot // of an item that a batch settles; nil: as they were
 }
 
 func newWorld(tb testing.TB, scopeAll bool) *world {
 	tb.Helper()
 	w := &world{TB: tb, now: time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)}
-	w.quotes = func([]refresh.Item) []refresh.Snapshot { return nil }
+	w.quotes = func() []refresh.Snapshot { return nil }
 	now := func() time.Time { return w.now }
 	d := storetest.NewDatabase(tb)
 	s, err := store.Open(tb.Context(), store.Options{Path: d.Path, URL: d.URL, Now: now})
@@ -116,10 +116,10 @@ func (w *world) settleWith(estimates map[string]pricing.Priced) bool {
 	}
 	items, err := w.store.BatchItems(w.Context(), *b)
 	w.must(err)
-	s := refresh.Settlement{MissingRetry: time.Hour, Snapshots: w.quotes(items)}
+	s := refresh.Settlement{MissingRetry: time.Hour}
 	for _, i := range items {
 		estimate := estimates[i.Key.Name]
-		out := refresh.SettledItem{Item: i, Answered: true, AsOf: w.now, QuotedAt: w.now, State: refresh.ItemUpdated}
+		out := refresh.SettledItem{Item: i, Answered: true, AsOf: w.now, QuotedAt: w.now, State: refresh.ItemUpdated, NewQuotes: w.quotes()}
 		out.Estimate = estimate
 		if estimate.Price == 0 {
 			out.State, out.Estimate.Price, out.Estimate.Status = refresh.ItemNoQuote, i.Price, pricing.NoPrice
@@ -417,9 +417,9 @@ func TestItem_ConvertsWithTheRatesOfItsEstimate(t *testing.T) {
 			RateSet: rates,
 			Items: []refresh.SettledItem{{
 				Item: items[0], State: refresh.ItemUpdated, Answered: true, AsOf: w.now, QuotedAt: w.now,
-				Estimate: pricing.Priced{Price: 11_000_000, Estimated: 11_000_000},
+				Estimate:  pricing.Priced{Price: 11_000_000, Estimated: 11_000_000},
+				NewQuotes: []refresh.Snapshot{{MarketID: markets[name], Currency: "EUR", Ask: 10_000_000, Listings: -1, Sales: -1}},
 			}},
-			Snapshots: []refresh.Snapshot{{ItemID: items[0].ID, MarketID: markets[name], Currency: "EUR", Ask: 10_000_000, Listings: -1, Sales: -1}},
 		})
 		return err
 	})

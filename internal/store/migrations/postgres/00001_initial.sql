@@ -86,23 +86,29 @@ CREATE TABLE market (
     UNIQUE (source, key)
 );
 
--- Contract: MarketSnapshot. A row is rewritten when what was quoted changes,
--- not when it is confirmed: fetched_at 0 means "as of item.quotes_at".
-CREATE TABLE snapshot (
-    item_id      bigint  NOT NULL,
-    market_id    bigint  NOT NULL,
-    ask          bigint  NOT NULL, -- 0: none
-    bid          bigint  NOT NULL,
-    sale         bigint  NOT NULL,
-    listings     bigint  NOT NULL, -- -1: not stated
-    sales        bigint  NOT NULL, -- -1: not stated
-    sales_window bigint  NOT NULL, -- seconds
-    market_time  bigint  NOT NULL, -- the market's own, to the hour
-    fetched_at   bigint  NOT NULL,
-    currency     text    NOT NULL,
-    reason       text    NOT NULL, -- pricing.Reason; '': used
-    PRIMARY KEY (item_id, market_id)
+-- All quotes of an item, a JSON array with an array per market: see market_snapshot.
+-- The row is rewritten when what was quoted changes, not when it is confirmed.
+CREATE TABLE item_quotes (
+    item_id bigint PRIMARY KEY,
+    quotes  text   NOT NULL
 ) WITH (fillfactor = 45);
+
+-- Contract: MarketSnapshot, a row per item and market. fetched_at 0 means "as of
+-- item.quotes_at".
+CREATE VIEW market_snapshot AS
+SELECT q.item_id,
+    CAST(m.value ->> 0 AS bigint) AS market_id,
+    m.value ->> 1 AS currency,
+    CAST(m.value ->> 2 AS bigint) AS ask, -- 0: none
+    CAST(m.value ->> 3 AS bigint) AS bid,
+    CAST(m.value ->> 4 AS bigint) AS sale,
+    CAST(m.value ->> 5 AS bigint) AS listings, -- -1: not stated
+    CAST(m.value ->> 6 AS bigint) AS sales, -- -1: not stated
+    CAST(m.value ->> 7 AS bigint) AS sales_window, -- seconds
+    CAST(m.value ->> 8 AS bigint) * 3600000000 AS market_time, -- the market's own, to the hour
+    CAST(m.value ->> 9 AS bigint) AS fetched_at,
+    m.value ->> 10 AS reason -- pricing.Reason; '': used
+FROM item_quotes q CROSS JOIN LATERAL json_array_elements(CAST(q.quotes AS json)) m (value);
 
 -- Contract: PriceHistory. A row where the price or its status changed, and none
 -- elsewhere.

@@ -81,23 +81,29 @@ CREATE TABLE market (
     UNIQUE (source, key)
 );
 
--- Contract: MarketSnapshot. A row is rewritten when what was quoted changes,
--- not when it is confirmed: fetched_at 0 means "as of item.quotes_at".
-CREATE TABLE snapshot (
-    item_id      INTEGER NOT NULL,
-    market_id    INTEGER NOT NULL,
-    currency     TEXT    NOT NULL,
-    ask          INTEGER NOT NULL, -- 0: none
-    bid          INTEGER NOT NULL,
-    sale         INTEGER NOT NULL,
-    listings     INTEGER NOT NULL, -- -1: not stated
-    sales        INTEGER NOT NULL, -- -1: not stated
-    sales_window INTEGER NOT NULL, -- seconds
-    market_time  INTEGER NOT NULL, -- the market's own, to the hour
-    fetched_at   INTEGER NOT NULL,
-    reason       TEXT    NOT NULL, -- pricing.Reason; '': used
-    PRIMARY KEY (item_id, market_id)
-) WITHOUT ROWID;
+-- All quotes of an item, a JSON array with an array per market: see market_snapshot.
+-- The row is rewritten when what was quoted changes, not when it is confirmed.
+CREATE TABLE item_quotes (
+    item_id INTEGER PRIMARY KEY,
+    quotes  TEXT NOT NULL
+);
+
+-- Contract: MarketSnapshot, a row per item and market. fetched_at 0 means "as of
+-- item.quotes_at".
+CREATE VIEW market_snapshot AS
+SELECT q.item_id,
+    json_extract(m.value, '$[0]') AS market_id,
+    json_extract(m.value, '$[1]') AS currency,
+    json_extract(m.value, '$[2]') AS ask, -- 0: none
+    json_extract(m.value, '$[3]') AS bid,
+    json_extract(m.value, '$[4]') AS sale,
+    json_extract(m.value, '$[5]') AS listings, -- -1: not stated
+    json_extract(m.value, '$[6]') AS sales, -- -1: not stated
+    json_extract(m.value, '$[7]') AS sales_window, -- seconds
+    json_extract(m.value, '$[8]') * 3600000000 AS market_time, -- the market's own, to the hour
+    json_extract(m.value, '$[9]') AS fetched_at,
+    json_extract(m.value, '$[10]') AS reason -- pricing.Reason; '': used
+FROM item_quotes q, json_each(q.quotes) m;
 
 -- Contract: PriceHistory. A row where the price or its status changed, and none
 -- elsewhere.
