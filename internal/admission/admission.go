@@ -61,10 +61,22 @@ type Gate struct {
 // New returns a Gate that lets so many reads run at once.
 func New(slots int) *Gate { return &Gate{free: slots} }
 
-// Enter waits for a slot. The caller calls leave, once, when the read has ended.
-// The error is a fault.Busy if the queue is full or the wait too long, or that of
-// ctx.
+// Enter waits for a slot. The caller calls leave, once, when the read has ended; see Hold
+// for requests that hold the slot beyond that. The error is a fault.Busy if the queue is
+// full or the wait too long, or that of ctx.
 func (g *Gate) Enter(ctx context.Context, c Class) (leave func(), err error) {
+	request := holderOf(ctx)
+	if request.holds() {
+		return func() {}, ctx.Err()
+	}
+	if leave, err = g.wait(ctx, c); err != nil {
+		return nil, err
+	}
+	return request.keep(leave), nil
+}
+
+// wait waits for a slot; leave gives it back.
+func (g *Gate) wait(ctx context.Context, c Class) (leave func(), err error) {
 	g.mu.Lock()
 	switch {
 	case ctx.Err() != nil:

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"assay/internal/access"
+	"assay/internal/admission"
 	"assay/internal/fault"
 )
 
@@ -21,9 +22,10 @@ const maxRequestID = 128
 // call is a request that is being answered.
 type call struct {
 	*http.Request
-	id      string // of the request
-	route   string // pattern of the path, for the log
-	role    string // that it acts in; empty: none
+	ctx     context.Context //nolint:containedctx // a call lives as long as its request
+	id      string          // of the request
+	route   string          // pattern of the path, for the log
+	role    string          // that it acts in; empty: none
 	hasBody bool
 	quiet   bool // it is not logged: a wrong secret of many
 	values  values
@@ -33,11 +35,17 @@ type call struct {
 	digest  hash.Hash // of what was asked, with what was read of the body; nil without a key
 }
 
+// Context is that of the request, and holds the slot of its reads until the answer begins.
+// net/http sees by its own request whether the body was read, so that is not copied.
+func (c *call) Context() context.Context { return c.ctx }
+
 // ServeHTTP answers a request, logs it, and turns panics into answers.
 func (s *server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	start := s.Now()
-	out := &recorder{ResponseWriter: w}
-	c := &call{Request: r, id: requestID(r), route: "unknown"}
+	ctx, release := admission.Hold(r.Context())
+	defer release()
+	out := &recorder{ResponseWriter: w, begins: release}
+	c := &call{Request: r, ctx: ctx, id: requestID(r), route: "unknown"}
 	secure(out.Header())
 	if access.OverTLS(r, s.TrustedProxies) {
 		out.Header().Set("Strict-Transport-Security", "max-age=31536000") // a year
@@ -65,7 +73,7 @@ func (s *server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		err = s.dispatch(out, c)
 	} else {
 		c.route = "page"
-		s.Page.ServeHTTP(out, r)
+		s.Page.ServeHTTP(out, r.WithContext(ctx))
 	}
 	switch {
 	case out.status == 0 && left(r, err):
@@ -193,13 +201,15 @@ func knownMethod(method string) string {
 // recorder remembers the status of an answer.
 type recorder struct {
 	http.ResponseWriter
-	status int // 0: nothing was written
+	begins func() // called before anything is sent: a slow client holds nothing
+	status int    // 0: nothing was written
 }
 
 // WriteHeader remembers the first final status.
 func (w *recorder) WriteHeader(status int) {
 	if w.status == 0 && status >= 200 {
 		w.status = status
+		w.begins()
 	}
 	w.ResponseWriter.WriteHeader(status)
 }
@@ -208,6 +218,7 @@ func (w *recorder) WriteHeader(status int) {
 func (w *recorder) Write(b []byte) (int, error) {
 	if w.status == 0 {
 		w.status = http.StatusOK
+		w.begins()
 	}
 	return w.ResponseWriter.Write(b)
 }

@@ -1,0 +1,70 @@
+package api
+
+import (
+	"context"
+	"net/http"
+	"net/http/httptest"
+	"testing"
+	"testing/synctest"
+
+	"assay/internal/admission"
+	"assay/internal/view"
+)
+
+// slotted is a Reader of whose lists one is read at a time.
+type slotted struct {
+	*fakes
+	gate *admission.Gate
+	t    *testing.T
+}
+
+func (s slotted) Items(ctx context.Context, f view.ItemFilter, cursor string, limit int) (view.Page[view.PricedItem], error) {
+	leave, err := s.gate.Enter(ctx, admission.Search)
+	if err != nil {
+		return view.Page[view.PricedItem]{}, err
+	}
+	leave()
+	if isFree(s.t, s.gate) {
+		s.t.Error("the slot is free before the answer is encoded")
+	}
+	return s.fakes.Items(ctx, f, cursor, limit)
+}
+
+func isFree(t *testing.T, g *admission.Gate) bool {
+	t.Helper()
+	leave, err := g.Enter(t.Context(), admission.Search)
+	if err != nil {
+		return false
+	}
+	leave()
+	return true
+}
+
+// sending is a connection that looks at the gate before it sends.
+type sending struct {
+	*httptest.ResponseRecorder
+	before func()
+}
+
+func (s sending) WriteHeader(status int) {
+	s.before()
+	s.ResponseRecorder.WriteHeader(status)
+}
+
+func TestServe_HoldsTheSlotOfAReadUntilItsAnswerIsSent(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		gate := admission.New(1)
+		h := prepare(t, func(d *Deps) { d.Reader = slotted{d.Reader.(*fakes), gate, t} })
+		r := httptest.NewRequest(http.MethodGet, "/api/prices/items", nil)
+		r.Header.Set("Authorization", "Bearer "+adminToken)
+		w := sending{httptest.NewRecorder(), func() {
+			if !isFree(t, gate) {
+				t.Error("the slot is held while the answer is sent")
+			}
+		}}
+		h.api.ServeHTTP(w, r)
+		if w.Code != http.StatusOK {
+			t.Errorf("%d %s", w.Code, w.Body)
+		}
+	})
+}
