@@ -25,8 +25,11 @@ import (
 )
 
 // flooders are how many clients send expensive reads, each as soon as it has its
-// answer.
-const flooders = 32
+// answer; crowd are more than may wait.
+const (
+	flooders = 32
+	crowd    = 5 * flooders
+)
 
 // latencies are those of a kind of request, from when each was due.
 type latencies []time.Duration
@@ -57,7 +60,7 @@ func paced(every, total time.Duration, send func()) latencies {
 }
 
 // TestFlood_OfExpensiveReadsLeavesRoomForOthers sends each kind of expensive read by 32
-// clients at once, and health checks, postings and new listings beside them; in between
+// clients at once, searches also by more than may wait, and health checks, postings and new listings beside them; in between
 // these are measured at rest. The bounds are wide: the machine is shared, and this test
 // tells starvation (seconds) from a slow answer. With ASSAY_LONG they are those that a
 // quiet machine must keep. With -v the figures are printed.
@@ -79,21 +82,23 @@ func testFlood(t *testing.T, on engine) {
 	always := func(line string) func(int64) string { return func(int64) string { return line } }
 	t.Logf("%-13s %-8s %9s %9s %6s %9s %9s %9s %9s", "flood", "request", "p50 rest", "flood", "ratio", "p95 rest", "flood", "p99 rest", "flood")
 	for _, f := range []struct {
-		name string
-		line func(n int64) string // the request line of the nth
+		name    string
+		clients int
+		line    func(n int64) string // the request line of the nth
 	}{
-		{"searches", always("GET /api/prices/items?q=no+item+has+this+name")},
-		{"item lists", always("GET /api/prices/items?limit=1000&sort=-price")},
-		{"inventories", func(n int64) string { return fmt.Sprintf("GET /api/inventory/user%d?limit=1000", n%5) }},
-		{"explanations", func(n int64) string {
+		{"searches", flooders, always("GET /api/prices/items?q=no+item+has+this+name")},
+		{"refusals", crowd, always("GET /api/prices/items?q=no+item+has+this+name")},
+		{"item lists", flooders, always("GET /api/prices/items?limit=1000&sort=-price")},
+		{"inventories", flooders, func(n int64) string { return fmt.Sprintf("GET /api/inventory/user%d?limit=1000", n%5) }},
+		{"explanations", flooders, func(n int64) string {
 			return "GET /api/prices/items/" + url.PathEscape(names[n%int64(items)])
 		}},
-		{"dry runs", always("POST /api/market-prices/refresh?dryRun=1&force=1")},
-		{"listings", always("GET /api/listings?limit=1000")},
-		{"verifications", always("GET /api/functions/admin/wallet-ledger/buyer/verify")},
+		{"dry runs", flooders, always("POST /api/market-prices/refresh?dryRun=1&force=1")},
+		{"listings", flooders, always("GET /api/listings?limit=1000")},
+		{"verifications", flooders, always("GET /api/functions/admin/wallet-ledger/buyer/verify")},
 	} {
 		b := newBystanders(s, "owner of "+f.name, names[:10], 2*rounds*int(slice/postingPace))
-		reads := &flooding{s: s, line: f.line}
+		reads := &flooding{s: s, clients: f.clients, line: f.line}
 		rest, flooded := map[string]latencies{}, map[string]latencies{}
 		var used processorTime
 		var lasted time.Duration
@@ -203,6 +208,7 @@ func (b *bystanders) send(line, body string) (status int, err error) {
 // flooding is clients that send expensive reads, each as soon as it has its answer.
 type flooding struct {
 	s                       *server
+	clients                 int
 	line                    func(n int64) string
 	sent, answered, refused atomic.Int64
 }
@@ -211,7 +217,7 @@ type flooding struct {
 func (f *flooding) start(t *testing.T) (stop func()) {
 	var group sync.WaitGroup
 	ended := make(chan struct{})
-	for range flooders {
+	for range f.clients {
 		group.Go(func() {
 			c := newKeptConnection(f.s)
 			defer c.close()

@@ -34,11 +34,12 @@ const (
 const (
 	// Queue is how many reads of one class wait at most.
 	Queue = 64
-	// Patience is how long a read waits at most.
+	// Patience is how long a read waits at most, and how long one waits that is refused: a
+	// client that repeats it at once would take more processor time than a read.
 	Patience = time.Second
 	// leastRest and mostRest bound how long a slot rests between two reads; see Gate.
 	leastRest = time.Millisecond
-	mostRest  = 50 * time.Millisecond
+	mostRest  = 250 * time.Millisecond
 	// mostSlots keeps the reads within the database connections that they share.
 	mostSlots = 4
 )
@@ -86,12 +87,12 @@ func (g *Gate) wait(ctx context.Context, c Class) (leave func(), err error) {
 		g.free--
 		g.mu.Unlock()
 		return g.leaver(), nil
-	case len(g.queues[c]) == Queue:
-		g.mu.Unlock()
-		return nil, busy()
 	}
-	admitted := make(chan struct{})
-	g.queues[c] = append(g.queues[c], admitted)
+	var admitted chan struct{} // of a read without a place in the queue it is never closed
+	if len(g.queues[c]) < Queue {
+		admitted = make(chan struct{})
+		g.queues[c] = append(g.queues[c], admitted)
+	}
 	g.mu.Unlock()
 
 	patience := time.NewTimer(Patience)
@@ -103,6 +104,9 @@ func (g *Gate) wait(ctx context.Context, c Class) (leave func(), err error) {
 		err = ctx.Err()
 	case <-patience.C:
 		err = busy()
+	}
+	if admitted == nil {
+		return nil, err
 	}
 	g.mu.Lock()
 	defer g.mu.Unlock()

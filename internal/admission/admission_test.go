@@ -49,7 +49,7 @@ func TestGate_RefusesAfterPatience(t *testing.T) {
 	})
 }
 
-func TestGate_RefusesAtOnceWhenTheQueueIsFull(t *testing.T) {
+func TestGate_RefusesBeyondTheQueueWhenPatienceEnds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g := New(1)
 		leave := enter(t, g, Search)
@@ -63,8 +63,8 @@ func TestGate_RefusesAtOnceWhenTheQueueIsFull(t *testing.T) {
 		}
 		synctest.Wait()
 		start := time.Now()
-		if _, err := g.Enter(t.Context(), Search); !isBusy(err) || time.Since(start) != 0 {
-			t.Errorf("beyond the queue: %v after %v", err, time.Since(start))
+		if _, err := g.Enter(t.Context(), Search); !isBusy(err) || time.Since(start) != Patience {
+			t.Errorf("beyond the queue: %v after %v, want busy after %v", err, time.Since(start), Patience)
 		}
 		wg.Wait()
 		leave()
@@ -125,10 +125,13 @@ func TestGate_ForgetsReadsWhoseClientLeft(t *testing.T) {
 }
 
 func TestGate_RestsWhileReadsWait(t *testing.T) {
-	for took, rest := range map[time.Duration]time.Duration{0: leastRest, 5 * time.Millisecond: 5 * time.Millisecond, 80 * time.Millisecond: mostRest} {
+	for took, rest := range map[time.Duration]time.Duration{0: leastRest, 80 * time.Millisecond: 80 * time.Millisecond, 400 * time.Millisecond: mostRest} {
 		synctest.Test(t, func(t *testing.T) {
 			g := New(1)
-			const reads = 5
+			reads := 5
+			if took > mostRest {
+				reads = 2 // more would lose their patience
+			}
 			var wg sync.WaitGroup
 			start := time.Now()
 			for range reads {
@@ -144,7 +147,7 @@ func TestGate_RestsWhileReadsWait(t *testing.T) {
 				})
 			}
 			wg.Wait()
-			if got, want := time.Since(start), reads*took+(reads-1)*rest; got != want {
+			if got, want := time.Since(start), time.Duration(reads)*took+time.Duration(reads-1)*rest; got != want {
 				t.Errorf("%d reads at once took %v, want %v", reads, got, want)
 			}
 		})
