@@ -63,11 +63,13 @@ type Place struct {
 
 // compare is negative where a comes before b.
 func (o Order) compare(a, b *Place) int {
-	c := cmp.Compare(a.Value, b.Value)
-	if o.Descending {
-		c = -c
+	switch c := cmp.Compare(a.Value, b.Value); {
+	case c != 0 && o.Descending:
+		return -c
+	case c != 0:
+		return c
 	}
-	return cmp.Or(c, strings.Compare(a.Name, b.Name), strings.Compare(a.Phase, b.Phase))
+	return cmp.Or(strings.Compare(a.Name, b.Name), strings.Compare(a.Phase, b.Phase))
 }
 
 // PlaceOf returns the place of an entry; stale prices are those confirmed before.
