@@ -226,7 +226,9 @@ type Sink interface {
 	// source returns it.
 	Quote(q *Quote) error
 	// Reject counts a row that is no quote: an amount that is no number, a name
-	// that cannot be one. The reason is a constant in lower case.
+	// that cannot be one. Of an item that has the name, it is no evidence that the
+	// market does not offer it; "" stands for all markets of the answer. The reason is a
+	// constant in lower case.
 	Reject(market, name, reason string)
 }
 

@@ -143,15 +143,28 @@ func (a *answer) Quote(q *provider.Quote) error {
 // Reject implements provider.Sink.
 func (a *answer) Reject(market, name, reason string) {
 	id, ok := a.markets[market]
-	if !ok {
+	if ok {
+		a.count(id).Rejected++
+	}
+	if reason == provider.RejectRepeat || catalog.CheckName(name) != nil {
 		return
 	}
-	a.count(id).Rejected++
-	if reason == provider.RejectRepeat || catalog.CheckName(name) != nil || a.size > maxAnswer {
-		return
+	switch {
+	case ok:
+		a.reject(id, name)
+	case market == "": // the fault belongs to no market alone
+		for _, id := range a.markets {
+			a.reject(id, name)
+		}
 	}
-	a.size += len(name) + 16
-	a.packer.reject(id, name)
+}
+
+// reject keeps the name of a rejected row, as long as there is room.
+func (a *answer) reject(market int64, name string) {
+	if a.size <= maxAnswer {
+		a.size += len(name) + 16
+		a.packer.reject(market, name)
+	}
 }
 
 // blobs returns the packed quotes, without those of items that the answer quotes

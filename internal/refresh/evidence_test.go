@@ -219,6 +219,25 @@ func TestRule5_ASilentMarketIsNoEvidence(t *testing.T) {
 	}
 }
 
+// TestRule5_ARowThatIsRejectedForAllMarketsIsNoEvidence is of a row whose fault belongs to
+// no market alone, such as a member that is there twice.
+func TestRule5_ARowThatIsRejectedForAllMarketsIsNoEvidence(t *testing.T) {
+	list := names("Item", 10)
+	s := bulk("alpha", list, "a1", "a2")
+	w := newWorld(t, s)
+	w.push("u", 730, list...)
+	w.drain()
+	before := timesOf(w.named(list[2]))
+	w.clock.Add(7 * time.Hour)
+	s.edit = func(q *provider.Quote) bool { return q.Name != list[2] }
+	s.refused = []string{list[2]}
+	j := w.run(true)
+	equal(t, "counts", j.Counts, refresh.Counts{Total: 10, Updated: 9, Failed: 1})
+	if now := timesOf(w.named(list[2])); now != before {
+		t.Errorf("an item whose row was rejected went from %+v to %+v", before, now)
+	}
+}
+
 // TestRule5_ARejectedRowIsNoEvidence is of an answer that names items and says of them
 // what is no quote: it does not say that the market no longer offers them.
 func TestRule5_ARejectedRowIsNoEvidence(t *testing.T) {

@@ -25,6 +25,8 @@ type fakeSource struct {
 	edit func(q *provider.Quote) bool
 	// extra is given after all others.
 	extra []provider.Quote
+	// refused are names of rows that are no quote of any market.
+	refused []string
 	// stated, when set, is the source's own time of an answer.
 	stated func(call provider.Call) time.Time
 	// split, when set, gives the first letter of the names that a file holds.
@@ -147,6 +149,9 @@ func (s *fakeSource) answer(call provider.Call, sink provider.Sink) error {
 		if err := sink.Quote(&s.extra[i]); err != nil {
 			return err
 		}
+	}
+	for _, name := range s.refused {
+		sink.Reject("", name, "a test")
 	}
 	return nil
 }

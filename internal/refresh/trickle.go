@@ -236,14 +236,19 @@ type quoteKey struct {
 
 // takeNamed puts the quotes of an answer to names into their items: one of each market
 // that was asked, and an empty one where it does not have the item. An answer without any
-// quote of a name does not even say that there is such a name, and a silent market says
-// nothing: what is stored of it stays.
+// quote of a name does not even say that there is such a name, and a silent market or
+// one whose row was rejected says nothing: what is stored of it stays.
 func (e *Engine) takeNamed(unit *Unit, a *answer, items []NamedItem, now time.Time) error {
 	quotes, named := map[quoteKey]Snapshot{}, map[string]bool{}
+	rejected := map[quoteKey]bool{} // without a phase
 	u := newUnpacker()
 	defer u.close()
 	for _, b := range a.blobs() {
-		err := e.unpack(u, b, func(q *packed) {
+		err := e.unpackRows(u, b, func(q *packed) {
+			if q.Rejected {
+				rejected[quoteKey{name: string(q.Name), market: q.Market}] = true
+				return
+			}
 			quotes[quoteKey{string(q.Name), q.Phase, q.Market}] = q.snapshot()
 			named[string(q.Name)] = true
 		})
@@ -257,7 +262,7 @@ func (e *Engine) takeNamed(unit *Unit, a *answer, items []NamedItem, now time.Ti
 		for _, market := range markets {
 			s, ok := quotes[quoteKey{item.Name, item.Phase, market}]
 			if !ok {
-				proves := named[item.Name] && !slices.Contains(a.silent, e.known[market].Key)
+				proves := named[item.Name] && !slices.Contains(a.silent, e.known[market].Key) && !rejected[quoteKey{name: item.Name, market: market}]
 				if !proves && quoteOf(item.Quotes, market) != nil {
 					continue
 				}

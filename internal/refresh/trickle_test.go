@@ -297,6 +297,28 @@ func TestTrickle_AnErrorOverwritesNothingAndKeepsNoOtherNameBack(t *testing.T) {
 	w.checkIdle()
 }
 
+// TestTrickle_ARejectedRowKeepsTheOldQuote is of a market whose row of a name is no quote,
+// in an answer that has another market's.
+func TestTrickle_ARejectedRowKeepsTheOldQuote(t *testing.T) {
+	list := names("Item", 3)
+	steam := slow("steam", list, "s1", "s2")
+	w := priced(t, list, steam)
+	w.runFirst(false)
+	const offers = `SELECT count(*) FROM market_snapshot s JOIN market m ON m.id = s.market_id WHERE m.source = 'steam' AND s.ask > 0`
+	equal(t, "offers", w.count(offers), 6)
+	steam.edit = func(q *provider.Quote) bool {
+		if q.Market == "s1" && q.Name == list[0] {
+			q.Ask = -1
+		}
+		return q.Market != "s1" || q.Name != list[1]
+	}
+	w.clock.Add(7 * time.Hour)
+	w.runFirst(false)
+	equal(t, "offers without that which is gone", w.count(offers), 5)
+	equal(t, "offers of the item whose row was rejected", w.count(offers+` AND s.item_id = $1`, w.named(list[0]).ID), 2)
+	w.checkIdle()
+}
+
 func TestTrickle_AKillLosesAndDoublesNothing(t *testing.T) {
 	list := names("Item", 2)
 	story := func(t *testing.T) (*world, *fakeSource) {

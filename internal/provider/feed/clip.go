@@ -3,7 +3,18 @@ package feed
 import (
 	"strings"
 	"unicode/utf8"
+
+	"assay/internal/catalog"
 )
+
+// Named makes the name of a rejected row fit for a sink. One that an item can have is
+// passed on whole: the sink keeps what it knows of that item.
+func Named(b []byte) string {
+	if len(b) <= catalog.MaxName && utf8.Valid(b) {
+		return string(b)
+	}
+	return Clip(b)
+}
 
 // Clip makes a text from outside fit to be shown: short, and valid UTF-8.
 func Clip(b []byte) string {

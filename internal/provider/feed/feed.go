@@ -431,7 +431,7 @@ func (r *Reader) Count(n int) { r.quotes += n }
 func (r *Reader) Reject(market string, name []byte, reason string) {
 	r.note(reason)
 	if r.sink != nil {
-		r.sink.Reject(market, Clip(name), reason)
+		r.sink.Reject(market, Named(name), reason)
 	}
 }
 

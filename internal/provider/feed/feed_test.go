@@ -216,6 +216,23 @@ func (drop) Restart()                      {}
 func (drop) Quote(*provider.Quote) error   { return nil }
 func (drop) Reject(string, string, string) {}
 
+// A sink keeps the last quote of what was rejected, so it must know the whole name.
+func TestReject_PassesWholeNamesOn(t *testing.T) {
+	for name, want := range map[string]string{
+		strings.Repeat("★", 170): strings.Repeat("★", 170), strings.Repeat("n", 512): strings.Repeat("n", 512),
+		strings.Repeat("n", 513): strings.Repeat("n", 80) + "…", strings.Repeat("n", 100) + "\xff": strings.Repeat("n", 80) + "…",
+	} {
+		var s sink
+		_ = Read(context.Background(), "src", strings.NewReader(`[]`), &s, func(r *Reader) error {
+			r.Reject("m", []byte(name), "why")
+			return r.Skip()
+		})
+		if !slices.Equal(s.rejects, []string{"m " + want + ": why"}) {
+			t.Errorf("%.20s…, %d bytes, was passed on as %q", name, len(name), s.rejects)
+		}
+	}
+}
+
 func TestClip_CutsBetweenRunes(t *testing.T) {
 	for in, want := range map[string]string{
 		"short": "short", "bad \xff": "bad \uFFFD", strings.Repeat("n", 80): strings.Repeat("n", 80), strings.Repeat("n", 81): strings.Repeat("n", 80) + "…",

@@ -52,7 +52,7 @@ var errTooManyItems = errors.New("more items than maxItems")
 // reject counts a row, or one market's part of it, that is no quote.
 func (r *rows) reject(market string, name []byte, reason string) {
 	r.note(reason)
-	r.sink.Reject(market, feed.Clip(name), reason)
+	r.sink.Reject(market, feed.Named(name), reason)
 }
 
 func (r *rows) note(reason string) {
