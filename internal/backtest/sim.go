@@ -166,7 +166,6 @@ func (s *Sim) price(now time.Time, res pricing.Result) *Outcome {
 	movers := res.Movers
 	for i := range s.names {
 		s.quotes = s.quotes[:0]
-		moved := movers.Of(uint64(i))
 		for k := range s.markets {
 			m := &s.markets[k]
 			if m.last == nil || m.last[i] == 0 {
@@ -174,9 +173,10 @@ func (s *Sim) price(now time.Time, res pricing.Result) *Outcome {
 			}
 			s.quotes = append(s.quotes, pricing.Quote{
 				Source: "file", Market: m.name, ID: m.id, Currency: m.currency, Ask: m.last[i],
-				Sales: -1, FetchedAt: m.at, Moved: moved.Move(m.id),
+				Sales: -1, FetchedAt: m.at,
 			})
 		}
+		movers.Note(uint64(i), s.quotes)
 		it := &s.items[i]
 		pricer.Price(now, s.traits[i].Class, s.quotes, it.state, it.references(now), &s.priced)
 		it.store(now, &s.priced)

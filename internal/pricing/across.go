@@ -321,9 +321,9 @@ func (r *Round) isTorn() bool {
 	if len(entries) < 2 {
 		return false
 	}
-	moved := 0
-	for k, p := range r.compare(entries, cols, (*entry).isKnown, false) {
-		if e := entries[k]; e.isKnown() && p.names >= fewestShared && abs(p.level-e.State.Level) > log1_25 {
+	moved, levelled := 0, func(e *entry) bool { return e.has && e.State.Levelled }
+	for k, p := range r.compare(entries, cols, levelled, false) {
+		if e := entries[k]; levelled(e) && p.names >= fewestShared && abs(p.level-e.State.Level) > log1_25 {
 			moved++
 		}
 	}

@@ -26,9 +26,9 @@
 //
 // Then per batch of items, in any process: NewPricer with the policy, the job's
 // rates and its Set; for each item the quotes of all good responses (Quote.ID is
-// the market's ID of step 2, Quote.Moved is Movers.Of(key).Move(id)), its State
-// and its References from the price history; Pricer.Price; store Priced.Price,
-// its figures, Status and State. Where nothing was quoted the State is unchanged.
+// the market's ID of step 2, and Movers.Note notes how they moved), its State and
+// its References from the price history; Pricer.Price; store Priced.Price, its
+// figures, Status and State. Where nothing was quoted the State is unchanged.
 //
 // Encodings carry a version and are bounded: MarketState, Set, Movers and History
 // say how much they take.

@@ -112,11 +112,11 @@ func part(a, b Log) Log {
 func (r *Round) standing(m []*entry, leads map[int64]bool) {
 	active := slices.DeleteFunc(slices.Clone(m), func(e *entry) bool { return e.late })
 	for found := 0; len(active) >= 3 && found < (len(m)-1)/2; found++ {
-		follows := r.following(active)
+		follows, contested := r.following(active)
 		worst := -1
 		for k, e := range active {
 			// Without the day before, a market that repeats it could not be found.
-			if leads[e.ID] || e.day2 == nil || len(follows[k]) < fewestShared {
+			if leads[e.ID] || e.day2 == nil || len(follows[k]) < max(fewestShared, contested[k]+1) {
 				continue
 			}
 			if f := middleOf(follows[k]); f < standsAt && (worst < 0 || f < middleOf(follows[worst])) {
@@ -133,10 +133,12 @@ func (r *Round) standing(m []*entry, leads map[int64]bool) {
 
 // following returns, for each market, its own moves as shares of the others'
 // median move, of the names that two others, who are a majority of all that quote
-// it, moved alike. Half of the markets prove nothing about the other half.
-func (r *Round) following(m []*entry) [][]Log {
+// it, moved alike, and how many names two others moved alike without being a majority.
+// Half of the markets prove nothing about the other half, nor do the names that some of
+// that half do not quote.
+func (r *Round) following(m []*entry) (out [][]Log, contested []int) {
 	floor := r.floor()
-	out := make([][]Log, len(m))
+	out, contested = make([][]Log, len(m)), make([]int, len(m))
 	moves, sorted := make([]Log, len(m)), make([]Log, 0, len(m))
 	for i := range r.keys {
 		sorted = sorted[:0]
@@ -163,12 +165,16 @@ func (r *Round) following(m []*entry) [][]Log {
 			if abs(c) < bigMove {
 				continue
 			}
-			if same := alike(moves, k, c); same >= 2 && 2*same > len(sorted) {
+			switch same := alike(moves, k, c); {
+			case same < 2:
+			case 2*same > len(sorted):
 				out[k] = append(out[k], part(moves[k], c))
+			default:
+				contested[k]++
 			}
 		}
 	}
-	return out
+	return out, contested
 }
 
 // alike counts the markets other than k that moved as c did.

@@ -8,12 +8,17 @@ import (
 )
 
 // Mover is a quote that moved by more than a factor of 1.41 since about a day ago:
-// without such moves nothing supports a large move of a price (step 11).
+// without such moves nothing supports a large move of a price (step 11). With the
+// market leftApart it is a name of which half of the quotes left the others, and Move is
+// how far they are from them.
 type Mover struct {
 	Key    uint64
 	Market int64
 	Move   Log
 }
+
+// leftApart stands for a name instead of a market.
+const leftApart = -1
 
 // Movers are the quotes that moved, by key and market.
 type Movers []Mover
@@ -21,8 +26,9 @@ type Movers []Mover
 // movedEnough is half of the smallest move that the guard asks about.
 const movedEnough = log2 / 2
 
-// movers lists the quotes of the used markets that moved.
-func (r *Round) movers(used []*entry) Movers {
+// movers lists the quotes of the used markets that moved, and the names whose quotes
+// moved apart.
+func (r *Round) movers(live, used []*entry) Movers {
 	var out Movers
 	for _, e := range used {
 		for i, key := range r.keys {
@@ -33,10 +39,68 @@ func (r *Round) movers(used []*entry) Movers {
 			out = append(out, Mover{key, e.ID, is - was})
 		}
 	}
+	out = r.apart(live, out)
 	slices.SortFunc(out, func(a, b Mover) int {
 		return cmp.Or(cmp.Compare(a.Key, b.Key), cmp.Compare(a.Market, b.Market))
 	})
 	return out
+}
+
+// apart adds the names of which half of the quotes or more moved by more than 1.35x in
+// one direction over the last eight days, while a third or more stood still: nothing shows
+// which are right. Of two quotes one often returns from an absurd price to the other, so
+// they must be more than 1.25x apart now, at their remembered levels. Markets that stand
+// still count, though they are late; those that repeat another follow it.
+func (r *Round) apart(live []*entry, out Movers) Movers {
+	for i, key := range r.keys {
+		var n [3]int64 // fell, stood still, rose
+		var sum [3]int64
+		quotes := int64(0)
+		for _, e := range live {
+			is, was := at(e.next, i), at(e.oldest, i)
+			if is == none || e.repeats != 0 {
+				continue
+			}
+			if quotes++; was == none {
+				continue
+			}
+			way := 1
+			switch move := is - was; {
+			case move > log1_35:
+				way = 2
+			case move < -log1_35:
+				way = 0
+			case abs(move) > log1_35/2:
+				continue
+			}
+			n[way]++
+			sum[way] += int64(is - e.State.Level)
+		}
+		for _, way := range [2]int{0, 2} {
+			if 2*n[way] < quotes || 3*n[1] < quotes || n[1] == 0 {
+				continue
+			}
+			if far := Log(sum[way]/n[way] - sum[1]/n[1]); n[way] > 1 || abs(far) > log1_25 {
+				out = append(out, Mover{key, leftApart, far})
+			}
+		}
+	}
+	return out
+}
+
+// Note notes in the quotes of one item how they moved.
+func (m Movers) Note(key uint64, quotes []Quote) {
+	of := m.Of(key)
+	if len(of) == 0 {
+		return
+	}
+	for k := range quotes {
+		q := &quotes[k]
+		q.Apart = of.Move(leftApart) != 0
+		if move := of.Move(q.ID); move != 0 {
+			q.Moved = move
+		}
+	}
 }
 
 // Of returns the movers of one item.

@@ -83,6 +83,7 @@ func (r *Round) compareHistory(e *entry, last, current *Response) error {
 		e.day2 = r.empty()
 	}
 	week := r.empty()
+	e.oldest = r.empty()
 	if damaged := r.walk(e, &p, d, last, current, week); damaged != nil {
 		err, e.newest, e.History = damaged, nil, nil
 	}
@@ -118,6 +119,7 @@ func (r *Round) walk(e *entry, p *past, d *decoder, last, current *Response, wee
 		set(e.before, p.before)
 		set(e.day2, p.day2)
 		set(week, p.week)
+		set(e.oldest, slices.IndexFunc(amounts, func(a money.Micro) bool { return a > 0 }))
 		if !e.new {
 			return
 		}

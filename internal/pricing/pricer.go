@@ -248,7 +248,7 @@ func intervalAround(price, width money.Micro) Interval {
 func (p *Pricer) decide(now time.Time, class Class, quotes []Quote, votes []vote, h Log, refs References, s *pricerScratch, into *Priced) {
 	ev := &s.evidence
 	ev.price, ev.majority, ev.supporter = into.Estimated, into.Majority, ev.supporter[:0]
-	wide := false
+	wide, torn := false, false
 	for _, v := range votes {
 		if within(v.price, into.Estimated, 5, 4) {
 			into.Near++
@@ -257,7 +257,7 @@ func (p *Pricer) decide(now time.Time, class Class, quotes []Quote, votes []vote
 		if s.at[v.at] >= 0 {
 			m = p.set.Markets[s.at[v.at]]
 		}
-		wide = wide || now.Before(m.WideUntil)
+		wide, torn = wide || now.Before(m.WideUntil), torn || q.Apart
 		if within(v.price, into.Estimated, 3, 2) {
 			changed := q.ChangedAt
 			if changed.IsZero() {
@@ -275,6 +275,9 @@ func (p *Pricer) decide(now time.Time, class Class, quotes []Quote, votes []vote
 	into.Move, by = worst(into.Estimated, &into.State, refs, &moves, class)
 	into.Price = into.State.guard(now, ev, &into.Move, by, p.policy.Guard == Hold)
 	into.State.Price = into.Price
+	if torn {
+		into.State.SuspectUntil = now.Add(suspectFor)
+	}
 	if accepted && into.Move.Decision != HeldBack {
 		into.State.ReleasedAt, into.State.SuspectUntil = now, now.Add(suspectFor)
 	}

@@ -100,6 +100,7 @@ type Quote struct {
 	// changed (zero: when the market's response did).
 	ID        int64
 	Moved     Log
+	Apart     bool // half of the item's quotes left the others (Movers)
 	ChangedAt time.Time
 }
 

@@ -24,7 +24,7 @@ type Market struct {
 
 // Round validates the responses of one run for one game, finds late markets and
 // learns levels: steps 5 to 7. Add every market, then call Finish once. It keeps
-// up to 20 bytes per name and market. The order of Add does not matter. It is for
+// up to 24 bytes per name and market. The order of Add does not matter. It is for
 // one goroutine.
 type Round struct {
 	now  time.Time
@@ -62,6 +62,7 @@ type entry struct {
 	before []Log // about a day ago: what moves are measured from
 	daily  bool  // before is 20 to 30 h old, so that late markets can be found by it
 	day2   []Log // 40 to 56 h ago
+	oldest []Log // the oldest known one of each name, of the last eight days
 
 	first    *wearCheck
 	moves    [windows][classes]Log
@@ -199,7 +200,7 @@ func (r *Round) Finish() Result {
 	r.findLate(live)
 	used := slices.DeleteFunc(slices.Clone(live), func(e *entry) bool { return e.late })
 	set := r.learn(used)
-	res := Result{Set: set, Movers: r.movers(used)}
+	res := Result{Set: set, Movers: r.movers(live, used)}
 	for _, e := range r.markets {
 		res.Markets = append(res.Markets, r.outcome(e, len(live)))
 	}

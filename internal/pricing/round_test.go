@@ -626,9 +626,9 @@ func TestRound_RefusesAClassThatLeavesTheLimitsByItself(t *testing.T) {
 	}
 }
 
-// apart returns a change of some markets' responses: every name costs 3.5 times as much
+// contradicting returns a change of some markets' responses: every name costs 3.5 times as much
 // or a part of that, the same on all of them.
-func apart(f *fair, is func(market int) bool) func(int, *Response) *Response {
+func contradicting(f *fair, is func(market int) bool) func(int, *Response) *Response {
 	return func(market int, resp *Response) *Response {
 		if !is(market) {
 			return resp
@@ -650,7 +650,7 @@ func apart(f *fair, is func(market int) bool) func(int, *Response) *Response {
 func TestRound_FirstResponsesOfTwoEqualCampsAreContested(t *testing.T) {
 	for _, markets := range []int{2, 4, 6} {
 		f := newFair(rand.New(rand.NewPCG(9, 4)), markets, 1000)
-		res := f.round(t, apart(f, func(market int) bool { return market%2 == 0 }))
+		res := f.round(t, contradicting(f, func(market int) bool { return market%2 == 0 }))
 		for k, o := range res.Markets {
 			if o.Refusal == nil || o.Refusal.Anomaly != Contradicted || (o.Refusal.Rival-o.ID)%2 == 0 {
 				t.Errorf("%d markets: market %d: %+v", markets, o.ID, o.Refusal)
@@ -663,7 +663,7 @@ func TestRound_FirstResponsesOfTwoEqualCampsAreContested(t *testing.T) {
 		// contradict it, no price is ok.
 		for range 3 {
 			f.now = f.now.Add(12 * time.Hour)
-			res = f.round(t, apart(f, func(market int) bool { return market%2 == 0 }))
+			res = f.round(t, contradicting(f, func(market int) bool { return market%2 == 0 }))
 		}
 		for k, o := range res.Markets {
 			if k%2 == 0 && o.Refusal != nil {
@@ -684,7 +684,7 @@ func TestRound_FirstResponsesOfTwoEqualCampsAreContested(t *testing.T) {
 func TestRound_NewMarketsThatContradictTheKnownOnesMakeThemSuspect(t *testing.T) {
 	for _, tt := range []struct{ known, joining int }{{1, 2}, {2, 2}, {2, 4}, {3, 3}} {
 		f := newFair(rand.New(rand.NewPCG(9, 5)), tt.known+tt.joining, 1000)
-		wrong := apart(f, func(market int) bool { return market < tt.known })
+		wrong := contradicting(f, func(market int) bool { return market < tt.known })
 		joined := false
 		change := func(market int, resp *Response) *Response {
 			if market >= tt.known && !joined {
@@ -711,7 +711,7 @@ func TestRound_NewMarketsThatContradictTheKnownOnesMakeThemSuspect(t *testing.T)
 		}
 	}
 	f := newFair(rand.New(rand.NewPCG(9, 5)), 5, 1000)
-	wrong := apart(f, func(market int) bool { return market > 2 })
+	wrong := contradicting(f, func(market int) bool { return market > 2 })
 	for run := range 5 {
 		res := f.round(t, func(market int, resp *Response) *Response {
 			if market > 2 && run < 3 {
@@ -728,5 +728,55 @@ func TestRound_NewMarketsThatContradictTheKnownOnesMakeThemSuspect(t *testing.T)
 			}
 		}
 		f.now = f.now.Add(12 * time.Hour)
+	}
+}
+
+// Of some names half of the quotes move away over some runs, and the others stand still.
+func TestRound_NamesThatHalfOfTheirQuotesLeftAreSuspect(t *testing.T) {
+	for _, tt := range []struct{ markets, moving, back int }{{2, 1, 0}, {4, 2, 0}, {5, 3, 0}, {5, 2, 0}, {6, 1, 0}, {2, 1, 1}} {
+		f := newFair(rand.New(rand.NewPCG(9, 6)), tt.markets, 1000)
+		const left = 30
+		times := func(x float64) {
+			for k := range tt.moving {
+				for i := range left {
+					f.quotes[k][i] = cents(float64(f.quotes[k][i]) / 1e6 * x)
+				}
+			}
+		}
+		if tt.back > 0 { // an absurd price, which then returns to the other market's
+			times(2)
+		}
+		f.run(t, 6)
+		var res Result
+		for range 4 {
+			if tt.back > 0 {
+				times(1 / math.Pow(2, 0.25))
+			} else {
+				times(1.1)
+			}
+			res = f.round(t, nil)
+			f.now = f.now.Add(12 * time.Hour)
+		}
+		want := tt.back == 0 && 2*tt.moving >= tt.markets
+		p, suspect, others := NewPricer(usd(), res.Set), 0, 0
+		for i := range f.names {
+			var quotes []Quote
+			for k := range f.markets {
+				quotes = append(quotes, Quote{Source: "s", Market: strconv.Itoa(k), ID: f.markets[k].ID, Currency: "USD", Ask: f.quotes[k][i], Sales: -1, FetchedAt: f.now})
+			}
+			res.Movers.Note(uint64(i), quotes)
+			var e Priced
+			p.Price(f.now, ClassOf(f.names[i]), quotes, State{}, References{}, &e)
+			switch {
+			case f.now.After(e.State.SuspectUntil):
+			case i < left:
+				suspect++
+			default:
+				others++
+			}
+		}
+		if want != (suspect > left/2) || !want && suspect > left/6 || others > 20 {
+			t.Errorf("%+v: %d of %d names and %d others are suspect", tt, suspect, left, others)
+		}
 	}
 }

@@ -542,13 +542,7 @@ func (s *settler) price(i int, now time.Time, out *SettledItem) bool {
 	if e == nil {
 		e = s.estimators[noGame]
 	}
-	if moves := e.movers.Of(pricing.KeyOf(item.Key.Name, item.Key.Phase)); len(moves) > 0 {
-		for k := range s.quotes {
-			if move := moves.Move(s.quotes[k].ID); move != 0 {
-				s.quotes[k].Moved = move
-			}
-		}
-	}
+	e.movers.Note(pricing.KeyOf(item.Key.Name, item.Key.Phase), s.quotes)
 	state := pricing.State{Price: item.Price, Held: pricing.HeldPrice{Candidate: item.Candidate, At: item.CandidateAt}}
 	if _, err := pricing.DecodeGuard(item.Guard, &state); err != nil {
 		s.engine.log.Warn("price guard state unreadable", "item", item.ID, "error", err)

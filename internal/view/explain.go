@@ -390,25 +390,29 @@ func (e *explainer) sayGuard(say sayer) {
 		say("%s. You can also accept it.", text)
 	}
 	if until := s.SuspectUntil; e.now.Before(until) && s.Held.Candidate == 0 {
-		if m.Reference == 0 {
-			e.sayAccepted(say)
+		if m.Reference > 0 {
+			say("It stays suspect until %s because of this move.", minute(until))
+		} else if !e.sayAccepted(say) {
+			say("It stays suspect until %s: its price moved far before, or half of its quotes moved by more than 1.35x within eight days while others stood still.", minute(until))
 		}
-		say("It stays suspect until %s because of this move.", minute(until))
 	}
 	if until := s.LoneUntil; e.now.Before(until) {
 		say("While fewer than two quotes support it, it stays suspect until %s: it rose by 5x or more on one market.", minute(until))
 	}
 }
 
-// sayAccepted says what an operator's acceptance of a response excused.
-func (e *explainer) sayAccepted(say sayer) {
+// sayAccepted says what an operator's acceptance of a response excused, and reports
+// whether there was one.
+func (e *explainer) sayAccepted(say sayer) (accepted bool) {
 	class := pricing.ClassOf(e.item.Key.Name)
 	for k := range e.snaps {
 		m := e.set.Market(e.snaps[k].MarketID)
 		if move := m.AcceptedMoves[class]; move != 0 && e.snaps[k].Reason == pricing.Used && !e.state.ReleasedAt.Before(m.AcceptedAt) {
-			say("An operator accepted the response of %s, in which this class moved to %s times its prices, and the price followed at once.", e.snaps[k].Title, pricing.Exp(move))
+			say("An operator accepted the response of %s, in which this class moved to %s times its prices, and the price followed at once. It stays suspect until %s.", e.snaps[k].Title, pricing.Exp(move), minute(e.state.SuspectUntil))
+			accepted = true
 		}
 	}
+	return accepted
 }
 
 // estimated is the price that the guard decided about.
