@@ -104,7 +104,7 @@ func (e *Engine) keepLate(tx Tx, unit *Unit, a *answer, late Late) error {
 	if unit.State != UnitDone || unit.File != "" {
 		return nil
 	}
-	items, err := tx.HoldNamed(unit.AppID, unit.Names)
+	items, err := tx.NamedItems(unit.AppID, unit.Names)
 	if err != nil {
 		return err
 	}

@@ -77,21 +77,18 @@ func (e *Engine) letGoUnit(u *Unit, written bool) {
 	}
 }
 
-// claimBatch takes a batch, or returns nil. Let it go in any case. First, if not
-// nil, is what the transaction writes before.
-func (e *Engine) claimBatch(ctx context.Context, first func(Tx) error) (*Batch, error) {
+// claimBatch takes a batch, or returns nil. Let it go in any case. Write, if not
+// nil, is what else the transaction writes.
+func (e *Engine) claimBatch(ctx context.Context, write func(Tx) error) (*Batch, error) {
 	h := &e.hands
 	h.claiming.RLock()
 	defer h.claiming.RUnlock()
 	var b *Batch
 	err := e.store.InTx(ctx, func(tx Tx) (err error) {
-		if first != nil {
-			if err := first(tx); err != nil {
-				return err
-			}
+		if b, err = tx.ClaimBatch(e.owner); err != nil || write == nil {
+			return err
 		}
-		b, err = tx.ClaimBatch(e.owner)
-		return err
+		return write(tx)
 	})
 	if err != nil {
 		h.lost.Store(true)

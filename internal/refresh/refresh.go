@@ -277,6 +277,7 @@ type NamedItem struct {
 	ID     int64
 	Name   string
 	Phase  string
+	Rev    int64      // changes when the item is settled
 	Quotes []Snapshot // by market
 }
 
@@ -389,8 +390,16 @@ type SettledItem struct {
 	NewQuotes  []Snapshot     // all quotes from now on, by market; nil: as they were
 }
 
+// PriceAfter returns the item's price once it is settled; 0: unknown.
+func (s *SettledItem) PriceAfter() money.Micro {
+	if s.Answered {
+		return s.Estimate.Price
+	}
+	return s.Price
+}
+
 // Changed reports whether the item has a new price.
-func (s *SettledItem) Changed() bool { return s.Answered && s.Estimate.Price != s.Price }
+func (s *SettledItem) Changed() bool { return s.PriceAfter() != s.Price }
 
 // Noted reports whether the price history gets a point: the price or its status
 // changed.

@@ -199,11 +199,11 @@ type Tx interface {
 	// EndSlow notes that a source was asked for a name, and what it brought. It
 	// returns false, and writes nothing, where the claim is no longer valid.
 	EndSlow(n SlowName, markets []MarketFetch) (bool, error)
-	// HoldNamed keeps others from settling the items of names, and makes those who
-	// have read their quotes already read them again.
-	HoldNamed(app int32, names []string) ([]NamedItem, error)
-	// KeepQuotes writes the quotes of items that are held; missing prices among them
-	// are due soon.
+	// NamedItems returns the items of names, by id.
+	NamedItems(app int32, names []string) ([]NamedItem, error)
+	// KeepQuotes writes the quotes of items, and makes jobs that have read them already
+	// read them again. If one of the items was settled since it was read, the
+	// transaction runs again. Missing prices among them are due soon.
 	KeepQuotes(items []NamedItem) error
 
 	// AddItems makes items of a game of those keys that are none yet.

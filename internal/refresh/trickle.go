@@ -218,7 +218,7 @@ func (e *Engine) endSlow(tx Tx, n *SlowName, a *answer, failure error) error {
 	if err := tx.NoteSource(n.Source, "", ""); err != nil {
 		return err
 	}
-	items, err := tx.HoldNamed(n.AppID, []string{n.Name})
+	items, err := tx.NamedItems(n.AppID, []string{n.Name})
 	if err != nil {
 		return err
 	}

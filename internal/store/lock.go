@@ -18,8 +18,8 @@ import (
 //  2. users
 //  3. a job, its lanes, its units, names of background fetches, states of markets,
 //     batches
-//  4. new items by name
-//  5. items by id
+//  4. new items by name, quotes by item
+//  5. items by id; syncs wait for those that are being settled
 //  6. inventory rows by id
 //  7. the missing-price queue by item
 //  8. inspections, listings, a trade

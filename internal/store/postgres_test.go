@@ -7,10 +7,15 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
+	"assay/internal/catalog"
 	"assay/internal/fault"
 	"assay/internal/inventory"
+	"assay/internal/money"
 	"assay/internal/pgtest"
+	"assay/internal/pricing"
+	"assay/internal/refresh"
 	"assay/internal/store"
 	"assay/internal/store/storetest"
 )
@@ -150,5 +155,112 @@ func TestPostgres_RefusesWhatIsNoAddress(t *testing.T) {
 		if err == nil || !strings.Contains(err.Error(), want) || strings.Contains(err.Error(), "secret") {
 			t.Errorf("%s: %v", address, err)
 		}
+	}
+}
+
+// planned is a batch of a job that is to settle two items, which a user owns.
+func planned(t *testing.T, s *store.Store) (b *refresh.Batch, items []refresh.Item) {
+	t.Helper()
+	keys := []catalog.Key{{AppID: 730, Name: "A"}, {AppID: 730, Name: "B"}}
+	must(t, s.InTx(t.Context(), func(tx *store.Tx) error {
+		user, err := tx.EnsureUser("u")
+		if err != nil {
+			return err
+		}
+		made, err := tx.EnsureItems(730, keys)
+		if err != nil {
+			return err
+		}
+		rows := []inventory.Row{{AssetID: "a", ItemID: made[keys[0]].ID, Amount: 1}, {AssetID: "b", ItemID: made[keys[1]].ID, Amount: 1}}
+		if err := tx.AddInventory(user, 730, "2", rows, nil); err != nil {
+			return err
+		}
+		job, _, err := tx.InsertJob(refresh.Job{Kind: refresh.Bulk, RequestedBy: "test"})
+		if err != nil {
+			return err
+		}
+		if _, err := tx.StartJob(job, 1, 0); err != nil {
+			return err
+		}
+		if err := tx.PlanItems(job, refresh.Rules{Now: tx.Now(), Forced: true}, 1); err != nil {
+			return err
+		}
+		if _, err := tx.Judge(job, nil, nil); err != nil {
+			return err
+		}
+		b, err = tx.ClaimBatch("me")
+		return err
+	}))
+	items, err := s.BatchItems(t.Context(), *b)
+	must(t, err)
+	if len(items) != len(keys) {
+		t.Fatalf("%d items to settle, want %d", len(items), len(keys))
+	}
+	return b, items
+}
+
+// priced is a settlement that gives items a price.
+func priced(items []refresh.Item, price money.Micro) (s refresh.Settlement) {
+	for _, i := range items {
+		s.Items = append(s.Items, refresh.SettledItem{Item: i, State: refresh.ItemUpdated, Answered: true, Estimate: pricing.Priced{Price: price, Estimated: price}})
+	}
+	s.Counts = refresh.Counts{Updated: int64(len(items)), Changed: int64(len(items))}
+	return s
+}
+
+// What a settle writes beside the items themselves takes most of its time. Syncs that
+// copy prices must not wait for that.
+func TestPostgres_SyncsWaitOnlyForTheEndOfASettle(t *testing.T) {
+	db := storetest.On(t, storetest.PostgreSQL)
+	s := opened(t, db, store.Options{})
+	raw := db.Raw(t)
+	defer func() { must(t, raw.Close()) }()
+	b, items := planned(t, s)
+	held, err := raw.BeginTx(t.Context(), nil)
+	must(t, err)
+	_, err = held.ExecContext(t.Context(), `LOCK TABLE refresh_item IN SHARE MODE`)
+	must(t, err)
+	settled := make(chan error, 1)
+	go func() {
+		settled <- s.InTx(t.Context(), func(tx *store.Tx) error { _, err := tx.Settle(*b, priced(items, 10)); return err })
+	}()
+	for waits := false; !waits; {
+		must(t, held.QueryRowContext(t.Context(), `SELECT EXISTS (SELECT 1 FROM pg_locks WHERE NOT granted AND relation = 'refresh_item'::regclass)`).Scan(&waits))
+	}
+	soon, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+	defer cancel()
+	err = s.InTx(soon, func(tx *store.Tx) error {
+		prices, err := tx.HoldPrices([]int64{items[0].ID, items[1].ID})
+		if prices[items[0].ID] != 0 {
+			t.Errorf("a price that is not committed: %v", prices)
+		}
+		return err
+	})
+	if err != nil {
+		t.Errorf("a sync waits for a settle that does not write items yet: %v", err)
+	}
+	must(t, held.Rollback())
+	must(t, <-settled)
+}
+
+// Quotes of names that come in the background read what is stored of an item, and a
+// settle writes more of it before they are written.
+func TestPostgres_QuotesOfAnItemThatIsSettledMeanwhileAreWrittenAgain(t *testing.T) {
+	s := opened(t, storetest.On(t, storetest.PostgreSQL), store.Options{})
+	b, items := planned(t, s)
+	var revs []int64
+	must(t, s.InTx(t.Context(), func(tx *store.Tx) error {
+		named, err := tx.NamedItems(730, []string{"A"})
+		if err != nil {
+			return err
+		}
+		revs = append(revs, named[0].Rev)
+		if len(revs) == 1 {
+			must(t, s.InTx(t.Context(), func(tx *store.Tx) error { _, err := tx.Settle(*b, priced(items, 10)); return err }))
+		}
+		return tx.KeepQuotes(named)
+	}))
+	if want := []int64{0, 1}; !slices.Equal(revs, want) {
+		t.Errorf("revisions that were read: %v, want %v", revs, want)
 	}
 }

@@ -8,7 +8,9 @@ import (
 	"assay/internal/refresh"
 )
 
-// Settle writes what settling a batch decided, if the claim is still valid.
+// Settle writes what settling a batch decided, if the claim is still valid. The items
+// come late: syncs that copy their prices wait from there on. Another job that settles
+// the same items meanwhile gets a refresh.ErrConflict when it comes to them.
 func (t *Tx) Settle(b refresh.Batch, s refresh.Settlement) (bool, error) {
 	if err := t.byIndex(); err != nil {
 		return false, err
@@ -23,13 +25,13 @@ func (t *Tx) Settle(b refresh.Batch, s refresh.Settlement) (bool, error) {
 		return false, err
 	}
 	for _, step := range []func() error{
-		func() error { return t.lockItems(s.Items) },
-		func() error { return t.writeItems(&s) },
-		func() error { return t.writeFailures(s.Items) },
 		func() error { return t.writeQuotes(s.Items) },
 		func() error { return t.writePoints(s.Items, s.RateSet, s.Method) },
 		func() error { return t.writeJobItems(b, s.Items) },
-		func() error { return t.settleMissing(b, s.MissingRetry) },
+		func() error { return t.lockItems(s.Items) },
+		func() error { return t.writeItems(&s) },
+		func() error { return t.writeFailures(s.Items) },
+		func() error { return t.settleMissing(b, s.Items, s.MissingRetry) },
 		func() error { return t.pricesChanged(answeredBuckets(s.Items)) },
 	} {
 		if err := step(); err != nil {
@@ -193,11 +195,7 @@ func (t *Tx) writeJobItems(b refresh.Batch, items []refresh.SettledItem) error {
 	rows := newTable(jobItemColumns, len(items))
 	for i := range items {
 		p := &items[i]
-		after := p.Price
-		if p.Answered {
-			after = p.Estimate.Price
-		}
-		rows.int(b.JobID, int64(b.Batch), p.ID, int64(p.Price), int64(after))
+		rows.int(b.JobID, int64(b.Batch), p.ID, int64(p.Price), int64(p.PriceAfter()))
 		rows.text(p.State, p.Reason, p.Error)
 	}
 	_, err := t.writeRows(&t.bulks.jobItems, rows)
@@ -208,12 +206,17 @@ func (t *Tx) writeJobItems(b refresh.Batch, items []refresh.SettledItem) error {
 // a missing job found nothing for is due again later, each time after twice as
 // long; what could not be asked for, after the first pause, or soon if a quote of
 // it came in the background meanwhile.
-func (t *Tx) settleMissing(b refresh.Batch, retry time.Duration) error {
-	if _, err := t.exec(`
-		DELETE FROM missing_price WHERE item_id IN (
-			SELECT r.item_id FROM refresh_item r JOIN item i ON i.id = r.item_id
-			WHERE r.job_id = $1 AND r.batch = $2 AND i.price > 0)`, b.JobID, b.Batch); err != nil {
-		return err
+func (t *Tx) settleMissing(b refresh.Batch, items []refresh.SettledItem, retry time.Duration) error {
+	var priced []int64
+	for i := range items {
+		if items[i].PriceAfter() > 0 {
+			priced = append(priced, items[i].ID)
+		}
+	}
+	if len(priced) > 0 {
+		if _, err := t.exec(`DELETE FROM missing_price WHERE item_id IN `+t.d.ids(1), t.d.packIDs(priced)); err != nil {
+			return err
+		}
 	}
 	if b.Kind != refresh.Missing {
 		return nil

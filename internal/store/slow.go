@@ -3,6 +3,7 @@ package store
 import (
 	"database/sql"
 	"errors"
+	"slices"
 	"time"
 
 	"assay/internal/refresh"
@@ -175,32 +176,26 @@ func (t *Tx) EndSlow(n refresh.SlowName, markets []refresh.MarketFetch) (bool, e
 // settles what comes in a burst.
 const gather = 10 * time.Second
 
-// HoldNamed keeps others from settling the items of names, so that those who
-// have read their quotes already read them again. It returns them by id.
-func (t *Tx) HoldNamed(app int32, names []string) ([]refresh.NamedItem, error) {
-	list := t.d.packTexts(names)
-	ids, err := collect(t.ctx, t.tx, func(r *sql.Rows, id *int64) error { return r.Scan(id) },
-		`SELECT id FROM item WHERE app_id = $1 AND name IN `+t.d.texts(2)+` ORDER BY id`+t.d.lock(), app, list)
-	if err != nil {
-		return nil, err
-	}
-	packed := t.d.packIDs(ids)
-	if _, err = t.exec(`UPDATE item SET rev = rev + 1 WHERE id IN `+t.d.ids(1), packed); err != nil {
-		return nil, err
-	}
+// NamedItems returns the items of names, by id.
+func (t *Tx) NamedItems(app int32, names []string) ([]refresh.NamedItem, error) {
 	return collect(t.ctx, t.tx, func(r *sql.Rows, i *refresh.NamedItem) error {
 		var quotes string
-		err := r.Scan(&i.ID, &i.Name, &i.Phase, &quotes)
+		err := r.Scan(&i.ID, &i.Name, &i.Phase, &i.Rev, &quotes)
 		if err == nil {
 			i.Quotes, err = decodeQuotes(quotes)
 		}
 		return err
-	}, `SELECT i.id, i.name, i.phase, coalesce(q.quotes, '') FROM item i LEFT JOIN item_quotes q ON q.item_id = i.id
-		WHERE i.id IN `+t.d.ids(1)+` ORDER BY i.id`, packed)
+	}, `SELECT i.id, i.name, i.phase, i.rev, coalesce(q.quotes, '') FROM item i LEFT JOIN item_quotes q ON q.item_id = i.id
+		WHERE i.app_id = $1 AND i.name IN `+t.d.texts(2)+` ORDER BY i.id`, app, t.d.packTexts(names))
 }
 
-// KeepQuotes writes the quotes of items that are held; those of them that wait for a
-// price are due soon.
+// errSettled ends a transaction that is run again: it has read an item that another one
+// has settled since.
+var errSettled = errors.New("an item was settled meanwhile")
+
+// KeepQuotes writes the quotes of items, unless one of these was settled since it was
+// read: then the transaction runs again. Items that wait for a price are due soon. As in
+// Settle, the items come after their quotes.
 func (t *Tx) KeepQuotes(items []refresh.NamedItem) error {
 	rows, ids := make([]itemQuotes, len(items)), make([]int64, len(items))
 	for i := range items {
@@ -209,7 +204,18 @@ func (t *Tx) KeepQuotes(items []refresh.NamedItem) error {
 	if err := t.keepQuotes(rows); err != nil {
 		return err
 	}
-	_, err := t.exec(`UPDATE missing_price SET due_at = $2 WHERE job_id = 0 AND due_at > $2 AND item_id IN `+t.d.ids(1),
+	revs, err := collect(t.ctx, t.tx, func(r *sql.Rows, rev *int64) error { return r.Scan(rev) },
+		`SELECT rev FROM item WHERE id IN `+t.d.ids(1)+` ORDER BY id`+t.d.lock(), t.d.packIDs(ids))
+	if err != nil {
+		return err
+	}
+	if !slices.EqualFunc(items, revs, func(i refresh.NamedItem, rev int64) bool { return i.Rev == rev }) {
+		return errSettled
+	}
+	if _, err := t.exec(`UPDATE item SET rev = rev + 1 WHERE id IN `+t.d.ids(1), t.d.packIDs(ids)); err != nil {
+		return err
+	}
+	_, err = t.exec(`UPDATE missing_price SET due_at = $2 WHERE job_id = 0 AND due_at > $2 AND item_id IN `+t.d.ids(1),
 		t.d.packIDs(ids), micros(t.now.Add(gather)))
 	return err
 }
