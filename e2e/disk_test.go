@@ -378,17 +378,27 @@ func TestDisk_AStartServesReadsWithoutAPlaceToWrite(t *testing.T) {
 				if err != nil || !strings.Contains(string(health), "open for reading only") {
 					t.Errorf("health says %s, %v", health, err)
 				}
-				d.staysLoud()
-				if took, err := d.stop(); err != nil {
-					t.Errorf("the end took %v: %v", took, err)
+				if !strings.Contains(string(health), `"database":"readOnly"`) {
+					t.Errorf("health says %s", health)
 				}
+				d.staysLoud()
 				if err := mend(); err != nil {
 					t.Fatal(err)
 				}
-				d.start()
+				// It becomes writable by itself.
+				d.await("a health check that is well", func() bool {
+					resp, err := client.Get("http://" + d.addr + "/api/health")
+					if err == nil {
+						_ = resp.Body.Close()
+					}
+					return err == nil && resp.StatusCode == http.StatusOK
+				})
 				d.reads()
 				if _, err := d.tryPush("late", 730, newAssets(20)); err != nil {
 					t.Error(err)
+				}
+				if took, err := d.stop(); err != nil {
+					t.Errorf("the end took %v: %v", took, err)
 				}
 			})
 		}

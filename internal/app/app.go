@@ -46,7 +46,14 @@ type Options struct {
 	// Client, when set, changes how each source's requests are carried; tests
 	// make them less patient.
 	Client func(*provider.Options)
+	// Recheck is how often an App that serves reads alone looks whether its database can
+	// be written again; 0: never.
+	Recheck time.Duration
 }
+
+// ErrWritable is returned by Run of an App that served reads alone, once its database can
+// be written again: a new App does all the work.
+var ErrWritable = errors.New("the database can be written again")
 
 // App is a server.
 type App struct {
@@ -78,6 +85,7 @@ type App struct {
 	server   *http.Server
 	created  []string
 	readOnly bool // the database is
+	recheck  time.Duration
 	ready    chan struct{}
 }
 
@@ -89,7 +97,7 @@ const (
 // New opens the database and the sources and listens. Nothing works before Run.
 // Close what it returned if Run is never called. Where an SQLite database cannot be
 // written, the App serves reads alone: the health check fails and says so, and writes are
-// refused with a fault.Unavailable.
+// refused with a fault.Unavailable. See Options.Recheck.
 func New(ctx context.Context, o Options) (*App, error) {
 	a, err := newApp(ctx, o, false)
 	if !store.CannotWrite(err) {
@@ -99,13 +107,13 @@ func New(ctx context.Context, o Options) (*App, error) {
 	if failed != nil {
 		return nil, err
 	}
-	reading.log.Error("database open for reading only; make room or make it writable, and restart", "error", err)
+	reading.log.Error("database open for reading only; make room or make it writable", "error", err)
 	return reading, nil
 }
 
 func newApp(ctx context.Context, o Options, readOnly bool) (_ *App, err error) {
 	a := &App{
-		cfg: o.Config, log: o.Logger, now: o.Now, version: o.Version, owner: newOwner(), ready: make(chan struct{}), readOnly: readOnly,
+		cfg: o.Config, log: o.Logger, now: o.Now, version: o.Version, owner: newOwner(), ready: make(chan struct{}), readOnly: readOnly, recheck: o.Recheck,
 	}
 	if a.now == nil {
 		a.now = time.Now
@@ -278,9 +286,16 @@ func (a *App) Run(ctx context.Context) error {
 	a.log.Info("serving", "url", a.URL())
 	close(a.ready)
 
+	writable := make(chan struct{})
+	if a.readOnly && a.recheck > 0 {
+		wg.Go(func() { a.awaitWritable(ctx, writable) })
+	}
 	var failed error
 	select {
 	case <-ctx.Done():
+	case <-writable:
+		a.log.Info("database can be written again; starting anew")
+		failed = ErrWritable
 	case failed = <-serving:
 		failed = fmt.Errorf("serve: %w", failed)
 	}
@@ -296,6 +311,23 @@ func (a *App) Run(ctx context.Context) error {
 		a.lastCheckpoint(ctx)
 	}
 	return errors.Join(failed, a.Close())
+}
+
+// awaitWritable closes writable once the database can be written again.
+func (a *App) awaitWritable(ctx context.Context, writable chan<- struct{}) {
+	t := time.NewTicker(a.recheck)
+	defer t.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-t.C:
+			if a.store.WritableAgain() {
+				close(writable)
+				return
+			}
+		}
+	}
 }
 
 // tellCreated says what a new secret is for. The ledger's key is nobody's to call

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"log/slog"
 	"strings"
+	"time"
 
 	"assay/internal/app"
 	"assay/internal/config"
@@ -59,10 +60,28 @@ func (c *serveCmd) Run(ctx context.Context, s *session) error {
 	return s.serve(ctx, cfg, s.logger(cfg), nil)
 }
 
-// serve runs a server until ctx ends. Once it answers, during is called beside
-// it, if there is one; an error of during ends the server.
+// How often a server that serves reads alone looks whether it can write again: at first,
+// and after starts that ended up there again, each of which doubles the time.
+const (
+	firstRecheck = 5 * time.Second
+	lastRecheck  = 5 * time.Minute
+)
+
+// serve runs a server until ctx ends, and a new one where a database that could not be
+// written can be. Once it answers, during is called beside it, if there is one; an error
+// of during ends the server.
 func (s *session) serve(ctx context.Context, cfg *config.Config, log *slog.Logger, during func(ctx context.Context, url string) error) error {
-	srv, err := s.newServer(ctx, cfg, log)
+	err := app.ErrWritable
+	for recheck := firstRecheck; errors.Is(err, app.ErrWritable); recheck = min(2*recheck, lastRecheck) {
+		if err = s.serveOnce(ctx, cfg, log, recheck, during); ctx.Err() != nil && errors.Is(err, app.ErrWritable) {
+			err = nil // it was to end anyway
+		}
+	}
+	return err
+}
+
+func (s *session) serveOnce(ctx context.Context, cfg *config.Config, log *slog.Logger, recheck time.Duration, during func(ctx context.Context, url string) error) error {
+	srv, err := s.newServer(ctx, cfg, log, recheck)
 	if err != nil {
 		return settingsAtFault(err)
 	}
@@ -85,9 +104,9 @@ func (s *session) serve(ctx context.Context, cfg *config.Config, log *slog.Logge
 }
 
 // newServer makes a server.
-func (s *session) newServer(ctx context.Context, cfg *config.Config, log *slog.Logger) (server, error) {
+func (s *session) newServer(ctx context.Context, cfg *config.Config, log *slog.Logger, recheck time.Duration) (server, error) {
 	// No clock is given: a store that has one goes by it, and not by its database's.
-	return app.New(ctx, app.Options{Config: cfg, Version: readBuild().Version, Logger: log})
+	return app.New(ctx, app.Options{Config: cfg, Version: readBuild().Version, Logger: log, Recheck: recheck})
 }
 
 // await waits for a database that a command is about to open, and says so.

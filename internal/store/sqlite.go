@@ -101,6 +101,26 @@ func CannotWrite(err error) bool {
 	return false
 }
 
+// roomToStart is what must be free beside a database before a server that reads alone
+// starts anew: its first writes go to a log.
+const roomToStart = 4 << 20
+
+// WritableAgain reports whether the file of a store that was opened for reading only could
+// be written now. It writes to a file beside it, since to open and close the database
+// itself would give up its locks.
+func (s *Store) WritableAgain() bool {
+	const write = 2
+	if syscall.Access(s.file.path, write) != nil {
+		return false
+	}
+	f, err := os.OpenFile(s.file.path+".room", os.O_CREATE|os.O_WRONLY|os.O_TRUNC, 0o600)
+	if err != nil {
+		return false
+	}
+	_, err = f.Write(make([]byte, roomToStart))
+	return errors.Join(err, f.Sync(), f.Close(), os.Remove(f.Name())) == nil
+}
+
 // noLog reports whether a database is complete without a log beside it.
 func noLog(path string) bool {
 	info, err := os.Stat(path + "-wal")
@@ -109,7 +129,7 @@ func noLog(path string) bool {
 
 var (
 	// ErrReadOnly means that a database was opened for reading only.
-	ErrReadOnly = errors.New("the database could not be written when the server started, and is open for reading only: make room or make it writable, and restart the server")
+	ErrReadOnly = errors.New("the database could not be written when the server started, and is open for reading only: make room or make it writable; the server tries again by itself")
 	// ErrDatabaseMissing means that a database was here and is gone.
 	ErrDatabaseMissing = errors.New("the database file is missing: restore a backup with `assay restore`, or, to begin anew, remove the .id file beside it")
 	// ErrDatabaseReplaced means that the file is not the one it was.

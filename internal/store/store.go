@@ -304,7 +304,8 @@ func (s *Store) tryReadOnly(ctx context.Context, fn func(*Tx) error) error {
 		return blame(err)
 	}
 	return errors.Join(err, fault.New(fault.Unavailable, "database_read_only",
-		"The database is open for reading only, since it could not be written when the server started. Nothing was changed."))
+		"The database is open for reading only, since it could not be written when the server started. Nothing was changed. "+
+			"Make room on its disk, or make it writable; the server then accepts writes by itself within minutes."))
 }
 
 // InSmallTx is InTx for work on a few rows, all found by their keys, that is done

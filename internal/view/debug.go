@@ -3,6 +3,7 @@ package view
 import (
 	"cmp"
 	"context"
+	"errors"
 	"maps"
 	"slices"
 	"strconv"
@@ -431,6 +432,9 @@ func (r *Reader) Health(ctx context.Context, details bool) (Health, error) {
 	}
 	if err := r.o.Store.Healthy(ctx); err != nil {
 		fail("database", err)
+		if errors.Is(err, store.ErrReadOnly) {
+			h.Checks["database"] = "readOnly"
+		}
 	}
 	schema, err := r.o.Store.SchemaVersion(ctx)
 	if err != nil {
