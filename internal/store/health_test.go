@@ -1,8 +1,10 @@
 package store
 
 import (
+	"context"
 	"errors"
 	"fmt"
+	"path/filepath"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -10,7 +12,40 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 
 	"assay/internal/fault"
+	"assay/internal/pgtest"
 )
+
+// Lists may hold every connection that they can get.
+func TestHealthy_UsesNoConnectionOfLists(t *testing.T) {
+	for _, o := range []struct {
+		Options
+		lists int // connections
+	}{
+		{Options{Path: filepath.Join(t.TempDir(), "a.db")}, readers},
+		{Options{URL: pgtest.Shared(t).NewDatabase(t)}, poolSize/2 - poolSize/8},
+	} {
+		s, err := Open(t.Context(), o.Options)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer s.Close()
+		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+		defer cancel()
+		for range o.lists {
+			c, err := s.read.Conn(ctx)
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer c.Close()
+		}
+		soon, cancel := context.WithTimeout(ctx, 5*time.Second)
+		defer cancel()
+		_, schema := s.SchemaVersion(soon)
+		if err := errors.Join(s.Healthy(soon), schema, s.QueueAnswers(soon)); err != nil {
+			t.Errorf("with %d connections of lists in use: %v", o.lists, err)
+		}
+	}
+}
 
 // A failed write counts until the window has passed, whatever succeeds
 // meanwhile; what is not the database's fault does not count.

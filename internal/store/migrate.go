@@ -101,7 +101,9 @@ func checkSchema(ctx context.Context, d dialect, q querier) error {
 }
 
 // SchemaVersion returns the version of the schema in the database.
-func (s *Store) SchemaVersion(ctx context.Context) (int64, error) { return schemaVersion(ctx, s.read) }
+func (s *Store) SchemaVersion(ctx context.Context) (int64, error) {
+	return schemaVersion(ctx, s.reserved)
+}
 
 // newestMigration returns the schema version that this program knows: the
 // number at the beginning of the last migration's name.

@@ -440,11 +440,16 @@ func (r *Reader) Health(ctx context.Context, details bool) (Health, error) {
 	if err != nil {
 		fail("schema", err)
 	}
+	if !details {
+		if err := r.o.Store.QueueAnswers(ctx); err != nil {
+			fail("queue", err)
+		}
+		return h, nil
+	}
 	q, err := r.o.Store.MissingQueue(ctx, now)
 	if err != nil {
 		fail("queue", err)
-	}
-	if details && err == nil {
+	} else {
 		if h.Details == nil {
 			h.Details = map[string]any{}
 		}
@@ -452,8 +457,6 @@ func (r *Reader) Health(ctx context.Context, details bool) (Health, error) {
 		h.Details["missingPending"] = q.Due
 		h.Details["missingWaiting"] = q.Waiting
 	}
-	if details {
-		r.healthOfLedger(ctx, &h)
-	}
+	r.healthOfLedger(ctx, &h)
 	return h, nil
 }
