@@ -136,9 +136,17 @@ func (p *Pricer) judged(now time.Time, quotes []Quote, into []QuoteResult, s *pr
 		}
 		s.at = append(s.at, at)
 	}
-	leaveOne(now, quotes, into, marketKey, fresher, Duplicate)
-	leaveOne(now, quotes, into, poolKey, asFresh, SharedListings)
+	p.leaveOne(now, quotes, into, s, marketKey, fresher, Duplicate)
+	p.leaveOne(now, quotes, into, s, poolKey, asFresh, SharedListings)
 	return into
+}
+
+// late returns 1 for a quote of a late market, else 0.
+func (p *Pricer) late(s *pricerScratch, i int) int {
+	if at := s.at[i]; at >= 0 && p.set.Markets[at].Late {
+		return 1
+	}
+	return 0
 }
 
 // figures computes the plain figures of what steps 1 to 4 leave.
@@ -166,7 +174,7 @@ func (p *Pricer) consensus(quotes []Quote, s *pricerScratch, last Log, into *Pri
 		if q.Reason != Used {
 			continue
 		}
-		if at := s.at[i]; at >= 0 && p.set.Markets[at].Late {
+		if p.late(s, i) > 0 {
 			q.Reason = LateMarket
 			continue
 		}

@@ -295,3 +295,31 @@ func BenchmarkPrice10Quotes(b *testing.B) {
 		i++
 	}
 }
+
+// Of markets that share listings the freshest counts, unless it is late and another is
+// not.
+func TestPricer_ALateMarketGivesWayToItsSibling(t *testing.T) {
+	set := NewSet(money.Scale)
+	for id := range 4 {
+		set.Markets = append(set.Markets, SetMarket{ID: int64(id + 1), Far: -1, Late: id == 2})
+	}
+	quotes := asks(units(t, "10"), units(t, "10.2"), units(t, "25"), units(t, "10.1"))
+	for k := range quotes {
+		quotes[k].ID = int64(k + 1)
+	}
+	quotes[2].Pool, quotes[3].Pool = "pool", "pool"
+	quotes[3].FetchedAt = noon.Add(-3 * time.Hour)
+	var e Priced
+	price := func() {
+		NewPricer(usd(), set).Price(noon, Rest, quotes, State{}, References{}, &e)
+	}
+	price()
+	if want := []Reason{Used, Used, SharedListings, Used}; !slices.Equal(reasons(&e), want) {
+		t.Errorf("%v, want %v", reasons(&e), want)
+	}
+	set.Markets[3].Late = true
+	price()
+	if want := []Reason{Used, Used, LateMarket, SharedListings}; !slices.Equal(reasons(&e), want) {
+		t.Errorf("both late: %v, want %v", reasons(&e), want)
+	}
+}

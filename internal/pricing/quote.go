@@ -109,8 +109,9 @@ const (
 )
 
 // leaveOne lets, of all usable quotes with the same key, the first in rank count
-// and gives the others reason. An empty key is shared with nobody.
-func leaveOne(now time.Time, quotes []Quote, all []QuoteResult, key func(*Quote) string, grain time.Duration, reason Reason) {
+// and gives the others reason. One of a late market gives way to one that is not late. An
+// empty key is shared with no other quote.
+func (p *Pricer) leaveOne(now time.Time, quotes []Quote, all []QuoteResult, s *pricerScratch, key func(*Quote) string, grain time.Duration, reason Reason) {
 	for i := range quotes {
 		k := key(&quotes[i])
 		if k == "" {
@@ -121,7 +122,7 @@ func leaveOne(now time.Time, quotes []Quote, all []QuoteResult, key func(*Quote)
 			if b.Reason != Used || key(&quotes[j]) != k {
 				continue
 			}
-			if rank(now, grain, &quotes[i], &quotes[j], a, b) <= 0 {
+			if cmp.Or(p.late(s, i)-p.late(s, j), rank(now, grain, &quotes[i], &quotes[j], a, b)) <= 0 {
 				b.Reason = reason
 			} else {
 				a.Reason = reason
