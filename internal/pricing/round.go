@@ -250,9 +250,8 @@ func (r *Round) outcome(e *entry, live int) Outcome {
 		if s.RefusedSince.IsZero() {
 			s.RefusedSince = r.now
 		}
-		if !s.accepts(e.refusal, r.now) {
-			s.Refused = *e.refusal
-		}
+		// What an operator accepted before was another response.
+		s.Refused, s.AcceptedAt = *e.refusal, time.Time{}
 		return o
 	}
 	s.RefusedSince, s.Refused, s.AcceptedAt = time.Time{}, Refusal{}, time.Time{}

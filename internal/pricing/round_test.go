@@ -780,3 +780,33 @@ func TestRound_NamesThatHalfOfTheirQuotesLeftAreSuspect(t *testing.T) {
 		}
 	}
 }
+
+// An acceptance is for the response that the operator saw: a store that still shows its
+// time does not accept what is refused later.
+func TestRound_AnAcceptanceIsNotUsedForALaterRefusal(t *testing.T) {
+	f := newFair(rand.New(rand.NewPCG(7, 3)), 1, 600)
+	f.run(t, 3)
+	times := func(n, d money.Micro) {
+		for i := range f.quotes[0] {
+			f.quotes[0][i] = f.quotes[0][i] * n / d
+		}
+	}
+	times(3, 1)
+	if f.round(t, nil).Markets[0].Refusal == nil {
+		t.Fatal("x3 is not refused")
+	}
+	accepted := f.now
+	f.markets[0].State.AcceptedAt = accepted
+	f.now = f.now.Add(time.Hour)
+	if o := f.round(t, nil).Markets[0]; o.Refusal != nil {
+		t.Fatalf("an accepted response is refused: %v", o.Refusal)
+	}
+	f.markets[0].State.AcceptedAt = accepted // as stored with the market's file
+	times(1, 3)
+	for run := range 3 {
+		f.now = f.now.Add(time.Hour)
+		if o := f.round(t, nil).Markets[0]; o.Refusal == nil {
+			t.Fatalf("run %d: a later response is accepted without an operator", run)
+		}
+	}
+}
