@@ -14,6 +14,7 @@ import (
 	"testing"
 	"time"
 
+	"assay/internal/pgtest"
 	"assay/internal/provider/sim"
 	"assay/internal/randtest"
 )
@@ -27,8 +28,13 @@ type onDisk struct {
 }
 
 func newOnDisk(t *testing.T, names int, env ...string) *onDisk {
+	return newOnDiskOf(t, names, func(provider ...string) *server { return newServer(t, append(provider, env...)...) })
+}
+
+// newOnDiskOf is newOnDisk with a server of one's own.
+func newOnDiskOf(t *testing.T, names int, serve func(env ...string) *server) *onDisk {
 	markets, url := simulator(t, sim.Options{Names: names, Frozen: true})
-	s := newServer(t, append([]string{"MARKET_PRICE_PROVIDERS=sim", "SIM_BASE_URL=" + url}, env...)...)
+	s := serve("MARKET_PRICE_PROVIDERS=sim", "SIM_BASE_URL="+url)
 	s.start()
 	pushNames(s, markets.Names(), 1)
 	s.awaitPriced()
@@ -102,10 +108,17 @@ func (d *onDisk) recovers(id string, wholly bool) {
 	}
 }
 
-// smallDisk mounts a file system of so many MiB.
+// smallDisk mounts a file system of so many MiB, on which every user may write.
 func smallDisk(t *testing.T, mib int) string {
 	t.Helper()
-	dir := t.TempDir()
+	dir, err := os.MkdirTemp("", "assay-disk") // those of tests are closed to other users
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = os.RemoveAll(dir) })
+	if err := os.Chmod(dir, 0o755); err != nil {
+		t.Fatal(err)
+	}
 	if err := syscall.Mount("tmpfs", dir, "tmpfs", 0, fmt.Sprintf("size=%dm", mib)); err != nil {
 		t.Skipf("no file system can be mounted here, so none can be filled: %v", err)
 	}
@@ -134,6 +147,34 @@ func TestDisk_FullIsLoudReadsGoOnAndTheRunResumesWhenThereIsRoom(t *testing.T) {
 		t.Fatal(err)
 	}
 	d.recovers(id, randtest.Long())
+}
+
+// TestDisk_OfPostgreSQLIsFullAndTheRunResumesWhenThereIsRoom keeps the database in a
+// tablespace on a small disk.
+func TestDisk_OfPostgreSQLIsFullAndTheRunResumesWhenThereIsRoom(t *testing.T) {
+	t.Parallel()
+	disk := smallDisk(t, 64)
+	pg := pgtest.Shared(t)
+	d := newOnDiskOf(t, 2_000, func(env ...string) *server { return newServerOn(t, pg.NewDatabaseIn(t, disk), env...) })
+	filler := fill(t, disk)
+	fillUp(t, filler)
+	_, err := d.tryPush("late", 730, newAssets(20_000))
+	if err == nil || !strings.Contains(err.Error(), "503") || !strings.Contains(err.Error(), "database_unavailable") {
+		t.Errorf("a push while the disk is full: %v, want 503", err)
+	}
+	d.failsLoudly("No space left on device")
+	id, err := d.tryRefresh()
+	if err != nil && !strings.Contains(err.Error(), "503") {
+		t.Errorf("a refresh while the disk is full: %v, want 503", err)
+	}
+	d.reads()
+	if err := os.Remove(filler); err != nil {
+		t.Fatal(err)
+	}
+	if err != nil {
+		d.await("a refresh", func() bool { id, err = d.tryRefresh(); return err == nil })
+	}
+	d.recovers(id, false)
 }
 
 // newAssets returns assets with names that nobody knows, as long as names are.

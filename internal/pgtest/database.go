@@ -5,6 +5,8 @@ package pgtest
 import (
 	"context"
 	"fmt"
+	"os"
+	"path/filepath"
 	"testing"
 )
 
@@ -13,6 +15,33 @@ import (
 func (s *Server) NewDatabase(tb testing.TB) (url string) {
 	tb.Helper()
 	return s.copyOf(tb, "template0")
+}
+
+// NewDatabaseIn makes an empty database with a tablespace of its own in a folder that
+// every user may enter, on a small disk for one. Both are dropped when tb ends.
+func (s *Server) NewDatabaseIn(tb testing.TB, folder string) (url string) {
+	tb.Helper()
+	dir := filepath.Join(folder, "tablespace")
+	if err := os.Mkdir(dir, 0o700); err != nil {
+		tb.Fatal(err)
+	}
+	if s.home.as != nil {
+		if err := os.Chown(dir, int(s.home.as.Uid), int(s.home.as.Gid)); err != nil {
+			tb.Fatal(err)
+		}
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.databases++
+	name := fmt.Sprint("test", s.databases)
+	s.Exec(tb, `CREATE TABLESPACE `+name+` LOCATION '`+dir+`'`)
+	s.Exec(tb, `CREATE DATABASE `+name+` TEMPLATE template0 TABLESPACE `+name)
+	tb.Cleanup(func() {
+		ctx := context.WithoutCancel(tb.Context())
+		_ = s.exec(ctx, `DROP DATABASE IF EXISTS `+name+` WITH (FORCE)`)
+		_ = s.exec(ctx, `DROP TABLESPACE IF EXISTS `+name)
+	})
+	return s.URL(name)
 }
 
 // CopyDatabase makes a copy of the database template, which is dropped when tb
