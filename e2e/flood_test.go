@@ -60,18 +60,18 @@ func paced(every, total time.Duration, send func()) latencies {
 }
 
 // TestFlood_OfExpensiveReadsLeavesRoomForOthers sends each kind of expensive read by 32
-// clients at once, searches also by more than may wait, and health checks, postings and new listings beside them; in between
-// these are measured at rest. The bounds are wide: the machine is shared, and this test
-// tells starvation (seconds) from a slow answer. With ASSAY_LONG they are those that a
-// quiet machine must keep. With -v the figures are printed.
+// clients at once, searches also by more than may wait, and health checks, postings and
+// new listings beside them. In between these are measured at rest. The bounds are wide: on
+// a shared machine the test only finds starvation, which takes seconds. With ASSAY_LONG they
+// are those that a quiet machine must keep. With -v the figures are printed.
 func TestFlood_OfExpensiveReadsLeavesRoomForOthers(t *testing.T) {
 	onBoth(t, testFlood)
 }
 
 func testFlood(t *testing.T, on engine) {
-	items, rounds, slice := 3_000, 2, 500*time.Millisecond
+	items, rounds, slice, slowest := 3_000, 2, 500*time.Millisecond, time.Second
 	if randtest.Long() {
-		items, rounds, slice = 30_000, 4, 2*time.Second
+		items, rounds, slice, slowest = 30_000, 4, 2*time.Second, 50*time.Millisecond
 	}
 	markets, simURL := simulator(t, sim.Options{Names: items, Frozen: true})
 	names := markets.Names()
@@ -116,17 +116,15 @@ func testFlood(t *testing.T, on engine) {
 			ratio := float64(now.quantile(50)) / float64(before.quantile(50))
 			t.Logf("%-13s %-8s %9v %9v %6.2f %9v %9v %9v %9v", f.name, request, before.quantile(50), now.quantile(50), ratio,
 				before.quantile(95), now.quantile(95), before.quantile(99), now.quantile(99))
-			switch most := time.Second; {
-			case !randtest.Long():
-				if slow := now.quantile(99); slow > most {
-					t.Errorf("%s: %s p99 is %v, want at most %v", f.name, request, slow, most)
-				}
+			switch {
 			case request == "health":
-				if slow := now.quantile(99); slow > 50*time.Millisecond {
-					t.Errorf("%s: health p99 is %v, want at most 50ms", f.name, slow)
+				if slow := now.quantile(99); slow > slowest {
+					t.Errorf("%s: health p99 is %v, want at most %v", f.name, slow, slowest)
 				}
-			case ratio > 2:
+			case randtest.Long() && ratio > 2:
 				t.Errorf("%s: a %s takes %.2f times as long as at rest, want at most 2", f.name, request, ratio)
+			case now.quantile(50) > time.Second:
+				t.Errorf("%s: a %s takes %v", f.name, request, now.quantile(50))
 			}
 		}
 		t.Logf("%-13s %d answered, %d refused in %v; processors: %s", f.name, reads.answered.Load(), reads.refused.Load(), lasted.Round(time.Millisecond), used.shares(lasted))
