@@ -8,8 +8,9 @@ CREATE TABLE floor.item (LIKE public.item) WITH (fillfactor = 45);
 INSERT INTO floor.item SELECT * FROM public.item ORDER BY id;
 ALTER TABLE floor.item ADD PRIMARY KEY (id), ADD UNIQUE (app_id, name, phase);
 
-CREATE TABLE floor.snapshot (LIKE public.snapshot) WITH (fillfactor = 45);
-INSERT INTO floor.snapshot SELECT * FROM public.snapshot ORDER BY item_id, market_id;
+-- A row per quote, as a table of quotes is usually laid out.
+CREATE TABLE floor.snapshot (LIKE public.market_snapshot) WITH (fillfactor = 45);
+INSERT INTO floor.snapshot SELECT * FROM public.market_snapshot ORDER BY item_id, market_id;
 ALTER TABLE floor.snapshot ADD PRIMARY KEY (item_id, market_id);
 
 CREATE TABLE floor.inventory (LIKE public.inventory) WITH (fillfactor = 45);

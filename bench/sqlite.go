@@ -50,8 +50,20 @@ func (sqlite) clone(ctx context.Context, s *server) (*sql.DB, error) {
 		return nil, err
 	}
 	db.SetMaxOpenConns(1)
-	return db, db.PingContext(ctx)
+	_, err = db.ExecContext(ctx, floorQuotes)
+	return db, err
 }
+
+// floorQuotes makes the floor's table of quotes, a row per quote as such tables are
+// usually laid out.
+const floorQuotes = `
+CREATE TABLE snapshot (
+	item_id INTEGER NOT NULL, market_id INTEGER NOT NULL, currency TEXT NOT NULL,
+	ask INTEGER NOT NULL, bid INTEGER NOT NULL, sale INTEGER NOT NULL, listings INTEGER NOT NULL, sales INTEGER NOT NULL,
+	sales_window INTEGER NOT NULL, market_time INTEGER NOT NULL, fetched_at INTEGER NOT NULL, reason TEXT NOT NULL,
+	PRIMARY KEY (item_id, market_id)
+) WITHOUT ROWID;
+INSERT INTO snapshot SELECT * FROM market_snapshot ORDER BY item_id, market_id`
 
 func (sqlite) open(s *server) (*sql.DB, error) {
 	db, err := sql.Open("sqlite", "file:"+filepath.Join(s.dir, databaseFile)+"?_pragma=busy_timeout(10000)&_pragma=query_only(1)")
