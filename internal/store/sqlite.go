@@ -50,7 +50,7 @@ func openSQLite(path string, m mode) (*sql.DB, error) {
 	case reads:
 		q.Add("_pragma", "query_only(1)")
 		q.Add("_pragma", "temp_store(MEMORY)")
-		q.Add("_pragma", "cache_size(-4000)")
+		q.Add("_pragma", "cache_size(-2000)")
 	case readCopy:
 		q.Set("mode", "ro")
 	case readBare:
