@@ -151,7 +151,9 @@ func (s *Sim) keep(res pricing.Result, responses []Quotes, now time.Time) error 
 		if err := m.state.UnmarshalBinary(encoded); err != nil {
 			return err
 		}
-		m.history = o.History
+		if o.History != nil {
+			m.history = o.History
+		}
 		if responses[i] != nil && o.Refusal == nil {
 			m.last, m.at = responses[i], now
 		}

@@ -63,7 +63,7 @@ func (p *past) oldestOfADay(now time.Time) int {
 func (r *Round) compareHistory(e *entry, last, current *Response) error {
 	slots, d, err := e.History.slots()
 	if err != nil {
-		e.History, e.newest, slots, d = nil, nil, nil, &decoder{}
+		e.damaged, slots, d = true, nil, &decoder{}
 	}
 	p := choose(slots, r.now)
 	if e.new {
@@ -82,17 +82,20 @@ func (r *Round) compareHistory(e *entry, last, current *Response) error {
 	if p.day2 >= 0 {
 		e.day2 = r.empty()
 	}
-	week := r.empty()
+	r.week = r.emptied(r.week)
 	e.oldest = r.empty()
-	if damaged := r.walk(e, &p, d, last, current, week); damaged != nil {
-		err, e.newest, e.History = damaged, nil, nil
+	if damaged := r.walk(e, &p, d, last, current, r.week); damaged != nil {
+		err, e.damaged = damaged, true
 	}
+	history := e.History
+	e.History = nil // it is large
+	e.newest = e.unchanged()
 	if !e.new || e.refusal != nil {
 		return err
 	}
-	r.windowMoves(e, &p, week)
-	if e.refusal = p.refusal(); e.refusal == nil && err == nil {
-		e.newest, err = e.History.Append(current)
+	r.windowMoves(e, &p, r.week)
+	if e.refusal = p.refusal(); e.refusal == nil && err == nil && due(slots, current.At) {
+		e.newest, err = history.Append(current)
 	}
 	return err
 }

@@ -37,6 +37,7 @@ type Round struct {
 
 	torn    bool // half of the markets contradict the others: see contest and isTorn
 	scratch [classes + 1][]Log
+	week    []Log // of the market that is added: its prices of about a week ago
 }
 
 // NewRound begins a round at the time now; prev is the set of the last round, or
@@ -67,7 +68,8 @@ type entry struct {
 	first    *wearCheck
 	moves    [windows][classes]Log
 	hasMoves [windows]bool
-	newest   History // with the new response
+	newest   History // with the new response; nil: as it is stored
+	damaged  bool    // the stored history is
 
 	refusal  *Refusal
 	check    Check
@@ -98,7 +100,7 @@ type Outcome struct {
 	Repeats int64 // the market that a late one repeats; 0: it stands still
 	Check   Check
 	State   MarketState // to be stored
-	History History     // to be stored; equal to the old one where nothing was added
+	History History     // to be stored; nil: the stored one stays
 }
 
 // Result is what a round decided and learned.
@@ -115,7 +117,7 @@ type Result struct {
 func (r *Round) Add(m Market, last, next *Response) error {
 	m.MaxAge = cmp.Or(m.MaxAge, defaultMaxAge)
 	e := &entry{Market: m, has: last != nil, new: next != nil}
-	e.check.J, e.newest = -1, m.History
+	e.check.J = -1
 	r.markets = append(r.markets, e)
 	if last != nil {
 		last.Normalize()
@@ -172,8 +174,11 @@ func (r *Round) over(col, base []Log) []Log {
 }
 
 // empty returns a column without prices.
-func (r *Round) empty() []Log {
-	col := make([]Log, len(r.keys))
+func (r *Round) empty() []Log { return r.emptied(nil) }
+
+// emptied is empty in the memory of another column.
+func (r *Round) emptied(col []Log) []Log {
+	col = slices.Grow(col[:0], len(r.keys))[:len(r.keys)]
 	for i := range col {
 		col[i] = none
 	}
@@ -212,13 +217,22 @@ func (r *Round) Finish() Result {
 func (e *entry) settle(now time.Time) {
 	if e.refusal != nil && e.State.accepts(e.refusal, now) {
 		// Later responses are compared with this one, not with what it differs from.
-		e.refusal, e.vouched, e.newest = nil, true, nil
+		e.refusal, e.vouched, e.newest = nil, true, History{}
 	}
 	if e.new && e.refusal == nil {
 		return
 	}
-	e.next, e.newest, e.at, e.changed = e.last, e.History, e.lastAt, false
+	e.next, e.newest, e.at, e.changed = e.last, e.unchanged(), e.lastAt, false
 	e.hasMoves = [windows]bool{}
+}
+
+// unchanged is the history to be stored of a market without a good new response: none,
+// unless the stored one is damaged.
+func (e *entry) unchanged() History {
+	if e.damaged {
+		return History{}
+	}
+	return nil
 }
 
 // live returns the markets whose response is fresh.

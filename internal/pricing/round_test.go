@@ -107,7 +107,10 @@ func (f *fair) round(t *testing.T, change func(market int, resp *Response) *Resp
 	}
 	res := r.Finish()
 	for k, o := range res.Markets {
-		f.markets[k].State, f.markets[k].History = o.State, o.History
+		f.markets[k].State = o.State
+		if o.History != nil {
+			f.markets[k].History = o.History
+		}
 		if news[k] != nil && o.Refusal == nil {
 			f.last[k] = news[k]
 		}

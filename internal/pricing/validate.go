@@ -200,7 +200,7 @@ type wearCheck struct {
 
 func newWearCheck(next *Response, floor Log) *wearCheck {
 	type worn struct {
-		skin uint64
+		skin uint32
 		wear uint8
 		l    Log
 	}

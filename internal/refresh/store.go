@@ -82,8 +82,11 @@ type Store interface {
 	// StoredQuotes calls fn for the stored quotes of a game. fn must not keep what it
 	// gets.
 	StoredQuotes(ctx context.Context, app int32, fn func(*StoredQuote)) error
-	// MarketMemories returns what validation remembers of a game's markets.
-	MarketMemories(ctx context.Context, app int32) (map[int64]MarketMemory, error)
+	// MarketMemories returns what validation remembers of a game's markets, beside their
+	// responses.
+	MarketMemories(ctx context.Context, app int32) (map[int64]pricing.MarketState, error)
+	// MarketHistory returns a market's good responses of the last eight days.
+	MarketHistory(ctx context.Context, app int32, market int64) (pricing.History, error)
 	// Rates returns a set of exchange rates by its id, none for 0.
 	Rates(ctx context.Context, set int64) (pricing.Rates, error)
 	// PausedSources names the sources that an operator has paused.
@@ -301,7 +304,7 @@ type Learned struct {
 type MarketMemory struct {
 	MarketID int64
 	State    pricing.MarketState
-	History  pricing.History // its good responses of the last eight days
+	History  pricing.History // its good responses of the last eight days; nil: as they are stored
 }
 
 // Retention says which ended jobs are removed.

@@ -217,13 +217,13 @@ func (g *game) validate(ctx context.Context, now time.Time) (Learned, error) {
 	if set == nil {
 		set = pricing.NewSet(g.convert.rates.Dollar(g.convert.currency))
 	}
-	memories, err := e.store.MarketMemories(ctx, g.app)
+	states, err := e.store.MarketMemories(ctx, g.app)
 	if err != nil {
 		return Learned{}, err
 	}
 	round := pricing.NewRound(now, set)
 	for _, source := range slices.Sorted(maps.Keys(e.sources)) {
-		if err := g.add(ctx, round, now, source, memories); err != nil {
+		if err := g.add(ctx, round, now, source, states); err != nil {
 			return Learned{}, err
 		}
 	}
@@ -235,6 +235,7 @@ func (g *game) validate(ctx context.Context, now time.Time) (Learned, error) {
 type marketResponse struct {
 	pricing.Market
 	last, next *pricing.Response
+	names      int64           // that last has, and next may have
 	lastSeen   map[uint64]bool // names in last, where several files make it up
 	nextSeen   map[uint64]bool
 }
@@ -242,8 +243,8 @@ type marketResponse struct {
 // add reads the responses of a provider's markets, the last good ones and the new
 // ones, and adds them to the round. Markets of one file are read together, those of
 // several files beside each other: it holds those of a few files at a time.
-func (g *game) add(ctx context.Context, round *pricing.Round, now time.Time, source string, memories map[int64]MarketMemory) error {
-	targets, markets, err := g.targets(ctx, source, memories)
+func (g *game) add(ctx context.Context, round *pricing.Round, now time.Time, source string, states map[int64]pricing.MarketState) error {
+	targets, markets, err := g.targets(ctx, source, states)
 	if err != nil || len(markets) == 0 {
 		return err
 	}
@@ -288,7 +289,7 @@ func (g *game) add(ctx context.Context, round *pricing.Round, now time.Time, sou
 			if err := round.Add(m.Market, m.last, m.next); err != nil {
 				g.engine.log.Warn("stored responses unreadable", "source", source, "market", g.engine.known[m.ID].Key, "error", err)
 			}
-			m.last, m.next = nil, nil
+			m.History, m.last, m.next = nil, nil, nil
 		}
 	}
 	return err
@@ -300,6 +301,16 @@ func (m *marketResponse) normalize() {
 	for _, r := range []*pricing.Response{m.last, m.next} {
 		if r != nil {
 			r.Normalize()
+		}
+	}
+}
+
+// grow makes room for the names that its responses probably have: room that grows name
+// by name would leave as much behind.
+func (m *marketResponse) grow() {
+	for _, r := range []*pricing.Response{m.last, m.next} {
+		if r != nil {
+			r.Points = slices.Grow(r.Points, int(m.names))
 		}
 	}
 }
@@ -394,7 +405,7 @@ type target struct {
 // targets lists, by unit, which markets of a provider its blobs are read for. A
 // market may have several files: its response is all of them together, those that
 // did not respond as they were last.
-func (g *game) targets(ctx context.Context, source string, memories map[int64]MarketMemory) (map[int64][]target, map[int64]*marketResponse, error) {
+func (g *game) targets(ctx context.Context, source string, states map[int64]pricing.MarketState) (map[int64][]target, map[int64]*marketResponse, error) {
 	targets, markets := map[int64][]target{}, map[int64]*marketResponse{}
 	responded := map[MarketFile]*part{} // by market and file
 	isNew := map[int64]bool{}
@@ -408,9 +419,7 @@ func (g *game) targets(ctx context.Context, source string, memories map[int64]Ma
 		m := markets[id]
 		if m == nil {
 			known := g.engine.known[id]
-			m = &marketResponse{Market: pricing.Market{ID: id, ByName: known.byName, MaxAge: known.MaxAge}}
-			memory := memories[id]
-			m.State, m.History = memory.State, memory.History
+			m = &marketResponse{Market: pricing.Market{ID: id, ByName: known.byName, MaxAge: known.MaxAge, State: states[id]}}
 			markets[id] = m
 		}
 		return m
@@ -429,6 +438,7 @@ func (g *game) targets(ctx context.Context, source string, memories map[int64]Ma
 		again := isNew[f.MarketID] && responded[MarketFile{MarketID: f.MarketID, File: f.File}] == nil
 		targets[f.UnitID] = append(targets[f.UnitID], target{f.MarketID, true, again})
 		m.last = fetchedAt(m.last, f.FetchedAt)
+		m.names += f.Quotes
 		if again {
 			m.next = fetchedAt(m.next, f.FetchedAt)
 		}
@@ -471,6 +481,11 @@ func (g *game) read(ctx context.Context, now time.Time, all map[int64][]target, 
 	}
 	wanted := map[int64]*marketResponse{}
 	for _, m := range markets {
+		var err error
+		if m.History, err = g.engine.store.MarketHistory(ctx, g.app, m.ID); err != nil {
+			return err
+		}
+		m.grow()
 		wanted[m.ID] = m
 		// Of requests by name each name is in one unit. A last response and a new one
 		// are two.

@@ -57,24 +57,32 @@ func (s *Store) StoredQuotes(ctx context.Context, app int32, fn func(*refresh.St
 	return err
 }
 
-// MarketMemories returns what validation remembers of a game's markets.
-func (s *Store) MarketMemories(ctx context.Context, app int32) (map[int64]refresh.MarketMemory, error) {
-	all, err := collect(ctx, s.read, func(r *sql.Rows, m *refresh.MarketMemory) error {
-		var state, history []byte
-		if err := r.Scan(&m.MarketID, &state, &history); err != nil {
+// MarketMemories returns what validation remembers of a game's markets, beside their
+// responses.
+func (s *Store) MarketMemories(ctx context.Context, app int32) (map[int64]pricing.MarketState, error) {
+	out := map[int64]pricing.MarketState{}
+	_, err := collect(ctx, s.read, func(r *sql.Rows, _ *struct{}) error {
+		var id int64
+		var state []byte
+		if err := r.Scan(&id, &state); err != nil {
 			return err
 		}
-		m.History = history
-		return m.State.UnmarshalBinary(state)
-	}, `SELECT market_id, state, history FROM market_memory WHERE app_id = $1`, app)
-	if err != nil {
-		return nil, err
+		var m pricing.MarketState
+		err := m.UnmarshalBinary(state)
+		out[id] = m
+		return err
+	}, `SELECT market_id, state FROM market_memory WHERE app_id = $1`, app)
+	return out, err
+}
+
+// MarketHistory returns a market's good responses of the last eight days.
+func (s *Store) MarketHistory(ctx context.Context, app int32, market int64) (pricing.History, error) {
+	var history []byte
+	err := s.read.QueryRowContext(ctx, `SELECT history FROM market_memory WHERE app_id = $1 AND market_id = $2`, app, market).Scan(&history)
+	if errors.Is(err, sql.ErrNoRows) {
+		return nil, nil
 	}
-	out := make(map[int64]refresh.MarketMemory, len(all))
-	for _, m := range all {
-		out[m.MarketID] = m
-	}
-	return out, nil
+	return history, err
 }
 
 // MarketNote is what validation remembers of a market of a game, without its responses.
@@ -132,10 +140,13 @@ func (t *Tx) learn(job int64, l refresh.Learned) error {
 		if err != nil {
 			return err
 		}
-		if _, err := t.exec(`
+		query := `
 			INSERT INTO market_memory (market_id, app_id, state, history) VALUES ($1, $2, $3, $4)
-			ON CONFLICT (market_id, app_id) DO UPDATE SET state = excluded.state, history = excluded.history`,
-			m.MarketID, l.AppID, state, append([]byte{}, m.History...)); err != nil {
+			ON CONFLICT (market_id, app_id) DO UPDATE SET state = excluded.state`
+		if m.History != nil {
+			query += `, history = excluded.history`
+		}
+		if _, err := t.exec(query, m.MarketID, l.AppID, state, append([]byte{}, m.History...)); err != nil {
 			return err
 		}
 	}

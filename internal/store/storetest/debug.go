@@ -100,11 +100,11 @@ func causesOfAll(f *fixture) {
 // levels stores what two jobs learned of a game; retention keeps the newest set.
 func levels(f *fixture) {
 	f.own("u", f.items("A")...)
-	learn := func(unit money.Micro) {
+	learn := func(unit money.Micro, history pricing.History) {
 		id := f.plan(refresh.Bulk, 1)
 		set := pricing.NewSet(unit)
 		l := refresh.Learned{AppID: 730, Set: set, Movers: pricing.Movers{{Key: 7, Market: 1, Move: 5}}, Memories: []refresh.MarketMemory{
-			{MarketID: 1, State: pricing.MarketState{J: []money.Micro{unit}}, History: pricing.History{1, 0}},
+			{MarketID: 1, State: pricing.MarketState{J: []money.Micro{unit}}, History: history},
 		}}
 		f.tx(func(tx *store.Tx) error {
 			first, err := tx.Judge(id, nil, []refresh.Learned{l})
@@ -131,13 +131,15 @@ func levels(f *fixture) {
 		return set.Unit
 	}
 	f.is("before any", read(), money.Micro(0))
-	for _, unit := range []money.Micro{1, 2, 2} {
-		learn(unit)
+	for i, unit := range []money.Micro{1, 2, 2} {
+		learn(unit, []pricing.History{{1, 0}, nil, nil}[i])
 		f.is("newest", read(), unit)
-		memories, err := f.s.MarketMemories(f.Context(), 730)
+		states, err := f.s.MarketMemories(f.Context(), 730)
 		f.must(err)
-		f.is("memory", memories[1].State.J[0], unit)
-		f.is("history", len(memories[1].History), 2)
+		f.is("state", states[1].J[0], unit)
+		history, err := f.s.MarketHistory(f.Context(), 730, 1)
+		f.must(err)
+		f.is("history", len(history), 2) // also where the second job had none to store
 	}
 	other, err := f.s.LevelSet(f.Context(), 570)
 	f.must(err)
