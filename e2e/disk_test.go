@@ -111,7 +111,7 @@ func (d *onDisk) recovers(id string, wholly bool) {
 // smallDisk mounts a file system of so many MiB, on which every user may write.
 func smallDisk(t *testing.T, mib int) string {
 	t.Helper()
-	dir, err := os.MkdirTemp("", "assay-disk") // those of tests are closed to other users
+	dir, err := os.MkdirTemp("", "assay-disk") //nolint:usetesting // those of tests are closed to other users
 	if err != nil {
 		t.Fatal(err)
 	}

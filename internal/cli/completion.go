@@ -90,13 +90,20 @@ func (c *completeCmd) Run(ctx context.Context, s *session) error {
 	typed, word := words[:len(words)-1], words[len(words)-1]
 	node, args := commandOf(s.parser.Model.Node, typed)
 	var found []string
-	switch {
+	name, begun, joined := strings.Cut(word, "=")
+	switch flag := valueFlag(node, last(typed)); {
+	case flag != nil:
+		found = s.valuesLike(ctx, flag.Value, word)
+	case joined && valueFlag(node, name) != nil:
+		for _, value := range s.valuesLike(ctx, valueFlag(node, name).Value, begun) {
+			found = append(found, name+"="+value)
+		}
 	case strings.HasPrefix(word, "-"):
 		found = flagsLike(node, word)
 	default:
 		found = commandsLike(node, word)
 		if len(args) < len(node.Positional) {
-			found = append(found, s.argumentsLike(ctx, node.Positional[len(args)], word)...)
+			found = append(found, s.valuesLike(ctx, node.Positional[len(args)], word)...)
 		}
 	}
 	for _, candidate := range found {
@@ -111,11 +118,13 @@ func (c *completeCmd) Run(ctx context.Context, s *session) error {
 }
 
 // commandOf returns the command that the typed words name, and its arguments
-// among them. Values of flags that stand alone count as arguments: which flags
-// take one is not worth parsing here.
+// among them.
 func commandOf(node *kong.Node, typed []string) (*kong.Node, []string) {
 	var args []string
-	for _, w := range typed {
+	for i, w := range typed {
+		if i > 0 && valueFlag(node, typed[i-1]) != nil {
+			continue // the value of a flag
+		}
 		if child := childNamed(node, w); child != nil && len(args) == 0 {
 			node = child
 		} else if !strings.HasPrefix(w, "-") {
@@ -123,6 +132,30 @@ func commandOf(node *kong.Node, typed []string) (*kong.Node, []string) {
 		}
 	}
 	return node, args
+}
+
+func last(words []string) string {
+	if len(words) == 0 {
+		return ""
+	}
+	return words[len(words)-1]
+}
+
+// valueFlag returns the flag of a command, or of the one that it stands for, that a word
+// names and that takes a value; nil for none.
+func valueFlag(node *kong.Node, word string) *kong.Flag {
+	groups := node.AllFlags(false)
+	if node.DefaultCmd != nil {
+		groups = append(groups, node.DefaultCmd.AllFlags(false)...)
+	}
+	for _, group := range groups {
+		for _, flag := range group {
+			if word == "--"+flag.Name && !flag.IsBool() {
+				return flag
+			}
+		}
+	}
+	return nil
 }
 
 func childNamed(node *kong.Node, name string) *kong.Node {
@@ -160,15 +193,17 @@ const (
 	completionCount   = 50
 )
 
-// argumentsLike lists values of an argument that begin with word. Runs, items and users
+// valuesLike lists values of an argument or flag that begin with word. Runs, items and users
 // come from the server; where none answers there are no candidates.
-func (s *session) argumentsLike(ctx context.Context, arg *kong.Positional, word string) (found []string) {
+func (s *session) valuesLike(ctx context.Context, arg *kong.Value, word string) (found []string) {
 	ctx, cancel := context.WithTimeout(ctx, completionTimeout)
 	defer cancel()
 	all := arg.EnumSlice()
 	switch arg.Tag.Get("complete") {
 	case "provider":
 		all = app.Sources()
+	case "game":
+		all = []string{"730", "570", "440", "252490"}
 	case "run":
 		all = listed(ctx, s, func(c *client) request {
 			return request{path: marketPrices + "/jobs", query: url.Values{}, with: c.market}

@@ -24,7 +24,7 @@ type inventorySyncCmd struct {
 	User    string `arg:"" complete:"user" help:"The platform's id of the user."`
 	File    string `placeholder:"FILE" help:"JSON with appId, contextId, snapshotAt and items; - reads standard input."`
 	Steam   bool   `help:"Have the server read the user's public inventory on Steam instead: the user must have a Steam id."`
-	AppID   int32  `placeholder:"ID" help:"With --steam: Steam's number of the game, 730, 570, 440 or 252490; 730 without it."`
+	AppID   int32  `complete:"game" placeholder:"ID" help:"With --steam: Steam's number of the game, 730, 570, 440 or 252490; 730 without it."`
 	Context string `placeholder:"ID" help:"With --steam: the context, 2, or 16 of 730 for what is under trade protection; 2 without it."`
 }
 
@@ -111,7 +111,7 @@ func usageOfFile(err error) error {
 // inventoryShowCmd shows an inventory.
 type inventoryShowCmd struct {
 	User  string `arg:"" complete:"user" help:"The platform's id of the user."`
-	AppID int32  `placeholder:"ID" help:"Only this game, by Steam's number of it."`
+	AppID int32  `complete:"game" placeholder:"ID" help:"Only this game, by Steam's number of it."`
 }
 
 func (*inventoryShowCmd) examples() []example {

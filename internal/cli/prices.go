@@ -17,7 +17,7 @@ import (
 // pricesCmd explains an item's price, or lists items.
 type pricesCmd struct {
 	Name   string `arg:"" optional:"" complete:"item" help:"Market hash name, byte for byte."`
-	AppID  int32  `default:"730" placeholder:"ID" help:"Steam's number of the game."`
+	AppID  int32  `complete:"game" default:"730" placeholder:"ID" help:"Steam's number of the game."`
 	Phase  string `help:"Phase of a Doppler: \"Phase 2\", \"Ruby\", ..."`
 	Accept bool   `help:"Accept the price that is held back, on all inventory rows, and show the item."`
 	itemFlags
