@@ -490,7 +490,7 @@ func (e *explained) checkGuard(group []compared, by string, seen map[string]int)
 			if move < math.Log(approx(*g.Limit)) {
 				return fmt.Errorf("a move of %s is within the limit of %s", *g.Factor, *g.Limit)
 			}
-			if want := approx(e.Consensus) / approx(*g.Reference) / approx(*g.ClassMove); math.Abs(want/approx(*g.Factor)-1) > 1e-5 {
+			if want := approx(e.Consensus) / approx(*g.Reference) / approx(*g.ClassMove); math.Abs(want-approx(*g.Factor)) > 1e-5*want+1e-6 { // six decimals
 				return fmt.Errorf("the move is %f, not %s", want, *g.Factor)
 			}
 			if taken := by == "majority" && g.MovedSupporters >= 2; taken != (g.Decision == "takenAtOnce") {
