@@ -204,6 +204,8 @@ func (s *session) valuesLike(ctx context.Context, arg *kong.Value, word string) 
 		all = app.Sources()
 	case "game":
 		all = []string{"730", "570", "440", "252490"}
+	case "market":
+		all = s.marketNames(ctx)
 	case "run":
 		all = listed(ctx, s, func(c *client) request {
 			return request{path: marketPrices + "/jobs", query: url.Values{}, with: c.market}
@@ -228,6 +230,21 @@ func (s *session) valuesLike(ctx context.Context, arg *kong.Value, word string) 
 		}
 	}
 	return found
+}
+
+// marketNames lists the markets of the server's providers.
+func (s *session) marketNames(ctx context.Context) (all []string) {
+	api, err := s.server()
+	if err != nil {
+		return nil
+	}
+	debug, _ := api.providerDebug(ctx) // without an answer there are none
+	for i := range debug.Sources {
+		for j := range debug.Sources[i].Markets {
+			all = append(all, debug.Sources[i].Markets[j].Market)
+		}
+	}
+	return all
 }
 
 func listed[T any](ctx context.Context, s *session, list func(*client) request, text func(T) string) (all []string) {

@@ -38,6 +38,7 @@ func newFakeServer(t testing.TB) *fakeServer {
 	mux.HandleFunc("POST /api/market-prices/refresh", market(f.refresh))
 	mux.HandleFunc("GET /api/market-prices/jobs/17", market(f.job))
 	mux.HandleFunc("GET /api/market-prices/jobs", market(answer(200, `{"items":[`+jobPartial+`],"nextCursor":null}`)))
+	mux.HandleFunc("GET /api/market-prices/provider-debug", market(answer(200, `{"sources":[{"source":"sim","markets":[{"market":"fjord"},{"market":"steam"}]}]}`)))
 	mux.HandleFunc("GET /api/prices/items", market(searchItems))
 	mux.HandleFunc("GET /api/market-prices/status", market(answer(200, statusIdle)))
 	mux.HandleFunc("GET /api/prices/items/{name}", market(f.item))

@@ -29,7 +29,7 @@ type itemFlags struct {
 	Search       string `placeholder:"WORDS" help:"List the items whose name holds all these words, in any order and case."`
 	Status       string `enum:"ok,thin,suspect,disputed,stale,noPrice," default:"" placeholder:"STATUS" help:"List the items whose price has this status now: ok, thin, suspect, disputed, stale or noPrice."`
 	Held         bool   `help:"List the items of which a suspicious new price waits for confirmation."`
-	Market       string `placeholder:"MARKET" help:"List the items that this market offers or has sold, such as steam."`
+	Market       string `complete:"market" placeholder:"MARKET" help:"List the items that this market offers or has sold, such as steam."`
 	MinPrice     string `placeholder:"PRICE" help:"List the items of this price or more, such as 12.5."`
 	MaxPrice     string `placeholder:"PRICE" help:"List the items of this price or less."`
 	ChangedSince string `placeholder:"TIME" help:"List the items whose price changed at this time or later, such as 2026-01-31T12:00:00Z."`

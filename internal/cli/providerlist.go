@@ -120,7 +120,7 @@ func (c *providerResumeCmd) Run(ctx context.Context, s *session) error {
 // providerAcceptCmd ends a quarantine.
 type providerAcceptCmd struct {
 	Provider string `arg:"" complete:"provider" help:"Name of the provider."`
-	Market   string `help:"Only this market. Default: all quarantined markets of the provider."`
+	Market   string `complete:"market" help:"Only this market. Default: all quarantined markets of the provider."`
 }
 
 func (*providerAcceptCmd) examples() []example {
