@@ -344,50 +344,77 @@ func TestCase_AnAcceptedChangeOfAllPricesIsFollowedAtOnce(t *testing.T) {
 	}
 }
 
-// Half of the markets together change every price by a factor of its own, up to 4x in
-// either direction over ten runs: no response looks unusual. Without a check of each
-// item 628 of 1,000 wrong prices were ok with six markets and 44 with four.
-func TestCase_HalfOfTheMarketsThatMoveApartTogetherAreSuspect(t *testing.T) {
-	d := realData(t, "csgo_6market_2020-05_usd.csv.gz", func(column string) (string, string) { return "2020-05-15", column }, 1)
-	for markets, limit := range map[int]int{6: 60, 4: 2} {
-		l := &lab{ctx: t.Context(), data: d, rand: rand.New(rand.NewPCG(3, 4)), opts: Options{Policy: pricing.Policy{Currency: "USD"}}}
-		w := l.moving(warmup + 12)
-		w.markets = w.markets[:markets]
-		for run := range w.quotes {
-			w.quotes[run] = w.quotes[run][:markets]
-		}
-		clean, err := l.replay(w, nil)
-		if err != nil {
-			t.Fatal(err)
-		}
-		up := make([]bool, len(w.names))
-		for i := range up {
-			up[i] = l.rand.IntN(2) == 0
-		}
-		outcomes, err := l.replay(w, func(run int, responses []Quotes) {
-			factor := math.Pow(4, math.Min(1, float64(run-warmup+1)/10))
-			if run < warmup {
-				return
+// Half of the markets or fewer move prices together, such that no single response looks
+// unusual at first. The limits are what was measured: docs/explanation/pricing.md has
+// them. Without checks of each item and of how many markets are refused, 628 of 1,000
+// wrong prices were ok.
+func TestCase_PricesThatHalfOfTheMarketsMoveTogetherAreSuspect(t *testing.T) {
+	type attack struct{ markets, together, limit int }
+	for name, c := range map[string]struct {
+		attacks []attack
+		factor  func(run int, name float64) float64 // name: a number from 0 to 1 for each name
+	}{
+		"apart": {[]attack{{6, 3, 0}, {5, 2, 1}, {4, 2, 0}, {2, 1, 3}}, func(run int, name float64) float64 {
+			x := math.Pow(4, math.Min(1, float64(run)/10))
+			if name < 0.5 {
+				return 1 / x
 			}
-			for k := markets / 2; k < markets; k++ {
-				q := append(Quotes(nil), responses[k]...)
-				for i := range q {
-					if x := factor; up[i] {
-						q[i] = scaled(q[i], x)
-					} else {
-						q[i] = scaled(q[i], 1/x)
-					}
+			return x
+		}},
+		"triple": {[]attack{{6, 3, 0}, {5, 2, 1}, {4, 2, 0}, {2, 1, 9}}, func(run int, name float64) float64 {
+			if name < 0.05*float64(run) {
+				return 3
+			}
+			return 1
+		}},
+		"rise": {[]attack{{6, 3, 2}, {5, 2, 0}, {4, 2, 0}, {2, 1, 1}}, func(run int, _ float64) float64 { return math.Pow(1.1, float64(run)) }},
+	} {
+		for _, a := range c.attacks {
+			t.Run(fmt.Sprint(name, " by ", a.together, " of ", a.markets), func(t *testing.T) {
+				if worst := movedTogether(t, a.markets, a.together, c.factor); worst > a.limit {
+					t.Errorf("%d prices are off and ok, more than %d", worst, a.limit)
 				}
-				responses[k] = q
-			}
-		})
-		if err != nil {
-			t.Fatal(err)
-		}
-		for run := range outcomes {
-			if n := off(outcomes[run], clean[run], nil); n > limit {
-				t.Errorf("%d markets: run %d: %d prices are off and ok, more than %d", markets, run, n, limit)
-			}
+			})
 		}
 	}
+}
+
+// movedTogether multiplies the quotes of some markets by a factor, by run and name, and
+// returns how many wrong prices are ok in the worst run.
+func movedTogether(t *testing.T, markets, together int, factor func(run int, name float64) float64) (worst int) {
+	t.Helper()
+	d := realData(t, "csgo_6market_2020-05_usd.csv.gz", func(column string) (string, string) { return "2020-05-15", column }, 1)
+	l := &lab{ctx: t.Context(), data: d, rand: rand.New(rand.NewPCG(3, 4)), opts: Options{Policy: pricing.Policy{Currency: "USD"}}}
+	w := l.moving(warmup + 12)
+	w.markets = w.markets[:markets]
+	for run := range w.quotes {
+		w.quotes[run] = w.quotes[run][:markets]
+	}
+	clean, err := l.replay(w, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	names := make([]float64, len(w.names))
+	for i := range names {
+		names[i] = l.rand.Float64()
+	}
+	outcomes, err := l.replay(w, func(run int, responses []Quotes) {
+		if run < warmup {
+			return
+		}
+		for k := markets - together; k < markets; k++ {
+			q := append(Quotes(nil), responses[k]...)
+			for i := range q {
+				q[i] = scaled(q[i], factor(run-warmup+1, names[i]))
+			}
+			responses[k] = q
+		}
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for run := range outcomes {
+		worst = max(worst, off(outcomes[run], clean[run], nil))
+	}
+	return worst
 }

@@ -313,21 +313,28 @@ func (r *Round) worstLevel() bool {
 	return true
 }
 
-// isTorn reports whether the levels of half of the markets or more moved by more than
-// 1.25x since they were learned: they contradict each other, and nothing shows which
-// of them moved away from the truth.
+// isTorn reports whether half of the markets or more contradict the others: their
+// responses are refused, or their level moved by more than 1.25x since it was learned.
+// Nothing shows which of the two halves moved away from the truth.
 func (r *Round) isTorn() bool {
 	entries, cols := r.pool(false)
-	if len(entries) < 2 {
-		return false
-	}
-	moved, levelled := 0, func(e *entry) bool { return e.has && e.State.Levelled }
+	apart, levelled := map[*entry]bool{}, func(e *entry) bool { return e.has && e.State.Levelled }
 	for k, p := range r.compare(entries, cols, levelled, false) {
 		if e := entries[k]; levelled(e) && p.names >= fewestShared && abs(p.level-e.State.Level) > log1_25 {
-			moved++
+			apart[e] = true
 		}
 	}
-	return moved >= 2 && 2*moved >= len(entries)
+	known := 0
+	for _, e := range r.markets {
+		if e.has {
+			known++
+		}
+		refused := e.refusal != nil && !e.State.accepts(e.refusal, r.now)
+		if e.has && (refused || !e.State.RefusedSince.IsZero() && e.State.AcceptedAt.IsZero()) {
+			apart[e] = true
+		}
+	}
+	return len(apart) >= 2 && 2*len(apart) >= known
 }
 
 // againstLast holds a market's new response against the others' last ones.
