@@ -10,58 +10,27 @@ import (
 	"strings"
 	"syscall"
 	"time"
+
+	"code.dny.dev/ssrf"
 )
 
 // dialTimeout bounds the making of one connection, TLS aside.
 const dialTimeout = 10 * time.Second
 
-// guarded lists what no public service can have as its address, from IANA's
-// special-purpose registries (RFC 6890 and its updates). netip.Addr.IsPrivate
-// and its sisters miss about half of it.
-var guarded = [...]netip.Prefix{
-	netip.MustParsePrefix("0.0.0.0/8"),        // this network; unspecified (RFC 791)
-	netip.MustParsePrefix("10.0.0.0/8"),       // private (RFC 1918)
-	netip.MustParsePrefix("100.64.0.0/10"),    // carrier-grade NAT (RFC 6598)
-	netip.MustParsePrefix("127.0.0.0/8"),      // loopback (RFC 1122)
-	netip.MustParsePrefix("168.63.129.16/32"), // Azure's host services, in each virtual network
-	netip.MustParsePrefix("169.254.0.0/16"),   // link-local, metadata of clouds (RFC 3927)
-	netip.MustParsePrefix("172.16.0.0/12"),    // private (RFC 1918)
-	netip.MustParsePrefix("192.0.0.0/24"),     // IETF protocol assignments (RFC 6890)
-	netip.MustParsePrefix("192.0.2.0/24"),     // documentation (RFC 5737)
-	netip.MustParsePrefix("192.88.99.0/24"),   // 6to4 relays, deprecated (RFC 7526)
-	netip.MustParsePrefix("192.168.0.0/16"),   // private (RFC 1918)
-	netip.MustParsePrefix("198.18.0.0/15"),    // benchmarks (RFC 2544)
-	netip.MustParsePrefix("198.51.100.0/24"),  // documentation (RFC 5737)
-	netip.MustParsePrefix("203.0.113.0/24"),   // documentation (RFC 5737)
-	netip.MustParsePrefix("224.0.0.0/4"),      // multicast (RFC 5771)
-	netip.MustParsePrefix("240.0.0.0/4"),      // reserved, and broadcast (RFC 1112, 919)
+// publicAddresses refuses the special-purpose addresses of IANA's registries, and all
+// of IPv6 outside of global unicast: IPv4-mapped addresses and NAT64 too.
+//
+//nolint:gochecknoglobals // built once and never written
+var publicAddresses = ssrf.New(
+	ssrf.WithAnyNetwork(), ssrf.WithAnyPort(),
+	ssrf.WithDeniedV4Prefixes(netip.MustParsePrefix("168.63.129.16/32")), // Azure's host services, in each virtual network
+)
 
-	netip.MustParsePrefix("2001::/23"),     // IETF assignments: Teredo, benchmarks, ORCHID (RFC 2928)
-	netip.MustParsePrefix("2001:db8::/32"), // documentation (RFC 3849)
-	netip.MustParsePrefix("2002::/16"),     // 6to4: any IPv4 address within (RFC 3056)
-	netip.MustParsePrefix("3fff::/20"),     // documentation (RFC 9637)
-}
-
-// globalUnicast is the only part of IPv6 that is given out for public use (RFC
-// 4291, IANA). Outside of it lie unspecified, loopback, IPv4-mapped and
-// -compatible, NAT64 (64:ff9b::/96, 64:ff9b:1::/48), discard, unique local,
-// link-local, site-local and multicast addresses.
-var globalUnicast = netip.MustParsePrefix("2000::/3")
-
-// Guarded reports whether addr is one that a price source on the internet
-// cannot have, so that a request to it would reach into the operator's own
-// network. What is not an address is guarded too.
+// Guarded reports whether addr cannot be that of a provider on the internet. A
+// request to it would reach into the operator's own network. An invalid address is
+// guarded too.
 func Guarded(addr netip.Addr) bool {
-	addr = addr.WithZone("") // a prefix never contains an address with a zone
-	if addr.Is6() && !globalUnicast.Contains(addr) {
-		return true
-	}
-	for _, p := range guarded {
-		if p.Contains(addr) {
-			return true
-		}
-	}
-	return !addr.IsValid()
+	return !addr.IsValid() || publicAddresses.SafeAddr(addr.WithZone("")) != nil
 }
 
 // errGuarded is the cause of a dial that the guard refused.

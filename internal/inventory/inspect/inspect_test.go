@@ -11,6 +11,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"assay/internal/randtest"
+
+	"google.golang.org/protobuf/encoding/protowire"
 )
 
 // message builds a protobuf message.
@@ -19,15 +21,15 @@ type message []byte
 func (m message) varint(v uint64) message { return binary.AppendUvarint(m, v) }
 
 func (m message) number(field int, v uint64) message {
-	return m.varint(uint64(field)<<3 | wireVarint).varint(v)
+	return m.varint(uint64(field)<<3 | uint64(protowire.VarintType)).varint(v)
 }
 
 func (m message) float(field int, v float32) message {
-	return binary.LittleEndian.AppendUint32(m.varint(uint64(field)<<3|wireFixed4), math.Float32bits(v))
+	return binary.LittleEndian.AppendUint32(m.varint(uint64(field)<<3|uint64(protowire.Fixed32Type)), math.Float32bits(v))
 }
 
 func (m message) bytes(field int, b []byte) message {
-	return append(m.varint(uint64(field)<<3|wireBytes).varint(uint64(len(b))), b...)
+	return append(m.varint(uint64(field)<<3|uint64(protowire.BytesType)).varint(uint64(len(b))), b...)
 }
 
 // certificate writes a message as a link carries it.
@@ -170,7 +172,7 @@ func TestDecode_OfTwoFieldsTheLaterCountsAndListsGrow(t *testing.T) {
 func TestDecode_PassesOverWhatItDoesNotKnow(t *testing.T) {
 	m := message{}.number(3, 7).number(99, math.MaxUint64).bytes(100, []byte("new")).float(101, 1).
 		bytes(4, []byte("of another type")).number(12, 1).number(11, 2).float(7, 1)
-	m = append(m.varint(102<<3|wireFixed8), 1, 2, 3, 4, 5, 6, 7, 8)
+	m = append(m.varint(102<<3|uint64(protowire.Fixed64Type)), 1, 2, 3, 4, 5, 6, 7, 8)
 	it, err := Decode(certificate(0x5a, m))
 	if err != nil {
 		t.Fatal(err)
@@ -211,11 +213,11 @@ func TestDecode_RefusesEachFaultByItsCode(t *testing.T) {
 		"no message":               {"0000000000", CodeTooShort},
 		"no value":                 {certificate(0, message{}.number(3, 1).varint(3<<3)), CodeTruncated},
 		"a number cut off":         {certificate(0, append(message{}.varint(8<<3), 0x80)), CodeTruncated},
-		"a float cut off":          {certificate(0, append(message{}.varint(99<<3|wireFixed4), 1, 2, 3)), CodeTruncated},
+		"a float cut off":          {certificate(0, append(message{}.varint(99<<3|uint64(protowire.Fixed32Type)), 1, 2, 3)), CodeTruncated},
 		"no bytes":                 {"000A0500000000", CodeTruncated},
 		"too few bytes":            {"005A10FFFFFFFF00000000", CodeOverrun},
-		"endless bytes":            {certificate(0, append(message{}.varint(11<<3|wireBytes).varint(math.MaxUint64), 1)), CodeOverrun},
-		"too few bytes inside":     {certificate(0, message{}.bytes(12, message{}.varint(4<<3|wireBytes).varint(9).varint(1))), CodeOverrun},
+		"endless bytes":            {certificate(0, append(message{}.varint(11<<3|uint64(protowire.BytesType)).varint(math.MaxUint64), 1)), CodeOverrun},
+		"too few bytes inside":     {certificate(0, message{}.bytes(12, message{}.varint(4<<3|uint64(protowire.BytesType)).varint(9).varint(1))), CodeOverrun},
 		"field 0":                  {certificate(0, message{}.number(0, 1)), CodeMalformed},
 		"field too high":           {certificate(0, message{}.varint(1<<32).varint(0)), CodeMalformed},
 		"a group":                  {certificate(0, message{}.varint(99<<3|3).varint(99<<3|4)), CodeMalformed},

@@ -1,16 +1,12 @@
 package inspect
 
 import (
+	"errors"
+	"io"
 	"strings"
 	"unicode/utf8"
-)
 
-// Wire types of protobuf. Groups, which nothing writes any more, are refused.
-const (
-	wireVarint = 0
-	wireFixed8 = 1
-	wireBytes  = 2
-	wireFixed4 = 5
+	"google.golang.org/protobuf/encoding/protowire"
 )
 
 // maxApplied is more stickers, charms or variations than fit on anything.
@@ -18,89 +14,76 @@ const maxApplied = 32
 
 // field is one field of a message.
 type field struct {
-	number int
-	wire   int
+	number protowire.Number
+	wire   protowire.Type
 	value  uint64 // of a varint, or of fixed bytes
 	bytes  []byte
 }
 
-// fields calls fn for each field of a message. What fn does not know it passes
-// over, be it by number or by wire type, as protobuf wants it.
+// fields calls fn for each field of a message. fn ignores a field with an unknown
+// number or an unexpected wire type, as protobuf requires.
 func fields(message []byte, fn func(f field) error) error {
 	for len(message) > 0 {
-		tag, rest, err := varint(message)
-		if err != nil {
-			return err
+		number, wire, n := protowire.ConsumeTag(message)
+		if n < 0 {
+			return wireError(n)
 		}
-		f := field{number: int(tag >> 3), wire: int(tag & 7)}
-		if tag>>3 == 0 || tag>>3 > 1<<29-1 {
+		if number > protowire.MaxValidNumber {
 			return refuse(CodeMalformed)
 		}
-		if message, err = f.read(rest); err != nil {
+		f := field{number: number, wire: wire}
+		rest, err := f.read(message[n:])
+		if err != nil {
 			return err
 		}
 		if err := fn(f); err != nil {
 			return err
 		}
+		message = rest
 	}
 	return nil
 }
 
-// read takes the field's value off what comes after its tag.
+// read reads the value that follows the field's tag and returns what is left.
 func (f *field) read(in []byte) (rest []byte, err error) {
+	var n int
 	switch f.wire {
-	case wireVarint:
-		f.value, rest, err = varint(in)
-		return rest, err
-	case wireFixed4:
-		return f.fixed(in, 4)
-	case wireFixed8:
-		return f.fixed(in, 8)
-	case wireBytes:
-		n, rest, err := varint(in)
-		switch {
-		case err != nil:
-			return nil, err
-		case n > 0 && len(rest) == 0:
-			return nil, refuse(CodeTruncated)
-		case n > uint64(len(rest)):
+	case protowire.VarintType:
+		f.value, n = protowire.ConsumeVarint(in)
+	case protowire.Fixed32Type:
+		var v uint32
+		v, n = protowire.ConsumeFixed32(in)
+		f.value = uint64(v)
+	case protowire.Fixed64Type:
+		f.value, n = protowire.ConsumeFixed64(in)
+	case protowire.BytesType:
+		// ConsumeBytes has one error for a missing value and for a wrong length.
+		size, prefix := protowire.ConsumeVarint(in)
+		if left := len(in) - prefix; prefix > 0 && left > 0 && size > uint64(left) {
 			return nil, refuse(CodeOverrun)
 		}
-		f.bytes = rest[:n]
-		return rest[n:], nil
+		f.bytes, n = protowire.ConsumeBytes(in)
+	default: // groups are deprecated, and CS2 writes none
+		return nil, refuse(CodeMalformed)
 	}
-	return nil, refuse(CodeMalformed)
-}
-
-// fixed takes a number of n bytes, the lowest first.
-func (f *field) fixed(in []byte, n int) (rest []byte, err error) {
-	if len(in) < n {
-		return nil, refuse(CodeTruncated)
-	}
-	for i := range n {
-		f.value |= uint64(in[i]) << (8 * i)
+	if n < 0 {
+		return nil, wireError(n)
 	}
 	return in[n:], nil
 }
 
-// varint takes a number off a message: seven bits a byte, the lowest first.
-func varint(in []byte) (v uint64, rest []byte, err error) {
-	for i, b := range in {
-		if i == 10 || i == 9 && b > 1 {
-			return 0, nil, refuse(CodeMalformed)
-		}
-		v |= uint64(b&0x7f) << (7 * i)
-		if b < 0x80 {
-			return v, in[i+1:], nil
-		}
+// wireError returns the error for a negative length of protowire.
+func wireError(n int) error {
+	if errors.Is(protowire.ParseError(n), io.ErrUnexpectedEOF) {
+		return refuse(CodeTruncated)
 	}
-	return 0, nil, refuse(CodeTruncated)
+	return refuse(CodeMalformed)
 }
 
 // uint32 sets a number, if the field is one. Of two, the later counts.
 func (f *field) uint32(to *uint32) error {
 	switch {
-	case f.wire != wireVarint:
+	case f.wire != protowire.VarintType:
 		return nil
 	case f.value > 1<<32-1:
 		return refuse(CodeRange)
@@ -111,7 +94,7 @@ func (f *field) uint32(to *uint32) error {
 
 // float sets a float, if the field is one.
 func (f *field) float(to *Float) error {
-	if f.wire != wireFixed4 {
+	if f.wire != protowire.Fixed32Type {
 		return nil
 	}
 	return to.set(uint32(f.value))
@@ -140,7 +123,7 @@ func (it *Item) field(f field) error {
 	case 1:
 		return f.uint32(&it.AccountID)
 	case 2:
-		if f.wire == wireVarint {
+		if f.wire == protowire.VarintType {
 			it.ItemID = f.value
 		}
 		return nil
@@ -155,13 +138,13 @@ func (it *Item) field(f field) error {
 	case 7:
 		return it.wear(f)
 	case 8:
-		it.HasSeed = it.HasSeed || f.wire == wireVarint
+		it.HasSeed = it.HasSeed || f.wire == protowire.VarintType
 		return f.uint32(&it.PaintSeed)
 	case 9:
-		it.HasKills = it.HasKills || f.wire == wireVarint
+		it.HasKills = it.HasKills || f.wire == protowire.VarintType
 		return f.uint32(&it.KillScoreType)
 	case 10:
-		it.HasKills = it.HasKills || f.wire == wireVarint
+		it.HasKills = it.HasKills || f.wire == protowire.VarintType
 		return f.uint32(&it.Kills)
 	case 11:
 		return it.nameTag(f)
@@ -189,7 +172,7 @@ func (it *Item) rare(f field) error {
 	case 17:
 		return f.uint32(&it.MusicIndex)
 	case 18:
-		if f.wire == wireVarint {
+		if f.wire == protowire.VarintType {
 			it.EntIndex = int32(f.value) // negative ones come as 64 bits
 		}
 	case 19:
@@ -205,7 +188,7 @@ func (it *Item) rare(f field) error {
 // wear reads the item's wear: the bits of a float as a number.
 func (it *Item) wear(f field) error {
 	var bits uint32
-	if err := f.uint32(&bits); err != nil || f.wire != wireVarint {
+	if err := f.uint32(&bits); err != nil || f.wire != protowire.VarintType {
 		return err
 	}
 	if err := it.Wear.set(bits); err != nil {
@@ -215,7 +198,7 @@ func (it *Item) wear(f field) error {
 }
 
 func (it *Item) nameTag(f field) error {
-	if f.wire != wireBytes {
+	if f.wire != protowire.BytesType {
 		return nil
 	}
 	text := string(f.bytes)
@@ -228,7 +211,7 @@ func (it *Item) nameTag(f field) error {
 
 // apply reads a sticker or charm and adds it to the others.
 func apply(to *[]Applied, f field) error {
-	if f.wire != wireBytes {
+	if f.wire != protowire.BytesType {
 		return nil
 	}
 	if len(*to) == maxApplied {
