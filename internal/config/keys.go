@@ -8,6 +8,8 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+
+	"assay/internal/atomicfile"
 )
 
 // CreateSecrets creates what a first start on SQLite lacks: each secret that
@@ -67,9 +69,8 @@ func (c *Config) isSet(name string) bool {
 	return false
 }
 
-// createSecret writes 32 random bytes as hex, in such a way that the file is
-// there whole or not at all, whenever the machine stops.
-func createSecret(path string) (err error) {
+// createSecret writes 32 random bytes as hex to a new file.
+func createSecret(path string) error {
 	dir := filepath.Dir(path)
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return err
@@ -77,35 +78,17 @@ func createSecret(path string) (err error) {
 	if _, err := os.Lstat(path); err == nil {
 		return errors.New("the file exists already")
 	}
-	f, err := os.CreateTemp(dir, "."+filepath.Base(path)+"-*")
+	f, err := atomicfile.Create(filepath.Join(dir, "."+filepath.Base(path)+"-*"))
 	if err != nil {
 		return err
 	}
-	defer func() {
-		if err != nil {
-			_ = os.Remove(f.Name())
-		}
-	}()
+	defer f.Discard()
 	raw := make([]byte, 32)
 	_, _ = rand.Read(raw) // never fails
-	_, err = f.WriteString(hex.EncodeToString(raw) + "\n")
-	err = errors.Join(err, f.Chmod(0o600), f.Sync(), f.Close())
-	if err != nil {
+	if _, err := f.WriteString(hex.EncodeToString(raw) + "\n"); err != nil {
 		return err
 	}
-	if err := os.Rename(f.Name(), path); err != nil {
-		return err
-	}
-	return syncDir(dir)
-}
-
-// syncDir makes a rename within dir durable.
-func syncDir(dir string) error {
-	d, err := os.Open(dir)
-	if err != nil {
-		return err
-	}
-	return errors.Join(d.Sync(), d.Close())
+	return f.Commit(path)
 }
 
 // namedSecretSuffix ends the names of secrets that a price list may name as

@@ -8,6 +8,8 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+
+	"assay/internal/atomicfile"
 )
 
 // Backup writes a consistent copy of the database at path to the new file to.
@@ -50,38 +52,27 @@ func Restore(ctx context.Context, from io.Reader, path string, replace bool) (er
 	if exists && !replace {
 		return ErrDatabaseExists
 	}
-	temp := path + ".restoring"
-	if err := writeFile(temp, func(f *os.File) error { return copyBackup(from, f) }); err != nil {
-		return errors.Join(err, removeIfThere(temp))
-	}
-	id, err := checkCopy(ctx, temp)
+	// It is on the disk before the old database is moved away.
+	f, err := atomicfile.Create(path + ".restoring")
 	if err != nil {
-		return errors.Join(fmt.Errorf("the backup cannot be used: %w", err), removeIfThere(temp))
+		return err
+	}
+	defer f.Discard()
+	if err := errors.Join(copyBackup(from, f), f.Sync()); err != nil {
+		return err
+	}
+	id, err := checkCopy(ctx, f.Name())
+	if err != nil {
+		return fmt.Errorf("the backup cannot be used: %w", err)
 	}
 	if err := setAside(ctx, path); err != nil {
-		return errors.Join(err, removeIfThere(temp))
+		return err
 	}
-	// The id goes first: a crash in between is told by the next start.
+	// The id goes first: the next start detects a crash in between.
 	if err := writeID(path, id); err != nil {
 		return err
 	}
-	if err := os.Rename(temp, path); err != nil {
-		return err
-	}
-	return syncDir(filepath.Dir(path))
-}
-
-// writeFile has write fill a file, which is on the disk when it returns.
-func writeFile(path string, write func(*os.File) error) (err error) {
-	f, err := os.OpenFile(path, os.O_CREATE|os.O_TRUNC|os.O_WRONLY, 0o600)
-	if err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, f.Close()) }()
-	if err := write(f); err != nil {
-		return err
-	}
-	return f.Sync()
+	return f.Commit(path)
 }
 
 // checkCopy reports whether a file is a sound database of this program, and
@@ -126,7 +117,7 @@ func setAside(ctx context.Context, path string) error {
 			return fmt.Errorf("move the old database away: %w", err)
 		}
 	}
-	return syncDir(filepath.Dir(path))
+	return atomicfile.SyncDir(filepath.Dir(path))
 }
 
 // unused returns a name that no file has: name itself, or with a number.
@@ -143,20 +134,3 @@ func unused(name string) string {
 		free = fmt.Sprintf("%s-%d", name, n)
 	}
 }
-
-func removeIfThere(path string) error {
-	if err := os.Remove(path); !errors.Is(err, fs.ErrNotExist) {
-		return err
-	}
-	return nil
-}
-
-func syncFile(path string) error {
-	f, err := os.Open(path)
-	if err != nil {
-		return err
-	}
-	return errors.Join(f.Sync(), f.Close())
-}
-
-func syncDir(path string) error { return syncFile(path) }

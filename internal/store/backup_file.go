@@ -10,6 +10,8 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+
+	"assay/internal/atomicfile"
 )
 
 // A backup ends with a line that has the checksum of all bytes before it. SQLite and
@@ -28,29 +30,22 @@ func checksumLine(h hash.Hash) string { return checksumMark + hex.EncodeToString
 // when all of it is on the disk. A process that dies in between leaves FILE.partial. The
 // next backup of that name does not write to that file but to a new one: a pg_dump may
 // have outlived the process, and still write.
-func writeBackup(file string, write func(partial *os.File) error) (err error) {
+func writeBackup(file string, write func(partial *os.File) error) error {
 	if _, err := os.Lstat(file); err == nil {
 		return &fs.PathError{Op: "back up", Path: file, Err: fs.ErrExist}
 	}
-	partial := file + ".partial"
-	if err := removeIfThere(partial); err != nil {
-		return err
-	}
-	f, err := os.OpenFile(partial, os.O_CREATE|os.O_EXCL|os.O_RDWR, 0o600)
+	f, err := atomicfile.Create(file + ".partial")
 	if err != nil {
 		return err
 	}
-	err = write(f)
-	if err == nil {
-		err = appendChecksum(f)
+	defer f.Discard()
+	if err := write(f.File); err != nil {
+		return err
 	}
-	if err = errors.Join(err, f.Close()); err == nil {
-		err = os.Rename(partial, file)
+	if err := appendChecksum(f.File); err != nil {
+		return err
 	}
-	if err != nil {
-		return errors.Join(err, removeIfThere(partial))
-	}
-	return syncDir(filepath.Dir(file))
+	return f.Commit(file)
 }
 
 func appendChecksum(f *os.File) error {
@@ -61,10 +56,8 @@ func appendChecksum(f *os.File) error {
 	if _, err := io.Copy(h, f); err != nil {
 		return err
 	}
-	if _, err := io.WriteString(f, checksumLine(h)); err != nil {
-		return err
-	}
-	return f.Sync()
+	_, err := io.WriteString(f, checksumLine(h))
+	return err
 }
 
 // copyBackup writes the contents of a backup without its checksum to a file, and

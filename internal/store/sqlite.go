@@ -15,6 +15,8 @@ import (
 	"syscall"
 
 	"modernc.org/sqlite" // also the driver "sqlite"
+
+	"assay/internal/atomicfile"
 )
 
 // mode says what connections are for.
@@ -229,15 +231,15 @@ func (g *fileGuard) checkBare(ctx context.Context) (err error) {
 // writeID notes beside a database which one it is; whole or not at all, since
 // half an id would be another database's.
 func writeID(path, id string) error {
-	temp := path + ".id.new"
-	write := func(f *os.File) error { _, err := f.WriteString(id + "\n"); return err }
-	if err := writeFile(temp, write); err != nil {
+	f, err := atomicfile.Create(path + ".id.new")
+	if err != nil {
 		return err
 	}
-	if err := os.Rename(temp, path+".id"); err != nil {
+	defer f.Discard()
+	if _, err := f.WriteString(id + "\n"); err != nil {
 		return err
 	}
-	return syncDir(filepath.Dir(path))
+	return f.Commit(path + ".id")
 }
 
 // check reports whether the file is still the one that was opened.

@@ -10,6 +10,8 @@ import (
 	"strings"
 	"syscall"
 	"time"
+
+	"assay/internal/atomicfile"
 )
 
 // Folder keeps checkpoints of the whole ledger in files, outside the database.
@@ -57,20 +59,16 @@ func (f Folder) Write(keys *Ring, at time.Time, rules Mark, fill func(*Checkpoin
 	if err := os.MkdirAll(f.Dir, 0o700); err != nil {
 		return "", err
 	}
-	temp, err := os.CreateTemp(f.Dir, unfinished+"*")
+	temp, err := atomicfile.Create(filepath.Join(f.Dir, unfinished+"*"))
 	if err != nil {
 		return "", err
 	}
-	defer func() {
-		if err != nil {
-			_ = os.Remove(temp.Name()) // it is of no use
-		}
-	}()
+	defer temp.Discard()
 	w := NewCheckpointWriter(temp, keys, at, rules)
-	if err = fill(w); err == nil {
-		err = w.Finish()
+	if err := fill(w); err != nil {
+		return "", err
 	}
-	if err := errors.Join(err, temp.Sync(), temp.Close()); err != nil {
+	if err := w.Finish(); err != nil {
 		return "", err
 	}
 	name, err := f.nameAt(at)
@@ -78,10 +76,10 @@ func (f Folder) Write(keys *Ring, at time.Time, rules Mark, fill func(*Checkpoin
 		return "", err
 	}
 	path = filepath.Join(f.Dir, name)
-	if err = os.Rename(temp.Name(), path); err != nil {
+	if err := temp.Commit(path); err != nil {
 		return "", err
 	}
-	return path, errors.Join(syncDir(f.Dir), f.prune())
+	return path, f.prune()
 }
 
 // Tidy removes what processes that were killed were writing. What is younger than an
@@ -144,12 +142,4 @@ func (f Folder) prune() error {
 		err = errors.Join(err, os.Remove(filepath.Join(f.Dir, name)))
 	}
 	return err
-}
-
-func syncDir(path string) error {
-	d, err := os.Open(path)
-	if err != nil {
-		return err
-	}
-	return errors.Join(d.Sync(), d.Close())
 }

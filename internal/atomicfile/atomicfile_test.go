@@ -1,0 +1,79 @@
+package atomicfile
+
+import (
+	"os"
+	"path/filepath"
+	"testing"
+)
+
+func TestFile_IsCompleteOrAbsent(t *testing.T) {
+	for _, temp := range []string{"x.partial", ".x-*"} {
+		dir := t.TempDir()
+		path := filepath.Join(dir, "x")
+		for round, content := range []string{"first", "second, which is longer", "third"} {
+			write(t, filepath.Join(dir, "x.partial"), "left behind by a crash")
+			f, err := Create(filepath.Join(dir, temp))
+			if err != nil {
+				t.Fatal(err)
+			}
+			if _, err := f.WriteString(content); err != nil {
+				t.Fatal(err)
+			}
+			if _, err := os.Stat(path); (err == nil) != (round > 0) {
+				t.Fatalf("round %d: stat before Commit: %v", round, err)
+			}
+			if err := f.Commit(path); err != nil {
+				t.Fatal(err)
+			}
+			f.Discard()
+			info, err := os.Stat(path)
+			if got, _ := os.ReadFile(path); string(got) != content || err != nil || info.Mode() != 0o600 {
+				t.Errorf("%s, round %d: %q, %v, %v; want %q with mode 0600", temp, round, got, info, err, content)
+			}
+		}
+	}
+}
+
+func TestFile_DiscardLeavesNothing(t *testing.T) {
+	dir := t.TempDir()
+	for _, temp := range []string{"x.partial", ".x-*"} {
+		f, err := Create(filepath.Join(dir, temp))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := f.Commit(filepath.Join(dir, "missing", "x")); err == nil {
+			t.Error("Commit to a missing directory returned no error")
+		}
+		f.Discard()
+	}
+	if files, err := os.ReadDir(dir); err != nil || len(files) != 0 {
+		t.Errorf("left in the directory: %v, %v", files, err)
+	}
+}
+
+func TestCreate_DoesNotWriteToAFileOfAnotherProcess(t *testing.T) {
+	temp := filepath.Join(t.TempDir(), "x.partial")
+	other, err := Create(temp)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer other.Discard()
+	f, err := Create(temp)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Discard()
+	if _, err := other.WriteString("late"); err != nil {
+		t.Fatal(err)
+	}
+	if got, err := os.ReadFile(temp); err != nil || len(got) != 0 {
+		t.Errorf("the new file has %q, %v", got, err)
+	}
+}
+
+func write(t *testing.T, path, content string) {
+	t.Helper()
+	if err := os.WriteFile(path, []byte(content), 0o600); err != nil {
+		t.Fatal(err)
+	}
+}
