@@ -25,7 +25,7 @@ func Client(r *http.Request, trusted []netip.Prefix) netip.Addr {
 
 // walk returns the client, and whether a trusted proxy told it, in full. It did
 // not where the header is missing or ends in rubbish.
-func walk(r *http.Request, trusted []netip.Prefix) (client netip.Addr, told bool) {
+func walk(r *http.Request, trusted []netip.Prefix) (client netip.Addr, forwarded bool) {
 	client = peer(r)
 	if !contains(trusted, client) {
 		return client, false
@@ -49,11 +49,11 @@ func walk(r *http.Request, trusted []netip.Prefix) (client netip.Addr, told bool
 // that tells of its client in another header than X-Forwarded-For, must not
 // make strangers local.
 func Local(r *http.Request, trusted []netip.Prefix) bool {
-	client, told := walk(r, trusted)
+	client, forwarded := walk(r, trusted)
 	if !client.IsLoopback() {
 		return false
 	}
-	if told {
+	if forwarded {
 		return true
 	}
 	for _, name := range []string{"X-Forwarded-For", "Forwarded", "X-Real-Ip", "Via"} {

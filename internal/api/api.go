@@ -13,9 +13,9 @@ import (
 
 	"assay/internal/access"
 	"assay/internal/catalog"
+	"assay/internal/idempotency"
 	"assay/internal/inventory"
 	"assay/internal/market"
-	"assay/internal/once"
 	"assay/internal/view"
 	"assay/internal/wallet"
 	"assay/internal/wallet/audit"
@@ -106,7 +106,7 @@ type Users interface {
 type Wallets interface {
 	// Post carries out an order. sealed is called last in its transaction, with
 	// what was posted.
-	Post(ctx context.Context, o wallet.Order, sealed func(once.Keeper, view.WalletTransaction) error) error
+	Post(ctx context.Context, o wallet.Posting, sealed func(idempotency.ResponseStore, view.WalletTransaction) error) error
 	// Verify verifies the wallet of a user, and compares it with a checkpoint, or the
 	// newest stored one where that is empty.
 	Verify(ctx context.Context, userID, checkpoint string) (*audit.Report, error)
@@ -116,14 +116,14 @@ type Wallets interface {
 // called last in the transaction that does the work.
 type Trading interface {
 	// List lists what is offered, and tells of each in their order.
-	List(ctx context.Context, offers market.Offers, seal func(once.Keeper, []view.Offered) error) error
+	List(ctx context.Context, offers market.Offers, seal func(idempotency.ResponseStore, []view.Offered) error) error
 	// CancelListing returns the listing as it is then.
 	CancelListing(ctx context.Context, id int64) (view.Listing, error)
 	// CancelListings cancels each for itself, and answers in their order.
 	CancelListings(ctx context.Context, ids []int64) ([]view.Withdrawn, error)
 	// RepriceListing gives an active listing a price in minor units.
 	RepriceListing(ctx context.Context, id, price int64) (view.Listing, error)
-	Purchase(ctx context.Context, p market.Purchase, seal func(once.Keeper, view.Trade) error) error
+	Purchase(ctx context.Context, p market.Purchase, seal func(idempotency.ResponseStore, view.Trade) error) error
 	// CompleteTrade and ReverseTrade return the trade as it is then.
 	CompleteTrade(ctx context.Context, id int64) (view.Trade, error)
 	ReverseTrade(ctx context.Context, id int64) (view.Trade, error)
@@ -133,10 +133,10 @@ type Trading interface {
 type Answers interface {
 	// KeptAnswer returns what a request was answered, or nil; an error if that is
 	// not what was kept.
-	KeptAnswer(ctx context.Context, k once.Key) (*once.Answer, error)
+	StoredResponse(ctx context.Context, k idempotency.Key) (*idempotency.Response, error)
 	// KeepAnswer keeps the answer to a request that changed nothing; the error is
-	// once.ErrAnswered if there is one.
-	KeepAnswer(ctx context.Context, k once.Key, a once.Answer) error
+	// idempotency.ErrKeyUsed if there is one.
+	StoreResponse(ctx context.Context, k idempotency.Key, a idempotency.Response) error
 	// PostedUnder returns the transaction of the ledger that was posted under a key;
 	// 0: there is none.
 	PostedUnder(ctx context.Context, scope, key string) (id int64, err error)

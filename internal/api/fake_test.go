@@ -21,10 +21,10 @@ import (
 	"assay/internal/access"
 	"assay/internal/catalog"
 	"assay/internal/fault"
+	"assay/internal/idempotency"
 	"assay/internal/inventory"
 	"assay/internal/market"
 	"assay/internal/money"
-	"assay/internal/once"
 	"assay/internal/provider"
 	"assay/internal/view"
 	"assay/internal/wallet"
@@ -56,7 +56,7 @@ type fakes struct {
 	push    inventory.Push
 	lastKey catalog.Key
 	counted map[string]int // requests by method, route and status
-	kept    map[once.Key]once.Answer
+	kept    map[idempotency.Key]idempotency.Response
 	posted  map[string]int64 // transactions by scope and key
 }
 
@@ -277,7 +277,7 @@ func (f *fakes) Match(role, presented string) bool {
 	return map[string]string{Market: marketSecret, Platform: platformToken, Admin: adminToken}[role] == presented
 }
 
-func (f *fakes) Post(_ context.Context, o wallet.Order, sealed func(once.Keeper, view.WalletTransaction) error) error {
+func (f *fakes) Post(_ context.Context, o wallet.Posting, sealed func(idempotency.ResponseStore, view.WalletTransaction) error) error {
 	if err := f.note("post", o); err != nil {
 		return err
 	}
@@ -311,11 +311,11 @@ func aTrade(id string) view.Trade {
 // keeps is a transaction of the fakes.
 type keeps struct{ *fakes }
 
-func (k keeps) KeepAnswer(key once.Key, a once.Answer) error {
-	return k.fakes.KeepAnswer(context.Background(), key, a)
+func (k keeps) StoreResponse(key idempotency.Key, a idempotency.Response) error {
+	return k.fakes.StoreResponse(context.Background(), key, a)
 }
 
-func (f *fakes) List(_ context.Context, o market.Offers, seal func(once.Keeper, []view.Offered) error) error {
+func (f *fakes) List(_ context.Context, o market.Offers, seal func(idempotency.ResponseStore, []view.Offered) error) error {
 	if err := f.note("list", o); err != nil {
 		return err
 	}
@@ -345,7 +345,7 @@ func (f *fakes) RepriceListing(_ context.Context, id, price int64) (view.Listing
 	return aListing("17"), f.note("repriceListing", id, price)
 }
 
-func (f *fakes) Purchase(_ context.Context, p market.Purchase, seal func(once.Keeper, view.Trade) error) error {
+func (f *fakes) Purchase(_ context.Context, p market.Purchase, seal func(idempotency.ResponseStore, view.Trade) error) error {
 	if err := f.note("purchase", p); err != nil {
 		return err
 	}
@@ -380,7 +380,7 @@ func (f *fakes) TopTraders(_ context.Context, period, by string, limit int) (vie
 	return view.TopTraders{Items: []view.TopTrader{{Rank: 1, DisplayName: "anonymous", Trades: 2, Volume: 5, CompletedShare: 0.5}}, Currency: "USD", AsOf: time.Now().Add(-3 * time.Second)}, f.note("topTraders", period, by, limit)
 }
 
-func (f *fakes) KeptAnswer(_ context.Context, k once.Key) (*once.Answer, error) {
+func (f *fakes) StoredResponse(_ context.Context, k idempotency.Key) (*idempotency.Response, error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if a, ok := f.kept[k]; ok {
@@ -389,14 +389,14 @@ func (f *fakes) KeptAnswer(_ context.Context, k once.Key) (*once.Answer, error) 
 	return nil, nil
 }
 
-func (f *fakes) KeepAnswer(_ context.Context, k once.Key, a once.Answer) error {
+func (f *fakes) StoreResponse(_ context.Context, k idempotency.Key, a idempotency.Response) error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if _, ok := f.kept[k]; ok {
-		return once.ErrAnswered
+		return idempotency.ErrKeyUsed
 	}
 	if f.kept == nil {
-		f.kept = map[once.Key]once.Answer{}
+		f.kept = map[idempotency.Key]idempotency.Response{}
 	}
 	f.kept[k] = a
 	return nil

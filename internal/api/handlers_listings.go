@@ -8,9 +8,9 @@ import (
 	"time"
 
 	"assay/internal/fault"
+	"assay/internal/idempotency"
 	"assay/internal/inventory"
 	"assay/internal/market"
-	"assay/internal/once"
 	"assay/internal/strictjson"
 	"assay/internal/user"
 	"assay/internal/view"
@@ -62,7 +62,7 @@ func (s *server) createListing(w http.ResponseWriter, c *call) error {
 		return err
 	}
 	return s.once(w, c, offers.UserID, func(seal seal) error {
-		return s.Trading.List(c.Context(), offers, func(tx once.Keeper, made []view.Offered) error {
+		return s.Trading.List(c.Context(), offers, func(tx idempotency.ResponseStore, made []view.Offered) error {
 			if made[0].Refused != nil {
 				return made[0].Refused
 			}
@@ -78,7 +78,7 @@ func (s *server) createListings(w http.ResponseWriter, c *call) error {
 		return err
 	}
 	return s.once(w, c, offers.UserID, func(seal seal) error {
-		return s.Trading.List(c.Context(), offers, func(tx once.Keeper, made []view.Offered) error {
+		return s.Trading.List(c.Context(), offers, func(tx idempotency.ResponseStore, made []view.Offered) error {
 			return seal(tx, http.StatusOK, "", offeredList{made})
 		})
 	})

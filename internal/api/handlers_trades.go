@@ -5,8 +5,8 @@ import (
 	"io"
 	"net/http"
 
+	"assay/internal/idempotency"
 	"assay/internal/market"
-	"assay/internal/once"
 	"assay/internal/strictjson"
 	"assay/internal/user"
 	"assay/internal/view"
@@ -30,7 +30,7 @@ func (s *server) purchase(w http.ResponseWriter, c *call) error {
 		if p.ListingID, err = c.idOf("listing"); err != nil {
 			return err
 		}
-		return s.Trading.Purchase(c.Context(), p, func(tx once.Keeper, t view.Trade) error {
+		return s.Trading.Purchase(c.Context(), p, func(tx idempotency.ResponseStore, t view.Trade) error {
 			return seal(tx, http.StatusCreated, "/api/trades/"+t.ID, t)
 		})
 	})

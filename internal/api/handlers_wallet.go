@@ -8,8 +8,8 @@ import (
 	"strings"
 	"unicode"
 
+	"assay/internal/idempotency"
 	"assay/internal/money"
-	"assay/internal/once"
 	"assay/internal/strictjson"
 	"assay/internal/view"
 	"assay/internal/wallet"
@@ -32,16 +32,16 @@ func (s *server) postEntries(w http.ResponseWriter, c *call) error {
 	order.User = c.values["userId"]
 	order.Scope, order.Key = walletScope(c.Method, c.route, c.role, order.User), c.onceKey
 	return s.once(w, c, order.User, func(seal seal) error {
-		return s.Wallets.Post(c.Context(), order, func(tx once.Keeper, posted view.WalletTransaction) error {
+		return s.Wallets.Post(c.Context(), order, func(tx idempotency.ResponseStore, posted view.WalletTransaction) error {
 			return seal(tx, http.StatusCreated, "", posted)
 		})
 	})
 }
 
 // decodeEntry reads what is to be posted.
-func decodeEntry(body io.Reader) (wallet.Order, error) {
+func decodeEntry(body io.Reader) (wallet.Posting, error) {
 	in := strictjson.NewReader(body)
-	var o wallet.Order
+	var o wallet.Posting
 	var kind, amount, currency, reverses, note, valued bool
 	in.Object([]string{"kind", "currency", "amount", "reverses", "note"}, func(member string) bool {
 		switch member {
@@ -100,7 +100,7 @@ func decodeEntry(body io.Reader) (wallet.Order, error) {
 }
 
 // checkAmount finds amounts that cannot be in an order of its kind.
-func checkAmount(in *strictjson.Reader, o wallet.Order) {
+func checkAmount(in *strictjson.Reader, o wallet.Posting) {
 	switch {
 	case o.Amount == 0:
 		in.FaultAt("/amount", "must not be 0")
@@ -165,7 +165,7 @@ func checkCheckpoint(value string) error {
 
 // walletScope is what an Idempotency-Key counts in where a request moves money.
 func walletScope(method, route, role, user string) string {
-	return once.Key{Route: method + " " + route, Role: role, User: user}.Scope()
+	return idempotency.Key{Route: method + " " + route, Role: role, User: user}.Scope()
 }
 
 // WalletScopes are those under which requests move money of a user.

@@ -12,7 +12,7 @@ import (
 	"github.com/go-json-experiment/json"
 
 	"assay/internal/fault"
-	"assay/internal/once"
+	"assay/internal/idempotency"
 )
 
 // keyRule says whether a route takes an Idempotency-Key. On a route that takes
@@ -44,7 +44,7 @@ func (c *call) takeKey(op *operation) error {
 		return fault.New(fault.Invalid, "idempotency_key_required",
 			"This route needs an Idempotency-Key: any text that is new for each thing to be done, and the same when it is tried again.")
 	case len(given) > 1 || !isKey(given[0]):
-		return fault.New(fault.Invalid, "invalid_idempotency_key", "An Idempotency-Key is given once and has 1 to %d printable ASCII characters.", once.MaxKey)
+		return fault.New(fault.Invalid, "invalid_idempotency_key", "An Idempotency-Key is given once and has 1 to %d printable ASCII characters.", idempotency.MaxKey)
 	}
 	c.onceKey, c.money, c.digest = given[0], op.body.money, sha256.New()
 	for _, part := range []string{c.URL.EscapedPath(), c.URL.RawQuery} {
@@ -59,13 +59,13 @@ func (c *call) takeKey(op *operation) error {
 
 func isKey(text string) bool {
 	unprintable := func(b byte) bool { return b < ' ' || b > '~' }
-	return text != "" && len(text) <= once.MaxKey && !slices.ContainsFunc([]byte(text), unprintable)
+	return text != "" && len(text) <= idempotency.MaxKey && !slices.ContainsFunc([]byte(text), unprintable)
 }
 
 // seal makes the answer of what a transaction did, and keeps it with that if the
 // request has a key. It is called last, and again where the transaction is tried
 // again.
-type seal func(tx once.Keeper, status int, location string, value any) error
+type seal func(tx idempotency.ResponseStore, status int, location string, value any) error
 
 // once does the work of a request that may have an Idempotency-Key, and answers
 // it; the body has been read to its end. What was answered before under this key
@@ -87,13 +87,13 @@ func (s *server) once(w http.ResponseWriter, c *call, user string, work func(sea
 
 // answerOnce is once without the sending. Its error is never of a kind that is
 // kept.
-func (s *server) answerOnce(c *call, user string, work func(seal) error) (a once.Answer, replayed bool, err error) {
-	var made once.Answer
-	render := func(_ once.Keeper, status int, location string, value any) error {
+func (s *server) answerOnce(c *call, user string, work func(seal) error) (a idempotency.Response, replayed bool, err error) {
+	var made idempotency.Response
+	render := func(_ idempotency.ResponseStore, status int, location string, value any) error {
 		body, err := json.Marshal(value, encoding())
-		made = once.Answer{Status: status, ContentType: jsonType, Location: location, Body: body}
+		made = idempotency.Response{Status: status, ContentType: jsonType, Location: location, Body: body}
 		if !c.money {
-			made.Expires = s.Now().Add(once.Keep)
+			made.Expires = s.Now().Add(idempotency.Retention)
 		}
 		return err
 	}
@@ -101,8 +101,8 @@ func (s *server) answerOnce(c *call, user string, work func(seal) error) (a once
 		err := work(render)
 		return made, false, err
 	}
-	k := once.Key{Route: c.Method + " " + c.route, Role: c.role, User: user, Key: c.onceKey, Money: c.money}
-	request := once.Digest(c.digest.Sum(nil))
+	k := idempotency.Key{Route: c.Method + " " + c.route, Role: c.role, User: user, Key: c.onceKey, Money: c.money}
+	request := idempotency.Digest(c.digest.Sum(nil))
 	leave, err := s.flights.enter(k, request)
 	if err != nil {
 		return a, false, err
@@ -111,12 +111,12 @@ func (s *server) answerOnce(c *call, user string, work func(seal) error) (a once
 	if kept, err := s.kept(c, k, request); kept != nil || err != nil {
 		return valueOf(kept), true, err
 	}
-	err = work(func(tx once.Keeper, status int, location string, value any) error {
+	err = work(func(tx idempotency.ResponseStore, status int, location string, value any) error {
 		if err := render(tx, status, location, value); err != nil {
 			return err
 		}
 		made.Request = request
-		return tx.KeepAnswer(k, made)
+		return tx.StoreResponse(k, made)
 	})
 	if err == nil {
 		return made, false, nil
@@ -127,32 +127,32 @@ func (s *server) answerOnce(c *call, user string, work func(seal) error) (a once
 // keepRefusal keeps that the work was refused, unless that says nothing of the
 // next attempt. Another instance may have answered meanwhile, or this one, if the
 // outcome of its commit is unknown: then that is the answer.
-func (s *server) keepRefusal(c *call, k once.Key, request once.Digest, refusal error) (a once.Answer, replayed bool, err error) {
+func (s *server) keepRefusal(c *call, k idempotency.Key, request idempotency.Digest, refusal error) (a idempotency.Response, replayed bool, err error) {
 	p, _, _ := explain(refusal)
 	final := slices.Contains([]int{http.StatusNotFound, http.StatusConflict, http.StatusUnprocessableEntity}, p.Status)
-	if k.Money && (final || errors.Is(refusal, once.ErrAnswered)) {
+	if k.Money && (final || errors.Is(refusal, idempotency.ErrKeyUsed)) {
 		if kept, err := s.done(c, k, request); kept != nil || err != nil {
 			return valueOf(kept), true, err
 		}
 	}
 	err = refusal
 	if final {
-		a = once.Answer{ // not for ever, since nothing was done
-			Request: request, Status: p.Status, ContentType: problemType, Body: c.problem(p), Expires: s.Now().Add(once.Keep),
+		a = idempotency.Response{ // not for ever, since nothing was done
+			Request: request, Status: p.Status, ContentType: problemType, Body: c.problem(p), Expires: s.Now().Add(idempotency.Retention),
 		}
-		if err = s.Answers.KeepAnswer(c.Context(), k, a); err == nil {
+		if err = s.Answers.StoreResponse(c.Context(), k, a); err == nil {
 			return a, false, nil
 		}
 	}
-	if kept, again := s.kept(c, k, request); kept != nil || (again != nil && errors.Is(err, once.ErrAnswered)) {
+	if kept, again := s.kept(c, k, request); kept != nil || (again != nil && errors.Is(err, idempotency.ErrKeyUsed)) {
 		return valueOf(kept), true, again
 	}
-	return once.Answer{}, false, err
+	return idempotency.Response{}, false, err
 }
 
 // done returns the answer to a request that moved money, or nil if none did: an
 // error if that is lost. The ledger is asked first: whatever it has was answered.
-func (s *server) done(c *call, k once.Key, request once.Digest) (*once.Answer, error) {
+func (s *server) done(c *call, k idempotency.Key, request idempotency.Digest) (*idempotency.Response, error) {
 	id, err := s.Answers.PostedUnder(c.Context(), k.Scope(), k.Key)
 	if err != nil || id == 0 {
 		return nil, err
@@ -168,17 +168,17 @@ func (s *server) done(c *call, k once.Key, request once.Digest) (*once.Answer, e
 
 // kept returns what a request was answered, or nil; an error if it was another
 // one.
-func (s *server) kept(c *call, k once.Key, request once.Digest) (*once.Answer, error) {
-	kept, err := s.Answers.KeptAnswer(c.Context(), k)
+func (s *server) kept(c *call, k idempotency.Key, request idempotency.Digest) (*idempotency.Response, error) {
+	kept, err := s.Answers.StoredResponse(c.Context(), k)
 	if err == nil && kept != nil && kept.Request != request {
 		return nil, keyReused()
 	}
 	return kept, err
 }
 
-func valueOf(a *once.Answer) once.Answer {
+func valueOf(a *idempotency.Response) idempotency.Response {
 	if a == nil {
-		return once.Answer{}
+		return idempotency.Response{}
 	}
 	return *a
 }
@@ -191,14 +191,14 @@ func keyReused() error {
 // flights are the requests with a key that this process is carrying out.
 type flights struct {
 	mu   sync.Mutex
-	open map[once.Key]once.Digest
+	open map[idempotency.Key]idempotency.Digest
 }
 
-func newFlights() *flights { return &flights{open: map[once.Key]once.Digest{}} }
+func newFlights() *flights { return &flights{open: map[idempotency.Key]idempotency.Digest{}} }
 
 // enter notes that a request is carried out until leave is called. It refuses
 // while one of the same key is.
-func (f *flights) enter(k once.Key, request once.Digest) (leave func(), err error) {
+func (f *flights) enter(k idempotency.Key, request idempotency.Digest) (leave func(), err error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	switch first, there := f.open[k]; {

@@ -10,7 +10,7 @@ import (
 	"testing"
 
 	"assay/internal/fault"
-	"assay/internal/once"
+	"assay/internal/idempotency"
 )
 
 // onceHarness is a server with a route that takes keys.
@@ -169,7 +169,7 @@ func TestOnce_AnswersAsAnotherInstanceDid(t *testing.T) {
 // TestOnce_TellsThatAnAnswerIsLost is of money that was moved, of which no answer
 // tells: nothing is done again, and no refusal takes the answer's place.
 func TestOnce_TellsThatAnAnswerIsLost(t *testing.T) {
-	for _, outcome := range []error{once.ErrAnswered, fault.New(fault.Conflict, "not_active", "It is sold.")} {
+	for _, outcome := range []error{idempotency.ErrKeyUsed, fault.New(fault.Conflict, "not_active", "It is sold.")} {
 		h := startOnce(t, keyRequired)
 		h.work = func(context.Context) error { return outcome }
 		h.fakes.posted = map[string]int64{"POST /api/users/{userId}/work platform u1 k": 12}
@@ -186,10 +186,10 @@ func TestOnce_TellsThatAnAnswerIsLost(t *testing.T) {
 func TestOnce_ChecksTheKey(t *testing.T) {
 	h := startOnce(t, keyRequired)
 	h.refuses(http.StatusBadRequest, "idempotency_key_required", h.ask("POST", "/api/users/u1/work", `{}`, asPlatform))
-	for _, bad := range []string{"", strings.Repeat("k", once.MaxKey+1), "k\u00e9"} {
+	for _, bad := range []string{"", strings.Repeat("k", idempotency.MaxKey+1), "k\u00e9"} {
 		h.refuses(http.StatusBadRequest, "invalid_idempotency_key", h.post("u1", `{}`, bad, asPlatform))
 	}
-	if got := h.post("u1", `{}`, strings.Repeat("k", once.MaxKey), asPlatform); got.StatusCode != 201 {
+	if got := h.post("u1", `{}`, strings.Repeat("k", idempotency.MaxKey), asPlatform); got.StatusCode != 201 {
 		t.Errorf("status %d", got.StatusCode)
 	}
 	if h := startOnce(t, keyTaken); h.ask("POST", "/api/users/u1/work", `{}`, asPlatform).StatusCode != 201 {

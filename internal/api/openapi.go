@@ -11,7 +11,7 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 
 	"assay/internal/fault"
-	"assay/internal/once"
+	"assay/internal/idempotency"
 )
 
 // describe writes the OpenAPI document of the operations.
@@ -113,7 +113,7 @@ func describeParam(p param) schema {
 
 func describeKey(rule keyRule) schema {
 	return schema{
-		"name": keyHeader, "in": "header", "required": rule == keyRequired, "schema": schema{"type": "string", "minLength": 1, "maxLength": once.MaxKey},
+		"name": keyHeader, "in": "header", "required": rule == keyRequired, "schema": schema{"type": "string", "minLength": 1, "maxLength": idempotency.MaxKey},
 		"description": "A unique value per operation; reuse it when you retry. The same request with the same key is carried out once, and gets the same answer.",
 	}
 }

@@ -10,10 +10,10 @@ import (
 	"assay/internal/catalog"
 	"assay/internal/config"
 	"assay/internal/fault"
+	"assay/internal/idempotency"
 	"assay/internal/inventory"
 	"assay/internal/inventory/steaminv"
 	"assay/internal/market"
-	"assay/internal/once"
 	"assay/internal/refresh"
 	"assay/internal/store"
 	"assay/internal/view"
@@ -173,34 +173,34 @@ type answers struct {
 	keys *wallet.Ring
 }
 
-func (a answers) KeptAnswer(ctx context.Context, k once.Key) (*once.Answer, error) {
-	kept, err := a.Store.KeptAnswer(ctx, k)
+func (a answers) StoredResponse(ctx context.Context, k idempotency.Key) (*idempotency.Response, error) {
+	kept, err := a.Store.StoredResponse(ctx, k)
 	if err != nil || kept == nil || !k.Money {
 		return kept, err
 	}
-	if err := a.keys.CheckAnswer(kept.Sealed(k)); err != nil {
+	if err := a.keys.CheckResponse(kept.Sealed(k)); err != nil {
 		return nil, err
 	}
 	return kept, nil
 }
 
-func (a answers) KeepAnswer(ctx context.Context, k once.Key, answer once.Answer) error {
-	return a.InTx(ctx, func(tx *store.Tx) error { return sealing{tx, a.keys}.KeepAnswer(k, answer) })
+func (a answers) StoreResponse(ctx context.Context, k idempotency.Key, answer idempotency.Response) error {
+	return a.InTx(ctx, func(tx *store.Tx) error { return sealing{tx, a.keys}.StoreResponse(k, answer) })
 }
 
 // sealing is a transaction that seals answers about money before it keeps them.
 type sealing struct {
-	once.Keeper
+	idempotency.ResponseStore
 	keys *wallet.Ring
 }
 
-func (s sealing) KeepAnswer(k once.Key, a once.Answer) error {
+func (s sealing) StoreResponse(k idempotency.Key, a idempotency.Response) error {
 	if k.Money {
 		sealed := a.Sealed(k)
 		s.keys.Sealer().Seal(sealed)
 		a.Seal = sealed.Seal
 	}
-	return s.Keeper.KeepAnswer(k, a)
+	return s.ResponseStore.StoreResponse(k, a)
 }
 
 // forget removes the answers that are not to be kept any longer.

@@ -13,7 +13,7 @@ import (
 	"time"
 
 	"assay/internal/config"
-	"assay/internal/once"
+	"assay/internal/idempotency"
 	"assay/internal/store"
 	"assay/internal/view"
 	"assay/internal/wallet"
@@ -155,9 +155,9 @@ func (a *App) warnOfLedger() {
 }
 
 // Post carries out an order.
-func (k *keeper) Post(ctx context.Context, o wallet.Order, sealed func(once.Keeper, view.WalletTransaction) error) error {
+func (k *keeper) Post(ctx context.Context, o wallet.Posting, sealed func(idempotency.ResponseStore, view.WalletTransaction) error) error {
 	err := k.store.InSmallTx(ctx, func(tx *store.Tx) error {
-		p, err := k.Carry(tx, o)
+		p, err := k.Execute(tx, o)
 		if err != nil {
 			return err
 		}

@@ -8,7 +8,7 @@ import (
 	"testing"
 	"time"
 
-	"assay/internal/once"
+	"assay/internal/idempotency"
 	"assay/internal/store"
 	"assay/internal/store/storetest"
 	"assay/internal/view"
@@ -41,8 +41,8 @@ func newKeeper(t *testing.T) (*keeper, storetest.Database) {
 
 func (k *keeper) give(t *testing.T, user string) {
 	t.Helper()
-	order := wallet.Order{Account: wallet.Account{User: user, Currency: "USD"}, Kind: wallet.KindDeposit, Amount: 5}
-	if err := k.Post(t.Context(), order, func(once.Keeper, view.WalletTransaction) error { return nil }); err != nil {
+	order := wallet.Posting{Account: wallet.Account{User: user, Currency: "USD"}, Kind: wallet.KindDeposit, Amount: 5}
+	if err := k.Post(t.Context(), order, func(idempotency.ResponseStore, view.WalletTransaction) error { return nil }); err != nil {
 		t.Fatal(err)
 	}
 }

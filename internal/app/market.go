@@ -6,11 +6,11 @@ import (
 	"errors"
 	"time"
 
+	"assay/internal/idempotency"
 	"assay/internal/inventory"
 	"assay/internal/inventory/steaminv"
 	"assay/internal/market"
 	"assay/internal/money"
-	"assay/internal/once"
 	"assay/internal/pricing"
 	"assay/internal/store"
 	"assay/internal/view"
@@ -82,7 +82,7 @@ type trading struct {
 	keys *wallet.Ring
 }
 
-func (t trading) List(ctx context.Context, offers market.Offers, seal func(once.Keeper, []view.Offered) error) error {
+func (t trading) List(ctx context.Context, offers market.Offers, seal func(idempotency.ResponseStore, []view.Offered) error) error {
 	return t.Create(ctx, offers, func(tx market.Tx, created []market.Created) error {
 		out := make([]view.Offered, len(created))
 		for i := range created {
@@ -111,7 +111,7 @@ func (t trading) RepriceListing(ctx context.Context, id, price int64) (view.List
 	return view.ListingOf(&l), err
 }
 
-func (t trading) Purchase(ctx context.Context, p market.Purchase, seal func(once.Keeper, view.Trade) error) error {
+func (t trading) Purchase(ctx context.Context, p market.Purchase, seal func(idempotency.ResponseStore, view.Trade) error) error {
 	return t.Service.Purchase(ctx, p, func(tx market.Tx, trade market.Trade) error {
 		return seal(sealing{tx, t.keys}, view.TradeOf(&trade))
 	})

@@ -67,7 +67,7 @@ func (c *copyCmd) Run(ctx context.Context, s *session) error {
 	tables, err := store.Copy(ctx, store.CopyOptions{From: storeOptions(from), To: storeOptions(to), Lease: refresh.Lease, Tell: p.show})
 	p.end()
 	if ctx.Err() != nil && errors.Is(err, context.Canceled) {
-		s.tell("interrupted; the target is as empty as before")
+		s.printf("interrupted; the target is as empty as before")
 		return fmt.Errorf("%w: %w", context.Canceled, errReported)
 	}
 	if errors.Is(err, store.ErrCommitUnknown) {
@@ -111,7 +111,7 @@ type copyProgress struct {
 	now       func() time.Time
 	bar       *progressbar.ProgressBar // nil: plain lines
 	verifying bool                     // as last told
-	told      time.Time
+	printed   time.Time
 }
 
 func newCopyProgress(w io.Writer, terminal bool, now func() time.Time) *copyProgress {
@@ -136,8 +136,8 @@ func (p *copyProgress) show(c store.CopyProgress) {
 		_ = p.bar.Set64(c.Done)
 		return
 	}
-	if now := p.now(); c.Verifying != p.verifying || now.Sub(p.told) >= lineEvery {
-		p.verifying, p.told = c.Verifying, now
+	if now := p.now(); c.Verifying != p.verifying || now.Sub(p.printed) >= lineEvery {
+		p.verifying, p.printed = c.Verifying, now
 		_, _ = fmt.Fprintf(p.w, "%s: %s of %s rows, at %s\n", what, count(c.Done), count(c.Total), c.Table)
 	}
 }

@@ -41,7 +41,7 @@ func (c *demoCmd) Run(ctx context.Context, s *session) error {
 	if err := claimDemoDir(cfg.DataDir); err != nil {
 		return err
 	}
-	s.tell("demo: data in %s, prices from simulated markets; nothing here is real", cfg.DataDir)
+	s.printf("demo: data in %s, prices from simulated markets; nothing here is real", cfg.DataDir)
 	log := slog.New(slog.NewTextHandler(s.Stderr, &slog.HandlerOptions{Level: max(cfg.LogLevel, slog.LevelWarn)}))
 	return s.serve(ctx, cfg, log, func(ctx context.Context, url string) error {
 		return c.show(ctx, s, cfg, url)
@@ -67,7 +67,7 @@ func (c *demoCmd) settings(ctx context.Context, s *session) (*config.Config, err
 				hint: "unset it for the demo; --data-dir says where the demo keeps its data",
 			}
 		case set.Name == "LISTEN_ADDR" && standard && !free(ctx, given.ListenAddr):
-			s.tell("%s is taken, so another port serves", given.ListenAddr)
+			s.printf("%s is taken, so another port serves", given.ListenAddr)
 			over["LISTEN_ADDR"] = "127.0.0.1:0"
 		}
 	}
@@ -135,9 +135,9 @@ func (c *demoCmd) show(ctx context.Context, s *session, cfg *config.Config, url 
 	if err := s.out.result(report, report.write); err != nil {
 		return err
 	}
-	s.tell("\nThe page is at %s and stays up until Ctrl-C.", url)
-	s.tell("  to look, sign in with %s", secretPlace(cfg, "MARKET_PRICE_SYNC_SECRET"))
-	s.tell("  to do everything, sign in with %s", secretPlace(cfg, "ADMIN_API_TOKEN"))
+	s.printf("\nThe page is at %s and stays up until Ctrl-C.", url)
+	s.printf("  to look, sign in with %s", secretPlace(cfg, "MARKET_PRICE_SYNC_SECRET"))
+	s.printf("  to do everything, sign in with %s", secretPlace(cfg, "ADMIN_API_TOKEN"))
 	return nil
 }
 

@@ -254,16 +254,16 @@ func (c *feesQuoteCmd) Run(ctx context.Context, s *session) error {
 	if err != nil {
 		return err
 	}
-	asked := map[string]any{"kind": c.Kind, "amount": c.Amount, "currency": c.Currency, "paymentMethod": c.Method, "country": c.Country}
+	query := map[string]any{"kind": c.Kind, "amount": c.Amount, "currency": c.Currency, "paymentMethod": c.Method, "country": c.Country}
 	for _, name := range []string{"paymentMethod", "country"} {
-		if asked[name] == "" {
-			delete(asked, name)
+		if query[name] == "" {
+			delete(query, name)
 		}
 	}
 	if c.Version != 0 {
-		asked["version"] = c.Version
+		query["version"] = c.Version
 	}
-	body, err := json.Marshal(asked)
+	body, err := json.Marshal(query)
 	if err != nil {
 		return err
 	}

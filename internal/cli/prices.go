@@ -62,11 +62,11 @@ func (*pricesCmd) examples() []example {
 // Run shows the price, or what the search found.
 func (c *pricesCmd) Run(ctx context.Context, s *session) error {
 	const help = "assay prices --help"
-	wanted := c.query()
+	filter := c.query()
 	switch {
 	case c.Name == "" && c.Accept:
 		return &usageError{text: "--accept needs the name of one item", help: help}
-	case (c.Name == "") == (len(wanted) == 0):
+	case (c.Name == "") == (len(filter) == 0):
 		return &usageError{text: "give the name of an item, or what to list, such as --search WORDS", help: help}
 	case c.Name == "" && c.Phase != "":
 		return &usageError{text: "--phase needs the name of one item", help: help}
@@ -83,7 +83,7 @@ func (c *pricesCmd) Run(ctx context.Context, s *session) error {
 		return err
 	}
 	if c.Name == "" {
-		return c.list(ctx, s, api, wanted)
+		return c.list(ctx, s, api, filter)
 	}
 	show := api.item
 	if c.Accept {
@@ -100,8 +100,8 @@ func (c *pricesCmd) Run(ctx context.Context, s *session) error {
 }
 
 // list lists items with their prices.
-func (c *pricesCmd) list(ctx context.Context, s *session, api *client, wanted url.Values) error {
-	page, err := c.matching(ctx, api, wanted, c.Limit)
+func (c *pricesCmd) list(ctx context.Context, s *session, api *client, filter url.Values) error {
+	page, err := c.matching(ctx, api, filter, c.Limit)
 	if err != nil {
 		return err
 	}

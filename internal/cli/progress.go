@@ -17,11 +17,11 @@ const lineEvery = 5 * time.Second
 // progress shows how far a refresh is: as a bar on a terminal, else as a plain
 // line now and then.
 type progress struct {
-	w     io.Writer
-	now   func() time.Time
-	bar   *progressbar.ProgressBar // nil: plain lines
-	stage string                   // last told
-	told  time.Time
+	w       io.Writer
+	now     func() time.Time
+	bar     *progressbar.ProgressBar // nil: plain lines
+	stage   string                   // last told
+	printed time.Time
 }
 
 // newProgress returns a progress that writes to w.
@@ -60,8 +60,8 @@ func (p *progress) show(job view.Job) {
 		_ = p.bar.Set64(done)
 		return
 	}
-	if now := p.now(); stage != p.stage || now.Sub(p.told) >= lineEvery {
-		p.stage, p.told = stage, now
+	if now := p.now(); stage != p.stage || now.Sub(p.printed) >= lineEvery {
+		p.stage, p.printed = stage, now
 		p.line(job, stage, done)
 	}
 }

@@ -135,23 +135,23 @@ func (t *providerTested) checkAnswer() {
 
 // checkQuota tells what the provider says is left, or why it was not asked.
 func (t *providerTested) checkQuota() {
-	e, told := t.failure(), t.state.Budget.Told
+	e, reported := t.failure(), t.state.Budget.Told
 	switch {
 	case e.Status == 0 && e.Deferred():
 		t.add("quota", checkFailed, "%s", e.Detail)
 	case t.last().Status == 0:
 		t.add("quota", checkUnknown, "not known")
-	case told == nil:
+	case reported == nil:
 		t.add("quota", checkUnknown, "its answer does not say what is left")
 	default:
 		state, of := checkOK, ""
-		if told.Left == 0 {
+		if reported.Left == 0 {
 			state = checkWarning
 		}
-		if told.Limit > 0 {
-			of = " of " + count(told.Limit)
+		if reported.Limit > 0 {
+			of = " of " + count(reported.Limit)
 		}
-		t.add("quota", state, "it says that %s%s requests are left until %s", count(told.Left), of, told.ResetsAt.UTC().Format(time.RFC3339))
+		t.add("quota", state, "it says that %s%s requests are left until %s", count(reported.Left), of, reported.ResetsAt.UTC().Format(time.RFC3339))
 	}
 }
 

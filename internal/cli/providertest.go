@@ -168,14 +168,14 @@ func tested(ctx context.Context, src provider.Source, clients provider.Clients, 
 	if err != nil {
 		found.Error = failureText(err)
 	}
-	found.state, found.remote = asked(clients, d.HostOf(call.File))
+	found.state, found.remote = stateOf(clients, d.HostOf(call.File))
 	return found
 }
 
-// asked returns the state of the host that was asked last: the one given, unless
+// stateOf returns the state of the client of one host: the one given, unless
 // another of the provider's was asked after it, or instead. It is false where none is
 // given.
-func asked(clients provider.Clients, host string) (state provider.ClientState, ok bool) {
+func stateOf(clients provider.Clients, host string) (state provider.ClientState, ok bool) {
 	c := clients[host]
 	if c == nil {
 		return state, false

@@ -233,12 +233,12 @@ func TestProviderTest_TellsOfTheHostThatFailed(t *testing.T) {
 		t.Cleanup(c.Close)
 		clients[host] = c
 	}
-	if _, ok := asked(clients, "elsewhere"); ok {
+	if _, ok := stateOf(clients, "elsewhere"); ok {
 		t.Error("a host that is none was asked")
 	}
 	err := clients["sales"].Do(t.Context(), provider.Request{URL: server.URL()}, func(*provider.Response) error { return nil })
 	found := providerTested{err: err}
-	found.state, found.remote = asked(clients, "stream")
+	found.state, found.remote = stateOf(clients, "stream")
 	found.check(budgetOf{})
 	if got := found.states(); !found.remote || got["connection"] != checkOK || got["status"] != checkFailed || got["key"] != checkFailed {
 		t.Errorf("%+v", found.Checks)

@@ -50,10 +50,10 @@ func (c *refreshCmd) Run(ctx context.Context, s *session) error {
 // waitForRun shows the progress of a run until it ends, prints it, and returns
 // an error that stands for how it ended.
 func waitForRun(ctx context.Context, s *session, api *client, answer startAnswer) error {
-	s.tell("%s", startedText(answer))
+	s.printf("%s", startedText(answer))
 	job, err := awaitJob(ctx, s, api, answer.Job)
 	if ctx.Err() != nil {
-		s.tell("no longer waiting; refresh %s continues. `assay status` shows it, `assay cancel %s` cancels it", answer.Job.ID, answer.Job.ID)
+		s.printf("no longer waiting; refresh %s continues. `assay status` shows it, `assay cancel %s` cancels it", answer.Job.ID, answer.Job.ID)
 		return fmt.Errorf("%w: %w", context.Canceled, errReported)
 	}
 	if errors.Is(err, errJobRemoved) && settledWell(job) {

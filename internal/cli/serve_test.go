@@ -46,12 +46,12 @@ func startServer(t *testing.T, dir string) *started {
 		serving := regexp.MustCompile(`url=http://(\S+)`)
 		var seen strings.Builder
 		buf := make([]byte, 4096)
-		for told := false; ; {
+		for printed := false; ; {
 			n, err := logs.Read(buf)
 			seen.Write(buf[:n])
-			if m := serving.FindStringSubmatch(seen.String()); m != nil && !told {
+			if m := serving.FindStringSubmatch(seen.String()); m != nil && !printed {
 				addr <- m[1]
-				told = true
+				printed = true
 			}
 			if err != nil {
 				return

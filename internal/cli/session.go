@@ -117,7 +117,7 @@ func (p Program) env(name string) string {
 	return ""
 }
 
-// tell writes a line of progress.
-func (s *session) tell(format string, args ...any) {
+// printf writes a line of progress.
+func (s *session) printf(format string, args ...any) {
 	_, _ = fmt.Fprintf(s.Stderr, format+"\n", args...)
 }

@@ -71,7 +71,7 @@ func (c *statusCmd) watch(ctx context.Context, s *session, api *client, now view
 				return err
 			}
 			if ctx.Err() == nil {
-				s.tell("%v; trying again", err)
+				s.printf("%v; trying again", err)
 			}
 		}
 	}

@@ -201,10 +201,10 @@ func (c *client) verify(ctx context.Context, userID, checkpoint string) (*audit.
 // verifyProgress shows how far a verification is: as a bar on a terminal, else as a
 // plain line now and then.
 type verifyProgress struct {
-	w    io.Writer
-	now  func() time.Time
-	bar  *progressbar.ProgressBar // nil: plain lines
-	told time.Time
+	w       io.Writer
+	now     func() time.Time
+	bar     *progressbar.ProgressBar // nil: plain lines
+	printed time.Time
 }
 
 func (p *verifyProgress) show(v audit.Progress) {
@@ -216,8 +216,8 @@ func (p *verifyProgress) show(v audit.Progress) {
 		_ = p.bar.Set64(min(v.Done, v.Total))
 		return
 	}
-	if now := p.now(); now.Sub(p.told) >= lineEvery {
-		p.told = now
+	if now := p.now(); now.Sub(p.printed) >= lineEvery {
+		p.printed = now
 		_, _ = fmt.Fprintf(p.w, "verify: %s of %s rows\n", count(v.Done), count(v.Total))
 	}
 }

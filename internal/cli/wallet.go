@@ -136,7 +136,7 @@ func (c *walletPostCmd) Run(ctx context.Context, s *session) error {
 	key := c.IdempotencyKey
 	if key == "" {
 		key = rand.Text()
-		s.tell("idempotency key %s; to retry, add --idempotency-key %s", key, key)
+		s.printf("idempotency key %s; to retry, add --idempotency-key %s", key, key)
 	}
 	var posted view.WalletTransaction
 	r := request{method: http.MethodPost, path: walletPath(c.User) + "/entries", with: api.admin, body: bytes.NewReader(sent), idempotencyKey: key}

@@ -22,8 +22,8 @@ func Recovered(value any) *Panic {
 	}
 	cause := fmt.Sprintf("%T", value)
 	if err, ok := value.(error); ok {
-		if said, ok := errors.AsType[runtime.Error](err); ok {
-			cause = said.Error()
+		if known, ok := errors.AsType[runtime.Error](err); ok {
+			cause = known.Error()
 		}
 	}
 	return &Panic{Cause: cause, Stack: string(debug.Stack())}

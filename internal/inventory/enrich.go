@@ -286,9 +286,9 @@ func contradiction(r *Uninspected, item *inspect.Item) (code string, found bool)
 // otherItem reports whether a link, beside the asset's own certificate, says that
 // the item is another one.
 func otherItem(link string, own *inspect.Item) bool {
-	said, err := inspect.Decode(link)
-	return err == nil && (said.DefIndex != own.DefIndex || said.PaintIndex != own.PaintIndex ||
-		said.PaintSeed != own.PaintSeed || said.Wear != own.Wear)
+	decoded, err := inspect.Decode(link)
+	return err == nil && (decoded.DefIndex != own.DefIndex || decoded.PaintIndex != own.PaintIndex ||
+		decoded.PaintSeed != own.PaintSeed || decoded.Wear != own.Wear)
 }
 
 // agrees reports whether something that Steam says of the asset besides the

@@ -12,9 +12,9 @@ import (
 	"assay/internal/catalog"
 	"assay/internal/event"
 	"assay/internal/fault"
+	"assay/internal/idempotency"
 	"assay/internal/inventory"
 	"assay/internal/money"
-	"assay/internal/once"
 	"assay/internal/pricing"
 	"assay/internal/user"
 	"assay/internal/wallet"
@@ -129,7 +129,7 @@ type Asset struct {
 // Tx is what listings and trades need of a write transaction. What is looked for
 // and is not there is nil.
 type Tx interface {
-	once.Keeper
+	idempotency.ResponseStore
 	wallet.Tx
 	// ActiveFees returns the fee rules in force.
 	ActiveFees() (fee.Activation, error)

@@ -6,12 +6,12 @@ import (
 	"errors"
 	"fmt"
 
-	"assay/internal/once"
+	"assay/internal/idempotency"
 )
 
 // KeptAnswer returns what a request was answered, or nil.
-func (s *Store) KeptAnswer(ctx context.Context, k once.Key) (*once.Answer, error) {
-	var a once.Answer
+func (s *Store) StoredResponse(ctx context.Context, k idempotency.Key) (*idempotency.Response, error) {
+	var a idempotency.Response
 	var expires int64
 	var request, mac []byte
 	err := s.reserved.QueryRowContext(ctx, `
@@ -33,8 +33,8 @@ func (s *Store) KeptAnswer(ctx context.Context, k once.Key) (*once.Answer, error
 
 // KeepAnswer keeps what a request is answered. It waits for another transaction
 // that does so for the same key; if that one is committed the error is
-// once.ErrAnswered.
-func (t *Tx) KeepAnswer(k once.Key, a once.Answer) error {
+// idempotency.ErrKeyUsed.
+func (t *Tx) StoreResponse(k idempotency.Key, a idempotency.Response) error {
 	n, err := t.exec(`
 		INSERT INTO kept_answer (route, role, user_id, key, request, status, content_type, location, body, kept_at, expires_at, version, key_id, mac)
 		VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14)
@@ -46,7 +46,7 @@ func (t *Tx) KeepAnswer(k once.Key, a once.Answer) error {
 		k.Route, k.Role, k.User, k.Key, a.Request[:], a.Status, a.ContentType, a.Location, append([]byte{}, a.Body...), micros(t.now), micros(a.Expires),
 		a.Seal.Version, a.Seal.KeyID, a.Seal.MAC[:])
 	if err == nil && n == 0 {
-		err = once.ErrAnswered
+		err = idempotency.ErrKeyUsed
 	}
 	return err
 }

@@ -7,7 +7,7 @@ import (
 	"slices"
 	"time"
 
-	"assay/internal/once"
+	"assay/internal/idempotency"
 	"assay/internal/wallet"
 )
 
@@ -97,7 +97,7 @@ func (t *Tx) WalletCount(user string) (n int, err error) {
 }
 
 // Post writes a transaction with its entries, and the heads as they leave them.
-// The error is once.ErrAnswered where another one has its idempotency key, and
+// The error is idempotency.ErrKeyUsed where another one has its idempotency key, and
 // wallet.ErrPosted where its trade has one of its kind, or what it takes back was.
 // The entries that it returns were the newest of these accounts before.
 func (t *Tx) Post(p wallet.Transaction, entries []wallet.Entry, heads []wallet.Head) (newest []wallet.Entry, err error) {
@@ -205,7 +205,7 @@ func (t *Tx) whyPosted(p wallet.Transaction) error {
 	case err != nil:
 		return err
 	case answered:
-		return once.ErrAnswered
+		return idempotency.ErrKeyUsed
 	case posted:
 		return wallet.ErrPosted
 	default:

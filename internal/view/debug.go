@@ -146,11 +146,11 @@ func (r *Reader) hosts(ctx context.Context, d provider.Description) (map[string]
 func (s *SourceDebug) addHealth(d provider.Description, files map[string]store.SourceFile) {
 	var records []provider.Record
 	for _, f := range d.Files {
-		kept := files[f.Key]
-		records = append(records, kept.Record())
+		stored := files[f.Key]
+		records = append(records, stored.Record())
 		s.Files = append(s.Files, FileDebug{
-			File: f.Key, AppID: f.AppID, Markets: f.Markets, Health: kept.Record().Health(), Failures: kept.Failures,
-			LastSuccess: when(kept.LastSuccess), LastError: text(kept.LastError), LastErrorAt: when(kept.LastErrorAt),
+			File: f.Key, AppID: f.AppID, Markets: f.Markets, Health: stored.Record().Health(), Failures: stored.Failures,
+			LastSuccess: when(stored.LastSuccess), LastError: text(stored.LastError), LastErrorAt: when(stored.LastErrorAt),
 		})
 	}
 	if len(d.Files) == 0 {
@@ -178,20 +178,20 @@ func worker(c store.Claim) Worker {
 	return Worker{Owner: c.Owner, Kind: c.Kind, Work: c.Work, Since: c.Since, Token: c.Token}
 }
 
-func (r *Reader) source(d provider.Description, kept store.SourceState, hosts map[string]provider.ClientState) SourceDebug {
+func (r *Reader) source(d provider.Description, stored store.SourceState, hosts map[string]provider.ClientState) SourceDebug {
 	c := provider.Summary(hosts)
 	s := SourceDebug{
-		Source: d.Name, Title: d.Title, Configured: true, Paused: kept.Paused,
+		Source: d.Name, Title: d.Title, Configured: true, Paused: stored.Paused,
 		Shape: string(d.Shape), BatchSize: d.BatchSize, IntervalSeconds: seconds(d.Interval), Terms: d.Terms,
 		Breaker: string(c.Breaker), BlockedUntil: when(c.BlockedUntil), Budget: budget(c.Budget), LatencyMs: latency(c.Latency),
-		LastSuccess: when(kept.LastSuccess), LastError: text(kept.LastError), LastErrorAt: when(kept.LastErrorAt),
+		LastSuccess: when(stored.LastSuccess), LastError: text(stored.LastError), LastErrorAt: when(stored.LastErrorAt),
 		AnswersByStatus: answers(c.Answers), Instances: []SourceInstance{}, Workers: []Worker{},
 		Hosts: []HostDebug{}, Files: []FileDebug{}, Markets: []MarketDebug{}, Requests: requests(c.Requests),
 	}
-	if c.LastErrorAt.After(kept.LastErrorAt) {
+	if c.LastErrorAt.After(stored.LastErrorAt) {
 		s.LastError, s.LastErrorAt = text(c.LastError), when(c.LastErrorAt)
 	}
-	if c.LastSuccess.After(kept.LastSuccess) {
+	if c.LastSuccess.After(stored.LastSuccess) {
 		s.LastSuccess = when(c.LastSuccess)
 	}
 	for _, h := range d.Hosts {
@@ -260,7 +260,7 @@ func answers(byStatus map[int]int64) map[string]int64 {
 // marketDebug tells of a market; breaker and order to wait are those of the hosts
 // that serve it.
 func marketDebug(d provider.Description, m provider.Market, s store.MarketState, hosts map[string]provider.ClientState) MarketDebug {
-	asked := map[string]provider.ClientState{}
+	current := map[string]provider.ClientState{}
 	files := []string{}
 	for _, f := range d.Files {
 		if !slices.Contains(f.Markets, m.Key) {
@@ -268,15 +268,15 @@ func marketDebug(d provider.Description, m provider.Market, s store.MarketState,
 		}
 		files = append(files, f.Key)
 		if c, ok := hosts[f.Host]; ok && !f.Local {
-			asked[f.Host] = c
+			current[f.Host] = c
 		}
 	}
 	if len(d.Files) == 0 {
-		asked = hosts
+		current = hosts
 	}
-	c := provider.Summary(asked)
+	c := provider.Summary(current)
 	return MarketDebug{
-		Files: files, Hosts: slices.AppendSeq([]string{}, slices.Values(slices.Sorted(maps.Keys(asked)))), Breaker: string(c.Breaker), BlockedUntil: when(c.BlockedUntil),
+		Files: files, Hosts: slices.AppendSeq([]string{}, slices.Values(slices.Sorted(maps.Keys(current)))), Breaker: string(c.Breaker), BlockedUntil: when(c.BlockedUntil),
 		LastSuccess: when(s.LastSuccess), LastError: text(s.LastError), LastErrorAt: when(s.LastErrorAt),
 		Market: m.Key, Title: m.Title, AppIDs: m.AppIDs, SalesWindowSeconds: seconds(m.SalesWindow), Pool: m.Pool,
 		LastFetchedAt: when(s.FetchedAt), LastOutcome: s.Outcome, Quotes: s.Quotes, Rejected: s.Rejected,

@@ -478,7 +478,7 @@ func inventoryRow(v *store.InventoryRow, fields Fields, now time.Time) Inventory
 		out.EstimatedValue, out.TotalValue, out.TotalValueDecimal, out.PriceUpdatedAt = &v.Value, &total, new(total.String()), when(v.UpdatedAt)
 	}
 	n := &v.Inspection
-	out.Wear, out.Seed, out.Finish, out.NameTag = text(n.Wear), said(n.Seed), said(n.Finish), text(n.NameTag)
+	out.Wear, out.Seed, out.Finish, out.NameTag = text(n.Wear), nonNegative(n.Seed), nonNegative(n.Finish), text(n.NameTag)
 	out.Stickers, out.Charms, out.Inspection = n.Stickers, n.Charms, inspection(v)
 	return out
 }
@@ -493,12 +493,12 @@ func inspection(v *store.InventoryRow) *Inspection {
 	return &Inspection{
 		State: string(n.State), Code: text(n.Code), Source: text(string(n.Source)), Certificate: text(cmp.Or(v.Certificate, v.Inspect)),
 		Phase:    text(catalog.PhaseOf(v.Name, n.Finish)),
-		DefIndex: said(n.DefIndex), Quality: said(n.Quality), Rarity: said(n.Rarity), Kills: said(n.Kills), CharmTemplate: said(n.Charm),
+		DefIndex: nonNegative(n.DefIndex), Quality: nonNegative(n.Quality), Rarity: nonNegative(n.Rarity), Kills: nonNegative(n.Kills), CharmTemplate: nonNegative(n.Charm),
 	}
 }
 
-// said is a number of an inspection, which is negative where nothing is said.
-func said(n int64) *int64 {
+// nonNegative returns n, or nil for a negative number: the inspection had no value.
+func nonNegative(n int64) *int64 {
 	if n < 0 {
 		return nil
 	}

@@ -11,16 +11,16 @@ const Version = 1
 
 // Domains keep a seal of one kind of record from being one of another.
 const (
-	entryDomain       = "wallet-entry/v1\x00"
-	headDomain        = "wallet-head/v1\x00"
-	transactionDomain = "wallet-transaction/v1\x00"
-	checkpointDomain  = "wallet-checkpoint/v1\x00"
-	keyDomain         = "wallet-key/v1\x00"
-	keptDomain        = "wallet-user-checkpoint/v1\x00"
-	tradeDomain       = "wallet-trade/v1\x00"
-	termsDomain       = "wallet-trade-terms/v1\x00"
-	rulesDomain       = "wallet-fee-rules/v1\x00"
-	answerDomain      = "wallet-answer/v1\x00"
+	entryDomain          = "wallet-entry/v1\x00"
+	headDomain           = "wallet-head/v1\x00"
+	transactionDomain    = "wallet-transaction/v1\x00"
+	checkpointDomain     = "wallet-checkpoint/v1\x00"
+	keyDomain            = "wallet-key/v1\x00"
+	userCheckpointDomain = "wallet-user-checkpoint/v1\x00"
+	tradeDomain          = "wallet-trade/v1\x00"
+	termsDomain          = "wallet-trade-terms/v1\x00"
+	rulesDomain          = "wallet-fee-rules/v1\x00"
+	answerDomain         = "wallet-answer/v1\x00"
 )
 
 // record is what has canonical bytes: a row that is sealed. It names its domain, and what stands before its fields, and hands its fields over in
@@ -164,9 +164,9 @@ func (r *Rules) fields(f *fieldWriter) {
 	f.text(r.By, r.KeyID)
 }
 
-func (a *Answer) frame() (domain string, before []byte) { return answerDomain, nil }
+func (a *StoredResponse) frame() (domain string, before []byte) { return answerDomain, nil }
 
-func (a *Answer) fields(f *fieldWriter) {
+func (a *StoredResponse) fields(f *fieldWriter) {
 	f.version(a.Version)
 	f.text(a.Route, a.Role, a.User, a.Key)
 	f.hash(a.Request)

@@ -18,7 +18,7 @@ import (
 type Folder struct{ Dir string }
 
 // keptCheckpoints is how many files there are at most; the oldest go.
-const keptCheckpoints = 64
+const maxCheckpoints = 64
 
 const (
 	unfinished       = ".writing-"
@@ -138,7 +138,7 @@ func (f Folder) names() ([]string, error) {
 
 func (f Folder) prune() error {
 	names, err := f.names()
-	for _, name := range names[:max(0, len(names)-keptCheckpoints)] {
+	for _, name := range names[:max(0, len(names)-maxCheckpoints)] {
 		err = errors.Join(err, os.Remove(filepath.Join(f.Dir, name)))
 	}
 	return err

@@ -8,17 +8,17 @@ import (
 	"assay/internal/user"
 )
 
-// Order is what an operator posts to a user's wallet.
-type Order struct {
+// Posting is a command of an operator: what to post to a user's wallet.
+type Posting struct {
 	Account
 	Kind     Kind // KindDeposit, KindWithdrawal or KindCorrection
 	Amount   int64
-	Reverses int64 // of a correction: the transaction to take back; 0: Amount is posted
+	Reverses int64 // for a correction: the transaction to reverse; 0: post Amount
 	Request
 }
 
-// Carry carries out an order.
-func (l *Ledger) Carry(tx Tx, o Order) (*Posted, error) {
+// Execute executes a posting.
+func (l *Ledger) Execute(tx Tx, o Posting) (*Posted, error) {
 	switch {
 	case o.Kind == KindDeposit:
 		return l.Deposit(tx, o.Account, o.Amount, o.Request)
@@ -29,7 +29,7 @@ func (l *Ledger) Carry(tx Tx, o Order) (*Posted, error) {
 	case o.Kind == KindCorrection:
 		return l.Correct(tx, o.Account, o.Amount, o.Request)
 	default:
-		return nil, fmt.Errorf("no order can be of the kind %.40q", string(o.Kind))
+		return nil, fmt.Errorf("unknown kind of posting %.40q", string(o.Kind))
 	}
 }
 
@@ -38,7 +38,7 @@ func (l *Ledger) Deposit(tx Tx, to Account, amount int64, r Request) (*Posted, e
 	if err := checkAmount(to, amount); err != nil {
 		return nil, err
 	}
-	return l.post(tx, posting{Request: r, kind: KindDeposit, lines: transfer(TypeDeposit, to, amount, HouseDeposit)})
+	return l.post(tx, draft{Request: r, kind: KindDeposit, lines: transfer(TypeDeposit, to, amount, HouseDeposit)})
 }
 
 // Withdraw takes money from a user that goes out.
@@ -46,7 +46,7 @@ func (l *Ledger) Withdraw(tx Tx, from Account, amount int64, r Request) (*Posted
 	if err := checkAmount(from, amount); err != nil {
 		return nil, err
 	}
-	return l.post(tx, posting{Request: r, kind: KindWithdrawal, lines: transfer(TypeWithdrawal, from, -amount, HouseWithdrawal)})
+	return l.post(tx, draft{Request: r, kind: KindWithdrawal, lines: transfer(TypeWithdrawal, from, -amount, HouseWithdrawal)})
 }
 
 // Correct gives a user money, or takes some if the amount is negative, for a
@@ -55,7 +55,7 @@ func (l *Ledger) Correct(tx Tx, of Account, amount int64, r Request) (*Posted, e
 	if err := checkAmount(of, max(amount, -amount)); err != nil {
 		return nil, err
 	}
-	return l.post(tx, posting{Request: r, kind: KindCorrection, lines: transfer(TypeCorrection, of, amount, HouseCorrection)})
+	return l.post(tx, draft{Request: r, kind: KindCorrection, lines: transfer(TypeCorrection, of, amount, HouseCorrection)})
 }
 
 // TakeBack posts the opposite of a deposit, withdrawal or correction of a user.
@@ -96,7 +96,7 @@ func (l *Ledger) Sell(tx Tx, t *Trade, r Request) (*Posted, error) {
 	if t.Fee < 0 || t.Fee > t.Price || t.Net != t.Price-t.Fee || t.Buyer == t.Seller || t.ID <= 0 {
 		return nil, fmt.Errorf("trade %d with a fee of %d for %d cannot be", t.ID, t.Fee, t.Price)
 	}
-	return l.post(tx, posting{Request: r, kind: KindSale, trade: t, feeRule: t.FeeRule, feeVersion: t.FeeVersion, lines: []line{
+	return l.post(tx, draft{Request: r, kind: KindSale, trade: t, feeRule: t.FeeRule, feeVersion: t.FeeVersion, lines: []line{
 		{Account: buyer, kind: TypePurchase, amount: -t.Price},
 		{Account: seller, kind: TypeSale, amount: t.Net},
 		{Account: Account{shardFor(HouseFee, t.Seller), t.Currency}, kind: TypeFee, amount: t.Fee},
@@ -106,7 +106,7 @@ func (l *Ledger) Sell(tx Tx, t *Trade, r Request) (*Posted, error) {
 // Complete adds to the chains of buyer and seller that the asset of a trade was
 // handed over, and when its hold ends. It moves no money.
 func (l *Ledger) Complete(tx Tx, t *Trade, r Request) (*Posted, error) {
-	return l.post(tx, posting{Request: r, kind: KindCompletion, trade: t, check: held(tx, t.ID), lines: []line{
+	return l.post(tx, draft{Request: r, kind: KindCompletion, trade: t, check: held(tx, t.ID), lines: []line{
 		{Account: t.buyer(), kind: TypeCompletion}, {Account: t.seller(), kind: TypeCompletion},
 	}})
 }
@@ -123,7 +123,7 @@ func (l *Ledger) Settle(tx Tx, t *Trade, r Request) (*Posted, error) {
 		return nil, tampered(Account{fmt.Sprintf("transaction %d", sale.ID), ""})
 	}
 	sold := entries[i]
-	return l.post(tx, posting{Request: r, kind: KindSettlement, trade: t, check: held(tx, t.ID), lines: []line{
+	return l.post(tx, draft{Request: r, kind: KindSettlement, trade: t, check: held(tx, t.ID), lines: []line{
 		{Account: sold.Account, kind: TypeRelease, amount: -sold.Amount},
 		{Account: sold.Account, kind: TypeFree, amount: sold.Amount},
 	}})
@@ -151,8 +151,8 @@ func transfer(kind Type, user Account, amount int64, house string) []line {
 }
 
 // reversal takes back a transaction.
-func reversal(tx Tx, t Transaction, entries []Entry, r Request) posting {
-	p := posting{Request: r, kind: KindReversal, reverses: t.ID}
+func reversal(tx Tx, t Transaction, entries []Entry, r Request) draft {
+	p := draft{Request: r, kind: KindReversal, reverses: t.ID}
 	for _, e := range entries {
 		kind := TypeReversal
 		if e.Type == TypeSale {

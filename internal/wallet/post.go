@@ -23,7 +23,7 @@ type Tx interface {
 	WalletCount(user string) (int, error)
 	// Post writes a transaction with its entries, and the heads as they leave them. It
 	// returns the entries that were the newest of these accounts before. The error is
-	// once.ErrAnswered where another transaction has its idempotency key, and ErrPosted
+	// idempotency.ErrKeyUsed where another transaction has its idempotency key, and ErrPosted
 	// where its trade has one of its kind, or what it takes back was.
 	Post(t Transaction, entries []Entry, heads []Head) (newest []Entry, err error)
 	// WalletTransaction returns a transaction; found is false where there is none.
@@ -68,8 +68,8 @@ type line struct {
 	reverses int64
 }
 
-// posting is a transaction to be.
-type posting struct {
+// draft is a transaction before it is written.
+type draft struct {
 	Request
 	kind       Kind
 	trade      *Trade // as the transaction leaves it; nil: of none
@@ -84,7 +84,7 @@ type posting struct {
 
 // post writes a transaction: it locks the accounts, makes sure that their heads
 // are what was written, works out the entries and seals them.
-func (l *Ledger) post(tx Tx, p posting) (*Posted, error) {
+func (l *Ledger) post(tx Tx, p draft) (*Posted, error) {
 	if err := p.balanced(); err != nil {
 		return nil, err
 	}
@@ -196,7 +196,7 @@ func (r *Ring) CheckAccounts(accounts []State) error {
 
 // balanced refuses what is no transaction. Amounts that a user chose were checked
 // before: an error here is ours.
-func (p *posting) balanced() error {
+func (p *draft) balanced() error {
 	sums := map[string]int64{}
 	for _, l := range p.lines {
 		if l.amount > MaxAmount || l.amount < -MaxAmount || l.kind.Held() && IsHouse(l.User) {
@@ -217,7 +217,7 @@ func (p *posting) balanced() error {
 
 // accounts returns the accounts of a posting, each once, in the order in which
 // they are locked.
-func (p *posting) accounts() []Account {
+func (p *draft) accounts() []Account {
 	var out []Account
 	for _, l := range p.lines {
 		out = append(out, l.Account)

@@ -13,8 +13,8 @@ import (
 	"testing"
 
 	"assay/internal/fault"
+	"assay/internal/idempotency"
 	"assay/internal/money"
-	"assay/internal/once"
 	"assay/internal/randtest"
 	"assay/internal/store"
 	"assay/internal/store/storetest"
@@ -445,9 +445,9 @@ type errand struct {
 }
 
 func (b *bank) carryOut(e errand) error {
-	k := once.Key{Route: "POST /test", Role: "admin", User: e.user, Key: e.key}
+	k := idempotency.Key{Route: "POST /test", Role: "admin", User: e.user, Key: e.key}
 	request := wallet.Request{Scope: k.Route + " " + k.Role + " " + k.User, Key: k.Key}
-	kept, err := b.store.KeptAnswer(context.Background(), k)
+	kept, err := b.store.StoredResponse(context.Background(), k)
 	if kept != nil || err != nil {
 		return err
 	}
@@ -462,7 +462,7 @@ func (b *bank) carryOut(e errand) error {
 		if err != nil {
 			return err
 		}
-		return tx.KeepAnswer(k, once.Answer{Status: 201})
+		return tx.StoreResponse(k, idempotency.Response{Status: 201})
 	})
 }
 
@@ -493,7 +493,7 @@ func TestPost_AppliesEachOf500TransactionsSentTwiceBy20WorkersOnce(t *testing.T)
 	for range 20 {
 		wg.Go(func() {
 			for e := range work {
-				if err := b.carryOut(e); err != nil && !errors.Is(err, once.ErrAnswered) {
+				if err := b.carryOut(e); err != nil && !errors.Is(err, idempotency.ErrKeyUsed) {
 					t.Errorf("errand %+v: %v", e, err)
 				}
 			}

@@ -64,7 +64,7 @@ func TestCanonical_HasTheBytesThatItAlwaysHad(t *testing.T) {
 		CreatedAt: at, CompletedAt: at.Add(time.Microsecond), SettleAt: at.Add(2 * time.Microsecond), Volume: 10_000_000,
 	}
 	rules := Rules{Number: 4, Digest: "ab12", Source: "https://x/fees", Mark: `"etag"`, At: at, By: "admin", Previous: filled(0xaa)}
-	answered := Answer{
+	answered := StoredResponse{
 		Route: "POST /x/{id}", Role: "platform", User: "ü2", Key: "order-1|B", Request: filled(0xaa), Status: 409,
 		ContentType: "application/problem+json", Location: "/there", Body: []byte("{\"a\":\"\x00é\"}"), Expires: at,
 	}

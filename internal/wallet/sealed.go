@@ -59,9 +59,9 @@ type Rules struct {
 	Seal
 }
 
-// Answer is what a request of a route that moves money was answered, as it is kept
-// for when it is sent again.
-type Answer struct {
+// StoredResponse is the response to a request that moved money. It is returned
+// again when the client repeats the request.
+type StoredResponse struct {
 	Route, Role, User, Key string // of the request, by which it is found
 	Request                Hash   // SHA-256 of what was asked
 	Status                 int
@@ -119,8 +119,8 @@ func (r *Ring) CheckRules(v *Rules) error {
 	return examined(err, fmt.Sprintf("version %d of the fee rules", v.Number), RulesTampered(v.Number))
 }
 
-// CheckAnswer refuses an answer that is not what was sealed: it is not given out.
-func (r *Ring) CheckAnswer(a *Answer) error {
+// CheckResponse refuses a stored response whose seal does not match.
+func (r *Ring) CheckResponse(a *StoredResponse) error {
 	intact, err := r.Sealer().Intact(a)
 	if intact && err == nil {
 		return nil

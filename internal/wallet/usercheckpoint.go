@@ -38,7 +38,7 @@ func (c *UserCheckpoint) Encode(keys *Ring) (string, error) {
 		b = binary.AppendUvarint(b, uint64(m.Number))
 		b = append(b, m.Hash[:]...)
 	}
-	b = append(b, sealKept(k.Bytes, b)...)
+	b = append(b, userCheckpointMAC(k.Bytes, b)...)
 	if base64.RawURLEncoding.EncodedLen(len(b)) > MaxUserCheckpoint || len(c.User) > user.MaxID {
 		return "", ErrTooLong
 	}
@@ -62,7 +62,7 @@ func DecodeUserCheckpoint(text string, keys *Ring) (*UserCheckpoint, error) {
 	if err != nil {
 		return nil, err
 	}
-	if !hmac.Equal(seal, sealKept(key.Bytes, sealed)) {
+	if !hmac.Equal(seal, userCheckpointMAC(key.Bytes, sealed)) {
 		return nil, ErrCheckpoint
 	}
 	c := &UserCheckpoint{User: r.text()}
@@ -79,9 +79,9 @@ func DecodeUserCheckpoint(text string, keys *Ring) (*UserCheckpoint, error) {
 	return c, nil
 }
 
-func sealKept(key, sealed []byte) []byte {
+func userCheckpointMAC(key, sealed []byte) []byte {
 	h := hmac.New(sha256.New, key)
-	_, _ = h.Write([]byte(keptDomain)) // never fails
+	_, _ = h.Write([]byte(userCheckpointDomain)) // never fails
 	_, _ = h.Write(sealed)
 	return h.Sum(nil)
 }

@@ -14,106 +14,106 @@ import (
 const author = "page"
 
 // start starts a bulk run; "force" is the button that was pressed.
-func (s *site) start(w http.ResponseWriter, r *http.Request, who session) error {
+func (s *site) start(w http.ResponseWriter, r *http.Request, sess session) error {
 	forced := r.PostFormValue("force") == "1"
 	id, started, ignored, err := s.Refresher.Start(r.Context(), forced, author)
 	if err != nil {
-		return s.decline(w, r, who, err)
+		return s.decline(w, r, sess, err)
 	}
-	told := flash{Good: true, Text: "Run " + text(id) + " is started.", Href: "/runs/" + text(id), Link: "Show it"}
+	message := flash{Good: true, Text: "Run " + text(id) + " is started.", Href: "/runs/" + text(id), Link: "Show it"}
 	switch {
 	case started && forced:
-		told.Text = "Run " + text(id) + " is started and asks for every item."
+		message.Text = "Run " + text(id) + " is started and asks for every item."
 	case !started && ignored:
-		told.Good, told.Text = false, "Run "+text(id)+" is under way and is not a forced one. Nothing new was started."
+		message.Good, message.Text = false, "Run "+text(id)+" is under way and is not a forced one. Nothing new was started."
 	case !started:
-		told.Good, told.Text = false, "Run "+text(id)+" is already under way. Nothing new was started."
+		message.Good, message.Text = false, "Run "+text(id)+" is already under way. Nothing new was started."
 	}
-	return s.done(w, r, who, told)
+	return s.done(w, r, sess, message)
 }
 
-func (s *site) cancel(w http.ResponseWriter, r *http.Request, who session) error {
+func (s *site) cancel(w http.ResponseWriter, r *http.Request, sess session) error {
 	id, err := jobID(r.PathValue("id"))
 	if err != nil {
 		return err
 	}
 	if err := s.Refresher.Cancel(r.Context(), id); err != nil {
-		return s.decline(w, r, who, err)
+		return s.decline(w, r, sess, err)
 	}
-	return s.done(w, r, who, flash{Good: true, Text: "Run " + text(id) + " is cancelled. What it has priced stays."})
+	return s.done(w, r, sess, flash{Good: true, Text: "Run " + text(id) + " is cancelled. What it has priced stays."})
 }
 
-func (s *site) retryFailed(w http.ResponseWriter, r *http.Request, who session) error {
+func (s *site) retryFailed(w http.ResponseWriter, r *http.Request, sess session) error {
 	id, err := jobID(r.PathValue("id"))
 	if err != nil {
 		return err
 	}
 	next, started, err := s.Refresher.RetryFailed(r.Context(), id, author)
 	if err != nil {
-		return s.decline(w, r, who, err)
+		return s.decline(w, r, sess, err)
 	}
-	told := flash{Good: true, Text: "Run " + text(next) + " tries the failed items of run " + text(id) + " again.", Href: "/runs/" + text(next), Link: "Show it"}
+	message := flash{Good: true, Text: "Run " + text(next) + " tries the failed items of run " + text(id) + " again.", Href: "/runs/" + text(next), Link: "Show it"}
 	if !started {
-		told.Good, told.Text = false, "Run "+text(next)+" is already under way. Nothing new was started."
+		message.Good, message.Text = false, "Run "+text(next)+" is already under way. Nothing new was started."
 	}
-	return s.done(w, r, who, told)
+	return s.done(w, r, sess, message)
 }
 
-func (s *site) pauseSource(w http.ResponseWriter, r *http.Request, who session) error {
-	return s.onSource(w, r, who, s.Refresher.PauseSource, "%s is paused: it is not asked until you resume it.")
+func (s *site) pauseSource(w http.ResponseWriter, r *http.Request, sess session) error {
+	return s.onSource(w, r, sess, s.Refresher.PauseSource, "%s is paused: it is not asked until you resume it.")
 }
 
-func (s *site) resumeSource(w http.ResponseWriter, r *http.Request, who session) error {
-	return s.onSource(w, r, who, s.Refresher.ResumeSource, "%s is asked again from the next run on.")
+func (s *site) resumeSource(w http.ResponseWriter, r *http.Request, sess session) error {
+	return s.onSource(w, r, sess, s.Refresher.ResumeSource, "%s is asked again from the next run on.")
 }
 
-func (s *site) acceptSource(w http.ResponseWriter, r *http.Request, who session) error {
+func (s *site) acceptSource(w http.ResponseWriter, r *http.Request, sess session) error {
 	market := r.PostFormValue("market")
 	accept := func(ctx context.Context, source string) error { return s.Refresher.AcceptSource(ctx, source, market) }
-	told := "The quarantine of %s is over."
+	message := "The quarantine of %s is over."
 	if market != "" {
-		told = "The quarantine of " + strings.ReplaceAll(market, "%", "%%") + " of %s is over."
+		message = "The quarantine of " + strings.ReplaceAll(market, "%", "%%") + " of %s is over."
 	}
-	return s.onSource(w, r, who, accept, told)
+	return s.onSource(w, r, sess, accept, message)
 }
 
 // onSource does one thing to the source that the path names.
-func (s *site) onSource(w http.ResponseWriter, r *http.Request, who session, do func(context.Context, string) error, told string) error {
+func (s *site) onSource(w http.ResponseWriter, r *http.Request, sess session, do func(context.Context, string) error, message string) error {
 	source := r.PathValue("source")
 	if err := do(r.Context(), source); err != nil {
-		return s.decline(w, r, who, err)
+		return s.decline(w, r, sess, err)
 	}
-	return s.done(w, r, who, flash{Good: true, Text: fmt.Sprintf(told, source)})
+	return s.done(w, r, sess, flash{Good: true, Text: fmt.Sprintf(message, source)})
 }
 
 // acceptItem takes the price that is held back.
-func (s *site) acceptItem(w http.ResponseWriter, r *http.Request, who session) error {
+func (s *site) acceptItem(w http.ResponseWriter, r *http.Request, sess session) error {
 	key, err := keyOf(r.URL.Query())
 	if err != nil {
 		return err
 	}
 	if err := s.Refresher.AcceptItem(r.Context(), key); err != nil {
-		return s.decline(w, r, who, err)
+		return s.decline(w, r, sess, err)
 	}
-	return s.done(w, r, who, flash{Good: true, Text: "The new price is accepted."})
+	return s.done(w, r, sess, flash{Good: true, Text: "The new price is accepted."})
 }
 
 // done returns to the page that the button was on and tells there what came
 // of it.
-func (s *site) done(w http.ResponseWriter, r *http.Request, who session, told flash) error {
-	s.sessions.tell(who.key, told)
+func (s *site) done(w http.ResponseWriter, r *http.Request, sess session, message flash) error {
+	s.sessions.put(sess.key, message)
 	http.Redirect(w, r, localPath(r.PostFormValue("back")), http.StatusSeeOther)
 	return nil
 }
 
 // decline tells of a fault on the page that the button was on. Other errors
 // remain errors.
-func (s *site) decline(w http.ResponseWriter, r *http.Request, who session, err error) error {
+func (s *site) decline(w http.ResponseWriter, r *http.Request, sess session, err error) error {
 	known := fault.Of(err)
 	if known == nil {
 		return err
 	}
-	return s.done(w, r, who, flash{Text: sentence(known.Error())})
+	return s.done(w, r, sess, flash{Text: sentence(known.Error())})
 }
 
 func text(id int64) string { return strconv.FormatInt(id, 10) }

@@ -8,10 +8,10 @@ import (
 
 func TestActions_DoWhatTheButtonSays(t *testing.T) {
 	for _, c := range []struct {
-		target string
-		fields []string
-		call   string
-		told   string
+		target  string
+		fields  []string
+		call    string
+		message string
 	}{
 		{"/runs", []string{"force", "0"}, "start forced=false by=page", "Run 43 is started."},
 		{"/runs", []string{"force", "1"}, "start forced=true by=page", "Run 43 is started and asks for every item."},
@@ -33,18 +33,18 @@ func TestActions_DoWhatTheButtonSays(t *testing.T) {
 		if calls := w.assay.log(); !slices.Equal(calls, []string{c.call}) {
 			t.Errorf("%s did %v, want %q", c.target, calls, c.call)
 		}
-		mustContain(t, v.get("/").body, c.told)
+		mustContain(t, v.get("/").body, c.message)
 	}
 }
 
 func TestStart_WhileOneRunsStartsNothing(t *testing.T) {
-	for force, told := range map[string]string{"0": "is already under way", "1": "is not a forced one"} {
+	for force, message := range map[string]string{"0": "is already under way", "1": "is not a forced one"} {
 		w := newWorld(t)
 		v := w.visit(t, adminToken)
 		v.post("/runs")
 		v.get("/")
 		v.post("/runs", "force", force)
-		mustContain(t, v.get("/").body, "Run 43", told, "Nothing new was started")
+		mustContain(t, v.get("/").body, "Run 43", message, "Nothing new was started")
 	}
 }
 

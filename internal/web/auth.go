@@ -15,17 +15,17 @@ import (
 const maxForm = 16 << 10
 
 // sessionHandler answers a request of a session.
-type sessionHandler func(w http.ResponseWriter, r *http.Request, who session) error
+type sessionHandler func(w http.ResponseWriter, r *http.Request, sess session) error
 
 // read lets sessions of at least the role in; others are sent to sign in.
 func (s *site) read(least Role, h sessionHandler) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
-		who, ok := s.session(r)
+		sess, ok := s.session(r)
 		if !ok {
-			s.askToSignIn(w, r)
+			s.redirectToSignIn(w, r)
 			return
 		}
-		s.allow(w, r, who, least, h)
+		s.allow(w, r, sess, least, h)
 	}
 }
 
@@ -34,29 +34,29 @@ func (s *site) read(least Role, h sessionHandler) http.HandlerFunc {
 func (s *site) act(least Role, h sessionHandler) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		r.Body = http.MaxBytesReader(w, r.Body, maxForm)
-		who, ok := s.session(r)
+		sess, ok := s.session(r)
 		if !ok {
-			s.askToSignIn(w, r)
+			s.redirectToSignIn(w, r)
 			return
 		}
-		if s.origin.Check(r) != nil || !who.owns(r.PostFormValue("csrf")) {
-			s.fail(w, r, &who, fault.New(fault.Forbidden, "foreign_form",
+		if s.origin.Check(r) != nil || !sess.owns(r.PostFormValue("csrf")) {
+			s.fail(w, r, &sess, fault.New(fault.Forbidden, "foreign_form",
 				"This form is not from a page of this session. Go back, reload the page and try again."))
 			return
 		}
-		s.allow(w, r, who, least, h)
+		s.allow(w, r, sess, least, h)
 	}
 }
 
 // allow calls the handler if the session's role allows it.
-func (s *site) allow(w http.ResponseWriter, r *http.Request, who session, least Role, h sessionHandler) {
-	if who.role < least {
-		s.fail(w, r, &who, fault.New(fault.Forbidden, "read_only",
+func (s *site) allow(w http.ResponseWriter, r *http.Request, sess session, least Role, h sessionHandler) {
+	if sess.role < least {
+		s.fail(w, r, &sess, fault.New(fault.Forbidden, "read_only",
 			"This session only reads. Sign in with the admin token to do this."))
 		return
 	}
-	if err := h(w, r, who); err != nil {
-		s.fail(w, r, &who, err)
+	if err := h(w, r, sess); err != nil {
+		s.fail(w, r, &sess, err)
 	}
 }
 
@@ -67,19 +67,20 @@ func (s *site) session(r *http.Request) (session, bool) {
 	if err != nil {
 		return session{}, false
 	}
-	who, ok := s.sessions.find(cookie.Value)
+	sess, ok := s.sessions.find(cookie.Value)
 	if !ok {
 		return session{}, false
 	}
-	if !s.Credentials.Live(who.role, who.secret) {
-		s.sessions.close(who.key)
+	if !s.Credentials.Live(sess.role, sess.secret) {
+		s.sessions.close(sess.key)
 		return session{}, false
 	}
-	return who, true
+	return sess, true
 }
 
-// askToSignIn sends a browser to the form, and back to where it was after.
-func (s *site) askToSignIn(w http.ResponseWriter, r *http.Request) {
+// redirectToSignIn sends the browser to the sign-in form. The form returns to the
+// requested page.
+func (s *site) redirectToSignIn(w http.ResponseWriter, r *http.Request) {
 	target := "/sign-in"
 	if r.Method == http.MethodGet && r.URL.Path != "/live" && r.URL.RequestURI() != "/" {
 		target += "?next=" + url.QueryEscape(r.URL.RequestURI())
@@ -109,7 +110,7 @@ func (s *site) signInForm(w http.ResponseWriter, r *http.Request) {
 		http.Redirect(w, r, localPath(r.URL.Query().Get("next")), http.StatusSeeOther)
 		return
 	}
-	s.askAgain(w, r, http.StatusOK, localPath(r.URL.Query().Get("next")), "")
+	s.signInPage(w, r, http.StatusOK, localPath(r.URL.Query().Get("next")), "")
 }
 
 // signIn opens a session for a right secret. A right one is never refused;
@@ -118,7 +119,7 @@ func (s *site) signIn(w http.ResponseWriter, r *http.Request) {
 	r.Body = http.MaxBytesReader(w, r.Body, maxForm)
 	next := localPath(r.PostFormValue("next"))
 	if s.origin.Check(r) != nil {
-		s.askAgain(w, r, http.StatusForbidden, next, "The form came from another site. Sign in here instead.")
+		s.signInPage(w, r, http.StatusForbidden, next, "The form came from another site. Sign in here instead.")
 		return
 	}
 	role, secret, ok := s.match(r.PostFormValue("secret"))
@@ -158,21 +159,21 @@ func (s *site) refuseSecret(w http.ResponseWriter, r *http.Request, next string)
 		s.Limiter.Wait(r.Context(), failure.Delay)
 	}
 	if !failure.Over() {
-		s.askAgain(w, r, http.StatusUnauthorized, next, "That is neither the market secret nor the admin token.")
+		s.signInPage(w, r, http.StatusUnauthorized, next, "That is neither the market secret nor the admin token.")
 		return
 	}
 	seconds := int(max(failure.RetryAfter, time.Second).Round(time.Second) / time.Second)
 	w.Header().Set("Retry-After", strconv.Itoa(seconds))
-	s.askAgain(w, r, http.StatusTooManyRequests, next,
+	s.signInPage(w, r, http.StatusTooManyRequests, next,
 		"Too many wrong secrets from your address. Try again in "+humanDuration(time.Duration(seconds)*time.Second)+".")
 }
 
-func (s *site) askAgain(w http.ResponseWriter, r *http.Request, status int, next, problem string) {
+func (s *site) signInPage(w http.ResponseWriter, r *http.Request, status int, next, problem string) {
 	s.show(w, r, status, "sign-in", signInPage{frame: s.frame("Sign in", nil), Next: next, Error: problem})
 }
 
-func (s *site) signOut(w http.ResponseWriter, r *http.Request, who session) error {
-	s.sessions.close(who.key)
+func (s *site) signOut(w http.ResponseWriter, r *http.Request, sess session) error {
+	s.sessions.close(sess.key)
 	gone := sessionCookie("", access.OverTLS(r, s.TrustedProxies))
 	gone.MaxAge = -1
 	http.SetCookie(w, gone)

@@ -27,8 +27,8 @@ func TestBrowser_FollowsARunAndExplainsAPrice(t *testing.T) {
 
 	b.do(chromedp.Click(chromedp.CSS(`#actions button[value="0"]`)))
 	b.until("the run to be live", `document.querySelector(".run.is-live") !== null`)
-	if told := b.text(".notice"); !strings.Contains(told, "Run 43 is started") {
-		t.Errorf("after Start the page says %q", told)
+	if notice := b.text(".notice"); !strings.Contains(notice, "Run 43 is started") {
+		t.Errorf("after Start the page says %q", notice)
 	}
 	b.until("progress", `parseInt(document.querySelector(".percent").textContent) >= 5`)
 	b.shoot("overview-live")

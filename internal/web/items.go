@@ -38,7 +38,7 @@ type sortChoice struct {
 	Current      bool
 }
 
-func (s *site) items(w http.ResponseWriter, r *http.Request, who session) error {
+func (s *site) items(w http.ResponseWriter, r *http.Request, sess session) error {
 	q := r.URL.Query()
 	by, err := itemFilter(q)
 	if err != nil {
@@ -51,16 +51,16 @@ func (s *site) items(w http.ResponseWriter, r *http.Request, who session) error 
 		return err
 	}
 	v := itemQueryValues{q.Get("status"), q.Get("held"), q.Get("market"), q.Get("minPrice"), q.Get("maxPrice"), cmp.Or(by.Sort, "name")}
-	kept := []string{
+	filters := []string{
 		"appId", strconv.Itoa(int(by.AppID)), "q", by.Search, "status", v.Status, "held", v.Held,
 		"market", v.Market, "minPrice", v.MinPrice, "maxPrice", v.MaxPrice, "sort", by.Sort,
 	}
 	page := itemsPage{
-		frame: s.frame("Items", &who), Items: found.Items, First: cursor == "", Filter: v, Sorts: sortChoices(v.Sort),
-		Statuses: statusTabs(v, kept), FirstURL: itemsURL(kept), Next: nextPage("/items", found.NextCursor, kept...),
+		frame: s.frame("Items", &sess), Items: found.Items, First: cursor == "", Filter: v, Sorts: sortChoices(v.Sort),
+		Statuses: statusTabs(v, filters), FirstURL: itemsURL(filters), Next: nextPage("/items", found.NextCursor, filters...),
 	}
 	if v.Status+v.Held+v.Market+v.MinPrice+v.MaxPrice != "" {
-		page.Clear = itemsURL(kept[:4])
+		page.Clear = itemsURL(filters[:4])
 	}
 	page.Section = "items"
 	page.Search = search{AppID: by.AppID, Query: by.Search}
@@ -98,20 +98,20 @@ func itemFilter(q url.Values) (view.ItemFilter, error) {
 	return by, nil
 }
 
-func itemsURL(kept []string) string {
+func itemsURL(filters []string) string {
 	q := url.Values{}
-	for i := 0; i+1 < len(kept); i += 2 {
-		if kept[i+1] != "" {
-			q.Set(kept[i], kept[i+1])
+	for i := 0; i+1 < len(filters); i += 2 {
+		if filters[i+1] != "" {
+			q.Set(filters[i], filters[i+1])
 		}
 	}
 	return "/items?" + q.Encode()
 }
 
 // statusTabs choose a status, or what is held; all other filters stay.
-func statusTabs(v itemQueryValues, kept []string) []tab {
+func statusTabs(v itemQueryValues, filters []string) []tab {
 	with := func(status, held string) string {
-		changed := slices.Clone(kept)
+		changed := slices.Clone(filters)
 		for i := 0; i < len(changed); i += 2 {
 			switch changed[i] {
 			case "status":
@@ -190,7 +190,7 @@ type quoteRow struct {
 	Basis string // empty: the ask, as usual
 }
 
-func (s *site) item(w http.ResponseWriter, r *http.Request, who session) error {
+func (s *site) item(w http.ResponseWriter, r *http.Request, sess session) error {
 	key, err := keyOf(r.URL.Query())
 	if err != nil {
 		return err
@@ -200,7 +200,7 @@ func (s *site) item(w http.ResponseWriter, r *http.Request, who session) error {
 		return err
 	}
 	page := itemPage{
-		frame: s.frame(key.Name, &who), Item: detail,
+		frame: s.frame(key.Name, &sess), Item: detail,
 		Status: priceBadge(detail.Status), Method: methodText(detail.Method),
 		Self: itemURL(key.AppID, key.Name, key.Phase), Accept: "/item/accept?" + itemQuery(key), Quotes: quoteRows(detail.Snapshots),
 	}

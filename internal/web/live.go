@@ -49,8 +49,8 @@ func newFreshness(f view.Freshness) freshness {
 }
 
 // live answers with the panel alone, for the script.
-func (s *site) live(w http.ResponseWriter, r *http.Request, who session) error {
-	panel, err := s.panel(r.Context(), who, r.URL.Query().Get("run"))
+func (s *site) live(w http.ResponseWriter, r *http.Request, sess session) error {
+	panel, err := s.panel(r.Context(), sess, r.URL.Query().Get("run"))
 	if err != nil {
 		return err
 	}
@@ -64,13 +64,13 @@ func (s *site) live(w http.ResponseWriter, r *http.Request, who session) error {
 
 // panel reads the run with the id or, where the id is empty, the bulk run that runs or
 // ran last; without one the newest run of missing prices.
-func (s *site) panel(ctx context.Context, who session, id string) (livePanel, error) {
+func (s *site) panel(ctx context.Context, sess session, id string) (livePanel, error) {
 	status, err := s.Reader.Status(ctx)
 	if err != nil {
 		return livePanel{}, err
 	}
 	p := livePanel{
-		User: userOf(who), Only: id != "", Back: "/", Every: everyIdle,
+		User: userOf(sess), Only: id != "", Back: "/", Every: everyIdle,
 		Missing: status.Missing, Freshness: newFreshness(status.Freshness),
 	}
 	if p.Only {

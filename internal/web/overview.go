@@ -29,10 +29,10 @@ type overviewPage struct {
 	Trouble      []string // checks of the server's own health that fail
 }
 
-func (s *site) overview(w http.ResponseWriter, r *http.Request, who session) error {
-	page := overviewPage{frame: s.frame("Overview", &who)}
+func (s *site) overview(w http.ResponseWriter, r *http.Request, sess session) error {
+	page := overviewPage{frame: s.frame("Overview", &sess)}
 	page.Section = "overview"
-	if err := s.fillOverview(r.Context(), &page, who); err != nil {
+	if err := s.fillOverview(r.Context(), &page, sess); err != nil {
 		return err
 	}
 	page.Refresh = refreshOf(page.Live)
@@ -40,8 +40,8 @@ func (s *site) overview(w http.ResponseWriter, r *http.Request, who session) err
 	return nil
 }
 
-func (s *site) fillOverview(ctx context.Context, page *overviewPage, who session) (err error) {
-	if page.Live, err = s.panel(ctx, who, ""); err != nil {
+func (s *site) fillOverview(ctx context.Context, page *overviewPage, sess session) (err error) {
+	if page.Live, err = s.panel(ctx, sess, ""); err != nil {
 		return err
 	}
 	jobs, err := s.Reader.Jobs(ctx, "", "", recentRuns)

@@ -36,17 +36,17 @@ type search struct {
 	Query string
 }
 
-func (s *site) frame(title string, who *session) frame {
+func (s *site) frame(title string, sess *session) frame {
 	f := frame{Title: title, Search: search{AppID: catalog.CS2}}
-	if who != nil {
-		f.User = userOf(*who)
-		f.Flash = s.sessions.told(who.key)
+	if sess != nil {
+		f.User = userOf(*sess)
+		f.Flash = s.sessions.take(sess.key)
 	}
 	return f
 }
 
-func userOf(who session) *user {
-	return &user{Role: who.role.String(), Admin: who.role >= Admin, CSRF: who.csrf}
+func userOf(sess session) *user {
+	return &user{Role: sess.role.String(), Admin: sess.role >= Admin, CSRF: sess.csrf}
 }
 
 // pageNames lists the templates that are pages; each defines "main".
@@ -95,7 +95,7 @@ type refusalPage struct {
 
 // fail answers with what went wrong. What is nobody's fault but ours goes to
 // the log, and the page says no more than that.
-func (s *site) fail(w http.ResponseWriter, r *http.Request, who *session, err error) {
+func (s *site) fail(w http.ResponseWriter, r *http.Request, sess *session, err error) {
 	known := fault.Of(err)
 	if known == nil {
 		if r.Context().Err() != nil {
@@ -107,7 +107,7 @@ func (s *site) fail(w http.ResponseWriter, r *http.Request, who *session, err er
 	}
 	status := known.Kind.Status()
 	s.show(w, r, status, "refusal", refusalPage{
-		frame: s.frame(http.StatusText(status), who), Status: status,
+		frame: s.frame(http.StatusText(status), sess), Status: status,
 		Heading: http.StatusText(status), Detail: sentence(known.Error()),
 	})
 }
@@ -123,12 +123,12 @@ func (s *site) refuse(w http.ResponseWriter, r *http.Request, status int) {
 		writeProblem(w, status, code, detail)
 		return
 	}
-	var who *session
+	var sess *session
 	if live, ok := s.session(r); ok {
-		who = &live
+		sess = &live
 	}
 	s.show(w, r, status, "refusal", refusalPage{
-		frame: s.frame(http.StatusText(status), who), Status: status,
+		frame: s.frame(http.StatusText(status), sess), Status: status,
 		Heading: http.StatusText(status), Detail: detail,
 	})
 }

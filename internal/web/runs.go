@@ -32,7 +32,7 @@ type tab struct {
 	Current bool
 }
 
-func (s *site) runs(w http.ResponseWriter, r *http.Request, who session) error {
+func (s *site) runs(w http.ResponseWriter, r *http.Request, sess session) error {
 	kind, cursor := r.URL.Query().Get("kind"), r.URL.Query().Get("cursor")
 	if kind != "" && kind != "bulk" && kind != "missing" {
 		return fault.New(fault.Invalid, "invalid_kind", "A kind of run is bulk or missing.")
@@ -42,7 +42,7 @@ func (s *site) runs(w http.ResponseWriter, r *http.Request, who session) error {
 		return err
 	}
 	page := runsPage{
-		frame: s.frame("Runs", &who), Kind: kind, Runs: s.runViews(jobs.Items), First: cursor == "",
+		frame: s.frame("Runs", &sess), Kind: kind, Runs: s.runViews(jobs.Items), First: cursor == "",
 		Kinds: []tab{
 			{Label: "All", Href: "/runs", Current: kind == ""},
 			{Label: "Bulk", Href: "/runs?kind=bulk", Current: kind == "bulk"},
@@ -82,13 +82,13 @@ type runPage struct {
 	First  bool
 }
 
-func (s *site) run(w http.ResponseWriter, r *http.Request, who session) error {
+func (s *site) run(w http.ResponseWriter, r *http.Request, sess session) error {
 	id, err := jobID(r.PathValue("id"))
 	if err != nil {
 		return err
 	}
 	state, cursor := r.URL.Query().Get("state"), r.URL.Query().Get("cursor")
-	panel, err := s.panel(r.Context(), who, r.PathValue("id"))
+	panel, err := s.panel(r.Context(), sess, r.PathValue("id"))
 	if err != nil {
 		return err
 	}
@@ -98,7 +98,7 @@ func (s *site) run(w http.ResponseWriter, r *http.Request, who session) error {
 		return err
 	}
 	page := runPage{
-		frame: s.frame("Run "+panel.Run.ID, &who), Live: panel, Self: r.URL.RequestURI(),
+		frame: s.frame("Run "+panel.Run.ID, &sess), Live: panel, Self: r.URL.RequestURI(),
 		State: state, States: stateTabs(panel.Run.Job, path, state),
 		Items: items.Items, Next: nextPage(path, items.NextCursor, "state", state), First: cursor == "",
 	}
@@ -175,14 +175,14 @@ type dryRunPage struct {
 	Due    []segment
 }
 
-func (s *site) dryRun(w http.ResponseWriter, r *http.Request, who session) error {
+func (s *site) dryRun(w http.ResponseWriter, r *http.Request, sess session) error {
 	forced := r.URL.Query().Get("force") == "1"
 	plan, err := s.Refresher.DryRun(r.Context(), forced)
 	if err != nil {
 		return err
 	}
 	page := dryRunPage{
-		frame: s.frame("Dry run", &who), Forced: forced, Plan: plan,
+		frame: s.frame("Dry run", &sess), Forced: forced, Plan: plan,
 		Due: segments(plan.TotalItems, part{"updated", plan.DueItems}, part{"skipped", plan.SkippedItems.Total()}),
 	}
 	page.Section = "overview"

@@ -121,8 +121,8 @@ func (s *sessions) close(key tokenHash) {
 	}
 }
 
-// tell leaves a message for the session's next page.
-func (s *sessions) tell(key tokenHash, f flash) {
+// put leaves a message for the session's next page.
+func (s *sessions) put(key tokenHash, f flash) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if e := s.byKey[key]; e != nil {
@@ -130,8 +130,8 @@ func (s *sessions) tell(key tokenHash, f flash) {
 	}
 }
 
-// told takes the message away.
-func (s *sessions) told(key tokenHash) *flash {
+// take returns that message and removes it.
+func (s *sessions) take(key tokenHash) *flash {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	e := s.byKey[key]

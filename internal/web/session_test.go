@@ -82,17 +82,17 @@ func TestSessions_KeepNoToken(t *testing.T) {
 
 func TestSessions_TellOnce(t *testing.T) {
 	s := newSessions(3, newClock().Now)
-	who, _ := s.find(s.open(Read, Fingerprint{}))
-	s.tell(who.key, flash{Text: "done"})
-	if f := s.told(who.key); f == nil || f.Text != "done" {
+	sess, _ := s.find(s.open(Read, Fingerprint{}))
+	s.put(sess.key, flash{Text: "done"})
+	if f := s.take(sess.key); f == nil || f.Text != "done" {
 		t.Errorf("told %v", f)
 	}
-	if f := s.told(who.key); f != nil {
+	if f := s.take(sess.key); f != nil {
 		t.Errorf("told twice: %v", f)
 	}
-	s.close(who.key)
-	s.tell(who.key, flash{})
-	if f := s.told(who.key); f != nil {
+	s.close(sess.key)
+	s.put(sess.key, flash{})
+	if f := s.take(sess.key); f != nil {
 		t.Error("a closed session is told something")
 	}
 }

@@ -40,13 +40,13 @@ type answer struct {
 	Good   bool
 }
 
-func (s *site) sources(w http.ResponseWriter, r *http.Request, who session) error {
+func (s *site) sources(w http.ResponseWriter, r *http.Request, sess session) error {
 	debug, err := s.Reader.ProviderDebug(r.Context())
 	if err != nil {
 		return err
 	}
 	page := sourcesPage{
-		frame: s.frame("Sources", &who), Sources: s.sourceCards(debug.Sources), Unconfigured: debug.Unconfigured,
+		frame: s.frame("Sources", &sess), Sources: s.sourceCards(debug.Sources), Unconfigured: debug.Unconfigured,
 		Rates: debug.Rates, RatesFrom: ratesText(debug.Rates.From), Currency: s.Currency,
 	}
 	page.Section = "sources"

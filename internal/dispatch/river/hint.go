@@ -80,7 +80,7 @@ const (
 	// what ends a thousand times a second wakes the others ten times.
 	calm = 100 * time.Millisecond
 	// tellTimeout is how long telling may take. Late hints are worth nothing.
-	tellTimeout = 2 * time.Second
+	notifyTimeout = 2 * time.Second
 )
 
 // send tells the others of every wake until ctx ends.
@@ -91,7 +91,7 @@ func (d *Dispatcher) send(ctx context.Context, client *river.Client[pgx.Tx]) {
 			return
 		case <-d.hints.some:
 		}
-		if err := d.tell(ctx, client, d.hints.take()); err != nil && ctx.Err() == nil {
+		if err := d.notify(ctx, client, d.hints.take()); err != nil && ctx.Err() == nil {
 			d.log.Warn("other instances were not woken; they look by themselves", "error", err)
 		}
 		if !dispatch.Wait(ctx, calm) {
@@ -102,11 +102,11 @@ func (d *Dispatcher) send(ctx context.Context, client *river.Client[pgx.Tx]) {
 
 // tell adds a hint for each kind and notifies all processes. Neither outlives a
 // crash of the database by more than chance: for a hint nobody waits for a disk.
-func (d *Dispatcher) tell(ctx context.Context, client *river.Client[pgx.Tx], kinds []string) error {
+func (d *Dispatcher) notify(ctx context.Context, client *river.Client[pgx.Tx], kinds []string) error {
 	if len(kinds) == 0 {
 		return nil
 	}
-	ctx, cancel := context.WithTimeout(ctx, tellTimeout)
+	ctx, cancel := context.WithTimeout(ctx, notifyTimeout)
 	defer cancel()
 	jobs := make([]river.InsertManyParams, len(kinds))
 	for i, kind := range kinds {

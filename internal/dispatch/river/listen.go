@@ -91,8 +91,8 @@ func (d *Dispatcher) try(ctx context.Context, conn *pgx.Conn) error {
 }
 
 // hear wakes whom another process has told of; this one's own it has woken.
-func (d *Dispatcher) hear(told string) {
-	from, kind, _ := strings.Cut(told, " ")
+func (d *Dispatcher) hear(payload string) {
+	from, kind, _ := strings.Cut(payload, " ")
 	if from != d.id {
 		d.local.Wake(kind)
 	}

@@ -47,11 +47,11 @@ const (
 	poll = 2 * time.Second
 	// kept is how long what was done stays to be seen. It is longer than overlap,
 	// within which it keeps a task from running twice.
-	kept = 2 * time.Minute
+	completedRetention = 2 * time.Minute
 	// keptFailures is the same for tasks that failed.
-	keptFailures = 24 * time.Hour
+	failedRetention = 24 * time.Hour
 	// goodbye is how long River may take to stop after its work has stopped.
-	goodbye = 3 * time.Second
+	stopTimeout = 3 * time.Second
 	// pause is between attempts to reach a database that is gone.
 	pause = time.Second
 )
@@ -148,7 +148,7 @@ func (d *Dispatcher) Close() {
 		d.pool.Close()
 		close(closed)
 	}()
-	t := time.NewTimer(goodbye)
+	t := time.NewTimer(stopTimeout)
 	defer t.Stop()
 	select {
 	case <-closed:
@@ -187,7 +187,7 @@ func (d *Dispatcher) keep(ctx context.Context) {
 
 // stop ends River. What it was doing has been told to end.
 func (d *Dispatcher) stop(ctx context.Context, client *river.Client[pgx.Tx]) {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), goodbye)
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), stopTimeout)
 	defer cancel()
 	if err := client.StopAndCancel(ctx); err != nil {
 		d.log.Warn("dispatch did not stop in time; what it was told last may be told again", "error", err)
@@ -205,8 +205,8 @@ func (d *Dispatcher) config() *river.Config {
 		JobTimeout:          -1,
 		MaxAttempts:         1, // a hint is not worth a second try
 		// Hints are many, and nobody asks for them again.
-		CompletedJobRetentionPeriod: kept,
-		CancelledJobRetentionPeriod: keptFailures,
-		DiscardedJobRetentionPeriod: keptFailures,
+		CompletedJobRetentionPeriod: completedRetention,
+		CancelledJobRetentionPeriod: failedRetention,
+		DiscardedJobRetentionPeriod: failedRetention,
 	}
 }

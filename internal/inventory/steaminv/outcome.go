@@ -39,7 +39,7 @@ func tooMany(err error) bool {
 
 // judge tells what Steam means by an error. A page of HTML instead of null with
 // 403 refuses whoever asks too much, and not the inventory.
-func judge(e *provider.Error) {
+func classify(e *provider.Error) {
 	switch {
 	case e.Status == statusForbidden && e.Page:
 		e.Kind = provider.KindRateLimited

@@ -73,7 +73,7 @@ type walk struct {
 // page asks for the page that follows an asset; "": for the first.
 func (w *walk) page(ctx context.Context, start string) (*page, error) {
 	for {
-		p, err := w.ask(ctx, start)
+		p, err := w.fetchPage(ctx, start)
 		if w.count == lessCount || !tooMany(err) {
 			return p, err
 		}
@@ -81,7 +81,7 @@ func (w *walk) page(ctx context.Context, start string) (*page, error) {
 	}
 }
 
-func (w *walk) ask(ctx context.Context, start string) (p *page, err error) {
+func (w *walk) fetchPage(ctx context.Context, start string) (p *page, err error) {
 	q := url.Values{"l": {"english"}, "count": {strconv.Itoa(w.count)}}
 	if start != "" {
 		q.Set("start_assetid", start)

@@ -35,7 +35,7 @@ const (
 // Tune sets in the options of the client what is particular to inventories.
 func Tune(o *provider.Options) {
 	o.MaxBody, o.Attempts, o.Backoff, o.Total = maxBody, 4, 2*time.Second, PullTime
-	o.Patience, o.Judge = AnswerTime, judge
+	o.Patience, o.Judge = AnswerTime, classify
 }
 
 // Place is one part of an inventory: a game and one of its contexts.

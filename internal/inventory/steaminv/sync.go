@@ -40,15 +40,15 @@ type Syncer struct {
 	o     Options
 	ctx   context.Context // of all pulls
 	close context.CancelFunc
-	turn  chan struct{}
+	slots chan struct{}
 	wg    sync.WaitGroup
 
 	mu    sync.Mutex
-	pulls map[wanted]*pull
+	pulls map[pullKey]*pull
 }
 
-// wanted is what a pull is of.
-type wanted struct {
+// pullKey identifies what a pull reads. Calls with the same key are coalesced.
+type pullKey struct {
 	userID, steamID string
 	place           Place
 }
@@ -63,7 +63,7 @@ type pull struct {
 
 // NewSyncer returns a Syncer.
 func NewSyncer(o Options) *Syncer {
-	s := &Syncer{o: o, turn: make(chan struct{}, atOnce), pulls: map[wanted]*pull{}}
+	s := &Syncer{o: o, slots: make(chan struct{}, atOnce), pulls: map[pullKey]*pull{}}
 	s.ctx, s.close = context.WithCancel(context.Background())
 	return s
 }
@@ -88,7 +88,7 @@ func (s *Syncer) Sync(ctx context.Context, userID string, place Place, mode inve
 	if err != nil {
 		return inventory.Result{}, err
 	}
-	p, err := s.join(wanted{userID, steamID, place}, mode)
+	p, err := s.join(pullKey{userID, steamID, place}, mode)
 	if err != nil {
 		return inventory.Result{}, err
 	}
@@ -109,7 +109,7 @@ func (s *Syncer) Sync(ctx context.Context, userID string, place Place, mode inve
 }
 
 // join returns the pull of what is wanted, and starts it unless it is under way.
-func (s *Syncer) join(w wanted, mode inventory.Mode) (*pull, error) {
+func (s *Syncer) join(w pullKey, mode inventory.Mode) (*pull, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if p, ok := s.pulls[w]; ok {
@@ -132,7 +132,7 @@ func (s *Syncer) join(w wanted, mode inventory.Mode) (*pull, error) {
 }
 
 // run carries a pull out. It belongs to no request: who asked may have gone.
-func (s *Syncer) run(w wanted, p *pull) (result inventory.Result, err error) {
+func (s *Syncer) run(w pullKey, p *pull) (result inventory.Result, err error) {
 	ctx, cancel := context.WithTimeout(s.ctx, PullTime)
 	defer cancel()
 	defer func() {
@@ -142,8 +142,8 @@ func (s *Syncer) run(w wanted, p *pull) (result inventory.Result, err error) {
 		}
 	}()
 	select {
-	case s.turn <- struct{}{}:
-		defer func() { <-s.turn }()
+	case s.slots <- struct{}{}:
+		defer func() { <-s.slots }()
 	case <-ctx.Done():
 		return result, later("steam_throttled", retryUnavailable, "Other inventories were read first; ask again later.")
 	}
@@ -159,7 +159,7 @@ func (s *Syncer) run(w wanted, p *pull) (result inventory.Result, err error) {
 }
 
 // forget lets nobody join a pull any more, and returns what it turned out to be for.
-func (s *Syncer) forget(w wanted, p *pull) inventory.Mode {
+func (s *Syncer) forget(w pullKey, p *pull) inventory.Mode {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.pulls[w] == p {

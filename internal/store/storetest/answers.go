@@ -6,26 +6,26 @@ import (
 	"sync"
 	"time"
 
-	"assay/internal/once"
+	"assay/internal/idempotency"
 	"assay/internal/store"
 	"assay/internal/wallet"
 )
 
-func (f *fixture) anAnswer() once.Answer {
-	return once.Answer{
-		Expires: f.now.Add(once.Keep), Seal: wallet.Seal{Version: 1, KeyID: "k1", MAC: wallet.Hash{1, 0, 255}},
-		Request: once.Digest{1, 2, 0, 255}, Status: 201, ContentType: "application/json", Location: "/there", Body: []byte("{\"a\":\"\x00é\"}"),
+func (f *fixture) anAnswer() idempotency.Response {
+	return idempotency.Response{
+		Expires: f.now.Add(idempotency.Retention), Seal: wallet.Seal{Version: 1, KeyID: "k1", MAC: wallet.Hash{1, 0, 255}},
+		Request: idempotency.Digest{1, 2, 0, 255}, Status: 201, ContentType: "application/json", Location: "/there", Body: []byte("{\"a\":\"\x00é\"}"),
 	}
 }
 
-func (f *fixture) keep(k once.Key, a once.Answer) error {
-	return f.s.InTx(f.Context(), func(tx *store.Tx) error { return tx.KeepAnswer(k, a) })
+func (f *fixture) keep(k idempotency.Key, a idempotency.Response) error {
+	return f.s.InTx(f.Context(), func(tx *store.Tx) error { return tx.StoreResponse(k, a) })
 }
 
 // isKept fails unless the answer of a key is a; an a without a status means none.
-func (f *fixture) isKept(k once.Key, a once.Answer) {
+func (f *fixture) isKept(k idempotency.Key, a idempotency.Response) {
 	f.Helper()
-	kept, err := f.s.KeptAnswer(f.Context(), k)
+	kept, err := f.s.StoredResponse(f.Context(), k)
 	f.must(err)
 	if (kept == nil) != (a.Status == 0) {
 		f.Fatalf("the answer of %v is %v, want %v", k, kept, a)
@@ -38,7 +38,7 @@ func (f *fixture) isKept(k once.Key, a once.Answer) {
 }
 
 func answersAreKeptOnce(f *fixture) {
-	k := once.Key{Route: "POST /x", Role: "platform", User: "u", Key: "k"}
+	k := idempotency.Key{Route: "POST /x", Role: "platform", User: "u", Key: "k"}
 	var wg sync.WaitGroup
 	errs := make([]error, 8)
 	for i := range errs {
@@ -56,25 +56,25 @@ func answersAreKeptOnce(f *fixture) {
 			want := f.anAnswer()
 			want.Status = 200 + i
 			f.isKept(k, want)
-		} else if !errors.Is(err, once.ErrAnswered) {
+		} else if !errors.Is(err, idempotency.ErrKeyUsed) {
 			f.Error(err)
 		}
 	}
 	f.is("answers kept", kept, 1)
-	for _, other := range []once.Key{
+	for _, other := range []idempotency.Key{
 		{Route: "POST /y", Role: k.Role, User: k.User, Key: k.Key},
 		{Route: k.Route, Role: "admin", User: k.User, Key: k.Key},
 		{Route: k.Route, Role: k.Role, User: "", Key: k.Key},
 		{Route: k.Route, Role: k.Role, User: k.User, Key: "K"},
 	} {
-		f.isKept(other, once.Answer{})
+		f.isKept(other, idempotency.Response{})
 		f.must(f.keep(other, f.anAnswer()))
 		f.isKept(other, f.anAnswer())
 	}
 }
 
 func answersAreForgotten(f *fixture) {
-	short, money := once.Key{Route: "r", Key: "short"}, once.Key{Route: "r", Key: "money"}
+	short, money := idempotency.Key{Route: "r", Key: "short"}, idempotency.Key{Route: "r", Key: "money"}
 	first := f.anAnswer()
 	forever := f.anAnswer()
 	forever.Expires, forever.Body = time.Time{}, []byte{}
@@ -88,20 +88,20 @@ func answersAreForgotten(f *fixture) {
 			return err
 		})
 	}
-	f.now = f.now.Add(once.Keep - time.Second)
+	f.now = f.now.Add(idempotency.Retention - time.Second)
 	forget()
 	f.isKept(short, first)
 
 	f.now = f.now.Add(time.Second)
-	f.isKept(short, once.Answer{}) // whether or not it was removed
+	f.isKept(short, idempotency.Response{}) // whether or not it was removed
 	f.must(f.keep(short, f.anAnswer()))
 	f.isKept(short, f.anAnswer())
 
-	f.now = f.now.Add(100 * once.Keep)
+	f.now = f.now.Add(100 * idempotency.Retention)
 	forget()
-	f.isKept(short, once.Answer{})
+	f.isKept(short, idempotency.Response{})
 	f.isKept(money, forever)
-	if err := f.keep(money, f.anAnswer()); !errors.Is(err, once.ErrAnswered) {
+	if err := f.keep(money, f.anAnswer()); !errors.Is(err, idempotency.ErrKeyUsed) {
 		f.Errorf("an answer about money was replaced: %v", err)
 	}
 }

@@ -10,19 +10,19 @@ import (
 	"assay/internal/catalog"
 )
 
-// checkTimeout is how long the database may take to tell the versions.
+// checkTimeout is how long the database may take to report the versions.
 const checkTimeout = 10 * time.Second
 
-// check learns the versions of all buckets. One query serves all who wait for
-// it. Who comes while one is under way waits for the next: the running one may
-// have been answered before the commit that he knows of.
-type check struct {
+// versionCheck reads the versions of all buckets. Callers are coalesced: one query
+// serves all that wait for it. A caller that arrives during a query waits for the
+// next one, because the running one may have missed a commit the caller knows of.
+type versionCheck struct {
 	store Store
 	last  atomic.Pointer[known]
 
 	mu      sync.Mutex
 	running bool
-	next    *round // has not begun; nil: nobody waits for it
+	next    *round // not yet started; nil: no caller waits
 }
 
 // known is what the last round found; it is not changed afterwards.
@@ -39,7 +39,7 @@ type round struct {
 }
 
 // latest returns the version of each bucket at a moment after the call.
-func (c *check) latest(ctx context.Context) (*[catalog.Buckets]int64, error) {
+func (c *versionCheck) latest(ctx context.Context) (*[catalog.Buckets]int64, error) {
 	if sum, ok := c.store.KnownPriceVersion(); ok {
 		if last := c.last.Load(); last != nil && last.sum == sum {
 			return &last.versions, nil
@@ -54,8 +54,8 @@ func (c *check) latest(ctx context.Context) (*[catalog.Buckets]int64, error) {
 	}
 }
 
-// join returns the next round to begin, and sees to it that it does.
-func (c *check) join(ctx context.Context) *round {
+// join returns the next round, and starts run if it is not running.
+func (c *versionCheck) join(ctx context.Context) *round {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.next == nil {
@@ -63,16 +63,16 @@ func (c *check) join(ctx context.Context) *round {
 	}
 	if !c.running {
 		c.running = true
-		// It works for all who join, so it does not end with the one who came first.
+		// The round serves all callers, so it must not end with the first one.
 		go c.run(context.WithoutCancel(ctx))
 	}
 	return c.next
 }
 
-// run goes on as long as somebody waits for another round.
-func (c *check) run(ctx context.Context) {
+// run starts rounds as long as callers wait for one.
+func (c *versionCheck) run(ctx context.Context) {
 	for {
-		runtime.Gosched() // whoever is about to ask joins this round
+		runtime.Gosched() // lets callers that are about to arrive join this round
 		r := c.begin()
 		if r == nil {
 			return
@@ -82,8 +82,9 @@ func (c *check) run(ctx context.Context) {
 	}
 }
 
-// begin closes the next round to others, or ends the running where nobody waits.
-func (c *check) begin() *round {
+// begin closes the next round to new callers. It returns nil, and run ends, if no
+// caller waits.
+func (c *versionCheck) begin() *round {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	r := c.next
@@ -91,9 +92,9 @@ func (c *check) begin() *round {
 	return r
 }
 
-// query asks for the sum of all versions, which only grows, and for each of them
-// where it did.
-func (c *check) query(ctx context.Context) (*[catalog.Buckets]int64, error) {
+// query reads the sum of all versions, which only grows. It reads the versions
+// themselves only if the sum has changed.
+func (c *versionCheck) query(ctx context.Context) (*[catalog.Buckets]int64, error) {
 	ctx, cancel := context.WithTimeout(ctx, checkTimeout)
 	defer cancel()
 	sum, err := c.store.PriceVersion(ctx)

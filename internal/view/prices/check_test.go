@@ -42,7 +42,7 @@ func (s *scripted) PriceVersions(context.Context) (v [catalog.Buckets]int64, err
 func TestLatest_WhoComesDuringAQueryWaitsForTheNextOneWithAllOthers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newScripted()
-		c := &check{store: s}
+		c := &versionCheck{store: s}
 		got := make(chan int64, 8)
 		ask := func() {
 			v, err := c.latest(t.Context())
@@ -85,7 +85,7 @@ func TestLatest_WhoComesDuringAQueryWaitsForTheNextOneWithAllOthers(t *testing.T
 func TestLatest_WhoLeavesTakesNothingFromTheOthers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newScripted()
-		c := &check{store: s}
+		c := &versionCheck{store: s}
 		impatient, leave := context.WithCancel(t.Context())
 		left, got := make(chan error, 1), make(chan int64, 1)
 		go func() { _, err := c.latest(impatient); left <- err }()
@@ -113,7 +113,7 @@ func TestLatest_WhoLeavesTakesNothingFromTheOthers(t *testing.T) {
 func TestLatest_AFailureIsToldAndNotKept(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newScripted()
-		c := &check{store: s}
+		c := &versionCheck{store: s}
 		s.err = errors.New("gone")
 		go func() { s.answer <- 1 }()
 		if _, err := c.latest(t.Context()); !errors.Is(err, s.err) {

@@ -200,7 +200,7 @@ type selection struct {
 	filter    packedFilter
 	continues bool
 	after     Place
-	kept      []candidate
+	best      []candidate
 }
 
 type candidate struct {
@@ -218,10 +218,10 @@ func (s *selection) add(bucket int, names string, i *item) {
 		return
 	}
 	switch {
-	case len(s.kept) < s.limit:
+	case len(s.best) < s.limit:
 		heap.Push(s, candidate{p, bucket, i})
-	case s.limit > 0 && s.order.compare(&p, &s.kept[0].place) < 0:
-		s.kept[0] = candidate{p, bucket, i}
+	case s.limit > 0 && s.order.compare(&p, &s.best[0].place) < 0:
+		s.best[0] = candidate{p, bucket, i}
 		heap.Fix(s, 0)
 	}
 }
@@ -241,9 +241,9 @@ func (i *item) value(by Value, stale int64) int64 {
 }
 
 func (s *selection) entries() []Entry {
-	slices.SortFunc(s.kept, func(a, b candidate) int { return s.order.compare(&a.place, &b.place) })
-	out := make([]Entry, len(s.kept))
-	for n, k := range s.kept {
+	slices.SortFunc(s.best, func(a, b candidate) int { return s.order.compare(&a.place, &b.place) })
+	out := make([]Entry, len(s.best))
+	for n, k := range s.best {
 		out[n] = Entry{
 			ID:    int64(k.bucket)<<32 | int64(k.item.number),
 			Key:   catalog.Key{AppID: k.item.app, Name: k.place.Name, Phase: k.place.Phase},
@@ -254,15 +254,15 @@ func (s *selection) entries() []Entry {
 }
 
 // Len, Less, Swap, Push and Pop implement heap.Interface.
-func (s *selection) Len() int { return len(s.kept) }
+func (s *selection) Len() int { return len(s.best) }
 
 func (s *selection) Less(a, b int) bool {
-	return s.order.compare(&s.kept[a].place, &s.kept[b].place) > 0
+	return s.order.compare(&s.best[a].place, &s.best[b].place) > 0
 }
 
-func (s *selection) Swap(a, b int) { s.kept[a], s.kept[b] = s.kept[b], s.kept[a] }
+func (s *selection) Swap(a, b int) { s.best[a], s.best[b] = s.best[b], s.best[a] }
 
-func (s *selection) Push(x any) { s.kept = append(s.kept, x.(candidate)) } //nolint:forcetypeassert // only add pushes
+func (s *selection) Push(x any) { s.best = append(s.best, x.(candidate)) } //nolint:forcetypeassert // only add pushes
 
 func (s *selection) Pop() any { return nil } // never called
 

@@ -34,9 +34,9 @@ type Store interface {
 type Table struct {
 	store    Store
 	most     int
-	versions check
+	versions versionCheck
 	buckets  [catalog.Buckets]bucket
-	kept     atomic.Int64 // items in all buckets
+	held     atomic.Int64 // items in all buckets
 }
 
 // bucket is the items of one name bucket.
@@ -77,7 +77,7 @@ func (t *Table) Lookup(ctx context.Context, keys []catalog.Key, fn func(i int, p
 			others = append(others, i)
 		}
 	}
-	return t.ask(ctx, keys, others, fn)
+	return t.lookUp(ctx, keys, others, fn)
 }
 
 // read reads a bucket that must be of the version, or newer.
@@ -92,7 +92,7 @@ func (t *Table) read(ctx context.Context, n int, version int64) (*contents, erro
 	if before == nil {
 		before = &contents{}
 	}
-	room := t.most - int(t.kept.Load()) + len(before.items)
+	room := t.most - int(t.held.Load()) + len(before.items)
 	next := &contents{version: version, partial: true}
 	if room > 0 {
 		var packed packer
@@ -105,21 +105,21 @@ func (t *Table) read(ctx context.Context, n int, version int64) (*contents, erro
 			next.partial = false
 		}
 	}
-	t.kept.Add(int64(len(next.items) - len(before.items)))
+	t.held.Add(int64(len(next.items) - len(before.items)))
 	b.now.Store(next)
 	return next, nil
 }
 
-// ask asks the database for those of the keys that have no price in memory.
-func (t *Table) ask(ctx context.Context, keys []catalog.Key, places []int, fn func(i int, p store.Price, known bool)) error {
+// lookUp reads prices that are not in memory from the database.
+func (t *Table) lookUp(ctx context.Context, keys []catalog.Key, places []int, fn func(i int, p store.Price, known bool)) error {
 	byApp := map[int32][]catalog.Key{}
 	for _, i := range places {
 		byApp[keys[i].AppID] = append(byApp[keys[i].AppID], keys[i])
 	}
 	found := make(map[int32]map[catalog.Key]store.Price, len(byApp))
-	for app, wanted := range byApp {
+	for app, names := range byApp {
 		var err error
-		if found[app], err = t.store.Prices(ctx, app, wanted); err != nil {
+		if found[app], err = t.store.Prices(ctx, app, names); err != nil {
 			return fmt.Errorf("prices by name: %w", err)
 		}
 	}

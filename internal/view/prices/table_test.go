@@ -165,8 +165,8 @@ func TestLookup_IsNeverOlderThanTheLastCommit(t *testing.T) {
 			}
 			close(stop)
 			wg.Wait()
-			if kept := table.kept.Load(); kept == 0 || kept > 150 {
-				t.Errorf("%d items are kept, at most 150 may be", kept)
+			if held := table.held.Load(); held == 0 || held > 150 {
+				t.Errorf("%d items are kept, at most 150 may be", held)
 			}
 		})
 	}

@@ -9,7 +9,7 @@ import (
 
 // kept is how many of the first a list holds at least, and twice that at most: so
 // many may fall back before it is to be made anew.
-const kept = 5 * Ranks
+const maxKept = 5 * Ranks
 
 // list is the first ones by a figure.
 type list struct {
@@ -41,10 +41,10 @@ func (l *list) add(t store.Trader) {
 	if l.floor != nil && l.compare(&t, l.floor) > 0 {
 		return
 	}
-	if l.top = append(l.top, t); len(l.top) > 2*kept {
+	if l.top = append(l.top, t); len(l.top) > 2*maxKept {
 		l.sort()
-		l.top = l.top[:kept]
-		floor := l.top[kept-1]
+		l.top = l.top[:maxKept]
+		floor := l.top[maxKept-1]
 		l.floor = &floor
 	}
 }

@@ -21,7 +21,7 @@ type Store interface {
 	// ChangedTraders returns users whose figures changed since, limit at most.
 	ChangedTraders(ctx context.Context, since store.TraderVersions, limit int) ([]int64, error)
 	// EachTrader tells what each user traded within some days.
-	EachTrader(ctx context.Context, days store.Days, tell func(store.Trader)) error
+	EachTrader(ctx context.Context, days store.Days, each func(store.Trader)) error
 	// Traders is EachTrader for some users.
 	Traders(ctx context.Context, days store.Days, users []int64) ([]store.Trader, error)
 }
@@ -50,10 +50,10 @@ type Key struct{ Period, By string }
 
 // Ranking is the lists as they were made last. Its methods may be used concurrently.
 type Ranking struct {
-	o     Options
-	last  atomic.Pointer[made]
-	first chan struct{} // closed once there is a last
-	turn  sync.Mutex    // of who makes the next
+	o        Options
+	last     atomic.Pointer[made]
+	first    chan struct{} // closed once there is a last
+	renewing sync.Mutex    // of who makes the next
 }
 
 // made is what was made; it is never changed.
@@ -115,8 +115,8 @@ func (r *Ranking) Run(ctx context.Context) {
 
 // Refresh brings the ranking up to date.
 func (r *Ranking) Refresh(ctx context.Context) error {
-	r.turn.Lock()
-	defer r.turn.Unlock()
+	r.renewing.Lock()
+	defer r.renewing.Unlock()
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
 	next, err := r.next(ctx)

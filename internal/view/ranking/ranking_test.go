@@ -138,7 +138,7 @@ func TestRefresh_OfThoseWhoChangedIsThatOfAll(t *testing.T) {
 	figure := func(key, most int64) store.Trader {
 		return store.Trader{Key: key, Trades: r.Int64N(most), Others: r.Int64N(most), Ranked: r.Int64N(most)}
 	}
-	const users = 5 * kept
+	const users = 5 * maxKept
 	for key := range int64(users) {
 		f.put(figure(key, 1_000))
 	}
@@ -168,7 +168,7 @@ func TestRefresh_LooksAtWhoChangedAlone(t *testing.T) {
 	f := newFake()
 	now := time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)
 	r := newRanking(f, func() time.Time { return now })
-	for key := range int64(10 * kept) {
+	for key := range int64(10 * maxKept) {
 		f.put(store.Trader{Key: key, Trades: 1 + key})
 	}
 	refresh := func(why string, whole int) {
@@ -184,8 +184,8 @@ func TestRefresh_LooksAtWhoChangedAlone(t *testing.T) {
 	if top := r.keys(t, "trades"); top[0] != 3 || len(top) != Ranks {
 		t.Errorf("%v", top)
 	}
-	for key := range int64(10 * kept) {
-		if key >= 10*kept-2*kept {
+	for key := range int64(10 * maxKept) {
+		if key >= 10*maxKept-2*maxKept {
 			f.put(store.Trader{Key: key, Trades: 1})
 		}
 	}

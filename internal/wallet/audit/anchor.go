@@ -12,7 +12,7 @@ import (
 // newest stored one. They are opened before the ledger is read, so that neither is
 // newer than it.
 type anchor struct {
-	kept   *wallet.UserCheckpoint
+	given  *wallet.UserCheckpoint
 	stored io.ReadCloser
 	reason string // why it cannot be compared with the one that counts
 }
@@ -23,7 +23,7 @@ type anchor struct {
 func (a *Auditor) anchorOf(user, checkpoint string) (*anchor, error) {
 	out := &anchor{}
 	if checkpoint != "" {
-		if err := a.kept(out, user, checkpoint); err != nil {
+		if err := a.given(out, user, checkpoint); err != nil {
 			return nil, err
 		}
 	}
@@ -40,8 +40,8 @@ func (a *Auditor) anchorOf(user, checkpoint string) (*anchor, error) {
 	return out, nil
 }
 
-// kept reads a checkpoint that a user kept.
-func (a *Auditor) kept(out *anchor, user, checkpoint string) error {
+// given reads the checkpoint that the caller presents.
+func (a *Auditor) given(out *anchor, user, checkpoint string) error {
 	c, err := wallet.DecodeUserCheckpoint(checkpoint, a.Keys)
 	switch {
 	case errors.Is(err, wallet.ErrNoKey):
@@ -52,7 +52,7 @@ func (a *Auditor) kept(out *anchor, user, checkpoint string) error {
 	case c.User != user:
 		return fault.New(fault.Invalid, "invalid_checkpoint", "The checkpoint is one of another user.")
 	}
-	out.kept = c
+	out.given = c
 	return nil
 }
 
@@ -70,14 +70,14 @@ func (v *audit) anchors(a *anchor) (named bool, err error) {
 		if named, unusable, err = v.stored(a.stored); err != nil {
 			return named, err
 		}
-		if unusable != "" && a.kept == nil && a.reason == "" {
+		if unusable != "" && a.given == nil && a.reason == "" {
 			a.reason = unusable
 		}
 	}
-	if a.kept != nil {
-		v.reasons[anchorMatch] = "compared with the given checkpoint of " + stamp(a.kept.At)
-		named = named || len(a.kept.Marks) > 0
-		err = v.compare(a.kept.Marks)
+	if a.given != nil {
+		v.reasons[anchorMatch] = "compared with the given checkpoint of " + stamp(a.given.At)
+		named = named || len(a.given.Marks) > 0
+		err = v.compare(a.given.Marks)
 	}
 	if a.reason != "" {
 		v.skip(anchorMatch, a.reason)

@@ -59,7 +59,7 @@ func (a *Auditor) VerifyUser(ctx context.Context, user, checkpoint string) (*Rep
 // VerifyAll verifies everything. progress is called now and then; it may be nil.
 func (a *Auditor) VerifyAll(ctx context.Context, progress func(Progress)) (*FullReport, error) {
 	v := a.newAudit("")
-	v.tell = progress
+	v.onProgress = progress
 	return a.all(ctx, v)
 }
 
@@ -141,24 +141,24 @@ const (
 type audit struct {
 	tally
 	*Auditor
-	records  Records
-	sealer   *wallet.Sealer
-	noted    []wallet.KeyMark // keys that ever sealed something
-	at       time.Time
-	only     string // the user; empty: everything
-	accounts []Account
-	marks    []wallet.Mark // where the chains of the user's accounts end
-	entries  int64         // rows that were seen in their chains
-	heads    int64
-	payments int64 // rows of transactions
-	versions int64 // rows of fee rules
-	queue    []int64
-	done     map[int64]bool // transactions that were examined just before
-	rules    rules
-	progress Progress
-	tell     func(Progress)
-	add      func(wallet.Mark) // nil: no checkpoint is made of what is verified
-	suspects suspects
+	records    Records
+	sealer     *wallet.Sealer
+	noted      []wallet.KeyMark // keys that ever sealed something
+	at         time.Time
+	only       string // the user; empty: everything
+	accounts   []Account
+	marks      []wallet.Mark // where the chains of the user's accounts end
+	entries    int64         // rows that were seen in their chains
+	heads      int64
+	payments   int64 // rows of transactions
+	versions   int64 // rows of fee rules
+	queue      []int64
+	done       map[int64]bool // transactions that were examined just before
+	rules      rules
+	progress   Progress
+	onProgress func(Progress)
+	add        func(wallet.Mark) // nil: no checkpoint is made of what is verified
+	suspects   suspects
 
 	byTransaction, byTrade *sorter // what belongs to them, where everything is verified
 	byHolder               *sorter // what accounts hold
@@ -290,8 +290,8 @@ func (v *audit) notes() {
 // advance tells how far the verification is.
 func (v *audit) advance(rows int) {
 	v.progress.Done += int64(rows)
-	if v.tell != nil {
-		v.tell(v.progress)
+	if v.onProgress != nil {
+		v.onProgress(v.progress)
 	}
 }
 

@@ -61,7 +61,7 @@ func (v *audit) chains(n Count) error {
 		}
 		return v.records.Entries(v.only, after, ahead)
 	}, func(a, b *Entry) int { return byPlace(a.place(), b.place()) })
-	entries.told = v.advance
+	entries.onPage = v.advance
 	defer entries.stop()
 	var last wallet.Account
 	for {

@@ -4,12 +4,12 @@ package audit
 // page ends with a row whose place cannot be told, so that it leads nowhere, that is
 // the end: such a row fails already, and those behind it are counted.
 type cursor[T any] struct {
-	rows  []T
-	from  *T                         // after which the last page was
-	next  func(last *T) ([]T, error) // those after last, as many as are read ahead; nil: the first
-	order func(a, b *T) int
-	told  func(rows int)  // is told of each page; nil: nobody is
-	ahead chan fetched[T] // the next page; nil: there is none
+	rows   []T
+	from   *T                         // after which the last page was
+	next   func(last *T) ([]T, error) // those after last, as many as are read ahead; nil: the first
+	order  func(a, b *T) int
+	onPage func(rows int)  // is told of each page; nil: nobody is
+	ahead  chan fetched[T] // the next page; nil: there is none
 }
 
 type fetched[T any] struct {
@@ -43,7 +43,7 @@ func (c *cursor[T]) stop() {
 // peek returns the next row; nil: there are no more.
 func (c *cursor[T]) peek() (*T, error) {
 	if len(c.rows) == 0 && c.ahead != nil {
-		if err := c.turn(); err != nil {
+		if err := c.nextPage(); err != nil {
 			return nil, err
 		}
 	}
@@ -53,16 +53,16 @@ func (c *cursor[T]) peek() (*T, error) {
 	return &c.rows[0], nil
 }
 
-// turn goes on to the next page.
-func (c *cursor[T]) turn() error {
+// nextPage takes the page that was read ahead, and starts to read another.
+func (c *cursor[T]) nextPage() error {
 	page := <-c.ahead
 	c.ahead = nil
 	if page.err != nil {
 		return page.err
 	}
 	c.rows = page.rows
-	if c.told != nil {
-		c.told(len(c.rows))
+	if c.onPage != nil {
+		c.onPage(len(c.rows))
 	}
 	if len(c.rows) < ahead {
 		return nil

@@ -216,7 +216,7 @@ func (v *audit) allTrades() (n int64, err error) {
 		}
 		return v.records.Trades("", after, ahead)
 	}, func(a, b *Trade) int { return cmp.Compare(a.ID, b.ID) })
-	rows.told = v.advance
+	rows.onPage = v.advance
 	defer rows.stop()
 	var reader recordReader
 	for {

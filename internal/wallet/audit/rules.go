@@ -34,8 +34,8 @@ const maxRules = 64
 
 // rule returns a version of the fee rules.
 func (v *audit) rule(version int64) (*ruleSet, error) {
-	if kept := v.rules.sets[version]; kept != nil {
-		return kept, nil
+	if known := v.rules.sets[version]; known != nil {
+		return known, nil
 	}
 	set, found, err := v.records.FeeRules(version)
 	out := &ruleSet{set: set}
@@ -119,9 +119,9 @@ func (v *audit) ruleText(r *Rules) error {
 	if v.only != "" {
 		return nil
 	}
-	said, err := v.rule(r.Number)
-	if err == nil && said.wrong != "" {
-		v.fail(feeCrosscheck, ruleFinding(r, "what was activated", said.wrong, "does not say what was activated."))
+	stored, err := v.rule(r.Number)
+	if err == nil && stored.wrong != "" {
+		v.fail(feeCrosscheck, ruleFinding(r, "what was activated", stored.wrong, "does not say what was activated."))
 	}
 	return err
 }

@@ -75,14 +75,14 @@ func (p *payment) completion() bool {
 
 // sale reports whether the entries are those of a sale.
 func (p *payment) sale() bool {
-	paid, got, kept := p.leg(wallet.TypePurchase), p.leg(wallet.TypeSale), p.leg(wallet.TypeFee)
-	if len(p.entries) != 3 || paid == nil || got == nil || kept == nil || paid.Amount >= 0 || got.Amount < 0 || kept.Amount < 0 {
+	paid, got, feeEntry := p.leg(wallet.TypePurchase), p.leg(wallet.TypeSale), p.leg(wallet.TypeFee)
+	if len(p.entries) != 3 || paid == nil || got == nil || feeEntry == nil || paid.Amount >= 0 || got.Amount < 0 || feeEntry.Amount < 0 {
 		return false
 	}
-	if wallet.IsHouse(paid.User) || wallet.IsHouse(got.User) || paid.User == got.User || !wallet.IsHouse(kept.User) || wallet.HouseName(kept.User) != wallet.HouseFee {
+	if wallet.IsHouse(paid.User) || wallet.IsHouse(got.User) || paid.User == got.User || !wallet.IsHouse(feeEntry.User) || wallet.HouseName(feeEntry.User) != wallet.HouseFee {
 		return false
 	}
-	for _, e := range []*Entry{got, kept} {
+	for _, e := range []*Entry{got, feeEntry} {
 		if e.FeeRule != paid.FeeRule || e.FeeVersion != paid.FeeVersion {
 			return false
 		}

@@ -237,7 +237,7 @@ func (d *deal) differs() (out []difference) {
 		differ("it was sold, and the ledger has no sale.", "transaction "+integer(t.Transaction), "none")
 		return out
 	}
-	paid, got, kept := d.sale.leg(wallet.TypePurchase), d.sale.leg(wallet.TypeSale), d.sale.leg(wallet.TypeFee)
+	paid, got, feeEntry := d.sale.leg(wallet.TypePurchase), d.sale.leg(wallet.TypeSale), d.sale.leg(wallet.TypeFee)
 	differ("its sale is another transaction.", integer(t.Transaction), integer(d.sale.id))
 	if paid == nil {
 		differ("its buyer has not paid.", "a purchase of "+integer(t.Price), "none")
@@ -247,8 +247,8 @@ func (d *deal) differs() (out []difference) {
 		differ("it was paid in another currency.", string(t.Currency), string(paid.Currency))
 		differ("it was paid by another rule.", quote(t.FeeRule), quote(paid.FeeRule))
 		differ("it was paid by rules of another version.", integer(t.FeeVersion), integer(paid.FeeVersion))
-		if asked := d.asked(paid); d.sale.Transaction != nil {
-			differ("it was paid by another method, or from another country.", quote(asked.Note()), quote(d.sale.Note))
+		if payment := d.payment(paid); d.sale.Transaction != nil {
+			differ("it was paid by another method, or from another country.", quote(payment.Note()), quote(d.sale.Note))
 		}
 	}
 	if got == nil {
@@ -258,10 +258,10 @@ func (d *deal) differs() (out []difference) {
 		differ("another amount was credited.", integer(t.Net), integer(got.Amount))
 		differ("it was credited in another currency.", string(t.Currency), string(got.Currency))
 	}
-	if kept == nil {
+	if feeEntry == nil {
 		differ("no fee was kept.", "a fee of "+integer(t.Fee), "none")
 	} else {
-		differ("another fee was kept.", integer(t.Fee), integer(kept.Amount))
+		differ("another fee was kept.", integer(t.Fee), integer(feeEntry.Amount))
 	}
 	if d.completed != nil {
 		differ("another one's trade was completed.", list(sorted(t.Buyer, t.Seller)), list(d.completed.users()))
@@ -374,8 +374,8 @@ func (v *audit) rounding(d *deal) {
 
 // fee examines whether a sale cost what the rules of its version say.
 func (v *audit) fee(d *deal) error {
-	paid, kept := d.sale.leg(wallet.TypePurchase), d.sale.leg(wallet.TypeFee)
-	if paid == nil || kept == nil {
+	paid, feeEntry := d.sale.leg(wallet.TypePurchase), d.sale.leg(wallet.TypeFee)
+	if paid == nil || feeEntry == nil {
 		v.fail(feeCrosscheck, v.finding(d.sale, "a price and a fee", "not both", "it cannot be worked out what the sale costs."))
 		return nil
 	}
@@ -385,32 +385,32 @@ func (v *audit) fee(d *deal) error {
 		return err
 	}
 	if rules.wrong != "" {
-		v.fail(feeCrosscheck, of(kept, "rules of version "+integer(paid.FeeVersion), rules.wrong, "The sale names fee rules that cannot be had."))
+		v.fail(feeCrosscheck, of(feeEntry, "rules of version "+integer(paid.FeeVersion), rules.wrong, "The sale names fee rules that cannot be had."))
 		return nil
 	}
-	asked := d.asked(paid)
-	v.that(feeCrosscheck, rules.inForce(asked.At), func() Finding {
-		return of(kept, "a version in force at "+stamp(asked.At), fmt.Sprintf("version %d, from %s until %s", paid.FeeVersion, stamp(rules.from), moment(rules.until)),
+	payment := d.payment(paid)
+	v.that(feeCrosscheck, rules.inForce(payment.At), func() Finding {
+		return of(feeEntry, "a version in force at "+stamp(payment.At), fmt.Sprintf("version %d, from %s until %s", paid.FeeVersion, stamp(rules.from), moment(rules.until)),
 			"The sale names a version of the rules that was not in force then.")
 	})
-	quoted, err := fee.Compute(rules.set, asked)
+	quoted, err := fee.Compute(rules.set, payment)
 	if err != nil {
-		v.fail(feeCrosscheck, of(kept, "a price", integer(-paid.Amount), "No fee can be worked out for the sale."))
+		v.fail(feeCrosscheck, of(feeEntry, "a price", integer(-paid.Amount), "No fee can be worked out for the sale."))
 		return nil //nolint:nilerr // that is what was found
 	}
-	told := kept.Amount
+	recorded := feeEntry.Amount
 	if d.trade != nil && d.trade.Fee != quoted.Fee {
-		told = d.trade.Fee
+		recorded = d.trade.Fee
 	}
-	v.that(feeCrosscheck, quoted.Fee == kept.Amount && quoted.Rule == kept.FeeRule && told == quoted.Fee, func() Finding {
-		return of(kept, fmt.Sprintf("%d by rule %s", quoted.Fee, quoted.Rule), fmt.Sprintf("%d by rule %s", told, quote(kept.FeeRule)),
+	v.that(feeCrosscheck, quoted.Fee == feeEntry.Amount && quoted.Rule == feeEntry.FeeRule && recorded == quoted.Fee, func() Finding {
+		return of(feeEntry, fmt.Sprintf("%d by rule %s", quoted.Fee, quoted.Rule), fmt.Sprintf("%d by rule %s", recorded, quote(feeEntry.FeeRule)),
 			fmt.Sprintf("The fee of trade %d is not what version %d of the rules says.", d.id, paid.FeeVersion))
 	})
 	return nil
 }
 
-// asked is what the fee of a sale was asked for.
-func (d *deal) asked(paid *Entry) fee.Payment {
+// payment returns the payment that the fee of a sale was computed for.
+func (d *deal) payment(paid *Entry) fee.Payment {
 	p := fee.Payment{Kind: fee.Sale, Amount: -paid.Amount, Currency: paid.Currency, At: paid.At}
 	if d.sale.Transaction != nil {
 		p.At = d.sale.At

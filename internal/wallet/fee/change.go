@@ -27,7 +27,7 @@ func Compare(was, next *Set) Diff {
 		}
 	}
 	for id := range before {
-		if _, kept := after[id]; !kept {
+		if _, remains := after[id]; !remains {
 			d.Removed = append(d.Removed, id)
 		}
 	}

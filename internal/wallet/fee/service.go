@@ -117,7 +117,7 @@ func (s *Service) Begin(ctx context.Context) error {
 		err = s.Keys.CheckRules(active.Sealed())
 	}
 	if err == nil {
-		s.tellActive(active)
+		s.logActive(active)
 		return nil
 	}
 	if unsealed(err) && !s.Unused {
@@ -158,7 +158,7 @@ func (s *Service) Begin(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("fee rules: %w", err)
 	}
-	s.tellActive(active)
+	s.logActive(active)
 	return nil
 }
 
@@ -168,7 +168,7 @@ func unsealed(err error) bool {
 	return errors.Is(err, wallet.ErrTampered) || errors.Is(err, wallet.ErrNoKey)
 }
 
-func (s *Service) tellActive(a Activation) {
+func (s *Service) logActive(a Activation) {
 	if a.Source != s.SourceName() {
 		s.Logger.Warn("the active fee rules are not from the source that is named: a refresh would take those", "version", a.Version, "source", a.Source, "named", s.SourceName())
 		return

@@ -137,6 +137,6 @@ func (a *Address) Load(ctx context.Context, mark string) (loaded Loaded, err err
 
 // sameTag reports whether an answer of status 304 is about the ETag that was asked
 // with, of which a proxy may have made a weak one.
-func sameTag(answered, asked string) bool {
-	return strings.TrimPrefix(answered, "W/") == strings.TrimPrefix(asked, "W/")
+func sameTag(answered, requested string) bool {
+	return strings.TrimPrefix(answered, "W/") == strings.TrimPrefix(requested, "W/")
 }

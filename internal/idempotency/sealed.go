@@ -1,10 +1,10 @@
-package once
+package idempotency
 
 import "assay/internal/wallet"
 
-// Sealed is the answer to k as it is sealed.
-func (a *Answer) Sealed(k Key) *wallet.Answer {
-	return &wallet.Answer{
+// Sealed returns the response in the form that the ledger seals.
+func (a *Response) Sealed(k Key) *wallet.StoredResponse {
+	return &wallet.StoredResponse{
 		Route: k.Route, Role: k.Role, User: k.User, Key: k.Key, Request: wallet.Hash(a.Request),
 		Status: a.Status, ContentType: a.ContentType, Location: a.Location, Body: a.Body, Expires: a.Expires, Seal: a.Seal,
 	}
