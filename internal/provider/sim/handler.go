@@ -9,10 +9,10 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/go-json-experiment/json/jsontext"
 	"github.com/klauspost/compress/gzip"
 
 	"assay/internal/provider"
+	"assay/internal/strictjson"
 )
 
 // Options says what is simulated. The zero value is the whole catalogue on ten
@@ -211,23 +211,20 @@ func (h *Handler) buffer() *[]byte {
 }
 
 // readNames reads {"names":[...]}.
-func readNames(r io.Reader) ([]string, error) {
-	d := decoder{dec: jsontext.NewDecoder(r)}
+func readNames(body io.Reader) ([]string, error) {
+	in := strictjson.NewReader(body)
 	var names []string
-	err := d.object(func(member []byte) error {
-		if string(member) != `"names"` {
-			return d.dec.SkipValue()
+	in.Object(nil, func(member string) bool {
+		if member != "names" {
+			return false
 		}
-		return d.array('"', func() error {
-			name, err := d.text()
+		in.Array(func(int) {
+			name, _ := in.Text(0, maxBatchBody)
 			names = append(names, name)
-			return err
 		})
+		return true
 	})
-	if err == nil {
-		err = d.end()
-	}
-	if err != nil {
+	if err := in.Finish(); err != nil {
 		return nil, fmt.Errorf("malformed request: %w", err)
 	}
 	return names, nil

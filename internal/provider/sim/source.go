@@ -102,18 +102,12 @@ func (s *Source) Fetch(ctx context.Context, call provider.Call, sink provider.Si
 		return provider.Answer{}, err
 	}
 	var answer provider.Answer
+	decode := (*reader).names
+	if s.description.Shape == provider.Bulk {
+		decode = func(r *reader) error { return r.file(call.File) }
+	}
 	err = s.client.Do(ctx, req, func(resp *provider.Response) error {
-		sink.Restart()
-		body, err := provider.SniffJSON(Name, resp.Body)
-		if err != nil {
-			return err
-		}
-		r := newReader(s, body, sink)
-		if s.description.Shape == provider.Bulk {
-			answer, err = r.file(call.File)
-		} else {
-			answer, err = r.names()
-		}
+		answer, err = s.read(ctx, resp.Body, sink, decode)
 		return err
 	})
 	if err != nil {

@@ -2,6 +2,7 @@ package sim
 
 import (
 	"compress/gzip"
+	"context"
 	"fmt"
 	"io"
 	"maps"
@@ -16,6 +17,7 @@ import (
 
 	"assay/internal/catalog"
 	"assay/internal/provider"
+	"assay/internal/provider/feed"
 	"assay/internal/provider/providertest"
 )
 
@@ -166,25 +168,26 @@ func TestSource_AMarketThatIsNotInTheAnswerIsSilent(t *testing.T) {
 func TestSource_RejectsFaultyRowsAndKeepsTheOthers(t *testing.T) {
 	const head = `{"market":"sim-amber","currency":"USD","unit":1,"salesDays":30,"time":1790000000,"items":[`
 	rows := map[string]string{
-		`{"ask":1}`:                               rejectNoName,
-		`{"name":"","ask":1}`:                     rejectNoName,
-		`{"name":5,"ask":1}`:                      rejectNameKind,
-		`{"name":"a\u0000b","ask":1}`:             rejectName,
-		`{"name":"bad","phase":"Phase 5"}`:        rejectPhase,
-		`{"name":"bad","phase":1}`:                rejectPhase,
-		`{"name":"bad","ask":"1,234.56"}`:         rejectSyntax,
-		`{"name":"bad","ask":true}`:               rejectSyntax,
-		`{"name":"bad","ask":[1]}`:                rejectSyntax,
-		`{"name":"bad","ask":"NaN"}`:              rejectSyntax,
-		`{"name":"bad","ask":0}`:                  rejectSign,
-		`{"name":"bad","ask":-3}`:                 rejectSign,
-		`{"name":"bad","bid":1e400}`:              rejectRange,
-		`{"name":"bad","listings":1.5}`:           rejectCount,
-		`{"name":"bad","listings":-1}`:            rejectCount,
-		`{"name":"bad","sales":"3"}`:              rejectCount,
-		`{"name":"bad","seen":7}`:                 rejectTime,
-		`{"name":"bad","seen":"now"}`:             rejectTime,
-		`{"name":"bad","ask":"x","listings":"y"}`: rejectSyntax,
+		`{"ask":1}`:                               feed.RejectNoName,
+		`{"name":"","ask":1}`:                     feed.RejectName,
+		`{"name":5,"ask":1}`:                      feed.RejectNameKind,
+		`{"name":"a\u0000b","ask":1}`:             feed.RejectName,
+		`{"name":"bad","phase":"Phase 5"}`:        feed.RejectPhase,
+		`{"name":"bad","phase":1}`:                feed.RejectPhase,
+		`{"name":"bad","ask":"1,234.56"}`:         feed.RejectSyntax,
+		`{"name":"bad","ask":true}`:               feed.RejectSyntax,
+		`{"name":"bad","ask":[1]}`:                feed.RejectSyntax,
+		`{"name":"bad","ask":"NaN"}`:              feed.RejectSyntax,
+		`{"name":"bad","ask":-3}`:                 feed.RejectNegative,
+		`{"name":"bad","bid":1e400}`:              feed.RejectRange,
+		`{"name":"bad","listings":1.5}`:           feed.RejectCount,
+		`{"name":"bad","listings":-2}`:            feed.RejectCount,
+		`{"name":"bad","sales":"many"}`:           feed.RejectCount,
+		`{"name":"bad","seen":7}`:                 feed.RejectTime,
+		`{"name":"bad","seen":"now"}`:             feed.RejectTime,
+		`{"name":"bad","ask":"x","listings":"y"}`: feed.RejectSyntax,
+		`{"name":"bad","ask":1,"ask":2}`:          feed.RejectTwice,
+		`1`:                                       feed.RejectRow,
 	}
 	for row, reason := range rows {
 		sink, err := readText(head + `{"name":"before","ask":1},` + row + `,{"name":"after","ask":2}]}`)
@@ -204,8 +207,8 @@ func TestSource_RefusesAnswersThatAreNotWhatWasPromised(t *testing.T) {
 		``:                                  "empty body",
 		`<html>`:                            "HTML",
 		`null`:                              "null",
-		`[]`:                                "wrong type",
-		`[{}]`:                              "wrong type",
+		`[]`:                                "instead of",
+		`[{}]`:                              "instead of",
 		`{}`:                                "no quotes",
 		`{"a":1}`:                           "no quotes",
 		`{"items":[],"market":"sim-amber"}`: "order",
@@ -215,11 +218,11 @@ func TestSource_RefusesAnswersThatAreNotWhatWasPromised(t *testing.T) {
 		`{"market":"sim-amber","currency":"USD","unit":7,"items":[]}`:           "unit",
 		`{"market":"sim-amber","currency":"USD","unit":1,"items":[]}`:           "time",
 		`{"time":0,"market":"sim-amber"}`:                                       "time",
-		`{` + terms + `,"items":{}}`:                                            "wrong type",
-		`{` + terms + `,"items":null}`:                                          "wrong type",
-		`{` + terms + `,"items":[1]}`:                                           "wrong type",
-		`{` + terms + `,"items":[{"name":"a","ask":1}`:                          "EOF",
-		`{` + terms + `,"items":[{"name":"a","ask":1,"ask":2}]}`:                "duplicate",
+		`{` + terms + `,"items":{}}`:                                            "instead of",
+		`{` + terms + `,"items":null}`:                                          "instead of",
+		`{` + terms + `,"items":[1]}`:                                           "not an object",
+		`{` + terms + `,"items":[{"name":"a","ask":1}`:                          "ends too soon",
+		`{` + terms + `,"items":[{"name":"a","ask":1,"ask":2}]}`:                "given twice",
 		`{` + terms + `,"items":[{"name":"a","ask":NaN}]}`:                      "invalid character",
 		`{` + terms + `,"items":[{"name":"bad ` + "\xff" + `","ask":1}]}`:       "UTF-8",
 		`{` + terms + `,"items":[]}{}`:                                          "more than one",
@@ -242,12 +245,8 @@ func readText(text string) (*providertest.Sink, error) {
 	if err != nil {
 		return nil, err
 	}
-	body, err := provider.SniffJSON(Name, strings.NewReader(text))
-	if err != nil {
-		return nil, err
-	}
 	sink := new(providertest.Sink)
-	_, err = newReader(s, body, sink).file("sim-amber")
+	_, err = s.read(context.Background(), strings.NewReader(text), sink, func(r *reader) error { return r.file("sim-amber") })
 	return sink, err
 }
 
@@ -507,8 +506,7 @@ func BenchmarkReadFile(b *testing.B) {
 	b.SetBytes(int64(len(text)))
 	b.ReportAllocs()
 	for b.Loop() {
-		sink.Restart()
-		if _, err := newReader(s, strings.NewReader(text), sink).file("sim-garnet"); err != nil {
+		if _, err := s.read(b.Context(), strings.NewReader(text), sink, func(r *reader) error { return r.file("sim-garnet") }); err != nil {
 			b.Fatal(err)
 		}
 	}
