@@ -3,6 +3,7 @@ package admission
 import (
 	"context"
 	"errors"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -11,33 +12,41 @@ import (
 func TestPriority_WorkRestsOnlyBesideRequests(t *testing.T) {
 	const took = 10 * time.Millisecond
 	failure := errors.New("no")
+	none, running := func(*Priority) {}, func(p *Priority) { p.Begin() }
 	for name, c := range map[string]struct {
-		before, meanwhile, more bool
-		took, rest              time.Duration
-		err                     error
+		before, meanwhile func(*Priority)
+		done              bool // there is no more work
+		took, rest        time.Duration
+		err               error
 	}{
-		"no request":                 {more: true, took: took},
-		"a request that began first": {before: true, more: true, took: took, rest: restShare * took},
-		"a short request meanwhile":  {meanwhile: true, more: true, took: took, rest: restShare * took},
-		"a long piece":               {before: true, more: true, took: time.Minute, rest: longestRest},
-		"no more work":               {before: true, took: took},
-		"a failure":                  {before: true, more: true, took: took, err: failure},
+		"no request":               {before: none, took: took},
+		"a request that runs":      {before: running, took: took, rest: restShare * took},
+		"a request that has ended": {before: func(p *Priority) { p.Begin()() }, took: took, rest: restShare * took},
+		"a request long ago": {before: func(p *Priority) {
+			p.Begin()()
+			<-time.After(recent)
+		}, took: took},
+		"a short request meanwhile":             {before: none, meanwhile: func(p *Priority) { p.Begin()() }, took: took, rest: restShare * took},
+		"requests in one of four processes":     {before: func(p *Priority) { p.Seen(4, true); p.Seen(4, false) }, took: took, rest: 4 * restShare * took},
+		"four processes without requests":       {before: func(p *Priority) { p.Seen(4, false) }, took: took},
+		"a request here, of four processes":     {before: func(p *Priority) { p.Seen(4, false); p.Begin() }, took: took, rest: 4 * restShare * took},
+		"requests in another process, long ago": {before: func(p *Priority) { p.Seen(2, true); <-time.After(2 * recent) }, took: took},
+		"a long piece":                          {before: running, took: time.Minute, rest: longestRest},
+		"no more work":                          {before: running, took: took, done: true},
+		"a failure":                             {before: running, took: took, err: failure},
 	} {
 		synctest.Test(t, func(t *testing.T) {
-			var p Priority
-			p.Begin()()
-			if c.before {
-				defer p.Begin()()
-			}
+			p := NewPriority()
+			c.before(p)
 			start := time.Now()
 			more, err := p.Beside(t.Context(), func(context.Context) (bool, error) {
-				if c.meanwhile {
-					p.Begin()()
+				if c.meanwhile != nil {
+					c.meanwhile(p)
 				}
 				<-time.After(c.took)
-				return c.more, c.err
+				return !c.done, c.err
 			})
-			if more != c.more || !errors.Is(err, c.err) {
+			if more == c.done || !errors.Is(err, c.err) {
 				t.Errorf("%s: %v, %v", name, more, err)
 			}
 			if rest := time.Since(start) - c.took; rest != c.rest {
@@ -47,9 +56,45 @@ func TestPriority_WorkRestsOnlyBesideRequests(t *testing.T) {
 	}
 }
 
+// Beside requests one piece at a time is done, and the next one begins after its rest.
+func TestPriority_PiecesTakeTurnsBesideRequests(t *testing.T) {
+	for _, busy := range []bool{false, true} {
+		synctest.Test(t, func(t *testing.T) {
+			p := NewPriority()
+			if busy {
+				defer p.Begin()()
+			}
+			const took, pieces = 10 * time.Millisecond, 3
+			start := time.Now()
+			var working sync.WaitGroup
+			for range pieces {
+				working.Go(func() {
+					if _, err := p.Beside(t.Context(), func(context.Context) (bool, error) {
+						<-time.After(took)
+						return true, nil
+					}); err != nil {
+						t.Error(err)
+					}
+				})
+			}
+			working.Wait()
+			want := took
+			if busy {
+				want = pieces * (1 + restShare) * took
+			}
+			if got := time.Since(start); got != want {
+				t.Errorf("busy: %v: %d pieces end after %v, want %v", busy, pieces, got, want)
+			}
+			if begun := p.Begun(); begun > 1 {
+				t.Errorf("%d requests", begun)
+			}
+		})
+	}
+}
+
 func TestPriority_RestEndsWithTheContext(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		var p Priority
+		p := NewPriority()
 		defer p.Begin()()
 		ctx, cancel := context.WithCancel(t.Context())
 		start := time.Now()
@@ -60,5 +105,29 @@ func TestPriority_RestEndsWithTheContext(t *testing.T) {
 		}); !more || err != nil || time.Since(start) != time.Millisecond {
 			t.Errorf("%v, %v after %v", more, err, time.Since(start))
 		}
+	})
+}
+
+func TestPriority_WorkThatWaitsForItsTurnEndsWithTheContext(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := NewPriority()
+		defer p.Begin()()
+		ctx, cancel := context.WithCancel(t.Context())
+		var working sync.WaitGroup
+		working.Go(func() {
+			_, _ = p.Beside(t.Context(), func(context.Context) (bool, error) {
+				<-time.After(time.Hour)
+				return false, nil
+			})
+		})
+		synctest.Wait()
+		cancel()
+		if more, err := p.Beside(ctx, func(context.Context) (bool, error) {
+			t.Error("a second piece is done")
+			return true, nil
+		}); more || !errors.Is(err, context.Canceled) {
+			t.Errorf("%v, %v", more, err)
+		}
+		working.Wait()
 	})
 }

@@ -204,11 +204,12 @@ func (a *App) buildEngine(ctx context.Context) (err error) {
 	a.engine, err = refresh.New(ctx, refresh.Options{
 		Store: refreshStore{a.store}, Sources: a.sources.List,
 		Owner: a.owner, Version: a.version, ReadOnly: a.readOnly, Shared: cfg.Database.Engine != config.SQLite,
-		Report: func() string { return view.Report(a.sources.Clients) },
-		Wake:   func(kind string) { a.work.Wake(kind) },
-		Rates:  a.currentRates,
-		Now:    a.now,
-		Logger: a.log,
+		Report:   func() string { return view.Report(a.sources.Clients) },
+		Priority: a.syncs.priority,
+		Wake:     func(kind string) { a.work.Wake(kind) },
+		Rates:    a.currentRates,
+		Now:      a.now,
+		Logger:   a.log,
 		Config: refresh.Config{
 			ScopeAll: cfg.Scope == config.ScopeAll, TTL: cfg.TTL,
 			MissingRetry: cfg.MissingRetry, NoSalesRetry: cfg.NoSalesRetry, ProviderWait: cfg.ProviderWait,

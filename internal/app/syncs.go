@@ -36,7 +36,7 @@ type syncs struct {
 	service *inventory.Service
 	steam   *steaminv.Syncer
 	// priority has the refresh give way to what writes inventories.
-	priority admission.Priority
+	priority *admission.Priority
 
 	count *prometheus.CounterVec
 	rows  *prometheus.CounterVec
@@ -45,7 +45,7 @@ type syncs struct {
 
 func newSyncs(service *inventory.Service) *syncs {
 	s := &syncs{
-		service: service,
+		service: service, priority: admission.NewPriority(),
 		count: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "assay_inventory_syncs_total", Help: "Syncs of inventories by outcome. The reason is the error's code; empty: none.",
 		}, []string{"kind", "outcome", "reason"}),
@@ -73,7 +73,7 @@ func (s *syncs) collectors() []prometheus.Collector {
 }
 
 // goFirst has the work of refreshes give way to syncs, where it takes processors and
-// locks rows. Fetching mostly waits for others.
+// locks rows. Fetching mostly waits for others; what it stores gives way, too.
 func (s *syncs) goFirst(workers []dispatch.Worker) {
 	for i := range workers {
 		w := &workers[i]

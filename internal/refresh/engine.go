@@ -10,6 +10,7 @@ import (
 	"sync"
 	"time"
 
+	"assay/internal/admission"
 	"assay/internal/dispatch"
 	"assay/internal/fault"
 	"assay/internal/pricing"
@@ -67,6 +68,7 @@ type Engine struct {
 	settlers  sync.Pool
 	hands     hands
 	waits     waits
+	priority  *admission.Priority
 	judging   sync.Mutex
 }
 
@@ -99,7 +101,9 @@ type Options struct {
 	// Report is what the others are told of this process with each beat, for people
 	// to see: some kilobytes, without a secret; nil: nothing.
 	Report func() string
-	Logger *slog.Logger
+	// Priority has work give way to requests that write the same rows; nil: to none.
+	Priority *admission.Priority
+	Logger   *slog.Logger
 }
 
 // New makes an Engine, notes it and the sources' markets in the store and, where
@@ -111,7 +115,10 @@ func New(ctx context.Context, o Options) (*Engine, error) {
 		owner: o.Owner, version: o.Version, clustered: o.Shared, started: o.Now(), elapsed: o.Elapsed, report: o.Report,
 		sources: map[string]provider.Source{}, known: map[int64]marketOf{}, shared: map[string]bool{},
 		rates: o.Rates, cache: estimators{jobs: map[int64]map[int32]*estimator{}},
-		hands: hands{units: map[unitKey]call{}, batches: map[batchKey]struct{}{}},
+		hands: hands{units: map[unitKey]call{}, batches: map[batchKey]struct{}{}}, priority: o.Priority,
+	}
+	if e.priority == nil {
+		e.priority = admission.NewPriority()
 	}
 	if e.rates == nil {
 		e.rates = func(context.Context) (pricing.Rates, error) { return e.cfg.Policy.Rates, nil }

@@ -43,15 +43,23 @@ func (e *Engine) fetch(ctx context.Context, l *lane) (bool, error) {
 	defer func() { e.letGoUnit(unit, written) }()
 	a := e.ask(asking, unit)
 	defer e.release(a)
-	err = e.insist(ctx, e.ending(ctx, unit, a))
-	written = err == nil
-	if err != nil {
-		return false, fmt.Errorf("store answer of %s: %w", l.source, err)
+	begun := false
+	store := func(ctx context.Context) (bool, error) {
+		begun = true
+		if err := e.insist(ctx, e.ending(ctx, unit, a)); err != nil {
+			return false, fmt.Errorf("store answer of %s: %w", l.source, err)
+		}
+		written = true
+		if e.releases(ctx, unit) {
+			e.wake(WorkSettle)
+		}
+		return ctx.Err() == nil, nil
 	}
-	if e.releases(ctx, unit) {
-		e.wake(WorkSettle)
+	more, err := e.priority.Beside(ctx, store)
+	if !begun { // the process stops, and the response was paid for
+		more, err = store(ctx)
 	}
-	return ctx.Err() == nil, nil
+	return more, err
 }
 
 // releases reports whether the end of a unit may let somebody settle. Each that

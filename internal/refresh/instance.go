@@ -2,6 +2,7 @@ package refresh
 
 import (
 	"context"
+	"slices"
 	"sync"
 	"time"
 
@@ -23,6 +24,7 @@ type Instance struct {
 type Pulse struct {
 	Owner string
 	Beat  int64
+	Syncs int64 // that have begun there, ever
 }
 
 // NoBeat is the counter of an owner of claims that is no instance any more.
@@ -49,6 +51,7 @@ type watch struct {
 
 type sighting struct {
 	beat  int64
+	syncs int64
 	since time.Duration // it has stood there
 }
 
@@ -65,7 +68,7 @@ func (w *watch) note(pulses []Pulse, now time.Duration) (still []Pulse) {
 	for _, p := range pulses {
 		s, known := w.seen[p.Owner]
 		if !known || s.beat != p.Beat {
-			s = sighting{beat: p.Beat, since: now}
+			s = sighting{beat: p.Beat, syncs: p.Syncs, since: now}
 		}
 		seen[p.Owner] = s
 		if now-s.since >= Lease {
@@ -74,6 +77,16 @@ func (w *watch) note(pulses []Pulse, now time.Duration) (still []Pulse) {
 	}
 	w.last, w.seen = now, seen
 	return still
+}
+
+// syncing reports whether syncs have begun in other instances since they were noted.
+func (w *watch) syncing(pulses []Pulse, self string) bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return slices.ContainsFunc(pulses, func(p Pulse) bool {
+		s, known := w.seen[p.Owner]
+		return known && p.Owner != self && p.Syncs != s.syncs
+	})
 }
 
 // next returns how long after now one that may be dead will have stood still for
@@ -129,7 +142,7 @@ func (e *Engine) Beat(ctx context.Context) error {
 	e.beat++
 	report := e.report()
 	err := e.store.InTx(ctx, func(tx Tx) (err error) {
-		if known, err = tx.Beat(e.owner, report); err != nil || known {
+		if known, err = tx.Beat(e.owner, report, e.priority.Begun()); err != nil || known {
 			return err
 		}
 		return tx.Register(e.instance())
@@ -154,6 +167,7 @@ func (e *Engine) Watch(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	e.priority.Seen(len(pulses), e.others.syncing(pulses, e.owner))
 	for _, p := range e.others.note(pulses, e.elapsed()) {
 		if p.Owner == e.owner {
 			continue // Beat finds that out

@@ -85,7 +85,7 @@ func (e *Engine) settle(ctx context.Context, b Batch, more bool) (next *Batch, e
 			_, err := tx.Settle(b, result)
 			return err
 		}
-		if more {
+		if more && !e.priority.Busy() {
 			next, err = e.claimBatch(ctx, write)
 		} else {
 			err = e.store.InTx(ctx, write)

@@ -12,6 +12,8 @@ const (
 	// sharedRange is spreadRange where syncs do not wait for their turn but for
 	// single rows. For each range the prices of all items are read.
 	sharedRange = 60_000
+	// besideSyncs is spreadRange while syncs run that would wait for these rows.
+	besideSyncs = 2_000
 	// fewChanged: with less than one in so many items changed, their rows are
 	// found by the item index; with more, a pass over all rows is faster, since
 	// it visits each page once.
@@ -57,7 +59,7 @@ func (e *Engine) spreadRange(ctx context.Context, job *Job) (more bool, err erro
 		return true, e.finish(ctx, job)
 	}
 	most := job.Counts.Changed*mostChanged > job.Counts.Total
-	inOrder := false
+	inOrder := e.priority.Busy()
 	err = e.store.InTx(ctx, func(tx Tx) (err error) {
 		more, err = tx.SpreadRange(job.ID, e.spreadIDs(), most, inOrder)
 		inOrder = true // if it is run again
@@ -76,10 +78,14 @@ func (e *Engine) spreadLanes() int {
 }
 
 func (e *Engine) spreadIDs() int64 {
-	if e.clustered {
+	switch {
+	case e.clustered && e.priority.Busy():
+		return besideSyncs
+	case e.clustered:
 		return sharedRange
+	default:
+		return spreadRange
 	}
-	return spreadRange
 }
 
 // spreadSlots is how many lanes this process is at, at once.

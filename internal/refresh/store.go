@@ -151,9 +151,10 @@ type Tx interface {
 	// Register notes an instance; one that is known already keeps its row with
 	// another counter.
 	Register(i Instance) error
-	// Beat moves an instance's counter on, and notes its report. It returns false
+	// Beat moves an instance's counter on, and notes its report and how many syncs have
+	// begun there. It returns false
 	// where the instance is not known any more.
-	Beat(owner, report string) (bool, error)
+	Beat(owner, report string, syncs int64) (bool, error)
 	// RemoveInstance removes an instance whose counter still stands there, and
 	// gives back what it had claimed. It returns false where it has moved on, or
 	// is removed already.

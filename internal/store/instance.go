@@ -24,8 +24,8 @@ func (t *Tx) Register(i refresh.Instance) error {
 
 // Beat moves an instance's counter on, and notes its report. It returns false where the instance is
 // not known any more: others took it for dead.
-func (t *Tx) Beat(owner, report string) (bool, error) {
-	n, err := t.exec(`UPDATE instance SET beat = beat + 1, beat_at = $2, report = $3 WHERE owner = $1`, owner, micros(t.now), report)
+func (t *Tx) Beat(owner, report string, syncs int64) (bool, error) {
+	n, err := t.exec(`UPDATE instance SET beat = beat + 1, beat_at = $2, report = $3, syncs = $4 WHERE owner = $1`, owner, micros(t.now), report, syncs)
 	return n == 1, err
 }
 
@@ -80,9 +80,9 @@ func (t *Tx) knowsInstance(owner string) (known bool, err error) {
 // pulses are the counters of all instances, and of those in whose name something
 // is claimed without a counter.
 const pulses = `
-SELECT owner, beat FROM instance
+SELECT owner, beat, syncs FROM instance
 UNION ALL
-SELECT owner, -1 FROM (
+SELECT owner, -1, 0 FROM (
 	SELECT owner FROM fetch_unit WHERE state = 'running'
 	UNION SELECT owner FROM refresh_batch WHERE state IN ('pending', 'running') AND state = 'running'
 	UNION SELECT owner FROM slow_name WHERE owner <> '') claimed
@@ -90,7 +90,7 @@ WHERE NOT EXISTS (SELECT 1 FROM instance i WHERE i.owner = claimed.owner)`
 
 // Pulses returns the counters of all instances.
 func (s *Store) Pulses(ctx context.Context) ([]refresh.Pulse, error) {
-	return collect(ctx, s.read, func(r *sql.Rows, p *refresh.Pulse) error { return r.Scan(&p.Owner, &p.Beat) }, pulses)
+	return collect(ctx, s.read, func(r *sql.Rows, p *refresh.Pulse) error { return r.Scan(&p.Owner, &p.Beat, &p.Syncs) }, pulses)
 }
 
 // Instances returns all instances that work on the database, the oldest first.

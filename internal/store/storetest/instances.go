@@ -29,7 +29,7 @@ func (f *fixture) remove(owner string, beat int64) (removed bool) {
 func (f *fixture) beat(owner string) (known bool) {
 	f.Helper()
 	f.tx(func(tx *store.Tx) (err error) {
-		known, err = tx.Beat(owner, "report of "+owner)
+		known, err = tx.Beat(owner, "report of "+owner, 3)
 		return err
 	})
 	return known

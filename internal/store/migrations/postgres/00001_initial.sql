@@ -137,7 +137,8 @@ CREATE TABLE instance (
     started_at bigint NOT NULL,
     beat       bigint NOT NULL,             -- the counter
     beat_at    bigint NOT NULL,             -- by its own clock, for people to see
-    report     text   NOT NULL              -- what it tells of the sources that it asks; JSON, empty before the first beat
+    report     text   NOT NULL,             -- what it tells of the sources that it asks; JSON, empty before the first beat
+    syncs      bigint NOT NULL DEFAULT 0 -- of inventories that have begun there
 ) WITH (fillfactor = 10);
 
 -- Contract: MarketPriceRefreshJob.

@@ -132,7 +132,8 @@ CREATE TABLE instance (
     started_at INTEGER NOT NULL,
     beat       INTEGER NOT NULL,             -- the counter
     beat_at    INTEGER NOT NULL,             -- by its own clock, for people to see
-    report     TEXT    NOT NULL              -- what it tells of the sources that it asks; JSON, empty before the first beat
+    report     TEXT    NOT NULL,             -- what it tells of the sources that it asks; JSON, empty before the first beat
+    syncs      INTEGER NOT NULL DEFAULT 0 -- of inventories that have begun there
 ) WITHOUT ROWID;
 
 -- Contract: MarketPriceRefreshJob.
