@@ -17,25 +17,19 @@ import (
 	"assay/internal/provider"
 )
 
-// MaxItems bounds the items of one answer: no game has half as many names.
-const MaxItems = 500_000
-
 // Reader steps through one answer of a source and hands its quotes to a sink.
 // Errors of its methods end the answer: return them as they are.
 type Reader struct {
-	source string
-	dec    *jsontext.Decoder
-	sink   provider.Sink
-	seen   Seen
+	*Tally
+	source  string
+	dec     *jsontext.Decoder
+	scratch []byte // texts of the current row that had escapes
+}
 
-	name, phase string         // of the last quote
-	markets     *uint64        // what is seen of it
-	bits        map[string]int // position of each market's bit in seen
-
-	quotes, rejects int
-	reasons         map[string]int
-	scratch         []byte // texts of the current row that had escapes
-	refused         error  // what the sink refused the answer with
+// NewReader returns a Reader of what src holds. Callers that do not need a format of
+// their own use Read.
+func NewReader(source string, src io.Reader, t *Tally) *Reader {
+	return &Reader{Tally: t, source: source, dec: NewDecoder(src)}
 }
 
 // malformed is an answer that is not what its source promises.
@@ -63,9 +57,9 @@ func Read(ctx context.Context, source string, body io.Reader, sink provider.Sink
 	if err != nil {
 		return err
 	}
-	r := &Reader{source: source, dec: NewDecoder(buffered), sink: sink, bits: map[string]int{}, reasons: map[string]int{}}
+	r := NewReader(source, buffered, NewTally(sink, MaxItems))
 	if err = decode(r); err == nil {
-		err = r.end()
+		err = r.End()
 	}
 	if err == nil {
 		err = r.Sound()
@@ -76,38 +70,24 @@ func Read(ctx context.Context, source string, body io.Reader, sink provider.Sink
 	case r.refused != nil:
 		return r.refused
 	}
-	return classify(ctx, source, err)
+	return Classify(ctx, source, err)
 }
 
-// end fails if anything follows the document.
-func (r *Reader) end() error {
+// End fails if anything follows the document.
+func (r *Reader) End() error {
 	switch _, err := r.dec.ReadToken(); err {
 	case io.EOF:
 		return nil
 	case nil:
-		return Malformed("more than one document")
+		return Malformed("something follows the document")
 	default:
 		return err
 	}
 }
 
-// Sound fails if the rows so far mostly are no quotes. Read asks it at the end of
-// an answer; ask it before handing on quotes that are no rows of this answer.
-func (r *Reader) Sound() error {
-	if r.rejects <= r.quotes {
-		return nil
-	}
-	var top string
-	for reason, n := range r.reasons {
-		if n > r.reasons[top] || n == r.reasons[top] && reason < top {
-			top = reason
-		}
-	}
-	return Malformed("%d quotes and %d rejects; most often: %s (%d times)", r.quotes, r.rejects, top, r.reasons[top])
-}
-
-// classify tells what kind of failure an error of reading is.
-func classify(ctx context.Context, source string, err error) error {
+// Classify turns an error of reading into a *provider.Error. It returns one that is a
+// *provider.Error already, and any error after the context ended, as they are.
+func Classify(ctx context.Context, source string, err error) error {
 	var (
 		known  *provider.Error
 		syntax *jsontext.SyntacticError
@@ -136,13 +116,6 @@ func Innermost(err error) error {
 	}
 	return err
 }
-
-type tooMany int
-
-func (most tooMany) Error() string { return fmt.Sprintf("more than %d items", int(most)) }
-
-// TooManyItems returns the error that ends an answer with more than most items.
-func TooManyItems(most int) error { return tooMany(most) }
 
 // Object reads an object. It calls member with the name of each member, valid
 // during the call, which reads the value: by Object, Array, Row, Cell or Skip.
@@ -179,6 +152,9 @@ func (r *Reader) Array(element func() error) error {
 	_, err := r.dec.ReadToken()
 	return err
 }
+
+// Kind returns how the next value begins: '{', '[', '"', '0', 'n', 't' or 'f'.
+func (r *Reader) Kind() jsontext.Kind { return r.dec.PeekKind() }
 
 // Is reports whether the next value begins like kind: '{', '[', '"', '0', 'n',
 // 't' or 'f'.
@@ -394,50 +370,6 @@ func (r *Reader) Name(market string, c Cell) (name string, ok bool) {
 	}
 	r.Reject(market, c.Text, reason)
 	return "", false
-}
-
-// Quote passes a quote on. One of an item that was quoted on its market before is no
-// row that counts; the sink decides what that means for both. An answer has at most
-// 64 markets.
-func (r *Reader) Quote(q *provider.Quote) error {
-	bit, ok := r.bits[q.Market]
-	if !ok {
-		bit = len(r.bits)
-		r.bits[q.Market] = bit
-	}
-	if r.markets == nil || q.Name != r.name || q.Phase != r.phase { // the markets of an item mostly follow each other
-		r.name, r.phase, r.markets = q.Name, q.Phase, r.seen.Markets(q.Name, q.Phase)
-	}
-	if r.seen.Len() > MaxItems {
-		return TooManyItems(MaxItems)
-	}
-	if seen := r.markets; *seen&(1<<bit) != 0 {
-		r.note(provider.RejectRepeat)
-	} else {
-		*seen |= 1 << bit
-		r.quotes++
-	}
-	r.refused = r.sink.Quote(q)
-	return r.refused
-}
-
-// Quotes returns how many rows counted so far.
-func (r *Reader) Quotes() int { return r.quotes }
-
-// Count counts rows that are good and no quotes by themselves.
-func (r *Reader) Count(n int) { r.quotes += n }
-
-// Reject counts a row, or one market's part of it, that is no quote.
-func (r *Reader) Reject(market string, name []byte, reason string) {
-	r.note(reason)
-	if r.sink != nil {
-		r.sink.Reject(market, Named(name), reason)
-	}
-}
-
-func (r *Reader) note(reason string) {
-	r.rejects++
-	r.reasons[reason]++
 }
 
 // Stamp reads the time of a whole answer from a cell; a wrong one fails it.

@@ -155,7 +155,7 @@ func TestRead_SaysHowAnAnswerIsWrong(t *testing.T) {
 		"malformed":         {nil, strings.NewReader(`[{"name":"A"}}`), provider.KindProtocol, "malformed JSON at byte 13"},
 		"no number":         {nil, strings.NewReader(`[{"name":NaN}]`), provider.KindProtocol, "malformed JSON at byte 9"},
 		"invalid utf-8":     {nil, strings.NewReader("[{\"name\":\"\xff\"}]"), provider.KindProtocol, "malformed JSON"},
-		"two documents":     {nil, strings.NewReader(`[{"name":"A"}][]`), provider.KindProtocol, "more than one document"},
+		"two documents":     {nil, strings.NewReader(`[{"name":"A"}][]`), provider.KindProtocol, "something follows the document"},
 		"rubbish behind":    {nil, strings.NewReader(`[{"name":"A"}]<`), provider.KindProtocol, "malformed JSON at byte 14"},
 		"a row too large":   {nil, strings.NewReader(`[{"name":"` + strings.Repeat("n", MaxRow+100<<10) + `"}]`), provider.KindTooLarge, "a row exceeds 1048576 bytes"},
 		"nested too deeply": {nil, strings.NewReader(strings.Repeat("[", 20_000)), provider.KindProtocol, "malformed JSON"},

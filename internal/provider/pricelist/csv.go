@@ -43,11 +43,6 @@ func newCSVReader(src io.Reader, delimiter byte) *csvReader {
 	return &csvReader{src: src, delimiter: delimiter, buf: make([]byte, 0, csvBuffer)}
 }
 
-// malformed is a list that breaks the rules of its format.
-type malformed struct{ detail string }
-
-func (e *malformed) Error() string { return e.detail }
-
 // next returns the fields of the next record, which are valid until it is
 // called again. It returns io.EOF at the end.
 func (r *csvReader) next() ([][]byte, error) {
@@ -80,7 +75,7 @@ func (r *csvReader) next() ([][]byte, error) {
 
 // fault describes the record that is being read.
 func (r *csvReader) fault(detail string) error {
-	return &malformed{fmt.Sprintf("record %d %s", r.record+1, detail)}
+	return feed.Malformed("record %d %s", r.record+1, detail)
 }
 
 // fill reads until the buffer is full, so that a record is split no more often
@@ -258,7 +253,7 @@ func readCSV(src io.Reader, r *rows) error {
 	if header == nil {
 		record, err := in.next()
 		if err == io.EOF {
-			return &malformed{"the list is empty"}
+			return feed.Malformed("the list is empty")
 		}
 		if err != nil {
 			return err
@@ -286,7 +281,7 @@ func readCSV(src io.Reader, r *rows) error {
 		if !r.begin(nil, cells) {
 			continue
 		}
-		if err := r.quote(cells); err != nil {
+		if err := r.row(cells); err != nil {
 			return err
 		}
 	}
@@ -303,7 +298,7 @@ func columns(l *list, header []string) ([]int, error) {
 				continue
 			}
 			if at[i] != none {
-				return nil, &malformed{fmt.Sprintf("two columns are called %q", name)}
+				return nil, feed.Malformed("two columns are called %q", name)
 			}
 			at[i] = j
 		}
@@ -312,7 +307,7 @@ func columns(l *list, header []string) ([]int, error) {
 		}
 	}
 	if missing != nil {
-		return nil, &malformed{fmt.Sprintf("there is no column %s; the columns are %s", quoteAll(missing), quoteSome(header))}
+		return nil, feed.Malformed("there is no column %s; the columns are %s", quoteAll(missing), quoteSome(header))
 	}
 	return at, nil
 }

@@ -5,11 +5,12 @@ import (
 	"bytes"
 	"context"
 	"errors"
-	"fmt"
 	"io"
 
 	"github.com/klauspost/compress/gzip"
 	"github.com/klauspost/compress/zstd"
+
+	"assay/internal/provider/feed"
 )
 
 // The compressions of lists.
@@ -63,7 +64,7 @@ func inflate(ctx context.Context, src io.Reader, compression string, maxBytes in
 	if compression == compressionAuto {
 		compression = found
 	} else if compression != found {
-		return nil, nil, &malformed{fmt.Sprintf("compression is %s, and the list has %s", compression, found)}
+		return nil, nil, feed.Malformed("compression is %s, and the list has %s", compression, found)
 	}
 	var plain io.Reader = in
 	close, err = func() {}, nil
@@ -111,11 +112,11 @@ func sniff(r *bufio.Reader) error {
 	}
 	switch head = bytes.TrimSpace(head); {
 	case len(head) == 0 && err == io.EOF:
-		return &malformed{"the list is empty"}
+		return feed.Malformed("the list is empty")
 	case string(head) == "null":
-		return &malformed{"got null in place of a list"}
+		return feed.Malformed("got null in place of a list")
 	case htmlLike(head):
-		return &malformed{"got an HTML page in place of a list"}
+		return feed.Malformed("got an HTML page in place of a list")
 	}
 	return nil
 }

@@ -16,21 +16,15 @@ import (
 // that quote the same item on the same market again are passed on, for the sink to
 // compare, and count as rejected.
 type rows struct {
+	*feed.Tally
 	list *list
-	sink provider.Sink
 	q    provider.Quote
-
-	seen feed.Seen
-	item *uint64 // markets on which the item of q was quoted; nil: not looked up yet
 
 	byValue map[string]int // markets by what the market field holds
 
-	priced   []int // quotes with an ask or a sale, by market
-	rows     int
-	quotes   int
-	rejected int
-	reasons  map[string]int
-	unknown  []string // values of the market field that are not configured
+	priced  []int // quotes with an ask or a sale, by market
+	rows    int
+	unknown []string // values of the market field that are not configured
 
 	time     time.Time      // of the whole list, as far as it is known yet
 	currency money.Currency // the last one read from a field
@@ -38,7 +32,7 @@ type rows struct {
 
 func newRows(l *list, sink provider.Sink) *rows {
 	r := &rows{
-		list: l, sink: sink, byValue: map[string]int{}, priced: make([]int, len(l.quotes)), reasons: map[string]int{},
+		Tally: feed.NewTally(sink, l.maxItems), list: l, byValue: map[string]int{}, priced: make([]int, len(l.quotes)),
 	}
 	for i := range l.quotes {
 		r.byValue[l.quotes[i].value] = i
@@ -48,17 +42,6 @@ func newRows(l *list, sink provider.Sink) *rows {
 
 // errTooManyItems ends a list with more than maxItems items.
 var errTooManyItems = errors.New("more items than maxItems")
-
-// reject counts a row, or one market's part of it, that is no quote.
-func (r *rows) reject(market string, name []byte, reason string) {
-	r.note(reason)
-	r.sink.Reject(market, feed.Named(name), reason)
-}
-
-func (r *rows) note(reason string) {
-	r.rejected++
-	r.reasons[reason]++
-}
 
 // begin takes what a row says of its item. It reports false for a row that
 // gives no quote. key is the member name of a row within an object.
@@ -75,41 +58,36 @@ func (r *rows) begin(key []byte, cells []feed.Cell) bool {
 	}
 	switch {
 	case name.Kind <= feed.Null:
-		r.reject("", nil, feed.RejectNoName)
+		r.Reject("", nil, feed.RejectNoName)
 		return false
 	case name.Kind != feed.Text:
-		r.reject("", name.Text, feed.RejectNameKind)
+		r.Reject("", name.Text, feed.RejectNameKind)
 		return false
 	case len(name.Text) > catalog.MaxName:
-		r.reject("", name.Text, feed.RejectName)
+		r.Reject("", name.Text, feed.RejectName)
 		return false
 	}
 	r.q.Name = string(name.Text)
-	r.setPhase("")
+	r.q.Phase = ""
 	if r.list.phase.suffix || r.list.phase.infix {
-		name, phase := splitPhase(r.q.Name, r.list.phase)
-		r.q.Name = name
-		r.setPhase(phase)
+		r.q.Name, r.q.Phase = splitPhase(r.q.Name, r.list.phase)
 	}
 	if catalog.CheckName(r.q.Name) != nil {
-		r.reject("", name.Text, feed.RejectName)
+		r.Reject("", name.Text, feed.RejectName)
 		return false
 	}
 	if f := r.list.phase.field; f != none && !cells[f].Empty() {
-		r.setPhase(feed.Phase(cells[f].Text))
+		r.q.Phase = feed.Phase(cells[f].Text)
 		if r.q.Phase == "" {
-			r.reject("", name.Text, feed.RejectPhase)
+			r.Reject("", name.Text, feed.RejectPhase)
 			return false
 		}
 	}
 	return true
 }
 
-// setPhase makes q one of another item.
-func (r *rows) setPhase(phase string) { r.q.Phase, r.item = phase, nil }
-
-// quote takes what a row, or an element of it, says of prices.
-func (r *rows) quote(cells []feed.Cell) error {
+// row takes what a row, or an element of it, says of prices.
+func (r *rows) row(cells []feed.Cell) error {
 	if r.list.market == none {
 		for i := range r.list.quotes {
 			if err := r.market(i, cells); err != nil {
@@ -147,7 +125,7 @@ func (r *rows) market(i int, cells []feed.Cell) error {
 		return nil
 	}
 	if reason := r.common(m, cells); reason != "" {
-		r.reject(m.market.Key, []byte(r.q.Name), reason)
+		r.Reject(m.market.Key, []byte(r.q.Name), reason)
 		return nil
 	}
 	ask, reason1 := first(m.ask, cells, m.unit)
@@ -161,7 +139,7 @@ func (r *rows) market(i int, cells []feed.Cell) error {
 	if len(m.phases) == 0 || r.q.Phase != "" {
 		return nil
 	}
-	defer r.setPhase("")
+	defer func() { r.q.Phase = "" }()
 	// Counts are of all phases together and say nothing of a single one.
 	r.q.Listings, r.q.Sales, r.q.SalesWindow = provider.Unknown, provider.Unknown, 0
 	for j := range m.phases {
@@ -169,7 +147,7 @@ func (r *rows) market(i int, cells []feed.Cell) error {
 		if !p.stated(cells) {
 			continue
 		}
-		r.setPhase(p.phase)
+		r.q.Phase = p.phase
 		ask, reason1 := amountOf(p.ask, cells, m.unit)
 		bid, reason2 := amountOf(p.bid, cells, m.unit)
 		sale, reason3 := amountOf(p.sale, cells, m.unit)
@@ -220,30 +198,19 @@ func (r *rows) common(m *quoteRule, cells []feed.Cell) (reason string) {
 // emit passes one quote on, unless it is faulty.
 func (r *rows) emit(i int, ask, bid, sale money.Micro, reason string) error {
 	if reason != "" {
-		r.reject(r.q.Market, []byte(r.q.Name), reason)
+		r.Reject(r.q.Market, []byte(r.q.Name), reason)
 		return nil
 	}
-	if !r.firstOf(i) {
-		r.note(provider.RejectRepeat)
-	} else if r.quotes++; ask > 0 || sale > 0 {
+	r.q.Ask, r.q.Bid, r.q.Sale = ask, bid, sale
+	before := r.Quotes()
+	err := r.Quote(&r.q)
+	if r.Quotes() > before && (ask > 0 || sale > 0) {
 		r.priced[i]++
 	}
-	if r.seen.Len() > r.list.maxItems {
+	if r.Items() > r.list.maxItems {
 		return errTooManyItems
 	}
-	r.q.Ask, r.q.Bid, r.q.Sale = ask, bid, sale
-	return r.sink.Quote(&r.q)
-}
-
-// firstOf marks the item as quoted on a market; false when it was already.
-func (r *rows) firstOf(market int) bool {
-	if r.item == nil {
-		r.item = r.seen.Markets(r.q.Name, r.q.Phase)
-	}
-	bit := uint64(1) << market
-	first := *r.item&bit == 0
-	*r.item |= bit
-	return first
+	return err
 }
 
 // stated reports whether the row says anything at all of the market.

@@ -11,8 +11,6 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/go-json-experiment/json/jsontext"
-
 	"assay/internal/provider"
 	"assay/internal/provider/feed"
 )
@@ -178,14 +176,13 @@ func (m *metered) Read(p []byte) (int, error) {
 // read takes one list in, whole or not at all.
 func read(ctx context.Context, l *list, src io.Reader, modified time.Time, sink provider.Sink) (provider.Answer, error) {
 	sink.Restart()
-	guarded := &guardedSink{Sink: sink}
-	r := newRows(l, guarded)
+	r := newRows(l, sink)
 	if l.listTime.modified {
 		r.time = modified.UTC()
 	}
 	err := decode(ctx, src, r)
-	if guarded.err != nil {
-		return provider.Answer{}, guarded.err
+	if r.Refused() != nil {
+		return provider.Answer{}, r.Refused()
 	}
 	var answer provider.Answer
 	if err == nil {
@@ -198,28 +195,13 @@ func read(ctx context.Context, l *list, src io.Reader, modified time.Time, sink 
 	return answer, nil
 }
 
-// guardedSink remembers the sink's own error, to tell it from one of the list.
-type guardedSink struct {
-	provider.Sink
-	err error
-}
-
-func (s *guardedSink) Quote(q *provider.Quote) error {
-	s.err = s.Sink.Quote(q)
-	return s.err
-}
-
 func (l *list) fail(kind provider.Kind, detail string, cause error) *provider.Error {
 	return &provider.Error{Source: Name, Kind: kind, Detail: fmt.Sprintf("list %q: %s", l.key, detail), Err: cause}
 }
 
 // classify tells what kind of failure an error of reading is.
 func (l *list) classify(ctx context.Context, err error) error {
-	var (
-		bad    *malformed
-		syntax *jsontext.SyntacticError
-		known  *provider.Error
-	)
+	var known *provider.Error
 	switch {
 	case errors.As(err, &known):
 		return known
@@ -227,18 +209,11 @@ func (l *list) classify(ctx context.Context, err error) error {
 		return l.fail(provider.KindTimeout, "it was not read in time", ctx.Err())
 	case ctx.Err() != nil:
 		return l.fail(provider.KindCancelled, "the caller went away", ctx.Err())
-	case errors.Is(err, errTooLarge), errors.Is(err, feed.ErrRowTooLarge), errors.Is(err, errTooManyItems):
+	case errors.Is(err, errTooLarge), errors.Is(err, errTooManyItems):
 		return l.fail(provider.KindTooLarge, feed.Innermost(err).Error(), nil)
-	case errors.Is(err, io.ErrUnexpectedEOF):
-		// The transport tells a cut answer itself: this one came in full.
-		return l.fail(provider.KindProtocol, "the list ends too soon", nil)
-	case errors.As(err, &bad):
-		return l.fail(provider.KindProtocol, bad.detail, nil)
-	case errors.As(err, &syntax):
-		return l.fail(provider.KindProtocol, fmt.Sprintf("malformed JSON at byte %d: %v", syntax.ByteOffset, syntax.Err), nil)
 	}
 	if _, ok := errors.AsType[*os.PathError](err); ok {
 		return l.fail(provider.KindConnect, "the file cannot be read", err)
 	}
-	return l.fail(provider.KindProtocol, "the list cannot be read: "+feed.Clip([]byte(err.Error())), nil)
+	return l.named(feed.Classify(ctx, Name, err))
 }

@@ -1,9 +1,7 @@
 package pricelist
 
 import (
-	"fmt"
-	"maps"
-	"slices"
+	"assay/internal/provider/feed"
 )
 
 // finish decides whether the list as a whole is what was configured, and names
@@ -16,30 +14,19 @@ func (r *rows) finish() (silent []string, err error) {
 	}
 	switch {
 	case r.rows == 0:
-		return nil, &malformed{"the list is empty"}
-	case r.quotes == 0 && r.rejected > 0:
-		return nil, &malformed{fmt.Sprintf("none of %d rows is a quote; %s", r.rows, r.commonest())}
-	case r.quotes == 0 && r.unknown != nil:
-		return nil, &malformed{"no row is of a configured market; the rows name " + quoteSome(r.unknown)}
-	case r.quotes == 0:
-		return nil, &malformed{fmt.Sprintf("none of %d rows quotes anything", r.rows)}
+		return nil, feed.Malformed("the list is empty")
+	case r.Quotes() == 0 && r.Rejects() > 0:
+		return nil, feed.Malformed("none of %d rows is a quote; %s", r.rows, r.TopReason())
+	case r.Quotes() == 0 && r.unknown != nil:
+		return nil, feed.Malformed("no row is of a configured market; the rows name %s", quoteSome(r.unknown))
+	case r.Quotes() == 0:
+		return nil, feed.Malformed("none of %d rows quotes anything", r.rows)
 	case len(silent) == len(r.priced):
-		return nil, &malformed{fmt.Sprintf("none of %d rows has a price", r.rows)}
-	case r.rejected > r.quotes:
-		return nil, &malformed{fmt.Sprintf("%d quotes and %d rejects; %s", r.quotes, r.rejected, r.commonest())}
-	case r.seen.Len() < r.list.minItems:
-		return nil, &malformed{fmt.Sprintf("%d items, and minItems is %d", r.seen.Len(), r.list.minItems)}
+		return nil, feed.Malformed("none of %d rows has a price", r.rows)
+	case r.Sound() != nil:
+		return nil, r.Sound()
+	case r.Items() < r.list.minItems:
+		return nil, feed.Malformed("%d items, and minItems is %d", r.Items(), r.list.minItems)
 	}
 	return silent, nil
-}
-
-// commonest names the reason for which most was rejected.
-func (r *rows) commonest() string {
-	var top string
-	for _, reason := range slices.Sorted(maps.Keys(r.reasons)) {
-		if top == "" || r.reasons[reason] > r.reasons[top] {
-			top = reason
-		}
-	}
-	return fmt.Sprintf("most often: %s (%d times)", top, r.reasons[top])
 }

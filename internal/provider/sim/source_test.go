@@ -225,7 +225,7 @@ func TestSource_RefusesAnswersThatAreNotWhatWasPromised(t *testing.T) {
 		`{` + terms + `,"items":[{"name":"a","ask":1,"ask":2}]}`:                "given twice",
 		`{` + terms + `,"items":[{"name":"a","ask":NaN}]}`:                      "invalid character",
 		`{` + terms + `,"items":[{"name":"bad ` + "\xff" + `","ask":1}]}`:       "UTF-8",
-		`{` + terms + `,"items":[]}{}`:                                          "more than one",
+		`{` + terms + `,"items":[]}{}`:                                          "follows",
 		`{` + terms + `,"items":[]}]`:                                           "invalid character",
 		`{` + terms + `,"items":[{"name":"a","x":` + strings.Repeat("[", 20000): "depth",
 	} {
