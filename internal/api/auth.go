@@ -74,7 +74,7 @@ func (s *server) authorise(op *operation, c *call) (role string, err error) {
 	case failure.Over():
 		return "", tooManyFailures(failure.RetryAfter)
 	case len(creds.roles) > 0:
-		return "", fault.New(fault.Forbidden, "forbidden", "This credential is for other routes.")
+		return "", fault.New(fault.Forbidden, "forbidden", "This credential has no access to this route.")
 	default:
 		return "", unauthorized()
 	}

@@ -70,7 +70,7 @@ func refuseContent(body io.Reader) error {
 	case err != nil:
 		return err
 	case len(text) == most, strings.Join(strings.Fields(string(text)), "") != "{}":
-		return fault.New(fault.Invalid, "unexpected_body", "This request takes no body: send none, or {}.")
+		return fault.New(fault.Invalid, "unexpected_body", "This request takes no body. Send none, or {}.")
 	}
 	return nil
 }

@@ -138,7 +138,7 @@ func decodeOffers(body io.Reader, several bool, now time.Time) (market.Offers, e
 // readOffer reads the item at index i of a batch.
 func readOffer(in *strictjson.Reader, i int, o *market.Offers) {
 	if i == market.MostOffers {
-		in.Stop(fault.New(fault.TooLarge, "too_many_items", "At most %d things can be listed at once.", market.MostOffers))
+		in.Stop(fault.New(fault.TooLarge, "too_many_items", "A request can list at most %d assets.", market.MostOffers))
 		return
 	}
 	one := offerReader{in: in}
@@ -190,7 +190,7 @@ func (s *server) listings(w http.ResponseWriter, c *call) error {
 		f.Phase = &phase
 	}
 	if f.Phase != nil && f.Name == "" {
-		return fault.New(fault.Invalid, "invalid_parameters", "phase goes with name.")
+		return fault.New(fault.Invalid, "invalid_parameters", "The parameter phase requires name.")
 	}
 	page, err := s.Reader.Listings(c.Context(), f, c.values["cursor"], c.limit())
 	return answer(w, page, err)
@@ -243,7 +243,7 @@ func decodeCancel(body io.Reader) (ids []int64, err error) {
 		has = true
 		in.Array(func(i int) {
 			if i == market.MostCancels {
-				in.Stop(fault.New(fault.TooLarge, "too_many_items", "At most %d listings can be cancelled at once.", market.MostCancels))
+				in.Stop(fault.New(fault.TooLarge, "too_many_items", "A request can cancel at most %d listings.", market.MostCancels))
 				return
 			}
 			ids = append(ids, readID(in, "listing"))

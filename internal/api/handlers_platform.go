@@ -148,7 +148,7 @@ func (s *server) syncInventory(w http.ResponseWriter, c *call) error {
 		result, err := s.Inventories.Pull(c.Context(), c.values["userId"], place.AppID, contextID)
 		return answer(w, result, err)
 	case c.values["appId"] != "" || c.values["contextId"] != "":
-		return fault.New(fault.Invalid, "invalid_parameters", "appId and contextId go with source=steam; a body names its own.")
+		return fault.New(fault.Invalid, "invalid_parameters", "The parameters appId and contextId require source=steam. A body contains its own.")
 	case !c.hasBody:
 		return bodyRequired()
 	}

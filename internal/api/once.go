@@ -42,9 +42,9 @@ func (c *call) takeKey(op *operation) error {
 		return nil
 	case len(given) == 0:
 		return fault.New(fault.Invalid, "idempotency_key_required",
-			"This route needs an Idempotency-Key: any text that is new for each thing to be done, and the same when it is tried again.")
+			"This route requires an Idempotency-Key header: a unique value per operation. Reuse it when you retry.")
 	case len(given) > 1 || !isKey(given[0]):
-		return fault.New(fault.Invalid, "invalid_idempotency_key", "An Idempotency-Key is given once and has 1 to %d printable ASCII characters.", idempotency.MaxKey)
+		return fault.New(fault.Invalid, "invalid_idempotency_key", "Send one Idempotency-Key header of 1 to %d printable ASCII characters.", idempotency.MaxKey)
 	}
 	c.onceKey, c.money, c.digest = given[0], op.body.money, sha256.New()
 	for _, part := range []string{c.URL.EscapedPath(), c.URL.RawQuery} {
@@ -160,8 +160,8 @@ func (s *server) done(c *call, k idempotency.Key, request idempotency.Digest) (*
 	kept, err := s.kept(c, k, request)
 	if kept == nil && err == nil {
 		err = fault.New(fault.Conflict, "answer_lost",
-			"A request of this Idempotency-Key was carried out, and the answer to it is lost: nothing is done again. "+
-				"It is transaction %d in the entries of the wallet, and where it was a purchase, in the buyer's trades.", id)
+			"The request of this Idempotency-Key succeeded, but its stored response is lost. Nothing was done again. "+
+				"Find its result as transaction %d in the wallet's entries, and, for a purchase, in the buyer's trades.", id)
 	}
 	return kept, err
 }
@@ -185,7 +185,7 @@ func valueOf(a *idempotency.Response) idempotency.Response {
 
 func keyReused() error {
 	return fault.New(fault.Unprocessable, "idempotency_key_reused",
-		"This Idempotency-Key was used for another request. Use a new one for each thing to be done.")
+		"This Idempotency-Key was used for another request. Use a unique value per operation.")
 }
 
 // flights are the requests with a key that this process is carrying out.

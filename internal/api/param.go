@@ -221,7 +221,7 @@ func (v values) moment(name string) time.Time {
 func bind(params []param, path map[string]string, rawQuery string) (values, error) {
 	query, err := url.ParseQuery(rawQuery)
 	if err != nil {
-		return nil, fault.New(fault.Invalid, "invalid_parameters", "The query string is malformed: it must be name=value pairs joined by &, percent-encoded.")
+		return nil, fault.New(fault.Invalid, "invalid_parameters", "The query string is malformed. Send percent-encoded name=value pairs, joined by &.")
 	}
 	bound := values{}
 	var fields []fault.Field

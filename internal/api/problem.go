@@ -59,7 +59,7 @@ func explain(err error) (p fault.Problem, header http.Header, ours bool) {
 func internalError() fault.Problem {
 	return fault.Problem{
 		Status: http.StatusInternalServerError, Code: "internal_error",
-		Detail: "Something went wrong here. The log tells more under this request id.",
+		Detail: "Something went wrong on the server. See its log under this request id.",
 	}
 }
 

@@ -104,7 +104,7 @@ func (s *server) dispatch(w http.ResponseWriter, c *call) error {
 	op, path, allow := s.routes.find(c.Method, c.URL.EscapedPath())
 	switch {
 	case op == nil && allow == nil:
-		return fault.New(fault.NotFound, "unknown_path", "There is nothing at this path. /docs lists what there is.")
+		return fault.New(fault.NotFound, "unknown_path", "Unknown path. See /docs for all routes.")
 	case op == nil:
 		return &refusal{
 			status: http.StatusMethodNotAllowed, code: "method_not_allowed",

@@ -9,13 +9,13 @@ import (
 	"assay/internal/admission"
 	"assay/internal/catalog"
 	"assay/internal/config"
-	"assay/internal/fault"
 	"assay/internal/idempotency"
 	"assay/internal/inventory"
 	"assay/internal/inventory/steaminv"
 	"assay/internal/market"
 	"assay/internal/refresh"
 	"assay/internal/store"
+	"assay/internal/user"
 	"assay/internal/view"
 	"assay/internal/wallet"
 	"assay/internal/wallet/audit"
@@ -162,7 +162,7 @@ func (i inventories) DeleteUser(ctx context.Context, id string) error {
 func (i inventories) User(ctx context.Context, id string) (view.User, error) {
 	stored, err := i.store.User(ctx, id)
 	if errors.Is(err, sql.ErrNoRows) {
-		return view.User{}, fault.New(fault.NotFound, "user_not_found", "There is no such user.")
+		return view.User{}, user.NotFound()
 	}
 	return view.UserOf(&stored), err
 }

@@ -9,6 +9,7 @@ import (
 	"assay/internal/provider"
 	"assay/internal/refresh"
 	"assay/internal/store"
+	"assay/internal/user"
 )
 
 // buildInventories makes what keeps inventories: pushed ones, and those that are
@@ -38,13 +39,13 @@ func (a *App) steamID(ctx context.Context, userID string) (string, error) {
 		return "", err
 	}
 	if !known {
-		return "", fault.New(fault.NotFound, "user_not_found", "Nobody has named this user: PUT /api/users/{userId} does, with a steamId.")
+		return "", user.NotFound()
 	}
-	user, err := a.store.User(ctx, userID)
-	if err == nil && user.SteamID == "" {
-		err = fault.New(fault.Unprocessable, "steam_id_missing", "The user has no steamId: set it by PUT /api/users/{userId}, or push the inventory as a JSON body.")
+	stored, err := a.store.User(ctx, userID)
+	if err == nil && stored.SteamID == "" {
+		err = fault.New(fault.Unprocessable, "steam_id_missing", "The user has no steamId. Set it with PUT /api/users/{userId}, or push the inventory as a JSON body.")
 	}
-	return user.SteamID, err
+	return stored.SteamID, err
 }
 
 // inventoryClient returns the client for inventories, and where they are. It

@@ -15,7 +15,7 @@ import (
 type backupCmd struct {
 	File        string `arg:"" help:"File to write. It must not exist yet, unless it is to be verified."`
 	Verify      bool   `help:"Write nothing: verify that FILE, a backup, is as it was written. Needs no database."`
-	WithSecrets bool   `help:"Copy the generated secrets too, into FILE.secrets. Whoever has them has your server."`
+	WithSecrets bool   `help:"Also copy the generated secrets, into FILE.secrets. Keep that file safe: it gives full access to your server."`
 }
 
 func (*backupCmd) examples() []example {
@@ -110,7 +110,7 @@ func backUp(ctx context.Context, d config.Database, file string) (size int64, er
 // restoreCmd puts a backup in the database's place.
 type restoreCmd struct {
 	File        string `arg:"" help:"File that assay backup wrote."`
-	Force       bool   `help:"Restore though there is a database already, or, with --with-secrets, secrets. An old SQLite file is kept beside the new one; on PostgreSQL the old tables are replaced."`
+	Force       bool   `help:"Replace an existing database and, with --with-secrets, existing secrets. SQLite keeps the old file next to the new one; PostgreSQL replaces the old tables."`
 	WithSecrets bool   `help:"Restore the secrets in FILE.secrets too."`
 }
 

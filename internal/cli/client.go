@@ -162,7 +162,7 @@ func (e *unreachableError) Unwrap() error { return e.err }
 
 // Hint says what is most often the reason.
 func (e *unreachableError) Hint() string {
-	return "is `assay serve` running? LISTEN_ADDR, or --listen-addr, says where to look"
+	return "is `assay serve` running? set its address with LISTEN_ADDR or --listen-addr"
 }
 
 // fieldError is one faulty part of an input.

@@ -21,7 +21,7 @@ type demoCmd struct{}
 func (*demoCmd) examples() []example {
 	return []example{
 		{"demo", "simulated markets, 25 users, one refresh of all their items, and the page"},
-		{"demo --data-dir /tmp/demo --listen-addr 127.0.0.1:9000", "the same, kept and served elsewhere"},
+		{"demo --data-dir /tmp/demo --listen-addr 127.0.0.1:9000", "the same with another data directory and address"},
 		{"demo --json", "print what the refresh did as JSON"},
 	}
 }
@@ -64,7 +64,7 @@ func (c *demoCmd) settings(ctx context.Context, s *session) (*config.Config, err
 		case set.Name == "DATABASE_URL" && !standard:
 			return nil, &usageError{
 				text: "DATABASE_URL is set (" + set.Origin + "), and the demo uses no other database than its own",
-				hint: "unset it for the demo; --data-dir says where the demo keeps its data",
+				hint: "unset it for the demo; set the demo's directory with --data-dir",
 			}
 		case set.Name == "LISTEN_ADDR" && standard && !free(ctx, given.ListenAddr):
 			s.printf("%s is taken, so another port serves", given.ListenAddr)

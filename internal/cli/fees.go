@@ -27,13 +27,13 @@ const feeRulesPath = "/api/functions/admin/payment-fee-rules"
 
 // feesRefreshCmd activates the rules of the source.
 type feesRefreshCmd struct {
-	DryRun           bool `help:"Only tell what would change."`
+	DryRun           bool `help:"Only show what would change."`
 	AllowLargeChange bool `help:"Also if a fee changes by over half, or by over five percent of the amount."`
 }
 
 func (*feesRefreshCmd) examples() []example {
 	return []example{
-		{"fees refresh --dry-run", "check the rules that PAYMENT_FEE_RULES names, and tell what would change"},
+		{"fees refresh --dry-run", "check the rules of PAYMENT_FEE_RULES and show what would change"},
 		{"fees refresh", "put them in force, on all instances at once"},
 		{"fees refresh --allow-large-change --json", "do so even if fees change a lot, and print what changed as JSON"},
 	}
@@ -109,7 +109,7 @@ func (c *feesRollbackCmd) Run(ctx context.Context, s *session) error {
 func writeFeeChange(w io.Writer, c feeChange) {
 	switch {
 	case !c.Changed:
-		_, _ = fmt.Fprintf(w, "version %d says the same already; nothing changes\n", c.Version)
+		_, _ = fmt.Fprintf(w, "version %d has the same rules; nothing changes\n", c.Version)
 		return
 	case c.DryRun:
 		_, _ = fmt.Fprintf(w, "version %d would follow version %d\n", c.Version, c.PreviousVersion)
@@ -224,7 +224,7 @@ type feesQuoteCmd struct {
 
 func (*feesQuoteCmd) examples() []example {
 	return []example{
-		{"fees quote sale 1990 USD", "tell what a sale for 19.90 dollars costs, and why"},
+		{"fees quote sale 1990 USD", "show the fee of a sale for 19.90 dollars, and why"},
 		{"fees quote deposit 5000 EUR --method card --country DE --json", "print what a deposit of 50 euros by card costs as JSON"},
 	}
 }

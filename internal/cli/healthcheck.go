@@ -14,7 +14,7 @@ type healthcheckCmd struct{}
 func (*healthcheckCmd) examples() []example {
 	return []example{
 		{"healthcheck", "end with 0 when the server is well, with 3 when it is not or does not answer"},
-		{"healthcheck --listen-addr 10.0.0.5:8080", "ask a server elsewhere; no secret is needed"},
+		{"healthcheck --listen-addr 10.0.0.5:8080", "check a server on another host; needs no secret"},
 	}
 }
 

@@ -66,7 +66,7 @@ func failureText(err error) string {
 		provider.KindConnect:     "it cannot be reached: is the address or path right, and can this machine reach it?",
 		provider.KindTimeout:     "it did not answer in time",
 		provider.KindCut:         "the connection ended within the answer",
-		provider.KindRateLimited: "it says that it is asked too often: try again later",
+		provider.KindRateLimited: "it limits the request rate: retry later",
 		provider.KindAuth:        "it does not accept the key: the key is missing, wrong or not enough",
 		provider.KindServer:      "it has a failure of its own: try again later",
 		provider.KindStatus:      "it refuses the question: is the address right?",

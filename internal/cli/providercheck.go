@@ -81,7 +81,7 @@ func (t *providerTested) checkWay() {
 	}{
 		{provider.StepName, "name", "it is found", "DNS does not know the host's name, or does not answer: "},
 		{provider.StepAddress, "address", "it is allowed", "the address guard forbids it: "},
-		{provider.StepConnect, "connection", "it is open", "nobody answers there: "},
+		{provider.StepConnect, "connection", "it is open", "no answer: "},
 		{provider.StepTLS, "tls", tls, "no safe connection: "},
 	}
 	reached := checkOK
@@ -122,9 +122,9 @@ func (t *providerTested) checkAnswer() {
 		t.add("key", checkFailed, "missing, wrong, revoked, or not enough for this")
 		return
 	case status == http.StatusNotAcceptable:
-		t.add("status", checkFailed, "406: it does not accept how it is asked, the compression for example")
+		t.add("status", checkFailed, "406: it does not accept the request headers, such as the compression")
 	case status == http.StatusTooManyRequests:
-		t.add("status", checkFailed, "429: it is asked too often, and wants to be left alone for %s", e.RetryAfter.Round(time.Second))
+		t.add("status", checkFailed, "429: rate limited; retry after %s", e.RetryAfter.Round(time.Second))
 	case status >= http.StatusInternalServerError:
 		t.add("status", checkFailed, "%d %s: a failure of its own; try again later", status, http.StatusText(status))
 	default:
@@ -151,7 +151,7 @@ func (t *providerTested) checkQuota() {
 		if reported.Limit > 0 {
 			of = " of " + count(reported.Limit)
 		}
-		t.add("quota", state, "it says that %s%s requests are left until %s", count(reported.Left), of, reported.ResetsAt.UTC().Format(time.RFC3339))
+		t.add("quota", state, "%s%s requests are left until %s", count(reported.Left), of, reported.ResetsAt.UTC().Format(time.RFC3339))
 	}
 }
 

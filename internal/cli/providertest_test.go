@@ -76,7 +76,7 @@ func TestProviderTest_SaysWhatAnAnswerMeans(t *testing.T) {
 		"a wrong key":        {answering(403, `{"error":"forbidden"}`), "key", checkFailed, "missing, wrong, revoked"},
 		"a bot check":        {answering(403, "\n<!DOCTYPE html><title>Just a moment...</title>"), "status", checkFailed, "a bot check"},
 		"not acceptable":     {answering(406, ""), "status", checkFailed, "compression"},
-		"too often":          {answering(429, "null", "Retry-After", "90"), "status", checkFailed, "left alone for 1m30s"},
+		"too often":          {answering(429, "null", "Retry-After", "90"), "status", checkFailed, "retry after 1m30s"},
 		"too often by reset": {answering(429, "null", "X-RateLimit-Remaining", "0", "X-RateLimit-Reset", "120"), "status", checkFailed, "2m0s"},
 		"its own failure":    {answering(503, ""), "status", checkFailed, "a failure of its own"},
 		"what is left":       {answering(200, "{}", "X-RateLimit-Limit", "1000", "X-RateLimit-Remaining", "12", "X-RateLimit-Reset", "600"), "quota", checkOK, "12 of 1,000 requests are left until 20"},

@@ -14,8 +14,8 @@ import (
 
 // refreshCmd starts a refresh of all prices.
 type refreshCmd struct {
-	Force  bool `help:"Ask for every item, also those that were priced a short while ago or have no sales."`
-	DryRun bool `help:"Only tell what a refresh would do." xor:"mode"`
+	Force  bool `help:"Refresh every item, including recently priced items and items without sales."`
+	DryRun bool `help:"Only show what a refresh would do." xor:"mode"`
 	Wait   bool `help:"Wait for its end, showing progress." xor:"mode"`
 }
 
@@ -23,7 +23,7 @@ func (*refreshCmd) examples() []example {
 	return []example{
 		{"refresh", "start a refresh and return at once"},
 		{"refresh --wait", "start one, or join the one that runs, and wait for its end"},
-		{"refresh --force --dry-run", "tell what a forced refresh would ask of each source"},
+		{"refresh --force --dry-run", "show the requests of a forced refresh per provider"},
 		{"refresh --wait --json", "print the finished job as JSON; progress goes to standard error"},
 	}
 }
@@ -153,9 +153,9 @@ func boundText(why string) string {
 	case "day", "month":
 		return "its quota of the " + why
 	case "told":
-		return "what it says itself that it leaves"
+		return "its reported quota"
 	case "hold":
-		return "it wants to be left alone"
+		return "its retry-after"
 	default:
 		return "its limit"
 	}
@@ -200,7 +200,7 @@ func awaitJob(ctx context.Context, s *session, api *client, job view.Job) (view.
 
 // errJobRemoved means that a job ended and was removed at once, as little as
 // MARKET_PRICE_JOB_RETENTION_DAYS and _MIN_JOBS keep.
-var errJobRemoved = errors.New("the refresh has ended; how cannot be told, since the server keeps no ended job: set MARKET_PRICE_JOB_RETENTION_MIN_JOBS to 1 or more")
+var errJobRemoved = errors.New("the refresh has ended, but its result is unknown because the server keeps no ended job: set MARKET_PRICE_JOB_RETENTION_MIN_JOBS to 1 or more")
 
 func isJobNotFound(err error) bool {
 	answer, ok := errors.AsType[*problem](err)

@@ -24,13 +24,13 @@ type verifyCmd struct {
 	User       string `arg:"" optional:"" complete:"user" help:"The platform's id of the user whose wallet to verify."`
 	All        bool   `help:"Verify the whole ledger. It is read from the database, also while the server runs."`
 	Database   bool   `help:"Read a user's wallet from the database, too, instead of asking the server."`
-	Checkpoint string `placeholder:"TEXT" help:"Compare with a checkpoint of this user that an earlier verification told, instead of the newest stored one."`
+	Checkpoint string `placeholder:"TEXT" help:"Compare with a checkpoint of this user from an earlier verification, instead of the newest stored one."`
 }
 
 func (*verifyCmd) examples() []example {
 	return []example{
 		{"verify u1", "have the server verify u1's wallet; exit code 8: something is wrong, 9: something could not be verified"},
-		{"verify u1 --checkpoint AQJrMQ...", "compare it with a checkpoint that was kept elsewhere, too"},
+		{"verify u1 --checkpoint AQJrMQ...", "also compare it with a checkpoint stored elsewhere"},
 		{"verify --all", "verify the whole ledger, whether the server runs or not"},
 		{"verify --all --json", "print the report as JSON"},
 	}

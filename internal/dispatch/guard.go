@@ -34,7 +34,7 @@ func blame(log *slog.Logger, err error) *slog.Logger {
 func (t *Task) Try(ctx context.Context, log *slog.Logger) error {
 	err := guard(func() error { return t.Run(ctx) })
 	if err != nil && ctx.Err() == nil {
-		blame(log, err).Error("scheduled task failed; it runs again at its next time", "task", t.Name, "error", err)
+		blame(log, err).Error("scheduled task failed", "task", t.Name, "error", err)
 	}
 	return err
 }

@@ -108,7 +108,7 @@ func (l *Local) work(ctx context.Context, w Worker) {
 		case err != nil:
 			failures++
 			pause := min(firstPause<<min(failures-1, 16), lastPause)
-			blame(l.log, err).Error("work failed; it will be tried again", "kind", w.Kind, "error", err, "pause", pause)
+			blame(l.log, err).Error("work failed; retrying", "kind", w.Kind, "error", err, "pause", pause)
 			if !Wait(ctx, pause) {
 				return
 			}

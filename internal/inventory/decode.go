@@ -94,7 +94,7 @@ func (d *pushDecoder) snapshotAt() {
 	switch {
 	case !ok:
 	case at.After(d.now.Add(MaxAhead)):
-		d.in.Fault("is more than %d minutes ahead of this server's clock, which says %s",
+		d.in.Fault("is more than %d minutes ahead of this server's clock (%s)",
 			int(MaxAhead.Minutes()), d.now.UTC().Format(time.RFC3339))
 	case at.Before(earliest):
 		d.in.Fault("must not be before %d", earliest.Year())
@@ -106,7 +106,7 @@ func (d *pushDecoder) snapshotAt() {
 // asset reads the item at index i.
 func (d *pushDecoder) asset(i int) {
 	if i == MaxItems {
-		d.in.Stop(fault.New(fault.TooLarge, "too_many_items", "An inventory can have at most %d items.", MaxItems))
+		d.in.Stop(fault.New(fault.TooLarge, "too_many_items", "An inventory can hold at most %d items.", MaxItems))
 		return
 	}
 	a := Asset{Amount: 1, Tradable: true, Marketable: true}

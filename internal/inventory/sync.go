@@ -198,9 +198,9 @@ func owner(tx Tx, userID, steamID string) (int64, error) {
 	case err != nil:
 		return 0, fmt.Errorf("user: %w", err)
 	case !u.Known():
-		return 0, fault.New(fault.NotFound, "user_not_found", "The user was deleted while Steam was asked for the inventory.")
+		return 0, user.NotFound()
 	case u.SteamID != steamID:
-		return 0, fault.New(fault.Conflict, "steam_id_changed", "The user has another Steam id since: ask again.")
+		return 0, fault.New(fault.Conflict, "steam_id_changed", "The user's Steam id changed during the pull. Retry the request.")
 	}
 	return u.Key, nil
 }
@@ -214,7 +214,7 @@ func moveOn(tx Tx, user int64, push *Push) error {
 		return err
 	case at < was:
 		return fault.New(fault.Conflict, codeOutdated,
-			"the stored inventory is of %s, newer than this one: send a newer snapshot", time.UnixMicro(was).UTC().Format(time.RFC3339Nano))
+			"The stored inventory is newer (%s). Send a newer snapshot.", time.UnixMicro(was).UTC().Format(time.RFC3339Nano))
 	case at > was:
 		return tx.SetInventoryAsOf(user, push.AppID, push.ContextID, at)
 	}

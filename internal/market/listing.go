@@ -58,7 +58,7 @@ func (s *Service) Create(ctx context.Context, o Offers, seal func(Tx, []Created)
 		case err != nil:
 			return wrap("user", err)
 		case !seller.Known():
-			return userNotFound()
+			return user.NotFound()
 		}
 		created := make([]Created, len(o.Offers))
 		for i, offer := range o.Offers {
@@ -87,20 +87,20 @@ func (s *Service) sync(ctx context.Context, o *Offers) error {
 			return unavailable(err)
 		}
 	case o.Inventory != nil && o.Inventory.SnapshotAt.Before(oldest):
-		return noInventory("The inventory in the request is of %s, and must not be older than %s.",
+		return noInventory("The inventory in the request is from %s. It must not be older than %s.",
 			o.Inventory.SnapshotAt.UTC().Format(time.RFC3339), s.o.MaxAge)
 	case o.Inventory != nil:
 		if err := s.o.Inventories.Push(ctx, o.UserID, *o.Inventory); !inventory.Outdated(err) {
 			return err
 		}
 	case !known:
-		return userNotFound()
+		return user.NotFound()
 	}
 	// Nothing else is to be had, or what is stored is newer: somebody else's sync of
 	// the same seller was faster.
 	fresh, err := s.o.Inventories.Renew(ctx, o.UserID, o.AppID, o.ContextID, oldest)
 	if err == nil && !fresh {
-		return noInventory("The user has no Steam id, and no inventory of this game and context was pushed within %s: send one along.", s.o.MaxAge)
+		return noInventory("The user has no Steam id and no inventory of this game and context that was pushed within %s. Include one in the request.", s.o.MaxAge)
 	}
 	return err
 }
@@ -118,7 +118,7 @@ func unavailable(err error) error {
 	}
 	out := *f
 	out.Kind, out.Code = fault.Unavailable, "inventory_unavailable"
-	out.Detail = "No fresh inventory of the seller could be had (" + f.Code + "): " + f.Detail
+	out.Detail = "No fresh inventory of the seller is available (" + f.Code + "): " + f.Detail
 	out.Fields = nil
 	return &out
 }
@@ -134,9 +134,9 @@ func list(tx Tx, user int64, o *Offers, c *Created) error {
 	case asset == nil:
 		return fault.New(fault.Conflict, "not_owned", "The seller's inventory has no such asset.")
 	case asset.InTransfer:
-		return fault.New(fault.Conflict, "asset_in_transfer", "The asset was sold, and no sync has shown since where it is.")
+		return fault.New(fault.Conflict, "asset_in_transfer", "The asset was sold, and no sync has found it since.")
 	case !asset.Tradable:
-		return fault.New(fault.Conflict, "not_tradable", "The asset cannot be traded now.")
+		return fault.New(fault.Conflict, "not_tradable", "The asset is not tradable now.")
 	case asset.ItemID == 0:
 		return fault.New(fault.Conflict, "not_marketable", "The asset has no market hash name.")
 	}
@@ -149,7 +149,7 @@ func list(tx Tx, user int64, o *Offers, c *Created) error {
 	case err != nil:
 		return err
 	case !made:
-		return fault.New(fault.Conflict, "already_listed", "The asset is listed already.")
+		return fault.New(fault.Conflict, "already_listed", "The asset is already listed.")
 	}
 	l.ID = id
 	c.Listing, c.Price, c.CheckedAt = l, asset.Price, asset.CheckedAt
@@ -242,5 +242,5 @@ func (s *Service) Reprice(ctx context.Context, id, price int64) (l Listing, err 
 // ended409 says that a listing is active no longer.
 func ended409(l *Listing) error {
 	code := "listing_" + string(l.State)
-	return fault.New(fault.Conflict, code, "The listing is not active any more: it is %s.", l.State)
+	return fault.New(fault.Conflict, code, "The listing is no longer active: it is %s.", l.State)
 }

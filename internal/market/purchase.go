@@ -42,7 +42,7 @@ func (s *Service) sell(tx Tx, p *Purchase) (Trade, error) {
 	case l == nil:
 		return Trade{}, notFound("listing", p.ListingID)
 	case l.Seller == p.Buyer:
-		return Trade{}, fault.New(fault.Conflict, "own_listing", "Nobody buys what he sells himself.")
+		return Trade{}, fault.New(fault.Conflict, "own_listing", "You cannot buy your own listing.")
 	case l.State != Active:
 		return Trade{}, ended409(l)
 	}

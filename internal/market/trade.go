@@ -69,7 +69,7 @@ func (s *Service) Reverse(ctx context.Context, id int64) (Trade, error) {
 				return false, err
 			}
 		case Settled:
-			return false, conflict("trade_settled", "The trade was settled at %s: the seller's credit is not held any more.", t.SettledAt)
+			return false, conflict("trade_settled", "The trade was settled at %s; its money is no longer held.", t.SettledAt)
 		case Completed:
 			day = Day(t.CompletedAt)
 			counts = Counts{Trades: -1, Reversed: 1, Volume: -t.Volume, Ranked: -t.Ranked}

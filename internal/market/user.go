@@ -22,7 +22,7 @@ func (s *Service) DeleteUser(ctx context.Context, userID string) error {
 		case err != nil:
 			return wrap("user", err)
 		case u.Key == 0:
-			return userNotFound()
+			return user.NotFound()
 		case u.Deleted:
 			return nil
 		}
@@ -60,8 +60,4 @@ func (s *Service) checkLeaving(tx Tx, userID string, key int64) error {
 		return fault.New(fault.Conflict, "user_has_money", "The user's wallet is not empty. Post withdrawals of what is available, then delete the user.")
 	}
 	return nil
-}
-
-func userNotFound() error {
-	return fault.New(fault.NotFound, "user_not_found", "There is no such user. PUT /api/users/{userId} or a push of an inventory creates one.")
 }

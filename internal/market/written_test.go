@@ -26,7 +26,7 @@ func TestPurchase_FailsWhereTheDatabaseDropsWhatIsWritten(t *testing.T) {
 			w := &world{T: t, db: w.db, s: w.s, m: w.m}
 			end := w.swallow(at)
 			_, err := w.buy(l.ID, "b")
-			w.refused(err, fault.Unavailable, "ledger_tampered")
+			w.refused(err, fault.Damaged, "ledger_tampered")
 			w.has(map[string]string{"b": fmt.Sprintf("%d/0", riches), "v": ""})
 			w.raw(end)
 		})
@@ -34,7 +34,7 @@ func TestPurchase_FailsWhereTheDatabaseDropsWhatIsWritten(t *testing.T) {
 	end := w.swallow("INSERT ON fee_rule_set")
 	w.refused(w.s.InTx(t.Context(), func(tx *store.Tx) error {
 		return tx.AddFees(fee.Activation{At: w.clock(), Version: 2, Set: fee.BuiltIn()})
-	}), fault.Unavailable, "ledger_tampered")
+	}), fault.Damaged, "ledger_tampered")
 	w.raw(end)
 	sold, err := w.buy(l.ID, "b")
 	if err != nil {
@@ -42,7 +42,7 @@ func TestPurchase_FailsWhereTheDatabaseDropsWhatIsWritten(t *testing.T) {
 	}
 	end = w.swallow("UPDATE ON trade")
 	_, err = w.m.Complete(t.Context(), sold.ID)
-	w.refused(err, fault.Unavailable, "ledger_tampered")
+	w.refused(err, fault.Damaged, "ledger_tampered")
 	w.raw(end)
 	_, err = w.m.Complete(t.Context(), sold.ID)
 	w.must(err)

@@ -29,6 +29,11 @@ func (h Held) Known() bool { return h.Key != 0 && !h.Deleted }
 // Reserved reports whether an id is one of the ledger's own accounts.
 func Reserved(id string) bool { return strings.HasPrefix(id, House) }
 
+// NotFound returns the error for an unknown user, the same on every route.
+func NotFound() *fault.Error {
+	return fault.New(fault.NotFound, "user_not_found", "Unknown user. Create it with PUT /api/users/{userId} or push an inventory.")
+}
+
 // Check refuses what cannot be the id of a platform's user.
 func Check(id string) error {
 	if err := CheckAny(id); err != nil {

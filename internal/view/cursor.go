@@ -27,7 +27,7 @@ func readCursor(text, list string, parts ...any) error {
 	if text == "" {
 		return nil
 	}
-	bad := fault.New(fault.Invalid, "invalid_cursor", "the cursor is not one that this list gave: begin without one")
+	bad := fault.New(fault.Invalid, "invalid_cursor", "The cursor is not valid for this list. Start again without a cursor.")
 	raw, err := base64.RawURLEncoding.DecodeString(text)
 	if err != nil {
 		return bad

@@ -19,6 +19,7 @@ import (
 	"assay/internal/provider"
 	"assay/internal/refresh"
 	"assay/internal/store"
+	"assay/internal/user"
 	"assay/internal/view/prices"
 	"assay/internal/view/ranking"
 	"assay/internal/wallet"
@@ -277,7 +278,7 @@ var itemStates = []string{
 func (r *Reader) JobItems(ctx context.Context, id int64, state, after string, limit int) (Page[JobItem], error) {
 	var none Page[JobItem]
 	if state != "" && !slices.Contains(itemStates, state) {
-		return none, fault.New(fault.Invalid, "invalid_state", "state must be one of %s", strings.Join(itemStates, ", "))
+		return none, fault.New(fault.Invalid, "invalid_state", "The state must be one of %s.", strings.Join(itemStates, ", "))
 	}
 	batch, item := -1, int64(0)
 	if err := readCursor(after, "jobItems", &batch, &item); err != nil {
@@ -441,18 +442,18 @@ func (r *Reader) Inventory(ctx context.Context, userID string, app int32, fields
 	if err := readCursor(after, "inventory", &last); err != nil {
 		return Inventory{}, err
 	}
-	user, ok, err := r.o.Store.UserKey(ctx, userID)
+	key, ok, err := r.o.Store.UserKey(ctx, userID)
 	if err != nil {
 		return Inventory{}, err
 	}
 	if !ok {
-		return Inventory{}, fault.New(fault.NotFound, "user_not_found", "nobody has named this user: a push of an inventory does, and PUT /api/users/{userId}")
+		return Inventory{}, user.NotFound()
 	}
-	total, err := r.o.Store.InventoryTotal(ctx, user, app)
+	total, err := r.o.Store.InventoryTotal(ctx, key, app)
 	if err != nil {
 		return Inventory{}, err
 	}
-	rows, err := r.o.Store.Inventory(ctx, user, app, last, limit+1)
+	rows, err := r.o.Store.Inventory(ctx, key, app, last, limit+1)
 	if err != nil {
 		return Inventory{}, err
 	}

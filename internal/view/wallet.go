@@ -122,7 +122,7 @@ func (r *Reader) Wallet(ctx context.Context, userID string) (Wallet, error) {
 			return Wallet{}, err
 		}
 		if !known {
-			return Wallet{}, fault.New(fault.NotFound, "wallet_not_found", "There is no such user. A push of an inventory, PUT /api/users/{userId} or a first deposit creates one.")
+			return Wallet{}, fault.New(fault.NotFound, "wallet_not_found", "The user has no wallet. A first deposit creates it.")
 		}
 		out.Accounts = []WalletBalance{{Currency: string(r.o.Currency)}}
 	}

@@ -78,7 +78,7 @@ func (l *Ledger) TakeBack(tx Tx, id string, transaction int64, r Request) (*Post
 		return nil, fault.New(fault.NotFound, "transaction_not_found", "The user has no such transaction.")
 	}
 	if t.Kind != KindDeposit && t.Kind != KindWithdrawal && t.Kind != KindCorrection {
-		return nil, fault.New(fault.Conflict, "not_reversible", "A %s is not taken back this way: a sale is, by reversing its trade.", t.Kind)
+		return nil, fault.New(fault.Conflict, "not_reversible", "A %s cannot be reversed here. To reverse a sale, reverse its trade.", t.Kind)
 	}
 	return l.post(tx, reversal(tx, t, entries, r))
 }
@@ -163,7 +163,7 @@ func reversal(tx Tx, t Transaction, entries []Entry, r Request) draft {
 	p.check = func() error {
 		reversed, err := tx.WalletReversed(t.ID)
 		if err == nil && reversed {
-			err = fault.New(fault.Conflict, "already_reversed", "The transaction was taken back already.")
+			err = fault.New(fault.Conflict, "already_reversed", "The transaction is already reversed.")
 		}
 		return err
 	}
@@ -186,7 +186,7 @@ func (l *Ledger) sale(tx Tx, trade int64) (Transaction, []Entry, error) {
 }
 
 func notPaid() error {
-	return fault.New(fault.Conflict, "trade_not_paid", "No money was moved for this trade.")
+	return fault.New(fault.Conflict, "trade_not_paid", "The trade has no payment.")
 }
 
 // entriesOf returns the entries of a transaction, all of which are what was
@@ -227,9 +227,9 @@ func held(tx Tx, trade int64) func() error {
 		for _, t := range all {
 			switch t.Kind {
 			case KindSettlement:
-				return fault.New(fault.Conflict, "trade_settled", "The trade has settled: its money is the seller's.")
+				return fault.New(fault.Conflict, "trade_settled", "The trade is settled and can no longer be changed.")
 			case KindReversal:
-				return fault.New(fault.Conflict, "already_reversed", "The trade was reversed already.")
+				return fault.New(fault.Conflict, "already_reversed", "The trade is already reversed.")
 			}
 		}
 		return nil
@@ -242,10 +242,10 @@ func checkAmount(a Account, amount int64) error {
 		return err
 	}
 	if !a.Currency.Circulates() {
-		return fault.New(fault.Unprocessable, "unknown_currency", "%.10q is no currency of ISO 4217 that circulates.", string(a.Currency))
+		return fault.New(fault.Unprocessable, "unknown_currency", "%.10q is not a circulating ISO 4217 currency.", string(a.Currency))
 	}
 	if amount < 1 || amount > MaxAmount {
-		return fault.New(fault.Unprocessable, "amount_out_of_range", "An amount is 1 to %d minor units.", int64(MaxAmount))
+		return fault.New(fault.Unprocessable, "amount_out_of_range", "An amount must be 1 to %d minor units.", int64(MaxAmount))
 	}
 	return nil
 }

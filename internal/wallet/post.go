@@ -125,7 +125,7 @@ func (l *Ledger) post(tx Tx, p draft) (*Posted, error) {
 	}
 	newest, err := tx.Post(out.Transaction, out.Entries, heads)
 	if errors.Is(err, ErrPosted) {
-		err = fault.New(fault.Conflict, "already_posted", "The trade has its %s already.", p.kind)
+		err = fault.New(fault.Conflict, "already_posted", "The trade already has its %s.", p.kind)
 	}
 	if err != nil {
 		return nil, err
@@ -284,7 +284,7 @@ func checkCount(tx Tx, a Account) error {
 	}
 	n, err := tx.WalletCount(a.User)
 	if err == nil && n >= MaxCurrencies {
-		err = fault.New(fault.Unprocessable, "too_many_currencies", "The user has wallets in %d currencies already.", n)
+		err = fault.New(fault.Unprocessable, "too_many_currencies", "The user already has wallets in %d currencies, which is the maximum.", n)
 	}
 	return err
 }
@@ -297,12 +297,12 @@ func tampered(a Account) error { return accountIntact(false, nil, a) }
 // and callers that nothing was done.
 func NotWritten(what string) error {
 	return examined(nil, what+" was not written", fault.New(fault.Damaged, "ledger_tampered",
-		"The database does not keep what the ledger writes, so nothing was done. Verify the ledger, and take away what somebody added to its tables."))
+		"The database did not store what the ledger wrote, so nothing was done. Verify the ledger, and remove triggers and rules that were added to its tables."))
 }
 
 func ledgerTampered() *fault.Error {
 	return fault.New(fault.Damaged, "ledger_tampered",
-		"A wallet account is not what the ledger wrote. Its balance is not shown, and nothing is posted to it. Verify the ledger, and restore it from a backup.")
+		"A wallet account was changed outside the ledger, so it is locked. Verify the ledger, and restore it from a backup.")
 }
 
 // accountIntact makes an error of what was found of a seal of an account; nil:
@@ -322,7 +322,7 @@ func (l line) apply(h *Head) (Entry, error) {
 		e.Held += l.amount
 	}
 	if e.Balance > MaxBalance || e.Balance < -MaxBalance {
-		return e, fault.New(fault.Unprocessable, "amount_overflow", "The balance would be beyond %d minor units.", int64(MaxBalance))
+		return e, fault.New(fault.Unprocessable, "amount_overflow", "The balance would exceed %d minor units.", int64(MaxBalance))
 	}
 	if !Allowed(l.User, e.Balance, e.Held) {
 		return e, insufficient(l, h)
@@ -335,7 +335,7 @@ func insufficient(l line, h *Head) error {
 	if IsHouse(l.User) {
 		return fmt.Errorf("house account %q %s would have %d", l.User, l.Currency, h.Balance+l.amount)
 	}
-	return fault.New(fault.Conflict, "insufficient_funds", "The wallet has not enough available: %d %s in minor units are.", h.Available(), l.Currency)
+	return fault.New(fault.Conflict, "insufficient_funds", "Insufficient funds: %d %s available (minor units).", h.Available(), l.Currency)
 }
 
 // Allowed reports whether an account may stand as it would: of a user nothing goes

@@ -106,7 +106,7 @@ func (r *Ring) CheckTrade(t *Trade) error {
 		return nil
 	}
 	return examined(err, fmt.Sprintf("trade %d", t.ID), fault.New(fault.Damaged, "trade_tampered",
-		"Trade %d is not what was written, so its money is not moved. Verify the ledger, and restore the trade from a backup.", t.ID))
+		"Trade %d was changed outside the service, so its money is not moved. Verify the ledger, and restore the trade from a backup.", t.ID))
 }
 
 // CheckRules refuses a version of the fee rules that is not what was activated:
@@ -125,16 +125,16 @@ func (r *Ring) CheckResponse(a *StoredResponse) error {
 	if intact && err == nil {
 		return nil
 	}
-	return examined(err, fmt.Sprintf("the answer kept for the key %.255q of %.130q", a.Key, a.User), fault.New(fault.Damaged, "answer_tampered",
-		"What is kept as the answer to this Idempotency-Key is not what the service wrote, so it is not given out, and nothing is done. "+
-			"The entries of the wallet tell whether money was moved under the key; restore the answer from a backup."))
+	return examined(err, fmt.Sprintf("the stored response of key %.255q of %.130q", a.Key, a.User), fault.New(fault.Damaged, "answer_tampered",
+		"The stored response of this Idempotency-Key was changed outside the service, so nothing was done. "+
+			"The wallet's entries show whether money was moved under the key. Restore the response from a backup."))
 }
 
 // RulesTampered tells callers that a version of the fee rules is not what was
 // activated.
 func RulesTampered(version int64) *fault.Error {
 	return fault.New(fault.Damaged, "fee_rules_tampered",
-		"Version %d of the fee rules is not what was activated, so nothing is charged by it. Verify the ledger, and restore the rules from a backup.", version)
+		"Version %d of the fee rules was changed after its activation, so it is not used. Verify the ledger, and restore the rules from a backup.", version)
 }
 
 // examined makes an error of a seal that is not right: it tells an operator what is
@@ -144,5 +144,5 @@ func examined(err error, what string, refusal *fault.Error) error {
 		return fmt.Errorf("%w: %s: %w", ErrTampered, what, refusal)
 	}
 	return fmt.Errorf("%s: %w: %w", what, err, fault.New(fault.Damaged, "ledger_key_missing",
-		"The ledger has rows that were sealed with a key which this server lacks, so nothing is built on them. Give it that key, behind the one that is to seal (WALLET_LEDGER_KEY), and start it anew."))
+		"The ledger has rows sealed with a key that this server lacks, so it refuses to use them. Add that key to WALLET_LEDGER_KEY, after the current one, and restart."))
 }

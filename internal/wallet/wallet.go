@@ -218,8 +218,8 @@ type Head struct {
 func (h *Head) Available() int64 { return h.Balance - h.Held }
 
 // ErrPosted means that a transaction is there that may be there once.
-var ErrPosted = errors.New("such a transaction was posted already")
+var ErrPosted = errors.New("the transaction is already posted")
 
 // ErrTampered means that a row of the ledger is not what was written: nothing is
 // built on it. The text says which.
-var ErrTampered = errors.New("the ledger was changed behind the service's back")
+var ErrTampered = errors.New("the ledger was changed outside the service")

@@ -23,7 +23,7 @@ func (s *site) start(w http.ResponseWriter, r *http.Request, sess session) error
 	message := flash{Good: true, Text: "Run " + text(id) + " is started.", Href: "/runs/" + text(id), Link: "Show it"}
 	switch {
 	case started && forced:
-		message.Text = "Run " + text(id) + " is started and asks for every item."
+		message.Text = "Run " + text(id) + " is started and refreshes every item."
 	case !started && ignored:
 		message.Good, message.Text = false, "Run "+text(id)+" is under way and is not a forced one. Nothing new was started."
 	case !started:
@@ -60,11 +60,11 @@ func (s *site) retryFailed(w http.ResponseWriter, r *http.Request, sess session)
 }
 
 func (s *site) pauseSource(w http.ResponseWriter, r *http.Request, sess session) error {
-	return s.onSource(w, r, sess, s.Refresher.PauseSource, "%s is paused: it is not asked until you resume it.")
+	return s.onSource(w, r, sess, s.Refresher.PauseSource, "%s is paused: it gets no requests until you resume it.")
 }
 
 func (s *site) resumeSource(w http.ResponseWriter, r *http.Request, sess session) error {
-	return s.onSource(w, r, sess, s.Refresher.ResumeSource, "%s is asked again from the next run on.")
+	return s.onSource(w, r, sess, s.Refresher.ResumeSource, "%s gets requests again from the next run on.")
 }
 
 func (s *site) acceptSource(w http.ResponseWriter, r *http.Request, sess session) error {

@@ -14,11 +14,11 @@ func TestActions_DoWhatTheButtonSays(t *testing.T) {
 		message string
 	}{
 		{"/runs", []string{"force", "0"}, "start forced=false by=page", "Run 43 is started."},
-		{"/runs", []string{"force", "1"}, "start forced=true by=page", "Run 43 is started and asks for every item."},
+		{"/runs", []string{"force", "1"}, "start forced=true by=page", "Run 43 is started and refreshes every item."},
 		{"/runs/42/cancel", nil, "cancel 42", "Run 42 is cancelled."},
 		{"/runs/42/retry-failed", nil, "retry 42 by=page", "Run 43 tries the failed items of run 42 again."},
 		{"/sources/sim/pause", nil, "pause sim", "sim is paused"},
-		{"/sources/sim/resume", nil, "resume sim", "sim is asked again"},
+		{"/sources/sim/resume", nil, "resume sim", "sim gets requests again"},
 		{"/sources/sim/accept", nil, "accept sim", "The quarantine of sim is over."},
 		{"/sources/nobody/pause", nil, "pause nobody", "There is no source named nobody."},
 		{"/sources/sim/accept", []string{"market", "m%s"}, "accept sim m%s", "The quarantine of m%s of sim is over."},

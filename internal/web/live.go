@@ -159,7 +159,7 @@ func (p livePanel) CanRetry() bool {
 func jobID(text string) (int64, error) {
 	id, err := strconv.ParseInt(text, 10, 64)
 	if err != nil || id <= 0 || strings.HasPrefix(text, "+") {
-		return 0, fault.New(fault.NotFound, "not_found", "There is no such run.")
+		return 0, fault.New(fault.NotFound, "not_found", "Unknown run.")
 	}
 	return id, nil
 }

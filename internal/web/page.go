@@ -103,7 +103,7 @@ func (s *site) fail(w http.ResponseWriter, r *http.Request, sess *session, err e
 		}
 		s.Logger.ErrorContext(r.Context(), "page request failed", "method", r.Method, "path", r.URL.Path,
 			"request_id", w.Header().Get("X-Request-Id"), "error", err)
-		known = fault.New(fault.Internal, "internal", "Something went wrong on the server. The log says what.")
+		known = fault.New(fault.Internal, "internal", "Something went wrong on the server. See the server's log.")
 	}
 	status := known.Kind.Status()
 	s.show(w, r, status, "refusal", refusalPage{

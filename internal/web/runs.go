@@ -35,7 +35,7 @@ type tab struct {
 func (s *site) runs(w http.ResponseWriter, r *http.Request, sess session) error {
 	kind, cursor := r.URL.Query().Get("kind"), r.URL.Query().Get("cursor")
 	if kind != "" && kind != "bulk" && kind != "missing" {
-		return fault.New(fault.Invalid, "invalid_kind", "A kind of run is bulk or missing.")
+		return fault.New(fault.Invalid, "invalid_kind", "The kind of a run must be bulk or missing.")
 	}
 	jobs, err := s.Reader.Jobs(r.Context(), kind, cursor, runsPerPage)
 	if err != nil {

@@ -74,7 +74,7 @@ func (s *site) sourceCards(sources []view.SourceDebug) []sourceCard {
 func sourceBadge(source view.SourceDebug, quarantined bool, now time.Time) badge {
 	switch {
 	case source.Paused:
-		return badge{"calm", "Paused", "It is not asked until somebody resumes it."}
+		return badge{"calm", "Paused", "It gets no requests until you resume it."}
 	case source.Health == provider.HealthDown && source.Breaker != "open":
 		return badge{"bad", "Down", "Its last fetches failed. It is requested again in the next run."}
 	case quarantined:
@@ -82,11 +82,11 @@ func sourceBadge(source view.SourceDebug, quarantined bool, now time.Time) badge
 	case source.Breaker == "open" || source.Breaker == "halfOpen":
 		return breakerBadge(source.Breaker)
 	case source.BlockedUntil != nil && source.BlockedUntil.After(now):
-		return badge{"warn", "Told to wait", "It asked us to come back later."}
+		return badge{"warn", "Backoff", "It asked for a pause between requests."}
 	case source.Budget.Left != nil && *source.Budget.Left <= 0 && source.Budget.Limit > 0,
 		slices.ContainsFunc(source.Budget.Quotas, func(q view.Quota) bool { return q.Left <= 0 }),
 		source.Budget.Told != nil && source.Budget.Told.Left <= 0:
-		return badge{"warn", "Budget spent", "It is asked again when its budget renews."}
+		return badge{"warn", "Budget spent", "Requests resume when its budget renews."}
 	case source.Budget.Low:
 		return badge{"warn", "Budget low", "Less than a tenth is left, and at the present pace it runs out before it renews."}
 	case source.Health == provider.HealthDegraded:

@@ -84,7 +84,7 @@ func itemBadge(state string) badge {
 	case "noQuote":
 		return badge{"warn", "No quote", "All providers answered, and none had a price."}
 	case "failed":
-		return badge{"bad", "Failed", "No market said anything about it, and a provider failed."}
+		return badge{"bad", "Failed", "No market has data for it, and a provider failed."}
 	case "cancelled":
 		return badge{"calm", "Cancelled", ""}
 	}

@@ -92,7 +92,7 @@ func (d *Dispatcher) send(ctx context.Context, client *river.Client[pgx.Tx]) {
 		case <-d.hints.some:
 		}
 		if err := d.notify(ctx, client, d.hints.take()); err != nil && ctx.Err() == nil {
-			d.log.Warn("other instances were not woken; they look by themselves", "error", err)
+			d.log.Warn("notification failed; other instances find work in their next sweep", "error", err)
 		}
 		if !dispatch.Wait(ctx, calm) {
 			return

@@ -25,7 +25,7 @@ const ping = 15 * time.Second
 func (d *Dispatcher) listen(ctx context.Context) {
 	for ctx.Err() == nil {
 		if err := d.listenOnce(ctx); err != nil && ctx.Err() == nil {
-			d.log.Warn("wakes of other instances are not heard; workers look by themselves", "error", err)
+			d.log.Warn("listening failed; workers find work in their next sweep", "error", err)
 		}
 		dispatch.Wait(ctx, pause)
 	}

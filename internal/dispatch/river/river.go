@@ -168,7 +168,7 @@ func (d *Dispatcher) keep(ctx context.Context) {
 		}
 		if err != nil {
 			if ctx.Err() == nil {
-				d.log.Error("dispatch cannot start; workers look by themselves meanwhile", "error", err)
+				d.log.Error("dispatch failed to start; workers run by their sweep", "error", err)
 			}
 			dispatch.Wait(ctx, pause)
 			continue
@@ -177,7 +177,7 @@ func (d *Dispatcher) keep(ctx context.Context) {
 		var sending sync.WaitGroup
 		sending.Go(func() { d.send(running, client) })
 		if by := d.clock.watch(ctx, before); by != 0 {
-			d.log.Warn("the clock was set; schedules are made anew", "by", by.Round(time.Second))
+			d.log.Warn("clock was set; recomputing schedules", "by", by.Round(time.Second))
 		}
 		stop()
 		sending.Wait()
@@ -190,7 +190,7 @@ func (d *Dispatcher) stop(ctx context.Context, client *river.Client[pgx.Tx]) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), stopTimeout)
 	defer cancel()
 	if err := client.StopAndCancel(ctx); err != nil {
-		d.log.Warn("dispatch did not stop in time; what it was told last may be told again", "error", err)
+		d.log.Warn("dispatch did not stop in time; its last notifications may be repeated", "error", err)
 	}
 }
 

@@ -26,8 +26,8 @@ const retryUnavailable = 30 * time.Second
 // What an inventory can be beside private, throttled and broken.
 var (
 	errHidden = fault.New(fault.Conflict, "inventory_hidden",
-		"Steam says that there are assets and shows none: all are hidden or under trade protection. What is stored stays as it is.")
-	errTooLarge = fault.New(fault.Unprocessable, "inventory_too_large", "The inventory has more assets than the 50,000 that are taken.")
+		"Steam reports assets but shows none: all are hidden or under trade protection. The stored inventory is unchanged.")
+	errTooLarge = fault.New(fault.Unprocessable, "inventory_too_large", "The inventory has more than 50,000 assets, which is the maximum.")
 )
 
 // tooMany reports whether Steam refused a page for being asked for too many
@@ -89,13 +89,13 @@ func explain(err error) error {
 		return &Failure{e, throttled(e.RetryAfter)}
 	case e.Status == statusForbidden, e.Status == statusUnauthorized:
 		return &Failure{e, fault.New(fault.Conflict, "inventory_private",
-			"The user's inventory on Steam is not public. What is stored stays as it is.")}
+			"The user's inventory on Steam is not public. The stored inventory is unchanged.")}
 	}
-	return &Failure{e, later("inventory_unavailable", e.RetryAfter, "Steam did not answer with a whole inventory. What is stored stays as it is.")}
+	return &Failure{e, later("inventory_unavailable", e.RetryAfter, "Steam did not return a complete inventory. The stored inventory is unchanged.")}
 }
 
 func throttled(wait time.Duration) *fault.Error {
-	return later("steam_throttled", wait, "Steam is not to be asked for more just now. What is stored stays as it is.")
+	return later("steam_throttled", wait, "Steam limits the request rate. The stored inventory is unchanged. Retry later.")
 }
 
 func later(code string, wait time.Duration, detail string) *fault.Error {

@@ -87,11 +87,11 @@ func (p *page) read(r *feed.Reader) error {
 	case err != nil:
 		return err
 	case !seen["success"]:
-		return feed.Malformed("it does not say whether it succeeded")
+		return feed.Malformed("the field success is missing")
 	case !seen["total_inventory_count"]:
-		return feed.Malformed("it does not say how many assets there are")
+		return feed.Malformed("the number of assets is missing")
 	case p.more && p.last == "":
-		return feed.Malformed("it has more pages and does not say where")
+		return feed.Malformed("more_items is set without last_assetid")
 	}
 	return nil
 }
@@ -127,7 +127,7 @@ func (p *page) rows(r *feed.Reader, names []string, row func(*feed.Reader, []fee
 		}
 		ok, err := r.Row(names, cells)
 		if err == nil && !ok {
-			err = feed.Malformed("a row is no object, or says something twice")
+			err = feed.Malformed("a row is not an object, or repeats a field")
 		}
 		if err != nil {
 			return err

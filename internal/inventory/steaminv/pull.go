@@ -124,7 +124,7 @@ func (w *walk) add(p *page) error {
 	missing := w.total - int64(len(w.seen))
 	switch {
 	case missing < 0:
-		return provider.Protocol(source, "%d assets came of %d that there are: it changed meanwhile", len(w.seen), w.total)
+		return provider.Protocol(source, "got %d of %d assets: the inventory changed during the pull", len(w.seen), w.total)
 	case p.more && len(w.seen) == before:
 		return provider.Protocol(source, "a page that brings nothing new has another one after it")
 	case !p.more && missing > 0 && len(p.assets) >= w.count:

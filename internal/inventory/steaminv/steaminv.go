@@ -61,5 +61,5 @@ func (p Place) Check() error {
 		return nil
 	}
 	return fault.New(fault.Invalid, "unsupported_inventory",
-		"Steam is asked for appId 730 with contextId 2 or 16, and for 570, 440 and 252490 with contextId 2; push other inventories as a JSON body.")
+		"Pulls from Steam support appId 730 with contextId 2 or 16, and 570, 440 and 252490 with contextId 2. Push other inventories as a JSON body.")
 }

@@ -104,7 +104,7 @@ func (s *Syncer) Sync(ctx context.Context, userID string, place Place, mode inve
 			return inventory.Result{}, throttled(held)
 		}
 		return inventory.Result{}, later("inventory_unavailable", retryUnavailable,
-			"The inventory is still being read: Steam is asked slowly. Ask again to have what it comes to.")
+			"The inventory is still being pulled from Steam. Retry to get the result.")
 	}
 }
 
@@ -119,7 +119,7 @@ func (s *Syncer) join(w pullKey, mode inventory.Mode) (*pull, error) {
 		return p, nil
 	}
 	if s.ctx.Err() != nil || len(s.pulls) >= maxPulls {
-		return nil, later("inventory_unavailable", retryUnavailable, "Too many inventories wait to be read; ask again later.")
+		return nil, later("inventory_unavailable", retryUnavailable, "Too many inventories are waiting to be pulled. Retry later.")
 	}
 	p := &pull{mode: mode, done: make(chan struct{})}
 	s.pulls[w] = p
@@ -145,12 +145,12 @@ func (s *Syncer) run(w pullKey, p *pull) (result inventory.Result, err error) {
 	case s.slots <- struct{}{}:
 		defer func() { <-s.slots }()
 	case <-ctx.Done():
-		return result, later("steam_throttled", retryUnavailable, "Other inventories were read first; ask again later.")
+		return result, later("steam_throttled", retryUnavailable, "Other pulls were ahead of this one. Retry later.")
 	}
 	push, err := s.o.Pull(ctx, w.steamID, w.place)
 	if err != nil {
 		if s.ctx.Err() == nil {
-			s.o.Logger.Warn("inventory not pulled", "app", w.place.AppID, "context", w.place.ContextID, "error", err)
+			s.o.Logger.Warn("inventory pull failed", "app", w.place.AppID, "context", w.place.ContextID, "error", err)
 		}
 		return result, err
 	}

@@ -79,7 +79,7 @@ func (r *Ranking) Top(ctx context.Context, key Key) (top []store.Trader, asOf ti
 		case <-ctx.Done():
 			return nil, time.Time{}, ctx.Err()
 		case <-timer.C:
-			return nil, time.Time{}, fault.New(fault.Unavailable, "ranking_not_ready", "The ranks are being made for the first time since the start; ask again soon.")
+			return nil, time.Time{}, fault.New(fault.Unavailable, "ranking_not_ready", "The ranking is not ready yet. Retry soon.")
 		}
 	}
 	m := r.last.Load()
@@ -98,9 +98,9 @@ func (r *Ranking) Run(ctx context.Context) {
 		case ctx.Err() != nil:
 			return
 		case err != nil && !failing:
-			r.o.Logger.Warn("top traders are not kept up to date", "error", err)
+			r.o.Logger.Warn("top traders update failed", "error", err)
 		case err == nil && failing:
-			r.o.Logger.Info("top traders are up to date again")
+			r.o.Logger.Info("top traders updated again")
 		}
 		failing = err != nil
 		t := time.NewTimer(min(max(every, idle*r.o.Now().Sub(start)), mostIdle))

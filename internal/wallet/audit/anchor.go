@@ -50,7 +50,7 @@ func (a *Auditor) given(out *anchor, user, checkpoint string) error {
 	case err != nil:
 		return fault.New(fault.Invalid, "invalid_checkpoint", "The checkpoint is damaged, or was not made by this ledger.")
 	case c.User != user:
-		return fault.New(fault.Invalid, "invalid_checkpoint", "The checkpoint is one of another user.")
+		return fault.New(fault.Invalid, "invalid_checkpoint", "The checkpoint belongs to another user.")
 	}
 	out.given = c
 	return nil

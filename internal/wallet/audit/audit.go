@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"assay/internal/fault"
+	"assay/internal/user"
 	"assay/internal/wallet"
 )
 
@@ -196,7 +197,7 @@ func (v *audit) user(anchor *anchor) (err error) {
 	}
 	v.exists(traded > 0 || marked)
 	if v.examined[walletExists] == 0 && !v.skipped[anchorMatch] { // else a checkpoint may name the user
-		return fault.New(fault.NotFound, "user_not_found", "No account, entry, trade, transaction or checkpoint ever named this user.")
+		return user.NotFound()
 	}
 	return nil
 }
@@ -314,5 +315,5 @@ func (v *audit) unknownKey(id string) string {
 	if slices.ContainsFunc(v.noted, func(n wallet.KeyMark) bool { return n.ID == id }) {
 		return "key " + quote(id) + ", which is in wallet_key and not in WALLET_LEDGER_KEY"
 	}
-	return "key " + quote(id) + ", which the ledger never had"
+	return "key " + quote(id) + ", which the ledger never used"
 }

@@ -121,7 +121,7 @@ func (v *audit) ruleText(r *Rules) error {
 	}
 	stored, err := v.rule(r.Number)
 	if err == nil && stored.wrong != "" {
-		v.fail(feeCrosscheck, ruleFinding(r, "what was activated", stored.wrong, "does not say what was activated."))
+		v.fail(feeCrosscheck, ruleFinding(r, "what was activated", stored.wrong, "differs from the rules that were activated."))
 	}
 	return err
 }

@@ -259,9 +259,9 @@ func (d *deal) differs() (out []difference) {
 		differ("it was credited in another currency.", string(t.Currency), string(got.Currency))
 	}
 	if feeEntry == nil {
-		differ("no fee was kept.", "a fee of "+integer(t.Fee), "none")
+		differ("no fee was charged.", "a fee of "+integer(t.Fee), "none")
 	} else {
-		differ("another fee was kept.", integer(t.Fee), integer(feeEntry.Amount))
+		differ("another fee was charged.", integer(t.Fee), integer(feeEntry.Amount))
 	}
 	if d.completed != nil {
 		differ("another one's trade was completed.", list(sorted(t.Buyer, t.Seller)), list(d.completed.users()))
@@ -368,7 +368,7 @@ func (v *audit) rounding(d *deal) {
 		}
 	}
 	v.that(roundingResidue, rest == 0, func() Finding {
-		return v.finding(d.sale, "0", integer(rest), "what the buyer paid is not what the seller got and the house kept.")
+		return v.finding(d.sale, "0", integer(rest), "the buyer's payment is not the sum of the seller's credit and the fee.")
 	})
 }
 
@@ -385,7 +385,7 @@ func (v *audit) fee(d *deal) error {
 		return err
 	}
 	if rules.wrong != "" {
-		v.fail(feeCrosscheck, of(feeEntry, "rules of version "+integer(paid.FeeVersion), rules.wrong, "The sale names fee rules that cannot be had."))
+		v.fail(feeCrosscheck, of(feeEntry, "rules of version "+integer(paid.FeeVersion), rules.wrong, "The fee rules of the sale cannot be read."))
 		return nil
 	}
 	payment := d.payment(paid)
@@ -395,7 +395,7 @@ func (v *audit) fee(d *deal) error {
 	})
 	quoted, err := fee.Compute(rules.set, payment)
 	if err != nil {
-		v.fail(feeCrosscheck, of(feeEntry, "a price", integer(-paid.Amount), "No fee can be worked out for the sale."))
+		v.fail(feeCrosscheck, of(feeEntry, "a price", integer(-paid.Amount), "No fee can be computed for the sale."))
 		return nil //nolint:nilerr // that is what was found
 	}
 	recorded := feeEntry.Amount
@@ -404,7 +404,7 @@ func (v *audit) fee(d *deal) error {
 	}
 	v.that(feeCrosscheck, quoted.Fee == feeEntry.Amount && quoted.Rule == feeEntry.FeeRule && recorded == quoted.Fee, func() Finding {
 		return of(feeEntry, fmt.Sprintf("%d by rule %s", quoted.Fee, quoted.Rule), fmt.Sprintf("%d by rule %s", recorded, quote(feeEntry.FeeRule)),
-			fmt.Sprintf("The fee of trade %d is not what version %d of the rules says.", d.id, paid.FeeVersion))
+			fmt.Sprintf("The fee of trade %d does not match version %d of the rules.", d.id, paid.FeeVersion))
 	})
 	return nil
 }
@@ -494,7 +494,7 @@ func (v *audit) unpaid(ids []int64) error {
 func (v *audit) unlisted() error {
 	unlisted := paged(math.MinInt64, func(after int64) ([]Unlisted, error) { return v.records.Unlisted(v.only, after, page) }, func(u Unlisted) int64 {
 		v.fail(tradeCrosscheck, Finding{
-			UserID: v.only, Expected: fmt.Sprintf("listing %d, sold as trade %d says", u.Listing, u.Trade), Actual: "none, or another one",
+			UserID: v.only, Expected: fmt.Sprintf("listing %d, sold by trade %d", u.Listing, u.Trade), Actual: "none, or another one",
 			Message: fmt.Sprintf("Trade %d does not go with its listing.", u.Trade),
 		})
 		return u.Trade
@@ -504,7 +504,7 @@ func (v *audit) unlisted() error {
 		return id
 	})
 	twins := paged("", func(after string) ([]string, error) { return v.records.Twins(v.only, after, page) }, func(id string) string {
-		v.fail(schemaValid, Finding{UserID: v.only, Expected: "one user of the id " + quote(id), Actual: "several", Message: "Somebody made another user of that id: whose trades are whose cannot be told."})
+		v.fail(schemaValid, Finding{UserID: v.only, Expected: "one user of the id " + quote(id), Actual: "several", Message: "Another user with that id exists, so it is unknown which trades belong to which user."})
 		return id
 	})
 	return errors.Join(unlisted, untraded, twins)

@@ -243,7 +243,7 @@ func (v *audit) complete(p *payment) {
 	if int64(len(p.entries)) != t.Entries {
 		v.fail(txComplete, v.finding(p, integer(t.Entries), integer(int64(len(p.entries))), "it has not the entries that it was posted with."))
 	} else if wrong := misshapen(p); wrong != "" {
-		v.fail(txComplete, v.finding(p, "the entries of a "+string(t.Kind), wrong, "it is not what its kind says."))
+		v.fail(txComplete, v.finding(p, "the entries of a "+string(t.Kind), wrong, "it does not match its kind."))
 	}
 	for i := range p.entries {
 		e := &p.entries[i]

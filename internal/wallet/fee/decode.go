@@ -94,13 +94,13 @@ func refuse(err error) error {
 	if f == nil || (f.Kind != fault.Invalid && f.Kind != fault.TooLarge) {
 		return err
 	}
-	out := fault.New(fault.Unprocessable, "invalid_fee_rules", "The fee rules are invalid; see errors. Those that are active stay so.")
+	out := fault.New(fault.Unprocessable, "invalid_fee_rules", "The fee rules are invalid; see errors. The active rules are unchanged.")
 	out.Fields = f.Fields
 	switch {
 	case f.Kind == fault.TooLarge:
 		out.Fields = []fault.Field{{Code: TooLarge, Detail: f.Detail}}
 	case len(f.Fields) >= maxFaults:
-		out.Detail += " There may be more than are told."
+		out.Detail += " There may be more."
 	}
 	return out
 }

@@ -121,7 +121,7 @@ func (s *Service) Begin(ctx context.Context) error {
 		return nil
 	}
 	if unsealed(err) && !s.Unused {
-		s.Logger.Error("nothing is charged by the active fee rules: they are not what was activated, or were sealed with a key that is missing", "error", err)
+		s.Logger.Error("active fee rules unverified; payments are refused", "error", err)
 		return nil
 	}
 	if !errors.Is(err, ErrNone) && !unsealed(err) {
@@ -133,7 +133,7 @@ func (s *Service) Begin(ctx context.Context) error {
 		if ctx.Err() != nil {
 			return ctx.Err()
 		}
-		s.Logger.Warn("the fee rules cannot be had, so the built-in ones serve: see to it, and refresh them", "source", name, "error", err)
+		s.Logger.Warn("fee rules unavailable; built-in rules are active", "source", name, "error", err)
 		loaded, name = Loaded{Set: BuiltIn()}, builtIn
 	}
 	first, err := newActivation(loaded, name, "start")
@@ -170,7 +170,7 @@ func unsealed(err error) bool {
 
 func (s *Service) logActive(a Activation) {
 	if a.Source != s.SourceName() {
-		s.Logger.Warn("the active fee rules are not from the source that is named: a refresh would take those", "version", a.Version, "source", a.Source, "named", s.SourceName())
+		s.Logger.Warn("active fee rules differ from the configured source", "version", a.Version, "source", a.Source, "named", s.SourceName())
 		return
 	}
 	s.Logger.Info("fee rules", "version", a.Version, "source", a.Source)
@@ -295,7 +295,7 @@ func (s *Service) activate(ctx context.Context, next Activation, r Request, refu
 		s.Logger.Info("fee rules activated", "version", next.Version, "source", next.Source, "by", next.By)
 		return result, nil
 	}
-	return Result{}, fault.New(fault.Conflict, "fee_rules_moved", "Others activate fee rules at the same time; try again.")
+	return Result{}, fault.New(fault.Conflict, "fee_rules_moved", "Another request activated fee rules at the same time. Retry.")
 }
 
 // addAfter adds a version if the newest is still the one that it was compared

@@ -36,7 +36,7 @@ func (f File) Load(context.Context, string) (Loaded, error) {
 		if pe, ok := errors.AsType[*fs.PathError](err); ok {
 			reason = pe.Err // without the path
 		}
-		return Loaded{}, fault.New(fault.Upstream, "fee_rules_unreachable", "The file of the fee rules cannot be read: %v. The active rules stay.", reason)
+		return Loaded{}, fault.New(fault.Upstream, "fee_rules_unreachable", "The file of the fee rules cannot be read: %v. The active rules are unchanged.", reason)
 	}
 	set, err := decodeWhole(text)
 	return Loaded{Set: set}, err
@@ -69,7 +69,7 @@ func decodeWhole(text []byte) (*Set, error) {
 
 // tooLarge is the fault of a document of too many bytes.
 func tooLarge() error {
-	f := fault.New(fault.Unprocessable, "invalid_fee_rules", "The fee rules are too large. Those that are active stay so.")
+	f := fault.New(fault.Unprocessable, "invalid_fee_rules", "The fee rules are too large. The active rules are unchanged.")
 	f.Fields = []fault.Field{{Code: TooLarge, Detail: "the document has more than 1 MiB"}}
 	return f
 }
@@ -131,7 +131,7 @@ func (a *Address) Load(ctx context.Context, mark string) (loaded Loaded, err err
 	case failed.Kind == provider.KindCancelled:
 		return Loaded{}, failed
 	default:
-		return Loaded{}, fault.New(fault.Upstream, "fee_rules_unreachable", "The fee rules cannot be had: %v. The active ones stay.", failed)
+		return Loaded{}, fault.New(fault.Upstream, "fee_rules_unreachable", "The fee rules cannot be read: %v. The active rules are unchanged.", failed)
 	}
 }
 
