@@ -97,8 +97,13 @@ func (a *arrival) makeRoom(n int64) error {
 		a.upload = a.intake.begin()
 	}
 	waited, err := a.upload.take(a.ctx, n)
-	if waited && err == nil {
+	if waited {
 		a.nextWindow()
+	}
+	if err != nil {
+		// Many clients read no answer before they have sent all, and find the connection
+		// broken if it is closed before. Nothing of this is kept in memory.
+		_, _ = io.CopyN(io.Discard, a.ReadCloser, maxPush)
 	}
 	return err
 }

@@ -150,6 +150,36 @@ func TestArrival_StalledUploadsHoldUpNoOthers(t *testing.T) {
 	})
 }
 
+func TestArrival_ARefusedUploadIsReadToItsEnd(t *testing.T) {
+	serveOnPipes(t, func(t *testing.T, _ *harness, dial func() net.Conn) {
+		first := dial()
+		write(t, first, pushHead+"Content-Length: 33000000\r\n\r\n"+`{"rubbish":[`)
+		sent := make(chan struct{})
+		defer func() {
+			_ = first.Close()
+			<-sent
+		}()
+		go func() { // it keeps the first place until the other one is refused
+			defer close(sent)
+			for range 4 * intakeWait / paceWindow {
+				if _, err := io.WriteString(first, strings.Repeat("1,", paceBytes)); err != nil {
+					return
+				}
+				<-time.After(paceWindow / 2)
+			}
+		}()
+		<-time.After(time.Second)
+		c := dial()
+		body := aPush(intakeRoom + 3<<20)
+		// Many clients read no answer before they have sent all.
+		write(t, c, pushHead+fmt.Sprintf("Content-Length: %d\r\n\r\n", len(body)))
+		write(t, c, body)
+		if status, answer := read(t, c); status != http.StatusServiceUnavailable || !strings.Contains(answer, `"busy"`) {
+			t.Errorf("%d %s", status, answer)
+		}
+	})
+}
+
 func TestServe_MalformedChunksAreTheClientsFault(t *testing.T) {
 	serveOnPipes(t, func(t *testing.T, h *harness, dial func() net.Conn) {
 		for _, head := range []string{pushHead, "GET /api/health HTTP/1.1\r\nHost: x\r\n", "POST /api/market-prices/refresh HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer " + adminToken + "\r\n"} {
