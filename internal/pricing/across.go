@@ -3,6 +3,7 @@ package pricing
 import (
 	"cmp"
 	"slices"
+	"time"
 
 	"assay/internal/money"
 )
@@ -209,7 +210,23 @@ func (r *Round) contest(entries []*entry, cols [][]Log, found []peers, bad bool)
 			e.refusal, contested = f, true
 		}
 	}
+	r.voidBoth(entries, rival)
 	return contested
+}
+
+// voidBoth voids the acceptance of both sides of a contradiction: it does not say which
+// is right, and between them there is no price.
+func (r *Round) voidBoth(entries []*entry, rival []int) {
+	var both []*entry
+	accepted := func(e *entry) bool { return e.refusal != nil && e.State.accepts(e.refusal, r.now) }
+	for k, e := range entries {
+		if rival[k] >= 0 && accepted(e) && accepted(entries[rival[k]]) {
+			both = append(both, e)
+		}
+	}
+	for _, e := range both {
+		e.State.AcceptedAt = time.Time{}
+	}
 }
 
 // camps divides the markets of a pool into camps, each named by its first market: known

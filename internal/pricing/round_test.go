@@ -682,6 +682,34 @@ func TestRound_FirstResponsesOfTwoEqualCampsAreContested(t *testing.T) {
 	}
 }
 
+// Who accepts both sides of a contradiction has not said which is right: between them
+// there is no price.
+func TestRound_AcceptingBothCampsAcceptsNone(t *testing.T) {
+	for _, markets := range []int{2, 4, 6} {
+		f := newFair(rand.New(rand.NewPCG(9, 6)), markets, 1000)
+		quotes := contradicting(f, func(market int) bool { return market%2 == 0 })
+		f.round(t, quotes)
+		for k := range f.markets {
+			f.markets[k].State.AcceptedAt = f.now
+		}
+		f.now = f.now.Add(time.Hour)
+		for _, o := range f.round(t, quotes).Markets {
+			if o.Refusal == nil || o.Refusal.Anomaly != Contradicted {
+				t.Errorf("%d markets: market %d: %+v", markets, o.ID, o.Refusal)
+			}
+		}
+		f.markets[0].State.AcceptedAt = f.now
+		f.now = f.now.Add(time.Hour)
+		f.round(t, quotes)
+		f.now = f.now.Add(12 * time.Hour)
+		for k, o := range f.round(t, quotes).Markets {
+			if good := o.Refusal == nil; good != (k%2 == 0) {
+				t.Errorf("%d markets: market %d after one was accepted: %+v", markets, o.ID, o.Refusal)
+			}
+		}
+	}
+}
+
 // What is known may have been wrong from the beginning. New markets that agree with
 // each other show it.
 func TestRound_NewMarketsThatContradictTheKnownOnesMakeThemSuspect(t *testing.T) {
