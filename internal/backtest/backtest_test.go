@@ -110,7 +110,7 @@ func projectRoot(t *testing.T) string {
 
 func TestRead_TakesTheColumnsInAnyOrder(t *testing.T) {
 	dir := t.TempDir()
-	write(t, dir, "a.csv", "name,price,currency,market,time,comment\nB,2.5,EUR,m,2026-01-02,x\nA,1,EUR,m,2026-01-02,\nA,0.9,EUR,m,2026-01-02,\n")
+	write(t, dir, "a.csv", "name,price,currency,market,time,comment\nB,2.5,EUR,m,2026-01-02,x\nA,0.9,EUR,m,2026-01-02,\n")
 	write(t, dir, "b.csv", "time,market,name,price,currency\n2026-01-01T12:00:00Z,k,A,3,USD\n")
 	d, err := Read(dir, func(int, int) {})
 	if err != nil {
@@ -127,6 +127,32 @@ func TestRead_TakesTheColumnsInAnyOrder(t *testing.T) {
 	}
 }
 
+// Rows of one response that contradict each other are all rejected, as in a run.
+func TestRead_RejectsContradictingRows(t *testing.T) {
+	dir := t.TempDir()
+	write(t, dir, "a.csv", "time,market,name,price,currency\n"+
+		"2026-01-02,m,A,1,EUR\n2026-01-02,m,A,0.9,EUR\n2026-01-02,m,A,0.9,EUR\n2026-01-02,m,B,2,EUR\n2026-01-02,m,B,2.0,EUR\n")
+	d, err := Read(dir, func(int, int) {})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if q := d.Quotes[0][0]; q[0] != 0 || q[1] != 2_000_000 {
+		t.Errorf("quotes %v", q)
+	}
+}
+
+// Spreadsheets write a byte order mark, and folders have names of all kinds.
+func TestRead_TakesWhatSpreadsheetsWrite(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "prices [2026]")
+	if err := os.Mkdir(dir, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	write(t, dir, "a.csv", "\ufefftime,market,name,price,currency\r\n2026-01-02,m,A,1,EUR\r\n")
+	if d, err := Read(dir, func(int, int) {}); err != nil || len(d.Names) != 1 {
+		t.Errorf("%+v, %v", d, err)
+	}
+}
+
 func TestRead_ExplainsWhatIsWrong(t *testing.T) {
 	const header = "time,market,name,price,currency\n"
 	for text, want := range map[string]string{
@@ -137,12 +163,20 @@ func TestRead_ExplainsWhatIsWrong(t *testing.T) {
 		header + "2026-01-01,m,A,1,dollar\n":                    "line 2: currency",
 		header + "2026-01-01,m,A,1,USD\n2026-01-01,m,B,1,EUR\n": "line 3: market",
 		header: "no quote",
+		"":     "is empty",
 	} {
 		dir := t.TempDir()
 		write(t, dir, "a.csv", text)
 		if _, err := Read(dir, func(int, int) {}); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%q: error %v, want %q", text, err, want)
 		}
+	}
+	folder := t.TempDir()
+	if err := os.Mkdir(filepath.Join(folder, "a.csv"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := Read(folder, func(int, int) {}); err == nil || !strings.Contains(err.Error(), "no regular file") {
+		t.Errorf("what is no file: %v", err)
 	}
 	if _, err := Read(t.TempDir(), func(int, int) {}); err == nil || !strings.Contains(err.Error(), "no .csv file") {
 		t.Errorf("an empty folder: %v", err)

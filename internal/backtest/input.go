@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"hash/fnv"
 	"io"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
@@ -56,17 +57,17 @@ type reading struct {
 // (RFC 3339 or a date), market, name, price and currency; the rows of one market
 // and time are one response.
 func Read(dir string, progress func(done, all int)) (*Data, error) {
-	files, err := filepath.Glob(filepath.Join(dir, "*.csv"))
-	if err != nil || len(files) == 0 {
+	all, err := fs.Glob(os.DirFS(dir), "*.csv")
+	if err != nil || len(all) == 0 {
 		return nil, errors.Join(err, fmt.Errorf("no .csv file in %s: give a folder of files with the columns %s", dir, strings.Join(columns(), ", ")))
 	}
-	slices.Sort(files)
+	slices.Sort(all)
 	r := &reading{names: map[string]int32{}, markets: map[string]int32{}}
-	for i, file := range files {
-		if err := r.file(file); err != nil {
-			return nil, fmt.Errorf("%s: %w", filepath.Base(file), err)
+	for i, file := range all {
+		if err := r.file(filepath.Join(dir, file)); err != nil {
+			return nil, fmt.Errorf("%s: %w", file, err)
 		}
-		progress(i+1, len(files))
+		progress(i+1, len(all))
 	}
 	if len(r.rows) == 0 {
 		return nil, fmt.Errorf("no quote in %s", dir)
@@ -75,6 +76,9 @@ func Read(dir string, progress func(done, all int)) (*Data, error) {
 }
 
 func (r *reading) file(name string) error {
+	if info, err := os.Stat(name); err == nil && !info.Mode().IsRegular() {
+		return errors.New("no regular file: take it out of the folder") // a pipe would block the opening
+	}
 	f, err := os.Open(name)
 	if err != nil {
 		return err
@@ -83,9 +87,13 @@ func (r *reading) file(name string) error {
 	c := csv.NewReader(f)
 	c.ReuseRecord = true
 	header, err := c.Read()
+	if errors.Is(err, io.EOF) {
+		return fmt.Errorf("the file is empty: the header must name %s", strings.Join(columns(), ", "))
+	}
 	if err != nil {
 		return fmt.Errorf("header: %w", err)
 	}
+	header[0] = strings.TrimPrefix(header[0], "\ufeff") // spreadsheets write a byte order mark
 	var at [5]int
 	for i, want := range columns() {
 		if at[i] = slices.Index(header, want); at[i] < 0 {
@@ -184,12 +192,32 @@ func (r *reading) data() *Data {
 		if d.Quotes[t][m] == nil {
 			d.Quotes[t][m] = make(Quotes, len(names))
 		}
-		// Of two rows of one name the lower ask counts.
-		if q := &d.Quotes[t][m][nameAt[row.name]]; *q == 0 || row.price < *q {
+		switch q := &d.Quotes[t][m][nameAt[row.name]]; *q {
+		case 0, row.price:
 			*q = row.price
+		default:
+			*q = conflict
 		}
 	}
+	d.reject()
 	return d
+}
+
+// conflict stands for a price while rows that contradict each other are found.
+const conflict money.Micro = -1
+
+// reject removes the quotes of which rows contradicted each other: none counts, as in
+// a run.
+func (d *Data) reject() {
+	for _, markets := range d.Quotes {
+		for _, quotes := range markets {
+			for i, q := range quotes {
+				if q == conflict {
+					quotes[i] = 0
+				}
+			}
+		}
+	}
 }
 
 // take returns the history of about so many names: all wears of a skin, or none.

@@ -112,7 +112,7 @@ func (s *Sim) rate(c money.Currency) (money.Rate, error) {
 	}
 	rate, ok := s.policy.Rates.Of(c)
 	if !ok {
-		return 0, fmt.Errorf("no exchange rate for %s: give one with --rate %s=VALUE", c, c)
+		return 0, fmt.Errorf("no exchange rate for %s: give one such as --rate %s=0.14@2026-10-05", c, c)
 	}
 	return rate.Value, nil
 }
