@@ -1,5 +1,5 @@
-// Package access tells who sent a request and counts the wrong secrets that an
-// address presents. The API and the page share both, so that a guesser has one
+// Package access finds the client address of a request and counts the wrong secrets
+// of each address. The API and the page share the counts, so an attacker has one
 // allowance and not two.
 package access
 
@@ -13,18 +13,16 @@ import (
 // maxHops bounds how much of X-Forwarded-For is looked at.
 const maxHops = 32
 
-// Client returns the address that a request came from: the nearest one that is
-// none of the trusted proxies. Only they are believed about whom they speak
-// for; of X-Forwarded-For the entries count from the right, since whatever
-// stands further left anybody can write. It is the zero Addr where the server
-// was not reached by TCP.
+// Client returns the address of the client: the nearest hop that is not a trusted
+// proxy. It reads X-Forwarded-For from the right, because a client can write any
+// entries on the left. It is the zero Addr if the connection is not TCP.
 func Client(r *http.Request, trusted []netip.Prefix) netip.Addr {
 	client, _ := walk(r, trusted)
 	return client
 }
 
-// walk returns the client, and whether a trusted proxy told it, in full. It did
-// not where the header is missing or ends in rubbish.
+// walk returns the client, and whether trusted proxies forwarded its address. They
+// did not if the header is missing or malformed.
 func walk(r *http.Request, trusted []netip.Prefix) (client netip.Addr, forwarded bool) {
 	client = peer(r)
 	if !contains(trusted, client) {
@@ -44,10 +42,9 @@ func walk(r *http.Request, trusted []netip.Prefix) (client netip.Addr, forwarded
 	return client, true
 }
 
-// Local reports whether a request was made on this machine, by nobody's proxy
-// or by one that is trusted and says so. A proxy here that is not trusted, or
-// that tells of its client in another header than X-Forwarded-For, must not
-// make strangers local.
+// Local reports whether a request was made on this machine, directly or through a
+// trusted proxy that forwards the client's address. An untrusted local proxy, or
+// one with another header than X-Forwarded-For, must not make remote clients local.
 func Local(r *http.Request, trusted []netip.Prefix) bool {
 	client, forwarded := walk(r, trusted)
 	if !client.IsLoopback() {
@@ -64,8 +61,8 @@ func Local(r *http.Request, trusted []netip.Prefix) bool {
 	return true
 }
 
-// LocalHost reports whether a Host header names loopback, or own. A stranger's name can
-// lead here, too: a browser would then ask on behalf of the stranger's page.
+// LocalHost reports whether a Host header names loopback, or own. Any other name
+// may be DNS rebinding: a foreign page that sends requests to this server.
 func LocalHost(host, own string) bool {
 	if name, _, err := net.SplitHostPort(host); err == nil {
 		host = name

@@ -71,7 +71,7 @@ type request struct {
 
 // do sends r and decodes the answer into into, which is nil for one without a
 // body. It returns an unreachableError
-// when nobody answers and a problem when the server says no.
+// if there is no response and a problem if the server refuses.
 func (c *client) do(ctx context.Context, r request, into any) error {
 	if r.with.missing != nil {
 		return r.with.missing
@@ -148,7 +148,7 @@ func (c *client) unanswered(ctx context.Context, err error) error {
 	return &unreachableError{base: c.base, err: err}
 }
 
-// unreachableError means that nobody answered at the server's address.
+// unreachableError means that there was no response at the server's address.
 type unreachableError struct {
 	base string
 	err  error
@@ -252,7 +252,7 @@ func (c *client) refresh(ctx context.Context, forced bool) (startAnswer, error) 
 	return a, err
 }
 
-// dryRun asks what a refresh would do.
+// dryRun requests what a refresh would do.
 func (c *client) dryRun(ctx context.Context, forced bool) (view.DryRun, error) {
 	var a view.DryRun
 	q := url.Values{"dryRun": {"1"}}
@@ -385,7 +385,7 @@ func (c *client) inventory(ctx context.Context, userID string, appID int32) (vie
 	}
 }
 
-// health asks how the server is. A server that is not well answers too.
+// health requests the server's health. An unhealthy server responds, too.
 func (c *client) health(ctx context.Context) (view.Health, error) {
 	var a view.Health
 	err := c.do(ctx, request{path: "/api/health", accept: http.StatusServiceUnavailable}, &a)
@@ -393,7 +393,7 @@ func (c *client) health(ctx context.Context) (view.Health, error) {
 }
 
 // segment makes one segment of a path out of s, whatever s holds. The dots of
-// "." and ".." are escaped too, so that nobody takes them for directories.
+// "." and ".." are escaped, too, because proxies treat them as directories.
 func segment(s string) string {
 	if strings.Trim(s, ".") == "" {
 		return strings.ReplaceAll(s, ".", "%2E")

@@ -187,7 +187,7 @@ func commandsLike(node *kong.Node, word string) (found []string) {
 	return found
 }
 
-// Bounds of what a completion asks the server for.
+// Bounds of a completion's requests.
 const (
 	completionTimeout = time.Second
 	completionCount   = 50

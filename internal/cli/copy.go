@@ -110,7 +110,7 @@ type copyProgress struct {
 	w         io.Writer
 	now       func() time.Time
 	bar       *progressbar.ProgressBar // nil: plain lines
-	verifying bool                     // as last told
+	verifying bool                     // as last printed
 	printed   time.Time
 }
 
@@ -122,7 +122,7 @@ func newCopyProgress(w io.Writer, terminal bool, now func() time.Time) *copyProg
 	return p
 }
 
-// show tells how far a copy is.
+// show prints the progress of a copy.
 func (p *copyProgress) show(c store.CopyProgress) {
 	what := "copy"
 	if c.Verifying {

@@ -74,7 +74,7 @@ func (c *demoCmd) settings(ctx context.Context, s *session) (*config.Config, err
 	return s.settings(over)
 }
 
-// free tells whether one can listen on addr.
+// free reports whether addr is free to listen on.
 func free(ctx context.Context, addr string) bool {
 	l, err := (&net.ListenConfig{}).Listen(ctx, "tcp", addr)
 	if err != nil {
@@ -110,7 +110,7 @@ func claimDemoDir(dir string) error {
 	return nil
 }
 
-// show fills the demo over its own API, refreshes all prices, tells what came
+// show fills the demo over its own API, refreshes all prices, reports what came
 // of it and where to look.
 func (c *demoCmd) show(ctx context.Context, s *session, cfg *config.Config, url string) error {
 	// The first start has created the secrets meanwhile.
@@ -142,7 +142,7 @@ func (c *demoCmd) show(ctx context.Context, s *session, cfg *config.Config, url 
 }
 
 // demoExplained names items that the simulator keeps by hand: one that
-// everybody offers, and one that somebody asks an absurd price for.
+// all markets offer, and one with an absurd ask.
 func demoExplained() []string {
 	return []string{"AK-47 | Redline (Field-Tested)", "★ Karambit", "Sealed Graffiti | Loose Change (Chalk White)"}
 }

@@ -49,7 +49,7 @@ func demoUser(n int) view.User {
 }
 
 // demoAssets returns what the n-th of all users owns: its share of all names,
-// and the names that everybody owns. It is always the same, so that pushing it
+// and the names that all users own. It is always the same, so that pushing it
 // again changes nothing.
 func demoAssets(names []string, n, users int) []demoAsset {
 	assets := make([]demoAsset, 0, demoShared+len(names)/users+1)
@@ -77,7 +77,7 @@ func demoAssets(names []string, n, users int) []demoAsset {
 }
 
 // fillDemo creates the users and pushes their inventories over the API, as a
-// platform would, and tells on w what came of it.
+// platform would, and reports the result on w.
 func fillDemo(ctx context.Context, api *client, names []string, now func() time.Time, w io.Writer) error {
 	var rows, queued int64
 	for n := range demoUsers {

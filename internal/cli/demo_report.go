@@ -19,7 +19,7 @@ const (
 	demoTop    = 10
 )
 
-// demoReport is what a refresh did, gathered over the API as anybody could.
+// demoReport is the result of a refresh, read from the public API.
 type demoReport struct {
 	Job     view.Job          `json:"job"`
 	Markets []demoMarket      `json:"markets"`
@@ -38,7 +38,7 @@ type demoMarket struct {
 	LeftOut  int    `json:"leftOut"`
 }
 
-// gatherDemo asks the server what the refresh did. The explained items are
+// gatherDemo requests the result of the refresh. The explained items are
 // ones of which a quote was left out.
 func gatherDemo(ctx context.Context, api *client, job view.Job, names, explain []string) (demoReport, error) {
 	report := demoReport{Job: job}
@@ -124,7 +124,7 @@ func (r *demoReport) write(w io.Writer) {
 	}
 }
 
-// writeExplained tells in a few lines which quotes of an item count.
+// writeExplained writes in a few lines which quotes of an item count.
 func writeExplained(w io.Writer, it view.ItemDetail) {
 	_, _ = fmt.Fprintf(w, "  %s: %s %s from %d of %d markets; the plain average would be %s\n",
 		printable(it.MarketHashName), it.CurrentPrice, it.Currency, it.UsedMarkets, it.Markets, it.Average)

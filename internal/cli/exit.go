@@ -71,13 +71,13 @@ var (
 // usageError is a mistake on the command line.
 type usageError struct {
 	text string
-	help string // the command that tells what is right; empty where hint does
+	help string // the command whose help applies; empty if hint is set
 	hint string // what to do
 }
 
 func (e *usageError) Error() string { return e.text }
 
-// usage turns an error of the parser into a usageError that tells where to
+// usage turns an error of the parser into a usageError that shows where to
 // find help.
 func usage(err error) error {
 	help := "assay --help"

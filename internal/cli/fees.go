@@ -212,7 +212,7 @@ func chargesText(r fee.RuleDocument) string {
 	return text
 }
 
-// feesQuoteCmd asks what a payment costs.
+// feesQuoteCmd shows the fee of a payment.
 type feesQuoteCmd struct {
 	Kind     string `arg:"" help:"What is paid for: sale, deposit or withdrawal."`
 	Amount   int64  `arg:"" help:"What is paid, in minor units: cents."`
@@ -248,7 +248,7 @@ type miss struct {
 	Reason string `json:"reason"`
 }
 
-// Run asks for a quote.
+// Run requests a quote.
 func (c *feesQuoteCmd) Run(ctx context.Context, s *session) error {
 	api, err := s.server()
 	if err != nil {

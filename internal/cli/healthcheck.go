@@ -7,7 +7,7 @@ import (
 	"slices"
 )
 
-// healthcheckCmd asks whether the server is well; containers and supervisors
+// healthcheckCmd checks whether the server is healthy; containers and supervisors
 // call it.
 type healthcheckCmd struct{}
 
@@ -18,7 +18,7 @@ func (*healthcheckCmd) examples() []example {
 	}
 }
 
-// Run asks once.
+// Run sends one request.
 func (c *healthcheckCmd) Run(ctx context.Context, s *session) error {
 	api, err := s.server()
 	if err != nil {

@@ -24,7 +24,7 @@ type output struct {
 	json bool
 }
 
-// result prints v as JSON where that is asked for, else what text writes.
+// result prints v as JSON with --json, otherwise what text writes.
 func (o output) result(v any, text func(w io.Writer)) error {
 	if o.json {
 		return o.object(v)

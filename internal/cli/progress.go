@@ -10,7 +10,7 @@ import (
 	"assay/internal/view"
 )
 
-// lineEvery is how often long work tells of itself where there is no terminal,
+// lineEvery is how often long work prints a line without a terminal,
 // changes of its stage aside.
 const lineEvery = 5 * time.Second
 
@@ -20,7 +20,7 @@ type progress struct {
 	w       io.Writer
 	now     func() time.Time
 	bar     *progressbar.ProgressBar // nil: plain lines
-	stage   string                   // last told
+	stage   string                   // last printed
 	printed time.Time
 }
 
@@ -33,7 +33,7 @@ func newProgress(w io.Writer, terminal bool, now func() time.Time) *progress {
 	return p
 }
 
-// newBar returns a bar whose length is to be told yet.
+// newBar returns a bar whose length is not known yet.
 func newBar(w io.Writer) *progressbar.ProgressBar {
 	return progressbar.NewOptions64(-1,
 		progressbar.OptionSetWriter(w),
@@ -45,7 +45,7 @@ func newBar(w io.Writer) *progressbar.ProgressBar {
 	)
 }
 
-// show tells how far job is.
+// show prints the progress of a job.
 func (p *progress) show(job view.Job) {
 	stage := job.Stage
 	if job.State == "queued" {

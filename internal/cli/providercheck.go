@@ -34,7 +34,7 @@ const (
 // maxSkew is how far our clock may be from the provider's before a warning.
 const maxSkew = 5 * time.Minute
 
-// check tells what works and what does not, in the order in which a request comes to
+// check reports what works and what does not, in the order in which a request reaches
 // it: name, address, connection, tls, status, key, quota, clock, body, cost.
 func (t *providerTested) check(b budgetOf) {
 	t.Checks = []providerCheck{}
@@ -68,7 +68,7 @@ func (t *providerTested) last() provider.Sent {
 	return t.state.Requests[0]
 }
 
-// checkWay tells how far the way to the provider is open.
+// checkWay reports which steps of the connection work.
 func (t *providerTested) checkWay() {
 	e, sent := t.failure(), t.last()
 	tls := "certificate and handshake are right"
@@ -101,7 +101,7 @@ func (t *providerTested) checkWay() {
 	}
 }
 
-// checkAnswer tells of status and key.
+// checkAnswer reports status and key.
 func (t *providerTested) checkAnswer() {
 	e, status := t.failure(), t.last().Status
 	switch {
@@ -114,7 +114,7 @@ func (t *providerTested) checkAnswer() {
 		t.add("key", checkOK, "none is missing")
 		return
 	case status == http.StatusForbidden && e.Page:
-		t.add("status", checkFailed, "403 with an HTML page: a bot check blocks this machine's address or way of asking; a key changes nothing")
+		t.add("status", checkFailed, "403 with an HTML page: a bot check blocks this machine's address or client; a key does not help")
 		t.add("key", checkUnknown, "not known")
 		return
 	case status == http.StatusUnauthorized, status == http.StatusForbidden:
@@ -133,7 +133,7 @@ func (t *providerTested) checkAnswer() {
 	t.add("key", checkUnknown, "not known")
 }
 
-// checkQuota tells what the provider says is left, or why it was not asked.
+// checkQuota reports the provider's reported quota, or why no request was sent.
 func (t *providerTested) checkQuota() {
 	e, reported := t.failure(), t.state.Budget.Told
 	switch {
@@ -214,7 +214,7 @@ func writeChecks(w io.Writer, checks []providerCheck) {
 }
 
 // budgetOf is where requests are counted: in the database, or, for the reason why,
-// nowhere. What a server that has the database for itself was told to wait for holds
+// nowhere. The retry-after of a server that is alone on the database holds
 // in any case.
 type budgetOf struct {
 	store  *store.Store
@@ -223,7 +223,7 @@ type budgetOf struct {
 	now    func() time.Time
 }
 
-// openBudget opens the database beside whoever uses it. It makes none, and brings
+// openBudget opens the database while other processes may use it. It makes none, and brings
 // none up to date.
 func openBudget(ctx context.Context, cfg *config.Config, source string, now func() time.Time) budgetOf {
 	if cfg.Database.Engine == config.SQLite {

@@ -8,7 +8,7 @@ import (
 	"assay/internal/view"
 )
 
-// debugOf returns what the running server tells of a provider; nil where none runs, or
+// debugOf returns the running server's provider-debug; nil where none runs, or
 // it does not say.
 func (c *client) debugOf(ctx context.Context, source string) *view.SourceDebug {
 	var debug view.ProviderDebug
@@ -27,15 +27,14 @@ func (c *client) debugOf(ctx context.Context, source string) *view.SourceDebug {
 const debugPatience = 3 * time.Second
 
 // held is an allowance that counts nothing. It keeps to what the server that has the
-// database was told to wait for.
+// database must wait for.
 type held struct {
 	now   func() time.Time
 	kind  provider.Kind
-	until time.Time // zero: it may be asked
+	until time.Time // zero: requests are allowed
 }
 
-// heldHost reads from what a server tells of a provider until when a host of it is not
-// to be asked.
+// heldHost reads from provider-debug until when a provider's host gets no requests.
 func heldHost(d *view.SourceDebug, host string, now func() time.Time) held {
 	h := held{now: now}
 	for i := range d.Hosts {

@@ -27,7 +27,7 @@ func (*providerNamesCmd) examples() []example {
 	}
 }
 
-// Run lists the names. The simulator's are known without asking it.
+// Run lists the names. Those of the simulator need no request.
 func (c *providerNamesCmd) Run(ctx context.Context, s *session) (err error) {
 	w := bufio.NewWriter(s.Stdout)
 	if c.Provider == sim.Name {

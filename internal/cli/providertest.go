@@ -17,7 +17,7 @@ import (
 	"assay/internal/provider"
 )
 
-// providerTestCmd asks a provider once.
+// providerTestCmd sends one request to a provider.
 type providerTestCmd struct {
 	Provider string `arg:"" complete:"provider" help:"Name of the provider."`
 	Name     string `default:"AK-47 | Redline (Field-Tested)" help:"Item to request from a provider that takes names."`
@@ -46,11 +46,11 @@ type providerTested struct {
 	Samples  []providerSample `json:"samples"`
 	Checks   []providerCheck  `json:"checks"`
 	Counted  bool             `json:"counted"` // in the budget of the database
-	File     string           `json:"file"`    // that was asked for; empty: it was asked by name
-	Others   []string         `json:"others"`  // files that were not asked for
+	File     string           `json:"file"`    // the requested file; empty: the request was by name
+	Others   []string         `json:"others"`  // files that were not requested
 
 	err    error
-	remote bool                 // a host is asked, and no file of this machine read
+	remote bool                 // the provider is a host, not a local file
 	state  provider.ClientState // of that host
 }
 
@@ -63,7 +63,7 @@ type providerSample struct {
 	Currency       money.Currency `json:"currency"`
 }
 
-// Run asks once: a file of a provider that serves files, else one item.
+// Run requests once: a file of a provider that serves files, otherwise one item.
 func (c *providerTestCmd) Run(ctx context.Context, s *session) (err error) {
 	if err := catalog.CheckName(c.Name); err != nil {
 		return &usageError{text: err.Error(), help: "assay provider test --help"}
@@ -100,7 +100,7 @@ func (c *providerTestCmd) Run(ctx context.Context, s *session) (err error) {
 // testPatience is how long one test may take, waits for a limit included.
 const testPatience = time.Minute
 
-// call is what the provider is asked: what the flags name, or the cheapest there is.
+// call is the request: the one of the flags, or the cheapest.
 func (c *providerTestCmd) call(src provider.Source) (provider.Call, error) {
 	d := src.Describe()
 	if c.File == "" {
@@ -116,7 +116,7 @@ func (c *providerTestCmd) call(src provider.Source) (provider.Call, error) {
 	}
 	text := d.Name + " has no file of that key; it has " + strings.Join(keys, ", ")
 	if len(keys) == 0 {
-		text = d.Name + " is asked by name: see --name"
+		text = d.Name + " is requested by name: use --name"
 	}
 	return provider.Call{}, &usageError{text: text, help: "assay provider test --help"}
 }
@@ -148,7 +148,7 @@ func probe(src provider.Source, name string) (call provider.Call, ok bool) {
 	return provider.Call{AppID: d.Files[0].AppID, File: d.Files[0].Key}, true
 }
 
-// tested asks src once.
+// tested sends one request to src.
 func tested(ctx context.Context, src provider.Source, clients provider.Clients, call provider.Call, now func() time.Time) providerTested {
 	d := src.Describe()
 	found := providerTested{Provider: d.Name, Shape: d.Shape, File: call.File, Others: []string{}}
@@ -173,7 +173,7 @@ func tested(ctx context.Context, src provider.Source, clients provider.Clients, 
 }
 
 // stateOf returns the state of the client of one host: the one given, unless
-// another of the provider's was asked after it, or instead. It is false where none is
+// another host of the provider got a later request. It is false where none is
 // given.
 func stateOf(clients provider.Clients, host string) (state provider.ClientState, ok bool) {
 	c := clients[host]

@@ -141,13 +141,13 @@ func writePutOff(w io.Writer, place string, h view.PlannedHost) {
 		what = printable(strings.Join(h.DeferredFiles, ", "))
 	}
 	if h.FreeAt == nil {
-		_, _ = fmt.Fprintf(w, "%s is asked beside the run: %s\n", place, what)
+		_, _ = fmt.Fprintf(w, "%s is fetched in the background: %s\n", place, what)
 		return
 	}
 	_, _ = fmt.Fprintf(w, "%s puts off %s until %s: %s\n", place, what, h.FreeAt.UTC().Format(time.RFC3339), boundText(*h.Why))
 }
 
-// boundText says what keeps a host from being asked more.
+// boundText returns what limits the requests of a host.
 func boundText(why string) string {
 	switch why {
 	case "day", "month":
@@ -207,19 +207,19 @@ func isJobNotFound(err error) bool {
 	return ok && answer.Code == "job_not_found"
 }
 
-// settledWell tells whether a job that was last seen like this can only have
+// settledWell reports whether a job that was last seen like this can only have
 // finished complete: all of its items were done, without a failure.
 func settledWell(job view.Job) bool {
 	return job.Stage == "spread" && job.PendingItems == 0 && job.UpdatedItems > 0 && len(job.Gaps.Items) == 0 &&
 		len(job.Deferred) == 0 && job.LastError == nil
 }
 
-// ended tells whether a job in this state is over.
+// ended reports whether a job in this state is over.
 func ended(state string) bool {
 	return state == "finished" || state == "failed" || state == "cancelled"
 }
 
-// writeJob tells how a refresh ended.
+// writeJob writes the result of a refresh.
 func writeJob(w io.Writer, job view.Job) {
 	took := ""
 	if job.StartedAt != nil && job.FinishedAt != nil {

@@ -97,7 +97,7 @@ func baseURL(addr string) string {
 	return "http://" + net.JoinHostPort(host, port)
 }
 
-// isTerminal tells whether w is a terminal that understands how to move the
+// isTerminal reports whether w is a terminal that understands how to move the
 // cursor.
 func (s *session) isTerminal(w io.Writer) bool {
 	f, ok := w.(*os.File)

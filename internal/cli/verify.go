@@ -23,7 +23,7 @@ import (
 type verifyCmd struct {
 	User       string `arg:"" optional:"" complete:"user" help:"The platform's id of the user whose wallet to verify."`
 	All        bool   `help:"Verify the whole ledger. It is read from the database, also while the server runs."`
-	Database   bool   `help:"Read a user's wallet from the database, too, instead of asking the server."`
+	Database   bool   `help:"Also read a user's wallet from the database instead of the server."`
 	Checkpoint string `placeholder:"TEXT" help:"Compare with a checkpoint of this user from an earlier verification, instead of the newest stored one."`
 }
 
@@ -65,7 +65,7 @@ func (c *verifyCmd) Run(ctx context.Context, s *session) error {
 	return verdict(r.Status)
 }
 
-// user verifies a user's wallet, by the server unless the database is asked for.
+// user verifies a user's wallet on the server, or in the database with --database.
 func (c *verifyCmd) user(ctx context.Context, s *session) (*audit.Report, error) {
 	if !c.Database {
 		api, err := s.server()

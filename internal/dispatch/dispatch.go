@@ -1,6 +1,6 @@
-// Package dispatch wakes workers. What must be done is rows in the database;
-// a dispatcher only says "look": it carries no payload, no id and no retry, so
-// that a lost wake costs seconds and a doubled one nothing.
+// Package dispatch wakes workers. Work is rows in the database; a dispatcher only
+// sends hints without payload, id or retry. A lost hint costs seconds, and a
+// duplicate costs nothing.
 package dispatch
 
 import (
@@ -11,9 +11,8 @@ import (
 // Dispatcher runs workers and tasks. Every dispatcher passes the suite in
 // dispatchtest.
 type Dispatcher interface {
-	// Wake tells the workers of a kind, in every process that shares the
-	// database, that there may be work. It never blocks; kinds that nobody works
-	// on are ignored.
+	// Wake wakes the workers of a kind in every process that shares the database.
+	// It never blocks, and ignores kinds without a worker.
 	Wake(kind string)
 	// Scheduled returns when each task runs next.
 	Scheduled() map[string]time.Time
@@ -24,12 +23,11 @@ type Dispatcher interface {
 	Close()
 }
 
-// Queues group kinds of work, where a dispatcher has queues and for those who
-// watch them.
+// Queues group kinds of work, for dispatchers that have queues and for monitoring.
 const (
 	QueueBulk      = "bulk"      // refreshing prices
 	QueueMissing   = "missing"   // prices that a sync found unknown
-	QueueInventory = "inventory" // what syncs leave to be done with rows
+	QueueInventory = "inventory" // inspection and other work after a sync
 	QueueUpkeep    = "upkeep"    // cleaning up
 )
 
@@ -37,9 +35,9 @@ const (
 type Worker struct {
 	Kind  string
 	Queue string
-	Slots int // how many goroutines of a process do it at once
-	// Work does one piece and reports whether there may be more. It returns
-	// soon after ctx ends.
+	Slots int // goroutines per process
+	// Work does one piece of work and reports whether there may be more. It
+	// returns soon after ctx ends.
 	Work func(ctx context.Context) (more bool, err error)
 }
 

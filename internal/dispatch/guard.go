@@ -9,8 +9,8 @@ import (
 	"assay/internal/fault"
 )
 
-// guard makes a panic a failure like any other: what nobody foresaw in one piece
-// of work must not end a server that has other work, and answers to give.
+// guard turns a panic into an error, so that a bug in one piece of work does not
+// stop the server.
 func guard(fn func() error) (err error) {
 	defer func() {
 		if panicked := fault.Recovered(recover()); panicked != nil {
@@ -20,7 +20,7 @@ func guard(fn func() error) (err error) {
 	return fn()
 }
 
-// blame returns the logger for an error; of a panic it tells where it was.
+// blame returns the logger for an error. For a panic it adds the stack.
 func blame(log *slog.Logger, err error) *slog.Logger {
 	if p, ok := errors.AsType[*fault.Panic](err); ok {
 		return log.With("stack", p.Stack)
@@ -28,9 +28,8 @@ func blame(log *slog.Logger, err error) *slog.Logger {
 	return log
 }
 
-// Try runs the task once and logs that it failed, be it by a panic, unless ctx
-// has ended: the task runs again at its next time. The error is for those who
-// keep a record of it.
+// Try runs the task once and logs a failure or panic, unless ctx has ended. The task
+// runs again at its next time; the error is returned for records only.
 func (t *Task) Try(ctx context.Context, log *slog.Logger) error {
 	err := guard(func() error { return t.Run(ctx) })
 	if err != nil && ctx.Err() == nil {

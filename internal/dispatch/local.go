@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// Local is the Dispatcher of one process that shares its database with nobody.
+// Local is the Dispatcher of a process that is alone on its database.
 type Local struct {
 	log   *slog.Logger
 	now   func() time.Time
@@ -23,8 +23,8 @@ type Local struct {
 	next map[string]time.Time
 }
 
-// Pauses of a worker after errors in a row: doubling from the first to the
-// last, so that a full disk is tried again soon after there is room.
+// Backoff of a worker after consecutive errors: it doubles from firstPause to
+// lastPause, so that work resumes soon after, for example, a full disk has room.
 const (
 	firstPause = 200 * time.Millisecond
 	lastPause  = 10 * time.Second
@@ -34,7 +34,7 @@ const (
 type LocalOptions struct {
 	Workers []Worker
 	Tasks   []Task
-	Sweep   time.Duration // how often every worker looks without being woken; default 2s
+	Sweep   time.Duration // how often every worker looks for work without a hint; default 2s
 	Now     func() time.Time
 	Logger  *slog.Logger
 }
@@ -54,8 +54,8 @@ func NewLocal(o LocalOptions) *Local {
 	return l
 }
 
-// Wake tells the workers of a kind that there may be work. It never blocks;
-// kinds that nobody works on are ignored.
+// Wake wakes the workers of a kind. It never blocks, and ignores kinds without a
+// worker.
 func (l *Local) Wake(kind string) {
 	bell, ok := l.bells[kind]
 	if !ok {
@@ -116,7 +116,7 @@ func (l *Local) work(ctx context.Context, w Worker) {
 			failures = 0
 		default:
 			failures = 0
-			// Jitter keeps slots from looking all at the same moment.
+			// Jitter spreads the slots' queries over time.
 			t := time.NewTimer(l.sweep/2 + rand.N(l.sweep))
 			select {
 			case <-ctx.Done():
@@ -128,8 +128,8 @@ func (l *Local) work(ctx context.Context, w Worker) {
 	}
 }
 
-// keep runs a task at its times. The clock is looked at every so often, so that
-// one that is set forward or back neither skips nor stalls it.
+// keep runs a task at its times. It reads the clock regularly, so that a clock that
+// is set forward or back neither skips nor stalls a run.
 func (l *Local) keep(ctx context.Context, t Task) {
 	const look = time.Second
 	last := l.wall()
@@ -142,7 +142,7 @@ func (l *Local) keep(ctx context.Context, t Task) {
 			return
 		}
 		now := l.wall()
-		if now.Before(last) { // set back: what was to come soon must not wait for long
+		if now.Before(last) { // set back: the next run must not be delayed by the difference
 			if again := t.Next(now); !again.IsZero() && again.Before(at) {
 				at = again
 			}
@@ -156,6 +156,6 @@ func (l *Local) keep(ctx context.Context, t Task) {
 	}
 }
 
-// wall reads the clock without its monotonic part, by which a clock that was set
-// back would seem to go on.
+// wall reads the clock without its monotonic part, which hides that the clock was
+// set back.
 func (l *Local) wall() time.Time { return l.now().Round(0) }

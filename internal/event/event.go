@@ -1,7 +1,7 @@
-// Package event names what operators and platforms are told of (contract,
-// section 10): a closed set of kinds, each with the JSON that it carries. An event
-// is written in the transaction that made it, so that there is neither one without
-// the other; the store keeps it for a while. Nothing here holds a secret.
+// Package event defines the events for operators and platforms: a closed set of
+// kinds, each with its JSON payload. An event is written to the outbox in the
+// transaction that caused it, so neither exists without the other. No payload
+// holds a secret.
 package event
 
 import "time"
@@ -28,11 +28,11 @@ func Kinds() []Kind {
 	return []Kind{PriceChanged, JobFinished, JobPartial, JobFailed, WentDown, Quarantined, CameUp, BudgetIsLow, LedgerHasProblem, TradeIsOverdue}
 }
 
-// Data is what an event tells: one of the structs below, as JSON.
+// Data is the payload of an event: one of the structs below, as JSON.
 type Data interface{ Kind() Kind }
 
-// BudgetLow says that less than a tenth is left of a budget, and that at the
-// present pace it runs out before it is renewed. It is told once in a window.
+// BudgetLow reports that less than a tenth of a budget is left and that, at the
+// present pace, it runs out before it renews. It is written once per window.
 type BudgetLow struct {
 	Source    string    `json:"source"`
 	Host      string    `json:"host"`   // empty where the source has one
@@ -43,8 +43,8 @@ type BudgetLow struct {
 	RenewedAt time.Time `json:"renewedAt"`
 }
 
-// JobEnded says that a job has ended by itself, its prices on the rows or without
-// any. One that was cancelled is not told of: whoever did so knows.
+// JobEnded reports that a job has ended: its prices are applied, or there were
+// none. A cancelled job causes no event.
 type JobEnded struct {
 	JobID        string     `json:"jobId"`
 	JobKind      string     `json:"jobKind"` // bulk, missing
@@ -61,8 +61,7 @@ type JobEnded struct {
 	Gaps         Gaps       `json:"gaps"`
 }
 
-// Gaps is what a job should have brought and did not. Shares are parts of 1, with
-// four places.
+// Gaps lists what a job did not get. Shares are fractions of 1 with four places.
 type Gaps struct {
 	Items   []ItemGap   `json:"items"`
 	Markets []MarketGap `json:"markets"`
@@ -80,13 +79,13 @@ type MarketGap struct {
 	Provider string  `json:"provider"`
 	Market   string  `json:"market"` // empty where the provider is not configured any more
 	Reason   string  `json:"reason"` // failed, backoff, budget, paused, cancelled, silent, quarantined
-	Share    float64 `json:"share"`  // of what was to be asked
+	Share    float64 `json:"share"`  // of the planned requests
 	Detail   string  `json:"detail"` // for people; may be empty
 }
 
 // Why a provider is down.
 const (
-	WhyBreaker    = "breaker"    // its host keeps failing and is not asked for a while
+	WhyBreaker    = "breaker"    // its host keeps failing and gets no requests for a while
 	WhyQuarantine = "quarantine" // a market's response failed validation
 )
 
@@ -105,7 +104,7 @@ type ProviderDown struct {
 // ProviderUp ends a ProviderDown of the same fields but Detail.
 type ProviderUp ProviderDown
 
-// LedgerProblem says that the verification of a user's ledger did not come out well.
+// LedgerProblem reports that the verification of a user's ledger did not pass.
 type LedgerProblem struct {
 	UserID       string   `json:"userId"`
 	Status       string   `json:"status"` // failed, incomplete
@@ -113,8 +112,8 @@ type LedgerProblem struct {
 	FailureCount int64    `json:"failureCount"`
 }
 
-// TradeOverdue says that a trade is pending for longer than it should be, or that its
-// hold ended some time ago and it has not settled. It is written once for each trade.
+// TradeOverdue reports that a trade is pending for too long, or that its hold ended
+// some time ago and it has not settled. It is written once per trade.
 type TradeOverdue struct {
 	TradeID   string    `json:"tradeId"`
 	ListingID string    `json:"listingId"`

@@ -1,6 +1,6 @@
-// Package fault gives errors that a user caused, or can do something about, a
-// kind and a stable code. What has no fault in its chain is ours alone and is
-// shown to nobody but the log.
+// Package fault gives a kind and a stable code to errors that a caller caused or
+// can fix. An error without a fault in its chain is internal: it is
+// only written to the log.
 package fault
 
 import (
@@ -18,31 +18,31 @@ const (
 	Internal      Kind = iota // not a fault of the caller
 	Invalid                   // malformed or unknown input
 	Unauthorized              // no credential, or a wrong one
-	Forbidden                 // a good credential of another role
-	NotFound                  // what was named does not exist
-	Conflict                  // the state of things forbids it
-	Unprocessable             // well-formed, and still impossible
+	Forbidden                 // a valid credential of another role
+	NotFound                  // the named resource does not exist
+	Conflict                  // the current state does not allow it
+	Unprocessable             // well-formed but not acceptable
 	TooLarge                  // over a limit of size
 	Unavailable               // not now; try again
-	Upstream                  // another service that was asked does not answer, or not well
-	Busy                      // over a limit of load; retry later. Unlike Unavailable it is no failure of the server
-	Damaged                   // what is stored is not what was written: an operator must repair it, and a retry does not help
+	Upstream                  // another service failed or returned an unusable response
+	Busy                      // over a load limit; retry later. Unlike Unavailable this is no failure of the server
+	Damaged                   // stored data was changed: an operator must repair it, a retry does not help
 )
 
 // Field is one faulty part of an input.
 type Field struct {
 	Pointer string `json:"pointer"`        // JSON pointer into the input
 	Code    string `json:"code,omitempty"` // stable, snake_case: "out_of_range"; not every fault has one
-	Detail  string `json:"detail"`         // what is wrong and what is wanted
+	Detail  string `json:"detail"`         // the fault and the expected value
 }
 
-// Error is an error for the eyes of whoever called.
+// Error is an error whose text the caller may see.
 type Error struct {
 	Kind   Kind
 	Code   string // stable, snake_case: "already_listed"
 	Detail string // a sentence that says what to do; no secret, path or SQL
 	Fields []Field
-	// RetryAfter is when to come back, of one of kind Unavailable or Busy; 0: soon.
+	// RetryAfter is how long to wait before a retry, for Unavailable and Busy; 0: not known.
 	RetryAfter time.Duration
 }
 

@@ -7,8 +7,8 @@ import (
 	"runtime/debug"
 )
 
-// Panic is a recovered panic: the place in the program, and of its value only
-// what the runtime itself says; any other could hold a secret.
+// Panic is a recovered panic: its stack and, only if the runtime raised it, its
+// text. Any other value could hold a secret.
 type Panic struct {
 	Cause string
 	Stack string

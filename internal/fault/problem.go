@@ -1,6 +1,6 @@
 package fault
 
-// Problem is the body of every HTTP answer that says what is wrong (RFC 9457).
+// Problem is the body of every HTTP error response (RFC 9457).
 type Problem struct {
 	Type      string  `json:"type"` // about:blank: the status says it all
 	Title     string  `json:"title"`
@@ -11,7 +11,7 @@ type Problem struct {
 	Errors    []Field `json:"errors,omitempty"`
 }
 
-// Status returns the HTTP status that a kind is answered with.
+// Status returns the HTTP status of a kind.
 func (k Kind) Status() int {
 	switch k {
 	case Invalid:

@@ -40,7 +40,7 @@ func DecodePush(r io.Reader, now time.Time) (Push, error) {
 }
 
 // ReadPush reads a push within a larger document, where pointer names it, of the
-// game and context that the document tells elsewhere: a push that may leave out
+// game and context of the document: a push that may leave out
 // both and its moment, which then is now, or only a list of its items. An AppID or
 // ContextID in it is what it says itself, to be compared.
 func ReadPush(in *strictjson.Reader, pointer string, now time.Time) Push {

@@ -186,7 +186,7 @@ func (d *difference) inspectable() bool {
 }
 
 // used returns the items whose prices the sync depends on: those that rows copy
-// and those without one. Nobody can change one that is not there for others yet.
+// and those without one. Items created by this transaction are not visible to others yet.
 func (d *difference) used(items map[catalog.Key]Item) []int64 {
 	copied := make(map[int64]bool, len(d.add)+len(d.change))
 	for _, rows := range [][]Row{d.add, d.change} {

@@ -26,8 +26,8 @@ const (
 	InspectNone          InspectState = "none"    // not to be decoded before the next normal sync
 	InspectPending       InspectState = "pending" // to be decoded
 	InspectDone          InspectState = "done"
-	InspectFailed        InspectState = "failed"        // Code says why
-	InspectContradiction InspectState = "contradiction" // decoded; Code says what contradicts
+	InspectFailed        InspectState = "failed"        // Code is the reason
+	InspectContradiction InspectState = "contradiction" // decoded; Code is the contradiction
 )
 
 // What can be wrong with an inspection, besides the codes of inspect.
@@ -38,7 +38,7 @@ const (
 	CodeWear        = "wear"         // another wear
 	CodeNameTag     = "name_tag"     // another name tag
 	CodeLink        = "link"         // the link is of another item than the asset's own certificate
-	CodePhase       = "phase"        // the platform says another phase
+	CodePhase       = "phase"        // the platform's phase differs
 	CodeFinish      = "finish"       // the finish is none of those that the name can have
 )
 
@@ -78,13 +78,13 @@ type Uninspected struct {
 	ID      int64
 	AssetID string
 	Name    string
-	Phase   string // as the platform says it, since nobody else has yet
+	Phase   string // as the platform pushed it
 	Link    string
 	Given   Given
 }
 
 // Inspection is what became of inspecting a row. Numbers are -1 and texts empty
-// where nothing is said.
+// where there is no value.
 type Inspection struct {
 	ID       int64 // of the row
 	State    InspectState
@@ -172,14 +172,12 @@ func move(tx Tx, rows []Uninspected, found []Inspection) (sooner bool, err error
 	return sooner, nil
 }
 
-// examine decodes what there is of a row and compares what it has from different
-// hands.
+// examine decodes a row's certificate and link and compares their sources.
 //
-// A certificate has no signature, so anybody can write one for whatever finish
-// pays best. It tells the phase by which a row is priced only where it is the
-// asset's own, as Steam's answer has it, and agrees with something else that the
-// answer says of the asset: its seed, its wear or its id. What a link says, be it
-// pushed or in Steam's answer, is shown and never prices anything.
+// A certificate has no signature, so a user can forge one for the most valuable
+// finish. It sets the phase that a row is priced by only if it is part of the asset
+// in Steam's response and agrees with the asset's seed, wear or id there. The
+// content of a link is shown and never affects a price.
 func examine(r *Uninspected) Inspection {
 	p := &r.Given.Properties
 	out := Inspection{
@@ -237,7 +235,7 @@ func (n *Inspection) own(p *Properties) {
 	}
 }
 
-// take notes what a certificate says, where the properties do not say it.
+// take copies the values of a certificate that the properties lack.
 func (n *Inspection) take(item *inspect.Item) {
 	if n.Seed < 0 && item.HasSeed {
 		n.Seed = int64(item.PaintSeed)
@@ -260,7 +258,7 @@ func (n *Inspection) take(item *inspect.Item) {
 // charmDefinition is the definition index of charms that are on nothing.
 const charmDefinition = 1355
 
-// contradiction finds what a certificate says otherwise than others do.
+// contradiction returns how a certificate differs from the other sources.
 func contradiction(r *Uninspected, item *inspect.Item) (code string, found bool) {
 	p := &r.Given.Properties
 	phase := catalog.PhaseOf(r.Name, int64(item.PaintIndex))
@@ -283,16 +281,16 @@ func contradiction(r *Uninspected, item *inspect.Item) (code string, found bool)
 	return "", false
 }
 
-// otherItem reports whether a link, beside the asset's own certificate, says that
-// the item is another one.
+// otherItem reports whether a link describes another item than the asset's own
+// certificate.
 func otherItem(link string, own *inspect.Item) bool {
 	decoded, err := inspect.Decode(link)
 	return err == nil && (decoded.DefIndex != own.DefIndex || decoded.PaintIndex != own.PaintIndex ||
 		decoded.PaintSeed != own.PaintSeed || decoded.Wear != own.Wear)
 }
 
-// agrees reports whether something that Steam says of the asset besides the
-// certificate is in it. That nothing is otherwise was found before.
+// agrees reports whether at least one value of Steam's response confirms the
+// certificate. The caller has ruled out contradictions.
 func agrees(r *Uninspected, item *inspect.Item) bool {
 	return r.Given.Properties.Seed != "" || r.Given.Properties.Wear != "" || item.ItemID != 0
 }

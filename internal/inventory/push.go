@@ -1,5 +1,5 @@
-// Package inventory keeps what users own in step with what platforms and Steam
-// say. It decides what a sync changes; the store carries it out.
+// Package inventory keeps users' inventories in step with what platforms and Steam
+// report. It has the rules of a sync; the store has the SQL.
 package inventory
 
 import (
@@ -42,8 +42,8 @@ type Asset struct {
 	// Inspect is a certificate or inspect link, undecoded: as the platform pushed
 	// it, or the inspect action of Steam's answer with its placeholders filled in.
 	Inspect string
-	// Properties are what Steam's answer says of the asset; nil: this is no
-	// answer of Steam's, and what is stored of them stays.
+	// Properties are those of Steam's response; nil: the platform pushed the asset,
+	// and stored properties stay.
 	Properties *Properties
 }
 

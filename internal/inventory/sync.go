@@ -31,7 +31,7 @@ type Row struct {
 	Inspect    string
 }
 
-// User is what a platform says of a user.
+// User is a user as the platform set it.
 type User struct {
 	ID          string // the platform's own
 	SteamID     string // empty: none
@@ -54,7 +54,7 @@ type Tx interface {
 	// are new. It comes before HoldPrices.
 	EnsureItems(app int32, keys []catalog.Key) (map[catalog.Key]Item, error)
 	// HoldPrices keeps the prices of items as they are until the transaction
-	// ends, so that whoever changes one later finds the rows that copied it, and
+	// ends, so that a later change of one finds the rows that copied it, and
 	// returns them. It is called once, before anything that depends on a price is
 	// written.
 	HoldPrices(items []int64) (map[int64]money.Micro, error)
@@ -85,8 +85,8 @@ type Tx interface {
 	RemoveInspections(rows []int64) error
 	// QueueInspections makes rows that are not to be inspected yet pending.
 	QueueInspections(rows []int64) error
-	// ClaimUninspected returns pending rows of one user, whose inventories nobody
-	// else writes before the transaction ends.
+	// ClaimUninspected returns pending rows of one user and locks the user's
+	// inventories until the transaction ends.
 	ClaimUninspected(limit int) ([]Uninspected, error)
 	SetInspections(found []Inspection) error
 	// MoveInventory gives rows other items, with the prices that those have.
@@ -102,7 +102,7 @@ type Service struct {
 	Inspectable func()
 }
 
-// Mode says what a sync is for.
+// Mode is the purpose of a sync.
 type Mode int
 
 const (
@@ -113,7 +113,7 @@ const (
 	Listing
 )
 
-// Result tells what a sync did, in rows; QueuedNames in items.
+// Result counts what a sync did, in rows; QueuedNames in items.
 type Result struct {
 	Added, Removed, Changed, Unchanged, PricedRows, QueuedNames int64
 	Hidden                                                      int64 // assets that there are and that were not shown
@@ -229,7 +229,7 @@ func Outdated(err error) bool {
 	return f != nil && f.Code == codeOutdated
 }
 
-// PutUser sets what the platform says of a user, who is created if new.
+// PutUser creates or updates a user.
 func (s *Service) PutUser(ctx context.Context, u User) error {
 	if err := user.Check(u.ID); err != nil {
 		return err

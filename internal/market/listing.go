@@ -42,9 +42,9 @@ type Created struct {
 	Refused   *fault.Error // nil: it was not
 }
 
-// Create syncs the seller's inventory and lists what is offered, each for itself:
-// a refusal of one says nothing of the others. seal is called last in the
-// transaction, with what became of each in their order. Nothing waits for a price.
+// Create syncs the seller's inventory and lists each offer on its own: one refusal
+// does not affect the others. seal is called last in the transaction, with the
+// results in order. A listing never waits for a price.
 func (s *Service) Create(ctx context.Context, o Offers, seal func(Tx, []Created) error) error {
 	if err := user.Check(o.UserID); err != nil {
 		return err
@@ -74,7 +74,7 @@ func (s *Service) Create(ctx context.Context, o Offers, seal func(Tx, []Created)
 	})
 }
 
-// sync brings the seller's inventory up to date, or says why it cannot be.
+// sync updates the seller's inventory. Its error is a fault with the reason.
 func (s *Service) sync(ctx context.Context, o *Offers) error {
 	steamID, known, err := s.o.Inventories.SteamID(ctx, o.UserID)
 	if err != nil {
@@ -96,8 +96,8 @@ func (s *Service) sync(ctx context.Context, o *Offers) error {
 	case !known:
 		return user.NotFound()
 	}
-	// Nothing else is to be had, or what is stored is newer: somebody else's sync of
-	// the same seller was faster.
+	// There is no other source, or a concurrent sync of the same seller was faster
+	// and stored a newer inventory.
 	fresh, err := s.o.Inventories.Renew(ctx, o.UserID, o.AppID, o.ContextID, oldest)
 	if err == nil && !fresh {
 		return noInventory("The user has no Steam id and no inventory of this game and context that was pushed within %s. Include one in the request.", s.o.MaxAge)
@@ -109,8 +109,8 @@ func noInventory(format string, args ...any) error {
 	return fault.New(fault.Unavailable, "inventory_unavailable", format, args...)
 }
 
-// unavailable makes of whatever kept an inventory from being read that there is
-// none to be had now. What never can be read is the request's own fault.
+// unavailable maps a failed pull to inventory_unavailable, except where a retry
+// cannot help: then the request is at fault.
 func unavailable(err error) error {
 	f := fault.Of(err)
 	if f == nil || f.Kind == fault.Invalid || errors.Is(err, context.Canceled) {
@@ -239,7 +239,7 @@ func (s *Service) Reprice(ctx context.Context, id, price int64) (l Listing, err 
 	return l, err
 }
 
-// ended409 says that a listing is active no longer.
+// ended409 returns the fault for a listing that is no longer active.
 func ended409(l *Listing) error {
 	code := "listing_" + string(l.State)
 	return fault.New(fault.Conflict, code, "The listing is no longer active: it is %s.", l.State)

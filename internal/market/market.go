@@ -1,6 +1,5 @@
-// Package market is about what users sell each other: listings, trades and who
-// trades most. It decides what may happen to them; the store carries it out, and
-// whatever changes belongs to one transaction, the money in the ledger included.
+// Package market holds listings, trades and top traders. It has the rules; the store
+// has the SQL. Each change is one transaction, including the money in the ledger.
 // Pricing never delays or refuses a listing.
 package market
 
@@ -27,21 +26,21 @@ const MaxPrice = 1_000_000_000_000
 // Reversible is how long Steam lets a trade be reversed after it was completed.
 const Reversible = 7 * 24 * time.Hour
 
-// ListingState says whether something can be bought.
+// ListingState is the state of a listing.
 type ListingState string
 
 // The states of a listing. Only an active one can be bought.
 const (
 	Active ListingState = "active"
-	// Reserved is a purchase under way: a purchase is one transaction, so that nobody
-	// ever sees one.
+	// Reserved is a purchase in progress. A purchase is one transaction, so no reader
+	// sees this state.
 	Reserved  ListingState = "reserved"
 	Sold      ListingState = "sold"
 	Cancelled ListingState = "cancelled"
 	Expired   ListingState = "expired" // the asset left the seller's inventory, or cannot be traded any more
 )
 
-// TradeState says how far a trade is.
+// TradeState is the state of a trade.
 type TradeState string
 
 // The states of a trade.
@@ -49,7 +48,7 @@ const (
 	Pending   TradeState = "pending"   // bought, and not handed over yet
 	Completed TradeState = "completed" // handed over; the seller's credit is held
 	Reversed  TradeState = "reversed"  // taken back
-	Settled   TradeState = "settled"   // the seller's credit is his
+	Settled   TradeState = "settled"   // the seller can spend the credit
 )
 
 // Place is where an asset is in its owner's inventory.
@@ -88,7 +87,7 @@ type Trade struct {
 	Amount              int64
 	Price               int64 // minor units
 	Currency            money.Currency
-	PaymentMethod       string // as the purchase said; empty: it did not
+	PaymentMethod       string // of the purchase; empty: not given
 	Country             string // the same
 	Fee                 int64  // minor units
 	Net                 int64  // what the seller gets: the price without the fee
@@ -126,8 +125,8 @@ type Asset struct {
 	CheckedAt  time.Time   // of the price
 }
 
-// Tx is what listings and trades need of a write transaction. What is looked for
-// and is not there is nil.
+// Tx is what listings and trades need of a write transaction. A row that does not
+// exist is nil.
 type Tx interface {
 	idempotency.ResponseStore
 	wallet.Tx
@@ -164,7 +163,7 @@ type Tx interface {
 	SellListing(id int64) (item, price, trade int64, err error)
 	// InsertTrade writes a new trade, sealed.
 	InsertTrade(t Trade) error
-	// LockTrade keeps others from moving the trade on.
+	// LockTrade locks the trade's row.
 	LockTrade(id int64) (*Trade, error)
 	// UpdateTrade writes state, times, what is counted and the seal.
 	UpdateTrade(t Trade) error
@@ -187,15 +186,13 @@ type Counts struct {
 // Inventories brings sellers' inventories up to date before something is listed
 // (contract, rule 4): missing prices are queued, and nothing else is started.
 type Inventories interface {
-	// Pull takes what Steam shows of the user now.
+	// Pull reads the user's inventory from Steam.
 	Pull(ctx context.Context, userID string, appID int32, contextID string) error
-	// Push takes what the platform says that a user has.
+	// Push stores an inventory from the platform.
 	Push(ctx context.Context, userID string, push inventory.Push) error
-	// Renew does for what is stored what a push of the same would; false where there
-	// is nothing as of notBefore or later.
+	// Renew repeats the last push; false if there is none as of notBefore or later.
 	Renew(ctx context.Context, userID string, appID int32, contextID string, notBefore time.Time) (bool, error)
-	// SteamID returns a user's, empty if he has none; known is false for a user that
-	// nobody has named.
+	// SteamID returns a user's Steam id, or ""; known is false for an unknown user.
 	SteamID(ctx context.Context, userID string) (steamID string, known bool, err error)
 }
 
@@ -222,7 +219,7 @@ type Service struct{ o Options }
 // New makes a Service.
 func New(o Options) *Service { return &Service{o: o} }
 
-// notFound says that there is no such thing.
+// notFound returns the fault for an unknown listing or trade.
 func notFound(what string, id int64) error {
 	return fault.New(fault.NotFound, what+"_not_found", "There is no %s %d.", what, id)
 }

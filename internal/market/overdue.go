@@ -19,7 +19,7 @@ const leastPending = 24 * time.Hour
 // overdueAtOnce is how many overdue trades are reported in one transaction.
 const overdueAtOnce = 100
 
-// Late says from when on trades are overdue.
+// Late holds the moments from which trades are overdue.
 type Late struct {
 	BoughtBefore time.Time // and still pending
 	HeldUntil    time.Time // or earlier, and not settled

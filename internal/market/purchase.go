@@ -9,18 +9,18 @@ import (
 	"assay/internal/wallet/fee"
 )
 
-// Purchase is what a buyer wants.
+// Purchase is a buyer's request.
 type Purchase struct {
 	ListingID     int64
 	Buyer         string // the platform's id
-	PaymentMethod string // by which rules may tell the fee; empty: unknown
+	PaymentMethod string // fee rules may depend on it; empty: unknown
 	Country       string // the same
 	Scope, Key    string // of the Idempotency-Key, under which the money moves once; empty: none was given
 }
 
 // Purchase sells a listing to a buyer: money, fee, listing and trade change in one
-// transaction, or nothing does. seal is called last in it. Of several buyers one
-// succeeds; a fault.Conflict tells the others why they cannot.
+// transaction, or nothing does. seal is called last in it. One of several buyers
+// succeeds; the others get a fault.Conflict.
 func (s *Service) Purchase(ctx context.Context, p Purchase, seal func(Tx, Trade) error) error {
 	if err := user.Check(p.Buyer); err != nil {
 		return err
@@ -68,7 +68,7 @@ func (s *Service) sell(tx Tx, p *Purchase) (Trade, error) {
 	if item != 0 && price != l.Price {
 		return Trade{}, fault.New(fault.Conflict, "price_changed", "The price of the listing changed during the purchase. Nothing was bought.")
 	}
-	if item != l.ItemID { // it ended meanwhile, or a sync told its phase
+	if item != l.ItemID { // it ended meanwhile, or a sync found its phase
 		if l, err = tx.Listing(l.ID); err != nil {
 			return Trade{}, err
 		}

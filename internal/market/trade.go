@@ -13,7 +13,7 @@ import (
 )
 
 // RankedTrades is how many trades of a day between the same two users count for
-// ranks: trading the same thing to and fro brings nobody far.
+// ranks, so that trading the same asset back and forth does not raise a rank.
 const RankedTrades = 5
 
 // MaxVolume is the most that one trade counts for in the figures of its users, in
@@ -54,10 +54,10 @@ func (s *Service) Complete(ctx context.Context, id int64) (Trade, error) {
 	})
 }
 
-// Reverse takes a trade back, and returns it; the buyer gets his money from what
-// is held of the seller's. An asset that was never handed over is in transfer no
-// longer; where one that was is now, a sync has to show. Reversing it again changes
-// nothing; of a settled one nothing is held any more: that is a fault.Conflict.
+// Reverse reverses a trade and returns it. The buyer is refunded from the seller's held
+// credit. An asset that was not handed over is no longer in transfer; a later sync
+// finds one that was. Reversing again changes nothing. A settled trade is a
+// fault.Conflict, because its money is no longer held.
 func (s *Service) Reverse(ctx context.Context, id int64) (Trade, error) {
 	return s.move(ctx, id, func(tx Tx, t *Trade) (bool, error) {
 		day, counts := Day(tx.Now()), Counts{Reversed: 1}
@@ -91,11 +91,11 @@ func keep(tx Tx, t *Trade) error {
 	return tx.KeepAsset(t.SellerKey, t.Place)
 }
 
-// settle lets the seller have his credit, if it is time.
+// settle releases the seller's credit if its hold has ended.
 func (s *Service) settle(ctx context.Context, id int64) error {
 	_, err := s.move(ctx, id, func(tx Tx, t *Trade) (bool, error) {
 		if t.State != Completed || t.SettleAt.After(tx.Now()) {
-			return false, nil // somebody else was here
+			return false, nil // another process settled it
 		}
 		t.State, t.SettledAt = Settled, tx.Now()
 		_, err := s.o.Ledger.Settle(tx, t.sealed(), wallet.Request{})
@@ -104,7 +104,7 @@ func (s *Service) settle(ctx context.Context, id int64) error {
 	return err
 }
 
-// move changes a trade, and writes it if fn says so.
+// move changes a trade, and writes it if fn returns true.
 func (s *Service) move(ctx context.Context, id int64, fn func(Tx, *Trade) (changed bool, err error)) (out Trade, err error) {
 	err = s.o.InTx(ctx, func(tx Tx) error {
 		t, err := tx.LockTrade(id)
@@ -176,8 +176,8 @@ type Due struct {
 const dueAtOnce = 100
 
 // SettleDue settles all trades whose time has come, each in a transaction of its
-// own. One that fails holds up no other; it is tried again the next time. Several
-// processes may do this at once.
+// own. A failure does not stop the others and is retried in the next run. Several
+// processes may run it at once.
 func (s *Service) SettleDue(ctx context.Context) error {
 	var after Due
 	var failed []error

@@ -15,7 +15,7 @@ import (
 	"assay/internal/store"
 )
 
-// ProviderDebug tells how every source is, from recorded calls only.
+// ProviderDebug returns the state of every provider, from recorded calls only.
 func (r *Reader) ProviderDebug(ctx context.Context) (ProviderDebug, error) {
 	out := ProviderDebug{Sources: []SourceDebug{}, Unconfigured: r.o.Unconfigured}
 	if out.Unconfigured == nil {
@@ -75,7 +75,7 @@ func (r *Reader) ProviderDebug(ctx context.Context) (ProviderDebug, error) {
 	return out, err
 }
 
-// inventories tells of pulls without asking for any.
+// inventories reports pulls without starting one.
 func (r *Reader) inventories(ctx context.Context) (InventoryDebug, error) {
 	if r.o.Inventories == nil {
 		return InventoryDebug{HostDebug: hostDebug(provider.Description{}, "", provider.ClientState{}), Requests: []RequestDebug{}}, nil
@@ -91,7 +91,7 @@ func (r *Reader) inventories(ctx context.Context) (InventoryDebug, error) {
 	return InventoryDebug{HostDebug: hostDebug(provider.Description{}, r.o.SteamHost.Key, c), Requests: requests(c.Requests)}, nil
 }
 
-// rates tells of exchange rates without asking for any.
+// rates reports exchange rates without requesting any.
 func (r *Reader) rates(ctx context.Context) (RatesDebug, error) {
 	out := RatesDebug{From: "none", Rates: []RateDebug{}, Requests: []RequestDebug{}}
 	if r.o.Rates == nil {
@@ -125,7 +125,7 @@ func requests(sent []provider.Sent) []RequestDebug {
 	return out
 }
 
-// hosts tells of the hosts of a source: what all processes share by the records,
+// hosts reports the hosts of a provider: what all processes share by the records,
 // the rest as this one knows it.
 func (r *Reader) hosts(ctx context.Context, d provider.Description) (map[string]provider.ClientState, error) {
 	hosts := r.o.Clients[d.Name].Snapshot()
@@ -160,7 +160,7 @@ func (s *SourceDebug) addHealth(d provider.Description, files map[string]store.S
 	s.Health = provider.HealthOf(records, provider.BreakerState(s.Breaker), quarantined)
 }
 
-// addInstances lists who can ask the source, and what it is asked for now.
+// addInstances lists the instances of a provider, and its requests in progress.
 func (s *SourceDebug) addInstances(r *Reader, instances []refresh.Instance, claims []store.Claim) {
 	for _, i := range instances {
 		if slices.ContainsFunc(i.Asks, func(a refresh.Askable) bool { return a.Source == s.Source }) {
@@ -257,7 +257,7 @@ func answers(byStatus map[int]int64) map[string]int64 {
 	return out
 }
 
-// marketDebug tells of a market; breaker and order to wait are those of the hosts
+// marketDebug reports a market; breaker and retry-after are those of the hosts
 // that serve it.
 func marketDebug(d provider.Description, m provider.Market, s store.MarketState, hosts map[string]provider.ClientState) MarketDebug {
 	current := map[string]provider.ClientState{}
@@ -290,7 +290,7 @@ const debugJobs = 10
 // debugEvents is how many of the newest events JobDebug shows.
 const debugEvents = 50
 
-// JobDebug tells what waits, what is in hands, and why items failed.
+// JobDebug returns what waits, what is claimed, and why items failed.
 func (r *Reader) JobDebug(ctx context.Context) (JobDebug, error) {
 	d := JobDebug{Queues: []QueueDepth{}, Instances: []Instance{}, Workers: []Worker{}, Scheduled: []ScheduledRun{}, Jobs: []JobSummary{}, Failures: []FailureReason{}, Events: []Event{}}
 	now := r.o.Now()
@@ -372,7 +372,7 @@ func (r *Reader) addJobs(ctx context.Context, d *JobDebug, now time.Time) error 
 	return err
 }
 
-// causesShown is how many causes of failures are told apart.
+// causesShown is how many causes of failures are listed.
 const causesShown = 20
 
 // JobFailures groups all failed items of a job by cause, and returns how many there are
@@ -413,7 +413,7 @@ func duration(j *refresh.Job, now time.Time) *float64 {
 
 func milliseconds(d time.Duration) float64 { return float64(d) / float64(time.Millisecond) }
 
-// Health tells whether the service works. With details it says more, for
+// Health reports whether the service works. With details it returns more, for
 // administrators only.
 func (r *Reader) Health(ctx context.Context, details bool) (Health, error) {
 	now := r.o.Now()

@@ -10,7 +10,7 @@ import (
 	"assay/internal/store"
 )
 
-// Fields are the figures that a request asks for beside each price.
+// Fields are the figures that a request selects besides each price.
 type Fields uint8
 
 // The fields, in the order of FieldNames.

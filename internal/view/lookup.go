@@ -13,13 +13,13 @@ import (
 	"assay/internal/store"
 )
 
-// Statuses of items without a price that only a lookup tells apart.
+// Statuses of items without a price that only a lookup distinguishes.
 const (
 	StatusQueued  = "queued"  // waits in the missing-price queue
 	StatusUnknown = "unknown" // there is no such item
 )
 
-// Lookup answers POST /api/prices/lookup, in the order of what was asked.
+// Lookup answers POST /api/prices/lookup, in the order of the request.
 type Lookup struct {
 	Items    []LookupItem   `json:"items"`
 	Currency money.Currency `json:"currency"`

@@ -29,7 +29,7 @@ type Listing struct {
 	TradeID        *string        `json:"tradeId"` // null: not sold
 }
 
-// PriceCheck tells what a listing was held against: the price of one of the item
+// PriceCheck is what a listing was compared with: the price of one of the item
 // in the base currency, or that it is queued.
 type PriceCheck struct {
 	Status       string         `json:"status"` // known, queued

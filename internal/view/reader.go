@@ -26,7 +26,7 @@ import (
 )
 
 // Reader answers questions about the state of things. It changes nothing and
-// asks no source. Its methods may be called concurrently.
+// sends no request to a provider. Its methods may be called concurrently.
 type Reader struct {
 	o       Options
 	fresh   freshness
@@ -68,8 +68,8 @@ func NewReader(o Options) *Reader {
 	}
 }
 
-// Status tells what runs and how fresh prices are. What it returns is shared by who
-// asked at the same time, and must not be changed.
+// Status returns what runs and how fresh prices are. Concurrent callers are coalesced
+// and share the result, which must not be changed.
 func (r *Reader) Status(ctx context.Context) (Status, error) {
 	c, err := r.status.Do(ctx, r.readStatus)
 	if err == nil {
@@ -177,7 +177,7 @@ func (r *Reader) Job(ctx context.Context, id int64) (Job, error) {
 	return jobs[0], nil
 }
 
-// jobs adds to jobs what they asked of sources.
+// jobs adds to jobs their requests by provider.
 func (r *Reader) jobs(ctx context.Context, rows []refresh.Job) ([]Job, error) {
 	ids := make([]int64, len(rows))
 	for i := range rows {
@@ -216,7 +216,7 @@ func (r *Reader) jobs(ctx context.Context, rows []refresh.Job) ([]Job, error) {
 	return out, nil
 }
 
-// jobSource tells what a source brought to the job that asked it.
+// jobSource returns a provider's figures in a job.
 func jobSource(u store.SourceUse, yield []store.MarketYield) JobSource {
 	s := JobSource{Source: u.Source, Requests: u.Requests, LaterNames: u.Later, Markets: []JobMarket{}}
 	for _, y := range yield {
@@ -228,7 +228,7 @@ func jobSource(u store.SourceUse, yield []store.MarketYield) JobSource {
 }
 
 // marketsOf lists the markets of a source's file, of all of them for a source
-// that is asked by name; the source's own name stands for one that is not
+// that is requested by name; the provider's own name stands for one that is not
 // configured any more.
 func (r *Reader) marketsOf(source, file string) []string {
 	for _, s := range r.o.Sources {
@@ -484,7 +484,7 @@ func inventoryRow(v *store.InventoryRow, fields Fields, now time.Time) Inventory
 	return out
 }
 
-// inspection tells how an asset was inspected; nil where there is nothing to
+// inspection returns how an asset was inspected; nil where there is nothing to
 // inspect.
 func inspection(v *store.InventoryRow) *Inspection {
 	n := &v.Inspection

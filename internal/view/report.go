@@ -14,11 +14,11 @@ import (
 // since it started.
 type SourceInstance struct {
 	Owner     string `json:"owner"`
-	Answering bool   `json:"answering"` // it is the one that was asked
+	Answering bool   `json:"answering"` // it served this request
 	SourceReport
 }
 
-// SourceReport is what an instance tells the others of a source, with its beats.
+// SourceReport is an instance's report of a provider, published with its heartbeat.
 // It holds no address, no text of an answer and no secret.
 type SourceReport struct {
 	Requests        int64            `json:"requests"` // that it sent
@@ -36,7 +36,7 @@ type SourceReport struct {
 // maxOpenHosts bounds a report.
 const maxOpenHosts = 20
 
-// Report is what an instance with these clients, by source, tells the others.
+// Report returns the report of an instance with these clients, by provider.
 func Report(sources map[string]provider.Clients) string {
 	all := make(map[string]SourceReport, len(sources))
 	for source, clients := range sources {
@@ -64,7 +64,7 @@ func sourceReport(clients provider.Clients) SourceReport {
 	return r
 }
 
-// sourceInstance tells what an instance knows of a source: the one that answers
+// sourceInstance returns what an instance reports of a provider: the one that answers
 // as it is now, another one as of its last beat.
 func (r *Reader) sourceInstance(i refresh.Instance, source string) SourceInstance {
 	out := SourceInstance{Owner: i.Owner, Answering: i.Owner == r.o.Owner}
@@ -73,7 +73,7 @@ func (r *Reader) sourceInstance(i refresh.Instance, source string) SourceInstanc
 		return out
 	}
 	var all map[string]SourceReport
-	_ = json.Unmarshal([]byte(i.Report), &all) // another version may tell nothing, or otherwise
+	_ = json.Unmarshal([]byte(i.Report), &all) // another version may report other fields
 	out.SourceReport = all[source]
 	if out.Breaker == "" {
 		out.Breaker, out.AnswersByStatus, out.OpenHosts = string(provider.BreakerClosed), map[string]int64{}, []string{}

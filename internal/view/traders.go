@@ -18,7 +18,7 @@ type TopTraders struct {
 	AsOf       time.Time      `json:"-"`          // all that was traded until then counts
 }
 
-// TopTrader is one rank. It tells nothing by which a trader could be found.
+// TopTrader is one rank. It reveals nothing that identifies a trader.
 type TopTrader struct {
 	Rank           int64       `json:"rank"`
 	DisplayName    string      `json:"displayName"` // anonymous: opted out, or without a name
@@ -47,7 +47,7 @@ func (r *Reader) TopTraders(ctx context.Context, period, by string, limit int) (
 	return TopTraders{Items: list, Currency: r.o.Currency, AsOf: asOf}, err
 }
 
-// showTraders tells of traders what everybody may know.
+// showTraders returns the public part of traders.
 func (r *Reader) showTraders(ctx context.Context, traders []store.Trader) ([]TopTrader, error) {
 	keys := make([]int64, len(traders))
 	for i := range traders {

@@ -44,12 +44,12 @@ type Job struct {
 	// Deferred lists markets, as source/market, that a budget, a breaker or an order to wait kept
 	// from being asked in this job.
 	Deferred []string `json:"deferred"`
-	// Sources tells how many quotes came from where, and what was left for later.
+	// Sources counts quotes by provider, and what was deferred.
 	Sources []JobSource `json:"sources"`
 }
 
-// JobSource is what a source was asked in a job, and what it brought. Of one that
-// is asked in the background the numbers go on when the job has ended.
+// JobSource counts the requests and quotes of a provider in a job. The numbers of a
+// background fetch still grow when the job has ended.
 type JobSource struct {
 	Source     string      `json:"source"`
 	Requests   int64       `json:"requests"`
@@ -103,7 +103,7 @@ type Status struct {
 	Freshness    Freshness     `json:"freshness"`
 }
 
-// RunStatus tells of the bulk job that runs, or ran last.
+// RunStatus describes the running or last bulk job.
 type RunStatus struct {
 	Running    bool       `json:"running"`
 	JobID      *string    `json:"jobId"`
@@ -118,7 +118,7 @@ type RunStatus struct {
 	EtaSeconds *int64     `json:"etaSeconds"`
 }
 
-// MissingStatus tells of the queue of items without a price.
+// MissingStatus describes the queue of items without a price.
 type MissingStatus struct {
 	Running       bool  `json:"running"`
 	PendingItems  int64 `json:"pendingItems"`  // due or in work
@@ -146,7 +146,7 @@ type DryRun struct {
 	Seconds      float64       `json:"seconds"` // at the sources' limits
 }
 
-// PlannedCost is what one source would be asked.
+// PlannedCost is the planned requests of one provider.
 type PlannedCost struct {
 	Source   string `json:"source"`
 	Requests int64  `json:"requests"`
@@ -158,16 +158,16 @@ type PlannedCost struct {
 	Hosts      []PlannedHost `json:"hosts"`   // each has limits of its own; none of a paused source
 }
 
-// PlannedHost is what one host of a source would be asked. What is put off is what
+// PlannedHost is the planned requests of one host of a provider. What is put off is what
 // does not fit into one of its budgets now.
 type PlannedHost struct {
 	Host          string     `json:"host"` // empty where the source has one
 	Requests      int64      `json:"requests"`
 	Deferred      int64      `json:"deferred"`
 	DeferredFiles []string   `json:"deferredFiles"`
-	DeferredNames int64      `json:"deferredNames"` // of a source that is asked by name: the least valuable ones
+	DeferredNames int64      `json:"deferredNames"` // of a provider that is requested by name: those of the lowest priority
 	Why           *string    `json:"why"`           // limit, day, month, told, hold, background; null: nothing is put off
-	FreeAt        *time.Time `json:"freeAt"`        // when some of it can be asked; null: nothing is put off, or it goes on beside the run
+	FreeAt        *time.Time `json:"freeAt"`        // when some of it can be requested; null: nothing is put off, or it goes on beside the run
 	Seconds       float64    `json:"seconds"`
 }
 
@@ -271,27 +271,27 @@ type MarketSnapshot struct {
 // ProviderDebug answers GET /api/market-prices/provider-debug.
 type ProviderDebug struct {
 	Sources []SourceDebug `json:"sources"`
-	// Unconfigured lists sources that exist and are not asked, with the reason.
+	// Unconfigured lists providers that get no requests, with the reason.
 	Unconfigured []Unconfigured `json:"unconfigured"`
 	Rates        RatesDebug     `json:"exchangeRates"`
 	Inventories  InventoryDebug `json:"inventories"`
 }
 
-// InventoryDebug is how Steam answers the instance that is asked when it pulls
+// InventoryDebug is how Steam responds when this instance pulls
 // inventories. The budget is that of all instances and of the source steam.
 type InventoryDebug struct {
 	HostDebug
 	Requests []RequestDebug `json:"requests"` // the last 50, newest first
 }
 
-// RatesDebug tells where exchange rates come from, and which would serve a run
+// RatesDebug describes where exchange rates come from, and which would serve a run
 // that begins now.
 type RatesDebug struct {
 	From        string         `json:"from"` // ecb, file, fixed, none
 	Old         bool           `json:"old"`  // one of them is
 	Rates       []RateDebug    `json:"rates"`
-	ReadAt      *time.Time     `json:"readAt"` // when they were told
-	NextAt      *time.Time     `json:"nextAt"` // when they are asked for again, at the earliest; null: at each run
+	ReadAt      *time.Time     `json:"readAt"` // when they were read
+	NextAt      *time.Time     `json:"nextAt"` // when they are read again, at the earliest; null: at each run
 	LastError   *string        `json:"lastError"`
 	LastErrorAt *time.Time     `json:"lastErrorAt"`
 	Requests    []RequestDebug `json:"requests"` // the last 50 of the instance that answers, newest first
@@ -305,7 +305,7 @@ type RateDebug struct {
 	Old      bool           `json:"old"` // of more than three days before
 }
 
-// Unconfigured is a source that is not asked.
+// Unconfigured is a provider that gets no requests.
 type Unconfigured struct {
 	Source string `json:"source"`
 	Reason string `json:"reason"`
@@ -321,7 +321,7 @@ type SourceDebug struct {
 	Paused          bool             `json:"paused"`
 	Health          provider.Health  `json:"health"` // unknown, healthy, degraded, down
 	Shape           string           `json:"shape"`
-	Background      bool             `json:"background"` // no run waits for it: it is asked as its budget allows
+	Background      bool             `json:"background"` // no run waits for it: it is fetched as its budget allows
 	LaterNames      int64            `json:"laterNames"` // names that the last full run left for later
 	BatchSize       int              `json:"batchSize"`
 	IntervalSeconds int64            `json:"intervalSeconds"`
@@ -335,7 +335,7 @@ type SourceDebug struct {
 	LatencyMs       Latency          `json:"latencyMs"`
 	AnswersByStatus map[string]int64 `json:"answersByStatus"`
 	Instances       []SourceInstance `json:"instances"` // that can ask it; what stands beside is of the one that answers
-	Workers         []Worker         `json:"workers"`   // what any of them asks it for now
+	Workers         []Worker         `json:"workers"`   // requests in progress
 	Hosts           []HostDebug      `json:"hosts"`
 	Files           []FileDebug      `json:"files"` // none of a source that is queried by name
 	Markets         []MarketDebug    `json:"markets"`
@@ -354,7 +354,7 @@ type FileDebug struct {
 	LastErrorAt *time.Time      `json:"lastErrorAt"`
 }
 
-// HostDebug is the state of one host that a source asks, since the start. Each
+// HostDebug is the state of one host of a provider, since the start. Each
 // has a limit, a breaker and orders to wait of its own.
 type HostDebug struct {
 	Host            string           `json:"host"`  // empty where the source has one
@@ -379,7 +379,7 @@ type Budget struct {
 	Left          *int64     `json:"left"`
 	ResetsAt      *time.Time `json:"resetsAt"` // when the oldest of the used ones stops counting
 	Quotas        []Quota    `json:"quotas"`   // of the calendar, UTC
-	Told          *Told      `json:"told"`     // what the source itself says is left; the smaller counts
+	Told          *Told      `json:"told"`     // the reported quota; the smaller counts
 	Outlook                  // of the limit, where its period is longer than an hour
 	Low           bool       `json:"low"` // some part of it is: limit, quota or told
 }
@@ -396,11 +396,11 @@ type Pace struct {
 	Seconds  int64 `json:"seconds"`
 }
 
-// Told is a budget as the source counts it: what it said last, less what was sent
+// Told is the reported quota of a provider: its last report, less what was sent
 // since.
 type Told struct {
 	Period   *string   `json:"period"` // day, month: of a quota; null: of a limit
-	Limit    *int64    `json:"limit"`  // null: not told
+	Limit    *int64    `json:"limit"`  // null: not reported
 	Left     int64     `json:"left"`
 	ToldAt   time.Time `json:"toldAt"`
 	ResetsAt time.Time `json:"resetsAt"`
@@ -494,7 +494,7 @@ type QueueDepth struct {
 type Instance struct {
 	Owner     string     `json:"owner"`
 	Version   string     `json:"version"`
-	Answering bool       `json:"answering"` // it is the one that was asked
+	Answering bool       `json:"answering"` // it served this request
 	StartedAt time.Time  `json:"startedAt"`
 	Sources   []string   `json:"sources"`
 	Beat      int64      `json:"beat"`
@@ -502,7 +502,7 @@ type Instance struct {
 	Working   int        `json:"working"` // pieces of work in its hands
 }
 
-// Worker is one piece of work in hands: who holds it, and since when. Whoever
+// Worker is one claim: its owner, and since when. Whoever
 // takes it over gets a greater token, and what comes with this one is refused.
 type Worker struct {
 	Owner string    `json:"owner"`
@@ -575,7 +575,7 @@ type InventoryRow struct {
 	Inspection *Inspection         `json:"inspection"`
 }
 
-// Inspection tells where that which is known of an asset comes from.
+// Inspection is the inspection of an asset, and the source of its values.
 type Inspection struct {
 	State       string  `json:"state"`       // none, pending, done, failed, contradiction
 	Code        *string `json:"code"`        // why it failed, or what contradicts

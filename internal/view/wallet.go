@@ -176,7 +176,7 @@ type LedgerVerification struct {
 	Checks       []string  `json:"checks"` // that did not pass
 }
 
-// LedgerVerification tells how the whole ledger was verified last; nil: it was not
+// LedgerVerification returns the last verification of the whole ledger; nil: it was not
 // yet.
 func (r *Reader) LedgerVerification(ctx context.Context) (*LedgerVerification, error) {
 	v, err := r.o.Store.LedgerVerification(ctx)
@@ -193,7 +193,7 @@ func (r *Reader) LedgerVerification(ctx context.Context) (*LedgerVerification, e
 func (r *Reader) healthOfLedger(ctx context.Context, h *Health) {
 	v, err := r.LedgerVerification(ctx)
 	if err != nil || v == nil {
-		return // what is wrong with the database is told already
+		return // another check reports the fault of the database
 	}
 	if h.Details == nil {
 		h.Details = map[string]any{}

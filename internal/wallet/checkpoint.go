@@ -16,16 +16,15 @@ import (
 	"assay/internal/money"
 )
 
-// Mark is what a checkpoint says of an account: that its entry of this number has
-// this hash. All earlier entries are in the chain that leads to it.
+// Mark is a checkpoint's record of an account: the number and hash of its last entry. All earlier entries are in the chain that leads to it.
 type Mark struct {
 	Account
 	Number int64
 	Hash   Hash
 }
 
-// RulesMark is what a checkpoint says of the fee rules: their newest version, and the
-// MAC of it. It comes before the accounts, and names none.
+// RulesMark is a checkpoint's record of the fee rules: their newest version and its
+// MAC. It comes before the accounts, and names none.
 func RulesMark(version int64, mac Hash) Mark { return Mark{Number: version, Hash: mac} }
 
 // OfRules reports whether a mark is one of the fee rules.

@@ -28,7 +28,7 @@ const (
 )
 
 // Newest opens the newest checkpoint for ReadCheckpoint. Where there is none yet
-// the error is an fs.ErrNotExist. It waits for nobody, whatever lies there.
+// the error is an fs.ErrNotExist. It never blocks, even on a pipe.
 func (f Folder) Newest() (*os.File, error) {
 	names, err := f.names()
 	if err != nil {
@@ -101,8 +101,8 @@ func (f Folder) Tidy(now time.Time) error {
 }
 
 // nameAt names a checkpoint of a moment, such that it is the newest: where the clock
-// was set back, by the moment after that of the newest one. Else nobody would look
-// at it before the clock is there again, and it might be pruned at once.
+// was set back, it takes the moment after the newest one. Otherwise the checkpoint would
+// not be the newest until the clock catches up, and might be pruned at once.
 func (f Folder) nameAt(at time.Time) (string, error) {
 	names, err := f.names()
 	if err != nil {

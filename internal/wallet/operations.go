@@ -49,8 +49,8 @@ func (l *Ledger) Withdraw(tx Tx, from Account, amount int64, r Request) (*Posted
 	return l.post(tx, draft{Request: r, kind: KindWithdrawal, lines: transfer(TypeWithdrawal, from, -amount, HouseWithdrawal)})
 }
 
-// Correct gives a user money, or takes some if the amount is negative, for a
-// reason that the request's note tells.
+// Correct gives a user money, or takes some if the amount is negative. The request's
+// note is the reason.
 func (l *Ledger) Correct(tx Tx, of Account, amount int64, r Request) (*Posted, error) {
 	if err := checkAmount(of, max(amount, -amount)); err != nil {
 		return nil, err
@@ -236,7 +236,7 @@ func held(tx Tx, trade int64) func() error {
 	}
 }
 
-// checkAmount refuses what nobody can pay, or into an account that cannot be.
+// checkAmount refuses an invalid amount or account.
 func checkAmount(a Account, amount int64) error {
 	if err := user.Check(a.User); err != nil {
 		return err

@@ -16,8 +16,8 @@ type Tx interface {
 	// from posting to them. It locks in the order given. Where all of them exist it
 	// also returns an id that no transaction has had.
 	LockWallets(accounts []Account) (heads []Head, id int64, err error)
-	// AddWallets adds accounts, unless somebody else has meanwhile, or there are
-	// entries of an account that has no row.
+	// AddWallets adds accounts. It skips accounts that another transaction has added
+	// meanwhile, and accounts that have entries but no row.
 	AddWallets(heads []Head) error
 	// WalletCount returns how many accounts a user has.
 	WalletCount(user string) (int, error)
@@ -36,11 +36,11 @@ type Tx interface {
 	TransactionEntries(id int64) ([]Entry, error)
 }
 
-// Request says who wants something posted.
+// Request identifies the request for a posting.
 type Request struct {
 	Scope string // of Key: route, role and user
 	Key   string // Idempotency-Key; empty: none was given
-	Note  string // why; empty: nobody said
+	Note  string // the reason; may be empty
 }
 
 // Posted is a transaction that was posted.
@@ -77,8 +77,8 @@ type draft struct {
 	feeRule    string
 	feeVersion int64
 	lines      []line
-	// check is asked once the accounts are locked: what it finds stays so until the
-	// transaction ends. Nil: there is nothing to ask.
+	// check runs once the accounts are locked, so that its result holds until the
+	// transaction ends. It may be nil.
 	check func() error
 }
 
@@ -157,8 +157,8 @@ func (s *Sealer) checkNewest(heads []Head, newest []Entry) error {
 	return nil
 }
 
-// checkHead refuses an account whose newest entry is not what was written, or left
-// something else than its head says. Of an account without entries there is none: nil.
+// checkHead refuses an account whose newest entry was changed or does not match the
+// head. newest is nil for an account without entries.
 func (s *Sealer) checkHead(h *Head, newest *Entry) error {
 	if newest == nil || h.Number == 0 {
 		return accountIntact(newest == nil && h.Number == 0, nil, h.Account)
@@ -289,12 +289,12 @@ func checkCount(tx Tx, a Account) error {
 	return err
 }
 
-// tampered tells an operator which account is not what was written, and callers
-// that nothing is posted to it.
+// tampered returns the error for an account that was changed: its name for the log,
+// a fault for callers.
 func tampered(a Account) error { return accountIntact(false, nil, a) }
 
-// NotWritten tells an operator what the database did not keep of what it was given,
-// and callers that nothing was done.
+// NotWritten returns the error for a database that did not store a row: its name for
+// the log, a fault for callers.
 func NotWritten(what string) error {
 	return examined(nil, what+" was not written", fault.New(fault.Damaged, "ledger_tampered",
 		"The database did not store what the ledger wrote, so nothing was done. Verify the ledger, and remove triggers and rules that were added to its tables."))

@@ -55,7 +55,8 @@ func (r *Ring) key(id string) (Key, error) {
 	return r.keys[i], nil
 }
 
-// KeyMark tells a key from another one of that id, and nothing of it.
+// KeyMark identifies a key without revealing it: another key with the same id has
+// another mark.
 type KeyMark struct {
 	ID    string
 	Check Hash

@@ -9,8 +9,7 @@ import (
 	"assay/internal/money"
 )
 
-// Seal is that of a row which is not the ledger's, and says what it does with
-// money.
+// Seal is the seal of a row outside the ledger that decides about money.
 type Seal struct {
 	Version int // of the bytes under the MAC
 	KeyID   string
@@ -48,7 +47,7 @@ type terms Trade
 func (t *Trade) Terms() Hash { return sha256.Sum256(canonical(nil, (*terms)(t))) }
 
 // Rules is a version of the fee rules as it is sealed, in a chain of all versions.
-// What it says is in its digest.
+// The digest covers its content.
 type Rules struct {
 	Number       int64 // 1, 2, 3 and so on
 	Digest       string
@@ -63,7 +62,7 @@ type Rules struct {
 // again when the client repeats the request.
 type StoredResponse struct {
 	Route, Role, User, Key string // of the request, by which it is found
-	Request                Hash   // SHA-256 of what was asked
+	Request                Hash   // SHA-256 of the request
 	Status                 int
 	ContentType, Location  string
 	Body                   []byte
@@ -130,15 +129,14 @@ func (r *Ring) CheckResponse(a *StoredResponse) error {
 			"The wallet's entries show whether money was moved under the key. Restore the response from a backup."))
 }
 
-// RulesTampered tells callers that a version of the fee rules is not what was
-// activated.
+// RulesTampered returns the fault for a version of the fee rules that was changed.
 func RulesTampered(version int64) *fault.Error {
 	return fault.New(fault.Damaged, "fee_rules_tampered",
 		"Version %d of the fee rules was changed after its activation, so it is not used. Verify the ledger, and restore the rules from a backup.", version)
 }
 
-// examined makes an error of a seal that is not right: it tells an operator what is
-// wrong, and callers that nothing is done before it is repaired.
+// examined returns the error for a wrong seal: the row for the log, and a fault for
+// callers.
 func examined(err error, what string, refusal *fault.Error) error {
 	if err == nil {
 		return fmt.Errorf("%w: %s: %w", ErrTampered, what, refusal)

@@ -91,8 +91,8 @@ func appendShort(b []byte, text string) []byte {
 	return append(append(b, byte(len(text))), text...)
 }
 
-// shortReader reads what was appended. What is missing reads as zeros, and failed
-// says so.
+// shortReader reads what appendShort wrote. Missing bytes read as zeros and set
+// failed.
 type shortReader struct {
 	rest   []byte
 	failed bool

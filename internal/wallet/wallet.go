@@ -1,10 +1,9 @@
-// Package wallet is the ledger of what users own (contract, section 7). It is
-// append-only and double-entry: a transaction has two or more entries, which add
-// up to nothing in each currency. The entries of an account are numbered without
+// Package wallet is the ledger of users' money. It is append-only and double-entry: a
+// transaction has two or more entries whose sum is zero per currency. The entries of an account are numbered without
 // gaps and sealed in a chain with a key that is kept outside the database.
 //
-// The package decides what is posted and how it is sealed; the store keeps it.
-// What a fee is, package fee says.
+// The package decides what is posted and how it is sealed; the store has the SQL.
+// Package fee computes fees.
 package wallet
 
 import (
@@ -108,7 +107,7 @@ func Compare(a, b Account) int {
 	return cmp.Or(strings.Compare(a.User, b.User), strings.Compare(string(a.Currency), string(b.Currency)))
 }
 
-// Type says what an entry is, and whether it moves money that is held.
+// Type is the type of an entry. It decides whether the entry changes held money.
 type Type string
 
 // The types. Money enters an account either free or held; what is freed leaves it
@@ -116,7 +115,7 @@ type Type string
 const (
 	TypeDeposit      Type = "deposit"
 	TypeWithdrawal   Type = "withdrawal"
-	TypeCorrection   Type = "correction"   // either way, with a note that says why
+	TypeCorrection   Type = "correction"   // either sign; the note is the reason
 	TypeReversal     Type = "reversal"     // takes back an entry that moved free money
 	TypeRelease      Type = "release"      // what was held leaves
 	TypeFree         Type = "free"         // and enters free
@@ -142,7 +141,7 @@ func (t Type) Known() bool {
 	return false
 }
 
-// Kind says what a transaction is.
+// Kind is the kind of a transaction.
 type Kind string
 
 // The kinds, with the types of their entries.
@@ -202,7 +201,7 @@ type Transaction struct {
 	Hash           Hash
 }
 
-// Head is the row of an account: what its last entry left.
+// Head is the row of an account: the state after its last entry.
 type Head struct {
 	Account
 	Balance int64 // held money included
@@ -217,9 +216,9 @@ type Head struct {
 // Available is what can be spent.
 func (h *Head) Available() int64 { return h.Balance - h.Held }
 
-// ErrPosted means that a transaction is there that may be there once.
+// ErrPosted means that a transaction exists that may be posted only once.
 var ErrPosted = errors.New("the transaction is already posted")
 
-// ErrTampered means that a row of the ledger is not what was written: nothing is
-// built on it. The text says which.
+// ErrTampered means that a row of the ledger differs from what was written. The
+// text names the row.
 var ErrTampered = errors.New("the ledger was changed outside the service")

@@ -10,7 +10,7 @@ import (
 	"assay/internal/fault"
 )
 
-// author is who asks for the runs that are started here.
+// author is the requester of runs that are started on the page.
 const author = "page"
 
 // start starts a bulk run; "force" is the button that was pressed.
@@ -98,7 +98,7 @@ func (s *site) acceptItem(w http.ResponseWriter, r *http.Request, sess session) 
 	return s.done(w, r, sess, flash{Good: true, Text: "The new price is accepted."})
 }
 
-// done returns to the page that the button was on and tells there what came
+// done returns to the page that the button was on and shows there what came
 // of it.
 func (s *site) done(w http.ResponseWriter, r *http.Request, sess session, message flash) error {
 	s.sessions.put(sess.key, message)
@@ -106,7 +106,7 @@ func (s *site) done(w http.ResponseWriter, r *http.Request, sess session, messag
 	return nil
 }
 
-// decline tells of a fault on the page that the button was on. Other errors
+// decline shows a fault on the page that the button was on. Other errors
 // remain errors.
 func (s *site) decline(w http.ResponseWriter, r *http.Request, sess session, err error) error {
 	known := fault.Of(err)

@@ -95,7 +95,7 @@ func (s *site) redirectToSignIn(w http.ResponseWriter, r *http.Request) {
 	http.Redirect(w, r, target, http.StatusSeeOther)
 }
 
-// fromScript reports whether a part of a page asks, not a browser window.
+// fromScript reports whether a script requests a part of a page.
 func fromScript(r *http.Request) bool { return r.Header.Get("HX-Request") == "true" }
 
 // signInPage is the form.

@@ -11,7 +11,7 @@ import (
 	"assay/internal/view"
 )
 
-// How often the script asks anew, in seconds.
+// How often the script polls, in seconds.
 const (
 	everyLive = 1
 	everyIdle = 5
@@ -23,7 +23,7 @@ type livePanel struct {
 	Run   *runView // nil: there was none yet
 	Only  bool     // the page is about this one run
 	Back  string   // the page that the panel is on
-	Poll  string   // where it is asked for again
+	Poll  string   // the address to poll
 	Every int
 	// Exchange sends the buttons along: they are replaced only when the run's
 	// state changed, so that no click falls between two copies of a button.
@@ -118,7 +118,7 @@ func (s *site) runView(ctx context.Context, text string, eta *int64) (*runView, 
 	return newRunView(job, eta, s.Now()), nil
 }
 
-// state tells the page's buttons apart: they differ by no more than this.
+// state identifies the state of the page's buttons.
 func (p *livePanel) state() string {
 	if p.Run == nil {
 		return "none"
@@ -164,7 +164,7 @@ func jobID(text string) (int64, error) {
 	return id, nil
 }
 
-// gone reports whether what was asked for has been removed meanwhile.
+// gone reports whether the requested job was removed meanwhile.
 func gone(err error) bool {
 	known := fault.Of(err)
 	return known != nil && known.Kind == fault.NotFound

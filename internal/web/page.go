@@ -15,7 +15,7 @@ import (
 type frame struct {
 	Title   string
 	Section string // which entry of the navigation is the current one
-	User    *user  // nil: nobody signed in
+	User    *user  // nil: not signed in
 	Flash   *flash
 	Search  search
 	// Refresh reloads the page after so many seconds where no script does;
@@ -82,7 +82,7 @@ func (s *site) execute(w http.ResponseWriter, r *http.Request, status int, page,
 	}
 	w.Header().Set("Content-Type", "text/html; charset=utf-8")
 	w.WriteHeader(status)
-	_, _ = body.WriteTo(w) // the browser left; nobody is there to be told
+	_, _ = body.WriteTo(w) // the browser has disconnected
 }
 
 // refusalPage says why there is no page.
@@ -93,8 +93,8 @@ type refusalPage struct {
 	Detail  string
 }
 
-// fail answers with what went wrong. What is nobody's fault but ours goes to
-// the log, and the page says no more than that.
+// fail responds with an error page. An internal error goes to the log, and the page
+// shows no detail.
 func (s *site) fail(w http.ResponseWriter, r *http.Request, sess *session, err error) {
 	known := fault.Of(err)
 	if known == nil {

@@ -20,7 +20,7 @@ type runView struct {
 	Tiles     []tile
 	Segments  []segment
 	Took      string // until its end, or until now
-	Left      string // empty: nobody knows
+	Left      string // empty: unknown
 	Providers []providerCount
 	Yield     []providerCount // quotes, by market
 	Later     []providerCount // names that a source's budget left for later
@@ -55,7 +55,7 @@ type providerCount struct {
 	Count  int64
 }
 
-// newRunView prepares a job; etaSeconds is nil where nobody knows.
+// newRunView prepares a job; etaSeconds is nil if unknown.
 func newRunView(job view.Job, etaSeconds *int64, now time.Time) *runView {
 	v := &runView{Job: job, Live: isLive(job.State), Planned: job.TotalItems > 0 || !isLive(job.State)}
 	v.Stages = stagesOf(job)
@@ -186,7 +186,7 @@ func tookOf(job view.Job, now time.Time) string {
 	return humanDuration(max(took, 0))
 }
 
-// providersOf lists who was asked, the busiest first.
+// providersOf lists the providers with requests, the busiest first.
 func providersOf(usage view.Usage) []providerCount {
 	list := make([]providerCount, 0, len(usage.ByProvider))
 	for source, n := range usage.ByProvider {

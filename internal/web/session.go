@@ -48,7 +48,7 @@ type session struct {
 	flash  *flash
 }
 
-// flash is told once, on the page that follows an action.
+// flash is shown once, on the page that follows an action.
 type flash struct {
 	Good bool
 	Text string

@@ -85,7 +85,7 @@ type Deps struct {
 	Currency    money.Currency // of all prices
 	Logger      *slog.Logger
 	Now         func() time.Time
-	// TrustedProxies may say whom they speak for (X-Forwarded-For) and whether
+	// TrustedProxies may forward the client's address (X-Forwarded-For) and whether
 	// that was over TLS (X-Forwarded-Proto).
 	TrustedProxies []netip.Prefix
 }

@@ -32,7 +32,7 @@ type Cluster func(o Options) dispatch.Dispatcher
 // wake can be what was waited for.
 const never = 24 * time.Hour
 
-// Run runs the suite; open makes a cluster that nobody shares.
+// Run runs the suite; open makes a cluster that no other test shares.
 func Run(t *testing.T, open func(tb testing.TB) Cluster) {
 	for name, test := range map[string]func(*testing.T, Cluster){
 		"what is there is drained":                  drains,
@@ -94,13 +94,13 @@ type Pile struct{ left, done, looks atomic.Int64 }
 // Add puts pieces on the pile.
 func (p *Pile) Add(n int64) { p.left.Add(n) }
 
-// Left returns how many pieces nobody has done.
+// Left returns how many pieces are not done.
 func (p *Pile) Left() int64 { return p.left.Load() }
 
 // Done returns how many pieces were done.
 func (p *Pile) Done() int64 { return p.done.Load() }
 
-// Looks returns how often somebody looked.
+// Looks returns how often a worker looked.
 func (p *Pile) Looks() int64 { return p.looks.Load() }
 
 // Work does one piece.

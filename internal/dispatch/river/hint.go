@@ -22,7 +22,7 @@ const lookPrefix = "look:"
 // Kind implements river.JobArgs.
 func (l look) Kind() string { return lookPrefix + l.kind }
 
-// looker rings the bells of the process that took the hint.
+// looker wakes the workers of the process that took the hint.
 type looker struct {
 	river.WorkerDefaults[look]
 	wake func(kind string)
@@ -34,9 +34,8 @@ func (l *looker) Work(_ context.Context, job *river.Job[look]) error {
 	return nil
 }
 
-// onceWaiting keeps a hint from being put beside one that nobody has followed
-// yet, so that their number is bounded by the kinds of work. What that loses,
-// notification and sweep make up for.
+// onceWaiting makes a hint unique per kind while one is waiting, which bounds their
+// number. Notifications and the sweep cover the hints that are dropped.
 func onceWaiting() river.UniqueOpts {
 	return river.UniqueOpts{ByQueue: true, ByState: []rivertype.JobState{
 		rivertype.JobStateAvailable, rivertype.JobStatePending, rivertype.JobStateRunning,
@@ -44,7 +43,7 @@ func onceWaiting() river.UniqueOpts {
 	}}
 }
 
-// hints are the kinds whose wake has not been told to others yet.
+// hints are the kinds whose wake was not sent to other processes yet.
 type hints struct {
 	mu    sync.Mutex
 	kinds map[string]struct{}
@@ -76,14 +75,14 @@ func (h *hints) take() []string {
 }
 
 const (
-	// calm is the least time between two tellings, in which wakes are gathered:
-	// what ends a thousand times a second wakes the others ten times.
+	// calm is the least time between two notifications. Wakes in between are
+	// coalesced: a thousand a second become ten.
 	calm = 100 * time.Millisecond
-	// tellTimeout is how long telling may take. Late hints are worth nothing.
+	// notifyTimeout bounds a notification. A late hint has no value.
 	notifyTimeout = 2 * time.Second
 )
 
-// send tells the others of every wake until ctx ends.
+// send forwards wakes to the other processes until ctx ends.
 func (d *Dispatcher) send(ctx context.Context, client *river.Client[pgx.Tx]) {
 	for {
 		select {
@@ -100,8 +99,8 @@ func (d *Dispatcher) send(ctx context.Context, client *river.Client[pgx.Tx]) {
 	}
 }
 
-// tell adds a hint for each kind and notifies all processes. Neither outlives a
-// crash of the database by more than chance: for a hint nobody waits for a disk.
+// notify adds a hint for each kind and notifies all processes. It does not wait for
+// the disk, so a crash of the database may lose both.
 func (d *Dispatcher) notify(ctx context.Context, client *river.Client[pgx.Tx], kinds []string) error {
 	if len(kinds) == 0 {
 		return nil

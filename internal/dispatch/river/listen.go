@@ -15,13 +15,14 @@ import (
 // channels are shared by all schemas of a database.
 const channelSuffix = "_assay_look"
 
-// listenTimeout is how long a database may take to let this process listen.
+// listenTimeout bounds how long it takes to start listening.
 const listenTimeout = 10 * time.Second
 
-// ping is how often a connection on which nothing comes is tried.
+// ping is how often an idle connection is checked.
 const ping = 15 * time.Second
 
-// listen wakes the workers of this process for what others tell, until ctx ends.
+// listen wakes the workers of this process on notifications of other processes,
+// until ctx ends.
 func (d *Dispatcher) listen(ctx context.Context) {
 	for ctx.Err() == nil {
 		if err := d.listenOnce(ctx); err != nil && ctx.Err() == nil {
@@ -42,7 +43,7 @@ func (d *Dispatcher) listenOnce(ctx context.Context) error {
 		defer cancel()
 		_ = conn.Close(closing) // it may be broken
 	}()
-	for kind := range d.queueOf { // what was told before nobody heard
+	for kind := range d.queueOf { // notifications before this point were missed
 		d.local.Wake(kind)
 	}
 	for {
@@ -83,14 +84,15 @@ func (d *Dispatcher) connect(ctx context.Context) (*pgx.Conn, error) {
 	return conn, nil
 }
 
-// try finds out whether the connection still stands.
+// try checks the connection.
 func (d *Dispatcher) try(ctx context.Context, conn *pgx.Conn) error {
 	ctx, cancel := context.WithTimeout(ctx, listenTimeout)
 	defer cancel()
 	return conn.Ping(ctx)
 }
 
-// hear wakes whom another process has told of; this one's own it has woken.
+// hear wakes the workers that a notification names. It ignores notifications of
+// this process, whose workers are awake already.
 func (d *Dispatcher) hear(payload string) {
 	from, kind, _ := strings.Cut(payload, " ")
 	if from != d.id {
@@ -98,7 +100,7 @@ func (d *Dispatcher) hear(payload string) {
 	}
 }
 
-// atLeast passes on what is as grave as a level.
+// atLeast drops records below a level.
 type atLeast struct {
 	slog.Handler
 	level slog.Level

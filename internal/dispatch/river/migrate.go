@@ -20,8 +20,7 @@ const migrating = 0x61737361<<32 + 100
 var ErrSchema = errors.New("the queue's tables are not up to date: run `assay migrate`")
 
 // Migrate brings River's own tables up to date. Several processes may call it at
-// once: one of them does it, the others wait. Where there is nothing to do it is
-// soon over.
+// once: one does the work, the others wait.
 func Migrate(ctx context.Context, url string, log *slog.Logger) error {
 	err := withMigrator(ctx, url, log, func(pool *pgxpool.Pool, m *rivermigrate.Migrator[pgx.Tx]) error {
 		if result, err := m.Validate(ctx, nil); err != nil || result.OK {
@@ -42,8 +41,7 @@ func Migrate(ctx context.Context, url string, log *slog.Logger) error {
 	return nil
 }
 
-// Check returns ErrSchema where Migrate would have something to do. It changes
-// nothing.
+// Check returns ErrSchema if Migrate would change something. It changes nothing.
 func Check(ctx context.Context, url string, log *slog.Logger) error {
 	err := withMigrator(ctx, url, log, func(_ *pgxpool.Pool, m *rivermigrate.Migrator[pgx.Tx]) error {
 		result, err := m.Validate(ctx, nil)
@@ -71,8 +69,8 @@ func withMigrator(ctx context.Context, url string, log *slog.Logger, fn func(*pg
 	return fn(pool, m)
 }
 
-// openPool opens a pool of so many connections, which are made when they are
-// wanted and are called by a name.
+// openPool opens a pool of at most that many connections under a name. It connects
+// on first use.
 func openPool(ctx context.Context, url, name string, conns int32) (*pgxpool.Pool, error) {
 	cfg, err := pgxpool.ParseConfig(url)
 	if err != nil {

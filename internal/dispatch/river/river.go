@@ -1,8 +1,8 @@
-// Package river dispatches the work of many processes that share one PostgreSQL,
-// by the queue of the same name. A wake is a job in River that says "look", and
-// in the same transaction a notification that every process hears; a task is a
-// periodic job of River's elected leader. Both carry nothing: the work is rows
-// of ours, drained by the same slots, with the same sweep, as in one process.
+// Package river dispatches the work of several processes on one PostgreSQL with the
+// River queue. A wake is a River job and, in the same transaction, a notification
+// to every process. A task is a periodic job of River's elected leader. Neither
+// carries a payload: work is rows, drained by the same workers and sweep as in one
+// process.
 package river
 
 import (
@@ -23,15 +23,15 @@ import (
 
 // Options are what a Dispatcher is made of.
 type Options struct {
-	// URL is the database. River needs sessions of its own there: a pooler that
-	// hands out transactions must be gone round.
+	// URL is the database. River needs sessions, so it does not work through a
+	// pooler in transaction mode.
 	URL string
 	// ID names this process in River's tables; unique among all processes. Its
 	// sessions are named by it as those of its store are, and end with them.
 	ID      string
 	Workers []dispatch.Worker
 	Tasks   []dispatch.Task
-	Sweep   time.Duration // how often every worker looks without being woken; default 2s
+	Sweep   time.Duration // how often every worker looks for work without a hint; default 2s
 	Now     func() time.Time
 	Logger  *slog.Logger
 }
@@ -40,19 +40,19 @@ const (
 	// connections is how many one process takes at most, besides the one that
 	// listens: River's own listener, its queues and its leader.
 	connections = 6
-	// hintSlots is how many hints of a queue are taken at once. Each is over in
-	// no time, but for a task, which has one of its own.
+	// hintSlots is how many hints of a queue run at once. Hints are short; each task
+	// has a slot of its own.
 	hintSlots = 4
-	// poll is how often a queue is looked at without being notified.
+	// poll is how often a queue is read without a notification.
 	poll = 2 * time.Second
-	// kept is how long what was done stays to be seen. It is longer than overlap,
-	// within which it keeps a task from running twice.
+	// completedRetention is how long River stores completed jobs. It is longer than
+	// overlap, so that a stored job prevents a second run of a task.
 	completedRetention = 2 * time.Minute
-	// keptFailures is the same for tasks that failed.
+	// failedRetention is the same for failed tasks.
 	failedRetention = 24 * time.Hour
-	// goodbye is how long River may take to stop after its work has stopped.
+	// stopTimeout is how long River may take to stop after its work has stopped.
 	stopTimeout = 3 * time.Second
-	// pause is between attempts to reach a database that is gone.
+	// pause is the time between attempts to reach a lost database.
 	pause = time.Second
 )
 
@@ -107,8 +107,8 @@ func (d *Dispatcher) open(queue string, lasting int) {
 
 func queueName(queue string) string { return cmp.Or(queue, dispatch.QueueUpkeep) }
 
-// Wake implements dispatch.Dispatcher. The workers of this process are woken at
-// once, those of the others as soon as the database has told them.
+// Wake implements dispatch.Dispatcher. It wakes the workers of this process at once,
+// those of other processes with a notification.
 func (d *Dispatcher) Wake(kind string) {
 	if _, ok := d.queueOf[kind]; !ok {
 		return
@@ -129,8 +129,8 @@ func (d *Dispatcher) Scheduled() map[string]time.Time {
 	return out
 }
 
-// Run implements dispatch.Dispatcher. A database that goes away stops nothing
-// for good: the slots look again by themselves, and River comes back with it.
+// Run implements dispatch.Dispatcher. It survives a lost database: the sweep goes on,
+// and River reconnects.
 func (d *Dispatcher) Run(ctx context.Context) {
 	var wg sync.WaitGroup
 	wg.Go(func() { d.local.Run(ctx) })
@@ -156,9 +156,9 @@ func (d *Dispatcher) Close() {
 	}
 }
 
-// keep has River running until ctx ends. River schedules by the wall clock
-// alone, and waits for as long as it was set back; so it is started anew
-// whenever the clock was set.
+// keep runs River until ctx ends. River schedules by the wall clock only and would
+// wait for as long as the clock was set back, so keep restarts it when the clock
+// was set.
 func (d *Dispatcher) keep(ctx context.Context) {
 	for ctx.Err() == nil {
 		before := d.clock.read() // what is missed from here on is noticed
@@ -185,7 +185,7 @@ func (d *Dispatcher) keep(ctx context.Context) {
 	}
 }
 
-// stop ends River. What it was doing has been told to end.
+// stop stops River. The contexts of its jobs have ended before.
 func (d *Dispatcher) stop(ctx context.Context, client *river.Client[pgx.Tx]) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), stopTimeout)
 	defer cancel()
@@ -194,7 +194,7 @@ func (d *Dispatcher) stop(ctx context.Context, client *river.Client[pgx.Tx]) {
 	}
 }
 
-// config is what River is told.
+// config returns River's configuration.
 func (d *Dispatcher) config() *river.Config {
 	return &river.Config{
 		ID: d.id, Workers: d.workers, Queues: d.queues, PeriodicJobs: d.periodic(),
@@ -203,8 +203,8 @@ func (d *Dispatcher) config() *river.Config {
 		// A process that is configured otherwise may know other kinds of work.
 		FetchOnlyKnownKinds: true,
 		JobTimeout:          -1,
-		MaxAttempts:         1, // a hint is not worth a second try
-		// Hints are many, and nobody asks for them again.
+		MaxAttempts:         1, // a hint is not retried
+		// There are many hints, and no reader of old ones.
 		CompletedJobRetentionPeriod: completedRetention,
 		CancelledJobRetentionPeriod: failedRetention,
 		DiscardedJobRetentionPeriod: failedRetention,

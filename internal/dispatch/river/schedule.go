@@ -10,8 +10,8 @@ import (
 	"assay/internal/dispatch"
 )
 
-// tick is a moment at which a task runs. The moment is in it so that two leaders
-// that follow upon each other make one job of it.
+// tick is a moment at which a task runs. It holds the moment, so that two successive
+// leaders create one job for it.
 type tick struct {
 	task string
 	At   time.Time `json:"at"`

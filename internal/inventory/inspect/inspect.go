@@ -15,7 +15,7 @@ import (
 // MaxLink is the longest link or certificate that is looked at, in bytes.
 const MaxLink = 4096
 
-// Code says why something cannot be decoded. Codes are stable: they are stored
+// Code is the reason something cannot be decoded. Codes are stable: they are stored
 // and shown.
 type Code string
 

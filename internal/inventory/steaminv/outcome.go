@@ -12,7 +12,7 @@ import (
 	"assay/internal/provider"
 )
 
-// The statuses of HTTP that Steam says something particular by.
+// The HTTP statuses with a particular meaning for Steam.
 const (
 	statusBadRequest   = 400
 	statusUnauthorized = 401
@@ -20,7 +20,7 @@ const (
 	statusServerError  = 500
 )
 
-// retryUnavailable is when to come back where nobody says.
+// retryUnavailable is the Retry-After where Steam sends none.
 const retryUnavailable = 30 * time.Second
 
 // What an inventory can be beside private, throttled and broken.
@@ -30,15 +30,15 @@ var (
 	errTooLarge = fault.New(fault.Unprocessable, "inventory_too_large", "The inventory has more than 50,000 assets, which is the maximum.")
 )
 
-// tooMany reports whether Steam refused a page for being asked for too many
-// assets, which it says with nothing but 400.
+// tooMany reports whether Steam refused a page because its count was too large: it
+// sends 400 without a body.
 func tooMany(err error) bool {
 	e, ok := errors.AsType[*provider.Error](err)
 	return ok && e.Status == statusBadRequest
 }
 
-// judge tells what Steam means by an error. A page of HTML instead of null with
-// 403 refuses whoever asks too much, and not the inventory.
+// classify corrects the kind of Steam's errors. A 403 with an HTML page instead of
+// null is a rate limit, not a private inventory.
 func classify(e *provider.Error) {
 	switch {
 	case e.Status == statusForbidden && e.Page:
@@ -59,8 +59,7 @@ var (
 	passingTexts = []string{"Timeout", "batched request timeout", "Failed to get", "Failed to send"}
 )
 
-// passing reports whether what Steam says with 500 may pass. Where it says
-// nothing it may.
+// passing reports whether a 500 of Steam may be temporary. One without a reason may.
 func passing(body string) bool {
 	if !strings.Contains(body, `"error"`) {
 		return true
@@ -74,9 +73,8 @@ func passing(body string) bool {
 	return slices.ContainsFunc(passingTexts, func(text string) bool { return strings.Contains(body, text) })
 }
 
-// explain makes a fault, for whoever asked for a pull, of what it failed with.
-// Who asked too often, us or a neighbour at the same address, is told when to
-// come back; what comes of a context that ended stays what it is.
+// explain maps the error of a pull to a fault. A rate limit gets its Retry-After;
+// the error of a context that ended is returned as it is.
 func explain(err error) error {
 	e, ok := errors.AsType[*provider.Error](err)
 	if !ok {

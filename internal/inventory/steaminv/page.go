@@ -96,7 +96,7 @@ func (p *page) read(r *feed.Reader) error {
 	return nil
 }
 
-// scalar reads what an answer says of itself.
+// scalar reads a field of the response itself.
 func (p *page) scalar(member string, c feed.Cell) (err error) {
 	switch member {
 	case "success":
@@ -186,7 +186,7 @@ func (p *page) description(r *feed.Reader, cells []feed.Cell) (err error) {
 	if d.marketable, err = flag(cells[4]); err != nil {
 		return err
 	}
-	// What has no name cannot be on the market, whatever else is said.
+	// An asset without a name cannot be on the market, whatever its flags are.
 	d.marketable = d.marketable && d.name != ""
 	action := make([]feed.Cell, len(actionNames))
 	err = r.EachRow(cells[5], actionNames, action, func() error {

@@ -11,7 +11,7 @@ import (
 	"assay/internal/provider"
 )
 
-// Puller asks Steam for inventories. Its methods may be used concurrently.
+// Puller reads inventories from Steam. Its methods may be used concurrently.
 type Puller struct {
 	BaseURL string           // without a slash at its end
 	Client  *provider.Client // see Tune
@@ -28,11 +28,11 @@ func (p *Puller) Held() time.Duration {
 }
 
 // Pull reads a whole inventory, page after page. Whatever keeps it from being
-// whole is an error: see explain for which are faults that a caller is told of.
+// whole is an error: see explain for those that are faults.
 // Steam counts what it hides as well, so that fewer assets than it counts are whole
-// where it says that no page follows: the push tells how many are hidden.
+// on the last page: the push counts the hidden ones.
 //
-// The push is as of when the first page was asked for: what the user did since
+// The push is as of the request for the first page: what the user did since
 // may be missing.
 func (p *Puller) Pull(ctx context.Context, steamID string, place Place) (inventory.Push, error) {
 	w := walk{Puller: p, steamID: steamID, place: place, count: firstCount, seen: map[string]struct{}{}}

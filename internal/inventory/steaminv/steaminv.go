@@ -22,8 +22,8 @@ import (
 const source = "steam"
 
 const (
-	// firstCount is how many assets a page is asked for; Steam refuses more. Where it
-	// refuses that too, lessCount is asked for from then on.
+	// firstCount is the count of assets per page; Steam refuses more. If it refuses
+	// that, too, later pages use lessCount.
 	firstCount = 2000
 	lessCount  = 1000
 	// maxPage is far more assets, or descriptions, than a page was ever seen to have.

@@ -13,8 +13,8 @@ import (
 const (
 	// PullTime is how long a pull may take, its wait for its turn included.
 	PullTime = 5 * time.Minute
-	// AnswerTime is how long whoever asked for a pull is kept waiting for it. It goes
-	// on after that, so that asking again finds it further or done.
+	// AnswerTime is how long a caller waits for a pull. The pull continues after
+	// that, so that a retry finds it further or done.
 	AnswerTime = 90 * time.Second
 	// maxPulls is how many may be under way or wait for their turn.
 	maxPulls = 1000
@@ -55,7 +55,7 @@ type pullKey struct {
 
 // pull is one that is under way.
 type pull struct {
-	mode   inventory.Mode // Listing while everybody who waits for it wants that
+	mode   inventory.Mode // Listing only while all waiting callers want that
 	done   chan struct{}  // closed when the rest is set
 	result inventory.Result
 	err    error
@@ -71,7 +71,7 @@ func NewSyncer(o Options) *Syncer {
 // Close ends all pulls and waits for them. What is stored stays as it is.
 func (s *Syncer) Close() {
 	s.mu.Lock()
-	s.close() // nobody starts one after this
+	s.close() // no pull starts after this
 	s.mu.Unlock()
 	s.wg.Wait()
 }
@@ -131,7 +131,7 @@ func (s *Syncer) join(w pullKey, mode inventory.Mode) (*pull, error) {
 	return p, nil
 }
 
-// run carries a pull out. It belongs to no request: who asked may have gone.
+// run executes a pull. It belongs to no request, because its callers may be gone.
 func (s *Syncer) run(w pullKey, p *pull) (result inventory.Result, err error) {
 	ctx, cancel := context.WithTimeout(s.ctx, PullTime)
 	defer cancel()
@@ -158,7 +158,7 @@ func (s *Syncer) run(w pullKey, p *pull) (result inventory.Result, err error) {
 	return s.o.Sync(ctx, w.userID, push, s.forget(w, p))
 }
 
-// forget lets nobody join a pull any more, and returns what it turned out to be for.
+// forget removes a pull, so that no caller joins it any more, and returns its mode.
 func (s *Syncer) forget(w pullKey, p *pull) inventory.Mode {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -69,7 +69,7 @@ type packer struct {
 }
 
 // add adds an item. One whose phase is not known here is left out, and will be
-// asked of the database.
+// read from the database.
 func (p *packer) add(id int64, key catalog.Key, price store.Price) {
 	phase, ok := phaseNumber(key.Phase)
 	if !ok {

@@ -1,9 +1,9 @@
-// Package prices keeps the prices of items in memory for those who ask often.
+// Package prices caches the prices of items in memory.
 // Its answers are never older than the last commit before the question, on
 // whichever instance that was made: every commit that changes prices counts up
 // the version of their name buckets, every question learns the versions first,
-// and buckets whose version is another one are read anew. What has no price,
-// and what does not fit, is asked of the database each time.
+// and buckets whose version changed are read again. What has no price, and what does
+// not fit, is read from the database each time.
 package prices
 
 import (
@@ -29,7 +29,7 @@ type Store interface {
 }
 
 // Table answers what items are worth. It is empty at first, and reads a bucket
-// when it is first asked for one of its names. Its methods may be called
+// when one of its names is first requested. Its methods may be called
 // concurrently.
 type Table struct {
 	store    Store
@@ -87,7 +87,7 @@ func (t *Table) read(ctx context.Context, n int, version int64) (*contents, erro
 	defer b.reading.Unlock()
 	before := b.now.Load()
 	if before != nil && before.version >= version {
-		return before, nil // somebody else has read it meanwhile
+		return before, nil // another caller has read it meanwhile
 	}
 	if before == nil {
 		before = &contents{}
@@ -96,7 +96,7 @@ func (t *Table) read(ctx context.Context, n int, version int64) (*contents, erro
 	next := &contents{version: version, partial: true}
 	if room > 0 {
 		var packed packer
-		// One more than there is room for tells that there are too many.
+		// One more than there is room for shows that there are too many.
 		if err := t.store.BucketPrices(ctx, n, room+1, packed.add); err != nil {
 			return nil, err
 		}

@@ -8,14 +8,14 @@ import (
 )
 
 // kept is how many of the first a list holds at least, and twice that at most: so
-// many may fall back before it is to be made anew.
+// many may leave the list before it is rebuilt.
 const maxKept = 5 * Ranks
 
 // list is the first ones by a figure.
 type list struct {
 	figure func(*store.Trader) int64
 	top    []store.Trader
-	// floor is who was the last one when others were dropped: whoever is not on the
+	// floor is the last trader of the list when others were dropped: a trader not on the
 	// list comes after him. nil: all are on it.
 	floor *store.Trader
 }
@@ -36,7 +36,7 @@ func (l *list) compare(a, b *store.Trader) int {
 		cmp.Compare(b.Others, a.Others), cmp.Compare(a.Key, b.Key))
 }
 
-// add takes somebody who is not on the list, if he is to be. It is not in order then.
+// add adds a trader who is not on the list. The list is unsorted afterwards.
 func (l *list) add(t store.Trader) {
 	if l.floor != nil && l.compare(&t, l.floor) > 0 {
 		return

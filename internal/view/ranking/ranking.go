@@ -1,6 +1,6 @@
-// Package ranking keeps in memory who trades most. It is made beside the requests
-// for it, and of what changed since the last time: a request is told what was made
-// last, and as of when.
+// Package ranking keeps the top traders in memory. It updates them in the background,
+// from what changed since the last update; a request gets the last result with its
+// time.
 package ranking
 
 import (
@@ -20,7 +20,7 @@ type Store interface {
 	TraderVersions(ctx context.Context) (store.TraderVersions, error)
 	// ChangedTraders returns users whose figures changed since, limit at most.
 	ChangedTraders(ctx context.Context, since store.TraderVersions, limit int) ([]int64, error)
-	// EachTrader tells what each user traded within some days.
+	// EachTrader calls each with the figures of every user within some days.
 	EachTrader(ctx context.Context, days store.Days, each func(store.Trader)) error
 	// Traders is EachTrader for some users.
 	Traders(ctx context.Context, days store.Days, users []int64) ([]store.Trader, error)
@@ -30,12 +30,12 @@ const (
 	// Ranks is how many ranks there are at most.
 	Ranks = 100
 
-	every       = time.Second // how often it is asked whether something changed
-	idle        = 10          // so many times as long as that took nothing is asked, but
+	every       = time.Second // how often to check for changes
+	idle        = 10          // the pause is this many times the duration of the last check, but
 	mostIdle    = 10 * time.Second
 	patience    = 5 * time.Minute
 	firstWait   = 10 * time.Second // how long a request waits for what was never made yet
-	mostChanged = 5_000            // users; beyond that all lists are made anew
+	mostChanged = 5_000            // users; beyond that all lists are rebuilt
 )
 
 // Options are what a Ranking is made of.
@@ -179,7 +179,7 @@ func (r *Ranking) makeAll(ctx context.Context, m *made) error {
 }
 
 // change makes the lists of the last ones and of what users who changed have now.
-// Where too few are left on one of them all are made anew.
+// If too few are left on a list, all lists are rebuilt.
 func (r *Ranking) change(ctx context.Context, m *made, users []int64) error {
 	gone := make(map[int64]bool, len(users))
 	for _, user := range users {

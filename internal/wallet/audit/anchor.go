@@ -87,7 +87,7 @@ func (v *audit) anchors(a *anchor) (named bool, err error) {
 
 // stored compares with a checkpoint of all accounts. Nothing of it counts unless
 // its end shows that it is what was written, so that what was found is taken back
-// where it is not; unusable then says why.
+// where it is not; unusable is then the reason.
 func (v *audit) stored(r io.Reader) (named bool, unusable string, err error) {
 	before := v.tally.clone()
 	var marks []wallet.Mark
@@ -129,7 +129,7 @@ func database(err error) error {
 	return &databaseError{err}
 }
 
-// reason tells an error without what the system says of the file.
+// reason returns the text of an error without file names.
 func reason(err error) string {
 	if errors.Is(err, wallet.ErrNoKey) || errors.Is(err, wallet.ErrCheckpoint) {
 		return err.Error()
@@ -137,7 +137,7 @@ func reason(err error) string {
 	return "it cannot be read"
 }
 
-// compare looks up what a checkpoint says of accounts.
+// compare compares accounts with a checkpoint.
 func (v *audit) compare(marks []wallet.Mark) error {
 	if len(marks) == 0 {
 		return nil
@@ -178,7 +178,7 @@ func (v *audit) compare(marks []wallet.Mark) error {
 	return nil
 }
 
-// compareRules looks up what a checkpoint says of the fee rules.
+// compareRules compares the fee rules with a checkpoint.
 func (v *audit) compareRules(m wallet.Mark) error {
 	if v.only != "" || m.Number == 0 {
 		return nil

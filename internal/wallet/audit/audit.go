@@ -1,6 +1,6 @@
 // Package audit verifies the ledger: that every entry, account and transaction is
-// what was sealed, that they fit together, and that trades and fee rules say the
-// same. It reads one snapshot, in pieces, so that postings meanwhile raise no
+// what was sealed, that they fit together, and that trades and fee rules agree with
+// them. It reads one snapshot, in pieces, so that postings meanwhile raise no
 // false alarm and memory stays bounded, and it never repairs anything. What it did
 // not look at it never calls well.
 package audit
@@ -118,7 +118,7 @@ func (v *audit) read(ctx context.Context, examine func() error) error {
 	})
 }
 
-// schema examines what the database reads and writes where the ledger says a table.
+// schema examines that the ledger's tables are those of the migration.
 func (v *audit) schema() error {
 	compared, changes, err := v.records.Schema()
 	if err != nil {
@@ -131,8 +131,7 @@ func (v *audit) schema() error {
 	return nil
 }
 
-// How many rows are read at once: of those that are named one by one, and of those
-// that follow each other.
+// How many rows are read at once: rows named one by one, and consecutive rows.
 const (
 	page  = 1000
 	ahead = 2000
@@ -203,7 +202,7 @@ func (v *audit) user(anchor *anchor) (err error) {
 }
 
 // wallets verifies the accounts of the user; of a house user, those of all its
-// shards, which are told as one.
+// shards, which are reported as one.
 func (v *audit) wallets() error {
 	user := v.only
 	names := append([]string{user}, wallet.ShardNames(user)...)
@@ -288,7 +287,7 @@ func (v *audit) notes() {
 	})
 }
 
-// advance tells how far the verification is.
+// advance reports the progress of the verification.
 func (v *audit) advance(rows int) {
 	v.progress.Done += int64(rows)
 	if v.onProgress != nil {
@@ -298,7 +297,7 @@ func (v *audit) advance(rows int) {
 
 // sealed verifies a seal, and reports whether it is right. A seal whose key is not
 // there verifies nothing, so the row fails: wallet_key is in the same database, and an
-// id that somebody adds there must not turn a forgery into a check that could not run.
+// id that is added there must not turn a forgery into a skipped check.
 func (v *audit) sealed(c check, intact bool, err error, keyID string, f func() Finding) bool {
 	v.that(c, intact, func() Finding {
 		found := f()

@@ -20,7 +20,7 @@ type chain struct {
 	hash          wallet.Hash
 	intact        bool      // the last entry is what was sealed; a stored hash counts only then
 	sum, sumHeld  int64     // of the amounts
-	balance, held int64     // as the last entry says
+	balance, held int64     // of the last entry
 	began         time.Time // of the first entry
 	at            time.Time // of the newest entry
 }

@@ -10,7 +10,7 @@ import (
 	"assay/internal/wallet"
 )
 
-// check is one of the checks, in the order in which they are told.
+// check is one of the checks, in the order of the report.
 type check int
 
 const (
@@ -91,7 +91,7 @@ func Names() []string {
 	return out
 }
 
-// Status says how a check, or all of them, came out.
+// Status is the result of a check, or of all of them.
 type Status string
 
 // The statuses: of a check the first four, of a report the last three.
@@ -116,7 +116,7 @@ type Checked struct {
 }
 
 // Finding is one thing that is not as it should be. No seal is ever expected by
-// its digits: whoever could change the database would only have to copy them.
+// its digits: an attacker who can write to the database could copy them.
 type Finding struct {
 	Check    string         `json:"check"`
 	UserID   string         `json:"userId"`   // whose account it is in; empty: of none
@@ -176,7 +176,7 @@ type Problem struct {
 	FailureCount int64    `json:"failureCount"`
 }
 
-// most is how many findings, and users, are told.
+// most is how many findings, and users, are reported.
 const most = 100
 
 // tally counts what was found.
@@ -207,7 +207,7 @@ func shown(text string) string {
 	return strings.ToValidUTF8(cut, "\uFFFD") + end
 }
 
-// shown makes what is told of a check a finding of a report.
+// shown makes a finding fit for a report.
 func (f Finding) shown(c check) Finding {
 	f.Check, f.UserID, f.Currency = c.name(), shown(f.UserID), money.Currency(shown(string(f.Currency)))
 	f.Expected, f.Actual, f.Message = shown(f.Expected), shown(f.Actual), shown(f.Message)
@@ -247,7 +247,7 @@ func (t *tally) that(c check, good bool, f func() Finding) {
 	t.fail(c, f())
 }
 
-// skip says that a check could not look at everything.
+// skip records that a check could not examine everything.
 func (t *tally) skip(c check, reason string) {
 	t.skipped[c] = true
 	t.reasons[c] = reason
@@ -262,7 +262,7 @@ func (t *tally) warn(c check, f Finding) {
 	}
 }
 
-// checked tells how every check came out.
+// checked returns the results of all checks.
 func (t *tally) checked() (out []Checked, status Status, failures int64) {
 	status = OK
 	for c := range checks {
@@ -323,7 +323,7 @@ func (v *audit) fullReport(now time.Time) *FullReport {
 	return r
 }
 
-// orNone makes JSON say [] and not null.
+// orNone makes JSON show [] and not null.
 func orNone[T any](list []T) []T {
 	if list == nil {
 		return []T{}

@@ -1,14 +1,14 @@
 package audit
 
 // cursor reads rows page by page, in order, a page ahead of who takes them. Where a
-// page ends with a row whose place cannot be told, so that it leads nowhere, that is
+// page ends with a row whose place is invalid, so that it leads nowhere, that is
 // the end: such a row fails already, and those behind it are counted.
 type cursor[T any] struct {
 	rows   []T
 	from   *T                         // after which the last page was
 	next   func(last *T) ([]T, error) // those after last, as many as are read ahead; nil: the first
 	order  func(a, b *T) int
-	onPage func(rows int)  // is told of each page; nil: nobody is
+	onPage func(rows int)  // called for each page; may be nil
 	ahead  chan fetched[T] // the next page; nil: there is none
 }
 

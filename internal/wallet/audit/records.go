@@ -9,7 +9,7 @@ import (
 
 // Records is the ledger at one moment. Nothing that it reads is believed: rows may
 // be missing, be there twice, or hold what no column of theirs should. A user of ""
-// is all of them. Lists are in order and hold at most as many rows as asked for.
+// is all of them. Lists are ordered and hold at most the requested number of rows.
 type Records interface {
 	Count(user string) (Count, error)
 	// Heads lists accounts after one.
@@ -18,7 +18,7 @@ type Records interface {
 	Entries(user string, after Place, most int) ([]Entry, error)
 	// Transactions lists transactions after an id, by id.
 	Transactions(after int64, most int) ([]Transaction, error)
-	// ScopedTransactions lists ids of transactions that were asked for under a scope.
+	// ScopedTransactions lists ids of transactions that were requested under a scope.
 	ScopedTransactions(scope string, after int64, most int) ([]int64, error)
 	// Trades lists trades that a user has part in.
 	Trades(user string, after int64, most int) ([]Trade, error)
@@ -60,7 +60,7 @@ type Records interface {
 	Keys() ([]wallet.KeyMark, error)
 	// FeeVersions lists the versions of the fee rules after one.
 	FeeVersions(after int64, most int) ([]Rules, error)
-	// FeeRules returns what a version of the fee rules says; found is false where there
+	// FeeRules returns the text of a version of the fee rules; found is false where there
 	// is none. The error is an ErrFeeRules where that cannot be read, or does not have
 	// the version's digest.
 	FeeRules(version int64) (set *fee.Set, found bool, err error)
@@ -101,14 +101,14 @@ type Transaction struct {
 	Faults []string
 }
 
-// Trade is what the market says of a trade. A seller or buyer that is not known is
+// Trade is the market's row of a trade. A seller or buyer that is not known is
 // empty.
 type Trade struct {
 	wallet.Trade
 	Faults []string
 }
 
-// Rules is a version of the fee rules as it is stored, without what it says.
+// Rules is a stored version of the fee rules, without its text.
 type Rules struct {
 	wallet.Rules
 	Faults []string

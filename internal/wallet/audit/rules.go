@@ -72,7 +72,7 @@ var ErrFeeRules = errors.New("the fee rules were changed behind the service's ba
 
 // ruleChain examines the versions of the fee rules: whether each is what was
 // activated, upon the one before it. A version that the service made upon none, when
-// the ledger was empty and its key lost, begins the chain anew, unless somebody was
+// the ledger was empty and its key lost, starts a new chain, unless a user was
 // charged by one before.
 func (v *audit) ruleChain() error {
 	clean := v.tally.clone()
@@ -113,7 +113,7 @@ func (v *audit) ruleChain() error {
 	}
 }
 
-// ruleText examines whether what a version says is what it was sealed over. Of those
+// ruleText examines whether a version's text matches its seal. Of those
 // that a user's sales do not name it does not matter.
 func (v *audit) ruleText(r *Rules) error {
 	if v.only != "" {

@@ -7,7 +7,7 @@ import (
 	"assay/internal/wallet"
 )
 
-// misshapen says what is wrong with the entries of a transaction of its kind; "":
+// misshapen returns what is wrong with the entries of a transaction of its kind; "":
 // nothing. Reversals are compared with what they take back instead.
 func misshapen(p *payment) string {
 	good := true

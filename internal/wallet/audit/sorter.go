@@ -72,7 +72,7 @@ func (s *sorter) spill() (err error) {
 		head = binary.AppendUvarint(head, uint64(p.to-p.from))
 		end += int64(len(head) + p.to - p.from)
 		_, _ = w.Write(head)
-		_, _ = w.Write(s.records[p.from:p.to]) // Flush tells
+		_, _ = w.Write(s.records[p.from:p.to]) // Flush returns the error
 	}
 	s.runs = append(s.runs, end)
 	s.records, s.places = s.records[:0], s.places[:0]

@@ -106,7 +106,7 @@ func (v *audit) deals(ids []int64, here map[int64]*payment) (map[int64]*deal, er
 	for i := range trades {
 		d := out[trades[i].ID]
 		if d == nil {
-			continue // the id is none, and is told where all trades are read
+			continue // the id is invalid, which is reported where all trades are read
 		}
 		d.found(&trades[i])
 	}
@@ -131,7 +131,7 @@ func (v *audit) deals(ids []int64, here map[int64]*payment) (map[int64]*deal, er
 	for i := range rows {
 		if d, p := out[rows[i].Trade], here[rows[i].ID]; d != nil && p != nil {
 			d.payments = append(d.payments, p)
-		} // else the row has no such trade or id, which is told where it is read
+		} // otherwise the row has no such trade or id, which is reported where it is read
 	}
 	for _, d := range out {
 		d.sort()
@@ -147,7 +147,7 @@ func (d *deal) found(t *Trade) {
 	d.trade = t
 }
 
-// sort tells the transactions of a trade apart.
+// sort groups the transactions of a trade by kind.
 func (d *deal) sort() {
 	slices.SortFunc(d.payments, func(a, b *payment) int { return cmp.Compare(a.id, b.id) })
 	d.payments = slices.Compact(d.payments)
@@ -163,7 +163,7 @@ func (d *deal) sort() {
 	}
 }
 
-// deal examines a trade; p is the transaction that findings are told at.
+// deal examines a trade; p is the transaction that findings refer to.
 func (v *audit) deal(d *deal, p *payment) error {
 	if d.trade != nil {
 		intact, err := v.sealer.Intact(&d.trade.Trade)
@@ -219,7 +219,7 @@ func (d *deal) termsAt(kind wallet.Kind) wallet.Hash {
 // difference is something in which the market and the ledger differ.
 type difference struct{ expected, actual, message string }
 
-// differs compares what the market says of a trade with what the ledger says.
+// differs compares the market's row of a trade with the ledger.
 func (d *deal) differs() (out []difference) {
 	t := d.trade
 	if t == nil {
@@ -292,7 +292,7 @@ func sorted(names ...string) []string {
 	return names
 }
 
-// when tells the time of a transaction that may be none.
+// when formats the time of a transaction that may be nil.
 func (p *payment) when() string {
 	if p == nil {
 		return "never"
@@ -300,7 +300,7 @@ func (p *payment) when() string {
 	return stamp(p.At)
 }
 
-// moment tells a time that may not have come.
+// moment formats a time that may be zero.
 func moment(t time.Time) string {
 	if t.IsZero() {
 		return "never"
@@ -324,7 +324,7 @@ func (d *deal) state() string {
 	}
 }
 
-// lifecycle says what is wrong with what is held for a trade; "": nothing.
+// lifecycle returns what is wrong with the hold of a trade; "": nothing.
 func (d *deal) lifecycle() string {
 	after := func(p, than *payment) bool { return p == nil || than != nil && p.id > than.id }
 	switch {
@@ -372,7 +372,7 @@ func (v *audit) rounding(d *deal) {
 	})
 }
 
-// fee examines whether a sale cost what the rules of its version say.
+// fee examines whether the fee of a sale matches the rules of its version.
 func (v *audit) fee(d *deal) error {
 	paid, feeEntry := d.sale.leg(wallet.TypePurchase), d.sale.leg(wallet.TypeFee)
 	if paid == nil || feeEntry == nil {
@@ -523,7 +523,7 @@ func paged[K cmp.Ordered, T any](after K, read func(after K) ([]T, error), each 
 			after = each(r)
 		}
 		if after <= before {
-			return nil // it leads nowhere: keys of other types are told where their rows are read
+			return nil // it leads nowhere: keys of other types are reported where their rows are read
 		}
 	}
 }

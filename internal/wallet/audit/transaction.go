@@ -10,7 +10,7 @@ import (
 // batch is how many transactions are examined at once.
 const batch = 500
 
-// named examines the transactions that were asked for in the user's name.
+// named examines the transactions that were requested for the user.
 func (v *audit) named() error {
 	if v.Scopes == nil {
 		return nil
@@ -104,7 +104,7 @@ func (p *payment) leg(kind wallet.Type) *Entry {
 	return found
 }
 
-// part reports whether a user has an entry of the transaction; of "" everybody has.
+// part reports whether a user has an entry of the transaction; "" matches all users.
 func (p *payment) part(user string) bool {
 	return user == "" || slices.ContainsFunc(p.entries, func(e Entry) bool { return e.User == user })
 }
@@ -157,7 +157,7 @@ func (v *audit) load(ids []int64) ([]payment, error) {
 		}
 		if k, ok := at[entries[first].Transaction]; ok {
 			out[k].entries = entries[first:end:end]
-		} // else its transaction is none, which is told where its account is read
+		} // otherwise the transaction id is invalid, which is reported with its account
 		first = end
 	}
 	return out, nil
@@ -348,7 +348,7 @@ func (v *audit) foreign(payments []payment) error {
 }
 
 // verified returns the hashes of those entries that are what was sealed: the stored
-// hash of any other one says nothing.
+// hash of any other one proves nothing.
 func (v *audit) verified(places []Place) (map[Place]wallet.Hash, error) {
 	out := make(map[Place]wallet.Hash, len(places))
 	for chunk := range slices.Chunk(places, page) {

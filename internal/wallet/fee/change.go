@@ -59,8 +59,8 @@ func (s *Set) all() func(yield func(*Rule) bool) {
 	}
 }
 
-// LargeChange is a payment that would cost so much more or less by another set
-// that somebody should look.
+// LargeChange is a payment whose fee changes so much that an operator should confirm
+// it.
 type LargeChange struct {
 	Payment       Payment
 	Was, Next     string // rules
@@ -68,7 +68,7 @@ type LargeChange struct {
 	Pointer       string // of the next rule in its document
 }
 
-// String tells the change in a sentence.
+// String describes the change in a sentence.
 func (c LargeChange) String() string {
 	what := []string{string(c.Payment.Kind), c.Payment.Currency.Minor(c.Payment.Amount), string(c.Payment.Currency)}
 	if c.Payment.Method != "" {
@@ -89,16 +89,16 @@ func isLarge(before, after, amount int64) bool {
 }
 
 const (
-	maxLarge  = 100     // changes that are told
+	maxLarge  = 100     // reported changes
 	maxProbes = 200_000 // payments that are tried
 )
 
-// LargeChanges returns the large changes among payments that could tell: those
+// LargeChanges returns the large changes among sample payments: those
 // that a rule matches which is not the same in both sets, of each kind, currency,
 // method and country that the sets name and one that they do not, now and at each
 // moment from which a rule begins or ends to count, and of amounts at the edges
 // of conditions, tiers, minima and maxima, and of each power of ten from 100 to
-// 10^9. Of each two rules and currency the first is told. Where that are too many
+// 10^9. It reports the first change per pair of rules and currency. If there are too many
 // payments an even choice of them is tried.
 func LargeChanges(was, next *Set, now time.Time) []LargeChange {
 	before, after := was.texts(), next.texts()

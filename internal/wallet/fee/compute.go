@@ -33,7 +33,7 @@ func Compute(set *Set, p Payment) (Quote, error) {
 }
 
 // Check refuses what is no payment: an amount below zero, an unknown kind or
-// country, a currency that nobody pays with, or a method that no rule can name. Its error is a fault of kind Unprocessable.
+// country, a currency that does not circulate, or an invalid method. Its error is a fault of kind Unprocessable.
 func (p *Payment) Check() error {
 	var fields []fault.Field
 	wrong := func(member, code, detail string) {
@@ -62,7 +62,7 @@ func (p *Payment) Check() error {
 	return f
 }
 
-// Note tells method and country, "card/DE", for a record of the payment; it is
+// Note returns method and country, "card/DE", for a record of the payment; it is
 // empty where both are unknown.
 func (p *Payment) Note() string {
 	if p.Method == "" && p.Country == "" {

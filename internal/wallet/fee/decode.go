@@ -159,7 +159,7 @@ func (d *decoder) rule(i int) {
 	}
 }
 
-// beyond skips an element of a list that may have most of them, and says so once.
+// beyond skips elements after the maximum of a list, and reports the fault once.
 func (d *decoder) beyond(list string, i, most int, what string) {
 	if i == most {
 		d.in.CodeAt(list, TooMany, "must have at most %d %s", most, what)

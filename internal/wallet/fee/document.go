@@ -101,7 +101,7 @@ func (r *Rule) conditions() *ConditionDocument {
 	return &c
 }
 
-// String tells the conditions in words.
+// String returns the conditions in words.
 func (c *ConditionDocument) String() string {
 	if c == nil {
 		return "all"

@@ -19,10 +19,10 @@ type Explanation struct {
 // Miss is a rule that does not match, and why.
 type Miss struct{ Rule, Reason string }
 
-// maxMisses bounds how many rules are told that did not match.
+// maxMisses bounds how many rules that did not match are listed.
 const maxMisses = 50
 
-// Explain is Compute that says how it came to the fee.
+// Explain is Compute with the steps that lead to the fee.
 func Explain(set *Set, p Payment) (Explanation, error) {
 	quote, err := Compute(set, p)
 	if err != nil {
@@ -45,7 +45,7 @@ func Explain(set *Set, p Payment) (Explanation, error) {
 	return e, nil
 }
 
-// miss says which of the rule's conditions does not match, the first of them.
+// miss describes the first condition of the rule that does not match.
 func (r *Rule) miss(p *Payment) string {
 	switch {
 	case !in(r.Kinds, p.Kind):
@@ -97,7 +97,7 @@ func (s Span) String() string {
 	return fmt.Sprintf("from %d to below %d", s.From, s.Below)
 }
 
-// steps says how the rule comes to its fee.
+// steps describes how the rule computes the fee.
 func (r *Rule) steps(p *Payment) []string {
 	amount := func(n int64) string { return p.Currency.Minor(n) + " " + string(p.Currency) }
 	c := r.charge(p.Amount)
@@ -134,7 +134,7 @@ func (r *Rule) steps(p *Payment) []string {
 	return append(steps, fmt.Sprintf("the fee is %s, and %s are left", amount(c.fee), amount(p.Amount-c.fee)))
 }
 
-// why tells the conditions of the rule.
+// why describes the conditions of the rule.
 func (r *Rule) why() string {
 	var parts []string
 	add := func(name string, n int, list string) {

@@ -56,7 +56,7 @@ type Set struct {
 	Fallback Rule   // FallbackID, without conditions
 }
 
-// Rule says what payments cost that its conditions match. An empty list of
+// Rule is the fee of the payments that match its conditions. An empty list of
 // conditions matches everything.
 type Rule struct {
 	ID          string
@@ -86,7 +86,7 @@ type Tier struct {
 	Fixed       int64
 }
 
-// Payment is what a fee is asked for.
+// Payment is the input of a fee computation.
 type Payment struct {
 	Kind     Kind
 	Amount   int64 // what the payer pays, fee included

@@ -35,8 +35,8 @@ func (a *Activation) Sealed() *wallet.Rules {
 
 // Loaded is what a source holds.
 type Loaded struct {
-	Set  *Set   // nil: the same as when it gave the mark that it was asked with
-	Mark string // by which it can tell later whether it has changed; may be empty
+	Set  *Set   // nil: unchanged since the given mark
+	Mark string // by which a later load detects a change; may be empty
 }
 
 // Source is where rules come from.
@@ -73,8 +73,8 @@ type Service struct {
 	Store  Store
 	Keys   *wallet.Ring // that versions are sealed with
 	Source Source       // nil: the built-in set
-	// Unused says that the ledger has nothing in it. Then rules that are not what was
-	// activated, or whose key is lost, have charged nobody, and Begin begins anew.
+	// Unused reports that the ledger is empty. Then no payment depends on rules that
+	// were changed or whose key is lost, and Begin starts a new chain of versions.
 	Unused bool
 	Now    func() time.Time
 	Logger *slog.Logger
@@ -89,9 +89,9 @@ type Result struct {
 	Large []LargeChange // found; allowed, unless this was a dry run
 }
 
-// Request says what is asked for.
+// Request is a request for a refresh or rollback.
 type Request struct {
-	DryRun     bool // only tell
+	DryRun     bool // only report
 	AllowLarge bool
 	By         string
 }
@@ -107,10 +107,10 @@ func (s *Service) SourceName() string {
 	return s.Source.Name()
 }
 
-// Begin makes version 1 of what the source holds if there is no version yet. If
-// that cannot be had, it is the built-in set: a start does not depend on others.
-// Where the active version is not what was activated, nothing is charged by it, and
-// all else goes on.
+// Begin activates the source's rules as version 1 if there is no version yet, or the
+// built-in set if the source is unavailable: a start does not depend on other
+// services. If the active version was changed, payments are refused and everything
+// else works.
 func (s *Service) Begin(ctx context.Context) error {
 	active, err := s.Store.FeeActivation(ctx, 0)
 	if err == nil {
@@ -162,8 +162,8 @@ func (s *Service) Begin(ctx context.Context) error {
 	return nil
 }
 
-// unsealed reports whether an error says that rules are not what was activated, or
-// that it cannot be told.
+// unsealed reports whether an error means that rules were changed, or that their key
+// is missing.
 func unsealed(err error) bool {
 	return errors.Is(err, wallet.ErrTampered) || errors.Is(err, wallet.ErrNoKey)
 }
@@ -192,7 +192,7 @@ func (s *Service) load(ctx context.Context, mark string) (Loaded, error) {
 }
 
 // Refresh loads the source, checks all of it, and activates it as the next
-// version. What it says again changes nothing. Its errors are those of the
+// version. An unchanged set creates no version. Its errors are those of the
 // source, and a fault of kind Conflict that lists the large changes unless those
 // are allowed; whatever it is, the active set stays. A dry run reports large
 // changes in its result instead.
@@ -219,8 +219,8 @@ func (s *Service) Refresh(ctx context.Context, r Request) (Result, error) {
 	return s.activate(ctx, next, r, !r.AllowLarge)
 }
 
-// Rollback activates what an earlier version says as the next version. It is
-// somebody's decision, so large changes are not asked about. Its error is a fault
+// Rollback activates the rules of an earlier version as the next version. An operator
+// decides it, so large changes need no confirmation. Its error is a fault
 // of kind NotFound where there is no such version.
 func (s *Service) Rollback(ctx context.Context, version int64, r Request) (Result, error) {
 	old, err := s.Version(ctx, version)
@@ -247,7 +247,7 @@ func (s *Service) Version(ctx context.Context, version int64) (Activation, error
 	return a, nil
 }
 
-// Quote tells what a payment costs by a version, 0: the active one, and why.
+// Quote explains the fee of a payment by a version; 0: the active one.
 func (s *Service) Quote(ctx context.Context, version int64, p Payment) (Explanation, error) {
 	a, err := s.Version(ctx, version)
 	if err == nil {
@@ -262,7 +262,7 @@ func (s *Service) Quote(ctx context.Context, version int64, p Payment) (Explanat
 // errMoved means that another version was activated meanwhile.
 var errMoved = errors.New("another version was activated")
 
-// activate makes next the version after the active one, unless it says the same.
+// activate makes next the version after the active one, unless the rules are equal.
 // What is compared is compared before the transaction, which only sees that it
 // still holds: it may take a second, and others write.
 func (s *Service) activate(ctx context.Context, next Activation, r Request, refuseLarge bool) (Result, error) {

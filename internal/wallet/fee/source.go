@@ -81,7 +81,7 @@ type Address struct {
 }
 
 // ClientOptions returns o such that a refresh waits for an answer for some seconds
-// only, and asks however often it failed before: somebody has asked for it.
+// only, and requests even after failures, because an operator started it.
 func ClientOptions(o provider.Options, u *url.URL) provider.Options {
 	o.Source, o.AllowHosts = "fee rules", []string{provider.HostPort(u)}
 	o.MaxBody, o.Attempts = MaxBytes, 2
@@ -125,7 +125,7 @@ func (a *Address) Load(ctx context.Context, mark string) (loaded Loaded, err err
 	case known && failed.Status == 304 && sameTag(failed.ETag, mark[len(own):]):
 		return Loaded{Mark: mark}, nil
 	case known && failed.Status == 304:
-		return a.Load(ctx, "") // it may have compared with something else, so the whole is asked for
+		return a.Load(ctx, "") // the cache may have compared another version: request the whole
 	case failed.Kind == provider.KindTooLarge:
 		return Loaded{}, tooLarge()
 	case failed.Kind == provider.KindCancelled:

@@ -30,7 +30,7 @@ func (d *decoder) tiers(r *draft) {
 	d.contiguous(list, tiers, bounds)
 }
 
-// bounds tells which bounds of a tier were given, and whether both were read.
+// bounds records which bounds of a tier were given, and whether both were read.
 type bounds struct{ from, below, read bool }
 
 // tier reads a tier.

@@ -16,13 +16,13 @@ type Inventory struct {
 	Assets       []Asset
 	Descriptions map[[2]string]string // by class and instance ("0": none)
 	Properties   map[string]string    // by asset id; may be nil
-	Hidden       bool                 // it tells how many there are and shows none
-	Concealed    int                  // how many more it tells of than it shows
+	Hidden       bool                 // the response counts the assets and shows none
+	Concealed    int                  // how many assets are counted but not shown
 }
 
 // Asset is a row of the list of assets.
 type Asset struct {
-	ID, Class, Instance string // Instance may be empty: none is told
+	ID, Class, Instance string // Instance may be empty
 	Row                 string
 }
 

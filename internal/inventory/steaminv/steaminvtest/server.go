@@ -1,6 +1,6 @@
 // Package steaminvtest serves public inventories as Steam does, as strictly and
 // as oddly: pages that know their successor, 400 for a count that is too large,
-// the bare word null with every refusal, and a block for whoever comes too often.
+// the bare word null with every refusal, and a block for clients over the rate limit.
 package steaminvtest
 
 import (
@@ -38,7 +38,7 @@ type Server struct {
 	PageSize    int                   // most assets on a page, whatever the count; 0: the count
 	Repeat      bool                  // each page begins with the last asset of the one before
 	Script      map[int]Reply         // by number of the request, from 1
-	Gap         time.Duration         // who comes sooner after a call is blocked; 0: nobody
+	Gap         time.Duration         // a request sooner after the last one is blocked; 0: none is
 	Now         func() time.Time      // default time.Now
 	// Arrived, when set, is called with each request and its number before it is
 	// answered.
@@ -64,7 +64,7 @@ func (s *Server) Set(change func(*Server)) {
 	change(s)
 }
 
-// Paths lists what was asked for, with the queries.
+// Paths lists the requested paths with their queries.
 func (s *Server) Paths() []string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -126,7 +126,7 @@ func (s *Server) answer(n int, r *http.Request) Reply {
 	return Reply{Body: inventory.page(q.Get("start_assetid"), count, s.Repeat)}
 }
 
-// allow lets a call pass, or blocks whoever made it, for longer each time.
+// allow admits a request, or blocks the client, for longer each time.
 func (s *Server) allow() bool {
 	now := time.Now()
 	if s.Now != nil {
