@@ -22,7 +22,7 @@ const (
 const MaxName = 512
 
 // Buckets is into how many parts names are divided by their hash. Fetched
-// answers are stored by bucket and settled by ranges of buckets, so that no
+// responses are stored by bucket and settled by ranges of buckets, so that no
 // step holds a whole market in memory. Stored data depends on it.
 const Buckets = 128
 

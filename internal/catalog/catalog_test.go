@@ -57,7 +57,7 @@ func TestCheckPhase_KnowsTheDopplerPhasesOnly(t *testing.T) {
 	}
 }
 
-// Stored answers are found again by these numbers.
+// Stored responses are found again by these numbers.
 func TestBucket_NeverChanges(t *testing.T) {
 	for name, want := range map[string]int{
 		"":                               69,

@@ -1,5 +1,5 @@
-// Package exchange keeps the exchange rates that runs convert with: those that an
-// operator fixed, and those of a place that tells new ones every day.
+// Package exchange keeps the exchange rates that runs convert with: rates fixed by an
+// operator, and rates of a place that publishes new ones every day.
 package exchange
 
 import (
@@ -17,41 +17,41 @@ import (
 	"assay/internal/pricing"
 )
 
-// ErrPending means that another process is just asking for the first rates:
-// better to wait some seconds than to begin a run without any.
+// ErrPending means that another process is fetching the first rates. Callers wait some
+// seconds instead of starting a run without rates.
 var ErrPending = errors.New("exchange rates are being fetched")
 
 // Place is where rates come from.
 type Place interface {
 	Name() string // "ecb"; constant
-	// Pace says how often the place is asked; zero: each time, as it costs nothing.
+	// Pace returns how often to query the place; zero: each time, since it is cheap.
 	Pace() Pace
-	// Rates asks for all rates into a base currency. Its errors name no path and
+	// Rates requests all rates into a base currency. Its errors name no path and
 	// no host.
 	Rates(ctx context.Context, base money.Currency) (pricing.Rates, error)
 }
 
-// Pace says how often a place is asked.
+// Pace is how often a place is queried.
 type Pace struct {
-	Every time.Duration // after it answered
-	Again time.Duration // after it did not
+	Every time.Duration // after a success
+	Again time.Duration // after a failure
 }
 
-// State is what a place told last.
+// State is what was last read from a place.
 type State struct {
 	Rates       pricing.Rates // the last good ones; empty: none yet
-	ReadAt      time.Time     // when it told them
-	DueAt       time.Time     // it is not asked again before
-	LastError   string        // why what it told since does not count; empty: it does
+	ReadAt      time.Time     // when they were read
+	DueAt       time.Time     // the next query
+	LastError   string        // why newer rates were rejected; empty: they were not
 	LastErrorAt time.Time
 }
 
-// Store keeps what places told, for all processes and over restarts.
+// Store keeps the states of places, for all processes and across restarts.
 type Store interface {
-	// RatePlace returns the state of a place; zero: it was never asked.
+	// RatePlace returns the state of a place; zero: it was never queried.
 	RatePlace(ctx context.Context, place string) (State, error)
-	// ClaimRatePlace moves on when a place is due. It returns false where another
-	// process did so first.
+	// ClaimRatePlace moves the time when a place is due. It returns false if another
+	// process moved it first.
 	ClaimRatePlace(ctx context.Context, place string, was, next time.Time) (bool, error)
 	PutRatePlace(ctx context.Context, place string, s State) error
 }
@@ -59,14 +59,14 @@ type Store interface {
 // Options are what a Keeper is made of.
 type Options struct {
 	Base  money.Currency
-	Fixed pricing.Rates // an operator's word: they count before those of Place
+	Fixed pricing.Rates // set by an operator; they override those of Place
 	Place Place         // nil: there are only fixed ones
 	Store Store
 	Now   func() time.Time
 	Log   *slog.Logger
 }
 
-// Keeper tells the rates. Its methods may be used concurrently.
+// Keeper returns the current rates. Its methods may be used concurrently.
 type Keeper struct {
 	o Options
 
@@ -77,17 +77,17 @@ type Keeper struct {
 // New makes a Keeper.
 func New(o Options) *Keeper { return &Keeper{o: o} }
 
-// patience is how long a process that asks a place is given before another one
-// does so instead.
+// patience is how long a process may take to query a place. After that another process
+// may query it.
 const patience = 20 * time.Second
 
-// Current returns the rates of a run that begins now. It asks the place if that
-// is due. What the place told last serves as long as it tells nothing new that
-// can be believed; a currency of which nobody told a rate has none.
+// Current returns the rates of a run that begins now. It queries the place if that is
+// due. The last good rates stay in use until newer ones pass the check. A currency that
+// was never quoted has no rate.
 func (k *Keeper) Current(ctx context.Context) (pricing.Rates, error) {
 	rates := pricing.Rates{}
 	if k.o.Place != nil {
-		state, err := k.ask(ctx)
+		state, err := k.query(ctx)
 		if err != nil {
 			return nil, fmt.Errorf("exchange rates: %w", err)
 		}
@@ -98,8 +98,8 @@ func (k *Keeper) Current(ctx context.Context) (pricing.Rates, error) {
 	return rates, nil
 }
 
-// Known returns what Current would without asking anybody, and the state of the
-// place, if there is one.
+// Known returns the stored rates without a query, and the state of the place, if there
+// is one.
 func (k *Keeper) Known(ctx context.Context) (pricing.Rates, State, error) {
 	var state State
 	rates := pricing.Rates{}
@@ -125,7 +125,7 @@ func (k *Keeper) Place() string {
 	return "none"
 }
 
-func (k *Keeper) ask(ctx context.Context) (State, error) {
+func (k *Keeper) query(ctx context.Context) (State, error) {
 	place, pace, now := k.o.Place.Name(), k.o.Place.Pace(), k.o.Now()
 	state, err := k.o.Store.RatePlace(ctx, place)
 	if err != nil {
@@ -143,27 +143,27 @@ func (k *Keeper) ask(ctx context.Context) (State, error) {
 			return state, state.pending()
 		}
 	}
-	told, err := k.o.Place.Rates(ctx, k.o.Base)
+	rates, err := k.o.Place.Rates(ctx, k.o.Base)
 	if ctx.Err() != nil {
 		return state, ctx.Err()
 	}
-	next := k.take(state, told, err)
+	next := k.take(state, rates, err)
 	if pace.Every == 0 && maps.Equal(next.Rates, state.Rates) && next.LastError == state.LastError {
 		return state, nil
 	}
 	if next.LastError != "" && next.LastError != state.LastError {
-		k.o.Log.Warn("exchange rates are not taken as they are told; the last good ones serve", "place", place, "reason", next.LastError)
+		k.o.Log.Warn("exchange rates rejected; using the last good ones", "place", place, "reason", next.LastError)
 	}
 	return next, k.o.Store.PutRatePlace(ctx, place, next)
 }
 
-// due reports whether a place is to be asked. A moment further ahead than any
-// pause is of a clock that was set back since.
+// due reports whether to query a place. A time further ahead than any pause was stored
+// before the clock was set back.
 func due(s State, p Pace, now time.Time) bool {
 	return !s.DueAt.After(now) || s.DueAt.After(now.Add(max(p.Every, p.Again, patience)))
 }
 
-// pending is ErrPending while the place is asked for the first time.
+// pending is ErrPending while the place is requested the first time.
 func (s State) pending() error {
 	if len(s.Rates) == 0 && s.LastError == "" {
 		return ErrPending
@@ -171,27 +171,28 @@ func (s State) pending() error {
 	return nil
 }
 
-// take returns the state after a place has told rates, or failed to.
-func (k *Keeper) take(was State, told pricing.Rates, err error) State {
+// take returns the state after a query.
+func (k *Keeper) take(was State, read pricing.Rates, err error) State {
 	now, pace := k.o.Now(), k.o.Place.Pace()
 	next := was
 	if err != nil {
 		next.LastError, next.LastErrorAt, next.DueAt = err.Error(), now, now.Add(pace.Again)
 		return next
 	}
-	next = State{Rates: maps.Clone(told), ReadAt: now, DueAt: now.Add(pace.Every)}
+	next = State{Rates: maps.Clone(read), ReadAt: now, DueAt: now.Add(pace.Every)}
 	if refused := believe(next.Rates, was.Rates); len(refused) > 0 {
 		next.LastError, next.LastErrorAt = strings.Join(refused, "; "), now
 	}
 	return next
 }
 
-// memory is for how long a rate is a measure for the next one.
+// memory is how long a rate is compared with newer ones.
 const memory = 30 * 24 * time.Hour
 
-// believe puts the former rate back in the place of each one that lies more than
-// half above or below it, and says so of the first few: a unit slipped, or a
-// finger. A currency that has really lost so much can be fixed by an operator.
+// believe replaces each rate that differs from the former one by a factor of more than
+// 1.5 with the former one, and describes the first few. Such a change is usually an
+// error of units or a typing error. An operator can fix the rate of a currency that
+// really changed so much.
 func believe(rates, before pricing.Rates) (refused []string) {
 	const most = 5
 	for _, c := range rates.Currencies() {
@@ -216,7 +217,7 @@ func near(a, b money.Rate) bool {
 	return ok && ratio <= money.RateScale+money.RateScale/2
 }
 
-// warn tells once a day that rates are old.
+// warn logs once a day that rates are old.
 func (k *Keeper) warn(rates pricing.Rates) {
 	now := k.o.Now().UTC()
 	old := rates.Old(now)

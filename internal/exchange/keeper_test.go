@@ -74,7 +74,7 @@ func (w *world) another(fixed pricing.Rates) *Keeper {
 	})
 }
 
-// tells holds the rates that a run begins with, and how often the bank was asked.
+// tells holds the rates that a run begins with, and how often the bank was queried.
 func (w *world) tells(k *Keeper, want pricing.Rates, asked int) {
 	w.t.Helper()
 	got, err := k.Current(w.t.Context())
@@ -134,7 +134,7 @@ func TestCurrent_HasNoRatesWhereNobodyToldAny(t *testing.T) {
 }
 
 // TestCurrent_WaitsForTheFirstRates begins a second run while another process
-// asks for the first time; one that died meanwhile is not waited for for ever.
+// requests the first time; one that died meanwhile is not waited for for ever.
 func TestCurrent_WaitsForTheFirstRates(t *testing.T) {
 	w := newWorld(t)
 	claimed, err := w.store.ClaimRatePlace(t.Context(), "bank", time.Time{}, w.now.Add(patience))

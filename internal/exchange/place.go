@@ -22,13 +22,13 @@ const (
 	FileName = "file"
 )
 
-// ECBHost is what the European Central Bank is asked at most, by all processes
-// together. It states no limit; once a day there is something new.
+// ECBHost limits the requests of all processes to the European Central Bank. The bank
+// states no limit and publishes new rates once a day.
 func ECBHost() provider.Host {
 	return provider.Host{Limit: provider.Limit{Requests: 6, Per: time.Hour}, Quota: provider.Quota{Day: 24}}
 }
 
-// ECBOptions returns o such that a run waits for an answer for some seconds only.
+// ECBOptions returns o with short timeouts, so that a run waits only some seconds.
 func ECBOptions(o provider.Options) provider.Options {
 	o.Source, o.Limit = ECBName, ECBHost().Limit
 	o.MaxBody, o.Attempts = maxBytes, 2
@@ -49,8 +49,7 @@ const (
 	ecbPath = "/stats/eurofxref/eurofxref-daily.xml"
 )
 
-// ECBHas reports whether the daily file has a currency, as far as is known without
-// asking for it.
+// ECBHas reports whether the daily file usually has a currency. It sends no request.
 func ECBHas(currency money.Currency) bool {
 	const all = "EUR USD JPY CZK DKK GBP HUF PLN RON SEK CHF ISK NOK TRY AUD BRL CAD CNY HKD IDR ILS INR KRW MXN MYR NZD PHP SGD THB ZAR "
 	return len(currency) == 3 && strings.Contains(all, string(currency)+" ")

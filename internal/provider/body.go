@@ -19,10 +19,10 @@ const maxZstdWindow = 8 << 20
 // errTooLarge ends a body that inflates to more than its limit.
 var errTooLarge = errors.New("body exceeds its limit")
 
-// errEncoding is an answer in a content encoding that we do not speak.
+// errEncoding is a response in a content encoding that we do not speak.
 var errEncoding = errors.New("unknown content encoding")
 
-// wire reads an answer as it comes and counts it.
+// wire reads a response as it comes and counts it.
 type wire struct {
 	src   io.Reader
 	meter *Meter
@@ -40,7 +40,7 @@ func (w *wire) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// body is an answer, inflated and bounded. Its first failure stays.
+// body is a response, inflated and bounded. Its first failure stays.
 type body struct {
 	wire *wire
 	src  io.Reader

@@ -6,7 +6,7 @@ import (
 )
 
 // breakAfter is how many failures in a row open the breaker. A failure is an
-// attempt that got no whole answer, or one of status 5xx.
+// attempt that got no whole response, or one of status 5xx.
 const breakAfter = 5
 
 // maxBreakerPause bounds the pause, which doubles with every failed probe.
@@ -15,7 +15,7 @@ const maxBreakerPause = 5 * time.Minute
 // probeRetry is after how long a call that met a probe under way may ask again.
 const probeRetry = time.Second
 
-// breaker stops requests to a source that keeps failing, and lets one through
+// breaker stops requests to a provider that keeps failing, and lets one through
 // from time to time to see whether it is back. Times are readings of one
 // monotonic clock.
 type breaker struct {
@@ -28,11 +28,11 @@ type breaker struct {
 	probing  bool          // one request is on its way in the half-open state
 }
 
-// outcome is what an attempt tells about the source.
+// outcome is what an attempt tells about the provider.
 type outcome uint8
 
 const (
-	neutral outcome = iota // nothing: the caller went away, say
+	neutral outcome = iota // nothing: the caller cancelled the request, say
 	answered
 	failed
 )

@@ -73,48 +73,49 @@ func (p Period) Bounds(t time.Time) (begin, end time.Time) {
 	return time.Date(y, m, d, 0, 0, 0, 0, time.UTC), time.Date(y, m, d+1, 0, 0, 0, 0, time.UTC)
 }
 
-// Allowance is what a host allows all processes together that ask it: its limit,
-// its quotas and its orders to wait. Its methods may be used concurrently.
+// Allowance is what a host allows all processes together: its limit, its quotas and
+// its retry-after. Its methods may be used concurrently.
 type Allowance interface {
-	// Take counts one request that is about to be sent, or says why it may not be.
-	// After an error, too, it must not be sent.
+	// Take counts one request that is about to be sent, or returns why it must not be
+	// sent. After an error it must not be sent either.
 	Take(ctx context.Context) (Refusal, error)
-	// Hold notes, for everybody, that the host wants to be left alone, and returns for
-	// how long that is now.
+	// Hold stores, for all processes, that the host demands a wait. It returns how long
+	// the wait lasts now.
 	Hold(ctx context.Context, o Order) (time.Duration, error)
-	// Tell notes, for everybody, what the host says it leaves. Until its reset no
-	// more is let through than that, nor more than the allowance's own count leaves.
+	// Tell stores, for all processes, the quota that the host reports. Until its reset
+	// requests need both this quota and the allowance's own count.
 	Tell(ctx context.Context, r Rate) error
-	// Down notes, for everybody, that the host keeps failing and is not asked for a
-	// while, with a reason for people; Up that it answers. Either may be said again.
+	// Down stores, for all processes, that the host keeps failing and gets no requests
+	// for a while, with a reason for operators. Up stores that it responds. Both may
+	// be repeated.
 	Down(ctx context.Context, why string) error
 	Up(ctx context.Context) error
 }
 
-// Refusal says why a request may not be sent now. The zero value lets it pass.
+// Refusal is why a request must not be sent now. The zero value allows it.
 type Refusal struct {
-	Wait     time.Duration // until it may be worth asking again
-	Kind     Kind          // KindRateLimited: an order to wait; KindBudget: limit or quota; KindBreaker
-	Quota    Period        // which is used up; empty: it is not for a quota
+	Wait     time.Duration // until the next attempt
+	Kind     Kind          // KindRateLimited: a retry-after; KindBudget: limit or quota; KindBreaker
+	Quota    Period        // that is used up; empty: no quota is
 	ResetsAt time.Time     // when that ends
-	Err      error         // why nobody can tell
+	Err      error         // why the allowance is unavailable
 }
 
 const (
-	// untold is when to ask again after an Allowance that could not be asked.
-	untold = 5 * time.Second
-	// holdTime is how long it may take to tell everybody of an order to wait.
+	// retryUnavailable is the wait after an Allowance that returned an error.
+	retryUnavailable = 5 * time.Second
+	// holdTime bounds storing a wait, a quota or a state for all processes.
 	holdTime = 5 * time.Second
 )
 
-// spend counts a request: with this process first, which costs nothing and knows
-// no wall clock, then with all that share the allowance.
+// spend counts a request: in this process first, which is cheap and independent of the
+// wall clock, then in the shared allowance.
 func (c *Client) spend(ctx context.Context) Refusal {
 	now := c.clock()
 	if wait := c.limit.take(now); wait > 0 {
 		return Refusal{Kind: KindBudget, Wait: wait}
 	}
-	if wait := c.told.take(now); wait > 0 {
+	if wait := c.reported.take(now); wait > 0 {
 		c.limit.untake(now)
 		return Refusal{Kind: KindBudget, Wait: wait, Quota: c.o.Headers.Period(), ResetsAt: c.o.Now().Add(wait)}
 	}
@@ -123,25 +124,25 @@ func (c *Client) spend(ctx context.Context) Refusal {
 	}
 	r, err := c.o.Allowance.Take(ctx)
 	if err != nil {
-		r = Refusal{Kind: KindBudget, Wait: untold, Err: err}
+		r = Refusal{Kind: KindBudget, Wait: retryUnavailable, Err: err}
 		if ctx.Err() == nil {
-			c.o.Logger.Error("budget cannot be told, so the source is not asked", "source", c.o.Source, "error", err)
+			c.o.Logger.Error("rate-limit state unavailable; request not sent", "source", c.o.Source, "error", err)
 		}
 	}
 	if r.Wait == 0 {
 		return Refusal{}
 	}
 	c.limit.untake(now)
-	c.told.untake(c.clock())
+	c.reported.untake(c.clock())
 	if r.Kind == KindRateLimited {
 		c.hold.extend(c.clock(), Order{Wait: r.Wait})
 	}
 	return r
 }
 
-// obey stores the wait that a response demands, before anything else is done with
-// the response: a body may take its time, and the process may end any moment. It
-// reports whether there was such a wait.
+// obey stores the wait that a response demands. It does so before the body is read,
+// which may take long, because the process may end at any moment. It reports whether
+// the response demanded a wait.
 func (c *Client) obey(ctx context.Context, h *hop, resp *http.Response) bool {
 	if resp.StatusCode != http.StatusTooManyRequests && resp.StatusCode < http.StatusInternalServerError {
 		return false
@@ -151,9 +152,9 @@ func (c *Client) obey(ctx context.Context, h *hop, resp *http.Response) bool {
 		return false
 	}
 	if r, ok := rateOf(resp.Header, c.o.Headers, c.o.Limit, c.o.Now()); ok && !h.elsewhere && r.Left == 0 && r.Reset >= wait {
-		return false // learn stores next that nothing is left for longer than that
+		return false // learn stores the longer wait for the quota next
 	}
-	if c.o.Judge == nil { // otherwise the body may say that it is a quota, which is another reason
+	if c.o.Judge == nil { // otherwise the body may name a quota as the reason
 		c.leaveAlone(ctx, Order{Wait: wait})
 	} else {
 		c.storeWait(ctx, Order{Wait: wait})
@@ -161,11 +162,11 @@ func (c *Client) obey(ctx context.Context, h *hop, resp *http.Response) bool {
 	return true
 }
 
-// leaveAlone keeps everybody from the source for a while, and returns for how long.
+// leaveAlone stops all requests of all processes for a while, and returns for how long.
 func (c *Client) leaveAlone(ctx context.Context, o Order) time.Duration {
 	wait := c.hold.extend(c.clock(), o)
-	if everybody := c.storeWait(ctx, o); everybody > 0 {
-		return c.hold.extend(c.clock(), Order{Wait: everybody})
+	if shared := c.storeWait(ctx, o); shared > 0 {
+		return c.hold.extend(c.clock(), Order{Wait: shared})
 	}
 	return wait
 }
@@ -178,10 +179,10 @@ func (c *Client) storeWait(ctx context.Context, o Order) time.Duration {
 	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), holdTime)
 	defer cancel()
-	everybody, err := c.o.Allowance.Hold(ctx, o)
+	shared, err := c.o.Allowance.Hold(ctx, o)
 	if err != nil {
-		c.o.Logger.Error("order to wait not stored: others may ask the source too early, and so may a restart", "source", c.o.Source, "error", err)
+		c.o.Logger.Error("retry-after not stored; other processes may send requests too early", "source", c.o.Source, "error", err)
 		return 0
 	}
-	return everybody
+	return shared
 }

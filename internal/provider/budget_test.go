@@ -16,7 +16,7 @@ import (
 type fakeAllowance struct {
 	refusals []Refusal
 	err      error
-	untold   error // of being told what is left
+	tellErr  error // of Tell
 	asked    int
 	held     []time.Duration
 	told     []Rate
@@ -39,7 +39,7 @@ func (f *fakeAllowance) Hold(_ context.Context, o Order) (time.Duration, error) 
 
 func (f *fakeAllowance) Tell(_ context.Context, r Rate) error {
 	f.told = append(f.told, r)
-	return cmp.Or(f.untold, f.err)
+	return cmp.Or(f.tellErr, f.err)
 }
 
 func (f *fakeAllowance) Down(_ context.Context, why string) error {
@@ -146,7 +146,7 @@ func TestAllowance_QuotaIsToldWithItsEnd(t *testing.T) {
 		if kind != KindBudget || wait != 90*time.Hour || f.count() > 0 {
 			t.Errorf("kind %v, wait %v", kind, wait)
 		}
-		if want := "fake: budget: not asked: its quota for the month is used up until 2026-04-01T00:00:00Z"; err.Error() != want {
+		if want := "fake: budget: not sent: the quota for the month is used up until 2026-04-01T00:00:00Z"; err.Error() != want {
 			t.Errorf("%q, want %q", err, want)
 		}
 	})

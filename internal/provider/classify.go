@@ -25,7 +25,7 @@ func retried(k Kind) bool {
 	}
 }
 
-// outcomeOf tells what a failure says about the source. An answer in full is a
+// outcomeOf tells what a failure says about the provider. A response in full is a
 // sign of life, whatever is wrong with it.
 func outcomeOf(err error) outcome {
 	var e *Error
@@ -45,7 +45,7 @@ func outcomeOf(err error) outcome {
 	return answered
 }
 
-// ended describes a call whose context is over: the caller went away, or what
+// ended describes a call whose context is over: the caller cancelled the request, or what
 // he allowed was used up.
 func (c *Client) ended(cause error) *Error {
 	if errors.Is(cause, context.DeadlineExceeded) {
@@ -54,7 +54,7 @@ func (c *Client) ended(cause error) *Error {
 	return &Error{Source: c.o.Source, Kind: KindCancelled, Err: cause}
 }
 
-// sendError describes a request that got no answer.
+// sendError describes a request that got no response.
 func (c *Client) sendError(err error) *Error {
 	e := &Error{Source: c.o.Source, Kind: KindConnect, Err: cause(err)}
 	var (
@@ -82,8 +82,8 @@ func (c *Client) sendError(err error) *Error {
 	case e.Step == StepTLS:
 		e.Detail = c.detail(err.Error())
 	default:
-		// What is left comes from reading an answer that is not HTTP.
-		e.Kind, e.Detail = KindProtocol, c.detail("no HTTP answer: "+err.Error())
+		// What is left comes from reading a response that is not HTTP.
+		e.Kind, e.Detail = KindProtocol, c.detail("no HTTP response: "+err.Error())
 	}
 	return e
 }

@@ -7,28 +7,28 @@ import (
 	"time"
 )
 
-// maxHeader bounds the header of an answer, in bytes.
+// maxHeader bounds the header of a response, in bytes.
 const maxHeader = 64 << 10
 
-// Client carries every request of one source: it keeps the source's limit and
-// its orders to wait, those that all processes share included, stops asking a source that fails, keeps requests out of
-// the operator's own network, tries again, and remembers what was sent. Its
-// methods may be used concurrently; all of that is shared by all calls.
+// Client carries every request of one provider: it keeps to the limit and to
+// the waits that the provider demands, also of other processes; stops requests to a
+// provider that fails; guards the operator's own network; retries; and records the
+// requests. Its methods may be used concurrently, and all calls share this state.
 type Client struct {
 	o         Options
 	start     time.Time // of the monotonic clock
 	transport http.RoundTripper
 	masker    *masker
 	limit     *window
-	told      told
+	reported  reportedQuota
 	hold      hold
 	breaker   breaker
-	standing  standing
+	health    health
 	record    record
 	jitter    func(limit time.Duration) time.Duration // random, within 0 and limit
 }
 
-// NewClient returns a Client for one source. Close it when done.
+// NewClient returns a Client for one provider. Close it when done.
 func NewClient(o Options) *Client {
 	o = o.withDefaults()
 	return &Client{
@@ -43,12 +43,11 @@ func NewClient(o Options) *Client {
 	}
 }
 
-// newTransport returns a transport that sends exactly what it is told to: one
-// connection for each request, since net/http repeats a request on its own when
-// a connection that it used before breaks, where neither limit nor meter would
-// see it. Bodies come as they are, so that their bytes can be counted and what
-// they inflate to can be bounded. No proxy is taken from the environment: it
-// would resolve names behind the guard's back.
+// newTransport returns a transport that sends each request exactly once. It uses
+// one connection per request, because net/http repeats a request by itself when a
+// reused connection breaks, and neither limit nor meter would count that. It does not
+// decompress bodies, so that the client can count their bytes and bound their inflated
+// size. It uses no proxy of the environment: a proxy would resolve names past the guard.
 func newTransport(d *dialer) *http.Transport {
 	protocols := new(http.Protocols)
 	protocols.SetHTTP1(true)
@@ -62,22 +61,21 @@ func newTransport(d *dialer) *http.Transport {
 	}
 }
 
-// Close lets go of what the Client holds. Calls in flight go on.
+// Close releases the Client's resources. Calls in flight continue.
 func (c *Client) Close() {
 	if t, ok := c.transport.(*http.Transport); ok {
 		t.CloseIdleConnections()
 	}
 }
 
-// Do sends req and calls decode for each answer of status 200, until one is
-// decoded and complete; attempts that fail in a way that may pass are made
-// again, after a wait, as Options say. It returns soon after ctx ends.
+// Do sends req and calls decode for each response of status 200, until one is complete
+// and decoded. It retries temporary failures with backoff, within the bounds of
+// Options. It returns soon after ctx ends.
 //
-// Failures are *Error, but for an error of decode that is none: it is returned
-// as it is. An *Error of decode counts as if the transport had made it: of
-// KindServer it is tried again, of KindRateLimited it is an order to wait. When
-// the body could not be read to its end, that counts and not what decode made
-// of it.
+// Errors are *Error, except other errors of decode, which it returns unchanged. An
+// *Error of decode counts like one of the transport: KindServer is retried, and
+// KindRateLimited is a demand to wait. If the body could not be read to its end, that
+// error replaces the one of decode.
 func (c *Client) Do(ctx context.Context, req Request, decode func(*Response) error) error {
 	first, err := c.newHop(req)
 	if err != nil {
@@ -90,7 +88,7 @@ func (c *Client) Do(ctx context.Context, req Request, decode func(*Response) err
 	return c.retry(ctx, deadline, func(attempt int, probe bool) error {
 		returned := false
 		defer func() {
-			if !returned { // decode panicked: the probe is over all the same
+			if !returned { // decode panicked, which ends the probe too
 				c.breaker.report(c.clock(), probe, neutral)
 			}
 		}()
@@ -101,8 +99,8 @@ func (c *Client) Do(ctx context.Context, req Request, decode func(*Response) err
 	})
 }
 
-// BlockedUntil tells until when the source has asked to be left alone, as far as
-// this Client knows; zero: it has not.
+// BlockedUntil returns the end of the wait that the provider demands, as far as this
+// Client knows; zero: it demands none.
 func (c *Client) BlockedUntil() time.Time {
 	remaining := c.hold.remaining(c.clock())
 	if remaining == 0 {
@@ -112,5 +110,5 @@ func (c *Client) BlockedUntil() time.Time {
 }
 
 // clock reads the monotonic clock. All waiting is measured by it, so that
-// nothing is lost or stuck when the wall clock jumps.
+// jumps of the wall clock have no effect.
 func (c *Client) clock() time.Duration { return time.Since(c.start) }

@@ -14,7 +14,7 @@ import (
 	"time"
 )
 
-// fakeNet answers requests from memory, so that tests can run on synctest's
+// fakeNet serves requests from memory, so that tests can run on synctest's
 // clock, and keeps when they came.
 type fakeNet struct {
 	mu     sync.Mutex
@@ -49,7 +49,7 @@ func reply(status int, body string, fields ...string) *http.Response {
 	return &http.Response{StatusCode: status, Header: h, Body: io.NopCloser(strings.NewReader(body))}
 }
 
-// newFake returns a client whose requests f answers, on the present clock.
+// newFake returns a client whose requests f serves, on the present clock.
 func newFake(o Options, answer func(n int) (*http.Response, error)) (*Client, *fakeNet) {
 	o.Source = "fake"
 	c := NewClient(o)

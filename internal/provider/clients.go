@@ -6,7 +6,7 @@ import (
 	"slices"
 )
 
-// Clients are the clients of a source, by the keys of their hosts.
+// Clients are the clients of a provider, by the keys of their hosts.
 type Clients map[string]*Client
 
 // Snapshot tells what happened so far, by host. It sends nothing.
@@ -19,7 +19,7 @@ func (c Clients) Snapshot() map[string]ClientState {
 }
 
 // Summary tells of several hosts as of one. What they did is added up. Breaker,
-// order to wait and budget are those of the host that may be asked soonest: the
+// order to wait and budget are those of the host that may be queried soonest: the
 // whole is held back only where each of its parts is.
 func Summary(hosts map[string]ClientState) ClientState {
 	keys := slices.Sorted(maps.Keys(hosts))
@@ -66,7 +66,7 @@ func (b BreakerState) rank() int {
 }
 
 // leaves is how many requests a budget still allows, by our count and by that of
-// the source: without a limit, more than any other.
+// the provider: without a limit, more than any other.
 func (b Budget) leaves() int64 {
 	left := int64(math.MaxInt64)
 	if !b.Limit.None() {

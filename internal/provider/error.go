@@ -11,23 +11,23 @@ type Kind string
 
 // The kinds of failure.
 const (
-	KindConnect     Kind = "connect"     // refused, reset, DNS, TLS: nobody answered
-	KindTimeout     Kind = "timeout"     // no answer, or not all of it, in time
+	KindConnect     Kind = "connect"     // refused, reset, DNS, TLS: no server responded
+	KindTimeout     Kind = "timeout"     // no response, or not all of it, in time
 	KindCut         Kind = "cut"         // the connection ended within the body
-	KindRateLimited Kind = "rateLimited" // 429, or told to wait
+	KindRateLimited Kind = "rateLimited" // 429, or a demanded wait
 	KindAuth        Kind = "auth"        // 401, 403: the key is missing, wrong or not enough
 	KindServer      Kind = "server"      // 5xx
 	KindStatus      Kind = "status"      // any other status than 200
 	KindProtocol    Kind = "protocol"    // HTML, null, a wrong type, malformed: not what was promised
 	KindTooLarge    Kind = "tooLarge"    // the body, inflated, exceeds its limit
 	KindBlocked     Kind = "blocked"     // the address guard forbids the host
-	KindBreaker     Kind = "breaker"     // not asked: too many failures of late
-	KindBudget      Kind = "budget"      // not asked: the limit leaves no request in time
-	KindQuarantine  Kind = "quarantine"  // asked, and the answer is not to be believed as a whole
-	KindCancelled   Kind = "cancelled"   // the caller went away
+	KindBreaker     Kind = "breaker"     // not sent: too many recent failures
+	KindBudget      Kind = "budget"      // not sent: the limit allows no request in time
+	KindQuarantine  Kind = "quarantine"  // the response failed validation as a whole
+	KindCancelled   Kind = "cancelled"   // the caller cancelled the request
 )
 
-// Step is a step on the way to an answer.
+// Step is a step on the way to a response.
 type Step string
 
 // The steps, in their order.
@@ -43,19 +43,19 @@ const (
 type Error struct {
 	Source     string
 	Kind       Kind
-	Status     int           // HTTP status, 0 without an answer
-	RetryAfter time.Duration // how long to wait before asking again; 0: not stated
+	Status     int           // HTTP status, 0 without a response
+	RetryAfter time.Duration // how long to wait before requesting again; 0: not stated
 	Detail     string        // what was wrong, for operators
-	Step       Step          // where it failed, of one that got no answer
-	ETag       string        // of an answer of status 304: what it says is unchanged; perhaps empty
-	Page       bool          // a refusal in HTML: of a bot check, say, and not of the source itself
+	Step       Step          // where it failed without a response
+	ETag       string        // of a 304 response: of the unchanged content; may be empty
+	Page       bool          // an HTML page, for example of a bot check, instead of the provider's own response
 	Err        error         // cause, or nil
 
-	unstated bool // RetryAfter is ours: the source did not say how long
+	unstated bool // RetryAfter is ours: the provider did not say how long
 	held     bool // the wait is stored
 }
 
-// Error returns the source, what was wrong and the status, without any secret.
+// Error returns the provider, what was wrong and the status, without any secret.
 func (e *Error) Error() string {
 	s := e.Source + ": " + string(e.Kind)
 	if e.Status != 0 {
@@ -70,9 +70,8 @@ func (e *Error) Error() string {
 // Unwrap returns the cause.
 func (e *Error) Unwrap() error { return e.Err }
 
-// Deferred reports whether nothing could be asked because of a limit, a
-// breaker or an order to wait: the source is not at fault and the item is not
-// without a price for it.
+// Deferred reports whether no request was sent because of a limit, a breaker or a
+// retry-after. It says nothing about the provider's prices.
 func (e *Error) Deferred() bool {
 	switch e.Kind {
 	case KindBreaker, KindBudget, KindRateLimited:

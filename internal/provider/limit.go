@@ -11,7 +11,7 @@ const maxMarks = 1024
 
 // window keeps requests within a Limit: in no stretch of its period are there
 // more than it allows. A token bucket would let through up to twice as many (a
-// full bucket and what refills meanwhile), which sources punish. Times are
+// full bucket and what refills meanwhile), which providers punish. Times are
 // readings of one monotonic clock.
 type window struct {
 	limit  Limit

@@ -21,7 +21,7 @@ const maskText = "***"
 // of a text, where the text may have been cut within it.
 const minSecretPart = 4
 
-// masker keeps secrets out of what is shown, however a source that quotes what
+// masker keeps secrets out of what is shown, however a provider that quotes what
 // it was sent may spell them: escaped for URLs, HTML or JSON, several times and
 // in part, in other letter case, in hexadecimal or in base64.
 type masker struct {

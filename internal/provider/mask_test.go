@@ -84,7 +84,7 @@ func FuzzMask(f *testing.F) {
 	})
 }
 
-// TestMask_NoChainOfEncodingsShowsASecret quotes random secrets as a source may
+// TestMask_NoChainOfEncodingsShowsASecret quotes random secrets as a provider may
 // that escapes what it quotes once or more, in ways of its own, and cuts it off
 // somewhere.
 func TestMask_NoChainOfEncodingsShowsASecret(t *testing.T) {

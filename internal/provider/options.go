@@ -9,38 +9,38 @@ import (
 
 // Options says how a Client behaves. Only Source is required.
 type Options struct {
-	Source string // the source's name, in errors and logs
+	Source string // the provider's name, in errors and logs
 
 	// AllowHosts lists hosts ("sim.test", "127.0.0.1:8081") that the operator named:
 	// the address guard lets them pass, loopback included. An entry without a port
 	// stands for ports 80 and 443; see HostPort.
 	AllowHosts []string
 
-	Limit    Limit         // requests that the source allows; zero: no limit
-	Headers  Headers       // which budget the rate headers of its answers speak of
-	MaxBody  int64         // bytes of an answer, inflated; default 256 MiB
+	Limit    Limit         // requests that the provider allows; zero: no limit
+	Headers  Headers       // which budget the rate headers of its responses speak of
+	MaxBody  int64         // bytes of a response, inflated; default 256 MiB
 	Timeout  time.Duration // one attempt, its body and decoding included; default 60 s
 	Total    time.Duration // all attempts and the waits between them; default 2 min
 	Attempts int           // requests at most for one Do, redirects aside; default 4
 	Backoff  time.Duration // upper end of the first wait between attempts; default 500 ms
 	Pause    time.Duration // how long the breaker first stays open; default 30 s, negative: it never opens
 
-	// Patience, when set, is how long a call waits at most for a source that wants to
+	// Patience, when set, is how long a call waits at most for a provider that wants to
 	// be left alone: it fails at once where that lasts longer.
 	Patience time.Duration
 
-	// Wait is how long the source is left alone when it refuses without saying for
+	// Wait is how long the provider is left alone when it refuses without saying for
 	// how long; default DefaultWait. It doubles up to MostWait for as long as the
-	// source refuses again soon after; default Wait, which is not at all.
+	// provider refuses again soon after; default Wait, which is not at all.
 	Wait, MostWait time.Duration
 
-	// Judge, when set, may say better than its status what an answer is that is
+	// Judge, when set, may say better than its status what a response is that is
 	// neither a success nor a redirect: it may change Kind. Detail is how its body
 	// begins. KindBudget says that the quota which Headers speak of is used up.
 	Judge func(*Error)
 
-	// Allowance, when set, is asked before each request, whatever Limit says: it
-	// is what other processes that ask the source know of, too.
+	// Allowance, when set, is queried before each request, whatever Limit says: it
+	// is what other processes that ask the provider know of, too.
 	Allowance Allowance
 
 	// Secrets are masked wherever a path, a host or an error is recorded or
@@ -93,8 +93,8 @@ func (o Options) withDefaults() Options {
 	return o
 }
 
-// Request is one question to a source. It must only read: it is sent again
-// when its answer fails.
+// Request is one question to a provider. It must only read: it is sent again
+// when its response fails.
 type Request struct {
 	Method string // "" is GET
 	URL    string // http or https
@@ -103,7 +103,7 @@ type Request struct {
 	Meter  *Meter // counts what is sent and received; may be nil
 }
 
-// Response is an answer of status 200. Body is inflated and bounded; it is read
+// Response is a response of status 200. Body is inflated and bounded; it is read
 // within decode only.
 type Response struct {
 	Status int

@@ -6,8 +6,7 @@ import "time"
 // is also forecast to run out: a tenth.
 const lowShare = 10
 
-// Forecasts are made for budgets that last longer than this. Of shorter ones the
-// end is told by when they renew.
+// forecastFrom is the shortest budget with a forecast. A shorter one renews soon enough.
 const forecastFrom = time.Hour
 
 // Pace is how many requests were sent lately, over how long.
@@ -16,7 +15,7 @@ type Pace struct {
 	Over     time.Duration // 0: not known
 }
 
-// Outlook is when a budget runs out at the present pace.
+// Outlook is the forecast of a budget: when it runs out at the present pace.
 type Outlook struct {
 	Pace      Pace
 	RunsOutAt time.Time // zero: not before it is renewed
@@ -36,12 +35,11 @@ func (b *Budget) Low() bool {
 // Forecast reports whether a budget that is renewed after so long has an Outlook.
 func Forecast(window time.Duration) bool { return window > forecastFrom }
 
-// NearEnd reports whether less than a tenth of a budget is left. Of a budget whose
-// size is not known nobody can tell.
+// NearEnd reports whether less than a tenth of a budget is left. It is false for a
+// budget of unknown size.
 func NearEnd(left, limit int64) bool { return limit > 0 && left < (limit+lowShare-1)/lowShare }
 
-// OutlookOf tells when what is left of a budget runs out at a pace, if that is
-// before it is renewed.
+// OutlookOf returns when a budget runs out at a pace, if that is before it renews.
 func OutlookOf(now time.Time, left, limit int64, renewed time.Time, pace Pace) Outlook {
 	o := Outlook{Pace: pace}
 	switch {
@@ -60,7 +58,7 @@ func OutlookOf(now time.Time, left, limit int64, renewed time.Time, pace Pace) O
 }
 
 // OutlookOfLimit is OutlookOf for a limit, whose requests come back one by one. At a
-// pace that it allows for ever it never runs out.
+// pace within the limit it never runs out.
 func OutlookOfLimit(now time.Time, left int64, limit Limit, pace Pace) Outlook {
 	kept := float64(pace.Requests)*float64(limit.Per) <= float64(limit.Requests)*float64(pace.Over)
 	if left > 0 && kept {

@@ -9,7 +9,7 @@ import (
 )
 
 // KindOf tells the kind of a failed call. An error that is no *Error came from
-// whoever took the answer; its kind is empty.
+// whoever took the response; its kind is empty.
 func KindOf(err error) Kind {
 	if e, ok := errors.AsType[*Error](err); ok {
 		return e.Kind
@@ -17,8 +17,8 @@ func KindOf(err error) Kind {
 	return ""
 }
 
-// Protocol returns an error that says how an answer is not what the source
-// promises. What it quotes of the answer belongs at its end: there a Client
+// Protocol returns an error that says how a response is not what the provider
+// promises. What it quotes of the response belongs at its end: there a Client
 // also masks a secret that was cut in half.
 func Protocol(source, format string, args ...any) *Error {
 	return &Error{Source: source, Kind: KindProtocol, Detail: fmt.Sprintf(format, args...)}
@@ -26,7 +26,7 @@ func Protocol(source, format string, args ...any) *Error {
 
 // SniffJSON returns body, buffered and past a byte order mark and leading white
 // space, if it begins like a JSON object or array. An empty body, HTML, null and anything else are
-// errors of KindProtocol, each told apart and with the beginning of the answer.
+// errors of KindProtocol, each distinguished and with the beginning of the response.
 // A body that cannot be read fails with its own error.
 func SniffJSON(source string, body io.Reader) (*bufio.Reader, error) {
 	br := bufio.NewReaderSize(body, 64<<10)

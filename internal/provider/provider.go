@@ -1,7 +1,6 @@
-// Package provider says what a price source is and carries every request to
-// one. A Source decodes answers into quotes; limits, retries, the breaker, the
-// address guard and the record of calls are the Client's, so that no adapter
-// has its own.
+// Package provider defines what a price provider is and sends all requests to
+// providers. A Source decodes responses into quotes. Its Client applies limits, retries,
+// the circuit breaker and the address guard, and records the requests.
 package provider
 
 import (
@@ -13,7 +12,7 @@ import (
 	"assay/internal/money"
 )
 
-// Shape tells how a source wants to be asked.
+// Shape is how many items one request to a provider covers.
 type Shape string
 
 // The shapes.
@@ -23,24 +22,23 @@ const (
 	Single Shape = "single" // a call names one item
 )
 
-// Description is what a source says of itself. It is constant for the life of
-// the Source.
+// Description describes a provider. It is constant for the life of the Source.
 type Description struct {
-	Name      string        // the key by which configuration and URLs know it: "sim"
-	Title     string        // what people call it: "Market simulator"
-	Shape     Shape         // how it is asked
+	Name      string        // its key in configuration and URLs: "sim"
+	Title     string        // for people: "Market simulator"
+	Shape     Shape         // how many items a request covers
 	BatchSize int           // Batch: most names a call takes; Single: 1; Bulk: 0
 	Markets   []Market      // every market that it offers
 	Files     []File        // Bulk: its files; a refresh fetches each of them once
-	Hosts     []Host        // whom it asks; none: one host, without a limit
-	Interval  time.Duration // asking again sooner yields the same answer
-	Terms     string        // a note on the source's terms of use, for operators
+	Hosts     []Host        // that it queries; none: one host, without a limit
+	Interval  time.Duration // an earlier request gets the same response
+	Terms     string        // a note on the provider's terms of use, for operators
 }
 
-// Market is one marketplace as quoted by a source.
+// Market is one marketplace as quoted by a provider.
 type Market struct {
-	Key         string        // unique across the source, lower case: "skinport"
-	Title       string        // what people call it
+	Key         string        // unique across the provider, lower case: "skinport"
+	Title       string        // for people
 	AppIDs      []int32       // games that it quotes
 	SalesWindow time.Duration // longest window for which it counts sales; 0: it does not
 	MaxAge      time.Duration // quotes fetched longer ago are stale; 0: the default
@@ -49,9 +47,9 @@ type Market struct {
 	Pool       string // markets that resell the same listings name the same pool; "": its own
 }
 
-// File is one thing that a Bulk source serves whole.
+// File is one thing that a Bulk provider serves whole.
 type File struct {
-	Key     string   // unique within the source: "a.json"
+	Key     string   // unique within the provider: "a.json"
 	AppID   int32    // the game whose items it holds
 	Markets []string // keys of the markets that it quotes
 	Host    string   // key of the host that serves it
@@ -60,15 +58,15 @@ type File struct {
 	Requests int
 }
 
-// Host is a host that a source asks. Each has a Client, and what is asked of it
-// has workers, of its own: one that fails, or wants to be left alone, keeps
-// nobody from the others. A source that is asked by name has one host.
+// Host is a host that a provider queries. Each host has its own Client and workers, so
+// that a host that fails or demands a wait does not delay the others. A Batch or Single
+// provider has one host.
 type Host struct {
-	Key     string  // unique within the source, the same after a restart; may be "" where there is one
-	Limit   Limit   // what may be asked of it
+	Key     string  // unique within the provider, the same after a restart; may be "" where there is one
+	Limit   Limit   // what may be queried of it
 	Others  int     // requests that it allows beyond Limit, and that are kept for others who share its budget
 	Quota   Quota   // and what in days and months
-	Headers Headers // which of them the rate headers of its answers speak of, where it sends any
+	Headers Headers // which of them the rate headers of its responses speak of, where it sends any
 }
 
 // HostAt returns the host of a key. One that is not listed has no limit.
@@ -82,7 +80,7 @@ func (d *Description) HostAt(key string) Host {
 }
 
 // HostOf returns the key of the host that serves a file, or, with no file, that
-// is asked by name.
+// is queried by name.
 func (d *Description) HostOf(file string) string {
 	for i := range d.Files {
 		if d.Files[i].Key == file {
@@ -95,7 +93,7 @@ func (d *Description) HostOf(file string) string {
 	return ""
 }
 
-// FileOf returns the file that a call asks for. One that the source does not have
+// FileOf returns the file that a call requests. One that the provider does not have
 // is an error of KindProtocol.
 func (d *Description) FileOf(call Call) (*File, error) {
 	for i := range d.Files {
@@ -107,7 +105,7 @@ func (d *Description) FileOf(call Call) (*File, error) {
 }
 
 // MarketsOf returns the keys of the markets of a file, or for "" of all that the
-// source offers; none for a file that it does not have.
+// provider offers; none for a file that it does not have.
 func (d *Description) MarketsOf(file string) []string {
 	var keys []string
 	if file == "" {
@@ -123,7 +121,7 @@ func (d *Description) MarketsOf(file string) []string {
 	return keys
 }
 
-// Call is one thing to fetch: a file of a Bulk source, or names of a game.
+// Call is one thing to fetch: a file of a Bulk provider, or names of a game.
 type Call struct {
 	AppID int32
 	File  string   // Bulk: the key of the file
@@ -142,13 +140,12 @@ type Meter struct {
 	sending  func()
 }
 
-// Reserve notes, before they are sent, requests beyond those that were noted so
-// far, and returns how many more may be sent before it is asked again: one at
-// least, or an error if none may.
+// Reserve stores further requests before they are sent. It returns how many may be sent
+// before the next call, at least one, or an error if none may.
 type Reserve func(ctx context.Context) (more int64, err error)
 
-// NewMeter returns a Meter for calls of which the first requests are noted
-// already, so that none is sent that would be forgotten in a crash.
+// NewMeter returns a Meter whose first requests are stored already. Every request is
+// stored before it is sent, so that a crash loses no count.
 func NewMeter(noted int64, reserve Reserve) *Meter {
 	return &Meter{reserved: noted, reserve: reserve}
 }
@@ -181,7 +178,7 @@ func (m *Meter) Request(ctx context.Context) error {
 	return nil
 }
 
-// AddBytes counts bytes of an answer as they came over the wire.
+// AddBytes counts bytes of a response before inflating.
 func (m *Meter) AddBytes(n int64) {
 	if m != nil {
 		m.bytes.Add(n)
@@ -191,19 +188,19 @@ func (m *Meter) AddBytes(n int64) {
 // Requests returns how many HTTP requests were sent, retries included.
 func (m *Meter) Requests() int64 { return m.requests.Load() }
 
-// Bytes returns how many bytes of answers were received, before inflating.
+// Bytes returns how many bytes of responses were received, before inflating.
 func (m *Meter) Bytes() int64 { return m.bytes.Load() }
 
 // Unknown marks a count that the market did not state. It is not zero: no
 // statement about sales is not a statement of no sales.
 const Unknown = -1
 
-// Quote is what one market says of one item. Amounts are in micro-units of
-// Currency; 0 is "none", and no amount is ever negative. A Quote without Ask
-// and Sale says that the market knows the item and does not offer it.
+// Quote is one market's quote of one item. Amounts are in micro-units of Currency; 0 is
+// "none", and no amount is ever negative. A Quote without Ask and Sale means that the
+// market knows the item and does not offer it.
 type Quote struct {
-	Market      string // key of one of the source's markets
-	Name        string // market hash name, byte for byte as the source has it
+	Market      string // key of one of the provider's markets
+	Name        string // market hash name, byte for byte as the provider has it
 	Phase       string // one of catalog.Phases, or empty
 	Currency    money.Currency
 	Ask         money.Micro   // lowest ask
@@ -212,47 +209,47 @@ type Quote struct {
 	Listings    int64         // items offered, or Unknown
 	Sales       int64         // sales within SalesWindow, or Unknown
 	SalesWindow time.Duration // what Sales covers; 0 when Sales is Unknown
-	MarketTime  time.Time     // when the market itself says that this was so; zero: it does not say
+	MarketTime  time.Time     // the market's own time of the quote; zero: not stated
 }
 
-// Sink takes what a source decodes. It is used by one goroutine at a time.
+// Sink takes what a provider decodes. It is used by one goroutine at a time.
 type Sink interface {
-	// Restart forgets everything taken so far. A source calls it at the start
-	// of every attempt to read an answer, so that a retried answer counts once.
+	// Restart forgets everything taken so far. A provider calls it at the start
+	// of every attempt to read a response, so that a retried response counts once.
 	Restart()
 	// Quote takes one quote. The sink copies what it keeps, so q may be reused. It
 	// also finds the quotes that name an item and market again; see Duplicates.
-	// An error means that the answer is refused (too many items, say); the
-	// source returns it.
+	// After an error, which refuses the response (for example too many items),
+	// the provider stops and returns it.
 	Quote(q *Quote) error
 	// Reject counts a row that is no quote: an amount that is no number, a name
 	// that cannot be one. Of an item that has the name, it is no evidence that the
-	// market does not offer it; "" stands for all markets of the answer. The reason is a
+	// market does not offer it; "" stands for all markets of the response. The reason is a
 	// constant in lower case.
 	Reject(market, name, reason string)
 }
 
-// Answer is what a fetch tells beside its quotes.
+// Answer is what a fetch returns beside its quotes.
 type Answer struct {
-	ProviderTime time.Time // the source's own time of the data; zero: not stated
-	// Silent lists markets that the answer should have held and did not.
+	ProviderTime time.Time // the provider's own time of the data; zero: not stated
+	// Silent lists markets that the response should have held and did not.
 	Silent []string
 }
 
 // Source is one price provider. Its methods may be called concurrently.
 type Source interface {
 	Describe() Description
-	// Fetch sends what the call asks for, decodes the answer as a stream into
+	// Fetch sends what the call requests, decodes the response as a stream into
 	// sink and returns when all of it is read. After an error nothing in the
-	// sink counts. Errors from the transport are *Error; an answer that is not
-	// what the source promises is an *Error of KindProtocol. It returns soon
+	// sink counts. Errors from the transport are *Error; a response that is not
+	// what the provider promises is an *Error of KindProtocol. It returns soon
 	// after ctx ends.
 	Fetch(ctx context.Context, call Call, sink Sink) (Answer, error)
 }
 
-// Prober is a Source that knows which call costs least and still shows whether it
-// works: its smallest file, or names that it surely knows. Of one that does not say
-// so, the first file is fetched, or one name asked for.
+// Prober is a Source with a cheap call that shows whether it works: its smallest file,
+// or names that it surely has. For another Source, a probe fetches the first file or
+// one name.
 type Prober interface {
 	Source
 	// Probe returns that call, without a Meter. It must send no more than one

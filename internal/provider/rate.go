@@ -9,20 +9,20 @@ import (
 	"time"
 )
 
-// Headers tells which budget the rate headers of a host's answers speak of:
+// Headers is the budget that the rate headers of a host's responses describe:
 // RateLimit-Limit, -Remaining and -Reset, and the same with X- before it. Names with
 // a further ending (X-RateLimit-Remaining-Second) are not read.
 type Headers string
 
-// What rate headers may speak of.
+// The budgets that rate headers may describe.
 const (
 	HeadersOfLimit Headers = ""        // the host's limit, or a window of no more than a day that the headers alone know
 	HeadersOfDay   Headers = "day"     // the day's quota
 	HeadersOfMonth Headers = "month"   // the month's quota
-	HeadersIgnored Headers = "ignored" // nothing that bounds what we ask: not what is asked for, or not of this key
+	HeadersIgnored Headers = "ignored" // no budget of ours: they count other requests, or those of another key
 )
 
-// Period returns the period of the quota that the headers speak of; empty: of none.
+// Period returns the period of the quota that the headers describe; empty: no quota.
 func (h Headers) Period() Period {
 	switch h {
 	case HeadersOfDay:
@@ -34,7 +34,7 @@ func (h Headers) Period() Period {
 	}
 }
 
-// longest is the longest time to a reset that is believed.
+// longest is the longest time to a reset that is accepted.
 func (h Headers) longest() time.Duration {
 	if h == HeadersOfMonth {
 		return 31 * 24 * time.Hour
@@ -42,44 +42,43 @@ func (h Headers) longest() time.Duration {
 	return MaxWait
 }
 
-// Rate is what one answer's headers tell: Left of Limit requests until Reset has
+// Rate is what one response's headers report: Left of Limit requests until Reset has
 // passed.
 type Rate struct {
-	Limit int64 // 0: not told
+	Limit int64 // 0: not reported
 	Left  int64
 	Reset time.Duration // above 0
 }
 
-// Told is the budget as the source counts it: what its last answers told, less
-// what was sent since. It ends with its reset.
+// Told is the reported quota: what the provider's last responses reported, less the
+// requests sent since. It ends with its reset.
 type Told struct {
-	Limit    int64 // 0: not told
+	Limit    int64 // 0: not reported
 	Left     int64
-	At       time.Time // of the last answer that told
+	At       time.Time // of the last response that reported it
 	ResetsAt time.Time
 	Period   Period  // whose quota it is about; empty: a limit
 	Outlook  Outlook // of a window that lasts longer than an hour; else zero
 }
 
-// SameReset is how far the resets of two answers may lie apart that speak of one
-// window: they are told in whole seconds, and travel.
+// SameReset is the largest difference between the resets of two responses for the same
+// window. Resets are in whole seconds, and responses take time to arrive.
 const SameReset = 2 * time.Second
 
-// maxTold bounds the numbers that are believed.
-const maxTold = 1_000_000_000_000
+// maxReported bounds the numbers that are accepted.
+const maxReported = 1_000_000_000_000
 
-// rateOf reads the rate headers of an answer. Of two sets it takes the one that
-// leaves less. Those that make no sense, alone or together, do not count: no
-// number, none left of a limit of 0, more left than the limit, a reset that is past
-// or too far off. Nor do those of an answer out of a cache: they are of another
-// moment.
+// rateOf reads the rate headers of a response. Of two sets it takes the one that
+// leaves less. It ignores impossible values: no number, a limit of 0, more left than
+// the limit, a reset in the past or too far ahead. It also ignores the headers of a
+// cached response, because they describe an earlier moment.
 func rateOf(h http.Header, about Headers, limit Limit, wall time.Time) (rate Rate, ok bool) {
 	if age := h.Get("Age"); about == HeadersIgnored || age != "" && age != "0" {
 		return Rate{}, false
 	}
 	for _, prefix := range [...]string{"RateLimit-", "X-RateLimit-"} {
-		r, told := rateSet(h, prefix, about, limit, wall)
-		if told && (!ok || r.Left < rate.Left) {
+		r, valid := rateSet(h, prefix, about, limit, wall)
+		if valid && (!ok || r.Left < rate.Left) {
 			rate, ok = r, true
 		}
 	}
@@ -112,7 +111,7 @@ func rateNumber(h http.Header, key string) (int64, bool) {
 		return 0, false
 	}
 	n, err := strconv.ParseInt(value, 10, 64)
-	return n, err == nil && n <= maxTold
+	return n, err == nil && n <= maxReported
 }
 
 // unixFrom is the least number that is a time in Unix seconds and not a number of
@@ -120,8 +119,8 @@ func rateNumber(h http.Header, key string) (int64, bool) {
 const unixFrom = 1_000_000_000
 
 // rateReset reads when a window ends: in seconds from now, or as a Unix time, which
-// counts from the answer's own Date, as that of Retry-After does. Where it is not
-// told, the window ends with what it is known to be of.
+// counts from the response's own Date, like Retry-After. Without a reset, the window
+// ends with the quota's period or after the limit's.
 func rateReset(h http.Header, key string, about Headers, limit Limit, wall time.Time) (time.Duration, bool) {
 	if h.Get(key) == "" {
 		if p := about.Period(); p != "" {
@@ -147,8 +146,8 @@ func rateReset(h http.Header, key string, about Headers, limit Limit, wall time.
 	return time.Duration(n) * time.Second, true
 }
 
-// learn takes what an answer tells of the budget, for this process and for all that
-// share the allowance. It is read before the body, which may take long.
+// learn stores the quota that a response reports, for this process and for all that
+// share the allowance. It runs before the body is read, which may take long.
 func (c *Client) learn(ctx context.Context, h http.Header) (Rate, bool) {
 	r, ok := rateOf(h, c.o.Headers, c.o.Limit, c.o.Now())
 	if ok {
@@ -157,12 +156,12 @@ func (c *Client) learn(ctx context.Context, h http.Header) (Rate, bool) {
 	return r, ok
 }
 
-// spent notes, for everybody, that nothing is left of the quota that the headers are
-// about, and returns for how long: as they told, or as long as the answer wants to
-// be waited for, or until the calendar's period ends.
+// spent stores, for all processes, that the reported quota is used up. It returns for
+// how long: until the reported reset, else the response's retry-after, else until the
+// period ends.
 func (c *Client) spent(ctx context.Context, r Rate, wait time.Duration) time.Duration {
 	if r.Reset > 0 && r.Left == 0 {
-		return r.Reset // noted with the headers
+		return r.Reset // learn has stored it
 	}
 	if wait == 0 {
 		now := c.o.Now()
@@ -173,8 +172,8 @@ func (c *Client) spent(ctx context.Context, r Rate, wait time.Duration) time.Dur
 	return wait
 }
 
-// believe notes what the source says is left. Where all processes know it, their
-// allowance keeps to it, in which an operator may take it back.
+// believe stores a reported quota. The shared allowance enforces it if it could be
+// stored there, where an operator can reset it; else this process does.
 func (c *Client) believe(ctx context.Context, r Rate) {
 	shared := false
 	if c.o.Allowance != nil {
@@ -182,26 +181,26 @@ func (c *Client) believe(ctx context.Context, r Rate) {
 		defer cancel()
 		err := c.o.Allowance.Tell(ctx, r)
 		if shared = err == nil; !shared {
-			c.o.Logger.Warn("what the source says is left not stored: others go by their own count", "source", c.o.Source, "error", err)
+			c.o.Logger.Warn("reported quota not stored", "source", c.o.Source, "error", err)
 		}
 	}
-	c.told.tell(c.clock(), r, shared)
+	c.reported.update(c.clock(), r, shared)
 }
 
-// told keeps what this process was told, by readings of a monotonic clock. The
-// zero value knows nothing.
-type told struct {
+// reportedQuota is the quota that responses to this process reported, with times of a
+// monotonic clock. The zero value has none.
+type reportedQuota struct {
 	mu    sync.Mutex
 	rate  Rate          // Left less what was sent since
-	most  int64         // the least that was told for this window
-	noted bool          // with the allowance, so that it refuses and not this
-	at    time.Duration // when it was told
+	most  int64         // the least reported for this window
+	noted bool          // stored in the allowance, which enforces it instead
+	at    time.Duration // when it was reported
 	until time.Duration // when it no longer counts
 }
 
-// tell takes what an answer said. Answers that are about one window may come in
-// any order, so of those the least counts.
-func (t *told) tell(now time.Duration, r Rate, noted bool) {
+// update takes the quota that a response reported. Responses for the same window may
+// arrive in any order, so the least value counts.
+func (t *reportedQuota) update(now time.Duration, r Rate, noted bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.at, t.noted = now, noted
@@ -212,8 +211,8 @@ func (t *told) tell(now time.Duration, r Rate, noted bool) {
 	t.rate.Limit, t.rate.Left, t.most = r.Limit, min(t.rate.Left, r.Left), min(t.most, r.Left)
 }
 
-// take counts a request, or returns how long nothing is left.
-func (t *told) take(now time.Duration) time.Duration {
+// take counts a request, or returns how long the quota stays used up.
+func (t *reportedQuota) take(now time.Duration) time.Duration {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if now >= t.until {
@@ -227,7 +226,7 @@ func (t *told) take(now time.Duration) time.Duration {
 }
 
 // untake forgets a request that was counted and not sent.
-func (t *told) untake(now time.Duration) {
+func (t *reportedQuota) untake(now time.Duration) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if now < t.until {
@@ -235,8 +234,8 @@ func (t *told) untake(now time.Duration) {
 	}
 }
 
-// state returns what is known; nil: nothing that still counts.
-func (t *told) state(now time.Duration, wall time.Time, about Headers) *Told {
+// state returns the quota; nil: none, or its window has ended.
+func (t *reportedQuota) state(now time.Duration, wall time.Time, about Headers) *Told {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if now >= t.until {

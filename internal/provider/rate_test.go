@@ -102,7 +102,7 @@ func TestRate_WhatAllKnowTheAllowanceDecides(t *testing.T) {
 
 func TestRate_FewerLeftThanCountedAreKeptTo(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		a := &fakeAllowance{untold: errors.New("the database is busy")}
+		a := &fakeAllowance{tellErr: errors.New("the database is busy")}
 		c, f := newFake(Options{Allowance: a, Limit: Limit{Requests: 100, Per: time.Hour}, Total: time.Minute}, func(n int) (*http.Response, error) {
 			if n == 1 {
 				return reply(200, "ok", "X-RateLimit-Limit", "100", "X-RateLimit-Remaining", "2", "X-RateLimit-Reset", "600"), nil
@@ -210,7 +210,7 @@ func TestSpent_AQuotaThatAnAnswerCallsUsedUpIsLeftAloneUntilItsEnd(t *testing.T)
 		"nothing":            {nil, 0},
 	} {
 		synctest.Test(t, func(t *testing.T) {
-			a := &fakeAllowance{untold: errors.New("the database is busy")}
+			a := &fakeAllowance{tellErr: errors.New("the database is busy")}
 			cl, f := newFake(Options{Headers: HeadersOfMonth, Judge: judge, Allowance: a}, func(int) (*http.Response, error) {
 				return reply(429, `{"code":"RATE_LIMIT_MONTHLY_QUOTA_EXCEEDED"}`, c.fields...), nil
 			})

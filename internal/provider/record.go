@@ -63,7 +63,7 @@ func (r *record) add(sent Sent, failure string, now time.Time) {
 	r.answers[sent.Status]++
 	r.took.add(sent.Duration)
 	switch {
-	case sent.Kind == KindCancelled: // says nothing of the source
+	case sent.Kind == KindCancelled: // says nothing of the provider
 	case failure != "":
 		r.lastError, r.lastErrorAt = failure, now
 	case sent.Status == 200:
@@ -92,7 +92,7 @@ func (c *Client) Snapshot() ClientState {
 }
 
 func (c *Client) budget(now time.Duration, wall time.Time) Budget {
-	b := Budget{Limit: c.o.Limit, Told: c.told.state(now, wall, c.o.Headers)}
+	b := Budget{Limit: c.o.Limit, Told: c.reported.state(now, wall, c.o.Headers)}
 	used, reset := c.limit.state(now)
 	if used == 0 {
 		b.Left = b.Limit.Requests

@@ -6,7 +6,7 @@ import (
 )
 
 // carried lists the request headers that go along to another host. All others
-// may tell it something that is meant for the source alone.
+// may tell it something that is meant for the provider alone.
 var carried = [...]string{"Accept", "Accept-Encoding", "Accept-Language", "User-Agent"}
 
 // location reads where a redirect leads.
@@ -19,7 +19,7 @@ func (c *Client) location(resp *http.Response) (string, error) {
 	return "", e
 }
 
-// follow makes the request that a redirect of h to location asks for. All of
+// follow makes the request that a redirect of h to location requests. All of
 // them are reads, so one with a body is sent again as it is, but to its own
 // host only; headers go to another host only if they are harmless.
 func (c *Client) follow(h *hop, location string) (*hop, error) {

@@ -6,11 +6,11 @@ import (
 	"time"
 )
 
-// maxBackoff bounds the wait between two attempts, orders to wait aside.
+// maxBackoff bounds the wait between two attempts, except a retry-after.
 const maxBackoff = 30 * time.Second
 
-// retry makes attempts until one succeeds, fails for good, or nothing more fits
-// before the deadline.
+// retry makes attempts until one succeeds or fails permanently, or until no further
+// attempt fits before the deadline.
 func (c *Client) retry(ctx context.Context, deadline time.Duration, attempt func(n int, probe bool) error) error {
 	var last error
 	for n := 1; ; n++ {
@@ -29,7 +29,7 @@ func (c *Client) retry(ctx context.Context, deadline time.Duration, attempt func
 		if n >= c.o.Attempts {
 			return last
 		}
-		// Full jitter: callers that failed together do not come back together.
+		// Full jitter: callers that failed together retry at different times.
 		held := c.hold.remaining(c.clock())
 		wait := c.jitter(backoff(c.o.Backoff, n)) + held
 		if c.impatient(held) || c.clock()+wait >= deadline {
@@ -50,8 +50,8 @@ func backoff(first time.Duration, n int) time.Duration {
 	return min(first, maxBackoff)
 }
 
-// lastOr prefers what an attempt failed with over why there is no further one,
-// unless the caller went away.
+// lastOr prefers the error of the last attempt to the reason against a further one,
+// unless the caller cancelled the request.
 func (c *Client) lastOr(ctx context.Context, last error, refused *Error) error {
 	if last == nil || ctx.Err() != nil {
 		return refused
@@ -59,10 +59,9 @@ func (c *Client) lastOr(ctx context.Context, last error, refused *Error) error {
 	return last
 }
 
-// admit waits until a request may be sent. It fails at once when that cannot be
-// before the deadline, when an order to wait outlasts the patience, or when the
-// breaker is open. When it lets pass, the
-// outcome must be reported.
+// admit waits until a request may be sent. It fails at once if that is after the
+// deadline, if a retry-after is longer than Options.Patience, or if the breaker is
+// open. After a nil error the caller must report the outcome.
 func (c *Client) admit(ctx context.Context, deadline time.Duration) (probe bool, err *Error) {
 	for {
 		if ctx.Err() != nil {
@@ -86,8 +85,8 @@ func (c *Client) admit(ctx context.Context, deadline time.Duration) (probe bool,
 	}
 }
 
-// admitHop is admit for a further request of an attempt under way, which the
-// breaker let pass already.
+// admitHop is admit for a further request of a running attempt. The breaker has
+// admitted the attempt.
 func (c *Client) admitHop(ctx context.Context, deadline time.Duration) *Error {
 	for {
 		r := c.spend(ctx)
@@ -100,7 +99,7 @@ func (c *Client) admitHop(ctx context.Context, deadline time.Duration) *Error {
 	}
 }
 
-// waitFor waits until it may be worth asking again, unless that is too late.
+// waitFor waits until the next try, unless that is too late.
 func (c *Client) waitFor(ctx context.Context, deadline time.Duration, r Refusal) *Error {
 	late := c.clock()+r.Wait >= deadline || (r.Kind == KindRateLimited && c.impatient(r.Wait))
 	if r.Kind == KindBreaker || r.Err != nil || late {
@@ -109,12 +108,12 @@ func (c *Client) waitFor(ctx context.Context, deadline time.Duration, r Refusal)
 	return c.sleep(ctx, r.Wait)
 }
 
-// impatient reports whether an order to wait is not waited for.
+// impatient reports whether a retry-after is too long to wait for.
 func (c *Client) impatient(held time.Duration) bool {
 	return c.o.Patience > 0 && held >= c.o.Patience
 }
 
-// deferred says that nothing was sent, and why.
+// deferred returns the error for a request that was not sent.
 func (c *Client) deferred(ctx context.Context, r Refusal) *Error {
 	if ctx.Err() != nil {
 		return c.ended(ctx.Err())
@@ -122,21 +121,21 @@ func (c *Client) deferred(ctx context.Context, r Refusal) *Error {
 	e := &Error{Source: c.o.Source, Kind: r.Kind, RetryAfter: r.Wait, Err: r.Err}
 	switch {
 	case r.Err != nil:
-		e.Detail = "not asked: what is left of its budget cannot be told"
+		e.Detail = "not sent: rate-limit state unavailable"
 	case r.Quota != "":
-		e.Detail = "not asked: its quota for the " + string(r.Quota) + " is used up until " + r.ResetsAt.UTC().Format(time.RFC3339)
+		e.Detail = "not sent: the quota for the " + string(r.Quota) + " is used up until " + r.ResetsAt.UTC().Format(time.RFC3339)
 	case r.Kind == KindBreaker:
-		e.Detail = "not asked: it failed too often of late"
+		e.Detail = "not sent: too many recent failures"
 	case r.Kind == KindBudget:
-		e.Detail = "not asked: its limit leaves no request in time"
+		e.Detail = "not sent: the limit allows no request in time"
 	default:
-		e.Detail = "not asked: it wants to be left alone for a while"
+		e.Detail = "not sent: the provider demands a wait"
 	}
 	return e
 }
 
-// report tells breaker, hold, log and all that ask the source what became of an
-// attempt.
+// report passes the outcome of an attempt to the breaker, the hold, the log and the
+// other processes.
 func (c *Client) report(ctx context.Context, probe bool, err error) {
 	var e *Error
 	if errors.As(err, &e) && e.RetryAfter > 0 && (e.Kind == KindRateLimited || e.Kind == KindServer) && e.Status != 0 {
@@ -146,22 +145,22 @@ func (c *Client) report(ctx context.Context, probe bool, err error) {
 		}
 		switch left := c.hold.remaining(c.clock()); {
 		case e.held && left > 0:
-			e.RetryAfter = (left + time.Second - 1).Truncate(time.Second) // as it was demanded, some moments ago
+			e.RetryAfter = (left + time.Second - 1).Truncate(time.Second) // stored when the header arrived
 		case e.held:
 			e.RetryAfter = c.hold.extend(c.clock(), order)
 		default:
 			e.RetryAfter = c.leaveAlone(ctx, order)
 		}
-		c.o.Logger.Warn("source wants to be left alone", "source", c.o.Source, "status", e.Status, "seconds", e.RetryAfter.Seconds())
+		c.o.Logger.Warn("provider demands a wait", "source", c.o.Source, "status", e.Status, "seconds", e.RetryAfter.Seconds())
 	}
 	outcome := outcomeOf(err)
 	opened, closed := c.breaker.report(c.clock(), probe, outcome)
-	c.tellStanding(ctx, outcome == answered, KindOf(err))
+	c.shareHealth(ctx, outcome == answered, KindOf(err))
 	switch {
 	case opened:
-		c.o.Logger.Warn("source keeps failing and is not asked for a while", "source", c.o.Source, "kind", string(e.Kind))
+		c.o.Logger.Warn("circuit breaker opened", "source", c.o.Source, "kind", string(e.Kind))
 	case closed:
-		c.o.Logger.Info("source answers again", "source", c.o.Source)
+		c.o.Logger.Info("circuit breaker closed", "source", c.o.Source)
 	}
 }
 

@@ -16,7 +16,7 @@ const (
 	maxRedirects = 3
 	// userAgent is sent by requests that do not name their own.
 	userAgent = "assay"
-	// maxExcerpt is how much of an answer that is no success is kept, in bytes.
+	// maxExcerpt is how much of a response that is no success is kept, in bytes.
 	maxExcerpt = 200
 	// excerptTime is how long such a piece may take to come.
 	excerptTime = time.Second
@@ -30,7 +30,7 @@ type hop struct {
 	body   []byte
 	meter  *Meter
 
-	elsewhere bool // a redirect led away from the source's host, whose budget this is not
+	elsewhere bool // a redirect led away from the provider's host, whose budget this is not
 }
 
 // newHop checks a request. Its errors do not quote the URL, which may hold a
@@ -94,8 +94,8 @@ func (c *Client) attempt(caller context.Context, deadline time.Duration, h *hop,
 	}
 }
 
-// whose tells a failure of the source from a caller that went away meanwhile:
-// whatever a connection that he ended failed with says nothing of the source.
+// whose tells a failure of the provider from a caller that went away meanwhile:
+// whatever a connection that he ended failed with says nothing of the provider.
 func (c *Client) whose(caller context.Context, err error) error {
 	if caller.Err() == nil || err == nil {
 		return err
@@ -110,8 +110,8 @@ func (c *Client) whose(caller context.Context, err error) error {
 	return err
 }
 
-// exchange sends one HTTP request and reads its answer. It returns where to go
-// on when the answer is a redirect. ctx is the attempt's, within the caller's.
+// exchange sends one HTTP request and reads its response. It returns where to go
+// on when the response is a redirect. ctx is the attempt's, within the caller's.
 func (c *Client) exchange(ctx, caller context.Context, h *hop, n int, decode func(*Response) error) (location string, err error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -124,7 +124,7 @@ func (c *Client) exchange(ctx, caller context.Context, h *hop, n int, decode fun
 		return "", c.whose(caller, c.sendError(ctx.Err())) // not sent, so neither counted nor recorded
 	}
 	if err := h.meter.Request(ctx); err != nil {
-		return "", &Error{Source: c.o.Source, Kind: KindCancelled, Detail: "not asked: the request could not be noted", Err: err}
+		return "", &Error{Source: c.o.Source, Kind: KindCancelled, Detail: "not sent: the request could not be stored", Err: err}
 	}
 	begun := c.clock()
 	defer func() {
@@ -153,7 +153,7 @@ func (c *Client) exchange(ctx, caller context.Context, h *hop, n int, decode fun
 		http.StatusTemporaryRedirect, http.StatusPermanentRedirect:
 		return c.location(resp)
 	default:
-		// What such an answer says is worth a moment, no more.
+		// What such a response says is worth a moment, no more.
 		defer time.AfterFunc(excerptTime, cancel).Stop()
 		e := c.statusError(ctx, resp, w, rate)
 		e.held = held
@@ -169,8 +169,8 @@ func (h *hop) request(ctx context.Context) *http.Request {
 	return r.WithContext(ctx)
 }
 
-// read has decode read an answer, and then whatever decode left of it: only an
-// answer that came in full counts.
+// read has decode read a response, and then whatever decode left of it: only an
+// response that came in full counts.
 func (c *Client) read(resp *http.Response, w *wire, decode func(*Response) error) error {
 	b, err := newBody(w, contentEncoding(resp), c.o.MaxBody)
 	if err != nil {
@@ -194,7 +194,7 @@ func contentEncoding(resp *http.Response) string {
 	return strings.Join(resp.Header.Values("Content-Encoding"), ", ")
 }
 
-// decodeError completes an *Error that a source made. Other errors pass.
+// decodeError completes an *Error that a provider made. Other errors pass.
 func (c *Client) decodeError(status int, err error) error {
 	var e *Error
 	if !errors.As(err, &e) {
@@ -212,7 +212,7 @@ func (c *Client) decodeError(status int, err error) error {
 	return &told
 }
 
-// statusError describes an answer that is neither a success nor a redirect.
+// statusError describes a response that is neither a success nor a redirect.
 // Where it is 429 and does not say how long to wait, the rate headers may.
 func (c *Client) statusError(ctx context.Context, resp *http.Response, w *wire, rate Rate) *Error {
 	e := &Error{Source: c.o.Source, Kind: KindStatus, Status: resp.StatusCode}

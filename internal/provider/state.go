@@ -11,7 +11,7 @@ type ClientState struct {
 	Budget       Budget
 	Latency      Latency
 	Took         Histogram
-	Answers      map[int]int64 // attempts by status; 0: no answer
+	Answers      map[int]int64 // attempts by status; 0: no response
 	Requests     []Sent        // the last 50, newest first
 	LastSuccess  time.Time     // zero: none yet
 	LastError    string        // empty: none yet
@@ -27,7 +27,7 @@ type BreakerState string
 const (
 	BreakerClosed   BreakerState = "closed"   // all requests pass
 	BreakerOpen     BreakerState = "open"     // none does
-	BreakerHalfOpen BreakerState = "halfOpen" // one at a time probes whether the source is back
+	BreakerHalfOpen BreakerState = "halfOpen" // one at a time probes whether the provider is back
 )
 
 // Budget tells what the limit and the quotas leave.
@@ -37,7 +37,7 @@ type Budget struct {
 	Left     int         // 0 when there is no limit
 	ResetsAt time.Time   // when the oldest of the used requests stops counting; zero: none is used
 	Quotas   []QuotaUsed // the shorter period first; empty without a quota
-	Told     *Told       // what the source itself says; nil: nothing that still counts
+	Told     *Told       // what the provider itself says; nil: nothing that still counts
 	Outlook  Outlook     // of a limit that lasts longer than an hour; else zero
 }
 
@@ -63,11 +63,11 @@ type Sent struct {
 	Method   string
 	Host     string
 	Path     string // secrets masked, the query reduced to its keys
-	Status   int    // 0: no answer
+	Status   int    // 0: no response
 	Duration time.Duration
-	Bytes    int64     // of the answer's body, before inflating
+	Bytes    int64     // of the response's body, before inflating
 	Attempt  int       // 1 is the first
 	Kind     Kind      // how it failed; empty: it did not
-	TLS      bool      // it was asked over https
-	Date     time.Time // of the answer, by its own clock; zero: not told
+	TLS      bool      // it was queried over https
+	Date     time.Time // of the response, by its own clock; zero: not reported
 }

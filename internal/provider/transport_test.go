@@ -149,7 +149,7 @@ func TestDo_ABodyOfExactlyItsLimitPasses(t *testing.T) {
 	}
 }
 
-// A decoder may stop at the end of a document and never notice that the answer
+// A decoder may stop at the end of a document and never notice that the response
 // did not end there.
 func TestDo_WhatDecodeLeavesMustComeToo(t *testing.T) {
 	s := providertest.NewServer(t, text(`[]`+strings.Repeat(" ", 10_000)))

@@ -20,7 +20,7 @@ import (
 )
 
 const (
-	// maxFields is how many faults are told one by one, unless TellUpTo says
+	// maxFields is how many faults are reported one by one, unless TellUpTo says
 	// otherwise; the rest is counted.
 	maxFields = 20
 	// maxEcho bounds, in bytes, how much of an input its own faults repeat.
@@ -72,7 +72,7 @@ func newReader(from io.Reader, r Reader) *Reader {
 	return &r
 }
 
-// bounded is what the decoder reads from. The decoder asks for more only where
+// bounded is what the decoder reads from. The decoder requests more only where
 // what it holds does not end the value that it is in.
 type bounded struct {
 	from io.Reader

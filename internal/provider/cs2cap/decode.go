@@ -20,12 +20,12 @@ var (
 	rowNames   = []string{"provider", "lowest_ask", "lowest_ask_decimal", "quantity", "last_updated", "market_hash_name", "phase"}
 )
 
-// asked is what an answer must be about.
+// asked is what a response must be about.
 type asked struct {
 	names  map[string]bool // nil: whatever there is
 	sold   sales           // what is known of it beside
 	answer provider.Answer
-	told   bool   // the answer said what it is
+	told   bool   // the response said what it is
 	heard  []bool // by market, as described: it was quoted
 }
 
@@ -37,8 +37,8 @@ func (s *Source) about(names ...string) asked {
 	return a
 }
 
-// readBatch reads what was asked of many names. One that cs2cap does not know,
-// or has no quote of, is answered all the same: it is offered nowhere.
+// readBatch reads what was queried of many names. One that cs2cap does not know,
+// or has no quote of, still counts as covered by the response: it is offered nowhere.
 func (s *Source) readBatch(ctx context.Context, body io.Reader, names []string, sink provider.Sink) (provider.Answer, error) {
 	a := s.about(names...)
 	var seen, none bool
@@ -138,15 +138,15 @@ func (s *Source) quote(r *feed.Reader, a *asked, q *provider.Quote, cells []feed
 	return r.Quote(q)
 }
 
-// readMeta reads what an answer says of itself: a market that it did not query is
-// silent, and another currency than was asked for is a wrong answer.
+// readMeta reads what a response says of itself: a market that it did not query is
+// silent, and another currency than was requested is a wrong response.
 func (s *Source) readMeta(r *feed.Reader, a *asked) error {
 	names := []string{"currency", "providers_queried", "generated_at"}
 	cells := make([]feed.Cell, len(names))
 	if ok, err := r.Row(names, cells); err != nil {
 		return err
 	} else if !ok {
-		return feed.Malformed("meta is no object, or says something twice")
+		return feed.Malformed("meta is no object, or has a member twice")
 	}
 	a.told = true
 	if currency := string(cells[0].Text); currency != string(s.currency) {

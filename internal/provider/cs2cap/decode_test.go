@@ -14,7 +14,7 @@ import (
 	"assay/internal/provider/providertest"
 )
 
-// samplePage is what the contract of the source gives of an answer about one name.
+// samplePage is what the contract of the provider gives of a response about one name.
 const samplePage = `{"meta":{"currency":"USD","filters":{"market_hash_name":"AK-47 | Redline (Field-Tested)","requested_providers":["steam","skinport"]},"providers_queried":["steam","skinport"]},
  "items":[
   {"provider":"steam","item_id":156,"market_hash_name":"AK-47 | Redline (Field-Tested)","phase":null,"lowest_ask":3310,"lowest_ask_decimal":"33.10","quantity":1204,"link":"https://cs2c.app/r/steam/156","timestamp":"2026-11-21T08:02:00Z","last_updated":"2026-11-21T09:55:44Z"},
@@ -112,7 +112,7 @@ func stream() providertest.Answer {
 	return a
 }
 
-// sold is what market/items answers, without end, of 39,000 names.
+// sold is what market/items returns, without end, of 39,000 names.
 func sold() providertest.Answer {
 	return providertest.Answer{
 		Head: `{"data":{"items":[`, Tail: `]},"meta":{"freshness_sec":40}}`,
@@ -133,7 +133,7 @@ func TestSales_CostLittle(t *testing.T) { providertest.Weigh(t, sold()) }
 
 func BenchmarkStream(b *testing.B) { providertest.Bench(b, stream()) }
 
-// answer is a batch of as many names as one wants.
+// response is a batch of as many names as one wants.
 func answer() providertest.Answer {
 	s := New(Config{})
 	names := make([]string, 40_000)

@@ -3,7 +3,7 @@
 //
 // Source: https://docs.cs2cap.com, its OpenAPI included, read in November 2026.
 // Not documented there: whether lowest_ask is rounded up or down, so the decimal
-// beside it is preferred; which budget the rate headers of an answer speak
+// beside it is preferred; which budget the rate headers of a response speak
 // of, so that of the month is believed where its reset says so, and any other; and
 // whether a row of market/items names its phase as other rows do, which it is taken
 // to.
@@ -26,7 +26,7 @@ import (
 	"assay/internal/provider/feed"
 )
 
-// Name is the key by which configuration and URLs know the source.
+// Name is the key by which configuration and URLs know the provider.
 const Name = "cs2cap"
 
 // BaseURL is where the API is.
@@ -41,7 +41,7 @@ const (
 )
 
 // Tune sets in the options of a client, where they leave it open, how cs2cap is to
-// be treated in this shape: a stream takes longer than other answers, and holds more.
+// be treated in this shape: a stream takes longer than other responses, and holds more.
 func Tune(o *provider.Options, shape provider.Shape) {
 	o.Judge = judge
 	if shape == provider.Bulk {
@@ -61,10 +61,10 @@ func judge(e *provider.Error) {
 	}
 }
 
-// Host returns what the least plan allows that can be asked in this shape:
+// Host returns what the least plan allows that can be queried in this shape:
 // Starter for batches, Free for single names. For a stream it is Pro, and a host by
 // itself: its starts in any 24 hours are what limits it, and what the headers of its
-// answers speak of.
+// responses speak of.
 func Host(shape provider.Shape) provider.Host {
 	h := provider.Host{Limit: provider.Limit{Requests: 40, Per: time.Minute}, Quota: provider.Quota{Month: 50_000}, Headers: provider.HeadersOfMonth}
 	switch shape {
@@ -93,15 +93,15 @@ func Markets() []string {
 
 const (
 	batchSize = 100 // names that a request takes
-	pageSize  = 100 // rows of an answer about one name, on the least plan
+	pageSize  = 100 // rows of a response about one name, on the least plan
 	maxPages  = 10  // of them: far more than a name has markets and phases
 
-	// maxAge is how long a quote serves that was asked for by itself: on the free plan
+	// maxAge is how long a quote serves that was requested by itself: on the free plan
 	// it is the turn of 33 names a day. What a market says of a week ago is too old anyway.
 	maxAge = 7 * 24 * time.Hour
 
 	streamFile = "prices.ndjson"
-	month      = 30 * 24 * time.Hour // for which sales are told
+	month      = 30 * 24 * time.Hour // for which sales are reported
 )
 
 const terms = "Needs a key of a cs2cap plan; its terms apply. What is quoted of a phased item by its name is its cheapest phase."
@@ -112,10 +112,10 @@ type Config struct {
 	Key      string
 	Shape    provider.Shape   // Batch, the default, Single, which the free plan is confined to, or Bulk, a stream of all
 	Markets  []string         // keys of those to ask for, at most 64; default all that are documented
-	Currency money.Currency   // in which prices are asked for: USD, EUR or GBP; default USD, and for any other, and of a stream
-	Host     provider.Host    // what may be asked of it
+	Currency money.Currency   // in which prices are requested: USD, EUR or GBP; default USD, and for any other, and of a stream
+	Host     provider.Host    // what may be queried of it
 	Client   *provider.Client // carries the requests; see Tune
-	Sales    *provider.Client // Bulk: carries what is asked about sales, and by name, within SalesHost; nil: no sales are asked for
+	Sales    *provider.Client // Bulk: carries what is queried about sales, and by name, within SalesHost; nil: no sales are requested
 }
 
 // Source reads cs2cap. Its methods may be called concurrently.
@@ -169,7 +169,7 @@ func New(c Config) *Source {
 	return s
 }
 
-// Describe returns what the source says of itself.
+// Describe returns what the provider says of itself.
 func (s *Source) Describe() provider.Description { return s.describe }
 
 // Probe asks about one name in each shape: no start of a stream, of which there are
@@ -181,7 +181,7 @@ func (s *Source) Probe() provider.Call {
 	return provider.Call{AppID: catalog.CS2, Names: []string{"AK-47 | Redline (Field-Tested)"}}
 }
 
-// Fetch asks for what the call names.
+// Fetch requests what the call names.
 func (s *Source) Fetch(ctx context.Context, call provider.Call, sink provider.Sink) (provider.Answer, error) {
 	if s.describe.Shape == provider.Bulk && len(call.Names) == 0 {
 		return s.fetchStream(ctx, call, sink)
@@ -226,7 +226,7 @@ func (s *Source) header() http.Header {
 	return http.Header{"Authorization": {"Bearer " + s.key}, "Accept": {"application/json"}}
 }
 
-// quote appends a name, which is valid UTF-8, or else nothing can be asked of it.
+// quote appends a name, which is valid UTF-8, or else nothing can be queried of it.
 func quote(b []byte, name string) []byte {
 	b, _ = jsontext.AppendQuote(b, name)
 	return b

@@ -138,7 +138,7 @@ func renderPage(rows []providertest.Row) []byte {
 	return b.Bytes()
 }
 
-// fetch asks a source, once: for names, or where there are none for the stream.
+// fetch asks a provider, once: for names, or where there are none for the stream.
 func fetch(t *testing.T, src *cs2cap.Source, names ...string) (providertest.Sink, provider.Answer, *provider.Meter, error) {
 	t.Helper()
 	var sink providertest.Sink
@@ -158,8 +158,8 @@ func same(t *testing.T, sink providertest.Sink, want []provider.Quote) {
 	}
 }
 
-// What is offered nowhere, unknown or known, is answered: it is no failure of
-// the source, and no market's quote.
+// What is offered nowhere, unknown or known, is covered by the response: it is no failure of
+// the provider, and no market's quote.
 func TestFetch_ABatchIsOneRequestForWhateverItNames(t *testing.T) {
 	srv := providertest.NewServer(t, server())
 	sink, answer, meter, err := fetch(t, newSource(t, srv.URL(), cs2cap.Config{}, nil), names()...)
@@ -333,8 +333,8 @@ func asError(err error) *provider.Error {
 	return e
 }
 
-// A quota that is used up is asked for once, and then no more until it is full
-// again, however the source says so.
+// A quota that is used up is requested once, and then no more until it is full
+// again, however the provider says so.
 func TestFetch_ASpentQuotaIsNoReasonToAskAgain(t *testing.T) {
 	for name, set := range map[string]func(*cs2captest.Server){
 		"unix time": func(*cs2captest.Server) {}, "seconds from now": func(s *cs2captest.Server) { s.FromNow = true }, "the code alone": func(s *cs2captest.Server) { s.Bare = true },

@@ -13,7 +13,7 @@ import (
 	"assay/internal/provider/providertest"
 )
 
-// The samples that the contract of the source gives.
+// The samples that the contract of the provider gives.
 const (
 	samplePrices = `[
   {"market_hash_name":"AK-47 | Redline (Field-Tested)","min_price":2710,"quantity":205},
@@ -46,7 +46,7 @@ func TestRead_TakesTheSamplesToTheirOwnNumbers(t *testing.T) {
 		t.Errorf("quotes (-want +got):\n%s", diff)
 	}
 	err = readPrices(t.Context(), strings.NewReader(sampleRefusal), nil, &sink)
-	if provider.KindOf(err) != provider.KindProtocol || !strings.Contains(err.Error(), "the source refuses: You need to be logged in") {
+	if provider.KindOf(err) != provider.KindProtocol || !strings.Contains(err.Error(), "the provider refuses: You need to be logged in") {
 		t.Errorf("a refusal as a success: %v", err)
 	}
 }
@@ -73,7 +73,7 @@ func FuzzDopplers(f *testing.F) {
 	})
 }
 
-// answer is what CSFloat answers, without end, with rows as long as 39,000 of
+// response is what CSFloat returns, without end, with rows as long as 39,000 of
 // them must be to weigh anything.
 func answer() providertest.Answer {
 	long := strings.Repeat("picture/", 190)

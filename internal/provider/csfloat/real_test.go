@@ -13,7 +13,7 @@ import (
 )
 
 // TestReal_RecordedListingsReadToTheirOwnNumbers reads recorded single listings,
-// which are not asked for but have names, prices and paints as the lists do,
+// which are not requested but have names, prices and paints as the lists do,
 // and holds them against what the standard library reads.
 func TestReal_RecordedListingsReadToTheirOwnNumbers(t *testing.T) {
 	body, err := os.ReadFile(filepath.Join("..", "..", "..", "..", "shared", "data", "fixtures", "csfloat_listings_2026-04-19_sanitised.json"))

@@ -5,7 +5,7 @@
 // https://github.com/csfloat/extension, read in November 2026. Neither documents
 // the lists; so tolerated in any form: whether one is an array or an object with
 // one, whether it wants a key, which it is sent where there is one, and how many
-// requests are allowed, which the headers of the answers tell.
+// requests are allowed, which the headers of the responses report.
 package csfloat
 
 import (
@@ -18,7 +18,7 @@ import (
 	"assay/internal/provider"
 )
 
-// Name is the key by which configuration and URLs know the source, and that of
+// Name is the key by which configuration and URLs know the provider, and that of
 // its market.
 const Name = "csfloat"
 
@@ -44,7 +44,7 @@ const (
 type Config struct {
 	BaseURL string           // without a slash at its end
 	Key     string           // sent where there is one; the lists have been served without
-	Host    provider.Host    // what may be asked of it
+	Host    provider.Host    // what may be queried of it
 	Client  *provider.Client // carries the requests
 }
 
@@ -66,7 +66,7 @@ func New(c Config) *Source {
 	}}
 }
 
-// Describe returns what the source says of itself.
+// Describe returns what the provider says of itself.
 func (s *Source) Describe() provider.Description { return s.describe }
 
 // Fetch reads first the phases of Dopplers, then all prices.
@@ -89,7 +89,7 @@ func (s *Source) Fetch(ctx context.Context, call provider.Call, sink provider.Si
 	return provider.Answer{}, err
 }
 
-// request asks for a list. The key is sent as it is, without a scheme.
+// request requests a list. The key is sent as it is, without a scheme.
 func (s *Source) request(list string, meter *provider.Meter) provider.Request {
 	header := http.Header{"Accept": {"application/json"}}
 	if s.key != "" {

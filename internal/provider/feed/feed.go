@@ -1,6 +1,6 @@
-// Package feed takes the JSON answers of price sources apart: as a stream that
+// Package feed takes the JSON responses of price providers apart: as a stream that
 // holds one row at a time, strictly, and without a float. It knows rows, cells
-// and quotes; what a member means is the source's to say.
+// and quotes; what a member means is the provider's to say.
 package feed
 
 import (
@@ -17,8 +17,8 @@ import (
 	"assay/internal/provider"
 )
 
-// Reader steps through one answer of a source and hands its quotes to a sink.
-// Errors of its methods end the answer: return them as they are.
+// Reader steps through one response of a provider and hands its quotes to a sink.
+// Errors of its methods end the response: return them as they are.
 type Reader struct {
 	*Tally
 	source  string
@@ -32,22 +32,22 @@ func NewReader(source string, src io.Reader, t *Tally) *Reader {
 	return &Reader{Tally: t, source: source, dec: NewDecoder(src)}
 }
 
-// malformed is an answer that is not what its source promises.
+// malformed is a response that is not what its provider promises.
 type malformed struct{ detail string }
 
 func (m *malformed) Error() string { return m.detail }
 
-// Malformed returns an error that says how an answer is not what its source
+// Malformed returns an error that says how a response is not what its provider
 // promises.
 func Malformed(format string, args ...any) error {
 	return &malformed{fmt.Sprintf(format, args...)}
 }
 
-// Read has decode read one answer, whole or not at all. It restarts the sink, so
-// what is made of several answers is read without one first; nil is for an answer
+// Read has decode read one response, whole or not at all. It restarts the sink, so
+// what is made of several responses is read without one first; nil is for a response
 // whose rows are no quotes by themselves. Failures are *provider.Error of
 // KindProtocol or KindTooLarge, but for an error of the sink and one that is a
-// *provider.Error already, which are returned as they are. An answer of which
+// *provider.Error already, which are returned as they are. A response of which
 // more rows were rejected than not is refused.
 func Read(ctx context.Context, source string, body io.Reader, sink provider.Sink, decode func(*Reader) error) error {
 	if sink != nil {
@@ -96,17 +96,17 @@ func Classify(ctx context.Context, source string, err error) error {
 	)
 	switch {
 	case errors.As(err, &known), ctx.Err() != nil:
-		return err // whoever carried the answer knows what ended it
+		return err // whoever carried the response knows what ended it
 	case errors.Is(err, ErrRowTooLarge), errors.As(err, &many):
 		return &provider.Error{Source: source, Kind: provider.KindTooLarge, Detail: Innermost(err).Error()}
 	case errors.Is(err, io.ErrUnexpectedEOF):
-		return provider.Protocol(source, "the answer ends too soon")
+		return provider.Protocol(source, "the response ends too soon")
 	case errors.As(err, &syntax):
 		return provider.Protocol(source, "malformed JSON at byte %d: %v", syntax.ByteOffset, syntax.Err)
 	case errors.As(err, &bad):
 		return provider.Protocol(source, "%s", bad.detail)
 	}
-	return provider.Protocol(source, "the answer cannot be read: %s", Clip([]byte(err.Error())))
+	return provider.Protocol(source, "the response cannot be read: %s", Clip([]byte(err.Error())))
 }
 
 // Innermost returns what an error wraps in the end.
@@ -372,11 +372,11 @@ func (r *Reader) Name(market string, c Cell) (name string, ok bool) {
 	return "", false
 }
 
-// Stamp reads the time of a whole answer from a cell; a wrong one fails it.
+// Stamp reads the time of a whole response from a cell; a wrong one fails it.
 func Stamp(c Cell, format string) (time.Time, error) {
 	t, reason := c.Time(format)
 	if reason != "" {
-		return time.Time{}, Malformed("the answer's own time cannot be read")
+		return time.Time{}, Malformed("the response's own time cannot be read")
 	}
 	return t, nil
 }

@@ -53,7 +53,7 @@ func (s *Seen) find(sum uint64) *seenItem {
 }
 
 const (
-	// fewSlots do for the answers about a few names.
+	// fewSlots do for the responses about a few names.
 	fewSlots = 1 << 6
 	// firstSlots is a megabyte, which is enough for all names of one game.
 	firstSlots = 1 << 16

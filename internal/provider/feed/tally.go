@@ -6,7 +6,7 @@ import (
 	"assay/internal/provider"
 )
 
-// MaxItems bounds the items of one answer: no game has half as many names.
+// MaxItems bounds the items of one response: no game has half as many names.
 const MaxItems = 500_000
 
 // Tally passes the quotes and rejects of one response to a sink and counts them.
@@ -31,7 +31,7 @@ func NewTally(sink provider.Sink, most int) *Tally {
 }
 
 // Quote passes a quote on. One of an item that was quoted on its market before is no
-// row that counts; the sink decides what that means for both. An answer has at most
+// row that counts; the sink decides what that means for both. A response has at most
 // 64 markets.
 func (t *Tally) Quote(q *provider.Quote) error {
 	bit, ok := t.bits[q.Market]
@@ -84,7 +84,7 @@ func (t *Tally) note(reason string) {
 }
 
 // Sound fails if the rows so far mostly are no quotes. Read asks it at the end of
-// an answer; ask it before handing on quotes that are no rows of this answer.
+// a response; ask it before handing on quotes that are no rows of this response.
 func (t *Tally) Sound() error {
 	if t.rejects <= t.quotes {
 		return nil
@@ -107,5 +107,5 @@ type tooMany int
 
 func (most tooMany) Error() string { return fmt.Sprintf("more than %d items", int(most)) }
 
-// TooManyItems returns the error that ends an answer with more than most items.
+// TooManyItems returns the error that ends a response with more than most items.
 func TooManyItems(most int) error { return tooMany(most) }

@@ -1,8 +1,8 @@
 package feed
 
 // Title returns what people call the marketplace of a key, or the key of one
-// that is not known. Sources that quote many markets name them by these keys: a
-// market has the same one through every source, and so counts once.
+// that is not known. Providers that quote many markets name them by these keys: a
+// market has the same one through every provider, and so counts once.
 func Title(key string) string {
 	if title, ok := venues[key]; ok {
 		return title

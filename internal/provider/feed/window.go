@@ -7,14 +7,14 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 )
 
-// MaxRow bounds one row of an answer, in bytes.
+// MaxRow bounds one row of a response, in bytes.
 const MaxRow = 1 << 20
 
-// ErrRowTooLarge ends an answer with a row of more than MaxRow bytes.
+// ErrRowTooLarge ends a response with a row of more than MaxRow bytes.
 var ErrRowTooLarge = fmt.Errorf("a row exceeds %d bytes", MaxRow)
 
 // window reads for a JSON decoder and refuses to let a single token or row grow
-// beyond MaxRow: the decoder itself buffers whatever it is asked for.
+// beyond MaxRow: the decoder itself buffers whatever it is requested.
 type window struct {
 	src  io.Reader
 	dec  *jsontext.Decoder

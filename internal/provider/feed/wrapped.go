@@ -30,7 +30,7 @@ func (r *Reader) Rows(row func() error) error {
 }
 
 // Lines reads documents that follow one another, one a line by custom, and calls
-// line before each, which reads it. An answer that ends after any of them looks
+// line before each, which reads it. A response that ends after any of them looks
 // whole: only its length can tell.
 func (r *Reader) Lines(line func() error) error {
 	for r.dec.PeekKind() != 0 { // at the end, and at what is no JSON; the next read tells which
@@ -41,12 +41,12 @@ func (r *Reader) Lines(line func() error) error {
 	return nil
 }
 
-// The members in which an answer says that it is a refusal, and why.
+// The members in which a response says that it is a refusal, and why.
 var refusals = [...]string{"success", "error", "msg", "message"}
 
 // Wrapped reads an object that has its list in the member list, as Rows does,
 // and puts those of its other members that names lists into cells, which stay
-// valid. A member of these that is given twice fails the answer. So does a
+// valid. A member of these that is given twice fails the response. So does a
 // refusal that came as a success: one whose success is not true, or that has a
 // message instead of a list.
 func (r *Reader) Wrapped(list string, row func() error, names []string, cells []Cell) error {
@@ -87,16 +87,16 @@ func (r *Reader) Wrapped(list string, row func() error, names []string, cells []
 	return nil
 }
 
-// refused reports whether an answer with this success is none.
+// refused reports whether a response with this success is none.
 func refused(success Cell) bool {
 	return success.Kind != Absent && string(success.Text) != "true"
 }
 
-// refusal is the error for an answer that says why it is none.
+// refusal is the error for a response that says why it is none.
 func (r *Reader) refusal(reason string) error {
-	e := provider.Protocol(r.source, "the source refuses and does not say why")
+	e := provider.Protocol(r.source, "the provider refuses without a reason")
 	if reason != "" {
-		e.Detail = "the source refuses: " + reason
+		e.Detail = "the provider refuses: " + reason
 	}
 	lower := strings.ToLower(reason)
 	for _, slow := range []string{"too many", "too fast", "rate limit", "ratelimit", "slow down", "limit exceeded"} {

@@ -8,7 +8,7 @@ import (
 	"assay/internal/provider"
 )
 
-// wrapped reads an answer whose rows are numbers, and returns them joined, and
+// wrapped reads a response whose rows are numbers, and returns them joined, and
 // what its member time is.
 func wrapped(doc string) (rows string, at Cell, err error) {
 	cells := make([]Cell, 1)
@@ -38,13 +38,13 @@ func TestWrapped_FindsTheListWhateverStandsAroundIt(t *testing.T) {
 
 func TestWrapped_TellsWhatIsNoListApart(t *testing.T) {
 	for doc, want := range map[string]string{
-		`{"success":false,"error":"bad_request"}`:            "the source refuses: bad_request",
-		`{"success":false,"items":null,"msg":"Wrong input"}`: "the source refuses: Wrong input",
-		`{"success":false,"items":7}`:                        "the source refuses and does not say why",
-		`{"items":[1],"success":false}`:                      "the source refuses and does not say why",
-		`{"success":0,"items":[1]}`:                          "the source refuses and does not say why",
-		`{"success":null,"items":[1]}`:                       "the source refuses and does not say why",
-		`{"code":1,"message":"You need to be logged in"}`:    "the source refuses: You need to be logged in",
+		`{"success":false,"error":"bad_request"}`:            "the provider refuses: bad_request",
+		`{"success":false,"items":null,"msg":"Wrong input"}`: "the provider refuses: Wrong input",
+		`{"success":false,"items":7}`:                        "the provider refuses without a reason",
+		`{"items":[1],"success":false}`:                      "the provider refuses without a reason",
+		`{"success":0,"items":[1]}`:                          "the provider refuses without a reason",
+		`{"success":null,"items":[1]}`:                       "the provider refuses without a reason",
+		`{"code":1,"message":"You need to be logged in"}`:    "the provider refuses: You need to be logged in",
 		`{}`:                          "there is no items in it",
 		`{"items":null}`:              "there is no items in it",
 		`{"items":[]}`:                "there is nothing in it",

@@ -37,7 +37,7 @@ func (s *Source) read(r *feed.Reader, row func() error) (time.Time, error) {
 		return time.Time{}, err
 	}
 	if in := head[1]; !in.Empty() && string(in.Text) != string(s.currency) {
-		return time.Time{}, feed.Malformed("prices in %s, and %s were asked for", feed.Clip(in.Text), s.currency)
+		return time.Time{}, feed.Malformed("prices in %s, and %s were requested", feed.Clip(in.Text), s.currency)
 	}
 	return feed.Stamp(head[0], feed.TimeUnix)
 }
@@ -106,11 +106,11 @@ var priceNames = []string{"market_hash_name", "price", "volume"}
 
 // readPrices reads what is offered, adds what is known of each name, and then
 // tells of names that only the other file has. Of an item that both have, this
-// file's price counts. The answer is as old as the older of both.
+// file's price counts. The response is as old as the older of both.
 func (s *Source) readPrices(ctx context.Context, body io.Reader, all trades, sink provider.Sink) (provider.Answer, error) {
 	answer := provider.Answer{ProviderTime: all.at}
 	cells := make([]feed.Cell, len(priceNames))
-	left := maps.Clone(all.names) // an answer may have to be read again
+	left := maps.Clone(all.names) // a response may have to be read again
 	err := feed.Read(ctx, Name, body, sink, func(r *feed.Reader) error {
 		at, err := s.read(r, func() error {
 			ok, err := r.Row(priceNames, cells)

@@ -14,7 +14,7 @@ import (
 	"assay/internal/provider/providertest"
 )
 
-// The samples that the contract of the source gives.
+// The samples that the contract of the provider gives.
 const (
 	samplePrices = `{"success":true,"time":1763690400,"currency":"USD","items":[
   {"market_hash_name":"AK-47 | Redline (Field-Tested)","volume":"512","price":"26.914"},
@@ -131,7 +131,7 @@ func FuzzInstances(f *testing.F) {
 	})
 }
 
-// answers are what the site answers, without end: prices, which are as long here
+// responses are what the site returns, without end: prices, which are as long here
 // as 39,000 of them must be to weigh anything, and instances of 39,000 names.
 func answers() map[string]providertest.Answer {
 	s := New(Config{})

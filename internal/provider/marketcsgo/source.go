@@ -5,8 +5,8 @@
 // Known from clients only, and so tolerated in any form: that volume counts
 // offers and popularity_7d sales, whether numbers are texts, which of them may be
 // null, and how large the second file is. Sites of the same owner for other games
-// (market.dota2.net, tf2.tm, rust.tm) are said to answer alike; nobody has
-// confirmed it, so they are not asked.
+// (market.dota2.net, tf2.tm, rust.tm) are said to response alike; nobody has
+// confirmed it, so they are not queried.
 package marketcsgo
 
 import (
@@ -19,7 +19,7 @@ import (
 	"assay/internal/provider"
 )
 
-// Name is the key by which configuration and URLs know the source, and that of
+// Name is the key by which configuration and URLs know the provider, and that of
 // its market.
 const Name = "marketcsgo"
 
@@ -43,8 +43,8 @@ const (
 // Config says how a Source asks.
 type Config struct {
 	BaseURL  string           // without a slash at its end
-	Currency money.Currency   // in which prices are asked for; default USD, and for what the site does not have
-	Host     provider.Host    // what may be asked of it
+	Currency money.Currency   // in which prices are requested; default USD, and for what the site does not have
+	Host     provider.Host    // what may be queried of it
 	Client   *provider.Client // carries the requests
 }
 
@@ -72,7 +72,7 @@ func New(c Config) *Source {
 	return s
 }
 
-// Describe returns what the source says of itself.
+// Describe returns what the provider says of itself.
 func (s *Source) Describe() provider.Description { return s.describe }
 
 // Fetch reads first what is bid and was sold, then what is offered.

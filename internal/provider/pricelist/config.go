@@ -34,7 +34,7 @@ type Config struct {
 type Env struct {
 	Dir string // relative locations start here
 	// Secret returns the value of a secret, or an error that goes on from its
-	// name: "is not set". At reading it is asked for each named secret; nil
+	// name: "is not set". At reading it is requested each named secret; nil
 	// skips that check.
 	Secret func(name string) (string, error)
 }

@@ -104,7 +104,7 @@ func detect(magic []byte) string {
 	}
 }
 
-// sniff tells apart what is often served in place of a list.
+// sniff distinguishes what is often served in place of a list.
 func sniff(r *bufio.Reader) error {
 	head, err := r.Peek(512)
 	if len(head) == 0 && err != io.EOF {

@@ -90,7 +90,7 @@ type condition struct {
 type timeRule struct {
 	path     path // JSON: a member outside of the rows; nil: none
 	format   string
-	modified bool // when the file, or the answer by its header, was last modified
+	modified bool // when the file, or the response by its header, was last modified
 }
 
 // location is where a list is: a URL or a file.

@@ -8,7 +8,7 @@ import (
 	"assay/internal/provider"
 )
 
-// presetSamples hold, for each preset, an answer in the form that its publisher
+// presetSamples hold, for each preset, a response in the form that its publisher
 // documents, and one quote that must come of it. The values are made up.
 var presetSamples = map[string]struct {
 	body string

@@ -1,4 +1,4 @@
-// Package pricelist is the source that reads price lists which an operator
+// Package pricelist is the provider that reads price lists which an operator
 // already has: CSV, a JSON array, a JSON object of names or NDJSON, from files
 // or URLs, plain, gzip or zstd. What is where in a list is said by the
 // configuration (docs/reference/pricelist.md); well-known lists have presets.
@@ -9,5 +9,5 @@
 // and counted. Names are kept byte for byte.
 package pricelist
 
-// Name is the source's key.
+// Name is the provider's key.
 const Name = "pricelist"

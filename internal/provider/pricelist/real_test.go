@@ -17,7 +17,7 @@ import (
 	"assay/internal/provider"
 )
 
-// The lists below are real ones. What the source makes of them is compared with
+// The lists below are real ones. What the provider makes of them is compared with
 // a second reading by the standard library and exact rational numbers.
 
 const sixMarkets = `{"key":"six","location":"@","format":"csv","appId":730,"currency":"USD","name":"market_hash_name",

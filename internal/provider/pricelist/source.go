@@ -27,7 +27,7 @@ type Options struct {
 	// hosts; nil when there are only files.
 	Client func(host string) Doer
 	// Secret returns the value of a secret named in the configuration, or an
-	// error that goes on from its name: "is not set". It is asked at each
+	// error that goes on from its name: "is not set". It is queried at each
 	// request. nil: there are none.
 	Secret func(name string) (string, error)
 }
@@ -161,7 +161,7 @@ func openDetail(err error) string {
 	}
 }
 
-// metered counts the bytes of a file as those of an answer.
+// metered counts the bytes of a file as those of a response.
 type metered struct {
 	src   io.Reader
 	meter *provider.Meter
@@ -208,7 +208,7 @@ func (l *list) classify(ctx context.Context, err error) error {
 	case errors.Is(ctx.Err(), context.DeadlineExceeded):
 		return l.fail(provider.KindTimeout, "it was not read in time", ctx.Err())
 	case ctx.Err() != nil:
-		return l.fail(provider.KindCancelled, "the caller went away", ctx.Err())
+		return l.fail(provider.KindCancelled, "the caller cancelled the request", ctx.Err())
 	case errors.Is(err, errTooLarge), errors.Is(err, errTooManyItems):
 		return l.fail(provider.KindTooLarge, feed.Innermost(err).Error(), nil)
 	}

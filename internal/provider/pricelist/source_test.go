@@ -13,7 +13,7 @@ import (
 	"assay/internal/provider"
 )
 
-// doer answers every request with the same body.
+// doer serves every request with the same body.
 type doer struct {
 	body     string
 	modified string

@@ -20,7 +20,7 @@ type faults struct {
 	fields []fault.Field
 }
 
-// maxFaults bounds what is told of a hopeless document.
+// maxFaults bounds what is reported of a hopeless document.
 const maxFaults = 100
 
 func (f *faults) add(pointer, format string, args ...any) {

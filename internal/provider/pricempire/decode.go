@@ -105,7 +105,7 @@ func price(r *feed.Reader, q *provider.Quote, cells []feed.Cell) error {
 var placeholder = time.Date(2025, 1, 1, 0, 0, 0, 0, time.UTC)
 
 // polled returns when Pricempire last looked at a market: when it last checked or,
-// where that is not told, when the price was updated.
+// where that is not reported, when the price was updated.
 func polled(checked, updated feed.Cell) (t time.Time, reason string) {
 	for _, c := range [...]feed.Cell{checked, updated} {
 		if t, reason = c.Time(feed.TimeRFC3339); reason != "" || !t.IsZero() && !t.Equal(placeholder) {

@@ -21,7 +21,7 @@ func FuzzPrices(f *testing.F) {
 	})
 }
 
-// answer is what Pricempire answers, without end.
+// response is what Pricempire returns, without end.
 func answer() providertest.Answer {
 	s := New(Config{})
 	return providertest.Answer{

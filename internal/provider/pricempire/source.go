@@ -1,9 +1,9 @@
-// Package pricempire reads Pricempire's price feed, version 4: one answer with
+// Package pricempire reads Pricempire's price feed, version 4: one response with
 // every item of a game on many markets.
 //
 // Source: https://pricempire.com/docs and the published clients of the API, read
 // in November 2026. Not confirmed there: which values metas takes, the bodies of
-// 401, 403 and 429, and how many calls which plan allows. So sales that an answer
+// 401, 403 and 429, and how many calls which plan allows. So sales that a response
 // does not tell are unknown, and a 429 is followed by ever longer waits.
 package pricempire
 
@@ -22,7 +22,7 @@ import (
 	"assay/internal/provider/feed"
 )
 
-// Name is the key by which configuration and URLs know the source.
+// Name is the key by which configuration and URLs know the provider.
 const Name = "pricempire"
 
 // BaseURL is where the API is.
@@ -39,7 +39,7 @@ const (
 	MostWait = 6 * time.Hour
 )
 
-// Markets returns the keys of the markets that are asked for by default: those
+// Markets returns the keys of the markets that are requested by default: those
 // with most listings.
 func Markets() []string {
 	return []string{"buff163", "csfloat", "dmarket", "skinport", "waxpeer", "youpin"}
@@ -60,13 +60,13 @@ func CheckMarkets(keys []string) error {
 	return nil
 }
 
-// market returns the key by which every source knows the market that Pricempire
+// market returns the key by which every provider knows the market that Pricempire
 // calls so, "swap.gg" for one.
 func market(key string) string { return strings.ReplaceAll(key, ".", "") }
 
 const (
 	interval = 5 * time.Minute
-	window   = 30 * 24 * time.Hour // for which sales are told
+	window   = 30 * 24 * time.Hour // for which sales are reported
 	terms    = "Needs a key of a Pricempire API plan. Its terms forbid to build a similar or competing service from the data: use it for your own site."
 )
 
@@ -75,8 +75,8 @@ type Config struct {
 	BaseURL  string           // without a slash at its end
 	Key      string           // a UUID
 	Markets  []string         // keys of those to ask for, as Pricempire has them and CheckMarkets passes; default Markets
-	Currency money.Currency   // in which prices are asked for: USD, EUR or GBP; default USD, and for any other
-	Host     provider.Host    // what may be asked of it
+	Currency money.Currency   // in which prices are requested: USD, EUR or GBP; default USD, and for any other
+	Host     provider.Host    // what may be queried of it
 	Client   *provider.Client // carries the requests
 }
 
@@ -121,7 +121,7 @@ func New(c Config) *Source {
 	return s
 }
 
-// Describe returns what the source says of itself.
+// Describe returns what the provider says of itself.
 func (s *Source) Describe() provider.Description { return s.describe }
 
 // Fetch reads a game.

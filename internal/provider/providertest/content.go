@@ -13,7 +13,7 @@ import (
 	"assay/internal/randtest"
 )
 
-// bodies checks answers of status 200 that are not what was asked for.
+// bodies checks responses of status 200 that are not what was requested.
 func (r *suite) bodies(t *testing.T) {
 	const asJSON = "application/json"
 	for _, c := range []struct {
@@ -54,7 +54,7 @@ func (r *suite) bodies(t *testing.T) {
 	t.Run("half a document", r.halfDocument)
 }
 
-// halfDocument checks an answer that was complete and is not a whole document.
+// halfDocument checks a response that was complete and is not a whole document.
 func (r *suite) halfDocument(t *testing.T) {
 	r.server.Reset()
 	r.server.Always(Mutated("half", func(b []byte) []byte {
@@ -161,7 +161,7 @@ func (r *suite) hostileNames(t *testing.T) {
 	}
 }
 
-// serveRows asks for a name and answers with rows.
+// serveRows requests a name and responds with rows.
 func (r *suite) serveRows(t *testing.T, name string, rows ...Row) result {
 	t.Helper()
 	r.server.Reset()

@@ -31,7 +31,7 @@ func Reset() Fault {
 	}}
 }
 
-// Garbage answers with what is not HTTP.
+// Garbage responds with what is not HTTP.
 func Garbage() Fault {
 	return Fault{"garbage", func(w http.ResponseWriter, _ *http.Request, _ http.Handler) {
 		conn := hijack(w)
@@ -62,7 +62,7 @@ func CutChunks() Fault {
 	}}
 }
 
-// CutGzip sends, as a whole answer, half of the compressed good body.
+// CutGzip sends, as a whole response, half of the compressed good body.
 func CutGzip() Fault {
 	return Fault{"cut gzip", func(w http.ResponseWriter, r *http.Request, good http.Handler) {
 		header, body := answer(r, good)
@@ -94,7 +94,7 @@ func Drip(every time.Duration) Fault {
 	}}
 }
 
-// Silent takes the request and never answers.
+// Silent takes the request and never responds.
 func Silent() Fault {
 	return Fault{"silent", func(_ http.ResponseWriter, r *http.Request, _ http.Handler) {
 		_, _ = io.Copy(io.Discard, r.Body) // a server notices who leaves only then
@@ -113,7 +113,7 @@ func SilentBody() Fault {
 	}}
 }
 
-// Status answers with a status and fields, given as keys and values.
+// Status responds with a status and fields, given as keys and values.
 func Status(status int, fields ...string) Fault {
 	return Fault{
 		strings.TrimSpace(fmt.Sprintf("status %d %s", status, strings.Join(fields, " "))),
@@ -126,7 +126,7 @@ func Status(status int, fields ...string) Fault {
 	}
 }
 
-// Echo answers with a status and a body that quotes the whole request, headers
+// Echo responds with a status and a body that quotes the whole request, headers
 // and query included, as careless servers do.
 func Echo(status int) Fault {
 	return Fault{"echo " + strconv.Itoa(status), func(w http.ResponseWriter, r *http.Request, _ http.Handler) {
@@ -163,7 +163,7 @@ func RedirectLoop() Fault {
 	}}
 }
 
-// Body answers well but for the body.
+// Body responds well but for the body.
 func Body(name, contentType, body string) Fault {
 	return Fault{name, func(w http.ResponseWriter, _ *http.Request, _ http.Handler) {
 		w.Header().Set("Content-Type", contentType)
@@ -171,13 +171,13 @@ func Body(name, contentType, body string) Fault {
 	}}
 }
 
-// HTML answers 200 with a page, as a bot check or a maintenance notice does.
+// HTML responds 200 with a page, as a bot check or a maintenance notice does.
 func HTML() Fault {
 	return Body("html", "text/html; charset=utf-8",
 		"<!DOCTYPE html>\n<html><head><title>Just a moment...</title></head><body>checking, one, two</body></html>\n")
 }
 
-// Mutated answers with what mutate makes of the good body.
+// Mutated responds with what mutate makes of the good body.
 func Mutated(name string, mutate func([]byte) []byte) Fault {
 	return Fault{name, func(w http.ResponseWriter, r *http.Request, good http.Handler) {
 		header, body := answer(r, good)
@@ -227,19 +227,19 @@ func Endless() Fault {
 	}}
 }
 
-// HugeHeader answers with more header than anybody needs.
+// HugeHeader responds with more header than anybody needs.
 func HugeHeader() Fault {
 	f := Status(http.StatusOK, "X-Padding", strings.Repeat("x", 1<<20))
 	f.Name = "huge header"
 	return f
 }
 
-// Deep answers with arrays within arrays.
+// Deep responds with arrays within arrays.
 func Deep(levels int) Fault {
 	return Body("deep nesting", "application/json", strings.Repeat("[", levels)+strings.Repeat("]", levels))
 }
 
-// answer records what good says, uncompressed.
+// response records what good says, uncompressed.
 func answer(r *http.Request, good http.Handler) (http.Header, []byte) {
 	plain := r.Clone(r.Context())
 	plain.Header.Del("Accept-Encoding")

@@ -9,8 +9,8 @@ import (
 	"assay/internal/provider"
 )
 
-// Fuzz has read decode whatever comes, and holds what holds for every answer: a
-// quote is of an item, no amount is negative, and a failure says that the answer is
+// Fuzz has read decode whatever comes, and holds what holds for every response: a
+// quote is of an item, no amount is negative, and a failure says that the response is
 // wrong, or what it says: to be slower.
 func Fuzz(f *testing.F, read func(body io.Reader, sink provider.Sink) error) {
 	f.Helper()

@@ -19,7 +19,7 @@ import (
 	"assay/internal/provider/providertest"
 )
 
-// TestRun_HoldsForAPlainSource runs the suite over the least source that can
+// TestRun_HoldsForAPlainSource runs the suite over the least provider that can
 // pass: an array of names and prices in dollars.
 func TestRun_HoldsForAPlainSource(t *testing.T) {
 	const key = "canary-5up3r-s3cr3t"
@@ -74,7 +74,7 @@ func quote(name string, ask money.Micro) provider.Quote {
 	}
 }
 
-// plain is a source as an adapter writes it.
+// plain is a provider as an adapter writes it.
 type plain struct {
 	client   *provider.Client
 	url, key string

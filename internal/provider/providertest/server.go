@@ -1,5 +1,5 @@
-// Package providertest has what every price source is tested with: a server on
-// loopback that misbehaves on demand, and a suite of rules that each source
+// Package providertest has what every price provider is tested with: a server on
+// loopback that misbehaves on demand, and a suite of rules that each provider
 // must keep, whatever its server does.
 package providertest
 
@@ -15,7 +15,7 @@ import (
 	"time"
 )
 
-// Server is a source on loopback. It answers each request with the next fault
+// Server is a provider on loopback. It serves each request with the next fault
 // of its queue, with its standing fault when the queue is empty, or else well.
 // It keeps its own record of what arrived and when, so that a test need not
 // believe the client. Its methods may be used concurrently.
@@ -36,10 +36,10 @@ type Hit struct {
 	Method string
 	Path   string // and query, as sent
 	Header http.Header
-	Fault  string // name of the fault it got; empty: it was answered well
+	Fault  string // name of the fault it got; empty: it got the good response
 }
 
-// NewServer starts a server that answers with good. It ends with the test.
+// NewServer starts a server that responds with good. It ends with the test.
 func NewServer(t testing.TB, good http.Handler) *Server {
 	t.Helper()
 	s := &Server{good: good, arrived: make(chan struct{})}
@@ -69,14 +69,14 @@ func (s *Server) Next(faults ...Fault) {
 	s.queue = append(s.queue, faults...)
 }
 
-// Always answers every request with f from now on, once the queue is empty.
+// Always serves every request with f from now on, once the queue is empty.
 func (s *Server) Always(f Fault) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.standing = &f
 }
 
-// Reset empties queue and record; the server answers well again.
+// Reset empties queue and record; the server then serves the good response again.
 func (s *Server) Reset() {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -17,33 +17,33 @@ import (
 	"assay/internal/provider"
 )
 
-// Subject is a source under test, with a small fixture.
+// Subject is a provider under test, with a small fixture.
 type Subject struct {
-	// New returns a source that asks the server at baseURL. It applies tweak to
+	// New returns a provider that asks the server at baseURL. It applies tweak to
 	// the client's options after its own; whatever must be closed, it registers
 	// with t.Cleanup.
 	New func(t testing.TB, baseURL string, tweak func(*provider.Options)) provider.Source
-	// Good serves the fixture. It compresses only when it is asked to.
+	// Good serves the fixture. It compresses only when it is queried to.
 	Good http.Handler
-	// Call asks for the fixture, Want is what must come of it, in any order.
+	// Call requests the fixture, Want is what must come of it, in any order.
 	Call provider.Call
 	Want []provider.Quote
-	// Render writes the body of an answer to Call that holds these rows for one
-	// market, in the source's format and however hostile they are.
+	// Render writes the body of a response to Call that holds these rows for one
+	// market, in the provider's format and however hostile they are.
 	Render func(rows []Row) []byte
-	// Lines is set where each line of an answer stands for itself, so that a
-	// shorter answer cannot be told from a whole one.
+	// Lines is set where each line of a response stands for itself, so that a
+	// shorter response cannot be told from a whole one.
 	Lines bool
-	// Secret is the key that the source sends, if any: it must not show up.
+	// Secret is the key that the provider sends, if any: it must not show up.
 	Secret string
-	// Wait is how long the source is left alone where it does not say for how long;
+	// Wait is how long the provider is left alone where it does not say for how long;
 	// default provider.DefaultWait.
 	Wait time.Duration
-	// Means lists those of the hostile prices that are a price in this source's format.
+	// Means lists those of the hostile prices that are a price in this provider's format.
 	Means []string
 }
 
-// Row is one item as an answer has it. Name is put where names go, its bytes
+// Row is one item as a response has it. Name is put where names go, its bytes
 // unchanged but for the quoting that the format demands. Price is put where the
 // price goes as it is: a JSON token ("12.34", "\"1,234.56\"", "NaN") in JSON,
 // and what is between its quotation marks, if it has any, in a cell of CSV.
@@ -65,7 +65,7 @@ type suite struct {
 	logs   *lockedBuffer
 }
 
-// Run checks that a source keeps the rules of every source, whatever the server
+// Run checks that a provider keeps the rules of every provider, whatever the server
 // that it asks does.
 func Run(t *testing.T, s Subject) {
 	t.Helper()
@@ -93,7 +93,7 @@ func Run(t *testing.T, s Subject) {
 	goleak.VerifyNone(t, leaks)
 }
 
-// source returns a new source that may ask the suite's server.
+// provider returns a new provider that may ask the suite's server.
 func (r *suite) source(t testing.TB, baseURL string, tweaks ...func(*provider.Options)) provider.Source {
 	return r.New(t, baseURL, func(o *provider.Options) {
 		o.AllowHosts = []string{strings.TrimPrefix(baseURL, "http://")}
@@ -156,7 +156,7 @@ func (r *suite) fetch(t testing.TB, src provider.Source, call provider.Call) res
 	return res
 }
 
-// checkQuotes checks what holds for every quote, whatever the answer was.
+// checkQuotes checks what holds for every quote, whatever the response was.
 func (r *suite) checkQuotes(t testing.TB, src provider.Source, quotes []provider.Quote) {
 	t.Helper()
 	d := src.Describe()
@@ -226,7 +226,7 @@ func mustFail(t testing.TB, res result, kinds ...provider.Kind) {
 	}
 }
 
-// description checks what the source says of itself.
+// description checks what the provider says of itself.
 func (r *suite) description(t *testing.T) {
 	d := r.source(t, r.server.URL()).Describe()
 	if d.Name == "" || d.Title == "" || len(d.Markets) == 0 {

@@ -170,7 +170,7 @@ func listenOn(t *testing.T, address string, count *atomic.Int64) (url string) {
 	return server.URL + "/"
 }
 
-// bombs checks that no answer takes more memory than it may.
+// bombs checks that no response takes more memory than it may.
 func (r *suite) bombs(t *testing.T) {
 	const mayAllocate = 48 << 20
 	for _, f := range []Fault{GzipBomb(1 << 30), Endless(), Deep(100_000), Deep(1_000_000)} {
@@ -236,8 +236,8 @@ func (r *suite) cancelled(t *testing.T) {
 	}
 }
 
-// sinkRefuses checks that an answer which is refused is neither asked for again
-// nor called the source's fault.
+// sinkRefuses checks that a response which is refused is neither requested again
+// nor called the provider's fault.
 func (r *suite) sinkRefuses(t *testing.T) {
 	r.server.Reset()
 	errRefused := errors.New("too many items")
@@ -252,7 +252,7 @@ func (r *suite) sinkRefuses(t *testing.T) {
 	}
 }
 
-// secret checks that the key which the source sends shows up nowhere, even when
+// secret checks that the key which the provider sends shows up nowhere, even when
 // the server quotes it.
 func (r *suite) secret(t *testing.T) {
 	if r.Subject.Secret == "" {

@@ -15,17 +15,17 @@ import (
 	"assay/internal/randtest"
 )
 
-// Answer is a JSON answer of any length, and what reads it.
+// Answer is a JSON response of any length, and what reads it.
 type Answer struct {
 	Head string
 	Row  func(i int) string // the rows, with what stands between them
 	Tail string
 	Read func(body io.Reader, sink provider.Sink) error
-	// Small is set where real answers are so small that the speed does not matter.
+	// Small is set where real responses are so small that the speed does not matter.
 	Small bool
 }
 
-// What reading an answer may cost.
+// What reading a response may cost.
 const (
 	weighed      = 64 << 20 // of this size
 	allowance    = 40 << 20 // above an idle process
@@ -37,7 +37,7 @@ const (
 	looserTenths = 25 // where a busy machine is not to fail a short run
 )
 
-// Weigh checks that an answer of 64 MiB costs at most 40 MiB above an idle
+// Weigh checks that a response of 64 MiB costs at most 40 MiB above an idle
 // process, of which half may be garbage, and that it is read at half of the speed of
 // the least that any reader must do, a scan of its tokens, or more; short runs allow
 // for a busy machine. It belongs in no parallel test.
@@ -101,7 +101,7 @@ func used(t *testing.T) time.Duration {
 	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
 }
 
-// Bench measures how an answer of 16 MiB is read beside a scan of its tokens.
+// Bench measures how a response of 16 MiB is read beside a scan of its tokens.
 func Bench(b *testing.B, a Answer) {
 	b.Helper()
 	body := a.body(16 << 20)
@@ -139,7 +139,7 @@ func scan(body io.Reader) error {
 	}
 }
 
-// rows writes an answer while it is read.
+// rows writes a response while it is read.
 type rows struct {
 	answer  *Answer
 	size    int64 // no row begins behind it

@@ -26,14 +26,14 @@ type Options struct {
 	Tick         time.Duration // how long prices stay the same unless Frozen; default Interval
 	TicksPerWeek int           // pace: 55-60 % of prices change within so many ticks; default TicksPerWeek
 
-	Latency time.Duration  // wait before each answer
-	Limit   provider.Limit // beyond it the answer is 429; zero: none
+	Latency time.Duration  // wait before each response
+	Limit   provider.Limit // beyond it the response is 429; zero: none
 
 	Now func() time.Time // default time.Now
 }
 
 // Handler serves the simulated markets over HTTP. Its methods may be used
-// concurrently; answers take memory for one chunk each, whatever their size.
+// concurrently; responses take memory for one chunk each, whatever their size.
 type Handler struct {
 	o        Options
 	model    *model
@@ -94,7 +94,7 @@ func (h *Handler) Requests() map[string]int { return h.log.counts() }
 // bounded.
 func (h *Handler) Recent() []Hit { return h.log.recent() }
 
-// ServeHTTP answers one request, after the latency and within the limit.
+// ServeHTTP serves one request, after the latency and within the limit.
 func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if wait := h.log.note(r); wait > 0 {
 		w.Header().Set("Retry-After", fmt.Sprint(int64((wait+time.Second-1)/time.Second)))
@@ -113,8 +113,8 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	h.routes.ServeHTTP(w, r)
 }
 
-// encoder returns an encoder as of now. Whatever is asked within a tick gets the
-// same answer, times included.
+// encoder returns an encoder as of now. Whatever is queried within a tick gets the
+// same response, times included.
 func (h *Handler) encoder() *encoder {
 	tick, at := h.advanced.Load(), h.started
 	if !h.o.Frozen {
@@ -153,14 +153,14 @@ func (h *Handler) file(w http.ResponseWriter, r *http.Request) {
 		b = append(b[:0], b[len(b)-1])
 	}
 	b = append(closeList(b, ']'), '}')
-	_, _ = out.Write(b) // a client that went away needs no answer
+	_, _ = out.Write(b) // a client that went away needs no response
 	*buf = b
 }
 
 // maxBatchBody is enough for 500 of the longest names, escaped.
 const maxBatchBody = 4 << 20
 
-// batch answers about the names in the body.
+// batch responds about the names in the body.
 func (h *Handler) batch(w http.ResponseWriter, r *http.Request) {
 	names, err := readNames(http.MaxBytesReader(w, r.Body, maxBatchBody))
 	switch {
@@ -173,7 +173,7 @@ func (h *Handler) batch(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// single answers about the name in the query.
+// single responds about the name in the query.
 func (h *Handler) single(w http.ResponseWriter, r *http.Request) {
 	names := r.URL.Query()["name"]
 	if len(names) != 1 || names[0] == "" {
@@ -189,7 +189,7 @@ func (h *Handler) answer(w http.ResponseWriter, r *http.Request, names []string)
 	buf := h.buffer()
 	defer h.buffers.Put(buf)
 	b := h.encoder().answer((*buf)[:0], names)
-	_, _ = out.Write(b) // a client that went away needs no answer
+	_, _ = out.Write(b) // a client that went away needs no response
 	*buf = b
 }
 
@@ -230,7 +230,7 @@ func readNames(body io.Reader) ([]string, error) {
 	return names, nil
 }
 
-// begin starts a good answer, compressed when the client asks for that. done
+// begin starts a good response, compressed when the client requests that. done
 // ends it.
 func (h *Handler) begin(w http.ResponseWriter, r *http.Request) (out io.Writer, done func()) {
 	w.Header().Set("Content-Type", "application/json")
@@ -246,12 +246,12 @@ func (h *Handler) begin(w http.ResponseWriter, r *http.Request) (out io.Writer, 
 		z.Reset(w)
 	}
 	return z, func() {
-		_ = z.Close() // a client that went away needs no answer
+		_ = z.Close() // a client that went away needs no response
 		h.zips.Put(z)
 	}
 }
 
-// acceptsGzip reports whether a client takes compressed answers.
+// acceptsGzip reports whether a client takes compressed responses.
 func acceptsGzip(h http.Header) bool {
 	for part := range strings.SplitSeq(h.Get("Accept-Encoding"), ",") {
 		coding, weight, _ := strings.Cut(strings.TrimSpace(part), ";")
@@ -262,7 +262,7 @@ func acceptsGzip(h http.Header) bool {
 	return false
 }
 
-// fail answers with a status and a reason.
+// fail responds with a status and a reason.
 func fail(w http.ResponseWriter, status int, reason string) {
 	w.Header().Set("Content-Type", "application/json")
 	w.WriteHeader(status)

@@ -3,7 +3,7 @@ package sim
 import "assay/internal/catalog"
 
 // model knows what each venue says of each item at each tick. It is immutable
-// and keeps nothing but the catalogue: every figure is computed when asked for.
+// and keeps nothing but the catalogue: every figure is computed when requested.
 type model struct {
 	seed   uint64
 	cat    *Catalogue
@@ -39,7 +39,7 @@ const (
 // common.
 type subject struct {
 	hash   uint64
-	value  mil   // the middle of what is asked, before any drift
+	value  mil   // the middle of what is queried, before any drift
 	wild   int64 // deviation of asks between venues, in octaves
 	period int64 // ticks between two changes at a venue
 	sold   int64 // ticks' worth: see soldClass

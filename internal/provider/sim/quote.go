@@ -5,7 +5,7 @@ type row struct {
 	ask, bid, sale mil
 	listings       int64
 	sales          int64 // within the venue's window; -1: it does not count
-	polled         int64 // seconds before the answer's time; -1: it does not say
+	polled         int64 // seconds before the response's time; -1: it does not say
 }
 
 // quote returns what a venue says of a subject at a tick; ok is false where it

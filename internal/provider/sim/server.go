@@ -50,7 +50,7 @@ func (s *Server) Wait() error {
 	return fmt.Errorf("market simulator: %w", err)
 }
 
-// Close ends the server and the answers that it is giving.
+// Close ends the server and the responses that it is giving.
 func (s *Server) Close() error {
 	_ = s.http.Close() // of a listener that is gone already nothing is wanted
 	return s.Wait()

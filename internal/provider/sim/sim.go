@@ -14,8 +14,8 @@ import "time"
 // Defaults of the simulator and of the Source that reads it.
 const (
 	DefaultMarkets = 10              // markets quoted unless told otherwise
-	MaxMarkets     = 100             // most markets that can be asked for
-	MaxNames       = 5_000_000       // most names that can be asked for
+	MaxMarkets     = 100             // most markets that can be requested
+	MaxNames       = 5_000_000       // most names that can be requested
 	BatchSize      = 500             // most names that a batch request takes
 	Interval       = 5 * time.Minute // how long a bulk file stays the same
 

@@ -13,7 +13,7 @@ import (
 	"assay/internal/provider"
 )
 
-// Name is the key by which configuration and URLs know the source.
+// Name is the key by which configuration and URLs know the provider.
 const Name = "sim"
 
 // Currency is what simulated markets quote in.
@@ -26,8 +26,8 @@ type Config struct {
 	Client    *provider.Client // carries the requests; its host must be allowed
 	Markets   int              // how many markets the simulator has; default ten
 	BatchSize int              // Batch: names in a request; default and most: BatchSize
-	Interval  time.Duration    // how long an answer stays the same; default Interval
-	Limit     provider.Limit   // what the simulator was told to allow; zero: no limit
+	Interval  time.Duration    // how long a response stays the same; default Interval
+	Limit     provider.Limit   // what the simulator was reported to allow; zero: no limit
 	Quota     provider.Quota   // and what in days and months; zero: no quota
 }
 
@@ -72,7 +72,7 @@ func New(c Config) (*Source, error) {
 	return s, nil
 }
 
-// shape settles how the source is asked.
+// shape settles how the provider is queried.
 func shape(d *provider.Description, batchSize int) error {
 	switch d.Shape {
 	case provider.Bulk, "":
@@ -92,10 +92,10 @@ func shape(d *provider.Description, batchSize int) error {
 	return nil
 }
 
-// Describe returns what the source says of itself.
+// Describe returns what the provider says of itself.
 func (s *Source) Describe() provider.Description { return s.description }
 
-// Fetch sends one request and decodes its answer into sink.
+// Fetch sends one request and decodes its response into sink.
 func (s *Source) Fetch(ctx context.Context, call provider.Call, sink provider.Sink) (provider.Answer, error) {
 	req, err := s.request(call)
 	if err != nil {
@@ -116,7 +116,7 @@ func (s *Source) Fetch(ctx context.Context, call provider.Call, sink provider.Si
 	return answer, nil
 }
 
-// request returns the request that asks for what the call names.
+// request returns the request that requests what the call names.
 func (s *Source) request(call provider.Call) (provider.Request, error) {
 	// On loopback compressing costs more than it saves.
 	req := provider.Request{Method: http.MethodGet, Header: http.Header{"Accept-Encoding": {"identity"}}, Meter: call.Meter}

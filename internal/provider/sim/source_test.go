@@ -21,7 +21,7 @@ import (
 	"assay/internal/provider/providertest"
 )
 
-// serve starts a simulator and returns a maker of sources that read it.
+// serve starts a simulator and returns a maker of providers that read it.
 func serve(t testing.TB, o Options) (h *Handler, source func(provider.Shape) *Source) {
 	t.Helper()
 	h, err := NewHandler(o)
@@ -42,7 +42,7 @@ func serve(t testing.TB, o Options) (h *Handler, source func(provider.Shape) *So
 	}
 }
 
-// fetch calls a source and fails the test if that does.
+// fetch calls a provider and fails the test if that does.
 func fetch(t testing.TB, s *Source, call provider.Call) (*providertest.Sink, provider.Answer) {
 	t.Helper()
 	sink := new(providertest.Sink)
@@ -348,7 +348,7 @@ func TestHandler_RefusesBadRequests(t *testing.T) {
 	}
 }
 
-// get returns what a handler answers, and its header.
+// get returns a handler's response and its header.
 func get(h http.Handler, path string, fields ...string) (string, http.Header) {
 	req := httptest.NewRequest(http.MethodGet, path, nil)
 	for i := 0; i+1 < len(fields); i += 2 {

@@ -78,7 +78,7 @@ func TestSource_KeepsTheRulesOfEverySource(t *testing.T) {
 	}
 }
 
-// testSource returns a source with a client of its own.
+// testSource returns a provider with a client of its own.
 func testSource(t testing.TB, c Config, tweak func(*provider.Options)) *Source {
 	t.Helper()
 	o := provider.Options{Source: Name, AllowHosts: []string{strings.TrimPrefix(c.BaseURL, "http://")}}

@@ -6,14 +6,14 @@ import (
 	"assay/internal/catalog"
 )
 
-// The answers, of which each is one JSON object. A file, GET
+// The responses, of which each is one JSON object. A file, GET
 // /v1/markets/{market}/prices.json, holds what a market says of all it knows:
 //
 //	{"market":"sim-amber","currency":"USD","unit":1,"salesDays":30,"time":1790000000,
 //	 "items":[{"name":"★ Karambit","phase":"Ruby","ask":912.00,"bid":850.00,"sale":900.00,
 //	           "listings":4,"sales":9,"seen":1789990000}]}
 //
-// An answer about names, POST /v1/prices/batch with {"names":["..."]} or GET
+// A response about names, POST /v1/prices/batch with {"names":["..."]} or GET
 // /v1/prices?name=..., holds what every market says of those:
 //
 //	{"time":1790000000,
@@ -26,7 +26,7 @@ import (
 // is none. Without "ask" the market does not offer the item. Only a market with
 // "salesDays" counts sales, within so many days. Times are Unix seconds.
 
-// encoder appends answers as of one moment.
+// encoder appends responses as of one moment.
 type encoder struct {
 	model *model
 	tick  int64
@@ -124,7 +124,7 @@ func (e *encoder) appendName(b []byte, i int) []byte {
 	return append(strconv.AppendInt(b, int64(i/len(items)), 10), '"')
 }
 
-// answer appends a whole answer about names.
+// response appends a whole response about names.
 func (e *encoder) answer(b []byte, names []string) []byte {
 	b = append(e.stamp(append(b, '{')), `,"markets":[`...)
 	for i := range e.model.venues {

@@ -12,7 +12,7 @@ import (
 	"assay/internal/provider/feed"
 )
 
-// window is one of the periods for which sales are told.
+// window is one of the periods for which sales are reported.
 type window struct {
 	length time.Duration
 	cell   int // of saleNames
@@ -23,7 +23,7 @@ const day = 24 * time.Hour
 // saleNames are the members of a row of sales/history.
 var saleNames = []string{"market_hash_name", "version", "currency", "last_24_hours", "last_7_days", "last_30_days", "last_90_days"}
 
-// windows are in the order in which they are told, shortest first.
+// windows are in the order in which they are reported, shortest first.
 var windows = [...]window{{day, 3}, {7 * day, 4}, {30 * day, 5}, {90 * day, 6}}
 
 // windowFor returns the shortest window that reaches back so far, or the
@@ -43,7 +43,7 @@ type item struct{ name, phase string }
 // sold is what is known of an item's sales.
 type sold struct {
 	median   money.Micro // of the newest window that says enough; 0: none
-	count    int64       // in the source's window, or provider.Unknown
+	count    int64       // in the provider's window, or provider.Unknown
 	currency money.Currency
 }
 
@@ -160,7 +160,7 @@ var itemNames = []string{"market_hash_name", "version", "currency", "min_price",
 func (s *Source) readItems(ctx context.Context, body io.Reader, all sales, sink provider.Sink) (provider.Answer, error) {
 	var answer provider.Answer
 	cells := make([]feed.Cell, len(itemNames))
-	left := maps.Clone(all) // an answer may have to be read again
+	left := maps.Clone(all) // a response may have to be read again
 	err := feed.Read(ctx, Name, body, sink, func(r *feed.Reader) error {
 		err := r.Array(func() error {
 			q, ok, err := s.offer(r, cells)
@@ -183,7 +183,7 @@ func (s *Source) readItems(ctx context.Context, body io.Reader, all sales, sink 
 			return err
 		}
 		if err := r.Sound(); err != nil {
-			return err // what was sold is no row of this answer, and must not outweigh its rubbish
+			return err // what was sold is no row of this response, and must not outweigh its rubbish
 		}
 		if r.Quotes() == 0 {
 			return errEmpty

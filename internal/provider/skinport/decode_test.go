@@ -14,7 +14,7 @@ import (
 	"assay/internal/provider/providertest"
 )
 
-// The samples that the contract of the source gives.
+// The samples that the contract of the provider gives.
 const (
 	sampleItems = `[
   {"market_hash_name":"AK-47 | Redline (Field-Tested)","version":null,"currency":"USD","suggested_price":31.4,
@@ -161,7 +161,7 @@ func TestSales_BoundTheItemsThatAreHeld(t *testing.T) {
 	}
 }
 
-// answer is what Skinport answers, without end.
+// response is what Skinport returns, without end.
 func answer() providertest.Answer {
 	s := New(Config{SalesWindow: 30 * day})
 	return providertest.Answer{

@@ -18,7 +18,7 @@ import (
 	"assay/internal/provider"
 )
 
-// Name is the key by which configuration and URLs know the source, and that of
+// Name is the key by which configuration and URLs know the provider, and that of
 // its market.
 const Name = "skinport"
 
@@ -29,7 +29,7 @@ const BaseURL = "https://api.skinport.com"
 // them, which are counted together here, so half of it is never used.
 func Limit() provider.Limit { return provider.Limit{Requests: 8, Per: 5 * time.Minute} }
 
-// interval is how long Skinport itself keeps an answer.
+// interval is how long Skinport itself keeps a response.
 const interval = 5 * time.Minute
 
 const terms = "Skinport publishes these feeds without a key. No terms for re-use of the data were found; they are read for your own site."
@@ -37,9 +37,9 @@ const terms = "Skinport publishes these feeds without a key. No terms for re-use
 // Config says how a Source asks.
 type Config struct {
 	BaseURL     string           // without a slash at its end
-	Currency    money.Currency   // in which prices are asked for; default USD, and for what Skinport does not know
+	Currency    money.Currency   // in which prices are requested; default USD, and for what Skinport does not know
 	SalesWindow time.Duration    // how far back sales must be counted; the shortest window of the feed that reaches it is taken
-	Host        provider.Host    // what may be asked of it
+	Host        provider.Host    // what may be queried of it
 	Client      *provider.Client // carries the requests
 }
 
@@ -72,7 +72,7 @@ func New(c Config) *Source {
 	return s
 }
 
-// Describe returns what the source says of itself.
+// Describe returns what the provider says of itself.
 func (s *Source) Describe() provider.Description { return s.describe }
 
 // Fetch reads a game: first what was sold, then what is offered.
@@ -103,7 +103,7 @@ func (s *Source) Fetch(ctx context.Context, call provider.Call, sink provider.Si
 	return answer, nil
 }
 
-// request asks for a feed of a game. Skinport answers 406 to who does not take
+// request requests a feed of a game. Skinport responds 406 to clients that do not accept
 // brotli.
 func (s *Source) request(feed, app, tradable string, meter *provider.Meter) provider.Request {
 	q := url.Values{"app_id": {app}, "currency": {string(s.currency)}}

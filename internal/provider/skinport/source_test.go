@@ -194,7 +194,7 @@ func TestFetch_AsksInTheCurrencyWhereSkinportHasIt(t *testing.T) {
 }
 
 // TestReal_RecordedFeedsDecodeToTheirOwnNumbers reads what Skinport was recorded
-// to answer. Both recordings are of different days and currencies.
+// to response. Both recordings are of different days and currencies.
 func TestReal_RecordedFeedsDecodeToTheirOwnNumbers(t *testing.T) {
 	items, history := recorded(t, "skinport_items_2026-10-05.json"), recorded(t, "skinport_sales_history_2026-08-13.json")
 	server := providertest.NewServer(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

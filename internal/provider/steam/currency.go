@@ -2,7 +2,7 @@ package steam
 
 import "assay/internal/money"
 
-// dollars are what is asked for.
+// dollars are what is requested.
 const dollars = money.Currency("USD")
 
 // tender is a currency as Steam numbers and writes it.

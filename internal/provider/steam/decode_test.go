@@ -139,7 +139,7 @@ func TestOverview_CountsSalesWithoutAPrice(t *testing.T) {
 }
 
 // TestReal_FormsDecodeToTheirCents reads texts that were seen, each in the currency
-// that it was asked for in.
+// that it was requested in.
 func TestReal_FormsDecodeToTheirCents(t *testing.T) {
 	var forms []struct {
 		Body  *map[string]jsontext.Value
@@ -182,7 +182,7 @@ func TestReal_FormsDecodeToTheirCents(t *testing.T) {
 	}
 }
 
-// TestReal_RecordedAnswersAreReadWhole reads answers as they were recorded. None
+// TestReal_RecordedAnswersAreReadWhole reads responses as they were recorded. None
 // for a name that does not exist may become a quote.
 func TestReal_RecordedAnswersAreReadWhole(t *testing.T) {
 	packed, err := gzip.NewReader(open(t, "steam_priceoverview_raw_2025-10.jsonl.gz"))
@@ -314,7 +314,7 @@ func FuzzPrice(f *testing.F) {
 	})
 }
 
-// BenchmarkOverview and BenchmarkBook measure one answer beside a scan of its
+// BenchmarkOverview and BenchmarkBook measure one response beside a scan of its
 // tokens. Of a short one the buffers that it is read through are most.
 func BenchmarkOverview(b *testing.B) {
 	bench(b, anOverview, new(Source).readOverview)

@@ -10,7 +10,7 @@ import (
 	"assay/internal/provider/feed"
 )
 
-// bookNames are the members of an answer of orderbook; those of its data follow.
+// bookNames are the members of a response of orderbook; those of its data follow.
 var (
 	bookNames = []string{"success", "data"}
 	dataNames = []string{"eCurrency", "amtMinSellOrder", "amtMaxBuyOrder", "cSellOrders"}

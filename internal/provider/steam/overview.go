@@ -9,7 +9,7 @@ import (
 	"assay/internal/provider/feed"
 )
 
-// overviewNames are the members of an answer of priceoverview.
+// overviewNames are the members of a response of priceoverview.
 var overviewNames = []string{"success", "lowest_price", "median_price", "volume"}
 
 // readOverview reads what priceoverview says of a name: the lowest ask, and the
@@ -61,7 +61,7 @@ func readPrices(q *provider.Quote, cells []feed.Cell) (reason string) {
 	return reason
 }
 
-// succeeded reads how an answer begins. What is neither yes nor no is no answer:
+// succeeded reads how a response begins. What is neither yes nor no is no response:
 // endpoints that are gone say 104.
 func succeeded(c feed.Cell) (bool, error) {
 	switch text := string(c.Text); {

@@ -17,7 +17,7 @@ const (
 )
 
 // price reads an amount as people of some country write it. Its sign tells the
-// currency; one that several share tells nothing unless one of them was asked for.
+// currency; one that several share tells nothing unless one of them was requested.
 // No text is no price, which is 0.
 func price(c feed.Cell, asked money.Currency) (amount money.Micro, in money.Currency, reason string) {
 	if c.Empty() {

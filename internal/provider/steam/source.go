@@ -2,10 +2,10 @@
 // offered for, and what it was sold for in the last day.
 //
 // Steam documents neither of the two endpoints. They are read as they were seen to
-// answer from 2025 to September 2026. Not confirmed, and so tolerated: whether 500
+// response from 2025 to September 2026. Not confirmed, and so tolerated: whether 500
 // with the body null or {"success":false} means an unknown name (nothing is taken
 // from it, nor is it asked again at once), whether all endpoints share one limit (they are
-// counted together), and that orderbook has wrapped its answer since August 2026
+// counted together), and that orderbook has wrapped its response since August 2026
 // (both forms are read).
 //
 // Steam has one page for all phases of a finish, Doppler say: the quote of such a
@@ -29,7 +29,7 @@ import (
 	"assay/internal/provider"
 )
 
-// Name is the key by which configuration and URLs know the source, and that of
+// Name is the key by which configuration and URLs know the provider, and that of
 // its market.
 const Name = "steam"
 
@@ -37,13 +37,13 @@ const Name = "steam"
 const BaseURL = "https://steamcommunity.com"
 
 // Host is the market's host, with what was seen to be safe without an account;
-// Steam documents no limit. It limits an address, whatever is asked for: everything
-// that is asked of the host goes by one budget, that of this source and key.
+// Steam documents no limit. It limits an address, whatever is requested: everything
+// that is queried of the host goes by one budget, that of this provider and key.
 func Host() provider.Host {
 	return provider.Host{Key: "steamcommunity.com", Limit: provider.Limit{Requests: 25, Per: 5 * time.Minute}}
 }
 
-// Endpoint is what is asked about a name.
+// Endpoint is what is queried about a name.
 type Endpoint string
 
 // The endpoints.
@@ -54,10 +54,10 @@ const (
 
 const (
 	day = 24 * time.Hour
-	// interval is how long Steam itself keeps an answer.
+	// interval is how long Steam itself keeps a response.
 	interval = 15 * time.Second
 	// maxAge outlasts the walk through 20,000 names at what inventories leave of
-	// Steam's limit: with the default, what was asked first would be too old before it
+	// Steam's limit: with the default, what was queried first would be too old before it
 	// is its turn again.
 	maxAge = 5 * day
 	// maxBody is far more than Steam says of one name.
@@ -67,7 +67,7 @@ const (
 const terms = "Steam documents no such use of its market and promises nothing: it limits by address, and each request while it refuses prolongs that. " +
 	"The data is read for your own site, slowly; the Steam Subscriber Agreement holds."
 
-// Tune sets in the options of the source's client, where they leave it open, how
+// Tune sets in the options of the provider's client, where they leave it open, how
 // Steam is to be treated: who is refused leaves it alone for ten minutes, and up to
 // an hour while that lasts.
 func Tune(o *provider.Options) {
@@ -94,7 +94,7 @@ func judge(e *provider.Error) {
 type Config struct {
 	BaseURL  string           // without a slash at its end
 	Endpoint Endpoint         // default PriceOverview
-	Host     provider.Host    // what may be asked of it
+	Host     provider.Host    // what may be queried of it
 	Client   *provider.Client // carries the requests; see Tune
 }
 
@@ -121,7 +121,7 @@ func New(c Config) *Source {
 	}}
 }
 
-// Describe returns what the source says of itself.
+// Describe returns what the provider says of itself.
 func (s *Source) Describe() provider.Description { return s.describe }
 
 // Fetch asks about one name.
@@ -144,7 +144,7 @@ func (s *Source) Fetch(ctx context.Context, call provider.Call, sink provider.Si
 	})
 }
 
-// overview asks priceoverview, in dollars, whatever the address would be answered in.
+// overview asks priceoverview, in dollars, whatever currency the address would get.
 func (s *Source) overview(app, name string) provider.Request {
 	return s.request("/market/priceoverview/?appid=" + app + "&currency=1&country=US&market_hash_name=" + escape(name))
 }

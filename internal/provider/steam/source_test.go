@@ -142,7 +142,7 @@ func TestFetch_TellsWhatIsOfferedAndWasSold(t *testing.T) {
 	}
 }
 
-// TestFetch_TellsApartWhatIsNoPrice holds what comes of each answer without a
+// TestFetch_TellsApartWhatIsNoPrice holds what comes of each response without a
 // price: nothing known and no error, or an error that says which it was.
 func TestFetch_TellsApartWhatIsNoPrice(t *testing.T) {
 	for _, c := range []struct {

@@ -13,7 +13,7 @@ import (
 	"assay/internal/provider/providertest"
 )
 
-// The samples that the contract of the source gives.
+// The samples that the contract of the provider gives.
 const (
 	samplePrices = `{"success":true,"items":[
   {"name":"AK-47 | Redline (Field-Tested)","count":44,"min":26350,"img":"https://example.invalid/a.png","steam_price":"33100","rarity_color":"#D32CE6","type":"Rifle"},
@@ -68,7 +68,7 @@ func FuzzDopplers(f *testing.F) {
 	})
 }
 
-// answers are what Waxpeer answers, without end. Pictures make them as long as
+// responses are what Waxpeer returns, without end. Pictures make them as long as
 // 39,000 items must be to weigh anything.
 func answers() map[string]providertest.Answer {
 	long := strings.Repeat("picture/", 190)

@@ -19,7 +19,7 @@ import (
 	"assay/internal/provider"
 )
 
-// Name is the key by which configuration and URLs know the source, and that of
+// Name is the key by which configuration and URLs know the provider, and that of
 // its market.
 const Name = "waxpeer"
 
@@ -43,7 +43,7 @@ func gameName(app int32) string {
 // Config says how a Source asks.
 type Config struct {
 	BaseURL string           // without a slash at its end
-	Host    provider.Host    // what may be asked of it
+	Host    provider.Host    // what may be queried of it
 	Client  *provider.Client // carries the requests
 }
 
@@ -75,10 +75,10 @@ func New(c Config) *Source {
 // phased reports whether a game has Doppler knives.
 func phased(app int32) bool { return app == catalog.CS2 }
 
-// Describe returns what the source says of itself.
+// Describe returns what the provider says of itself.
 func (s *Source) Describe() provider.Description { return s.describe }
 
-// Probe asks for a short list, which takes one request.
+// Probe requests a short list, which takes one request.
 func (s *Source) Probe() provider.Call {
 	return provider.Call{AppID: catalog.TF2, File: strconv.Itoa(int(catalog.TF2))}
 }

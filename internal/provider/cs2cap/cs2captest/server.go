@@ -31,7 +31,7 @@ type Item struct {
 type Quote struct {
 	Provider string
 	Ask      int    // in hundredths
-	Decimal  string // "": it is not told
+	Decimal  string // "": it is not reported
 	Quantity int
 	Updated  time.Time
 }
@@ -47,7 +47,7 @@ type Server struct {
 	FromNow     bool // resets are seconds from now, as in the documentation's own sample
 	Bare        bool // a 429 has no headers
 	PageSize    int  // most rows of a page; default 100
-	Quiet       bool // meta does not tell which markets were asked
+	Quiet       bool // meta does not tell which markets were queried
 
 	Streams int           // starts of streams in a day; 0: any number
 	Stop    int           // lines after which a stream ends; 0: it does not

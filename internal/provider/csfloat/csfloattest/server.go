@@ -1,5 +1,5 @@
 // Package csfloattest serves CSFloat's public price lists as it does: with rate
-// headers on every answer.
+// headers on every response.
 package csfloattest
 
 import (

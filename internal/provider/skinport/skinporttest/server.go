@@ -38,7 +38,7 @@ type Sales struct {
 type Server struct {
 	Rows    []Row
 	Updated time.Time // of the rows; default now
-	Plain   bool      // answer who does not take brotli, too, and uncompressed
+	Plain   bool      // response who does not take brotli, too, and uncompressed
 	Calls   int       // allowed in five minutes, of each feed; default 8
 	NoRetry bool      // a 429 does not say when to come back
 

@@ -12,7 +12,7 @@ import (
 	"assay/internal/provider/providertest"
 )
 
-// overview answers what an item costs in whole, as people write it.
+// overview returns what an item costs in whole, as people write it.
 func (s *Server) overview(w http.ResponseWriter, app, name, currency string) {
 	item, ok := s.item(w, app, name, `{"success":true}`)
 	if !ok {
@@ -83,7 +83,7 @@ func quoteUnlessEmpty(text string) string {
 	return providertest.Quote(text)
 }
 
-// book answers what is offered and wanted.
+// book returns what is offered and wanted.
 func (s *Server) book(w http.ResponseWriter, question string) {
 	app, name, ok := asked(question)
 	if !ok {
@@ -120,13 +120,13 @@ func orders(best int64, n int) (price, all string) {
 	return strconv.FormatInt(best, 10), fmt.Sprintf("[%d,%d]", best, n)
 }
 
-// pageSize is how many rows search/render returns, whatever is asked for.
+// pageSize is how many rows search/render returns, whatever is requested.
 const pageSize = 10
 
 const searchRow = `{"name":%[1]s,"hash_name":%[1]s,"sell_listings":%[2]d,"sell_price":%[3]d,"sell_price_text":%[4]s,"app_icon":"","app_name":"",` +
 	`"asset_description":{"appid":%[5]d,"classid":"3000000001","instanceid":"100000001","tradable":1,"name":%[1]s,"market_hash_name":%[1]s,"commodity":0},"sale_price_text":%[4]s}`
 
-// search answers a page of all items of a game, always in dollars.
+// search returns a page of all items of a game, always in dollars.
 func (s *Server) search(w http.ResponseWriter, app, start string) {
 	from, err := strconv.Atoi(start)
 	if err != nil || from < 0 {

@@ -17,7 +17,7 @@ import (
 )
 
 // Item is a name on the market. Amounts are in hundredths of whatever currency is
-// answered in; 0 is none, and left out of an answer.
+// of the response; 0 is none, and left out of a response.
 type Item struct {
 	AppID       int32
 	Name        string
@@ -32,7 +32,7 @@ type Item struct {
 	VolumeValue string // instead of Volume, as JSON has it
 }
 
-// Reply is an answer as it is. The zero value is none.
+// Reply is a response as it is. The zero value is none.
 type Reply struct {
 	Status int // default 200
 	Body   string
@@ -44,11 +44,11 @@ const Page = "<!DOCTYPE html>\n<html><head><title>Steam Community :: Error</titl
 // Server is a fake of Steam's market. Its fields may be set before it serves.
 type Server struct {
 	Items    []Item
-	Currency int   // number of the one that is answered in, whatever is asked for
-	Wrapped  bool  // orderbook answers in its form of August 2026
+	Currency int   // number of the one in the response, whatever is requested
+	Wrapped  bool  // orderbook uses its form of August 2026
 	Unknown  Reply // to a name that is not there; default {"success":true}, or what orderbook says
 	Always   Reply // to everything
-	Empty    bool  // search/render answers as who asks too often is: a success without anything
+	Empty    bool  // search/render is throttled: a success without results
 
 	Calls int              // allowed in five minutes; default 25
 	Now   func() time.Time // default time.Now
@@ -134,7 +134,7 @@ func reply(w http.ResponseWriter, r Reply) {
 	_, _ = io.WriteString(w, r.Body)
 }
 
-// item finds a name, or answers that it is unknown.
+// item finds a name, or responds that it is unknown.
 func (s *Server) item(w http.ResponseWriter, app, name, unknown string) (Item, bool) {
 	i := slices.IndexFunc(s.Items, func(i Item) bool { return strconv.Itoa(int(i.AppID)) == app && i.Name == name })
 	switch {
@@ -150,7 +150,7 @@ func (s *Server) item(w http.ResponseWriter, app, name, unknown string) (Item, b
 	return Item{}, false
 }
 
-// currency returns the number of the currency that is answered in.
+// currency returns the number of the currency of the response.
 func (s *Server) currency(asked string) int {
 	n, err := strconv.Atoi(asked)
 	if err != nil || n < 1 {

@@ -1,0 +1,48 @@
+package provider
+
+import (
+	"context"
+	"sync"
+	"time"
+)
+
+// confirmEvery is how often a process repeats that a host responds. Another process may
+// have stored that it is down, and ended.
+const confirmEvery = time.Minute
+
+// health is what this process last stored for all processes.
+type health struct {
+	mu     sync.Mutex
+	down   bool
+	stored bool          // false: nothing yet
+	at     time.Duration // when
+}
+
+// shareHealth stores for all processes whether the breaker is closed, if that changed.
+func (c *Client) shareHealth(ctx context.Context, responded bool, why Kind) {
+	if c.o.Allowance == nil {
+		return
+	}
+	s := &c.health
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	now := c.clock()
+	state, _ := c.breaker.state(now)
+	down := state != BreakerClosed
+	if !down && !responded || s.stored && s.down == down && (down || now-s.at < confirmEvery) {
+		return
+	}
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), holdTime)
+	defer cancel()
+	var err error
+	if down {
+		err = c.o.Allowance.Down(ctx, "it keeps failing: "+string(why))
+	} else {
+		err = c.o.Allowance.Up(ctx)
+	}
+	if err != nil {
+		c.o.Logger.Warn("provider health not stored", "source", c.o.Source, "error", err)
+		return
+	}
+	s.down, s.stored, s.at = down, true, now
+}
