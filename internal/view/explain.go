@@ -389,6 +389,9 @@ func (e *explainer) sayGuard(say sayer) {
 		}
 		say("%s. You can also accept it.", text)
 	}
+	if at := s.ReleasedAt; e.item.EstimatedAt.Before(at) {
+		say("An operator accepted at %s the price that was held. Its status is the one from before, until the next estimate.", minute(at))
+	}
 	if until := s.SuspectUntil; e.now.Before(until) && s.Held.Candidate == 0 {
 		if m.Reference > 0 {
 			say("It stays suspect until %s because of this move.", minute(until))

@@ -1,8 +1,10 @@
 package view
 
 import (
+	"fmt"
 	"strings"
 	"testing"
+	"time"
 
 	"assay/internal/money"
 	"assay/internal/pricing"
@@ -34,6 +36,20 @@ func TestWindowText_AllowsForAShortHistory(t *testing.T) {
 	for _, w := range []pricing.Window{pricing.SinceDay, pricing.SinceWeek} {
 		if got := windowText(w); !strings.HasSuffix(got, "or the first one since") {
 			t.Errorf("%s: %q", w, got)
+		}
+	}
+}
+
+// An accepted price keeps the status of the last estimate until the next one: the
+// sentences say why, and no longer once it was estimated again.
+func TestSayGuard_ExplainsAnAcceptedPrice(t *testing.T) {
+	at := time.Date(2026, 11, 22, 17, 47, 0, 0, time.UTC)
+	for estimated, want := range map[time.Time]bool{at.Add(-time.Minute): true, at: false, at.Add(time.Hour): false} {
+		var all []string
+		e := &explainer{item: &store.Item{EstimatedAt: estimated}, state: pricing.State{ReleasedAt: at}, set: pricing.NewSet(money.Scale), now: at.Add(2 * time.Hour)}
+		e.sayGuard(func(format string, args ...any) { all = append(all, fmt.Sprintf(format, args...)) })
+		if got := strings.Contains(strings.Join(all, " "), "accepted at 2026-11-22 17:47 UTC the price that was held"); got != want {
+			t.Errorf("estimated %s: %q", estimated, all)
 		}
 	}
 }
