@@ -69,10 +69,10 @@ fmt: bin/tools/golangci-lint bin/tools/gofumpt ## format, and replace what newer
 	@bin/tools/golangci-lint run --enable-only modernize --fix ./... || true
 	@bin/tools/gofumpt -l -w cmd internal $(wildcard e2e bench)
 
-# Pages of the reference that the program itself knows best, and the schema that a
-# verification of the ledger compares with.
-generators := ./internal/config ./internal/cli ./internal/store
-generated := ^(TestDefinitions_AreTheDocumentedOnes|TestReference_IsWhatHelpSays|TestGuard_KnowsTheSchemaOfTheMigration)$$
+# Pages of the reference that the program itself knows best, the schema that a
+# verification of the ledger compares with, and the language of all messages.
+generators := ./internal/config ./internal/cli ./internal/store ./docs
+generated := ^(TestDefinitions_AreTheDocumentedOnes|TestReference_IsWhatHelpSays|TestGuard_KnowsTheSchemaOfTheMigration|TestMessages_ArePlainEnglish)$$
 
 generate: ## rewrite the generated pages of the reference, and the expected schema
 	@ASSAY_UPDATE=1 go test -count=1 -run '$(generated)' $(generators)

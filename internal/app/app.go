@@ -268,7 +268,7 @@ func (a *App) Run(ctx context.Context) error {
 		}
 		a.work.Run(ctx)
 		if err := a.engine.Leave(ctx); err != nil {
-			a.log.Warn("the other instances were not told of the end; they find out", "error", err)
+			a.log.Warn("deregistration failed; peers will time out", "error", err)
 		}
 	})
 	wg.Go(func() { a.watchSecrets(ctx) })
@@ -276,7 +276,7 @@ func (a *App) Run(ctx context.Context) error {
 	serving := make(chan error, 1)
 	wg.Go(func() { serving <- a.server.Serve(api.LimitConnections(a.server, a.listener, a.cfg.MaxConnections)) })
 	if len(a.sources.List) == 0 {
-		a.log.Warn("no price provider is configured, so nothing is priced: set MARKET_PRICE_PROVIDERS")
+		a.log.Warn("no price provider is configured: set MARKET_PRICE_PROVIDERS")
 	}
 	for _, warning := range a.cfg.Warnings {
 		a.log.Warn("configuration", "warning", warning)
@@ -295,7 +295,7 @@ func (a *App) Run(ctx context.Context) error {
 	select {
 	case <-ctx.Done():
 	case <-writable:
-		a.log.Info("database can be written again; starting anew")
+		a.log.Info("database is writable again; restarting")
 		failed = ErrWritable
 	case failed = <-serving:
 		failed = fmt.Errorf("serve: %w", failed)
@@ -335,10 +335,10 @@ func (a *App) awaitWritable(ctx context.Context, writable chan<- struct{}) {
 // with: without it no entry can be verified any more.
 func (a *App) tellCreated(path string) {
 	if filepath.Base(path) == "WALLET_LEDGER_KEY" {
-		a.log.Info("secret created; back it up, and give it to nobody", "file", path)
+		a.log.Info("secret created; back it up and do not share it", "file", path)
 		return
 	}
-	a.log.Info("secret created; keep it, and give it to whoever may call", "file", path)
+	a.log.Info("secret created; share it with API clients only", "file", path)
 }
 
 func (a *App) watchSecrets(ctx context.Context) {

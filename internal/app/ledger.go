@@ -150,7 +150,7 @@ func (a *App) checkSeals(ctx context.Context, ring *wallet.Ring) error {
 // warnOfLedger tells where the key protects against less.
 func (a *App) warnOfLedger() {
 	if a.cfg.Database.Engine == config.SQLite && a.cfg.LedgerKeyGenerated() {
-		a.log.Warn("the wallet ledger is in use, and its key and checkpoints lie beside its database: whoever can write there can rewrite it. Set WALLET_LEDGER_KEY, or WALLET_LEDGER_KEY_FILE to a place of its own, and keep copies of the checkpoints elsewhere")
+		a.log.Warn("ledger key and checkpoints are stored next to the database: set WALLET_LEDGER_KEY, or WALLET_LEDGER_KEY_FILE to another place, and store copies of the checkpoints elsewhere")
 	}
 }
 

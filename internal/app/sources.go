@@ -201,7 +201,7 @@ func checkSources(cfg *config.Config) error {
 // of the configuration, as everything wrong in it is.
 func loadLists(cfg *config.Config, secret func(string) (string, error)) (*pricelist.Config, error) {
 	if cfg.PricelistConfig == "" {
-		return nil, fault.New(fault.Invalid, "invalid_configuration", "name the file that describes your price lists in PRICELIST_CONFIG")
+		return nil, fault.New(fault.Invalid, "invalid_configuration", "Set PRICELIST_CONFIG to the file that describes your price lists.")
 	}
 	lists, err := pricelist.Load(cfg.PricelistConfig, secret)
 	if err != nil && fault.Of(err) == nil {

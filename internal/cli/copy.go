@@ -24,7 +24,7 @@ type copyCmd struct {
 func (*copyCmd) examples() []example {
 	return []example{
 		{"copy --from sqlite:data/assay.db --to postgres://assay@db.internal/assay", "move from SQLite to PostgreSQL; PGPASSWORD, or a file ~/.pgpass, keeps the password out of sight"},
-		{"copy --from postgres://assay@db.internal/assay --to sqlite:copy/assay.db", "the other way, to look at the data on a laptop, say"},
+		{"copy --from postgres://assay@db.internal/assay --to sqlite:copy/assay.db", "the other way, for example to inspect the data on a laptop"},
 	}
 }
 
@@ -71,7 +71,7 @@ func (c *copyCmd) Run(ctx context.Context, s *session) error {
 		return fmt.Errorf("%w: %w", context.Canceled, errReported)
 	}
 	if errors.Is(err, store.ErrCommitUnknown) {
-		return fmt.Errorf("%w; run it again: where all was copied, it will say that the target is not empty", err)
+		return fmt.Errorf("%w: run it again. If it reports that the target is not empty, everything was copied", err)
 	}
 	if err != nil {
 		return err

@@ -344,7 +344,7 @@ func (r *Reader) Item(ctx context.Context, key catalog.Key) (ItemDetail, error) 
 	}
 	if i == nil {
 		return ItemDetail{}, fault.New(fault.NotFound, "item_not_found",
-			"no item of game %d has exactly this name and phase: names are compared byte for byte", key.AppID)
+			"No item of game %d has exactly this name and phase. Names are compared byte for byte.", key.AppID)
 	}
 	snaps, err := r.o.Store.Snapshots(ctx, i.ID)
 	if err != nil {

@@ -149,7 +149,7 @@ func appIDOf(q url.Values) (int32, error) {
 	}
 	id, err := strconv.ParseInt(text, 10, 32)
 	if err != nil || id <= 0 {
-		return 0, fault.New(fault.Invalid, "invalid_app_id", "appId must be a whole number, such as 730.")
+		return 0, fault.New(fault.Invalid, "invalid_app_id", "The appId must be a whole number, such as 730.")
 	}
 	return int32(id), nil
 }
