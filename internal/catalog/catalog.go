@@ -1,4 +1,4 @@
-// Package catalog says what an item is. Names are opaque: compared byte for
+// Package catalog defines what an item is. Names are opaque: compared byte for
 // byte, never trimmed, folded or normalised (contract, section 2).
 package catalog
 
@@ -79,7 +79,7 @@ func CheckPhase(phase string) error {
 // finishes of CS2.
 func Phased(name string) bool { return strings.Contains(name, "Doppler (") }
 
-// Bucket tells in which of the Buckets parts a name is. All phases of a name
+// Bucket returns in which of the Buckets parts a name is. All phases of a name
 // are in the same one.
 func Bucket(name string) int {
 	h := fnv.New32a()

@@ -14,7 +14,7 @@ import (
 )
 
 const (
-	// maxBytes bounds what a place tells.
+	// maxBytes bounds the response of a place.
 	maxBytes = 1 << 20
 	// maxRates bounds how many currencies that are: there are some 180.
 	maxRates = 500

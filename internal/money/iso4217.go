@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// circulating are the currencies of ISO 4217 that somebody pays with: without
+// circulating are the currencies of ISO 4217 that are used for payment: without
 // funds, units of account, metals, and the codes for testing and for nothing.
 const circulating = " AED AFN ALL AMD AOA ARS AUD AWG AZN BAM BBD BDT BHD BIF BMD BND BOB BRL BSD BTN BWP BYN BZD" +
 	" CAD CDF CHF CLP CNY COP CRC CUP CVE CZK DJF DKK DOP DZD EGP ERN ETB EUR FJD FKP GBP GEL GHS GIP GMD GNF GTQ GYD" +
@@ -15,8 +15,8 @@ const circulating = " AED AFN ALL AMD AOA ARS AUD AWG AZN BAM BBD BDT BHD BIF BM
 	" QAR RON RSD RUB RWF SAR SBD SCR SDG SEK SGD SHP SLE SOS SRD SSP STN SVC SYP SZL THB TJS TMT TND TOP TRY TTD TWD TZS" +
 	" UAH UGX USD UYU UZS VES VND VUV WST XAF XCD XCG XOF XPF YER ZAR ZMW ZWG "
 
-// Circulates reports whether a currency is one of ISO 4217 that somebody pays
-// with, unlike XXX, XTS or gold.
+// Circulates reports whether a currency is one of ISO 4217 that is used
+// for payment, unlike XXX, XTS or gold.
 func (c Currency) Circulates() bool {
 	return len(c) == 3 && strings.Contains(circulating, " "+string(c)+" ")
 }

@@ -10,7 +10,7 @@ import "strconv"
 const Scale = 1_000_000
 
 // Micro is an amount in micro-units of a currency. What a zero means is the
-// holder's to say; for market prices it is "none".
+// holder's decision; for market prices it is "none".
 type Micro int64
 
 // String writes the amount as a decimal number without needless zeros:

@@ -5,7 +5,7 @@ import (
 	"math"
 )
 
-// ErrSyntax, ErrRange and ErrUnit tell why a text is no amount.
+// ErrSyntax, ErrRange and ErrUnit are the reasons why a text is no amount.
 var (
 	ErrSyntax = errors.New("not a decimal number")
 	ErrRange  = errors.New("amount out of range")

@@ -12,7 +12,7 @@ import (
 	"github.com/klauspost/compress/zstd"
 )
 
-// maxZstdWindow is the window that RFC 8878 tells decoders to support and
+// maxZstdWindow is the window that RFC 8878 requires decoders to support and
 // senders not to exceed (RFC 9659 makes it a must for HTTP).
 const maxZstdWindow = 8 << 20
 
@@ -52,7 +52,7 @@ type body struct {
 // newBody returns the inflated form of what w reads. Close it.
 func newBody(w *wire, encoding string, limit int64) (*body, error) {
 	b := &body{wire: w, left: limit, stop: func() {}}
-	// The decoders want a ByteReader, or make themselves one.
+	// The decoders use a ByteReader, or wrap the reader in one.
 	buffered := bufio.NewReaderSize(w, 32<<10)
 	switch strings.ToLower(strings.TrimSpace(encoding)) {
 	case "", "identity":

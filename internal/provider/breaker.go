@@ -12,7 +12,7 @@ const breakAfter = 5
 // maxBreakerPause bounds the pause, which doubles with every failed probe.
 const maxBreakerPause = 5 * time.Minute
 
-// probeRetry is after how long a call that met a probe under way may ask again.
+// probeRetry is the wait of a call that meets a running probe.
 const probeRetry = time.Second
 
 // breaker stops requests to a provider that keeps failing, and lets one through
@@ -28,17 +28,17 @@ type breaker struct {
 	probing  bool          // one request is on its way in the half-open state
 }
 
-// outcome is what an attempt tells about the provider.
+// outcome is what an attempt shows about the provider.
 type outcome uint8
 
 const (
-	neutral outcome = iota // nothing: the caller cancelled the request, say
+	neutral outcome = iota // nothing: for example, the caller cancelled the request
 	answered
 	failed
 )
 
 // acquire lets a request pass, maybe as the probe, or returns after how long to
-// ask again. Who was let pass must report.
+// try again. An admitted call must report.
 func (b *breaker) acquire(now time.Duration) (probe bool, wait time.Duration) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -54,7 +54,7 @@ func (b *breaker) acquire(now time.Duration) (probe bool, wait time.Duration) {
 	return true, 0
 }
 
-// report takes what became of a request that was let pass. It tells whether the
+// report takes the outcome of an admitted request. It reports whether the
 // breaker opened or closed by it.
 func (b *breaker) report(now time.Duration, probe bool, o outcome) (opened, closed bool) {
 	b.mu.Lock()
@@ -83,7 +83,7 @@ func (b *breaker) open(now, pause time.Duration) {
 	b.pause, b.until = pause, now+pause
 }
 
-// state tells the state and how long the pause still lasts.
+// state returns the state and how long the pause still lasts.
 func (b *breaker) state(now time.Duration) (BreakerState, time.Duration) {
 	b.mu.Lock()
 	defer b.mu.Unlock()

@@ -25,7 +25,7 @@ func retried(k Kind) bool {
 	}
 }
 
-// outcomeOf tells what a failure says about the provider. A response in full is a
+// outcomeOf classifies what a failure means for the breaker. A response in full is a
 // sign of life, whatever is wrong with it.
 func outcomeOf(err error) outcome {
 	var e *Error
@@ -88,8 +88,8 @@ func (c *Client) sendError(err error) *Error {
 	return e
 }
 
-// stepOf tells at which step a request failed; empty: after the last of them, or
-// nobody knows.
+// stepOf returns the step at which a request failed; empty: after the last of them, or
+// unknown.
 func stepOf(err error) Step {
 	if errors.Is(err, errGuarded) {
 		return StepAddress

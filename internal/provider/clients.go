@@ -9,7 +9,7 @@ import (
 // Clients are the clients of a provider, by the keys of their hosts.
 type Clients map[string]*Client
 
-// Snapshot tells what happened so far, by host. It sends nothing.
+// Snapshot returns the recorded state by host. It sends nothing.
 func (c Clients) Snapshot() map[string]ClientState {
 	out := make(map[string]ClientState, len(c))
 	for host, client := range c {
@@ -18,7 +18,7 @@ func (c Clients) Snapshot() map[string]ClientState {
 	return out
 }
 
-// Summary tells of several hosts as of one. What they did is added up. Breaker,
+// Summary combines several hosts into one. What they did is added up. Breaker,
 // order to wait and budget are those of the host that may be queried soonest: the
 // whole is held back only where each of its parts is.
 func Summary(hosts map[string]ClientState) ClientState {

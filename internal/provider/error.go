@@ -51,7 +51,7 @@ type Error struct {
 	Page       bool          // an HTML page, for example of a bot check, instead of the provider's own response
 	Err        error         // cause, or nil
 
-	unstated bool // RetryAfter is ours: the provider did not say how long
+	unstated bool // RetryAfter is ours: the provider did not state the wait
 	held     bool // the wait is stored
 }
 

@@ -81,7 +81,7 @@ func (w *window) untake(at time.Duration) {
 	}
 }
 
-// state tells how many requests count now and for how long the oldest of them
+// state returns how many requests count now and for how long the oldest of them
 // still does; 0 when none does.
 func (w *window) state(now time.Duration) (used int, reset time.Duration) {
 	w.mu.Lock()

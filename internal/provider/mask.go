@@ -66,7 +66,7 @@ func base64Within(s string, before int) string {
 	return digits[from:max(from, to)]
 }
 
-// addLong adds a form unless it is too short to tell anything.
+// addLong adds a form unless it is too short to identify a secret.
 func (m *masker) addLong(form string) {
 	if len(form) >= minSecretPart {
 		m.add(form)
@@ -135,7 +135,7 @@ func (m *masker) find(found []stretch, t tracked) []stretch {
 	return found
 }
 
-// beginsAtEnd returns how much of a form text ends with, if that tells anything.
+// beginsAtEnd returns how much of a form text ends with, if that is long enough to matter.
 func beginsAtEnd(text, form string) int {
 	for n := min(len(form)-1, len(text)); n >= minSecretPart; n-- {
 		if strings.HasSuffix(text, form[:n]) {
@@ -179,7 +179,7 @@ func (m *masker) fullPath(u *url.URL) string {
 	if s == "" {
 		s = "/"
 	}
-	// Whole, since a key that nobody escaped may hold what divides a query.
+	// Whole, since an unescaped key may hold characters that divide a query.
 	query, _ := url.ParseQuery(m.mask(u.RawQuery)) // of what cannot be read there is no key
 	keys := make([]string, 0, len(query))
 	for key := range query {

@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// Options says how a Client behaves. Only Source is required.
+// Options configures a Client. Only Source is required.
 type Options struct {
 	Source string // the provider's name, in errors and logs
 
@@ -34,13 +34,13 @@ type Options struct {
 	// provider refuses again soon after; default Wait, which is not at all.
 	Wait, MostWait time.Duration
 
-	// Judge, when set, may say better than its status what a response is that is
+	// Judge, when set, may classify better than its status a response that is
 	// neither a success nor a redirect: it may change Kind. Detail is how its body
-	// begins. KindBudget says that the quota which Headers speak of is used up.
+	// begins. KindBudget means that the quota of Headers is used up.
 	Judge func(*Error)
 
-	// Allowance, when set, is queried before each request, whatever Limit says: it
-	// is what other processes that ask the provider know of, too.
+	// Allowance, when set, is queried before each request, in addition to Limit. All
+	// processes share it.
 	Allowance Allowance
 
 	// Secrets are masked wherever a path, a host or an error is recorded or

@@ -8,8 +8,8 @@ import (
 	"io"
 )
 
-// KindOf tells the kind of a failed call. An error that is no *Error came from
-// whoever took the response; its kind is empty.
+// KindOf returns the kind of a failed call. An error that is no *Error came from
+// the caller's decode; its kind is empty.
 func KindOf(err error) Kind {
 	if e, ok := errors.AsType[*Error](err); ok {
 		return e.Kind
@@ -17,7 +17,7 @@ func KindOf(err error) Kind {
 	return ""
 }
 
-// Protocol returns an error that says how a response is not what the provider
+// Protocol returns an error for a response that is not what the provider
 // promises. What it quotes of the response belongs at its end: there a Client
 // also masks a secret that was cut in half.
 func Protocol(source, format string, args ...any) *Error {
@@ -53,7 +53,7 @@ func SniffJSON(source string, body io.Reader) (*bufio.Reader, error) {
 	}
 }
 
-// notJSON says what br begins with instead.
+// notJSON returns the error for what br begins with instead.
 func notJSON(source string, br *bufio.Reader) *Error {
 	head, _ := br.Peek(maxExcerpt) // what there is of it
 	what := "no JSON object or array"

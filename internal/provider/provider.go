@@ -64,7 +64,7 @@ type File struct {
 type Host struct {
 	Key     string  // unique within the provider, the same after a restart; may be "" where there is one
 	Limit   Limit   // what may be queried of it
-	Others  int     // requests that it allows beyond Limit, and that are kept for others who share its budget
+	Others  int     // requests beyond Limit that it allows and that other users of its budget need
 	Quota   Quota   // and what in days and months
 	Headers Headers // which of them the rate headers of its responses speak of, where it sends any
 }

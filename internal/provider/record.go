@@ -63,7 +63,7 @@ func (r *record) add(sent Sent, failure string, now time.Time) {
 	r.answers[sent.Status]++
 	r.took.add(sent.Duration)
 	switch {
-	case sent.Kind == KindCancelled: // says nothing of the provider
+	case sent.Kind == KindCancelled: // no evidence about the provider
 	case failure != "":
 		r.lastError, r.lastErrorAt = failure, now
 	case sent.Status == 200:
@@ -71,7 +71,7 @@ func (r *record) add(sent Sent, failure string, now time.Time) {
 	}
 }
 
-// Snapshot tells what happened so far. It sends nothing.
+// Snapshot returns the recorded state. It sends nothing.
 func (c *Client) Snapshot() ClientState {
 	now, wall := c.clock(), c.o.Now()
 	s := ClientState{BlockedUntil: c.BlockedUntil(), Budget: c.budget(now, wall)}

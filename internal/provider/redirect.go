@@ -6,7 +6,7 @@ import (
 )
 
 // carried lists the request headers that go along to another host. All others
-// may tell it something that is meant for the provider alone.
+// may reveal what is meant for the provider alone.
 var carried = [...]string{"Accept", "Accept-Encoding", "Accept-Language", "User-Agent"}
 
 // location reads where a redirect leads.

@@ -94,8 +94,8 @@ func (c *Client) attempt(caller context.Context, deadline time.Duration, h *hop,
 	}
 }
 
-// whose tells a failure of the provider from a caller that went away meanwhile:
-// whatever a connection that he ended failed with says nothing of the provider.
+// whose distinguishes a failure of the provider from a cancelled call: an error of a
+// connection that the caller ended is no failure of the provider.
 func (c *Client) whose(caller context.Context, err error) error {
 	if caller.Err() == nil || err == nil {
 		return err
@@ -153,7 +153,7 @@ func (c *Client) exchange(ctx, caller context.Context, h *hop, n int, decode fun
 		http.StatusTemporaryRedirect, http.StatusPermanentRedirect:
 		return c.location(resp)
 	default:
-		// What such a response says is worth a moment, no more.
+		// The body of an error response gets a short time only.
 		defer time.AfterFunc(excerptTime, cancel).Stop()
 		e := c.statusError(ctx, resp, w, rate)
 		e.held = held
@@ -213,7 +213,7 @@ func (c *Client) decodeError(status int, err error) error {
 }
 
 // statusError describes a response that is neither a success nor a redirect.
-// Where it is 429 and does not say how long to wait, the rate headers may.
+// A 429 without a wait may have one in the rate headers.
 func (c *Client) statusError(ctx context.Context, resp *http.Response, w *wire, rate Rate) *Error {
 	e := &Error{Source: c.o.Source, Kind: KindStatus, Status: resp.StatusCode}
 	wait, stated := retryAfter(resp.Header, c.o.Now())

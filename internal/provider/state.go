@@ -2,12 +2,12 @@ package provider
 
 import "time"
 
-// ClientState is what a Client tells of itself, from what happened already:
+// ClientState is the state of a Client, from recorded requests:
 // taking it sends nothing. It holds no secret.
 type ClientState struct {
 	Breaker      BreakerState
 	BreakerUntil time.Time // Open: when one request is let through to probe; else zero
-	BlockedUntil time.Time // told to wait until then; zero: not
+	BlockedUntil time.Time // the provider demands a wait until then; zero: it does not
 	Budget       Budget
 	Latency      Latency
 	Took         Histogram
@@ -20,7 +20,7 @@ type ClientState struct {
 	latencies []time.Duration // behind Latency
 }
 
-// BreakerState tells whether requests are let through.
+// BreakerState is whether the breaker lets requests through.
 type BreakerState string
 
 // The states of the breaker.
@@ -30,18 +30,18 @@ const (
 	BreakerHalfOpen BreakerState = "halfOpen" // one at a time probes whether the provider is back
 )
 
-// Budget tells what the limit and the quotas leave.
+// Budget is what the limit and the quotas leave.
 type Budget struct {
 	Limit    Limit
 	Used     int         // within the period that ends now
 	Left     int         // 0 when there is no limit
 	ResetsAt time.Time   // when the oldest of the used requests stops counting; zero: none is used
 	Quotas   []QuotaUsed // the shorter period first; empty without a quota
-	Told     *Told       // what the provider itself says; nil: nothing that still counts
+	Told     *Told       // the reported quota; nil: none, or its window has ended
 	Outlook  Outlook     // of a limit that lasts longer than an hour; else zero
 }
 
-// QuotaUsed tells what is used of a quota.
+// QuotaUsed is what is used of a quota.
 type QuotaUsed struct {
 	Period   Period
 	Limit    int64

@@ -20,7 +20,7 @@ import (
 )
 
 const (
-	// maxFields is how many faults are reported one by one, unless TellUpTo says
+	// maxFields is how many faults are listed one by one, unless NewDocumentReader says
 	// otherwise; the rest is counted.
 	maxFields = 20
 	// maxEcho bounds, in bytes, how much of an input its own faults repeat.
@@ -31,7 +31,7 @@ const (
 )
 
 // Reader reads one JSON value. After malformed JSON, or Stop, all methods do
-// nothing and return false; Finish tells why. A method that finds a value of
+// nothing and return false; Finish returns why. A method that finds a value of
 // another type than wanted notes the fault, skips the value and returns false.
 type Reader struct {
 	dec    *jsontext.Decoder
@@ -59,7 +59,7 @@ func NewReader(r io.Reader) *Reader {
 	return newReader(r, Reader{most: maxFields})
 }
 
-// NewDocumentReader is NewReader for what people write and mend: it tells up to n
+// NewDocumentReader is NewReader for documents that people edit: it lists up to n
 // faults one by one, and goes on after a member that is there twice.
 func NewDocumentReader(r io.Reader, n int) *Reader {
 	return newReader(r, Reader{most: n, goesOn: true})
@@ -93,7 +93,7 @@ func (b *bounded) Read(p []byte) (int, error) {
 
 // Object reads an object. It calls member for each of its members, to read the
 // value; member returns false, and reads nothing, where it does not know the
-// name. Of known only the names are used, to say what was probably meant.
+// name. known is used only to suggest the probably intended name.
 func (r *Reader) Object(known []string, member func(name string) bool) bool {
 	if !r.open('{', "an object") {
 		return false
@@ -374,7 +374,7 @@ func (r *Reader) value() (jsontext.Value, bool) {
 	return value, true
 }
 
-// fail turns an error of the decoder into one for whoever sent the input, which
+// fail turns an error of the decoder into one for the sender of the input, which
 // names what was wrong before, too; errors of the underlying reader stay what they
 // are.
 func (r *Reader) fail(err error) {
@@ -394,7 +394,7 @@ func (r *Reader) fail(err error) {
 	}
 }
 
-// twice is said of a member that is there twice.
+// twice is the detail of a duplicate member.
 const twice = "is there twice"
 
 // malformed is the fault of a body that is no JSON as a whole.

@@ -20,12 +20,12 @@ var (
 	rowNames   = []string{"provider", "lowest_ask", "lowest_ask_decimal", "quantity", "last_updated", "market_hash_name", "phase"}
 )
 
-// asked is what a response must be about.
+// asked is what a response must cover.
 type asked struct {
 	names  map[string]bool // nil: whatever there is
 	sold   sales           // what is known of it beside
 	answer provider.Answer
-	told   bool   // the response said what it is
+	told   bool   // the response stated its contents
 	heard  []bool // by market, as described: it was quoted
 }
 
@@ -138,7 +138,7 @@ func (s *Source) quote(r *feed.Reader, a *asked, q *provider.Quote, cells []feed
 	return r.Quote(q)
 }
 
-// readMeta reads what a response says of itself: a market that it did not query is
+// readMeta reads a response's description of itself: a market that it did not query is
 // silent, and another currency than was requested is a wrong response.
 func (s *Source) readMeta(r *feed.Reader, a *asked) error {
 	names := []string{"currency", "providers_queried", "generated_at"}

@@ -32,7 +32,7 @@ const Name = "cs2cap"
 // BaseURL is where the API is.
 const BaseURL = "https://api.cs2c.app"
 
-// What a 429 says when the month's quota is used up, or that of streams; and a 409
+// The text of a 429 when the month's quota is used up, or that of streams; and a 409
 // while the key has a stream open.
 const (
 	SpentCode       = "RATE_LIMIT_MONTHLY_QUOTA_EXCEEDED"
@@ -50,7 +50,7 @@ func Tune(o *provider.Options, shape provider.Shape) {
 	}
 }
 
-// judge tells a quota that is used up from a minute that is, and a stream that is
+// judge distinguishes a used-up quota from a used-up minute, and a stream that is
 // open, which ends soon, from a refusal.
 func judge(e *provider.Error) {
 	switch {
@@ -97,7 +97,7 @@ const (
 	maxPages  = 10  // of them: far more than a name has markets and phases
 
 	// maxAge is how long a quote serves that was requested by itself: on the free plan
-	// it is the turn of 33 names a day. What a market says of a week ago is too old anyway.
+	// it is the turn of 33 names a day. A market's quote of a week ago is too old anyway.
 	maxAge = 7 * 24 * time.Hour
 
 	streamFile = "prices.ndjson"
@@ -106,12 +106,12 @@ const (
 
 const terms = "Needs a key of a cs2cap plan; its terms apply. What is quoted of a phased item by its name is its cheapest phase."
 
-// Config says how a Source asks.
+// Config configures a Source.
 type Config struct {
 	BaseURL  string // without a slash at its end
 	Key      string
 	Shape    provider.Shape   // Batch, the default, Single, which the free plan is confined to, or Bulk, a stream of all
-	Markets  []string         // keys of those to ask for, at most 64; default all that are documented
+	Markets  []string         // keys of the requested markets, at most 64; default all that are documented
 	Currency money.Currency   // in which prices are requested: USD, EUR or GBP; default USD, and for any other, and of a stream
 	Host     provider.Host    // what may be queried of it
 	Client   *provider.Client // carries the requests; see Tune
@@ -128,7 +128,7 @@ type Source struct {
 	markets   map[string]int // by key, where in describe they are
 }
 
-// New returns a Source. It asks nothing yet.
+// New returns a Source. It sends no request.
 func New(c Config) *Source {
 	s := &Source{base: c.BaseURL, key: c.Key, currency: "USD", client: c.Client, sales: c.Sales, markets: map[string]int{}}
 	if c.Shape != provider.Bulk && (c.Currency == "EUR" || c.Currency == "GBP") {
@@ -169,11 +169,11 @@ func New(c Config) *Source {
 	return s
 }
 
-// Describe returns what the provider says of itself.
+// Describe describes the provider.
 func (s *Source) Describe() provider.Description { return s.describe }
 
-// Probe asks about one name in each shape: no start of a stream, of which there are
-// few, is spent for it.
+// Probe requests one name in each shape: it never starts a stream, of which the plan
+// allows few.
 func (s *Source) Probe() provider.Call {
 	if s.describe.Shape == provider.Bulk && s.sales == nil {
 		return provider.Call{AppID: catalog.CS2, File: streamFile}

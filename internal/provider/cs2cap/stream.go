@@ -60,7 +60,7 @@ func (s *Source) fetchSales(ctx context.Context, call provider.Call) (sold sales
 	return sold, err
 }
 
-// readStream reads an item from each line. Nothing says that a line is the last one:
+// readStream reads an item from each line. No line is marked as the last one:
 // a stream that was cut between two shows by how many there are, against the last
 // time. A market that no line quotes is silent.
 func (s *Source) readStream(ctx context.Context, body io.Reader, sold sales, sink provider.Sink) (provider.Answer, error) {
@@ -95,7 +95,7 @@ const maxSold = 100_000
 
 // readSales reads how many of each item were sold in a month: by cs2cap's own count,
 // an estimate from what leaves the markets, and by Steam's. Steam's may be missing;
-// that nothing was sold only its own can say.
+// that nothing was sold is stated by its own only.
 func readSales(ctx context.Context, body io.Reader) (sales, error) {
 	sold := sales{}
 	cells, inner := make([]feed.Cell, len(saleNames)), make([]feed.Cell, len(summaryNames))

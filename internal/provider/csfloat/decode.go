@@ -57,8 +57,8 @@ const maxDopplers = 50_000
 
 var priceNames = []string{"market_hash_name", "min_price", "quantity"}
 
-// readPrices reads what is offered, and then tells of the phases. What the list
-// says of a Doppler is of its cheapest phase, as far as one knows, and stays the
+// readPrices reads the offers and then passes on the phases. What the list
+// has for a Doppler is probably of its cheapest phase, and stays the
 // plain name's.
 func readPrices(ctx context.Context, body io.Reader, dopplers []provider.Quote, sink provider.Sink) error {
 	cells := make([]feed.Cell, len(priceNames))

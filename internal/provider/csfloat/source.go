@@ -4,7 +4,7 @@
 // Source: https://docs.csfloat.com and the code of the official browser extension
 // https://github.com/csfloat/extension, read in November 2026. Neither documents
 // the lists; so tolerated in any form: whether one is an array or an object with
-// one, whether it wants a key, which it is sent where there is one, and how many
+// one, whether it requires a key, which is sent if configured, and how many
 // requests are allowed, which the headers of the responses report.
 package csfloat
 
@@ -40,7 +40,7 @@ const (
 		"No terms for re-use of the data were found; they are read for your own site."
 )
 
-// Config says how a Source asks.
+// Config configures a Source.
 type Config struct {
 	BaseURL string           // without a slash at its end
 	Key     string           // sent where there is one; the lists have been served without
@@ -56,7 +56,7 @@ type Source struct {
 	describe provider.Description
 }
 
-// New returns a Source. It asks nothing yet.
+// New returns a Source. It sends no request.
 func New(c Config) *Source {
 	return &Source{base: c.BaseURL, key: c.Key, client: c.Client, describe: provider.Description{
 		Name: Name, Title: "CSFloat", Shape: provider.Bulk, Interval: interval, Terms: terms,
@@ -66,7 +66,7 @@ func New(c Config) *Source {
 	}}
 }
 
-// Describe returns what the provider says of itself.
+// Describe describes the provider.
 func (s *Source) Describe() provider.Description { return s.describe }
 
 // Fetch reads first the phases of Dopplers, then all prices.

@@ -18,8 +18,8 @@ type Kind uint8
 
 // The kinds of cells.
 const (
-	Absent Kind = iota // the row does not have the field: it says nothing
-	Null               // JSON null: it says that there is none
+	Absent Kind = iota // the row does not have the field
+	Null               // JSON null: there is no value
 	Text               // a JSON string, or anything in a CSV list
 	Number             // a JSON number
 	Other              // true, false, an object, an array
@@ -47,7 +47,7 @@ const (
 )
 
 // Amount reads a price in 1/unit of its currency. Nothing, 0 and -1 are none,
-// which is 0. A reason tells why it is no price.
+// which is 0. A reason states why it is no price.
 func (c Cell) Amount(unit int64) (m money.Micro, reason string) {
 	if c.Empty() {
 		return 0, ""

@@ -1,6 +1,6 @@
 // Package feed takes the JSON responses of price providers apart: as a stream that
 // holds one row at a time, strictly, and without a float. It knows rows, cells
-// and quotes; what a member means is the provider's to say.
+// and quotes; each provider defines what a member means.
 package feed
 
 import (
@@ -37,7 +37,7 @@ type malformed struct{ detail string }
 
 func (m *malformed) Error() string { return m.detail }
 
-// Malformed returns an error that says how a response is not what its provider
+// Malformed returns an error for a response that is not what its provider
 // promises.
 func Malformed(format string, args ...any) error {
 	return &malformed{fmt.Sprintf(format, args...)}
@@ -96,7 +96,7 @@ func Classify(ctx context.Context, source string, err error) error {
 	)
 	switch {
 	case errors.As(err, &known), ctx.Err() != nil:
-		return err // whoever carried the response knows what ended it
+		return err // the transport reports what ended it
 	case errors.Is(err, ErrRowTooLarge), errors.As(err, &many):
 		return &provider.Error{Source: source, Kind: provider.KindTooLarge, Detail: Innermost(err).Error()}
 	case errors.Is(err, io.ErrUnexpectedEOF):
@@ -172,7 +172,7 @@ func (r *Reader) open(kind jsontext.Kind, what string) error {
 	return nil
 }
 
-// KindName says in words what kind of JSON value something is.
+// KindName returns the name of a kind of JSON value.
 func KindName(k jsontext.Kind) string {
 	switch k {
 	case '{':

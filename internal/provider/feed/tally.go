@@ -83,8 +83,8 @@ func (t *Tally) note(reason string) {
 	t.reasons[reason]++
 }
 
-// Sound fails if the rows so far mostly are no quotes. Read asks it at the end of
-// a response; ask it before handing on quotes that are no rows of this response.
+// Sound fails if most rows so far were rejected. Read calls it at the end of
+// a response; call it before passing on quotes that are no rows of this response.
 func (t *Tally) Sound() error {
 	if t.rejects <= t.quotes {
 		return nil

@@ -32,7 +32,7 @@ func (w *window) Read(p []byte) (int, error) {
 
 // NewDecoder returns a decoder of JSON that keeps a bounded part of src. The
 // grammar is checked in full and strictly: invalid UTF-8 fails. Only duplicate
-// names pass; what they mean is decided by who reads the row.
+// names pass; the reader of the row decides what they mean.
 func NewDecoder(src io.Reader) *jsontext.Decoder {
 	w := &window{src: src}
 	w.dec = jsontext.NewDecoder(w, jsontext.AllowDuplicateNames(true))

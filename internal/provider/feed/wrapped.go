@@ -31,9 +31,9 @@ func (r *Reader) Rows(row func() error) error {
 
 // Lines reads documents that follow one another, one a line by custom, and calls
 // line before each, which reads it. A response that ends after any of them looks
-// whole: only its length can tell.
+// whole: only its length can show it.
 func (r *Reader) Lines(line func() error) error {
-	for r.dec.PeekKind() != 0 { // at the end, and at what is no JSON; the next read tells which
+	for r.dec.PeekKind() != 0 { // 0 at the end and at malformed JSON; the next read distinguishes them
 		if err := line(); err != nil {
 			return err
 		}
@@ -41,7 +41,7 @@ func (r *Reader) Lines(line func() error) error {
 	return nil
 }
 
-// The members in which a response says that it is a refusal, and why.
+// The members that mark a response as a refusal and state the reason.
 var refusals = [...]string{"success", "error", "msg", "message"}
 
 // Wrapped reads an object that has its list in the member list, as Rows does,
@@ -92,7 +92,7 @@ func refused(success Cell) bool {
 	return success.Kind != Absent && string(success.Text) != "true"
 }
 
-// refusal is the error for a response that says why it is none.
+// refusal returns the error for a response that refuses.
 func (r *Reader) refusal(reason string) error {
 	e := provider.Protocol(r.source, "the provider refuses without a reason")
 	if reason != "" {

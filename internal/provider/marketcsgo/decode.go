@@ -15,10 +15,10 @@ import (
 // week is the time in which popularity_7d counts sales.
 const week = 7 * 24 * time.Hour
 
-// traded is what all instances of a name tell together.
+// traded combines all instances of a name.
 type traded struct {
 	ask, bid money.Micro // lowest and highest; 0: none
-	sales    int64       // in a week, or provider.Unknown where none of them tells
+	sales    int64       // in a week, or provider.Unknown if none of them states it
 }
 
 // trades is what is known beside the offers, and when that was so.
@@ -105,7 +105,7 @@ const maxSales = 1_000_000_000
 var priceNames = []string{"market_hash_name", "price", "volume"}
 
 // readPrices reads what is offered, adds what is known of each name, and then
-// tells of names that only the other file has. Of an item that both have, this
+// passes on names that only the other file has. Of an item that both have, this
 // file's price counts. The response is as old as the older of both.
 func (s *Source) readPrices(ctx context.Context, body io.Reader, all trades, sink provider.Sink) (provider.Answer, error) {
 	answer := provider.Answer{ProviderTime: all.at}

@@ -5,8 +5,8 @@
 // Known from clients only, and so tolerated in any form: that volume counts
 // offers and popularity_7d sales, whether numbers are texts, which of them may be
 // null, and how large the second file is. Sites of the same owner for other games
-// (market.dota2.net, tf2.tm, rust.tm) are said to response alike; nobody has
-// confirmed it, so they are not queried.
+// (market.dota2.net, tf2.tm, rust.tm) are reported to respond alike. This is not
+// confirmed, so they are not queried.
 package marketcsgo
 
 import (
@@ -40,7 +40,7 @@ const (
 		"No terms for re-use of the data were found; they are read for your own site."
 )
 
-// Config says how a Source asks.
+// Config configures a Source.
 type Config struct {
 	BaseURL  string           // without a slash at its end
 	Currency money.Currency   // in which prices are requested; default USD, and for what the site does not have
@@ -56,7 +56,7 @@ type Source struct {
 	describe provider.Description
 }
 
-// New returns a Source. It asks nothing yet.
+// New returns a Source. It sends no request.
 func New(c Config) *Source {
 	s := &Source{base: c.BaseURL, currency: "USD", client: c.Client}
 	switch c.Currency {
@@ -72,7 +72,7 @@ func New(c Config) *Source {
 	return s
 }
 
-// Describe returns what the provider says of itself.
+// Describe describes the provider.
 func (s *Source) Describe() provider.Description { return s.describe }
 
 // Fetch reads first what is bid and was sold, then what is offered.

@@ -32,7 +32,7 @@ type compiler struct {
 	csv  map[string]int // CSV: fields by column
 }
 
-// marketBase is what the list says for all of its markets.
+// marketBase is what the list states for all of its markets.
 type marketBase struct {
 	quote         *object // or nil
 	currency      money.Currency

@@ -110,7 +110,7 @@ func parseDocument(doc []byte, f *faults) jsontext.Value {
 }
 
 // mergeMarkets adds the markets of a list to those of all lists. Lists may
-// share a market, and must then say the same of it.
+// share a market, and must then describe it in the same way.
 func (c *Config) mergeMarkets(o *object, l *list) {
 	for i := range l.quotes {
 		m := l.quotes[i].market
@@ -137,7 +137,7 @@ func (c *Config) mergeMarkets(o *object, l *list) {
 }
 
 // mergeHosts adds the host of a list to those of all lists. Lists that share a
-// host share what it allows, which one of them may say for all.
+// host share what it allows, which one of them may state for all.
 func (c *Config) mergeHosts(o *object, l *list) {
 	if l.location.host == "" {
 		return

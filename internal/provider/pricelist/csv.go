@@ -104,7 +104,7 @@ func (r *csvReader) fill() error {
 			err = io.ErrNoProgress
 		}
 		if err != nil {
-			r.err = err // told once what came before it is used up
+			r.err = err // returned after the buffered records
 			break
 		}
 	}

@@ -195,7 +195,7 @@ func (j *jsonReader) walk(c feed.Cell, n *node) {
 	})
 }
 
-// check tells a list whose fields are not what the configuration says from one
+// check distinguishes a list with other fields than configured from one
 // that holds no prices.
 func (j *jsonReader) check() error {
 	if j.rows.Quotes() > 0 {

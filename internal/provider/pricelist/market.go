@@ -8,7 +8,7 @@ import (
 	"assay/internal/money"
 )
 
-// quoteMembers are what "quote" and a market may say of quotes.
+// quoteMembers are the members of "quote" and of a market that describe quotes.
 func quoteMembers() []string {
 	return []string{
 		"ask", "bid", "sale", "listings", "sales", "salesWindow", "time", "phases", "currency", "unit", "maxAge",

@@ -21,7 +21,7 @@ const (
 	compressionZstd = "zstd"
 )
 
-// maxWindow is the window that a zstd list may use. RFC 8878 asks decoders for
+// maxWindow is the window that a zstd list may use. RFC 8878 requires
 // no more.
 const maxWindow = 8 << 20
 
@@ -92,7 +92,7 @@ func inflate(ctx context.Context, src io.Reader, compression string, maxBytes in
 	return r, close, nil
 }
 
-// detect tells a compression by the first bytes.
+// detect returns the compression by the first bytes.
 func detect(magic []byte) string {
 	switch {
 	case bytes.HasPrefix(magic, []byte{0x1f, 0x8b}):

@@ -50,7 +50,7 @@ const (
 	formatNDJSON = "ndjson"
 )
 
-// quoteRule tells how a row becomes a quote of one market. Fields are indices,
+// quoteRule defines how a row becomes a quote of one market. Fields are indices,
 // none where not configured.
 type quoteRule struct {
 	market         provider.Market
@@ -73,7 +73,7 @@ type phaseFields struct {
 	ask, bid, sale int
 }
 
-// phaseRule tells where a row's phase is.
+// phaseRule defines where a row's phase is.
 type phaseRule struct {
 	field  int  // or none
 	suffix bool // "Name - Ruby"
@@ -86,7 +86,7 @@ type condition struct {
 	value string
 }
 
-// timeRule tells what the time of a whole list is.
+// timeRule defines the time of a whole list.
 type timeRule struct {
 	path     path // JSON: a member outside of the rows; nil: none
 	format   string

@@ -1,6 +1,6 @@
 // Package pricelist is the provider that reads price lists which an operator
 // already has: CSV, a JSON array, a JSON object of names or NDJSON, from files
-// or URLs, plain, gzip or zstd. What is where in a list is said by the
+// or URLs, plain, gzip or zstd. Where things are in a list is defined by the
 // configuration (docs/reference/pricelist.md); well-known lists have presets.
 //
 // A list is read as a stream in bounded memory, and taken whole or not at all:

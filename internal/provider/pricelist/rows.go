@@ -43,7 +43,7 @@ func newRows(l *list, sink provider.Sink) *rows {
 // errTooManyItems ends a list with more than maxItems items.
 var errTooManyItems = errors.New("more items than maxItems")
 
-// begin takes what a row says of its item. It reports false for a row that
+// begin reads the item of a row. It reports false for a row that
 // gives no quote. key is the member name of a row within an object.
 func (r *rows) begin(key []byte, cells []feed.Cell) bool {
 	r.rows++
@@ -86,7 +86,7 @@ func (r *rows) begin(key []byte, cells []feed.Cell) bool {
 	return true
 }
 
-// row takes what a row, or an element of it, says of prices.
+// row reads the prices of a row or of one of its elements.
 func (r *rows) row(cells []feed.Cell) error {
 	if r.list.market == none {
 		for i := range r.list.quotes {
@@ -108,7 +108,7 @@ func (r *rows) row(cells []feed.Cell) error {
 	return r.market(i, cells)
 }
 
-// noteUnknown remembers a few of the markets that nobody configured, for the message
+// noteUnknown keeps a few of the markets that are not configured, for the message
 // of a list of which nothing else is left.
 func (r *rows) noteUnknown(value []byte) {
 	const most = 20
@@ -140,7 +140,7 @@ func (r *rows) market(i int, cells []feed.Cell) error {
 		return nil
 	}
 	defer func() { r.q.Phase = "" }()
-	// Counts are of all phases together and say nothing of a single one.
+	// Counts are of all phases together, not of a single one.
 	r.q.Listings, r.q.Sales, r.q.SalesWindow = provider.Unknown, provider.Unknown, 0
 	for j := range m.phases {
 		p := &m.phases[j]
@@ -213,7 +213,7 @@ func (r *rows) emit(i int, ask, bid, sale money.Micro, reason string) error {
 	return err
 }
 
-// stated reports whether the row says anything at all of the market.
+// stated reports whether the row has a value for the market.
 func (m *quoteRule) stated(cells []feed.Cell) bool {
 	if m.statesItem(cells) {
 		return true
@@ -226,7 +226,7 @@ func (m *quoteRule) stated(cells []feed.Cell) bool {
 	return false
 }
 
-// statesItem reports whether it says anything of the item as a whole.
+// statesItem reports whether the row has a value for the item as a whole.
 func (m *quoteRule) statesItem(cells []feed.Cell) bool {
 	return anyStated(m.ask, cells) || anyStated(m.bid, cells) || anyStated(m.sale, cells) ||
 		isStated(m.listings, cells) || isStated(m.sales, cells)

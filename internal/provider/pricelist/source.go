@@ -61,7 +61,7 @@ func New(o Options) (*Source, error) {
 	return s, nil
 }
 
-// Describe tells the markets of all lists, and one file for each list.
+// Describe returns the markets of all lists and one file for each list.
 func (s *Source) Describe() provider.Description {
 	d := provider.Description{
 		Name: Name, Title: "Price lists", Shape: provider.Bulk,
@@ -199,7 +199,7 @@ func (l *list) fail(kind provider.Kind, detail string, cause error) *provider.Er
 	return &provider.Error{Source: Name, Kind: kind, Detail: fmt.Sprintf("list %q: %s", l.key, detail), Err: cause}
 }
 
-// classify tells what kind of failure an error of reading is.
+// classify turns an error of reading into a *provider.Error.
 func (l *list) classify(ctx context.Context, err error) error {
 	var known *provider.Error
 	switch {

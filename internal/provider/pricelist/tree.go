@@ -42,7 +42,7 @@ func (f *faults) err() error {
 }
 
 // object is a JSON object whose members are taken one by one. What is of a
-// wrong type becomes a fault and reads as absent; what nobody takes is an
+// wrong type becomes a fault and reads as absent; a member that is never taken is an
 // unknown member, which done reports.
 type object struct {
 	at      string // JSON pointer of the object
@@ -107,7 +107,7 @@ func (o *object) take(name string) (jsontext.Value, bool) {
 	return v, ok
 }
 
-// done reports the members that nobody took.
+// done reports the members that were never taken.
 func (o *object) done() {
 	for _, name := range o.names {
 		if !o.taken[name] {

@@ -75,7 +75,7 @@ func (s *Source) subject(r *feed.Reader, cells []feed.Cell) (q provider.Quote, o
 	return q, true
 }
 
-// sold adds up the sales on Steam and elsewhere. Only both can say that there were
+// sold adds up the sales on Steam and elsewhere. Only both together can state that there were
 // none.
 func sold(trades, steam int64) int64 {
 	if total := max(trades, 0) + max(steam, 0); total > 0 || trades == 0 && steam == 0 {
@@ -84,7 +84,7 @@ func sold(trades, steam int64) int64 {
 	return provider.Unknown
 }
 
-// price hands on what one market says of the row's item, by way of what is common to
+// price passes on one market's quote of the row's item, by way of what is common to
 // its quotes.
 func price(r *feed.Reader, q *provider.Quote, cells []feed.Cell) error {
 	var reason string

@@ -4,7 +4,7 @@
 // Source: https://pricempire.com/docs and the published clients of the API, read
 // in November 2026. Not confirmed there: which values metas takes, the bodies of
 // 401, 403 and 429, and how many calls which plan allows. So sales that a response
-// does not tell are unknown, and a 429 is followed by ever longer waits.
+// does not state are unknown, and each 429 doubles the wait.
 package pricempire
 
 import (
@@ -45,7 +45,7 @@ func Markets() []string {
 	return []string{"buff163", "csfloat", "dmarket", "skinport", "waxpeer", "youpin"}
 }
 
-// CheckMarkets says what is wrong with keys of markets, as Pricempire has them.
+// CheckMarkets returns an error for market keys that Pricempire cannot have.
 func CheckMarkets(keys []string) error {
 	seen := map[string]bool{}
 	for _, key := range keys {
@@ -70,11 +70,11 @@ const (
 	terms    = "Needs a key of a Pricempire API plan. Its terms forbid to build a similar or competing service from the data: use it for your own site."
 )
 
-// Config says how a Source asks.
+// Config configures a Source.
 type Config struct {
 	BaseURL  string           // without a slash at its end
 	Key      string           // a UUID
-	Markets  []string         // keys of those to ask for, as Pricempire has them and CheckMarkets passes; default Markets
+	Markets  []string         // keys of the requested markets, valid for CheckMarkets; default Markets
 	Currency money.Currency   // in which prices are requested: USD, EUR or GBP; default USD, and for any other
 	Host     provider.Host    // what may be queried of it
 	Client   *provider.Client // carries the requests
@@ -90,7 +90,7 @@ type Source struct {
 	markets   map[string]int // by Pricempire's key, the position in describe.Markets
 }
 
-// New returns a Source. It asks nothing yet.
+// New returns a Source. It sends no request.
 func New(c Config) *Source {
 	keys := c.Markets
 	if len(keys) == 0 {
@@ -121,7 +121,7 @@ func New(c Config) *Source {
 	return s
 }
 
-// Describe returns what the provider says of itself.
+// Describe describes the provider.
 func (s *Source) Describe() provider.Description { return s.describe }
 
 // Fetch reads a game.

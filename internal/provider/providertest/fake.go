@@ -17,7 +17,7 @@ type Window struct {
 	taken []time.Time
 }
 
-// Take counts a call, or tells how long to wait for room for one.
+// Take counts a call, or returns how long to wait.
 func (w *Window) Take(now time.Time) (wait time.Duration, ok bool) {
 	for len(w.taken) > 0 && now.Sub(w.taken[0]) >= w.Per {
 		w.taken = w.taken[1:]
@@ -35,7 +35,7 @@ func (w *Window) Take(now time.Time) (wait time.Duration, ok bool) {
 // Left returns how many calls are left.
 func (w *Window) Left() int { return w.Calls - len(w.taken) }
 
-// NewClient returns a client that may ask the server at baseURL and hardly waits
+// NewClient returns a client that may query the server at baseURL and hardly waits
 // between attempts. It applies tweak, which may be nil, after that, and ends with
 // the test.
 func NewClient(t testing.TB, baseURL string, o provider.Options, tweak func(*provider.Options)) *provider.Client {

@@ -74,7 +74,7 @@ func CutGzip() Fault {
 	}}
 }
 
-// Drip sends the good body a byte at a time, for ever slower than anyone wants
+// Drip sends the good body a byte at a time, far slower than any client waits
 // to wait.
 func Drip(every time.Duration) Fault {
 	return Fault{"drip", func(w http.ResponseWriter, r *http.Request, good http.Handler) {
@@ -97,7 +97,7 @@ func Drip(every time.Duration) Fault {
 // Silent takes the request and never responds.
 func Silent() Fault {
 	return Fault{"silent", func(_ http.ResponseWriter, r *http.Request, _ http.Handler) {
-		_, _ = io.Copy(io.Discard, r.Body) // a server notices who leaves only then
+		_, _ = io.Copy(io.Discard, r.Body) // a server detects a closed connection only then
 		<-r.Context().Done()
 	}}
 }
@@ -156,7 +156,7 @@ func Redirect(location string) Fault {
 	return f
 }
 
-// RedirectLoop sends the client back to where it asked.
+// RedirectLoop redirects the client to the same address.
 func RedirectLoop() Fault {
 	return Fault{"redirect loop", func(w http.ResponseWriter, r *http.Request, _ http.Handler) {
 		http.Redirect(w, r, r.URL.RequestURI(), http.StatusTemporaryRedirect)
@@ -227,7 +227,7 @@ func Endless() Fault {
 	}}
 }
 
-// HugeHeader responds with more header than anybody needs.
+// HugeHeader responds with an oversized header.
 func HugeHeader() Fault {
 	f := Status(http.StatusOK, "X-Padding", strings.Repeat("x", 1<<20))
 	f.Name = "huge header"
@@ -239,7 +239,7 @@ func Deep(levels int) Fault {
 	return Body("deep nesting", "application/json", strings.Repeat("[", levels)+strings.Repeat("]", levels))
 }
 
-// response records what good says, uncompressed.
+// response records the good response, uncompressed.
 func answer(r *http.Request, good http.Handler) (http.Header, []byte) {
 	plain := r.Clone(r.Context())
 	plain.Header.Del("Accept-Encoding")

@@ -59,7 +59,7 @@ func (s *Server) Close() {
 // URL is the server's base URL, without a slash at its end.
 func (s *Server) URL() string { return s.http.URL }
 
-// Host is the server's address, host:port; a client must be told to allow it.
+// Host is the server's address, host:port; a client must allow it.
 func (s *Server) Host() string { return strings.TrimPrefix(s.http.URL, "http://") }
 
 // Next queues faults, one for each of the next requests.
@@ -135,7 +135,7 @@ func (s *Server) note(r *http.Request) *Fault {
 	return f
 }
 
-// Refused returns the base URL of a port at which nobody listens.
+// Refused returns the base URL of a port without a listener.
 func Refused(t testing.TB) string {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")

@@ -19,7 +19,7 @@ import (
 
 // Subject is a provider under test, with a small fixture.
 type Subject struct {
-	// New returns a provider that asks the server at baseURL. It applies tweak to
+	// New returns a provider that queries the server at baseURL. It applies tweak to
 	// the client's options after its own; whatever must be closed, it registers
 	// with t.Cleanup.
 	New func(t testing.TB, baseURL string, tweak func(*provider.Options)) provider.Source
@@ -32,11 +32,11 @@ type Subject struct {
 	// market, in the provider's format and however hostile they are.
 	Render func(rows []Row) []byte
 	// Lines is set where each line of a response stands for itself, so that a
-	// shorter response cannot be told from a whole one.
+	// shorter response looks like a complete one.
 	Lines bool
 	// Secret is the key that the provider sends, if any: it must not show up.
 	Secret string
-	// Wait is how long the provider is left alone where it does not say for how long;
+	// Wait is the wait after a refusal without a Retry-After;
 	// default provider.DefaultWait.
 	Wait time.Duration
 	// Means lists those of the hostile prices that are a price in this provider's format.
@@ -93,7 +93,7 @@ func Run(t *testing.T, s Subject) {
 	goleak.VerifyNone(t, leaks)
 }
 
-// provider returns a new provider that may ask the suite's server.
+// provider returns a new provider that may query the suite's server.
 func (r *suite) source(t testing.TB, baseURL string, tweaks ...func(*provider.Options)) provider.Source {
 	return r.New(t, baseURL, func(o *provider.Options) {
 		o.AllowHosts = []string{strings.TrimPrefix(baseURL, "http://")}
@@ -226,7 +226,7 @@ func mustFail(t testing.TB, res result, kinds ...provider.Kind) {
 	}
 }
 
-// description checks what the provider says of itself.
+// description checks the provider's description.
 func (r *suite) description(t *testing.T) {
 	d := r.source(t, r.server.URL()).Describe()
 	if d.Name == "" || d.Title == "" || len(d.Markets) == 0 {

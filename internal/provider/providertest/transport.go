@@ -86,7 +86,7 @@ func (r *suite) lasting(t *testing.T) {
 }
 
 // toldToWait checks every form of Retry-After that cannot be waited for: the
-// call ends at once, says how long to wait, and the next one sends nothing.
+// call ends at once and states the wait, and the next one sends nothing.
 func (r *suite) toldToWait(t *testing.T) {
 	unstated := cmp.Or(r.Wait, provider.DefaultWait)
 	date := func(d time.Duration) string { return time.Now().Add(d).UTC().Format(http.TimeFormat) }
@@ -153,7 +153,7 @@ func (r *suite) redirects(t *testing.T) {
 	})
 }
 
-// listenOn serves on an address of loopback that nobody allowed, where there is
+// listenOn serves on an address of loopback that is not allowed, where there is
 // one, and counts what arrives.
 func listenOn(t *testing.T, address string, count *atomic.Int64) (url string) {
 	t.Helper()
@@ -190,7 +190,7 @@ func (r *suite) bombs(t *testing.T) {
 	}
 }
 
-// refused checks a port at which nobody listens.
+// refused checks a port without a listener.
 func (r *suite) refused(t *testing.T) {
 	res := result{meter: new(provider.Meter)}
 	call := r.Call

@@ -82,7 +82,7 @@ func (a *Answer) race(t *testing.T) {
 }
 
 // timed measures the processor's time, collecting garbage included: that of the
-// clock says how busy the machine is.
+// clock measures how busy the machine is.
 func timed(t *testing.T, body []byte, read func(io.Reader) error) time.Duration {
 	t.Helper()
 	begun := used(t)

@@ -10,7 +10,7 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 )
 
-// phases tells in which phases an item comes.
+// phases holds the phases of an item.
 type phases uint8
 
 const (

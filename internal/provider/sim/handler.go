@@ -15,7 +15,7 @@ import (
 	"assay/internal/strictjson"
 )
 
-// Options says what is simulated. The zero value is the whole catalogue on ten
+// Options is what is simulated. The zero value is the whole catalogue on ten
 // markets, with prices that drift by the clock.
 type Options struct {
 	Seed    uint64 // of the prices
@@ -127,7 +127,7 @@ func (h *Handler) encoder() *encoder {
 // flushAt is from which size on what was encoded is sent.
 const flushAt = 32 << 10
 
-// file streams what one market says of everything.
+// file streams all quotes of one market.
 func (h *Handler) file(w http.ResponseWriter, r *http.Request) {
 	v := h.venue(r.PathValue("market"))
 	if v == nil {

@@ -2,7 +2,7 @@ package sim
 
 import "assay/internal/catalog"
 
-// model knows what each venue says of each item at each tick. It is immutable
+// model computes each venue's quote of each item at each tick. It is immutable
 // and keeps nothing but the catalogue: every figure is computed when requested.
 type model struct {
 	seed   uint64
@@ -149,7 +149,7 @@ func (m *model) trend(s *subject, tick int64) int64 {
 	return from + (to-from)*part/span
 }
 
-// joke returns at which venue somebody asks an absurd price for the item at a
+// joke returns the venue that has an absurd price for the item at a
 // tick, and which; -1 at none.
 func (m *model) joke(s *subject, tick int64) (venue int, ask mil) {
 	switch {

@@ -1,14 +1,14 @@
 package sim
 
-// row is what one venue says of one subject. Amounts of 0 are none.
+// row is one venue's quote of one subject. Amounts of 0 are none.
 type row struct {
 	ask, bid, sale mil
 	listings       int64
 	sales          int64 // within the venue's window; -1: it does not count
-	polled         int64 // seconds before the response's time; -1: it does not say
+	polled         int64 // seconds before the response's time; -1: not stated
 }
 
-// quote returns what a venue says of a subject at a tick; ok is false where it
+// quote returns a venue's quote of a subject at a tick; ok is false where it
 // does not know it.
 func (m *model) quote(v *venue, s *subject, tick int64) (r row, ok bool) {
 	own := derive(s.hash, saltVenue+uint64(v.index)<<8)
@@ -47,7 +47,7 @@ func (s *subject) epoch(h uint64, tick int64) (number uint64, start int64) {
 	return uint64(n), max(n*s.period-offset, 0)
 }
 
-// price is what a venue asks, in earnest.
+// price is a venue's true asking price.
 func (m *model) price(v *venue, s *subject, h, epoch uint64, start int64) mil {
 	stray := s.wild * v.wildness / 1000 * gauss(derive(h, saltStray)) >> 16
 	jitter := gauss(derive(h, saltEpoch+epoch<<8)) / 18
@@ -64,7 +64,7 @@ func listings(h uint64, price mil) int64 {
 	return 1 + u*u/one*most/one
 }
 
-// trades fills in bids, sales and times, where the venue tells them.
+// trades fills in bids, sales and times, if the venue states them.
 func (m *model) trades(r *row, v *venue, s *subject, h, epoch uint64, price mil) {
 	if v.bids && s.trait&unoffered == 0 {
 		r.bid = price * (700 + int64(derive(h, saltBid+epoch<<8)%250)) / 1000
@@ -78,7 +78,7 @@ func (m *model) trades(r *row, v *venue, s *subject, h, epoch uint64, price mil)
 	if v.polled {
 		r.polled = int64(derive(h, saltPolled) % (6 * 3600))
 		if derive(h, saltFrozen)%500 == 0 {
-			r.polled += 30 * 24 * 3600 // a row that nobody has refreshed for a month
+			r.polled += 30 * 24 * 3600 // a row that was not refreshed for a month
 		}
 	}
 }

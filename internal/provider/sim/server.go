@@ -29,7 +29,7 @@ func Start(ctx context.Context, addr string, h http.Handler) (*Server, error) {
 		url:  "http://" + l.Addr().String(),
 		done: make(chan error, 1),
 	}
-	stop := context.AfterFunc(ctx, func() { _ = s.http.Close() }) // Serve tells what went wrong
+	stop := context.AfterFunc(ctx, func() { _ = s.http.Close() }) // Serve returns the error
 	go func() {
 		defer stop()
 		s.done <- s.http.Serve(l)

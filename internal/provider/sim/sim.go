@@ -5,7 +5,7 @@
 //
 // Everything is computed from a seed, an item's place in the catalogue, a
 // market and a tick, so that a simulator of any size keeps no prices in memory
-// and two of them with the same seed say the same. Amounts are whole
+// and two of them with the same seed quote the same. Amounts are whole
 // thousandths of a dollar; no float takes part.
 package sim
 
@@ -13,7 +13,7 @@ import "time"
 
 // Defaults of the simulator and of the Source that reads it.
 const (
-	DefaultMarkets = 10              // markets quoted unless told otherwise
+	DefaultMarkets = 10              // markets quoted by default
 	MaxMarkets     = 100             // most markets that can be requested
 	MaxNames       = 5_000_000       // most names that can be requested
 	BatchSize      = 500             // most names that a batch request takes

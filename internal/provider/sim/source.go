@@ -19,7 +19,7 @@ const Name = "sim"
 // Currency is what simulated markets quote in.
 const Currency money.Currency = "USD"
 
-// Config says which simulator a Source reads, and how.
+// Config is the simulator that a Source reads, and how it reads it.
 type Config struct {
 	BaseURL   string           // of the simulator, "http://127.0.0.1:8090"
 	Shape     provider.Shape   // default provider.Bulk
@@ -92,7 +92,7 @@ func shape(d *provider.Description, batchSize int) error {
 	return nil
 }
 
-// Describe returns what the provider says of itself.
+// Describe describes the provider.
 func (s *Source) Describe() provider.Description { return s.description }
 
 // Fetch sends one request and decodes its response into sink.

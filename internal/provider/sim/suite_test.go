@@ -69,7 +69,7 @@ func TestSource_KeepsTheRulesOfEverySource(t *testing.T) {
 					return testSource(t, Config{BaseURL: baseURL, Shape: c.shape}, tweak)
 				},
 				Good: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-					_, _ = io.Copy(io.Discard, r.Body) // a server notices who leaves only then
+					_, _ = io.Copy(io.Discard, r.Body) // a server detects a closed connection only then
 					_, _ = io.WriteString(w, c.good)
 				}),
 				Call: c.call, Want: c.want, Render: c.render,

@@ -9,14 +9,14 @@ type fixture struct {
 	trait trait
 }
 
-// trait says what is special about an item beside its name.
+// trait is what is special about an item beside its name.
 type trait uint8
 
 const (
 	pinned    trait = 1 << iota // every market offers it, always
 	absurd                      // one market always asks absurdJoke for it
-	unoffered                   // no market offers it; some tell its last sale
-	unwanted                    // nobody has bought one for a month
+	unoffered                   // no market offers it; some state its last sale
+	unwanted                    // not sold for a month
 )
 
 // absurdJoke is the price of the graffiti that must not make anyone rich.

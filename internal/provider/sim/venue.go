@@ -21,7 +21,7 @@ type venue struct {
 	style      style
 	days       int  // window of its sales counts; 0: it counts none
 	bids       bool // it takes bids
-	phases     bool // it tells phases apart
+	phases     bool // it distinguishes phases
 	polled     bool // it states a time with every row
 	nulls      bool // it writes null where others leave a member out
 	pool       string
@@ -78,7 +78,7 @@ func (s style) append(b []byte, m mil) []byte {
 	}
 }
 
-// table is the ten venues that the simulator has unless told otherwise. Iris
+// table is the ten venues that the simulator has by default. Iris
 // resells what Harbor lists.
 var table = [DefaultMarkets]venue{
 	{key: "sim-amber", title: "Amber Exchange", bias: 1000, coverage: 980, wildness: 800, style: dollars, days: 30},
@@ -130,7 +130,7 @@ func checkMarkets(n int) (int, error) {
 	return n, nil
 }
 
-// market describes a venue to those who read it.
+// market describes a venue as a provider's market.
 func (v *venue) market() provider.Market {
 	return provider.Market{
 		Key: v.key, Title: v.title, AppIDs: []int32{catalog.CS2},

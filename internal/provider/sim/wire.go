@@ -7,14 +7,14 @@ import (
 )
 
 // The responses, of which each is one JSON object. A file, GET
-// /v1/markets/{market}/prices.json, holds what a market says of all it knows:
+// /v1/markets/{market}/prices.json, holds all quotes of a market:
 //
 //	{"market":"sim-amber","currency":"USD","unit":1,"salesDays":30,"time":1790000000,
 //	 "items":[{"name":"★ Karambit","phase":"Ruby","ask":912.00,"bid":850.00,"sale":900.00,
 //	           "listings":4,"sales":9,"seen":1789990000}]}
 //
 // A response about names, POST /v1/prices/batch with {"names":["..."]} or GET
-// /v1/prices?name=..., holds what every market says of those:
+// /v1/prices?name=..., holds all markets' quotes of those:
 //
 //	{"time":1790000000,
 //	 "markets":[{"market":"sim-amber","currency":"USD","unit":1,"salesDays":30}],
@@ -49,7 +49,7 @@ func (e *encoder) stamp(b []byte) []byte {
 }
 
 // fileRows appends a venue's rows of the i-th item: one for each phase where
-// the venue tells phases apart, none where it does not know the item. Each has
+// the venue distinguishes phases, none where it does not know the item. Each has
 // a comma behind it.
 func (e *encoder) fileRows(b []byte, v *venue, i int) []byte {
 	return e.rows(b, v, i, func(b []byte) []byte {
@@ -100,7 +100,7 @@ func (e *encoder) row(b []byte, v *venue, s *subject, phase string, begin func([
 	return append(b, '}', ',')
 }
 
-// amount appends a member with a comma behind it. Having none is said in the
+// amount appends a member with a comma behind it. A missing amount is written in the
 // venue's own way.
 func (v *venue) amount(b []byte, member string, m mil) []byte {
 	if m == 0 && !v.nulls {
@@ -147,7 +147,7 @@ func (e *encoder) answer(b []byte, names []string) []byte {
 	return append(closeList(b, ']'), '}')
 }
 
-// item appends what all venues say of the i-th item, with a comma behind it.
+// item appends the quotes of all venues of the i-th item, with a comma behind it.
 func (e *encoder) item(b []byte, i int, name string) []byte {
 	b = appendString(append(b, `{"name":`...), name)
 	b = append(b, `,"quotes":{`...)

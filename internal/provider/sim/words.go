@@ -50,7 +50,7 @@ var (
 	ends    = []string{"n", "r", "x", "zz", "to", "ky", "s", "le", "mir", "q", "ddy", "sen", "va", "ph"}
 )
 
-// colours tell graffiti apart.
+// colours distinguish graffiti.
 var colours = []string{
 	"Moss Green", "Chalk White", "Brick Red", "Harbor Blue", "Mustard Yellow", "Plum Purple", "Peach Pink", "Slate Grey",
 	"Rust Orange", "Mint Green", "Ink Black", "Sky Blue", "Clay Brown", "Lilac Purple", "Cherry Red", "Sand Yellow",

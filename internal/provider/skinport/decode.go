@@ -42,7 +42,7 @@ type item struct{ name, phase string }
 
 // sold is what is known of an item's sales.
 type sold struct {
-	median   money.Micro // of the newest window that says enough; 0: none
+	median   money.Micro // of the newest window with enough sales; 0: none
 	count    int64       // in the provider's window, or provider.Unknown
 	currency money.Currency
 }
@@ -85,7 +85,7 @@ func (s *Source) readSales(ctx context.Context, body io.Reader) (sales, error) {
 				if w == s.window {
 					sale.count = count
 				}
-				// The newest that says enough, and be it that of 90 days.
+				// The newest window with enough sales, up to 90 days.
 				if sale.median == 0 && (w.length > 7*day || w.length == 7*day && count >= enough) {
 					sale.median = median
 				}
@@ -152,10 +152,10 @@ func (s *Source) item(r *feed.Reader, name, version, currency feed.Cell) (key it
 }
 
 // itemNames are the members of a row of items that count. Mean and median are of
-// what is offered, stickers and patterns included, and so say nothing.
+// what is offered, stickers and patterns included, and are not used.
 var itemNames = []string{"market_hash_name", "version", "currency", "min_price", "quantity", "updated_at"}
 
-// readItems reads items, adds what was sold of each, and then tells of what was
+// readItems reads items, adds what was sold of each, and then passes on what was
 // sold and is offered no more.
 func (s *Source) readItems(ctx context.Context, body io.Reader, all sales, sink provider.Sink) (provider.Answer, error) {
 	var answer provider.Answer
@@ -167,7 +167,7 @@ func (s *Source) readItems(ctx context.Context, body io.Reader, all sales, sink 
 			if err != nil {
 				return err
 			}
-			if !ok { // what cannot be read does not say that the item is not offered
+			if !ok { // an unreadable row is no evidence that the item is not offered
 				delete(left, item{string(cells[0].Text), feed.Phase(cells[1].Text)})
 				return nil
 			}

@@ -25,7 +25,7 @@ const Name = "skinport"
 // BaseURL is where the feeds are.
 const BaseURL = "https://api.skinport.com"
 
-// Limit is what Skinport documents for each of its feeds. A refresh asks two of
+// Limit is what Skinport documents for each of its feeds. A refresh requests two of
 // them, which are counted together here, so half of it is never used.
 func Limit() provider.Limit { return provider.Limit{Requests: 8, Per: 5 * time.Minute} }
 
@@ -34,7 +34,7 @@ const interval = 5 * time.Minute
 
 const terms = "Skinport publishes these feeds without a key. No terms for re-use of the data were found; they are read for your own site."
 
-// Config says how a Source asks.
+// Config configures a Source.
 type Config struct {
 	BaseURL     string           // without a slash at its end
 	Currency    money.Currency   // in which prices are requested; default USD, and for what Skinport does not know
@@ -52,7 +52,7 @@ type Source struct {
 	describe provider.Description
 }
 
-// New returns a Source. It asks nothing yet.
+// New returns a Source. It sends no request.
 func New(c Config) *Source {
 	s := &Source{base: c.BaseURL, currency: "USD", window: windowFor(c.SalesWindow), client: c.Client}
 	switch c.Currency {
@@ -72,7 +72,7 @@ func New(c Config) *Source {
 	return s
 }
 
-// Describe returns what the provider says of itself.
+// Describe describes the provider.
 func (s *Source) Describe() provider.Description { return s.describe }
 
 // Fetch reads a game: first what was sold, then what is offered.

@@ -16,7 +16,7 @@ var (
 	dataNames = []string{"eCurrency", "amtMinSellOrder", "amtMaxBuyOrder", "cSellOrders"}
 )
 
-// readBook reads what orderbook says of a name, in its first form or in the one
+// readBook reads the response of orderbook, in its first form or in the one
 // that wraps it once more.
 func (s *Source) readBook(ctx context.Context, name string, body io.Reader, sink provider.Sink) error {
 	return feed.Read(ctx, Name, body, sink, func(r *feed.Reader) error {
@@ -51,7 +51,7 @@ func (s *Source) readBook(ctx context.Context, name string, body io.Reader, sink
 // merely leave the fraction out.
 const hundredth = 100
 
-// readOrders reads the best orders. A reason tells why they are no quote.
+// readOrders reads the best orders. A reason states why they are no quote.
 func readOrders(q *provider.Quote, data []feed.Cell) (reason string) {
 	if q.Currency = numbered(data[0]); q.Currency == "" {
 		return feed.RejectCurrency

@@ -12,10 +12,10 @@ import (
 // overviewNames are the members of a response of priceoverview.
 var overviewNames = []string{"success", "lowest_price", "median_price", "volume"}
 
-// readOverview reads what priceoverview says of a name: the lowest ask, and the
+// readOverview reads the response of priceoverview for a name: the lowest ask, and the
 // median and number of the sales of a day. It succeeds without any of them for
 // names that do not exist, and for some that do and are not offered: then nothing
-// is known. Failure without a word says no more.
+// is known. A failure without a reason has no other meaning.
 func (s *Source) readOverview(ctx context.Context, name string, body io.Reader, sink provider.Sink) error {
 	return feed.Read(ctx, Name, body, sink, func(r *feed.Reader) error {
 		cells := make([]feed.Cell, len(overviewNames))
@@ -40,7 +40,7 @@ func (s *Source) readOverview(ctx context.Context, name string, body io.Reader, 
 	})
 }
 
-// readPrices reads prices and sales. A reason tells why they are no quote.
+// readPrices reads prices and sales. A reason states why they are no quote.
 func readPrices(q *provider.Quote, cells []feed.Cell) (reason string) {
 	var offered, sold money.Currency
 	if q.Ask, offered, reason = price(cells[1], dollars); reason != "" {
@@ -62,7 +62,7 @@ func readPrices(q *provider.Quote, cells []feed.Cell) (reason string) {
 }
 
 // succeeded reads how a response begins. What is neither yes nor no is no response:
-// endpoints that are gone say 104.
+// removed endpoints return 104.
 func succeeded(c feed.Cell) (bool, error) {
 	switch text := string(c.Text); {
 	case c.Kind <= feed.Null:

@@ -4,7 +4,7 @@
 // Steam documents neither of the two endpoints. They are read as they were seen to
 // response from 2025 to September 2026. Not confirmed, and so tolerated: whether 500
 // with the body null or {"success":false} means an unknown name (nothing is taken
-// from it, nor is it asked again at once), whether all endpoints share one limit (they are
+// from it, nor is the request repeated at once), whether all endpoints share one limit (they are
 // counted together), and that orderbook has wrapped its response since August 2026
 // (both forms are read).
 //
@@ -60,7 +60,7 @@ const (
 	// Steam's limit: with the default, what was queried first would be too old before it
 	// is its turn again.
 	maxAge = 5 * day
-	// maxBody is far more than Steam says of one name.
+	// maxBody is far more than Steam's response for one name.
 	maxBody = 4 << 20
 )
 
@@ -68,7 +68,7 @@ const terms = "Steam documents no such use of its market and promises nothing: i
 	"The data is read for your own site, slowly; the Steam Subscriber Agreement holds."
 
 // Tune sets in the options of the provider's client, where they leave it open, how
-// Steam is to be treated: who is refused leaves it alone for ten minutes, and up to
+// Steam is to be treated: after a refusal the client waits for ten minutes, and up to
 // an hour while that lasts.
 func Tune(o *provider.Options) {
 	o.Wait, o.MostWait = cmp.Or(o.Wait, 10*time.Minute), cmp.Or(o.MostWait, time.Hour)
@@ -79,8 +79,8 @@ func Tune(o *provider.Options) {
 	}
 }
 
-// judge tells what Steam means by an error: a page of HTML with 403 is a refusal
-// of whoever asks too much, and 500 may be about the name alone.
+// judge classifies Steam's errors: an HTML page with 403 is a refusal
+// for too many requests, and 500 may concern the name alone.
 func judge(e *provider.Error) {
 	switch body := strings.ReplaceAll(strings.TrimSpace(e.Detail), " ", ""); {
 	case e.Status == http.StatusForbidden && strings.HasPrefix(body, "<"):
@@ -90,7 +90,7 @@ func judge(e *provider.Error) {
 	}
 }
 
-// Config says how a Source asks.
+// Config configures a Source.
 type Config struct {
 	BaseURL  string           // without a slash at its end
 	Endpoint Endpoint         // default PriceOverview
@@ -106,7 +106,7 @@ type Source struct {
 	describe provider.Description
 }
 
-// New returns a Source. It asks nothing yet.
+// New returns a Source. It sends no request.
 func New(c Config) *Source {
 	market := provider.Market{
 		Key: Name, Title: "Steam Community Market", SalesWindow: day, MaxAge: maxAge,
@@ -121,10 +121,10 @@ func New(c Config) *Source {
 	}}
 }
 
-// Describe returns what the provider says of itself.
+// Describe describes the provider.
 func (s *Source) Describe() provider.Description { return s.describe }
 
-// Fetch asks about one name.
+// Fetch requests the price of one name.
 func (s *Source) Fetch(ctx context.Context, call provider.Call, sink provider.Sink) (provider.Answer, error) {
 	if !slices.Contains(s.describe.Markets[0].AppIDs, call.AppID) {
 		return provider.Answer{}, provider.Protocol(Name, "app %d is not quoted", call.AppID)
@@ -144,12 +144,12 @@ func (s *Source) Fetch(ctx context.Context, call provider.Call, sink provider.Si
 	})
 }
 
-// overview asks priceoverview, in dollars, whatever currency the address would get.
+// overview requests priceoverview, in dollars, whatever currency the address would get.
 func (s *Source) overview(app, name string) provider.Request {
 	return s.request("/market/priceoverview/?appid=" + app + "&currency=1&country=US&market_hash_name=" + escape(name))
 }
 
-// book asks orderbook, which takes its question as JSON.
+// book requests orderbook, whose query is JSON.
 func (s *Source) book(app, name string) provider.Request {
 	quoted, _ := jsontext.AppendQuote(nil, name) // a name is valid UTF-8
 	req := s.request("/market/orderbook?q=Load&qp=" + escape("["+app+","+string(quoted)+"]"))

@@ -78,11 +78,11 @@ func (all phases) add(r *feed.Reader, cells []feed.Cell) error {
 }
 
 // priceNames are the members of a row of prices that count. Its steam_price is
-// of unknown age, and so says nothing.
+// of unknown age, and is not used.
 var priceNames = []string{"name", "min", "count"}
 
-// readPrices reads what is offered, and then tells of the phases. What the list
-// says of a Doppler is of all its phases together, and stays the plain name's.
+// readPrices reads the offers and then passes on the phases. What the list
+// has for a Doppler is of all its phases together, and stays the plain name's.
 func readPrices(ctx context.Context, body io.Reader, dopplers phases, sink provider.Sink) error {
 	cells := make([]feed.Cell, len(priceNames))
 	return feed.Read(ctx, Name, body, sink, func(r *feed.Reader) error {

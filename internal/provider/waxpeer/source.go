@@ -40,7 +40,7 @@ func gameName(app int32) string {
 	return map[int32]string{catalog.CS2: "csgo", catalog.Dota: "dota2", catalog.TF2: "tf2", catalog.Rust: "rust"}[app]
 }
 
-// Config says how a Source asks.
+// Config configures a Source.
 type Config struct {
 	BaseURL string           // without a slash at its end
 	Host    provider.Host    // what may be queried of it
@@ -54,7 +54,7 @@ type Source struct {
 	describe provider.Description
 }
 
-// New returns a Source. It asks nothing yet.
+// New returns a Source. It sends no request.
 func New(c Config) *Source {
 	s := &Source{base: c.BaseURL, client: c.Client}
 	s.describe = provider.Description{
@@ -75,7 +75,7 @@ func New(c Config) *Source {
 // phased reports whether a game has Doppler knives.
 func phased(app int32) bool { return app == catalog.CS2 }
 
-// Describe returns what the provider says of itself.
+// Describe describes the provider.
 func (s *Source) Describe() provider.Description { return s.describe }
 
 // Probe requests a short list, which takes one request.

@@ -47,7 +47,7 @@ type Server struct {
 	FromNow     bool // resets are seconds from now, as in the documentation's own sample
 	Bare        bool // a 429 has no headers
 	PageSize    int  // most rows of a page; default 100
-	Quiet       bool // meta does not tell which markets were queried
+	Quiet       bool // meta does not list the queried markets
 
 	Streams int           // starts of streams in a day; 0: any number
 	Stop    int           // lines after which a stream ends; 0: it does not
@@ -115,7 +115,7 @@ func (s *Server) allow(w http.ResponseWriter) bool {
 	return true
 }
 
-// tell tells, and refuses with a body, what is left of a budget, and until when.
+// tell reports the rest of a budget and its end, or refuses with a body.
 func (s *Server) tell(w http.ResponseWriter, limit, left int, reset time.Duration, body string) {
 	if !s.Bare {
 		seconds := providertest.Seconds(reset)
@@ -135,7 +135,7 @@ func (s *Server) tell(w http.ResponseWriter, limit, left int, reset time.Duratio
 	}
 }
 
-// start counts a stream and tells what is left of them, or refuses it.
+// start counts a stream and reports how many are left, or refuses it.
 func (s *Server) start(w http.ResponseWriter) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()

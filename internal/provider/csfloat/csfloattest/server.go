@@ -30,9 +30,9 @@ type Server struct {
 	Rows     []Row
 	Dopplers []Doppler
 	Confused bool          // the list that is an array is an object, and the other way round
-	Key      string        // if set, who does not send it gets 401
+	Key      string        // if set, requests without it get 401
 	Calls    int           // allowed in a period; default 200
-	Reset    time.Duration // when the headers say that the period ends, from now; default the period's true end. Below 0 it is past
+	Reset    time.Duration // when the period ends by the headers, from now; default the period's true end. Below 0 it is past
 
 	mu    sync.Mutex
 	calls *providertest.Window
@@ -59,7 +59,7 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// count counts a call and tells in the header what is left.
+// count counts a call and reports the rest in the header.
 func (s *Server) count(h http.Header) (allowed bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

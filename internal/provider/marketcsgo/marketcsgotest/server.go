@@ -31,7 +31,7 @@ type Instance struct {
 // Server is a fake of market.csgo.com. Its fields may be set before it serves.
 type Server struct {
 	Rows    []Row
-	Time    time.Time // of both files; default now. An old one is that of a file nobody writes any more
+	Time    time.Time // of both files; default now. An old one is that of a file that is no longer written
 	Numbers bool      // numbers are numbers, and not texts
 	Last    bool      // time and currency come behind the items
 	Half    bool      // the second half of the rows is missing

@@ -1,5 +1,5 @@
 // Package skinporttest serves what Skinport's public feeds do, as strictly as
-// they: who does not take brotli gets 406, and a ninth call in five minutes 429.
+// they: a client without brotli gets 406, and a ninth call in five minutes 429.
 package skinporttest
 
 import (
@@ -38,9 +38,9 @@ type Sales struct {
 type Server struct {
 	Rows    []Row
 	Updated time.Time // of the rows; default now
-	Plain   bool      // response who does not take brotli, too, and uncompressed
+	Plain   bool      // also accept clients without brotli, and do not compress
 	Calls   int       // allowed in five minutes, of each feed; default 8
-	NoRetry bool      // a 429 does not say when to come back
+	NoRetry bool      // a 429 has no Retry-After
 
 	mu    sync.Mutex
 	calls map[string]*providertest.Window

@@ -104,7 +104,7 @@ func (s *Server) book(w http.ResponseWriter, question string) {
 	reply(w, Reply{Body: body})
 }
 
-// asked reads the question [730,"name"].
+// asked reads the query [730,"name"].
 func asked(question string) (app, name string, ok bool) {
 	inner, closed := strings.CutSuffix(strings.TrimPrefix(question, "["), "]")
 	app, quoted, several := strings.Cut(inner, ",")

@@ -1,6 +1,6 @@
-// Package steamtest serves what the Steam Community Market does, as strictly: who
-// asks too often gets 429 with the body null and no word on when to come back, and
-// is refused for longer the more often he asks meanwhile.
+// Package steamtest serves what the Steam Community Market does, as strictly: too
+// many requests get 429 with the body null and without Retry-After, and each further
+// request prolongs the refusal.
 package steamtest
 
 import (
@@ -88,7 +88,7 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	case path == "itemordershistogram":
 		reply(w, Reply{Body: `{"success":104}`})
 	case path == "pricehistory":
-		reply(w, Reply{http.StatusBadRequest, "[]"}) // nobody is signed in
+		reply(w, Reply{http.StatusBadRequest, "[]"}) // not signed in
 	default:
 		reply(w, Reply{http.StatusNotFound, Page})
 	}
@@ -117,7 +117,7 @@ func (s *Server) allow() bool {
 	return false
 }
 
-// Blocked tells for how long from now every call will be refused.
+// Blocked returns for how long from now every call will be refused.
 func (s *Server) Blocked(now time.Time) time.Duration {
 	s.mu.Lock()
 	defer s.mu.Unlock()
