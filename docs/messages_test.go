@@ -19,7 +19,7 @@ import (
 
 // unclean is how many faulty messages a package may still have. A number may only
 // fall: correct a message, then lower it.
-var unclean = map[string]int{"internal/exchange": 1, "internal/provider": 5, "internal/refresh": 11, "internal/store": 2}
+var unclean = map[string]int{"internal/refresh": 11, "internal/store": 2}
 
 // forbidden are words that hide the subject of a sentence, or stand for report,
 // return, show and request.

@@ -20,7 +20,7 @@ var keyed = []string{cs2cap.Name, pricempire.Name}
 func checkKeys(cfg *config.Config, sources ...string) error {
 	for _, name := range sources {
 		if slices.Contains(keyed, name) && cfg.Sources[name].APIKey.Reveal() == "" {
-			return fault.New(fault.Invalid, "invalid_configuration", "%s_API_KEY is not set, and %s requires a key. Set it.", strings.ToUpper(name), name)
+			return fault.New(fault.Invalid, "invalid_configuration", "%s requires a key: set %s_API_KEY.", name, strings.ToUpper(name))
 		}
 	}
 	if slices.Contains(sources, pricempire.Name) {

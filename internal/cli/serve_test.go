@@ -249,7 +249,7 @@ func TestServe_TellsWhatShouldBeLookedAt(t *testing.T) {
 	}
 	for _, want := range []string{
 		"did you mean LISTEN_ADDR?",
-		`back it up, and give it to nobody" file=`,
+		`back it up and do not share it" file=`,
 	} {
 		if strings.Count(log.String(), want) != 1 {
 			t.Errorf("the log does not say %q once:\n%s", want, log)
