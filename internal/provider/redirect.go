@@ -14,7 +14,7 @@ func (c *Client) location(resp *http.Response) (string, error) {
 	if l := resp.Header.Get("Location"); l != "" {
 		return l, nil
 	}
-	e := Protocol(c.o.Source, "a redirect that does not say where")
+	e := Protocol(c.o.Source, "a redirect without a location")
 	e.Status = resp.StatusCode
 	return "", e
 }

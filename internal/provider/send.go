@@ -200,16 +200,16 @@ func (c *Client) decodeError(status int, err error) error {
 	if !errors.As(err, &e) {
 		return err
 	}
-	told := *e
-	told.Source, told.Detail = c.o.Source, c.detail(e.Detail)
-	if told.Status == 0 {
-		told.Status = status
+	final := *e
+	final.Source, final.Detail = c.o.Source, c.detail(e.Detail)
+	if final.Status == 0 {
+		final.Status = status
 	}
-	if told.Kind == KindRateLimited && told.RetryAfter <= 0 {
-		told.RetryAfter, told.unstated = c.o.Wait, true
+	if final.Kind == KindRateLimited && final.RetryAfter <= 0 {
+		final.RetryAfter, final.unstated = c.o.Wait, true
 	}
-	told.RetryAfter = min(told.RetryAfter, MaxWait)
-	return &told
+	final.RetryAfter = min(final.RetryAfter, MaxWait)
+	return &final
 }
 
 // statusError describes a response that is neither a success nor a redirect.

@@ -10,7 +10,7 @@ import (
 )
 
 // maxUnescape bounds how often a text is unescaped, each kind of escape by
-// itself. Nobody escapes a text more often than a few times.
+// itself. A text is rarely escaped more than a few times.
 const maxUnescape = 24
 
 // tracked is a text with, for each of its bytes, the stretch of the original

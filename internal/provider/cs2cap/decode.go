@@ -10,8 +10,8 @@ import (
 
 // Why a quote is rejected.
 const (
-	rejectName   = "name that was not asked for"
-	rejectMarket = "market that was not asked for"
+	rejectName   = "name that was not requested"
+	rejectMarket = "market that was not requested"
 )
 
 var (
@@ -25,7 +25,7 @@ type asked struct {
 	names  map[string]bool // nil: whatever there is
 	sold   sales           // what is known of it beside
 	answer provider.Answer
-	told   bool   // the response stated its contents
+	stated bool   // the response stated its contents
 	heard  []bool // by market, as described: it was quoted
 }
 
@@ -70,7 +70,7 @@ func (s *Source) readBatch(ctx context.Context, body io.Reader, names []string, 
 		switch {
 		case err != nil:
 			return err
-		case !a.told || !seen:
+		case !a.stated || !seen:
 			return feed.Malformed("it lacks meta or items")
 		case items == 0 && !none:
 			return feed.Malformed("there is nothing in it, not even what was not found")
@@ -148,7 +148,7 @@ func (s *Source) readMeta(r *feed.Reader, a *asked) error {
 	} else if !ok {
 		return feed.Malformed("meta is no object, or has a member twice")
 	}
-	a.told = true
+	a.stated = true
 	if currency := string(cells[0].Text); currency != string(s.currency) {
 		return feed.Malformed("the currency is not %s: %s", s.currency, feed.Clip(cells[0].Text))
 	}
@@ -205,7 +205,7 @@ func (s *Source) readPage(ctx context.Context, body io.Reader, name string, sink
 			}
 			return r.Skip()
 		})
-		if err == nil && (!a.told || !seen) {
+		if err == nil && (!a.stated || !seen) {
 			err = feed.Malformed("it lacks meta or items")
 		}
 		return err

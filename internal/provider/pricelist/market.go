@@ -76,7 +76,7 @@ func (c *compiler) readAmounts(o *object, q *quoteRule) {
 		q.phases = c.readPhases(p)
 	}
 	if !o.has("ask") && !o.has("sale") && len(q.phases) == 0 {
-		o.faults.add(o.at, "must say where \"ask\" or \"sale\" is")
+		o.faults.add(o.at, "must state where \"ask\" or \"sale\" is")
 	}
 }
 
@@ -97,7 +97,7 @@ func (c *compiler) readPhases(o *object) []phaseFields {
 	at := map[string]string{"ask": o.text("ask"), "bid": o.text("bid"), "sale": o.text("sale")}
 	o.done()
 	if at["ask"] == "" && at["sale"] == "" {
-		o.faults.add(o.at, "must say where \"ask\" or \"sale\" is")
+		o.faults.add(o.at, "must state where \"ask\" or \"sale\" is")
 		return nil
 	}
 	phases := make([]phaseFields, len(catalog.Phases))

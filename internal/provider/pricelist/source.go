@@ -66,7 +66,7 @@ func (s *Source) Describe() provider.Description {
 	d := provider.Description{
 		Name: Name, Title: "Price lists", Shape: provider.Bulk,
 		Interval: s.config.interval, Markets: s.config.markets, Hosts: s.config.hosts,
-		Terms: "The lists are the operator's own choice; the terms of whoever publishes them apply.",
+		Terms: "The lists are the operator's own choice; the terms of their publishers apply.",
 	}
 	for _, l := range s.config.lists {
 		f := provider.File{Key: l.key, AppID: l.appID, Host: l.location.host, Local: l.location.url == ""}
@@ -125,12 +125,12 @@ func (l *list) named(err error) error {
 	if !errors.As(err, &e) || strings.HasPrefix(e.Detail, prefix) {
 		return err
 	}
-	told := *e
-	if told.Detail != "" {
+	named := *e
+	if named.Detail != "" {
 		prefix += ": "
 	}
-	told.Detail = prefix + told.Detail
-	return &told
+	named.Detail = prefix + named.Detail
+	return &named
 }
 
 func (s *Source) fetchFile(ctx context.Context, l *list, meter *provider.Meter, sink provider.Sink) (provider.Answer, error) {

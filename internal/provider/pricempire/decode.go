@@ -18,7 +18,7 @@ var (
 // what it does not know without a word.
 func (s *Source) read(ctx context.Context, body io.Reader, sink provider.Sink) (provider.Answer, error) {
 	var answer provider.Answer
-	told := make([]bool, len(s.describe.Markets))
+	quoted := make([]bool, len(s.describe.Markets))
 	cells, inner := make([]feed.Cell, len(rowNames)), make([]feed.Cell, len(priceNames))
 	err := feed.Read(ctx, Name, body, sink, func(r *feed.Reader) error {
 		err := r.Array(func() error {
@@ -35,7 +35,7 @@ func (s *Source) read(ctx context.Context, body io.Reader, sink provider.Sink) (
 				if !asked {
 					return nil
 				}
-				told[at] = true
+				quoted[at] = true
 				q.Market = s.describe.Markets[at].Key
 				return price(r, &q, inner)
 			})
@@ -45,7 +45,7 @@ func (s *Source) read(ctx context.Context, body io.Reader, sink provider.Sink) (
 		}
 		return err
 	})
-	for i, there := range told {
+	for i, there := range quoted {
 		if !there {
 			answer.Silent = append(answer.Silent, s.describe.Markets[i].Key)
 		}

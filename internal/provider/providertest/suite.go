@@ -77,7 +77,7 @@ func Run(t *testing.T, s Subject) {
 		t.Run("Concurrent", r.concurrent)
 		t.Run("Passing", r.passing)
 		t.Run("Lasting", r.lasting)
-		t.Run("ToldToWait", r.toldToWait)
+		t.Run("RetryAfter", r.retryAfter)
 		t.Run("Redirects", r.redirects)
 		t.Run("Bombs", r.bombs)
 		t.Run("Refused", r.refused)
@@ -266,7 +266,7 @@ func (r *suite) goodAnswer(t *testing.T) {
 		t.Errorf("%d requests, and %d are described", got, want)
 	}
 	if res.sink.Restarts == 0 {
-		t.Error("the sink was not told that an attempt begins")
+		t.Error("the sink was not restarted at the beginning of an attempt")
 	}
 	if res.meter.Bytes() == 0 {
 		t.Error("no bytes were counted")

@@ -85,9 +85,9 @@ func (r *suite) lasting(t *testing.T) {
 	}
 }
 
-// toldToWait checks every form of Retry-After that cannot be waited for: the
+// retryAfter checks every form of Retry-After that cannot be waited for: the
 // call ends at once and states the wait, and the next one sends nothing.
-func (r *suite) toldToWait(t *testing.T) {
+func (r *suite) retryAfter(t *testing.T) {
 	unstated := cmp.Or(r.Wait, provider.DefaultWait)
 	date := func(d time.Duration) string { return time.Now().Add(d).UTC().Format(http.TimeFormat) }
 	for _, c := range []struct {
@@ -110,7 +110,7 @@ func (r *suite) toldToWait(t *testing.T) {
 			mustFail(t, res, provider.KindRateLimited)
 			var e *provider.Error
 			if errors.As(res.err, &e) && (e.RetryAfter < c.from || e.RetryAfter > c.to || !e.Deferred()) {
-				t.Errorf("told to wait %v (deferred %v), want %v to %v", e.RetryAfter, e.Deferred(), c.from, c.to)
+				t.Errorf("retry-after %v (deferred %v), want %v to %v", e.RetryAfter, e.Deferred(), c.from, c.to)
 			}
 			mustFail(t, r.fetch(t, src, r.Call), provider.KindRateLimited)
 			if got := len(r.server.Hits()); got != 1 {

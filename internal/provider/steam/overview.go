@@ -66,7 +66,7 @@ func readPrices(q *provider.Quote, cells []feed.Cell) (reason string) {
 func succeeded(c feed.Cell) (bool, error) {
 	switch text := string(c.Text); {
 	case c.Kind <= feed.Null:
-		return false, feed.Malformed("it does not say whether it succeeded")
+		return false, feed.Malformed("member success is missing")
 	case c.Kind != feed.Text && (text == "true" || text == "1"):
 		return true, nil
 	case c.Kind == feed.Other && text == "false":

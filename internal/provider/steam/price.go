@@ -66,8 +66,8 @@ func tenderOf(sign string, asked money.Currency) (t tender, ok bool) {
 
 // plain writes digits with separators as JSON does. One or two digits behind the
 // last separator are a fraction. Three are a group of the whole, unless what stands
-// before them is what the currency writes before its fraction: then nobody can
-// tell.
+// before them is what the currency writes before its fraction: then the
+// meaning is not known.
 func (t *tender) plain(number string) (string, bool) {
 	whole, fraction, separator := number, "", byte(0)
 	if i := strings.LastIndexAny(number, ".,"); i >= 0 {
