@@ -146,7 +146,7 @@ func TestLedger_StartIsRefusedWithoutItsKey(t *testing.T) {
 		t.Fatal(status, string(answer), err)
 	}
 	s.await("the warning of where the key lies", func() bool { // the log comes by a pipe
-		return strings.Contains(s.log.String(), "its key and checkpoints lie beside its database")
+		return strings.Contains(s.log.String(), "ledger key and checkpoints are stored next to the database")
 	})
 	key := s.secret("WALLET_LEDGER_KEY")
 	if _, err := s.stop(); err != nil {

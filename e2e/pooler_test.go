@@ -28,7 +28,7 @@ func TestPooler_InstancesShareARunThroughIt(t *testing.T) {
 	}
 	c.settled(slots)
 	for _, s := range c.servers {
-		for _, trouble := range []string{"level=ERROR", "wakes of other instances"} {
+		for _, trouble := range []string{"level=ERROR", "listening failed"} {
 			if contains(s.log, trouble) {
 				t.Errorf("the log tells of %q", trouble)
 			}

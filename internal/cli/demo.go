@@ -110,7 +110,7 @@ func claimDemoDir(dir string) error {
 	return nil
 }
 
-// show fills the demo over its own API, refreshes all prices, reports what came
+// show fills the demo over its own API, refreshes all prices, shows what came
 // of it and where to look.
 func (c *demoCmd) show(ctx context.Context, s *session, cfg *config.Config, url string) error {
 	// The first start has created the secrets meanwhile.

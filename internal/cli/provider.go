@@ -52,11 +52,11 @@ var (
 	// errProviderUnread means that a provider was asked and did not answer as it
 	// should.
 	errProviderUnread = errors.New("the provider could not be read")
-	// errProviderFailed is the same, when it is already said.
+	// errProviderFailed is the same, when the failure is already printed.
 	errProviderFailed = fmt.Errorf("%w: %w", errProviderUnread, errReported)
 )
 
-// failureText says in plain words why a provider could not be read.
+// failureText describes in plain words why a provider could not be read.
 func failureText(err error) string {
 	var e *provider.Error
 	if !errors.As(err, &e) {
@@ -67,10 +67,10 @@ func failureText(err error) string {
 		provider.KindTimeout:     "it did not answer in time",
 		provider.KindCut:         "the connection ended within the answer",
 		provider.KindRateLimited: "it limits the request rate: retry later",
-		provider.KindAuth:        "it does not accept the key: the key is missing, wrong or not enough",
-		provider.KindServer:      "it has a failure of its own: try again later",
-		provider.KindStatus:      "it refuses the question: is the address right?",
-		provider.KindProtocol:    "it answers with something else than prices: is the address right?",
+		provider.KindAuth:        "it does not accept the key: the key is missing, wrong or lacks a permission",
+		provider.KindServer:      "it reports an internal error: retry later",
+		provider.KindStatus:      "it refuses the request: is the address right?",
+		provider.KindProtocol:    "its response has no prices: is the address right?",
 		provider.KindTooLarge:    "its answer is larger than can be right",
 		provider.KindBlocked:     "its address is not a public one: name it in the provider's BASE_URL to allow it",
 	}[e.Kind]

@@ -12,8 +12,8 @@ const (
 	// freshFor is how long a price counts as fresh.
 	freshFor = 24 * time.Hour
 	// A count of all items serves callers for freshKeep while a job runs or
-	// nothing happened. The first caller after freshRenew counts anew, and nobody else
-	// waits for that unless it takes seconds.
+	// nothing happened. The first caller after freshRenew counts again; callers are
+	// coalesced and do not wait for it unless it takes seconds.
 	freshKeep, freshRenew = 5 * time.Second, time.Second
 )
 

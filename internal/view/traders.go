@@ -36,8 +36,8 @@ func (r *Reader) KeepRanking(ctx context.Context) { r.ranking.Run(ctx) }
 func (r *Reader) RefreshRanking(ctx context.Context) error { return r.ranking.Refresh(ctx) }
 
 // TopTraders ranks who traded most within a period: 7d, 30d or all. The ranks are
-// those that were made last; how they are shown is read each time, so that nobody
-// is named any more who opted out.
+// those of the last update. Display names are read each time, so that a user who
+// opted out is no longer named.
 func (r *Reader) TopTraders(ctx context.Context, period, by string, limit int) (TopTraders, error) {
 	traders, asOf, err := r.ranking.Top(ctx, ranking.Key{Period: period, By: by})
 	if err != nil {

@@ -502,8 +502,8 @@ type Instance struct {
 	Working   int        `json:"working"` // pieces of work in its hands
 }
 
-// Worker is one claim: its owner, and since when. Whoever
-// takes it over gets a greater token, and what comes with this one is refused.
+// Worker is one claim: its owner, and since when. A process that takes it over gets
+// a greater fencing token; writes with the old one are refused.
 type Worker struct {
 	Owner string    `json:"owner"`
 	Kind  string    `json:"kind"`

@@ -25,7 +25,7 @@ type Options struct {
 }
 
 // Cluster makes dispatchers that share one database, each as if in a process of
-// its own. A dispatcher that is alone always is asked for one.
+// its own. A dispatcher that is always alone gets one.
 type Cluster func(o Options) dispatch.Dispatcher
 
 // never is a sweep that does not come while a test lasts, so that nothing but a

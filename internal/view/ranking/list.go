@@ -7,7 +7,7 @@ import (
 	"assay/internal/store"
 )
 
-// kept is how many of the first a list holds at least, and twice that at most: so
+// maxKept is how many of the first a list holds at least, and twice that at most: so
 // many may leave the list before it is rebuilt.
 const maxKept = 5 * Ranks
 
