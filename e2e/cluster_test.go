@@ -118,7 +118,7 @@ func (c *cluster) ended(id string) (j job) {
 // against all that must be: each name once in each run, and no more requests
 // than one for each file and one for each that was lost. A busy machine may let
 // each instance stand still for so long that it is taken for dead once.
-func (c *cluster) settled(lost int) {
+func (c *cluster) estimated(lost int) {
 	c.t.Helper()
 	lost += slots * len(c.servers)
 	counted := 0
@@ -243,25 +243,25 @@ func TestInstances_OneStoppedAndOneKilledOverAndOverShareARun(t *testing.T) {
 		t.Errorf("%s bulk jobs, and %d were said to be started", got[0], len(c.runs))
 	}
 	t.Logf("%d kills, %d times asked for a run", kills, asker.count)
-	c.settled(slots * (kills + 1))
+	c.estimated(slots * (kills + 1))
 	c.share(db)
 }
 
-// share lets runs happen until each instance has settled something.
+// share lets runs happen until each instance has estimated something.
 func (c *cluster) share(db *sql.DB) {
 	c.t.Helper()
 	c.markets.wait.Store(0)
 	for _, s := range c.servers {
-		s.await("a batch that was settled by "+s.addr, func() bool {
+		s.await("a batch that was estimated by "+s.addr, func() bool {
 			c.ended(c.begin())
-			return len(rows(c.t, db, `SELECT 1 FROM refresh_batch WHERE state = 'settled' AND `+s.owns()+` LIMIT 1`)) > 0
+			return len(rows(c.t, db, `SELECT 1 FROM refresh_batch WHERE state = 'estimated' AND `+s.owns()+` LIMIT 1`)) > 0
 		})
 	}
-	c.t.Logf("after %d runs each instance has settled something", len(c.runs))
+	c.t.Logf("after %d runs each instance has estimated something", len(c.runs))
 }
 
-// settling reports whether a transaction is open that has settled a batch.
-func settling(db *sql.DB) bool {
+// estimating reports whether a transaction is open that has estimated a batch.
+func estimating(db *sql.DB) bool {
 	found, err := tryRows(db, `SELECT a.pid FROM pg_stat_activity a
 		WHERE a.datname = current_database() AND a.state = 'idle in transaction' AND 2 = (
 			SELECT count(*) FROM pg_locks l WHERE l.pid = a.pid AND l.mode = 'RowExclusiveLock'
@@ -278,7 +278,7 @@ func TestInstances_OneStoppedInATransactionHoldsNobodyUp(t *testing.T) {
 	var db *sql.DB
 	url := pgtest.Shared(t).NewDatabase(t)
 	p := newProxy(t, url, func() cut {
-		if armed.Load() && settling(db) && armed.CompareAndSwap(true, false) {
+		if armed.Load() && estimating(db) && armed.CompareAndSwap(true, false) {
 			return late
 		}
 		return passes
@@ -292,7 +292,7 @@ func TestInstances_OneStoppedInATransactionHoldsNobodyUp(t *testing.T) {
 	c.markets.Advance(2_000)
 	id := behind.refresh()
 	c.runs = append(c.runs, id)
-	behind.await("a transaction that has settled a batch", func() bool { return !armed.Load() })
+	behind.await("a transaction that has estimated a batch", func() bool { return !armed.Load() })
 	behind.signal(syscall.SIGSTOP)
 	began := time.Now()
 	c.servers[0].signal(syscall.SIGCONT)
@@ -305,7 +305,7 @@ func TestInstances_OneStoppedInATransactionHoldsNobodyUp(t *testing.T) {
 	behind.signal(syscall.SIGCONT)
 	close(p.letGo)
 	behind.await("it to find out that it was taken for dead", func() bool { return contains(behind.log, "taken for dead") })
-	c.settled(slots)
+	c.estimated(slots)
 	c.share(db)
 	c.stopAll()
 }
@@ -334,7 +334,7 @@ func TestInstances_ALateCommitIsRefused(t *testing.T) {
 	armed.Store(false)
 	close(p.letGo)
 	behind.await("it to find out that it was taken for dead", func() bool { return contains(behind.log, "taken for dead") })
-	c.settled(slots)
+	c.estimated(slots)
 	c.share(db)
 	c.stopAll()
 }

@@ -20,7 +20,7 @@ func TestLookup_IsNeverOlderThanTheLastCommitOfAnyInstance(t *testing.T) {
 	db := c.open()
 	c.lookUpDuringRuns(db)
 	c.lookUpAfterAccepting(db)
-	c.settled(0)
+	c.estimated(0)
 }
 
 // lookUpDuringRuns reads what is committed, over and over, and asks for the same

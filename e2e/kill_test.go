@@ -144,14 +144,14 @@ func served(h *sim.Handler) int {
 	return n
 }
 
-// awaitProgress waits until a job has settled more than before, or has nothing
-// left to settle, and returns how much it has settled.
+// awaitProgress waits until a job has estimated more than before, or has nothing
+// left to estimate, and returns how much it has estimated.
 func awaitProgress(s *server, id string, before int64) int64 {
 	s.t.Helper()
 	var j job
 	s.await("progress after a start", func() bool {
 		s.get("/api/market-prices/jobs/"+id, &j)
-		return j.TotalItems-j.PendingItems > before || j.Stage == "spread" || j.Stage == "done"
+		return j.TotalItems-j.PendingItems > before || j.Stage == "apply" || j.Stage == "done"
 	})
 	if got := j.sum(); got != j.TotalItems {
 		s.t.Errorf("counts add up to %d of %d items", got, j.TotalItems)

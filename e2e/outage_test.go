@@ -128,7 +128,7 @@ func TestPostgres_RestartedOverAndOverInARunLosesNothing(t *testing.T) {
 	if slowest > mostBack() {
 		t.Errorf("all was well %v after a restart, want within %v", slowest, mostBack())
 	}
-	c.settled(restarts * slots * len(c.servers))
+	c.estimated(restarts * slots * len(c.servers))
 	c.stopAll()
 }
 
@@ -150,7 +150,7 @@ func TestPostgres_SessionsKilledOverAndOverLoseNothing(t *testing.T) {
 	if back := c.back(); back > mostBack() {
 		t.Errorf("all was well after %v, want within %v", back, mostBack())
 	}
-	c.settled(rounds * slots * len(c.servers))
+	c.estimated(rounds * slots * len(c.servers))
 	c.stopAll()
 }
 
@@ -218,7 +218,7 @@ func TestPostgres_CutAtCommitLosesAndDoublesNothing(t *testing.T) {
 		}
 	}
 	t.Logf("%d commits refused, %d of unknown outcome; %d pushes", made[refused], made[unknown], pushes)
-	c.settled(cuts)
+	c.estimated(cuts)
 	c.stopAll()
 }
 
@@ -230,7 +230,7 @@ func TestPostgres_ASlowDatabaseMakesARunSlowAndNothingElse(t *testing.T) {
 	c := newCluster(t, 1_000, p.url(), p.url())
 	p.delay.Store(int64(time.Duration(randtest.Count(20, 150)) * time.Millisecond))
 	c.begin()
-	c.settled(0)
+	c.estimated(0)
 	c.stopAll()
 }
 
@@ -265,7 +265,7 @@ func TestPostgres_WithoutAFreeConnectionIsUnavailableForAWhile(t *testing.T) {
 		})
 	}
 	pushing.Wait()
-	c.settled(slots * 2)
+	c.estimated(slots * 2)
 	c.stopAll()
 }
 

@@ -26,7 +26,7 @@ func TestPooler_InstancesShareARunThroughIt(t *testing.T) {
 	if told := heard(); len(told) < len(c.servers) {
 		t.Errorf("wakes were told by %v, want by both instances", told)
 	}
-	c.settled(slots)
+	c.estimated(slots)
 	for _, s := range c.servers {
 		for _, trouble := range []string{"level=ERROR", "listening failed"} {
 			if contains(s.log, trouble) {

@@ -34,7 +34,7 @@ func wordLists() map[string][]string {
 	return map[string][]string{
 		"JobKind":  words(refresh.Bulk, refresh.Missing),
 		"JobState": words(refresh.Queued, refresh.Running, refresh.Finished, refresh.Failed, refresh.Cancelled),
-		"JobStage": words(refresh.StagePlan, refresh.StageFetch, refresh.StageSettle, refresh.StageSpread, refresh.StageDone),
+		"JobStage": words(refresh.StagePlan, refresh.StageFetch, refresh.StageEstimate, refresh.StageApply, refresh.StageDone),
 		"ItemState": {
 			refresh.ItemPending, refresh.ItemUpdated, refresh.ItemSkipped, refresh.ItemNoQuote, refresh.ItemFailed, refresh.ItemCancelled,
 		},
@@ -45,7 +45,7 @@ func wordLists() map[string][]string {
 		"GapReason": append([]string{refresh.ItemFailed, refresh.ItemCancelled, refresh.SkipBackoff, refresh.SkipBudget, refresh.SkipPaused},
 			words(refresh.OutcomeSilent, refresh.OutcomeQuarantined)...),
 		"DeferReason": words(refresh.BoundLimit, refresh.BoundDay, refresh.BoundMonth, refresh.BoundTold, refresh.BoundHold, refresh.BoundBackground),
-		"WorkKind":    {refresh.WorkPlan, "fetch", "trickle", refresh.WorkSettle, refresh.WorkSpread, refresh.WorkMissing},
+		"WorkKind":    {refresh.WorkPlan, "fetch", "trickle", refresh.WorkEstimate, refresh.WorkApply, refresh.WorkMissing},
 		"WorkState":   {"pending", "running", "waiting"},
 		"EventKind":   words(event.Kinds()...),
 

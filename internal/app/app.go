@@ -214,7 +214,7 @@ func (a *App) buildEngine(ctx context.Context) (err error) {
 			ScopeAll: cfg.Scope == config.ScopeAll, TTL: cfg.TTL,
 			MissingRetry: cfg.MissingRetry, NoSalesRetry: cfg.NoSalesRetry, ProviderWait: cfg.ProviderWait,
 			Retention:  refresh.Retention{Age: cfg.JobRetention, MinJobs: cfg.MinJobs},
-			FetchSlots: fetchSlots, SettleSlots: cfg.Workers, Level: cfg.Level,
+			FetchSlots: fetchSlots, EstimateSlots: cfg.Workers, Level: cfg.Level,
 			Policy: pricing.Policy{
 				Method: cfg.Estimate, Guard: cfg.Guard, Currency: cfg.Currency,
 				NoSalesWindow: cfg.NoSalesWindow,

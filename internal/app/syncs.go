@@ -77,7 +77,7 @@ func (s *syncs) collectors() []prometheus.Collector {
 func (s *syncs) goFirst(workers []dispatch.Worker) {
 	for i := range workers {
 		w := &workers[i]
-		if w.Kind == refresh.WorkPlan || w.Kind == refresh.WorkSettle || w.Kind == refresh.WorkSpread {
+		if w.Kind == refresh.WorkPlan || w.Kind == refresh.WorkEstimate || w.Kind == refresh.WorkApply {
 			work := w.Work
 			w.Work = func(ctx context.Context) (bool, error) { return s.priority.Beside(ctx, work) }
 		}

@@ -16,7 +16,7 @@ import (
 func TestSyncs_GoBeforeARefresh(t *testing.T) {
 	const took = 10 * time.Millisecond
 	fetch := refresh.FetchKind("source", "")
-	rests := map[string]bool{refresh.WorkPlan: true, refresh.WorkSettle: true, refresh.WorkSpread: true, refresh.WorkMissing: false, fetch: false}
+	rests := map[string]bool{refresh.WorkPlan: true, refresh.WorkEstimate: true, refresh.WorkApply: true, refresh.WorkMissing: false, fetch: false}
 	push := inventory.Push{AppID: 730, ContextID: "2"}
 	for kind, want := range rests {
 		for name, sync := range map[string]func(context.Context, *syncs) error{

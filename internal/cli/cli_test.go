@@ -83,7 +83,7 @@ func TestRefresh_WaitForAJobThatIsRemovedAtItsEndTellsWhatIsKnown(t *testing.T) 
 		out  string
 		errs string
 	}{
-		{[]string{jobSpread, jobRemoved}, exitOK, "refresh 17 finished", ""},
+		{[]string{jobApply, jobRemoved}, exitOK, "refresh 17 finished", ""},
 		{[]string{jobRunning, jobRemoved}, exitFailed, "", "MARKET_PRICE_JOB_RETENTION_MIN_JOBS"},
 		{[]string{jobRemoved}, exitFailed, "", "the refresh has ended"},
 	} {
@@ -180,12 +180,12 @@ func TestProgress_PlainLinesAtChangesOfStageAndEveryFewSeconds(t *testing.T) {
 	for _, step := range []struct {
 		after time.Duration
 		stage string
-	}{{0, "plan"}, {time.Second, "plan"}, {0, "settle"}, {4 * time.Second, "settle"}, {time.Second, "settle"}} {
+	}{{0, "plan"}, {time.Second, "plan"}, {0, "estimate"}, {4 * time.Second, "estimate"}, {time.Second, "estimate"}} {
 		now = now.Add(step.after)
 		p.show(view.Job{ID: "1", State: "running", Stage: step.stage})
 	}
 	p.end()
-	want := "refresh 1: plan, 0 of 0 items, 0 requests\nrefresh 1: settle, 0 of 0 items, 0 requests\nrefresh 1: settle, 0 of 0 items, 0 requests\n"
+	want := "refresh 1: plan, 0 of 0 items, 0 requests\nrefresh 1: estimate, 0 of 0 items, 0 requests\nrefresh 1: estimate, 0 of 0 items, 0 requests\n"
 	if out.String() != want {
 		t.Errorf("got\n%swant\n%s", out.String(), want)
 	}
@@ -195,7 +195,7 @@ func TestProgress_TerminalShowsABar(t *testing.T) {
 	var out bytes.Buffer
 	p := newProgress(&out, true, time.Now)
 	p.show(view.Job{ID: "1", State: "queued"})
-	p.show(view.Job{ID: "1", State: "running", Stage: "settle", TotalItems: 100, PendingItems: 50})
+	p.show(view.Job{ID: "1", State: "running", Stage: "estimate", TotalItems: 100, PendingItems: 50})
 	p.show(view.Job{ID: "1", State: "finished", Stage: "done", TotalItems: 100})
 	p.end()
 	for _, want := range []string{"refresh 1: queued", "100%", "100/100"} {

@@ -29,7 +29,7 @@ type fakeServer struct {
 
 func newFakeServer(t testing.TB) *fakeServer {
 	t.Helper()
-	f := &fakeServer{jobs: []string{jobRunning, jobSpread, jobFinished}}
+	f := &fakeServer{jobs: []string{jobRunning, jobApply, jobFinished}}
 	mux := http.NewServeMux()
 	market := func(h http.HandlerFunc) http.HandlerFunc { return wants("x-market-sync-secret", fakeMarketSecret, h) }
 	platform := func(h http.HandlerFunc) http.HandlerFunc {
@@ -194,9 +194,9 @@ const (
 
 	jobQueued = jobHead + `"state":"queued","stage":"plan","startedAt":null,"finishedAt":null,"totalItems":0,"pendingItems":0,"updatedItems":0,
 		"skippedItems":{"ttl":0,"noSales":0,"budget":0},"noQuoteItems":0,"failedItems":0,"changedItems":0,"lastError":null,"usage":{"requestCount":0,"byProvider":{}}}`
-	jobRunning = jobHead + `"state":"running","stage":"settle","startedAt":"2026-01-02T03:04:05Z","finishedAt":null,"totalItems":30325,"pendingItems":18325,"updatedItems":11690,
+	jobRunning = jobHead + `"state":"running","stage":"estimate","startedAt":"2026-01-02T03:04:05Z","finishedAt":null,"totalItems":30325,"pendingItems":18325,"updatedItems":11690,
 		"skippedItems":{"ttl":0,"noSales":310,"budget":0},"noQuoteItems":0,"failedItems":0,"changedItems":10,"lastError":null,"usage":{"requestCount":12,"byProvider":{"sim":12}}}`
-	jobSpread = jobHead + `"state":"running","stage":"spread","startedAt":"2026-01-02T03:04:05Z","finishedAt":null,"totalItems":30325,"pendingItems":0,"updatedItems":30003,
+	jobApply = jobHead + `"state":"running","stage":"apply","startedAt":"2026-01-02T03:04:05Z","finishedAt":null,"totalItems":30325,"pendingItems":0,"updatedItems":30003,
 		"skippedItems":{"ttl":0,"noSales":310,"budget":0},"noQuoteItems":12,"failedItems":0,"changedItems":10,"lastError":null,"usage":{"requestCount":12,"byProvider":{"sim":12}}}`
 	jobFinished = jobHead + `"state":"finished","stage":"done","startedAt":"2026-01-02T03:04:05Z","finishedAt":"2026-01-02T03:04:17.5Z","totalItems":30325,"pendingItems":0,"updatedItems":30003,
 		"skippedItems":{"ttl":0,"noSales":310,"budget":0},"noQuoteItems":12,"failedItems":0,"changedItems":28000,"outcome":"complete","lastError":null,"usage":{"requestCount":12,"byProvider":{"sim":12}}}`

@@ -56,7 +56,7 @@ func waitForRun(ctx context.Context, s *session, api *client, answer startAnswer
 		s.printf("no longer waiting; refresh %s continues. `assay status` shows it, `assay cancel %s` cancels it", answer.Job.ID, answer.Job.ID)
 		return fmt.Errorf("%w: %w", context.Canceled, errReported)
 	}
-	if errors.Is(err, errJobRemoved) && settledWell(job) {
+	if errors.Is(err, errJobRemoved) && endsWell(job) {
 		job.State, job.Stage, err = "finished", "done", nil
 	}
 	if err != nil {
@@ -76,7 +76,7 @@ func waitForRun(ctx context.Context, s *session, api *client, answer startAnswer
 }
 
 // outcomeOf is the outcome of an ended job. One that was removed before it could be
-// read is complete, since settledWell saw nothing missing.
+// read is complete, since endsWell saw nothing missing.
 func outcomeOf(job view.Job) string {
 	switch {
 	case job.Outcome != nil:
@@ -207,10 +207,10 @@ func isJobNotFound(err error) bool {
 	return ok && answer.Code == "job_not_found"
 }
 
-// settledWell reports whether a job that was last seen like this can only have
+// endsWell reports whether a job that was last seen like this can only have
 // finished complete: all of its items were done, without a failure.
-func settledWell(job view.Job) bool {
-	return job.Stage == "spread" && job.PendingItems == 0 && job.UpdatedItems > 0 && len(job.Gaps.Items) == 0 &&
+func endsWell(job view.Job) bool {
+	return job.Stage == "apply" && job.PendingItems == 0 && job.UpdatedItems > 0 && len(job.Gaps.Items) == 0 &&
 		len(job.Deferred) == 0 && job.LastError == nil
 }
 

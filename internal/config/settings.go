@@ -167,7 +167,7 @@ func estimateSettings() []setting {
 			set: schedule(func(c *Config) *Schedule { return &c.Schedule }),
 		},
 		{
-			name: "MARKET_PRICE_WORKERS", def: "2", help: "batches that are settled at once",
+			name: "MARKET_PRICE_WORKERS", def: "2", help: "batches that are estimated at once",
 			set: number(func(c *Config) *int { return &c.Workers }, 1, 64),
 		},
 	}

@@ -71,7 +71,7 @@ func TestConcurrency_OverlappingPushesQueueEachUnknownNameOnce(t *testing.T) {
 	}
 	all = append(all, common...)
 	w := newWorld(t, bulk("alpha", all, "a1", "a2"), batch("beta", 500, all, "b1"))
-	w.cfg.FetchSlots, w.cfg.SettleSlots = 2, 2
+	w.cfg.FetchSlots, w.cfg.EstimateSlots = 2, 2
 	w.restart()
 	stop := w.work()
 
@@ -109,7 +109,7 @@ func TestConcurrency_CountsAddUpAtEveryMomentAndOnlyMoveOn(t *testing.T) {
 	list := names("Item", randtest.Count(2_000, 30_000))
 	a, b := bulk("alpha", list, "a1", "a2", "a3"), batch("beta", 100, list, "b1")
 	w := newWorld(t, a, b)
-	w.cfg.FetchSlots, w.cfg.SettleSlots = 2, 2
+	w.cfg.FetchSlots, w.cfg.EstimateSlots = 2, 2
 	w.restart()
 	w.push("u", 730, list...)
 	w.forget()
@@ -137,11 +137,11 @@ func TestConcurrency_CountsAddUpAtEveryMomentAndOnlyMoveOn(t *testing.T) {
 	w.checkIdle()
 }
 
-func TestConcurrency_ABulkAndAMissingJobSettleTheSameItems(t *testing.T) {
+func TestConcurrency_ABulkAndAMissingJobEstimateTheSameItems(t *testing.T) {
 	list := names("Item", 300)
 	for range randtest.Count(3, 100) {
 		w := newWorld(t, bulk("alpha", list, "a1", "a2", "a3"), batch("beta", 40, list, "b1"))
-		w.cfg.FetchSlots, w.cfg.SettleSlots = 2, 2
+		w.cfg.FetchSlots, w.cfg.EstimateSlots = 2, 2
 		w.restart()
 		w.push("u", 730, list...)
 		stop := w.work()

@@ -31,7 +31,7 @@ func TestStart_WhileAJobLivesIsHarmless(t *testing.T) {
 	w.forget()
 	id := w.begin(false)
 	for _, forced := range []bool{false, true} {
-		for i := range 5 { // queued, planned, fetched, judged, settled
+		for i := range 5 { // queued, planned, fetched, judged, estimated
 			s, err := w.engine.Start(t.Context(), forced, "test")
 			must(t, err)
 			equal(t, "answer", s, refresh.Started{JobID: id, ForcedIgnored: forced})
@@ -40,7 +40,7 @@ func TestStart_WhileAJobLivesIsHarmless(t *testing.T) {
 			}
 			work := []func(context.Context) (bool, error){
 				w.engine.Plan, func(ctx context.Context) (bool, error) { return w.engine.Fetch(ctx, "alpha", "") },
-				w.engine.Settle, w.engine.Settle, w.engine.Settle,
+				w.engine.Estimate, w.engine.Estimate, w.engine.Estimate,
 			}
 			more, err := work[i](t.Context())
 			must(t, err)
@@ -246,7 +246,7 @@ func TestRetryFailed_TriesItemsThatWereSkippedForTheirProvidersToo(t *testing.T)
 	}
 }
 
-func TestCancel_AtEachStageKeepsWhatIsSettled(t *testing.T) {
+func TestCancel_AtEachStageKeepsWhatIsEstimated(t *testing.T) {
 	list := names("Item", 600) // two batches
 	price := units(10)
 	s := bulk("alpha", list, "a1")
@@ -274,23 +274,23 @@ func TestCancel_AtEachStageKeepsWhatIsSettled(t *testing.T) {
 		stages[j.Stage]++
 		must(t, w.engine.Cancel(t.Context(), id))
 		w.checkCounts()
-		settled := w.job(id).Counts.Updated
+		estimated := w.job(id).Counts.Updated
 		w.drain()
 		j = w.job(id)
 		equal(t, "state", j.State, refresh.Cancelled)
-		equal(t, "settled items", j.Counts.Updated, settled)
+		equal(t, "estimated items", j.Counts.Updated, estimated)
 		if j.Stage == refresh.StageDone && j.StartedAt.IsZero() {
 			equal(t, "items of a job that had no plan", j.Counts.Total, 0)
 		} else {
-			equal(t, "cancelled and settled", j.Counts.Cancelled+settled, 600)
+			equal(t, "cancelled and estimated", j.Counts.Cancelled+estimated, 600)
 		}
-		equal(t, "items at the new price", w.count(`SELECT count(*) FROM item WHERE `+around("price", price)), settled)
+		equal(t, "items at the new price", w.count(`SELECT count(*) FROM item WHERE `+around("price", price)), estimated)
 		if err := w.engine.Cancel(t.Context(), id); code(err) != "job_ended" {
 			t.Errorf("cancelled twice: %v", err)
 		}
 		w.checkIdle()
 	}
-	for _, stage := range []refresh.Stage{refresh.StagePlan, refresh.StageFetch, refresh.StageSettle, refresh.StageSpread} {
+	for _, stage := range []refresh.Stage{refresh.StagePlan, refresh.StageFetch, refresh.StageEstimate, refresh.StageApply} {
 		if stages[stage] == 0 {
 			t.Errorf("no job was cancelled in its stage %s: %v", stage, stages)
 		}

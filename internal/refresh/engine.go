@@ -17,22 +17,22 @@ import (
 	"assay/internal/provider"
 )
 
-// ErrConflict means that an item of a batch was settled by another job while
+// ErrConflict means that an item of a batch was estimated by another job while
 // this one estimated; the batch is read and estimated again.
 var ErrConflict = errors.New("an item changed meanwhile")
 
 // Config is how an operator wants refreshing done.
 type Config struct {
-	ScopeAll     bool
-	TTL          time.Duration
-	MissingRetry time.Duration // until a missing price is tried again, doubling
-	NoSalesRetry time.Duration
-	ProviderWait time.Duration // a job goes on without a host that has not answered for so long; 0: DefaultProviderWait
-	Retention    Retention
-	Policy       pricing.Policy
-	Level        string // the market at whose level prices are stated, as key or provider/key; "": the consensus
-	FetchSlots   int    // units of one source that are fetched at once
-	SettleSlots  int    // batches that are settled, and ranges that are spread, at once
+	ScopeAll      bool
+	TTL           time.Duration
+	MissingRetry  time.Duration // until a missing price is tried again, doubling
+	NoSalesRetry  time.Duration
+	ProviderWait  time.Duration // a job goes on without a host that has not answered for so long; 0: DefaultProviderWait
+	Retention     Retention
+	Policy        pricing.Policy
+	Level         string // the market at whose level prices are stated, as key or provider/key; "": the consensus
+	FetchSlots    int    // units of one source that are fetched at once
+	EstimateSlots int    // batches that are estimated, and ranges that are applied, at once
 }
 
 // MaxMissingRetry is the longest that a missing price waits to be tried again.
@@ -41,35 +41,35 @@ const MaxMissingRetry = 72 * time.Hour
 // Engine does the work of refreshes. Each worker method does one piece of work,
 // tells whether there may be more, and may be called from many goroutines.
 type Engine struct {
-	store     Store
-	cfg       Config
-	sources   map[string]provider.Source
-	order     []string // names of sources, sorted
-	lanes     []lane
-	trickling []*trickle
-	asks      []Askable
-	markets   map[MarketName]int64
-	known     map[int64]marketOf
-	rates     func(context.Context) (pricing.Rates, error)
-	shared    map[string]bool // keys of markets that several sources offer
-	cache     estimators
-	wake      func(kind string)
-	owner     string
-	version   string
-	clustered bool
-	started   time.Time
-	beat      int64
-	others    watch
-	elapsed   func() time.Duration
-	report    func() string
-	now       func() time.Time
-	log       *slog.Logger
-	packers   sync.Pool
-	settlers  sync.Pool
-	hands     hands
-	waits     waits
-	priority  *admission.Priority
-	judging   sync.Mutex
+	store           Store
+	cfg             Config
+	sources         map[string]provider.Source
+	order           []string // names of sources, sorted
+	lanes           []lane
+	trickling       []*trickle
+	asks            []Askable
+	markets         map[MarketName]int64
+	known           map[int64]marketOf
+	rates           func(context.Context) (pricing.Rates, error)
+	shared          map[string]bool // keys of markets that several sources offer
+	cache           estimators
+	wake            func(kind string)
+	owner           string
+	version         string
+	clustered       bool
+	started         time.Time
+	beat            int64
+	others          watch
+	elapsed         func() time.Duration
+	report          func() string
+	now             func() time.Time
+	log             *slog.Logger
+	packers         sync.Pool
+	batchEstimators sync.Pool
+	hands           hands
+	waits           waits
+	priority        *admission.Priority
+	judging         sync.Mutex
 }
 
 // marketOf is a market with its source.
@@ -217,18 +217,18 @@ func LevelMarket(level string, sources []provider.Source) (MarketName, error) {
 // The kinds of work. Fetching has one for each host of a source, FetchKind, or one
 // for a source that is asked in the background, TrickleKind.
 const (
-	WorkPlan    = "plan"
-	WorkSettle  = "settle"
-	WorkSpread  = "spread"
-	WorkMissing = "missing"
+	WorkPlan     = "plan"
+	WorkEstimate = "estimate"
+	WorkApply    = "apply"
+	WorkMissing  = "missing"
 )
 
 // Workers returns the work of this engine for a dispatcher to run.
 func (e *Engine) Workers() []dispatch.Worker {
 	out := []dispatch.Worker{
 		{Kind: WorkPlan, Queue: dispatch.QueueBulk, Slots: 1, Work: e.Plan},
-		{Kind: WorkSettle, Queue: dispatch.QueueBulk, Slots: e.cfg.SettleSlots, Work: e.Settle},
-		{Kind: WorkSpread, Queue: dispatch.QueueBulk, Slots: e.spreadSlots(), Work: e.Spread},
+		{Kind: WorkEstimate, Queue: dispatch.QueueBulk, Slots: e.cfg.EstimateSlots, Work: e.Estimate},
+		{Kind: WorkApply, Queue: dispatch.QueueBulk, Slots: e.applySlots(), Work: e.Apply},
 		{Kind: WorkMissing, Queue: dispatch.QueueMissing, Slots: 1, Work: e.Missing},
 	}
 	for i := range e.lanes {

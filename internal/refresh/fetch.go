@@ -51,7 +51,7 @@ func (e *Engine) fetch(ctx context.Context, l *lane) (bool, error) {
 		}
 		written = true
 		if e.releases(ctx, unit) {
-			e.wake(WorkSettle)
+			e.wake(WorkEstimate)
 		}
 		return ctx.Err() == nil, nil
 	}
@@ -62,7 +62,7 @@ func (e *Engine) fetch(ctx context.Context, l *lane) (bool, error) {
 	return more, err
 }
 
-// releases reports whether the end of a unit may let somebody settle. Each that
+// releases reports whether the end of a unit may let a batch be estimated. Each that
 // is woken, in each process, begins a transaction to claim a batch; of many units
 // a batch the last one is worth it.
 func (e *Engine) releases(ctx context.Context, u *Unit) bool {

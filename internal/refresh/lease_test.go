@@ -208,7 +208,7 @@ func TestLease_WhatAStoppedInstanceAskedForIsAskedAgainAndItsAnswerRefused(t *te
 	})
 }
 
-func TestLease_ABatchOfAStoppedInstanceIsSettledOnce(t *testing.T) {
+func TestLease_ABatchOfAStoppedInstanceIsEstimatedOnce(t *testing.T) {
 	shared(t, func(t *testing.T, w *cluster) {
 		list := names("Item", 700) // two batches
 		source := func() *fakeSource { return bulk("alpha", list, "a1") }
@@ -225,7 +225,7 @@ func TestLease_ABatchOfAStoppedInstanceIsSettledOnce(t *testing.T) {
 				}
 			}
 		}
-		_, err = a.Settle(t.Context()) // judges
+		_, err = a.Estimate(t.Context()) // judges
 		must(t, err)
 		w.pass(time.Second, a, b, c)
 
@@ -233,9 +233,9 @@ func TestLease_ABatchOfAStoppedInstanceIsSettledOnce(t *testing.T) {
 		var once sync.Once
 		stop := func() { once.Do(func() { close(estimating); <-goOn }) }
 		c.atNow.Store(&stop)
-		var settling sync.WaitGroup
-		settling.Go(func() {
-			_, err := c.Settle(t.Context())
+		var worker sync.WaitGroup
+		worker.Go(func() {
+			_, err := c.Estimate(t.Context())
 			must(t, err)
 		})
 		<-estimating // a batch is claimed, read and not written
@@ -245,11 +245,11 @@ func TestLease_ABatchOfAStoppedInstanceIsSettledOnce(t *testing.T) {
 		equal(t, "state", job.State, refresh.Finished)
 
 		close(goOn)
-		settling.Wait()
+		worker.Wait()
 		w.pass(time.Second, a, b, c)
 		w.drainBy(a, b, c)
 		equal(t, "updated", w.job(job.ID).Counts.Updated, 700)
-		equal(t, "items settled more than once", w.count(`SELECT count(*) FROM refresh_item WHERE attempts <> 1`), 0)
+		equal(t, "items estimated more than once", w.count(`SELECT count(*) FROM refresh_item WHERE attempts <> 1`), 0)
 		equal(t, "estimates", w.count(`SELECT count(*) FROM item WHERE rev <> 1`), 0)
 		w.checkIdle()
 	})
@@ -338,7 +338,7 @@ func TestLease_ARollingChangeForgoesNothingThatSomebodyHas(t *testing.T) {
 
 func TestLease_InstancesShareTheWorkWhileOneIsTakenForDead(t *testing.T) {
 	shared(t, func(t *testing.T, w *cluster) {
-		w.cfg.FetchSlots, w.cfg.SettleSlots = 2, 2
+		w.cfg.FetchSlots, w.cfg.EstimateSlots = 2, 2
 		list := names("Item", randtest.Count(3_000, 30_000))
 		source := func() []*fakeSource {
 			return []*fakeSource{bulk("alpha", list, "a1", "a2", "a3"), batch("beta", 100, list, "b1")}
@@ -382,7 +382,7 @@ func TestLease_InstancesShareTheWorkWhileOneIsTakenForDead(t *testing.T) {
 		}
 		job := w.last(refresh.Bulk)
 		equal(t, "updated", job.Counts.Updated, int64(len(list)))
-		equal(t, "items settled more than once", w.count(`SELECT count(*) FROM refresh_item WHERE attempts <> 1`), 0)
+		equal(t, "items estimated more than once", w.count(`SELECT count(*) FROM refresh_item WHERE attempts <> 1`), 0)
 		equal(t, "jobs", w.count(`SELECT count(*) FROM refresh_job`), 1)
 		w.checkIdle()
 	})

@@ -255,23 +255,23 @@ func TestConcurrency_TwoInstancesThatCheckTheSameJobAgreeOnItsLevels(t *testing.
 		must(t, err)
 		fetchAll(a.Engine)
 		w.blobsRead.Store(0)
-		settle := func(i *instance) {
-			more, err := i.Settle(t.Context())
+		estimate := func(i *instance) {
+			more, err := i.Estimate(t.Context())
 			must(t, err)
 			equal(t, "work done by "+i.name, more, true)
 		}
 		beside := func() { // a has read the clock, to check or to estimate with, and b does the same
 			a.atNow.Store(nil)
-			settle(b)
+			estimate(b)
 			w.clock.Add(time.Minute)
 		}
 		a.atNow.Store(&beside)
-		settle(a)
+		estimate(a)
 		equal(t, "responses read by both", w.blobsRead.Load()%2, 0)
-		equal(t, "stage", w.job(s.JobID).Stage, refresh.StageSettle)
+		equal(t, "stage", w.job(s.JobID).Stage, refresh.StageEstimate)
 		a.atNow.Store(&beside)
-		settle(a)
-		equal(t, "batches settled by both", w.count(`SELECT count(*) FROM refresh_batch WHERE job_id = $1 AND state = 'settled'`, s.JobID), 2)
+		estimate(a)
+		equal(t, "batches estimated by both", w.count(`SELECT count(*) FROM refresh_batch WHERE job_id = $1 AND state = 'estimated'`, s.JobID), 2)
 		w.drainBy(a, b)
 		if got := result(w.world); got != want {
 			t.Errorf("two instances and one differ: %s", differ(got, want))

@@ -29,7 +29,7 @@ const (
 var errNoLongerQueued = errors.New("job is no longer queued")
 
 // Plan makes the plan of a queued job: its items, batches and units, and the
-// exchange rates that it is settled with, in one transaction.
+// exchange rates that it is estimated with, in one transaction.
 func (e *Engine) Plan(ctx context.Context) (bool, error) {
 	job, err := e.store.QueuedJob(ctx)
 	if err != nil || job == nil {
@@ -59,7 +59,7 @@ func (e *Engine) Plan(ctx context.Context) (bool, error) {
 		return false, fmt.Errorf("plan job %d: %w", job.ID, err)
 	}
 	e.wakeFetch()
-	e.wake(WorkSettle)
+	e.wake(WorkEstimate)
 	return true, nil
 }
 
@@ -176,7 +176,7 @@ func (e *Engine) planUnits(tx Tx, job *Job, planned map[int32]int64, batches int
 	return units, nil
 }
 
-// planFiles makes a unit for each file. A missing price settles from a file's
+// planFiles makes a unit for each file. A missing price estimates from a file's
 // newest answer while the source would give the same again. An answer that came too
 // late for its own job serves the next one, beside a newer one where it is old.
 func (e *Engine) planFiles(tx Tx, job *Job, d provider.Description, planned map[int32]int64, batches int) ([]Unit, error) {

@@ -11,9 +11,9 @@ import (
 	"assay/internal/refresh"
 )
 
-// TestSettle_KeepsTheRatesThatItEstimatedWith changes the configured rates after
+// TestEstimate_KeepsTheRatesThatItEstimatedWith changes the configured rates after
 // a run: a price is explained with those that made it, until the next run.
-func TestSettle_KeepsTheRatesThatItEstimatedWith(t *testing.T) {
+func TestEstimate_KeepsTheRatesThatItEstimatedWith(t *testing.T) {
 	s := bulk("alpha", []string{"A"}, "a1")
 	spoil(func(q *provider.Quote) { q.Currency = "EUR" })(s)
 	w := newWorld(t, s)
@@ -43,9 +43,9 @@ func TestSettle_KeepsTheRatesThatItEstimatedWith(t *testing.T) {
 	explains(now)
 }
 
-// TestSettle_UsesTheRatesOfThePlanToTheEnd changes the rates between plan and
-// settling: also a process that knows others settles with those of the plan.
-func TestSettle_UsesTheRatesOfThePlanToTheEnd(t *testing.T) {
+// TestEstimate_UsesTheRatesOfThePlanToTheEnd changes the rates between plan and
+// estimating: also a process that knows others estimates with those of the plan.
+func TestEstimate_UsesTheRatesOfThePlanToTheEnd(t *testing.T) {
 	s := bulk("alpha", []string{"A"}, "a1")
 	spoil(func(q *provider.Quote) { q.Currency = "EUR" })(s)
 	w := newWorld(t, s)
@@ -72,9 +72,9 @@ func TestSettle_UsesTheRatesOfThePlanToTheEnd(t *testing.T) {
 	equal(t, "price of the next run", w.named("A").Price, units(12))
 }
 
-// TestSettle_WithoutARateAQuoteDoesNotCount has no rate of the only quote's
+// TestEstimate_WithoutARateAQuoteDoesNotCount has no rate of the only quote's
 // currency: there is no price rather than a wrong one.
-func TestSettle_WithoutARateAQuoteDoesNotCount(t *testing.T) {
+func TestEstimate_WithoutARateAQuoteDoesNotCount(t *testing.T) {
 	s := bulk("alpha", []string{"A"}, "a1")
 	spoil(func(q *provider.Quote) { q.Currency = "RUB" })(s)
 	w := newWorld(t, s)

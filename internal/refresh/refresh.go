@@ -2,9 +2,9 @@
 //
 //   - plan: which items are due, and what to ask each source for (fetch units);
 //   - fetch: a unit is claimed, its answer decoded as a stream and stored packed;
-//   - settle: once all units that a batch of items waits for have ended, its
+//   - estimate: once all units that a batch of items waits for have ended, its
 //     items are estimated and written in one transaction;
-//   - spread: new prices are copied onto all inventory rows.
+//   - apply: new prices are copied onto all inventory rows.
 //
 // Each step begins by claiming its row and ends by a write that demands the
 // claim's token, so a process may be killed anywhere: whoever comes next goes on
@@ -51,11 +51,11 @@ type Stage string
 
 // The stages of a job, in their order.
 const (
-	StagePlan   Stage = "plan"
-	StageFetch  Stage = "fetch"
-	StageSettle Stage = "settle"
-	StageSpread Stage = "spread"
-	StageDone   Stage = "done"
+	StagePlan     Stage = "plan"
+	StageFetch    Stage = "fetch"
+	StageEstimate Stage = "estimate"
+	StageApply    Stage = "apply"
+	StageDone     Stage = "done"
 )
 
 // The states of an item within a job.
@@ -91,8 +91,8 @@ type Job struct {
 	StartedAt       time.Time
 	FinishedAt      time.Time
 	Batches         int
-	SpreadCursor    int64
-	RateSet         int64 // exchange rates that it is settled with, from its plan on; 0: none
+	ApplyCursor     int64
+	RateSet         int64 // exchange rates that it is estimated with, from its plan on; 0: none
 	LastError       string
 	Outcome         JobOutcome        // empty while it lives
 	MarketGaps      []event.MarketGap // as far as it has ended
@@ -277,7 +277,7 @@ type NamedItem struct {
 	ID     int64
 	Name   string
 	Phase  string
-	Rev    int64      // changes when the item is settled
+	Rev    int64      // changes when the item is estimated
 	Quotes []Snapshot // by market
 }
 
@@ -318,7 +318,7 @@ type MarketFile struct {
 	AcceptedAt time.Time // when an operator vouched for the refused answer; zero: nobody did
 }
 
-// Batch is a range of name buckets of a job, claimed to be settled.
+// Batch is a range of name buckets of a job, claimed to be estimated.
 type Batch struct {
 	JobID int64
 	Kind  Kind
@@ -328,7 +328,7 @@ type Batch struct {
 	RateSet int64
 }
 
-// Item is what settling needs of an item.
+// Item is what estimating needs of an item.
 type Item struct {
 	ID           int64
 	Key          catalog.Key
@@ -362,9 +362,9 @@ type Snapshot struct {
 	Reason      pricing.Reason
 }
 
-// Settlement is everything that settling a batch writes.
-type Settlement struct {
-	Items  []SettledItem
+// Estimates is everything that estimating a batch writes.
+type Estimates struct {
+	Items  []EstimatedItem
 	Counts Counts
 	// MissingRetry is the first pause before a missing price is tried again.
 	MissingRetry time.Duration
@@ -372,8 +372,8 @@ type Settlement struct {
 	Method       string // pricing.Policy.Label
 }
 
-// SettledItem is what settling decided about one item.
-type SettledItem struct {
+// EstimatedItem is what estimating decided about one item.
+type EstimatedItem struct {
 	Item                      // as it was
 	State      string         // ItemUpdated, ItemNoQuote, ItemFailed, ItemSkipped
 	Reason     string         // of ItemSkipped
@@ -390,8 +390,8 @@ type SettledItem struct {
 	NewQuotes  []Snapshot     // all quotes from now on, by market; nil: as they were
 }
 
-// PriceAfter returns the item's price once it is settled; 0: unknown.
-func (s *SettledItem) PriceAfter() money.Micro {
+// PriceAfter returns the item's price once it is estimated; 0: unknown.
+func (s *EstimatedItem) PriceAfter() money.Micro {
 	if s.Answered {
 		return s.Estimate.Price
 	}
@@ -399,11 +399,11 @@ func (s *SettledItem) PriceAfter() money.Micro {
 }
 
 // Changed reports whether the item has a new price.
-func (s *SettledItem) Changed() bool { return s.PriceAfter() != s.Price }
+func (s *EstimatedItem) Changed() bool { return s.PriceAfter() != s.Price }
 
 // Noted reports whether the price history gets a point: the price or its status
 // changed.
-func (s *SettledItem) Noted() bool {
+func (s *EstimatedItem) Noted() bool {
 	return s.Changed() || s.Answered && s.Price > 0 && s.Estimate.Status != s.Status
 }
 

@@ -57,7 +57,7 @@ func (e *Engine) start(ctx context.Context, job Job) (Started, error) {
 	return s, nil
 }
 
-// Cancel ends a live job: what is settled stays and reaches the inventory rows,
+// Cancel ends a live job: what is estimated stays and reaches the inventory rows,
 // the rest is cancelled, calls under way are cut short.
 func (e *Engine) Cancel(ctx context.Context, id int64) error {
 	job, err := e.store.Job(ctx, id)
@@ -71,8 +71,8 @@ func (e *Engine) Cancel(ctx context.Context, id int64) error {
 		return err
 	}
 	e.interrupt(id)
-	e.wake(WorkSettle)
-	e.wake(WorkSpread)
+	e.wake(WorkEstimate)
+	e.wake(WorkApply)
 	return nil
 }
 
@@ -94,8 +94,8 @@ func (e *Engine) setPaused(ctx context.Context, source string, paused bool) erro
 	}
 	err := e.store.InTx(ctx, func(tx Tx) error { return tx.PauseSource(source, paused) })
 	if err == nil {
-		e.wake(WorkSettle) // jobs go on without what is put off
-		e.wakeFetch()      // or may ask again
+		e.wake(WorkEstimate) // jobs go on without what is put off
+		e.wakeFetch()        // or may ask again
 	}
 	return err
 }

@@ -187,7 +187,7 @@ func (e *Engine) detach(ctx context.Context, k waitKey, h waiting, files []strin
 	e.waits.forget(k)
 	if units > 0 {
 		e.log.Warn("provider wait exceeded", "job", k.job, "source", k.source, "host", k.host, "requests", units, "last_error", h.error)
-		e.wake(WorkSettle)
+		e.wake(WorkEstimate)
 	}
 	return nil
 }

@@ -19,12 +19,12 @@ func (w *world) timed() *world {
 	return w
 }
 
-// settleAll does what is to do of jobs without a request.
-func (w *world) settleAll() {
+// estimateAll does what is to do of jobs without a request.
+func (w *world) estimateAll() {
 	w.tb.Helper()
 	for more := true; more; {
 		more = false
-		for _, work := range []func(context.Context) (bool, error){w.engine.Settle, w.engine.Spread} {
+		for _, work := range []func(context.Context) (bool, error){w.engine.Estimate, w.engine.Apply} {
 			m, err := work(w.tb.Context())
 			must(w.tb, err)
 			more = more || m
@@ -119,10 +119,10 @@ func TestWait_ALateFileServesTheNextRun(t *testing.T) {
 		var id int64
 		s.before = func(context.Context, provider.Call) {
 			w.clock.Add(59 * time.Second)
-			w.settleAll()
+			w.estimateAll()
 			equal(t, "waits", w.job(id).State, refresh.Running)
 			w.clock.Add(time.Second)
-			w.settleAll()
+			w.estimateAll()
 			equal(t, "waits no longer", w.job(id).State, refresh.Failed)
 			// A provider that accepts connections and never answers once stayed "unknown".
 			equal(t, "noted failures", fmt.Sprint(w.failures("alpha")), "[1]")
@@ -173,7 +173,7 @@ func TestWait_ASilenceIsOneFailure(t *testing.T) {
 			var id int64
 			s.before = func(context.Context, provider.Call) {
 				w.clock.Add(time.Minute)
-				w.settleAll()
+				w.estimateAll()
 				equal(t, "waits no longer", w.job(id).State, refresh.Failed)
 				equal(t, "noted failures", fmt.Sprint(w.failures("alpha")), fmt.Sprint([]int{failures + 1}))
 				w.clock.Add(time.Minute)
@@ -208,11 +208,11 @@ func TestWait_AProviderThatAnswersIsWaitedFor(t *testing.T) {
 	w.forget()
 	slow.before = func(context.Context, provider.Call) {
 		w.clock.Add(40 * time.Second)
-		w.settleAll()
+		w.estimateAll()
 	}
 	limited.admit = func(context.Context, provider.Call) error {
 		w.clock.Add(2 * time.Minute)
-		w.settleAll()
+		w.estimateAll()
 		return nil
 	}
 	j := w.run(false)
@@ -240,7 +240,7 @@ func TestWait_AJobBehindASilentHostGoesOnToo(t *testing.T) {
 			w.clock.Add(time.Second)
 			_, err := w.engine.Fetch(t.Context(), "beta", "")
 			must(t, err)
-			w.settleAll()
+			w.estimateAll()
 		}
 	}
 	w.run(false)

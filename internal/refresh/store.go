@@ -35,10 +35,10 @@ type Store interface {
 	// FetchedJob returns a job in StageFetch all of whose files have come or
 	// failed, with a file's first answer all of whose units have, or nil.
 	FetchedJob(ctx context.Context) (*Job, error)
-	// SettledJob returns a job in StageSettle without open batches, or nil.
-	SettledJob(ctx context.Context) (*Job, error)
-	// SpreadingJob returns a job in StageSpread, or nil.
-	SpreadingJob(ctx context.Context) (*Job, error)
+	// EstimatedJob returns a job in StageEstimate without open batches, or nil.
+	EstimatedJob(ctx context.Context) (*Job, error)
+	// ApplyingJob returns a job in StageApply, or nil.
+	ApplyingJob(ctx context.Context) (*Job, error)
 	// DueByApp counts what Rules would plan, by game.
 	DueByApp(ctx context.Context, r Rules) (map[int32]DueNames, error)
 	// Budget tells what a host of a source leaves to all who ask it, and until when
@@ -94,9 +94,9 @@ type Store interface {
 	// WaitingJobs returns the jobs that wait for files of a source (nil: anything of
 	// it) that nobody has claimed.
 	WaitingJobs(ctx context.Context, source string, files []string) ([]int64, error)
-	// SpreadLanes returns how many lanes a job has, and how many of them are not
+	// ApplyShards returns how many lanes a job has, and how many of them are not
 	// done.
-	SpreadLanes(ctx context.Context, jobID int64) (all, open int, err error)
+	ApplyShards(ctx context.Context, jobID int64) (all, open int, err error)
 }
 
 // UnitMarket names a market's part of a unit's answer.
@@ -206,7 +206,7 @@ type Tx interface {
 	// NamedItems returns the items of names, by id.
 	NamedItems(app int32, names []string) ([]NamedItem, error)
 	// KeepQuotes writes the quotes of items, and makes jobs that have read them already
-	// read them again. If one of the items was settled since it was read, the
+	// read them again. If one of the items was estimated since it was read, the
 	// transaction runs again. Missing prices among them are due soon.
 	KeepQuotes(items []NamedItem) error
 
@@ -214,7 +214,7 @@ type Tx interface {
 	AddItems(app int32, keys []catalog.Key) error
 
 	// Judge stores what became of the markets of a fetched job's files and lets
-	// it settle. It returns false if the job is not in StageFetch.
+	// it go on to estimate. It returns false if the job is not in StageFetch.
 	Judge(jobID int64, verdicts []Judgement, learned []Learned) (bool, error)
 	// DueListed makes those waiting entries of the missing-price queue due at once
 	// that are listed with another price than the market's snapshot has, if it has
@@ -223,32 +223,32 @@ type Tx interface {
 
 	ClaimBatch(owner string) (*Batch, error)
 	ReturnBatch(b Batch) error
-	// Settle writes a batch. It returns false, and writes nothing, where the
-	// claim is no longer valid, and ErrConflict where an item was settled by
+	// StoreEstimates writes a batch. It returns false, and writes nothing, where the
+	// claim is no longer valid, and ErrConflict where an item was estimated by
 	// another job in between.
-	Settle(b Batch, s Settlement) (bool, error)
+	StoreEstimates(b Batch, s Estimates) (bool, error)
 
-	// EndSettling moves a job without open batches on to StageSpread.
-	EndSettling(jobID int64) error
-	// OpenLanes divides the inventory rows into lanes for a job in StageSpread,
+	// EndEstimating moves a job without open batches on to StageApply.
+	EndEstimating(jobID int64) error
+	// OpenShards divides the inventory rows into lanes for a job in StageApply,
 	// unless it has some.
-	OpenLanes(jobID int64, lanes int) error
-	// SpreadRange copies prices onto the next rows of a lane that nobody else is
+	OpenShards(jobID int64, lanes int) error
+	// ApplyRange copies prices onto the next rows of a lane that nobody else is
 	// at, a range of so many ids: those that have another value, or all if most
 	// are said to have. It reports whether there was such a lane. Unless it is to
 	// be inOrder, the transaction may fail where others write those rows, and is
 	// then run again.
-	SpreadRange(jobID, ids int64, most, inOrder bool) (bool, error)
-	// SpreadBatch copies the prices that a batch changed onto all their rows,
+	ApplyRange(jobID, ids int64, most, inOrder bool) (bool, error)
+	// ApplyBatch copies the prices that a batch changed onto all their rows,
 	// and notes the next batch as the job's cursor, if that stood at this one.
-	SpreadBatch(jobID int64, batch int) (rows int64, err error)
-	// FinishJob ends a job in StageSpread, with the markets that it lacks, and drops
+	ApplyBatch(jobID int64, batch int) (rows int64, err error)
+	// FinishJob ends a job in StageApply, with the markets that it lacks, and drops
 	// the answers that nothing needs any more. It returns the job as it ended, or nil
 	// where it was not in that stage.
 	FinishJob(jobID int64, markets []event.MarketGap) (*Job, error)
 
-	// CancelJob cancels what is pending of a live job. What is settled stays
-	// settled and is spread; what it took of the missing-price queue, or without a
+	// CancelJob cancels what is pending of a live job. What is estimated stays
+	// estimated and is applied; what it took of the missing-price queue, or without a
 	// plan was about to take, is due again after the pause.
 	CancelJob(jobID int64, pause time.Duration) error
 	FailJob(jobID int64, lastError string) error

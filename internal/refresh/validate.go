@@ -25,8 +25,8 @@ type part struct {
 
 // validate checks the new responses of a job's files as a whole, learns the levels
 // of each game's markets from the good ones (pricing.md, steps 5 to 7), and lets
-// the job settle. Rejecting a response requires reading all of it, so this comes
-// between fetching and settling. Where several processes validate the same job,
+// the job estimate. Rejecting a response requires reading all of it, so this comes
+// between fetching and estimating. Where several processes validate the same job,
 // the first to write decides.
 func (e *Engine) validate(ctx context.Context, job *Job) error {
 	all, err := e.store.JobUnits(ctx, job.ID)

@@ -73,7 +73,7 @@ func defaults() refresh.Config {
 		TTL: 6 * time.Hour, MissingRetry: time.Hour, NoSalesRetry: 72 * time.Hour,
 		Retention:  refresh.Retention{Age: 7 * 24 * time.Hour, MinJobs: 3},
 		Policy:     pricing.Policy{Currency: "USD", Rates: pricing.Rates{"EUR": {Value: 1_100_000_000_000, Date: epoch}}},
-		FetchSlots: 1, SettleSlots: 1,
+		FetchSlots: 1, EstimateSlots: 1,
 	}
 }
 

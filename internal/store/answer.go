@@ -9,7 +9,7 @@ import (
 	"assay/internal/idempotency"
 )
 
-// KeptAnswer returns what a request was answered, or nil.
+// StoredResponse returns the stored response to a request, or nil.
 func (s *Store) StoredResponse(ctx context.Context, k idempotency.Key) (*idempotency.Response, error) {
 	var a idempotency.Response
 	var expires int64
@@ -31,7 +31,7 @@ func (s *Store) StoredResponse(ctx context.Context, k idempotency.Key) (*idempot
 	return &a, nil
 }
 
-// KeepAnswer keeps what a request is answered. It waits for another transaction
+// StoreResponse stores the response to a request. It waits for another transaction
 // that does so for the same key; if that one is committed the error is
 // idempotency.ErrKeyUsed.
 func (t *Tx) StoreResponse(k idempotency.Key, a idempotency.Response) error {

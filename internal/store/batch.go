@@ -12,7 +12,7 @@ const claimBatch = `
 UPDATE refresh_batch SET state = 'running', owner = $1, token = token + 1, started_at = $2
 WHERE (job_id, batch) = (
 	SELECT b.job_id, b.batch FROM refresh_job j JOIN refresh_batch b ON b.job_id = j.id
-	WHERE j.state IN ('queued', 'running') AND j.stage = 'settle' AND b.state = 'pending' AND NOT EXISTS (
+	WHERE j.state IN ('queued', 'running') AND j.stage = 'estimate' AND b.state = 'pending' AND NOT EXISTS (
 		SELECT 1 FROM fetch_unit u
 		WHERE u.job_id = b.job_id AND u.state IN ('pending', 'running') AND u.detached = 0 AND u.batch_from <= b.batch AND u.batch_to >= b.batch)
 	ORDER BY j.kind DESC, b.job_id, b.batch LIMIT 1`
@@ -50,7 +50,7 @@ func (t *Tx) ReturnBatch(b refresh.Batch) error {
 	return err
 }
 
-// BatchItems returns the items that a batch is to settle, by id, with their quotes.
+// BatchItems returns the items that a batch is to estimate, by id, with their quotes.
 func (s *Store) BatchItems(ctx context.Context, b refresh.Batch) ([]refresh.Item, error) {
 	return collectByIndex(ctx, s, func(r *sql.Rows, i *refresh.Item) error {
 		var candidateAt, checked, updated, quotesAt, noSales int64

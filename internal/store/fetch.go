@@ -431,9 +431,9 @@ func (s *Store) Blobs(ctx context.Context, units, buckets []int64, fn func(refre
 }
 
 // Judge stores what became of the markets of a job's files and what was learned of
-// them, and lets the job settle.
+// them, and lets the job go on to estimate.
 func (t *Tx) Judge(job int64, verdicts []refresh.Judgement, learned []refresh.Learned) (bool, error) {
-	n, err := t.exec(`UPDATE refresh_job SET stage = 'settle' WHERE id = $1 AND state = 'running' AND stage = 'fetch'`, job)
+	n, err := t.exec(`UPDATE refresh_job SET stage = 'estimate' WHERE id = $1 AND state = 'running' AND stage = 'fetch'`, job)
 	if err != nil || n != 1 {
 		return false, err
 	}

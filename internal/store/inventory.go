@@ -47,7 +47,7 @@ func keyTable(app int32, keys []catalog.Key) *table {
 	return rows
 }
 
-// An item's id begins with its bucket, so that what is settled together lies
+// An item's id begins with its bucket, so that what is estimated together lies
 // together: a batch of 500 items touches some 100 pages of items and snapshots
 // instead of a page or two for each item.
 //

@@ -16,7 +16,7 @@ import (
 // jobColumns are what scanJob reads: a job with the sums of its batches.
 const jobColumns = `
 	j.id, j.kind, j.forced, j.state, j.stage, j.cancel_requested, j.requested_by, j.retry_of,
-	j.created_at, j.started_at, j.finished_at, j.batches, j.spread_cursor, j.rate_set, j.last_error, j.outcome, j.market_gaps,
+	j.created_at, j.started_at, j.finished_at, j.batches, j.apply_cursor, j.rate_set, j.last_error, j.outcome, j.market_gaps,
 	j.total, j.skipped_ttl, j.skipped_no_sales,
 	coalesce(sum(b.pending), 0), coalesce(sum(b.updated), 0), coalesce(sum(b.no_quote), 0), coalesce(sum(b.failed), 0),
 	coalesce(sum(b.cancelled), 0), coalesce(sum(b.changed), 0),
@@ -27,7 +27,7 @@ func scanJob(r *sql.Rows, j *refresh.Job) error {
 	var gaps sql.RawBytes
 	c := &j.Counts
 	err := r.Scan(&j.ID, &j.Kind, &j.Forced, &j.State, &j.Stage, &j.CancelRequested, &j.RequestedBy, &j.RetryOf,
-		&created, &started, &finished, &j.Batches, &j.SpreadCursor, &j.RateSet, &j.LastError, &j.Outcome, &gaps,
+		&created, &started, &finished, &j.Batches, &j.ApplyCursor, &j.RateSet, &j.LastError, &j.Outcome, &gaps,
 		&c.Total, &c.SkippedTTL, &c.SkippedNoSales,
 		&c.Pending, &c.Updated, &c.NoQuote, &c.Failed, &c.Cancelled, &c.Changed,
 		&c.SkippedBudget, &c.SkippedPaused, &c.SkippedBackoff)
@@ -96,29 +96,29 @@ func (s *Store) FetchedJob(ctx context.Context) (*refresh.Job, error) {
 	return s.oldestJob(ctx, fetchedJob)
 }
 
-const settledJob = `
+const estimatedJob = `
 SELECT` + jobColumns + `
 FROM refresh_job j LEFT JOIN refresh_batch b ON b.job_id = j.id
 WHERE j.id = (
 	SELECT min(id) FROM refresh_job c
-	WHERE c.state IN ('queued', 'running') AND c.stage = 'settle' AND NOT EXISTS (
+	WHERE c.state IN ('queued', 'running') AND c.stage = 'estimate' AND NOT EXISTS (
 		SELECT 1 FROM refresh_batch o WHERE o.job_id = c.id AND o.state IN ('pending', 'running')))
 GROUP BY j.id`
 
-// SettledJob returns a job in its settle stage without open batches, or nil.
-func (s *Store) SettledJob(ctx context.Context) (*refresh.Job, error) {
-	return s.oldestJob(ctx, settledJob)
+// EstimatedJob returns a job in its estimate stage without open batches, or nil.
+func (s *Store) EstimatedJob(ctx context.Context) (*refresh.Job, error) {
+	return s.oldestJob(ctx, estimatedJob)
 }
 
-const spreadingJob = `
+const applyingJob = `
 SELECT` + jobColumns + `
 FROM refresh_job j LEFT JOIN refresh_batch b ON b.job_id = j.id
-WHERE j.id = (SELECT min(id) FROM refresh_job WHERE state IN ('queued', 'running') AND stage = 'spread')
+WHERE j.id = (SELECT min(id) FROM refresh_job WHERE state IN ('queued', 'running') AND stage = 'apply')
 GROUP BY j.id`
 
-// SpreadingJob returns a job in its spread stage, or nil.
-func (s *Store) SpreadingJob(ctx context.Context) (*refresh.Job, error) {
-	return s.oldestJob(ctx, spreadingJob)
+// ApplyingJob returns a job in its apply stage, or nil.
+func (s *Store) ApplyingJob(ctx context.Context) (*refresh.Job, error) {
+	return s.oldestJob(ctx, applyingJob)
 }
 
 // Recover gives back what was claimed and forgets all instances. On SQLite the
@@ -191,11 +191,11 @@ func (t *Tx) StartJob(id int64, batches int, rateSet int64) (bool, error) {
 	return n == 1, err
 }
 
-// EndSettling moves a job without open batches on to spreading.
-func (t *Tx) EndSettling(id int64) error {
+// EndEstimating moves a job without open batches on to applying.
+func (t *Tx) EndEstimating(id int64) error {
 	_, err := t.exec(`
-		UPDATE refresh_job SET stage = 'spread'
-		WHERE id = $1 AND stage = 'settle' AND NOT EXISTS (
+		UPDATE refresh_job SET stage = 'apply'
+		WHERE id = $1 AND stage = 'estimate' AND NOT EXISTS (
 			SELECT 1 FROM refresh_batch b WHERE b.job_id = $1 AND b.state IN ('pending', 'running'))`, id)
 	return err
 }
@@ -234,7 +234,7 @@ func (t *Tx) CancelJob(id int64, pause time.Duration) error {
 		`UPDATE refresh_batch SET state = 'cancelled', token = token + 1, cancelled = pending, pending = 0
 		 WHERE job_id = $1 AND state IN ('pending', 'running')`,
 		`UPDATE refresh_item SET state = 'cancelled' WHERE job_id = $1 AND state = 'pending'`,
-		`UPDATE refresh_job SET stage = 'spread' WHERE id = $1 AND state = 'running'`,
+		`UPDATE refresh_job SET stage = 'apply' WHERE id = $1 AND state = 'running'`,
 	} {
 		if _, err := t.exec(query, id); err != nil {
 			return err
@@ -260,14 +260,14 @@ UPDATE refresh_job SET stage = 'done', finished_at = $2, state = CASE
 	WHEN last_error = '' AND (SELECT coalesce(sum(failed), 0) FROM refresh_batch WHERE job_id = $1) > 0
 	THEN coalesce((SELECT error FROM refresh_item WHERE job_id = $1 AND state = 'failed' ORDER BY batch, item_id LIMIT 1), '')
 	ELSE last_error END
-WHERE id = $1 AND state = 'running' AND stage = 'spread'
+WHERE id = $1 AND state = 'running' AND stage = 'apply'
 RETURNING state`
 
 // FinishJob ends a job whose prices have reached the rows, and drops its answers
 // but for the newest good one of each market's file. A job that priced nothing
 // although something went wrong has failed. Where items failed that nobody could be
 // asked for, the first of them says why. It returns nil, and writes nothing, where the
-// job was not spreading.
+// job was not applying.
 func (t *Tx) FinishJob(id int64, markets []event.MarketGap) (*refresh.Job, error) {
 	if err := t.lockBlobs(); err != nil {
 		return nil, err
@@ -279,13 +279,13 @@ func (t *Tx) FinishJob(id int64, markets []event.MarketGap) (*refresh.Job, error
 		}
 		return nil, err
 	}
-	if _, err := t.exec(`DELETE FROM spread_lane WHERE job_id = $1`, id); err != nil {
+	if _, err := t.exec(`DELETE FROM apply_shard WHERE job_id = $1`, id); err != nil {
 		return nil, err
 	}
 	if _, err := t.exec(`UPDATE fetch_unit SET names = NULL WHERE job_id = $1 AND names IS NOT NULL AND NOT (detached <> 0 AND state IN ('pending', 'running'))`, id); err != nil {
 		return nil, err
 	}
-	// Entries that this job took on and did not settle wait for another one.
+	// Entries that this job took on and did not estimate wait for another one.
 	if _, err := t.exec(`UPDATE missing_price SET job_id = 0 WHERE job_id = $1`, id); err != nil {
 		return nil, err
 	}

@@ -19,7 +19,7 @@ import (
 //  3. a job, its lanes, its units, names of background fetches, states of markets,
 //     batches
 //  4. new items by name, quotes by item
-//  5. items by id; syncs wait for those that are being settled
+//  5. items by id; syncs wait for those that are being estimated
 //  6. inventory rows by id
 //  7. the missing-price queue by item
 //  8. inspections, listings, a trade
@@ -80,11 +80,11 @@ func (t *Tx) lockJob(id int64) error {
 	return t.hold(`SELECT id FROM refresh_job WHERE id = $1 FOR NO KEY UPDATE`, id)
 }
 
-// lockItems keeps others from pricing the items that a batch settles. Where all
+// lockItems keeps others from pricing the items that a batch estimates. Where all
 // of them were answered for, they are about to be written by id, which locks
 // them as well.
-func (t *Tx) lockItems(items []refresh.SettledItem) error {
-	unanswered := func(i refresh.SettledItem) bool { return !i.Answered }
+func (t *Tx) lockItems(items []refresh.EstimatedItem) error {
+	unanswered := func(i refresh.EstimatedItem) bool { return !i.Answered }
 	if t.d == onSQLite || !slices.ContainsFunc(items, unanswered) {
 		return nil
 	}
@@ -108,7 +108,7 @@ func (d dialect) share(table string) string {
 
 // HoldPrices keeps the prices of items as they are until the transaction ends, and
 // returns them. Rows that copy them and entries that are queued for want of them
-// are then committed before the next price is, and found by whoever spreads that.
+// are then committed before the next price is, and found by a job applies that.
 func (t *Tx) HoldPrices(items []int64) (map[int64]money.Micro, error) {
 	prices := make(map[int64]money.Micro, len(items))
 	_, err := collect(t.ctx, t.tx, func(r *sql.Rows, _ *struct{}) error {

@@ -149,7 +149,7 @@ const (
 // lostRace reports whether a transaction was ended for another one's sake.
 func lostRace(err error) bool {
 	code := pgCode(err)
-	return code == pgSerialization || code == pgDeadlock || code == pgLockTimeout || errors.Is(err, errSettled)
+	return code == pgSerialization || code == pgDeadlock || code == pgLockTimeout || errors.Is(err, errEstimated)
 }
 
 // passes reports whether an error of PostgreSQL is one that may pass by itself:

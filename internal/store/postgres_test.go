@@ -158,7 +158,7 @@ func TestPostgres_RefusesWhatIsNoAddress(t *testing.T) {
 	}
 }
 
-// planned is a batch of a job that is to settle two items, which a user owns.
+// planned is a batch of a job that is to estimate two items, which a user owns.
 func planned(t *testing.T, s *store.Store) (b *refresh.Batch, items []refresh.Item) {
 	t.Helper()
 	keys := []catalog.Key{{AppID: 730, Name: "A"}, {AppID: 730, Name: "B"}}
@@ -194,23 +194,23 @@ func planned(t *testing.T, s *store.Store) (b *refresh.Batch, items []refresh.It
 	items, err := s.BatchItems(t.Context(), *b)
 	must(t, err)
 	if len(items) != len(keys) {
-		t.Fatalf("%d items to settle, want %d", len(items), len(keys))
+		t.Fatalf("%d items to estimate, want %d", len(items), len(keys))
 	}
 	return b, items
 }
 
-// priced is a settlement that gives items a price.
-func priced(items []refresh.Item, price money.Micro) (s refresh.Settlement) {
+// priced is an estimate that gives items a price.
+func priced(items []refresh.Item, price money.Micro) (s refresh.Estimates) {
 	for _, i := range items {
-		s.Items = append(s.Items, refresh.SettledItem{Item: i, State: refresh.ItemUpdated, Answered: true, Estimate: pricing.Priced{Price: price, Estimated: price}})
+		s.Items = append(s.Items, refresh.EstimatedItem{Item: i, State: refresh.ItemUpdated, Answered: true, Estimate: pricing.Priced{Price: price, Estimated: price}})
 	}
 	s.Counts = refresh.Counts{Updated: int64(len(items)), Changed: int64(len(items))}
 	return s
 }
 
-// What a settle writes beside the items themselves takes most of its time. Syncs that
+// What an estimate writes beside the items themselves takes most of its time. Syncs that
 // copy prices must not wait for that.
-func TestPostgres_SyncsWaitOnlyForTheEndOfASettle(t *testing.T) {
+func TestPostgres_SyncsWaitOnlyForTheEndOfAnEstimate(t *testing.T) {
 	db := storetest.On(t, storetest.PostgreSQL)
 	s := opened(t, db, store.Options{})
 	raw := db.Raw(t)
@@ -220,9 +220,9 @@ func TestPostgres_SyncsWaitOnlyForTheEndOfASettle(t *testing.T) {
 	must(t, err)
 	_, err = held.ExecContext(t.Context(), `LOCK TABLE refresh_item IN SHARE MODE`)
 	must(t, err)
-	settled := make(chan error, 1)
+	estimated := make(chan error, 1)
 	go func() {
-		settled <- s.InTx(t.Context(), func(tx *store.Tx) error { _, err := tx.Settle(*b, priced(items, 10)); return err })
+		estimated <- s.InTx(t.Context(), func(tx *store.Tx) error { _, err := tx.StoreEstimates(*b, priced(items, 10)); return err })
 	}()
 	for waits := false; !waits; {
 		must(t, held.QueryRowContext(t.Context(), `SELECT EXISTS (SELECT 1 FROM pg_locks WHERE NOT granted AND relation = 'refresh_item'::regclass)`).Scan(&waits))
@@ -237,15 +237,15 @@ func TestPostgres_SyncsWaitOnlyForTheEndOfASettle(t *testing.T) {
 		return err
 	})
 	if err != nil {
-		t.Errorf("a sync waits for a settle that does not write items yet: %v", err)
+		t.Errorf("a sync waits for an estimate that does not write items yet: %v", err)
 	}
 	must(t, held.Rollback())
-	must(t, <-settled)
+	must(t, <-estimated)
 }
 
 // Quotes of names that come in the background read what is stored of an item, and a
-// settle writes more of it before they are written.
-func TestPostgres_QuotesOfAnItemThatIsSettledMeanwhileAreWrittenAgain(t *testing.T) {
+// estimate writes more of it before they are written.
+func TestPostgres_QuotesOfAnItemThatIsEstimatedMeanwhileAreWrittenAgain(t *testing.T) {
 	s := opened(t, storetest.On(t, storetest.PostgreSQL), store.Options{})
 	b, items := planned(t, s)
 	var revs []int64
@@ -256,7 +256,7 @@ func TestPostgres_QuotesOfAnItemThatIsSettledMeanwhileAreWrittenAgain(t *testing
 		}
 		revs = append(revs, named[0].Rev)
 		if len(revs) == 1 {
-			must(t, s.InTx(t.Context(), func(tx *store.Tx) error { _, err := tx.Settle(*b, priced(items, 10)); return err }))
+			must(t, s.InTx(t.Context(), func(tx *store.Tx) error { _, err := tx.StoreEstimates(*b, priced(items, 10)); return err }))
 		}
 		return tx.KeepQuotes(named)
 	}))

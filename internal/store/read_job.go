@@ -101,7 +101,7 @@ type JobItem struct {
 	Reason      string
 	Attempts    int64
 	PriceBefore money.Micro
-	PriceAfter  money.Micro // negative until settled
+	PriceAfter  money.Micro // negative until estimated
 	Error       string
 }
 
@@ -173,8 +173,8 @@ func (s *Store) Depths(ctx context.Context, now time.Time) ([]Depth, time.Time, 
 		SELECT 'plan', 'pending', count(*) FROM refresh_job WHERE state IN ('queued', 'running') AND state = 'queued'
 		UNION ALL SELECT 'trickle', CASE WHEN owner = '' THEN 'pending' ELSE 'running' END, count(*) FROM slow_name WHERE place <> 0 OR urgent <> 0 GROUP BY 2
 		UNION ALL SELECT 'fetch', state, count(*) FROM fetch_unit WHERE state IN ('pending', 'running') GROUP BY state
-		UNION ALL SELECT 'settle', state, count(*) FROM refresh_batch WHERE state IN ('pending', 'running') GROUP BY state
-		UNION ALL SELECT 'spread', 'running', count(*) FROM refresh_job WHERE state IN ('queued', 'running') AND stage = 'spread'
+		UNION ALL SELECT 'estimate', state, count(*) FROM refresh_batch WHERE state IN ('pending', 'running') GROUP BY state
+		UNION ALL SELECT 'apply', 'running', count(*) FROM refresh_job WHERE state IN ('queued', 'running') AND stage = 'apply'
 		UNION ALL SELECT 'missing', CASE WHEN job_id <> 0 THEN 'running' WHEN due_at <= $1 THEN 'pending' ELSE 'waiting' END, count(*)
 			FROM missing_price GROUP BY 2`, micros(now))
 	if err != nil {
@@ -204,7 +204,7 @@ func (s *Store) Claims(ctx context.Context) ([]Claim, error) {
 		c.Since = moment(since)
 		return err
 	}, `SELECT owner, 'fetch', source || ' ' || file, source, started_at, token FROM fetch_unit WHERE state IN ('pending', 'running') AND state = 'running'
-		UNION ALL SELECT owner, 'settle', 'job ' || job_id || ' batch ' || batch, '', started_at, token FROM refresh_batch
+		UNION ALL SELECT owner, 'estimate', 'job ' || job_id || ' batch ' || batch, '', started_at, token FROM refresh_batch
 			WHERE state IN ('pending', 'running') AND state = 'running'
 		UNION ALL SELECT owner, 'trickle', source || ' ' || name, source, started_at, token FROM slow_name WHERE owner <> ''
 		ORDER BY 5 LIMIT 100`)

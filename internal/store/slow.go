@@ -173,7 +173,7 @@ func (t *Tx) EndSlow(n refresh.SlowName, markets []refresh.MarketFetch) (bool, e
 }
 
 // gather is how long missing prices wait for others like them, so that one job
-// settles what comes in a burst.
+// estimates what comes in a burst.
 const gather = 10 * time.Second
 
 // NamedItems returns the items of names, by id.
@@ -189,13 +189,13 @@ func (t *Tx) NamedItems(app int32, names []string) ([]refresh.NamedItem, error) 
 		WHERE i.app_id = $1 AND i.name IN `+t.d.texts(2)+` ORDER BY i.id`, app, t.d.packTexts(names))
 }
 
-// errSettled ends a transaction that is run again: it has read an item that another one
-// has settled since.
-var errSettled = errors.New("an item was settled meanwhile")
+// errEstimated ends a transaction that is run again: it has read an item that another one
+// has estimated since.
+var errEstimated = errors.New("an item was estimated meanwhile")
 
-// KeepQuotes writes the quotes of items, unless one of these was settled since it was
+// KeepQuotes writes the quotes of items, unless one of these was estimated since it was
 // read: then the transaction runs again. Items that wait for a price are due soon. As in
-// Settle, the items come after their quotes.
+// Estimate, the items come after their quotes.
 func (t *Tx) KeepQuotes(items []refresh.NamedItem) error {
 	rows, ids := make([]itemQuotes, len(items)), make([]int64, len(items))
 	for i := range items {
@@ -210,7 +210,7 @@ func (t *Tx) KeepQuotes(items []refresh.NamedItem) error {
 		return err
 	}
 	if !slices.EqualFunc(items, revs, func(i refresh.NamedItem, rev int64) bool { return i.Rev == rev }) {
-		return errSettled
+		return errEstimated
 	}
 	if _, err := t.exec(`UPDATE item SET rev = rev + 1 WHERE id IN `+t.d.ids(1), t.d.packIDs(ids)); err != nil {
 		return err

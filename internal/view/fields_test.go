@@ -34,7 +34,7 @@ func TestPrices_OfRowsAndLookupsHaveOneStatusAndTheRequestedFigures(t *testing.T
 	w := newWorld(t, false)
 	w.own("u", "good", "weak", "none")
 	id := w.begin(1)
-	w.settleWith(map[string]pricing.Priced{
+	w.estimateWith(map[string]pricing.Priced{
 		"good": {Price: 2e6, Estimated: 2e6, Status: pricing.OK, Average: 2_100_000, UsedMarkets: 4, Interval: pricing.Interval{Low: 1_800_000, High: 2_200_000}},
 		"weak": {Price: 3e6, Estimated: 3e6, Status: pricing.Thin, Average: 3e6, UsedMarkets: 1, Interval: pricing.Interval{Low: 1e6, High: 9e6}},
 	})

@@ -65,7 +65,7 @@ func catalogue(w *world, random *rand.Rand, items int) []store.Item {
 			estimates[name] = e
 		}
 		id := w.begin(3)
-		for w.settleWith(estimates) {
+		for w.estimateWith(estimates) {
 		}
 		w.end(id)
 	}
@@ -202,7 +202,7 @@ func TestItems_BecomeStaleByTheirAge(t *testing.T) {
 	w := newWorld(t, false)
 	w.own("u", "a", "none")
 	id := w.begin(1)
-	w.settle(map[string]money.Micro{"a": 5})
+	w.estimate(map[string]money.Micro{"a": 5})
 	w.end(id)
 	checked := w.now
 	for age, want := range map[time.Duration]string{24 * time.Hour: "ok", 24*time.Hour + time.Microsecond: "stale"} {

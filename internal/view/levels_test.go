@@ -69,7 +69,7 @@ func TestMarketLevels_AreOfConfiguredMarketsAndTheNewestSets(t *testing.T) {
 			learn(440, true)
 		}
 		id := w.begin(1)
-		w.settle(nil)
+		w.estimate(nil)
 		w.end(id)
 		w.now = w.now.Add(7 * time.Hour)
 	}

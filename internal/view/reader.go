@@ -129,8 +129,8 @@ func status(job Job, j refresh.Job, now time.Time) Status {
 	return s
 }
 
-// eta guesses when a running job ends from how fast it has settled items; nil
-// while nothing is settled.
+// eta guesses when a running job ends from how fast it has estimated items; nil
+// while nothing is estimated.
 func eta(j refresh.Job, now time.Time) *int64 {
 	c := j.Counts
 	work := c.Total - c.SkippedTTL - c.SkippedNoSales

@@ -29,7 +29,7 @@ type world struct {
 	store   *store.Store
 	now     time.Time
 	learned []refresh.Learned         // by jobs that begin
-	quotes  func() []refresh.Snapshot // of an item that a batch settles; nil: as they were
+	quotes  func() []refresh.Snapshot // of an item that a batch estimates; nil: as they were
 }
 
 func newWorld(tb testing.TB, scopeAll bool) *world {
@@ -71,7 +71,7 @@ func (w *world) own(user string, names ...string) {
 	w.must(err)
 }
 
-// begin starts a bulk job of so many batches, up to its settling.
+// begin starts a bulk job of so many batches, up to its estimating.
 func (w *world) begin(batches int) (id int64) {
 	w.Helper()
 	w.tx(func(tx *store.Tx) (err error) {
@@ -91,20 +91,20 @@ func (w *world) begin(batches int) (id int64) {
 	return id
 }
 
-// settle settles the next batch at these prices; an item without one has no
+// estimate estimates the next batch at these prices; an item without one has no
 // quote. It reports whether there was a batch.
-func (w *world) settle(prices map[string]money.Micro) bool {
+func (w *world) estimate(prices map[string]money.Micro) bool {
 	w.Helper()
 	estimates := map[string]pricing.Priced{}
 	for name, price := range prices {
 		estimates[name] = pricing.Priced{Price: price, Estimated: price}
 	}
-	return w.settleWith(estimates)
+	return w.estimateWith(estimates)
 }
 
-// settleWith settles the next batch with these estimates; an item without one has no
+// estimateWith estimates the next batch with these estimates; an item without one has no
 // quote. It reports whether there was a batch.
-func (w *world) settleWith(estimates map[string]pricing.Priced) bool {
+func (w *world) estimateWith(estimates map[string]pricing.Priced) bool {
 	w.Helper()
 	var b *refresh.Batch
 	w.tx(func(tx *store.Tx) (err error) {
@@ -116,10 +116,10 @@ func (w *world) settleWith(estimates map[string]pricing.Priced) bool {
 	}
 	items, err := w.store.BatchItems(w.Context(), *b)
 	w.must(err)
-	s := refresh.Settlement{MissingRetry: time.Hour}
+	s := refresh.Estimates{MissingRetry: time.Hour}
 	for _, i := range items {
 		estimate := estimates[i.Key.Name]
-		out := refresh.SettledItem{Item: i, Answered: true, AsOf: w.now, QuotedAt: w.now, State: refresh.ItemUpdated, NewQuotes: w.quotes()}
+		out := refresh.EstimatedItem{Item: i, Answered: true, AsOf: w.now, QuotedAt: w.now, State: refresh.ItemUpdated, NewQuotes: w.quotes()}
 		out.Estimate = estimate
 		if estimate.Price == 0 {
 			out.State, out.Estimate.Price, out.Estimate.Status = refresh.ItemNoQuote, i.Price, pricing.NoPrice
@@ -132,15 +132,15 @@ func (w *world) settleWith(estimates map[string]pricing.Priced) bool {
 		}
 		s.Items = append(s.Items, out)
 	}
-	w.tx(func(tx *store.Tx) error { _, err := tx.Settle(*b, s); return err })
+	w.tx(func(tx *store.Tx) error { _, err := tx.StoreEstimates(*b, s); return err })
 	return true
 }
 
-// end ends a job whose batches are settled.
+// end ends a job whose batches are estimated.
 func (w *world) end(id int64) {
 	w.Helper()
 	w.tx(func(tx *store.Tx) error {
-		if err := tx.EndSettling(id); err != nil {
+		if err := tx.EndEstimating(id); err != nil {
 			return err
 		}
 		_, err := tx.FinishJob(id, nil)
@@ -152,7 +152,7 @@ func (w *world) end(id int64) {
 func (w *world) price(prices map[string]money.Micro) {
 	w.Helper()
 	id := w.begin(1)
-	for w.settle(prices) {
+	for w.estimate(prices) {
 	}
 	w.end(id)
 }
@@ -238,9 +238,9 @@ func TestStatus_CountsAddUpAtEveryMoment(t *testing.T) {
 		t.Errorf("planned: %+v", s)
 	}
 	w.now = w.now.Add(time.Second)
-	for batch := 0; w.settle(prices); batch++ {
+	for batch := 0; w.estimate(prices); batch++ {
 		if s := check(fmt.Sprint("after batch ", batch)); s.Status.EtaSeconds == nil {
-			t.Error("items are settled, and no end is in sight")
+			t.Error("items are estimated, and no end is in sight")
 		}
 	}
 	w.end(id)
@@ -306,7 +306,7 @@ func filledLists(t *testing.T) (*world, int64) {
 	for range 5 {
 		w.now = w.now.Add(7 * time.Hour)
 		id = w.begin(1)
-		w.settle(nil)
+		w.estimate(nil)
 		w.end(id)
 	}
 	return w, id
@@ -397,7 +397,7 @@ func TestReader_SaysWhatIsNotThere(t *testing.T) {
 }
 
 // TestItem_ConvertsWithTheRatesOfItsEstimate explains a quote in euros with the
-// rate that was in force when it was settled.
+// rate that was in force when it was estimated.
 func TestItem_ConvertsWithTheRatesOfItsEstimate(t *testing.T) {
 	w := newWorld(t, false)
 	w.own("u", "A")
@@ -413,9 +413,9 @@ func TestItem_ConvertsWithTheRatesOfItsEstimate(t *testing.T) {
 		w.must(err)
 		rates, err := tx.RateSet(pricing.Rates{"EUR": {Value: 1_100_000_000_000, Date: day}})
 		w.must(err)
-		_, err = tx.Settle(*b, refresh.Settlement{
+		_, err = tx.StoreEstimates(*b, refresh.Estimates{
 			RateSet: rates,
-			Items: []refresh.SettledItem{{
+			Items: []refresh.EstimatedItem{{
 				Item: items[0], State: refresh.ItemUpdated, Answered: true, AsOf: w.now, QuotedAt: w.now,
 				Estimate:  pricing.Priced{Price: 11_000_000, Estimated: 11_000_000},
 				NewQuotes: []refresh.Snapshot{{MarketID: markets[name], Currency: "EUR", Ask: 10_000_000, Listings: -1, Sales: -1}},

@@ -23,7 +23,7 @@ type Job struct {
 	Kind           string     `json:"kind"` // bulk, missing
 	Forced         bool       `json:"forced"`
 	State          string     `json:"state"` // queued, running, finished, failed, cancelled
-	Stage          string     `json:"stage"` // plan, fetch, settle, spread, done
+	Stage          string     `json:"stage"` // plan, fetch, estimate, apply, done
 	RequestedBy    string     `json:"requestedBy"`
 	CreatedAt      time.Time  `json:"createdAt"`
 	StartedAt      *time.Time `json:"startedAt"`
@@ -178,7 +178,7 @@ type JobItem struct {
 	Phase          string       `json:"phase"`
 	State          string       `json:"state"`    // pending, updated, skipped, noQuote, failed, cancelled
 	Reason         string       `json:"reason"`   // of a skip: ttl, noSales, budget, paused, backoff
-	Attempts       int64        `json:"attempts"` // 1 once it was settled, else 0; what sources were asked is in usage of the job
+	Attempts       int64        `json:"attempts"` // 1 once it was estimated, else 0; what sources were asked is in usage of the job
 	Error          *string      `json:"error"`
 	PriceBefore    money.Micro  `json:"priceBefore"`
 	PriceAfter     *money.Micro `json:"priceAfter"`
@@ -483,7 +483,7 @@ type Event struct {
 
 // QueueDepth counts the work of one kind in one state.
 type QueueDepth struct {
-	Kind  string `json:"kind"`  // plan, fetch, settle, spread, missing
+	Kind  string `json:"kind"`  // plan, fetch, estimate, apply, missing
 	State string `json:"state"` // pending, running; of missing also waiting: for another try
 	Count int64  `json:"count"`
 }

@@ -207,7 +207,7 @@ func (f *fakeAssay) advance(j *view.Job) {
 	j.ChangedItems += n / 2
 	j.Usage.RequestCount++
 	j.Usage.ByProvider["sim"]++
-	j.State, j.Stage = "running", "settle"
+	j.State, j.Stage = "running", "estimate"
 	if j.PendingItems == 0 {
 		end := f.now()
 		j.State, j.Stage, j.FinishedAt = "finished", "done", &end

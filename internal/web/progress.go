@@ -91,8 +91,8 @@ func newRunView(job view.Job, etaSeconds *int64, now time.Time) *runView {
 func isLive(state string) bool { return state == "queued" || state == "running" }
 
 func stagesOf(job view.Job) []stage {
-	names := []string{"plan", "fetch", "settle", "spread"}
-	labels := []string{"Plan", "Fetch", "Settle", "Spread"}
+	names := []string{"plan", "fetch", "estimate", "apply"}
+	labels := []string{"Plan", "Fetch", "Estimate", "Apply"}
 	current := slices.Index(names, job.Stage)
 	if job.Stage == "done" {
 		current = len(names)

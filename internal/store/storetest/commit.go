@@ -146,7 +146,7 @@ func largeLists(f *fixture) {
 	}
 	id := f.plan(refresh.Bulk, 1, units...)
 	f.judge(id)
-	f.settle(f.claimBatch(), 10)
+	f.estimate(f.claimBatch(), 10)
 	f.is("updated", f.job(id).Counts.Updated, int64(n))
 	list, err := f.s.JobUnits(f.Context(), id)
 	f.must(err)

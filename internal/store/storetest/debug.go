@@ -45,11 +45,11 @@ func causes(f *fixture) {
 	id := f.plan(refresh.Bulk, 1)
 	f.judge(id)
 	b := f.claimBatch()
-	s := f.settlement(b, 10)
+	s := f.estimates(b, 10)
 	for i := range s.Items {
-		s.Items[i] = refresh.SettledItem{Item: s.Items[i].Item, State: refresh.ItemFailed, Error: "why"}
+		s.Items[i] = refresh.EstimatedItem{Item: s.Items[i].Item, State: refresh.ItemFailed, Error: "why"}
 	}
-	f.tx(func(tx *store.Tx) error { _, err := tx.Settle(*b, s); return err })
+	f.tx(func(tx *store.Tx) error { _, err := tx.StoreEstimates(*b, s); return err })
 	got, others, err := f.s.Causes(f.Context(), []int64{id}, 20)
 	f.must(err)
 	f.is("causes", len(got), 1)
@@ -76,14 +76,14 @@ func causesOfAll(f *fixture) {
 	id := f.plan(refresh.Bulk, 1)
 	f.judge(id)
 	b := f.claimBatch()
-	s := f.settlement(b, 10)
+	s := f.estimates(b, 10)
 	want := map[string]int64{}
 	for i := range s.Items {
 		why := fmt.Sprintf("why %02d", i*i%texts)
 		want[why]++
-		s.Items[i] = refresh.SettledItem{Item: s.Items[i].Item, State: refresh.ItemFailed, Error: why}
+		s.Items[i] = refresh.EstimatedItem{Item: s.Items[i].Item, State: refresh.ItemFailed, Error: why}
 	}
-	f.tx(func(tx *store.Tx) error { _, err := tx.Settle(*b, s); return err })
+	f.tx(func(tx *store.Tx) error { _, err := tx.StoreEstimates(*b, s); return err })
 	got, others, err := f.s.Causes(f.Context(), []int64{id}, 5)
 	f.must(err)
 	f.is("causes", len(got), 5)
@@ -117,9 +117,9 @@ func levels(f *fixture) {
 			return err
 		})
 		if b := f.claimBatch(); b != nil {
-			f.settle(b, 5)
+			f.estimate(b, 5)
 		}
-		f.tx(func(tx *store.Tx) error { return tx.EndSettling(id) })
+		f.tx(func(tx *store.Tx) error { return tx.EndEstimating(id) })
 		f.finish(id)
 	}
 	read := func() money.Micro {

@@ -269,7 +269,7 @@ func reclaims(f *fixture) {
 	f.is("the lost batch", again.Batch, lost.Batch)
 	f.is("its token", again.Token, lost.Token+1)
 	f.tx(func(tx *store.Tx) error { return tx.Reclaim("me", nil, []refresh.Batch{*kept, *again}) })
-	f.settle(kept, 10)
+	f.estimate(kept, 10)
 }
 
 func blobsByBucket(f *fixture) {
@@ -321,9 +321,9 @@ func blobsAreDropped(f *fixture) {
 		}
 		f.judge(id, v)
 		if b := f.claimBatch(); b != nil {
-			f.settle(b, 10)
+			f.estimate(b, 10)
 		}
-		f.tx(func(tx *store.Tx) error { return tx.EndSettling(id) })
+		f.tx(func(tx *store.Tx) error { return tx.EndEstimating(id) })
 		f.is("while it lives", held(u), true)
 		f.finish(id)
 		f.now = f.now.Add(24 * time.Hour)
@@ -391,9 +391,9 @@ func marketStates(f *fixture) {
 	}
 	finish := func(id int64) {
 		if b := f.claimBatch(); b != nil {
-			f.settle(b, 10)
+			f.estimate(b, 10)
 		}
-		f.tx(func(tx *store.Tx) error { return tx.EndSettling(id) })
+		f.tx(func(tx *store.Tx) error { return tx.EndEstimating(id) })
 		f.finish(id)
 	}
 	id := run(unit("s", ""), unit("s", ""))
@@ -454,9 +454,9 @@ func judges(f *fixture) {
 		f.must(err)
 		f.is("outcome", outcomes[refresh.UnitMarket{Unit: u.ID, Market: m}].Outcome, outcome)
 		if b := f.claimBatch(); b != nil {
-			f.settle(b, 10)
+			f.estimate(b, 10)
 		}
-		f.tx(func(tx *store.Tx) error { return tx.EndSettling(id) })
+		f.tx(func(tx *store.Tx) error { return tx.EndEstimating(id) })
 		f.finish(id)
 		f.now = f.now.Add(24 * time.Hour)
 		return u

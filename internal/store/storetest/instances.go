@@ -108,17 +108,17 @@ func deadInstances(f *fixture) {
 	f.register("me")
 	b := f.claimBatch()
 	f.is("removed", f.remove("me", 0), true)
-	lateSettlement := f.settlement(b, 99)
+	lateEstimates := f.estimates(b, 99)
 	next := f.claimBatch()
 	f.is("the batch", next.Batch, b.Batch)
 	f.tx(func(tx *store.Tx) error {
-		settled, err := tx.Settle(*b, lateSettlement)
-		f.is("a late settlement", settled, false)
+		estimated, err := tx.StoreEstimates(*b, lateEstimates)
+		f.is("a late estimates", estimated, false)
 		return err
 	})
 	f.tx(func(tx *store.Tx) error { return tx.ReturnBatch(*b) })
 	f.is("after a late return", f.claimBatch() == nil, true)
-	f.settle(next, 10)
+	f.estimate(next, 10)
 	f.is("updated", f.job(id).Counts.Updated, int64(2))
 }
 

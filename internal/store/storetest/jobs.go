@@ -78,7 +78,7 @@ func planCounts(f *fixture) {
 	id := f.plan(refresh.Bulk, 1)
 	f.judge(id)
 	b := f.claimBatch()
-	s := f.settlement(b, 10)
+	s := f.estimates(b, 10)
 	for i := range s.Items {
 		switch s.Items[i].Key.Name {
 		case "pause":
@@ -88,8 +88,8 @@ func planCounts(f *fixture) {
 			s.Items[i].Estimate.Price, s.Items[i].RetryAt = 0, f.now.Add(72*time.Hour)
 		}
 	}
-	f.tx(func(tx *store.Tx) error { _, err := tx.Settle(*b, s); return err })
-	f.tx(func(tx *store.Tx) error { return tx.EndSettling(id) })
+	f.tx(func(tx *store.Tx) error { _, err := tx.StoreEstimates(*b, s); return err })
+	f.tx(func(tx *store.Tx) error { return tx.EndEstimating(id) })
 	f.finish(id)
 	// Now the prices are all of the same age; one of them is made older.
 	f.now = f.now.Add(7 * time.Hour)
@@ -160,11 +160,11 @@ func planRetries(f *fixture) {
 	id := f.plan(refresh.Bulk, 1)
 	f.judge(id)
 	b := f.claimBatch()
-	s := f.settlement(b, 10)
+	s := f.estimates(b, 10)
 	s.Items[1].State, s.Items[1].Answered, s.Items[1].Error = refresh.ItemFailed, false, "why"
 	s.Counts = refresh.Counts{Updated: 2, Failed: 1, Changed: 2}
-	f.tx(func(tx *store.Tx) error { _, err := tx.Settle(*b, s); return err })
-	f.tx(func(tx *store.Tx) error { return tx.EndSettling(id) })
+	f.tx(func(tx *store.Tx) error { _, err := tx.StoreEstimates(*b, s); return err })
+	f.tx(func(tx *store.Tx) error { return tx.EndEstimating(id) })
 	f.is("state", f.finish(id), refresh.Finished)
 	r := f.rules()
 	r.RetryOf = id
@@ -192,8 +192,8 @@ func stages(f *fixture) {
 		for name, read := range map[string]func() (*refresh.Job, error){
 			"queued":    func() (*refresh.Job, error) { return f.s.QueuedJob(f.Context()) },
 			"fetched":   func() (*refresh.Job, error) { return f.s.FetchedJob(f.Context()) },
-			"settled":   func() (*refresh.Job, error) { return f.s.SettledJob(f.Context()) },
-			"spreading": func() (*refresh.Job, error) { return f.s.SpreadingJob(f.Context()) },
+			"estimated": func() (*refresh.Job, error) { return f.s.EstimatedJob(f.Context()) },
+			"applying":  func() (*refresh.Job, error) { return f.s.ApplyingJob(f.Context()) },
 		} {
 			if j, err := read(); at(name, j, err) {
 				found = append(found, name)
@@ -208,8 +208,8 @@ func stages(f *fixture) {
 	f.fetch("t")
 	f.is("names have come, too", where(), "fetched")
 	f.judge(id, refresh.Judgement{Unit: u, Fetch: refresh.MarketFetch{MarketID: market, Quotes: 1, Outcome: refresh.OutcomeOK}})
-	f.settle(f.claimBatch(), 10)
-	f.tx(func(tx *store.Tx) error { return tx.EndSettling(id) })
+	f.estimate(f.claimBatch(), 10)
+	f.tx(func(tx *store.Tx) error { return tx.EndEstimating(id) })
 	f.is("end", f.finish(id), refresh.Finished)
 	f.now = f.now.Add(24 * time.Hour)
 
@@ -220,10 +220,10 @@ func stages(f *fixture) {
 	f.is("judged", where(), "")
 	f.is("a batch whose names are open", f.claimBatch() == nil, true)
 	f.fetch("t")
-	f.settle(f.claimBatch(), 10)
-	f.is("settled", where(), "settled")
-	f.tx(func(tx *store.Tx) error { return tx.EndSettling(id) })
-	f.is("spreading", where(), "spreading")
+	f.estimate(f.claimBatch(), 10)
+	f.is("estimated", where(), "estimated")
+	f.tx(func(tx *store.Tx) error { return tx.EndEstimating(id) })
+	f.is("applying", where(), "applying")
 	f.is("end", f.finish(id), refresh.Finished)
 	f.is("ended", where(), "")
 	f.is("ended twice", f.finish(id), refresh.State(""))
@@ -244,19 +244,19 @@ func cancels(f *fixture) {
 	id := f.plan(refresh.Bulk, catalog.Buckets, unit("s", "f"))
 	f.fetch("s")
 	f.judge(id)
-	f.settle(f.claimBatch(), 10)
+	f.estimate(f.claimBatch(), 10)
 	b := f.claimBatch()
 	f.tx(func(tx *store.Tx) error { return tx.CancelJob(id, time.Hour) })
-	settled := true
+	estimated := true
 	f.tx(func(tx *store.Tx) (err error) {
-		settled, err = tx.Settle(*b, refresh.Settlement{})
+		estimated, err = tx.StoreEstimates(*b, refresh.Estimates{})
 		return err
 	})
-	f.is("a claimed batch settles", settled, false)
+	f.is("a claimed batch estimates", estimated, false)
 	c := f.job(id).Counts
 	f.is("counts", c, refresh.Counts{Total: 8, Updated: c.Updated, Changed: c.Updated, Cancelled: 8 - c.Updated})
-	f.is("settled items", c.Updated > 0, true)
-	f.is("stage", f.job(id).Stage, refresh.StageSpread)
+	f.is("estimated items", c.Updated > 0, true)
+	f.is("stage", f.job(id).Stage, refresh.StageApply)
 	f.is("state", f.finish(id), refresh.Cancelled)
 
 	queued := int64(0)
@@ -321,7 +321,7 @@ func workIsCounted(f *fixture) {
 	for _, d := range depths {
 		got[d.Kind+" "+d.State] = d.Count
 	}
-	for what, want := range map[string]int64{"plan pending": 0, "fetch pending": 1, "fetch running": 1, "settle pending": 1} {
+	for what, want := range map[string]int64{"plan pending": 0, "fetch pending": 1, "fetch running": 1, "estimate pending": 1} {
 		f.is(what, got[what], want)
 	}
 	claims, err := f.s.Claims(f.Context())
@@ -338,8 +338,8 @@ func workIsCounted(f *fixture) {
 
 	f.fetch("s")
 	f.judge(id)
-	f.settle(f.claimBatch(), 10)
-	f.tx(func(tx *store.Tx) error { return tx.EndSettling(id) })
+	f.estimate(f.claimBatch(), 10)
+	f.tx(func(tx *store.Tx) error { return tx.EndEstimating(id) })
 	f.finish(id)
 	fresh, err := f.s.Freshness(f.Context(), true, f.now)
 	f.must(err)

@@ -106,7 +106,7 @@ func priceVersions(f *fixture) {
 	expect("a plan and a queue", 0, 0)
 	f.judge(job)
 	batch := f.claimBatch()
-	s := f.settlement(batch, 10)
+	s := f.estimates(batch, 10)
 	for i := range s.Items {
 		if s.Items[i].Key.Name == "B" {
 			s.Items[i].State, s.Items[i].Answered = refresh.ItemFailed, false
@@ -121,12 +121,12 @@ func priceVersions(f *fixture) {
 		}
 		return nil
 	}
-	err := f.s.InTx(f.Context(), func(tx *store.Tx) error { _, err := tx.Settle(*batch, s); return err })
+	err := f.s.InTx(f.Context(), func(tx *store.Tx) error { _, err := tx.StoreEstimates(*batch, s); return err })
 	f.is("outcome unknown", errors.Is(err, store.ErrCommitUnknown), true)
 	f.faults = nil
 	_, known := f.s.KnownPriceVersion()
 	f.is("known after an unknown outcome", known, false)
-	expect("A is settled, nobody answered for B", 1, 0)
+	expect("A is estimated, nobody answered for B", 1, 0)
 	f.tx(func(tx *store.Tx) error {
 		done, err := tx.AcceptItem(key("A"))
 		f.is("accepted", done, false)

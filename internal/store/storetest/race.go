@@ -189,14 +189,14 @@ func syncsRace(f *fixture) {
 const headstart = 300 * time.Millisecond
 
 // A sync has copied the old price, and queued an item for want of one, when a
-// settle and its spread come.
-func settleWaitsForASync(f *fixture) {
+// estimate and its apply come.
+func estimateWaitsForASync(f *fixture) {
 	ids := f.items("A", "B")
 	f.own("u", ids[0])
 	f.finish(f.run(10))
 	f.own("v", ids[1])
 	f.now = f.now.Add(7 * time.Hour)
-	copied, spread := make(chan struct{}), make(chan struct{})
+	copied, apply := make(chan struct{}), make(chan struct{})
 	var late sync.WaitGroup
 	late.Go(func() {
 		ready := sync.OnceFunc(func() { close(copied) })
@@ -221,7 +221,7 @@ func settleWaitsForASync(f *fixture) {
 			t := time.NewTimer(headstart)
 			defer t.Stop()
 			select {
-			case <-spread:
+			case <-apply:
 			case <-t.C:
 			}
 			return nil
@@ -229,10 +229,10 @@ func settleWaitsForASync(f *fixture) {
 	})
 	<-copied
 	job := f.run(20)
-	f.openLanes(job, 4)
-	f.spread(job)
+	f.openShards(job, 4)
+	f.apply(job)
 	f.finish(job)
-	close(spread)
+	close(apply)
 	late.Wait()
 	user, _, err := f.s.UserKey(f.Context(), "late")
 	f.must(err)
@@ -246,9 +246,9 @@ func settleWaitsForASync(f *fixture) {
 
 const syncers = 8
 
-// A sync that reads the old price while a batch is settled and spread must leave
+// A sync that reads the old price while a batch is estimated and applied must leave
 // no row with it.
-func syncAndSettleRace(f *fixture) {
+func syncAndEstimateRace(f *fixture) {
 	s := f.syncer()
 	names := []string{"A", "B", "C", "D"}
 	f.own("owner", f.items(names...)...)
@@ -270,23 +270,23 @@ func syncAndSettleRace(f *fixture) {
 			})
 		}
 		job := f.run(price)
-		f.openLanes(job, 4)
-		f.spread(job)
+		f.openShards(job, 4)
+		f.apply(job)
 		f.is("state", f.finish(job), refresh.Finished)
 		syncing.Wait()
 		f.checkValues(price)
 	}
 }
 
-// spread copies prices onto the rows of all lanes, by several at once.
-func (f *fixture) spread(job int64) {
+// apply copies prices onto the rows of all shards, by several at once.
+func (f *fixture) apply(job int64) {
 	f.Helper()
 	atOnce(4, func(i int) {
 		for found := true; found; {
 			found = false
 			inOrder := i%2 == 0
 			f.try(func(tx *store.Tx) (err error) {
-				found, err = tx.SpreadRange(job, 5, false, inOrder)
+				found, err = tx.ApplyRange(job, 5, false, inOrder)
 				inOrder = true
 				return err
 			})
@@ -295,33 +295,33 @@ func (f *fixture) spread(job int64) {
 }
 
 // A process dies while it writes a range, and others come by.
-func aDyingRangeLeavesItsLane(f *fixture) {
+func aDyingRangeLeavesItsShard(f *fixture) {
 	ids := f.items("A")
 	u := f.own("u", ids[0], ids[0], ids[0])
 	job := f.run(10)
-	f.openLanes(job, 2)
+	f.openShards(job, 2)
 	died := errors.New("died")
 	others := make(chan struct{})
 	err := f.s.InTx(f.Context(), func(tx *store.Tx) error {
-		if found, err := tx.SpreadRange(job, 2, false, true); err != nil || !found {
-			return fmt.Errorf("no lane: %w", err)
+		if found, err := tx.ApplyRange(job, 2, false, true); err != nil || !found {
+			return fmt.Errorf("no shard: %w", err)
 		}
 		go func() {
 			defer close(others)
-			f.spread(job)
+			f.apply(job)
 		}()
 		t := time.NewTimer(headstart)
 		defer t.Stop()
 		select {
-		case <-others: // on PostgreSQL they do the other lane
+		case <-others: // on PostgreSQL they do the other shard
 		case <-t.C:
 		}
 		return died
 	})
 	f.is("died", errors.Is(err, died), true)
 	<-others
-	f.spread(job)
-	f.lanes(job, 2, 0)
+	f.apply(job)
+	f.shards(job, 2, 0)
 	f.is("values", fmt.Sprintf("%d", f.values(u)), "[10 10 10]")
 }
 

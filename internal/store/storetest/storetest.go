@@ -25,109 +25,109 @@ type Open func(tb testing.TB, o store.Options) *store.Store
 // Run runs the suite.
 func Run(t *testing.T, open Open) {
 	for name, test := range map[string]func(*fixture){
-		"names are kept byte for byte":                   namesAreKept,
-		"an item is made once":                           itemsAreMadeOnce,
-		"items are listed in the order of their bytes":   itemsAreListed,
-		"prices are looked up by key":                    pricesAreLookedUp,
-		"prices are read by bucket":                      pricesByBucket,
-		"a commit that changes prices is counted":        priceVersions,
-		"a user is made once":                            usersAreMadeOnce,
-		"inventory rows copy the price of their item":    rowsCopyPrices,
-		"inventory rows are listed and summed up":        rowsAreListed,
-		"an unknown price is queued once":                missingIsQueuedOnce,
-		"one job of a kind lives":                        oneJobLives,
-		"a plan counts what is due":                      planCounts,
-		"a plan of the failed items":                     planRetries,
-		"a job goes through its stages":                  stages,
-		"a cancelled job keeps what is settled":          cancels,
-		"ended jobs are removed":                         retains,
-		"a unit is claimed once":                         unitsAreClaimedOnce,
-		"a unit that was taken away cannot be ended":     lateEndsAreRefused,
-		"a unit is ended once, however often it is said": endingTwice,
-		"a unit is put off":                              unitsArePutOff,
-		"requests are counted before they are sent":      requestsAreReserved,
-		"a unit is divided":                              unitsAreDivided,
-		"a paused source is not asked":                   pausedSources,
-		"a source that is not configured is forgone":     forgoneSources,
-		"what is in nobody's hands is given back":        reclaims,
-		"instances are known while they live":            instancesAreKnown,
-		"what a dead instance had claimed is given back": deadInstances,
-		"a living instance keeps what it has claimed":    livingInstances,
-		"claims of nobody are found":                     claimsOfNobody,
-		"a restart forgets all instances":                restartForgets,
-		"answers are read by bucket":                     blobsByBucket,
-		"answers that nobody needs are dropped":          blobsAreDropped,
-		"a file is judged":                               judges,
-		"what became of markets outlives their jobs":     marketStates,
-		"a batch is claimed when its answers are there":  batchesAreClaimed,
-		"a batch is settled once":                        batchesAreSettledOnce,
-		"an item that another job settled is a conflict": conflicts,
-		"settling writes what it was told":               settleWrites,
-		"what is not found waits longer each time":       missingWaits,
-		"prices are spread by range":                     spreadsByRange,
-		"prices are spread by batch":                     spreadsByBatch,
-		"a held price is accepted":                       acceptsItems,
-		"the state of sources is kept":                   sourceStates,
-		"a limit holds in any stretch":                   limitsHold,
-		"a limit of many requests holds, too":            largeLimits,
-		"a share of a limit is left to others":           shares,
-		"a limit that is lowered holds at once":          lowersLimits,
-		"a quota ends with its day and month":            quotas,
-		"what is refused is not counted":                 refusals,
-		"a budget outlives the process":                  budgetsLast,
-		"a host that wants to be left alone is":          orders,
-		"a host that refuses again is left alone longer": ordersGrow,
-		"what a host says it leaves is kept to by all":   hostsSay,
-		"what a host says never adds to our own count":   hostsNeverAdd,
-		"what a host says of a window is the least":      hostsSayLess,
-		"a host that was resumed is believed no more":    aResumedHostIsBelievedNoMore,
-		"what a host says of a quota lasts as long":      hostsSayQuotas,
-		"a quota is forecast at the pace of a day":       forecasts,
-		"a low budget is told once in its window":        lowBudgets,
-		"a short limit is never low":                     shortLimits,
-		"events are kept as they were written":           eventsAreKept,
-		"an event and what made it are kept together":    eventsAreWhole,
-		"jobs tell of their end":                         jobsTellOfTheirEnd,
-		"a low budget makes one event":                   lowBudgetsMakeOneEvent,
-		"events are removed by age and number":           eventsEnd,
-		"a host that is down tells once":                 downHostsTellOnce,
-		"a quarantine tells once":                        quarantinesTellOnce,
-		"a clock set back neither sticks nor lets more":  setBack,
-		"work is counted":                                workIsCounted,
-		"the oldest work is of any queue":                oldestWork,
-		"failures are told with different names":         causes,
-		"all failures are counted by their causes":       causesOfAll,
-		"an answer is kept once":                         answersAreKeptOnce,
-		"an answer is forgotten after its time":          answersAreForgotten,
-		"versions of fee rules stay what they were":      feeVersions,
-		"fee rules that came to nothing are forgotten":   feesRolledBack,
-		"quotes are by the version that they name":       feeSwaps,
-		"many activate fee rules once":                   feesRace,
-		"the last verification of the ledger is kept":    ledgerVerifications,
-		"rates stay what they were":                      rateSets,
-		"a place of rates is asked by one":               ratePlaces,
-		"levels are stored once and read by game":        levels,
-		"another currency is refused":                    otherCurrency,
-		"a failed function leaves nothing":               rollsBack,
-		"a panic frees the writer":                       panics,
-		"an ended context leaves nothing":                endedContext,
-		"a fault before the commit leaves nothing":       faultBefore,
-		"a fault after the commit is of unknown outcome": faultAfter,
-		"a transaction has one moment":                   oneMoment,
-		"readers see what was committed":                 readersSeeCommits,
-		"units are claimed once by many workers":         claimsRace,
-		"batches are claimed once by many workers":       batchClaimsRace,
-		"a dying range leaves its lane":                  aDyingRangeLeavesItsLane,
-		"one of many callers makes a job":                jobsRace,
-		"a user is made once by many":                    usersRace,
-		"a Steam id is one user's":                       steamIDs,
-		"users are listed by how their ids begin":        usersByPrefix,
-		"a deleted user is unknown":                      usersAreDeleted,
-		"one of many gets a Steam id":                    steamIDsRace,
-		"overlapping syncs queue each name once":         syncsRace,
-		"a settle beside syncs leaves no stale value":    syncAndSettleRace,
-		"a settle waits for a sync that has the price":   settleWaitsForASync,
-		"large lists are written in one call":            largeLists,
+		"names are kept byte for byte":                     namesAreKept,
+		"an item is made once":                             itemsAreMadeOnce,
+		"items are listed in the order of their bytes":     itemsAreListed,
+		"prices are looked up by key":                      pricesAreLookedUp,
+		"prices are read by bucket":                        pricesByBucket,
+		"a commit that changes prices is counted":          priceVersions,
+		"a user is made once":                              usersAreMadeOnce,
+		"inventory rows copy the price of their item":      rowsCopyPrices,
+		"inventory rows are listed and summed up":          rowsAreListed,
+		"an unknown price is queued once":                  missingIsQueuedOnce,
+		"one job of a kind lives":                          oneJobLives,
+		"a plan counts what is due":                        planCounts,
+		"a plan of the failed items":                       planRetries,
+		"a job goes through its stages":                    stages,
+		"a cancelled job keeps what is estimated":          cancels,
+		"ended jobs are removed":                           retains,
+		"a unit is claimed once":                           unitsAreClaimedOnce,
+		"a unit that was taken away cannot be ended":       lateEndsAreRefused,
+		"a unit is ended once, however often it is said":   endingTwice,
+		"a unit is put off":                                unitsArePutOff,
+		"requests are counted before they are sent":        requestsAreReserved,
+		"a unit is divided":                                unitsAreDivided,
+		"a paused source is not asked":                     pausedSources,
+		"a source that is not configured is forgone":       forgoneSources,
+		"what is in nobody's hands is given back":          reclaims,
+		"instances are known while they live":              instancesAreKnown,
+		"what a dead instance had claimed is given back":   deadInstances,
+		"a living instance keeps what it has claimed":      livingInstances,
+		"claims of nobody are found":                       claimsOfNobody,
+		"a restart forgets all instances":                  restartForgets,
+		"answers are read by bucket":                       blobsByBucket,
+		"answers that nobody needs are dropped":            blobsAreDropped,
+		"a file is judged":                                 judges,
+		"what became of markets outlives their jobs":       marketStates,
+		"a batch is claimed when its answers are there":    batchesAreClaimed,
+		"a batch is estimated once":                        batchesAreEstimatedOnce,
+		"an item that another job estimated is a conflict": conflicts,
+		"estimating writes what it was told":               estimatesAreWritten,
+		"what is not found waits longer each time":         missingWaits,
+		"prices are applied by range":                      appliesByRange,
+		"prices are applied by batch":                      appliesByBatch,
+		"a held price is accepted":                         acceptsItems,
+		"the state of sources is kept":                     sourceStates,
+		"a limit holds in any stretch":                     limitsHold,
+		"a limit of many requests holds, too":              largeLimits,
+		"a share of a limit is left to others":             shares,
+		"a limit that is lowered holds at once":            lowersLimits,
+		"a quota ends with its day and month":              quotas,
+		"what is refused is not counted":                   refusals,
+		"a budget outlives the process":                    budgetsLast,
+		"a host that wants to be left alone is":            orders,
+		"a host that refuses again is left alone longer":   ordersGrow,
+		"what a host says it leaves is kept to by all":     hostsSay,
+		"what a host says never adds to our own count":     hostsNeverAdd,
+		"what a host says of a window is the least":        hostsSayLess,
+		"a host that was resumed is believed no more":      aResumedHostIsBelievedNoMore,
+		"what a host says of a quota lasts as long":        hostsSayQuotas,
+		"a quota is forecast at the pace of a day":         forecasts,
+		"a low budget is told once in its window":          lowBudgets,
+		"a short limit is never low":                       shortLimits,
+		"events are kept as they were written":             eventsAreKept,
+		"an event and what made it are kept together":      eventsAreWhole,
+		"jobs tell of their end":                           jobsTellOfTheirEnd,
+		"a low budget makes one event":                     lowBudgetsMakeOneEvent,
+		"events are removed by age and number":             eventsEnd,
+		"a host that is down tells once":                   downHostsTellOnce,
+		"a quarantine tells once":                          quarantinesTellOnce,
+		"a clock set back neither sticks nor lets more":    setBack,
+		"work is counted":                                  workIsCounted,
+		"the oldest work is of any queue":                  oldestWork,
+		"failures are told with different names":           causes,
+		"all failures are counted by their causes":         causesOfAll,
+		"an answer is kept once":                           answersAreKeptOnce,
+		"an answer is forgotten after its time":            answersAreForgotten,
+		"versions of fee rules stay what they were":        feeVersions,
+		"fee rules that came to nothing are forgotten":     feesRolledBack,
+		"quotes are by the version that they name":         feeSwaps,
+		"many activate fee rules once":                     feesRace,
+		"the last verification of the ledger is kept":      ledgerVerifications,
+		"rates stay what they were":                        rateSets,
+		"a place of rates is asked by one":                 ratePlaces,
+		"levels are stored once and read by game":          levels,
+		"another currency is refused":                      otherCurrency,
+		"a failed function leaves nothing":                 rollsBack,
+		"a panic frees the writer":                         panics,
+		"an ended context leaves nothing":                  endedContext,
+		"a fault before the commit leaves nothing":         faultBefore,
+		"a fault after the commit is of unknown outcome":   faultAfter,
+		"a transaction has one moment":                     oneMoment,
+		"readers see what was committed":                   readersSeeCommits,
+		"units are claimed once by many workers":           claimsRace,
+		"batches are claimed once by many workers":         batchClaimsRace,
+		"a dying range leaves its shard":                   aDyingRangeLeavesItsShard,
+		"one of many callers makes a job":                  jobsRace,
+		"a user is made once by many":                      usersRace,
+		"a Steam id is one user's":                         steamIDs,
+		"users are listed by how their ids begin":          usersByPrefix,
+		"a deleted user is unknown":                        usersAreDeleted,
+		"one of many gets a Steam id":                      steamIDsRace,
+		"overlapping syncs queue each name once":           syncsRace,
+		"an estimate beside syncs leaves no stale value":   syncAndEstimateRace,
+		"an estimate waits for a sync that has the price":  estimateWaitsForASync,
+		"large lists are written in one call":              largeLists,
 	} {
 		t.Run(name, func(t *testing.T) {
 			f := &fixture{TB: t, now: Epoch}
@@ -284,7 +284,7 @@ func (f *fixture) fetch(source string, blobs ...refresh.Blob) refresh.Unit {
 	return *u
 }
 
-// judge lets a job settle.
+// judge lets a job go on to estimate.
 func (f *fixture) judge(job int64, verdicts ...refresh.Judgement) {
 	f.Helper()
 	f.tx(func(tx *store.Tx) error {
@@ -303,25 +303,25 @@ func (f *fixture) claimBatch() (b *refresh.Batch) {
 	return b
 }
 
-// settle settles a batch, pricing its items.
-func (f *fixture) settle(b *refresh.Batch, price money.Micro) {
+// estimate estimates a batch, pricing its items.
+func (f *fixture) estimate(b *refresh.Batch, price money.Micro) {
 	f.Helper()
-	s := f.settlement(b, price)
+	s := f.estimates(b, price)
 	f.tx(func(tx *store.Tx) error {
-		done, err := tx.Settle(*b, s)
-		f.is("settled", done, true)
+		done, err := tx.StoreEstimates(*b, s)
+		f.is("estimated", done, true)
 		return err
 	})
 }
 
-// settlement prices the items of a batch.
-func (f *fixture) settlement(b *refresh.Batch, price money.Micro) refresh.Settlement {
+// estimates prices the items of a batch.
+func (f *fixture) estimates(b *refresh.Batch, price money.Micro) refresh.Estimates {
 	f.Helper()
 	items, err := f.s.BatchItems(f.Context(), *b)
 	f.must(err)
-	s := refresh.Settlement{MissingRetry: time.Hour}
+	s := refresh.Estimates{MissingRetry: time.Hour}
 	for _, i := range items {
-		out := refresh.SettledItem{
+		out := refresh.EstimatedItem{
 			Item: i, State: refresh.ItemUpdated, Answered: true, AsOf: f.now, QuotedAt: f.now,
 			Estimate: pricing.Priced{Price: price, Estimated: price, Average: price, Markets: 1, UsedMarkets: 1},
 		}
@@ -334,20 +334,20 @@ func (f *fixture) settlement(b *refresh.Batch, price money.Micro) refresh.Settle
 	return s
 }
 
-// run prices all items in inventories in a job of one file, up to its spread.
+// run prices all items in inventories in a job of one file, up to its apply.
 func (f *fixture) run(price money.Micro) int64 {
 	f.Helper()
 	id := f.plan(refresh.Bulk, 1, unit("s", "f"))
 	f.fetch("s")
 	f.judge(id)
 	if b := f.claimBatch(); b != nil {
-		f.settle(b, price)
+		f.estimate(b, price)
 	}
-	f.tx(func(tx *store.Tx) error { return tx.EndSettling(id) })
+	f.tx(func(tx *store.Tx) error { return tx.EndEstimating(id) })
 	return id
 }
 
-// finish ends a job that spreads.
+// finish ends a job that applies its prices.
 func (f *fixture) finish(id int64) (state refresh.State) {
 	f.Helper()
 	f.tx(func(tx *store.Tx) (err error) {

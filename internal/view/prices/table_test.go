@@ -24,7 +24,7 @@ import (
 
 func TestMain(m *testing.M) { os.Exit(storetest.RunOnEngines(m)) }
 
-// shop is a database with items whose prices a test settles.
+// shop is a database with items whose prices a test estimates.
 type shop struct {
 	testing.TB
 	*store.Store
@@ -62,9 +62,9 @@ func (s *shop) tx(fn func(tx *store.Tx) error) {
 	}
 }
 
-// settle prices all items in a job of so many batches, and calls settled with
+// estimate prices all items in a job of so many batches, and calls estimated with
 // the items of each when its transaction has been committed.
-func (s *shop) settle(price money.Micro, batches int, settled func([]refresh.Item)) {
+func (s *shop) estimate(price money.Micro, batches int, estimated func([]refresh.Item)) {
 	s.Helper()
 	var job int64
 	s.tx(func(tx *store.Tx) (err error) {
@@ -80,13 +80,13 @@ func (s *shop) settle(price money.Micro, batches int, settled func([]refresh.Ite
 		_, err = tx.Judge(job, nil, nil)
 		return err
 	})
-	for s.settleBatch(price, settled) {
+	for s.estimateBatch(price, estimated) {
 	}
-	s.tx(func(tx *store.Tx) error { return tx.EndSettling(job) })
+	s.tx(func(tx *store.Tx) error { return tx.EndEstimating(job) })
 	s.tx(func(tx *store.Tx) error { _, err := tx.FinishJob(job, nil); return err })
 }
 
-func (s *shop) settleBatch(price money.Micro, settled func([]refresh.Item)) bool {
+func (s *shop) estimateBatch(price money.Micro, estimated func([]refresh.Item)) bool {
 	s.Helper()
 	var b *refresh.Batch
 	s.tx(func(tx *store.Tx) (err error) {
@@ -100,16 +100,16 @@ func (s *shop) settleBatch(price money.Micro, settled func([]refresh.Item)) bool
 	if err != nil {
 		s.Fatal(err)
 	}
-	var done refresh.Settlement
+	var done refresh.Estimates
 	for _, i := range items {
-		done.Items = append(done.Items, refresh.SettledItem{
+		done.Items = append(done.Items, refresh.EstimatedItem{
 			Item: i, State: refresh.ItemUpdated, Answered: true,
 			Estimate: pricing.Priced{Price: price, Estimated: price},
 		})
 		done.Counts.Updated++
 	}
-	s.tx(func(tx *store.Tx) error { _, err := tx.Settle(*b, done); return err })
-	settled(items)
+	s.tx(func(tx *store.Tx) error { _, err := tx.StoreEstimates(*b, done); return err })
+	estimated(items)
 	return true
 }
 
@@ -119,7 +119,7 @@ type asking struct{ *store.Store }
 
 func (asking) KnownPriceVersion() (int64, bool) { return 0, false }
 
-// TestLookup_IsNeverOlderThanTheLastCommit settles rising prices while others
+// TestLookup_IsNeverOlderThanTheLastCommit estimates rising prices while others
 // look them up: whoever asks after a commit sees its prices, or later ones.
 func TestLookup_IsNeverOlderThanTheLastCommit(t *testing.T) {
 	rounds := randtest.Count(8, 400)
@@ -156,7 +156,7 @@ func TestLookup_IsNeverOlderThanTheLastCommit(t *testing.T) {
 			}
 			for round := range rounds {
 				price := money.Micro(round + 1)
-				s.settle(price, 1+round%5, func(items []refresh.Item) {
+				s.estimate(price, 1+round%5, func(items []refresh.Item) {
 					for _, i := range items {
 						committed[places[i.Key]].Store(int64(price))
 					}
@@ -196,7 +196,7 @@ func readSome(t *testing.T, table *Table, all []catalog.Key, committed []atomic.
 // Items that do not fit into memory are listed and counted like the others.
 func TestList_IsTheSameWhateverFits(t *testing.T) {
 	s := openShop(t, 300)
-	s.settle(7, 3, func([]refresh.Item) {})
+	s.estimate(7, 3, func([]refresh.Item) {})
 	all, some, none := New(s.Store), New(s.Store), New(s.Store)
 	some.most, none.most = 100, 0
 	f := Filter{AppID: catalog.CS2}
@@ -250,7 +250,7 @@ func TestWords_AreFoundAnywhereInAnyASCIICase(t *testing.T) {
 func TestLookup_TellsWhatHasNoPriceFromWhatIsUnknown(t *testing.T) {
 	s := openShop(t, 4)
 	table := New(s.Store)
-	s.settle(7, 1, func([]refresh.Item) {})
+	s.estimate(7, 1, func([]refresh.Item) {})
 	fresh := catalog.Key{AppID: catalog.CS2, Name: "new"}
 	keys := []catalog.Key{s.keys[1], fresh, s.keys[0], s.keys[1], {AppID: catalog.Rust, Name: s.keys[0].Name}, {AppID: catalog.CS2, Name: s.keys[0].Name, Phase: "?"}}
 	look := func() string {
@@ -326,7 +326,7 @@ func TestLookup_ReadsABucketAgainOnlyAfterACommitThatTouchedIt(t *testing.T) {
 		}
 		c.buckets = 0
 	}
-	s.settle(1, 1, func([]refresh.Item) {})
+	s.estimate(1, 1, func([]refresh.Item) {})
 	if err := look(); err != nil {
 		t.Fatal(err)
 	}
@@ -336,7 +336,7 @@ func TestLookup_ReadsABucketAgainOnlyAfterACommitThatTouchedIt(t *testing.T) {
 	}
 	expect("again", 0)
 	left := len(used)
-	s.settle(2, 8, func(items []refresh.Item) {
+	s.estimate(2, 8, func(items []refresh.Item) {
 		touched := map[int]bool{}
 		for _, i := range items {
 			touched[catalog.Bucket(i.Key.Name)] = true
@@ -348,9 +348,9 @@ func TestLookup_ReadsABucketAgainOnlyAfterACommitThatTouchedIt(t *testing.T) {
 		expect("after a batch", len(touched))
 	})
 	if left != 0 {
-		t.Errorf("%d buckets were not settled", left)
+		t.Errorf("%d buckets were not estimated", left)
 	}
-	s.settle(3, 1, func([]refresh.Item) {})
+	s.estimate(3, 1, func([]refresh.Item) {})
 	c.err = errors.New("no room")
 	if err := look(); !errors.Is(err, c.err) {
 		t.Errorf("a failed read is %v", err)

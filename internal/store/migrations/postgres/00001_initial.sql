@@ -147,7 +147,7 @@ CREATE TABLE refresh_job (
     kind             text    NOT NULL, -- bulk, missing
     forced           boolean NOT NULL,
     state            text    NOT NULL, -- queued, running, finished, failed, cancelled
-    stage            text    NOT NULL, -- plan, fetch, settle, spread, done
+    stage            text    NOT NULL, -- plan, fetch, estimate, apply, done
     cancel_requested boolean NOT NULL DEFAULT false,
     requested_by     text    NOT NULL,
     retry_of         bigint  NOT NULL DEFAULT 0,
@@ -158,8 +158,8 @@ CREATE TABLE refresh_job (
     skipped_ttl      integer NOT NULL DEFAULT 0,
     skipped_no_sales integer NOT NULL DEFAULT 0,
     batches          integer NOT NULL DEFAULT 0,
-    spread_cursor    bigint  NOT NULL DEFAULT 0, -- batch that is next, where it is spread by batch
-    rate_set         bigint  NOT NULL DEFAULT 0, -- exchange rates that it is settled with
+    apply_cursor    bigint  NOT NULL DEFAULT 0, -- batch that is next, where prices are applied by batch
+    rate_set         bigint  NOT NULL DEFAULT 0, -- exchange rates that it is estimated with
     last_error       text    NOT NULL DEFAULT '',
     outcome          text    NOT NULL DEFAULT '', -- complete, partial, failed; '' while it lives
     market_gaps      text    NOT NULL DEFAULT ''  -- JSON: the markets that it lacks, and why; '': none
@@ -168,11 +168,11 @@ CREATE TABLE refresh_job (
 -- condition word for word: state IN ('queued', 'running') AND state = 'queued'.
 CREATE UNIQUE INDEX refresh_job_live ON refresh_job (kind) WHERE state IN ('queued', 'running');
 
--- A range of name buckets of a job; settled in one transaction.
+-- A range of name buckets of a job; estimated in one transaction.
 CREATE TABLE refresh_batch (
     job_id         bigint  NOT NULL,
     batch          integer NOT NULL,
-    state          text    NOT NULL, -- pending, running, settled, cancelled
+    state          text    NOT NULL, -- pending, running, estimated, cancelled
     owner          text    NOT NULL DEFAULT '',
     token          bigint  NOT NULL DEFAULT 0,
     started_at     bigint  NOT NULL DEFAULT 0,
@@ -198,19 +198,19 @@ CREATE TABLE refresh_item (
     reason       text    NOT NULL, -- of a skip: ttl, noSales, budget, paused, backoff
     attempts     integer NOT NULL,
     price_before bigint  NOT NULL,
-    price_after  bigint  NOT NULL, -- -1 until settled
+    price_after  bigint  NOT NULL, -- -1 until estimated
     error        text    NOT NULL,
     PRIMARY KEY (job_id, batch, item_id)
 ) WITH (fillfactor = 50);
 
 -- A part of the inventory rows that a job copies its prices onto. Whoever does the
--- next of its rows holds the lane's row meanwhile.
-CREATE TABLE spread_lane (
+-- next of its rows holds the shard's row meanwhile.
+CREATE TABLE apply_shard (
     job_id  bigint  NOT NULL,
-    lane    integer NOT NULL,
+    shard    integer NOT NULL,
     next_id bigint  NOT NULL, -- of inventory
     end_id  bigint  NOT NULL, -- excluded
-    PRIMARY KEY (job_id, lane)
+    PRIMARY KEY (job_id, shard)
 ) WITH (fillfactor = 20);
 
 -- One thing to ask a source for: a file, or some names of a game.

@@ -142,7 +142,7 @@ CREATE TABLE refresh_job (
     kind             TEXT    NOT NULL, -- bulk, missing
     forced           INTEGER NOT NULL,
     state            TEXT    NOT NULL, -- queued, running, finished, failed, cancelled
-    stage            TEXT    NOT NULL, -- plan, fetch, settle, spread, done
+    stage            TEXT    NOT NULL, -- plan, fetch, estimate, apply, done
     cancel_requested INTEGER NOT NULL DEFAULT 0,
     requested_by     TEXT    NOT NULL,
     retry_of         INTEGER NOT NULL DEFAULT 0,
@@ -153,8 +153,8 @@ CREATE TABLE refresh_job (
     skipped_ttl      INTEGER NOT NULL DEFAULT 0,
     skipped_no_sales INTEGER NOT NULL DEFAULT 0,
     batches          INTEGER NOT NULL DEFAULT 0,
-    spread_cursor    INTEGER NOT NULL DEFAULT 0, -- batch that is next, where it is spread by batch
-    rate_set         INTEGER NOT NULL DEFAULT 0, -- exchange rates that it is settled with
+    apply_cursor    INTEGER NOT NULL DEFAULT 0, -- batch that is next, where prices are applied by batch
+    rate_set         INTEGER NOT NULL DEFAULT 0, -- exchange rates that it is estimated with
     last_error       TEXT    NOT NULL DEFAULT '',
     outcome          TEXT    NOT NULL DEFAULT '', -- complete, partial, failed; '' while it lives
     market_gaps      TEXT    NOT NULL DEFAULT ''  -- JSON: the markets that it lacks, and why; '': none
@@ -163,11 +163,11 @@ CREATE TABLE refresh_job (
 -- condition word for word: state IN ('queued', 'running') AND state = 'queued'.
 CREATE UNIQUE INDEX refresh_job_live ON refresh_job (kind) WHERE state IN ('queued', 'running');
 
--- A range of name buckets of a job; settled in one transaction.
+-- A range of name buckets of a job; estimated in one transaction.
 CREATE TABLE refresh_batch (
     job_id         INTEGER NOT NULL,
     batch          INTEGER NOT NULL,
-    state          TEXT    NOT NULL, -- pending, running, settled, cancelled
+    state          TEXT    NOT NULL, -- pending, running, estimated, cancelled
     owner          TEXT    NOT NULL DEFAULT '',
     token          INTEGER NOT NULL DEFAULT 0,
     started_at     INTEGER NOT NULL DEFAULT 0,
@@ -193,19 +193,19 @@ CREATE TABLE refresh_item (
     reason       TEXT    NOT NULL, -- of a skip: ttl, noSales, budget, paused, backoff
     attempts     INTEGER NOT NULL,
     price_before INTEGER NOT NULL,
-    price_after  INTEGER NOT NULL, -- -1 until settled
+    price_after  INTEGER NOT NULL, -- -1 until estimated
     error        TEXT    NOT NULL,
     PRIMARY KEY (job_id, batch, item_id)
 ) WITHOUT ROWID;
 
 -- A part of the inventory rows that a job copies its prices onto. Whoever does the
--- next of its rows holds the lane's row meanwhile.
-CREATE TABLE spread_lane (
+-- next of its rows holds the shard's row meanwhile.
+CREATE TABLE apply_shard (
     job_id  INTEGER NOT NULL,
-    lane    INTEGER NOT NULL,
+    shard    INTEGER NOT NULL,
     next_id INTEGER NOT NULL, -- of inventory
     end_id  INTEGER NOT NULL, -- excluded
-    PRIMARY KEY (job_id, lane)
+    PRIMARY KEY (job_id, shard)
 ) WITHOUT ROWID;
 
 -- One thing to ask a source for: a file, or some names of a game.

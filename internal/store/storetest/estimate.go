@@ -36,7 +36,7 @@ func batchesAreClaimed(f *fixture) {
 	again := f.claimBatch()
 	f.is("given back", again.Batch, b.Batch)
 	f.tx(func(tx *store.Tx) error { return tx.ReturnBatch(*b) }) // by the former owner
-	f.settle(again, 10)
+	f.estimate(again, 10)
 	half.JobID = id
 	free, err := f.s.Releases(f.Context(), half)
 	f.must(err)
@@ -47,13 +47,13 @@ func batchesAreClaimed(f *fixture) {
 	f.is("a unit that was the last of some batches", free, true)
 	n := 1
 	for b := f.claimBatch(); b != nil; b = f.claimBatch() {
-		f.settle(b, 10)
+		f.estimate(b, 10)
 		n++
 	}
 	f.is("updated", f.job(id).Counts.Updated, int64(8))
 
 	// Missing prices come first.
-	f.tx(func(tx *store.Tx) error { return tx.EndSettling(id) })
+	f.tx(func(tx *store.Tx) error { return tx.EndEstimating(id) })
 	f.finish(id)
 	f.now = f.now.Add(7 * time.Hour)
 	bulk := f.plan(refresh.Bulk, 1)
@@ -73,18 +73,18 @@ func (f *fixture) missingIn(tx *store.Tx, name string) []int64 {
 	return []int64{items[key(name)].ID}
 }
 
-func batchesAreSettledOnce(f *fixture) {
+func batchesAreEstimatedOnce(f *fixture) {
 	f.own("u", f.items("A", "B")...)
 	id := f.plan(refresh.Bulk, 1)
 	f.judge(id)
 	late := f.claimBatch()
 	f.must(f.s.Recover(f.Context()))
 	b := f.claimBatch()
-	s := f.settlement(b, 10)
+	s := f.estimates(b, 10)
 	for i, by := range []*refresh.Batch{late, b, b, late} {
 		f.tx(func(tx *store.Tx) error {
-			done, err := tx.Settle(*by, s)
-			f.is(fmt.Sprint("settled ", i), done, by == b && i == 1)
+			done, err := tx.StoreEstimates(*by, s)
+			f.is(fmt.Sprint("estimated ", i), done, by == b && i == 1)
 			return err
 		})
 	}
@@ -92,7 +92,7 @@ func batchesAreSettledOnce(f *fixture) {
 	f.is("counts", c, refresh.Counts{Total: 2, Updated: 2, Changed: 2})
 	items, err := f.s.BatchItems(f.Context(), *b)
 	f.must(err)
-	f.is("items left to settle", len(items), 0)
+	f.is("items left to estimate", len(items), 0)
 }
 
 func conflicts(f *fixture) {
@@ -100,24 +100,24 @@ func conflicts(f *fixture) {
 	id := f.plan(refresh.Bulk, 1)
 	f.judge(id)
 	b := f.claimBatch()
-	s := f.settlement(b, 10)
-	// Another job settles one of the two meanwhile.
+	s := f.estimates(b, 10)
+	// Another job estimates one of the two meanwhile.
 	f.tx(func(tx *store.Tx) error { _, _, err := tx.QueueMissing(f.missingIn(tx, "B")); return err })
 	other := f.plan(refresh.Missing, 1)
 	f.judge(other)
-	f.settle(f.claimBatch(), 20)
-	err := f.s.InTx(f.Context(), func(tx *store.Tx) error { _, err := tx.Settle(*b, s); return err })
+	f.estimate(f.claimBatch(), 20)
+	err := f.s.InTx(f.Context(), func(tx *store.Tx) error { _, err := tx.StoreEstimates(*b, s); return err })
 	if !errors.Is(err, refresh.ErrConflict) {
-		f.Fatalf("settled over another job's price: %v", err)
+		f.Fatalf("estimated over another job's price: %v", err)
 	}
 	f.is("price of the other job", f.item("B").Price, money.Micro(20))
 	f.is("nothing is written", f.item("A").Price, money.Micro(0))
 	f.is("counts", f.job(id).Counts.Pending, int64(2))
-	f.settle(b, 10)
+	f.estimate(b, 10)
 	f.is("afterwards", f.item("B").Price, money.Micro(10))
 }
 
-func settleWrites(f *fixture) {
+func estimatesAreWritten(f *fixture) {
 	ids := f.items("A", "B", "C", "D")
 	f.own("u", ids...)
 	m1, m2 := f.market("s", "m1"), f.market("s", "m2")
@@ -134,12 +134,12 @@ func settleWrites(f *fixture) {
 		Move:  pricing.Move{Decision: pricing.HeldBack, Reference: 5, Factor: 2_200_000},
 	}
 	guard := pricing.EncodeGuard(&est.State, &est.Move)
-	s := refresh.Settlement{MissingRetry: time.Hour, RateSet: 7, Method: "median", Counts: refresh.Counts{Updated: 1, NoQuote: 1, Failed: 1, SkippedBudget: 1, Changed: 1}}
+	s := refresh.Estimates{MissingRetry: time.Hour, RateSet: 7, Method: "median", Counts: refresh.Counts{Updated: 1, NoQuote: 1, Failed: 1, SkippedBudget: 1, Changed: 1}}
 	byName := map[string]refresh.Item{}
 	for _, i := range items {
 		byName[i.Key.Name] = i
 	}
-	s.Items = []refresh.SettledItem{
+	s.Items = []refresh.EstimatedItem{
 		{Item: byName["A"], State: refresh.ItemUpdated, Answered: true, Estimate: est, LevelSet: 8, Bounds: pricing.Range{Low: 9, High: 10}, Used: "1,2", AsOf: at(-time.Minute), QuotedAt: at(-time.Minute), QuietSince: at(-2 * time.Hour), RetryAt: at(time.Hour)},
 		{Item: byName["B"], State: refresh.ItemNoQuote, Answered: true, Estimate: pricing.Priced{Status: pricing.NoPrice}, AsOf: at(-time.Minute)},
 		{Item: byName["C"], State: refresh.ItemFailed, Error: "why"},
@@ -152,7 +152,7 @@ func settleWrites(f *fixture) {
 	other := snap
 	other.MarketID, other.FetchedAt, other.Reason = m2, at(-time.Minute), ""
 	s.Items[0].NewQuotes = []refresh.Snapshot{snap, other}
-	f.tx(func(tx *store.Tx) error { _, err := tx.Settle(*b, s); return err })
+	f.tx(func(tx *store.Tx) error { _, err := tx.StoreEstimates(*b, s); return err })
 
 	got := f.item("A")
 	f.is("item", got, store.Item{
@@ -180,7 +180,7 @@ func settleWrites(f *fixture) {
 	f.is("second", snaps[1].Snapshot, other)
 
 	// The next batch reads them as they were written, and overwrites them.
-	f.tx(func(tx *store.Tx) error { return tx.EndSettling(id) })
+	f.tx(func(tx *store.Tx) error { return tx.EndEstimating(id) })
 	f.finish(id)
 	f.now = at(8 * time.Hour)
 	id = f.plan(refresh.Bulk, 1)
@@ -197,14 +197,14 @@ func settleWrites(f *fixture) {
 			})
 		}
 	}
-	s = f.settlement(b, 30)
+	s = f.estimates(b, 30)
 	snap.Ask, other.Ask = 99, 98
 	for i := range s.Items {
 		if s.Items[i].Key.Name == "A" {
 			s.Items[i].NewQuotes = []refresh.Snapshot{snap, other}
 		}
 	}
-	f.tx(func(tx *store.Tx) error { _, err := tx.Settle(*b, s); return err })
+	f.tx(func(tx *store.Tx) error { _, err := tx.StoreEstimates(*b, s); return err })
 	snaps, err = f.s.Snapshots(f.Context(), got.ID)
 	f.must(err)
 	f.is("snapshots after it", len(snaps), 2)
@@ -222,7 +222,7 @@ func missingWaits(f *fixture) {
 		id := f.plan(refresh.Missing, 1)
 		f.judge(id)
 		b := f.claimBatch()
-		s := f.settlement(b, 0)
+		s := f.estimates(b, 0)
 		for i := range s.Items {
 			switch s.Items[i].Key.Name {
 			case "found":
@@ -233,8 +233,8 @@ func missingWaits(f *fixture) {
 				s.Items[i].State, s.Items[i].Answered = refresh.ItemFailed, false
 			}
 		}
-		f.tx(func(tx *store.Tx) error { _, err := tx.Settle(*b, s); return err })
-		f.tx(func(tx *store.Tx) error { return tx.EndSettling(id) })
+		f.tx(func(tx *store.Tx) error { _, err := tx.StoreEstimates(*b, s); return err })
+		f.tx(func(tx *store.Tx) error { return tx.EndEstimating(id) })
 		f.finish(id)
 		f.is("found is queued", f.item("found").Queued, false)
 		f.now = f.now.Add(time.Hour)
@@ -252,71 +252,71 @@ func missingWaits(f *fixture) {
 	}
 }
 
-func spreadsByRange(f *fixture) {
+func appliesByRange(f *fixture) {
 	ids := f.items("A", "B")
 	u := f.own("u", ids[0], ids[1], ids[0], 0) // rows 1 to 4
 	id := f.run(10)
-	f.is("values before it is spread", fmt.Sprintf("%d", f.values(u)), "[0 0 0 0]")
-	f.lanes(id, 0, 0)
-	f.is("a range without lanes", f.spreadRange(id, 2, false), false)
-	f.openLanes(id, 2) // rows 1, and 2 to 4
-	f.openLanes(id, 3)
-	f.lanes(id, 2, 2)
+	f.is("values before it is applied", fmt.Sprintf("%d", f.values(u)), "[0 0 0 0]")
+	f.shards(id, 0, 0)
+	f.is("a range without shards", f.applyRange(id, 2, false), false)
+	f.openShards(id, 2) // rows 1, and 2 to 4
+	f.openShards(id, 3)
+	f.shards(id, 2, 2)
 	for i, want := range []string{"[10 0 0 0]", "[10 10 10 0]", "[10 10 10 0]"} {
-		f.is(fmt.Sprint("range ", i), f.spreadRange(id, 2, false), true)
+		f.is(fmt.Sprint("range ", i), f.applyRange(id, 2, false), true)
 		f.is(fmt.Sprint("values after range ", i), fmt.Sprintf("%d", f.values(u)), want)
-		f.lanes(id, 2, []int{1, 1, 0}[i])
+		f.shards(id, 2, []int{1, 1, 0}[i])
 	}
-	f.is("a range after the last", f.spreadRange(id, 2, false), false)
+	f.is("a range after the last", f.applyRange(id, 2, false), false)
 	f.finish(id)
-	f.lanes(id, 0, 0)
-	f.openLanes(id, 2)
-	f.lanes(id, 0, 0) // an ended job gets none
+	f.shards(id, 0, 0)
+	f.openShards(id, 2)
+	f.shards(id, 0, 0) // an ended job gets none
 
 	f.now = f.now.Add(7 * time.Hour)
 	id = f.run(30)
-	f.openLanes(id, 1)
-	f.is("a range most of which differs", f.spreadRange(id, 3, true), true)
+	f.openShards(id, 1)
+	f.is("a range most of which differs", f.applyRange(id, 3, true), true)
 	f.is("values after it", fmt.Sprintf("%d", f.values(u)), "[30 30 10 0]")
-	f.is("the rest", f.spreadRange(id, 3, true), true)
+	f.is("the rest", f.applyRange(id, 3, true), true)
 	f.is("values after the rest", fmt.Sprintf("%d", f.values(u)), "[30 30 30 0]")
-	f.lanes(id, 1, 0)
+	f.shards(id, 1, 0)
 }
 
-func (f *fixture) openLanes(job int64, lanes int) {
+func (f *fixture) openShards(job int64, shards int) {
 	f.Helper()
-	f.tx(func(tx *store.Tx) error { return tx.OpenLanes(job, lanes) })
+	f.tx(func(tx *store.Tx) error { return tx.OpenShards(job, shards) })
 }
 
-func (f *fixture) lanes(job int64, all, open int) {
+func (f *fixture) shards(job int64, all, open int) {
 	f.Helper()
-	gotAll, gotOpen, err := f.s.SpreadLanes(f.Context(), job)
+	gotAll, gotOpen, err := f.s.ApplyShards(f.Context(), job)
 	f.must(err)
-	f.is("lanes", [2]int{gotAll, gotOpen}, [2]int{all, open})
+	f.is("shards", [2]int{gotAll, gotOpen}, [2]int{all, open})
 }
 
-func (f *fixture) spreadRange(job, ids int64, most bool) (found bool) {
+func (f *fixture) applyRange(job, ids int64, most bool) (found bool) {
 	f.Helper()
 	f.tx(func(tx *store.Tx) (err error) {
-		found, err = tx.SpreadRange(job, ids, most, ids%2 == 0)
+		found, err = tx.ApplyRange(job, ids, most, ids%2 == 0)
 		return err
 	})
 	return found
 }
 
-func spreadsByBatch(f *fixture) {
+func appliesByBatch(f *fixture) {
 	ids := f.items("A", "B")
 	u := f.own("u", ids[0], ids[1], ids[0], 0)
 	byBatch := func(id int64) (n int64) {
 		f.tx(func(tx *store.Tx) (err error) {
-			n, err = tx.SpreadBatch(id, 0)
+			n, err = tx.ApplyBatch(id, 0)
 			return err
 		})
 		return n
 	}
 	id := f.run(20)
 	f.is("rows of a batch", byBatch(id), int64(3))
-	f.is("cursor", f.job(id).SpreadCursor, int64(1))
+	f.is("cursor", f.job(id).ApplyCursor, int64(1))
 	f.is("rows of it again", byBatch(id), int64(0))
 	f.finish(id)
 	f.now = f.now.Add(7 * time.Hour)
@@ -333,10 +333,10 @@ func acceptsItems(f *fixture) {
 	id := f.plan(refresh.Bulk, 1)
 	f.judge(id)
 	b := f.claimBatch()
-	s := f.settlement(b, 10)
+	s := f.estimates(b, 10)
 	s.Items[0].Estimate.State.Held = pricing.HeldPrice{Candidate: 40, At: f.now}
 	name := s.Items[0].Key.Name
-	f.tx(func(tx *store.Tx) error { _, err := tx.Settle(*b, s); return err })
+	f.tx(func(tx *store.Tx) error { _, err := tx.StoreEstimates(*b, s); return err })
 	f.is("a held price confirms nothing", f.item(name).CheckedAt, Epoch)
 	f.now = f.now.Add(time.Hour)
 	accept := func(k catalog.Key) (ok bool) {
@@ -351,7 +351,7 @@ func acceptsItems(f *fixture) {
 	f.is("version of its bucket", f.versions()[bucket], before[bucket]+1)
 	got := f.item(name)
 	f.is("item", fmt.Sprint(int64(got.Price), int64(got.Candidate), got.CandidateAt.IsZero(), got.UpdatedAt.Equal(f.now), got.CheckedAt.Equal(f.now)), "40 0 true true true")
-	want := []money.Micro{40, 0} // the other is not spread yet
+	want := []money.Micro{40, 0} // the other is not applied yet
 	if name == "B" {
 		slices.Reverse(want)
 	}

@@ -8,16 +8,16 @@ import (
 	"assay/internal/refresh"
 )
 
-// Settle writes what settling a batch decided, if the claim is still valid. The items
-// come late: syncs that copy their prices wait from there on. Another job that settles
+// StoreEstimates writes what estimating a batch decided, if the claim is still valid. The items
+// come late: syncs that copy their prices wait from there on. Another job that estimates
 // the same items meanwhile gets a refresh.ErrConflict when it comes to them.
-func (t *Tx) Settle(b refresh.Batch, s refresh.Settlement) (bool, error) {
+func (t *Tx) StoreEstimates(b refresh.Batch, s refresh.Estimates) (bool, error) {
 	if err := t.byIndex(); err != nil {
 		return false, err
 	}
 	c := s.Counts
 	n, err := t.exec(`
-		UPDATE refresh_batch SET state = 'settled', pending = 0, updated = $4, no_quote = $5, failed = $6, changed = $7,
+		UPDATE refresh_batch SET state = 'estimated', pending = 0, updated = $4, no_quote = $5, failed = $6, changed = $7,
 			skipped_budget = $8, skipped_paused = $9, skipped_backoff = $10
 		WHERE job_id = $1 AND batch = $2 AND token = $3 AND state = 'running'`,
 		b.JobID, b.Batch, b.Token, c.Updated, c.NoQuote, c.Failed, c.Changed, c.SkippedBudget, c.SkippedPaused, c.SkippedBackoff)
@@ -31,7 +31,7 @@ func (t *Tx) Settle(b refresh.Batch, s refresh.Settlement) (bool, error) {
 		func() error { return t.lockItems(s.Items) },
 		func() error { return t.writeItems(&s) },
 		func() error { return t.writeFailures(s.Items) },
-		func() error { return t.settleMissing(b, s.Items, s.MissingRetry) },
+		func() error { return t.endMissing(b, s.Items, s.MissingRetry) },
 		func() error { return t.pricesChanged(answeredBuckets(s.Items)) },
 	} {
 		if err := step(); err != nil {
@@ -63,7 +63,7 @@ const writeItemsWhere = `) AS v WHERE item.id = v.column1 AND item.rev = v.colum
 
 // writeItems writes the estimates. An item that another job has estimated since
 // it was read makes a refresh.ErrConflict.
-func (t *Tx) writeItems(s *refresh.Settlement) error {
+func (t *Tx) writeItems(s *refresh.Estimates) error {
 	rows := newTable(estimateColumns, len(s.Items))
 	for k := range s.Items {
 		i := &s.Items[k]
@@ -97,7 +97,7 @@ func (t *Tx) writeItems(s *refresh.Settlement) error {
 
 // answeredBuckets returns the name buckets of the items that are written, in
 // order.
-func answeredBuckets(items []refresh.SettledItem) []int64 {
+func answeredBuckets(items []refresh.EstimatedItem) []int64 {
 	var buckets []int64
 	for i := range items {
 		if items[i].Answered {
@@ -109,7 +109,7 @@ func answeredBuckets(items []refresh.SettledItem) []int64 {
 }
 
 // writeQuotes writes the quotes of the items of which one changed.
-func (t *Tx) writeQuotes(items []refresh.SettledItem) error {
+func (t *Tx) writeQuotes(items []refresh.EstimatedItem) error {
 	var changed []itemQuotes
 	for i := range items {
 		if items[i].Answered && items[i].NewQuotes != nil {
@@ -121,7 +121,7 @@ func (t *Tx) writeQuotes(items []refresh.SettledItem) error {
 
 // writeFailures counts a run without any answer for the items that had none;
 // all else about them stays.
-func (t *Tx) writeFailures(items []refresh.SettledItem) error {
+func (t *Tx) writeFailures(items []refresh.EstimatedItem) error {
 	var ids []int64
 	for i := range items {
 		if items[i].State == refresh.ItemFailed {
@@ -147,7 +147,7 @@ const (
 )
 
 // writePoints adds to the history of the items whose price or status changed.
-func (t *Tx) writePoints(items []refresh.SettledItem, rates int64, method string) error {
+func (t *Tx) writePoints(items []refresh.EstimatedItem, rates int64, method string) error {
 	rows := newTable(pointColumns, len(items))
 	var ahead []int64
 	for i := range items {
@@ -190,8 +190,8 @@ WHERE refresh_item.job_id = v.column1 AND refresh_item.batch = v.column2 AND ref
 
 // writeJobItems notes how the items of a batch ended. The price before is that
 // of this moment: what another job has priced since the plan was made counts as
-// known, or spreading by batch would take it for unchanged.
-func (t *Tx) writeJobItems(b refresh.Batch, items []refresh.SettledItem) error {
+// known, or applying by batch would take it for unchanged.
+func (t *Tx) writeJobItems(b refresh.Batch, items []refresh.EstimatedItem) error {
 	rows := newTable(jobItemColumns, len(items))
 	for i := range items {
 		p := &items[i]
@@ -202,11 +202,11 @@ func (t *Tx) writeJobItems(b refresh.Batch, items []refresh.SettledItem) error {
 	return err
 }
 
-// settleMissing takes what now has a price out of the missing-price queue. What
+// endMissing takes what now has a price out of the missing-price queue. What
 // a missing job found nothing for is due again later, each time after twice as
 // long; what could not be asked for, after the first pause, or soon if a quote of
 // it came in the background meanwhile.
-func (t *Tx) settleMissing(b refresh.Batch, items []refresh.SettledItem, retry time.Duration) error {
+func (t *Tx) endMissing(b refresh.Batch, items []refresh.EstimatedItem, retry time.Duration) error {
 	var priced []int64
 	for i := range items {
 		if items[i].PriceAfter() > 0 {

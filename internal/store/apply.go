@@ -6,42 +6,42 @@ import (
 	"errors"
 )
 
-// OpenLanes divides the inventory rows into lanes for a spreading job, unless it
-// has some. Rows that come later hold the price that the job has settled, or
+// OpenShards divides the inventory rows into shards for an applying job, unless it
+// has some. Rows that come later hold the price that the job has estimated, or
 // that of whoever changes it afterwards; see HoldPrices.
-func (t *Tx) OpenLanes(job int64, lanes int) error {
+func (t *Tx) OpenShards(job int64, shards int) error {
 	if err := t.lockJob(job); err != nil {
 		return err
 	}
 	_, err := t.exec(`
-		INSERT INTO spread_lane (job_id, lane, next_id, end_id)
+		INSERT INTO apply_shard (job_id, shard, next_id, end_id)
 		WITH RECURSIVE
-			part(lane) AS (SELECT 0 UNION ALL SELECT lane + 1 FROM part WHERE lane + 1 < $2),
+			part(shard) AS (SELECT 0 UNION ALL SELECT shard + 1 FROM part WHERE shard + 1 < $2),
 			ids(past) AS (SELECT coalesce(max(id), 0) + 1 FROM inventory)
-		SELECT $1, lane, past * lane / $2, past * (lane + 1) / $2 FROM part CROSS JOIN ids
-		WHERE EXISTS (SELECT 1 FROM refresh_job WHERE id = $1 AND state = 'running' AND stage = 'spread')
-		AND NOT EXISTS (SELECT 1 FROM spread_lane WHERE job_id = $1)`, job, lanes)
+		SELECT $1, shard, past * shard / $2, past * (shard + 1) / $2 FROM part CROSS JOIN ids
+		WHERE EXISTS (SELECT 1 FROM refresh_job WHERE id = $1 AND state = 'running' AND stage = 'apply')
+		AND NOT EXISTS (SELECT 1 FROM apply_shard WHERE job_id = $1)`, job, shards)
 	return err
 }
 
-// SpreadLanes returns how many lanes a job has, and how many of them are not
+// ApplyShards returns how many shards a job has, and how many of them are not
 // done.
-func (s *Store) SpreadLanes(ctx context.Context, job int64) (all, open int, err error) {
-	err = s.read.QueryRowContext(ctx, `SELECT count(*), count(*) FILTER (WHERE next_id < end_id) FROM spread_lane WHERE job_id = $1`,
+func (s *Store) ApplyShards(ctx context.Context, job int64) (all, open int, err error) {
+	err = s.read.QueryRowContext(ctx, `SELECT count(*), count(*) FILTER (WHERE next_id < end_id) FROM apply_shard WHERE job_id = $1`,
 		job).Scan(&all, &open)
 	return all, open, err
 }
 
-// The lane is held until the rows are written: whoever dies in between leaves it
+// The shard is held until the rows are written: whoever dies in between leaves it
 // as it was.
 const nextRange = `
-UPDATE spread_lane SET next_id = next_id + $2
-WHERE (job_id, lane) = (
-	SELECT l.job_id, l.lane FROM spread_lane l WHERE l.job_id = $1 AND l.next_id < l.end_id ORDER BY l.lane LIMIT 1`
+UPDATE apply_shard SET next_id = next_id + $2
+WHERE (job_id, shard) = (
+	SELECT l.job_id, l.shard FROM apply_shard l WHERE l.job_id = $1 AND l.next_id < l.end_id ORDER BY l.shard LIMIT 1`
 
 // On SQLite a join collects what it will write first; a subquery writes in one
 // pass. PostgreSQL writes a new version of every row that it touches.
-const spreadAll = `
+const applyToAll = `
 UPDATE inventory SET value = (SELECT nullif(price, 0) FROM item WHERE item.id = inventory.item_id)
 WHERE id >= $1 AND id < $2`
 
@@ -91,15 +91,15 @@ func (t *Tx) applyPrices(apply, lock string, args ...any) (int64, error) {
 // any order. The wait is far shorter than PostgreSQL's default deadlock_timeout.
 const atOnce = `SET TRANSACTION ISOLATION LEVEL REPEATABLE READ; SET LOCAL lock_timeout = '50ms'`
 
-// SpreadRange copies prices onto the next rows of a lane that no other transaction
-// works on, a range of so many ids, and reports whether there was such a lane. It
+// ApplyRange copies prices onto the next rows of a shard that no other transaction
+// works on, a range of so many ids, and reports whether there was such a shard. It
 // writes the rows that had another value, or possibly all if most are said to
 // have. An item without a price has rows without a value.
 //
 // To lock the rows in order costs a sixth of the time that it takes to write them.
 // Unless it is to be inOrder, a range on PostgreSQL is therefore written without
 // that, and the transaction fails and is run again if others write its rows.
-func (t *Tx) SpreadRange(job, ids int64, most, inOrder bool) (bool, error) {
+func (t *Tx) ApplyRange(job, ids int64, most, inOrder bool) (bool, error) {
 	if !inOrder {
 		if err := t.hold(atOnce); err != nil {
 			return false, err
@@ -117,7 +117,7 @@ RETURNING next_id, end_id`, job, ids).Scan(&next, &end)
 	from, to := next-ids, min(next, end)
 	switch {
 	case most && t.d == onSQLite:
-		_, err = t.exec(spreadAll, from, to)
+		_, err = t.exec(applyToAll, from, to)
 	case inOrder:
 		_, err = t.applyPrices(applyToRange, lockRangePostgres, from, to)
 	default:
@@ -126,11 +126,11 @@ RETURNING next_id, end_id`, job, ids).Scan(&next, &end)
 	return true, err
 }
 
-// SpreadBatch copies the prices that a batch changed onto all their rows, and
+// ApplyBatch copies the prices that a batch changed onto all their rows, and
 // returns how many it wrote. It does nothing where another instance has done the
 // batch.
-func (t *Tx) SpreadBatch(job int64, batch int) (int64, error) {
-	n, err := t.exec(`UPDATE refresh_job SET spread_cursor = $2 + 1 WHERE id = $1 AND spread_cursor = $2 AND state = 'running' AND stage = 'spread'`,
+func (t *Tx) ApplyBatch(job int64, batch int) (int64, error) {
+	n, err := t.exec(`UPDATE refresh_job SET apply_cursor = $2 + 1 WHERE id = $1 AND apply_cursor = $2 AND state = 'running' AND stage = 'apply'`,
 		job, batch)
 	if err != nil || n != 1 {
 		return 0, err

@@ -6,13 +6,13 @@ import (
 )
 
 const (
-	// spreadRange is how many inventory ids are updated in one transaction: some
+	// applyRange is how many inventory ids are updated in one transaction: some
 	// 50 ms, so that syncs get their turn in between.
-	spreadRange = 20_000
-	// sharedRange is spreadRange where syncs do not wait for their turn but for
+	applyRange = 20_000
+	// sharedRange is applyRange where syncs do not wait for their turn but for
 	// single rows. For each range the prices of all items are read.
 	sharedRange = 60_000
-	// besideSyncs is spreadRange while syncs run that would wait for these rows.
+	// besideSyncs is applyRange while syncs run that would wait for these rows.
 	besideSyncs = 2_000
 	// fewChanged: with less than one in so many items changed, their rows are
 	// found by the item index; with more, a pass over all rows is faster, since
@@ -23,15 +23,15 @@ const (
 	mostChanged = 2
 )
 
-// sharedLanes is how many lanes inventory rows are divided into where several
+// sharedShards is how many shards inventory rows are divided into where several
 // may write: enough for some instances, and that none ends long before the others.
-const sharedLanes = 8
+const sharedShards = 8
 
-// Spread copies a settled job's prices onto inventory rows, a range of rows at a
+// Apply copies an estimated job's prices onto inventory rows, a range of rows at a
 // time, and finishes the job after the last one. Rows that a sync adds meanwhile
 // copy the price themselves.
-func (e *Engine) Spread(ctx context.Context) (bool, error) {
-	job, err := e.store.SpreadingJob(ctx)
+func (e *Engine) Apply(ctx context.Context) (bool, error) {
+	job, err := e.store.ApplyingJob(ctx)
 	if err != nil || job == nil {
 		return false, err
 	}
@@ -39,64 +39,64 @@ func (e *Engine) Spread(ctx context.Context) (bool, error) {
 	case job.Counts.Changed == 0:
 		return true, e.finish(ctx, job)
 	case job.Counts.Changed*fewChanged < job.Counts.Total || job.Kind == Missing:
-		return true, e.spreadBatch(ctx, job)
+		return true, e.applyBatch(ctx, job)
 	default:
-		return e.spreadRange(ctx, job)
+		return e.applyRange(ctx, job)
 	}
 }
 
-// spreadRange does a range of a lane that nobody else is at. Who finds none
+// applyRange does a range of a shard that nobody else is at. Who finds none
 // leaves the rest, and the job's end, to those that are.
-func (e *Engine) spreadRange(ctx context.Context, job *Job) (more bool, err error) {
-	lanes, open, err := e.store.SpreadLanes(ctx, job.ID)
+func (e *Engine) applyRange(ctx context.Context, job *Job) (more bool, err error) {
+	shards, open, err := e.store.ApplyShards(ctx, job.ID)
 	switch {
 	case err != nil:
 		return false, err
-	case lanes == 0:
-		defer e.wake(WorkSpread)
-		return true, e.store.InTx(ctx, func(tx Tx) error { return tx.OpenLanes(job.ID, e.spreadLanes()) })
+	case shards == 0:
+		defer e.wake(WorkApply)
+		return true, e.store.InTx(ctx, func(tx Tx) error { return tx.OpenShards(job.ID, e.applyShards()) })
 	case open == 0:
 		return true, e.finish(ctx, job)
 	}
 	most := job.Counts.Changed*mostChanged > job.Counts.Total
 	inOrder := e.priority.Busy()
 	err = e.store.InTx(ctx, func(tx Tx) (err error) {
-		more, err = tx.SpreadRange(job.ID, e.spreadIDs(), most, inOrder)
+		more, err = tx.ApplyRange(job.ID, e.applyIDs(), most, inOrder)
 		inOrder = true // if it is run again
 		return err
 	})
 	return more, err
 }
 
-// spreadLanes is how many lanes a job gets. A database with one writer gains
+// applyShards is how many shards a job gets. A database with one writer gains
 // nothing by several.
-func (e *Engine) spreadLanes() int {
+func (e *Engine) applyShards() int {
 	if e.clustered {
-		return sharedLanes
+		return sharedShards
 	}
 	return 1
 }
 
-func (e *Engine) spreadIDs() int64 {
+func (e *Engine) applyIDs() int64 {
 	switch {
 	case e.clustered && e.priority.Busy():
 		return besideSyncs
 	case e.clustered:
 		return sharedRange
 	default:
-		return spreadRange
+		return applyRange
 	}
 }
 
-// spreadSlots is how many lanes this process is at, at once.
-func (e *Engine) spreadSlots() int { return min(e.cfg.SettleSlots, e.spreadLanes()) }
+// applySlots is how many shards this process is at, at once.
+func (e *Engine) applySlots() int { return min(e.cfg.EstimateSlots, e.applyShards()) }
 
-func (e *Engine) spreadBatch(ctx context.Context, job *Job) error {
-	if job.SpreadCursor >= int64(job.Batches) {
+func (e *Engine) applyBatch(ctx context.Context, job *Job) error {
+	if job.ApplyCursor >= int64(job.Batches) {
 		return e.finish(ctx, job)
 	}
 	return e.store.InTx(ctx, func(tx Tx) error {
-		_, err := tx.SpreadBatch(job.ID, int(job.SpreadCursor))
+		_, err := tx.ApplyBatch(job.ID, int(job.ApplyCursor))
 		return err
 	})
 }

@@ -16,9 +16,9 @@ import (
 	"assay/internal/provider"
 )
 
-// Settle does one piece of settling: it estimates a batch whose answers are
+// Estimate does one piece of estimating: it estimates a batch whose answers are
 // there, or lets a job go on to its next stage.
-func (e *Engine) Settle(ctx context.Context) (bool, error) {
+func (e *Engine) Estimate(ctx context.Context) (bool, error) {
 	if err := e.reclaim(ctx); err != nil {
 		return false, err
 	}
@@ -29,9 +29,9 @@ func (e *Engine) Settle(ctx context.Context) (bool, error) {
 	if err != nil {
 		return false, err
 	}
-	if job != nil && e.judging.TryLock() { // the other slots have batches to settle
+	if job != nil && e.judging.TryLock() { // the other slots have batches to estimate
 		defer e.judging.Unlock()
-		defer e.wake(WorkSettle) // for those slots, if they found none
+		defer e.wake(WorkEstimate) // for those slots, if they found none
 		return true, e.validate(ctx, job)
 	}
 	batch, err := e.claimBatch(ctx, nil)
@@ -39,39 +39,39 @@ func (e *Engine) Settle(ctx context.Context) (bool, error) {
 		return false, err
 	}
 	if batch != nil {
-		return true, e.settleChain(ctx, batch)
+		return true, e.estimateChain(ctx, batch)
 	}
-	if job, err = e.store.SettledJob(ctx); err != nil || job == nil {
+	if job, err = e.store.EstimatedJob(ctx); err != nil || job == nil {
 		return false, err
 	}
-	defer e.wake(WorkSpread)
-	return true, e.store.InTx(ctx, func(tx Tx) error { return tx.EndSettling(job.ID) })
+	defer e.wake(WorkApply)
+	return true, e.store.InTx(ctx, func(tx Tx) error { return tx.EndEstimating(job.ID) })
 }
 
-// chainLength is how many batches are settled before there is a look for other
+// chainLength is how many batches are estimated before there is a look for other
 // work.
 const chainLength = 8
 
-// settleChain settles a claimed batch and those that come after it. Each but the
+// estimateChain estimates a claimed batch and those that come after it. Each but the
 // first is claimed as the one before is written: to claim by itself would mean
 // to wait, with nothing to do, until another slot has written its batch.
-func (e *Engine) settleChain(ctx context.Context, b *Batch) (err error) {
+func (e *Engine) estimateChain(ctx context.Context, b *Batch) (err error) {
 	for left := chainLength - 1; b != nil && err == nil; left-- {
-		b, err = e.settle(ctx, *b, left > 0)
+		b, err = e.estimate(ctx, *b, left > 0)
 	}
 	return err
 }
 
-// settle estimates a claimed batch and writes it, and claims the next one if
-// there are to be more. A batch that cannot be settled now is given back.
-func (e *Engine) settle(ctx context.Context, b Batch, more bool) (next *Batch, err error) {
-	var written bool // settled or given back
+// estimate estimates a claimed batch and writes it, and claims the next one if
+// there are to be more. A batch that cannot be estimated now is given back.
+func (e *Engine) estimate(ctx context.Context, b Batch, more bool) (next *Batch, err error) {
+	var written bool // estimated or given back
 	defer func() { e.letGoBatch(b, written) }()
-	s, _ := e.settlers.Get().(*settler)
+	s, _ := e.batchEstimators.Get().(*batchEstimator)
 	if s == nil {
-		s = &settler{engine: e, unpack: newUnpacker()}
+		s = &batchEstimator{engine: e, unpack: newUnpacker()}
 	}
-	defer e.settlers.Put(s)
+	defer e.batchEstimators.Put(s)
 	err = s.load(ctx, b)
 	if err == nil {
 		err = e.adopt(ctx, s.found)
@@ -82,7 +82,7 @@ func (e *Engine) settle(ctx context.Context, b Batch, more bool) (next *Batch, e
 	if err == nil {
 		result := s.result
 		write := func(tx Tx) error {
-			_, err := tx.Settle(b, result)
+			_, err := tx.StoreEstimates(b, result)
 			return err
 		}
 		if more && !e.priority.Busy() {
@@ -100,11 +100,11 @@ func (e *Engine) settle(ctx context.Context, b Batch, more bool) (next *Batch, e
 	if errors.Is(err, ErrConflict) || ctx.Err() != nil {
 		return nil, back
 	}
-	return nil, errors.Join(fmt.Errorf("settle batch %d of job %d: %w", b.Batch, b.JobID, err), back)
+	return nil, errors.Join(fmt.Errorf("estimate batch %d of job %d: %w", b.Batch, b.JobID, err), back)
 }
 
-// settler estimates one batch at a time. It keeps its memory for the next one.
-type settler struct {
+// batchEstimator estimates one batch at a time. It keeps its memory for the next one.
+type batchEstimator struct {
 	engine *Engine
 	unpack *unpacker
 
@@ -124,7 +124,7 @@ type settler struct {
 	estimated pricing.Priced
 	moved     []int64 // items whose price moved so far that its past matters
 	past      map[int64]PastPrices
-	result    Settlement
+	result    Estimates
 }
 
 // fetched is a quote of this job, and when its answer came.
@@ -164,7 +164,7 @@ type gameMarket struct {
 	market int64
 }
 
-func (s *settler) load(ctx context.Context, b Batch) error {
+func (s *batchEstimator) load(ctx context.Context, b Batch) error {
 	st := s.engine.store
 	estimators, err := s.engine.estimators(ctx, &b)
 	if err != nil {
@@ -189,7 +189,7 @@ func (s *settler) load(ctx context.Context, b Batch) error {
 }
 
 // reset begins a batch.
-func (s *settler) reset(items []Item) {
+func (s *batchEstimator) reset(items []Item) {
 	n := len(items)
 	s.items = items
 	s.asked = slices.Grow(s.asked[:0], n)[:n]
@@ -214,7 +214,7 @@ func (s *settler) reset(items []Item) {
 }
 
 // noteUnits notes which items each unit asked about, and how that ended.
-func (s *settler) noteUnits(units []Unit, outcomes map[UnitMarket]MarketFetch) {
+func (s *batchEstimator) noteUnits(units []Unit, outcomes map[UnitMarket]MarketFetch) {
 	s.files = map[gameMarket]reply{}
 	for _, u := range units {
 		switch {
@@ -231,7 +231,7 @@ func (s *settler) noteUnits(units []Unit, outcomes map[UnitMarket]MarketFetch) {
 	}
 }
 
-func (s *settler) noteFile(u *Unit, outcomes map[UnitMarket]MarketFetch) {
+func (s *batchEstimator) noteFile(u *Unit, outcomes map[UnitMarket]MarketFetch) {
 	usable := false
 	for _, id := range s.engine.marketsOf(*u) {
 		outcome := outcomes[UnitMarket{u.ID, id}].Outcome
@@ -258,7 +258,7 @@ func (s *settler) noteFile(u *Unit, outcomes map[UnitMarket]MarketFetch) {
 }
 
 // noteNames notes how a unit of names ended. Its response is checked quote by quote.
-func (s *settler) noteNames(u *Unit, outcomes map[UnitMarket]MarketFetch) {
+func (s *batchEstimator) noteNames(u *Unit, outcomes map[UnitMarket]MarketFetch) {
 	var silent []int64
 	for _, id := range s.engine.askedOf(u) {
 		if outcomes[UnitMarket{0, id}].Outcome == OutcomeSilent { // of all that was asked by name
@@ -280,7 +280,7 @@ const emptyFor = 24 * time.Hour
 
 // noteLeft notes that a provider left names of a game for later, without a list of
 // them: all that it did not answer for, in this job or in the background.
-func (s *settler) noteLeft(u *Unit) {
+func (s *batchEstimator) noteLeft(u *Unit) {
 	now := s.engine.now()
 	for i := range s.items {
 		a := &s.asked[i]
@@ -340,7 +340,7 @@ func (a *asked) skipFor(u *Unit) {
 
 // buckets returns the name buckets that hold an item of the batch: for a few
 // missing prices a few of them, of files that hold a whole game.
-func (s *settler) buckets() []int64 {
+func (s *batchEstimator) buckets() []int64 {
 	var held [catalog.Buckets]bool
 	for i := range s.items {
 		held[catalog.Bucket(s.items[i].Key.Name)] = true
@@ -355,7 +355,7 @@ func (s *settler) buckets() []int64 {
 }
 
 // readAnswers collects the quotes of the batch's items.
-func (s *settler) readAnswers(ctx context.Context, units []Unit, outcomes map[UnitMarket]MarketFetch) error {
+func (s *batchEstimator) readAnswers(ctx context.Context, units []Unit, outcomes map[UnitMarket]MarketFetch) error {
 	byBlob := map[int64]Unit{}
 	var ids []int64
 	for _, u := range units {
@@ -397,7 +397,7 @@ func (s *settler) readAnswers(ctx context.Context, units []Unit, outcomes map[Un
 
 // find notes a phase of a known name that is not among the batch's items, where all
 // known items are refreshed: it is an item from then on, planned by the next job.
-func (s *settler) find(q *packed, app int32) {
+func (s *batchEstimator) find(q *packed, app int32) {
 	if !s.engine.cfg.ScopeAll || q.Phase == "" || q.Ask == 0 && q.Sale == 0 {
 		return
 	}
@@ -430,7 +430,7 @@ func (e *Engine) adopt(ctx context.Context, found map[catalog.Key]struct{}) erro
 // quote without a time of its own has that of its answer. Where several sources
 // offer the market, the snapshot keeps its time, by which they are ranked; so it does
 // where its answer is older than this job.
-func (s *settler) take(i int, q *packed, u *Unit) {
+func (s *batchEstimator) take(i int, q *packed, u *Unit) {
 	f := fetched{at: u.FetchedAt, reused: u.BlobUnit != u.ID, byName: u.File == "", Snapshot: q.snapshot()}
 	if f.MarketTime.IsZero() && !u.StatedAt.IsZero() {
 		f.MarketTime = u.StatedAt.UTC().Truncate(time.Hour)
@@ -454,14 +454,14 @@ func (s *settler) take(i int, q *packed, u *Unit) {
 // estimate decides about every item of the batch. Those whose price moved far are
 // estimated again once their past prices are read, which for most items are never
 // needed.
-func (s *settler) estimate(ctx context.Context, now time.Time) error {
+func (s *batchEstimator) estimate(ctx context.Context, now time.Time) error {
 	r := &s.result
 	r.Items = r.Items[:0]
 	r.Counts = Counts{}
 	r.MissingRetry, r.RateSet, r.Method = s.engine.cfg.MissingRetry, s.rates, s.engine.cfg.Policy.Label()
 	s.moved, s.past = s.moved[:0], nil
 	for i := range s.items {
-		r.Items = append(r.Items, s.settleItem(i, now))
+		r.Items = append(r.Items, s.estimateItem(i, now))
 	}
 	if len(s.moved) > 0 {
 		var err error
@@ -470,7 +470,7 @@ func (s *settler) estimate(ctx context.Context, now time.Time) error {
 		}
 		for i := range s.items {
 			if _, far := s.past[s.items[i].ID]; far {
-				r.Items[i] = s.settleItem(i, now)
+				r.Items[i] = s.estimateItem(i, now)
 			}
 		}
 	}
@@ -480,8 +480,8 @@ func (s *settler) estimate(ctx context.Context, now time.Time) error {
 	return nil
 }
 
-// note counts an item that was settled.
-func (c *Counts) note(i *SettledItem) {
+// note counts an item that was estimated.
+func (c *Counts) note(i *EstimatedItem) {
 	switch i.State {
 	case ItemUpdated:
 		c.Updated++
@@ -497,10 +497,10 @@ func (c *Counts) note(i *SettledItem) {
 	}
 }
 
-func (s *settler) settleItem(i int, now time.Time) SettledItem {
+func (s *batchEstimator) estimateItem(i int, now time.Time) EstimatedItem {
 	item, a := &s.items[i], &s.asked[i]
 	at, proved := s.evidence(i)
-	out := SettledItem{Item: *item, AsOf: at}
+	out := EstimatedItem{Item: *item, AsOf: at}
 	if !proved {
 		out.AsOf = item.QuotesAt
 		if out.State, out.Reason, out.Error = s.without(i); out.State != ItemNoQuote {
@@ -536,7 +536,7 @@ func (s *settler) settleItem(i int, now time.Time) SettledItem {
 
 // price estimates an item. It is false where the price moved so far that the
 // guard needs the item's past prices, which are not read yet.
-func (s *settler) price(i int, now time.Time, out *SettledItem) bool {
+func (s *batchEstimator) price(i int, now time.Time, out *EstimatedItem) bool {
 	item := &s.items[i]
 	e := s.estimators[item.Key.AppID]
 	if e == nil {
@@ -562,7 +562,7 @@ func (s *settler) price(i int, now time.Time, out *SettledItem) bool {
 }
 
 // usedMarkets lists the ids of the markets behind an estimate.
-func (s *settler) usedMarkets() string {
+func (s *batchEstimator) usedMarkets() string {
 	var b []byte
 	for k := range s.rows {
 		if s.estimated.Quotes[k].Reason != pricing.Used {
@@ -581,7 +581,7 @@ func (s *settler) usedMarkets() string {
 // lists it (contract, rule 5). Quotes of the background count where no estimate had
 // them yet. Of several times the first of this job's own requests counts, else the
 // newest.
-func (s *settler) evidence(i int) (at time.Time, ok bool) {
+func (s *batchEstimator) evidence(i int) (at time.Time, ok bool) {
 	var first, newest time.Time
 	note := func(t time.Time, own bool) {
 		ok = true
@@ -615,7 +615,7 @@ func (s *settler) evidence(i int) (at time.Time, ok bool) {
 // answered reports whether a market answered in this job with all that it lists of
 // an item's game, or with what it has of the item, and when. One whose row of the item
 // was rejected did not: what it has of the item is not known.
-func (s *settler) answered(i int, market int64) (at time.Time, ok bool) {
+func (s *batchEstimator) answered(i int, market int64) (at time.Time, ok bool) {
 	if slices.Contains(s.asked[i].rejected, market) {
 		return time.Time{}, false
 	}
@@ -630,7 +630,7 @@ func (s *settler) answered(i int, market int64) (at time.Time, ok bool) {
 }
 
 // without returns how an item ends of which this job learned nothing.
-func (s *settler) without(i int) (state, reason, why string) {
+func (s *batchEstimator) without(i int) (state, reason, why string) {
 	a := &s.asked[i]
 	errs := a.errs
 	for k := range s.items[i].Quotes { // a market that quoted it, and that a response should have held
@@ -662,7 +662,7 @@ func (s *settler) without(i int) (state, reason, why string) {
 // quotedAt returns as of when the newest quote behind the estimate is: when it was
 // fetched or, where the market states an older time, that. Market times are kept to
 // the hour. Zero: there is none.
-func (s *settler) quotedAt(now time.Time) time.Time {
+func (s *batchEstimator) quotedAt(now time.Time) time.Time {
 	var newest time.Time
 	for k := range s.quotes {
 		q := &s.quotes[k]
@@ -687,7 +687,7 @@ func (s *settler) quotedAt(now time.Time) time.Time {
 // markets that did not answer the last snapshot, which counts while it is fresh.
 // The snapshot of a market that answered without the item, or that nobody asks
 // any more, stays as it was and takes no part.
-func (s *settler) gather(i int) {
+func (s *batchEstimator) gather(i int) {
 	s.rows, s.quotes = s.rows[:0], s.quotes[:0]
 	for k := range s.fresh[i] {
 		f := &s.fresh[i][k]
@@ -742,7 +742,7 @@ func quoteOf(quotes []Snapshot, market int64) *Snapshot {
 
 // sinceLast compares a quote that was requested by name with the one before: when
 // its amounts changed, and by how much its price moved.
-func (s *settler) sinceLast(i int, f *fetched) (changedAt time.Time, moved pricing.Log) {
+func (s *batchEstimator) sinceLast(i int, f *fetched) (changedAt time.Time, moved pricing.Log) {
 	old := quoteOf(s.items[i].Quotes, f.MarketID)
 	switch {
 	case old == nil || old.Currency != f.Currency || !quoted(old):
@@ -765,7 +765,7 @@ func (s *settler) sinceLast(i int, f *fetched) (changedAt time.Time, moved prici
 
 // quote is a snapshot as an estimate takes it. A market that counts sales and
 // says nothing of this item's leaves its window open.
-func (s *settler) quote(r Snapshot) pricing.Quote {
+func (s *batchEstimator) quote(r Snapshot) pricing.Quote {
 	m := s.engine.known[r.MarketID]
 	q := pricing.Quote{
 		ID: r.MarketID, Source: m.source, Market: m.Key, Pool: m.Pool, MaxAge: m.MaxAge,
@@ -780,7 +780,7 @@ func (s *settler) quote(r Snapshot) pricing.Quote {
 }
 
 // newQuotes returns all quotes of an item from now on, or nil if none changed.
-func (s *settler) newQuotes(i int) []Snapshot {
+func (s *batchEstimator) newQuotes(i int) []Snapshot {
 	stored := s.items[i].Quotes
 	all, changed := append(s.kept[:0], stored...), false
 	for k := range all {
@@ -799,7 +799,7 @@ func (s *settler) newQuotes(i int) []Snapshot {
 			all, changed = append(all, r), true
 			continue
 		}
-		r.MarketTime = settledTime(all[at].MarketTime, r.MarketTime)
+		r.MarketTime = storedTime(all[at].MarketTime, r.MarketTime)
 		if all[at] != r {
 			all[at], changed = r, true
 		}
@@ -813,11 +813,11 @@ func (s *settler) newQuotes(i int) []Snapshot {
 	return all
 }
 
-// settledTime keeps a market's stored time while the stated one moves on by
+// storedTime keeps a market's stored time while the stated one moves on by
 // less than some hours: a clock that ticks beside a quote that stands still must
 // not rewrite its row. Against the week after which a quote is stale by that
 // time, the difference is nothing.
-func settledTime(stored, stated time.Time) time.Time {
+func storedTime(stored, stated time.Time) time.Time {
 	const tick = 6 * time.Hour
 	if d := stated.Sub(stored); !stored.IsZero() && d > 0 && d < tick {
 		return stored
