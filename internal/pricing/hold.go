@@ -206,13 +206,20 @@ func (h *HeldPrice) reads(now time.Time, ev *evidence, side Side) bool {
 	return false
 }
 
+// pending reports whether a time that was set at most so far ahead is still to come. One
+// that is further ahead was set by a clock that has been set back since.
+func pending(now, until time.Time, most time.Duration) bool {
+	left := until.Sub(now)
+	return left > 0 && left <= most
+}
+
 // forget drops times that no longer matter, so that nothing is stored of an item
 // whose price has been quiet for a week.
 func (s *State) forget(now time.Time) {
-	if !now.Before(s.SuspectUntil) {
+	if !pending(now, s.SuspectUntil, suspectFor) {
 		s.SuspectUntil = time.Time{}
 	}
-	if !now.Before(s.LoneUntil) {
+	if !pending(now, s.LoneUntil, suspectForLong) {
 		s.LoneUntil = time.Time{}
 	}
 	if now.Sub(s.ReleasedAt) >= oldestReference {

@@ -17,6 +17,7 @@ const (
 type sample struct {
 	markets []*entry
 	rows    [][]Log // by name; none where a market has no quote
+	pairs   bool    // names that two markets quote are among them: each then moves half of the way
 }
 
 // learn learns the set from the used markets: the levels of those that responded in
@@ -81,6 +82,10 @@ func (r *Round) learnLevels(set *Set, used []*entry) {
 		levels[k] = SetMarket{ID: e.ID, Far: -1}
 	}
 	s := r.sampled(used, min(len(used), 3))
+	if len(used) > 2 && !s.covers() {
+		s = r.sampled(used, 2)
+		s.pairs = true
+	}
 	if len(used) == 2 {
 		s.pair(set, levels)
 	} else if len(used) > 2 {
@@ -227,6 +232,32 @@ func (r *Round) sampled(used []*entry, fewest int) *sample {
 	return s
 }
 
+// towards returns a market's next level, from the one before and what its distances from
+// the others say. Two markets that both moved all the way would pass each other.
+func (s *sample) towards(before, level Log) Log {
+	if s.pairs {
+		return before + (level-before)/2
+	}
+	return level
+}
+
+// covers reports whether each market has enough names in the sample to learn its level:
+// one that shares few names with two others is compared with one of them.
+func (s *sample) covers() bool {
+	for k := range s.markets {
+		n := 0
+		for _, row := range s.rows {
+			if row[k] != none {
+				n++
+			}
+		}
+		if n < fewestShared {
+			return false
+		}
+	}
+	return true
+}
+
 // pair levels two markets: each moves half of what is left of their distance at the
 // stored levels, so that what was learned of price bands while there were more
 // markets stays.
@@ -305,7 +336,7 @@ func (s *sample) global(levels []SetMarket) {
 		var learned []Log
 		for k := range levels {
 			if levels[k].Known = len(of[k]) >= fewestShared; levels[k].Known {
-				levels[k].Level = middleOf(of[k])
+				levels[k].Level = s.towards(levels[k].Level, middleOf(of[k]))
 				learned = append(learned, levels[k].Level)
 			}
 		}
@@ -359,24 +390,25 @@ func (s *sample) byBand(set *Set, levels []SetMarket) {
 			of[b][k] = append(of[b][k], v+levels[k].Bands[b]-others)
 		})
 		for b := range of {
-			shrunk(levels, b, of[b])
+			s.shrunk(levels, b, of[b])
 		}
 	}
 }
 
 // shrunk sets the levels of one band, and moves them so that their median is 0.
-func shrunk(levels []SetMarket, b int, of [][]Log) {
+func (s *sample) shrunk(levels []SetMarket, b int, of [][]Log) {
 	var learned []Log
 	for k := range levels {
 		m := &levels[k]
 		if !m.Known {
 			continue
 		}
-		m.Bands[b] = m.Level
+		level := m.Level
 		if n := int64(len(of[k])); n > 0 {
 			d := int64(middleOf(of[k]) - m.Level)
-			m.Bands[b] += Log(d * n / (n + shrink))
+			level += Log(d * n / (n + shrink))
 		}
+		m.Bands[b] = s.towards(m.Bands[b], level)
 		learned = append(learned, m.Bands[b])
 	}
 	if len(learned) == 0 {

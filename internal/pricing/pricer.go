@@ -265,7 +265,7 @@ func (p *Pricer) decide(now time.Time, class Class, quotes []Quote, votes []vote
 		if s.at[v.at] >= 0 {
 			m = p.set.Markets[s.at[v.at]]
 		}
-		wide, torn = wide || now.Before(m.WideUntil), torn || q.Apart
+		wide, torn = wide || pending(now, m.WideUntil, suspectFor), torn || q.Apart
 		if within(v.price, into.Estimated, 3, 2) {
 			changed := q.ChangedAt
 			if changed.IsZero() {
@@ -294,8 +294,8 @@ func (p *Pricer) decide(now time.Time, class Class, quotes []Quote, votes []vote
 	if into.Near >= 2 && h <= log1_3 {
 		into.Status = OK
 	}
-	lone := now.Before(into.State.LoneUntil) && len(ev.supporter) < 2
-	if wide || lone || now.Before(into.State.SuspectUntil) || into.Move.Decision == HeldBack {
+	lone := pending(now, into.State.LoneUntil, suspectForLong) && len(ev.supporter) < 2
+	if wide || lone || pending(now, into.State.SuspectUntil, suspectFor) || into.Move.Decision == HeldBack {
 		into.Status = Suspect
 	}
 	if !into.Majority {

@@ -841,3 +841,49 @@ func TestRound_AnAcceptanceIsNotUsedForALaterRefusal(t *testing.T) {
 		}
 	}
 }
+
+// A third market that shares no names with the others must not keep these from being
+// compared with each other.
+func TestRound_LearnsLevelsBesideAMarketThatSharesNoNames(t *testing.T) {
+	f := newFair(rand.New(rand.NewPCG(9, 7)), 3, 1000)
+	var res Result
+	for range 2 {
+		res = f.round(t, func(market int, resp *Response) *Response {
+			switch market {
+			case 1:
+				for i := range resp.Points {
+					resp.Points[i].Amount = resp.Points[i].Amount * 3 / 2
+				}
+			case 2:
+				resp.Points = resp.Points[:300]
+				for i := range resp.Points {
+					resp.Points[i].Key += 1 << 40
+				}
+			}
+			return resp
+		})
+		f.now = f.now.Add(12 * time.Hour)
+	}
+	var apart []Log
+	for i := range f.quotes[0] {
+		if was, is := f.quotes[0][i], f.quotes[1][i]; was > 0 && is > 0 {
+			apart = append(apart, Ln(is*3/2)-Ln(was))
+		}
+	}
+	a, b := res.Set.Market(res.Markets[0].ID), res.Set.Market(res.Markets[1].ID)
+	if want := middleOf(apart); !a.Known || !b.Known || abs(b.Level-a.Level-want) > logOne/50 {
+		t.Errorf("levels %v and %v, want %v apart", a.Level, b.Level, want)
+	}
+	if c := res.Set.Market(res.Markets[2].ID); c.Known {
+		t.Errorf("a market that shares no names has the level %v", c.Level)
+	}
+}
+
+// A clock that was set forward and back leaves times far ahead, which end nothing.
+func TestPending_OnlyTimesThatCanHaveBeenSet(t *testing.T) {
+	for until, want := range map[time.Duration]bool{0: false, time.Second: true, suspectFor: true, suspectFor + time.Second: false, 400 * 24 * time.Hour: false, -time.Hour: false} {
+		if got := pending(noon, noon.Add(until), suspectFor); got != want {
+			t.Errorf("%v ahead: %v, want %v", until, got, want)
+		}
+	}
+}

@@ -11,6 +11,7 @@ import (
 
 	"assay/internal/catalog"
 	"assay/internal/money"
+	"assay/internal/pricing"
 	"assay/internal/provider"
 	"assay/internal/randtest"
 )
@@ -190,4 +191,30 @@ func FuzzUnpack(f *testing.F) {
 			clear(u.currencies)
 		}
 	})
+}
+
+// What is validated of a name in several files of a market is what an estimate uses.
+func TestAdd_OfSeveralFilesTheFresherQuoteCounts(t *testing.T) {
+	noon := time.Date(2026, 1, 2, 12, 0, 0, 0, time.UTC)
+	hour := noon.Add(time.Hour)
+	for name, c := range map[string]struct {
+		fetched, marketTime time.Time // of the second quote
+		want                money.Micro
+	}{
+		"fetched later":                  {hour, noon, 2},
+		"fetched earlier":                {noon.Add(-time.Hour), hour, 1},
+		"of a later time of the market":  {noon, hour, 2},
+		"of an earlier one":              {noon, noon.Add(-time.Hour), 1},
+		"as fresh as the one before":     {noon, noon, 1},
+		"without a time from the market": {noon, time.Time{}, 1},
+	} {
+		m := &marketResponse{next: &pricing.Response{}, last: &pricing.Response{}, nextSeen: map[uint64]place{}}
+		next := target{next: true}
+		m.add(next, pricing.Point{Key: 7, Amount: 9}, noon, noon)
+		m.add(next, pricing.Point{Key: 5, Amount: 1}, noon, noon)
+		m.add(next, pricing.Point{Key: 5, Amount: 2}, c.fetched, c.marketTime)
+		if p := m.next.Points; len(p) != 2 || p[0].Amount != 9 || p[1].Amount != c.want || len(m.last.Points) > 0 {
+			t.Errorf("%s: %v", name, p)
+		}
+	}
 }

@@ -235,9 +235,9 @@ func (g *game) validate(ctx context.Context, now time.Time) (Learned, error) {
 type marketResponse struct {
 	pricing.Market
 	last, next *pricing.Response
-	names      int64           // that last has, and next may have
-	lastSeen   map[uint64]bool // names in last, where several files make it up
-	nextSeen   map[uint64]bool
+	names      int64            // that last has, and next may have
+	lastSeen   map[uint64]place // of names in last, where several files make it up
+	nextSeen   map[uint64]place
 }
 
 // add reads the responses of a provider's markets, the last good ones and the new
@@ -471,9 +471,12 @@ func fetchedAt(r *pricing.Response, at time.Time) *pricing.Response {
 func (g *game) read(ctx context.Context, now time.Time, all map[int64][]target, markets []*marketResponse) error {
 	unpack := newUnpacker()
 	defer unpack.close()
-	stated := map[int64]time.Time{}
+	stated, fetched := map[int64]time.Time{}, map[int64]time.Time{}
 	for _, p := range g.parts {
-		stated[p.Unit.BlobUnit] = p.Unit.StatedAt
+		stated[p.Unit.BlobUnit], fetched[p.Unit.BlobUnit] = p.Unit.StatedAt, p.Unit.FetchedAt
+	}
+	for _, f := range g.files {
+		fetched[f.UnitID] = f.FetchedAt
 	}
 	buckets := make([]int64, catalog.Buckets)
 	for i := range buckets {
@@ -490,7 +493,7 @@ func (g *game) read(ctx context.Context, now time.Time, all map[int64][]target, 
 		// Of requests by name each name is in one unit. A last response and a new one
 		// are two.
 		if byName := m.next != nil && m.next.Partial; !byName && files(all, m.ID) > 2 {
-			m.lastSeen, m.nextSeen = map[uint64]bool{}, map[uint64]bool{}
+			m.lastSeen, m.nextSeen = map[uint64]place{}, map[uint64]place{}
 		}
 	}
 	var units []int64
@@ -516,7 +519,7 @@ func (g *game) read(ctx context.Context, now time.Time, all map[int64][]target, 
 				case pricing.Outdated(now, marketTime):
 					wanted[t.market].addOld(t)
 				default:
-					wanted[t.market].add(t, pointOf(q.Name, q.Phase, price))
+					wanted[t.market].add(t, pointOf(q.Name, q.Phase, price), fetched[b.Unit], marketTime)
 				}
 			}
 		})
@@ -545,24 +548,37 @@ func (m *marketResponse) addOld(t target) {
 	}
 }
 
-// add adds a quote. Of a name in several files of a market the first counts, so
-// that they do not contradict one another.
-func (m *marketResponse) add(t target, p pricing.Point) {
-	if t.last && firstOf(m.lastSeen, p.Key) {
-		m.last.Points = append(m.last.Points, p)
+// place is where a name stands in a response, and how fresh its quote is.
+type place struct {
+	at                  int
+	fetched, marketTime time.Time
+}
+
+// add adds a quote. Of a name in several files of a market the fresher quote counts, as
+// it does in an estimate (see take): what is validated is what is used.
+func (m *marketResponse) add(t target, p pricing.Point, fetched, marketTime time.Time) {
+	if t.last {
+		m.last.Points = addFresher(m.last.Points, m.lastSeen, p, place{len(m.last.Points), fetched, marketTime})
 	}
-	if t.next && firstOf(m.nextSeen, p.Key) {
-		m.next.Points = append(m.next.Points, p)
+	if t.next {
+		m.next.Points = addFresher(m.next.Points, m.nextSeen, p, place{len(m.next.Points), fetched, marketTime})
 	}
 }
 
-func firstOf(seen map[uint64]bool, key uint64) bool {
+func addFresher(points []pricing.Point, seen map[uint64]place, p pricing.Point, here place) []pricing.Point {
 	if seen == nil {
-		return true
+		return append(points, p)
 	}
-	again := seen[key]
-	seen[key] = true
-	return !again
+	before, again := seen[p.Key]
+	switch {
+	case !again:
+		seen[p.Key] = here
+		return append(points, p)
+	case cmp.Or(here.fetched.Compare(before.fetched), here.marketTime.Compare(before.marketTime)) > 0:
+		here.at = before.at
+		seen[p.Key], points[before.at] = here, p
+	}
+	return points
 }
 
 // apply notes refusals in the game's parts, and returns what is to be stored.
