@@ -11,6 +11,7 @@ import (
 	"strconv"
 	"strings"
 
+	"assay/internal/money"
 	"assay/internal/view"
 )
 
@@ -187,9 +188,12 @@ func filter(pairs ...string) url.Values {
 	return q
 }
 
-// minor writes an amount in minor units and its currency: "1990 USD cents" would
-// be wrong for yen, so the unit is not named.
-func minor(n int64, currency string) string { return count(n) + " " + printable(currency) }
+// minor writes an amount in minor units as people do, and its currency: 1990 is
+// "19.90 USD", or "1990 JPY".
+func minor(n int64, currency string) string { return units(n, currency) + " " + printable(currency) }
+
+// units is minor without the currency.
+func units(n int64, currency string) string { return money.Currency(currency).Minor(n) }
 
 // nameAndPhase writes an item's name with its phase, if it has one.
 func nameAndPhase(name, phase string) string {

@@ -58,7 +58,7 @@ func (c *tradesListCmd) Run(ctx context.Context, s *session) error {
 		for _, t := range page.Items {
 			rows = append(rows, []string{
 				t.ID, t.State, cell(t.SellerID), cell(t.BuyerID), cell(t.MarketHashName),
-				minor(t.Price, string(t.Currency)), count(t.Fee), moment(&t.CreatedAt), momentOrDash(t.SettlesAt),
+				minor(t.Price, string(t.Currency)), units(t.Fee, string(t.Currency)), moment(&t.CreatedAt), momentOrDash(t.SettlesAt),
 			})
 		}
 		table(w, rows)
@@ -125,7 +125,7 @@ func oneTrade(ctx context.Context, s *session, method, path string) error {
 			{"seller", printable(t.SellerID)},
 			{"buyer", printable(t.BuyerID)},
 			{"price", minor(t.Price, string(t.Currency))},
-			{"fee", fmt.Sprintf("%s by rule %s of version %d; the seller gets %s", count(t.Fee), printable(t.FeeRule), t.FeeVersion, count(t.Net))},
+			{"fee", fmt.Sprintf("%s by rule %s of version %d; the seller gets %s", minor(t.Fee, string(t.Currency)), printable(t.FeeRule), t.FeeVersion, minor(t.Net, string(t.Currency)))},
 			{"created", moment(&t.CreatedAt)},
 			{"completed", moment(t.CompletedAt)},
 			{"settles", moment(t.SettlesAt)},

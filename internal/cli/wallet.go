@@ -28,7 +28,7 @@ type walletBalanceCmd struct {
 }
 
 func (*walletBalanceCmd) examples() []example {
-	return []example{{"wallet balance u1", "show what u1 has, in minor units (cents)"}}
+	return []example{{"wallet balance u1", "show what u1 has"}}
 }
 
 // Run shows it.
@@ -48,7 +48,7 @@ func (c *walletBalanceCmd) Run(ctx context.Context, s *session) error {
 		}
 		rows := [][]string{{"CURRENCY", "AVAILABLE", "HELD", "BALANCE", "ENTRIES"}}
 		for _, a := range has.Accounts {
-			rows = append(rows, []string{printable(a.Currency), count(a.Available), count(a.Held), count(a.Balance), count(a.Entries)})
+			rows = append(rows, []string{printable(a.Currency), units(a.Available, a.Currency), units(a.Held, a.Currency), units(a.Balance, a.Currency), count(a.Entries)})
 		}
 		table(w, rows)
 	})
@@ -86,7 +86,7 @@ func (c *walletEntriesCmd) Run(ctx context.Context, s *session) error {
 		rows := [][]string{{"CURRENCY", "NO.", "TYPE", "AMOUNT", "BALANCE", "HELD", "TRADE", "TRANSACTION", "CREATED"}}
 		for _, e := range page.Items {
 			rows = append(rows, []string{
-				printable(e.Currency), fmt.Sprint(e.Seq), e.Type, count(e.Amount), count(e.BalanceAfter), count(e.HeldAfter),
+				printable(e.Currency), fmt.Sprint(e.Seq), e.Type, units(e.Amount, e.Currency), units(e.BalanceAfter, e.Currency), units(e.HeldAfter, e.Currency),
 				orDash(e.TradeID), e.TransactionID, moment(&e.CreatedAt),
 			})
 		}
@@ -144,7 +144,7 @@ func (c *walletPostCmd) Run(ctx context.Context, s *session) error {
 		return err
 	}
 	return s.out.result(posted, func(w io.Writer) {
-		_, _ = fmt.Fprintf(w, "transaction %s posted; %s has %s %s available, %s held\n", posted.ID, printable(c.User),
-			count(posted.Balance.Available), printable(posted.Balance.Currency), count(posted.Balance.Held))
+		_, _ = fmt.Fprintf(w, "transaction %s posted; %s has %s available, %s held\n", posted.ID, printable(c.User),
+			minor(posted.Balance.Available, posted.Balance.Currency), minor(posted.Balance.Held, posted.Balance.Currency))
 	})
 }

@@ -42,6 +42,7 @@ const (
 	RejectNegative = "amount is negative"
 	RejectRange    = "amount is out of range"
 	RejectCount    = "count is not a whole number"
+	RejectNoPrice  = "there are listings without a price"
 	RejectTime     = "time is not in the stated format"
 	RejectCurrency = "currency is not a code"
 )

@@ -220,7 +220,10 @@ func (s *Source) offer(r *feed.Reader, cells []feed.Cell) (q provider.Quote, ok 
 	q.Ask, reason = cells[3].Amount(1)
 	q.Listings, why = cells[4].Count()
 	q.MarketTime, wrong = cells[5].Time(feed.TimeUnix)
-	if reason = cmp.Or(reason, why, wrong); reason != "" {
+	if reason = cmp.Or(reason, why, wrong); reason == "" && q.Ask == 0 && q.Listings > 0 {
+		reason = feed.RejectNoPrice // not "not offered"
+	}
+	if reason != "" {
 		r.Reject(Name, cells[0].Text, reason)
 		return q, false, nil
 	}

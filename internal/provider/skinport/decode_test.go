@@ -98,6 +98,8 @@ func TestItems_AnUnreadableOfferIsRejectedAndNotReportedAsNotOffered(t *testing.
 		"quantity":    `{"market_hash_name":"B","currency":"USD","min_price":1.5,"quantity":"many"}`,
 		"time":        `{"market_hash_name":"B","currency":"USD","min_price":1.5,"quantity":3,"updated_at":"never"}`,
 		"currency":    `{"market_hash_name":"B","currency":7,"min_price":1.5,"quantity":3}`,
+		"no price":    `{"market_hash_name":"B","currency":"USD","quantity":3}`,
+		"null price":  `{"market_hash_name":"B","currency":"USD","min_price":null,"quantity":3}`,
 		"price twice": `{"market_hash_name":"B","currency":"USD","min_price":1.5,"min_price":1.6,"quantity":3}`,
 	} {
 		t.Run(name, func(t *testing.T) {
