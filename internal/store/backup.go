@@ -24,6 +24,9 @@ func Backup(ctx context.Context, path, to string) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, db.Close()) }()
+	if _, _, err := knownSchema(ctx, onSQLite, db); err != nil {
+		return err // this build could not restore it
+	}
 	return writeBackup(to, func(partial *os.File) error {
 		if _, err := db.ExecContext(ctx, `VACUUM INTO $1`, partial.Name()); err != nil {
 			return fmt.Errorf("back up: %w", err)

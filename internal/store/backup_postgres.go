@@ -23,7 +23,15 @@ var ErrNoClient = errors.New("the client of PostgreSQL is not installed")
 
 // BackupPostgres has pg_dump write a consistent copy of a database to a file,
 // whatever is written meanwhile.
-func BackupPostgres(ctx context.Context, address, file string) error {
+func BackupPostgres(ctx context.Context, address, file string) (err error) {
+	db, other, err := openPostgres(Options{URL: address})
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, db.Close(), other.Close()) }()
+	if _, _, err := knownSchema(ctx, onPostgres, db); err != nil {
+		return err // this build could not restore it
+	}
 	return writeBackup(file, func(partial *os.File) error {
 		return client(ctx, address, partial, "pg_dump", "--format=custom", "--no-password")
 	})

@@ -226,3 +226,24 @@ func TestRestore_RefusesWhatIsNoBackupAndChangesNothing(t *testing.T) {
 		t.Errorf("the database holds %q, want what it held", got)
 	}
 }
+
+// A backup that this build could not restore is worth nothing.
+func TestBackup_RefusesADatabaseOfAnotherBuild(t *testing.T) {
+	for _, d := range []dialect{onSQLite, onPostgres} {
+		s := emptySide(t, d)
+		_, err := s.db.ExecContext(t.Context(), `UPDATE setting SET value = 'another' WHERE name = $1`, fingerprintSetting)
+		must(t, err)
+		to := filepath.Join(t.TempDir(), "backup")
+		if d == onSQLite {
+			err = Backup(t.Context(), s.Path, to)
+		} else {
+			err = BackupPostgres(t.Context(), s.URL, to)
+		}
+		if !errors.Is(err, ErrSchemaUnknown) {
+			t.Errorf("the backup of a database of another build ends with %v", err)
+		}
+		if _, err := os.Stat(to); !errors.Is(err, fs.ErrNotExist) {
+			t.Errorf("it left a file: %v", err)
+		}
+	}
+}
