@@ -36,7 +36,7 @@ func writeJSON(w http.ResponseWriter, status int, value any) error {
 	return nil
 }
 
-// send writes an answer. That the client is gone is nobody's error.
+// send writes a response. A client that has gone is no error.
 func send(w http.ResponseWriter, status int, contentType string, body []byte) {
 	w.Header().Set("Content-Type", contentType)
 	w.Header().Set("Content-Length", strconv.Itoa(len(body)))

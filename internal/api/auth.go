@@ -13,7 +13,7 @@ import (
 // credentials is what a request presents, sorted into what is right and wrong.
 type credentials struct {
 	roles []string // of the right ones
-	wrong bool     // there is one that is nobody's
+	wrong bool     // one of them belongs to no role
 }
 
 // presented compares what a request presents with all live secrets. A header

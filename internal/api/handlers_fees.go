@@ -84,7 +84,7 @@ type feeRules struct {
 	Versions []feeVersion `json:"versions"`
 }
 
-// listedFees is how many versions are told beside the rules.
+// listedFees is how many versions the response lists beside the rules.
 const listedFees = 100
 
 func (s *server) feeRules(w http.ResponseWriter, c *call) error {
@@ -155,8 +155,8 @@ func (s *server) quoteFee(w http.ResponseWriter, c *call) error {
 	return answer(w, quote, nil)
 }
 
-// decodePayment reads a payment that is now unless it says otherwise, and the
-// version of the rules that is asked for, 0: the active one.
+// decodePayment reads a payment, whose time is now unless it states one, and the
+// requested version of the rules; 0: the active one.
 func decodePayment(body io.Reader, now time.Time) (p fee.Payment, version int64, err error) {
 	in := strictjson.NewReader(body)
 	p.At = now

@@ -30,8 +30,8 @@ func (s *server) topTraders(w http.ResponseWriter, c *call) error {
 	return nil
 }
 
-// health answers 503 where the server is not well, and more to an admin. That
-// it cannot be told is not well either.
+// health responds with 503 if the server is unhealthy or its health is unknown. An admin
+// sees details.
 func (s *server) health(w http.ResponseWriter, c *call) error {
 	health, err := s.Reader.Health(c.Context(), c.role == Admin)
 	switch {

@@ -14,7 +14,7 @@ import (
 	"assay/internal/fault"
 )
 
-// retryAfter is told to whom something is not available now.
+// retryAfter is the Retry-After of a response when something is unavailable.
 const retryAfter = 5 * time.Second
 
 // refusal is an error that only HTTP knows.

@@ -25,7 +25,7 @@ type operation struct {
 // answers holds, by status, a value of the type that is answered; nil: none.
 type answers map[int]any
 
-// local, as a role, is whoever asks from this machine.
+// local, as a role, is a request from this machine.
 const local = "local"
 
 // operations is every route of the API. GET stands for HEAD as well.

@@ -129,7 +129,7 @@ func newApp(ctx context.Context, o Options, readOnly bool) (_ *App, err error) {
 	}
 	if a.cfg.Database.Engine != config.SQLite {
 		if _, err := config.CreateSecrets(a.cfg, true); err != nil {
-			return nil, err // nothing is created there, and nobody's tables are changed for a start that is refused
+			return nil, err // a start that is refused creates no secret and changes no table
 		}
 	}
 	if err := a.openDatabase(ctx, o); err != nil {
@@ -331,8 +331,8 @@ func (a *App) awaitWritable(ctx context.Context, writable chan<- struct{}) {
 	}
 }
 
-// tellCreated says what a new secret is for. The ledger's key is nobody's to call
-// with: without it no entry can be verified any more.
+// tellCreated logs what a new secret is for. The ledger's key is not for requests:
+// without it no entry can be verified any more.
 func (a *App) tellCreated(path string) {
 	if filepath.Base(path) == "WALLET_LEDGER_KEY" {
 		a.log.Info("secret created; back it up and do not share it", "file", path)

@@ -99,8 +99,8 @@ func without(h provider.Host, percent int) provider.Host {
 	return h
 }
 
-// SteamClient returns a client for whoever else asks steamcommunity.com, for
-// inventories say, and where that is. Steam limits an address and not what it asks
+// SteamClient returns a client for other requests to steamcommunity.com, of
+// inventories for example, and its address. Steam limits an address and not what it asks
 // for: limit, quota and orders to wait are one budget with the source of prices,
 // whether or not that is configured, in all processes on the database. A request of
 // one is counted with the other, and a refusal of one keeps both away. tune may set

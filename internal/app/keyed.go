@@ -12,11 +12,11 @@ import (
 	"assay/internal/provider/pricempire"
 )
 
-// keyed are the sources that answer nobody without a key.
+// keyed are the providers that require a key.
 var keyed = []string{cs2cap.Name, pricempire.Name}
 
-// checkKeys finds which of the sources lacks the key that it needs, or is to be
-// asked for what it cannot be.
+// checkKeys returns an error if a provider lacks the key that it requires, or is
+// configured for something that it does not offer.
 func checkKeys(cfg *config.Config, sources ...string) error {
 	for _, name := range sources {
 		if slices.Contains(keyed, name) && cfg.Sources[name].APIKey.Reveal() == "" {

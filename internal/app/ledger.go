@@ -32,9 +32,9 @@ type keeper struct {
 	last   noted      // what the last checkpoint of this process had
 }
 
-// noted is by what a checkpoint is told from another one: the last transaction, and
-// the newest fee rules. Ids alone would not do: who deletes the last transaction may
-// have the next one get its id.
+// noted distinguishes a checkpoint from another one: the last transaction, and the
+// newest fee rules. Ids alone are not enough: after the last transaction is deleted, the
+// next one may get its id.
 type noted struct {
 	id    int64
 	hash  wallet.Hash

@@ -276,7 +276,8 @@ func (c *collector) collectHost(ch chan<- prometheus.Metric, source string, h vi
 	ch <- prometheus.MustNewConstHistogram(d.latency, h.Took.Count, h.Took.Sum.Seconds(), buckets, source, h.Host)
 }
 
-// collectBudget tells of each part of a budget: at most limit, day, month, told.
+// collectBudget reports each part of a budget: at most limit, day, month, and the
+// reported quota (told).
 func (c *collector) collectBudget(ch chan<- prometheus.Metric, source, host string, b view.Budget) {
 	d := c.descs
 	part := func(budget string, limit, used, left int64) {

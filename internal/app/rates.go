@@ -24,7 +24,7 @@ import (
 	"assay/internal/wallet/fee"
 )
 
-// openRates makes the keeper of exchange rates. It asks nobody.
+// openRates makes the keeper of exchange rates. It sends no request.
 func (a *App) openRates(client func(*provider.Options)) {
 	o := exchange.Options{Base: a.cfg.Currency, Fixed: a.cfg.Rates, Store: a.store, Now: a.now, Log: a.log}
 	switch {

@@ -73,8 +73,8 @@ func (k *keeper) note(ctx context.Context, r *audit.FullReport) error {
 	})
 }
 
-// problems are what is told of a verification: one for each user that something is
-// wrong with, or one of nobody where something could not be verified.
+// problems lists the problems of a verification: one for each user with a failure, or
+// one without a user if something could not be verified.
 func problems(r *audit.FullReport) (out []event.LedgerProblem) {
 	for _, p := range r.Problems {
 		out = append(out, event.LedgerProblem{UserID: p.UserID, Status: string(audit.Failed), Checks: p.Checks, FailureCount: p.FailureCount})

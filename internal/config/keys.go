@@ -12,8 +12,8 @@ import (
 	"assay/internal/atomicfile"
 )
 
-// CreateSecrets creates what a first start on SQLite lacks: each secret that
-// nobody set becomes a file of mode 0600 in DATA_DIR/secrets. It puts them into
+// CreateSecrets creates what a first start on SQLite lacks: each secret that is
+// not set becomes a file of mode 0600 in DATA_DIR/secrets. It puts them into
 // c and returns the paths of the new files. A key for the wallet ledger is
 // created only where newLedgerKey says that no entry was sealed yet; otherwise
 // its absence is an error. With PostgreSQL nothing is created, since several

@@ -8,7 +8,7 @@ import (
 	"strings"
 )
 
-// originDefault is said of settings that nobody set.
+// originDefault is the origin of settings that are not set.
 const originDefault = "default"
 
 // originGenerated begins what is said of a secret that CreateSecrets made.

@@ -105,7 +105,7 @@ func sourceQuota(source string) func(*Config, string) error {
 	}
 }
 
-// mostMarkets bounds the markets that one source is asked for.
+// mostMarkets bounds the markets that are requested from one provider.
 const mostMarkets = 64
 
 func markets(source string) func(*Config, string) error {

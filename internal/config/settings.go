@@ -12,7 +12,7 @@ type setting struct {
 	name, def, help string
 	secret          bool // masked, and never taken from a flag, which every user of the machine can read
 	file            bool // also taken as NAME_FILE; every secret is
-	generated       bool // a list, kept in DATA_DIR/secrets where nobody sets it
+	generated       bool // a list, kept in DATA_DIR/secrets unless it is set
 	set             func(*Config, string) error
 	show            func(*Config, string) string // nil: as it stands
 }
