@@ -45,8 +45,8 @@ func (e *Engine) Apply(ctx context.Context) (bool, error) {
 	}
 }
 
-// applyRange does a range of a shard that nobody else is at. Who finds none
-// leaves the rest, and the job's end, to those that are.
+// applyRange applies prices to a range of a shard that no other worker has. A worker
+// that finds none leaves the rest, and the job's end, to the others.
 func (e *Engine) applyRange(ctx context.Context, job *Job) (more bool, err error) {
 	shards, open, err := e.store.ApplyShards(ctx, job.ID)
 	switch {

@@ -97,18 +97,18 @@ type Options struct {
 	// be run.
 	ReadOnly bool
 	Now      func() time.Time
-	Elapsed  func() time.Duration // a clock that nobody sets; nil: this process's own
-	// Report is what the others are told of this process with each beat, for people
-	// to see: some kilobytes, without a secret; nil: nothing.
+	Elapsed  func() time.Duration // a monotonic clock; nil: this process's own
+	// Report describes this process for operators, with each heartbeat: some kilobytes,
+	// without a secret; nil: nothing.
 	Report func() string
 	// Priority has work give way to requests that write the same rows; nil: to none.
 	Priority *admission.Priority
 	Logger   *slog.Logger
 }
 
-// New makes an Engine, notes it and the sources' markets in the store and, where
-// nobody shares the database, gives back the work of former owners; what was
-// meant to be asked for and nobody can any more is forgone.
+// New returns an Engine, and registers it and the providers' markets in the store. If no
+// other process shares the database, it releases the claims of former owners. Units that
+// no provider can serve any more are abandoned.
 func New(ctx context.Context, o Options) (*Engine, error) {
 	e := &Engine{
 		store: o.Store, cfg: o.Config, wake: o.Wake, now: o.Now, log: o.Logger,

@@ -145,7 +145,7 @@ type asked struct {
 	rejected []int64      // markets whose row of the item was rejected
 }
 
-// answeredBy is a provider that was asked for an item by name, and answered.
+// answeredBy is a provider that responded to a request for an item by name.
 type answeredBy struct {
 	source string
 	at     time.Time
@@ -303,7 +303,7 @@ func awaits(v *Snapshot) bool { return v.Reason == pricing.Awaiting || v.Reason 
 // quoted reports whether a market offered an item, or had sold it.
 func quoted(v *Snapshot) bool { return v.Ask > 0 || v.Sale > 0 }
 
-// by returns the response of a provider that was asked for the item by name, or nil.
+// by returns the response of a provider to a request for the item by name, or nil.
 func (a *asked) by(source string) *answeredBy {
 	for k := range a.sources {
 		if a.sources[k].source == source {
@@ -685,8 +685,8 @@ func (s *batchEstimator) quotedAt(now time.Time) time.Time {
 
 // gather lists what takes part in an item's estimate: this job's quotes, and of
 // markets that did not answer the last snapshot, which counts while it is fresh.
-// The snapshot of a market that answered without the item, or that nobody asks
-// any more, stays as it was and takes no part.
+// The snapshot of a market that responded without the item, or that is no longer
+// configured, stays as it was and takes no part.
 func (s *batchEstimator) gather(i int) {
 	s.rows, s.quotes = s.rows[:0], s.quotes[:0]
 	for k := range s.fresh[i] {

@@ -73,8 +73,8 @@ func (e *Engine) releases(ctx context.Context, u *Unit) bool {
 	return free || err != nil
 }
 
-// ending returns how a unit that was asked for is written: given back when it is
-// to be tried again or the process stops, else ended with what it brought.
+// ending returns how a requested unit is written: released if it is to be retried or
+// the process stops, else ended with its response.
 func (e *Engine) ending(ctx context.Context, unit *Unit, a *answer) func(Tx) error {
 	if unit.State == UnitPending || (unit.State != UnitDone && ctx.Err() != nil) {
 		return func(tx Tx) error { return tx.ReturnUnit(*unit) }
@@ -122,8 +122,8 @@ func (e *Engine) keepLate(tx Tx, unit *Unit, a *answer, late Late) error {
 	return tx.KeepQuotes(items)
 }
 
-// noteAsked notes which names a source with a budget was asked for, whatever came
-// of it: it is the turn of others.
+// noteAsked notes which names were requested from a provider with a budget, whatever
+// the response was: others come first then.
 func (e *Engine) noteAsked(tx Tx, units []Unit) error {
 	for _, u := range units {
 		if u.File != "" || u.State != UnitDone && u.State != UnitFailed || !hasBudget(e.sources[u.Source].Describe()) {
@@ -201,8 +201,8 @@ func (e *Engine) ask(ctx context.Context, unit *Unit) *answer {
 // many less one are counted too many after a kill.
 const reserveStep = 10
 
-// errClaimLost means that a unit is not in these hands any more, so that nothing
-// more may be asked for it.
+// errClaimLost means that this process no longer holds the claim of a unit, so that it
+// must send no more requests for it.
 var errClaimLost = errors.New("the unit was taken away")
 
 // meter returns a meter that counts a unit's requests in the store before they
@@ -228,8 +228,8 @@ func (e *Engine) meter(unit *Unit, size int) *provider.Meter {
 	})
 }
 
-// call makes a unit's calls. An answer that makes its source panic is one that
-// cannot be read: to ask for it again for ever would help nobody.
+// call makes a unit's calls. A response that makes its provider panic counts as
+// unreadable: to request it again for ever would not help.
 func (e *Engine) call(ctx context.Context, a *answer, src provider.Source, unit *Unit, meter *provider.Meter) (err error) {
 	defer func() {
 		if panicked := fault.Recovered(recover()); panicked != nil {
@@ -246,7 +246,7 @@ func (e *Engine) call(ctx context.Context, a *answer, src provider.Source, unit 
 // judgeFailure decides what becomes of a unit whose call failed.
 func (e *Engine) judgeFailure(unit *Unit, err error) {
 	pe, ok := errors.AsType[*provider.Error](err)
-	if !ok { // of whoever took the answer, or a panic
+	if !ok { // of the code that read the response, or a panic
 		pe = provider.Protocol(unit.Source, "%s", strings.TrimPrefix(err.Error(), unit.Source+": "))
 	}
 	unit.State, unit.ErrorKind, unit.Error = UnitFailed, string(pe.Kind), pe.Error()

@@ -24,7 +24,7 @@ type Cost struct {
 	// put off to be asked beside it.
 	Background bool
 	Time       time.Duration // at the source's limits, after what counts already; 0: it has none
-	Hosts      []HostCost    // that are asked for something, or would be; none of a paused source
+	Hosts      []HostCost    // that receive a request, or would; none of a paused provider
 }
 
 // HostCost is what one host of a source would be asked. What does not fit is put
@@ -48,9 +48,9 @@ const (
 	BoundLimit      Bound = "limit"      // one that lasts longer than a job waits
 	BoundDay        Bound = "day"        // its quota
 	BoundMonth      Bound = "month"      // its quota
-	BoundTold       Bound = "told"       // what it says itself that it leaves
-	BoundHold       Bound = "hold"       // its order to wait
-	BoundBackground Bound = "background" // it is asked beside the job
+	BoundTold       Bound = "told"       // its reported quota
+	BoundHold       Bound = "hold"       // its retry-after
+	BoundBackground Bound = "background" // it is fetched in the background
 )
 
 // Forecast tells what a bulk job started now would do. It changes nothing and
@@ -70,7 +70,7 @@ func (e *Engine) Forecast(ctx context.Context, forced bool) (Forecast, error) {
 		f.Due.TTL += d.TTL
 		f.Due.NoSales += d.NoSales
 	}
-	asked := map[int32]int64{} // names of each game, of the source that is asked for most
+	asked := map[int32]int64{} // names of each game, of the provider with the most requests
 	for _, name := range e.order {
 		c, names, err := e.cost(ctx, e.sources[name].Describe(), due, paused[name])
 		if err != nil {
@@ -180,8 +180,8 @@ func (r *room) cost() HostCost {
 	return r.HostCost
 }
 
-// room tells what a host leaves. A job waits for a limit, or as it is told to, for
-// as long as its patience lasts.
+// room returns what a host leaves. A job waits for a limit or a retry-after for as long
+// as its patience lasts.
 func (e *Engine) room(ctx context.Context, d provider.Description, host string) (*room, error) {
 	b, blocked, err := e.store.Budget(ctx, d.Name, d.HostAt(host))
 	if err != nil {
@@ -214,7 +214,7 @@ func (e *Engine) room(ctx context.Context, d provider.Description, host string) 
 	return r, nil
 }
 
-// question is what a source would be asked for a game: one file, or its names.
+// question is what would be requested from a provider for a game: one file, or its names.
 type question struct {
 	app      int32
 	host     string

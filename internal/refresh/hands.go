@@ -7,10 +7,9 @@ import (
 	"time"
 )
 
-// hands is what this process has claimed and works on. A claim whose end could
-// not be written stays taken in the database and is in nobody's hands; it is
-// given back as soon as the database takes writes again. So is one that was made
-// by a commit of unknown outcome.
+// hands is what this process has claimed and works on. A claim whose end could not be
+// written stays in the database as an orphan. It is released as soon as the database
+// takes writes again. So is one that was made by a commit of unknown outcome.
 type hands struct {
 	// claiming is held for reading from the beginning of a claim until it is
 	// noted here, so that none is taken for lost in between.
@@ -22,7 +21,7 @@ type hands struct {
 	batches map[batchKey]struct{}
 }
 
-// call is a unit that is being asked for.
+// call is a unit that is being requested.
 type call struct {
 	job    int64
 	cancel context.CancelFunc
@@ -134,8 +133,7 @@ func (e *Engine) interruptWhere(meant func(call) bool) {
 	}
 }
 
-// reclaim gives back what is claimed in this process's name and in nobody's
-// hands, if there may be any.
+// reclaim releases orphaned claims in this process's name, if there may be any.
 func (e *Engine) reclaim(ctx context.Context) error {
 	h := &e.hands
 	if !h.lost.Load() {

@@ -105,7 +105,7 @@ func (w *watch) next(now time.Duration) time.Duration {
 
 // Attend keeps this instance alive in the eyes of the others and takes over from
 // those that are not, until ctx ends. A process that has the database for itself
-// has nobody to attend to.
+// needs no heartbeat.
 func (e *Engine) Attend(ctx context.Context) {
 	if !e.clustered {
 		return
@@ -179,7 +179,7 @@ func (e *Engine) Watch(ctx context.Context) error {
 	return nil
 }
 
-// takeOver gives back what a dead instance had claimed, for whoever comes.
+// takeOver releases what a dead instance had claimed.
 func (e *Engine) takeOver(ctx context.Context, p Pulse) error {
 	if err := e.store.EndSessions(ctx, p); err != nil {
 		return err

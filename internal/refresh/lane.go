@@ -10,8 +10,8 @@ import (
 // that a host that hangs keeps none of the others waiting.
 type lane struct {
 	source string
-	host   string   // whom it asks; "" is the source's only one, or this machine
-	files  []string // keys; "" for what the source is asked for by name
+	host   string   // that receives the requests; "" is the provider's only one, or this machine
+	files  []string // keys; "" for what is requested by name
 	local  bool     // its files are on this machine and cost no request
 }
 
@@ -23,7 +23,7 @@ func FetchKind(source, host string) string {
 	return "fetch:" + source + "/" + host
 }
 
-// lanesOf divides what a source is asked for, its local files first.
+// lanesOf divides what is requested from a provider, its local files first.
 func lanesOf(d provider.Description) []lane {
 	var out []lane
 	for _, f := range d.Files {
@@ -53,8 +53,7 @@ func (l *lane) claim(owner string) Claim {
 	return c
 }
 
-// askable lists everything that a source can be asked for, as ForgoUnits takes
-// it.
+// askable lists everything that can be requested from a provider, for ForgoUnits.
 func askable(d provider.Description) []Askable {
 	if d.Shape != provider.Bulk {
 		return []Askable{{Source: d.Name}}

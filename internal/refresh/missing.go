@@ -13,7 +13,7 @@ const requestedByQueue = "missing-price queue"
 // One such job lives at a time; entries that come meanwhile are in the next.
 func (e *Engine) Missing(ctx context.Context) (bool, error) {
 	if len(e.sources) == 0 {
-		return false, nil // the entries wait until there is somebody to ask
+		return false, nil // the entries wait until a provider is configured
 	}
 	rules := e.rules(e.now(), false)
 	rules.Missing = true

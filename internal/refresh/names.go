@@ -13,9 +13,8 @@ const failuresInARow = 3
 
 // fetchNames makes the calls of a unit that asks by name. Where only some of them
 // are answered, the unit keeps the names of those, and what became of the others
-// are units of their own, in a.rest: so an answer is never asked for twice, and
-// one name that nobody can answer for fails alone. An error means that no call
-// was answered.
+// are units of their own, in a.rest: so a response is never requested twice, and a name
+// without a response fails alone. An error means that no call had a response.
 func (a *answer) fetchNames(ctx context.Context, e *Engine, src provider.Source, unit *Unit, meter *provider.Meter) error {
 	d := src.Describe()
 	size := max(d.BatchSize, 1)

@@ -18,8 +18,8 @@ const (
 	// batchItems is about how many items a batch has: enough to make a commit
 	// worth its price, few enough to lose little to a kill.
 	batchItems = 500
-	// singleNames is how many names a unit of a source has that is asked for one
-	// at a time; they are asked one after another.
+	// singleNames is how many names a unit has of a provider that takes one name per
+	// request; they are requested one after another.
 	singleNames = 50
 	// missingCycle bounds what one missing job takes on.
 	missingCycle = 20_000
@@ -63,7 +63,7 @@ func (e *Engine) Plan(ctx context.Context) (bool, error) {
 	return true, nil
 }
 
-// allowed is what sources may be asked for now.
+// allowed is what may be requested from providers now.
 type allowed struct {
 	paused map[string]bool
 	calls  map[string]int64 // by name, of those that have a budget and are not asked in the background

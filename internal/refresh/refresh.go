@@ -7,9 +7,9 @@
 //   - apply: new prices are copied onto all inventory rows.
 //
 // Each step begins by claiming its row and ends by a write that demands the
-// claim's token, so a process may be killed anywhere: whoever comes next goes on
-// from the rows, and late writes of a former owner are refused. A dispatcher
-// only wakes the workers; losing a wake costs seconds.
+// claim's fencing token, so a process may be killed anywhere: the next worker continues
+// from the rows, and late writes of a former owner are refused. A dispatcher only wakes
+// the workers; losing a wake costs seconds.
 package refresh
 
 import (
@@ -186,7 +186,7 @@ type Claim struct {
 	Reserve int64 // requests that are counted with the claim, before they are sent
 }
 
-// Askable is something that a configured source can be asked for.
+// Askable is something that can be requested from a configured provider.
 type Askable struct {
 	Source string
 	File   string // "": names
@@ -226,18 +226,18 @@ func (u *Unit) skipReason() string {
 	}
 }
 
-// WantedName is an item that a source with a budget could be asked for by name.
+// WantedName is an item that could be requested by name from a provider with a budget.
 type WantedName struct {
 	PlannedName
 	AppID    int32
 	Item     int64
 	Price    money.Micro // of one; 0: unknown
 	Amount   int64       // in all inventories
-	AskedAt  time.Time   // when the source was asked for the name last; zero: never
+	AskedAt  time.Time   // when the name was last requested from the provider; zero: never
 	QueuedAt time.Time   // since when its price is missing; zero: it is not queued
 }
 
-// PlacedName is a name that a source is to be asked for in the background; the
+// PlacedName is a name that is to be requested from a provider in the background; the
 // lowest place is first. Those whose prices are missing have none and come before
 // all others, the one that waits longest first.
 type PlacedName struct {
@@ -248,7 +248,7 @@ type PlacedName struct {
 	Missing time.Time
 }
 
-// SlowName is a name that a source is asked for in the background, claimed.
+// SlowName is a name that is requested from a provider in the background, claimed.
 type SlowName struct {
 	Source   string
 	AppID    int32
@@ -315,7 +315,7 @@ type MarketFile struct {
 	FetchedAt  time.Time
 	Quotes     int64
 	Quarantine string    // why the last answer was refused; "": it was not
-	AcceptedAt time.Time // when an operator vouched for the refused answer; zero: nobody did
+	AcceptedAt time.Time // when an operator accepted the refused response; zero: never
 }
 
 // Batch is a range of name buckets of a job, claimed to be estimated.

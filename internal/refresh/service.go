@@ -83,7 +83,7 @@ func (e *Engine) PauseSource(ctx context.Context, source string) error {
 }
 
 // ResumeSource lets the next job ask a paused source again, and forgets what any
-// source told of its budget: its limit, quotas and orders to wait hold on.
+// provider reported of its budget: its limit, quotas and retry-after stay in force.
 func (e *Engine) ResumeSource(ctx context.Context, source string) error {
 	return e.setPaused(ctx, source, false)
 }

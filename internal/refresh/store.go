@@ -92,9 +92,9 @@ type Store interface {
 	// PausedSources names the sources that an operator has paused.
 	PausedSources(ctx context.Context) (map[string]bool, error)
 	// WaitingJobs returns the jobs that wait for files of a source (nil: anything of
-	// it) that nobody has claimed.
+	// it) that are not claimed.
 	WaitingJobs(ctx context.Context, source string, files []string) ([]int64, error)
-	// ApplyShards returns how many lanes a job has, and how many of them are not
+	// ApplyShards returns how many shards a job has, and how many of them are not
 	// done.
 	ApplyShards(ctx context.Context, jobID int64) (all, open int, err error)
 }
@@ -128,7 +128,7 @@ type Tx interface {
 	// WantedNames lists the names of a job's pending items, with fresh also of those
 	// that only their TTL leaves out, by game, bucket and name: one for each item.
 	WantedNames(jobID int64, source string, fresh bool) ([]WantedName, error)
-	// PlaceNames plans what a source is asked for in the background. A plan of all
+	// PlaceNames plans what is requested from a provider in the background. A plan of all
 	// that matters takes over what the one before it left.
 	PlaceNames(jobID int64, source string, names []PlacedName, all bool) error
 	// AskedLast returns the name that bulk jobs asked a source for last; "": for
@@ -183,7 +183,7 @@ type Tx interface {
 	SplitUnit(u Unit, rest []Unit) error
 	// ReturnUnit gives a unit back, not to be asked before u.NotBefore.
 	ReturnUnit(u Unit) error
-	// NoteAsked notes that a source was asked for the names of a unit.
+	// NoteAsked notes that the names of a unit were requested from a provider.
 	NoteAsked(u Unit) error
 	// NoteSource notes that a fetch of a source's file, or for "" a request for names,
 	// succeeded or, with a failure, why it did not.
@@ -191,16 +191,16 @@ type Tx interface {
 	// NoteMarkets notes why markets were not answered for.
 	NoteMarkets(markets []int64, failure string) error
 
-	// ClaimSlow takes the name that a source is to be asked for next in the
-	// background, or nil; of a paused source there is none. Whoever claims holds no
-	// other name of the source.
+	// ClaimSlow claims the name that is to be requested next from a provider in the
+	// background, or nil; of a paused provider there is none. The caller holds no other
+	// name of the provider.
 	ClaimSlow(source, owner string) (*SlowName, error)
 	// ReserveSlow counts a request for a claimed name, before it is sent. It returns
 	// false, and counts nothing, where it must not be sent any more.
 	ReserveSlow(n SlowName) (bool, error)
 	// ReturnSlow gives a name back.
 	ReturnSlow(n SlowName) error
-	// EndSlow notes that a source was asked for a name, and what it brought. It
+	// EndSlow notes that a name was requested from a provider, and the response. It
 	// returns false, and writes nothing, where the claim is no longer valid.
 	EndSlow(n SlowName, markets []MarketFetch) (bool, error)
 	// NamedItems returns the items of names, by id.
@@ -232,10 +232,10 @@ type Tx interface {
 	EndEstimating(jobID int64) error
 	// OpenShards divides the inventory rows into lanes for a job in StageApply,
 	// unless it has some.
-	OpenShards(jobID int64, lanes int) error
-	// ApplyRange copies prices onto the next rows of a lane that nobody else is
-	// at, a range of so many ids: those that have another value, or all if most
-	// are said to have. It reports whether there was such a lane. Unless it is to
+	OpenShards(jobID int64, shards int) error
+	// ApplyRange copies prices onto the next rows of a shard that no other worker
+	// has, a range of so many ids: those that have another value, or all if most
+	// are said to have. It reports whether there was such a shard. Unless it is to
 	// be inOrder, the transaction may fail where others write those rows, and is
 	// then run again.
 	ApplyRange(jobID, ids int64, most, inOrder bool) (bool, error)

@@ -12,11 +12,10 @@ import (
 	"assay/internal/provider"
 )
 
-// A source that is asked for one name at a time, within a budget, would hold up
-// any job for hours. It is asked in the background instead, for the names that
-// matter most: plans place them, one worker for each source asks for them in
-// their order while the budget lasts, and what it brings are snapshots, which
-// take part in the next estimate.
+// A provider that takes one name per request, within a budget, would hold up any job
+// for hours. It is requested in the background instead, for the names that matter most:
+// plans place them, one worker for each provider requests them in their order while the
+// budget lasts, and the responses are snapshots, which take part in the next estimate.
 
 const (
 	// maxPlaced bounds how many names of a source are placed at once: more than
@@ -88,9 +87,9 @@ func leftForLater(job *Job, d provider.Description, app int32, batches, names in
 	}
 }
 
-// wanted lists what a source with a budget could be asked for a job, what matters
-// most first. For one that is asked in the background names count too which other
-// sources keep within their TTL, but not those that it was asked for of late,
+// wanted lists what could be requested for a job from a provider with a budget, what
+// matters most first. For a provider in the background, names count too that other
+// providers keep within their TTL, but not those that were requested from it recently,
 // unless the job is forced.
 func (e *Engine) wanted(tx Tx, job *Job, d provider.Description) ([]wanted, error) {
 	background := InBackground(d)

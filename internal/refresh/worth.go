@@ -8,8 +8,8 @@ import (
 	"time"
 )
 
-// wanted is a name that a source with a budget could be asked for, and what that
-// is worth.
+// wanted is a name that could be requested from a provider with a budget, and its
+// priority.
 type wanted struct {
 	PlannedName
 	app      int32
@@ -21,9 +21,9 @@ type wanted struct {
 }
 
 // byWorth lists the distinct names of a plan, those first that matter most: by
-// their value in inventories times how long ago the source was asked for them.
-// Who was asked never, or in a future that a clock set back since left, counts
-// as stalest. What was asked less than young ago is left out.
+// their value in inventories times how long ago they were requested from the provider.
+// A name that was never requested, or at a time that lies ahead since the clock was set
+// back, counts as stalest. One that was requested less than young ago is left out.
 func byWorth(items []WantedName, now time.Time, young time.Duration) []wanted {
 	var out []wanted
 	for i := range items {
@@ -47,7 +47,7 @@ func byWorth(items []WantedName, now time.Time, young time.Duration) []wanted {
 		if !w.askedAt.IsZero() && !w.askedAt.After(now) {
 			stale = int64(now.Sub(w.askedAt) / time.Second)
 		}
-		// What nobody has is worth one, so that it has its turn too.
+		// A name in no inventory counts as one, so that it is requested too.
 		w.hi, w.lo = bits.Mul64(uint64(w.value)+1, uint64(stale)+1)
 	}
 	slices.SortFunc(out, func(a, b wanted) int {
