@@ -8,7 +8,7 @@ import (
 
 // OpenShards divides the inventory rows into shards for an applying job, unless it
 // has some. Rows that come later hold the price that the job has estimated, or
-// that of whoever changes it afterwards; see HoldPrices.
+// that of a later change; see HoldPrices.
 func (t *Tx) OpenShards(job int64, shards int) error {
 	if err := t.lockJob(job); err != nil {
 		return err
@@ -32,7 +32,7 @@ func (s *Store) ApplyShards(ctx context.Context, job int64) (all, open int, err 
 	return all, open, err
 }
 
-// The shard is held until the rows are written: whoever dies in between leaves it
+// The shard is held until the rows are written: a worker that dies in between leaves it
 // as it was.
 const nextRange = `
 UPDATE apply_shard SET next_id = next_id + $2

@@ -183,7 +183,7 @@ func (a *Allowance) untilFree(ctx context.Context) (provider.Refusal, error) {
 		return o.refusal, errSetBack
 	}
 	if slots.n != a.slots {
-		a.made.Store(false) // somebody has another limit, or removed them
+		a.made.Store(false) // another limit is in force, or they were removed
 	}
 	wait := slots.oldest.Add(a.host.Limit.Stretch()).Sub(o.now)
 	return provider.Refusal{Kind: provider.KindBudget, Wait: min(max(wait, leastWait), a.host.Limit.Stretch())}, nil

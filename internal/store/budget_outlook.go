@@ -105,7 +105,7 @@ func (a *Allowance) watch(ctx context.Context) {
 		err = a.warn(ctx, &b)
 	}
 	if err != nil && ctx.Err() == nil {
-		a.s.log.Warn("whether a budget is low cannot be told", "source", a.source, "host", a.host.Key, "error", err)
+		a.s.log.Warn("budget forecast failed", "source", a.source, "host", a.host.Key, "error", err)
 	}
 }
 

@@ -11,7 +11,7 @@ import (
 )
 
 // The fingerprint shows which build made a schema, not that it is still so. A start also
-// compares each table: a column or key that somebody changed would make a running server
+// compares each table: a column or key that was changed by hand would make a running server
 // answer with errors. Tables and plain indexes that an operator adds are no matter of
 // ours; triggers, policies and owners are the verification's of the ledger.
 

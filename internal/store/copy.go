@@ -45,7 +45,7 @@ var (
 	ErrCopyDiffers = errors.New("the copy is not what was copied, and was discarded")
 )
 
-// Copy copies all records of a database that nobody uses to an empty one, of
+// Copy copies all records of a database that is not in use to an empty one, of
 // either engine, and returns how many rows each table has. All of it is written
 // in one transaction, which is committed only when the rows that were written,
 // read again, have the counts and sums of those that were read; after an error,

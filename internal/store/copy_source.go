@@ -18,10 +18,10 @@ type copySource struct {
 	db     *sql.DB
 	tx     *sql.Tx
 	lock   databaseLock    // of SQLite: no server can open the file
-	pulses []refresh.Pulse // of PostgreSQL: instances that died, and nobody else
+	pulses []refresh.Pulse // of PostgreSQL: dead instances only
 }
 
-// openSource begins to read a database that nobody writes to.
+// openSource begins to read a database that no process writes to.
 func openSource(ctx context.Context, o CopyOptions) (_ *copySource, err error) {
 	s := &copySource{}
 	defer func() {
@@ -109,7 +109,7 @@ func (s *copySource) awaitDead(ctx context.Context, lease time.Duration) (err er
 	return nil
 }
 
-// checkUnused refuses a source that somebody has begun to use.
+// checkUnused refuses a source that a process has begun to use.
 func (s *copySource) checkUnused(ctx context.Context) error {
 	if s.d == onSQLite {
 		return nil

@@ -226,7 +226,7 @@ func (t *copyTarget) continueSQLite(ctx context.Context, table copyTable, last i
 	return err
 }
 
-// giveBack ends the claims of whoever worked on the source.
+// giveBack ends the claims of processes that worked on the source.
 func (t *copyTarget) giveBack(ctx context.Context) error {
 	for _, query := range []string{
 		`UPDATE fetch_unit SET state = 'pending', token = token + 1 WHERE state = 'running'`,

@@ -204,7 +204,7 @@ func (t *Tx) writeJobItems(b refresh.Batch, items []refresh.EstimatedItem) error
 
 // endMissing takes what now has a price out of the missing-price queue. What
 // a missing job found nothing for is due again later, each time after twice as
-// long; what could not be asked for, after the first pause, or soon if a quote of
+// long; what could not be requested, after the first pause, or soon if a quote of
 // it came in the background meanwhile.
 func (t *Tx) endMissing(b refresh.Batch, items []refresh.EstimatedItem, retry time.Duration) error {
 	var priced []int64

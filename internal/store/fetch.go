@@ -108,7 +108,7 @@ UPDATE fetch_unit SET state = 'deferred', error_kind = 'paused', error = source 
 WHERE source = $1 AND state IN ('pending', 'running') AND state = 'pending'
 AND EXISTS (SELECT 1 FROM source_state s WHERE s.source = $1 AND s.paused)`
 
-// A clock that is set back must not keep a unit from being asked for longer than
+// A clock that is set back must not keep a unit from being requested for longer than
 // anything is ever put off ($4); hence the second bound.
 const claimUnit = `
 UPDATE fetch_unit SET state = 'running', owner = $2, token = token + 1, attempts = attempts + 1, started_at = $3,
@@ -119,7 +119,7 @@ WHERE id = (
 	AND (u.not_before <= $3 OR u.not_before > $3 + $4)
 	AND ($6 OR u.file IN `
 
-// ClaimUnit takes a unit that may be asked for now, those of missing prices
+// ClaimUnit takes a unit that may be requested now, those of missing prices
 // first, or returns nil.
 func (t *Tx) ClaimUnit(c refresh.Claim) (*refresh.Unit, error) {
 	if _, err := t.exec(deferPaused, c.Source); err != nil {
@@ -243,7 +243,7 @@ func (t *Tx) DetachUnits(s refresh.Silence) (int64, error) {
 
 func scanDetached(r *sql.Rows, u *refresh.Unit) error { return r.Scan(&u.File, &u.State) }
 
-// WaitingJobs returns the jobs that wait for what nobody has claimed of a source's
+// WaitingJobs returns the jobs that wait for what is not claimed of a provider's
 // files; nil: any.
 func (s *Store) WaitingJobs(ctx context.Context, source string, files []string) ([]int64, error) {
 	return collect(ctx, s.read, func(r *sql.Rows, id *int64) error { return r.Scan(id) }, `

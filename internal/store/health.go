@@ -40,7 +40,7 @@ func (f *failures) recent() error {
 }
 
 // blame adds to an error of the database that may pass, such as a full disk,
-// that whoever called may try again.
+// that the caller may retry.
 func blame(err error) error {
 	if f := fault.Of(err); err == nil || f != nil && f.Kind == fault.Unavailable {
 		return err

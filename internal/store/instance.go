@@ -49,7 +49,7 @@ func (s *Store) EndSessions(ctx context.Context, p refresh.Pulse) error {
 // RemoveInstance removes an instance, if its counter still stands at beat, and
 // gives back what is claimed in its name; refresh.NoBeat stands for one that has
 // no counter. It returns false, and changes nothing, where the instance has moved
-// on or somebody else has removed it.
+// on or another process has removed it.
 func (t *Tx) RemoveInstance(p refresh.Pulse) (bool, error) {
 	n, err := t.exec(`DELETE FROM instance WHERE owner = $1 AND beat = $2`, p.Owner, p.Beat)
 	if err != nil {
@@ -116,7 +116,7 @@ func instances(ctx context.Context, q querier) ([]refresh.Instance, error) {
 	}, `SELECT owner, version, asks, started_at, beat, beat_at, report FROM instance ORDER BY started_at, owner`)
 }
 
-// askKeys names what can be asked for, each in one text. No source has a slash in
+// askKeys names what can be requested, each in one text. No provider has a slash in
 // its name. The list is empty, and not nil, where there is nothing.
 func askKeys(asks []refresh.Askable) []string {
 	keys := make([]string, len(asks))
@@ -132,7 +132,7 @@ const forgone = `state IN ('pending', 'running') AND source || '/' || file NOT I
 
 // ForgoUnits ends, as failed, what live jobs still meant to ask for and that no
 // instance can, so that the jobs go on without it. Where there is no instance at
-// all, whoever comes next may be able to.
+// all, another instance may be able to.
 func (t *Tx) ForgoUnits() error {
 	all, err := instances(t.ctx, t.tx)
 	if err != nil || len(all) == 0 {

@@ -223,7 +223,7 @@ WHERE job_id = $1 OR job_id = 0 AND (due_at <= $3 OR due_at > $3 + ` + maxMissin
 // Entries of the missing-price queue that the job took on are due again after
 // the pause, or the next job would be the same at once.
 //
-// The job's row comes first, so that whoever plans, judges or finishes it comes
+// The job's row comes first, so that a worker that plans, validates or finishes it comes
 // before or after all of this.
 func (t *Tx) CancelJob(id int64, pause time.Duration) error {
 	for _, query := range []string{

@@ -22,7 +22,7 @@ import (
 type LedgerSnapshot struct {
 	d     dialect
 	ctx   context.Context //nolint:containedctx // a snapshot lives within one call of ReadLedger, which got this context
-	mu    sync.Mutex      // held by whoever uses what follows
+	mu    sync.Mutex      // held while what follows is used
 	conn  *sql.Conn       // on which the transaction is
 	tx    *sql.Tx
 	model *guardModel

@@ -213,7 +213,7 @@ var ofBytes = regexp.MustCompile(`\b[a-z]\.(user_id|currency|type|kind|scope|ide
 	`country|state|digest|rules|source|mark|activated_by|hash|posting_hash|terms|previous_hash|head_hash|mac|previous_mac|check_mac)\b`)
 
 // bounded makes a query read as NULL what is longer than its column ever holds, so
-// that rows are small whatever somebody wrote there.
+// that rows are small whatever was written there.
 func bounded(query string) string {
 	columns, rest, _ := strings.Cut(query, " FROM ")
 	return ofBytes.ReplaceAllStringFunc(columns, func(column string) string {

@@ -27,7 +27,7 @@ const (
 	poolParameter = "pool_max_conns"
 	// modeParameter is pgx's name for how statements are sent.
 	modeParameter = "default_query_exec_mode"
-	// idleConns is how long a connection stays open that nobody uses.
+	// idleConns is how long an idle connection stays open.
 	idleConns = 5 * time.Minute
 	// heldUp is how long a transaction may wait for us: a process that is stopped
 	// in the middle of one must not keep its rows. Other instances end it sooner.
@@ -156,7 +156,7 @@ func lostRace(err error) bool {
 // a server that is away, shutting down, starting, full or a standby.
 func passes(err error) bool {
 	if errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) {
-		return false // whoever called gave up
+		return false // the caller gave up
 	}
 	code := pgCode(err)
 	if code == "" {

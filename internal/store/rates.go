@@ -40,7 +40,7 @@ func (t *Tx) RateSet(rates pricing.Rates) (int64, error) {
 	digest := hex.EncodeToString(sum[:])
 	var id int64
 	err = t.queryRow(`SELECT id FROM rate_set WHERE digest = $1`, digest).Scan(&id)
-	if !errors.Is(err, sql.ErrNoRows) { // as a rule; whoever updates a row keeps others waiting
+	if !errors.Is(err, sql.ErrNoRows) { // as a rule; an update of the row would keep others waiting
 		return id, err
 	}
 	err = t.queryRow(`

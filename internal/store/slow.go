@@ -44,7 +44,7 @@ ON CONFLICT (source, app_id, name) DO UPDATE SET
 	urgent = CASE WHEN slow_name.urgent = 0 THEN excluded.urgent ELSE slow_name.urgent END`
 )
 
-// PlaceNames plans what a source is asked for in the background. A plan of all
+// PlaceNames plans what is requested from a provider in the background. A plan of all
 // that matters takes over what the one before it left.
 func (t *Tx) PlaceNames(job int64, source string, names []refresh.PlacedName, all bool) error {
 	if all {
@@ -64,11 +64,11 @@ func (t *Tx) PlaceNames(job int64, source string, names []refresh.PlacedName, al
 const (
 	askedColumns = "app_id bigint, asked_at bigint, source text, name text"
 	askedNames   = `INSERT INTO slow_name (app_id, asked_at, source, name) `
-	// In the order of the conflict's columns, so that nobody waits in a circle.
+	// In the order of the conflict's columns, so that no two wait for each other.
 	askedNamesConflict = ` ON CONFLICT (source, app_id, name) DO UPDATE SET asked_at = excluded.asked_at`
 )
 
-// NoteAsked notes that a source was asked for the names of a unit.
+// NoteAsked notes that the names of a unit were requested from a provider.
 func (t *Tx) NoteAsked(u refresh.Unit) error {
 	rows := newTable(askedColumns, len(u.Names))
 	for _, name := range u.Names {
@@ -126,7 +126,7 @@ func (t *Tx) claimSlow(query, source, owner string) (*refresh.SlowName, error) {
 	return &n, err
 }
 
-// laterUnit is the unit by which a job counts what a source is asked for in the
+// laterUnit is the unit by which a job counts what is requested from a provider in the
 // background.
 const laterUnit = ` WHERE job_id = $1 AND source = $2 AND app_id = $3 AND file = '' AND state = 'deferred'`
 

@@ -25,7 +25,7 @@ type mode int
 const (
 	reads    mode = iota // of the running server
 	writes               // begun IMMEDIATE
-	readCopy             // copying the file, beside whoever has it open
+	readCopy             // copying the file, beside processes that have it open
 	readBare             // the file alone, whatever log lies beside it
 )
 
@@ -159,7 +159,7 @@ func guardFile(path string) (_ *fileGuard, err error) {
 		return nil, errors.Join(ErrDatabaseMissing, g.close())
 	}
 	if missing {
-		// Made here for its mode: inventories are nobody else's business.
+		// Made here for its mode: no other user may read inventories.
 		f, err := os.OpenFile(path, os.O_CREATE|os.O_WRONLY, 0o600)
 		if err := errors.Join(err, f.Close()); err != nil {
 			return nil, errors.Join(err, g.close())

@@ -364,7 +364,7 @@ func (s *Store) inTx(ctx context.Context, urgent bool, fn func(*Tx) error) error
 	}
 	ended := false
 	defer func() {
-		if !ended { // fn panicked: whoever recovers must find the one writer free
+		if !ended { // fn panicked: code that recovers must find the one writer free
 			_ = tx.Rollback()
 		}
 	}()

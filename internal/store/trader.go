@@ -73,7 +73,7 @@ const traderSlots = 16
 
 // TraderVersions counts what changed the figures of traders, in slots. Who changes
 // something in a slot holds it until he commits: its versions are committed in their
-// order, and whoever knows one knows all changes up to it.
+// order: a version includes all changes up to it.
 type TraderVersions [traderSlots]int64
 
 // TraderVersions returns how much has changed by now.

@@ -53,7 +53,7 @@ func (t *Tx) LockWallets(accounts []wallet.Account) (heads []wallet.Head, id int
 
 const accountColumns = "place bigint, user_id text, currency text"
 
-// AddWallets adds accounts, unless somebody else has meanwhile, or there are
+// AddWallets adds accounts, unless another process has meanwhile, or there are
 // entries of an account that has no row.
 func (t *Tx) AddWallets(heads []wallet.Head) error {
 	_, err := t.writeRows(&t.bulks.newWallets, headTable(heads))
