@@ -135,7 +135,7 @@ func TestVerify_TrafficRaisesNoFalseAlarm(t *testing.T) {
 		stop()
 		wg.Wait()
 		servers[0].verified()
-		settled := rows(t, servers[0].open(), `SELECT count(*) FROM trade WHERE state = 'estimated'`)
+		settled := rows(t, servers[0].open(), `SELECT count(*) FROM trade WHERE state = 'settled'`)
 		t.Logf("%d verifications; %d deposits and withdrawals, %d purchases, %d handovers, %d reversals, %v settled",
 			verifications, f.done[0].Load(), f.done[1].Load(), f.done[2].Load(), f.done[3].Load(), settled)
 	})
