@@ -2,6 +2,7 @@ package admission
 
 import (
 	"context"
+	"sync"
 	"sync/atomic"
 	"time"
 )
@@ -11,8 +12,13 @@ const (
 	// restShare is how many times as long as a piece of work its rest is, for each
 	// process that does such work.
 	restShare = 3
-	// longestRest is how long work rests at most.
+	// longestRest is how long work rests at once at most, briefRest where the time since
+	// the last rest was mostly spent waiting, and totalRest how long a piece rests in all.
 	longestRest = time.Second
+	briefRest   = 50 * time.Millisecond
+	totalRest    = 10 * time.Second
+	// stretch is how long a piece works between two rests at least.
+	stretch = 4 * time.Millisecond
 	// recent is how long after a request its like is expected.
 	recent = time.Second
 )
@@ -79,7 +85,8 @@ func (p *Priority) Busy() bool {
 }
 
 // Beside does a piece of work, which reports whether there is more. If there is, and
-// requests ran beside it or recently, it rests before it returns, unless ctx ends.
+// requests ran beside it or recently, it rests before it returns, unless ctx ends. A
+// piece that takes long calls Rest with its context.
 func (p *Priority) Beside(ctx context.Context, piece func(context.Context) (more bool, err error)) (more bool, err error) {
 	if p.Busy() {
 		select {
@@ -89,19 +96,58 @@ func (p *Priority) Beside(ctx context.Context, piece func(context.Context) (more
 			return false, ctx.Err()
 		}
 	}
-	began := time.Now()
-	if more, err = piece(ctx); !more || err != nil || !p.Busy() {
-		return more, err
+	w := &paced{priority: p, longest: longestRest, since: time.Now()}
+	if more, err = piece(context.WithValue(ctx, pacedKey{}, w)); more && err == nil {
+		w.rest(ctx, 0)
+	}
+	return more, err
+}
+
+// Paced returns a context for work that is done beside other pieces, since it mostly
+// waits for others. Rest then rests briefly.
+func (p *Priority) Paced(ctx context.Context) context.Context {
+	return context.WithValue(ctx, pacedKey{}, &paced{priority: p, longest: briefRest, since: time.Now()})
+}
+
+// Rest lets requests go first in the midst of a piece of work: call it often. It returns
+// at once without requests, soon after the last rest, and when ctx is of no piece.
+func Rest(ctx context.Context) {
+	if w, ok := ctx.Value(pacedKey{}).(*paced); ok {
+		w.rest(ctx, stretch)
+	}
+}
+
+type pacedKey struct{}
+
+// paced is a piece of work that is being done.
+type paced struct {
+	priority *Priority
+	longest  time.Duration // of one rest
+
+	mu     sync.Mutex // held during a rest: the whole piece rests
+	since  time.Time  // when the last rest ended
+	rested time.Duration
+}
+
+// rest rests in proportion to the time since the last rest if that is at least atLeast.
+func (w *paced) rest(ctx context.Context, atLeast time.Duration) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	worked := time.Since(w.since)
+	if worked < atLeast || !w.priority.Busy() || w.rested >= totalRest {
+		return
 	}
 	share := restShare
-	if o := p.elsewhere.Load(); o != nil {
+	if o := w.priority.elsewhere.Load(); o != nil {
 		share *= max(1, o.processes)
 	}
-	rest := time.NewTimer(min(time.Duration(share)*time.Since(began), longestRest))
+	began := time.Now()
+	rest := time.NewTimer(min(time.Duration(share)*worked, w.longest))
 	defer rest.Stop()
 	select {
 	case <-rest.C:
 	case <-ctx.Done():
 	}
-	return more, nil
+	w.since = time.Now()
+	w.rested += w.since.Sub(began)
 }

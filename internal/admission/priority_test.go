@@ -131,3 +131,63 @@ func TestPriority_WorkThatWaitsForItsTurnEndsWithTheContext(t *testing.T) {
 		working.Wait()
 	})
 }
+
+// A long piece rests in its midst, in proportion to what it has done since the last
+// rest, and in all no longer than totalRest.
+func TestRest_InTheMidstOfAPiece(t *testing.T) {
+	const step = 10 * time.Millisecond
+	work := func(ctx context.Context, steps int) {
+		for range steps {
+			<-time.After(step)
+			Rest(ctx)
+		}
+	}
+	const many = 1_000
+	for name, c := range map[string]struct {
+		requests bool
+		do       func(ctx context.Context, p *Priority) error
+		want     time.Duration
+	}{
+		"without requests": {do: func(ctx context.Context, p *Priority) error {
+			_, err := p.Beside(ctx, func(ctx context.Context) (bool, error) { work(ctx, 3); return true, nil })
+			return err
+		}, want: 3 * step},
+		"beside requests": {requests: true, do: func(ctx context.Context, p *Priority) error {
+			_, err := p.Beside(ctx, func(ctx context.Context) (bool, error) { work(ctx, 3); return true, nil })
+			return err
+		}, want: 3 * (1 + restShare) * step},
+		"too soon": {requests: true, do: func(ctx context.Context, p *Priority) error {
+			_, err := p.Beside(ctx, func(ctx context.Context) (bool, error) {
+				<-time.After(stretch - 1)
+				Rest(ctx)
+				return false, nil
+			})
+			return err
+		}, want: stretch - 1},
+		"a piece that takes very long": {requests: true, do: func(ctx context.Context, p *Priority) error {
+			_, err := p.Beside(ctx, func(ctx context.Context) (bool, error) { work(ctx, many); return false, nil })
+			return err
+		}, want: many*step + totalRest + restShare*step - totalRest%(restShare*step)},
+		"work that mostly waits": {requests: true, do: func(ctx context.Context, p *Priority) error {
+			ctx = p.Paced(ctx)
+			<-time.After(time.Second)
+			Rest(ctx)
+			return nil
+		}, want: time.Second + briefRest},
+		"no piece of work": {requests: true, do: func(ctx context.Context, _ *Priority) error { work(ctx, 3); return nil }, want: 3 * step},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			p := NewPriority()
+			if c.requests {
+				defer p.Begin()()
+			}
+			start := time.Now()
+			if err := c.do(t.Context(), p); err != nil {
+				t.Error(err)
+			}
+			if got := time.Since(start); got != c.want {
+				t.Errorf("%s: ends after %v, want %v", name, got, c.want)
+			}
+		})
+	}
+}

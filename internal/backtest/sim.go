@@ -99,7 +99,7 @@ func (s *Sim) Run(now time.Time, responses []Quotes) (*Outcome, error) {
 			return nil, fmt.Errorf("market %s: %w", m.name, err)
 		}
 	}
-	res := round.Finish()
+	res := round.Finish(func() {})
 	if err := s.keep(res, responses, now); err != nil {
 		return nil, err
 	}

@@ -176,7 +176,7 @@ func FuzzHistory(f *testing.F) {
 		_, _ = History(b).Append(&Response{At: noon, Rate: money.RateScale, Points: []Point{{Key: 5, Amount: 3}}})
 		r := NewRound(noon, NewSet(money.Scale))
 		_ = r.Add(Market{ID: 1, History: b}, nil, &Response{At: noon, Rate: money.RateScale, Points: []Point{{Key: 1, Amount: 3}}})
-		r.Finish()
+		r.Finish(func() {})
 	})
 }
 

@@ -194,18 +194,23 @@ func at(col []Log, i int) Log {
 }
 
 // Finish judges first responses and levels across markets, finds late markets,
-// and learns the set. The round must not be used afterwards.
-func (r *Round) Finish() Result {
+// and learns the set. It calls pause between its steps, so that the caller can let
+// other work go first. The round must not be used afterwards.
+func (r *Round) Finish(pause func()) Result {
 	slices.SortFunc(r.markets, func(a, b *entry) int { return cmp.Compare(a.ID, b.ID) })
 	r.across()
+	pause()
 	for _, e := range r.markets {
 		e.settle(r.now)
 	}
 	live := r.live()
 	r.findLate(live)
+	pause()
 	used := slices.DeleteFunc(slices.Clone(live), func(e *entry) bool { return e.late })
 	set := r.learn(used)
+	pause()
 	res := Result{Set: set, Movers: r.movers(live, used)}
+	pause()
 	for _, e := range r.markets {
 		res.Markets = append(res.Markets, r.outcome(e, len(live)))
 	}

@@ -105,7 +105,7 @@ func (f *fair) round(t *testing.T, change func(market int, resp *Response) *Resp
 			t.Fatal(err)
 		}
 	}
-	res := r.Finish()
+	res := r.Finish(func() {})
 	for k, o := range res.Markets {
 		f.markets[k].State = o.State
 		if o.History != nil {
@@ -512,7 +512,7 @@ func BenchmarkRound30000Names10Markets(b *testing.B) {
 				b.Fatal(err)
 			}
 		}
-		r.Finish()
+		r.Finish(func() {})
 	}
 }
 

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"time"
 
+	"assay/internal/admission"
 	"assay/internal/catalog"
 	"assay/internal/money"
 	"assay/internal/provider"
@@ -13,6 +14,9 @@ import (
 
 // maxAnswer bounds the packed quotes of one unit, in bytes.
 const maxAnswer = 256 << 20
+
+// quotesAtOnce is how many quotes of a market are read before requests go first.
+const quotesAtOnce = 64
 
 // answer takes what a source decodes: it checks every quote, keeps one for each
 // item and market, and packs them by bucket.
@@ -27,6 +31,7 @@ type answer struct {
 	source  string
 	// succeeded is called for each successful response to names; nil: nothing is.
 	succeeded func()
+	pause     func() // lets requests go first
 }
 
 // Why a row of an answer counts for nothing.
@@ -38,14 +43,14 @@ const (
 	rejectCount    = "invalid count"
 )
 
-func (e *Engine) newAnswer(d provider.Description) *answer {
+func (e *Engine) newAnswer(ctx context.Context, d provider.Description) *answer {
 	p, ok := e.packers.Get().(*packer)
 	if !ok {
 		p = newPacker()
 	}
 	a := &answer{
 		packer: p, markets: map[string]int64{}, counts: map[int64]*MarketFetch{},
-		seen: &provider.Duplicates{}, source: d.Name,
+		seen: &provider.Duplicates{}, source: d.Name, pause: func() { admission.Rest(ctx) },
 	}
 	for _, m := range d.Markets {
 		a.markets[m.Key] = e.markets[MarketName{Source: d.Name, Key: m.Key, Title: m.Title}]
@@ -137,6 +142,9 @@ func (a *answer) Quote(q *provider.Quote) error {
 	}
 	c.Quotes++
 	a.packer.add(market, q)
+	if c.Quotes%quotesAtOnce == 0 {
+		a.pause()
+	}
 	return nil
 }
 

@@ -11,6 +11,7 @@ import (
 	"strings"
 	"time"
 
+	"assay/internal/admission"
 	"assay/internal/catalog"
 	"assay/internal/pricing"
 	"assay/internal/provider"
@@ -365,6 +366,7 @@ func (s *batchEstimator) readAnswers(ctx context.Context, units []Unit, outcomes
 		}
 	}
 	return s.engine.store.Blobs(ctx, ids, s.buckets(), func(blob Blob) error {
+		admission.Rest(ctx)
 		u := byBlob[blob.Unit]
 		return s.engine.unpackRows(s.unpack, blob, func(q *packed) {
 			if _, configured := s.engine.known[q.Market]; !configured {
@@ -461,6 +463,7 @@ func (s *batchEstimator) estimate(ctx context.Context, now time.Time) error {
 	r.MissingRetry, r.RateSet, r.Method = s.engine.cfg.MissingRetry, s.rates, s.engine.cfg.Policy.Label()
 	s.moved, s.past = s.moved[:0], nil
 	for i := range s.items {
+		admission.Rest(ctx)
 		r.Items = append(r.Items, s.estimateItem(i, now))
 	}
 	if len(s.moved) > 0 {

@@ -41,7 +41,7 @@ func (e *Engine) fetch(ctx context.Context, l *lane) (bool, error) {
 	}
 	written := false
 	defer func() { e.letGoUnit(unit, written) }()
-	a := e.ask(asking, unit)
+	a := e.ask(e.priority.Paced(asking), unit)
 	defer e.release(a)
 	begun := false
 	store := func(ctx context.Context) (bool, error) {
@@ -173,7 +173,7 @@ func (e *Engine) askedOf(u *Unit) []int64 {
 func (e *Engine) ask(ctx context.Context, unit *Unit) *answer {
 	src := e.sources[unit.Source]
 	d := src.Describe()
-	a := e.newAnswer(d)
+	a := e.newAnswer(ctx, d)
 	meter := e.meter(unit, max(d.BatchSize, 1))
 	wait := waitKey{unit.JobID, d.Name, d.HostOf(unit.File)}
 	meter.OnRequest(func() { e.waits.sending(wait, e.elapsed()) })

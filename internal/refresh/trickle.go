@@ -179,7 +179,7 @@ func (e *Engine) askSlow(ctx context.Context, n *SlowName) (*answer, error) {
 		}
 		return 1, err
 	})
-	a := e.newAnswer(src.Describe())
+	a := e.newAnswer(ctx, src.Describe())
 	err := e.call(ctx, a, src, &Unit{Source: n.Source, AppID: n.AppID, Names: []string{n.Name}}, meter)
 	n.Requests, n.Bytes = meter.Requests(), meter.Bytes()
 	return a, err

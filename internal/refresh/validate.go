@@ -10,6 +10,7 @@ import (
 	"sync"
 	"time"
 
+	"assay/internal/admission"
 	"assay/internal/catalog"
 	"assay/internal/money"
 	"assay/internal/pricing"
@@ -227,7 +228,7 @@ func (g *game) validate(ctx context.Context, now time.Time) (Learned, error) {
 			return Learned{}, err
 		}
 	}
-	result := round.Finish()
+	result := round.Finish(func() { admission.Rest(ctx) })
 	return g.apply(&result), nil
 }
 
@@ -290,6 +291,7 @@ func (g *game) add(ctx context.Context, round *pricing.Round, now time.Time, sou
 				g.engine.log.Warn("stored responses unreadable", "source", source, "market", g.engine.known[m.ID].Key, "error", err)
 			}
 			m.History, m.last, m.next = nil, nil, nil
+			admission.Rest(ctx)
 		}
 	}
 	return err
@@ -504,6 +506,7 @@ func (g *game) read(ctx context.Context, now time.Time, all map[int64][]target, 
 	}
 	slices.Sort(units)
 	return g.engine.store.Blobs(ctx, units, buckets, func(b Blob) error {
+		admission.Rest(ctx)
 		into := all[b.Unit]
 		return g.engine.unpack(unpack, b, func(q *packed) {
 			for _, t := range into {
