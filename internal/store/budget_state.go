@@ -164,12 +164,3 @@ func (a *Allowance) quotas(ctx context.Context, now time.Time) ([]provider.Quota
 	}
 	return out, nil
 }
-
-// clockArg is what the clock of a statement is to be: null where the database's own
-// is meant.
-func (s *Store) clockArg() any {
-	if s.ownClock {
-		return nil
-	}
-	return micros(s.now())
-}

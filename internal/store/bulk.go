@@ -10,58 +10,48 @@ import (
 // to make the cost of a statement small, few enough to leave few rows over.
 const bulkRows = 64
 
-// bulk is a statement that writes rows of a table. PostgreSQL takes all rows at
-// once. On SQLite it is prepared for bulkRows of them and for one: text that
-// depends on the number of rows would be parsed anew each time, which costs about
-// as much as running it.
+// bulk is a statement that writes rows of a table. PostgreSQL takes all rows at once. On
+// SQLite it is prepared for bulkRows of them and for one: text that depends on the number
+// of rows would be parsed anew each time, which costs about as much as running it.
 type bulk struct {
-	columns   string
-	text      string    // on PostgreSQL
-	many, one *sql.Stmt // on SQLite
+	before, columns, after string
+	number                 int
 }
 
-// bulks are the statements that write many rows.
-type bulks struct {
-	items, quotes, points, jobItems, units, blobs, places, asked, fetches, fetched, inventory bulk
-	newWallets, wallets, entries                                                              bulk
+// bulks are all of them.
+var bulks []*bulk
+
+// newBulk returns the statement with a list of columns and their types between two texts.
+// It is for variables of packages: a database prepares them when it is opened.
+func newBulk(before, columns, after string) *bulk {
+	b := &bulk{before, columns, after, len(bulks)}
+	bulks = append(bulks, b)
+	return b
 }
 
-// makeBulks makes the statements, preparing them on SQLite's one writer.
-func makeBulks(ctx context.Context, d dialect, db *sql.DB) (*bulks, error) {
-	b := &bulks{}
-	for _, p := range []struct {
-		bulk                   *bulk
-		before, columns, after string
-	}{
-		{&b.items, writeItems, estimateColumns, writeItemsWhere},
-		{&b.quotes, writeQuotes, quotesTypes, replaceOfOld},
-		{&b.points, writePoints, pointColumns, writePointsConflict},
-		{&b.jobItems, writeJobItems, jobItemColumns, writeJobItemsWhere},
-		{&b.units, insertUnits, insertUnitColumns, ""},
-		{&b.blobs, insertBlobs, blobColumns, ""},
-		{&b.fetches, addFetches, fetchColumns, addFetchesConflict},
-		{&b.fetched, noteFetches, fetchedColumns, noteFetchesConflict},
-		{&b.places, placeNames, placeColumns, placeNamesConflict},
-		{&b.asked, askedNames, askedColumns, askedNamesConflict},
-		{&b.inventory, addInventory, addColumns, addInventoryEnd},
-		{&b.newWallets, addWallets, headTypes, addWalletsConflict},
-		{&b.wallets, setWallets, headTypes, setWalletsWhere},
-		{&b.entries, addEntries, entryTypes, ""},
-	} {
-		p.bulk.columns = p.columns
+// text is the statement for so many rows; on PostgreSQL for any number.
+func (b *bulk) text(d dialect, rows int) string {
+	return b.before + d.values(rows, b.columns) + b.after
+}
+
+// preparedBulk is a bulk on SQLite's one writer.
+type preparedBulk struct{ many, one *sql.Stmt }
+
+func prepareBulks(ctx context.Context, d dialect, db *sql.DB) ([]preparedBulk, error) {
+	out := make([]preparedBulk, len(bulks))
+	for i, b := range bulks {
 		if d == onPostgres {
-			p.bulk.text = p.before + d.values(0, p.columns) + p.after
-			continue
+			break
 		}
 		var err error
-		if p.bulk.many, err = db.PrepareContext(ctx, p.before+d.values(bulkRows, p.columns)+p.after); err != nil {
+		if out[i].many, err = db.PrepareContext(ctx, b.text(d, bulkRows)); err != nil {
 			return nil, fmt.Errorf("prepare: %w", err)
 		}
-		if p.bulk.one, err = db.PrepareContext(ctx, p.before+d.values(1, p.columns)+p.after); err != nil {
+		if out[i].one, err = db.PrepareContext(ctx, b.text(d, 1)); err != nil {
 			return nil, fmt.Errorf("prepare: %w", err)
 		}
 	}
-	return b, nil
+	return out, nil
 }
 
 // writeRows runs a bulk for the rows of a table that has its columns, and
@@ -71,9 +61,10 @@ func (t *Tx) writeRows(b *bulk, rows *table) (touched int64, err error) {
 		return 0, nil
 	}
 	if t.d == onPostgres {
-		return t.exec(b.text, rows.arrays()...)
+		return t.exec(b.text(t.d, 0), rows.arrays()...)
 	}
-	many, one := t.tx.StmtContext(t.ctx, b.many), t.tx.StmtContext(t.ctx, b.one) //nolint:sqlclosecheck // they end with the transaction
+	prepared := &t.db.bulks[b.number]
+	many, one := t.tx.StmtContext(t.ctx, prepared.many), t.tx.StmtContext(t.ctx, prepared.one) //nolint:sqlclosecheck // they end with the transaction
 	args := make([]any, 0, bulkRows*len(rows.columns))
 	for row := 0; row < rows.rows; {
 		statement, n := one, 1

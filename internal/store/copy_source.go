@@ -8,8 +8,6 @@ import (
 	"path/filepath"
 	"slices"
 	"time"
-
-	"assay/internal/refresh"
 )
 
 // copySource is a database that is copied, as it was at one moment.
@@ -17,8 +15,8 @@ type copySource struct {
 	d      dialect
 	db     *sql.DB
 	tx     *sql.Tx
-	lock   databaseLock    // of SQLite: no server can open the file
-	pulses []refresh.Pulse // of PostgreSQL: dead instances only
+	lock   databaseLock // of SQLite: no server can open the file
+	pulses []pulse      // of PostgreSQL: dead instances only
 }
 
 // openSource begins to read a database that no process writes to.
@@ -121,9 +119,15 @@ func (s *copySource) checkUnused(ctx context.Context) error {
 	return err
 }
 
+// pulse is the counter of an instance.
+type pulse struct {
+	owner string
+	beat  int64
+}
+
 // readPulses reads the counters as they are now, and not as the snapshot has them.
-func (s *copySource) readPulses(ctx context.Context) ([]refresh.Pulse, error) {
-	pulses, err := collect(ctx, s.db, func(r *sql.Rows, p *refresh.Pulse) error { return r.Scan(&p.Owner, &p.Beat) },
+func (s *copySource) readPulses(ctx context.Context) ([]pulse, error) {
+	pulses, err := collect(ctx, s.db, func(r *sql.Rows, p *pulse) error { return r.Scan(&p.owner, &p.beat) },
 		`SELECT owner, beat FROM instance ORDER BY owner`)
 	if pgCode(err) == pgUndefinedTable {
 		return nil, ErrSchemaOutdated

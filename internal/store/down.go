@@ -5,7 +5,6 @@ import (
 	"database/sql"
 
 	"assay/internal/event"
-	"assay/internal/refresh"
 )
 
 // Down implements provider.Allowance. Of all processes that find the host down, the
@@ -35,49 +34,4 @@ func (a *Allowance) Up(ctx context.Context) error {
 		}
 		return t.AddEvent(event.ProviderUp{Source: a.source, Why: event.WhyBreaker, Host: a.host.Key, Detail: "it answers again"})
 	})
-}
-
-// quarantine notes that a market's part of a file's answer is refused. Who finds it
-// good before that tells of it.
-func (t *Tx) quarantine(v refresh.Judgement) error {
-	began, err := t.exec(`
-		INSERT INTO market_file (market_id, app_id, file, quarantine, quarantined_since) VALUES ($1, $2, $3, $4, $5)
-		ON CONFLICT (market_id, app_id, file) DO UPDATE SET quarantine = excluded.quarantine, quarantined_since = excluded.quarantined_since
-		WHERE market_file.quarantine = ''`, v.Fetch.MarketID, v.Unit.AppID, v.Unit.File, v.Quarantine, micros(t.now))
-	if err != nil {
-		return err
-	}
-	if _, err := t.exec(`
-		UPDATE market_file SET quarantine = $4, accepted_at = 0
-		WHERE market_id = $1 AND app_id = $2 AND file = $3`,
-		v.Fetch.MarketID, v.Unit.AppID, v.Unit.File, v.Quarantine); err != nil || began == 0 {
-		return err
-	}
-	down, err := t.quarantineEvent(v, v.Quarantine)
-	if err != nil {
-		return err
-	}
-	return t.AddEvent(down)
-}
-
-// endQuarantine ends the quarantine of a market's part of a file, if it is in one:
-// its answer is good again.
-func (t *Tx) endQuarantine(v refresh.Judgement) error {
-	ended, err := t.exec(`
-		UPDATE market_file SET quarantine = '', quarantined_since = 0
-		WHERE market_id = $1 AND app_id = $2 AND file = $3 AND quarantine <> ''`, v.Fetch.MarketID, v.Unit.AppID, v.Unit.File)
-	if err != nil || ended == 0 {
-		return err
-	}
-	up, err := t.quarantineEvent(v, "its answer is to be believed again")
-	if err != nil {
-		return err
-	}
-	return t.AddEvent(event.ProviderUp(up))
-}
-
-func (t *Tx) quarantineEvent(v refresh.Judgement, detail string) (e event.ProviderDown, err error) {
-	e = event.ProviderDown{Source: v.Unit.Source, Why: event.WhyQuarantine, AppID: v.Unit.AppID, File: v.Unit.File, Detail: detail}
-	err = t.queryRow(`SELECT key FROM market WHERE id = $1`, v.Fetch.MarketID).Scan(&e.Market)
-	return e, err
 }

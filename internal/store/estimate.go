@@ -61,6 +61,8 @@ FROM (`
 
 const writeItemsWhere = `) AS v WHERE item.id = v.column1 AND item.rev = v.column2`
 
+var itemsBulk = newBulk(writeItems, estimateColumns, writeItemsWhere)
+
 // writeItems writes the estimates. An item that another job has estimated since
 // it was read makes a refresh.ErrConflict.
 func (t *Tx) writeItems(s *refresh.Estimates) error {
@@ -88,7 +90,7 @@ func (t *Tx) writeItems(s *refresh.Estimates) error {
 			micros(i.QuietSince), micros(i.RetryAt), s.RateSet, i.LevelSet)
 		rows.text(s.Method, pricing.EncodeGuard(&e.State, &e.Move))
 	}
-	n, err := t.writeRows(&t.bulks.items, rows)
+	n, err := t.writeRows(itemsBulk, rows)
 	if err == nil && n != int64(rows.rows) {
 		err = refresh.ErrConflict
 	}
@@ -146,6 +148,8 @@ const (
 	used = excluded.used, method = excluded.method`
 )
 
+var pointsBulk = newBulk(writePoints, pointColumns, writePointsConflict)
+
 // writePoints adds to the history of the items whose price or status changed.
 func (t *Tx) writePoints(items []refresh.EstimatedItem, rates int64, method string) error {
 	rows := newTable(pointColumns, len(items))
@@ -164,7 +168,7 @@ func (t *Tx) writePoints(items []refresh.EstimatedItem, rates int64, method stri
 	if err := t.dropPointsAhead(ahead); err != nil {
 		return err
 	}
-	_, err := t.writeRows(&t.bulks.points, rows)
+	_, err := t.writeRows(pointsBulk, rows)
 	return err
 }
 
@@ -188,6 +192,8 @@ FROM (`
 WHERE refresh_item.job_id = v.column1 AND refresh_item.batch = v.column2 AND refresh_item.item_id = v.column3`
 )
 
+var jobItemsBulk = newBulk(writeJobItems, jobItemColumns, writeJobItemsWhere)
+
 // writeJobItems notes how the items of a batch ended. The price before is that
 // of this moment: what another job has priced since the plan was made counts as
 // known, or applying by batch would take it for unchanged.
@@ -198,7 +204,7 @@ func (t *Tx) writeJobItems(b refresh.Batch, items []refresh.EstimatedItem) error
 		rows.int(b.JobID, int64(b.Batch), p.ID, int64(p.Price), int64(p.PriceAfter()))
 		rows.text(p.State, p.Reason, p.Error)
 	}
-	_, err := t.writeRows(&t.bulks.jobItems, rows)
+	_, err := t.writeRows(jobItemsBulk, rows)
 	return err
 }
 
@@ -235,4 +241,21 @@ func (t *Tx) endMissing(b refresh.Batch, items []refresh.EstimatedItem, retry ti
 		WHERE job_id = $1 AND item_id IN (SELECT item_id FROM refresh_item WHERE job_id = $1 AND batch = $2)`,
 		b.JobID, b.Batch, micros(t.now.Add(retry)), micros(t.now.Add(gather)))
 	return err
+}
+
+// lockItems keeps others from pricing the items that a batch estimates. Where all
+// of them were answered for, they are about to be written by id, which locks
+// them as well.
+func (t *Tx) lockItems(items []refresh.EstimatedItem) error {
+	unanswered := func(i refresh.EstimatedItem) bool { return !i.Answered }
+	if t.d == onSQLite || !slices.ContainsFunc(items, unanswered) {
+		return nil
+	}
+	ids := make([]int64, len(items))
+	for i := range items {
+		ids[i] = items[i].ID
+	}
+	return t.hold(`
+		SELECT count(*) FROM (
+			SELECT id FROM item WHERE id IN (SELECT unnest(CAST($1 AS bigint[]))) ORDER BY id FOR NO KEY UPDATE) held`, ids)
 }

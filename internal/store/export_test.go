@@ -64,15 +64,11 @@ func ListingsQuery(f ListingFilter, item int64, limit int) (query string, args [
 
 // BulkTexts returns the statements that write rows. On SQLite they are prepared
 // when a store is opened.
-func BulkTexts() ([]string, error) {
-	b, err := makeBulks(context.Background(), onPostgres, nil)
-	if err != nil {
-		return nil, err
+func BulkTexts() (out []string) {
+	for _, b := range bulks {
+		out = append(out, b.text(onPostgres, 0))
 	}
-	return []string{
-		b.items.text, b.quotes.text, b.points.text, b.jobItems.text, b.units.text, b.blobs.text,
-		b.fetches.text, b.fetched.text, b.inventory.text, b.newWallets.text, b.wallets.text, b.entries.text,
-	}, nil
+	return out
 }
 
 // PostgresObjects returns what is compared of a PostgreSQL database's schema, as it is

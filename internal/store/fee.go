@@ -87,14 +87,14 @@ func (f *feeSets) activation(query rowQuerier, version int64) (fee.Activation, e
 // FeeActivation returns a version of the fee rules, 0: the active one; the error
 // is fee.ErrNone if there is none.
 func (s *Store) FeeActivation(ctx context.Context, version int64) (fee.Activation, error) {
-	return s.fees.activation(func(query string, args ...any) interface{ Scan(into ...any) error } {
+	return local[feeSets](s).activation(func(query string, args ...any) interface{ Scan(into ...any) error } {
 		return s.reserved.QueryRowContext(ctx, query, args...)
 	}, version)
 }
 
 // FeeActivation is that of the Store, as this transaction sees it.
 func (t *Tx) FeeActivation(version int64) (fee.Activation, error) {
-	return t.fees.activation(func(query string, args ...any) interface{ Scan(into ...any) error } {
+	return local[feeSets](t.db).activation(func(query string, args ...any) interface{ Scan(into ...any) error } {
 		return t.queryRow(query, args...)
 	}, version)
 }
@@ -111,6 +111,9 @@ func (t *Tx) ActiveFees() (fee.Activation, error) {
 	t.notBefore(a.At)
 	return a, nil
 }
+
+// feeLock is the number of an advisory lock.
+const feeLock = 0x61737361<<32 + 4
 
 // HoldFees keeps others from activating fee rules until the transaction ends. From here
 // on its moment is not before the last activation and the last posting, which was

@@ -80,6 +80,8 @@ func (t *Tx) DropDetached() error {
 	return err
 }
 
+var unitsBulk = newBulk(insertUnits, insertUnitColumns, "")
+
 // InsertUnits adds units to a job's plan.
 func (t *Tx) InsertUnits(units []refresh.Unit) error {
 	rows := newTable(insertUnitColumns, len(units))
@@ -97,7 +99,7 @@ func (t *Tx) InsertUnits(units []refresh.Unit) error {
 		rows.text(u.Source, u.File, string(u.State), u.ErrorKind, u.Error)
 		rows.blob(names)
 	}
-	_, err := t.writeRows(&t.bulks.units, rows)
+	_, err := t.writeRows(unitsBulk, rows)
 	return err
 }
 
@@ -167,6 +169,8 @@ UPDATE fetch_unit SET state = $3, fetched_at = $4, blob_unit = id, stated_at = $
 WHERE id = $1 AND token = $2 AND state = 'running'
 RETURNING detached`
 
+var blobsBulk = newBulk(insertBlobs, blobColumns, "")
+
 // EndUnit stores how a unit ended and what it brought. Where the claim is no
 // longer valid only what it cost is stored. To end a unit twice is the same as
 // to end it once. Late reports that the unit's job went on without it.
@@ -195,7 +199,7 @@ func (t *Tx) EndUnit(u refresh.Unit, markets []refresh.MarketFetch, blobs []refr
 		rows.int(u.ID, int64(b.Bucket))
 		rows.blob(b.Data)
 	}
-	if _, err := t.writeRows(&t.bulks.blobs, rows); err != nil {
+	if _, err := t.writeRows(blobsBulk, rows); err != nil {
 		return false, refresh.InTime, err
 	}
 	// From here on other units of the source wait for the end of this one's.
@@ -264,6 +268,8 @@ ON CONFLICT (job_id, unit_id, market_id) DO UPDATE SET
 	bytes = market_fetch.bytes + excluded.bytes, outcome = excluded.outcome`
 )
 
+var fetchesBulk = newBulk(addFetches, fetchColumns, addFetchesConflict)
+
 // addFetches notes what a unit brought of each market: for itself if it is a
 // file, else in the sum of its source's units.
 func (t *Tx) addFetches(u refresh.Unit, markets []refresh.MarketFetch) error {
@@ -276,7 +282,7 @@ func (t *Tx) addFetches(u refresh.Unit, markets []refresh.MarketFetch) error {
 		rows.int(u.JobID, unit, m.MarketID, micros(u.FetchedAt), m.Quotes, m.Rejected, u.Requests, u.Bytes)
 		rows.text(string(m.Outcome))
 	}
-	if _, err := t.writeRows(&t.bulks.fetches, rows); err != nil {
+	if _, err := t.writeRows(fetchesBulk, rows); err != nil {
 		return fmt.Errorf("market fetch: %w", err)
 	}
 	if err := t.noteFetches(u, markets); err != nil {
@@ -484,4 +490,16 @@ func (t *Tx) judge(job int64, v refresh.Judgement) error {
 			quotes = excluded.quotes, accepted_at = 0`,
 		v.Fetch.MarketID, v.Unit.AppID, v.Unit.File, v.Unit.BlobUnit, micros(v.Unit.FetchedAt), v.Fetch.Quotes)
 	return err
+}
+
+// blobLock is the number of an advisory lock.
+const blobLock = 0x61737361<<32 + 2
+
+// lockBlobs waits for the transactions that are about to use stored answers
+// again, and keeps others from it.
+func (t *Tx) lockBlobs() error { return t.hold(`SELECT pg_advisory_xact_lock($1)`, int64(blobLock)) }
+
+// keepBlobs keeps stored answers from being dropped until the transaction ends.
+func (t *Tx) keepBlobs() error {
+	return t.hold(`SELECT pg_advisory_xact_lock_shared($1)`, int64(blobLock))
 }

@@ -77,10 +77,3 @@ func (s *Store) Healthy(ctx context.Context) error {
 	var one int
 	return s.reserved.QueryRowContext(ctx, `SELECT 1`).Scan(&one)
 }
-
-// QueueAnswers reports whether the missing-price queue can be read. It reads one row at
-// most: health checks take no credential, and MissingQueue counts all rows.
-func (s *Store) QueueAnswers(ctx context.Context) error {
-	var queued bool
-	return s.reserved.QueryRowContext(ctx, `SELECT EXISTS (SELECT 1 FROM missing_price)`).Scan(&queued)
-}

@@ -163,6 +163,8 @@ func (t *Tx) AddInventory(user int64, app int32, contextID string, rows []invent
 	return nil
 }
 
+var inventoryBulk = newBulk(addInventory, addColumns, addInventoryEnd)
+
 func (t *Tx) addInventory(user int64, app int32, contextID string, rows []inventory.Row, prices map[int64]money.Micro) error {
 	out := newTable(addColumns, len(rows))
 	for i := range rows {
@@ -172,7 +174,7 @@ func (t *Tx) addInventory(user int64, app int32, contextID string, rows []invent
 		out.bool(r.Tradable, r.Marketable)
 		out.int(int64(prices[r.ItemID]))
 	}
-	_, err := t.writeRows(&t.bulks.inventory, out)
+	_, err := t.writeRows(inventoryBulk, out)
 	return err
 }
 
@@ -203,3 +205,36 @@ func (t *Tx) RemoveInventory(ids []int64) error {
 	}
 	return t.RemoveInspections(ids)
 }
+
+// HoldPrices keeps the prices of items as they are until the transaction ends, and
+// returns them. Rows that copy them and entries that are queued for want of them
+// are then committed before the next price is, and found by a job applies that.
+func (t *Tx) HoldPrices(items []int64) (map[int64]money.Micro, error) {
+	prices := make(map[int64]money.Micro, len(items))
+	_, err := collect(t.ctx, t.tx, func(r *sql.Rows, _ *struct{}) error {
+		var id int64
+		var price money.Micro
+		err := r.Scan(&id, &price)
+		prices[id] = price
+		return err
+	}, `SELECT i.id, i.price FROM item i WHERE i.id IN `+t.d.ids(1)+` ORDER BY i.id`+t.d.share("i"), t.d.packIDs(items))
+	return prices, err
+}
+
+// LockRows locks the rows of a user's inventory that a sync is about to write: those
+// with the ids, and those that InventoryTouched may write. It comes after
+// HoldPrices and before any of these is written.
+func (t *Tx) LockRows(user int64, app int32, contextID string, ids []int64) error {
+	return t.hold(lockRows+`
+		SELECT unnest(CAST($1 AS bigint[]))
+		UNION SELECT v.id FROM inventory v WHERE v.user_key = $2 AND v.app_id = $3 AND v.context_id = $4 AND v.in_transfer
+			AND EXISTS (SELECT 1 FROM trade WHERE seller_key = $2)
+		UNION SELECT v.id FROM trade d JOIN inventory v ON v.user_key = $2 AND v.app_id = $3 AND v.context_id = $4 AND v.asset_id = d.asset_id
+			WHERE d.seller_key = $2 AND d.app_id = $3 AND d.context_id = $4 AND d.state = 'pending'`+inOrderOfID, ids, user, app, contextID)
+}
+
+// What is between the two finds the ids of inventory rows to lock.
+const (
+	lockRows    = `SELECT count(*) FROM (SELECT id FROM inventory WHERE id IN (`
+	inOrderOfID = `) ORDER BY id FOR UPDATE) locked`
+)

@@ -20,12 +20,12 @@ import (
 // believes nothing of what it reads: a value that its column should not hold is
 // told as a fault of the row. It may be used concurrently.
 type LedgerSnapshot struct {
-	d     dialect
-	ctx   context.Context //nolint:containedctx // a snapshot lives within one call of ReadLedger, which got this context
-	mu    sync.Mutex      // held while what follows is used
-	conn  *sql.Conn       // on which the transaction is
-	tx    *sql.Tx
-	model *guardModel
+	d    dialect
+	ctx  context.Context //nolint:containedctx // a snapshot lives within one call of ReadLedger, which got this context
+	mu   sync.Mutex      // held while what follows is used
+	conn *sql.Conn       // on which the transaction is
+	tx   *sql.Tx
+	db   *Store
 }
 
 // ReadLedger hands over the ledger at one moment. Nobody waits for it, and it
@@ -55,7 +55,7 @@ func (s *Store) ReadLedger(ctx context.Context, use func(*LedgerSnapshot) error)
 			}
 		}
 	}
-	return blame(use(&LedgerSnapshot{d: s.d, ctx: ctx, conn: conn, tx: tx, model: &s.guards}))
+	return blame(use(&LedgerSnapshot{d: s.d, ctx: ctx, conn: conn, tx: tx, db: s}))
 }
 
 // ReadLedgerBeside is ReadLedger for who has not opened the store: on SQLite it

@@ -19,6 +19,8 @@ ON CONFLICT (market_id) DO UPDATE SET job_id = excluded.job_id, fetched_at = exc
 	last_success = CASE WHEN excluded.last_success > 0 THEN excluded.last_success ELSE market_state.last_success END`
 )
 
+var fetchedBulk = newBulk(noteFetches, fetchedColumns, noteFetchesConflict)
+
 // noteFetches notes what a unit brought of each market; counts are of all units
 // of a job. Whether a file's answer is a success is said when it is judged.
 func (t *Tx) noteFetches(u refresh.Unit, markets []refresh.MarketFetch) error {
@@ -31,7 +33,7 @@ func (t *Tx) noteFetches(u refresh.Unit, markets []refresh.MarketFetch) error {
 		rows.int(m.MarketID, u.JobID, micros(u.FetchedAt), m.Quotes, m.Rejected, success)
 		rows.text(string(m.Outcome))
 	}
-	_, err := t.writeRows(&t.bulks.fetched, rows)
+	_, err := t.writeRows(fetchedBulk, rows)
 	return err
 }
 

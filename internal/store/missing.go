@@ -70,3 +70,10 @@ func (t *Tx) DueListed(listed []refresh.Listed) (bool, error) {
 			ORDER BY m.item_id`+t.d.lockOf("m")+`)`, rows.params(t.d, micros(t.now))...)
 	return n > 0, err
 }
+
+// QueueAnswers reports whether the missing-price queue can be read. It reads one row at
+// most: health checks take no credential, and MissingQueue counts all rows.
+func (s *Store) QueueAnswers(ctx context.Context) error {
+	var queued bool
+	return s.reserved.QueryRowContext(ctx, `SELECT EXISTS (SELECT 1 FROM missing_price)`).Scan(&queued)
+}

@@ -16,8 +16,6 @@ import (
 // the database: where this process alone writes. It is forgotten before a
 // commit that changes it, and not taken up again before that has ended.
 type priceVersion struct {
-	alone bool // no other process writes
-
 	mu         sync.Mutex
 	sum        int64
 	known      bool
@@ -27,28 +25,29 @@ type priceVersion struct {
 
 // begin is called before a commit that changes prices; the caller calls end
 // after it, however it went.
-func (v *priceVersion) begin() (end func()) {
+func (v *priceVersion) begin() (end func(bool)) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	v.known = false
 	v.commits++
 	v.committing++
-	return func() {
+	return func(bool) {
 		v.mu.Lock()
 		defer v.mu.Unlock()
 		v.committing--
 	}
 }
 
-// learn asks for the sum, and keeps it unless a commit may have come between.
-func (v *priceVersion) learn(ask func() (int64, error)) (int64, error) {
+// learn asks for the sum, and keeps it unless a commit may have come between. alone
+// says that no other process writes.
+func (v *priceVersion) learn(alone bool, ask func() (int64, error)) (int64, error) {
 	v.mu.Lock()
 	commits, quiet := v.commits, v.committing == 0
 	v.mu.Unlock()
 	sum, err := ask()
 	v.mu.Lock()
 	defer v.mu.Unlock()
-	if err == nil && v.alone && quiet && v.commits == commits {
+	if err == nil && alone && quiet && v.commits == commits {
 		v.sum, v.known = sum, true
 	}
 	return sum, err
@@ -57,7 +56,7 @@ func (v *priceVersion) learn(ask func() (int64, error)) (int64, error) {
 // KnownPriceVersion returns what PriceVersion would, if that is known without
 // asking the database.
 func (s *Store) KnownPriceVersion() (version int64, known bool) {
-	v := &s.prices
+	v := local[priceVersion](s)
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	return v.sum, v.known
@@ -66,7 +65,7 @@ func (s *Store) KnownPriceVersion() (version int64, known bool) {
 // PriceVersion returns a number that every commit that changes a price, or what
 // is told with it, makes greater. A new item changes none.
 func (s *Store) PriceVersion(ctx context.Context) (int64, error) {
-	return s.prices.learn(func() (sum int64, err error) {
+	return local[priceVersion](s).learn(s.alone(), func() (sum int64, err error) {
 		err = s.read.QueryRowContext(ctx, `SELECT CAST(coalesce(sum(version), 0) AS BIGINT) FROM price_version`).Scan(&sum)
 		return sum, err
 	})
@@ -94,7 +93,7 @@ func (t *Tx) pricesChanged(buckets []int64) error {
 	if len(buckets) == 0 {
 		return nil
 	}
-	t.repriced = true
+	t.beginCommit(local[priceVersion](t.db).begin)
 	_, err := t.exec(`
 		INSERT INTO price_version (bucket, version)
 		SELECT b.bucket, 1 FROM `+t.d.rows(1, "bucket bigint")+` b WHERE true ORDER BY b.bucket

@@ -152,6 +152,8 @@ type itemQuotes struct {
 	quotes []refresh.Snapshot
 }
 
+var quotesBulk = newBulk(writeQuotes, quotesTypes, replaceOfOld)
+
 // keepQuotes writes all quotes of items.
 func (t *Tx) keepQuotes(items []itemQuotes) error {
 	rows := newTable(quotesTypes, len(items))
@@ -159,6 +161,6 @@ func (t *Tx) keepQuotes(items []itemQuotes) error {
 		rows.int(items[i].item)
 		rows.text(encodeQuotes(items[i].quotes))
 	}
-	_, err := t.writeRows(&t.bulks.quotes, rows)
+	_, err := t.writeRows(quotesBulk, rows)
 	return err
 }

@@ -30,6 +30,9 @@ func (s *Store) SomeWallets(ctx context.Context, most int) ([]wallet.Head, error
 	return collect(ctx, s.read, scanHead, `SELECT `+headColumns+` FROM wallet_account w LIMIT $1`, most)
 }
 
+// keyLock is the number of an advisory lock.
+const keyLock = 0x61737361<<32 + 5
+
 // LedgerKeys returns the marks of all keys that have sealed something, or were to,
 // and keeps others from noting one before the transaction ends.
 func (t *Tx) LedgerKeys() ([]wallet.KeyMark, error) {

@@ -44,6 +44,8 @@ ON CONFLICT (source, app_id, name) DO UPDATE SET
 	urgent = CASE WHEN slow_name.urgent = 0 THEN excluded.urgent ELSE slow_name.urgent END`
 )
 
+var placesBulk = newBulk(placeNames, placeColumns, placeNamesConflict)
+
 // PlaceNames plans what is requested from a provider in the background. A plan of all
 // that matters takes over what the one before it left.
 func (t *Tx) PlaceNames(job int64, source string, names []refresh.PlacedName, all bool) error {
@@ -57,7 +59,7 @@ func (t *Tx) PlaceNames(job int64, source string, names []refresh.PlacedName, al
 		rows.int(int64(n.AppID), job, n.Place, micros(n.Missing))
 		rows.text(source, n.Name)
 	}
-	_, err := t.writeRows(&t.bulks.places, rows)
+	_, err := t.writeRows(placesBulk, rows)
 	return err
 }
 
@@ -68,6 +70,8 @@ const (
 	askedNamesConflict = ` ON CONFLICT (source, app_id, name) DO UPDATE SET asked_at = excluded.asked_at`
 )
 
+var askedBulk = newBulk(askedNames, askedColumns, askedNamesConflict)
+
 // NoteAsked notes that the names of a unit were requested from a provider.
 func (t *Tx) NoteAsked(u refresh.Unit) error {
 	rows := newTable(askedColumns, len(u.Names))
@@ -75,7 +79,7 @@ func (t *Tx) NoteAsked(u refresh.Unit) error {
 		rows.int(int64(u.AppID), micros(u.FetchedAt))
 		rows.text(u.Source, name)
 	}
-	_, err := t.writeRows(&t.bulks.asked, rows)
+	_, err := t.writeRows(askedBulk, rows)
 	return err
 }
 

@@ -11,11 +11,11 @@ import (
 	"log/slog"
 	"math/rand/v2"
 	"os"
+	"reflect"
+	"sync"
 	"time"
 
-	"assay/internal/event"
 	"assay/internal/fault"
-	"assay/internal/wallet"
 )
 
 // Options says which database to open and how.
@@ -51,22 +51,18 @@ type Options struct {
 type Store struct {
 	d        dialect
 	write    *sql.DB
-	read     reader     // what fails for the database's sake says so
-	reserved reader     // for health checks, postings and listings: no list is read on it
-	turns    *turns     // at write, of SQLite
-	bulks    *bulks     // on write
-	file     *fileGuard // of SQLite
+	read     reader         // what fails for the database's sake says so
+	reserved reader         // for health checks, postings and listings: no list is read on it
+	turns    *turns         // at write, of SQLite
+	bulks    []preparedBulk // on write
+	file     *fileGuard     // of SQLite
 	now      func() time.Time
 	ownClock bool // of the database, for budgets
 	log      *slog.Logger
 	faults   func(point string) error
 	failures failures
-	prices   priceVersion
-	fees     feeSets
-	events   kindCounts[event.Kind]
-	postings kindCounts[wallet.Kind]
-	guards   guardModel
-	readOnly bool // see Options
+	locals   sync.Map // by type: see local
+	readOnly bool     // see Options
 }
 
 // ErrCommitUnknown means that a commit returned an error and may still have
@@ -129,7 +125,7 @@ func (s *Store) openServer(ctx context.Context, o Options) (err error) {
 	if err != nil {
 		return err
 	}
-	s.bulks, err = makeBulks(ctx, s.d, s.write)
+	s.bulks, err = prepareBulks(ctx, s.d, s.write)
 	return err
 }
 
@@ -138,7 +134,6 @@ func (s *Store) openFile(ctx context.Context, o Options) (err error) {
 	if s.file, err = guardFile(o.Path); err != nil {
 		return err
 	}
-	s.prices.alone = true // the lock of the file keeps other processes out
 	if err := s.file.checkBare(ctx); err != nil {
 		return err
 	}
@@ -148,6 +143,10 @@ func (s *Store) openFile(ctx context.Context, o Options) (err error) {
 	}
 	return s.openForWriting(ctx, o.Path, o.KeepSchema)
 }
+
+// alone reports whether no other process writes the database: the lock of a file keeps
+// them out.
+func (s *Store) alone() bool { return s.file != nil }
 
 // openForReading opens a file that this process cannot write, and no other one does
 // while this one has its lock. A file that is complete without a log is read without
@@ -167,7 +166,7 @@ func (s *Store) openForReading(ctx context.Context, path string) (err error) {
 	if s.file.was, err = os.Stat(path); err != nil {
 		return err
 	}
-	if s.bulks, err = makeBulks(ctx, s.d, s.write); err != nil {
+	if s.bulks, err = prepareBulks(ctx, s.d, s.write); err != nil {
 		return err
 	}
 	if s.read, err = openReaders(ctx, path, m, readers); err != nil {
@@ -194,7 +193,7 @@ func (s *Store) openForWriting(ctx context.Context, path string, keepSchema bool
 	if err := s.file.bind(ctx, s.write); err != nil {
 		return err
 	}
-	if s.bulks, err = makeBulks(ctx, s.d, s.write); err != nil {
+	if s.bulks, err = prepareBulks(ctx, s.d, s.write); err != nil {
 		return err
 	}
 	if s.read, err = openReaders(ctx, path, reads, readers); err != nil {
@@ -251,17 +250,14 @@ func (s *Store) Close() error {
 // Tx is one write transaction. Everything that it writes carries the same
 // moment, Now.
 type Tx struct {
-	d     dialect
-	tx    *sql.Tx
-	ctx   context.Context //nolint:containedctx // a Tx lives within one call of InTx, which got this context
-	now   time.Time
-	bulks *bulks
-	fees  *feeSets
+	d   dialect
+	tx  *sql.Tx
+	ctx context.Context //nolint:containedctx // a Tx lives within one call of InTx, which got this context
+	now time.Time
+	db  *Store
 
-	indexed  bool         // byIndex was called
-	repriced bool         // it changes prices
-	events   []event.Kind // that it writes
-	postings []wallet.Kind
+	indexed  bool // byIndex was called
+	onCommit []func() (end func(committed bool))
 }
 
 // Now returns the moment of the transaction.
@@ -368,7 +364,7 @@ func (s *Store) inTx(ctx context.Context, urgent bool, fn func(*Tx) error) error
 			_ = tx.Rollback()
 		}
 	}()
-	t := &Tx{d: s.d, tx: tx, ctx: ctx, now: moment(micros(s.now())), bulks: s.bulks, fees: &s.fees}
+	t := &Tx{d: s.d, tx: tx, ctx: ctx, now: moment(micros(s.now())), db: s}
 	err = fn(t)
 	if err == nil {
 		err = s.fault("before commit")
@@ -381,8 +377,10 @@ func (s *Store) inTx(ctx context.Context, urgent bool, fn func(*Tx) error) error
 		return errors.Join(err, s.ignoreLost(tx.Rollback()))
 	}
 	defer time.AfterFunc(commitPatience, end).Stop()
-	if t.repriced {
-		defer s.prices.begin()()
+	committed := false
+	for _, begin := range t.onCommit {
+		end := begin()
+		defer func() { end(committed) }()
 	}
 	if err := tx.Commit(); err != nil {
 		if s.d == onPostgres && !outcomeUnknown(err) {
@@ -393,9 +391,32 @@ func (s *Store) inTx(ctx context.Context, urgent bool, fn func(*Tx) error) error
 	if err := s.fault("after commit"); err != nil {
 		return fmt.Errorf("%w: %w", ErrCommitUnknown, err)
 	}
-	s.events.add(t.events)
-	s.postings.add(t.postings)
+	committed = true
 	return nil
+}
+
+// beginCommit has begin called before the transaction is committed, and what that returns
+// afterwards: committed is false where it was not, or may not have been.
+func (t *Tx) beginCommit(begin func() (end func(committed bool))) {
+	t.onCommit = append(t.onCommit, begin)
+}
+
+// afterCommit has fn called once the transaction is committed.
+func (t *Tx) afterCommit(fn func()) {
+	t.beginCommit(func() func(bool) {
+		return func(committed bool) {
+			if committed {
+				fn()
+			}
+		}
+	})
+}
+
+// local returns what a subject keeps in memory beside a database: the one T of each. It
+// is zero at first.
+func local[T any](s *Store) *T {
+	v, _ := s.locals.LoadOrStore(reflect.TypeFor[T](), new(T))
+	return v.(*T) //nolint:forcetypeassert // stored under its type
 }
 
 // ignoreLost drops the error of a rollback where there is nothing to roll back
@@ -460,4 +481,13 @@ func moment(us int64) time.Time {
 		return time.Time{}
 	}
 	return time.UnixMicro(us).UTC()
+}
+
+// clockArg is what the clock of a statement is to be: null where the database's own
+// is meant.
+func (s *Store) clockArg() any {
+	if s.ownClock {
+		return nil
+	}
+	return micros(s.now())
 }

@@ -53,10 +53,12 @@ func (t *Tx) LockWallets(accounts []wallet.Account) (heads []wallet.Head, id int
 
 const accountColumns = "place bigint, user_id text, currency text"
 
+var newWalletsBulk = newBulk(addWallets, headTypes, addWalletsConflict)
+
 // AddWallets adds accounts, unless another process has meanwhile, or there are
 // entries of an account that has no row.
 func (t *Tx) AddWallets(heads []wallet.Head) error {
-	_, err := t.writeRows(&t.bulks.newWallets, headTable(heads))
+	_, err := t.writeRows(newWalletsBulk, headTable(heads))
 	return err
 }
 
@@ -118,7 +120,7 @@ func (t *Tx) Post(p wallet.Transaction, entries []wallet.Entry, heads []wallet.H
 	case n != want:
 		return nil, wallet.NotWritten(fmt.Sprintf("transaction %d: %+v of %+v", p.ID, n, want))
 	}
-	t.postings = append(t.postings, p.Kind)
+	t.afterCommit(func() { local[kindCounts[wallet.Kind]](t.db).add(p.Kind) })
 	return newest, nil
 }
 
@@ -141,6 +143,10 @@ func newest(entries *table) *table {
 	return out
 }
 
+var walletsBulk = newBulk(setWallets, headTypes, setWalletsWhere)
+
+var entriesBulk = newBulk(addEntries, entryTypes, "")
+
 // post writes a transaction, its entries and heads; the latter only if the
 // transaction was added.
 func (t *Tx) post(row []any, entries, heads *table) (before []wallet.Entry, n written, err error) {
@@ -159,10 +165,10 @@ func (t *Tx) post(row []any, entries, heads *table) (before []wallet.Entry, n wr
 	if err != nil || n.transactions == 0 {
 		return nil, n, err
 	}
-	if n.entries, err = t.writeRows(&t.bulks.entries, entries); err != nil {
+	if n.entries, err = t.writeRows(entriesBulk, entries); err != nil {
 		return nil, n, err
 	}
-	n.heads, err = t.writeRows(&t.bulks.wallets, heads)
+	n.heads, err = t.writeRows(walletsBulk, heads)
 	return before, n, err
 }
 
@@ -296,4 +302,10 @@ func (t *Tx) WalletReversed(id int64) (reversed bool, err error) {
 func (t *Tx) TransactionEntries(id int64) ([]wallet.Entry, error) {
 	return collect(t.ctx, t.tx, scanEntry, `
 		SELECT `+entryColumns+` FROM wallet_entry WHERE transaction_id = $1 ORDER BY user_id, currency, number`, id)
+}
+
+// PostingCounts returns how many ledger transactions this process has committed since
+// it opened the database, by kind.
+func (s *Store) PostingCounts() map[wallet.Kind]int64 {
+	return local[kindCounts[wallet.Kind]](s).get()
 }

@@ -2,14 +2,9 @@ package store
 
 import (
 	"context"
-	"database/sql"
 	_ "embed"
 	"errors"
-	"fmt"
 	"maps"
-	"slices"
-	"strconv"
-	"strings"
 	"sync"
 
 	"assay/internal/wallet"
@@ -20,14 +15,11 @@ import (
 const guardedTables = `('wallet_account', 'wallet_entry', 'wallet_transaction', 'wallet_key', 'wallet_audit', 'trade', 'fee_rule_set',
 	'listing', 'platform_user', 'kept_answer')`
 
-// objects are the texts of objects of a schema, by what and where they are.
-type objects map[string]string
-
 // Schema is that of audit.Records.
 func (l *LedgerSnapshot) Schema() (compared int, changes []audit.SchemaChange, err error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	want, err := l.model.objects(l.ctx, l.d)
+	want, err := local[guardModel](l.db).objects(l.ctx, l.d)
 	if err != nil {
 		return 0, nil, err
 	}
@@ -41,41 +33,10 @@ func (l *LedgerSnapshot) Schema() (compared int, changes []audit.SchemaChange, e
 	}
 	names := maps.Clone(want)
 	maps.Copy(names, have)
-	return len(names), want.compare(have), nil
-}
-
-// compare returns what differs, in the order of the names.
-func (want objects) compare(have objects) (changes []audit.SchemaChange) {
-	names := slices.AppendSeq(slices.Collect(maps.Keys(want)), maps.Keys(have))
-	slices.Sort(names)
-	for _, name := range slices.Compact(names) {
-		expected, there := want[name]
-		if !there {
-			expected = "none"
-		}
-		actual, there := have[name]
-		if !there {
-			actual = "none"
-		}
-		if actual != expected {
-			changes = append(changes, audit.SchemaChange{Object: name, Expected: expected, Actual: actual})
-		}
+	for _, c := range want.compare(have) {
+		changes = append(changes, audit.SchemaChange(c))
 	}
-	return changes
-}
-
-func readObjects(ctx context.Context, q querier, query string, args ...any) (objects, error) {
-	out := objects{}
-	_, err := collect(ctx, q, func(r *sql.Rows, _ *struct{}) error {
-		var name, text string
-		err := r.Scan(&name, &text)
-		for n := 2; out[name] != ""; n++ { // two of one name are two
-			name += " (" + strconv.Itoa(n) + ")"
-		}
-		out[name] = text
-		return err
-	}, query, args...)
-	return out, err
+	return len(names), changes, nil
 }
 
 // guardModel is what the migrations make of the guarded tables.
@@ -120,19 +81,6 @@ WHERE (lower(tbl_name) IN ` + guardedTables + ` OR lower(name) IN ` + guardedTab
 //
 //go:embed guard_postgres.txt
 var postgresObjects string
-
-// parseObjects reads lines of a name and a text, each quoted.
-func parseObjects(text string) (objects, error) {
-	out := objects{}
-	for line := range strings.Lines(text) {
-		var name, value string
-		if _, err := fmt.Sscanf(line, "%q %q\n", &name, &value); err != nil {
-			return nil, fmt.Errorf("guard_postgres.txt: %w in %.80q", err, line)
-		}
-		out[name] = value
-	}
-	return out, nil
-}
 
 // selectObjectsPostgres tells of each guarded table what decides which rows a statement
 // reads or writes: its kind, row security and owner, columns, constraints, unique
