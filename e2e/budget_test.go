@@ -1,6 +1,7 @@
 package e2e
 
 import (
+	"assay/internal/db"
 	"encoding/json"
 	"errors"
 	"net/http"
@@ -25,9 +26,9 @@ const askers = 3
 // stores opens a database as so many processes do; on SQLite there is one.
 func (on engine) stores(t *testing.T, n int) []*store.Store {
 	t.Helper()
-	o := store.Options{Path: filepath.Join(t.TempDir(), "assay.db")}
+	o := db.Options{Path: filepath.Join(t.TempDir(), "assay.db")}
 	if on == onPostgres {
-		o = store.Options{URL: pgtest.Shared(t).NewDatabase(t)}
+		o = db.Options{URL: pgtest.Shared(t).NewDatabase(t)}
 	}
 	all := make([]*store.Store, n)
 	for i := range all {

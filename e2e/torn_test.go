@@ -1,6 +1,7 @@
 package e2e
 
 import (
+	"assay/internal/db"
 	"context"
 	"fmt"
 	"io"
@@ -82,7 +83,7 @@ func (x *torn) copy(wal []byte) string {
 // read opens a copy as the program does, and holds it against the invariants.
 func (x *torn) read(path string) progress {
 	x.t.Helper()
-	st, err := store.Open(context.Background(), store.Options{Path: path})
+	st, err := store.Open(context.Background(), db.Options{Path: path})
 	if err != nil {
 		x.t.Fatalf("open: %v", err)
 	}

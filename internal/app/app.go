@@ -3,6 +3,7 @@
 package app
 
 import (
+	"assay/internal/db"
 	"context"
 	"errors"
 	"fmt"
@@ -100,7 +101,7 @@ const (
 // refused with a fault.Unavailable. See Options.Recheck.
 func New(ctx context.Context, o Options) (*App, error) {
 	a, err := newApp(ctx, o, false)
-	if !store.CannotWrite(err) {
+	if !db.CannotWrite(err) {
 		return a, err
 	}
 	reading, failed := newApp(ctx, o, true)
@@ -175,7 +176,7 @@ func (a *App) openDatabase(ctx context.Context, o Options) (err error) {
 	}
 	prepared := make(chan error, 1)
 	go func() { prepared <- a.prepareDispatcher(ctx) }()
-	a.store, err = store.Open(ctx, store.Options{
+	a.store, err = store.Open(ctx, db.Options{
 		Path: a.cfg.Database.Path, URL: a.cfg.Database.URL.Reveal(), Direct: a.cfg.Database.Direct.Reveal(),
 		Owner: a.owner, ReadOnly: a.readOnly, KeepSchema: !a.cfg.Migrate && a.cfg.Database.Engine != config.SQLite, Now: o.Now, Logger: a.log, Faults: o.Faults,
 	})

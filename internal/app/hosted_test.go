@@ -1,6 +1,7 @@
 package app
 
 import (
+	"assay/internal/db"
 	"net/http"
 	"net/http/httptest"
 	"path/filepath"
@@ -96,7 +97,7 @@ func TestRule4_PricesLeaveInventoriesTheirShareOfSteam(t *testing.T) {
 func openSteam(t *testing.T, environ ...string) (SourceOptions, *SourceSet) {
 	t.Helper()
 	dir := t.TempDir()
-	s, err := store.Open(t.Context(), store.Options{Path: filepath.Join(dir, "assay.db")})
+	s, err := store.Open(t.Context(), db.Options{Path: filepath.Join(dir, "assay.db")})
 	if err != nil {
 		t.Fatal(err)
 	}

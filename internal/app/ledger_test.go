@@ -1,6 +1,7 @@
 package app
 
 import (
+	"assay/internal/db"
 	"context"
 	"errors"
 	"os"
@@ -21,7 +22,7 @@ func newKeeper(t *testing.T) (*keeper, storetest.Database) {
 	d := storetest.On(t, storetest.SQLite)
 	at := time.Date(2026, 11, 21, 0, 0, 0, 0, time.UTC)
 	now := func() time.Time { at = at.Add(time.Second); return at }
-	s, err := store.Open(t.Context(), store.Options{Path: d.Path, Now: now})
+	s, err := store.Open(t.Context(), db.Options{Path: d.Path, Now: now})
 	if err != nil {
 		t.Fatal(err)
 	}

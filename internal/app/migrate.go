@@ -1,13 +1,13 @@
 package app
 
 import (
+	"assay/internal/db"
 	"context"
 	"log/slog"
 	"time"
 
 	"assay/internal/config"
 	"assay/internal/dispatch/river"
-	"assay/internal/store"
 )
 
 // Await waits for a PostgreSQL database as store.Await does. For a file there is nothing
@@ -16,13 +16,13 @@ func Await(ctx context.Context, d config.Database, atMost time.Duration, log *sl
 	if d.Engine == config.SQLite {
 		return nil
 	}
-	return store.Await(ctx, d.SessionURL(), atMost, log)
+	return db.Await(ctx, d.SessionURL(), atMost, log)
 }
 
 // Migrate brings the tables of a database up to date, the dispatcher's own too,
 // as New does unless the configuration keeps it from that.
-func Migrate(ctx context.Context, d config.Database, log *slog.Logger) (store.MigrateResult, error) {
-	r, err := store.Migrate(ctx, store.Options{Path: d.Path, URL: d.SessionURL(), Logger: log})
+func Migrate(ctx context.Context, d config.Database, log *slog.Logger) (db.MigrateResult, error) {
+	r, err := db.Migrate(ctx, db.Options{Path: d.Path, URL: d.SessionURL(), Logger: log})
 	if err != nil || d.Engine == config.SQLite {
 		return r, err
 	}

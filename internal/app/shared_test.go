@@ -1,6 +1,7 @@
 package app
 
 import (
+	"assay/internal/db"
 	"errors"
 	"fmt"
 	"net/http"
@@ -108,7 +109,7 @@ func instance(t *testing.T, database storetest.Database, environ []string) []pro
 	if err != nil {
 		t.Fatal(err)
 	}
-	s, err := store.Open(t.Context(), store.Options{URL: database.URL})
+	s, err := store.Open(t.Context(), db.Options{URL: database.URL})
 	if err != nil {
 		t.Fatal(err)
 	}

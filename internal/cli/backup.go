@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"assay/internal/db"
 	"context"
 	"fmt"
 	"io"
@@ -8,7 +9,6 @@ import (
 
 	"assay/internal/config"
 	"assay/internal/refresh"
-	"assay/internal/store"
 )
 
 // backupCmd copies the database to a file.
@@ -76,7 +76,7 @@ type verified struct {
 }
 
 func (c *backupCmd) verify(s *session) error {
-	if err := store.VerifyBackup(c.File); err != nil {
+	if err := db.VerifyBackup(c.File); err != nil {
 		return usageOfFile(err)
 	}
 	return s.out.result(verified{File: c.File, Intact: true}, func(w io.Writer) {
@@ -93,9 +93,9 @@ func backUp(ctx context.Context, d config.Database, file string) (size int64, er
 		}
 	}
 	if d.Engine == config.SQLite {
-		err = store.Backup(ctx, d.Path, file)
+		err = db.Backup(ctx, d.Path, file)
 	} else {
-		err = store.BackupPostgres(ctx, d.SessionURL(), file)
+		err = db.BackupPostgres(ctx, d.SessionURL(), file)
 	}
 	if err != nil {
 		return 0, usageOfFile(err)
@@ -150,9 +150,9 @@ func (c *restoreCmd) Run(ctx context.Context, s *session) error {
 	}
 	done := copied{File: c.File, Bytes: info.Size()}
 	if cfg.Database.Engine == config.SQLite {
-		err = store.Restore(ctx, f, cfg.Database.Path, c.Force)
+		err = db.Restore(ctx, f, cfg.Database.Path, c.Force)
 	} else {
-		err = store.RestorePostgres(ctx, cfg.Database.SessionURL(), c.File, c.Force, refresh.Lease)
+		err = db.RestorePostgres(ctx, cfg.Database.SessionURL(), c.File, c.Force, refresh.Lease)
 	}
 	if err != nil {
 		return err
@@ -186,7 +186,7 @@ const (
 // is needed, and says what to run where that is not here.
 func (s *session) awaitClient(ctx context.Context, cfg *config.Config, program, command string) error {
 	if cfg.Database.Engine != config.SQLite {
-		if _, err := store.FindClient(program); err != nil {
+		if _, err := db.FindClient(program); err != nil {
 			return &usageError{text: err.Error() + ": install postgresql-client, or run where it is: " + command, help: "assay backup --help"}
 		}
 	}

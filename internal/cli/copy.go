@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"assay/internal/db"
 	"context"
 	"errors"
 	"fmt"
@@ -12,7 +13,6 @@ import (
 
 	"assay/internal/config"
 	"assay/internal/refresh"
-	"assay/internal/store"
 )
 
 // copyCmd copies one database to another one.
@@ -30,11 +30,11 @@ func (*copyCmd) examples() []example {
 
 // copyResult is what a copy did.
 type copyResult struct {
-	From    string            `json:"from"`
-	To      string            `json:"to"`
-	Rows    int64             `json:"rows"`
-	Seconds float64           `json:"seconds"`
-	Tables  []store.TableRows `json:"tables"`
+	From    string         `json:"from"`
+	To      string         `json:"to"`
+	Rows    int64          `json:"rows"`
+	Seconds float64        `json:"seconds"`
+	Tables  []db.TableRows `json:"tables"`
 }
 
 // Run copies.
@@ -64,13 +64,13 @@ func (c *copyCmd) Run(ctx context.Context, s *session) error {
 	}
 	began := s.Now()
 	p := newCopyProgress(s.Stderr, s.isTerminal(s.Stderr), s.Now)
-	tables, err := store.Copy(ctx, store.CopyOptions{From: storeOptions(from), To: storeOptions(to), Lease: refresh.Lease, Tell: p.show})
+	tables, err := db.Copy(ctx, db.CopyOptions{From: storeOptions(from), To: storeOptions(to), Lease: refresh.Lease, Tell: p.show})
 	p.end()
 	if ctx.Err() != nil && errors.Is(err, context.Canceled) {
 		s.printf("interrupted; the target is as empty as before")
 		return fmt.Errorf("%w: %w", context.Canceled, errReported)
 	}
-	if errors.Is(err, store.ErrCommitUnknown) {
+	if errors.Is(err, db.ErrCommitUnknown) {
 		return fmt.Errorf("%w: run it again. If it reports that the target is not empty, everything was copied", err)
 	}
 	if err != nil {
@@ -100,8 +100,8 @@ func copiedDatabase(flag, value string) (config.Database, error) {
 	return d, nil
 }
 
-func storeOptions(d config.Database) store.Options {
-	return store.Options{Path: d.Path, URL: d.URL.Reveal()}
+func storeOptions(d config.Database) db.Options {
+	return db.Options{Path: d.Path, URL: d.URL.Reveal()}
 }
 
 // copyProgress shows how far a copy is: as a bar on a terminal, else as a plain
@@ -123,7 +123,7 @@ func newCopyProgress(w io.Writer, terminal bool, now func() time.Time) *copyProg
 }
 
 // show prints the progress of a copy.
-func (p *copyProgress) show(c store.CopyProgress) {
+func (p *copyProgress) show(c db.CopyProgress) {
 	what := "copy"
 	if c.Verifying {
 		what = "verify"

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"assay/internal/db"
 	"bytes"
 	"context"
 	"errors"
@@ -27,7 +28,7 @@ func run(ctx context.Context, args ...string) (code int, stdout, stderr string) 
 func databaseWithNames(t *testing.T, names ...string) (path string) {
 	t.Helper()
 	path = filepath.Join(t.TempDir(), "assay.db")
-	s, err := store.Open(t.Context(), store.Options{Path: path})
+	s, err := store.Open(t.Context(), db.Options{Path: path})
 	if err != nil {
 		t.Fatal(err)
 	}

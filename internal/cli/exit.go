@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"assay/internal/db"
 	"context"
 	"errors"
 	"fmt"
@@ -12,7 +13,6 @@ import (
 
 	"assay/internal/config"
 	"assay/internal/fault"
-	"assay/internal/store"
 )
 
 // The exit codes. Scripts rely on them: they never change their meaning.
@@ -128,8 +128,8 @@ func exitCode(err error) int {
 		return exitCodeOfAnswer(answer)
 	case errors.As(err, &refused):
 		return exitCodeOfKind(refused.Kind)
-	case errors.Is(err, store.ErrDatabaseExists), errors.Is(err, store.ErrDatabaseFull), errors.Is(err, store.ErrDatabaseInUse), errors.Is(err, store.ErrDatabaseLocked), errors.Is(err, fs.ErrExist),
-		errors.Is(err, store.ErrSameDatabase), errors.Is(err, store.ErrSchemaUnknown), errors.Is(err, store.ErrSchemaChanged), errors.Is(err, store.ErrBackupDamaged), errors.Is(err, store.ErrSourceInUse), errors.Is(err, store.ErrTargetNotEmpty):
+	case errors.Is(err, db.ErrDatabaseExists), errors.Is(err, db.ErrDatabaseFull), errors.Is(err, db.ErrDatabaseInUse), errors.Is(err, db.ErrDatabaseLocked), errors.Is(err, fs.ErrExist),
+		errors.Is(err, db.ErrSameDatabase), errors.Is(err, db.ErrSchemaUnknown), errors.Is(err, db.ErrSchemaChanged), errors.Is(err, db.ErrBackupDamaged), errors.Is(err, db.ErrSourceInUse), errors.Is(err, db.ErrTargetNotEmpty):
 		return exitRefused
 	case errors.Is(err, errLedgerFailed):
 		return exitLedgerFailed

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"assay/internal/db"
 	"context"
 	"errors"
 	"fmt"
@@ -231,7 +232,7 @@ func openBudget(ctx context.Context, cfg *config.Config, source string, now func
 			return budgetOf{why: "there is no database yet"}
 		}
 	}
-	s, err := store.Open(ctx, store.Options{
+	s, err := store.Open(ctx, db.Options{
 		Path: cfg.Database.Path, URL: cfg.Database.URL.Reveal(), Direct: cfg.Database.Direct.Reveal(),
 		KeepSchema: true, Logger: slog.New(slog.DiscardHandler),
 	})

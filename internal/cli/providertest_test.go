@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"assay/internal/db"
 	"context"
 	"io"
 	"log/slog"
@@ -161,7 +162,7 @@ func TestProviderTest_CountsInTheBudgetOfTheDatabase(t *testing.T) {
 	}
 	open := func() *store.Store {
 		t.Helper()
-		s, err := store.Open(t.Context(), store.Options{Path: filepath.Join(dir, "assay.db")})
+		s, err := store.Open(t.Context(), db.Options{Path: filepath.Join(dir, "assay.db")})
 		if err != nil {
 			t.Fatal(err)
 		}

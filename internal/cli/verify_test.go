@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"assay/internal/db"
 	"bytes"
 	"encoding/json"
 	"os"
@@ -21,7 +22,7 @@ import (
 func ledgerDir(t *testing.T, change string) string {
 	t.Helper()
 	dir := t.TempDir()
-	s, err := store.Open(t.Context(), store.Options{Path: filepath.Join(dir, "assay.db")})
+	s, err := store.Open(t.Context(), db.Options{Path: filepath.Join(dir, "assay.db")})
 	if err != nil {
 		t.Fatal(err)
 	}

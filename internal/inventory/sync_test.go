@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"assay/internal/catalog"
+	"assay/internal/db"
 	"assay/internal/fault"
 	"assay/internal/inventory"
 	"assay/internal/randtest"
@@ -36,13 +37,13 @@ type place struct {
 
 func newPlace(tb testing.TB) *place {
 	tb.Helper()
-	db := storetest.NewDatabase(tb)
-	s, err := store.Open(tb.Context(), store.Options{Path: db.Path, URL: db.URL, Now: func() time.Time { return noon }})
+	database := storetest.NewDatabase(tb)
+	s, err := store.Open(tb.Context(), db.Options{Path: database.Path, URL: database.URL, Now: func() time.Time { return noon }})
 	if err != nil {
 		tb.Fatal(err)
 	}
-	raw := db.Raw(tb)
-	p := &place{TB: tb, store: s, raw: raw, database: db}
+	raw := database.Raw(tb)
+	p := &place{TB: tb, store: s, raw: raw, database: database}
 	p.Service = &inventory.Service{
 		InTx: func(ctx context.Context, fn func(inventory.Tx) error) error {
 			return s.InTx(ctx, func(tx *store.Tx) error { return fn(tx) })

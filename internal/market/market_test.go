@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"assay/internal/catalog"
+	"assay/internal/db"
 	"assay/internal/fault"
 	"assay/internal/inventory"
 	"assay/internal/inventory/steaminv"
@@ -47,10 +48,10 @@ type world struct {
 
 func newWorld(t *testing.T) *world {
 	t.Helper()
-	db := storetest.NewDatabase(t)
-	w := &world{T: t, db: db, steam: map[string]func() error{}}
+	database := storetest.NewDatabase(t)
+	w := &world{T: t, db: database, steam: map[string]func() error{}}
 	w.now.Store(storetest.Epoch.UnixMicro())
-	s, err := store.Open(t.Context(), store.Options{Path: db.Path, URL: db.URL, Now: w.clock})
+	s, err := store.Open(t.Context(), db.Options{Path: database.Path, URL: database.URL, Now: w.clock})
 	w.must(err)
 	t.Cleanup(func() { w.must(s.Close()) })
 	w.s = s

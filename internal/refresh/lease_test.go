@@ -1,6 +1,7 @@
 package refresh_test
 
 import (
+	"assay/internal/db"
 	"context"
 	"database/sql"
 	"log/slog"
@@ -119,7 +120,7 @@ func shared(t *testing.T, test func(t *testing.T, w *cluster)) {
 		url := pgtest.Shared(t).NewDatabase(t)
 		w := &world{tb: t, clock: &clock{now: epoch}, cfg: defaults()}
 		open := func() *store.Store {
-			s, err := store.Open(t.Context(), store.Options{URL: url, Now: w.clock.Now})
+			s, err := store.Open(t.Context(), db.Options{URL: url, Now: w.clock.Now})
 			must(t, err)
 			t.Cleanup(func() { must(t, s.Close()) })
 			return s

@@ -1,6 +1,7 @@
 package refresh_test
 
 import (
+	"assay/internal/db"
 	"context"
 	"database/sql"
 	"errors"
@@ -98,7 +99,7 @@ func (w *world) start() {
 	w.tb.Helper()
 	var err error
 	w.starts++
-	w.store, err = store.Open(w.tb.Context(), store.Options{
+	w.store, err = store.Open(w.tb.Context(), db.Options{
 		Path: w.database.Path, URL: w.database.URL, Now: w.clock.Now,
 		Faults: func(point string) error {
 			if w.faults == nil {

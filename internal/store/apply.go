@@ -1,6 +1,7 @@
 package store
 
 import (
+	"assay/internal/db"
 	"context"
 	"database/sql"
 	"errors"
@@ -13,7 +14,7 @@ func (t *Tx) OpenShards(job int64, shards int) error {
 	if err := t.lockJob(job); err != nil {
 		return err
 	}
-	_, err := t.exec(`
+	_, err := t.Exec(`
 		INSERT INTO apply_shard (job_id, shard, next_id, end_id)
 		WITH RECURSIVE
 			part(shard) AS (SELECT 0 UNION ALL SELECT shard + 1 FROM part WHERE shard + 1 < $2),
@@ -27,7 +28,7 @@ func (t *Tx) OpenShards(job int64, shards int) error {
 // ApplyShards returns how many shards a job has, and how many of them are not
 // done.
 func (s *Store) ApplyShards(ctx context.Context, job int64) (all, open int, err error) {
-	err = s.read.QueryRowContext(ctx, `SELECT count(*), count(*) FILTER (WHERE next_id < end_id) FROM apply_shard WHERE job_id = $1`,
+	err = s.Read.QueryRowContext(ctx, `SELECT count(*), count(*) FILTER (WHERE next_id < end_id) FROM apply_shard WHERE job_id = $1`,
 		job).Scan(&all, &open)
 	return all, open, err
 }
@@ -75,14 +76,14 @@ WHERE r.job_id = $1 AND r.batch = $2 AND r.state = 'updated' AND r.price_after <
 // query lock. A second statement then reads the prices, so that a price which
 // another transaction has written to a row since is never replaced by an older one.
 func (t *Tx) applyPrices(apply, lock string, args ...any) (int64, error) {
-	if t.d == onSQLite {
-		return t.exec(apply, args...)
+	if t.Dialect == db.SQLite {
+		return t.Exec(apply, args...)
 	}
-	ids, err := collect(t.ctx, t.tx, func(r *sql.Rows, id *int64) error { return r.Scan(id) }, lock, args...)
+	ids, err := db.Collect(t.Context(), t, func(r *sql.Rows, id *int64) error { return r.Scan(id) }, lock, args...)
 	if err != nil || len(ids) == 0 {
 		return 0, err
 	}
-	return t.exec(applyPrice+`item WHERE inventory.id IN `+t.d.ids(1)+differing, t.d.packIDs(ids))
+	return t.Exec(applyPrice+`item WHERE inventory.id IN `+t.Dialect.IDs(1)+differing, t.Dialect.PackIDs(ids))
 }
 
 // atOnce makes a transaction that has done nothing yet fail with an error that
@@ -101,12 +102,12 @@ const atOnce = `SET TRANSACTION ISOLATION LEVEL REPEATABLE READ; SET LOCAL lock_
 // that, and the transaction fails and is run again if others write its rows.
 func (t *Tx) ApplyRange(job, ids int64, most, inOrder bool) (bool, error) {
 	if !inOrder {
-		if err := t.hold(atOnce); err != nil {
+		if err := t.ExecPostgres(atOnce); err != nil {
 			return false, err
 		}
 	}
 	var next, end int64
-	err := t.queryRow(nextRange+t.d.skipLocked("l")+`)
+	err := t.QueryRow(nextRange+t.Dialect.SkipLocked("l")+`)
 RETURNING next_id, end_id`, job, ids).Scan(&next, &end)
 	if errors.Is(err, sql.ErrNoRows) {
 		return false, nil
@@ -116,12 +117,12 @@ RETURNING next_id, end_id`, job, ids).Scan(&next, &end)
 	}
 	from, to := next-ids, min(next, end)
 	switch {
-	case most && t.d == onSQLite:
-		_, err = t.exec(applyToAll, from, to)
+	case most && t.Dialect == db.SQLite:
+		_, err = t.Exec(applyToAll, from, to)
 	case inOrder:
 		_, err = t.applyPrices(applyToRange, lockRangePostgres, from, to)
 	default:
-		_, err = t.exec(applyToRange, from, to)
+		_, err = t.Exec(applyToRange, from, to)
 	}
 	return true, err
 }
@@ -130,7 +131,7 @@ RETURNING next_id, end_id`, job, ids).Scan(&next, &end)
 // returns how many it wrote. It does nothing where another instance has done the
 // batch.
 func (t *Tx) ApplyBatch(job int64, batch int) (int64, error) {
-	n, err := t.exec(`UPDATE refresh_job SET apply_cursor = $2 + 1 WHERE id = $1 AND apply_cursor = $2 AND state = 'running' AND stage = 'apply'`,
+	n, err := t.Exec(`UPDATE refresh_job SET apply_cursor = $2 + 1 WHERE id = $1 AND apply_cursor = $2 AND state = 'running' AND stage = 'apply'`,
 		job, batch)
 	if err != nil || n != 1 {
 		return 0, err

@@ -1,6 +1,7 @@
 package store
 
 import (
+	"assay/internal/db"
 	"context"
 	"database/sql"
 
@@ -19,22 +20,22 @@ WHERE (job_id, batch) = (
 // ClaimBatch takes a batch whose answers have all come or failed, those of
 // missing prices first, or returns nil.
 func (t *Tx) ClaimBatch(owner string) (*refresh.Batch, error) {
-	batches, err := collect(t.ctx, t.tx, func(r *sql.Rows, b *refresh.Batch) error {
+	batches, err := db.Collect(t.Context(), t, func(r *sql.Rows, b *refresh.Batch) error {
 		return r.Scan(&b.JobID, &b.Batch, &b.Token)
-	}, claimBatch+t.d.skipLocked("b")+`)
-RETURNING job_id, batch, token`, owner, micros(t.now))
+	}, claimBatch+t.Dialect.SkipLocked("b")+`)
+RETURNING job_id, batch, token`, owner, db.Micros(t.Now()))
 	if err != nil || len(batches) == 0 {
 		return nil, err
 	}
 	b := batches[0]
-	err = t.queryRow(`SELECT kind, rate_set FROM refresh_job WHERE id = $1`, b.JobID).Scan(&b.Kind, &b.RateSet)
+	err = t.QueryRow(`SELECT kind, rate_set FROM refresh_job WHERE id = $1`, b.JobID).Scan(&b.Kind, &b.RateSet)
 	return &b, err
 }
 
 // Releases reports whether a batch that waits for a unit waits for none that is
 // open.
 func (s *Store) Releases(ctx context.Context, u refresh.Unit) (free bool, err error) {
-	err = s.read.QueryRowContext(ctx, `
+	err = s.Read.QueryRowContext(ctx, `
 		SELECT EXISTS (SELECT 1 FROM refresh_batch b WHERE b.job_id = $1 AND b.batch >= $2 AND b.batch <= $3 AND NOT EXISTS (
 			SELECT 1 FROM fetch_unit u
 			WHERE u.job_id = b.job_id AND u.state IN ('pending', 'running') AND u.detached = 0 AND u.batch_from <= b.batch AND u.batch_to >= b.batch))`,
@@ -44,14 +45,14 @@ func (s *Store) Releases(ctx context.Context, u refresh.Unit) (free bool, err er
 
 // ReturnBatch gives a batch back.
 func (t *Tx) ReturnBatch(b refresh.Batch) error {
-	_, err := t.exec(`UPDATE refresh_batch SET state = 'pending' WHERE job_id = $1 AND batch = $2 AND token = $3 AND state = 'running'`,
+	_, err := t.Exec(`UPDATE refresh_batch SET state = 'pending' WHERE job_id = $1 AND batch = $2 AND token = $3 AND state = 'running'`,
 		b.JobID, b.Batch, b.Token)
 	return err
 }
 
 // BatchItems returns the items that a batch is to estimate, by id, with their quotes.
 func (s *Store) BatchItems(ctx context.Context, b refresh.Batch) ([]refresh.Item, error) {
-	return collectByIndex(ctx, s, func(r *sql.Rows, i *refresh.Item) error {
+	return db.CollectByIndex(ctx, s.DB, func(r *sql.Rows, i *refresh.Item) error {
 		var candidateAt, checked, updated, quotesAt, noSales int64
 		var quotes string
 		err := r.Scan(&i.ID, &i.Key.AppID, &i.Key.Name, &i.Key.Phase, &i.Price, &i.Status, &i.Candidate, &candidateAt,
@@ -59,8 +60,8 @@ func (s *Store) BatchItems(ctx context.Context, b refresh.Batch) ([]refresh.Item
 		if err != nil {
 			return err
 		}
-		i.CandidateAt, i.CheckedAt, i.UpdatedAt = moment(candidateAt), moment(checked), moment(updated)
-		i.QuotesAt, i.NoSalesSince = moment(quotesAt), moment(noSales)
+		i.CandidateAt, i.CheckedAt, i.UpdatedAt = db.Moment(candidateAt), db.Moment(checked), db.Moment(updated)
+		i.QuotesAt, i.NoSalesSince = db.Moment(quotesAt), db.Moment(noSales)
 		i.Quotes, err = decodeQuotes(quotes)
 		return err
 	}, `SELECT i.id, i.app_id, i.name, i.phase, i.price, i.status, i.candidate, i.candidate_at,

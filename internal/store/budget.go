@@ -1,6 +1,7 @@
 package store
 
 import (
+	"assay/internal/db"
 	"context"
 	"database/sql"
 	"errors"
@@ -68,7 +69,7 @@ func (a *Allowance) Take(ctx context.Context) (provider.Refusal, error) {
 
 func (a *Allowance) ask(ctx context.Context) (provider.Refusal, error) {
 	if a.slots == 0 && a.host.Quota == (provider.Quota{}) {
-		o, err := a.ordered(ctx, a.s.read)
+		o, err := a.ordered(ctx, a.s.Read)
 		if err != nil || o.refusal.Wait > 0 || o.told == nil {
 			return o.refusal, err
 		}
@@ -102,14 +103,14 @@ func (a *Allowance) ask(ctx context.Context) (provider.Refusal, error) {
 // returns why it is refused. What it counted by then must be rolled back. near
 // reports that some budget which is forecast may be near its end.
 func (a *Allowance) take(t *Tx) (r provider.Refusal, near bool, err error) {
-	o, err := a.ordered(t.ctx, t.tx)
+	o, err := a.ordered(t.Context(), t)
 	if err != nil || o.refusal.Wait > 0 {
 		return o.refusal, false, err
 	}
 	// A slot comes last, since another process may have to be waited for: the moment
 	// that it is given must be that of the request.
 	if o.told != nil {
-		if n, err := t.exec(countTold, a.source, a.host.Key); err != nil || n == 0 {
+		if n, err := t.Exec(countTold, a.source, a.host.Key); err != nil || n == 0 {
 			return provider.Refusal{Kind: provider.KindBudget, Wait: leastWait}, false, err
 		}
 		near = provider.NearEnd(o.told.Left-1, o.told.Limit)
@@ -117,7 +118,7 @@ func (a *Allowance) take(t *Tx) (r provider.Refusal, near bool, err error) {
 	for _, p := range a.host.Quota.Periods() {
 		begin, end := p.Bounds(o.now)
 		var used int64
-		switch err := t.queryRow(countQuota, a.source, a.host.Key, string(p), micros(begin), a.host.Quota.Of(p)).Scan(&used); {
+		switch err := t.QueryRow(countQuota, a.source, a.host.Key, string(p), db.Micros(begin), a.host.Quota.Of(p)).Scan(&used); {
 		case errors.Is(err, sql.ErrNoRows):
 			return provider.Refusal{Kind: provider.KindBudget, Wait: end.Sub(o.now), Quota: p, ResetsAt: end}, false, nil
 		case err != nil:
@@ -139,18 +140,18 @@ func (a *Allowance) take(t *Tx) (r provider.Refusal, near bool, err error) {
 
 // takeSlot counts a request with the limit.
 func (a *Allowance) takeSlot(t *Tx) (provider.Refusal, error) {
-	clock, order := t.d.clock(3), "slot DESC" // first those that not everybody may take
+	clock, order := t.Dialect.Clock(3), "slot DESC" // first those that not everybody may take
 	if a.size > 1 {
 		order = "at DESC, slot" // one is filled before the next
 	}
-	n, err := t.exec(`
+	n, err := t.Exec(`
 		UPDATE budget_slot SET used = CASE WHEN at > `+clock+` - $4 THEN used + 1 ELSE 1 END, at = `+clock+`
 		WHERE source = $1 AND host = $2 AND slot = (
 			SELECT slot FROM budget_slot
 			WHERE source = $1 AND host = $2 AND slot < $5 AND (used < $6 OR at <= `+clock+` - $4)
-			ORDER BY `+order+` LIMIT 1`+t.d.skipLocked("budget_slot")+`)
+			ORDER BY `+order+` LIMIT 1`+t.Dialect.SkipLocked("budget_slot")+`)
 		AND NOT EXISTS (SELECT 1 FROM source_host h WHERE h.source = $1 AND h.host = $2 AND h.blocked_until > `+clock+`)`,
-		a.source, a.host.Key, a.s.clockArg(), a.host.Limit.Stretch().Microseconds(), a.slots, a.size)
+		a.source, a.host.Key, a.s.ClockArg(), a.host.Limit.Stretch().Microseconds(), a.slots, a.size)
 	if err != nil || n == 1 {
 		return provider.Refusal{}, err
 	}
@@ -171,7 +172,7 @@ RETURNING used`
 // untilFree tells for how long no slot will be free, or the host wants to be left
 // alone.
 func (a *Allowance) untilFree(ctx context.Context) (provider.Refusal, error) {
-	o, err := a.ordered(ctx, a.s.read)
+	o, err := a.ordered(ctx, a.s.Read)
 	if err != nil || o.refusal.Wait > 0 {
 		return o.refusal, err
 	}

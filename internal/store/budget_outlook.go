@@ -1,6 +1,7 @@
 package store
 
 import (
+	"assay/internal/db"
 	"context"
 	"errors"
 	"time"
@@ -35,7 +36,7 @@ ON CONFLICT (source, host, hour) DO UPDATE SET starts_at = excluded.starts_at,
 // countPace counts a request within the hour that it is sent in.
 func (a *Allowance) countPace(t *Tx, now time.Time) error {
 	hour := now.Truncate(time.Hour)
-	_, err := t.exec(countHour, a.source, a.host.Key, hour.Unix()/3600%paceHours, micros(hour))
+	_, err := t.Exec(countHour, a.source, a.host.Key, hour.Unix()/3600%paceHours, db.Micros(hour))
 	return err
 }
 
@@ -53,13 +54,13 @@ func (p paces) of(window time.Duration) provider.Pace {
 func (a *Allowance) paces(ctx context.Context, now time.Time) (p paces, err error) {
 	hour, day := now.Add(-time.Hour).Truncate(time.Hour), now.Add(-24*time.Hour).Truncate(time.Hour)
 	var oldest int64
-	err = a.s.read.QueryRowContext(ctx, `
+	err = a.s.Read.QueryRowContext(ctx, `
 		SELECT coalesce(min(starts_at), 0), coalesce(sum(used) FILTER (WHERE starts_at >= $3), 0), coalesce(sum(used) FILTER (WHERE starts_at >= $4), 0)
 		FROM budget_hour WHERE source = $1 AND host = $2 AND starts_at <= $5`,
-		a.source, a.host.Key, micros(hour), micros(day), micros(now)).Scan(&oldest, &p.hour.Requests, &p.day.Requests)
+		a.source, a.host.Key, db.Micros(hour), db.Micros(day), db.Micros(now)).Scan(&oldest, &p.hour.Requests, &p.day.Requests)
 	// Of a host that was first asked an hour ago there is no day to divide by.
 	since := func(begin time.Time) time.Duration {
-		if first := moment(oldest); first.After(begin) {
+		if first := db.Moment(oldest); first.After(begin) {
 			begin = first
 		}
 		return max(now.Sub(begin), time.Hour)
@@ -96,7 +97,7 @@ func (a *Allowance) foresee(ctx context.Context, now time.Time, b *provider.Budg
 
 // watch warns of budgets that are low, once in a window for all processes.
 func (a *Allowance) watch(ctx context.Context) {
-	now := a.s.now().UnixMicro()
+	now := a.s.Clock().UnixMicro()
 	if last := a.watched.Load(); now >= last && now < last+watchEvery.Microseconds() || !a.watched.CompareAndSwap(last, now) {
 		return
 	}
@@ -105,7 +106,7 @@ func (a *Allowance) watch(ctx context.Context) {
 		err = a.warn(ctx, &b)
 	}
 	if err != nil && ctx.Err() == nil {
-		a.s.log.Warn("budget forecast failed", "source", a.source, "host", a.host.Key, "error", err)
+		a.s.Log.Warn("budget forecast failed", "source", a.source, "host", a.host.Key, "error", err)
 	}
 }
 
@@ -119,7 +120,7 @@ func (a *Allowance) warn(ctx context.Context, b *provider.Budget) error {
 			Source: a.source, Host: a.host.Key, Budget: budget, Left: left, Limit: limit, RunsOutAt: o.RunsOutAt, RenewedAt: renewed,
 		})
 		if errs = append(errs, err); first {
-			a.s.log.Warn("budget is low and will run out", "source", a.source, "host", a.host.Key, "budget", budget,
+			a.s.Log.Warn("budget is low and will run out", "source", a.source, "host", a.host.Key, "budget", budget,
 				"left", left, "limit", limit, "runs_out_at", o.RunsOutAt, "renewed_at", renewed)
 		}
 	}
@@ -141,11 +142,11 @@ func (a *Allowance) warn(ctx context.Context, b *provider.Budget) error {
 // did so before. Who was first tells of it, in the same transaction.
 func (a *Allowance) markLow(ctx context.Context, low event.BudgetLow) (first bool, err error) {
 	err = a.s.InTx(ctx, func(t *Tx) error {
-		clock := t.d.clock(3)
-		n, err := t.exec(`
+		clock := t.Dialect.Clock(3)
+		n, err := t.Exec(`
 			INSERT INTO budget_low (source, host, budget, until) VALUES ($1, $2, $4, $5)
 			ON CONFLICT (source, host, budget) DO UPDATE SET until = excluded.until WHERE budget_low.until <= `+clock,
-			a.source, a.host.Key, a.s.clockArg(), low.Budget, micros(low.RenewedAt))
+			a.source, a.host.Key, a.s.ClockArg(), low.Budget, db.Micros(low.RenewedAt))
 		if first = n == 1; !first {
 			return err
 		}

@@ -1,6 +1,7 @@
 package store
 
 import (
+	"assay/internal/db"
 	"context"
 	"database/sql"
 	"errors"
@@ -17,19 +18,19 @@ func (a *Allowance) Hold(ctx context.Context, o provider.Order) (wait time.Durat
 		if err := a.catchUp(t); err != nil {
 			return err
 		}
-		clock := t.d.clock(3)
+		clock := t.Dialect.Clock(3)
 		var now, at, until int64
-		err := t.queryRow(`
+		err := t.QueryRow(`
 			SELECT `+clock+`, coalesce(max(blocked_at), 0), coalesce(max(blocked_until), 0)
-			FROM source_host WHERE source = $1 AND host = $2`, a.source, a.host.Key, a.s.clockArg()).Scan(&now, &at, &until)
+			FROM source_host WHERE source = $1 AND host = $2`, a.source, a.host.Key, a.s.ClockArg()).Scan(&now, &at, &until)
 		if err != nil {
 			return err
 		}
 		wait = o.After(time.Duration(until-at)*time.Microsecond, time.Duration(now-until)*time.Microsecond)
-		_, err = t.exec(`
+		_, err = t.Exec(`
 			INSERT INTO source_host (source, host, blocked_at, blocked_until) VALUES ($1, $2, `+clock+`, `+clock+` + $4)
 			ON CONFLICT (source, host) DO UPDATE SET blocked_at = excluded.blocked_at, blocked_until = excluded.blocked_until
-			WHERE excluded.blocked_until > source_host.blocked_until`, a.source, a.host.Key, a.s.clockArg(), wait.Microseconds())
+			WHERE excluded.blocked_until > source_host.blocked_until`, a.source, a.host.Key, a.s.ClockArg(), wait.Microseconds())
 		wait = max(wait, time.Duration(until-now)*time.Microsecond)
 		return err
 	})
@@ -40,7 +41,7 @@ func (a *Allowance) Hold(ctx context.Context, o provider.Order) (wait time.Durat
 // would count for as long again. When it really was is no longer known; to count
 // it from now on lets nothing more through.
 func (a *Allowance) catchUp(t *Tx) error {
-	clock := t.d.clock(3)
+	clock := t.Dialect.Clock(3)
 	for _, query := range []string{
 		`UPDATE budget_slot SET at = ` + clock + ` WHERE source = $1 AND host = $2 AND at > ` + clock + ` + $4`,
 		`UPDATE budget_told SET told_at = ` + clock + `, resets_at = resets_at - told_at + ` + clock + `
@@ -48,7 +49,7 @@ func (a *Allowance) catchUp(t *Tx) error {
 		`UPDATE source_host SET blocked_at = ` + clock + `, blocked_until = blocked_until - blocked_at + ` + clock + `
 		 WHERE source = $1 AND host = $2 AND blocked_at > ` + clock + ` + $4`,
 	} {
-		if _, err := t.exec(query, a.source, a.host.Key, a.s.clockArg(), setBack.Microseconds()); err != nil {
+		if _, err := t.Exec(query, a.source, a.host.Key, a.s.ClockArg(), setBack.Microseconds()); err != nil {
 			return err
 		}
 	}
@@ -64,20 +65,20 @@ func (a *Allowance) makeSlots(ctx context.Context) error {
 	}
 	err := a.s.InTx(ctx, func(t *Tx) error {
 		var surplus, newest int64
-		if err := t.queryRow(`SELECT count(*), coalesce(max(at), 0) FROM budget_slot WHERE source = $1 AND host = $2 AND slot >= $3`,
+		if err := t.QueryRow(`SELECT count(*), coalesce(max(at), 0) FROM budget_slot WHERE source = $1 AND host = $2 AND slot >= $3`,
 			a.source, a.host.Key, a.all).Scan(&surplus, &newest); err != nil {
 			return err
 		}
 		if surplus > 0 {
-			if _, err := t.exec(`UPDATE budget_slot SET used = $4, at = $5 WHERE source = $1 AND host = $2 AND slot < $3 AND at < $5`,
+			if _, err := t.Exec(`UPDATE budget_slot SET used = $4, at = $5 WHERE source = $1 AND host = $2 AND slot < $3 AND at < $5`,
 				a.source, a.host.Key, a.all, a.size, newest); err != nil {
 				return err
 			}
-			if _, err := t.exec(`DELETE FROM budget_slot WHERE source = $1 AND host = $2 AND slot >= $3`, a.source, a.host.Key, a.all); err != nil {
+			if _, err := t.Exec(`DELETE FROM budget_slot WHERE source = $1 AND host = $2 AND slot >= $3`, a.source, a.host.Key, a.all); err != nil {
 				return err
 			}
 		}
-		_, err := t.exec(`
+		_, err := t.Exec(`
 			WITH RECURSIVE number (n) AS (SELECT 0 UNION ALL SELECT n + 1 FROM number WHERE n + 1 < $3)
 			INSERT INTO budget_slot (source, host, slot, used, at) SELECT $1, $2, n, 0, 0 FROM number WHERE true
 			ON CONFLICT (source, host, slot) DO NOTHING`, a.source, a.host.Key, a.all)
@@ -98,19 +99,19 @@ type slotsNow struct {
 func (a *Allowance) standing(ctx context.Context, now time.Time) (slotsNow, error) {
 	var n, used int
 	var oldest, newest, since int64
-	err := a.s.read.QueryRowContext(ctx, `
+	err := a.s.Read.QueryRowContext(ctx, `
 		SELECT count(*), coalesce(min(at), 0), coalesce(max(at), 0),
 			coalesce(sum(used) FILTER (WHERE at > $3), 0), coalesce(min(at) FILTER (WHERE at > $3), 0)
 		FROM budget_slot WHERE source = $1 AND host = $2 AND slot < $4`,
-		a.source, a.host.Key, micros(now.Add(-a.host.Limit.Stretch())), a.slots).Scan(&n, &oldest, &newest, &used, &since)
-	return slotsNow{n, moment(oldest), moment(newest), used, moment(since)}, err
+		a.source, a.host.Key, db.Micros(now.Add(-a.host.Limit.Stretch())), a.slots).Scan(&n, &oldest, &newest, &used, &since)
+	return slotsNow{n, db.Moment(oldest), db.Moment(newest), used, db.Moment(since)}, err
 }
 
 // State tells what limit, quotas and the host itself leave to all, and until when it
 // wants to be left alone; the zero time: it does not.
 func (a *Allowance) State(ctx context.Context) (b provider.Budget, blockedUntil time.Time, err error) {
 	b = provider.Budget{Limit: a.host.Limit, Left: a.host.Limit.Requests}
-	o, err := a.ordered(ctx, a.s.read)
+	o, err := a.ordered(ctx, a.s.Read)
 	if err != nil && !errors.Is(err, errSetBack) {
 		return b, blockedUntil, err
 	}
@@ -145,7 +146,7 @@ func (a *Allowance) quotas(ctx context.Context, now time.Time) ([]provider.Quota
 		period         provider.Period
 		startsAt, used int64
 	}
-	rows, err := collect(ctx, a.s.read, func(r *sql.Rows, q *row) error { return r.Scan(&q.period, &q.startsAt, &q.used) },
+	rows, err := db.Collect(ctx, a.s.Read, func(r *sql.Rows, q *row) error { return r.Scan(&q.period, &q.startsAt, &q.used) },
 		`SELECT period, starts_at, used FROM budget_quota WHERE source = $1 AND host = $2`, a.source, a.host.Key)
 	if err != nil {
 		return nil, err
@@ -155,7 +156,7 @@ func (a *Allowance) quotas(ctx context.Context, now time.Time) ([]provider.Quota
 		begin, end := p.Bounds(now)
 		q := provider.QuotaUsed{Period: p, Limit: a.host.Quota.Of(p), ResetsAt: end}
 		for _, r := range rows {
-			if r.period == p && r.startsAt >= micros(begin) {
+			if r.period == p && r.startsAt >= db.Micros(begin) {
 				q.Used = r.used
 			}
 		}

@@ -1,6 +1,7 @@
 package store
 
 import (
+	"assay/internal/db"
 	"cmp"
 	"context"
 	"database/sql"
@@ -23,7 +24,7 @@ func (t *Tx) MarketIDs(markets []refresh.MarketName) (map[refresh.MarketName]int
 	})
 	for _, m := range sorted {
 		var id int64
-		err := t.queryRow(`SELECT id FROM market WHERE source = $1 AND key = $2 AND title = $3`, m.Source, m.Key, m.Title).Scan(&id)
+		err := t.QueryRow(`SELECT id FROM market WHERE source = $1 AND key = $2 AND title = $3`, m.Source, m.Key, m.Title).Scan(&id)
 		if err == nil {
 			out[m] = id
 			continue
@@ -31,7 +32,7 @@ func (t *Tx) MarketIDs(markets []refresh.MarketName) (map[refresh.MarketName]int
 		if !errors.Is(err, sql.ErrNoRows) {
 			return nil, err
 		}
-		err = t.queryRow(`
+		err = t.QueryRow(`
 			INSERT INTO market (source, key, title) VALUES ($1, $2, $3)
 			ON CONFLICT (source, key) DO UPDATE SET title = excluded.title RETURNING id`, m.Source, m.Key, m.Title).Scan(&id)
 		if err != nil {
@@ -44,7 +45,7 @@ func (t *Tx) MarketIDs(markets []refresh.MarketName) (map[refresh.MarketName]int
 
 // PausedSources names the sources that an operator has paused.
 func (s *Store) PausedSources(ctx context.Context) (map[string]bool, error) {
-	names, err := collect(ctx, s.read, func(r *sql.Rows, name *string) error { return r.Scan(name) },
+	names, err := db.Collect(ctx, s.Read, func(r *sql.Rows, name *string) error { return r.Scan(name) },
 		`SELECT source FROM source_state WHERE paused`)
 	out := make(map[string]bool, len(names))
 	for _, n := range names {
@@ -57,15 +58,15 @@ func (s *Store) PausedSources(ctx context.Context) (map[string]bool, error) {
 // one is put off, so that the job goes on without it. What a resumed one told of its
 // budget no longer counts, until it tells again: it may have been mistaken.
 func (t *Tx) PauseSource(source string, paused bool) error {
-	if _, err := t.exec(`INSERT INTO source_state (source, paused) VALUES ($1, $2)
+	if _, err := t.Exec(`INSERT INTO source_state (source, paused) VALUES ($1, $2)
 		ON CONFLICT (source) DO UPDATE SET paused = excluded.paused`, source, paused); err != nil {
 		return err
 	}
 	if !paused {
-		_, err := t.exec(`DELETE FROM budget_told WHERE source = $1`, source)
+		_, err := t.Exec(`DELETE FROM budget_told WHERE source = $1`, source)
 		return err
 	}
-	_, err := t.exec(`UPDATE fetch_unit SET state = 'deferred', error_kind = 'paused', error = $2 WHERE source = $1 AND state = 'pending'`,
+	_, err := t.Exec(`UPDATE fetch_unit SET state = 'deferred', error_kind = 'paused', error = $2 WHERE source = $1 AND state = 'pending'`,
 		source, source+": paused by an operator")
 	return err
 }
@@ -74,13 +75,13 @@ func (t *Tx) PauseSource(source string, paused bool) error {
 // returns how many files were in it: somebody vouches for answers like those
 // that were refused.
 func (t *Tx) AcceptSource(source, market string) (int64, error) {
-	ended, err := collect(t.ctx, t.tx, func(r *sql.Rows, e *event.ProviderUp) error {
+	ended, err := db.Collect(t.Context(), t, func(r *sql.Rows, e *event.ProviderUp) error {
 		e.Source, e.Why, e.Detail = source, event.WhyQuarantine, "accepted by an operator"
 		return r.Scan(&e.Market, &e.AppID, &e.File)
 	}, `
 		UPDATE market_file SET quarantine = '', quarantined_since = 0, accepted_at = $2
 		WHERE quarantine <> '' AND market_id IN (SELECT id FROM market WHERE source = $1 AND ($3 = '' OR key = $3))
-		RETURNING (SELECT key FROM market WHERE id = market_id), app_id, file`, source, micros(t.now), market)
+		RETURNING (SELECT key FROM market WHERE id = market_id), app_id, file`, source, db.Micros(t.Now()), market)
 	for _, e := range ended {
 		err = errors.Join(err, t.AddEvent(e))
 	}
@@ -89,7 +90,7 @@ func (t *Tx) AcceptSource(source, market string) (int64, error) {
 
 // KnowsItem reports whether there is such an item.
 func (t *Tx) KnowsItem(key catalog.Key) (known bool, err error) {
-	err = t.queryRow(`SELECT EXISTS (SELECT 1 FROM item WHERE app_id = $1 AND name = $2 AND phase = $3)`,
+	err = t.QueryRow(`SELECT EXISTS (SELECT 1 FROM item WHERE app_id = $1 AND name = $2 AND phase = $3)`,
 		key.AppID, key.Name, key.Phase).Scan(&known)
 	return known, err
 }
@@ -97,15 +98,15 @@ func (t *Tx) KnowsItem(key catalog.Key) (known bool, err error) {
 // AcceptItem makes the price that is held back for an item its price, as of now,
 // with its history and inventory rows, and reports whether there was one.
 func (t *Tx) AcceptItem(key catalog.Key) (bool, error) {
-	accepted := pricing.State{ReleasedAt: t.now} // older references are ignored from here on
+	accepted := pricing.State{ReleasedAt: t.Now()} // older references are ignored from here on
 	guard := pricing.EncodeGuard(&accepted, &pricing.Move{})
 	var id int64
-	err := t.queryRow(`
+	err := t.QueryRow(`
 		UPDATE item SET price = candidate, candidate = 0, candidate_at = 0, guard = $5, price_updated_at = $4, price_checked_at = $4, rev = rev + 1,
 			range_low = CASE WHEN candidate < range_low THEN candidate ELSE range_low END,
 			range_high = CASE WHEN candidate > range_high THEN candidate ELSE range_high END
 		WHERE app_id = $1 AND name = $2 AND phase = $3 AND candidate > 0 RETURNING id`,
-		key.AppID, key.Name, key.Phase, micros(t.now), guard).Scan(&id)
+		key.AppID, key.Name, key.Phase, db.Micros(t.Now()), guard).Scan(&id)
 	if errors.Is(err, sql.ErrNoRows) {
 		return false, nil
 	}
@@ -115,15 +116,15 @@ func (t *Tx) AcceptItem(key catalog.Key) (bool, error) {
 	if err := t.dropPointsAhead([]int64{id}); err != nil {
 		return false, err
 	}
-	if _, err := t.exec(writePoints+`
+	if _, err := t.Exec(writePoints+`
 		SELECT id, CAST($2 AS BIGINT), price, status, interval_low, interval_high, rate_set, level_set, method_version, '', method FROM item WHERE id = $1`+writePointsConflict,
-		id, micros(t.now)); err != nil {
+		id, db.Micros(t.Now())); err != nil {
 		return false, err
 	}
 	if _, err := t.applyPrices(applyToItem, lockItemPostgres, id); err != nil {
 		return false, err
 	}
-	if _, err := t.exec(`DELETE FROM missing_price WHERE item_id = $1`, id); err != nil {
+	if _, err := t.Exec(`DELETE FROM missing_price WHERE item_id = $1`, id); err != nil {
 		return false, err
 	}
 	return true, t.pricesChanged([]int64{id >> 32})
@@ -134,14 +135,14 @@ func (t *Tx) AcceptItem(key catalog.Key) (bool, error) {
 func (s *Store) SetCurrency(ctx context.Context, c money.Currency) error {
 	var have money.Currency
 	err := s.InTx(ctx, func(t *Tx) error {
-		err := t.queryRow(`SELECT value FROM setting WHERE name = 'currency'`).Scan(&have)
+		err := t.QueryRow(`SELECT value FROM setting WHERE name = 'currency'`).Scan(&have)
 		if !errors.Is(err, sql.ErrNoRows) {
 			return err // a start on a full disk writes nothing
 		}
-		if _, err := t.exec(`INSERT INTO setting (name, value) VALUES ('currency', $1) ON CONFLICT (name) DO NOTHING`, string(c)); err != nil {
+		if _, err := t.Exec(`INSERT INTO setting (name, value) VALUES ('currency', $1) ON CONFLICT (name) DO NOTHING`, string(c)); err != nil {
 			return err
 		}
-		return t.queryRow(`SELECT value FROM setting WHERE name = 'currency'`).Scan(&have)
+		return t.QueryRow(`SELECT value FROM setting WHERE name = 'currency'`).Scan(&have)
 	})
 	if err == nil && have != c {
 		return fmt.Errorf("the database holds prices in %s and MARKET_PRICE_CURRENCY is %s: set it back, or use another database", have, c)

@@ -1,6 +1,7 @@
 package store
 
 import (
+	"assay/internal/db"
 	"context"
 	"database/sql"
 
@@ -11,8 +12,8 @@ import (
 // first tells of it.
 func (a *Allowance) Down(ctx context.Context, why string) error {
 	return a.s.InTx(ctx, func(t *Tx) error {
-		n, err := t.exec(`INSERT INTO source_down (source, host, since) VALUES ($1, $2, $3) ON CONFLICT (source, host) DO NOTHING`,
-			a.source, a.host.Key, micros(t.now))
+		n, err := t.Exec(`INSERT INTO source_down (source, host, since) VALUES ($1, $2, $3) ON CONFLICT (source, host) DO NOTHING`,
+			a.source, a.host.Key, db.Micros(t.Now()))
 		if err != nil || n == 0 {
 			return err
 		}
@@ -22,13 +23,13 @@ func (a *Allowance) Down(ctx context.Context, why string) error {
 
 // Up implements provider.Allowance.
 func (a *Allowance) Up(ctx context.Context) error {
-	down, err := collect(ctx, a.s.read, func(r *sql.Rows, host *string) error { return r.Scan(host) },
+	down, err := db.Collect(ctx, a.s.Read, func(r *sql.Rows, host *string) error { return r.Scan(host) },
 		`SELECT host FROM source_down WHERE source = $1 AND host = $2`, a.source, a.host.Key)
 	if err != nil || len(down) == 0 {
 		return err
 	}
 	return a.s.InTx(ctx, func(t *Tx) error {
-		n, err := t.exec(`DELETE FROM source_down WHERE source = $1 AND host = $2`, a.source, a.host.Key)
+		n, err := t.Exec(`DELETE FROM source_down WHERE source = $1 AND host = $2`, a.source, a.host.Key)
 		if err != nil || n == 0 {
 			return err
 		}

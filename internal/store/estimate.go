@@ -1,6 +1,7 @@
 package store
 
 import (
+	"assay/internal/db"
 	"slices"
 	"time"
 
@@ -12,11 +13,11 @@ import (
 // come late: syncs that copy their prices wait from there on. Another job that estimates
 // the same items meanwhile gets a refresh.ErrConflict when it comes to them.
 func (t *Tx) StoreEstimates(b refresh.Batch, s refresh.Estimates) (bool, error) {
-	if err := t.byIndex(); err != nil {
+	if err := t.ByIndex(); err != nil {
 		return false, err
 	}
 	c := s.Counts
-	n, err := t.exec(`
+	n, err := t.Exec(`
 		UPDATE refresh_batch SET state = 'estimated', pending = 0, updated = $4, no_quote = $5, failed = $6, changed = $7,
 			skipped_budget = $8, skipped_paused = $9, skipped_backoff = $10
 		WHERE job_id = $1 AND batch = $2 AND token = $3 AND state = 'running'`,
@@ -61,12 +62,12 @@ FROM (`
 
 const writeItemsWhere = `) AS v WHERE item.id = v.column1 AND item.rev = v.column2`
 
-var itemsBulk = newBulk(writeItems, estimateColumns, writeItemsWhere)
+var itemsBulk = db.NewBulk(writeItems, estimateColumns, writeItemsWhere)
 
 // writeItems writes the estimates. An item that another job has estimated since
 // it was read makes a refresh.ErrConflict.
 func (t *Tx) writeItems(s *refresh.Estimates) error {
-	rows := newTable(estimateColumns, len(s.Items))
+	rows := db.NewTable(estimateColumns, len(s.Items))
 	for k := range s.Items {
 		i := &s.Items[k]
 		if !i.Answered {
@@ -75,23 +76,23 @@ func (t *Tx) writeItems(s *refresh.Estimates) error {
 		e := &i.Estimate
 		updated, checked := i.UpdatedAt, i.CheckedAt
 		if i.Changed() {
-			updated = t.now
+			updated = t.Now()
 		}
 		held := &e.State.Held
 		if e.Estimated > 0 && held.Candidate == 0 {
 			checked = i.QuotedAt // a price that is held back confirms nothing
 		}
-		rows.int(i.ID, i.Rev, int64(e.Price), int64(e.Status), pricing.MethodVersion,
+		rows.Int(i.ID, i.Rev, int64(e.Price), int64(e.Status), pricing.MethodVersion,
 			int64(e.Average), int64(e.Median), int64(e.Consensus), int64(e.Min), int64(e.Max),
 			int64(e.Interval.Low), int64(e.Interval.High),
-			int64(e.Markets), int64(e.UsedMarkets), int64(held.Candidate), micros(held.At),
+			int64(e.Markets), int64(e.UsedMarkets), int64(held.Candidate), db.Micros(held.At),
 			int64(i.Bounds.Low), int64(i.Bounds.High),
-			micros(updated), micros(checked), micros(t.now), micros(i.AsOf),
-			micros(i.QuietSince), micros(i.RetryAt), s.RateSet, i.LevelSet)
-		rows.text(s.Method, pricing.EncodeGuard(&e.State, &e.Move))
+			db.Micros(updated), db.Micros(checked), db.Micros(t.Now()), db.Micros(i.AsOf),
+			db.Micros(i.QuietSince), db.Micros(i.RetryAt), s.RateSet, i.LevelSet)
+		rows.Text(s.Method, pricing.EncodeGuard(&e.State, &e.Move))
 	}
-	n, err := t.writeRows(itemsBulk, rows)
-	if err == nil && n != int64(rows.rows) {
+	n, err := t.WriteRows(itemsBulk, rows)
+	if err == nil && n != int64(rows.Rows) {
 		err = refresh.ErrConflict
 	}
 	return err
@@ -133,7 +134,7 @@ func (t *Tx) writeFailures(items []refresh.EstimatedItem) error {
 	if len(ids) == 0 {
 		return nil
 	}
-	_, err := t.exec(`UPDATE item SET failures = failures + 1 WHERE id IN `+t.d.ids(1), t.d.packIDs(ids))
+	_, err := t.Exec(`UPDATE item SET failures = failures + 1 WHERE id IN `+t.Dialect.IDs(1), t.Dialect.PackIDs(ids))
 	return err
 }
 
@@ -148,19 +149,19 @@ const (
 	used = excluded.used, method = excluded.method`
 )
 
-var pointsBulk = newBulk(writePoints, pointColumns, writePointsConflict)
+var pointsBulk = db.NewBulk(writePoints, pointColumns, writePointsConflict)
 
 // writePoints adds to the history of the items whose price or status changed.
 func (t *Tx) writePoints(items []refresh.EstimatedItem, rates int64, method string) error {
-	rows := newTable(pointColumns, len(items))
+	rows := db.NewTable(pointColumns, len(items))
 	var ahead []int64
 	for i := range items {
 		if items[i].Noted() {
 			e := &items[i].Estimate
-			rows.int(items[i].ID, micros(t.now), int64(e.Price), int64(e.Status), int64(e.Interval.Low), int64(e.Interval.High),
+			rows.Int(items[i].ID, db.Micros(t.Now()), int64(e.Price), int64(e.Status), int64(e.Interval.Low), int64(e.Interval.High),
 				rates, items[i].LevelSet, pricing.MethodVersion)
-			rows.text(items[i].Used, method)
-			if items[i].UpdatedAt.After(t.now) {
+			rows.Text(items[i].Used, method)
+			if items[i].UpdatedAt.After(t.Now()) {
 				ahead = append(ahead, items[i].ID)
 			}
 		}
@@ -168,7 +169,7 @@ func (t *Tx) writePoints(items []refresh.EstimatedItem, rates int64, method stri
 	if err := t.dropPointsAhead(ahead); err != nil {
 		return err
 	}
-	_, err := t.writeRows(pointsBulk, rows)
+	_, err := t.WriteRows(pointsBulk, rows)
 	return err
 }
 
@@ -178,7 +179,7 @@ func (t *Tx) dropPointsAhead(items []int64) error {
 	if len(items) == 0 {
 		return nil
 	}
-	_, err := t.exec(`DELETE FROM price_point WHERE item_id IN `+t.d.ids(1)+` AND at > $2`, t.d.packIDs(items), micros(t.now))
+	_, err := t.Exec(`DELETE FROM price_point WHERE item_id IN `+t.Dialect.IDs(1)+` AND at > $2`, t.Dialect.PackIDs(items), db.Micros(t.Now()))
 	return err
 }
 
@@ -192,19 +193,19 @@ FROM (`
 WHERE refresh_item.job_id = v.column1 AND refresh_item.batch = v.column2 AND refresh_item.item_id = v.column3`
 )
 
-var jobItemsBulk = newBulk(writeJobItems, jobItemColumns, writeJobItemsWhere)
+var jobItemsBulk = db.NewBulk(writeJobItems, jobItemColumns, writeJobItemsWhere)
 
 // writeJobItems notes how the items of a batch ended. The price before is that
 // of this moment: what another job has priced since the plan was made counts as
 // known, or applying by batch would take it for unchanged.
 func (t *Tx) writeJobItems(b refresh.Batch, items []refresh.EstimatedItem) error {
-	rows := newTable(jobItemColumns, len(items))
+	rows := db.NewTable(jobItemColumns, len(items))
 	for i := range items {
 		p := &items[i]
-		rows.int(b.JobID, int64(b.Batch), p.ID, int64(p.Price), int64(p.PriceAfter()))
-		rows.text(p.State, p.Reason, p.Error)
+		rows.Int(b.JobID, int64(b.Batch), p.ID, int64(p.Price), int64(p.PriceAfter()))
+		rows.Text(p.State, p.Reason, p.Error)
 	}
-	_, err := t.writeRows(jobItemsBulk, rows)
+	_, err := t.WriteRows(jobItemsBulk, rows)
 	return err
 }
 
@@ -220,26 +221,26 @@ func (t *Tx) endMissing(b refresh.Batch, items []refresh.EstimatedItem, retry ti
 		}
 	}
 	if len(priced) > 0 {
-		if _, err := t.exec(`DELETE FROM missing_price WHERE item_id IN `+t.d.ids(1), t.d.packIDs(priced)); err != nil {
+		if _, err := t.Exec(`DELETE FROM missing_price WHERE item_id IN `+t.Dialect.IDs(1), t.Dialect.PackIDs(priced)); err != nil {
 			return err
 		}
 	}
 	if b.Kind != refresh.Missing {
 		return nil
 	}
-	if _, err := t.exec(`
+	if _, err := t.Exec(`
 		UPDATE missing_price SET job_id = 0, attempts = attempts + 1, soonest_at = CAST($3 AS BIGINT) + CAST($4 AS BIGINT),
 			due_at = $3 + CASE WHEN attempts >= 16 OR CAST($4 AS BIGINT) * (1 << attempts) > $5 THEN $5 ELSE $4 * (1 << attempts) END
 		WHERE job_id = $1 AND item_id IN (
 			SELECT item_id FROM refresh_item WHERE job_id = $1 AND batch = $2 AND state = 'noQuote')`,
-		b.JobID, b.Batch, micros(t.now), retry.Microseconds(), refresh.MaxMissingRetry.Microseconds()); err != nil {
+		b.JobID, b.Batch, db.Micros(t.Now()), retry.Microseconds(), refresh.MaxMissingRetry.Microseconds()); err != nil {
 		return err
 	}
-	_, err := t.exec(`
+	_, err := t.Exec(`
 		UPDATE missing_price SET job_id = 0, soonest_at = CAST($3 AS BIGINT), due_at = CASE WHEN EXISTS (
 			SELECT 1 FROM market_snapshot s WHERE s.item_id = missing_price.item_id AND s.reason = `+awaiting+`) THEN CAST($4 AS BIGINT) ELSE CAST($3 AS BIGINT) END
 		WHERE job_id = $1 AND item_id IN (SELECT item_id FROM refresh_item WHERE job_id = $1 AND batch = $2)`,
-		b.JobID, b.Batch, micros(t.now.Add(retry)), micros(t.now.Add(gather)))
+		b.JobID, b.Batch, db.Micros(t.Now().Add(retry)), db.Micros(t.Now().Add(gather)))
 	return err
 }
 
@@ -248,14 +249,14 @@ func (t *Tx) endMissing(b refresh.Batch, items []refresh.EstimatedItem, retry ti
 // them as well.
 func (t *Tx) lockItems(items []refresh.EstimatedItem) error {
 	unanswered := func(i refresh.EstimatedItem) bool { return !i.Answered }
-	if t.d == onSQLite || !slices.ContainsFunc(items, unanswered) {
+	if t.Dialect == db.SQLite || !slices.ContainsFunc(items, unanswered) {
 		return nil
 	}
 	ids := make([]int64, len(items))
 	for i := range items {
 		ids[i] = items[i].ID
 	}
-	return t.hold(`
+	return t.ExecPostgres(`
 		SELECT count(*) FROM (
 			SELECT id FROM item WHERE id IN (SELECT unnest(CAST($1 AS bigint[]))) ORDER BY id FOR NO KEY UPDATE) held`, ids)
 }

@@ -1,6 +1,7 @@
 package store
 
 import (
+	"assay/internal/db"
 	"context"
 	"database/sql"
 	"encoding/json"
@@ -35,20 +36,20 @@ func (t *Tx) AddEvent(d event.Data) error {
 	if err != nil {
 		return err
 	}
-	if _, err := t.exec(`INSERT INTO event (kind, at, data) VALUES ($1, $2, $3)`, string(d.Kind()), micros(t.now), string(data)); err != nil {
+	if _, err := t.Exec(`INSERT INTO event (kind, at, data) VALUES ($1, $2, $3)`, string(d.Kind()), db.Micros(t.Now()), string(data)); err != nil {
 		return fmt.Errorf("event %s: %w", d.Kind(), err)
 	}
-	t.afterCommit(func() { local[kindCounts[event.Kind]](t.db).add(d.Kind()) })
+	t.AfterCommit(func() { db.Local[db.Counts[event.Kind]](t.DB).Add(d.Kind()) })
 	return nil
 }
 
 // Events returns the newest events, the newest first.
 func (s *Store) Events(ctx context.Context, most int) ([]Event, error) {
-	return collect(ctx, s.read, func(r *sql.Rows, e *Event) error {
+	return db.Collect(ctx, s.Read, func(r *sql.Rows, e *Event) error {
 		var at int64
 		var data string
 		err := r.Scan(&e.ID, &e.Kind, &at, &data)
-		e.At, e.Data = moment(at), json.RawMessage(data)
+		e.At, e.Data = db.Moment(at), json.RawMessage(data)
 		return err
 	}, `SELECT id, kind, at, data FROM event ORDER BY id DESC LIMIT $1`, most)
 }
@@ -56,13 +57,15 @@ func (s *Store) Events(ctx context.Context, most int) ([]Event, error) {
 // RetainEvents removes events that are older than so long, but for the newest, and
 // all that are too many.
 func (t *Tx) RetainEvents(age time.Duration) error {
-	_, err := t.exec(`
+	_, err := t.Exec(`
 		DELETE FROM event WHERE id <= (SELECT id FROM event ORDER BY id DESC LIMIT 1 OFFSET $1)
 		OR at < $2 AND id <= (SELECT id FROM event ORDER BY id DESC LIMIT 1 OFFSET $3)`,
-		maxEvents, micros(t.now.Add(-age)), leastEvents)
+		maxEvents, db.Micros(t.Now().Add(-age)), leastEvents)
 	return err
 }
 
 // EventCounts tells how many events this process has committed since it opened the
 // database, by kind.
-func (s *Store) EventCounts() map[event.Kind]int64 { return local[kindCounts[event.Kind]](s).get() }
+func (s *Store) EventCounts() map[event.Kind]int64 {
+	return db.Local[db.Counts[event.Kind]](s.DB).Get()
+}

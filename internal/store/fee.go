@@ -1,6 +1,7 @@
 package store
 
 import (
+	"assay/internal/db"
 	"context"
 	"crypto/sha256"
 	"database/sql"
@@ -9,7 +10,6 @@ import (
 	"fmt"
 	"strings"
 	"sync"
-	"time"
 
 	"assay/internal/wallet"
 	"assay/internal/wallet/fee"
@@ -63,7 +63,7 @@ func (f *feeSets) activation(query rowQuerier, version int64) (fee.Activation, e
 	if err != nil {
 		return a, err
 	}
-	a.At, a.Previous, a.Seal.MAC = moment(at), storedHash(previous), storedHash(mac)
+	a.At, a.Previous, a.Seal.MAC = db.Moment(at), storedHash(previous), storedHash(mac)
 	set := f.get(a.Digest)
 	if set == nil {
 		var text string
@@ -87,15 +87,15 @@ func (f *feeSets) activation(query rowQuerier, version int64) (fee.Activation, e
 // FeeActivation returns a version of the fee rules, 0: the active one; the error
 // is fee.ErrNone if there is none.
 func (s *Store) FeeActivation(ctx context.Context, version int64) (fee.Activation, error) {
-	return local[feeSets](s).activation(func(query string, args ...any) interface{ Scan(into ...any) error } {
-		return s.reserved.QueryRowContext(ctx, query, args...)
+	return db.Local[feeSets](s.DB).activation(func(query string, args ...any) interface{ Scan(into ...any) error } {
+		return s.Reserved.QueryRowContext(ctx, query, args...)
 	}, version)
 }
 
 // FeeActivation is that of the Store, as this transaction sees it.
 func (t *Tx) FeeActivation(version int64) (fee.Activation, error) {
-	return local[feeSets](t.db).activation(func(query string, args ...any) interface{ Scan(into ...any) error } {
-		return t.queryRow(query, args...)
+	return db.Local[feeSets](t.DB).activation(func(query string, args ...any) interface{ Scan(into ...any) error } {
+		return t.QueryRow(query, args...)
 	}, version)
 }
 
@@ -108,7 +108,7 @@ func (t *Tx) ActiveFees() (fee.Activation, error) {
 	if err != nil {
 		return a, fmt.Errorf("active fee rules: %w", err)
 	}
-	t.notBefore(a.At)
+	t.NotBefore(a.At)
 	return a, nil
 }
 
@@ -119,27 +119,16 @@ const feeLock = 0x61737361<<32 + 4
 // on its moment is not before the last activation and the last posting, which was
 // charged by the rules until now.
 func (t *Tx) HoldFees() error {
-	if err := t.hold(`SELECT pg_advisory_xact_lock($1)`, int64(feeLock)); err != nil {
+	if err := t.ExecPostgres(`SELECT pg_advisory_xact_lock($1)`, int64(feeLock)); err != nil {
 		return err
 	}
 	var activated, posted int64
-	err := t.queryRow(`
+	err := t.QueryRow(`
 		SELECT coalesce((SELECT activated_at FROM fee_rule_set ORDER BY version DESC LIMIT 1), 0),
 			coalesce((SELECT at FROM wallet_transaction ORDER BY id DESC LIMIT 1), 0)`).Scan(&activated, &posted)
-	t.notBefore(moment(activated))
-	t.notBefore(moment(posted))
+	t.NotBefore(db.Moment(activated))
+	t.NotBefore(db.Moment(posted))
 	return err
-}
-
-// clocksApart is by how much clocks of instances may differ at most. A moment that is
-// further ahead is wrong, and nothing else is dated by it.
-const clocksApart = time.Hour
-
-// notBefore moves the transaction's moment on.
-func (t *Tx) notBefore(at time.Time) {
-	if at.After(t.now) && at.Sub(t.now) < clocksApart {
-		t.now = at
-	}
 }
 
 // AddFees adds a version of the fee rules, which is in force from the commit on.
@@ -148,9 +137,9 @@ func (t *Tx) AddFees(a fee.Activation) error {
 	if err != nil {
 		return err
 	}
-	n, err := t.exec(`
+	n, err := t.Exec(`
 		INSERT INTO fee_rule_set (version, digest, rules, source, mark, activated_at, activated_by, previous_mac, seal_version, key_id, mac)
-		VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11)`, a.Version, digest, string(text), a.Source, a.Mark, micros(a.At), a.By,
+		VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11)`, a.Version, digest, string(text), a.Source, a.Mark, db.Micros(a.At), a.By,
 		a.Previous[:], a.Seal.Version, a.Seal.KeyID, a.Seal.MAC[:])
 	if err == nil && n != 1 {
 		err = wallet.NotWritten(fmt.Sprintf("version %d of the fee rules", a.Version))
@@ -161,10 +150,10 @@ func (t *Tx) AddFees(a fee.Activation) error {
 // FeeActivations returns versions of the fee rules below before (0: all), the
 // newest first, without their sets.
 func (s *Store) FeeActivations(ctx context.Context, before int64, limit int) ([]fee.Activation, error) {
-	return collect(ctx, s.read, func(r *sql.Rows, a *fee.Activation) error {
+	return db.Collect(ctx, s.Read, func(r *sql.Rows, a *fee.Activation) error {
 		var at int64
 		err := r.Scan(&a.Version, &a.Digest, &a.Source, &a.By, &at)
-		a.At = moment(at)
+		a.At = db.Moment(at)
 		return err
 	}, `SELECT version, digest, source, activated_by, activated_at FROM fee_rule_set
 		WHERE $1 = 0 OR version < $1 ORDER BY version DESC LIMIT $2`, before, limit)

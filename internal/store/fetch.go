@@ -1,6 +1,7 @@
 package store
 
 import (
+	"assay/internal/db"
 	"context"
 	"database/sql"
 	"encoding/json"
@@ -26,7 +27,7 @@ func scanUnit(r *sql.Rows, u *refresh.Unit) error {
 	if err != nil {
 		return err
 	}
-	u.NotBefore, u.FetchedAt, u.StatedAt = moment(notBefore), moment(fetched), moment(stated)
+	u.NotBefore, u.FetchedAt, u.StatedAt = db.Moment(notBefore), db.Moment(fetched), db.Moment(stated)
 	u.Detached = detached != 0
 	if len(names) == 0 {
 		return nil
@@ -36,12 +37,12 @@ func scanUnit(r *sql.Rows, u *refresh.Unit) error {
 
 // JobUnits returns a job's units, without names.
 func (s *Store) JobUnits(ctx context.Context, job int64) ([]refresh.Unit, error) {
-	return collect(ctx, s.read, scanUnit, `SELECT `+unitFacts+`, NULL FROM fetch_unit WHERE job_id = $1 ORDER BY id`, job)
+	return db.Collect(ctx, s.Read, scanUnit, `SELECT `+unitFacts+`, NULL FROM fetch_unit WHERE job_id = $1 ORDER BY id`, job)
 }
 
 // BatchUnits returns the units that a batch waited for.
 func (s *Store) BatchUnits(ctx context.Context, b refresh.Batch) ([]refresh.Unit, error) {
-	return collect(ctx, s.read, scanUnit, `
+	return db.Collect(ctx, s.Read, scanUnit, `
 		SELECT `+unitColumns+` FROM fetch_unit
 		WHERE job_id = $1 AND batch_from <= $2 AND batch_to >= $2 ORDER BY id`, b.JobID, b.Batch)
 }
@@ -52,7 +53,7 @@ func (t *Tx) NewestUnit(source string, app int32, file string) (*refresh.Unit, e
 	if err := t.keepBlobs(); err != nil {
 		return nil, err
 	}
-	units, err := collect(t.ctx, t.tx, scanUnit, `
+	units, err := db.Collect(t.Context(), t, scanUnit, `
 		SELECT `+unitColumns+` FROM fetch_unit u
 		WHERE source = $1 AND app_id = $2 AND file = $3 AND file <> '' AND state = 'done'
 		AND EXISTS (SELECT 1 FROM fetch_blob b WHERE b.unit_id = u.blob_unit)
@@ -75,16 +76,16 @@ INSERT INTO fetch_unit (job_id, app_id, batch_from, batch_to, size, not_before, 
 
 // DropDetached cancels what ended jobs still mean to request, since a new one does.
 func (t *Tx) DropDetached() error {
-	_, err := t.exec(`UPDATE fetch_unit SET state = 'cancelled', token = token + 1
+	_, err := t.Exec(`UPDATE fetch_unit SET state = 'cancelled', token = token + 1
 		WHERE detached <> 0 AND state IN ('pending', 'running') AND state = 'pending'`)
 	return err
 }
 
-var unitsBulk = newBulk(insertUnits, insertUnitColumns, "")
+var unitsBulk = db.NewBulk(insertUnits, insertUnitColumns, "")
 
 // InsertUnits adds units to a job's plan.
 func (t *Tx) InsertUnits(units []refresh.Unit) error {
-	rows := newTable(insertUnitColumns, len(units))
+	rows := db.NewTable(insertUnitColumns, len(units))
 	for i := range units {
 		u := &units[i]
 		var names []byte
@@ -94,12 +95,12 @@ func (t *Tx) InsertUnits(units []refresh.Unit) error {
 				return err
 			}
 		}
-		rows.int(u.JobID, int64(u.AppID), int64(u.BatchFrom), int64(u.BatchTo), int64(max(u.Later, len(u.Names))),
-			micros(u.NotBefore), micros(u.FetchedAt), micros(u.StatedAt), u.BlobUnit)
-		rows.text(u.Source, u.File, string(u.State), u.ErrorKind, u.Error)
-		rows.blob(names)
+		rows.Int(u.JobID, int64(u.AppID), int64(u.BatchFrom), int64(u.BatchTo), int64(max(u.Later, len(u.Names))),
+			db.Micros(u.NotBefore), db.Micros(u.FetchedAt), db.Micros(u.StatedAt), u.BlobUnit)
+		rows.Text(u.Source, u.File, string(u.State), u.ErrorKind, u.Error)
+		rows.Blob(names)
 	}
-	_, err := t.writeRows(unitsBulk, rows)
+	_, err := t.WriteRows(unitsBulk, rows)
 	return err
 }
 
@@ -124,14 +125,14 @@ WHERE id = (
 // ClaimUnit takes a unit that may be requested now, those of missing prices
 // first, or returns nil.
 func (t *Tx) ClaimUnit(c refresh.Claim) (*refresh.Unit, error) {
-	if _, err := t.exec(deferPaused, c.Source); err != nil {
+	if _, err := t.Exec(deferPaused, c.Source); err != nil {
 		return nil, err
 	}
-	units, err := collect(t.ctx, t.tx, scanUnit,
-		claimUnit+t.d.texts(7)+`)
-	ORDER BY u.detached, j.kind DESC, u.id LIMIT 1`+t.d.skipLocked("u")+`)
+	units, err := db.Collect(t.Context(), t, scanUnit,
+		claimUnit+t.Dialect.Texts(7)+`)
+	ORDER BY u.detached, j.kind DESC, u.id LIMIT 1`+t.Dialect.SkipLocked("u")+`)
 RETURNING `+unitColumns,
-		c.Source, c.Owner, micros(t.now), refresh.Patience.Microseconds(), c.Reserve, c.Files == nil, t.d.packTexts(c.Files))
+		c.Source, c.Owner, db.Micros(t.Now()), refresh.Patience.Microseconds(), c.Reserve, c.Files == nil, t.Dialect.PackTexts(c.Files))
 	if err != nil || len(units) == 0 {
 		return nil, err
 	}
@@ -145,7 +146,7 @@ RETURNING `+unitColumns,
 // those that were noted have been. So the count rises with what was sent, never falls,
 // and after a kill it holds all that may have been.
 func (t *Tx) ReserveRequests(u refresh.Unit, more int64) (bool, error) {
-	n, err := t.exec(`UPDATE fetch_unit SET requests = requests + reserved, reserved = $3 WHERE id = $1 AND token = $2 AND state = 'running'`,
+	n, err := t.Exec(`UPDATE fetch_unit SET requests = requests + reserved, reserved = $3 WHERE id = $1 AND token = $2 AND state = 'running'`,
 		u.ID, u.Token, more)
 	return n == 1, err
 }
@@ -157,7 +158,7 @@ func uncounted(u *refresh.Unit) int64 { return u.Requests - u.Counted }
 // reserved counts as sent already. Where the token is still the owner's, its cost was
 // stored with its end.
 func (t *Tx) spend(u refresh.Unit) error {
-	_, err := t.exec(`UPDATE fetch_unit SET requests = requests + $3, bytes = bytes + $4 WHERE id = $1 AND token <> $2`,
+	_, err := t.Exec(`UPDATE fetch_unit SET requests = requests + $3, bytes = bytes + $4 WHERE id = $1 AND token <> $2`,
 		u.ID, u.Token, max(0, uncounted(&u)-u.Reserved), u.Bytes)
 	return err
 }
@@ -169,7 +170,7 @@ UPDATE fetch_unit SET state = $3, fetched_at = $4, blob_unit = id, stated_at = $
 WHERE id = $1 AND token = $2 AND state = 'running'
 RETURNING detached`
 
-var blobsBulk = newBulk(insertBlobs, blobColumns, "")
+var blobsBulk = db.NewBulk(insertBlobs, blobColumns, "")
 
 // EndUnit stores how a unit ended and what it brought. Where the claim is no
 // longer valid only what it cost is stored. To end a unit twice is the same as
@@ -180,7 +181,7 @@ func (t *Tx) EndUnit(u refresh.Unit, markets []refresh.MarketFetch, blobs []refr
 			return false, refresh.InTime, err
 		}
 	}
-	err = t.queryRow(endUnit, u.ID, u.Token, string(u.State), micros(u.FetchedAt), u.ErrorKind, u.Error, micros(u.StatedAt), uncounted(&u), u.Bytes).Scan(&late)
+	err = t.QueryRow(endUnit, u.ID, u.Token, string(u.State), db.Micros(u.FetchedAt), u.ErrorKind, u.Error, db.Micros(u.StatedAt), uncounted(&u), u.Bytes).Scan(&late)
 	if errors.Is(err, sql.ErrNoRows) {
 		return false, refresh.InTime, t.spend(u)
 	}
@@ -194,12 +195,12 @@ func (t *Tx) EndUnit(u refresh.Unit, markets []refresh.MarketFetch, blobs []refr
 		// That a source was not asked is worth less than why it is not.
 		return true, refresh.InTime, t.noteError(u.JobID, u)
 	}
-	rows := newTable(blobColumns, len(blobs))
+	rows := db.NewTable(blobColumns, len(blobs))
 	for _, b := range blobs {
-		rows.int(u.ID, int64(b.Bucket))
-		rows.blob(b.Data)
+		rows.Int(u.ID, int64(b.Bucket))
+		rows.Blob(b.Data)
 	}
-	if _, err := t.writeRows(blobsBulk, rows); err != nil {
+	if _, err := t.WriteRows(blobsBulk, rows); err != nil {
 		return false, refresh.InTime, err
 	}
 	// From here on other units of the source wait for the end of this one's.
@@ -225,8 +226,8 @@ func (t *Tx) DetachUnits(s refresh.Silence) (int64, error) {
 	if err := t.lockJob(s.JobID); err != nil {
 		return 0, err
 	}
-	detached, err := collect(t.ctx, t.tx, scanDetached, detachUnits+t.d.texts(7)+`)) AND ($6 OR file IN `+t.d.texts(7)+`) RETURNING file, state`,
-		s.JobID, s.Source, micros(t.now.Add(-s.For)), s.Kind, s.Error, s.Files == nil, t.d.packTexts(s.Files))
+	detached, err := db.Collect(t.Context(), t, scanDetached, detachUnits+t.Dialect.Texts(7)+`)) AND ($6 OR file IN `+t.Dialect.Texts(7)+`) RETURNING file, state`,
+		s.JobID, s.Source, db.Micros(t.Now().Add(-s.For)), s.Kind, s.Error, s.Files == nil, t.Dialect.PackTexts(s.Files))
 	if err != nil || len(detached) == 0 {
 		return 0, err
 	}
@@ -241,7 +242,7 @@ func (t *Tx) DetachUnits(s refresh.Silence) (int64, error) {
 			return 0, err
 		}
 	}
-	_, err = t.exec(`UPDATE refresh_job SET last_error = $2 WHERE id = $1`, s.JobID, s.Error)
+	_, err = t.Exec(`UPDATE refresh_job SET last_error = $2 WHERE id = $1`, s.JobID, s.Error)
 	return int64(len(detached)), err
 }
 
@@ -250,10 +251,10 @@ func scanDetached(r *sql.Rows, u *refresh.Unit) error { return r.Scan(&u.File, &
 // WaitingJobs returns the jobs that wait for what is not claimed of a provider's
 // files; nil: any.
 func (s *Store) WaitingJobs(ctx context.Context, source string, files []string) ([]int64, error) {
-	return collect(ctx, s.read, func(r *sql.Rows, id *int64) error { return r.Scan(id) }, `
+	return db.Collect(ctx, s.Read, func(r *sql.Rows, id *int64) error { return r.Scan(id) }, `
 		SELECT DISTINCT job_id FROM fetch_unit
-		WHERE source = $1 AND state IN ('pending', 'running') AND state = 'pending' AND detached = 0 AND ($2 OR file IN `+s.d.texts(3)+`)
-		ORDER BY job_id`, source, files == nil, s.d.packTexts(files))
+		WHERE source = $1 AND state IN ('pending', 'running') AND state = 'pending' AND detached = 0 AND ($2 OR file IN `+s.Dialect.Texts(3)+`)
+		ORDER BY job_id`, source, files == nil, s.Dialect.PackTexts(files))
 }
 
 const (
@@ -268,7 +269,7 @@ ON CONFLICT (job_id, unit_id, market_id) DO UPDATE SET
 	bytes = market_fetch.bytes + excluded.bytes, outcome = excluded.outcome`
 )
 
-var fetchesBulk = newBulk(addFetches, fetchColumns, addFetchesConflict)
+var fetchesBulk = db.NewBulk(addFetches, fetchColumns, addFetchesConflict)
 
 // addFetches notes what a unit brought of each market: for itself if it is a
 // file, else in the sum of its source's units.
@@ -277,12 +278,12 @@ func (t *Tx) addFetches(u refresh.Unit, markets []refresh.MarketFetch) error {
 	if u.File == "" {
 		unit = 0
 	}
-	rows := newTable(fetchColumns, len(markets))
+	rows := db.NewTable(fetchColumns, len(markets))
 	for _, m := range markets {
-		rows.int(u.JobID, unit, m.MarketID, micros(u.FetchedAt), m.Quotes, m.Rejected, u.Requests, u.Bytes)
-		rows.text(string(m.Outcome))
+		rows.Int(u.JobID, unit, m.MarketID, db.Micros(u.FetchedAt), m.Quotes, m.Rejected, u.Requests, u.Bytes)
+		rows.Text(string(m.Outcome))
 	}
-	if _, err := t.writeRows(fetchesBulk, rows); err != nil {
+	if _, err := t.WriteRows(fetchesBulk, rows); err != nil {
 		return fmt.Errorf("market fetch: %w", err)
 	}
 	if err := t.noteFetches(u, markets); err != nil {
@@ -294,7 +295,7 @@ func (t *Tx) addFetches(u refresh.Unit, markets []refresh.MarketFetch) error {
 // noteError notes why a unit failed as its job's last error. What was not asked
 // does not hide why it was not.
 func (t *Tx) noteError(job int64, u refresh.Unit) error {
-	_, err := t.exec(`UPDATE refresh_job SET last_error = $2 WHERE id = $1 AND (last_error = '' OR $3)`, job, u.Error, u.Tells())
+	_, err := t.Exec(`UPDATE refresh_job SET last_error = $2 WHERE id = $1 AND (last_error = '' OR $3)`, job, u.Error, u.Tells())
 	return err
 }
 
@@ -307,7 +308,7 @@ func (t *Tx) SplitUnit(u refresh.Unit, rest []refresh.Unit) error {
 	if err != nil {
 		return err
 	}
-	if _, err := t.exec(`UPDATE fetch_unit SET names = $2, size = $3 WHERE id = $1`, u.ID, kept, len(u.Names)); err != nil {
+	if _, err := t.Exec(`UPDATE fetch_unit SET names = $2, size = $3 WHERE id = $1`, u.ID, kept, len(u.Names)); err != nil {
 		return err
 	}
 	for _, r := range rest {
@@ -323,10 +324,10 @@ func (t *Tx) SplitUnit(u refresh.Unit, rest []refresh.Unit) error {
 
 // ReturnUnit gives a unit back.
 func (t *Tx) ReturnUnit(u refresh.Unit) error {
-	n, err := t.exec(`
+	n, err := t.Exec(`
 		UPDATE fetch_unit SET state = 'pending', not_before = $3, requests = requests + $4, reserved = 0, bytes = bytes + $5
 		WHERE id = $1 AND token = $2 AND state = 'running'`,
-		u.ID, u.Token, micros(u.NotBefore), uncounted(&u), u.Bytes)
+		u.ID, u.Token, db.Micros(u.NotBefore), uncounted(&u), u.Bytes)
 	if err != nil || n == 1 {
 		return err
 	}
@@ -339,25 +340,25 @@ func (t *Tx) NoteSource(source, file, failure string) error {
 	if failure != "" {
 		return t.noteFailure(source, file, failure)
 	}
-	if _, err := t.exec(`INSERT INTO source_state (source, last_success) VALUES ($1, $2)
-		ON CONFLICT (source) DO UPDATE SET last_success = excluded.last_success`, source, micros(t.now)); err != nil {
+	if _, err := t.Exec(`INSERT INTO source_state (source, last_success) VALUES ($1, $2)
+		ON CONFLICT (source) DO UPDATE SET last_success = excluded.last_success`, source, db.Micros(t.Now())); err != nil {
 		return err
 	}
-	_, err := t.exec(`INSERT INTO source_file (source, file, last_success) VALUES ($1, $2, $3)
-		ON CONFLICT (source, file) DO UPDATE SET last_success = excluded.last_success, failures = 0`, source, file, micros(t.now))
+	_, err := t.Exec(`INSERT INTO source_file (source, file, last_success) VALUES ($1, $2, $3)
+		ON CONFLICT (source, file) DO UPDATE SET last_success = excluded.last_success, failures = 0`, source, file, db.Micros(t.Now()))
 	return err
 }
 
 func (t *Tx) noteFailure(source, file, failure string) error {
-	if _, err := t.exec(`INSERT INTO source_state (source, last_error, last_error_at) VALUES ($1, $2, $3)
+	if _, err := t.Exec(`INSERT INTO source_state (source, last_error, last_error_at) VALUES ($1, $2, $3)
 		ON CONFLICT (source) DO UPDATE SET last_error = excluded.last_error, last_error_at = excluded.last_error_at`,
-		source, failure, micros(t.now)); err != nil {
+		source, failure, db.Micros(t.Now())); err != nil {
 		return err
 	}
-	_, err := t.exec(`INSERT INTO source_file (source, file, last_error, last_error_at, failures) VALUES ($1, $2, $3, $4, 1)
+	_, err := t.Exec(`INSERT INTO source_file (source, file, last_error, last_error_at, failures) VALUES ($1, $2, $3, $4, 1)
 		ON CONFLICT (source, file) DO UPDATE SET
 			last_error = excluded.last_error, last_error_at = excluded.last_error_at, failures = source_file.failures + 1`,
-		source, file, failure, micros(t.now))
+		source, file, failure, db.Micros(t.Now()))
 	return err
 }
 
@@ -379,7 +380,7 @@ func (s *Store) Outcomes(ctx context.Context, job int64) (map[refresh.UnitMarket
 		unit int64
 		m    refresh.MarketFetch
 	}
-	rows, err := collect(ctx, s.read, func(r *sql.Rows, v *row) error {
+	rows, err := db.Collect(ctx, s.Read, func(r *sql.Rows, v *row) error {
 		return r.Scan(&v.unit, &v.m.MarketID, &v.m.Quotes, &v.m.Rejected, &v.m.Outcome)
 	}, outcomes, job)
 	if err != nil {
@@ -394,10 +395,10 @@ func (s *Store) Outcomes(ctx context.Context, job int64) (map[refresh.UnitMarket
 
 // MarketFiles returns the newest good answers of all markets' files.
 func (s *Store) MarketFiles(ctx context.Context) ([]refresh.MarketFile, error) {
-	return collect(ctx, s.read, func(r *sql.Rows, f *refresh.MarketFile) error {
+	return db.Collect(ctx, s.Read, func(r *sql.Rows, f *refresh.MarketFile) error {
 		var fetched, accepted int64
 		err := r.Scan(&f.MarketID, &f.AppID, &f.File, &f.UnitID, &fetched, &f.Quotes, &f.Quarantine, &accepted)
-		f.FetchedAt, f.AcceptedAt = moment(fetched), moment(accepted)
+		f.FetchedAt, f.AcceptedAt = db.Moment(fetched), db.Moment(accepted)
 		return err
 	}, `SELECT market_id, app_id, file, unit_id, fetched_at, quotes, quarantine, accepted_at FROM market_file
 		ORDER BY market_id, app_id, file`)
@@ -405,7 +406,7 @@ func (s *Store) MarketFiles(ctx context.Context) ([]refresh.MarketFile, error) {
 
 // SameResponse reports whether two units brought the same bytes, in all parts.
 func (s *Store) SameResponse(ctx context.Context, a, b int64) (same bool, err error) {
-	err = s.read.QueryRowContext(ctx, `
+	err = s.Read.QueryRowContext(ctx, `
 		SELECT (SELECT count(*) FROM fetch_blob WHERE unit_id = $1) = (SELECT count(*) FROM fetch_blob WHERE unit_id = $2)
 			AND NOT EXISTS (SELECT 1 FROM fetch_blob o WHERE o.unit_id = $1 AND NOT EXISTS (
 				SELECT 1 FROM fetch_blob n WHERE n.unit_id = $2 AND n.bucket = o.bucket AND n.data = o.data))`, a, b).Scan(&same)
@@ -414,10 +415,10 @@ func (s *Store) SameResponse(ctx context.Context, a, b int64) (same bool, err er
 
 // Blobs calls fn for stored answers, ordered by bucket and unit.
 func (s *Store) Blobs(ctx context.Context, units, buckets []int64, fn func(refresh.Blob) error) (err error) {
-	rows, err := s.read.QueryContext(ctx, `
+	rows, err := s.Read.QueryContext(ctx, `
 		SELECT unit_id, bucket, data FROM fetch_blob
-		WHERE unit_id IN `+s.d.ids(1)+` AND bucket IN `+s.d.ids(2)+`
-		ORDER BY bucket, unit_id`, s.d.packIDs(units), s.d.packIDs(buckets))
+		WHERE unit_id IN `+s.Dialect.IDs(1)+` AND bucket IN `+s.Dialect.IDs(2)+`
+		ORDER BY bucket, unit_id`, s.Dialect.PackIDs(units), s.Dialect.PackIDs(buckets))
 	if err != nil {
 		return err
 	}
@@ -439,7 +440,7 @@ func (s *Store) Blobs(ctx context.Context, units, buckets []int64, fn func(refre
 // Judge stores what became of the markets of a job's files and what was learned of
 // them, and lets the job go on to estimate.
 func (t *Tx) Judge(job int64, verdicts []refresh.Judgement, learned []refresh.Learned) (bool, error) {
-	n, err := t.exec(`UPDATE refresh_job SET stage = 'estimate' WHERE id = $1 AND state = 'running' AND stage = 'fetch'`, job)
+	n, err := t.Exec(`UPDATE refresh_job SET stage = 'estimate' WHERE id = $1 AND state = 'running' AND stage = 'fetch'`, job)
 	if err != nil || n != 1 {
 		return false, err
 	}
@@ -457,11 +458,11 @@ func (t *Tx) Judge(job int64, verdicts []refresh.Judgement, learned []refresh.Le
 }
 
 func (t *Tx) judge(job int64, v refresh.Judgement) error {
-	_, err := t.exec(`
+	_, err := t.Exec(`
 		INSERT INTO market_fetch (job_id, unit_id, market_id, fetched_at, quotes, rejected, requests, bytes, outcome)
 		VALUES ($1, $2, $3, $4, $5, $6, 0, 0, $7)
 		ON CONFLICT (job_id, unit_id, market_id) DO UPDATE SET outcome = excluded.outcome`,
-		job, v.Unit.ID, v.Fetch.MarketID, micros(v.Unit.FetchedAt), v.Fetch.Quotes, v.Fetch.Rejected, string(v.Fetch.Outcome))
+		job, v.Unit.ID, v.Fetch.MarketID, db.Micros(v.Unit.FetchedAt), v.Fetch.Quotes, v.Fetch.Rejected, string(v.Fetch.Outcome))
 	if err != nil || v.Reused {
 		return err
 	}
@@ -472,23 +473,23 @@ func (t *Tx) judge(job int64, v refresh.Judgement) error {
 		if err := t.noteMarket(v.Fetch.MarketID, refresh.OutcomeQuarantined, v.Quarantine); err != nil {
 			return err
 		}
-		_, err := t.exec(`UPDATE refresh_job SET last_error = $2 WHERE id = $1`, job, v.Quarantine)
+		_, err := t.Exec(`UPDATE refresh_job SET last_error = $2 WHERE id = $1`, job, v.Quarantine)
 		return err
 	}
 	if v.Fetch.Outcome != refresh.OutcomeOK {
 		return t.noteMarket(v.Fetch.MarketID, v.Fetch.Outcome, v.Unit.Source+": "+v.Unit.File+" holds nothing of this market")
 	}
-	if _, err := t.exec(`UPDATE market_state SET last_success = $2 WHERE market_id = $1`, v.Fetch.MarketID, micros(v.Unit.FetchedAt)); err != nil {
+	if _, err := t.Exec(`UPDATE market_state SET last_success = $2 WHERE market_id = $1`, v.Fetch.MarketID, db.Micros(v.Unit.FetchedAt)); err != nil {
 		return err
 	}
 	if err := t.endQuarantine(v); err != nil {
 		return err
 	}
-	_, err = t.exec(`
+	_, err = t.Exec(`
 		INSERT INTO market_file (market_id, app_id, file, unit_id, fetched_at, quotes) VALUES ($1, $2, $3, $4, $5, $6)
 		ON CONFLICT (market_id, app_id, file) DO UPDATE SET unit_id = excluded.unit_id, fetched_at = excluded.fetched_at,
 			quotes = excluded.quotes, accepted_at = 0`,
-		v.Fetch.MarketID, v.Unit.AppID, v.Unit.File, v.Unit.BlobUnit, micros(v.Unit.FetchedAt), v.Fetch.Quotes)
+		v.Fetch.MarketID, v.Unit.AppID, v.Unit.File, v.Unit.BlobUnit, db.Micros(v.Unit.FetchedAt), v.Fetch.Quotes)
 	return err
 }
 
@@ -497,9 +498,11 @@ const blobLock = 0x61737361<<32 + 2
 
 // lockBlobs waits for the transactions that are about to use stored answers
 // again, and keeps others from it.
-func (t *Tx) lockBlobs() error { return t.hold(`SELECT pg_advisory_xact_lock($1)`, int64(blobLock)) }
+func (t *Tx) lockBlobs() error {
+	return t.ExecPostgres(`SELECT pg_advisory_xact_lock($1)`, int64(blobLock))
+}
 
 // keepBlobs keeps stored answers from being dropped until the transaction ends.
 func (t *Tx) keepBlobs() error {
-	return t.hold(`SELECT pg_advisory_xact_lock_shared($1)`, int64(blobLock))
+	return t.ExecPostgres(`SELECT pg_advisory_xact_lock_shared($1)`, int64(blobLock))
 }

@@ -1,6 +1,7 @@
 package store_test
 
 import (
+	"assay/internal/db"
 	"errors"
 	"os"
 	"testing"
@@ -11,9 +12,9 @@ import (
 
 func TestGuard_FindsFunctionsBeforeThoseOfPostgreSQL(t *testing.T) {
 	d := storetest.On(t, storetest.PostgreSQL)
-	opened(t, d, store.Options{})
+	opened(t, d, db.Options{})
 	d.URL += "&search_path=public,pg_catalog"
-	must(t, opened(t, d, store.Options{}).ReadLedger(t.Context(), func(l *store.LedgerSnapshot) error {
+	must(t, opened(t, d, db.Options{}).ReadLedger(t.Context(), func(l *store.LedgerSnapshot) error {
 		_, changes, err := l.Schema()
 		if len(changes) != 1 || changes[0].Object != "search path" || changes[0].Actual != "public, pg_catalog" {
 			t.Errorf("%+v", changes)
@@ -30,13 +31,12 @@ func TestGuard_KnowsTheSchemaOfTheMigration(t *testing.T) {
 			d := storetest.On(t, engine)
 			if os.Getenv("ASSAY_UPDATE") == "1" && engine == storetest.PostgreSQL {
 				raw := d.Raw(t)
-				guard, catalogue, err := store.PostgresObjects(t.Context(), raw)
+				guard, err := store.GuardPostgres(t.Context(), raw)
 				must(t, errors.Join(err, raw.Close()))
 				must(t, os.WriteFile("guard_postgres.txt", []byte(guard), 0o644))
-				must(t, os.WriteFile("catalogue_postgres.txt", []byte(catalogue), 0o644))
 				return
 			}
-			s := opened(t, d, store.Options{})
+			s := opened(t, d, db.Options{})
 			must(t, s.ReadLedger(t.Context(), func(l *store.LedgerSnapshot) error {
 				n, changes, err := l.Schema()
 				for _, c := range changes {

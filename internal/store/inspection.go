@@ -1,6 +1,7 @@
 package store
 
 import (
+	"assay/internal/db"
 	"database/sql"
 	"errors"
 	"fmt"
@@ -24,7 +25,7 @@ func givenFields(g *inventory.Given) []any {
 // rows of a game and context, by the rows' ids.
 func (t *Tx) Inspections(user int64, app int32, contextID string) (map[int64]inventory.Inspected, error) {
 	out := map[int64]inventory.Inspected{}
-	_, err := collect(t.ctx, t.tx, func(r *sql.Rows, _ *struct{}) error {
+	_, err := db.Collect(t.Context(), t, func(r *sql.Rows, _ *struct{}) error {
 		var id int64
 		var v inventory.Inspected
 		err := r.Scan(append([]any{&id, &v.State, &v.Phase, &v.Finish}, givenFields(&v.Given)...)...)
@@ -53,37 +54,37 @@ func (t *Tx) PutUninspected(user int64, app int32, contextID string, rows []inve
 }
 
 func (t *Tx) putUninspected(user int64, app int32, contextID string, due []inventory.Due) error {
-	if err := t.byIndex(); err != nil {
+	if err := t.ByIndex(); err != nil {
 		return err
 	}
-	rows := newTable(dueColumns, len(due))
+	rows := db.NewTable(dueColumns, len(due))
 	for i := range due {
 		p := &due[i].Given.Properties
-		rows.int(user, int64(app))
-		rows.text(contextID, due[i].AssetID, string(due[i].State), p.Seed, p.Wear, p.Charm, p.NameTag, p.Certificate)
-		rows.bool(due[i].Given.LinkOfSteam)
+		rows.Int(user, int64(app))
+		rows.Text(contextID, due[i].AssetID, string(due[i].State), p.Seed, p.Wear, p.Charm, p.NameTag, p.Certificate)
+		rows.Bool(due[i].Given.LinkOfSteam)
 	}
-	found := ` FROM ` + t.d.rows(1, dueColumns) + ` d CROSS JOIN inventory v
+	found := ` FROM ` + t.Dialect.Rows(1, dueColumns) + ` d CROSS JOIN inventory v
 		WHERE v.user_key = d.user_key AND v.app_id = d.app_id AND v.context_id = d.context_id AND v.asset_id = d.asset_id`
-	if _, err := t.exec(`DELETE FROM inspection WHERE inventory_id IN (SELECT v.id`+found+`)`, rows.params(t.d)...); err != nil {
+	if _, err := t.Exec(`DELETE FROM inspection WHERE inventory_id IN (SELECT v.id`+found+`)`, rows.Params(t.Dialect)...); err != nil {
 		return err
 	}
-	_, err := t.exec(`
+	_, err := t.Exec(`
 		INSERT INTO inspection (inventory_id, user_key, state, given_seed, given_wear, given_charm, given_name_tag, given_certificate, link_of_steam)
 		SELECT v.id, v.user_key, d.state, d.given_seed, d.given_wear, d.given_charm, d.given_name_tag, d.given_certificate, d.link_of_steam`+found,
-		rows.params(t.d)...)
+		rows.Params(t.Dialect)...)
 	return err
 }
 
 // RemoveInspections deletes what is known of rows, by their ids.
 func (t *Tx) RemoveInspections(rows []int64) error {
-	_, err := t.exec(`DELETE FROM inspection WHERE inventory_id IN `+t.d.ids(1), t.d.packIDs(rows))
+	_, err := t.Exec(`DELETE FROM inspection WHERE inventory_id IN `+t.Dialect.IDs(1), t.Dialect.PackIDs(rows))
 	return err
 }
 
 // QueueInspections makes rows pending that were not to be inspected yet.
 func (t *Tx) QueueInspections(rows []int64) error {
-	_, err := t.exec(`UPDATE inspection SET state = 'pending' WHERE state = 'none' AND inventory_id IN `+t.d.ids(1), t.d.packIDs(rows))
+	_, err := t.Exec(`UPDATE inspection SET state = 'pending' WHERE state = 'none' AND inventory_id IN `+t.Dialect.IDs(1), t.Dialect.PackIDs(rows))
 	return err
 }
 
@@ -91,21 +92,21 @@ func (t *Tx) QueueInspections(rows []int64) error {
 // nobody else writes before the transaction ends: a sync locks the user as well,
 // and first, so that nobody who comes between sees half of it.
 func (t *Tx) ClaimUninspected(limit int) ([]inventory.Uninspected, error) {
-	if err := t.byIndex(); err != nil {
+	if err := t.ByIndex(); err != nil {
 		return nil, err
 	}
 	var user int64
-	err := t.queryRow(`SELECT user_key FROM inspection WHERE state = 'pending' ORDER BY user_key LIMIT 1`).Scan(&user)
+	err := t.QueryRow(`SELECT user_key FROM inspection WHERE state = 'pending' ORDER BY user_key LIMIT 1`).Scan(&user)
 	if errors.Is(err, sql.ErrNoRows) {
 		return nil, nil
 	}
 	if err != nil {
 		return nil, err
 	}
-	if err := t.hold(`SELECT id FROM platform_user WHERE id = $1 FOR NO KEY UPDATE`, user); err != nil {
+	if err := t.ExecPostgres(`SELECT id FROM platform_user WHERE id = $1 FOR NO KEY UPDATE`, user); err != nil {
 		return nil, err
 	}
-	return collect(t.ctx, t.tx, func(r *sql.Rows, v *inventory.Uninspected) error {
+	return db.Collect(t.Context(), t, func(r *sql.Rows, v *inventory.Uninspected) error {
 		return r.Scan(append([]any{&v.ID, &v.AssetID, &v.Link, &v.Name, &v.Phase}, givenFields(&v.Given)...)...)
 	}, `SELECT v.id, v.asset_id, v.inspect, coalesce(i.name, ''), coalesce(i.phase, ''), `+givenColumns+`
 		FROM inspection n JOIN inventory v ON v.id = n.inventory_id LEFT JOIN item i ON i.id = v.item_id
@@ -118,7 +119,7 @@ const foundColumns = "id bigint, seed bigint, finish bigint, def_index bigint, q
 
 // SetInspections writes what was found of rows, by their ids.
 func (t *Tx) SetInspections(found []inventory.Inspection) error {
-	rows := newTable(foundColumns, len(found))
+	rows := db.NewTable(foundColumns, len(found))
 	for i := range found {
 		f := &found[i]
 		stickers, err := json.Marshal(f.Stickers)
@@ -129,14 +130,14 @@ func (t *Tx) SetInspections(found []inventory.Inspection) error {
 		if err != nil {
 			return fmt.Errorf("charms: %w", err)
 		}
-		rows.int(f.ID, f.Seed, f.Finish, f.DefIndex, f.Quality, f.Rarity, f.Kills, f.Charm)
-		rows.text(string(f.State), f.Code, string(f.Source), f.Phase, f.Wear, f.NameTag, string(stickers), string(charms))
+		rows.Int(f.ID, f.Seed, f.Finish, f.DefIndex, f.Quality, f.Rarity, f.Kills, f.Charm)
+		rows.Text(string(f.State), f.Code, string(f.Source), f.Phase, f.Wear, f.NameTag, string(stickers), string(charms))
 	}
-	_, err := t.exec(`
+	_, err := t.Exec(`
 		UPDATE inspection SET seed = f.seed, finish = f.finish, def_index = f.def_index, quality = f.quality, rarity = f.rarity,
 			kills = f.kills, charm = f.charm, state = f.state, code = f.code, source = f.source, phase = f.phase, wear = f.wear,
 			name_tag = f.name_tag, stickers = f.stickers, charms = f.charms
-		FROM `+t.d.rows(1, foundColumns)+` f WHERE inspection.inventory_id = f.id`, rows.params(t.d)...)
+		FROM `+t.Dialect.Rows(1, foundColumns)+` f WHERE inspection.inventory_id = f.id`, rows.Params(t.Dialect)...)
 	return err
 }
 
@@ -146,24 +147,24 @@ const moveColumns = "id bigint, item_id bigint"
 // MoveInventory gives rows other items, by the rows' ids; each copies the price
 // that its item has, and an active listing of it goes along.
 func (t *Tx) MoveInventory(items map[int64]int64) error {
-	rows := newTable(moveColumns, len(items))
+	rows := db.NewTable(moveColumns, len(items))
 	for id, item := range items {
-		rows.int(id, item)
+		rows.Int(id, item)
 	}
-	if err := t.hold(lockRows+`SELECT unnest(CAST($1 AS bigint[]))`+inOrderOfID, slices.Collect(maps.Keys(items))); err != nil {
+	if err := t.ExecPostgres(lockRows+`SELECT unnest(CAST($1 AS bigint[]))`+inOrderOfID, slices.Collect(maps.Keys(items))); err != nil {
 		return err
 	}
-	_, err := t.exec(`
+	_, err := t.Exec(`
 		UPDATE inventory SET item_id = i.id, value = nullif(i.price, 0)
-		FROM `+t.d.rows(1, moveColumns)+` m JOIN item i ON i.id = m.item_id
-		WHERE inventory.id = m.id`, rows.params(t.d)...)
+		FROM `+t.Dialect.Rows(1, moveColumns)+` m JOIN item i ON i.id = m.item_id
+		WHERE inventory.id = m.id`, rows.Params(t.Dialect)...)
 	if err != nil {
 		return err
 	}
-	_, err = t.exec(`
+	_, err = t.Exec(`
 		UPDATE listing SET item_id = v.item_id
-		FROM `+t.d.rows(1, moveColumns)+` m JOIN inventory v ON v.id = m.id
+		FROM `+t.Dialect.Rows(1, moveColumns)+` m JOIN inventory v ON v.id = m.id
 		WHERE listing.seller_key = v.user_key AND listing.app_id = v.app_id AND listing.context_id = v.context_id
-			AND listing.asset_id = v.asset_id AND listing.state = 'active'`, rows.params(t.d)...)
+			AND listing.asset_id = v.asset_id AND listing.state = 'active'`, rows.Params(t.Dialect)...)
 	return err
 }

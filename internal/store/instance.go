@@ -1,6 +1,7 @@
 package store
 
 import (
+	"assay/internal/db"
 	"context"
 	"database/sql"
 	"encoding/json"
@@ -15,17 +16,17 @@ func (t *Tx) Register(i refresh.Instance) error {
 	if err != nil {
 		return err
 	}
-	_, err = t.exec(`
+	_, err = t.Exec(`
 		INSERT INTO instance (owner, version, asks, started_at, beat, beat_at, report) VALUES ($1, $2, $3, $4, $5, $6, $7)
 		ON CONFLICT (owner) DO UPDATE SET beat = excluded.beat, beat_at = excluded.beat_at, report = excluded.report`,
-		i.Owner, i.Version, string(asks), micros(i.StartedAt), i.Beat, micros(t.now), i.Report)
+		i.Owner, i.Version, string(asks), db.Micros(i.StartedAt), i.Beat, db.Micros(t.Now()), i.Report)
 	return err
 }
 
 // Beat moves an instance's counter on, and notes its report. It returns false where the instance is
 // not known any more: others took it for dead.
 func (t *Tx) Beat(owner, report string, syncs int64) (bool, error) {
-	n, err := t.exec(`UPDATE instance SET beat = beat + 1, beat_at = $2, report = $3, syncs = $4 WHERE owner = $1`, owner, micros(t.now), report, syncs)
+	n, err := t.Exec(`UPDATE instance SET beat = beat + 1, beat_at = $2, report = $3, syncs = $4 WHERE owner = $1`, owner, db.Micros(t.Now()), report, syncs)
 	return n == 1, err
 }
 
@@ -38,11 +39,11 @@ WHERE application_name = $1 AND datname = current_database() AND usename = curre
 // beat, since they may hold what others wait for: a process that is stopped does
 // not end them. Sessions of another user of the database are left alone.
 func (s *Store) EndSessions(ctx context.Context, p refresh.Pulse) error {
-	if s.d == onSQLite {
+	if s.Dialect == db.SQLite {
 		return nil
 	}
-	_, err := collect(ctx, s.read, func(r *sql.Rows, ended *bool) error { return r.Scan(ended) },
-		endSessionsPostgres, sessionName(p.Owner), p.Owner, p.Beat)
+	_, err := db.Collect(ctx, s.Read, func(r *sql.Rows, ended *bool) error { return r.Scan(ended) },
+		endSessionsPostgres, db.SessionName(p.Owner), p.Owner, p.Beat)
 	return err
 }
 
@@ -51,7 +52,7 @@ func (s *Store) EndSessions(ctx context.Context, p refresh.Pulse) error {
 // no counter. It returns false, and changes nothing, where the instance has moved
 // on or another process has removed it.
 func (t *Tx) RemoveInstance(p refresh.Pulse) (bool, error) {
-	n, err := t.exec(`DELETE FROM instance WHERE owner = $1 AND beat = $2`, p.Owner, p.Beat)
+	n, err := t.Exec(`DELETE FROM instance WHERE owner = $1 AND beat = $2`, p.Owner, p.Beat)
 	if err != nil {
 		return false, err
 	}
@@ -65,7 +66,7 @@ func (t *Tx) RemoveInstance(p refresh.Pulse) (bool, error) {
 		`UPDATE refresh_batch SET state = 'pending', token = token + 1 WHERE state = 'running' AND owner = $1`,
 		`UPDATE slow_name SET owner = '', token = token + 1 WHERE owner <> '' AND owner = $1`,
 	} {
-		if _, err := t.exec(query, p.Owner); err != nil {
+		if _, err := t.Exec(query, p.Owner); err != nil {
 			return false, err
 		}
 	}
@@ -73,7 +74,7 @@ func (t *Tx) RemoveInstance(p refresh.Pulse) (bool, error) {
 }
 
 func (t *Tx) knowsInstance(owner string) (known bool, err error) {
-	err = t.queryRow(`SELECT EXISTS (SELECT 1 FROM instance WHERE owner = $1)`, owner).Scan(&known)
+	err = t.QueryRow(`SELECT EXISTS (SELECT 1 FROM instance WHERE owner = $1)`, owner).Scan(&known)
 	return known, err
 }
 
@@ -90,22 +91,22 @@ WHERE NOT EXISTS (SELECT 1 FROM instance i WHERE i.owner = claimed.owner)`
 
 // Pulses returns the counters of all instances.
 func (s *Store) Pulses(ctx context.Context) ([]refresh.Pulse, error) {
-	return collect(ctx, s.read, func(r *sql.Rows, p *refresh.Pulse) error { return r.Scan(&p.Owner, &p.Beat, &p.Syncs) }, pulses)
+	return db.Collect(ctx, s.Read, func(r *sql.Rows, p *refresh.Pulse) error { return r.Scan(&p.Owner, &p.Beat, &p.Syncs) }, pulses)
 }
 
 // Instances returns all instances that work on the database, the oldest first.
 func (s *Store) Instances(ctx context.Context) ([]refresh.Instance, error) {
-	return instances(ctx, s.read)
+	return instances(ctx, s.Read)
 }
 
-func instances(ctx context.Context, q querier) ([]refresh.Instance, error) {
-	return collect(ctx, q, func(r *sql.Rows, i *refresh.Instance) error {
+func instances(ctx context.Context, q db.Querier) ([]refresh.Instance, error) {
+	return db.Collect(ctx, q, func(r *sql.Rows, i *refresh.Instance) error {
 		var started, beaten int64
 		var asks sql.RawBytes
 		if err := r.Scan(&i.Owner, &i.Version, &asks, &started, &i.Beat, &beaten, &i.Report); err != nil {
 			return err
 		}
-		i.StartedAt, i.BeatAt = moment(started), moment(beaten)
+		i.StartedAt, i.BeatAt = db.Moment(started), db.Moment(beaten)
 		var keys []string
 		err := json.Unmarshal(asks, &keys)
 		for _, key := range keys {
@@ -134,7 +135,7 @@ const forgone = `state IN ('pending', 'running') AND source || '/' || file NOT I
 // instance can, so that the jobs go on without it. Where there is no instance at
 // all, another instance may be able to.
 func (t *Tx) ForgoUnits() error {
-	all, err := instances(t.ctx, t.tx)
+	all, err := instances(t.Context(), t)
 	if err != nil || len(all) == 0 {
 		return err
 	}
@@ -142,14 +143,14 @@ func (t *Tx) ForgoUnits() error {
 	for _, i := range all {
 		asks = append(asks, i.Asks...)
 	}
-	list := t.d.texts(1)
+	list := t.Dialect.Texts(1)
 	for _, query := range []string{
 		`UPDATE refresh_job SET last_error = (
 			SELECT min(source) || ': not configured any more' FROM fetch_unit u WHERE u.job_id = refresh_job.id AND ` + forgone + list + `)
 		 WHERE state IN ('queued', 'running') AND id IN (SELECT job_id FROM fetch_unit WHERE ` + forgone + list + `)`,
 		`UPDATE fetch_unit SET state = 'failed', token = token + 1, error = source || ': not configured any more' WHERE ` + forgone + list,
 	} {
-		if _, err := t.exec(query, t.d.packTexts(askKeys(asks))); err != nil {
+		if _, err := t.Exec(query, t.Dialect.PackTexts(askKeys(asks))); err != nil {
 			return err
 		}
 	}

@@ -1,6 +1,7 @@
 package store
 
 import (
+	"assay/internal/db"
 	"cmp"
 	"database/sql"
 	"errors"
@@ -16,7 +17,7 @@ import (
 // a user, game and context; 0 if there is none.
 func (t *Tx) InventoryAsOf(user int64, app int32, contextID string) (int64, error) {
 	var at int64
-	err := t.queryRow(`SELECT snapshot_at FROM inventory_snapshot WHERE user_key = $1 AND app_id = $2 AND context_id = $3`,
+	err := t.QueryRow(`SELECT snapshot_at FROM inventory_snapshot WHERE user_key = $1 AND app_id = $2 AND context_id = $3`,
 		user, app, contextID).Scan(&at)
 	if errors.Is(err, sql.ErrNoRows) {
 		return 0, nil
@@ -26,7 +27,7 @@ func (t *Tx) InventoryAsOf(user int64, app int32, contextID string) (int64, erro
 
 // SetInventoryAsOf notes the moment of the inventory just synced.
 func (t *Tx) SetInventoryAsOf(user int64, app int32, contextID string, at int64) error {
-	_, err := t.exec(`
+	_, err := t.Exec(`
 		INSERT INTO inventory_snapshot (user_key, app_id, context_id, snapshot_at) VALUES ($1, $2, $3, $4)
 		ON CONFLICT (user_key, app_id, context_id) DO UPDATE SET snapshot_at = excluded.snapshot_at`, user, app, contextID, at)
 	return err
@@ -37,12 +38,12 @@ func (t *Tx) SetInventoryAsOf(user int64, app int32, contextID string, at int64)
 // items by as long as it has no statistics of them.
 const keyColumns = "app_id bigint, name text, phase text, bucket bigint"
 
-func keyTable(app int32, keys []catalog.Key) *table {
-	rows := newTable(keyColumns, len(keys))
+func keyTable(app int32, keys []catalog.Key) *db.Table {
+	rows := db.NewTable(keyColumns, len(keys))
 	for _, k := range keys {
-		rows.int(int64(app))
-		rows.text(k.Name, k.Phase)
-		rows.int(int64(catalog.Bucket(k.Name)))
+		rows.Int(int64(app))
+		rows.Text(k.Name, k.Phase)
+		rows.Int(int64(catalog.Bucket(k.Name)))
 	}
 	return rows
 }
@@ -58,16 +59,16 @@ func keyTable(app int32, keys []catalog.Key) *table {
 // EnsureItems returns the items of a game by their keys, creating those that
 // are new.
 func (t *Tx) EnsureItems(app int32, keys []catalog.Key) (map[catalog.Key]inventory.Item, error) {
-	if err := t.byIndex(); err != nil {
+	if err := t.ByIndex(); err != nil {
 		return nil, err
 	}
 	out := make(map[catalog.Key]inventory.Item, len(keys))
 	missing := keys
-	find := `SELECT i.id, i.name, i.phase, i.price, FALSE FROM ` + t.d.rows(1, keyColumns) + ` k CROSS JOIN item i
+	find := `SELECT i.id, i.name, i.phase, i.price, FALSE FROM ` + t.Dialect.Rows(1, keyColumns) + ` k CROSS JOIN item i
 		WHERE i.app_id = k.app_id AND i.name = k.name AND i.phase = k.phase`
 	insert := `
 		INSERT INTO item (id, app_id, name, phase, bucket)
-		SELECT ` + t.d.newItemID() + `, k.app_id, k.name, k.phase, k.bucket FROM ` + t.d.rows(1, keyColumns) + ` k
+		SELECT ` + t.Dialect.NewItemID() + `, k.app_id, k.name, k.phase, k.bucket FROM ` + t.Dialect.Rows(1, keyColumns) + ` k
 		WHERE true ORDER BY k.name, k.phase
 		ON CONFLICT (app_id, name, phase) DO NOTHING RETURNING id, name, phase, price, TRUE`
 	for _, query := range []string{find, insert, find} {
@@ -106,22 +107,22 @@ func (t *Tx) addItems(to map[catalog.Key]inventory.Item, query string, app int32
 }
 
 func (t *Tx) addSomeItems(to map[catalog.Key]inventory.Item, query string, app int32, keys []catalog.Key) error {
-	_, err := collect(t.ctx, t.tx, func(r *sql.Rows, _ *struct{}) error {
+	_, err := db.Collect(t.Context(), t, func(r *sql.Rows, _ *struct{}) error {
 		key := catalog.Key{AppID: app}
 		var item inventory.Item
 		err := r.Scan(&item.ID, &key.Name, &key.Phase, &item.Price, &item.New)
 		to[key] = item
 		return err
-	}, query, keyTable(app, keys).params(t.d)...)
+	}, query, keyTable(app, keys).Params(t.Dialect)...)
 	return err
 }
 
 // InventoryRows returns the stored rows of a user, game and context.
 func (t *Tx) InventoryRows(user int64, app int32, contextID string) ([]inventory.Row, error) {
-	if err := t.byIndex(); err != nil {
+	if err := t.ByIndex(); err != nil {
 		return nil, err
 	}
-	return collect(t.ctx, t.tx, func(r *sql.Rows, v *inventory.Row) error {
+	return db.Collect(t.Context(), t, func(r *sql.Rows, v *inventory.Row) error {
 		return r.Scan(&v.ID, &v.AssetID, &v.ItemID, &v.ClassID, &v.InstanceID, &v.Amount, &v.Tradable, &v.Marketable, &v.Inspect)
 	}, `SELECT id, asset_id, item_id, class_id, instance_id, amount, tradable, marketable, inspect
 		FROM inventory WHERE user_key = $1 AND app_id = $2 AND context_id = $3`, user, app, contextID)
@@ -131,13 +132,13 @@ func (t *Tx) InventoryRows(user int64, app int32, contextID string) ([]inventory
 const inventoryColumns = "id bigint, item_id bigint, amount bigint, asset_id text, class_id text, instance_id text, inspect text, " +
 	"tradable boolean, marketable boolean"
 
-func inventoryTable(rows []inventory.Row) *table {
-	out := newTable(inventoryColumns, len(rows))
+func inventoryTable(rows []inventory.Row) *db.Table {
+	out := db.NewTable(inventoryColumns, len(rows))
 	for i := range rows {
 		r := &rows[i]
-		out.int(r.ID, r.ItemID, r.Amount)
-		out.text(r.AssetID, r.ClassID, r.InstanceID, r.Inspect)
-		out.bool(r.Tradable, r.Marketable)
+		out.Int(r.ID, r.ItemID, r.Amount)
+		out.Text(r.AssetID, r.ClassID, r.InstanceID, r.Inspect)
+		out.Bool(r.Tradable, r.Marketable)
 	}
 	return out
 }
@@ -163,18 +164,18 @@ func (t *Tx) AddInventory(user int64, app int32, contextID string, rows []invent
 	return nil
 }
 
-var inventoryBulk = newBulk(addInventory, addColumns, addInventoryEnd)
+var inventoryBulk = db.NewBulk(addInventory, addColumns, addInventoryEnd)
 
 func (t *Tx) addInventory(user int64, app int32, contextID string, rows []inventory.Row, prices map[int64]money.Micro) error {
-	out := newTable(addColumns, len(rows))
+	out := db.NewTable(addColumns, len(rows))
 	for i := range rows {
 		r := &rows[i]
-		out.int(user, int64(app), r.ItemID, r.Amount)
-		out.text(contextID, r.AssetID, r.ClassID, r.InstanceID, r.Inspect)
-		out.bool(r.Tradable, r.Marketable)
-		out.int(int64(prices[r.ItemID]))
+		out.Int(user, int64(app), r.ItemID, r.Amount)
+		out.Text(contextID, r.AssetID, r.ClassID, r.InstanceID, r.Inspect)
+		out.Bool(r.Tradable, r.Marketable)
+		out.Int(int64(prices[r.ItemID]))
 	}
-	_, err := t.writeRows(inventoryBulk, out)
+	_, err := t.WriteRows(inventoryBulk, out)
 	return err
 }
 
@@ -190,17 +191,17 @@ func (t *Tx) ChangeInventory(rows []inventory.Row) error {
 }
 
 func (t *Tx) changeInventory(rows []inventory.Row) error {
-	_, err := t.exec(`
+	_, err := t.Exec(`
 		UPDATE inventory SET item_id = v.item_id, class_id = v.class_id, instance_id = v.instance_id, amount = v.amount,
 			tradable = v.tradable, marketable = v.marketable, inspect = v.inspect, value = nullif(i.price, 0)
-		FROM `+t.d.rows(1, inventoryColumns)+` v LEFT JOIN item i ON i.id = v.item_id
-		WHERE inventory.id = v.id`, inventoryTable(rows).params(t.d)...)
+		FROM `+t.Dialect.Rows(1, inventoryColumns)+` v LEFT JOIN item i ON i.id = v.item_id
+		WHERE inventory.id = v.id`, inventoryTable(rows).Params(t.Dialect)...)
 	return err
 }
 
 // RemoveInventory deletes rows by their ids, with what was found of them.
 func (t *Tx) RemoveInventory(ids []int64) error {
-	if _, err := t.exec(`DELETE FROM inventory WHERE id IN `+t.d.ids(1), t.d.packIDs(ids)); err != nil {
+	if _, err := t.Exec(`DELETE FROM inventory WHERE id IN `+t.Dialect.IDs(1), t.Dialect.PackIDs(ids)); err != nil {
 		return err
 	}
 	return t.RemoveInspections(ids)
@@ -211,13 +212,13 @@ func (t *Tx) RemoveInventory(ids []int64) error {
 // are then committed before the next price is, and found by a job applies that.
 func (t *Tx) HoldPrices(items []int64) (map[int64]money.Micro, error) {
 	prices := make(map[int64]money.Micro, len(items))
-	_, err := collect(t.ctx, t.tx, func(r *sql.Rows, _ *struct{}) error {
+	_, err := db.Collect(t.Context(), t, func(r *sql.Rows, _ *struct{}) error {
 		var id int64
 		var price money.Micro
 		err := r.Scan(&id, &price)
 		prices[id] = price
 		return err
-	}, `SELECT i.id, i.price FROM item i WHERE i.id IN `+t.d.ids(1)+` ORDER BY i.id`+t.d.share("i"), t.d.packIDs(items))
+	}, `SELECT i.id, i.price FROM item i WHERE i.id IN `+t.Dialect.IDs(1)+` ORDER BY i.id`+t.Dialect.Share("i"), t.Dialect.PackIDs(items))
 	return prices, err
 }
 
@@ -225,7 +226,7 @@ func (t *Tx) HoldPrices(items []int64) (map[int64]money.Micro, error) {
 // with the ids, and those that InventoryTouched may write. It comes after
 // HoldPrices and before any of these is written.
 func (t *Tx) LockRows(user int64, app int32, contextID string, ids []int64) error {
-	return t.hold(lockRows+`
+	return t.ExecPostgres(lockRows+`
 		SELECT unnest(CAST($1 AS bigint[]))
 		UNION SELECT v.id FROM inventory v WHERE v.user_key = $2 AND v.app_id = $3 AND v.context_id = $4 AND v.in_transfer
 			AND EXISTS (SELECT 1 FROM trade WHERE seller_key = $2)

@@ -1,6 +1,7 @@
 package store
 
 import (
+	"assay/internal/db"
 	"context"
 	"database/sql"
 	"encoding/json"
@@ -32,7 +33,7 @@ func scanJob(r *sql.Rows, j *refresh.Job) error {
 		&c.Total, &c.SkippedTTL, &c.SkippedNoSales,
 		&c.Pending, &c.Updated, &c.NoQuote, &c.Failed, &c.Cancelled, &c.Changed,
 		&c.SkippedBudget, &c.SkippedPaused, &c.SkippedBackoff)
-	j.CreatedAt, j.StartedAt, j.FinishedAt = moment(created), moment(started), moment(finished)
+	j.CreatedAt, j.StartedAt, j.FinishedAt = db.Moment(created), db.Moment(started), db.Moment(finished)
 	if err != nil || len(gaps) == 0 {
 		return err
 	}
@@ -47,7 +48,7 @@ GROUP BY j.id`
 
 // Job returns a job, or a fault.NotFound.
 func (s *Store) Job(ctx context.Context, id int64) (refresh.Job, error) {
-	jobs, err := collect(ctx, s.read, scanJob, jobByID, id)
+	jobs, err := db.Collect(ctx, s.Read, scanJob, jobByID, id)
 	if err != nil {
 		return refresh.Job{}, fmt.Errorf("job %d: %w", id, err)
 	}
@@ -59,7 +60,7 @@ func (s *Store) Job(ctx context.Context, id int64) (refresh.Job, error) {
 
 // oldestJob returns the job of a query, or nil.
 func (s *Store) oldestJob(ctx context.Context, query string) (*refresh.Job, error) {
-	jobs, err := collect(ctx, s.read, scanJob, query)
+	jobs, err := db.Collect(ctx, s.Read, scanJob, query)
 	if err != nil || len(jobs) == 0 {
 		return nil, err
 	}
@@ -132,7 +133,7 @@ func (s *Store) Recover(ctx context.Context) error {
 			`UPDATE slow_name SET owner = '' WHERE owner <> ''`,
 			`DELETE FROM instance`,
 		} {
-			if _, err := t.exec(query); err != nil {
+			if _, err := t.Exec(query); err != nil {
 				return err
 			}
 		}
@@ -145,21 +146,21 @@ const batchColumns = "job_id bigint, batch bigint"
 // Reclaim gives back what is claimed in an owner's name, but for the units and
 // batches that it says are in its hands.
 func (t *Tx) Reclaim(owner string, units []int64, batches []refresh.Batch) error {
-	_, err := t.exec(`
+	_, err := t.Exec(`
 		UPDATE fetch_unit SET state = 'pending'
 		WHERE state IN ('pending', 'running') AND state = 'running' AND owner = $1
-		AND id NOT IN `+t.d.ids(2), owner, t.d.packIDs(units))
+		AND id NOT IN `+t.Dialect.IDs(2), owner, t.Dialect.PackIDs(units))
 	if err != nil {
 		return err
 	}
-	held := newTable(batchColumns, len(batches))
+	held := db.NewTable(batchColumns, len(batches))
 	for _, b := range batches {
-		held.int(b.JobID, int64(b.Batch))
+		held.Int(b.JobID, int64(b.Batch))
 	}
-	_, err = t.exec(`
+	_, err = t.Exec(`
 		UPDATE refresh_batch SET state = 'pending'
 		WHERE state IN ('pending', 'running') AND state = 'running' AND owner = $1
-		AND (job_id, batch) NOT IN `+t.d.rows(2, batchColumns), held.params(t.d, owner)...)
+		AND (job_id, batch) NOT IN `+t.Dialect.Rows(2, batchColumns), held.Params(t.Dialect, owner)...)
 	return err
 }
 
@@ -168,15 +169,15 @@ func (t *Tx) Reclaim(owner string, units []int64, batches []refresh.Batch) error
 func (t *Tx) InsertJob(j refresh.Job) (id int64, made bool, err error) {
 	const attempts = 3
 	for range attempts {
-		err = t.queryRow(`SELECT id FROM refresh_job WHERE kind = $1 AND state IN ('queued', 'running')`, j.Kind).Scan(&id)
+		err = t.QueryRow(`SELECT id FROM refresh_job WHERE kind = $1 AND state IN ('queued', 'running')`, j.Kind).Scan(&id)
 		if !errors.Is(err, sql.ErrNoRows) {
 			return id, false, err
 		}
-		err = t.queryRow(`
+		err = t.QueryRow(`
 			INSERT INTO refresh_job (kind, forced, state, stage, requested_by, retry_of, created_at)
 			VALUES ($1, $2, 'queued', 'plan', $3, $4, $5)
 			ON CONFLICT (kind) WHERE state IN ('queued', 'running') DO NOTHING RETURNING id`,
-			j.Kind, j.Forced, j.RequestedBy, j.RetryOf, micros(t.now)).Scan(&id)
+			j.Kind, j.Forced, j.RequestedBy, j.RetryOf, db.Micros(t.Now())).Scan(&id)
 		if !errors.Is(err, sql.ErrNoRows) {
 			return id, err == nil, err
 		}
@@ -186,15 +187,15 @@ func (t *Tx) InsertJob(j refresh.Job) (id int64, made bool, err error) {
 
 // StartJob moves a queued job on to fetching.
 func (t *Tx) StartJob(id int64, batches int, rateSet int64) (bool, error) {
-	n, err := t.exec(`
+	n, err := t.Exec(`
 		UPDATE refresh_job SET state = 'running', stage = 'fetch', started_at = $2, batches = $3, rate_set = $4
-		WHERE id = $1 AND state = 'queued'`, id, micros(t.now), batches, rateSet)
+		WHERE id = $1 AND state = 'queued'`, id, db.Micros(t.Now()), batches, rateSet)
 	return n == 1, err
 }
 
 // EndEstimating moves a job without open batches on to applying.
 func (t *Tx) EndEstimating(id int64) error {
-	_, err := t.exec(`
+	_, err := t.Exec(`
 		UPDATE refresh_job SET stage = 'apply'
 		WHERE id = $1 AND stage = 'estimate' AND NOT EXISTS (
 			SELECT 1 FROM refresh_batch b WHERE b.job_id = $1 AND b.state IN ('pending', 'running'))`, id)
@@ -203,9 +204,9 @@ func (t *Tx) EndEstimating(id int64) error {
 
 // FailJob ends a job whose plan could not be made.
 func (t *Tx) FailJob(id int64, lastError string) error {
-	n, err := t.exec(`
+	n, err := t.Exec(`
 		UPDATE refresh_job SET state = 'failed', stage = 'done', finished_at = $2, last_error = $3
-		WHERE id = $1 AND state IN ('queued', 'running')`, id, micros(t.now), lastError)
+		WHERE id = $1 AND state IN ('queued', 'running')`, id, db.Micros(t.Now()), lastError)
 	if err != nil || n == 0 {
 		return err
 	}
@@ -237,16 +238,16 @@ func (t *Tx) CancelJob(id int64, pause time.Duration) error {
 		`UPDATE refresh_item SET state = 'cancelled' WHERE job_id = $1 AND state = 'pending'`,
 		`UPDATE refresh_job SET stage = 'apply' WHERE id = $1 AND state = 'running'`,
 	} {
-		if _, err := t.exec(query, id); err != nil {
+		if _, err := t.Exec(query, id); err != nil {
 			return err
 		}
 	}
-	if _, err := t.exec(pauseMissing, id, micros(t.now.Add(pause)), micros(t.now)); err != nil {
+	if _, err := t.Exec(pauseMissing, id, db.Micros(t.Now().Add(pause)), db.Micros(t.Now())); err != nil {
 		return err
 	}
-	_, err := t.exec(`
+	_, err := t.Exec(`
 		UPDATE refresh_job SET state = 'cancelled', stage = 'done', finished_at = $2, outcome = 'failed'
-		WHERE id = $1 AND state = 'queued'`, id, micros(t.now))
+		WHERE id = $1 AND state = 'queued'`, id, db.Micros(t.Now()))
 	return err
 }
 
@@ -274,20 +275,20 @@ func (t *Tx) FinishJob(id int64, markets []event.MarketGap) (*refresh.Job, error
 		return nil, err
 	}
 	var state refresh.State
-	if err := t.queryRow(finishJob, id, micros(t.now)).Scan(&state); err != nil {
+	if err := t.QueryRow(finishJob, id, db.Micros(t.Now())).Scan(&state); err != nil {
 		if errors.Is(err, sql.ErrNoRows) {
 			err = nil
 		}
 		return nil, err
 	}
-	if _, err := t.exec(`DELETE FROM apply_shard WHERE job_id = $1`, id); err != nil {
+	if _, err := t.Exec(`DELETE FROM apply_shard WHERE job_id = $1`, id); err != nil {
 		return nil, err
 	}
-	if _, err := t.exec(`UPDATE fetch_unit SET names = NULL WHERE job_id = $1 AND names IS NOT NULL AND NOT (detached <> 0 AND state IN ('pending', 'running'))`, id); err != nil {
+	if _, err := t.Exec(`UPDATE fetch_unit SET names = NULL WHERE job_id = $1 AND names IS NOT NULL AND NOT (detached <> 0 AND state IN ('pending', 'running'))`, id); err != nil {
 		return nil, err
 	}
 	// Entries that this job took on and did not estimate wait for another one.
-	if _, err := t.exec(`UPDATE missing_price SET job_id = 0 WHERE job_id = $1`, id); err != nil {
+	if _, err := t.Exec(`UPDATE missing_price SET job_id = 0 WHERE job_id = $1`, id); err != nil {
 		return nil, err
 	}
 	if err := t.dropBlobs(); err != nil {
@@ -299,7 +300,7 @@ func (t *Tx) FinishJob(id int64, markets []event.MarketGap) (*refresh.Job, error
 // dropBlobs removes answers that no live job waits for and that are not the
 // newest good one of a market's file, nor late and unused.
 func (t *Tx) dropBlobs() error {
-	_, err := t.exec(`
+	_, err := t.Exec(`
 		DELETE FROM fetch_blob WHERE unit_id IN (
 			SELECT DISTINCT b.unit_id FROM fetch_blob b
 			WHERE NOT EXISTS (SELECT 1 FROM market_file f WHERE f.unit_id = b.unit_id)
@@ -325,13 +326,13 @@ ORDER BY id LIMIT $3`
 // Retain removes up to most ended jobs with all that belongs to them. A job's own
 // row goes first: of two that remove it at once, the other then leaves the rest.
 func (t *Tx) Retain(r refresh.Retention, most int) (int, error) {
-	ids, err := collect(t.ctx, t.tx, func(rows *sql.Rows, id *int64) error { return rows.Scan(id) },
-		retainable, r.MinJobs, micros(t.now.Add(-r.Age)), most)
+	ids, err := db.Collect(t.Context(), t, func(rows *sql.Rows, id *int64) error { return rows.Scan(id) },
+		retainable, r.MinJobs, db.Micros(t.Now().Add(-r.Age)), most)
 	if err != nil {
 		return 0, err
 	}
 	for _, id := range ids {
-		n, err := t.exec(`DELETE FROM refresh_job WHERE id = $1`, id)
+		n, err := t.Exec(`DELETE FROM refresh_job WHERE id = $1`, id)
 		if err != nil {
 			return 0, err
 		}
@@ -345,7 +346,7 @@ func (t *Tx) Retain(r refresh.Retention, most int) (int, error) {
 			`DELETE FROM market_fetch WHERE job_id = $1`,
 			`DELETE FROM fetch_unit WHERE job_id = $1`,
 		} {
-			if _, err := t.exec(query, id); err != nil {
+			if _, err := t.Exec(query, id); err != nil {
 				return 0, fmt.Errorf("remove job %d: %w", id, err)
 			}
 		}
@@ -358,13 +359,13 @@ func (t *Tx) Retain(r refresh.Retention, most int) (int, error) {
 
 // lockJob keeps others from moving a job on.
 func (t *Tx) lockJob(id int64) error {
-	return t.hold(`SELECT id FROM refresh_job WHERE id = $1 FOR NO KEY UPDATE`, id)
+	return t.ExecPostgres(`SELECT id FROM refresh_job WHERE id = $1 FOR NO KEY UPDATE`, id)
 }
 
 // endJob notes how complete a job is that has ended, and the event of it, as its rows
 // say. It returns the job.
 func (t *Tx) endJob(id int64, markets []event.MarketGap) (*refresh.Job, error) {
-	jobs, err := collect(t.ctx, t.tx, scanJob, jobByID, id)
+	jobs, err := db.Collect(t.Context(), t, scanJob, jobByID, id)
 	if err != nil {
 		return nil, err
 	}
@@ -379,7 +380,7 @@ func (t *Tx) endJob(id int64, markets []event.MarketGap) (*refresh.Job, error) {
 			return nil, err
 		}
 	}
-	if _, err := t.exec(`UPDATE refresh_job SET outcome = $2, market_gaps = $3 WHERE id = $1`, id, string(j.Outcome), string(gaps)); err != nil {
+	if _, err := t.Exec(`UPDATE refresh_job SET outcome = $2, market_gaps = $3 WHERE id = $1`, id, string(j.Outcome), string(gaps)); err != nil {
 		return nil, err
 	}
 	if j.State == refresh.Cancelled {

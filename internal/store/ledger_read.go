@@ -1,11 +1,11 @@
 package store
 
 import (
+	"assay/internal/db"
 	"context"
 	"database/sql"
 	"errors"
 	"fmt"
-	"os"
 	"strings"
 	"sync"
 	"time"
@@ -20,78 +20,40 @@ import (
 // believes nothing of what it reads: a value that its column should not hold is
 // told as a fault of the row. It may be used concurrently.
 type LedgerSnapshot struct {
-	d    dialect
+	d    db.Dialect
 	ctx  context.Context //nolint:containedctx // a snapshot lives within one call of ReadLedger, which got this context
 	mu   sync.Mutex      // held while what follows is used
 	conn *sql.Conn       // on which the transaction is
 	tx   *sql.Tx
-	db   *Store
+	db   *db.DB
 }
 
-// ReadLedger hands over the ledger at one moment. Nobody waits for it, and it
+// ReadLedger calls use with the ledger at one moment. It makes no other process wait, and
 // changes nothing.
-func (s *Store) ReadLedger(ctx context.Context, use func(*LedgerSnapshot) error) (err error) {
-	o := &sql.TxOptions{ReadOnly: true}
-	if s.d == onPostgres {
-		o.Isolation = sql.LevelRepeatableRead
-	}
-	conn, err := s.read.Conn(ctx)
-	if err != nil {
-		return blame(err)
-	}
-	defer func() { _ = conn.Close() }() // it goes back to its pool
-	tx, err := conn.BeginTx(ctx, o)
-	if err != nil {
-		return blame(err)
-	}
-	defer func() { _ = tx.Rollback() }() // it has only read
-	if s.d == onPostgres {
-		if err := setPatientPostgres(ctx, tx); err != nil {
-			return blame(err)
-		}
-		for _, setting := range []string{byIndexOnPostgres, rowSecurityOffOnPostgres} {
-			if _, err := tx.ExecContext(ctx, setting); err != nil {
-				return blame(err)
+func (s *Store) ReadLedger(ctx context.Context, use func(*LedgerSnapshot) error) error {
+	return readLedger(ctx, s.DB, use)
+}
+
+func readLedger(ctx context.Context, d *db.DB, use func(*LedgerSnapshot) error) error {
+	return d.Snapshot(ctx, func(conn *sql.Conn, tx *sql.Tx) error {
+		if d.Dialect == db.PostgreSQL {
+			if _, err := tx.ExecContext(ctx, rowSecurityOffOnPostgres); err != nil {
+				return err
 			}
 		}
-	}
-	return blame(use(&LedgerSnapshot{d: s.d, ctx: ctx, conn: conn, tx: tx, db: s}))
+		return use(&LedgerSnapshot{d: d.Dialect, ctx: ctx, conn: conn, tx: tx, db: d})
+	})
 }
 
-// ReadLedgerBeside is ReadLedger for who has not opened the store: on SQLite it
-// needs no lock, and reads beside the process that has it.
-func ReadLedgerBeside(ctx context.Context, o Options, use func(*LedgerSnapshot) error) (err error) {
-	s := &Store{now: o.Now}
-	if o.URL != "" {
-		s.d = onPostgres
-		write, read, err := openPostgres(o)
-		if err != nil {
-			return err
-		}
-		if err := write.Close(); err != nil {
-			return err
-		}
-		s.read = reader{read}
-	} else {
-		if _, err := os.Stat(o.Path); err != nil {
-			return err
-		}
-		db, err := openSQLite(o.Path, readCopy)
-		if err != nil {
-			return err
-		}
-		s.read = reader{db}
-	}
-	defer func() { err = errors.Join(err, s.read.Close()) }()
-	// A table that was changed is for the verification to find.
-	_, upToDate, err := knownSchema(ctx, s.d, s.read)
-	if err == nil && !upToDate {
-		err = ErrSchemaOutdated
-	}
+// ReadLedgerBeside is ReadLedger without opening the database: on SQLite it needs no lock,
+// and reads beside the process that has it.
+func ReadLedgerBeside(ctx context.Context, o db.Options, use func(*LedgerSnapshot) error) (err error) {
+	d, err := db.OpenBeside(ctx, o)
 	if err != nil {
 		return err
 	}
-	return s.ReadLedger(ctx, use)
+	defer func() { err = errors.Join(err, d.Close()) }()
+	return readLedger(ctx, d, use)
 }
 
 // Count is that of audit.Records.
@@ -133,13 +95,13 @@ func (l *LedgerSnapshot) Heads(user string, after wallet.Account, most int) ([]a
 
 // HeadsOf is that of audit.Records.
 func (l *LedgerSnapshot) HeadsOf(accounts []wallet.Account) ([]audit.Head, error) {
-	rows := newTable("user_id text, currency text", len(accounts))
+	rows := db.NewTable("user_id text, currency text", len(accounts))
 	for _, a := range accounts {
-		rows.text(a.User, string(a.Currency))
+		rows.Text(a.User, string(a.Currency))
 	}
 	return readCells(l, headColumns, takeHead, `
-		SELECT `+headColumns+` FROM `+l.d.rows(1, "user_id text, currency text")+` k CROSS JOIN wallet_account w
-		WHERE w.user_id = k.user_id AND w.currency = k.currency`, rows.params(l.d)...)
+		SELECT `+headColumns+` FROM `+l.d.Rows(1, "user_id text, currency text")+` k CROSS JOIN wallet_account w
+		WHERE w.user_id = k.user_id AND w.currency = k.currency`, rows.Params(l.d)...)
 }
 
 // readEntryColumns are those of entryColumns, of a table called e.
@@ -173,21 +135,21 @@ func (l *LedgerSnapshot) Entries(user string, after audit.Place, most int) ([]au
 
 // EntriesAt is that of audit.Records.
 func (l *LedgerSnapshot) EntriesAt(places []audit.Place) ([]audit.Entry, error) {
-	rows := newTable("user_id text, currency text, number bigint", len(places))
+	rows := db.NewTable("user_id text, currency text, number bigint", len(places))
 	for _, p := range places {
-		rows.text(p.User, string(p.Currency))
-		rows.int(p.Number)
+		rows.Text(p.User, string(p.Currency))
+		rows.Int(p.Number)
 	}
 	return readCells(l, readEntryColumns, takeEntry, `
-		SELECT `+readEntryColumns+` FROM `+l.d.rows(1, "user_id text, currency text, number bigint")+` k CROSS JOIN wallet_entry e
-		WHERE e.user_id = k.user_id AND e.currency = k.currency AND e.number = k.number`, rows.params(l.d)...)
+		SELECT `+readEntryColumns+` FROM `+l.d.Rows(1, "user_id text, currency text, number bigint")+` k CROSS JOIN wallet_entry e
+		WHERE e.user_id = k.user_id AND e.currency = k.currency AND e.number = k.number`, rows.Params(l.d)...)
 }
 
 // EntriesOf is that of audit.Records.
 func (l *LedgerSnapshot) EntriesOf(transactions []int64) ([]audit.Entry, error) {
 	return readCells(l, readEntryColumns, takeEntry, `
-		SELECT `+readEntryColumns+` FROM wallet_entry e WHERE e.transaction_id IN `+l.d.ids(1)+`
-		ORDER BY e.transaction_id, e.user_id, e.currency, e.number`, l.d.packIDs(transactions))
+		SELECT `+readEntryColumns+` FROM wallet_entry e WHERE e.transaction_id IN `+l.d.IDs(1)+`
+		ORDER BY e.transaction_id, e.user_id, e.currency, e.number`, l.d.PackIDs(transactions))
 }
 
 // readTransactionColumns are those of transactionColumns, of a table called t.
@@ -207,21 +169,21 @@ func takeTransaction(c *cells) (t audit.Transaction) {
 // TransactionsOf is that of audit.Records.
 func (l *LedgerSnapshot) TransactionsOf(ids []int64) ([]audit.Transaction, error) {
 	return readCells(l, readTransactionColumns, takeTransaction, `
-		SELECT `+readTransactionColumns+` FROM wallet_transaction t WHERE t.id IN `+l.d.ids(1)+` ORDER BY t.id`, l.d.packIDs(ids))
+		SELECT `+readTransactionColumns+` FROM wallet_transaction t WHERE t.id IN `+l.d.IDs(1)+` ORDER BY t.id`, l.d.PackIDs(ids))
 }
 
 // TradeTransactions is that of audit.Records.
 func (l *LedgerSnapshot) TradeTransactions(trades []int64) ([]audit.Transaction, error) {
 	return readCells(l, readTransactionColumns, takeTransaction, `
-		SELECT `+readTransactionColumns+` FROM wallet_transaction t WHERE t.trade_id IN `+l.d.ids(1)+` AND t.trade_id <> 0 ORDER BY t.trade_id, t.id`,
-		l.d.packIDs(trades))
+		SELECT `+readTransactionColumns+` FROM wallet_transaction t WHERE t.trade_id IN `+l.d.IDs(1)+` AND t.trade_id <> 0 ORDER BY t.trade_id, t.id`,
+		l.d.PackIDs(trades))
 }
 
 // Reversals is that of audit.Records.
 func (l *LedgerSnapshot) Reversals(of []int64) ([]audit.Transaction, error) {
 	return readCells(l, readTransactionColumns, takeTransaction, `
-		SELECT `+readTransactionColumns+` FROM wallet_transaction t WHERE t.reverses IN `+l.d.ids(1)+` AND t.reverses <> 0 ORDER BY t.reverses, t.id`,
-		l.d.packIDs(of))
+		SELECT `+readTransactionColumns+` FROM wallet_transaction t WHERE t.reverses IN `+l.d.IDs(1)+` AND t.reverses <> 0 ORDER BY t.reverses, t.id`,
+		l.d.PackIDs(of))
 }
 
 // ReversalsBetween is that of audit.Records.
@@ -267,10 +229,10 @@ func (l *LedgerSnapshot) ScopedTransactions(scope string, after int64, most int)
 // SameKeys is that of audit.Records.
 func (l *LedgerSnapshot) SameKeys(ids []int64) ([]int64, error) {
 	return l.ids(`
-		SELECT t.id FROM wallet_transaction t WHERE t.id IN `+l.d.ids(1)+` AND t.idempotency_key <> '' AND EXISTS (
+		SELECT t.id FROM wallet_transaction t WHERE t.id IN `+l.d.IDs(1)+` AND t.idempotency_key <> '' AND EXISTS (
 			SELECT 1 FROM wallet_transaction o
 			WHERE o.scope = t.scope AND o.idempotency_key = t.idempotency_key AND o.idempotency_key <> '' AND o.id <> t.id)
-		ORDER BY t.id`, l.d.packIDs(ids))
+		ORDER BY t.id`, l.d.PackIDs(ids))
 }
 
 // readTradeColumns are those of a trade t with its buyer and seller.
@@ -289,7 +251,7 @@ func takeTrade(c *cells) (t audit.Trade) {
 	t.Price, t.Currency, t.PaymentMethod, t.Country = c.int(), money.Currency(c.text()), c.text(), c.text()
 	t.Fee, t.Net, t.FeeRule, t.FeeVersion = c.int(), c.int(), c.text(), c.int()
 	t.Transaction, t.State = c.int(), c.text()
-	t.CreatedAt, t.CompletedAt, t.SettleAt, t.SettledAt, t.ReversedAt = moment(c.int()), moment(c.int()), moment(c.int()), moment(c.int()), moment(c.int())
+	t.CreatedAt, t.CompletedAt, t.SettleAt, t.SettledAt, t.ReversedAt = db.Moment(c.int()), db.Moment(c.int()), db.Moment(c.int()), db.Moment(c.int()), db.Moment(c.int())
 	t.Volume, t.Ranked = c.int(), c.int()
 	t.Version, t.KeyID, t.MAC = int(c.int()), c.text(), c.hash()
 	t.Faults = c.faults
@@ -300,7 +262,7 @@ func takeTrade(c *cells) (t audit.Trade) {
 func (l *LedgerSnapshot) TradesOf(ids []int64) ([]audit.Trade, error) {
 	return readCells(l, tradeNames, takeTrade, `
 		SELECT `+readTradeColumns+` FROM trade t LEFT JOIN platform_user s ON s.id = t.seller_key LEFT JOIN platform_user b ON b.id = t.buyer_key
-		WHERE t.id IN `+l.d.ids(1)+` ORDER BY t.id`, l.d.packIDs(ids))
+		WHERE t.id IN `+l.d.IDs(1)+` ORDER BY t.id`, l.d.PackIDs(ids))
 }
 
 // userKey is the key of the user whose id is $3: the first one, where somebody made

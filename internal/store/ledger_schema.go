@@ -1,6 +1,7 @@
 package store
 
 import (
+	"assay/internal/db"
 	"context"
 	_ "embed"
 	"errors"
@@ -19,21 +20,21 @@ const guardedTables = `('wallet_account', 'wallet_entry', 'wallet_transaction', 
 func (l *LedgerSnapshot) Schema() (compared int, changes []audit.SchemaChange, err error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	want, err := local[guardModel](l.db).objects(l.ctx, l.d)
+	want, err := db.Local[guardModel](l.db).objects(l.ctx, l.d)
 	if err != nil {
 		return 0, nil, err
 	}
 	query := selectObjectsSQLite
-	if l.d == onPostgres {
+	if l.d == db.PostgreSQL {
 		query = selectObjectsPostgres
 	}
-	have, err := readObjects(l.ctx, l.tx, query)
+	have, err := db.ReadObjects(l.ctx, l.tx, query)
 	if err != nil {
 		return 0, nil, err
 	}
 	names := maps.Clone(want)
 	maps.Copy(names, have)
-	for _, c := range want.compare(have) {
+	for _, c := range want.Compare(have) {
 		changes = append(changes, audit.SchemaChange(c))
 	}
 	return len(names), changes, nil
@@ -42,15 +43,15 @@ func (l *LedgerSnapshot) Schema() (compared int, changes []audit.SchemaChange, e
 // guardModel is what the migrations make of the guarded tables.
 type guardModel struct {
 	mu   sync.Mutex
-	made objects
+	made db.Objects
 }
 
-func (m *guardModel) objects(ctx context.Context, d dialect) (_ objects, err error) {
+func (m *guardModel) objects(ctx context.Context, d db.Dialect) (_ db.Objects, err error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if m.made == nil {
-		if d == onPostgres {
-			m.made, err = parseObjects(postgresObjects)
+		if d == db.PostgreSQL {
+			m.made, err = db.ParseObjects(postgresObjects)
 		} else {
 			m.made, err = objectsOfModel(ctx)
 		}
@@ -60,13 +61,13 @@ func (m *guardModel) objects(ctx context.Context, d dialect) (_ objects, err err
 
 // objectsOfModel migrates an empty database in memory. SQLite keeps the statement that
 // made an object, so that one is enough to compare with.
-func objectsOfModel(ctx context.Context) (_ objects, err error) {
-	model, err := modelSQLite(ctx)
+func objectsOfModel(ctx context.Context) (_ db.Objects, err error) {
+	model, err := db.ModelSQLite(ctx)
 	if err != nil {
 		return nil, err
 	}
 	defer func() { err = errors.Join(err, model.Close()) }()
-	return readObjects(ctx, model, selectObjectsSQLite)
+	return db.ReadObjects(ctx, model, selectObjectsSQLite)
 }
 
 // selectObjectsSQLite selects all but plain indexes, which an operator may add.

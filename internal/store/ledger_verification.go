@@ -1,6 +1,7 @@
 package store
 
 import (
+	"assay/internal/db"
 	"context"
 	"database/sql"
 	"errors"
@@ -20,14 +21,14 @@ type LedgerVerification struct {
 // kept. One of a moment that is yet to come is none: a clock was set back, or
 // somebody wrote it who wants no other to be kept.
 func (t *Tx) SetLedgerVerification(v LedgerVerification) error {
-	_, err := t.exec(`
+	_, err := t.Exec(`
 		INSERT INTO wallet_audit (slot, verified_at, finished_at, status, accounts, entries, transactions, failures, checks)
 		VALUES (1, $1, $2, $3, $4, $5, $6, $7, $8)
 		ON CONFLICT (slot) DO UPDATE SET verified_at = excluded.verified_at, finished_at = excluded.finished_at, status = excluded.status,
 			accounts = excluded.accounts, entries = excluded.entries, transactions = excluded.transactions, failures = excluded.failures,
 			checks = excluded.checks
 		WHERE wallet_audit.verified_at <= excluded.verified_at OR wallet_audit.verified_at > $9`,
-		micros(v.VerifiedAt), micros(v.FinishedAt), v.Status, v.Accounts, v.Entries, v.Transactions, v.Failures, strings.Join(v.Checks, " "), micros(t.now))
+		db.Micros(v.VerifiedAt), db.Micros(v.FinishedAt), v.Status, v.Accounts, v.Entries, v.Transactions, v.Failures, strings.Join(v.Checks, " "), db.Micros(t.Now()))
 	return err
 }
 
@@ -36,12 +37,12 @@ func (s *Store) LedgerVerification(ctx context.Context) (*LedgerVerification, er
 	var v LedgerVerification
 	var verified, finished int64
 	var checks string
-	err := s.reserved.QueryRowContext(ctx, `
+	err := s.Reserved.QueryRowContext(ctx, `
 		SELECT verified_at, finished_at, status, accounts, entries, transactions, failures, checks FROM wallet_audit WHERE slot = 1`).
 		Scan(&verified, &finished, &v.Status, &v.Accounts, &v.Entries, &v.Transactions, &v.Failures, &checks)
 	if errors.Is(err, sql.ErrNoRows) {
 		return nil, nil //nolint:nilnil // there was none yet
 	}
-	v.VerifiedAt, v.FinishedAt, v.Checks = moment(verified), moment(finished), strings.Fields(checks)
+	v.VerifiedAt, v.FinishedAt, v.Checks = db.Moment(verified), db.Moment(finished), strings.Fields(checks)
 	return &v, err
 }

@@ -1,6 +1,7 @@
 package store
 
 import (
+	"assay/internal/db"
 	"context"
 	"database/sql"
 	"errors"
@@ -13,7 +14,7 @@ import (
 
 // LevelSet returns the newest level set of a game, or nil.
 func (s *Store) LevelSet(ctx context.Context, app int32) (*pricing.Set, error) {
-	sets, err := collect(ctx, s.read, scanSet, `SELECT data FROM level_set WHERE app_id = $1 ORDER BY id DESC LIMIT 1`, app)
+	sets, err := db.Collect(ctx, s.Read, scanSet, `SELECT data FROM level_set WHERE app_id = $1 ORDER BY id DESC LIMIT 1`, app)
 	if err != nil || len(sets) == 0 {
 		return nil, err
 	}
@@ -23,9 +24,9 @@ func (s *Store) LevelSet(ctx context.Context, app int32) (*pricing.Set, error) {
 // LearnedAt returns when the newest level set of a game was learned; zero: never.
 func (s *Store) LearnedAt(ctx context.Context, app int32) (time.Time, error) {
 	var at int64
-	err := s.read.QueryRowContext(ctx, `
+	err := s.Read.QueryRowContext(ctx, `
 		SELECT coalesce((SELECT learned_at FROM level_set WHERE app_id = $1 ORDER BY id DESC LIMIT 1), 0)`, app).Scan(&at)
-	return moment(at), err
+	return db.Moment(at), err
 }
 
 func scanSet(r *sql.Rows, set *pricing.Set) error {
@@ -38,7 +39,7 @@ func scanSet(r *sql.Rows, set *pricing.Set) error {
 
 // StoredQuotes calls fn for the stored quotes of a game.
 func (s *Store) StoredQuotes(ctx context.Context, app int32, fn func(*refresh.StoredQuote)) error {
-	_, err := collect(ctx, s.read, func(r *sql.Rows, _ *struct{}) error {
+	_, err := db.Collect(ctx, s.Read, func(r *sql.Rows, _ *struct{}) error {
 		var q refresh.StoredQuote
 		var quotes string
 		var quotesAt int64
@@ -48,7 +49,7 @@ func (s *Store) StoredQuotes(ctx context.Context, app int32, fn func(*refresh.St
 		all, err := decodeQuotes(quotes)
 		for _, q.Snapshot = range all {
 			if q.FetchedAt.IsZero() {
-				q.FetchedAt = moment(quotesAt)
+				q.FetchedAt = db.Moment(quotesAt)
 			}
 			fn(&q)
 		}
@@ -61,7 +62,7 @@ func (s *Store) StoredQuotes(ctx context.Context, app int32, fn func(*refresh.St
 // responses.
 func (s *Store) MarketMemories(ctx context.Context, app int32) (map[int64]pricing.MarketState, error) {
 	out := map[int64]pricing.MarketState{}
-	_, err := collect(ctx, s.read, func(r *sql.Rows, _ *struct{}) error {
+	_, err := db.Collect(ctx, s.Read, func(r *sql.Rows, _ *struct{}) error {
 		var id int64
 		var state []byte
 		if err := r.Scan(&id, &state); err != nil {
@@ -78,7 +79,7 @@ func (s *Store) MarketMemories(ctx context.Context, app int32) (map[int64]pricin
 // MarketHistory returns a market's good responses of the last eight days.
 func (s *Store) MarketHistory(ctx context.Context, app int32, market int64) (pricing.History, error) {
 	var history []byte
-	err := s.read.QueryRowContext(ctx, `SELECT history FROM market_memory WHERE app_id = $1 AND market_id = $2`, app, market).Scan(&history)
+	err := s.Read.QueryRowContext(ctx, `SELECT history FROM market_memory WHERE app_id = $1 AND market_id = $2`, app, market).Scan(&history)
 	if errors.Is(err, sql.ErrNoRows) {
 		return nil, nil
 	}
@@ -96,13 +97,13 @@ type MarketNote struct {
 
 // MarketNotes returns what validation remembers of all markets.
 func (s *Store) MarketNotes(ctx context.Context) ([]MarketNote, error) {
-	return collect(ctx, s.read, func(r *sql.Rows, n *MarketNote) error {
+	return db.Collect(ctx, s.Read, func(r *sql.Rows, n *MarketNote) error {
 		var state []byte
 		var last int64
 		if err := r.Scan(&n.MarketID, &n.AppID, &state, &last, &n.Names); err != nil {
 			return err
 		}
-		n.LastGood = moment(last)
+		n.LastGood = db.Moment(last)
 		return n.State.UnmarshalBinary(state)
 	}, `
 		SELECT m.market_id, m.app_id, m.state, coalesce(f.fetched_at, t.fetched_at, 0), coalesce(f.quotes, 0)
@@ -124,12 +125,12 @@ func (t *Tx) learn(job int64, l refresh.Learned) error {
 		return err
 	}
 	if l.Set == nil { // those that were learned with the newest set still hold
-		if err := t.queryRow(`
+		if err := t.QueryRow(`
 			SELECT coalesce((SELECT movers FROM refresh_level WHERE app_id = $1 ORDER BY job_id DESC LIMIT 1), $2)`, l.AppID, movers).Scan(&movers); err != nil {
 			return err
 		}
 	}
-	if _, err := t.exec(`
+	if _, err := t.Exec(`
 		INSERT INTO refresh_level (job_id, app_id, level_set, movers)
 		SELECT $1, $2, id, $3 FROM level_set WHERE app_id = $2 ORDER BY id DESC LIMIT 1
 		ON CONFLICT (job_id, app_id) DO NOTHING`, job, l.AppID, movers); err != nil {
@@ -146,7 +147,7 @@ func (t *Tx) learn(job int64, l refresh.Learned) error {
 		if m.History != nil {
 			query += `, history = excluded.history`
 		}
-		if _, err := t.exec(query, m.MarketID, l.AppID, state, append([]byte{}, m.History...)); err != nil {
+		if _, err := t.Exec(query, m.MarketID, l.AppID, state, append([]byte{}, m.History...)); err != nil {
 			return err
 		}
 	}
@@ -162,16 +163,16 @@ func (t *Tx) addLevels(l refresh.Learned) error {
 	if err != nil {
 		return err
 	}
-	_, err = t.exec(`
+	_, err = t.Exec(`
 		INSERT INTO level_set (app_id, learned_at, data) SELECT $1, $2, $3
 		WHERE NOT EXISTS (SELECT 1 FROM level_set
-			WHERE data = $3 AND id = (SELECT max(id) FROM level_set WHERE app_id = $1))`, l.AppID, micros(t.now), set)
+			WHERE data = $3 AND id = (SELECT max(id) FROM level_set WHERE app_id = $1))`, l.AppID, db.Micros(t.Now()), set)
 	return err
 }
 
 // Levels returns a level set by its id, or nil.
 func (s *Store) Levels(ctx context.Context, id int64) (*pricing.Set, error) {
-	sets, err := collect(ctx, s.read, scanSet, `SELECT data FROM level_set WHERE id = $1`, id)
+	sets, err := db.Collect(ctx, s.Read, scanSet, `SELECT data FROM level_set WHERE id = $1`, id)
 	if err != nil || len(sets) == 0 {
 		return nil, err
 	}
@@ -181,7 +182,7 @@ func (s *Store) Levels(ctx context.Context, id int64) (*pricing.Set, error) {
 // JobLevels returns what a job's prices are computed with, by game.
 func (s *Store) JobLevels(ctx context.Context, job int64) (map[int32]refresh.Levels, error) {
 	out := map[int32]refresh.Levels{}
-	_, err := collect(ctx, s.read, func(r *sql.Rows, _ *struct{}) error {
+	_, err := db.Collect(ctx, s.Read, func(r *sql.Rows, _ *struct{}) error {
 		var app int32
 		var set, movers []byte
 		l := refresh.Levels{Set: new(pricing.Set)}
@@ -199,8 +200,8 @@ func (s *Store) JobLevels(ctx context.Context, job int64) (map[int32]refresh.Lev
 
 // PriceBefore returns the price that an item had just before a time; 0: none.
 func (s *Store) PriceBefore(ctx context.Context, item int64, at time.Time) (price money.Micro, err error) {
-	err = s.read.QueryRowContext(ctx, `
-		SELECT coalesce((SELECT price FROM price_point WHERE item_id = $1 AND at < $2 ORDER BY at DESC LIMIT 1), 0)`, item, micros(at)).Scan(&price)
+	err = s.Read.QueryRowContext(ctx, `
+		SELECT coalesce((SELECT price FROM price_point WHERE item_id = $1 AND at < $2 ORDER BY at DESC LIMIT 1), 0)`, item, db.Micros(at)).Scan(&price)
 	return price, err
 }
 
@@ -213,10 +214,10 @@ type Refused struct {
 // RefusedMarkets returns the markets of a game whose newest response is in
 // quarantine.
 func (s *Store) RefusedMarkets(ctx context.Context, app int32) ([]Refused, error) {
-	return collect(ctx, s.read, func(r *sql.Rows, v *Refused) error {
+	return db.Collect(ctx, s.Read, func(r *sql.Rows, v *Refused) error {
 		var since int64
 		err := r.Scan(&v.Source, &v.Market, &v.Reason, &since)
-		v.Since = moment(since)
+		v.Since = db.Moment(since)
 		return err
 	}, `
 		SELECT m.source, m.key, f.quarantine, f.quarantined_since FROM market_file f JOIN market m ON m.id = f.market_id
@@ -228,11 +229,11 @@ func (s *Store) RefusedMarkets(ctx context.Context, app int32) ([]Refused, error
 func (s *Store) PastPrices(ctx context.Context, items []int64, now time.Time) (map[int64]refresh.PastPrices, error) {
 	day, week := now.Add(-24*time.Hour), now.Add(-7*24*time.Hour)
 	out := make(map[int64]refresh.PastPrices, len(items))
-	_, err := collect(ctx, s.read, func(r *sql.Rows, _ *struct{}) error {
+	_, err := db.Collect(ctx, s.Read, func(r *sql.Rows, _ *struct{}) error {
 		var id, first int64
 		var p refresh.PastPrices
 		err := r.Scan(&id, &first, &p.First.Price, &p.Day, &p.Week, &p.Range.Low, &p.Range.High)
-		p.First.At = moment(first)
+		p.First.At = db.Moment(first)
 		p.Range = p.Range.With(p.Week)
 		out[id] = p
 		return err
@@ -244,6 +245,6 @@ func (s *Store) PastPrices(ctx context.Context, items []int64, now time.Time) (m
 			coalesce((SELECT p.price FROM price_point p WHERE p.item_id = i.id AND p.at <= $3 ORDER BY p.at DESC LIMIT 1), 0),
 			coalesce((SELECT min(p.price) FROM price_point p WHERE p.item_id = i.id AND p.at > $3), 0),
 			coalesce((SELECT max(p.price) FROM price_point p WHERE p.item_id = i.id AND p.at > $3), 0)
-		FROM item i WHERE i.id IN `+s.d.ids(1), s.d.packIDs(items), micros(day), micros(week))
+		FROM item i WHERE i.id IN `+s.Dialect.IDs(1), s.Dialect.PackIDs(items), db.Micros(day), db.Micros(week))
 	return out, err
 }

@@ -1,6 +1,7 @@
 package store
 
 import (
+	"assay/internal/db"
 	"cmp"
 	"context"
 	"database/sql"
@@ -19,7 +20,7 @@ import (
 // that were gone for a while and were not handed over yet: they are sold.
 func (t *Tx) InventoryTouched(user int64, app int32, contextID string) error {
 	var offered, sold bool
-	if err := t.queryRow(`
+	if err := t.QueryRow(`
 		SELECT EXISTS (SELECT 1 FROM listing WHERE seller_key = $1 AND app_id = $2 AND context_id = $3 AND state = 'active'),
 			EXISTS (SELECT 1 FROM trade WHERE seller_key = $1)`, user, app, contextID).Scan(&offered, &sold); err != nil {
 		return err
@@ -38,7 +39,7 @@ func (t *Tx) InventoryTouched(user int64, app int32, contextID string) error {
 // expireListings ends the listings of what is not there any more, cannot be traded
 // any more, or turned out to be something else. Where merely the phase became known they are of that.
 func (t *Tx) expireListings(user int64, app int32, contextID string) error {
-	if _, err := t.exec(`
+	if _, err := t.Exec(`
 		UPDATE listing SET item_id = v.item_id FROM inventory v, item now, item was
 		WHERE listing.seller_key = $1 AND listing.app_id = $2 AND listing.context_id = $3 AND listing.state = 'active'
 			AND v.user_key = $1 AND v.app_id = $2 AND v.context_id = $3 AND v.asset_id = listing.asset_id AND v.item_id <> listing.item_id
@@ -46,26 +47,26 @@ func (t *Tx) expireListings(user int64, app int32, contextID string) error {
 		user, app, contextID); err != nil {
 		return err
 	}
-	_, err := t.exec(`
+	_, err := t.Exec(`
 		UPDATE listing SET state = 'expired', ended_at = $4
 		WHERE seller_key = $1 AND app_id = $2 AND context_id = $3 AND state = 'active' AND NOT EXISTS (
 			SELECT 1 FROM inventory v
 			WHERE v.user_key = $1 AND v.app_id = $2 AND v.context_id = $3 AND v.asset_id = listing.asset_id
 				AND v.item_id = listing.item_id AND v.amount >= listing.amount AND v.tradable)`,
-		user, app, contextID, micros(t.now))
+		user, app, contextID, db.Micros(t.Now()))
 	return err
 }
 
 // markTransfers marks what was sold and is not handed over, and nothing else.
 func (t *Tx) markTransfers(user int64, app int32, contextID string) error {
-	if _, err := t.exec(`
+	if _, err := t.Exec(`
 		UPDATE inventory SET in_transfer = TRUE
 		WHERE user_key = $1 AND app_id = $2 AND context_id = $3 AND NOT in_transfer AND asset_id IN (
 			SELECT d.asset_id FROM trade d
 			WHERE d.seller_key = $1 AND d.app_id = $2 AND d.context_id = $3 AND d.state = 'pending')`, user, app, contextID); err != nil {
 		return err
 	}
-	_, err := t.exec(`
+	_, err := t.Exec(`
 		UPDATE inventory SET in_transfer = FALSE
 		WHERE user_key = $1 AND app_id = $2 AND context_id = $3 AND in_transfer AND NOT EXISTS (
 			SELECT 1 FROM trade d
@@ -85,7 +86,7 @@ func (t *Tx) CopyPrices(user int64, app int32, contextID string) error {
 func (t *Tx) Asset(user int64, at market.Place) (*market.Asset, error) {
 	var a market.Asset
 	var checked int64
-	err := t.queryRow(`
+	err := t.QueryRow(`
 		SELECT v.item_id, v.amount, v.tradable, v.in_transfer, coalesce(i.name, ''), coalesce(i.phase, ''),
 			coalesce(i.price, 0), coalesce(i.price_checked_at, 0)
 		FROM inventory v LEFT JOIN item i ON i.id = v.item_id
@@ -95,13 +96,13 @@ func (t *Tx) Asset(user int64, at market.Place) (*market.Asset, error) {
 	if errors.Is(err, sql.ErrNoRows) {
 		return nil, nil
 	}
-	a.Item.AppID, a.CheckedAt = at.AppID, moment(checked)
+	a.Item.AppID, a.CheckedAt = at.AppID, db.Moment(checked)
 	return &a, err
 }
 
 // MoveAsset marks an asset as in transfer.
 func (t *Tx) MoveAsset(user int64, at market.Place) error {
-	_, err := t.exec(`
+	_, err := t.Exec(`
 		UPDATE inventory SET in_transfer = TRUE WHERE user_key = $1 AND app_id = $2 AND context_id = $3 AND asset_id = $4`,
 		user, at.AppID, at.ContextID, at.AssetID)
 	return err
@@ -109,7 +110,7 @@ func (t *Tx) MoveAsset(user int64, at market.Place) error {
 
 // KeepAsset marks an asset as in transfer no longer.
 func (t *Tx) KeepAsset(user int64, at market.Place) error {
-	_, err := t.exec(`
+	_, err := t.Exec(`
 		UPDATE inventory SET in_transfer = FALSE WHERE user_key = $1 AND app_id = $2 AND context_id = $3 AND asset_id = $4`,
 		user, at.AppID, at.ContextID, at.AssetID)
 	return err
@@ -117,11 +118,11 @@ func (t *Tx) KeepAsset(user int64, at market.Place) error {
 
 // InsertListing makes an active listing; made is false where the asset has one.
 func (t *Tx) InsertListing(l market.Listing) (id int64, made bool, err error) {
-	err = t.queryRow(`
+	err = t.QueryRow(`
 		INSERT INTO listing (seller_key, app_id, context_id, asset_id, item_id, amount, price, currency, state, created_at)
 		VALUES ($1, $2, $3, $4, $5, $6, $7, $8, 'active', $9)
 		ON CONFLICT (seller_key, app_id, context_id, asset_id) WHERE state = 'active' DO NOTHING RETURNING id`,
-		l.SellerKey, l.AppID, l.ContextID, l.AssetID, l.ItemID, l.Amount, l.Price, l.Currency, micros(t.now)).Scan(&id)
+		l.SellerKey, l.AppID, l.ContextID, l.AssetID, l.ItemID, l.Amount, l.Price, l.Currency, db.Micros(t.Now())).Scan(&id)
 	if errors.Is(err, sql.ErrNoRows) {
 		return 0, false, nil
 	}
@@ -131,8 +132,8 @@ func (t *Tx) InsertListing(l market.Listing) (id int64, made bool, err error) {
 // EndListing ends an active listing, and returns of which item it is then; 0: the
 // listing is not active.
 func (t *Tx) EndListing(id int64, state market.ListingState) (item int64, err error) {
-	err = t.queryRow(`UPDATE listing SET state = $2, ended_at = $3 WHERE id = $1 AND state = 'active' RETURNING item_id`,
-		id, state, micros(t.now)).Scan(&item)
+	err = t.QueryRow(`UPDATE listing SET state = $2, ended_at = $3 WHERE id = $1 AND state = 'active' RETURNING item_id`,
+		id, state, db.Micros(t.Now())).Scan(&item)
 	if errors.Is(err, sql.ErrNoRows) {
 		return 0, nil
 	}
@@ -150,26 +151,18 @@ func scanListing(r *sql.Rows, l *market.Listing) error {
 	var created, ended int64
 	err := r.Scan(&l.ID, &l.SellerKey, &l.Seller, &l.AppID, &l.ContextID, &l.AssetID, &l.ItemID, &l.Item.Name, &l.Item.Phase,
 		&l.Amount, &l.Price, &l.Currency, &l.State, &created, &ended, &l.TradeID)
-	l.Item.AppID, l.CreatedAt, l.EndedAt = l.AppID, moment(created), moment(ended)
+	l.Item.AppID, l.CreatedAt, l.EndedAt = l.AppID, db.Moment(created), db.Moment(ended)
 	return err
 }
 
 // Listing returns a listing, or nil.
 func (t *Tx) Listing(id int64) (*market.Listing, error) {
-	return first(collect(t.ctx, t.tx, scanListing, listingByID, id))
+	return db.First(db.Collect(t.Context(), t, scanListing, listingByID, id))
 }
 
 // Listing returns a listing, or nil.
 func (s *Store) Listing(ctx context.Context, id int64) (*market.Listing, error) {
-	return first(collect(ctx, s.read, scanListing, listingByID, id))
-}
-
-// first returns the first of what was found, or nil.
-func first[T any](found []T, err error) (*T, error) {
-	if err != nil || len(found) == 0 {
-		return nil, err
-	}
-	return &found[0], nil
+	return db.First(db.Collect(ctx, s.Read, scanListing, listingByID, id))
 }
 
 // ListingFilter says which listings are meant. What is zero does not matter.
@@ -198,11 +191,11 @@ func (p Period) limited() bool { return !p.From.IsZero() || !p.To.IsZero() }
 func (p Period) bounds(before int64) (from, to, id int64) {
 	switch {
 	case p.To.IsZero():
-		return micros(p.From), math.MaxInt64, before
+		return db.Micros(p.From), math.MaxInt64, before
 	case p.Through:
-		return micros(p.From), micros(p.To), before
+		return db.Micros(p.From), db.Micros(p.To), before
 	}
-	return micros(p.From), micros(p.To), 0
+	return db.Micros(p.From), db.Micros(p.To), 0
 }
 
 // The conditions that an index finds listings by, newest first, and the rest. States
@@ -273,9 +266,9 @@ func (f *ListingFilter) listings(item int64, limit int) (query string, args []an
 func (s *Store) Listings(ctx context.Context, f ListingFilter, limit int) ([]market.Listing, error) {
 	if f.Name == "" {
 		query, args := f.listings(0, limit)
-		return collect(ctx, s.read, scanListing, query, args...)
+		return db.Collect(ctx, s.Read, scanListing, query, args...)
 	}
-	items, err := collect(ctx, s.read, func(r *sql.Rows, item *int64) error { return r.Scan(item) },
+	items, err := db.Collect(ctx, s.Read, func(r *sql.Rows, item *int64) error { return r.Scan(item) },
 		`SELECT id FROM item WHERE name = $1 AND ($2 OR phase = $3) AND ($4 = 0 OR app_id = $4)`, f.Name, f.AnyPhase, f.Phase, f.AppID)
 	if err != nil {
 		return nil, err
@@ -283,7 +276,7 @@ func (s *Store) Listings(ctx context.Context, f ListingFilter, limit int) ([]mar
 	var all []market.Listing // of each item and phase of the name, and there are few
 	for _, item := range items {
 		query, args := f.listings(item, limit)
-		some, err := collect(ctx, s.read, scanListing, query, args...)
+		some, err := db.Collect(ctx, s.Read, scanListing, query, args...)
 		if err != nil {
 			return nil, err
 		}

@@ -1,6 +1,7 @@
 package store
 
 import (
+	"assay/internal/db"
 	"context"
 	"database/sql"
 	"time"
@@ -19,31 +20,31 @@ ON CONFLICT (market_id) DO UPDATE SET job_id = excluded.job_id, fetched_at = exc
 	last_success = CASE WHEN excluded.last_success > 0 THEN excluded.last_success ELSE market_state.last_success END`
 )
 
-var fetchedBulk = newBulk(noteFetches, fetchedColumns, noteFetchesConflict)
+var fetchedBulk = db.NewBulk(noteFetches, fetchedColumns, noteFetchesConflict)
 
 // noteFetches notes what a unit brought of each market; counts are of all units
 // of a job. Whether a file's answer is a success is said when it is judged.
 func (t *Tx) noteFetches(u refresh.Unit, markets []refresh.MarketFetch) error {
-	rows := newTable(fetchedColumns, len(markets))
+	rows := db.NewTable(fetchedColumns, len(markets))
 	for _, m := range markets {
 		success := int64(0)
 		if u.File == "" && m.Outcome == refresh.OutcomeOK {
-			success = micros(u.FetchedAt)
+			success = db.Micros(u.FetchedAt)
 		}
-		rows.int(m.MarketID, u.JobID, micros(u.FetchedAt), m.Quotes, m.Rejected, success)
-		rows.text(string(m.Outcome))
+		rows.Int(m.MarketID, u.JobID, db.Micros(u.FetchedAt), m.Quotes, m.Rejected, success)
+		rows.Text(string(m.Outcome))
 	}
-	_, err := t.writeRows(fetchedBulk, rows)
+	_, err := t.WriteRows(fetchedBulk, rows)
 	return err
 }
 
 // NoteMarkets notes why markets were not answered for.
 func (t *Tx) NoteMarkets(markets []int64, failure string) error {
 	for _, id := range markets {
-		if _, err := t.exec(`
+		if _, err := t.Exec(`
 			INSERT INTO market_state (market_id, last_error, last_error_at) VALUES ($1, $2, $3)
 			ON CONFLICT (market_id) DO UPDATE SET last_error = excluded.last_error, last_error_at = excluded.last_error_at`,
-			id, failure, micros(t.now)); err != nil {
+			id, failure, db.Micros(t.Now())); err != nil {
 			return err
 		}
 	}
@@ -55,7 +56,7 @@ func (t *Tx) noteMarket(id int64, outcome refresh.Outcome, failure string) error
 	if err := t.NoteMarkets([]int64{id}, failure); err != nil {
 		return err
 	}
-	_, err := t.exec(`UPDATE market_state SET outcome = $2 WHERE market_id = $1`, id, string(outcome))
+	_, err := t.Exec(`UPDATE market_state SET outcome = $2 WHERE market_id = $1`, id, string(outcome))
 	return err
 }
 
@@ -75,10 +76,10 @@ type MarketState struct {
 
 // MarketStates returns the last answers and the quarantine of each market.
 func (s *Store) MarketStates(ctx context.Context) (map[int64]MarketState, error) {
-	states, err := collect(ctx, s.read, func(r *sql.Rows, m *MarketState) error {
+	states, err := db.Collect(ctx, s.Read, func(r *sql.Rows, m *MarketState) error {
 		var fetched, success, failed, since int64
 		err := r.Scan(&m.MarketID, &fetched, &m.Quotes, &m.Rejected, &m.Outcome, &success, &m.LastError, &failed, &m.Quarantine, &since)
-		m.FetchedAt, m.LastSuccess, m.LastErrorAt, m.QuarantinedSince = moment(fetched), moment(success), moment(failed), moment(since)
+		m.FetchedAt, m.LastSuccess, m.LastErrorAt, m.QuarantinedSince = db.Moment(fetched), db.Moment(success), db.Moment(failed), db.Moment(since)
 		return err
 	}, `SELECT m.market_id, m.fetched_at, m.quotes, m.rejected, m.outcome, m.last_success, m.last_error, m.last_error_at,
 			coalesce(f.quarantine, ''), coalesce(f.quarantined_since, 0)

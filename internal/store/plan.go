@@ -1,6 +1,7 @@
 package store
 
 import (
+	"assay/internal/db"
 	"context"
 	"database/sql"
 	"errors"
@@ -54,7 +55,7 @@ const tolerancePercent = 95
 func planOf(r refresh.Rules) (from string, args []any) {
 	forced := r.Forced || r.Missing || r.RetryOf != 0
 	args = []any{
-		micros(r.Now), forced,
+		db.Micros(r.Now), forced,
 		r.TTL.Microseconds() * tolerancePercent / 100, r.NoSalesRetry.Microseconds(),
 	}
 	switch {
@@ -69,7 +70,7 @@ func planOf(r refresh.Rules) (from string, args []any) {
 
 // dueByApp counts items, and distinct names if these are wanted, which takes
 // longer than all the rest.
-func dueByApp(ctx context.Context, q querier, r refresh.Rules, names bool) (map[int32]refresh.DueNames, error) {
+func dueByApp(ctx context.Context, q db.Querier, r refresh.Rules, names bool) (map[int32]refresh.DueNames, error) {
 	type row struct {
 		app   int32
 		skip  string
@@ -77,7 +78,7 @@ func dueByApp(ctx context.Context, q querier, r refresh.Rules, names bool) (map[
 		names int64
 	}
 	from, args := planOf(r)
-	rows, err := collect(ctx, q, func(rows *sql.Rows, v *row) error {
+	rows, err := db.Collect(ctx, q, func(rows *sql.Rows, v *row) error {
 		return rows.Scan(&v.app, &v.skip, &v.items, &v.names)
 	}, `SELECT app_id, skip, count(*), count(DISTINCT CASE WHEN $6 THEN name END)
 		FROM (SELECT i.app_id, i.name, `+planState+` AS skip `+from+`) p GROUP BY app_id, skip`, append(args, names)...)
@@ -102,20 +103,20 @@ func dueByApp(ctx context.Context, q querier, r refresh.Rules, names bool) (map[
 
 // DueByApp counts what the rules would plan, by game.
 func (s *Store) DueByApp(ctx context.Context, r refresh.Rules) (map[int32]refresh.DueNames, error) {
-	return dueByApp(ctx, s.read, r, true)
+	return dueByApp(ctx, s.Read, r, true)
 }
 
 // DueByApp counts what the rules would plan, by game, but not the names.
 func (t *Tx) DueByApp(r refresh.Rules) (map[int32]refresh.DueNames, error) {
-	return dueByApp(t.ctx, t.tx, r, false)
+	return dueByApp(t.Context(), t, r, false)
 }
 
 // HasDueMissing reports whether an entry of the missing-price queue is due.
 func (s *Store) HasDueMissing(ctx context.Context, r refresh.Rules) (bool, error) {
 	var due bool
-	err := s.read.QueryRowContext(ctx, `
+	err := s.Read.QueryRowContext(ctx, `
 		SELECT EXISTS (SELECT 1 FROM missing_price WHERE job_id = 0 AND (due_at <= $1 OR due_at > $1 + $2))`,
-		micros(r.Now), refresh.MaxMissingRetry.Microseconds()).Scan(&due)
+		db.Micros(r.Now), refresh.MaxMissingRetry.Microseconds()).Scan(&due)
 	return due, err
 }
 
@@ -126,7 +127,7 @@ func (t *Tx) PlanItems(job int64, r refresh.Rules, batches int) error {
 INSERT INTO refresh_item (job_id, batch, item_id, state, reason, attempts, price_before, price_after, error)
 SELECT $6, bucket * $7 / ` + buckets + `, id, CASE WHEN skip = '' THEN 'pending' ELSE 'skipped' END, skip, 0, price, -1, ''
 FROM (SELECT i.id, i.bucket, i.price, ` + planState + ` AS skip ` + from + `) p ORDER BY id`
-	if _, err := t.exec(insert, append(args, job, batches)...); err != nil {
+	if _, err := t.Exec(insert, append(args, job, batches)...); err != nil {
 		return err
 	}
 	for _, query := range []string{
@@ -137,17 +138,17 @@ FROM (SELECT i.id, i.bucket, i.price, ` + planState + ` AS skip ` + from + `) p 
 			FROM refresh_item WHERE job_id = $1)
 		 WHERE id = $1`,
 	} {
-		if _, err := t.exec(query, job); err != nil {
+		if _, err := t.Exec(query, job); err != nil {
 			return err
 		}
 	}
 	if !r.Missing {
 		return nil
 	}
-	_, err := t.exec(`
+	_, err := t.Exec(`
 		UPDATE missing_price SET job_id = $1 WHERE item_id IN (
 			SELECT m.item_id FROM missing_price m WHERE m.item_id IN (SELECT item_id FROM refresh_item WHERE job_id = $1)
-			ORDER BY m.item_id`+t.d.lockOf("m")+`)`, job)
+			ORDER BY m.item_id`+t.Dialect.LockOf("m")+`)`, job)
 	return err
 }
 
@@ -157,7 +158,7 @@ func (t *Tx) PlannedByApp(job int64) (map[int32]int64, error) {
 		app   int32
 		items int64
 	}
-	rows, err := collect(t.ctx, t.tx, func(r *sql.Rows, v *row) error { return r.Scan(&v.app, &v.items) }, `
+	rows, err := db.Collect(t.Context(), t, func(r *sql.Rows, v *row) error { return r.Scan(&v.app, &v.items) }, `
 		SELECT i.app_id, count(*) FROM refresh_item r JOIN item i ON i.id = r.item_id
 		WHERE r.job_id = $1 AND r.state = 'pending' GROUP BY i.app_id`, job)
 	out := make(map[int32]int64, len(rows))
@@ -170,7 +171,7 @@ func (t *Tx) PlannedByApp(job int64) (map[int32]int64, error) {
 // DueNames lists the distinct names of a job's pending items of a game, by
 // bucket. All phases of a name are in the same one, and in the same batch.
 func (t *Tx) DueNames(job int64, app int32) ([]refresh.PlannedName, error) {
-	return collect(t.ctx, t.tx, func(rows *sql.Rows, n *refresh.PlannedName) error {
+	return db.Collect(t.Context(), t, func(rows *sql.Rows, n *refresh.PlannedName) error {
 		var bucket int
 		return rows.Scan(&n.Name, &n.Batch, &bucket)
 	}, `SELECT DISTINCT i.name, r.batch, i.bucket FROM refresh_item r JOIN item i ON i.id = r.item_id
@@ -179,7 +180,7 @@ func (t *Tx) DueNames(job int64, app int32) ([]refresh.PlannedName, error) {
 
 // AskedLast returns the name that bulk jobs asked a source for last, "" for none.
 func (t *Tx) AskedLast(source string, app int32) (name string, err error) {
-	err = t.queryRow(`SELECT value FROM setting WHERE name = $1`, askedLast(source, app)).Scan(&name)
+	err = t.QueryRow(`SELECT value FROM setting WHERE name = $1`, askedLast(source, app)).Scan(&name)
 	if errors.Is(err, sql.ErrNoRows) {
 		err = nil
 	}
@@ -192,7 +193,7 @@ func (t *Tx) noteAsked(u refresh.Unit) error {
 	if len(u.Names) == 0 || u.State != refresh.UnitDone && u.State != refresh.UnitFailed {
 		return nil
 	}
-	_, err := t.exec(`
+	_, err := t.Exec(`
 		INSERT INTO setting (name, value) SELECT $1, $2 FROM refresh_job WHERE id = $3 AND kind = 'bulk'
 		ON CONFLICT (name) DO UPDATE SET value = excluded.value`,
 		askedLast(u.Source, u.AppID), u.Names[len(u.Names)-1], u.JobID)

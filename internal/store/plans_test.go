@@ -1,6 +1,7 @@
 package store_test
 
 import (
+	"assay/internal/db"
 	"context"
 	"fmt"
 	"regexp"
@@ -32,7 +33,7 @@ func TestPostgres_PushesReadNoMoreThanTheyWrite(t *testing.T) {
 		"autovacuum=off", "session_preload_libraries=auto_explain", "auto_explain.log_min_duration=0",
 		"auto_explain.log_analyze=on", "auto_explain.log_timing=off",
 	}})
-	s := opened(t, storetest.Database{URL: server.NewDatabase(t)}, store.Options{})
+	s := opened(t, storetest.Database{URL: server.NewDatabase(t)}, db.Options{})
 	service := pushes(s)
 	const rows = 6_000
 	push := inventory.Push{AppID: 730, ContextID: "2", SnapshotAt: time.Now()}
@@ -72,7 +73,7 @@ func TestPostgres_PushesReadNoMoreThanTheyWrite(t *testing.T) {
 // the second.
 func TestInventory_PageReadsOnlyItsItems(t *testing.T) {
 	for _, engine := range []string{storetest.SQLite, storetest.PostgreSQL} {
-		s := opened(t, storetest.On(t, engine), store.Options{})
+		s := opened(t, storetest.On(t, engine), db.Options{})
 		const rows = 20_000
 		push := inventory.Push{AppID: 730, ContextID: "2", SnapshotAt: time.Now()}
 		for i := range rows {

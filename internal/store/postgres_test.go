@@ -1,6 +1,7 @@
 package store_test
 
 import (
+	"assay/internal/db"
 	"context"
 	"errors"
 	"slices"
@@ -22,13 +23,13 @@ import (
 
 func TestPostgres_ManyMigrateAtOnce(t *testing.T) {
 	url := pgtest.Shared(t).NewDatabase(t)
-	if _, err := store.Open(t.Context(), store.Options{URL: url, KeepSchema: true}); !errors.Is(err, store.ErrSchemaOutdated) {
+	if _, err := store.Open(t.Context(), db.Options{URL: url, KeepSchema: true}); !errors.Is(err, db.ErrSchemaOutdated) {
 		t.Errorf("an empty database that is to be kept: %v", err)
 	}
 	var starting sync.WaitGroup
 	for range 6 {
 		starting.Go(func() {
-			s, err := store.Open(t.Context(), store.Options{URL: url + "&pool_max_conns=4"})
+			s, err := store.Open(t.Context(), db.Options{URL: url + "&pool_max_conns=4"})
 			if err != nil {
 				t.Error(err)
 				return
@@ -39,21 +40,21 @@ func TestPostgres_ManyMigrateAtOnce(t *testing.T) {
 		})
 	}
 	starting.Wait()
-	s := opened(t, storetest.Database{URL: url}, store.Options{KeepSchema: true})
+	s := opened(t, storetest.Database{URL: url}, db.Options{KeepSchema: true})
 	v, err := s.SchemaVersion(t.Context())
 	must(t, err)
 	raw := storetest.Database{Engine: storetest.PostgreSQL, URL: url}.Raw(t)
 	defer raw.Close()
 	_, err = raw.ExecContext(t.Context(), `INSERT INTO goose_db_version (version_id, is_applied) VALUES ($1, true)`, v+1)
 	must(t, err)
-	if _, err := store.Open(t.Context(), store.Options{URL: url}); err == nil || !strings.Contains(err.Error(), "use the newer version of assay") {
+	if _, err := store.Open(t.Context(), db.Options{URL: url}); err == nil || !strings.Contains(err.Error(), "use the newer version of assay") {
 		t.Errorf("a newer schema: %v", err)
 	}
 }
 
 // Transactions that lock in opposite orders both come to an end.
 func TestPostgres_ADeadlockIsRunAgain(t *testing.T) {
-	s := opened(t, storetest.On(t, storetest.PostgreSQL), store.Options{})
+	s := opened(t, storetest.On(t, storetest.PostgreSQL), db.Options{})
 	users := []inventory.User{{ID: "a"}, {ID: "b"}}
 	for _, u := range users {
 		must(t, s.InTx(t.Context(), func(tx *store.Tx) error { return tx.PutUser(u) }))
@@ -81,7 +82,7 @@ func TestPostgres_ADeadlockIsRunAgain(t *testing.T) {
 }
 
 func TestPostgres_KeepsPlansOfSmallTransactionsAlone(t *testing.T) {
-	s := opened(t, storetest.On(t, storetest.PostgreSQL), store.Options{})
+	s := opened(t, storetest.On(t, storetest.PostgreSQL), db.Options{})
 	is := func(mode, scan string) func(*store.Tx) error {
 		return func(tx *store.Tx) error {
 			for name, want := range map[string]string{"plan_cache_mode": mode, "enable_seqscan": scan} {
@@ -98,7 +99,7 @@ func TestPostgres_KeepsPlansOfSmallTransactionsAlone(t *testing.T) {
 
 func TestPostgres_WorksThroughAPooler(t *testing.T) {
 	pooler := pgtest.Shared(t).StartPooler(t, 20)
-	storetest.Run(t, func(tb testing.TB, o store.Options) *store.Store {
+	storetest.Run(t, func(tb testing.TB, o db.Options) *store.Store {
 		d := storetest.On(tb, storetest.PostgreSQL)
 		o.Direct = d.URL
 		d.URL = pooler.Through(tb, d.URL)
@@ -110,14 +111,14 @@ func TestPostgres_ChangesTablesPastThePooler(t *testing.T) {
 	server := pgtest.Shared(t)
 	direct := server.NewDatabase(t)
 	pooled := storetest.Database{URL: server.StartPooler(t, 20).Through(t, direct)}
-	opened(t, pooled, store.Options{Direct: direct})
-	opened(t, pooled, store.Options{Direct: direct, KeepSchema: true})
+	opened(t, pooled, db.Options{Direct: direct})
+	opened(t, pooled, db.Options{Direct: direct, KeepSchema: true})
 }
 
 func TestPostgres_TellsToTryAgainWhatMayPass(t *testing.T) {
 	server := pgtest.Start(t, pgtest.Options{})
 	url := server.NewDatabase(t)
-	s := opened(t, storetest.Database{URL: url}, store.Options{})
+	s := opened(t, storetest.Database{URL: url}, db.Options{})
 	write := func() error {
 		return s.InTx(t.Context(), func(tx *store.Tx) error { return tx.PutUser(inventory.User{ID: "u"}) })
 	}
@@ -131,7 +132,7 @@ func TestPostgres_TellsToTryAgainWhatMayPass(t *testing.T) {
 	if f := fault.Of(write()); f == nil || f.Kind != fault.Unavailable {
 		t.Errorf("a write without a server: %+v", f)
 	}
-	if err := write(); errors.Is(err, store.ErrCommitUnknown) {
+	if err := write(); errors.Is(err, db.ErrCommitUnknown) {
 		t.Errorf("a transaction that never began: %v", err)
 	}
 	must(t, server.Restart())
@@ -151,7 +152,7 @@ func TestPostgres_RefusesWhatIsNoAddress(t *testing.T) {
 		"postgres://u:secret@h/d?pool_max_conns=2": "4 or more",
 		"postgres://u:secret@h/d?sslmode=perhaps":  "no address",
 	} {
-		_, err := store.Open(t.Context(), store.Options{URL: address})
+		_, err := store.Open(t.Context(), db.Options{URL: address})
 		if err == nil || !strings.Contains(err.Error(), want) || strings.Contains(err.Error(), "secret") {
 			t.Errorf("%s: %v", address, err)
 		}
@@ -211,9 +212,9 @@ func priced(items []refresh.Item, price money.Micro) (s refresh.Estimates) {
 // What an estimate writes beside the items themselves takes most of its time. Syncs that
 // copy prices must not wait for that.
 func TestPostgres_SyncsWaitOnlyForTheEndOfAnEstimate(t *testing.T) {
-	db := storetest.On(t, storetest.PostgreSQL)
-	s := opened(t, db, store.Options{})
-	raw := db.Raw(t)
+	database := storetest.On(t, storetest.PostgreSQL)
+	s := opened(t, database, db.Options{})
+	raw := database.Raw(t)
 	defer func() { must(t, raw.Close()) }()
 	b, items := planned(t, s)
 	held, err := raw.BeginTx(t.Context(), nil)
@@ -246,7 +247,7 @@ func TestPostgres_SyncsWaitOnlyForTheEndOfAnEstimate(t *testing.T) {
 // Quotes of names that come in the background read what is stored of an item, and a
 // estimate writes more of it before they are written.
 func TestPostgres_QuotesOfAnItemThatIsEstimatedMeanwhileAreWrittenAgain(t *testing.T) {
-	s := opened(t, storetest.On(t, storetest.PostgreSQL), store.Options{})
+	s := opened(t, storetest.On(t, storetest.PostgreSQL), db.Options{})
 	b, items := planned(t, s)
 	var revs []int64
 	must(t, s.InTx(t.Context(), func(tx *store.Tx) error {

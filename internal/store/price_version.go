@@ -1,6 +1,7 @@
 package store
 
 import (
+	"assay/internal/db"
 	"context"
 	"database/sql"
 	"sync"
@@ -56,7 +57,7 @@ func (v *priceVersion) learn(alone bool, ask func() (int64, error)) (int64, erro
 // KnownPriceVersion returns what PriceVersion would, if that is known without
 // asking the database.
 func (s *Store) KnownPriceVersion() (version int64, known bool) {
-	v := local[priceVersion](s)
+	v := db.Local[priceVersion](s.DB)
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	return v.sum, v.known
@@ -65,8 +66,8 @@ func (s *Store) KnownPriceVersion() (version int64, known bool) {
 // PriceVersion returns a number that every commit that changes a price, or what
 // is told with it, makes greater. A new item changes none.
 func (s *Store) PriceVersion(ctx context.Context) (int64, error) {
-	return local[priceVersion](s).learn(s.alone(), func() (sum int64, err error) {
-		err = s.read.QueryRowContext(ctx, `SELECT CAST(coalesce(sum(version), 0) AS BIGINT) FROM price_version`).Scan(&sum)
+	return db.Local[priceVersion](s.DB).learn(s.Alone(), func() (sum int64, err error) {
+		err = s.Read.QueryRowContext(ctx, `SELECT CAST(coalesce(sum(version), 0) AS BIGINT) FROM price_version`).Scan(&sum)
 		return sum, err
 	})
 }
@@ -74,7 +75,7 @@ func (s *Store) PriceVersion(ctx context.Context) (int64, error) {
 // PriceVersions returns by name bucket the numbers of which PriceVersion is the
 // sum.
 func (s *Store) PriceVersions(ctx context.Context) (out [catalog.Buckets]int64, err error) {
-	_, err = collect(ctx, s.read, func(r *sql.Rows, _ *struct{}) error {
+	_, err = db.Collect(ctx, s.Read, func(r *sql.Rows, _ *struct{}) error {
 		var bucket int
 		var version int64
 		err := r.Scan(&bucket, &version)
@@ -93,10 +94,10 @@ func (t *Tx) pricesChanged(buckets []int64) error {
 	if len(buckets) == 0 {
 		return nil
 	}
-	t.beginCommit(local[priceVersion](t.db).begin)
-	_, err := t.exec(`
+	t.BeginCommit(db.Local[priceVersion](t.DB).begin)
+	_, err := t.Exec(`
 		INSERT INTO price_version (bucket, version)
-		SELECT b.bucket, 1 FROM `+t.d.rows(1, "bucket bigint")+` b WHERE true ORDER BY b.bucket
-		ON CONFLICT (bucket) DO UPDATE SET version = price_version.version + 1`, t.d.packIDs(buckets))
+		SELECT b.bucket, 1 FROM `+t.Dialect.Rows(1, "bucket bigint")+` b WHERE true ORDER BY b.bucket
+		ON CONFLICT (bucket) DO UPDATE SET version = price_version.version + 1`, t.Dialect.PackIDs(buckets))
 	return err
 }

@@ -1,6 +1,7 @@
 package store
 
 import (
+	"assay/internal/db"
 	"assay/internal/event"
 	"assay/internal/refresh"
 )
@@ -8,14 +9,14 @@ import (
 // quarantine notes that a market's part of a file's answer is refused. Who finds it
 // good before that tells of it.
 func (t *Tx) quarantine(v refresh.Judgement) error {
-	began, err := t.exec(`
+	began, err := t.Exec(`
 		INSERT INTO market_file (market_id, app_id, file, quarantine, quarantined_since) VALUES ($1, $2, $3, $4, $5)
 		ON CONFLICT (market_id, app_id, file) DO UPDATE SET quarantine = excluded.quarantine, quarantined_since = excluded.quarantined_since
-		WHERE market_file.quarantine = ''`, v.Fetch.MarketID, v.Unit.AppID, v.Unit.File, v.Quarantine, micros(t.now))
+		WHERE market_file.quarantine = ''`, v.Fetch.MarketID, v.Unit.AppID, v.Unit.File, v.Quarantine, db.Micros(t.Now()))
 	if err != nil {
 		return err
 	}
-	if _, err := t.exec(`
+	if _, err := t.Exec(`
 		UPDATE market_file SET quarantine = $4, accepted_at = 0
 		WHERE market_id = $1 AND app_id = $2 AND file = $3`,
 		v.Fetch.MarketID, v.Unit.AppID, v.Unit.File, v.Quarantine); err != nil || began == 0 {
@@ -31,7 +32,7 @@ func (t *Tx) quarantine(v refresh.Judgement) error {
 // endQuarantine ends the quarantine of a market's part of a file, if it is in one:
 // its answer is good again.
 func (t *Tx) endQuarantine(v refresh.Judgement) error {
-	ended, err := t.exec(`
+	ended, err := t.Exec(`
 		UPDATE market_file SET quarantine = '', quarantined_since = 0
 		WHERE market_id = $1 AND app_id = $2 AND file = $3 AND quarantine <> ''`, v.Fetch.MarketID, v.Unit.AppID, v.Unit.File)
 	if err != nil || ended == 0 {
@@ -46,6 +47,6 @@ func (t *Tx) endQuarantine(v refresh.Judgement) error {
 
 func (t *Tx) quarantineEvent(v refresh.Judgement, detail string) (e event.ProviderDown, err error) {
 	e = event.ProviderDown{Source: v.Unit.Source, Why: event.WhyQuarantine, AppID: v.Unit.AppID, File: v.Unit.File, Detail: detail}
-	err = t.queryRow(`SELECT key FROM market WHERE id = $1`, v.Fetch.MarketID).Scan(&e.Market)
+	err = t.QueryRow(`SELECT key FROM market WHERE id = $1`, v.Fetch.MarketID).Scan(&e.Market)
 	return e, err
 }

@@ -1,6 +1,7 @@
 package store
 
 import (
+	"assay/internal/db"
 	"errors"
 	"strconv"
 	"time"
@@ -43,7 +44,7 @@ func encodeQuotes(quotes []refresh.Snapshot) string {
 			hours = q.MarketTime.Unix() / 3600
 		}
 		for _, n := range [...]int64{
-			int64(q.Ask), int64(q.Bid), int64(q.Sale), q.Listings, q.Sales, int64(q.SalesWindow / time.Second), hours, micros(q.FetchedAt),
+			int64(q.Ask), int64(q.Bid), int64(q.Sale), q.Listings, q.Sales, int64(q.SalesWindow / time.Second), hours, db.Micros(q.FetchedAt),
 		} {
 			b = strconv.AppendInt(append(b, ','), n, 10)
 		}
@@ -69,7 +70,7 @@ func decodeQuotes(text string) ([]refresh.Snapshot, error) {
 		if hours := r.upTo(maxSpan); hours != 0 {
 			q.MarketTime = time.Unix(hours*3600, 0).UTC()
 		}
-		q.FetchedAt = moment(r.number(','))
+		q.FetchedAt = db.Moment(r.number(','))
 		q.Reason = pricing.Reason(r.word())
 		r.skip(']')
 		out = append(out, q)
@@ -152,15 +153,15 @@ type itemQuotes struct {
 	quotes []refresh.Snapshot
 }
 
-var quotesBulk = newBulk(writeQuotes, quotesTypes, replaceOfOld)
+var quotesBulk = db.NewBulk(writeQuotes, quotesTypes, replaceOfOld)
 
 // keepQuotes writes all quotes of items.
 func (t *Tx) keepQuotes(items []itemQuotes) error {
-	rows := newTable(quotesTypes, len(items))
+	rows := db.NewTable(quotesTypes, len(items))
 	for i := range items {
-		rows.int(items[i].item)
-		rows.text(encodeQuotes(items[i].quotes))
+		rows.Int(items[i].item)
+		rows.Text(encodeQuotes(items[i].quotes))
 	}
-	_, err := t.writeRows(quotesBulk, rows)
+	_, err := t.WriteRows(quotesBulk, rows)
 	return err
 }

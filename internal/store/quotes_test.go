@@ -1,10 +1,13 @@
 package store
 
 import (
+	"assay/internal/db"
+	"assay/internal/pgtest"
 	"database/sql"
 	"encoding/json"
 	"fmt"
 	"math/rand/v2"
+	"path/filepath"
 	"slices"
 	"testing"
 	"time"
@@ -86,11 +89,20 @@ func TestMarketSnapshot_ShowsTheStoredQuotesOnBothEngines(t *testing.T) {
 		},
 		{MarketID: 4, Currency: "USD", Ask: 10_000_000_000_000},
 	}
-	for _, d := range []dialect{onSQLite, onPostgres} {
-		s := emptySide(t, d)
-		_, err := s.db.ExecContext(t.Context(), `INSERT INTO item_quotes (item_id, quotes) VALUES (9, $1), (10, '[]')`, encodeQuotes(quotes))
-		must(t, err)
-		rows, err := collect(t.Context(), s.db, func(r *sql.Rows, text *string) error {
+	for _, o := range []db.Options{{Path: filepath.Join(t.TempDir(), "a.db")}, {URL: pgtest.Shared(t).NewDatabase(t)}} {
+		s, err := Open(t.Context(), o)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer s.Close()
+		err = s.InTx(t.Context(), func(tx *Tx) error {
+			_, err := tx.Exec(`INSERT INTO item_quotes (item_id, quotes) VALUES (9, $1), (10, '[]')`, encodeQuotes(quotes))
+			return err
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		rows, err := db.Collect(t.Context(), s.Read, func(r *sql.Rows, text *string) error {
 			var item, market, ask, bid, sale, listings, sales, window, marketTime, fetched int64
 			var currency, reason string
 			err := r.Scan(&item, &market, &currency, &ask, &bid, &sale, &listings, &sales, &window, &marketTime, &fetched, &reason)
@@ -98,7 +110,9 @@ func TestMarketSnapshot_ShowsTheStoredQuotesOnBothEngines(t *testing.T) {
 			return err
 		}, `SELECT item_id, market_id, currency, ask, bid, sale, listings, sales, sales_window, market_time, fetched_at, reason
 			FROM market_snapshot ORDER BY item_id, market_id`)
-		must(t, err)
+		if err != nil {
+			t.Fatal(err)
+		}
 		want := []string{
 			fmt.Sprint(9, 3, "CNY", 1, 2, 3, -1, 4, 60, 7_200_000_000, 5, "outlier"),
 			fmt.Sprint(9, 4, "USD", 10_000_000_000_000, 0, 0, 0, 0, 0, 0, 0, ""),

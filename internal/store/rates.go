@@ -1,6 +1,7 @@
 package store
 
 import (
+	"assay/internal/db"
 	"context"
 	"crypto/sha256"
 	"database/sql"
@@ -39,11 +40,11 @@ func (t *Tx) RateSet(rates pricing.Rates) (int64, error) {
 	sum := sha256.Sum256(text)
 	digest := hex.EncodeToString(sum[:])
 	var id int64
-	err = t.queryRow(`SELECT id FROM rate_set WHERE digest = $1`, digest).Scan(&id)
+	err = t.QueryRow(`SELECT id FROM rate_set WHERE digest = $1`, digest).Scan(&id)
 	if !errors.Is(err, sql.ErrNoRows) { // as a rule; an update of the row would keep others waiting
 		return id, err
 	}
-	err = t.queryRow(`
+	err = t.QueryRow(`
 		INSERT INTO rate_set (digest, rates) VALUES ($1, $2)
 		ON CONFLICT (digest) DO UPDATE SET rates = excluded.rates RETURNING id`, digest, string(text)).Scan(&id)
 	return id, err
@@ -56,7 +57,7 @@ func (s *Store) Rates(ctx context.Context, set int64) (pricing.Rates, error) {
 		return out, nil
 	}
 	var text string
-	if err := s.reserved.QueryRowContext(ctx, `SELECT rates FROM rate_set WHERE id = $1`, set).Scan(&text); err != nil {
+	if err := s.Reserved.QueryRowContext(ctx, `SELECT rates FROM rate_set WHERE id = $1`, set).Scan(&text); err != nil {
 		return nil, err
 	}
 	var stored []storedRate
@@ -77,7 +78,7 @@ func (s *Store) Rates(ctx context.Context, set int64) (pricing.Rates, error) {
 func (s *Store) RatePlace(ctx context.Context, place string) (exchange.State, error) {
 	var out exchange.State
 	var set, read, due, failed int64
-	err := s.reserved.QueryRowContext(ctx, `SELECT rate_set, read_at, due_at, last_error, last_error_at FROM rate_place WHERE place = $1`,
+	err := s.Reserved.QueryRowContext(ctx, `SELECT rate_set, read_at, due_at, last_error, last_error_at FROM rate_place WHERE place = $1`,
 		place).Scan(&set, &read, &due, &out.LastError, &failed)
 	if errors.Is(err, sql.ErrNoRows) {
 		return out, nil
@@ -85,7 +86,7 @@ func (s *Store) RatePlace(ctx context.Context, place string) (exchange.State, er
 	if err != nil {
 		return out, err
 	}
-	out.ReadAt, out.DueAt, out.LastErrorAt = moment(read), moment(due), moment(failed)
+	out.ReadAt, out.DueAt, out.LastErrorAt = db.Moment(read), db.Moment(due), db.Moment(failed)
 	out.Rates, err = s.Rates(ctx, set)
 	return out, err
 }
@@ -93,10 +94,10 @@ func (s *Store) RatePlace(ctx context.Context, place string) (exchange.State, er
 // ClaimRatePlace implements exchange.Store.
 func (s *Store) ClaimRatePlace(ctx context.Context, place string, was, next time.Time) (claimed bool, err error) {
 	err = s.InTx(ctx, func(t *Tx) error {
-		n, err := t.exec(`
+		n, err := t.Exec(`
 			INSERT INTO rate_place (place, rate_set, read_at, due_at, last_error, last_error_at) VALUES ($1, 0, 0, $3, '', 0)
 			ON CONFLICT (place) DO UPDATE SET due_at = excluded.due_at WHERE rate_place.due_at = $2`,
-			place, micros(was), micros(next))
+			place, db.Micros(was), db.Micros(next))
 		claimed = n == 1
 		return err
 	})
@@ -110,11 +111,11 @@ func (s *Store) PutRatePlace(ctx context.Context, place string, p exchange.State
 		if err != nil {
 			return err
 		}
-		_, err = t.exec(`
+		_, err = t.Exec(`
 			INSERT INTO rate_place (place, rate_set, read_at, due_at, last_error, last_error_at) VALUES ($1, $2, $3, $4, $5, $6)
 			ON CONFLICT (place) DO UPDATE SET rate_set = excluded.rate_set, read_at = excluded.read_at, due_at = excluded.due_at,
 				last_error = excluded.last_error, last_error_at = excluded.last_error_at`,
-			place, set, micros(p.ReadAt), micros(p.DueAt), p.LastError, micros(p.LastErrorAt))
+			place, set, db.Micros(p.ReadAt), db.Micros(p.DueAt), p.LastError, db.Micros(p.LastErrorAt))
 		return err
 	})
 }

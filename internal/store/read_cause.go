@@ -1,6 +1,7 @@
 package store
 
 import (
+	"assay/internal/db"
 	"context"
 	"database/sql"
 
@@ -18,10 +19,10 @@ type Cause struct {
 // a limit. It also returns how many items failed for the causes beyond that.
 func (s *Store) Causes(ctx context.Context, jobs []int64, most int) (causes []Cause, others int64, err error) {
 	var all int64
-	causes, err = collect(ctx, s.read, func(r *sql.Rows, c *Cause) error { return r.Scan(&c.Error, &c.Count, &all) }, `
+	causes, err = db.Collect(ctx, s.Read, func(r *sql.Rows, c *Cause) error { return r.Scan(&c.Error, &c.Count, &all) }, `
 		SELECT error, count(*), CAST(sum(count(*)) OVER () AS BIGINT) FROM refresh_item
-		WHERE job_id IN `+s.d.ids(1)+` AND state IN ('failed', 'noQuote') AND error <> ''
-		GROUP BY error ORDER BY count(*) DESC, error LIMIT $2`, s.d.packIDs(jobs), most)
+		WHERE job_id IN `+s.Dialect.IDs(1)+` AND state IN ('failed', 'noQuote') AND error <> ''
+		GROUP BY error ORDER BY count(*) DESC, error LIMIT $2`, s.Dialect.PackIDs(jobs), most)
 	if err != nil || len(causes) == 0 {
 		return nil, 0, err
 	}
@@ -34,11 +35,11 @@ func (s *Store) Causes(ctx context.Context, jobs []int64, most int) (causes []Ca
 		error string
 		key   catalog.Key
 	}
-	samples, err := collect(ctx, s.read, func(r *sql.Rows, v *sample) error {
+	samples, err := db.Collect(ctx, s.Read, func(r *sql.Rows, v *sample) error {
 		return r.Scan(&v.error, &v.key.AppID, &v.key.Name, &v.key.Phase)
-	}, causeSamples+s.d.ids(1)+` AND state IN ('failed', 'noQuote') AND error IN `+s.d.texts(2)+`) r
+	}, causeSamples+s.Dialect.IDs(1)+` AND state IN ('failed', 'noQuote') AND error IN `+s.Dialect.Texts(2)+`) r
 		JOIN item i ON i.id = r.item_id WHERE r.place <= $3 ORDER BY r.place, i.name, i.phase`,
-		s.d.packIDs(jobs), s.d.packTexts(texts), samplesRead)
+		s.Dialect.PackIDs(jobs), s.Dialect.PackTexts(texts), samplesRead)
 	for _, v := range samples {
 		causes[at[v.error]].add(v.key)
 	}

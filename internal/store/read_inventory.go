@@ -1,6 +1,7 @@
 package store
 
 import (
+	"assay/internal/db"
 	"context"
 	"database/sql"
 	"errors"
@@ -35,7 +36,7 @@ type InventoryRow struct {
 // Inventory returns a user's rows of a game (0: all) with ids above after. The ids of the
 // page are found first: all of a user's rows would be joined before they are sorted.
 func (s *Store) Inventory(ctx context.Context, user int64, app int32, after int64, limit int) ([]InventoryRow, error) {
-	return collect(ctx, s.read, func(r *sql.Rows, v *InventoryRow) error {
+	return db.Collect(ctx, s.Read, func(r *sql.Rows, v *InventoryRow) error {
 		var updated, checked int64
 		var stickers, charms string
 		n := &v.Inspection
@@ -46,7 +47,7 @@ func (s *Store) Inventory(ctx context.Context, user int64, app int32, after int6
 			&n.NameTag, &stickers, &charms, &v.Certificate); err != nil {
 			return err
 		}
-		v.UpdatedAt, v.CheckedAt, n.ID = moment(updated), moment(checked), v.ID
+		v.UpdatedAt, v.CheckedAt, n.ID = db.Moment(updated), db.Moment(checked), v.ID
 		return errors.Join(json.Unmarshal([]byte(stickers), &n.Stickers), json.Unmarshal([]byte(charms), &n.Charms))
 	}, `SELECT v.id, v.app_id, v.context_id, v.asset_id, v.item_id, v.class_id, v.instance_id, v.amount,
 			v.tradable, v.marketable, v.inspect, v.in_transfer, coalesce(v.value, 0), coalesce(i.name, ''), coalesce(i.phase, ''), coalesce(i.price_updated_at, 0),
@@ -71,7 +72,7 @@ type InventoryTotal struct {
 // sum can exceed 64 bits.
 func (s *Store) InventoryTotal(ctx context.Context, user int64, app int32) (InventoryTotal, error) {
 	type group struct{ value, amount, rows int64 }
-	groups, err := collect(ctx, s.read, func(r *sql.Rows, g *group) error { return r.Scan(&g.value, &g.amount, &g.rows) }, `
+	groups, err := db.Collect(ctx, s.Read, func(r *sql.Rows, g *group) error { return r.Scan(&g.value, &g.amount, &g.rows) }, `
 		SELECT coalesce(value, 0), CAST(sum(amount) AS BIGINT), count(*) FROM inventory
 		WHERE user_key = $1 AND ($2 = 0 OR app_id = $2) GROUP BY coalesce(value, 0)`, user, app)
 	var t InventoryTotal

@@ -1,6 +1,7 @@
 package store
 
 import (
+	"assay/internal/db"
 	"context"
 	"database/sql"
 	"errors"
@@ -51,8 +52,8 @@ func scanItem(r *sql.Rows, i *Item) error {
 		&i.Average, &i.Median, &i.Consensus, &i.Min, &i.Max, &i.Interval.Low, &i.Interval.High, &i.Markets, &i.UsedMarkets,
 		&i.Candidate, &candidate, &i.Guard,
 		&updated, &checked, &estimated, &quotes, &noSales, &retry, &i.Failures, &i.RateSet, &i.LevelSet, &i.Queued, &due)
-	i.CandidateAt, i.UpdatedAt, i.CheckedAt, i.EstimatedAt = moment(candidate), moment(updated), moment(checked), moment(estimated)
-	i.QuotesAt, i.NoSalesSince, i.RetryAt, i.DueAt = moment(quotes), moment(noSales), moment(retry), moment(due)
+	i.CandidateAt, i.UpdatedAt, i.CheckedAt, i.EstimatedAt = db.Moment(candidate), db.Moment(updated), db.Moment(checked), db.Moment(estimated)
+	i.QuotesAt, i.NoSalesSince, i.RetryAt, i.DueAt = db.Moment(quotes), db.Moment(noSales), db.Moment(retry), db.Moment(due)
 	return err
 }
 
@@ -65,7 +66,7 @@ type UnpricedItem struct {
 // UnpricedItems returns items of a game without a price that come after the given name
 // and phase, in the order of their bytes.
 func (s *Store) UnpricedItems(ctx context.Context, app int32, afterName, afterPhase string, limit int) ([]UnpricedItem, error) {
-	return collect(ctx, s.read, func(r *sql.Rows, i *UnpricedItem) error {
+	return db.Collect(ctx, s.Read, func(r *sql.Rows, i *UnpricedItem) error {
 		i.Key.AppID = app
 		return r.Scan(&i.ID, &i.Key.Name, &i.Key.Phase)
 	}, unpricedItems, app, afterName, afterPhase, limit)
@@ -73,7 +74,7 @@ func (s *Store) UnpricedItems(ctx context.Context, app int32, afterName, afterPh
 
 // UnpricedCount counts the items of all games without a price.
 func (s *Store) UnpricedCount(ctx context.Context) (n int64, err error) {
-	err = s.read.QueryRowContext(ctx, `SELECT count(*) FROM item WHERE `+unpriced).Scan(&n)
+	err = s.Read.QueryRowContext(ctx, `SELECT count(*) FROM item WHERE `+unpriced).Scan(&n)
 	return n, err
 }
 
@@ -84,7 +85,7 @@ const unpricedItems = `SELECT id, name, phase FROM item WHERE ` + unpriced + ` A
 // its last good response says.
 func (s *Store) Quoted(ctx context.Context, items, markets []int64) (map[int64]bool, error) {
 	out := make(map[int64]bool, len(items))
-	_, err := collectByIndex(ctx, s, func(r *sql.Rows, _ *struct{}) error {
+	_, err := db.CollectByIndex(ctx, s.DB, func(r *sql.Rows, _ *struct{}) error {
 		var id int64
 		var quotes string
 		if err := r.Scan(&id, &quotes); err != nil {
@@ -95,13 +96,13 @@ func (s *Store) Quoted(ctx context.Context, items, markets []int64) (map[int64]b
 			return q.Reason != pricing.NotOffered && q.Reason != pricing.NotConfigured && slices.Contains(markets, q.MarketID)
 		})
 		return err
-	}, `SELECT item_id, quotes FROM item_quotes WHERE item_id IN `+s.d.ids(1), s.d.packIDs(items))
+	}, `SELECT item_id, quotes FROM item_quotes WHERE item_id IN `+s.Dialect.IDs(1), s.Dialect.PackIDs(items))
 	return out, err
 }
 
 // Item returns an item, or nil.
 func (s *Store) Item(ctx context.Context, key catalog.Key) (*Item, error) {
-	items, err := collect(ctx, s.read, scanItem, `
+	items, err := db.Collect(ctx, s.Read, scanItem, `
 		SELECT `+itemColumns+` FROM item i WHERE i.app_id = $1 AND i.name = $2 AND i.phase = $3`, key.AppID, key.Name, key.Phase)
 	if err != nil || len(items) == 0 {
 		return nil, err
@@ -118,7 +119,7 @@ type MarketSnapshot struct {
 // Snapshots returns all markets' snapshots of an item.
 func (s *Store) Snapshots(ctx context.Context, item int64) ([]MarketSnapshot, error) {
 	var quotes string
-	err := s.read.QueryRowContext(ctx, `SELECT quotes FROM item_quotes WHERE item_id = $1`, item).Scan(&quotes)
+	err := s.Read.QueryRowContext(ctx, `SELECT quotes FROM item_quotes WHERE item_id = $1`, item).Scan(&quotes)
 	if errors.Is(err, sql.ErrNoRows) {
 		return nil, nil
 	}
@@ -147,7 +148,7 @@ func (s *Store) Markets(ctx context.Context) (map[int64]refresh.MarketName, erro
 		id   int64
 		name refresh.MarketName
 	}
-	rows, err := collect(ctx, s.read, func(r *sql.Rows, v *row) error {
+	rows, err := db.Collect(ctx, s.Read, func(r *sql.Rows, v *row) error {
 		return r.Scan(&v.id, &v.name.Source, &v.name.Key, &v.name.Title)
 	}, `SELECT id, source, key, title FROM market`)
 	out := make(map[int64]refresh.MarketName, len(rows))
@@ -171,10 +172,10 @@ func (s *Store) SourceStates(ctx context.Context) (map[string]SourceState, error
 		source string
 		state  SourceState
 	}
-	rows, err := collect(ctx, s.read, func(r *sql.Rows, v *row) error {
+	rows, err := db.Collect(ctx, s.Read, func(r *sql.Rows, v *row) error {
 		var success, failed int64
 		err := r.Scan(&v.source, &v.state.Paused, &success, &v.state.LastError, &failed)
-		v.state.LastSuccess, v.state.LastErrorAt = moment(success), moment(failed)
+		v.state.LastSuccess, v.state.LastErrorAt = db.Moment(success), db.Moment(failed)
 		return err
 	}, `SELECT source, paused, last_success, last_error, last_error_at FROM source_state`)
 	out := make(map[string]SourceState, len(rows))
@@ -204,10 +205,10 @@ func (s *Store) SourceFiles(ctx context.Context) (map[string]map[string]SourceFi
 		source, file string
 		SourceFile
 	}
-	rows, err := collect(ctx, s.read, func(r *sql.Rows, v *row) error {
+	rows, err := db.Collect(ctx, s.Read, func(r *sql.Rows, v *row) error {
 		var success, failed int64
 		err := r.Scan(&v.source, &v.file, &success, &v.LastError, &failed, &v.Failures)
-		v.LastSuccess, v.LastErrorAt = moment(success), moment(failed)
+		v.LastSuccess, v.LastErrorAt = db.Moment(success), db.Moment(failed)
 		return err
 	}, `SELECT source, file, last_success, last_error, last_error_at, failures FROM source_file`)
 	out := map[string]map[string]SourceFile{}

@@ -1,6 +1,7 @@
 package store
 
 import (
+	"assay/internal/db"
 	"context"
 	"database/sql"
 	"time"
@@ -12,7 +13,7 @@ import (
 
 // Jobs returns jobs of a kind ("": any) with ids below before, the newest first.
 func (s *Store) Jobs(ctx context.Context, kind refresh.Kind, before int64, limit int) ([]refresh.Job, error) {
-	return collect(ctx, s.read, scanJob, `
+	return db.Collect(ctx, s.Read, scanJob, `
 		SELECT`+jobColumns+`
 		FROM refresh_job j LEFT JOIN refresh_batch b ON b.job_id = j.id
 		WHERE j.id IN (SELECT id FROM refresh_job WHERE id < $1 AND ($2 = '' OR kind = $2) ORDER BY id DESC LIMIT $3)
@@ -21,7 +22,7 @@ func (s *Store) Jobs(ctx context.Context, kind refresh.Kind, before int64, limit
 
 // LastOutcome returns the outcome of the job of a kind that ended last, "" for none.
 func (s *Store) LastOutcome(ctx context.Context, kind refresh.Kind) (refresh.JobOutcome, error) {
-	outcomes, err := collect(ctx, s.read, func(r *sql.Rows, o *refresh.JobOutcome) error { return r.Scan(o) },
+	outcomes, err := db.Collect(ctx, s.Read, func(r *sql.Rows, o *refresh.JobOutcome) error { return r.Scan(o) },
 		`SELECT outcome FROM refresh_job WHERE kind = $1 AND outcome <> '' ORDER BY id DESC LIMIT 1`, string(kind))
 	if err != nil || len(outcomes) == 0 {
 		return "", err
@@ -39,16 +40,16 @@ type SourceUse struct {
 
 // Use returns what jobs asked of each source.
 func (s *Store) Use(ctx context.Context, jobs []int64) ([]SourceUse, error) {
-	return collect(ctx, s.read, func(r *sql.Rows, u *SourceUse) error {
+	return db.Collect(ctx, s.Read, func(r *sql.Rows, u *SourceUse) error {
 		return r.Scan(&u.JobID, &u.Source, &u.Requests, &u.Later)
 	}, `SELECT job_id, source, CAST(sum(requests + CASE WHEN state = 'running' THEN 0 ELSE reserved END) AS BIGINT), CAST(coalesce(sum(size) FILTER (WHERE state = 'deferred'), 0) AS BIGINT)
-		FROM fetch_unit WHERE job_id IN `+s.d.ids(1)+` GROUP BY job_id, source ORDER BY job_id, source`, s.d.packIDs(jobs))
+		FROM fetch_unit WHERE job_id IN `+s.Dialect.IDs(1)+` GROUP BY job_id, source ORDER BY job_id, source`, s.Dialect.PackIDs(jobs))
 }
 
 // LaterNames returns how many names the last full bulk job left for later, by
 // source.
 func (s *Store) LaterNames(ctx context.Context) (map[string]int64, error) {
-	uses, err := collect(ctx, s.read, func(r *sql.Rows, u *SourceUse) error { return r.Scan(&u.Source, &u.Later) }, `
+	uses, err := db.Collect(ctx, s.Read, func(r *sql.Rows, u *SourceUse) error { return r.Scan(&u.Source, &u.Later) }, `
 		SELECT source, CAST(sum(size) AS BIGINT) FROM fetch_unit
 		WHERE state = 'deferred' AND job_id = (SELECT max(id) FROM refresh_job WHERE kind = 'bulk' AND retry_of = 0 AND stage <> 'plan')
 		GROUP BY source`)
@@ -68,12 +69,12 @@ type MarketYield struct {
 
 // Yield returns how many quotes came to jobs, and from where.
 func (s *Store) Yield(ctx context.Context, jobs []int64) ([]MarketYield, error) {
-	return collect(ctx, s.read, func(r *sql.Rows, y *MarketYield) error {
+	return db.Collect(ctx, s.Read, func(r *sql.Rows, y *MarketYield) error {
 		return r.Scan(&y.JobID, &y.Source, &y.Market, &y.Quotes, &y.Rejected)
 	}, `SELECT f.job_id, m.source, m.key,
 			CAST(coalesce(sum(f.quotes) FILTER (WHERE f.outcome = 'ok'), 0) AS BIGINT), CAST(sum(f.rejected) AS BIGINT)
 		FROM market_fetch f JOIN market m ON m.id = f.market_id
-		WHERE f.job_id IN `+s.d.ids(1)+` GROUP BY f.job_id, m.source, m.key ORDER BY f.job_id, m.source, m.key`, s.d.packIDs(jobs))
+		WHERE f.job_id IN `+s.Dialect.IDs(1)+` GROUP BY f.job_id, m.source, m.key ORDER BY f.job_id, m.source, m.key`, s.Dialect.PackIDs(jobs))
 }
 
 // DeferredUnit is what a job did not ask a source for.
@@ -86,10 +87,10 @@ type DeferredUnit struct {
 // Deferred returns what jobs did not ask, because of a budget, a breaker or an
 // order to wait.
 func (s *Store) Deferred(ctx context.Context, jobs []int64) ([]DeferredUnit, error) {
-	return collect(ctx, s.read, func(r *sql.Rows, u *DeferredUnit) error {
+	return db.Collect(ctx, s.Read, func(r *sql.Rows, u *DeferredUnit) error {
 		return r.Scan(&u.JobID, &u.Source, &u.File)
 	}, `SELECT DISTINCT job_id, source, file FROM fetch_unit
-		WHERE job_id IN `+s.d.ids(1)+` AND state = 'deferred' AND (file <> '' OR size > 0) ORDER BY job_id, source, file`, s.d.packIDs(jobs))
+		WHERE job_id IN `+s.Dialect.IDs(1)+` AND state = 'deferred' AND (file <> '' OR size > 0) ORDER BY job_id, source, file`, s.Dialect.PackIDs(jobs))
 }
 
 // JobItem is an item within a job.
@@ -108,7 +109,7 @@ type JobItem struct {
 // JobItems returns a job's items in a state ("": any) that come after the given
 // batch and item.
 func (s *Store) JobItems(ctx context.Context, job int64, state string, afterBatch, afterItem int64, limit int) ([]JobItem, error) {
-	return collect(ctx, s.read, func(r *sql.Rows, i *JobItem) error {
+	return db.Collect(ctx, s.Read, func(r *sql.Rows, i *JobItem) error {
 		return r.Scan(&i.Batch, &i.ItemID, &i.Key.AppID, &i.Key.Name, &i.Key.Phase, &i.State, &i.Reason, &i.Attempts,
 			&i.PriceBefore, &i.PriceAfter, &i.Error)
 	}, `SELECT r.batch, r.item_id, i.app_id, i.name, i.phase, r.state, r.reason, r.attempts, r.price_before, r.price_after, r.error
@@ -129,13 +130,13 @@ type MissingQueue struct {
 func (s *Store) MissingQueue(ctx context.Context, now time.Time) (MissingQueue, error) {
 	var q MissingQueue
 	var oldest int64
-	err := s.read.QueryRowContext(ctx, `
+	err := s.Read.QueryRowContext(ctx, `
 		SELECT EXISTS (SELECT 1 FROM refresh_job WHERE kind = 'missing' AND state IN ('queued', 'running')),
 			count(*) FILTER (WHERE job_id <> 0 OR due_at <= $1),
 			count(*) FILTER (WHERE job_id = 0 AND due_at > $1),
 			coalesce(min(queued_at) FILTER (WHERE job_id <> 0 OR due_at <= $1), 0)
-		FROM missing_price`, micros(now)).Scan(&q.Running, &q.Due, &q.Waiting, &oldest)
-	q.Oldest = moment(oldest)
+		FROM missing_price`, db.Micros(now)).Scan(&q.Running, &q.Due, &q.Waiting, &oldest)
+	q.Oldest = db.Moment(oldest)
 	return q, err
 }
 
@@ -149,15 +150,15 @@ type Freshness struct {
 func (s *Store) Freshness(ctx context.Context, scopeAll bool, since time.Time) (Freshness, error) {
 	var f Freshness
 	var oldest int64
-	err := s.read.QueryRowContext(ctx, `
+	err := s.Read.QueryRowContext(ctx, `
 		SELECT count(*) FILTER (WHERE i.price > 0 AND i.price_checked_at >= $2),
 			count(*) FILTER (WHERE i.price > 0 AND i.price_checked_at < $2),
 			count(*) FILTER (WHERE i.price <= 0),
 			coalesce(min(i.price_checked_at) FILTER (WHERE i.price > 0), 0)
 		FROM item i WHERE $1 OR EXISTS (SELECT 1 FROM inventory v WHERE v.item_id = i.id)
 			OR EXISTS (SELECT 1 FROM listing l WHERE l.item_id = i.id AND l.state = 'active')`,
-		scopeAll, micros(since)).Scan(&f.Fresh, &f.Stale, &f.Unknown, &oldest)
-	f.Oldest = moment(oldest)
+		scopeAll, db.Micros(since)).Scan(&f.Fresh, &f.Stale, &f.Unknown, &oldest)
+	f.Oldest = db.Moment(oldest)
 	return f, err
 }
 
@@ -169,23 +170,23 @@ type Depth struct {
 
 // Depths counts open work, and tells since when the oldest of it waits.
 func (s *Store) Depths(ctx context.Context, now time.Time) ([]Depth, time.Time, error) {
-	out, err := collect(ctx, s.read, func(r *sql.Rows, d *Depth) error { return r.Scan(&d.Kind, &d.State, &d.Count) }, `
+	out, err := db.Collect(ctx, s.Read, func(r *sql.Rows, d *Depth) error { return r.Scan(&d.Kind, &d.State, &d.Count) }, `
 		SELECT 'plan', 'pending', count(*) FROM refresh_job WHERE state IN ('queued', 'running') AND state = 'queued'
 		UNION ALL SELECT 'trickle', CASE WHEN owner = '' THEN 'pending' ELSE 'running' END, count(*) FROM slow_name WHERE place <> 0 OR urgent <> 0 GROUP BY 2
 		UNION ALL SELECT 'fetch', state, count(*) FROM fetch_unit WHERE state IN ('pending', 'running') GROUP BY state
 		UNION ALL SELECT 'estimate', state, count(*) FROM refresh_batch WHERE state IN ('pending', 'running') GROUP BY state
 		UNION ALL SELECT 'apply', 'running', count(*) FROM refresh_job WHERE state IN ('queued', 'running') AND stage = 'apply'
 		UNION ALL SELECT 'missing', CASE WHEN job_id <> 0 THEN 'running' WHEN due_at <= $1 THEN 'pending' ELSE 'waiting' END, count(*)
-			FROM missing_price GROUP BY 2`, micros(now))
+			FROM missing_price GROUP BY 2`, db.Micros(now))
 	if err != nil {
 		return nil, time.Time{}, err
 	}
 	var oldest int64
-	err = s.read.QueryRowContext(ctx, `
+	err = s.Read.QueryRowContext(ctx, `
 		SELECT coalesce(min(since), 0) FROM (
 			SELECT created_at AS since FROM refresh_job WHERE state IN ('queued', 'running')
-			UNION ALL SELECT queued_at FROM missing_price WHERE job_id <> 0 OR due_at <= $1) w`, micros(now)).Scan(&oldest)
-	return out, moment(oldest), err
+			UNION ALL SELECT queued_at FROM missing_price WHERE job_id <> 0 OR due_at <= $1) w`, db.Micros(now)).Scan(&oldest)
+	return out, db.Moment(oldest), err
 }
 
 // Claim is a piece of work in hands. Its end is taken with this token alone.
@@ -198,10 +199,10 @@ type Claim struct {
 
 // Claims returns the work in hands.
 func (s *Store) Claims(ctx context.Context) ([]Claim, error) {
-	return collect(ctx, s.read, func(r *sql.Rows, c *Claim) error {
+	return db.Collect(ctx, s.Read, func(r *sql.Rows, c *Claim) error {
 		var since int64
 		err := r.Scan(&c.Owner, &c.Kind, &c.Work, &c.Source, &since, &c.Token)
-		c.Since = moment(since)
+		c.Since = db.Moment(since)
 		return err
 	}, `SELECT owner, 'fetch', source || ' ' || file, source, started_at, token FROM fetch_unit WHERE state IN ('pending', 'running') AND state = 'running'
 		UNION ALL SELECT owner, 'estimate', 'job ' || job_id || ' batch ' || batch, '', started_at, token FROM refresh_batch

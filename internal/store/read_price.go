@@ -1,6 +1,7 @@
 package store
 
 import (
+	"assay/internal/db"
 	"context"
 	"database/sql"
 	"time"
@@ -37,19 +38,19 @@ func (s *Store) Prices(ctx context.Context, app int32, keys []catalog.Key) (map[
 		key   catalog.Key
 		price Price
 	}
-	found, err := collect(ctx, s.read, func(r *sql.Rows, v *row) error {
+	found, err := db.Collect(ctx, s.Read, func(r *sql.Rows, v *row) error {
 		var updated, checked, due, soonest int64
 		err := r.Scan(&v.key.Name, &v.key.Phase, &v.price.Amount, &v.price.Status, &updated, &checked, &v.price.Held,
 			&v.price.Interval.Low, &v.price.Interval.High, &v.price.Average, &v.price.UsedMarkets, &v.price.Queued, &due, &soonest)
-		v.key.AppID, v.price.UpdatedAt, v.price.CheckedAt = app, moment(updated), moment(checked)
-		v.price.DueAt, v.price.SoonestAt = moment(due), moment(soonest)
+		v.key.AppID, v.price.UpdatedAt, v.price.CheckedAt = app, db.Moment(updated), db.Moment(checked)
+		v.price.DueAt, v.price.SoonestAt = db.Moment(due), db.Moment(soonest)
 		return err
 	}, `SELECT i.name, i.phase, i.price, i.status, i.price_updated_at, i.price_checked_at, i.candidate > 0,
 			i.interval_low, i.interval_high, i.average, i.used_markets,
 			m.item_id IS NOT NULL, CASE WHEN m.job_id = 0 THEN m.due_at ELSE 0 END, coalesce(m.soonest_at, 0)
-		FROM `+s.d.rows(1, keyColumns)+` k CROSS JOIN item i LEFT JOIN missing_price m ON m.item_id = i.id
+		FROM `+s.Dialect.Rows(1, keyColumns)+` k CROSS JOIN item i LEFT JOIN missing_price m ON m.item_id = i.id
 		WHERE i.app_id = k.app_id AND i.name = k.name AND i.phase = k.phase`,
-		keyTable(app, keys).params(s.d)...)
+		keyTable(app, keys).Params(s.Dialect)...)
 	if err != nil {
 		return nil, err
 	}
@@ -63,13 +64,13 @@ func (s *Store) Prices(ctx context.Context, app int32, keys []catalog.Key) (map[
 // BucketPrices calls fn for the items of a name bucket that have a price, up to
 // a limit. An item's id begins with its bucket.
 func (s *Store) BucketPrices(ctx context.Context, bucket, limit int, fn func(id int64, key catalog.Key, p Price)) error {
-	_, err := collect(ctx, s.read, func(r *sql.Rows, _ *struct{}) error {
+	_, err := db.Collect(ctx, s.Read, func(r *sql.Rows, _ *struct{}) error {
 		var key catalog.Key
 		var p Price
 		var id, updated, checked int64
 		err := r.Scan(&id, &key.AppID, &key.Name, &key.Phase, &p.Amount, &p.Status, &updated, &checked, &p.Held,
 			&p.Interval.Low, &p.Interval.High, &p.Average, &p.UsedMarkets)
-		p.UpdatedAt, p.CheckedAt = moment(updated), moment(checked)
+		p.UpdatedAt, p.CheckedAt = db.Moment(updated), db.Moment(checked)
 		fn(id, key, p)
 		return err
 	}, `SELECT id, app_id, name, phase, price, status, price_updated_at, price_checked_at, candidate > 0,

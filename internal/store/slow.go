@@ -1,6 +1,7 @@
 package store
 
 import (
+	"assay/internal/db"
 	"database/sql"
 	"errors"
 	"slices"
@@ -25,10 +26,10 @@ ORDER BY i.app_id, i.bucket, i.name, i.id`
 // WantedNames lists the names of a job's due items, with fresh also of those
 // that were left out for their TTL, by game, bucket and name: one for each item.
 func (t *Tx) WantedNames(job int64, source string, fresh bool) ([]refresh.WantedName, error) {
-	return collect(t.ctx, t.tx, func(r *sql.Rows, w *refresh.WantedName) error {
+	return db.Collect(t.Context(), t, func(r *sql.Rows, w *refresh.WantedName) error {
 		var asked, queued int64
 		err := r.Scan(&w.Item, &w.AppID, &w.Name, &w.Batch, &w.Price, &w.Amount, &asked, &queued)
-		w.AskedAt, w.QueuedAt = moment(asked), moment(queued)
+		w.AskedAt, w.QueuedAt = db.Moment(asked), db.Moment(queued)
 		return err
 	}, wantedNames, job, source, fresh)
 }
@@ -44,22 +45,22 @@ ON CONFLICT (source, app_id, name) DO UPDATE SET
 	urgent = CASE WHEN slow_name.urgent = 0 THEN excluded.urgent ELSE slow_name.urgent END`
 )
 
-var placesBulk = newBulk(placeNames, placeColumns, placeNamesConflict)
+var placesBulk = db.NewBulk(placeNames, placeColumns, placeNamesConflict)
 
 // PlaceNames plans what is requested from a provider in the background. A plan of all
 // that matters takes over what the one before it left.
 func (t *Tx) PlaceNames(job int64, source string, names []refresh.PlacedName, all bool) error {
 	if all {
-		if _, err := t.exec(`UPDATE slow_name SET place = 0 WHERE source = $1 AND place <> 0 AND owner = ''`, source); err != nil {
+		if _, err := t.Exec(`UPDATE slow_name SET place = 0 WHERE source = $1 AND place <> 0 AND owner = ''`, source); err != nil {
 			return err
 		}
 	}
-	rows := newTable(placeColumns, len(names))
+	rows := db.NewTable(placeColumns, len(names))
 	for _, n := range names {
-		rows.int(int64(n.AppID), job, n.Place, micros(n.Missing))
-		rows.text(source, n.Name)
+		rows.Int(int64(n.AppID), job, n.Place, db.Micros(n.Missing))
+		rows.Text(source, n.Name)
 	}
-	_, err := t.writeRows(placesBulk, rows)
+	_, err := t.WriteRows(placesBulk, rows)
 	return err
 }
 
@@ -70,16 +71,16 @@ const (
 	askedNamesConflict = ` ON CONFLICT (source, app_id, name) DO UPDATE SET asked_at = excluded.asked_at`
 )
 
-var askedBulk = newBulk(askedNames, askedColumns, askedNamesConflict)
+var askedBulk = db.NewBulk(askedNames, askedColumns, askedNamesConflict)
 
 // NoteAsked notes that the names of a unit were requested from a provider.
 func (t *Tx) NoteAsked(u refresh.Unit) error {
-	rows := newTable(askedColumns, len(u.Names))
+	rows := db.NewTable(askedColumns, len(u.Names))
 	for _, name := range u.Names {
-		rows.int(int64(u.AppID), micros(u.FetchedAt))
-		rows.text(u.Source, name)
+		rows.Int(int64(u.AppID), db.Micros(u.FetchedAt))
+		rows.Text(u.Source, name)
 	}
-	_, err := t.writeRows(askedBulk, rows)
+	_, err := t.WriteRows(askedBulk, rows)
 	return err
 }
 
@@ -109,21 +110,21 @@ WHERE (source, app_id, name) = (
 // ClaimSlow takes the name that a source is to be asked for next in the
 // background, or returns nil; of a paused source there is none.
 func (t *Tx) ClaimSlow(source, owner string) (*refresh.SlowName, error) {
-	if _, err := t.exec(calmNames, source); err != nil {
+	if _, err := t.Exec(calmNames, source); err != nil {
 		return nil, err
 	}
-	n, err := t.claimSlow(claimUrgent+t.d.skipLocked("s")+`)
+	n, err := t.claimSlow(claimUrgent+t.Dialect.SkipLocked("s")+`)
 RETURNING app_id, name, job_id, token`, source, owner)
 	if err != nil || n != nil {
 		return n, err
 	}
-	return t.claimSlow(claimPlaced+t.d.skipLocked("s")+`)
+	return t.claimSlow(claimPlaced+t.Dialect.SkipLocked("s")+`)
 RETURNING app_id, name, job_id, token`, source, owner)
 }
 
 func (t *Tx) claimSlow(query, source, owner string) (*refresh.SlowName, error) {
 	n := refresh.SlowName{Source: source, Owner: owner}
-	err := t.queryRow(query, source, owner, micros(t.now)).Scan(&n.AppID, &n.Name, &n.JobID, &n.Token)
+	err := t.QueryRow(query, source, owner, db.Micros(t.Now())).Scan(&n.AppID, &n.Name, &n.JobID, &n.Token)
 	if errors.Is(err, sql.ErrNoRows) {
 		return nil, nil
 	}
@@ -138,7 +139,7 @@ const laterUnit = ` WHERE job_id = $1 AND source = $2 AND app_id = $3 AND file =
 // before it is sent. It returns false, and counts nothing, where the claim is no
 // longer valid, or the source is paused.
 func (t *Tx) ReserveSlow(n refresh.SlowName) (bool, error) {
-	held, err := t.exec(`
+	held, err := t.Exec(`
 		UPDATE slow_name SET token = token
 		WHERE source = $1 AND app_id = $2 AND name = $3 AND token = $4 AND owner = $5
 		AND NOT EXISTS (SELECT 1 FROM source_state p WHERE p.source = $1 AND p.paused)`,
@@ -146,13 +147,13 @@ func (t *Tx) ReserveSlow(n refresh.SlowName) (bool, error) {
 	if err != nil || held != 1 {
 		return false, err
 	}
-	_, err = t.exec(`UPDATE fetch_unit SET requests = requests + 1`+laterUnit, n.JobID, n.Source, n.AppID)
+	_, err = t.Exec(`UPDATE fetch_unit SET requests = requests + 1`+laterUnit, n.JobID, n.Source, n.AppID)
 	return true, err
 }
 
 // ReturnSlow gives a name back.
 func (t *Tx) ReturnSlow(n refresh.SlowName) error {
-	_, err := t.exec(`UPDATE slow_name SET owner = '' WHERE source = $1 AND app_id = $2 AND name = $3 AND token = $4 AND owner = $5`,
+	_, err := t.Exec(`UPDATE slow_name SET owner = '' WHERE source = $1 AND app_id = $2 AND name = $3 AND token = $4 AND owner = $5`,
 		n.Source, n.AppID, n.Name, n.Token, n.Owner)
 	return err
 }
@@ -161,19 +162,19 @@ func (t *Tx) ReturnSlow(n refresh.SlowName) error {
 // brought of each market. It returns false, and writes nothing, where the claim
 // is no longer valid.
 func (t *Tx) EndSlow(n refresh.SlowName, markets []refresh.MarketFetch) (bool, error) {
-	ended, err := t.exec(`
+	ended, err := t.Exec(`
 		UPDATE slow_name SET owner = '', place = 0, urgent = 0, asked_at = $6
 		WHERE source = $1 AND app_id = $2 AND name = $3 AND token = $4 AND owner = $5`,
-		n.Source, n.AppID, n.Name, n.Token, n.Owner, micros(t.now))
+		n.Source, n.AppID, n.Name, n.Token, n.Owner, db.Micros(t.Now()))
 	if err != nil || ended != 1 {
 		return false, err
 	}
-	counted, err := t.exec(`UPDATE fetch_unit SET size = size - 1, bytes = bytes + $4`+laterUnit+` AND size > 0`,
+	counted, err := t.Exec(`UPDATE fetch_unit SET size = size - 1, bytes = bytes + $4`+laterUnit+` AND size > 0`,
 		n.JobID, n.Source, n.AppID, n.Bytes)
 	if err != nil || counted != 1 {
 		return true, err // the job is removed already
 	}
-	return true, t.addFetches(refresh.Unit{JobID: n.JobID, FetchedAt: t.now, Requests: n.Requests, Bytes: n.Bytes}, markets)
+	return true, t.addFetches(refresh.Unit{JobID: n.JobID, FetchedAt: t.Now(), Requests: n.Requests, Bytes: n.Bytes}, markets)
 }
 
 // gather is how long missing prices wait for others like them, so that one job
@@ -182,7 +183,7 @@ const gather = 10 * time.Second
 
 // NamedItems returns the items of names, by id.
 func (t *Tx) NamedItems(app int32, names []string) ([]refresh.NamedItem, error) {
-	return collect(t.ctx, t.tx, func(r *sql.Rows, i *refresh.NamedItem) error {
+	return db.Collect(t.Context(), t, func(r *sql.Rows, i *refresh.NamedItem) error {
 		var quotes string
 		err := r.Scan(&i.ID, &i.Name, &i.Phase, &i.Rev, &quotes)
 		if err == nil {
@@ -190,12 +191,8 @@ func (t *Tx) NamedItems(app int32, names []string) ([]refresh.NamedItem, error) 
 		}
 		return err
 	}, `SELECT i.id, i.name, i.phase, i.rev, coalesce(q.quotes, '') FROM item i LEFT JOIN item_quotes q ON q.item_id = i.id
-		WHERE i.app_id = $1 AND i.name IN `+t.d.texts(2)+` ORDER BY i.id`, app, t.d.packTexts(names))
+		WHERE i.app_id = $1 AND i.name IN `+t.Dialect.Texts(2)+` ORDER BY i.id`, app, t.Dialect.PackTexts(names))
 }
-
-// errEstimated ends a transaction that is run again: it has read an item that another one
-// has estimated since.
-var errEstimated = errors.New("an item was estimated meanwhile")
 
 // KeepQuotes writes the quotes of items, unless one of these was estimated since it was
 // read: then the transaction runs again. Items that wait for a price are due soon. As in
@@ -208,18 +205,18 @@ func (t *Tx) KeepQuotes(items []refresh.NamedItem) error {
 	if err := t.keepQuotes(rows); err != nil {
 		return err
 	}
-	revs, err := collect(t.ctx, t.tx, func(r *sql.Rows, rev *int64) error { return r.Scan(rev) },
-		`SELECT rev FROM item WHERE id IN `+t.d.ids(1)+` ORDER BY id`+t.d.lock(), t.d.packIDs(ids))
+	revs, err := db.Collect(t.Context(), t, func(r *sql.Rows, rev *int64) error { return r.Scan(rev) },
+		`SELECT rev FROM item WHERE id IN `+t.Dialect.IDs(1)+` ORDER BY id`+t.Dialect.Lock(), t.Dialect.PackIDs(ids))
 	if err != nil {
 		return err
 	}
 	if !slices.EqualFunc(items, revs, func(i refresh.NamedItem, rev int64) bool { return i.Rev == rev }) {
-		return errEstimated
+		return db.ErrRunAgain
 	}
-	if _, err := t.exec(`UPDATE item SET rev = rev + 1 WHERE id IN `+t.d.ids(1), t.d.packIDs(ids)); err != nil {
+	if _, err := t.Exec(`UPDATE item SET rev = rev + 1 WHERE id IN `+t.Dialect.IDs(1), t.Dialect.PackIDs(ids)); err != nil {
 		return err
 	}
-	_, err = t.exec(`UPDATE missing_price SET due_at = $2 WHERE job_id = 0 AND due_at > $2 AND item_id IN `+t.d.ids(1),
-		t.d.packIDs(ids), micros(t.now.Add(gather)))
+	_, err = t.Exec(`UPDATE missing_price SET due_at = $2 WHERE job_id = 0 AND due_at > $2 AND item_id IN `+t.Dialect.IDs(1),
+		t.Dialect.PackIDs(ids), db.Micros(t.Now().Add(gather)))
 	return err
 }

@@ -1,6 +1,7 @@
 package store
 
 import (
+	"assay/internal/db"
 	"context"
 	"database/sql"
 	"errors"
@@ -13,16 +14,16 @@ import (
 
 // PriceListing gives an active listing a price; false where it is not active.
 func (t *Tx) PriceListing(id, price int64) (bool, error) {
-	n, err := t.exec(`UPDATE listing SET price = $2 WHERE id = $1 AND state = 'active'`, id, price)
+	n, err := t.Exec(`UPDATE listing SET price = $2 WHERE id = $1 AND state = 'active'`, id, price)
 	return n == 1, err
 }
 
 // SellListing ends an active listing as sold, and returns of which item and price it is
 // then (item 0: the listing is not active) and an id that no trade has had.
 func (t *Tx) SellListing(id int64) (item, price, trade int64, err error) {
-	err = t.queryRow(`
-		UPDATE listing SET state = 'sold', ended_at = $2 WHERE id = $1 AND state = 'active' RETURNING item_id, price, `+t.d.newTradeID(),
-		id, micros(t.now)).Scan(&item, &price, &trade)
+	err = t.QueryRow(`
+		UPDATE listing SET state = 'sold', ended_at = $2 WHERE id = $1 AND state = 'active' RETURNING item_id, price, `+t.Dialect.NewTradeID(),
+		id, db.Micros(t.Now())).Scan(&item, &price, &trade)
 	if errors.Is(err, sql.ErrNoRows) {
 		err = nil
 	}
@@ -31,12 +32,12 @@ func (t *Tx) SellListing(id int64) (item, price, trade int64, err error) {
 
 // InsertTrade writes a new trade, sealed.
 func (t *Tx) InsertTrade(d market.Trade) error {
-	n, err := t.exec(`
+	n, err := t.Exec(`
 		INSERT INTO trade (id, listing_id, seller_key, buyer_key, app_id, context_id, asset_id, item_id, amount, price, currency,
 			payment_method, country, fee, net, fee_rule, fee_version, transaction_id, state, created_at, version, key_id, mac)
 		VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19, $20, $21, $22, $23)`,
 		d.ID, d.ListingID, d.SellerKey, d.BuyerKey, d.AppID, d.ContextID, d.AssetID, d.ItemID, d.Amount, d.Price, d.Currency,
-		d.PaymentMethod, d.Country, d.Fee, d.Net, d.FeeRule, d.FeeVersion, d.TransactionID, d.State, micros(d.CreatedAt),
+		d.PaymentMethod, d.Country, d.Fee, d.Net, d.FeeRule, d.FeeVersion, d.TransactionID, d.State, db.Micros(d.CreatedAt),
 		d.Seal.Version, d.Seal.KeyID, d.Seal.MAC[:])
 	if err == nil && n != 1 {
 		err = wallet.NotWritten(fmt.Sprintf("trade %d", d.ID))
@@ -46,10 +47,10 @@ func (t *Tx) InsertTrade(d market.Trade) error {
 
 // UpdateTrade writes state, times, what is counted and the seal.
 func (t *Tx) UpdateTrade(d market.Trade) error {
-	n, err := t.exec(`
+	n, err := t.Exec(`
 		UPDATE trade SET state = $2, completed_at = $3, settle_at = $4, settled_at = $5, reversed_at = $6, volume = $7, ranked = $8,
 			version = $9, key_id = $10, mac = $11
-		WHERE id = $1`, d.ID, d.State, micros(d.CompletedAt), micros(d.SettleAt), micros(d.SettledAt), micros(d.ReversedAt), d.Volume, d.Ranked,
+		WHERE id = $1`, d.ID, d.State, db.Micros(d.CompletedAt), db.Micros(d.SettleAt), db.Micros(d.SettledAt), db.Micros(d.ReversedAt), d.Volume, d.Ranked,
 		d.Seal.Version, d.Seal.KeyID, d.Seal.MAC[:])
 	if err == nil && n != 1 {
 		err = wallet.NotWritten(fmt.Sprintf("trade %d", d.ID))
@@ -78,23 +79,23 @@ func scanTrade(r *sql.Rows, d *market.Trade) error {
 		&d.State, &created, &completed, &settle, &settled, &reversed, &d.Volume, &d.Ranked,
 		&d.Seal.Version, &d.Seal.KeyID, &mac)
 	d.Seal.MAC = storedHash(mac)
-	d.Item.AppID, d.CreatedAt, d.CompletedAt = d.AppID, moment(created), moment(completed)
-	d.SettleAt, d.SettledAt, d.ReversedAt = moment(settle), moment(settled), moment(reversed)
+	d.Item.AppID, d.CreatedAt, d.CompletedAt = d.AppID, db.Moment(created), db.Moment(completed)
+	d.SettleAt, d.SettledAt, d.ReversedAt = db.Moment(settle), db.Moment(settled), db.Moment(reversed)
 	return err
 }
 
 // LockTrade returns a trade, or nil. Nobody else moves it on before the
 // transaction ends.
 func (t *Tx) LockTrade(id int64) (*market.Trade, error) {
-	if err := t.hold(`SELECT id FROM trade WHERE id = $1 FOR NO KEY UPDATE`, id); err != nil {
+	if err := t.ExecPostgres(`SELECT id FROM trade WHERE id = $1 FOR NO KEY UPDATE`, id); err != nil {
 		return nil, err
 	}
-	return first(collect(t.ctx, t.tx, scanTrade, tradeByID, id))
+	return db.First(db.Collect(t.Context(), t, scanTrade, tradeByID, id))
 }
 
 // Trade returns a trade, or nil.
 func (s *Store) Trade(ctx context.Context, id int64) (*market.Trade, error) {
-	return first(collect(ctx, s.read, scanTrade, tradeByID, id))
+	return db.First(db.Collect(ctx, s.Read, scanTrade, tradeByID, id))
 }
 
 // TradeFilter says which trades are meant. What is zero does not matter.
@@ -135,27 +136,27 @@ func (s *Store) Trades(ctx context.Context, f TradeFilter, limit int) ([]market.
 		var from, to int64
 		from, to, args[0] = f.Created.bounds(f.Before)
 		if args = append(args, from, to); f.User != 0 {
-			return collect(ctx, s.read, scanTrade, tradesCreatedOfUser, append(args, f.User)...)
+			return db.Collect(ctx, s.Read, scanTrade, tradesCreatedOfUser, append(args, f.User)...)
 		}
-		return collect(ctx, s.read, scanTrade, tradesCreated, args...)
+		return db.Collect(ctx, s.Read, scanTrade, tradesCreated, args...)
 	}
 	if f.User != 0 {
-		return collect(ctx, s.read, scanTrade, tradesOfUser, append(args, f.User)...)
+		return db.Collect(ctx, s.Read, scanTrade, tradesOfUser, append(args, f.User)...)
 	}
-	return collect(ctx, s.read, scanTrade, tradesOfAll, args...)
+	return db.Collect(ctx, s.Read, scanTrade, tradesOfAll, args...)
 }
 
 // DueTrades returns the trades that are to be settled by now, in the order of when
 // and id, after the given ones.
 func (s *Store) DueTrades(ctx context.Context, now, after time.Time, afterID int64, limit int) ([]market.Due, error) {
-	return collect(ctx, s.read, func(r *sql.Rows, d *market.Due) error {
+	return db.Collect(ctx, s.Read, func(r *sql.Rows, d *market.Due) error {
 		var at int64
 		err := r.Scan(&d.ID, &at)
-		d.SettleAt = moment(at)
+		d.SettleAt = db.Moment(at)
 		return err
 	}, `SELECT id, settle_at FROM trade
 		WHERE state = 'completed' AND settle_at <= $1 AND (settle_at, id) > ($2, $3) ORDER BY settle_at, id LIMIT $4`,
-		micros(now), micros(after), afterID, limit)
+		db.Micros(now), db.Micros(after), afterID, limit)
 }
 
 const notNoted = `NOT EXISTS (SELECT 1 FROM trade_overdue o WHERE o.trade_id = d.id)`
@@ -163,7 +164,7 @@ const notNoted = `NOT EXISTS (SELECT 1 FROM trade_overdue o WHERE o.trade_id = d
 // NoteOverdue notes trades that are overdue and were not noted before, and returns
 // them: at most so many of each state.
 func (t *Tx) NoteOverdue(late market.Late, most int) ([]market.Trade, error) {
-	ids, err := collect(t.ctx, t.tx, func(r *sql.Rows, id *int64) error { return r.Scan(id) }, `
+	ids, err := db.Collect(t.Context(), t, func(r *sql.Rows, id *int64) error { return r.Scan(id) }, `
 		INSERT INTO trade_overdue (trade_id, at)
 		SELECT late.id, $1 FROM (
 			SELECT id FROM (SELECT d.id FROM trade d WHERE d.state = 'pending' AND d.created_at <= $2 AND `+notNoted+`
@@ -172,11 +173,11 @@ func (t *Tx) NoteOverdue(late market.Late, most int) ([]market.Trade, error) {
 			SELECT id FROM (SELECT d.id FROM trade d WHERE d.state = 'completed' AND d.settle_at <= $3 AND `+notNoted+`
 				ORDER BY d.settle_at, d.id LIMIT $4) held) late
 		WHERE TRUE ON CONFLICT (trade_id) DO NOTHING RETURNING trade_id`,
-		micros(t.now), micros(late.BoughtBefore), micros(late.HeldUntil), most)
+		db.Micros(t.Now()), db.Micros(late.BoughtBefore), db.Micros(late.HeldUntil), most)
 	if err != nil || len(ids) == 0 {
 		return nil, err
 	}
-	return collect(t.ctx, t.tx, scanTrade, tradeColumns+` WHERE d.id IN `+t.d.ids(1)+` ORDER BY d.id`, t.d.packIDs(ids))
+	return db.Collect(t.Context(), t, scanTrade, tradeColumns+` WHERE d.id IN `+t.Dialect.IDs(1)+` ORDER BY d.id`, t.Dialect.PackIDs(ids))
 }
 
 // OpenTrades is how many trades are under way.
@@ -187,7 +188,7 @@ type OpenTrades struct {
 
 // OpenTrades counts trades that are under way.
 func (s *Store) OpenTrades(ctx context.Context) (n OpenTrades, err error) {
-	err = s.read.QueryRowContext(ctx, `
+	err = s.Read.QueryRowContext(ctx, `
 		SELECT (SELECT count(*) FROM trade WHERE state = 'pending'), (SELECT count(*) FROM trade WHERE state = 'completed'),
 			(SELECT count(*) FROM trade_overdue o JOIN trade d ON d.id = o.trade_id WHERE d.state IN ('pending', 'completed'))`).
 		Scan(&n.Pending, &n.Completed, &n.Overdue)

@@ -1,6 +1,7 @@
 package store
 
 import (
+	"assay/internal/db"
 	"context"
 	"database/sql"
 
@@ -11,12 +12,12 @@ import (
 // else counts one for them before the transaction ends.
 func (t *Tx) PairTrades(day, user, other int64) (n int64, err error) {
 	// The row of all days stands for the pair; that of the day may not be there yet.
-	if err := t.hold(`
+	if err := t.ExecPostgres(`
 		INSERT INTO trader_pair (day, user_key, other_key, trades, reversed, volume, ranked) VALUES (0, $1, $2, 0, 0, 0, 0)
 		ON CONFLICT (day, user_key, other_key) DO UPDATE SET trades = trader_pair.trades`, min(user, other), max(user, other)); err != nil {
 		return 0, err
 	}
-	err = t.queryRow(`SELECT coalesce(sum(trades), 0) FROM trader_pair WHERE day = $1 AND user_key = $2 AND other_key = $3`, day, user, other).Scan(&n)
+	err = t.QueryRow(`SELECT coalesce(sum(trades), 0) FROM trader_pair WHERE day = $1 AND user_key = $2 AND other_key = $3`, day, user, other).Scan(&n)
 	return n, err
 }
 
@@ -24,7 +25,7 @@ func (t *Tx) PairTrades(day, user, other int64) (n int64, err error) {
 // day and in all, and notes that their figures changed.
 func (t *Tx) CountTrade(day int64, d market.Trade, c market.Counts) error {
 	first, second := min(d.SellerKey, d.BuyerKey), max(d.SellerKey, d.BuyerKey)
-	if _, err := t.exec(`
+	if _, err := t.Exec(`
 		INSERT INTO trader_pair (day, user_key, other_key, trades, reversed, volume, ranked)
 		VALUES (0, $2, $3, $4, $5, $6, $7), (0, $3, $2, $4, $5, $6, $7), ($1, $2, $3, $4, $5, $6, $7), ($1, $3, $2, $4, $5, $6, $7)
 		ON CONFLICT (day, user_key, other_key) DO UPDATE SET trades = trader_pair.trades + excluded.trades,
@@ -38,7 +39,7 @@ func (t *Tx) CountTrade(day int64, d market.Trade, c market.Counts) error {
 	if err != nil {
 		return err
 	}
-	_, err = t.exec(`
+	_, err = t.Exec(`
 		INSERT INTO trader (user_key, slot, version) VALUES ($1, $3, $4), ($2, $3, $4)
 		ON CONFLICT (user_key) DO UPDATE SET slot = excluded.slot, version = excluded.version`, first, second, slot, version)
 	return err
@@ -46,7 +47,7 @@ func (t *Tx) CountTrade(day int64, d market.Trade, c market.Counts) error {
 
 // nextTraderVersion holds a slot and returns its next version.
 func (t *Tx) nextTraderVersion(slot int64) (version int64, err error) {
-	err = t.queryRow(`
+	err = t.QueryRow(`
 		INSERT INTO trader_version (slot, version) VALUES ($1, 1)
 		ON CONFLICT (slot) DO UPDATE SET version = trader_version.version + 1 RETURNING version`, slot).Scan(&version)
 	return version, err
@@ -55,7 +56,7 @@ func (t *Tx) nextTraderVersion(slot int64) (version int64, err error) {
 // unrank notes that a user who was deleted has no figures any more.
 func (t *Tx) unrank(user int64) error {
 	var traded bool
-	if err := t.queryRow(`SELECT EXISTS (SELECT 1 FROM trader WHERE user_key = $1)`, user).Scan(&traded); err != nil || !traded {
+	if err := t.QueryRow(`SELECT EXISTS (SELECT 1 FROM trader WHERE user_key = $1)`, user).Scan(&traded); err != nil || !traded {
 		return err
 	}
 	slot := user % traderSlots
@@ -63,7 +64,7 @@ func (t *Tx) unrank(user int64) error {
 	if err != nil {
 		return err
 	}
-	_, err = t.exec(`UPDATE trader SET slot = $2, version = $3 WHERE user_key = $1`, user, slot, version)
+	_, err = t.Exec(`UPDATE trader SET slot = $2, version = $3 WHERE user_key = $1`, user, slot, version)
 	return err
 }
 
@@ -78,7 +79,7 @@ type TraderVersions [traderSlots]int64
 
 // TraderVersions returns how much has changed by now.
 func (s *Store) TraderVersions(ctx context.Context) (v TraderVersions, err error) {
-	_, err = collect(ctx, s.read, func(r *sql.Rows, _ *struct{}) error {
+	_, err = db.Collect(ctx, s.Read, func(r *sql.Rows, _ *struct{}) error {
 		var slot, version int64
 		err := r.Scan(&slot, &version)
 		v[slot] = version
@@ -103,13 +104,13 @@ const slotColumns = "slot bigint, version bigint"
 
 // ChangedTraders returns users whose figures changed since, limit of them at most.
 func (s *Store) ChangedTraders(ctx context.Context, since TraderVersions, limit int) ([]int64, error) {
-	slots := newTable(slotColumns, traderSlots)
+	slots := db.NewTable(slotColumns, traderSlots)
 	for slot, version := range since {
-		slots.int(int64(slot), version)
+		slots.Int(int64(slot), version)
 	}
-	return collect(ctx, s.read, func(r *sql.Rows, user *int64) error { return r.Scan(user) },
-		`SELECT t.user_key FROM `+s.d.rows(2, slotColumns)+` s CROSS JOIN trader t WHERE t.slot = s.slot AND t.version > s.version LIMIT $1`,
-		slots.params(s.d, limit)...)
+	return db.Collect(ctx, s.Read, func(r *sql.Rows, user *int64) error { return r.Scan(user) },
+		`SELECT t.user_key FROM `+s.Dialect.Rows(2, slotColumns)+` s CROSS JOIN trader t WHERE t.slot = s.slot AND t.version > s.version LIMIT $1`,
+		slots.Params(s.Dialect, limit)...)
 }
 
 // Trader is what a user traded within some days.
@@ -142,7 +143,7 @@ func (s *Store) EachTrader(ctx context.Context, days Days, tell func(Trader)) er
 	if days != (Days{}) {
 		query, args = tradersWithin, []any{days.First, days.Last}
 	}
-	_, err := collect(ctx, s.read, func(r *sql.Rows, _ *struct{}) error {
+	_, err := db.Collect(ctx, s.Read, func(r *sql.Rows, _ *struct{}) error {
 		var d Trader
 		err := scanTrader(r, &d)
 		tell(d)
@@ -162,11 +163,11 @@ func (s *Store) Traders(ctx context.Context, days Days, users []int64) ([]Trader
 		list = append(list, day)
 	}
 	// Each row is looked up: by the days alone there would be all who trade.
-	return collectByIndex(ctx, s, scanTrader, `
-		WITH wanted AS MATERIALIZED (SELECT d.day, u.user_key FROM `+s.d.rows(1, "day bigint")+` d CROSS JOIN `+s.d.rows(2, "user_key bigint")+` u)`+
+	return db.CollectByIndex(ctx, s.DB, scanTrader, `
+		WITH wanted AS MATERIALIZED (SELECT d.day, u.user_key FROM `+s.Dialect.Rows(1, "day bigint")+` d CROSS JOIN `+s.Dialect.Rows(2, "user_key bigint")+` u)`+
 		traderSums+traderPairs+`
 			wanted w CROSS JOIN trader_pair p WHERE p.day = w.day AND p.user_key = w.user_key GROUP BY p.user_key, p.other_key) p`+traderGroups,
-		s.d.packIDs(list), s.d.packIDs(users))
+		s.Dialect.PackIDs(list), s.Dialect.PackIDs(users))
 }
 
 // TraderName is how a user is shown to everybody.
@@ -178,7 +179,7 @@ type TraderName struct {
 // TraderNames returns how users are shown. It looks them up one by one, which is the
 // fastest way to some out of many.
 func (s *Store) TraderNames(ctx context.Context, keys []int64) ([]TraderName, error) {
-	return collect(ctx, s.read, func(r *sql.Rows, n *TraderName) error { return r.Scan(&n.Key, &n.Name) }, `
+	return db.Collect(ctx, s.Read, func(r *sql.Rows, n *TraderName) error { return r.Scan(&n.Key, &n.Name) }, `
 		SELECT k.id, coalesce((SELECT u.display_name FROM platform_user u WHERE u.id = k.id AND u.leaderboard), '')
-		FROM `+s.d.rows(1, "id bigint")+` k`, s.d.packIDs(keys))
+		FROM `+s.Dialect.Rows(1, "id bigint")+` k`, s.Dialect.PackIDs(keys))
 }

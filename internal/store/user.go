@@ -1,6 +1,7 @@
 package store
 
 import (
+	"assay/internal/db"
 	"context"
 	"database/sql"
 	"errors"
@@ -21,7 +22,7 @@ import (
 // user's inventories, lists an asset, buys for the user or deletes the user before this
 // one ends.
 func (t *Tx) HoldUser(userID string) (u user.Held, err error) {
-	err = t.queryRow(`SELECT id, steam_id, deleted_at <> 0 FROM platform_user WHERE user_id = $1`+t.d.lock(), userID).
+	err = t.QueryRow(`SELECT id, steam_id, deleted_at <> 0 FROM platform_user WHERE user_id = $1`+t.Dialect.Lock(), userID).
 		Scan(&u.Key, &u.SteamID, &u.Deleted)
 	if errors.Is(err, sql.ErrNoRows) {
 		err = nil
@@ -37,8 +38,8 @@ func (t *Tx) EnsureUser(userID string) (int64, error) {
 		return u.Key, err
 	}
 	if u.Key == 0 {
-		err = t.queryRow(`INSERT INTO platform_user (user_id, created_at) VALUES ($1, $2) ON CONFLICT (user_id) DO NOTHING RETURNING id`,
-			userID, micros(t.now)).Scan(&u.Key)
+		err = t.QueryRow(`INSERT INTO platform_user (user_id, created_at) VALUES ($1, $2) ON CONFLICT (user_id) DO NOTHING RETURNING id`,
+			userID, db.Micros(t.Now())).Scan(&u.Key)
 		if !errors.Is(err, sql.ErrNoRows) {
 			return u.Key, err
 		}
@@ -46,20 +47,20 @@ func (t *Tx) EnsureUser(userID string) (int64, error) {
 			return u.Key, err
 		}
 	}
-	_, err = t.exec(`UPDATE platform_user SET deleted_at = 0, created_at = $2, leaderboard = TRUE WHERE id = $1`, u.Key, micros(t.now))
+	_, err = t.Exec(`UPDATE platform_user SET deleted_at = 0, created_at = $2, leaderboard = TRUE WHERE id = $1`, u.Key, db.Micros(t.Now()))
 	return u.Key, err
 }
 
 // PutUser sets what the platform says of a user, who is created if unknown or deleted.
 // Another user's Steam id is a fault.Conflict.
 func (t *Tx) PutUser(u inventory.User) error {
-	_, err := t.exec(`
+	_, err := t.Exec(`
 		INSERT INTO platform_user (user_id, steam_id, display_name, leaderboard, created_at) VALUES ($1, $2, $3, $4, $5)
 		ON CONFLICT (user_id) DO UPDATE SET steam_id = excluded.steam_id, display_name = excluded.display_name,
 			leaderboard = CASE WHEN $6 AND platform_user.deleted_at = 0 THEN platform_user.leaderboard ELSE excluded.leaderboard END,
 			created_at = CASE WHEN platform_user.deleted_at = 0 THEN platform_user.created_at ELSE excluded.created_at END, deleted_at = 0`,
-		u.ID, u.SteamID, u.DisplayName, u.Leaderboard, micros(t.now), u.KeepLeaderboard)
-	if twice(err) { // of users' own ids there is no other row than theirs
+		u.ID, u.SteamID, u.DisplayName, u.Leaderboard, db.Micros(t.Now()), u.KeepLeaderboard)
+	if db.IsDuplicate(err) { // of users' own ids there is no other row than theirs
 		return fault.New(fault.Conflict, "steam_id_taken", "Another user has this steamId: put that one without it first.")
 	}
 	return err
@@ -68,7 +69,7 @@ func (t *Tx) PutUser(u inventory.User) error {
 // OpenDeals reports whether a user has active listings, and trades that are neither
 // settled nor reversed. Both are of one moment: a purchase turns one into the other.
 func (t *Tx) OpenDeals(key int64) (listings, trades bool, err error) {
-	err = t.queryRow(`
+	err = t.QueryRow(`
 		SELECT EXISTS (SELECT 1 FROM listing WHERE seller_key = $1 AND state = 'active'),
 			EXISTS (SELECT 1 FROM trade WHERE seller_key = $1 AND state IN ('pending', 'completed'))
 			OR EXISTS (SELECT 1 FROM trade WHERE buyer_key = $1 AND state IN ('pending', 'completed'))`, key).Scan(&listings, &trades)
@@ -78,11 +79,11 @@ func (t *Tx) OpenDeals(key int64) (listings, trades bool, err error) {
 // DeleteUser deletes a user that is held: Steam id, display name and inventories. The
 // id stays, and so does what names it.
 func (t *Tx) DeleteUser(key int64) error {
-	if err := t.byIndex(); err != nil {
+	if err := t.ByIndex(); err != nil {
 		return err
 	}
-	rows, err := collect(t.ctx, t.tx, func(r *sql.Rows, id *int64) error { return r.Scan(id) },
-		`SELECT id FROM inventory WHERE user_key = $1 ORDER BY id`+t.d.lock(), key)
+	rows, err := db.Collect(t.Context(), t, func(r *sql.Rows, id *int64) error { return r.Scan(id) },
+		`SELECT id FROM inventory WHERE user_key = $1 ORDER BY id`+t.Dialect.Lock(), key)
 	if err != nil {
 		return err
 	}
@@ -91,11 +92,11 @@ func (t *Tx) DeleteUser(key int64) error {
 			return err
 		}
 	}
-	if _, err := t.exec(`DELETE FROM inventory_snapshot WHERE user_key = $1`, key); err != nil {
+	if _, err := t.Exec(`DELETE FROM inventory_snapshot WHERE user_key = $1`, key); err != nil {
 		return err
 	}
-	if _, err := t.exec(`UPDATE platform_user SET steam_id = '', display_name = '', leaderboard = FALSE, deleted_at = $2 WHERE id = $1`,
-		key, micros(t.now)); err != nil {
+	if _, err := t.Exec(`UPDATE platform_user SET steam_id = '', display_name = '', leaderboard = FALSE, deleted_at = $2 WHERE id = $1`,
+		key, db.Micros(t.Now())); err != nil {
 		return err
 	}
 	return t.unrank(key)
@@ -103,7 +104,7 @@ func (t *Tx) DeleteUser(key int64) error {
 
 // UserKey returns the key of a user; ok is false for one that is unknown or deleted.
 func (s *Store) UserKey(ctx context.Context, userID string) (key int64, ok bool, err error) {
-	err = s.reserved.QueryRowContext(ctx, `SELECT id FROM platform_user WHERE user_id = $1 AND deleted_at = 0`, userID).Scan(&key)
+	err = s.Reserved.QueryRowContext(ctx, `SELECT id FROM platform_user WHERE user_id = $1 AND deleted_at = 0`, userID).Scan(&key)
 	if errors.Is(err, sql.ErrNoRows) {
 		return 0, false, nil
 	}
@@ -115,7 +116,7 @@ func (s *Store) UserKey(ctx context.Context, userID string) (key int64, ok bool,
 func (s *Store) Users(ctx context.Context, prefix, after string, limit int) ([]inventory.User, error) {
 	// No id with the prefix is greater: it has room for fewer of the greatest rune.
 	last := prefix + strings.Repeat(string(utf8.MaxRune), user.MaxID/utf8.UTFMax+1)
-	return collect(ctx, s.read, func(r *sql.Rows, u *inventory.User) error {
+	return db.Collect(ctx, s.Read, func(r *sql.Rows, u *inventory.User) error {
 		return r.Scan(&u.ID, &u.SteamID, &u.DisplayName, &u.Leaderboard)
 	}, `
 		SELECT user_id, steam_id, display_name, leaderboard FROM platform_user
@@ -126,7 +127,7 @@ func (s *Store) Users(ctx context.Context, prefix, after string, limit int) ([]i
 // unknown or deleted.
 func (s *Store) User(ctx context.Context, userID string) (inventory.User, error) {
 	u := inventory.User{ID: userID}
-	err := s.reserved.QueryRowContext(ctx, `
+	err := s.Reserved.QueryRowContext(ctx, `
 		SELECT steam_id, display_name, leaderboard FROM platform_user WHERE user_id = $1 AND deleted_at = 0`, userID).
 		Scan(&u.SteamID, &u.DisplayName, &u.Leaderboard)
 	return u, err

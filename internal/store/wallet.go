@@ -1,6 +1,7 @@
 package store
 
 import (
+	"assay/internal/db"
 	"bytes"
 	"database/sql"
 	"fmt"
@@ -38,27 +39,27 @@ func storedHash(stored []byte) (h wallet.Hash) {
 // from posting to them. It locks in the order given. Where all of them exist it
 // also returns an id that no transaction has had.
 func (t *Tx) LockWallets(accounts []wallet.Account) (heads []wallet.Head, id int64, err error) {
-	rows := newTable(accountColumns, len(accounts))
+	rows := db.NewTable(accountColumns, len(accounts))
 	for i, a := range accounts {
-		rows.int(int64(i))
-		rows.text(a.User, string(a.Currency))
+		rows.Int(int64(i))
+		rows.Text(a.User, string(a.Currency))
 	}
-	heads, err = collect(t.ctx, t.tx, func(r *sql.Rows, h *wallet.Head) error {
+	heads, err = db.Collect(t.Context(), t, func(r *sql.Rows, h *wallet.Head) error {
 		return scanHeadAnd(r, h, &id)
 	}, `
-		SELECT `+headColumns+`, `+t.d.newTransactionID()+` FROM `+t.d.rows(1, accountColumns)+` k CROSS JOIN wallet_account w
-		WHERE w.user_id = k.user_id AND w.currency = k.currency ORDER BY k.place`+t.d.lockOf("w"), rows.params(t.d)...)
+		SELECT `+headColumns+`, `+t.Dialect.NewTransactionID()+` FROM `+t.Dialect.Rows(1, accountColumns)+` k CROSS JOIN wallet_account w
+		WHERE w.user_id = k.user_id AND w.currency = k.currency ORDER BY k.place`+t.Dialect.LockOf("w"), rows.Params(t.Dialect)...)
 	return heads, id, err
 }
 
 const accountColumns = "place bigint, user_id text, currency text"
 
-var newWalletsBulk = newBulk(addWallets, headTypes, addWalletsConflict)
+var newWalletsBulk = db.NewBulk(addWallets, headTypes, addWalletsConflict)
 
 // AddWallets adds accounts, unless another process has meanwhile, or there are
 // entries of an account that has no row.
 func (t *Tx) AddWallets(heads []wallet.Head) error {
-	_, err := t.writeRows(newWalletsBulk, headTable(heads))
+	_, err := t.WriteRows(newWalletsBulk, headTable(heads))
 	return err
 }
 
@@ -78,23 +79,23 @@ FROM (`
 	setWalletsWhere = `) AS v WHERE user_id = v.column1 AND currency = v.column2`
 )
 
-func headTable(heads []wallet.Head) *table {
-	out := newTable(headTypes, len(heads))
+func headTable(heads []wallet.Head) *db.Table {
+	out := db.NewTable(headTypes, len(heads))
 	for i := range heads {
 		h := &heads[i]
-		out.text(h.User, string(h.Currency))
-		out.int(h.Balance, h.Held, h.Number)
-		out.blob(h.Hash[:])
-		out.int(int64(h.Version))
-		out.text(h.KeyID)
-		out.blob(h.MAC[:])
+		out.Text(h.User, string(h.Currency))
+		out.Int(h.Balance, h.Held, h.Number)
+		out.Blob(h.Hash[:])
+		out.Int(int64(h.Version))
+		out.Text(h.KeyID)
+		out.Blob(h.MAC[:])
 	}
 	return out
 }
 
 // WalletCount returns how many accounts a user has.
 func (t *Tx) WalletCount(user string) (n int, err error) {
-	err = t.queryRow(`SELECT count(*) FROM wallet_account WHERE user_id = $1`, user).Scan(&n)
+	err = t.QueryRow(`SELECT count(*) FROM wallet_account WHERE user_id = $1`, user).Scan(&n)
 	return n, err
 }
 
@@ -104,7 +105,7 @@ func (t *Tx) WalletCount(user string) (n int, err error) {
 // The entries that it returns were the newest of these accounts before.
 func (t *Tx) Post(p wallet.Transaction, entries []wallet.Entry, heads []wallet.Head) (newest []wallet.Entry, err error) {
 	post := t.post
-	if t.d == onPostgres {
+	if t.Dialect == db.PostgreSQL {
 		post = t.postPostgres
 	}
 	want := written{transactions: 1, entries: int64(len(entries)), heads: int64(len(heads))}
@@ -120,7 +121,7 @@ func (t *Tx) Post(p wallet.Transaction, entries []wallet.Entry, heads []wallet.H
 	case n != want:
 		return nil, wallet.NotWritten(fmt.Sprintf("transaction %d: %+v of %+v", p.ID, n, want))
 	}
-	t.afterCommit(func() { local[kindCounts[wallet.Kind]](t.db).add(p.Kind) })
+	t.AfterCommit(func() { db.Local[db.Counts[wallet.Kind]](t.DB).Add(p.Kind) })
 	return newest, nil
 }
 
@@ -133,30 +134,30 @@ const newestColumns = "user_id text, currency text, number bigint"
 
 // newest are the entries before the first ones of a table of entries, each in its
 // account.
-func newest(entries *table) *table {
-	users, currencies, numbers := entries.columns[0].texts, entries.columns[1].texts, entries.columns[2].ints
-	out := newTable(newestColumns, len(users))
+func newest(entries *db.Table) *db.Table {
+	users, currencies, numbers := entries.Columns[0].Texts, entries.Columns[1].Texts, entries.Columns[2].Ints
+	out := db.NewTable(newestColumns, len(users))
 	for i := range users {
-		out.text(users[i], currencies[i])
-		out.int(numbers[i] - 1)
+		out.Text(users[i], currencies[i])
+		out.Int(numbers[i] - 1)
 	}
 	return out
 }
 
-var walletsBulk = newBulk(setWallets, headTypes, setWalletsWhere)
+var walletsBulk = db.NewBulk(setWallets, headTypes, setWalletsWhere)
 
-var entriesBulk = newBulk(addEntries, entryTypes, "")
+var entriesBulk = db.NewBulk(addEntries, entryTypes, "")
 
 // post writes a transaction, its entries and heads; the latter only if the
 // transaction was added.
-func (t *Tx) post(row []any, entries, heads *table) (before []wallet.Entry, n written, err error) {
-	before, err = collect(t.ctx, t.tx, scanEntry, `
-		SELECT `+readEntryColumns+` FROM `+t.d.rows(1, newestColumns)+` k CROSS JOIN wallet_entry e
-		WHERE e.user_id = k.user_id AND e.currency = k.currency AND e.number = k.number`, newest(entries).params(t.d)...)
+func (t *Tx) post(row []any, entries, heads *db.Table) (before []wallet.Entry, n written, err error) {
+	before, err = db.Collect(t.Context(), t, scanEntry, `
+		SELECT `+readEntryColumns+` FROM `+t.Dialect.Rows(1, newestColumns)+` k CROSS JOIN wallet_entry e
+		WHERE e.user_id = k.user_id AND e.currency = k.currency AND e.number = k.number`, newest(entries).Params(t.Dialect)...)
 	if err != nil {
 		return nil, n, err
 	}
-	n.transactions, err = t.exec(`
+	n.transactions, err = t.Exec(`
 		INSERT INTO wallet_transaction (`+transactionColumns+`)
 		SELECT $1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13
 		WHERE NOT EXISTS (SELECT 1 FROM wallet_transaction WHERE scope = $5 AND idempotency_key = $6 AND idempotency_key <> '')
@@ -165,44 +166,44 @@ func (t *Tx) post(row []any, entries, heads *table) (before []wallet.Entry, n wr
 	if err != nil || n.transactions == 0 {
 		return nil, n, err
 	}
-	if n.entries, err = t.writeRows(entriesBulk, entries); err != nil {
+	if n.entries, err = t.WriteRows(entriesBulk, entries); err != nil {
 		return nil, n, err
 	}
-	n.heads, err = t.writeRows(walletsBulk, heads)
+	n.heads, err = t.WriteRows(walletsBulk, heads)
 	return before, n, err
 }
 
 // postPostgres is post in one statement: while it is on its way, others wait for
 // the accounts. It reads what was there before it.
-func (t *Tx) postPostgres(row []any, entries, heads *table) (before []wallet.Entry, n written, err error) {
-	before, err = collect(t.ctx, t.tx, func(r *sql.Rows, e *wallet.Entry) error {
+func (t *Tx) postPostgres(row []any, entries, heads *db.Table) (before []wallet.Entry, n written, err error) {
+	before, err = db.Collect(t.Context(), t, func(r *sql.Rows, e *wallet.Entry) error {
 		return scanEntryAnd(r, e, &n.transactions, &n.entries, &n.heads)
 	}, `
 		WITH posted AS (
 			INSERT INTO wallet_transaction (`+transactionColumns+`)
 			VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13) ON CONFLICT DO NOTHING RETURNING id
 		), rows AS (
-			SELECT * FROM `+t.d.rows(14, entryTypes)+` e
+			SELECT * FROM `+t.Dialect.Rows(14, entryTypes)+` e
 		), entered AS (
 			INSERT INTO wallet_entry (`+entryColumns+`)
 			SELECT `+entryColumns+` FROM rows e WHERE EXISTS (SELECT 1 FROM posted) RETURNING 1
 		), headed AS (
 			UPDATE wallet_account w SET balance = h.balance, held = h.held, last_number = h.last_number, head_hash = h.head_hash,
 				version = h.version, key_id = h.key_id, mac = h.mac
-			FROM `+t.d.rows(33, headTypes)+` h
+			FROM `+t.Dialect.Rows(33, headTypes)+` h
 			WHERE w.user_id = h.user_id AND w.currency = h.currency AND EXISTS (SELECT 1 FROM posted) RETURNING 1
 		)
 		SELECT b.*, (SELECT count(*) FROM posted), (SELECT count(*) FROM entered), (SELECT count(*) FROM headed) FROM (
 			SELECT `+readEntryColumns+` FROM rows k JOIN wallet_entry e ON e.user_id = k.user_id AND e.currency = k.currency AND e.number = k.number - 1
 			UNION ALL SELECT `+noEntry+`) b`,
-		append(append(row, entries.arrays()...), heads.arrays()...)...)
+		append(append(row, entries.Arrays()...), heads.Arrays()...)...)
 	return slices.DeleteFunc(before, func(e wallet.Entry) bool { return e.User == "" }), n, err
 }
 
 // whyPosted tells why a transaction was not added.
 func (t *Tx) whyPosted(p wallet.Transaction) error {
 	var answered, posted bool
-	err := t.queryRow(`
+	err := t.QueryRow(`
 		SELECT EXISTS (SELECT 1 FROM wallet_transaction WHERE scope = $1 AND idempotency_key = $2 AND idempotency_key <> ''),
 			EXISTS (SELECT 1 FROM wallet_transaction WHERE trade_id = $3 AND kind = $4 AND trade_id <> 0)
 			OR EXISTS (SELECT 1 FROM wallet_transaction WHERE reverses = $5 AND reverses <> 0)`,
@@ -227,21 +228,21 @@ const (
 INSERT INTO wallet_entry (` + entryColumns + `) `
 )
 
-func entryTable(entries []wallet.Entry) *table {
-	out := newTable(entryTypes, len(entries))
+func entryTable(entries []wallet.Entry) *db.Table {
+	out := db.NewTable(entryTypes, len(entries))
 	for i := range entries {
 		e := &entries[i]
-		out.text(e.User, string(e.Currency))
-		out.int(e.Number, e.Transaction)
-		out.text(string(e.Type))
-		out.int(e.Amount, e.Balance, e.Held, e.Trade, e.Reverses)
-		out.text(e.IdempotencyKey, e.FeeRule)
-		out.int(e.FeeVersion, e.At.UnixMicro())
-		out.blob(e.Posting[:])
-		out.int(int64(e.Version))
-		out.text(e.KeyID)
-		out.blob(e.Previous[:])
-		out.blob(e.Hash[:])
+		out.Text(e.User, string(e.Currency))
+		out.Int(e.Number, e.Transaction)
+		out.Text(string(e.Type))
+		out.Int(e.Amount, e.Balance, e.Held, e.Trade, e.Reverses)
+		out.Text(e.IdempotencyKey, e.FeeRule)
+		out.Int(e.FeeVersion, e.At.UnixMicro())
+		out.Blob(e.Posting[:])
+		out.Int(int64(e.Version))
+		out.Text(e.KeyID)
+		out.Blob(e.Previous[:])
+		out.Blob(e.Hash[:])
 	}
 	return out
 }
@@ -279,7 +280,7 @@ func scanTransaction(r *sql.Rows, t *wallet.Transaction) error {
 
 // WalletTransaction returns a transaction; found is false where there is none.
 func (t *Tx) WalletTransaction(id int64) (_ wallet.Transaction, found bool, err error) {
-	all, err := collect(t.ctx, t.tx, scanTransaction, `SELECT `+transactionColumns+` FROM wallet_transaction WHERE id = $1`, id)
+	all, err := db.Collect(t.Context(), t, scanTransaction, `SELECT `+transactionColumns+` FROM wallet_transaction WHERE id = $1`, id)
 	if err != nil || len(all) == 0 {
 		return wallet.Transaction{}, false, err
 	}
@@ -288,24 +289,24 @@ func (t *Tx) WalletTransaction(id int64) (_ wallet.Transaction, found bool, err 
 
 // TradeTransactions returns the transactions of a trade.
 func (t *Tx) TradeTransactions(trade int64) ([]wallet.Transaction, error) {
-	return collect(t.ctx, t.tx, scanTransaction, `
+	return db.Collect(t.Context(), t, scanTransaction, `
 		SELECT `+transactionColumns+` FROM wallet_transaction WHERE trade_id = $1 AND trade_id <> 0 ORDER BY id`, trade)
 }
 
 // WalletReversed reports whether a transaction was taken back.
 func (t *Tx) WalletReversed(id int64) (reversed bool, err error) {
-	err = t.queryRow(`SELECT EXISTS (SELECT 1 FROM wallet_transaction WHERE reverses = $1 AND reverses <> 0)`, id).Scan(&reversed)
+	err = t.QueryRow(`SELECT EXISTS (SELECT 1 FROM wallet_transaction WHERE reverses = $1 AND reverses <> 0)`, id).Scan(&reversed)
 	return reversed, err
 }
 
 // TransactionEntries returns a transaction's entries, by account and number.
 func (t *Tx) TransactionEntries(id int64) ([]wallet.Entry, error) {
-	return collect(t.ctx, t.tx, scanEntry, `
+	return db.Collect(t.Context(), t, scanEntry, `
 		SELECT `+entryColumns+` FROM wallet_entry WHERE transaction_id = $1 ORDER BY user_id, currency, number`, id)
 }
 
 // PostingCounts returns how many ledger transactions this process has committed since
 // it opened the database, by kind.
 func (s *Store) PostingCounts() map[wallet.Kind]int64 {
-	return local[kindCounts[wallet.Kind]](s).get()
+	return db.Local[db.Counts[wallet.Kind]](s.DB).Get()
 }

@@ -1,6 +1,7 @@
 package view
 
 import (
+	"assay/internal/db"
 	"cmp"
 	"context"
 	"errors"
@@ -432,7 +433,7 @@ func (r *Reader) Health(ctx context.Context, details bool) (Health, error) {
 	}
 	if err := r.o.Store.Healthy(ctx); err != nil {
 		fail("database", err)
-		if errors.Is(err, store.ErrReadOnly) {
+		if errors.Is(err, db.ErrReadOnly) {
 			h.Checks["database"] = "readOnly"
 		}
 	}

@@ -1,6 +1,7 @@
 package view_test
 
 import (
+	"assay/internal/db"
 	"context"
 	"encoding/base64"
 	"fmt"
@@ -38,7 +39,7 @@ func newWorld(tb testing.TB, scopeAll bool) *world {
 	w.quotes = func() []refresh.Snapshot { return nil }
 	now := func() time.Time { return w.now }
 	d := storetest.NewDatabase(tb)
-	s, err := store.Open(tb.Context(), store.Options{Path: d.Path, URL: d.URL, Now: now})
+	s, err := store.Open(tb.Context(), db.Options{Path: d.Path, URL: d.URL, Now: now})
 	w.must(err)
 	tb.Cleanup(func() { w.must(s.Close()) })
 	w.store, w.Reader = s, view.NewReader(view.Options{Store: s, ScopeAll: scopeAll, Currency: "USD", Now: now})

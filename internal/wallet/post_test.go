@@ -1,6 +1,7 @@
 package wallet_test
 
 import (
+	"assay/internal/db"
 	"context"
 	"database/sql"
 	"errors"
@@ -36,7 +37,7 @@ func newBank(tb testing.TB) *bank {
 	tb.Helper()
 	b := &bank{TB: tb, Ledger: &wallet.Ledger{Keys: wallettest.NewRing(tb, "k1")}, at: storetest.NewDatabase(tb)}
 	var err error
-	b.store, err = store.Open(tb.Context(), store.Options{Path: b.at.Path, URL: b.at.URL})
+	b.store, err = store.Open(tb.Context(), db.Options{Path: b.at.Path, URL: b.at.URL})
 	b.must(err)
 	tb.Cleanup(func() { b.must(b.store.Close()) })
 	return b

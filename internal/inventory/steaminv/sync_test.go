@@ -13,6 +13,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"assay/internal/db"
 	"assay/internal/fault"
 	"assay/internal/inventory"
 	"assay/internal/inventory/steaminv"
@@ -33,8 +34,8 @@ type place struct {
 
 func newPlace(t *testing.T, s *steam) *place {
 	t.Helper()
-	db := storetest.NewDatabase(t)
-	st, err := store.Open(t.Context(), store.Options{Path: db.Path, URL: db.URL, Now: func() time.Time { return noon }})
+	database := storetest.NewDatabase(t)
+	st, err := store.Open(t.Context(), db.Options{Path: database.Path, URL: database.URL, Now: func() time.Time { return noon }})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -1,6 +1,7 @@
 package storetest
 
 import (
+	"assay/internal/db"
 	"context"
 	"errors"
 	"fmt"
@@ -37,7 +38,7 @@ func nothing() error { return nil }
 func rollsBack(f *fixture) {
 	err := f.attempt(f.Context(), "A", func() error { return errTest })
 	f.is("error", errors.Is(err, errTest), true)
-	f.is("unknown", errors.Is(err, store.ErrCommitUnknown), false)
+	f.is("unknown", errors.Is(err, db.ErrCommitUnknown), false)
 	f.is("made", f.made("A"), false)
 	f.items("B")
 }
@@ -55,7 +56,7 @@ func endedContext(f *fixture) {
 	ctx, cancel := context.WithCancel(f.Context())
 	err := f.attempt(ctx, "A", func() error { cancel(); return nil })
 	f.is("error", errors.Is(err, context.Canceled), true)
-	f.is("unknown", errors.Is(err, store.ErrCommitUnknown), false)
+	f.is("unknown", errors.Is(err, db.ErrCommitUnknown), false)
 	f.is("made", f.made("A"), false)
 	f.is("before it began", errors.Is(f.attempt(ctx, "A", nothing), context.Canceled), true)
 	f.items("B")
@@ -70,7 +71,7 @@ func faultBefore(f *fixture) {
 	}
 	err := f.attempt(f.Context(), "A", nothing)
 	f.is("error", errors.Is(err, errTest), true)
-	f.is("unknown", errors.Is(err, store.ErrCommitUnknown), false)
+	f.is("unknown", errors.Is(err, db.ErrCommitUnknown), false)
 	f.is("made", f.made("A"), false)
 	f.faults = nil
 	f.items("B")
@@ -85,7 +86,7 @@ func faultAfter(f *fixture) {
 	}
 	err := f.attempt(f.Context(), "A", nothing)
 	f.is("error", errors.Is(err, errTest), true)
-	f.is("unknown", errors.Is(err, store.ErrCommitUnknown), true)
+	f.is("unknown", errors.Is(err, db.ErrCommitUnknown), true)
 	f.is("made", f.made("A"), true)
 }
 

@@ -1,6 +1,7 @@
 package storetest
 
 import (
+	"assay/internal/db"
 	"context"
 	"database/sql"
 	"errors"
@@ -85,7 +86,7 @@ func memoryDir(tb testing.TB) string {
 
 // migrate fills a database with the schema.
 func migrate(ctx context.Context, url string) error {
-	s, err := store.Open(ctx, store.Options{URL: url})
+	s, err := store.Open(ctx, db.Options{URL: url})
 	if err != nil {
 		return err
 	}

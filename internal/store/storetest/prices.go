@@ -1,6 +1,7 @@
 package storetest
 
 import (
+	"assay/internal/db"
 	"errors"
 	"fmt"
 
@@ -122,7 +123,7 @@ func priceVersions(f *fixture) {
 		return nil
 	}
 	err := f.s.InTx(f.Context(), func(tx *store.Tx) error { _, err := tx.StoreEstimates(*batch, s); return err })
-	f.is("outcome unknown", errors.Is(err, store.ErrCommitUnknown), true)
+	f.is("outcome unknown", errors.Is(err, db.ErrCommitUnknown), true)
 	f.faults = nil
 	_, known := f.s.KnownPriceVersion()
 	f.is("known after an unknown outcome", known, false)

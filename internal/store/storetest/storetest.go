@@ -4,6 +4,7 @@
 package storetest
 
 import (
+	"assay/internal/db"
 	"errors"
 	"log/slog"
 	"reflect"
@@ -20,7 +21,7 @@ import (
 
 // Open makes an empty store that tb closes. It sets in o what its database
 // needs.
-type Open func(tb testing.TB, o store.Options) *store.Store
+type Open func(tb testing.TB, o db.Options) *store.Store
 
 // Run runs the suite.
 func Run(t *testing.T, open Open) {
@@ -131,8 +132,8 @@ func Run(t *testing.T, open Open) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			f := &fixture{TB: t, now: Epoch}
-			f.open = func(o store.Options) *store.Store { return open(t, o) }
-			f.s = open(t, store.Options{Now: func() time.Time { return f.now }, Faults: func(point string) error {
+			f.open = func(o db.Options) *store.Store { return open(t, o) }
+			f.s = open(t, db.Options{Now: func() time.Time { return f.now }, Faults: func(point string) error {
 				if f.faults == nil {
 					return nil
 				}
@@ -153,14 +154,14 @@ const app = catalog.CS2
 type fixture struct {
 	testing.TB
 	s      *store.Store
-	open   func(store.Options) *store.Store
+	open   func(db.Options) *store.Store
 	now    time.Time
 	faults func(point string) error
 }
 
 // logging opens a store of its own, on the same clock, that logs to log.
 func (f *fixture) logging(log *slog.Logger) *store.Store {
-	return f.open(store.Options{Now: func() time.Time { return f.now }, Logger: log})
+	return f.open(db.Options{Now: func() time.Time { return f.now }, Logger: log})
 }
 
 func (f *fixture) must(err error) {

@@ -1,6 +1,7 @@
 package prices
 
 import (
+	"assay/internal/db"
 	"context"
 	"errors"
 	"fmt"
@@ -35,7 +36,7 @@ func openShop(tb testing.TB, items int) *shop {
 	tb.Helper()
 	now := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
 	d := storetest.NewDatabase(tb)
-	s, err := store.Open(tb.Context(), store.Options{Path: d.Path, URL: d.URL, Now: func() time.Time { return now }})
+	s, err := store.Open(tb.Context(), db.Options{Path: d.Path, URL: d.URL, Now: func() time.Time { return now }})
 	if err != nil {
 		tb.Fatal(err)
 	}

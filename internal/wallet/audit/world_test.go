@@ -1,6 +1,7 @@
 package audit_test
 
 import (
+	"assay/internal/db"
 	"bytes"
 	"context"
 	"database/sql"
@@ -58,7 +59,7 @@ func newWorldAt(tb testing.TB, at storetest.Database, users ...string) *world {
 	tb.Helper()
 	w := &world{TB: tb, at: at, users: users, traders: map[string]int64{}, now: time.Unix(1_760_000_000, 0)}
 	var err error
-	w.store, err = store.Open(tb.Context(), store.Options{Path: w.at.Path, URL: w.at.URL, Now: w.tick})
+	w.store, err = store.Open(tb.Context(), db.Options{Path: w.at.Path, URL: w.at.URL, Now: w.tick})
 	w.must(err)
 	tb.Cleanup(func() { w.must(w.store.Close()) })
 	w.raw = w.at.Raw(tb)

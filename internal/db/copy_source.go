@@ -1,0 +1,184 @@
+package db
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"os"
+	"path/filepath"
+	"slices"
+	"time"
+)
+
+// copySource is a database that is copied, as it was at one moment.
+type copySource struct {
+	d      Dialect
+	db     *sql.DB
+	tx     *sql.Tx
+	lock   databaseLock // of SQLite: no server can open the file
+	pulses []pulse      // of PostgreSQL: dead instances only
+}
+
+// openSource begins to read a database that no process writes to.
+func openSource(ctx context.Context, o CopyOptions) (_ *copySource, err error) {
+	s := &copySource{}
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, s.close())
+		}
+	}()
+	if o.From.URL != "" {
+		err = s.openServer(ctx, o)
+	} else {
+		err = s.openFile(ctx, o.From.Path)
+	}
+	if err != nil {
+		return s, err
+	}
+	return s, checkSchema(ctx, s.d, s.db)
+}
+
+func (s *copySource) openFile(ctx context.Context, path string) (err error) {
+	if _, err := os.Stat(path); err != nil {
+		return err
+	}
+	if s.lock, err = lockDatabase(path); err != nil {
+		return err
+	}
+	if err := (&fileGuard{path: path}).checkBare(ctx); err != nil {
+		return err
+	}
+	if s.db, err = openSQLite(path, readCopy); err != nil {
+		return err
+	}
+	s.tx, err = s.db.BeginTx(ctx, nil)
+	return err
+}
+
+func (s *copySource) openServer(ctx context.Context, o CopyOptions) (err error) {
+	s.d = PostgreSQL
+	read, more, err := openPostgres(o.From)
+	if err != nil {
+		return err
+	}
+	s.db = read
+	if err := more.Close(); err != nil {
+		return err
+	}
+	if err := s.awaitDead(ctx, o.Lease); err != nil {
+		return err
+	}
+	s.tx, err = s.db.BeginTx(ctx, &sql.TxOptions{Isolation: sql.LevelRepeatableRead, ReadOnly: true})
+	if err != nil {
+		return err
+	}
+	return setPatientPostgres(ctx, s.tx)
+}
+
+// setPatientPostgres lets a transaction take the time that it takes.
+func setPatientPostgres(ctx context.Context, tx *sql.Tx) error {
+	_, err := tx.ExecContext(ctx, `
+		SELECT set_config('idle_in_transaction_session_timeout', '0', true), set_config('statement_timeout', '0', true),
+			set_config('lock_timeout', '0', true)`)
+	return err
+}
+
+// lookEvery is how often counters are looked at, at least.
+const lookEvery = 250 * time.Millisecond
+
+// awaitDead waits until the counters of all instances have stood still for as
+// long as tells that an instance is dead.
+func (s *copySource) awaitDead(ctx context.Context, lease time.Duration) (err error) {
+	if s.pulses, err = s.readPulses(ctx); err != nil || len(s.pulses) == 0 {
+		return err
+	}
+	look := time.NewTicker(max(min(lease/10, lookEvery), time.Millisecond))
+	defer look.Stop()
+	for since := time.Now(); time.Since(since) < lease; {
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-look.C:
+		}
+		if err := s.checkUnused(ctx); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// checkUnused refuses a source that a process has begun to use.
+func (s *copySource) checkUnused(ctx context.Context) error {
+	if s.d == SQLite {
+		return nil
+	}
+	now, err := s.readPulses(ctx)
+	if err == nil && !slices.Equal(now, s.pulses) {
+		err = ErrSourceInUse
+	}
+	return err
+}
+
+// pulse is the counter of an instance.
+type pulse struct {
+	owner string
+	beat  int64
+}
+
+// readPulses reads the counters as they are now, and not as the snapshot has them.
+func (s *copySource) readPulses(ctx context.Context) ([]pulse, error) {
+	pulses, err := Collect(ctx, s.db, func(r *sql.Rows, p *pulse) error { return r.Scan(&p.owner, &p.beat) },
+		`SELECT owner, beat FROM instance ORDER BY owner`)
+	if pgCode(err) == pgUndefinedTable {
+		return nil, ErrSchemaOutdated
+	}
+	return pulses, err
+}
+
+// lastID returns the greatest id that a table has ever given, 0 where it does not
+// remember.
+func (s *copySource) lastID(ctx context.Context, t copyTable) (last int64, err error) {
+	if s.d == PostgreSQL {
+		return lastIDPostgres(ctx, s.tx, t)
+	}
+	return lastIDSQLite(ctx, s.tx, t)
+}
+
+func lastIDSQLite(ctx context.Context, tx *sql.Tx, t copyTable) (last int64, err error) {
+	err = tx.QueryRowContext(ctx, `SELECT coalesce(max(seq), 0) FROM sqlite_sequence WHERE name = $1`, t.name).Scan(&last)
+	return last, err
+}
+
+func lastIDPostgres(ctx context.Context, tx *sql.Tx, t copyTable) (last int64, err error) {
+	for _, c := range t.columns {
+		if c.identity {
+			err = tx.QueryRowContext(ctx, `SELECT coalesce(pg_sequence_last_value(CAST(pg_get_serial_sequence($1, $2) AS regclass)), 0)`,
+				t.name, c.name).Scan(&last)
+		}
+	}
+	return last, err
+}
+
+func (s *copySource) close() error {
+	var errs []error
+	if s.tx != nil {
+		_ = s.tx.Rollback() // nothing was written
+	}
+	if s.db != nil {
+		errs = append(errs, s.db.Close())
+	}
+	if s.lock != nil {
+		errs = append(errs, s.lock.Close())
+	}
+	return errors.Join(errs...)
+}
+
+// sameFile reports whether two paths lead to one file; no path leads nowhere.
+func sameFile(a, b string) bool {
+	if a == "" || b == "" {
+		return a == b
+	}
+	infoA, errA := os.Stat(a)
+	infoB, errB := os.Stat(b)
+	return filepath.Clean(a) == filepath.Clean(b) || errA == nil && errB == nil && os.SameFile(infoA, infoB)
+}

@@ -1,0 +1,492 @@
+package db
+
+import (
+	"bytes"
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	_ "github.com/jackc/pgx/v5/stdlib" // the driver "pgx"
+
+	"assay/internal/pgtest"
+)
+
+// copySide is a database in a test of copies.
+type copySide struct {
+	Options
+	d  Dialect
+	db *sql.DB
+}
+
+// emptySide makes a database with the schema and nothing in it.
+func emptySide(t *testing.T, d Dialect) *copySide {
+	t.Helper()
+	s := &copySide{d: d}
+	driver, address := "sqlite", filepath.Join(t.TempDir(), "assay.db")
+	if d == PostgreSQL {
+		driver, address = "pgx", pgtest.Shared(t).CopyDatabase(t, "schema", func(ctx context.Context, url string) error {
+			store, err := Open(ctx, Options{URL: url})
+			return errors.Join(err, store.Close())
+		})
+		s.URL = address
+	} else {
+		s.Path = address
+	}
+	store, err := Open(t.Context(), s.Options)
+	must(t, err)
+	must(t, store.Close())
+	if d == SQLite {
+		address += "?_pragma=synchronous(0)"
+	}
+	s.db, err = sql.Open(driver, address)
+	must(t, err)
+	t.Cleanup(func() { must(t, s.db.Close()) })
+	return s
+}
+
+// copySides runs a test for both ways from one engine to the other.
+func copySides(t *testing.T, test func(t *testing.T, from, to *copySide)) {
+	t.Helper()
+	t.Run("SQLite to PostgreSQL", func(t *testing.T) { test(t, emptySide(t, SQLite), emptySide(t, PostgreSQL)) })
+	t.Run("PostgreSQL to SQLite", func(t *testing.T) { test(t, emptySide(t, PostgreSQL), emptySide(t, SQLite)) })
+}
+
+// alikeSides runs a test for both ways to stay on one engine.
+func alikeSides(t *testing.T, test func(t *testing.T, from, to *copySide)) {
+	t.Helper()
+	t.Run("SQLite to SQLite", func(t *testing.T) { test(t, emptySide(t, SQLite), emptySide(t, SQLite)) })
+	t.Run("PostgreSQL to PostgreSQL", func(t *testing.T) { test(t, emptySide(t, PostgreSQL), emptySide(t, PostgreSQL)) })
+}
+
+func (s *copySide) exec(t *testing.T, query string, args ...any) {
+	t.Helper()
+	_, err := s.db.ExecContext(t.Context(), query, args...)
+	must(t, err)
+}
+
+func (s *copySide) number(t *testing.T, query string, args ...any) (n int64) {
+	t.Helper()
+	must(t, s.db.QueryRowContext(t.Context(), query, args...).Scan(&n))
+	return n
+}
+
+func (s *copySide) tables(t *testing.T) []copyTable {
+	t.Helper()
+	wanted, err := copiedTables(t.Context())
+	must(t, err)
+	tables, err := findTables(t.Context(), s.db, s.d, wanted)
+	must(t, err)
+	return tables
+}
+
+// traps are texts that have hurt somebody.
+var traps = []string{
+	"★ Karambit | Doppler (Factory New)", "Souvenir M4A1-S | 龍王 (Dragon King)", "Sealed Graffiti | A/B\n?", "\ttab ", "",
+	`it's "quoted" \ \N \. \x`, "e\u0301 is not \u00e9", "\U0001F480\u200d\ufeff", "$1 ?1 %s {} NULL", strings.Repeat("long ", 1000), "\x01\x7f",
+}
+
+// filledRows is more than a statement of many rows takes, and no multiple of it.
+const filledRows = bulkRows + 7
+
+// fill puts rows with values of every sort into every table, whichever there are.
+func (s *copySide) fill(t *testing.T) {
+	t.Helper()
+	big := bytes.Repeat([]byte("\x00\xff blob"), 1<<18)
+	tx, err := s.db.BeginTx(t.Context(), nil)
+	must(t, err)
+	for _, table := range kinds(t) {
+		marks := make([]string, len(table.columns))
+		for i := range marks {
+			marks[i] = fmt.Sprint("$", i+1)
+		}
+		insert := "INSERT INTO " + table.name + " (" + strings.Join(table.columnNames(), ", ") + ") VALUES (" + strings.Join(marks, ", ") + ")"
+		for row := range filledRows {
+			var values []any
+			for i, c := range table.columns {
+				var v any
+				switch c.kind {
+				case copyInteger:
+					v = int64(row + 1000*i)
+				case copyBoolean:
+					v = row%2 == 0 // 1 or 0 on SQLite
+				case copyText:
+					v = fmt.Sprint(traps[row%len(traps)], "#", row)
+				default:
+					v = big[:row]
+				}
+				switch {
+				case row == 5 && (c.name == "price" || c.name == "value" && c.kind == copyInteger):
+					v = int64(1<<63 - 1)
+				case row == 6 && c.kind == copyBlob:
+					v = big
+				case row%3 == 0 && (c.name == "names" || table.name == "inventory" && c.name == "value"):
+					v = nil
+				}
+				values = append(values, v)
+			}
+			if _, err := tx.ExecContext(t.Context(), insert, values...); err != nil {
+				t.Fatalf("%s: %v", table.name, err)
+			}
+		}
+	}
+	must(t, tx.Commit())
+}
+
+// kinds returns all tables as PostgreSQL has them, which tells booleans.
+func kinds(t *testing.T) []copyTable {
+	t.Helper()
+	return emptySide(t, PostgreSQL).tables(t)
+}
+
+// rows returns all rows of a table, as text and in order.
+func (s *copySide) rows(t *testing.T, table copyTable) []string {
+	t.Helper()
+	r, err := table.read(t.Context(), s.db)
+	must(t, err)
+	defer r.Close()
+	var out []string
+	for {
+		row, err := r.next()
+		must(t, err)
+		if row == nil {
+			slices.Sort(out)
+			return out
+		}
+		out = append(out, fmt.Sprintf("%q", row))
+	}
+}
+
+// count returns how many rows there are in all tables.
+func (s *copySide) count(t *testing.T) (n int64) {
+	t.Helper()
+	for _, table := range append(s.tables(t), copyTable{name: instanceTable}) {
+		n += s.number(t, table.query("count(*)"))
+	}
+	return n
+}
+
+func copySidesOf(t *testing.T, from, to *copySide) ([]TableRows, error) {
+	t.Helper()
+	return Copy(t.Context(), CopyOptions{From: from.Options, To: to.Options, Lease: time.Minute})
+}
+
+func TestCopiedTables_AreThoseOfBothSchemas(t *testing.T) {
+	wanted, err := copiedTables(t.Context())
+	must(t, err)
+	for d, read := range map[Dialect]func(context.Context, Querier) ([]copyTable, error){SQLite: tablesSQLite, PostgreSQL: tablesPostgres} {
+		s := emptySide(t, d)
+		all, err := read(t.Context(), s.db)
+		must(t, err)
+		have := map[string]bool{versionTable: true, instanceTable: true}
+		for _, table := range s.tables(t) { // fails where columns or their kinds are others
+			have[table.name] = true
+		}
+		for _, table := range all {
+			if !have[table.name] {
+				t.Errorf("a copy forgets table %s", table.name)
+			}
+		}
+		if len(all) != len(wanted)+2 || len(wanted) < 15 {
+			t.Errorf("%d tables, %d of them copied", len(all), len(wanted))
+		}
+	}
+}
+
+func TestCopy_CarriesEveryRowOfEveryTable(t *testing.T) {
+	carries := func(t *testing.T, from, to *copySide) {
+		from.fill(t)
+		var told []CopyProgress
+		done, err := Copy(t.Context(), CopyOptions{From: from.Options, To: to.Options, Tell: func(p CopyProgress) { told = append(told, p) }})
+		must(t, err)
+		targets := to.tables(t)
+		for i, table := range from.tables(t) {
+			if diff := cmp.Diff(from.rows(t, table), to.rows(t, targets[i])); diff != "" {
+				t.Errorf("%s is another: %.2000s", table.name, diff)
+			}
+			if done[i] != (TableRows{table.name, filledRows}) {
+				t.Errorf("%s: %v", table.name, done[i])
+			}
+		}
+		if last, want := told[len(told)-1], int64(len(done)*filledRows); !last.Verifying || last.Total != want {
+			t.Errorf("the last word was %+v, of %d rows", last, want)
+		}
+		store, err := Open(t.Context(), to.Options)
+		must(t, err)
+		must(t, store.Close())
+	}
+	copySides(t, carries)
+	alikeSides(t, carries)
+}
+
+func TestCopy_GivesIDsAfterAllThatWereEverGiven(t *testing.T) {
+	const job = `INSERT INTO refresh_job (kind, forced, state, stage, requested_by, created_at) VALUES ('x', false, 'finished', 'done', '', 0) RETURNING id`
+	copySides(t, func(t *testing.T, from, to *copySide) {
+		from.fill(t)
+		if from.d == PostgreSQL {
+			from.exec(t, `SELECT setval('refresh_job_id_seq', 5000)`)
+		} else {
+			from.exec(t, `UPDATE sqlite_sequence SET seq = 5000 WHERE name = 'refresh_job'`)
+		}
+		_, err := copySidesOf(t, from, to)
+		must(t, err)
+		if id := to.number(t, job); id != 5001 {
+			t.Errorf("after job 5000, which was removed, comes %d", id)
+		}
+		if to.d == SQLite {
+			return
+		}
+		sequences := to.number(t, `SELECT count(*) FROM pg_sequences WHERE sequencename <> 'goose_db_version_id_seq'`)
+		for _, table := range to.tables(t) {
+			for _, c := range table.columns {
+				if !c.identity {
+					continue
+				}
+				sequences--
+				next := to.number(t, `SELECT nextval(CAST(pg_get_serial_sequence($1, $2) AS regclass))`, table.name, c.name)
+				if greatest := to.number(t, "SELECT max("+c.name+") FROM "+table.name); next <= greatest && table.name != "refresh_job" {
+					t.Errorf("%s gives %d after %d", table.name, next, greatest)
+				}
+			}
+		}
+		if next := to.number(t, `SELECT nextval('item_number')`); next != filledRows {
+			t.Errorf("the next item is number %d", next)
+		}
+		if sequences != 1 {
+			t.Errorf("%d sequences beside item_number go on where they like", sequences-1)
+		}
+	})
+}
+
+func TestCopy_GivesClaimedWorkBack(t *testing.T) {
+	copySides(t, func(t *testing.T, from, to *copySide) {
+		from.fill(t)
+		from.exec(t, `UPDATE fetch_unit SET state = 'running', token = 41 WHERE id = 7`)
+		from.exec(t, `UPDATE refresh_batch SET state = 'running', token = 41 WHERE job_id = 7`)
+		_, err := copySidesOf(t, from, to)
+		must(t, err)
+		for _, query := range []string{
+			`SELECT token FROM fetch_unit WHERE id = 7 AND state = 'pending'`,
+			`SELECT token FROM refresh_batch WHERE job_id = 7 AND state = 'pending'`,
+		} {
+			if token := to.number(t, query); token != 42 {
+				t.Errorf("%s: %d", query, token)
+			}
+		}
+		if n := from.number(t, `SELECT count(*) FROM fetch_unit WHERE state = 'running' AND token = 41`); n != 1 {
+			t.Error("the source was changed")
+		}
+	})
+}
+
+func TestCopy_RefusesATargetThatIsNotEmpty(t *testing.T) {
+	copySides(t, func(t *testing.T, from, to *copySide) {
+		from.fill(t)
+		to.exec(t, `INSERT INTO market (id, source, key, title) VALUES (1, 'a', 'b', 'c')`)
+		to.exec(t, `INSERT INTO setting (name, value) VALUES ('currency', 'USD')`)
+		_, err := copySidesOf(t, from, to)
+		if !errors.Is(err, ErrTargetNotEmpty) || !strings.Contains(err.Error(), "market 1, setting 1") {
+			t.Errorf("not refused, or not said why: %v", err)
+		}
+		if n := to.count(t); n != 2 {
+			t.Errorf("the target has %d rows now", n)
+		}
+	})
+}
+
+func TestCopy_DiscardsWhatIsNotTheSame(t *testing.T) {
+	faults := map[string]struct{ sqlite, postgres, says string }{
+		"a row is lost": {
+			`AFTER INSERT ON item WHEN new.id = 3 BEGIN DELETE FROM item WHERE id = 3; END`,
+			`IF new.id = 3 THEN RETURN NULL; END IF;`,
+			"verify item: the copy is not what was copied, and was discarded: 71 rows were read from the source, the target has 70",
+		},
+		"an amount is another": {
+			`AFTER INSERT ON item WHEN new.id = 3 BEGIN UPDATE item SET price = price + 1 WHERE id = 3; END`,
+			`IF new.id = 3 THEN new.price = new.price + 1; END IF;`,
+			"the sums of column price are not the same",
+		},
+		"a name is another": {
+			`AFTER INSERT ON item WHEN new.id = 3 BEGIN UPDATE item SET name = name || ' ' WHERE id = 3; END`,
+			`IF new.id = 3 THEN new.name = new.name || ' '; END IF;`,
+			"the sums of column name are not the same",
+		},
+		"amounts changed places": {
+			`AFTER INSERT ON item WHEN new.id IN (3, 4) BEGIN UPDATE item SET low = CASE low WHEN 12003 THEN 12004 ELSE 12003 END WHERE id = new.id; END`,
+			`IF new.id IN (3, 4) THEN new.low = CASE new.low WHEN 12003 THEN 12004 ELSE 12003 END; END IF;`,
+			"values are in the wrong rows",
+		},
+	}
+	copySides(t, func(t *testing.T, from, to *copySide) {
+		from.fill(t)
+		for name, f := range faults {
+			if to.d == SQLite {
+				to.exec(t, `CREATE TRIGGER wrong `+f.sqlite)
+			} else {
+				to.exec(t, `CREATE FUNCTION wrong() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN `+f.postgres+` RETURN new; END $$`)
+				to.exec(t, `CREATE TRIGGER wrong BEFORE INSERT ON item FOR EACH ROW EXECUTE FUNCTION wrong()`)
+			}
+			_, err := copySidesOf(t, from, to)
+			if !errors.Is(err, ErrCopyDiffers) || !strings.Contains(err.Error(), f.says) {
+				t.Errorf("%s: %v", name, err)
+			}
+			if n := to.count(t); n != 0 {
+				t.Errorf("%s: the target has %d rows", name, n)
+			}
+			if to.d == SQLite {
+				to.exec(t, `DROP TRIGGER wrong`)
+			} else {
+				to.exec(t, `DROP FUNCTION wrong CASCADE`)
+			}
+		}
+		_, err := copySidesOf(t, from, to)
+		must(t, err)
+	})
+}
+
+func TestCopy_RefusesASourceInUse(t *testing.T) {
+	const instance = `INSERT INTO instance (owner, version, asks, started_at, beat, beat_at, report) VALUES ('a', '', '[]', 0, 1, 0, '')`
+	t.Run("SQLite", func(t *testing.T) {
+		from, to := emptySide(t, SQLite), emptySide(t, SQLite)
+		server, err := Open(t.Context(), from.Options)
+		must(t, err)
+		_, err = copySidesOf(t, from, to)
+		if !errors.Is(err, ErrDatabaseLocked) {
+			t.Errorf("copied: %v", err)
+		}
+		must(t, server.Close())
+		from.exec(t, instance)
+		_, err = copySidesOf(t, from, to)
+		must(t, err)
+	})
+	t.Run("a counter moves", func(t *testing.T) {
+		from, to := emptySide(t, PostgreSQL), emptySide(t, PostgreSQL)
+		from.exec(t, instance)
+		ctx, stop := context.WithCancel(t.Context())
+		beating := make(chan struct{})
+		go func() {
+			defer close(beating)
+			for ctx.Err() == nil {
+				_, _ = from.db.ExecContext(ctx, `UPDATE instance SET beat = beat + 1`)
+			}
+		}()
+		_, err := copySidesOf(t, from, to)
+		stop()
+		<-beating
+		if !errors.Is(err, ErrSourceInUse) {
+			t.Errorf("copied: %v", err)
+		}
+	})
+	t.Run("none moves", func(t *testing.T) {
+		from, to := emptySide(t, PostgreSQL), emptySide(t, PostgreSQL)
+		from.exec(t, instance)
+		_, err := Copy(t.Context(), CopyOptions{From: from.Options, To: to.Options, Lease: 30 * time.Millisecond})
+		must(t, err)
+		if n := to.number(t, `SELECT count(*) FROM instance`); n != 0 {
+			t.Error("the dead instance was copied")
+		}
+	})
+	t.Run("a server starts meanwhile", func(t *testing.T) {
+		from, to := emptySide(t, PostgreSQL), emptySide(t, SQLite)
+		from.fill(t)
+		_, err := Copy(t.Context(), CopyOptions{From: from.Options, To: to.Options, Tell: func(p CopyProgress) {
+			if p.Verifying && p.Table == "item" {
+				from.exec(t, instance)
+			}
+		}})
+		if !errors.Is(err, ErrSourceInUse) {
+			t.Errorf("copied: %v", err)
+		}
+		if n := to.count(t); n != 0 {
+			t.Errorf("the target has %d rows", n)
+		}
+	})
+}
+
+func TestCopy_KeepsOthersFromTheTarget(t *testing.T) {
+	from, to := emptySide(t, SQLite), emptySide(t, PostgreSQL)
+	from.fill(t)
+	_, err := Copy(t.Context(), CopyOptions{From: from.Options, To: to.Options, Tell: func(p CopyProgress) {
+		if p.Verifying || p.Table != "market" {
+			return
+		}
+		_, err := to.db.ExecContext(t.Context(), `SET lock_timeout = 1; INSERT INTO setting (name, value) VALUES ('a', 'b'); RESET lock_timeout`)
+		if err == nil {
+			t.Error("another one wrote to the target")
+		}
+	}})
+	must(t, err)
+}
+
+func TestCopy_LeavesNothingWhenItIsInterrupted(t *testing.T) {
+	copySides(t, func(t *testing.T, from, to *copySide) {
+		from.fill(t)
+		for _, verifying := range []bool{false, true} {
+			ctx, cancel := context.WithCancel(t.Context())
+			_, err := Copy(ctx, CopyOptions{From: from.Options, To: to.Options, Tell: func(p CopyProgress) {
+				if p.Verifying == verifying && p.Table == "platform_user" {
+					cancel()
+				}
+			}})
+			if !errors.Is(err, context.Canceled) {
+				t.Errorf("it went on: %v", err)
+			}
+			if n := to.count(t); n != 0 {
+				t.Errorf("the target has %d rows", n)
+			}
+		}
+	})
+}
+
+func TestCopy_SaysWhichTextPostgreSQLDoesNotTake(t *testing.T) {
+	for name, text := range map[string]string{"a NUL": "a\x00b", "no UTF-8": "a\xffb"} {
+		from, to := emptySide(t, SQLite), emptySide(t, PostgreSQL)
+		from.exec(t, `INSERT INTO market (source, key, title) VALUES ('a', 'b', $1)`, text)
+		_, err := copySidesOf(t, from, to)
+		if err == nil || !strings.Contains(err.Error(), "copy market: column title holds a text that PostgreSQL does not take: ") {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
+func TestCopy_RefusesWhatIsNoDatabaseOfThisVersion(t *testing.T) {
+	old := emptySide(t, SQLite)
+	old.exec(t, `DELETE FROM goose_db_version WHERE version_id > 0`)
+	newer := emptySide(t, PostgreSQL)
+	newer.exec(t, `INSERT INTO goose_db_version (version_id, is_applied) VALUES (4711, true)`)
+	none := Options{URL: pgtest.Shared(t).NewDatabase(t)}
+	changed := emptySide(t, SQLite)
+	changed.exec(t, `ALTER TABLE market ADD COLUMN more TEXT`)
+	for name, c := range map[string]struct {
+		from Options
+		says string
+	}{
+		"an old one":     {old.Options, "goose_db_version has no version of the schema"},
+		"a newer one":    {newer.Options, "schema version 4711"},
+		"none":           {none, "no schema of this version"},
+		"a changed one":  {changed.Options, "column market.more is"},
+		"a missing file": {Options{Path: filepath.Join(t.TempDir(), "none.db")}, "no such file"},
+	} {
+		path := filepath.Join(t.TempDir(), "to.db")
+		_, err := Copy(t.Context(), CopyOptions{From: c.from, To: Options{Path: path}})
+		if err == nil || !strings.Contains(err.Error(), c.says) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	if _, err := Copy(t.Context(), CopyOptions{From: old.Options, To: old.Options}); !errors.Is(err, ErrSameDatabase) {
+		t.Errorf("onto itself: %v", err)
+	}
+}
+
+func must(tb testing.TB, err error) {
+	tb.Helper()
+	if err != nil {
+		tb.Fatal(err)
+	}
+}

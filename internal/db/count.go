@@ -1,0 +1,29 @@
+package db
+
+import (
+	"maps"
+	"sync"
+)
+
+// kindCounts counts what this process has committed, by kind.
+type Counts[K comparable] struct {
+	mu     sync.Mutex
+	counts map[K]int64
+}
+
+// Add counts one.
+func (c *Counts[K]) Add(kind K) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.counts == nil {
+		c.counts = map[K]int64{}
+	}
+	c.counts[kind]++
+}
+
+// Get returns the counts.
+func (c *Counts[K]) Get() map[K]int64 {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return maps.Clone(c.counts)
+}

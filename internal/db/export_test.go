@@ -1,0 +1,56 @@
+package db
+
+import (
+	"context"
+	"database/sql"
+)
+
+// CataloguePostgres returns what is compared of a PostgreSQL database's schema, as it is
+// kept in catalogue_postgres.txt.
+func CataloguePostgres(ctx context.Context, db *sql.DB) (string, error) {
+	tables, err := tablesPostgres(ctx, db)
+	if err != nil {
+		return "", err
+	}
+	found, err := ReadObjects(ctx, db, selectCataloguePostgres, ownTables(tables))
+	return found.String(), err
+}
+
+// Fragment returns the part of a statement that a method of the dialect makes;
+// ok is false where it has no such method.
+func Fragment(d Dialect, method string, n int, text string) (fragment string, ok bool) {
+	switch method {
+	case "IDs":
+		return d.IDs(n), true
+	case "Texts":
+		return d.Texts(n), true
+	case "Rows":
+		return d.Rows(n, text), true
+	case "SkipLocked":
+		return d.SkipLocked(text), true
+	case "Lock":
+		return d.Lock(), true
+	case "LockOf":
+		return d.LockOf(text), true
+	case "Share":
+		return d.Share(text), true
+	case "Clock":
+		return d.Clock(n), true
+	case "NewTransactionID":
+		return d.NewTransactionID(), true
+	case "NewTradeID":
+		return d.NewTradeID(), true
+	case "NewItemID":
+		return d.NewItemID(), true
+	}
+	return "", false
+}
+
+// BulkTexts returns the statements that write rows. On SQLite they are prepared
+// when a database is opened.
+func BulkTexts() (out []string) {
+	for _, b := range bulks {
+		out = append(out, b.text(PostgreSQL, 0))
+	}
+	return out
+}

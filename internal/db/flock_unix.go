@@ -1,0 +1,19 @@
+//go:build unix
+
+package db
+
+import (
+	"os"
+	"syscall"
+)
+
+// flock takes an exclusive lock or fails at once.
+func flock(f *os.File) error {
+	return syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB)
+}
+
+// funlock ends a lock. Closing would not while a process that is being started
+// still has the file from its parent.
+func funlock(f *os.File) error {
+	return syscall.Flock(int(f.Fd()), syscall.LOCK_UN)
+}

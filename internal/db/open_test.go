@@ -1,0 +1,337 @@
+package db_test
+
+import (
+	"bufio"
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"assay/internal/catalog"
+	"assay/internal/db"
+	"assay/internal/randtest"
+	"assay/internal/store"
+	"assay/internal/store/storetest"
+)
+
+func TestMain(m *testing.M) {
+	if path := os.Getenv("STORE_TEST_OPEN"); path != "" {
+		hold(path)
+	}
+	if from := os.Getenv(copyFrom); from != "" {
+		copyAndHold(from)
+	}
+	os.Exit(m.Run())
+}
+
+// hold opens a database in a process of its own, says so and waits to be killed.
+func hold(path string) {
+	// The variable is this package's own way to say which database.
+	s, err := store.Open(context.Background(), db.Options{Path: path})
+	if err != nil {
+		fmt.Fprintln(os.Stdout, err)
+		os.Exit(1)
+	}
+	fmt.Fprintln(os.Stdout, "open")
+	_, _ = bufio.NewReader(os.Stdin).ReadString('\n') // never comes
+	_ = s.Close()
+	os.Exit(0)
+}
+
+// child starts a process that opens a database.
+func child(t *testing.T, path string) (c *exec.Cmd, said *bufio.Reader) {
+	t.Helper()
+	c = exec.CommandContext(t.Context(), os.Args[0])
+	c.Env = append(os.Environ(), "STORE_TEST_OPEN="+path)
+	in, err := c.StdinPipe()
+	must(t, err)
+	t.Cleanup(func() { in.Close() })
+	out, err := c.StdoutPipe()
+	must(t, err)
+	must(t, c.Start())
+	return c, bufio.NewReader(out)
+}
+
+func open(tb testing.TB, path string) *store.Store {
+	tb.Helper()
+	s, err := store.Open(tb.Context(), db.Options{Path: path})
+	must(tb, err)
+	tb.Cleanup(func() { _ = s.Close() })
+	return s
+}
+
+// refused is the error of a database that must not open.
+func refused(tb testing.TB, path string) error {
+	tb.Helper()
+	s, err := store.Open(tb.Context(), db.Options{Path: path})
+	if err == nil {
+		must(tb, s.Close())
+		tb.Fatal("it opened")
+	}
+	return err
+}
+
+func add(tb testing.TB, s *store.Store, name string) error {
+	tb.Helper()
+	return s.InTx(tb.Context(), func(tx *store.Tx) error {
+		_, err := tx.EnsureItems(catalog.CS2, []catalog.Key{{AppID: catalog.CS2, Name: name}})
+		return err
+	})
+}
+
+func has(tb testing.TB, s *store.Store, name string) bool {
+	tb.Helper()
+	i, err := s.Item(tb.Context(), catalog.Key{AppID: catalog.CS2, Name: name})
+	must(tb, err)
+	return i != nil
+}
+
+func TestOpen_MakesADatabaseWhereThereIsNone(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "a", "b?c d%20.db") // a path that a URI could misread
+	s := open(t, path)
+	must(t, add(t, s, "A"))
+	v, err := s.SchemaVersion(t.Context())
+	must(t, err)
+	must(t, s.Close())
+	info, err := os.Stat(path)
+	must(t, err)
+	if info.Mode().Perm() != 0o600 {
+		t.Errorf("others may read it: %v", info.Mode())
+	}
+	s = open(t, path)
+	if !has(t, s, "A") {
+		t.Error("what was written is gone")
+	}
+	again, err := s.SchemaVersion(t.Context())
+	must(t, err)
+	if again != v || v < 1 {
+		t.Errorf("schema version %d, then %d", v, again)
+	}
+}
+
+func TestOpen_RefusesASchemaOfANewerVersion(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "assay.db")
+	must(t, open(t, path).Close())
+	db, err := sql.Open("sqlite", path)
+	must(t, err)
+	_, err = db.ExecContext(t.Context(), `INSERT INTO goose_db_version (version_id, is_applied) VALUES (4711, 1)`)
+	must(t, err)
+	must(t, db.Close())
+	if err := refused(t, path); !strings.Contains(err.Error(), "schema version 4711") || !strings.Contains(err.Error(), "newer version of assay") {
+		t.Errorf("it says %q", err)
+	}
+}
+
+// TestOpen_RefusesTheSchemaOfAnotherBuild changes the fingerprint of a database, as
+// if an earlier text of the migrations had made it, and removes it, as before there
+// was one.
+func TestOpen_RefusesTheSchemaOfAnotherBuild(t *testing.T) {
+	for _, engine := range []string{storetest.SQLite, storetest.PostgreSQL} {
+		for statement, says := range map[string]string{
+			`UPDATE setting SET value = 'abc123' WHERE name = 'schema_fingerprint'`: "fingerprint abc123, this build's has ",
+			`DELETE FROM setting WHERE name = 'schema_fingerprint'`:                 "fingerprint none",
+		} {
+			d := storetest.On(t, engine)
+			s, err := store.Open(t.Context(), db.Options{Path: d.Path, URL: d.URL})
+			must(t, err)
+			must(t, s.Close())
+			raw := d.Raw(t)
+			_, err = raw.ExecContext(t.Context(), statement)
+			must(t, errors.Join(err, raw.Close()))
+			for _, keep := range []bool{false, true} {
+				_, err := store.Open(t.Context(), db.Options{Path: d.Path, URL: d.URL, KeepSchema: keep})
+				if !errors.Is(err, db.ErrSchemaUnknown) || !strings.Contains(err.Error(), says) || !strings.Contains(err.Error(), "Start the build that made it") {
+					t.Errorf("%s after %s: %v", engine, statement, err)
+				}
+			}
+			if _, err := db.Migrate(t.Context(), db.Options{Path: d.Path, URL: d.URL}); !errors.Is(err, db.ErrSchemaUnknown) {
+				t.Errorf("%s: migrate: %v", engine, err)
+			}
+		}
+	}
+}
+
+// TestOpen_RefusesATableThatWasChanged changes tables of a database whose stored
+// fingerprint is right: a server on one would answer with errors.
+func TestOpen_RefusesATableThatWasChanged(t *testing.T) {
+	for _, engine := range []string{storetest.SQLite, storetest.PostgreSQL} {
+		for statement, says := range map[string]string{
+			`ALTER TABLE platform_user DROP COLUMN display_name`:                          `column platform_user.display_name is "none", this build makes "text`,
+			`ALTER TABLE platform_user ADD COLUMN more INTEGER`:                           `column platform_user.more is "integer", this build makes "none"`,
+			`ALTER TABLE platform_user RENAME TO users`:                                   `column platform_user.id is "none"`,
+			`DROP INDEX platform_user_steam`:                                              `unique index platform_user.platform_user_steam is "none"`,
+			`DROP TABLE setting; CREATE TABLE setting (name TEXT, value TEXT)`:            "",
+			`DELETE FROM goose_db_version`:                                                "goose_db_version has no version of the schema or is missing",
+			`DROP TABLE goose_db_version`:                                                 "goose_db_version has no version of the schema or is missing",
+			`CREATE TABLE mine (x INTEGER UNIQUE); CREATE INDEX mine_too ON item (price)`: "allowed",
+		} {
+			d := storetest.On(t, engine)
+			s, err := store.Open(t.Context(), db.Options{Path: d.Path, URL: d.URL})
+			must(t, err)
+			must(t, s.Close())
+			raw := d.Raw(t)
+			_, err = raw.ExecContext(t.Context(), statement)
+			must(t, errors.Join(err, raw.Close()))
+			for _, keep := range []bool{false, true} {
+				s, err := store.Open(t.Context(), db.Options{Path: d.Path, URL: d.URL, KeepSchema: keep})
+				switch {
+				case says == "allowed":
+					must(t, err)
+					must(t, s.Close())
+				case says == "":
+					if !errors.Is(err, db.ErrSchemaUnknown) { // the fingerprint went with the table
+						t.Errorf("%s after %s: %v", engine, statement, err)
+					}
+				case !errors.Is(err, db.ErrSchemaChanged) || !strings.Contains(err.Error(), says) || !strings.Contains(err.Error(), "estore a backup"):
+					t.Errorf("%s after %s: %v", engine, statement, err)
+				}
+			}
+		}
+	}
+}
+
+func TestOpen_RefusesWhatIsNoDatabase(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "assay.db")
+	write(t, path, strings.Repeat("this is no database\n", 1000))
+	_ = refused(t, path)
+	text, err := os.ReadFile(path)
+	must(t, err)
+	if !strings.HasPrefix(string(text), "this is no database") {
+		t.Error("it was overwritten")
+	}
+}
+
+func TestOpen_NeverMakesAMissingDatabaseAnew(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "assay.db")
+	must(t, open(t, path).Close())
+	for _, damage := range []func() error{
+		func() error { return os.Truncate(path, 0) },
+		func() error { return os.Remove(path) },
+	} {
+		must(t, damage())
+		if err := refused(t, path); !errors.Is(err, db.ErrDatabaseMissing) {
+			t.Errorf("it says %v", err)
+		}
+	}
+	if _, err := os.Stat(path); !errors.Is(err, fs.ErrNotExist) {
+		t.Error("a file was made")
+	}
+	must(t, os.Remove(path+".id")) // as the message says
+	must(t, add(t, open(t, path), "A"))
+}
+
+func TestOpen_RefusesAnotherDatabaseInItsPlace(t *testing.T) {
+	dir := t.TempDir()
+	path, other := filepath.Join(dir, "assay.db"), filepath.Join(dir, "other.db")
+	must(t, open(t, path).Close())
+	must(t, open(t, other).Close())
+	must(t, os.Rename(other, path))
+	if err := refused(t, path); !errors.Is(err, db.ErrDatabaseReplaced) {
+		t.Errorf("it says %v", err)
+	}
+}
+
+func TestOpen_RefusesASecondOpen(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "assay.db")
+	s := open(t, path)
+	if err := refused(t, path); !errors.Is(err, db.ErrDatabaseLocked) {
+		t.Errorf("it says %v", err)
+	}
+	must(t, add(t, s, "A"))
+	must(t, s.Close())
+	must(t, open(t, path).Close())
+}
+
+func TestOpen_RefusesASecondProcessUntilTheFirstIsDead(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "assay.db")
+	c, said := child(t, path)
+	line, err := said.ReadString('\n')
+	must(t, err)
+	if line != "open\n" {
+		t.Fatalf("the other process says %q", line)
+	}
+	if err := refused(t, path); !errors.Is(err, db.ErrDatabaseLocked) {
+		t.Errorf("it says %v", err)
+	}
+	must(t, c.Process.Kill())
+	_ = c.Wait()
+	must(t, add(t, open(t, path), "A"))
+}
+
+func TestOpen_AKillWhileItIsMadeLeavesWhatOpens(t *testing.T) {
+	r := randtest.New(t)
+	rounds := randtest.Count(12, 500)
+	for range rounds {
+		path := filepath.Join(t.TempDir(), "assay.db")
+		c, _ := child(t, path)
+		after := time.NewTimer(time.Duration(r.Int64N(int64(120 * time.Millisecond))))
+		<-after.C
+		must(t, c.Process.Kill())
+		_ = c.Wait()
+		s := open(t, path)
+		must(t, add(t, s, "A"))
+		must(t, s.Close())
+		must(t, open(t, path).Close())
+	}
+}
+
+func TestFile_DeletedWhileOpenIsNotWrittenTo(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "assay.db")
+	s := open(t, path)
+	must(t, add(t, s, "A"))
+	must(t, os.Remove(path))
+	if err := add(t, s, "B"); !errors.Is(err, db.ErrDatabaseReplaced) {
+		t.Errorf("a write says %v", err)
+	}
+	if err := s.Healthy(t.Context()); !errors.Is(err, db.ErrDatabaseReplaced) {
+		t.Errorf("its health says %v", err)
+	}
+	if !has(t, s, "A") {
+		t.Error("reads do not go on")
+	}
+	must(t, s.Close())
+	if _, err := os.Stat(path); !errors.Is(err, fs.ErrNotExist) {
+		t.Error("a new file was made")
+	}
+}
+
+func TestFile_ReplacedWhileOpenIsNotWrittenTo(t *testing.T) {
+	dir := t.TempDir()
+	path, kept := filepath.Join(dir, "assay.db"), filepath.Join(dir, "kept.db")
+	s := open(t, path)
+	must(t, add(t, s, "A"))
+	must(t, os.Rename(path, kept))
+	write(t, path, "something else")
+	if err := add(t, s, "B"); !errors.Is(err, db.ErrDatabaseReplaced) {
+		t.Errorf("a write says %v", err)
+	}
+	must(t, os.Rename(kept, path))
+	must(t, add(t, s, "B"))
+	must(t, s.Close())
+	if s = open(t, path); !has(t, s, "A") || !has(t, s, "B") {
+		t.Error("what was written is gone")
+	}
+}
+
+// TestCatalogue_IsThatOfTheMigration compares what the migration makes on PostgreSQL with
+// what a start expects; ASSAY_UPDATE=1 rewrites that.
+func TestCatalogue_IsThatOfTheMigration(t *testing.T) {
+	d := storetest.On(t, storetest.PostgreSQL)
+	if os.Getenv("ASSAY_UPDATE") != "1" {
+		opened(t, d, db.Options{})
+		opened(t, d, db.Options{KeepSchema: true})
+		return
+	}
+	opened(t, d, db.Options{})
+	raw := d.Raw(t)
+	catalogue, err := db.CataloguePostgres(t.Context(), raw)
+	must(t, errors.Join(err, raw.Close()))
+	must(t, os.WriteFile("catalogue_postgres.txt", []byte(catalogue), 0o644))
+}

@@ -1,0 +1,262 @@
+package db_test
+
+import (
+	"database/sql"
+	"fmt"
+	"go/ast"
+	"go/constant"
+	"go/parser"
+	"go/token"
+	"io/fs"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"assay/internal/db"
+)
+
+// TestSQL_EveryStatementIsPrepared finds the statements in the source, puts
+// those that are made of parts together and prepares each: a column, table or
+// function that the schema or the database does not know is found here, whether
+// or not a test comes by.
+func TestSQL_EveryStatementIsPrepared(t *testing.T) {
+	for name, dialect := range dialects {
+		t.Run(name, func(t *testing.T) {
+			raw := beside(t, name)
+			statements := readStatements(t, dialect)
+			t.Logf("%d statements", len(statements))
+			if len(statements) < 130 {
+				t.Errorf("found only %d statements", len(statements))
+			}
+			if dialect == db.PostgreSQL {
+				for _, text := range db.BulkTexts() {
+					statements = append(statements, statement{"bulk.go", text})
+				}
+			}
+			for _, st := range statements {
+				if err := prepare(t, raw, st.text); err != nil {
+					t.Errorf("%s: %v in %s", st.at, err, st.text)
+				}
+			}
+		})
+	}
+}
+
+// TestSQL_AnUnknownColumnIsFound shows that the test above would notice.
+func TestSQL_AnUnknownColumnIsFound(t *testing.T) {
+	for name := range dialects {
+		t.Run(name, func(t *testing.T) {
+			raw := beside(t, name)
+			for _, text := range []string{"SELECT no_such FROM item", "UPDATE item SET no_such = 1", "SELECT 1 FROM no_such"} {
+				if err := prepare(t, raw, text); err == nil {
+					t.Errorf("prepared %s", text)
+				}
+			}
+		})
+	}
+}
+
+// prepare reports whether the database takes a statement.
+func prepare(tb testing.TB, db *sql.DB, text string) error {
+	tb.Helper()
+	stmt, err := db.PrepareContext(tb.Context(), text)
+	if err != nil {
+		return err
+	}
+	defer stmt.Close()
+	return nil
+}
+
+type statement struct{ at, text string }
+
+// readStatements finds every SQL statement that is meant for a
+// database: those in functions and constants whose names end in the other's are
+// not, and what ExecPostgres is called with is for PostgreSQL.
+func readStatements(t *testing.T, d db.Dialect) []statement {
+	t.Helper()
+	files := token.NewFileSet()
+	var parsed []*ast.File
+	for _, name := range sources(t) {
+		f, err := parser.ParseFile(files, name, nil, 0)
+		must(t, err)
+		parsed = append(parsed, f)
+	}
+	r := reader{dialect: d, constants: map[string]ast.Expr{}}
+	for _, f := range parsed {
+		for _, d := range f.Decls {
+			r.note(d)
+		}
+	}
+	var out []statement
+	for _, f := range parsed {
+		for _, d := range f.Decls {
+			fn, ok := d.(*ast.FuncDecl)
+			if !ok || r.foreign(fn.Name.Name) {
+				continue
+			}
+			r.locals = localsOf(fn)
+			var visit func(n ast.Node) bool
+			visit = func(n ast.Node) bool {
+				if r.dialect == db.SQLite && calls(n, "ExecPostgres") {
+					return false
+				}
+				e, ok := n.(ast.Expr)
+				if !ok {
+					return true
+				}
+				if s, ok := e.(*ast.SelectorExpr); ok {
+					ast.Inspect(s.X, visit) // a method may have a constant's name
+					return false
+				}
+				texts := r.texts(e)
+				for _, text := range texts {
+					if isStatement(text) {
+						at := files.Position(e.Pos())
+						out = append(out, statement{fmt.Sprintf("%s:%d", at.Filename, at.Line), text})
+					}
+				}
+				return texts == nil // the parts of a sum are no statements
+			}
+			ast.Inspect(fn.Body, visit)
+		}
+	}
+	return out
+}
+
+// sources returns the files that hold SQL.
+func sources(t *testing.T) (files []string) {
+	t.Helper()
+	must(t, filepath.WalkDir("..", func(path string, _ fs.DirEntry, err error) error {
+		dir := filepath.Base(filepath.Dir(path))
+		if strings.HasSuffix(path, "_sql.go") || (dir == "db" || dir == "store") && strings.HasSuffix(path, ".go") && !strings.HasSuffix(path, "_test.go") {
+			files = append(files, path)
+		}
+		return err
+	}))
+	return files
+}
+
+func isStatement(text string) bool {
+	words := strings.Fields(text)
+	return len(words) > 2 && slices.Contains([]string{"SELECT", "INSERT", "UPDATE", "DELETE", "WITH"}, words[0])
+}
+
+// reader puts texts together.
+type reader struct {
+	dialect   db.Dialect
+	constants map[string]ast.Expr
+	locals    map[string][]ast.Expr // of the function that is being read
+}
+
+// foreign reports whether a name says that it is for the other database.
+func (r *reader) foreign(name string) bool {
+	if r.dialect == db.PostgreSQL {
+		return strings.HasSuffix(name, "SQLite")
+	}
+	return strings.HasSuffix(name, "Postgres")
+}
+
+// calls reports whether a node is a call of a method.
+func calls(n ast.Node, method string) bool {
+	c, ok := n.(*ast.CallExpr)
+	if !ok {
+		return false
+	}
+	s, ok := c.Fun.(*ast.SelectorExpr)
+	return ok && s.Sel.Name == method
+}
+
+// note remembers the constants of a declaration.
+func (r *reader) note(d ast.Decl) {
+	g, ok := d.(*ast.GenDecl)
+	if !ok || g.Tok != token.CONST {
+		return
+	}
+	for _, spec := range g.Specs {
+		v, ok := spec.(*ast.ValueSpec)
+		for i := range v.Names {
+			if ok && i < len(v.Values) {
+				r.constants[v.Names[i].Name] = v.Values[i]
+			}
+		}
+	}
+}
+
+// localsOf returns what each variable of a function is set to.
+func localsOf(fn *ast.FuncDecl) map[string][]ast.Expr {
+	out := map[string][]ast.Expr{}
+	ast.Inspect(fn, func(node ast.Node) bool {
+		if a, ok := node.(*ast.AssignStmt); ok && len(a.Lhs) == len(a.Rhs) {
+			for i := range a.Lhs {
+				if id, ok := a.Lhs[i].(*ast.Ident); ok {
+					out[id.Name] = append(out[id.Name], a.Rhs[i])
+				}
+			}
+		}
+		return true
+	})
+	return out
+}
+
+// texts returns what a string expression can be; nil if it is none. A variable
+// is all that it is set to, and one named from each part of a plan.
+func (r *reader) texts(e ast.Expr) (out []string) {
+	switch e := e.(type) {
+	case *ast.BasicLit:
+		if e.Kind == token.STRING {
+			return []string{constant.StringVal(constant.MakeFromLiteral(e.Value, token.STRING, 0))}
+		}
+	case *ast.Ident:
+		if r.foreign(e.Name) {
+			return nil
+		}
+		if c, ok := r.constants[e.Name]; ok {
+			return r.texts(c)
+		}
+		parts := r.locals[e.Name]
+		if e.Name == "from" {
+			parts = []ast.Expr{r.constants["planScope"], r.constants["planRetry"], r.constants["planMissing"]}
+		}
+		for _, part := range parts {
+			if id, ok := part.(*ast.Ident); !ok || id.Name != e.Name {
+				out = append(out, r.texts(part)...)
+			}
+		}
+	case *ast.CallExpr:
+		return r.fragment(e)
+	case *ast.BinaryExpr:
+		if e.Op != token.ADD {
+			return nil
+		}
+		left, right := r.texts(e.X), r.texts(e.Y)
+		for _, a := range left {
+			for _, b := range right {
+				out = append(out, a+b)
+			}
+		}
+	}
+	return out
+}
+
+// fragment returns what a call of a dialect's method makes; nil if it is none.
+func (r *reader) fragment(call *ast.CallExpr) []string {
+	method, ok := call.Fun.(*ast.SelectorExpr)
+	if !ok {
+		return nil
+	}
+	if _, ok := db.Fragment(r.dialect, method.Sel.Name, 0, ""); !ok {
+		return nil
+	}
+	var n int
+	var text string
+	for _, arg := range call.Args {
+		if lit, ok := arg.(*ast.BasicLit); ok && lit.Kind == token.INT {
+			_, _ = fmt.Sscan(lit.Value, &n)
+		} else if texts := r.texts(arg); len(texts) > 0 {
+			text = texts[0]
+		}
+	}
+	fragment, _ := db.Fragment(r.dialect, method.Sel.Name, n, text)
+	return []string{fragment}
+}
