@@ -71,8 +71,8 @@ fmt: bin/tools/golangci-lint bin/tools/gofumpt ## format, and replace what newer
 
 # Pages of the reference that the program itself knows best, the schema that a
 # verification of the ledger compares with, and the language of all messages.
-generators := ./internal/config ./internal/cli ./internal/store ./docs
-generated := ^(TestDefinitions_AreTheDocumentedOnes|TestReference_IsWhatHelpSays|TestGuard_KnowsTheSchemaOfTheMigration|TestMessages_ArePlainEnglish)$$
+generators := ./internal/config ./internal/cli ./internal/db ./internal/wallet/audit ./docs
+generated := ^(TestDefinitions_AreTheDocumentedOnes|TestReference_IsWhatHelpSays|TestGuard_KnowsTheSchemaOfTheMigration|TestCatalogue_IsThatOfTheMigration|TestMessages_ArePlainEnglish)$$
 
 generate: ## rewrite the generated pages of the reference, and the expected schema
 	@ASSAY_UPDATE=1 go test -count=1 -run '$(generated)' $(generators)

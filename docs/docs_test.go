@@ -120,7 +120,7 @@ func TestDatabase_EveryTableAndColumnIsDescribed(t *testing.T) {
 	table := regexp.MustCompile(`(?s)CREATE TABLE (\w+) \((.*?)\n\)`)
 	column := regexp.MustCompile(`(?m)^    ([a-z_]+) +[A-Z]`)
 	tables := 0
-	walk(t, "internal/store/migrations/sqlite", ".sql", func(path string) {
+	walk(t, "internal/db/migrations/sqlite", ".sql", func(path string) {
 		for _, m := range table.FindAllStringSubmatch(read(t, path), -1) {
 			tables++
 			_, part, ok := strings.Cut(page, "### `"+m[1]+"`")

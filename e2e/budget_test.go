@@ -1,7 +1,6 @@
 package e2e
 
 import (
-	"assay/internal/db"
 	"encoding/json"
 	"errors"
 	"net/http"
@@ -12,31 +11,32 @@ import (
 	"testing"
 	"time"
 
+	"assay/internal/db"
 	"assay/internal/pgtest"
 	"assay/internal/provider"
+	"assay/internal/provider/allowance"
 	"assay/internal/provider/providertest"
 	"assay/internal/provider/sim"
 	"assay/internal/randtest"
-	"assay/internal/store"
 )
 
 // askers are how many processes share a budget.
 const askers = 3
 
 // stores opens a database as so many processes do; on SQLite there is one.
-func (on engine) stores(t *testing.T, n int) []*store.Store {
+func (on engine) stores(t *testing.T, n int) []*db.DB {
 	t.Helper()
 	o := db.Options{Path: filepath.Join(t.TempDir(), "assay.db")}
 	if on == onPostgres {
 		o = db.Options{URL: pgtest.Shared(t).NewDatabase(t)}
 	}
-	all := make([]*store.Store, n)
+	all := make([]*db.DB, n)
 	for i := range all {
 		if i > 0 && on == onSQLite {
 			all[i] = all[0]
 			continue
 		}
-		s, err := store.Open(t.Context(), o)
+		s, err := db.Open(t.Context(), o)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -56,7 +56,7 @@ func (on engine) clients(t *testing.T, server *providertest.Server, h provider.H
 	var all []*provider.Client
 	for i, s := range on.stores(t, len(patience)) {
 		c := provider.NewClient(provider.Options{
-			Source: "s", AllowHosts: []string{server.Host()}, Limit: h.Limit, Allowance: s.Allowance("s", h), Total: patience[i],
+			Source: "s", AllowHosts: []string{server.Host()}, Limit: h.Limit, Allowance: allowance.New(s, "s", h), Total: patience[i],
 		})
 		t.Cleanup(c.Close)
 		all = append(all, c)

@@ -232,7 +232,7 @@ func TestInstances_OneStoppedAndOneKilledOverAndOverShareARun(t *testing.T) {
 	stopped.signal(syscall.SIGCONT)
 	close(enough)
 	asking.Wait()
-	stopped.await("it to find out that it was taken for dead", func() bool { return contains(stopped.log, "taken for dead") })
+	stopped.await("it to lose its lease", func() bool { return contains(stopped.log, "lease lost") })
 	if asker.started[first] {
 		t.Errorf("job %s was started twice", first)
 	}
@@ -304,7 +304,7 @@ func TestInstances_OneStoppedInATransactionHoldsNobodyUp(t *testing.T) {
 	}
 	behind.signal(syscall.SIGCONT)
 	close(p.letGo)
-	behind.await("it to find out that it was taken for dead", func() bool { return contains(behind.log, "taken for dead") })
+	behind.await("it to lose its lease", func() bool { return contains(behind.log, "lease lost") })
 	c.estimated(slots)
 	c.share(db)
 	c.stopAll()
@@ -333,7 +333,7 @@ func TestInstances_ALateCommitIsRefused(t *testing.T) {
 	c.forgets(db, behind)
 	armed.Store(false)
 	close(p.letGo)
-	behind.await("it to find out that it was taken for dead", func() bool { return contains(behind.log, "taken for dead") })
+	behind.await("it to lose its lease", func() bool { return contains(behind.log, "lease lost") })
 	c.estimated(slots)
 	c.share(db)
 	c.stopAll()

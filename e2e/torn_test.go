@@ -1,7 +1,6 @@
 package e2e
 
 import (
-	"assay/internal/db"
 	"context"
 	"fmt"
 	"io"
@@ -12,9 +11,9 @@ import (
 	"time"
 
 	"assay/internal/app"
+	"assay/internal/db"
 	"assay/internal/provider/sim"
 	"assay/internal/randtest"
-	"assay/internal/store"
 )
 
 // torn is a database with its log as a killed process left them, in the middle
@@ -83,7 +82,7 @@ func (x *torn) copy(wal []byte) string {
 // read opens a copy as the program does, and holds it against the invariants.
 func (x *torn) read(path string) progress {
 	x.t.Helper()
-	st, err := store.Open(context.Background(), db.Options{Path: path})
+	st, err := db.Open(context.Background(), db.Options{Path: path})
 	if err != nil {
 		x.t.Fatalf("open: %v", err)
 	}

@@ -16,7 +16,7 @@ const (
 	// the last rest was mostly spent waiting, and totalRest how long a piece rests in all.
 	longestRest = time.Second
 	briefRest   = 50 * time.Millisecond
-	totalRest    = 10 * time.Second
+	totalRest   = 10 * time.Second
 	// stretch is how long a piece works between two rests at least.
 	stretch = 4 * time.Millisecond
 	// recent is how long after a request its like is expected.

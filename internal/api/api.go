@@ -16,6 +16,7 @@ import (
 	"assay/internal/idempotency"
 	"assay/internal/inventory"
 	"assay/internal/market"
+	"assay/internal/user"
 	"assay/internal/view"
 	"assay/internal/wallet"
 	"assay/internal/wallet/audit"
@@ -96,7 +97,7 @@ type Users interface {
 	// User returns a user, or a fault.NotFound.
 	User(ctx context.Context, id string) (view.User, error)
 	// PutUser returns the user as it is stored then.
-	PutUser(ctx context.Context, user inventory.User) (view.User, error)
+	PutUser(ctx context.Context, user user.User) (view.User, error)
 	// DeleteUser deletes a user. A user with listings, trades or money is a
 	// fault.Conflict. Deleting a deleted user changes nothing.
 	DeleteUser(ctx context.Context, id string) error

@@ -26,6 +26,7 @@ import (
 	"assay/internal/market"
 	"assay/internal/money"
 	"assay/internal/provider"
+	"assay/internal/user"
 	"assay/internal/view"
 	"assay/internal/wallet"
 	"assay/internal/wallet/audit"
@@ -244,7 +245,7 @@ func (f *fakes) Users(_ context.Context, prefix, cursor string, limit int) (view
 	return view.Page[view.User]{Items: []view.User{{UserID: "u1"}}}, f.note("users", prefix, cursor, limit)
 }
 
-func (f *fakes) PutUser(_ context.Context, user inventory.User) (view.User, error) {
+func (f *fakes) PutUser(_ context.Context, user user.User) (view.User, error) {
 	return view.User{UserID: user.ID, SteamID: &user.SteamID, DisplayName: &user.DisplayName, Leaderboard: user.Leaderboard}, f.note("putUser", user)
 }
 

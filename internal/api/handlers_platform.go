@@ -11,6 +11,7 @@ import (
 	"assay/internal/inventory"
 	"assay/internal/inventory/steaminv"
 	"assay/internal/strictjson"
+	"assay/internal/user"
 	"assay/internal/view"
 )
 
@@ -70,9 +71,9 @@ func (s *server) deleteUser(w http.ResponseWriter, c *call) error {
 
 // decodeUser reads what is said of a user. Who was opted out of the leaderboard
 // stays so until the platform says otherwise.
-func decodeUser(body io.Reader) (inventory.User, error) {
+func decodeUser(body io.Reader) (user.User, error) {
 	in := strictjson.NewReader(body)
-	user := inventory.User{Leaderboard: true, KeepLeaderboard: true}
+	user := user.User{Leaderboard: true, KeepLeaderboard: true}
 	in.Object([]string{"steamId", "displayName", "leaderboard"}, func(member string) bool {
 		switch member {
 		case "steamId":

@@ -2,19 +2,17 @@ package app
 
 import (
 	"context"
-	"database/sql"
-	"errors"
 	"fmt"
 
 	"assay/internal/admission"
 	"assay/internal/catalog"
 	"assay/internal/config"
+	"assay/internal/db"
 	"assay/internal/idempotency"
 	"assay/internal/inventory"
 	"assay/internal/inventory/steaminv"
 	"assay/internal/market"
 	"assay/internal/refresh"
-	"assay/internal/store"
 	"assay/internal/user"
 	"assay/internal/view"
 	"assay/internal/wallet"
@@ -23,13 +21,6 @@ import (
 )
 
 // The types here fit what one package offers to what another one asks for.
-
-// refreshStore is the store as refreshing sees it.
-type refreshStore struct{ *store.Store }
-
-func (s refreshStore) InTx(ctx context.Context, fn func(refresh.Tx) error) error {
-	return s.Store.InTx(ctx, func(tx *store.Tx) error { return fn(tx) })
-}
 
 // control is what the API and the page may do to refreshes.
 type control struct {
@@ -134,7 +125,7 @@ func plannedHost(h refresh.HostCost) view.PlannedHost {
 type inventories struct {
 	*inventory.Service
 	*syncs
-	store  *store.Store
+	store  *db.DB
 	market *market.Service
 }
 
@@ -148,7 +139,7 @@ func (i inventories) Sync(ctx context.Context, userID string, push inventory.Pus
 	return view.SyncResult(r), err
 }
 
-func (i inventories) PutUser(ctx context.Context, u inventory.User) (view.User, error) {
+func (i inventories) PutUser(ctx context.Context, u user.User) (view.User, error) {
 	if err := i.Service.PutUser(ctx, u); err != nil {
 		return view.User{}, err
 	}
@@ -160,21 +151,18 @@ func (i inventories) DeleteUser(ctx context.Context, id string) error {
 }
 
 func (i inventories) User(ctx context.Context, id string) (view.User, error) {
-	stored, err := i.store.User(ctx, id)
-	if errors.Is(err, sql.ErrNoRows) {
-		return view.User{}, user.NotFound()
-	}
+	stored, err := user.Read(ctx, i.store, id)
 	return view.UserOf(&stored), err
 }
 
-// answers keeps what requests were answered; about money, under the ledger's seal.
+// answers stores the responses to requests; those about money under the ledger's seal.
 type answers struct {
-	*store.Store
+	db   *db.DB
 	keys *wallet.Ring
 }
 
 func (a answers) StoredResponse(ctx context.Context, k idempotency.Key) (*idempotency.Response, error) {
-	kept, err := a.Store.StoredResponse(ctx, k)
+	kept, err := idempotency.Find(ctx, a.db, k)
 	if err != nil || kept == nil || !k.Money {
 		return kept, err
 	}
@@ -184,37 +172,41 @@ func (a answers) StoredResponse(ctx context.Context, k idempotency.Key) (*idempo
 	return kept, nil
 }
 
-func (a answers) StoreResponse(ctx context.Context, k idempotency.Key, answer idempotency.Response) error {
-	return a.InTx(ctx, func(tx *store.Tx) error { return sealing{tx, a.keys}.StoreResponse(k, answer) })
+func (a answers) StoreResponse(ctx context.Context, k idempotency.Key, r idempotency.Response) error {
+	return a.db.InTx(ctx, func(tx *db.Tx) error { return sealing{tx, a.keys}.StoreResponse(k, r) })
 }
 
-// sealing is a transaction that seals answers about money before it keeps them.
-type sealing struct {
-	idempotency.ResponseStore
-	keys *wallet.Ring
+func (a answers) PostedUnder(ctx context.Context, scope, key string) (id int64, err error) {
+	return wallet.PostedUnder(ctx, a.db, scope, key)
 }
 
-func (s sealing) StoreResponse(k idempotency.Key, a idempotency.Response) error {
-	if k.Money {
-		sealed := a.Sealed(k)
-		s.keys.Sealer().Seal(sealed)
-		a.Seal = sealed.Seal
-	}
-	return s.ResponseStore.StoreResponse(k, a)
-}
-
-// forget removes the answers that are not to be kept any longer.
-func (a answers) forget(ctx context.Context) error {
+// deleteExpired deletes the responses that have expired.
+func (a answers) deleteExpired(ctx context.Context) error {
 	for more := true; more; {
-		err := a.InTx(ctx, func(tx *store.Tx) (err error) {
-			more, err = tx.ForgetAnswers()
+		err := a.db.InTx(ctx, func(tx *db.Tx) (err error) {
+			more, err = idempotency.DeleteExpired(tx)
 			return err
 		})
 		if err != nil {
-			return fmt.Errorf("forget answers: %w", err)
+			return fmt.Errorf("delete expired responses: %w", err)
 		}
 	}
 	return nil
+}
+
+// sealing is a transaction that seals responses about money before it stores them.
+type sealing struct {
+	tx   *db.Tx
+	keys *wallet.Ring
+}
+
+func (s sealing) StoreResponse(k idempotency.Key, r idempotency.Response) error {
+	if k.Money {
+		sealed := r.Sealed(k)
+		s.keys.Sealer().Seal(sealed)
+		r.Seal = sealed.Seal
+	}
+	return idempotency.Store(s.tx, k, r)
 }
 
 func orNil(text string) *string {

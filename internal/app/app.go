@@ -3,7 +3,6 @@
 package app
 
 import (
-	"assay/internal/db"
 	"context"
 	"errors"
 	"fmt"
@@ -21,6 +20,7 @@ import (
 	"assay/internal/admission"
 	"assay/internal/api"
 	"assay/internal/config"
+	"assay/internal/db"
 	"assay/internal/dispatch"
 	"assay/internal/exchange"
 	"assay/internal/inventory"
@@ -28,10 +28,11 @@ import (
 	"assay/internal/market"
 	"assay/internal/pricing"
 	"assay/internal/provider"
+	"assay/internal/provider/allowance"
 	"assay/internal/provider/steam"
 	"assay/internal/refresh"
-	"assay/internal/store"
 	"assay/internal/view"
+	"assay/internal/wallet"
 	"assay/internal/wallet/fee"
 	"assay/internal/web"
 )
@@ -63,7 +64,7 @@ type App struct {
 	now     func() time.Time
 	version string
 	owner   string // names this process among all that ever worked on the database
-	store   *store.Store
+	store   *db.DB
 	sources *SourceSet
 	ledger  *keeper
 	rates   *exchange.Keeper
@@ -136,10 +137,10 @@ func newApp(ctx context.Context, o Options, readOnly bool) (_ *App, err error) {
 	if err := a.openDatabase(ctx, o); err != nil {
 		return nil, err
 	}
-	if err := a.store.SetCurrency(ctx, a.cfg.Currency); err != nil {
+	if err := refresh.SetCurrency(ctx, a.store, a.cfg.Currency); err != nil {
 		return nil, err
 	}
-	used, err := a.store.LedgerUsed(ctx)
+	used, err := wallet.LedgerUsed(ctx, a.store)
 	if err != nil {
 		return nil, err
 	}
@@ -176,7 +177,7 @@ func (a *App) openDatabase(ctx context.Context, o Options) (err error) {
 	}
 	prepared := make(chan error, 1)
 	go func() { prepared <- a.prepareDispatcher(ctx) }()
-	a.store, err = store.Open(ctx, db.Options{
+	a.store, err = db.Open(ctx, db.Options{
 		Path: a.cfg.Database.Path, URL: a.cfg.Database.URL.Reveal(), Direct: a.cfg.Database.Direct.Reveal(),
 		Owner: a.owner, ReadOnly: a.readOnly, KeepSchema: !a.cfg.Migrate && a.cfg.Database.Engine != config.SQLite, Now: o.Now, Logger: a.log, Faults: o.Faults,
 	})
@@ -191,7 +192,9 @@ func (a *App) openDatabase(ctx context.Context, o Options) (err error) {
 func (a *App) openSources(ctx context.Context, client func(*provider.Options)) (err error) {
 	so := SourceOptions{
 		Config: a.cfg, Secret: a.creds.Secret, Client: client, Now: a.now, Logger: a.log,
-		Allowance: func(source string, host provider.Host) provider.Allowance { return a.store.Allowance(source, host) },
+		Allowance: func(source string, host provider.Host) provider.Allowance {
+			return allowance.New(a.store, source, host)
+		},
 	}
 	a.buildInventories(so)
 	a.sources, err = OpenSources(ctx, so)
@@ -203,7 +206,7 @@ func (a *App) openSources(ctx context.Context, client func(*provider.Options)) (
 func (a *App) buildEngine(ctx context.Context) (err error) {
 	cfg := a.cfg
 	a.engine, err = refresh.New(ctx, refresh.Options{
-		Store: refreshStore{a.store}, Sources: a.sources.List,
+		Store: a.store, Sources: a.sources.List,
 		Owner: a.owner, Version: a.version, ReadOnly: a.readOnly, Shared: cfg.Database.Engine != config.SQLite,
 		Report:   func() string { return view.Report(a.sources.Clients) },
 		Priority: a.syncs.priority,

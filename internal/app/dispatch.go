@@ -62,6 +62,6 @@ func (a *App) tasks() []dispatch.Task {
 		{Name: "ledger_verification", Queue: dispatch.QueueUpkeep, Run: a.ledger.verifyAll, Next: a.cfg.VerifySchedule.Next},
 		{Name: "retention", Queue: dispatch.QueueUpkeep, Run: a.engine.Retain, Next: hourly},
 		{Name: "trades", Queue: dispatch.QueueUpkeep, Run: a.keepTrades, Next: nextSettling},
-		{Name: "answers", Queue: dispatch.QueueUpkeep, Run: answers{Store: a.store}.forget, Next: hourly},
+		{Name: "answers", Queue: dispatch.QueueUpkeep, Run: answers{db: a.store}.deleteExpired, Next: hourly},
 	}
 }

@@ -3,22 +3,15 @@ package app
 import (
 	"context"
 
+	"assay/internal/db"
 	"assay/internal/provider"
-	"assay/internal/store"
 	"assay/internal/wallet/fee"
 )
-
-// feeStore is the store as the fee rules see it.
-type feeStore struct{ *store.Store }
-
-func (s feeStore) InTx(ctx context.Context, fn func(fee.Tx) error) error {
-	return s.Store.InTx(ctx, func(tx *store.Tx) error { return fn(tx) })
-}
 
 // openFees makes the service of the fee rules, and their first version if there is
 // none yet.
 func (a *App) openFees(ctx context.Context, used bool, client func(*provider.Options)) error {
-	a.fees = &fee.Service{Store: feeStore{a.store}, Keys: a.ledger.Keys, Unused: !used, Now: a.now, Logger: a.log}
+	a.fees = &fee.Service{Store: a.store, Keys: a.ledger.Keys, Unused: !used, Now: a.now, Logger: a.log}
 	switch {
 	case a.cfg.FeeRulesURL != nil:
 		o := fee.ClientOptions(provider.Options{Now: a.now, Logger: a.log}, a.cfg.FeeRulesURL)
@@ -36,9 +29,9 @@ func (a *App) openFees(ctx context.Context, used bool, client func(*provider.Opt
 // feeDesk is what the API may do with fee rules.
 type feeDesk struct {
 	*fee.Service
-	store *store.Store
+	store *db.DB
 }
 
 func (d feeDesk) Versions(ctx context.Context, before int64, limit int) ([]fee.Activation, error) {
-	return d.store.FeeActivations(ctx, before, limit)
+	return fee.ListActivations(ctx, d.store, before, limit)
 }

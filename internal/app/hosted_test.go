@@ -1,7 +1,6 @@
 package app
 
 import (
-	"assay/internal/db"
 	"net/http"
 	"net/http/httptest"
 	"path/filepath"
@@ -10,9 +9,10 @@ import (
 
 	"assay/internal/catalog"
 	"assay/internal/config"
+	"assay/internal/db"
 	"assay/internal/provider"
+	"assay/internal/provider/allowance"
 	"assay/internal/provider/providertest"
-	"assay/internal/store"
 )
 
 // Whoever asks Steam's host spends the budget of its prices, and keeps away when
@@ -97,7 +97,7 @@ func TestRule4_PricesLeaveInventoriesTheirShareOfSteam(t *testing.T) {
 func openSteam(t *testing.T, environ ...string) (SourceOptions, *SourceSet) {
 	t.Helper()
 	dir := t.TempDir()
-	s, err := store.Open(t.Context(), db.Options{Path: filepath.Join(dir, "assay.db")})
+	s, err := db.Open(t.Context(), db.Options{Path: filepath.Join(dir, "assay.db")})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -108,7 +108,7 @@ func openSteam(t *testing.T, environ ...string) (SourceOptions, *SourceSet) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	so := SourceOptions{Config: cfg, Allowance: func(source string, host provider.Host) provider.Allowance { return s.Allowance(source, host) }}
+	so := SourceOptions{Config: cfg, Allowance: func(source string, host provider.Host) provider.Allowance { return allowance.New(s, source, host) }}
 	set, err := OpenSources(t.Context(), so)
 	if err != nil {
 		t.Fatal(err)

@@ -6,9 +6,9 @@ import (
 	"assay/internal/fault"
 	"assay/internal/inventory"
 	"assay/internal/inventory/steaminv"
+	"assay/internal/market"
 	"assay/internal/provider"
 	"assay/internal/refresh"
-	"assay/internal/store"
 	"assay/internal/user"
 )
 
@@ -16,11 +16,10 @@ import (
 // pulled from Steam.
 func (a *App) buildInventories(so SourceOptions) {
 	a.inventories = &inventory.Service{
-		InTx: func(ctx context.Context, fn func(inventory.Tx) error) error {
-			return a.store.InTx(ctx, func(tx *store.Tx) error { return fn(tx) })
-		},
+		InTx:        a.store.InTx,
 		Queued:      func() { a.work.Wake(refresh.WorkMissing) },
 		Inspectable: func() { a.work.Wake(inventory.WorkInspect) },
+		Synced:      market.InventoryTouched,
 	}
 	client, base := inventoryClient(so)
 	a.steam = client
@@ -34,14 +33,14 @@ func (a *App) buildInventories(so SourceOptions) {
 
 // steamID returns whose inventory on Steam is a user's.
 func (a *App) steamID(ctx context.Context, userID string) (string, error) {
-	_, known, err := a.store.UserKey(ctx, userID)
+	_, known, err := user.Key(ctx, a.store, userID)
 	if err != nil {
 		return "", err
 	}
 	if !known {
 		return "", user.NotFound()
 	}
-	stored, err := a.store.User(ctx, userID)
+	stored, err := user.Read(ctx, a.store, userID)
 	if err == nil && stored.SteamID == "" {
 		err = fault.New(fault.Unprocessable, "steam_id_missing", "The user has no steamId. Set it with PUT /api/users/{userId}, or push the inventory as a JSON body.")
 	}

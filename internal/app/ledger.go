@@ -13,8 +13,8 @@ import (
 	"time"
 
 	"assay/internal/config"
+	"assay/internal/db"
 	"assay/internal/idempotency"
-	"assay/internal/store"
 	"assay/internal/view"
 	"assay/internal/wallet"
 	"assay/internal/wallet/fee"
@@ -24,7 +24,7 @@ import (
 // its checkpoints.
 type keeper struct {
 	*wallet.Ledger
-	store  *store.Store
+	store  *db.DB
 	folder wallet.Folder
 	now    func() time.Time
 	used   func()     // tells, once, what an operator should know of a ledger in use
@@ -56,7 +56,7 @@ func (a *App) openLedger(ctx context.Context, used bool) (err error) {
 	if err != nil {
 		return err
 	}
-	if err := a.store.InTx(ctx, func(tx *store.Tx) error { return a.noteLedgerKey(ctx, tx, ring) }); err != nil {
+	if err := a.store.InTx(ctx, func(tx *db.Tx) error { return a.noteLedgerKey(ctx, tx, ring) }); err != nil {
 		return err
 	}
 	if err := a.checkSeals(ctx, ring); err != nil {
@@ -78,15 +78,15 @@ func (a *App) openLedger(ctx context.Context, used bool) (err error) {
 // noteLedgerKey notes the key that is to seal, and refuses a start without one that
 // was noted. Where several processes share a database the first of them decides,
 // before anything is sealed; a file of its own may get another key until then.
-func (a *App) noteLedgerKey(ctx context.Context, tx *store.Tx, ring *wallet.Ring) error {
-	known, err := tx.LedgerKeys()
+func (a *App) noteLedgerKey(ctx context.Context, tx *db.Tx, ring *wallet.Ring) error {
+	known, err := wallet.LedgerKeys(tx)
 	if err != nil {
 		return err
 	}
 	for _, id := range ring.Lacks(known) {
 		used := a.cfg.Database.Engine != config.SQLite
 		if !used {
-			if used, err = a.store.LedgerKeyUsed(ctx, id); err != nil {
+			if used, err = wallet.LedgerKeyUsed(ctx, a.store, id); err != nil {
 				return err
 			}
 		}
@@ -97,7 +97,7 @@ func (a *App) noteLedgerKey(ctx context.Context, tx *store.Tx, ring *wallet.Ring
 	if slices.Contains(known, ring.Marks()[0]) {
 		return nil // a start on a full disk writes nothing
 	}
-	return tx.SetLedgerKey(ring.Marks()[0])
+	return wallet.SetLedgerKey(tx, ring.Marks()[0])
 }
 
 func lacksKey(id string) error {
@@ -118,15 +118,15 @@ const (
 // same database, and may be deleted. It looks at some of the ledger; a verification
 // looks at all of it.
 func (a *App) checkSeals(ctx context.Context, ring *wallet.Ring) error {
-	heads, err := a.store.SomeWallets(ctx, sampledAccounts)
+	heads, err := wallet.SomeWallets(ctx, a.store, sampledAccounts)
 	if err != nil {
 		return err
 	}
-	first, err := a.store.FirstWalletTransactions(ctx, sampledTransactions)
+	first, err := wallet.FirstWalletTransactions(ctx, a.store, sampledTransactions)
 	if err != nil {
 		return err
 	}
-	last, err := a.store.LastWalletTransactions(ctx, sampledTransactions)
+	last, err := wallet.LastWalletTransactions(ctx, a.store, sampledTransactions)
 	if err != nil {
 		return err
 	}
@@ -156,7 +156,7 @@ func (a *App) warnOfLedger() {
 
 // Post carries out an order.
 func (k *keeper) Post(ctx context.Context, o wallet.Posting, sealed func(idempotency.ResponseStore, view.WalletTransaction) error) error {
-	err := k.store.InSmallTx(ctx, func(tx *store.Tx) error {
+	err := k.store.InSmallTx(ctx, func(tx *db.Tx) error {
 		p, err := k.Execute(tx, o)
 		if err != nil {
 			return err
@@ -207,12 +207,12 @@ func (k *keeper) vouch(ctx context.Context, add func(wallet.Mark) error) error {
 
 // newest tells where the ledger is. The fee rules matter once it is in use.
 func (k *keeper) newest(ctx context.Context) (n noted, err error) {
-	last, err := k.store.LastWalletTransactions(ctx, 1)
+	last, err := wallet.LastWalletTransactions(ctx, k.store, 1)
 	if err != nil || len(last) == 0 {
 		return n, err
 	}
 	n.id, n.hash = last[0].ID, last[0].Hash
-	a, err := k.store.FeeActivation(ctx, 0)
+	a, err := fee.ReadActivation(ctx, k.store, 0)
 	switch {
 	case errors.Is(err, fee.ErrNone):
 		return n, nil

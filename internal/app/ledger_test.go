@@ -1,7 +1,6 @@
 package app
 
 import (
-	"assay/internal/db"
 	"context"
 	"errors"
 	"os"
@@ -9,9 +8,9 @@ import (
 	"testing"
 	"time"
 
+	"assay/internal/db"
 	"assay/internal/idempotency"
-	"assay/internal/store"
-	"assay/internal/store/storetest"
+	"assay/internal/storetest"
 	"assay/internal/view"
 	"assay/internal/wallet"
 )
@@ -22,7 +21,7 @@ func newKeeper(t *testing.T) (*keeper, storetest.Database) {
 	d := storetest.On(t, storetest.SQLite)
 	at := time.Date(2026, 11, 21, 0, 0, 0, 0, time.UTC)
 	now := func() time.Time { at = at.Add(time.Second); return at }
-	s, err := store.Open(t.Context(), db.Options{Path: d.Path, Now: now})
+	s, err := db.Open(t.Context(), db.Options{Path: d.Path, Now: now})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -31,7 +30,7 @@ func newKeeper(t *testing.T) (*keeper, storetest.Database) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := s.InTx(t.Context(), func(tx *store.Tx) error { return tx.SetLedgerKey(keys.Marks()[0]) }); err != nil {
+	if err := s.InTx(t.Context(), func(tx *db.Tx) error { return wallet.SetLedgerKey(tx, keys.Marks()[0]) }); err != nil {
 		t.Fatal(err)
 	}
 	return &keeper{

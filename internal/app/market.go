@@ -2,17 +2,18 @@ package app
 
 import (
 	"context"
-	"database/sql"
 	"errors"
 	"time"
 
+	"assay/internal/db"
+	"assay/internal/fault"
 	"assay/internal/idempotency"
 	"assay/internal/inventory"
 	"assay/internal/inventory/steaminv"
 	"assay/internal/market"
 	"assay/internal/money"
 	"assay/internal/pricing"
-	"assay/internal/store"
+	"assay/internal/user"
 	"assay/internal/view"
 	"assay/internal/wallet"
 )
@@ -23,12 +24,12 @@ const settlePace = 10 * time.Second
 // buildMarket makes what keeps listings and trades, whose money the ledger moves.
 func (a *App) buildMarket() *market.Service {
 	return market.New(market.Options{
-		InTx: func(ctx context.Context, fn func(market.Tx) error) error {
-			return a.store.InSmallTx(ctx, func(tx *store.Tx) error { return fn(tx) })
-		},
+		InTx:        a.store.InSmallTx,
 		Ledger:      a.ledger.Ledger,
 		Inventories: sellers{a.syncs, a.store},
-		Due:         a.store.DueTrades,
+		Due: func(ctx context.Context, now, after time.Time, afterID int64, limit int) ([]market.Due, error) {
+			return market.ReadDue(ctx, a.store, now, after, afterID, limit)
+		},
 		Rates: func(ctx context.Context) (pricing.Rates, error) {
 			if a.rates == nil {
 				return nil, nil
@@ -50,7 +51,7 @@ func nextSettling(t time.Time) time.Time { return t.UTC().Truncate(settlePace).A
 // sellers brings what sellers own up to date.
 type sellers struct {
 	*syncs
-	store *store.Store
+	store *db.DB
 }
 
 func (s sellers) Pull(ctx context.Context, userID string, appID int32, contextID string) error {
@@ -68,8 +69,8 @@ func (s sellers) Renew(ctx context.Context, userID string, appID int32, contextI
 }
 
 func (s sellers) SteamID(ctx context.Context, userID string) (steamID string, known bool, err error) {
-	u, err := s.store.User(ctx, userID)
-	if errors.Is(err, sql.ErrNoRows) {
+	u, err := user.Read(ctx, s.store, userID)
+	if f := fault.Of(err); f != nil && f.Kind == fault.NotFound {
 		return "", false, nil
 	}
 	return u.SteamID, err == nil, err
@@ -83,12 +84,12 @@ type trading struct {
 }
 
 func (t trading) List(ctx context.Context, offers market.Offers, seal func(idempotency.ResponseStore, []view.Offered) error) error {
-	return t.Create(ctx, offers, func(tx market.Tx, created []market.Created) error {
+	return t.Create(ctx, offers, func(tx *db.Tx, created []market.Created) error {
 		out := make([]view.Offered, len(created))
 		for i := range created {
 			out[i] = view.OfferedOf(&created[i], t.base, tx.Now())
 		}
-		return seal(tx, out)
+		return seal(sealing{tx, t.keys}, out)
 	})
 }
 
@@ -112,7 +113,7 @@ func (t trading) RepriceListing(ctx context.Context, id, price int64) (view.List
 }
 
 func (t trading) Purchase(ctx context.Context, p market.Purchase, seal func(idempotency.ResponseStore, view.Trade) error) error {
-	return t.Service.Purchase(ctx, p, func(tx market.Tx, trade market.Trade) error {
+	return t.Service.Purchase(ctx, p, func(tx *db.Tx, trade market.Trade) error {
 		return seal(sealing{tx, t.keys}, view.TradeOf(&trade))
 	})
 }

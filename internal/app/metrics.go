@@ -10,11 +10,12 @@ import (
 	"github.com/prometheus/client_golang/prometheus/collectors"
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 
+	"assay/internal/db"
 	"assay/internal/event"
+	"assay/internal/market"
 	"assay/internal/money"
 	"assay/internal/provider"
 	"assay/internal/refresh"
-	"assay/internal/store"
 	"assay/internal/view"
 	"assay/internal/wallet"
 	"assay/internal/wallet/audit"
@@ -30,7 +31,7 @@ type metrics struct {
 	took     *prometheus.HistogramVec
 }
 
-func newMetrics(reader *view.Reader, counts *store.Store, syncs *syncs) *metrics {
+func newMetrics(reader *view.Reader, counts *db.DB, syncs *syncs) *metrics {
 	m := &metrics{
 		requests: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "assay_http_requests_total", Help: "HTTP requests by method, pattern of the route and status.",
@@ -65,7 +66,7 @@ const collectTimeout = 10 * time.Second
 // markets of the configuration, and games, so their number is bounded.
 type collector struct {
 	reader *view.Reader
-	store  *store.Store
+	store  *db.DB
 	descs  descriptions
 }
 
@@ -130,7 +131,7 @@ func (c *collector) Describe(ch chan<- *prometheus.Desc) { prometheus.DescribeBy
 func (c *collector) Collect(ch chan<- prometheus.Metric) {
 	ctx, cancel := context.WithTimeout(context.Background(), collectTimeout)
 	defer cancel()
-	counts := c.store.EventCounts()
+	counts := event.Counts(c.store)
 	for _, kind := range event.Kinds() {
 		ch <- prometheus.MustNewConstMetric(c.descs.events, prometheus.CounterValue, float64(counts[kind]), string(kind))
 	}
@@ -186,11 +187,11 @@ func (c *collector) collectPrices(ctx context.Context, ch chan<- prometheus.Metr
 const pulls = "steam_inventory"
 
 func (c *collector) collectMarket(ctx context.Context, ch chan<- prometheus.Metric) {
-	posted := c.store.PostingCounts()
+	posted := wallet.PostingCounts(c.store)
 	for _, kind := range wallet.Kinds() {
 		ch <- prometheus.MustNewConstMetric(c.descs.postings, prometheus.CounterValue, float64(posted[kind]), string(kind))
 	}
-	if n, err := c.store.OpenTrades(ctx); err == nil {
+	if n, err := market.ReadOpenTrades(ctx, c.store); err == nil {
 		gauge(ch, c.descs.trades, float64(n.Pending), "pending")
 		gauge(ch, c.descs.trades, float64(n.Completed), "completed")
 		gauge(ch, c.descs.overdue, float64(n.Overdue))

@@ -1,12 +1,12 @@
 package app
 
 import (
-	"assay/internal/db"
 	"context"
 	"log/slog"
 	"time"
 
 	"assay/internal/config"
+	"assay/internal/db"
 	"assay/internal/dispatch/river"
 )
 

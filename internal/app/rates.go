@@ -18,6 +18,7 @@ import (
 	"assay/internal/money"
 	"assay/internal/pricing"
 	"assay/internal/provider"
+	"assay/internal/provider/allowance"
 	"assay/internal/provider/cs2cap"
 	"assay/internal/provider/sim"
 	"assay/internal/refresh"
@@ -32,7 +33,7 @@ func (a *App) openRates(client func(*provider.Options)) {
 		o.Place = exchange.NewFile(a.cfg.RatesFile)
 	case a.cfg.RatesECB:
 		options := exchange.ECBOptions(provider.Options{
-			Now: a.now, Logger: a.log, Allowance: a.store.Allowance(exchange.ECBName, exchange.ECBHost()),
+			Now: a.now, Logger: a.log, Allowance: allowance.New(a.store, exchange.ECBName, exchange.ECBHost()),
 		})
 		address := ""
 		if base := a.cfg.ECBBaseURL; base != nil {

@@ -1,7 +1,6 @@
 package app
 
 import (
-	"assay/internal/db"
 	"errors"
 	"fmt"
 	"net/http"
@@ -13,7 +12,9 @@ import (
 
 	"assay/internal/catalog"
 	"assay/internal/config"
+	"assay/internal/db"
 	"assay/internal/provider"
+	"assay/internal/provider/allowance"
 	"assay/internal/provider/cs2cap/cs2captest"
 	"assay/internal/provider/csfloat/csfloattest"
 	"assay/internal/provider/marketcsgo/marketcsgotest"
@@ -23,8 +24,7 @@ import (
 	"assay/internal/provider/skinport/skinporttest"
 	"assay/internal/provider/steam/steamtest"
 	"assay/internal/provider/waxpeer/waxpeertest"
-	"assay/internal/store"
-	"assay/internal/store/storetest"
+	"assay/internal/storetest"
 )
 
 // discardSink takes an answer and keeps nothing.
@@ -109,7 +109,7 @@ func instance(t *testing.T, database storetest.Database, environ []string) []pro
 	if err != nil {
 		t.Fatal(err)
 	}
-	s, err := store.Open(t.Context(), db.Options{URL: database.URL})
+	s, err := db.Open(t.Context(), db.Options{URL: database.URL})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -118,7 +118,7 @@ func instance(t *testing.T, database storetest.Database, environ []string) []pro
 		Config:    c,
 		Secret:    c.OutsideSecret,
 		Client:    func(o *provider.Options) { o.Attempts = 1 },
-		Allowance: func(source string, host provider.Host) provider.Allowance { return s.Allowance(source, host) },
+		Allowance: func(source string, host provider.Host) provider.Allowance { return allowance.New(s, source, host) },
 	})
 	if err != nil {
 		t.Fatal(err)

@@ -7,6 +7,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"assay/internal/db"
 	"assay/internal/dispatch"
 	"assay/internal/inventory"
 	"assay/internal/refresh"
@@ -40,7 +41,7 @@ func TestSyncs_GoBeforeARefresh(t *testing.T) {
 				}}}
 				none := errors.New("no database")
 				var beside time.Duration
-				s := newSyncs(&inventory.Service{InTx: func(ctx context.Context, _ func(inventory.Tx) error) error {
+				s := newSyncs(&inventory.Service{InTx: func(ctx context.Context, _ func(*db.Tx) error) error {
 					began := time.Now()
 					if more, err := workers[0].Work(ctx); !more || err != nil {
 						t.Errorf("%s: %v, %v", kind, more, err)

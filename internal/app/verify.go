@@ -8,8 +8,8 @@ import (
 	"time"
 
 	"assay/internal/api"
+	"assay/internal/db"
 	"assay/internal/event"
-	"assay/internal/store"
 	"assay/internal/wallet"
 	"assay/internal/wallet/audit"
 )
@@ -18,10 +18,7 @@ import (
 // checkpoint of a folder.
 func Auditor(keys *wallet.Ring, folder wallet.Folder, now func() time.Time, read LedgerReader) *audit.Auditor {
 	return &audit.Auditor{
-		Keys: keys, Now: now, Scopes: api.WalletScopes,
-		Read: func(ctx context.Context, use func(audit.Records) error) error {
-			return read(ctx, func(l *store.LedgerSnapshot) error { return use(l) })
-		},
+		Keys: keys, Now: now, Scopes: api.WalletScopes, Read: read,
 		Stored: func() (io.ReadCloser, error) {
 			f, err := folder.Newest()
 			if errors.Is(err, fs.ErrNotExist) {
@@ -33,10 +30,12 @@ func Auditor(keys *wallet.Ring, folder wallet.Folder, now func() time.Time, read
 }
 
 // LedgerReader hands over the ledger as it is at one moment.
-type LedgerReader func(ctx context.Context, use func(*store.LedgerSnapshot) error) error
+type LedgerReader func(ctx context.Context, use func(*audit.Snapshot) error) error
 
 func (k *keeper) auditor() *audit.Auditor {
-	return Auditor(k.Keys, k.folder, k.now, k.store.ReadLedger)
+	return Auditor(k.Keys, k.folder, k.now, func(ctx context.Context, use func(*audit.Snapshot) error) error {
+		return audit.ReadLedger(ctx, k.store, use)
+	})
 }
 
 // Verify verifies the wallet of a user.
@@ -56,16 +55,16 @@ func (k *keeper) verifyAll(ctx context.Context) error {
 // note keeps how a verification of the whole ledger came out, with an event for each
 // problem.
 func (k *keeper) note(ctx context.Context, r *audit.FullReport) error {
-	kept := store.LedgerVerification{
+	kept := audit.Verification{
 		VerifiedAt: r.VerifiedAt, FinishedAt: r.FinishedAt, Status: string(r.Status),
 		Accounts: r.Accounts, Entries: r.Entries, Transactions: r.Transactions, Failures: r.FailureCount, Checks: notPassed(r.Checks),
 	}
-	return k.store.InTx(ctx, func(tx *store.Tx) error {
-		if err := tx.SetLedgerVerification(kept); err != nil {
+	return k.store.InTx(ctx, func(tx *db.Tx) error {
+		if err := audit.SetVerification(tx, kept); err != nil {
 			return err
 		}
 		for _, problem := range problems(r) {
-			if err := tx.AddEvent(problem); err != nil {
+			if err := event.Add(tx, problem); err != nil {
 				return err
 			}
 		}

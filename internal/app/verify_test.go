@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"assay/internal/event"
+	"assay/internal/wallet/audit"
 )
 
 func TestVerifyAll_KeepsHowItCameOutAndTellsOfProblems(t *testing.T) {
@@ -20,11 +21,11 @@ func TestVerifyAll_KeepsHowItCameOutAndTellsOfProblems(t *testing.T) {
 		if err := k.verifyAll(t.Context()); err != nil {
 			t.Fatal(err)
 		}
-		v, err := k.store.LedgerVerification(t.Context())
+		v, err := audit.LastVerification(t.Context(), k.store)
 		if err != nil || v.Status != status || v.Failures != failures || v.Entries != 4 || v.Transactions != 2 {
 			t.Errorf("kept %+v, %v", v, err)
 		}
-		if told, err := k.store.Events(t.Context(), 10); err != nil || len(told) != events {
+		if told, err := event.List(t.Context(), k.store, 10); err != nil || len(told) != events {
 			t.Errorf("%d events, want %d, %v", len(told), events, err)
 		}
 	}
@@ -35,7 +36,7 @@ func TestVerifyAll_KeepsHowItCameOutAndTellsOfProblems(t *testing.T) {
 		t.Fatal(err)
 	}
 	verified("failed", 2, 1)
-	told, err := k.store.Events(t.Context(), 1)
+	told, err := event.List(t.Context(), k.store, 1)
 	if err != nil || told[0].Kind != event.LedgerHasProblem {
 		t.Fatalf("%+v, %v", told, err)
 	}

@@ -1,13 +1,13 @@
 package cli
 
 import (
-	"assay/internal/db"
 	"context"
 	"fmt"
 	"io"
 	"os"
 
 	"assay/internal/config"
+	"assay/internal/db"
 	"assay/internal/refresh"
 )
 

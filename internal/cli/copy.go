@@ -1,7 +1,6 @@
 package cli
 
 import (
-	"assay/internal/db"
 	"context"
 	"errors"
 	"fmt"
@@ -12,6 +11,7 @@ import (
 	"github.com/schollz/progressbar/v3"
 
 	"assay/internal/config"
+	"assay/internal/db"
 	"assay/internal/refresh"
 )
 

@@ -1,7 +1,6 @@
 package cli
 
 import (
-	"assay/internal/db"
 	"bytes"
 	"context"
 	"errors"
@@ -13,8 +12,8 @@ import (
 	"github.com/go-json-experiment/json"
 
 	"assay/internal/catalog"
+	"assay/internal/db"
 	"assay/internal/pgtest"
-	"assay/internal/store"
 )
 
 // run runs a command that needs no server.
@@ -28,16 +27,16 @@ func run(ctx context.Context, args ...string) (code int, stdout, stderr string) 
 func databaseWithNames(t *testing.T, names ...string) (path string) {
 	t.Helper()
 	path = filepath.Join(t.TempDir(), "assay.db")
-	s, err := store.Open(t.Context(), db.Options{Path: path})
+	s, err := db.Open(t.Context(), db.Options{Path: path})
 	if err != nil {
 		t.Fatal(err)
 	}
-	err = s.InTx(t.Context(), func(tx *store.Tx) error {
+	err = s.InTx(t.Context(), func(tx *db.Tx) error {
 		var keys []catalog.Key
 		for _, name := range names {
 			keys = append(keys, catalog.Key{AppID: catalog.CS2, Name: name})
 		}
-		_, err := tx.EnsureItems(catalog.CS2, keys)
+		_, err := catalog.EnsureItems(tx, catalog.CS2, keys)
 		return err
 	})
 	if err := errors.Join(err, s.Close()); err != nil {

@@ -1,7 +1,6 @@
 package cli
 
 import (
-	"assay/internal/db"
 	"context"
 	"errors"
 	"fmt"
@@ -12,6 +11,7 @@ import (
 	"github.com/alecthomas/kong"
 
 	"assay/internal/config"
+	"assay/internal/db"
 	"assay/internal/fault"
 )
 

@@ -188,7 +188,7 @@ func (f *fakeServer) inventory(w http.ResponseWriter, r *http.Request) {
 }
 
 const (
-	jobRemoved = `{"title":"Not Found","status":404,"detail":"there is no job 17; ended jobs are removed after some days","code":"job_not_found","requestId":"r9"}`
+	jobRemoved = `{"title":"Not Found","status":404,"detail":"Unknown job 17. Ended jobs are deleted after some days.","code":"job_not_found","requestId":"r9"}`
 
 	jobHead = `{"id":"17","kind":"bulk","forced":false,"requestedBy":"api","createdAt":"2026-01-02T03:04:05Z","retryOf":null,"cancelledItems":0,"deferred":[],`
 

@@ -1,7 +1,6 @@
 package cli
 
 import (
-	"assay/internal/db"
 	"context"
 	"errors"
 	"fmt"
@@ -12,8 +11,9 @@ import (
 	"time"
 
 	"assay/internal/config"
+	"assay/internal/db"
 	"assay/internal/provider"
-	"assay/internal/store"
+	"assay/internal/provider/allowance"
 	"assay/internal/view"
 )
 
@@ -218,7 +218,7 @@ func writeChecks(w io.Writer, checks []providerCheck) {
 // nowhere. The retry-after of a server that is alone on the database holds
 // in any case.
 type budgetOf struct {
-	store  *store.Store
+	store  *db.DB
 	why    string
 	server *view.SourceDebug // nil: none runs
 	now    func() time.Time
@@ -232,7 +232,7 @@ func openBudget(ctx context.Context, cfg *config.Config, source string, now func
 			return budgetOf{why: "there is no database yet"}
 		}
 	}
-	s, err := store.Open(ctx, db.Options{
+	s, err := db.Open(ctx, db.Options{
 		Path: cfg.Database.Path, URL: cfg.Database.URL.Reveal(), Direct: cfg.Database.Direct.Reveal(),
 		KeepSchema: true, Logger: slog.New(slog.DiscardHandler),
 	})
@@ -252,7 +252,9 @@ func (b budgetOf) allowance() func(string, provider.Host) provider.Allowance {
 	if b.store == nil {
 		return nil
 	}
-	return func(source string, host provider.Host) provider.Allowance { return b.store.Allowance(source, host) }
+	return func(source string, host provider.Host) provider.Allowance {
+		return allowance.New(b.store, source, host)
+	}
 }
 
 func (b budgetOf) close() error {

@@ -1,7 +1,6 @@
 package cli
 
 import (
-	"assay/internal/db"
 	"context"
 	"io"
 	"log/slog"
@@ -15,9 +14,10 @@ import (
 	"github.com/go-json-experiment/json"
 
 	"assay/internal/catalog"
+	"assay/internal/db"
 	"assay/internal/provider"
+	"assay/internal/provider/allowance"
 	"assay/internal/provider/providertest"
-	"assay/internal/store"
 )
 
 // testProvider runs `assay provider test sim` with a simulator at base, and returns
@@ -160,9 +160,9 @@ func TestProviderTest_CountsInTheBudgetOfTheDatabase(t *testing.T) {
 	if found.Counted || !strings.Contains(found.detail("cost"), "no database yet") {
 		t.Errorf("without a database: %+v", found.Checks)
 	}
-	open := func() *store.Store {
+	open := func() *db.DB {
 		t.Helper()
-		s, err := store.Open(t.Context(), db.Options{Path: filepath.Join(dir, "assay.db")})
+		s, err := db.Open(t.Context(), db.Options{Path: filepath.Join(dir, "assay.db")})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -187,7 +187,7 @@ func TestProviderTest_CountsInTheBudgetOfTheDatabase(t *testing.T) {
 	}
 	s = open()
 	defer s.Close()
-	b, _, err := s.Budget(t.Context(), "sim", provider.Host{Quota: provider.Quota{Day: 2}})
+	b, _, err := allowance.Of(t.Context(), s, "sim", provider.Host{Quota: provider.Quota{Day: 2}})
 	if err != nil || b.Quotas[0].Used != 2 {
 		t.Errorf("budget %+v, %v", b, err)
 	}

@@ -14,7 +14,6 @@ import (
 
 	"assay/internal/app"
 	"assay/internal/config"
-	"assay/internal/store"
 	"assay/internal/wallet"
 	"assay/internal/wallet/audit"
 )
@@ -119,8 +118,8 @@ func (s *session) auditor(ctx context.Context) (*audit.Auditor, error) {
 		return nil, err
 	}
 	folder := wallet.Folder{Dir: filepath.Join(cfg.DataDir, "checkpoints")}
-	return app.Auditor(keys, folder, s.Now, func(ctx context.Context, use func(*store.LedgerSnapshot) error) error {
-		return store.ReadLedgerBeside(ctx, storeOptions(cfg.Database), use)
+	return app.Auditor(keys, folder, s.Now, func(ctx context.Context, use func(*audit.Snapshot) error) error {
+		return audit.ReadLedgerBeside(ctx, storeOptions(cfg.Database), use)
 	}), nil
 }
 

@@ -1,7 +1,6 @@
 package cli
 
 import (
-	"assay/internal/db"
 	"bytes"
 	"encoding/json"
 	"os"
@@ -11,8 +10,8 @@ import (
 	"testing"
 	"time"
 
-	"assay/internal/store"
-	"assay/internal/store/storetest"
+	"assay/internal/db"
+	"assay/internal/storetest"
 	"assay/internal/wallet"
 	"assay/internal/wallet/audit"
 )
@@ -22,7 +21,7 @@ import (
 func ledgerDir(t *testing.T, change string) string {
 	t.Helper()
 	dir := t.TempDir()
-	s, err := store.Open(t.Context(), db.Options{Path: filepath.Join(dir, "assay.db")})
+	s, err := db.Open(t.Context(), db.Options{Path: filepath.Join(dir, "assay.db")})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -33,8 +32,8 @@ func ledgerDir(t *testing.T, change string) string {
 		t.Fatal(err)
 	}
 	ledger := &wallet.Ledger{Keys: keys}
-	if err := s.InTx(t.Context(), func(tx *store.Tx) error {
-		if err := tx.SetLedgerKey(keys.Marks()[0]); err != nil {
+	if err := s.InTx(t.Context(), func(tx *db.Tx) error {
+		if err := wallet.SetLedgerKey(tx, keys.Marks()[0]); err != nil {
 			return err
 		}
 		_, err := ledger.Deposit(tx, wallet.Account{User: "u1", Currency: "USD"}, 500, wallet.Request{})

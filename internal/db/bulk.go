@@ -19,7 +19,7 @@ type Bulk struct {
 }
 
 // bulks are all of them, in the order in which the packages declare them.
-var bulks []*Bulk
+var bulks []*Bulk //nolint:gochecknoglobals // complete once the packages are initialized
 
 // NewBulk returns the statement with a list of columns and their types between two texts.
 // It is for variables of packages: a database prepares them when it is opened.

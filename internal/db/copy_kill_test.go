@@ -13,8 +13,7 @@ import (
 	"testing"
 
 	"assay/internal/db"
-	"assay/internal/store"
-	"assay/internal/store/storetest"
+	"assay/internal/storetest"
 )
 
 // What a process is told that copies until it is killed.
@@ -54,7 +53,7 @@ func TestCopy_KilledLeavesATargetThatIsEmpty(t *testing.T) {
 			to := db.Options{Path: target.Path, URL: target.URL}
 			for _, verifying := range []bool{false, true} {
 				killCopy(t, from, to, verifying)
-				s, err := store.Open(t.Context(), to)
+				s, err := db.Open(t.Context(), to)
 				must(t, err)
 				if has(t, s, "A") {
 					t.Error("it has what was not committed")

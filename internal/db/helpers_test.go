@@ -6,8 +6,7 @@ import (
 	"testing"
 
 	"assay/internal/db"
-	"assay/internal/store"
-	"assay/internal/store/storetest"
+	"assay/internal/storetest"
 )
 
 var (
@@ -16,10 +15,10 @@ var (
 )
 
 // opened opens a database with all subjects, which is closed when tb ends.
-func opened(tb testing.TB, at storetest.Database, o db.Options) *store.Store {
+func opened(tb testing.TB, at storetest.Database, o db.Options) *db.DB {
 	tb.Helper()
 	o.Path, o.URL = at.Path, at.URL
-	s, err := store.Open(tb.Context(), o)
+	s, err := db.Open(tb.Context(), o)
 	must(tb, err)
 	tb.Cleanup(func() { must(tb, s.Close()) })
 	return s

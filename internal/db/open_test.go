@@ -17,8 +17,8 @@ import (
 	"assay/internal/catalog"
 	"assay/internal/db"
 	"assay/internal/randtest"
-	"assay/internal/store"
-	"assay/internal/store/storetest"
+	"assay/internal/storetest"
+	"assay/internal/view"
 )
 
 func TestMain(m *testing.M) {
@@ -34,7 +34,7 @@ func TestMain(m *testing.M) {
 // hold opens a database in a process of its own, says so and waits to be killed.
 func hold(path string) {
 	// The variable is this package's own way to say which database.
-	s, err := store.Open(context.Background(), db.Options{Path: path})
+	s, err := db.Open(context.Background(), db.Options{Path: path})
 	if err != nil {
 		fmt.Fprintln(os.Stdout, err)
 		os.Exit(1)
@@ -59,9 +59,9 @@ func child(t *testing.T, path string) (c *exec.Cmd, said *bufio.Reader) {
 	return c, bufio.NewReader(out)
 }
 
-func open(tb testing.TB, path string) *store.Store {
+func open(tb testing.TB, path string) *db.DB {
 	tb.Helper()
-	s, err := store.Open(tb.Context(), db.Options{Path: path})
+	s, err := db.Open(tb.Context(), db.Options{Path: path})
 	must(tb, err)
 	tb.Cleanup(func() { _ = s.Close() })
 	return s
@@ -70,7 +70,7 @@ func open(tb testing.TB, path string) *store.Store {
 // refused is the error of a database that must not open.
 func refused(tb testing.TB, path string) error {
 	tb.Helper()
-	s, err := store.Open(tb.Context(), db.Options{Path: path})
+	s, err := db.Open(tb.Context(), db.Options{Path: path})
 	if err == nil {
 		must(tb, s.Close())
 		tb.Fatal("it opened")
@@ -78,17 +78,17 @@ func refused(tb testing.TB, path string) error {
 	return err
 }
 
-func add(tb testing.TB, s *store.Store, name string) error {
+func add(tb testing.TB, s *db.DB, name string) error {
 	tb.Helper()
-	return s.InTx(tb.Context(), func(tx *store.Tx) error {
-		_, err := tx.EnsureItems(catalog.CS2, []catalog.Key{{AppID: catalog.CS2, Name: name}})
+	return s.InTx(tb.Context(), func(tx *db.Tx) error {
+		_, err := catalog.EnsureItems(tx, catalog.CS2, []catalog.Key{{AppID: catalog.CS2, Name: name}})
 		return err
 	})
 }
 
-func has(tb testing.TB, s *store.Store, name string) bool {
+func has(tb testing.TB, s *db.DB, name string) bool {
 	tb.Helper()
-	i, err := s.Item(tb.Context(), catalog.Key{AppID: catalog.CS2, Name: name})
+	i, err := view.ReadItem(tb.Context(), s, catalog.Key{AppID: catalog.CS2, Name: name})
 	must(tb, err)
 	return i != nil
 }
@@ -139,14 +139,14 @@ func TestOpen_RefusesTheSchemaOfAnotherBuild(t *testing.T) {
 			`DELETE FROM setting WHERE name = 'schema_fingerprint'`:                 "fingerprint none",
 		} {
 			d := storetest.On(t, engine)
-			s, err := store.Open(t.Context(), db.Options{Path: d.Path, URL: d.URL})
+			s, err := db.Open(t.Context(), db.Options{Path: d.Path, URL: d.URL})
 			must(t, err)
 			must(t, s.Close())
 			raw := d.Raw(t)
 			_, err = raw.ExecContext(t.Context(), statement)
 			must(t, errors.Join(err, raw.Close()))
 			for _, keep := range []bool{false, true} {
-				_, err := store.Open(t.Context(), db.Options{Path: d.Path, URL: d.URL, KeepSchema: keep})
+				_, err := db.Open(t.Context(), db.Options{Path: d.Path, URL: d.URL, KeepSchema: keep})
 				if !errors.Is(err, db.ErrSchemaUnknown) || !strings.Contains(err.Error(), says) || !strings.Contains(err.Error(), "Start the build that made it") {
 					t.Errorf("%s after %s: %v", engine, statement, err)
 				}
@@ -173,14 +173,14 @@ func TestOpen_RefusesATableThatWasChanged(t *testing.T) {
 			`CREATE TABLE mine (x INTEGER UNIQUE); CREATE INDEX mine_too ON item (price)`: "allowed",
 		} {
 			d := storetest.On(t, engine)
-			s, err := store.Open(t.Context(), db.Options{Path: d.Path, URL: d.URL})
+			s, err := db.Open(t.Context(), db.Options{Path: d.Path, URL: d.URL})
 			must(t, err)
 			must(t, s.Close())
 			raw := d.Raw(t)
 			_, err = raw.ExecContext(t.Context(), statement)
 			must(t, errors.Join(err, raw.Close()))
 			for _, keep := range []bool{false, true} {
-				s, err := store.Open(t.Context(), db.Options{Path: d.Path, URL: d.URL, KeepSchema: keep})
+				s, err := db.Open(t.Context(), db.Options{Path: d.Path, URL: d.URL, KeepSchema: keep})
 				switch {
 				case says == "allowed":
 					must(t, err)

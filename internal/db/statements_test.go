@@ -84,12 +84,14 @@ func readStatements(t *testing.T, d db.Dialect) []statement {
 	}
 	r := reader{dialect: d, constants: map[string]ast.Expr{}}
 	for _, f := range parsed {
+		r.pkg = f.Name.Name
 		for _, d := range f.Decls {
 			r.note(d)
 		}
 	}
 	var out []statement
 	for _, f := range parsed {
+		r.pkg = f.Name.Name
 		for _, d := range f.Decls {
 			fn, ok := d.(*ast.FuncDecl)
 			if !ok || r.foreign(fn.Name.Name) {
@@ -105,7 +107,7 @@ func readStatements(t *testing.T, d db.Dialect) []statement {
 				if !ok {
 					return true
 				}
-				if s, ok := e.(*ast.SelectorExpr); ok {
+				if s, ok := e.(*ast.SelectorExpr); ok && r.texts(s) == nil {
 					ast.Inspect(s.X, visit) // a method may have a constant's name
 					return false
 				}
@@ -145,7 +147,8 @@ func isStatement(text string) bool {
 // reader puts texts together.
 type reader struct {
 	dialect   db.Dialect
-	constants map[string]ast.Expr
+	constants map[string]ast.Expr   // by package and name
+	pkg       string                // that is being read
 	locals    map[string][]ast.Expr // of the function that is being read
 }
 
@@ -177,7 +180,7 @@ func (r *reader) note(d ast.Decl) {
 		v, ok := spec.(*ast.ValueSpec)
 		for i := range v.Names {
 			if ok && i < len(v.Values) {
-				r.constants[v.Names[i].Name] = v.Values[i]
+				r.constants[r.pkg+"."+v.Names[i].Name] = v.Values[i]
 			}
 		}
 	}
@@ -211,17 +214,23 @@ func (r *reader) texts(e ast.Expr) (out []string) {
 		if r.foreign(e.Name) {
 			return nil
 		}
-		if c, ok := r.constants[e.Name]; ok {
+		if c, ok := r.constants[r.pkg+"."+e.Name]; ok {
 			return r.texts(c)
 		}
 		parts := r.locals[e.Name]
 		if e.Name == "from" {
-			parts = []ast.Expr{r.constants["planScope"], r.constants["planRetry"], r.constants["planMissing"]}
+			parts = []ast.Expr{r.constants["refresh.planScope"], r.constants["refresh.planRetry"], r.constants["refresh.planMissing"]}
 		}
 		for _, part := range parts {
 			if id, ok := part.(*ast.Ident); !ok || id.Name != e.Name {
 				out = append(out, r.texts(part)...)
 			}
+		}
+	case *ast.SelectorExpr: // a constant of another package
+		if pkg, ok := e.X.(*ast.Ident); ok && r.constants[pkg.Name+"."+e.Sel.Name] != nil {
+			other := *r
+			other.pkg, other.locals = pkg.Name, nil
+			return other.texts(r.constants[pkg.Name+"."+e.Sel.Name])
 		}
 	case *ast.CallExpr:
 		return r.fragment(e)

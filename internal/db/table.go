@@ -168,3 +168,7 @@ func (t *Table) appendRow(args []any, row int) []any {
 	}
 	return args
 }
+
+// RowsAtOnce is how many rows with texts a statement takes: in it, in the driver
+// and in the database, each is in memory several times.
+const RowsAtOnce = 2_000

@@ -13,6 +13,7 @@ import (
 	"sync"
 	"time"
 
+	"assay/internal/db"
 	"assay/internal/money"
 	"assay/internal/pricing"
 )
@@ -46,22 +47,12 @@ type State struct {
 	LastErrorAt time.Time
 }
 
-// Store keeps the states of places, for all processes and across restarts.
-type Store interface {
-	// RatePlace returns the state of a place; zero: it was never queried.
-	RatePlace(ctx context.Context, place string) (State, error)
-	// ClaimRatePlace moves the time when a place is due. It returns false if another
-	// process moved it first.
-	ClaimRatePlace(ctx context.Context, place string, was, next time.Time) (bool, error)
-	PutRatePlace(ctx context.Context, place string, s State) error
-}
-
 // Options are what a Keeper is made of.
 type Options struct {
 	Base  money.Currency
 	Fixed pricing.Rates // set by an operator; they override those of Place
 	Place Place         // nil: there are only fixed ones
-	Store Store
+	Store *db.DB
 	Now   func() time.Time
 	Log   *slog.Logger
 }
@@ -105,7 +96,7 @@ func (k *Keeper) Known(ctx context.Context) (pricing.Rates, State, error) {
 	rates := pricing.Rates{}
 	if k.o.Place != nil {
 		var err error
-		if state, err = k.o.Store.RatePlace(ctx, k.o.Place.Name()); err != nil {
+		if state, err = RatePlace(ctx, k.o.Store, k.o.Place.Name()); err != nil {
 			return nil, state, fmt.Errorf("exchange rates: %w", err)
 		}
 		maps.Copy(rates, state.Rates)
@@ -127,7 +118,7 @@ func (k *Keeper) Place() string {
 
 func (k *Keeper) query(ctx context.Context) (State, error) {
 	place, pace, now := k.o.Place.Name(), k.o.Place.Pace(), k.o.Now()
-	state, err := k.o.Store.RatePlace(ctx, place)
+	state, err := RatePlace(ctx, k.o.Store, place)
 	if err != nil {
 		return state, err
 	}
@@ -135,7 +126,7 @@ func (k *Keeper) query(ctx context.Context) (State, error) {
 		if !due(state, pace, now) {
 			return state, state.pending()
 		}
-		claimed, err := k.o.Store.ClaimRatePlace(ctx, place, state.DueAt, now.Add(patience))
+		claimed, err := ClaimRatePlace(ctx, k.o.Store, place, state.DueAt, now.Add(patience))
 		if err != nil {
 			return state, err
 		}
@@ -154,7 +145,7 @@ func (k *Keeper) query(ctx context.Context) (State, error) {
 	if next.LastError != "" && next.LastError != state.LastError {
 		k.o.Log.Warn("exchange rates rejected; using the last good ones", "place", place, "reason", next.LastError)
 	}
-	return next, k.o.Store.PutRatePlace(ctx, place, next)
+	return next, PutRatePlace(ctx, k.o.Store, place, next)
 }
 
 // due reports whether to query a place. A time further ahead than any pause was stored

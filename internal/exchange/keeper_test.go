@@ -12,29 +12,10 @@ import (
 	"testing"
 	"time"
 
+	"assay/internal/db"
 	"assay/internal/money"
 	"assay/internal/pricing"
 )
-
-// memoryStore keeps states as the database does.
-type memoryStore map[string]State
-
-func (m memoryStore) RatePlace(_ context.Context, place string) (State, error) { return m[place], nil }
-
-func (m memoryStore) ClaimRatePlace(_ context.Context, place string, was, next time.Time) (bool, error) {
-	s := m[place]
-	if !s.DueAt.Equal(was) {
-		return false, nil
-	}
-	s.DueAt = next
-	m[place] = s
-	return true, nil
-}
-
-func (m memoryStore) PutRatePlace(_ context.Context, place string, s State) error {
-	m[place] = s
-	return nil
-}
 
 // bank is a place that tells what a test says.
 type bank struct {
@@ -55,13 +36,19 @@ type world struct {
 	*Keeper
 	t     *testing.T
 	bank  *bank
-	store memoryStore
+	store *db.DB
 	now   time.Time
 	log   bytes.Buffer
 }
 
 func newWorld(t *testing.T) *world {
-	w := &world{t: t, bank: &bank{rates: of(t, map[money.Currency]string{"EUR": "1.08"})}, store: memoryStore{}, now: day.Add(16 * time.Hour)}
+	t.Helper()
+	store, err := db.Open(t.Context(), db.Options{Path: filepath.Join(t.TempDir(), "a.db")})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = store.Close() })
+	w := &world{t: t, bank: &bank{rates: of(t, map[money.Currency]string{"EUR": "1.08"})}, store: store, now: day.Add(16 * time.Hour)}
 	w.Keeper = w.another(nil)
 	return w
 }
@@ -137,7 +124,7 @@ func TestCurrent_HasNoRatesWhereNobodyToldAny(t *testing.T) {
 // requests the first time; one that died meanwhile is not waited for for ever.
 func TestCurrent_WaitsForTheFirstRates(t *testing.T) {
 	w := newWorld(t)
-	claimed, err := w.store.ClaimRatePlace(t.Context(), "bank", time.Time{}, w.now.Add(patience))
+	claimed, err := ClaimRatePlace(t.Context(), w.store, "bank", time.Time{}, w.now.Add(patience))
 	if err != nil || !claimed {
 		t.Fatal(claimed, err)
 	}

@@ -7,7 +7,6 @@ package idempotency
 
 import (
 	"crypto/sha256"
-	"errors"
 	"time"
 
 	"assay/internal/wallet"
@@ -54,4 +53,4 @@ type ResponseStore interface {
 }
 
 // ErrKeyUsed means that another request stored a response under the same key.
-var ErrKeyUsed = errors.New("another request stored a response under this idempotency key")
+var ErrKeyUsed = wallet.ErrKeyUsed

@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"assay/internal/catalog"
+	"assay/internal/db"
 	"assay/internal/money"
 )
 
@@ -27,8 +28,8 @@ type difference struct {
 }
 
 // newDifference reads what is stored.
-func newDifference(tx Tx, user int64, push *Push, mode Mode) (*difference, error) {
-	rows, err := tx.InventoryRows(user, push.AppID, push.ContextID)
+func newDifference(tx *db.Tx, user int64, push *Push, mode Mode) (*difference, error) {
+	rows, err := InventoryRows(tx, user, push.AppID, push.ContextID)
 	if err != nil {
 		return nil, err
 	}
@@ -40,7 +41,7 @@ func newDifference(tx Tx, user int64, push *Push, mode Mode) (*difference, error
 		d.stored[r.AssetID] = r
 	}
 	if push.AppID == catalog.CS2 && len(rows) > 0 {
-		if d.inspected, err = tx.Inspections(user, push.AppID, push.ContextID); err != nil {
+		if d.inspected, err = inspections(tx, user, push.AppID, push.ContextID); err != nil {
 			return nil, fmt.Errorf("inspections: %w", err)
 		}
 	}
@@ -91,14 +92,14 @@ func (d *difference) keys() []catalog.Key {
 
 // find compares the push with what is stored, and sees to it that the prices that
 // count stay what they are.
-func (d *difference) find(tx Tx) error {
-	items, err := tx.EnsureItems(d.push.AppID, d.keys())
+func (d *difference) find(tx *db.Tx) error {
+	items, err := catalog.EnsureItems(tx, d.push.AppID, d.keys())
 	if err != nil {
 		return fmt.Errorf("items: %w", err)
 	}
 	d.compare(items)
 	if used := d.used(items); len(used) > 0 {
-		prices, err := tx.HoldPrices(used)
+		prices, err := catalog.HoldPrices(tx, used)
 		if err != nil {
 			return fmt.Errorf("hold prices: %w", err)
 		}
@@ -108,7 +109,7 @@ func (d *difference) find(tx Tx) error {
 }
 
 // compare finds what differs between what is stored and the push.
-func (d *difference) compare(items map[catalog.Key]Item) {
+func (d *difference) compare(items map[catalog.Key]catalog.Item) {
 	d.prices = pricesOf(items)
 	for i := range d.push.Assets {
 		a := &d.push.Assets[i]
@@ -187,7 +188,7 @@ func (d *difference) inspectable() bool {
 
 // used returns the items whose prices the sync depends on: those that rows copy
 // and those without one. Items created by this transaction are not visible to others yet.
-func (d *difference) used(items map[catalog.Key]Item) []int64 {
+func (d *difference) used(items map[catalog.Key]catalog.Item) []int64 {
 	copied := make(map[int64]bool, len(d.add)+len(d.change))
 	for _, rows := range [][]Row{d.add, d.change} {
 		for i := range rows {
@@ -209,7 +210,7 @@ func (d *difference) used(items map[catalog.Key]Item) []int64 {
 }
 
 // write carries the difference out, one statement for each kind of change.
-func (d *difference) write(tx Tx, user int64) error {
+func (d *difference) write(tx *db.Tx, user int64) error {
 	app, contextID := d.push.AppID, d.push.ContextID
 	stored := slices.Clone(d.remove)
 	for i := range d.change {
@@ -220,13 +221,13 @@ func (d *difference) write(tx Tx, user int64) error {
 		rows int
 		do   func() error
 	}{
-		{"lock", d.known, func() error { return tx.LockRows(user, app, contextID, stored) }},
-		{"remove", len(d.remove), func() error { return tx.RemoveInventory(d.remove) }},
-		{"change", len(d.change), func() error { return tx.ChangeInventory(d.change) }},
-		{"add", len(d.add), func() error { return tx.AddInventory(user, app, contextID, d.add, d.prices) }},
-		{"forget inspections", len(d.forget), func() error { return tx.RemoveInspections(d.forget) }},
-		{"note what to inspect", len(d.uninspected), func() error { return tx.PutUninspected(user, app, contextID, d.uninspected) }},
-		{"queue inspections", len(d.queue), func() error { return tx.QueueInspections(d.queue) }},
+		{"lock", d.known, func() error { return lockRows(tx, user, app, contextID, stored) }},
+		{"remove", len(d.remove), func() error { return RemoveInventory(tx, d.remove) }},
+		{"change", len(d.change), func() error { return ChangeInventory(tx, d.change) }},
+		{"add", len(d.add), func() error { return AddInventory(tx, user, app, contextID, d.add, d.prices) }},
+		{"forget inspections", len(d.forget), func() error { return removeInspections(tx, d.forget) }},
+		{"note what to inspect", len(d.uninspected), func() error { return PutUninspected(tx, user, app, contextID, d.uninspected) }},
+		{"queue inspections", len(d.queue), func() error { return queueInspections(tx, d.queue) }},
 	} {
 		if step.rows == 0 {
 			continue

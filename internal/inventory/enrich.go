@@ -8,6 +8,7 @@ import (
 	"strconv"
 
 	"assay/internal/catalog"
+	"assay/internal/db"
 	"assay/internal/inventory/inspect"
 )
 
@@ -109,8 +110,8 @@ type Inspection struct {
 // is done and what it changes are written in one transaction.
 func (s *Service) Inspect(ctx context.Context) (more bool, err error) {
 	var sooner bool
-	err = s.InTx(ctx, func(tx Tx) error {
-		rows, err := tx.ClaimUninspected(inspectBatch)
+	err = s.InTx(ctx, func(tx *db.Tx) error {
+		rows, err := ClaimUninspected(tx, inspectBatch)
 		if err != nil {
 			return fmt.Errorf("rows to inspect: %w", err)
 		}
@@ -124,7 +125,7 @@ func (s *Service) Inspect(ctx context.Context) (more bool, err error) {
 		if sooner, err = move(tx, rows, found); err != nil {
 			return err
 		}
-		return tx.SetInspections(found)
+		return setInspections(tx, found)
 	})
 	if err == nil && sooner {
 		s.Queued()
@@ -134,7 +135,7 @@ func (s *Service) Inspect(ctx context.Context) (more bool, err error) {
 
 // move gives rows whose phase became known to the phase's item, with its price
 // or none, and queues the items that have none (contract, section 2).
-func move(tx Tx, rows []Uninspected, found []Inspection) (sooner bool, err error) {
+func move(tx *db.Tx, rows []Uninspected, found []Inspection) (sooner bool, err error) {
 	var keys []catalog.Key
 	seen := map[catalog.Key]bool{}
 	for i := range found {
@@ -147,7 +148,7 @@ func move(tx Tx, rows []Uninspected, found []Inspection) (sooner bool, err error
 	if len(keys) == 0 {
 		return false, nil
 	}
-	items, err := tx.EnsureItems(catalog.CS2, keys)
+	items, err := catalog.EnsureItems(tx, catalog.CS2, keys)
 	if err != nil {
 		return false, fmt.Errorf("items: %w", err)
 	}
@@ -161,11 +162,11 @@ func move(tx Tx, rows []Uninspected, found []Inspection) (sooner bool, err error
 			to[rows[i].ID] = item.ID
 		}
 	}
-	if err := tx.MoveInventory(to); err != nil {
+	if err := moveInventory(tx, to); err != nil {
 		return false, fmt.Errorf("move rows: %w", err)
 	}
 	if missing := unpriced(prices); len(missing) > 0 {
-		if _, sooner, err = tx.QueueMissing(missing); err != nil {
+		if _, sooner, err = catalog.QueueMissing(tx, missing); err != nil {
 			return false, fmt.Errorf("queue: %w", err)
 		}
 	}

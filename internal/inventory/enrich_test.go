@@ -13,6 +13,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"assay/internal/inventory"
+	"assay/internal/user"
+	"assay/internal/view"
 )
 
 const (
@@ -60,11 +62,11 @@ func (p *place) inspect() {
 // finding is one row of user u in short: what it is priced as, and what was found.
 func (p *place) finding(assetID string) string {
 	p.Helper()
-	key, _, err := p.store.UserKey(p.Context(), "u")
+	key, _, err := user.Key(p.Context(), p.store, "u")
 	if err != nil {
 		p.Fatal(err)
 	}
-	rows, err := p.store.Inventory(p.Context(), key, 0, 0, 1<<20)
+	rows, err := view.ReadInventory(p.Context(), p.store, key, 0, 0, 1<<20)
 	if err != nil {
 		p.Fatal(err)
 	}

@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"assay/internal/catalog"
+	"assay/internal/db"
 	"assay/internal/money"
 )
 
@@ -23,10 +24,10 @@ func (s *Service) QueueMissing(ctx context.Context, keys []catalog.Key) error {
 		}
 	}
 	var sooner bool
-	err := s.InTx(ctx, func(tx Tx) (err error) {
-		all := map[catalog.Key]Item{}
+	err := s.InTx(ctx, func(tx *db.Tx) (err error) {
+		all := map[catalog.Key]catalog.Item{}
 		for _, app := range slices.Sorted(maps.Keys(byApp)) {
-			items, err := tx.EnsureItems(app, byApp[app])
+			items, err := catalog.EnsureItems(tx, app, byApp[app])
 			if err != nil {
 				return fmt.Errorf("items: %w", err)
 			}
@@ -36,7 +37,7 @@ func (s *Service) QueueMissing(ctx context.Context, keys []catalog.Key) error {
 		if err != nil {
 			return err
 		}
-		if _, sooner, err = tx.QueueMissing(unpriced(prices)); err != nil {
+		if _, sooner, err = catalog.QueueMissing(tx, unpriced(prices)); err != nil {
 			return fmt.Errorf("queue: %w", err)
 		}
 		return nil
@@ -49,7 +50,7 @@ func (s *Service) QueueMissing(ctx context.Context, keys []catalog.Key) error {
 
 // holdPrices keeps the prices of items as they are until the transaction ends, and
 // returns them.
-func holdPrices(tx Tx, items map[catalog.Key]Item) (map[int64]money.Micro, error) {
+func holdPrices(tx *db.Tx, items map[catalog.Key]catalog.Item) (map[int64]money.Micro, error) {
 	prices := pricesOf(items)
 	var known []int64
 	for _, i := range items {
@@ -57,7 +58,7 @@ func holdPrices(tx Tx, items map[catalog.Key]Item) (map[int64]money.Micro, error
 			known = append(known, i.ID)
 		}
 	}
-	held, err := tx.HoldPrices(known)
+	held, err := catalog.HoldPrices(tx, known)
 	if err != nil {
 		return nil, fmt.Errorf("hold prices: %w", err)
 	}
@@ -66,7 +67,7 @@ func holdPrices(tx Tx, items map[catalog.Key]Item) (map[int64]money.Micro, error
 }
 
 // pricesOf returns the prices of items by their ids.
-func pricesOf(items map[catalog.Key]Item) map[int64]money.Micro {
+func pricesOf(items map[catalog.Key]catalog.Item) map[int64]money.Micro {
 	prices := make(map[int64]money.Micro, len(items))
 	for _, i := range items {
 		prices[i.ID] = i.Price

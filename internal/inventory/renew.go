@@ -4,6 +4,10 @@ import (
 	"context"
 	"fmt"
 	"time"
+
+	"assay/internal/catalog"
+	"assay/internal/db"
+	"assay/internal/user"
 )
 
 // Renew does for a stored inventory what a push of the same would: rows get the
@@ -13,17 +17,17 @@ import (
 // later.
 func (s *Service) Renew(ctx context.Context, userID string, app int32, contextID string, notBefore time.Time) (fresh bool, err error) {
 	var sooner bool
-	err = s.InTx(ctx, func(tx Tx) (err error) {
-		held, err := tx.HoldUser(userID)
+	err = s.InTx(ctx, func(tx *db.Tx) (err error) {
+		held, err := user.Hold(tx, userID)
 		if err != nil {
 			return fmt.Errorf("user: %w", err)
 		}
 		user := held.Key // of one that is unknown or deleted there is no inventory
-		asOf, err := tx.InventoryAsOf(user, app, contextID)
+		asOf, err := InventoryAsOf(tx, user, app, contextID)
 		if fresh = err == nil && asOf != 0 && asOf >= notBefore.UnixMicro(); !fresh {
 			return err
 		}
-		rows, err := tx.InventoryRows(user, app, contextID)
+		rows, err := InventoryRows(tx, user, app, contextID)
 		if err != nil {
 			return err
 		}
@@ -36,7 +40,7 @@ func (s *Service) Renew(ctx context.Context, userID string, app int32, contextID
 	return fresh, err
 }
 
-func renew(tx Tx, user int64, app int32, contextID string, rows []Row) (sooner bool, err error) {
+func renew(tx *db.Tx, user int64, app int32, contextID string, rows []Row) (sooner bool, err error) {
 	seen := make(map[int64]bool, len(rows))
 	var items []int64
 	for i := range rows {
@@ -48,18 +52,18 @@ func renew(tx Tx, user int64, app int32, contextID string, rows []Row) (sooner b
 	if len(items) == 0 {
 		return false, nil
 	}
-	prices, err := tx.HoldPrices(items)
+	prices, err := catalog.HoldPrices(tx, items)
 	if err != nil {
 		return false, fmt.Errorf("hold prices: %w", err)
 	}
-	if err := tx.CopyPrices(user, app, contextID); err != nil {
+	if err := copyPrices(tx, user, app, contextID); err != nil {
 		return false, fmt.Errorf("copy prices: %w", err)
 	}
 	missing := unpriced(prices)
 	if len(missing) == 0 {
 		return false, nil
 	}
-	if _, sooner, err = tx.QueueMissing(missing); err != nil {
+	if _, sooner, err = catalog.QueueMissing(tx, missing); err != nil {
 		return false, fmt.Errorf("queue: %w", err)
 	}
 	return sooner, nil

@@ -6,17 +6,10 @@ import (
 	"time"
 
 	"assay/internal/catalog"
+	"assay/internal/db"
 	"assay/internal/fault"
-	"assay/internal/money"
 	"assay/internal/user"
 )
-
-// Item is what a sync needs of an item.
-type Item struct {
-	ID    int64
-	Price money.Micro // 0: unknown
-	New   bool        // made by this transaction, and not there for others yet
-}
 
 // Row is a stored asset.
 type Row struct {
@@ -31,75 +24,16 @@ type Row struct {
 	Inspect    string
 }
 
-// User is a user as the platform set it.
-type User struct {
-	ID          string // the platform's own
-	SteamID     string // empty: none
-	DisplayName string // empty: none
-	Leaderboard bool   // false: opted out
-	// KeepLeaderboard leaves Leaderboard as it is stored, if the user is known.
-	KeepLeaderboard bool
-}
-
-// Tx is what a sync needs of a write transaction.
-type Tx interface {
-	// EnsureUser returns the key of a user, who is created if unknown or deleted, and
-	// keeps others from writing the user's inventories.
-	EnsureUser(userID string) (key int64, err error)
-	// HoldUser is EnsureUser without creating one.
-	HoldUser(userID string) (user.Held, error)
-	InventoryAsOf(user int64, app int32, contextID string) (micros int64, err error)
-	SetInventoryAsOf(user int64, app int32, contextID string, micros int64) error
-	// EnsureItems returns the items of a game by their keys, creating those that
-	// are new. It comes before HoldPrices.
-	EnsureItems(app int32, keys []catalog.Key) (map[catalog.Key]Item, error)
-	// HoldPrices keeps the prices of items as they are until the transaction
-	// ends, so that a later change of one finds the rows that copied it, and
-	// returns them. It is called once, before anything that depends on a price is
-	// written.
-	HoldPrices(items []int64) (map[int64]money.Micro, error)
-	InventoryRows(user int64, app int32, contextID string) ([]Row, error)
-	// LockRows locks the stored rows that a sync writes, in the order of their ids.
-	// It comes after HoldPrices and before anything is written.
-	LockRows(user int64, app int32, contextID string, ids []int64) error
-	// AddInventory inserts rows with the prices of their items, which are held.
-	AddInventory(user int64, app int32, contextID string, rows []Row, prices map[int64]money.Micro) error
-	ChangeInventory(rows []Row) error
-	RemoveInventory(ids []int64) error
-	// QueueMissing queues items without a price, each once, and returns how many
-	// were not queued before. Each that waits is due a first pause after its last
-	// attempt. It reports whether an entry is due sooner by any of that.
-	QueueMissing(items []int64) (added int64, sooner bool, err error)
-	// InventoryTouched sees to what depends on an inventory that was just synced.
-	InventoryTouched(user int64, app int32, contextID string) error
-	// CopyPrices copies onto the rows the prices that their items have.
-	CopyPrices(user int64, app int32, contextID string) error
-	PutUser(u User) error
-	// Inspections returns what is known of the inspection of those rows that there
-	// is something to inspect of, by their ids.
-	Inspections(user int64, app int32, contextID string) (map[int64]Inspected, error)
-	// PutUninspected notes what there is to inspect of rows, in place of what was
-	// found before.
-	PutUninspected(user int64, app int32, contextID string, rows []Due) error
-	// RemoveInspections deletes what is known of rows, by their ids.
-	RemoveInspections(rows []int64) error
-	// QueueInspections makes rows that are not to be inspected yet pending.
-	QueueInspections(rows []int64) error
-	// ClaimUninspected returns pending rows of one user and locks the user's
-	// inventories until the transaction ends.
-	ClaimUninspected(limit int) ([]Uninspected, error)
-	SetInspections(found []Inspection) error
-	// MoveInventory gives rows other items, with the prices that those have.
-	MoveInventory(items map[int64]int64) error
-}
-
 // Service syncs inventories.
 type Service struct {
-	InTx func(ctx context.Context, fn func(Tx) error) error
+	InTx func(ctx context.Context, fn func(*db.Tx) error) error
 	// Queued is called after names were queued for pricing.
 	Queued func()
 	// Inspectable is called after rows were left to be inspected.
 	Inspectable func()
+	// Synced is called at the end of the transaction of a sync, for what depends on the
+	// user's inventory of a game and context. It may be nil.
+	Synced func(tx *db.Tx, user int64, app int32, contextID string) error
 }
 
 // Mode is the purpose of a sync.
@@ -122,6 +56,7 @@ type Result struct {
 // outcome is a result with what else became of a sync.
 type outcome struct {
 	Result
+	user        int64
 	sooner      bool // prices of names are due sooner
 	inspectable bool // rows were left to be inspected
 }
@@ -137,8 +72,10 @@ func (s *Service) Sync(ctx context.Context, userID string, push Push, mode Mode)
 		return Result{}, err
 	}
 	var o outcome
-	err := s.InTx(ctx, func(tx Tx) (err error) {
-		o, err = apply(tx, userID, push, mode)
+	err := s.InTx(ctx, func(tx *db.Tx) (err error) {
+		if o, err = apply(tx, userID, push, mode); err == nil && s.Synced != nil {
+			err = s.Synced(tx, o.user, push.AppID, push.ContextID)
+		}
 		return err
 	})
 	if err != nil {
@@ -153,7 +90,7 @@ func (s *Service) Sync(ctx context.Context, userID string, push Push, mode Mode)
 	return o.Result, nil
 }
 
-func apply(tx Tx, userID string, push Push, mode Mode) (outcome, error) {
+func apply(tx *db.Tx, userID string, push Push, mode Mode) (outcome, error) {
 	user, err := owner(tx, userID, push.SteamID)
 	if err != nil {
 		return outcome{}, err
@@ -173,27 +110,24 @@ func apply(tx Tx, userID string, push Push, mode Mode) (outcome, error) {
 	}
 	var sooner bool
 	if missing := unpriced(d.prices); len(missing) > 0 {
-		if d.QueuedNames, sooner, err = tx.QueueMissing(missing); err != nil {
+		if d.QueuedNames, sooner, err = catalog.QueueMissing(tx, missing); err != nil {
 			return outcome{}, fmt.Errorf("queue: %w", err)
 		}
 	}
-	if err := tx.InventoryTouched(user, push.AppID, push.ContextID); err != nil {
-		return outcome{}, fmt.Errorf("listings: %w", err)
-	}
-	return outcome{Result: d.Result, sooner: sooner, inspectable: d.inspectable()}, nil
+	return outcome{Result: d.Result, user: user, sooner: sooner, inspectable: d.inspectable()}, nil
 }
 
 // owner returns the key of the user whose inventory is pushed. What Steam showed of an
 // account creates no user, and is not stored for one that has the account no longer.
-func owner(tx Tx, userID, steamID string) (int64, error) {
+func owner(tx *db.Tx, userID, steamID string) (int64, error) {
 	if steamID == "" {
-		key, err := tx.EnsureUser(userID)
+		key, err := user.Ensure(tx, userID)
 		if err != nil {
 			err = fmt.Errorf("user: %w", err)
 		}
 		return key, err
 	}
-	u, err := tx.HoldUser(userID)
+	u, err := user.Hold(tx, userID)
 	switch {
 	case err != nil:
 		return 0, fmt.Errorf("user: %w", err)
@@ -206,9 +140,9 @@ func owner(tx Tx, userID, steamID string) (int64, error) {
 }
 
 // moveOn notes the moment of a push, which must not be older than the stored one.
-func moveOn(tx Tx, user int64, push *Push) error {
+func moveOn(tx *db.Tx, user int64, push *Push) error {
 	at := push.SnapshotAt.UnixMicro()
-	was, err := tx.InventoryAsOf(user, push.AppID, push.ContextID)
+	was, err := InventoryAsOf(tx, user, push.AppID, push.ContextID)
 	switch {
 	case err != nil:
 		return err
@@ -216,7 +150,7 @@ func moveOn(tx Tx, user int64, push *Push) error {
 		return fault.New(fault.Conflict, codeOutdated,
 			"The stored inventory is newer (%s). Send a newer snapshot.", time.UnixMicro(was).UTC().Format(time.RFC3339Nano))
 	case at > was:
-		return tx.SetInventoryAsOf(user, push.AppID, push.ContextID, at)
+		return SetInventoryAsOf(tx, user, push.AppID, push.ContextID, at)
 	}
 	return nil
 }
@@ -230,9 +164,9 @@ func Outdated(err error) bool {
 }
 
 // PutUser creates or updates a user.
-func (s *Service) PutUser(ctx context.Context, u User) error {
+func (s *Service) PutUser(ctx context.Context, u user.User) error {
 	if err := user.Check(u.ID); err != nil {
 		return err
 	}
-	return s.InTx(ctx, func(tx Tx) error { return tx.PutUser(u) })
+	return s.InTx(ctx, func(tx *db.Tx) error { return user.Put(tx, u) })
 }

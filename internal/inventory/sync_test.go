@@ -1,7 +1,6 @@
 package inventory_test
 
 import (
-	"context"
 	"database/sql"
 	"fmt"
 	"os"
@@ -14,9 +13,11 @@ import (
 	"assay/internal/db"
 	"assay/internal/fault"
 	"assay/internal/inventory"
+	"assay/internal/market"
 	"assay/internal/randtest"
-	"assay/internal/store"
-	"assay/internal/store/storetest"
+	"assay/internal/storetest"
+	"assay/internal/user"
+	"assay/internal/view"
 )
 
 var noon = time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
@@ -28,7 +29,7 @@ func TestMain(m *testing.M) { os.Exit(storetest.RunOnEngines(m)) }
 type place struct {
 	testing.TB
 	*inventory.Service
-	store       *store.Store
+	store       *db.DB
 	database    storetest.Database
 	raw         *sql.DB // one connection beside the store
 	queued      int     // how often somebody was told that names wait
@@ -38,16 +39,14 @@ type place struct {
 func newPlace(tb testing.TB) *place {
 	tb.Helper()
 	database := storetest.NewDatabase(tb)
-	s, err := store.Open(tb.Context(), db.Options{Path: database.Path, URL: database.URL, Now: func() time.Time { return noon }})
+	s, err := db.Open(tb.Context(), db.Options{Path: database.Path, URL: database.URL, Now: func() time.Time { return noon }})
 	if err != nil {
 		tb.Fatal(err)
 	}
 	raw := database.Raw(tb)
 	p := &place{TB: tb, store: s, raw: raw, database: database}
 	p.Service = &inventory.Service{
-		InTx: func(ctx context.Context, fn func(inventory.Tx) error) error {
-			return s.InTx(ctx, func(tx *store.Tx) error { return fn(tx) })
-		},
+		InTx:        s.InTx,
 		Queued:      func() { p.queued++ },
 		Inspectable: func() { p.inspectable++ },
 	}
@@ -98,13 +97,13 @@ func asset(id, name string) inventory.Asset {
 }
 
 // rows are a user's rows of a context as text, by asset.
-func (p *place) rows(user string) map[string]string {
+func (p *place) rows(userID string) map[string]string {
 	p.Helper()
-	key, ok, err := p.store.UserKey(p.Context(), user)
+	key, ok, err := user.Key(p.Context(), p.store, userID)
 	if err != nil || !ok {
-		p.Fatalf("user %q: %v %v", user, ok, err)
+		p.Fatalf("user %q: %v %v", userID, ok, err)
 	}
-	list, err := p.store.Inventory(p.Context(), key, 0, 0, 1<<20)
+	list, err := view.ReadInventory(p.Context(), p.store, key, 0, 0, 1<<20)
 	if err != nil {
 		p.Fatal(err)
 	}
@@ -291,7 +290,7 @@ func TestSync_RefusesWhatIsNoUserID(t *testing.T) {
 		if f := fault.Of(err); f == nil || f.Kind != fault.Invalid || f.Code != "invalid_user_id" {
 			t.Errorf("%.10q: %v", id, err)
 		}
-		if err := p.PutUser(t.Context(), inventory.User{ID: id}); fault.Of(err) == nil {
+		if err := p.PutUser(t.Context(), user.User{ID: id}); fault.Of(err) == nil {
 			t.Errorf("%.10q was put: %v", id, err)
 		}
 	}
@@ -300,22 +299,22 @@ func TestSync_RefusesWhatIsNoUserID(t *testing.T) {
 
 func TestSync_AFirstPushMakesTheUserAndKeepsOneThatIsThere(t *testing.T) {
 	p := newPlace(t)
-	u := inventory.User{ID: "u", SteamID: "76561198000000000", DisplayName: "N", Leaderboard: false}
+	u := user.User{ID: "u", SteamID: "76561198000000000", DisplayName: "N", Leaderboard: false}
 	if err := p.PutUser(t.Context(), u); err != nil {
 		t.Fatal(err)
 	}
 	p.sync("u", pushAt(0, asset("1", "A")))
 	p.sync("new", pushAt(0))
-	got, err := p.store.User(t.Context(), "u")
+	got, err := user.Read(t.Context(), p.store, "u")
 	if err != nil {
 		t.Fatal(err)
 	}
 	same(t, "user", got, u)
-	got, err = p.store.User(t.Context(), "new")
+	got, err = user.Read(t.Context(), p.store, "new")
 	if err != nil {
 		t.Fatal(err)
 	}
-	same(t, "new user", got, inventory.User{ID: "new", Leaderboard: true})
+	same(t, "new user", got, user.User{ID: "new", Leaderboard: true})
 }
 
 func TestSync_RandomHistoriesEndAsTheirLastPushSays(t *testing.T) {
@@ -382,7 +381,7 @@ func TestSync_StoresWhatSteamShowedForTheAccountsUserOnly(t *testing.T) {
 	}
 	put := func(steamID string) {
 		t.Helper()
-		if err := p.PutUser(t.Context(), inventory.User{ID: "u", SteamID: steamID}); err != nil {
+		if err := p.PutUser(t.Context(), user.User{ID: "u", SteamID: steamID}); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -400,14 +399,14 @@ func TestSync_StoresWhatSteamShowedForTheAccountsUserOnly(t *testing.T) {
 }
 
 // delete deletes a user without looking at anything.
-func (p *place) delete(user string) {
+func (p *place) delete(userID string) {
 	p.Helper()
-	if err := p.store.InTx(p.Context(), func(tx *store.Tx) error {
-		held, err := tx.HoldUser(user)
+	if err := p.store.InTx(p.Context(), func(tx *db.Tx) error {
+		held, err := user.Hold(tx, userID)
 		if err != nil {
 			return err
 		}
-		return tx.DeleteUser(held.Key)
+		return market.DeleteUser(tx, held.Key)
 	}); err != nil {
 		p.Fatal(err)
 	}
@@ -418,13 +417,13 @@ func TestRenew_CreatesNoUser(t *testing.T) {
 	p := newPlace(t)
 	p.sync("u", pushAt(0, asset("1", "A")))
 	p.delete("u")
-	for _, user := range []string{"u", "nobody"} {
-		fresh, err := p.Renew(t.Context(), user, catalog.CS2, "2", noon.Add(-time.Hour))
+	for _, userID := range []string{"u", "nobody"} {
+		fresh, err := p.Renew(t.Context(), userID, catalog.CS2, "2", noon.Add(-time.Hour))
 		if fresh || err != nil {
-			t.Errorf("%s: %v, %v", user, fresh, err)
+			t.Errorf("%s: %v, %v", userID, fresh, err)
 		}
-		if _, known, err := p.store.UserKey(t.Context(), user); known || err != nil {
-			t.Errorf("%s is known: %v", user, err)
+		if _, known, err := user.Key(t.Context(), p.store, userID); known || err != nil {
+			t.Errorf("%s is known: %v", userID, err)
 		}
 	}
 }

@@ -9,11 +9,11 @@ import (
 	"testing"
 	"time"
 
+	"assay/internal/db"
 	"assay/internal/fault"
 	"assay/internal/inventory"
 	"assay/internal/market"
 	"assay/internal/randtest"
-	"assay/internal/store"
 )
 
 // TestPurchase_SellsEachListingOnce is many buyers of fewer listings at once.
@@ -52,7 +52,7 @@ func TestPurchase_SellsEachListingOnce(t *testing.T) {
 	if sold.Load() != int64(listings) || lost.Load() != int64(buyers-listings) {
 		t.Errorf("%d sold and %d refused", sold.Load(), lost.Load())
 	}
-	trades, err := w.s.Trades(t.Context(), store.TradeFilter{Before: 1 << 62}, buyers)
+	trades, err := market.Trades(t.Context(), w.s, market.TradeFilter{Before: 1 << 62}, buyers)
 	w.must(err)
 	once := map[int64]bool{}
 	for _, d := range trades {
@@ -90,7 +90,7 @@ func TestMarket_EverythingAtOnceLosesNoMoney(t *testing.T) {
 		})
 	}
 	wg.Wait()
-	trades, err := w.s.Trades(t.Context(), store.TradeFilter{Before: 1 << 62}, 100_000)
+	trades, err := market.Trades(t.Context(), w.s, market.TradeFilter{Before: 1 << 62}, 100_000)
 	w.must(err)
 	balance, held, fees, states := map[string]int64{}, map[string]int64{}, int64(0), map[market.TradeState]int{}
 	for _, d := range trades {
@@ -126,7 +126,7 @@ func (w *world) step(r *rand.Rand, n int64, user string, all []inventory.Asset) 
 		err = w.m.Create(w.Context(), market.Offers{
 			UserID: user, AppID: app, ContextID: ctx, Inventory: &inventory.Push{AppID: app, ContextID: ctx, SnapshotAt: w.clock(), Assets: all},
 			Offers: []market.Offer{{AssetID: strconv.Itoa(r.IntN(len(all))), Price: 1 + r.Int64N(1_000), Currency: "USD"}},
-		}, func(market.Tx, []market.Created) error { return nil })
+		}, func(*db.Tx, []market.Created) error { return nil })
 	case 4:
 		_, err = w.m.Complete(w.Context(), trade)
 	case 5:

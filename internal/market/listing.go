@@ -6,6 +6,7 @@ import (
 	"slices"
 	"time"
 
+	"assay/internal/db"
 	"assay/internal/fault"
 	"assay/internal/inventory"
 	"assay/internal/money"
@@ -45,15 +46,15 @@ type Created struct {
 // Create syncs the seller's inventory and lists each offer on its own: one refusal
 // does not affect the others. seal is called last in the transaction, with the
 // results in order. A listing never waits for a price.
-func (s *Service) Create(ctx context.Context, o Offers, seal func(Tx, []Created) error) error {
+func (s *Service) Create(ctx context.Context, o Offers, seal func(*db.Tx, []Created) error) error {
 	if err := user.Check(o.UserID); err != nil {
 		return err
 	}
 	if err := s.sync(ctx, &o); err != nil {
 		return wrap("sync of the seller", err)
 	}
-	return s.o.InTx(ctx, func(tx Tx) error {
-		seller, err := tx.HoldUser(o.UserID)
+	return s.o.InTx(ctx, func(tx *db.Tx) error {
+		seller, err := user.Hold(tx, o.UserID)
 		switch {
 		case err != nil:
 			return wrap("user", err)
@@ -124,9 +125,9 @@ func unavailable(err error) error {
 }
 
 // list lists one thing, or returns a fault.Conflict.
-func list(tx Tx, user int64, o *Offers, c *Created) error {
+func list(tx *db.Tx, user int64, o *Offers, c *Created) error {
 	at := Place{AppID: o.AppID, ContextID: o.ContextID, AssetID: c.Offer.AssetID}
-	asset, err := tx.Asset(user, at)
+	asset, err := asset(tx, user, at)
 	if err != nil {
 		return err
 	}
@@ -144,7 +145,7 @@ func list(tx Tx, user int64, o *Offers, c *Created) error {
 		SellerKey: user, Seller: o.UserID, Place: at, ItemID: asset.ItemID, Item: asset.Item, Amount: asset.Amount,
 		Price: c.Offer.Price, Currency: c.Offer.Currency, State: Active, CreatedAt: tx.Now(),
 	}
-	id, made, err := tx.InsertListing(l)
+	id, made, err := insertListing(tx, l)
 	switch {
 	case err != nil:
 		return err
@@ -159,7 +160,7 @@ func list(tx Tx, user int64, o *Offers, c *Created) error {
 // Cancel ends a listing and returns it. Cancelling it again changes nothing; one
 // that ended otherwise is a fault.Conflict.
 func (s *Service) Cancel(ctx context.Context, id int64) (l Listing, err error) {
-	err = s.o.InTx(ctx, func(tx Tx) error {
+	err = s.o.InTx(ctx, func(tx *db.Tx) error {
 		l, err = cancel(tx, id)
 		return err
 	})
@@ -179,7 +180,7 @@ const MostCancels = 500
 // the results in the order of the ids.
 func (s *Service) CancelAll(ctx context.Context, ids []int64) (out []Withdrawn, err error) {
 	inOrder := slices.Compact(slices.Sorted(slices.Values(ids))) // of all such transactions, so that none deadlock
-	err = s.o.InTx(ctx, func(tx Tx) error {
+	err = s.o.InTx(ctx, func(tx *db.Tx) error {
 		results := make(map[int64]Withdrawn, len(ids))
 		for _, id := range inOrder {
 			l, err := cancel(tx, id)
@@ -199,12 +200,12 @@ func (s *Service) CancelAll(ctx context.Context, ids []int64) (out []Withdrawn, 
 }
 
 // cancel ends a listing, or returns a fault.NotFound or fault.Conflict.
-func cancel(tx Tx, id int64) (l Listing, err error) {
-	item, err := tx.EndListing(id, Cancelled)
+func cancel(tx *db.Tx, id int64) (l Listing, err error) {
+	item, err := endListing(tx, id, Cancelled)
 	if err != nil {
 		return l, wrap("end listing", err)
 	}
-	found, err := tx.Listing(id)
+	found, err := findListing(tx, id)
 	switch {
 	case err != nil:
 		return l, wrap("listing", err)
@@ -219,12 +220,12 @@ func cancel(tx Tx, id int64) (l Listing, err error) {
 // Reprice gives an active listing another price, and returns it. A listing that has
 // ended is a fault.Conflict.
 func (s *Service) Reprice(ctx context.Context, id, price int64) (l Listing, err error) {
-	err = s.o.InTx(ctx, func(tx Tx) error {
-		priced, err := tx.PriceListing(id, price)
+	err = s.o.InTx(ctx, func(tx *db.Tx) error {
+		priced, err := PriceListing(tx, id, price)
 		if err != nil {
 			return wrap("price listing", err)
 		}
-		found, err := tx.Listing(id)
+		found, err := findListing(tx, id)
 		switch {
 		case err != nil:
 			return wrap("listing", err)

@@ -9,15 +9,12 @@ import (
 	"time"
 
 	"assay/internal/catalog"
-	"assay/internal/event"
+	"assay/internal/db"
 	"assay/internal/fault"
-	"assay/internal/idempotency"
 	"assay/internal/inventory"
 	"assay/internal/money"
 	"assay/internal/pricing"
-	"assay/internal/user"
 	"assay/internal/wallet"
-	"assay/internal/wallet/fee"
 )
 
 // MaxPrice is the highest price of a listing, in minor units of its currency.
@@ -125,58 +122,6 @@ type Asset struct {
 	CheckedAt  time.Time   // of the price
 }
 
-// Tx is what listings and trades need of a write transaction. A row that does not
-// exist is nil.
-type Tx interface {
-	idempotency.ResponseStore
-	wallet.Tx
-	// ActiveFees returns the fee rules in force.
-	ActiveFees() (fee.Activation, error)
-	// EnsureUser returns the key of a user, who is created if unknown or deleted, and
-	// holds the user: no other transaction syncs an inventory of, lists for, buys for
-	// or deletes the user before this one ends.
-	EnsureUser(userID string) (key int64, err error)
-	// HoldUser is EnsureUser without creating one.
-	HoldUser(userID string) (user.Held, error)
-	// OpenDeals reports, as of one moment, whether a user has active listings, and
-	// trades that are neither settled nor reversed.
-	OpenDeals(key int64) (listings, trades bool, err error)
-	// Wallets returns a user's accounts, each with its newest entry.
-	Wallets(userID string) ([]wallet.State, error)
-	// DeleteUser deletes a user that is held, except for the id.
-	DeleteUser(key int64) error
-	Asset(user int64, at Place) (*Asset, error)
-	// MoveAsset marks an asset as in transfer.
-	MoveAsset(user int64, at Place) error
-	// KeepAsset marks an asset as in transfer no longer.
-	KeepAsset(user int64, at Place) error
-	// InsertListing returns the id; made is false where the asset is listed already.
-	InsertListing(l Listing) (id int64, made bool, err error)
-	Listing(id int64) (*Listing, error)
-	// EndListing ends an active listing, and returns of which item it is then; 0: the
-	// listing is not active.
-	EndListing(id int64, state ListingState) (item int64, err error)
-	// PriceListing gives an active listing a price; false where it is not active.
-	PriceListing(id, price int64) (bool, error)
-	// SellListing ends an active listing as sold, and returns of which item and price it
-	// is then (item 0: the listing is not active) and an id that no trade has had.
-	SellListing(id int64) (item, price, trade int64, err error)
-	// InsertTrade writes a new trade, sealed.
-	InsertTrade(t Trade) error
-	// LockTrade locks the trade's row.
-	LockTrade(id int64) (*Trade, error)
-	// UpdateTrade writes state, times, what is counted and the seal.
-	UpdateTrade(t Trade) error
-	// NoteOverdue notes trades that are overdue and were not noted before, and returns
-	// them: at most so many of each state.
-	NoteOverdue(late Late, most int) ([]Trade, error)
-	AddEvent(e event.Data) error
-	// PairTrades returns how many trades of a day are counted for two users.
-	PairTrades(day, user, other int64) (int64, error)
-	// CountTrade adds to what the two users of a trade traded with each other.
-	CountTrade(day int64, t Trade, c Counts) error
-}
-
 // Counts is what a trade changes in the figures of its users.
 type Counts struct {
 	Trades, Reversed int64
@@ -199,7 +144,7 @@ type Inventories interface {
 // Options are what a Service is made of.
 type Options struct {
 	// InTx runs fn in a transaction. fn may run several times.
-	InTx        func(ctx context.Context, fn func(Tx) error) error
+	InTx        func(ctx context.Context, fn func(*db.Tx) error) error
 	Ledger      *wallet.Ledger
 	Inventories Inventories
 	// Due returns trades to be settled by now, in the order of when and id, after

@@ -19,9 +19,11 @@ import (
 	"assay/internal/market"
 	"assay/internal/money"
 	"assay/internal/pricing"
-	"assay/internal/store"
-	"assay/internal/store/storetest"
+	"assay/internal/storetest"
+	"assay/internal/user"
+	"assay/internal/view"
 	"assay/internal/wallet"
+	"assay/internal/wallet/audit"
 	"assay/internal/wallet/fee"
 )
 
@@ -36,14 +38,13 @@ const (
 type world struct {
 	*testing.T
 	db     storetest.Database
-	s      *store.Store
+	s      *db.DB
 	m      *market.Service
 	now    atomic.Int64 // microseconds
 	queued atomic.Int64 // times that the queue was told of
 	steam  map[string]func() error
 	ledger *wallet.Ledger
 	rates  pricing.Rates
-	over   func(market.Tx) market.Tx // what transactions look like; nil: as they are
 }
 
 func newWorld(t *testing.T) *world {
@@ -51,7 +52,7 @@ func newWorld(t *testing.T) *world {
 	database := storetest.NewDatabase(t)
 	w := &world{T: t, db: database, steam: map[string]func() error{}}
 	w.now.Store(storetest.Epoch.UnixMicro())
-	s, err := store.Open(t.Context(), db.Options{Path: database.Path, URL: database.URL, Now: w.clock})
+	s, err := db.Open(t.Context(), db.Options{Path: database.Path, URL: database.URL, Now: w.clock})
 	w.must(err)
 	t.Cleanup(func() { w.must(s.Close()) })
 	w.s = s
@@ -60,15 +61,9 @@ func newWorld(t *testing.T) *world {
 	w.ledger = &wallet.Ledger{Keys: ring}
 	storetest.Activate(t, s, ring, fee.BuiltIn())
 	w.m = market.New(market.Options{
-		InTx: func(c context.Context, fn func(market.Tx) error) error {
-			return s.InSmallTx(c, func(tx *store.Tx) error {
-				if w.over != nil {
-					return fn(w.over(tx))
-				}
-				return fn(tx)
-			})
-		},
-		Ledger: w.ledger, Inventories: sellers{w}, Due: s.DueTrades, Base: "USD", Hold: 168 * time.Hour, MaxAge: 15 * time.Minute, Now: w.clock,
+		InTx: s.InSmallTx, Ledger: w.ledger, Inventories: sellers{w}, Due: func(ctx context.Context, now, after time.Time, afterID int64, limit int) ([]market.Due, error) {
+			return market.ReadDue(ctx, s, now, after, afterID, limit)
+		}, Base: "USD", Hold: 168 * time.Hour, MaxAge: 15 * time.Minute, Now: w.clock,
 		Rates: func(context.Context) (pricing.Rates, error) { return w.rates, nil },
 	})
 	return w
@@ -98,10 +93,9 @@ type sellers struct{ w *world }
 
 func (s sellers) service() *inventory.Service {
 	return &inventory.Service{
-		InTx: func(c context.Context, fn func(inventory.Tx) error) error {
-			return s.w.s.InTx(c, func(tx *store.Tx) error { return fn(tx) })
-		},
+		InTx:   s.w.s.InTx,
 		Queued: func() { s.w.queued.Add(1) },
+		Synced: market.InventoryTouched,
 	}
 }
 
@@ -122,7 +116,7 @@ func (s sellers) SteamID(_ context.Context, userID string) (string, bool, error)
 	if s.w.steam[userID] != nil {
 		return "76561198000000001", true, nil
 	}
-	_, known, err := s.w.s.UserKey(s.w.Context(), userID)
+	_, known, err := user.Key(s.w.Context(), s.w.s, userID)
 	return "", known, err
 }
 
@@ -142,7 +136,7 @@ func (w *world) list(user, assetID string, price int64) (l market.Created, err e
 	w.Helper()
 	err = w.m.Create(w.Context(), market.Offers{
 		UserID: user, AppID: app, ContextID: ctx, Offers: []market.Offer{{AssetID: assetID, Price: price, Currency: "USD"}},
-	}, func(_ market.Tx, made []market.Created) error {
+	}, func(_ *db.Tx, made []market.Created) error {
 		l = made[0]
 		if l.Refused != nil {
 			return l.Refused
@@ -161,7 +155,7 @@ func (w *world) mustList(user, assetID string, price int64) market.Listing {
 
 func (w *world) buy(id int64, buyer string) (t market.Trade, err error) {
 	w.Helper()
-	err = w.m.Purchase(w.Context(), market.Purchase{ListingID: id, Buyer: buyer}, func(_ market.Tx, made market.Trade) error {
+	err = w.m.Purchase(w.Context(), market.Purchase{ListingID: id, Buyer: buyer}, func(_ *db.Tx, made market.Trade) error {
 		t = made
 		return nil
 	})
@@ -178,7 +172,7 @@ func (w *world) give(users ...string) {
 
 func (w *world) deposit(user string, currency money.Currency, amount int64) {
 	w.Helper()
-	w.must(w.s.InTx(w.Context(), func(tx *store.Tx) error {
+	w.must(w.s.InTx(w.Context(), func(tx *db.Tx) error {
 		_, err := w.ledger.Deposit(tx, wallet.Account{User: user, Currency: currency}, amount, wallet.Request{})
 		return err
 	}))
@@ -193,7 +187,7 @@ func (w *world) has(want map[string]string) {
 	w.Helper()
 	got, sum := map[string]string{}, int64(0)
 	var fees int64
-	w.must(w.s.ReadLedger(w.Context(), func(l *store.LedgerSnapshot) error {
+	w.must(audit.ReadLedger(w.Context(), w.s, func(l *audit.Snapshot) error {
 		heads, err := l.Heads("", wallet.Account{}, 10_000)
 		for _, h := range heads {
 			got[h.User], sum = fmt.Sprintf("%d/%d", h.Balance, h.Held), sum+h.Balance
@@ -225,7 +219,7 @@ func (w *world) sold(seller, buyer, assetID string, price int64) market.Trade {
 
 func (w *world) state(listing int64) market.ListingState {
 	w.Helper()
-	l, err := w.s.Listing(w.Context(), listing)
+	l, err := market.ReadListing(w.Context(), w.s, listing)
 	w.must(err)
 	return l.State
 }
@@ -282,7 +276,7 @@ func TestCreate_AnswersEachOfSeveral(t *testing.T) {
 	for _, id := range []string{"1", "9", "2", "1"} {
 		offers.Offers = append(offers.Offers, market.Offer{AssetID: id, Price: 5, Currency: "EUR"})
 	}
-	w.must(w.m.Create(t.Context(), offers, func(_ market.Tx, all []market.Created) error {
+	w.must(w.m.Create(t.Context(), offers, func(_ *db.Tx, all []market.Created) error {
 		made = all
 		return nil
 	}))
@@ -306,7 +300,7 @@ func TestCreate_WantsAFreshInventory(t *testing.T) {
 	with := func(p inventory.Push) error {
 		return w.m.Create(t.Context(), market.Offers{
 			UserID: "u", AppID: app, ContextID: ctx, Inventory: &p, Offers: []market.Offer{{AssetID: "1", Price: 1, Currency: "USD"}},
-		}, func(market.Tx, []market.Created) error { return nil })
+		}, func(*db.Tx, []market.Created) error { return nil })
 	}
 	old := along
 	old.SnapshotAt = w.clock().Add(-16 * time.Minute)
@@ -337,7 +331,7 @@ func TestCreate_TakesANewerInventoryThanItsOwn(t *testing.T) {
 	offer := func(assetID string) error {
 		return w.m.Create(t.Context(), market.Offers{
 			UserID: "u", AppID: app, ContextID: ctx, Inventory: &own, Offers: []market.Offer{{AssetID: assetID, Price: 1, Currency: "USD"}},
-		}, func(_ market.Tx, made []market.Created) error {
+		}, func(_ *db.Tx, made []market.Created) error {
 			if made[0].Refused != nil {
 				return made[0].Refused
 			}
@@ -375,7 +369,7 @@ func TestRule3_ARenewedInventoryRefreshesNoKnownPrice(t *testing.T) {
 	if made.Price != 5*money.Scale || made.CheckedAt.IsZero() {
 		t.Errorf("the price is %v, checked at %v", made.Price, made.CheckedAt)
 	}
-	rows, err := w.s.Inventory(t.Context(), made.Listing.SellerKey, 0, 0, 10)
+	rows, err := view.ReadInventory(t.Context(), w.s, made.Listing.SellerKey, 0, 0, 10)
 	w.must(err)
 	for _, r := range rows {
 		if want := map[string]money.Micro{"known": 5 * money.Scale}[r.Name]; r.Value != want {
@@ -450,7 +444,7 @@ func TestSync_AListingIsOfWhatItsAssetIs(t *testing.T) {
 		w.push(user, was)
 		l := w.mustList(user, "1", 1)
 		w.push(user, is)
-		got, err := w.s.Listing(t.Context(), l.ID)
+		got, err := market.ReadListing(t.Context(), w.s, l.ID)
 		w.must(err)
 		if got.State != c.want || got.Item.Name != c.name || got.Item.Phase != c.wantPhase {
 			t.Errorf("%s: %s and %+v", c.what, got.State, got.Item)
@@ -490,13 +484,13 @@ func TestPurchase_MovesAllOrNothing(t *testing.T) {
 	if w.state(l.ID) != market.Active || w.inTransfer("u", "1") {
 		t.Error("a purchase that was refused left something")
 	}
-	if _, known, _ := w.s.UserKey(t.Context(), "b"); known {
+	if _, known, _ := user.Key(t.Context(), w.s, "b"); known {
 		t.Error("a buyer was made by a purchase that was refused")
 	}
 	w.give("b")
 	trade, err := w.buy(l.ID, "b")
 	w.must(err)
-	stored, err := w.s.Trade(t.Context(), trade.ID)
+	stored, err := market.ReadTrade(t.Context(), w.s, trade.ID)
 	w.must(err)
 	if *stored != trade || trade.Seller != "u" || trade.Buyer != "b" || trade.Price != 700 || trade.State != market.Pending {
 		t.Errorf("%+v, stored %+v", trade, stored)
@@ -530,7 +524,7 @@ func TestPurchase_ChargesByTheRuleOfItsPayment(t *testing.T) {
 		l := w.mustList("u", strconv.Itoa(i+1), 1000)
 		var made market.Trade
 		w.must(w.m.Purchase(t.Context(), market.Purchase{ListingID: l.ID, Buyer: "b", PaymentMethod: c.method, Country: c.country},
-			func(_ market.Tx, t market.Trade) error {
+			func(_ *db.Tx, t market.Trade) error {
 				made = t
 				return nil
 			}))
@@ -544,11 +538,11 @@ func TestPurchase_ChargesByTheRuleOfItsPayment(t *testing.T) {
 	w.refused(err, fault.Unprocessable, "invalid_payment")
 }
 
-func (w *world) inTransfer(user, assetID string) bool {
+func (w *world) inTransfer(userID, assetID string) bool {
 	w.Helper()
-	key, _, err := w.s.UserKey(w.Context(), user)
+	key, _, err := user.Key(w.Context(), w.s, userID)
 	w.must(err)
-	rows, err := w.s.Inventory(w.Context(), key, 0, 0, 100)
+	rows, err := view.ReadInventory(w.Context(), w.s, key, 0, 0, 100)
 	w.must(err)
 	for _, r := range rows {
 		if r.AssetID == assetID {
@@ -678,7 +672,7 @@ func TestTrades_GoOnlyForward(t *testing.T) {
 	settled := func() *market.Trade {
 		t.Helper()
 		w.must(w.m.SettleDue(t.Context()))
-		got, err := w.s.Trade(t.Context(), kept.ID)
+		got, err := market.ReadTrade(t.Context(), w.s, kept.ID)
 		w.must(err)
 		return got
 	}
@@ -717,14 +711,14 @@ func TestSettle_OneThatFailsHoldsUpNoOther(t *testing.T) {
 	if err := w.m.SettleDue(t.Context()); !errors.Is(err, wallet.ErrTampered) {
 		t.Errorf("got %v", err)
 	}
-	got, err := w.s.Trade(t.Context(), second.ID)
+	got, err := market.ReadTrade(t.Context(), w.s, second.ID)
 	w.must(err)
 	if got.State != market.Settled {
 		t.Errorf("%+v", got)
 	}
 	w.raw(`UPDATE wallet_account SET balance = balance - 1 WHERE user_id = 'u'`)
 	w.must(w.m.SettleDue(t.Context()))
-	if got, err = w.s.Trade(t.Context(), first.ID); err != nil || got.State != market.Settled {
+	if got, err = market.ReadTrade(t.Context(), w.s, first.ID); err != nil || got.State != market.Settled {
 		t.Errorf("%+v, %v", got, err)
 	}
 	w.has(map[string]string{"u": "95/0", "v": "95/0"})
@@ -740,10 +734,10 @@ func TestReprice_ChangesWhatABuyerPaysAndNothingThatEnded(t *testing.T) {
 	if got.Price != 500 || got.State != market.Active {
 		t.Errorf("%+v", got)
 	}
-	w.over = func(tx market.Tx) market.Tx { return repriced{tx, l.ID} }
+	end := w.repriced(l.ID, 700)
 	_, err = w.buy(l.ID, "b")
 	w.refused(err, fault.Conflict, "price_changed")
-	w.over = nil
+	w.raw(end)
 	w.has(map[string]string{"b": fmt.Sprintf("%d/0", riches)})
 	sold, err := w.buy(l.ID, "b")
 	w.must(err)
@@ -756,15 +750,18 @@ func TestReprice_ChangesWhatABuyerPaysAndNothingThatEnded(t *testing.T) {
 	w.refused(err, fault.NotFound, "listing_not_found")
 }
 
-// repriced is a transaction in which a listing's price changes once it was read.
-type repriced struct {
-	market.Tx
-	listing int64
-}
-
-func (r repriced) MoveAsset(user int64, at market.Place) error {
-	if _, err := r.PriceListing(r.listing, 700); err != nil {
-		return err
+// repriced makes the price of a listing change within each purchase, once the listing was
+// read: when its asset is marked as in transfer. It returns what ends that.
+func (w *world) repriced(listing, price int64) (end string) {
+	w.Helper()
+	end = `DROP TRIGGER reprice`
+	change := fmt.Sprintf(`UPDATE listing SET price = %d WHERE id = %d AND state = 'active';`, price, listing)
+	if w.db.Engine == storetest.SQLite {
+		w.raw(`CREATE TRIGGER reprice AFTER UPDATE OF in_transfer ON inventory BEGIN ` + change + ` END`)
+	} else {
+		w.raw(`CREATE FUNCTION reprice() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN ` + change + ` RETURN NULL; END $$`)
+		w.raw(`CREATE TRIGGER reprice AFTER UPDATE OF in_transfer ON inventory FOR EACH ROW EXECUTE FUNCTION reprice()`)
+		end += ` ON inventory`
 	}
-	return r.Tx.MoveAsset(user, at)
+	return end
 }

@@ -6,6 +6,7 @@ import (
 	"strconv"
 	"time"
 
+	"assay/internal/db"
 	"assay/internal/event"
 )
 
@@ -31,13 +32,13 @@ type Late struct {
 func (s *Service) ReportOverdue(ctx context.Context) error {
 	for {
 		var found []Trade
-		err := s.o.InTx(ctx, func(tx Tx) (err error) {
+		err := s.o.InTx(ctx, func(tx *db.Tx) (err error) {
 			late := Late{BoughtBefore: tx.Now().Add(-max(s.o.Hold, leastPending)), HeldUntil: tx.Now().Add(-settleGrace)}
-			if found, err = tx.NoteOverdue(late, overdueAtOnce); err != nil {
+			if found, err = noteOverdue(tx, late, overdueAtOnce); err != nil {
 				return err
 			}
 			for i := range found {
-				if err := tx.AddEvent(found[i].overdue()); err != nil {
+				if err := event.Add(tx, found[i].overdue()); err != nil {
 					return err
 				}
 			}

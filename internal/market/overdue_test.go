@@ -8,13 +8,15 @@ import (
 	"time"
 
 	"assay/internal/event"
+	"assay/internal/market"
+	"assay/internal/wallet"
 )
 
 // overdue reports what is overdue and returns all reports, as "trade state since".
 func (w *world) overdue() (out []string) {
 	w.Helper()
 	w.must(w.m.ReportOverdue(w.Context()))
-	events, err := w.s.Events(w.Context(), 1000)
+	events, err := event.List(w.Context(), w.s, 1000)
 	w.must(err)
 	for _, e := range slices.Backward(events) {
 		if e.Kind != event.TradeIsOverdue {
@@ -61,7 +63,7 @@ func TestOverdue_EachTradeIsReportedOnce(t *testing.T) {
 			t.Errorf("%v, want %s and %s", got, pending, held)
 		}
 	}
-	if n, err := w.s.OpenTrades(t.Context()); err != nil || n.Pending != 1 || n.Completed != 1 || n.Overdue != 2 {
+	if n, err := market.ReadOpenTrades(t.Context(), w.s); err != nil || n.Pending != 1 || n.Completed != 1 || n.Overdue != 2 {
 		t.Errorf("%+v, %v", n, err)
 	}
 	_, err = w.m.Complete(t.Context(), forgotten.ID)
@@ -72,10 +74,10 @@ func TestOverdue_EachTradeIsReportedOnce(t *testing.T) {
 	if got := w.overdue(); len(got) != 2 {
 		t.Errorf("reported again: %v", got)
 	}
-	if n, err := w.s.OpenTrades(t.Context()); err != nil || n.Pending+n.Completed+n.Overdue != 0 {
+	if n, err := market.ReadOpenTrades(t.Context(), w.s); err != nil || n.Pending+n.Completed+n.Overdue != 0 {
 		t.Errorf("%+v, %v", n, err)
 	}
-	if got := w.s.PostingCounts(); got["sale"] != 4 || got["completion"] != 3 || got["settlement"] != 3 || got["reversal"] != 1 {
+	if got := wallet.PostingCounts(w.s); got["sale"] != 4 || got["completion"] != 3 || got["settlement"] != 3 || got["reversal"] != 1 {
 		t.Errorf("postings: %v", got)
 	}
 }

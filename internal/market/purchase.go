@@ -3,6 +3,7 @@ package market
 import (
 	"context"
 
+	"assay/internal/db"
 	"assay/internal/fault"
 	"assay/internal/user"
 	"assay/internal/wallet"
@@ -21,11 +22,11 @@ type Purchase struct {
 // Purchase sells a listing to a buyer: money, fee, listing and trade change in one
 // transaction, or nothing does. seal is called last in it. One of several buyers
 // succeeds; the others get a fault.Conflict.
-func (s *Service) Purchase(ctx context.Context, p Purchase, seal func(Tx, Trade) error) error {
+func (s *Service) Purchase(ctx context.Context, p Purchase, seal func(*db.Tx, Trade) error) error {
 	if err := user.Check(p.Buyer); err != nil {
 		return err
 	}
-	return s.o.InTx(ctx, func(tx Tx) error {
+	return s.o.InTx(ctx, func(tx *db.Tx) error {
 		t, err := s.sell(tx, &p)
 		if err != nil {
 			return wrap("purchase", err)
@@ -34,8 +35,8 @@ func (s *Service) Purchase(ctx context.Context, p Purchase, seal func(Tx, Trade)
 	})
 }
 
-func (s *Service) sell(tx Tx, p *Purchase) (Trade, error) {
-	l, err := tx.Listing(p.ListingID)
+func (s *Service) sell(tx *db.Tx, p *Purchase) (Trade, error) {
+	l, err := findListing(tx, p.ListingID)
 	switch {
 	case err != nil:
 		return Trade{}, err
@@ -46,7 +47,7 @@ func (s *Service) sell(tx Tx, p *Purchase) (Trade, error) {
 	case l.State != Active:
 		return Trade{}, ended409(l)
 	}
-	rules, err := tx.ActiveFees() // first: the sale is not before their activation
+	rules, err := fee.Active(tx) // first: the sale is not before their activation
 	if err != nil {
 		return Trade{}, err
 	}
@@ -55,13 +56,13 @@ func (s *Service) sell(tx Tx, p *Purchase) (Trade, error) {
 		Amount: l.Amount, Price: l.Price, Currency: l.Currency, PaymentMethod: p.PaymentMethod, Country: p.Country,
 		State: Pending, CreatedAt: tx.Now(),
 	}
-	if t.BuyerKey, err = tx.EnsureUser(p.Buyer); err != nil {
+	if t.BuyerKey, err = user.Ensure(tx, p.Buyer); err != nil {
 		return Trade{}, err
 	}
-	if err := tx.MoveAsset(l.SellerKey, l.Place); err != nil {
+	if err := MoveAsset(tx, l.SellerKey, l.Place); err != nil {
 		return Trade{}, err
 	}
-	item, price, id, err := tx.SellListing(l.ID)
+	item, price, id, err := sellListing(tx, l.ID)
 	if err != nil {
 		return Trade{}, err
 	}
@@ -69,7 +70,7 @@ func (s *Service) sell(tx Tx, p *Purchase) (Trade, error) {
 		return Trade{}, fault.New(fault.Conflict, "price_changed", "The price of the listing changed during the purchase. Nothing was bought.")
 	}
 	if item != l.ItemID { // it ended meanwhile, or a sync found its phase
-		if l, err = tx.Listing(l.ID); err != nil {
+		if l, err = findListing(tx, l.ID); err != nil {
 			return Trade{}, err
 		}
 		if item == 0 {
@@ -82,13 +83,13 @@ func (s *Service) sell(tx Tx, p *Purchase) (Trade, error) {
 		return Trade{}, err
 	}
 	s.seal(&t)
-	return t, tx.InsertTrade(t)
+	return t, insertTrade(tx, t)
 }
 
 // pay moves the money of a trade: the buyer pays the price, the house keeps the
 // fee by the rules in force, and the seller gets the rest, held until the trade
 // settles.
-func (s *Service) pay(tx Tx, t *Trade, rules fee.Activation, r wallet.Request) error {
+func (s *Service) pay(tx *db.Tx, t *Trade, rules fee.Activation, r wallet.Request) error {
 	if err := s.o.Ledger.Keys.CheckRules(rules.Sealed()); err != nil {
 		return err
 	}

@@ -6,9 +6,11 @@ import (
 	"fmt"
 	"time"
 
+	"assay/internal/db"
 	"assay/internal/fault"
 	"assay/internal/money"
 	"assay/internal/pricing"
+	"assay/internal/user"
 	"assay/internal/wallet"
 )
 
@@ -30,7 +32,7 @@ func (s *Service) Complete(ctx context.Context, id int64) (Trade, error) {
 	if err != nil {
 		return Trade{}, wrap("rates", err)
 	}
-	return s.move(ctx, id, func(tx Tx, t *Trade) (bool, error) {
+	return s.move(ctx, id, func(tx *db.Tx, t *Trade) (bool, error) {
 		switch t.State {
 		case Completed, Settled:
 			return false, nil
@@ -39,14 +41,14 @@ func (s *Service) Complete(ctx context.Context, id int64) (Trade, error) {
 		}
 		t.State, t.CompletedAt, t.SettleAt = Completed, tx.Now(), tx.Now().Add(s.o.Hold)
 		t.Volume = volume(t.Price, t.Currency, s.o.Base, rates)
-		before, err := tx.PairTrades(Day(t.CompletedAt), t.SellerKey, t.BuyerKey)
+		before, err := pairTrades(tx, Day(t.CompletedAt), t.SellerKey, t.BuyerKey)
 		if err != nil {
 			return false, err
 		}
 		if before < RankedTrades {
 			t.Ranked = t.Volume
 		}
-		if err := tx.CountTrade(Day(t.CompletedAt), *t, Counts{Trades: 1, Volume: t.Volume, Ranked: t.Ranked}); err != nil {
+		if err := countTrade(tx, Day(t.CompletedAt), *t, Counts{Trades: 1, Volume: t.Volume, Ranked: t.Ranked}); err != nil {
 			return false, err
 		}
 		_, err = s.o.Ledger.Complete(tx, t.sealed(), wallet.Request{})
@@ -59,7 +61,7 @@ func (s *Service) Complete(ctx context.Context, id int64) (Trade, error) {
 // finds one that was. Reversing again changes nothing. A settled trade is a
 // fault.Conflict, because its money is no longer held.
 func (s *Service) Reverse(ctx context.Context, id int64) (Trade, error) {
-	return s.move(ctx, id, func(tx Tx, t *Trade) (bool, error) {
+	return s.move(ctx, id, func(tx *db.Tx, t *Trade) (bool, error) {
 		day, counts := Day(tx.Now()), Counts{Reversed: 1}
 		switch t.State {
 		case Reversed:
@@ -75,7 +77,7 @@ func (s *Service) Reverse(ctx context.Context, id int64) (Trade, error) {
 			counts = Counts{Trades: -1, Reversed: 1, Volume: -t.Volume, Ranked: -t.Ranked}
 		}
 		t.State, t.ReversedAt = Reversed, tx.Now()
-		if err := tx.CountTrade(day, *t, counts); err != nil {
+		if err := countTrade(tx, day, *t, counts); err != nil {
 			return false, err
 		}
 		_, err := s.o.Ledger.Reverse(tx, t.sealed(), wallet.Request{})
@@ -84,16 +86,16 @@ func (s *Service) Reverse(ctx context.Context, id int64) (Trade, error) {
 }
 
 // keep ends the transfer of an asset that stays the seller's.
-func keep(tx Tx, t *Trade) error {
-	if _, err := tx.HoldUser(t.Seller); err != nil { // a sync could find the trade pending
+func keep(tx *db.Tx, t *Trade) error {
+	if _, err := user.Hold(tx, t.Seller); err != nil { // a sync could find the trade pending
 		return err
 	}
-	return tx.KeepAsset(t.SellerKey, t.Place)
+	return keepAsset(tx, t.SellerKey, t.Place)
 }
 
 // settle releases the seller's credit if its hold has ended.
 func (s *Service) settle(ctx context.Context, id int64) error {
-	_, err := s.move(ctx, id, func(tx Tx, t *Trade) (bool, error) {
+	_, err := s.move(ctx, id, func(tx *db.Tx, t *Trade) (bool, error) {
 		if t.State != Completed || t.SettleAt.After(tx.Now()) {
 			return false, nil // another process settled it
 		}
@@ -105,9 +107,9 @@ func (s *Service) settle(ctx context.Context, id int64) error {
 }
 
 // move changes a trade, and writes it if fn returns true.
-func (s *Service) move(ctx context.Context, id int64, fn func(Tx, *Trade) (changed bool, err error)) (out Trade, err error) {
-	err = s.o.InTx(ctx, func(tx Tx) error {
-		t, err := tx.LockTrade(id)
+func (s *Service) move(ctx context.Context, id int64, fn func(*db.Tx, *Trade) (changed bool, err error)) (out Trade, err error) {
+	err = s.o.InTx(ctx, func(tx *db.Tx) error {
+		t, err := lockTrade(tx, id)
 		switch {
 		case err != nil:
 			return wrap("trade", err)
@@ -120,7 +122,7 @@ func (s *Service) move(ctx context.Context, id int64, fn func(Tx, *Trade) (chang
 		changed, err := fn(tx, t)
 		if err == nil && changed {
 			s.seal(t)
-			err = tx.UpdateTrade(*t)
+			err = updateTrade(tx, *t)
 		}
 		out = *t
 		return wrap("trade", err)

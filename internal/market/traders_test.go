@@ -8,13 +8,14 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"assay/internal/db"
 	"assay/internal/inventory"
 	"assay/internal/market"
 	"assay/internal/money"
 	"assay/internal/pricing"
 	"assay/internal/randtest"
 	"assay/internal/refresh"
-	"assay/internal/store"
+	"assay/internal/user"
 	"assay/internal/view"
 )
 
@@ -48,10 +49,10 @@ func (w *world) top(r *view.Reader, period, by string) []view.TopTrader {
 	return top.Items
 }
 
-func (w *world) name(user, name string, shown bool) {
+func (w *world) name(id, name string, shown bool) {
 	w.Helper()
-	w.must(w.s.InTx(w.Context(), func(tx *store.Tx) error {
-		return tx.PutUser(inventory.User{ID: user, DisplayName: name, Leaderboard: shown})
+	w.must(w.s.InTx(w.Context(), func(tx *db.Tx) error {
+		return user.Put(tx, user.User{ID: id, DisplayName: name, Leaderboard: shown})
 	}))
 }
 
@@ -186,7 +187,7 @@ func TestTopTraders_ConvertVolumesOnce(t *testing.T) {
 	for i, currency := range []money.Currency{"EUR", "SEK"} {
 		offers := market.Offers{UserID: "u", AppID: app, ContextID: ctx, Offers: []market.Offer{{AssetID: strconv.Itoa(i + 1), Price: 1000, Currency: currency}}}
 		var id int64
-		w.must(w.m.Create(t.Context(), offers, func(_ market.Tx, made []market.Created) error {
+		w.must(w.m.Create(t.Context(), offers, func(_ *db.Tx, made []market.Created) error {
 			id = made[0].Listing.ID
 			return nil
 		}))
@@ -210,7 +211,7 @@ func TestRule2_NamesOfActiveListingsAreInScope(t *testing.T) {
 	w.raw(`DELETE FROM inventory`) // as an item that a listing alone still names
 	due := func() int64 {
 		t.Helper()
-		byApp, err := w.s.DueByApp(t.Context(), refresh.Rules{Now: w.clock()})
+		byApp, err := refresh.ReadDue(t.Context(), w.s, refresh.Rules{Now: w.clock()})
 		w.must(err)
 		return byApp[app].Due.Due
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"slices"
 
+	"assay/internal/db"
 	"assay/internal/fault"
 	"assay/internal/user"
 	"assay/internal/wallet"
@@ -16,8 +17,8 @@ func (s *Service) DeleteUser(ctx context.Context, userID string) error {
 	if err := user.Check(userID); err != nil {
 		return err
 	}
-	return s.o.InTx(ctx, func(tx Tx) error {
-		u, err := tx.HoldUser(userID)
+	return s.o.InTx(ctx, func(tx *db.Tx) error {
+		u, err := user.Hold(tx, userID)
 		switch {
 		case err != nil:
 			return wrap("user", err)
@@ -29,7 +30,7 @@ func (s *Service) DeleteUser(ctx context.Context, userID string) error {
 		if err := s.checkLeaving(tx, userID, u.Key); err != nil {
 			return wrap("what the user has", err)
 		}
-		return wrap("delete user", tx.DeleteUser(u.Key))
+		return wrap("delete user", DeleteUser(tx, u.Key))
 	})
 }
 
@@ -38,8 +39,8 @@ func (s *Service) DeleteUser(ctx context.Context, userID string) error {
 // user is held, so they are looked at in this order: nothing is missed between two
 // statements. The wallets are not locked, since a posting does not depend on the user:
 // one beside the deletion counts as one after it.
-func (s *Service) checkLeaving(tx Tx, userID string, key int64) error {
-	listings, trades, err := tx.OpenDeals(key)
+func (s *Service) checkLeaving(tx *db.Tx, userID string, key int64) error {
+	listings, trades, err := openDeals(tx, key)
 	switch {
 	case err != nil:
 		return err
@@ -49,7 +50,7 @@ func (s *Service) checkLeaving(tx Tx, userID string, key int64) error {
 		return fault.New(fault.Conflict, "user_has_trades",
 			"The user is the seller or buyer of trades that are pending or completed. Wait until they are settled, or reverse them, then delete the user.")
 	}
-	accounts, err := tx.Wallets(userID)
+	accounts, err := wallet.StatesOf(tx, userID)
 	if err != nil {
 		return err
 	}

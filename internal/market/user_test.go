@@ -6,11 +6,13 @@ import (
 	"testing"
 	"time"
 
+	"assay/internal/db"
 	"assay/internal/fault"
 	"assay/internal/inventory"
 	"assay/internal/market"
 	"assay/internal/randtest"
-	"assay/internal/store"
+	"assay/internal/user"
+	"assay/internal/view"
 	"assay/internal/wallet"
 )
 
@@ -19,13 +21,13 @@ func (w *world) remove(user string) error { return w.m.DeleteUser(w.Context(), u
 // withdraw takes all that a user has.
 func (w *world) withdraw(user string) {
 	w.Helper()
-	accounts, err := w.s.Wallets(w.Context(), user)
+	accounts, err := wallet.ReadWallets(w.Context(), w.s, user)
 	w.must(err)
 	for _, a := range accounts {
 		if a.Head.Balance == 0 {
 			continue
 		}
-		w.must(w.s.InTx(w.Context(), func(tx *store.Tx) error {
+		w.must(w.s.InTx(w.Context(), func(tx *db.Tx) error {
 			_, err := w.ledger.Withdraw(tx, a.Head.Account, a.Head.Balance, wallet.Request{})
 			return err
 		}))
@@ -33,12 +35,12 @@ func (w *world) withdraw(user string) {
 }
 
 // known reports whether there is such a user, and how many rows the user has.
-func (w *world) known(user string) (known bool, rows int64) {
+func (w *world) known(userID string) (known bool, rows int64) {
 	w.Helper()
-	key, known, err := w.s.UserKey(w.Context(), user)
+	key, known, err := user.Key(w.Context(), w.s, userID)
 	w.must(err)
 	if known {
-		total, err := w.s.InventoryTotal(w.Context(), key, 0)
+		total, err := view.ReadInventoryTotal(w.Context(), w.s, key, 0)
 		w.must(err)
 		rows = total.Rows
 	}
@@ -124,12 +126,12 @@ func TestDeleteUser_LeavesWhatTheLedgerNames(t *testing.T) {
 			t.Errorf("%s: %d traders, want 1", r.name, r.top)
 		}
 	}
-	got, err := w.s.Trade(t.Context(), trade.ID)
+	got, err := market.ReadTrade(t.Context(), w.s, trade.ID)
 	w.must(err)
 	if got.Seller != "u" || got.Buyer != "b" || got.State != market.Settled || got.Net != trade.Net {
 		t.Errorf("%+v", got)
 	}
-	if l, err := w.s.Listing(t.Context(), trade.ListingID); err != nil || l.Seller != "u" || l.State != market.Sold {
+	if l, err := market.ReadListing(t.Context(), w.s, trade.ListingID); err != nil || l.Seller != "u" || l.State != market.Sold {
 		t.Errorf("%+v, %v", l, err)
 	}
 	w.has(map[string]string{"u": "0/0", "b": "0/0"})
@@ -209,7 +211,7 @@ func TestDeleteUser_BesideEverythingElseLeavesNoHalfOfAUser(t *testing.T) {
 		wg.Go(func() {
 			for range rounds {
 				w.deposit(name(i+1), "USD", 100)
-				listings, err := w.s.Listings(t.Context(), store.ListingFilter{State: market.Active, Before: 1 << 62}, 100)
+				listings, err := market.Listings(t.Context(), w.s, market.ListingFilter{State: market.Active, Before: 1 << 62}, 100)
 				w.must(err)
 				for _, l := range listings {
 					if trade, err := w.buy(l.ID, name(i+1)); may(err, "buy") {
@@ -221,9 +223,9 @@ func TestDeleteUser_BesideEverythingElseLeavesNoHalfOfAUser(t *testing.T) {
 						may(err, "cancel")
 					}
 				}
-				accounts, err := w.s.Wallets(t.Context(), name(i+1))
+				accounts, err := wallet.ReadWallets(t.Context(), w.s, name(i+1))
 				w.must(err)
-				may(w.s.InTx(t.Context(), func(tx *store.Tx) error {
+				may(w.s.InTx(t.Context(), func(tx *db.Tx) error {
 					if len(accounts) == 0 || accounts[0].Head.Available() == 0 {
 						return nil
 					}
@@ -267,14 +269,14 @@ func TestDeleteUser_BesideEverythingElseLeavesNoHalfOfAUser(t *testing.T) {
 }
 
 // active returns the active listings of a user.
-func (w *world) active(user string) (ids []int64) {
+func (w *world) active(userID string) (ids []int64) {
 	w.Helper()
-	key, known, err := w.s.UserKey(w.Context(), user)
+	key, known, err := user.Key(w.Context(), w.s, userID)
 	w.must(err)
 	if !known {
 		return nil
 	}
-	listings, err := w.s.Listings(w.Context(), store.ListingFilter{Seller: key, State: market.Active, Before: 1 << 62}, 100)
+	listings, err := market.Listings(w.Context(), w.s, market.ListingFilter{Seller: key, State: market.Active, Before: 1 << 62}, 100)
 	w.must(err)
 	for _, l := range listings {
 		ids = append(ids, l.ID)

@@ -4,11 +4,12 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+	"time"
 
+	"assay/internal/db"
 	"assay/internal/fault"
 	"assay/internal/market"
-	"assay/internal/store"
-	"assay/internal/store/storetest"
+	"assay/internal/storetest"
 	"assay/internal/wallet/fee"
 )
 
@@ -32,8 +33,8 @@ func TestPurchase_FailsWhereTheDatabaseDropsWhatIsWritten(t *testing.T) {
 		})
 	}
 	end := w.swallow("INSERT ON fee_rule_set")
-	w.refused(w.s.InTx(t.Context(), func(tx *store.Tx) error {
-		return tx.AddFees(fee.Activation{At: w.clock(), Version: 2, Set: fee.BuiltIn()})
+	w.refused(w.s.InTx(t.Context(), func(tx *db.Tx) error {
+		return fee.AddRules(tx, fee.Activation{At: w.clock(), Version: 2, Set: fee.BuiltIn()})
 	}), fault.Damaged, "ledger_tampered")
 	w.raw(end)
 	sold, err := w.buy(l.ID, "b")
@@ -64,18 +65,9 @@ func (w *world) swallow(at string) (end string) {
 	return end
 }
 
-// knowing is a transaction that another one overtakes: once it has read a listing,
-// the listing's phase becomes known.
-type knowing struct {
-	market.Tx
-	learn func()
-}
-
-func (k knowing) MoveAsset(user int64, at market.Place) error {
-	k.learn()
-	return k.Tx.MoveAsset(user, at)
-}
-
+// TestPurchase_IsOfTheItemThatTheListingIsOfWhenItEnds has another transaction make a
+// listing's phase known once the purchase has read the listing: it holds the row of the
+// asset, which the purchase marks next, until the purchase waits for it.
 func TestPurchase_IsOfTheItemThatTheListingIsOfWhenItEnds(t *testing.T) {
 	w := newWorld(t)
 	if w.db.Engine == storetest.SQLite {
@@ -85,12 +77,32 @@ func TestPurchase_IsOfTheItemThatTheListingIsOfWhenItEnds(t *testing.T) {
 	w.push("v", asset("1", "x"))
 	w.push("other", asset("2", "y"))
 	l := w.mustList("v", "1", 1000)
-	w.over = func(tx market.Tx) market.Tx {
-		return knowing{tx, func() { w.raw(`UPDATE listing SET item_id = (SELECT id FROM item WHERE name = 'y')`) }}
-	}
-	sold, err := w.buy(l.ID, "b")
+	raw := w.db.Raw(t)
+	defer raw.Close()
+	other, err := raw.BeginTx(t.Context(), nil)
 	w.must(err)
-	if ended, err := w.s.Listing(t.Context(), l.ID); err != nil || sold.Item.Name != "y" || sold.ItemID != ended.ItemID || sold.ItemID == l.ItemID {
+	defer func() { _ = other.Rollback() }() // where the test fails, so that the purchase ends
+	_, err = other.ExecContext(t.Context(), `SELECT FROM inventory WHERE asset_id = '1' FOR UPDATE`)
+	w.must(err)
+	var sold market.Trade
+	bought := make(chan error, 1)
+	go func() {
+		var err error
+		sold, err = w.buy(l.ID, "b")
+		bought <- err
+	}()
+	for waits, end := false, time.Now().Add(10*time.Second); !waits; {
+		w.must(other.QueryRowContext(t.Context(),
+			`SELECT EXISTS (SELECT FROM pg_locks WHERE NOT granted AND pg_backend_pid() = ANY (pg_blocking_pids(pid)))`).Scan(&waits))
+		if time.Now().After(end) {
+			t.Fatal("the purchase does not wait for the row of the asset")
+		}
+	}
+	_, err = other.ExecContext(t.Context(), `UPDATE listing SET item_id = (SELECT id FROM item WHERE name = 'y')`)
+	w.must(err)
+	w.must(other.Commit())
+	w.must(<-bought)
+	if ended, err := market.ReadListing(t.Context(), w.s, l.ID); err != nil || sold.Item.Name != "y" || sold.ItemID != ended.ItemID || sold.ItemID == l.ItemID {
 		t.Errorf("sold %+v of %+v, %v", sold, ended, err)
 	}
 }

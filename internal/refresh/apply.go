@@ -3,6 +3,8 @@ package refresh
 import (
 	"context"
 	"log/slog"
+
+	"assay/internal/db"
 )
 
 const (
@@ -31,7 +33,7 @@ const sharedShards = 8
 // time, and finishes the job after the last one. Rows that a sync adds meanwhile
 // copy the price themselves.
 func (e *Engine) Apply(ctx context.Context) (bool, error) {
-	job, err := e.store.ApplyingJob(ctx)
+	job, err := ReadApplyingJob(ctx, e.store)
 	if err != nil || job == nil {
 		return false, err
 	}
@@ -48,20 +50,20 @@ func (e *Engine) Apply(ctx context.Context) (bool, error) {
 // applyRange applies prices to a range of a shard that no other worker has. A worker
 // that finds none leaves the rest, and the job's end, to the others.
 func (e *Engine) applyRange(ctx context.Context, job *Job) (more bool, err error) {
-	shards, open, err := e.store.ApplyShards(ctx, job.ID)
+	shards, open, err := ApplyShards(ctx, e.store, job.ID)
 	switch {
 	case err != nil:
 		return false, err
 	case shards == 0:
 		defer e.wake(WorkApply)
-		return true, e.store.InTx(ctx, func(tx Tx) error { return tx.OpenShards(job.ID, e.applyShards()) })
+		return true, e.store.InTx(ctx, func(tx *db.Tx) error { return OpenShards(tx, job.ID, e.applyShards()) })
 	case open == 0:
 		return true, e.finish(ctx, job)
 	}
 	most := job.Counts.Changed*mostChanged > job.Counts.Total
 	inOrder := e.priority.Busy()
-	err = e.store.InTx(ctx, func(tx Tx) (err error) {
-		more, err = tx.ApplyRange(job.ID, e.applyIDs(), most, inOrder)
+	err = e.store.InTx(ctx, func(tx *db.Tx) (err error) {
+		more, err = ApplyRange(tx, job.ID, e.applyIDs(), most, inOrder)
 		inOrder = true // if it is run again
 		return err
 	})
@@ -95,25 +97,25 @@ func (e *Engine) applyBatch(ctx context.Context, job *Job) error {
 	if job.ApplyCursor >= int64(job.Batches) {
 		return e.finish(ctx, job)
 	}
-	return e.store.InTx(ctx, func(tx Tx) error {
-		_, err := tx.ApplyBatch(job.ID, int(job.ApplyCursor))
+	return e.store.InTx(ctx, func(tx *db.Tx) error {
+		_, err := ApplyBatch(tx, job.ID, int(job.ApplyCursor))
 		return err
 	})
 }
 
 // finish ends a job whose prices have reached the rows.
 func (e *Engine) finish(ctx context.Context, job *Job) error {
-	units, err := e.store.JobUnits(ctx, job.ID)
+	units, err := JobUnits(ctx, e.store, job.ID)
 	if err != nil {
 		return err
 	}
-	outcomes, err := e.store.Outcomes(ctx, job.ID)
+	outcomes, err := ReadOutcomes(ctx, e.store, job.ID)
 	if err != nil {
 		return err
 	}
 	var end *Job
-	err = e.store.InTx(ctx, func(tx Tx) (err error) {
-		end, err = tx.FinishJob(job.ID, e.marketGaps(units, outcomes))
+	err = e.store.InTx(ctx, func(tx *db.Tx) (err error) {
+		end, err = FinishJob(tx, job.ID, e.marketGaps(units, outcomes))
 		return err
 	})
 	if err != nil || end == nil {

@@ -16,7 +16,7 @@ import (
 	"assay/internal/provider"
 	"assay/internal/randtest"
 	"assay/internal/refresh"
-	"assay/internal/store/storetest"
+	"assay/internal/storetest"
 )
 
 // work runs the engine's workers beside the test until the function that it

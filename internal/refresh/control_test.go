@@ -8,14 +8,15 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
+
 	"assay/internal/catalog"
 	"assay/internal/fault"
 	"assay/internal/money"
 	"assay/internal/provider"
+	"assay/internal/provider/allowance"
 	"assay/internal/randtest"
 	"assay/internal/refresh"
-
-	"github.com/google/go-cmp/cmp"
 )
 
 func code(err error) string {
@@ -137,7 +138,7 @@ func TestForecast_CountsWithWhatIsLeft(t *testing.T) {
 	}
 	costs(5, 1, 10)
 	for range 3 {
-		_, err := w.store.Allowance("alpha", host).Take(t.Context())
+		_, err := allowance.New(w.store, "alpha", host).Take(t.Context())
 		must(t, err)
 	}
 	costs(2, 4, 40)
@@ -163,7 +164,7 @@ func TestForecast_SkipsWhatNothingCanBeAskedFor(t *testing.T) {
 	}
 	check(4, 3, 25) // the period is longer than a job waits
 	hold := func(wait time.Duration) {
-		_, err := w.store.Allowance("alpha", host).Hold(t.Context(), provider.Order{Wait: wait})
+		_, err := allowance.New(w.store, "alpha", host).Hold(t.Context(), provider.Order{Wait: wait})
 		must(t, err)
 	}
 	hold(refresh.Patience)

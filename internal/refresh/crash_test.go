@@ -14,7 +14,7 @@ import (
 	"assay/internal/provider"
 	"assay/internal/randtest"
 	"assay/internal/refresh"
-	"assay/internal/store/storetest"
+	"assay/internal/storetest"
 )
 
 // drama is a story that is told with and without trouble; its end must be the
@@ -156,7 +156,7 @@ func (d drama) checkLearned(w *world) {
 		sets = 2
 	}
 	equal(w.tb, "level sets", w.count(`SELECT count(*) FROM level_set`), sets)
-	set, err := w.store.LevelSet(w.tb.Context(), catalog.CS2)
+	set, err := refresh.LevelSet(w.tb.Context(), w.store, catalog.CS2)
 	must(w.tb, err)
 	known := 0
 	for _, m := range set.Markets {

@@ -8,9 +8,11 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"assay/internal/admission"
+	"assay/internal/db"
 	"assay/internal/dispatch"
 	"assay/internal/fault"
 	"assay/internal/pricing"
@@ -41,7 +43,7 @@ const MaxMissingRetry = 72 * time.Hour
 // Engine does the work of refreshes. Each worker method does one piece of work,
 // tells whether there may be more, and may be called from many goroutines.
 type Engine struct {
-	store           Store
+	store           *db.DB
 	cfg             Config
 	sources         map[string]provider.Source
 	order           []string // names of sources, sorted
@@ -70,6 +72,7 @@ type Engine struct {
 	waits           waits
 	priority        *admission.Priority
 	judging         sync.Mutex
+	blobsRead       atomic.Int64 // parts of stored responses, for tests
 }
 
 // marketOf is a market with its source.
@@ -79,9 +82,18 @@ type marketOf struct {
 	provider.Market
 }
 
+// blobs calls fn for stored responses, ordered by bucket and unit. fn must not keep the
+// data.
+func (e *Engine) blobs(ctx context.Context, units, buckets []int64, fn func(Blob) error) error {
+	return Blobs(ctx, e.store, units, buckets, func(b Blob) error {
+		e.blobsRead.Add(1)
+		return fn(b)
+	})
+}
+
 // Options are what an Engine is made of.
 type Options struct {
-	Store   Store
+	Store   *db.DB
 	Config  Config
 	Sources []provider.Source
 	Wake    func(kind string) // tells the dispatcher that there is work
@@ -152,21 +164,21 @@ func New(ctx context.Context, o Options) (*Engine, error) {
 	}
 	slices.Sort(e.order)
 	if !o.Shared && !o.ReadOnly {
-		if err := o.Store.Recover(ctx); err != nil {
+		if err := Recover(ctx, o.Store); err != nil {
 			return nil, fmt.Errorf("recover work: %w", err)
 		}
 	}
-	err := o.Store.InTx(ctx, func(tx Tx) (err error) {
-		if e.markets, err = tx.MarketIDs(names); err != nil {
+	err := o.Store.InTx(ctx, func(tx *db.Tx) (err error) {
+		if e.markets, err = MarketIDs(tx, names); err != nil {
 			return err
 		}
 		if o.ReadOnly {
 			return nil
 		}
-		if err := tx.Register(e.instance()); err != nil {
+		if err := Register(tx, e.instance()); err != nil {
 			return err
 		}
-		return tx.ForgoUnits()
+		return ForgoUnits(tx)
 	})
 	if err != nil {
 		return nil, fmt.Errorf("note sources: %w", err)
@@ -209,7 +221,7 @@ func LevelMarket(level string, sources []provider.Source) (MarketName, error) {
 	case len(found) > 1:
 		return MarketName{}, fault.New(fault.Invalid, "invalid_configuration", "MARKET_PRICE_LEVEL: several providers carry the market %q: name the provider, as in %s", level, slices.Min(of))
 	case len(all) == 0:
-		return MarketName{}, fault.New(fault.Invalid, "invalid_configuration", "MARKET_PRICE_LEVEL: no provider is configured to carry the market %q: use consensus, or set MARKET_PRICE_PROVIDERS", level)
+		return MarketName{}, fault.New(fault.Invalid, "invalid_configuration", "MARKET_PRICE_LEVEL names the market %q, which no configured provider carries. Use consensus, or set MARKET_PRICE_PROVIDERS.", level)
 	}
 	return MarketName{}, fault.New(fault.Invalid, "invalid_configuration", "MARKET_PRICE_LEVEL: no configured provider carries the market %q: use consensus or one of %s", level, strings.Join(all, ", "))
 }

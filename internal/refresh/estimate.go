@@ -13,6 +13,7 @@ import (
 
 	"assay/internal/admission"
 	"assay/internal/catalog"
+	"assay/internal/db"
 	"assay/internal/pricing"
 	"assay/internal/provider"
 )
@@ -26,7 +27,7 @@ func (e *Engine) Estimate(ctx context.Context) (bool, error) {
 	if err := e.leaveSilent(ctx); err != nil {
 		return false, err
 	}
-	job, err := e.store.FetchedJob(ctx)
+	job, err := ReadFetchedJob(ctx, e.store)
 	if err != nil {
 		return false, err
 	}
@@ -42,11 +43,11 @@ func (e *Engine) Estimate(ctx context.Context) (bool, error) {
 	if batch != nil {
 		return true, e.estimateChain(ctx, batch)
 	}
-	if job, err = e.store.EstimatedJob(ctx); err != nil || job == nil {
+	if job, err = ReadEstimatedJob(ctx, e.store); err != nil || job == nil {
 		return false, err
 	}
 	defer e.wake(WorkApply)
-	return true, e.store.InTx(ctx, func(tx Tx) error { return tx.EndEstimating(job.ID) })
+	return true, e.store.InTx(ctx, func(tx *db.Tx) error { return EndEstimating(tx, job.ID) })
 }
 
 // chainLength is how many batches are estimated before there is a look for other
@@ -82,8 +83,8 @@ func (e *Engine) estimate(ctx context.Context, b Batch, more bool) (next *Batch,
 	}
 	if err == nil {
 		result := s.result
-		write := func(tx Tx) error {
-			_, err := tx.StoreEstimates(b, result)
+		write := func(tx *db.Tx) error {
+			_, err := StoreEstimates(tx, b, result)
 			return err
 		}
 		if more && !e.priority.Busy() {
@@ -96,7 +97,7 @@ func (e *Engine) estimate(ctx context.Context, b Batch, more bool) (next *Batch,
 		written = true
 		return next, nil
 	}
-	back := e.giveBack(ctx, func(tx Tx) error { return tx.ReturnBatch(b) })
+	back := e.giveBack(ctx, func(tx *db.Tx) error { return ReturnBatch(tx, b) })
 	written = back == nil
 	if errors.Is(err, ErrConflict) || ctx.Err() != nil {
 		return nil, back
@@ -172,15 +173,15 @@ func (s *batchEstimator) load(ctx context.Context, b Batch) error {
 		return err
 	}
 	s.estimators, s.rates = estimators, b.RateSet
-	items, err := st.BatchItems(ctx, b)
+	items, err := BatchItems(ctx, st, b)
 	if err != nil {
 		return err
 	}
-	units, err := st.BatchUnits(ctx, b)
+	units, err := BatchUnits(ctx, st, b)
 	if err != nil {
 		return err
 	}
-	outcomes, err := st.Outcomes(ctx, b.JobID)
+	outcomes, err := ReadOutcomes(ctx, st, b.JobID)
 	if err != nil {
 		return err
 	}
@@ -365,7 +366,7 @@ func (s *batchEstimator) readAnswers(ctx context.Context, units []Unit, outcomes
 			ids = append(ids, u.BlobUnit)
 		}
 	}
-	return s.engine.store.Blobs(ctx, ids, s.buckets(), func(blob Blob) error {
+	return s.engine.blobs(ctx, ids, s.buckets(), func(blob Blob) error {
 		admission.Rest(ctx)
 		u := byBlob[blob.Unit]
 		return s.engine.unpackRows(s.unpack, blob, func(q *packed) {
@@ -418,9 +419,9 @@ func (e *Engine) adopt(ctx context.Context, found map[catalog.Key]struct{}) erro
 	for key := range found {
 		byApp[key.AppID] = append(byApp[key.AppID], key)
 	}
-	return e.store.InTx(ctx, func(tx Tx) error {
+	return e.store.InTx(ctx, func(tx *db.Tx) error {
 		for _, app := range slices.Sorted(maps.Keys(byApp)) {
-			if err := tx.AddItems(app, byApp[app]); err != nil {
+			if err := catalog.AddItems(tx, app, byApp[app]); err != nil {
 				return fmt.Errorf("add items: %w", err)
 			}
 		}
@@ -468,7 +469,7 @@ func (s *batchEstimator) estimate(ctx context.Context, now time.Time) error {
 	}
 	if len(s.moved) > 0 {
 		var err error
-		if s.past, err = s.engine.store.PastPrices(ctx, s.moved, now); err != nil {
+		if s.past, err = ReadPastPrices(ctx, s.engine.store, s.moved, now); err != nil {
 			return fmt.Errorf("past prices: %w", err)
 		}
 		for i := range s.items {

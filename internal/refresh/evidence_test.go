@@ -8,7 +8,7 @@ import (
 	"assay/internal/pricing"
 	"assay/internal/provider"
 	"assay/internal/refresh"
-	"assay/internal/store"
+	"assay/internal/view"
 )
 
 // times are those of an item that a run without evidence keeps.
@@ -18,7 +18,7 @@ type times struct {
 	retry, noSales                      time.Time
 }
 
-func timesOf(i *store.Item) times {
+func timesOf(i *view.StoredItem) times {
 	return times{i.Price, i.CheckedAt, i.EstimatedAt, i.QuotesAt, i.UpdatedAt, i.RetryAt, i.NoSalesSince}
 }
 
@@ -46,12 +46,12 @@ func TestRule5_OnlyItemsWithEvidenceAreUpdated(t *testing.T) {
 		if now := timesOf(w.named(list[0])); !now.checked.Equal(w.clock.Now()) || !now.quotes.Equal(w.clock.Now()) || now.checked.Equal(known.checked) {
 			t.Errorf("an item with evidence: %+v", now)
 		}
-		items, err := w.store.JobItems(t.Context(), j.ID, refresh.ItemFailed, -1, 0, 1)
+		items, err := view.JobItems(t.Context(), w.store, j.ID, refresh.ItemFailed, -1, 0, 1)
 		must(t, err)
 		equal(t, "error", items[0].Error, "alpha: connect: as the script says")
 		w.checkIdle()
 	}
-	f, err := w.store.Freshness(t.Context(), false, w.clock.Now().Add(-24*time.Hour))
+	f, err := view.ReadFreshness(t.Context(), w.store, false, w.clock.Now().Add(-24*time.Hour))
 	must(t, err)
 	equal(t, "fresh", f.Fresh, 2)
 	equal(t, "stale", f.Stale, 1_198)
@@ -160,7 +160,7 @@ func TestRule5_TimesFollowTheQuotes(t *testing.T) {
 	w.drain()
 	equal(t, "as of, to the hour", w.named("A").CheckedAt, stated.Add(time.Hour))
 	equal(t, "the TTL counts from the fetch", w.named("A").QuotesAt, epoch)
-	f, err := w.store.Freshness(t.Context(), false, w.clock.Now().Add(-24*time.Hour))
+	f, err := view.ReadFreshness(t.Context(), w.store, false, w.clock.Now().Add(-24*time.Hour))
 	must(t, err)
 	equal(t, "stale", f.Stale, 1)
 
@@ -191,7 +191,7 @@ func TestRule5_TimesFollowTheQuotes(t *testing.T) {
 	w.run(true)
 	equal(t, "price of the quote that is left", w.named("A").Price, units(10))
 	equal(t, "as of it", w.named("A").CheckedAt, fetched)
-	snaps, err := w.store.Snapshots(t.Context(), w.named("A").ID)
+	snaps, err := view.Snapshots(t.Context(), w.store, w.named("A").ID)
 	must(t, err)
 	equal(t, "delisted", snaps[1].Reason, pricing.NotOffered)
 	w.checkIdle()
@@ -267,7 +267,7 @@ func TestRule5_ARejectedRowIsNoEvidence(t *testing.T) {
 				equal(t, "quotes of "+name+" said to be gone", w.count(`SELECT count(*) FROM market_snapshot s JOIN item i ON i.id = s.item_id
 					WHERE i.name = $1 AND s.reason = $2`, name, pricing.NotOffered), 0)
 			}
-			items, err := w.store.JobItems(t.Context(), j.ID, refresh.ItemFailed, -1, 0, 1)
+			items, err := view.JobItems(t.Context(), w.store, j.ID, refresh.ItemFailed, -1, 0, 1)
 			must(t, err)
 			equal(t, "error", items[0].Error, "alpha: protocol: the row of this item was rejected: a1")
 			s.edit, s.extra = nil, nil

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"assay/internal/db"
 	"assay/internal/fault"
 	"assay/internal/provider"
 )
@@ -69,19 +70,19 @@ func (e *Engine) releases(ctx context.Context, u *Unit) bool {
 	if u.File != "" {
 		return true
 	}
-	free, err := e.store.Releases(ctx, *u)
+	free, err := Releases(ctx, e.store, *u)
 	return free || err != nil
 }
 
 // ending returns how a requested unit is written: released if it is to be retried or
 // the process stops, else ended with its response.
-func (e *Engine) ending(ctx context.Context, unit *Unit, a *answer) func(Tx) error {
+func (e *Engine) ending(ctx context.Context, unit *Unit, a *answer) func(*db.Tx) error {
 	if unit.State == UnitPending || (unit.State != UnitDone && ctx.Err() != nil) {
-		return func(tx Tx) error { return tx.ReturnUnit(*unit) }
+		return func(tx *db.Tx) error { return ReturnUnit(tx, *unit) }
 	}
 	fetches, blobs := a.fetches(), a.blobs()
-	return func(tx Tx) error {
-		ended, late, err := tx.EndUnit(*unit, fetches, blobs)
+	return func(tx *db.Tx) error {
+		ended, late, err := EndUnit(tx, *unit, fetches, blobs)
 		if err != nil || !ended {
 			return err
 		}
@@ -89,7 +90,7 @@ func (e *Engine) ending(ctx context.Context, unit *Unit, a *answer) func(Tx) err
 			return e.keepLate(tx, unit, a, late)
 		}
 		if unit.Requests > 0 {
-			if err := tx.SplitUnit(*unit, a.rest); err != nil {
+			if err := SplitUnit(tx, *unit, a.rest); err != nil {
 				return err
 			}
 		}
@@ -103,33 +104,33 @@ func (e *Engine) ending(ctx context.Context, unit *Unit, a *answer) func(Tx) err
 // keepLate keeps what came after a job had gone on without it. A file is for the next
 // plan to find. Quotes of names take part in the next estimate, like those of the
 // background.
-func (e *Engine) keepLate(tx Tx, unit *Unit, a *answer, late Late) error {
+func (e *Engine) keepLate(tx *db.Tx, unit *Unit, a *answer, late Late) error {
 	if unit.Tells() && (unit.State == UnitDone || late != LateAndNoted) {
-		if err := tx.NoteSource(unit.Source, unit.File, unit.Error); err != nil {
+		if err := NoteSource(tx, unit.Source, unit.File, unit.Error); err != nil {
 			return err
 		}
 	}
 	if unit.State != UnitDone || unit.File != "" {
 		return nil
 	}
-	items, err := tx.NamedItems(unit.AppID, unit.Names)
+	items, err := NamedItems(tx, unit.AppID, unit.Names)
 	if err != nil {
 		return err
 	}
 	if err := e.takeNamed(unit, a, items, tx.Now()); err != nil {
 		return err
 	}
-	return tx.KeepQuotes(items)
+	return KeepQuotes(tx, items)
 }
 
 // noteAsked notes which names were requested from a provider with a budget, whatever
 // the response was: others come first then.
-func (e *Engine) noteAsked(tx Tx, units []Unit) error {
+func (e *Engine) noteAsked(tx *db.Tx, units []Unit) error {
 	for _, u := range units {
 		if u.File != "" || u.State != UnitDone && u.State != UnitFailed || !hasBudget(e.sources[u.Source].Describe()) {
 			continue
 		}
-		if err := tx.NoteAsked(u); err != nil {
+		if err := noteAsked(tx, u); err != nil {
 			return err
 		}
 	}
@@ -138,19 +139,19 @@ func (e *Engine) noteAsked(tx Tx, units []Unit) error {
 
 // tell notes how a unit, and what was divided from it, speaks of its source and
 // the markets.
-func (e *Engine) tell(tx Tx, unit *Unit, rest []Unit) error {
+func (e *Engine) tell(tx *db.Tx, unit *Unit, rest []Unit) error {
 	for _, u := range append([]Unit{*unit}, rest...) {
 		if u.Error == "" || !u.Tells() {
 			continue
 		}
-		if err := tx.NoteMarkets(e.askedOf(&u), u.Error); err != nil {
+		if err := NoteMarkets(tx, e.askedOf(&u), u.Error); err != nil {
 			return err
 		}
 	}
 	if !unit.Tells() {
 		return nil
 	}
-	return tx.NoteSource(unit.Source, unit.File, unit.Error)
+	return NoteSource(tx, unit.Source, unit.File, unit.Error)
 }
 
 // askedOf returns the markets that a unit asks about.
@@ -213,8 +214,8 @@ func (e *Engine) meter(unit *Unit, size int) *provider.Meter {
 	return provider.NewMeter(unit.Reserved, func(ctx context.Context) (int64, error) {
 		more := max(1, min(reserveStep, calls-unit.Counted-unit.Reserved))
 		counted := false
-		err := e.store.InTx(ctx, func(tx Tx) (err error) {
-			counted, err = tx.ReserveRequests(*unit, more)
+		err := e.store.InTx(ctx, func(tx *db.Tx) (err error) {
+			counted, err = ReserveRequests(tx, *unit, more)
 			return err
 		})
 		if err == nil && !counted {

@@ -8,6 +8,7 @@ import (
 	"assay/internal/money"
 	"assay/internal/provider"
 	"assay/internal/refresh"
+	"assay/internal/view"
 )
 
 // twoFiles is a source whose market m is in two files: one of the names a, and
@@ -63,7 +64,7 @@ func TestRule7_AMarketOfTwoFilesLacksAnItemOnlyIfBothSaySo(t *testing.T) {
 			equal(t, "state", j.State, refresh.Finished)
 			equal(t, "average", w.named(listA[0]).Average, c.want)
 			equal(t, "average of the other file's", w.named(listB[0]).Average, units(9))
-			snaps, err := w.store.Snapshots(t.Context(), w.named(listA[0]).ID)
+			snaps, err := view.Snapshots(t.Context(), w.store, w.named(listA[0]).ID)
 			must(t, err)
 			if offered := snaps[0].Reason == ""; offered != (c.want == units(9)) {
 				t.Errorf("reason %q", snaps[0].Reason)

@@ -13,7 +13,7 @@ import (
 
 // quarantined lists the markets in quarantine, with the reason.
 func (w *world) quarantined() map[string]string {
-	states, err := w.store.MarketStates(w.tb.Context())
+	states, err := refresh.MarketStates(w.tb.Context(), w.store)
 	must(w.tb, err)
 	out := map[string]string{}
 	for _, m := range states {

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"assay/internal/provider"
+	"assay/internal/provider/allowance"
 )
 
 // Forecast is what a refresh would do.
@@ -56,11 +57,11 @@ const (
 // Forecast tells what a bulk job started now would do. It changes nothing and
 // asks no source. Breakers do not count: they let a request through to see.
 func (e *Engine) Forecast(ctx context.Context, forced bool) (Forecast, error) {
-	due, err := e.store.DueByApp(ctx, e.rules(e.now(), forced))
+	due, err := ReadDue(ctx, e.store, e.rules(e.now(), forced))
 	if err != nil {
 		return Forecast{}, err
 	}
-	paused, err := e.store.PausedSources(ctx)
+	paused, err := PausedSources(ctx, e.store)
 	if err != nil {
 		return Forecast{}, err
 	}
@@ -183,7 +184,7 @@ func (r *room) cost() HostCost {
 // room returns what a host leaves. A job waits for a limit or a retry-after for as long
 // as its patience lasts.
 func (e *Engine) room(ctx context.Context, d provider.Description, host string) (*room, error) {
-	b, blocked, err := e.store.Budget(ctx, d.Name, d.HostAt(host))
+	b, blocked, err := allowance.Of(ctx, e.store, d.Name, d.HostAt(host))
 	if err != nil {
 		return nil, err
 	}

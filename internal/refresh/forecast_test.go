@@ -11,7 +11,9 @@ import (
 
 	"assay/internal/catalog"
 	"assay/internal/provider"
+	"assay/internal/provider/allowance"
 	"assay/internal/refresh"
+	"assay/internal/view"
 )
 
 // TestForecast_IsWhatARunThenDoes compares, host by host, what is foretold with what
@@ -77,7 +79,7 @@ func TestForecast_IsWhatARunThenDoes(t *testing.T) {
 			w.forget() // of one run only
 			host := s.d.Hosts[0]
 			if c.before != nil {
-				must(t, c.before(w.store.Allowance(s.d.Name, host)))
+				must(t, c.before(allowance.New(w.store, s.d.Name, host)))
 			}
 			f, err := w.engine.Forecast(t.Context(), false)
 			must(t, err)
@@ -94,10 +96,10 @@ func TestForecast_IsWhatARunThenDoes(t *testing.T) {
 			for _, h := range cost.Hosts {
 				equal(t, "requests to "+h.Host, sent[h.Host], h.Requests)
 			}
-			use, err := w.store.Use(t.Context(), []int64{j.ID})
+			use, err := view.Use(t.Context(), w.store, []int64{j.ID})
 			must(t, err)
 			var files []string
-			deferred, err := w.store.Deferred(t.Context(), []int64{j.ID})
+			deferred, err := view.Deferred(t.Context(), w.store, []int64{j.ID})
 			must(t, err)
 			for _, d := range deferred {
 				if d.File != "" {

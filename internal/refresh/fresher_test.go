@@ -8,6 +8,7 @@ import (
 	"assay/internal/catalog"
 	"assay/internal/money"
 	"assay/internal/provider"
+	"assay/internal/view"
 )
 
 // Step 4 of the rules of prices: one quote per market, the fresher.
@@ -36,7 +37,7 @@ func TestStep4_OfAMarketThroughTwoSourcesTheOneFetchedLaterCounts(t *testing.T) 
 		i := w.named("A")
 		equal(t, "price", i.Price, want)
 		equal(t, "as of the earliest answer", i.QuotesAt, epoch)
-		snaps, err := w.store.Snapshots(t.Context(), i.ID)
+		snaps, err := view.Snapshots(t.Context(), w.store, i.ID)
 		must(t, err)
 		for _, s := range snaps {
 			at, reason := epoch, "duplicate"

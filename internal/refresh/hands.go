@@ -5,6 +5,8 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
+
+	"assay/internal/db"
 )
 
 // hands is what this process has claimed and works on. A claim whose end could not be
@@ -45,8 +47,8 @@ func (e *Engine) claimUnit(ctx context.Context, c Claim) (*Unit, context.Context
 	h.claiming.RLock()
 	defer h.claiming.RUnlock()
 	var u *Unit
-	err := e.store.InTx(ctx, func(tx Tx) (err error) {
-		u, err = tx.ClaimUnit(c)
+	err := e.store.InTx(ctx, func(tx *db.Tx) (err error) {
+		u, err = ClaimUnit(tx, c)
 		return err
 	})
 	if err != nil {
@@ -78,13 +80,13 @@ func (e *Engine) letGoUnit(u *Unit, written bool) {
 
 // claimBatch takes a batch, or returns nil. Let it go in any case. Write, if not
 // nil, is what else the transaction writes.
-func (e *Engine) claimBatch(ctx context.Context, write func(Tx) error) (*Batch, error) {
+func (e *Engine) claimBatch(ctx context.Context, write func(*db.Tx) error) (*Batch, error) {
 	h := &e.hands
 	h.claiming.RLock()
 	defer h.claiming.RUnlock()
 	var b *Batch
-	err := e.store.InTx(ctx, func(tx Tx) (err error) {
-		if b, err = tx.ClaimBatch(e.owner); err != nil || write == nil {
+	err := e.store.InTx(ctx, func(tx *db.Tx) (err error) {
+		if b, err = ClaimBatch(tx, e.owner); err != nil || write == nil {
 			return err
 		}
 		return write(tx)
@@ -154,7 +156,7 @@ func (e *Engine) reclaim(ctx context.Context) error {
 		batches = append(batches, Batch{JobID: b.job, Batch: b.batch})
 	}
 	h.mu.Unlock()
-	err := e.store.InTx(ctx, func(tx Tx) error { return tx.Reclaim(e.owner, units, batches) })
+	err := e.store.InTx(ctx, func(tx *db.Tx) error { return Reclaim(tx, e.owner, units, batches) })
 	if err != nil {
 		h.lost.Store(true)
 	}
@@ -170,7 +172,7 @@ const (
 )
 
 // giveBack writes although ctx has ended.
-func (e *Engine) giveBack(ctx context.Context, fn func(Tx) error) error {
+func (e *Engine) giveBack(ctx context.Context, fn func(*db.Tx) error) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), goodbye)
 	defer cancel()
 	return e.store.InTx(ctx, fn)
@@ -178,7 +180,7 @@ func (e *Engine) giveBack(ctx context.Context, fn func(Tx) error) error {
 
 // insist writes, and does not give up at the first failure, nor because the
 // process stops. Doing it again must be harmless.
-func (e *Engine) insist(ctx context.Context, fn func(Tx) error) error {
+func (e *Engine) insist(ctx context.Context, fn func(*db.Tx) error) error {
 	for pause := firstInsist; ; pause *= 4 {
 		if ctx.Err() != nil {
 			return e.giveBack(ctx, fn)

@@ -6,6 +6,7 @@ import (
 	"sync"
 	"time"
 
+	"assay/internal/db"
 	"assay/internal/dispatch"
 )
 
@@ -141,16 +142,16 @@ func (e *Engine) Beat(ctx context.Context) error {
 	known := true
 	e.beat++
 	report := e.report()
-	err := e.store.InTx(ctx, func(tx Tx) (err error) {
-		if known, err = tx.Beat(e.owner, report, e.priority.Begun()); err != nil || known {
+	err := e.store.InTx(ctx, func(tx *db.Tx) (err error) {
+		if known, err = Beat(tx, e.owner, report, e.priority.Begun()); err != nil || known {
 			return err
 		}
-		return tx.Register(e.instance())
+		return Register(tx, e.instance())
 	})
 	if err != nil || known {
 		return err
 	}
-	e.log.Warn("this instance stood still and was taken for dead; it goes on anew", "owner", e.owner)
+	e.log.Warn("lease lost; registering again", "owner", e.owner)
 	e.interruptAll()
 	return nil
 }
@@ -163,7 +164,7 @@ func (e *Engine) instance() Instance {
 // Watch looks at the counters of all instances and takes over from those that
 // have stood still for a lease.
 func (e *Engine) Watch(ctx context.Context) error {
-	pulses, err := e.store.Pulses(ctx)
+	pulses, err := ReadPulses(ctx, e.store)
 	if err != nil {
 		return err
 	}
@@ -181,15 +182,15 @@ func (e *Engine) Watch(ctx context.Context) error {
 
 // takeOver releases what a dead instance had claimed.
 func (e *Engine) takeOver(ctx context.Context, p Pulse) error {
-	if err := e.store.EndSessions(ctx, p); err != nil {
+	if err := endSessions(ctx, e.store, p); err != nil {
 		return err
 	}
 	var taken bool
-	err := e.store.InTx(ctx, func(tx Tx) (err error) {
-		if taken, err = tx.RemoveInstance(p); err != nil || !taken {
+	err := e.store.InTx(ctx, func(tx *db.Tx) (err error) {
+		if taken, err = RemoveInstance(tx, p); err != nil || !taken {
 			return err
 		}
-		return tx.ForgoUnits()
+		return ForgoUnits(tx)
 	})
 	if err != nil || !taken {
 		return err
@@ -205,13 +206,13 @@ func (e *Engine) Leave(ctx context.Context) error {
 	if !e.clustered {
 		return nil
 	}
-	return e.giveBack(ctx, func(tx Tx) error {
-		if err := tx.Register(e.instance()); err != nil { // whatever its counter is
+	return e.giveBack(ctx, func(tx *db.Tx) error {
+		if err := Register(tx, e.instance()); err != nil { // whatever its counter is
 			return err
 		}
-		if _, err := tx.RemoveInstance(Pulse{Owner: e.owner, Beat: e.beat}); err != nil {
+		if _, err := RemoveInstance(tx, Pulse{Owner: e.owner, Beat: e.beat}); err != nil {
 			return err
 		}
-		return tx.ForgoUnits()
+		return ForgoUnits(tx)
 	})
 }

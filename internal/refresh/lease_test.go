@@ -1,7 +1,6 @@
 package refresh_test
 
 import (
-	"assay/internal/db"
 	"context"
 	"database/sql"
 	"log/slog"
@@ -11,13 +10,13 @@ import (
 	"testing"
 	"time"
 
+	"assay/internal/db"
 	"assay/internal/dispatch"
 	"assay/internal/inventory"
 	"assay/internal/pgtest"
 	"assay/internal/provider"
 	"assay/internal/randtest"
 	"assay/internal/refresh"
-	"assay/internal/store"
 )
 
 // instance is one of several processes on a world's database. It beats and
@@ -34,7 +33,7 @@ type instance struct {
 // where the database allows that.
 type cluster struct {
 	*world
-	open func() *store.Store
+	open func() *db.DB
 }
 
 // join adds an instance with sources of its own to the cluster.
@@ -47,7 +46,7 @@ func (w *cluster) join(name string, sources ...*fakeSource) *instance {
 	}
 	var err error
 	i.Engine, err = refresh.New(w.tb.Context(), refresh.Options{
-		Store: storeOf{w.open(), w.world}, Config: w.cfg, Sources: list, Wake: func(string) { w.woken.Store(true) },
+		Store: w.open(), Config: w.cfg, Sources: list, Wake: func(string) { w.woken.Store(true) },
 		Owner: name, Version: "test", Shared: true,
 		Elapsed: func() time.Duration { return time.Duration(i.elapsed.Load()) },
 		Now: func() time.Time {
@@ -98,7 +97,7 @@ func (w *cluster) drainBy(living ...*instance) {
 // owners lists the instances that are known.
 func (w *cluster) owners() (names []string) {
 	w.tb.Helper()
-	all, err := w.store.Instances(w.tb.Context())
+	all, err := refresh.Instances(w.tb.Context(), w.store)
 	must(w.tb, err)
 	for _, i := range all {
 		names = append(names, i.Owner)
@@ -114,13 +113,13 @@ func shared(t *testing.T, test func(t *testing.T, w *cluster)) {
 	t.Run("one process", func(t *testing.T) {
 		w := newWorld(t)
 		w.exec(`DELETE FROM instance`) // the world's own does not take part
-		test(t, &cluster{w, func() *store.Store { return w.store }})
+		test(t, &cluster{w, func() *db.DB { return w.store }})
 	})
 	t.Run("PostgreSQL", func(t *testing.T) {
 		url := pgtest.Shared(t).NewDatabase(t)
 		w := &world{tb: t, clock: &clock{now: epoch}, cfg: defaults()}
-		open := func() *store.Store {
-			s, err := store.Open(t.Context(), db.Options{URL: url, Now: w.clock.Now})
+		open := func() *db.DB {
+			s, err := db.Open(t.Context(), db.Options{URL: url, Now: w.clock.Now})
 			must(t, err)
 			t.Cleanup(func() { must(t, s.Close()) })
 			return s
@@ -131,9 +130,7 @@ func shared(t *testing.T, test func(t *testing.T, w *cluster)) {
 		must(t, err)
 		t.Cleanup(func() { must(t, w.raw.Close()) })
 		w.sync = &inventory.Service{
-			InTx: func(ctx context.Context, fn func(inventory.Tx) error) error {
-				return w.store.InTx(ctx, func(tx *store.Tx) error { return fn(tx) })
-			},
+			InTx:        w.store.InTx,
 			Queued:      func() {},
 			Inspectable: func() {},
 		}

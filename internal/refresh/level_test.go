@@ -17,7 +17,7 @@ import (
 // set returns the newest level set of CS2.
 func (w *world) set() *pricing.Set {
 	w.tb.Helper()
-	set, err := w.store.LevelSet(w.tb.Context(), catalog.CS2)
+	set, err := refresh.LevelSet(w.tb.Context(), w.store, catalog.CS2)
 	must(w.tb, err)
 	if set == nil {
 		w.tb.Fatal("nothing was learned")
@@ -90,7 +90,7 @@ func TestLevel_OfNoMarketOrOfSeveralRefusesTheStart(t *testing.T) {
 		cfg := w.cfg
 		cfg.Level = level
 		_, err := refresh.New(t.Context(), refresh.Options{
-			Store: storeOf{w.store, w}, Config: cfg, Sources: []provider.Source{w.sources[0], w.sources[1]},
+			Store: w.store, Config: cfg, Sources: []provider.Source{w.sources[0], w.sources[1]},
 			Owner: level, Now: w.clock.Now, Logger: slog.New(slog.DiscardHandler),
 		})
 		f := fault.Of(err)
@@ -254,7 +254,8 @@ func TestConcurrency_TwoInstancesThatCheckTheSameJobAgreeOnItsLevels(t *testing.
 		s, err := a.Start(t.Context(), true, "test")
 		must(t, err)
 		fetchAll(a.Engine)
-		w.blobsRead.Store(0)
+		a.BlobsRead()
+		b.BlobsRead()
 		estimate := func(i *instance) {
 			more, err := i.Estimate(t.Context())
 			must(t, err)
@@ -267,7 +268,7 @@ func TestConcurrency_TwoInstancesThatCheckTheSameJobAgreeOnItsLevels(t *testing.
 		}
 		a.atNow.Store(&beside)
 		estimate(a)
-		equal(t, "responses read by both", w.blobsRead.Load()%2, 0)
+		equal(t, "responses read by both", (a.BlobsRead()+b.BlobsRead())%2, 0)
 		equal(t, "stage", w.job(s.JobID).Stage, refresh.StageEstimate)
 		a.atNow.Store(&beside)
 		estimate(a)

@@ -4,6 +4,8 @@ import (
 	"context"
 
 	"assay/internal/catalog"
+	"assay/internal/db"
+	"assay/internal/event"
 )
 
 // requestedByQueue is who asks for the jobs of the missing-price queue.
@@ -17,13 +19,13 @@ func (e *Engine) Missing(ctx context.Context) (bool, error) {
 	}
 	rules := e.rules(e.now(), false)
 	rules.Missing = true
-	due, err := e.store.HasDueMissing(ctx, rules)
+	due, err := HasDueMissing(ctx, e.store, rules)
 	if err != nil || !due {
 		return false, err
 	}
 	var made bool
-	err = e.store.InTx(ctx, func(tx Tx) (err error) {
-		_, made, err = tx.InsertJob(Job{Kind: Missing, RequestedBy: requestedByQueue})
+	err = e.store.InTx(ctx, func(tx *db.Tx) (err error) {
+		_, made, err = InsertJob(tx, Job{Kind: Missing, RequestedBy: requestedByQueue})
 		return err
 	})
 	if made {
@@ -58,7 +60,7 @@ func (e *Engine) newlyListed(ctx context.Context, job *Job, verdicts []Judgement
 	defer u.close()
 	var out []Listed
 	for from := 0; from < catalog.Buckets && len(ids) > 0; from += waitingStep {
-		waiting, err := e.store.Waiting(ctx, *job, from, from+waitingStep)
+		waiting, err := waitingItems(ctx, e.store, *job, from, from+waitingStep)
 		if err != nil {
 			return nil, err
 		}
@@ -73,7 +75,7 @@ func (e *Engine) newlyListed(ctx context.Context, job *Job, verdicts []Judgement
 		if len(buckets) == 0 {
 			continue
 		}
-		err = e.store.Blobs(ctx, ids, buckets, func(b Blob) error {
+		err = e.blobs(ctx, ids, buckets, func(b Blob) error {
 			return e.unpack(u, b, func(q *packed) {
 				if q.Ask == 0 && q.Sale == 0 || len(out) == maxListed || !good[UnitMarket{b.Unit, q.Market}] {
 					return
@@ -96,13 +98,13 @@ const retainStep = 1
 // Retain removes ended jobs that are old enough, in small transactions, and events
 // that are as old.
 func (e *Engine) Retain(ctx context.Context) error {
-	if err := e.store.InTx(ctx, func(tx Tx) error { return tx.RetainEvents(e.cfg.Retention.Age) }); err != nil {
+	if err := e.store.InTx(ctx, func(tx *db.Tx) error { return event.Retain(tx, e.cfg.Retention.Age) }); err != nil {
 		return err
 	}
 	for ctx.Err() == nil {
 		var removed int
-		err := e.store.InTx(ctx, func(tx Tx) (err error) {
-			removed, err = tx.Retain(e.cfg.Retention, retainStep)
+		err := e.store.InTx(ctx, func(tx *db.Tx) (err error) {
+			removed, err = Retain(tx, e.cfg.Retention, retainStep)
 			return err
 		})
 		if err != nil || removed == 0 {

@@ -11,6 +11,7 @@ import (
 	"assay/internal/catalog"
 	"assay/internal/provider"
 	"assay/internal/randtest"
+	"assay/internal/view/prices"
 )
 
 // entry is an entry of the missing-price queue as rule 3 has it.
@@ -187,7 +188,7 @@ func checkQueue(t *testing.T, w *world, m *queueModel) {
 	equal(t, "entries", fmt.Sprint(got), fmt.Sprint(want))
 	for n, e := range m.entries { // as lookups report them
 		key := catalog.Key{AppID: catalog.CS2, Name: n}
-		prices, err := w.store.Prices(t.Context(), key.AppID, []catalog.Key{key})
+		prices, err := prices.Prices(t.Context(), w.store, key.AppID, []catalog.Key{key})
 		must(t, err)
 		equal(t, "next attempt", prices[key].DueAt, e.due)
 		equal(t, "next attempt if it is named again", prices[key].SoonestAt, e.soonest)

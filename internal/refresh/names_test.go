@@ -7,6 +7,7 @@ import (
 
 	"assay/internal/provider"
 	"assay/internal/refresh"
+	"assay/internal/view"
 )
 
 // askedTimes counts how often each name was asked for.
@@ -31,7 +32,7 @@ func TestPlan_AGameThatNoSourceQuotesIsTold(t *testing.T) {
 		equal(t, "state", j.State, refresh.Failed)
 		equal(t, "failed", j.Counts.Failed, 1)
 		equal(t, "last error", j.LastError, why)
-		items, err := w.store.JobItems(t.Context(), j.ID, refresh.ItemFailed, -1, 0, 10)
+		items, err := view.JobItems(t.Context(), w.store, j.ID, refresh.ItemFailed, -1, 0, 10)
 		must(t, err)
 		equal(t, "error", items[0].Error, why)
 	}

@@ -24,7 +24,7 @@ func (w *world) checkOutcome(what string, j refresh.Job, outcome refresh.JobOutc
 		got = append(got, fmt.Sprint(g.Provider, "/", g.Market, " ", g.Reason, " ", g.Share))
 	}
 	equal(w.tb, what+": gaps", strings.Join(got, ", "), strings.Join(gaps, ", "))
-	events, err := w.store.Events(w.tb.Context(), 100)
+	events, err := event.List(w.tb.Context(), w.store, 100)
 	must(w.tb, err)
 	want := map[refresh.JobOutcome]event.Kind{refresh.JobComplete: event.JobFinished, refresh.JobPartial: event.JobPartial, refresh.JobFailed: event.JobFailed}
 	for _, e := range events {

@@ -10,6 +10,8 @@ import (
 	"time"
 
 	"assay/internal/catalog"
+	"assay/internal/db"
+	"assay/internal/exchange"
 	"assay/internal/pricing"
 	"assay/internal/provider"
 )
@@ -31,13 +33,13 @@ var errNoLongerQueued = errors.New("job is no longer queued")
 // Plan makes the plan of a queued job: its items, batches and units, and the
 // exchange rates that it is estimated with, in one transaction.
 func (e *Engine) Plan(ctx context.Context) (bool, error) {
-	job, err := e.store.QueuedJob(ctx)
+	job, err := ReadQueuedJob(ctx, e.store)
 	if err != nil || job == nil {
 		return false, err
 	}
 	if len(e.sources) == 0 {
-		return true, e.store.InTx(ctx, func(tx Tx) error {
-			return tx.FailJob(job.ID, "no price provider is configured: set MARKET_PRICE_PROVIDERS")
+		return true, e.store.InTx(ctx, func(tx *db.Tx) error {
+			return FailJob(tx, job.ID, "no price provider is configured: set MARKET_PRICE_PROVIDERS")
 		})
 	}
 	may, err := e.allowed(ctx)
@@ -51,7 +53,7 @@ func (e *Engine) Plan(ctx context.Context) (bool, error) {
 	if err != nil {
 		return false, err
 	}
-	err = e.store.InTx(ctx, func(tx Tx) error { return e.plan(tx, job, may, rates) })
+	err = e.store.InTx(ctx, func(tx *db.Tx) error { return e.plan(tx, job, may, rates) })
 	if errors.Is(err, errNoLongerQueued) {
 		return true, nil
 	}
@@ -72,7 +74,7 @@ type allowed struct {
 func (e *Engine) allowed(ctx context.Context) (allowed, error) {
 	may := allowed{calls: map[string]int64{}}
 	var err error
-	if may.paused, err = e.store.PausedSources(ctx); err != nil {
+	if may.paused, err = PausedSources(ctx, e.store); err != nil {
 		return may, err
 	}
 	for _, name := range e.order {
@@ -89,13 +91,13 @@ func (e *Engine) allowed(ctx context.Context) (allowed, error) {
 	return may, nil
 }
 
-func (e *Engine) plan(tx Tx, job *Job, may allowed, rates pricing.Rates) error {
+func (e *Engine) plan(tx *db.Tx, job *Job, may allowed, rates pricing.Rates) error {
 	rules := e.rules(job.CreatedAt, job.Forced)
 	rules.RetryOf = job.RetryOf
 	if job.Kind == Missing {
 		rules.Now, rules.Missing, rules.Limit = tx.Now(), true, missingCycle
 	}
-	due, err := tx.DueByApp(rules)
+	due, err := DueInTx(tx, rules)
 	if err != nil {
 		return err
 	}
@@ -104,23 +106,23 @@ func (e *Engine) plan(tx Tx, job *Job, may allowed, rates pricing.Rates) error {
 		total += d.Due.Due
 	}
 	batches := batchesFor(total)
-	set, err := tx.RateSet(rates)
+	set, err := exchange.RateSet(tx, rates)
 	if err != nil {
 		return err
 	}
-	started, err := tx.StartJob(job.ID, batches, set)
+	started, err := StartJob(tx, job.ID, batches, set)
 	if err != nil {
 		return err
 	}
 	if !started {
 		return errNoLongerQueued
 	}
-	if err := tx.PlanItems(job.ID, rules, batches); err != nil {
+	if err := PlanItems(tx, job.ID, rules, batches); err != nil {
 		return err
 	}
 	// What is planned decides, and not what was counted before: another instance
 	// may have changed what is due in between.
-	planned, err := tx.PlannedByApp(job.ID)
+	planned, err := plannedByApp(tx, job.ID)
 	if err != nil {
 		return err
 	}
@@ -129,11 +131,11 @@ func (e *Engine) plan(tx Tx, job *Job, may allowed, rates pricing.Rates) error {
 		return err
 	}
 	if job.Kind == Bulk {
-		if err := tx.DropDetached(); err != nil {
+		if err := dropDetached(tx); err != nil {
 			return err
 		}
 	}
-	return tx.InsertUnits(units)
+	return InsertUnits(tx, units)
 }
 
 // batchesFor returns into how many batches items are divided: a power of two,
@@ -148,7 +150,7 @@ func batchesFor(items int64) int {
 
 // planUnits says what to ask each source for: every file of the games that are
 // due, or the due names in calls as large as the source allows.
-func (e *Engine) planUnits(tx Tx, job *Job, planned map[int32]int64, batches int, may allowed) ([]Unit, error) {
+func (e *Engine) planUnits(tx *db.Tx, job *Job, planned map[int32]int64, batches int, may allowed) ([]Unit, error) {
 	var units []Unit
 	for _, name := range e.order {
 		d := e.sources[name].Describe()
@@ -179,7 +181,7 @@ func (e *Engine) planUnits(tx Tx, job *Job, planned map[int32]int64, batches int
 // planFiles makes a unit for each file. A missing price estimates from a file's
 // newest answer while the source would give the same again. An answer that came too
 // late for its own job serves the next one, beside a newer one where it is old.
-func (e *Engine) planFiles(tx Tx, job *Job, d provider.Description, planned map[int32]int64, batches int) ([]Unit, error) {
+func (e *Engine) planFiles(tx *db.Tx, job *Job, d provider.Description, planned map[int32]int64, batches int) ([]Unit, error) {
 	var units []Unit
 	for _, f := range d.Files {
 		if planned[f.AppID] == 0 {
@@ -189,7 +191,7 @@ func (e *Engine) planFiles(tx Tx, job *Job, d provider.Description, planned map[
 			JobID: job.ID, Source: d.Name, AppID: f.AppID, File: f.Key,
 			BatchTo: batches - 1, State: UnitPending,
 		}
-		newest, err := tx.NewestUnit(d.Name, f.AppID, f.Key)
+		newest, err := NewestUnit(tx, d.Name, f.AppID, f.Key)
 		if err != nil {
 			return nil, err
 		}
@@ -220,7 +222,7 @@ func (e *Engine) young(fetched time.Time, interval time.Duration) bool {
 
 // planNames makes units of the due names of each game that the source quotes, or,
 // where its budget does not allow that many calls, of those that matter most.
-func (e *Engine) planNames(tx Tx, job *Job, d provider.Description, planned map[int32]int64, batches int, may allowed) ([]Unit, error) {
+func (e *Engine) planNames(tx *db.Tx, job *Job, d provider.Description, planned map[int32]int64, batches int, may allowed) ([]Unit, error) {
 	size := max(d.BatchSize, 1)
 	if d.Shape == provider.Single {
 		size = singleNames
@@ -230,11 +232,11 @@ func (e *Engine) planNames(tx Tx, job *Job, d provider.Description, planned map[
 		if planned[app] == 0 {
 			continue
 		}
-		names, err := tx.DueNames(job.ID, app)
+		names, err := DueNamesOf(tx, job.ID, app)
 		if err != nil {
 			return nil, err
 		}
-		last, err := tx.AskedLast(d.Name, app)
+		last, err := findAskedLast(tx, d.Name, app)
 		if err != nil {
 			return nil, err
 		}
@@ -265,7 +267,7 @@ func unitOf(job *Job, d provider.Description, app int32, names []PlannedName) Un
 
 // planBest makes units of as many due names as so many calls take, of those that
 // matter most, and notes how many are left for later.
-func (e *Engine) planBest(tx Tx, job *Job, d provider.Description, batches, calls int) ([]Unit, error) {
+func (e *Engine) planBest(tx *db.Tx, job *Job, d provider.Description, batches, calls int) ([]Unit, error) {
 	names, err := e.wanted(tx, job, d)
 	if err != nil {
 		return nil, err

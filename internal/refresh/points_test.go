@@ -6,9 +6,10 @@ import (
 	"time"
 
 	"assay/internal/catalog"
+	"assay/internal/db"
 	"assay/internal/money"
 	"assay/internal/pricing"
-	"assay/internal/store"
+	"assay/internal/refresh"
 )
 
 // points returns the price history of an item, oldest first.
@@ -80,8 +81,8 @@ func TestHistory_HasAPointForEachChangeOfPriceOrStatus(t *testing.T) {
 	}
 	w.clock.Add(time.Minute)
 	done := false
-	must(t, w.store.InTx(t.Context(), func(tx *store.Tx) (err error) {
-		done, err = tx.AcceptItem(catalog.Key{AppID: catalog.CS2, Name: name})
+	must(t, w.store.InTx(t.Context(), func(tx *db.Tx) (err error) {
+		done, err = refresh.AcceptItem(tx, catalog.Key{AppID: catalog.CS2, Name: name})
 		return err
 	}))
 	equal(t, "accepted", done, true)
@@ -90,17 +91,17 @@ func TestHistory_HasAPointForEachChangeOfPriceOrStatus(t *testing.T) {
 
 	id := w.named(name).ID
 	for after, want := range map[time.Duration]money.Micro{0: 0, time.Second: units(10), 14 * time.Hour: units(10), 14*time.Hour + 1000: units(11), 1000 * time.Hour: units(44)} {
-		got, err := w.store.PriceBefore(t.Context(), id, epoch.Add(after))
+		got, err := refresh.PriceBefore(t.Context(), w.store, id, epoch.Add(after))
 		must(t, err)
 		equal(t, "price before "+after.String(), got, want)
 	}
-	past, err := w.store.PastPrices(t.Context(), []int64{id}, w.clock.Now())
+	past, err := refresh.ReadPastPrices(t.Context(), w.store, []int64{id}, w.clock.Now())
 	must(t, err)
 	equal(t, "past prices", past[id].First, pricing.Reference{Price: units(10), At: epoch})
 	equal(t, "price a day ago", past[id].Day, units(10))
 	equal(t, "price a week ago", past[id].Week, 0)
 	equal(t, "range of the week", past[id].Range, pricing.Range{Low: units(10), High: units(44)})
-	past, err = w.store.PastPrices(t.Context(), []int64{id}, w.clock.Now().Add(7*24*time.Hour))
+	past, err = refresh.ReadPastPrices(t.Context(), w.store, []int64{id}, w.clock.Now().Add(7*24*time.Hour))
 	must(t, err)
 	equal(t, "price a day before a week later", past[id].Day, units(44))
 	equal(t, "price a week before that", past[id].Week, units(44))

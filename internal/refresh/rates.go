@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"sync"
 
+	"assay/internal/exchange"
 	"assay/internal/money"
 	"assay/internal/pricing"
 )
@@ -22,7 +23,7 @@ type converter struct {
 
 // converter returns the converter of a set of rates.
 func (e *Engine) converter(ctx context.Context, set int64) (*converter, error) {
-	rates, err := e.store.Rates(ctx, set)
+	rates, err := exchange.ReadRates(ctx, e.store, set)
 	if err != nil {
 		return nil, fmt.Errorf("exchange rates: %w", err)
 	}
@@ -70,10 +71,10 @@ func (e *Engine) estimators(ctx context.Context, b *Batch) (map[int32]*estimator
 	}
 	policy := e.cfg.Policy
 	var err error
-	if policy.Rates, err = e.store.Rates(ctx, b.RateSet); err != nil {
+	if policy.Rates, err = exchange.ReadRates(ctx, e.store, b.RateSet); err != nil {
 		return nil, fmt.Errorf("exchange rates: %w", err)
 	}
-	levels, err := e.store.JobLevels(ctx, b.JobID)
+	levels, err := jobLevels(ctx, e.store, b.JobID)
 	if err != nil {
 		return nil, fmt.Errorf("levels: %w", err)
 	}

@@ -6,9 +6,11 @@ import (
 	"testing"
 	"time"
 
+	"assay/internal/exchange"
 	"assay/internal/pricing"
 	"assay/internal/provider"
 	"assay/internal/refresh"
+	"assay/internal/view"
 )
 
 // TestEstimate_KeepsTheRatesThatItEstimatedWith changes the configured rates after
@@ -19,7 +21,7 @@ func TestEstimate_KeepsTheRatesThatItEstimatedWith(t *testing.T) {
 	w := newWorld(t, s)
 	explains := func(want pricing.Rates) {
 		t.Helper()
-		got, err := w.store.Rates(t.Context(), w.named("A").RateSet)
+		got, err := exchange.ReadRates(t.Context(), w.store, w.named("A").RateSet)
 		must(t, err)
 		equal(t, "rates", maps.Equal(got, want), true)
 	}
@@ -65,7 +67,7 @@ func TestEstimate_UsesTheRatesOfThePlanToTheEnd(t *testing.T) {
 	w.drain()
 	equal(t, "price", w.named("A").Price, units(11))
 	equal(t, "rates of the item", w.named("A").RateSet, w.job(job).RateSet)
-	got, err := w.store.Rates(t.Context(), w.job(job).RateSet)
+	got, err := exchange.ReadRates(t.Context(), w.store, w.job(job).RateSet)
 	must(t, err)
 	equal(t, "rates of the plan", maps.Equal(got, planned), true)
 	w.run(true)
@@ -83,7 +85,7 @@ func TestEstimate_WithoutARateAQuoteDoesNotCount(t *testing.T) {
 	job := w.run(true)
 	equal(t, "without a quote", job.Counts.NoQuote, 1)
 	equal(t, "price", w.named("A").Price, 0)
-	snaps, err := w.store.Snapshots(t.Context(), w.named("A").ID)
+	snaps, err := view.Snapshots(t.Context(), w.store, w.named("A").ID)
 	must(t, err)
 	equal(t, "snapshots", len(snaps), 1)
 	equal(t, "reason", snaps[0].Reason, pricing.NoRate)

@@ -8,6 +8,7 @@ import (
 
 	"assay/internal/randtest"
 	"assay/internal/refresh"
+	"assay/internal/view"
 )
 
 // past is a job as a history has it.
@@ -74,7 +75,7 @@ func kept(jobs []past, now time.Time, r refresh.Retention) []int64 {
 
 func (w *world) jobIDs() []int64 {
 	w.tb.Helper()
-	jobs, err := w.store.Jobs(w.tb.Context(), "", 1<<62, 10_000)
+	jobs, err := view.Jobs(w.tb.Context(), w.store, "", 1<<62, 10_000)
 	must(w.tb, err)
 	var out []int64
 	for _, j := range jobs {

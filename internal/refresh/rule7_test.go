@@ -11,7 +11,8 @@ import (
 	"assay/internal/money"
 	"assay/internal/provider"
 	"assay/internal/refresh"
-	"assay/internal/store/storetest"
+	"assay/internal/storetest"
+	"assay/internal/view"
 )
 
 // spoil makes each quote of a source something else.
@@ -164,7 +165,7 @@ func TestRule7_AMarketThatFailedTakesPartWithItsLastSnapshotWhileFresh(t *testin
 	w.clock.Add(2 * time.Hour)
 	w.run(true)
 	equal(t, "without it", w.named("A").Average, units(10))
-	snaps, err := w.store.Snapshots(t.Context(), w.named("A").ID)
+	snaps, err := view.Snapshots(t.Context(), w.store, w.named("A").ID)
 	must(t, err)
 	equal(t, "reason", snaps[0].Reason, "staleFetch")
 	equal(t, "fetched", snaps[0].FetchedAt, epoch)
@@ -294,7 +295,7 @@ func TestRule7_AnAnswerWithoutPricesIsNoMeasure(t *testing.T) {
 		if j := w.run(false); !strings.Contains(j.LastError, c.reason) {
 			t.Errorf("last error %q, want %q", j.LastError, c.reason)
 		}
-		snaps, err := w.store.Snapshots(t.Context(), w.named(list[0]).ID)
+		snaps, err := view.Snapshots(t.Context(), w.store, w.named(list[0]).ID)
 		must(t, err)
 		equal(t, "last good quote", snaps[0].Ask, units(10))
 	}
@@ -317,7 +318,7 @@ func TestRule7_ASickAnswerIsQuarantinedUntilAccepted(t *testing.T) {
 	factor = 100
 	j := w.run(false)
 	equal(t, "price", w.named(list[0]).Price, units(10))
-	states, err := w.store.MarketStates(t.Context())
+	states, err := refresh.MarketStates(t.Context(), w.store)
 	must(t, err)
 	sick := 0
 	for _, m := range states {
@@ -331,7 +332,7 @@ func TestRule7_ASickAnswerIsQuarantinedUntilAccepted(t *testing.T) {
 	if !strings.Contains(j.LastError, "a2: quarantined") {
 		t.Errorf("last error %q", j.LastError)
 	}
-	snaps, err := w.store.Snapshots(t.Context(), w.named(list[0]).ID)
+	snaps, err := view.Snapshots(t.Context(), w.store, w.named(list[0]).ID)
 	must(t, err)
 	equal(t, "last good quote of the sick market", snaps[1].Ask, units(10))
 
@@ -340,12 +341,12 @@ func TestRule7_ASickAnswerIsQuarantinedUntilAccepted(t *testing.T) {
 		t.Error("accepted twice")
 	}
 	w.run(true)
-	snaps, err = w.store.Snapshots(t.Context(), w.named(list[0]).ID)
+	snaps, err = view.Snapshots(t.Context(), w.store, w.named(list[0]).ID)
 	must(t, err)
 	equal(t, "accepted quote", snaps[1].Ask, units(1000))
 	factor = 1
 	w.run(true) // what comes next is held against what was accepted
-	snaps, err = w.store.Snapshots(t.Context(), w.named(list[0]).ID)
+	snaps, err = view.Snapshots(t.Context(), w.store, w.named(list[0]).ID)
 	must(t, err)
 	equal(t, "quote after the next", snaps[1].Ask, units(1000))
 	w.checkIdle()
@@ -421,7 +422,7 @@ func TestRule7_AnAcceptedAnswerIsTheRefusedOneAndNoOther(t *testing.T) {
 			w.clock.Add(c.later)
 			factor, share = c.factor, list[:c.share]
 			w.run(true)
-			snaps, err := w.store.Snapshots(t.Context(), w.named(list[0]).ID)
+			snaps, err := view.Snapshots(t.Context(), w.store, w.named(list[0]).ID)
 			must(t, err)
 			equal(t, "quote", snaps[0].Ask, c.want)
 			refused := int64(0)

@@ -10,6 +10,7 @@ import (
 	"assay/internal/money"
 	"assay/internal/provider"
 	"assay/internal/refresh"
+	"assay/internal/view"
 )
 
 func TestRule1_EveryMarketOfEverySourceIsAskedOncePerName(t *testing.T) {
@@ -63,7 +64,7 @@ func TestRule1_AverageAndEachMarketsSnapshotAreStored(t *testing.T) {
 	equal(t, "consensus", i.Consensus, units(11))
 	equal(t, "price", i.Price, units(11))
 	equal(t, "value", w.valueOf("u", 0), units(11))
-	snaps, err := w.store.Snapshots(t.Context(), i.ID)
+	snaps, err := view.Snapshots(t.Context(), w.store, i.ID)
 	must(t, err)
 	equal(t, "snapshots", len(snaps), 3)
 	for _, s := range snaps {
@@ -311,10 +312,10 @@ func TestRule3_AFewMissingPricesReadAFewPartsOfAYoungFile(t *testing.T) {
 	w.exec(`UPDATE item SET price = 0 WHERE name = $1`, list[7])
 	w.exec(`UPDATE inventory SET value = NULL`)
 	w.push("u2", 730, list[7])
-	w.blobsRead.Store(0)
+	w.engine.BlobsRead()
 	w.drain()
 	equal(t, "price", w.named(list[7]).Price, varied(units(10), list[7]))
-	equal(t, "parts that were read", w.blobsRead.Load(), 1)
+	equal(t, "parts that were read", w.engine.BlobsRead(), 1)
 }
 
 // TTL and pauses.
@@ -431,7 +432,7 @@ func TestRule5_AnItemThatNobodyAnsweredForFailsAndKeepsItsTimes(t *testing.T) {
 	equal(t, "failures", after.Failures, 1)
 	after.Failures = 0
 	equal(t, "item", *after, *before)
-	items, err := w.store.JobItems(t.Context(), j.ID, refresh.ItemFailed, -1, 0, 10)
+	items, err := view.JobItems(t.Context(), w.store, j.ID, refresh.ItemFailed, -1, 0, 10)
 	must(t, err)
 	equal(t, "error", items[0].Error, "alpha: server: as the script says")
 	equal(t, "last error", j.LastError, "alpha: server: as the script says")

@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"assay/internal/catalog"
+	"assay/internal/db"
 	"assay/internal/fault"
 )
 
@@ -23,30 +24,30 @@ func (e *Engine) Start(ctx context.Context, forced bool, by string) (Started, er
 // learned, whatever their TTL: those that failed, and those that were skipped for a
 // budget, a pause or a backoff.
 func (e *Engine) RetryFailed(ctx context.Context, id int64, by string) (Started, error) {
-	old, err := e.store.Job(ctx, id)
+	old, err := ReadJob(ctx, e.store, id)
 	if err != nil {
 		return Started{}, err
 	}
 	if old.State.Live() {
-		return Started{}, fault.New(fault.Conflict, "job_running", "job %d has not ended: wait for it, or cancel it", id)
+		return Started{}, fault.New(fault.Conflict, "job_running", "Job %d has not ended. Wait for it, or cancel it.", id)
 	}
 	if c := &old.Counts; c.Failed+c.SkippedBudget+c.SkippedPaused+c.SkippedBackoff == 0 {
-		return Started{}, fault.New(fault.Conflict, "nothing_failed", "no item of job %d failed, or was skipped for a budget, a pause or a backoff: start a refresh", id)
+		return Started{}, fault.New(fault.Conflict, "nothing_failed", "No item of job %d failed or was skipped for a budget, a pause or a backoff. Start a refresh instead.", id)
 	}
 	return e.start(ctx, Job{Kind: Bulk, RequestedBy: by, RetryOf: id})
 }
 
 func (e *Engine) start(ctx context.Context, job Job) (Started, error) {
 	var s Started
-	err := e.store.InTx(ctx, func(tx Tx) (err error) {
-		s.JobID, s.Started, err = tx.InsertJob(job)
+	err := e.store.InTx(ctx, func(tx *db.Tx) (err error) {
+		s.JobID, s.Started, err = InsertJob(tx, job)
 		return err
 	})
 	if err != nil {
 		return Started{}, err
 	}
 	if !s.Started {
-		live, err := e.store.Job(ctx, s.JobID)
+		live, err := ReadJob(ctx, e.store, s.JobID)
 		if err != nil {
 			return Started{}, err
 		}
@@ -60,14 +61,14 @@ func (e *Engine) start(ctx context.Context, job Job) (Started, error) {
 // Cancel ends a live job: what is estimated stays and reaches the inventory rows,
 // the rest is cancelled, calls under way are cut short.
 func (e *Engine) Cancel(ctx context.Context, id int64) error {
-	job, err := e.store.Job(ctx, id)
+	job, err := ReadJob(ctx, e.store, id)
 	if err != nil {
 		return err
 	}
 	if !job.State.Live() {
-		return fault.New(fault.Conflict, "job_ended", "job %d is %s already", id, job.State)
+		return fault.New(fault.Conflict, "job_ended", "Job %d is already %s.", id, job.State)
 	}
-	if err := e.store.InTx(ctx, func(tx Tx) error { return tx.CancelJob(id, e.cfg.MissingRetry) }); err != nil {
+	if err := e.store.InTx(ctx, func(tx *db.Tx) error { return CancelJob(tx, id, e.cfg.MissingRetry) }); err != nil {
 		return err
 	}
 	e.interrupt(id)
@@ -92,7 +93,7 @@ func (e *Engine) setPaused(ctx context.Context, source string, paused bool) erro
 	if err := e.checkSource(source); err != nil {
 		return err
 	}
-	err := e.store.InTx(ctx, func(tx Tx) error { return tx.PauseSource(source, paused) })
+	err := e.store.InTx(ctx, func(tx *db.Tx) error { return PauseSource(tx, source, paused) })
 	if err == nil {
 		e.wake(WorkEstimate) // jobs go on without what is put off
 		e.wakeFetch()        // or may ask again
@@ -108,20 +109,20 @@ func (e *Engine) AcceptSource(ctx context.Context, source, market string) error 
 		return err
 	}
 	if market != "" && !e.offers(source, market) {
-		return fault.New(fault.NotFound, "market_not_found", "%s has no market %q: see provider-debug", source, market)
+		return fault.New(fault.NotFound, "market_not_found", "Provider %s has no market %q. GET /api/market-prices/provider-debug lists its markets.", source, market)
 	}
 	var answers int64
-	err := e.store.InTx(ctx, func(tx Tx) (err error) {
-		answers, err = tx.AcceptSource(source, market)
+	err := e.store.InTx(ctx, func(tx *db.Tx) (err error) {
+		answers, err = AcceptSource(tx, source, market)
 		return err
 	})
 	switch {
 	case err != nil || answers > 0:
 		return err
 	case market != "":
-		return fault.New(fault.Conflict, "not_quarantined", "%s of %s is not in quarantine", market, source)
+		return fault.New(fault.Conflict, "not_quarantined", "Market %s of %s is not in quarantine.", market, source)
 	default:
-		return fault.New(fault.Conflict, "not_quarantined", "no market of %s is in quarantine", source)
+		return fault.New(fault.Conflict, "not_quarantined", "No market of %s is in quarantine.", source)
 	}
 }
 
@@ -137,7 +138,7 @@ func (e *Engine) offers(source, market string) bool {
 
 func (e *Engine) checkSource(source string) error {
 	if _, ok := e.sources[source]; !ok {
-		return fault.New(fault.NotFound, "source_not_found", "no source %q is configured: see MARKET_PRICE_PROVIDERS", source)
+		return fault.New(fault.NotFound, "source_not_found", "No provider %q is configured. See MARKET_PRICE_PROVIDERS.", source)
 	}
 	return nil
 }
@@ -145,17 +146,17 @@ func (e *Engine) checkSource(source string) error {
 // AcceptItem makes the price that is held back for an item its price, on all
 // inventory rows too.
 func (e *Engine) AcceptItem(ctx context.Context, key catalog.Key) error {
-	return e.store.InTx(ctx, func(tx Tx) error {
-		known, err := tx.KnowsItem(key)
+	return e.store.InTx(ctx, func(tx *db.Tx) error {
+		known, err := KnowsItem(tx, key)
 		if err != nil {
 			return err
 		}
 		if !known {
-			return fault.New(fault.NotFound, "item_not_found", "no item has exactly this game, name and phase: names are compared byte for byte")
+			return key.NotFound()
 		}
-		accepted, err := tx.AcceptItem(key)
+		accepted, err := AcceptItem(tx, key)
 		if err == nil && !accepted {
-			err = fault.New(fault.Conflict, "no_candidate", "no price is held back for this item")
+			err = fault.New(fault.Conflict, "no_candidate", "No price of this item is held.")
 		}
 		return err
 	})

@@ -7,6 +7,7 @@ import (
 	"sync"
 	"time"
 
+	"assay/internal/db"
 	"assay/internal/provider"
 )
 
@@ -157,7 +158,7 @@ func (e *Engine) leaveSilent(ctx context.Context) error {
 	for k, h := range e.waits.silent(now, min(aSilence, e.cfg.ProviderWait)) {
 		files := e.filesOf(k.source, k.host)
 		if h.calls > 0 {
-			jobs, err := e.store.WaitingJobs(ctx, k.source, files)
+			jobs, err := waitingJobs(ctx, e.store, k.source, files)
 			errs = append(errs, err)
 			for _, job := range jobs {
 				e.waits.behind(waitKey{job, k.source, k.host}, now)
@@ -177,8 +178,8 @@ func (e *Engine) detach(ctx context.Context, k waitKey, h waiting, files []strin
 		s.Error += "; last: " + h.error
 	}
 	var units int64
-	err := e.store.InTx(ctx, func(tx Tx) (err error) {
-		units, err = tx.DetachUnits(s)
+	err := e.store.InTx(ctx, func(tx *db.Tx) (err error) {
+		units, err = detachUnits(tx, s)
 		return err
 	})
 	if err != nil {

@@ -10,6 +10,7 @@ import (
 	"assay/internal/pricing"
 	"assay/internal/provider"
 	"assay/internal/refresh"
+	"assay/internal/view"
 )
 
 // timed has the engine measure time by the test's clock.
@@ -191,7 +192,7 @@ func TestWait_ASilenceIsOneFailure(t *testing.T) {
 // failures returns how often in a row each file of a source has failed.
 func (w *world) failures(source string) (all []int64) {
 	w.tb.Helper()
-	files, err := w.store.SourceFiles(w.tb.Context())
+	files, err := view.SourceFiles(w.tb.Context(), w.store)
 	must(w.tb, err)
 	for _, f := range files[source] {
 		all = append(all, f.Failures)
@@ -275,10 +276,10 @@ func TestRequestCount_NeverFalls(t *testing.T) {
 	w.forget()
 	last, looks := map[int64]int64{}, 0
 	look := func() {
-		jobs, err := w.store.Jobs(t.Context(), "", 1<<62, 10)
+		jobs, err := view.Jobs(t.Context(), w.store, "", 1<<62, 10)
 		must(t, err)
 		for _, j := range jobs {
-			uses, err := w.store.Use(t.Context(), []int64{j.ID})
+			uses, err := view.Use(t.Context(), w.store, []int64{j.ID})
 			must(t, err)
 			var n int64
 			for _, u := range uses {

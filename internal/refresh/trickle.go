@@ -8,6 +8,7 @@ import (
 	"sync"
 	"time"
 
+	"assay/internal/db"
 	"assay/internal/pricing"
 	"assay/internal/provider"
 )
@@ -49,7 +50,7 @@ func TrickleKind(source string) string { return "trickle:" + source }
 // planTrickle places what matters most of what a job is about, and notes with the
 // job how much it left for later. A bulk job's plan takes over from the one before;
 // one that only tries failed items again adds to it.
-func (e *Engine) planTrickle(tx Tx, job *Job, d provider.Description, planned map[int32]int64, batches int) ([]Unit, error) {
+func (e *Engine) planTrickle(tx *db.Tx, job *Job, d provider.Description, planned map[int32]int64, batches int) ([]Unit, error) {
 	names, err := e.wanted(tx, job, d)
 	if err != nil {
 		return nil, err
@@ -66,7 +67,7 @@ func (e *Engine) planTrickle(tx Tx, job *Job, d provider.Description, planned ma
 			placed = append(placed, p)
 		}
 	}
-	if err := tx.PlaceNames(job.ID, d.Name, placed, job.Kind == Bulk && job.RetryOf == 0); err != nil {
+	if err := placeNames(tx, job.ID, d.Name, placed, job.Kind == Bulk && job.RetryOf == 0); err != nil {
 		return nil, err
 	}
 	var units []Unit
@@ -91,9 +92,9 @@ func leftForLater(job *Job, d provider.Description, app int32, batches, names in
 // matters most first. For a provider in the background, names count too that other
 // providers keep within their TTL, but not those that were requested from it recently,
 // unless the job is forced.
-func (e *Engine) wanted(tx Tx, job *Job, d provider.Description) ([]wanted, error) {
+func (e *Engine) wanted(tx *db.Tx, job *Job, d provider.Description) ([]wanted, error) {
 	background := InBackground(d)
-	items, err := tx.WantedNames(job.ID, d.Name, background && job.Kind == Bulk)
+	items, err := wantedNames(tx, job.ID, d.Name, background && job.Kind == Bulk)
 	if err != nil {
 		return nil, err
 	}
@@ -137,8 +138,8 @@ func (e *Engine) trickle(ctx context.Context, t *trickle) (bool, error) {
 		return false, nil
 	}
 	var n *SlowName
-	err := e.store.InTx(ctx, func(tx Tx) (err error) {
-		n, err = tx.ClaimSlow(t.source, e.owner)
+	err := e.store.InTx(ctx, func(tx *db.Tx) (err error) {
+		n, err = claimSlow(tx, t.source, e.owner)
 		return err
 	})
 	if err != nil || n == nil {
@@ -148,9 +149,9 @@ func (e *Engine) trickle(ctx context.Context, t *trickle) (bool, error) {
 	defer e.release(a)
 	if failure != nil && (ctx.Err() != nil || ofTheSource(failure)) {
 		t.until = e.now().Add(napFor(failure))
-		return false, e.insist(ctx, func(tx Tx) error { return e.returnSlow(tx, n, failure) })
+		return false, e.insist(ctx, func(tx *db.Tx) error { return e.returnSlow(tx, n, failure) })
 	}
-	err = e.insist(ctx, func(tx Tx) error { return e.endSlow(tx, n, a, failure) })
+	err = e.insist(ctx, func(tx *db.Tx) error { return e.endSlow(tx, n, a, failure) })
 	if err != nil {
 		return false, fmt.Errorf("store answer of %s: %w", t.source, err)
 	}
@@ -170,8 +171,8 @@ func (e *Engine) askSlow(ctx context.Context, n *SlowName) (*answer, error) {
 	src := e.sources[n.Source]
 	meter := provider.NewMeter(0, func(ctx context.Context) (int64, error) {
 		held := false
-		err := e.store.InTx(ctx, func(tx Tx) (err error) {
-			held, err = tx.ReserveSlow(*n)
+		err := e.store.InTx(ctx, func(tx *db.Tx) (err error) {
+			held, err = reserveSlow(tx, *n)
 			return err
 		})
 		if err == nil && !held {
@@ -187,8 +188,8 @@ func (e *Engine) askSlow(ctx context.Context, n *SlowName) (*answer, error) {
 
 // returnSlow gives a name back whose source could not be asked, and tells why
 // where that says something of the source.
-func (e *Engine) returnSlow(tx Tx, n *SlowName, failure error) error {
-	if err := tx.ReturnSlow(*n); err != nil {
+func (e *Engine) returnSlow(tx *db.Tx, n *SlowName, failure error) error {
+	if err := returnSlow(tx, *n); err != nil {
 		return err
 	}
 	u := Unit{Source: n.Source, AppID: n.AppID, Requests: n.Requests}
@@ -200,9 +201,9 @@ func (e *Engine) returnSlow(tx Tx, n *SlowName, failure error) error {
 
 // endSlow writes what asking for a name brought. A failure that is the name's own
 // leaves it to the next plan, and all that is known of it as it was.
-func (e *Engine) endSlow(tx Tx, n *SlowName, a *answer, failure error) error {
+func (e *Engine) endSlow(tx *db.Tx, n *SlowName, a *answer, failure error) error {
 	if failure != nil {
-		ended, err := tx.EndSlow(*n, nil)
+		ended, err := endSlow(tx, *n, nil)
 		if err != nil || !ended {
 			return err
 		}
@@ -210,21 +211,21 @@ func (e *Engine) endSlow(tx Tx, n *SlowName, a *answer, failure error) error {
 		e.judgeFailure(&u, failure)
 		return e.tell(tx, &u, nil)
 	}
-	ended, err := tx.EndSlow(*n, a.fetches())
+	ended, err := endSlow(tx, *n, a.fetches())
 	if err != nil || !ended {
 		return err
 	}
-	if err := tx.NoteSource(n.Source, "", ""); err != nil {
+	if err := NoteSource(tx, n.Source, "", ""); err != nil {
 		return err
 	}
-	items, err := tx.NamedItems(n.AppID, []string{n.Name})
+	items, err := NamedItems(tx, n.AppID, []string{n.Name})
 	if err != nil {
 		return err
 	}
 	if err := e.takeNamed(&Unit{Source: n.Source, AppID: n.AppID, Names: []string{n.Name}}, a, items, tx.Now()); err != nil {
 		return err
 	}
-	return tx.KeepQuotes(items)
+	return KeepQuotes(tx, items)
 }
 
 // quoteKey is what a quote is of.

@@ -7,17 +7,18 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
+
 	"assay/internal/catalog"
 	"assay/internal/inventory"
 	"assay/internal/money"
 	"assay/internal/pricing"
 	"assay/internal/provider"
+	"assay/internal/provider/allowance"
 	"assay/internal/randtest"
 	"assay/internal/refresh"
-	"assay/internal/store"
-	"assay/internal/store/storetest"
-
-	"github.com/google/go-cmp/cmp"
+	"assay/internal/storetest"
+	"assay/internal/view"
 )
 
 // slow makes a source that is asked for one name at a time, at 25 in 5 minutes.
@@ -30,7 +31,7 @@ func slow(name string, items []string, markets ...string) *fakeSource {
 // limit makes a source keep its budget, as its client does.
 func (w *world) limit(s *fakeSource) {
 	s.admit = func(ctx context.Context, call provider.Call) error {
-		r, err := w.store.Allowance(s.d.Name, s.d.HostAt(s.d.HostOf(call.File))).Take(ctx)
+		r, err := allowance.New(w.store, s.d.Name, s.d.HostAt(s.d.HostOf(call.File))).Take(ctx)
 		if err == nil && r.Wait == 0 {
 			return nil
 		}
@@ -109,7 +110,7 @@ func TestTrickle_ARunEndsWithoutWaitingForASlowSource(t *testing.T) {
 	equal(t, "updated", j.Counts.Updated, 100)
 	equal(t, "time", j.FinishedAt.Sub(started), 0)
 	equal(t, "calls", len(steam.asked()), 0)
-	left, err := w.store.Deferred(t.Context(), []int64{id})
+	left, err := view.Deferred(t.Context(), w.store, []int64{id})
 	must(t, err)
 	equal(t, "put off", len(left), 1)
 	w.drain()
@@ -161,7 +162,7 @@ func TestTrickle_APriceChangesInTheNextRunAndNotBefore(t *testing.T) {
 	equal(t, "calls", len(steam.asked()), 3)
 	before := w.named(list[0])
 	equal(t, "price", before.Price, units(1_000))
-	snaps, err := w.store.Snapshots(t.Context(), before.ID)
+	snaps, err := view.Snapshots(t.Context(), w.store, before.ID)
 	must(t, err)
 	equal(t, "snapshots", len(snaps), 3)
 	for _, s := range snaps[1:] {
@@ -390,7 +391,7 @@ func TestBatch_PlansWhatItsBudgetAllowsMostValuableFirst(t *testing.T) {
 	}
 	equal(t, "calls as foretold", f.Sources[1].Requests, 2)
 	equal(t, "calls put off as foretold", f.Sources[1].Deferred, 4)
-	use, err := w.store.Use(t.Context(), []int64{j.ID})
+	use, err := view.Use(t.Context(), w.store, []int64{j.ID})
 	must(t, err)
 	equal(t, "left for later", use[1].Later, 40)
 	equal(t, "updated", j.Counts.Updated, 60)
@@ -430,9 +431,9 @@ func TestTrickle_TellsHowManyQuotesCameFromWhere(t *testing.T) {
 	steam := slow("steam", list[5:], "s1", "s2")
 	w := priced(t, list, steam)
 	j := w.runFirst(false)
-	got, err := w.store.Yield(t.Context(), []int64{j.ID})
+	got, err := view.Yield(t.Context(), w.store, []int64{j.ID})
 	must(t, err)
-	want := []store.MarketYield{
+	want := []view.MarketYield{
 		{JobID: j.ID, Source: "beta", Market: "b1", Quotes: 30},
 		{JobID: j.ID, Source: "steam", Market: "s1", Quotes: 20},
 		{JobID: j.ID, Source: "steam", Market: "s2", Quotes: 20},
@@ -440,7 +441,7 @@ func TestTrickle_TellsHowManyQuotesCameFromWhere(t *testing.T) {
 	if !slices.Equal(got, want) {
 		t.Errorf("got %+v, want %+v", got, want)
 	}
-	later, err := w.store.LaterNames(t.Context())
+	later, err := view.LaterNames(t.Context(), w.store)
 	must(t, err)
 	equal(t, "left for later", later["steam"], 5)
 }

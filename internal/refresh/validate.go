@@ -12,6 +12,7 @@ import (
 
 	"assay/internal/admission"
 	"assay/internal/catalog"
+	"assay/internal/db"
 	"assay/internal/money"
 	"assay/internal/pricing"
 	"assay/internal/provider"
@@ -30,7 +31,7 @@ type part struct {
 // between fetching and estimating. Where several processes validate the same job,
 // the first to write decides.
 func (e *Engine) validate(ctx context.Context, job *Job) error {
-	all, err := e.store.JobUnits(ctx, job.ID)
+	all, err := JobUnits(ctx, e.store, job.ID)
 	if err != nil {
 		return err
 	}
@@ -70,11 +71,11 @@ func (e *Engine) validate(ctx context.Context, job *Job) error {
 		return fmt.Errorf("missing prices listed for job %d: %w", job.ID, err)
 	}
 	first, due := false, false
-	err = e.store.InTx(ctx, func(tx Tx) (err error) {
-		if first, err = tx.Judge(job.ID, verdicts, learned); err != nil || !first {
+	err = e.store.InTx(ctx, func(tx *db.Tx) (err error) {
+		if first, err = Judge(tx, job.ID, verdicts, learned); err != nil || !first {
 			return err
 		}
-		due, err = tx.DueListed(listed)
+		due, err = dueListed(tx, listed)
 		return err
 	})
 	if !first {
@@ -110,11 +111,11 @@ func games(job *Job, units []Unit, parts []*part) map[int32]bool {
 // parts lists what a job's files brought, market by market, and the newest good
 // responses of all markets' files.
 func (e *Engine) parts(ctx context.Context, job *Job, units []Unit) ([]*part, []MarketFile, error) {
-	outcomes, err := e.store.Outcomes(ctx, job.ID)
+	outcomes, err := ReadOutcomes(ctx, e.store, job.ID)
 	if err != nil {
 		return nil, nil, err
 	}
-	files, err := e.store.MarketFiles(ctx)
+	files, err := MarketFiles(ctx, e.store)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -181,7 +182,7 @@ const learnAgain = time.Hour
 // of which a set was learned within the hour. They are good then, and that set
 // counts.
 func (g *game) unchanged(ctx context.Context, now time.Time) (bool, error) {
-	at, err := g.engine.store.LearnedAt(ctx, g.app)
+	at, err := learnedAt(ctx, g.engine.store, g.app)
 	if age := now.Sub(at); err != nil || at.IsZero() || age < 0 || age > learnAgain {
 		return false, err
 	}
@@ -201,7 +202,7 @@ func (g *game) unchanged(ctx context.Context, now time.Time) (bool, error) {
 			continue
 		}
 		compared[pair] = true
-		if same, err := g.engine.store.SameResponse(ctx, p.Unit.BlobUnit, p.base.UnitID); err != nil || !same {
+		if same, err := sameResponse(ctx, g.engine.store, p.Unit.BlobUnit, p.base.UnitID); err != nil || !same {
 			return false, err
 		}
 	}
@@ -211,14 +212,14 @@ func (g *game) unchanged(ctx context.Context, now time.Time) (bool, error) {
 // validate decides about the game's parts and returns what was learned.
 func (g *game) validate(ctx context.Context, now time.Time) (Learned, error) {
 	e := g.engine
-	set, err := e.store.LevelSet(ctx, g.app)
+	set, err := LevelSet(ctx, e.store, g.app)
 	if err != nil {
 		return Learned{}, err
 	}
 	if set == nil {
 		set = pricing.NewSet(g.convert.rates.Dollar(g.convert.currency))
 	}
-	states, err := e.store.MarketMemories(ctx, g.app)
+	states, err := MarketMemories(ctx, e.store, g.app)
 	if err != nil {
 		return Learned{}, err
 	}
@@ -364,7 +365,7 @@ func (g *game) named(ctx context.Context, source string, market func(int64) *mar
 			newest = f.FetchedAt
 		}
 	}
-	err := g.engine.store.StoredQuotes(ctx, g.app, func(q *StoredQuote) {
+	err := storedQuotes(ctx, g.engine.store, g.app, func(q *StoredQuote) {
 		if _, found := slices.BinarySearch(ids, q.MarketID); !found {
 			return
 		}
@@ -487,7 +488,7 @@ func (g *game) read(ctx context.Context, now time.Time, all map[int64][]target, 
 	wanted := map[int64]*marketResponse{}
 	for _, m := range markets {
 		var err error
-		if m.History, err = g.engine.store.MarketHistory(ctx, g.app, m.ID); err != nil {
+		if m.History, err = MarketHistory(ctx, g.engine.store, g.app, m.ID); err != nil {
 			return err
 		}
 		m.grow()
@@ -505,7 +506,7 @@ func (g *game) read(ctx context.Context, now time.Time, all map[int64][]target, 
 		}
 	}
 	slices.Sort(units)
-	return g.engine.store.Blobs(ctx, units, buckets, func(b Blob) error {
+	return g.engine.blobs(ctx, units, buckets, func(b Blob) error {
 		admission.Rest(ctx)
 		into := all[b.Unit]
 		return g.engine.unpack(unpack, b, func(q *packed) {

@@ -1,7 +1,6 @@
 package refresh_test
 
 import (
-	"assay/internal/db"
 	"context"
 	"database/sql"
 	"errors"
@@ -15,13 +14,15 @@ import (
 	"time"
 
 	"assay/internal/catalog"
+	"assay/internal/db"
 	"assay/internal/inventory"
+	"assay/internal/market"
 	"assay/internal/money"
 	"assay/internal/pricing"
 	"assay/internal/provider"
 	"assay/internal/refresh"
-	"assay/internal/store"
-	"assay/internal/store/storetest"
+	"assay/internal/storetest"
+	"assay/internal/view"
 )
 
 // epoch is when every test begins.
@@ -54,7 +55,7 @@ type world struct {
 	clock    *clock
 	cfg      refresh.Config
 	sources  []*fakeSource
-	store    *store.Store
+	store    *db.DB
 	engine   *refresh.Engine
 	sync     *inventory.Service
 	raw      *sql.DB // one connection beside the store, for looking at rows
@@ -63,8 +64,6 @@ type world struct {
 	elapsed  func() time.Duration // nil: the process's own clock
 	woken    atomic.Bool
 	starts   int
-	// blobsRead counts the stored answers that the engine has read.
-	blobsRead atomic.Int64
 	// everyStep is called after each step of drain.
 	everyStep func()
 }
@@ -99,7 +98,7 @@ func (w *world) start() {
 	w.tb.Helper()
 	var err error
 	w.starts++
-	w.store, err = store.Open(w.tb.Context(), db.Options{
+	w.store, err = db.Open(w.tb.Context(), db.Options{
 		Path: w.database.Path, URL: w.database.URL, Now: w.clock.Now,
 		Faults: func(point string) error {
 			if w.faults == nil {
@@ -115,17 +114,16 @@ func (w *world) start() {
 		list = append(list, s)
 	}
 	w.engine, err = refresh.New(w.tb.Context(), refresh.Options{
-		Store: storeOf{w.store, w}, Config: w.cfg, Sources: list, Rates: w.rates,
+		Store: w.store, Config: w.cfg, Sources: list, Rates: w.rates,
 		Wake: func(string) { w.woken.Store(true) }, Owner: "process " + strconv.Itoa(w.starts),
 		Now: w.clock.Now, Elapsed: w.elapsed, Logger: slog.New(slog.DiscardHandler),
 	})
 	must(w.tb, err)
 	w.sync = &inventory.Service{
-		InTx: func(ctx context.Context, fn func(inventory.Tx) error) error {
-			return w.store.InTx(ctx, func(tx *store.Tx) error { return fn(tx) })
-		},
+		InTx:        w.store.InTx,
 		Queued:      func() { w.woken.Store(true) },
 		Inspectable: func() {},
+		Synced:      market.InventoryTouched,
 	}
 }
 
@@ -143,23 +141,6 @@ func (w *world) restart() {
 	w.tb.Helper()
 	w.stop()
 	w.start()
-}
-
-// storeOf is the store as the engine sees it.
-type storeOf struct {
-	*store.Store
-	world *world
-}
-
-func (s storeOf) Blobs(ctx context.Context, units, buckets []int64, fn func(refresh.Blob) error) error {
-	return s.Store.Blobs(ctx, units, buckets, func(b refresh.Blob) error {
-		s.world.blobsRead.Add(1)
-		return fn(b)
-	})
-}
-
-func (s storeOf) InTx(ctx context.Context, fn func(refresh.Tx) error) error {
-	return s.Store.InTx(ctx, func(tx *store.Tx) error { return fn(tx) })
 }
 
 // step does one piece of the work of every kind and reports whether any was
@@ -225,7 +206,7 @@ func (w *world) begin(forced bool) int64 {
 
 func (w *world) job(id int64) refresh.Job {
 	w.tb.Helper()
-	j, err := w.store.Job(w.tb.Context(), id)
+	j, err := refresh.ReadJob(w.tb.Context(), w.store, id)
 	must(w.tb, err)
 	return j
 }
@@ -233,7 +214,7 @@ func (w *world) job(id int64) refresh.Job {
 // last returns the newest job of a kind.
 func (w *world) last(kind refresh.Kind) refresh.Job {
 	w.tb.Helper()
-	jobs, err := w.store.Jobs(w.tb.Context(), kind, 1<<62, 1)
+	jobs, err := view.Jobs(w.tb.Context(), w.store, kind, 1<<62, 1)
 	must(w.tb, err)
 	if len(jobs) == 0 {
 		w.tb.Fatalf("there is no %s job", kind)
@@ -261,9 +242,9 @@ func (w *world) pushed(user string, p inventory.Push) inventory.Result {
 // forget empties the missing-price queue, so that a test sees bulk jobs alone.
 func (w *world) forget() { w.exec(`DELETE FROM missing_price`) }
 
-func (w *world) item(key catalog.Key) *store.Item {
+func (w *world) item(key catalog.Key) *view.StoredItem {
 	w.tb.Helper()
-	i, err := w.store.Item(w.tb.Context(), key)
+	i, err := view.ReadItem(w.tb.Context(), w.store, key)
 	must(w.tb, err)
 	if i == nil {
 		w.tb.Fatalf("there is no item %+v", key)
@@ -272,7 +253,7 @@ func (w *world) item(key catalog.Key) *store.Item {
 }
 
 // named returns the item of CS2 with a name.
-func (w *world) named(name string) *store.Item {
+func (w *world) named(name string) *view.StoredItem {
 	w.tb.Helper()
 	return w.item(catalog.Key{AppID: catalog.CS2, Name: name})
 }
@@ -280,7 +261,7 @@ func (w *world) named(name string) *store.Item {
 // states returns the state of every item of a job by its name.
 func (w *world) states(job int64) map[string]string {
 	w.tb.Helper()
-	items, err := w.store.JobItems(w.tb.Context(), job, "", -1, 0, 1<<30)
+	items, err := view.JobItems(w.tb.Context(), w.store, job, "", -1, 0, 1<<30)
 	must(w.tb, err)
 	out := map[string]string{}
 	for _, i := range items {
@@ -319,7 +300,7 @@ func (w *world) version() int64 { return w.database.Version(w.tb, w.raw) }
 // checkCounts holds the counts of every job against its items.
 func (w *world) checkCounts() {
 	w.tb.Helper()
-	jobs, err := w.store.Jobs(w.tb.Context(), "", 1<<62, 1000)
+	jobs, err := view.Jobs(w.tb.Context(), w.store, "", 1<<62, 1000)
 	must(w.tb, err)
 	for _, j := range jobs {
 		c := j.Counts

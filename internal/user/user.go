@@ -16,6 +16,16 @@ const MaxID = 128
 // such an id.
 const House = "house:"
 
+// User is a user as the platform set it.
+type User struct {
+	ID          string // the platform's own
+	SteamID     string // empty: none
+	DisplayName string // empty: none
+	Leaderboard bool   // false: opted out
+	// KeepLeaderboard leaves Leaderboard as it is stored, if the user is known.
+	KeepLeaderboard bool
+}
+
 // Held is a user as a transaction holds it.
 type Held struct {
 	Key     int64  // 0: no user ever had that id

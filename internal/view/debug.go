@@ -1,7 +1,6 @@
 package view
 
 import (
-	"assay/internal/db"
 	"cmp"
 	"context"
 	"errors"
@@ -10,10 +9,13 @@ import (
 	"strconv"
 	"time"
 
+	"assay/internal/catalog"
+	"assay/internal/db"
+	"assay/internal/event"
 	"assay/internal/provider"
+	"assay/internal/provider/allowance"
 	"assay/internal/provider/steam"
 	"assay/internal/refresh"
-	"assay/internal/store"
 )
 
 // ProviderDebug returns the state of every provider, from recorded calls only.
@@ -22,35 +24,35 @@ func (r *Reader) ProviderDebug(ctx context.Context) (ProviderDebug, error) {
 	if out.Unconfigured == nil {
 		out.Unconfigured = []Unconfigured{}
 	}
-	sources, err := r.o.Store.SourceStates(ctx)
+	sources, err := SourceStates(ctx, r.o.Store)
 	if err != nil {
 		return out, err
 	}
-	states, err := r.o.Store.MarketStates(ctx)
+	states, err := refresh.MarketStates(ctx, r.o.Store)
 	if err != nil {
 		return out, err
 	}
-	markets, err := r.o.Store.Markets(ctx)
+	markets, err := Markets(ctx, r.o.Store)
 	if err != nil {
 		return out, err
 	}
-	instances, err := r.o.Store.Instances(ctx)
+	instances, err := refresh.Instances(ctx, r.o.Store)
 	if err != nil {
 		return out, err
 	}
-	claims, err := r.o.Store.Claims(ctx)
+	claims, err := Claims(ctx, r.o.Store)
 	if err != nil {
 		return out, err
 	}
-	later, err := r.o.Store.LaterNames(ctx)
+	later, err := LaterNames(ctx, r.o.Store)
 	if err != nil {
 		return out, err
 	}
-	files, err := r.o.Store.SourceFiles(ctx)
+	files, err := SourceFiles(ctx, r.o.Store)
 	if err != nil {
 		return out, err
 	}
-	byKey := map[[2]string]store.MarketState{}
+	byKey := map[[2]string]refresh.MarketState{}
 	for id, s := range states {
 		byKey[[2]string{markets[id].Source, markets[id].Key}] = s
 	}
@@ -82,7 +84,7 @@ func (r *Reader) inventories(ctx context.Context) (InventoryDebug, error) {
 		return InventoryDebug{HostDebug: hostDebug(provider.Description{}, "", provider.ClientState{}), Requests: []RequestDebug{}}, nil
 	}
 	c := r.o.Inventories.Snapshot()
-	budget, until, err := r.o.Store.Allowance(steam.Name, r.o.SteamHost).State(ctx)
+	budget, until, err := allowance.New(r.o.Store, steam.Name, r.o.SteamHost).State(ctx)
 	if err != nil {
 		return InventoryDebug{}, err
 	}
@@ -131,7 +133,7 @@ func requests(sent []provider.Sent) []RequestDebug {
 func (r *Reader) hosts(ctx context.Context, d provider.Description) (map[string]provider.ClientState, error) {
 	hosts := r.o.Clients[d.Name].Snapshot()
 	for key, c := range hosts {
-		budget, until, err := r.o.Store.Allowance(d.Name, d.HostAt(key)).State(ctx)
+		budget, until, err := allowance.New(r.o.Store, d.Name, d.HostAt(key)).State(ctx)
 		if err != nil {
 			return nil, err
 		}
@@ -144,7 +146,7 @@ func (r *Reader) hosts(ctx context.Context, d provider.Description) (map[string]
 }
 
 // addHealth adds the files and the health that follows from their last fetches.
-func (s *SourceDebug) addHealth(d provider.Description, files map[string]store.SourceFile) {
+func (s *SourceDebug) addHealth(d provider.Description, files map[string]SourceFile) {
 	var records []provider.Record
 	for _, f := range d.Files {
 		stored := files[f.Key]
@@ -162,7 +164,7 @@ func (s *SourceDebug) addHealth(d provider.Description, files map[string]store.S
 }
 
 // addInstances lists the instances of a provider, and its requests in progress.
-func (s *SourceDebug) addInstances(r *Reader, instances []refresh.Instance, claims []store.Claim) {
+func (s *SourceDebug) addInstances(r *Reader, instances []refresh.Instance, claims []Claim) {
 	for _, i := range instances {
 		if slices.ContainsFunc(i.Asks, func(a refresh.Askable) bool { return a.Source == s.Source }) {
 			s.Instances = append(s.Instances, r.sourceInstance(i, s.Source))
@@ -175,11 +177,11 @@ func (s *SourceDebug) addInstances(r *Reader, instances []refresh.Instance, clai
 	}
 }
 
-func worker(c store.Claim) Worker {
+func worker(c Claim) Worker {
 	return Worker{Owner: c.Owner, Kind: c.Kind, Work: c.Work, Since: c.Since, Token: c.Token}
 }
 
-func (r *Reader) source(d provider.Description, stored store.SourceState, hosts map[string]provider.ClientState) SourceDebug {
+func (r *Reader) source(d provider.Description, stored SourceState, hosts map[string]provider.ClientState) SourceDebug {
 	c := provider.Summary(hosts)
 	s := SourceDebug{
 		Source: d.Name, Title: d.Title, Configured: true, Paused: stored.Paused,
@@ -260,7 +262,7 @@ func answers(byStatus map[int]int64) map[string]int64 {
 
 // marketDebug reports a market; breaker and retry-after are those of the hosts
 // that serve it.
-func marketDebug(d provider.Description, m provider.Market, s store.MarketState, hosts map[string]provider.ClientState) MarketDebug {
+func marketDebug(d provider.Description, m provider.Market, s refresh.MarketState, hosts map[string]provider.ClientState) MarketDebug {
 	current := map[string]provider.ClientState{}
 	files := []string{}
 	for _, f := range d.Files {
@@ -295,7 +297,7 @@ const debugEvents = 50
 func (r *Reader) JobDebug(ctx context.Context) (JobDebug, error) {
 	d := JobDebug{Queues: []QueueDepth{}, Instances: []Instance{}, Workers: []Worker{}, Scheduled: []ScheduledRun{}, Jobs: []JobSummary{}, Failures: []FailureReason{}, Events: []Event{}}
 	now := r.o.Now()
-	depths, oldest, err := r.o.Store.Depths(ctx, now)
+	depths, oldest, err := Depths(ctx, r.o.Store, now)
 	if err != nil {
 		return d, err
 	}
@@ -314,7 +316,7 @@ func (r *Reader) JobDebug(ctx context.Context) (JobDebug, error) {
 		d.Scheduled = append(d.Scheduled, ScheduledRun{Name: name, At: at})
 	}
 	slices.SortFunc(d.Scheduled, func(a, b ScheduledRun) int { return a.At.Compare(b.At) })
-	events, err := r.o.Store.Events(ctx, debugEvents)
+	events, err := event.List(ctx, r.o.Store, debugEvents)
 	if err != nil {
 		return d, err
 	}
@@ -326,11 +328,11 @@ func (r *Reader) JobDebug(ctx context.Context) (JobDebug, error) {
 
 // addInstances lists who works, and on what.
 func (r *Reader) addInstances(ctx context.Context, d *JobDebug) error {
-	instances, err := r.o.Store.Instances(ctx)
+	instances, err := refresh.Instances(ctx, r.o.Store)
 	if err != nil {
 		return err
 	}
-	claims, err := r.o.Store.Claims(ctx)
+	claims, err := Claims(ctx, r.o.Store)
 	if err != nil {
 		return err
 	}
@@ -354,7 +356,7 @@ func (r *Reader) addInstances(ctx context.Context, d *JobDebug) error {
 }
 
 func (r *Reader) addJobs(ctx context.Context, d *JobDebug, now time.Time) error {
-	rows, err := r.o.Store.Jobs(ctx, "", 1<<62, debugJobs)
+	rows, err := Jobs(ctx, r.o.Store, "", 1<<62, debugJobs)
 	if err != nil {
 		return err
 	}
@@ -387,7 +389,7 @@ func (r *Reader) failures(ctx context.Context, jobs []int64) (list []FailureReas
 	if len(jobs) == 0 {
 		return list, 0, nil
 	}
-	causes, others, err := r.o.Store.Causes(ctx, jobs, causesShown)
+	causes, others, err := Causes(ctx, r.o.Store, jobs, causesShown)
 	for _, c := range causes {
 		f := FailureReason{Cause: c.Error, Count: c.Count, Items: c.Items, SampleNames: []string{}}
 		for _, k := range c.Items {
@@ -442,12 +444,12 @@ func (r *Reader) Health(ctx context.Context, details bool) (Health, error) {
 		fail("schema", err)
 	}
 	if !details {
-		if err := r.o.Store.QueueAnswers(ctx); err != nil {
+		if err := catalog.QueueAnswers(ctx, r.o.Store); err != nil {
 			fail("queue", err)
 		}
 		return h, nil
 	}
-	q, err := r.o.Store.MissingQueue(ctx, now)
+	q, err := ReadMissingQueue(ctx, r.o.Store, now)
 	if err != nil {
 		fail("queue", err)
 	} else {

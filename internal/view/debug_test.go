@@ -8,10 +8,11 @@ import (
 	"time"
 
 	"assay/internal/catalog"
+	"assay/internal/db"
 	"assay/internal/event"
 	"assay/internal/provider"
+	"assay/internal/provider/allowance"
 	"assay/internal/refresh"
-	"assay/internal/store"
 	"assay/internal/view"
 )
 
@@ -35,7 +36,7 @@ func TestDebug_ShowsBothCountsOfABudgetAndWhenItRunsOut(t *testing.T) {
 		Sources: []provider.Source{described{provider.Description{Name: "sim", Hosts: []provider.Host{host}}}},
 		Clients: map[string]provider.Clients{"sim": {"": client}},
 	})
-	a := w.store.Allowance("sim", host)
+	a := allowance.New(w.store, "sim", host)
 	for range 12 {
 		_, err := a.Take(t.Context())
 		w.must(err)
@@ -64,21 +65,21 @@ func TestDebug_ShowsAllInstancesAndTheirWorkWhicheverIsAsked(t *testing.T) {
 	told := view.SourceReport{Requests: 7, Breaker: "open", LatencyMs: view.Latency{P50: 1.5}, AnswersByStatus: map[string]int64{"500": 7}, OpenHosts: []string{"h"}}
 	report, err := json.Marshal(map[string]view.SourceReport{"sim": told})
 	w.must(err)
-	w.tx(func(tx *store.Tx) error {
+	w.tx(func(tx *db.Tx) error {
 		for n, asks := range [][]refresh.Askable{{sim, {Source: "sim", File: "g"}}, {sim, {Source: "list"}}} {
 			i := refresh.Instance{Owner: fmt.Sprint("host-", n), Version: "v1", Asks: asks, StartedAt: w.now.Add(time.Duration(n) * time.Second), Report: string(report)}
-			if err := tx.Register(i); err != nil {
+			if err := refresh.Register(tx, i); err != nil {
 				return err
 			}
 		}
-		id, _, err := tx.InsertJob(refresh.Job{Kind: refresh.Bulk})
+		id, _, err := refresh.InsertJob(tx, refresh.Job{Kind: refresh.Bulk})
 		if err != nil {
 			return err
 		}
-		if err := tx.InsertUnits([]refresh.Unit{{JobID: id, Source: "sim", AppID: catalog.CS2, File: "f", State: refresh.UnitPending}}); err != nil {
+		if err := refresh.InsertUnits(tx, []refresh.Unit{{JobID: id, Source: "sim", AppID: catalog.CS2, File: "f", State: refresh.UnitPending}}); err != nil {
 			return err
 		}
-		_, err = tx.ClaimUnit(refresh.Claim{Source: "sim", Owner: "host-1"})
+		_, err = refresh.ClaimUnit(tx, refresh.Claim{Source: "sim", Owner: "host-1"})
 		return err
 	})
 	reader := view.NewReader(view.Options{
@@ -119,9 +120,9 @@ func TestDebug_ShowsAllInstancesAndTheirWorkWhicheverIsAsked(t *testing.T) {
 
 func TestDebug_ShowsTheNewestEvents(t *testing.T) {
 	w := newWorld(t, false)
-	w.tx(func(tx *store.Tx) error {
+	w.tx(func(tx *db.Tx) error {
 		for n := range 60 {
-			if err := tx.AddEvent(event.BudgetLow{Source: "sim", Budget: "day", Left: int64(n), Limit: 1000}); err != nil {
+			if err := event.Add(tx, event.BudgetLow{Source: "sim", Budget: "day", Left: int64(n), Limit: 1000}); err != nil {
 				return err
 			}
 		}

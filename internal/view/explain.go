@@ -9,9 +9,10 @@ import (
 	"sync"
 	"time"
 
+	"assay/internal/db"
 	"assay/internal/money"
 	"assay/internal/pricing"
-	"assay/internal/store"
+	"assay/internal/refresh"
 )
 
 // Explanation is why an item has its price, in sentences and in the figures from
@@ -78,7 +79,7 @@ type sets struct {
 // mostSets is how many are kept: those of some games and their last runs.
 const mostSets = 16
 
-func (c *sets) get(ctx context.Context, s *store.Store, id int64) (*pricing.Set, error) {
+func (c *sets) get(ctx context.Context, s *db.DB, id int64) (*pricing.Set, error) {
 	if id == 0 {
 		return nil, nil
 	}
@@ -88,7 +89,7 @@ func (c *sets) get(ctx context.Context, s *store.Store, id int64) (*pricing.Set,
 	if set != nil {
 		return set, nil
 	}
-	set, err := s.Levels(ctx, id)
+	set, err := refresh.ReadLevels(ctx, s, id)
 	if err != nil || set == nil {
 		return nil, err
 	}
@@ -103,12 +104,12 @@ func (c *sets) get(ctx context.Context, s *store.Store, id int64) (*pricing.Set,
 
 // explainer explains one item.
 type explainer struct {
-	item    *store.Item
-	snaps   []store.MarketSnapshot
+	item    *StoredItem
+	snaps   []StoredSnapshot
 	set     *pricing.Set
 	policy  pricing.Policy
 	last    money.Micro
-	refused []store.Refused
+	refused []refresh.Refused
 	now     time.Time
 
 	priced  pricing.Priced
@@ -118,7 +119,7 @@ type explainer struct {
 }
 
 // explain recomputes an item's last estimate from what is stored of it.
-func (r *Reader) explain(ctx context.Context, i *store.Item, snaps []store.MarketSnapshot, rates pricing.Rates, now time.Time) (*explainer, error) {
+func (r *Reader) explain(ctx context.Context, i *StoredItem, snaps []StoredSnapshot, rates pricing.Rates, now time.Time) (*explainer, error) {
 	e := &explainer{item: i, snaps: snaps, now: now, policy: pricing.Policy{Currency: r.o.Currency, Rates: rates}}
 	e.policy.Method, e.policy.Level = pricing.ParseLabel(i.Method)
 	var err error
@@ -128,10 +129,10 @@ func (r *Reader) explain(ctx context.Context, i *store.Item, snaps []store.Marke
 	if e.set == nil {
 		e.set = pricing.NewSet(rates.Dollar(r.o.Currency))
 	}
-	if e.last, err = r.o.Store.PriceBefore(ctx, i.ID, i.EstimatedAt); err != nil {
+	if e.last, err = refresh.PriceBefore(ctx, r.o.Store, i.ID, i.EstimatedAt); err != nil {
 		return nil, err
 	}
-	if e.refused, err = r.o.Store.RefusedMarkets(ctx, i.Key.AppID); err != nil {
+	if e.refused, err = refresh.RefusedMarkets(ctx, r.o.Store, i.Key.AppID); err != nil {
 		return nil, err
 	}
 	e.recompute()
@@ -442,7 +443,7 @@ func windowText(w pricing.Window) string {
 }
 
 // why says in words why a quote does not count; empty: it does.
-func (e *explainer) why(v *store.MarketSnapshot) string {
+func (e *explainer) why(v *StoredSnapshot) string {
 	switch v.Reason {
 	case pricing.Used:
 		return ""

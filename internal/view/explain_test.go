@@ -9,7 +9,6 @@ import (
 	"assay/internal/money"
 	"assay/internal/pricing"
 	"assay/internal/refresh"
-	"assay/internal/store"
 )
 
 // A name that vanished from a response keeps its last amounts, so that they can be
@@ -24,7 +23,7 @@ func TestWhy_AVanishedQuoteIsNotSaidToBeNothing(t *testing.T) {
 		{refresh.Snapshot{Reason: pricing.NotOffered, Ask: money.Scale}, "the newest response does not have it; the amounts are those of an earlier one"},
 		{refresh.Snapshot{Reason: pricing.NotOffered, Sale: money.Scale}, "the newest response does not have it; the amounts are those of an earlier one"},
 	} {
-		if got := e.why(&store.MarketSnapshot{Snapshot: tt.snap}); got != tt.want {
+		if got := e.why(&StoredSnapshot{Snapshot: tt.snap}); got != tt.want {
 			t.Errorf("ask %s, sale %s: %q, want %q", tt.snap.Ask, tt.snap.Sale, got, tt.want)
 		}
 	}
@@ -46,7 +45,7 @@ func TestSayGuard_ExplainsAnAcceptedPrice(t *testing.T) {
 	at := time.Date(2026, 11, 22, 17, 47, 0, 0, time.UTC)
 	for estimated, want := range map[time.Time]bool{at.Add(-time.Minute): true, at: false, at.Add(time.Hour): false} {
 		var all []string
-		e := &explainer{item: &store.Item{EstimatedAt: estimated}, state: pricing.State{ReleasedAt: at}, set: pricing.NewSet(money.Scale), now: at.Add(2 * time.Hour)}
+		e := &explainer{item: &StoredItem{EstimatedAt: estimated}, state: pricing.State{ReleasedAt: at}, set: pricing.NewSet(money.Scale), now: at.Add(2 * time.Hour)}
 		e.sayGuard(func(format string, args ...any) { all = append(all, fmt.Sprintf(format, args...)) })
 		if got := strings.Contains(strings.Join(all, " "), "accepted at 2026-11-22 17:47 UTC the price that was held"); got != want {
 			t.Errorf("estimated %s: %q", estimated, all)

@@ -7,7 +7,7 @@ import (
 
 	"assay/internal/money"
 	"assay/internal/pricing"
-	"assay/internal/store"
+	"assay/internal/view/prices"
 )
 
 // Fields are the figures that a request selects besides each price.
@@ -63,7 +63,7 @@ func intervalOf(i pricing.Interval) *Interval {
 }
 
 // figures returns nil where nothing was requested, or nothing is known.
-func (f Fields) figures(of *store.Figures) *Figures {
+func (f Fields) figures(of *prices.Figures) *Figures {
 	if f == 0 || of.UsedMarkets == 0 {
 		return nil
 	}

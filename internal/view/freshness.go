@@ -79,7 +79,7 @@ func (f *freshness) renew(ctx context.Context, key freshKey, now func() time.Tim
 
 // countFresh counts all items in scope.
 func (r *Reader) countFresh(ctx context.Context, now time.Time) (Freshness, error) {
-	f, err := r.o.Store.Freshness(ctx, r.o.ScopeAll, now.Add(-freshFor))
+	f, err := ReadFreshness(ctx, r.o.Store, r.o.ScopeAll, now.Add(-freshFor))
 	if err != nil {
 		return Freshness{}, err
 	}

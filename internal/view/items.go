@@ -12,7 +12,6 @@ import (
 	"assay/internal/fault"
 	"assay/internal/money"
 	"assay/internal/pricing"
-	"assay/internal/store"
 	"assay/internal/view/prices"
 )
 
@@ -130,7 +129,7 @@ func (r *Reader) itemList(ctx context.Context, f *ItemFilter, now time.Time) (*i
 	if f.Market == "" {
 		return l, nil
 	}
-	known, err := r.o.Store.Markets(ctx)
+	known, err := Markets(ctx, r.o.Store)
 	if err != nil {
 		return nil, err
 	}
@@ -185,7 +184,7 @@ const unpricedChunk = 2000
 func (l *itemList) nextUnpriced(ctx context.Context, after *prices.Place, limit int) ([]prices.Entry, error) {
 	var from catalog.Key
 	if after != nil {
-		value := l.order.PlaceOf(&prices.Entry{Price: store.Price{Status: pricing.NoPrice}}, l.filter.StaleBefore).Value
+		value := l.order.PlaceOf(&prices.Entry{Price: prices.Price{Status: pricing.NoPrice}}, l.filter.StaleBefore).Value
 		switch before := after.Value < value; {
 		case after.Value == value:
 			from.Name, from.Phase = after.Name, after.Phase
@@ -199,13 +198,13 @@ func (l *itemList) nextUnpriced(ctx context.Context, after *prices.Place, limit 
 		if len(l.filter.Words) == 0 {
 			chunk = limit
 		}
-		items, err := l.reader.o.Store.UnpricedItems(ctx, l.filter.AppID, from.Name, from.Phase, chunk)
+		items, err := UnpricedItems(ctx, l.reader.o.Store, l.filter.AppID, from.Name, from.Phase, chunk)
 		if err != nil {
 			return nil, err
 		}
 		for _, i := range items {
 			if l.filter.Words.In(i.Key.Name) {
-				out = append(out, prices.Entry{ID: i.ID, Key: i.Key, Price: store.Price{Status: pricing.NoPrice}})
+				out = append(out, prices.Entry{ID: i.ID, Key: i.Key, Price: prices.Price{Status: pricing.NoPrice}})
 			}
 			if len(out) == limit {
 				return out, nil
@@ -241,7 +240,7 @@ func (l *itemList) offered(ctx context.Context, after *prices.Place, limit int,
 		for i := range entries {
 			ids[i] = entries[i].ID
 		}
-		quoted, err := l.reader.o.Store.Quoted(ctx, ids, l.markets)
+		quoted, err := quoted(ctx, l.reader.o.Store, ids, l.markets)
 		if err != nil {
 			return nil, err
 		}

@@ -11,18 +11,18 @@ import (
 	"time"
 
 	"assay/internal/catalog"
+	"assay/internal/db"
 	"assay/internal/fault"
 	"assay/internal/money"
 	"assay/internal/pricing"
 	"assay/internal/randtest"
 	"assay/internal/refresh"
-	"assay/internal/store"
 	"assay/internal/view"
 )
 
 // catalogue fills a world with items of all statuses and times, some of them held, some
 // without a price, some offered on the market m or n. It returns the items as stored.
-func catalogue(w *world, random *rand.Rand, items int) []store.Item {
+func catalogue(w *world, random *rand.Rand, items int) []view.StoredItem {
 	w.Helper()
 	var names []string
 	for i := range items {
@@ -33,8 +33,8 @@ func catalogue(w *world, random *rand.Rand, items int) []store.Item {
 	var ids map[refresh.MarketName]int64
 	m, n := refresh.MarketName{Source: "sim", Key: "m"}, refresh.MarketName{Source: "other", Key: "m"}
 	o := refresh.MarketName{Source: "sim", Key: "n"}
-	w.tx(func(tx *store.Tx) (err error) {
-		ids, err = tx.MarketIDs([]refresh.MarketName{m, n, o})
+	w.tx(func(tx *db.Tx) (err error) {
+		ids, err = refresh.MarketIDs(tx, []refresh.MarketName{m, n, o})
 		return err
 	})
 	byID := slices.Sorted(maps.Values(ids))
@@ -69,9 +69,9 @@ func catalogue(w *world, random *rand.Rand, items int) []store.Item {
 		}
 		w.end(id)
 	}
-	var all []store.Item
+	var all []view.StoredItem
 	for _, name := range names {
-		i, err := w.store.Item(w.Context(), catalog.Key{AppID: catalog.CS2, Name: name})
+		i, err := view.ReadItem(w.Context(), w.store, catalog.Key{AppID: catalog.CS2, Name: name})
 		w.must(err)
 		all = append(all, *i)
 	}
@@ -79,7 +79,7 @@ func catalogue(w *world, random *rand.Rand, items int) []store.Item {
 }
 
 // shown is the status of an item as clients see it.
-func (w *world) shown(i *store.Item) string {
+func (w *world) shown(i *view.StoredItem) string {
 	if i.Price > 0 && i.Status < pricing.Stale && w.now.Sub(i.CheckedAt) > 24*time.Hour {
 		return "stale"
 	}
@@ -87,10 +87,10 @@ func (w *world) shown(i *store.Item) string {
 }
 
 // passes is what a filter means, said plainly.
-func (w *world) passes(f *view.ItemFilter, i *store.Item) bool {
-	snaps, err := w.store.Snapshots(w.Context(), i.ID)
+func (w *world) passes(f *view.ItemFilter, i *view.StoredItem) bool {
+	snaps, err := view.Snapshots(w.Context(), w.store, i.ID)
 	w.must(err)
-	offered := slices.ContainsFunc(snaps, func(s store.MarketSnapshot) bool { return s.Market == f.Market && s.Reason != pricing.NotOffered })
+	offered := slices.ContainsFunc(snaps, func(s view.StoredSnapshot) bool { return s.Market == f.Market && s.Reason != pricing.NotOffered })
 	words := true
 	for word := range strings.FieldsSeq(f.Search) {
 		words = words && strings.Contains(strings.ReplaceAll(strings.ToLower(i.Key.Name), "é", "É"), strings.ReplaceAll(strings.ToLower(word), "é", "É"))
@@ -106,10 +106,10 @@ func (w *world) passes(f *view.ItemFilter, i *store.Item) bool {
 }
 
 // inOrder sorts items as a list is to be.
-func (w *world) inOrder(sort string, all []store.Item) {
+func (w *world) inOrder(sort string, all []view.StoredItem) {
 	by, descending := strings.CutPrefix(sort, "-")
 	rank := []string{"ok", "thin", "suspect", "disputed", "stale", "noPrice"}
-	slices.SortFunc(all, func(a, b store.Item) int {
+	slices.SortFunc(all, func(a, b view.StoredItem) int {
 		c := 0
 		switch by {
 		case "price":
@@ -126,7 +126,7 @@ func (w *world) inOrder(sort string, all []store.Item) {
 	})
 }
 
-func anyFilter(random *rand.Rand, all []store.Item) view.ItemFilter {
+func anyFilter(random *rand.Rand, all []view.StoredItem) view.ItemFilter {
 	f := view.ItemFilter{AppID: catalog.CS2, Sort: view.ItemSorts()[random.IntN(len(view.ItemSorts()))]}
 	some := func() bool { return random.IntN(4) == 0 }
 	if some() {

@@ -18,7 +18,7 @@ type PriceCounts struct {
 
 // PriceCounts counts items from the prices in memory.
 func (r *Reader) PriceCounts(ctx context.Context) (PriceCounts, error) {
-	unpriced, err := r.o.Store.UnpricedCount(ctx)
+	unpriced, err := unpricedCount(ctx, r.o.Store)
 	if err != nil {
 		return PriceCounts{}, fmt.Errorf("count items without a price: %w", err)
 	}
@@ -47,11 +47,11 @@ type MarketLevel struct {
 // MarketLevels returns what was learned of the configured markets, from the newest level
 // set of each game.
 func (r *Reader) MarketLevels(ctx context.Context) ([]MarketLevel, error) {
-	notes, err := r.o.Store.MarketNotes(ctx)
+	notes, err := refresh.MarketNotes(ctx, r.o.Store)
 	if err != nil {
 		return nil, fmt.Errorf("what validation remembers: %w", err)
 	}
-	names, err := r.o.Store.Markets(ctx)
+	names, err := Markets(ctx, r.o.Store)
 	if err != nil {
 		return nil, err
 	}
@@ -66,7 +66,7 @@ func (r *Reader) MarketLevels(ctx context.Context) ([]MarketLevel, error) {
 		}
 		set, read := sets[n.AppID]
 		if !read {
-			if set, err = r.o.Store.LevelSet(ctx, n.AppID); err != nil {
+			if set, err = refresh.LevelSet(ctx, r.o.Store, n.AppID); err != nil {
 				return nil, fmt.Errorf("levels of game %d: %w", n.AppID, err)
 			}
 			sets[n.AppID] = set

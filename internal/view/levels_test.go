@@ -6,12 +6,12 @@ import (
 	"testing"
 	"time"
 
+	"assay/internal/db"
 	"assay/internal/money"
 	"assay/internal/pricing"
 	"assay/internal/provider"
 	"assay/internal/randtest"
 	"assay/internal/refresh"
-	"assay/internal/store"
 	"assay/internal/view"
 )
 
@@ -42,8 +42,8 @@ func TestMarketLevels_AreOfConfiguredMarketsAndTheNewestSets(t *testing.T) {
 	w := newWorld(t, false)
 	var ids map[refresh.MarketName]int64
 	a, b, gone := refresh.MarketName{Source: "sim", Key: "a"}, refresh.MarketName{Source: "sim", Key: "b"}, refresh.MarketName{Source: "sim", Key: "gone"}
-	w.tx(func(tx *store.Tx) (err error) {
-		ids, err = tx.MarketIDs([]refresh.MarketName{a, b, gone})
+	w.tx(func(tx *db.Tx) (err error) {
+		ids, err = refresh.MarketIDs(tx, []refresh.MarketName{a, b, gone})
 		return err
 	})
 	quiet := pricing.MarketState{J: []money.Micro{10_000, 20_000, 30_000}}

@@ -10,7 +10,7 @@ import (
 	"assay/internal/catalog"
 	"assay/internal/money"
 	"assay/internal/pricing"
-	"assay/internal/store"
+	"assay/internal/view/prices"
 )
 
 // Statuses of items without a price that only a lookup distinguishes.
@@ -56,7 +56,7 @@ func (r *Reader) Lookup(ctx context.Context, keys []catalog.Key, fields Fields) 
 	now := r.o.Now()
 	out := Lookup{Items: make([]LookupItem, len(keys)), Currency: r.o.Currency}
 	times := make([][3]time.Time, len(keys))
-	err := r.prices.Lookup(ctx, keys, func(i int, p store.Price, known bool) {
+	err := r.prices.Lookup(ctx, keys, func(i int, p prices.Price, known bool) {
 		v := lookupItem(keys[i], &p, known, now)
 		v.Figures = fields.figures(&p.Figures)
 		times[i] = [3]time.Time{p.UpdatedAt, p.CheckedAt, nextAttempt(p.DueAt, now)}
@@ -69,7 +69,7 @@ func (r *Reader) Lookup(ctx context.Context, keys []catalog.Key, fields Fields) 
 	return out, err
 }
 
-func lookupItem(k catalog.Key, p *store.Price, known bool, now time.Time) LookupItem {
+func lookupItem(k catalog.Key, p *prices.Price, known bool, now time.Time) LookupItem {
 	priceStatus := currentStatus(p.Amount, p.Status, p.CheckedAt, now).String()
 	status := priceStatus
 	switch {

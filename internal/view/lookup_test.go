@@ -11,7 +11,7 @@ import (
 	"assay/internal/catalog"
 	"assay/internal/money"
 	"assay/internal/pricing"
-	"assay/internal/store"
+	"assay/internal/view/prices"
 )
 
 func TestLookupJSON_IsWhatTheTagsSay(t *testing.T) {
@@ -45,17 +45,17 @@ func TestLookupItem_TellsWhyThereIsNoPrice(t *testing.T) {
 	now := time.Date(2026, 10, 1, 12, 0, 0, 0, time.UTC)
 	key := catalog.Key{AppID: 730, Name: "x"}
 	for _, c := range []struct {
-		price store.Price
+		price prices.Price
 		known bool
 		want  string
 	}{
-		{store.Price{}, false, StatusUnknown},
-		{store.Price{Status: pricing.NoPrice}, true, "noPrice"},
-		{store.Price{Status: pricing.NoPrice, Queued: true}, true, StatusQueued},
-		{store.Price{Status: pricing.NoPrice, Queued: true, DueAt: now.Add(time.Hour), SoonestAt: now.Add(time.Hour)}, true, StatusQueued},
-		{store.Price{Status: pricing.NoPrice, Queued: true, DueAt: now.Add(9 * time.Hour), SoonestAt: now.Add(time.Hour)}, true, StatusQueued},
-		{store.Price{Amount: 5, Status: pricing.Thin, CheckedAt: now.Add(-freshFor)}, true, "thin"},
-		{store.Price{Amount: 5, Status: pricing.Thin, CheckedAt: now.Add(-freshFor - 1)}, true, "stale"},
+		{prices.Price{}, false, StatusUnknown},
+		{prices.Price{Status: pricing.NoPrice}, true, "noPrice"},
+		{prices.Price{Status: pricing.NoPrice, Queued: true}, true, StatusQueued},
+		{prices.Price{Status: pricing.NoPrice, Queued: true, DueAt: now.Add(time.Hour), SoonestAt: now.Add(time.Hour)}, true, StatusQueued},
+		{prices.Price{Status: pricing.NoPrice, Queued: true, DueAt: now.Add(9 * time.Hour), SoonestAt: now.Add(time.Hour)}, true, StatusQueued},
+		{prices.Price{Amount: 5, Status: pricing.Thin, CheckedAt: now.Add(-freshFor)}, true, "thin"},
+		{prices.Price{Amount: 5, Status: pricing.Thin, CheckedAt: now.Add(-freshFor - 1)}, true, "stale"},
 	} {
 		got := lookupItem(key, &c.price, c.known, now)
 		if c.price.Amount == 0 && got.PriceStatus != "noPrice" || c.price.Amount > 0 && got.PriceStatus != c.want {

@@ -8,7 +8,7 @@ import (
 	"assay/internal/fault"
 	"assay/internal/market"
 	"assay/internal/money"
-	"assay/internal/store"
+	"assay/internal/user"
 )
 
 // Listing is an asset that is offered. Prices are whole minor units.
@@ -123,8 +123,8 @@ type TradeFilter struct {
 
 // readCreated reads the cursor of a list that may be limited to a time of creation.
 // The list is ordered by that time then, and its cursors are its own.
-func readCreated(after, list string, from, to time.Time, before *int64) (store.Period, error) {
-	p := store.Period{From: from, To: to}
+func readCreated(after, list string, from, to time.Time, before *int64) (market.Period, error) {
+	p := market.Period{From: from, To: to}
 	if from.IsZero() && to.IsZero() {
 		return p, readCursor(after, list, before)
 	}
@@ -199,7 +199,7 @@ func TradeOf(t *market.Trade) Trade {
 // Listings lists listings, the newest first.
 func (r *Reader) Listings(ctx context.Context, f ListingFilter, after string, limit int) (Page[Listing], error) {
 	none := Page[Listing]{Items: []Listing{}}
-	by := store.ListingFilter{
+	by := market.ListingFilter{
 		AppID: f.AppID, Name: f.Name, AnyPhase: f.Phase == nil, State: market.ListingState(f.State), Currency: f.Currency,
 		MinPrice: f.MinPrice, MaxPrice: f.MaxPrice, Before: 1 << 62,
 	}
@@ -211,19 +211,19 @@ func (r *Reader) Listings(ctx context.Context, f ListingFilter, after string, li
 		return none, err
 	}
 	if f.UserID != "" {
-		key, known, err := r.o.Store.UserKey(ctx, f.UserID)
+		key, known, err := user.Key(ctx, r.o.Store, f.UserID)
 		if err != nil || !known {
 			return none, err
 		}
 		by.Seller = key
 	}
-	rows, err := r.o.Store.Listings(ctx, by, limit+1)
+	rows, err := market.Listings(ctx, r.o.Store, by, limit+1)
 	return page(rows, limit, ListingOf, func(l *market.Listing) *string { return createdCursor("listings", f.From, f.To, l.CreatedAt, l.ID) }), err
 }
 
 // Listing returns a listing, or a fault.NotFound.
 func (r *Reader) Listing(ctx context.Context, id int64) (Listing, error) {
-	l, err := r.o.Store.Listing(ctx, id)
+	l, err := market.ReadListing(ctx, r.o.Store, id)
 	if err != nil {
 		return Listing{}, err
 	}
@@ -236,25 +236,25 @@ func (r *Reader) Listing(ctx context.Context, id int64) (Listing, error) {
 // Trades lists trades, the newest first.
 func (r *Reader) Trades(ctx context.Context, f TradeFilter, after string, limit int) (Page[Trade], error) {
 	none := Page[Trade]{Items: []Trade{}}
-	by := store.TradeFilter{AppID: f.AppID, State: market.TradeState(f.State), Before: 1 << 62}
+	by := market.TradeFilter{AppID: f.AppID, State: market.TradeState(f.State), Before: 1 << 62}
 	var err error
 	if by.Created, err = readCreated(after, "trades", f.From, f.To, &by.Before); err != nil {
 		return none, err
 	}
 	if f.UserID != "" {
-		key, known, err := r.o.Store.UserKey(ctx, f.UserID)
+		key, known, err := user.Key(ctx, r.o.Store, f.UserID)
 		if err != nil || !known {
 			return none, err
 		}
 		by.User = key
 	}
-	rows, err := r.o.Store.Trades(ctx, by, limit+1)
+	rows, err := market.Trades(ctx, r.o.Store, by, limit+1)
 	return page(rows, limit, TradeOf, func(t *market.Trade) *string { return createdCursor("trades", f.From, f.To, t.CreatedAt, t.ID) }), err
 }
 
 // Trade returns a trade, or a fault.NotFound.
 func (r *Reader) Trade(ctx context.Context, id int64) (Trade, error) {
-	t, err := r.o.Store.Trade(ctx, id)
+	t, err := market.ReadTrade(ctx, r.o.Store, id)
 	if err != nil {
 		return Trade{}, err
 	}

@@ -11,14 +11,13 @@ import (
 
 	"assay/internal/admission"
 	"assay/internal/catalog"
+	"assay/internal/db"
 	"assay/internal/exchange"
 	"assay/internal/fault"
-	"assay/internal/inventory"
 	"assay/internal/money"
 	"assay/internal/pricing"
 	"assay/internal/provider"
 	"assay/internal/refresh"
-	"assay/internal/store"
 	"assay/internal/user"
 	"assay/internal/view/prices"
 	"assay/internal/view/ranking"
@@ -38,7 +37,7 @@ type Reader struct {
 
 // Options are what a Reader is made of.
 type Options struct {
-	Store        *store.Store
+	Store        *db.DB
 	Sources      []provider.Source
 	Clients      map[string]provider.Clients // by source; one without has no record of calls
 	Unconfigured []Unconfigured
@@ -87,7 +86,7 @@ type counted struct {
 func (r *Reader) readStatus(ctx context.Context) (counted, error) {
 	now := r.o.Now()
 	var s Status
-	jobs, err := r.o.Store.Jobs(ctx, refresh.Bulk, 1<<62, 1)
+	jobs, err := Jobs(ctx, r.o.Store, refresh.Bulk, 1<<62, 1)
 	if err != nil {
 		return counted{}, err
 	}
@@ -101,7 +100,7 @@ func (r *Reader) readStatus(ctx context.Context) (counted, error) {
 		s = status(job[0], jobs[0], now)
 		key.job, key.state, key.updated = jobs[0].ID, jobs[0].State, jobs[0].Counts.Updated
 	}
-	q, err := r.o.Store.MissingQueue(ctx, now)
+	q, err := ReadMissingQueue(ctx, r.o.Store, now)
 	if err != nil {
 		return counted{}, err
 	}
@@ -148,7 +147,7 @@ func (r *Reader) Jobs(ctx context.Context, kind, after string, limit int) (Page[
 	if err := readCursor(after, "jobs", &before); err != nil {
 		return Page[Job]{}, err
 	}
-	rows, err := r.o.Store.Jobs(ctx, refresh.Kind(kind), before, limit+1)
+	rows, err := Jobs(ctx, r.o.Store, refresh.Kind(kind), before, limit+1)
 	if err != nil {
 		return Page[Job]{}, err
 	}
@@ -161,12 +160,12 @@ func (r *Reader) Jobs(ctx context.Context, kind, after string, limit int) (Page[
 
 // LastOutcome returns the outcome of the bulk job that ended last, "" for none.
 func (r *Reader) LastOutcome(ctx context.Context) (refresh.JobOutcome, error) {
-	return r.o.Store.LastOutcome(ctx, refresh.Bulk)
+	return LastOutcome(ctx, r.o.Store, refresh.Bulk)
 }
 
 // Job returns a job, or a fault.NotFound.
 func (r *Reader) Job(ctx context.Context, id int64) (Job, error) {
-	row, err := r.o.Store.Job(ctx, id)
+	row, err := refresh.ReadJob(ctx, r.o.Store, id)
 	if err != nil {
 		return Job{}, err
 	}
@@ -183,15 +182,15 @@ func (r *Reader) jobs(ctx context.Context, rows []refresh.Job) ([]Job, error) {
 	for i := range rows {
 		ids[i] = rows[i].ID
 	}
-	use, err := r.o.Store.Use(ctx, ids)
+	use, err := Use(ctx, r.o.Store, ids)
 	if err != nil {
 		return nil, err
 	}
-	yield, err := r.o.Store.Yield(ctx, ids)
+	yield, err := Yield(ctx, r.o.Store, ids)
 	if err != nil {
 		return nil, err
 	}
-	deferred, err := r.o.Store.Deferred(ctx, ids)
+	deferred, err := Deferred(ctx, r.o.Store, ids)
 	if err != nil {
 		return nil, err
 	}
@@ -217,7 +216,7 @@ func (r *Reader) jobs(ctx context.Context, rows []refresh.Job) ([]Job, error) {
 }
 
 // jobSource returns a provider's figures in a job.
-func jobSource(u store.SourceUse, yield []store.MarketYield) JobSource {
+func jobSource(u SourceUse, yield []MarketYield) JobSource {
 	s := JobSource{Source: u.Source, Requests: u.Requests, LaterNames: u.Later, Markets: []JobMarket{}}
 	for _, y := range yield {
 		if y.JobID == u.JobID && y.Source == u.Source {
@@ -284,17 +283,17 @@ func (r *Reader) JobItems(ctx context.Context, id int64, state, after string, li
 	if err := readCursor(after, "jobItems", &batch, &item); err != nil {
 		return none, err
 	}
-	if _, err := r.o.Store.Job(ctx, id); err != nil {
+	if _, err := refresh.ReadJob(ctx, r.o.Store, id); err != nil {
 		return none, err
 	}
-	rows, err := r.o.Store.JobItems(ctx, id, state, int64(batch), item, limit+1)
+	rows, err := JobItems(ctx, r.o.Store, id, state, int64(batch), item, limit+1)
 	if err != nil {
 		return none, err
 	}
-	return page(rows, limit, jobItem, func(i *store.JobItem) *string { return cursor("jobItems", i.Batch, i.ItemID) }), nil
+	return page(rows, limit, jobItem, func(i *StoredJobItem) *string { return cursor("jobItems", i.Batch, i.ItemID) }), nil
 }
 
-func jobItem(i *store.JobItem) JobItem {
+func jobItem(i *StoredJobItem) JobItem {
 	out := JobItem{
 		AppID: i.Key.AppID, MarketHashName: i.Key.Name, Phase: i.Key.Phase,
 		State: i.State, Reason: i.Reason, Attempts: i.Attempts, Error: text(i.Error), PriceBefore: i.PriceBefore,
@@ -311,19 +310,19 @@ func (r *Reader) Users(ctx context.Context, prefix, after string, limit int) (Pa
 	if err := readCursor(after, "users", &id); err != nil {
 		return Page[User]{}, err
 	}
-	rows, err := r.o.Store.Users(ctx, prefix, id, limit+1)
+	rows, err := user.List(ctx, r.o.Store, prefix, id, limit+1)
 	if err != nil {
 		return Page[User]{}, err
 	}
-	return page(rows, limit, UserOf, func(u *inventory.User) *string { return cursor("users", u.ID) }), nil
+	return page(rows, limit, UserOf, func(u *user.User) *string { return cursor("users", u.ID) }), nil
 }
 
 // UserOf shows a user.
-func UserOf(u *inventory.User) User {
+func UserOf(u *user.User) User {
 	return User{UserID: u.ID, SteamID: text(u.SteamID), DisplayName: text(u.DisplayName), Leaderboard: u.Leaderboard}
 }
 
-func itemPrice(i *store.Item, now time.Time) ItemPrice {
+func itemPrice(i *StoredItem, now time.Time) ItemPrice {
 	return ItemPrice{
 		AppID: i.Key.AppID, MarketHashName: i.Key.Name, Phase: i.Key.Phase,
 		CurrentPrice: i.Price, CurrentPriceDecimal: money.Decimal(i.Price), Status: currentStatus(i.Price, i.Status, i.CheckedAt, now).String(), PriceUpdatedAt: when(i.UpdatedAt),
@@ -338,19 +337,18 @@ func currentStatus(price money.Micro, status pricing.Status, checked, now time.T
 
 // Item explains an item's price, or is a fault.NotFound.
 func (r *Reader) Item(ctx context.Context, key catalog.Key) (ItemDetail, error) {
-	i, err := r.o.Store.Item(ctx, key)
+	i, err := ReadItem(ctx, r.o.Store, key)
 	if err != nil {
 		return ItemDetail{}, err
 	}
 	if i == nil {
-		return ItemDetail{}, fault.New(fault.NotFound, "item_not_found",
-			"No item of game %d has exactly this name and phase. Names are compared byte for byte.", key.AppID)
+		return ItemDetail{}, key.NotFound()
 	}
-	snaps, err := r.o.Store.Snapshots(ctx, i.ID)
+	snaps, err := Snapshots(ctx, r.o.Store, i.ID)
 	if err != nil {
 		return ItemDetail{}, err
 	}
-	rates, err := r.o.Store.Rates(ctx, i.RateSet)
+	rates, err := exchange.ReadRates(ctx, r.o.Store, i.RateSet)
 	if err != nil {
 		return ItemDetail{}, err
 	}
@@ -394,7 +392,7 @@ func (r *Reader) Item(ctx context.Context, key catalog.Key) (ItemDetail, error) 
 
 // snapshot shows a stored quote; one that was confirmed by the last run carries
 // that run's time. It is converted with the rates of the last estimate.
-func (r *Reader) snapshot(s *store.MarketSnapshot, e *explainer) MarketSnapshot {
+func (r *Reader) snapshot(s *StoredSnapshot, e *explainer) MarketSnapshot {
 	i := e.item
 	out := MarketSnapshot{
 		Source: s.Source, Market: s.Market, Title: s.Title, Currency: s.Currency,
@@ -442,30 +440,30 @@ func (r *Reader) Inventory(ctx context.Context, userID string, app int32, fields
 	if err := readCursor(after, "inventory", &last); err != nil {
 		return Inventory{}, err
 	}
-	key, ok, err := r.o.Store.UserKey(ctx, userID)
+	key, ok, err := user.Key(ctx, r.o.Store, userID)
 	if err != nil {
 		return Inventory{}, err
 	}
 	if !ok {
 		return Inventory{}, user.NotFound()
 	}
-	total, err := r.o.Store.InventoryTotal(ctx, key, app)
+	total, err := ReadInventoryTotal(ctx, r.o.Store, key, app)
 	if err != nil {
 		return Inventory{}, err
 	}
-	rows, err := r.o.Store.Inventory(ctx, key, app, last, limit+1)
+	rows, err := ReadInventory(ctx, r.o.Store, key, app, last, limit+1)
 	if err != nil {
 		return Inventory{}, err
 	}
 	now := r.o.Now()
-	p := page(rows, limit, func(v *store.InventoryRow) InventoryRow { return inventoryRow(v, fields, now) }, func(v *store.InventoryRow) *string { return cursor("inventory", v.ID) })
+	p := page(rows, limit, func(v *PricedRow) InventoryRow { return inventoryRow(v, fields, now) }, func(v *PricedRow) *string { return cursor("inventory", v.ID) })
 	return Inventory{
 		Items: p.Items, NextCursor: p.NextCursor, Currency: r.o.Currency,
 		TotalValue: total.Value, TotalValueDecimal: total.Value.String(), Rows: total.Rows, UnpricedRows: total.Unpriced,
 	}, nil
 }
 
-func inventoryRow(v *store.InventoryRow, fields Fields, now time.Time) InventoryRow {
+func inventoryRow(v *PricedRow, fields Fields, now time.Time) InventoryRow {
 	out := InventoryRow{
 		AssetID: v.AssetID, AppID: v.AppID, ContextID: v.ContextID, MarketHashName: v.Name, Phase: v.Phase,
 		PhaseUnknown: v.Phase == "" && catalog.Phased(v.Name),
@@ -486,7 +484,7 @@ func inventoryRow(v *store.InventoryRow, fields Fields, now time.Time) Inventory
 
 // inspection returns how an asset was inspected; nil where there is nothing to
 // inspect.
-func inspection(v *store.InventoryRow) *Inspection {
+func inspection(v *PricedRow) *Inspection {
 	n := &v.Inspection
 	if n.State == "" {
 		return nil

@@ -1,8 +1,6 @@
 package view_test
 
 import (
-	"assay/internal/db"
-	"context"
 	"encoding/base64"
 	"fmt"
 	"os"
@@ -11,13 +9,14 @@ import (
 	"time"
 
 	"assay/internal/catalog"
+	"assay/internal/db"
+	"assay/internal/exchange"
 	"assay/internal/fault"
 	"assay/internal/inventory"
 	"assay/internal/money"
 	"assay/internal/pricing"
 	"assay/internal/refresh"
-	"assay/internal/store"
-	"assay/internal/store/storetest"
+	"assay/internal/storetest"
 	"assay/internal/view"
 )
 
@@ -27,7 +26,7 @@ func TestMain(m *testing.M) { os.Exit(storetest.RunOnEngines(m)) }
 type world struct {
 	testing.TB
 	*view.Reader
-	store   *store.Store
+	store   *db.DB
 	now     time.Time
 	learned []refresh.Learned         // by jobs that begin
 	quotes  func() []refresh.Snapshot // of an item that a batch estimates; nil: as they were
@@ -39,7 +38,7 @@ func newWorld(tb testing.TB, scopeAll bool) *world {
 	w.quotes = func() []refresh.Snapshot { return nil }
 	now := func() time.Time { return w.now }
 	d := storetest.NewDatabase(tb)
-	s, err := store.Open(tb.Context(), db.Options{Path: d.Path, URL: d.URL, Now: now})
+	s, err := db.Open(tb.Context(), db.Options{Path: d.Path, URL: d.URL, Now: now})
 	w.must(err)
 	tb.Cleanup(func() { w.must(s.Close()) })
 	w.store, w.Reader = s, view.NewReader(view.Options{Store: s, ScopeAll: scopeAll, Currency: "USD", Now: now})
@@ -53,7 +52,7 @@ func (w *world) must(err error) {
 	}
 }
 
-func (w *world) tx(fn func(tx *store.Tx) error) {
+func (w *world) tx(fn func(tx *db.Tx) error) {
 	w.Helper()
 	w.must(w.store.InTx(w.Context(), fn))
 }
@@ -61,9 +60,7 @@ func (w *world) tx(fn func(tx *store.Tx) error) {
 // own pushes an inventory of these names.
 func (w *world) own(user string, names ...string) {
 	w.Helper()
-	s := inventory.Service{InTx: func(ctx context.Context, fn func(inventory.Tx) error) error {
-		return w.store.InTx(ctx, func(tx *store.Tx) error { return fn(tx) })
-	}, Queued: func() {}, Inspectable: func() {}}
+	s := inventory.Service{InTx: w.store.InTx, Queued: func() {}, Inspectable: func() {}}
 	push := inventory.Push{AppID: catalog.CS2, ContextID: "2", SnapshotAt: w.now}
 	for i, name := range names {
 		push.Assets = append(push.Assets, inventory.Asset{AssetID: fmt.Sprint(i), Name: name, Amount: 1})
@@ -75,18 +72,18 @@ func (w *world) own(user string, names ...string) {
 // begin starts a bulk job of so many batches, up to its estimating.
 func (w *world) begin(batches int) (id int64) {
 	w.Helper()
-	w.tx(func(tx *store.Tx) (err error) {
-		if id, _, err = tx.InsertJob(refresh.Job{Kind: refresh.Bulk}); err != nil {
+	w.tx(func(tx *db.Tx) (err error) {
+		if id, _, err = refresh.InsertJob(tx, refresh.Job{Kind: refresh.Bulk}); err != nil {
 			return err
 		}
-		if _, err := tx.StartJob(id, batches, 0); err != nil {
+		if _, err := refresh.StartJob(tx, id, batches, 0); err != nil {
 			return err
 		}
 		r := refresh.Rules{Now: w.now, TTL: 6 * time.Hour, NoSalesRetry: 72 * time.Hour}
-		if err := tx.PlanItems(id, r, batches); err != nil {
+		if err := refresh.PlanItems(tx, id, r, batches); err != nil {
 			return err
 		}
-		_, err = tx.Judge(id, nil, w.learned)
+		_, err = refresh.Judge(tx, id, nil, w.learned)
 		return err
 	})
 	return id
@@ -108,14 +105,14 @@ func (w *world) estimate(prices map[string]money.Micro) bool {
 func (w *world) estimateWith(estimates map[string]pricing.Priced) bool {
 	w.Helper()
 	var b *refresh.Batch
-	w.tx(func(tx *store.Tx) (err error) {
-		b, err = tx.ClaimBatch("test")
+	w.tx(func(tx *db.Tx) (err error) {
+		b, err = refresh.ClaimBatch(tx, "test")
 		return err
 	})
 	if b == nil {
 		return false
 	}
-	items, err := w.store.BatchItems(w.Context(), *b)
+	items, err := refresh.BatchItems(w.Context(), w.store, *b)
 	w.must(err)
 	s := refresh.Estimates{MissingRetry: time.Hour}
 	for _, i := range items {
@@ -133,18 +130,18 @@ func (w *world) estimateWith(estimates map[string]pricing.Priced) bool {
 		}
 		s.Items = append(s.Items, out)
 	}
-	w.tx(func(tx *store.Tx) error { _, err := tx.StoreEstimates(*b, s); return err })
+	w.tx(func(tx *db.Tx) error { _, err := refresh.StoreEstimates(tx, *b, s); return err })
 	return true
 }
 
 // end ends a job whose batches are estimated.
 func (w *world) end(id int64) {
 	w.Helper()
-	w.tx(func(tx *store.Tx) error {
-		if err := tx.EndEstimating(id); err != nil {
+	w.tx(func(tx *db.Tx) error {
+		if err := refresh.EndEstimating(tx, id); err != nil {
 			return err
 		}
-		_, err := tx.FinishJob(id, nil)
+		_, err := refresh.FinishJob(tx, id, nil)
 		return err
 	})
 }
@@ -404,17 +401,17 @@ func TestItem_ConvertsWithTheRatesOfItsEstimate(t *testing.T) {
 	w.own("u", "A")
 	w.begin(1)
 	day := time.Date(2026, 2, 28, 0, 0, 0, 0, time.UTC)
-	w.tx(func(tx *store.Tx) error {
-		b, err := tx.ClaimBatch("test")
+	w.tx(func(tx *db.Tx) error {
+		b, err := refresh.ClaimBatch(tx, "test")
 		w.must(err)
-		items, err := w.store.BatchItems(w.Context(), *b)
+		items, err := refresh.BatchItems(w.Context(), w.store, *b)
 		w.must(err)
 		name := refresh.MarketName{Source: "s", Key: "m", Title: "M"}
-		markets, err := tx.MarketIDs([]refresh.MarketName{name})
+		markets, err := refresh.MarketIDs(tx, []refresh.MarketName{name})
 		w.must(err)
-		rates, err := tx.RateSet(pricing.Rates{"EUR": {Value: 1_100_000_000_000, Date: day}})
+		rates, err := exchange.RateSet(tx, pricing.Rates{"EUR": {Value: 1_100_000_000_000, Date: day}})
 		w.must(err)
-		_, err = tx.StoreEstimates(*b, refresh.Estimates{
+		_, err = refresh.StoreEstimates(tx, *b, refresh.Estimates{
 			RateSet: rates,
 			Items: []refresh.EstimatedItem{{
 				Item: items[0], State: refresh.ItemUpdated, Answered: true, AsOf: w.now, QuotedAt: w.now,

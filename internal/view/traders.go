@@ -6,7 +6,6 @@ import (
 	"time"
 
 	"assay/internal/money"
-	"assay/internal/store"
 	"assay/internal/view/ranking"
 )
 
@@ -48,12 +47,12 @@ func (r *Reader) TopTraders(ctx context.Context, period, by string, limit int) (
 }
 
 // showTraders returns the public part of traders.
-func (r *Reader) showTraders(ctx context.Context, traders []store.Trader) ([]TopTrader, error) {
+func (r *Reader) showTraders(ctx context.Context, traders []ranking.Trader) ([]TopTrader, error) {
 	keys := make([]int64, len(traders))
 	for i := range traders {
 		keys[i] = traders[i].Key
 	}
-	names, err := r.o.Store.TraderNames(ctx, keys)
+	names, err := ranking.TraderNames(ctx, r.o.Store, keys)
 	if err != nil {
 		return nil, err
 	}

@@ -7,7 +7,9 @@ import (
 
 	"assay/internal/fault"
 	"assay/internal/money"
+	"assay/internal/user"
 	"assay/internal/wallet"
+	"assay/internal/wallet/audit"
 )
 
 // WalletTransaction is a transaction that was posted, as its user sees it.
@@ -106,7 +108,7 @@ func numberOrNil(id int64) *string {
 // currency. Of a house user it adds up the shards. An account whose head or newest
 // entry is not what the ledger wrote is refused with wallet.ErrTampered.
 func (r *Reader) Wallet(ctx context.Context, userID string) (Wallet, error) {
-	accounts, err := r.o.Store.Wallets(ctx, userID)
+	accounts, err := wallet.ReadWallets(ctx, r.o.Store, userID)
 	if err != nil {
 		return Wallet{}, err
 	}
@@ -117,7 +119,7 @@ func (r *Reader) Wallet(ctx context.Context, userID string) (Wallet, error) {
 	}
 	out := Wallet{UserID: userID}
 	if len(accounts) == 0 {
-		_, known, err := r.o.Store.UserKey(ctx, userID)
+		_, known, err := user.Key(ctx, r.o.Store, userID)
 		if err != nil {
 			return Wallet{}, err
 		}
@@ -145,7 +147,7 @@ func (r *Reader) WalletEntries(ctx context.Context, userID, currency, after stri
 	if err := readCursor(after, "entries", &before, &seq); err != nil {
 		return Page[WalletEntry]{}, err
 	}
-	entries, err := r.o.Store.Entries(ctx, userID, money.Currency(currency), money.Currency(before), seq, limit+1)
+	entries, err := wallet.ReadEntries(ctx, r.o.Store, userID, money.Currency(currency), money.Currency(before), seq, limit+1)
 	if err != nil {
 		return Page[WalletEntry]{}, err
 	}
@@ -179,7 +181,7 @@ type LedgerVerification struct {
 // LedgerVerification returns the last verification of the whole ledger; nil: it was not
 // yet.
 func (r *Reader) LedgerVerification(ctx context.Context) (*LedgerVerification, error) {
-	v, err := r.o.Store.LedgerVerification(ctx)
+	v, err := audit.LastVerification(ctx, r.o.Store)
 	if err != nil || v == nil {
 		return nil, err
 	}

@@ -6,6 +6,7 @@ import (
 	"sync/atomic"
 	"testing"
 
+	"assay/internal/db"
 	"assay/internal/randtest"
 	"assay/internal/wallet"
 )
@@ -32,7 +33,7 @@ func BenchmarkSell(b *testing.B) {
 			for range sellers {
 				wg.Go(func() {
 					for i := next.Add(1); i <= int64(b.N); i = next.Add(1) {
-						_, err := bank.do(func(tx wallet.Tx) (*wallet.Posted, error) {
+						_, err := bank.do(func(tx *db.Tx) (*wallet.Posted, error) {
 							return bank.Sell(tx, &wallet.Trade{
 								ID: i, Buyer: fmt.Sprintf("u%04d", pairs[i-1][0]), Seller: fmt.Sprintf("u%04d", pairs[i-1][1]), Currency: "USD",
 								Price: 1_000, Fee: 50, Net: 950, FeeRule: "default", FeeVersion: 1,

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"slices"
 
+	"assay/internal/db"
 	"assay/internal/fault"
 	"assay/internal/user"
 )
@@ -18,7 +19,7 @@ type Posting struct {
 }
 
 // Execute executes a posting.
-func (l *Ledger) Execute(tx Tx, o Posting) (*Posted, error) {
+func (l *Ledger) Execute(tx *db.Tx, o Posting) (*Posted, error) {
 	switch {
 	case o.Kind == KindDeposit:
 		return l.Deposit(tx, o.Account, o.Amount, o.Request)
@@ -34,7 +35,7 @@ func (l *Ledger) Execute(tx Tx, o Posting) (*Posted, error) {
 }
 
 // Deposit gives a user money that came in from outside.
-func (l *Ledger) Deposit(tx Tx, to Account, amount int64, r Request) (*Posted, error) {
+func (l *Ledger) Deposit(tx *db.Tx, to Account, amount int64, r Request) (*Posted, error) {
 	if err := checkAmount(to, amount); err != nil {
 		return nil, err
 	}
@@ -42,7 +43,7 @@ func (l *Ledger) Deposit(tx Tx, to Account, amount int64, r Request) (*Posted, e
 }
 
 // Withdraw takes money from a user that goes out.
-func (l *Ledger) Withdraw(tx Tx, from Account, amount int64, r Request) (*Posted, error) {
+func (l *Ledger) Withdraw(tx *db.Tx, from Account, amount int64, r Request) (*Posted, error) {
 	if err := checkAmount(from, amount); err != nil {
 		return nil, err
 	}
@@ -51,7 +52,7 @@ func (l *Ledger) Withdraw(tx Tx, from Account, amount int64, r Request) (*Posted
 
 // Correct gives a user money, or takes some if the amount is negative. The request's
 // note is the reason.
-func (l *Ledger) Correct(tx Tx, of Account, amount int64, r Request) (*Posted, error) {
+func (l *Ledger) Correct(tx *db.Tx, of Account, amount int64, r Request) (*Posted, error) {
 	if err := checkAmount(of, max(amount, -amount)); err != nil {
 		return nil, err
 	}
@@ -60,11 +61,11 @@ func (l *Ledger) Correct(tx Tx, of Account, amount int64, r Request) (*Posted, e
 
 // TakeBack posts the opposite of a deposit, withdrawal or correction of a user.
 // Nothing is taken back twice.
-func (l *Ledger) TakeBack(tx Tx, id string, transaction int64, r Request) (*Posted, error) {
+func (l *Ledger) TakeBack(tx *db.Tx, id string, transaction int64, r Request) (*Posted, error) {
 	if err := user.Check(id); err != nil {
 		return nil, err
 	}
-	t, found, err := tx.WalletTransaction(transaction)
+	t, found, err := WalletTransaction(tx, transaction)
 	if err != nil {
 		return nil, err
 	}
@@ -85,7 +86,7 @@ func (l *Ledger) TakeBack(tx Tx, id string, transaction int64, r Request) (*Post
 
 // Sell moves money for a trade that was made: the buyer pays the price, the house
 // keeps the fee, and the seller gets the rest, held until Settle.
-func (l *Ledger) Sell(tx Tx, t *Trade, r Request) (*Posted, error) {
+func (l *Ledger) Sell(tx *db.Tx, t *Trade, r Request) (*Posted, error) {
 	buyer, seller := t.buyer(), t.seller()
 	if err := checkAmount(buyer, t.Price); err != nil {
 		return nil, err
@@ -105,7 +106,7 @@ func (l *Ledger) Sell(tx Tx, t *Trade, r Request) (*Posted, error) {
 
 // Complete adds to the chains of buyer and seller that the asset of a trade was
 // handed over, and when its hold ends. It moves no money.
-func (l *Ledger) Complete(tx Tx, t *Trade, r Request) (*Posted, error) {
+func (l *Ledger) Complete(tx *db.Tx, t *Trade, r Request) (*Posted, error) {
 	return l.post(tx, draft{Request: r, kind: KindCompletion, trade: t, check: held(tx, t.ID), lines: []line{
 		{Account: t.buyer(), kind: TypeCompletion}, {Account: t.seller(), kind: TypeCompletion},
 	}})
@@ -113,7 +114,7 @@ func (l *Ledger) Complete(tx Tx, t *Trade, r Request) (*Posted, error) {
 
 // Settle makes what the seller of a trade was credited available. The trade is as it
 // is once it has settled.
-func (l *Ledger) Settle(tx Tx, t *Trade, r Request) (*Posted, error) {
+func (l *Ledger) Settle(tx *db.Tx, t *Trade, r Request) (*Posted, error) {
 	sale, entries, err := l.sale(tx, t.ID)
 	if err != nil {
 		return nil, err
@@ -132,7 +133,7 @@ func (l *Ledger) Settle(tx Tx, t *Trade, r Request) (*Posted, error) {
 // Reverse gives back what a sale moved: the price to the buyer, out of what the
 // seller was credited and what the house kept. The trade is as it is once it is
 // reversed.
-func (l *Ledger) Reverse(tx Tx, t *Trade, r Request) (*Posted, error) {
+func (l *Ledger) Reverse(tx *db.Tx, t *Trade, r Request) (*Posted, error) {
 	sale, entries, err := l.sale(tx, t.ID)
 	if err != nil {
 		return nil, err
@@ -151,7 +152,7 @@ func transfer(kind Type, user Account, amount int64, house string) []line {
 }
 
 // reversal takes back a transaction.
-func reversal(tx Tx, t Transaction, entries []Entry, r Request) draft {
+func reversal(tx *db.Tx, t Transaction, entries []Entry, r Request) draft {
 	p := draft{Request: r, kind: KindReversal, reverses: t.ID}
 	for _, e := range entries {
 		kind := TypeReversal
@@ -161,7 +162,7 @@ func reversal(tx Tx, t Transaction, entries []Entry, r Request) draft {
 		p.lines = append(p.lines, line{e.Account, kind, -e.Amount, e.Number})
 	}
 	p.check = func() error {
-		reversed, err := tx.WalletReversed(t.ID)
+		reversed, err := walletReversed(tx, t.ID)
 		if err == nil && reversed {
 			err = fault.New(fault.Conflict, "already_reversed", "The transaction is already reversed.")
 		}
@@ -171,8 +172,8 @@ func reversal(tx Tx, t Transaction, entries []Entry, r Request) draft {
 }
 
 // sale returns the sale of a trade.
-func (l *Ledger) sale(tx Tx, trade int64) (Transaction, []Entry, error) {
-	all, err := tx.TradeTransactions(trade)
+func (l *Ledger) sale(tx *db.Tx, trade int64) (Transaction, []Entry, error) {
+	all, err := tradeTransactions(tx, trade)
 	if err != nil {
 		return Transaction{}, nil, err
 	}
@@ -191,14 +192,14 @@ func notPaid() error {
 
 // entriesOf returns the entries of a transaction, all of which are what was
 // written.
-func (l *Ledger) entriesOf(tx Tx, t *Transaction) ([]Entry, error) {
+func (l *Ledger) entriesOf(tx *db.Tx, t *Transaction) ([]Entry, error) {
 	s := l.Keys.Sealer()
 	of := Account{fmt.Sprintf("transaction %d", t.ID), ""}
 	intact, err := s.TransactionIntact(t)
 	if err != nil {
 		return nil, accountIntact(intact, err, of)
 	}
-	entries, err := tx.TransactionEntries(t.ID)
+	entries, err := TransactionEntries(tx, t.ID)
 	if err != nil {
 		return nil, err
 	}
@@ -215,9 +216,9 @@ func (l *Ledger) entriesOf(tx Tx, t *Transaction) ([]Entry, error) {
 
 // held makes a check of a posting: what a trade's seller was credited is held
 // still.
-func held(tx Tx, trade int64) func() error {
+func held(tx *db.Tx, trade int64) func() error {
 	return func() error {
-		all, err := tx.TradeTransactions(trade)
+		all, err := tradeTransactions(tx, trade)
 		if err != nil {
 			return err
 		}

@@ -6,35 +6,9 @@ import (
 	"slices"
 	"time"
 
+	"assay/internal/db"
 	"assay/internal/fault"
 )
-
-// Tx is what posting needs of a write transaction.
-type Tx interface {
-	Now() time.Time
-	// LockWallets returns the heads of those accounts that exist, and keeps others
-	// from posting to them. It locks in the order given. Where all of them exist it
-	// also returns an id that no transaction has had.
-	LockWallets(accounts []Account) (heads []Head, id int64, err error)
-	// AddWallets adds accounts. It skips accounts that another transaction has added
-	// meanwhile, and accounts that have entries but no row.
-	AddWallets(heads []Head) error
-	// WalletCount returns how many accounts a user has.
-	WalletCount(user string) (int, error)
-	// Post writes a transaction with its entries, and the heads as they leave them. It
-	// returns the entries that were the newest of these accounts before. The error is
-	// idempotency.ErrKeyUsed where another transaction has its idempotency key, and ErrPosted
-	// where its trade has one of its kind, or what it takes back was.
-	Post(t Transaction, entries []Entry, heads []Head) (newest []Entry, err error)
-	// WalletTransaction returns a transaction; found is false where there is none.
-	WalletTransaction(id int64) (t Transaction, found bool, err error)
-	// TradeTransactions returns the transactions of a trade.
-	TradeTransactions(trade int64) ([]Transaction, error)
-	// WalletReversed reports whether a transaction was taken back.
-	WalletReversed(id int64) (bool, error)
-	// TransactionEntries returns a transaction's entries, by account and number.
-	TransactionEntries(id int64) ([]Entry, error)
-}
 
 // Request identifies the request for a posting.
 type Request struct {
@@ -84,7 +58,7 @@ type draft struct {
 
 // post writes a transaction: it locks the accounts, makes sure that their heads
 // are what was written, works out the entries and seals them.
-func (l *Ledger) post(tx Tx, p draft) (*Posted, error) {
+func (l *Ledger) post(tx *db.Tx, p draft) (*Posted, error) {
 	if err := p.balanced(); err != nil {
 		return nil, err
 	}
@@ -123,7 +97,7 @@ func (l *Ledger) post(tx Tx, p draft) (*Posted, error) {
 	for i := range heads {
 		s.SealHead(&heads[i])
 	}
-	newest, err := tx.Post(out.Transaction, out.Entries, heads)
+	newest, err := writePosting(tx, out.Transaction, out.Entries, heads)
 	if errors.Is(err, ErrPosted) {
 		err = fault.New(fault.Conflict, "already_posted", "The trade already has its %s.", p.kind)
 	}
@@ -228,8 +202,8 @@ func (p *draft) accounts() []Account {
 
 // lockHeads returns the heads of all accounts, making those that are new, and the
 // id for a transaction.
-func lockHeads(tx Tx, s *Sealer, accounts []Account) (heads []Head, id int64, err error) {
-	if heads, id, err = tx.LockWallets(accounts); err != nil {
+func lockHeads(tx *db.Tx, s *Sealer, accounts []Account) (heads []Head, id int64, err error) {
+	if heads, id, err = LockWallets(tx, accounts); err != nil {
 		return nil, 0, err
 	}
 	if len(heads) > len(accounts) {
@@ -251,7 +225,7 @@ func lockHeads(tx Tx, s *Sealer, accounts []Account) (heads []Head, id int64, er
 }
 
 // addHeads adds the accounts that are new, and returns what lockHeads does.
-func addHeads(tx Tx, s *Sealer, accounts []Account, have []Head) (heads []Head, id int64, err error) {
+func addHeads(tx *db.Tx, s *Sealer, accounts []Account, have []Head) (heads []Head, id int64, err error) {
 	var missing []Head
 	for _, a := range accounts {
 		if slices.ContainsFunc(have, func(h Head) bool { return h.Account == a }) {
@@ -264,10 +238,10 @@ func addHeads(tx Tx, s *Sealer, accounts []Account, have []Head) (heads []Head, 
 		s.SealHead(&h)
 		missing = append(missing, h)
 	}
-	if err := tx.AddWallets(missing); err != nil {
+	if err := addWallets(tx, missing); err != nil {
 		return nil, 0, err
 	}
-	if heads, id, err = tx.LockWallets(accounts); err != nil {
+	if heads, id, err = LockWallets(tx, accounts); err != nil {
 		return nil, 0, err
 	}
 	for _, a := range accounts {
@@ -278,11 +252,11 @@ func addHeads(tx Tx, s *Sealer, accounts []Account, have []Head) (heads []Head, 
 	return heads, id, nil
 }
 
-func checkCount(tx Tx, a Account) error {
+func checkCount(tx *db.Tx, a Account) error {
 	if IsHouse(a.User) {
 		return nil
 	}
-	n, err := tx.WalletCount(a.User)
+	n, err := walletCount(tx, a.User)
 	if err == nil && n >= MaxCurrencies {
 		err = fault.New(fault.Unprocessable, "too_many_currencies", "The user already has wallets in %d currencies, which is the maximum.", n)
 	}

@@ -1,7 +1,6 @@
 package wallet_test
 
 import (
-	"assay/internal/db"
 	"context"
 	"database/sql"
 	"errors"
@@ -13,12 +12,12 @@ import (
 	"sync"
 	"testing"
 
+	"assay/internal/db"
 	"assay/internal/fault"
 	"assay/internal/idempotency"
 	"assay/internal/money"
 	"assay/internal/randtest"
-	"assay/internal/store"
-	"assay/internal/store/storetest"
+	"assay/internal/storetest"
 	"assay/internal/wallet"
 	"assay/internal/wallet/wallettest"
 )
@@ -29,7 +28,7 @@ func TestMain(m *testing.M) { os.Exit(storetest.RunOnEngines(m)) }
 type bank struct {
 	testing.TB
 	*wallet.Ledger
-	store *store.Store
+	store *db.DB
 	at    storetest.Database
 }
 
@@ -37,7 +36,7 @@ func newBank(tb testing.TB) *bank {
 	tb.Helper()
 	b := &bank{TB: tb, Ledger: &wallet.Ledger{Keys: wallettest.NewRing(tb, "k1")}, at: storetest.NewDatabase(tb)}
 	var err error
-	b.store, err = store.Open(tb.Context(), db.Options{Path: b.at.Path, URL: b.at.URL})
+	b.store, err = db.Open(tb.Context(), db.Options{Path: b.at.Path, URL: b.at.URL})
 	b.must(err)
 	tb.Cleanup(func() { b.must(b.store.Close()) })
 	return b
@@ -51,8 +50,8 @@ func (b *bank) must(err error) {
 }
 
 // do runs fn in a transaction and returns what it posted.
-func (b *bank) do(fn func(tx wallet.Tx) (*wallet.Posted, error)) (posted *wallet.Posted, err error) {
-	err = b.store.InSmallTx(context.Background(), func(tx *store.Tx) error {
+func (b *bank) do(fn func(tx *db.Tx) (*wallet.Posted, error)) (posted *wallet.Posted, err error) {
+	err = b.store.InSmallTx(context.Background(), func(tx *db.Tx) error {
 		posted, err = fn(tx)
 		return err
 	})
@@ -63,7 +62,7 @@ func usd(user string) wallet.Account { return wallet.Account{User: user, Currenc
 
 func (b *bank) deposit(user string, amount int64) *wallet.Posted {
 	b.Helper()
-	p, err := b.do(func(tx wallet.Tx) (*wallet.Posted, error) {
+	p, err := b.do(func(tx *db.Tx) (*wallet.Posted, error) {
 		return b.Deposit(tx, usd(user), amount, wallet.Request{})
 	})
 	b.must(err)
@@ -77,23 +76,23 @@ func traded(id, price, fee int64) *wallet.Trade {
 
 func (b *bank) sell(trade int64, price, fee int64) (*wallet.Posted, error) {
 	b.Helper()
-	return b.do(func(tx wallet.Tx) (*wallet.Posted, error) {
+	return b.do(func(tx *db.Tx) (*wallet.Posted, error) {
 		return b.Sell(tx, traded(trade, price, fee), wallet.Request{})
 	})
 }
 
 func (b *bank) complete(trade int64) (*wallet.Posted, error) {
-	return b.do(func(tx wallet.Tx) (*wallet.Posted, error) {
+	return b.do(func(tx *db.Tx) (*wallet.Posted, error) {
 		return b.Complete(tx, traded(trade, 1, 0), wallet.Request{})
 	})
 }
 
 func (b *bank) settle(trade int64) (*wallet.Posted, error) {
-	return b.do(func(tx wallet.Tx) (*wallet.Posted, error) { return b.Settle(tx, traded(trade, 1, 0), wallet.Request{}) })
+	return b.do(func(tx *db.Tx) (*wallet.Posted, error) { return b.Settle(tx, traded(trade, 1, 0), wallet.Request{}) })
 }
 
 func (b *bank) reverse(trade int64) (*wallet.Posted, error) {
-	return b.do(func(tx wallet.Tx) (*wallet.Posted, error) {
+	return b.do(func(tx *db.Tx) (*wallet.Posted, error) {
 		return b.Reverse(tx, traded(trade, 1, 0), wallet.Request{})
 	})
 }
@@ -127,12 +126,12 @@ func (b *bank) raw() *sql.DB {
 func (b *bank) audit() {
 	b.Helper()
 	s := b.Keys.Sealer()
-	b.must(b.store.InTx(b.Context(), func(tx *store.Tx) error {
+	b.must(b.store.InTx(b.Context(), func(tx *db.Tx) error {
 		last := map[wallet.Account]wallet.Entry{}
 		var accounts []wallet.Account
 		sums := map[money.Currency]int64{}
 		for id := int64(1); ; id++ {
-			t, found, err := tx.WalletTransaction(id)
+			t, found, err := wallet.WalletTransaction(tx, id)
 			if err != nil {
 				return err
 			}
@@ -142,7 +141,7 @@ func (b *bank) audit() {
 				}
 				continue
 			}
-			entries, err := tx.TransactionEntries(id)
+			entries, err := wallet.TransactionEntries(tx, id)
 			if err != nil {
 				return err
 			}
@@ -176,7 +175,7 @@ func (b *bank) audit() {
 				b.Errorf("%d %s came from nowhere", sum, currency)
 			}
 		}
-		heads, _, err := tx.LockWallets(accounts)
+		heads, _, err := wallet.LockWallets(tx, accounts)
 		for _, h := range heads {
 			e := last[h.Account]
 			if ok, err := s.HeadIntact(&h); !ok || err != nil || h.Number != e.Number || h.Hash != e.Hash || h.Balance != e.Balance || h.Held != e.Held {
@@ -209,7 +208,7 @@ func TestSell_HoldsTheCreditUntilTheTradeSettles(t *testing.T) {
 	if h := p.Head(usd("seller")); h.Available() != 0 || len(p.Entries) != 3 {
 		t.Errorf("the seller has %d available after %d entries", h.Available(), len(p.Entries))
 	}
-	_, err = b.do(func(tx wallet.Tx) (*wallet.Posted, error) { return b.Withdraw(tx, usd("seller"), 1, wallet.Request{}) })
+	_, err = b.do(func(tx *db.Tx) (*wallet.Posted, error) { return b.Withdraw(tx, usd("seller"), 1, wallet.Request{}) })
 	refusedAs(t, err, "insufficient_funds")
 	_, err = b.settle(7)
 	b.must(err)
@@ -305,7 +304,7 @@ func TestTakeBack_PostsTheOppositeOnce(t *testing.T) {
 	b := newBank(t)
 	given := b.deposit("u", 500)
 	takeBack := func(user string, id int64) error {
-		_, err := b.do(func(tx wallet.Tx) (*wallet.Posted, error) { return b.TakeBack(tx, user, id, wallet.Request{}) })
+		_, err := b.do(func(tx *db.Tx) (*wallet.Posted, error) { return b.TakeBack(tx, user, id, wallet.Request{}) })
 		return err
 	}
 	refusedAs(t, takeBack("other", given.Transaction.ID), "transaction_not_found")
@@ -315,7 +314,7 @@ func TestTakeBack_PostsTheOppositeOnce(t *testing.T) {
 	refusedAs(t, takeBack("u", given.Transaction.ID), "already_reversed")
 	refusedAs(t, takeBack("u", given.Transaction.ID+1), "not_reversible")
 	given = b.deposit("u", 500)
-	_, err := b.do(func(tx wallet.Tx) (*wallet.Posted, error) { return b.Withdraw(tx, usd("u"), 1, wallet.Request{}) })
+	_, err := b.do(func(tx *db.Tx) (*wallet.Posted, error) { return b.Withdraw(tx, usd("u"), 1, wallet.Request{}) })
 	b.must(err)
 	refusedAs(t, takeBack("u", given.Transaction.ID), "insufficient_funds")
 	b.audit()
@@ -326,20 +325,20 @@ func TestPost_RefusesWhatCannotBe(t *testing.T) {
 	b.deposit("u", 1)
 	for name, c := range map[string]struct {
 		code string
-		post func(tx wallet.Tx) (*wallet.Posted, error)
+		post func(tx *db.Tx) (*wallet.Posted, error)
 	}{
-		"nothing":    {"amount_out_of_range", func(tx wallet.Tx) (*wallet.Posted, error) { return b.Deposit(tx, usd("u"), 0, wallet.Request{}) }},
-		"less":       {"amount_out_of_range", func(tx wallet.Tx) (*wallet.Posted, error) { return b.Withdraw(tx, usd("u"), -1, wallet.Request{}) }},
-		"least":      {"amount_out_of_range", func(tx wallet.Tx) (*wallet.Posted, error) { return b.Correct(tx, usd("u"), -1<<63, wallet.Request{}) }},
-		"too much":   {"amount_out_of_range", func(tx wallet.Tx) (*wallet.Posted, error) { return b.Deposit(tx, usd("u"), 1<<63-1, wallet.Request{}) }},
-		"overdraft":  {"insufficient_funds", func(tx wallet.Tx) (*wallet.Posted, error) { return b.Withdraw(tx, usd("u"), 2, wallet.Request{}) }},
-		"correction": {"insufficient_funds", func(tx wallet.Tx) (*wallet.Posted, error) { return b.Correct(tx, usd("u"), -2, wallet.Request{}) }},
-		"no wallet":  {"insufficient_funds", func(tx wallet.Tx) (*wallet.Posted, error) { return b.Withdraw(tx, usd("new"), 1, wallet.Request{}) }},
-		"house": {"reserved_user", func(tx wallet.Tx) (*wallet.Posted, error) {
+		"nothing":    {"amount_out_of_range", func(tx *db.Tx) (*wallet.Posted, error) { return b.Deposit(tx, usd("u"), 0, wallet.Request{}) }},
+		"less":       {"amount_out_of_range", func(tx *db.Tx) (*wallet.Posted, error) { return b.Withdraw(tx, usd("u"), -1, wallet.Request{}) }},
+		"least":      {"amount_out_of_range", func(tx *db.Tx) (*wallet.Posted, error) { return b.Correct(tx, usd("u"), -1<<63, wallet.Request{}) }},
+		"too much":   {"amount_out_of_range", func(tx *db.Tx) (*wallet.Posted, error) { return b.Deposit(tx, usd("u"), 1<<63-1, wallet.Request{}) }},
+		"overdraft":  {"insufficient_funds", func(tx *db.Tx) (*wallet.Posted, error) { return b.Withdraw(tx, usd("u"), 2, wallet.Request{}) }},
+		"correction": {"insufficient_funds", func(tx *db.Tx) (*wallet.Posted, error) { return b.Correct(tx, usd("u"), -2, wallet.Request{}) }},
+		"no wallet":  {"insufficient_funds", func(tx *db.Tx) (*wallet.Posted, error) { return b.Withdraw(tx, usd("new"), 1, wallet.Request{}) }},
+		"house": {"reserved_user", func(tx *db.Tx) (*wallet.Posted, error) {
 			return b.Deposit(tx, usd("house:fee:00"), 1, wallet.Request{})
 		}},
-		"nobody": {"invalid_user_id", func(tx wallet.Tx) (*wallet.Posted, error) { return b.Deposit(tx, usd(""), 1, wallet.Request{}) }},
-		"other currency": {"unknown_currency", func(tx wallet.Tx) (*wallet.Posted, error) {
+		"nobody": {"invalid_user_id", func(tx *db.Tx) (*wallet.Posted, error) { return b.Deposit(tx, usd(""), 1, wallet.Request{}) }},
+		"other currency": {"unknown_currency", func(tx *db.Tx) (*wallet.Posted, error) {
 			return b.Deposit(tx, wallet.Account{User: "u", Currency: "XXX"}, 1, wallet.Request{})
 		}},
 	} {
@@ -357,7 +356,7 @@ func TestPost_RefusesABalanceBeyondWhatJSONTakes(t *testing.T) {
 	for range wallet.MaxBalance / wallet.MaxAmount {
 		b.deposit("u", wallet.MaxAmount)
 	}
-	_, err := b.do(func(tx wallet.Tx) (*wallet.Posted, error) {
+	_, err := b.do(func(tx *db.Tx) (*wallet.Posted, error) {
 		return b.Deposit(tx, usd("u"), wallet.MaxAmount, wallet.Request{})
 	})
 	refusedAs(t, err, "amount_overflow")
@@ -367,7 +366,7 @@ func TestPost_RefusesABalanceBeyondWhatJSONTakes(t *testing.T) {
 func TestPost_RefusesMoreCurrenciesThanACheckpointTakes(t *testing.T) {
 	b := newBank(t)
 	for i, c := range strings.Fields("AED AFN ALL AMD AOA ARS AUD AWG AZN BAM BBD BDT BHD BIF BMD BND BOB BRL BSD BTN BWP BYN BZD CAD CDF") {
-		_, err := b.do(func(tx wallet.Tx) (*wallet.Posted, error) {
+		_, err := b.do(func(tx *db.Tx) (*wallet.Posted, error) {
 			return b.Deposit(tx, wallet.Account{User: "u", Currency: money.Currency(c)}, 1, wallet.Request{})
 		})
 		if i < wallet.MaxCurrencies {
@@ -407,7 +406,7 @@ func TestPost_BuildsOnNothingThatWasTamperedWith(t *testing.T) {
 				_, err := raw.ExecContext(t.Context(), edit)
 				b.must(err)
 			}
-			_, err := b.do(func(tx wallet.Tx) (*wallet.Posted, error) { return b.Deposit(tx, usd("u"), 1, wallet.Request{}) })
+			_, err := b.do(func(tx *db.Tx) (*wallet.Posted, error) { return b.Deposit(tx, usd("u"), 1, wallet.Request{}) })
 			if !errors.Is(err, wallet.ErrTampered) {
 				t.Errorf("got %v", err)
 			}
@@ -431,7 +430,7 @@ func TestPost_SealsWithTheFirstKeyAndBuildsOnFormerOnes(t *testing.T) {
 	}
 	b.audit()
 	b.Ledger = &wallet.Ledger{Keys: wallettest.NewRing(t, "k1")}
-	_, err := b.do(func(tx wallet.Tx) (*wallet.Posted, error) { return b.Deposit(tx, usd("u"), 1, wallet.Request{}) })
+	_, err := b.do(func(tx *db.Tx) (*wallet.Posted, error) { return b.Deposit(tx, usd("u"), 1, wallet.Request{}) })
 	if !errors.Is(err, wallet.ErrNoKey) {
 		t.Errorf("without the key: %v", err)
 	}
@@ -448,11 +447,11 @@ type errand struct {
 func (b *bank) carryOut(e errand) error {
 	k := idempotency.Key{Route: "POST /test", Role: "admin", User: e.user, Key: e.key}
 	request := wallet.Request{Scope: k.Route + " " + k.Role + " " + k.User, Key: k.Key}
-	kept, err := b.store.StoredResponse(context.Background(), k)
+	kept, err := idempotency.Find(context.Background(), b.store, k)
 	if kept != nil || err != nil {
 		return err
 	}
-	return b.store.InTx(context.Background(), func(tx *store.Tx) error {
+	return b.store.InTx(context.Background(), func(tx *db.Tx) error {
 		var err error
 		if e.trade == 0 {
 			_, err = b.Deposit(tx, usd(e.user), e.amount, request)
@@ -463,7 +462,7 @@ func (b *bank) carryOut(e errand) error {
 		if err != nil {
 			return err
 		}
-		return tx.StoreResponse(k, idempotency.Response{Status: 201})
+		return idempotency.Store(tx, k, idempotency.Response{Status: 201})
 	})
 }
 
@@ -547,7 +546,7 @@ func (b *bank) randomStep(r *rand.Rand, n int64) {
 	b.Helper()
 	user, other := fmt.Sprintf("u%d", r.IntN(4)), fmt.Sprintf("u%d", 4+r.IntN(3))
 	amount := 1 + r.Int64N(1_000)
-	_, err := b.do(func(tx wallet.Tx) (*wallet.Posted, error) {
+	_, err := b.do(func(tx *db.Tx) (*wallet.Posted, error) {
 		switch r.IntN(9) {
 		case 0, 1:
 			return b.Deposit(tx, usd(user), 3*amount, wallet.Request{Note: "n"})

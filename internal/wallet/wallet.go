@@ -216,6 +216,9 @@ type Head struct {
 // Available is what can be spent.
 func (h *Head) Available() int64 { return h.Balance - h.Held }
 
+// ErrKeyUsed means that another request stored a response under the same idempotency key.
+var ErrKeyUsed = errors.New("another request stored a response under this idempotency key")
+
 // ErrPosted means that a transaction exists that may be posted only once.
 var ErrPosted = errors.New("the transaction is already posted")
 

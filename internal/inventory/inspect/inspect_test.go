@@ -9,10 +9,9 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	"google.golang.org/protobuf/encoding/protowire"
 
 	"assay/internal/randtest"
-
-	"google.golang.org/protobuf/encoding/protowire"
 )
 
 // message builds a protobuf message.

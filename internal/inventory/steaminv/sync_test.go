@@ -19,8 +19,9 @@ import (
 	"assay/internal/inventory/steaminv"
 	"assay/internal/inventory/steaminv/steaminvtest"
 	"assay/internal/provider"
-	"assay/internal/store"
-	"assay/internal/store/storetest"
+	"assay/internal/storetest"
+	"assay/internal/user"
+	"assay/internal/view"
 )
 
 // TestMain runs everything on both databases.
@@ -29,28 +30,26 @@ func TestMain(m *testing.M) { os.Exit(storetest.RunOnEngines(m)) }
 // place is a database that inventories are pulled into.
 type place struct {
 	*steaminv.Syncer
-	store *store.Store
+	store *db.DB
 }
 
 func newPlace(t *testing.T, s *steam) *place {
 	t.Helper()
 	database := storetest.NewDatabase(t)
-	st, err := store.Open(t.Context(), db.Options{Path: database.Path, URL: database.URL, Now: func() time.Time { return noon }})
+	st, err := db.Open(t.Context(), db.Options{Path: database.Path, URL: database.URL, Now: func() time.Time { return noon }})
 	if err != nil {
 		t.Fatal(err)
 	}
 	service := &inventory.Service{
-		InTx: func(ctx context.Context, fn func(inventory.Tx) error) error {
-			return st.InTx(ctx, func(tx *store.Tx) error { return fn(tx) })
-		},
+		InTx:        st.InTx,
 		Queued:      func() {},
 		Inspectable: func() {},
 	}
-	if err := service.PutUser(t.Context(), inventory.User{ID: "u", SteamID: someone}); err != nil {
+	if err := service.PutUser(t.Context(), user.User{ID: "u", SteamID: someone}); err != nil {
 		t.Fatal(err)
 	}
 	steamID := func(ctx context.Context, userID string) (string, error) {
-		u, err := st.User(ctx, userID)
+		u, err := user.Read(ctx, st, userID)
 		return u.SteamID, err
 	}
 	p := &place{steaminv.NewSyncer(steaminv.Options{
@@ -68,11 +67,11 @@ func newPlace(t *testing.T, s *steam) *place {
 // rows are the stored rows by asset, as text.
 func (p *place) rows(t *testing.T) map[string]string {
 	t.Helper()
-	key, _, err := p.store.UserKey(t.Context(), "u")
+	key, _, err := user.Key(t.Context(), p.store, "u")
 	if err != nil {
 		t.Fatal(err)
 	}
-	list, err := p.store.Inventory(t.Context(), key, 0, 0, 1<<20)
+	list, err := view.ReadInventory(t.Context(), p.store, key, 0, 0, 1<<20)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -8,7 +8,6 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 
 	"assay/internal/money"
-
 	"assay/internal/provider/feed"
 )
 

@@ -10,7 +10,6 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 
 	"assay/internal/fault"
-
 	"assay/internal/provider/feed"
 )
 

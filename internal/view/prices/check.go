@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"assay/internal/catalog"
+	"assay/internal/db"
 )
 
 // checkTimeout is how long the database may take to report the versions.
@@ -17,7 +18,8 @@ const checkTimeout = 10 * time.Second
 // serves all that wait for it. A caller that arrives during a query waits for the
 // next one, because the running one may have missed a commit the caller knows of.
 type versionCheck struct {
-	store Store
+	store *db.DB
+	sum   func(context.Context, *db.DB) (int64, error) // catalog.PriceVersion
 	last  atomic.Pointer[known]
 
 	mu      sync.Mutex
@@ -40,7 +42,7 @@ type round struct {
 
 // latest returns the version of each bucket at a moment after the call.
 func (c *versionCheck) latest(ctx context.Context) (*[catalog.Buckets]int64, error) {
-	if sum, ok := c.store.KnownPriceVersion(); ok {
+	if sum, ok := catalog.KnownPriceVersion(c.store); ok {
 		if last := c.last.Load(); last != nil && last.sum == sum {
 			return &last.versions, nil
 		}
@@ -97,7 +99,7 @@ func (c *versionCheck) begin() *round {
 func (c *versionCheck) query(ctx context.Context) (*[catalog.Buckets]int64, error) {
 	ctx, cancel := context.WithTimeout(ctx, checkTimeout)
 	defer cancel()
-	sum, err := c.store.PriceVersion(ctx)
+	sum, err := c.sum(ctx, c.store)
 	if err != nil {
 		return nil, err
 	}
@@ -105,7 +107,7 @@ func (c *versionCheck) query(ctx context.Context) (*[catalog.Buckets]int64, erro
 		return &last.versions, nil
 	}
 	next := &known{}
-	if next.versions, err = c.store.PriceVersions(ctx); err != nil {
+	if next.versions, err = catalog.PriceVersions(ctx, c.store); err != nil {
 		return nil, err
 	}
 	for _, v := range next.versions {

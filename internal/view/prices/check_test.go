@@ -3,49 +3,56 @@ package prices
 import (
 	"context"
 	"errors"
+	"path/filepath"
 	"testing"
 	"testing/synctest"
 
-	"assay/internal/catalog"
+	"assay/internal/db"
 )
 
-// scripted is a store whose versions a test tells, query by query.
+// scripted is a check whose versions a test tells, query by query.
 type scripted struct {
-	Store
+	versionCheck
 	asked  chan struct{} // a query began
 	answer chan int64    // the version of bucket 0
-	last   int64
 	err    error
 }
 
-func newScripted() *scripted {
-	return &scripted{asked: make(chan struct{}, 8), answer: make(chan int64)}
+func newScripted(t *testing.T) *scripted {
+	t.Helper()
+	d, err := db.Open(t.Context(), db.Options{Path: filepath.Join(t.TempDir(), "a.db")})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = d.Close() })
+	s := &scripted{asked: make(chan struct{}, 8), answer: make(chan int64)}
+	s.store, s.versionCheck.sum = d, s.sum
+	return s
 }
 
-func (s *scripted) KnownPriceVersion() (int64, bool) { return 0, false }
-
-func (s *scripted) PriceVersion(ctx context.Context) (int64, error) {
+// sum stores the version that the test tells, and returns it. Without a call of
+// catalog.PriceVersion, catalog.KnownPriceVersion never knows it.
+func (s *scripted) sum(ctx context.Context, d *db.DB) (int64, error) {
 	s.asked <- struct{}{}
 	select {
-	case s.last = <-s.answer:
-		return s.last, s.err
+	case version := <-s.answer:
+		err := d.InTx(ctx, func(tx *db.Tx) error {
+			_, err := tx.Exec(`INSERT INTO price_version (bucket, version) VALUES (0, $1)
+				ON CONFLICT (bucket) DO UPDATE SET version = excluded.version`, version)
+			return err
+		})
+		return version, errors.Join(s.err, err)
 	case <-ctx.Done():
 		return 0, ctx.Err()
 	}
 }
 
-func (s *scripted) PriceVersions(context.Context) (v [catalog.Buckets]int64, err error) {
-	v[0] = s.last
-	return v, nil
-}
-
 func TestLatest_WhoComesDuringAQueryWaitsForTheNextOneWithAllOthers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := newScripted()
-		c := &versionCheck{store: s}
+		s := newScripted(t)
 		got := make(chan int64, 8)
 		ask := func() {
-			v, err := c.latest(t.Context())
+			v, err := s.latest(t.Context())
 			if err != nil {
 				t.Error(err)
 				return
@@ -84,14 +91,13 @@ func TestLatest_WhoComesDuringAQueryWaitsForTheNextOneWithAllOthers(t *testing.T
 
 func TestLatest_WhoLeavesTakesNothingFromTheOthers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := newScripted()
-		c := &versionCheck{store: s}
+		s := newScripted(t)
 		impatient, leave := context.WithCancel(t.Context())
 		left, got := make(chan error, 1), make(chan int64, 1)
-		go func() { _, err := c.latest(impatient); left <- err }()
+		go func() { _, err := s.latest(impatient); left <- err }()
 		synctest.Wait()
 		go func() {
-			v, err := c.latest(t.Context())
+			v, err := s.latest(t.Context())
 			if err != nil {
 				t.Error(err)
 				return
@@ -112,20 +118,19 @@ func TestLatest_WhoLeavesTakesNothingFromTheOthers(t *testing.T) {
 
 func TestLatest_AFailureIsToldAndNotKept(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := newScripted()
-		c := &versionCheck{store: s}
+		s := newScripted(t)
 		s.err = errors.New("gone")
 		go func() { s.answer <- 1 }()
-		if _, err := c.latest(t.Context()); !errors.Is(err, s.err) {
+		if _, err := s.latest(t.Context()); !errors.Is(err, s.err) {
 			t.Errorf("got %v", err)
 		}
 		// A database that says nothing is not waited for without end.
-		if _, err := c.latest(t.Context()); !errors.Is(err, context.DeadlineExceeded) {
+		if _, err := s.latest(t.Context()); !errors.Is(err, context.DeadlineExceeded) {
 			t.Errorf("got %v", err)
 		}
 		s.err = nil
 		go func() { s.answer <- 3 }()
-		if v, err := c.latest(t.Context()); err != nil || v[0] != 3 {
+		if v, err := s.latest(t.Context()); err != nil || v[0] != 3 {
 			t.Errorf("got %v", err)
 		}
 	})

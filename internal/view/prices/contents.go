@@ -10,7 +10,6 @@ import (
 	"assay/internal/catalog"
 	"assay/internal/money"
 	"assay/internal/pricing"
-	"assay/internal/store"
 )
 
 // contents is a bucket as it was read; it is not changed afterwards. It holds
@@ -39,24 +38,24 @@ type item struct {
 }
 
 // find returns the price of an item.
-func (c *contents) find(key catalog.Key) (store.Price, bool) {
+func (c *contents) find(key catalog.Key) (Price, bool) {
 	phase, ok := phaseNumber(key.Phase)
 	if !ok {
-		return store.Price{}, false
+		return Price{}, false
 	}
 	at, ok := slices.BinarySearchFunc(c.items, key, func(i item, key catalog.Key) int {
 		return cmp.Or(strings.Compare(i.name(c.names), key.Name), cmp.Compare(i.app, key.AppID), cmp.Compare(i.phase, phase))
 	})
 	if !ok {
-		return store.Price{}, false
+		return Price{}, false
 	}
 	return c.items[at].price(), true
 }
 
-func (i *item) price() store.Price {
-	return store.Price{
+func (i *item) price() Price {
+	return Price{
 		Amount: i.amount, Status: i.status, UpdatedAt: moment(i.updated), CheckedAt: moment(i.checked), Held: i.held,
-		Figures: store.Figures{Interval: i.interval, Average: i.average, UsedMarkets: int32(i.usedMarkets)},
+		Figures: Figures{Interval: i.interval, Average: i.average, UsedMarkets: int32(i.usedMarkets)},
 	}
 }
 
@@ -70,7 +69,7 @@ type packer struct {
 
 // add adds an item. One whose phase is not known here is left out, and will be
 // read from the database.
-func (p *packer) add(id int64, key catalog.Key, price store.Price) {
+func (p *packer) add(id int64, key catalog.Key, price Price) {
 	phase, ok := phaseNumber(key.Phase)
 	if !ok {
 		return

@@ -14,14 +14,13 @@ import (
 	"assay/internal/catalog"
 	"assay/internal/money"
 	"assay/internal/pricing"
-	"assay/internal/store"
 )
 
 // Entry is an item with its price.
 type Entry struct {
 	ID    int64 // of the item
 	Key   catalog.Key
-	Price store.Price
+	Price Price
 }
 
 // Filter chooses items of one game. A zero field other than AppID chooses all.
@@ -152,7 +151,7 @@ func (t *Table) each(ctx context.Context, fn func(bucket int, names string, i *i
 		names, items := c.names, c.items
 		if c.partial {
 			var packed packer
-			if err := t.store.BucketPrices(ctx, n, math.MaxInt32, packed.add); err != nil {
+			if err := BucketPrices(ctx, t.store, n, math.MaxInt32, packed.add); err != nil {
 				return fmt.Errorf("prices of a bucket: %w", err)
 			}
 			names, items = packed.done()

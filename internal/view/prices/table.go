@@ -13,26 +13,17 @@ import (
 	"sync/atomic"
 
 	"assay/internal/catalog"
-	"assay/internal/store"
+	"assay/internal/db"
 )
 
 // maxItems is how many items are kept, at some 120 bytes each.
 const maxItems = 500_000
 
-// Store is where prices come from; the methods are those of store.Store.
-type Store interface {
-	KnownPriceVersion() (version int64, known bool)
-	PriceVersion(ctx context.Context) (int64, error)
-	PriceVersions(ctx context.Context) ([catalog.Buckets]int64, error)
-	BucketPrices(ctx context.Context, bucket, limit int, fn func(id int64, key catalog.Key, p store.Price)) error
-	Prices(ctx context.Context, app int32, keys []catalog.Key) (map[catalog.Key]store.Price, error)
-}
-
 // Table answers what items are worth. It is empty at first, and reads a bucket
 // when one of its names is first requested. Its methods may be called
 // concurrently.
 type Table struct {
-	store    Store
+	store    *db.DB
 	most     int
 	versions versionCheck
 	buckets  [catalog.Buckets]bucket
@@ -46,15 +37,15 @@ type bucket struct {
 }
 
 // New makes a Table.
-func New(s Store) *Table {
+func New(s *db.DB) *Table {
 	t := &Table{store: s, most: maxItems}
-	t.versions.store = s
+	t.versions.store, t.versions.sum = s, catalog.PriceVersion
 	return t
 }
 
 // Lookup calls fn for each of the keys, once or more often where one is there
 // more often, with its price; known is false where there is no such item.
-func (t *Table) Lookup(ctx context.Context, keys []catalog.Key, fn func(i int, p store.Price, known bool)) error {
+func (t *Table) Lookup(ctx context.Context, keys []catalog.Key, fn func(i int, p Price, known bool)) error {
 	if len(keys) == 0 {
 		return nil
 	}
@@ -97,7 +88,7 @@ func (t *Table) read(ctx context.Context, n int, version int64) (*contents, erro
 	if room > 0 {
 		var packed packer
 		// One more than there is room for shows that there are too many.
-		if err := t.store.BucketPrices(ctx, n, room+1, packed.add); err != nil {
+		if err := BucketPrices(ctx, t.store, n, room+1, packed.add); err != nil {
 			return nil, err
 		}
 		if len(packed.items) <= room {
@@ -111,15 +102,15 @@ func (t *Table) read(ctx context.Context, n int, version int64) (*contents, erro
 }
 
 // lookUp reads prices that are not in memory from the database.
-func (t *Table) lookUp(ctx context.Context, keys []catalog.Key, places []int, fn func(i int, p store.Price, known bool)) error {
+func (t *Table) lookUp(ctx context.Context, keys []catalog.Key, places []int, fn func(i int, p Price, known bool)) error {
 	byApp := map[int32][]catalog.Key{}
 	for _, i := range places {
 		byApp[keys[i].AppID] = append(byApp[keys[i].AppID], keys[i])
 	}
-	found := make(map[int32]map[catalog.Key]store.Price, len(byApp))
+	found := make(map[int32]map[catalog.Key]Price, len(byApp))
 	for app, names := range byApp {
 		var err error
-		if found[app], err = t.store.Prices(ctx, app, names); err != nil {
+		if found[app], err = Prices(ctx, t.store, app, names); err != nil {
 			return fmt.Errorf("prices by name: %w", err)
 		}
 	}

@@ -1,9 +1,7 @@
-package prices
+package prices_test
 
 import (
-	"assay/internal/db"
 	"context"
-	"errors"
 	"fmt"
 	"math/rand/v2"
 	"os"
@@ -15,12 +13,13 @@ import (
 	"time"
 
 	"assay/internal/catalog"
+	"assay/internal/db"
 	"assay/internal/money"
 	"assay/internal/pricing"
 	"assay/internal/randtest"
 	"assay/internal/refresh"
-	"assay/internal/store"
-	"assay/internal/store/storetest"
+	"assay/internal/storetest"
+	"assay/internal/view/prices"
 )
 
 func TestMain(m *testing.M) { os.Exit(storetest.RunOnEngines(m)) }
@@ -28,7 +27,7 @@ func TestMain(m *testing.M) { os.Exit(storetest.RunOnEngines(m)) }
 // shop is a database with items whose prices a test estimates.
 type shop struct {
 	testing.TB
-	*store.Store
+	*db.DB
 	keys []catalog.Key
 }
 
@@ -36,12 +35,12 @@ func openShop(tb testing.TB, items int) *shop {
 	tb.Helper()
 	now := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
 	d := storetest.NewDatabase(tb)
-	s, err := store.Open(tb.Context(), db.Options{Path: d.Path, URL: d.URL, Now: func() time.Time { return now }})
+	s, err := db.Open(tb.Context(), db.Options{Path: d.Path, URL: d.URL, Now: func() time.Time { return now }})
 	if err != nil {
 		tb.Fatal(err)
 	}
 	tb.Cleanup(func() { _ = s.Close() })
-	sh := &shop{TB: tb, Store: s}
+	sh := &shop{TB: tb, DB: s}
 	for i := range items {
 		key := catalog.Key{AppID: catalog.CS2, Name: fmt.Sprintf("Item ★ %d", i/2)}
 		if i%2 == 1 {
@@ -49,14 +48,14 @@ func openShop(tb testing.TB, items int) *shop {
 		}
 		sh.keys = append(sh.keys, key)
 	}
-	sh.tx(func(tx *store.Tx) error {
-		_, err := tx.EnsureItems(catalog.CS2, sh.keys)
+	sh.tx(func(tx *db.Tx) error {
+		_, err := catalog.EnsureItems(tx, catalog.CS2, sh.keys)
 		return err
 	})
 	return sh
 }
 
-func (s *shop) tx(fn func(tx *store.Tx) error) {
+func (s *shop) tx(fn func(tx *db.Tx) error) {
 	s.Helper()
 	if err := s.InTx(s.Context(), fn); err != nil {
 		s.Error(err)
@@ -68,36 +67,36 @@ func (s *shop) tx(fn func(tx *store.Tx) error) {
 func (s *shop) estimate(price money.Micro, batches int, estimated func([]refresh.Item)) {
 	s.Helper()
 	var job int64
-	s.tx(func(tx *store.Tx) (err error) {
-		if job, _, err = tx.InsertJob(refresh.Job{Kind: refresh.Bulk, RequestedBy: "test"}); err != nil {
+	s.tx(func(tx *db.Tx) (err error) {
+		if job, _, err = refresh.InsertJob(tx, refresh.Job{Kind: refresh.Bulk, RequestedBy: "test"}); err != nil {
 			return err
 		}
-		if _, err := tx.StartJob(job, batches, 0); err != nil {
+		if _, err := refresh.StartJob(tx, job, batches, 0); err != nil {
 			return err
 		}
-		if err := tx.PlanItems(job, refresh.Rules{Now: tx.Now(), Forced: true, ScopeAll: true}, batches); err != nil {
+		if err := refresh.PlanItems(tx, job, refresh.Rules{Now: tx.Now(), Forced: true, ScopeAll: true}, batches); err != nil {
 			return err
 		}
-		_, err = tx.Judge(job, nil, nil)
+		_, err = refresh.Judge(tx, job, nil, nil)
 		return err
 	})
 	for s.estimateBatch(price, estimated) {
 	}
-	s.tx(func(tx *store.Tx) error { return tx.EndEstimating(job) })
-	s.tx(func(tx *store.Tx) error { _, err := tx.FinishJob(job, nil); return err })
+	s.tx(func(tx *db.Tx) error { return refresh.EndEstimating(tx, job) })
+	s.tx(func(tx *db.Tx) error { _, err := refresh.FinishJob(tx, job, nil); return err })
 }
 
 func (s *shop) estimateBatch(price money.Micro, estimated func([]refresh.Item)) bool {
 	s.Helper()
 	var b *refresh.Batch
-	s.tx(func(tx *store.Tx) (err error) {
-		b, err = tx.ClaimBatch("test")
+	s.tx(func(tx *db.Tx) (err error) {
+		b, err = refresh.ClaimBatch(tx, "test")
 		return err
 	})
 	if b == nil {
 		return false
 	}
-	items, err := s.BatchItems(s.Context(), *b)
+	items, err := refresh.BatchItems(s.Context(), s.DB, *b)
 	if err != nil {
 		s.Fatal(err)
 	}
@@ -109,30 +108,32 @@ func (s *shop) estimateBatch(price money.Micro, estimated func([]refresh.Item)) 
 		})
 		done.Counts.Updated++
 	}
-	s.tx(func(tx *store.Tx) error { _, err := tx.StoreEstimates(*b, done); return err })
+	s.tx(func(tx *db.Tx) error { _, err := refresh.StoreEstimates(tx, *b, done); return err })
 	estimated(items)
 	return true
 }
 
-// asking is a store that must always be asked for versions, as one to which
-// others write, too.
-type asking struct{ *store.Store }
-
-func (asking) KnownPriceVersion() (int64, bool) { return 0, false }
+// ask asks for the sum of all versions as where others write, too: each time,
+// without catalog.KnownPriceVersion.
+func ask(ctx context.Context, d *db.DB) (sum int64, err error) {
+	err = d.Read.QueryRowContext(ctx, `SELECT CAST(coalesce(sum(version), 0) AS BIGINT) FROM price_version`).Scan(&sum)
+	return sum, err
+}
 
 // TestLookup_IsNeverOlderThanTheLastCommit estimates rising prices while others
 // look them up: whoever asks after a commit sees its prices, or later ones.
 func TestLookup_IsNeverOlderThanTheLastCommit(t *testing.T) {
 	rounds := randtest.Count(8, 400)
 	n := randtest.Seed(t)
-	for name, wrap := range map[string]func(*store.Store) Store{
-		"alone":        func(s *store.Store) Store { return s },
-		"among others": func(s *store.Store) Store { return asking{s} },
+	for name, sum := range map[string]func(context.Context, *db.DB) (int64, error){
+		"alone":        catalog.PriceVersion,
+		"among others": ask,
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := openShop(t, 200)
-			table := New(wrap(s.Store))
-			table.most = 150 // some buckets do not fit
+			table := prices.New(s.DB)
+			table.SetSum(sum)
+			table.SetMost(150) // some buckets do not fit
 			places := map[catalog.Key]int{}
 			for i, k := range s.keys {
 				places[k] = i
@@ -166,7 +167,7 @@ func TestLookup_IsNeverOlderThanTheLastCommit(t *testing.T) {
 			}
 			close(stop)
 			wg.Wait()
-			if held := table.held.Load(); held == 0 || held > 150 {
+			if held := table.Held(); held == 0 || held > 150 {
 				t.Errorf("%d items are kept, at most 150 may be", held)
 			}
 		})
@@ -174,7 +175,7 @@ func TestLookup_IsNeverOlderThanTheLastCommit(t *testing.T) {
 }
 
 // readSome looks some items up and holds them against what was committed before.
-func readSome(t *testing.T, table *Table, all []catalog.Key, committed []atomic.Int64, random *rand.Rand) {
+func readSome(t *testing.T, table *prices.Table, all []catalog.Key, committed []atomic.Int64, random *rand.Rand) {
 	t.Helper()
 	keys := make([]catalog.Key, 1+random.IntN(10))
 	least := make([]int64, len(keys))
@@ -183,7 +184,7 @@ func readSome(t *testing.T, table *Table, all []catalog.Key, committed []atomic.
 		keys[i], least[i] = all[place], committed[place].Load()
 	}
 	answered := 0
-	err := table.Lookup(context.Background(), keys, func(i int, p store.Price, known bool) {
+	err := table.Lookup(context.Background(), keys, func(i int, p prices.Price, known bool) {
 		answered++
 		if !known || int64(p.Amount) < least[i] {
 			t.Errorf("%v: price %d (known %t), but %d was committed before", keys[i], p.Amount, known, least[i])
@@ -198,17 +199,18 @@ func readSome(t *testing.T, table *Table, all []catalog.Key, committed []atomic.
 func TestList_IsTheSameWhateverFits(t *testing.T) {
 	s := openShop(t, 300)
 	s.estimate(7, 3, func([]refresh.Item) {})
-	all, some, none := New(s.Store), New(s.Store), New(s.Store)
-	some.most, none.most = 100, 0
-	f := Filter{AppID: catalog.CS2}
-	for _, o := range []Order{{By: ByName}, {By: ByPrice, Descending: true}, {By: ByStatus}, {By: ByChange}} {
+	all, some, none := prices.New(s.DB), prices.New(s.DB), prices.New(s.DB)
+	some.SetMost(100)
+	none.SetMost(0)
+	f := prices.Filter{AppID: catalog.CS2}
+	for _, o := range []prices.Order{{By: prices.ByName}, {By: prices.ByPrice, Descending: true}, {By: prices.ByStatus}, {By: prices.ByChange}} {
 		want, err := all.List(t.Context(), &f, o, nil, 1000)
 		if err != nil || len(want) != 300 {
 			t.Fatalf("%d items, %v", len(want), err)
 		}
-		for _, table := range []*Table{all, some, none} {
-			var got []Entry
-			var after *Place
+		for _, table := range []*prices.Table{all, some, none} {
+			var got []prices.Entry
+			var after *prices.Place
 			for {
 				next, err := table.List(t.Context(), &f, o, after, 70)
 				if err != nil {
@@ -220,11 +222,11 @@ func TestList_IsTheSameWhateverFits(t *testing.T) {
 				after = new(o.PlaceOf(&next[69], time.Time{}))
 			}
 			if !slices.Equal(got, want) {
-				t.Errorf("ordered by %v with room for %d: %d items, want %d", o, table.most, len(got), len(want))
+				t.Errorf("ordered by %v with room for %d: %d items, want %d", o, table.Most(), len(got), len(want))
 			}
 			n, err := table.Count(t.Context(), time.Time{})
 			if err != nil || n.ByStatus[pricing.OK] != 300 || n.Held != 0 {
-				t.Errorf("room for %d: counted %+v, %v", table.most, n, err)
+				t.Errorf("room for %d: counted %+v, %v", table.Most(), n, err)
 			}
 		}
 	}
@@ -235,29 +237,29 @@ func TestWords_AreFoundAnywhereInAnyASCIICase(t *testing.T) {
 	for search, want := range map[string]bool{
 		"": true, " \t": true, "ak-47 stattrak": true, "REDLINE": false, "RéDLINE ★": true, "RÉDLINE": false, "field-tested) | (": true, "ak-47 m4a4": false,
 	} {
-		w, ok := WordsOf(search)
+		w, ok := prices.WordsOf(search)
 		if !ok || w.In(name) != want {
 			t.Errorf("%q: %t, %t", search, w.In(name), ok)
 		}
 	}
-	if _, ok := WordsOf("a b c d e f g h i j k l m n o p A B C"); !ok {
+	if _, ok := prices.WordsOf("a b c d e f g h i j k l m n o p A B C"); !ok {
 		t.Error("sixteen different words are refused")
 	}
-	if _, ok := WordsOf("a b c d e f g h i j k l m n o p q"); ok {
+	if _, ok := prices.WordsOf("a b c d e f g h i j k l m n o p q"); ok {
 		t.Error("seventeen words are taken")
 	}
 }
 
 func TestLookup_TellsWhatHasNoPriceFromWhatIsUnknown(t *testing.T) {
 	s := openShop(t, 4)
-	table := New(s.Store)
+	table := prices.New(s.DB)
 	s.estimate(7, 1, func([]refresh.Item) {})
 	fresh := catalog.Key{AppID: catalog.CS2, Name: "new"}
 	keys := []catalog.Key{s.keys[1], fresh, s.keys[0], s.keys[1], {AppID: catalog.Rust, Name: s.keys[0].Name}, {AppID: catalog.CS2, Name: s.keys[0].Name, Phase: "?"}}
 	look := func() string {
 		t.Helper()
 		out := make([]string, len(keys))
-		err := table.Lookup(t.Context(), keys, func(i int, p store.Price, known bool) {
+		err := table.Lookup(t.Context(), keys, func(i int, p prices.Price, known bool) {
 			out[i] = fmt.Sprint(p.Amount)
 			if !known {
 				out[i] = "-"
@@ -275,12 +277,12 @@ func TestLookup_TellsWhatHasNoPriceFromWhatIsUnknown(t *testing.T) {
 		t.Errorf("got %s, want %s", got, want)
 	}
 	for _, queue := range []bool{false, true} {
-		s.tx(func(tx *store.Tx) error {
-			items, err := tx.EnsureItems(catalog.CS2, []catalog.Key{fresh})
+		s.tx(func(tx *db.Tx) error {
+			items, err := catalog.EnsureItems(tx, catalog.CS2, []catalog.Key{fresh})
 			if err != nil || !queue {
 				return err
 			}
-			_, _, err = tx.QueueMissing([]int64{items[fresh].ID})
+			_, _, err = catalog.QueueMissing(tx, []int64{items[fresh].ID})
 			return err
 		})
 		want := "0.000007, 0, 0.000007, 0.000007, -, -"
@@ -293,28 +295,12 @@ func TestLookup_TellsWhatHasNoPriceFromWhatIsUnknown(t *testing.T) {
 	}
 }
 
-// counting is a store that counts how often buckets are read, and fails when
-// told to.
-type counting struct {
-	*store.Store
-	buckets int
-	err     error
-}
-
-func (c *counting) BucketPrices(ctx context.Context, bucket, limit int, fn func(int64, catalog.Key, store.Price)) error {
-	c.buckets++
-	if c.err != nil {
-		return c.err
-	}
-	return c.Store.BucketPrices(ctx, bucket, limit, fn)
-}
-
 func TestLookup_ReadsABucketAgainOnlyAfterACommitThatTouchedIt(t *testing.T) {
 	s := openShop(t, 100)
-	c := &counting{Store: s.Store}
-	table := New(c)
+	table := prices.New(s.DB)
+	before := table.Contents()
 	look := func() error {
-		return table.Lookup(t.Context(), s.keys, func(int, store.Price, bool) {})
+		return table.Lookup(t.Context(), s.keys, func(int, prices.Price, bool) {})
 	}
 	used := map[int]bool{}
 	for _, k := range s.keys {
@@ -322,10 +308,16 @@ func TestLookup_ReadsABucketAgainOnlyAfterACommitThatTouchedIt(t *testing.T) {
 	}
 	expect := func(what string, want int) {
 		t.Helper()
-		if c.buckets != want {
-			t.Errorf("%s: %d buckets read, want %d", what, c.buckets, want)
+		after, read := table.Contents(), 0
+		for n := range after {
+			if after[n] != before[n] {
+				read++
+			}
 		}
-		c.buckets = 0
+		if read != want {
+			t.Errorf("%s: %d buckets read, want %d", what, read, want)
+		}
+		before = after
 	}
 	s.estimate(1, 1, func([]refresh.Item) {})
 	if err := look(); err != nil {
@@ -352,11 +344,19 @@ func TestLookup_ReadsABucketAgainOnlyAfterACommitThatTouchedIt(t *testing.T) {
 		t.Errorf("%d buckets were not estimated", left)
 	}
 	s.estimate(3, 1, func([]refresh.Item) {})
-	c.err = errors.New("no room")
-	if err := look(); !errors.Is(err, c.err) {
-		t.Errorf("a failed read is %v", err)
+	rename := func(from, to string) {
+		t.Helper()
+		s.tx(func(tx *db.Tx) error { _, err := tx.Exec(`ALTER TABLE ` + from + ` RENAME TO ` + to); return err })
 	}
-	c.err = nil
+	rename("item", "gone") // so that each read of a bucket fails
+	want := prices.BucketPrices(t.Context(), s.DB, catalog.Bucket(s.keys[0].Name), 1, func(int64, catalog.Key, prices.Price) {})
+	if want == nil {
+		t.Fatal("a bucket can still be read")
+	}
+	if err := look(); err == nil || err.Error() != "prices of a bucket: "+want.Error() {
+		t.Errorf("a failed read is %v, want %v", err, want)
+	}
+	rename("gone", "item")
 	if err := look(); err != nil {
 		t.Errorf("after a failed read: %v", err)
 	}

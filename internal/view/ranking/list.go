@@ -3,8 +3,6 @@ package ranking
 import (
 	"cmp"
 	"slices"
-
-	"assay/internal/store"
 )
 
 // maxKept is how many of the first a list holds at least, and twice that at most: so
@@ -13,31 +11,31 @@ const maxKept = 5 * Ranks
 
 // list is the first ones by a figure.
 type list struct {
-	figure func(*store.Trader) int64
-	top    []store.Trader
+	figure func(*Trader) int64
+	top    []Trader
 	// floor is the last trader of the list when others were dropped: a trader not on the
 	// list comes after him. nil: all are on it.
-	floor *store.Trader
+	floor *Trader
 }
 
 // figures are by what traders can be ranked.
-func figures() map[string]func(t *store.Trader) int64 {
-	return map[string]func(t *store.Trader) int64{
-		"volume":         func(t *store.Trader) int64 { return t.Ranked },
-		"trades":         func(t *store.Trader) int64 { return t.Trades },
-		"counterparties": func(t *store.Trader) int64 { return t.Others },
+func figures() map[string]func(t *Trader) int64 {
+	return map[string]func(t *Trader) int64{
+		"volume":         func(t *Trader) int64 { return t.Ranked },
+		"trades":         func(t *Trader) int64 { return t.Trades },
+		"counterparties": func(t *Trader) int64 { return t.Others },
 	}
 }
 
 // compare orders traders; no two are equal.
-func (l *list) compare(a, b *store.Trader) int {
+func (l *list) compare(a, b *Trader) int {
 	return cmp.Or(
 		cmp.Compare(l.figure(b), l.figure(a)), cmp.Compare(b.Ranked, a.Ranked), cmp.Compare(b.Trades, a.Trades),
 		cmp.Compare(b.Others, a.Others), cmp.Compare(a.Key, b.Key))
 }
 
 // add adds a trader who is not on the list. The list is unsorted afterwards.
-func (l *list) add(t store.Trader) {
+func (l *list) add(t Trader) {
 	if l.floor != nil && l.compare(&t, l.floor) > 0 {
 		return
 	}
@@ -50,12 +48,12 @@ func (l *list) add(t store.Trader) {
 }
 
 func (l *list) sort() {
-	slices.SortFunc(l.top, func(a, b store.Trader) int { return l.compare(&a, &b) })
+	slices.SortFunc(l.top, func(a, b Trader) int { return l.compare(&a, &b) })
 }
 
 // without returns the list without some users; the list itself stays as it is.
 func (l *list) without(users map[int64]bool) *list {
-	rest := make([]store.Trader, 0, len(l.top))
+	rest := make([]Trader, 0, len(l.top))
 	for _, t := range l.top {
 		if !users[t.Key] {
 			rest = append(rest, t)

@@ -10,21 +10,10 @@ import (
 	"sync/atomic"
 	"time"
 
+	"assay/internal/db"
 	"assay/internal/fault"
 	"assay/internal/market"
-	"assay/internal/store"
 )
-
-// Store is what a ranking is made of.
-type Store interface {
-	TraderVersions(ctx context.Context) (store.TraderVersions, error)
-	// ChangedTraders returns users whose figures changed since, limit at most.
-	ChangedTraders(ctx context.Context, since store.TraderVersions, limit int) ([]int64, error)
-	// EachTrader calls each with the figures of every user within some days.
-	EachTrader(ctx context.Context, days store.Days, each func(store.Trader)) error
-	// Traders is EachTrader for some users.
-	Traders(ctx context.Context, days store.Days, users []int64) ([]store.Trader, error)
-}
 
 const (
 	// Ranks is how many ranks there are at most.
@@ -40,7 +29,7 @@ const (
 
 // Options are what a Ranking is made of.
 type Options struct {
-	Store  Store
+	Store  *db.DB
 	Now    func() time.Time
 	Logger *slog.Logger
 }
@@ -51,6 +40,7 @@ type Key struct{ Period, By string }
 // Ranking is the lists as they were made last. Its methods may be used concurrently.
 type Ranking struct {
 	o        Options
+	each     func(context.Context, *db.DB, Days, func(Trader)) error // eachTrader
 	last     atomic.Pointer[made]
 	first    chan struct{} // closed once there is a last
 	renewing sync.Mutex    // of who makes the next
@@ -59,18 +49,18 @@ type Ranking struct {
 // made is what was made; it is never changed.
 type made struct {
 	asOf     time.Time
-	versions store.TraderVersions // of what it was made of
-	day      int64                // on which
+	versions TraderVersions // of what it was made of
+	day      int64          // on which
 	lists    map[Key]*list
 }
 
 // New returns a Ranking. Nothing is known before Refresh or Run.
-func New(o Options) *Ranking { return &Ranking{o: o, first: make(chan struct{})} }
+func New(o Options) *Ranking { return &Ranking{o: o, each: eachTrader, first: make(chan struct{})} }
 
 // Top returns the first ranks of a list, which must not be changed, and as of when
 // they are. Before they were made for the first time it waits for that, but not for
 // long: then it is a fault.Unavailable.
-func (r *Ranking) Top(ctx context.Context, key Key) (top []store.Trader, asOf time.Time, err error) {
+func (r *Ranking) Top(ctx context.Context, key Key) (top []Trader, asOf time.Time, err error) {
 	if r.last.Load() == nil {
 		timer := time.NewTimer(firstWait)
 		defer timer.Stop()
@@ -132,7 +122,7 @@ func (r *Ranking) Refresh(ctx context.Context) error {
 // next makes what follows the last one: of the users who changed, where that will do.
 func (r *Ranking) next(ctx context.Context) (*made, error) {
 	now, last := r.o.Now(), r.last.Load()
-	versions, err := r.o.Store.TraderVersions(ctx) // before what they are the versions of
+	versions, err := traderVersions(ctx, r.o.Store) // before what they are the versions of
 	if err != nil {
 		return nil, err
 	}
@@ -144,7 +134,7 @@ func (r *Ranking) next(ctx context.Context) (*made, error) {
 	if versions == last.versions {
 		return next, nil
 	}
-	changed, err := r.o.Store.ChangedTraders(ctx, last.versions, mostChanged+1)
+	changed, err := changedTraders(ctx, r.o.Store, last.versions, mostChanged+1)
 	if err != nil {
 		return nil, err
 	}
@@ -164,7 +154,7 @@ func (r *Ranking) makeAll(ctx context.Context, m *made) error {
 			m.lists[Key{period, by}] = l
 			lists = append(lists, l)
 		}
-		if err := r.o.Store.EachTrader(ctx, days, func(t store.Trader) {
+		if err := r.each(ctx, r.o.Store, days, func(t Trader) {
 			for _, l := range lists {
 				l.add(t)
 			}
@@ -187,7 +177,7 @@ func (r *Ranking) change(ctx context.Context, m *made, users []int64) error {
 	}
 	lists := map[Key]*list{}
 	for period, days := range periods(m.day) {
-		traders, err := r.o.Store.Traders(ctx, days, users)
+		traders, err := traders(ctx, r.o.Store, days, users)
 		if err != nil {
 			return err
 		}
@@ -209,6 +199,6 @@ func (r *Ranking) change(ctx context.Context, m *made, users []int64) error {
 }
 
 // periods are so many days of the calendar, UTC, the present one included.
-func periods(day int64) map[string]store.Days {
-	return map[string]store.Days{"7d": {First: day - 6, Last: day}, "30d": {First: day - 29, Last: day}, "all": {}}
+func periods(day int64) map[string]Days {
+	return map[string]Days{"7d": {First: day - 6, Last: day}, "30d": {First: day - 29, Last: day}, "all": {}}
 }

@@ -6,66 +6,87 @@ import (
 	"fmt"
 	"log/slog"
 	"math/rand/v2"
+	"path/filepath"
 	"slices"
 	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
 
+	"assay/internal/db"
 	"assay/internal/fault"
 	"assay/internal/market"
 	"assay/internal/randtest"
-	"assay/internal/store"
 )
 
-// fake is a store of figures in memory, the same for all periods.
-type fake struct {
-	mu       sync.Mutex
-	versions store.TraderVersions
-	traders  map[int64]store.Trader
-	changed  map[int64]int64 // the version of slot 0
-	err      error
-	whole    int           // times that all lists were made of all
-	hold     chan struct{} // what keeps them from being made; nil: nothing
+// book is a database with the figures of traders, and the same in memory. They are
+// the same for all periods.
+type book struct {
+	tb      testing.TB
+	db      *db.DB
+	day     int64 // of all trades
+	traders map[int64]Trader
+	mu      sync.Mutex
+	whole   int           // times that all lists were made of all
+	hold    chan struct{} // what keeps them from being made; nil: nothing
 }
 
-func newFake() *fake { return &fake{traders: map[int64]store.Trader{}, changed: map[int64]int64{}} }
-
-func (f *fake) put(t store.Trader) {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	f.versions[0]++
-	f.changed[t.Key] = f.versions[0]
-	f.traders[t.Key] = t
-}
-
-func (f *fake) fail(err error) {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	f.err = err
-}
-
-func (f *fake) TraderVersions(context.Context) (store.TraderVersions, error) {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	return f.versions, f.err
-}
-
-func (f *fake) ChangedTraders(_ context.Context, since store.TraderVersions, limit int) (users []int64, err error) {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	for user, version := range f.changed {
-		if version > since[0] && len(users) < limit {
-			users = append(users, user)
-		}
+func newBook(tb testing.TB, now time.Time) *book {
+	tb.Helper()
+	d, err := db.Open(tb.Context(), db.Options{Path: filepath.Join(tb.TempDir(), "a.db")})
+	if err != nil {
+		tb.Fatal(err)
 	}
-	return users, f.err
+	tb.Cleanup(func() { _ = d.Close() })
+	return &book{tb: tb, db: d, day: market.Day(now), traders: map[int64]Trader{}}
 }
 
-func (f *fake) EachTrader(ctx context.Context, days store.Days, tell func(store.Trader)) error {
-	f.mu.Lock()
-	hold := f.hold
-	f.mu.Unlock()
+// tx runs statements in one transaction.
+func (b *book) tx(fn func(exec func(query string, args ...any))) {
+	b.tb.Helper()
+	err := b.db.InTx(b.tb.Context(), func(tx *db.Tx) (err error) {
+		fn(func(query string, args ...any) {
+			if err == nil {
+				_, err = tx.Exec(query, args...)
+			}
+		})
+		return err
+	})
+	if err != nil {
+		b.tb.Fatal(err)
+	}
+}
+
+// put stores the figures of traders, the later ones of the same trader last. Those who
+// trade have at least one other and at least one trade with each.
+func (b *book) put(traders ...Trader) {
+	b.tb.Helper()
+	b.tx(func(exec func(query string, args ...any)) {
+		for _, t := range traders {
+			t.Others = min(max(t.Others, 1), t.Trades)
+			b.traders[t.Key] = t
+			exec(`DELETE FROM trader_pair WHERE user_key = $1 AND day IN (0, $2)`, t.Key, b.day)
+			exec(`
+				WITH RECURSIVE other (n) AS (SELECT 1 WHERE $5 > 0 UNION ALL SELECT n + 1 FROM other WHERE n < $5)
+				INSERT INTO trader_pair (day, user_key, other_key, trades, reversed, volume, ranked)
+				SELECT day.at, $1, other.n, CASE other.n WHEN 1 THEN $3 - $5 + 1 ELSE 1 END, 0, 0, CASE other.n WHEN 1 THEN $4 ELSE 0 END
+				FROM other CROSS JOIN (SELECT 0 AS at UNION ALL SELECT $2) day`, t.Key, b.day, t.Trades, t.Ranked, t.Others)
+			exec(`INSERT INTO trader_version (slot, version) VALUES (0, 1) ON CONFLICT (slot) DO UPDATE SET version = trader_version.version + 1`)
+			exec(`
+				INSERT INTO trader (user_key, slot, version) SELECT $1, 0, version FROM trader_version WHERE slot = 0
+				ON CONFLICT (user_key) DO UPDATE SET version = excluded.version`, t.Key)
+		}
+	})
+}
+
+// each is eachTrader, counted and held.
+func (b *book) each(ctx context.Context, d *db.DB, days Days, tell func(Trader)) error {
+	b.mu.Lock()
+	hold := b.hold
+	if days == (Days{}) {
+		b.whole++
+	}
+	b.mu.Unlock()
 	if hold != nil {
 		select {
 		case <-hold:
@@ -73,34 +94,13 @@ func (f *fake) EachTrader(ctx context.Context, days store.Days, tell func(store.
 			return ctx.Err()
 		}
 	}
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	if days == (store.Days{}) {
-		f.whole++
-	}
-	for _, t := range f.traders {
-		if t.Trades > 0 {
-			tell(t)
-		}
-	}
-	return f.err
-}
-
-func (f *fake) Traders(_ context.Context, _ store.Days, users []int64) (traders []store.Trader, err error) {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	for _, user := range users {
-		if t := f.traders[user]; t.Trades > 0 {
-			traders = append(traders, t)
-		}
-	}
-	return traders, f.err
+	return eachTrader(ctx, d, days, tell)
 }
 
 // ranks is the first ranks by the slowest way there is.
-func (f *fake) ranks(by string) (keys []int64) {
+func (b *book) ranks(by string) (keys []int64) {
 	l := &list{figure: figures()[by]}
-	for _, t := range f.traders {
+	for _, t := range b.traders {
 		if t.Trades > 0 {
 			l.top = append(l.top, t)
 		}
@@ -109,7 +109,7 @@ func (f *fake) ranks(by string) (keys []int64) {
 	return keysOf(l.top[:min(Ranks, len(l.top))])
 }
 
-func keysOf(traders []store.Trader) (keys []int64) {
+func keysOf(traders []Trader) (keys []int64) {
 	for _, t := range traders {
 		keys = append(keys, t.Key)
 	}
@@ -125,103 +125,119 @@ func (r *Ranking) keys(t *testing.T, by string) []int64 {
 	return keysOf(top)
 }
 
-func newRanking(f *fake, now func() time.Time) *Ranking {
-	return New(Options{Store: f, Now: now, Logger: slog.New(slog.DiscardHandler)})
+func newRanking(b *book, now func() time.Time) *Ranking {
+	r := New(Options{Store: b.db, Now: now, Logger: slog.New(slog.DiscardHandler)})
+	r.each = b.each
+	return r
 }
 
 // TestRefresh_OfThoseWhoChangedIsThatOfAll changes figures at random, most of them
 // of those who are at the top.
 func TestRefresh_OfThoseWhoChangedIsThatOfAll(t *testing.T) {
 	r := randtest.New(t)
-	f := newFake()
-	ranked := newRanking(f, time.Now)
-	figure := func(key, most int64) store.Trader {
-		return store.Trader{Key: key, Trades: r.Int64N(most), Others: r.Int64N(most), Ranked: r.Int64N(most)}
+	b := newBook(t, time.Now())
+	ranked := newRanking(b, time.Now)
+	figure := func(key, most int64) Trader {
+		// Each of the others is a row.
+		return Trader{Key: key, Trades: r.Int64N(most), Others: r.Int64N(min(most, 20)), Ranked: r.Int64N(most)}
 	}
 	const users = 5 * maxKept
+	var all []Trader
 	for key := range int64(users) {
-		f.put(figure(key, 1_000))
+		all = append(all, figure(key, 1_000))
 	}
+	b.put(all...)
 	for step := range randtest.Count(60, 3_000) {
 		most := []int64{3, 900, 2_000}[r.IntN(3)]
-		top := f.ranks("trades")
+		top := b.ranks("trades")
+		var changed []Trader
 		for range r.IntN(80) {
 			key := r.Int64N(users)
 			if r.IntN(2) == 0 && len(top) > 0 {
 				key = top[r.IntN(len(top))]
 			}
-			f.put(figure(key, most))
+			changed = append(changed, figure(key, most))
 		}
+		b.put(changed...)
 		if err := ranked.Refresh(t.Context()); err != nil {
 			t.Fatal(err)
 		}
 		for by := range figures() {
-			if got, want := ranked.keys(t, by), f.ranks(by); !slices.Equal(got, want) {
+			if got, want := ranked.keys(t, by), b.ranks(by); !slices.Equal(got, want) {
 				t.Fatalf("step %d, by %s: %v, want %v", step, by, got, want)
 			}
 		}
 	}
-	t.Logf("made of all %d times", f.whole)
+	t.Logf("made of all %d times", b.whole)
+}
+
+// many are more traders than a refresh looks at one by one.
+func many(trades int64) (traders []Trader) {
+	for key := range int64(mostChanged + 1) {
+		traders = append(traders, Trader{Key: key, Trades: trades})
+	}
+	return traders
 }
 
 func TestRefresh_LooksAtWhoChangedAlone(t *testing.T) {
-	f := newFake()
 	now := time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)
-	r := newRanking(f, func() time.Time { return now })
+	b := newBook(t, now)
+	r := newRanking(b, func() time.Time { return now })
+	var all, fallen []Trader
 	for key := range int64(10 * maxKept) {
-		f.put(store.Trader{Key: key, Trades: 1 + key})
+		all = append(all, Trader{Key: key, Trades: 1 + key})
 	}
+	b.put(all...)
 	refresh := func(why string, whole int) {
 		t.Helper()
-		if err := r.Refresh(t.Context()); err != nil || f.whole != whole {
-			t.Fatalf("%s: made of all %d times, want %d; %v", why, f.whole, whole, err)
+		if err := r.Refresh(t.Context()); err != nil || b.whole != whole {
+			t.Fatalf("%s: made of all %d times, want %d; %v", why, b.whole, whole, err)
 		}
 	}
 	refresh("first", 1)
 	refresh("nothing changed", 1)
-	f.put(store.Trader{Key: 3, Trades: 1_000_000})
+	b.put(Trader{Key: 3, Trades: 1_000_000})
 	refresh("one changed", 1)
 	if top := r.keys(t, "trades"); top[0] != 3 || len(top) != Ranks {
 		t.Errorf("%v", top)
 	}
 	for key := range int64(10 * maxKept) {
 		if key >= 10*maxKept-2*maxKept {
-			f.put(store.Trader{Key: key, Trades: 1})
+			fallen = append(fallen, Trader{Key: key, Trades: 1})
 		}
 	}
+	b.put(fallen...)
 	refresh("all that were at the top fell back", 2)
 	now = now.Add(24 * time.Hour)
 	refresh("another day", 3)
-	for key := range int64(mostChanged + 1) {
-		f.put(store.Trader{Key: key, Trades: 7})
-	}
+	b.put(many(7)...)
 	refresh("too many changed", 4)
-	f.versions[0] -= 2
+	b.tx(func(exec func(query string, args ...any)) {
+		exec(`UPDATE trader_version SET version = version - 2 WHERE slot = 0`)
+	})
 	refresh("the database was set back", 5)
 }
 
 func TestTop_AnswersFromTheLastWhileTheNextIsMade(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		f := newFake()
-		r := newRanking(f, time.Now)
-		f.put(store.Trader{Key: 1, Trades: 1})
+		b := newBook(t, time.Now())
+		r := newRanking(b, time.Now)
+		b.put(Trader{Key: 1, Trades: 1})
 		ctx, stop := context.WithCancel(t.Context())
 		done := make(chan struct{})
 		go func() { r.Run(ctx); close(done) }()
 		began := time.Now()
 		synctest.Wait()
-		f.mu.Lock()
-		f.hold = make(chan struct{})
-		f.mu.Unlock()
-		for key := range int64(mostChanged + 1) { // so that all are to be looked at
-			f.put(store.Trader{Key: key, Trades: 2})
-		}
+		b.mu.Lock()
+		b.hold = make(chan struct{})
+		b.mu.Unlock()
+		b.put(many(2)...) // so that all are to be looked at
 		<-time.After(30 * time.Second)
 		top, asOf, err := r.Top(t.Context(), Key{"7d", "trades"})
 		if err != nil || len(top) != 1 || !asOf.Equal(began) {
 			t.Errorf("%d ranks as of %v, %v", len(top), asOf, err)
 		}
-		close(f.hold)
+		close(b.hold)
 		synctest.Wait()
 		if top, _, _ = r.Top(t.Context(), Key{"7d", "trades"}); len(top) != Ranks {
 			t.Errorf("%d ranks", len(top))
@@ -233,21 +249,24 @@ func TestTop_AnswersFromTheLastWhileTheNextIsMade(t *testing.T) {
 
 func TestTop_AFailureLeavesWhatWasMadeLast(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		f := newFake()
-		r := newRanking(f, time.Now)
-		f.put(store.Trader{Key: 1, Trades: 1})
+		b := newBook(t, time.Now())
+		r := newRanking(b, time.Now)
+		b.put(Trader{Key: 1, Trades: 1})
 		ctx, stop := context.WithCancel(t.Context())
 		done := make(chan struct{})
 		go func() { r.Run(ctx); close(done) }()
 		synctest.Wait()
-		f.fail(errors.New("gone"))
-		f.put(store.Trader{Key: 2, Trades: 2})
+		b.put(Trader{Key: 2, Trades: 2})
+		rename := func(from, to string) {
+			b.tx(func(exec func(query string, args ...any)) { exec(`ALTER TABLE ` + from + ` RENAME TO ` + to) })
+		}
+		rename("trader_version", "gone") // so that each refresh fails
 		<-time.After(time.Minute)
 		top, asOf, err := r.Top(t.Context(), Key{"7d", "trades"})
 		if err != nil || len(top) != 1 || time.Since(asOf) != time.Minute {
 			t.Errorf("%d ranks as of %v, %v", len(top), asOf, err)
 		}
-		f.fail(nil)
+		rename("gone", "trader_version")
 		<-time.After(2 * every)
 		if top, asOf, err = r.Top(t.Context(), Key{"7d", "trades"}); err != nil || len(top) != 2 || time.Since(asOf) > every {
 			t.Errorf("%d ranks as of %v, %v", len(top), asOf, err)
@@ -259,9 +278,9 @@ func TestTop_AFailureLeavesWhatWasMadeLast(t *testing.T) {
 
 func TestTop_WaitsForTheFirstButNotForEver(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		f := newFake()
-		f.hold = make(chan struct{})
-		r := newRanking(f, time.Now)
+		b := newBook(t, time.Now())
+		b.hold = make(chan struct{})
+		r := newRanking(b, time.Now)
 		ctx, stop := context.WithCancel(t.Context())
 		done := make(chan struct{})
 		go func() { r.Run(ctx); close(done) }()
@@ -270,7 +289,7 @@ func TestTop_WaitsForTheFirstButNotForEver(t *testing.T) {
 		if f := fault.Of(err); f == nil || f.Kind != fault.Unavailable || f.Code != "ranking_not_ready" || time.Since(began) != firstWait {
 			t.Errorf("%v after %v", err, time.Since(began))
 		}
-		time.AfterFunc(time.Second, func() { close(f.hold) })
+		time.AfterFunc(time.Second, func() { close(b.hold) })
 		if _, _, err := r.Top(t.Context(), Key{"all", "volume"}); err != nil {
 			t.Error(err)
 		}
@@ -282,7 +301,7 @@ func TestTop_WaitsForTheFirstButNotForEver(t *testing.T) {
 func TestTop_GivesUpWithWhoAsks(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	if _, _, err := newRanking(newFake(), time.Now).Top(ctx, Key{"all", "volume"}); !errors.Is(err, context.Canceled) {
+	if _, _, err := newRanking(newBook(t, time.Now()), time.Now).Top(ctx, Key{"all", "volume"}); !errors.Is(err, context.Canceled) {
 		t.Error(err)
 	}
 }
@@ -294,17 +313,23 @@ func TestPeriods_AreDaysOfTheCalendar(t *testing.T) {
 	}
 }
 
-// BenchmarkRefresh_OfThoseWhoChanged is what a second costs beside the database.
+// BenchmarkRefresh_OfThoseWhoChanged is what a second costs.
 func BenchmarkRefresh_OfThoseWhoChanged(b *testing.B) {
-	f := newFake()
-	r := newRanking(f, time.Now)
+	stored := newBook(b, time.Now())
+	r := newRanking(stored, time.Now)
+	var all []Trader
 	for key := range int64(20_000) {
-		f.put(store.Trader{Key: key, Trades: 1 + rand.Int64N(1_000)})
+		all = append(all, Trader{Key: key, Trades: 1 + rand.Int64N(1_000)})
 	}
+	stored.put(all...)
 	for b.Loop() {
+		b.StopTimer()
+		var changed []Trader
 		for range 40 {
-			f.put(store.Trader{Key: rand.Int64N(20_000), Trades: 1 + rand.Int64N(1_000)})
+			changed = append(changed, Trader{Key: rand.Int64N(20_000), Trades: 1 + rand.Int64N(1_000)})
 		}
+		stored.put(changed...)
+		b.StartTimer()
 		if err := r.Refresh(b.Context()); err != nil {
 			b.Fatal(err)
 		}

@@ -23,7 +23,7 @@ import (
 type Auditor struct {
 	Keys *wallet.Ring
 	// Read hands over the ledger, once, as it is at one moment after the call.
-	Read func(ctx context.Context, use func(Records) error) error
+	Read func(ctx context.Context, use func(*Snapshot) error) error
 	// Stored opens the newest checkpoint that is kept outside the database; nil, or a
 	// nil reader: there is none.
 	Stored func() (io.ReadCloser, error)
@@ -98,7 +98,7 @@ func (a *Auditor) all(ctx context.Context, v *audit) (*FullReport, error) {
 // changed the rest may be unreadable: PostgreSQL refuses to read what row security
 // would hide. That fails no other check, and no other check passes.
 func (v *audit) read(ctx context.Context, examine func() error) error {
-	return v.Read(ctx, func(r Records) (err error) {
+	return v.Read(ctx, func(r *Snapshot) (err error) {
 		v.records = r
 		if err := v.schema(); err != nil {
 			return err
@@ -141,7 +141,7 @@ const (
 type audit struct {
 	tally
 	*Auditor
-	records    Records
+	records    *Snapshot
 	sealer     *wallet.Sealer
 	noted      []wallet.KeyMark // keys that ever sealed something
 	at         time.Time

@@ -15,7 +15,6 @@ import (
 	"time"
 
 	"assay/internal/randtest"
-	"assay/internal/store"
 	"assay/internal/wallet/audit"
 )
 
@@ -101,7 +100,7 @@ func TestVerify_TakesLittleMemoryAndTime(t *testing.T) {
 func (w *world) hashing() (hashing, reading time.Duration) {
 	w.Helper()
 	s := w.Keys.Sealer()
-	w.must(w.store.ReadLedger(context.Background(), func(l *store.LedgerSnapshot) error {
+	w.must(audit.ReadLedger(context.Background(), w.store, func(l *audit.Snapshot) error {
 		after := audit.Place{Number: -1}
 		for {
 			began := time.Now()

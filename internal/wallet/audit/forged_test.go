@@ -6,7 +6,6 @@ import (
 	"slices"
 	"testing"
 
-	"assay/internal/store"
 	"assay/internal/wallet"
 	"assay/internal/wallet/audit"
 )
@@ -16,7 +15,7 @@ import (
 // of a trade what its transactions cover.
 func (w *world) reseal(terms func(t wallet.Trade, kind wallet.Kind) wallet.Hash) {
 	w.Helper()
-	w.must(w.store.ReadLedger(context.Background(), func(l *store.LedgerSnapshot) error {
+	w.must(audit.ReadLedger(context.Background(), w.store, func(l *audit.Snapshot) error {
 		s := w.Keys.Sealer()
 		rows, err := l.Transactions(0, 10_000)
 		if err != nil {
@@ -131,7 +130,7 @@ func TestVerify_ATradeThatIsResealedWithTheKeyContradictsTheCheckpoint(t *testin
 // resealTransactions seals transactions again as they are stored, and nothing else.
 func (w *world) resealTransactions() {
 	w.Helper()
-	w.must(w.store.ReadLedger(context.Background(), func(l *store.LedgerSnapshot) error {
+	w.must(audit.ReadLedger(context.Background(), w.store, func(l *audit.Snapshot) error {
 		rows, err := l.Transactions(0, 10_000)
 		for i := range rows {
 			t := rows[i].Transaction

@@ -7,7 +7,7 @@ import (
 	"testing"
 	"time"
 
-	"assay/internal/store/storetest"
+	"assay/internal/storetest"
 	"assay/internal/wallet/audit"
 )
 

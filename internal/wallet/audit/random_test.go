@@ -11,9 +11,9 @@ import (
 	"testing"
 	"time"
 
+	"assay/internal/db"
 	"assay/internal/randtest"
-	"assay/internal/store"
-	"assay/internal/store/storetest"
+	"assay/internal/storetest"
 	"assay/internal/wallet"
 	"assay/internal/wallet/audit"
 )
@@ -200,12 +200,12 @@ func TestVerify_ConcurrentPostingsGiveNoWarning(t *testing.T) {
 	seed := randtest.Seed(t)
 	w := newWorld(t, "alice", "bob")
 	w.clock = time.Now
-	give := func(tx wallet.Tx) (*wallet.Posted, error) {
+	give := func(tx *db.Tx) (*wallet.Posted, error) {
 		return w.ledger.Deposit(tx, in("alice", "USD"), 1_000_000, wallet.Request{})
 	}
 	w.post(give)
 	if w.at.Engine == storetest.PostgreSQL { // one that is certain
-		w.must(w.store.InTx(t.Context(), func(tx *store.Tx) error {
+		w.must(w.store.InTx(t.Context(), func(tx *db.Tx) error {
 			w.post(give)
 			_, err := give(tx)
 			return err
@@ -249,8 +249,8 @@ func (w *world) keepPosting(ctx context.Context, r *rand.Rand, turns <-chan stru
 }
 
 // postsAnything posts a deposit that is taken back at once, a withdrawal, or both.
-func postsAnything(w *world, user string, n, random int64) func(*store.Tx) error {
-	return func(tx *store.Tx) error {
+func postsAnything(w *world, user string, n, random int64) func(*db.Tx) error {
+	return func(tx *db.Tx) error {
 		key := wallet.Request{Scope: "scope " + user, Key: fmt.Sprint(n, " ", random)}
 		p, err := w.ledger.Deposit(tx, in(user, "USD"), 1+n%100, key)
 		if err != nil || random%3 == 0 {

@@ -7,7 +7,7 @@ import (
 	"fmt"
 	"strings"
 
-	"assay/internal/store/storetest"
+	"assay/internal/storetest"
 )
 
 // saved is what tables held, by table.

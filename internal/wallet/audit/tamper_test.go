@@ -10,8 +10,8 @@ import (
 	"testing"
 	"time"
 
-	"assay/internal/store"
-	"assay/internal/store/storetest"
+	"assay/internal/db"
+	"assay/internal/storetest"
 	"assay/internal/wallet"
 	"assay/internal/wallet/audit"
 	"assay/internal/wallet/wallettest"
@@ -424,7 +424,7 @@ func TestVerify_AnUnknownKeyFailsEveryRowThatNamesIt(t *testing.T) {
 	s := w.save()
 	for _, noted := range []bool{false, true} {
 		if noted {
-			w.must(w.store.InTx(t.Context(), func(tx *store.Tx) error { return tx.SetLedgerKey(wallettest.NewRing(t, "k77").Marks()[0]) }))
+			w.must(w.store.InTx(t.Context(), func(tx *db.Tx) error { return wallet.SetLedgerKey(tx, wallettest.NewRing(t, "k77").Marks()[0]) }))
 		}
 		for table, check := range map[string]string{
 			"wallet_account": "head_mac", "wallet_entry": "entry_hash", "wallet_transaction": "tx_complete", "trade": "trade_crosscheck", "fee_rule_set": "fee_crosscheck",
@@ -449,7 +449,7 @@ func TestVerify_AStoredHashCountsOnlyOnceItWasVerified(t *testing.T) {
 	w := example(t)
 	kept := *w.verify("alice", "").Checkpoint
 	w.keep(w.checkpoint())
-	w.must(w.store.InTx(t.Context(), func(tx *store.Tx) error { return tx.SetLedgerKey(wallettest.NewRing(t, "k77").Marks()[0]) }))
+	w.must(w.store.InTx(t.Context(), func(tx *db.Tx) error { return wallet.SetLedgerKey(tx, wallettest.NewRing(t, "k77").Marks()[0]) }))
 	w.loosen()
 	w.exec(`UPDATE wallet_entry SET key_id = 'k77', amount = amount + 1` + ofAlice + `>= 18`)
 	full, r, against := w.verifyAll(), w.verify("alice", ""), w.verify("alice", kept)

@@ -7,7 +7,7 @@ import (
 
 	"github.com/go-json-experiment/json"
 
-	"assay/internal/store/storetest"
+	"assay/internal/storetest"
 	"assay/internal/wallet/audit"
 )
 

@@ -1,7 +1,6 @@
 package audit_test
 
 import (
-	"assay/internal/db"
 	"bytes"
 	"context"
 	"database/sql"
@@ -14,9 +13,9 @@ import (
 	"testing"
 	"time"
 
+	"assay/internal/db"
 	"assay/internal/money"
-	"assay/internal/store"
-	"assay/internal/store/storetest"
+	"assay/internal/storetest"
 	"assay/internal/wallet"
 	"assay/internal/wallet/audit"
 	"assay/internal/wallet/fee"
@@ -31,7 +30,7 @@ type world struct {
 	testing.TB
 	*audit.Auditor
 	ledger  *wallet.Ledger
-	store   *store.Store
+	store   *db.DB
 	at      storetest.Database
 	raw     *sql.DB
 	users   []string
@@ -45,11 +44,6 @@ type world struct {
 	loosened bool
 }
 
-// unguarded is a ledger whose schema does not matter.
-type unguarded struct{ *store.LedgerSnapshot }
-
-func (unguarded) Schema() (int, []audit.SchemaChange, error) { return 1, nil, nil }
-
 func newWorld(tb testing.TB, users ...string) *world {
 	tb.Helper()
 	return newWorldAt(tb, storetest.NewDatabase(tb), users...)
@@ -59,7 +53,7 @@ func newWorldAt(tb testing.TB, at storetest.Database, users ...string) *world {
 	tb.Helper()
 	w := &world{TB: tb, at: at, users: users, traders: map[string]int64{}, now: time.Unix(1_760_000_000, 0)}
 	var err error
-	w.store, err = store.Open(tb.Context(), db.Options{Path: w.at.Path, URL: w.at.URL, Now: w.tick})
+	w.store, err = db.Open(tb.Context(), db.Options{Path: w.at.Path, URL: w.at.URL, Now: w.tick})
 	w.must(err)
 	tb.Cleanup(func() { w.must(w.store.Close()) })
 	w.raw = w.at.Raw(tb)
@@ -69,16 +63,16 @@ func newWorldAt(tb testing.TB, at storetest.Database, users ...string) *world {
 	w.Auditor = &audit.Auditor{
 		Memory: 4 << 10, // so that small ledgers are written to a file, too
 		Keys:   keys, Now: time.Now, Scopes: func(user string) []string { return []string{"scope " + user} },
-		Read: func(ctx context.Context, use func(audit.Records) error) error {
-			return w.store.ReadLedger(ctx, func(l *store.LedgerSnapshot) error {
+		Read: func(ctx context.Context, use func(*audit.Snapshot) error) error {
+			return audit.ReadLedger(ctx, w.store, func(l *audit.Snapshot) error {
 				if w.loosened {
-					return use(unguarded{l})
+					l.LoosenForTests()
 				}
 				return use(l)
 			})
 		},
 	}
-	w.must(w.store.InTx(tb.Context(), func(tx *store.Tx) error { return tx.SetLedgerKey(keys.Marks()[0]) }))
+	w.must(w.store.InTx(tb.Context(), func(tx *db.Tx) error { return wallet.SetLedgerKey(tx, keys.Marks()[0]) }))
 	storetest.Activate(tb, w.store, keys, fee.BuiltIn())
 	for i, u := range users {
 		w.traders[u] = int64(i + 1)
@@ -114,10 +108,10 @@ func (w *world) exec(query string, args ...any) int64 {
 	return n
 }
 
-func (w *world) post(fn func(tx wallet.Tx) (*wallet.Posted, error)) *wallet.Posted {
+func (w *world) post(fn func(tx *db.Tx) (*wallet.Posted, error)) *wallet.Posted {
 	w.Helper()
 	var posted *wallet.Posted
-	w.must(w.store.InTx(context.Background(), func(tx *store.Tx) (err error) {
+	w.must(w.store.InTx(context.Background(), func(tx *db.Tx) (err error) {
 		posted, err = fn(tx)
 		return err
 	}))
@@ -135,21 +129,21 @@ func (w *world) request(user string) wallet.Request {
 
 func (w *world) deposit(a wallet.Account, amount int64) *wallet.Posted {
 	w.Helper()
-	p := w.post(func(tx wallet.Tx) (*wallet.Posted, error) { return w.ledger.Deposit(tx, a, amount, w.request(a.User)) })
+	p := w.post(func(tx *db.Tx) (*wallet.Posted, error) { return w.ledger.Deposit(tx, a, amount, w.request(a.User)) })
 	w.moved = append(w.moved, p.Transaction.ID)
 	return p
 }
 
 func (w *world) withdraw(a wallet.Account, amount int64) *wallet.Posted {
 	w.Helper()
-	p := w.post(func(tx wallet.Tx) (*wallet.Posted, error) { return w.ledger.Withdraw(tx, a, amount, w.request(a.User)) })
+	p := w.post(func(tx *db.Tx) (*wallet.Posted, error) { return w.ledger.Withdraw(tx, a, amount, w.request(a.User)) })
 	w.moved = append(w.moved, p.Transaction.ID)
 	return p
 }
 
 func (w *world) takeBack(user string, id int64) *wallet.Posted {
 	w.Helper()
-	return w.post(func(tx wallet.Tx) (*wallet.Posted, error) { return w.ledger.TakeBack(tx, user, id, w.request(user)) })
+	return w.post(func(tx *db.Tx) (*wallet.Posted, error) { return w.ledger.TakeBack(tx, user, id, w.request(user)) })
 }
 
 // trade makes a trade that is not paid yet.
@@ -166,7 +160,7 @@ func (w *world) trade(buyer, seller string, currency money.Currency, price int64
 // row reads a trade.
 func (w *world) row(id int64) (t wallet.Trade) {
 	w.Helper()
-	w.must(w.store.ReadLedger(context.Background(), func(l *store.LedgerSnapshot) error {
+	w.must(audit.ReadLedger(context.Background(), w.store, func(l *audit.Snapshot) error {
 		rows, err := l.TradesOf([]int64{id})
 		if err == nil {
 			t = rows[0].Trade
@@ -186,10 +180,10 @@ func (w *world) change(id int64, set string, args ...any) {
 }
 
 // move posts a transaction of a trade that becomes what fn makes of it.
-func (w *world) move(id int64, fn func(t *wallet.Trade, now time.Time), post func(wallet.Tx, *wallet.Trade, wallet.Request) (*wallet.Posted, error)) *wallet.Posted {
+func (w *world) move(id int64, fn func(t *wallet.Trade, now time.Time), post func(*db.Tx, *wallet.Trade, wallet.Request) (*wallet.Posted, error)) *wallet.Posted {
 	w.Helper()
 	t := w.row(id)
-	p := w.post(func(tx wallet.Tx) (*wallet.Posted, error) {
+	p := w.post(func(tx *db.Tx) (*wallet.Posted, error) {
 		fn(&t, tx.Now())
 		return post(tx, &t, wallet.Request{})
 	})
@@ -201,10 +195,10 @@ func (w *world) move(id int64, fn func(t *wallet.Trade, now time.Time), post fun
 // pay moves the money of a trade.
 func (w *world) pay(trade int64, buyer, seller string, currency money.Currency, price int64) *wallet.Posted {
 	w.Helper()
-	rules, err := w.store.FeeActivation(context.Background(), 0)
+	rules, err := fee.ReadActivation(context.Background(), w.store, 0)
 	w.must(err)
 	t := w.row(trade)
-	p := w.post(func(tx wallet.Tx) (*wallet.Posted, error) {
+	p := w.post(func(tx *db.Tx) (*wallet.Posted, error) {
 		payment := fee.Payment{Kind: fee.Sale, Amount: price, Currency: currency, Method: "card", Country: "DE", At: tx.Now()}
 		quote, err := fee.Compute(rules.Set, payment)
 		if err != nil {
@@ -302,7 +296,7 @@ func (w *world) random(r *rand.Rand, entries int) {
 			p := w.deposit(in(buyer, currency), amount)
 			w.takeBack(buyer, p.Transaction.ID)
 		case 3:
-			w.post(func(tx wallet.Tx) (*wallet.Posted, error) {
+			w.post(func(tx *db.Tx) (*wallet.Posted, error) {
 				return w.ledger.Correct(tx, in(buyer, currency), 2*amount-2_001, w.request(buyer))
 			})
 		case 4, 5, 6:
@@ -389,10 +383,10 @@ func failuresOf(checks []audit.Checked, name string) int64 {
 func (w *world) checkpoint() []byte {
 	w.Helper()
 	var b bytes.Buffer
-	a, err := w.store.FeeActivation(context.Background(), 0)
+	a, err := fee.ReadActivation(context.Background(), w.store, 0)
 	w.must(err)
 	c := wallet.NewCheckpointWriter(&b, w.Keys, w.now, wallet.RulesMark(a.Version, a.Seal.MAC))
-	w.must(w.store.ReadLedger(context.Background(), func(l *store.LedgerSnapshot) error {
+	w.must(audit.ReadLedger(context.Background(), w.store, func(l *audit.Snapshot) error {
 		heads, err := l.Heads("", wallet.Account{}, 1000)
 		for i := range heads {
 			if err == nil {

@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"time"
 
+	"assay/internal/db"
 	"assay/internal/fault"
 	"assay/internal/wallet"
 )
@@ -48,29 +49,12 @@ type Source interface {
 	Load(ctx context.Context, mark string) (Loaded, error)
 }
 
-// Tx is what a transaction must offer.
-type Tx interface {
-	// HoldFees keeps others from activating anything until the transaction ends.
-	HoldFees() error
-	// FeeActivation returns a version, 0: the newest; ErrNone if there is none.
-	FeeActivation(version int64) (Activation, error)
-	// AddFees adds a version.
-	AddFees(a Activation) error
-	Now() time.Time
-}
-
-// Store keeps the versions.
-type Store interface {
-	FeeActivation(ctx context.Context, version int64) (Activation, error)
-	InTx(ctx context.Context, fn func(Tx) error) error
-}
-
 // ErrNone means that there is no such version.
 var ErrNone = errors.New("no such version of the fee rules")
 
 // Service activates sets of rules. Its methods may be used concurrently.
 type Service struct {
-	Store  Store
+	Store  *db.DB
 	Keys   *wallet.Ring // that versions are sealed with
 	Source Source       // nil: the built-in set
 	// Unused reports that the ledger is empty. Then no payment depends on rules that
@@ -112,7 +96,7 @@ func (s *Service) SourceName() string {
 // services. If the active version was changed, payments are refused and everything
 // else works.
 func (s *Service) Begin(ctx context.Context) error {
-	active, err := s.Store.FeeActivation(ctx, 0)
+	active, err := ReadActivation(ctx, s.Store, 0)
 	if err == nil {
 		err = s.Keys.CheckRules(active.Sealed())
 	}
@@ -140,11 +124,11 @@ func (s *Service) Begin(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	err = s.Store.InTx(ctx, func(tx Tx) error {
-		if err := tx.HoldFees(); err != nil {
+	err = s.Store.InTx(ctx, func(tx *db.Tx) error {
+		if err := HoldRules(tx); err != nil {
 			return err
 		}
-		newest, err := tx.FeeActivation(0)
+		newest, err := FindActivation(tx, 0)
 		if err == nil {
 			err = s.Keys.CheckRules(newest.Sealed())
 		}
@@ -197,7 +181,7 @@ func (s *Service) load(ctx context.Context, mark string) (Loaded, error) {
 // are allowed; whatever it is, the active set stays. A dry run reports large
 // changes in its result instead.
 func (s *Service) Refresh(ctx context.Context, r Request) (Result, error) {
-	active, err := s.Store.FeeActivation(ctx, 0)
+	active, err := ReadActivation(ctx, s.Store, 0)
 	if err != nil {
 		return Result{}, fmt.Errorf("fee rules: %w", err)
 	}
@@ -237,7 +221,7 @@ func (s *Service) Rollback(ctx context.Context, version int64, r Request) (Resul
 // Version returns a version, 0: the active one. Its error is a fault of kind
 // NotFound where there is no such version.
 func (s *Service) Version(ctx context.Context, version int64) (Activation, error) {
-	a, err := s.Store.FeeActivation(ctx, version)
+	a, err := ReadActivation(ctx, s.Store, version)
 	switch {
 	case errors.Is(err, ErrNone):
 		return a, fault.New(fault.NotFound, "fee_version_not_found", "There is no version %d of the fee rules.", version)
@@ -268,7 +252,7 @@ var errMoved = errors.New("another version was activated")
 func (s *Service) activate(ctx context.Context, next Activation, r Request, refuseLarge bool) (Result, error) {
 	const tries = 5
 	for range tries {
-		active, err := s.Store.FeeActivation(ctx, 0)
+		active, err := ReadActivation(ctx, s.Store, 0)
 		if err != nil {
 			return Result{}, fmt.Errorf("fee rules: %w", err)
 		}
@@ -285,7 +269,7 @@ func (s *Service) activate(ctx context.Context, next Activation, r Request, refu
 			return result, nil
 		}
 		next.Version = result.Version
-		err = s.Store.InTx(ctx, func(tx Tx) error { return s.addAfter(tx, active.Version, next) })
+		err = s.Store.InTx(ctx, func(tx *db.Tx) error { return s.addAfter(tx, active.Version, next) })
 		if errors.Is(err, errMoved) {
 			continue
 		}
@@ -300,11 +284,11 @@ func (s *Service) activate(ctx context.Context, next Activation, r Request, refu
 
 // addAfter adds a version if the newest is still the one that it was compared
 // with. Upon one that is not what was activated nothing is built.
-func (s *Service) addAfter(tx Tx, newest int64, next Activation) error {
-	if err := tx.HoldFees(); err != nil {
+func (s *Service) addAfter(tx *db.Tx, newest int64, next Activation) error {
+	if err := HoldRules(tx); err != nil {
 		return err
 	}
-	active, err := tx.FeeActivation(0)
+	active, err := FindActivation(tx, 0)
 	switch {
 	case err != nil:
 		return err
@@ -319,12 +303,12 @@ func (s *Service) addAfter(tx Tx, newest int64, next Activation) error {
 }
 
 // add seals a version and adds it.
-func (s *Service) add(tx Tx, a Activation) error {
+func (s *Service) add(tx *db.Tx, a Activation) error {
 	a.At = tx.Now()
 	sealed := a.Sealed()
 	s.Keys.Sealer().Seal(sealed)
 	a.Seal = sealed.Seal
-	return tx.AddFees(a)
+	return AddRules(tx, a)
 }
 
 func tooLargeChange(changes []LargeChange) error {

@@ -11,6 +11,7 @@ import (
 	"net/url"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -18,62 +19,42 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"assay/internal/db"
 	"assay/internal/fault"
 	"assay/internal/provider"
 	"assay/internal/wallet/wallettest"
 )
 
-// memory keeps versions in a list; it is a transaction of itself.
-type memory struct {
-	mu       sync.Mutex
-	versions []Activation
-	beside   func() // runs before a transaction, as if another process was faster
+// stored is a database, for tests to look at the versions in it.
+type stored struct {
+	testing.TB
+	*db.DB
 }
 
-func (m *memory) HoldFees() error { return nil }
-func (m *memory) Now() time.Time  { return noon }
-
-func (m *memory) FeeActivation(version int64) (Activation, error) {
-	if version == 0 {
-		version = int64(len(m.versions))
+// versions returns all versions, the oldest first.
+func (s stored) versions() []Activation {
+	s.Helper()
+	all, err := ListActivations(context.Background(), s.DB, 0, 1000)
+	if err != nil {
+		s.Fatal(err)
 	}
-	if version == 0 || version > int64(len(m.versions)) {
-		return Activation{}, ErrNone
-	}
-	a := m.versions[version-1]
-	set := *a.Set
-	set.Version = version
-	a.Set = &set
-	return a, nil
+	slices.Reverse(all)
+	return all
 }
 
-func (m *memory) AddFees(a Activation) error {
-	m.versions = append(m.versions, a)
-	return nil
-}
-
-// locked is a memory as a Store.
-type locked struct{ *memory }
-
-func (l locked) FeeActivation(_ context.Context, version int64) (Activation, error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.memory.FeeActivation(version)
-}
-
-func (l locked) InTx(_ context.Context, fn func(Tx) error) error {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if l.beside != nil {
-		l.beside()
-	}
-	return fn(l.memory)
-}
-
-func newService(tb testing.TB, source Source) (*Service, *memory) {
+func newService(tb testing.TB, source Source) (*Service, stored) {
 	tb.Helper()
-	m := &memory{}
-	return &Service{Store: locked{m}, Keys: wallettest.NewRing(tb, "k1"), Source: source, Now: func() time.Time { return noon }, Logger: slog.New(slog.DiscardHandler)}, m
+	now := func() time.Time { return noon }
+	d, err := db.Open(tb.Context(), db.Options{Path: filepath.Join(tb.TempDir(), "assay.db"), Now: now})
+	if err != nil {
+		tb.Fatal(err)
+	}
+	tb.Cleanup(func() {
+		if err := d.Close(); err != nil {
+			tb.Error(err)
+		}
+	})
+	return &Service{Store: d, Keys: wallettest.NewRing(tb, "k1"), Source: source, Now: now, Logger: slog.New(slog.DiscardHandler)}, stored{tb, d}
 }
 
 // fileOf makes a source of a file that holds text.
@@ -102,12 +83,12 @@ func kindOf(err error) fault.Kind {
 func TestBegin_MakesVersionOneOfTheSource(t *testing.T) {
 	source, write := fileOf(t, flat("300"))
 	s, m := newService(t, source)
-	if err := s.Begin(t.Context()); err != nil || len(m.versions) != 1 || m.versions[0].Source != source.Path {
-		t.Fatalf("Begin = %v, versions %+v", err, m.versions)
+	if err := s.Begin(t.Context()); err != nil || len(m.versions()) != 1 || m.versions()[0].Source != source.Path {
+		t.Fatalf("Begin = %v, versions %+v", err, m.versions())
 	}
 	write(flat("900"))
-	if err := s.Begin(t.Context()); err != nil || len(m.versions) != 1 {
-		t.Errorf("a later start: %v, %d versions", err, len(m.versions))
+	if err := s.Begin(t.Context()); err != nil || len(m.versions()) != 1 {
+		t.Errorf("a later start: %v, %d versions", err, len(m.versions()))
 	}
 }
 
@@ -115,8 +96,8 @@ func TestBegin_ServesTheBuiltInSetWithoutTheSource(t *testing.T) {
 	wrong, _ := fileOf(t, `{}`)
 	for name, source := range map[string]Source{"none": nil, "missing": File{"/does/not/exist"}, "wrong": wrong} {
 		s, m := newService(t, source)
-		if err := s.Begin(t.Context()); err != nil || len(m.versions) != 1 || m.versions[0].Source != "built-in" {
-			t.Errorf("%s: %v, %+v", name, err, m.versions)
+		if err := s.Begin(t.Context()); err != nil || len(m.versions()) != 1 || m.versions()[0].Source != "built-in" {
+			t.Errorf("%s: %v, %+v", name, err, m.versions())
 		}
 	}
 }
@@ -130,7 +111,7 @@ func TestRefresh_ActivatesWhatIsNew(t *testing.T) {
 	}
 	refresh := func(r Request) (Result, error) { t.Helper(); return s.Refresh(ctx, r) }
 
-	if got, err := refresh(Request{}); err != nil || got.Changed || got.Version != 1 || len(m.versions) != 1 {
+	if got, err := refresh(Request{}); err != nil || got.Changed || got.Version != 1 || len(m.versions()) != 1 {
 		t.Errorf("the same again: %+v, %v", got, err)
 	}
 	write(`{"fallback":{"basisPoints":1000,"rounding":"up"},"rules":[{"id":"a","priority":1,"basisPoints":1001}]}`)
@@ -140,8 +121,8 @@ func TestRefresh_ActivatesWhatIsNew(t *testing.T) {
 		if d := cmp.Diff(want, got); err != nil || d != "" {
 			t.Errorf("dry run %t: %v, %s", dry, err, d)
 		}
-		if versions := map[bool]int{true: 1, false: 2}[dry]; len(m.versions) != versions {
-			t.Errorf("dry run %t leaves %d versions", dry, len(m.versions))
+		if versions := map[bool]int{true: 1, false: 2}[dry]; len(m.versions()) != versions {
+			t.Errorf("dry run %t leaves %d versions", dry, len(m.versions()))
 		}
 	}
 
@@ -150,7 +131,7 @@ func TestRefresh_ActivatesWhatIsNew(t *testing.T) {
 	if f := fault.Of(err); f == nil || f.Kind != fault.Conflict || f.Code != "large_fee_change" || len(f.Fields) == 0 || f.Fields[0].Pointer != "/fallback" {
 		t.Errorf("a large change: %v", err)
 	}
-	if got, err := refresh(Request{DryRun: true}); err != nil || !got.Changed || len(got.Large) == 0 || len(m.versions) != 2 {
+	if got, err := refresh(Request{DryRun: true}); err != nil || !got.Changed || len(got.Large) == 0 || len(m.versions()) != 2 {
 		t.Errorf("a dry run of a large change: %+v, %v", got, err)
 	}
 	for name, text := range map[string]string{"wrong": `{}`, "huge": strings.Repeat(" ", MaxBytes+1)} {
@@ -165,8 +146,8 @@ func TestRefresh_ActivatesWhatIsNew(t *testing.T) {
 	if _, err := refresh(Request{}); kindOf(err) != fault.Upstream || strings.Contains(err.Error(), source.Path) {
 		t.Errorf("a missing file: %v", err)
 	}
-	if len(m.versions) != 2 {
-		t.Fatalf("what was refused left %d versions", len(m.versions))
+	if len(m.versions()) != 2 {
+		t.Fatalf("what was refused left %d versions", len(m.versions()))
 	}
 	write(flat("1600"))
 	if got, err := refresh(Request{AllowLarge: true}); err != nil || got.Version != 3 || len(got.Large) == 0 || !cmp.Equal(got.Removed, []string{"a"}) {
@@ -186,10 +167,10 @@ func TestRollback_MakesTheNextVersionOfAnOldOne(t *testing.T) {
 		t.Fatal(err)
 	}
 	got, err := s.Rollback(ctx, 1, Request{By: "admin"})
-	if err != nil || got.Version != 3 || got.Previous != 2 || !got.Changed || m.versions[2].Source != "version 1" {
+	if err != nil || got.Version != 3 || got.Previous != 2 || !got.Changed || m.versions()[2].Source != "version 1" {
 		t.Errorf("Rollback = %+v, %v", got, err)
 	}
-	if got, err := s.Rollback(ctx, 1, Request{}); err != nil || got.Changed || len(m.versions) != 3 {
+	if got, err := s.Rollback(ctx, 1, Request{}); err != nil || got.Changed || len(m.versions()) != 3 {
 		t.Errorf("the same again: %+v, %v", got, err)
 	}
 	if _, err := s.Rollback(ctx, 9, Request{}); kindOf(err) != fault.NotFound {
@@ -209,13 +190,21 @@ func TestRefresh_ComparesWithWhatAnotherProcessActivated(t *testing.T) {
 	if err := s.Begin(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	once := sync.OnceFunc(func() {
-		m.versions = append(m.versions, Activation{Version: 2, Set: decode(t, flat("5000")), Digest: "other"})
+	// The clock is read between the comparison with version 1 and the transaction.
+	faster := sync.OnceFunc(func() {
+		if err := m.InTx(t.Context(), func(tx *db.Tx) error {
+			return AddRules(tx, Activation{Version: 2, Set: decode(t, flat("5000")), At: tx.Now()})
+		}); err != nil {
+			t.Error(err)
+		}
 	})
-	m.beside = once
+	s.Now = func() time.Time {
+		faster()
+		return noon
+	}
 	write(flat("1001"))
-	if _, err := s.Refresh(t.Context(), Request{}); kindOf(err) != fault.Conflict || len(m.versions) != 2 {
-		t.Errorf("Refresh = %v, %d versions; want a large change from what was activated meanwhile", err, len(m.versions))
+	if _, err := s.Refresh(t.Context(), Request{}); kindOf(err) != fault.Conflict || len(m.versions()) != 2 {
+		t.Errorf("Refresh = %v, %d versions; want a large change from what was activated meanwhile", err, len(m.versions()))
 	}
 }
 
@@ -262,8 +251,8 @@ func TestRefresh_AsksAnAddressWhetherItChanged(t *testing.T) {
 	defer at.Close()
 	s, m := newService(t, addressOf(t, at.URL+"/fees.json?key=secret"))
 	ctx := t.Context()
-	if err := s.Begin(ctx); err != nil || strings.Contains(m.versions[0].Source, "secret") {
-		t.Fatalf("Begin = %v, source %s", err, m.versions[0].Source)
+	if err := s.Begin(ctx); err != nil || strings.Contains(m.versions()[0].Source, "secret") {
+		t.Fatalf("Begin = %v, source %s", err, m.versions()[0].Source)
 	}
 	if got, err := s.Refresh(ctx, Request{}); err != nil || got.Changed || web.unchanged != 1 {
 		t.Errorf("unchanged: %+v, %v, %d answers of 304", got, err, web.unchanged)
@@ -293,8 +282,8 @@ func TestRefresh_AsksAnAddressWhetherItChanged(t *testing.T) {
 		t.Errorf("a page: %v", err)
 	}
 	at.Close()
-	if _, err := s.Refresh(ctx, Request{}); kindOf(err) != fault.Upstream || len(m.versions) != 4 {
-		t.Errorf("nobody there: %v, %d versions", err, len(m.versions))
+	if _, err := s.Refresh(ctx, Request{}); kindOf(err) != fault.Upstream || len(m.versions()) != 4 {
+		t.Errorf("nobody there: %v, %d versions", err, len(m.versions()))
 	}
 }
 

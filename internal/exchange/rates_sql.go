@@ -1,0 +1,121 @@
+package exchange
+
+import (
+	"context"
+	"crypto/sha256"
+	"database/sql"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"time"
+
+	"assay/internal/db"
+	"assay/internal/money"
+	"assay/internal/pricing"
+)
+
+// storedRate is a rate as an element of rate_set.rates.
+type storedRate struct {
+	Currency money.Currency `json:"currency"`
+	Rate     money.Rate     `json:"rate"`
+	Date     string         `json:"date"`
+}
+
+// RateSet returns the id of these rates, which are noted if they are new; 0 for
+// none.
+func RateSet(t *db.Tx, rates pricing.Rates) (int64, error) {
+	if len(rates) == 0 {
+		return 0, nil
+	}
+	stored := make([]storedRate, 0, len(rates))
+	for _, c := range rates.Currencies() {
+		stored = append(stored, storedRate{c, rates[c].Value, rates[c].Date.Format(time.DateOnly)})
+	}
+	text, err := json.Marshal(stored)
+	if err != nil {
+		return 0, err
+	}
+	sum := sha256.Sum256(text)
+	digest := hex.EncodeToString(sum[:])
+	var id int64
+	err = t.QueryRow(`SELECT id FROM rate_set WHERE digest = $1`, digest).Scan(&id)
+	if !errors.Is(err, sql.ErrNoRows) { // as a rule; an update of the row would keep others waiting
+		return id, err
+	}
+	err = t.QueryRow(`
+		INSERT INTO rate_set (digest, rates) VALUES ($1, $2)
+		ON CONFLICT (digest) DO UPDATE SET rates = excluded.rates RETURNING id`, digest, string(text)).Scan(&id)
+	return id, err
+}
+
+// ReadRates returns a set of rates by its id, none for 0.
+func ReadRates(ctx context.Context, s *db.DB, set int64) (pricing.Rates, error) {
+	out := pricing.Rates{}
+	if set == 0 {
+		return out, nil
+	}
+	var text string
+	if err := s.Reserved.QueryRowContext(ctx, `SELECT rates FROM rate_set WHERE id = $1`, set).Scan(&text); err != nil {
+		return nil, err
+	}
+	var stored []storedRate
+	if err := json.Unmarshal([]byte(text), &stored); err != nil {
+		return nil, fmt.Errorf("rates %d: %w", set, err)
+	}
+	for _, r := range stored {
+		date, err := time.Parse(time.DateOnly, r.Date)
+		if err != nil {
+			return nil, fmt.Errorf("rates %d: %w", set, err)
+		}
+		out[r.Currency] = pricing.Rate{Value: r.Rate, Date: date}
+	}
+	return out, nil
+}
+
+// RatePlace returns the state of a place; zero: it was never queried.
+func RatePlace(ctx context.Context, s *db.DB, place string) (State, error) {
+	var out State
+	var set, read, due, failed int64
+	err := s.Reserved.QueryRowContext(ctx, `SELECT rate_set, read_at, due_at, last_error, last_error_at FROM rate_place WHERE place = $1`,
+		place).Scan(&set, &read, &due, &out.LastError, &failed)
+	if errors.Is(err, sql.ErrNoRows) {
+		return out, nil
+	}
+	if err != nil {
+		return out, err
+	}
+	out.ReadAt, out.DueAt, out.LastErrorAt = db.Moment(read), db.Moment(due), db.Moment(failed)
+	out.Rates, err = ReadRates(ctx, s, set)
+	return out, err
+}
+
+// ClaimRatePlace moves the time when a place is due. It returns false if another process
+// moved it first.
+func ClaimRatePlace(ctx context.Context, s *db.DB, place string, was, next time.Time) (claimed bool, err error) {
+	err = s.InTx(ctx, func(t *db.Tx) error {
+		n, err := t.Exec(`
+			INSERT INTO rate_place (place, rate_set, read_at, due_at, last_error, last_error_at) VALUES ($1, 0, 0, $3, '', 0)
+			ON CONFLICT (place) DO UPDATE SET due_at = excluded.due_at WHERE rate_place.due_at = $2`,
+			place, db.Micros(was), db.Micros(next))
+		claimed = n == 1
+		return err
+	})
+	return claimed, err
+}
+
+// PutRatePlace stores the state of a place.
+func PutRatePlace(ctx context.Context, s *db.DB, place string, p State) error {
+	return s.InTx(ctx, func(t *db.Tx) error {
+		set, err := RateSet(t, p.Rates)
+		if err != nil {
+			return err
+		}
+		_, err = t.Exec(`
+			INSERT INTO rate_place (place, rate_set, read_at, due_at, last_error, last_error_at) VALUES ($1, $2, $3, $4, $5, $6)
+			ON CONFLICT (place) DO UPDATE SET rate_set = excluded.rate_set, read_at = excluded.read_at, due_at = excluded.due_at,
+				last_error = excluded.last_error, last_error_at = excluded.last_error_at`,
+			place, set, db.Micros(p.ReadAt), db.Micros(p.DueAt), p.LastError, db.Micros(p.LastErrorAt))
+		return err
+	})
+}

@@ -1,0 +1,66 @@
+package idempotency
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+
+	"assay/internal/db"
+	"assay/internal/wallet"
+)
+
+// Find returns the stored response to a request, or nil.
+func Find(ctx context.Context, s *db.DB, k Key) (*Response, error) {
+	var a Response
+	var expires int64
+	var request, mac []byte
+	err := s.Reserved.QueryRowContext(ctx, `
+		SELECT request, status, content_type, location, body, expires_at, version, key_id, mac FROM kept_answer
+		WHERE route = $1 AND role = $2 AND user_id = $3 AND key = $4 AND (expires_at = 0 OR expires_at > $5)`,
+		k.Route, k.Role, k.User, k.Key, db.Micros(s.Clock())).
+		Scan(&request, &a.Status, &a.ContentType, &a.Location, &a.Body, &expires, &a.Seal.Version, &a.Seal.KeyID, &mac)
+	switch {
+	case errors.Is(err, sql.ErrNoRows):
+		return nil, nil
+	case err != nil:
+		return nil, err
+	case copy(a.Request[:], request) != len(a.Request):
+		return nil, fmt.Errorf("a kept answer has a digest of %d bytes", len(request))
+	}
+	a.Expires, a.Seal.MAC = db.Moment(expires), wallet.StoredHash(mac)
+	return &a, nil
+}
+
+// Store stores the response to a request. It waits for another transaction
+// that does so for the same key; if that one is committed the error is
+// ErrKeyUsed.
+func Store(t *db.Tx, k Key, a Response) error {
+	n, err := t.Exec(`
+		INSERT INTO kept_answer (route, role, user_id, key, request, status, content_type, location, body, kept_at, expires_at, version, key_id, mac)
+		VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14)
+		ON CONFLICT (route, role, user_id, key) DO UPDATE SET request = excluded.request, status = excluded.status,
+			content_type = excluded.content_type, location = excluded.location, body = excluded.body,
+			kept_at = excluded.kept_at, expires_at = excluded.expires_at,
+			version = excluded.version, key_id = excluded.key_id, mac = excluded.mac
+		WHERE kept_answer.expires_at <> 0 AND kept_answer.expires_at <= excluded.kept_at`,
+		k.Route, k.Role, k.User, k.Key, a.Request[:], a.Status, a.ContentType, a.Location, append([]byte{}, a.Body...), db.Micros(t.Now()), db.Micros(a.Expires),
+		a.Seal.Version, a.Seal.KeyID, a.Seal.MAC[:])
+	if err == nil && n == 0 {
+		err = ErrKeyUsed
+	}
+	return err
+}
+
+// forgottenAtOnce is how many answers are removed in one transaction.
+const forgottenAtOnce = 1_000
+
+// DeleteExpired removes some of the answers that are not to be kept any longer,
+// and reports whether there may be more.
+func DeleteExpired(t *db.Tx) (more bool, err error) {
+	n, err := t.Exec(`
+		DELETE FROM kept_answer WHERE (route, role, user_id, key) IN (
+			SELECT route, role, user_id, key FROM kept_answer
+			WHERE expires_at <> 0 AND expires_at <= $1 ORDER BY expires_at LIMIT $2)`, db.Micros(t.Now()), forgottenAtOnce)
+	return n == forgottenAtOnce, err
+}

@@ -1,0 +1,169 @@
+package inventory
+
+import (
+	"database/sql"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+
+	"github.com/go-json-experiment/json"
+
+	"assay/internal/db"
+)
+
+const givenColumns = "n.given_seed, n.given_wear, n.given_charm, n.given_name_tag, n.given_certificate, n.link_of_steam"
+
+// givenFields are where givenColumns go.
+func givenFields(g *Given) []any {
+	p := &g.Properties
+	return []any{&p.Seed, &p.Wear, &p.Charm, &p.NameTag, &p.Certificate, &g.LinkOfSteam}
+}
+
+// inspections returns what a sync needs to know of the inspections of a user's
+// rows of a game and context, by the rows' ids.
+func inspections(t *db.Tx, user int64, app int32, contextID string) (map[int64]Inspected, error) {
+	out := map[int64]Inspected{}
+	_, err := db.Collect(t.Context(), t, func(r *sql.Rows, _ *struct{}) error {
+		var id int64
+		var v Inspected
+		err := r.Scan(append([]any{&id, &v.State, &v.Phase, &v.Finish}, givenFields(&v.Given)...)...)
+		out[id] = v
+		return err
+	}, `SELECT v.id, n.state, n.phase, n.finish, `+givenColumns+` FROM inventory v JOIN inspection n ON n.inventory_id = v.id
+		WHERE v.user_key = $1 AND v.app_id = $2 AND v.context_id = $3`, user, app, contextID)
+	return out, err
+}
+
+// dueColumns are those of rows to be inspected. The whole key of an asset is in each: of
+// parts that are the same in all rows and compared with constants, PostgreSQL expects
+// to find few rows, and compares each of a large inventory with each of these.
+const dueColumns = "user_key bigint, app_id bigint, context_id text, asset_id text, state text, given_seed text, given_wear text, given_charm text, given_name_tag text, " +
+	"given_certificate text, link_of_steam boolean"
+
+// PutUninspected notes what there is to inspect of assets of a user, game and
+// context. What was found before is forgotten.
+func PutUninspected(t *db.Tx, user int64, app int32, contextID string, rows []Due) error {
+	for part := range slices.Chunk(rows, db.RowsAtOnce) {
+		if err := putUninspected(t, user, app, contextID, part); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func putUninspected(t *db.Tx, user int64, app int32, contextID string, due []Due) error {
+	if err := t.ByIndex(); err != nil {
+		return err
+	}
+	rows := db.NewTable(dueColumns, len(due))
+	for i := range due {
+		p := &due[i].Given.Properties
+		rows.Int(user, int64(app))
+		rows.Text(contextID, due[i].AssetID, string(due[i].State), p.Seed, p.Wear, p.Charm, p.NameTag, p.Certificate)
+		rows.Bool(due[i].Given.LinkOfSteam)
+	}
+	found := ` FROM ` + t.Dialect.Rows(1, dueColumns) + ` d CROSS JOIN inventory v
+		WHERE v.user_key = d.user_key AND v.app_id = d.app_id AND v.context_id = d.context_id AND v.asset_id = d.asset_id`
+	if _, err := t.Exec(`DELETE FROM inspection WHERE inventory_id IN (SELECT v.id`+found+`)`, rows.Params(t.Dialect)...); err != nil {
+		return err
+	}
+	_, err := t.Exec(`
+		INSERT INTO inspection (inventory_id, user_key, state, given_seed, given_wear, given_charm, given_name_tag, given_certificate, link_of_steam)
+		SELECT v.id, v.user_key, d.state, d.given_seed, d.given_wear, d.given_charm, d.given_name_tag, d.given_certificate, d.link_of_steam`+found,
+		rows.Params(t.Dialect)...)
+	return err
+}
+
+// removeInspections deletes what is known of rows, by their ids.
+func removeInspections(t *db.Tx, rows []int64) error {
+	_, err := t.Exec(`DELETE FROM inspection WHERE inventory_id IN `+t.Dialect.IDs(1), t.Dialect.PackIDs(rows))
+	return err
+}
+
+// queueInspections makes rows pending that were not to be inspected yet.
+func queueInspections(t *db.Tx, rows []int64) error {
+	_, err := t.Exec(`UPDATE inspection SET state = 'pending' WHERE state = 'none' AND inventory_id IN `+t.Dialect.IDs(1), t.Dialect.PackIDs(rows))
+	return err
+}
+
+// ClaimUninspected returns up to limit pending rows of one user, whose inventories
+// nobody else writes before the transaction ends: a sync locks the user as well,
+// and first, so that nobody who comes between sees half of it.
+func ClaimUninspected(t *db.Tx, limit int) ([]Uninspected, error) {
+	if err := t.ByIndex(); err != nil {
+		return nil, err
+	}
+	var user int64
+	err := t.QueryRow(`SELECT user_key FROM inspection WHERE state = 'pending' ORDER BY user_key LIMIT 1`).Scan(&user)
+	if errors.Is(err, sql.ErrNoRows) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	if err := t.ExecPostgres(`SELECT id FROM platform_user WHERE id = $1 FOR NO KEY UPDATE`, user); err != nil {
+		return nil, err
+	}
+	return db.Collect(t.Context(), t, func(r *sql.Rows, v *Uninspected) error {
+		return r.Scan(append([]any{&v.ID, &v.AssetID, &v.Link, &v.Name, &v.Phase}, givenFields(&v.Given)...)...)
+	}, `SELECT v.id, v.asset_id, v.inspect, coalesce(i.name, ''), coalesce(i.phase, ''), `+givenColumns+`
+		FROM inspection n JOIN inventory v ON v.id = n.inventory_id LEFT JOIN item i ON i.id = v.item_id
+		WHERE n.user_key = $1 AND n.state = 'pending' LIMIT $2`, user, limit)
+}
+
+// foundColumns are those of what was found.
+const foundColumns = "id bigint, seed bigint, finish bigint, def_index bigint, quality bigint, rarity bigint, kills bigint, charm bigint, " +
+	"state text, code text, source text, phase text, wear text, name_tag text, stickers text, charms text"
+
+// setInspections writes what was found of rows, by their ids.
+func setInspections(t *db.Tx, found []Inspection) error {
+	rows := db.NewTable(foundColumns, len(found))
+	for i := range found {
+		f := &found[i]
+		stickers, err := json.Marshal(f.Stickers)
+		if err != nil {
+			return fmt.Errorf("stickers: %w", err)
+		}
+		charms, err := json.Marshal(f.Charms)
+		if err != nil {
+			return fmt.Errorf("charms: %w", err)
+		}
+		rows.Int(f.ID, f.Seed, f.Finish, f.DefIndex, f.Quality, f.Rarity, f.Kills, f.Charm)
+		rows.Text(string(f.State), f.Code, string(f.Source), f.Phase, f.Wear, f.NameTag, string(stickers), string(charms))
+	}
+	_, err := t.Exec(`
+		UPDATE inspection SET seed = f.seed, finish = f.finish, def_index = f.def_index, quality = f.quality, rarity = f.rarity,
+			kills = f.kills, charm = f.charm, state = f.state, code = f.code, source = f.source, phase = f.phase, wear = f.wear,
+			name_tag = f.name_tag, stickers = f.stickers, charms = f.charms
+		FROM `+t.Dialect.Rows(1, foundColumns)+` f WHERE inspection.inventory_id = f.id`, rows.Params(t.Dialect)...)
+	return err
+}
+
+// moveColumns are those of rows that get other items.
+const moveColumns = "id bigint, item_id bigint"
+
+// moveInventory gives rows other items, by the rows' ids; each copies the price
+// that its item has, and an active listing of it goes along.
+func moveInventory(t *db.Tx, items map[int64]int64) error {
+	rows := db.NewTable(moveColumns, len(items))
+	for id, item := range items {
+		rows.Int(id, item)
+	}
+	if err := t.ExecPostgres(lockRowsSQL+`SELECT unnest(CAST($1 AS bigint[]))`+inOrderOfID, slices.Collect(maps.Keys(items))); err != nil {
+		return err
+	}
+	_, err := t.Exec(`
+		UPDATE inventory SET item_id = i.id, value = nullif(i.price, 0)
+		FROM `+t.Dialect.Rows(1, moveColumns)+` m JOIN item i ON i.id = m.item_id
+		WHERE inventory.id = m.id`, rows.Params(t.Dialect)...)
+	if err != nil {
+		return err
+	}
+	_, err = t.Exec(`
+		UPDATE listing SET item_id = v.item_id
+		FROM `+t.Dialect.Rows(1, moveColumns)+` m JOIN inventory v ON v.id = m.id
+		WHERE listing.seller_key = v.user_key AND listing.app_id = v.app_id AND listing.context_id = v.context_id
+			AND listing.asset_id = v.asset_id AND listing.state = 'active'`, rows.Params(t.Dialect)...)
+	return err
+}

@@ -1,0 +1,87 @@
+package inventory
+
+import (
+	"database/sql"
+
+	"assay/internal/db"
+)
+
+// On SQLite a join collects what it will write first; a subquery writes in one
+// pass. PostgreSQL writes a new version of every row that it touches.
+const applyToAll = `
+UPDATE inventory SET value = (SELECT nullif(price, 0) FROM item WHERE item.id = inventory.item_id)
+WHERE id >= $1 AND id < $2`
+
+// Rows whose value is not their item's price, and how it becomes that: in any
+// order, or, on PostgreSQL, after a query that locks them in the order of their ids.
+const (
+	applyPrice = `UPDATE inventory SET value = nullif(item.price, 0) FROM `
+	findRows   = `SELECT inventory.id FROM inventory, `
+	differing  = ` AND item.id = inventory.item_id AND inventory.value IS DISTINCT FROM nullif(item.price, 0)`
+	lockByID   = ` ORDER BY inventory.id FOR NO KEY UPDATE OF inventory`
+
+	rangeRows = `item WHERE inventory.id >= $1 AND inventory.id < $2` + differing
+	batchRows = `item JOIN refresh_item r ON r.item_id = item.id
+WHERE r.job_id = $1 AND r.batch = $2 AND r.state = 'updated' AND r.price_after <> r.price_before` + differing
+	itemRows = `item WHERE item.id = $1` + differing
+	userRows = `item WHERE inventory.user_key = $1 AND inventory.app_id = $2 AND inventory.context_id = $3` + differing
+
+	applyToRange = applyPrice + rangeRows
+	applyToBatch = applyPrice + batchRows
+	applyToItem  = applyPrice + itemRows
+	applyToUser  = applyPrice + userRows
+
+	lockRangePostgres = findRows + rangeRows + lockByID
+	lockBatchPostgres = findRows + batchRows + lockByID
+	lockItemPostgres  = findRows + itemRows + lockByID
+	lockUserPostgres  = findRows + userRows + lockByID
+)
+
+// applyPrices copies prices onto rows that have another value, and returns how many
+// it wrote. On PostgreSQL it locks the rows in the order of their ids first, by the
+// query lock. A second statement then reads the prices, so that a price which
+// another transaction has written to a row since is never replaced by an older one.
+func applyPrices(t *db.Tx, apply, lock string, args ...any) (int64, error) {
+	if t.Dialect == db.SQLite {
+		return t.Exec(apply, args...)
+	}
+	ids, err := db.Collect(t.Context(), t, func(r *sql.Rows, id *int64) error { return r.Scan(id) }, lock, args...)
+	if err != nil || len(ids) == 0 {
+		return 0, err
+	}
+	return t.Exec(applyPrice+`item WHERE inventory.id IN `+t.Dialect.IDs(1)+differing, t.Dialect.PackIDs(ids))
+}
+
+// copyPrices copies onto a user's rows of a game and context the prices that their
+// items have.
+func copyPrices(t *db.Tx, user int64, app int32, contextID string) error {
+	_, err := applyPrices(t, applyToUser, lockUserPostgres, user, app, contextID)
+	return err
+}
+
+// ApplyToRows copies prices onto the rows with ids from (included) to (excluded): those
+// that have another value, or possibly all where most are said to have. Without inOrder
+// the transaction fails, and is run again, where others write these rows: see atOnce of the refresh.
+func ApplyToRows(t *db.Tx, from, to int64, most, inOrder bool) (err error) {
+	switch {
+	case most && t.Dialect == db.SQLite:
+		_, err = t.Exec(applyToAll, from, to)
+	case inOrder:
+		_, err = applyPrices(t, applyToRange, lockRangePostgres, from, to)
+	default:
+		_, err = t.Exec(applyToRange, from, to)
+	}
+	return err
+}
+
+// ApplyToBatch copies the prices that a batch of a job changed onto all their rows, and
+// returns how many it wrote.
+func ApplyToBatch(t *db.Tx, job int64, batch int) (int64, error) {
+	return applyPrices(t, applyToBatch, lockBatchPostgres, job, batch)
+}
+
+// ApplyToItem copies the price of an item onto all its rows.
+func ApplyToItem(t *db.Tx, id int64) error {
+	_, err := applyPrices(t, applyToItem, lockItemPostgres, id)
+	return err
+}

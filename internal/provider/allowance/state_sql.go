@@ -1,0 +1,167 @@
+package allowance
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"time"
+
+	"assay/internal/db"
+	"assay/internal/provider"
+)
+
+// Hold implements provider.Allowance. An order is never shortened by another one.
+// It is urgent: a process that dies before it is stored sends requests too early
+// when it is started again.
+func (a *Allowance) Hold(ctx context.Context, o provider.Order) (wait time.Duration, err error) {
+	err = a.s.InUrgentTx(ctx, func(t *db.Tx) error {
+		if err := a.catchUp(t); err != nil {
+			return err
+		}
+		clock := t.Dialect.Clock(3)
+		var now, at, until int64
+		err := t.QueryRow(`
+			SELECT `+clock+`, coalesce(max(blocked_at), 0), coalesce(max(blocked_until), 0)
+			FROM source_host WHERE source = $1 AND host = $2`, a.source, a.host.Key, a.s.ClockArg()).Scan(&now, &at, &until)
+		if err != nil {
+			return err
+		}
+		wait = o.After(time.Duration(until-at)*time.Microsecond, time.Duration(now-until)*time.Microsecond)
+		_, err = t.Exec(`
+			INSERT INTO source_host (source, host, blocked_at, blocked_until) VALUES ($1, $2, `+clock+`, `+clock+` + $4)
+			ON CONFLICT (source, host) DO UPDATE SET blocked_at = excluded.blocked_at, blocked_until = excluded.blocked_until
+			WHERE excluded.blocked_until > source_host.blocked_until`, a.source, a.host.Key, a.s.ClockArg(), wait.Microseconds())
+		wait = max(wait, time.Duration(until-now)*time.Microsecond)
+		return err
+	})
+	return wait, err
+}
+
+// catchUp makes now of what is noted as of later: after a clock was set back it
+// would count for as long again. When it really was is no longer known; to count
+// it from now on lets nothing more through.
+func (a *Allowance) catchUp(t *db.Tx) error {
+	clock := t.Dialect.Clock(3)
+	for _, query := range []string{
+		`UPDATE budget_slot SET at = ` + clock + ` WHERE source = $1 AND host = $2 AND at > ` + clock + ` + $4`,
+		`UPDATE budget_told SET told_at = ` + clock + `, resets_at = resets_at - told_at + ` + clock + `
+		 WHERE source = $1 AND host = $2 AND told_at > ` + clock + ` + $4`,
+		`UPDATE source_host SET blocked_at = ` + clock + `, blocked_until = blocked_until - blocked_at + ` + clock + `
+		 WHERE source = $1 AND host = $2 AND blocked_at > ` + clock + ` + $4`,
+	} {
+		if _, err := t.Exec(query, a.source, a.host.Key, a.s.ClockArg(), setBack.Microseconds()); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// makeSlots makes the slots of the limit, and those of others. Where it had more,
+// the last request of those that go counts for all that stay: nothing is let
+// through for a period.
+func (a *Allowance) makeSlots(ctx context.Context) error {
+	if a.slots == 0 || a.made.Load() {
+		return nil
+	}
+	err := a.s.InTx(ctx, func(t *db.Tx) error {
+		var surplus, newest int64
+		if err := t.QueryRow(`SELECT count(*), coalesce(max(at), 0) FROM budget_slot WHERE source = $1 AND host = $2 AND slot >= $3`,
+			a.source, a.host.Key, a.all).Scan(&surplus, &newest); err != nil {
+			return err
+		}
+		if surplus > 0 {
+			if _, err := t.Exec(`UPDATE budget_slot SET used = $4, at = $5 WHERE source = $1 AND host = $2 AND slot < $3 AND at < $5`,
+				a.source, a.host.Key, a.all, a.size, newest); err != nil {
+				return err
+			}
+			if _, err := t.Exec(`DELETE FROM budget_slot WHERE source = $1 AND host = $2 AND slot >= $3`, a.source, a.host.Key, a.all); err != nil {
+				return err
+			}
+		}
+		_, err := t.Exec(`
+			WITH RECURSIVE number (n) AS (SELECT 0 UNION ALL SELECT n + 1 FROM number WHERE n + 1 < $3)
+			INSERT INTO budget_slot (source, host, slot, used, at) SELECT $1, $2, n, 0, 0 FROM number WHERE true
+			ON CONFLICT (source, host, slot) DO NOTHING`, a.source, a.host.Key, a.all)
+		return err
+	})
+	a.made.Store(err == nil)
+	return err
+}
+
+// slotsNow is how the slots of a limit are.
+type slotsNow struct {
+	n              int
+	oldest, newest time.Time
+	used           int       // requests that count
+	since          time.Time // the oldest of them
+}
+
+func (a *Allowance) standing(ctx context.Context, now time.Time) (slotsNow, error) {
+	var n, used int
+	var oldest, newest, since int64
+	err := a.s.Read.QueryRowContext(ctx, `
+		SELECT count(*), coalesce(min(at), 0), coalesce(max(at), 0),
+			coalesce(sum(used) FILTER (WHERE at > $3), 0), coalesce(min(at) FILTER (WHERE at > $3), 0)
+		FROM budget_slot WHERE source = $1 AND host = $2 AND slot < $4`,
+		a.source, a.host.Key, db.Micros(now.Add(-a.host.Limit.Stretch())), a.slots).Scan(&n, &oldest, &newest, &used, &since)
+	return slotsNow{n, db.Moment(oldest), db.Moment(newest), used, db.Moment(since)}, err
+}
+
+// State tells what limit, quotas and the host itself leave to all, and until when it
+// wants to be left alone; the zero time: it does not.
+func (a *Allowance) State(ctx context.Context) (b provider.Budget, blockedUntil time.Time, err error) {
+	b = provider.Budget{Limit: a.host.Limit, Left: a.host.Limit.Requests}
+	o, err := a.ordered(ctx, a.s.Read)
+	if err != nil && !errors.Is(err, errSetBack) {
+		return b, blockedUntil, err
+	}
+	b.Told = o.told
+	if a.slots > 0 {
+		slots, err := a.standing(ctx, o.now)
+		if err != nil {
+			return b, o.blocked, err
+		}
+		if b.Used = slots.used; b.Used > 0 {
+			stretch := a.host.Limit.Stretch()
+			b.Left = max(0, b.Limit.Requests-b.Used)
+			b.ResetsAt = o.now.Add(min(slots.since.Add(stretch).Sub(o.now), stretch))
+		}
+	}
+	if b.Quotas, err = a.quotas(ctx, o.now); err != nil {
+		return b, o.blocked, err
+	}
+	return b, o.blocked, a.foresee(ctx, o.now, &b)
+}
+
+// Of tells what a host leaves: see Allowance.State.
+func Of(ctx context.Context, s *db.DB, source string, host provider.Host) (b provider.Budget, blockedUntil time.Time, err error) {
+	return New(s, source, host).State(ctx)
+}
+
+func (a *Allowance) quotas(ctx context.Context, now time.Time) ([]provider.QuotaUsed, error) {
+	if a.host.Quota == (provider.Quota{}) {
+		return nil, nil
+	}
+	type row struct {
+		period         provider.Period
+		startsAt, used int64
+	}
+	rows, err := db.Collect(ctx, a.s.Read, func(r *sql.Rows, q *row) error { return r.Scan(&q.period, &q.startsAt, &q.used) },
+		`SELECT period, starts_at, used FROM budget_quota WHERE source = $1 AND host = $2`, a.source, a.host.Key)
+	if err != nil {
+		return nil, err
+	}
+	var out []provider.QuotaUsed
+	for _, p := range a.host.Quota.Periods() {
+		begin, end := p.Bounds(now)
+		q := provider.QuotaUsed{Period: p, Limit: a.host.Quota.Of(p), ResetsAt: end}
+		for _, r := range rows {
+			if r.period == p && r.startsAt >= db.Micros(begin) {
+				q.Used = r.used
+			}
+		}
+		q.Left = max(0, q.Limit-q.Used)
+		out = append(out, q)
+	}
+	return out, nil
+}

@@ -1,0 +1,151 @@
+package refresh
+
+import (
+	"cmp"
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"slices"
+
+	"assay/internal/catalog"
+	"assay/internal/db"
+	"assay/internal/event"
+	"assay/internal/inventory"
+	"assay/internal/money"
+	"assay/internal/pricing"
+)
+
+// MarketIDs returns the ids of markets, giving new ones an id first.
+func MarketIDs(t *db.Tx, markets []MarketName) (map[MarketName]int64, error) {
+	out := make(map[MarketName]int64, len(markets))
+	sorted := slices.SortedFunc(slices.Values(markets), func(a, b MarketName) int {
+		return cmp.Or(cmp.Compare(a.Source, b.Source), cmp.Compare(a.Key, b.Key))
+	})
+	for _, m := range sorted {
+		var id int64
+		err := t.QueryRow(`SELECT id FROM market WHERE source = $1 AND key = $2 AND title = $3`, m.Source, m.Key, m.Title).Scan(&id)
+		if err == nil {
+			out[m] = id
+			continue
+		}
+		if !errors.Is(err, sql.ErrNoRows) {
+			return nil, err
+		}
+		err = t.QueryRow(`
+			INSERT INTO market (source, key, title) VALUES ($1, $2, $3)
+			ON CONFLICT (source, key) DO UPDATE SET title = excluded.title RETURNING id`, m.Source, m.Key, m.Title).Scan(&id)
+		if err != nil {
+			return nil, err
+		}
+		out[m] = id
+	}
+	return out, nil
+}
+
+// PausedSources names the sources that an operator has paused.
+func PausedSources(ctx context.Context, s *db.DB) (map[string]bool, error) {
+	names, err := db.Collect(ctx, s.Read, func(r *sql.Rows, name *string) error { return r.Scan(name) },
+		`SELECT source FROM source_state WHERE paused`)
+	out := make(map[string]bool, len(names))
+	for _, n := range names {
+		out[n] = true
+	}
+	return out, err
+}
+
+// PauseSource pauses or resumes a source. What a job still meant to ask a paused
+// one is put off, so that the job goes on without it. What a resumed one told of its
+// budget no longer counts, until it tells again: it may have been mistaken.
+func PauseSource(t *db.Tx, source string, paused bool) error {
+	if _, err := t.Exec(`INSERT INTO source_state (source, paused) VALUES ($1, $2)
+		ON CONFLICT (source) DO UPDATE SET paused = excluded.paused`, source, paused); err != nil {
+		return err
+	}
+	if !paused {
+		_, err := t.Exec(`DELETE FROM budget_told WHERE source = $1`, source)
+		return err
+	}
+	_, err := t.Exec(`UPDATE fetch_unit SET state = 'deferred', error_kind = 'paused', error = $2 WHERE source = $1 AND state = 'pending'`,
+		source, source+": paused by an operator")
+	return err
+}
+
+// AcceptSource ends the quarantine of a source's markets, or of one of them, and
+// returns how many files were in it: somebody vouches for answers like those
+// that were refused.
+func AcceptSource(t *db.Tx, source, market string) (int64, error) {
+	ended, err := db.Collect(t.Context(), t, func(r *sql.Rows, e *event.ProviderUp) error {
+		e.Source, e.Why, e.Detail = source, event.WhyQuarantine, "accepted by an operator"
+		return r.Scan(&e.Market, &e.AppID, &e.File)
+	}, `
+		UPDATE market_file SET quarantine = '', quarantined_since = 0, accepted_at = $2
+		WHERE quarantine <> '' AND market_id IN (SELECT id FROM market WHERE source = $1 AND ($3 = '' OR key = $3))
+		RETURNING (SELECT key FROM market WHERE id = market_id), app_id, file`, source, db.Micros(t.Now()), market)
+	for _, e := range ended {
+		err = errors.Join(err, event.Add(t, e))
+	}
+	return int64(len(ended)), err
+}
+
+// KnowsItem reports whether there is such an item.
+func KnowsItem(t *db.Tx, key catalog.Key) (known bool, err error) {
+	err = t.QueryRow(`SELECT EXISTS (SELECT 1 FROM item WHERE app_id = $1 AND name = $2 AND phase = $3)`,
+		key.AppID, key.Name, key.Phase).Scan(&known)
+	return known, err
+}
+
+// AcceptItem makes the price that is held back for an item its price, as of now,
+// with its history and inventory rows, and reports whether there was one.
+func AcceptItem(t *db.Tx, key catalog.Key) (bool, error) {
+	accepted := pricing.State{ReleasedAt: t.Now()} // older references are ignored from here on
+	guard := pricing.EncodeGuard(&accepted, &pricing.Move{})
+	var id int64
+	err := t.QueryRow(`
+		UPDATE item SET price = candidate, candidate = 0, candidate_at = 0, guard = $5, price_updated_at = $4, price_checked_at = $4, rev = rev + 1,
+			range_low = CASE WHEN candidate < range_low THEN candidate ELSE range_low END,
+			range_high = CASE WHEN candidate > range_high THEN candidate ELSE range_high END
+		WHERE app_id = $1 AND name = $2 AND phase = $3 AND candidate > 0 RETURNING id`,
+		key.AppID, key.Name, key.Phase, db.Micros(t.Now()), guard).Scan(&id)
+	if errors.Is(err, sql.ErrNoRows) {
+		return false, nil
+	}
+	if err != nil {
+		return false, err
+	}
+	if err := dropPointsAhead(t, []int64{id}); err != nil {
+		return false, err
+	}
+	if _, err := t.Exec(writePointsSQL+`
+		SELECT id, CAST($2 AS BIGINT), price, status, interval_low, interval_high, rate_set, level_set, method_version, '', method FROM item WHERE id = $1`+writePointsConflict,
+		id, db.Micros(t.Now())); err != nil {
+		return false, err
+	}
+	if err := inventory.ApplyToItem(t, id); err != nil {
+		return false, err
+	}
+	if _, err := t.Exec(`DELETE FROM missing_price WHERE item_id = $1`, id); err != nil {
+		return false, err
+	}
+	return true, catalog.PricesChanged(t, []int64{id >> 32})
+}
+
+// SetCurrency notes the currency of all prices in a new database, and refuses
+// another one than that afterwards: stored amounts cannot change their meaning.
+func SetCurrency(ctx context.Context, s *db.DB, c money.Currency) error {
+	var have money.Currency
+	err := s.InTx(ctx, func(t *db.Tx) error {
+		err := t.QueryRow(`SELECT value FROM setting WHERE name = 'currency'`).Scan(&have)
+		if !errors.Is(err, sql.ErrNoRows) {
+			return err // a start on a full disk writes nothing
+		}
+		if _, err := t.Exec(`INSERT INTO setting (name, value) VALUES ('currency', $1) ON CONFLICT (name) DO NOTHING`, string(c)); err != nil {
+			return err
+		}
+		return t.QueryRow(`SELECT value FROM setting WHERE name = 'currency'`).Scan(&have)
+	})
+	if err == nil && have != c {
+		return fmt.Errorf("the database holds prices in %s and MARKET_PRICE_CURRENCY is %s: set it back, or use another database", have, c)
+	}
+	return err
+}

@@ -1,0 +1,262 @@
+package refresh
+
+import (
+	"slices"
+	"time"
+
+	"assay/internal/catalog"
+	"assay/internal/db"
+	"assay/internal/pricing"
+)
+
+// StoreEstimates writes what estimating a batch decided, if the claim is still valid. The items
+// come late: syncs that copy their prices wait from there on. Another job that estimates
+// the same items meanwhile gets a ErrConflict when it comes to them.
+func StoreEstimates(t *db.Tx, b Batch, s Estimates) (bool, error) {
+	if err := t.ByIndex(); err != nil {
+		return false, err
+	}
+	c := s.Counts
+	n, err := t.Exec(`
+		UPDATE refresh_batch SET state = 'estimated', pending = 0, updated = $4, no_quote = $5, failed = $6, changed = $7,
+			skipped_budget = $8, skipped_paused = $9, skipped_backoff = $10
+		WHERE job_id = $1 AND batch = $2 AND token = $3 AND state = 'running'`,
+		b.JobID, b.Batch, b.Token, c.Updated, c.NoQuote, c.Failed, c.Changed, c.SkippedBudget, c.SkippedPaused, c.SkippedBackoff)
+	if err != nil || n != 1 {
+		return false, err
+	}
+	for _, step := range []func() error{
+		func() error { return writeQuotes(t, s.Items) },
+		func() error { return writePoints(t, s.Items, s.RateSet, s.Method) },
+		func() error { return writeJobItems(t, b, s.Items) },
+		func() error { return lockItems(t, s.Items) },
+		func() error { return writeItems(t, &s) },
+		func() error { return writeFailures(t, s.Items) },
+		func() error { return endMissing(t, b, s.Items, s.MissingRetry) },
+		func() error { return catalog.PricesChanged(t, answeredBuckets(s.Items)) },
+	} {
+		if err := step(); err != nil {
+			return false, err
+		}
+	}
+	return true, nil
+}
+
+const estimateColumns = "id bigint, rev bigint, price bigint, status bigint, method_version bigint, " +
+	"average bigint, median bigint, consensus bigint, low bigint, high bigint, interval_low bigint, interval_high bigint, " +
+	"markets bigint, used_markets bigint, candidate bigint, candidate_at bigint, range_low bigint, range_high bigint, " +
+	"price_updated_at bigint, price_checked_at bigint, estimated_at bigint, quotes_at bigint, " +
+	"no_sales_since bigint, retry_at bigint, rate_set bigint, level_set bigint, method text, guard text"
+
+const writeItemsSQL = `
+UPDATE item SET
+	price = v.column3, status = v.column4, method_version = v.column5,
+	average = v.column6, median = v.column7, consensus = v.column8, low = v.column9, high = v.column10,
+	interval_low = v.column11, interval_high = v.column12,
+	markets = v.column13, used_markets = v.column14, candidate = v.column15, candidate_at = v.column16,
+	range_low = v.column17, range_high = v.column18,
+	price_updated_at = v.column19, price_checked_at = v.column20, estimated_at = v.column21, quotes_at = v.column22,
+	no_sales_since = v.column23, retry_at = v.column24, rate_set = v.column25, level_set = v.column26,
+	method = v.column27, guard = v.column28, failures = 0, rev = item.rev + 1
+FROM (`
+
+const writeItemsWhere = `) AS v WHERE item.id = v.column1 AND item.rev = v.column2`
+
+var itemsBulk = db.NewBulk(writeItemsSQL, estimateColumns, writeItemsWhere)
+
+// writeItems writes the estimates. An item that another job has estimated since
+// it was read makes a ErrConflict.
+func writeItems(t *db.Tx, s *Estimates) error {
+	rows := db.NewTable(estimateColumns, len(s.Items))
+	for k := range s.Items {
+		i := &s.Items[k]
+		if !i.Answered {
+			continue
+		}
+		e := &i.Estimate
+		updated, checked := i.UpdatedAt, i.CheckedAt
+		if i.Changed() {
+			updated = t.Now()
+		}
+		held := &e.State.Held
+		if e.Estimated > 0 && held.Candidate == 0 {
+			checked = i.QuotedAt // a price that is held back confirms nothing
+		}
+		rows.Int(i.ID, i.Rev, int64(e.Price), int64(e.Status), pricing.MethodVersion,
+			int64(e.Average), int64(e.Median), int64(e.Consensus), int64(e.Min), int64(e.Max),
+			int64(e.Interval.Low), int64(e.Interval.High),
+			int64(e.Markets), int64(e.UsedMarkets), int64(held.Candidate), db.Micros(held.At),
+			int64(i.Bounds.Low), int64(i.Bounds.High),
+			db.Micros(updated), db.Micros(checked), db.Micros(t.Now()), db.Micros(i.AsOf),
+			db.Micros(i.QuietSince), db.Micros(i.RetryAt), s.RateSet, i.LevelSet)
+		rows.Text(s.Method, pricing.EncodeGuard(&e.State, &e.Move))
+	}
+	n, err := t.WriteRows(itemsBulk, rows)
+	if err == nil && n != int64(rows.Rows) {
+		err = ErrConflict
+	}
+	return err
+}
+
+// answeredBuckets returns the name buckets of the items that are written, in
+// order.
+func answeredBuckets(items []EstimatedItem) []int64 {
+	var buckets []int64
+	for i := range items {
+		if items[i].Answered {
+			buckets = append(buckets, items[i].ID>>32)
+		}
+	}
+	slices.Sort(buckets)
+	return slices.Compact(buckets)
+}
+
+// writeQuotes writes the quotes of the items of which one changed.
+func writeQuotes(t *db.Tx, items []EstimatedItem) error {
+	var changed []itemQuotes
+	for i := range items {
+		if items[i].Answered && items[i].NewQuotes != nil {
+			changed = append(changed, itemQuotes{items[i].ID, items[i].NewQuotes})
+		}
+	}
+	return keepQuotes(t, changed)
+}
+
+// writeFailures counts a run without any answer for the items that had none;
+// all else about them stays.
+func writeFailures(t *db.Tx, items []EstimatedItem) error {
+	var ids []int64
+	for i := range items {
+		if items[i].State == ItemFailed {
+			ids = append(ids, items[i].ID)
+		}
+	}
+	if len(ids) == 0 {
+		return nil
+	}
+	_, err := t.Exec(`UPDATE item SET failures = failures + 1 WHERE id IN `+t.Dialect.IDs(1), t.Dialect.PackIDs(ids))
+	return err
+}
+
+const (
+	pointColumns = "item_id bigint, at bigint, price bigint, status bigint, interval_low bigint, interval_high bigint, " +
+		"rate_set bigint, level_set bigint, method_version bigint, used text, method text"
+	writePointsSQL = `INSERT INTO price_point (item_id, at, price, status, interval_low, interval_high,
+	rate_set, level_set, method_version, used, method) `
+	writePointsConflict = ` ON CONFLICT (item_id, at) DO UPDATE SET price = excluded.price, status = excluded.status,
+	interval_low = excluded.interval_low, interval_high = excluded.interval_high,
+	rate_set = excluded.rate_set, level_set = excluded.level_set, method_version = excluded.method_version,
+	used = excluded.used, method = excluded.method`
+)
+
+var pointsBulk = db.NewBulk(writePointsSQL, pointColumns, writePointsConflict)
+
+// writePoints adds to the history of the items whose price or status changed.
+func writePoints(t *db.Tx, items []EstimatedItem, rates int64, method string) error {
+	rows := db.NewTable(pointColumns, len(items))
+	var ahead []int64
+	for i := range items {
+		if items[i].Noted() {
+			e := &items[i].Estimate
+			rows.Int(items[i].ID, db.Micros(t.Now()), int64(e.Price), int64(e.Status), int64(e.Interval.Low), int64(e.Interval.High),
+				rates, items[i].LevelSet, pricing.MethodVersion)
+			rows.Text(items[i].Used, method)
+			if items[i].UpdatedAt.After(t.Now()) {
+				ahead = append(ahead, items[i].ID)
+			}
+		}
+	}
+	if err := dropPointsAhead(t, ahead); err != nil {
+		return err
+	}
+	_, err := t.WriteRows(pointsBulk, rows)
+	return err
+}
+
+// dropPointsAhead removes what a clock that was set back since wrote of items,
+// whose last price would never come to an end.
+func dropPointsAhead(t *db.Tx, items []int64) error {
+	if len(items) == 0 {
+		return nil
+	}
+	_, err := t.Exec(`DELETE FROM price_point WHERE item_id IN `+t.Dialect.IDs(1)+` AND at > $2`, t.Dialect.PackIDs(items), db.Micros(t.Now()))
+	return err
+}
+
+const (
+	jobItemColumns   = "job_id bigint, batch bigint, item_id bigint, price_before bigint, price_after bigint, state text, reason text, error text"
+	writeJobItemsSQL = `
+UPDATE refresh_item SET price_before = v.column4, price_after = v.column5, state = v.column6, reason = v.column7,
+	error = v.column8, attempts = attempts + 1
+FROM (`
+	writeJobItemsWhere = `) AS v
+WHERE refresh_item.job_id = v.column1 AND refresh_item.batch = v.column2 AND refresh_item.item_id = v.column3`
+)
+
+var jobItemsBulk = db.NewBulk(writeJobItemsSQL, jobItemColumns, writeJobItemsWhere)
+
+// writeJobItems notes how the items of a batch ended. The price before is that
+// of this moment: what another job has priced since the plan was made counts as
+// known, or applying by batch would take it for unchanged.
+func writeJobItems(t *db.Tx, b Batch, items []EstimatedItem) error {
+	rows := db.NewTable(jobItemColumns, len(items))
+	for i := range items {
+		p := &items[i]
+		rows.Int(b.JobID, int64(b.Batch), p.ID, int64(p.Price), int64(p.PriceAfter()))
+		rows.Text(p.State, p.Reason, p.Error)
+	}
+	_, err := t.WriteRows(jobItemsBulk, rows)
+	return err
+}
+
+// endMissing takes what now has a price out of the missing-price queue. What
+// a missing job found nothing for is due again later, each time after twice as
+// long; what could not be requested, after the first pause, or soon if a quote of
+// it came in the background meanwhile.
+func endMissing(t *db.Tx, b Batch, items []EstimatedItem, retry time.Duration) error {
+	var priced []int64
+	for i := range items {
+		if items[i].PriceAfter() > 0 {
+			priced = append(priced, items[i].ID)
+		}
+	}
+	if len(priced) > 0 {
+		if _, err := t.Exec(`DELETE FROM missing_price WHERE item_id IN `+t.Dialect.IDs(1), t.Dialect.PackIDs(priced)); err != nil {
+			return err
+		}
+	}
+	if b.Kind != Missing {
+		return nil
+	}
+	if _, err := t.Exec(`
+		UPDATE missing_price SET job_id = 0, attempts = attempts + 1, soonest_at = CAST($3 AS BIGINT) + CAST($4 AS BIGINT),
+			due_at = $3 + CASE WHEN attempts >= 16 OR CAST($4 AS BIGINT) * (1 << attempts) > $5 THEN $5 ELSE $4 * (1 << attempts) END
+		WHERE job_id = $1 AND item_id IN (
+			SELECT item_id FROM refresh_item WHERE job_id = $1 AND batch = $2 AND state = 'noQuote')`,
+		b.JobID, b.Batch, db.Micros(t.Now()), retry.Microseconds(), MaxMissingRetry.Microseconds()); err != nil {
+		return err
+	}
+	_, err := t.Exec(`
+		UPDATE missing_price SET job_id = 0, soonest_at = CAST($3 AS BIGINT), due_at = CASE WHEN EXISTS (
+			SELECT 1 FROM market_snapshot s WHERE s.item_id = missing_price.item_id AND s.reason = `+awaiting+`) THEN CAST($4 AS BIGINT) ELSE CAST($3 AS BIGINT) END
+		WHERE job_id = $1 AND item_id IN (SELECT item_id FROM refresh_item WHERE job_id = $1 AND batch = $2)`,
+		b.JobID, b.Batch, db.Micros(t.Now().Add(retry)), db.Micros(t.Now().Add(gather)))
+	return err
+}
+
+// lockItems keeps others from pricing the items that a batch estimates. Where all
+// of them were answered for, they are about to be written by id, which locks
+// them as well.
+func lockItems(t *db.Tx, items []EstimatedItem) error {
+	unanswered := func(i EstimatedItem) bool { return !i.Answered }
+	if t.Dialect == db.SQLite || !slices.ContainsFunc(items, unanswered) {
+		return nil
+	}
+	ids := make([]int64, len(items))
+	for i := range items {
+		ids[i] = items[i].ID
+	}
+	return t.ExecPostgres(`
+		SELECT count(*) FROM (
+			SELECT id FROM item WHERE id IN (SELECT unnest(CAST($1 AS bigint[]))) ORDER BY id FOR NO KEY UPDATE) held`, ids)
+}

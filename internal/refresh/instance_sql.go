@@ -1,0 +1,157 @@
+package refresh
+
+import (
+	"context"
+	"database/sql"
+	"encoding/json"
+	"strings"
+
+	"assay/internal/db"
+)
+
+// Register notes an instance that works on the database, with its beat as given.
+func Register(t *db.Tx, i Instance) error {
+	asks, err := json.Marshal(askKeys(i.Asks))
+	if err != nil {
+		return err
+	}
+	_, err = t.Exec(`
+		INSERT INTO instance (owner, version, asks, started_at, beat, beat_at, report) VALUES ($1, $2, $3, $4, $5, $6, $7)
+		ON CONFLICT (owner) DO UPDATE SET beat = excluded.beat, beat_at = excluded.beat_at, report = excluded.report`,
+		i.Owner, i.Version, string(asks), db.Micros(i.StartedAt), i.Beat, db.Micros(t.Now()), i.Report)
+	return err
+}
+
+// Beat moves an instance's counter on, and notes its report. It returns false where the instance is
+// not known any more: others took it for dead.
+func Beat(t *db.Tx, owner, report string, syncs int64) (bool, error) {
+	n, err := t.Exec(`UPDATE instance SET beat = beat + 1, beat_at = $2, report = $3, syncs = $4 WHERE owner = $1`, owner, db.Micros(t.Now()), report, syncs)
+	return n == 1, err
+}
+
+const endSessionsPostgres = `
+SELECT pg_terminate_backend(pid) FROM pg_stat_activity
+WHERE application_name = $1 AND datname = current_database() AND usename = current_user AND xact_start IS NOT NULL
+	AND pid <> pg_backend_pid() AND NOT EXISTS (SELECT 1 FROM instance WHERE owner = $2 AND beat <> $3)`
+
+// endSessions ends the transactions of an instance whose counter still stands at
+// beat, since they may hold what others wait for: a process that is stopped does
+// not end them. Sessions of another user of the database are left alone.
+func endSessions(ctx context.Context, s *db.DB, p Pulse) error {
+	if s.Dialect == db.SQLite {
+		return nil
+	}
+	_, err := db.Collect(ctx, s.Read, func(r *sql.Rows, ended *bool) error { return r.Scan(ended) },
+		endSessionsPostgres, db.SessionName(p.Owner), p.Owner, p.Beat)
+	return err
+}
+
+// RemoveInstance removes an instance, if its counter still stands at beat, and
+// gives back what is claimed in its name; refresh.NoBeat stands for one that has
+// no counter. It returns false, and changes nothing, where the instance has moved
+// on or another process has removed it.
+func RemoveInstance(t *db.Tx, p Pulse) (bool, error) {
+	n, err := t.Exec(`DELETE FROM instance WHERE owner = $1 AND beat = $2`, p.Owner, p.Beat)
+	if err != nil {
+		return false, err
+	}
+	if n == 0 {
+		if known, err := knowsInstance(t, p.Owner); err != nil || known || p.Beat != NoBeat {
+			return false, err
+		}
+	}
+	for _, query := range []string{
+		`UPDATE fetch_unit SET state = 'pending', token = token + 1 WHERE state = 'running' AND owner = $1`,
+		`UPDATE refresh_batch SET state = 'pending', token = token + 1 WHERE state = 'running' AND owner = $1`,
+		`UPDATE slow_name SET owner = '', token = token + 1 WHERE owner <> '' AND owner = $1`,
+	} {
+		if _, err := t.Exec(query, p.Owner); err != nil {
+			return false, err
+		}
+	}
+	return true, nil
+}
+
+func knowsInstance(t *db.Tx, owner string) (known bool, err error) {
+	err = t.QueryRow(`SELECT EXISTS (SELECT 1 FROM instance WHERE owner = $1)`, owner).Scan(&known)
+	return known, err
+}
+
+// pulses are the counters of all instances, and of those in whose name something
+// is claimed without a counter.
+const pulses = `
+SELECT owner, beat, syncs FROM instance
+UNION ALL
+SELECT owner, -1, 0 FROM (
+	SELECT owner FROM fetch_unit WHERE state = 'running'
+	UNION SELECT owner FROM refresh_batch WHERE state IN ('pending', 'running') AND state = 'running'
+	UNION SELECT owner FROM slow_name WHERE owner <> '') claimed
+WHERE NOT EXISTS (SELECT 1 FROM instance i WHERE i.owner = claimed.owner)`
+
+// ReadPulses returns the counters of all instances.
+func ReadPulses(ctx context.Context, s *db.DB) ([]Pulse, error) {
+	return db.Collect(ctx, s.Read, func(r *sql.Rows, p *Pulse) error { return r.Scan(&p.Owner, &p.Beat, &p.Syncs) }, pulses)
+}
+
+// Instances returns all instances that work on the database, the oldest first.
+func Instances(ctx context.Context, s *db.DB) ([]Instance, error) {
+	return instances(ctx, s.Read)
+}
+
+func instances(ctx context.Context, q db.Querier) ([]Instance, error) {
+	return db.Collect(ctx, q, func(r *sql.Rows, i *Instance) error {
+		var started, beaten int64
+		var asks sql.RawBytes
+		if err := r.Scan(&i.Owner, &i.Version, &asks, &started, &i.Beat, &beaten, &i.Report); err != nil {
+			return err
+		}
+		i.StartedAt, i.BeatAt = db.Moment(started), db.Moment(beaten)
+		var keys []string
+		err := json.Unmarshal(asks, &keys)
+		for _, key := range keys {
+			source, file, _ := strings.Cut(key, "/")
+			i.Asks = append(i.Asks, Askable{Source: source, File: file})
+		}
+		return err
+	}, `SELECT owner, version, asks, started_at, beat, beat_at, report FROM instance ORDER BY started_at, owner`)
+}
+
+// askKeys names what can be requested, each in one text. No provider has a slash in
+// its name. The list is empty, and not nil, where there is nothing.
+func askKeys(asks []Askable) []string {
+	keys := make([]string, len(asks))
+	for i, a := range asks {
+		keys[i] = a.Source + "/" + a.File
+	}
+	return keys
+}
+
+// forgone are the units that live jobs still mean to ask for and that are not in
+// the list $1.
+const forgone = `state IN ('pending', 'running') AND source || '/' || file NOT IN `
+
+// ForgoUnits ends, as failed, what live jobs still meant to ask for and that no
+// instance can, so that the jobs go on without it. Where there is no instance at
+// all, another instance may be able to.
+func ForgoUnits(t *db.Tx) error {
+	all, err := instances(t.Context(), t)
+	if err != nil || len(all) == 0 {
+		return err
+	}
+	var asks []Askable
+	for _, i := range all {
+		asks = append(asks, i.Asks...)
+	}
+	list := t.Dialect.Texts(1)
+	for _, query := range []string{
+		`UPDATE refresh_job SET last_error = (
+			SELECT min(source) || ': not configured any more' FROM fetch_unit u WHERE u.job_id = refresh_job.id AND ` + forgone + list + `)
+		 WHERE state IN ('queued', 'running') AND id IN (SELECT job_id FROM fetch_unit WHERE ` + forgone + list + `)`,
+		`UPDATE fetch_unit SET state = 'failed', token = token + 1, error = source || ': not configured any more' WHERE ` + forgone + list,
+	} {
+		if _, err := t.Exec(query, t.Dialect.PackTexts(askKeys(asks))); err != nil {
+			return err
+		}
+	}
+	return nil
+}

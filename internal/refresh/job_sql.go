@@ -1,0 +1,406 @@
+package refresh
+
+import (
+	"context"
+	"database/sql"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strconv"
+	"time"
+
+	"assay/internal/db"
+	"assay/internal/event"
+	"assay/internal/fault"
+)
+
+// JobColumns are what ScanJob reads: a job with the sums of its batches.
+const JobColumns = `
+	j.id, j.kind, j.forced, j.state, j.stage, j.cancel_requested, j.requested_by, j.retry_of,
+	j.created_at, j.started_at, j.finished_at, j.batches, j.apply_cursor, j.rate_set, j.last_error, j.outcome, j.market_gaps,
+	j.total, j.skipped_ttl, j.skipped_no_sales,
+	coalesce(sum(b.pending), 0), coalesce(sum(b.updated), 0), coalesce(sum(b.no_quote), 0), coalesce(sum(b.failed), 0),
+	coalesce(sum(b.cancelled), 0), coalesce(sum(b.changed), 0),
+	coalesce(sum(b.skipped_budget), 0), coalesce(sum(b.skipped_paused), 0), coalesce(sum(b.skipped_backoff), 0)`
+
+// ScanJob reads a row of JobColumns.
+func ScanJob(r *sql.Rows, j *Job) error {
+	var created, started, finished int64
+	var gaps sql.RawBytes
+	c := &j.Counts
+	err := r.Scan(&j.ID, &j.Kind, &j.Forced, &j.State, &j.Stage, &j.CancelRequested, &j.RequestedBy, &j.RetryOf,
+		&created, &started, &finished, &j.Batches, &j.ApplyCursor, &j.RateSet, &j.LastError, &j.Outcome, &gaps,
+		&c.Total, &c.SkippedTTL, &c.SkippedNoSales,
+		&c.Pending, &c.Updated, &c.NoQuote, &c.Failed, &c.Cancelled, &c.Changed,
+		&c.SkippedBudget, &c.SkippedPaused, &c.SkippedBackoff)
+	j.CreatedAt, j.StartedAt, j.FinishedAt = db.Moment(created), db.Moment(started), db.Moment(finished)
+	if err != nil || len(gaps) == 0 {
+		return err
+	}
+	return json.Unmarshal(gaps, &j.MarketGaps)
+}
+
+const jobByID = `
+SELECT` + JobColumns + `
+FROM refresh_job j LEFT JOIN refresh_batch b ON b.job_id = j.id
+WHERE j.id = $1
+GROUP BY j.id`
+
+// ReadJob returns a job, or a fault.NotFound.
+func ReadJob(ctx context.Context, s *db.DB, id int64) (Job, error) {
+	jobs, err := db.Collect(ctx, s.Read, ScanJob, jobByID, id)
+	if err != nil {
+		return Job{}, fmt.Errorf("job %d: %w", id, err)
+	}
+	if len(jobs) == 0 {
+		return Job{}, fault.New(fault.NotFound, "job_not_found", "Unknown job %d. Ended jobs are deleted after some days.", id)
+	}
+	return jobs[0], nil
+}
+
+// oldestJob returns the job of a query, or nil.
+func oldestJob(ctx context.Context, s *db.DB, query string) (*Job, error) {
+	jobs, err := db.Collect(ctx, s.Read, ScanJob, query)
+	if err != nil || len(jobs) == 0 {
+		return nil, err
+	}
+	return &jobs[0], nil
+}
+
+const queuedJob = `
+SELECT` + JobColumns + `
+FROM refresh_job j LEFT JOIN refresh_batch b ON b.job_id = j.id
+WHERE j.id = (SELECT min(id) FROM refresh_job WHERE state IN ('queued', 'running') AND state = 'queued')
+GROUP BY j.id`
+
+// ReadQueuedJob returns the oldest job without a plan, or nil.
+func ReadQueuedJob(ctx context.Context, s *db.DB) (*Job, error) {
+	return oldestJob(ctx, s, queuedJob)
+}
+
+const fetchedJob = `
+SELECT` + JobColumns + `
+FROM refresh_job j LEFT JOIN refresh_batch b ON b.job_id = j.id
+WHERE j.id = (
+	SELECT min(id) FROM refresh_job c
+	WHERE c.state IN ('queued', 'running') AND c.stage = 'fetch' AND NOT EXISTS (
+		SELECT 1 FROM fetch_unit u WHERE u.job_id = c.id AND u.file <> '' AND u.state IN ('pending', 'running') AND u.detached = 0)
+	AND (NOT EXISTS (SELECT 1 FROM fetch_unit u WHERE u.job_id = c.id AND u.state IN ('pending', 'running') AND u.detached = 0) OR NOT EXISTS (
+		SELECT 1 FROM fetch_unit u WHERE u.job_id = c.id AND u.file <> '' AND u.state = 'done' AND u.detached = 0 AND NOT EXISTS (
+			SELECT 1 FROM market m JOIN market_file f ON f.market_id = m.id
+			WHERE m.source = u.source AND f.app_id = u.app_id AND f.file = u.file AND f.unit_id <> 0))))
+GROUP BY j.id`
+
+// ReadFetchedJob returns a job in its fetch stage all of whose files have come or
+// failed, or nil. A file's first answer is held against all others, so with one
+// the job waits for what is asked by name, too.
+func ReadFetchedJob(ctx context.Context, s *db.DB) (*Job, error) {
+	return oldestJob(ctx, s, fetchedJob)
+}
+
+const estimatedJob = `
+SELECT` + JobColumns + `
+FROM refresh_job j LEFT JOIN refresh_batch b ON b.job_id = j.id
+WHERE j.id = (
+	SELECT min(id) FROM refresh_job c
+	WHERE c.state IN ('queued', 'running') AND c.stage = 'estimate' AND NOT EXISTS (
+		SELECT 1 FROM refresh_batch o WHERE o.job_id = c.id AND o.state IN ('pending', 'running')))
+GROUP BY j.id`
+
+// ReadEstimatedJob returns a job in its estimate stage without open batches, or nil.
+func ReadEstimatedJob(ctx context.Context, s *db.DB) (*Job, error) {
+	return oldestJob(ctx, s, estimatedJob)
+}
+
+const applyingJob = `
+SELECT` + JobColumns + `
+FROM refresh_job j LEFT JOIN refresh_batch b ON b.job_id = j.id
+WHERE j.id = (SELECT min(id) FROM refresh_job WHERE state IN ('queued', 'running') AND stage = 'apply')
+GROUP BY j.id`
+
+// ReadApplyingJob returns a job in its apply stage, or nil.
+func ReadApplyingJob(ctx context.Context, s *db.DB) (*Job, error) {
+	return oldestJob(ctx, s, applyingJob)
+}
+
+// Recover gives back what was claimed and forgets all instances. On SQLite the
+// lock beside the file proves that every former owner is dead.
+func Recover(ctx context.Context, s *db.DB) error {
+	return s.InTx(ctx, func(t *db.Tx) error {
+		for _, query := range []string{
+			`UPDATE fetch_unit SET state = 'pending' WHERE state = 'running'`,
+			`UPDATE refresh_batch SET state = 'pending' WHERE state = 'running'`,
+			`UPDATE slow_name SET owner = '' WHERE owner <> ''`,
+			`DELETE FROM instance`,
+		} {
+			if _, err := t.Exec(query); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+}
+
+const batchColumns = "job_id bigint, batch bigint"
+
+// Reclaim gives back what is claimed in an owner's name, but for the units and
+// batches that it says are in its hands.
+func Reclaim(t *db.Tx, owner string, units []int64, batches []Batch) error {
+	_, err := t.Exec(`
+		UPDATE fetch_unit SET state = 'pending'
+		WHERE state IN ('pending', 'running') AND state = 'running' AND owner = $1
+		AND id NOT IN `+t.Dialect.IDs(2), owner, t.Dialect.PackIDs(units))
+	if err != nil {
+		return err
+	}
+	held := db.NewTable(batchColumns, len(batches))
+	for _, b := range batches {
+		held.Int(b.JobID, int64(b.Batch))
+	}
+	_, err = t.Exec(`
+		UPDATE refresh_batch SET state = 'pending'
+		WHERE state IN ('pending', 'running') AND state = 'running' AND owner = $1
+		AND (job_id, batch) NOT IN `+t.Dialect.Rows(2, batchColumns), held.Params(t.Dialect, owner)...)
+	return err
+}
+
+// InsertJob makes a queued job unless one of its kind is live. One that comes or
+// ends between the two statements makes for another attempt.
+func InsertJob(t *db.Tx, j Job) (id int64, made bool, err error) {
+	const attempts = 3
+	for range attempts {
+		err = t.QueryRow(`SELECT id FROM refresh_job WHERE kind = $1 AND state IN ('queued', 'running')`, j.Kind).Scan(&id)
+		if !errors.Is(err, sql.ErrNoRows) {
+			return id, false, err
+		}
+		err = t.QueryRow(`
+			INSERT INTO refresh_job (kind, forced, state, stage, requested_by, retry_of, created_at)
+			VALUES ($1, $2, 'queued', 'plan', $3, $4, $5)
+			ON CONFLICT (kind) WHERE state IN ('queued', 'running') DO NOTHING RETURNING id`,
+			j.Kind, j.Forced, j.RequestedBy, j.RetryOf, db.Micros(t.Now())).Scan(&id)
+		if !errors.Is(err, sql.ErrNoRows) {
+			return id, err == nil, err
+		}
+	}
+	return 0, false, err
+}
+
+// StartJob moves a queued job on to fetching.
+func StartJob(t *db.Tx, id int64, batches int, rateSet int64) (bool, error) {
+	n, err := t.Exec(`
+		UPDATE refresh_job SET state = 'running', stage = 'fetch', started_at = $2, batches = $3, rate_set = $4
+		WHERE id = $1 AND state = 'queued'`, id, db.Micros(t.Now()), batches, rateSet)
+	return n == 1, err
+}
+
+// EndEstimating moves a job without open batches on to applying.
+func EndEstimating(t *db.Tx, id int64) error {
+	_, err := t.Exec(`
+		UPDATE refresh_job SET stage = 'apply'
+		WHERE id = $1 AND stage = 'estimate' AND NOT EXISTS (
+			SELECT 1 FROM refresh_batch b WHERE b.job_id = $1 AND b.state IN ('pending', 'running'))`, id)
+	return err
+}
+
+// FailJob ends a job whose plan could not be made.
+func FailJob(t *db.Tx, id int64, lastError string) error {
+	n, err := t.Exec(`
+		UPDATE refresh_job SET state = 'failed', stage = 'done', finished_at = $2, last_error = $3
+		WHERE id = $1 AND state IN ('queued', 'running')`, id, db.Micros(t.Now()), lastError)
+	if err != nil || n == 0 {
+		return err
+	}
+	_, err = endJob(t, id, nil)
+	return err
+}
+
+// A job without a plan has taken nothing of the missing-price queue yet; it was
+// about to take what is due.
+const pauseMissing = `
+UPDATE missing_price SET due_at = $2, soonest_at = $2
+WHERE job_id = $1 OR job_id = 0 AND (due_at <= $3 OR due_at > $3 + ` + maxMissingRetryMicros + `)
+	AND EXISTS (SELECT 1 FROM refresh_job WHERE id = $1 AND kind = 'missing' AND state = 'queued')`
+
+// CancelJob cancels what is open of a live job. A claimed batch loses its claim.
+// Entries of the missing-price queue that the job took on are due again after
+// the pause, or the next job would be the same at once.
+//
+// The job's row comes first, so that a worker that plans, validates or finishes it comes
+// before or after all of this.
+func CancelJob(t *db.Tx, id int64, pause time.Duration) error {
+	for _, query := range []string{
+		`UPDATE refresh_job SET cancel_requested = true WHERE id = $1 AND state IN ('queued', 'running')`,
+		`UPDATE fetch_unit SET state = 'cancelled', token = token + 1 WHERE job_id = $1 AND state IN ('pending', 'running')`,
+		`UPDATE slow_name SET place = 0, urgent = 0, owner = '', token = token + 1
+		 WHERE (place <> 0 OR urgent <> 0) AND job_id = $1 AND EXISTS (SELECT 1 FROM refresh_job WHERE id = $1 AND state IN ('queued', 'running'))`,
+		`UPDATE refresh_batch SET state = 'cancelled', token = token + 1, cancelled = pending, pending = 0
+		 WHERE job_id = $1 AND state IN ('pending', 'running')`,
+		`UPDATE refresh_item SET state = 'cancelled' WHERE job_id = $1 AND state = 'pending'`,
+		`UPDATE refresh_job SET stage = 'apply' WHERE id = $1 AND state = 'running'`,
+	} {
+		if _, err := t.Exec(query, id); err != nil {
+			return err
+		}
+	}
+	if _, err := t.Exec(pauseMissing, id, db.Micros(t.Now().Add(pause)), db.Micros(t.Now())); err != nil {
+		return err
+	}
+	_, err := t.Exec(`
+		UPDATE refresh_job SET state = 'cancelled', stage = 'done', finished_at = $2, outcome = 'failed'
+		WHERE id = $1 AND state = 'queued'`, id, db.Micros(t.Now()))
+	return err
+}
+
+const finishJob = `
+UPDATE refresh_job SET stage = 'done', finished_at = $2, state = CASE
+	WHEN cancel_requested THEN 'cancelled'
+	WHEN (SELECT coalesce(sum(updated), 0) FROM refresh_batch WHERE job_id = $1) = 0 AND (
+		(SELECT coalesce(sum(failed), 0) FROM refresh_batch WHERE job_id = $1) > 0
+		OR last_error <> '') THEN 'failed'
+	ELSE 'finished' END,
+	last_error = CASE
+	WHEN last_error = '' AND (SELECT coalesce(sum(failed), 0) FROM refresh_batch WHERE job_id = $1) > 0
+	THEN coalesce((SELECT error FROM refresh_item WHERE job_id = $1 AND state = 'failed' ORDER BY batch, item_id LIMIT 1), '')
+	ELSE last_error END
+WHERE id = $1 AND state = 'running' AND stage = 'apply'
+RETURNING state`
+
+// FinishJob ends a job whose prices have reached the rows, and drops its answers
+// but for the newest good one of each market's file. A job that priced nothing
+// although something went wrong has failed. Where items failed that nobody could be
+// asked for, the first of them says why. It returns nil, and writes nothing, where the
+// job was not applying.
+func FinishJob(t *db.Tx, id int64, markets []event.MarketGap) (*Job, error) {
+	if err := lockBlobs(t); err != nil {
+		return nil, err
+	}
+	var state State
+	if err := t.QueryRow(finishJob, id, db.Micros(t.Now())).Scan(&state); err != nil {
+		if errors.Is(err, sql.ErrNoRows) {
+			err = nil
+		}
+		return nil, err
+	}
+	if _, err := t.Exec(`DELETE FROM apply_shard WHERE job_id = $1`, id); err != nil {
+		return nil, err
+	}
+	if _, err := t.Exec(`UPDATE fetch_unit SET names = NULL WHERE job_id = $1 AND names IS NOT NULL AND NOT (detached <> 0 AND state IN ('pending', 'running'))`, id); err != nil {
+		return nil, err
+	}
+	// Entries that this job took on and did not estimate wait for another one.
+	if _, err := t.Exec(`UPDATE missing_price SET job_id = 0 WHERE job_id = $1`, id); err != nil {
+		return nil, err
+	}
+	if err := dropBlobs(t); err != nil {
+		return nil, err
+	}
+	return endJob(t, id, markets)
+}
+
+// dropBlobs removes answers that no live job waits for and that are not the
+// newest good one of a market's file, nor late and unused.
+func dropBlobs(t *db.Tx) error {
+	_, err := t.Exec(`
+		DELETE FROM fetch_blob WHERE unit_id IN (
+			SELECT DISTINCT b.unit_id FROM fetch_blob b
+			WHERE NOT EXISTS (SELECT 1 FROM market_file f WHERE f.unit_id = b.unit_id)
+			AND NOT EXISTS (
+				SELECT 1 FROM refresh_job j JOIN fetch_unit u ON u.job_id = j.id
+				WHERE j.state IN ('queued', 'running') AND u.blob_unit = b.unit_id)
+			AND NOT EXISTS (
+				SELECT 1 FROM fetch_unit late WHERE late.id = b.unit_id AND late.detached <> 0 AND late.file <> '' AND NOT EXISTS (
+					SELECT 1 FROM fetch_unit n JOIN refresh_job j ON j.id = n.job_id
+					WHERE n.source = late.source AND n.app_id = late.app_id AND n.file = late.file AND n.file <> '' AND n.id > late.id AND j.kind = 'bulk')))`)
+	return err
+}
+
+// retainable orders the ended jobs of each kind by their end, the newest first.
+// A job that ends in the future, by a clock that was set back since, is not old.
+const retainable = `
+SELECT id FROM (
+	SELECT id, finished_at, row_number() OVER (PARTITION BY kind ORDER BY finished_at DESC, id DESC) AS place
+	FROM refresh_job WHERE state IN ('finished', 'failed', 'cancelled')) ended
+WHERE place > $1 AND finished_at < $2
+ORDER BY id LIMIT $3`
+
+// Retain removes up to most ended jobs with all that belongs to them. A job's own
+// row goes first: of two that remove it at once, the other then leaves the rest.
+func Retain(t *db.Tx, r Retention, most int) (int, error) {
+	ids, err := db.Collect(t.Context(), t, func(rows *sql.Rows, id *int64) error { return rows.Scan(id) },
+		retainable, r.MinJobs, db.Micros(t.Now().Add(-r.Age)), most)
+	if err != nil {
+		return 0, err
+	}
+	for _, id := range ids {
+		n, err := t.Exec(`DELETE FROM refresh_job WHERE id = $1`, id)
+		if err != nil {
+			return 0, err
+		}
+		if n == 0 {
+			continue
+		}
+		for _, query := range []string{
+			`DELETE FROM refresh_item WHERE job_id = $1`,
+			`DELETE FROM refresh_batch WHERE job_id = $1`,
+			`DELETE FROM refresh_level WHERE job_id = $1`,
+			`DELETE FROM market_fetch WHERE job_id = $1`,
+			`DELETE FROM fetch_unit WHERE job_id = $1`,
+		} {
+			if _, err := t.Exec(query, id); err != nil {
+				return 0, fmt.Errorf("remove job %d: %w", id, err)
+			}
+		}
+	}
+	if len(ids) == 0 {
+		return 0, nil
+	}
+	return len(ids), nil
+}
+
+// lockJob keeps others from moving a job on.
+func lockJob(t *db.Tx, id int64) error {
+	return t.ExecPostgres(`SELECT id FROM refresh_job WHERE id = $1 FOR NO KEY UPDATE`, id)
+}
+
+// endJob notes how complete a job is that has ended, and the event of it, as its rows
+// say. It returns the job.
+func endJob(t *db.Tx, id int64, markets []event.MarketGap) (*Job, error) {
+	jobs, err := db.Collect(t.Context(), t, ScanJob, jobByID, id)
+	if err != nil {
+		return nil, err
+	}
+	if len(jobs) == 0 {
+		return nil, errors.New("a job that has ended is not there")
+	}
+	j := &jobs[0]
+	j.Outcome, j.MarketGaps = j.OutcomeWith(markets), markets
+	var gaps []byte
+	if len(markets) > 0 {
+		if gaps, err = json.Marshal(markets); err != nil {
+			return nil, err
+		}
+	}
+	if _, err := t.Exec(`UPDATE refresh_job SET outcome = $2, market_gaps = $3 WHERE id = $1`, id, string(j.Outcome), string(gaps)); err != nil {
+		return nil, err
+	}
+	if j.State == Cancelled {
+		return j, nil
+	}
+	return j, event.Add(t, jobEnded(j))
+}
+
+func jobEnded(j *Job) event.JobEnded {
+	e := event.JobEnded{
+		JobID: strconv.FormatInt(j.ID, 10), JobKind: string(j.Kind), Forced: j.Forced, RequestedBy: j.RequestedBy,
+		TotalItems: j.Counts.Total, UpdatedItems: j.Counts.Updated, ChangedItems: j.Counts.Changed,
+		NoQuoteItems: j.Counts.NoQuote, FailedItems: j.Counts.Failed, Outcome: string(j.Outcome),
+		Gaps: j.Gaps(),
+	}
+	if !j.StartedAt.IsZero() {
+		e.StartedAt = &j.StartedAt
+	}
+	if j.LastError != "" {
+		e.LastError = &j.LastError
+	}
+	return e
+}

@@ -1,0 +1,51 @@
+package refresh
+
+import (
+	"context"
+	"database/sql"
+
+	"assay/internal/db"
+)
+
+// What writes several entries of the missing-price queue locks them in the order of their
+// items first: transactions that write some of the same entries must not wait for each
+// other in a circle.
+
+// waitingItems returns the items of the missing-price queue in the name buckets from
+// (included) to (excluded) that are due later and that the job does not work on.
+func waitingItems(ctx context.Context, s *db.DB, job Job, from, to int) ([]WaitingItem, error) {
+	return db.Collect(ctx, s.Read, func(r *sql.Rows, w *WaitingItem) error {
+		return r.Scan(&w.ID, &w.Key.AppID, &w.Key.Name, &w.Key.Phase)
+	}, `SELECT i.id, i.app_id, i.name, i.phase FROM missing_price m JOIN item i ON i.id = m.item_id
+		WHERE m.item_id >= $1 AND m.item_id < $2 AND m.job_id = 0 AND m.due_at > $3
+		AND NOT EXISTS (SELECT 1 FROM refresh_item r
+			WHERE r.job_id = $4 AND r.batch = i.bucket * $5 / `+buckets+` AND r.item_id = i.id AND r.state = 'pending')
+		ORDER BY i.id`, int64(from)*bucketIDs, int64(to)*bucketIDs, db.Micros(s.Clock()), job.ID, job.Batches)
+}
+
+// bucketIDs is how many ids of items a name bucket has.
+const bucketIDs = 1 << 32
+
+const listedColumns = "item_id bigint, market_id bigint, ask bigint, sale bigint"
+
+// dueListed makes those waiting entries of the missing-price queue due at once that a
+// response lists with another price than the market's snapshot has, if it has any. It
+// reports whether there were some.
+func dueListed(t *db.Tx, listed []Listed) (bool, error) {
+	if len(listed) == 0 {
+		return false, nil
+	}
+	rows := db.NewTable(listedColumns, len(listed))
+	for i := range listed {
+		l := &listed[i]
+		rows.Int(l.ItemID, l.MarketID, int64(l.Ask), int64(l.Sale))
+	}
+	n, err := t.Exec(`
+		UPDATE missing_price SET due_at = 0 WHERE item_id IN (
+			SELECT m.item_id FROM missing_price m
+			WHERE m.job_id = 0 AND m.due_at > $1 AND m.item_id IN (
+				SELECT l.item_id FROM `+t.Dialect.Rows(2, listedColumns)+` l WHERE NOT EXISTS (
+					SELECT 1 FROM market_snapshot s WHERE s.item_id = l.item_id AND s.market_id = l.market_id AND s.ask = l.ask AND s.sale = l.sale))
+			ORDER BY m.item_id`+t.Dialect.LockOf("m")+`)`, rows.Params(t.Dialect, db.Micros(t.Now()))...)
+	return n > 0, err
+}

@@ -1,0 +1,51 @@
+package refresh
+
+import (
+	"assay/internal/db"
+	"assay/internal/event"
+)
+
+// quarantine notes that a market's part of a file's answer is refused. Who finds it
+// good before that tells of it.
+func quarantine(t *db.Tx, v Judgement) error {
+	began, err := t.Exec(`
+		INSERT INTO market_file (market_id, app_id, file, quarantine, quarantined_since) VALUES ($1, $2, $3, $4, $5)
+		ON CONFLICT (market_id, app_id, file) DO UPDATE SET quarantine = excluded.quarantine, quarantined_since = excluded.quarantined_since
+		WHERE market_file.quarantine = ''`, v.Fetch.MarketID, v.Unit.AppID, v.Unit.File, v.Quarantine, db.Micros(t.Now()))
+	if err != nil {
+		return err
+	}
+	if _, err := t.Exec(`
+		UPDATE market_file SET quarantine = $4, accepted_at = 0
+		WHERE market_id = $1 AND app_id = $2 AND file = $3`,
+		v.Fetch.MarketID, v.Unit.AppID, v.Unit.File, v.Quarantine); err != nil || began == 0 {
+		return err
+	}
+	down, err := quarantineEvent(t, v, v.Quarantine)
+	if err != nil {
+		return err
+	}
+	return event.Add(t, down)
+}
+
+// endQuarantine ends the quarantine of a market's part of a file, if it is in one:
+// its answer is good again.
+func endQuarantine(t *db.Tx, v Judgement) error {
+	ended, err := t.Exec(`
+		UPDATE market_file SET quarantine = '', quarantined_since = 0
+		WHERE market_id = $1 AND app_id = $2 AND file = $3 AND quarantine <> ''`, v.Fetch.MarketID, v.Unit.AppID, v.Unit.File)
+	if err != nil || ended == 0 {
+		return err
+	}
+	up, err := quarantineEvent(t, v, "its answer is to be believed again")
+	if err != nil {
+		return err
+	}
+	return event.Add(t, event.ProviderUp(up))
+}
+
+func quarantineEvent(t *db.Tx, v Judgement, detail string) (e event.ProviderDown, err error) {
+	e = event.ProviderDown{Source: v.Unit.Source, Why: event.WhyQuarantine, AppID: v.Unit.AppID, File: v.Unit.File, Detail: detail}
+	err = t.QueryRow(`SELECT key FROM market WHERE id = $1`, v.Fetch.MarketID).Scan(&e.Market)
+	return e, err
+}

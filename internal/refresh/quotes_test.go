@@ -1,0 +1,123 @@
+package refresh
+
+import (
+	"database/sql"
+	"encoding/json"
+	"fmt"
+	"math/rand/v2"
+	"path/filepath"
+	"slices"
+	"testing"
+	"time"
+
+	"assay/internal/db"
+	"assay/internal/money"
+	"assay/internal/pgtest"
+	"assay/internal/pricing"
+)
+
+// someQuotes returns quotes of an item with random contents, by market.
+func someQuotes(r *rand.Rand) []Snapshot {
+	quotes := make([]Snapshot, r.IntN(12))
+	for i := range quotes {
+		q := &quotes[i]
+		q.MarketID, q.Currency = int64(i*7+1), []money.Currency{"USD", "CNY", "EUR"}[r.IntN(3)]
+		q.Ask, q.Bid, q.Sale = money.Micro(r.Int64N(1e13)), money.Micro(r.Int64N(5)), money.Micro(r.Int64N(1e6))
+		q.Listings, q.Sales = r.Int64N(1e5)-1, r.Int64N(3)-1
+		q.SalesWindow = time.Duration(r.IntN(1e6)) * time.Second
+		if r.IntN(2) == 0 {
+			q.MarketTime = time.Unix(r.Int64N(1e6)*3600, 0).UTC()
+		}
+		if r.IntN(2) == 0 {
+			q.FetchedAt = time.UnixMicro(1e15 + r.Int64N(1e12)).UTC()
+		}
+		q.Reason = []pricing.Reason{pricing.Used, pricing.Outlier, pricing.Awaiting}[r.IntN(3)]
+	}
+	return quotes
+}
+
+func TestQuotes_AreReadAsTheyWereWritten(t *testing.T) {
+	r := rand.New(rand.NewPCG(1, 1))
+	for range 1000 {
+		want := someQuotes(r)
+		text := EncodeQuotes(want)
+		if !json.Valid([]byte(text)) {
+			t.Fatalf("%s is not JSON", text)
+		}
+		got, err := DecodeQuotes(text)
+		if err != nil || !slices.Equal(got, want) {
+			t.Fatalf("%s was read as %v (%v)", text, got, err)
+		}
+	}
+}
+
+func TestQuotes_DamagedTextIsAnError(t *testing.T) {
+	text := EncodeQuotes([]Snapshot{{MarketID: 1, Currency: "USD", Ask: 12}, {MarketID: 22, Currency: "EUR"}})
+	for end := 1; end < len(text); end++ {
+		if got, err := DecodeQuotes(text[:end]); err == nil {
+			t.Errorf("%q was read as %v", text[:end], got)
+		}
+	}
+	for _, bad := range []string{"{}", "x", "[1]", "[[]]", text + "]", `[[1,"USD",99999999999999999999,0,0,0,0,0,0,0,""]]`} {
+		if got, err := DecodeQuotes(bad); err == nil {
+			t.Errorf("%q was read as %v", bad, got)
+		}
+	}
+}
+
+// FuzzQuotes checks that no text makes the reader fail otherwise than with an error.
+func FuzzQuotes(f *testing.F) {
+	f.Add("[]")
+	f.Add(EncodeQuotes(someQuotes(rand.New(rand.NewPCG(2, 2)))))
+	f.Fuzz(func(t *testing.T, text string) {
+		quotes, err := DecodeQuotes(text)
+		if err != nil {
+			return
+		}
+		if again, err := DecodeQuotes(EncodeQuotes(quotes)); err != nil || !slices.Equal(again, quotes) {
+			t.Errorf("%q was read as %v and then as %v (%v)", text, quotes, again, err)
+		}
+	})
+}
+
+func TestMarketSnapshot_ShowsTheStoredQuotesOnBothEngines(t *testing.T) {
+	quotes := []Snapshot{
+		{
+			MarketID: 3, Currency: "CNY", Ask: 1, Bid: 2, Sale: 3, Listings: -1, Sales: 4, SalesWindow: time.Minute,
+			MarketTime: time.Unix(7200, 0).UTC(), FetchedAt: time.UnixMicro(5).UTC(), Reason: pricing.Outlier,
+		},
+		{MarketID: 4, Currency: "USD", Ask: 10_000_000_000_000},
+	}
+	for _, o := range []db.Options{{Path: filepath.Join(t.TempDir(), "a.db")}, {URL: pgtest.Shared(t).NewDatabase(t)}} {
+		s, err := db.Open(t.Context(), o)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer s.Close()
+		err = s.InTx(t.Context(), func(tx *db.Tx) error {
+			_, err := tx.Exec(`INSERT INTO item_quotes (item_id, quotes) VALUES (9, $1), (10, '[]')`, EncodeQuotes(quotes))
+			return err
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		rows, err := db.Collect(t.Context(), s.Read, func(r *sql.Rows, text *string) error {
+			var item, market, ask, bid, sale, listings, sales, window, marketTime, fetched int64
+			var currency, reason string
+			err := r.Scan(&item, &market, &currency, &ask, &bid, &sale, &listings, &sales, &window, &marketTime, &fetched, &reason)
+			*text = fmt.Sprint(item, market, currency, ask, bid, sale, listings, sales, window, marketTime, fetched, reason)
+			return err
+		}, `SELECT item_id, market_id, currency, ask, bid, sale, listings, sales, sales_window, market_time, fetched_at, reason
+			FROM market_snapshot ORDER BY item_id, market_id`)
+		if err != nil {
+			t.Fatal(err)
+		}
+		want := []string{
+			fmt.Sprint(9, 3, "CNY", 1, 2, 3, -1, 4, 60, 7_200_000_000, 5, "outlier"),
+			fmt.Sprint(9, 4, "USD", 10_000_000_000_000, 0, 0, 0, 0, 0, 0, 0, ""),
+		}
+		if !slices.Equal(rows, want) {
+			t.Errorf("the view shows %v, want %v", rows, want)
+		}
+	}
+}

@@ -1,0 +1,151 @@
+package storetest
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	_ "github.com/jackc/pgx/v5/stdlib" // the driver "pgx"
+
+	"assay/internal/db"
+	"assay/internal/pgtest"
+	"assay/internal/randtest"
+)
+
+// The engines that a store works on.
+const (
+	SQLite     = "sqlite"
+	PostgreSQL = "postgres"
+)
+
+// engineVariable names the engine that tests use where they do not say.
+const engineVariable = "ASSAY_TEST_ENGINE"
+
+// RunOnEngines runs all tests of a package once on each engine, for its TestMain,
+// and returns the exit code. ASSAY_TEST_ENGINE names the only one.
+func RunOnEngines(m *testing.M) (code int) {
+	engines := []string{SQLite, PostgreSQL}
+	if only := os.Getenv(engineVariable); only != "" {
+		engines = []string{only}
+	}
+	for _, engine := range engines {
+		if err := os.Setenv(engineVariable, engine); err != nil {
+			panic(err)
+		}
+		if code = m.Run(); code != 0 {
+			return code
+		}
+	}
+	return code
+}
+
+// Database is where a store is opened.
+type Database struct {
+	Engine    string
+	Path, URL string // as in store.Options
+}
+
+// NewDatabase makes an empty database on the engine that RunOnEngines is at,
+// which is gone when tb ends. On SQLite the file is in memory where there is such
+// a place: these tests never cut the power, so waiting for a disk proves nothing.
+func NewDatabase(tb testing.TB) Database {
+	tb.Helper()
+	d := On(tb, os.Getenv(engineVariable))
+	if d.Engine == PostgreSQL {
+		d.URL += fewConns // each costs a process that reads the catalogue anew
+	}
+	return d
+}
+
+const fewConns = "&pool_max_conns=6"
+
+// On makes an empty database on an engine.
+func On(tb testing.TB, engine string) Database {
+	tb.Helper()
+	if engine != PostgreSQL {
+		return Database{Engine: SQLite, Path: filepath.Join(memoryDir(tb), "assay.db")}
+	}
+	tb.Log("on PostgreSQL")
+	return Database{Engine: PostgreSQL, URL: pgtest.Shared(tb).CopyDatabase(tb, "migrated", migrate)}
+}
+
+func memoryDir(tb testing.TB) string {
+	tb.Helper()
+	dir, err := os.MkdirTemp("/dev/shm", "assay-test") //nolint:usetesting // that one is on a disk
+	if err != nil {
+		return tb.TempDir()
+	}
+	tb.Cleanup(func() { _ = os.RemoveAll(dir) })
+	return dir
+}
+
+// migrate fills a database with the schema.
+func migrate(ctx context.Context, url string) error {
+	s, err := db.Open(ctx, db.Options{URL: url})
+	if err != nil {
+		return err
+	}
+	return s.Close()
+}
+
+// Takes tells whether a test of many cases, each with a database of its own,
+// takes the nth: all on SQLite and where full counts are asked for, otherwise one
+// in three, since a database on a server takes much longer to make and to warm.
+func Takes(nth int) bool {
+	return nth%3 == 0 || randtest.Long() || os.Getenv(engineVariable) != PostgreSQL
+}
+
+// Raw opens one connection to the database beside the store, which its caller
+// closes.
+func (d Database) Raw(tb testing.TB) *sql.DB {
+	tb.Helper()
+	driver, address := "pgx", strings.TrimSuffix(d.URL, fewConns)
+	if d.Engine == SQLite {
+		driver, address = "sqlite", "file:"+d.Path+"?_pragma=busy_timeout(10000)"
+	}
+	db, err := sql.Open(driver, address)
+	if err != nil {
+		tb.Fatal(err)
+	}
+	db.SetMaxOpenConns(1)
+	return db
+}
+
+// Version returns a number that changes with any row of the database, asked on
+// the connection of Raw.
+func (d Database) Version(tb testing.TB, raw *sql.DB) (version int64) {
+	tb.Helper()
+	query := `PRAGMA data_version`
+	if d.Engine == PostgreSQL {
+		query = rowVersions(tb, raw)
+	}
+	if err := raw.QueryRowContext(tb.Context(), query).Scan(&version); err != nil {
+		tb.Fatal(err)
+	}
+	return version
+}
+
+// rowVersions returns a query that sums up which transaction wrote each row of
+// each table where. That a row was locked does not show.
+func rowVersions(tb testing.TB, raw *sql.DB) string {
+	tb.Helper()
+	rows, err := raw.QueryContext(tb.Context(), `SELECT tablename FROM pg_tables WHERE schemaname = 'public' ORDER BY tablename`)
+	if err != nil {
+		tb.Fatal(err)
+	}
+	defer rows.Close()
+	var sums []string
+	for rows.Next() {
+		var name string
+		err = errors.Join(err, rows.Scan(&name))
+		sums = append(sums, `(SELECT coalesce(sum(hashtext(ctid::text || xmin::text)), 0) FROM `+name+`)`)
+	}
+	if err := errors.Join(err, rows.Err()); err != nil {
+		tb.Fatal(err)
+	}
+	return `SELECT CAST(` + strings.Join(sums, " + ") + ` AS bigint)`
+}

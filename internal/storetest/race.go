@@ -1,0 +1,360 @@
+package storetest
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"assay/internal/catalog"
+	"assay/internal/db"
+	"assay/internal/inventory"
+	"assay/internal/market"
+	"assay/internal/money"
+	"assay/internal/refresh"
+	"assay/internal/user"
+	"assay/internal/view"
+)
+
+// atOnce runs fn in n goroutines that begin together.
+func atOnce(n int, fn func(i int)) {
+	var running sync.WaitGroup
+	start := make(chan struct{})
+	for i := range n {
+		running.Go(func() {
+			<-start
+			fn(i)
+		})
+	}
+	close(start)
+	running.Wait()
+}
+
+// try is tx for goroutines.
+func (f *fixture) try(fn func(tx *db.Tx) error) {
+	if err := f.s.InTx(f.Context(), fn); err != nil {
+		f.Error(err)
+	}
+}
+
+func claimsRace(f *fixture) {
+	f.own("u", f.items("A")...)
+	const n = 200
+	units := make([]refresh.Unit, n)
+	for i := range units {
+		units[i] = unit("s", fmt.Sprint("f", i))
+	}
+	id := f.plan(refresh.Bulk, 1, units...)
+	var mu sync.Mutex
+	claimed := map[int64]int{}
+	atOnce(8, func(i int) {
+		for range n { // each claim either succeeds or nothing is left
+			var u *refresh.Unit
+			f.try(func(tx *db.Tx) (err error) {
+				u, err = refresh.ClaimUnit(tx, refresh.Claim{Source: "s", Owner: fmt.Sprint("worker ", i)})
+				return err
+			})
+			if u == nil {
+				return
+			}
+			mu.Lock()
+			claimed[u.ID]++
+			mu.Unlock()
+		}
+	})
+	f.is("units claimed", len(claimed), n)
+	for unit, times := range claimed {
+		if times != 1 {
+			f.Errorf("unit %d of job %d was claimed %d times", unit, id, times)
+		}
+	}
+}
+
+func batchClaimsRace(f *fixture) {
+	names := make([]string, 1000)
+	for i := range names {
+		names[i] = fmt.Sprint("name ", i)
+	}
+	f.own("u", f.items(names...)...)
+	f.judge(f.plan(refresh.Bulk, catalog.Buckets))
+	var claimed, items atomic.Int64
+	atOnce(8, func(int) {
+		for range catalog.Buckets {
+			var b *refresh.Batch
+			f.try(func(tx *db.Tx) (err error) {
+				b, err = refresh.ClaimBatch(tx, "me")
+				return err
+			})
+			if b == nil {
+				return
+			}
+			list, err := refresh.BatchItems(f.Context(), f.s, *b)
+			if err != nil {
+				f.Error(err)
+			}
+			claimed.Add(1)
+			items.Add(int64(len(list)))
+			f.is("token", b.Token, int64(1))
+		}
+	})
+	f.is("items of all batches", items.Load(), int64(len(names)))
+}
+
+func jobsRace(f *fixture) {
+	for round := range 5 {
+		var mu sync.Mutex
+		ids, made := map[int64]bool{}, 0
+		atOnce(16, func(int) {
+			var id int64
+			var mine bool
+			f.try(func(tx *db.Tx) (err error) {
+				id, mine, err = refresh.InsertJob(tx, refresh.Job{Kind: refresh.Bulk, RequestedBy: "test"})
+				return err
+			})
+			mu.Lock()
+			defer mu.Unlock()
+			ids[id] = true
+			if mine {
+				made++
+			}
+		})
+		f.is(fmt.Sprint("jobs made in round ", round), made, 1)
+		f.is(fmt.Sprint("ids told in round ", round), len(ids), 1)
+		for id := range ids {
+			f.tx(func(tx *db.Tx) error { return refresh.FailJob(tx, id, "enough") })
+		}
+	}
+}
+
+// syncer syncs inventories on the store.
+func (f *fixture) syncer() *inventory.Service {
+	return &inventory.Service{
+		InTx:        f.s.InTx,
+		Queued:      func() {},
+		Inspectable: func() {},
+		Synced:      market.InventoryTouched,
+	}
+}
+
+// push is an inventory of one asset of each name.
+func (f *fixture) push(names ...string) inventory.Push {
+	p := inventory.Push{AppID: app, ContextID: "2", SnapshotAt: f.now}
+	for i, n := range names {
+		p.Assets = append(p.Assets, inventory.Asset{AssetID: fmt.Sprint(i), Name: n, Amount: 1})
+	}
+	return p
+}
+
+func syncsRace(f *fixture) {
+	const users, size = 200, 20
+	s := f.syncer()
+	var queued atomic.Int64
+	distinct := map[string]bool{}
+	pushes := make([]inventory.Push, users)
+	for u := range pushes {
+		var names []string
+		for i := range size {
+			n := fmt.Sprint("common ", (u+i)%40) // in another order for each
+			if i%5 == 4 {
+				n = fmt.Sprint("of ", u, " ", i)
+			}
+			names = append(names, n)
+			distinct[n] = true
+		}
+		slices.Reverse(names)
+		pushes[u] = f.push(names...)
+	}
+	atOnce(users, func(u int) {
+		r, err := s.Sync(f.Context(), fmt.Sprint("user ", u/2), pushes[u], inventory.Normal) // two of each user
+		if err != nil {
+			f.Error(err)
+		}
+		queued.Add(r.QueuedNames)
+	})
+	f.is("names queued", queued.Load(), int64(len(distinct)))
+	q, err := view.ReadMissingQueue(f.Context(), f.s, f.now)
+	f.must(err)
+	f.is("queue", q.Due, int64(len(distinct)))
+	for u := range users / 2 {
+		key, known, err := user.Key(f.Context(), f.s, fmt.Sprint("user ", u))
+		f.must(err)
+		f.is("known", known, true)
+		f.is("rows of a user", len(f.values(key)), size)
+	}
+}
+
+// headstart is how long something that must wait for a transaction is given to
+// fail to do so.
+const headstart = 300 * time.Millisecond
+
+// A sync has copied the old price, and queued an item for want of one, when a
+// estimate and its apply come.
+func estimateWaitsForASync(f *fixture) {
+	ids := f.items("A", "B")
+	f.own("u", ids[0])
+	f.finish(f.run(10))
+	f.own("v", ids[1])
+	f.now = f.now.Add(7 * time.Hour)
+	copied, apply := make(chan struct{}), make(chan struct{})
+	var late sync.WaitGroup
+	late.Go(func() {
+		ready := sync.OnceFunc(func() { close(copied) })
+		defer ready()
+		f.try(func(tx *db.Tx) error {
+			user, err := user.Ensure(tx, "late")
+			if err != nil {
+				return err
+			}
+			prices, err := catalog.HoldPrices(tx, ids)
+			if err != nil {
+				return err
+			}
+			rows := []inventory.Row{{AssetID: "1", ItemID: ids[0], Amount: 1}, {AssetID: "2", ItemID: ids[1], Amount: 1}}
+			if err := inventory.AddInventory(tx, user, app, "2", rows, prices); err != nil {
+				return err
+			}
+			if _, _, err := catalog.QueueMissing(tx, ids[1:]); err != nil {
+				return err
+			}
+			ready()
+			t := time.NewTimer(headstart)
+			defer t.Stop()
+			select {
+			case <-apply:
+			case <-t.C:
+			}
+			return nil
+		})
+	})
+	<-copied
+	job := f.run(20)
+	f.openShards(job, 4)
+	f.apply(job)
+	f.finish(job)
+	close(apply)
+	late.Wait()
+	user, _, err := user.Key(f.Context(), f.s, "late")
+	f.must(err)
+	if got := f.values(user); !slices.Equal(got, []money.Micro{20, 20}) {
+		f.Errorf("values of the sync's rows: %v", got)
+	}
+	q, err := view.ReadMissingQueue(f.Context(), f.s, f.now)
+	f.must(err)
+	f.is("queued although priced", q.Due+q.Waiting, int64(0))
+}
+
+const syncers = 8
+
+// A sync that reads the old price while a batch is estimated and applied must leave
+// no row with it.
+func syncAndEstimateRace(f *fixture) {
+	s := f.syncer()
+	names := []string{"A", "B", "C", "D"}
+	f.own("owner", f.items(names...)...)
+	for round := range 10 {
+		f.now = f.now.Add(7 * time.Hour)
+		price := money.Micro(10 + round)
+		var syncing sync.WaitGroup
+		for i := range syncers {
+			p := f.push(names...)
+			if (round+i)%2 == 0 {
+				p = f.push("D", "B") // changes rows, and removes some
+			}
+			syncing.Go(func() {
+				for range 3 {
+					if _, err := s.Sync(f.Context(), fmt.Sprint("user ", i), p, inventory.Normal); err != nil {
+						f.Error(err)
+					}
+				}
+			})
+		}
+		job := f.run(price)
+		f.openShards(job, 4)
+		f.apply(job)
+		f.is("state", f.finish(job), refresh.Finished)
+		syncing.Wait()
+		f.checkValues(price)
+	}
+}
+
+// apply copies prices onto the rows of all shards, by several at once.
+func (f *fixture) apply(job int64) {
+	f.Helper()
+	atOnce(4, func(i int) {
+		for found := true; found; {
+			found = false
+			inOrder := i%2 == 0
+			f.try(func(tx *db.Tx) (err error) {
+				found, err = refresh.ApplyRange(tx, job, 5, false, inOrder)
+				inOrder = true
+				return err
+			})
+		}
+	})
+}
+
+// A process dies while it writes a range, and others come by.
+func aDyingRangeLeavesItsShard(f *fixture) {
+	ids := f.items("A")
+	u := f.own("u", ids[0], ids[0], ids[0])
+	job := f.run(10)
+	f.openShards(job, 2)
+	died := errors.New("died")
+	others := make(chan struct{})
+	err := f.s.InTx(f.Context(), func(tx *db.Tx) error {
+		if found, err := refresh.ApplyRange(tx, job, 2, false, true); err != nil || !found {
+			return fmt.Errorf("no shard: %w", err)
+		}
+		go func() {
+			defer close(others)
+			f.apply(job)
+		}()
+		t := time.NewTimer(headstart)
+		defer t.Stop()
+		select {
+		case <-others: // on PostgreSQL they do the other shard
+		case <-t.C:
+		}
+		return died
+	})
+	f.is("died", errors.Is(err, died), true)
+	<-others
+	f.apply(job)
+	f.shards(job, 2, 0)
+	f.is("values", fmt.Sprintf("%d", f.values(u)), "[10 10 10]")
+}
+
+// checkValues reports rows that have another value than price.
+func (f *fixture) checkValues(price money.Micro) {
+	f.Helper()
+	for i := range syncers + 1 {
+		name := fmt.Sprint("user ", i)
+		if i == syncers {
+			name = "owner"
+		}
+		key, _, err := user.Key(f.Context(), f.s, name)
+		f.must(err)
+		for _, v := range f.values(key) {
+			if v != price {
+				f.Fatalf("%s has a row of value %v, want %v", name, v, price)
+			}
+		}
+	}
+}
+
+func usersRace(f *fixture) {
+	var mu sync.Mutex
+	keys := map[int64]bool{}
+	atOnce(16, func(int) {
+		f.try(func(tx *db.Tx) error {
+			key, err := user.Ensure(tx, "u")
+			mu.Lock()
+			defer mu.Unlock()
+			keys[key] = true
+			return err
+		})
+	})
+	f.is("keys", len(keys), 1)
+}

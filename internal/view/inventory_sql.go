@@ -1,0 +1,88 @@
+package view
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"time"
+
+	"github.com/go-json-experiment/json"
+
+	"assay/internal/db"
+	"assay/internal/inventory"
+	"assay/internal/money"
+	"assay/internal/pricing"
+	"assay/internal/view/prices"
+)
+
+// PricedRow is an asset with its value.
+type PricedRow struct {
+	inventory.Row
+	AppID     int32
+	ContextID string
+	Name      string
+	Phase     string
+	Value     money.Micro // of one; 0: unknown
+	Moving    bool        // it was sold, and no sync has shown yet where it went
+	UpdatedAt time.Time   // when the item's price last changed
+	Status    pricing.Status
+	CheckedAt time.Time // as of when the item's price was last confirmed
+	prices.Figures
+	// Inspection is what was found of the asset; its State is empty where there
+	// is nothing to inspect.
+	Inspection  inventory.Inspection
+	Certificate string // that Steam's properties have; empty: none
+}
+
+// ReadInventory returns a user's rows of a game (0: all) with ids above after. The ids of the
+// page are found first: all of a user's rows would be joined before they are sorted.
+func ReadInventory(ctx context.Context, s *db.DB, user int64, app int32, after int64, limit int) ([]PricedRow, error) {
+	return db.Collect(ctx, s.Read, func(r *sql.Rows, v *PricedRow) error {
+		var updated, checked int64
+		var stickers, charms string
+		n := &v.Inspection
+		if err := r.Scan(&v.ID, &v.AppID, &v.ContextID, &v.AssetID, &v.ItemID, &v.ClassID, &v.InstanceID, &v.Amount,
+			&v.Tradable, &v.Marketable, &v.Inspect, &v.Moving, &v.Value, &v.Name, &v.Phase, &updated,
+			&v.Status, &checked, &v.Interval.Low, &v.Interval.High, &v.Average, &v.UsedMarkets,
+			&n.State, &n.Code, &n.Source, &n.Phase, &n.Wear, &n.Seed, &n.Finish, &n.DefIndex, &n.Quality, &n.Rarity, &n.Kills, &n.Charm,
+			&n.NameTag, &stickers, &charms, &v.Certificate); err != nil {
+			return err
+		}
+		v.UpdatedAt, v.CheckedAt, n.ID = db.Moment(updated), db.Moment(checked), v.ID
+		return errors.Join(json.Unmarshal([]byte(stickers), &n.Stickers), json.Unmarshal([]byte(charms), &n.Charms))
+	}, `SELECT v.id, v.app_id, v.context_id, v.asset_id, v.item_id, v.class_id, v.instance_id, v.amount,
+			v.tradable, v.marketable, v.inspect, v.in_transfer, coalesce(v.value, 0), coalesce(i.name, ''), coalesce(i.phase, ''), coalesce(i.price_updated_at, 0),
+			coalesce(i.status, 5), coalesce(i.price_checked_at, 0), coalesce(i.interval_low, 0), coalesce(i.interval_high, 0),
+			coalesce(i.average, 0), coalesce(i.used_markets, 0),
+			coalesce(n.state, ''), coalesce(n.code, ''), coalesce(n.source, ''), coalesce(n.phase, ''), coalesce(n.wear, ''),
+			coalesce(n.seed, -1), coalesce(n.finish, -1), coalesce(n.def_index, -1), coalesce(n.quality, -1), coalesce(n.rarity, -1),
+			coalesce(n.kills, -1), coalesce(n.charm, -1), coalesce(n.name_tag, ''), coalesce(n.stickers, '[]'), coalesce(n.charms, '[]'),
+			coalesce(n.given_certificate, '')
+		FROM (SELECT id FROM inventory WHERE user_key = $1 AND id > $2 AND ($3 = 0 OR app_id = $3) ORDER BY id LIMIT $4) p
+		CROSS JOIN inventory v LEFT JOIN item i ON i.id = v.item_id LEFT JOIN inspection n ON n.inventory_id = v.id
+		WHERE v.id = p.id ORDER BY v.id`, user, after, app, limit)
+}
+
+// InventoryTotal sums up a user's rows of a game.
+type InventoryTotal struct {
+	Value          money.Sum
+	Rows, Unpriced int64
+}
+
+// ReadInventoryTotal sums up a user's rows of a game (0: all). It adds in Go, where a
+// sum can exceed 64 bits.
+func ReadInventoryTotal(ctx context.Context, s *db.DB, user int64, app int32) (InventoryTotal, error) {
+	type group struct{ value, amount, rows int64 }
+	groups, err := db.Collect(ctx, s.Read, func(r *sql.Rows, g *group) error { return r.Scan(&g.value, &g.amount, &g.rows) }, `
+		SELECT coalesce(value, 0), CAST(sum(amount) AS BIGINT), count(*) FROM inventory
+		WHERE user_key = $1 AND ($2 = 0 OR app_id = $2) GROUP BY coalesce(value, 0)`, user, app)
+	var t InventoryTotal
+	for _, g := range groups {
+		t.Rows += g.rows
+		if g.value == 0 {
+			t.Unpriced += g.rows
+		}
+		t.Value = t.Value.Add(money.Micro(g.value), g.amount)
+	}
+	return t, err
+}

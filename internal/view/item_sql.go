@@ -1,0 +1,223 @@
+package view
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"slices"
+	"time"
+
+	"assay/internal/catalog"
+	"assay/internal/db"
+	"assay/internal/money"
+	"assay/internal/pricing"
+	"assay/internal/provider"
+	"assay/internal/refresh"
+)
+
+// StoredItem is an item with its price and what led to it.
+type StoredItem struct {
+	ID                                int64
+	Key                               catalog.Key
+	Price                             money.Micro
+	Status                            pricing.Status
+	Method                            string
+	MethodVersion                     int64
+	Average, Median, Consensus        money.Micro
+	Min, Max                          money.Micro
+	Interval                          pricing.Interval
+	Markets, UsedMarkets              int64
+	Candidate                         money.Micro
+	CandidateAt                       time.Time
+	Guard                             string // see pricing.DecodeGuard
+	UpdatedAt, CheckedAt, EstimatedAt time.Time
+	QuotesAt, NoSalesSince, RetryAt   time.Time
+	Failures                          int64
+	RateSet                           int64 // of the last estimate; see Rates
+	LevelSet                          int64 // of the last estimate; 0: nothing was learned yet
+	Queued                            bool
+	DueAt                             time.Time // of what is queued: its next attempt; zero: at once, or in progress
+}
+
+const itemColumns = `i.id, i.app_id, i.name, i.phase, i.price, i.status, i.method, i.method_version,
+	i.average, i.median, i.consensus, i.low, i.high, i.interval_low, i.interval_high, i.markets, i.used_markets,
+	i.candidate, i.candidate_at, i.guard,
+	i.price_updated_at, i.price_checked_at, i.estimated_at, i.quotes_at, i.no_sales_since, i.retry_at, i.failures, i.rate_set, i.level_set,
+	EXISTS (SELECT 1 FROM missing_price m WHERE m.item_id = i.id),
+	coalesce((SELECT m.due_at FROM missing_price m WHERE m.item_id = i.id AND m.job_id = 0), 0)`
+
+func scanItem(r *sql.Rows, i *StoredItem) error {
+	var candidate, updated, checked, estimated, quotes, noSales, retry, due int64
+	err := r.Scan(&i.ID, &i.Key.AppID, &i.Key.Name, &i.Key.Phase, &i.Price, &i.Status, &i.Method, &i.MethodVersion,
+		&i.Average, &i.Median, &i.Consensus, &i.Min, &i.Max, &i.Interval.Low, &i.Interval.High, &i.Markets, &i.UsedMarkets,
+		&i.Candidate, &candidate, &i.Guard,
+		&updated, &checked, &estimated, &quotes, &noSales, &retry, &i.Failures, &i.RateSet, &i.LevelSet, &i.Queued, &due)
+	i.CandidateAt, i.UpdatedAt, i.CheckedAt, i.EstimatedAt = db.Moment(candidate), db.Moment(updated), db.Moment(checked), db.Moment(estimated)
+	i.QuotesAt, i.NoSalesSince, i.RetryAt, i.DueAt = db.Moment(quotes), db.Moment(noSales), db.Moment(retry), db.Moment(due)
+	return err
+}
+
+// UnpricedItem is an item that was never priced.
+type UnpricedItem struct {
+	ID  int64
+	Key catalog.Key
+}
+
+// UnpricedItems returns items of a game without a price that come after the given name
+// and phase, in the order of their bytes.
+func UnpricedItems(ctx context.Context, s *db.DB, app int32, afterName, afterPhase string, limit int) ([]UnpricedItem, error) {
+	return db.Collect(ctx, s.Read, func(r *sql.Rows, i *UnpricedItem) error {
+		i.Key.AppID = app
+		return r.Scan(&i.ID, &i.Key.Name, &i.Key.Phase)
+	}, UnpricedItemsSQL, app, afterName, afterPhase, limit)
+}
+
+// unpricedCount counts the items of all games without a price.
+func unpricedCount(ctx context.Context, s *db.DB) (n int64, err error) {
+	err = s.Read.QueryRowContext(ctx, `SELECT count(*) FROM item WHERE `+refresh.Unpriced).Scan(&n)
+	return n, err
+}
+
+// UnpricedItemsSQL lists items of a game without a price, by name.
+const UnpricedItemsSQL = `SELECT id, name, phase FROM item WHERE ` + refresh.Unpriced + ` AND app_id = $1 AND (name, phase) > ($2, $3)
+	ORDER BY name, phase LIMIT $4`
+
+// quoted returns which of some items one of the markets offers or has sold, as far as
+// its last good response says.
+func quoted(ctx context.Context, s *db.DB, items, markets []int64) (map[int64]bool, error) {
+	out := make(map[int64]bool, len(items))
+	_, err := db.CollectByIndex(ctx, s, func(r *sql.Rows, _ *struct{}) error {
+		var id int64
+		var quotes string
+		if err := r.Scan(&id, &quotes); err != nil {
+			return err
+		}
+		all, err := refresh.DecodeQuotes(quotes)
+		out[id] = slices.ContainsFunc(all, func(q refresh.Snapshot) bool {
+			return q.Reason != pricing.NotOffered && q.Reason != pricing.NotConfigured && slices.Contains(markets, q.MarketID)
+		})
+		return err
+	}, `SELECT item_id, quotes FROM item_quotes WHERE item_id IN `+s.Dialect.IDs(1), s.Dialect.PackIDs(items))
+	return out, err
+}
+
+// ReadItem returns an item, or nil.
+func ReadItem(ctx context.Context, s *db.DB, key catalog.Key) (*StoredItem, error) {
+	items, err := db.Collect(ctx, s.Read, scanItem, `
+		SELECT `+itemColumns+` FROM item i WHERE i.app_id = $1 AND i.name = $2 AND i.phase = $3`, key.AppID, key.Name, key.Phase)
+	if err != nil || len(items) == 0 {
+		return nil, err
+	}
+	return &items[0], nil
+}
+
+// StoredSnapshot is a snapshot with the market that it is of.
+type StoredSnapshot struct {
+	refresh.Snapshot
+	Source, Market, Title string
+}
+
+// Snapshots returns all markets' snapshots of an item.
+func Snapshots(ctx context.Context, s *db.DB, item int64) ([]StoredSnapshot, error) {
+	var quotes string
+	err := s.Read.QueryRowContext(ctx, `SELECT quotes FROM item_quotes WHERE item_id = $1`, item).Scan(&quotes)
+	if errors.Is(err, sql.ErrNoRows) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	snaps, err := refresh.DecodeQuotes(quotes)
+	if err != nil {
+		return nil, err
+	}
+	markets, err := Markets(ctx, s)
+	if err != nil {
+		return nil, err
+	}
+	out := make([]StoredSnapshot, len(snaps))
+	for i, v := range snaps {
+		m := markets[v.MarketID]
+		out[i] = StoredSnapshot{Snapshot: v, Source: m.Source, Market: m.Key, Title: m.Title}
+	}
+	return out, nil
+}
+
+// Markets returns all markets that were ever configured, by id.
+func Markets(ctx context.Context, s *db.DB) (map[int64]refresh.MarketName, error) {
+	type row struct {
+		id   int64
+		name refresh.MarketName
+	}
+	rows, err := db.Collect(ctx, s.Read, func(r *sql.Rows, v *row) error {
+		return r.Scan(&v.id, &v.name.Source, &v.name.Key, &v.name.Title)
+	}, `SELECT id, source, key, title FROM market`)
+	out := make(map[int64]refresh.MarketName, len(rows))
+	for _, v := range rows {
+		out[v.id] = v.name
+	}
+	return out, err
+}
+
+// SourceState is what is kept of a source across restarts.
+type SourceState struct {
+	Paused      bool
+	LastSuccess time.Time
+	LastError   string
+	LastErrorAt time.Time
+}
+
+// SourceStates returns the state of each source that was ever asked or paused.
+func SourceStates(ctx context.Context, s *db.DB) (map[string]SourceState, error) {
+	type row struct {
+		source string
+		state  SourceState
+	}
+	rows, err := db.Collect(ctx, s.Read, func(r *sql.Rows, v *row) error {
+		var success, failed int64
+		err := r.Scan(&v.source, &v.state.Paused, &success, &v.state.LastError, &failed)
+		v.state.LastSuccess, v.state.LastErrorAt = db.Moment(success), db.Moment(failed)
+		return err
+	}, `SELECT source, paused, last_success, last_error, last_error_at FROM source_state`)
+	out := make(map[string]SourceState, len(rows))
+	for _, v := range rows {
+		out[v.source] = v.state
+	}
+	return out, err
+}
+
+// SourceFile is how the last fetches of one of a source's files ended.
+type SourceFile struct {
+	LastSuccess time.Time
+	LastError   string
+	LastErrorAt time.Time
+	Failures    int64 // in a row, up to now
+}
+
+// Record returns what decides about health.
+func (f SourceFile) Record() provider.Record {
+	return provider.Record{Failures: f.Failures, Succeeded: !f.LastSuccess.IsZero()}
+}
+
+// SourceFiles returns how the last fetches of the files of each source ended; the file
+// "" stands for requests for names.
+func SourceFiles(ctx context.Context, s *db.DB) (map[string]map[string]SourceFile, error) {
+	type row struct {
+		source, file string
+		SourceFile
+	}
+	rows, err := db.Collect(ctx, s.Read, func(r *sql.Rows, v *row) error {
+		var success, failed int64
+		err := r.Scan(&v.source, &v.file, &success, &v.LastError, &failed, &v.Failures)
+		v.LastSuccess, v.LastErrorAt = db.Moment(success), db.Moment(failed)
+		return err
+	}, `SELECT source, file, last_success, last_error, last_error_at, failures FROM source_file`)
+	out := map[string]map[string]SourceFile{}
+	for _, v := range rows {
+		if out[v.source] == nil {
+			out[v.source] = map[string]SourceFile{}
+		}
+		out[v.source][v.file] = v.SourceFile
+	}
+	return out, err
+}

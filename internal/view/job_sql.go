@@ -1,0 +1,212 @@
+package view
+
+import (
+	"context"
+	"database/sql"
+	"time"
+
+	"assay/internal/catalog"
+	"assay/internal/db"
+	"assay/internal/money"
+	"assay/internal/refresh"
+)
+
+// Jobs returns jobs of a kind ("": any) with ids below before, the newest first.
+func Jobs(ctx context.Context, s *db.DB, kind refresh.Kind, before int64, limit int) ([]refresh.Job, error) {
+	return db.Collect(ctx, s.Read, refresh.ScanJob, `
+		SELECT`+refresh.JobColumns+`
+		FROM refresh_job j LEFT JOIN refresh_batch b ON b.job_id = j.id
+		WHERE j.id IN (SELECT id FROM refresh_job WHERE id < $1 AND ($2 = '' OR kind = $2) ORDER BY id DESC LIMIT $3)
+		GROUP BY j.id ORDER BY j.id DESC`, before, string(kind), limit)
+}
+
+// LastOutcome returns the outcome of the job of a kind that ended last, "" for none.
+func LastOutcome(ctx context.Context, s *db.DB, kind refresh.Kind) (refresh.JobOutcome, error) {
+	outcomes, err := db.Collect(ctx, s.Read, func(r *sql.Rows, o *refresh.JobOutcome) error { return r.Scan(o) },
+		`SELECT outcome FROM refresh_job WHERE kind = $1 AND outcome <> '' ORDER BY id DESC LIMIT 1`, string(kind))
+	if err != nil || len(outcomes) == 0 {
+		return "", err
+	}
+	return outcomes[0], nil
+}
+
+// SourceUse is what a job asked of a source.
+type SourceUse struct {
+	JobID    int64
+	Source   string
+	Requests int64
+	Later    int64 // names that it left for later
+}
+
+// Use returns what jobs asked of each source.
+func Use(ctx context.Context, s *db.DB, jobs []int64) ([]SourceUse, error) {
+	return db.Collect(ctx, s.Read, func(r *sql.Rows, u *SourceUse) error {
+		return r.Scan(&u.JobID, &u.Source, &u.Requests, &u.Later)
+	}, `SELECT job_id, source, CAST(sum(requests + CASE WHEN state = 'running' THEN 0 ELSE reserved END) AS BIGINT), CAST(coalesce(sum(size) FILTER (WHERE state = 'deferred'), 0) AS BIGINT)
+		FROM fetch_unit WHERE job_id IN `+s.Dialect.IDs(1)+` GROUP BY job_id, source ORDER BY job_id, source`, s.Dialect.PackIDs(jobs))
+}
+
+// LaterNames returns how many names the last full bulk job left for later, by
+// source.
+func LaterNames(ctx context.Context, s *db.DB) (map[string]int64, error) {
+	uses, err := db.Collect(ctx, s.Read, func(r *sql.Rows, u *SourceUse) error { return r.Scan(&u.Source, &u.Later) }, `
+		SELECT source, CAST(sum(size) AS BIGINT) FROM fetch_unit
+		WHERE state = 'deferred' AND job_id = (SELECT max(id) FROM refresh_job WHERE kind = 'bulk' AND retry_of = 0 AND stage <> 'plan')
+		GROUP BY source`)
+	out := make(map[string]int64, len(uses))
+	for _, u := range uses {
+		out[u.Source] = u.Later
+	}
+	return out, err
+}
+
+// MarketYield is what a market brought to a job.
+type MarketYield struct {
+	JobID            int64
+	Source, Market   string
+	Quotes, Rejected int64 // quotes of answers that are believed; rows that were none
+}
+
+// Yield returns how many quotes came to jobs, and from where.
+func Yield(ctx context.Context, s *db.DB, jobs []int64) ([]MarketYield, error) {
+	return db.Collect(ctx, s.Read, func(r *sql.Rows, y *MarketYield) error {
+		return r.Scan(&y.JobID, &y.Source, &y.Market, &y.Quotes, &y.Rejected)
+	}, `SELECT f.job_id, m.source, m.key,
+			CAST(coalesce(sum(f.quotes) FILTER (WHERE f.outcome = 'ok'), 0) AS BIGINT), CAST(sum(f.rejected) AS BIGINT)
+		FROM market_fetch f JOIN market m ON m.id = f.market_id
+		WHERE f.job_id IN `+s.Dialect.IDs(1)+` GROUP BY f.job_id, m.source, m.key ORDER BY f.job_id, m.source, m.key`, s.Dialect.PackIDs(jobs))
+}
+
+// DeferredUnit is what a job did not ask a source for.
+type DeferredUnit struct {
+	JobID  int64
+	Source string
+	File   string // empty: of a source that is asked by name
+}
+
+// Deferred returns what jobs did not ask, because of a budget, a breaker or an
+// order to wait.
+func Deferred(ctx context.Context, s *db.DB, jobs []int64) ([]DeferredUnit, error) {
+	return db.Collect(ctx, s.Read, func(r *sql.Rows, u *DeferredUnit) error {
+		return r.Scan(&u.JobID, &u.Source, &u.File)
+	}, `SELECT DISTINCT job_id, source, file FROM fetch_unit
+		WHERE job_id IN `+s.Dialect.IDs(1)+` AND state = 'deferred' AND (file <> '' OR size > 0) ORDER BY job_id, source, file`, s.Dialect.PackIDs(jobs))
+}
+
+// StoredJobItem is an item within a job.
+type StoredJobItem struct {
+	Batch       int64
+	ItemID      int64
+	Key         catalog.Key
+	State       string
+	Reason      string
+	Attempts    int64
+	PriceBefore money.Micro
+	PriceAfter  money.Micro // negative until estimated
+	Error       string
+}
+
+// JobItems returns a job's items in a state ("": any) that come after the given
+// batch and item.
+func JobItems(ctx context.Context, s *db.DB, job int64, state string, afterBatch, afterItem int64, limit int) ([]StoredJobItem, error) {
+	return db.Collect(ctx, s.Read, func(r *sql.Rows, i *StoredJobItem) error {
+		return r.Scan(&i.Batch, &i.ItemID, &i.Key.AppID, &i.Key.Name, &i.Key.Phase, &i.State, &i.Reason, &i.Attempts,
+			&i.PriceBefore, &i.PriceAfter, &i.Error)
+	}, `SELECT r.batch, r.item_id, i.app_id, i.name, i.phase, r.state, r.reason, r.attempts, r.price_before, r.price_after, r.error
+		FROM refresh_item r JOIN item i ON i.id = r.item_id
+		WHERE r.job_id = $1 AND (r.batch, r.item_id) > ($2, $3) AND ($4 = '' OR r.state = $4)
+		ORDER BY r.batch, r.item_id LIMIT $5`, job, afterBatch, afterItem, state, limit)
+}
+
+// MissingQueue describes the queue of items without a price.
+type MissingQueue struct {
+	Running bool
+	Due     int64 // due, or in a job's work
+	Waiting int64
+	Oldest  time.Time // when the oldest due entry was queued; zero: none
+}
+
+// ReadMissingQueue returns the state of the missing-price queue.
+func ReadMissingQueue(ctx context.Context, s *db.DB, now time.Time) (MissingQueue, error) {
+	var q MissingQueue
+	var oldest int64
+	err := s.Read.QueryRowContext(ctx, `
+		SELECT EXISTS (SELECT 1 FROM refresh_job WHERE kind = 'missing' AND state IN ('queued', 'running')),
+			count(*) FILTER (WHERE job_id <> 0 OR due_at <= $1),
+			count(*) FILTER (WHERE job_id = 0 AND due_at > $1),
+			coalesce(min(queued_at) FILTER (WHERE job_id <> 0 OR due_at <= $1), 0)
+		FROM missing_price`, db.Micros(now)).Scan(&q.Running, &q.Due, &q.Waiting, &oldest)
+	q.Oldest = db.Moment(oldest)
+	return q, err
+}
+
+// FreshItems sorts the items in scope by the age of their prices.
+type FreshItems struct {
+	Fresh, Stale, Unknown int64
+	Oldest                time.Time // last success of the price that is oldest; zero: there is none
+}
+
+// ReadFreshness counts the items in scope; a price confirmed since is fresh.
+func ReadFreshness(ctx context.Context, s *db.DB, scopeAll bool, since time.Time) (FreshItems, error) {
+	var f FreshItems
+	var oldest int64
+	err := s.Read.QueryRowContext(ctx, `
+		SELECT count(*) FILTER (WHERE i.price > 0 AND i.price_checked_at >= $2),
+			count(*) FILTER (WHERE i.price > 0 AND i.price_checked_at < $2),
+			count(*) FILTER (WHERE i.price <= 0),
+			coalesce(min(i.price_checked_at) FILTER (WHERE i.price > 0), 0)
+		FROM item i WHERE $1 OR EXISTS (SELECT 1 FROM inventory v WHERE v.item_id = i.id)
+			OR EXISTS (SELECT 1 FROM listing l WHERE l.item_id = i.id AND l.state = 'active')`,
+		scopeAll, db.Micros(since)).Scan(&f.Fresh, &f.Stale, &f.Unknown, &oldest)
+	f.Oldest = db.Moment(oldest)
+	return f, err
+}
+
+// Depth counts the open work of one kind in one state.
+type Depth struct {
+	Kind, State string
+	Count       int64
+}
+
+// Depths counts open work, and tells since when the oldest of it waits.
+func Depths(ctx context.Context, s *db.DB, now time.Time) ([]Depth, time.Time, error) {
+	out, err := db.Collect(ctx, s.Read, func(r *sql.Rows, d *Depth) error { return r.Scan(&d.Kind, &d.State, &d.Count) }, `
+		SELECT 'plan', 'pending', count(*) FROM refresh_job WHERE state IN ('queued', 'running') AND state = 'queued'
+		UNION ALL SELECT 'trickle', CASE WHEN owner = '' THEN 'pending' ELSE 'running' END, count(*) FROM slow_name WHERE place <> 0 OR urgent <> 0 GROUP BY 2
+		UNION ALL SELECT 'fetch', state, count(*) FROM fetch_unit WHERE state IN ('pending', 'running') GROUP BY state
+		UNION ALL SELECT 'estimate', state, count(*) FROM refresh_batch WHERE state IN ('pending', 'running') GROUP BY state
+		UNION ALL SELECT 'apply', 'running', count(*) FROM refresh_job WHERE state IN ('queued', 'running') AND stage = 'apply'
+		UNION ALL SELECT 'missing', CASE WHEN job_id <> 0 THEN 'running' WHEN due_at <= $1 THEN 'pending' ELSE 'waiting' END, count(*)
+			FROM missing_price GROUP BY 2`, db.Micros(now))
+	if err != nil {
+		return nil, time.Time{}, err
+	}
+	var oldest int64
+	err = s.Read.QueryRowContext(ctx, `
+		SELECT coalesce(min(since), 0) FROM (
+			SELECT created_at AS since FROM refresh_job WHERE state IN ('queued', 'running')
+			UNION ALL SELECT queued_at FROM missing_price WHERE job_id <> 0 OR due_at <= $1) w`, db.Micros(now)).Scan(&oldest)
+	return out, db.Moment(oldest), err
+}
+
+// Claim is a piece of work in hands. Its end is taken with this token alone.
+type Claim struct {
+	Owner, Kind, Work string
+	Source            string // that is asked; "" where none is
+	Since             time.Time
+	Token             int64
+}
+
+// Claims returns the work in hands.
+func Claims(ctx context.Context, s *db.DB) ([]Claim, error) {
+	return db.Collect(ctx, s.Read, func(r *sql.Rows, c *Claim) error {
+		var since int64
+		err := r.Scan(&c.Owner, &c.Kind, &c.Work, &c.Source, &since, &c.Token)
+		c.Since = db.Moment(since)
+		return err
+	}, `SELECT owner, 'fetch', source || ' ' || file, source, started_at, token FROM fetch_unit WHERE state IN ('pending', 'running') AND state = 'running'
+		UNION ALL SELECT owner, 'estimate', 'job ' || job_id || ' batch ' || batch, '', started_at, token FROM refresh_batch
+			WHERE state IN ('pending', 'running') AND state = 'running'
+		UNION ALL SELECT owner, 'trickle', source || ' ' || name, source, started_at, token FROM slow_name WHERE owner <> ''
+		ORDER BY 5 LIMIT 100`)
+}

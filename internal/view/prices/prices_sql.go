@@ -1,0 +1,80 @@
+package prices
+
+import (
+	"context"
+	"database/sql"
+	"time"
+
+	"assay/internal/catalog"
+	"assay/internal/db"
+	"assay/internal/money"
+	"assay/internal/pricing"
+)
+
+// Price is what an item is worth now.
+type Price struct {
+	Amount    money.Micro // 0: unknown
+	Status    pricing.Status
+	UpdatedAt time.Time // the amount changed
+	CheckedAt time.Time // an estimate confirmed it
+	Held      bool      // a suspicious new price waits for confirmation
+	Figures
+	Queued    bool      // waits in the missing-price queue
+	DueAt     time.Time // of what is queued: its next attempt; zero: at once, or in progress
+	SoonestAt time.Time // of what is queued: its next attempt if it is named again
+}
+
+// Figures are what the last estimate of an item rests on. Zero: there was none, or it
+// had no usable quote.
+type Figures struct {
+	Interval    pricing.Interval // around the consensus
+	Average     money.Micro
+	UsedMarkets int32
+}
+
+// Prices returns the prices of those of a game's items that there are.
+func Prices(ctx context.Context, s *db.DB, app int32, keys []catalog.Key) (map[catalog.Key]Price, error) {
+	type row struct {
+		key   catalog.Key
+		price Price
+	}
+	found, err := db.Collect(ctx, s.Read, func(r *sql.Rows, v *row) error {
+		var updated, checked, due, soonest int64
+		err := r.Scan(&v.key.Name, &v.key.Phase, &v.price.Amount, &v.price.Status, &updated, &checked, &v.price.Held,
+			&v.price.Interval.Low, &v.price.Interval.High, &v.price.Average, &v.price.UsedMarkets, &v.price.Queued, &due, &soonest)
+		v.key.AppID, v.price.UpdatedAt, v.price.CheckedAt = app, db.Moment(updated), db.Moment(checked)
+		v.price.DueAt, v.price.SoonestAt = db.Moment(due), db.Moment(soonest)
+		return err
+	}, `SELECT i.name, i.phase, i.price, i.status, i.price_updated_at, i.price_checked_at, i.candidate > 0,
+			i.interval_low, i.interval_high, i.average, i.used_markets,
+			m.item_id IS NOT NULL, CASE WHEN m.job_id = 0 THEN m.due_at ELSE 0 END, coalesce(m.soonest_at, 0)
+		FROM `+s.Dialect.Rows(1, catalog.KeyColumns)+` k CROSS JOIN item i LEFT JOIN missing_price m ON m.item_id = i.id
+		WHERE i.app_id = k.app_id AND i.name = k.name AND i.phase = k.phase`,
+		catalog.KeyTable(app, keys).Params(s.Dialect)...)
+	if err != nil {
+		return nil, err
+	}
+	out := make(map[catalog.Key]Price, len(found))
+	for _, v := range found {
+		out[v.key] = v.price
+	}
+	return out, nil
+}
+
+// BucketPrices calls fn for the items of a name bucket that have a price, up to
+// a limit. An item's id begins with its bucket.
+func BucketPrices(ctx context.Context, s *db.DB, bucket, limit int, fn func(id int64, key catalog.Key, p Price)) error {
+	_, err := db.Collect(ctx, s.Read, func(r *sql.Rows, _ *struct{}) error {
+		var key catalog.Key
+		var p Price
+		var id, updated, checked int64
+		err := r.Scan(&id, &key.AppID, &key.Name, &key.Phase, &p.Amount, &p.Status, &updated, &checked, &p.Held,
+			&p.Interval.Low, &p.Interval.High, &p.Average, &p.UsedMarkets)
+		p.UpdatedAt, p.CheckedAt = db.Moment(updated), db.Moment(checked)
+		fn(id, key, p)
+		return err
+	}, `SELECT id, app_id, name, phase, price, status, price_updated_at, price_checked_at, candidate > 0,
+			interval_low, interval_high, average, used_markets
+		FROM item WHERE id >= $1 AND id < $2 AND price > 0 ORDER BY id LIMIT $3`, int64(bucket)<<32, int64(bucket+1)<<32, limit)
+	return err
+}

@@ -1,0 +1,121 @@
+package ranking
+
+import (
+	"context"
+	"database/sql"
+
+	"assay/internal/db"
+	"assay/internal/market"
+)
+
+// TraderVersions counts what changed the figures of traders, in slots. Who changes
+// something in a slot holds it until he commits: its versions are committed in their
+// order: a version includes all changes up to it.
+type TraderVersions [market.TraderSlots]int64
+
+// traderVersions returns how much has changed by now.
+func traderVersions(ctx context.Context, s *db.DB) (v TraderVersions, err error) {
+	_, err = db.Collect(ctx, s.Read, func(r *sql.Rows, _ *struct{}) error {
+		var slot, version int64
+		err := r.Scan(&slot, &version)
+		v[slot] = version
+		return err
+	}, `SELECT slot, version FROM trader_version ORDER BY slot`)
+	return v, err
+}
+
+// Before reports whether in some slot less has changed than in another's: these
+// are of a database that was set back.
+func (v TraderVersions) Before(other TraderVersions) bool {
+	for slot := range v {
+		if v[slot] < other[slot] {
+			return true
+		}
+	}
+	return false
+}
+
+// slotColumns are those of versions in slots.
+const slotColumns = "slot bigint, version bigint"
+
+// changedTraders returns users whose figures changed since, limit of them at most.
+func changedTraders(ctx context.Context, s *db.DB, since TraderVersions, limit int) ([]int64, error) {
+	slots := db.NewTable(slotColumns, market.TraderSlots)
+	for slot, version := range since {
+		slots.Int(int64(slot), version)
+	}
+	return db.Collect(ctx, s.Read, func(r *sql.Rows, user *int64) error { return r.Scan(user) },
+		`SELECT t.user_key FROM `+s.Dialect.Rows(2, slotColumns)+` s CROSS JOIN trader t WHERE t.slot = s.slot AND t.version > s.version LIMIT $1`,
+		slots.Params(s.Dialect, limit)...)
+}
+
+// Trader is what a user traded within some days.
+type Trader struct {
+	Key, Trades, Reversed, Others int64
+	Volume, Ranked                int64 // micro-units of the base currency
+}
+
+// Days are those of the epoch in UTC from first to last. Neither: all that there
+// ever were.
+type Days struct{ First, Last int64 }
+
+const (
+	traderSums = `
+SELECT user_key, CAST(sum(trades) AS bigint), CAST(sum(reversed) AS bigint), count(*) FILTER (WHERE trades > 0),
+	CAST(sum(volume) AS bigint), CAST(sum(ranked) AS bigint)
+FROM `
+	traderPairs = `
+(SELECT p.user_key, p.other_key, sum(p.trades) AS trades, sum(p.reversed) AS reversed, sum(p.volume) AS volume, sum(p.ranked) AS ranked FROM `
+	// Trades count for the other user even if one of the two was deleted.
+	traderGroups = ` GROUP BY user_key HAVING sum(trades) > 0 AND user_key NOT IN (SELECT id FROM platform_user WHERE deleted_at <> 0)`
+
+	tradersEver   = traderSums + `trader_pair WHERE day = 0` + traderGroups
+	tradersWithin = traderSums + traderPairs + `trader_pair p WHERE p.day BETWEEN $1 AND $2 GROUP BY p.user_key, p.other_key) p` + traderGroups
+)
+
+// eachTrader tells what each user traded who has a trade that counts.
+func eachTrader(ctx context.Context, s *db.DB, days Days, tell func(Trader)) error {
+	query, args := tradersEver, []any(nil)
+	if days != (Days{}) {
+		query, args = tradersWithin, []any{days.First, days.Last}
+	}
+	_, err := db.Collect(ctx, s.Read, func(r *sql.Rows, _ *struct{}) error {
+		var d Trader
+		err := scanTrader(r, &d)
+		tell(d)
+		return err
+	}, query, args...)
+	return err
+}
+
+func scanTrader(r *sql.Rows, d *Trader) error {
+	return r.Scan(&d.Key, &d.Trades, &d.Reversed, &d.Others, &d.Volume, &d.Ranked)
+}
+
+// traders tells what those of some users traded who have a trade that counts.
+func traders(ctx context.Context, s *db.DB, days Days, users []int64) ([]Trader, error) {
+	list := make([]int64, 0, days.Last-days.First+1)
+	for day := days.First; day <= days.Last; day++ {
+		list = append(list, day)
+	}
+	// Each row is looked up: by the days alone there would be all who trade.
+	return db.CollectByIndex(ctx, s, scanTrader, `
+		WITH wanted AS MATERIALIZED (SELECT d.day, u.user_key FROM `+s.Dialect.Rows(1, "day bigint")+` d CROSS JOIN `+s.Dialect.Rows(2, "user_key bigint")+` u)`+
+		traderSums+traderPairs+`
+			wanted w CROSS JOIN trader_pair p WHERE p.day = w.day AND p.user_key = w.user_key GROUP BY p.user_key, p.other_key) p`+traderGroups,
+		s.Dialect.PackIDs(list), s.Dialect.PackIDs(users))
+}
+
+// TraderName is how a user is shown to everybody.
+type TraderName struct {
+	Key  int64
+	Name string // empty: he has none, or does not want to be shown
+}
+
+// TraderNames returns how users are shown. It looks them up one by one, which is the
+// fastest way to some out of many.
+func TraderNames(ctx context.Context, s *db.DB, keys []int64) ([]TraderName, error) {
+	return db.Collect(ctx, s.Read, func(r *sql.Rows, n *TraderName) error { return r.Scan(&n.Key, &n.Name) }, `
+		SELECT k.id, coalesce((SELECT u.display_name FROM platform_user u WHERE u.id = k.id AND u.leaderboard), '')
+		FROM `+s.Dialect.Rows(1, "id bigint")+` k`, s.Dialect.PackIDs(keys))
+}

@@ -1,0 +1,259 @@
+package audit
+
+import (
+	"context"
+	"database/sql/driver"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io"
+	"regexp"
+	"strings"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgtype"
+	"github.com/jackc/pgx/v5/stdlib"
+
+	"assay/internal/wallet"
+	"assay/internal/wallet/fee"
+)
+
+// cell is what a column of a row holds.
+type cell struct {
+	kind kind
+	n    int64
+	text string
+	blob []byte // valid until the next row, as are the bytes of a text
+}
+
+type kind int
+
+const (
+	other kind = iota // NULL, or of a type that no column of the ledger has
+	whole
+	text
+	rawText // a text whose bytes are in blob
+	blob
+)
+
+// rowReader reads rows into cells. The reading of a ledger is mostly that, so it
+// goes by the drivers themselves: database/sql would copy each value once more.
+type rowReader interface {
+	next(into []cell) (bool, error)
+	close() error
+}
+
+// query begins to read rows on a connection, which is the reader's until it is
+// closed.
+func query(ctx context.Context, conn any, text string, args []any) (rowReader, error) {
+	if pg, ok := conn.(*stdlib.Conn); ok {
+		rows, err := pg.Conn().Query(ctx, text, args...)
+		return &pgxRows{rows: rows}, err
+	}
+	q, ok := conn.(driver.QueryerContext)
+	if !ok {
+		return nil, fmt.Errorf("connections of type %T cannot be read", conn)
+	}
+	named := make([]driver.NamedValue, len(args))
+	for i, a := range args {
+		v, err := driver.DefaultParameterConverter.ConvertValue(a)
+		if err != nil {
+			return nil, err
+		}
+		named[i] = driver.NamedValue{Ordinal: i + 1, Value: v}
+	}
+	rows, err := q.QueryContext(ctx, text, named)
+	if err != nil {
+		return nil, err
+	}
+	return &driverRows{rows: rows, row: make([]driver.Value, len(rows.Columns()))}, nil
+}
+
+// driverRows are those of any driver.
+type driverRows struct {
+	rows driver.Rows
+	row  []driver.Value
+}
+
+func (r *driverRows) next(into []cell) (bool, error) {
+	if err := r.rows.Next(r.row); err != nil {
+		if errors.Is(err, io.EOF) {
+			err = nil
+		}
+		return false, err
+	}
+	for i, v := range r.row {
+		into[i] = valueOf(v)
+	}
+	return true, nil
+}
+
+func (r *driverRows) close() error { return r.rows.Close() }
+
+func valueOf(v any) cell {
+	switch v := v.(type) {
+	case int64:
+		return cell{kind: whole, n: v}
+	case int32:
+		return cell{kind: whole, n: int64(v)}
+	case string:
+		return cell{kind: text, text: v}
+	case []byte:
+		return cell{kind: blob, blob: v}
+	}
+	return cell{}
+}
+
+// pgxRows are those of PostgreSQL.
+type pgxRows struct{ rows pgx.Rows }
+
+func (r *pgxRows) next(into []cell) (bool, error) {
+	if !r.rows.Next() {
+		return false, r.rows.Err()
+	}
+	raw := r.rows.RawValues()
+	for i, d := range r.rows.FieldDescriptions() {
+		if d.Format != pgtype.BinaryFormatCode {
+			return true, r.decode(into)
+		}
+		into[i] = binaryValue(d.DataTypeOID, raw[i])
+	}
+	return true, nil
+}
+
+// decode is for connections that send texts, as those of poolers do.
+func (r *pgxRows) decode(into []cell) error {
+	values, err := r.rows.Values()
+	for i, v := range values {
+		into[i] = valueOf(v)
+	}
+	return err
+}
+
+func (r *pgxRows) close() error {
+	r.rows.Close()
+	return r.rows.Err()
+}
+
+func binaryValue(oid uint32, raw []byte) cell {
+	switch {
+	case raw == nil:
+		return cell{}
+	case oid == pgtype.Int8OID && len(raw) == 8:
+		return cell{kind: whole, n: int64(binary.BigEndian.Uint64(raw))}
+	case oid == pgtype.Int4OID && len(raw) == 4:
+		return cell{kind: whole, n: int64(int32(binary.BigEndian.Uint32(raw)))}
+	case oid == pgtype.TextOID:
+		return cell{kind: rawText, blob: raw}
+	case oid == pgtype.ByteaOID:
+		return cell{kind: blob, blob: raw}
+	}
+	return cell{}
+}
+
+// cells are those of a row, taken one after the other whatever they are.
+type cells struct {
+	names  []string
+	values []cell
+	texts  []string // what the columns of text held last
+	at     int
+	faults []string
+}
+
+func newCells(columns string) *cells {
+	c := &cells{}
+	for name := range strings.SplitSeq(columns, ",") {
+		_, name, _ = strings.Cut(strings.TrimSpace(name), ".")
+		c.names = append(c.names, name)
+	}
+	c.values, c.texts = make([]cell, len(c.names)), make([]string, len(c.names))
+	return c
+}
+
+// take returns the next value; what is of another kind is a fault.
+func (c *cells) take(k kind) *cell {
+	v := &c.values[c.at]
+	if v.kind != k && (v.kind != rawText || k != text) {
+		c.faults = append(c.faults, c.names[c.at])
+		*v = cell{}
+	}
+	c.at++
+	return v
+}
+
+func (c *cells) int() int64 { return c.take(whole).n }
+
+// text returns the next value. Most columns hold what they held in the row before. No
+// text has a NUL, which PostgreSQL does not take either.
+func (c *cells) text() string {
+	v := c.take(text)
+	if v.kind != rawText {
+		if strings.IndexByte(v.text, 0) >= 0 {
+			c.faults = append(c.faults, c.names[c.at-1]+" with a NUL")
+		}
+		return v.text
+	}
+	last := &c.texts[c.at-1]
+	if *last != string(v.blob) {
+		*last = string(v.blob)
+	}
+	return *last
+}
+
+func (c *cells) hash() wallet.Hash {
+	b := c.take(blob).blob
+	if len(b) != len(wallet.Hash{}) {
+		c.faults = append(c.faults, c.names[c.at-1])
+	}
+	return wallet.StoredHash(b)
+}
+
+// ofBytes finds the columns of texts and bytes in a list of columns.
+var ofBytes = regexp.MustCompile(`\b[a-z]\.(user_id|currency|type|kind|scope|idempotency_key|note|fee_rule|key_id|context_id|asset_id|payment_method|` +
+	`country|state|digest|rules|source|mark|activated_by|hash|posting_hash|terms|previous_hash|head_hash|mac|previous_mac|check_mac)\b`)
+
+// bounded makes a query read as NULL what is longer than its column ever holds, so
+// that rows are small whatever was written there.
+func bounded(query string) string {
+	columns, rest, _ := strings.Cut(query, " FROM ")
+	return ofBytes.ReplaceAllStringFunc(columns, func(column string) string {
+		return fmt.Sprintf("CASE WHEN octet_length(%s) <= %d THEN %s END", column, longest(column[2:]), column)
+	}) + " FROM " + rest
+}
+
+// longest is how many bytes a column may have: no fewer than the service writes.
+func longest(column string) int {
+	switch column {
+	case "rules":
+		return 4 * fee.MaxBytes // in their canonical form
+	case "source":
+		return 8 << 10
+	case "note", "scope":
+		return wallet.MaxNote
+	default:
+		return 256
+	}
+}
+
+// readCells reads all rows of a query. The columns are those that it selects.
+func readCells[T any](l *Snapshot, columns string, take func(*cells) T, text string, args ...any) (out []T, err error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	err = l.conn.Raw(func(conn any) (err error) {
+		rows, err := query(l.ctx, conn, bounded(text), args)
+		if err != nil {
+			return err
+		}
+		defer func() { err = errors.Join(err, rows.close()) }()
+		c := newCells(columns)
+		for {
+			more, err := rows.next(c.values)
+			if err != nil || !more {
+				return err
+			}
+			c.at, c.faults = 0, nil
+			out = append(out, take(c))
+		}
+	})
+	return out, err
+}

@@ -1,0 +1,49 @@
+package audit
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"strings"
+	"time"
+
+	"assay/internal/db"
+)
+
+// Verification is how the last verification of the whole ledger came out.
+type Verification struct {
+	VerifiedAt, FinishedAt                    time.Time
+	Status                                    string // ok, failed, incomplete
+	Accounts, Entries, Transactions, Failures int64
+	Checks                                    []string // that did not pass
+}
+
+// SetVerification keeps how a verification came out, unless a later one was
+// kept. One of a moment that is yet to come is none: a clock was set back, or
+// somebody wrote it who wants no other to be kept.
+func SetVerification(t *db.Tx, v Verification) error {
+	_, err := t.Exec(`
+		INSERT INTO wallet_audit (slot, verified_at, finished_at, status, accounts, entries, transactions, failures, checks)
+		VALUES (1, $1, $2, $3, $4, $5, $6, $7, $8)
+		ON CONFLICT (slot) DO UPDATE SET verified_at = excluded.verified_at, finished_at = excluded.finished_at, status = excluded.status,
+			accounts = excluded.accounts, entries = excluded.entries, transactions = excluded.transactions, failures = excluded.failures,
+			checks = excluded.checks
+		WHERE wallet_audit.verified_at <= excluded.verified_at OR wallet_audit.verified_at > $9`,
+		db.Micros(v.VerifiedAt), db.Micros(v.FinishedAt), v.Status, v.Accounts, v.Entries, v.Transactions, v.Failures, strings.Join(v.Checks, " "), db.Micros(t.Now()))
+	return err
+}
+
+// LastVerification returns the last verification; nil: there was none.
+func LastVerification(ctx context.Context, s *db.DB) (*Verification, error) {
+	var v Verification
+	var verified, finished int64
+	var checks string
+	err := s.Reserved.QueryRowContext(ctx, `
+		SELECT verified_at, finished_at, status, accounts, entries, transactions, failures, checks FROM wallet_audit WHERE slot = 1`).
+		Scan(&verified, &finished, &v.Status, &v.Accounts, &v.Entries, &v.Transactions, &v.Failures, &checks)
+	if errors.Is(err, sql.ErrNoRows) {
+		return nil, nil //nolint:nilnil // there was none yet
+	}
+	v.VerifiedAt, v.FinishedAt, v.Checks = db.Moment(verified), db.Moment(finished), strings.Fields(checks)
+	return &v, err
+}
