@@ -134,7 +134,7 @@ func (f *fakes) ProviderDebug(context.Context) (view.ProviderDebug, error) {
 func (f *fakes) JobDebug(context.Context) (view.JobDebug, error) {
 	return view.JobDebug{
 		Queues: []view.QueueDepth{{Kind: "fetch", State: "pending", Count: 1}}, Workers: []view.Worker{{Owner: "a", Kind: "fetch", Since: noon}},
-		Instances: []view.Instance{{Owner: "a", StartedAt: noon, Sources: []string{"x"}, BeatAt: new(noon)}},
+		Instances: []view.Instance{{Owner: "a", StartedAt: noon, Sources: []string{"x"}, HeartbeatAt: new(noon)}},
 		Scheduled: []view.ScheduledRun{{Name: "bulk", At: noon}}, Jobs: []view.JobSummary{{Job: f.aJob("17"), DurationSeconds: new(1.5)}},
 		Failures: []view.FailureReason{{Cause: "timeout", Count: 1, SampleNames: []string{"x"}}},
 		Events:   []view.Event{{ID: "1", Kind: "job.finished", At: noon, Data: []byte(`{"jobId":"17"}`)}},

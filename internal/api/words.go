@@ -45,7 +45,7 @@ func wordLists() map[string][]string {
 		"GapReason": append([]string{refresh.ItemFailed, refresh.ItemCancelled, refresh.SkipBackoff, refresh.SkipBudget, refresh.SkipPaused},
 			words(refresh.OutcomeSilent, refresh.OutcomeQuarantined)...),
 		"DeferReason": words(refresh.BoundLimit, refresh.BoundDay, refresh.BoundMonth, refresh.BoundTold, refresh.BoundHold, refresh.BoundBackground),
-		"WorkKind":    {refresh.WorkPlan, "fetch", "trickle", refresh.WorkEstimate, refresh.WorkApply, refresh.WorkMissing},
+		"WorkKind":    {refresh.WorkPlan, "fetch", "background", refresh.WorkEstimate, refresh.WorkApply, refresh.WorkMissing},
 		"WorkState":   {"pending", "running", "waiting"},
 		"EventKind":   words(event.Kinds()...),
 

@@ -265,7 +265,7 @@ func (a *App) Run(ctx context.Context) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	var wg sync.WaitGroup
-	wg.Go(func() { a.engine.Attend(ctx) })
+	wg.Go(func() { a.engine.KeepLease(ctx) })
 	wg.Go(func() {
 		if a.readOnly {
 			return // no work can be noted as done

@@ -120,7 +120,7 @@ func beat(t *testing.T, url string) (stop func()) {
 		tick := time.NewTicker(50 * time.Millisecond)
 		defer tick.Stop()
 		for ctx.Err() == nil {
-			if _, err := c.Exec(ctx, `UPDATE instance SET beat = beat + 1 WHERE owner = 'test'`); err != nil && ctx.Err() == nil {
+			if _, err := c.Exec(ctx, `UPDATE instance SET heartbeat = heartbeat + 1 WHERE owner = 'test'`); err != nil && ctx.Err() == nil {
 				t.Error(err)
 			}
 			<-tick.C

@@ -12,11 +12,11 @@ import (
 
 // copySource is a database that is copied, as it was at one moment.
 type copySource struct {
-	d      Dialect
-	db     *sql.DB
-	tx     *sql.Tx
-	lock   databaseLock // of SQLite: no server can open the file
-	pulses []pulse      // of PostgreSQL: dead instances only
+	d          Dialect
+	db         *sql.DB
+	tx         *sql.Tx
+	lock       databaseLock // of SQLite: no server can open the file
+	heartbeats []heartbeat  // of PostgreSQL: dead instances only
 }
 
 // openSource begins to read a database that no process writes to.
@@ -89,7 +89,7 @@ const lookEvery = 250 * time.Millisecond
 // awaitDead waits until the counters of all instances have stood still for as
 // long as tells that an instance is dead.
 func (s *copySource) awaitDead(ctx context.Context, lease time.Duration) (err error) {
-	if s.pulses, err = s.readPulses(ctx); err != nil || len(s.pulses) == 0 {
+	if s.heartbeats, err = s.readHeartbeats(ctx); err != nil || len(s.heartbeats) == 0 {
 		return err
 	}
 	look := time.NewTicker(max(min(lease/10, lookEvery), time.Millisecond))
@@ -112,27 +112,27 @@ func (s *copySource) checkUnused(ctx context.Context) error {
 	if s.d == SQLite {
 		return nil
 	}
-	now, err := s.readPulses(ctx)
-	if err == nil && !slices.Equal(now, s.pulses) {
+	now, err := s.readHeartbeats(ctx)
+	if err == nil && !slices.Equal(now, s.heartbeats) {
 		err = ErrSourceInUse
 	}
 	return err
 }
 
-// pulse is the counter of an instance.
-type pulse struct {
-	owner string
-	beat  int64
+// heartbeat is the counter of an instance.
+type heartbeat struct {
+	owner     string
+	heartbeat int64
 }
 
-// readPulses reads the counters as they are now, and not as the snapshot has them.
-func (s *copySource) readPulses(ctx context.Context) ([]pulse, error) {
-	pulses, err := Collect(ctx, s.db, func(r *sql.Rows, p *pulse) error { return r.Scan(&p.owner, &p.beat) },
-		`SELECT owner, beat FROM instance ORDER BY owner`)
+// readHeartbeats reads the counters as they are now, and not as the snapshot has them.
+func (s *copySource) readHeartbeats(ctx context.Context) ([]heartbeat, error) {
+	heartbeats, err := Collect(ctx, s.db, func(r *sql.Rows, p *heartbeat) error { return r.Scan(&p.owner, &p.heartbeat) },
+		`SELECT owner, heartbeat FROM instance ORDER BY owner`)
 	if pgCode(err) == pgUndefinedTable {
 		return nil, ErrSchemaOutdated
 	}
-	return pulses, err
+	return heartbeats, err
 }
 
 // lastID returns the greatest id that a table has ever given, 0 where it does not

@@ -351,7 +351,7 @@ func TestCopy_DiscardsWhatIsNotTheSame(t *testing.T) {
 }
 
 func TestCopy_RefusesASourceInUse(t *testing.T) {
-	const instance = `INSERT INTO instance (owner, version, asks, started_at, beat, beat_at, report) VALUES ('a', '', '[]', 0, 1, 0, '')`
+	const instance = `INSERT INTO instance (owner, version, asks, started_at, heartbeat, heartbeat_at, report) VALUES ('a', '', '[]', 0, 1, 0, '')`
 	t.Run("SQLite", func(t *testing.T) {
 		from, to := emptySide(t, SQLite), emptySide(t, SQLite)
 		server, err := Open(t.Context(), from.Options)
@@ -373,7 +373,7 @@ func TestCopy_RefusesASourceInUse(t *testing.T) {
 		go func() {
 			defer close(beating)
 			for ctx.Err() == nil {
-				_, _ = from.db.ExecContext(ctx, `UPDATE instance SET beat = beat + 1`)
+				_, _ = from.db.ExecContext(ctx, `UPDATE instance SET heartbeat = heartbeat + 1`)
 			}
 		}()
 		_, err := copySidesOf(t, from, to)

@@ -47,9 +47,9 @@ type Engine struct {
 	cfg             Config
 	sources         map[string]provider.Source
 	order           []string // names of sources, sorted
-	lanes           []lane
-	trickling       []*trickle
-	asks            []Askable
+	queues          []hostQueue
+	backgrounds     []*background
+	endpoints       []Endpoint
 	markets         map[MarketName]int64
 	known           map[int64]marketOf
 	rates           func(context.Context) (pricing.Rates, error)
@@ -60,18 +60,18 @@ type Engine struct {
 	version         string
 	clustered       bool
 	started         time.Time
-	beat            int64
-	others          watch
+	heartbeats      int64
+	peers           peers
 	elapsed         func() time.Duration
 	report          func() string
 	now             func() time.Time
 	log             *slog.Logger
-	packers         sync.Pool
+	encoders        sync.Pool
 	batchEstimators sync.Pool
-	hands           hands
+	claims          claims
 	waits           waits
 	priority        *admission.Priority
-	judging         sync.Mutex
+	validating      sync.Mutex
 	blobsRead       atomic.Int64 // parts of stored responses, for tests
 }
 
@@ -127,7 +127,7 @@ func New(ctx context.Context, o Options) (*Engine, error) {
 		owner: o.Owner, version: o.Version, clustered: o.Shared, started: o.Now(), elapsed: o.Elapsed, report: o.Report,
 		sources: map[string]provider.Source{}, known: map[int64]marketOf{}, shared: map[string]bool{},
 		rates: o.Rates, cache: estimators{jobs: map[int64]map[int32]*estimator{}},
-		hands: hands{units: map[unitKey]call{}, batches: map[batchKey]struct{}{}}, priority: o.Priority,
+		claims: claims{units: map[unitKey]call{}, batches: map[batchKey]struct{}{}}, priority: o.Priority,
 	}
 	if e.priority == nil {
 		e.priority = admission.NewPriority()
@@ -151,11 +151,11 @@ func New(ctx context.Context, o Options) (*Engine, error) {
 		d := s.Describe()
 		e.sources[d.Name] = s
 		e.order = append(e.order, d.Name)
-		e.lanes = append(e.lanes, lanesOf(d)...)
-		if InBackground(d) { // its lane ends what a job without the budget began
-			e.trickling = append(e.trickling, &trickle{source: d.Name})
+		e.queues = append(e.queues, queuesOf(d)...)
+		if InBackground(d) { // its host queue ends what a job without the budget began
+			e.backgrounds = append(e.backgrounds, &background{source: d.Name})
 		}
-		e.asks = append(e.asks, askable(d)...)
+		e.endpoints = append(e.endpoints, endpointsOf(d)...)
 		for _, m := range d.Markets {
 			n := MarketName{Source: d.Name, Key: m.Key, Title: m.Title}
 			names = append(names, n)
@@ -178,7 +178,7 @@ func New(ctx context.Context, o Options) (*Engine, error) {
 		if err := Register(tx, e.instance()); err != nil {
 			return err
 		}
-		return ForgoUnits(tx)
+		return AbandonUnits(tx)
 	})
 	if err != nil {
 		return nil, fmt.Errorf("note sources: %w", err)
@@ -243,17 +243,17 @@ func (e *Engine) Workers() []dispatch.Worker {
 		{Kind: WorkApply, Queue: dispatch.QueueBulk, Slots: e.applySlots(), Work: e.Apply},
 		{Kind: WorkMissing, Queue: dispatch.QueueMissing, Slots: 1, Work: e.Missing},
 	}
-	for i := range e.lanes {
-		l := &e.lanes[i]
+	for i := range e.queues {
+		l := &e.queues[i]
 		out = append(out, dispatch.Worker{
 			Kind: FetchKind(l.source, l.host), Queue: dispatch.QueueBulk, Slots: e.cfg.FetchSlots,
 			Work: func(ctx context.Context) (bool, error) { return e.fetch(ctx, l) },
 		})
 	}
-	for _, t := range e.trickling {
+	for _, t := range e.backgrounds {
 		out = append(out, dispatch.Worker{
-			Kind: TrickleKind(t.source), Queue: dispatch.QueueBulk, Slots: 1,
-			Work: func(ctx context.Context) (bool, error) { return e.trickle(ctx, t) },
+			Kind: BackgroundKind(t.source), Queue: dispatch.QueueBulk, Slots: 1,
+			Work: func(ctx context.Context) (bool, error) { return e.fetchBackground(ctx, t) },
 		})
 	}
 	return out
@@ -261,11 +261,11 @@ func (e *Engine) Workers() []dispatch.Worker {
 
 // wakeFetch wakes the workers of all sources.
 func (e *Engine) wakeFetch() {
-	for _, t := range e.trickling {
-		e.wake(TrickleKind(t.source))
+	for _, t := range e.backgrounds {
+		e.wake(BackgroundKind(t.source))
 	}
-	for i := range e.lanes {
-		e.wake(FetchKind(e.lanes[i].source, e.lanes[i].host))
+	for i := range e.queues {
+		e.wake(FetchKind(e.queues[i].source, e.queues[i].host))
 	}
 }
 

@@ -31,8 +31,8 @@ func (e *Engine) Estimate(ctx context.Context) (bool, error) {
 	if err != nil {
 		return false, err
 	}
-	if job != nil && e.judging.TryLock() { // the other slots have batches to estimate
-		defer e.judging.Unlock()
+	if job != nil && e.validating.TryLock() { // the other slots have batches to estimate
+		defer e.validating.Unlock()
 		defer e.wake(WorkEstimate) // for those slots, if they found none
 		return true, e.validate(ctx, job)
 	}
@@ -68,10 +68,10 @@ func (e *Engine) estimateChain(ctx context.Context, b *Batch) (err error) {
 // there are to be more. A batch that cannot be estimated now is given back.
 func (e *Engine) estimate(ctx context.Context, b Batch, more bool) (next *Batch, err error) {
 	var written bool // estimated or given back
-	defer func() { e.letGoBatch(b, written) }()
+	defer func() { e.releaseBatch(b, written) }()
 	s, _ := e.batchEstimators.Get().(*batchEstimator)
 	if s == nil {
-		s = &batchEstimator{engine: e, unpack: newUnpacker()}
+		s = &batchEstimator{engine: e, decoder: newDecoder()}
 	}
 	defer e.batchEstimators.Put(s)
 	err = s.load(ctx, b)
@@ -107,14 +107,14 @@ func (e *Engine) estimate(ctx context.Context, b Batch, more bool) (next *Batch,
 
 // batchEstimator estimates one batch at a time. It keeps its memory for the next one.
 type batchEstimator struct {
-	engine *Engine
-	unpack *unpacker
+	engine  *Engine
+	decoder *decoder
 
 	estimators map[int32]*estimator // by game, of the job
 	rates      int64
 	items      []Item
 	fresh      [][]fetched          // quotes of this job, by item
-	asked      []asked              // by item
+	requested  []requested          // by item
 	files      map[gameMarket]reply // of markets that are in files
 	first      map[string]int32
 	next       []int32 // the next item of the same name, or -1
@@ -137,18 +137,18 @@ type fetched struct {
 	byName bool // it was requested by name
 }
 
-// asked is how the requests about an item went.
-type asked struct {
+// requested is how the requests about an item went.
+type requested struct {
 	answered bool
 	skip     string // why a request was not sent; "": all were sent
 	errs     []string
-	sources  []answeredBy // by name
-	silent   []int64      // markets of theirs without anything in the response
-	rejected []int64      // markets whose row of the item was rejected
+	sources  []respondedBy // by name
+	silent   []int64       // markets of theirs without anything in the response
+	rejected []int64       // markets whose row of the item was rejected
 }
 
-// answeredBy is a provider that responded to a request for an item by name.
-type answeredBy struct {
+// respondedBy is a provider that responded to a request for an item by name.
+type respondedBy struct {
 	source string
 	at     time.Time
 }
@@ -187,14 +187,14 @@ func (s *batchEstimator) load(ctx context.Context, b Batch) error {
 	}
 	s.reset(items)
 	s.noteUnits(units, outcomes)
-	return s.readAnswers(ctx, units, outcomes)
+	return s.readResponses(ctx, units, outcomes)
 }
 
 // reset begins a batch.
 func (s *batchEstimator) reset(items []Item) {
 	n := len(items)
 	s.items = items
-	s.asked = slices.Grow(s.asked[:0], n)[:n]
+	s.requested = slices.Grow(s.requested[:0], n)[:n]
 	s.next = slices.Grow(s.next[:0], n)[:n]
 	for len(s.fresh) < n {
 		s.fresh = append(s.fresh, nil)
@@ -206,7 +206,7 @@ func (s *batchEstimator) reset(items []Item) {
 	clear(s.found)
 	for i := range items {
 		s.fresh[i] = s.fresh[i][:0]
-		s.asked[i] = asked{}
+		s.requested[i] = requested{}
 		s.next[i] = -1
 		if at, ok := s.first[items[i].Key.Name]; ok {
 			s.next[i] = at
@@ -254,7 +254,7 @@ func (s *batchEstimator) noteFile(u *Unit, outcomes map[UnitMarket]MarketFetch) 
 	}
 	for i := range s.items {
 		if s.items[i].Key.AppID == u.AppID {
-			s.asked[i].note(u, usable, nil)
+			s.requested[i].note(u, usable, nil)
 		}
 	}
 }
@@ -262,7 +262,7 @@ func (s *batchEstimator) noteFile(u *Unit, outcomes map[UnitMarket]MarketFetch) 
 // noteNames notes how a unit of names ended. Its response is checked quote by quote.
 func (s *batchEstimator) noteNames(u *Unit, outcomes map[UnitMarket]MarketFetch) {
 	var silent []int64
-	for _, id := range s.engine.askedOf(u) {
+	for _, id := range s.engine.requestedMarkets(u) {
 		if outcomes[UnitMarket{0, id}].Outcome == OutcomeSilent { // of all that was asked by name
 			silent = append(silent, id)
 		}
@@ -270,7 +270,7 @@ func (s *batchEstimator) noteNames(u *Unit, outcomes map[UnitMarket]MarketFetch)
 	for _, name := range u.Names {
 		for i, ok := s.first[name]; ok && i >= 0; i = s.next[i] {
 			if s.items[i].Key.AppID == u.AppID {
-				s.asked[i].note(u, u.counts(), silent)
+				s.requested[i].note(u, u.counts(), silent)
 			}
 		}
 	}
@@ -285,7 +285,7 @@ const emptyFor = 24 * time.Hour
 func (s *batchEstimator) noteLeft(u *Unit) {
 	now := s.engine.now()
 	for i := range s.items {
-		a := &s.asked[i]
+		a := &s.requested[i]
 		if s.items[i].Key.AppID != u.AppID || a.by(u.Source) != nil {
 			continue
 		}
@@ -306,7 +306,7 @@ func awaits(v *Snapshot) bool { return v.Reason == pricing.Awaiting || v.Reason 
 func quoted(v *Snapshot) bool { return v.Ask > 0 || v.Sale > 0 }
 
 // by returns the response of a provider to a request for the item by name, or nil.
-func (a *asked) by(source string) *answeredBy {
+func (a *requested) by(source string) *respondedBy {
 	for k := range a.sources {
 		if a.sources[k].source == source {
 			return &a.sources[k]
@@ -315,12 +315,12 @@ func (a *asked) by(source string) *answeredBy {
 	return nil
 }
 
-func (a *asked) note(u *Unit, usable bool, silent []int64) {
+func (a *requested) note(u *Unit, usable bool, silent []int64) {
 	switch {
 	case usable:
 		a.answered = true
 		if u.File == "" {
-			a.sources, a.silent = append(a.sources, answeredBy{u.Source, u.FetchedAt}), append(a.silent, silent...)
+			a.sources, a.silent = append(a.sources, respondedBy{u.Source, u.FetchedAt}), append(a.silent, silent...)
 		}
 	case u.skipped():
 		a.skipFor(u)
@@ -333,7 +333,7 @@ func (a *asked) note(u *Unit, usable bool, silent []int64) {
 
 // skipFor notes why a request was not sent. An outage says more than a lack of
 // budget, and that more than what an operator did.
-func (a *asked) skipFor(u *Unit) {
+func (a *requested) skipFor(u *Unit) {
 	order := []string{"", SkipPaused, SkipBudget, SkipBackoff}
 	if reason := u.skipReason(); slices.Index(order, reason) > slices.Index(order, a.skip) {
 		a.skip = reason
@@ -356,8 +356,8 @@ func (s *batchEstimator) buckets() []int64 {
 	return out
 }
 
-// readAnswers collects the quotes of the batch's items.
-func (s *batchEstimator) readAnswers(ctx context.Context, units []Unit, outcomes map[UnitMarket]MarketFetch) error {
+// readResponses collects the quotes of the batch's items.
+func (s *batchEstimator) readResponses(ctx context.Context, units []Unit, outcomes map[UnitMarket]MarketFetch) error {
 	byBlob := map[int64]Unit{}
 	var ids []int64
 	for _, u := range units {
@@ -369,7 +369,7 @@ func (s *batchEstimator) readAnswers(ctx context.Context, units []Unit, outcomes
 	return s.engine.blobs(ctx, ids, s.buckets(), func(blob Blob) error {
 		admission.Rest(ctx)
 		u := byBlob[blob.Unit]
-		return s.engine.unpackRows(s.unpack, blob, func(q *packed) {
+		return s.engine.decodeRows(s.decoder, blob, func(q *quoteRecord) {
 			if _, configured := s.engine.known[q.Market]; !configured {
 				return
 			}
@@ -380,8 +380,8 @@ func (s *batchEstimator) readAnswers(ctx context.Context, units []Unit, outcomes
 			for i, ok := s.first[string(q.Name)]; ok && i >= 0; i = s.next[i] {
 				k := s.items[i].Key
 				if q.Rejected {
-					if k.AppID == u.AppID && !slices.Contains(s.asked[i].rejected, q.Market) {
-						s.asked[i].rejected = append(s.asked[i].rejected, q.Market)
+					if k.AppID == u.AppID && !slices.Contains(s.requested[i].rejected, q.Market) {
+						s.requested[i].rejected = append(s.requested[i].rejected, q.Market)
 					}
 					continue
 				}
@@ -400,7 +400,7 @@ func (s *batchEstimator) readAnswers(ctx context.Context, units []Unit, outcomes
 
 // find notes a phase of a known name that is not among the batch's items, where all
 // known items are refreshed: it is an item from then on, planned by the next job.
-func (s *batchEstimator) find(q *packed, app int32) {
+func (s *batchEstimator) find(q *quoteRecord, app int32) {
 	if !s.engine.cfg.ScopeAll || q.Phase == "" || q.Ask == 0 && q.Sale == 0 {
 		return
 	}
@@ -433,7 +433,7 @@ func (e *Engine) adopt(ctx context.Context, found map[catalog.Key]struct{}) erro
 // quote without a time of its own has that of its answer. Where several sources
 // offer the market, the snapshot keeps its time, by which they are ranked; so it does
 // where its answer is older than this job.
-func (s *batchEstimator) take(i int, q *packed, u *Unit) {
+func (s *batchEstimator) take(i int, q *quoteRecord, u *Unit) {
 	f := fetched{at: u.FetchedAt, reused: u.BlobUnit != u.ID, byName: u.File == "", Snapshot: q.snapshot()}
 	if f.MarketTime.IsZero() && !u.StatedAt.IsZero() {
 		f.MarketTime = u.StatedAt.UTC().Truncate(time.Hour)
@@ -502,7 +502,7 @@ func (c *Counts) note(i *EstimatedItem) {
 }
 
 func (s *batchEstimator) estimateItem(i int, now time.Time) EstimatedItem {
-	item, a := &s.items[i], &s.asked[i]
+	item, a := &s.items[i], &s.requested[i]
 	at, proved := s.evidence(i)
 	out := EstimatedItem{Item: *item, AsOf: at}
 	if !proved {
@@ -620,13 +620,13 @@ func (s *batchEstimator) evidence(i int) (at time.Time, ok bool) {
 // an item's game, or with what it has of the item, and when. One whose row of the item
 // was rejected did not: what it has of the item is not known.
 func (s *batchEstimator) answered(i int, market int64) (at time.Time, ok bool) {
-	if slices.Contains(s.asked[i].rejected, market) {
+	if slices.Contains(s.requested[i].rejected, market) {
 		return time.Time{}, false
 	}
 	if r := s.files[gameMarket{s.items[i].Key.AppID, market}]; r.answered {
 		return r.at, true
 	}
-	a := &s.asked[i]
+	a := &s.requested[i]
 	if by := a.by(s.engine.known[market].source); by != nil && !slices.Contains(a.silent, market) {
 		return by.at, true
 	}
@@ -635,7 +635,7 @@ func (s *batchEstimator) answered(i int, market int64) (at time.Time, ok bool) {
 
 // without returns how an item ends of which this job learned nothing.
 func (s *batchEstimator) without(i int) (state, reason, why string) {
-	a := &s.asked[i]
+	a := &s.requested[i]
 	errs := a.errs
 	for k := range s.items[i].Quotes { // a market that quoted it, and that a response should have held
 		old := &s.items[i].Quotes[k]
@@ -727,7 +727,7 @@ func (s *batchEstimator) gather(i int) {
 }
 
 // unchanged stands for the time at which a quote changed that is the same as in the
-// last estimate: that estimate has judged the change already, so it is no evidence for
+// last estimate: that estimate has seen the change already, so it is no evidence for
 // a price that is held.
 func unchanged() time.Time { return time.Unix(0, 0).UTC() }
 

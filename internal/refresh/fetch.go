@@ -24,15 +24,15 @@ const (
 // Fetch asks a host of a source for one unit and stores the answer. Of a source
 // with one host, or for what is on this machine, host is "".
 func (e *Engine) Fetch(ctx context.Context, source, host string) (bool, error) {
-	for i := range e.lanes {
-		if l := &e.lanes[i]; l.source == source && l.host == host {
+	for i := range e.queues {
+		if l := &e.queues[i]; l.source == source && l.host == host {
 			return e.fetch(ctx, l)
 		}
 	}
 	return false, nil
 }
 
-func (e *Engine) fetch(ctx context.Context, l *lane) (bool, error) {
+func (e *Engine) fetch(ctx context.Context, l *hostQueue) (bool, error) {
 	if err := e.reclaim(ctx); err != nil {
 		return false, err
 	}
@@ -41,13 +41,13 @@ func (e *Engine) fetch(ctx context.Context, l *lane) (bool, error) {
 		return false, err
 	}
 	written := false
-	defer func() { e.letGoUnit(unit, written) }()
-	a := e.ask(e.priority.Paced(asking), unit)
-	defer e.release(a)
+	defer func() { e.releaseUnit(unit, written) }()
+	a := e.request(e.priority.Paced(asking), unit)
+	defer e.recycle(a)
 	begun := false
 	store := func(ctx context.Context) (bool, error) {
 		begun = true
-		if err := e.insist(ctx, e.ending(ctx, unit, a)); err != nil {
+		if err := e.persist(ctx, e.ending(ctx, unit, a)); err != nil {
 			return false, fmt.Errorf("store answer of %s: %w", l.source, err)
 		}
 		written = true
@@ -76,7 +76,7 @@ func (e *Engine) releases(ctx context.Context, u *Unit) bool {
 
 // ending returns how a requested unit is written: released if it is to be retried or
 // the process stops, else ended with its response.
-func (e *Engine) ending(ctx context.Context, unit *Unit, a *answer) func(*db.Tx) error {
+func (e *Engine) ending(ctx context.Context, unit *Unit, a *response) func(*db.Tx) error {
 	if unit.State == UnitPending || (unit.State != UnitDone && ctx.Err() != nil) {
 		return func(tx *db.Tx) error { return ReturnUnit(tx, *unit) }
 	}
@@ -94,18 +94,18 @@ func (e *Engine) ending(ctx context.Context, unit *Unit, a *answer) func(*db.Tx)
 				return err
 			}
 		}
-		if err := e.noteAsked(tx, append([]Unit{*unit}, a.rest...)); err != nil {
+		if err := e.noteRequested(tx, append([]Unit{*unit}, a.rest...)); err != nil {
 			return err
 		}
-		return e.tell(tx, unit, a.rest)
+		return e.noteOutcome(tx, unit, a.rest)
 	}
 }
 
 // keepLate keeps what came after a job had gone on without it. A file is for the next
 // plan to find. Quotes of names take part in the next estimate, like those of the
 // background.
-func (e *Engine) keepLate(tx *db.Tx, unit *Unit, a *answer, late Late) error {
-	if unit.Tells() && (unit.State == UnitDone || late != LateAndNoted) {
+func (e *Engine) keepLate(tx *db.Tx, unit *Unit, a *response, late Late) error {
+	if unit.ConcernsProvider() && (unit.State == UnitDone || late != LateAndNoted) {
 		if err := NoteSource(tx, unit.Source, unit.File, unit.Error); err != nil {
 			return err
 		}
@@ -123,39 +123,39 @@ func (e *Engine) keepLate(tx *db.Tx, unit *Unit, a *answer, late Late) error {
 	return KeepQuotes(tx, items)
 }
 
-// noteAsked notes which names were requested from a provider with a budget, whatever
+// noteRequested notes which names were requested from a provider with a budget, whatever
 // the response was: others come first then.
-func (e *Engine) noteAsked(tx *db.Tx, units []Unit) error {
+func (e *Engine) noteRequested(tx *db.Tx, units []Unit) error {
 	for _, u := range units {
 		if u.File != "" || u.State != UnitDone && u.State != UnitFailed || !hasBudget(e.sources[u.Source].Describe()) {
 			continue
 		}
-		if err := noteAsked(tx, u); err != nil {
+		if err := noteRequested(tx, u); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// tell notes how a unit, and what was divided from it, speaks of its source and
+// noteOutcome notes how a unit, and what was divided from it, speaks of its source and
 // the markets.
-func (e *Engine) tell(tx *db.Tx, unit *Unit, rest []Unit) error {
+func (e *Engine) noteOutcome(tx *db.Tx, unit *Unit, rest []Unit) error {
 	for _, u := range append([]Unit{*unit}, rest...) {
-		if u.Error == "" || !u.Tells() {
+		if u.Error == "" || !u.ConcernsProvider() {
 			continue
 		}
-		if err := NoteMarkets(tx, e.askedOf(&u), u.Error); err != nil {
+		if err := NoteMarkets(tx, e.requestedMarkets(&u), u.Error); err != nil {
 			return err
 		}
 	}
-	if !unit.Tells() {
+	if !unit.ConcernsProvider() {
 		return nil
 	}
 	return NoteSource(tx, unit.Source, unit.File, unit.Error)
 }
 
-// askedOf returns the markets that a unit asks about.
-func (e *Engine) askedOf(u *Unit) []int64 {
+// requestedMarkets returns the markets that a unit asks about.
+func (e *Engine) requestedMarkets(u *Unit) []int64 {
 	if u.File != "" {
 		return e.marketsOf(*u)
 	}
@@ -169,12 +169,12 @@ func (e *Engine) askedOf(u *Unit) []int64 {
 	return out
 }
 
-// ask sends what the unit asks for and notes in it how that ended: UnitDone,
+// request sends what the unit asks for and notes in it how that ended: UnitDone,
 // UnitFailed, UnitDeferred, or UnitPending when it is to be tried again later.
-func (e *Engine) ask(ctx context.Context, unit *Unit) *answer {
+func (e *Engine) request(ctx context.Context, unit *Unit) *response {
 	src := e.sources[unit.Source]
 	d := src.Describe()
-	a := e.newAnswer(ctx, d)
+	a := e.newResponse(ctx, d)
 	meter := e.meter(unit, max(d.BatchSize, 1))
 	wait := waitKey{unit.JobID, d.Name, d.HostOf(unit.File)}
 	meter.OnRequest(func() { e.waits.sending(wait, e.elapsed()) })
@@ -193,7 +193,7 @@ func (e *Engine) ask(ctx context.Context, unit *Unit) *answer {
 		return a
 	}
 	a.Restart()
-	e.judgeFailure(unit, err)
+	e.classifyFailure(unit, err)
 	return a
 }
 
@@ -231,7 +231,7 @@ func (e *Engine) meter(unit *Unit, size int) *provider.Meter {
 
 // call makes a unit's calls. A response that makes its provider panic counts as
 // unreadable: to request it again for ever would not help.
-func (e *Engine) call(ctx context.Context, a *answer, src provider.Source, unit *Unit, meter *provider.Meter) (err error) {
+func (e *Engine) call(ctx context.Context, a *response, src provider.Source, unit *Unit, meter *provider.Meter) (err error) {
 	defer func() {
 		if panicked := fault.Recovered(recover()); panicked != nil {
 			e.log.Error("source panicked", "source", unit.Source, "error", panicked, "stack", panicked.Stack)
@@ -244,8 +244,8 @@ func (e *Engine) call(ctx context.Context, a *answer, src provider.Source, unit 
 	return a.fetchNames(ctx, e, src, unit, meter)
 }
 
-// judgeFailure decides what becomes of a unit whose call failed.
-func (e *Engine) judgeFailure(unit *Unit, err error) {
+// classifyFailure decides what becomes of a unit whose call failed.
+func (e *Engine) classifyFailure(unit *Unit, err error) {
 	pe, ok := errors.AsType[*provider.Error](err)
 	if !ok { // of the code that read the response, or a panic
 		pe = provider.Protocol(unit.Source, "%s", strings.TrimPrefix(err.Error(), unit.Source+": "))

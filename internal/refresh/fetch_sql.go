@@ -188,7 +188,7 @@ func EndUnit(t *db.Tx, u Unit, markets []MarketFetch, blobs []Blob) (ended bool,
 		return false, InTime, err
 	}
 	if u.State != UnitDone {
-		if err := noteUnitAsked(t, u); err != nil || late != InTime {
+		if err := noteUnitRequested(t, u); err != nil || late != InTime {
 			return err == nil, late, err
 		}
 		// That a source was not asked is worth less than why it is not.
@@ -203,7 +203,7 @@ func EndUnit(t *db.Tx, u Unit, markets []MarketFetch, blobs []Blob) (ended bool,
 		return false, InTime, err
 	}
 	// From here on other units of the source wait for the end of this one's.
-	if err := noteUnitAsked(t, u); err != nil {
+	if err := noteUnitRequested(t, u); err != nil {
 		return false, InTime, err
 	}
 	return true, late, addFetches(t, u, markets)
@@ -294,7 +294,7 @@ func addFetches(t *db.Tx, u Unit, markets []MarketFetch) error {
 // noteError notes why a unit failed as its job's last error. What was not asked
 // does not hide why it was not.
 func noteError(t *db.Tx, job int64, u Unit) error {
-	_, err := t.Exec(`UPDATE refresh_job SET last_error = $2 WHERE id = $1 AND (last_error = '' OR $3)`, job, u.Error, u.Tells())
+	_, err := t.Exec(`UPDATE refresh_job SET last_error = $2 WHERE id = $1 AND (last_error = '' OR $3)`, job, u.Error, u.ConcernsProvider())
 	return err
 }
 
@@ -362,7 +362,7 @@ func noteFailure(t *db.Tx, source, file, failure string) error {
 }
 
 // A file that is answered by an earlier unit's blobs brought what that unit did,
-// until the job itself has judged it. The later row of a market counts.
+// until the job itself has validated it. The later row of a market counts.
 const outcomes = `
 SELECT unit_id, market_id, quotes, rejected, outcome FROM (
 	SELECT 1 AS own, unit_id, market_id, quotes, rejected, outcome FROM market_fetch WHERE job_id = $1
@@ -436,15 +436,15 @@ func Blobs(ctx context.Context, s *db.DB, units, buckets []int64, fn func(Blob) 
 	return rows.Err()
 }
 
-// Judge stores what became of the markets of a job's files and what was learned of
+// StoreValidation stores what became of the markets of a job's files and what was learned of
 // them, and lets the job go on to estimate.
-func Judge(t *db.Tx, job int64, verdicts []Judgement, learned []Learned) (bool, error) {
+func StoreValidation(t *db.Tx, job int64, verdicts []Verdict, learned []Learned) (bool, error) {
 	n, err := t.Exec(`UPDATE refresh_job SET stage = 'estimate' WHERE id = $1 AND state = 'running' AND stage = 'fetch'`, job)
 	if err != nil || n != 1 {
 		return false, err
 	}
 	for _, v := range verdicts {
-		if err := judge(t, job, v); err != nil {
+		if err := storeVerdict(t, job, v); err != nil {
 			return false, err
 		}
 	}
@@ -456,7 +456,7 @@ func Judge(t *db.Tx, job int64, verdicts []Judgement, learned []Learned) (bool, 
 	return true, nil
 }
 
-func judge(t *db.Tx, job int64, v Judgement) error {
+func storeVerdict(t *db.Tx, job int64, v Verdict) error {
 	_, err := t.Exec(`
 		INSERT INTO market_fetch (job_id, unit_id, market_id, fetched_at, quotes, rejected, requests, bytes, outcome)
 		VALUES ($1, $2, $3, $4, $5, $6, 0, 0, $7)

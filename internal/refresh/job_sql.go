@@ -144,7 +144,7 @@ func Recover(ctx context.Context, s *db.DB) error {
 const batchColumns = "job_id bigint, batch bigint"
 
 // Reclaim gives back what is claimed in an owner's name, but for the units and
-// batches that it says are in its hands.
+// batches that it works on.
 func Reclaim(t *db.Tx, owner string, units []int64, batches []Batch) error {
 	_, err := t.Exec(`
 		UPDATE fetch_unit SET state = 'pending'

@@ -68,8 +68,8 @@ func (w *cluster) pass(d time.Duration, living ...*instance) {
 	for range d / step {
 		for _, i := range living {
 			i.elapsed.Add(int64(step))
-			must(w.tb, i.Beat(w.tb.Context()))
-			must(w.tb, i.Watch(w.tb.Context()))
+			must(w.tb, i.Heartbeat(w.tb.Context()))
+			must(w.tb, i.WatchPeers(w.tb.Context()))
 		}
 	}
 }
@@ -289,8 +289,8 @@ func TestLease_ADatabaseThatWasAwayMakesNobodyDead(t *testing.T) {
 		for _, i := range []*instance{a, b} { // neither could beat or look for a minute
 			i.elapsed.Add(int64(time.Minute))
 		}
-		must(t, a.Watch(t.Context()))
-		must(t, b.Watch(t.Context()))
+		must(t, a.WatchPeers(t.Context()))
+		must(t, b.WatchPeers(t.Context()))
 		equal(t, "instances", len(w.owners()), 2)
 		w.pass(10*refresh.Lease, a)
 		equal(t, "instances without b", slices.Equal(w.owners(), []string{"a"}), true)

@@ -22,7 +22,7 @@ ON CONFLICT (market_id) DO UPDATE SET job_id = excluded.job_id, fetched_at = exc
 var fetchedBulk = db.NewBulk(noteFetchesSQL, fetchedColumns, noteFetchesConflict)
 
 // noteFetches notes what a unit brought of each market; counts are of all units
-// of a job. Whether a file's answer is a success is said when it is judged.
+// of a job. Whether a file's answer is a success is decided when it is validated.
 func noteFetches(t *db.Tx, u Unit, markets []MarketFetch) error {
 	rows := db.NewTable(fetchedColumns, len(markets))
 	for _, m := range markets {

@@ -43,7 +43,7 @@ const (
 
 // newlyListed returns the quotes that a job's good new responses have of items that
 // wait in the missing-price queue. What the job works on itself is left out.
-func (e *Engine) newlyListed(ctx context.Context, job *Job, verdicts []Judgement) ([]Listed, error) {
+func (e *Engine) newlyListed(ctx context.Context, job *Job, verdicts []Verdict) ([]Listed, error) {
 	good := map[UnitMarket]bool{}
 	units := map[int64]Unit{}
 	var ids []int64
@@ -56,7 +56,7 @@ func (e *Engine) newlyListed(ctx context.Context, job *Job, verdicts []Judgement
 		}
 		good[UnitMarket{v.Unit.ID, v.Fetch.MarketID}] = true
 	}
-	u := newUnpacker()
+	u := newDecoder()
 	defer u.close()
 	var out []Listed
 	for from := 0; from < catalog.Buckets && len(ids) > 0; from += waitingStep {
@@ -76,7 +76,7 @@ func (e *Engine) newlyListed(ctx context.Context, job *Job, verdicts []Judgement
 			continue
 		}
 		err = e.blobs(ctx, ids, buckets, func(b Blob) error {
-			return e.unpack(u, b, func(q *packed) {
+			return e.decode(u, b, func(q *quoteRecord) {
 				if q.Ask == 0 && q.Sale == 0 || len(out) == maxListed || !good[UnitMarket{b.Unit, q.Market}] {
 					return
 				}

@@ -15,10 +15,10 @@ const failuresInARow = 3
 // are answered, the unit keeps the names of those, and what became of the others
 // are units of their own, in a.rest: so a response is never requested twice, and a name
 // without a response fails alone. An error means that no call had a response.
-func (a *answer) fetchNames(ctx context.Context, e *Engine, src provider.Source, unit *Unit, meter *provider.Meter) error {
+func (a *response) fetchNames(ctx context.Context, e *Engine, src provider.Source, unit *Unit, meter *provider.Meter) error {
 	d := src.Describe()
 	size := max(d.BatchSize, 1)
-	whole := &joined{answer: a}
+	whole := &joined{response: a}
 	var answered, failed []string
 	var last error // of the calls that failed; that one was not asked any more hides none
 	for from, row := 0, 0; from < len(unit.Names); from += size {
@@ -34,10 +34,10 @@ func (a *answer) fetchNames(ctx context.Context, e *Engine, src provider.Source,
 			continue
 		}
 		whole.Restart()
-		if last == nil || !unasked(err) {
+		if last == nil || !unrequested(err) {
 			last = err
 		}
-		if row++; row == failuresInARow || ofTheSource(err) {
+		if row++; row == failuresInARow || ofTheProvider(err) {
 			a.leave(ctx, e, *unit, unit.Names[from:], err)
 			break
 		}
@@ -55,21 +55,21 @@ func (a *answer) fetchNames(ctx context.Context, e *Engine, src provider.Source,
 }
 
 // leave notes that some names of a unit were not answered for.
-func (a *answer) leave(ctx context.Context, e *Engine, unit Unit, names []string, err error) {
+func (a *response) leave(ctx context.Context, e *Engine, unit Unit, names []string, err error) {
 	unit.Names = names
-	e.judgeFailure(&unit, err)
+	e.classifyFailure(&unit, err)
 	if ctx.Err() != nil {
 		unit.State, unit.ErrorKind, unit.Error = UnitPending, "", "" // the process stops
 	}
 	a.rest = append(a.rest, unit)
 }
 
-// unasked reports whether a call was not made because its source failed too
+// unrequested reports whether a call was not made because its source failed too
 // often before.
-func unasked(err error) bool { return provider.KindOf(err) == provider.KindBreaker }
+func unrequested(err error) bool { return provider.KindOf(err) == provider.KindBreaker }
 
-// ofTheSource reports whether a failure would be that of any other name too.
-func ofTheSource(err error) bool {
+// ofTheProvider reports whether a failure would be that of any other name too.
+func ofTheProvider(err error) bool {
 	var pe *provider.Error
 	if !errors.As(err, &pe) {
 		return false

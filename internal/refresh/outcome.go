@@ -89,7 +89,7 @@ func (e *Engine) marketGaps(units []Unit, outcomes map[UnitMarket]MarketFetch) [
 				continue
 			}
 		}
-		ids := e.askedOf(u)
+		ids := e.requestedMarkets(u)
 		if !configured {
 			ids = []int64{0}
 		}

@@ -160,7 +160,7 @@ func (e *Engine) planUnits(tx *db.Tx, job *Job, planned map[int32]int64, batches
 		case d.Shape == provider.Bulk:
 			own, err = e.planFiles(tx, job, d, planned, batches)
 		case InBackground(d):
-			own, err = e.planTrickle(tx, job, d, planned, batches)
+			own, err = e.planBackground(tx, job, d, planned, batches)
 		default:
 			own, err = e.planNames(tx, job, d, planned, batches, may)
 		}
@@ -236,7 +236,7 @@ func (e *Engine) planNames(tx *db.Tx, job *Job, d provider.Description, planned 
 		if err != nil {
 			return nil, err
 		}
-		last, err := findAskedLast(tx, d.Name, app)
+		last, err := findLastRequested(tx, d.Name, app)
 		if err != nil {
 			return nil, err
 		}

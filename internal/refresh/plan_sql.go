@@ -177,28 +177,28 @@ func DueNamesOf(t *db.Tx, job int64, app int32) ([]PlannedName, error) {
 		WHERE r.job_id = $1 AND r.state = 'pending' AND i.app_id = $2 ORDER BY i.bucket, i.name`, job, app)
 }
 
-// findAskedLast returns the name that bulk jobs asked a source for last, "" for none.
-func findAskedLast(t *db.Tx, source string, app int32) (name string, err error) {
-	err = t.QueryRow(`SELECT value FROM setting WHERE name = $1`, askedLast(source, app)).Scan(&name)
+// findLastRequested returns the name that bulk jobs asked a source for last, "" for none.
+func findLastRequested(t *db.Tx, source string, app int32) (name string, err error) {
+	err = t.QueryRow(`SELECT value FROM setting WHERE name = $1`, lastRequested(source, app)).Scan(&name)
 	if errors.Is(err, sql.ErrNoRows) {
 		err = nil
 	}
 	return name, err
 }
 
-// noteUnitAsked notes the last name of a unit of a bulk job, whether its source had
+// noteUnitRequested notes the last name of a unit of a bulk job, whether its source had
 // an answer or failed: in both cases it is the turn of the names after it.
-func noteUnitAsked(t *db.Tx, u Unit) error {
+func noteUnitRequested(t *db.Tx, u Unit) error {
 	if len(u.Names) == 0 || u.State != UnitDone && u.State != UnitFailed {
 		return nil
 	}
 	_, err := t.Exec(`
 		INSERT INTO setting (name, value) SELECT $1, $2 FROM refresh_job WHERE id = $3 AND kind = 'bulk'
 		ON CONFLICT (name) DO UPDATE SET value = excluded.value`,
-		askedLast(u.Source, u.AppID), u.Names[len(u.Names)-1], u.JobID)
+		lastRequested(u.Source, u.AppID), u.Names[len(u.Names)-1], u.JobID)
 	return err
 }
 
-func askedLast(source string, app int32) string {
+func lastRequested(source string, app int32) string {
 	return "asked_last:" + source + ":" + strconv.Itoa(int(app))
 }

@@ -9,7 +9,7 @@ import (
 
 // What Steam answers for names that do not exist it answers for real ones, too: a
 // success without a quote. It is no word on whether the name is offered.
-func TestTrickle_AnAnswerThatProvesNothingOverwritesNothing(t *testing.T) {
+func TestBackground_AnAnswerThatProvesNothingOverwritesNothing(t *testing.T) {
 	list := names("Item", 4)
 	steam := slow("steam", list, "s1", "s2")
 	w := priced(t, list, steam)

@@ -7,7 +7,7 @@ import (
 
 // quarantine notes that a market's part of a file's answer is refused. Who finds it
 // good before that tells of it.
-func quarantine(t *db.Tx, v Judgement) error {
+func quarantine(t *db.Tx, v Verdict) error {
 	began, err := t.Exec(`
 		INSERT INTO market_file (market_id, app_id, file, quarantine, quarantined_since) VALUES ($1, $2, $3, $4, $5)
 		ON CONFLICT (market_id, app_id, file) DO UPDATE SET quarantine = excluded.quarantine, quarantined_since = excluded.quarantined_since
@@ -30,7 +30,7 @@ func quarantine(t *db.Tx, v Judgement) error {
 
 // endQuarantine ends the quarantine of a market's part of a file, if it is in one:
 // its answer is good again.
-func endQuarantine(t *db.Tx, v Judgement) error {
+func endQuarantine(t *db.Tx, v Verdict) error {
 	ended, err := t.Exec(`
 		UPDATE market_file SET quarantine = '', quarantined_since = 0
 		WHERE market_id = $1 AND app_id = $2 AND file = $3 AND quarantine <> ''`, v.Fetch.MarketID, v.Unit.AppID, v.Unit.File)
@@ -44,7 +44,7 @@ func endQuarantine(t *db.Tx, v Judgement) error {
 	return event.Add(t, event.ProviderUp(up))
 }
 
-func quarantineEvent(t *db.Tx, v Judgement, detail string) (e event.ProviderDown, err error) {
+func quarantineEvent(t *db.Tx, v Verdict, detail string) (e event.ProviderDown, err error) {
 	e = event.ProviderDown{Source: v.Unit.Source, Why: event.WhyQuarantine, AppID: v.Unit.AppID, File: v.Unit.File, Detail: detail}
 	err = t.QueryRow(`SELECT key FROM market WHERE id = $1`, v.Fetch.MarketID).Scan(&e.Market)
 	return e, err

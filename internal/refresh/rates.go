@@ -31,7 +31,7 @@ func (e *Engine) converter(ctx context.Context, set int64) (*converter, error) {
 }
 
 // price is a quote's price in the base currency, 0 if it has none.
-func (c *converter) price(q *packed) money.Micro {
+func (c *converter) price(q *quoteRecord) money.Micro {
 	p, _ := pricing.Quoted(q.Ask, q.Sale)
 	if q.Currency == c.currency || p == 0 {
 		return p

@@ -1,7 +1,7 @@
 // Package refresh keeps prices fresh. A refresh is a job whose work is rows:
 //
 //   - plan: which items are due, and what to ask each source for (fetch units);
-//   - fetch: a unit is claimed, its answer decoded as a stream and stored packed;
+//   - fetch: a unit is claimed, its answer decoded as a stream and stored encoded;
 //   - estimate: once all units that a batch of items waits for have ended, its
 //     items are estimated and written in one transaction;
 //   - apply: new prices are copied onto all inventory rows.
@@ -186,16 +186,16 @@ type Claim struct {
 	Reserve int64 // requests that are counted with the claim, before they are sent
 }
 
-// Askable is something that can be requested from a configured provider.
-type Askable struct {
+// Endpoint is something that can be requested from a configured provider.
+type Endpoint struct {
 	Source string
 	File   string // "": names
 }
 
-// Tells reports whether how the unit ended says something of its source: not
+// ConcernsProvider reports whether how the unit ended says something of its source: not
 // where it was not asked, be it from the start or, with its breaker open, for
 // the rest of its names.
-func (u *Unit) Tells() bool {
+func (u *Unit) ConcernsProvider() bool {
 	return u.State != UnitDeferred || (u.Requests > 0 && u.ErrorKind != string(provider.KindBreaker))
 }
 
@@ -281,7 +281,7 @@ type NamedItem struct {
 	Quotes []Snapshot // by market
 }
 
-// Blob is a packed part of an answer.
+// Blob is an encoded part of a response.
 type Blob struct {
 	Unit   int64
 	Bucket int

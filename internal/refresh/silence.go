@@ -196,8 +196,8 @@ func (e *Engine) detach(ctx context.Context, k waitKey, h waiting, files []strin
 // filesOf returns the files that a host of a source serves; nil: it is requested by
 // name.
 func (e *Engine) filesOf(source, host string) []string {
-	for i := range e.lanes {
-		if l := &e.lanes[i]; l.source == source && l.host == host && !l.local {
+	for i := range e.queues {
+		if l := &e.queues[i]; l.source == source && l.host == host && !l.local {
 			return l.files
 		}
 	}

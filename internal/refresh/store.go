@@ -26,8 +26,8 @@ type MarketName struct {
 	Source, Key, Title string
 }
 
-// Judgement is what became of a market's part of a file's answer.
-type Judgement struct {
+// Verdict is what became of a market's part of a file's answer.
+type Verdict struct {
 	Unit       Unit
 	Fetch      MarketFetch
 	Quarantine string // why it is refused; "": it is the newest good answer

@@ -20,7 +20,7 @@ import (
 
 // part is a market's part of a file's response in a job.
 type part struct {
-	Judgement
+	Verdict
 	base  MarketFile // its newest good response, if any
 	isNew bool       // a response to be validated, not an earlier one again
 }
@@ -62,9 +62,9 @@ func (e *Engine) validate(ctx context.Context, job *Job) error {
 		}
 		learned = append(learned, result)
 	}
-	verdicts := make([]Judgement, 0, len(parts))
+	verdicts := make([]Verdict, 0, len(parts))
 	for _, p := range parts {
-		verdicts = append(verdicts, p.Judgement)
+		verdicts = append(verdicts, p.Verdict)
 	}
 	listed, err := e.newlyListed(ctx, job, verdicts)
 	if err != nil {
@@ -72,7 +72,7 @@ func (e *Engine) validate(ctx context.Context, job *Job) error {
 	}
 	first, due := false, false
 	err = e.store.InTx(ctx, func(tx *db.Tx) (err error) {
-		if first, err = Judge(tx, job.ID, verdicts, learned); err != nil || !first {
+		if first, err = StoreValidation(tx, job.ID, verdicts, learned); err != nil || !first {
 			return err
 		}
 		due, err = dueListed(tx, listed)
@@ -122,7 +122,7 @@ func (e *Engine) parts(ctx context.Context, job *Job, units []Unit) ([]*part, []
 	var out []*part
 	for _, u := range units {
 		for _, id := range e.marketsOf(u) {
-			p := &part{Judgement: Judgement{Unit: u, Fetch: MarketFetch{MarketID: id, Outcome: OutcomeOK}}}
+			p := &part{Verdict: Verdict{Unit: u, Fetch: MarketFetch{MarketID: id, Outcome: OutcomeOK}}}
 			if f, ok := outcomes[UnitMarket{u.ID, id}]; ok {
 				p.Fetch = f
 			}
@@ -369,7 +369,7 @@ func (g *game) named(ctx context.Context, source string, market func(int64) *mar
 		if _, found := slices.BinarySearch(ids, q.MarketID); !found {
 			return
 		}
-		price := g.convert.price(&packed{Currency: q.Currency, Ask: q.Ask, Sale: q.Sale})
+		price := g.convert.price(&quoteRecord{Currency: q.Currency, Ask: q.Ask, Sale: q.Sale})
 		if price <= 0 || !newest.IsZero() && newest.Sub(q.FetchedAt).Abs() > sameTime {
 			return
 		}
@@ -472,7 +472,7 @@ func fetchedAt(r *pricing.Response, at time.Time) *pricing.Response {
 
 // read reads the quotes of some markets into their responses, in the base currency.
 func (g *game) read(ctx context.Context, now time.Time, all map[int64][]target, markets []*marketResponse) error {
-	unpack := newUnpacker()
+	unpack := newDecoder()
 	defer unpack.close()
 	stated, fetched := map[int64]time.Time{}, map[int64]time.Time{}
 	for _, p := range g.parts {
@@ -509,7 +509,7 @@ func (g *game) read(ctx context.Context, now time.Time, all map[int64][]target, 
 	return g.engine.blobs(ctx, units, buckets, func(b Blob) error {
 		admission.Rest(ctx)
 		into := all[b.Unit]
-		return g.engine.unpack(unpack, b, func(q *packed) {
+		return g.engine.decode(unpack, b, func(q *quoteRecord) {
 			for _, t := range into {
 				if t.market != q.Market {
 					continue

@@ -108,12 +108,12 @@ func levels(f *fixture) {
 			{MarketID: 1, State: pricing.MarketState{J: []money.Micro{unit}}, History: history},
 		}}
 		f.tx(func(tx *db.Tx) error {
-			first, err := refresh.Judge(tx, id, nil, []refresh.Learned{l})
+			first, err := refresh.StoreValidation(tx, id, nil, []refresh.Learned{l})
 			f.is("first", first, true)
 			return err
 		})
 		f.tx(func(tx *db.Tx) error {
-			first, err := refresh.Judge(tx, id, nil, []refresh.Learned{{AppID: 730, Set: pricing.NewSet(unit + 1)}})
+			first, err := refresh.StoreValidation(tx, id, nil, []refresh.Learned{{AppID: 730, Set: pricing.NewSet(unit + 1)}})
 			f.is("first, again", first, false)
 			return err
 		})

@@ -228,7 +228,7 @@ func quarantinesTellOnce(f *fixture) {
 		id := f.plan(refresh.Bulk, 1, unit("s", "f"))
 		u := f.fetch("s")
 		u.BlobUnit = u.ID
-		f.judge(id, refresh.Judgement{Unit: u, Quarantine: quarantine, Fetch: refresh.MarketFetch{MarketID: m, Quotes: 1, Outcome: outcome}})
+		f.judge(id, refresh.Verdict{Unit: u, Quarantine: quarantine, Fetch: refresh.MarketFetch{MarketID: m, Quotes: 1, Outcome: outcome}})
 		f.tx(func(tx *db.Tx) error { return refresh.CancelJob(tx, id, 0) })
 		f.finish(id)
 	}

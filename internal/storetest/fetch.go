@@ -211,7 +211,7 @@ func forgoneSources(f *fixture) {
 	f.own("u", f.items("A")...)
 	id := f.plan(refresh.Bulk, 1, unit("gone", "f"), unit("gone", "g"), unit("kept", "h"), unit("kept", "dropped"), unit("other", ""))
 	done := f.fetch("gone")
-	forgo := func() { f.tx(func(tx *db.Tx) error { return refresh.ForgoUnits(tx) }) }
+	forgo := func() { f.tx(func(tx *db.Tx) error { return refresh.AbandonUnits(tx) }) }
 	open := func() string {
 		units, err := refresh.JobUnits(f.Context(), f.s, id)
 		f.must(err)
@@ -227,8 +227,8 @@ func forgoneSources(f *fixture) {
 	}
 	forgo() // nobody is there who could know
 	f.is("without an instance", open(), "gone/g kept/h kept/dropped other/")
-	f.register("old", refresh.Askable{Source: "gone", File: "g"}, refresh.Askable{Source: "kept", File: "dropped"})
-	f.register("new", refresh.Askable{Source: "kept", File: "h"}, refresh.Askable{Source: "other"})
+	f.register("old", refresh.Endpoint{Source: "gone", File: "g"}, refresh.Endpoint{Source: "kept", File: "dropped"})
+	f.register("new", refresh.Endpoint{Source: "kept", File: "h"}, refresh.Endpoint{Source: "other"})
 	forgo()
 	f.is("while both live", open(), "gone/g kept/h kept/dropped other/")
 	f.is("last error", f.job(id).LastError, "")
@@ -316,7 +316,7 @@ func blobsAreDropped(f *fixture) {
 		id := f.plan(refresh.Bulk, 1, unit("s", file))
 		u := f.fetch("s", refresh.Blob{Bucket: 1, Data: []byte("x")})
 		u.BlobUnit = u.ID
-		v := refresh.Judgement{Unit: u, Fetch: refresh.MarketFetch{MarketID: market, Quotes: 1, Outcome: refresh.OutcomeOK}}
+		v := refresh.Verdict{Unit: u, Fetch: refresh.MarketFetch{MarketID: market, Quotes: 1, Outcome: refresh.OutcomeOK}}
 		if !good {
 			v.Quarantine, v.Fetch.Outcome = "sick", refresh.OutcomeQuarantined
 		}
@@ -414,7 +414,7 @@ func marketStates(f *fixture) {
 	state("a file that is not judged", want)
 	units, err := refresh.JobUnits(f.Context(), f.s, id)
 	f.must(err)
-	f.judge(id, refresh.Judgement{Unit: units[0], Fetch: refresh.MarketFetch{MarketID: m, Quotes: 3, Outcome: refresh.OutcomeOK}})
+	f.judge(id, refresh.Verdict{Unit: units[0], Fetch: refresh.MarketFetch{MarketID: m, Quotes: 3, Outcome: refresh.OutcomeOK}})
 	want.LastSuccess = f.now
 	state("a good file", want)
 	finish(id)
@@ -423,7 +423,7 @@ func marketStates(f *fixture) {
 	id = run(unit("s", "f"))
 	units, err = refresh.JobUnits(f.Context(), f.s, id)
 	f.must(err)
-	f.judge(id, refresh.Judgement{Unit: units[0], Fetch: refresh.MarketFetch{MarketID: m, Outcome: refresh.OutcomeQuarantined}, Quarantine: "sick"})
+	f.judge(id, refresh.Verdict{Unit: units[0], Fetch: refresh.MarketFetch{MarketID: m, Outcome: refresh.OutcomeQuarantined}, Quarantine: "sick"})
 	want.FetchedAt, want.Outcome, want.Quarantine, want.QuarantinedSince = f.now, "quarantined", "sick", f.now
 	want.LastError, want.LastErrorAt = "sick", f.now
 	state("a sick file", want)
@@ -447,7 +447,7 @@ func judges(f *fixture) {
 		id := f.plan(refresh.Bulk, 1, unit("s", "f"))
 		u := f.fetch("s")
 		u.BlobUnit = u.ID
-		f.judge(id, refresh.Judgement{
+		f.judge(id, refresh.Verdict{
 			Unit: u, Quarantine: quarantine, Reused: reused,
 			Fetch: refresh.MarketFetch{MarketID: m, Quotes: quotes, Outcome: outcome},
 		})

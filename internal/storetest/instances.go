@@ -9,10 +9,10 @@ import (
 )
 
 // register notes an instance and what it can ask for.
-func (f *fixture) register(owner string, asks ...refresh.Askable) {
+func (f *fixture) register(owner string, asks ...refresh.Endpoint) {
 	f.Helper()
 	f.tx(func(tx *db.Tx) error {
-		return refresh.Register(tx, refresh.Instance{Owner: owner, Version: "v1", Asks: asks, StartedAt: f.now})
+		return refresh.Register(tx, refresh.Instance{Owner: owner, Version: "v1", Endpoints: asks, StartedAt: f.now})
 	})
 }
 
@@ -20,7 +20,7 @@ func (f *fixture) register(owner string, asks ...refresh.Askable) {
 func (f *fixture) remove(owner string, beat int64) (removed bool) {
 	f.Helper()
 	f.tx(func(tx *db.Tx) (err error) {
-		removed, err = refresh.RemoveInstance(tx, refresh.Pulse{Owner: owner, Beat: beat})
+		removed, err = refresh.RemoveInstance(tx, refresh.Heartbeat{Owner: owner, Count: beat})
 		return err
 	})
 	return removed
@@ -29,7 +29,7 @@ func (f *fixture) remove(owner string, beat int64) (removed bool) {
 func (f *fixture) beat(owner string) (known bool) {
 	f.Helper()
 	f.tx(func(tx *db.Tx) (err error) {
-		known, err = refresh.Beat(tx, owner, "report of "+owner, 3)
+		known, err = refresh.WriteHeartbeat(tx, owner, "report of "+owner, 3)
 		return err
 	})
 	return known
@@ -38,20 +38,20 @@ func (f *fixture) beat(owner string) (known bool) {
 // pulses lists the counters of all instances in any order of owners.
 func (f *fixture) pulses() map[string]int64 {
 	f.Helper()
-	list, err := refresh.ReadPulses(f.Context(), f.s)
+	list, err := refresh.ReadHeartbeats(f.Context(), f.s)
 	f.must(err)
 	out := map[string]int64{}
 	for _, p := range list {
 		if _, twice := out[p.Owner]; twice {
 			f.Errorf("%s has two counters", p.Owner)
 		}
-		out[p.Owner] = p.Beat
+		out[p.Owner] = p.Count
 	}
 	return out
 }
 
 func instancesAreKnown(f *fixture) {
-	asks := []refresh.Askable{{Source: "s", File: "a/b"}, {Source: "t"}}
+	asks := []refresh.Endpoint{{Source: "s", File: "a/b"}, {Source: "t"}}
 	f.register("a", asks...)
 	f.is("a beat of nobody", f.beat("b"), false)
 	f.now = f.now.Add(time.Second)
@@ -64,11 +64,11 @@ func instancesAreKnown(f *fixture) {
 	f.must(err)
 	f.is("instances", len(all), 2)
 	f.is("the first", fmt.Sprint(all[0]), fmt.Sprint(refresh.Instance{
-		Owner: "a", Version: "v1", Asks: asks, StartedAt: f.now.Add(-time.Second), Beat: 3, BeatAt: f.now, Report: "report of a",
+		Owner: "a", Version: "v1", Endpoints: asks, StartedAt: f.now.Add(-time.Second), Heartbeat: 3, HeartbeatAt: f.now, Report: "report of a",
 	}))
-	f.is("what the second can ask for", len(all[1].Asks), 0)
+	f.is("what the second can ask for", len(all[1].Endpoints), 0)
 	f.tx(func(tx *db.Tx) error {
-		return refresh.Register(tx, refresh.Instance{Owner: "b", Beat: 7, StartedAt: f.now})
+		return refresh.Register(tx, refresh.Instance{Owner: "b", Heartbeat: 7, StartedAt: f.now})
 	})
 	f.is("registered anew", f.pulses()["b"], int64(7))
 }
@@ -132,7 +132,7 @@ func livingInstances(f *fixture) {
 	seen := f.pulses()["me"]
 	f.beat("me")
 	f.is("removed", f.remove("me", seen), false)
-	f.is("removed as nobody", f.remove("me", refresh.NoBeat), false)
+	f.is("removed as nobody", f.remove("me", refresh.NoHeartbeat), false)
 	u.State, u.FetchedAt = refresh.UnitDone, f.now
 	f.tx(func(tx *db.Tx) error {
 		ended, _, err := refresh.EndUnit(tx, *u, nil, nil)
@@ -147,14 +147,14 @@ func claimsOfNobody(f *fixture) {
 	f.claim("s")
 	f.claim("s")
 	f.is("counters", fmt.Sprint(f.pulses()), "map[me:-1]")
-	f.is("removed", f.remove("me", refresh.NoBeat), true)
+	f.is("removed", f.remove("me", refresh.NoHeartbeat), true)
 	f.is("counters", len(f.pulses()), 0)
 	f.fetch("s")
 	f.fetch("s")
 	f.judge(id)
 	b := f.claimBatch()
 	f.is("counters", fmt.Sprint(f.pulses()), "map[me:-1]")
-	f.is("removed", f.remove("me", refresh.NoBeat), true)
+	f.is("removed", f.remove("me", refresh.NoHeartbeat), true)
 	f.is("the batch", f.claimBatch().Token, b.Token+2)
 }
 

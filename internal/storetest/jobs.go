@@ -208,7 +208,7 @@ func stages(f *fixture) {
 	f.is("its file has come for the first time, names are open", where(), "")
 	f.fetch("t")
 	f.is("names have come, too", where(), "fetched")
-	f.judge(id, refresh.Judgement{Unit: u, Fetch: refresh.MarketFetch{MarketID: market, Quotes: 1, Outcome: refresh.OutcomeOK}})
+	f.judge(id, refresh.Verdict{Unit: u, Fetch: refresh.MarketFetch{MarketID: market, Quotes: 1, Outcome: refresh.OutcomeOK}})
 	f.estimate(f.claimBatch(), 10)
 	f.tx(func(tx *db.Tx) error { return refresh.EndEstimating(tx, id) })
 	f.is("end", f.finish(id), refresh.Finished)
@@ -233,7 +233,7 @@ func stages(f *fixture) {
 	f.is("end", j.FinishedAt, f.now)
 	again := false
 	f.tx(func(tx *db.Tx) (err error) {
-		again, err = refresh.Judge(tx, id, nil, nil)
+		again, err = refresh.StoreValidation(tx, id, nil, nil)
 		return err
 	})
 	f.is("judged again", again, false)

@@ -186,7 +186,7 @@ func planned(t *testing.T, s *db.DB) (b *refresh.Batch, items []refresh.Item) {
 		if err := refresh.PlanItems(tx, job, refresh.Rules{Now: tx.Now(), Forced: true}, 1); err != nil {
 			return err
 		}
-		if _, err := refresh.Judge(tx, job, nil, nil); err != nil {
+		if _, err := refresh.StoreValidation(tx, job, nil, nil); err != nil {
 			return err
 		}
 		b, err = refresh.ClaimBatch(tx, "me")

@@ -287,10 +287,10 @@ func (f *fixture) fetch(source string, blobs ...refresh.Blob) refresh.Unit {
 }
 
 // judge lets a job go on to estimate.
-func (f *fixture) judge(job int64, verdicts ...refresh.Judgement) {
+func (f *fixture) judge(job int64, verdicts ...refresh.Verdict) {
 	f.Helper()
 	f.tx(func(tx *db.Tx) error {
-		_, err := refresh.Judge(tx, job, verdicts, nil)
+		_, err := refresh.StoreValidation(tx, job, verdicts, nil)
 		return err
 	})
 }

@@ -166,7 +166,7 @@ func (s *SourceDebug) addHealth(d provider.Description, files map[string]SourceF
 // addInstances lists the instances of a provider, and its requests in progress.
 func (s *SourceDebug) addInstances(r *Reader, instances []refresh.Instance, claims []Claim) {
 	for _, i := range instances {
-		if slices.ContainsFunc(i.Asks, func(a refresh.Askable) bool { return a.Source == s.Source }) {
+		if slices.ContainsFunc(i.Endpoints, func(a refresh.Endpoint) bool { return a.Source == s.Source }) {
 			s.Instances = append(s.Instances, r.sourceInstance(i, s.Source))
 		}
 	}
@@ -343,13 +343,13 @@ func (r *Reader) addInstances(ctx context.Context, d *JobDebug) error {
 	}
 	for _, i := range instances {
 		sources := []string{}
-		for _, a := range i.Asks {
+		for _, a := range i.Endpoints {
 			sources = append(sources, a.Source)
 		}
 		slices.Sort(sources)
 		d.Instances = append(d.Instances, Instance{
 			Owner: i.Owner, Version: i.Version, Answering: i.Owner == r.o.Owner, StartedAt: i.StartedAt,
-			Sources: slices.Compact(sources), Beat: i.Beat, BeatAt: when(i.BeatAt), Working: working[i.Owner],
+			Sources: slices.Compact(sources), Heartbeat: i.Heartbeat, HeartbeatAt: when(i.HeartbeatAt), Working: working[i.Owner],
 		})
 	}
 	return nil

@@ -61,13 +61,13 @@ func TestDebug_ShowsBothCountsOfABudgetAndWhenItRunsOut(t *testing.T) {
 func TestDebug_ShowsAllInstancesAndTheirWorkWhicheverIsAsked(t *testing.T) {
 	w := newWorld(t, false)
 	w.own("u", "A")
-	sim := refresh.Askable{Source: "sim", File: "f"}
+	sim := refresh.Endpoint{Source: "sim", File: "f"}
 	told := view.SourceReport{Requests: 7, Breaker: "open", LatencyMs: view.Latency{P50: 1.5}, AnswersByStatus: map[string]int64{"500": 7}, OpenHosts: []string{"h"}}
 	report, err := json.Marshal(map[string]view.SourceReport{"sim": told})
 	w.must(err)
 	w.tx(func(tx *db.Tx) error {
-		for n, asks := range [][]refresh.Askable{{sim, {Source: "sim", File: "g"}}, {sim, {Source: "list"}}} {
-			i := refresh.Instance{Owner: fmt.Sprint("host-", n), Version: "v1", Asks: asks, StartedAt: w.now.Add(time.Duration(n) * time.Second), Report: string(report)}
+		for n, asks := range [][]refresh.Endpoint{{sim, {Source: "sim", File: "g"}}, {sim, {Source: "list"}}} {
+			i := refresh.Instance{Owner: fmt.Sprint("host-", n), Version: "v1", Endpoints: asks, StartedAt: w.now.Add(time.Duration(n) * time.Second), Report: string(report)}
 			if err := refresh.Register(tx, i); err != nil {
 				return err
 			}
@@ -90,7 +90,7 @@ func TestDebug_ShowsAllInstancesAndTheirWorkWhicheverIsAsked(t *testing.T) {
 	jobs, err := reader.JobDebug(t.Context())
 	w.must(err)
 	for n, i := range jobs.Instances {
-		i.BeatAt = nil
+		i.HeartbeatAt = nil
 		want := []view.Instance{
 			{Owner: "host-0", Version: "v1", Answering: true, StartedAt: w.now, Sources: []string{"sim"}},
 			{Owner: "host-1", Version: "v1", StartedAt: w.now.Add(time.Second), Sources: []string{"list", "sim"}, Working: 1},

@@ -172,7 +172,7 @@ type Depth struct {
 func Depths(ctx context.Context, s *db.DB, now time.Time) ([]Depth, time.Time, error) {
 	out, err := db.Collect(ctx, s.Read, func(r *sql.Rows, d *Depth) error { return r.Scan(&d.Kind, &d.State, &d.Count) }, `
 		SELECT 'plan', 'pending', count(*) FROM refresh_job WHERE state IN ('queued', 'running') AND state = 'queued'
-		UNION ALL SELECT 'trickle', CASE WHEN owner = '' THEN 'pending' ELSE 'running' END, count(*) FROM slow_name WHERE place <> 0 OR urgent <> 0 GROUP BY 2
+		UNION ALL SELECT 'background', CASE WHEN owner = '' THEN 'pending' ELSE 'running' END, count(*) FROM slow_name WHERE place <> 0 OR urgent <> 0 GROUP BY 2
 		UNION ALL SELECT 'fetch', state, count(*) FROM fetch_unit WHERE state IN ('pending', 'running') GROUP BY state
 		UNION ALL SELECT 'estimate', state, count(*) FROM refresh_batch WHERE state IN ('pending', 'running') GROUP BY state
 		UNION ALL SELECT 'apply', 'running', count(*) FROM refresh_job WHERE state IN ('queued', 'running') AND stage = 'apply'
@@ -207,6 +207,6 @@ func Claims(ctx context.Context, s *db.DB) ([]Claim, error) {
 	}, `SELECT owner, 'fetch', source || ' ' || file, source, started_at, token FROM fetch_unit WHERE state IN ('pending', 'running') AND state = 'running'
 		UNION ALL SELECT owner, 'estimate', 'job ' || job_id || ' batch ' || batch, '', started_at, token FROM refresh_batch
 			WHERE state IN ('pending', 'running') AND state = 'running'
-		UNION ALL SELECT owner, 'trickle', source || ' ' || name, source, started_at, token FROM slow_name WHERE owner <> ''
+		UNION ALL SELECT owner, 'background', source || ' ' || name, source, started_at, token FROM slow_name WHERE owner <> ''
 		ORDER BY 5 LIMIT 100`)
 }

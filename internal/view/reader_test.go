@@ -83,7 +83,7 @@ func (w *world) begin(batches int) (id int64) {
 		if err := refresh.PlanItems(tx, id, r, batches); err != nil {
 			return err
 		}
-		_, err = refresh.Judge(tx, id, nil, w.learned)
+		_, err = refresh.StoreValidation(tx, id, nil, w.learned)
 		return err
 	})
 	return id

@@ -492,14 +492,14 @@ type QueueDepth struct {
 // second where there can be several; one that stands still for three seconds is
 // taken for dead, and its work taken over.
 type Instance struct {
-	Owner     string     `json:"owner"`
-	Version   string     `json:"version"`
-	Answering bool       `json:"answering"` // it served this request
-	StartedAt time.Time  `json:"startedAt"`
-	Sources   []string   `json:"sources"`
-	Beat      int64      `json:"beat"`
-	BeatAt    *time.Time `json:"beatAt"`  // by its own clock
-	Working   int        `json:"working"` // pieces of work in its hands
+	Owner       string     `json:"owner"`
+	Version     string     `json:"version"`
+	Answering   bool       `json:"answering"` // it served this request
+	StartedAt   time.Time  `json:"startedAt"`
+	Sources     []string   `json:"sources"`
+	Heartbeat   int64      `json:"heartbeat"`
+	HeartbeatAt *time.Time `json:"heartbeatAt"` // by its own clock
+	Working     int        `json:"working"`     // pieces of work in its hands
 }
 
 // Worker is one claim: its owner, and since when. A process that takes it over gets

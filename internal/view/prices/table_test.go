@@ -77,7 +77,7 @@ func (s *shop) estimate(price money.Micro, batches int, estimated func([]refresh
 		if err := refresh.PlanItems(tx, job, refresh.Rules{Now: tx.Now(), Forced: true, ScopeAll: true}, batches); err != nil {
 			return err
 		}
-		_, err = refresh.Judge(tx, job, nil, nil)
+		_, err = refresh.StoreValidation(tx, job, nil, nil)
 		return err
 	})
 	for s.estimateBatch(price, estimated) {

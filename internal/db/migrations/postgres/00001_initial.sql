@@ -135,9 +135,9 @@ CREATE TABLE instance (
     version    text   NOT NULL,
     asks       text   NOT NULL,             -- a JSON list: what it can ask for, "source/file"
     started_at bigint NOT NULL,
-    beat       bigint NOT NULL,             -- the counter
-    beat_at    bigint NOT NULL,             -- by its own clock, for people to see
-    report     text   NOT NULL,             -- what it tells of the sources that it asks; JSON, empty before the first beat
+    heartbeat       bigint NOT NULL,             -- the counter
+    heartbeat_at    bigint NOT NULL,             -- by its own clock, for people to see
+    report     text   NOT NULL,             -- what it tells of the sources that it asks; JSON, empty before the first heartbeat
     syncs      bigint NOT NULL DEFAULT 0 -- of inventories that have begun there
 ) WITH (fillfactor = 10);
 

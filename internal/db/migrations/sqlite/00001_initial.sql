@@ -130,9 +130,9 @@ CREATE TABLE instance (
     version    TEXT    NOT NULL,
     asks       TEXT    NOT NULL,             -- a JSON list: what it can ask for, "source/file"
     started_at INTEGER NOT NULL,
-    beat       INTEGER NOT NULL,             -- the counter
-    beat_at    INTEGER NOT NULL,             -- by its own clock, for people to see
-    report     TEXT    NOT NULL,             -- what it tells of the sources that it asks; JSON, empty before the first beat
+    heartbeat       INTEGER NOT NULL,             -- the counter
+    heartbeat_at    INTEGER NOT NULL,             -- by its own clock, for people to see
+    report     TEXT    NOT NULL,             -- what it tells of the sources that it asks; JSON, empty before the first heartbeat
     syncs      INTEGER NOT NULL DEFAULT 0 -- of inventories that have begun there
 ) WITHOUT ROWID;
 

@@ -12,16 +12,16 @@ import (
 	"assay/internal/provider"
 )
 
-// maxAnswer bounds the packed quotes of one unit, in bytes.
-const maxAnswer = 256 << 20
+// maxResponse bounds the encoded quotes of one unit, in bytes.
+const maxResponse = 256 << 20
 
 // quotesAtOnce is how many quotes of a market are read before requests go first.
 const quotesAtOnce = 64
 
-// answer takes what a source decodes: it checks every quote, keeps one for each
+// response takes what a source decodes: it checks every quote, keeps one for each
 // item and market, and packs them by bucket.
-type answer struct {
-	packer  *packer
+type response struct {
+	encoder *encoder
 	markets map[string]int64
 	counts  map[int64]*MarketFetch
 	silent  []string
@@ -43,13 +43,13 @@ const (
 	rejectCount    = "invalid count"
 )
 
-func (e *Engine) newAnswer(ctx context.Context, d provider.Description) *answer {
-	p, ok := e.packers.Get().(*packer)
+func (e *Engine) newResponse(ctx context.Context, d provider.Description) *response {
+	p, ok := e.encoders.Get().(*encoder)
 	if !ok {
-		p = newPacker()
+		p = newEncoder()
 	}
-	a := &answer{
-		packer: p, markets: map[string]int64{}, counts: map[int64]*MarketFetch{},
+	a := &response{
+		encoder: p, markets: map[string]int64{}, counts: map[int64]*MarketFetch{},
 		seen: &provider.Duplicates{}, source: d.Name, pause: func() { admission.Rest(ctx) },
 	}
 	for _, m := range d.Markets {
@@ -59,13 +59,13 @@ func (e *Engine) newAnswer(ctx context.Context, d provider.Description) *answer 
 	return a
 }
 
-func (e *Engine) release(a *answer) {
-	a.packer.reset()
-	e.packers.Put(a.packer)
+func (e *Engine) recycle(a *response) {
+	a.encoder.reset()
+	e.encoders.Put(a.encoder)
 }
 
 // fetchFile makes the call of a unit that asks for a file.
-func (a *answer) fetchFile(ctx context.Context, src provider.Source, unit *Unit, meter *provider.Meter) error {
+func (a *response) fetchFile(ctx context.Context, src provider.Source, unit *Unit, meter *provider.Meter) error {
 	ans, err := src.Fetch(ctx, provider.Call{AppID: unit.AppID, File: unit.File, Meter: meter}, a)
 	a.silent, unit.StatedAt = ans.Silent, ans.ProviderTime
 	a.expect(src.Describe(), unit.File)
@@ -73,13 +73,13 @@ func (a *answer) fetchFile(ctx context.Context, src provider.Source, unit *Unit,
 }
 
 // expect counts the markets that the answer covers and had no quote of.
-func (a *answer) expect(d provider.Description, file string) {
+func (a *response) expect(d provider.Description, file string) {
 	for _, key := range d.MarketsOf(file) {
 		a.count(a.markets[key])
 	}
 }
 
-func (a *answer) count(market int64) *MarketFetch {
+func (a *response) count(market int64) *MarketFetch {
 	c := a.counts[market]
 	if c == nil {
 		c = &MarketFetch{MarketID: market, Outcome: OutcomeOK}
@@ -91,7 +91,7 @@ func (a *answer) count(market int64) *MarketFetch {
 // fetches returns what the answer brought of each market, by market: units of
 // one source add to the same rows, and would wait for each other in a circle if
 // each had an order of its own.
-func (a *answer) fetches() []MarketFetch {
+func (a *response) fetches() []MarketFetch {
 	out := make([]MarketFetch, 0, len(a.counts))
 	for _, c := range a.counts {
 		out = append(out, *c)
@@ -108,15 +108,15 @@ func (a *answer) fetches() []MarketFetch {
 }
 
 // Restart implements provider.Sink.
-func (a *answer) Restart() {
-	a.packer.reset()
+func (a *response) Restart() {
+	a.encoder.reset()
 	clear(a.counts)
 	a.seen.Reset()
 	a.silent, a.rest, a.size = nil, nil, 0
 }
 
 // Quote implements provider.Sink.
-func (a *answer) Quote(q *provider.Quote) error {
+func (a *response) Quote(q *provider.Quote) error {
 	market, ok := a.markets[q.Market]
 	if !ok {
 		return &provider.Error{Source: a.source, Kind: provider.KindProtocol, Detail: rejectMarket}
@@ -137,11 +137,11 @@ func (a *answer) Quote(q *provider.Quote) error {
 		c.Rejected++
 		return nil
 	}
-	if a.size += len(q.Name) + 48; a.size > maxAnswer {
+	if a.size += len(q.Name) + 48; a.size > maxResponse {
 		return &provider.Error{Source: a.source, Kind: provider.KindTooLarge, Detail: "more quotes than an answer may hold"}
 	}
 	c.Quotes++
-	a.packer.add(market, q)
+	a.encoder.add(market, q)
 	if c.Quotes%quotesAtOnce == 0 {
 		a.pause()
 	}
@@ -149,7 +149,7 @@ func (a *answer) Quote(q *provider.Quote) error {
 }
 
 // Reject implements provider.Sink.
-func (a *answer) Reject(market, name, reason string) {
+func (a *response) Reject(market, name, reason string) {
 	id, ok := a.markets[market]
 	if ok {
 		a.count(id).Rejected++
@@ -168,24 +168,24 @@ func (a *answer) Reject(market, name, reason string) {
 }
 
 // reject keeps the name of a rejected row, as long as there is room.
-func (a *answer) reject(market int64, name string) {
-	if a.size <= maxAnswer {
+func (a *response) reject(market int64, name string) {
+	if a.size <= maxResponse {
 		a.size += len(name) + 16
-		a.packer.reject(market, name)
+		a.encoder.reject(market, name)
 	}
 }
 
-// blobs returns the packed quotes, without those of items that the answer quotes
+// blobs returns the encoded quotes, without those of items that the response quotes
 // with different prices on one market.
-func (a *answer) blobs() []Blob {
+func (a *response) blobs() []Blob {
 	if a.seen.Conflicts() == 0 {
-		return a.packer.blobs(nil)
+		return a.encoder.blobs(nil)
 	}
 	keys := make(map[int64]string, len(a.markets))
 	for key, id := range a.markets {
 		keys[id] = key
 	}
-	return a.packer.blobs(func(q *packed) bool { return !a.seen.Contested(keys[q.Market], string(q.Name), q.Phase) })
+	return a.encoder.blobs(func(q *quoteRecord) bool { return !a.seen.Contested(keys[q.Market], string(q.Name), q.Phase) })
 }
 
 // check returns why a quote counts for nothing, or "".
@@ -205,14 +205,14 @@ func check(q *provider.Quote) string {
 	return ""
 }
 
-// within reports whether a number can be packed; none that means anything is
+// within reports whether a number can be encoded; none that means anything is
 // greater.
 func within[T ~int64](n T) bool { return n >= 0 && n <= maxNumber }
 
 // joined lets several calls fill one answer: a retried call forgets its own
 // quotes, not those of the calls before it.
 type joined struct {
-	*answer
+	*response
 	quotes []provider.Quote
 	reject []rejected
 }
@@ -227,10 +227,10 @@ func (j *joined) flush(stated time.Time) {
 		if j.quotes[i].MarketTime.IsZero() {
 			j.quotes[i].MarketTime = stated
 		}
-		_ = j.answer.Quote(&j.quotes[i]) // checked when it came
+		_ = j.response.Quote(&j.quotes[i]) // checked when it came
 	}
 	for _, r := range j.reject {
-		j.answer.Reject(r.market, r.name, r.reason)
+		j.response.Reject(r.market, r.name, r.reason)
 	}
 	j.quotes, j.reject = j.quotes[:0], j.reject[:0]
 }

@@ -9,14 +9,14 @@ import (
 	"assay/internal/db"
 )
 
-// hands is what this process has claimed and works on. A claim whose end could not be
+// claims is what this process has claimed and works on. A claim whose end could not be
 // written stays in the database as an orphan. It is released as soon as the database
 // takes writes again. So is one that was made by a commit of unknown outcome.
-type hands struct {
+type claims struct {
 	// claiming is held for reading from the beginning of a claim until it is
 	// noted here, so that none is taken for lost in between.
 	claiming sync.RWMutex
-	lost     atomic.Bool // something may be claimed that is not in these hands
+	lost     atomic.Bool // something may be claimed that is not noted here
 
 	mu      sync.Mutex
 	units   map[unitKey]call
@@ -43,7 +43,7 @@ type (
 // claimUnit takes a unit, or returns nil. The context that it
 // returns ends when the unit's job is cancelled; let the unit go in any case.
 func (e *Engine) claimUnit(ctx context.Context, c Claim) (*Unit, context.Context, error) {
-	h := &e.hands
+	h := &e.claims
 	h.claiming.RLock()
 	defer h.claiming.RUnlock()
 	var u *Unit
@@ -65,9 +65,9 @@ func (e *Engine) claimUnit(ctx context.Context, c Claim) (*Unit, context.Context
 	return u, ctx, nil
 }
 
-// letGoUnit ends the work on a unit; written tells whether its end is stored.
-func (e *Engine) letGoUnit(u *Unit, written bool) {
-	h := &e.hands
+// releaseUnit ends the work on a unit; written tells whether its end is stored.
+func (e *Engine) releaseUnit(u *Unit, written bool) {
+	h := &e.claims
 	h.mu.Lock()
 	key := unitKey{u.ID, u.Token}
 	h.units[key].cancel()
@@ -81,7 +81,7 @@ func (e *Engine) letGoUnit(u *Unit, written bool) {
 // claimBatch takes a batch, or returns nil. Let it go in any case. Write, if not
 // nil, is what else the transaction writes.
 func (e *Engine) claimBatch(ctx context.Context, write func(*db.Tx) error) (*Batch, error) {
-	h := &e.hands
+	h := &e.claims
 	h.claiming.RLock()
 	defer h.claiming.RUnlock()
 	var b *Batch
@@ -103,9 +103,9 @@ func (e *Engine) claimBatch(ctx context.Context, write func(*db.Tx) error) (*Bat
 	return b, nil
 }
 
-// letGoBatch ends the work on a batch; written tells whether its end is stored.
-func (e *Engine) letGoBatch(b Batch, written bool) {
-	h := &e.hands
+// releaseBatch ends the work on a batch; written tells whether its end is stored.
+func (e *Engine) releaseBatch(b Batch, written bool) {
+	h := &e.claims
 	h.mu.Lock()
 	delete(h.batches, batchKey{b.JobID, b.Batch, b.Token})
 	h.mu.Unlock()
@@ -123,7 +123,7 @@ func (e *Engine) interrupt(jobID int64) {
 func (e *Engine) interruptAll() { e.interruptWhere(func(call) bool { return true }) }
 
 func (e *Engine) interruptWhere(meant func(call) bool) {
-	h := &e.hands
+	h := &e.claims
 	h.claiming.Lock() // a claim made just before the job was cancelled is noted first
 	defer h.claiming.Unlock()
 	h.mu.Lock()
@@ -137,7 +137,7 @@ func (e *Engine) interruptWhere(meant func(call) bool) {
 
 // reclaim releases orphaned claims in this process's name, if there may be any.
 func (e *Engine) reclaim(ctx context.Context) error {
-	h := &e.hands
+	h := &e.claims
 	if !h.lost.Load() {
 		return nil
 	}
@@ -178,9 +178,9 @@ func (e *Engine) giveBack(ctx context.Context, fn func(*db.Tx) error) error {
 	return e.store.InTx(ctx, fn)
 }
 
-// insist writes, and does not give up at the first failure, nor because the
+// persist writes, and does not give up at the first failure, nor because the
 // process stops. Doing it again must be harmless.
-func (e *Engine) insist(ctx context.Context, fn func(*db.Tx) error) error {
+func (e *Engine) persist(ctx context.Context, fn func(*db.Tx) error) error {
 	for pause := firstInsist; ; pause *= 4 {
 		if ctx.Err() != nil {
 			return e.giveBack(ctx, fn)

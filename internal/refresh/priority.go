@@ -20,11 +20,11 @@ type wanted struct {
 	hi, lo   uint64 // value x staleness
 }
 
-// byWorth lists the distinct names of a plan, those first that matter most: by
+// byPriority lists the distinct names of a plan, those first that matter most: by
 // their value in inventories times how long ago they were requested from the provider.
 // A name that was never requested, or at a time that lies ahead since the clock was set
 // back, counts as stalest. One that was requested less than young ago is left out.
-func byWorth(items []WantedName, now time.Time, young time.Duration) []wanted {
+func byPriority(items []WantedName, now time.Time, young time.Duration) []wanted {
 	var out []wanted
 	for i := range items {
 		w := &items[i]
@@ -59,7 +59,7 @@ func byWorth(items []WantedName, now time.Time, young time.Duration) []wanted {
 // byAge lists the distinct names of a plan whose prices are missing, those first
 // that wait longest.
 func byAge(items []WantedName, now time.Time, young time.Duration) []wanted {
-	out := byWorth(items, now, young)
+	out := byPriority(items, now, young)
 	slices.SortFunc(out, func(a, b wanted) int {
 		return cmp.Or(a.queuedAt.Compare(b.queuedAt), cmp.Compare(a.item, b.item))
 	})

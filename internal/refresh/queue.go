@@ -6,9 +6,9 @@ import (
 	"assay/internal/provider"
 )
 
-// lane is a part of what is asked of a source that has workers of its own, so
-// that a host that hangs keeps none of the others waiting.
-type lane struct {
+// hostQueue is the requests of one host of a provider, with workers of their own: a host
+// that hangs keeps no other one waiting.
+type hostQueue struct {
 	source string
 	host   string   // that receives the requests; "" is the provider's only one, or this machine
 	files  []string // keys; "" for what is requested by name
@@ -23,15 +23,15 @@ func FetchKind(source, host string) string {
 	return "fetch:" + source + "/" + host
 }
 
-// lanesOf divides what is requested from a provider, its local files first.
-func lanesOf(d provider.Description) []lane {
-	var out []lane
+// queuesOf divides what is requested from a provider, its local files first.
+func queuesOf(d provider.Description) []hostQueue {
+	var out []hostQueue
 	for _, f := range d.Files {
-		l := lane{source: d.Name, host: f.Host, local: f.Local}
+		l := hostQueue{source: d.Name, host: f.Host, local: f.Local}
 		if f.Local {
 			l.host = ""
 		}
-		at := slices.IndexFunc(out, func(o lane) bool { return o.host == l.host && o.local == l.local })
+		at := slices.IndexFunc(out, func(o hostQueue) bool { return o.host == l.host && o.local == l.local })
 		if at < 0 {
 			at = len(out)
 			out = append(out, l)
@@ -39,13 +39,13 @@ func lanesOf(d provider.Description) []lane {
 		out[at].files = append(out[at].files, f.Key)
 	}
 	if len(out) == 0 {
-		return []lane{{source: d.Name, files: []string{""}}}
+		return []hostQueue{{source: d.Name, files: []string{""}}}
 	}
 	return out
 }
 
-// claim is how the lane's work is claimed.
-func (l *lane) claim(owner string) Claim {
+// claim is how the work of the host queue is claimed.
+func (l *hostQueue) claim(owner string) Claim {
 	c := Claim{Source: l.source, Files: l.files, Owner: owner, Reserve: 1}
 	if l.local {
 		c.Reserve = 0
@@ -53,14 +53,14 @@ func (l *lane) claim(owner string) Claim {
 	return c
 }
 
-// askable lists everything that can be requested from a provider, for ForgoUnits.
-func askable(d provider.Description) []Askable {
+// endpointsOf lists everything that can be requested from a provider, for ForgoUnits.
+func endpointsOf(d provider.Description) []Endpoint {
 	if d.Shape != provider.Bulk {
-		return []Askable{{Source: d.Name}}
+		return []Endpoint{{Source: d.Name}}
 	}
-	out := make([]Askable, 0, len(d.Files))
+	out := make([]Endpoint, 0, len(d.Files))
 	for _, f := range d.Files {
-		out = append(out, Askable{Source: d.Name, File: f.Key})
+		out = append(out, Endpoint{Source: d.Name, File: f.Key})
 	}
 	return out
 }

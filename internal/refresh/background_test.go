@@ -81,7 +81,7 @@ func (w *world) finish() {
 	w.tb.Helper()
 	for w.count(`SELECT count(*) FROM refresh_job WHERE state IN ('queued', 'running')`) > 0 {
 		for _, worker := range w.engine.Workers() {
-			if worker.Kind != refresh.TrickleKind("steam") {
+			if worker.Kind != refresh.BackgroundKind("steam") {
 				_, err := worker.Work(w.tb.Context())
 				must(w.tb, err)
 			}
@@ -98,7 +98,7 @@ func (w *world) runFirst(forced bool) refresh.Job {
 	return w.job(id)
 }
 
-func TestTrickle_ARunEndsWithoutWaitingForASlowSource(t *testing.T) {
+func TestBackground_ARunEndsWithoutWaitingForASlowSource(t *testing.T) {
 	list := names("Item", 100)
 	steam := slow("steam", list, "s1")
 	w := priced(t, list, steam)
@@ -118,7 +118,7 @@ func TestTrickle_ARunEndsWithoutWaitingForASlowSource(t *testing.T) {
 	w.checkIdle()
 }
 
-func TestTrickle_SpendsItsBudgetByValueTimesStaleness(t *testing.T) {
+func TestBackground_SpendsItsBudgetByValueTimesStaleness(t *testing.T) {
 	list := names("Item", 60)
 	steam := slow("steam", list, "s1")
 	w := priced(t, list, steam)
@@ -153,7 +153,7 @@ func TestTrickle_SpendsItsBudgetByValueTimesStaleness(t *testing.T) {
 	w.checkIdle()
 }
 
-func TestTrickle_APriceChangesInTheNextRunAndNotBefore(t *testing.T) {
+func TestBackground_APriceChangesInTheNextRunAndNotBefore(t *testing.T) {
 	list := names("Item", 3)
 	steam := slow("steam", list, "s1", "s2")
 	steam.price = func(string, string) money.Micro { return units(1_100) }
@@ -182,7 +182,7 @@ func TestTrickle_APriceChangesInTheNextRunAndNotBefore(t *testing.T) {
 	w.checkIdle()
 }
 
-func TestTrickle_ASlowSourceAlonePricesKnownAndMissingItems(t *testing.T) {
+func TestBackground_ASlowSourceAlonePricesKnownAndMissingItems(t *testing.T) {
 	list := names("Item", 30)
 	steam := slow("steam", list[:29], "s1", "s2", "s3")
 	w := newWorld(t, steam)
@@ -222,7 +222,7 @@ func TestTrickle_ASlowSourceAlonePricesKnownAndMissingItems(t *testing.T) {
 	w.checkIdle()
 }
 
-func TestTrickle_TheNextPlanTakesOverWhatIsLeft(t *testing.T) {
+func TestBackground_TheNextPlanTakesOverWhatIsLeft(t *testing.T) {
 	list := names("Item", 60)
 	steam := slow("steam", list, "s1")
 	w := priced(t, list, steam)
@@ -241,7 +241,7 @@ func TestTrickle_TheNextPlanTakesOverWhatIsLeft(t *testing.T) {
 	w.checkIdle()
 }
 
-func TestTrickle_PauseAndCancelAndABreakerAreRespected(t *testing.T) {
+func TestBackground_PauseAndCancelAndABreakerAreRespected(t *testing.T) {
 	list := names("Item", 60)
 	steam := slow("steam", list, "s1")
 	w := priced(t, list, steam)
@@ -272,7 +272,7 @@ func TestTrickle_PauseAndCancelAndABreakerAreRespected(t *testing.T) {
 	w.checkIdle()
 }
 
-func TestTrickle_AnErrorOverwritesNothingAndKeepsNoOtherNameBack(t *testing.T) {
+func TestBackground_AnErrorOverwritesNothingAndKeepsNoOtherNameBack(t *testing.T) {
 	list := names("Item", 10)
 	steam := slow("steam", list, "s1")
 	w := priced(t, list, steam)
@@ -298,9 +298,9 @@ func TestTrickle_AnErrorOverwritesNothingAndKeepsNoOtherNameBack(t *testing.T) {
 	w.checkIdle()
 }
 
-// TestTrickle_ARejectedRowKeepsTheOldQuote is of a market whose row of a name is no quote,
+// TestBackground_ARejectedRowKeepsTheOldQuote is of a market whose row of a name is no quote,
 // in an answer that has another market's.
-func TestTrickle_ARejectedRowKeepsTheOldQuote(t *testing.T) {
+func TestBackground_ARejectedRowKeepsTheOldQuote(t *testing.T) {
 	list := names("Item", 3)
 	steam := slow("steam", list, "s1", "s2")
 	w := priced(t, list, steam)
@@ -320,7 +320,7 @@ func TestTrickle_ARejectedRowKeepsTheOldQuote(t *testing.T) {
 	w.checkIdle()
 }
 
-func TestTrickle_AKillLosesAndDoublesNothing(t *testing.T) {
+func TestBackground_AKillLosesAndDoublesNothing(t *testing.T) {
 	list := names("Item", 2)
 	story := func(t *testing.T) (*world, *fakeSource) {
 		steam := slow("steam", list, "s1")
@@ -426,7 +426,7 @@ func TestForecast_CallsASlowSourceABackgroundOne(t *testing.T) {
 	equal(t, "without anybody to ask", f.Budget, 0)
 }
 
-func TestTrickle_TellsHowManyQuotesCameFromWhere(t *testing.T) {
+func TestBackground_TellsHowManyQuotesCameFromWhere(t *testing.T) {
 	list := names("Item", 30)
 	steam := slow("steam", list[5:], "s1", "s2")
 	w := priced(t, list, steam)
@@ -446,7 +446,7 @@ func TestTrickle_TellsHowManyQuotesCameFromWhere(t *testing.T) {
 	equal(t, "left for later", later["steam"], 5)
 }
 
-func TestTrickle_AnInstanceTakenForDeadWritesNothing(t *testing.T) {
+func TestBackground_AnInstanceTakenForDeadWritesNothing(t *testing.T) {
 	list := names("Item", 3)
 	steam := slow("steam", list, "s1")
 	w := priced(t, list, steam)
@@ -455,7 +455,7 @@ func TestTrickle_AnInstanceTakenForDeadWritesNothing(t *testing.T) {
 	steam.before = func(context.Context, provider.Call) {
 		w.exec(`UPDATE slow_name SET owner = '', token = token + 1 WHERE owner <> ''`) // as others do
 	}
-	_, err := w.engine.Trickle(t.Context(), "steam")
+	_, err := w.engine.FetchBackground(t.Context(), "steam")
 	must(t, err)
 	equal(t, "calls", len(steam.asked()), 1)
 	equal(t, "names left", w.count(`SELECT count(*) FROM slow_name WHERE place > 0`), 3)
@@ -467,7 +467,7 @@ func TestTrickle_AnInstanceTakenForDeadWritesNothing(t *testing.T) {
 	w.checkIdle()
 }
 
-func TestTrickle_WhatGotItsPriceElsewhereIsNotUrgentAnyMore(t *testing.T) {
+func TestBackground_WhatGotItsPriceElsewhereIsNotUrgentAnyMore(t *testing.T) {
 	list := names("Item", 60)
 	steam := slow("steam", list, "s1")
 	b := bulk("beta", list, "b1")

@@ -37,20 +37,20 @@ func hasBudget(d provider.Description) bool {
 // InBackground reports whether a source is asked in the background.
 func InBackground(d provider.Description) bool { return d.Shape == provider.Single && hasBudget(d) }
 
-// trickle is a source that is asked in the background.
-type trickle struct {
+// background is a source that is asked in the background.
+type background struct {
 	source string
 	mu     sync.Mutex // held while it is asked: for one name at a time
 	until  time.Time  // it is left alone
 }
 
-// TrickleKind names the work of asking a source in the background.
-func TrickleKind(source string) string { return "trickle:" + source }
+// BackgroundKind names the work of asking a source in the background.
+func BackgroundKind(source string) string { return "background:" + source }
 
-// planTrickle places what matters most of what a job is about, and notes with the
+// planBackground places what matters most of what a job is about, and notes with the
 // job how much it left for later. A bulk job's plan takes over from the one before;
 // one that only tries failed items again adds to it.
-func (e *Engine) planTrickle(tx *db.Tx, job *Job, d provider.Description, planned map[int32]int64, batches int) ([]Unit, error) {
+func (e *Engine) planBackground(tx *db.Tx, job *Job, d provider.Description, planned map[int32]int64, batches int) ([]Unit, error) {
 	names, err := e.wanted(tx, job, d)
 	if err != nil {
 		return nil, err
@@ -111,24 +111,24 @@ func (e *Engine) wanted(tx *db.Tx, job *Job, d provider.Description) ([]wanted, 
 	if job.Kind == Missing {
 		return byAge(items, tx.Now(), young), nil
 	}
-	return byWorth(items, tx.Now(), young), nil
+	return byPriority(items, tx.Now(), young), nil
 }
 
 // nearly is how much of a time must have passed, so that a schedule equal to it
 // works.
 func nearly(d time.Duration) time.Duration { return d / 100 * 95 }
 
-// Trickle asks a source for one name in the background.
-func (e *Engine) Trickle(ctx context.Context, source string) (bool, error) {
-	for _, t := range e.trickling {
+// FetchBackground asks a source for one name in the background.
+func (e *Engine) FetchBackground(ctx context.Context, source string) (bool, error) {
+	for _, t := range e.backgrounds {
 		if t.source == source {
-			return e.trickle(ctx, t)
+			return e.fetchBackground(ctx, t)
 		}
 	}
 	return false, nil
 }
 
-func (e *Engine) trickle(ctx context.Context, t *trickle) (bool, error) {
+func (e *Engine) fetchBackground(ctx context.Context, t *background) (bool, error) {
 	if !t.mu.TryLock() {
 		return false, nil
 	}
@@ -145,29 +145,29 @@ func (e *Engine) trickle(ctx context.Context, t *trickle) (bool, error) {
 	if err != nil || n == nil {
 		return false, err
 	}
-	a, failure := e.askSlow(ctx, n)
-	defer e.release(a)
-	if failure != nil && (ctx.Err() != nil || ofTheSource(failure)) {
-		t.until = e.now().Add(napFor(failure))
-		return false, e.insist(ctx, func(tx *db.Tx) error { return e.returnSlow(tx, n, failure) })
+	a, failure := e.requestSlow(ctx, n)
+	defer e.recycle(a)
+	if failure != nil && (ctx.Err() != nil || ofTheProvider(failure)) {
+		t.until = e.now().Add(pauseFor(failure))
+		return false, e.persist(ctx, func(tx *db.Tx) error { return e.returnSlow(tx, n, failure) })
 	}
-	err = e.insist(ctx, func(tx *db.Tx) error { return e.endSlow(tx, n, a, failure) })
+	err = e.persist(ctx, func(tx *db.Tx) error { return e.endSlow(tx, n, a, failure) })
 	if err != nil {
 		return false, fmt.Errorf("store answer of %s: %w", t.source, err)
 	}
 	return ctx.Err() == nil, nil
 }
 
-// napFor returns for how long a source is left alone after a failure.
-func napFor(failure error) time.Duration {
+// pauseFor returns for how long a source is left alone after a failure.
+func pauseFor(failure error) time.Duration {
 	if pe, ok := errors.AsType[*provider.Error](failure); ok && pe.RetryAfter > 0 {
 		return min(pe.RetryAfter, nap)
 	}
 	return nap
 }
 
-// askSlow asks for a claimed name. Each request is counted before it is sent.
-func (e *Engine) askSlow(ctx context.Context, n *SlowName) (*answer, error) {
+// requestSlow asks for a claimed name. Each request is counted before it is sent.
+func (e *Engine) requestSlow(ctx context.Context, n *SlowName) (*response, error) {
 	src := e.sources[n.Source]
 	meter := provider.NewMeter(0, func(ctx context.Context) (int64, error) {
 		held := false
@@ -180,7 +180,7 @@ func (e *Engine) askSlow(ctx context.Context, n *SlowName) (*answer, error) {
 		}
 		return 1, err
 	})
-	a := e.newAnswer(ctx, src.Describe())
+	a := e.newResponse(ctx, src.Describe())
 	err := e.call(ctx, a, src, &Unit{Source: n.Source, AppID: n.AppID, Names: []string{n.Name}}, meter)
 	n.Requests, n.Bytes = meter.Requests(), meter.Bytes()
 	return a, err
@@ -193,23 +193,23 @@ func (e *Engine) returnSlow(tx *db.Tx, n *SlowName, failure error) error {
 		return err
 	}
 	u := Unit{Source: n.Source, AppID: n.AppID, Requests: n.Requests}
-	if e.judgeFailure(&u, failure); u.State == UnitPending || u.ErrorKind == string(provider.KindCancelled) || !u.Tells() {
+	if e.classifyFailure(&u, failure); u.State == UnitPending || u.ErrorKind == string(provider.KindCancelled) || !u.ConcernsProvider() {
 		return nil
 	}
-	return e.tell(tx, &u, nil)
+	return e.noteOutcome(tx, &u, nil)
 }
 
 // endSlow writes what asking for a name brought. A failure that is the name's own
 // leaves it to the next plan, and all that is known of it as it was.
-func (e *Engine) endSlow(tx *db.Tx, n *SlowName, a *answer, failure error) error {
+func (e *Engine) endSlow(tx *db.Tx, n *SlowName, a *response, failure error) error {
 	if failure != nil {
 		ended, err := endSlow(tx, *n, nil)
 		if err != nil || !ended {
 			return err
 		}
 		u := Unit{Source: n.Source, AppID: n.AppID, Requests: n.Requests}
-		e.judgeFailure(&u, failure)
-		return e.tell(tx, &u, nil)
+		e.classifyFailure(&u, failure)
+		return e.noteOutcome(tx, &u, nil)
 	}
 	ended, err := endSlow(tx, *n, a.fetches())
 	if err != nil || !ended {
@@ -238,13 +238,13 @@ type quoteKey struct {
 // that was asked, and an empty one where it does not have the item. An answer without any
 // quote of a name does not even say that there is such a name, and a silent market or
 // one whose row was rejected says nothing: what is stored of it stays.
-func (e *Engine) takeNamed(unit *Unit, a *answer, items []NamedItem, now time.Time) error {
+func (e *Engine) takeNamed(unit *Unit, a *response, items []NamedItem, now time.Time) error {
 	quotes, named := map[quoteKey]Snapshot{}, map[string]bool{}
 	rejected := map[quoteKey]bool{} // without a phase
-	u := newUnpacker()
+	u := newDecoder()
 	defer u.close()
 	for _, b := range a.blobs() {
-		err := e.unpackRows(u, b, func(q *packed) {
+		err := e.decodeRows(u, b, func(q *quoteRecord) {
 			if q.Rejected {
 				rejected[quoteKey{name: string(q.Name), market: q.Market}] = true
 				return
@@ -256,7 +256,7 @@ func (e *Engine) takeNamed(unit *Unit, a *answer, items []NamedItem, now time.Ti
 			return err
 		}
 	}
-	markets := e.askedOf(&Unit{Source: unit.Source, AppID: unit.AppID})
+	markets := e.requestedMarkets(&Unit{Source: unit.Source, AppID: unit.AppID})
 	for i := range items {
 		item := &items[i]
 		for _, market := range markets {
@@ -275,7 +275,7 @@ func (e *Engine) takeNamed(unit *Unit, a *answer, items []NamedItem, now time.Ti
 	return nil
 }
 
-// await puts in a quote that the next estimate judges. One that is what the last
+// await puts in a quote for the next estimate. One that is what the last
 // estimate had is confirmed by it.
 func (i *NamedItem) await(s Snapshot) {
 	s.Reason = pricing.Awaiting

@@ -12,29 +12,29 @@ import (
 
 // Instance is a process that works on the database.
 type Instance struct {
-	Owner     string // names it in claims
-	Version   string
-	Asks      []Askable
-	StartedAt time.Time
-	Beat      int64
-	BeatAt    time.Time // when the counter moved, by the instance's own clock
-	Report    string    // what it tells of itself, for people to see
+	Owner       string // names it in claims
+	Version     string
+	Endpoints   []Endpoint
+	StartedAt   time.Time
+	Heartbeat   int64
+	HeartbeatAt time.Time // when the counter moved, by the instance's own clock
+	Report      string    // what it tells of itself, for people to see
 }
 
-// Pulse is the counter of an instance as it was seen.
-type Pulse struct {
+// Heartbeat is the counter of an instance as it was seen.
+type Heartbeat struct {
 	Owner string
-	Beat  int64
+	Count int64
 	Syncs int64 // that have begun there, ever
 }
 
-// NoBeat is the counter of an owner of claims that is no instance any more.
-const NoBeat = -1
+// NoHeartbeat is the counter of an owner of claims that is no instance any more.
+const NoHeartbeat = -1
 
 const (
-	// beatEvery is how often an instance moves its counter on, and looks at those
+	// heartbeatEvery is how often an instance moves its counter on, and looks at those
 	// of the others.
-	beatEvery = 500 * time.Millisecond
+	heartbeatEvery = 500 * time.Millisecond
 	// Lease is how long a counter may stand still before others take the
 	// instance for dead.
 	Lease = 3 * time.Second
@@ -42,16 +42,16 @@ const (
 	blink = 2 * time.Second
 )
 
-// watch is what an instance has seen of the others. Nothing in it is a time of
+// peers is what an instance has seen of the others. Nothing in it is a time of
 // day: clocks of machines differ, and are set.
-type watch struct {
+type peers struct {
 	mu   sync.Mutex
 	last time.Duration // when it last looked
 	seen map[string]sighting
 }
 
 type sighting struct {
-	beat  int64
+	count int64
 	syncs int64
 	since time.Duration // it has stood there
 }
@@ -59,17 +59,17 @@ type sighting struct {
 // note notes what was seen at a moment and returns those that have stood still
 // for a lease. A gap between two looks is no time in which anybody was seen to
 // stand still: the database was away, or this process was.
-func (w *watch) note(pulses []Pulse, now time.Duration) (still []Pulse) {
+func (w *peers) note(heartbeats []Heartbeat, now time.Duration) (still []Heartbeat) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if now-w.last > blink {
 		w.seen = nil
 	}
-	seen := make(map[string]sighting, len(pulses))
-	for _, p := range pulses {
+	seen := make(map[string]sighting, len(heartbeats))
+	for _, p := range heartbeats {
 		s, known := w.seen[p.Owner]
-		if !known || s.beat != p.Beat {
-			s = sighting{beat: p.Beat, syncs: p.Syncs, since: now}
+		if !known || s.count != p.Count {
+			s = sighting{count: p.Count, syncs: p.Syncs, since: now}
 		}
 		seen[p.Owner] = s
 		if now-s.since >= Lease {
@@ -81,21 +81,21 @@ func (w *watch) note(pulses []Pulse, now time.Duration) (still []Pulse) {
 }
 
 // syncing reports whether syncs have begun in other instances since they were noted.
-func (w *watch) syncing(pulses []Pulse, self string) bool {
+func (w *peers) syncing(heartbeats []Heartbeat, self string) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	return slices.ContainsFunc(pulses, func(p Pulse) bool {
+	return slices.ContainsFunc(heartbeats, func(p Heartbeat) bool {
 		s, known := w.seen[p.Owner]
 		return known && p.Owner != self && p.Syncs != s.syncs
 	})
 }
 
 // next returns how long after now one that may be dead will have stood still for
-// a lease, or a beat if that is sooner: who waits for it waits no longer.
-func (w *watch) next(now time.Duration) time.Duration {
+// a lease, or a heartbeat if that is sooner: who waits for it waits no longer.
+func (w *peers) next(now time.Duration) time.Duration {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	wait := beatEvery
+	wait := heartbeatEvery
 	for _, s := range w.seen {
 		if left := s.since + Lease - now; left > 0 {
 			wait = min(wait, left)
@@ -104,23 +104,23 @@ func (w *watch) next(now time.Duration) time.Duration {
 	return wait
 }
 
-// Attend keeps this instance alive in the eyes of the others and takes over from
+// KeepLease keeps this instance alive in the eyes of the others and takes over from
 // those that are not, until ctx ends. A process that has the database for itself
 // needs no heartbeat.
-func (e *Engine) Attend(ctx context.Context) {
+func (e *Engine) KeepLease(ctx context.Context) {
 	if !e.clustered {
 		return
 	}
 	var wg sync.WaitGroup
 	// Side by side: to take over may mean to wait for a lock.
-	wg.Go(func() { e.every(ctx, "beat", e.Beat, func() time.Duration { return beatEvery }) })
+	wg.Go(func() { e.every(ctx, "heartbeat", e.Heartbeat, func() time.Duration { return heartbeatEvery }) })
 	wg.Go(func() {
-		e.every(ctx, "watch", e.Watch, func() time.Duration { return e.others.next(e.elapsed()) })
+		e.every(ctx, "watch", e.WatchPeers, func() time.Duration { return e.peers.next(e.elapsed()) })
 	})
 	wg.Wait()
 }
 
-// every calls fn at once, and again when next says, or a beat after the last
+// every calls fn at once, and again when next says, or a heartbeat after the last
 // time if that is sooner. It tells of the first failure in a row.
 func (e *Engine) every(ctx context.Context, what string, fn func(context.Context) error, next func() time.Duration) {
 	for failing := false; ctx.Err() == nil; {
@@ -132,18 +132,18 @@ func (e *Engine) every(ctx context.Context, what string, fn func(context.Context
 			e.log.Warn("leases are not kept; it is tried again", "step", what, "error", err)
 		}
 		failing = err != nil
-		dispatch.Wait(ctx, min(next(), beatEvery-(e.elapsed()-began)))
+		dispatch.Wait(ctx, min(next(), heartbeatEvery-(e.elapsed()-began)))
 	}
 }
 
-// Beat shows that this instance lives. One that finds itself taken for dead has
+// Heartbeat shows that this instance lives. One that finds itself taken for dead has
 // lost all that it had claimed: it lets go of it, and goes on as a new one.
-func (e *Engine) Beat(ctx context.Context) error {
+func (e *Engine) Heartbeat(ctx context.Context) error {
 	known := true
-	e.beat++
+	e.heartbeats++
 	report := e.report()
 	err := e.store.InTx(ctx, func(tx *db.Tx) (err error) {
-		if known, err = Beat(tx, e.owner, report, e.priority.Begun()); err != nil || known {
+		if known, err = WriteHeartbeat(tx, e.owner, report, e.priority.Begun()); err != nil || known {
 			return err
 		}
 		return Register(tx, e.instance())
@@ -158,18 +158,18 @@ func (e *Engine) Beat(ctx context.Context) error {
 
 // instance describes this process. Its counter is one that it never showed.
 func (e *Engine) instance() Instance {
-	return Instance{Owner: e.owner, Version: e.version, Asks: e.asks, StartedAt: e.started, Beat: e.beat, Report: e.report()}
+	return Instance{Owner: e.owner, Version: e.version, Endpoints: e.endpoints, StartedAt: e.started, Heartbeat: e.heartbeats, Report: e.report()}
 }
 
-// Watch looks at the counters of all instances and takes over from those that
+// WatchPeers looks at the counters of all instances and takes over from those that
 // have stood still for a lease.
-func (e *Engine) Watch(ctx context.Context) error {
-	pulses, err := ReadPulses(ctx, e.store)
+func (e *Engine) WatchPeers(ctx context.Context) error {
+	heartbeats, err := ReadHeartbeats(ctx, e.store)
 	if err != nil {
 		return err
 	}
-	e.priority.Seen(len(pulses), e.others.syncing(pulses, e.owner))
-	for _, p := range e.others.note(pulses, e.elapsed()) {
+	e.priority.Seen(len(heartbeats), e.peers.syncing(heartbeats, e.owner))
+	for _, p := range e.peers.note(heartbeats, e.elapsed()) {
 		if p.Owner == e.owner {
 			continue // Beat finds that out
 		}
@@ -181,7 +181,7 @@ func (e *Engine) Watch(ctx context.Context) error {
 }
 
 // takeOver releases what a dead instance had claimed.
-func (e *Engine) takeOver(ctx context.Context, p Pulse) error {
+func (e *Engine) takeOver(ctx context.Context, p Heartbeat) error {
 	if err := endSessions(ctx, e.store, p); err != nil {
 		return err
 	}
@@ -190,7 +190,7 @@ func (e *Engine) takeOver(ctx context.Context, p Pulse) error {
 		if taken, err = RemoveInstance(tx, p); err != nil || !taken {
 			return err
 		}
-		return ForgoUnits(tx)
+		return AbandonUnits(tx)
 	})
 	if err != nil || !taken {
 		return err
@@ -210,9 +210,9 @@ func (e *Engine) Leave(ctx context.Context) error {
 		if err := Register(tx, e.instance()); err != nil { // whatever its counter is
 			return err
 		}
-		if _, err := RemoveInstance(tx, Pulse{Owner: e.owner, Beat: e.beat}); err != nil {
+		if _, err := RemoveInstance(tx, Heartbeat{Owner: e.owner, Count: e.heartbeats}); err != nil {
 			return err
 		}
-		return ForgoUnits(tx)
+		return AbandonUnits(tx)
 	})
 }

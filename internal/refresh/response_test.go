@@ -6,7 +6,7 @@ import (
 )
 
 func TestAnswer_ListsItsMarketsInOneOrder(t *testing.T) {
-	a := &answer{counts: map[int64]*MarketFetch{}}
+	a := &response{counts: map[int64]*MarketFetch{}}
 	want := []int64{1, 2, 3, 5, 8, 13, 21, 34}
 	for _, market := range []int64{21, 3, 1, 34, 8, 2, 13, 5} {
 		a.count(market)

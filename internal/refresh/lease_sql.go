@@ -9,54 +9,54 @@ import (
 	"assay/internal/db"
 )
 
-// Register notes an instance that works on the database, with its beat as given.
+// Register notes an instance that works on the database, with its counter as given.
 func Register(t *db.Tx, i Instance) error {
-	asks, err := json.Marshal(askKeys(i.Asks))
+	asks, err := json.Marshal(endpointKeys(i.Endpoints))
 	if err != nil {
 		return err
 	}
 	_, err = t.Exec(`
-		INSERT INTO instance (owner, version, asks, started_at, beat, beat_at, report) VALUES ($1, $2, $3, $4, $5, $6, $7)
-		ON CONFLICT (owner) DO UPDATE SET beat = excluded.beat, beat_at = excluded.beat_at, report = excluded.report`,
-		i.Owner, i.Version, string(asks), db.Micros(i.StartedAt), i.Beat, db.Micros(t.Now()), i.Report)
+		INSERT INTO instance (owner, version, asks, started_at, heartbeat, heartbeat_at, report) VALUES ($1, $2, $3, $4, $5, $6, $7)
+		ON CONFLICT (owner) DO UPDATE SET heartbeat = excluded.heartbeat, heartbeat_at = excluded.heartbeat_at, report = excluded.report`,
+		i.Owner, i.Version, string(asks), db.Micros(i.StartedAt), i.Heartbeat, db.Micros(t.Now()), i.Report)
 	return err
 }
 
-// Beat moves an instance's counter on, and notes its report. It returns false where the instance is
+// WriteHeartbeat moves an instance's counter on, and notes its report. It returns false where the instance is
 // not known any more: others took it for dead.
-func Beat(t *db.Tx, owner, report string, syncs int64) (bool, error) {
-	n, err := t.Exec(`UPDATE instance SET beat = beat + 1, beat_at = $2, report = $3, syncs = $4 WHERE owner = $1`, owner, db.Micros(t.Now()), report, syncs)
+func WriteHeartbeat(t *db.Tx, owner, report string, syncs int64) (bool, error) {
+	n, err := t.Exec(`UPDATE instance SET heartbeat = heartbeat + 1, heartbeat_at = $2, report = $3, syncs = $4 WHERE owner = $1`, owner, db.Micros(t.Now()), report, syncs)
 	return n == 1, err
 }
 
 const endSessionsPostgres = `
 SELECT pg_terminate_backend(pid) FROM pg_stat_activity
 WHERE application_name = $1 AND datname = current_database() AND usename = current_user AND xact_start IS NOT NULL
-	AND pid <> pg_backend_pid() AND NOT EXISTS (SELECT 1 FROM instance WHERE owner = $2 AND beat <> $3)`
+	AND pid <> pg_backend_pid() AND NOT EXISTS (SELECT 1 FROM instance WHERE owner = $2 AND heartbeat <> $3)`
 
 // endSessions ends the transactions of an instance whose counter still stands at
 // beat, since they may hold what others wait for: a process that is stopped does
 // not end them. Sessions of another user of the database are left alone.
-func endSessions(ctx context.Context, s *db.DB, p Pulse) error {
+func endSessions(ctx context.Context, s *db.DB, p Heartbeat) error {
 	if s.Dialect == db.SQLite {
 		return nil
 	}
 	_, err := db.Collect(ctx, s.Read, func(r *sql.Rows, ended *bool) error { return r.Scan(ended) },
-		endSessionsPostgres, db.SessionName(p.Owner), p.Owner, p.Beat)
+		endSessionsPostgres, db.SessionName(p.Owner), p.Owner, p.Count)
 	return err
 }
 
-// RemoveInstance removes an instance, if its counter still stands at beat, and
+// RemoveInstance removes an instance, if its counter still stands there, and
 // gives back what is claimed in its name; refresh.NoBeat stands for one that has
 // no counter. It returns false, and changes nothing, where the instance has moved
 // on or another process has removed it.
-func RemoveInstance(t *db.Tx, p Pulse) (bool, error) {
-	n, err := t.Exec(`DELETE FROM instance WHERE owner = $1 AND beat = $2`, p.Owner, p.Beat)
+func RemoveInstance(t *db.Tx, p Heartbeat) (bool, error) {
+	n, err := t.Exec(`DELETE FROM instance WHERE owner = $1 AND heartbeat = $2`, p.Owner, p.Count)
 	if err != nil {
 		return false, err
 	}
 	if n == 0 {
-		if known, err := knowsInstance(t, p.Owner); err != nil || known || p.Beat != NoBeat {
+		if known, err := knowsInstance(t, p.Owner); err != nil || known || p.Count != NoHeartbeat {
 			return false, err
 		}
 	}
@@ -77,10 +77,10 @@ func knowsInstance(t *db.Tx, owner string) (known bool, err error) {
 	return known, err
 }
 
-// pulses are the counters of all instances, and of those in whose name something
+// heartbeats are the counters of all instances, and of those in whose name something
 // is claimed without a counter.
-const pulses = `
-SELECT owner, beat, syncs FROM instance
+const heartbeats = `
+SELECT owner, heartbeat, syncs FROM instance
 UNION ALL
 SELECT owner, -1, 0 FROM (
 	SELECT owner FROM fetch_unit WHERE state = 'running'
@@ -88,9 +88,9 @@ SELECT owner, -1, 0 FROM (
 	UNION SELECT owner FROM slow_name WHERE owner <> '') claimed
 WHERE NOT EXISTS (SELECT 1 FROM instance i WHERE i.owner = claimed.owner)`
 
-// ReadPulses returns the counters of all instances.
-func ReadPulses(ctx context.Context, s *db.DB) ([]Pulse, error) {
-	return db.Collect(ctx, s.Read, func(r *sql.Rows, p *Pulse) error { return r.Scan(&p.Owner, &p.Beat, &p.Syncs) }, pulses)
+// ReadHeartbeats returns the counters of all instances.
+func ReadHeartbeats(ctx context.Context, s *db.DB) ([]Heartbeat, error) {
+	return db.Collect(ctx, s.Read, func(r *sql.Rows, p *Heartbeat) error { return r.Scan(&p.Owner, &p.Count, &p.Syncs) }, heartbeats)
 }
 
 // Instances returns all instances that work on the database, the oldest first.
@@ -102,23 +102,23 @@ func instances(ctx context.Context, q db.Querier) ([]Instance, error) {
 	return db.Collect(ctx, q, func(r *sql.Rows, i *Instance) error {
 		var started, beaten int64
 		var asks sql.RawBytes
-		if err := r.Scan(&i.Owner, &i.Version, &asks, &started, &i.Beat, &beaten, &i.Report); err != nil {
+		if err := r.Scan(&i.Owner, &i.Version, &asks, &started, &i.Heartbeat, &beaten, &i.Report); err != nil {
 			return err
 		}
-		i.StartedAt, i.BeatAt = db.Moment(started), db.Moment(beaten)
+		i.StartedAt, i.HeartbeatAt = db.Moment(started), db.Moment(beaten)
 		var keys []string
 		err := json.Unmarshal(asks, &keys)
 		for _, key := range keys {
 			source, file, _ := strings.Cut(key, "/")
-			i.Asks = append(i.Asks, Askable{Source: source, File: file})
+			i.Endpoints = append(i.Endpoints, Endpoint{Source: source, File: file})
 		}
 		return err
-	}, `SELECT owner, version, asks, started_at, beat, beat_at, report FROM instance ORDER BY started_at, owner`)
+	}, `SELECT owner, version, asks, started_at, heartbeat, heartbeat_at, report FROM instance ORDER BY started_at, owner`)
 }
 
-// askKeys names what can be requested, each in one text. No provider has a slash in
+// endpointKeys names what can be requested, each in one text. No provider has a slash in
 // its name. The list is empty, and not nil, where there is nothing.
-func askKeys(asks []Askable) []string {
+func endpointKeys(asks []Endpoint) []string {
 	keys := make([]string, len(asks))
 	for i, a := range asks {
 		keys[i] = a.Source + "/" + a.File
@@ -126,30 +126,30 @@ func askKeys(asks []Askable) []string {
 	return keys
 }
 
-// forgone are the units that live jobs still mean to ask for and that are not in
+// abandoned are the units that live jobs still mean to ask for and that are not in
 // the list $1.
-const forgone = `state IN ('pending', 'running') AND source || '/' || file NOT IN `
+const abandoned = `state IN ('pending', 'running') AND source || '/' || file NOT IN `
 
-// ForgoUnits ends, as failed, what live jobs still meant to ask for and that no
+// AbandonUnits ends, as failed, what live jobs still meant to ask for and that no
 // instance can, so that the jobs go on without it. Where there is no instance at
 // all, another instance may be able to.
-func ForgoUnits(t *db.Tx) error {
+func AbandonUnits(t *db.Tx) error {
 	all, err := instances(t.Context(), t)
 	if err != nil || len(all) == 0 {
 		return err
 	}
-	var asks []Askable
+	var asks []Endpoint
 	for _, i := range all {
-		asks = append(asks, i.Asks...)
+		asks = append(asks, i.Endpoints...)
 	}
 	list := t.Dialect.Texts(1)
 	for _, query := range []string{
 		`UPDATE refresh_job SET last_error = (
-			SELECT min(source) || ': not configured any more' FROM fetch_unit u WHERE u.job_id = refresh_job.id AND ` + forgone + list + `)
-		 WHERE state IN ('queued', 'running') AND id IN (SELECT job_id FROM fetch_unit WHERE ` + forgone + list + `)`,
-		`UPDATE fetch_unit SET state = 'failed', token = token + 1, error = source || ': not configured any more' WHERE ` + forgone + list,
+			SELECT min(source) || ': not configured any more' FROM fetch_unit u WHERE u.job_id = refresh_job.id AND ` + abandoned + list + `)
+		 WHERE state IN ('queued', 'running') AND id IN (SELECT job_id FROM fetch_unit WHERE ` + abandoned + list + `)`,
+		`UPDATE fetch_unit SET state = 'failed', token = token + 1, error = source || ': not configured any more' WHERE ` + abandoned + list,
 	} {
-		if _, err := t.Exec(query, t.Dialect.PackTexts(askKeys(asks))); err != nil {
+		if _, err := t.Exec(query, t.Dialect.PackTexts(endpointKeys(asks))); err != nil {
 			return err
 		}
 	}

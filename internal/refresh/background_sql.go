@@ -72,8 +72,8 @@ const (
 
 var askedBulk = db.NewBulk(askedNames, askedColumns, askedNamesConflict)
 
-// noteAsked notes that the names of a unit were requested from a provider.
-func noteAsked(t *db.Tx, u Unit) error {
+// noteRequested notes that the names of a unit were requested from a provider.
+func noteRequested(t *db.Tx, u Unit) error {
 	rows := db.NewTable(askedColumns, len(u.Names))
 	for _, name := range u.Names {
 		rows.Int(int64(u.AppID), db.Micros(u.FetchedAt))

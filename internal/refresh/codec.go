@@ -41,26 +41,26 @@ const (
 
 var errBlob = errors.New("stored answer is damaged")
 
-// packer makes blobs of quotes as they are decoded.
-type packer struct {
+// encoder makes blobs of quotes as they are decoded.
+type encoder struct {
 	buckets [catalog.Buckets][]byte
 	encoder *zstd.Encoder
 }
 
-func newPacker() *packer {
+func newEncoder() *encoder {
 	// The options are constant and valid, so neither this nor NewReader fails.
 	e, _ := zstd.NewWriter(nil, zstd.WithEncoderLevel(zstd.SpeedFastest), zstd.WithEncoderConcurrency(1), zstd.WithLowerEncoderMem(true))
-	return &packer{encoder: e}
+	return &encoder{encoder: e}
 }
 
-func (p *packer) reset() {
+func (p *encoder) reset() {
 	for i := range p.buckets {
 		p.buckets[i] = p.buckets[i][:0]
 	}
 }
 
 // add appends a quote to its bucket.
-func (p *packer) add(market int64, q *provider.Quote) {
+func (p *encoder) add(market int64, q *provider.Quote) {
 	at := catalog.Bucket(q.Name)
 	b := p.buckets[at]
 	b = binary.AppendUvarint(b, uint64(len(q.Name)))
@@ -80,7 +80,7 @@ func (p *packer) add(market int64, q *provider.Quote) {
 
 // reject notes that a market's row of a name was rejected: whatever it meant, it is not
 // that the market no longer lists the item.
-func (p *packer) reject(market int64, name string) {
+func (p *encoder) reject(market int64, name string) {
 	at := catalog.Bucket(name)
 	b := binary.AppendUvarint(p.buckets[at], uint64(len(name)))
 	b = append(b, name...)
@@ -93,7 +93,7 @@ func rejectedIndex() uint64 { return uint64(len(catalog.Phases)) + 1 }
 
 // blobs compresses what was added, of which keep chooses; nil keeps all. Buckets
 // without a quote have no blob.
-func (p *packer) blobs(keep func(*packed) bool) []Blob {
+func (p *encoder) blobs(keep func(*quoteRecord) bool) []Blob {
 	var out []Blob
 	for i := range p.buckets {
 		if keep != nil {
@@ -107,12 +107,12 @@ func (p *packer) blobs(keep func(*packed) bool) []Blob {
 }
 
 // filter removes the quotes of a bucket that are not to be kept, in place.
-func filter(bucket []byte, keep func(*packed) bool) []byte {
+func filter(bucket []byte, keep func(*quoteRecord) bool) []byte {
 	kept := bucket[:0]
 	r := reader{b: bucket}
 	for len(r.b) > 0 {
 		record := r.b
-		var q packed
+		var q quoteRecord
 		r.record(&q, nil)
 		if q.Rejected || keep(&q) {
 			kept = append(kept, record[:len(record)-len(r.b)]...)
@@ -121,8 +121,8 @@ func filter(bucket []byte, keep func(*packed) bool) []byte {
 	return kept
 }
 
-// packed is one record of a blob. Name aliases the blob's buffer.
-type packed struct {
+// quoteRecord is one record of a blob. Name aliases the blob's buffer.
+type quoteRecord struct {
 	Name        []byte
 	Phase       string
 	Market      int64
@@ -138,30 +138,30 @@ type packed struct {
 }
 
 // snapshot is the record as it is kept of an item.
-func (q *packed) snapshot() Snapshot {
+func (q *quoteRecord) snapshot() Snapshot {
 	return Snapshot{
 		MarketID: q.Market, Currency: q.Currency, Ask: q.Ask, Bid: q.Bid, Sale: q.Sale,
 		Listings: q.Listings, Sales: q.Sales, SalesWindow: q.SalesWindow, MarketTime: q.MarketTime,
 	}
 }
 
-// unpacker reads blobs, reusing one buffer.
-type unpacker struct {
+// decoder reads blobs, reusing one buffer.
+type decoder struct {
 	decoder *zstd.Decoder
 	buf     []byte
 	// currencies interns codes, since nearly all quotes have the same one.
 	currencies map[[3]byte]money.Currency
 }
 
-func newUnpacker() *unpacker {
+func newDecoder() *decoder {
 	d, _ := zstd.NewReader(nil, zstd.WithDecoderConcurrency(1), zstd.WithDecoderMaxMemory(maxBlob), zstd.WithDecoderLowmem(true))
-	return &unpacker{decoder: d, currencies: map[[3]byte]money.Currency{}}
+	return &decoder{decoder: d, currencies: map[[3]byte]money.Currency{}}
 }
 
-func (u *unpacker) close() { u.decoder.Close() }
+func (u *decoder) close() { u.decoder.Close() }
 
 // each calls fn for every record of a blob, in the order in which they came.
-func (u *unpacker) each(data []byte, fn func(*packed)) error {
+func (u *decoder) each(data []byte, fn func(*quoteRecord)) error {
 	raw, err := u.decoder.DecodeAll(data, u.buf[:0])
 	if err != nil {
 		return fmt.Errorf("%w: %w", errBlob, err)
@@ -169,7 +169,7 @@ func (u *unpacker) each(data []byte, fn func(*packed)) error {
 	u.buf = raw
 	r := reader{b: raw}
 	for len(r.b) > 0 {
-		var q packed
+		var q quoteRecord
 		if r.record(&q, u.currency); r.bad {
 			return errBlob
 		}
@@ -178,18 +178,18 @@ func (u *unpacker) each(data []byte, fn func(*packed)) error {
 	return nil
 }
 
-// unpack reads the quotes of a stored answer.
-func (e *Engine) unpack(u *unpacker, b Blob, fn func(*packed)) error {
-	return e.unpackRows(u, b, func(q *packed) {
+// decode reads the quotes of a stored answer.
+func (e *Engine) decode(u *decoder, b Blob, fn func(*quoteRecord)) error {
+	return e.decodeRows(u, b, func(q *quoteRecord) {
 		if !q.Rejected {
 			fn(q)
 		}
 	})
 }
 
-// unpackRows reads a stored answer with the rows that were rejected. A damaged one is
+// decodeRows reads a stored answer with the rows that were rejected. A damaged one is
 // logged and counts as empty, so its markets keep their last snapshots.
-func (e *Engine) unpackRows(u *unpacker, b Blob, fn func(*packed)) error {
+func (e *Engine) decodeRows(u *decoder, b Blob, fn func(*quoteRecord)) error {
 	err := u.each(b.Data, fn)
 	if errors.Is(err, errBlob) {
 		e.log.Error("stored answer left out", "unit", b.Unit, "bucket", b.Bucket, "error", err)
@@ -198,7 +198,7 @@ func (e *Engine) unpackRows(u *unpacker, b Blob, fn func(*packed)) error {
 	return err
 }
 
-func (u *unpacker) currency(code [3]byte) money.Currency {
+func (u *decoder) currency(code [3]byte) money.Currency {
 	c, ok := u.currencies[code]
 	if !ok {
 		c = money.Currency(code[:])
@@ -215,7 +215,7 @@ type reader struct {
 }
 
 // record reads the next record. Without currency it leaves that out.
-func (r *reader) record(q *packed, currency func([3]byte) money.Currency) {
+func (r *reader) record(q *quoteRecord, currency func([3]byte) money.Currency) {
 	q.Name = r.bytes(r.number(catalog.MaxName))
 	phase := r.number(rejectedIndex())
 	q.Market = int64(r.number(maxNumber))

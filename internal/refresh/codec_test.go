@@ -19,17 +19,17 @@ import (
 // packedAt is a record with the bucket in which it was.
 type packedAt struct {
 	bucket int
-	packed
+	quoteRecord
 }
 
 // unpackAll reads blobs into records that do not share their buffer.
 func unpackAll(tb testing.TB, blobs []Blob) []packedAt {
 	tb.Helper()
-	u := newUnpacker()
+	u := newDecoder()
 	defer u.close()
 	var out []packedAt
 	for _, b := range blobs {
-		err := u.each(b.Data, func(q *packed) {
+		err := u.each(b.Data, func(q *quoteRecord) {
 			r := *q
 			r.Name = bytes.Clone(q.Name)
 			out = append(out, packedAt{b.Bucket, r})
@@ -78,7 +78,7 @@ func randomQuote(r *rand.Rand) provider.Quote {
 
 func TestPack_GivesBackWhatWasPackedInItsOrder(t *testing.T) {
 	r := randtest.New(t)
-	p := newPacker()
+	p := newEncoder()
 	for range 50 {
 		p.reset()
 		var want []packedAt
@@ -89,7 +89,7 @@ func TestPack_GivesBackWhatWasPackedInItsOrder(t *testing.T) {
 			}
 			market := 1 + r.Int64N(1<<40)
 			p.add(market, &q)
-			want = append(want, packedAt{catalog.Bucket(q.Name), packed{
+			want = append(want, packedAt{catalog.Bucket(q.Name), quoteRecord{
 				Name: []byte(q.Name), Phase: q.Phase, Market: market, Currency: q.Currency,
 				Ask: q.Ask, Bid: q.Bid, Sale: q.Sale, Listings: q.Listings, Sales: q.Sales,
 				SalesWindow: q.SalesWindow, MarketTime: q.MarketTime,
@@ -111,7 +111,7 @@ func TestPack_CutsTimesToTheHourAndDropsThoseThatMeanNothing(t *testing.T) {
 		{time.Unix(-7200, 0), time.Time{}},
 		{time.Unix(1<<62, 0), time.Time{}},
 	} {
-		p := newPacker()
+		p := newEncoder()
 		p.add(1, &provider.Quote{Name: "A", Currency: "USD", MarketTime: c.in})
 		if got := unpackAll(t, p.blobs(nil))[0].MarketTime; !got.Equal(c.want) {
 			t.Errorf("%v came back as %v", c.in, got)
@@ -120,18 +120,18 @@ func TestPack_CutsTimesToTheHourAndDropsThoseThatMeanNothing(t *testing.T) {
 }
 
 func TestUnpack_RefusesWhatIsDamaged(t *testing.T) {
-	p := newPacker()
+	p := newEncoder()
 	q := provider.Quote{Name: "A name long enough to matter", Currency: "USD", Ask: 1_000_000, Listings: 3, Sales: provider.Unknown}
 	p.add(7, &q)
 	data := p.blobs(nil)[0].Data
-	u := newUnpacker()
+	u := newDecoder()
 	defer u.close()
 	for i := range data {
 		for bit := range 8 {
 			damaged := bytes.Clone(data)
 			damaged[i] ^= 1 << bit
 			n := 0
-			err := u.each(damaged, func(r *packed) {
+			err := u.each(damaged, func(r *quoteRecord) {
 				n++
 				if string(r.Name) != q.Name || r.Ask != q.Ask {
 					t.Errorf("bit %d of byte %d flipped: got %+v", bit, i, r)
@@ -141,18 +141,18 @@ func TestUnpack_RefusesWhatIsDamaged(t *testing.T) {
 				t.Errorf("bit %d of byte %d flipped: %d records and no error", bit, i, n)
 			}
 		}
-		if err := u.each(data[:i], func(*packed) {}); err == nil && i > 0 {
+		if err := u.each(data[:i], func(*quoteRecord) {}); err == nil && i > 0 {
 			t.Errorf("cut after %d of %d bytes, and no error", i, len(data))
 		}
 	}
 }
 
 func TestUnpack_RefusesMoreThanABlobMayHold(t *testing.T) {
-	p := newPacker()
+	p := newEncoder()
 	bomb := p.encoder.EncodeAll(make([]byte, maxBlob+1), nil)
-	u := newUnpacker()
+	u := newDecoder()
 	defer u.close()
-	if err := u.each(bomb, func(*packed) {}); err == nil {
+	if err := u.each(bomb, func(*quoteRecord) {}); err == nil {
 		t.Error("inflated a bomb")
 	}
 	if cap(u.buf) > maxBlob {
@@ -161,7 +161,7 @@ func TestUnpack_RefusesMoreThanABlobMayHold(t *testing.T) {
 }
 
 func FuzzUnpack(f *testing.F) {
-	p := newPacker()
+	p := newEncoder()
 	for _, name := range []string{"A", "★ Karambit", strings.Repeat("n", catalog.MaxName)} {
 		q := provider.Quote{Name: name, Phase: "Ruby", Currency: "USD", Ask: 1, Listings: -1, Sales: 1, MarketTime: time.Unix(7200, 0)}
 		p.reset()
@@ -171,12 +171,12 @@ func FuzzUnpack(f *testing.F) {
 	}
 	f.Add([]byte{})
 	f.Add(bytes.Repeat([]byte{0xff}, 100))
-	u := newUnpacker()
+	u := newDecoder()
 	f.Fuzz(func(t *testing.T, raw []byte) {
 		// The bytes as they come, and as what a frame with a good checksum holds.
 		for _, data := range [][]byte{raw, p.encoder.EncodeAll(raw, nil)} {
 			records := 0
-			err := u.each(data, func(q *packed) {
+			err := u.each(data, func(q *quoteRecord) {
 				records++
 				if q.Ask < 0 || q.Bid < 0 || q.Sale < 0 || q.Listings < -1 || q.Sales < -1 || q.SalesWindow < 0 || q.Market < 0 ||
 					len(q.Name) > catalog.MaxName || catalog.CheckPhase(q.Phase) != nil || len(q.Currency) != 3 {
