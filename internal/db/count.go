@@ -5,7 +5,7 @@ import (
 	"sync"
 )
 
-// kindCounts counts what this process has committed, by kind.
+// Counts counts what this process has committed, by kind.
 type Counts[K comparable] struct {
 	mu     sync.Mutex
 	counts map[K]int64

@@ -45,7 +45,7 @@ type Options struct {
 	Faults func(point string) error
 }
 
-// Store is an open database. Its methods may be used concurrently, and what is
+// DB is an open database. Its methods may be used concurrently, and what is
 // read was committed. SQLite has one writer, begun IMMEDIATE so that it waits for
 // its turn instead of failing, and several readers. On PostgreSQL many write and
 // read, in this process and in others.

@@ -18,10 +18,10 @@ const (
 // A list is one parameter, so that a statement has one text whatever the length
 // of the list: JSON text on SQLite, an array on PostgreSQL.
 
-// ids is what a value is to be IN: parameter n, as packed by list.
+// IDs is what a value is to be IN: parameter n, as made by PackIDs.
 func (d Dialect) IDs(n int) string { return d.list(n, "bigint") }
 
-// Texts is what a value is to be IN: parameter n, as packed by textList.
+// Texts is what a value is to be IN: parameter n, as made by PackTexts.
 func (d Dialect) Texts(n int) string { return d.list(n, "text") }
 
 func (d Dialect) list(n int, kind string) string {

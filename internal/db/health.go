@@ -39,7 +39,7 @@ func (f *failures) recent() error {
 	return nil
 }
 
-// blame adds to an error of the database that may pass, such as a full disk,
+// Transient adds to an error of the database that may pass, such as a full disk,
 // that the caller may retry.
 func Transient(err error) error {
 	if f := fault.Of(err); err == nil || f != nil && f.Kind == fault.Unavailable {
@@ -56,7 +56,7 @@ func Transient(err error) error {
 	return errors.Join(err, fault.New(fault.Unavailable, "database_unavailable", "The database cannot take this now; try again later."))
 }
 
-// twice reports whether a write failed because something is to be there only once.
+// IsDuplicate reports whether a write failed because something is to be there only once.
 func IsDuplicate(err error) bool {
 	const sqliteUnique, pgUnique = 2067, "23505"
 	return sqliteCode(err) == sqliteUnique || pgCode(err) == pgUnique

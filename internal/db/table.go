@@ -86,7 +86,7 @@ func (t *Table) Blob(v []byte) {
 	c.blobs = append(c.blobs, v)
 }
 
-// Params are the parameters that dialect.rows takes the table from, after others.
+// Params are the parameters that Dialect.Rows takes the table from, after others.
 func (t *Table) Params(d Dialect, before ...any) []any {
 	if d == SQLite {
 		return append(before, t.json())
