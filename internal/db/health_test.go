@@ -73,7 +73,7 @@ func TestFailures_CountForTheWindow(t *testing.T) {
 
 // Whoever called is told to try again when the database is to blame, and only
 // then.
-func TestBlame_TellsToTryAgainWhatMayPass(t *testing.T) {
+func TestTransient_LetsTheCallerRetryWhatMayPass(t *testing.T) {
 	if f := fault.Of(Transient(fmt.Errorf("begin: %w", ErrDatabaseReplaced))); f == nil || f.Kind != fault.Unavailable {
 		t.Errorf("a replaced database: %+v", f)
 	}
