@@ -213,8 +213,7 @@ func newServer(deps Deps) *server {
 	return s
 }
 
-// Limits of connections. Whoever may push an inventory has longer, see
-// pushTimeout.
+// Limits of connections. A push of an inventory may take longer: see pushTimeout.
 const (
 	headerTimeout = 10 * time.Second
 	readTimeout   = time.Minute

@@ -94,7 +94,7 @@ func describe() descriptions {
 		freshness:      d("items_in_scope", "Items in scope by the age of their price.", "freshness"),
 		oldest:         d("oldest_price_seconds", "Seconds since the oldest price in scope was last confirmed."),
 		answers:        d("source_answers_total", "Answers of a source's host since the start, by status; 0 is none.", "source", "host", "status"),
-		blocked:        d("source_blocked", "1 while a source's host is not asked: breaker open, told to wait, or the source paused.", "source", "host", "why"),
+		blocked:        d("source_blocked", "1 while no requests are sent to a source's host: breaker open, a demanded wait, or the source paused.", "source", "host", "why"),
 		limit:          d("source_budget_limit", "Requests that a source's host allows: its limit, its quota of a day or month, or what it says itself.", "source", "host", "budget"),
 		used:           d("source_budget_used", "Requests that count now against a budget of a source's host.", "source", "host", "budget"),
 		left:           d("source_budget_left", "Requests that a budget of a source's host leaves now.", "source", "host", "budget"),

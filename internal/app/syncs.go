@@ -25,7 +25,7 @@ const (
 // The outcomes of a sync in metrics.
 const (
 	syncOK      = "ok"
-	syncRefused = "refused" // what was asked for cannot be done, however often it is asked
+	syncRefused = "refused" // the request cannot succeed, however often it is sent
 	syncFailed  = "failed"  // by our fault or Steam's; the same again may succeed
 )
 

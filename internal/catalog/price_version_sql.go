@@ -8,9 +8,9 @@ import (
 	"assay/internal/db"
 )
 
-// Versions of prices tell whoever keeps prices in memory that they are still
-// what is stored. Each commit that changes what Prices tells of items with a
-// price counts up the versions of their name buckets.
+// Versions of prices show whether prices in memory are still what is stored. Each commit
+// that changes the price of an item, or what is returned with it, increments the version
+// of the item's name bucket.
 
 // priceVersion is the sum of all versions, as far as it is known without asking
 // the database: where this process alone writes. It is forgotten before a
@@ -62,8 +62,8 @@ func KnownPriceVersion(s *db.DB) (version int64, known bool) {
 	return v.sum, v.known
 }
 
-// PriceVersion returns a number that every commit that changes a price, or what
-// is told with it, makes greater. A new item changes none.
+// PriceVersion returns a number that grows with every commit that changes a price, or
+// what is returned with it. A new item does not change it.
 func PriceVersion(ctx context.Context, s *db.DB) (int64, error) {
 	return db.Local[priceVersion](s).learn(s.Alone(), func() (sum int64, err error) {
 		err = s.Read.QueryRowContext(ctx, `SELECT CAST(coalesce(sum(version), 0) AS BIGINT) FROM price_version`).Scan(&sum)

@@ -67,7 +67,7 @@ type DB struct {
 }
 
 // ErrCommitUnknown means that a commit returned an error and may still have
-// been applied. Whoever gets it must read the state again before deciding.
+// been applied. Read the state again before deciding.
 var ErrCommitUnknown = errors.New("outcome of the commit is unknown")
 
 // How many connections to a file read at once. Those that are reserved serve health

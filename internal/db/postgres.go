@@ -180,7 +180,7 @@ func strained(err error) bool {
 }
 
 // outcomeUnknown reports whether a commit that returned err may have been
-// applied. It was not where PostgreSQL says so, or was never told.
+// applied. It was not if PostgreSQL reports that, or if the commit was never sent.
 func outcomeUnknown(err error) bool {
 	if errors.Is(err, pgx.ErrTxCommitRollback) || errors.Is(err, sql.ErrTxDone) || pgconn.SafeToRetry(err) {
 		return false

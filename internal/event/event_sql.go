@@ -11,7 +11,7 @@ import (
 )
 
 // Stored is one that is kept. Ids grow in the order in which events were written,
-// which is not quite that of their commits: whoever follows them by id alone may
+// which is not quite that of their commits: a reader that follows them by id alone may
 // miss one.
 type Stored struct {
 	ID   int64
@@ -28,8 +28,7 @@ const (
 )
 
 // Add writes an event, which is there if and only if the transaction is
-// committed. Whoever may come to write it twice must first write what tells that
-// it was.
+// committed. A caller that may run twice first writes a row that shows whether it did.
 func Add(t *db.Tx, d Data) error {
 	data, err := json.Marshal(d)
 	if err != nil {

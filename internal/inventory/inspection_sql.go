@@ -87,9 +87,9 @@ func queueInspections(t *db.Tx, rows []int64) error {
 	return err
 }
 
-// ClaimUninspected returns up to limit pending rows of one user, whose inventories
-// nobody else writes before the transaction ends: a sync locks the user as well,
-// and first, so that nobody who comes between sees half of it.
+// ClaimUninspected returns up to limit pending rows of one user. No other transaction
+// writes the user's inventories before this one ends: a sync locks the user as well, and
+// first.
 func ClaimUninspected(t *db.Tx, limit int) ([]Uninspected, error) {
 	if err := t.ByIndex(); err != nil {
 		return nil, err

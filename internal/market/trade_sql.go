@@ -83,8 +83,7 @@ func scanTrade(r *sql.Rows, d *Trade) error {
 	return err
 }
 
-// lockTrade returns a trade, or nil. Nobody else moves it on before the
-// transaction ends.
+// lockTrade returns a trade, or nil. No other transaction changes it before this one ends.
 func lockTrade(t *db.Tx, id int64) (*Trade, error) {
 	if err := t.ExecPostgres(`SELECT id FROM trade WHERE id = $1 FOR NO KEY UPDATE`, id); err != nil {
 		return nil, err

@@ -4,8 +4,8 @@ import (
 	"assay/internal/db"
 )
 
-// pairTrades returns how many trades of a day are counted for two users. Nobody
-// else counts one for them before the transaction ends.
+// pairTrades returns how many trades of a day are counted for two users. No
+// other transaction counts one for them before this one ends.
 func pairTrades(t *db.Tx, day, user, other int64) (n int64, err error) {
 	// The row of all days stands for the pair; that of the day may not be there yet.
 	if err := t.ExecPostgres(`

@@ -81,7 +81,7 @@ var shared = sync.OnceValues(func() (*Server, error) { //nolint:gochecknoglobals
 })
 
 // Shared returns the one server of the test binary that tests take databases
-// from. It does not wait for the disk; nobody may stop it.
+// from. It does not wait for the disk. Do not stop it.
 func Shared(tb testing.TB) *Server {
 	tb.Helper()
 	s, err := shared()

@@ -43,8 +43,8 @@ type Options struct {
 	// processes share it.
 	Allowance Allowance
 
-	// Secrets are masked wherever a path, a host or an error is recorded or
-	// told. Query values and headers never get there in the first place.
+	// Secrets are masked wherever a path, a host or an error is recorded or shown. Query
+	// values and headers are never recorded.
 	Secrets []string
 
 	Now    func() time.Time // wall clock, for what is shown; default time.Now

@@ -30,7 +30,7 @@ func New(tb testing.TB) *rand.Rand {
 	return rand.New(rand.NewPCG(Seed(tb), 0))
 }
 
-// Long tells whether full counts are asked for.
+// Long reports whether tests run with their full counts.
 func Long() bool { return os.Getenv("ASSAY_LONG") != "" }
 
 // Count returns how many random cases to try.

@@ -9,9 +9,9 @@ import (
 	"assay/internal/db"
 )
 
-// wantedNamesSQL are the items of a job that are due, and, if $3, those that only
-// their TTL leaves out, with what they are worth in inventories and when the
-// source was asked for their names.
+// wantedNamesSQL selects the items of a job that are due and, if $3, those that only
+// their TTL leaves out, with their value in inventories and when their names were last
+// requested from the provider.
 const wantedNamesSQL = `
 SELECT i.id, i.app_id, i.name, r.batch, i.price, coalesce(v.amount, 0), coalesce(n.asked_at, 0), coalesce(m.queued_at, 0)
 FROM refresh_item r JOIN item i ON i.id = r.item_id
@@ -106,8 +106,8 @@ WHERE (source, app_id, name) = (
 	claimPlaced = claimSlowSQL + ` AND s.place <> 0 ORDER BY s.place, s.app_id, s.name LIMIT 1`
 )
 
-// claimSlow takes the name that a source is to be asked for next in the
-// background, or returns nil; of a paused source there is none.
+// claimSlow claims the name that is to be requested next from a provider in the
+// background, or returns nil. Of a paused provider there is none.
 func claimSlow(t *db.Tx, source, owner string) (*SlowName, error) {
 	if _, err := t.Exec(calmNames, source); err != nil {
 		return nil, err
@@ -157,9 +157,8 @@ func returnSlow(t *db.Tx, n SlowName) error {
 	return err
 }
 
-// endSlow notes that a source was asked for a name, and what that cost and
-// brought of each market. It returns false, and writes nothing, where the claim
-// is no longer valid.
+// endSlow notes that a name was requested from a provider, what that cost, and the quotes
+// of each market. It returns false, and writes nothing, if the claim is no longer valid.
 func endSlow(t *db.Tx, n SlowName, markets []MarketFetch) (bool, error) {
 	ended, err := t.Exec(`
 		UPDATE slow_name SET owner = '', place = 0, urgent = 0, asked_at = $6

@@ -54,9 +54,9 @@ func PausedSources(ctx context.Context, s *db.DB) (map[string]bool, error) {
 	return out, err
 }
 
-// PauseSource pauses or resumes a source. What a job still meant to ask a paused
-// one is put off, so that the job goes on without it. What a resumed one told of its
-// budget no longer counts, until it tells again: it may have been mistaken.
+// PauseSource pauses or resumes a provider. The units of a paused one are deferred, so
+// that jobs go on without it. The quota that a resumed one reported no longer counts until
+// it reports one again, since it may have been wrong.
 func PauseSource(t *db.Tx, source string, paused bool) error {
 	if _, err := t.Exec(`INSERT INTO source_state (source, paused) VALUES ($1, $2)
 		ON CONFLICT (source) DO UPDATE SET paused = excluded.paused`, source, paused); err != nil {

@@ -265,11 +265,10 @@ UPDATE refresh_job SET stage = 'done', finished_at = $2, state = CASE
 WHERE id = $1 AND state = 'running' AND stage = 'apply'
 RETURNING state`
 
-// FinishJob ends a job whose prices have reached the rows, and drops its answers
-// but for the newest good one of each market's file. A job that priced nothing
-// although something went wrong has failed. Where items failed that nobody could be
-// asked for, the first of them says why. It returns nil, and writes nothing, where the
-// job was not applying.
+// FinishJob ends a job whose prices have reached the rows, and deletes its responses
+// except the newest good one of each market's file. A job that priced nothing because of
+// errors has failed. If items failed without a request, the first of them gives the
+// reason. FinishJob returns nil, and writes nothing, if the job was not in StageApply.
 func FinishJob(t *db.Tx, id int64, markets []event.MarketGap) (*Job, error) {
 	if err := lockBlobs(t); err != nil {
 		return nil, err

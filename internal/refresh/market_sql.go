@@ -59,8 +59,8 @@ func noteMarket(t *db.Tx, id int64, outcome Outcome, failure string) error {
 	return err
 }
 
-// MarketState is what is known of a market's last answers. It outlives the jobs
-// that asked for them.
+// MarketState is what is known of a market's last responses. It outlives the jobs that
+// requested them.
 type MarketState struct {
 	MarketID         int64
 	FetchedAt        time.Time

@@ -82,7 +82,7 @@ func sourceBadge(source view.SourceDebug, quarantined bool, now time.Time) badge
 	case source.Breaker == "open" || source.Breaker == "halfOpen":
 		return breakerBadge(source.Breaker)
 	case source.BlockedUntil != nil && source.BlockedUntil.After(now):
-		return badge{"warn", "Backoff", "It asked for a pause between requests."}
+		return badge{"warn", "Backoff", "The provider demanded a wait."}
 	case source.Budget.Left != nil && *source.Budget.Left <= 0 && source.Budget.Limit > 0,
 		slices.ContainsFunc(source.Budget.Quotas, func(q view.Quota) bool { return q.Left <= 0 }),
 		source.Budget.Told != nil && source.Budget.Told.Left <= 0:

@@ -11,7 +11,7 @@ import (
 )
 
 // paceHours is how many hours the pace is counted for: a day, the hour that runs,
-// and one that lets an hour be told from the one a day before.
+// and one that separates an hour from the same hour of the day before.
 const paceHours = 26
 
 // watchEvery is how often one process looks whether a budget that nears its end is
@@ -138,8 +138,8 @@ func (a *Allowance) warn(ctx context.Context, b *provider.Budget) error {
 	return errors.Join(errs...)
 }
 
-// markLow notes that a budget is low until it is renewed, and reports whether nobody
-// did so before. Who was first tells of it, in the same transaction.
+// markLow notes that a budget is low until it is renewed, and reports whether this was
+// the first note. The first one also adds the event, in the same transaction.
 func (a *Allowance) markLow(ctx context.Context, low event.BudgetLow) (first bool, err error) {
 	err = a.s.InTx(ctx, func(t *db.Tx) error {
 		clock := t.Dialect.Clock(3)

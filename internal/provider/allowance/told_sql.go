@@ -9,15 +9,15 @@ import (
 	"assay/internal/provider"
 )
 
-// orders are what a host has told that still holds.
+// orders are the wait and the quota that a host has reported and that still hold.
 type orders struct {
 	now     time.Time
-	refusal provider.Refusal // for an order to wait, or because nothing is left
-	blocked time.Time        // until when it wants to be left alone; zero: it does not
+	refusal provider.Refusal // because of a demanded wait, or because nothing is left
+	blocked time.Time        // until when no request may be sent; zero: one may
 	told    *provider.Told   // nil: nothing
 }
 
-// ordered tells the moment, and what the host has told.
+// ordered returns the moment, and what the host has reported.
 func (a *Allowance) ordered(ctx context.Context, q db.Querier) (o orders, err error) {
 	clock := a.s.Dialect.Clock(3)
 	type row struct {
