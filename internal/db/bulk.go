@@ -12,7 +12,7 @@ const bulkRows = 64
 
 // Bulk is a statement that writes rows of a table. PostgreSQL takes all rows at once. On
 // SQLite it is prepared for bulkRows of them and for one: text that depends on the number
-// of rows would be parsed anew each time, which costs about as much as running it.
+// of rows would be parsed each time, which costs about as much as running it.
 type Bulk struct {
 	before, columns, after string
 	number                 int
@@ -34,14 +34,19 @@ func (b *Bulk) text(d Dialect, rows int) string {
 	return b.before + d.values(rows, b.columns) + b.after
 }
 
-// preparedBulk is a bulk on SQLite's one writer.
-type preparedBulk struct{ many, one *sql.Stmt }
+// preparedBulk is a bulk as one database takes it: prepared on SQLite's one writer, or the
+// text on PostgreSQL, which is put together once and not for each batch.
+type preparedBulk struct {
+	many, one *sql.Stmt
+	text      string
+}
 
 func prepareBulks(ctx context.Context, d Dialect, db *sql.DB) ([]preparedBulk, error) {
 	out := make([]preparedBulk, len(bulks))
 	for i, b := range bulks {
 		if d == PostgreSQL {
-			break
+			out[i].text = b.text(d, 0)
+			continue
 		}
 		var err error
 		if out[i].many, err = db.PrepareContext(ctx, b.text(d, bulkRows)); err != nil {
@@ -60,10 +65,10 @@ func (t *Tx) WriteRows(b *Bulk, rows *Table) (touched int64, err error) {
 	if rows.Rows == 0 {
 		return 0, nil
 	}
-	if t.Dialect == PostgreSQL {
-		return t.Exec(b.text(t.Dialect, 0), rows.Arrays()...)
-	}
 	prepared := &t.DB.bulks[b.number]
+	if t.Dialect == PostgreSQL {
+		return t.Exec(prepared.text, rows.Arrays()...)
+	}
 	many, one := t.tx.StmtContext(t.ctx, prepared.many), t.tx.StmtContext(t.ctx, prepared.one) //nolint:sqlclosecheck // they end with the transaction
 	args := make([]any, 0, bulkRows*len(rows.Columns))
 	for row := 0; row < rows.Rows; {
