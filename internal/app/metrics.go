@@ -278,7 +278,7 @@ func (c *collector) collectHost(ch chan<- prometheus.Metric, source string, h vi
 }
 
 // collectBudget reports each part of a budget: at most limit, day, month, and the
-// reported quota (told).
+// reported quota (label "told").
 func (c *collector) collectBudget(ch chan<- prometheus.Metric, source, host string, b view.Budget) {
 	d := c.descs
 	part := func(budget string, limit, used, left int64) {

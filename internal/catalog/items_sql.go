@@ -93,7 +93,7 @@ func addSomeItems(t *db.Tx, to map[Key]Item, query string, app int32, keys []Key
 }
 
 // HoldPrices keeps the prices of items as they are until the transaction ends, and
-// returns them. Rows that copy them and entries that are queued for want of them
+// returns them. Rows that copy them, and entries that are queued because they are missing,
 // are then committed before the next price is, and found by a job applies that.
 func HoldPrices(t *db.Tx, items []int64) (map[int64]money.Micro, error) {
 	prices := make(map[int64]money.Micro, len(items))

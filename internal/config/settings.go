@@ -122,7 +122,7 @@ func refreshSettings(sources []string) []setting {
 			set: duration(func(c *Config) *time.Duration { return &c.TTL }, 0, maxDuration),
 		},
 		{
-			name: "MARKET_PRICE_MISSING_RETRY", def: "1h", help: "until a missing price is tried again, doubling up to 72h",
+			name: "MARKET_PRICE_MISSING_RETRY", def: "1h", help: "until a missing price is retried, doubling up to 72h",
 			set: duration(func(c *Config) *time.Duration { return &c.MissingRetry }, time.Second, MaxMissingRetry),
 		},
 		{

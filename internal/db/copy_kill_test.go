@@ -62,7 +62,7 @@ func TestCopy_KilledLeavesATargetThatIsEmpty(t *testing.T) {
 			}
 			_, err := db.Copy(t.Context(), db.CopyOptions{From: db.Options{Path: from}, To: to})
 			must(t, err)
-			if !has(t, opened(t, target, db.Options{}), "A") {
+			if !has(t, target.Open(t, db.Options{}), "A") {
 				t.Error("the next copy left something out")
 			}
 		})

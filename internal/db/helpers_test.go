@@ -14,16 +14,6 @@ var (
 	dialects = map[string]db.Dialect{storetest.SQLite: db.SQLite, storetest.PostgreSQL: db.PostgreSQL}
 )
 
-// opened opens a database with all subjects, which is closed when tb ends.
-func opened(tb testing.TB, at storetest.Database, o db.Options) *db.DB {
-	tb.Helper()
-	o.Path, o.URL = at.Path, at.URL
-	s, err := db.Open(tb.Context(), o)
-	must(tb, err)
-	tb.Cleanup(func() { must(tb, s.Close()) })
-	return s
-}
-
 func must(tb testing.TB, err error) {
 	tb.Helper()
 	if err != nil {
@@ -40,7 +30,7 @@ func write(tb testing.TB, path, text string) {
 func beside(tb testing.TB, engine string) *sql.DB {
 	tb.Helper()
 	d := storetest.On(tb, engine)
-	opened(tb, d, db.Options{})
+	d.Open(tb, db.Options{})
 	raw := d.Raw(tb)
 	tb.Cleanup(func() { must(tb, raw.Close()) })
 	return raw

@@ -9,8 +9,8 @@ import (
 // What a batch or a sync is about is some hundred rows of tables that hold many
 // times as many, or were empty a moment ago. PostgreSQL is to find each by its index as
 // long as the transaction lasts, whatever its statistics say: while they are old
-// it would read whole tables for each batch. Nor is it to compile a plan, each time
-// anew, because it seems dear for want of statistics or of an index.
+// it would read whole tables for each batch. Nor is it to compile a plan for each execution,
+// because the plan seems costly without statistics or an index.
 const byIndexOnPostgres = `
 SELECT set_config('enable_seqscan', 'off', true), set_config('enable_hashjoin', 'off', true), set_config('enable_mergejoin', 'off', true),
 	set_config('jit', 'off', true)`

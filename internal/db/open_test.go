@@ -325,11 +325,11 @@ func TestFile_ReplacedWhileOpenIsNotWrittenTo(t *testing.T) {
 func TestCatalogue_IsThatOfTheMigration(t *testing.T) {
 	d := storetest.On(t, storetest.PostgreSQL)
 	if os.Getenv("ASSAY_UPDATE") != "1" {
-		opened(t, d, db.Options{})
-		opened(t, d, db.Options{KeepSchema: true})
+		d.Open(t, db.Options{})
+		d.Open(t, db.Options{KeepSchema: true})
 		return
 	}
-	opened(t, d, db.Options{})
+	d.Open(t, db.Options{})
 	raw := d.Raw(t)
 	catalogue, err := db.CataloguePostgres(t.Context(), raw)
 	must(t, errors.Join(err, raw.Close()))

@@ -27,7 +27,7 @@ var ErrConflict = errors.New("an item changed meanwhile")
 type Config struct {
 	ScopeAll      bool
 	TTL           time.Duration
-	MissingRetry  time.Duration // until a missing price is tried again, doubling
+	MissingRetry  time.Duration // until a missing price is retried, doubling
 	NoSalesRetry  time.Duration
 	ProviderWait  time.Duration // a job goes on without a host that has not answered for so long; 0: DefaultProviderWait
 	Retention     Retention

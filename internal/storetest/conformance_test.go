@@ -10,21 +10,11 @@ import (
 
 var engines = map[string]db.Dialect{storetest.SQLite: db.SQLite, storetest.PostgreSQL: db.PostgreSQL}
 
-// opened opens a store, which is closed when tb ends.
-func opened(tb testing.TB, at storetest.Database, o db.Options) *db.DB {
-	tb.Helper()
-	o.Path, o.URL = at.Path, at.URL
-	s, err := db.Open(tb.Context(), o)
-	must(tb, err)
-	tb.Cleanup(func() { must(tb, s.Close()) })
-	return s
-}
-
 // beside opens the database of a new store beside it.
 func beside(tb testing.TB, engine string) *sql.DB {
 	tb.Helper()
 	d := storetest.On(tb, engine)
-	opened(tb, d, db.Options{})
+	d.Open(tb, db.Options{})
 	raw := d.Raw(tb)
 	tb.Cleanup(func() { must(tb, raw.Close()) })
 	return raw
@@ -34,7 +24,7 @@ func TestStore_KeepsWhatItPromises(t *testing.T) {
 	for engine := range engines {
 		t.Run(engine, func(t *testing.T) {
 			storetest.Run(t, func(tb testing.TB, o db.Options) *db.DB {
-				return opened(tb, storetest.On(tb, engine), o)
+				return storetest.On(tb, engine).Open(tb, o)
 			})
 		})
 	}

@@ -99,6 +99,22 @@ func Takes(nth int) bool {
 	return nth%3 == 0 || randtest.Long() || os.Getenv(engineVariable) != PostgreSQL
 }
 
+// Open opens the database, and closes it when tb ends.
+func (d Database) Open(tb testing.TB, o db.Options) *db.DB {
+	tb.Helper()
+	o.Path, o.URL = d.Path, d.URL
+	s, err := db.Open(tb.Context(), o)
+	if err != nil {
+		tb.Fatal(err)
+	}
+	tb.Cleanup(func() {
+		if err := s.Close(); err != nil {
+			tb.Fatal(err)
+		}
+	})
+	return s
+}
+
 // Raw opens one connection to the database beside the store, which its caller
 // closes.
 func (d Database) Raw(tb testing.TB) *sql.DB {

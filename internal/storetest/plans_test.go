@@ -31,7 +31,7 @@ func TestPostgres_PushesReadNoMoreThanTheyWrite(t *testing.T) {
 		"autovacuum=off", "session_preload_libraries=auto_explain", "auto_explain.log_min_duration=0",
 		"auto_explain.log_analyze=on", "auto_explain.log_timing=off",
 	}})
-	s := opened(t, storetest.Database{URL: server.NewDatabase(t)}, db.Options{})
+	s := storetest.Database{URL: server.NewDatabase(t)}.Open(t, db.Options{})
 	service := pushes(s)
 	const rows = 6_000
 	push := inventory.Push{AppID: 730, ContextID: "2", SnapshotAt: time.Now()}
@@ -71,7 +71,7 @@ func TestPostgres_PushesReadNoMoreThanTheyWrite(t *testing.T) {
 // the second.
 func TestInventory_PageReadsOnlyItsItems(t *testing.T) {
 	for _, engine := range []string{storetest.SQLite, storetest.PostgreSQL} {
-		s := opened(t, storetest.On(t, engine), db.Options{})
+		s := storetest.On(t, engine).Open(t, db.Options{})
 		const rows = 20_000
 		push := inventory.Push{AppID: 730, ContextID: "2", SnapshotAt: time.Now()}
 		for i := range rows {

@@ -40,7 +40,7 @@ func TestPostgres_ManyMigrateAtOnce(t *testing.T) {
 		})
 	}
 	starting.Wait()
-	s := opened(t, storetest.Database{URL: url}, db.Options{KeepSchema: true})
+	s := storetest.Database{URL: url}.Open(t, db.Options{KeepSchema: true})
 	v, err := s.SchemaVersion(t.Context())
 	must(t, err)
 	raw := storetest.Database{Engine: storetest.PostgreSQL, URL: url}.Raw(t)
@@ -54,7 +54,7 @@ func TestPostgres_ManyMigrateAtOnce(t *testing.T) {
 
 // Transactions that lock in opposite orders both come to an end.
 func TestPostgres_ADeadlockIsRunAgain(t *testing.T) {
-	s := opened(t, storetest.On(t, storetest.PostgreSQL), db.Options{})
+	s := storetest.On(t, storetest.PostgreSQL).Open(t, db.Options{})
 	users := []user.User{{ID: "a"}, {ID: "b"}}
 	for _, u := range users {
 		must(t, s.InTx(t.Context(), func(tx *db.Tx) error { return user.Put(tx, u) }))
@@ -82,7 +82,7 @@ func TestPostgres_ADeadlockIsRunAgain(t *testing.T) {
 }
 
 func TestPostgres_KeepsPlansOfSmallTransactionsAlone(t *testing.T) {
-	s := opened(t, storetest.On(t, storetest.PostgreSQL), db.Options{})
+	s := storetest.On(t, storetest.PostgreSQL).Open(t, db.Options{})
 	is := func(mode, scan string) func(*db.Tx) error {
 		return func(tx *db.Tx) error {
 			for name, want := range map[string]string{"plan_cache_mode": mode, "enable_seqscan": scan} {
@@ -103,7 +103,7 @@ func TestPostgres_WorksThroughAPooler(t *testing.T) {
 		d := storetest.On(tb, storetest.PostgreSQL)
 		o.Direct = d.URL
 		d.URL = pooler.Through(tb, d.URL)
-		return opened(tb, d, o)
+		return d.Open(tb, o)
 	})
 }
 
@@ -111,14 +111,14 @@ func TestPostgres_ChangesTablesPastThePooler(t *testing.T) {
 	server := pgtest.Shared(t)
 	direct := server.NewDatabase(t)
 	pooled := storetest.Database{URL: server.StartPooler(t, 20).Through(t, direct)}
-	opened(t, pooled, db.Options{Direct: direct})
-	opened(t, pooled, db.Options{Direct: direct, KeepSchema: true})
+	pooled.Open(t, db.Options{Direct: direct})
+	pooled.Open(t, db.Options{Direct: direct, KeepSchema: true})
 }
 
 func TestPostgres_TellsToTryAgainWhatMayPass(t *testing.T) {
 	server := pgtest.Start(t, pgtest.Options{})
 	url := server.NewDatabase(t)
-	s := opened(t, storetest.Database{URL: url}, db.Options{})
+	s := storetest.Database{URL: url}.Open(t, db.Options{})
 	write := func() error {
 		return s.InTx(t.Context(), func(tx *db.Tx) error { return user.Put(tx, user.User{ID: "u"}) })
 	}
@@ -213,7 +213,7 @@ func priced(items []refresh.Item, price money.Micro) (s refresh.Estimates) {
 // copy prices must not wait for that.
 func TestPostgres_SyncsWaitOnlyForTheEndOfAnEstimate(t *testing.T) {
 	database := storetest.On(t, storetest.PostgreSQL)
-	s := opened(t, database, db.Options{})
+	s := database.Open(t, db.Options{})
 	raw := database.Raw(t)
 	defer func() { must(t, raw.Close()) }()
 	b, items := planned(t, s)
@@ -247,7 +247,7 @@ func TestPostgres_SyncsWaitOnlyForTheEndOfAnEstimate(t *testing.T) {
 // Quotes of names that come in the background read what is stored of an item, and a
 // estimate writes more of it before they are written.
 func TestPostgres_QuotesOfAnItemThatIsEstimatedMeanwhileAreWrittenAgain(t *testing.T) {
-	s := opened(t, storetest.On(t, storetest.PostgreSQL), db.Options{})
+	s := storetest.On(t, storetest.PostgreSQL).Open(t, db.Options{})
 	b, items := planned(t, s)
 	var revs []int64
 	must(t, s.InTx(t.Context(), func(tx *db.Tx) error {

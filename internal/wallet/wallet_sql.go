@@ -124,8 +124,8 @@ func writePosting(t *db.Tx, p Transaction, entries []Entry, heads []Head) (newes
 	return newest, nil
 }
 
-// writtenRows is how many rows the database wrote. Those that a trigger of somebody's
-// drops are not among them.
+// writtenRows is how many rows the database wrote. Those that a trigger of the
+// operator's drops are not among them.
 type writtenRows struct{ transactions, entries, heads int64 }
 
 // newestColumns name the places of entries.

@@ -12,9 +12,9 @@ import (
 
 func TestGuard_FindsFunctionsBeforeThoseOfPostgreSQL(t *testing.T) {
 	d := storetest.On(t, storetest.PostgreSQL)
-	opened(t, d, db.Options{})
+	d.Open(t, db.Options{})
 	d.URL += "&search_path=public,pg_catalog"
-	must(t, audit.ReadLedger(t.Context(), opened(t, d, db.Options{}), func(l *audit.Snapshot) error {
+	must(t, audit.ReadLedger(t.Context(), d.Open(t, db.Options{}), func(l *audit.Snapshot) error {
 		_, changes, err := l.Schema()
 		if len(changes) != 1 || changes[0].Object != "search path" || changes[0].Actual != "public, pg_catalog" {
 			t.Errorf("%+v", changes)
@@ -36,7 +36,7 @@ func TestGuard_KnowsTheSchemaOfTheMigration(t *testing.T) {
 				must(t, os.WriteFile("guard_postgres.txt", []byte(guard), 0o644))
 				return
 			}
-			s := opened(t, d, db.Options{})
+			s := d.Open(t, db.Options{})
 			must(t, audit.ReadLedger(t.Context(), s, func(l *audit.Snapshot) error {
 				n, changes, err := l.Schema()
 				for _, c := range changes {
@@ -49,16 +49,4 @@ func TestGuard_KnowsTheSchemaOfTheMigration(t *testing.T) {
 			}))
 		})
 	}
-}
-
-// opened opens a database, which is closed when tb ends.
-func opened(tb testing.TB, at storetest.Database, o db.Options) *db.DB {
-	tb.Helper()
-	o.Path, o.URL = at.Path, at.URL
-	d, err := db.Open(tb.Context(), o)
-	if err != nil {
-		tb.Fatal(err)
-	}
-	tb.Cleanup(func() { must(tb, d.Close()) })
-	return d
 }
