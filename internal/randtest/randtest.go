@@ -1,9 +1,11 @@
-// Package randtest makes random tests that can be repeated: each prints its
-// seed, takes it back from ASSAY_SEED, and runs its full count where ASSAY_LONG
-// is set.
+// Package randtest makes random tests that can be repeated. Each test prints its
+// seed. With ASSAY_LONG a test runs its full count with a new seed each time;
+// otherwise its seed is fixed, so that a change is tested with the same cases as
+// the code before it. ASSAY_SEED sets the seed in both.
 package randtest
 
 import (
+	"hash/fnv"
 	"math/rand/v2"
 	"os"
 	"strconv"
@@ -13,7 +15,12 @@ import (
 // Seed returns the seed of a test, and prints it.
 func Seed(tb testing.TB) uint64 {
 	tb.Helper()
-	seed := rand.Uint64()
+	hash := fnv.New64a()
+	_, _ = hash.Write([]byte(tb.Name()))
+	seed := hash.Sum64()
+	if Long() {
+		seed = rand.Uint64()
+	}
 	if text := os.Getenv("ASSAY_SEED"); text != "" {
 		var err error
 		if seed, err = strconv.ParseUint(text, 10, 64); err != nil {
