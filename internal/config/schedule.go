@@ -2,14 +2,13 @@ package config
 
 import (
 	"errors"
-	"fmt"
 	"strings"
 	"time"
 
-	"github.com/robfig/cron/v3"
+	"github.com/netresearch/go-cron"
 )
 
-// Schedule says when something runs by itself. The zero Schedule never does.
+// Schedule is when something runs by itself. The zero Schedule never does.
 type Schedule struct {
 	text  string
 	every time.Duration // 0: cron decides
@@ -20,15 +19,15 @@ type Schedule struct {
 const minEvery = time.Second
 
 var (
-	errEvery    = errors.New(`want "every" and a duration from 1s to 8760h, such as "every 30m"`)
-	errCron     = errors.New(`want a cron expression of five fields, such as "*/30 * * * *", or "every 30m"`)
-	errNoRuns   = errors.New("names no moment that ever comes")
-	errCronZone = errors.New("a time zone needs a space and five fields after it")
+	errEvery  = errors.New(`want "every" and a duration from 1s to 8760h, such as "every 30m"`)
+	errCron   = errors.New(`want a cron expression of five fields, such as "*/30 * * * *", or "every 30m"`)
+	errNoRuns = errors.New("never runs: there is no such date; correct the day or the month")
 )
 
 // ParseSchedule reads a cron expression of five fields ("30 4 * * *", taken as
 // UTC unless CRON_TZ=Europe/Berlin stands before it), one of cron's names
-// ("@hourly") or "every 30m".
+// ("@hourly") or "every 30m". A time that the change to summer time skips runs an hour
+// later on that day.
 func ParseSchedule(text string) (Schedule, error) {
 	if length, ok := strings.CutPrefix(text, "every "); ok {
 		every, err := time.ParseDuration(strings.TrimSpace(length))
@@ -37,13 +36,11 @@ func ParseSchedule(text string) (Schedule, error) {
 		}
 		return Schedule{text: text, every: every}, nil
 	}
-	// The library slices out of range where no space follows a zone.
-	if strings.Contains(text, "TZ=") && !strings.Contains(text, " ") {
-		return Schedule{}, errCronZone
-	}
-	spec, err := cron.ParseStandard(text)
+	// As in every cron, a day counts if it matches the day of month or the weekday.
+	parser := cron.MustNewParser(cron.Minute | cron.Hour | cron.Dom | cron.Month | cron.Dow | cron.Descriptor | cron.DowOrDom)
+	spec, err := parser.Parse(text)
 	if err != nil {
-		return Schedule{}, fmt.Errorf("%w", errCron)
+		return Schedule{}, errCron
 	}
 	s := Schedule{text: text, cron: spec}
 	if s.Next(time.Unix(0, 0)).IsZero() {

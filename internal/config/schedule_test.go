@@ -20,6 +20,9 @@ func TestSchedule_NextIsInUTC(t *testing.T) {
 		{"30 4 * * *", "2026-11-20T05:00:00Z", "2026-11-21T04:30:00Z"},
 		{"30 4 * * *", "2026-11-20T05:00:00+05:00", "2026-11-20T04:30:00Z"},
 		{"CRON_TZ=Europe/Berlin 30 4 * * *", "2026-11-20T05:00:00Z", "2026-11-21T03:30:00Z"},
+		{"CRON_TZ=Europe/Berlin 30 2 * * *", "2026-03-28T12:00:00Z", "2026-03-29T01:30:00Z"}, // 2:30 does not exist that day
+		{"CRON_TZ=Europe/Berlin 30 2 * * *", "2026-03-29T12:00:00Z", "2026-03-30T00:30:00Z"},
+		{"0 0 1 * 5", "2026-11-20T05:00:00Z", "2026-11-27T00:00:00Z"}, // the first of a month, and every Friday
 		{"@daily", "2026-11-20T05:00:00Z", "2026-11-21T00:00:00Z"},
 	} {
 		s, err := ParseSchedule(c.schedule)
