@@ -75,6 +75,7 @@ generators := ./internal/config ./internal/cli ./internal/db ./internal/wallet/a
 generated := ^(TestDefinitions_AreTheDocumentedOnes|TestReference_IsWhatHelpSays|TestGuard_KnowsTheSchemaOfTheMigration|TestCatalogue_IsThatOfTheMigration|TestMessages_ArePlainEnglish)$$
 
 generate: ## rewrite the generated pages of the reference, and the expected schema
+	@: > internal/db/catalogue_postgres.txt # a database is made first, and compared with nothing
 	@ASSAY_UPDATE=1 go test -count=1 -run '$(generated)' $(generators)
 
 vendor: $(htmx)

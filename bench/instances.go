@@ -21,7 +21,7 @@ const (
 )
 
 // measureInstances measures refreshes by 1, 2 and 4 processes on one database
-// (T10), of a source that is asked by name and takes its time to answer.
+// (T10), of a provider that is asked by name and takes its time to answer.
 func (b *bench) measureInstances(ctx context.Context) (err error) {
 	b.say("T10: filling %s names", count(instanceNames))
 	w, err := b.newWorld(ctx, size{instanceNames, sim.DefaultMarkets, instanceNames}, "SIM_SHAPE=batch", fmt.Sprint("SIM_BATCH_SIZE=", instanceBatch))

@@ -8,8 +8,8 @@ import (
 	"time"
 )
 
-// How long things are listed at rest and while sources hang, in turn, when a refresh
-// that was asked for has its plan and its sources are asked, and how long a source
+// How long things are listed at rest and while providers hang, in turn, when a refresh
+// that was asked for has its plan and its providers are asked, and how long a provider
 // takes that hangs.
 const (
 	listingSlice = 2 * time.Second
@@ -18,7 +18,7 @@ const (
 )
 
 // BenchmarkListing lists things, one after the other and each of a new seller with
-// an inventory of two, from a server within this process: at rest, while all sources
+// an inventory of two, from a server within this process: at rest, while all providers
 // hang in a refresh, and while that refresh then writes as fast as it can.
 //
 //	go test ./bench -run '^$' -bench Listing -benchtime 5x -database postgres

@@ -58,7 +58,7 @@ func startNodePeer(ctx context.Context, kind, database string, r *redis, s *simu
 		markets[i] = m.Key
 	}
 	settings, err := json.Marshal(map[string]any{
-		"peer": kind, "database": database, "redis": r.socket, "source": s.url, "markets": markets, "slots": nodeSlots[kind],
+		"peer": kind, "database": database, "redis": r.socket, "provider": s.url, "markets": markets, "slots": nodeSlots[kind],
 	})
 	if err != nil {
 		return nil, err

@@ -225,7 +225,7 @@ func startWithin(b *testing.B, z size) (w *world, end func()) {
 func within(b *testing.B, s *server) (end func()) {
 	b.Helper()
 	cfg, err := config.Load(config.Options{
-		Environ: append([]string{"DATA_DIR=" + s.dir, "LISTEN_ADDR=" + s.addr}, s.env...), Sources: app.Sources(),
+		Environ: append([]string{"DATA_DIR=" + s.dir, "LISTEN_ADDR=" + s.addr}, s.env...), Providers: app.Providers(),
 	})
 	if err != nil {
 		b.Fatal(err)

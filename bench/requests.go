@@ -12,7 +12,7 @@ import (
 // requestNames is how many names are asked for one by one, among others.
 const requestNames = 3_000
 
-// measureRequests counts what a refresh asks of sources of each shape (T6).
+// measureRequests counts what a refresh asks of providers of each shape (T6).
 func (b *bench) measureRequests(ctx context.Context) error {
 	for _, s := range []struct {
 		shape provider.Shape

@@ -221,7 +221,7 @@ func (s *simulator) control(ctx context.Context, path string) ([]byte, error) {
 }
 
 // env returns the settings with which a server reads this simulator: by the
-// simulator's own source where that knows the markets, or as price lists that
+// simulator's own provider where that knows the markets, or as price lists that
 // are configured in dir.
 func (s *simulator) env(ctx context.Context, dir string) ([]string, error) {
 	if len(s.markets) == sim.DefaultMarkets {

@@ -174,9 +174,9 @@ func (s *server) present(method, path string, way presented, from string) (int, 
 var pageRoutes = map[string]string{
 	"GET /static/{file...}": nobody, "GET /sign-in": nobody, "POST /sign-in": nobody,
 	"POST /sign-out": market, "GET /{$}": market, "GET /live": market, "GET /runs": market, "GET /runs/{id}": market,
-	"GET /sources": market, "GET /items": market, "GET /item": market, "GET /dry-run": admin,
+	"GET /providers": market, "GET /items": market, "GET /item": market, "GET /dry-run": admin,
 	"POST /runs": admin, "POST /runs/{id}/cancel": admin, "POST /runs/{id}/retry-failed": admin,
-	"POST /sources/{source}/pause": admin, "POST /sources/{source}/resume": admin, "POST /sources/{source}/accept": admin,
+	"POST /providers/{provider}/pause": admin, "POST /providers/{provider}/resume": admin, "POST /providers/{provider}/accept": admin,
 	"POST /item/accept": admin,
 }
 
@@ -185,11 +185,11 @@ func TestAuth_EveryRouteOfThePageWantsASessionOfItsRole(t *testing.T) {
 }
 
 func testPage(t *testing.T, on engine) {
-	source, err := os.ReadFile(filepath.Join("..", "internal", "web", "web.go"))
+	provider, err := os.ReadFile(filepath.Join("..", "internal", "web", "web.go"))
 	if err != nil {
 		t.Fatal(err)
 	}
-	routes := regexp.MustCompile(`mux\.HandleFunc\("([^"]+)"`).FindAllStringSubmatch(string(source), -1)
+	routes := regexp.MustCompile(`mux\.HandleFunc\("([^"]+)"`).FindAllStringSubmatch(string(provider), -1)
 	if len(routes) < 10 {
 		t.Fatalf("%d routes", len(routes))
 	}

@@ -56,7 +56,7 @@ func (on engine) clients(t *testing.T, server *providertest.Server, h provider.H
 	var all []*provider.Client
 	for i, s := range on.stores(t, len(patience)) {
 		c := provider.NewClient(provider.Options{
-			Source: "s", AllowHosts: []string{server.Host()}, Limit: h.Limit, Allowance: allowance.New(s, "s", h), Total: patience[i],
+			Provider: "s", AllowHosts: []string{server.Host()}, Limit: h.Limit, Allowance: allowance.New(s, "s", h), Total: patience[i],
 		})
 		t.Cleanup(c.Close)
 		all = append(all, c)
@@ -69,9 +69,9 @@ func ask(t *testing.T, c *provider.Client, url string) error {
 	return c.Do(t.Context(), provider.Request{URL: url}, func(*provider.Response) error { return nil })
 }
 
-// TestBudget_WhatASourceSaysIsLeftHoldsForAllInstances has a source say, to one of
+// TestBudget_WhatASourceSaysIsLeftHoldsForAllInstances has a provider say, to one of
 // three processes, that it leaves five requests of the hundred that they count.
-func TestBudget_WhatASourceSaysIsLeftHoldsForAllInstances(t *testing.T) {
+func TestBudget_WhatAProviderSaysIsLeftHoldsForAllInstances(t *testing.T) {
 	t.Parallel()
 	onBoth(t, func(t *testing.T, on engine) {
 		t.Parallel()
@@ -188,8 +188,8 @@ func soonest(l provider.Limit) time.Duration {
 	return l.Per / 4
 }
 
-// budgetTold is what a server tells of the simulator's budget.
-type budgetTold struct {
+// reportedBudget is what a server tells of the simulator's budget.
+type reportedBudget struct {
 	Used, Left int64
 	Quotas     []struct {
 		Period            string
@@ -197,22 +197,22 @@ type budgetTold struct {
 	}
 }
 
-func (s *server) budgetOf(source string) budgetTold {
+func (s *server) budgetOf(provider string) reportedBudget {
 	s.t.Helper()
 	var debug struct {
-		Sources []struct {
-			Source string
-			Budget budgetTold
+		Providers []struct {
+			Provider string
+			Budget   reportedBudget
 		}
 	}
 	s.get("/api/market-prices/provider-debug", &debug)
-	for _, told := range debug.Sources {
-		if told.Source == source {
+	for _, told := range debug.Providers {
+		if told.Provider == provider {
 			return told.Budget
 		}
 	}
-	s.t.Fatalf("nothing is told of %s", source)
-	return budgetTold{}
+	s.t.Fatalf("nothing is told of %s", provider)
+	return reportedBudget{}
 }
 
 // TestBudget_OfAllInstancesIsOne runs three processes, or one on SQLite, under a
@@ -273,10 +273,10 @@ func TestBudget_OfAllInstancesIsOne(t *testing.T) {
 			}
 		}
 		var dry struct {
-			Sources []struct{ Requests, Deferred int64 }
+			Providers []struct{ Requests, Deferred int64 }
 		}
 		_, body, err := all[len(all)-1].call(http.MethodPost, "/api/market-prices/refresh?dryRun=1&force=1", nil)
-		if err != nil || json.Unmarshal(body, &dry) != nil || len(dry.Sources) != 1 || dry.Sources[0].Requests != 0 || dry.Sources[0].Deferred != units {
+		if err != nil || json.Unmarshal(body, &dry) != nil || len(dry.Providers) != 1 || dry.Providers[0].Requests != 0 || dry.Providers[0].Deferred != units {
 			t.Errorf("dry run: %s, %v", body, err)
 		}
 	})

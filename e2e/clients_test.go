@@ -61,7 +61,7 @@ func TestClients_OfTheServedDocument(t *testing.T) {
 		for _, line := range []string{
 			`assay_http_requests_total{method="POST",route="/api/inventory/{userId}/sync",status="200"}`,
 			`assay_http_request_duration_seconds_bucket{method="POST",route="/api/prices/lookup",le="0.1"}`,
-			`assay_source_latency_seconds_bucket{host="`,
+			`assay_provider_latency_seconds_bucket{host="`,
 			`assay_inventory_syncs_total{kind="push",outcome="ok",reason=""}`,
 		} {
 			if !bytes.Contains(metrics, []byte(line)) {

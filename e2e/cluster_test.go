@@ -62,13 +62,13 @@ func newClusterWith(t *testing.T, names int, urls []string, env ...string) *clus
 		t.Fatal(err)
 	}
 	c := &cluster{markets: &slowed{Handler: h}}
-	source, err := sim.Start(t.Context(), "127.0.0.1:0", c.markets)
+	provider, err := sim.Start(t.Context(), "127.0.0.1:0", c.markets)
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { _ = source.Close() })
+	t.Cleanup(func() { _ = provider.Close() })
 	for _, url := range urls {
-		s := newServerOn(t, url, slices.Concat(env, []string{"MARKET_PRICE_PROVIDERS=sim", "SIM_BASE_URL=" + source.URL(), "MARKET_PRICE_WORKERS=1"})...)
+		s := newServerOn(t, url, slices.Concat(env, []string{"MARKET_PRICE_PROVIDERS=sim", "SIM_BASE_URL=" + provider.URL(), "MARKET_PRICE_WORKERS=1"})...)
 		c.servers = append(c.servers, s)
 		s.spawn()
 	}
@@ -136,7 +136,7 @@ func (c *cluster) estimated(lost int) {
 		c.t.Errorf("%d requests for %d runs, want at most %d", sent, len(c.runs), most)
 	}
 	if counted < sent || counted > sent+lost {
-		c.t.Errorf("%d requests counted, and the source saw %d", counted, sent)
+		c.t.Errorf("%d requests counted, and the provider saw %d", counted, sent)
 	}
 	checkRows(c.t, c.server, 3)
 	checkInvariants(c.t, c.open())

@@ -41,8 +41,8 @@ func runUntil(point string) int {
 	}
 	var count atomic.Int64
 	cfg, err := config.Load(config.Options{
-		Environ: slices.DeleteFunc(os.Environ(), func(v string) bool { return strings.HasPrefix(v, exitPoint) }),
-		Sources: app.Sources(),
+		Environ:   slices.DeleteFunc(os.Environ(), func(v string) bool { return strings.HasPrefix(v, exitPoint) }),
+		Providers: app.Providers(),
 	})
 	if err != nil {
 		panic(err)
@@ -112,7 +112,7 @@ func (e *exits) fill(on engine, shape string) func(t *testing.T) *server {
 }
 
 // begin prices what the world knows, an hour ago: were the answers younger than
-// a source's interval, missing prices would settle from them, but only in tests
+// a provider's interval, missing prices would settle from them, but only in tests
 // that run within that interval.
 func (e *exits) begin(s *server) {
 	s.t.Helper()

@@ -14,7 +14,7 @@ import (
 	"assay/internal/app"
 )
 
-// hostDebug is what the tests read of a host that a source asks.
+// hostDebug is what the tests read of a host that a provider asks.
 type hostDebug struct {
 	Host         string
 	Files        []string
@@ -25,11 +25,11 @@ type hostDebug struct {
 // hostsOf returns what is told of the hosts of the price lists.
 func hostsOf(s *server) map[string]hostDebug {
 	s.t.Helper()
-	var debug struct{ Sources []struct{ Hosts []hostDebug } }
+	var debug struct{ Providers []struct{ Hosts []hostDebug } }
 	s.get("/api/market-prices/provider-debug", &debug)
 	out := map[string]hostDebug{}
-	for _, source := range debug.Sources {
-		for _, h := range source.Hosts {
+	for _, provider := range debug.Providers {
+		for _, h := range provider.Hosts {
 			out[h.Host] = h
 		}
 	}
@@ -72,17 +72,17 @@ func testHosts(t *testing.T, on engine) {
 		Market        string
 		LastFetchedAt *time.Time
 	}
-	var debug struct{ Sources []struct{ Markets []market } }
+	var debug struct{ Providers []struct{ Markets []market } }
 	var j job
 	s.await("the lists of the others, the order to wait and the plan", func() bool {
 		s.get("/api/market-prices/provider-debug", &debug)
 		s.get("/api/market-prices/jobs/"+id, &j)
-		m := debug.Sources[0].Markets
+		m := debug.Providers[0].Markets
 		return m[3].LastFetchedAt != nil && m[4].LastFetchedAt != nil && hostsOf(s)[hostOf(busy.URL)].BlockedUntil != nil && j.TotalItems == 1
 	})
 	var dry struct {
-		Sources []struct {
-			Source   string
+		Providers []struct {
+			Provider string
 			Requests int64
 		}
 	}
@@ -90,8 +90,8 @@ func testHosts(t *testing.T, on engine) {
 	if err != nil || json.Unmarshal(body, &dry) != nil {
 		t.Fatalf("dry run: %s, %v", body, err)
 	}
-	if len(dry.Sources) != 1 || dry.Sources[0].Requests != 4 {
-		t.Errorf("a dry run of 5 lists, one of which is a file, costs %+v, want 4 requests", dry.Sources)
+	if len(dry.Providers) != 1 || dry.Providers[0].Requests != 4 {
+		t.Errorf("a dry run of 5 lists, one of which is a file, costs %+v, want 4 requests", dry.Providers)
 	}
 	for range 2 { // before a restart and after it
 		hosts := hostsOf(s)

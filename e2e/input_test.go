@@ -231,7 +231,7 @@ func testRequests(t *testing.T, on engine) {
 		{"unknown phase", "GET", "/api/prices/items/x?phase=Phase%209", "", 400, "phase"},
 		{"job banana", "GET", "/api/market-prices/jobs/banana", "", 404, "job"},
 		{"job that is not there", "GET", "/api/market-prices/jobs/999", "", 404, "999"},
-		{"accept an unknown source", "POST", "/api/market-prices/providers/nosuch/accept", "", 404, "nosuch"},
+		{"accept an unknown provider", "POST", "/api/market-prices/providers/nosuch/accept", "", 404, "nosuch"},
 		{"unknown path", "GET", "/api/nothing", "", 404, ""},
 		{"wrong method", "DELETE", "/api/market-prices/status", "", 405, ""},
 	} {
@@ -380,7 +380,7 @@ func (s *server) peakMemory() int64 {
 func everything(t *testing.T, db *sql.DB) []string {
 	t.Helper()
 	var out []string
-	for _, table := range []string{"item", "inventory", "inventory_snapshot", "platform_user", "refresh_job", "refresh_item", "missing_price", "price_point", "source_state", "market_file", "setting"} {
+	for _, table := range []string{"item", "inventory", "inventory_snapshot", "platform_user", "refresh_job", "refresh_item", "missing_price", "price_point", "provider_state", "market_file", "setting"} {
 		for _, r := range rows(t, db, "SELECT * FROM "+table+" ORDER BY 1, 2") {
 			out = append(out, table+" "+r)
 		}

@@ -116,7 +116,7 @@ func testKills(t *testing.T, on engine) {
 	// A request is counted before it is sent, so that a kill in between leaves one
 	// too many for each of the two slots that fetch.
 	if got := int(end.Usage.RequestCount); got < sent || got > sent+2*killed {
-		t.Errorf("%d requests counted, and the source saw %d", got, sent)
+		t.Errorf("%d requests counted, and the provider saw %d", got, sent)
 	}
 	checkJob(t, s, id, int64(names))
 	checkRows(t, s, 3)

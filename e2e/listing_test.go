@@ -56,7 +56,7 @@ func spread(all []time.Duration) (middle, slowest time.Duration) {
 }
 
 // TestRule4_PricesNeitherDelayNorRefuseAListing lists while nothing else happens,
-// and again while a source hangs in a run, names without a price wait for it, and
+// and again while a provider hangs in a run, names without a price wait for it, and
 // Steam's prices have had all that they may have of Steam's budget. No listing's
 // sync starts an inspection, or queues a name that has a price.
 func TestRule4_PricesNeitherDelayNorRefuseAListing(t *testing.T) {
@@ -70,7 +70,7 @@ func testListingsWhilePricesHang(t *testing.T, on engine) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	source := providertest.NewServer(t, markets)
+	provider := providertest.NewServer(t, markets)
 
 	inventories := map[string]*steaminvtest.Inventory{}
 	steamID := func(i int) string { return strconv.Itoa(76561198000000001 + i) }
@@ -91,7 +91,7 @@ func testListingsWhilePricesHang(t *testing.T, on engine) {
 	}))
 	t.Cleanup(steam.Close)
 
-	s := on.newServer(t, "MARKET_PRICE_PROVIDERS=sim,steam", "SIM_BASE_URL="+source.URL(),
+	s := on.newServer(t, "MARKET_PRICE_PROVIDERS=sim,steam", "SIM_BASE_URL="+provider.URL(),
 		"STEAM_BASE_URL="+steam.URL, "STEAM_LIMIT=5/1h", "STEAM_INVENTORY_PACE=1ms")
 	s.start()
 	pushNames(s, markets.Names(), 1)
@@ -123,10 +123,10 @@ func testListingsWhilePricesHang(t *testing.T, on engine) {
 	s.refresh()
 	s.await("the share of prices in Steam's budget spent", func() bool { return priced.Load() >= 3 })
 	s.awaitEnd()
-	source.Reset()
-	source.Always(providertest.Silent())
+	provider.Reset()
+	provider.Always(providertest.Silent())
 	s.refresh()
-	if err := source.Wait(t.Context(), 1); err != nil {
+	if err := provider.Wait(t.Context(), 1); err != nil {
 		t.Fatal(err)
 	}
 	busy, busyMost := spread(list("busy"))
@@ -138,7 +138,7 @@ func testListingsWhilePricesHang(t *testing.T, on engine) {
 		t.Logf("listed from Steam in %v", took)
 	}
 	if !s.status().Status.Running {
-		t.Error("the run has ended: its source does not hang")
+		t.Error("the run has ended: its provider does not hang")
 	}
 	if n := priced.Load(); n != 3 {
 		t.Errorf("%d prices of Steam, want 3 of 5 requests", n)

@@ -36,7 +36,7 @@ func (s *server) within(o app.Options) *local {
 }
 
 func (s *server) tryWithin(o app.Options) (*local, error) {
-	cfg, err := config.Load(config.Options{Environ: s.env, Sources: app.Sources()})
+	cfg, err := config.Load(config.Options{Environ: s.env, Providers: app.Providers()})
 	if err != nil {
 		return nil, err
 	}

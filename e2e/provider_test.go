@@ -25,7 +25,7 @@ import (
 const attempts = 2
 
 // impatient makes a client give up after so long. An open breaker outlasts the
-// run, so that what is left of the source is put off instead of waited for.
+// run, so that what is left of the provider is put off instead of waited for.
 func impatient(timeout time.Duration) func(*provider.Options) {
 	return func(o *provider.Options) {
 		o.Timeout, o.Total, o.Attempts, o.Backoff, o.Pause = timeout, patience, attempts, time.Millisecond, time.Hour
@@ -33,19 +33,19 @@ func impatient(timeout time.Duration) func(*provider.Options) {
 	}
 }
 
-// pair is a system with two sources, of which one misbehaves.
+// pair is a system with two providers, of which one misbehaves.
 type pair struct {
 	t      *testing.T
 	on     engine
 	s      *server
 	faulty *providertest.Server
-	name   string // of the faulty source
+	name   string // of the faulty provider
 	units  int    // most calls of it in a run
 	other  string // of the healthy one
 	tick   func() // changes the healthy one's prices
 }
 
-// newSimPair makes the simulator, asked in a shape, the faulty source; a price
+// newSimPair makes the simulator, asked in a shape, the faulty provider; a price
 // list beside it is healthy.
 func newSimPair(t *testing.T, on engine, shape string) *pair {
 	h, err := sim.NewHandler(sim.Options{Names: 60, Frozen: true})
@@ -68,7 +68,7 @@ func newSimPair(t *testing.T, on engine, shape string) *pair {
 	return p
 }
 
-// newListPair makes a price list at a URL the faulty source; the simulator
+// newListPair makes a price list at a URL the faulty provider; the simulator
 // beside it is healthy.
 func newListPair(t *testing.T, on engine) *pair {
 	markets, url := simulator(t, sim.Options{Names: 60, Frozen: true})
@@ -114,7 +114,7 @@ func must(b []byte, err error) []byte {
 	return b
 }
 
-// begin prices everything once while both sources are well.
+// begin prices everything once while both providers are well.
 func (p *pair) begin(names []string, env ...string) {
 	p.t.Helper()
 	p.s = p.on.newServer(p.t, append([]string{"MARKET_PRICE_PROVIDERS=sim,pricelist"}, env...)...)
@@ -142,12 +142,12 @@ func (p *pair) end(l *local) {
 	}
 }
 
-// quotes returns what is stored of a source's markets.
-func (p *pair) quotes(db *sql.DB, source string) []string {
+// quotes returns what is stored of a provider's markets.
+func (p *pair) quotes(db *sql.DB, provider string) []string {
 	p.t.Helper()
 	return rows(p.t, db, `
 		SELECT m.key, i.name, i.phase, s.currency, s.ask, s.bid, s.sale FROM market_snapshot s
-		JOIN market m ON m.id = s.market_id JOIN item i ON i.id = s.item_id WHERE m.source = '`+source+`' ORDER BY 1, 2, 3`)
+		JOIN market m ON m.id = s.market_id JOIN item i ON i.id = s.item_id WHERE m.provider = '`+provider+`' ORDER BY 1, 2, 3`)
 }
 
 // outside finds prices that no market's quote explains.
@@ -157,8 +157,8 @@ const outside = `
 		(SELECT min(CASE WHEN s.ask > 0 THEN s.ask ELSE s.sale END) FROM market_snapshot s WHERE s.item_id = i.id AND (s.ask > 0 OR s.sale > 0)) AND
 		(SELECT max(CASE WHEN s.ask > 0 THEN s.ask ELSE s.sale END) FROM market_snapshot s WHERE s.item_id = i.id)`
 
-// fails runs a refresh while every request of the faulty source meets a fault.
-// The error of the run and of the source must be of one of the kinds.
+// fails runs a refresh while every request of the faulty provider meets a fault.
+// The error of the run and of the provider must be of one of the kinds.
 func (p *pair) fails(f providertest.Fault, kinds ...provider.Kind) {
 	p.t.Helper()
 	timeout := patience
@@ -178,7 +178,7 @@ func (p *pair) fails(f providertest.Fault, kinds ...provider.Kind) {
 	id := p.s.refresh()
 	end := p.s.awaitEnd()
 	if end.Status.JobID != id || end.Status.State != "finished" || end.UpdatedItems == 0 || end.FailedItems > 0 {
-		p.t.Errorf("the run ended %+v, want it finished by the other source's prices", end)
+		p.t.Errorf("the run ended %+v, want it finished by the other provider's prices", end)
 	}
 	if got := p.quotes(db, p.name); !slices.Equal(got, before) {
 		p.t.Errorf("quotes of %s changed by a faulty answer: %s", p.name, firstDifference(got, before))
@@ -241,17 +241,17 @@ func quoted(s *string) string {
 	return fmt.Sprintf("%.200q", *s)
 }
 
-type sourceDebug struct {
-	Source string
-	Health string
-	Files  []struct {
+type providerDebug struct {
+	Provider string
+	Health   string
+	Files    []struct {
 		File, Health string
 		Failures     int64
 		LastError    *string
 	}
 	LastError *string
 	Breaker   string
-	// BlockedUntil is null unless the source is to be left alone.
+	// BlockedUntil is null unless the provider is to be left alone.
 	BlockedUntil *time.Time
 	Markets      []marketDebug
 	Requests     []requestDebug
@@ -267,20 +267,20 @@ type requestDebug struct {
 	Status      int
 }
 
-func (p *pair) debug() sourceDebug { p.t.Helper(); return p.s.debugOf(p.name) }
+func (p *pair) debug() providerDebug { p.t.Helper(); return p.s.debugOf(p.name) }
 
-// debugOf is what provider-debug tells of a source.
-func (s *server) debugOf(source string) sourceDebug {
+// debugOf is what provider-debug tells of a provider.
+func (s *server) debugOf(provider string) providerDebug {
 	s.t.Helper()
-	var d struct{ Sources []sourceDebug }
+	var d struct{ Providers []providerDebug }
 	s.get("/api/market-prices/provider-debug", &d)
-	for _, told := range d.Sources {
-		if told.Source == source {
+	for _, told := range d.Providers {
+		if told.Provider == provider {
 			return told
 		}
 	}
-	s.t.Fatalf("provider-debug does not tell of %s", source)
-	return sourceDebug{}
+	s.t.Fatalf("provider-debug does not tell of %s", provider)
+	return providerDebug{}
 }
 
 // faulted is a fault with the kinds of error that it may be told as.
@@ -399,7 +399,7 @@ func testFaults(t *testing.T, on engine) {
 	}
 }
 
-// recovers checks that all is well again once the source is.
+// recovers checks that all is well again once the provider is.
 func (p *pair) recovers() {
 	p.t.Helper()
 	l := p.start()

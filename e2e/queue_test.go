@@ -63,12 +63,12 @@ func testManyPushes(t *testing.T, on engine) {
 		t.Fatal(err)
 	}
 	counter := &asked{markets: markets, names: map[string]int{}}
-	source, err := sim.Start(t.Context(), "127.0.0.1:0", counter)
+	provider, err := sim.Start(t.Context(), "127.0.0.1:0", counter)
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { _ = source.Close() })
-	s := on.newServer(t, "MARKET_PRICE_PROVIDERS=sim", "SIM_BASE_URL="+source.URL(), "SIM_SHAPE=batch")
+	t.Cleanup(func() { _ = provider.Close() })
+	s := on.newServer(t, "MARKET_PRICE_PROVIDERS=sim", "SIM_BASE_URL="+provider.URL(), "SIM_SHAPE=batch")
 	s.start()
 	names := markets.Names()
 	token := s.secret("PLATFORM_API_TOKEN")

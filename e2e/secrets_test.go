@@ -174,7 +174,7 @@ func (h *hoard) ask() {
 	h.t.Helper()
 	var api struct{ Paths map[string]map[string]any }
 	h.get("/openapi.json", &api)
-	paths := []string{"/", "/sign-in", "/runs", "/sources", "/items", "/nothing", "/api/nothing", "/item?name=x"}
+	paths := []string{"/", "/sign-in", "/runs", "/providers", "/items", "/nothing", "/api/nothing", "/item?name=x"}
 	for path, methods := range api.Paths {
 		if _, ok := methods["get"]; ok {
 			paths = append(paths, example(path), strings.Replace(example(path), "/0", "/1", 1))
@@ -194,7 +194,7 @@ func (h *hoard) ask() {
 			}
 		}
 	}
-	for _, path := range []string{"/sign-in", "/sources"} {
+	for _, path := range []string{"/sign-in", "/providers"} {
 		for _, who := range []string{"ADMIN_API_TOKEN", "MARKET_PRICE_SYNC_SECRET"} {
 			h.page(h.browser(canaries[who]), path)
 		}
@@ -362,7 +362,7 @@ func TestSecrets_AConfigurationThatIsPrintedOrWrongShowsNone(t *testing.T) {
 		{[]string{"config"}, []string{"DATABASE_URL=postgres://user:" + canaries["SIM_API_KEY"] + "@localhost/db"}},
 		{[]string{"config"}, []string{"DATABASE_URL=postgres://pooler/db", "DATABASE_DIRECT_URL=postgres://user:" + canaries["SIM_API_KEY"] + "@localhost/db"}},
 		{[]string{"status"}, nil},
-		{[]string{"source", "test", "pricelist"}, nil},
+		{[]string{"provider", "test", "pricelist"}, nil},
 	} {
 		out := h.run(c.args, c.env)
 		h.f.look(strings.Join(c.args, " ")+" with "+strings.Join(c.env, " ")[:min(20, len(strings.Join(c.env, " ")))], out)

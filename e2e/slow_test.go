@@ -11,10 +11,10 @@ import (
 )
 
 // TestSlow_ASourceThatIsAskedInTheBackgroundHoldsUpNoRun has a price list beside a
-// source that is asked for one name at a time, 25 times in five minutes: a run of
-// 60 names ends by the list, the source brings what its budget allows afterwards,
+// provider that is asked for one name at a time, 25 times in five minutes: a run of
+// 60 names ends by the list, the provider brings what its budget allows afterwards,
 // and a process that is killed and started again sends not one request more.
-func TestSlow_ASourceThatIsAskedInTheBackgroundHoldsUpNoRun(t *testing.T) {
+func TestSlow_AProviderThatIsAskedInTheBackgroundHoldsUpNoRun(t *testing.T) {
 	t.Parallel()
 	onBoth(t, func(t *testing.T, on engine) {
 		t.Parallel()
@@ -31,16 +31,16 @@ func TestSlow_ASourceThatIsAskedInTheBackgroundHoldsUpNoRun(t *testing.T) {
 		}
 
 		var j struct {
-			Sources []struct {
-				Source     string
+			Providers []struct {
+				Provider   string
 				LaterNames int64
 			}
 		}
 		later := func() (names int64) {
 			s.get("/api/market-prices/jobs/"+id, &j)
-			for _, source := range j.Sources {
-				if source.Source == sim.Name {
-					names = source.LaterNames
+			for _, provider := range j.Providers {
+				if provider.Provider == sim.Name {
+					names = provider.LaterNames
 				}
 			}
 			return names
@@ -48,12 +48,12 @@ func TestSlow_ASourceThatIsAskedInTheBackgroundHoldsUpNoRun(t *testing.T) {
 		// Whether the budget is spent before or after the run is forced is a matter of
 		// timing, so the quotes are counted where they are stored, not in the run.
 		db := s.open()
-		const quotes = `SELECT 1 FROM market_snapshot s JOIN market m ON m.id = s.market_id WHERE m.source = '` + sim.Name + `' LIMIT 1`
+		const quotes = `SELECT 1 FROM market_snapshot s JOIN market m ON m.id = s.market_id WHERE m.provider = '` + sim.Name + `' LIMIT 1`
 		s.await("the whole budget spent", func() bool { return served(markets) >= budget })
 		s.await("its quotes", func() bool { return len(rows(t, db, quotes)) > 0 })
 		s.kill()
 		s.start()
-		s.await("the source known to be out of budget", func() bool { return s.budgetOf(sim.Name).Left == 0 })
+		s.await("the provider known to be out of budget", func() bool { return s.budgetOf(sim.Name).Left == 0 })
 		if left := later(); left < names-budget {
 			t.Errorf("%d names left for later, want at least %d of %d", left, names-budget, names)
 		}

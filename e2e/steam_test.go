@@ -45,7 +45,7 @@ func TestSteam_ProviderDebugTellsItsRefusalsApart(t *testing.T) {
 			s.start()
 			s.push("u", 730, []asset{{AssetID: "1", MarketHashName: "Nothing Such"}})
 			s.refresh()
-			var d sourceDebug
+			var d providerDebug
 			s.await("an answer of Steam", func() bool {
 				d = s.debugOf(steam.Name)
 				return len(d.Requests) > 0 && (c.kind == "" || d.LastError != nil)

@@ -34,7 +34,7 @@ func TestSteam_APullThatIsKilledLeavesTheOldRows(t *testing.T) {
 		})
 		s := on.newServer(t, "STEAM_BASE_URL="+steam.URL, "STEAM_LIMIT=1000/1m", "STEAM_INVENTORY_PACE=20ms")
 		s.start()
-		const sync = "/api/inventory/u1/sync?source=steam"
+		const sync = "/api/inventory/u1/sync?provider=steam"
 		pull := func(want int, holds string) {
 			t.Helper()
 			status, body, err := s.call(http.MethodPost, sync, nil)
@@ -65,13 +65,13 @@ func TestSteam_APullThatIsKilledLeavesTheOldRows(t *testing.T) {
 		before := rows()
 		var debug struct {
 			Inventories struct {
-				Host            string
-				AnswersByStatus map[string]int64
-				Requests        []struct{ Path string }
+				Host              string
+				ResponsesByStatus map[string]int64
+				Requests          []struct{ Path string }
 			}
 		}
 		s.get("/api/market-prices/provider-debug", &debug)
-		if d := &debug.Inventories; d.Host != "steamcommunity.com" || d.AnswersByStatus["200"] != 3 || len(d.Requests) != 3 || !strings.HasPrefix(d.Requests[0].Path, "/inventory/") {
+		if d := &debug.Inventories; d.Host != "steamcommunity.com" || d.ResponsesByStatus["200"] != 3 || len(d.Requests) != 3 || !strings.HasPrefix(d.Requests[0].Path, "/inventory/") {
 			t.Errorf("%+v", debug.Inventories)
 		}
 

@@ -52,30 +52,30 @@ func TestAnswers_AboutMoneyAreNotGivenOutUnlessTheyAreWhatWasKept(t *testing.T) 
 			answeredAs(t, what, status, code, got, answer, nil)
 		}
 		post("a1", body)
-		if _, err := s.open().ExecContext(t.Context(), `CREATE TABLE before AS SELECT * FROM kept_answer`); err != nil {
+		if _, err := s.open().ExecContext(t.Context(), `CREATE TABLE before AS SELECT * FROM idempotent_response`); err != nil {
 			t.Fatal(err)
 		}
 		for what, edit := range map[string]string{
-			"another body":    `UPDATE kept_answer SET body = request`,
-			"another status":  `UPDATE kept_answer SET status = 409`,
-			"another request": `UPDATE kept_answer SET request = mac`,
-			"another end":     `UPDATE kept_answer SET expires_at = 9000000000000000`,
-			"no seal":         `UPDATE kept_answer SET version = 0`,
-			"another seal":    `UPDATE kept_answer SET mac = request`,
+			"another body":    `UPDATE idempotent_response SET body = request`,
+			"another status":  `UPDATE idempotent_response SET status = 409`,
+			"another request": `UPDATE idempotent_response SET request = mac`,
+			"another end":     `UPDATE idempotent_response SET expires_at = 9000000000000000`,
+			"no seal":         `UPDATE idempotent_response SET version = 0`,
+			"another seal":    `UPDATE idempotent_response SET mac = request`,
 		} {
 			s.alter(edit)
 			refused(what, http.StatusServiceUnavailable, "answer_tampered", "a1", body)
-			s.alter(`DELETE FROM kept_answer`, `INSERT INTO kept_answer SELECT * FROM before`)
+			s.alter(`DELETE FROM idempotent_response`, `INSERT INTO idempotent_response SELECT * FROM before`)
 			if status, _ := post("a1", body); status != http.StatusCreated {
 				t.Fatalf("after %s was undone the status is %d", what, status)
 			}
 		}
-		s.alter(`INSERT INTO kept_answer SELECT route, role, user_id, 'new', request, status, content_type, location, body, kept_at, expires_at, version, key_id, mac FROM kept_answer`)
+		s.alter(`INSERT INTO idempotent_response SELECT route, role, user_id, 'new', request, status, content_type, location, body, kept_at, expires_at, version, key_id, mac FROM idempotent_response`)
 		refused("a planted answer", http.StatusServiceUnavailable, "answer_tampered", "new", body)
-		s.alter(`UPDATE kept_answer SET key_id = 'k77' WHERE key = 'a1'`)
+		s.alter(`UPDATE idempotent_response SET key_id = 'k77' WHERE key = 'a1'`)
 		refused("an answer of an unknown key", http.StatusServiceUnavailable, "ledger_key_missing", "a1", body)
 
-		s.alter(`DELETE FROM kept_answer`)
+		s.alter(`DELETE FROM idempotent_response`)
 		refused("a lost answer", http.StatusConflict, "answer_lost", "a1", body)
 		refused("a lost answer to something else", http.StatusConflict, "answer_lost", "a1", `{"kind":"deposit","currency":"USD","amount":5}`)
 		if status, _ := post("new", body); status != http.StatusCreated {
@@ -83,7 +83,7 @@ func TestAnswers_AboutMoneyAreNotGivenOutUnlessTheyAreWhatWasKept(t *testing.T) 
 		}
 		listing := s.list("seller", 1, 100)[0]
 		s.bought(listing, "u1")
-		s.alter(`DELETE FROM kept_answer`)
+		s.alter(`DELETE FROM idempotent_response`)
 		for range 2 { // no refusal takes its place
 			status, answer, err := s.buy(listing, "u1", "buy "+listing)
 			answeredAs(t, "a lost purchase", http.StatusConflict, "answer_lost", status, answer, err)
@@ -120,7 +120,7 @@ func TestLedger_RefusesToBuildOnWhatWasTampered(t *testing.T) {
 		if _, err := s.open().ExecContext(t.Context(), loosen); err != nil {
 			t.Fatal(err)
 		}
-		s.alter(`UPDATE fee_rule_set SET source = 'x'`)
+		s.alter(`UPDATE fee_rule_set SET provider = 'x'`)
 		status, answer, err := s.buy(listings[1], "u1", "k")
 		answeredAs(t, "a purchase by changed rules", http.StatusServiceUnavailable, "fee_rules_tampered", status, answer, err)
 

@@ -4,7 +4,7 @@
 
 import { FlowProducer, QueueEvents, Worker } from 'bullmq';
 import pg from 'pg';
-import { estimate, fetchQuotes } from './source.mjs';
+import { estimate, fetchQuotes } from './provider.mjs';
 
 const namesPerJob = 500;
 
@@ -26,7 +26,7 @@ const updateValues = `
   WHERE item.id = inventory.item_id AND inventory.value IS DISTINCT FROM item.price`;
 
 // start returns a refresh that can be run again and again, and how to end.
-export async function start({ database, redis, source, markets, slots }) {
+export async function start({ database, redis, provider, markets, slots }) {
   const connection = { path: redis, maxRetriesPerRequest: null };
   const pool = new pg.Pool({ connectionString: database, max: slots });
   let items; // what is priced in this refresh: [{ id, name }]
@@ -63,7 +63,7 @@ export async function start({ database, redis, source, markets, slots }) {
   return {
     async refresh(limit) {
       items = (await pool.query('SELECT id, name FROM item ORDER BY id LIMIT $1', [limit])).rows;
-      quotes = await fetchQuotes(source, markets);
+      quotes = await fetchQuotes(provider, markets);
       const options = { removeOnComplete: true, removeOnFail: true, failParentOnFailure: true };
       const children = [];
       for (let from = 0; from < items.length; from += namesPerJob) {

@@ -5,10 +5,10 @@
 import { PrismaPg } from '@prisma/adapter-pg';
 import { PrismaClient } from '@prisma/client';
 import { Queue, QueueEvents, Worker } from 'bullmq';
-import { estimate, fetchQuotes } from './source.mjs';
+import { estimate, fetchQuotes } from './provider.mjs';
 
 // start returns a refresh that can be run again and again, and how to end.
-export async function start({ database, redis, source, markets, slots }) {
+export async function start({ database, redis, provider, markets, slots }) {
   const connection = { path: redis, maxRetriesPerRequest: null };
   const prisma = new PrismaClient({ adapter: new PrismaPg({ connectionString: database, max: slots }, { schema: 'peer' }) });
   let quotes;
@@ -47,7 +47,7 @@ export async function start({ database, redis, source, markets, slots }) {
   return {
     async refresh(limit) {
       const items = await prisma.item.findMany({ select: { id: true, name: true }, orderBy: { id: 'asc' }, take: limit });
-      quotes = await fetchQuotes(source, markets);
+      quotes = await fetchQuotes(provider, markets);
       const done = allDone(worker, items.length);
       await queue.addBulk(items.map(({ id, name }) => ({
         name: 'price', data: { id: String(id), name }, opts: { removeOnComplete: true, removeOnFail: true },

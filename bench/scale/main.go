@@ -37,8 +37,8 @@ func measured() Costs {
 		ItemBytes:   800,
 		RowBytes:    660,
 
-		Latency:       0.5e-3,
-		SourceLatency: 2,
+		Latency:         0.5e-3,
+		ProviderLatency: 2,
 	}
 }
 

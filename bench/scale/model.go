@@ -24,24 +24,24 @@ type Machine struct {
 // Costs are seconds of one core, or bytes, for a piece of work. They were
 // measured, as docs/explanation/scale.md says, on the machine of the benchmarks.
 type Costs struct {
-	DecodeQuote   float64 // instance: decode, check and pack a quote of an answer
-	StoreQuote    float64 // database: store a quote of an answer, packed
-	SettleQuote   float64 // instance: read, judge and encode a quote of a batch
-	ReadQuote     float64 // database: read the old quote
-	WriteQuote    float64 // database: write one that changed
-	WriteItem     float64 // database: write an item and its place in the job
-	WriteRow      float64 // database: write the value of an inventory row
-	ReadRow       float64 // database: see that a row has its value already
-	Commit        float64 // database: one transaction, its claim included
-	Beat          float64 // database: an instance says that it lives
-	Watch         float64 // database: one look at all who live, without its rows
-	WatchRow      float64 // database: a row of that
-	Sweep         float64 // database: one look for work
-	QuoteBytes    float64 // log and pages written for a quote that changed
-	ItemBytes     float64
-	RowBytes      float64
-	Latency       float64 // seconds from an instance to the database and back
-	SourceLatency float64 // seconds until a source answers
+	DecodeQuote     float64 // instance: decode, check and pack a quote of an answer
+	StoreQuote      float64 // database: store a quote of an answer, packed
+	SettleQuote     float64 // instance: read, judge and encode a quote of a batch
+	ReadQuote       float64 // database: read the old quote
+	WriteQuote      float64 // database: write one that changed
+	WriteItem       float64 // database: write an item and its place in the job
+	WriteRow        float64 // database: write the value of an inventory row
+	ReadRow         float64 // database: see that a row has its value already
+	Commit          float64 // database: one transaction, its claim included
+	Beat            float64 // database: an instance says that it lives
+	Watch           float64 // database: one look at all who live, without its rows
+	WatchRow        float64 // database: a row of that
+	Sweep           float64 // database: one look for work
+	QuoteBytes      float64 // log and pages written for a quote that changed
+	ItemBytes       float64
+	RowBytes        float64
+	Latency         float64 // seconds from an instance to the database and back
+	ProviderLatency float64 // seconds until a provider answers
 }
 
 // What the program does how often, per instance and second; see internal/refresh.
@@ -160,7 +160,7 @@ func Simulate(l Load, m Machine, c Costs) Outcome {
 	var o Outcome
 	quotes := float64(l.Names)
 	o.Fetch = stage(0, l.Markets, workers*l.Instances, []step{
-		{nil, c.SourceLatency},
+		{nil, c.ProviderLatency},
 		{cpu, quotes * c.DecodeQuote},
 		{nil, c.Latency},
 		{db, (c.Commit + quotes*c.StoreQuote) * slow},

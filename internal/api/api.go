@@ -38,7 +38,7 @@ type Reader interface {
 	Job(ctx context.Context, id int64) (view.Job, error)
 	// JobItems lists a job's items; an empty state means all.
 	JobItems(ctx context.Context, id int64, state, cursor string, limit int) (view.Page[view.JobItem], error)
-	ProviderDebug(ctx context.Context) (view.ProviderDebug, error)
+	ProviderDebug(ctx context.Context) (view.ProvidersDebug, error)
 	JobDebug(ctx context.Context) (view.JobDebug, error)
 	// Items lists the items of a game whose name contains q, in any case.
 	Items(ctx context.Context, f view.ItemFilter, cursor string, limit int) (view.Page[view.PricedItem], error)
@@ -70,9 +70,9 @@ type Refresher interface {
 	DryRun(ctx context.Context, forced bool) (view.DryRun, error)
 	Cancel(ctx context.Context, id int64) error
 	RetryFailed(ctx context.Context, id int64, by string) (jobID int64, started bool, err error)
-	PauseSource(ctx context.Context, source string) error
-	ResumeSource(ctx context.Context, source string) error
-	AcceptSource(ctx context.Context, source, market string) error
+	PauseProvider(ctx context.Context, provider string) error
+	ResumeProvider(ctx context.Context, provider string) error
+	AcceptProvider(ctx context.Context, provider, market string) error
 	// AcceptItem returns the item as it is then.
 	AcceptItem(ctx context.Context, key catalog.Key) (view.ItemDetail, error)
 }

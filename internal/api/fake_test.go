@@ -121,20 +121,20 @@ func (f *fakes) JobItems(_ context.Context, id int64, state, cursor string, limi
 	return view.Page[view.JobItem]{Items: []view.JobItem{item}}, f.note("jobItems", id, state, cursor, limit)
 }
 
-func (f *fakes) ProviderDebug(context.Context) (view.ProviderDebug, error) {
-	source := view.SourceDebug{
-		Source: "sim", Health: provider.HealthHealthy, Shape: "bulk", Breaker: "closed", AnswersByStatus: map[string]int64{"200": 7}, Markets: []view.MarketDebug{{Market: "m", Breaker: "open", AppIDs: []int32{730}, LastFetchedAt: new(noon)}},
+func (f *fakes) ProviderDebug(context.Context) (view.ProvidersDebug, error) {
+	p := view.ProviderDebug{
+		Provider: "sim", Health: provider.HealthHealthy, Shape: "bulk", Breaker: "closed", ResponsesByStatus: map[string]int64{"200": 7}, Markets: []view.MarketDebug{{Market: "m", Breaker: "open", AppIDs: []int32{730}, LastFetchedAt: new(noon)}},
 		Requests: []view.RequestDebug{{At: noon, Method: "GET", Status: 200, DurationMs: 1.5}}, Budget: view.Budget{Left: new(int64(3))},
-		Instances: []view.SourceInstance{{Owner: "a", SourceReport: view.SourceReport{Breaker: "closed", AnswersByStatus: map[string]int64{"200": 7}, OpenHosts: []string{}}}},
+		Instances: []view.ProviderInstance{{Owner: "a", ProviderReport: view.ProviderReport{Breaker: "closed", ResponsesByStatus: map[string]int64{"200": 7}, OpenHosts: []string{}}}},
 		Workers:   []view.Worker{{Owner: "a", Kind: "fetch", Since: noon}},
 	}
-	return view.ProviderDebug{Rates: view.RatesDebug{From: "none"}, Inventories: view.InventoryDebug{HostDebug: view.HostDebug{Breaker: "closed"}}, Sources: []view.SourceDebug{source}, Unconfigured: []view.Unconfigured{{Source: "x", Reason: "no key"}}}, f.note("providerDebug")
+	return view.ProvidersDebug{Rates: view.RatesDebug{From: "none"}, Inventories: view.InventoryDebug{HostDebug: view.HostDebug{Breaker: "closed"}}, Providers: []view.ProviderDebug{p}, Unconfigured: []view.Unconfigured{{Provider: "x", Reason: "no key"}}}, f.note("providerDebug")
 }
 
 func (f *fakes) JobDebug(context.Context) (view.JobDebug, error) {
 	return view.JobDebug{
 		Queues: []view.QueueDepth{{Kind: "fetch", State: "pending", Count: 1}}, Workers: []view.Worker{{Owner: "a", Kind: "fetch", Since: noon}},
-		Instances: []view.Instance{{Owner: "a", StartedAt: noon, Sources: []string{"x"}, HeartbeatAt: new(noon)}},
+		Instances: []view.Instance{{Owner: "a", StartedAt: noon, Providers: []string{"x"}, HeartbeatAt: new(noon)}},
 		Scheduled: []view.ScheduledRun{{Name: "bulk", At: noon}}, Jobs: []view.JobSummary{{Job: f.aJob("17"), DurationSeconds: new(1.5)}},
 		Failures: []view.FailureReason{{Cause: "timeout", Count: 1, SampleNames: []string{"x"}}},
 		Events:   []view.Event{{ID: "1", Kind: "job.finished", At: noon, Data: []byte(`{"jobId":"17"}`)}},
@@ -148,7 +148,7 @@ func (f *fakes) Items(_ context.Context, by view.ItemFilter, cursor string, limi
 
 func (f *fakes) Item(_ context.Context, key catalog.Key) (view.ItemDetail, error) {
 	f.set(func(f *fakes) { f.lastKey = key })
-	snapshot := view.MarketSnapshot{Source: "sim", Market: "m", Currency: "EUR", LowestAsk: new(money.Micro(1)), Rate: new(money.Rate(1_083_400_000_000)), RateDate: new(noon), FetchedAt: noon}
+	snapshot := view.MarketSnapshot{Provider: "sim", Market: "m", Currency: "EUR", LowestAsk: new(money.Micro(1)), Rate: new(money.Rate(1_083_400_000_000)), RateDate: new(noon), FetchedAt: noon}
 	return view.ItemDetail{ItemPrice: anItem(key), Interval: &view.Interval{Low: 4, High: 6}, Currency: "USD", AgeSeconds: new(int64(3)), Snapshots: []view.MarketSnapshot{snapshot}}, f.note("item", key)
 }
 
@@ -204,8 +204,8 @@ func (f *fakes) Start(_ context.Context, forced bool, by string) (jobID int64, s
 }
 
 func (f *fakes) DryRun(_ context.Context, forced bool) (view.DryRun, error) {
-	return view.DryRun{DryRun: true, Forced: forced, Sources: []view.PlannedCost{{
-		Source: "sim", Requests: 2, Seconds: 0.5, Hosts: []view.PlannedHost{{Requests: 2, Deferred: 1, DeferredFiles: []string{"f"}, Why: new("day"), FreeAt: new(noon), Seconds: 0.5}},
+	return view.DryRun{DryRun: true, Forced: forced, Providers: []view.PlannedCost{{
+		Provider: "sim", Requests: 2, Seconds: 0.5, Hosts: []view.PlannedHost{{Requests: 2, Deferred: 1, DeferredFiles: []string{"f"}, Why: new("day"), FreeAt: new(noon), Seconds: 0.5}},
 	}}}, f.note("dryRun", forced)
 }
 
@@ -215,12 +215,16 @@ func (f *fakes) RetryFailed(_ context.Context, id int64, by string) (jobID int64
 	return 18, !f.running, f.note("retryFailed", id, by)
 }
 
-func (f *fakes) PauseSource(_ context.Context, source string) error { return f.note("pause", source) }
+func (f *fakes) PauseProvider(_ context.Context, provider string) error {
+	return f.note("pause", provider)
+}
 
-func (f *fakes) ResumeSource(_ context.Context, source string) error { return f.note("resume", source) }
+func (f *fakes) ResumeProvider(_ context.Context, provider string) error {
+	return f.note("resume", provider)
+}
 
-func (f *fakes) AcceptSource(_ context.Context, source, market string) error {
-	return f.note("acceptSource", source, market)
+func (f *fakes) AcceptProvider(_ context.Context, provider, market string) error {
+	return f.note("acceptSource", provider, market)
 }
 
 func (f *fakes) AcceptItem(_ context.Context, key catalog.Key) (view.ItemDetail, error) {
@@ -584,7 +588,7 @@ const (
 
 // example returns a request that an operation answers well.
 func example(op operation) (path, body string) {
-	path = strings.NewReplacer("{id}", "17", "{name}", "AK-47%20%7C%20Redline", "{userId}", "u1", "{source}", "sim").Replace(op.path)
+	path = strings.NewReplacer("{id}", "17", "{name}", "AK-47%20%7C%20Redline", "{userId}", "u1", "{provider}", "sim").Replace(op.path)
 	if strings.HasSuffix(op.path, "/rollback") {
 		path += "?version=1"
 	}

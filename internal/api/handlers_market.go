@@ -129,8 +129,8 @@ func (s *server) jobItems(w http.ResponseWriter, c *call) error {
 	return answer(w, page, err)
 }
 
-// steerSource makes a handler of a method of the Refresher.
-func (s *server) steerSource(steer func(ctx context.Context, source string) error) func(http.ResponseWriter, *call) error {
+// steerProvider makes a handler of a method of the Refresher.
+func (s *server) steerProvider(steer func(ctx context.Context, provider string) error) func(http.ResponseWriter, *call) error {
 	return func(w http.ResponseWriter, c *call) error {
 		if err := steer(c.Context(), c.values["provider"]); err != nil {
 			return err
@@ -140,8 +140,8 @@ func (s *server) steerSource(steer func(ctx context.Context, source string) erro
 	}
 }
 
-func (s *server) acceptSource(w http.ResponseWriter, c *call) error {
-	if err := s.Refresher.AcceptSource(c.Context(), c.values["provider"], c.values["market"]); err != nil {
+func (s *server) acceptProvider(w http.ResponseWriter, c *call) error {
+	if err := s.Refresher.AcceptProvider(c.Context(), c.values["provider"], c.values["market"]); err != nil {
 		return err
 	}
 	w.WriteHeader(http.StatusNoContent)

@@ -133,7 +133,7 @@ type pushItem struct {
 }
 
 func (s *server) syncInventory(w http.ResponseWriter, c *call) error {
-	fromSteam := c.values["source"] == "steam"
+	fromSteam := c.values["provider"] == "steam"
 	if fromSteam && c.hasBody {
 		if err := refuseContent(c.Body); err != nil {
 			return err
@@ -149,7 +149,7 @@ func (s *server) syncInventory(w http.ResponseWriter, c *call) error {
 		result, err := s.Inventories.Pull(c.Context(), c.values["userId"], place.AppID, contextID)
 		return answer(w, result, err)
 	case c.values["appId"] != "" || c.values["contextId"] != "":
-		return fault.New(fault.Invalid, "invalid_parameters", "The parameters appId and contextId require source=steam. A body contains its own.")
+		return fault.New(fault.Invalid, "invalid_parameters", "The parameters appId and contextId require provider=steam. A body contains its own.")
 	case !c.hasBody:
 		return bodyRequired()
 	}

@@ -185,7 +185,7 @@ func (h *harness) everyAnswer(op operation, from header) []asked {
 		ask(path+"?dryRun=1&force=1", "", asAdmin)
 	}
 	if strings.HasSuffix(path, "/sync") {
-		ask(path+"?source=steam", "", asAdmin)
+		ask(path+"?provider=steam", "", asAdmin)
 	}
 	for range access.MaxFailures + 1 {
 		ask(path, body, "Authorization: Bearer "+wrongSecret)

@@ -75,7 +75,7 @@ var (
 	period     = choice("period", "30d", "Of which trades.", "7d", "30d", "all")
 	rankBy     = choice("by", "volume", "What decides the rank.", "volume", "trades", "counterparties")
 	topLimit   = number("limit", 1, 100, "100", "How many to list.")
-	syncSource = choice("source", "", "Pull from here instead of taking the body.", "steam")
+	syncSource = choice("provider", "", "Pull from here instead of taking the body.", "steam")
 	pullApp    = number("appId", 1, 1<<31-1, "", "Steam's number of the game to pull; 730 without it.")
 	pullFrom   = text("contextId", inventory.MaxOpaque, "The context to pull; 2 without it.")
 
@@ -112,12 +112,12 @@ var (
 		name: "userId", in: "path", schema: schema{"type": "string"}, check: user.CheckAny,
 		doc: "The platform's id of the user, 1 to 128 bytes, or that of the house's accounts, such as house:fee.",
 	}
-	// What a job or a source is not, is not found: their names are ours.
+	// What a job or a provider is not, is not found: their names are ours.
 	jobID        = param{name: "id", in: "path", schema: schema{"type": "string"}, check: anything, doc: "Id of the job."}
 	providerName = param{name: "provider", in: "path", schema: schema{"type": "string"}, check: anything, doc: "Name of the provider."}
 	marketKey    = param{
 		name: "market", in: "query", schema: schema{"type": "string", "minLength": 1}, check: notEmpty,
-		doc: "Only this market of the source; all that are in quarantine without it.",
+		doc: "Only this market of the provider; all that are in quarantine without it.",
 	}
 )
 

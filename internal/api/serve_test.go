@@ -302,7 +302,7 @@ func TestServe_TakesAnEmptyObjectForNoBody(t *testing.T) {
 			}
 		}
 	}
-	if got := h.ask("POST", "/api/inventory/u1/sync?source=steam", `{}`, asAdmin); got.StatusCode != http.StatusOK {
+	if got := h.ask("POST", "/api/inventory/u1/sync?provider=steam", `{}`, asAdmin); got.StatusCode != http.StatusOK {
 		t.Errorf("a pull from Steam: %d %s", got.StatusCode, got.body)
 	}
 }
@@ -311,7 +311,7 @@ func TestServe_RefusesBodiesThatItDoesNotTake(t *testing.T) {
 	h := start(t, nil)
 	const refresh, user, sync = "/api/market-prices/refresh", "/api/users/u1", "/api/inventory/u1/sync"
 	h.refuses(400, "unexpected_body", h.ask("POST", refresh, `{"force":true}`, asAdmin))
-	h.refuses(400, "unexpected_body", h.ask("POST", sync+"?source=steam", `{"items":[]}`, asAdmin))
+	h.refuses(400, "unexpected_body", h.ask("POST", sync+"?provider=steam", `{"items":[]}`, asAdmin))
 	for _, text := range []string{`[]`, `null`, `{}{}`, `{"a":1}`, `{}` + strings.Repeat(" ", 100) + `1`, `{`, `""`} {
 		h.refuses(400, "unexpected_body", h.ask("POST", refresh, text, asAdmin))
 	}
@@ -319,7 +319,7 @@ func TestServe_RefusesBodiesThatItDoesNotTake(t *testing.T) {
 	h.refuses(400, "body_required", h.ask("POST", sync, "", asAdmin))
 	h.refuses(400, "invalid_parameters", h.ask("POST", sync+"?appId=730", `{}`, asAdmin))
 	h.refuses(400, "invalid_parameters", h.ask("POST", sync+"?contextId=2", "", asAdmin))
-	h.refuses(400, "invalid_parameters", h.ask("POST", sync+"?source=other", "", asAdmin))
+	h.refuses(400, "invalid_parameters", h.ask("POST", sync+"?provider=other", "", asAdmin))
 	for _, media := range []string{"text/plain", "application/x-www-form-urlencoded", "application/json; charset=latin1", "application/problem+json", "rubbish;;", ""} {
 		h.refuses(415, "unsupported_media_type", h.ask("PUT", user, `{}`, asAdmin, header("Content-Type: "+media)))
 	}

@@ -94,18 +94,18 @@ func (c control) readDryRun(ctx context.Context, forced bool) (view.DryRun, erro
 		DryRun: true, Forced: forced,
 		TotalItems: f.Due.Due + f.Due.TTL + f.Due.NoSales, DueItems: f.Due.Due - f.Budget,
 		SkippedItems: view.Skipped{TTL: f.Due.TTL, NoSales: f.Due.NoSales, Budget: f.Budget},
-		Sources:      []view.PlannedCost{},
+		Providers:    []view.PlannedCost{},
 	}
-	for _, s := range f.Sources {
+	for _, s := range f.Providers {
 		cost := view.PlannedCost{
-			Source: s.Source, Requests: s.Requests, Deferred: s.Deferred, Background: s.Background, Seconds: s.Time.Seconds(), Hosts: []view.PlannedHost{},
+			Provider: s.Provider, Requests: s.Requests, Deferred: s.Deferred, Background: s.Background, Seconds: s.Time.Seconds(), Hosts: []view.PlannedHost{},
 		}
 		for _, h := range s.Hosts {
 			cost.Hosts = append(cost.Hosts, plannedHost(h))
 		}
-		out.Sources = append(out.Sources, cost)
+		out.Providers = append(out.Providers, cost)
 		out.Requests += s.Requests
-		out.Seconds = max(out.Seconds, s.Time.Seconds()) // sources are asked side by side
+		out.Seconds = max(out.Seconds, s.Time.Seconds()) // providers are asked side by side
 	}
 	return out, nil
 }

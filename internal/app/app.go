@@ -45,7 +45,7 @@ type Options struct {
 	Now     func() time.Time // for tests; default time.Now, and see store.Options
 	// Faults is handed to the store; see store.Options.
 	Faults func(point string) error
-	// Client, when set, changes how each source's requests are carried; tests
+	// Client, when set, changes how each provider's requests are carried; tests
 	// make them less patient.
 	Client func(*provider.Options)
 	// Recheck is how often an App that serves reads alone looks whether its database can
@@ -59,17 +59,17 @@ var ErrWritable = errors.New("the database can be written again")
 
 // App is a server.
 type App struct {
-	cfg     *config.Config
-	log     *slog.Logger
-	now     func() time.Time
-	version string
-	owner   string // names this process among all that ever worked on the database
-	store   *db.DB
-	sources *SourceSet
-	ledger  *keeper
-	rates   *exchange.Keeper
-	ecb     *provider.Client // nil: it is not asked
-	steam   *provider.Client // for inventories
+	cfg       *config.Config
+	log       *slog.Logger
+	now       func() time.Time
+	version   string
+	owner     string // names this process among all that ever worked on the database
+	store     *db.DB
+	providers *ProviderSet
+	ledger    *keeper
+	rates     *exchange.Keeper
+	ecb       *provider.Client // nil: it is not asked
+	steam     *provider.Client // for inventories
 
 	fees      *fee.Service
 	feeClient *provider.Client // nil: the rules are of no address
@@ -92,11 +92,11 @@ type App struct {
 }
 
 const (
-	fetchSlots = 2               // units of one source at once: two cores are the least to expect
+	fetchSlots = 2               // units of one provider at once: two cores are the least to expect
 	shutdown   = 5 * time.Second // how long answers under way may take when the process stops
 )
 
-// New opens the database and the sources and listens. Nothing works before Run.
+// New opens the database and the providers and listens. Nothing works before Run.
 // Close what it returned if Run is never called. Where an SQLite database cannot be
 // written, the App serves reads alone: the health check fails and says so, and writes are
 // refused with a fault.Unavailable. See Options.Recheck.
@@ -153,7 +153,7 @@ func newApp(ctx context.Context, o Options, readOnly bool) (_ *App, err error) {
 	if a.creds, err = config.NewCredentials(a.cfg); err != nil {
 		return nil, err
 	}
-	if err := a.openSources(ctx, o.Client); err != nil {
+	if err := a.openProviders(ctx, o.Client); err != nil {
 		return nil, err
 	}
 	a.openRates(o.Client)
@@ -187,17 +187,17 @@ func (a *App) openDatabase(ctx context.Context, o Options) (err error) {
 	return err
 }
 
-// openSources makes the sources. What they allow is counted in the store, for all
+// openProviders makes the providers. What they allow is counted in the store, for all
 // processes that use it and over restarts.
-func (a *App) openSources(ctx context.Context, client func(*provider.Options)) (err error) {
-	so := SourceOptions{
+func (a *App) openProviders(ctx context.Context, client func(*provider.Options)) (err error) {
+	so := ProviderOptions{
 		Config: a.cfg, Secret: a.creds.Secret, Client: client, Now: a.now, Logger: a.log,
-		Allowance: func(source string, host provider.Host) provider.Allowance {
-			return allowance.New(a.store, source, host)
+		Allowance: func(p string, host provider.Host) provider.Allowance {
+			return allowance.New(a.store, p, host)
 		},
 	}
 	a.buildInventories(so)
-	a.sources, err = OpenSources(ctx, so)
+	a.providers, err = OpenProviders(ctx, so)
 	return err
 }
 
@@ -206,9 +206,9 @@ func (a *App) openSources(ctx context.Context, client func(*provider.Options)) (
 func (a *App) buildEngine(ctx context.Context) (err error) {
 	cfg := a.cfg
 	a.engine, err = refresh.New(ctx, refresh.Options{
-		Store: a.store, Sources: a.sources.List,
+		Store: a.store, Providers: a.providers.List,
 		Owner: a.owner, Version: a.version, ReadOnly: a.readOnly, Shared: cfg.Database.Engine != config.SQLite,
-		Report:   func() string { return view.Report(a.sources.Clients) },
+		Report:   func() string { return view.Report(a.providers.Clients) },
 		Priority: a.syncs.priority,
 		Wake:     func(kind string) { a.work.Wake(kind) },
 		Rates:    a.currentRates,
@@ -233,7 +233,7 @@ func (a *App) buildEngine(ctx context.Context) (err error) {
 
 func (a *App) buildServer() *http.Server {
 	a.reader = view.NewReader(view.Options{
-		Store: a.store, Sources: a.sources.List, Clients: a.sources.Clients, Unconfigured: a.sources.Unconfigured,
+		Store: a.store, Providers: a.providers.List, Clients: a.providers.Clients, Unconfigured: a.providers.Unconfigured,
 		ScopeAll: a.cfg.Scope == config.ScopeAll, Currency: a.cfg.Currency, Ledger: a.ledger.Keys, Rates: a.rates, RatesClient: a.ecb,
 		Inventories: a.steam, SteamHost: hostOf(a.cfg, steam.Name, steam.BaseURL, steam.Host()).host,
 		Scheduled: a.work.Scheduled, Owner: a.owner, Version: a.version, Started: a.now(), Now: a.now, Logger: a.log,
@@ -279,14 +279,14 @@ func (a *App) Run(ctx context.Context) error {
 	wg.Go(func() { a.reader.KeepRanking(ctx) })
 	serving := make(chan error, 1)
 	wg.Go(func() { serving <- a.server.Serve(api.LimitConnections(a.server, a.listener, a.cfg.MaxConnections)) })
-	if len(a.sources.List) == 0 {
+	if len(a.providers.List) == 0 {
 		a.log.Warn("no price provider is configured: set MARKET_PRICE_PROVIDERS")
 	}
 	for _, warning := range a.cfg.Warnings {
 		a.log.Warn("configuration", "warning", warning)
 	}
 	for _, path := range a.created {
-		a.tellCreated(path)
+		a.logCreated(path)
 	}
 	a.log.Info("serving", "url", a.URL())
 	close(a.ready)
@@ -335,9 +335,9 @@ func (a *App) awaitWritable(ctx context.Context, writable chan<- struct{}) {
 	}
 }
 
-// tellCreated logs what a new secret is for. The ledger's key is not for requests:
+// logCreated logs what a new secret is for. The ledger's key is not for requests:
 // without it no entry can be verified any more.
-func (a *App) tellCreated(path string) {
+func (a *App) logCreated(path string) {
 	if filepath.Base(path) == "WALLET_LEDGER_KEY" {
 		a.log.Info("secret created; back it up and do not share it", "file", path)
 		return
@@ -369,7 +369,7 @@ func (a *App) Close() error {
 	if a.work != nil {
 		a.work.Close()
 	}
-	errs = append(errs, a.sources.Close())
+	errs = append(errs, a.providers.Close())
 	if a.ecb != nil {
 		a.ecb.Close()
 	}

@@ -14,26 +14,26 @@ import (
 	"assay/internal/view"
 )
 
-// source collects the metrics of one provider.
-type source struct {
+// provider collects the metrics of one provider.
+type providerName struct {
 	c     *collector
-	state view.SourceDebug
+	state view.ProviderDebug
 }
 
-func (s source) Describe(ch chan<- *prometheus.Desc) { prometheus.DescribeByCollect(s, ch) }
+func (s providerName) Describe(ch chan<- *prometheus.Desc) { prometheus.DescribeByCollect(s, ch) }
 
-func (s source) Collect(ch chan<- prometheus.Metric) { s.c.collectSource(ch, s.state) }
+func (s providerName) Collect(ch chan<- prometheus.Metric) { s.c.collectProvider(ch, s.state) }
 
 func TestMetrics_ShowAProviderThatHasNeverAnswered(t *testing.T) {
 	registry := prometheus.NewPedanticRegistry()
-	registry.MustRegister(source{&collector{descs: describe()}, view.SourceDebug{
-		Source: "dead", Health: provider.HealthDown, Files: []view.FileDebug{{File: "list", Failures: 3}},
+	registry.MustRegister(providerName{&collector{descs: describe()}, view.ProviderDebug{
+		Provider: "dead", Health: provider.HealthDown, Files: []view.FileDebug{{File: "list", Failures: 3}},
 	}})
 	answer := httptest.NewRecorder()
 	promhttp.HandlerFor(registry, promhttp.HandlerOpts{}).ServeHTTP(answer, httptest.NewRequest(http.MethodGet, "/metrics", nil))
 	lines := strings.Split(answer.Body.String(), "\n")
 	for _, want := range []string{
-		`assay_source_last_success_timestamp_seconds{source="dead"} 0`,
+		`assay_provider_last_success_timestamp_seconds{provider="dead"} 0`,
 		`assay_provider_health{health="down",provider="dead"} 1`,
 		`assay_provider_health{health="healthy",provider="dead"} 0`,
 		`assay_provider_file_failures{file="list",provider="dead"} 3`,

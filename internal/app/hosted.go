@@ -13,7 +13,7 @@ import (
 	"assay/internal/provider/waxpeer"
 )
 
-// hosted is what a source of one host is made of.
+// hosted is what a provider of one host is made of.
 type hosted struct {
 	base   string // where it is, without a slash at its end
 	key    string // "": none
@@ -22,23 +22,23 @@ type hosted struct {
 	client *provider.Client
 }
 
-// hosted prepares a source of one host: base and limit hold unless the operator
+// hosted prepares a provider of one host: base and limit hold unless the operator
 // named others.
-func (s *SourceSet) hosted(so SourceOptions, o provider.Options, base string, limit provider.Limit) hosted {
+func (s *ProviderSet) hosted(so ProviderOptions, o provider.Options, base string, limit provider.Limit) hosted {
 	return s.hostedAt(so, o, base, provider.Host{Limit: limit})
 }
 
 // hostedAt is hosted for a host that documents more than a limit.
-func (s *SourceSet) hostedAt(so SourceOptions, o provider.Options, base string, host provider.Host) hosted {
-	h := hostOf(so.Config, o.Source, base, host)
+func (s *ProviderSet) hostedAt(so ProviderOptions, o provider.Options, base string, host provider.Host) hosted {
+	h := hostOf(so.Config, o.Provider, base, host)
 	h.client = s.client(so, h.allowed(o), h.host)
 	return h
 }
 
-// hostOf tells where a source's host is and what may be asked of it, without a
+// hostOf tells where a provider's host is and what may be asked of it, without a
 // client yet: base and host hold unless the operator named others.
-func hostOf(cfg *config.Config, source, base string, host provider.Host) hosted {
-	c := cfg.Sources[source]
+func hostOf(cfg *config.Config, p, base string, host provider.Host) hosted {
+	c := cfg.Provider[p]
 	h := hosted{base: base, key: c.APIKey.Reveal(), host: host}
 	if !provider.Limit(c.Limit).None() {
 		h.host.Limit = provider.Limit(c.Limit)
@@ -60,31 +60,31 @@ func (h *hosted) allowed(o provider.Options) provider.Options {
 	return o
 }
 
-func (s *SourceSet) openSkinport(_ context.Context, so SourceOptions, o provider.Options) (provider.Source, error) {
+func (s *ProviderSet) openSkinport(_ context.Context, so ProviderOptions, o provider.Options) (provider.Provider, error) {
 	h := s.hosted(so, o, skinport.BaseURL, skinport.Limit())
 	return skinport.New(skinport.Config{
 		BaseURL: h.base, Currency: so.Config.Currency, SalesWindow: so.Config.NoSalesWindow, Host: h.host, Client: h.client,
 	}), nil
 }
 
-func (s *SourceSet) openMarketCSGO(_ context.Context, so SourceOptions, o provider.Options) (provider.Source, error) {
+func (s *ProviderSet) openMarketCSGO(_ context.Context, so ProviderOptions, o provider.Options) (provider.Provider, error) {
 	h := s.hosted(so, o, marketcsgo.BaseURL, marketcsgo.Limit())
 	return marketcsgo.New(marketcsgo.Config{BaseURL: h.base, Currency: so.Config.Currency, Host: h.host, Client: h.client}), nil
 }
 
-func (s *SourceSet) openWaxpeer(_ context.Context, so SourceOptions, o provider.Options) (provider.Source, error) {
+func (s *ProviderSet) openWaxpeer(_ context.Context, so ProviderOptions, o provider.Options) (provider.Provider, error) {
 	h := s.hosted(so, o, waxpeer.BaseURL, waxpeer.Limit())
 	return waxpeer.New(waxpeer.Config{BaseURL: h.base, Host: h.host, Client: h.client}), nil
 }
 
-func (s *SourceSet) openCSFloat(_ context.Context, so SourceOptions, o provider.Options) (provider.Source, error) {
+func (s *ProviderSet) openCSFloat(_ context.Context, so ProviderOptions, o provider.Options) (provider.Provider, error) {
 	h := s.hosted(so, o, csfloat.BaseURL, csfloat.Limit())
 	return csfloat.New(csfloat.Config{BaseURL: h.base, Key: h.key, Host: h.host, Client: h.client}), nil
 }
 
-func (s *SourceSet) openSteam(_ context.Context, so SourceOptions, o provider.Options) (provider.Source, error) {
+func (s *ProviderSet) openSteam(_ context.Context, so ProviderOptions, o provider.Options) (provider.Provider, error) {
 	steam.Tune(&o)
-	h := hostOf(so.Config, o.Source, steam.BaseURL, steam.Host())
+	h := hostOf(so.Config, o.Provider, steam.BaseURL, steam.Host())
 	h.host = without(h.host, so.Config.SteamShare)
 	h.client = s.client(so, h.allowed(o), h.host)
 	return steam.New(steam.Config{BaseURL: h.base, Endpoint: steam.Endpoint(so.Config.SteamEndpoint), Host: h.host, Client: h.client}), nil
@@ -101,13 +101,13 @@ func without(h provider.Host, percent int) provider.Host {
 
 // SteamClient returns a client for other requests to steamcommunity.com, of
 // inventories for example, and its address. Steam limits an address and not what it asks
-// for: limit, quota and orders to wait are one budget with the source of prices,
+// for: limit, quota and orders to wait are one budget with the provider of prices,
 // whether or not that is configured, in all processes on the database. A request of
 // one is counted with the other, and a refusal of one keeps both away. tune may set
-// what is the client's own, such as MaxBody and Judge; Source, Limit and Allowance
+// what is the client's own, such as MaxBody and Judge; Provider, Limit and Allowance
 // are set here. Close the client when done.
-func SteamClient(so SourceOptions, tune func(*provider.Options)) (client *provider.Client, base string) {
-	o := provider.Options{Source: steam.Name, Now: so.Now, Logger: so.Logger}
+func SteamClient(so ProviderOptions, tune func(*provider.Options)) (client *provider.Client, base string) {
+	o := provider.Options{Provider: steam.Name, Now: so.Now, Logger: so.Logger}
 	if tune != nil {
 		tune(&o)
 	}

@@ -65,7 +65,7 @@ func TestSteamClient_SharesTheBudgetOfSteamsPrices(t *testing.T) {
 	}
 }
 
-// TestRule4_PricesLeaveInventoriesTheirShareOfSteam has the source of prices ask
+// TestRule4_PricesLeaveInventoriesTheirShareOfSteam has the provider of prices ask
 // until it is refused: a listing's sync is not, by limit and quota.
 func TestRule4_PricesLeaveInventoriesTheirShareOfSteam(t *testing.T) {
 	srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write([]byte(`{"success":true}`)) }))
@@ -93,8 +93,8 @@ func TestRule4_PricesLeaveInventoriesTheirShareOfSteam(t *testing.T) {
 	}
 }
 
-// openSteam opens the source of Steam's prices on a database of its own.
-func openSteam(t *testing.T, environ ...string) (SourceOptions, *SourceSet) {
+// openSteam opens the provider of Steam's prices on a database of its own.
+func openSteam(t *testing.T, environ ...string) (ProviderOptions, *ProviderSet) {
 	t.Helper()
 	dir := t.TempDir()
 	s, err := db.Open(t.Context(), db.Options{Path: filepath.Join(dir, "assay.db")})
@@ -103,13 +103,13 @@ func openSteam(t *testing.T, environ ...string) (SourceOptions, *SourceSet) {
 	}
 	t.Cleanup(func() { _ = s.Close() })
 	cfg, err := config.Load(config.Options{
-		Sources: Sources(), Environ: append([]string{"DATA_DIR=" + dir, "MARKET_PRICE_PROVIDERS=steam"}, environ...),
+		Providers: Providers(), Environ: append([]string{"DATA_DIR=" + dir, "MARKET_PRICE_PROVIDERS=steam"}, environ...),
 	})
 	if err != nil {
 		t.Fatal(err)
 	}
-	so := SourceOptions{Config: cfg, Allowance: func(source string, host provider.Host) provider.Allowance { return allowance.New(s, source, host) }}
-	set, err := OpenSources(t.Context(), so)
+	so := ProviderOptions{Config: cfg, Allowance: func(p string, host provider.Host) provider.Allowance { return allowance.New(s, p, host) }}
+	set, err := OpenProviders(t.Context(), so)
 	if err != nil {
 		t.Fatal(err)
 	}

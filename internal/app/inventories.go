@@ -14,7 +14,7 @@ import (
 
 // buildInventories makes what keeps inventories: pushed ones, and those that are
 // pulled from Steam.
-func (a *App) buildInventories(so SourceOptions) {
+func (a *App) buildInventories(so ProviderOptions) {
 	a.inventories = &inventory.Service{
 		InTx:        a.store.InTx,
 		Queued:      func() { a.work.Wake(refresh.WorkMissing) },
@@ -49,11 +49,11 @@ func (a *App) steamID(ctx context.Context, userID string) (string, error) {
 
 // inventoryClient returns the client for inventories, and where they are. It
 // shares the budget of Steam's host and keeps a pace of its own within it.
-func inventoryClient(so SourceOptions) (*provider.Client, string) {
+func inventoryClient(so ProviderOptions) (*provider.Client, string) {
 	if shared := so.Allowance; shared != nil {
-		so.Allowance = func(source string, host provider.Host) provider.Allowance {
+		so.Allowance = func(p string, host provider.Host) provider.Allowance {
 			pace := provider.Host{Key: host.Key + "/inventory", Limit: provider.Limit{Requests: 1, Per: so.Config.SteamPace}}
-			return paced{Allowance: shared(source, host), pace: shared(source, pace)}
+			return paced{Allowance: shared(p, host), pace: shared(p, pace)}
 		}
 	}
 	return SteamClient(so, steaminv.Tune)
@@ -75,7 +75,7 @@ func (p paced) Take(ctx context.Context) (provider.Refusal, error) {
 }
 
 // Down implements provider.Allowance. That inventories are not to be had says
-// nothing of the source of prices, which asks for other things.
+// nothing of the provider of prices, which asks for other things.
 func (paced) Down(context.Context, string) error { return nil }
 
 // Up implements provider.Allowance. See Down.

@@ -17,21 +17,21 @@ var keyed = []string{cs2cap.Name, pricempire.Name}
 
 // checkKeys returns an error if a provider lacks the key that it requires, or is
 // configured for something that it does not offer.
-func checkKeys(cfg *config.Config, sources ...string) error {
-	for _, name := range sources {
-		if slices.Contains(keyed, name) && cfg.Sources[name].APIKey.Reveal() == "" {
+func checkKeys(cfg *config.Config, providers ...string) error {
+	for _, name := range providers {
+		if slices.Contains(keyed, name) && cfg.Provider[name].APIKey.Reveal() == "" {
 			return fault.New(fault.Invalid, "invalid_configuration", "%s requires a key: set %s_API_KEY.", name, strings.ToUpper(name))
 		}
 	}
-	if slices.Contains(sources, pricempire.Name) {
-		if err := pricempire.CheckMarkets(cfg.Sources[pricempire.Name].Markets); err != nil {
+	if slices.Contains(providers, pricempire.Name) {
+		if err := pricempire.CheckMarkets(cfg.Provider[pricempire.Name].Markets); err != nil {
 			return fault.New(fault.Invalid, "invalid_configuration", "PRICEMPIRE_MARKETS: %v", err)
 		}
 	}
 	return nil
 }
 
-func (s *SourceSet) openCs2cap(_ context.Context, so SourceOptions, o provider.Options) (provider.Source, error) {
+func (s *ProviderSet) openCs2cap(_ context.Context, so ProviderOptions, o provider.Options) (provider.Provider, error) {
 	if err := checkKeys(so.Config, cs2cap.Name); err != nil {
 		return nil, err
 	}
@@ -47,19 +47,19 @@ func (s *SourceSet) openCs2cap(_ context.Context, so SourceOptions, o provider.O
 	cs2cap.Tune(&o, shape)
 	h := s.hostedAt(so, o, cs2cap.BaseURL, cs2cap.Host(shape))
 	return cs2cap.New(cs2cap.Config{
-		BaseURL: h.base, Key: h.key, Shape: shape, Markets: so.Config.Sources[cs2cap.Name].Markets,
+		BaseURL: h.base, Key: h.key, Shape: shape, Markets: so.Config.Provider[cs2cap.Name].Markets,
 		Currency: so.Config.Currency, Host: h.host, Client: h.client, Sales: sales,
 	}), nil
 }
 
-func (s *SourceSet) openPricempire(_ context.Context, so SourceOptions, o provider.Options) (provider.Source, error) {
+func (s *ProviderSet) openPricempire(_ context.Context, so ProviderOptions, o provider.Options) (provider.Provider, error) {
 	if err := checkKeys(so.Config, pricempire.Name); err != nil {
 		return nil, err
 	}
 	o.Wait, o.MostWait = pricempire.Wait, pricempire.MostWait
 	h := s.hosted(so, o, pricempire.BaseURL, pricempire.Limit())
 	return pricempire.New(pricempire.Config{
-		BaseURL: h.base, Key: h.key, Markets: so.Config.Sources[pricempire.Name].Markets,
+		BaseURL: h.base, Key: h.key, Markets: so.Config.Provider[pricempire.Name].Markets,
 		Currency: so.Config.Currency, Host: h.host, Client: h.client,
 	}), nil
 }

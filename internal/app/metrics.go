@@ -21,7 +21,7 @@ import (
 	"assay/internal/wallet/audit"
 )
 
-// metrics serves what the status and the sources tell, in the form of
+// metrics serves what the status and the providers tell, in the form of
 // Prometheus, and counts HTTP requests. Other figures are read when they are
 // requested, so nothing is counted twice. Each app registers its metrics once, in
 // a registry of its own.
@@ -62,7 +62,7 @@ func (m *metrics) Observe(method, route string, status int, took time.Duration) 
 
 const collectTimeout = 10 * time.Second
 
-// collector reads a view at each scrape. Labels are names of sources and
+// collector reads a view at each scrape. Labels are names of providers and
 // markets of the configuration, and games, so their number is bounded.
 type collector struct {
 	reader *view.Reader
@@ -89,23 +89,23 @@ func describe() descriptions {
 		running:        d("refresh_running", "1 while a bulk refresh is queued or runs."),
 		outcome:        d("refresh_outcome", "1 at the outcome of the bulk refresh that ended last: complete, partial or failed.", "outcome"),
 		items:          d("refresh_items", "Items of the last bulk refresh by state.", "state"),
-		jobRequests:    d("refresh_requests", "HTTP requests of the last bulk refresh, retries included.", "source"),
+		jobRequests:    d("refresh_requests", "HTTP requests of the last bulk refresh, retries included.", "provider"),
 		missing:        d("missing_prices", "Entries of the missing-price queue: due or in work, or waiting for another try.", "state"),
 		freshness:      d("items_in_scope", "Items in scope by the age of their price.", "freshness"),
 		oldest:         d("oldest_price_seconds", "Seconds since the oldest price in scope was last confirmed."),
-		answers:        d("source_answers_total", "Answers of a source's host since the start, by status; 0 is none.", "source", "host", "status"),
-		blocked:        d("source_blocked", "1 while no requests are sent to a source's host: breaker open, a demanded wait, or the source paused.", "source", "host", "why"),
-		limit:          d("source_budget_limit", "Requests that a source's host allows: its limit, its quota of a day or month, or what it says itself.", "source", "host", "budget"),
-		used:           d("source_budget_used", "Requests that count now against a budget of a source's host.", "source", "host", "budget"),
-		left:           d("source_budget_left", "Requests that a budget of a source's host leaves now.", "source", "host", "budget"),
-		low:            d("source_budget_low", "1 while less than a tenth of some budget of a source's host is left and it will run out.", "source", "host"),
+		answers:        d("provider_responses_total", "Answers of a provider's host since the start, by status; 0 is none.", "provider", "host", "status"),
+		blocked:        d("provider_blocked", "1 while no requests are sent to a provider's host: breaker open, a demanded wait, or the provider paused.", "provider", "host", "why"),
+		limit:          d("provider_budget_limit", "Requests that a provider's host allows: its limit, its quota of a day or month, or what it says itself.", "provider", "host", "budget"),
+		used:           d("provider_budget_used", "Requests that count now against a budget of a provider's host.", "provider", "host", "budget"),
+		left:           d("provider_budget_left", "Requests that a budget of a provider's host leaves now.", "provider", "host", "budget"),
+		low:            d("provider_budget_low", "1 while less than a tenth of some budget of a provider's host is left and it will run out.", "provider", "host"),
 		events:         d("events_total", "Events that this process has written since its start.", "kind"),
-		latency:        d("source_latency_seconds", "How long requests to a source's host took, since the start.", "source", "host"),
-		lastSuccess:    d("source_last_success_timestamp_seconds", "When a source last answered well; 0: never.", "source"),
+		latency:        d("provider_latency_seconds", "How long requests to a provider's host took, since the start.", "provider", "host"),
+		lastSuccess:    d("provider_last_success_timestamp_seconds", "When a provider last answered well; 0: never.", "provider"),
 		health:         d("provider_health", "1 at the provider's health, by its last fetches.", "provider", "health"),
 		fileFailures:   d("provider_file_failures", "Failed fetches in a row of a provider's file, such as a price list.", "provider", "file"),
-		lastFetch:      d("market_last_fetch_timestamp_seconds", "When a market was last fetched.", "source", "market"),
-		quotes:         d("market_quotes", "Quotes in a market's last answer.", "source", "market"),
+		lastFetch:      d("market_last_fetch_timestamp_seconds", "When a market was last fetched.", "provider", "market"),
+		quotes:         d("market_quotes", "Quotes in a market's last answer.", "provider", "market"),
 		ledger:         d("ledger_verification", "1 at the status that the last verification of the whole wallet ledger came out with.", "status"),
 		ledgerFailures: d("ledger_failures", "What the last verification of the whole wallet ledger found."),
 		ledgerEntries:  d("ledger_entries", "Entries of the wallet ledger at its last verification."),
@@ -115,11 +115,11 @@ func describe() descriptions {
 		overdue:        d("trades_overdue", "Open trades that were reported as overdue."),
 		prices:         d("prices", "Known items by the status of their price now.", "status"),
 		held:           d("prices_held", "Items of which a suspicious new price waits for confirmation."),
-		level:          d("market_level", "Usual level of a market's prices against the other markets, as a factor.", "source", "market", "app"),
-		late:           d("market_late", "1 while a market's prices are not used because they repeat another market's or stand still.", "source", "market", "app"),
-		dispersion:     d("market_dispersion", "Share of names in a market's newest compared response that moved by more than 2x apart from their class (J).", "source", "market", "app"),
-		dispersionMost: d("market_dispersion_limit", "Share of such names above which a market's response is refused.", "source", "market", "app"),
-		quarantined:    d("market_quarantined", "1 while a market's answers are in quarantine.", "source", "market"),
+		level:          d("market_level", "Usual level of a market's prices against the other markets, as a factor.", "provider", "market", "app"),
+		late:           d("market_late", "1 while a market's prices are not used because they repeat another market's or stand still.", "provider", "market", "app"),
+		dispersion:     d("market_dispersion", "Share of names in a market's newest compared response that moved by more than 2x apart from their class (J).", "provider", "market", "app"),
+		dispersionMost: d("market_dispersion_limit", "Share of such names above which a market's response is refused.", "provider", "market", "app"),
+		quarantined:    d("market_quarantined", "1 while a market's answers are in quarantine.", "provider", "market"),
 	}
 }
 
@@ -149,8 +149,8 @@ func (c *collector) Collect(ch chan<- prometheus.Metric) {
 		c.collectLedger(ch, v)
 	}
 	if p, err := c.reader.ProviderDebug(ctx); err == nil {
-		for _, s := range p.Sources {
-			c.collectSource(ch, s)
+		for _, s := range p.Providers {
+			c.collectProvider(ch, s)
 		}
 		c.collectHost(ch, pulls, p.Inventories.HostDebug)
 	}
@@ -171,7 +171,7 @@ func (c *collector) collectPrices(ctx context.Context, ch chan<- prometheus.Metr
 	}
 	const scale = float64(money.Scale)
 	for _, l := range levels {
-		labels := []string{l.Source, l.Market, strconv.Itoa(int(l.AppID))}
+		labels := []string{l.Provider, l.Market, strconv.Itoa(int(l.AppID))}
 		gauge(ch, d.late, flag(l.Late), labels...)
 		if l.Level > 0 {
 			gauge(ch, d.level, float64(l.Level)/scale, labels...)
@@ -183,7 +183,7 @@ func (c *collector) collectPrices(ctx context.Context, ch chan<- prometheus.Metr
 	}
 }
 
-// pulls stands where metrics name a source for what pulls inventories from Steam.
+// pulls stands where metrics name a provider for what pulls inventories from Steam.
 const pulls = "steam_inventory"
 
 func (c *collector) collectMarket(ctx context.Context, ch chan<- prometheus.Metric) {
@@ -225,8 +225,8 @@ func (c *collector) collectStatus(ch chan<- prometheus.Metric, s view.Status) {
 	} {
 		gauge(ch, d.items, float64(n), state)
 	}
-	for source, n := range s.Usage.ByProvider {
-		gauge(ch, d.jobRequests, float64(n), source)
+	for provider, n := range s.Usage.ByProvider {
+		gauge(ch, d.jobRequests, float64(n), provider)
 	}
 	gauge(ch, d.missing, float64(s.Missing.PendingItems), "due")
 	gauge(ch, d.missing, float64(s.Missing.WaitingItems), "waiting")
@@ -236,55 +236,55 @@ func (c *collector) collectStatus(ch chan<- prometheus.Metric, s view.Status) {
 	gauge(ch, d.oldest, float64(s.Freshness.OldestSeconds))
 }
 
-func (c *collector) collectSource(ch chan<- prometheus.Metric, s view.SourceDebug) {
+func (c *collector) collectProvider(ch chan<- prometheus.Metric, s view.ProviderDebug) {
 	d := c.descs
-	gauge(ch, d.blocked, flag(s.Paused), s.Source, "", "paused")
+	gauge(ch, d.blocked, flag(s.Paused), s.Provider, "", "paused")
 	for _, h := range s.Hosts {
-		c.collectHost(ch, s.Source, h)
+		c.collectHost(ch, s.Provider, h)
 	}
 	lastSuccess := 0.0 // never, which an alert must see
 	if s.LastSuccess != nil {
 		lastSuccess = float64(s.LastSuccess.Unix())
 	}
-	gauge(ch, d.lastSuccess, lastSuccess, s.Source)
+	gauge(ch, d.lastSuccess, lastSuccess, s.Provider)
 	for _, h := range provider.Healths() {
-		gauge(ch, d.health, flag(s.Health == h), s.Source, string(h))
+		gauge(ch, d.health, flag(s.Health == h), s.Provider, string(h))
 	}
 	for _, f := range s.Files {
-		gauge(ch, d.fileFailures, float64(f.Failures), s.Source, f.File)
+		gauge(ch, d.fileFailures, float64(f.Failures), s.Provider, f.File)
 	}
 	for _, m := range s.Markets {
 		if m.LastFetchedAt != nil {
-			gauge(ch, d.lastFetch, float64(m.LastFetchedAt.Unix()), s.Source, m.Market)
+			gauge(ch, d.lastFetch, float64(m.LastFetchedAt.Unix()), s.Provider, m.Market)
 		}
-		gauge(ch, d.quotes, float64(m.Quotes), s.Source, m.Market)
-		gauge(ch, d.quarantined, flag(m.Quarantine != nil), s.Source, m.Market)
+		gauge(ch, d.quotes, float64(m.Quotes), s.Provider, m.Market)
+		gauge(ch, d.quarantined, flag(m.Quarantine != nil), s.Provider, m.Market)
 	}
 }
 
-func (c *collector) collectHost(ch chan<- prometheus.Metric, source string, h view.HostDebug) {
+func (c *collector) collectHost(ch chan<- prometheus.Metric, p string, h view.HostDebug) {
 	d := c.descs
-	for status, n := range h.AnswersByStatus {
-		ch <- prometheus.MustNewConstMetric(d.answers, prometheus.CounterValue, float64(n), source, h.Host, status)
+	for status, n := range h.ResponsesByStatus {
+		ch <- prometheus.MustNewConstMetric(d.answers, prometheus.CounterValue, float64(n), p, h.Host, status)
 	}
-	gauge(ch, d.blocked, flag(h.Breaker == "open"), source, h.Host, "breaker")
-	gauge(ch, d.blocked, flag(h.BlockedUntil != nil), source, h.Host, "toldToWait")
-	c.collectBudget(ch, source, h.Host, h.Budget)
+	gauge(ch, d.blocked, flag(h.Breaker == "open"), p, h.Host, "breaker")
+	gauge(ch, d.blocked, flag(h.BlockedUntil != nil), p, h.Host, "retryAfter")
+	c.collectBudget(ch, p, h.Host, h.Budget)
 	buckets := map[float64]uint64{}
 	for i, bound := range provider.LatencyBounds() {
 		buckets[bound.Seconds()] = h.Took.Buckets[i]
 	}
-	ch <- prometheus.MustNewConstHistogram(d.latency, h.Took.Count, h.Took.Sum.Seconds(), buckets, source, h.Host)
+	ch <- prometheus.MustNewConstHistogram(d.latency, h.Took.Count, h.Took.Sum.Seconds(), buckets, p, h.Host)
 }
 
 // collectBudget reports each part of a budget: at most limit, day, month, and the
-// reported quota (label "told").
-func (c *collector) collectBudget(ch chan<- prometheus.Metric, source, host string, b view.Budget) {
+// reported quota (label "reported").
+func (c *collector) collectBudget(ch chan<- prometheus.Metric, provider, host string, b view.Budget) {
 	d := c.descs
 	part := func(budget string, limit, used, left int64) {
-		gauge(ch, d.limit, float64(limit), source, host, budget)
-		gauge(ch, d.used, float64(used), source, host, budget)
-		gauge(ch, d.left, float64(left), source, host, budget)
+		gauge(ch, d.limit, float64(limit), provider, host, budget)
+		gauge(ch, d.used, float64(used), provider, host, budget)
+		gauge(ch, d.left, float64(left), provider, host, budget)
 	}
 	if b.Left != nil {
 		part("limit", b.Limit, b.Used, *b.Left)
@@ -292,14 +292,14 @@ func (c *collector) collectBudget(ch chan<- prometheus.Metric, source, host stri
 	for _, q := range b.Quotas {
 		part(q.Period, q.Limit, q.Used, q.Left)
 	}
-	switch t := b.Told; {
+	switch t := b.Reported; {
 	case t == nil:
 	case t.Limit != nil:
-		part("told", *t.Limit, *t.Limit-t.Left, t.Left)
+		part("reported", *t.Limit, *t.Limit-t.Left, t.Left)
 	default:
-		gauge(ch, d.left, float64(t.Left), source, host, "told")
+		gauge(ch, d.left, float64(t.Left), provider, host, "reported")
 	}
-	gauge(ch, d.low, flag(b.Low), source, host)
+	gauge(ch, d.low, flag(b.Low), provider, host)
 }
 
 func flag(b bool) float64 {

@@ -57,14 +57,14 @@ func (a *App) currentRates(ctx context.Context) (pricing.Rates, error) {
 	return rates, err
 }
 
-// Check finds what is wrong with the configured sources, the level and exchange rates,
+// Check finds what is wrong with the configured providers, the level and exchange rates,
 // before anything is created. It sends no request. What works all the same, but names
 // something that is not there, is added to the warnings of cfg.
 func Check(ctx context.Context, cfg *config.Config) error {
-	if err := checkSources(cfg); err != nil {
+	if err := checkProviders(cfg); err != nil {
 		return err
 	}
-	set, err := describeSources(ctx, cfg)
+	set, err := describeProviders(ctx, cfg)
 	if err != nil {
 		return err
 	}
@@ -83,22 +83,22 @@ func Check(ctx context.Context, cfg *config.Config) error {
 	return nil
 }
 
-// describeSources opens the sources to read their descriptions. It starts no simulator.
-func describeSources(ctx context.Context, cfg *config.Config) (*SourceSet, error) {
+// describeProviders opens the providers to read their descriptions. It starts no simulator.
+func describeProviders(ctx context.Context, cfg *config.Config) (*ProviderSet, error) {
 	described := *cfg
-	described.Sources = maps.Clone(cfg.Sources)
-	if s := described.Sources[sim.Name]; s.BaseURL == nil {
+	described.Provider = maps.Clone(cfg.Provider)
+	if s := described.Provider[sim.Name]; s.BaseURL == nil {
 		s.BaseURL = &url.URL{Scheme: "http", Host: "127.0.0.1"}
-		described.Sources[sim.Name] = s
+		described.Provider[sim.Name] = s
 	}
-	return OpenSources(ctx, SourceOptions{Config: &described, Secret: cfg.OutsideSecret, Now: time.Now, Logger: slog.New(slog.DiscardHandler)})
+	return OpenProviders(ctx, ProviderOptions{Config: &described, Secret: cfg.OutsideSecret, Now: time.Now, Logger: slog.New(slog.DiscardHandler)})
 }
 
 // doubts lists settings that name something which is not there now, and may be later:
 // a market that cs2cap does not document, fee rules that cannot be read.
 func doubts(ctx context.Context, cfg *config.Config) (all []string) {
 	if slices.Contains(cfg.Providers, cs2cap.Name) {
-		for _, key := range cfg.Sources[cs2cap.Name].Markets {
+		for _, key := range cfg.Provider[cs2cap.Name].Markets {
 			if !slices.Contains(cs2cap.Markets(), key) {
 				all = append(all, fmt.Sprintf("CS2CAP_MARKETS: cs2cap documents no market %q: check the spelling; it documents %s", key, strings.Join(cs2cap.Markets(), ", ")))
 			}
@@ -114,7 +114,7 @@ func doubts(ctx context.Context, cfg *config.Config) (all []string) {
 
 // checkRates finds what is wrong with a file of rates, and currencies without a rate.
 // What is wrong with a file later only keeps it from being read.
-func checkRates(ctx context.Context, cfg *config.Config, sources []provider.Source) error {
+func checkRates(ctx context.Context, cfg *config.Config, providers []provider.Provider) error {
 	file := pricing.Rates{}
 	if cfg.RatesFile != "" {
 		var err error
@@ -127,14 +127,14 @@ func checkRates(ctx context.Context, cfg *config.Config, sources []provider.Sour
 		_, filed := file[c]
 		return c == cfg.Currency || fixed || filed || cfg.RatesECB && exchange.ECBHas(c) && exchange.ECBHas(cfg.Currency)
 	}
-	return checkCurrencies(cfg, sources, converts)
+	return checkCurrencies(cfg, providers, converts)
 }
 
 // checkCurrencies finds a market that quotes in a currency without a rate: none of
 // its quotes would ever count.
-func checkCurrencies(cfg *config.Config, sources []provider.Source, converts func(money.Currency) bool) error {
+func checkCurrencies(cfg *config.Config, providers []provider.Provider, converts func(money.Currency) bool) error {
 	missing := map[money.Currency][]string{}
-	for _, src := range sources {
+	for _, src := range providers {
 		d := src.Describe()
 		for i := range d.Markets {
 			for _, c := range d.Markets[i].Currencies {

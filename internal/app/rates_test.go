@@ -19,7 +19,7 @@ func loadSettings(t *testing.T, settings ...string) *config.Config {
 	if err := os.WriteFile(path, []byte(strings.Join(settings, "\n")+"\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	cfg, err := config.Load(config.Options{File: path, Sources: Sources()})
+	cfg, err := config.Load(config.Options{File: path, Providers: Providers()})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -34,10 +34,10 @@ func (discardSink) Restart()                    {}
 func (discardSink) Quote(*provider.Quote) error { return nil }
 func (discardSink) Reject(_, _, _ string)       {}
 
-// TestBudget_TwoInstancesShareThatOfEverySource has two instances on one database
-// ask every source's own server as often as they can, all at once. Together they get
+// TestBudget_TwoInstancesShareThatOfEveryProvider has two instances on one database
+// ask every provider's own server as often as they can, all at once. Together they get
 // through exactly what its limit allows; the rest is put off.
-func TestBudget_TwoInstancesShareThatOfEverySource(t *testing.T) {
+func TestBudget_TwoInstancesShareThatOfEveryProvider(t *testing.T) {
 	const allowed, each = 3, 4
 	simulator, err := sim.NewHandler(sim.Options{})
 	if err != nil {
@@ -49,9 +49,9 @@ func TestBudget_TwoInstancesShareThatOfEverySource(t *testing.T) {
 		"steam": &steamtest.Server{}, "sim": simulator,
 		"pricelist": http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write([]byte("[]")) }),
 	}
-	environ := []string{"MARKET_PRICE_PROVIDERS=" + strings.Join(Sources(), ","), "STEAM_INVENTORY_SHARE=0"}
+	environ := []string{"MARKET_PRICE_PROVIDERS=" + strings.Join(Providers(), ","), "STEAM_INVENTORY_SHARE=0"}
 	servers := map[string]*providertest.Server{}
-	for _, name := range Sources() {
+	for _, name := range Providers() {
 		if fakes[name] == nil {
 			t.Fatalf("%s has no server here", name)
 		}
@@ -102,10 +102,10 @@ func TestBudget_TwoInstancesShareThatOfEverySource(t *testing.T) {
 	}
 }
 
-// instance opens a store and the sources of one instance.
-func instance(t *testing.T, database storetest.Database, environ []string) []provider.Source {
+// instance opens a store and the providers of one instance.
+func instance(t *testing.T, database storetest.Database, environ []string) []provider.Provider {
 	t.Helper()
-	c, err := config.Load(config.Options{Environ: append(environ, "DATA_DIR="+t.TempDir()), Sources: Sources()})
+	c, err := config.Load(config.Options{Environ: append(environ, "DATA_DIR="+t.TempDir()), Providers: Providers()})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -114,11 +114,11 @@ func instance(t *testing.T, database storetest.Database, environ []string) []pro
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = s.Close() })
-	set, err := OpenSources(t.Context(), SourceOptions{
+	set, err := OpenProviders(t.Context(), ProviderOptions{
 		Config:    c,
 		Secret:    c.OutsideSecret,
 		Client:    func(o *provider.Options) { o.Attempts = 1 },
-		Allowance: func(source string, host provider.Host) provider.Allowance { return allowance.New(s, source, host) },
+		Allowance: func(p string, host provider.Host) provider.Allowance { return allowance.New(s, p, host) },
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -128,7 +128,7 @@ func instance(t *testing.T, database storetest.Database, environ []string) []pro
 }
 
 // cheapest is a call that costs one request.
-func cheapest(src provider.Source) provider.Call {
+func cheapest(src provider.Provider) provider.Call {
 	if p, ok := src.(provider.Prober); ok {
 		return p.Probe()
 	}

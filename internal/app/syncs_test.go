@@ -16,7 +16,7 @@ import (
 // TestSyncs_GoBeforeARefresh does a piece of each kind of work beside each kind of sync.
 func TestSyncs_GoBeforeARefresh(t *testing.T) {
 	const took = 10 * time.Millisecond
-	fetch := refresh.FetchKind("source", "")
+	fetch := refresh.FetchKind("provider", "")
 	rests := map[string]bool{refresh.WorkPlan: true, refresh.WorkEstimate: true, refresh.WorkApply: true, refresh.WorkMissing: false, fetch: false}
 	push := inventory.Push{AppID: 730, ContextID: "2"}
 	for kind, want := range rests {

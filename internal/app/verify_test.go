@@ -25,8 +25,8 @@ func TestVerifyAll_KeepsHowItCameOutAndTellsOfProblems(t *testing.T) {
 		if err != nil || v.Status != status || v.Failures != failures || v.Entries != 4 || v.Transactions != 2 {
 			t.Errorf("kept %+v, %v", v, err)
 		}
-		if told, err := event.List(t.Context(), k.store, 10); err != nil || len(told) != events {
-			t.Errorf("%d events, want %d, %v", len(told), events, err)
+		if reported, err := event.List(t.Context(), k.store, 10); err != nil || len(reported) != events {
+			t.Errorf("%d events, want %d, %v", len(reported), events, err)
 		}
 	}
 	verified("ok", 0, 0)
@@ -36,12 +36,12 @@ func TestVerifyAll_KeepsHowItCameOutAndTellsOfProblems(t *testing.T) {
 		t.Fatal(err)
 	}
 	verified("failed", 2, 1)
-	told, err := event.List(t.Context(), k.store, 1)
-	if err != nil || told[0].Kind != event.LedgerHasProblem {
-		t.Fatalf("%+v, %v", told, err)
+	reported, err := event.List(t.Context(), k.store, 1)
+	if err != nil || reported[0].Kind != event.LedgerHasProblem {
+		t.Fatalf("%+v, %v", reported, err)
 	}
 	var p event.LedgerProblem
-	if err := json.Unmarshal(told[0].Data, &p); err != nil || p.UserID != "u1" || !slices.Equal(p.Checks, []string{"head_mac", "cached_balance"}) {
+	if err := json.Unmarshal(reported[0].Data, &p); err != nil || p.UserID != "u1" || !slices.Equal(p.Checks, []string{"head_mac", "cached_balance"}) {
 		t.Errorf("%+v, %v", p, err)
 	}
 }

@@ -174,7 +174,7 @@ func (s *Sim) price(now time.Time, res pricing.Result) *Outcome {
 				continue
 			}
 			s.quotes = append(s.quotes, pricing.Quote{
-				Source: "file", Market: m.name, ID: m.id, Currency: m.currency, Ask: m.last[i],
+				Provider: "file", Market: m.name, ID: m.id, Currency: m.currency, Ask: m.last[i],
 				Sales: -1, FetchedAt: m.at,
 			})
 		}

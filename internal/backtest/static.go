@@ -55,7 +55,7 @@ func (s *shot) price(name int, markets []int, last money.Micro) *pricing.Priced 
 	for _, k := range markets {
 		m := &s.sim.markets[k]
 		s.quotes = append(s.quotes, pricing.Quote{
-			Source: "file", Market: m.name, ID: m.id, Currency: m.currency, Ask: m.last[name], Sales: -1, FetchedAt: m.at,
+			Provider: "file", Market: m.name, ID: m.id, Currency: m.currency, Ask: m.last[name], Sales: -1, FetchedAt: m.at,
 		})
 	}
 	s.pricer.Price(epoch(), s.sim.traits[name].Class, s.quotes, pricing.State{Price: last}, pricing.References{}, &s.priced)

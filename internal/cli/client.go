@@ -277,9 +277,9 @@ func (c *client) status(ctx context.Context) (view.Status, error) {
 	return a, err
 }
 
-// providerDebug returns the state of all sources.
-func (c *client) providerDebug(ctx context.Context) (view.ProviderDebug, error) {
-	var a view.ProviderDebug
+// providerDebug returns the state of all providers.
+func (c *client) providerDebug(ctx context.Context) (view.ProvidersDebug, error) {
+	var a view.ProvidersDebug
 	err := c.do(ctx, request{path: marketPrices + "/provider-debug", with: c.market}, &a)
 	return a, err
 }
@@ -349,7 +349,7 @@ func (c *client) sync(ctx context.Context, userID string, push []byte) (view.Syn
 // pull has the server read a user's inventory from Steam; zero values are the
 // server's to choose.
 func (c *client) pull(ctx context.Context, userID string, appID int32, contextID string) (view.SyncResult, error) {
-	q := url.Values{"source": {"steam"}}
+	q := url.Values{"provider": {"steam"}}
 	if appID != 0 {
 		q.Set("appId", strconv.Itoa(int(appID)))
 	}

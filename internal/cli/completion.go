@@ -201,7 +201,7 @@ func (s *session) valuesLike(ctx context.Context, arg *kong.Value, word string) 
 	all := arg.EnumSlice()
 	switch arg.Tag.Get("complete") {
 	case "provider":
-		all = app.Sources()
+		all = app.Providers()
 	case "game":
 		all = []string{"730", "570", "440", "252490"}
 	case "market":
@@ -239,9 +239,9 @@ func (s *session) marketNames(ctx context.Context) (all []string) {
 		return nil
 	}
 	debug, _ := api.providerDebug(ctx) // without an answer there are none
-	for i := range debug.Sources {
-		for j := range debug.Sources[i].Markets {
-			all = append(all, debug.Sources[i].Markets[j].Market)
+	for i := range debug.Providers {
+		for j := range debug.Providers[i].Markets {
+			all = append(all, debug.Providers[i].Markets[j].Market)
 		}
 	}
 	return all

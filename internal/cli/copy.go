@@ -57,7 +57,7 @@ func (c *copyCmd) Run(ctx context.Context, s *session) error {
 		return err
 	}
 	if err := s.await(ctx, cfg, from); err != nil {
-		return fmt.Errorf("source: %w", err)
+		return fmt.Errorf("provider: %w", err)
 	}
 	if err := s.await(ctx, cfg, to); err != nil {
 		return fmt.Errorf("target: %w", err)

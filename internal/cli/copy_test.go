@@ -51,7 +51,7 @@ func TestCopy_ToPostgreSQLAndBackTellsWhatItDid(t *testing.T) {
 	back := filepath.Join(t.TempDir(), "back.db")
 
 	code, out, progress := run(t.Context(), "copy", "--from", "sqlite:"+from, "--to", server)
-	if code != exitOK || !strings.Contains(out, "item                2\n") ||
+	if code != exitOK || !strings.Contains(out, "item                 2\n") ||
 		!strings.Contains(out, ": 2 rows in ") || !strings.Contains(out, "; counts and sums are the same on both sides\n") {
 		t.Errorf("exit %d, said %s%s", code, out, progress)
 	}
@@ -89,7 +89,7 @@ func TestCopy_EndsWithTheCodeOfWhatIsWrong(t *testing.T) {
 		"another tree":     {from, "sqlite:", exitUsage, "--to: is no database"},
 		"without an end":   {from, "", exitUsage, "--to: is no database"},
 		"all in memory":    {from, "sqlite::memory:", exitUsage, "--to: "},
-		"a server's alone": {"postgres://u:canary@127.0.0.1:1/x", to, exitUnreachable, "source: "},
+		"a server's alone": {"postgres://u:canary@127.0.0.1:1/x", to, exitUnreachable, "provider: "},
 	} {
 		code, out, said := run(t.Context(), "copy", "--from", c.from, "--to", c.to, "--database-wait", "0s")
 		if code != c.code || out != "" || !strings.Contains(said, c.says) || strings.Contains(said, "canary") {

@@ -46,8 +46,8 @@ func gatherDemo(ctx context.Context, api *client, job view.Job, names, explain [
 	if err != nil {
 		return report, err
 	}
-	for _, source := range debug.Sources {
-		for _, m := range source.Markets {
+	for _, provider := range debug.Providers {
+		for _, m := range provider.Markets {
 			report.Markets = append(report.Markets, demoMarket{Market: m.Market, Quotes: m.Quotes, Rejected: m.Rejected})
 		}
 	}

@@ -38,7 +38,7 @@ func newFakeServer(t testing.TB) *fakeServer {
 	mux.HandleFunc("POST /api/market-prices/refresh", market(f.refresh))
 	mux.HandleFunc("GET /api/market-prices/jobs/17", market(f.job))
 	mux.HandleFunc("GET /api/market-prices/jobs", market(answer(200, `{"items":[`+jobPartial+`],"nextCursor":null}`)))
-	mux.HandleFunc("GET /api/market-prices/provider-debug", market(answer(200, `{"sources":[{"source":"sim","markets":[{"market":"fjord"},{"market":"steam"}]}]}`)))
+	mux.HandleFunc("GET /api/market-prices/provider-debug", market(answer(200, `{"providers":[{"provider":"sim","markets":[{"market":"fjord"},{"market":"steam"}]}]}`)))
 	mux.HandleFunc("GET /api/prices/items", market(searchItems))
 	mux.HandleFunc("GET /api/market-prices/status", market(answer(200, statusIdle)))
 	mux.HandleFunc("GET /api/prices/items/{name}", market(f.item))
@@ -88,7 +88,7 @@ func (f *fakeServer) refresh(w http.ResponseWriter, r *http.Request) {
 	switch q := r.URL.Query(); {
 	case q.Get("dryRun") == "1":
 		answer(200, `{"dryRun":true,"forced":false,"totalItems":30325,"dueItems":30015,"skippedItems":{"ttl":0,"noSales":310,"budget":0},
-			"sources":[{"source":"sim","requests":10,"seconds":1.5,"hosts":[
+			"providers":[{"provider":"sim","requests":10,"seconds":1.5,"hosts":[
 				{"host":"a","requests":10,"deferred":2,"deferredFiles":["x.json","y.json"],"deferredNames":0,"why":"day","freeAt":"2026-03-02T00:00:00Z","seconds":1.5},
 				{"host":"b","requests":0,"deferred":0,"deferredFiles":[],"deferredNames":0,"why":null,"freeAt":null,"seconds":0}]}],"requests":10,"seconds":1.5}`)(w, r)
 	case q.Get("force") == "1":
@@ -219,8 +219,8 @@ const (
 		"min":0.025,"max":1438,"spread":1437.975,"markets":2,"usedMarkets":1,"candidatePrice":null,"candidateAt":null,"noSalesSince":null,"retryAt":null,"failures":0,"queued":false,
 		"explanation":{"sentences":["No group within a factor of 2 holds more than half of the 2 quotes, so the lowest group decides.","It is disputed: no majority of the quotes agrees."]},
 		"snapshots":[
-		{"source":"sim","market":"north","title":"North","currency":"USD","lowestAsk":0.03,"highestBid":0.02,"sale":null,"listings":12,"sales":3,"salesWindowSeconds":604800,"marketTime":null,
+		{"provider":"sim","market":"north","title":"North","currency":"USD","lowestAsk":0.03,"highestBid":0.02,"sale":null,"listings":12,"sales":3,"salesWindowSeconds":604800,"marketTime":null,
 		 "fetchedAt":"2026-01-02T03:04:05Z","price":0.03,"basis":"ask","rate":null,"rateDate":null,"used":true,"reason":""},
-		{"source":"sim","market":"south","title":"South","currency":"USD","lowestAsk":1438,"highestBid":null,"sale":null,"listings":null,"sales":null,"salesWindowSeconds":null,"marketTime":null,
+		{"provider":"sim","market":"south","title":"South","currency":"USD","lowestAsk":1438,"highestBid":null,"sale":null,"listings":null,"sales":null,"salesWindowSeconds":null,"marketTime":null,
 		 "fetchedAt":"2026-01-02T03:04:05Z","price":1438,"basis":"ask","rate":null,"rateDate":null,"level":1.05,"levelled":1369.52381,"used":false,"reason":"outlier","explanation":"it is outside the group of quotes that decides"}]}`
 )

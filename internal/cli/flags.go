@@ -34,7 +34,7 @@ func newSettingFlags() settingFlags {
 		})
 		f.names = append(f.names, name)
 	}
-	for _, d := range config.Definitions(app.Sources()) {
+	for _, d := range config.Definitions(app.Providers()) {
 		if !d.Secret && !slices.Contains(own, d.Name) {
 			add(d.Name)
 		}

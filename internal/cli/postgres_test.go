@@ -100,7 +100,7 @@ func TestBackup_OfPostgreSQLIsRestoredAsItWas(t *testing.T) {
 		t.Errorf("over a database, forced: exit %d, said %s", code, out)
 	}
 	back := "sqlite:" + filepath.Join(t.TempDir(), "back.db")
-	if code, out, said := run(t.Context(), "copy", "--from", to, "--to", back); code != exitOK || !strings.Contains(out, "item                2\n") {
+	if code, out, said := run(t.Context(), "copy", "--from", to, "--to", back); code != exitOK || !strings.Contains(out, "item                 2\n") {
 		t.Errorf("what is restored: exit %d, said %s%s", code, out, said)
 	}
 }

@@ -224,7 +224,7 @@ func quoteRows(it view.ItemDetail) [][]string {
 			used = "no: " + printable(q.Explanation)
 		}
 		rows = append(rows, []string{
-			cell(q.Source + "/" + q.Market), amount(q.LowestAsk), amount(q.HighestBid), amount(q.Sale), string(q.Currency),
+			cell(q.Provider + "/" + q.Market), amount(q.LowestAsk), amount(q.HighestBid), amount(q.Sale), string(q.Currency),
 			amount(q.Price), amount(q.Level), number(q.Listings), number(q.Sales), q.FetchedAt.UTC().Format("01-02 15:04:05"), used,
 		})
 	}

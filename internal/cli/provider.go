@@ -27,21 +27,21 @@ type providerCmd struct {
 // openProvider makes the provider of that name, configured or not, ready to be
 // asked. also, which may be nil, changes what it is made of. The caller closes the
 // set.
-func (s *session) openProvider(ctx context.Context, name string, also func(*config.Config, *app.SourceOptions)) (provider.Source, *app.SourceSet, error) {
-	if !slices.Contains(app.Sources(), name) {
+func (s *session) openProvider(ctx context.Context, name string, also func(*config.Config, *app.ProviderOptions)) (provider.Provider, *app.ProviderSet, error) {
+	if !slices.Contains(app.Providers(), name) {
 		return nil, nil, &usageError{
-			text: fmt.Sprintf("there is no provider %q; there are %s", name, strings.Join(app.Sources(), ", ")), help: "assay provider --help",
+			text: fmt.Sprintf("there is no provider %q; there are %s", name, strings.Join(app.Providers(), ", ")), help: "assay provider --help",
 		}
 	}
 	cfg, err := s.settings(map[string]string{"MARKET_PRICE_PROVIDERS": name})
 	if err != nil {
 		return nil, nil, err
 	}
-	o := app.SourceOptions{Config: cfg, Secret: cfg.OutsideSecret, Now: s.Now, Logger: slog.New(slog.DiscardHandler)}
+	o := app.ProviderOptions{Config: cfg, Secret: cfg.OutsideSecret, Now: s.Now, Logger: slog.New(slog.DiscardHandler)}
 	if also != nil {
 		also(cfg, &o)
 	}
-	set, err := app.OpenSources(ctx, o)
+	set, err := app.OpenProviders(ctx, o)
 	if err != nil {
 		return nil, nil, settingsAtFault(err)
 	}

@@ -136,7 +136,7 @@ func (t *providerTested) checkAnswer() {
 
 // checkQuota reports the provider's reported quota, or why no request was sent.
 func (t *providerTested) checkQuota() {
-	e, reported := t.failure(), t.state.Budget.Told
+	e, reported := t.failure(), t.state.Budget.Reported
 	switch {
 	case e.Status == 0 && e.Deferred():
 		t.add("quota", checkFailed, "%s", e.Detail)
@@ -220,13 +220,13 @@ func writeChecks(w io.Writer, checks []providerCheck) {
 type budgetOf struct {
 	store  *db.DB
 	why    string
-	server *view.SourceDebug // nil: none runs
+	server *view.ProviderDebug // nil: none runs
 	now    func() time.Time
 }
 
 // openBudget opens the database while other processes may use it. It makes none, and brings
 // none up to date.
-func openBudget(ctx context.Context, cfg *config.Config, source string, now func() time.Time) budgetOf {
+func openBudget(ctx context.Context, cfg *config.Config, provider string, now func() time.Time) budgetOf {
 	if cfg.Database.Engine == config.SQLite {
 		if _, err := os.Stat(cfg.Database.Path); err != nil {
 			return budgetOf{why: "there is no database yet"}
@@ -238,13 +238,13 @@ func openBudget(ctx context.Context, cfg *config.Config, source string, now func
 	})
 	if err != nil {
 		b := budgetOf{why: "the database cannot be opened, or a server has it for itself", now: now}
-		b.server = clientOf(cfg, baseURL(cfg.ListenAddr)).debugOf(ctx, source)
+		b.server = clientOf(cfg, baseURL(cfg.ListenAddr)).debugOf(ctx, provider)
 		return b
 	}
 	return budgetOf{store: s}
 }
 
-// allowance returns what an app.SourceOptions wants; nil where nothing is counted.
+// allowance returns what an app.ProviderOptions wants; nil where nothing is counted.
 func (b budgetOf) allowance() func(string, provider.Host) provider.Allowance {
 	if b.server != nil {
 		return func(_ string, host provider.Host) provider.Allowance { return heldHost(b.server, host.Key, b.now) }
@@ -252,8 +252,8 @@ func (b budgetOf) allowance() func(string, provider.Host) provider.Allowance {
 	if b.store == nil {
 		return nil
 	}
-	return func(source string, host provider.Host) provider.Allowance {
-		return allowance.New(b.store, source, host)
+	return func(p string, host provider.Host) provider.Allowance {
+		return allowance.New(b.store, p, host)
 	}
 }
 

@@ -10,14 +10,14 @@ import (
 
 // debugOf returns the running server's provider-debug; nil where none runs, or
 // it does not say.
-func (c *client) debugOf(ctx context.Context, source string) *view.SourceDebug {
-	var debug view.ProviderDebug
+func (c *client) debugOf(ctx context.Context, provider string) *view.ProviderDebug {
+	var debug view.ProvidersDebug
 	if c.do(ctx, request{path: "/api/market-prices/provider-debug", with: c.market, timeout: debugPatience}, &debug) != nil {
 		return nil
 	}
-	for i := range debug.Sources {
-		if debug.Sources[i].Source == source {
-			return &debug.Sources[i]
+	for i := range debug.Providers {
+		if debug.Providers[i].Provider == provider {
+			return &debug.Providers[i]
 		}
 	}
 	return nil
@@ -35,7 +35,7 @@ type held struct {
 }
 
 // heldHost reads from provider-debug until when a provider's host gets no requests.
-func heldHost(d *view.SourceDebug, host string, now func() time.Time) held {
+func heldHost(d *view.ProviderDebug, host string, now func() time.Time) held {
 	h := held{now: now}
 	for i := range d.Hosts {
 		if d.Hosts[i].Host != host {
@@ -50,8 +50,8 @@ func heldHost(d *view.SourceDebug, host string, now func() time.Time) held {
 				h.wait(provider.KindBudget, q.ResetsAt)
 			}
 		}
-		if b.Told != nil && b.Told.Left == 0 {
-			h.wait(provider.KindBudget, b.Told.ResetsAt)
+		if b.Reported != nil && b.Reported.Left == 0 {
+			h.wait(provider.KindBudget, b.Reported.ResetsAt)
 		}
 		if until := d.Hosts[i].BlockedUntil; until != nil {
 			h.wait(provider.KindRateLimited, *until)
@@ -75,11 +75,13 @@ func (h held) Take(context.Context) (provider.Refusal, error) {
 	return provider.Refusal{Wait: wait, Kind: h.kind}, nil
 }
 
-// Hold implements provider.Allowance.
-func (held) Hold(_ context.Context, o provider.Order) (time.Duration, error) { return o.Wait, nil }
+// StoreRetryAfter implements provider.Allowance.
+func (held) StoreRetryAfter(_ context.Context, o provider.RetryAfter) (time.Duration, error) {
+	return o.Wait, nil
+}
 
-// Tell implements provider.Allowance.
-func (held) Tell(context.Context, provider.Rate) error { return nil }
+// StoreReported implements provider.Allowance.
+func (held) StoreReported(context.Context, provider.Rate) error { return nil }
 
 // Down implements provider.Allowance.
 func (held) Down(context.Context, string) error { return nil }

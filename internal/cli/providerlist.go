@@ -34,45 +34,45 @@ func (c *providerListCmd) Run(ctx context.Context, s *session) error {
 	return s.out.result(debug, func(w io.Writer) { writeProviders(w, &debug, s.Now()) })
 }
 
-func writeProviders(w io.Writer, debug *view.ProviderDebug, now time.Time) {
+func writeProviders(w io.Writer, debug *view.ProvidersDebug, now time.Time) {
 	rows := [][]string{{"PROVIDER", "MARKETS", "HEALTH", "STATE", "LAST SUCCESS", "REQUESTS LEFT", "LAST ERROR"}}
-	for i := range debug.Sources {
-		p := &debug.Sources[i]
+	for i := range debug.Providers {
+		p := &debug.Providers[i]
 		left := "unlimited"
 		if p.Budget.Left != nil && p.Budget.Limit > 0 {
 			left = count(*p.Budget.Left) + " of " + count(p.Budget.Limit)
 		}
 		rows = append(rows, []string{
-			cell(p.Source), fmt.Sprint(len(p.Markets)), string(p.Health), providerState(p, now), moment(p.LastSuccess), left, dashed(cell(value(p.LastError))),
+			cell(p.Provider), fmt.Sprint(len(p.Markets)), string(p.Health), providerState(p, now), moment(p.LastSuccess), left, dashed(cell(value(p.LastError))),
 		})
 	}
 	for _, p := range debug.Unconfigured {
-		rows = append(rows, []string{cell(p.Source), "-", "-", "not configured", "-", "-", dashed(cell(p.Reason))})
+		rows = append(rows, []string{cell(p.Provider), "-", "-", "not configured", "-", "-", dashed(cell(p.Reason))})
 	}
 	table(w, rows)
-	for i := range debug.Sources {
-		writeFailingFiles(w, &debug.Sources[i])
-		for _, m := range debug.Sources[i].Markets {
+	for i := range debug.Providers {
+		writeFailingFiles(w, &debug.Providers[i])
+		for _, m := range debug.Providers[i].Markets {
 			if m.Quarantine != nil {
 				_, _ = fmt.Fprintf(w, "%s/%s is quarantined since %s: %s\n",
-					printable(debug.Sources[i].Source), printable(m.Market), moment(m.QuarantinedSince), printable(*m.Quarantine))
+					printable(debug.Providers[i].Provider), printable(m.Market), moment(m.QuarantinedSince), printable(*m.Quarantine))
 			}
 		}
 	}
 }
 
 // writeFailingFiles lists the files whose last fetch failed.
-func writeFailingFiles(w io.Writer, p *view.SourceDebug) {
+func writeFailingFiles(w io.Writer, p *view.ProviderDebug) {
 	for _, f := range p.Files {
 		if f.Failures > 0 {
 			_, _ = fmt.Fprintf(w, "%s/%s is %s: failures in a row: %s, the last at %s: %s\n",
-				printable(p.Source), printable(f.File), f.Health, count(f.Failures), moment(f.LastErrorAt), printable(value(f.LastError)))
+				printable(p.Provider), printable(f.File), f.Health, count(f.Failures), moment(f.LastErrorAt), printable(value(f.LastError)))
 		}
 	}
 }
 
 // providerState is what keeps requests from a provider, in a few words.
-func providerState(p *view.SourceDebug, now time.Time) string {
+func providerState(p *view.ProviderDebug, now time.Time) string {
 	switch {
 	case p.Paused:
 		return "paused"

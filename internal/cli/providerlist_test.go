@@ -12,8 +12,8 @@ import (
 
 func TestProviderList_ShowsHealthAndTheErrorOfEachFile(t *testing.T) {
 	at := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
-	debug := view.ProviderDebug{Sources: []view.SourceDebug{{
-		Source: "pricelist", Health: provider.HealthDegraded, Breaker: "closed", LastSuccess: &at,
+	debug := view.ProvidersDebug{Providers: []view.ProviderDebug{{
+		Provider: "pricelist", Health: provider.HealthDegraded, Breaker: "closed", LastSuccess: &at,
 		Files: []view.FileDebug{
 			{File: "good", Health: provider.HealthHealthy, LastSuccess: &at, LastError: new("long ago"), LastErrorAt: &at},
 			{File: "gone", Health: provider.HealthDown, Failures: 7, LastError: new("pricelist: gone: 404 Not Found"), LastErrorAt: &at},

@@ -61,7 +61,7 @@ func (c *providerNamesCmd) Run(ctx context.Context, s *session) (err error) {
 
 // namesOf fetches everything that a provider of files serves and returns the
 // names in it, sorted.
-func namesOf(ctx context.Context, src provider.Source) ([]string, error) {
+func namesOf(ctx context.Context, src provider.Provider) ([]string, error) {
 	d := src.Describe()
 	if d.Shape != provider.Bulk {
 		return nil, &usageError{text: d.Name + " takes names and cannot list the ones it knows", help: "assay provider test --help"}

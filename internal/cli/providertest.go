@@ -70,7 +70,7 @@ func (c *providerTestCmd) Run(ctx context.Context, s *session) (err error) {
 	}
 	budget := budgetOf{}
 	defer func() { err = errors.Join(err, budget.close()) }()
-	src, set, err := s.openProvider(ctx, c.Provider, func(cfg *config.Config, o *app.SourceOptions) {
+	src, set, err := s.openProvider(ctx, c.Provider, func(cfg *config.Config, o *app.ProviderOptions) {
 		budget = openBudget(ctx, cfg, c.Provider, s.Now)
 		o.Allowance = budget.allowance()
 		o.Client = func(o *provider.Options) { o.Attempts, o.Total = 1, testPatience }
@@ -101,7 +101,7 @@ func (c *providerTestCmd) Run(ctx context.Context, s *session) (err error) {
 const testPatience = time.Minute
 
 // call is the request: the one of the flags, or the cheapest.
-func (c *providerTestCmd) call(src provider.Source) (provider.Call, error) {
+func (c *providerTestCmd) call(src provider.Provider) (provider.Call, error) {
 	d := src.Describe()
 	if c.File == "" {
 		call, ok := probe(src, c.Name)
@@ -130,7 +130,7 @@ func fileKeys(d provider.Description) []string {
 }
 
 // probe returns the cheapest call that shows whether src works.
-func probe(src provider.Source, name string) (call provider.Call, ok bool) {
+func probe(src provider.Provider, name string) (call provider.Call, ok bool) {
 	if p, ok := src.(provider.Prober); ok {
 		call = p.Probe()
 		if len(call.Names) > 0 {
@@ -149,7 +149,7 @@ func probe(src provider.Source, name string) (call provider.Call, ok bool) {
 }
 
 // tested sends one request to src.
-func tested(ctx context.Context, src provider.Source, clients provider.Clients, call provider.Call, now func() time.Time) providerTested {
+func tested(ctx context.Context, src provider.Provider, clients provider.Clients, call provider.Call, now func() time.Time) providerTested {
 	d := src.Describe()
 	found := providerTested{Provider: d.Name, Shape: d.Shape, File: call.File, Others: []string{}}
 	for _, key := range fileKeys(d) {

@@ -194,7 +194,7 @@ func TestProviderTest_CountsInTheBudgetOfTheDatabase(t *testing.T) {
 }
 
 // prober is a provider that knows its cheapest call.
-type prober struct{ provider.Source }
+type prober struct{ provider.Provider }
 
 func (prober) Describe() provider.Description { return provider.Description{Shape: provider.Bulk} }
 func (prober) Probe() provider.Call           { return provider.Call{AppID: 570, File: "small"} }
@@ -230,7 +230,7 @@ func TestProviderTest_TellsOfTheHostThatFailed(t *testing.T) {
 	server := providertest.NewServer(t, answering(401, "{}"))
 	clients := provider.Clients{}
 	for _, host := range []string{"sales", "stream"} {
-		c := provider.NewClient(provider.Options{Source: "two", AllowHosts: []string{server.Host()}})
+		c := provider.NewClient(provider.Options{Provider: "two", AllowHosts: []string{server.Host()}})
 		t.Cleanup(c.Close)
 		clients[host] = c
 	}
@@ -265,8 +265,8 @@ type described provider.Description
 
 func (d described) Describe() provider.Description { return provider.Description(d) }
 
-func (described) Fetch(context.Context, provider.Call, provider.Sink) (provider.Answer, error) {
-	return provider.Answer{}, nil
+func (described) Fetch(context.Context, provider.Call, provider.Sink) (provider.Result, error) {
+	return provider.Result{}, nil
 }
 
 func TestProviderTest_AsksForTheFileThatIsNamed(t *testing.T) {

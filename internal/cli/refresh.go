@@ -107,9 +107,9 @@ func (c *refreshCmd) forecast(ctx context.Context, s *session, api *client) erro
 	}
 	return s.out.result(plan, func(w io.Writer) {
 		_, _ = fmt.Fprintf(w, "%s of %s items are due; skipped: %s\n", count(plan.DueItems), count(plan.TotalItems), skippedText(plan.SkippedItems))
-		rows := [][]string{{"SOURCE", "REQUESTS", "PUT OFF", "SECONDS"}}
-		for _, cost := range plan.Sources {
-			rows = append(rows, costRow(printable(cost.Source), cost.Requests, cost.Deferred, cost.Seconds))
+		rows := [][]string{{"PROVIDER", "REQUESTS", "PUT OFF", "SECONDS"}}
+		for _, cost := range plan.Providers {
+			rows = append(rows, costRow(printable(cost.Provider), cost.Requests, cost.Deferred, cost.Seconds))
 			if len(cost.Hosts) < 2 {
 				continue
 			}
@@ -119,9 +119,9 @@ func (c *refreshCmd) forecast(ctx context.Context, s *session, api *client) erro
 		}
 		rows = append(rows, []string{"all", count(plan.Requests), "", fmt.Sprintf("%.1f", plan.Seconds)})
 		table(w, rows)
-		for _, cost := range plan.Sources {
+		for _, cost := range plan.Providers {
 			for _, h := range cost.Hosts {
-				writePutOff(w, strings.TrimSpace(printable(cost.Source)+" "+printable(h.Host)), h)
+				writePutOff(w, strings.TrimSpace(printable(cost.Provider)+" "+printable(h.Host)), h)
 			}
 		}
 	})
@@ -152,7 +152,7 @@ func boundText(why string) string {
 	switch why {
 	case "day", "month":
 		return "its quota of the " + why
-	case "told":
+	case "reported":
 		return "its reported quota"
 	case "hold":
 		return "its retry-after"
@@ -240,12 +240,12 @@ func writeJob(w io.Writer, job view.Job) {
 		rows = append(rows, []string{"cancelled", count(job.CancelledItems)})
 	}
 	rows = append(rows, []string{"requests", count(job.Usage.RequestCount)})
-	for _, s := range job.Sources {
+	for _, s := range job.Providers {
 		for _, m := range s.Markets {
-			rows = append(rows, []string{"quotes", count(m.Quotes) + " from " + printable(s.Source+"/"+m.Market)})
+			rows = append(rows, []string{"quotes", count(m.Quotes) + " from " + printable(s.Provider+"/"+m.Market)})
 		}
 		if s.LaterNames > 0 {
-			rows = append(rows, []string{"for later", count(s.LaterNames) + " names at " + printable(s.Source)})
+			rows = append(rows, []string{"for later", count(s.LaterNames) + " names at " + printable(s.Provider)})
 		}
 	}
 	rows = append(rows, gapRows(job.Gaps)...)

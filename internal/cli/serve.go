@@ -38,7 +38,7 @@ func (*serveCmd) examples() []example {
 func (*serveCmd) details() string {
 	var b strings.Builder
 	b.WriteString("\nSettings (environment or --config; those that are not secrets also as flags, TRADE_HOLD as --trade-hold):\n")
-	for _, d := range config.Definitions(app.Sources()) {
+	for _, d := range config.Definitions(app.Providers()) {
 		name := d.Name
 		if d.File {
 			name += ", " + d.Name + "_FILE"

@@ -205,7 +205,7 @@ func listing(t *testing.T, dir string) string {
 	return names.String()
 }
 
-func TestServe_LooksAtItsSourcesBeforeItCreatesAnything(t *testing.T) {
+func TestServe_LooksAtItsProvidersBeforeItCreatesAnything(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "data")
 	var errs bytes.Buffer
 	code := Program{

@@ -33,7 +33,7 @@ func (s *session) settings(over map[string]string) (*config.Config, error) {
 func (s *session) options(over map[string]string) config.Options {
 	flags := maps.Clone(s.flags)
 	maps.Copy(flags, over)
-	return config.Options{Flags: flags, Environ: s.Environ, File: s.file, Sources: app.Sources()}
+	return config.Options{Flags: flags, Environ: s.Environ, File: s.file, Providers: app.Providers()}
 }
 
 // server returns a client of the running server, with the secrets that the

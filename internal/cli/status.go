@@ -180,7 +180,7 @@ func writeStatus(w io.Writer, st view.Status) {
 	table(w, rows)
 }
 
-// usageText says how many requests a run took, and of which sources.
+// usageText says how many requests a run took, and of which providers.
 func usageText(u view.Usage) string {
 	names := make([]string, 0, len(u.ByProvider))
 	for name := range u.ByProvider {

@@ -63,7 +63,7 @@ type Config struct {
 	AdminTokens    []Secret    // ADMIN_API_TOKEN; likewise
 	LedgerKeys     []LedgerKey // WALLET_LEDGER_KEY; likewise; the first seals, all verify
 
-	Providers     []string       // MARKET_PRICE_PROVIDERS: names of sources, none twice
+	Providers     []string       // MARKET_PRICE_PROVIDERS: names of providers, none twice
 	Currency      money.Currency // MARKET_PRICE_CURRENCY: of all market prices
 	Rates         pricing.Rates  // MARKET_PRICE_RATES: those that are fixed, into Currency
 	RatesECB      bool           // MARKET_PRICE_RATES: the others come from the European Central Bank,
@@ -90,14 +90,14 @@ type Config struct {
 	TradeHold       time.Duration // TRADE_HOLD
 	InventoryMaxAge time.Duration // INVENTORY_MAX_AGE
 
-	Sources         map[string]Source // <SOURCE>_BASE_URL and so on, by source name
-	Cs2capShape     string            // CS2CAP_SHAPE: batch, single or stream
-	SimShape        string            // SIM_SHAPE: bulk, batch or single
-	SimBatchSize    int               // SIM_BATCH_SIZE: names in a request of shape batch
-	SteamEndpoint   string            // STEAM_ENDPOINT: priceoverview or orderbook
-	SteamPace       time.Duration     // STEAM_INVENTORY_PACE: between two requests for inventories
-	SteamShare      int               // STEAM_INVENTORY_SHARE: percent of the limit that prices leave to inventories
-	PricelistConfig string            // PRICELIST_CONFIG: path; empty: none
+	Provider        map[string]Provider // <PROVIDER>_BASE_URL and so on, by provider name
+	Cs2capShape     string              // CS2CAP_SHAPE: batch, single or stream
+	SimShape        string              // SIM_SHAPE: bulk, batch or single
+	SimBatchSize    int                 // SIM_BATCH_SIZE: names in a request of shape batch
+	SteamEndpoint   string              // STEAM_ENDPOINT: priceoverview or orderbook
+	SteamPace       time.Duration       // STEAM_INVENTORY_PACE: between two requests for inventories
+	SteamShare      int                 // STEAM_INVENTORY_SHARE: percent of the limit that prices leave to inventories
+	PricelistConfig string              // PRICELIST_CONFIG: path; empty: none
 
 	// Warnings tell what works and should be looked at. They hold no secret.
 	Warnings []string
@@ -109,13 +109,13 @@ type Config struct {
 // MaxMissingRetry is the longest that a missing price waits to be tried again.
 const MaxMissingRetry = 72 * time.Hour
 
-// Source is how one price provider is reached.
-type Source struct {
+// Provider is how one price provider is reached.
+type Provider struct {
 	BaseURL *url.URL // nil: the real host; its host may be dialled even if private
 	APIKey  Secret   // zero: none
-	Limit   Limit    // zero: what the source documents
-	Quota   Quota    // zero: what the source documents, where it does
-	Markets []string // <SOURCE>_MARKETS of a source that quotes many: keys; none: those that it quotes by default
+	Limit   Limit    // zero: what the provider documents
+	Quota   Quota    // zero: what the provider documents, where it does
+	Markets []string // <PROVIDER>_MARKETS of a provider that quotes many: keys; none: those that it quotes by default
 }
 
 // Engine is a kind of database.
@@ -153,8 +153,8 @@ type Options struct {
 	Environ []string
 	// File is the path given with --config; empty: there is no file.
 	File string
-	// Sources lists the names of the price providers that exist, in lower case.
-	Sources []string
+	// Providers lists the names of the price providers that exist, in lower case.
+	Providers []string
 }
 
 // Setting is one setting as it is in force.

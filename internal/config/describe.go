@@ -9,11 +9,11 @@ type Definition struct {
 	File    bool   // also taken as NAME_FILE
 }
 
-// Definitions lists all settings that exist with these sources, in the order of
+// Definitions lists all settings that exist with these providers, in the order of
 // the documentation.
-func Definitions(sources []string) []Definition {
+func Definitions(providers []string) []Definition {
 	var all []Definition
-	for _, s := range table(sources) {
+	for _, s := range table(providers) {
 		all = append(all, Definition{Name: s.name, Default: s.def, Help: s.help, Secret: s.secret, File: s.takesFile()})
 	}
 	return all

@@ -19,11 +19,11 @@ const originGenerated = "generated "
 // are read; none are created here (see CreateSecrets).
 func Load(o Options) (*Config, error) {
 	l := newLoader(o)
-	l.refuseUnknown(o.Sources)
-	l.warnOfNearMisses(o.Sources)
-	c := &Config{Sources: map[string]Source{}, options: o}
-	for _, source := range o.Sources {
-		c.Sources[source] = Source{}
+	l.refuseUnknown(o.Providers)
+	l.warnOfNearMisses(o.Providers)
+	c := &Config{Provider: map[string]Provider{}, options: o}
+	for _, provider := range o.Providers {
+		c.Provider[provider] = Provider{}
 	}
 	for i := range l.table {
 		l.apply(c, &l.table[i])
@@ -36,12 +36,12 @@ func Load(o Options) (*Config, error) {
 	return c, nil
 }
 
-// LoadDatabase reads and checks where the data is and how long to wait for it, and leaves the rest of the Config empty: what is wrong with a secret or a source must not keep
+// LoadDatabase reads and checks where the data is and how long to wait for it, and leaves the rest of the Config empty: what is wrong with a secret or a provider must not keep
 // anybody from saving the data. Names that no setting has are faults all the
 // same, or one with a slip would leave a default in force.
 func LoadDatabase(o Options) (*Config, error) {
 	l := newLoader(o)
-	l.refuseUnknown(o.Sources)
+	l.refuseUnknown(o.Providers)
 	c := &Config{options: o}
 	for i := range l.table {
 		switch s := &l.table[i]; s.name {
@@ -72,7 +72,7 @@ type loader struct {
 }
 
 func newLoader(o Options) *loader {
-	l := &loader{table: table(o.Sources), origins: map[string]string{}}
+	l := &loader{table: table(o.Providers), origins: map[string]string{}}
 	flags := layer{}
 	for name, value := range o.Flags {
 		flags[name] = entry{text: value, origin: FlagName(name)}
@@ -109,8 +109,8 @@ func (l *loader) readFile(name string) layer {
 // refuseUnknown faults names that no setting has: every one in flags and file,
 // and in the environment those that look like ours. Keys that price lists may
 // name are whatever an operator calls them.
-func (l *loader) refuseUnknown(sources []string) {
-	known, owned := l.known(), ownedPrefixes(sources)
+func (l *loader) refuseUnknown(providers []string) {
+	known, owned := l.known(), ownedPrefixes(providers)
 	for i, values := range l.layers {
 		for _, name := range slices.Sorted(maps.Keys(values)) {
 			foreign := !ours(name, owned) && (i == environ || namedSecret(strings.TrimSuffix(name, fileSuffix)))
@@ -143,8 +143,8 @@ func (l *loader) known() []string {
 
 // warnOfNearMisses tells of variables that may be another program's, and may be
 // ours with a slip: LISTEN_ADRR would leave the default in force unnoticed.
-func (l *loader) warnOfNearMisses(sources []string) {
-	known, owned := l.known(), ownedPrefixes(sources)
+func (l *loader) warnOfNearMisses(providers []string) {
+	known, owned := l.known(), ownedPrefixes(providers)
 	for _, name := range slices.Sorted(maps.Keys(l.layers[environ])) {
 		if ours(name, owned) || namedSecret(name) || slices.Contains(known, name) {
 			continue
@@ -157,10 +157,10 @@ func (l *loader) warnOfNearMisses(sources []string) {
 
 // ownedPrefixes returns how variables start that are meant for us. What other
 // programs use as well, such as LOG_, is not among them.
-func ownedPrefixes(sources []string) []string {
+func ownedPrefixes(providers []string) []string {
 	prefixes := []string{"MARKET_PRICE_", "PLATFORM_API_", "ADMIN_API_", "WALLET_", "PAYMENT_", "INVENTORY_MAX_", "TRADE_HOLD"}
-	for _, source := range sources {
-		prefixes = append(prefixes, sourcePrefix(source))
+	for _, provider := range providers {
+		prefixes = append(prefixes, providerPrefix(provider))
 	}
 	return prefixes
 }

@@ -24,7 +24,7 @@ func known() []string { return []string{"sim", "pricelist"} }
 // options returns what a test starts from: nothing set, an empty DATA_DIR.
 func options(t *testing.T, environ ...string) Options {
 	t.Helper()
-	return Options{Environ: append([]string{"DATA_DIR=" + t.TempDir()}, environ...), Sources: known()}
+	return Options{Environ: append([]string{"DATA_DIR=" + t.TempDir()}, environ...), Providers: known()}
 }
 
 func write(t *testing.T, name, text string) string {
@@ -71,7 +71,7 @@ func TestLoad_NamesEveryFault(t *testing.T) {
 			for i := range want {
 				want[i] = strings.ReplaceAll(want[i], "_"+base, "_FILE")
 			}
-			_, err = Load(Options{File: name, Sources: known(), Environ: []string{"DATA_DIR=" + t.TempDir()}})
+			_, err = Load(Options{File: name, Providers: known(), Environ: []string{"DATA_DIR=" + t.TempDir()}})
 			var got []string
 			if faults, ok := errors.AsType[Faults](err); ok {
 				for _, f := range faults {
@@ -103,7 +103,7 @@ func TestLoad_FaultsAreInvalidInput(t *testing.T) {
 }
 
 func TestLoad_DefaultsAreTheDocumentedOnes(t *testing.T) {
-	c := load(t, Options{Environ: nil, Sources: known()})
+	c := load(t, Options{Environ: nil, Providers: known()})
 	want := &Config{
 		ListenAddr: "127.0.0.1:8080", MaxConnections: 1000, DataDir: "data",
 		Database: Database{Engine: SQLite, Path: "data/assay.db"},
@@ -114,7 +114,7 @@ func TestLoad_DefaultsAreTheDocumentedOnes(t *testing.T) {
 		Estimate: pricing.Consensus, Guard: pricing.Flag, Workers: 2,
 		TradeHold: 168 * time.Hour, InventoryMaxAge: 15 * time.Minute, Cs2capShape: "batch", SimShape: "bulk", SimBatchSize: 500, SteamEndpoint: "priceoverview",
 		SteamPace: 4 * time.Second, SteamShare: 40,
-		Sources: map[string]Source{"sim": {}, "pricelist": {}},
+		Provider: map[string]Provider{"sim": {}, "pricelist": {}},
 	}
 	if diff := cmp.Diff(want, c, ignoreInner); diff != "" {
 		t.Errorf("defaults (-want +got):\n%s", diff)
@@ -165,9 +165,9 @@ func TestLoad_ReadsEverySetting(t *testing.T) {
 		"STEAM_INVENTORY_SHARE=90",
 		"MARKET_PRICE_SYNC_SECRET=old-secret-old-secret,new-secret-new-secret", "SIM_API_KEY=sim-key",
 	))
-	if got := c.Sources["sim"]; got.BaseURL.String() != "http://127.0.0.1:9000/v1" || got.APIKey.Reveal() != "sim-key" ||
+	if got := c.Provider["sim"]; got.BaseURL.String() != "http://127.0.0.1:9000/v1" || got.APIKey.Reveal() != "sim-key" ||
 		got.Limit != (Limit{Requests: 8, Per: 5 * time.Minute}) || got.Quota != (Quota{Day: 1000, Month: 30000}) {
-		t.Errorf("source sim is %+v", got)
+		t.Errorf("provider sim is %+v", got)
 	}
 	if len(c.SyncSecrets) != 2 || c.SyncSecrets[1].Reveal() != "new-secret-new-secret" {
 		t.Errorf("%d secrets", len(c.SyncSecrets))
@@ -191,7 +191,7 @@ func TestLoad_ReadsEverySetting(t *testing.T) {
 		Estimate: pricing.Median, Guard: pricing.Hold, Workers: 4, FeeRulesURL: &url.URL{Scheme: "https", Host: "fees.example", Path: "/r.json"},
 		TradeHold: time.Hour, InventoryMaxAge: time.Hour, Cs2capShape: "single", SimShape: "batch", SimBatchSize: 100, SteamEndpoint: "orderbook", SteamPace: 10 * time.Second, SteamShare: 90,
 	}
-	c.Sources, c.SyncSecrets = nil, nil
+	c.Provider, c.SyncSecrets = nil, nil
 	equalPrefix := cmp.Comparer(func(a, b netip.Prefix) bool { return a == b })
 	if diff := cmp.Diff(want, c, ignoreInner, equalPrefix); diff != "" {
 		t.Errorf("configuration (-want +got):\n%s", diff)
@@ -234,12 +234,12 @@ func TestLoad_MarketsAreKeysNamedOnce(t *testing.T) {
 		"skinport,../" + many[0] + ",x": "is no key of a market",
 	} {
 		o := options(t, "CS2CAP_MARKETS="+value)
-		o.Sources = append(o.Sources, "cs2cap")
+		o.Providers = append(o.Providers, "cs2cap")
 		c, err := Load(o)
 		switch {
 		case fault != "" && (err == nil || !strings.Contains(err.Error(), fault)):
 			t.Errorf("%.40q: %v, want %q", value, err, fault)
-		case fault == "" && (err != nil || len(c.Sources["cs2cap"].Markets) != strings.Count(value, ",")+1):
+		case fault == "" && (err != nil || len(c.Provider["cs2cap"].Markets) != strings.Count(value, ",")+1):
 			t.Errorf("%.40q: %v", value, err)
 		}
 	}

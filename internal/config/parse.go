@@ -68,7 +68,7 @@ func duration(field func(*Config) *time.Duration, least, most time.Duration) fun
 // mostRequests bounds the requests of a limit.
 const mostRequests = 1_000_000
 
-func sourceLimit(source string) func(*Config, string) error {
+func providerLimit(provider string) func(*Config, string) error {
 	return func(c *Config, value string) error {
 		count, period, _ := strings.Cut(value, "/")
 		n, err := strconv.Atoi(count)
@@ -76,9 +76,9 @@ func sourceLimit(source string) func(*Config, string) error {
 		if err != nil || perErr != nil || n < 1 || n > mostRequests || per < time.Millisecond || per > maxDuration {
 			return fmt.Errorf("%q is no limit; write requests and a period like 8/5m", value)
 		}
-		s := c.Sources[source]
+		s := c.Provider[provider]
 		s.Limit = Limit{Requests: n, Per: per}
-		c.Sources[source] = s
+		c.Provider[provider] = s
 		return nil
 	}
 }
@@ -86,7 +86,7 @@ func sourceLimit(source string) func(*Config, string) error {
 // mostInQuota bounds the requests of a quota.
 const mostInQuota = 1_000_000_000
 
-func sourceQuota(source string) func(*Config, string) error {
+func providerQuota(provider string) func(*Config, string) error {
 	return func(c *Config, value string) error {
 		var q Quota
 		for part := range strings.SplitSeq(value, ",") {
@@ -98,9 +98,9 @@ func sourceQuota(source string) func(*Config, string) error {
 			}
 			*of = n
 		}
-		s := c.Sources[source]
+		s := c.Provider[provider]
 		s.Quota = q
-		c.Sources[source] = s
+		c.Provider[provider] = s
 		return nil
 	}
 }
@@ -108,7 +108,7 @@ func sourceQuota(source string) func(*Config, string) error {
 // mostMarkets bounds the markets that are requested from one provider.
 const mostMarkets = 64
 
-func markets(source string) func(*Config, string) error {
+func markets(provider string) func(*Config, string) error {
 	return func(c *Config, value string) error {
 		keys := splitList(value)
 		for i, key := range keys {
@@ -122,9 +122,9 @@ func markets(source string) func(*Config, string) error {
 		if len(keys) > mostMarkets {
 			return fmt.Errorf("%d markets are too many; name at most %d", len(keys), mostMarkets)
 		}
-		s := c.Sources[source]
+		s := c.Provider[provider]
 		s.Markets = keys
-		c.Sources[source] = s
+		c.Provider[provider] = s
 		return nil
 	}
 }
@@ -204,7 +204,7 @@ func setLogLevel(c *Config, value string) error {
 	return c.LogLevel.UnmarshalText([]byte(value))
 }
 
-func providers(known []string) func(*Config, string) error {
+func providerList(known []string) func(*Config, string) error {
 	return func(c *Config, value string) error {
 		c.Providers = nil
 		if value == "none" {
@@ -317,11 +317,11 @@ func isLoopback(host string) bool {
 	return host == "localhost" || (err == nil && ip.IsLoopback())
 }
 
-func sourceURL(source string) func(*Config, string) error {
+func providerURL(provider string) func(*Config, string) error {
 	return baseURL(func(c *Config, u *url.URL) {
-		s := c.Sources[source]
+		s := c.Provider[provider]
 		s.BaseURL = u
-		c.Sources[source] = s
+		c.Provider[provider] = s
 	})
 }
 

@@ -65,14 +65,14 @@ func checkSecret(part string) error {
 	return nil
 }
 
-func apiKey(source string) func(*Config, string) error {
+func apiKey(provider string) func(*Config, string) error {
 	return func(c *Config, value string) error {
 		if err := checkSecret(value); err != nil {
 			return err
 		}
-		s := c.Sources[source]
+		s := c.Provider[provider]
 		s.APIKey = NewSecret(value)
-		c.Sources[source] = s
+		c.Provider[provider] = s
 		return nil
 	}
 }

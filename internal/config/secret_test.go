@@ -60,7 +60,7 @@ func TestConfig_ShowsNoSecret(t *testing.T) {
 	))
 	var out bytes.Buffer
 	fmt.Fprintf(&out, "%v %+v\n", c.Effective(), c.Warnings)
-	fmt.Fprintf(&out, "%+v %#v\n", c.Sources, c.LedgerKeys)
+	fmt.Fprintf(&out, "%+v %#v\n", c.Provider, c.LedgerKeys)
 	if err := json.NewEncoder(&out).Encode(c.Effective()); err != nil {
 		t.Fatal(err)
 	}

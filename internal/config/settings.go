@@ -23,8 +23,8 @@ func (s *setting) takesFile() bool { return s.secret || s.file }
 // table lists all settings, in the order of the documentation. DATA_DIR comes
 // first because others are derived from it. Defaults are texts that go through
 // the same parser as everything else.
-func table(sources []string) []setting {
-	return slices.Concat(serverSettings(), secretSettings(), refreshSettings(sources), platformSettings(), sourceSettings(sources))
+func table(providers []string) []setting {
+	return slices.Concat(serverSettings(), secretSettings(), refreshSettings(providers), platformSettings(), providerSettings(providers))
 }
 
 func serverSettings() []setting {
@@ -97,11 +97,11 @@ func secretSettings() []setting {
 	}
 }
 
-func refreshSettings(sources []string) []setting {
+func refreshSettings(providers []string) []setting {
 	return slices.Concat([]setting{
 		{
-			name: "MARKET_PRICE_PROVIDERS", help: "comma list of price providers: " + strings.Join(sources, ", "),
-			set: providers(sources),
+			name: "MARKET_PRICE_PROVIDERS", help: "comma list of price providers: " + strings.Join(providers, ", "),
+			set: providerList(providers),
 		},
 		{name: "MARKET_PRICE_CURRENCY", def: "USD", help: "currency of all market prices", set: setCurrency},
 		{
@@ -194,29 +194,29 @@ func platformSettings() []setting {
 	}
 }
 
-// sourceSettings returns the settings of each known source. A name here allows
+// providerSettings returns the settings of each known provider. A name here allows
 // its host past the address guard.
-func sourceSettings(sources []string) []setting {
+func providerSettings(providers []string) []setting {
 	var all []setting
-	for _, source := range sources {
-		prefix := sourcePrefix(source)
+	for _, provider := range providers {
+		prefix := providerPrefix(provider)
 		if _, elsewhere := misplaced()[prefix+"BASE_URL"]; !elsewhere {
 			all = append(all, setting{
-				name: prefix + "BASE_URL", help: "where `" + source + "` is reached; the real host when empty",
-				set: sourceURL(source),
+				name: prefix + "BASE_URL", help: "where `" + provider + "` is reached; the real host when empty",
+				set: providerURL(provider),
 			})
 		}
 		all = append(all, setting{
-			name: prefix + "API_KEY", help: "key of `" + source + "`", secret: true,
-			set: apiKey(source), show: showSecrets,
+			name: prefix + "API_KEY", help: "key of `" + provider + "`", secret: true,
+			set: apiKey(provider), show: showSecrets,
 		})
 		if _, elsewhere := misplaced()[prefix+"LIMIT"]; !elsewhere {
 			all = append(all, setting{
-				name: prefix + "LIMIT", help: "requests that `" + source + "` is asked at most, and the period, like `8/5m`; what it documents when empty",
-				set: sourceLimit(source),
+				name: prefix + "LIMIT", help: "requests that `" + provider + "` is asked at most, and the period, like `8/5m`; what it documents when empty",
+				set: providerLimit(provider),
 			}, setting{
-				name: prefix + "QUOTA", help: "requests that `" + source + "` is asked at most in a day and a month of the calendar (UTC), like `1000/day,30000/month` or one of them; when empty none, or that of the plan that it documents",
-				set: sourceQuota(source),
+				name: prefix + "QUOTA", help: "requests that `" + provider + "` is asked at most in a day and a month of the calendar (UTC), like `1000/day,30000/month` or one of them; when empty none, or that of the plan that it documents",
+				set: providerQuota(provider),
 			})
 		}
 	}
@@ -251,7 +251,7 @@ func sourceSettings(sources []string) []setting {
 			set: duration(func(c *Config) *time.Duration { return &c.SteamPace }, time.Millisecond, time.Hour),
 		},
 		setting{
-			name: "STEAM_INVENTORY_SHARE", def: "40", help: "percent of `STEAM_LIMIT` and `STEAM_QUOTA` that the price source `steam` leaves to inventories, so that no listing waits for prices; 0: none",
+			name: "STEAM_INVENTORY_SHARE", def: "40", help: "percent of `STEAM_LIMIT` and `STEAM_QUOTA` that the price provider `steam` leaves to inventories, so that no listing waits for prices; 0: none",
 			set: number(func(c *Config) *int { return &c.SteamShare }, 0, 90),
 		},
 		setting{
@@ -270,9 +270,9 @@ func misplaced() map[string]string {
 	}
 }
 
-// sourcePrefix returns how the names of a source's settings start.
-func sourcePrefix(source string) string {
-	return strings.ToUpper(strings.ReplaceAll(source, "-", "_")) + "_"
+// providerPrefix returns how the names of a provider's settings start.
+func providerPrefix(provider string) string {
+	return strings.ToUpper(strings.ReplaceAll(provider, "-", "_")) + "_"
 }
 
 // FlagName returns the flag of a setting: "--listen-addr" for LISTEN_ADDR.

@@ -93,7 +93,7 @@ func checkCopy(ctx context.Context, path string) (id string, err error) {
 	if verdict != "ok" {
 		return "", fmt.Errorf("it is damaged: %s", verdict)
 	}
-	version, _, err := judgeSchema(ctx, SQLite, db)
+	version, _, err := checkSchema(ctx, SQLite, db)
 	if err != nil {
 		return "", err
 	}

@@ -165,8 +165,8 @@ func (c *copying) finish(ctx context.Context) error {
 // nil after the last.
 type nextRow func() ([]any, error)
 
-// tellEvery is how many rows go by between two words of progress.
-const tellEvery = 20_000
+// progressEvery is how many rows go by between two words of progress.
+const progressEvery = 20_000
 
 // pass hands the rows of a table to use, adding them up.
 func (c *copying) pass(ctx context.Context, tx *sql.Tx, t copyTable, use func(nextRow) error) (_ *tally, err error) {
@@ -184,7 +184,7 @@ func (c *copying) pass(ctx context.Context, tx *sql.Tx, t copyTable, use func(ne
 			return nil, err
 		}
 		sum.add(row)
-		if c.progress.Done++; c.progress.Done%tellEvery == 0 {
+		if c.progress.Done++; c.progress.Done%progressEvery == 0 {
 			c.show()
 		}
 		return row, nil

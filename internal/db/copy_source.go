@@ -35,7 +35,7 @@ func openSource(ctx context.Context, o CopyOptions) (_ *copySource, err error) {
 	if err != nil {
 		return s, err
 	}
-	return s, checkSchema(ctx, s.d, s.db)
+	return s, requireSchema(ctx, s.d, s.db)
 }
 
 func (s *copySource) openFile(ctx context.Context, path string) (err error) {

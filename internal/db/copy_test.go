@@ -288,7 +288,7 @@ func TestCopy_GivesClaimedWorkBack(t *testing.T) {
 func TestCopy_RefusesATargetThatIsNotEmpty(t *testing.T) {
 	copySides(t, func(t *testing.T, from, to *copySide) {
 		from.fill(t)
-		to.exec(t, `INSERT INTO market (id, source, key, title) VALUES (1, 'a', 'b', 'c')`)
+		to.exec(t, `INSERT INTO market (id, provider, key, title) VALUES (1, 'a', 'b', 'c')`)
 		to.exec(t, `INSERT INTO setting (name, value) VALUES ('currency', 'USD')`)
 		_, err := copySidesOf(t, from, to)
 		if !errors.Is(err, ErrTargetNotEmpty) || !strings.Contains(err.Error(), "market 1, setting 1") {
@@ -351,7 +351,7 @@ func TestCopy_DiscardsWhatIsNotTheSame(t *testing.T) {
 }
 
 func TestCopy_RefusesASourceInUse(t *testing.T) {
-	const instance = `INSERT INTO instance (owner, version, asks, started_at, heartbeat, heartbeat_at, report) VALUES ('a', '', '[]', 0, 1, 0, '')`
+	const instance = `INSERT INTO instance (owner, version, endpoints, started_at, heartbeat, heartbeat_at, report) VALUES ('a', '', '[]', 0, 1, 0, '')`
 	t.Run("SQLite", func(t *testing.T) {
 		from, to := emptySide(t, SQLite), emptySide(t, SQLite)
 		server, err := Open(t.Context(), from.Options)
@@ -447,7 +447,7 @@ func TestCopy_LeavesNothingWhenItIsInterrupted(t *testing.T) {
 func TestCopy_SaysWhichTextPostgreSQLDoesNotTake(t *testing.T) {
 	for name, text := range map[string]string{"a NUL": "a\x00b", "no UTF-8": "a\xffb"} {
 		from, to := emptySide(t, SQLite), emptySide(t, PostgreSQL)
-		from.exec(t, `INSERT INTO market (source, key, title) VALUES ('a', 'b', $1)`, text)
+		from.exec(t, `INSERT INTO market (provider, key, title) VALUES ('a', 'b', $1)`, text)
 		_, err := copySidesOf(t, from, to)
 		if err == nil || !strings.Contains(err.Error(), "copy market: column title holds a text that PostgreSQL does not take: ") {
 			t.Errorf("%s: %v", name, err)

@@ -119,7 +119,7 @@ func (s *DB) openServer(ctx context.Context, o Options) (err error) {
 		return err
 	}
 	if o.KeepSchema {
-		err = checkSchema(ctx, s.Dialect, s.write)
+		err = requireSchema(ctx, s.Dialect, s.write)
 	} else {
 		err = s.migratePostgres(ctx, o.Direct)
 	}
@@ -161,7 +161,7 @@ func (s *DB) openForReading(ctx context.Context, path string) (err error) {
 		return err
 	}
 	s.write.SetMaxOpenConns(1)
-	if err := checkSchema(ctx, s.Dialect, s.write); err != nil {
+	if err := requireSchema(ctx, s.Dialect, s.write); err != nil {
 		return err
 	}
 	if s.file.was, err = os.Stat(path); err != nil {
@@ -184,7 +184,7 @@ func (s *DB) openForWriting(ctx context.Context, path string, keepSchema bool) (
 	}
 	s.write.SetMaxOpenConns(1)
 	if keepSchema {
-		err = checkSchema(ctx, s.Dialect, s.write)
+		err = requireSchema(ctx, s.Dialect, s.write)
 	} else {
 		err = s.migrateSQLite(ctx)
 	}

@@ -71,10 +71,10 @@ func essence(text []byte) []byte {
 	return out.Bytes()
 }
 
-// judgeSchema compares a database's schema with those that this program knows, and its
+// checkSchema compares a database's schema with those that this program knows, and its
 // tables with the newest one if it is that. It reports whether it is; version 0 is an
 // empty database.
-func judgeSchema(ctx context.Context, d Dialect, q Querier) (version int64, upToDate bool, err error) {
+func checkSchema(ctx context.Context, d Dialect, q Querier) (version int64, upToDate bool, err error) {
 	version, upToDate, err = knownSchema(ctx, d, q)
 	if err == nil && upToDate {
 		err = checkCatalogue(ctx, d, q)
@@ -82,7 +82,7 @@ func judgeSchema(ctx context.Context, d Dialect, q Querier) (version int64, upTo
 	return version, upToDate, err
 }
 
-// knownSchema is judgeSchema for what also reads tables that were changed.
+// knownSchema is checkSchema for what also reads tables that were changed.
 func knownSchema(ctx context.Context, d Dialect, q Querier) (version int64, upToDate bool, err error) {
 	version, err = schemaVersion(ctx, q)
 	if err != nil {

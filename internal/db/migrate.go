@@ -18,7 +18,7 @@ var migrations embed.FS
 // migrateSQLite brings the schema up to date, each step in a transaction of its
 // own, and refuses a database that a newer version has written.
 func (s *DB) migrateSQLite(ctx context.Context) error {
-	if _, upToDate, err := judgeSchema(ctx, s.Dialect, s.write); err != nil || upToDate {
+	if _, upToDate, err := checkSchema(ctx, s.Dialect, s.write); err != nil || upToDate {
 		return err
 	}
 	p, err := s.migrator(goose.DialectSQLite3)
@@ -35,7 +35,7 @@ func (s *DB) migrateSQLite(ctx context.Context) error {
 // migratePostgres does the same, while other processes that start wait. Where
 // there is a pooler it goes round it: what takes long must not be cut off.
 func (s *DB) migratePostgres(ctx context.Context, direct string) (err error) {
-	if _, upToDate, err := judgeSchema(ctx, s.Dialect, s.Read); err != nil || upToDate {
+	if _, upToDate, err := checkSchema(ctx, s.Dialect, s.Read); err != nil || upToDate {
 		return err
 	}
 	if direct != "" {
@@ -54,7 +54,7 @@ func (s *DB) migratePostgres(ctx context.Context, direct string) (err error) {
 	if err != nil {
 		return err
 	}
-	if _, upToDate, err := judgeSchema(ctx, s.Dialect, s.Read); err != nil || upToDate {
+	if _, upToDate, err := checkSchema(ctx, s.Dialect, s.Read); err != nil || upToDate {
 		return err
 	}
 	if _, err := p.Up(ctx); err != nil {
@@ -91,9 +91,9 @@ func (d Dialect) migrations() string {
 // ErrSchemaOutdated means that a database is to be migrated first.
 var ErrSchemaOutdated = errors.New("the database has no schema of this version of assay: run `assay migrate`")
 
-// checkSchema refuses a database that is not up to date.
-func checkSchema(ctx context.Context, d Dialect, q Querier) error {
-	_, upToDate, err := judgeSchema(ctx, d, q)
+// requireSchema refuses a database that is not up to date.
+func requireSchema(ctx context.Context, d Dialect, q Querier) error {
+	_, upToDate, err := checkSchema(ctx, d, q)
 	if err == nil && !upToDate {
 		err = ErrSchemaOutdated
 	}

@@ -34,8 +34,8 @@ type Data interface{ Kind() Kind }
 // BudgetLow reports that less than a tenth of a budget is left and that, at the
 // present pace, it runs out before it renews. It is written once per window.
 type BudgetLow struct {
-	Source    string    `json:"source"`
-	Host      string    `json:"host"`   // empty where the source has one
+	Provider  string    `json:"provider"`
+	Host      string    `json:"host"`   // empty where the provider has one
 	Budget    string    `json:"budget"` // limit, day, month, told
 	Left      int64     `json:"left"`
 	Limit     int64     `json:"limit"`
@@ -92,13 +92,13 @@ const (
 // ProviderDown reports that a provider's host gets no more requests, or that the
 // responses of one of its markets are quarantined. It is written once until it is up.
 type ProviderDown struct {
-	Source string `json:"source"`
-	Why    string `json:"why"`              // breaker, quarantine
-	Host   string `json:"host"`             // of a breaker; empty where the source has one
-	Market string `json:"market,omitempty"` // of a quarantine, with the game and file that it is in
-	AppID  int32  `json:"appId,omitempty"`
-	File   string `json:"file,omitempty"`
-	Detail string `json:"detail"` // for people
+	Provider string `json:"provider"`
+	Why      string `json:"why"`              // breaker, quarantine
+	Host     string `json:"host"`             // of a breaker; empty where the provider has one
+	Market   string `json:"market,omitempty"` // of a quarantine, with the game and file that it is in
+	AppID    int32  `json:"appId,omitempty"`
+	File     string `json:"file,omitempty"`
+	Detail   string `json:"detail"` // for people
 }
 
 // ProviderUp ends a ProviderDown of the same fields but Detail.

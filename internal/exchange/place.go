@@ -30,7 +30,7 @@ func ECBHost() provider.Host {
 
 // ECBOptions returns o with short timeouts, so that a run waits only some seconds.
 func ECBOptions(o provider.Options) provider.Options {
-	o.Source, o.Limit = ECBName, ECBHost().Limit
+	o.Provider, o.Limit = ECBName, ECBHost().Limit
 	o.MaxBody, o.Attempts = maxBytes, 2
 	o.Timeout, o.Total = 10*time.Second, 15*time.Second
 	return o

@@ -97,7 +97,7 @@ func (s *Service) sync(ctx context.Context, o *Offers) error {
 	case !known:
 		return user.NotFound()
 	}
-	// There is no other source, or a concurrent sync of the same seller was faster
+	// There is no other provider, or a concurrent sync of the same seller was faster
 	// and stored a newer inventory.
 	fresh, err := s.o.Inventories.Renew(ctx, o.UserID, o.AppID, o.ContextID, oldest)
 	if err == nil && !fresh {

@@ -17,7 +17,7 @@ func tenMarkets() [][]Quote {
 		items[i] = asks(make([]money.Micro, 10)...)
 		for k := range items[i] {
 			q := &items[i][k]
-			q.Source, q.Market = "source", "market-"+strconv.Itoa(k)
+			q.Provider, q.Market = "provider", "market-"+strconv.Itoa(k)
 			q.Ask = around(r, 1e6, 0.25)
 			q.MarketTime = noon.Add(-time.Hour)
 			if r.IntN(30) == 0 {

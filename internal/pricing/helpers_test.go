@@ -28,7 +28,7 @@ func asks(prices ...money.Micro) []Quote {
 	quotes := make([]Quote, 0, len(prices))
 	for i, p := range prices {
 		quotes = append(quotes, Quote{
-			Source: "s", Market: "m" + strconv.Itoa(i), Currency: "USD", Ask: p, Sales: -1, FetchedAt: noon.Add(-time.Minute),
+			Provider: "s", Market: "m" + strconv.Itoa(i), Currency: "USD", Ask: p, Sales: -1, FetchedAt: noon.Add(-time.Minute),
 		})
 	}
 	return quotes

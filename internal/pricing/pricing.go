@@ -83,8 +83,8 @@ const (
 // Quote is one market's snapshot, as last fetched. Amounts are micro-units of
 // Currency, 0 is none.
 type Quote struct {
-	Source      string
-	Market      string // the same key from two sources is the same market
+	Provider    string
+	Market      string // the same key from two providers is the same market
 	Pool        string // markets with the same non-empty pool share their listings
 	Currency    money.Currency
 	Ask         money.Micro

@@ -15,14 +15,14 @@ import (
 	"assay/internal/randtest"
 )
 
-// anyQuotes returns what up to 14 sources might say of one item: good and
+// anyQuotes returns what up to 14 providers might say of one item: good and
 // absurd, fresh and stale, shared, doubled, foreign, nothing at all.
 func anyQuotes(r *rand.Rand) []Quote {
 	center := math.Exp(9 + 12*r.Float64())
 	quotes := make([]Quote, r.IntN(15))
 	for i := range quotes {
 		q := &quotes[i]
-		q.Source = "s" + strconv.Itoa(r.IntN(3))
+		q.Provider = "s" + strconv.Itoa(r.IntN(3))
 		q.Market = "m" + strconv.Itoa(r.IntN(12))
 		q.Currency = [...]money.Currency{"USD", "USD", "USD", "EUR", "XXX"}[r.IntN(5)]
 		q.FetchedAt = noon.Add(-time.Duration(r.IntN(30)) * time.Hour)
@@ -107,11 +107,11 @@ func TestProperty_OrderOfQuotesNeverMatters(t *testing.T) {
 	}
 }
 
-// distinct reports whether no two quotes are of the same source and market.
+// distinct reports whether no two quotes are of the same provider and market.
 func distinct(quotes []Quote) bool {
 	seen := map[[2]string]bool{}
 	for _, q := range quotes {
-		seen[[2]string{q.Source, q.Market}] = true
+		seen[[2]string{q.Provider, q.Market}] = true
 	}
 	return len(seen) == len(quotes)
 }

@@ -137,7 +137,7 @@ func poolKey(q *Quote) string { return q.Pool }
 
 // rank is negative where quote a counts before b: fetched later, in units of
 // grain; by the market's
-// own word later, a stated time before none; lower market key; lower source
+// own word later, a stated time before none; lower market key; lower provider
 // key. What follows separates quotes that no caller should give, so that even
 // then the order of quotes does not matter.
 func rank(now time.Time, grain time.Duration, a, b *Quote, va, vb *Verdict) int {
@@ -145,7 +145,7 @@ func rank(now time.Time, grain time.Duration, a, b *Quote, va, vb *Verdict) int 
 		b.FetchedAt.Truncate(grain).Compare(a.FetchedAt.Truncate(grain)),
 		marketTime(now, b).Compare(marketTime(now, a)),
 		strings.Compare(a.Market, b.Market),
-		strings.Compare(a.Source, b.Source),
+		strings.Compare(a.Provider, b.Provider),
 		cmp.Compare(va.Price, vb.Price),
 		strings.Compare(string(va.Basis), string(vb.Basis)),
 		strings.Compare(a.Pool, b.Pool),

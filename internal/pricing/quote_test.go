@@ -148,32 +148,32 @@ func TestEstimate_OneQuotePerMarketAndPool(t *testing.T) {
 	}{
 		{
 			"the fresher quote of a market",
-			Quote{Source: "x", Market: "m", FetchedAt: at(1)},
-			Quote{Source: "a", Market: "m", FetchedAt: at(2), MarketTime: at(1)},
+			Quote{Provider: "x", Market: "m", FetchedAt: at(1)},
+			Quote{Provider: "a", Market: "m", FetchedAt: at(2), MarketTime: at(1)},
 			Duplicate,
 		},
 		{
 			"fetched alike, the market's own time",
-			Quote{Source: "x", Market: "m", FetchedAt: at(1), MarketTime: at(3)},
-			Quote{Source: "a", Market: "m", FetchedAt: at(1), MarketTime: at(4)},
+			Quote{Provider: "x", Market: "m", FetchedAt: at(1), MarketTime: at(3)},
+			Quote{Provider: "a", Market: "m", FetchedAt: at(1), MarketTime: at(4)},
 			Duplicate,
 		},
 		{
 			"a stated time before none",
-			Quote{Source: "x", Market: "m", FetchedAt: at(1), MarketTime: at(60)},
-			Quote{Source: "a", Market: "m", FetchedAt: at(1)},
+			Quote{Provider: "x", Market: "m", FetchedAt: at(1), MarketTime: at(60)},
+			Quote{Provider: "a", Market: "m", FetchedAt: at(1)},
 			Duplicate,
 		},
 		{
 			"a lying time is none",
-			Quote{Source: "x", Market: "m", FetchedAt: at(1), MarketTime: at(60)},
-			Quote{Source: "a", Market: "m", FetchedAt: at(1), MarketTime: at(-9999)},
+			Quote{Provider: "x", Market: "m", FetchedAt: at(1), MarketTime: at(60)},
+			Quote{Provider: "a", Market: "m", FetchedAt: at(1), MarketTime: at(-9999)},
 			Duplicate,
 		},
 		{
-			"all alike, the lower source",
-			Quote{Source: "a", Market: "m", FetchedAt: at(1)},
-			Quote{Source: "b", Market: "m", FetchedAt: at(1)},
+			"all alike, the lower provider",
+			Quote{Provider: "a", Market: "m", FetchedAt: at(1)},
+			Quote{Provider: "b", Market: "m", FetchedAt: at(1)},
 			Duplicate,
 		},
 		{
@@ -190,8 +190,8 @@ func TestEstimate_OneQuotePerMarketAndPool(t *testing.T) {
 		},
 		{
 			"fetched alike, the lower market key",
-			Quote{Source: "z", Market: "a", Pool: "p", FetchedAt: at(1)},
-			Quote{Source: "a", Market: "b", Pool: "p", FetchedAt: at(1)},
+			Quote{Provider: "z", Market: "a", Pool: "p", FetchedAt: at(1)},
+			Quote{Provider: "a", Market: "b", Pool: "p", FetchedAt: at(1)},
 			SharedListings,
 		},
 	}

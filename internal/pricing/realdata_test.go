@@ -76,7 +76,7 @@ func sixMarkets(t *testing.T) map[string][]Quote {
 		for i, text := range row[1:] {
 			if text != "" {
 				quotes = append(quotes, Quote{
-					Source: "file", Market: rows[0][i+1], Currency: "USD", Ask: units(t, text), Sales: -1, FetchedAt: noon,
+					Provider: "file", Market: rows[0][i+1], Currency: "USD", Ask: units(t, text), Sales: -1, FetchedAt: noon,
 				})
 			}
 		}

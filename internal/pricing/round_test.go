@@ -793,7 +793,7 @@ func TestRound_NamesThatHalfOfTheirQuotesLeftAreSuspect(t *testing.T) {
 		for i := range f.names {
 			var quotes []Quote
 			for k := range f.markets {
-				quotes = append(quotes, Quote{Source: "s", Market: strconv.Itoa(k), ID: f.markets[k].ID, Currency: "USD", Ask: f.quotes[k][i], Sales: -1, FetchedAt: f.now})
+				quotes = append(quotes, Quote{Provider: "s", Market: strconv.Itoa(k), ID: f.markets[k].ID, Currency: "USD", Ask: f.quotes[k][i], Sales: -1, FetchedAt: f.now})
 			}
 			res.Movers.Note(uint64(i), quotes)
 			var e Priced

@@ -79,12 +79,12 @@ type Allowance interface {
 	// Take counts one request that is about to be sent, or returns why it must not be
 	// sent. After an error it must not be sent either.
 	Take(ctx context.Context) (Refusal, error)
-	// Hold stores, for all processes, that the host demands a wait. It returns how long
+	// StoreRetryAfter stores, for all processes, that the host demands a wait. It returns how long
 	// the wait lasts now.
-	Hold(ctx context.Context, o Order) (time.Duration, error)
-	// Tell stores, for all processes, the quota that the host reports. Until its reset
+	StoreRetryAfter(ctx context.Context, o RetryAfter) (time.Duration, error)
+	// StoreReported stores, for all processes, the quota that the host reports. Until its reset
 	// requests need both this quota and the allowance's own count.
-	Tell(ctx context.Context, r Rate) error
+	StoreReported(ctx context.Context, r Rate) error
 	// Down stores, for all processes, that the host keeps failing and gets no requests
 	// for a while, with a reason for operators. Up stores that it responds. Both may
 	// be repeated.
@@ -126,7 +126,7 @@ func (c *Client) spend(ctx context.Context) Refusal {
 	if err != nil {
 		r = Refusal{Kind: KindBudget, Wait: retryUnavailable, Err: err}
 		if ctx.Err() == nil {
-			c.o.Logger.Error("rate-limit state unavailable; request not sent", "source", c.o.Source, "error", err)
+			c.o.Logger.Error("rate-limit state unavailable; request not sent", "provider", c.o.Provider, "error", err)
 		}
 	}
 	if r.Wait == 0 {
@@ -135,7 +135,7 @@ func (c *Client) spend(ctx context.Context) Refusal {
 	c.limit.untake(now)
 	c.reported.untake(c.clock())
 	if r.Kind == KindRateLimited {
-		c.hold.extend(c.clock(), Order{Wait: r.Wait})
+		c.hold.extend(c.clock(), RetryAfter{Wait: r.Wait})
 	}
 	return r
 }
@@ -154,34 +154,34 @@ func (c *Client) obey(ctx context.Context, h *hop, resp *http.Response) bool {
 	if r, ok := rateOf(resp.Header, c.o.Headers, c.o.Limit, c.o.Now()); ok && !h.elsewhere && r.Left == 0 && r.Reset >= wait {
 		return false // learn stores the longer wait for the quota next
 	}
-	if c.o.Judge == nil { // otherwise the body may name a quota as the reason
-		c.leaveAlone(ctx, Order{Wait: wait})
+	if c.o.Classify == nil { // otherwise the body may name a quota as the reason
+		c.leaveAlone(ctx, RetryAfter{Wait: wait})
 	} else {
-		c.storeWait(ctx, Order{Wait: wait})
+		c.storeWait(ctx, RetryAfter{Wait: wait})
 	}
 	return true
 }
 
 // leaveAlone stops all requests of all processes for a while, and returns for how long.
-func (c *Client) leaveAlone(ctx context.Context, o Order) time.Duration {
+func (c *Client) leaveAlone(ctx context.Context, o RetryAfter) time.Duration {
 	wait := c.hold.extend(c.clock(), o)
 	if shared := c.storeWait(ctx, o); shared > 0 {
-		return c.hold.extend(c.clock(), Order{Wait: shared})
+		return c.hold.extend(c.clock(), RetryAfter{Wait: shared})
 	}
 	return wait
 }
 
 // storeWait stores a wait for all processes, and returns how long it lasts now; 0:
 // it is not stored.
-func (c *Client) storeWait(ctx context.Context, o Order) time.Duration {
+func (c *Client) storeWait(ctx context.Context, o RetryAfter) time.Duration {
 	if c.o.Allowance == nil {
 		return 0
 	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), holdTime)
 	defer cancel()
-	shared, err := c.o.Allowance.Hold(ctx, o)
+	shared, err := c.o.Allowance.StoreRetryAfter(ctx, o)
 	if err != nil {
-		c.o.Logger.Error("retry-after not stored; other processes may send requests too early", "source", c.o.Source, "error", err)
+		c.o.Logger.Error("retry-after not stored; other processes may send requests too early", "provider", c.o.Provider, "error", err)
 		return 0
 	}
 	return shared

@@ -19,7 +19,7 @@ type fakeAllowance struct {
 	tellErr  error // of Tell
 	asked    int
 	held     []time.Duration
-	told     []Rate
+	reported []Rate
 	standing []string
 	deaf     bool // to those
 }
@@ -32,13 +32,13 @@ func (f *fakeAllowance) Take(context.Context) (r Refusal, err error) {
 	return r, f.err
 }
 
-func (f *fakeAllowance) Hold(_ context.Context, o Order) (time.Duration, error) {
+func (f *fakeAllowance) StoreRetryAfter(_ context.Context, o RetryAfter) (time.Duration, error) {
 	f.held = append(f.held, min(o.Wait, MaxWait))
 	return o.Wait, f.err
 }
 
-func (f *fakeAllowance) Tell(_ context.Context, r Rate) error {
-	f.told = append(f.told, r)
+func (f *fakeAllowance) StoreReported(_ context.Context, r Rate) error {
+	f.reported = append(f.reported, r)
 	return cmp.Or(f.tellErr, f.err)
 }
 

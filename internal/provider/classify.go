@@ -49,14 +49,14 @@ func outcomeOf(err error) outcome {
 // he allowed was used up.
 func (c *Client) ended(cause error) *Error {
 	if errors.Is(cause, context.DeadlineExceeded) {
-		return &Error{Source: c.o.Source, Kind: KindTimeout, Detail: "the caller's time is up", Err: cause}
+		return &Error{Provider: c.o.Provider, Kind: KindTimeout, Detail: "the caller's time is up", Err: cause}
 	}
-	return &Error{Source: c.o.Source, Kind: KindCancelled, Err: cause}
+	return &Error{Provider: c.o.Provider, Kind: KindCancelled, Err: cause}
 }
 
 // sendError describes a request that got no response.
 func (c *Client) sendError(err error) *Error {
-	e := &Error{Source: c.o.Source, Kind: KindConnect, Err: cause(err)}
+	e := &Error{Provider: c.o.Provider, Kind: KindConnect, Err: cause(err)}
 	var (
 		dns  *net.DNSError
 		op   *net.OpError
@@ -112,7 +112,7 @@ func stepOf(err error) Step {
 // bodyError describes a body that could not be read to its end. wireErr is what
 // the connection failed with, nil when inflating did.
 func (c *Client) bodyError(err, wireErr error) *Error {
-	e := &Error{Source: c.o.Source, Kind: KindCut, Status: 200, Err: cause(err)}
+	e := &Error{Provider: c.o.Provider, Kind: KindCut, Status: 200, Err: cause(err)}
 	switch {
 	case errors.Is(err, errTooLarge):
 		e.Kind, e.Err = KindTooLarge, errTooLarge

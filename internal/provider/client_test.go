@@ -51,7 +51,7 @@ func reply(status int, body string, fields ...string) *http.Response {
 
 // newFake returns a client whose requests f serves, on the present clock.
 func newFake(o Options, answer func(n int) (*http.Response, error)) (*Client, *fakeNet) {
-	o.Source = "fake"
+	o.Provider = "fake"
 	c := NewClient(o)
 	f := &fakeNet{start: time.Now(), answer: answer}
 	c.transport = f
@@ -359,7 +359,7 @@ func TestDo_APanicOfDecodeDoesNotWedgeTheBreaker(t *testing.T) {
 	})
 }
 
-func TestDo_AnswersThatAreNotFailuresOfTheSourceKeepTheBreakerClosed(t *testing.T) {
+func TestDo_AnswersThatAreNotFailuresOfTheProviderKeepTheBreakerClosed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c, _ := newFake(Options{}, func(n int) (*http.Response, error) {
 			return reply([]int{401, 403, 404, 200}[n%4], "<html>"), nil
@@ -446,7 +446,7 @@ func TestSnapshot_KeepsTheLastFiftyNewestFirst(t *testing.T) {
 	})
 }
 
-func TestDo_ACallerWhoLeavesSaysNothingOfTheSource(t *testing.T) {
+func TestDo_ACallerWhoLeavesSaysNothingOfTheProvider(t *testing.T) {
 	for name, failure := range map[string]error{
 		"told so":             context.Canceled,
 		"a broken connection": syscall.ECONNRESET,

@@ -75,8 +75,8 @@ func (b Budget) leaves() int64 {
 	for _, q := range b.Quotas {
 		left = min(left, q.Left)
 	}
-	if b.Told != nil {
-		left = min(left, b.Told.Left)
+	if b.Reported != nil {
+		left = min(left, b.Reported.Left)
 	}
 	return left
 }

@@ -41,7 +41,7 @@ const (
 // Error is a call that failed. Its text names no secret: it never holds a
 // query string or a header.
 type Error struct {
-	Source     string
+	Provider   string
 	Kind       Kind
 	Status     int           // HTTP status, 0 without a response
 	RetryAfter time.Duration // how long to wait before requesting again; 0: not stated
@@ -57,7 +57,7 @@ type Error struct {
 
 // Error returns the provider, what was wrong and the status, without any secret.
 func (e *Error) Error() string {
-	s := e.Source + ": " + string(e.Kind)
+	s := e.Provider + ": " + string(e.Kind)
 	if e.Status != 0 {
 		s += fmt.Sprintf(" (status %d)", e.Status)
 	}

@@ -23,8 +23,8 @@ type hold struct {
 	at, until time.Duration
 }
 
-// Order is a demand to send a host no requests for a while.
-type Order struct {
+// RetryAfter is a demand to send a host no requests for a while.
+type RetryAfter struct {
 	Wait time.Duration
 	// Most, if above Wait, means that the host did not state the wait. If it refuses
 	// again soon after the wait, the next wait is twice as long, up to Most.
@@ -34,7 +34,7 @@ type Order struct {
 // After returns how long to wait. The last wait lasted last and ended ago before now.
 // If ago is negative, it has not ended, and the refusal is of an earlier request. A
 // refusal is soon after a wait if ago is shorter than last.
-func (o Order) After(last, ago time.Duration) time.Duration {
+func (o RetryAfter) After(last, ago time.Duration) time.Duration {
 	wait := o.Wait
 	if ago >= 0 && ago < last {
 		wait = max(wait, min(2*last, o.Most))
@@ -44,7 +44,7 @@ func (o Order) After(last, ago time.Duration) time.Duration {
 
 // extend prolongs the hold to the wait of o, unless it lasts longer already. It returns
 // how long it lasts now.
-func (h *hold) extend(now time.Duration, o Order) time.Duration {
+func (h *hold) extend(now time.Duration, o RetryAfter) time.Duration {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if until := now + o.After(h.until-h.at, now-h.until); until > h.until {

@@ -63,8 +63,8 @@ func FuzzRetryAfter(f *testing.F) {
 
 func TestHold_IsNeverShortened(t *testing.T) {
 	var h hold
-	h.extend(0, Order{Wait: time.Minute})
-	if got := h.extend(0, Order{Wait: time.Second}); got != time.Minute {
+	h.extend(0, RetryAfter{Wait: time.Minute})
+	if got := h.extend(0, RetryAfter{Wait: time.Second}); got != time.Minute {
 		t.Errorf("a shorter order leaves %v", got)
 	}
 	if got := h.remaining(10 * time.Second); got != 50*time.Second {
@@ -90,11 +90,11 @@ func TestOrder_DoublesWhereTheHostRefusesAgainSoon(t *testing.T) {
 		"after a short one that it said": {time.Second, 0, most, first},
 		"without a most":                 {first, 0, 0, first},
 	} {
-		if got := (Order{Wait: first, Most: c.most}).After(c.last, c.ago); got != c.want {
+		if got := (RetryAfter{Wait: first, Most: c.most}).After(c.last, c.ago); got != c.want {
 			t.Errorf("%s: %v, want %v", name, got, c.want)
 		}
 	}
-	if got := (Order{Wait: 2 * MaxWait}).After(0, 0); got != MaxWait {
+	if got := (RetryAfter{Wait: 2 * MaxWait}).After(0, 0); got != MaxWait {
 		t.Errorf("a longer order than is followed: %v", got)
 	}
 }
@@ -131,7 +131,7 @@ func TestClient_WaitsTwiceAsLongWhereItIsRefusedAgainWithoutAWordOnWhen(t *testi
 	})
 }
 
-func TestClient_SourceMayKnowBetterWhatARefusalIs(t *testing.T) {
+func TestClient_ProviderMayKnowBetterWhatARefusalIs(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		judge := func(e *Error) {
 			if e.Status == 403 && e.Detail == "slow down" {
@@ -139,7 +139,7 @@ func TestClient_SourceMayKnowBetterWhatARefusalIs(t *testing.T) {
 			}
 		}
 		bodies := []string{"slow down", "who are you?"}
-		c, f := newFake(Options{Judge: judge, Wait: 10 * time.Minute}, func(n int) (*http.Response, error) { return reply(403, bodies[n-1]), nil })
+		c, f := newFake(Options{Classify: judge, Wait: 10 * time.Minute}, func(n int) (*http.Response, error) { return reply(403, bodies[n-1]), nil })
 		if kind, wait := kindOf(t, c.Do(t.Context(), get, discard)); kind != KindRateLimited || wait != 10*time.Minute {
 			t.Errorf("%v for %v", kind, wait)
 		}

@@ -7,9 +7,9 @@ import (
 	"time"
 )
 
-// Options configures a Client. Only Source is required.
+// Options configures a Client. Only Provider is required.
 type Options struct {
-	Source string // the provider's name, in errors and logs
+	Provider string // the provider's name, in errors and logs
 
 	// AllowHosts lists hosts ("sim.test", "127.0.0.1:8081") that the operator named:
 	// the address guard lets them pass, loopback included. An entry without a port
@@ -37,7 +37,7 @@ type Options struct {
 	// Judge, when set, may classify better than its status a response that is
 	// neither a success nor a redirect: it may change Kind. Detail is how its body
 	// begins. KindBudget means that the quota of Headers is used up.
-	Judge func(*Error)
+	Classify func(*Error)
 
 	// Allowance, when set, is queried before each request, in addition to Limit. All
 	// processes share it.

@@ -20,15 +20,15 @@ func KindOf(err error) Kind {
 // Protocol returns an error for a response that is not what the provider
 // promises. What it quotes of the response belongs at its end: there a Client
 // also masks a secret that was cut in half.
-func Protocol(source, format string, args ...any) *Error {
-	return &Error{Source: source, Kind: KindProtocol, Detail: fmt.Sprintf(format, args...)}
+func Protocol(provider, format string, args ...any) *Error {
+	return &Error{Provider: provider, Kind: KindProtocol, Detail: fmt.Sprintf(format, args...)}
 }
 
 // SniffJSON returns body, buffered and past a byte order mark and leading white
 // space, if it begins like a JSON object or array. An empty body, HTML, null and anything else are
 // errors of KindProtocol, each distinguished and with the beginning of the response.
 // A body that cannot be read fails with its own error.
-func SniffJSON(source string, body io.Reader) (*bufio.Reader, error) {
+func SniffJSON(provider string, body io.Reader) (*bufio.Reader, error) {
 	br := bufio.NewReaderSize(body, 64<<10)
 	if bom, err := br.Peek(3); err == nil && string(bom) == "\xef\xbb\xbf" {
 		_, _ = br.Discard(3) // cannot fail: they are there
@@ -37,7 +37,7 @@ func SniffJSON(source string, body io.Reader) (*bufio.Reader, error) {
 		b, err := br.ReadByte()
 		switch {
 		case err == io.EOF:
-			return nil, Protocol(source, "empty body instead of JSON")
+			return nil, Protocol(provider, "empty body instead of JSON")
 		case err != nil:
 			return nil, err
 		case b == ' ' || b == '\t' || b == '\r' || b == '\n':
@@ -49,12 +49,12 @@ func SniffJSON(source string, body io.Reader) (*bufio.Reader, error) {
 		if b == '{' || b == '[' {
 			return br, nil
 		}
-		return nil, notJSON(source, br)
+		return nil, notJSON(provider, br)
 	}
 }
 
 // notJSON returns the error for what br begins with instead.
-func notJSON(source string, br *bufio.Reader) *Error {
+func notJSON(provider string, br *bufio.Reader) *Error {
 	head, _ := br.Peek(maxExcerpt) // what there is of it
 	what := "no JSON object or array"
 	switch {
@@ -63,5 +63,5 @@ func notJSON(source string, br *bufio.Reader) *Error {
 	case bytes.HasPrefix(head, []byte("null")):
 		what = "null instead of a JSON object or array"
 	}
-	return Protocol(source, "%s: %s", what, printable(string(head), maxExcerpt))
+	return Protocol(provider, "%s: %s", what, printable(string(head), maxExcerpt))
 }

@@ -1,5 +1,5 @@
 // Package provider defines what a price provider is and sends all requests to
-// providers. A Source decodes responses into quotes. Its Client applies limits, retries,
+// providers. A Provider decodes responses into quotes. Its Client applies limits, retries,
 // the circuit breaker and the address guard, and records the requests.
 package provider
 
@@ -22,7 +22,7 @@ const (
 	Single Shape = "single" // a call names one item
 )
 
-// Description describes a provider. It is constant for the life of the Source.
+// Description describes a provider. It is constant for the life of the Provider.
 type Description struct {
 	Name      string        // its key in configuration and URLs: "sim"
 	Title     string        // for people: "Market simulator"
@@ -229,29 +229,29 @@ type Sink interface {
 	Reject(market, name, reason string)
 }
 
-// Answer is what a fetch returns beside its quotes.
-type Answer struct {
+// Result is what a fetch returns beside its quotes.
+type Result struct {
 	ProviderTime time.Time // the provider's own time of the data; zero: not stated
 	// Silent lists markets that the response should have held and did not.
 	Silent []string
 }
 
-// Source is one price provider. Its methods may be called concurrently.
-type Source interface {
+// Provider is one price provider. Its methods may be called concurrently.
+type Provider interface {
 	Describe() Description
 	// Fetch sends what the call requests, decodes the response as a stream into
 	// sink and returns when all of it is read. After an error nothing in the
 	// sink counts. Errors from the transport are *Error; a response that is not
 	// what the provider promises is an *Error of KindProtocol. It returns soon
 	// after ctx ends.
-	Fetch(ctx context.Context, call Call, sink Sink) (Answer, error)
+	Fetch(ctx context.Context, call Call, sink Sink) (Result, error)
 }
 
-// Prober is a Source with a cheap call that shows whether it works: its smallest file,
-// or names that it surely has. For another Source, a probe fetches the first file or
+// Prober is a Provider with a cheap call that shows whether it works: its smallest file,
+// or names that it surely has. For another Provider, a probe fetches the first file or
 // one name.
 type Prober interface {
-	Source
+	Provider
 	// Probe returns that call, without a Meter. It must send no more than one
 	// request when it is fetched.
 	Probe() Call

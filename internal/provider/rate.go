@@ -50,15 +50,15 @@ type Rate struct {
 	Reset time.Duration // above 0
 }
 
-// Told is the reported quota: what the provider's last responses reported, less the
+// ReportedQuota is the reported quota: what the provider's last responses reported, less the
 // requests sent since. It ends with its reset.
-type Told struct {
+type ReportedQuota struct {
 	Limit    int64 // 0: not reported
 	Left     int64
 	At       time.Time // of the last response that reported it
 	ResetsAt time.Time
-	Period   Period  // whose quota it is about; empty: a limit
-	Outlook  Outlook // of a window that lasts longer than an hour; else zero
+	Period   Period   // whose quota it is about; empty: a limit
+	Forecast Forecast // of a window that lasts longer than an hour; else zero
 }
 
 // SameReset is the largest difference between the resets of two responses for the same
@@ -179,9 +179,9 @@ func (c *Client) believe(ctx context.Context, r Rate) {
 	if c.o.Allowance != nil {
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), holdTime)
 		defer cancel()
-		err := c.o.Allowance.Tell(ctx, r)
+		err := c.o.Allowance.StoreReported(ctx, r)
 		if shared = err == nil; !shared {
-			c.o.Logger.Warn("reported quota not stored", "source", c.o.Source, "error", err)
+			c.o.Logger.Warn("reported quota not stored", "provider", c.o.Provider, "error", err)
 		}
 	}
 	c.reported.update(c.clock(), r, shared)
@@ -235,13 +235,13 @@ func (t *reportedQuota) untake(now time.Duration) {
 }
 
 // state returns the quota; nil: none, or its window has ended.
-func (t *reportedQuota) state(now time.Duration, wall time.Time, about Headers) *Told {
+func (t *reportedQuota) state(now time.Duration, wall time.Time, about Headers) *ReportedQuota {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if now >= t.until {
 		return nil
 	}
-	return &Told{
+	return &ReportedQuota{
 		Limit: t.rate.Limit, Left: t.rate.Left, At: wall.Add(t.at - now), ResetsAt: wall.Add(t.until - now), Period: about.Period(),
 	}
 }

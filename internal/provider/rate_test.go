@@ -18,7 +18,7 @@ func fields(all ...string) http.Header {
 	return h
 }
 
-func TestRateOf_ReadsWhatSourcesSend(t *testing.T) {
+func TestRateOf_ReadsWhatProvidersSend(t *testing.T) {
 	wall := time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)
 	theirs := "Sat, 21 Nov 2026 13:00:00 GMT" // an hour ahead of ours: 1795266000
 	minute := Limit{Requests: 40, Per: time.Minute}
@@ -94,8 +94,8 @@ func TestRate_WhatAllKnowTheAllowanceDecides(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		if told := c.Snapshot().Budget.Told; f.count() != 2 || told == nil || told.Left != 0 {
-			t.Errorf("%d requests, told %+v", f.count(), told)
+		if reported := c.Snapshot().Budget.Reported; f.count() != 2 || reported == nil || reported.Left != 0 {
+			t.Errorf("%d requests, told %+v", f.count(), reported)
 		}
 	})
 }
@@ -119,14 +119,14 @@ func TestRate_FewerLeftThanCountedAreKeptTo(t *testing.T) {
 			t.Errorf("kind %v, wait %v after %d requests", kind, wait, f.count())
 		}
 		b := c.Snapshot().Budget
-		if b.Used != 3 || b.Left != 97 || b.Told == nil || b.Told.Left != 0 || b.Told.Limit != 100 || time.Until(b.Told.ResetsAt) != 10*time.Minute {
-			t.Errorf("budget %+v, told %+v", b, b.Told)
+		if b.Used != 3 || b.Left != 97 || b.Reported == nil || b.Reported.Left != 0 || b.Reported.Limit != 100 || time.Until(b.Reported.ResetsAt) != 10*time.Minute {
+			t.Errorf("budget %+v, told %+v", b, b.Reported)
 		}
-		if len(a.told) != 1 || a.told[0] != (Rate{100, 2, 10 * time.Minute}) {
-			t.Errorf("others were told %v", a.told)
+		if len(a.reported) != 1 || a.reported[0] != (Rate{100, 2, 10 * time.Minute}) {
+			t.Errorf("others were told %v", a.reported)
 		}
 		time.Sleep(10 * time.Minute)
-		if err := c.Do(t.Context(), get, discard); err != nil || c.Snapshot().Budget.Told != nil {
+		if err := c.Do(t.Context(), get, discard); err != nil || c.Snapshot().Budget.Reported != nil {
 			t.Errorf("after the reset: %v", err)
 		}
 	})
@@ -157,7 +157,7 @@ func TestRate_WhatWasRefusedElsewhereDoesNotCount(t *testing.T) {
 		}
 		a.refusals = []Refusal{{Kind: KindBudget, Wait: time.Hour}}
 		_ = c.Do(t.Context(), get, discard)
-		if left := c.Snapshot().Budget.Told.Left; left != 5 {
+		if left := c.Snapshot().Budget.Reported.Left; left != 5 {
 			t.Errorf("%d left, want 5", left)
 		}
 	})
@@ -189,8 +189,8 @@ func TestRate_OfAnotherHostIsNotOurs(t *testing.T) {
 			}
 			return reply(200, "ok", "X-RateLimit-Remaining", "0", "X-RateLimit-Reset", "600"), nil
 		})
-		if err := c.Do(t.Context(), get, discard); err != nil || c.Snapshot().Budget.Told != nil {
-			t.Errorf("error %v, told %+v", err, c.Snapshot().Budget.Told)
+		if err := c.Do(t.Context(), get, discard); err != nil || c.Snapshot().Budget.Reported != nil {
+			t.Errorf("error %v, told %+v", err, c.Snapshot().Budget.Reported)
 		}
 	})
 }
@@ -211,7 +211,7 @@ func TestSpent_AQuotaThatAnAnswerCallsUsedUpIsLeftAloneUntilItsEnd(t *testing.T)
 	} {
 		synctest.Test(t, func(t *testing.T) {
 			a := &fakeAllowance{tellErr: errors.New("the database is busy")}
-			cl, f := newFake(Options{Headers: HeadersOfMonth, Judge: judge, Allowance: a}, func(int) (*http.Response, error) {
+			cl, f := newFake(Options{Headers: HeadersOfMonth, Classify: judge, Allowance: a}, func(int) (*http.Response, error) {
 				return reply(429, `{"code":"RATE_LIMIT_MONTHLY_QUOTA_EXCEEDED"}`, c.fields...), nil
 			})
 			if c.want == 0 {
@@ -223,8 +223,8 @@ func TestSpent_AQuotaThatAnAnswerCallsUsedUpIsLeftAloneUntilItsEnd(t *testing.T)
 					t.Errorf("%s: %v for %v, want %v", name, kind, wait, c.want)
 				}
 			}
-			if f.count() != 1 || len(a.told) != 1 || a.told[0].Left != 0 || a.told[0].Reset != c.want {
-				t.Errorf("%s: %d requests, and others were told %+v", name, f.count(), a.told)
+			if f.count() != 1 || len(a.reported) != 1 || a.reported[0].Left != 0 || a.reported[0].Reset != c.want {
+				t.Errorf("%s: %d requests, and others were told %+v", name, f.count(), a.reported)
 			}
 			time.Sleep(c.want)
 			if _ = cl.Do(t.Context(), get, discard); f.count() != 2 {

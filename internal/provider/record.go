@@ -37,8 +37,8 @@ func (c *Client) note(ctx context.Context, sent Sent, err error) {
 		sent.Kind = KindOf(err)
 	}
 	c.record.add(sent, text, c.o.Now())
-	c.o.Logger.LogAttrs(ctx, slog.LevelDebug, "source asked",
-		slog.String("source", c.o.Source), slog.String("method", sent.Method),
+	c.o.Logger.LogAttrs(ctx, slog.LevelDebug, "provider asked",
+		slog.String("provider", c.o.Provider), slog.String("method", sent.Method),
 		slog.String("host", sent.Host), slog.String("path", sent.Path),
 		slog.Int("status", sent.Status), slog.Int("attempt", sent.Attempt),
 		slog.Duration("duration", sent.Duration), slog.Int64("bytes", sent.Bytes),
@@ -92,7 +92,7 @@ func (c *Client) Snapshot() ClientState {
 }
 
 func (c *Client) budget(now time.Duration, wall time.Time) Budget {
-	b := Budget{Limit: c.o.Limit, Told: c.reported.state(now, wall, c.o.Headers)}
+	b := Budget{Limit: c.o.Limit, Reported: c.reported.state(now, wall, c.o.Headers)}
 	used, reset := c.limit.state(now)
 	if used == 0 {
 		b.Left = b.Limit.Requests

@@ -14,7 +14,7 @@ func (c *Client) location(resp *http.Response) (string, error) {
 	if l := resp.Header.Get("Location"); l != "" {
 		return l, nil
 	}
-	e := Protocol(c.o.Source, "a redirect without a location")
+	e := Protocol(c.o.Provider, "a redirect without a location")
 	e.Status = resp.StatusCode
 	return "", e
 }
@@ -25,14 +25,14 @@ func (c *Client) location(resp *http.Response) (string, error) {
 func (c *Client) follow(h *hop, location string) (*hop, error) {
 	u, err := h.url.Parse(location)
 	if err != nil {
-		return nil, Protocol(c.o.Source, "a redirect to what is no URL")
+		return nil, Protocol(c.o.Provider, "a redirect to what is no URL")
 	}
 	u.User = nil
 	if err := c.checkURL(u); err != nil {
 		return nil, err
 	}
 	if h.url.Scheme == "https" && u.Scheme != "https" {
-		return nil, &Error{Source: c.o.Source, Kind: KindBlocked, Detail: "a redirect from https to http"}
+		return nil, &Error{Provider: c.o.Provider, Kind: KindBlocked, Detail: "a redirect from https to http"}
 	}
 	next := &hop{method: h.method, url: u, header: h.header, body: h.body, meter: h.meter, elsewhere: h.elsewhere}
 	if sameHost(h.url, u) {
@@ -40,7 +40,7 @@ func (c *Client) follow(h *hop, location string) (*hop, error) {
 	}
 	next.elsewhere = true
 	if len(h.body) > 0 {
-		return nil, &Error{Source: c.o.Source, Kind: KindBlocked, Detail: "a redirect to another host of a request with a body"}
+		return nil, &Error{Provider: c.o.Provider, Kind: KindBlocked, Detail: "a redirect to another host of a request with a body"}
 	}
 	next.header = make(http.Header, len(carried))
 	for _, key := range carried {

@@ -7,7 +7,7 @@ import (
 )
 
 func TestFollow_KeepsToWhatIsSafe(t *testing.T) {
-	c := NewClient(Options{Source: "test"})
+	c := NewClient(Options{Provider: "test"})
 	for _, r := range []struct {
 		from, to string
 		kind     Kind // empty: followed

@@ -118,7 +118,7 @@ func (c *Client) deferred(ctx context.Context, r Refusal) *Error {
 	if ctx.Err() != nil {
 		return c.ended(ctx.Err())
 	}
-	e := &Error{Source: c.o.Source, Kind: r.Kind, RetryAfter: r.Wait, Err: r.Err}
+	e := &Error{Provider: c.o.Provider, Kind: r.Kind, RetryAfter: r.Wait, Err: r.Err}
 	switch {
 	case r.Err != nil:
 		e.Detail = "not sent: rate-limit state unavailable"
@@ -139,7 +139,7 @@ func (c *Client) deferred(ctx context.Context, r Refusal) *Error {
 func (c *Client) report(ctx context.Context, probe bool, err error) {
 	var e *Error
 	if errors.As(err, &e) && e.RetryAfter > 0 && (e.Kind == KindRateLimited || e.Kind == KindServer) && e.Status != 0 {
-		order := Order{Wait: e.RetryAfter}
+		order := RetryAfter{Wait: e.RetryAfter}
 		if e.unstated {
 			order.Most = c.o.MostWait
 		}
@@ -151,16 +151,16 @@ func (c *Client) report(ctx context.Context, probe bool, err error) {
 		default:
 			e.RetryAfter = c.leaveAlone(ctx, order)
 		}
-		c.o.Logger.Warn("provider demands a wait", "source", c.o.Source, "status", e.Status, "seconds", e.RetryAfter.Seconds())
+		c.o.Logger.Warn("provider demands a wait", "provider", c.o.Provider, "status", e.Status, "seconds", e.RetryAfter.Seconds())
 	}
 	outcome := outcomeOf(err)
 	opened, closed := c.breaker.report(c.clock(), probe, outcome)
 	c.shareHealth(ctx, outcome == answered, KindOf(err))
 	switch {
 	case opened:
-		c.o.Logger.Warn("circuit breaker opened", "source", c.o.Source, "kind", string(e.Kind))
+		c.o.Logger.Warn("circuit breaker opened", "provider", c.o.Provider, "kind", string(e.Kind))
 	case closed:
-		c.o.Logger.Info("circuit breaker closed", "source", c.o.Source)
+		c.o.Logger.Info("circuit breaker closed", "provider", c.o.Provider)
 	}
 }
 

@@ -38,7 +38,7 @@ type hop struct {
 func (c *Client) newHop(req Request) (*hop, error) {
 	u, err := url.Parse(req.URL)
 	if err != nil {
-		return nil, Protocol(c.o.Source, "the request's URL cannot be parsed")
+		return nil, Protocol(c.o.Provider, "the request's URL cannot be parsed")
 	}
 	if err := c.checkURL(u); err != nil {
 		return nil, err
@@ -68,7 +68,7 @@ func setDefault(h http.Header, key, value string) {
 
 func (c *Client) checkURL(u *url.URL) error {
 	if u.Scheme != "http" && u.Scheme != "https" || u.Host == "" {
-		return &Error{Source: c.o.Source, Kind: KindBlocked, Detail: "a URL must be absolute and of http or https"}
+		return &Error{Provider: c.o.Provider, Kind: KindBlocked, Detail: "a URL must be absolute and of http or https"}
 	}
 	return nil
 }
@@ -83,7 +83,7 @@ func (c *Client) attempt(caller context.Context, deadline time.Duration, h *hop,
 			return err
 		}
 		if redirects == maxRedirects {
-			return Protocol(c.o.Source, "more than %d redirects", maxRedirects)
+			return Protocol(c.o.Provider, "more than %d redirects", maxRedirects)
 		}
 		if h, err = c.follow(h, location); err != nil {
 			return err
@@ -124,7 +124,7 @@ func (c *Client) exchange(ctx, caller context.Context, h *hop, n int, decode fun
 		return "", c.whose(caller, c.sendError(ctx.Err())) // not sent, so neither counted nor recorded
 	}
 	if err := h.meter.Request(ctx); err != nil {
-		return "", &Error{Source: c.o.Source, Kind: KindCancelled, Detail: "not sent: the request could not be stored", Err: err}
+		return "", &Error{Provider: c.o.Provider, Kind: KindCancelled, Detail: "not sent: the request could not be stored", Err: err}
 	}
 	begun := c.clock()
 	defer func() {
@@ -175,7 +175,7 @@ func (c *Client) read(resp *http.Response, w *wire, decode func(*Response) error
 	b, err := newBody(w, contentEncoding(resp), c.o.MaxBody)
 	if err != nil {
 		return &Error{
-			Source: c.o.Source, Kind: KindProtocol, Status: resp.StatusCode,
+			Provider: c.o.Provider, Kind: KindProtocol, Status: resp.StatusCode,
 			Detail: c.detail("content encoding " + contentEncoding(resp) + ": " + err.Error()),
 		}
 	}
@@ -201,7 +201,7 @@ func (c *Client) decodeError(status int, err error) error {
 		return err
 	}
 	final := *e
-	final.Source, final.Detail = c.o.Source, c.detail(e.Detail)
+	final.Provider, final.Detail = c.o.Provider, c.detail(e.Detail)
 	if final.Status == 0 {
 		final.Status = status
 	}
@@ -215,7 +215,7 @@ func (c *Client) decodeError(status int, err error) error {
 // statusError describes a response that is neither a success nor a redirect.
 // A 429 without a wait may have one in the rate headers.
 func (c *Client) statusError(ctx context.Context, resp *http.Response, w *wire, rate Rate) *Error {
-	e := &Error{Source: c.o.Source, Kind: KindStatus, Status: resp.StatusCode}
+	e := &Error{Provider: c.o.Provider, Kind: KindStatus, Status: resp.StatusCode}
 	wait, stated := retryAfter(resp.Header, c.o.Now())
 	switch {
 	case resp.StatusCode == http.StatusNotModified:
@@ -236,8 +236,8 @@ func (c *Client) statusError(ctx context.Context, resp *http.Response, w *wire, 
 		e.Detail = printable(c.masker.mask(string(text)), maxExcerpt)
 		e.Page = bytes.HasPrefix(bytes.TrimSpace(text), []byte("<"))
 	}
-	if c.o.Judge != nil {
-		c.o.Judge(e)
+	if c.o.Classify != nil {
+		c.o.Classify(e)
 	}
 	switch {
 	case e.Kind == KindRateLimited && !stated:

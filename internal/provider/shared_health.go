@@ -41,7 +41,7 @@ func (c *Client) shareHealth(ctx context.Context, responded bool, why Kind) {
 		err = c.o.Allowance.Up(ctx)
 	}
 	if err != nil {
-		c.o.Logger.Warn("provider health not stored", "source", c.o.Source, "error", err)
+		c.o.Logger.Warn("provider health not stored", "provider", c.o.Provider, "error", err)
 		return
 	}
 	s.down, s.stored, s.at = down, true, now

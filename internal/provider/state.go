@@ -33,12 +33,12 @@ const (
 // Budget is what the limit and the quotas leave.
 type Budget struct {
 	Limit    Limit
-	Used     int         // within the period that ends now
-	Left     int         // 0 when there is no limit
-	ResetsAt time.Time   // when the oldest of the used requests stops counting; zero: none is used
-	Quotas   []QuotaUsed // the shorter period first; empty without a quota
-	Told     *Told       // the reported quota; nil: none, or its window has ended
-	Outlook  Outlook     // of a limit that lasts longer than an hour; else zero
+	Used     int            // within the period that ends now
+	Left     int            // 0 when there is no limit
+	ResetsAt time.Time      // when the oldest of the used requests stops counting; zero: none is used
+	Quotas   []QuotaUsed    // the shorter period first; empty without a quota
+	Reported *ReportedQuota // the reported quota; nil: none, or its window has ended
+	Forecast Forecast       // of a limit that lasts longer than an hour; else zero
 }
 
 // QuotaUsed is what is used of a quota.
@@ -48,7 +48,7 @@ type QuotaUsed struct {
 	Used     int64
 	Left     int64
 	ResetsAt time.Time // when the period ends
-	Outlook  Outlook
+	Forecast Forecast
 }
 
 // Latency summarises how long the last attempts took, bodies included; zero

@@ -29,7 +29,7 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 // client returns a client that may ask the servers given.
 func client(t *testing.T, o provider.Options, servers ...*providertest.Server) *provider.Client {
 	t.Helper()
-	o.Source, o.Backoff = "test", time.Millisecond
+	o.Provider, o.Backoff = "test", time.Millisecond
 	for _, s := range servers {
 		o.AllowHosts = append(o.AllowHosts, s.Host())
 	}
@@ -286,7 +286,7 @@ func TestDo_TellsACertificateThatNobodyKnows(t *testing.T) {
 	s.Config.ErrorLog = slog.NewLogLogger(slog.DiscardHandler, slog.LevelError)
 	s.StartTLS()
 	defer s.Close()
-	c := provider.NewClient(provider.Options{Source: "test", AllowHosts: []string{strings.TrimPrefix(s.URL, "https://")}, Attempts: 1})
+	c := provider.NewClient(provider.Options{Provider: "test", AllowHosts: []string{strings.TrimPrefix(s.URL, "https://")}, Attempts: 1})
 	err := c.Do(t.Context(), provider.Request{URL: s.URL}, read(new([]byte)))
 	if provider.KindOf(err) != provider.KindConnect || !strings.Contains(err.Error(), "certificate") {
 		t.Errorf("error %v", err)
@@ -315,7 +315,7 @@ func TestSniffJSON_TellsApartWhatIsNoJSON(t *testing.T) {
 	} {
 		_, err := provider.SniffJSON("src", strings.NewReader(in))
 		var e *provider.Error
-		if !errors.As(err, &e) || e.Kind != provider.KindProtocol || e.Source != "src" || !strings.Contains(e.Detail, want) {
+		if !errors.As(err, &e) || e.Kind != provider.KindProtocol || e.Provider != "src" || !strings.Contains(e.Detail, want) {
 			t.Errorf("%q: error %v, want %q in it", in, err, want)
 		}
 	}

@@ -19,39 +19,39 @@ import (
 // budget lasts, and the responses are snapshots, which take part in the next estimate.
 
 const (
-	// maxPlaced bounds how many names of a source are placed at once: more than
+	// maxPlaced bounds how many names of a provider are placed at once: more than
 	// such a budget allows in a day.
 	maxPlaced = 10_000
-	// nap is how long the background leaves a source alone that may not or cannot
-	// be asked, before it looks again; less, where the source says when.
+	// nap is how long the background leaves a provider alone that may not or cannot
+	// be asked, before it looks again; less, where the provider says when.
 	nap = time.Minute
 )
 
-// hasBudget reports whether there is a limit or quota to what a source is asked
+// hasBudget reports whether there is a limit or quota to what a provider is asked
 // by name.
 func hasBudget(d provider.Description) bool {
 	h := d.HostAt(d.HostOf(""))
 	return d.Shape != provider.Bulk && (!h.Limit.None() || h.Quota != provider.Quota{})
 }
 
-// InBackground reports whether a source is asked in the background.
+// InBackground reports whether a provider is asked in the background.
 func InBackground(d provider.Description) bool { return d.Shape == provider.Single && hasBudget(d) }
 
-// background is a source that is asked in the background.
+// background is a provider that is asked in the background.
 type background struct {
-	source string
-	mu     sync.Mutex // held while it is asked: for one name at a time
-	until  time.Time  // it is left alone
+	provider string
+	mu       sync.Mutex // held while it is asked: for one name at a time
+	until    time.Time  // it is left alone
 }
 
-// BackgroundKind names the work of asking a source in the background.
-func BackgroundKind(source string) string { return "background:" + source }
+// BackgroundKind names the work of asking a provider in the background.
+func BackgroundKind(provider string) string { return "background:" + provider }
 
 // planBackground places what matters most of what a job is about, and notes with the
 // job how much it left for later. A bulk job's plan takes over from the one before;
 // one that only tries failed items again adds to it.
 func (e *Engine) planBackground(tx *db.Tx, job *Job, d provider.Description, planned map[int32]int64, batches int) ([]Unit, error) {
-	names, err := e.wanted(tx, job, d)
+	names, err := e.candidates(tx, job, d)
 	if err != nil {
 		return nil, err
 	}
@@ -83,23 +83,23 @@ func (e *Engine) planBackground(tx *db.Tx, job *Job, d provider.Description, pla
 // later.
 func leftForLater(job *Job, d provider.Description, app int32, batches, names int) Unit {
 	return Unit{
-		JobID: job.ID, Source: d.Name, AppID: app, BatchTo: batches - 1, State: UnitDeferred, Later: names,
+		JobID: job.ID, Provider: d.Name, AppID: app, BatchTo: batches - 1, State: UnitDeferred, Later: names,
 		ErrorKind: string(provider.KindBudget), Error: d.Name + ": left for later, since its budget allows no more",
 	}
 }
 
-// wanted lists what could be requested for a job from a provider with a budget, what
+// candidates lists what could be requested for a job from a provider with a budget, what
 // matters most first. For a provider in the background, names count too that other
 // providers keep within their TTL, but not those that were requested from it recently,
 // unless the job is forced.
-func (e *Engine) wanted(tx *db.Tx, job *Job, d provider.Description) ([]wanted, error) {
+func (e *Engine) candidates(tx *db.Tx, job *Job, d provider.Description) ([]wanted, error) {
 	background := InBackground(d)
-	items, err := wantedNames(tx, job.ID, d.Name, background && job.Kind == Bulk)
+	items, err := candidateNames(tx, job.ID, d.Name, background && job.Kind == Bulk)
 	if err != nil {
 		return nil, err
 	}
 	quoted := apps(d)
-	items = slices.DeleteFunc(items, func(w WantedName) bool { return !slices.Contains(quoted, w.AppID) })
+	items = slices.DeleteFunc(items, func(w CandidateName) bool { return !slices.Contains(quoted, w.AppID) })
 	var young time.Duration
 	switch {
 	case !background || job.Forced:
@@ -118,10 +118,10 @@ func (e *Engine) wanted(tx *db.Tx, job *Job, d provider.Description) ([]wanted, 
 // works.
 func nearly(d time.Duration) time.Duration { return d / 100 * 95 }
 
-// FetchBackground asks a source for one name in the background.
-func (e *Engine) FetchBackground(ctx context.Context, source string) (bool, error) {
+// FetchBackground asks a provider for one name in the background.
+func (e *Engine) FetchBackground(ctx context.Context, provider string) (bool, error) {
 	for _, t := range e.backgrounds {
-		if t.source == source {
+		if t.provider == provider {
 			return e.fetchBackground(ctx, t)
 		}
 	}
@@ -137,28 +137,28 @@ func (e *Engine) fetchBackground(ctx context.Context, t *background) (bool, erro
 	if wait := t.until.Sub(e.now()); wait > 0 && wait <= nap {
 		return false, nil
 	}
-	var n *SlowName
+	var n *BackgroundName
 	err := e.store.InTx(ctx, func(tx *db.Tx) (err error) {
-		n, err = claimSlow(tx, t.source, e.owner)
+		n, err = claimBackground(tx, t.provider, e.owner)
 		return err
 	})
 	if err != nil || n == nil {
 		return false, err
 	}
-	a, failure := e.requestSlow(ctx, n)
+	a, failure := e.requestBackground(ctx, n)
 	defer e.recycle(a)
 	if failure != nil && (ctx.Err() != nil || ofTheProvider(failure)) {
 		t.until = e.now().Add(pauseFor(failure))
-		return false, e.persist(ctx, func(tx *db.Tx) error { return e.returnSlow(tx, n, failure) })
+		return false, e.persist(ctx, func(tx *db.Tx) error { return e.returnBackground(tx, n, failure) })
 	}
-	err = e.persist(ctx, func(tx *db.Tx) error { return e.endSlow(tx, n, a, failure) })
+	err = e.persist(ctx, func(tx *db.Tx) error { return e.endBackground(tx, n, a, failure) })
 	if err != nil {
-		return false, fmt.Errorf("store answer of %s: %w", t.source, err)
+		return false, fmt.Errorf("store answer of %s: %w", t.provider, err)
 	}
 	return ctx.Err() == nil, nil
 }
 
-// pauseFor returns for how long a source is left alone after a failure.
+// pauseFor returns for how long a provider is left alone after a failure.
 func pauseFor(failure error) time.Duration {
 	if pe, ok := errors.AsType[*provider.Error](failure); ok && pe.RetryAfter > 0 {
 		return min(pe.RetryAfter, nap)
@@ -166,13 +166,13 @@ func pauseFor(failure error) time.Duration {
 	return nap
 }
 
-// requestSlow asks for a claimed name. Each request is counted before it is sent.
-func (e *Engine) requestSlow(ctx context.Context, n *SlowName) (*response, error) {
-	src := e.sources[n.Source]
+// requestBackground asks for a claimed name. Each request is counted before it is sent.
+func (e *Engine) requestBackground(ctx context.Context, n *BackgroundName) (*response, error) {
+	src := e.providers[n.Provider]
 	meter := provider.NewMeter(0, func(ctx context.Context) (int64, error) {
 		held := false
 		err := e.store.InTx(ctx, func(tx *db.Tx) (err error) {
-			held, err = reserveSlow(tx, *n)
+			held, err = reserveBackground(tx, *n)
 			return err
 		})
 		if err == nil && !held {
@@ -181,48 +181,48 @@ func (e *Engine) requestSlow(ctx context.Context, n *SlowName) (*response, error
 		return 1, err
 	})
 	a := e.newResponse(ctx, src.Describe())
-	err := e.call(ctx, a, src, &Unit{Source: n.Source, AppID: n.AppID, Names: []string{n.Name}}, meter)
+	err := e.call(ctx, a, src, &Unit{Provider: n.Provider, AppID: n.AppID, Names: []string{n.Name}}, meter)
 	n.Requests, n.Bytes = meter.Requests(), meter.Bytes()
 	return a, err
 }
 
-// returnSlow gives a name back whose source could not be asked, and tells why
-// where that says something of the source.
-func (e *Engine) returnSlow(tx *db.Tx, n *SlowName, failure error) error {
-	if err := returnSlow(tx, *n); err != nil {
+// returnBackground gives a name back whose provider could not be asked, and tells why
+// where that says something of the provider.
+func (e *Engine) returnBackground(tx *db.Tx, n *BackgroundName, failure error) error {
+	if err := returnBackground(tx, *n); err != nil {
 		return err
 	}
-	u := Unit{Source: n.Source, AppID: n.AppID, Requests: n.Requests}
+	u := Unit{Provider: n.Provider, AppID: n.AppID, Requests: n.Requests}
 	if e.classifyFailure(&u, failure); u.State == UnitPending || u.ErrorKind == string(provider.KindCancelled) || !u.ConcernsProvider() {
 		return nil
 	}
 	return e.noteOutcome(tx, &u, nil)
 }
 
-// endSlow writes what asking for a name brought. A failure that is the name's own
+// endBackground writes what asking for a name brought. A failure that is the name's own
 // leaves it to the next plan, and all that is known of it as it was.
-func (e *Engine) endSlow(tx *db.Tx, n *SlowName, a *response, failure error) error {
+func (e *Engine) endBackground(tx *db.Tx, n *BackgroundName, a *response, failure error) error {
 	if failure != nil {
-		ended, err := endSlow(tx, *n, nil)
+		ended, err := endBackground(tx, *n, nil)
 		if err != nil || !ended {
 			return err
 		}
-		u := Unit{Source: n.Source, AppID: n.AppID, Requests: n.Requests}
+		u := Unit{Provider: n.Provider, AppID: n.AppID, Requests: n.Requests}
 		e.classifyFailure(&u, failure)
 		return e.noteOutcome(tx, &u, nil)
 	}
-	ended, err := endSlow(tx, *n, a.fetches())
+	ended, err := endBackground(tx, *n, a.fetches())
 	if err != nil || !ended {
 		return err
 	}
-	if err := NoteSource(tx, n.Source, "", ""); err != nil {
+	if err := NoteProvider(tx, n.Provider, "", ""); err != nil {
 		return err
 	}
 	items, err := NamedItems(tx, n.AppID, []string{n.Name})
 	if err != nil {
 		return err
 	}
-	if err := e.takeNamed(&Unit{Source: n.Source, AppID: n.AppID, Names: []string{n.Name}}, a, items, tx.Now()); err != nil {
+	if err := e.takeNamed(&Unit{Provider: n.Provider, AppID: n.AppID, Names: []string{n.Name}}, a, items, tx.Now()); err != nil {
 		return err
 	}
 	return KeepQuotes(tx, items)
@@ -256,7 +256,7 @@ func (e *Engine) takeNamed(unit *Unit, a *response, items []NamedItem, now time.
 			return err
 		}
 	}
-	markets := e.requestedMarkets(&Unit{Source: unit.Source, AppID: unit.AppID})
+	markets := e.requestedMarkets(&Unit{Provider: unit.Provider, AppID: unit.AppID})
 	for i := range items {
 		item := &items[i]
 		for _, market := range markets {

@@ -13,117 +13,117 @@ import (
 // their TTL leaves out, with their value in inventories and when their names were last
 // requested from the provider.
 const wantedNamesSQL = `
-SELECT i.id, i.app_id, i.name, r.batch, i.price, coalesce(v.amount, 0), coalesce(n.asked_at, 0), coalesce(m.queued_at, 0)
+SELECT i.id, i.app_id, i.name, r.batch, i.price, coalesce(v.amount, 0), coalesce(n.requested_at, 0), coalesce(m.queued_at, 0)
 FROM refresh_item r JOIN item i ON i.id = r.item_id
 	LEFT JOIN (SELECT item_id, CAST(sum(amount) AS BIGINT) AS amount FROM inventory
 		WHERE item_id IN (SELECT item_id FROM refresh_item WHERE job_id = $1) GROUP BY item_id) v ON v.item_id = i.id
-	LEFT JOIN slow_name n ON n.source = $2 AND n.app_id = i.app_id AND n.name = i.name
+	LEFT JOIN background_name n ON n.provider = $2 AND n.app_id = i.app_id AND n.name = i.name
 	LEFT JOIN missing_price m ON m.item_id = i.id
 WHERE r.job_id = $1 AND (r.state = 'pending' OR $3 AND r.reason = 'ttl')
 ORDER BY i.app_id, i.bucket, i.name, i.id`
 
-// wantedNames lists the names of a job's due items, with fresh also of those
+// candidateNames lists the names of a job's due items, with fresh also of those
 // that were left out for their TTL, by game, bucket and name: one for each item.
-func wantedNames(t *db.Tx, job int64, source string, fresh bool) ([]WantedName, error) {
-	return db.Collect(t.Context(), t, func(r *sql.Rows, w *WantedName) error {
+func candidateNames(t *db.Tx, job int64, provider string, fresh bool) ([]CandidateName, error) {
+	return db.Collect(t.Context(), t, func(r *sql.Rows, w *CandidateName) error {
 		var asked, queued int64
 		err := r.Scan(&w.Item, &w.AppID, &w.Name, &w.Batch, &w.Price, &w.Amount, &asked, &queued)
 		w.AskedAt, w.QueuedAt = db.Moment(asked), db.Moment(queued)
 		return err
-	}, wantedNamesSQL, job, source, fresh)
+	}, wantedNamesSQL, job, provider, fresh)
 }
 
 const (
-	placeColumns  = "app_id bigint, job_id bigint, place bigint, urgent bigint, source text, name text"
-	placeNamesSQL = `INSERT INTO slow_name (app_id, job_id, place, urgent, source, name) `
+	placeColumns  = "app_id bigint, job_id bigint, place bigint, urgent bigint, provider text, name text"
+	placeNamesSQL = `INSERT INTO background_name (app_id, job_id, place, urgent, provider, name) `
 	// A name may be urgent and have a place, which then is that of the bulk job.
 	placeNamesConflict = `
-ON CONFLICT (source, app_id, name) DO UPDATE SET
-	job_id = CASE WHEN excluded.place = 0 AND slow_name.place <> 0 THEN slow_name.job_id ELSE excluded.job_id END,
-	place = CASE WHEN excluded.place = 0 THEN slow_name.place ELSE excluded.place END,
-	urgent = CASE WHEN slow_name.urgent = 0 THEN excluded.urgent ELSE slow_name.urgent END`
+ON CONFLICT (provider, app_id, name) DO UPDATE SET
+	job_id = CASE WHEN excluded.place = 0 AND background_name.place <> 0 THEN background_name.job_id ELSE excluded.job_id END,
+	place = CASE WHEN excluded.place = 0 THEN background_name.place ELSE excluded.place END,
+	urgent = CASE WHEN background_name.urgent = 0 THEN excluded.urgent ELSE background_name.urgent END`
 )
 
 var placesBulk = db.NewBulk(placeNamesSQL, placeColumns, placeNamesConflict)
 
 // placeNames plans what is requested from a provider in the background. A plan of all
 // that matters takes over what the one before it left.
-func placeNames(t *db.Tx, job int64, source string, names []PlacedName, all bool) error {
+func placeNames(t *db.Tx, job int64, provider string, names []PlacedName, all bool) error {
 	if all {
-		if _, err := t.Exec(`UPDATE slow_name SET place = 0 WHERE source = $1 AND place <> 0 AND owner = ''`, source); err != nil {
+		if _, err := t.Exec(`UPDATE background_name SET place = 0 WHERE provider = $1 AND place <> 0 AND owner = ''`, provider); err != nil {
 			return err
 		}
 	}
 	rows := db.NewTable(placeColumns, len(names))
 	for _, n := range names {
 		rows.Int(int64(n.AppID), job, n.Place, db.Micros(n.Missing))
-		rows.Text(source, n.Name)
+		rows.Text(provider, n.Name)
 	}
 	_, err := t.WriteRows(placesBulk, rows)
 	return err
 }
 
 const (
-	askedColumns = "app_id bigint, asked_at bigint, source text, name text"
-	askedNames   = `INSERT INTO slow_name (app_id, asked_at, source, name) `
+	requestedColumns = "app_id bigint, requested_at bigint, provider text, name text"
+	requestedNames   = `INSERT INTO background_name (app_id, requested_at, provider, name) `
 	// In the order of the conflict's columns, so that no two wait for each other.
-	askedNamesConflict = ` ON CONFLICT (source, app_id, name) DO UPDATE SET asked_at = excluded.asked_at`
+	requestedConflict = ` ON CONFLICT (provider, app_id, name) DO UPDATE SET requested_at = excluded.requested_at`
 )
 
-var askedBulk = db.NewBulk(askedNames, askedColumns, askedNamesConflict)
+var requestedBulk = db.NewBulk(requestedNames, requestedColumns, requestedConflict)
 
 // noteRequested notes that the names of a unit were requested from a provider.
 func noteRequested(t *db.Tx, u Unit) error {
-	rows := db.NewTable(askedColumns, len(u.Names))
+	rows := db.NewTable(requestedColumns, len(u.Names))
 	for _, name := range u.Names {
 		rows.Int(int64(u.AppID), db.Micros(u.FetchedAt))
-		rows.Text(u.Source, name)
+		rows.Text(u.Provider, name)
 	}
-	_, err := t.WriteRows(askedBulk, rows)
+	_, err := t.WriteRows(requestedBulk, rows)
 	return err
 }
 
 // Of the urgent names, those whose prices were found elsewhere are not urgent any
 // more. A few at a time are looked at, the first of which is claimed next.
 const calmNames = `
-UPDATE slow_name SET urgent = 0
-WHERE (source, app_id, name) IN (
-	SELECT f.source, f.app_id, f.name FROM (
-		SELECT source, app_id, name FROM slow_name WHERE source = $1 AND urgent <> 0 AND owner = '' ORDER BY urgent LIMIT 100) f
+UPDATE background_name SET urgent = 0
+WHERE (provider, app_id, name) IN (
+	SELECT f.provider, f.app_id, f.name FROM (
+		SELECT provider, app_id, name FROM background_name WHERE provider = $1 AND urgent <> 0 AND owner = '' ORDER BY urgent LIMIT 100) f
 	WHERE NOT EXISTS (
 		SELECT 1 FROM item i JOIN missing_price m ON m.item_id = i.id WHERE i.app_id = f.app_id AND i.name = f.name))`
 
 // What the same owner is still said to hold was lost by it: it asks for one name
-// of a source at a time.
+// of a provider at a time.
 const (
 	claimSlowSQL = `
-UPDATE slow_name SET owner = $2, token = token + 1, started_at = $3
-WHERE (source, app_id, name) = (
-	SELECT s.source, s.app_id, s.name FROM slow_name s
-	WHERE s.source = $1 AND s.owner IN ('', $2)
-	AND NOT EXISTS (SELECT 1 FROM source_state p WHERE p.source = $1 AND p.paused)`
+UPDATE background_name SET owner = $2, token = token + 1, started_at = $3
+WHERE (provider, app_id, name) = (
+	SELECT s.provider, s.app_id, s.name FROM background_name s
+	WHERE s.provider = $1 AND s.owner IN ('', $2)
+	AND NOT EXISTS (SELECT 1 FROM provider_state p WHERE p.provider = $1 AND p.paused)`
 	claimUrgent = claimSlowSQL + ` AND s.urgent <> 0 ORDER BY s.urgent, s.app_id, s.name LIMIT 1`
 	claimPlaced = claimSlowSQL + ` AND s.place <> 0 ORDER BY s.place, s.app_id, s.name LIMIT 1`
 )
 
-// claimSlow claims the name that is to be requested next from a provider in the
+// claimBackground claims the name that is to be requested next from a provider in the
 // background, or returns nil. Of a paused provider there is none.
-func claimSlow(t *db.Tx, source, owner string) (*SlowName, error) {
-	if _, err := t.Exec(calmNames, source); err != nil {
+func claimBackground(t *db.Tx, provider, owner string) (*BackgroundName, error) {
+	if _, err := t.Exec(calmNames, provider); err != nil {
 		return nil, err
 	}
-	n, err := claimNextSlow(t, claimUrgent+t.Dialect.SkipLocked("s")+`)
-RETURNING app_id, name, job_id, token`, source, owner)
+	n, err := claimNextBackground(t, claimUrgent+t.Dialect.SkipLocked("s")+`)
+RETURNING app_id, name, job_id, token`, provider, owner)
 	if err != nil || n != nil {
 		return n, err
 	}
-	return claimNextSlow(t, claimPlaced+t.Dialect.SkipLocked("s")+`)
-RETURNING app_id, name, job_id, token`, source, owner)
+	return claimNextBackground(t, claimPlaced+t.Dialect.SkipLocked("s")+`)
+RETURNING app_id, name, job_id, token`, provider, owner)
 }
 
-func claimNextSlow(t *db.Tx, query, source, owner string) (*SlowName, error) {
-	n := SlowName{Source: source, Owner: owner}
-	err := t.QueryRow(query, source, owner, db.Micros(t.Now())).Scan(&n.AppID, &n.Name, &n.JobID, &n.Token)
+func claimNextBackground(t *db.Tx, query, provider, owner string) (*BackgroundName, error) {
+	n := BackgroundName{Provider: provider, Owner: owner}
+	err := t.QueryRow(query, provider, owner, db.Micros(t.Now())).Scan(&n.AppID, &n.Name, &n.JobID, &n.Token)
 	if errors.Is(err, sql.ErrNoRows) {
 		return nil, nil
 	}
@@ -132,43 +132,43 @@ func claimNextSlow(t *db.Tx, query, source, owner string) (*SlowName, error) {
 
 // laterUnit is the unit by which a job counts what is requested from a provider in the
 // background.
-const laterUnit = ` WHERE job_id = $1 AND source = $2 AND app_id = $3 AND file = '' AND state = 'deferred'`
+const laterUnit = ` WHERE job_id = $1 AND provider = $2 AND app_id = $3 AND file = '' AND state = 'deferred'`
 
-// reserveSlow counts a request for a claimed name with the job that planned it,
+// reserveBackground counts a request for a claimed name with the job that planned it,
 // before it is sent. It returns false, and counts nothing, where the claim is no
-// longer valid, or the source is paused.
-func reserveSlow(t *db.Tx, n SlowName) (bool, error) {
+// longer valid, or the provider is paused.
+func reserveBackground(t *db.Tx, n BackgroundName) (bool, error) {
 	held, err := t.Exec(`
-		UPDATE slow_name SET token = token
-		WHERE source = $1 AND app_id = $2 AND name = $3 AND token = $4 AND owner = $5
-		AND NOT EXISTS (SELECT 1 FROM source_state p WHERE p.source = $1 AND p.paused)`,
-		n.Source, n.AppID, n.Name, n.Token, n.Owner)
+		UPDATE background_name SET token = token
+		WHERE provider = $1 AND app_id = $2 AND name = $3 AND token = $4 AND owner = $5
+		AND NOT EXISTS (SELECT 1 FROM provider_state p WHERE p.provider = $1 AND p.paused)`,
+		n.Provider, n.AppID, n.Name, n.Token, n.Owner)
 	if err != nil || held != 1 {
 		return false, err
 	}
-	_, err = t.Exec(`UPDATE fetch_unit SET requests = requests + 1`+laterUnit, n.JobID, n.Source, n.AppID)
+	_, err = t.Exec(`UPDATE fetch_unit SET requests = requests + 1`+laterUnit, n.JobID, n.Provider, n.AppID)
 	return true, err
 }
 
-// returnSlow gives a name back.
-func returnSlow(t *db.Tx, n SlowName) error {
-	_, err := t.Exec(`UPDATE slow_name SET owner = '' WHERE source = $1 AND app_id = $2 AND name = $3 AND token = $4 AND owner = $5`,
-		n.Source, n.AppID, n.Name, n.Token, n.Owner)
+// returnBackground gives a name back.
+func returnBackground(t *db.Tx, n BackgroundName) error {
+	_, err := t.Exec(`UPDATE background_name SET owner = '' WHERE provider = $1 AND app_id = $2 AND name = $3 AND token = $4 AND owner = $5`,
+		n.Provider, n.AppID, n.Name, n.Token, n.Owner)
 	return err
 }
 
-// endSlow notes that a name was requested from a provider, what that cost, and the quotes
+// endBackground notes that a name was requested from a provider, what that cost, and the quotes
 // of each market. It returns false, and writes nothing, if the claim is no longer valid.
-func endSlow(t *db.Tx, n SlowName, markets []MarketFetch) (bool, error) {
+func endBackground(t *db.Tx, n BackgroundName, markets []MarketFetch) (bool, error) {
 	ended, err := t.Exec(`
-		UPDATE slow_name SET owner = '', place = 0, urgent = 0, asked_at = $6
-		WHERE source = $1 AND app_id = $2 AND name = $3 AND token = $4 AND owner = $5`,
-		n.Source, n.AppID, n.Name, n.Token, n.Owner, db.Micros(t.Now()))
+		UPDATE background_name SET owner = '', place = 0, urgent = 0, requested_at = $6
+		WHERE provider = $1 AND app_id = $2 AND name = $3 AND token = $4 AND owner = $5`,
+		n.Provider, n.AppID, n.Name, n.Token, n.Owner, db.Micros(t.Now()))
 	if err != nil || ended != 1 {
 		return false, err
 	}
 	counted, err := t.Exec(`UPDATE fetch_unit SET size = size - 1, bytes = bytes + $4`+laterUnit+` AND size > 0`,
-		n.JobID, n.Source, n.AppID, n.Bytes)
+		n.JobID, n.Provider, n.AppID, n.Bytes)
 	if err != nil || counted != 1 {
 		return true, err // the job is removed already
 	}

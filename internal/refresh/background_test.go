@@ -21,21 +21,21 @@ import (
 	"assay/internal/view"
 )
 
-// slow makes a source that is asked for one name at a time, at 25 in 5 minutes.
-func slow(name string, items []string, markets ...string) *fakeSource {
+// slow makes a provider that is asked for one name at a time, at 25 in 5 minutes.
+func slow(name string, items []string, markets ...string) *fakeProvider {
 	s := single(name, items, markets...)
 	s.d.Hosts = []provider.Host{{Limit: provider.Limit{Requests: 25, Per: 5 * time.Minute}}}
 	return s
 }
 
-// limit makes a source keep its budget, as its client does.
-func (w *world) limit(s *fakeSource) {
+// limit makes a provider keep its budget, as its client does.
+func (w *world) limit(s *fakeProvider) {
 	s.admit = func(ctx context.Context, call provider.Call) error {
 		r, err := allowance.New(w.store, s.d.Name, s.d.HostAt(s.d.HostOf(call.File))).Take(ctx)
 		if err == nil && r.Wait == 0 {
 			return nil
 		}
-		return &provider.Error{Source: s.d.Name, Kind: r.Kind, RetryAfter: r.Wait, Err: err}
+		return &provider.Error{Provider: s.d.Name, Kind: r.Kind, RetryAfter: r.Wait, Err: err}
 	}
 }
 
@@ -49,19 +49,19 @@ func (w *world) pushAmounts(user string, amounts map[string]int64) {
 	w.pushed(user, p)
 }
 
-// askedNames returns the names that a source was asked for since the last time,
+// requestedNamesOf returns the names that a provider was asked for since the last time,
 // in their order.
-func askedNames(s *fakeSource) []string {
+func requestedNamesOf(s *fakeProvider) []string {
 	var out []string
-	for _, c := range s.asked() {
+	for _, c := range s.requested() {
 		out = append(out, c.Names...)
 	}
 	return out
 }
 
-// priced makes a world in which a bulk source has priced all names, the first
+// priced makes a world in which a bulk provider has priced all names, the first
 // of them the most, and a slow one was not asked yet.
-func priced(t *testing.T, list []string, steam *fakeSource) *world {
+func priced(t *testing.T, list []string, steam *fakeProvider) *world {
 	t.Helper()
 	b := bulk("beta", list, "b1")
 	b.price = func(_, name string) money.Micro { return units(int64(1_000 - slices.Index(list, name))) }
@@ -70,7 +70,7 @@ func priced(t *testing.T, list []string, steam *fakeSource) *world {
 	w.drain()
 	equal(t, "prices", w.count(`SELECT count(*) FROM item WHERE price > 0`), int64(len(list)))
 	w.clock.Add(7 * time.Hour)
-	w.sources = append(w.sources, steam)
+	w.providers = append(w.providers, steam)
 	w.limit(steam)
 	w.restart()
 	return w
@@ -98,7 +98,7 @@ func (w *world) runFirst(forced bool) refresh.Job {
 	return w.job(id)
 }
 
-func TestBackground_ARunEndsWithoutWaitingForASlowSource(t *testing.T) {
+func TestBackground_ARunEndsWithoutWaitingForASlowProvider(t *testing.T) {
 	list := names("Item", 100)
 	steam := slow("steam", list, "s1")
 	w := priced(t, list, steam)
@@ -109,12 +109,12 @@ func TestBackground_ARunEndsWithoutWaitingForASlowSource(t *testing.T) {
 	equal(t, "state", j.State, refresh.Finished)
 	equal(t, "updated", j.Counts.Updated, 100)
 	equal(t, "time", j.FinishedAt.Sub(started), 0)
-	equal(t, "calls", len(steam.asked()), 0)
+	equal(t, "calls", len(steam.requested()), 0)
 	left, err := view.Deferred(t.Context(), w.store, []int64{id})
 	must(t, err)
 	equal(t, "put off", len(left), 1)
 	w.drain()
-	equal(t, "calls", len(steam.asked()), 25)
+	equal(t, "calls", len(steam.requested()), 25)
 	w.checkIdle()
 }
 
@@ -123,30 +123,30 @@ func TestBackground_SpendsItsBudgetByValueTimesStaleness(t *testing.T) {
 	steam := slow("steam", list, "s1")
 	w := priced(t, list, steam)
 	w.runFirst(false)
-	first := askedNames(steam)
+	first := requestedNamesOf(steam)
 	equal(t, "calls", len(first), 25)
 	if !slices.Equal(first, list[:25]) {
 		t.Errorf("asked %q, want the most valuable first", first)
 	}
 	w.clock.Add(4 * time.Minute)
 	w.drain()
-	equal(t, "calls within the period", len(steam.asked()), 0)
+	equal(t, "calls within the period", len(steam.requested()), 0)
 	for range 3 {
 		w.clock.Add(time.Minute)
 		w.drain()
 	}
-	if second := askedNames(steam); !slices.Equal(second, list[25:50]) {
+	if second := requestedNamesOf(steam); !slices.Equal(second, list[25:50]) {
 		t.Errorf("asked %q, want what was left, in its order", second)
 	}
-	equal(t, "requests counted", w.count(`SELECT sum(requests) FROM fetch_unit WHERE source = 'steam'`), 50)
-	equal(t, "left", w.count(`SELECT size FROM fetch_unit WHERE source = 'steam'`), 10)
+	equal(t, "requests counted", w.count(`SELECT sum(requests) FROM fetch_unit WHERE provider = 'steam'`), 50)
+	equal(t, "left", w.count(`SELECT size FROM fetch_unit WHERE provider = 'steam'`), 10)
 
 	// Twenty more of a cheap one make it matter more than those that were asked for
 	// as well; what was never asked for comes before it.
 	w.pushAmounts("v", map[string]int64{list[49]: 20})
 	w.clock.Add(7 * time.Hour)
 	w.runFirst(false)
-	third := askedNames(steam)
+	third := requestedNamesOf(steam)
 	if want := slices.Concat(list[50:60], list[49:50], list[:14]); !slices.Equal(third, want) {
 		t.Errorf("asked\n%q, want\n%q", third, want)
 	}
@@ -159,14 +159,14 @@ func TestBackground_APriceChangesInTheNextRunAndNotBefore(t *testing.T) {
 	steam.price = func(string, string) money.Micro { return units(1_100) }
 	w := priced(t, list, steam)
 	w.runFirst(false)
-	equal(t, "calls", len(steam.asked()), 3)
+	equal(t, "calls", len(steam.requested()), 3)
 	before := w.named(list[0])
 	equal(t, "price", before.Price, units(1_000))
 	snaps, err := view.Snapshots(t.Context(), w.store, before.ID)
 	must(t, err)
 	equal(t, "snapshots", len(snaps), 3)
 	for _, s := range snaps[1:] {
-		equal(t, "source", s.Source, "steam")
+		equal(t, "provider", s.Provider, "steam")
 		equal(t, "quoted", s.Ask, units(1_100))
 		equal(t, "reason", s.Reason, pricing.Awaiting)
 		equal(t, "fetched", s.FetchedAt, w.clock.Now())
@@ -182,7 +182,7 @@ func TestBackground_APriceChangesInTheNextRunAndNotBefore(t *testing.T) {
 	w.checkIdle()
 }
 
-func TestBackground_ASlowSourceAlonePricesKnownAndMissingItems(t *testing.T) {
+func TestBackground_ASlowProviderAlonePricesKnownAndMissingItems(t *testing.T) {
 	list := names("Item", 30)
 	steam := slow("steam", list[:29], "s1", "s2", "s3")
 	w := newWorld(t, steam)
@@ -192,19 +192,19 @@ func TestBackground_ASlowSourceAlonePricesKnownAndMissingItems(t *testing.T) {
 	w.clock.Add(time.Second)
 	w.push("v", 730, list[5:]...)
 	w.drain()
-	equal(t, "calls", len(steam.asked()), 25)
+	equal(t, "calls", len(steam.requested()), 25)
 	w.clock.Add(30 * time.Second)
 	w.drain()
 	equal(t, "asked for and still queued, but for what nobody has", w.count(`
-		SELECT count(*) FROM missing_price m JOIN item i ON i.id = m.item_id JOIN slow_name n ON n.name = i.name
-		WHERE n.asked_at > 0 AND n.name <> 'Item 29 | Test (Factory New)'`), 0)
+		SELECT count(*) FROM missing_price m JOIN item i ON i.id = m.item_id JOIN background_name n ON n.name = i.name
+		WHERE n.requested_at > 0 AND n.name <> 'Item 29 | Test (Factory New)'`), 0)
 	equal(t, "of those that waited longest", w.count(`SELECT count(*) FROM missing_price m JOIN item i ON i.id = m.item_id
 		WHERE i.name IN ('Item 0 | Test (Factory New)', 'Item 1 | Test (Factory New)', 'Item 4 | Test (Factory New)')`), 0)
 	for range 12 {
 		w.clock.Add(time.Minute)
 		w.drain()
 	}
-	equal(t, "calls", len(steam.asked()), 5)
+	equal(t, "calls", len(steam.requested()), 5)
 	equal(t, "prices", w.count(`SELECT count(*) FROM item WHERE price > 0`), 29)
 	equal(t, "attempts for what nobody has", w.count(`SELECT attempts FROM missing_price`), 1)
 	w.checkIdle()
@@ -229,15 +229,15 @@ func TestBackground_TheNextPlanTakesOverWhatIsLeft(t *testing.T) {
 	first := w.run(false)
 	w.clock.Add(10 * time.Second)
 	second := w.run(true)
-	equal(t, "places", w.count(`SELECT count(*) FROM slow_name WHERE place > 0`), 60)
-	equal(t, "of the first job", w.count(`SELECT count(*) FROM slow_name WHERE place > 0 AND job_id = $1`, first.ID), 0)
+	equal(t, "places", w.count(`SELECT count(*) FROM background_name WHERE place > 0`), 60)
+	equal(t, "of the first job", w.count(`SELECT count(*) FROM background_name WHERE place > 0 AND job_id = $1`, first.ID), 0)
 	for range 6 {
 		w.clock.Add(time.Minute)
 		w.drain()
 	}
-	equal(t, "calls", len(steam.asked()), 50)
-	equal(t, "counted with the first", w.count(`SELECT requests FROM fetch_unit WHERE source = 'steam' AND job_id = $1`, first.ID), 25)
-	equal(t, "counted with the second", w.count(`SELECT requests FROM fetch_unit WHERE source = 'steam' AND job_id = $1`, second.ID), 25)
+	equal(t, "calls", len(steam.requested()), 50)
+	equal(t, "counted with the first", w.count(`SELECT requests FROM fetch_unit WHERE provider = 'steam' AND job_id = $1`, first.ID), 25)
+	equal(t, "counted with the second", w.count(`SELECT requests FROM fetch_unit WHERE provider = 'steam' AND job_id = $1`, second.ID), 25)
 	w.checkIdle()
 }
 
@@ -245,22 +245,22 @@ func TestBackground_PauseAndCancelAndABreakerAreRespected(t *testing.T) {
 	list := names("Item", 60)
 	steam := slow("steam", list, "s1")
 	w := priced(t, list, steam)
-	must(t, w.engine.PauseSource(t.Context(), "steam"))
+	must(t, w.engine.PauseProvider(t.Context(), "steam"))
 	w.run(false)
-	equal(t, "calls while it is paused", len(steam.asked()), 0)
-	must(t, w.engine.ResumeSource(t.Context(), "steam"))
+	equal(t, "calls while it is paused", len(steam.requested()), 0)
+	must(t, w.engine.ResumeProvider(t.Context(), "steam"))
 	steam.admit = func(context.Context, provider.Call) error {
-		return &provider.Error{Source: "steam", Kind: provider.KindBreaker, RetryAfter: 30 * time.Second}
+		return &provider.Error{Provider: "steam", Kind: provider.KindBreaker, RetryAfter: 30 * time.Second}
 	}
 	w.drain()
 	w.limit(steam)
 	w.drain()
-	equal(t, "calls with an open breaker", len(steam.asked()), 0)
-	equal(t, "counted", w.count(`SELECT sum(requests) FROM fetch_unit WHERE source = 'steam'`), 0)
+	equal(t, "calls with an open breaker", len(steam.requested()), 0)
+	equal(t, "counted", w.count(`SELECT sum(requests) FROM fetch_unit WHERE provider = 'steam'`), 0)
 	w.clock.Add(30 * time.Second)
 	w.drain()
-	equal(t, "calls", len(steam.asked()), 25)
-	equal(t, "names left", w.count(`SELECT count(*) FROM slow_name WHERE place > 0`), 35)
+	equal(t, "calls", len(steam.requested()), 25)
+	equal(t, "names left", w.count(`SELECT count(*) FROM background_name WHERE place > 0`), 35)
 
 	id := w.begin(true)
 	_, err := w.engine.Plan(t.Context())
@@ -268,7 +268,7 @@ func TestBackground_PauseAndCancelAndABreakerAreRespected(t *testing.T) {
 	must(t, w.engine.Cancel(t.Context(), id))
 	w.clock.Add(6 * time.Minute)
 	w.drain()
-	equal(t, "calls after the job was cancelled", len(steam.asked()), 0)
+	equal(t, "calls after the job was cancelled", len(steam.requested()), 0)
 	w.checkIdle()
 }
 
@@ -278,7 +278,7 @@ func TestBackground_AnErrorOverwritesNothingAndKeepsNoOtherNameBack(t *testing.T
 	w := priced(t, list, steam)
 	w.run(false)
 	w.clock.Add(7 * time.Hour)
-	equal(t, "calls", len(steam.asked()), 10)
+	equal(t, "calls", len(steam.requested()), 10)
 	before := w.count(`SELECT count(*) FROM market_snapshot WHERE ask > 0`)
 	steam.fail = func(_ int, c provider.Call) error {
 		if c.Names[0] == list[0] {
@@ -287,14 +287,14 @@ func TestBackground_AnErrorOverwritesNothingAndKeepsNoOtherNameBack(t *testing.T
 		return nil
 	}
 	w.run(false)
-	equal(t, "calls", len(steam.asked()), 10)
+	equal(t, "calls", len(steam.requested()), 10)
 	equal(t, "snapshots", w.count(`SELECT count(*) FROM market_snapshot WHERE ask > 0`), before)
-	equal(t, "names left", w.count(`SELECT count(*) FROM slow_name WHERE place > 0`), 0)
+	equal(t, "names left", w.count(`SELECT count(*) FROM background_name WHERE place > 0`), 0)
 	steam.fail = func(int, provider.Call) error { return steam.broken(provider.KindAuth) }
 	w.clock.Add(7 * time.Hour)
 	w.run(false)
-	equal(t, "calls with a wrong key", len(steam.asked()), 1)
-	equal(t, "names left", w.count(`SELECT count(*) FROM slow_name WHERE place > 0`), 10)
+	equal(t, "calls with a wrong key", len(steam.requested()), 1)
+	equal(t, "names left", w.count(`SELECT count(*) FROM background_name WHERE place > 0`), 10)
 	w.checkIdle()
 }
 
@@ -305,7 +305,7 @@ func TestBackground_ARejectedRowKeepsTheOldQuote(t *testing.T) {
 	steam := slow("steam", list, "s1", "s2")
 	w := priced(t, list, steam)
 	w.runFirst(false)
-	const offers = `SELECT count(*) FROM market_snapshot s JOIN market m ON m.id = s.market_id WHERE m.source = 'steam' AND s.ask > 0`
+	const offers = `SELECT count(*) FROM market_snapshot s JOIN market m ON m.id = s.market_id WHERE m.provider = 'steam' AND s.ask > 0`
 	equal(t, "offers", w.count(offers), 6)
 	steam.edit = func(q *provider.Quote) bool {
 		if q.Market == "s1" && q.Name == list[0] {
@@ -322,11 +322,11 @@ func TestBackground_ARejectedRowKeepsTheOldQuote(t *testing.T) {
 
 func TestBackground_AKillLosesAndDoublesNothing(t *testing.T) {
 	list := names("Item", 2)
-	story := func(t *testing.T) (*world, *fakeSource) {
+	story := func(t *testing.T) (*world, *fakeProvider) {
 		steam := slow("steam", list, "s1")
 		w := priced(t, list, steam)
 		w.runFirst(false)
-		steam.asked()
+		steam.requested()
 		w.clock.Add(7 * time.Hour)
 		steam.price = func(string, string) money.Micro { return units(1_100) }
 		return w, steam
@@ -339,7 +339,7 @@ func TestBackground_AKillLosesAndDoublesNothing(t *testing.T) {
 	w.runFirst(false)
 	var want, got strings.Builder
 	w.print(&want, result)
-	equal(t, "calls", len(steam.asked()), 2)
+	equal(t, "calls", len(steam.requested()), 2)
 	for kill := 1; kill <= calls; kill++ {
 		if !storetest.Takes(kill) || kill%2 != 0 && !randtest.Long() {
 			continue
@@ -368,7 +368,7 @@ func TestBackground_AKillLosesAndDoublesNothing(t *testing.T) {
 		if got.String() != want.String() {
 			t.Fatalf("killed at point %d: %s", kill, differ(got.String(), want.String()))
 		}
-		if n := len(steam.asked()); n > 3 {
+		if n := len(steam.requested()); n > 3 {
 			t.Errorf("killed at point %d: %d calls, one beyond the names at most", kill, n)
 		}
 		w.stop()
@@ -383,14 +383,14 @@ func TestBatch_PlansWhatItsBudgetAllowsMostValuableFirst(t *testing.T) {
 	f, err := w.engine.Forecast(t.Context(), false)
 	must(t, err)
 	j := w.run(false)
-	asked := askedNames(s)
+	asked := requestedNamesOf(s)
 	slices.Sort(asked)
 	want := slices.Sorted(slices.Values(list[:20]))
 	if !slices.Equal(asked, want) {
 		t.Errorf("asked %q, want the most valuable", asked)
 	}
-	equal(t, "calls as foretold", f.Sources[1].Requests, 2)
-	equal(t, "calls put off as foretold", f.Sources[1].Deferred, 4)
+	equal(t, "calls as foretold", f.Providers[1].Requests, 2)
+	equal(t, "calls put off as foretold", f.Providers[1].Deferred, 4)
 	use, err := view.Use(t.Context(), w.store, []int64{j.ID})
 	must(t, err)
 	equal(t, "left for later", use[1].Later, 40)
@@ -403,7 +403,7 @@ func TestBatch_PlansWhatItsBudgetAllowsMostValuableFirst(t *testing.T) {
 	for range 5 {
 		w.clock.Add(7 * time.Hour)
 		w.run(false)
-		for _, n := range askedNames(s) {
+		for _, n := range requestedNamesOf(s) {
 			times[n]++
 		}
 	}
@@ -411,16 +411,16 @@ func TestBatch_PlansWhatItsBudgetAllowsMostValuableFirst(t *testing.T) {
 	w.checkIdle()
 }
 
-func TestForecast_CallsASlowSourceABackgroundOne(t *testing.T) {
+func TestForecast_CallsASlowProviderABackgroundOne(t *testing.T) {
 	list := names("Item", 60)
 	w := priced(t, list, slow("steam", list, "s1"))
 	f, err := w.engine.Forecast(t.Context(), false)
 	must(t, err)
 	want := refresh.Cost{
-		Source: "steam", Deferred: 60, Background: true,
+		Provider: "steam", Deferred: 60, Background: true,
 		Hosts: []refresh.HostCost{{Deferred: 60, Names: 60, Why: refresh.BoundBackground}},
 	}
-	if diff := cmp.Diff(want, f.Sources[1]); diff != "" {
+	if diff := cmp.Diff(want, f.Providers[1]); diff != "" {
 		t.Error(diff)
 	}
 	equal(t, "without anybody to ask", f.Budget, 0)
@@ -434,9 +434,9 @@ func TestBackground_TellsHowManyQuotesCameFromWhere(t *testing.T) {
 	got, err := view.Yield(t.Context(), w.store, []int64{j.ID})
 	must(t, err)
 	want := []view.MarketYield{
-		{JobID: j.ID, Source: "beta", Market: "b1", Quotes: 30},
-		{JobID: j.ID, Source: "steam", Market: "s1", Quotes: 20},
-		{JobID: j.ID, Source: "steam", Market: "s2", Quotes: 20},
+		{JobID: j.ID, Provider: "beta", Market: "b1", Quotes: 30},
+		{JobID: j.ID, Provider: "steam", Market: "s1", Quotes: 20},
+		{JobID: j.ID, Provider: "steam", Market: "s2", Quotes: 20},
 	}
 	if !slices.Equal(got, want) {
 		t.Errorf("got %+v, want %+v", got, want)
@@ -453,16 +453,16 @@ func TestBackground_AnInstanceTakenForDeadWritesNothing(t *testing.T) {
 	w.begin(false)
 	w.finish()
 	steam.before = func(context.Context, provider.Call) {
-		w.exec(`UPDATE slow_name SET owner = '', token = token + 1 WHERE owner <> ''`) // as others do
+		w.exec(`UPDATE background_name SET owner = '', token = token + 1 WHERE owner <> ''`) // as others do
 	}
 	_, err := w.engine.FetchBackground(t.Context(), "steam")
 	must(t, err)
-	equal(t, "calls", len(steam.asked()), 1)
-	equal(t, "names left", w.count(`SELECT count(*) FROM slow_name WHERE place > 0`), 3)
+	equal(t, "calls", len(steam.requested()), 1)
+	equal(t, "names left", w.count(`SELECT count(*) FROM background_name WHERE place > 0`), 3)
 	equal(t, "snapshots", w.count(`SELECT count(*) FROM market_snapshot WHERE reason = 'awaiting'`), 0)
 	steam.before = nil
 	w.drain()
-	equal(t, "calls", len(steam.asked()), 3)
+	equal(t, "calls", len(steam.requested()), 3)
 	equal(t, "snapshots", w.count(`SELECT count(*) FROM market_snapshot WHERE reason = 'awaiting'`), 3)
 	w.checkIdle()
 }
@@ -476,12 +476,12 @@ func TestBackground_WhatGotItsPriceElsewhereIsNotUrgentAnyMore(t *testing.T) {
 	steam.admit = func(context.Context, provider.Call) error { return steam.broken(provider.KindBreaker) }
 	w.push("u", 730, list...)
 	w.drain()
-	equal(t, "urgent names", w.count(`SELECT count(*) FROM slow_name WHERE urgent > 0`), 60)
+	equal(t, "urgent names", w.count(`SELECT count(*) FROM background_name WHERE urgent > 0`), 60)
 	equal(t, "missing prices", w.count(`SELECT count(*) FROM missing_price`), 0)
 	w.clock.Add(7 * time.Hour)
 	w.limit(steam)
 	w.runFirst(false)
-	if asked := askedNames(steam); !slices.Equal(asked, list[:25]) {
+	if asked := requestedNamesOf(steam); !slices.Equal(asked, list[:25]) {
 		t.Errorf("asked %q, want the most valuable first", asked)
 	}
 	w.checkIdle()

@@ -156,7 +156,7 @@ func TestConcurrency_ABulkAndAMissingJobEstimateTheSameItems(t *testing.T) {
 	}
 }
 
-func TestConcurrency_ASourceThatHangsKeepsNoneOfTheOthersWaiting(t *testing.T) {
+func TestConcurrency_AProviderThatHangsKeepsNoneOfTheOthersWaiting(t *testing.T) {
 	list := names("Item", 40)
 	hangs, good := batch("alpha", 40, list[:20], "a1"), bulk("beta", list, "b1")
 	calling := make(chan struct{}, 10)
@@ -170,7 +170,7 @@ func TestConcurrency_ASourceThatHangsKeepsNoneOfTheOthersWaiting(t *testing.T) {
 	stop := w.work()
 	id := w.begin(false)
 	<-calling
-	until(t, "the other source's answer", func() bool { return w.count(`SELECT count(*) FROM fetch_blob`) > 0 })
+	until(t, "the other provider's answer", func() bool { return w.count(`SELECT count(*) FROM fetch_blob`) > 0 })
 	// It stops at once, and the next start goes on with what hung.
 	stop()
 	equal(t, "state", w.job(id).State, refresh.Running)

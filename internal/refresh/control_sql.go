@@ -20,11 +20,11 @@ import (
 func MarketIDs(t *db.Tx, markets []MarketName) (map[MarketName]int64, error) {
 	out := make(map[MarketName]int64, len(markets))
 	sorted := slices.SortedFunc(slices.Values(markets), func(a, b MarketName) int {
-		return cmp.Or(cmp.Compare(a.Source, b.Source), cmp.Compare(a.Key, b.Key))
+		return cmp.Or(cmp.Compare(a.Provider, b.Provider), cmp.Compare(a.Key, b.Key))
 	})
 	for _, m := range sorted {
 		var id int64
-		err := t.QueryRow(`SELECT id FROM market WHERE source = $1 AND key = $2 AND title = $3`, m.Source, m.Key, m.Title).Scan(&id)
+		err := t.QueryRow(`SELECT id FROM market WHERE provider = $1 AND key = $2 AND title = $3`, m.Provider, m.Key, m.Title).Scan(&id)
 		if err == nil {
 			out[m] = id
 			continue
@@ -33,8 +33,8 @@ func MarketIDs(t *db.Tx, markets []MarketName) (map[MarketName]int64, error) {
 			return nil, err
 		}
 		err = t.QueryRow(`
-			INSERT INTO market (source, key, title) VALUES ($1, $2, $3)
-			ON CONFLICT (source, key) DO UPDATE SET title = excluded.title RETURNING id`, m.Source, m.Key, m.Title).Scan(&id)
+			INSERT INTO market (provider, key, title) VALUES ($1, $2, $3)
+			ON CONFLICT (provider, key) DO UPDATE SET title = excluded.title RETURNING id`, m.Provider, m.Key, m.Title).Scan(&id)
 		if err != nil {
 			return nil, err
 		}
@@ -43,10 +43,10 @@ func MarketIDs(t *db.Tx, markets []MarketName) (map[MarketName]int64, error) {
 	return out, nil
 }
 
-// PausedSources names the sources that an operator has paused.
-func PausedSources(ctx context.Context, s *db.DB) (map[string]bool, error) {
+// PausedProviders names the providers that an operator has paused.
+func PausedProviders(ctx context.Context, s *db.DB) (map[string]bool, error) {
 	names, err := db.Collect(ctx, s.Read, func(r *sql.Rows, name *string) error { return r.Scan(name) },
-		`SELECT source FROM source_state WHERE paused`)
+		`SELECT provider FROM provider_state WHERE paused`)
 	out := make(map[string]bool, len(names))
 	for _, n := range names {
 		out[n] = true
@@ -54,34 +54,34 @@ func PausedSources(ctx context.Context, s *db.DB) (map[string]bool, error) {
 	return out, err
 }
 
-// PauseSource pauses or resumes a provider. The units of a paused one are deferred, so
+// PauseProvider pauses or resumes a provider. The units of a paused one are deferred, so
 // that jobs go on without it. The quota that a resumed one reported no longer counts until
 // it reports one again, since it may have been wrong.
-func PauseSource(t *db.Tx, source string, paused bool) error {
-	if _, err := t.Exec(`INSERT INTO source_state (source, paused) VALUES ($1, $2)
-		ON CONFLICT (source) DO UPDATE SET paused = excluded.paused`, source, paused); err != nil {
+func PauseProvider(t *db.Tx, provider string, paused bool) error {
+	if _, err := t.Exec(`INSERT INTO provider_state (provider, paused) VALUES ($1, $2)
+		ON CONFLICT (provider) DO UPDATE SET paused = excluded.paused`, provider, paused); err != nil {
 		return err
 	}
 	if !paused {
-		_, err := t.Exec(`DELETE FROM budget_told WHERE source = $1`, source)
+		_, err := t.Exec(`DELETE FROM reported_quota WHERE provider = $1`, provider)
 		return err
 	}
-	_, err := t.Exec(`UPDATE fetch_unit SET state = 'deferred', error_kind = 'paused', error = $2 WHERE source = $1 AND state = 'pending'`,
-		source, source+": paused by an operator")
+	_, err := t.Exec(`UPDATE fetch_unit SET state = 'deferred', error_kind = 'paused', error = $2 WHERE provider = $1 AND state = 'pending'`,
+		provider, provider+": paused by an operator")
 	return err
 }
 
-// AcceptSource ends the quarantine of a source's markets, or of one of them, and
+// AcceptProvider ends the quarantine of a provider's markets, or of one of them, and
 // returns how many files were in it: somebody vouches for answers like those
 // that were refused.
-func AcceptSource(t *db.Tx, source, market string) (int64, error) {
+func AcceptProvider(t *db.Tx, provider, market string) (int64, error) {
 	ended, err := db.Collect(t.Context(), t, func(r *sql.Rows, e *event.ProviderUp) error {
-		e.Source, e.Why, e.Detail = source, event.WhyQuarantine, "accepted by an operator"
+		e.Provider, e.Why, e.Detail = provider, event.WhyQuarantine, "accepted by an operator"
 		return r.Scan(&e.Market, &e.AppID, &e.File)
 	}, `
 		UPDATE market_file SET quarantine = '', quarantined_since = 0, accepted_at = $2
-		WHERE quarantine <> '' AND market_id IN (SELECT id FROM market WHERE source = $1 AND ($3 = '' OR key = $3))
-		RETURNING (SELECT key FROM market WHERE id = market_id), app_id, file`, source, db.Micros(t.Now()), market)
+		WHERE quarantine <> '' AND market_id IN (SELECT id FROM market WHERE provider = $1 AND ($3 = '' OR key = $3))
+		RETURNING (SELECT key FROM market WHERE id = market_id), app_id, file`, provider, db.Micros(t.Now()), market)
 	for _, e := range ended {
 		err = errors.Join(err, event.Add(t, e))
 	}

@@ -56,7 +56,7 @@ func TestStart_WhileAJobLivesIsHarmless(t *testing.T) {
 	equal(t, "jobs", w.count(`SELECT count(*) FROM refresh_job`), 2)
 }
 
-func TestStart_WithoutASourceFailsAndSaysSo(t *testing.T) {
+func TestStart_WithoutAProviderFailsAndSaysSo(t *testing.T) {
 	w := newWorld(t)
 	w.push("u", 730, "A")
 	j := w.run(false)
@@ -79,22 +79,22 @@ func TestForecast_IsWhatTheRunThenDoes(t *testing.T) {
 	list, rust := names("Item", 130), names("Rust", 7)
 	a, b, c := bulk("alpha", list, "a1", "a2"), batch("beta", 40, list, "b1"), single("gamma", list, "c1")
 	paused := batch("delta", 10, list, "d1")
-	for _, s := range []*fakeSource{a, b} {
+	for _, s := range []*fakeProvider{a, b} {
 		s.items[catalog.Rust] = rust
 		s.d.Markets[0].AppIDs = append(s.d.Markets[0].AppIDs, catalog.Rust)
 	}
 	a.d.Files = append(a.d.Files, provider.File{Key: "rust.json", AppID: catalog.Rust, Markets: []string{"a1"}})
 	b.d.Hosts = []provider.Host{{Limit: provider.Limit{Requests: 2, Per: time.Minute}}}
 	w := newWorld(t, a, b, c, paused)
-	must(t, w.engine.PauseSource(t.Context(), "delta"))
+	must(t, w.engine.PauseProvider(t.Context(), "delta"))
 	w.push("u1", 730, list[:100]...)
 	w.push("u1", catalog.Rust, rust...)
 	w.drain()
 	w.clock.Add(3 * time.Hour)
 	w.push("u2", 730, list[100:]...)
 	w.forget()
-	for _, s := range w.sources {
-		s.asked()
+	for _, s := range w.providers {
+		s.requested()
 	}
 	for _, forced := range []bool{false, true} {
 		before := w.version()
@@ -104,10 +104,10 @@ func TestForecast_IsWhatTheRunThenDoes(t *testing.T) {
 		j := w.run(forced)
 		equal(t, "due", f.Due, refresh.Due{Due: j.Counts.Updated, TTL: j.Counts.SkippedTTL, NoSales: j.Counts.SkippedNoSales})
 		equal(t, "total", f.Due.Due+f.Due.TTL, 137)
-		for _, cost := range f.Sources {
-			i := slices.IndexFunc(w.sources, func(s *fakeSource) bool { return s.d.Name == cost.Source })
-			equal(t, "requests of "+cost.Source, cost.Requests, int64(len(w.sources[i].asked())))
-			if cost.Source == "beta" {
+		for _, cost := range f.Providers {
+			i := slices.IndexFunc(w.providers, func(s *fakeProvider) bool { return s.d.Name == cost.Provider })
+			equal(t, "requests of "+cost.Provider, cost.Requests, int64(len(w.providers[i].requested())))
+			if cost.Provider == "beta" {
 				equal(t, "time at the limit", cost.Time, time.Duration(cost.Requests)*30*time.Second)
 			}
 		}
@@ -125,13 +125,13 @@ func TestForecast_CountsWithWhatIsLeft(t *testing.T) {
 	forecast := func() refresh.Cost {
 		f, err := w.engine.Forecast(t.Context(), false)
 		must(t, err)
-		return f.Sources[0]
+		return f.Providers[0]
 	}
 	day := time.Date(epoch.Year(), epoch.Month(), epoch.Day()+1, 0, 0, 0, 0, time.UTC)
 	costs := func(requests, deferred, names int64) {
 		t.Helper()
 		h := refresh.HostCost{Requests: requests, Deferred: deferred, Names: names, Why: refresh.BoundDay, FreeAt: day, Time: 75 * time.Second}
-		want := refresh.Cost{Source: "alpha", Requests: requests, Deferred: deferred, Time: 75 * time.Second, Hosts: []refresh.HostCost{h}}
+		want := refresh.Cost{Provider: "alpha", Requests: requests, Deferred: deferred, Time: 75 * time.Second, Hosts: []refresh.HostCost{h}}
 		if diff := cmp.Diff(want, forecast()); diff != "" {
 			t.Error(diff)
 		}
@@ -157,21 +157,21 @@ func TestForecast_SkipsWhatNothingCanBeAskedFor(t *testing.T) {
 		t.Helper()
 		f, err := w.engine.Forecast(t.Context(), false)
 		must(t, err)
-		equal(t, "requests", f.Sources[0].Requests, requests)
-		equal(t, "put off", f.Sources[0].Deferred, deferred)
+		equal(t, "requests", f.Providers[0].Requests, requests)
+		equal(t, "put off", f.Providers[0].Deferred, deferred)
 		equal(t, "due", f.Due.Due, 65)
 		equal(t, "of them without anybody to ask", f.Budget, budget)
 	}
 	check(4, 3, 25) // the period is longer than a job waits
 	hold := func(wait time.Duration) {
-		_, err := allowance.New(w.store, "alpha", host).Hold(t.Context(), provider.Order{Wait: wait})
+		_, err := allowance.New(w.store, "alpha", host).StoreRetryAfter(t.Context(), provider.RetryAfter{Wait: wait})
 		must(t, err)
 	}
 	hold(refresh.Patience)
 	check(4, 3, 25) // so long it waits
 	hold(2 * refresh.Patience)
 	check(0, 7, 65)
-	must(t, w.engine.PauseSource(t.Context(), "alpha"))
+	must(t, w.engine.PauseProvider(t.Context(), "alpha"))
 	check(0, 0, 65)
 	j := w.run(false)
 	equal(t, "skipped", j.Counts.SkippedBudget, 65)
@@ -185,8 +185,8 @@ func TestForecast_OfAYearsRequestsDoesNotOverflow(t *testing.T) {
 	w.push("u", 730, list[0])
 	f, err := w.engine.Forecast(t.Context(), false)
 	must(t, err)
-	equal(t, "time", f.Sources[0].Time, 200*365*24*time.Hour)
-	equal(t, "requests", f.Sources[0].Requests, 1)
+	equal(t, "time", f.Providers[0].Time, 200*365*24*time.Hour)
+	equal(t, "requests", f.Providers[0].Requests, 1)
 }
 
 func TestRetryFailed_TriesTheFailedItemsAgainWhateverTheirTTL(t *testing.T) {
@@ -204,7 +204,7 @@ func TestRetryFailed_TriesTheFailedItemsAgainWhateverTheirTTL(t *testing.T) {
 	first := w.run(false)
 	equal(t, "failed", first.Counts.Failed, 20)
 	equal(t, "state", first.State, refresh.Finished)
-	s.asked()
+	s.requested()
 	started, err := w.engine.RetryFailed(t.Context(), first.ID, "test")
 	must(t, err)
 	if _, err := w.engine.RetryFailed(t.Context(), started.JobID, "test"); code(err) != "job_running" {
@@ -215,7 +215,7 @@ func TestRetryFailed_TriesTheFailedItemsAgainWhateverTheirTTL(t *testing.T) {
 	equal(t, "retry of", j.RetryOf, first.ID)
 	equal(t, "items", j.Counts.Total, 20)
 	equal(t, "updated", j.Counts.Updated, 20)
-	equal(t, "calls", len(s.asked()), 1)
+	equal(t, "calls", len(s.requested()), 1)
 	if _, err := w.engine.RetryFailed(t.Context(), j.ID, "test"); code(err) != "nothing_failed" {
 		t.Errorf("retry without a failure: %v", err)
 	}
@@ -232,10 +232,10 @@ func TestRetryFailed_TriesItemsThatWereSkippedForTheirProvidersToo(t *testing.T)
 	w.push("u", 730, list...)
 	w.run(false)
 	w.clock.Add(7 * time.Hour)
-	must(t, w.engine.PauseSource(t.Context(), "alpha"))
+	must(t, w.engine.PauseProvider(t.Context(), "alpha"))
 	j := w.run(false)
 	equal(t, "skipped", j.Counts.SkippedPaused, 20)
-	must(t, w.engine.ResumeSource(t.Context(), "alpha"))
+	must(t, w.engine.ResumeProvider(t.Context(), "alpha"))
 	started, err := w.engine.RetryFailed(t.Context(), j.ID, "test")
 	must(t, err)
 	w.drain()
@@ -252,7 +252,7 @@ func TestCancel_AtEachStageKeepsWhatIsEstimated(t *testing.T) {
 	price := units(10)
 	s := bulk("alpha", list, "a1")
 	b := batch("beta", 200, list, "b1")
-	for _, s := range []*fakeSource{s, b} {
+	for _, s := range []*fakeProvider{s, b} {
 		s.price = func(string, string) money.Micro { return price }
 	}
 	w := newWorld(t, s, b)
@@ -309,7 +309,7 @@ func TestCancel_OfAMissingJobKeepsItsEntriesForTheFirstPause(t *testing.T) {
 	must(t, w.engine.Cancel(t.Context(), w.last(refresh.Missing).ID))
 	w.clock.Add(time.Hour - time.Microsecond)
 	w.drain()
-	equal(t, "calls", len(s.asked()), 0)
+	equal(t, "calls", len(s.requested()), 0)
 	equal(t, "jobs", w.count(`SELECT count(*) FROM refresh_job`), 1)
 	equal(t, "entries", w.count(`SELECT count(*) FROM missing_price WHERE attempts = 0`), 1)
 	w.clock.Add(time.Microsecond)
@@ -359,7 +359,7 @@ func TestCancel_CutsACallShort(t *testing.T) {
 	w.drain()
 	equal(t, "state", w.job(id).State, refresh.Cancelled)
 	equal(t, "request counted", w.count(`SELECT requests + reserved FROM fetch_unit`), 1)
-	equal(t, "failures that the source is blamed for", w.count(`SELECT count(*) FROM source_state WHERE last_error <> ''`), 0)
+	equal(t, "failures that the provider is blamed for", w.count(`SELECT count(*) FROM provider_state WHERE last_error <> ''`), 0)
 	w.checkIdle()
 }
 
@@ -401,57 +401,57 @@ func TestStop_GivesACallUnderWayBackAndKeepsAnAnswerThatCame(t *testing.T) {
 	w.checkIdle()
 }
 
-func TestPause_LetsJobsGoOnWithoutTheSource(t *testing.T) {
+func TestPause_LetsJobsGoOnWithoutTheProvider(t *testing.T) {
 	list := names("Item", 20)
 	a, b := bulk("alpha", list, "a1"), batch("beta", 5, list, "b1")
 	w := newWorld(t, a, b)
 	w.push("u", 730, list...)
 	w.forget()
-	if err := w.engine.PauseSource(t.Context(), "nobody"); code(err) != "source_not_found" {
-		t.Errorf("pause of no source: %v", err)
+	if err := w.engine.PauseProvider(t.Context(), "nobody"); code(err) != "provider_not_found" {
+		t.Errorf("pause of no provider: %v", err)
 	}
-	must(t, w.engine.PauseSource(t.Context(), "beta"))
+	must(t, w.engine.PauseProvider(t.Context(), "beta"))
 	j := w.run(false)
 	equal(t, "updated", j.Counts.Updated, 20)
-	equal(t, "calls of the paused source", len(b.asked()), 0)
-	must(t, w.engine.ResumeSource(t.Context(), "beta"))
+	equal(t, "calls of the paused provider", len(b.requested()), 0)
+	must(t, w.engine.ResumeProvider(t.Context(), "beta"))
 	w.run(true)
-	equal(t, "calls of the resumed source", len(b.asked()), 4)
+	equal(t, "calls of the resumed provider", len(b.requested()), 4)
 
 	// In the middle of a run, with a call under way that must come again.
 	w.begin(true)
 	_, err := w.engine.Plan(t.Context())
 	must(t, err)
 	b.fail = func(int, provider.Call) error {
-		must(t, w.engine.PauseSource(t.Context(), "beta"))
+		must(t, w.engine.PauseProvider(t.Context(), "beta"))
 		return b.wait(time.Second)
 	}
 	w.drain()
 	w.clock.Add(time.Minute)
 	w.drain()
-	equal(t, "calls after the pause", len(b.asked()), 1)
+	equal(t, "calls after the pause", len(b.requested()), 1)
 	j = w.last(refresh.Bulk)
 	equal(t, "state", j.State, refresh.Finished)
 	equal(t, "updated", j.Counts.Updated, 20)
 	w.checkIdle()
 }
 
-func TestPause_OfTheOnlySourceSkipsItsItemsAsPaused(t *testing.T) {
+func TestPause_OfTheOnlyProviderSkipsItsItemsAsPaused(t *testing.T) {
 	s := bulk("alpha", []string{"A"}, "a1")
 	w := newWorld(t, s)
 	w.push("u", 730, "A")
-	must(t, w.engine.PauseSource(t.Context(), "alpha"))
+	must(t, w.engine.PauseProvider(t.Context(), "alpha"))
 	w.drain()
 	equal(t, "entries", w.count(`SELECT count(*) FROM missing_price WHERE job_id = 0 AND attempts = 0`), 1)
 	equal(t, "skipped", w.run(false).Counts.SkippedPaused, 1)
-	must(t, w.engine.ResumeSource(t.Context(), "alpha"))
+	must(t, w.engine.ResumeProvider(t.Context(), "alpha"))
 	w.clock.Add(time.Hour)
 	w.drain()
 	equal(t, "price", w.named("A").Price, units(10))
 	w.checkIdle()
 }
 
-func TestRemovedSource_KeepsNoJobWaitingAndItsQuotesOut(t *testing.T) {
+func TestRemovedProvider_KeepsNoJobWaitingAndItsQuotesOut(t *testing.T) {
 	list := names("Item", 30)
 	for _, done := range []bool{false, true} { // its answer had come, or not
 		a, gone := bulk("alpha", list, "a1", "a2", "a3"), bulk("beta", list, "b1", "b2", "b3")
@@ -470,7 +470,7 @@ func TestRemovedSource_KeepsNoJobWaitingAndItsQuotesOut(t *testing.T) {
 			_, err := w.engine.Fetch(t.Context(), "beta", "")
 			must(t, err)
 		}
-		w.sources = w.sources[:1]
+		w.providers = w.providers[:1]
 		w.restart()
 		w.drain()
 		j := w.job(id)
@@ -485,14 +485,14 @@ func TestRemovedSource_KeepsNoJobWaitingAndItsQuotesOut(t *testing.T) {
 	}
 }
 
-func TestRemovedSource_OfWhichAllWereRemovedEndsTheJob(t *testing.T) {
+func TestRemovedProvider_OfWhichAllWereRemovedEndsTheJob(t *testing.T) {
 	w := newWorld(t, batch("alpha", 10, []string{"A"}, "a1"))
 	w.push("u", 730, "A")
 	w.forget()
 	id := w.begin(false)
 	_, err := w.engine.Plan(t.Context())
 	must(t, err)
-	w.sources = nil
+	w.providers = nil
 	w.restart()
 	w.drain()
 	equal(t, "state", w.job(id).State, refresh.Failed)
@@ -508,7 +508,7 @@ func TestShapes_NamesAreAskedInCeilOfNamesByBatchCalls(t *testing.T) {
 		w.push("u", 730, list...)
 		w.forget()
 		j := w.run(false)
-		calls := b.asked()
+		calls := b.requested()
 		equal(t, "calls", len(calls), c.calls)
 		for _, call := range calls {
 			if len(call.Names) > c.size {
@@ -543,7 +543,7 @@ func TestGames_AreAskedApart(t *testing.T) {
 	equal(t, "price in CS2", w.named("Same name").Price, units(10))
 	equal(t, "price in Rust", w.item(catalog.Key{AppID: catalog.Rust, Name: "Same name"}).Price, units(15))
 	equal(t, "price in Dota, which nobody quotes", w.item(catalog.Key{AppID: catalog.Dota, Name: "Same name"}).Price, 0)
-	for i, call := range b.asked() {
+	for i, call := range b.requested() {
 		equal(t, "game asked for", call.AppID, []int32{catalog.CS2, catalog.Rust}[i])
 	}
 	j := w.last(refresh.Missing)
@@ -553,12 +553,12 @@ func TestGames_AreAskedApart(t *testing.T) {
 	// A file of a game in which nothing is due is not asked for.
 	w.clock.Add(7 * time.Hour)
 	w.push("u", catalog.Rust)
-	a.asked()
+	a.requested()
 	w.run(false)
-	equal(t, "files", len(a.asked()), 1)
+	equal(t, "files", len(a.requested()), 1)
 }
 
-func TestPutOff_AUnitComesAgainWhenItsSourceSaid(t *testing.T) {
+func TestPutOff_AUnitComesAgainWhenItsProviderSaid(t *testing.T) {
 	s := bulk("alpha", []string{"A"}, "a1")
 	w := newWorld(t, s)
 	w.push("u", 730, "A")
@@ -573,13 +573,13 @@ func TestPutOff_AUnitComesAgainWhenItsSourceSaid(t *testing.T) {
 	id := w.begin(false)
 	for i := range 4 {
 		w.drain()
-		equal(t, "calls", len(s.asked()), 1)
+		equal(t, "calls", len(s.requested()), 1)
 		if i == 1 {
 			w.restart()
 		}
 		w.clock.Add(time.Minute - time.Microsecond)
 		w.drain()
-		equal(t, "calls too early", len(s.asked()), 0)
+		equal(t, "calls too early", len(s.requested()), 0)
 		w.clock.Add(time.Microsecond)
 	}
 	equal(t, "updated", w.job(id).Counts.Updated, 1)
@@ -604,7 +604,7 @@ func TestPutOff_AWaitTooLongOrTooOftenIsNoReasonToWait(t *testing.T) {
 		if wait == time.Minute {
 			want = 10
 		}
-		equal(t, "calls", len(s.asked()), want)
+		equal(t, "calls", len(s.requested()), want)
 		w.stop()
 	}
 }
@@ -616,7 +616,7 @@ func TestClock_SetForwardOrBackLosesAndStopsNothing(t *testing.T) {
 	for range randtest.Count(15, 1000) {
 		a, b := bulk("alpha", list, "a1", "a2"), batch("beta", 20, list, "b1")
 		price := units(10)
-		for _, s := range []*fakeSource{a, b} {
+		for _, s := range []*fakeProvider{a, b} {
 			s.price = func(string, string) money.Micro { return price }
 		}
 		w := newWorld(t, a, b)

@@ -25,8 +25,8 @@ type drama struct {
 	world    func(tb testing.TB) *world
 }
 
-// bulkDrama is a run over known prices on sources of every shape: some prices
-// change, one item is no longer quoted, one source fails.
+// bulkDrama is a run over known prices on providers of every shape: some prices
+// change, one item is no longer quoted, one provider fails.
 func bulkDrama(items int) drama {
 	return drama{kind: refresh.Bulk, world: func(tb testing.TB) *world {
 		list := names("Item", items)
@@ -40,7 +40,7 @@ func bulkDrama(items int) drama {
 		}
 		a, b := bulk("alpha", list, "a1", "a2"), batch("beta", items/3, list, "b1")
 		c, d := single("gamma", list[:10], "c1"), bulk("delta", list, "d1")
-		for _, s := range []*fakeSource{a, b, c, d} {
+		for _, s := range []*fakeProvider{a, b, c, d} {
 			s.price = price
 		}
 		w := newWorld(tb, a, b, c, d)
@@ -65,7 +65,7 @@ func levelDrama() drama {
 	known := d.world
 	d.world = func(tb testing.TB) *world {
 		w := known(tb)
-		w.sources = append(w.sources, bulk("epsilon", names("Item", levelNames), "e1"))
+		w.providers = append(w.providers, bulk("epsilon", names("Item", levelNames), "e1"))
 		w.restart()
 		return w
 	}
@@ -124,7 +124,7 @@ func (d drama) dump(w *world) string {
 		`SELECT kind, state, stage, total, skipped_ttl, skipped_no_sales, last_error FROM refresh_job ORDER BY id`,
 		`SELECT i.name, m.due_at, m.attempts, m.job_id FROM missing_price m JOIN item i ON i.id = m.item_id ORDER BY i.name`,
 		`SELECT market_id, app_id, file, fetched_at, quotes, quarantine FROM market_file ORDER BY market_id, file`,
-		`SELECT source, paused, last_success, last_error FROM source_state ORDER BY source`,
+		`SELECT provider, paused, last_success, last_error FROM provider_state ORDER BY provider`,
 	}
 	if d.levelled > 0 {
 		queries = append(queries,
@@ -231,11 +231,11 @@ func (w *world) counted() int {
 	return int(w.count(`SELECT coalesce(sum(requests), 0) FROM fetch_unit`))
 }
 
-// requests counts what all sources were asked since the last time.
+// requests counts what all providers were asked since the last time.
 func (w *world) requests() int {
 	n := 0
-	for _, s := range w.sources {
-		n += len(s.asked())
+	for _, s := range w.providers {
+		n += len(s.requested())
 	}
 	return n
 }
@@ -431,11 +431,11 @@ func TestRule8_AnAnswerIsStoredAgainBeforeItIsAskedForAgain(t *testing.T) {
 	more, err := w.engine.Fetch(t.Context(), "alpha", "")
 	must(t, err)
 	equal(t, "more", more, true)
-	equal(t, "calls", len(s.asked()), 1)
+	equal(t, "calls", len(s.requested()), 1)
 	equal(t, "requests counted", w.count(`SELECT requests FROM fetch_unit`), 1)
 	w.faults = nil
 	w.drain()
-	equal(t, "calls", len(s.asked()), 0)
+	equal(t, "calls", len(s.requested()), 0)
 	w.checkIdle()
 }
 
@@ -462,7 +462,7 @@ func TestRule8_ADiskThatIsFullForAWhileStopsNothingForGood(t *testing.T) {
 	}
 	w.drain()
 	equal(t, "updated", w.last(refresh.Bulk).Counts.Updated, 90)
-	if n := len(s.asked()); n > 3+12 {
+	if n := len(s.requested()); n > 3+12 {
 		t.Errorf("%d requests", n)
 	}
 	w.checkIdle()

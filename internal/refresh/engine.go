@@ -33,7 +33,7 @@ type Config struct {
 	Retention     Retention
 	Policy        pricing.Policy
 	Level         string // the market at whose level prices are stated, as key or provider/key; "": the consensus
-	FetchSlots    int    // units of one source that are fetched at once
+	FetchSlots    int    // units of one provider that are fetched at once
 	EstimateSlots int    // batches that are estimated, and ranges that are applied, at once
 }
 
@@ -45,15 +45,15 @@ const MaxMissingRetry = 72 * time.Hour
 type Engine struct {
 	store           *db.DB
 	cfg             Config
-	sources         map[string]provider.Source
-	order           []string // names of sources, sorted
+	providers       map[string]provider.Provider
+	order           []string // names of providers, sorted
 	queues          []hostQueue
 	backgrounds     []*background
 	endpoints       []Endpoint
 	markets         map[MarketName]int64
 	known           map[int64]marketOf
 	rates           func(context.Context) (pricing.Rates, error)
-	shared          map[string]bool // keys of markets that several sources offer
+	shared          map[string]bool // keys of markets that several providers offer
 	cache           estimators
 	wake            func(kind string)
 	owner           string
@@ -75,10 +75,10 @@ type Engine struct {
 	blobsRead       atomic.Int64 // parts of stored responses, for tests
 }
 
-// marketOf is a market with its source.
+// marketOf is a market with its provider.
 type marketOf struct {
-	source string
-	byName bool // the provider is requested by name
+	provider string
+	byName   bool // the provider is requested by name
 	provider.Market
 }
 
@@ -93,10 +93,10 @@ func (e *Engine) blobs(ctx context.Context, units, buckets []int64, fn func(Blob
 
 // Options are what an Engine is made of.
 type Options struct {
-	Store   *db.DB
-	Config  Config
-	Sources []provider.Source
-	Wake    func(kind string) // tells the dispatcher that there is work
+	Store     *db.DB
+	Config    Config
+	Providers []provider.Provider
+	Wake      func(kind string) // tells the dispatcher that there is work
 	// Rates tells the exchange rates of a job that begins now, or ErrNoRatesYet;
 	// nil: those of Config.Policy.
 	Rates   func(ctx context.Context) (pricing.Rates, error)
@@ -125,7 +125,7 @@ func New(ctx context.Context, o Options) (*Engine, error) {
 	e := &Engine{
 		store: o.Store, cfg: o.Config, wake: o.Wake, now: o.Now, log: o.Logger,
 		owner: o.Owner, version: o.Version, clustered: o.Shared, started: o.Now(), elapsed: o.Elapsed, report: o.Report,
-		sources: map[string]provider.Source{}, known: map[int64]marketOf{}, shared: map[string]bool{},
+		providers: map[string]provider.Provider{}, known: map[int64]marketOf{}, shared: map[string]bool{},
 		rates: o.Rates, cache: estimators{jobs: map[int64]map[int32]*estimator{}},
 		claims: claims{units: map[unitKey]call{}, batches: map[batchKey]struct{}{}}, priority: o.Priority,
 	}
@@ -147,19 +147,19 @@ func New(ctx context.Context, o Options) (*Engine, error) {
 	}
 	var names []MarketName
 	byName := map[MarketName]marketOf{}
-	for _, s := range o.Sources {
+	for _, s := range o.Providers {
 		d := s.Describe()
-		e.sources[d.Name] = s
+		e.providers[d.Name] = s
 		e.order = append(e.order, d.Name)
 		e.queues = append(e.queues, queuesOf(d)...)
 		if InBackground(d) { // its host queue ends what a job without the budget began
-			e.backgrounds = append(e.backgrounds, &background{source: d.Name})
+			e.backgrounds = append(e.backgrounds, &background{provider: d.Name})
 		}
 		e.endpoints = append(e.endpoints, endpointsOf(d)...)
 		for _, m := range d.Markets {
-			n := MarketName{Source: d.Name, Key: m.Key, Title: m.Title}
+			n := MarketName{Provider: d.Name, Key: m.Key, Title: m.Title}
 			names = append(names, n)
-			byName[n] = marketOf{source: d.Name, byName: d.Shape != provider.Bulk, Market: m}
+			byName[n] = marketOf{provider: d.Name, byName: d.Shape != provider.Bulk, Market: m}
 		}
 	}
 	slices.Sort(e.order)
@@ -181,7 +181,7 @@ func New(ctx context.Context, o Options) (*Engine, error) {
 		return AbandonUnits(tx)
 	})
 	if err != nil {
-		return nil, fmt.Errorf("note sources: %w", err)
+		return nil, fmt.Errorf("note providers: %w", err)
 	}
 	offers := map[string]int{}
 	for n, id := range e.markets {
@@ -189,7 +189,7 @@ func New(ctx context.Context, o Options) (*Engine, error) {
 		offers[n.Key]++
 		e.shared[n.Key] = offers[n.Key] > 1
 	}
-	level, err := LevelMarket(o.Config.Level, o.Sources)
+	level, err := LevelMarket(o.Config.Level, o.Providers)
 	if err != nil {
 		return nil, err
 	}
@@ -197,20 +197,20 @@ func New(ctx context.Context, o Options) (*Engine, error) {
 	return e, nil
 }
 
-// LevelMarket returns which market of sources a level names, as key or provider/key; the
+// LevelMarket returns which market of providers a level names, as key or provider/key; the
 // zero MarketName for "". An error is a [fault.Invalid].
-func LevelMarket(level string, sources []provider.Source) (MarketName, error) {
+func LevelMarket(level string, providers []provider.Provider) (MarketName, error) {
 	if level == "" {
 		return MarketName{}, nil
 	}
 	var found []MarketName
 	var all, of []string
-	for _, s := range sources {
+	for _, s := range providers {
 		d := s.Describe()
 		for _, m := range d.Markets {
 			full := d.Name + "/" + m.Key
 			if all = append(all, full); level == m.Key || level == full {
-				found, of = append(found, MarketName{Source: d.Name, Key: m.Key, Title: m.Title}), append(of, full)
+				found, of = append(found, MarketName{Provider: d.Name, Key: m.Key, Title: m.Title}), append(of, full)
 			}
 		}
 	}
@@ -226,8 +226,8 @@ func LevelMarket(level string, sources []provider.Source) (MarketName, error) {
 	return MarketName{}, fault.New(fault.Invalid, "invalid_configuration", "MARKET_PRICE_LEVEL: no configured provider carries the market %q: use consensus or one of %s", level, strings.Join(all, ", "))
 }
 
-// The kinds of work. Fetching has one for each host of a source, FetchKind, or one
-// for a source that is asked in the background, TrickleKind.
+// The kinds of work. Fetching has one for each host of a provider, FetchKind, or one
+// for a provider that is asked in the background, TrickleKind.
 const (
 	WorkPlan     = "plan"
 	WorkEstimate = "estimate"
@@ -246,26 +246,26 @@ func (e *Engine) Workers() []dispatch.Worker {
 	for i := range e.queues {
 		l := &e.queues[i]
 		out = append(out, dispatch.Worker{
-			Kind: FetchKind(l.source, l.host), Queue: dispatch.QueueBulk, Slots: e.cfg.FetchSlots,
+			Kind: FetchKind(l.provider, l.host), Queue: dispatch.QueueBulk, Slots: e.cfg.FetchSlots,
 			Work: func(ctx context.Context) (bool, error) { return e.fetch(ctx, l) },
 		})
 	}
 	for _, t := range e.backgrounds {
 		out = append(out, dispatch.Worker{
-			Kind: BackgroundKind(t.source), Queue: dispatch.QueueBulk, Slots: 1,
+			Kind: BackgroundKind(t.provider), Queue: dispatch.QueueBulk, Slots: 1,
 			Work: func(ctx context.Context) (bool, error) { return e.fetchBackground(ctx, t) },
 		})
 	}
 	return out
 }
 
-// wakeFetch wakes the workers of all sources.
+// wakeFetch wakes the workers of all providers.
 func (e *Engine) wakeFetch() {
 	for _, t := range e.backgrounds {
-		e.wake(BackgroundKind(t.source))
+		e.wake(BackgroundKind(t.provider))
 	}
 	for i := range e.queues {
-		e.wake(FetchKind(e.queues[i].source, e.queues[i].host))
+		e.wake(FetchKind(e.queues[i].provider, e.queues[i].host))
 	}
 }
 

@@ -139,18 +139,18 @@ type fetched struct {
 
 // requested is how the requests about an item went.
 type requested struct {
-	answered bool
-	skip     string // why a request was not sent; "": all were sent
-	errs     []string
-	sources  []respondedBy // by name
-	silent   []int64       // markets of theirs without anything in the response
-	rejected []int64       // markets whose row of the item was rejected
+	answered  bool
+	skip      string // why a request was not sent; "": all were sent
+	errs      []string
+	providers []respondedBy // by name
+	silent    []int64       // markets of theirs without anything in the response
+	rejected  []int64       // markets whose row of the item was rejected
 }
 
 // respondedBy is a provider that responded to a request for an item by name.
 type respondedBy struct {
-	source string
-	at     time.Time
+	provider string
+	at       time.Time
 }
 
 // reply is what the files of a market brought.
@@ -240,7 +240,7 @@ func (s *batchEstimator) noteFile(u *Unit, outcomes map[UnitMarket]MarketFetch) 
 		r := reply{answered: u.counts() && outcome == OutcomeOK, at: u.FetchedAt}
 		usable = usable || r.answered
 		if u.counts() && !r.answered {
-			r.problem = u.Source + ": " + string(outcome) + ": " + s.engine.known[id].Key
+			r.problem = u.Provider + ": " + string(outcome) + ": " + s.engine.known[id].Key
 		}
 		key := gameMarket{u.AppID, id}
 		if before, several := s.files[key]; several {
@@ -286,11 +286,11 @@ func (s *batchEstimator) noteLeft(u *Unit) {
 	now := s.engine.now()
 	for i := range s.items {
 		a := &s.requested[i]
-		if s.items[i].Key.AppID != u.AppID || a.by(u.Source) != nil {
+		if s.items[i].Key.AppID != u.AppID || a.by(u.Provider) != nil {
 			continue
 		}
 		if slices.ContainsFunc(s.items[i].Quotes, func(v Snapshot) bool {
-			return s.engine.known[v.MarketID].source == u.Source && (awaits(&v) || !quoted(&v) && now.Sub(v.FetchedAt) < emptyFor)
+			return s.engine.known[v.MarketID].provider == u.Provider && (awaits(&v) || !quoted(&v) && now.Sub(v.FetchedAt) < emptyFor)
 		}) {
 			a.answered = true
 			continue
@@ -306,10 +306,10 @@ func awaits(v *Snapshot) bool { return v.Reason == pricing.Awaiting || v.Reason 
 func quoted(v *Snapshot) bool { return v.Ask > 0 || v.Sale > 0 }
 
 // by returns the response of a provider to a request for the item by name, or nil.
-func (a *requested) by(source string) *respondedBy {
-	for k := range a.sources {
-		if a.sources[k].source == source {
-			return &a.sources[k]
+func (a *requested) by(provider string) *respondedBy {
+	for k := range a.providers {
+		if a.providers[k].provider == provider {
+			return &a.providers[k]
 		}
 	}
 	return nil
@@ -320,12 +320,12 @@ func (a *requested) note(u *Unit, usable bool, silent []int64) {
 	case usable:
 		a.answered = true
 		if u.File == "" {
-			a.sources, a.silent = append(a.sources, respondedBy{u.Source, u.FetchedAt}), append(a.silent, silent...)
+			a.providers, a.silent = append(a.providers, respondedBy{u.Provider, u.FetchedAt}), append(a.silent, silent...)
 		}
 	case u.skipped():
 		a.skipFor(u)
 	case u.counts():
-		a.errs = append(a.errs, u.Source+": "+string(provider.KindQuarantine)+": "+u.File)
+		a.errs = append(a.errs, u.Provider+": "+string(provider.KindQuarantine)+": "+u.File)
 	default:
 		a.errs = append(a.errs, u.Error)
 	}
@@ -430,7 +430,7 @@ func (e *Engine) adopt(ctx context.Context, found map[catalog.Key]struct{}) erro
 }
 
 // take adds a quote to an item. Of two of the same market the fresher counts. A
-// quote without a time of its own has that of its answer. Where several sources
+// quote without a time of its own has that of its answer. Where several providers
 // offer the market, the snapshot keeps its time, by which they are ranked; so it does
 // where its answer is older than this job.
 func (s *batchEstimator) take(i int, q *quoteRecord, u *Unit) {
@@ -627,7 +627,7 @@ func (s *batchEstimator) answered(i int, market int64) (at time.Time, ok bool) {
 		return r.at, true
 	}
 	a := &s.requested[i]
-	if by := a.by(s.engine.known[market].source); by != nil && !slices.Contains(a.silent, market) {
+	if by := a.by(s.engine.known[market].provider); by != nil && !slices.Contains(a.silent, market) {
 		return by.at, true
 	}
 	return time.Time{}, false
@@ -646,9 +646,9 @@ func (s *batchEstimator) without(i int) (state, reason, why string) {
 		if r := s.files[gameMarket{s.items[i].Key.AppID, old.MarketID}]; r.problem != "" {
 			errs = append(errs, r.problem)
 		} else if slices.Contains(a.rejected, old.MarketID) {
-			errs = append(errs, m.source+": "+string(provider.KindProtocol)+": the row of this item was rejected: "+m.Key)
+			errs = append(errs, m.provider+": "+string(provider.KindProtocol)+": the row of this item was rejected: "+m.Key)
 		} else if slices.Contains(a.silent, old.MarketID) {
-			errs = append(errs, m.source+": "+string(OutcomeSilent)+": "+m.Key)
+			errs = append(errs, m.provider+": "+string(OutcomeSilent)+": "+m.Key)
 		}
 	}
 	switch {
@@ -772,7 +772,7 @@ func (s *batchEstimator) sinceLast(i int, f *fetched) (changedAt time.Time, move
 func (s *batchEstimator) quote(r Snapshot) pricing.Quote {
 	m := s.engine.known[r.MarketID]
 	q := pricing.Quote{
-		ID: r.MarketID, Source: m.source, Market: m.Key, Pool: m.Pool, MaxAge: m.MaxAge,
+		ID: r.MarketID, Provider: m.provider, Market: m.Key, Pool: m.Pool, MaxAge: m.MaxAge,
 		Currency: r.Currency, Ask: r.Ask, Sale: r.Sale,
 		Sales: r.Sales, SalesWindow: r.SalesWindow,
 		FetchedAt: r.FetchedAt, MarketTime: r.MarketTime,

@@ -70,23 +70,23 @@ func TestRule5_WhyNothingCameOfAnItem(t *testing.T) {
 	list := names("Item", 10)
 	for _, c := range []struct {
 		name   string
-		spoil  func(w *world, s *fakeSource)
+		spoil  func(w *world, s *fakeProvider)
 		counts refresh.Counts
 	}{
-		{"failure", func(_ *world, s *fakeSource) {
+		{"failure", func(_ *world, s *fakeProvider) {
 			s.fail = func(int, provider.Call) error { return s.broken(provider.KindServer) }
 		}, refresh.Counts{Failed: 8}},
-		{"budget", func(_ *world, s *fakeSource) {
+		{"budget", func(_ *world, s *fakeProvider) {
 			s.fail = func(int, provider.Call) error { return s.broken(provider.KindBudget) }
 		}, refresh.Counts{SkippedBudget: 8}},
-		{"circuit breaker", func(_ *world, s *fakeSource) {
+		{"circuit breaker", func(_ *world, s *fakeProvider) {
 			s.fail = func(int, provider.Call) error { return s.broken(provider.KindBreaker) }
 		}, refresh.Counts{SkippedBackoff: 8}},
-		{"retry-after", func(_ *world, s *fakeSource) {
+		{"retry-after", func(_ *world, s *fakeProvider) {
 			s.fail = func(int, provider.Call) error { return s.wait(time.Hour) }
 		}, refresh.Counts{SkippedBackoff: 8}},
-		{"pause", func(w *world, _ *fakeSource) { must(t, w.engine.PauseSource(t.Context(), "alpha")) }, refresh.Counts{SkippedPaused: 8}},
-		{"an answer without it", func(_ *world, s *fakeSource) {
+		{"pause", func(w *world, _ *fakeProvider) { must(t, w.engine.PauseProvider(t.Context(), "alpha")) }, refresh.Counts{SkippedPaused: 8}},
+		{"an answer without it", func(_ *world, s *fakeProvider) {
 			s.edit = func(q *provider.Quote) bool { return q.Name == list[2] || q.Name == list[3] }
 		}, refresh.Counts{Updated: 0, NoQuote: 6}},
 	} {
@@ -178,7 +178,7 @@ func TestRule5_TimesFollowTheQuotes(t *testing.T) {
 	// A second market that was quoted an hour later fails, and the first has nothing.
 	b := bulk("beta", []string{"A", "B"}, "b1")
 	b.price = func(string, string) money.Micro { return units(11) }
-	w.sources = append(w.sources, b)
+	w.providers = append(w.providers, b)
 	w.restart()
 	w.clock.Add(time.Hour)
 	s.fail = func(int, provider.Call) error { return s.broken(provider.KindConnect) }
@@ -199,7 +199,7 @@ func TestRule5_TimesFollowTheQuotes(t *testing.T) {
 
 // TestRule5_ASilentMarketIsNoEvidence is of a market that a response should have held.
 func TestRule5_ASilentMarketIsNoEvidence(t *testing.T) {
-	for _, s := range []*fakeSource{bulk("alpha", []string{"A"}, "a1"), batch("alpha", 10, []string{"A"}, "a1")} {
+	for _, s := range []*fakeProvider{bulk("alpha", []string{"A"}, "a1"), batch("alpha", 10, []string{"A"}, "a1")} {
 		other := bulk("beta", []string{"B"}, "b1")
 		w := newWorld(t, s, other)
 		w.push("u", 730, "A", "B")
@@ -242,7 +242,7 @@ func TestRule5_ARowThatIsRejectedForAllMarketsIsNoEvidence(t *testing.T) {
 // what is no quote: it does not say that the market no longer offers them.
 func TestRule5_ARejectedRowIsNoEvidence(t *testing.T) {
 	list := names("Item", 10)
-	for shape, s := range map[string]*fakeSource{"file": bulk("alpha", list, "a1"), "names": batch("alpha", 20, list, "a1")} {
+	for shape, s := range map[string]*fakeProvider{"file": bulk("alpha", list, "a1"), "names": batch("alpha", 20, list, "a1")} {
 		t.Run(shape, func(t *testing.T) {
 			other := bulk("beta", list[:1], "b1")
 			w := newWorld(t, s, other)

@@ -14,18 +14,18 @@ import (
 )
 
 const (
-	// Patience is the longest that a unit is put off because its source said to
-	// wait; beyond it the job goes on without the source.
+	// Patience is the longest that a unit is put off because its provider said to
+	// wait; beyond it the job goes on without the provider.
 	Patience = 2 * time.Minute
 	// maxAttempts bounds how often a unit is put off.
 	maxAttempts = 10
 )
 
-// Fetch asks a host of a source for one unit and stores the answer. Of a source
+// Fetch asks a host of a provider for one unit and stores the answer. Of a provider
 // with one host, or for what is on this machine, host is "".
-func (e *Engine) Fetch(ctx context.Context, source, host string) (bool, error) {
+func (e *Engine) Fetch(ctx context.Context, provider, host string) (bool, error) {
 	for i := range e.queues {
-		if l := &e.queues[i]; l.source == source && l.host == host {
+		if l := &e.queues[i]; l.provider == provider && l.host == host {
 			return e.fetch(ctx, l)
 		}
 	}
@@ -48,7 +48,7 @@ func (e *Engine) fetch(ctx context.Context, l *hostQueue) (bool, error) {
 	store := func(ctx context.Context) (bool, error) {
 		begun = true
 		if err := e.persist(ctx, e.ending(ctx, unit, a)); err != nil {
-			return false, fmt.Errorf("store answer of %s: %w", l.source, err)
+			return false, fmt.Errorf("store answer of %s: %w", l.provider, err)
 		}
 		written = true
 		if e.releases(ctx, unit) {
@@ -106,7 +106,7 @@ func (e *Engine) ending(ctx context.Context, unit *Unit, a *response) func(*db.T
 // background.
 func (e *Engine) keepLate(tx *db.Tx, unit *Unit, a *response, late Late) error {
 	if unit.ConcernsProvider() && (unit.State == UnitDone || late != LateAndNoted) {
-		if err := NoteSource(tx, unit.Source, unit.File, unit.Error); err != nil {
+		if err := NoteProvider(tx, unit.Provider, unit.File, unit.Error); err != nil {
 			return err
 		}
 	}
@@ -127,7 +127,7 @@ func (e *Engine) keepLate(tx *db.Tx, unit *Unit, a *response, late Late) error {
 // the response was: others come first then.
 func (e *Engine) noteRequested(tx *db.Tx, units []Unit) error {
 	for _, u := range units {
-		if u.File != "" || u.State != UnitDone && u.State != UnitFailed || !hasBudget(e.sources[u.Source].Describe()) {
+		if u.File != "" || u.State != UnitDone && u.State != UnitFailed || !hasBudget(e.providers[u.Provider].Describe()) {
 			continue
 		}
 		if err := noteRequested(tx, u); err != nil {
@@ -137,7 +137,7 @@ func (e *Engine) noteRequested(tx *db.Tx, units []Unit) error {
 	return nil
 }
 
-// noteOutcome notes how a unit, and what was divided from it, speaks of its source and
+// noteOutcome notes how a unit, and what was divided from it, speaks of its provider and
 // the markets.
 func (e *Engine) noteOutcome(tx *db.Tx, unit *Unit, rest []Unit) error {
 	for _, u := range append([]Unit{*unit}, rest...) {
@@ -151,7 +151,7 @@ func (e *Engine) noteOutcome(tx *db.Tx, unit *Unit, rest []Unit) error {
 	if !unit.ConcernsProvider() {
 		return nil
 	}
-	return NoteSource(tx, unit.Source, unit.File, unit.Error)
+	return NoteProvider(tx, unit.Provider, unit.File, unit.Error)
 }
 
 // requestedMarkets returns the markets that a unit asks about.
@@ -161,7 +161,7 @@ func (e *Engine) requestedMarkets(u *Unit) []int64 {
 	}
 	var out []int64
 	for id, m := range e.known {
-		if m.source == u.Source && slices.Contains(m.AppIDs, u.AppID) {
+		if m.provider == u.Provider && slices.Contains(m.AppIDs, u.AppID) {
 			out = append(out, id)
 		}
 	}
@@ -172,7 +172,7 @@ func (e *Engine) requestedMarkets(u *Unit) []int64 {
 // request sends what the unit asks for and notes in it how that ended: UnitDone,
 // UnitFailed, UnitDeferred, or UnitPending when it is to be tried again later.
 func (e *Engine) request(ctx context.Context, unit *Unit) *response {
-	src := e.sources[unit.Source]
+	src := e.providers[unit.Provider]
 	d := src.Describe()
 	a := e.newResponse(ctx, d)
 	meter := e.meter(unit, max(d.BatchSize, 1))
@@ -231,10 +231,10 @@ func (e *Engine) meter(unit *Unit, size int) *provider.Meter {
 
 // call makes a unit's calls. A response that makes its provider panic counts as
 // unreadable: to request it again for ever would not help.
-func (e *Engine) call(ctx context.Context, a *response, src provider.Source, unit *Unit, meter *provider.Meter) (err error) {
+func (e *Engine) call(ctx context.Context, a *response, src provider.Provider, unit *Unit, meter *provider.Meter) (err error) {
 	defer func() {
 		if panicked := fault.Recovered(recover()); panicked != nil {
-			e.log.Error("source panicked", "source", unit.Source, "error", panicked, "stack", panicked.Stack)
+			e.log.Error("provider panicked", "provider", unit.Provider, "error", panicked, "stack", panicked.Stack)
 			err = panicked
 		}
 	}()
@@ -248,11 +248,11 @@ func (e *Engine) call(ctx context.Context, a *response, src provider.Source, uni
 func (e *Engine) classifyFailure(unit *Unit, err error) {
 	pe, ok := errors.AsType[*provider.Error](err)
 	if !ok { // of the code that read the response, or a panic
-		pe = provider.Protocol(unit.Source, "%s", strings.TrimPrefix(err.Error(), unit.Source+": "))
+		pe = provider.Protocol(unit.Provider, "%s", strings.TrimPrefix(err.Error(), unit.Provider+": "))
 	}
 	unit.State, unit.ErrorKind, unit.Error = UnitFailed, string(pe.Kind), pe.Error()
 	if pe.Kind == provider.KindCancelled && unit.Attempts < maxAttempts {
-		unit.State, unit.ErrorKind, unit.Error = UnitPending, "", "" // says nothing of the source
+		unit.State, unit.ErrorKind, unit.Error = UnitPending, "", "" // says nothing of the provider
 		return
 	}
 	if !pe.Deferred() {

@@ -13,7 +13,7 @@ import (
 )
 
 const (
-	unitFacts = `id, job_id, source, app_id, file, batch_from, batch_to, state, token, attempts,
+	unitFacts = `id, job_id, provider, app_id, file, batch_from, batch_to, state, token, attempts,
 	not_before, fetched_at, stated_at, blob_unit, requests, bytes, size, detached, error_kind, error`
 	unitColumns = unitFacts + `, names`
 )
@@ -21,7 +21,7 @@ const (
 func scanUnit(r *sql.Rows, u *Unit) error {
 	var notBefore, fetched, stated, detached int64
 	var names sql.RawBytes
-	err := r.Scan(&u.ID, &u.JobID, &u.Source, &u.AppID, &u.File, &u.BatchFrom, &u.BatchTo, &u.State, &u.Token, &u.Attempts,
+	err := r.Scan(&u.ID, &u.JobID, &u.Provider, &u.AppID, &u.File, &u.BatchFrom, &u.BatchTo, &u.State, &u.Token, &u.Attempts,
 		&notBefore, &fetched, &stated, &u.BlobUnit, &u.Requests, &u.Bytes, &u.Size, &detached, &u.ErrorKind, &u.Error, &names)
 	if err != nil {
 		return err
@@ -48,15 +48,15 @@ func BatchUnits(ctx context.Context, s *db.DB, b Batch) ([]Unit, error) {
 
 // NewestUnit returns the last done unit of a file whose answer is still stored,
 // and stays stored for this transaction's plan.
-func NewestUnit(t *db.Tx, source string, app int32, file string) (*Unit, error) {
+func NewestUnit(t *db.Tx, provider string, app int32, file string) (*Unit, error) {
 	if err := keepBlobs(t); err != nil {
 		return nil, err
 	}
 	units, err := db.Collect(t.Context(), t, scanUnit, `
 		SELECT `+unitColumns+` FROM fetch_unit u
-		WHERE source = $1 AND app_id = $2 AND file = $3 AND file <> '' AND state = 'done'
+		WHERE provider = $1 AND app_id = $2 AND file = $3 AND file <> '' AND state = 'done'
 		AND EXISTS (SELECT 1 FROM fetch_blob b WHERE b.unit_id = u.blob_unit)
-		ORDER BY fetched_at DESC, id DESC LIMIT 1`, source, app, file)
+		ORDER BY fetched_at DESC, id DESC LIMIT 1`, provider, app, file)
 	if err != nil || len(units) == 0 {
 		return nil, err
 	}
@@ -66,9 +66,9 @@ func NewestUnit(t *db.Tx, source string, app int32, file string) (*Unit, error) 
 const (
 	insertUnits = `
 INSERT INTO fetch_unit (job_id, app_id, batch_from, batch_to, size, not_before, fetched_at, stated_at, blob_unit,
-	source, file, state, error_kind, error, names) `
+	provider, file, state, error_kind, error, names) `
 	insertUnitColumns = "job_id bigint, app_id bigint, batch_from bigint, batch_to bigint, size bigint, not_before bigint, fetched_at bigint, " +
-		"stated_at bigint, blob_unit bigint, source text, file text, state text, error_kind text, error text, names bytea"
+		"stated_at bigint, blob_unit bigint, provider text, file text, state text, error_kind text, error text, names bytea"
 	insertBlobs = `INSERT INTO fetch_blob (unit_id, bucket, data) `
 	blobColumns = "unit_id bigint, bucket bigint, data bytea"
 )
@@ -96,19 +96,19 @@ func InsertUnits(t *db.Tx, units []Unit) error {
 		}
 		rows.Int(u.JobID, int64(u.AppID), int64(u.BatchFrom), int64(u.BatchTo), int64(max(u.Later, len(u.Names))),
 			db.Micros(u.NotBefore), db.Micros(u.FetchedAt), db.Micros(u.StatedAt), u.BlobUnit)
-		rows.Text(u.Source, u.File, string(u.State), u.ErrorKind, u.Error)
+		rows.Text(u.Provider, u.File, string(u.State), u.ErrorKind, u.Error)
 		rows.Blob(names)
 	}
 	_, err := t.WriteRows(unitsBulk, rows)
 	return err
 }
 
-// What is left to ask a paused source is put off, however it came to be left:
+// What is left to ask a paused provider is put off, however it came to be left:
 // planned beside the pause, given back by a call under way, or by a restart.
 const deferPaused = `
-UPDATE fetch_unit SET state = 'deferred', error_kind = 'paused', error = source || ': paused by an operator'
-WHERE source = $1 AND state IN ('pending', 'running') AND state = 'pending'
-AND EXISTS (SELECT 1 FROM source_state s WHERE s.source = $1 AND s.paused)`
+UPDATE fetch_unit SET state = 'deferred', error_kind = 'paused', error = provider || ': paused by an operator'
+WHERE provider = $1 AND state IN ('pending', 'running') AND state = 'pending'
+AND EXISTS (SELECT 1 FROM provider_state s WHERE s.provider = $1 AND s.paused)`
 
 // A clock that is set back must not keep a unit from being requested for longer than
 // anything is ever put off ($4); hence the second bound.
@@ -117,21 +117,21 @@ UPDATE fetch_unit SET state = 'running', owner = $2, token = token + 1, attempts
 	requests = requests + reserved, reserved = $5
 WHERE id = (
 	SELECT u.id FROM fetch_unit u JOIN refresh_job j ON j.id = u.job_id
-	WHERE u.source = $1 AND u.state IN ('pending', 'running') AND u.state = 'pending'
+	WHERE u.provider = $1 AND u.state IN ('pending', 'running') AND u.state = 'pending'
 	AND (u.not_before <= $3 OR u.not_before > $3 + $4)
 	AND ($6 OR u.file IN `
 
 // ClaimUnit takes a unit that may be requested now, those of missing prices
 // first, or returns nil.
 func ClaimUnit(t *db.Tx, c Claim) (*Unit, error) {
-	if _, err := t.Exec(deferPaused, c.Source); err != nil {
+	if _, err := t.Exec(deferPaused, c.Provider); err != nil {
 		return nil, err
 	}
 	units, err := db.Collect(t.Context(), t, scanUnit,
 		claimUnit+t.Dialect.Texts(7)+`)
 	ORDER BY u.detached, j.kind DESC, u.id LIMIT 1`+t.Dialect.SkipLocked("u")+`)
 RETURNING `+unitColumns,
-		c.Source, c.Owner, db.Micros(t.Now()), Patience.Microseconds(), c.Reserve, c.Files == nil, t.Dialect.PackTexts(c.Files))
+		c.Provider, c.Owner, db.Micros(t.Now()), Patience.Microseconds(), c.Reserve, c.Files == nil, t.Dialect.PackTexts(c.Files))
 	if err != nil || len(units) == 0 {
 		return nil, err
 	}
@@ -191,7 +191,7 @@ func EndUnit(t *db.Tx, u Unit, markets []MarketFetch, blobs []Blob) (ended bool,
 		if err := noteUnitRequested(t, u); err != nil || late != InTime {
 			return err == nil, late, err
 		}
-		// That a source was not asked is worth less than why it is not.
+		// That a provider was not asked is worth less than why it is not.
 		return true, InTime, noteError(t, u.JobID, u)
 	}
 	rows := db.NewTable(blobColumns, len(blobs))
@@ -202,7 +202,7 @@ func EndUnit(t *db.Tx, u Unit, markets []MarketFetch, blobs []Blob) (ended bool,
 	if _, err := t.WriteRows(blobsBulk, rows); err != nil {
 		return false, InTime, err
 	}
-	// From here on other units of the source wait for the end of this one's.
+	// From here on other units of the provider wait for the end of this one's.
 	if err := noteUnitRequested(t, u); err != nil {
 		return false, InTime, err
 	}
@@ -213,20 +213,20 @@ func EndUnit(t *db.Tx, u Unit, markets []MarketFetch, blobs []Blob) (ended bool,
 // running has failed to get a response so far.
 const detachUnitsSQL = `
 UPDATE fetch_unit SET detached = CASE WHEN state = 'running' THEN 2 ELSE 1 END, error_kind = $4, error = $5
-WHERE job_id = $1 AND source = $2 AND detached = 0 AND state IN ('pending', 'running')
+WHERE job_id = $1 AND provider = $2 AND detached = 0 AND state IN ('pending', 'running')
 AND NOT EXISTS (
-	SELECT 1 FROM fetch_unit d WHERE d.job_id = $1 AND d.source = $2 AND d.state = 'done' AND d.fetched_at >= $3
+	SELECT 1 FROM fetch_unit d WHERE d.job_id = $1 AND d.provider = $2 AND d.state = 'done' AND d.fetched_at >= $3
 	AND ($6 OR d.file IN `
 
 // detachUnits lets a job go on without what it still waits for of a silent host, and
 // returns how many units that is. They remain open: their retries continue outside the
-// job. A request that has no response until now is noted as a failure of its source.
+// job. A request that has no response until now is noted as a failure of its provider.
 func detachUnits(t *db.Tx, s Silence) (int64, error) {
 	if err := lockJob(t, s.JobID); err != nil {
 		return 0, err
 	}
 	detached, err := db.Collect(t.Context(), t, scanDetached, detachUnitsSQL+t.Dialect.Texts(7)+`)) AND ($6 OR file IN `+t.Dialect.Texts(7)+`) RETURNING file, state`,
-		s.JobID, s.Source, db.Micros(t.Now().Add(-s.For)), s.Kind, s.Error, s.Files == nil, t.Dialect.PackTexts(s.Files))
+		s.JobID, s.Provider, db.Micros(t.Now().Add(-s.For)), s.Kind, s.Error, s.Files == nil, t.Dialect.PackTexts(s.Files))
 	if err != nil || len(detached) == 0 {
 		return 0, err
 	}
@@ -237,7 +237,7 @@ func detachUnits(t *db.Tx, s Silence) (int64, error) {
 		}
 	}
 	for _, file := range slices.Sorted(maps.Keys(requested)) {
-		if err := noteFailure(t, s.Source, file, s.Error); err != nil {
+		if err := noteFailure(t, s.Provider, file, s.Error); err != nil {
 			return 0, err
 		}
 	}
@@ -249,11 +249,11 @@ func scanDetached(r *sql.Rows, u *Unit) error { return r.Scan(&u.File, &u.State)
 
 // waitingJobs returns the jobs that wait for what is not claimed of a provider's
 // files; nil: any.
-func waitingJobs(ctx context.Context, s *db.DB, source string, files []string) ([]int64, error) {
+func waitingJobs(ctx context.Context, s *db.DB, provider string, files []string) ([]int64, error) {
 	return db.Collect(ctx, s.Read, func(r *sql.Rows, id *int64) error { return r.Scan(id) }, `
 		SELECT DISTINCT job_id FROM fetch_unit
-		WHERE source = $1 AND state IN ('pending', 'running') AND state = 'pending' AND detached = 0 AND ($2 OR file IN `+s.Dialect.Texts(3)+`)
-		ORDER BY job_id`, source, files == nil, s.Dialect.PackTexts(files))
+		WHERE provider = $1 AND state IN ('pending', 'running') AND state = 'pending' AND detached = 0 AND ($2 OR file IN `+s.Dialect.Texts(3)+`)
+		ORDER BY job_id`, provider, files == nil, s.Dialect.PackTexts(files))
 }
 
 const (
@@ -271,7 +271,7 @@ ON CONFLICT (job_id, unit_id, market_id) DO UPDATE SET
 var fetchesBulk = db.NewBulk(addFetchesSQL, fetchColumns, addFetchesConflict)
 
 // addFetches notes what a unit brought of each market: for itself if it is a
-// file, else in the sum of its source's units.
+// file, else in the sum of its provider's units.
 func addFetches(t *db.Tx, u Unit, markets []MarketFetch) error {
 	unit := u.ID
 	if u.File == "" {
@@ -333,31 +333,31 @@ func ReturnUnit(t *db.Tx, u Unit) error {
 	return spend(t, u)
 }
 
-// NoteSource notes that a fetch of a source's file, or for "" a request for names,
+// NoteProvider notes that a fetch of a provider's file, or for "" a request for names,
 // succeeded or, with a failure, why it did not.
-func NoteSource(t *db.Tx, source, file, failure string) error {
+func NoteProvider(t *db.Tx, provider, file, failure string) error {
 	if failure != "" {
-		return noteFailure(t, source, file, failure)
+		return noteFailure(t, provider, file, failure)
 	}
-	if _, err := t.Exec(`INSERT INTO source_state (source, last_success) VALUES ($1, $2)
-		ON CONFLICT (source) DO UPDATE SET last_success = excluded.last_success`, source, db.Micros(t.Now())); err != nil {
+	if _, err := t.Exec(`INSERT INTO provider_state (provider, last_success) VALUES ($1, $2)
+		ON CONFLICT (provider) DO UPDATE SET last_success = excluded.last_success`, provider, db.Micros(t.Now())); err != nil {
 		return err
 	}
-	_, err := t.Exec(`INSERT INTO source_file (source, file, last_success) VALUES ($1, $2, $3)
-		ON CONFLICT (source, file) DO UPDATE SET last_success = excluded.last_success, failures = 0`, source, file, db.Micros(t.Now()))
+	_, err := t.Exec(`INSERT INTO provider_file (provider, file, last_success) VALUES ($1, $2, $3)
+		ON CONFLICT (provider, file) DO UPDATE SET last_success = excluded.last_success, failures = 0`, provider, file, db.Micros(t.Now()))
 	return err
 }
 
-func noteFailure(t *db.Tx, source, file, failure string) error {
-	if _, err := t.Exec(`INSERT INTO source_state (source, last_error, last_error_at) VALUES ($1, $2, $3)
-		ON CONFLICT (source) DO UPDATE SET last_error = excluded.last_error, last_error_at = excluded.last_error_at`,
-		source, failure, db.Micros(t.Now())); err != nil {
+func noteFailure(t *db.Tx, provider, file, failure string) error {
+	if _, err := t.Exec(`INSERT INTO provider_state (provider, last_error, last_error_at) VALUES ($1, $2, $3)
+		ON CONFLICT (provider) DO UPDATE SET last_error = excluded.last_error, last_error_at = excluded.last_error_at`,
+		provider, failure, db.Micros(t.Now())); err != nil {
 		return err
 	}
-	_, err := t.Exec(`INSERT INTO source_file (source, file, last_error, last_error_at, failures) VALUES ($1, $2, $3, $4, 1)
-		ON CONFLICT (source, file) DO UPDATE SET
-			last_error = excluded.last_error, last_error_at = excluded.last_error_at, failures = source_file.failures + 1`,
-		source, file, failure, db.Micros(t.Now()))
+	_, err := t.Exec(`INSERT INTO provider_file (provider, file, last_error, last_error_at, failures) VALUES ($1, $2, $3, $4, 1)
+		ON CONFLICT (provider, file) DO UPDATE SET
+			last_error = excluded.last_error, last_error_at = excluded.last_error_at, failures = provider_file.failures + 1`,
+		provider, file, failure, db.Micros(t.Now()))
 	return err
 }
 
@@ -476,7 +476,7 @@ func storeVerdict(t *db.Tx, job int64, v Verdict) error {
 		return err
 	}
 	if v.Fetch.Outcome != OutcomeOK {
-		return noteMarket(t, v.Fetch.MarketID, v.Fetch.Outcome, v.Unit.Source+": "+v.Unit.File+" holds nothing of this market")
+		return noteMarket(t, v.Fetch.MarketID, v.Fetch.Outcome, v.Unit.Provider+": "+v.Unit.File+" holds nothing of this market")
 	}
 	if _, err := t.Exec(`UPDATE market_state SET last_success = $2 WHERE market_id = $1`, v.Fetch.MarketID, db.Micros(v.Unit.FetchedAt)); err != nil {
 		return err

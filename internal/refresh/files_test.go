@@ -11,10 +11,10 @@ import (
 	"assay/internal/view"
 )
 
-// twoFiles is a source whose market m is in two files: one of the names a, and
+// twoFiles is a provider whose market m is in two files: one of the names a, and
 // one of the names b.
-func twoFiles(a, b []string) *fakeSource {
-	s := newSource("alpha", provider.Bulk, nil, []string{"m"})
+func twoFiles(a, b []string) *fakeProvider {
+	s := newProvider("alpha", provider.Bulk, nil, []string{"m"})
 	s.d.Files = []provider.File{
 		{Key: "a.json", AppID: catalog.CS2, Markets: []string{"m"}},
 		{Key: "b.json", AppID: catalog.CS2, Markets: []string{"m"}},
@@ -27,10 +27,10 @@ func TestRule7_AMarketOfTwoFilesLacksAnItemOnlyIfBothSaySo(t *testing.T) {
 	listA, listB := names("A", 200), names("B", 200)
 	for _, c := range []struct {
 		name  string
-		spoil func(s *fakeSource)
+		spoil func(s *fakeProvider)
 		want  money.Micro // average of an item of the first file
 	}{
-		{"fails", func(s *fakeSource) {
+		{"fails", func(s *fakeProvider) {
 			s.fail = func(_ int, call provider.Call) error {
 				if call.File == "a.json" {
 					return s.broken(provider.KindServer)
@@ -38,7 +38,7 @@ func TestRule7_AMarketOfTwoFilesLacksAnItemOnlyIfBothSaySo(t *testing.T) {
 				return nil
 			}
 		}, units(9)},
-		{"is quarantined", func(s *fakeSource) {
+		{"is quarantined", func(s *fakeProvider) {
 			s.price = func(_, name string) money.Micro {
 				if name[0] == 'A' {
 					return units(1000)
@@ -46,7 +46,7 @@ func TestRule7_AMarketOfTwoFilesLacksAnItemOnlyIfBothSaySo(t *testing.T) {
 				return units(8)
 			}
 		}, units(9)},
-		{"no longer offers it", func(s *fakeSource) {
+		{"no longer offers it", func(s *fakeProvider) {
 			s.edit = func(q *provider.Quote) bool { return q.Name != listA[0] }
 		}, units(10)},
 	} {

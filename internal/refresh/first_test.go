@@ -84,11 +84,11 @@ func TestRule7_OfTwoFirstAnswersThatDisagreeTheOperatorChooses(t *testing.T) {
 	equal(t, "of a", held["a"], "alpha: a: quarantined: first response: b contradicts it, and no majority of the markets shows which is right: accept the right one")
 	equal(t, "of b", held["b"], "alpha: b: quarantined: first response: a contradicts it, and no majority of the markets shows which is right: accept the right one")
 
-	if err := w.engine.AcceptSource(t.Context(), "alpha", "c"); err == nil {
+	if err := w.engine.AcceptProvider(t.Context(), "alpha", "c"); err == nil {
 		t.Error("accepted a market that is none")
 	}
-	must(t, w.engine.AcceptSource(t.Context(), "alpha", "a"))
-	if err := w.engine.AcceptSource(t.Context(), "alpha", "a"); err == nil {
+	must(t, w.engine.AcceptProvider(t.Context(), "alpha", "a"))
+	if err := w.engine.AcceptProvider(t.Context(), "alpha", "a"); err == nil {
 		t.Error("accepted twice")
 	}
 	w.run(true)
@@ -111,7 +111,7 @@ func TestRule7_NewMarketsThatContradictAKnownOneWaitForTheOperator(t *testing.T)
 	w.push("u", 730, list...)
 	w.forget()
 	w.run(false) // no other market contradicts it
-	w.sources = append(w.sources, others)
+	w.providers = append(w.providers, others)
 	w.restart()
 	w.run(true)
 	const quarantined = `SELECT count(*) FROM market_file WHERE quarantine <> ''`

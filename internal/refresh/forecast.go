@@ -11,31 +11,31 @@ import (
 
 // Forecast is what a refresh would do.
 type Forecast struct {
-	Due     Due
-	Budget  int64 // of the due items, those for which nothing can be asked now
-	Sources []Cost
+	Due       Due
+	Budget    int64 // of the due items, those for which nothing can be asked now
+	Providers []Cost
 }
 
-// Cost is what one source would be asked.
+// Cost is what one provider would be asked.
 type Cost struct {
-	Source   string
+	Provider string
 	Requests int64
 	Deferred int64 // requests beyond those, which would be put off
-	// Background says that a job does not ask the source at all, and leaves what is
+	// Background says that a job does not ask the provider at all, and leaves what is
 	// put off to be asked beside it.
 	Background bool
-	Time       time.Duration // at the source's limits, after what counts already; 0: it has none
+	Time       time.Duration // at the provider's limits, after what counts already; 0: it has none
 	Hosts      []HostCost    // that receive a request, or would; none of a paused provider
 }
 
-// HostCost is what one host of a source would be asked. What does not fit is put
+// HostCost is what one host of a provider would be asked. What does not fit is put
 // off, with Why and the time from which some of it can be asked.
 type HostCost struct {
-	Host     string // empty where the source has one
+	Host     string // empty where the provider has one
 	Requests int64
 	Deferred int64
 	Files    []string // that are put off
-	Names    int64    // that are put off, of a source that is asked by name
+	Names    int64    // that are put off, of a provider that is asked by name
 	Why      Bound    // empty: nothing is put off
 	FreeAt   time.Time
 	Time     time.Duration
@@ -49,19 +49,19 @@ const (
 	BoundLimit      Bound = "limit"      // one that lasts longer than a job waits
 	BoundDay        Bound = "day"        // its quota
 	BoundMonth      Bound = "month"      // its quota
-	BoundTold       Bound = "told"       // its reported quota
+	BoundReported   Bound = "reported"   // its reported quota
 	BoundHold       Bound = "hold"       // its retry-after
 	BoundBackground Bound = "background" // it is fetched in the background
 )
 
 // Forecast tells what a bulk job started now would do. It changes nothing and
-// asks no source. Breakers do not count: they let a request through to see.
+// asks no provider. Breakers do not count: they let a request through to see.
 func (e *Engine) Forecast(ctx context.Context, forced bool) (Forecast, error) {
 	due, err := ReadDue(ctx, e.store, e.rules(e.now(), forced))
 	if err != nil {
 		return Forecast{}, err
 	}
-	paused, err := PausedSources(ctx, e.store)
+	paused, err := PausedProviders(ctx, e.store)
 	if err != nil {
 		return Forecast{}, err
 	}
@@ -73,11 +73,11 @@ func (e *Engine) Forecast(ctx context.Context, forced bool) (Forecast, error) {
 	}
 	asked := map[int32]int64{} // names of each game, of the provider with the most requests
 	for _, name := range e.order {
-		c, names, err := e.cost(ctx, e.sources[name].Describe(), due, paused[name])
+		c, names, err := e.cost(ctx, e.providers[name].Describe(), due, paused[name])
 		if err != nil {
 			return f, err
 		}
-		f.Sources = append(f.Sources, c)
+		f.Providers = append(f.Providers, c)
 		for app, n := range names {
 			asked[app] = max(asked[app], n)
 		}
@@ -97,12 +97,12 @@ func leftOut(d DueNames, names int64) int64 {
 	return max(0, d.Names-names)
 }
 
-// cost tells what asking a source for all that is due takes, by what its limits,
+// cost tells what asking a provider for all that is due takes, by what its limits,
 // quotas and orders to wait leave now, and for how many names of each of its
 // games it can be asked. Its hosts are asked side by side; what is on this
 // machine costs no request.
 func (e *Engine) cost(ctx context.Context, d provider.Description, due map[int32]DueNames, paused bool) (Cost, map[int32]int64, error) {
-	c, asked := Cost{Source: d.Name, Background: InBackground(d)}, map[int32]int64{}
+	c, asked := Cost{Provider: d.Name, Background: InBackground(d)}, map[int32]int64{}
 	rooms := map[string]*room{}
 	var order []*room
 	for _, q := range questions(d, due) {
@@ -199,8 +199,8 @@ func (e *Engine) room(ctx context.Context, d provider.Description, host string) 
 	if r.wait > Patience {
 		r.bound(0, BoundHold, blocked)
 	}
-	if t := b.Told; t != nil && t.ResetsAt.Sub(e.now()) > Patience {
-		r.bound(t.Left, BoundTold, t.ResetsAt)
+	if t := b.Reported; t != nil && t.ResetsAt.Sub(e.now()) > Patience {
+		r.bound(t.Left, BoundReported, t.ResetsAt)
 	}
 	for _, q := range b.Quotas {
 		r.bound(q.Left, Bound(q.Period), q.ResetsAt)

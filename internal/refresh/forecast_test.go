@@ -22,7 +22,7 @@ func TestForecast_IsWhatARunThenDoes(t *testing.T) {
 	list := names("Item", 60)
 	tomorrow := time.Date(epoch.Year(), epoch.Month(), epoch.Day()+1, 0, 0, 0, 0, time.UTC)
 	quota, slow := provider.Quota{Day: 3}, provider.Limit{Requests: 4, Per: time.Hour}
-	lists := func(big provider.Host) *fakeSource { // three files on one host, one on another
+	lists := func(big provider.Host) *fakeProvider { // three files on one host, one on another
 		s := bulk("lists", list, "a", "b", "c", "d")
 		big.Key = "big"
 		s.d.Hosts = []provider.Host{big, {Key: "small"}}
@@ -31,16 +31,16 @@ func TestForecast_IsWhatARunThenDoes(t *testing.T) {
 		}
 		return s
 	}
-	asked := func(h provider.Host) *fakeSource {
+	asked := func(h provider.Host) *fakeProvider {
 		s := batch("asked", 10, list, "a")
 		s.d.Hosts = []provider.Host{h}
 		return s
 	}
 	both := []string{"b.json", "c.json"}
 	for name, c := range map[string]struct {
-		source *fakeSource
-		before func(a provider.Allowance) error // on the first host
-		want   refresh.HostCost
+		provider *fakeProvider
+		before   func(a provider.Allowance) error // on the first host
+		want     refresh.HostCost
 	}{
 		"files, nothing spent": {lists(provider.Host{Quota: quota}), nil, refresh.HostCost{Requests: 3}},
 		"files, a quota nearly spent": {
@@ -49,11 +49,11 @@ func TestForecast_IsWhatARunThenDoes(t *testing.T) {
 		},
 		"files, the host says it leaves one": {
 			lists(provider.Host{Quota: quota}), tell(1, time.Hour),
-			refresh.HostCost{Requests: 1, Deferred: 2, Files: both, Why: refresh.BoundTold, FreeAt: epoch.Add(time.Hour)},
+			refresh.HostCost{Requests: 1, Deferred: 2, Files: both, Why: refresh.BoundReported, FreeAt: epoch.Add(time.Hour)},
 		},
 		"files, an order to wait": {
 			lists(provider.Host{}), func(a provider.Allowance) error {
-				_, err := a.Hold(context.Background(), provider.Order{Wait: 2 * refresh.Patience})
+				_, err := a.StoreRetryAfter(context.Background(), provider.RetryAfter{Wait: 2 * refresh.Patience})
 				return err
 			},
 			refresh.HostCost{Deferred: 3, Files: []string{"a.json", "b.json", "c.json"}, Why: refresh.BoundHold, FreeAt: epoch.Add(2 * refresh.Patience)},
@@ -64,7 +64,7 @@ func TestForecast_IsWhatARunThenDoes(t *testing.T) {
 		},
 		"names, the host says it leaves one": {
 			asked(provider.Host{Limit: slow}), tell(1, 2*time.Hour),
-			refresh.HostCost{Requests: 1, Deferred: 5, Names: 50, Why: refresh.BoundTold, FreeAt: epoch.Add(2 * time.Hour), Time: 15 * time.Minute},
+			refresh.HostCost{Requests: 1, Deferred: 5, Names: 50, Why: refresh.BoundReported, FreeAt: epoch.Add(2 * time.Hour), Time: 15 * time.Minute},
 		},
 		"names, a quota that is spent": {
 			asked(provider.Host{Quota: quota}), spend(3),
@@ -72,7 +72,7 @@ func TestForecast_IsWhatARunThenDoes(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			s := c.source
+			s := c.provider
 			w := newWorld(t, bulk("other", list, "o"), s)
 			w.limit(s)
 			w.push("u", catalog.CS2, list...)
@@ -83,14 +83,14 @@ func TestForecast_IsWhatARunThenDoes(t *testing.T) {
 			}
 			f, err := w.engine.Forecast(t.Context(), false)
 			must(t, err)
-			cost := f.Sources[slices.IndexFunc(f.Sources, func(c refresh.Cost) bool { return c.Source == s.d.Name })]
+			cost := f.Providers[slices.IndexFunc(f.Providers, func(c refresh.Cost) bool { return c.Provider == s.d.Name })]
 			c.want.Host = host.Key
 			if diff := cmp.Diff(c.want, cost.Hosts[0]); diff != "" {
 				t.Error(diff)
 			}
 			j := w.run(false)
 			sent := map[string]int64{}
-			for _, call := range s.asked() {
+			for _, call := range s.requested() {
 				sent[s.d.HostOf(call.File)]++
 			}
 			for _, h := range cost.Hosts {
@@ -111,7 +111,7 @@ func TestForecast_IsWhatARunThenDoes(t *testing.T) {
 				t.Errorf("put off %q, foretold %q", files, c.want.Files)
 			}
 			for _, u := range use {
-				if u.Source == s.d.Name {
+				if u.Provider == s.d.Name {
 					equal(t, "names left for later", u.Later, c.want.Names)
 				}
 			}
@@ -135,6 +135,6 @@ func spend(n int) func(provider.Allowance) error {
 // tell has a host say what it leaves.
 func tell(left int64, reset time.Duration) func(provider.Allowance) error {
 	return func(a provider.Allowance) error {
-		return a.Tell(context.Background(), provider.Rate{Limit: 100, Left: left, Reset: reset})
+		return a.StoreReported(context.Background(), provider.Rate{Limit: 100, Left: left, Reset: reset})
 	}
 }

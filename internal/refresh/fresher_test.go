@@ -13,7 +13,7 @@ import (
 
 // Step 4 of the rules of prices: one quote per market, the fresher.
 
-func TestStep4_OfAMarketThroughTwoSourcesTheOneFetchedLaterCounts(t *testing.T) {
+func TestStep4_OfAMarketThroughTwoProvidersTheOneFetchedLaterCounts(t *testing.T) {
 	for _, first := range []string{"alpha", "beta"} {
 		a, b := bulk("alpha", []string{"A"}, "m"), bulk("beta", []string{"A"}, "m")
 		a.price = func(string, string) money.Micro { return units(10) }
@@ -28,8 +28,8 @@ func TestStep4_OfAMarketThroughTwoSourcesTheOneFetchedLaterCounts(t *testing.T) 
 		if first == "beta" {
 			second, want = "alpha", units(10)
 		}
-		for _, source := range []string{first, second} {
-			_, err := w.engine.Fetch(t.Context(), source, "")
+		for _, provider := range []string{first, second} {
+			_, err := w.engine.Fetch(t.Context(), provider, "")
 			must(t, err)
 			w.clock.Add(time.Second)
 		}
@@ -41,11 +41,11 @@ func TestStep4_OfAMarketThroughTwoSourcesTheOneFetchedLaterCounts(t *testing.T) 
 		must(t, err)
 		for _, s := range snaps {
 			at, reason := epoch, "duplicate"
-			if s.Source == second {
+			if s.Provider == second {
 				at, reason = epoch.Add(time.Second), ""
 			}
-			equal(t, s.Source+" was fetched", s.FetchedAt, at)
-			equal(t, "reason of "+s.Source, string(s.Reason), reason)
+			equal(t, s.Provider+" was fetched", s.FetchedAt, at)
+			equal(t, "reason of "+s.Provider, string(s.Reason), reason)
 		}
 		w.stop()
 	}

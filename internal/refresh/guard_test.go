@@ -148,9 +148,9 @@ func TestGuard_AQuoteOfTheBackgroundThatIsReadAgainReleasesNothing(t *testing.T)
 	reads := func() { // a run, which has what was read before, and a request behind it
 		t.Helper()
 		w.clock.Add(time.Hour)
-		steam.asked()
+		steam.requested()
 		w.runFirst(true)
-		equal(t, "requests of the background", len(steam.asked()), 1)
+		equal(t, "requests of the background", len(steam.requested()), 1)
 	}
 	reads()
 	equal(t, "candidate before a run", w.named(name).Candidate, 0)

@@ -88,7 +88,7 @@ WHERE j.id = (
 	AND (NOT EXISTS (SELECT 1 FROM fetch_unit u WHERE u.job_id = c.id AND u.state IN ('pending', 'running') AND u.detached = 0) OR NOT EXISTS (
 		SELECT 1 FROM fetch_unit u WHERE u.job_id = c.id AND u.file <> '' AND u.state = 'done' AND u.detached = 0 AND NOT EXISTS (
 			SELECT 1 FROM market m JOIN market_file f ON f.market_id = m.id
-			WHERE m.source = u.source AND f.app_id = u.app_id AND f.file = u.file AND f.unit_id <> 0))))
+			WHERE m.provider = u.provider AND f.app_id = u.app_id AND f.file = u.file AND f.unit_id <> 0))))
 GROUP BY j.id`
 
 // ReadFetchedJob returns a job in its fetch stage all of whose files have come or
@@ -130,7 +130,7 @@ func Recover(ctx context.Context, s *db.DB) error {
 		for _, query := range []string{
 			`UPDATE fetch_unit SET state = 'pending' WHERE state = 'running'`,
 			`UPDATE refresh_batch SET state = 'pending' WHERE state = 'running'`,
-			`UPDATE slow_name SET owner = '' WHERE owner <> ''`,
+			`UPDATE background_name SET owner = '' WHERE owner <> ''`,
 			`DELETE FROM instance`,
 		} {
 			if _, err := t.Exec(query); err != nil {
@@ -231,7 +231,7 @@ func CancelJob(t *db.Tx, id int64, pause time.Duration) error {
 	for _, query := range []string{
 		`UPDATE refresh_job SET cancel_requested = true WHERE id = $1 AND state IN ('queued', 'running')`,
 		`UPDATE fetch_unit SET state = 'cancelled', token = token + 1 WHERE job_id = $1 AND state IN ('pending', 'running')`,
-		`UPDATE slow_name SET place = 0, urgent = 0, owner = '', token = token + 1
+		`UPDATE background_name SET place = 0, urgent = 0, owner = '', token = token + 1
 		 WHERE (place <> 0 OR urgent <> 0) AND job_id = $1 AND EXISTS (SELECT 1 FROM refresh_job WHERE id = $1 AND state IN ('queued', 'running'))`,
 		`UPDATE refresh_batch SET state = 'cancelled', token = token + 1, cancelled = pending, pending = 0
 		 WHERE job_id = $1 AND state IN ('pending', 'running')`,
@@ -309,7 +309,7 @@ func dropBlobs(t *db.Tx) error {
 			AND NOT EXISTS (
 				SELECT 1 FROM fetch_unit late WHERE late.id = b.unit_id AND late.detached <> 0 AND late.file <> '' AND NOT EXISTS (
 					SELECT 1 FROM fetch_unit n JOIN refresh_job j ON j.id = n.job_id
-					WHERE n.source = late.source AND n.app_id = late.app_id AND n.file = late.file AND n.file <> '' AND n.id > late.id AND j.kind = 'bulk')))`)
+					WHERE n.provider = late.provider AND n.app_id = late.app_id AND n.file = late.file AND n.file <> '' AND n.id > late.id AND j.kind = 'bulk')))`)
 	return err
 }
 

@@ -11,14 +11,14 @@ import (
 
 // Register notes an instance that works on the database, with its counter as given.
 func Register(t *db.Tx, i Instance) error {
-	asks, err := json.Marshal(endpointKeys(i.Endpoints))
+	endpoints, err := json.Marshal(endpointKeys(i.Endpoints))
 	if err != nil {
 		return err
 	}
 	_, err = t.Exec(`
-		INSERT INTO instance (owner, version, asks, started_at, heartbeat, heartbeat_at, report) VALUES ($1, $2, $3, $4, $5, $6, $7)
+		INSERT INTO instance (owner, version, endpoints, started_at, heartbeat, heartbeat_at, report) VALUES ($1, $2, $3, $4, $5, $6, $7)
 		ON CONFLICT (owner) DO UPDATE SET heartbeat = excluded.heartbeat, heartbeat_at = excluded.heartbeat_at, report = excluded.report`,
-		i.Owner, i.Version, string(asks), db.Micros(i.StartedAt), i.Heartbeat, db.Micros(t.Now()), i.Report)
+		i.Owner, i.Version, string(endpoints), db.Micros(i.StartedAt), i.Heartbeat, db.Micros(t.Now()), i.Report)
 	return err
 }
 
@@ -63,7 +63,7 @@ func RemoveInstance(t *db.Tx, p Heartbeat) (bool, error) {
 	for _, query := range []string{
 		`UPDATE fetch_unit SET state = 'pending', token = token + 1 WHERE state = 'running' AND owner = $1`,
 		`UPDATE refresh_batch SET state = 'pending', token = token + 1 WHERE state = 'running' AND owner = $1`,
-		`UPDATE slow_name SET owner = '', token = token + 1 WHERE owner <> '' AND owner = $1`,
+		`UPDATE background_name SET owner = '', token = token + 1 WHERE owner <> '' AND owner = $1`,
 	} {
 		if _, err := t.Exec(query, p.Owner); err != nil {
 			return false, err
@@ -85,7 +85,7 @@ UNION ALL
 SELECT owner, -1, 0 FROM (
 	SELECT owner FROM fetch_unit WHERE state = 'running'
 	UNION SELECT owner FROM refresh_batch WHERE state IN ('pending', 'running') AND state = 'running'
-	UNION SELECT owner FROM slow_name WHERE owner <> '') claimed
+	UNION SELECT owner FROM background_name WHERE owner <> '') claimed
 WHERE NOT EXISTS (SELECT 1 FROM instance i WHERE i.owner = claimed.owner)`
 
 // ReadHeartbeats returns the counters of all instances.
@@ -101,34 +101,34 @@ func Instances(ctx context.Context, s *db.DB) ([]Instance, error) {
 func instances(ctx context.Context, q db.Querier) ([]Instance, error) {
 	return db.Collect(ctx, q, func(r *sql.Rows, i *Instance) error {
 		var started, beaten int64
-		var asks sql.RawBytes
-		if err := r.Scan(&i.Owner, &i.Version, &asks, &started, &i.Heartbeat, &beaten, &i.Report); err != nil {
+		var endpoints sql.RawBytes
+		if err := r.Scan(&i.Owner, &i.Version, &endpoints, &started, &i.Heartbeat, &beaten, &i.Report); err != nil {
 			return err
 		}
 		i.StartedAt, i.HeartbeatAt = db.Moment(started), db.Moment(beaten)
 		var keys []string
-		err := json.Unmarshal(asks, &keys)
+		err := json.Unmarshal(endpoints, &keys)
 		for _, key := range keys {
-			source, file, _ := strings.Cut(key, "/")
-			i.Endpoints = append(i.Endpoints, Endpoint{Source: source, File: file})
+			provider, file, _ := strings.Cut(key, "/")
+			i.Endpoints = append(i.Endpoints, Endpoint{Provider: provider, File: file})
 		}
 		return err
-	}, `SELECT owner, version, asks, started_at, heartbeat, heartbeat_at, report FROM instance ORDER BY started_at, owner`)
+	}, `SELECT owner, version, endpoints, started_at, heartbeat, heartbeat_at, report FROM instance ORDER BY started_at, owner`)
 }
 
 // endpointKeys names what can be requested, each in one text. No provider has a slash in
 // its name. The list is empty, and not nil, where there is nothing.
-func endpointKeys(asks []Endpoint) []string {
-	keys := make([]string, len(asks))
-	for i, a := range asks {
-		keys[i] = a.Source + "/" + a.File
+func endpointKeys(endpoints []Endpoint) []string {
+	keys := make([]string, len(endpoints))
+	for i, a := range endpoints {
+		keys[i] = a.Provider + "/" + a.File
 	}
 	return keys
 }
 
 // abandoned are the units that live jobs still mean to ask for and that are not in
 // the list $1.
-const abandoned = `state IN ('pending', 'running') AND source || '/' || file NOT IN `
+const abandoned = `state IN ('pending', 'running') AND provider || '/' || file NOT IN `
 
 // AbandonUnits ends, as failed, what live jobs still meant to ask for and that no
 // instance can, so that the jobs go on without it. Where there is no instance at
@@ -138,18 +138,18 @@ func AbandonUnits(t *db.Tx) error {
 	if err != nil || len(all) == 0 {
 		return err
 	}
-	var asks []Endpoint
+	var endpoints []Endpoint
 	for _, i := range all {
-		asks = append(asks, i.Endpoints...)
+		endpoints = append(endpoints, i.Endpoints...)
 	}
 	list := t.Dialect.Texts(1)
 	for _, query := range []string{
 		`UPDATE refresh_job SET last_error = (
-			SELECT min(source) || ': not configured any more' FROM fetch_unit u WHERE u.job_id = refresh_job.id AND ` + abandoned + list + `)
+			SELECT min(provider) || ': not configured any more' FROM fetch_unit u WHERE u.job_id = refresh_job.id AND ` + abandoned + list + `)
 		 WHERE state IN ('queued', 'running') AND id IN (SELECT job_id FROM fetch_unit WHERE ` + abandoned + list + `)`,
-		`UPDATE fetch_unit SET state = 'failed', token = token + 1, error = source || ': not configured any more' WHERE ` + abandoned + list,
+		`UPDATE fetch_unit SET state = 'failed', token = token + 1, error = provider || ': not configured any more' WHERE ` + abandoned + list,
 	} {
-		if _, err := t.Exec(query, t.Dialect.PackTexts(endpointKeys(asks))); err != nil {
+		if _, err := t.Exec(query, t.Dialect.PackTexts(endpointKeys(endpoints))); err != nil {
 			return err
 		}
 	}

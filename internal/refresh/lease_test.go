@@ -36,17 +36,17 @@ type cluster struct {
 	open func() *db.DB
 }
 
-// join adds an instance with sources of its own to the cluster.
-func (w *cluster) join(name string, sources ...*fakeSource) *instance {
+// join adds an instance with providers of its own to the cluster.
+func (w *cluster) join(name string, providers ...*fakeProvider) *instance {
 	w.tb.Helper()
 	i := &instance{name: name}
-	var list []provider.Source
-	for _, s := range sources {
+	var list []provider.Provider
+	for _, s := range providers {
 		list = append(list, s)
 	}
 	var err error
 	i.Engine, err = refresh.New(w.tb.Context(), refresh.Options{
-		Store: w.open(), Config: w.cfg, Sources: list, Wake: func(string) { w.woken.Store(true) },
+		Store: w.open(), Config: w.cfg, Providers: list, Wake: func(string) { w.woken.Store(true) },
 		Owner: name, Version: "test", Shared: true,
 		Elapsed: func() time.Duration { return time.Duration(i.elapsed.Load()) },
 		Now: func() time.Time {
@@ -139,7 +139,7 @@ func shared(t *testing.T, test func(t *testing.T, w *cluster)) {
 }
 
 // TestShapes_WhoAsksByNameTakesNobodysFiles has two instances of which one is
-// configured to ask the source in another way already.
+// configured to ask the provider in another way already.
 func TestShapes_WhoAsksByNameTakesNobodysFiles(t *testing.T) {
 	shared(t, func(t *testing.T, w *cluster) {
 		list := names("Item", 30)
@@ -209,8 +209,8 @@ func TestLease_WhatAStoppedInstanceAskedForIsAskedAgainAndItsAnswerRefused(t *te
 func TestLease_ABatchOfAStoppedInstanceIsEstimatedOnce(t *testing.T) {
 	shared(t, func(t *testing.T, w *cluster) {
 		list := names("Item", 700) // two batches
-		source := func() *fakeSource { return bulk("alpha", list, "a1") }
-		a, b, c := w.join("a", source()), w.join("b", source()), w.join("c", source())
+		provider := func() *fakeProvider { return bulk("alpha", list, "a1") }
+		a, b, c := w.join("a", provider()), w.join("b", provider()), w.join("c", provider())
 		w.push("u", 730, list...)
 		w.forget()
 		_, err := a.Start(t.Context(), false, "test")
@@ -311,7 +311,7 @@ func TestLease_WhoLeavesGivesBackAtOnce(t *testing.T) {
 		equal(t, "instances", slices.Equal(w.owners(), []string{"b"}), true)
 		w.drainBy(b)
 		job := w.last(refresh.Bulk)
-		equal(t, "updated without the source that nobody has now", job.Counts.Updated, 10)
+		equal(t, "updated without the provider that nobody has now", job.Counts.Updated, 10)
 		equal(t, "last error", job.LastError, "beta: not configured any more")
 		w.checkIdle()
 	})
@@ -338,8 +338,8 @@ func TestLease_InstancesShareTheWorkWhileOneIsTakenForDead(t *testing.T) {
 	shared(t, func(t *testing.T, w *cluster) {
 		w.cfg.FetchSlots, w.cfg.EstimateSlots = 2, 2
 		list := names("Item", randtest.Count(3_000, 30_000))
-		source := func() []*fakeSource {
-			return []*fakeSource{bulk("alpha", list, "a1", "a2", "a3"), batch("beta", 100, list, "b1")}
+		provider := func() []*fakeProvider {
+			return []*fakeProvider{bulk("alpha", list, "a1", "a2", "a3"), batch("beta", 100, list, "b1")}
 		}
 		w.push("u", 730, list...)
 		w.forget()
@@ -352,7 +352,7 @@ func TestLease_InstancesShareTheWorkWhileOneIsTakenForDead(t *testing.T) {
 			running.Go(func() { local.Run(ctx) })
 			return func() { cancel(); running.Wait() }
 		}
-		a, b, c := w.join("a", source()...), w.join("b", source()...), w.join("c", source()...)
+		a, b, c := w.join("a", provider()...), w.join("b", provider()...), w.join("c", provider()...)
 		stops := []func(){run(a), run(b), run(c)}
 		var starting sync.WaitGroup
 		var started atomic.Int64

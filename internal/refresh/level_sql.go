@@ -206,8 +206,8 @@ func PriceBefore(ctx context.Context, s *db.DB, item int64, at time.Time) (price
 
 // Refused is a market whose newest response for a game is in quarantine.
 type Refused struct {
-	Source, Market, Reason string
-	Since                  time.Time
+	Provider, Market, Reason string
+	Since                    time.Time
 }
 
 // RefusedMarkets returns the markets of a game whose newest response is in
@@ -215,12 +215,12 @@ type Refused struct {
 func RefusedMarkets(ctx context.Context, s *db.DB, app int32) ([]Refused, error) {
 	return db.Collect(ctx, s.Read, func(r *sql.Rows, v *Refused) error {
 		var since int64
-		err := r.Scan(&v.Source, &v.Market, &v.Reason, &since)
+		err := r.Scan(&v.Provider, &v.Market, &v.Reason, &since)
 		v.Since = db.Moment(since)
 		return err
 	}, `
-		SELECT m.source, m.key, f.quarantine, f.quarantined_since FROM market_file f JOIN market m ON m.id = f.market_id
-		WHERE f.app_id = $1 AND f.quarantine <> '' ORDER BY m.source, m.key, f.file`, app)
+		SELECT m.provider, m.key, f.quarantine, f.quarantined_since FROM market_file f JOIN market m ON m.id = f.market_id
+		WHERE f.app_id = $1 AND f.quarantine <> '' ORDER BY m.provider, m.key, f.file`, app)
 }
 
 // ReadPastPrices returns the accepted prices of items that the guard compares with, of

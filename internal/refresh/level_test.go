@@ -35,9 +35,9 @@ func (w *world) market(key string) pricing.SetMarket {
 	return m
 }
 
-// levelled makes a source of three markets at 1, 1.2 and 0.9 of ten dollars times a
+// levelled makes a provider of three markets at 1, 1.2 and 0.9 of ten dollars times a
 // factor, which the test may change.
-func levelled(list []string, percent *money.Micro) *fakeSource {
+func levelled(list []string, percent *money.Micro) *fakeProvider {
 	s := bulk("alpha", list, "a1", "a2", "a3")
 	s.price = func(market, _ string) money.Micro {
 		at := map[string]money.Micro{"a1": 10, "a2": 12, "a3": 9}[market]
@@ -90,7 +90,7 @@ func TestLevel_OfNoMarketOrOfSeveralRefusesTheStart(t *testing.T) {
 		cfg := w.cfg
 		cfg.Level = level
 		_, err := refresh.New(t.Context(), refresh.Options{
-			Store: w.store, Config: cfg, Sources: []provider.Source{w.sources[0], w.sources[1]},
+			Store: w.store, Config: cfg, Providers: []provider.Provider{w.providers[0], w.providers[1]},
 			Owner: level, Now: w.clock.Now, Logger: slog.New(slog.DiscardHandler),
 		})
 		f := fault.Of(err)
@@ -211,10 +211,10 @@ func TestLevel_OfAMarketByNameIsLearnedFromTheSameTime(t *testing.T) {
 // estimate beside it.
 func TestConcurrency_TwoInstancesThatCheckTheSameJobAgreeOnItsLevels(t *testing.T) {
 	list := names("Item", 600) // two batches
-	sources := func(percent *money.Micro) []*fakeSource {
+	providers := func(percent *money.Micro) []*fakeProvider {
 		s := bulk("alpha", list, "a1", "a2")
 		s.price = func(market, _ string) money.Micro { return 10 * level(market) * *percent / 100 }
-		return []*fakeSource{s}
+		return []*fakeProvider{s}
 	}
 	result := func(w *world) string {
 		var out bytes.Buffer
@@ -225,7 +225,7 @@ func TestConcurrency_TwoInstancesThatCheckTheSameJobAgreeOnItsLevels(t *testing.
 		return out.String()
 	}
 	percent := money.Micro(100)
-	alone := newWorld(t, sources(&percent)...)
+	alone := newWorld(t, providers(&percent)...)
 	alone.push("u", 730, list...)
 	alone.drain()
 	alone.clock.Add(7 * time.Hour)
@@ -246,7 +246,7 @@ func TestConcurrency_TwoInstancesThatCheckTheSameJobAgreeOnItsLevels(t *testing.
 
 	shared(t, func(t *testing.T, w *cluster) {
 		percent = 100
-		a, b := w.join("a", sources(&percent)...), w.join("b", sources(&percent)...)
+		a, b := w.join("a", providers(&percent)...), w.join("b", providers(&percent)...)
 		w.push("u", 730, list...)
 		w.drainBy(a)
 		w.clock.Add(7 * time.Hour)

@@ -14,7 +14,7 @@ const requestedByQueue = "missing-price queue"
 // Missing starts a job for the entries of the missing-price queue that are due.
 // One such job lives at a time; entries that come meanwhile are in the next.
 func (e *Engine) Missing(ctx context.Context) (bool, error) {
-	if len(e.sources) == 0 {
+	if len(e.providers) == 0 {
 		return false, nil // the entries wait until a provider is configured
 	}
 	rules := e.rules(e.now(), false)

@@ -214,15 +214,15 @@ func TestRule3_ASyncMovesTheNextAttemptForward(t *testing.T) {
 		w.clock.Add(time.Duration(hours) * time.Hour)
 		w.drain()
 	}
-	equal(t, "attempts", len(s.asked()), 4)
+	equal(t, "attempts", len(s.requested()), 4)
 	w.clock.Add(30 * time.Minute)
 	w.push("u", 730, "A") // the next attempt was 8 hours after the last one
 	w.drain()
-	equal(t, "attempts within the first pause", len(s.asked()), 0)
+	equal(t, "attempts within the first pause", len(s.requested()), 0)
 	w.clock.Add(30 * time.Minute)
 	s.items[730] = []string{"A"}
 	w.drain()
-	equal(t, "attempts after the first pause", len(s.asked()), 1)
+	equal(t, "attempts after the first pause", len(s.requested()), 1)
 	equal(t, "price", w.named("A").Price, units(10))
 	w.checkIdle()
 }

@@ -15,7 +15,7 @@ const failuresInARow = 3
 // are answered, the unit keeps the names of those, and what became of the others
 // are units of their own, in a.rest: so a response is never requested twice, and a name
 // without a response fails alone. An error means that no call had a response.
-func (a *response) fetchNames(ctx context.Context, e *Engine, src provider.Source, unit *Unit, meter *provider.Meter) error {
+func (a *response) fetchNames(ctx context.Context, e *Engine, src provider.Provider, unit *Unit, meter *provider.Meter) error {
 	d := src.Describe()
 	size := max(d.BatchSize, 1)
 	whole := &joined{response: a}
@@ -64,7 +64,7 @@ func (a *response) leave(ctx context.Context, e *Engine, unit Unit, names []stri
 	a.rest = append(a.rest, unit)
 }
 
-// unrequested reports whether a call was not made because its source failed too
+// unrequested reports whether a call was not made because its provider failed too
 // often before.
 func unrequested(err error) bool { return provider.KindOf(err) == provider.KindBreaker }
 

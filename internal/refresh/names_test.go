@@ -10,8 +10,8 @@ import (
 	"assay/internal/view"
 )
 
-// askedTimes counts how often each name was asked for.
-func askedTimes(calls []provider.Call) map[string]int {
+// requestedTimes counts how often each name was asked for.
+func requestedTimes(calls []provider.Call) map[string]int {
 	out := map[string]int{}
 	for _, c := range calls {
 		for _, n := range c.Names {
@@ -21,9 +21,9 @@ func askedTimes(calls []provider.Call) map[string]int {
 	return out
 }
 
-// TestPlan_AGameThatNoSourceQuotesIsTold is of names that nobody could be asked for:
+// TestPlan_AGameThatNoProviderQuotesIsTold is of names that nobody could be asked for:
 // no market answered for them, and items and job say why.
-func TestPlan_AGameThatNoSourceQuotesIsTold(t *testing.T) {
+func TestPlan_AGameThatNoProviderQuotesIsTold(t *testing.T) {
 	const why = "no configured provider quotes this game"
 	w := newWorld(t, single("alpha", []string{"A"}, "a1"))
 	w.push("u", 999, "A")
@@ -57,7 +57,7 @@ func TestSingle_ANameThatNobodyCanAnswerForFailsAlone(t *testing.T) {
 	equal(t, "failed", j.Counts.Failed, 2)
 	equal(t, "state", w.states(j.ID)[list[7]], refresh.ItemFailed)
 	equal(t, "last error", j.LastError, "alpha: protocol: as the script says")
-	for n, times := range askedTimes(s.asked()) {
+	for n, times := range requestedTimes(s.requested()) {
 		equal(t, "calls for "+n, times, 1)
 	}
 	equal(t, "requests counted", w.count(`SELECT sum(requests) FROM fetch_unit`), 120)
@@ -73,7 +73,7 @@ func TestSingle_AnAnswerIsNotAskedForAgainAfterAWait(t *testing.T) {
 	left := 0 // a budget of 20 requests a minute
 	s.fail = func(int, provider.Call) error {
 		if left--; left < 0 {
-			return &provider.Error{Source: "alpha", Kind: provider.KindBudget, RetryAfter: time.Minute}
+			return &provider.Error{Provider: "alpha", Kind: provider.KindBudget, RetryAfter: time.Minute}
 		}
 		return nil
 	}
@@ -89,7 +89,7 @@ func TestSingle_AnAnswerIsNotAskedForAgainAfterAWait(t *testing.T) {
 	if minutes > 7 {
 		t.Errorf("took %d minutes", minutes)
 	}
-	refused := len(s.asked()) - 120
+	refused := len(s.requested()) - 120
 	if refused > 3*minutes {
 		t.Errorf("%d calls beyond one for each name", refused)
 	}
@@ -112,11 +112,11 @@ func TestSingle_WhatABudgetLeavesOutIsSkippedAndTheRestIsPriced(t *testing.T) {
 	j := w.run(false)
 	equal(t, "updated", j.Counts.Updated, 20)
 	equal(t, "skipped", j.Counts.SkippedBudget, 30)
-	equal(t, "calls", len(s.asked()), 21)
+	equal(t, "calls", len(s.requested()), 21)
 	w.checkIdle()
 }
 
-func TestSingle_ASourceThatIsDownIsLeftAfterThreeCalls(t *testing.T) {
+func TestSingle_AProviderThatIsDownIsLeftAfterThreeCalls(t *testing.T) {
 	list := names("Item", 50)
 	s := single("alpha", list, "a1", "a2", "a3")
 	w := newWorld(t, s)
@@ -131,7 +131,7 @@ func TestSingle_ASourceThatIsDownIsLeftAfterThreeCalls(t *testing.T) {
 	j := w.run(false)
 	equal(t, "updated", j.Counts.Updated, 10)
 	equal(t, "failed", j.Counts.Failed, 40)
-	equal(t, "calls", len(s.asked()), 13)
+	equal(t, "calls", len(s.requested()), 13)
 	w.checkIdle()
 }
 
@@ -156,7 +156,7 @@ func TestSingle_AStopKeepsTheAnswersThatCame(t *testing.T) {
 	w.restart()
 	w.drain()
 	equal(t, "updated", w.job(id).Counts.Updated, 50)
-	equal(t, "calls", len(s.asked()), 51)
+	equal(t, "calls", len(s.requested()), 51)
 	w.checkIdle()
 }
 
@@ -169,7 +169,7 @@ func TestLimit_LetsNoNameStarve(t *testing.T) {
 	left := 0 // of the three calls that one run may make
 	s.fail = func(int, provider.Call) error {
 		if left--; left < 0 {
-			return &provider.Error{Source: "alpha", Kind: provider.KindBudget, RetryAfter: time.Hour}
+			return &provider.Error{Provider: "alpha", Kind: provider.KindBudget, RetryAfter: time.Hour}
 		}
 		return nil
 	}
@@ -177,7 +177,7 @@ func TestLimit_LetsNoNameStarve(t *testing.T) {
 	for run := range 10 {
 		left = 3
 		w.run(true)
-		for _, c := range s.asked()[:3] {
+		for _, c := range s.requested()[:3] {
 			for _, n := range c.Names {
 				times[n]++
 			}

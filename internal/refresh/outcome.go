@@ -81,7 +81,7 @@ func (e *Engine) marketGaps(units []Unit, outcomes map[UnitMarket]MarketFetch) [
 	all, missing, details := map[market]int64{}, map[gap]int64{}, map[gap]string{}
 	for i := range units {
 		u := &units[i]
-		src, configured := e.sources[u.Source]
+		src, configured := e.providers[u.Provider]
 		weight := int64(1) // of a file
 		if u.File == "" {
 			weight = u.Size
@@ -94,7 +94,7 @@ func (e *Engine) marketGaps(units []Unit, outcomes map[UnitMarket]MarketFetch) [
 			ids = []int64{0}
 		}
 		for _, id := range ids {
-			m := market{u.Source, e.known[id].Key}
+			m := market{u.Provider, e.known[id].Key}
 			all[m] += weight
 			if reason, detail := u.gap(id, outcomes); reason != "" {
 				missing[gap{m, reason}] += weight

@@ -54,7 +54,7 @@ func TestOutcome_SaysWhatIsMissingAndWhy(t *testing.T) {
 		}
 		return nil
 	}
-	b.asked()
+	b.requested()
 	c.fail = func(int, provider.Call) error { return c.broken(provider.KindBreaker) }
 	j := w.run(false)
 	equal(t, "state", j.State, refresh.Finished)
@@ -64,7 +64,7 @@ func TestOutcome_SaysWhatIsMissingAndWhy(t *testing.T) {
 	// Half of the names are missing with one market, the other has nothing of them.
 	a.fail = func(int, provider.Call) error { return a.broken(provider.KindConnect) }
 	c.fail = nil
-	must(t, w.engine.PauseSource(t.Context(), "beta"))
+	must(t, w.engine.PauseProvider(t.Context(), "beta"))
 	j = w.run(true)
 	w.checkOutcome("most items are missing", j, refresh.JobPartial,
 		"failed 150 0.75", "alpha/a1 failed 1", "alpha/a2 failed 1", "beta/b1 paused 1")
@@ -77,7 +77,7 @@ func TestOutcome_SaysWhatIsMissingAndWhy(t *testing.T) {
 
 	a.fail, c.fail, c.silent = nil, nil, []string{"c1"}
 	c.edit = func(*provider.Quote) bool { return false }
-	must(t, w.engine.ResumeSource(t.Context(), "beta"))
+	must(t, w.engine.ResumeProvider(t.Context(), "beta"))
 	b.fail = nil
 	w.checkOutcome("a market is silent", w.run(true), refresh.JobPartial, "gamma/c1 silent 1")
 	w.checkIdle()

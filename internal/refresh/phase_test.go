@@ -8,14 +8,14 @@ import (
 	"assay/internal/provider"
 )
 
-// Where all known items are refreshed, a phase that a source tells of a known name
+// Where all known items are refreshed, a phase that a provider tells of a known name
 // is one. It takes a job to find it and the next one to price it, and no request
 // more: one about its name asks for all its phases.
-func TestScopeAll_APhaseThatASourceTellsBecomesAnItem(t *testing.T) {
+func TestScopeAll_APhaseThatAProviderTellsBecomesAnItem(t *testing.T) {
 	const name = "★ Karambit | Doppler (Factory New)"
 	for _, all := range []bool{true, false} {
 		a, b := bulk("alpha", []string{name}, "a1"), batch("beta", 10, []string{name}, "b1")
-		for _, s := range []*fakeSource{a, b} {
+		for _, s := range []*fakeProvider{a, b} {
 			s.extra = []provider.Quote{
 				{Market: s.d.Markets[0].Key, Name: name, Phase: "Ruby", Currency: "USD", Ask: units(9000), Listings: -1, Sales: -1},
 				{Market: s.d.Markets[0].Key, Name: name, Phase: "Phase 2", Currency: "USD", Listings: 0, Sales: -1},
@@ -29,13 +29,13 @@ func TestScopeAll_APhaseThatASourceTellsBecomesAnItem(t *testing.T) {
 		w.drain()
 		want := map[bool]int64{true: 2, false: 1}[all]
 		equal(t, "items", w.count(`SELECT count(*) FROM item`), want)
-		a.asked()
-		b.asked()
+		a.requested()
+		b.requested()
 		w.clock.Add(7 * time.Hour)
 		j := w.run(false)
 		equal(t, "updated", j.Counts.Updated, want)
-		equal(t, "files", len(a.asked()), 1)
-		asked := b.asked()
+		equal(t, "files", len(a.requested()), 1)
+		asked := b.requested()
 		if len(asked) != 1 || len(asked[0].Names) != 1 {
 			t.Errorf("asked %+v, want for the name once", asked)
 		}

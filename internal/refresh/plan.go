@@ -37,7 +37,7 @@ func (e *Engine) Plan(ctx context.Context) (bool, error) {
 	if err != nil || job == nil {
 		return false, err
 	}
-	if len(e.sources) == 0 {
+	if len(e.providers) == 0 {
 		return true, e.store.InTx(ctx, func(tx *db.Tx) error {
 			return FailJob(tx, job.ID, "no price provider is configured: set MARKET_PRICE_PROVIDERS")
 		})
@@ -74,11 +74,11 @@ type allowed struct {
 func (e *Engine) allowed(ctx context.Context) (allowed, error) {
 	may := allowed{calls: map[string]int64{}}
 	var err error
-	if may.paused, err = PausedSources(ctx, e.store); err != nil {
+	if may.paused, err = PausedProviders(ctx, e.store); err != nil {
 		return may, err
 	}
 	for _, name := range e.order {
-		d := e.sources[name].Describe()
+		d := e.providers[name].Describe()
 		if !hasBudget(d) || InBackground(d) {
 			continue
 		}
@@ -148,12 +148,12 @@ func batchesFor(items int64) int {
 	return n
 }
 
-// planUnits says what to ask each source for: every file of the games that are
-// due, or the due names in calls as large as the source allows.
+// planUnits says what to ask each provider for: every file of the games that are
+// due, or the due names in calls as large as the provider allows.
 func (e *Engine) planUnits(tx *db.Tx, job *Job, planned map[int32]int64, batches int, may allowed) ([]Unit, error) {
 	var units []Unit
 	for _, name := range e.order {
-		d := e.sources[name].Describe()
+		d := e.providers[name].Describe()
 		var own []Unit
 		var err error
 		switch {
@@ -179,7 +179,7 @@ func (e *Engine) planUnits(tx *db.Tx, job *Job, planned map[int32]int64, batches
 }
 
 // planFiles makes a unit for each file. A missing price estimates from a file's
-// newest answer while the source would give the same again. An answer that came too
+// newest answer while the provider would give the same again. An answer that came too
 // late for its own job serves the next one, beside a newer one where it is old.
 func (e *Engine) planFiles(tx *db.Tx, job *Job, d provider.Description, planned map[int32]int64, batches int) ([]Unit, error) {
 	var units []Unit
@@ -188,7 +188,7 @@ func (e *Engine) planFiles(tx *db.Tx, job *Job, d provider.Description, planned 
 			continue
 		}
 		u := Unit{
-			JobID: job.ID, Source: d.Name, AppID: f.AppID, File: f.Key,
+			JobID: job.ID, Provider: d.Name, AppID: f.AppID, File: f.Key,
 			BatchTo: batches - 1, State: UnitPending,
 		}
 		newest, err := NewestUnit(tx, d.Name, f.AppID, f.Key)
@@ -220,7 +220,7 @@ func (e *Engine) young(fetched time.Time, interval time.Duration) bool {
 	return age >= 0 && age < max(interval, minInterval)
 }
 
-// planNames makes units of the due names of each game that the source quotes, or,
+// planNames makes units of the due names of each game that the provider quotes, or,
 // where its budget does not allow that many calls, of those that matter most.
 func (e *Engine) planNames(tx *db.Tx, job *Job, d provider.Description, planned map[int32]int64, batches int, may allowed) ([]Unit, error) {
 	size := max(d.BatchSize, 1)
@@ -255,7 +255,7 @@ func (e *Engine) planNames(tx *db.Tx, job *Job, d provider.Description, planned 
 // unitOf makes a unit of names, which are in the order of their batches.
 func unitOf(job *Job, d provider.Description, app int32, names []PlannedName) Unit {
 	u := Unit{
-		JobID: job.ID, Source: d.Name, AppID: app, State: UnitPending,
+		JobID: job.ID, Provider: d.Name, AppID: app, State: UnitPending,
 		BatchFrom: names[0].Batch, BatchTo: names[len(names)-1].Batch,
 		Names: make([]string, len(names)),
 	}
@@ -268,7 +268,7 @@ func unitOf(job *Job, d provider.Description, app int32, names []PlannedName) Un
 // planBest makes units of as many due names as so many calls take, of those that
 // matter most, and notes how many are left for later.
 func (e *Engine) planBest(tx *db.Tx, job *Job, d provider.Description, batches, calls int) ([]Unit, error) {
-	names, err := e.wanted(tx, job, d)
+	names, err := e.candidates(tx, job, d)
 	if err != nil {
 		return nil, err
 	}
@@ -317,7 +317,7 @@ func afterInOrder(name, other string) bool {
 	return cmp.Or(cmp.Compare(catalog.Bucket(name), catalog.Bucket(other)), cmp.Compare(name, other)) > 0
 }
 
-// apps returns the games that a source quotes, in order.
+// apps returns the games that a provider quotes, in order.
 func apps(d provider.Description) []int32 {
 	var out []int32
 	for _, m := range d.Markets {

@@ -177,16 +177,16 @@ func DueNamesOf(t *db.Tx, job int64, app int32) ([]PlannedName, error) {
 		WHERE r.job_id = $1 AND r.state = 'pending' AND i.app_id = $2 ORDER BY i.bucket, i.name`, job, app)
 }
 
-// findLastRequested returns the name that bulk jobs asked a source for last, "" for none.
-func findLastRequested(t *db.Tx, source string, app int32) (name string, err error) {
-	err = t.QueryRow(`SELECT value FROM setting WHERE name = $1`, lastRequested(source, app)).Scan(&name)
+// findLastRequested returns the name that bulk jobs asked a provider for last, "" for none.
+func findLastRequested(t *db.Tx, provider string, app int32) (name string, err error) {
+	err = t.QueryRow(`SELECT value FROM setting WHERE name = $1`, lastRequested(provider, app)).Scan(&name)
 	if errors.Is(err, sql.ErrNoRows) {
 		err = nil
 	}
 	return name, err
 }
 
-// noteUnitRequested notes the last name of a unit of a bulk job, whether its source had
+// noteUnitRequested notes the last name of a unit of a bulk job, whether its provider had
 // an answer or failed: in both cases it is the turn of the names after it.
 func noteUnitRequested(t *db.Tx, u Unit) error {
 	if len(u.Names) == 0 || u.State != UnitDone && u.State != UnitFailed {
@@ -195,10 +195,10 @@ func noteUnitRequested(t *db.Tx, u Unit) error {
 	_, err := t.Exec(`
 		INSERT INTO setting (name, value) SELECT $1, $2 FROM refresh_job WHERE id = $3 AND kind = 'bulk'
 		ON CONFLICT (name) DO UPDATE SET value = excluded.value`,
-		lastRequested(u.Source, u.AppID), u.Names[len(u.Names)-1], u.JobID)
+		lastRequested(u.Provider, u.AppID), u.Names[len(u.Names)-1], u.JobID)
 	return err
 }
 
-func lastRequested(source string, app int32) string {
-	return "asked_last:" + source + ":" + strconv.Itoa(int(app))
+func lastRequested(provider string, app int32) string {
+	return "asked_last:" + provider + ":" + strconv.Itoa(int(app))
 }

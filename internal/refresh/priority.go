@@ -12,19 +12,19 @@ import (
 // priority.
 type wanted struct {
 	PlannedName
-	app      int32
-	item     int64 // the first of its items
-	value    int64 // of all that inventories hold of it, in micro-units
-	askedAt  time.Time
-	queuedAt time.Time
-	hi, lo   uint64 // value x staleness
+	app         int32
+	item        int64 // the first of its items
+	value       int64 // of all that inventories hold of it, in micro-units
+	requestedAt time.Time
+	queuedAt    time.Time
+	hi, lo      uint64 // value x staleness
 }
 
 // byPriority lists the distinct names of a plan, those first that matter most: by
 // their value in inventories times how long ago they were requested from the provider.
 // A name that was never requested, or at a time that lies ahead since the clock was set
 // back, counts as stalest. One that was requested less than young ago is left out.
-func byPriority(items []WantedName, now time.Time, young time.Duration) []wanted {
+func byPriority(items []CandidateName, now time.Time, young time.Duration) []wanted {
 	var out []wanted
 	for i := range items {
 		w := &items[i]
@@ -33,7 +33,7 @@ func byPriority(items []WantedName, now time.Time, young time.Duration) []wanted
 			continue
 		}
 		if n := len(out); n == 0 || out[n-1].app != w.AppID || out[n-1].Name != w.Name {
-			out = append(out, wanted{PlannedName: w.PlannedName, app: w.AppID, item: w.Item, askedAt: w.AskedAt})
+			out = append(out, wanted{PlannedName: w.PlannedName, app: w.AppID, item: w.Item, requestedAt: w.AskedAt})
 		}
 		last := &out[len(out)-1]
 		last.value = plus(last.value, times(int64(w.Price), w.Amount))
@@ -44,8 +44,8 @@ func byPriority(items []WantedName, now time.Time, young time.Duration) []wanted
 	for i := range out {
 		w := &out[i]
 		stale := now.Unix()
-		if !w.askedAt.IsZero() && !w.askedAt.After(now) {
-			stale = int64(now.Sub(w.askedAt) / time.Second)
+		if !w.requestedAt.IsZero() && !w.requestedAt.After(now) {
+			stale = int64(now.Sub(w.requestedAt) / time.Second)
 		}
 		// A name in no inventory counts as one, so that it is requested too.
 		w.hi, w.lo = bits.Mul64(uint64(w.value)+1, uint64(stale)+1)
@@ -58,7 +58,7 @@ func byPriority(items []WantedName, now time.Time, young time.Duration) []wanted
 
 // byAge lists the distinct names of a plan whose prices are missing, those first
 // that wait longest.
-func byAge(items []WantedName, now time.Time, young time.Duration) []wanted {
+func byAge(items []CandidateName, now time.Time, young time.Duration) []wanted {
 	out := byPriority(items, now, young)
 	slices.SortFunc(out, func(a, b wanted) int {
 		return cmp.Or(a.queuedAt.Compare(b.queuedAt), cmp.Compare(a.item, b.item))

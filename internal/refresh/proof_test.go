@@ -14,7 +14,7 @@ func TestBackground_AnAnswerThatProvesNothingOverwritesNothing(t *testing.T) {
 	steam := slow("steam", list, "s1", "s2")
 	w := priced(t, list, steam)
 	w.run(false)
-	const quoted = `SELECT count(*) FROM market_snapshot s JOIN market m ON m.id = s.market_id WHERE m.source = 'steam' AND s.ask > 0`
+	const quoted = `SELECT count(*) FROM market_snapshot s JOIN market m ON m.id = s.market_id WHERE m.provider = 'steam' AND s.ask > 0`
 	equal(t, "snapshots", w.count(quoted), 8)
 
 	for _, c := range []struct {
@@ -39,7 +39,7 @@ func TestBackground_AnAnswerThatProvesNothingOverwritesNothing(t *testing.T) {
 		c.answer()
 		w.clock.Add(7 * time.Hour)
 		w.run(false)
-		if n := len(steam.asked()); n == 0 {
+		if n := len(steam.requested()); n == 0 {
 			t.Errorf("%s: it was not asked", c.name)
 		}
 		equal(t, c.name, w.count(quoted), c.want)

@@ -45,7 +45,7 @@ func endQuarantine(t *db.Tx, v Verdict) error {
 }
 
 func quarantineEvent(t *db.Tx, v Verdict, detail string) (e event.ProviderDown, err error) {
-	e = event.ProviderDown{Source: v.Unit.Source, Why: event.WhyQuarantine, AppID: v.Unit.AppID, File: v.Unit.File, Detail: detail}
+	e = event.ProviderDown{Provider: v.Unit.Provider, Why: event.WhyQuarantine, AppID: v.Unit.AppID, File: v.Unit.File, Detail: detail}
 	err = t.QueryRow(`SELECT key FROM market WHERE id = $1`, v.Fetch.MarketID).Scan(&e.Market)
 	return e, err
 }

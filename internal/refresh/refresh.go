@@ -1,6 +1,6 @@
 // Package refresh keeps prices fresh. A refresh is a job whose work is rows:
 //
-//   - plan: which items are due, and what to ask each source for (fetch units);
+//   - plan: which items are due, and what to ask each provider for (fetch units);
 //   - fetch: a unit is claimed, its answer decoded as a stream and stored encoded;
 //   - estimate: once all units that a batch of items waits for have ended, its
 //     items are estimated and written in one transaction;
@@ -150,14 +150,14 @@ const (
 	UnitCancelled UnitState = "cancelled"
 )
 
-// Unit is one thing to ask a source for.
+// Unit is one thing to ask a provider for.
 type Unit struct {
 	ID        int64
 	JobID     int64
-	Source    string
+	Provider  string
 	AppID     int32
-	File      string   // of a bulk source; "" for Names
-	Names     []string // distinct, of a source that is asked by name
+	File      string   // of a bulk provider; "" for Names
+	Names     []string // distinct, of a provider that is asked by name
 	Size      int64    // how many they are, or were; of what is left for later, how many still are
 	BatchFrom int      // batches that wait for it, both included
 	BatchTo   int
@@ -167,7 +167,7 @@ type Unit struct {
 	Attempts  int64
 	NotBefore time.Time
 	FetchedAt time.Time
-	StatedAt  time.Time // the source's own time of the answer; zero: it has none
+	StatedAt  time.Time // the provider's own time of the answer; zero: it has none
 	BlobUnit  int64     // whose blobs hold the answer
 	Requests  int64     // of a claimed unit: those of this attempt
 	Counted   int64     // of a claimed unit: requests of this attempt that are counted already
@@ -180,19 +180,19 @@ type Unit struct {
 
 // Claim says which unit is wanted.
 type Claim struct {
-	Source  string
-	Files   []string // one that asks for one of these; nil: any
-	Owner   string
-	Reserve int64 // requests that are counted with the claim, before they are sent
+	Provider string
+	Files    []string // one that asks for one of these; nil: any
+	Owner    string
+	Reserve  int64 // requests that are counted with the claim, before they are sent
 }
 
 // Endpoint is something that can be requested from a configured provider.
 type Endpoint struct {
-	Source string
-	File   string // "": names
+	Provider string
+	File     string // "": names
 }
 
-// ConcernsProvider reports whether how the unit ended says something of its source: not
+// ConcernsProvider reports whether how the unit ended says something of its provider: not
 // where it was not asked, be it from the start or, with its breaker open, for
 // the rest of its names.
 func (u *Unit) ConcernsProvider() bool {
@@ -226,8 +226,8 @@ func (u *Unit) skipReason() string {
 	}
 }
 
-// WantedName is an item that could be requested by name from a provider with a budget.
-type WantedName struct {
+// CandidateName is an item that could be requested by name from a provider with a budget.
+type CandidateName struct {
 	PlannedName
 	AppID    int32
 	Item     int64
@@ -248,9 +248,9 @@ type PlacedName struct {
 	Missing time.Time
 }
 
-// SlowName is a name that is requested from a provider in the background, claimed.
-type SlowName struct {
-	Source   string
+// BackgroundName is a name that is requested from a provider in the background, claimed.
+type BackgroundName struct {
+	Provider string
 	AppID    int32
 	Name     string
 	JobID    int64 // that planned it, by which it is counted

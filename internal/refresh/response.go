@@ -18,17 +18,17 @@ const maxResponse = 256 << 20
 // quotesAtOnce is how many quotes of a market are read before requests go first.
 const quotesAtOnce = 64
 
-// response takes what a source decodes: it checks every quote, keeps one for each
+// response takes what a provider decodes: it checks every quote, keeps one for each
 // item and market, and packs them by bucket.
 type response struct {
-	encoder *encoder
-	markets map[string]int64
-	counts  map[int64]*MarketFetch
-	silent  []string
-	rest    []Unit // names that were not answered for
-	seen    *provider.Duplicates
-	size    int
-	source  string
+	encoder  *encoder
+	markets  map[string]int64
+	counts   map[int64]*MarketFetch
+	silent   []string
+	rest     []Unit // names that were not answered for
+	seen     *provider.Duplicates
+	size     int
+	provider string
 	// succeeded is called for each successful response to names; nil: nothing is.
 	succeeded func()
 	pause     func() // lets requests go first
@@ -50,10 +50,10 @@ func (e *Engine) newResponse(ctx context.Context, d provider.Description) *respo
 	}
 	a := &response{
 		encoder: p, markets: map[string]int64{}, counts: map[int64]*MarketFetch{},
-		seen: &provider.Duplicates{}, source: d.Name, pause: func() { admission.Rest(ctx) },
+		seen: &provider.Duplicates{}, provider: d.Name, pause: func() { admission.Rest(ctx) },
 	}
 	for _, m := range d.Markets {
-		a.markets[m.Key] = e.markets[MarketName{Source: d.Name, Key: m.Key, Title: m.Title}]
+		a.markets[m.Key] = e.markets[MarketName{Provider: d.Name, Key: m.Key, Title: m.Title}]
 	}
 	a.Restart()
 	return a
@@ -65,7 +65,7 @@ func (e *Engine) recycle(a *response) {
 }
 
 // fetchFile makes the call of a unit that asks for a file.
-func (a *response) fetchFile(ctx context.Context, src provider.Source, unit *Unit, meter *provider.Meter) error {
+func (a *response) fetchFile(ctx context.Context, src provider.Provider, unit *Unit, meter *provider.Meter) error {
 	ans, err := src.Fetch(ctx, provider.Call{AppID: unit.AppID, File: unit.File, Meter: meter}, a)
 	a.silent, unit.StatedAt = ans.Silent, ans.ProviderTime
 	a.expect(src.Describe(), unit.File)
@@ -89,7 +89,7 @@ func (a *response) count(market int64) *MarketFetch {
 }
 
 // fetches returns what the answer brought of each market, by market: units of
-// one source add to the same rows, and would wait for each other in a circle if
+// one provider add to the same rows, and would wait for each other in a circle if
 // each had an order of its own.
 func (a *response) fetches() []MarketFetch {
 	out := make([]MarketFetch, 0, len(a.counts))
@@ -119,7 +119,7 @@ func (a *response) Restart() {
 func (a *response) Quote(q *provider.Quote) error {
 	market, ok := a.markets[q.Market]
 	if !ok {
-		return &provider.Error{Source: a.source, Kind: provider.KindProtocol, Detail: rejectMarket}
+		return &provider.Error{Provider: a.provider, Kind: provider.KindProtocol, Detail: rejectMarket}
 	}
 	c := a.count(market)
 	if reason := check(q); reason != "" {
@@ -138,7 +138,7 @@ func (a *response) Quote(q *provider.Quote) error {
 		return nil
 	}
 	if a.size += len(q.Name) + 48; a.size > maxResponse {
-		return &provider.Error{Source: a.source, Kind: provider.KindTooLarge, Detail: "more quotes than an answer may hold"}
+		return &provider.Error{Provider: a.provider, Kind: provider.KindTooLarge, Detail: "more quotes than an answer may hold"}
 	}
 	c.Quotes++
 	a.encoder.add(market, q)
@@ -241,10 +241,10 @@ func (j *joined) Restart() { j.quotes, j.reject = j.quotes[:0], j.reject[:0] }
 // Quote implements provider.Sink.
 func (j *joined) Quote(q *provider.Quote) error {
 	if _, ok := j.markets[q.Market]; !ok {
-		return &provider.Error{Source: j.source, Kind: provider.KindProtocol, Detail: rejectMarket}
+		return &provider.Error{Provider: j.provider, Kind: provider.KindProtocol, Detail: rejectMarket}
 	}
 	if len(j.quotes) >= maxCallQuotes {
-		return &provider.Error{Source: j.source, Kind: provider.KindTooLarge, Detail: "more quotes than a call may bring"}
+		return &provider.Error{Provider: j.provider, Kind: provider.KindTooLarge, Detail: "more quotes than a call may bring"}
 	}
 	j.quotes = append(j.quotes, *q)
 	return nil

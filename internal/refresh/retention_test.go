@@ -45,7 +45,7 @@ func (w *world) history(r *rand.Rand, n int) []past {
 		w.exec(`INSERT INTO refresh_item (job_id, batch, item_id, state, reason, attempts, price_before, price_after, error)
 			VALUES ($1, 0, 1, 'updated', '', 1, 0, 0, '')`, p.id)
 		w.exec(`INSERT INTO refresh_batch (job_id, batch, state, pending, updated) VALUES ($1, 0, 'estimated', 0, 1)`, p.id)
-		w.exec(`INSERT INTO fetch_unit (job_id, source, app_id, file, batch_from, batch_to, state) VALUES ($1, 's', 730, 'f', 0, 0, 'done')`, p.id)
+		w.exec(`INSERT INTO fetch_unit (job_id, provider, app_id, file, batch_from, batch_to, state) VALUES ($1, 's', 730, 'f', 0, 0, 'done')`, p.id)
 		w.exec(`INSERT INTO market_fetch (job_id, unit_id, market_id, fetched_at, quotes, rejected, requests, bytes, outcome)
 			VALUES ($1, 1, 1, 0, 0, 0, 0, 0, 'ok')`, p.id)
 		out = append(out, p)

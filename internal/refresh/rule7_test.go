@@ -15,9 +15,9 @@ import (
 	"assay/internal/view"
 )
 
-// spoil makes each quote of a source something else.
-func spoil(change func(q *provider.Quote)) func(*fakeSource) {
-	return func(s *fakeSource) {
+// spoil makes each quote of a provider something else.
+func spoil(change func(q *provider.Quote)) func(*fakeProvider) {
+	return func(s *fakeProvider) {
 		s.edit = func(q *provider.Quote) bool {
 			change(q)
 			return true
@@ -25,16 +25,16 @@ func spoil(change func(q *provider.Quote)) func(*fakeSource) {
 	}
 }
 
-// badAnswers are ways in which a source can be of no use.
-func badAnswers() map[string]func(*fakeSource) {
-	out := map[string]func(*fakeSource){
-		"empty": func(s *fakeSource) { s.edit = func(*provider.Quote) bool { return false } },
-		"less than half": func(s *fakeSource) {
+// badAnswers are ways in which a provider can be of no use.
+func badAnswers() map[string]func(*fakeProvider) {
+	out := map[string]func(*fakeProvider){
+		"empty": func(s *fakeProvider) { s.edit = func(*provider.Quote) bool { return false } },
+		"less than half": func(s *fakeProvider) {
 			s.edit = func(q *provider.Quote) bool { return strings.HasPrefix(q.Name, "Item 1") }
 		},
-		"silent":         func(s *fakeSource) { s.silent = []string{"a1", "a2", "a3"} },
+		"silent":         func(s *fakeProvider) { s.silent = []string{"a1", "a2", "a3"} },
 		"unknown market": spoil(func(q *provider.Quote) { q.Market = "elsewhere" }),
-		"an error that is none of the contract's": func(s *fakeSource) {
+		"an error that is none of the contract's": func(s *fakeProvider) {
 			s.fail = func(int, provider.Call) error { return errTest }
 		},
 		"dollars for cents":      spoil(func(q *provider.Quote) { q.Ask *= 100 }),
@@ -72,7 +72,7 @@ func badAnswers() map[string]func(*fakeSource) {
 		provider.KindServer, provider.KindStatus, provider.KindProtocol, provider.KindTooLarge, provider.KindBlocked,
 		provider.KindBreaker, provider.KindBudget, provider.KindCancelled, "",
 	} {
-		out["failure "+string(kind)] = func(s *fakeSource) {
+		out["failure "+string(kind)] = func(s *fakeProvider) {
 			s.fail = func(int, provider.Call) error { return s.broken(kind) }
 		}
 	}
@@ -129,7 +129,7 @@ func TestRule7_NoBadAnswerReplacesAPrice(t *testing.T) {
 	}
 }
 
-func TestRule7_TheOtherSourcesWorkCompletes(t *testing.T) {
+func TestRule7_TheOtherProvidersWorkCompletes(t *testing.T) {
 	list := names("Item", 120)
 	nth := 0
 	for name, spoiled := range badAnswers() {
@@ -175,7 +175,7 @@ func TestRule7_AMarketThatFailedTakesPartWithItsLastSnapshotWhileFresh(t *testin
 func TestRule7_PhasesNeverMixIntoThePlainName(t *testing.T) {
 	const name = "★ Karambit | Doppler (Factory New)"
 	prices := map[string]money.Micro{"": units(900), "Ruby": units(9000), "Phase 2": units(1000)}
-	for _, s := range []*fakeSource{bulk("alpha", []string{name}, "a1"), batch("alpha", 10, []string{name}, "a1")} {
+	for _, s := range []*fakeProvider{bulk("alpha", []string{name}, "a1"), batch("alpha", 10, []string{name}, "a1")} {
 		s.edit = func(*provider.Quote) bool { return false }
 		for _, phase := range []string{"Ruby", "", "Phase 2"} {
 			s.extra = append(s.extra, provider.Quote{Market: "a1", Name: name, Phase: phase, Currency: "USD", Ask: prices[phase], Listings: -1, Sales: -1})
@@ -189,7 +189,7 @@ func TestRule7_PhasesNeverMixIntoThePlainName(t *testing.T) {
 			equal(t, "price of phase "+phase, w.item(i).Price, want)
 		}
 		equal(t, "a phase that nobody quotes", w.valueOf("u", 3), 0)
-		equal(t, "calls", len(s.asked()), 1) // one name, however many phases
+		equal(t, "calls", len(s.requested()), 1) // one name, however many phases
 		w.checkIdle()
 		w.stop()
 	}
@@ -336,8 +336,8 @@ func TestRule7_ASickAnswerIsQuarantinedUntilAccepted(t *testing.T) {
 	must(t, err)
 	equal(t, "last good quote of the sick market", snaps[1].Ask, units(10))
 
-	must(t, w.engine.AcceptSource(t.Context(), "alpha", ""))
-	if err := w.engine.AcceptSource(t.Context(), "alpha", ""); err == nil {
+	must(t, w.engine.AcceptProvider(t.Context(), "alpha", ""))
+	if err := w.engine.AcceptProvider(t.Context(), "alpha", ""); err == nil {
 		t.Error("accepted twice")
 	}
 	w.run(true)
@@ -364,7 +364,7 @@ func TestRule7_AFirstAnswerIsHeldAgainstTheOtherMarkets(t *testing.T) {
 		if known {
 			w.run(false)
 		}
-		w.sources = append(w.sources, first)
+		w.providers = append(w.providers, first)
 		w.restart()
 		w.run(true)
 		equal(t, "price", w.named(list[0]).Price, units(10))
@@ -375,7 +375,7 @@ func TestRule7_AFirstAnswerIsHeldAgainstTheOtherMarkets(t *testing.T) {
 	}
 }
 
-func TestRule7_OnTheVeryFirstRunAFileIsHeldAgainstSourcesAskedByName(t *testing.T) {
+func TestRule7_OnTheVeryFirstRunAFileIsHeldAgainstProvidersAskedByName(t *testing.T) {
 	list := names("Item", 300)
 	cents := bulk("alpha", list, "a1")
 	cents.price = func(string, string) money.Micro { return units(1000) }
@@ -418,7 +418,7 @@ func TestRule7_AnAcceptedAnswerIsTheRefusedOneAndNoOther(t *testing.T) {
 			w.clock.Add(7 * time.Hour)
 			factor = 100
 			w.run(false)
-			must(t, w.engine.AcceptSource(t.Context(), "alpha", ""))
+			must(t, w.engine.AcceptProvider(t.Context(), "alpha", ""))
 			w.clock.Add(c.later)
 			factor, share = c.factor, list[:c.share]
 			w.run(true)
@@ -465,10 +465,10 @@ func TestRule7_AYoungFileIsNotBelievedBeforeItIsJudged(t *testing.T) {
 	id := w.begin(false)
 	w.drain()
 	equal(t, "stage", w.job(id).Stage, refresh.StageFetch)
-	calls := len(sick.asked())
+	calls := len(sick.requested())
 	w.push("v", 730, "New")
 	w.drain()
-	equal(t, "calls for the missing price", len(sick.asked()), 0)
+	equal(t, "calls for the missing price", len(sick.requested()), 0)
 	equal(t, "calls before", calls > 0, true)
 	equal(t, "price", w.named("New").Price, 0)
 	equal(t, "markets said to be in quarantine before their time", w.count(`SELECT count(*) FROM market_file WHERE quarantine <> ''`), 0)
@@ -492,11 +492,11 @@ func TestRule7_AGoodYoungFileServesBeforeItsOwnRunIsJudged(t *testing.T) {
 	hang.fail = func(int, provider.Call) error { return hang.wait(time.Minute) }
 	w.begin(false)
 	w.drain()
-	s.asked()
+	s.requested()
 	hang.fail = func(int, provider.Call) error { return hang.broken(provider.KindServer) }
 	w.push("v", 730, "New")
 	w.drain()
-	equal(t, "calls", len(s.asked()), 0)
+	equal(t, "calls", len(s.requested()), 0)
 	equal(t, "price", w.named("New").Price, units(10))
 	w.clock.Add(2 * time.Minute)
 	w.drain()
@@ -535,7 +535,7 @@ func TestRule7_NamesGivenWithDifferentPricesAreRejected(t *testing.T) {
 		return provider.Quote{Market: "a1", Name: name, Currency: "USD", Ask: price, Listings: provider.Unknown, Sales: provider.Unknown}
 	}
 	list := names("Item", 5)
-	for shape, s := range map[string]*fakeSource{"file": bulk("alpha", list, "a1", "a2"), "names": batch("alpha", 10, list, "a1", "a2")} {
+	for shape, s := range map[string]*fakeProvider{"file": bulk("alpha", list, "a1", "a2"), "names": batch("alpha", 10, list, "a1", "a2")} {
 		t.Run(shape, func(t *testing.T) {
 			s.extra = []provider.Quote{again(list[0], units(11)), again(list[1], units(10)), again(list[0], units(10))}
 			if shape == "file" {

@@ -13,7 +13,7 @@ import (
 	"assay/internal/view"
 )
 
-func TestRule1_EveryMarketOfEverySourceIsAskedOncePerName(t *testing.T) {
+func TestRule1_EveryMarketOfEveryProviderIsAskedOncePerName(t *testing.T) {
 	list := names("Item", 700)
 	a := bulk("alpha", list, "a1", "a2")
 	b := batch("beta", 64, list, "b1", "b2", "b3")
@@ -27,23 +27,23 @@ func TestRule1_EveryMarketOfEverySourceIsAskedOncePerName(t *testing.T) {
 
 	equal(t, "items", j.Counts.Total, 700)
 	equal(t, "updated", j.Counts.Updated, 700)
-	equal(t, "calls for files", len(a.asked()), 2)
+	equal(t, "calls for files", len(a.requested()), 2)
 	asked := map[string]int{}
-	calls := b.asked()
+	calls := b.requested()
 	equal(t, "calls of 64 names", len(calls), (700+63)/64)
 	for _, call := range calls {
 		for _, n := range call.Names {
 			asked[n]++
 		}
 	}
-	for _, call := range c.asked() {
+	for _, call := range c.requested() {
 		equal(t, "names of a single call", len(call.Names), 1)
 		asked[call.Names[0]]++
 	}
 	equal(t, "names asked for", len(asked), 700)
 	for n, times := range asked {
 		if times != 2 {
-			t.Fatalf("%q was asked for %d times by two sources", n, times)
+			t.Fatalf("%q was asked for %d times by two providers", n, times)
 		}
 	}
 	equal(t, "snapshots", w.count(`SELECT count(*) FROM market_snapshot`), 700*6)
@@ -83,7 +83,7 @@ func TestRule1_WhatABudgetForbidsIsToldAndSkipped(t *testing.T) {
 	// The file says nothing of the other five: it is no evidence for them.
 	equal(t, "updated", j.Counts.Updated, 5)
 	equal(t, "skipped for the budget", j.Counts.SkippedBudget, 5)
-	equal(t, "deferred units", w.count(`SELECT count(*) FROM fetch_unit WHERE state = 'deferred' AND source = 'beta'`), 1)
+	equal(t, "deferred units", w.count(`SELECT count(*) FROM fetch_unit WHERE state = 'deferred' AND provider = 'beta'`), 1)
 
 	a.fail = func(int, provider.Call) error { return a.broken(provider.KindBreaker) }
 	j = w.run(true)
@@ -184,13 +184,13 @@ func TestRule3_ASyncNeverRefreshesAKnownPrice(t *testing.T) {
 	w := newWorld(t, s)
 	w.push("u1", 730, list...)
 	w.drain()
-	s.asked()
+	s.requested()
 	w.clock.Add(48 * time.Hour) // old, and still known
 	r := w.push("u2", 730, list...)
 	equal(t, "queued", r.QueuedNames, 0)
 	equal(t, "priced rows", r.PricedRows, 30)
 	w.drain()
-	equal(t, "calls", len(s.asked()), 0)
+	equal(t, "calls", len(s.requested()), 0)
 	equal(t, "value", w.valueOf("u2", 3), units(10))
 	w.checkIdle()
 }
@@ -217,16 +217,16 @@ func TestRule3_WhatWasNotFoundIsDueAgainAfterTwiceAsLongUpToThreeDays(t *testing
 	w := newWorld(t, s)
 	w.push("u", 730, "Nobody sells this")
 	w.drain()
-	s.asked()
+	s.requested()
 	for _, hours := range []int{1, 2, 4, 8, 16, 32, 64, 72, 72} {
 		w.clock.Add(time.Duration(hours)*time.Hour - time.Second)
 		w.drain()
-		if n := len(s.asked()); n != 0 {
+		if n := len(s.requested()); n != 0 {
 			t.Fatalf("asked a second before %d hours had passed", hours)
 		}
 		w.clock.Add(time.Second)
 		w.drain()
-		if n := len(s.asked()); n != 1 {
+		if n := len(s.requested()); n != 1 {
 			t.Fatalf("asked %d times after %d hours", n, hours)
 		}
 	}
@@ -240,7 +240,7 @@ func TestRule3_WhatCouldNotBeAskedIsDueAfterTheFirstPause(t *testing.T) {
 	w.push("u", 730, "A")
 	for range 4 {
 		w.drain()
-		equal(t, "calls", len(s.asked()), 1)
+		equal(t, "calls", len(s.requested()), 1)
 		w.clock.Add(time.Hour)
 	}
 	s.fail = nil
@@ -260,10 +260,10 @@ func TestRule3_TTLAndNoSalesPauseDoNotApplyToTheQueue(t *testing.T) {
 	w.push("u", 730, "A")
 	w.drain()
 	equal(t, "item is in a pause", w.named("A").RetryAt.IsZero(), false)
-	s.asked()
+	s.requested()
 	w.clock.Add(time.Hour)
 	w.drain()
-	equal(t, "calls", len(s.asked()), 1)
+	equal(t, "calls", len(s.requested()), 1)
 }
 
 func TestRule3_ABulkRunThatPricesAQueuedNameTakesItOut(t *testing.T) {
@@ -286,12 +286,12 @@ func TestRule3_AYoungFileSettlesMissingPricesWithoutARequest(t *testing.T) {
 	w.push("u", 730, list...)
 	w.forget()
 	w.run(false)
-	equal(t, "calls of the run", len(s.asked()), 2)
+	equal(t, "calls of the run", len(s.requested()), 2)
 
 	w.clock.Add(4 * time.Minute)
 	w.push("v", 730, "New")
 	w.drain()
-	equal(t, "calls for a file of four minutes", len(s.asked()), 0)
+	equal(t, "calls for a file of four minutes", len(s.requested()), 0)
 	equal(t, "price", w.named("New").Price, units(10))
 	equal(t, "as of", w.named("New").QuotesAt, epoch)
 	w.checkIdle()
@@ -299,7 +299,7 @@ func TestRule3_AYoungFileSettlesMissingPricesWithoutARequest(t *testing.T) {
 	w.clock.Add(time.Minute)
 	w.push("v", 730, "Newer")
 	w.drain()
-	equal(t, "calls for a file of five minutes", len(s.asked()), 2)
+	equal(t, "calls for a file of five minutes", len(s.requested()), 2)
 	w.checkIdle()
 }
 
@@ -458,10 +458,10 @@ func TestRule5_TimesOfTheFutureSkipNothing(t *testing.T) {
 	equal(t, "updated by a clock set forward", j.Counts.Updated, 1)
 }
 
-func TestErrors_NameTheirSourceOnce(t *testing.T) {
+func TestErrors_NameTheirProviderOnce(t *testing.T) {
 	for name, failure := range map[string]error{
-		"of the source":    &provider.Error{Source: "alpha", Kind: provider.KindProtocol, Detail: "broken"},
-		"wrapped":          fmt.Errorf("alpha: %w", &provider.Error{Source: "alpha", Kind: provider.KindProtocol, Detail: "broken"}),
+		"of the provider":  &provider.Error{Provider: "alpha", Kind: provider.KindProtocol, Detail: "broken"},
+		"wrapped":          fmt.Errorf("alpha: %w", &provider.Error{Provider: "alpha", Kind: provider.KindProtocol, Detail: "broken"}),
 		"of somebody else": errors.New("broken"),
 		"with the name":    errors.New("alpha: broken"),
 	} {

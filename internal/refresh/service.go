@@ -77,23 +77,23 @@ func (e *Engine) Cancel(ctx context.Context, id int64) error {
 	return nil
 }
 
-// PauseSource keeps jobs from asking a source until it is resumed. Calls under
+// PauseProvider keeps jobs from asking a provider until it is resumed. Calls under
 // way end.
-func (e *Engine) PauseSource(ctx context.Context, source string) error {
-	return e.setPaused(ctx, source, true)
+func (e *Engine) PauseProvider(ctx context.Context, provider string) error {
+	return e.setPaused(ctx, provider, true)
 }
 
-// ResumeSource lets the next job ask a paused source again, and forgets what any
+// ResumeProvider lets the next job ask a paused provider again, and forgets what any
 // provider reported of its budget: its limit, quotas and retry-after stay in force.
-func (e *Engine) ResumeSource(ctx context.Context, source string) error {
-	return e.setPaused(ctx, source, false)
+func (e *Engine) ResumeProvider(ctx context.Context, provider string) error {
+	return e.setPaused(ctx, provider, false)
 }
 
-func (e *Engine) setPaused(ctx context.Context, source string, paused bool) error {
-	if err := e.checkSource(source); err != nil {
+func (e *Engine) setPaused(ctx context.Context, provider string, paused bool) error {
+	if err := e.checkProvider(provider); err != nil {
 		return err
 	}
-	err := e.store.InTx(ctx, func(tx *db.Tx) error { return PauseSource(tx, source, paused) })
+	err := e.store.InTx(ctx, func(tx *db.Tx) error { return PauseProvider(tx, provider, paused) })
 	if err == nil {
 		e.wake(WorkEstimate) // jobs go on without what is put off
 		e.wakeFetch()        // or may ask again
@@ -101,44 +101,44 @@ func (e *Engine) setPaused(ctx context.Context, source string, paused bool) erro
 	return err
 }
 
-// AcceptSource ends the quarantine of a source's market, or with "" of all its
+// AcceptProvider ends the quarantine of a provider's market, or with "" of all its
 // markets: their next answer is taken as it is, and what comes after is held
 // against that.
-func (e *Engine) AcceptSource(ctx context.Context, source, market string) error {
-	if err := e.checkSource(source); err != nil {
+func (e *Engine) AcceptProvider(ctx context.Context, provider, market string) error {
+	if err := e.checkProvider(provider); err != nil {
 		return err
 	}
-	if market != "" && !e.offers(source, market) {
-		return fault.New(fault.NotFound, "market_not_found", "Provider %s has no market %q. GET /api/market-prices/provider-debug lists its markets.", source, market)
+	if market != "" && !e.offers(provider, market) {
+		return fault.New(fault.NotFound, "market_not_found", "Provider %s has no market %q. GET /api/market-prices/provider-debug lists its markets.", provider, market)
 	}
 	var answers int64
 	err := e.store.InTx(ctx, func(tx *db.Tx) (err error) {
-		answers, err = AcceptSource(tx, source, market)
+		answers, err = AcceptProvider(tx, provider, market)
 		return err
 	})
 	switch {
 	case err != nil || answers > 0:
 		return err
 	case market != "":
-		return fault.New(fault.Conflict, "not_quarantined", "Market %s of %s is not in quarantine.", market, source)
+		return fault.New(fault.Conflict, "not_quarantined", "Market %s of %s is not in quarantine.", market, provider)
 	default:
-		return fault.New(fault.Conflict, "not_quarantined", "No market of %s is in quarantine.", source)
+		return fault.New(fault.Conflict, "not_quarantined", "No market of %s is in quarantine.", provider)
 	}
 }
 
-// offers reports whether a configured source has a market of that key.
-func (e *Engine) offers(source, market string) bool {
+// offers reports whether a configured provider has a market of that key.
+func (e *Engine) offers(provider, market string) bool {
 	for _, m := range e.known {
-		if m.source == source && m.Key == market {
+		if m.provider == provider && m.Key == market {
 			return true
 		}
 	}
 	return false
 }
 
-func (e *Engine) checkSource(source string) error {
-	if _, ok := e.sources[source]; !ok {
-		return fault.New(fault.NotFound, "source_not_found", "No provider %q is configured. See MARKET_PRICE_PROVIDERS.", source)
+func (e *Engine) checkProvider(provider string) error {
+	if _, ok := e.providers[provider]; !ok {
+		return fault.New(fault.NotFound, "provider_not_found", "No provider %q is configured. See MARKET_PRICE_PROVIDERS.", provider)
 	}
 	return nil
 }

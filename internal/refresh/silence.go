@@ -17,12 +17,12 @@ const DefaultProviderWait = time.Minute
 
 // Silence is a host that a job has waited for long enough.
 type Silence struct {
-	JobID  int64
-	Source string
-	Files  []string      // that the host serves; nil: any
-	For    time.Duration // without a successful response
-	Kind   string        // of its last failure; empty: there is no response at all
-	Error  string
+	JobID    int64
+	Provider string
+	Files    []string      // that the host serves; nil: any
+	For      time.Duration // without a successful response
+	Kind     string        // of its last failure; empty: there is no response at all
+	Error    string
 }
 
 // Late is whether a unit's job went on without it.
@@ -32,13 +32,13 @@ type Late int
 const (
 	InTime       Late = iota
 	AfterJob          // the job went on before the unit was requested
-	LateAndNoted      // the job went on while it was requested: the failure of its source is noted already
+	LateAndNoted      // the job went on while it was requested: the failure of its provider is noted already
 )
 
-// waitKey is what one job waits for: a host of a source.
+// waitKey is what one job waits for: a host of a provider.
 type waitKey struct {
-	job          int64
-	source, host string
+	job            int64
+	provider, host string
 }
 
 // waiting is how long a job has been waiting for a host. Time counts from the first
@@ -156,12 +156,12 @@ func (e *Engine) leaveSilent(ctx context.Context) error {
 	now := e.elapsed()
 	var errs []error
 	for k, h := range e.waits.silent(now, min(aSilence, e.cfg.ProviderWait)) {
-		files := e.filesOf(k.source, k.host)
+		files := e.filesOf(k.provider, k.host)
 		if h.calls > 0 {
-			jobs, err := waitingJobs(ctx, e.store, k.source, files)
+			jobs, err := waitingJobs(ctx, e.store, k.provider, files)
 			errs = append(errs, err)
 			for _, job := range jobs {
-				e.waits.behind(waitKey{job, k.source, k.host}, now)
+				e.waits.behind(waitKey{job, k.provider, k.host}, now)
 			}
 		}
 		if now-h.since >= e.cfg.ProviderWait {
@@ -172,8 +172,8 @@ func (e *Engine) leaveSilent(ctx context.Context) error {
 }
 
 func (e *Engine) detach(ctx context.Context, k waitKey, h waiting, files []string) error {
-	s := Silence{JobID: k.job, Source: k.source, Files: files, For: e.cfg.ProviderWait, Kind: h.kind}
-	s.Error = fmt.Sprintf("%s: no successful response for %s", k.source, s.For)
+	s := Silence{JobID: k.job, Provider: k.provider, Files: files, For: e.cfg.ProviderWait, Kind: h.kind}
+	s.Error = fmt.Sprintf("%s: no successful response for %s", k.provider, s.For)
 	if h.error != "" {
 		s.Error += "; last: " + h.error
 	}
@@ -183,21 +183,21 @@ func (e *Engine) detach(ctx context.Context, k waitKey, h waiting, files []strin
 		return err
 	})
 	if err != nil {
-		return fmt.Errorf("go on without %s: %w", k.source, err)
+		return fmt.Errorf("go on without %s: %w", k.provider, err)
 	}
 	e.waits.forget(k)
 	if units > 0 {
-		e.log.Warn("provider wait exceeded", "job", k.job, "source", k.source, "host", k.host, "requests", units, "last_error", h.error)
+		e.log.Warn("provider wait exceeded", "job", k.job, "provider", k.provider, "host", k.host, "requests", units, "last_error", h.error)
 		e.wake(WorkEstimate)
 	}
 	return nil
 }
 
-// filesOf returns the files that a host of a source serves; nil: it is requested by
+// filesOf returns the files that a host of a provider serves; nil: it is requested by
 // name.
-func (e *Engine) filesOf(source, host string) []string {
+func (e *Engine) filesOf(provider, host string) []string {
 	for i := range e.queues {
-		if l := &e.queues[i]; l.source == source && l.host == host && !l.local {
+		if l := &e.queues[i]; l.provider == provider && l.host == host && !l.local {
 			return l.files
 		}
 	}

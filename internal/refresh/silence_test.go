@@ -46,9 +46,9 @@ func TestWait_ARunGoesOnWithoutAProviderThatRefuses(t *testing.T) {
 		if n < 3 {
 			return down.broken(provider.KindConnect)
 		}
-		return &provider.Error{Source: "alpha", Kind: provider.KindBreaker, RetryAfter: 30 * time.Second}
+		return &provider.Error{Provider: "alpha", Kind: provider.KindBreaker, RetryAfter: 30 * time.Second}
 	}
-	down.asked()
+	down.requested()
 	w.clock.Add(7 * time.Hour)
 	started := w.clock.Now()
 	id := w.begin(false)
@@ -97,7 +97,7 @@ func TestWait_ARunThatBeginsWithAnOpenBreakerGoesOnToo(t *testing.T) {
 	w.push("u", 730, list...)
 	w.forget()
 	down.admit = func(context.Context, provider.Call) error {
-		return &provider.Error{Source: "alpha", Kind: provider.KindBreaker, RetryAfter: 50 * time.Second}
+		return &provider.Error{Provider: "alpha", Kind: provider.KindBreaker, RetryAfter: 50 * time.Second}
 	}
 	id := w.begin(false)
 	for w.job(id).State.Live() {
@@ -138,7 +138,7 @@ func TestWait_ALateFileServesTheNextRun(t *testing.T) {
 		came := w.clock.Now()
 
 		s.before = nil
-		s.asked()
+		s.requested()
 		s.fail = func(int, provider.Call) error { return s.broken(provider.KindConnect) }
 		w.clock.Add(later)
 		j = w.run(false)
@@ -146,10 +146,10 @@ func TestWait_ALateFileServesTheNextRun(t *testing.T) {
 		equal(t, "as of", w.named(list[7]).CheckedAt, came)
 		equal(t, "its TTL", w.named(list[7]).QuotesAt, came)
 		if later < 5*time.Minute {
-			equal(t, "requests", len(s.asked()), 0)
+			equal(t, "requests", len(s.requested()), 0)
 			equal(t, "outcome", j.Outcome, refresh.JobComplete)
 		} else {
-			equal(t, "requests", len(s.asked()), 1)
+			equal(t, "requests", len(s.requested()), 1)
 			w.checkOutcome("late again", j, refresh.JobPartial, "alpha/a1 failed 0.5")
 		}
 		s.fail = nil
@@ -165,7 +165,7 @@ func TestWait_ALateFileServesTheNextRun(t *testing.T) {
 // without them: they were noted already.
 func TestWait_ASilenceIsOneFailure(t *testing.T) {
 	list := names("Item", 20)
-	for _, s := range []*fakeSource{bulk("alpha", list, "a1"), batch("alpha", 20, list, "a1")} {
+	for _, s := range []*fakeProvider{bulk("alpha", list, "a1"), batch("alpha", 20, list, "a1")} {
 		w := newWorld(t, s).timed()
 		w.push("u", 730, list...)
 		w.run(false)
@@ -189,12 +189,12 @@ func TestWait_ASilenceIsOneFailure(t *testing.T) {
 	}
 }
 
-// failures returns how often in a row each file of a source has failed.
-func (w *world) failures(source string) (all []int64) {
+// failures returns how often in a row each file of a provider has failed.
+func (w *world) failures(provider string) (all []int64) {
 	w.tb.Helper()
-	files, err := view.SourceFiles(w.tb.Context(), w.store)
+	files, err := view.ProviderFiles(w.tb.Context(), w.store)
 	must(w.tb, err)
-	for _, f := range files[source] {
+	for _, f := range files[provider] {
 		all = append(all, f.Failures)
 	}
 	return all
@@ -308,7 +308,7 @@ func TestRequestCount_NeverFalls(t *testing.T) {
 	}
 	a.before = nil
 	look()
-	sent := int64(len(a.asked()) + len(b.asked()))
+	sent := int64(len(a.requested()) + len(b.requested()))
 	if got := last[id]; got < sent || got > sent+20 {
 		t.Errorf("%d requests counted, and %d sent", got, sent)
 	}

@@ -21,9 +21,9 @@ type PlannedName struct {
 	Batch int
 }
 
-// MarketName identifies a market across sources.
+// MarketName identifies a market across providers.
 type MarketName struct {
-	Source, Key, Title string
+	Provider, Key, Title string
 }
 
 // Verdict is what became of a market's part of a file's answer.

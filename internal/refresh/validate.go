@@ -145,7 +145,7 @@ func (e *Engine) parts(ctx context.Context, job *Job, units []Unit) ([]*part, []
 
 // marketsOf returns the markets of a unit's file.
 func (e *Engine) marketsOf(u Unit) []int64 {
-	src, ok := e.sources[u.Source]
+	src, ok := e.providers[u.Provider]
 	if !ok || u.File == "" {
 		return nil
 	}
@@ -153,7 +153,7 @@ func (e *Engine) marketsOf(u Unit) []int64 {
 	keys := d.MarketsOf(u.File)
 	var out []int64
 	for id, m := range e.known {
-		if m.source == u.Source && slices.Contains(keys, m.Key) {
+		if m.provider == u.Provider && slices.Contains(keys, m.Key) {
 			out = append(out, id)
 		}
 	}
@@ -224,8 +224,8 @@ func (g *game) validate(ctx context.Context, now time.Time) (Learned, error) {
 		return Learned{}, err
 	}
 	round := pricing.NewRound(now, set)
-	for _, source := range slices.Sorted(maps.Keys(e.sources)) {
-		if err := g.add(ctx, round, now, source, states); err != nil {
+	for _, provider := range slices.Sorted(maps.Keys(e.providers)) {
+		if err := g.add(ctx, round, now, provider, states); err != nil {
 			return Learned{}, err
 		}
 	}
@@ -245,8 +245,8 @@ type marketResponse struct {
 // add reads the responses of a provider's markets, the last good ones and the new
 // ones, and adds them to the round. Markets of one file are read together, those of
 // several files beside each other: it holds those of a few files at a time.
-func (g *game) add(ctx context.Context, round *pricing.Round, now time.Time, source string, states map[int64]pricing.MarketState) error {
-	targets, markets, err := g.targets(ctx, source, states)
+func (g *game) add(ctx context.Context, round *pricing.Round, now time.Time, provider string, states map[int64]pricing.MarketState) error {
+	targets, markets, err := g.targets(ctx, provider, states)
 	if err != nil || len(markets) == 0 {
 		return err
 	}
@@ -289,7 +289,7 @@ func (g *game) add(ctx context.Context, round *pricing.Round, now time.Time, sou
 		}
 		for _, m := range r.markets {
 			if err := round.Add(m.Market, m.last, m.next); err != nil {
-				g.engine.log.Warn("stored responses unreadable", "source", source, "market", g.engine.known[m.ID].Key, "error", err)
+				g.engine.log.Warn("stored responses unreadable", "provider", provider, "market", g.engine.known[m.ID].Key, "error", err)
 			}
 			m.History, m.last, m.next = nil, nil, nil
 			admission.Rest(ctx)
@@ -351,10 +351,10 @@ const sameTime = 2 * time.Hour
 // named adds what is known of a provider's markets by name: those of the stored
 // quotes that were fetched together with the newest good response of a file, if there
 // is one, and those of this job.
-func (g *game) named(ctx context.Context, source string, market func(int64) *marketResponse, targets map[int64][]target) error {
+func (g *game) named(ctx context.Context, provider string, market func(int64) *marketResponse, targets map[int64][]target) error {
 	var ids []int64
 	for id, m := range g.engine.known {
-		if m.source == source {
+		if m.provider == provider {
 			ids = append(ids, id)
 		}
 	}
@@ -381,7 +381,7 @@ func (g *game) named(ctx context.Context, source string, market func(int64) *mar
 		return err
 	}
 	for _, u := range g.units {
-		if u.Source != source || u.AppID != g.app || u.File != "" {
+		if u.Provider != provider || u.AppID != g.app || u.File != "" {
 			continue
 		}
 		for _, id := range ids {
@@ -408,12 +408,12 @@ type target struct {
 // targets lists, by unit, which markets of a provider its blobs are read for. A
 // market may have several files: its response is all of them together, those that
 // did not respond as they were last.
-func (g *game) targets(ctx context.Context, source string, states map[int64]pricing.MarketState) (map[int64][]target, map[int64]*marketResponse, error) {
+func (g *game) targets(ctx context.Context, prov string, states map[int64]pricing.MarketState) (map[int64][]target, map[int64]*marketResponse, error) {
 	targets, markets := map[int64][]target{}, map[int64]*marketResponse{}
 	responded := map[MarketFile]*part{} // by market and file
 	isNew := map[int64]bool{}
 	for _, p := range g.parts {
-		if p.Unit.Source == source && p.Unit.AppID == g.app && p.isNew {
+		if p.Unit.Provider == prov && p.Unit.AppID == g.app && p.isNew {
 			responded[MarketFile{MarketID: p.Fetch.MarketID, File: p.Unit.File}] = p
 			isNew[p.Fetch.MarketID] = true
 		}
@@ -428,7 +428,7 @@ func (g *game) targets(ctx context.Context, source string, states map[int64]pric
 		return m
 	}
 	for _, f := range g.files {
-		if known, ok := g.engine.known[f.MarketID]; !ok || known.source != source || f.AppID != g.app {
+		if known, ok := g.engine.known[f.MarketID]; !ok || known.provider != prov || f.AppID != g.app {
 			continue
 		}
 		m := market(f.MarketID)
@@ -451,8 +451,8 @@ func (g *game) targets(ctx context.Context, source string, states map[int64]pric
 		m := market(p.Fetch.MarketID)
 		m.next = fetchedAt(m.next, p.Unit.FetchedAt)
 	}
-	if d := g.engine.sources[source].Describe(); d.Shape != provider.Bulk {
-		if err := g.named(ctx, source, market, targets); err != nil {
+	if d := g.engine.providers[prov].Describe(); d.Shape != provider.Bulk {
+		if err := g.named(ctx, prov, market, targets); err != nil {
 			return nil, nil, err
 		}
 	}
@@ -599,7 +599,7 @@ func (g *game) apply(r *pricing.Result) Learned {
 			if o.Refusal != nil {
 				m := g.engine.known[o.ID]
 				rival := cmp.Or(g.engine.known[o.Refusal.Rival].Key, strconv.FormatInt(o.Refusal.Rival, 10))
-				p.Quarantine = fmt.Sprintf("%s: %s: quarantined: %s", m.source, m.Key, o.Refusal.Text(rival))
+				p.Quarantine = fmt.Sprintf("%s: %s: quarantined: %s", m.provider, m.Key, o.Refusal.Text(rival))
 				p.Fetch.Outcome = OutcomeQuarantined
 			}
 		}

@@ -47,23 +47,23 @@ func (c *clock) Add(d time.Duration) {
 	c.now = c.now.Add(d)
 }
 
-// world is an engine on a real database with invented sources. Its work is done
+// world is an engine on a real database with invented providers. Its work is done
 // by the test, step by step, in one goroutine.
 type world struct {
-	tb       testing.TB
-	database storetest.Database
-	clock    *clock
-	cfg      refresh.Config
-	sources  []*fakeSource
-	store    *db.DB
-	engine   *refresh.Engine
-	sync     *inventory.Service
-	raw      *sql.DB // one connection beside the store, for looking at rows
-	faults   func(point string) error
-	rates    func(context.Context) (pricing.Rates, error)
-	elapsed  func() time.Duration // nil: the process's own clock
-	woken    atomic.Bool
-	starts   int
+	tb        testing.TB
+	database  storetest.Database
+	clock     *clock
+	cfg       refresh.Config
+	providers []*fakeProvider
+	store     *db.DB
+	engine    *refresh.Engine
+	sync      *inventory.Service
+	raw       *sql.DB // one connection beside the store, for looking at rows
+	faults    func(point string) error
+	rates     func(context.Context) (pricing.Rates, error)
+	elapsed   func() time.Duration // nil: the process's own clock
+	woken     atomic.Bool
+	starts    int
 	// everyStep is called after each step of drain.
 	everyStep func()
 }
@@ -77,12 +77,12 @@ func defaults() refresh.Config {
 	}
 }
 
-// newWorld makes a world with the given sources and the default configuration.
-func newWorld(tb testing.TB, sources ...*fakeSource) *world {
+// newWorld makes a world with the given providers and the default configuration.
+func newWorld(tb testing.TB, providers ...*fakeProvider) *world {
 	tb.Helper()
 	w := &world{
 		tb: tb, database: storetest.NewDatabase(tb),
-		clock: &clock{now: epoch}, cfg: defaults(), sources: sources,
+		clock: &clock{now: epoch}, cfg: defaults(), providers: providers,
 	}
 	tb.Cleanup(w.stop)
 	w.start()
@@ -109,12 +109,12 @@ func (w *world) start() {
 	})
 	must(w.tb, err)
 	w.raw = w.database.Raw(w.tb)
-	var list []provider.Source
-	for _, s := range w.sources {
+	var list []provider.Provider
+	for _, s := range w.providers {
 		list = append(list, s)
 	}
 	w.engine, err = refresh.New(w.tb.Context(), refresh.Options{
-		Store: w.store, Config: w.cfg, Sources: list, Rates: w.rates,
+		Store: w.store, Config: w.cfg, Providers: list, Rates: w.rates,
 		Wake: func(string) { w.woken.Store(true) }, Owner: "process " + strconv.Itoa(w.starts),
 		Now: w.clock.Now, Elapsed: w.elapsed, Logger: slog.New(slog.DiscardHandler),
 	})

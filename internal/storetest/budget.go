@@ -26,9 +26,9 @@ func (f *fixture) take(a provider.Allowance) provider.Refusal {
 }
 
 // hold gives an order to wait, and returns for how long it lasts now.
-func (f *fixture) hold(a provider.Allowance, o provider.Order) time.Duration {
+func (f *fixture) hold(a provider.Allowance, o provider.RetryAfter) time.Duration {
 	f.Helper()
-	wait, err := a.Hold(f.Context(), o)
+	wait, err := a.StoreRetryAfter(f.Context(), o)
 	f.must(err)
 	return wait
 }
@@ -176,7 +176,7 @@ func quotas(f *fixture) {
 	f.must(err)
 	f.is("quotas", len(b.Quotas), 2)
 	for i := range b.Quotas {
-		b.Quotas[i].Outlook = provider.Outlook{}
+		b.Quotas[i].Forecast = provider.Forecast{}
 	}
 	f.is("of the day", b.Quotas[0], provider.QuotaUsed{Period: provider.Day, Limit: 10, Used: 5, Left: 5, ResetsAt: f.now.Truncate(24 * time.Hour).Add(24 * time.Hour)})
 	f.is("of the month", b.Quotas[1], provider.QuotaUsed{Period: provider.Month, Limit: 25, Used: 25, ResetsAt: r.ResetsAt})
@@ -222,8 +222,8 @@ func budgetsLast(f *fixture) {
 func orders(f *fixture) {
 	for _, limit := range []provider.Limit{{}, {Requests: 5, Per: time.Second}} {
 		f.is("let through", f.take(f.allowance("a", limit, provider.Quota{})).Wait, time.Duration(0))
-		f.is("followed", f.hold(f.allowance("a", limit, provider.Quota{}), provider.Order{Wait: time.Hour}), time.Hour)
-		f.is("not shortened", f.hold(f.allowance("a", limit, provider.Quota{}), provider.Order{Wait: time.Minute}), time.Hour)
+		f.is("followed", f.hold(f.allowance("a", limit, provider.Quota{}), provider.RetryAfter{Wait: time.Hour}), time.Hour)
+		f.is("not shortened", f.hold(f.allowance("a", limit, provider.Quota{}), provider.RetryAfter{Wait: time.Minute}), time.Hour)
 		other := f.allowance("a", limit, provider.Quota{})
 		f.is("seen by others", f.take(other), provider.Refusal{Kind: provider.KindRateLimited, Wait: time.Hour})
 		_, until, err := allowance.New(f.s, "s", provider.Host{Key: "a", Limit: limit}).State(f.Context())
@@ -240,7 +240,7 @@ func orders(f *fixture) {
 // ordersGrow asks by an allowance that is made anew each time, as by another
 // process or after a restart.
 func ordersGrow(f *fixture) {
-	unstated := provider.Order{Wait: 10 * time.Minute, Most: time.Hour}
+	unstated := provider.RetryAfter{Wait: 10 * time.Minute, Most: time.Hour}
 	hold := func() time.Duration {
 		return f.hold(f.allowance("g", provider.Limit{Requests: 5, Per: time.Second}, provider.Quota{}), unstated)
 	}
@@ -269,10 +269,10 @@ func setBack(f *fixture) {
 		f.now = f.now.Add(wait)
 		f.is("the next period", f.takeAll(all, 5), 3)
 
-		f.hold(a, provider.Order{Wait: time.Minute})
+		f.hold(a, provider.RetryAfter{Wait: time.Minute})
 		f.now = f.now.Add(-by)
 		f.is("an order", f.take(a), provider.Refusal{Kind: provider.KindRateLimited, Wait: time.Minute})
-		f.must(a.Tell(f.Context(), provider.Rate{Reset: time.Minute}))
+		f.must(a.StoreReported(f.Context(), provider.Rate{Reset: time.Minute}))
 		f.now = f.now.Add(-by)
 		f.is("what the host said", f.take(a).Wait, time.Minute)
 		f.now = f.now.Add(limit.Stretch())

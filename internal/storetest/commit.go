@@ -147,7 +147,7 @@ func largeLists(f *fixture) {
 		units[i].State = refresh.UnitFailed
 	}
 	id := f.plan(refresh.Bulk, 1, units...)
-	f.judge(id)
+	f.storeVerdict(id)
 	f.estimate(f.claimBatch(), 10)
 	f.is("updated", f.job(id).Counts.Updated, int64(n))
 	list, err := refresh.JobUnits(f.Context(), f.s, id)

@@ -44,7 +44,7 @@ func causes(f *fixture) {
 	})
 	f.own("u", ids...)
 	id := f.plan(refresh.Bulk, 1)
-	f.judge(id)
+	f.storeVerdict(id)
 	b := f.claimBatch()
 	s := f.estimates(b, 10)
 	for i := range s.Items {
@@ -75,7 +75,7 @@ func causesOfAll(f *fixture) {
 	}
 	f.own("u", f.items(ids...)...)
 	id := f.plan(refresh.Bulk, 1)
-	f.judge(id)
+	f.storeVerdict(id)
 	b := f.claimBatch()
 	s := f.estimates(b, 10)
 	want := map[string]int64{}

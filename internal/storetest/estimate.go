@@ -24,7 +24,7 @@ func batchesAreClaimed(f *fixture) {
 	f.is("while a file is open", f.claimBatch() == nil, true)
 	f.fetch("s")
 	f.is("before it is judged", f.claimBatch() == nil, true)
-	f.judge(id)
+	f.storeVerdict(id)
 	b := f.claimBatch()
 	f.is("the first that waits for nothing", b.Batch > half.BatchTo, true)
 	f.is("batch", *b, refresh.Batch{JobID: id, Kind: refresh.Bulk, Batch: b.Batch, Token: 1})
@@ -60,8 +60,8 @@ func batchesAreClaimed(f *fixture) {
 	bulk := f.plan(refresh.Bulk, 1)
 	f.tx(func(tx *db.Tx) error { _, _, err := catalog.QueueMissing(tx, f.missingIn(tx, "new")); return err })
 	missing := f.plan(refresh.Missing, 1)
-	f.judge(bulk)
-	f.judge(missing)
+	f.storeVerdict(bulk)
+	f.storeVerdict(missing)
 	f.is("first", f.claimBatch().JobID, missing)
 	f.is("second", f.claimBatch().JobID, bulk)
 }
@@ -77,7 +77,7 @@ func (f *fixture) missingIn(tx *db.Tx, name string) []int64 {
 func batchesAreEstimatedOnce(f *fixture) {
 	f.own("u", f.items("A", "B")...)
 	id := f.plan(refresh.Bulk, 1)
-	f.judge(id)
+	f.storeVerdict(id)
 	late := f.claimBatch()
 	f.must(refresh.Recover(f.Context(), f.s))
 	b := f.claimBatch()
@@ -99,13 +99,13 @@ func batchesAreEstimatedOnce(f *fixture) {
 func conflicts(f *fixture) {
 	f.own("u", f.items("A", "B")...)
 	id := f.plan(refresh.Bulk, 1)
-	f.judge(id)
+	f.storeVerdict(id)
 	b := f.claimBatch()
 	s := f.estimates(b, 10)
 	// Another job estimates one of the two meanwhile.
 	f.tx(func(tx *db.Tx) error { _, _, err := catalog.QueueMissing(tx, f.missingIn(tx, "B")); return err })
 	other := f.plan(refresh.Missing, 1)
-	f.judge(other)
+	f.storeVerdict(other)
 	f.estimate(f.claimBatch(), 20)
 	err := f.s.InTx(f.Context(), func(tx *db.Tx) error { _, err := refresh.StoreEstimates(tx, *b, s); return err })
 	if !errors.Is(err, refresh.ErrConflict) {
@@ -123,7 +123,7 @@ func estimatesAreWritten(f *fixture) {
 	f.own("u", ids...)
 	m1, m2 := f.market("s", "m1"), f.market("s", "m2")
 	id := f.plan(refresh.Bulk, 1)
-	f.judge(id)
+	f.storeVerdict(id)
 	b := f.claimBatch()
 	items, err := refresh.BatchItems(f.Context(), f.s, *b)
 	f.must(err)
@@ -177,7 +177,7 @@ func estimatesAreWritten(f *fixture) {
 	snaps, err := view.Snapshots(f.Context(), f.s, got.ID)
 	f.must(err)
 	f.is("snapshots", len(snaps), 2)
-	f.is("first", snaps[0], view.StoredSnapshot{Snapshot: snap, Source: "s", Market: "m1", Title: "m1"})
+	f.is("first", snaps[0], view.StoredSnapshot{Snapshot: snap, Provider: "s", Market: "m1", Title: "m1"})
 	f.is("second", snaps[1].Snapshot, other)
 
 	// The next batch reads them as they were written, and overwrites them.
@@ -185,7 +185,7 @@ func estimatesAreWritten(f *fixture) {
 	f.finish(id)
 	f.now = at(8 * time.Hour)
 	id = f.plan(refresh.Bulk, 1)
-	f.judge(id)
+	f.storeVerdict(id)
 	b = f.claimBatch()
 	items, err = refresh.BatchItems(f.Context(), f.s, *b)
 	f.must(err)
@@ -221,7 +221,7 @@ func missingWaits(f *fixture) {
 	waits := []int{1, 2, 4, 8, 16, 32, 64, 72, 72}
 	for round, hours := range waits {
 		id := f.plan(refresh.Missing, 1)
-		f.judge(id)
+		f.storeVerdict(id)
 		b := f.claimBatch()
 		s := f.estimates(b, 0)
 		for i := range s.Items {
@@ -332,7 +332,7 @@ func acceptsItems(f *fixture) {
 	f.finish(f.run(10))
 	f.now = f.now.Add(7 * time.Hour)
 	id := f.plan(refresh.Bulk, 1)
-	f.judge(id)
+	f.storeVerdict(id)
 	b := f.claimBatch()
 	s := f.estimates(b, 10)
 	s.Items[0].Estimate.State.Held = pricing.HeldPrice{Candidate: 40, At: f.now}
@@ -363,41 +363,41 @@ func acceptsItems(f *fixture) {
 	f.is("of nobody", accept(key("nobody")), false)
 }
 
-func sourceStates(f *fixture) {
-	f.tx(func(tx *db.Tx) error { return refresh.NoteSource(tx, "s", "f", "") })
+func providerStates(f *fixture) {
+	f.tx(func(tx *db.Tx) error { return refresh.NoteProvider(tx, "s", "f", "") })
 	later := f.now.Add(time.Hour)
-	want := view.SourceState{LastSuccess: f.now}
-	state := func() view.SourceState {
-		states, err := view.SourceStates(f.Context(), f.s)
+	want := view.ProviderState{LastSuccess: f.now}
+	state := func() view.ProviderState {
+		states, err := view.ProviderStates(f.Context(), f.s)
 		f.must(err)
 		return states["s"]
 	}
 	f.is("a success", state(), want)
 	f.now = later
-	f.tx(func(tx *db.Tx) error { return refresh.NoteSource(tx, "s", "f", "why") })
+	f.tx(func(tx *db.Tx) error { return refresh.NoteProvider(tx, "s", "f", "why") })
 	want.LastError, want.LastErrorAt = "why", later
 	f.is("a failure", state(), want)
-	f.tx(func(tx *db.Tx) error { return refresh.NoteSource(tx, "s", "f", "why else") })
-	f.tx(func(tx *db.Tx) error { return refresh.NoteSource(tx, "s", "", "") })
-	files, err := view.SourceFiles(f.Context(), f.s)
+	f.tx(func(tx *db.Tx) error { return refresh.NoteProvider(tx, "s", "f", "why else") })
+	f.tx(func(tx *db.Tx) error { return refresh.NoteProvider(tx, "s", "", "") })
+	files, err := view.ProviderFiles(f.Context(), f.s)
 	f.must(err)
 	f.is("files", len(files["s"]), 2)
-	f.is("names", files["s"][""], view.SourceFile{LastSuccess: later})
-	f.is("a file that fails", files["s"]["f"], view.SourceFile{LastSuccess: later.Add(-time.Hour), LastError: "why else", LastErrorAt: later, Failures: 2})
-	f.tx(func(tx *db.Tx) error { return refresh.NoteSource(tx, "s", "f", "") })
-	files, err = view.SourceFiles(f.Context(), f.s)
+	f.is("names", files["s"][""], view.ProviderFile{LastSuccess: later})
+	f.is("a file that fails", files["s"]["f"], view.ProviderFile{LastSuccess: later.Add(-time.Hour), LastError: "why else", LastErrorAt: later, Failures: 2})
+	f.tx(func(tx *db.Tx) error { return refresh.NoteProvider(tx, "s", "f", "") })
+	files, err = view.ProviderFiles(f.Context(), f.s)
 	f.must(err)
-	f.is("a file that is back", files["s"]["f"], view.SourceFile{LastSuccess: later, LastError: "why else", LastErrorAt: later})
+	f.is("a file that is back", files["s"]["f"], view.ProviderFile{LastSuccess: later, LastError: "why else", LastErrorAt: later})
 	want.LastSuccess, want.LastError = later, "why else"
-	f.tx(func(tx *db.Tx) error { return refresh.PauseSource(tx, "s", true) })
+	f.tx(func(tx *db.Tx) error { return refresh.PauseProvider(tx, "s", true) })
 	want.Paused = true
 	f.is("a pause", state(), want)
 
 	m := f.market("s", "m")
 	f.is("the same market", f.market("s", "m"), m)
-	f.is("another source's", f.market("t", "m") != m, true)
+	f.is("another provider's", f.market("t", "m") != m, true)
 	markets, err := view.Markets(f.Context(), f.s)
 	f.must(err)
-	f.is("market", markets[m], refresh.MarketName{Source: "s", Key: "m", Title: "m"})
+	f.is("market", markets[m], refresh.MarketName{Provider: "s", Key: "m", Title: "m"})
 	f.is("markets", len(markets), 2)
 }

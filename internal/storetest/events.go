@@ -33,13 +33,13 @@ func eventsAreKept(f *fixture) {
 	f.tx(func(tx *db.Tx) error {
 		return errors.Join(
 			event.Add(tx, event.LedgerProblem{UserID: "u★", Status: "failed", Checks: []string{"cached_balance"}, FailureCount: 1}),
-			event.Add(tx, event.ProviderUp{Source: "s", Why: event.WhyBreaker, Detail: "\"'\n"}),
+			event.Add(tx, event.ProviderUp{Provider: "s", Why: event.WhyBreaker, Detail: "\"'\n"}),
 		)
 	})
 	events, err := event.List(f.Context(), f.s, 10)
 	f.must(err)
 	f.is("events", len(events), 2)
-	f.is("the newest first", string(events[0].Data), `{"source":"s","why":"breaker","host":"","detail":"\"'\n"}`)
+	f.is("the newest first", string(events[0].Data), `{"provider":"s","why":"breaker","host":"","detail":"\"'\n"}`)
 	f.is("kind", events[1].Kind, event.LedgerHasProblem)
 	f.is("data", string(events[1].Data), `{"userId":"u★","status":"failed","checks":["cached_balance"],"failureCount":1}`)
 	f.is("at", events[1].At, f.now.Truncate(time.Microsecond))
@@ -151,7 +151,7 @@ func lowBudgetsMakeOneEvent(f *fixture) {
 	events, err := event.List(f.Context(), f.s, 1)
 	f.must(err)
 	f.is("kind", events[0].Kind, event.BudgetIsLow)
-	for _, part := range []string{`"source":"s","host":"h","budget":"day"`, `"limit":100`, fmt.Sprintf(`"renewedAt":%q`, renewed.Format(time.RFC3339))} {
+	for _, part := range []string{`"provider":"s","host":"h","budget":"day"`, `"limit":100`, fmt.Sprintf(`"renewedAt":%q`, renewed.Format(time.RFC3339))} {
 		f.is(part, strings.Contains(told[0], part), true)
 	}
 }
@@ -161,7 +161,7 @@ func eventsEnd(f *fixture) {
 	add := func(n int) {
 		f.tx(func(tx *db.Tx) error {
 			for range n {
-				if err := event.Add(tx, event.ProviderUp{Source: "s"}); err != nil {
+				if err := event.Add(tx, event.ProviderUp{Provider: "s"}); err != nil {
 					return err
 				}
 			}
@@ -208,10 +208,10 @@ func downHostsTellOnce(f *fixture) {
 	together(up)
 	f.is("it was never down", len(f.told()), 0)
 	together(func(a provider.Allowance) error { return a.Down(f.Context(), "timeout") })
-	want := `provider.down {"source":"s","why":"breaker","host":"h","detail":"timeout"}`
+	want := `provider.down {"provider":"s","why":"breaker","host":"h","detail":"timeout"}`
 	f.is("down", fmt.Sprint(f.told()), "["+want+"]")
 	together(up)
-	f.is("up", fmt.Sprint(f.told()), `[provider.up {"source":"s","why":"breaker","host":"h","detail":"it answers again"} `+want+"]")
+	f.is("up", fmt.Sprint(f.told()), `[provider.up {"provider":"s","why":"breaker","host":"h","detail":"it answers again"} `+want+"]")
 	f.must(all[0].Down(f.Context(), "again"))
 	f.is("down again", len(f.told()), 3)
 }
@@ -228,11 +228,11 @@ func quarantinesTellOnce(f *fixture) {
 		id := f.plan(refresh.Bulk, 1, unit("s", "f"))
 		u := f.fetch("s")
 		u.BlobUnit = u.ID
-		f.judge(id, refresh.Verdict{Unit: u, Quarantine: quarantine, Fetch: refresh.MarketFetch{MarketID: m, Quotes: 1, Outcome: outcome}})
+		f.storeVerdict(id, refresh.Verdict{Unit: u, Quarantine: quarantine, Fetch: refresh.MarketFetch{MarketID: m, Quotes: 1, Outcome: outcome}})
 		f.tx(func(tx *db.Tx) error { return refresh.CancelJob(tx, id, 0) })
 		f.finish(id)
 	}
-	of := `"source":"s","why":"quarantine","host":"","market":"m","appId":730,"file":"f","detail":`
+	of := `"provider":"s","why":"quarantine","host":"","market":"m","appId":730,"file":"f","detail":`
 	newest := func(what string, n int, want string) {
 		f.Helper()
 		f.is(what+": number", len(f.told()), n)
@@ -253,7 +253,7 @@ func quarantinesTellOnce(f *fixture) {
 	judge("cents for dollars")
 	accept := func() (n int64) {
 		f.tx(func(tx *db.Tx) (err error) {
-			n, err = refresh.AcceptSource(tx, "s", "")
+			n, err = refresh.AcceptProvider(tx, "s", "")
 			return err
 		})
 		return n

@@ -112,7 +112,7 @@ func requestsAreReserved(f *fixture) {
 	id := f.plan(refresh.Bulk, 1, unit("s", "f"))
 	claim := func() (u *refresh.Unit) {
 		f.tx(func(tx *db.Tx) (err error) {
-			u, err = refresh.ClaimUnit(tx, refresh.Claim{Source: "s", Owner: "me", Reserve: 1})
+			u, err = refresh.ClaimUnit(tx, refresh.Claim{Provider: "s", Owner: "me", Reserve: 1})
 			return err
 		})
 		return u
@@ -181,10 +181,10 @@ func unitsAreDivided(f *fixture) {
 	}
 }
 
-func pausedSources(f *fixture) {
+func pausedProviders(f *fixture) {
 	f.own("u", f.items("A")...)
 	pause := func(paused bool) {
-		f.tx(func(tx *db.Tx) error { return refresh.PauseSource(tx, "s", paused) })
+		f.tx(func(tx *db.Tx) error { return refresh.PauseProvider(tx, "s", paused) })
 	}
 	id := f.plan(refresh.Bulk, 1, unit("s", "f"), unit("s", "g"), unit("t", "h"))
 	u := f.claim("s")
@@ -192,22 +192,22 @@ func pausedSources(f *fixture) {
 	u.NotBefore = f.now
 	f.tx(func(tx *db.Tx) error { return refresh.ReturnUnit(tx, *u) })
 	f.is("what came back", f.claim("s") == nil, true)
-	f.is("another source", f.claim("t") != nil, true)
+	f.is("another provider", f.claim("t") != nil, true)
 	units, err := refresh.JobUnits(f.Context(), f.s, id)
 	f.must(err)
 	for _, u := range units[:2] {
 		f.is("state", string(u.State)+" "+u.Error, "deferred s: paused by an operator")
 	}
-	paused, err := refresh.PausedSources(f.Context(), f.s)
+	paused, err := refresh.PausedProviders(f.Context(), f.s)
 	f.must(err)
 	f.is("paused", fmt.Sprint(paused), "map[s:true]")
 	pause(false)
-	paused, err = refresh.PausedSources(f.Context(), f.s)
+	paused, err = refresh.PausedProviders(f.Context(), f.s)
 	f.must(err)
 	f.is("resumed", len(paused), 0)
 }
 
-func forgoneSources(f *fixture) {
+func forgoneProviders(f *fixture) {
 	f.own("u", f.items("A")...)
 	id := f.plan(refresh.Bulk, 1, unit("gone", "f"), unit("gone", "g"), unit("kept", "h"), unit("kept", "dropped"), unit("other", ""))
 	done := f.fetch("gone")
@@ -218,7 +218,7 @@ func forgoneSources(f *fixture) {
 		var out []string
 		for _, u := range units {
 			if u.State == refresh.UnitPending {
-				out = append(out, u.Source+"/"+u.File)
+				out = append(out, u.Provider+"/"+u.File)
 			} else if u.ID != done.ID {
 				f.is("state", u.State, refresh.UnitFailed)
 			}
@@ -227,8 +227,8 @@ func forgoneSources(f *fixture) {
 	}
 	forgo() // nobody is there who could know
 	f.is("without an instance", open(), "gone/g kept/h kept/dropped other/")
-	f.register("old", refresh.Endpoint{Source: "gone", File: "g"}, refresh.Endpoint{Source: "kept", File: "dropped"})
-	f.register("new", refresh.Endpoint{Source: "kept", File: "h"}, refresh.Endpoint{Source: "other"})
+	f.register("old", refresh.Endpoint{Provider: "gone", File: "g"}, refresh.Endpoint{Provider: "kept", File: "dropped"})
+	f.register("new", refresh.Endpoint{Provider: "kept", File: "h"}, refresh.Endpoint{Provider: "other"})
 	forgo()
 	f.is("while both live", open(), "gone/g kept/h kept/dropped other/")
 	f.is("last error", f.job(id).LastError, "")
@@ -263,7 +263,7 @@ func reclaims(f *fixture) {
 	last := units[2]
 	last.State = refresh.UnitFailed
 	f.tx(func(tx *db.Tx) error { _, _, err := refresh.EndUnit(tx, last, nil, nil); return err })
-	f.judge(id)
+	f.storeVerdict(id)
 	kept, lost := f.claimBatch(), f.claimBatch()
 	f.tx(func(tx *db.Tx) error { return refresh.Reclaim(tx, "me", nil, []refresh.Batch{*kept}) })
 	again := f.claimBatch()
@@ -320,7 +320,7 @@ func blobsAreDropped(f *fixture) {
 		if !good {
 			v.Quarantine, v.Fetch.Outcome = "sick", refresh.OutcomeQuarantined
 		}
-		f.judge(id, v)
+		f.storeVerdict(id, v)
 		if b := f.claimBatch(); b != nil {
 			f.estimate(b, 10)
 		}
@@ -355,9 +355,9 @@ func blobsAreDropped(f *fixture) {
 }
 
 // market returns the id of a market.
-func (f *fixture) market(source, market string) (id int64) {
+func (f *fixture) market(provider, market string) (id int64) {
 	f.Helper()
-	name := refresh.MarketName{Source: source, Key: market, Title: market}
+	name := refresh.MarketName{Provider: provider, Key: market, Title: market}
 	f.tx(func(tx *db.Tx) error {
 		ids, err := refresh.MarketIDs(tx, []refresh.MarketName{name})
 		id = ids[name]
@@ -400,7 +400,7 @@ func marketStates(f *fixture) {
 	id := run(unit("s", ""), unit("s", ""))
 	want := refresh.MarketState{FetchedAt: f.now, Quotes: 6, Rejected: 2, Outcome: "ok", LastSuccess: f.now}
 	state("two answers to names", want)
-	f.judge(id)
+	f.storeVerdict(id)
 	finish(id)
 
 	f.now = f.now.Add(24 * time.Hour)
@@ -414,7 +414,7 @@ func marketStates(f *fixture) {
 	state("a file that is not judged", want)
 	units, err := refresh.JobUnits(f.Context(), f.s, id)
 	f.must(err)
-	f.judge(id, refresh.Verdict{Unit: units[0], Fetch: refresh.MarketFetch{MarketID: m, Quotes: 3, Outcome: refresh.OutcomeOK}})
+	f.storeVerdict(id, refresh.Verdict{Unit: units[0], Fetch: refresh.MarketFetch{MarketID: m, Quotes: 3, Outcome: refresh.OutcomeOK}})
 	want.LastSuccess = f.now
 	state("a good file", want)
 	finish(id)
@@ -423,7 +423,7 @@ func marketStates(f *fixture) {
 	id = run(unit("s", "f"))
 	units, err = refresh.JobUnits(f.Context(), f.s, id)
 	f.must(err)
-	f.judge(id, refresh.Verdict{Unit: units[0], Fetch: refresh.MarketFetch{MarketID: m, Outcome: refresh.OutcomeQuarantined}, Quarantine: "sick"})
+	f.storeVerdict(id, refresh.Verdict{Unit: units[0], Fetch: refresh.MarketFetch{MarketID: m, Outcome: refresh.OutcomeQuarantined}, Quarantine: "sick"})
 	want.FetchedAt, want.Outcome, want.Quarantine, want.QuarantinedSince = f.now, "quarantined", "sick", f.now
 	want.LastError, want.LastErrorAt = "sick", f.now
 	state("a sick file", want)
@@ -447,7 +447,7 @@ func judges(f *fixture) {
 		id := f.plan(refresh.Bulk, 1, unit("s", "f"))
 		u := f.fetch("s")
 		u.BlobUnit = u.ID
-		f.judge(id, refresh.Verdict{
+		f.storeVerdict(id, refresh.Verdict{
 			Unit: u, Quarantine: quarantine, Reused: reused,
 			Fetch: refresh.MarketFetch{MarketID: m, Quotes: quotes, Outcome: outcome},
 		})
@@ -486,14 +486,14 @@ func judges(f *fixture) {
 	judge(5, refresh.OutcomeOK, "", true)
 	want.Quarantine = "still sick"
 	f.is("silence and a reused answer", file(), want)
-	accept := func(source, market string) (n int64) {
+	accept := func(provider, market string) (n int64) {
 		f.tx(func(tx *db.Tx) (err error) {
-			n, err = refresh.AcceptSource(tx, source, market)
+			n, err = refresh.AcceptProvider(tx, provider, market)
 			return err
 		})
 		return n
 	}
-	f.is("another source", accept("t", ""), int64(0))
+	f.is("another provider", accept("t", ""), int64(0))
 	f.is("another market", accept("s", "elsewhere"), int64(0))
 	f.is("accepted", accept("s", "m"), int64(1))
 	f.is("accepted twice", accept("s", ""), int64(0))

@@ -51,7 +51,7 @@ func (f *fixture) pulses() map[string]int64 {
 }
 
 func instancesAreKnown(f *fixture) {
-	asks := []refresh.Endpoint{{Source: "s", File: "a/b"}, {Source: "t"}}
+	asks := []refresh.Endpoint{{Provider: "s", File: "a/b"}, {Provider: "t"}}
 	f.register("a", asks...)
 	f.is("a beat of nobody", f.beat("b"), false)
 	f.now = f.now.Add(time.Second)
@@ -106,7 +106,7 @@ func deadInstances(f *fixture) {
 	f.must(err)
 	f.is("what the late one cost", units[0].Requests, int64(1))
 
-	f.judge(id)
+	f.storeVerdict(id)
 	f.register("me")
 	b := f.claimBatch()
 	f.is("removed", f.remove("me", 0), true)
@@ -151,7 +151,7 @@ func claimsOfNobody(f *fixture) {
 	f.is("counters", len(f.pulses()), 0)
 	f.fetch("s")
 	f.fetch("s")
-	f.judge(id)
+	f.storeVerdict(id)
 	b := f.claimBatch()
 	f.is("counters", fmt.Sprint(f.pulses()), "map[me:-1]")
 	f.is("removed", f.remove("me", refresh.NoHeartbeat), true)

@@ -105,7 +105,7 @@ func priceVersions(f *fixture) {
 	job := f.plan(refresh.Bulk, 1)
 	f.tx(func(tx *db.Tx) error { _, _, err := catalog.QueueMissing(tx, f.missingIn(tx, "A")); return err })
 	expect("a plan and a queue", 0, 0)
-	f.judge(job)
+	f.storeVerdict(job)
 	batch := f.claimBatch()
 	s := f.estimates(batch, 10)
 	for i := range s.Items {

@@ -53,7 +53,7 @@ func claimsRace(f *fixture) {
 		for range n { // each claim either succeeds or nothing is left
 			var u *refresh.Unit
 			f.try(func(tx *db.Tx) (err error) {
-				u, err = refresh.ClaimUnit(tx, refresh.Claim{Source: "s", Owner: fmt.Sprint("worker ", i)})
+				u, err = refresh.ClaimUnit(tx, refresh.Claim{Provider: "s", Owner: fmt.Sprint("worker ", i)})
 				return err
 			})
 			if u == nil {
@@ -78,7 +78,7 @@ func batchClaimsRace(f *fixture) {
 		names[i] = fmt.Sprint("name ", i)
 	}
 	f.own("u", f.items(names...)...)
-	f.judge(f.plan(refresh.Bulk, catalog.Buckets))
+	f.storeVerdict(f.plan(refresh.Bulk, catalog.Buckets))
 	var claimed, items atomic.Int64
 	atOnce(8, func(int) {
 		for range catalog.Buckets {

@@ -49,8 +49,8 @@ func Run(t *testing.T, open Open) {
 		"a unit is put off":                                unitsArePutOff,
 		"requests are counted before they are sent":        requestsAreReserved,
 		"a unit is divided":                                unitsAreDivided,
-		"a paused source is not asked":                     pausedSources,
-		"a source that is not configured is forgone":       forgoneSources,
+		"a paused provider is not asked":                   pausedProviders,
+		"a provider that is not configured is forgone":     forgoneProviders,
 		"what is in nobody's hands is given back":          reclaims,
 		"instances are known while they live":              instancesAreKnown,
 		"what a dead instance had claimed is given back":   deadInstances,
@@ -69,7 +69,7 @@ func Run(t *testing.T, open Open) {
 		"prices are applied by range":                      appliesByRange,
 		"prices are applied by batch":                      appliesByBatch,
 		"a held price is accepted":                         acceptsItems,
-		"the state of sources is kept":                     sourceStates,
+		"the state of providers is kept":                   providerStates,
 		"a limit holds in any stretch":                     limitsHold,
 		"a limit of many requests holds, too":              largeLimits,
 		"a share of a limit is left to others":             shares,
@@ -255,27 +255,27 @@ func (f *fixture) plan(kind refresh.Kind, batches int, units ...refresh.Unit) in
 	return id
 }
 
-// unit is a file of a source that all batches wait for.
-func unit(source, file string) refresh.Unit {
-	return refresh.Unit{Source: source, AppID: app, File: file, BatchTo: catalog.Buckets, State: refresh.UnitPending}
+// unit is a file of a provider that all batches wait for.
+func unit(provider, file string) refresh.Unit {
+	return refresh.Unit{Provider: provider, AppID: app, File: file, BatchTo: catalog.Buckets, State: refresh.UnitPending}
 }
 
-// claim claims a unit of a source, or nil.
-func (f *fixture) claim(source string) (u *refresh.Unit) {
+// claim claims a unit of a provider, or nil.
+func (f *fixture) claim(provider string) (u *refresh.Unit) {
 	f.Helper()
 	f.tx(func(tx *db.Tx) (err error) {
-		u, err = refresh.ClaimUnit(tx, refresh.Claim{Source: source, Owner: "me"})
+		u, err = refresh.ClaimUnit(tx, refresh.Claim{Provider: provider, Owner: "me"})
 		return err
 	})
 	return u
 }
 
-// fetch claims a unit of a source and ends it with blobs.
-func (f *fixture) fetch(source string, blobs ...refresh.Blob) refresh.Unit {
+// fetch claims a unit of a provider and ends it with blobs.
+func (f *fixture) fetch(provider string, blobs ...refresh.Blob) refresh.Unit {
 	f.Helper()
-	u := f.claim(source)
+	u := f.claim(provider)
 	if u == nil {
-		f.Fatalf("no unit of %s to be claimed", source)
+		f.Fatalf("no unit of %s to be claimed", provider)
 	}
 	u.State, u.FetchedAt, u.Requests, u.Bytes = refresh.UnitDone, f.now, 1, 100
 	f.tx(func(tx *db.Tx) error {
@@ -286,8 +286,8 @@ func (f *fixture) fetch(source string, blobs ...refresh.Blob) refresh.Unit {
 	return *u
 }
 
-// judge lets a job go on to estimate.
-func (f *fixture) judge(job int64, verdicts ...refresh.Verdict) {
+// storeVerdict lets a job go on to estimate.
+func (f *fixture) storeVerdict(job int64, verdicts ...refresh.Verdict) {
 	f.Helper()
 	f.tx(func(tx *db.Tx) error {
 		_, err := refresh.StoreValidation(tx, job, verdicts, nil)
@@ -341,7 +341,7 @@ func (f *fixture) run(price money.Micro) int64 {
 	f.Helper()
 	id := f.plan(refresh.Bulk, 1, unit("s", "f"))
 	f.fetch("s")
-	f.judge(id)
+	f.storeVerdict(id)
 	if b := f.claimBatch(); b != nil {
 		f.estimate(b, price)
 	}

@@ -81,6 +81,6 @@ func (b *Bounded) JobDebug(ctx context.Context) (JobDebug, error) {
 }
 
 // ProviderDebug is that of the Reader.
-func (b *Bounded) ProviderDebug(ctx context.Context) (ProviderDebug, error) {
-	return admitted(ctx, b.gate, admission.List, func() (ProviderDebug, error) { return b.Reader.ProviderDebug(ctx) })
+func (b *Bounded) ProviderDebug(ctx context.Context) (ProvidersDebug, error) {
+	return admitted(ctx, b.gate, admission.List, func() (ProvidersDebug, error) { return b.Reader.ProviderDebug(ctx) })
 }

@@ -19,12 +19,12 @@ import (
 )
 
 // ProviderDebug returns the state of every provider, from recorded calls only.
-func (r *Reader) ProviderDebug(ctx context.Context) (ProviderDebug, error) {
-	out := ProviderDebug{Sources: []SourceDebug{}, Unconfigured: r.o.Unconfigured}
+func (r *Reader) ProviderDebug(ctx context.Context) (ProvidersDebug, error) {
+	out := ProvidersDebug{Providers: []ProviderDebug{}, Unconfigured: r.o.Unconfigured}
 	if out.Unconfigured == nil {
 		out.Unconfigured = []Unconfigured{}
 	}
-	sources, err := SourceStates(ctx, r.o.Store)
+	providers, err := ProviderStates(ctx, r.o.Store)
 	if err != nil {
 		return out, err
 	}
@@ -48,28 +48,28 @@ func (r *Reader) ProviderDebug(ctx context.Context) (ProviderDebug, error) {
 	if err != nil {
 		return out, err
 	}
-	files, err := SourceFiles(ctx, r.o.Store)
+	files, err := ProviderFiles(ctx, r.o.Store)
 	if err != nil {
 		return out, err
 	}
 	byKey := map[[2]string]refresh.MarketState{}
 	for id, s := range states {
-		byKey[[2]string{markets[id].Source, markets[id].Key}] = s
+		byKey[[2]string{markets[id].Provider, markets[id].Key}] = s
 	}
-	for _, src := range r.o.Sources {
+	for _, src := range r.o.Providers {
 		d := src.Describe()
 		hosts, err := r.hosts(ctx, d)
 		if err != nil {
 			return out, err
 		}
-		s := r.source(d, sources[d.Name], hosts)
+		s := r.provider(d, providers[d.Name], hosts)
 		s.Background, s.LaterNames = refresh.InBackground(d), later[d.Name]
 		s.addInstances(r, instances, claims)
 		for _, m := range d.Markets {
 			s.Markets = append(s.Markets, marketDebug(d, m, byKey[[2]string{d.Name, m.Key}], hosts))
 		}
 		s.addHealth(d, files[d.Name])
-		out.Sources = append(out.Sources, s)
+		out.Providers = append(out.Providers, s)
 	}
 	if out.Rates, err = r.rates(ctx); err != nil {
 		return out, err
@@ -146,7 +146,7 @@ func (r *Reader) hosts(ctx context.Context, d provider.Description) (map[string]
 }
 
 // addHealth adds the files and the health that follows from their last fetches.
-func (s *SourceDebug) addHealth(d provider.Description, files map[string]SourceFile) {
+func (s *ProviderDebug) addHealth(d provider.Description, files map[string]ProviderFile) {
 	var records []provider.Record
 	for _, f := range d.Files {
 		stored := files[f.Key]
@@ -164,14 +164,14 @@ func (s *SourceDebug) addHealth(d provider.Description, files map[string]SourceF
 }
 
 // addInstances lists the instances of a provider, and its requests in progress.
-func (s *SourceDebug) addInstances(r *Reader, instances []refresh.Instance, claims []Claim) {
+func (s *ProviderDebug) addInstances(r *Reader, instances []refresh.Instance, claims []Claim) {
 	for _, i := range instances {
-		if slices.ContainsFunc(i.Endpoints, func(a refresh.Endpoint) bool { return a.Source == s.Source }) {
-			s.Instances = append(s.Instances, r.sourceInstance(i, s.Source))
+		if slices.ContainsFunc(i.Endpoints, func(a refresh.Endpoint) bool { return a.Provider == s.Provider }) {
+			s.Instances = append(s.Instances, r.providerInstance(i, s.Provider))
 		}
 	}
 	for _, c := range claims {
-		if c.Source == s.Source {
+		if c.Provider == s.Provider {
 			s.Workers = append(s.Workers, worker(c))
 		}
 	}
@@ -181,14 +181,14 @@ func worker(c Claim) Worker {
 	return Worker{Owner: c.Owner, Kind: c.Kind, Work: c.Work, Since: c.Since, Token: c.Token}
 }
 
-func (r *Reader) source(d provider.Description, stored SourceState, hosts map[string]provider.ClientState) SourceDebug {
+func (r *Reader) provider(d provider.Description, stored ProviderState, hosts map[string]provider.ClientState) ProviderDebug {
 	c := provider.Summary(hosts)
-	s := SourceDebug{
-		Source: d.Name, Title: d.Title, Configured: true, Paused: stored.Paused,
+	s := ProviderDebug{
+		Provider: d.Name, Title: d.Title, Configured: true, Paused: stored.Paused,
 		Shape: string(d.Shape), BatchSize: d.BatchSize, IntervalSeconds: seconds(d.Interval), Terms: d.Terms,
 		Breaker: string(c.Breaker), BlockedUntil: when(c.BlockedUntil), Budget: budget(c.Budget), LatencyMs: latency(c.Latency),
 		LastSuccess: when(stored.LastSuccess), LastError: text(stored.LastError), LastErrorAt: when(stored.LastErrorAt),
-		AnswersByStatus: answers(c.Answers), Instances: []SourceInstance{}, Workers: []Worker{},
+		ResponsesByStatus: answers(c.Answers), Instances: []ProviderInstance{}, Workers: []Worker{},
 		Hosts: []HostDebug{}, Files: []FileDebug{}, Markets: []MarketDebug{}, Requests: requests(c.Requests),
 	}
 	if c.LastErrorAt.After(stored.LastErrorAt) {
@@ -207,7 +207,7 @@ func hostDebug(d provider.Description, host string, c provider.ClientState) Host
 	h := HostDebug{
 		Host: host, Files: []string{}, Budget: budget(c.Budget), Breaker: string(cmp.Or(c.Breaker, provider.BreakerClosed)), BlockedUntil: when(c.BlockedUntil),
 		LastSuccess: when(c.LastSuccess), LastError: text(c.LastError), LastErrorAt: when(c.LastErrorAt),
-		LatencyMs: latency(c.Latency), AnswersByStatus: answers(c.Answers), Took: c.Took,
+		LatencyMs: latency(c.Latency), ResponsesByStatus: answers(c.Answers), Took: c.Took,
 	}
 	for _, f := range d.Files {
 		if f.Host == host && !f.Local {
@@ -218,7 +218,7 @@ func hostDebug(d provider.Description, host string, c provider.ClientState) Host
 }
 
 func budget(b provider.Budget) Budget {
-	out := Budget{Limit: int64(b.Limit.Requests), PeriodSeconds: seconds(b.Limit.Per), Used: int64(b.Used), Quotas: []Quota{}, Outlook: outlook(b.Outlook), Low: b.Low()}
+	out := Budget{Limit: int64(b.Limit.Requests), PeriodSeconds: seconds(b.Limit.Per), Used: int64(b.Used), Quotas: []Quota{}, Forecast: forecast(b.Forecast), Low: b.Low()}
 	if b.Limit.Requests > 0 {
 		left := int64(b.Left)
 		out.Left, out.ResetsAt = &left, when(b.ResetsAt)
@@ -226,26 +226,26 @@ func budget(b provider.Budget) Budget {
 	for _, q := range b.Quotas {
 		out.Quotas = append(out.Quotas, Quota{
 			Period: string(q.Period), Limit: q.Limit, Used: q.Used, Left: q.Left, ResetsAt: q.ResetsAt,
-			Outlook: outlook(q.Outlook), Low: q.Outlook.Low,
+			Forecast: forecast(q.Forecast), Low: q.Forecast.Low,
 		})
 	}
-	if t := b.Told; t != nil {
-		out.Told = &Told{
-			Period: text(string(t.Period)), Left: t.Left, ToldAt: t.At, ResetsAt: t.ResetsAt,
-			Outlook: outlook(t.Outlook), Low: t.Outlook.Low,
+	if t := b.Reported; t != nil {
+		out.Reported = &ReportedQuota{
+			Period: text(string(t.Period)), Left: t.Left, ReportedAt: t.At, ResetsAt: t.ResetsAt,
+			Forecast: forecast(t.Forecast), Low: t.Forecast.Low,
 		}
 		if t.Limit > 0 {
-			out.Told.Limit = &t.Limit
+			out.Reported.Limit = &t.Limit
 		}
 	}
 	return out
 }
 
-func outlook(o provider.Outlook) Outlook {
+func forecast(o provider.Forecast) Forecast {
 	if o.Pace.Over == 0 {
-		return Outlook{}
+		return Forecast{}
 	}
-	return Outlook{Pace: &Pace{Requests: o.Pace.Requests, Seconds: seconds(o.Pace.Over)}, RunsOutAt: when(o.RunsOutAt)}
+	return Forecast{Pace: &Pace{Requests: o.Pace.Requests, Seconds: seconds(o.Pace.Over)}, RunsOutAt: when(o.RunsOutAt)}
 }
 
 func latency(l provider.Latency) Latency {
@@ -342,14 +342,14 @@ func (r *Reader) addInstances(ctx context.Context, d *JobDebug) error {
 		working[c.Owner]++
 	}
 	for _, i := range instances {
-		sources := []string{}
+		providers := []string{}
 		for _, a := range i.Endpoints {
-			sources = append(sources, a.Source)
+			providers = append(providers, a.Provider)
 		}
-		slices.Sort(sources)
+		slices.Sort(providers)
 		d.Instances = append(d.Instances, Instance{
 			Owner: i.Owner, Version: i.Version, Answering: i.Owner == r.o.Owner, StartedAt: i.StartedAt,
-			Sources: slices.Compact(sources), Heartbeat: i.Heartbeat, HeartbeatAt: when(i.HeartbeatAt), Working: working[i.Owner],
+			Providers: slices.Compact(providers), Heartbeat: i.Heartbeat, HeartbeatAt: when(i.HeartbeatAt), Working: working[i.Owner],
 		})
 	}
 	return nil

@@ -16,42 +16,42 @@ import (
 	"assay/internal/view"
 )
 
-// described is a source that is never asked.
+// described is a provider that is never asked.
 type described struct{ provider.Description }
 
 func (d described) Describe() provider.Description { return d.Description }
 
-func (d described) Fetch(context.Context, provider.Call, provider.Sink) (provider.Answer, error) {
-	return provider.Answer{}, nil
+func (d described) Fetch(context.Context, provider.Call, provider.Sink) (provider.Result, error) {
+	return provider.Result{}, nil
 }
 
 func TestDebug_ShowsBothCountsOfABudgetAndWhenItRunsOut(t *testing.T) {
 	w := newWorld(t, false)
 	w.now = time.Date(2026, 3, 10, 6, 0, 0, 0, time.UTC)
 	host := provider.Host{Quota: provider.Quota{Day: 20}, Headers: provider.HeadersOfDay}
-	client := provider.NewClient(provider.Options{Source: "sim"})
+	client := provider.NewClient(provider.Options{Provider: "sim"})
 	t.Cleanup(client.Close)
 	reader := view.NewReader(view.Options{
 		Store: w.store, Currency: "USD", Now: func() time.Time { return w.now },
-		Sources: []provider.Source{described{provider.Description{Name: "sim", Hosts: []provider.Host{host}}}},
-		Clients: map[string]provider.Clients{"sim": {"": client}},
+		Providers: []provider.Provider{described{provider.Description{Name: "sim", Hosts: []provider.Host{host}}}},
+		Clients:   map[string]provider.Clients{"sim": {"": client}},
 	})
 	a := allowance.New(w.store, "sim", host)
 	for range 12 {
 		_, err := a.Take(t.Context())
 		w.must(err)
 	}
-	w.must(a.Tell(t.Context(), provider.Rate{Limit: 20, Left: 1, Reset: 12 * time.Hour}))
+	w.must(a.StoreReported(t.Context(), provider.Rate{Limit: 20, Left: 1, Reset: 12 * time.Hour}))
 	debug, err := reader.ProviderDebug(t.Context())
 	w.must(err)
-	b := debug.Sources[0].Budget
+	b := debug.Providers[0].Budget
 	q := b.Quotas[0]
 	if q.Used != 12 || q.Left != 8 || q.Low || q.Pace.Requests != 12 || q.Pace.Seconds != 3600 || !q.RunsOutAt.Equal(w.now.Add(40*time.Minute)) {
 		t.Errorf("our own count %+v, pace %+v, runs out %v", q, q.Pace, q.RunsOutAt)
 	}
-	told := b.Told
-	if *told.Period != "day" || *told.Limit != 20 || told.Left != 1 || !told.Low || !told.RunsOutAt.Equal(w.now.Add(5*time.Minute)) || !told.ToldAt.Equal(w.now) {
-		t.Errorf("the source's %+v, runs out %v", told, told.RunsOutAt)
+	reported := b.Reported
+	if *reported.Period != "day" || *reported.Limit != 20 || reported.Left != 1 || !reported.Low || !reported.RunsOutAt.Equal(w.now.Add(5*time.Minute)) || !reported.ReportedAt.Equal(w.now) {
+		t.Errorf("the provider's %+v, runs out %v", reported, reported.RunsOutAt)
 	}
 	if !b.Low || b.Pace != nil || b.RunsOutAt != nil {
 		t.Errorf("budget %+v", b)
@@ -61,12 +61,12 @@ func TestDebug_ShowsBothCountsOfABudgetAndWhenItRunsOut(t *testing.T) {
 func TestDebug_ShowsAllInstancesAndTheirWorkWhicheverIsAsked(t *testing.T) {
 	w := newWorld(t, false)
 	w.own("u", "A")
-	sim := refresh.Endpoint{Source: "sim", File: "f"}
-	told := view.SourceReport{Requests: 7, Breaker: "open", LatencyMs: view.Latency{P50: 1.5}, AnswersByStatus: map[string]int64{"500": 7}, OpenHosts: []string{"h"}}
-	report, err := json.Marshal(map[string]view.SourceReport{"sim": told})
+	sim := refresh.Endpoint{Provider: "sim", File: "f"}
+	reported := view.ProviderReport{Requests: 7, Breaker: "open", LatencyMs: view.Latency{P50: 1.5}, ResponsesByStatus: map[string]int64{"500": 7}, OpenHosts: []string{"h"}}
+	report, err := json.Marshal(map[string]view.ProviderReport{"sim": reported})
 	w.must(err)
 	w.tx(func(tx *db.Tx) error {
-		for n, asks := range [][]refresh.Endpoint{{sim, {Source: "sim", File: "g"}}, {sim, {Source: "list"}}} {
+		for n, asks := range [][]refresh.Endpoint{{sim, {Provider: "sim", File: "g"}}, {sim, {Provider: "list"}}} {
 			i := refresh.Instance{Owner: fmt.Sprint("host-", n), Version: "v1", Endpoints: asks, StartedAt: w.now.Add(time.Duration(n) * time.Second), Report: string(report)}
 			if err := refresh.Register(tx, i); err != nil {
 				return err
@@ -76,15 +76,15 @@ func TestDebug_ShowsAllInstancesAndTheirWorkWhicheverIsAsked(t *testing.T) {
 		if err != nil {
 			return err
 		}
-		if err := refresh.InsertUnits(tx, []refresh.Unit{{JobID: id, Source: "sim", AppID: catalog.CS2, File: "f", State: refresh.UnitPending}}); err != nil {
+		if err := refresh.InsertUnits(tx, []refresh.Unit{{JobID: id, Provider: "sim", AppID: catalog.CS2, File: "f", State: refresh.UnitPending}}); err != nil {
 			return err
 		}
-		_, err = refresh.ClaimUnit(tx, refresh.Claim{Source: "sim", Owner: "host-1"})
+		_, err = refresh.ClaimUnit(tx, refresh.Claim{Provider: "sim", Owner: "host-1"})
 		return err
 	})
 	reader := view.NewReader(view.Options{
 		Store: w.store, Owner: "host-0", Currency: "USD", Now: func() time.Time { return w.now },
-		Sources:   []provider.Source{described{provider.Description{Name: "sim"}}},
+		Providers: []provider.Provider{described{provider.Description{Name: "sim"}}},
 		Scheduled: func() map[string]time.Time { return nil },
 	})
 	jobs, err := reader.JobDebug(t.Context())
@@ -92,8 +92,8 @@ func TestDebug_ShowsAllInstancesAndTheirWorkWhicheverIsAsked(t *testing.T) {
 	for n, i := range jobs.Instances {
 		i.HeartbeatAt = nil
 		want := []view.Instance{
-			{Owner: "host-0", Version: "v1", Answering: true, StartedAt: w.now, Sources: []string{"sim"}},
-			{Owner: "host-1", Version: "v1", StartedAt: w.now.Add(time.Second), Sources: []string{"list", "sim"}, Working: 1},
+			{Owner: "host-0", Version: "v1", Answering: true, StartedAt: w.now, Providers: []string{"sim"}},
+			{Owner: "host-1", Version: "v1", StartedAt: w.now.Add(time.Second), Providers: []string{"list", "sim"}, Working: 1},
 		}[n]
 		if fmt.Sprint(i) != fmt.Sprint(want) {
 			t.Errorf("instance %+v, want %+v", i, want)
@@ -103,15 +103,15 @@ func TestDebug_ShowsAllInstancesAndTheirWorkWhicheverIsAsked(t *testing.T) {
 	if fmt.Sprint(jobs.Workers) != fmt.Sprint(work) {
 		t.Errorf("work %+v", jobs.Workers)
 	}
-	sources, err := reader.ProviderDebug(t.Context())
+	providers, err := reader.ProviderDebug(t.Context())
 	w.must(err)
-	s := sources.Sources[0]
+	s := providers.Providers[0]
 	if fmt.Sprint(s.Workers) != fmt.Sprint(work) {
-		t.Errorf("source %+v", s)
+		t.Errorf("provider %+v", s)
 	}
-	want := []view.SourceInstance{
-		{Owner: "host-0", Answering: true, SourceReport: view.SourceReport{Breaker: "closed", AnswersByStatus: map[string]int64{}, OpenHosts: []string{}}}, // as it is, whatever it told
-		{Owner: "host-1", SourceReport: told},
+	want := []view.ProviderInstance{
+		{Owner: "host-0", Answering: true, ProviderReport: view.ProviderReport{Breaker: "closed", ResponsesByStatus: map[string]int64{}, OpenHosts: []string{}}}, // as it is, whatever it told
+		{Owner: "host-1", ProviderReport: reported},
 	}
 	if fmt.Sprint(s.Instances) != fmt.Sprint(want) {
 		t.Errorf("instances %+v, want %+v", s.Instances, want)
@@ -122,7 +122,7 @@ func TestDebug_ShowsTheNewestEvents(t *testing.T) {
 	w := newWorld(t, false)
 	w.tx(func(tx *db.Tx) error {
 		for n := range 60 {
-			if err := event.Add(tx, event.BudgetLow{Source: "sim", Budget: "day", Left: int64(n), Limit: 1000}); err != nil {
+			if err := event.Add(tx, event.BudgetLow{Provider: "sim", Budget: "day", Left: int64(n), Limit: 1000}); err != nil {
 				return err
 			}
 		}

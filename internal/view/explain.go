@@ -151,7 +151,7 @@ func (e *explainer) recompute() {
 		switch v.Reason {
 		case pricing.Used, pricing.Outlier, pricing.LateMarket:
 			quotes = append(quotes, pricing.Quote{
-				ID: v.MarketID, Source: v.Source, Market: v.Source + "/" + v.Market, Currency: v.Currency,
+				ID: v.MarketID, Provider: v.Provider, Market: v.Provider + "/" + v.Market, Currency: v.Currency,
 				Ask: v.Ask, Sale: v.Sale, Sales: -1, FetchedAt: e.item.EstimatedAt,
 			})
 		}
@@ -193,7 +193,7 @@ func (e *explainer) detail() *Explanation {
 	}
 	out.GroupLow, out.GroupHigh = amount(low), amount(high)
 	for _, m := range e.refused {
-		out.Refused = append(out.Refused, RefusedMarket{Provider: m.Source, Market: m.Market, Since: m.Since, Detail: m.Reason})
+		out.Refused = append(out.Refused, RefusedMarket{Provider: m.Provider, Market: m.Market, Since: m.Since, Detail: m.Reason})
 	}
 	out.Sentences = e.sentences(out)
 	return out
@@ -234,7 +234,7 @@ func (e *explainer) sentences(x *Explanation) []string {
 	e.sayLeftOut(say)
 	for _, m := range e.refused {
 		say("The newest response of %s is in quarantine since %s: %s. Its last good response counts while it is less than a day old.",
-			m.Market, minute(m.Since), strings.TrimPrefix(m.Reason, m.Source+": "+m.Market+": quarantined: "))
+			m.Market, minute(m.Since), strings.TrimPrefix(m.Reason, m.Provider+": "+m.Market+": quarantined: "))
 	}
 	e.sayStatus(x, say)
 	e.sayGuard(say)

@@ -114,7 +114,7 @@ func ReadItem(ctx context.Context, s *db.DB, key catalog.Key) (*StoredItem, erro
 // StoredSnapshot is a snapshot with the market that it is of.
 type StoredSnapshot struct {
 	refresh.Snapshot
-	Source, Market, Title string
+	Provider, Market, Title string
 }
 
 // Snapshots returns all markets' snapshots of an item.
@@ -138,7 +138,7 @@ func Snapshots(ctx context.Context, s *db.DB, item int64) ([]StoredSnapshot, err
 	out := make([]StoredSnapshot, len(snaps))
 	for i, v := range snaps {
 		m := markets[v.MarketID]
-		out[i] = StoredSnapshot{Snapshot: v, Source: m.Source, Market: m.Key, Title: m.Title}
+		out[i] = StoredSnapshot{Snapshot: v, Provider: m.Provider, Market: m.Key, Title: m.Title}
 	}
 	return out, nil
 }
@@ -150,8 +150,8 @@ func Markets(ctx context.Context, s *db.DB) (map[int64]refresh.MarketName, error
 		name refresh.MarketName
 	}
 	rows, err := db.Collect(ctx, s.Read, func(r *sql.Rows, v *row) error {
-		return r.Scan(&v.id, &v.name.Source, &v.name.Key, &v.name.Title)
-	}, `SELECT id, source, key, title FROM market`)
+		return r.Scan(&v.id, &v.name.Provider, &v.name.Key, &v.name.Title)
+	}, `SELECT id, provider, key, title FROM market`)
 	out := make(map[int64]refresh.MarketName, len(rows))
 	for _, v := range rows {
 		out[v.id] = v.name
@@ -159,35 +159,35 @@ func Markets(ctx context.Context, s *db.DB) (map[int64]refresh.MarketName, error
 	return out, err
 }
 
-// SourceState is what is kept of a source across restarts.
-type SourceState struct {
+// ProviderState is what is kept of a provider across restarts.
+type ProviderState struct {
 	Paused      bool
 	LastSuccess time.Time
 	LastError   string
 	LastErrorAt time.Time
 }
 
-// SourceStates returns the state of each source that was ever asked or paused.
-func SourceStates(ctx context.Context, s *db.DB) (map[string]SourceState, error) {
+// ProviderStates returns the state of each provider that was ever asked or paused.
+func ProviderStates(ctx context.Context, s *db.DB) (map[string]ProviderState, error) {
 	type row struct {
-		source string
-		state  SourceState
+		provider string
+		state    ProviderState
 	}
 	rows, err := db.Collect(ctx, s.Read, func(r *sql.Rows, v *row) error {
 		var success, failed int64
-		err := r.Scan(&v.source, &v.state.Paused, &success, &v.state.LastError, &failed)
+		err := r.Scan(&v.provider, &v.state.Paused, &success, &v.state.LastError, &failed)
 		v.state.LastSuccess, v.state.LastErrorAt = db.Moment(success), db.Moment(failed)
 		return err
-	}, `SELECT source, paused, last_success, last_error, last_error_at FROM source_state`)
-	out := make(map[string]SourceState, len(rows))
+	}, `SELECT provider, paused, last_success, last_error, last_error_at FROM provider_state`)
+	out := make(map[string]ProviderState, len(rows))
 	for _, v := range rows {
-		out[v.source] = v.state
+		out[v.provider] = v.state
 	}
 	return out, err
 }
 
-// SourceFile is how the last fetches of one of a source's files ended.
-type SourceFile struct {
+// ProviderFile is how the last fetches of one of a provider's files ended.
+type ProviderFile struct {
 	LastSuccess time.Time
 	LastError   string
 	LastErrorAt time.Time
@@ -195,29 +195,29 @@ type SourceFile struct {
 }
 
 // Record returns what decides about health.
-func (f SourceFile) Record() provider.Record {
+func (f ProviderFile) Record() provider.Record {
 	return provider.Record{Failures: f.Failures, Succeeded: !f.LastSuccess.IsZero()}
 }
 
-// SourceFiles returns how the last fetches of the files of each source ended; the file
+// ProviderFiles returns how the last fetches of the files of each provider ended; the file
 // "" stands for requests for names.
-func SourceFiles(ctx context.Context, s *db.DB) (map[string]map[string]SourceFile, error) {
+func ProviderFiles(ctx context.Context, s *db.DB) (map[string]map[string]ProviderFile, error) {
 	type row struct {
-		source, file string
-		SourceFile
+		provider, file string
+		ProviderFile
 	}
 	rows, err := db.Collect(ctx, s.Read, func(r *sql.Rows, v *row) error {
 		var success, failed int64
-		err := r.Scan(&v.source, &v.file, &success, &v.LastError, &failed, &v.Failures)
+		err := r.Scan(&v.provider, &v.file, &success, &v.LastError, &failed, &v.Failures)
 		v.LastSuccess, v.LastErrorAt = db.Moment(success), db.Moment(failed)
 		return err
-	}, `SELECT source, file, last_success, last_error, last_error_at, failures FROM source_file`)
-	out := map[string]map[string]SourceFile{}
+	}, `SELECT provider, file, last_success, last_error, last_error_at, failures FROM provider_file`)
+	out := map[string]map[string]ProviderFile{}
 	for _, v := range rows {
-		if out[v.source] == nil {
-			out[v.source] = map[string]SourceFile{}
+		if out[v.provider] == nil {
+			out[v.provider] = map[string]ProviderFile{}
 		}
-		out[v.source][v.file] = v.SourceFile
+		out[v.provider][v.file] = v.ProviderFile
 	}
 	return out, err
 }

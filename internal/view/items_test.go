@@ -31,8 +31,8 @@ func catalogue(w *world, random *rand.Rand, items int) []view.StoredItem {
 	}
 	w.own("u", names...)
 	var ids map[refresh.MarketName]int64
-	m, n := refresh.MarketName{Source: "sim", Key: "m"}, refresh.MarketName{Source: "other", Key: "m"}
-	o := refresh.MarketName{Source: "sim", Key: "n"}
+	m, n := refresh.MarketName{Provider: "sim", Key: "m"}, refresh.MarketName{Provider: "other", Key: "m"}
+	o := refresh.MarketName{Provider: "sim", Key: "n"}
 	w.tx(func(tx *db.Tx) (err error) {
 		ids, err = refresh.MarketIDs(tx, []refresh.MarketName{m, n, o})
 		return err

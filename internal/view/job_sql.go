@@ -30,32 +30,32 @@ func LastOutcome(ctx context.Context, s *db.DB, kind refresh.Kind) (refresh.JobO
 	return outcomes[0], nil
 }
 
-// SourceUse is what a job asked of a source.
-type SourceUse struct {
+// ProviderUse is what a job asked of a provider.
+type ProviderUse struct {
 	JobID    int64
-	Source   string
+	Provider string
 	Requests int64
 	Later    int64 // names that it left for later
 }
 
-// Use returns what jobs asked of each source.
-func Use(ctx context.Context, s *db.DB, jobs []int64) ([]SourceUse, error) {
-	return db.Collect(ctx, s.Read, func(r *sql.Rows, u *SourceUse) error {
-		return r.Scan(&u.JobID, &u.Source, &u.Requests, &u.Later)
-	}, `SELECT job_id, source, CAST(sum(requests + CASE WHEN state = 'running' THEN 0 ELSE reserved END) AS BIGINT), CAST(coalesce(sum(size) FILTER (WHERE state = 'deferred'), 0) AS BIGINT)
-		FROM fetch_unit WHERE job_id IN `+s.Dialect.IDs(1)+` GROUP BY job_id, source ORDER BY job_id, source`, s.Dialect.PackIDs(jobs))
+// Use returns what jobs asked of each provider.
+func Use(ctx context.Context, s *db.DB, jobs []int64) ([]ProviderUse, error) {
+	return db.Collect(ctx, s.Read, func(r *sql.Rows, u *ProviderUse) error {
+		return r.Scan(&u.JobID, &u.Provider, &u.Requests, &u.Later)
+	}, `SELECT job_id, provider, CAST(sum(requests + CASE WHEN state = 'running' THEN 0 ELSE reserved END) AS BIGINT), CAST(coalesce(sum(size) FILTER (WHERE state = 'deferred'), 0) AS BIGINT)
+		FROM fetch_unit WHERE job_id IN `+s.Dialect.IDs(1)+` GROUP BY job_id, provider ORDER BY job_id, provider`, s.Dialect.PackIDs(jobs))
 }
 
 // LaterNames returns how many names the last full bulk job left for later, by
-// source.
+// provider.
 func LaterNames(ctx context.Context, s *db.DB) (map[string]int64, error) {
-	uses, err := db.Collect(ctx, s.Read, func(r *sql.Rows, u *SourceUse) error { return r.Scan(&u.Source, &u.Later) }, `
-		SELECT source, CAST(sum(size) AS BIGINT) FROM fetch_unit
+	uses, err := db.Collect(ctx, s.Read, func(r *sql.Rows, u *ProviderUse) error { return r.Scan(&u.Provider, &u.Later) }, `
+		SELECT provider, CAST(sum(size) AS BIGINT) FROM fetch_unit
 		WHERE state = 'deferred' AND job_id = (SELECT max(id) FROM refresh_job WHERE kind = 'bulk' AND retry_of = 0 AND stage <> 'plan')
-		GROUP BY source`)
+		GROUP BY provider`)
 	out := make(map[string]int64, len(uses))
 	for _, u := range uses {
-		out[u.Source] = u.Later
+		out[u.Provider] = u.Later
 	}
 	return out, err
 }
@@ -63,34 +63,34 @@ func LaterNames(ctx context.Context, s *db.DB) (map[string]int64, error) {
 // MarketYield is what a market brought to a job.
 type MarketYield struct {
 	JobID            int64
-	Source, Market   string
+	Provider, Market string
 	Quotes, Rejected int64 // quotes of answers that are believed; rows that were none
 }
 
 // Yield returns how many quotes came to jobs, and from where.
 func Yield(ctx context.Context, s *db.DB, jobs []int64) ([]MarketYield, error) {
 	return db.Collect(ctx, s.Read, func(r *sql.Rows, y *MarketYield) error {
-		return r.Scan(&y.JobID, &y.Source, &y.Market, &y.Quotes, &y.Rejected)
-	}, `SELECT f.job_id, m.source, m.key,
+		return r.Scan(&y.JobID, &y.Provider, &y.Market, &y.Quotes, &y.Rejected)
+	}, `SELECT f.job_id, m.provider, m.key,
 			CAST(coalesce(sum(f.quotes) FILTER (WHERE f.outcome = 'ok'), 0) AS BIGINT), CAST(sum(f.rejected) AS BIGINT)
 		FROM market_fetch f JOIN market m ON m.id = f.market_id
-		WHERE f.job_id IN `+s.Dialect.IDs(1)+` GROUP BY f.job_id, m.source, m.key ORDER BY f.job_id, m.source, m.key`, s.Dialect.PackIDs(jobs))
+		WHERE f.job_id IN `+s.Dialect.IDs(1)+` GROUP BY f.job_id, m.provider, m.key ORDER BY f.job_id, m.provider, m.key`, s.Dialect.PackIDs(jobs))
 }
 
-// DeferredUnit is what a job did not ask a source for.
+// DeferredUnit is what a job did not ask a provider for.
 type DeferredUnit struct {
-	JobID  int64
-	Source string
-	File   string // empty: of a source that is asked by name
+	JobID    int64
+	Provider string
+	File     string // empty: of a provider that is asked by name
 }
 
 // Deferred returns what jobs did not ask, because of a budget, a breaker or an
 // order to wait.
 func Deferred(ctx context.Context, s *db.DB, jobs []int64) ([]DeferredUnit, error) {
 	return db.Collect(ctx, s.Read, func(r *sql.Rows, u *DeferredUnit) error {
-		return r.Scan(&u.JobID, &u.Source, &u.File)
-	}, `SELECT DISTINCT job_id, source, file FROM fetch_unit
-		WHERE job_id IN `+s.Dialect.IDs(1)+` AND state = 'deferred' AND (file <> '' OR size > 0) ORDER BY job_id, source, file`, s.Dialect.PackIDs(jobs))
+		return r.Scan(&u.JobID, &u.Provider, &u.File)
+	}, `SELECT DISTINCT job_id, provider, file FROM fetch_unit
+		WHERE job_id IN `+s.Dialect.IDs(1)+` AND state = 'deferred' AND (file <> '' OR size > 0) ORDER BY job_id, provider, file`, s.Dialect.PackIDs(jobs))
 }
 
 // StoredJobItem is an item within a job.
@@ -172,7 +172,7 @@ type Depth struct {
 func Depths(ctx context.Context, s *db.DB, now time.Time) ([]Depth, time.Time, error) {
 	out, err := db.Collect(ctx, s.Read, func(r *sql.Rows, d *Depth) error { return r.Scan(&d.Kind, &d.State, &d.Count) }, `
 		SELECT 'plan', 'pending', count(*) FROM refresh_job WHERE state IN ('queued', 'running') AND state = 'queued'
-		UNION ALL SELECT 'background', CASE WHEN owner = '' THEN 'pending' ELSE 'running' END, count(*) FROM slow_name WHERE place <> 0 OR urgent <> 0 GROUP BY 2
+		UNION ALL SELECT 'background', CASE WHEN owner = '' THEN 'pending' ELSE 'running' END, count(*) FROM background_name WHERE place <> 0 OR urgent <> 0 GROUP BY 2
 		UNION ALL SELECT 'fetch', state, count(*) FROM fetch_unit WHERE state IN ('pending', 'running') GROUP BY state
 		UNION ALL SELECT 'estimate', state, count(*) FROM refresh_batch WHERE state IN ('pending', 'running') GROUP BY state
 		UNION ALL SELECT 'apply', 'running', count(*) FROM refresh_job WHERE state IN ('queued', 'running') AND stage = 'apply'
@@ -192,7 +192,7 @@ func Depths(ctx context.Context, s *db.DB, now time.Time) ([]Depth, time.Time, e
 // Claim is a piece of work in hands. Its end is taken with this token alone.
 type Claim struct {
 	Owner, Kind, Work string
-	Source            string // that is asked; "" where none is
+	Provider          string // that is asked; "" where none is
 	Since             time.Time
 	Token             int64
 }
@@ -201,12 +201,12 @@ type Claim struct {
 func Claims(ctx context.Context, s *db.DB) ([]Claim, error) {
 	return db.Collect(ctx, s.Read, func(r *sql.Rows, c *Claim) error {
 		var since int64
-		err := r.Scan(&c.Owner, &c.Kind, &c.Work, &c.Source, &since, &c.Token)
+		err := r.Scan(&c.Owner, &c.Kind, &c.Work, &c.Provider, &since, &c.Token)
 		c.Since = db.Moment(since)
 		return err
-	}, `SELECT owner, 'fetch', source || ' ' || file, source, started_at, token FROM fetch_unit WHERE state IN ('pending', 'running') AND state = 'running'
+	}, `SELECT owner, 'fetch', provider || ' ' || file, provider, started_at, token FROM fetch_unit WHERE state IN ('pending', 'running') AND state = 'running'
 		UNION ALL SELECT owner, 'estimate', 'job ' || job_id || ' batch ' || batch, '', started_at, token FROM refresh_batch
 			WHERE state IN ('pending', 'running') AND state = 'running'
-		UNION ALL SELECT owner, 'background', source || ' ' || name, source, started_at, token FROM slow_name WHERE owner <> ''
+		UNION ALL SELECT owner, 'background', provider || ' ' || name, provider, started_at, token FROM background_name WHERE owner <> ''
 		ORDER BY 5 LIMIT 100`)
 }

@@ -36,12 +36,12 @@ func (r *Reader) PriceCounts(ctx context.Context) (PriceCounts, error) {
 
 // MarketLevel is what was learned of a configured market in one game.
 type MarketLevel struct {
-	Source, Market  string
-	AppID           int32
-	Level           money.Micro // factor against the other markets, in millionths; 0: not learned yet
-	Late            bool        // repeats another market or stands still: not used
-	Dispersion      money.Micro // share of names that moved apart from their class, in millionths; -1: not compared yet
-	DispersionLimit money.Micro // the share above which a response is refused
+	Provider, Market string
+	AppID            int32
+	Level            money.Micro // factor against the other markets, in millionths; 0: not learned yet
+	Late             bool        // repeats another market or stands still: not used
+	Dispersion       money.Micro // share of names that moved apart from their class, in millionths; -1: not compared yet
+	DispersionLimit  money.Micro // the share above which a response is refused
 }
 
 // MarketLevels returns what was learned of the configured markets, from the newest level
@@ -61,7 +61,7 @@ func (r *Reader) MarketLevels(ctx context.Context) ([]MarketLevel, error) {
 	for i := range notes {
 		n := &notes[i]
 		name := names[n.MarketID]
-		if !configured[refresh.MarketName{Source: name.Source, Key: name.Key}] {
+		if !configured[refresh.MarketName{Provider: name.Provider, Key: name.Key}] {
 			continue
 		}
 		set, read := sets[n.AppID]
@@ -71,7 +71,7 @@ func (r *Reader) MarketLevels(ctx context.Context) ([]MarketLevel, error) {
 			}
 			sets[n.AppID] = set
 		}
-		l := MarketLevel{Source: name.Source, Market: name.Key, AppID: n.AppID}
+		l := MarketLevel{Provider: name.Provider, Market: name.Key, AppID: n.AppID}
 		l.Dispersion, l.DispersionLimit = n.State.Dispersion(now, n.LastGood, n.Names)
 		if set != nil {
 			m := set.Market(n.MarketID)
@@ -84,13 +84,13 @@ func (r *Reader) MarketLevels(ctx context.Context) ([]MarketLevel, error) {
 	return out, nil
 }
 
-// configured returns the markets of all sources, without their titles.
+// configured returns the markets of all providers, without their titles.
 func (r *Reader) configured() map[refresh.MarketName]bool {
 	out := map[refresh.MarketName]bool{}
-	for _, s := range r.o.Sources {
+	for _, s := range r.o.Providers {
 		d := s.Describe()
 		for _, m := range d.Markets {
-			out[refresh.MarketName{Source: d.Name, Key: m.Key}] = true
+			out[refresh.MarketName{Provider: d.Name, Key: m.Key}] = true
 		}
 	}
 	return out

@@ -41,7 +41,7 @@ func TestPriceCounts_AreThoseOfTheLists(t *testing.T) {
 func TestMarketLevels_AreOfConfiguredMarketsAndTheNewestSets(t *testing.T) {
 	w := newWorld(t, false)
 	var ids map[refresh.MarketName]int64
-	a, b, gone := refresh.MarketName{Source: "sim", Key: "a"}, refresh.MarketName{Source: "sim", Key: "b"}, refresh.MarketName{Source: "sim", Key: "gone"}
+	a, b, gone := refresh.MarketName{Provider: "sim", Key: "a"}, refresh.MarketName{Provider: "sim", Key: "b"}, refresh.MarketName{Provider: "sim", Key: "gone"}
 	w.tx(func(tx *db.Tx) (err error) {
 		ids, err = refresh.MarketIDs(tx, []refresh.MarketName{a, b, gone})
 		return err
@@ -75,13 +75,13 @@ func TestMarketLevels_AreOfConfiguredMarketsAndTheNewestSets(t *testing.T) {
 	}
 	reader := view.NewReader(view.Options{
 		Store: w.store, Currency: "USD", Now: func() time.Time { return w.now },
-		Sources: []provider.Source{described{provider.Description{Name: "sim", Markets: []provider.Market{{Key: "a"}, {Key: "b"}}}}},
+		Providers: []provider.Provider{described{provider.Description{Name: "sim", Markets: []provider.Market{{Key: "a"}, {Key: "b"}}}}},
 	})
 	levels, err := reader.MarketLevels(t.Context())
 	w.must(err)
 	var got []string
 	for _, l := range levels {
-		got = append(got, fmt.Sprintf("%s/%s %d level %v late %t J %v", l.Source, l.Market, l.AppID, l.Level, l.Late, l.Dispersion))
+		got = append(got, fmt.Sprintf("%s/%s %d level %v late %t J %v", l.Provider, l.Market, l.AppID, l.Level, l.Late, l.Dispersion))
 		if l.Market == "b" && l.DispersionLimit != 90_000 || l.Market == "a" && l.DispersionLimit < 60_000 {
 			t.Errorf("%s: limit %v", l.Market, l.DispersionLimit)
 		}

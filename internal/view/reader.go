@@ -38,8 +38,8 @@ type Reader struct {
 // Options are what a Reader is made of.
 type Options struct {
 	Store        *db.DB
-	Sources      []provider.Source
-	Clients      map[string]provider.Clients // by source; one without has no record of calls
+	Providers    []provider.Provider
+	Clients      map[string]provider.Clients // by provider; one without has no record of calls
 	Unconfigured []Unconfigured
 	ScopeAll     bool
 	Currency     money.Currency
@@ -200,13 +200,13 @@ func (r *Reader) jobs(ctx context.Context, rows []refresh.Job) ([]Job, error) {
 		for _, u := range use {
 			if u.JobID == rows[i].ID {
 				out[i].Usage.RequestCount += u.Requests
-				out[i].Usage.ByProvider[u.Source] = u.Requests
-				out[i].Sources = append(out[i].Sources, jobSource(u, yield))
+				out[i].Usage.ByProvider[u.Provider] = u.Requests
+				out[i].Providers = append(out[i].Providers, jobProvider(u, yield))
 			}
 		}
 		for _, d := range deferred {
 			if d.JobID == rows[i].ID {
-				out[i].Deferred = append(out[i].Deferred, r.marketsOf(d.Source, d.File)...)
+				out[i].Deferred = append(out[i].Deferred, r.marketsOf(d.Provider, d.File)...)
 			}
 		}
 		slices.Sort(out[i].Deferred)
@@ -215,33 +215,33 @@ func (r *Reader) jobs(ctx context.Context, rows []refresh.Job) ([]Job, error) {
 	return out, nil
 }
 
-// jobSource returns a provider's figures in a job.
-func jobSource(u SourceUse, yield []MarketYield) JobSource {
-	s := JobSource{Source: u.Source, Requests: u.Requests, LaterNames: u.Later, Markets: []JobMarket{}}
+// jobProvider returns a provider's figures in a job.
+func jobProvider(u ProviderUse, yield []MarketYield) JobProvider {
+	s := JobProvider{Provider: u.Provider, Requests: u.Requests, LaterNames: u.Later, Markets: []JobMarket{}}
 	for _, y := range yield {
-		if y.JobID == u.JobID && y.Source == u.Source {
+		if y.JobID == u.JobID && y.Provider == u.Provider {
 			s.Markets = append(s.Markets, JobMarket{Market: y.Market, Quotes: y.Quotes, Rejected: y.Rejected})
 		}
 	}
 	return s
 }
 
-// marketsOf lists the markets of a source's file, of all of them for a source
+// marketsOf lists the markets of a provider's file, of all of them for a provider
 // that is requested by name; the provider's own name stands for one that is not
 // configured any more.
-func (r *Reader) marketsOf(source, file string) []string {
-	for _, s := range r.o.Sources {
+func (r *Reader) marketsOf(provider, file string) []string {
+	for _, s := range r.o.Providers {
 		d := s.Describe()
-		if d.Name != source {
+		if d.Name != provider {
 			continue
 		}
 		var out []string
 		for _, key := range d.MarketsOf(file) {
-			out = append(out, source+"/"+key)
+			out = append(out, provider+"/"+key)
 		}
 		return out
 	}
-	return []string{source}
+	return []string{provider}
 }
 
 func job(j *refresh.Job) Job {
@@ -259,7 +259,7 @@ func job(j *refresh.Job) Job {
 		Gaps:      j.Gaps(),
 		Usage:     Usage{ByProvider: map[string]int64{}},
 		Deferred:  []string{},
-		Sources:   []JobSource{},
+		Providers: []JobProvider{},
 	}
 	if j.RetryOf != 0 {
 		s := strconv.FormatInt(j.RetryOf, 10)
@@ -395,7 +395,7 @@ func (r *Reader) Item(ctx context.Context, key catalog.Key) (ItemDetail, error) 
 func (r *Reader) snapshot(s *StoredSnapshot, e *explainer) MarketSnapshot {
 	i := e.item
 	out := MarketSnapshot{
-		Source: s.Source, Market: s.Market, Title: s.Title, Currency: s.Currency,
+		Provider: s.Provider, Market: s.Market, Title: s.Title, Currency: s.Currency,
 		LowestAsk: amount(s.Ask), HighestBid: amount(s.Bid), Sale: amount(s.Sale),
 		Listings: count(s.Listings), Sales: count(s.Sales),
 		MarketTime: when(s.MarketTime), FetchedAt: s.FetchedAt,

@@ -406,7 +406,7 @@ func TestItem_ConvertsWithTheRatesOfItsEstimate(t *testing.T) {
 		w.must(err)
 		items, err := refresh.BatchItems(w.Context(), w.store, *b)
 		w.must(err)
-		name := refresh.MarketName{Source: "s", Key: "m", Title: "M"}
+		name := refresh.MarketName{Provider: "s", Key: "m", Title: "M"}
 		markets, err := refresh.MarketIDs(tx, []refresh.MarketName{name})
 		w.must(err)
 		rates, err := exchange.RateSet(tx, pricing.Rates{"EUR": {Value: 1_100_000_000_000, Date: day}})

@@ -1,5 +1,5 @@
 // Package view is the read side that the API and the operator page share: what
-// runs, what an item is worth and why, how the sources are. Its types are the
+// runs, what an item is worth and why, how the providers are. Its types are the
 // JSON that clients see (contract, sections 4 to 6); amounts are decimal
 // numbers of the base currency, times RFC 3339 in UTC.
 package view
@@ -41,17 +41,17 @@ type Job struct {
 	Outcome        *string    `json:"outcome"` // complete, partial, failed; null while it lives
 	Gaps           event.Gaps `json:"gaps"`    // what it lacks; its markets as soon as it has ended
 	Usage          Usage      `json:"usage"`
-	// Deferred lists markets, as source/market, that a budget, a breaker or an order to wait kept
+	// Deferred lists markets, as provider/market, that a budget, a breaker or an order to wait kept
 	// from being asked in this job.
 	Deferred []string `json:"deferred"`
-	// Sources counts quotes by provider, and what was deferred.
-	Sources []JobSource `json:"sources"`
+	// Providers counts quotes by provider, and what was deferred.
+	Providers []JobProvider `json:"providers"`
 }
 
-// JobSource counts the requests and quotes of a provider in a job. The numbers of a
+// JobProvider counts the requests and quotes of a provider in a job. The numbers of a
 // background fetch still grow when the job has ended.
-type JobSource struct {
-	Source     string      `json:"source"`
+type JobProvider struct {
+	Provider   string      `json:"provider"`
 	Requests   int64       `json:"requests"`
 	LaterNames int64       `json:"laterNames"` // names that its budget left for later
 	Markets    []JobMarket `json:"markets"`
@@ -141,27 +141,27 @@ type DryRun struct {
 	TotalItems   int64         `json:"totalItems"`
 	DueItems     int64         `json:"dueItems"`
 	SkippedItems Skipped       `json:"skippedItems"`
-	Sources      []PlannedCost `json:"sources"`
+	Providers    []PlannedCost `json:"providers"`
 	Requests     int64         `json:"requests"`
-	Seconds      float64       `json:"seconds"` // at the sources' limits
+	Seconds      float64       `json:"seconds"` // at the providers' limits
 }
 
 // PlannedCost is the planned requests of one provider.
 type PlannedCost struct {
-	Source   string `json:"source"`
+	Provider string `json:"provider"`
 	Requests int64  `json:"requests"`
 	Deferred int64  `json:"deferred"` // more, which would be put off
-	// Background says that the run does not wait for the source: what is put off is
+	// Background says that the run does not wait for the provider: what is put off is
 	// asked beside it, as its budget allows.
 	Background bool          `json:"background"`
 	Seconds    float64       `json:"seconds"` // at its limit, after what counts already
-	Hosts      []PlannedHost `json:"hosts"`   // each has limits of its own; none of a paused source
+	Hosts      []PlannedHost `json:"hosts"`   // each has limits of its own; none of a paused provider
 }
 
 // PlannedHost is the planned requests of one host of a provider. What is put off is what
 // does not fit into one of its budgets now.
 type PlannedHost struct {
-	Host          string     `json:"host"` // empty where the source has one
+	Host          string     `json:"host"` // empty where the provider has one
 	Requests      int64      `json:"requests"`
 	Deferred      int64      `json:"deferred"`
 	DeferredFiles []string   `json:"deferredFiles"`
@@ -178,7 +178,7 @@ type JobItem struct {
 	Phase          string       `json:"phase"`
 	State          string       `json:"state"`    // pending, updated, skipped, noQuote, failed, cancelled
 	Reason         string       `json:"reason"`   // of a skip: ttl, noSales, budget, paused, backoff
-	Attempts       int64        `json:"attempts"` // 1 once it was estimated, else 0; what sources were asked is in usage of the job
+	Attempts       int64        `json:"attempts"` // 1 once it was estimated, else 0; what providers were asked is in usage of the job
 	Error          *string      `json:"error"`
 	PriceBefore    money.Micro  `json:"priceBefore"`
 	PriceAfter     *money.Micro `json:"priceAfter"`
@@ -242,7 +242,7 @@ type ItemDetail struct {
 
 // MarketSnapshot is one market's last quote of an item.
 type MarketSnapshot struct {
-	Source             string         `json:"source"`
+	Provider           string         `json:"provider"`
 	Market             string         `json:"market"`
 	Title              string         `json:"title"`
 	Currency           money.Currency `json:"currency"` // as quoted
@@ -268,9 +268,9 @@ type MarketSnapshot struct {
 	Explanation        string         `json:"explanation"` // the same in words
 }
 
-// ProviderDebug answers GET /api/market-prices/provider-debug.
-type ProviderDebug struct {
-	Sources []SourceDebug `json:"sources"`
+// ProvidersDebug answers GET /api/market-prices/provider-debug.
+type ProvidersDebug struct {
+	Providers []ProviderDebug `json:"providers"`
 	// Unconfigured lists providers that get no requests, with the reason.
 	Unconfigured []Unconfigured `json:"unconfigured"`
 	Rates        RatesDebug     `json:"exchangeRates"`
@@ -278,7 +278,7 @@ type ProviderDebug struct {
 }
 
 // InventoryDebug is how Steam responds when this instance pulls
-// inventories. The budget is that of all instances and of the source steam.
+// inventories. The budget is that of all instances and of the provider steam.
 type InventoryDebug struct {
 	HostDebug
 	Requests []RequestDebug `json:"requests"` // the last 50, newest first
@@ -307,39 +307,39 @@ type RateDebug struct {
 
 // Unconfigured is a provider that gets no requests.
 type Unconfigured struct {
-	Source string `json:"source"`
-	Reason string `json:"reason"`
+	Provider string `json:"provider"`
+	Reason   string `json:"reason"`
 }
 
-// SourceDebug is the state of one source, from recorded calls only. Where a
-// source has several hosts, budget, breaker and order to wait are those of the
+// ProviderDebug is the state of one provider, from recorded calls only. Where a
+// provider has several hosts, budget, breaker and order to wait are those of the
 // host that may be asked soonest.
-type SourceDebug struct {
-	Source          string           `json:"source"`
-	Title           string           `json:"title"`
-	Configured      bool             `json:"configured"`
-	Paused          bool             `json:"paused"`
-	Health          provider.Health  `json:"health"` // unknown, healthy, degraded, down
-	Shape           string           `json:"shape"`
-	Background      bool             `json:"background"` // no run waits for it: it is fetched as its budget allows
-	LaterNames      int64            `json:"laterNames"` // names that the last full run left for later
-	BatchSize       int              `json:"batchSize"`
-	IntervalSeconds int64            `json:"intervalSeconds"`
-	Terms           string           `json:"terms"`
-	Budget          Budget           `json:"budget"`
-	Breaker         string           `json:"breaker"` // closed, open, halfOpen
-	BlockedUntil    *time.Time       `json:"blockedUntil"`
-	LastSuccess     *time.Time       `json:"lastSuccess"`
-	LastError       *string          `json:"lastError"`
-	LastErrorAt     *time.Time       `json:"lastErrorAt"`
-	LatencyMs       Latency          `json:"latencyMs"`
-	AnswersByStatus map[string]int64 `json:"answersByStatus"`
-	Instances       []SourceInstance `json:"instances"` // that can ask it; what stands beside is of the one that answers
-	Workers         []Worker         `json:"workers"`   // requests in progress
-	Hosts           []HostDebug      `json:"hosts"`
-	Files           []FileDebug      `json:"files"` // none of a source that is queried by name
-	Markets         []MarketDebug    `json:"markets"`
-	Requests        []RequestDebug   `json:"requests"` // the last 50, newest first
+type ProviderDebug struct {
+	Provider          string             `json:"provider"`
+	Title             string             `json:"title"`
+	Configured        bool               `json:"configured"`
+	Paused            bool               `json:"paused"`
+	Health            provider.Health    `json:"health"` // unknown, healthy, degraded, down
+	Shape             string             `json:"shape"`
+	Background        bool               `json:"background"` // no run waits for it: it is fetched as its budget allows
+	LaterNames        int64              `json:"laterNames"` // names that the last full run left for later
+	BatchSize         int                `json:"batchSize"`
+	IntervalSeconds   int64              `json:"intervalSeconds"`
+	Terms             string             `json:"terms"`
+	Budget            Budget             `json:"budget"`
+	Breaker           string             `json:"breaker"` // closed, open, halfOpen
+	BlockedUntil      *time.Time         `json:"blockedUntil"`
+	LastSuccess       *time.Time         `json:"lastSuccess"`
+	LastError         *string            `json:"lastError"`
+	LastErrorAt       *time.Time         `json:"lastErrorAt"`
+	LatencyMs         Latency            `json:"latencyMs"`
+	ResponsesByStatus map[string]int64   `json:"responsesByStatus"`
+	Instances         []ProviderInstance `json:"instances"` // that can ask it; what stands beside is of the one that answers
+	Workers           []Worker           `json:"workers"`   // requests in progress
+	Hosts             []HostDebug        `json:"hosts"`
+	Files             []FileDebug        `json:"files"` // none of a provider that is queried by name
+	Markets           []MarketDebug      `json:"markets"`
+	Requests          []RequestDebug     `json:"requests"` // the last 50, newest first
 }
 
 // FileDebug is how the last fetches of one file, such as a price list, ended.
@@ -357,35 +357,35 @@ type FileDebug struct {
 // HostDebug is the state of one host of a provider, since the start. Each
 // has a limit, a breaker and orders to wait of its own.
 type HostDebug struct {
-	Host            string           `json:"host"`  // empty where the source has one
-	Files           []string         `json:"files"` // that it serves; none of a source that is asked by name
-	Budget          Budget           `json:"budget"`
-	Breaker         string           `json:"breaker"` // closed, open, halfOpen
-	BlockedUntil    *time.Time       `json:"blockedUntil"`
-	LastSuccess     *time.Time       `json:"lastSuccess"`
-	LastError       *string          `json:"lastError"`
-	LastErrorAt     *time.Time       `json:"lastErrorAt"`
-	LatencyMs       Latency          `json:"latencyMs"`
-	AnswersByStatus map[string]int64 `json:"answersByStatus"`
+	Host              string           `json:"host"`  // empty where the provider has one
+	Files             []string         `json:"files"` // that it serves; none of a provider that is asked by name
+	Budget            Budget           `json:"budget"`
+	Breaker           string           `json:"breaker"` // closed, open, halfOpen
+	BlockedUntil      *time.Time       `json:"blockedUntil"`
+	LastSuccess       *time.Time       `json:"lastSuccess"`
+	LastError         *string          `json:"lastError"`
+	LastErrorAt       *time.Time       `json:"lastErrorAt"`
+	LatencyMs         Latency          `json:"latencyMs"`
+	ResponsesByStatus map[string]int64 `json:"responsesByStatus"`
 
 	Took provider.Histogram `json:"-"` // for metrics
 }
 
-// Budget is what a source allows all instances together; a limit of 0 is none.
+// Budget is what a provider allows all instances together; a limit of 0 is none.
 type Budget struct {
-	Limit         int64      `json:"limit"` // in any stretch of the period
-	PeriodSeconds int64      `json:"periodSeconds"`
-	Used          int64      `json:"used"`
-	Left          *int64     `json:"left"`
-	ResetsAt      *time.Time `json:"resetsAt"` // when the oldest of the used ones stops counting
-	Quotas        []Quota    `json:"quotas"`   // of the calendar, UTC
-	Told          *Told      `json:"told"`     // the reported quota; the smaller counts
-	Outlook                  // of the limit, where its period is longer than an hour
-	Low           bool       `json:"low"` // some part of it is: limit, quota or told
+	Limit         int64          `json:"limit"` // in any stretch of the period
+	PeriodSeconds int64          `json:"periodSeconds"`
+	Used          int64          `json:"used"`
+	Left          *int64         `json:"left"`
+	ResetsAt      *time.Time     `json:"resetsAt"` // when the oldest of the used ones stops counting
+	Quotas        []Quota        `json:"quotas"`   // of the calendar, UTC
+	Reported      *ReportedQuota `json:"reported"` // the reported quota; the smaller counts
+	Forecast                     // of the limit, where its period is longer than an hour
+	Low           bool           `json:"low"` // some part of it is: limit, quota or told
 }
 
-// Outlook is when a budget runs out at the present pace.
-type Outlook struct {
+// Forecast is when a budget runs out at the present pace.
+type Forecast struct {
 	Pace      *Pace      `json:"pace"`      // null: there is no forecast
 	RunsOutAt *time.Time `json:"runsOutAt"` // null: not before it is renewed
 }
@@ -396,26 +396,26 @@ type Pace struct {
 	Seconds  int64 `json:"seconds"`
 }
 
-// Told is the reported quota of a provider: its last report, less what was sent
+// ReportedQuota is the reported quota of a provider: its last report, less what was sent
 // since.
-type Told struct {
-	Period   *string   `json:"period"` // day, month: of a quota; null: of a limit
-	Limit    *int64    `json:"limit"`  // null: not reported
-	Left     int64     `json:"left"`
-	ToldAt   time.Time `json:"toldAt"`
-	ResetsAt time.Time `json:"resetsAt"`
-	Outlook
+type ReportedQuota struct {
+	Period     *string   `json:"period"` // day, month: of a quota; null: of a limit
+	Limit      *int64    `json:"limit"`  // null: not reported
+	Left       int64     `json:"left"`
+	ReportedAt time.Time `json:"reportedAt"`
+	ResetsAt   time.Time `json:"resetsAt"`
+	Forecast
 	Low bool `json:"low"` // less than a tenth is left, and it runs out before its reset
 }
 
-// Quota is what a source allows in a day or a month of the calendar.
+// Quota is what a provider allows in a day or a month of the calendar.
 type Quota struct {
 	Period   string    `json:"period"` // day, month
 	Limit    int64     `json:"limit"`
 	Used     int64     `json:"used"`
 	Left     int64     `json:"left"`
 	ResetsAt time.Time `json:"resetsAt"`
-	Outlook
+	Forecast
 	Low bool `json:"low"` // less than a tenth is left, and it runs out before its end
 }
 
@@ -426,7 +426,7 @@ type Latency struct {
 	P99 float64 `json:"p99"`
 }
 
-// MarketDebug is the state of one market of a source.
+// MarketDebug is the state of one market of a provider.
 type MarketDebug struct {
 	Market             string     `json:"market"`
 	Title              string     `json:"title"`
@@ -437,7 +437,7 @@ type MarketDebug struct {
 	LastOutcome        string     `json:"lastOutcome"`
 	Quotes             int64      `json:"quotes"`
 	Rejected           int64      `json:"rejected"`
-	Files              []string   `json:"files"` // that quote it; none of a source that is asked by name
+	Files              []string   `json:"files"` // that quote it; none of a provider that is asked by name
 	Hosts              []string   `json:"hosts"` // that serve those
 	Breaker            string     `json:"breaker"`
 	BlockedUntil       *time.Time `json:"blockedUntil"`
@@ -496,7 +496,7 @@ type Instance struct {
 	Version     string     `json:"version"`
 	Answering   bool       `json:"answering"` // it served this request
 	StartedAt   time.Time  `json:"startedAt"`
-	Sources     []string   `json:"sources"`
+	Providers   []string   `json:"providers"`
 	Heartbeat   int64      `json:"heartbeat"`
 	HeartbeatAt *time.Time `json:"heartbeatAt"` // by its own clock
 	Working     int        `json:"working"`     // pieces of work in its hands
@@ -575,7 +575,7 @@ type InventoryRow struct {
 	Inspection *Inspection         `json:"inspection"`
 }
 
-// Inspection is the inspection of an asset, and the source of its values.
+// Inspection is the inspection of an asset, and the provider of its values.
 type Inspection struct {
 	State       string  `json:"state"`       // none, pending, done, failed, contradiction
 	Code        *string `json:"code"`        // why it failed, or what contradicts

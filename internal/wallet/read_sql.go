@@ -52,7 +52,7 @@ func LedgerKeys(t *db.Tx) ([]KeyMark, error) {
 func LedgerKeyUsed(ctx context.Context, s *db.DB, id string) (used bool, err error) {
 	err = s.Read.QueryRowContext(ctx, `
 		SELECT EXISTS (SELECT 1 FROM wallet_account WHERE key_id = $1) OR EXISTS (SELECT 1 FROM wallet_entry WHERE key_id = $1)
-			OR EXISTS (SELECT 1 FROM wallet_transaction WHERE key_id = $1) OR EXISTS (SELECT 1 FROM kept_answer WHERE key_id = $1)`, id).Scan(&used)
+			OR EXISTS (SELECT 1 FROM wallet_transaction WHERE key_id = $1) OR EXISTS (SELECT 1 FROM idempotent_response WHERE key_id = $1)`, id).Scan(&used)
 	return used, err
 }
 

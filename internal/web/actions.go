@@ -59,31 +59,33 @@ func (s *site) retryFailed(w http.ResponseWriter, r *http.Request, sess session)
 	return s.done(w, r, sess, message)
 }
 
-func (s *site) pauseSource(w http.ResponseWriter, r *http.Request, sess session) error {
-	return s.onSource(w, r, sess, s.Refresher.PauseSource, "%s is paused: it gets no requests until you resume it.")
+func (s *site) pauseProvider(w http.ResponseWriter, r *http.Request, sess session) error {
+	return s.onProvider(w, r, sess, s.Refresher.PauseProvider, "%s is paused: it gets no requests until you resume it.")
 }
 
-func (s *site) resumeSource(w http.ResponseWriter, r *http.Request, sess session) error {
-	return s.onSource(w, r, sess, s.Refresher.ResumeSource, "%s gets requests again from the next run on.")
+func (s *site) resumeProvider(w http.ResponseWriter, r *http.Request, sess session) error {
+	return s.onProvider(w, r, sess, s.Refresher.ResumeProvider, "%s gets requests again from the next run on.")
 }
 
-func (s *site) acceptSource(w http.ResponseWriter, r *http.Request, sess session) error {
+func (s *site) acceptProvider(w http.ResponseWriter, r *http.Request, sess session) error {
 	market := r.PostFormValue("market")
-	accept := func(ctx context.Context, source string) error { return s.Refresher.AcceptSource(ctx, source, market) }
+	accept := func(ctx context.Context, provider string) error {
+		return s.Refresher.AcceptProvider(ctx, provider, market)
+	}
 	message := "The quarantine of %s is over."
 	if market != "" {
 		message = "The quarantine of " + strings.ReplaceAll(market, "%", "%%") + " of %s is over."
 	}
-	return s.onSource(w, r, sess, accept, message)
+	return s.onProvider(w, r, sess, accept, message)
 }
 
-// onSource does one thing to the source that the path names.
-func (s *site) onSource(w http.ResponseWriter, r *http.Request, sess session, do func(context.Context, string) error, message string) error {
-	source := r.PathValue("source")
-	if err := do(r.Context(), source); err != nil {
+// onProvider does one thing to the provider that the path names.
+func (s *site) onProvider(w http.ResponseWriter, r *http.Request, sess session, do func(context.Context, string) error, message string) error {
+	provider := r.PathValue("provider")
+	if err := do(r.Context(), provider); err != nil {
 		return s.decline(w, r, sess, err)
 	}
-	return s.done(w, r, sess, flash{Good: true, Text: fmt.Sprintf(message, source)})
+	return s.done(w, r, sess, flash{Good: true, Text: fmt.Sprintf(message, provider)})
 }
 
 // acceptItem takes the price that is held back.

@@ -17,11 +17,11 @@ func TestActions_DoWhatTheButtonSays(t *testing.T) {
 		{"/runs", []string{"force", "1"}, "start forced=true by=page", "Run 43 is started and refreshes every item."},
 		{"/runs/42/cancel", nil, "cancel 42", "Run 42 is cancelled."},
 		{"/runs/42/retry-failed", nil, "retry 42 by=page", "Run 43 tries the failed items of run 42 again."},
-		{"/sources/sim/pause", nil, "pause sim", "sim is paused"},
-		{"/sources/sim/resume", nil, "resume sim", "sim gets requests again"},
-		{"/sources/sim/accept", nil, "accept sim", "The quarantine of sim is over."},
-		{"/sources/nobody/pause", nil, "pause nobody", "There is no source named nobody."},
-		{"/sources/sim/accept", []string{"market", "m%s"}, "accept sim m%s", "The quarantine of m%s of sim is over."},
+		{"/providers/sim/pause", nil, "pause sim", "sim is paused"},
+		{"/providers/sim/resume", nil, "resume sim", "sim gets requests again"},
+		{"/providers/sim/accept", nil, "accept sim", "The quarantine of sim is over."},
+		{"/providers/nobody/pause", nil, "pause nobody", "There is no provider named nobody."},
+		{"/providers/sim/accept", []string{"market", "m%s"}, "accept sim m%s", "The quarantine of m%s of sim is over."},
 		{"/item/accept?appId=730&name=a%0Ab%20&phase=Ruby", nil, `accept item 730 "a\nb " "Ruby"`, "The new price is accepted."},
 	} {
 		w := newWorld(t)

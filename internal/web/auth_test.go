@@ -167,7 +167,7 @@ func TestSession_ExpiresOnThePage(t *testing.T) {
 // actions lists every form of the page but signing in and out.
 func actions() []string {
 	return []string{
-		"/runs", "/runs/42/cancel", "/runs/42/retry-failed", "/sources/sim/pause", "/sources/sim/resume", "/sources/sim/accept",
+		"/runs", "/runs/42/cancel", "/runs/42/retry-failed", "/providers/sim/pause", "/providers/sim/resume", "/providers/sim/accept",
 		"/item/accept?appId=730&name=x",
 	}
 }
@@ -217,5 +217,5 @@ func TestActions_NeedTheAdminToken(t *testing.T) {
 		t.Errorf("they did %v", calls)
 	}
 	mustContain(t, v.get("/").body, "Sign in with the admin token", `value="0" disabled>Start`, "disabled>Dry run", "disabled>Retry failed")
-	mustContain(t, v.get("/sources").body, "disabled>Pause", "disabled>Accept")
+	mustContain(t, v.get("/providers").body, "disabled>Pause", "disabled>Accept")
 }

@@ -60,7 +60,7 @@ func TestBrowser_FollowsARunAndExplainsAPrice(t *testing.T) {
 // TestBrowser_FitsEveryLook opens every page in light, dark and narrow.
 func TestBrowser_FitsEveryLook(t *testing.T) {
 	w := newWorld(t)
-	w.assay.sources[1].Requests = w.assay.sources[0].Requests[:4]
+	w.assay.providers[1].Requests = w.assay.providers[0].Requests[:4]
 	server := httptest.NewServer(w.handler)
 	t.Cleanup(server.Close)
 	b := openBrowser(t, server.URL)
@@ -76,7 +76,7 @@ func TestBrowser_FitsEveryLook(t *testing.T) {
 	for _, l := range looks {
 		b.look(l.scheme, l.width, l.height)
 		for name, path := range map[string]string{
-			"overview": "/", "runs": "/runs", "run": "/runs/42", "sources": "/sources", "items": "/items", "held": "/items?held=1&market=steam&minPrice=1&sort=-price", "dry-run": "/dry-run",
+			"overview": "/", "runs": "/runs", "run": "/runs/42", "providers": "/providers", "items": "/items", "held": "/items?held=1&market=steam&minPrice=1&sort=-price", "dry-run": "/dry-run",
 			"item": itemURL(730, "AK-47 | Redline (Field-Tested)", ""), "trap": itemURL(730, "Line one\nline two", ""),
 		} {
 			b.open(path)

@@ -31,13 +31,13 @@ func eventLines(events []view.Event) []eventLine {
 // says nothing.
 func eventText(e view.Event) string {
 	var d struct {
-		Source, Host, Market, Budget, Detail, JobID, UserID, Status, TradeID, State string
-		Left, Limit, TotalItems, UpdatedItems                                       int64
+		Provider, Host, Market, Budget, Detail, JobID, UserID, Status, TradeID, State string
+		Left, Limit, TotalItems, UpdatedItems                                         int64
 	}
 	if err := json.Unmarshal(e.Data, &d); err != nil {
 		return ""
 	}
-	place := strings.Join(slices.DeleteFunc([]string{d.Source, d.Host, d.Market}, func(s string) bool { return s == "" }), " ")
+	place := strings.Join(slices.DeleteFunc([]string{d.Provider, d.Host, d.Market}, func(s string) bool { return s == "" }), " ")
 	switch e.Kind {
 	case "job.finished", "job.partial", "job.failed":
 		return "run " + d.JobID + ": " + formatCount(d.UpdatedItems) + " of " + formatCount(d.TotalItems) + " items priced"

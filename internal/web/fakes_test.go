@@ -118,16 +118,16 @@ func (f *fakeLimiter) Wait(context.Context, time.Duration) {}
 type fakeAssay struct {
 	now func() time.Time
 
-	mu      sync.Mutex
-	jobs    []view.Job // newest first
-	sources []view.SourceDebug
-	items   []view.ItemPrice
-	wanted  view.ItemFilter // of the last list of items
-	details map[catalog.Key]view.ItemDetail
-	failed  []view.JobItem
-	calls   []string
-	perRead int64 // how much a live job advances each time that it is read
-	broken  error // what reads of the status and of items answer, where not nil
+	mu        sync.Mutex
+	jobs      []view.Job // newest first
+	providers []view.ProviderDebug
+	items     []view.ItemPrice
+	wanted    view.ItemFilter // of the last list of items
+	details   map[catalog.Key]view.ItemDetail
+	failed    []view.JobItem
+	calls     []string
+	perRead   int64 // how much a live job advances each time that it is read
+	broken    error // what reads of the status and of items answer, where not nil
 }
 
 // pace sets how much a live job advances each time that it is read.
@@ -242,12 +242,12 @@ func (f *fakeAssay) JobFailures(context.Context, int64) (out []view.FailureReaso
 	return out, 5, nil
 }
 
-func (f *fakeAssay) ProviderDebug(context.Context) (view.ProviderDebug, error) {
+func (f *fakeAssay) ProviderDebug(context.Context) (view.ProvidersDebug, error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	return view.ProviderDebug{
-		Sources:      slices.Clone(f.sources),
-		Unconfigured: []view.Unconfigured{{Source: "csfloat", Reason: "no key: set CSFLOAT_API_KEY"}, {Source: "steam", Reason: "not named in MARKET_PRICE_PROVIDERS"}},
+	return view.ProvidersDebug{
+		Providers:    slices.Clone(f.providers),
+		Unconfigured: []view.Unconfigured{{Provider: "csfloat", Reason: "no key: set CSFLOAT_API_KEY"}, {Provider: "steam", Reason: "not named in MARKET_PRICE_PROVIDERS"}},
 	}, nil
 }
 
@@ -259,8 +259,8 @@ func (f *fakeAssay) JobDebug(context.Context) (view.JobDebug, error) {
 			{Cause: "sim: no answer within 10 s", Count: 3, SampleNames: []string{"Sealed Graffiti | Rage Mode (Monarch Blue)"}},
 		},
 		Events: []view.Event{
-			{ID: "9", Kind: "budget.low", At: f.now().Add(-time.Minute), Data: []byte(`{"source":"steam","host":"","budget":"day","left":9,"limit":100}`)},
-			{ID: "8", Kind: "provider.quarantined", At: f.now().Add(-time.Hour), Data: []byte(`{"source":"sim","why":"quarantine","market":"<b>","detail":"half a catalogue"}`)},
+			{ID: "9", Kind: "budget.low", At: f.now().Add(-time.Minute), Data: []byte(`{"provider":"steam","host":"","budget":"day","left":9,"limit":100}`)},
+			{ID: "8", Kind: "provider.quarantined", At: f.now().Add(-time.Hour), Data: []byte(`{"provider":"sim","why":"quarantine","market":"<b>","detail":"half a catalogue"}`)},
 			{ID: "7", Kind: "job.finished", At: f.now().Add(-2 * time.Hour), Data: []byte(`{"jobId":"16","totalItems":120,"updatedItems":117}`)},
 		},
 	}, nil
@@ -329,8 +329,8 @@ func (f *fakeAssay) DryRun(_ context.Context, forced bool) (view.DryRun, error) 
 	f.called("dry-run forced=%t", forced)
 	return view.DryRun{
 		DryRun: true, Forced: forced, TotalItems: 30325, DueItems: 28811, SkippedItems: view.Skipped{TTL: 1204, NoSales: 310},
-		Sources:  []view.PlannedCost{{Source: "sim", Requests: 71, Seconds: 35.5}, {Source: "pricelist", Requests: 1, Seconds: 0.2}},
-		Requests: 72, Seconds: 35.5,
+		Providers: []view.PlannedCost{{Provider: "sim", Requests: 71, Seconds: 35.5}, {Provider: "pricelist", Requests: 1, Seconds: 0.2}},
+		Requests:  72, Seconds: 35.5,
 	}, nil
 }
 
@@ -344,21 +344,21 @@ func (f *fakeAssay) RetryFailed(_ context.Context, id int64, by string) (int64, 
 	return id + 1, true, nil
 }
 
-func (f *fakeAssay) PauseSource(_ context.Context, source string) error {
-	f.called("pause %s", source)
-	if source == "nobody" {
-		return fault.New(fault.NotFound, "unknown_source", "There is no source named nobody.")
+func (f *fakeAssay) PauseProvider(_ context.Context, provider string) error {
+	f.called("pause %s", provider)
+	if provider == "nobody" {
+		return fault.New(fault.NotFound, "unknown_source", "There is no provider named nobody.")
 	}
 	return nil
 }
 
-func (f *fakeAssay) ResumeSource(_ context.Context, source string) error {
-	f.called("resume %s", source)
+func (f *fakeAssay) ResumeProvider(_ context.Context, provider string) error {
+	f.called("resume %s", provider)
 	return nil
 }
 
-func (f *fakeAssay) AcceptSource(_ context.Context, source, market string) error {
-	f.called("accept %s", strings.TrimSpace(source+" "+market))
+func (f *fakeAssay) AcceptProvider(_ context.Context, provider, market string) error {
+	f.called("accept %s", strings.TrimSpace(provider+" "+market))
 	return nil
 }
 

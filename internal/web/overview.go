@@ -21,7 +21,7 @@ type overviewPage struct {
 	frame
 	Live         livePanel
 	Runs         []*runView
-	Sources      []sourceCard
+	Providers    []providerCard
 	Unconfigured []view.Unconfigured
 	Next         *time.Time // when a run starts by itself; nil: never
 	Failures     []view.FailureReason
@@ -53,7 +53,7 @@ func (s *site) fillOverview(ctx context.Context, page *overviewPage, sess sessio
 	if err != nil {
 		return err
 	}
-	page.Sources, page.Unconfigured = s.sourceCards(providers.Sources), providers.Unconfigured
+	page.Providers, page.Unconfigured = s.providerCards(providers.Providers), providers.Unconfigured
 	work, err := s.Reader.JobDebug(ctx)
 	if err != nil {
 		return err

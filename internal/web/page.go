@@ -51,7 +51,7 @@ func userOf(sess session) *user {
 
 // pageNames lists the templates that are pages; each defines "main".
 func pageNames() []string {
-	return []string{"sign-in", "overview", "runs", "run", "dry-run", "sources", "items", "item", "refusal"}
+	return []string{"sign-in", "overview", "runs", "run", "dry-run", "providers", "items", "item", "refusal"}
 }
 
 // parse makes one set of templates per page: the frame, the shared parts and

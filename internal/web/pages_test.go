@@ -23,7 +23,7 @@ import (
 func addresses() []string {
 	return []string{
 		"/", "/live", "/live?run=42", "/runs", "/runs?kind=missing", "/runs/42", "/runs/42?state=failed", "/runs/42?state=skipped",
-		"/sources", "/items", "/items?q=redline", "/items?held=1&sort=-status", "/items?q=%3Cscript%3E", "/items?appId=999", "/dry-run", "/dry-run?force=1",
+		"/providers", "/items", "/items?q=redline", "/items?held=1&sort=-status", "/items?q=%3Cscript%3E", "/items?appId=999", "/dry-run", "/dry-run?force=1",
 		itemURL(730, "AK-47 | Redline (Field-Tested)", ""), itemURL(730, trapNames[1], ""),
 	}
 }
@@ -195,28 +195,28 @@ func TestItems_AreFilteredAndSorted(t *testing.T) {
 	mustContain(t, v.get("/items?minPrice=9000000").body, "No known CS2 item passes the filters.")
 }
 
-func TestSources_WithoutALimitSayOnlyThat(t *testing.T) {
+func TestProviders_WithoutALimitSayOnlyThat(t *testing.T) {
 	w := newWorld(t)
-	w.assay.sources[0].Budget = view.Budget{}
-	body := w.visit(t, marketSecret).get("/sources").body
+	w.assay.providers[0].Budget = view.Budget{}
+	body := w.visit(t, marketSecret).get("/providers").body
 	mustContain(t, body, "<dt>Budget</dt><dd>no limit</dd>")
 }
 
-func TestSources_ShowBothCountsAndWhenABudgetRunsOut(t *testing.T) {
+func TestProviders_ShowBothCountsAndWhenABudgetRunsOut(t *testing.T) {
 	w := newWorld(t)
 	now := w.assay.now()
 	later := now.Add(7 * time.Hour)
-	outlook := view.Outlook{Pace: &view.Pace{Requests: 640, Seconds: 86400}, RunsOutAt: &later}
-	b := &w.assay.sources[0].Budget
+	forecast := view.Forecast{Pace: &view.Pace{Requests: 640, Seconds: 86400}, RunsOutAt: &later}
+	b := &w.assay.providers[0].Budget
 	*b = view.Budget{
-		Quotas: []view.Quota{{Period: "month", Limit: 1000, Used: 950, Left: 50, ResetsAt: later, Outlook: outlook, Low: true}}, Low: true,
-		Told: &view.Told{Period: new("month"), Limit: new(int64(1000)), Left: 31, ToldAt: now, ResetsAt: later},
+		Quotas: []view.Quota{{Period: "month", Limit: 1000, Used: 950, Left: 50, ResetsAt: later, Forecast: forecast, Low: true}}, Low: true,
+		Reported: &view.ReportedQuota{Period: new("month"), Limit: new(int64(1000)), Left: 31, ReportedAt: now, ResetsAt: later},
 	}
 	v := w.visit(t, marketSecret)
-	mustContain(t, v.get("/sources").body, "950 of 1,000 this month", "31 of 1,000 left by its own count this month",
+	mustContain(t, v.get("/providers").body, "950 of 1,000 this month", "31 of 1,000 left by its own count this month",
 		`title="640 requests in the last `, "used up", "Budget low")
-	b.Told.Left, b.Told.Limit, b.Told.Period = 0, nil, nil
-	mustContain(t, v.get("/sources").body, "0 left by its own count, renews", "Budget spent")
+	b.Reported.Left, b.Reported.Limit, b.Reported.Period = 0, nil, nil
+	mustContain(t, v.get("/providers").body, "0 left by its own count, renews", "Budget spent")
 }
 
 func TestRun_GroupsFailuresByCause(t *testing.T) {
@@ -261,10 +261,10 @@ func TestPages_ReloadWhereNoScriptDoes(t *testing.T) {
 
 func TestPages_ShowAnEmptyServer(t *testing.T) {
 	w := newWorld(t)
-	w.assay.jobs, w.assay.sources, w.assay.items = nil, nil, nil
+	w.assay.jobs, w.assay.providers, w.assay.items = nil, nil, nil
 	v := w.visit(t, adminToken)
-	mustContain(t, v.get("/").body, "No run yet", "No source is configured", "MARKET_PRICE_PROVIDERS")
-	for _, target := range []string{"/live", "/runs", "/sources", "/items"} {
+	mustContain(t, v.get("/").body, "No run yet", "No provider is configured", "MARKET_PRICE_PROVIDERS")
+	for _, target := range []string{"/live", "/runs", "/providers", "/items"} {
 		if res := v.get(target); res.StatusCode != http.StatusOK {
 			t.Errorf("%s: %d", target, res.StatusCode)
 		}
@@ -282,23 +282,23 @@ func TestOverview_CountsRunsOfMissingPricesAsRuns(t *testing.T) {
 	}
 }
 
-func TestSources_HealthFollowsTheLastFetches(t *testing.T) {
+func TestProviders_HealthFollowsTheLastFetches(t *testing.T) {
 	w := newWorld(t)
 	at := w.assay.now().Add(-time.Hour)
 	for i, h := range []provider.Health{provider.HealthHealthy, provider.HealthDegraded, provider.HealthDown} {
-		s := &w.assay.sources[i]
+		s := &w.assay.providers[i]
 		s.Health, s.Breaker, s.BlockedUntil = h, "closed", nil
 		for k := range s.Markets {
 			s.Markets[k].Quarantine = nil
 		}
 	}
-	w.assay.sources[1].Files = []view.FileDebug{
+	w.assay.providers[1].Files = []view.FileDebug{
 		{File: "shop", Markets: []string{"skinport"}, Health: provider.HealthDown, Failures: 7, LastError: new("pricelist: shop: 404 Not Found"), LastErrorAt: &at},
 		{File: "other", Markets: []string{"other"}, Health: provider.HealthHealthy, LastSuccess: &at},
 	}
 	v := w.visit(t, adminToken)
 	mustContain(t, v.get("/").body, `<span class="badge good">Healthy</span>`, `<span class="badge warn"`, "Degraded", `<span class="badge bad"`, "Down")
-	body := v.get("/sources").body
+	body := v.get("/providers").body
 	mustContain(t, body, "pricelist: shop: 404 Not Found", "7 in a row", "other")
 	if strings.Contains(body, "Ready") {
 		t.Error("a provider is called ready")

@@ -23,7 +23,7 @@ type runView struct {
 	Left      string // empty: unknown
 	Providers []providerCount
 	Yield     []providerCount // quotes, by market
-	Later     []providerCount // names that a source's budget left for later
+	Later     []providerCount // names that a provider's budget left for later
 	Badge     badge
 	Gaps      []view.Gap // what an ended run lacks
 	Announce  string     // for screen readers: changes each ten per cent, not each second
@@ -51,8 +51,8 @@ type segment struct {
 }
 
 type providerCount struct {
-	Source string
-	Count  int64
+	Provider string
+	Count    int64
 }
 
 // newRunView prepares a job; etaSeconds is nil if unknown.
@@ -72,12 +72,12 @@ func newRunView(job view.Job, etaSeconds *int64, now time.Time) *runView {
 		v.Left = "about " + humanDuration(time.Duration(*etaSeconds)*time.Second)
 	}
 	v.Providers = providersOf(job.Usage)
-	for _, s := range job.Sources {
+	for _, s := range job.Providers {
 		for _, m := range s.Markets {
-			v.Yield = append(v.Yield, providerCount{Source: s.Source + "/" + m.Market, Count: m.Quotes})
+			v.Yield = append(v.Yield, providerCount{Provider: s.Provider + "/" + m.Market, Count: m.Quotes})
 		}
 		if s.LaterNames > 0 {
-			v.Later = append(v.Later, providerCount{Source: s.Source, Count: s.LaterNames})
+			v.Later = append(v.Later, providerCount{Provider: s.Provider, Count: s.LaterNames})
 		}
 	}
 	v.Badge = runBadge(job.State, job.Outcome)
@@ -189,14 +189,14 @@ func tookOf(job view.Job, now time.Time) string {
 // providersOf lists the providers with requests, the busiest first.
 func providersOf(usage view.Usage) []providerCount {
 	list := make([]providerCount, 0, len(usage.ByProvider))
-	for source, n := range usage.ByProvider {
-		list = append(list, providerCount{source, n})
+	for provider, n := range usage.ByProvider {
+		list = append(list, providerCount{provider, n})
 	}
 	slices.SortFunc(list, func(a, b providerCount) int {
 		if a.Count != b.Count {
 			return int(b.Count - a.Count)
 		}
-		return strings.Compare(a.Source, b.Source)
+		return strings.Compare(a.Provider, b.Provider)
 	})
 	return list
 }

@@ -1,4 +1,4 @@
-// Package web is the operator's page: what runs, how the sources are, and why
+// Package web is the operator's page: what runs, how the providers are, and why
 // an item has the price that it has. It renders HTML on the server; scripts
 // only refresh what is there, so that everything works without them.
 //
@@ -32,7 +32,7 @@ type Reader interface {
 	// JobFailures groups all failed items of a job by cause, the most frequent first,
 	// and returns how many there are of causes beyond the list.
 	JobFailures(ctx context.Context, id int64) (list []view.FailureReason, others int64, err error)
-	ProviderDebug(ctx context.Context) (view.ProviderDebug, error)
+	ProviderDebug(ctx context.Context) (view.ProvidersDebug, error)
 	JobDebug(ctx context.Context) (view.JobDebug, error)
 	// Items lists the items of a game whose name contains q, in any case.
 	Items(ctx context.Context, f view.ItemFilter, cursor string, limit int) (view.Page[view.PricedItem], error)
@@ -47,9 +47,9 @@ type Refresher interface {
 	DryRun(ctx context.Context, forced bool) (view.DryRun, error)
 	Cancel(ctx context.Context, id int64) error
 	RetryFailed(ctx context.Context, id int64, by string) (jobID int64, started bool, err error)
-	PauseSource(ctx context.Context, source string) error
-	ResumeSource(ctx context.Context, source string) error
-	AcceptSource(ctx context.Context, source, market string) error
+	PauseProvider(ctx context.Context, provider string) error
+	ResumeProvider(ctx context.Context, provider string) error
+	AcceptProvider(ctx context.Context, provider, market string) error
 	AcceptItem(ctx context.Context, key catalog.Key) error
 }
 
@@ -126,7 +126,7 @@ func (s *site) routes() {
 	s.mux.HandleFunc("GET /live", s.read(Read, s.live))
 	s.mux.HandleFunc("GET /runs", s.read(Read, s.runs))
 	s.mux.HandleFunc("GET /runs/{id}", s.read(Read, s.run))
-	s.mux.HandleFunc("GET /sources", s.read(Read, s.sources))
+	s.mux.HandleFunc("GET /providers", s.read(Read, s.providers))
 	s.mux.HandleFunc("GET /items", s.read(Read, s.items))
 	s.mux.HandleFunc("GET /item", s.read(Read, s.item))
 	s.mux.HandleFunc("GET /dry-run", s.read(Admin, s.dryRun))
@@ -134,9 +134,9 @@ func (s *site) routes() {
 	s.mux.HandleFunc("POST /runs", s.act(Admin, s.start))
 	s.mux.HandleFunc("POST /runs/{id}/cancel", s.act(Admin, s.cancel))
 	s.mux.HandleFunc("POST /runs/{id}/retry-failed", s.act(Admin, s.retryFailed))
-	s.mux.HandleFunc("POST /sources/{source}/pause", s.act(Admin, s.pauseSource))
-	s.mux.HandleFunc("POST /sources/{source}/resume", s.act(Admin, s.resumeSource))
-	s.mux.HandleFunc("POST /sources/{source}/accept", s.act(Admin, s.acceptSource))
+	s.mux.HandleFunc("POST /providers/{provider}/pause", s.act(Admin, s.pauseProvider))
+	s.mux.HandleFunc("POST /providers/{provider}/resume", s.act(Admin, s.resumeProvider))
+	s.mux.HandleFunc("POST /providers/{provider}/accept", s.act(Admin, s.acceptProvider))
 	s.mux.HandleFunc("POST /item/accept", s.act(Admin, s.acceptItem))
 }
 

@@ -126,7 +126,7 @@ func breakerBadge(state string) badge {
 	return badge{"calm", state, ""}
 }
 
-// breakerText says what the breaker of a source does.
+// breakerText says what the breaker of a provider does.
 func breakerText(state string) string {
 	switch state {
 	case "closed":

@@ -11,12 +11,12 @@ import (
 	"assay/internal/view"
 )
 
-// newFakeAssay invents what the page shows: a few runs, two sources, some
+// newFakeAssay invents what the page shows: a few runs, two providers, some
 // items, and one item on ten markets that disagree.
 func newFakeAssay(now func() time.Time) *fakeAssay {
 	f := &fakeAssay{now: now, details: map[catalog.Key]view.ItemDetail{}}
 	f.jobs = inventedJobs(now())
-	f.sources = inventedSources(now())
+	f.providers = inventedProviders(now())
 	f.items = inventedItems(now())
 	f.failed = inventedFailures()
 	redline := inventedRedline(now())
@@ -52,7 +52,7 @@ func inventedJobs(now time.Time) []view.Job {
 	return []view.Job{last, forced, missing, cancelled, failed, job("29", "bulk", "finished", 25*time.Hour, 51*time.Second)}
 }
 
-func inventedSources(now time.Time) []view.SourceDebug {
+func inventedProviders(now time.Time) []view.ProviderDebug {
 	market := func(key, title string, quotes int64) view.MarketDebug {
 		return view.MarketDebug{
 			Market: key, Title: title, AppIDs: []int32{730, 570}, SalesWindowSeconds: 30 * 86400,
@@ -64,23 +64,23 @@ func inventedSources(now time.Time) []view.SourceDebug {
 	sick.QuarantinedSince = new(now.Add(-26 * time.Minute))
 	ember := market("ember", "Ember", 29101)
 	ember.Pool, ember.SalesWindowSeconds = "ember", 0
-	return []view.SourceDebug{
+	return []view.ProviderDebug{
 		{
-			Source: "sim", Title: "Market simulator", Configured: true, Health: provider.HealthHealthy, Shape: "bulk", BatchSize: 500, IntervalSeconds: 300, Breaker: "closed",
+			Provider: "sim", Title: "Market simulator", Configured: true, Health: provider.HealthHealthy, Shape: "bulk", BatchSize: 500, IntervalSeconds: 300, Breaker: "closed",
 			Terms:       "invented prices, for trying things out",
 			Budget:      view.Budget{Limit: 1000, PeriodSeconds: 3600, Used: 213, Left: new(int64(787)), ResetsAt: new(now.Add(34 * time.Minute))},
 			LastSuccess: new(now.Add(-26 * time.Minute)), LatencyMs: view.Latency{P50: 42, P95: 131, P99: 412},
-			AnswersByStatus: map[string]int64{"200": 209, "429": 3, "0": 1},
-			Markets:         []view.MarketDebug{market("aurum", "Aurum", 30120), market("basalt", "Basalt", 28770), market("cobalt", "Cobalt Exchange", 30002), ember},
-			Requests:        inventedRequests(now),
+			ResponsesByStatus: map[string]int64{"200": 209, "429": 3, "0": 1},
+			Markets:           []view.MarketDebug{market("aurum", "Aurum", 30120), market("basalt", "Basalt", 28770), market("cobalt", "Cobalt Exchange", 30002), ember},
+			Requests:          inventedRequests(now),
 		},
 		{
-			Source: "pricelist", Title: "Price lists", Configured: true, Health: provider.HealthDegraded, Shape: "bulk", BatchSize: 1, Breaker: "closed", Terms: "yours",
+			Provider: "pricelist", Title: "Price lists", Configured: true, Health: provider.HealthDegraded, Shape: "bulk", BatchSize: 1, Breaker: "closed", Terms: "yours",
 			LastSuccess: new(now.Add(-26 * time.Minute)), LastError: new("503 Service Unavailable"), LastErrorAt: new(now.Add(-25 * time.Minute)),
-			LatencyMs: view.Latency{P50: 840, P95: 2210, P99: 2930}, AnswersByStatus: map[string]int64{"200": 4, "503": 4},
+			LatencyMs: view.Latency{P50: 840, P95: 2210, P99: 2930}, ResponsesByStatus: map[string]int64{"200": 4, "503": 4},
 			Markets: []view.MarketDebug{sick},
 		},
-		{Source: "waxpeer", Title: "Waxpeer", Configured: true, Shape: "single", Breaker: "open", BlockedUntil: new(now.Add(4 * time.Minute)), Health: provider.HealthDown, LastError: new("timeout"), LastErrorAt: new(now.Add(-2 * time.Minute))},
+		{Provider: "waxpeer", Title: "Waxpeer", Configured: true, Shape: "single", Breaker: "open", BlockedUntil: new(now.Add(4 * time.Minute)), Health: provider.HealthDown, LastError: new("timeout"), LastErrorAt: new(now.Add(-2 * time.Minute))},
 	}
 }
 
@@ -139,7 +139,7 @@ func inventedFailures() []view.JobItem {
 func inventedRedline(now time.Time) view.ItemDetail {
 	quote := func(title string, price money.Micro, reason string) view.MarketSnapshot {
 		return view.MarketSnapshot{
-			Source: "sim", Market: title, Title: title, Currency: "USD", LowestAsk: &price, HighestBid: new(price * 94 / 100), Sale: new(price * 98 / 100),
+			Provider: "sim", Market: title, Title: title, Currency: "USD", LowestAsk: &price, HighestBid: new(price * 94 / 100), Sale: new(price * 98 / 100),
 			Listings: new(int64(412)), Sales: new(int64(1288)), SalesWindowSeconds: new(int64(30 * 86400)),
 			FetchedAt: now.Add(-26 * time.Minute), Price: &price, Basis: "ask", Used: reason == "", Reason: reason, Explanation: inWords[reason], Level: new(money.Micro(1_020_000)), Levelled: &price,
 		}

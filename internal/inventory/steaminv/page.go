@@ -45,7 +45,7 @@ type description struct {
 // readPage reads one answer, as a stream.
 func readPage(ctx context.Context, body io.Reader, owner string, place Place) (*page, error) {
 	p := &page{owner: owner, place: place, descriptions: map[class]description{}, properties: map[string]inventory.Properties{}}
-	err := feed.Read(ctx, source, body, nil, func(r *feed.Reader) error {
+	err := feed.Read(ctx, providerName, body, nil, func(r *feed.Reader) error {
 		if err := p.read(r); err != nil {
 			return err
 		}

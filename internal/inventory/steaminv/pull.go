@@ -110,7 +110,7 @@ func (w *walk) add(p *page) error {
 	case first && len(p.assets) == 0 && p.total > 0:
 		return errHidden
 	case !first && p.total != w.total:
-		return provider.Protocol(source, "the inventory changed while it was read: %d assets and then %d", w.total, p.total)
+		return provider.Protocol(providerName, "the inventory changed while it was read: %d assets and then %d", w.total, p.total)
 	}
 	w.total = p.total
 	before := len(w.seen)
@@ -124,11 +124,11 @@ func (w *walk) add(p *page) error {
 	missing := w.total - int64(len(w.seen))
 	switch {
 	case missing < 0:
-		return provider.Protocol(source, "got %d of %d assets: the inventory changed during the pull", len(w.seen), w.total)
+		return provider.Protocol(providerName, "got %d of %d assets: the inventory changed during the pull", len(w.seen), w.total)
 	case p.more && len(w.seen) == before:
-		return provider.Protocol(source, "a page that brings nothing new has another one after it")
+		return provider.Protocol(providerName, "a page that brings nothing new has another one after it")
 	case !p.more && missing > 0 && len(p.assets) >= w.count:
-		return provider.Protocol(source, "a full page has none after it, and %d assets are missing", missing)
+		return provider.Protocol(providerName, "a full page has none after it, and %d assets are missing", missing)
 	}
 	return nil
 }

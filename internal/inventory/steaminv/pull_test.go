@@ -42,7 +42,7 @@ type steam struct {
 func newSteam(t testing.TB, fake *steaminvtest.Server) *steam {
 	t.Helper()
 	server := providertest.NewServer(t, fake)
-	o := provider.Options{Source: "steam"}
+	o := provider.Options{Provider: "steam"}
 	steaminv.Tune(&o)
 	// As the client of the host has it.
 	o.Wait, o.MostWait = 10*time.Minute, time.Hour

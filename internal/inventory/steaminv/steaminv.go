@@ -18,8 +18,8 @@ import (
 	"assay/internal/provider"
 )
 
-// source names Steam in errors and logs.
-const source = "steam"
+// provider names Steam in errors and logs.
+const providerName = "steam"
 
 const (
 	// firstCount is the count of assets per page; Steam refuses more. If it refuses
@@ -35,7 +35,7 @@ const (
 // Tune sets in the options of the client what is particular to inventories.
 func Tune(o *provider.Options) {
 	o.MaxBody, o.Attempts, o.Backoff, o.Total = maxBody, 4, 2*time.Second, PullTime
-	o.Patience, o.Judge = AnswerTime, classify
+	o.Patience, o.Classify = AnswerTime, classify
 }
 
 // Place is one part of an inventory: a game and one of its contexts.

@@ -234,11 +234,11 @@ func (l *leftAlone) Take(context.Context) (provider.Refusal, error) {
 	return provider.Refusal{}, errors.New("nobody is asked in this test")
 }
 
-func (*leftAlone) Hold(_ context.Context, o provider.Order) (time.Duration, error) {
+func (*leftAlone) StoreRetryAfter(_ context.Context, o provider.RetryAfter) (time.Duration, error) {
 	return o.Wait, nil
 }
 
-func (*leftAlone) Tell(context.Context, provider.Rate) error { return nil }
+func (*leftAlone) StoreReported(context.Context, provider.Rate) error { return nil }
 
 func (*leftAlone) Down(context.Context, string) error { return nil }
 
@@ -249,7 +249,7 @@ func (*leftAlone) Up(context.Context) error { return nil }
 func TestSync_SaysAtOnceThatSteamWantsToBeLeftAlone(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		order := &leftAlone{until: time.Now().Add(10 * time.Minute)}
-		o := provider.Options{Source: "steam", Allowance: order}
+		o := provider.Options{Provider: "steam", Allowance: order}
 		steaminv.Tune(&o)
 		client := provider.NewClient(o)
 		defer client.Close()

@@ -13,17 +13,17 @@ import (
 	"assay/internal/provider"
 )
 
-// Allowance counts what a host of a source allows all processes on the database
+// Allowance counts what a host of a provider allows all processes on the database
 // together: see provider.Allowance. On PostgreSQL all of it goes by the
 // database's clock, on SQLite by the store's.
 type Allowance struct {
-	s      *db.DB
-	source string
-	host   provider.Host
-	slots  int         // that the limit has
-	all    int         // with those that are kept for others
-	size   int         // requests that a slot takes
-	made   atomic.Bool // the slots are there
+	s        *db.DB
+	provider string
+	host     provider.Host
+	slots    int         // that the limit has
+	all      int         // with those that are kept for others
+	size     int         // requests that a slot takes
+	made     atomic.Bool // the slots are there
 
 	watched atomic.Int64 // when the budgets were last looked at, in microseconds
 }
@@ -47,8 +47,8 @@ var (
 )
 
 // New returns the allowance of a host.
-func New(s *db.DB, source string, host provider.Host) *Allowance {
-	a := &Allowance{s: s, source: source, host: host}
+func New(s *db.DB, p string, host provider.Host) *Allowance {
+	a := &Allowance{s: s, provider: p, host: host}
 	if !host.Limit.None() {
 		all := host.Limit.Requests + host.Others
 		a.size = (all + maxSlots - 1) / maxSlots
@@ -72,7 +72,7 @@ func (a *Allowance) Take(ctx context.Context) (provider.Refusal, error) {
 func (a *Allowance) ask(ctx context.Context) (provider.Refusal, error) {
 	if a.slots == 0 && a.host.Quota == (provider.Quota{}) {
 		o, err := a.ordered(ctx, a.s.Read)
-		if err != nil || o.refusal.Wait > 0 || o.told == nil {
+		if err != nil || o.refusal.Wait > 0 || o.reported == nil {
 			return o.refusal, err
 		}
 	}
@@ -111,16 +111,16 @@ func (a *Allowance) take(t *db.Tx) (r provider.Refusal, near bool, err error) {
 	}
 	// A slot comes last, since another process may have to be waited for: the moment
 	// that it is given must be that of the request.
-	if o.told != nil {
-		if n, err := t.Exec(countTold, a.source, a.host.Key); err != nil || n == 0 {
+	if o.reported != nil {
+		if n, err := t.Exec(countReported, a.provider, a.host.Key); err != nil || n == 0 {
 			return provider.Refusal{Kind: provider.KindBudget, Wait: leastWait}, false, err
 		}
-		near = provider.NearEnd(o.told.Left-1, o.told.Limit)
+		near = provider.NearEnd(o.reported.Left-1, o.reported.Limit)
 	}
 	for _, p := range a.host.Quota.Periods() {
 		begin, end := p.Bounds(o.now)
 		var used int64
-		switch err := t.QueryRow(countQuota, a.source, a.host.Key, string(p), db.Micros(begin), a.host.Quota.Of(p)).Scan(&used); {
+		switch err := t.QueryRow(countQuota, a.provider, a.host.Key, string(p), db.Micros(begin), a.host.Quota.Of(p)).Scan(&used); {
 		case errors.Is(err, sql.ErrNoRows):
 			return provider.Refusal{Kind: provider.KindBudget, Wait: end.Sub(o.now), Quota: p, ResetsAt: end}, false, nil
 		case err != nil:
@@ -128,7 +128,7 @@ func (a *Allowance) take(t *db.Tx) (r provider.Refusal, near bool, err error) {
 		}
 		near = near || provider.NearEnd(a.host.Quota.Of(p)-used, a.host.Quota.Of(p))
 	}
-	if a.forecasts(o.told) {
+	if a.forecasts(o.reported) {
 		if err := a.countPace(t, o.now); err != nil {
 			return r, false, err
 		}
@@ -137,7 +137,7 @@ func (a *Allowance) take(t *db.Tx) (r provider.Refusal, near bool, err error) {
 		return r, near, nil
 	}
 	r, err = a.takeSlot(t)
-	return r, near || provider.Forecast(a.host.Limit.Per), err
+	return r, near || provider.HasForecast(a.host.Limit.Per), err
 }
 
 // takeSlot counts a request with the limit.
@@ -148,25 +148,25 @@ func (a *Allowance) takeSlot(t *db.Tx) (provider.Refusal, error) {
 	}
 	n, err := t.Exec(`
 		UPDATE budget_slot SET used = CASE WHEN at > `+clock+` - $4 THEN used + 1 ELSE 1 END, at = `+clock+`
-		WHERE source = $1 AND host = $2 AND slot = (
+		WHERE provider = $1 AND host = $2 AND slot = (
 			SELECT slot FROM budget_slot
-			WHERE source = $1 AND host = $2 AND slot < $5 AND (used < $6 OR at <= `+clock+` - $4)
+			WHERE provider = $1 AND host = $2 AND slot < $5 AND (used < $6 OR at <= `+clock+` - $4)
 			ORDER BY `+order+` LIMIT 1`+t.Dialect.SkipLocked("budget_slot")+`)
-		AND NOT EXISTS (SELECT 1 FROM source_host h WHERE h.source = $1 AND h.host = $2 AND h.blocked_until > `+clock+`)`,
-		a.source, a.host.Key, a.s.ClockArg(), a.host.Limit.Stretch().Microseconds(), a.slots, a.size)
+		AND NOT EXISTS (SELECT 1 FROM provider_host h WHERE h.provider = $1 AND h.host = $2 AND h.blocked_until > `+clock+`)`,
+		a.provider, a.host.Key, a.s.ClockArg(), a.host.Limit.Stretch().Microseconds(), a.slots, a.size)
 	if err != nil || n == 1 {
 		return provider.Refusal{}, err
 	}
 	return provider.Refusal{Kind: provider.KindBudget, Wait: leastWait}, nil
 }
 
-const countTold = `UPDATE budget_told SET told_left = told_left - 1 WHERE source = $1 AND host = $2 AND told_left > 0`
+const countReported = `UPDATE reported_quota SET reported_left = reported_left - 1 WHERE provider = $1 AND host = $2 AND reported_left > 0`
 
 // A clock that is set back to another day or month goes on with what is used:
 // nothing more is let through, and the count ends with the period that now is.
 const countQuota = `
-INSERT INTO budget_quota (source, host, period, starts_at, used) VALUES ($1, $2, $3, $4, 1)
-ON CONFLICT (source, host, period) DO UPDATE SET starts_at = excluded.starts_at,
+INSERT INTO budget_quota (provider, host, period, starts_at, used) VALUES ($1, $2, $3, $4, 1)
+ON CONFLICT (provider, host, period) DO UPDATE SET starts_at = excluded.starts_at,
 	used = CASE WHEN budget_quota.starts_at < excluded.starts_at THEN 1 ELSE budget_quota.used + 1 END
 WHERE budget_quota.starts_at < excluded.starts_at OR budget_quota.used < $5
 RETURNING used`

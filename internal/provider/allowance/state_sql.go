@@ -10,10 +10,10 @@ import (
 	"assay/internal/provider"
 )
 
-// Hold implements provider.Allowance. An order is never shortened by another one.
+// StoreRetryAfter implements provider.Allowance. An order is never shortened by another one.
 // It is urgent: a process that dies before it is stored sends requests too early
 // when it is started again.
-func (a *Allowance) Hold(ctx context.Context, o provider.Order) (wait time.Duration, err error) {
+func (a *Allowance) StoreRetryAfter(ctx context.Context, o provider.RetryAfter) (wait time.Duration, err error) {
 	err = a.s.InUrgentTx(ctx, func(t *db.Tx) error {
 		if err := a.catchUp(t); err != nil {
 			return err
@@ -22,15 +22,15 @@ func (a *Allowance) Hold(ctx context.Context, o provider.Order) (wait time.Durat
 		var now, at, until int64
 		err := t.QueryRow(`
 			SELECT `+clock+`, coalesce(max(blocked_at), 0), coalesce(max(blocked_until), 0)
-			FROM source_host WHERE source = $1 AND host = $2`, a.source, a.host.Key, a.s.ClockArg()).Scan(&now, &at, &until)
+			FROM provider_host WHERE provider = $1 AND host = $2`, a.provider, a.host.Key, a.s.ClockArg()).Scan(&now, &at, &until)
 		if err != nil {
 			return err
 		}
 		wait = o.After(time.Duration(until-at)*time.Microsecond, time.Duration(now-until)*time.Microsecond)
 		_, err = t.Exec(`
-			INSERT INTO source_host (source, host, blocked_at, blocked_until) VALUES ($1, $2, `+clock+`, `+clock+` + $4)
-			ON CONFLICT (source, host) DO UPDATE SET blocked_at = excluded.blocked_at, blocked_until = excluded.blocked_until
-			WHERE excluded.blocked_until > source_host.blocked_until`, a.source, a.host.Key, a.s.ClockArg(), wait.Microseconds())
+			INSERT INTO provider_host (provider, host, blocked_at, blocked_until) VALUES ($1, $2, `+clock+`, `+clock+` + $4)
+			ON CONFLICT (provider, host) DO UPDATE SET blocked_at = excluded.blocked_at, blocked_until = excluded.blocked_until
+			WHERE excluded.blocked_until > provider_host.blocked_until`, a.provider, a.host.Key, a.s.ClockArg(), wait.Microseconds())
 		wait = max(wait, time.Duration(until-now)*time.Microsecond)
 		return err
 	})
@@ -43,13 +43,13 @@ func (a *Allowance) Hold(ctx context.Context, o provider.Order) (wait time.Durat
 func (a *Allowance) catchUp(t *db.Tx) error {
 	clock := t.Dialect.Clock(3)
 	for _, query := range []string{
-		`UPDATE budget_slot SET at = ` + clock + ` WHERE source = $1 AND host = $2 AND at > ` + clock + ` + $4`,
-		`UPDATE budget_told SET told_at = ` + clock + `, resets_at = resets_at - told_at + ` + clock + `
-		 WHERE source = $1 AND host = $2 AND told_at > ` + clock + ` + $4`,
-		`UPDATE source_host SET blocked_at = ` + clock + `, blocked_until = blocked_until - blocked_at + ` + clock + `
-		 WHERE source = $1 AND host = $2 AND blocked_at > ` + clock + ` + $4`,
+		`UPDATE budget_slot SET at = ` + clock + ` WHERE provider = $1 AND host = $2 AND at > ` + clock + ` + $4`,
+		`UPDATE reported_quota SET reported_at = ` + clock + `, resets_at = resets_at - reported_at + ` + clock + `
+		 WHERE provider = $1 AND host = $2 AND reported_at > ` + clock + ` + $4`,
+		`UPDATE provider_host SET blocked_at = ` + clock + `, blocked_until = blocked_until - blocked_at + ` + clock + `
+		 WHERE provider = $1 AND host = $2 AND blocked_at > ` + clock + ` + $4`,
 	} {
-		if _, err := t.Exec(query, a.source, a.host.Key, a.s.ClockArg(), setBack.Microseconds()); err != nil {
+		if _, err := t.Exec(query, a.provider, a.host.Key, a.s.ClockArg(), setBack.Microseconds()); err != nil {
 			return err
 		}
 	}
@@ -65,23 +65,23 @@ func (a *Allowance) makeSlots(ctx context.Context) error {
 	}
 	err := a.s.InTx(ctx, func(t *db.Tx) error {
 		var surplus, newest int64
-		if err := t.QueryRow(`SELECT count(*), coalesce(max(at), 0) FROM budget_slot WHERE source = $1 AND host = $2 AND slot >= $3`,
-			a.source, a.host.Key, a.all).Scan(&surplus, &newest); err != nil {
+		if err := t.QueryRow(`SELECT count(*), coalesce(max(at), 0) FROM budget_slot WHERE provider = $1 AND host = $2 AND slot >= $3`,
+			a.provider, a.host.Key, a.all).Scan(&surplus, &newest); err != nil {
 			return err
 		}
 		if surplus > 0 {
-			if _, err := t.Exec(`UPDATE budget_slot SET used = $4, at = $5 WHERE source = $1 AND host = $2 AND slot < $3 AND at < $5`,
-				a.source, a.host.Key, a.all, a.size, newest); err != nil {
+			if _, err := t.Exec(`UPDATE budget_slot SET used = $4, at = $5 WHERE provider = $1 AND host = $2 AND slot < $3 AND at < $5`,
+				a.provider, a.host.Key, a.all, a.size, newest); err != nil {
 				return err
 			}
-			if _, err := t.Exec(`DELETE FROM budget_slot WHERE source = $1 AND host = $2 AND slot >= $3`, a.source, a.host.Key, a.all); err != nil {
+			if _, err := t.Exec(`DELETE FROM budget_slot WHERE provider = $1 AND host = $2 AND slot >= $3`, a.provider, a.host.Key, a.all); err != nil {
 				return err
 			}
 		}
 		_, err := t.Exec(`
 			WITH RECURSIVE number (n) AS (SELECT 0 UNION ALL SELECT n + 1 FROM number WHERE n + 1 < $3)
-			INSERT INTO budget_slot (source, host, slot, used, at) SELECT $1, $2, n, 0, 0 FROM number WHERE true
-			ON CONFLICT (source, host, slot) DO NOTHING`, a.source, a.host.Key, a.all)
+			INSERT INTO budget_slot (provider, host, slot, used, at) SELECT $1, $2, n, 0, 0 FROM number WHERE true
+			ON CONFLICT (provider, host, slot) DO NOTHING`, a.provider, a.host.Key, a.all)
 		return err
 	})
 	a.made.Store(err == nil)
@@ -102,8 +102,8 @@ func (a *Allowance) standing(ctx context.Context, now time.Time) (slotsNow, erro
 	err := a.s.Read.QueryRowContext(ctx, `
 		SELECT count(*), coalesce(min(at), 0), coalesce(max(at), 0),
 			coalesce(sum(used) FILTER (WHERE at > $3), 0), coalesce(min(at) FILTER (WHERE at > $3), 0)
-		FROM budget_slot WHERE source = $1 AND host = $2 AND slot < $4`,
-		a.source, a.host.Key, db.Micros(now.Add(-a.host.Limit.Stretch())), a.slots).Scan(&n, &oldest, &newest, &used, &since)
+		FROM budget_slot WHERE provider = $1 AND host = $2 AND slot < $4`,
+		a.provider, a.host.Key, db.Micros(now.Add(-a.host.Limit.Stretch())), a.slots).Scan(&n, &oldest, &newest, &used, &since)
 	return slotsNow{n, db.Moment(oldest), db.Moment(newest), used, db.Moment(since)}, err
 }
 
@@ -115,7 +115,7 @@ func (a *Allowance) State(ctx context.Context) (b provider.Budget, blockedUntil 
 	if err != nil && !errors.Is(err, errSetBack) {
 		return b, blockedUntil, err
 	}
-	b.Told = o.told
+	b.Reported = o.reported
 	if a.slots > 0 {
 		slots, err := a.standing(ctx, o.now)
 		if err != nil {
@@ -134,8 +134,8 @@ func (a *Allowance) State(ctx context.Context) (b provider.Budget, blockedUntil 
 }
 
 // Of tells what a host leaves: see Allowance.State.
-func Of(ctx context.Context, s *db.DB, source string, host provider.Host) (b provider.Budget, blockedUntil time.Time, err error) {
-	return New(s, source, host).State(ctx)
+func Of(ctx context.Context, s *db.DB, p string, host provider.Host) (b provider.Budget, blockedUntil time.Time, err error) {
+	return New(s, p, host).State(ctx)
 }
 
 func (a *Allowance) quotas(ctx context.Context, now time.Time) ([]provider.QuotaUsed, error) {
@@ -147,7 +147,7 @@ func (a *Allowance) quotas(ctx context.Context, now time.Time) ([]provider.Quota
 		startsAt, used int64
 	}
 	rows, err := db.Collect(ctx, a.s.Read, func(r *sql.Rows, q *row) error { return r.Scan(&q.period, &q.startsAt, &q.used) },
-		`SELECT period, starts_at, used FROM budget_quota WHERE source = $1 AND host = $2`, a.source, a.host.Key)
+		`SELECT period, starts_at, used FROM budget_quota WHERE provider = $1 AND host = $2`, a.provider, a.host.Key)
 	if err != nil {
 		return nil, err
 	}

@@ -24,12 +24,12 @@ var (
 type asked struct {
 	names  map[string]bool // nil: whatever there is
 	sold   sales           // what is known of it beside
-	answer provider.Answer
+	answer provider.Result
 	stated bool   // the response stated its contents
 	heard  []bool // by market, as described: it was quoted
 }
 
-func (s *Source) about(names ...string) asked {
+func (s *Provider) about(names ...string) asked {
 	a := asked{names: make(map[string]bool, len(names)), heard: make([]bool, len(s.describe.Markets))}
 	for _, name := range names {
 		a.names[name] = true
@@ -39,7 +39,7 @@ func (s *Source) about(names ...string) asked {
 
 // readBatch reads what was queried of many names. One that cs2cap does not know,
 // or has no quote of, still counts as covered by the response: it is offered nowhere.
-func (s *Source) readBatch(ctx context.Context, body io.Reader, names []string, sink provider.Sink) (provider.Answer, error) {
+func (s *Provider) readBatch(ctx context.Context, body io.Reader, names []string, sink provider.Sink) (provider.Result, error) {
 	a := s.about(names...)
 	var seen, none bool
 	cells, inner := make([]feed.Cell, len(itemNames)), make([]feed.Cell, len(quoteNames))
@@ -81,7 +81,7 @@ func (s *Source) readBatch(ctx context.Context, body io.Reader, names []string, 
 }
 
 // readItem hands on the quotes of one item.
-func (s *Source) readItem(r *feed.Reader, a *asked, cells, inner []feed.Cell) error {
+func (s *Provider) readItem(r *feed.Reader, a *asked, cells, inner []feed.Cell) error {
 	q, ok := s.subject(r, a, cells[0], cells[1])
 	if !ok {
 		return nil
@@ -90,7 +90,7 @@ func (s *Source) readItem(r *feed.Reader, a *asked, cells, inner []feed.Cell) er
 }
 
 // subject reads what a row is about.
-func (s *Source) subject(r *feed.Reader, a *asked, name, phase feed.Cell) (q provider.Quote, ok bool) {
+func (s *Provider) subject(r *feed.Reader, a *asked, name, phase feed.Cell) (q provider.Quote, ok bool) {
 	q = provider.Quote{Currency: s.currency, Sales: provider.Unknown}
 	if q.Name, ok = r.Name("", name); !ok {
 		return q, false
@@ -113,7 +113,7 @@ func (s *Source) subject(r *feed.Reader, a *asked, name, phase feed.Cell) (q pro
 
 // quote hands on one market's quote, by way of what is common to those of an item.
 // The decimal has places that the amount in cents cannot have.
-func (s *Source) quote(r *feed.Reader, a *asked, q *provider.Quote, cells []feed.Cell) error {
+func (s *Provider) quote(r *feed.Reader, a *asked, q *provider.Quote, cells []feed.Cell) error {
 	at, ok := s.markets[string(cells[0].Text)]
 	if !ok {
 		r.Reject("", cells[0].Text, rejectMarket)
@@ -140,7 +140,7 @@ func (s *Source) quote(r *feed.Reader, a *asked, q *provider.Quote, cells []feed
 
 // readMeta reads a response's description of itself: a market that it did not query is
 // silent, and another currency than was requested is a wrong response.
-func (s *Source) readMeta(r *feed.Reader, a *asked) error {
+func (s *Provider) readMeta(r *feed.Reader, a *asked) error {
 	names := []string{"currency", "providers_queried", "generated_at"}
 	cells := make([]feed.Cell, len(names))
 	if ok, err := r.Row(names, cells); err != nil {
@@ -175,7 +175,7 @@ func (s *Source) readMeta(r *feed.Reader, a *asked) error {
 
 // readPage reads one page of rows about a name. If another follows it returns how
 // many rows come before that.
-func (s *Source) readPage(ctx context.Context, body io.Reader, name string, sink provider.Sink) (_ provider.Answer, before int, _ error) {
+func (s *Provider) readPage(ctx context.Context, body io.Reader, name string, sink provider.Sink) (_ provider.Result, before int, _ error) {
 	a := s.about(name)
 	var seen, more bool
 	cells, end := make([]feed.Cell, len(rowNames)), make([]feed.Cell, 1)

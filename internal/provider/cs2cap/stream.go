@@ -24,31 +24,31 @@ var (
 
 // fetchStream reads everything: first what was sold, which no start of a stream is
 // spent for, then what is offered.
-func (s *Source) fetchStream(ctx context.Context, call provider.Call, sink provider.Sink) (provider.Answer, error) {
+func (s *Provider) fetchStream(ctx context.Context, call provider.Call, sink provider.Sink) (provider.Result, error) {
 	if _, err := s.describe.FileOf(call); err != nil {
-		return provider.Answer{}, err
+		return provider.Result{}, err
 	}
 	sold, err := s.fetchSales(ctx, call)
 	if err != nil {
-		return provider.Answer{}, err
+		return provider.Result{}, err
 	}
 	q := url.Values{}
 	for _, m := range s.describe.Markets {
 		q.Add("providers", m.Key)
 	}
 	req := provider.Request{Method: http.MethodPost, URL: s.base + "/v1/prices?" + q.Encode(), Header: s.header(), Meter: call.Meter}
-	var answer provider.Answer
+	var answer provider.Result
 	err = s.client.Do(ctx, req, func(resp *provider.Response) (err error) {
 		answer, err = s.readStream(ctx, resp.Body, sold, sink)
 		return err
 	})
 	if err != nil {
-		return provider.Answer{}, err
+		return provider.Result{}, err
 	}
 	return answer, nil
 }
 
-func (s *Source) fetchSales(ctx context.Context, call provider.Call) (sold sales, err error) {
+func (s *Provider) fetchSales(ctx context.Context, call provider.Call) (sold sales, err error) {
 	if s.sales == nil {
 		return nil, nil
 	}
@@ -63,7 +63,7 @@ func (s *Source) fetchSales(ctx context.Context, call provider.Call) (sold sales
 // readStream reads an item from each line. No line is marked as the last one:
 // a stream that was cut between two shows by how many there are, against the last
 // time. A market that no line quotes is silent.
-func (s *Source) readStream(ctx context.Context, body io.Reader, sold sales, sink provider.Sink) (provider.Answer, error) {
+func (s *Provider) readStream(ctx context.Context, body io.Reader, sold sales, sink provider.Sink) (provider.Result, error) {
 	a := asked{sold: sold, heard: make([]bool, len(s.describe.Markets))}
 	cells, inner := make([]feed.Cell, len(lineNames)), make([]feed.Cell, len(quoteNames))
 	err := feed.Read(ctx, Name, body, sink, func(r *feed.Reader) error {
@@ -79,7 +79,7 @@ func (s *Source) readStream(ctx context.Context, body io.Reader, sold sales, sin
 		})
 	})
 	if err != nil {
-		return provider.Answer{}, err
+		return provider.Result{}, err
 	}
 	for i, m := range s.describe.Markets {
 		if !a.heard[i] {

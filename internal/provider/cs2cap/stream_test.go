@@ -35,9 +35,9 @@ func streamed() ([]cs2captest.Item, []provider.Quote) {
 	return all, append(want, phase)
 }
 
-func newStream(t testing.TB, baseURL string, tweak func(*provider.Options)) *cs2cap.Source {
+func newStream(t testing.TB, baseURL string, tweak func(*provider.Options)) *cs2cap.Provider {
 	t.Helper()
-	return newSource(t, baseURL, cs2cap.Config{Shape: provider.Bulk, Currency: "EUR", Sales: new(provider.Client)}, tweak)
+	return newProvider(t, baseURL, cs2cap.Config{Shape: provider.Bulk, Currency: "EUR", Sales: new(provider.Client)}, tweak)
 }
 
 func TestStreamSuite(t *testing.T) {
@@ -48,8 +48,8 @@ func TestStreamSuite(t *testing.T) {
 	fake := server()
 	fake.Items = all
 	providertest.Run(t, providertest.Subject{
-		New: func(t testing.TB, baseURL string, tweak func(*provider.Options)) provider.Source {
-			return newSource(t, baseURL, cs2cap.Config{Shape: provider.Bulk}, tweak)
+		New: func(t testing.TB, baseURL string, tweak func(*provider.Options)) provider.Provider {
+			return newProvider(t, baseURL, cs2cap.Config{Shape: provider.Bulk}, tweak)
 		},
 		Good:   fake,
 		Call:   provider.Call{AppID: catalog.CS2, File: "prices.ndjson"},
@@ -96,7 +96,7 @@ func TestProbe_SpendsNoStartOfAStream(t *testing.T) {
 		if shape == provider.Bulk {
 			c.Sales = new(provider.Client)
 		}
-		src := newSource(t, srv.URL(), c, nil)
+		src := newProvider(t, srv.URL(), c, nil)
 		call := src.Probe()
 		call.Meter = new(provider.Meter)
 		var sink providertest.Sink

@@ -114,7 +114,7 @@ func TestTime_ReadsEachFormatAndGuesses(t *testing.T) {
 	}
 }
 
-func TestPhases_AreFoundWhereverSourcesPutThem(t *testing.T) {
+func TestPhases_AreFoundWhereverProvidersPutThem(t *testing.T) {
 	for name, want := range map[string][2]string{
 		"★ Karambit | Doppler (Factory New) - Ruby":    {"★ Karambit | Doppler (Factory New)", "Ruby"},
 		"★ Karambit | Doppler (Factory New) - Phase 4": {"★ Karambit | Doppler (Factory New)", "Phase 4"},

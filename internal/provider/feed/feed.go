@@ -21,15 +21,15 @@ import (
 // Errors of its methods end the response: return them as they are.
 type Reader struct {
 	*Tally
-	source  string
-	dec     *jsontext.Decoder
-	scratch []byte // texts of the current row that had escapes
+	provider string
+	dec      *jsontext.Decoder
+	scratch  []byte // texts of the current row that had escapes
 }
 
 // NewReader returns a Reader of what src holds. Callers that do not need a format of
 // their own use Read.
-func NewReader(source string, src io.Reader, t *Tally) *Reader {
-	return &Reader{Tally: t, source: source, dec: NewDecoder(src)}
+func NewReader(provider string, src io.Reader, t *Tally) *Reader {
+	return &Reader{Tally: t, provider: provider, dec: NewDecoder(src)}
 }
 
 // malformed is a response that is not what its provider promises.
@@ -49,15 +49,15 @@ func Malformed(format string, args ...any) error {
 // KindProtocol or KindTooLarge, but for an error of the sink and one that is a
 // *provider.Error already, which are returned as they are. A response of which
 // more rows were rejected than not is refused.
-func Read(ctx context.Context, source string, body io.Reader, sink provider.Sink, decode func(*Reader) error) error {
+func Read(ctx context.Context, p string, body io.Reader, sink provider.Sink, decode func(*Reader) error) error {
 	if sink != nil {
 		sink.Restart()
 	}
-	buffered, err := provider.SniffJSON(source, body)
+	buffered, err := provider.SniffJSON(p, body)
 	if err != nil {
 		return err
 	}
-	r := NewReader(source, buffered, NewTally(sink, MaxItems))
+	r := NewReader(p, buffered, NewTally(sink, MaxItems))
 	if err = decode(r); err == nil {
 		err = r.End()
 	}
@@ -70,7 +70,7 @@ func Read(ctx context.Context, source string, body io.Reader, sink provider.Sink
 	case r.refused != nil:
 		return r.refused
 	}
-	return Classify(ctx, source, err)
+	return Classify(ctx, p, err)
 }
 
 // End fails if anything follows the document.
@@ -87,7 +87,7 @@ func (r *Reader) End() error {
 
 // Classify turns an error of reading into a *provider.Error. It returns one that is a
 // *provider.Error already, and any error after the context ended, as they are.
-func Classify(ctx context.Context, source string, err error) error {
+func Classify(ctx context.Context, p string, err error) error {
 	var (
 		known  *provider.Error
 		syntax *jsontext.SyntacticError
@@ -98,15 +98,15 @@ func Classify(ctx context.Context, source string, err error) error {
 	case errors.As(err, &known), ctx.Err() != nil:
 		return err // the transport reports what ended it
 	case errors.Is(err, ErrRowTooLarge), errors.As(err, &many):
-		return &provider.Error{Source: source, Kind: provider.KindTooLarge, Detail: Innermost(err).Error()}
+		return &provider.Error{Provider: p, Kind: provider.KindTooLarge, Detail: Innermost(err).Error()}
 	case errors.Is(err, io.ErrUnexpectedEOF):
-		return provider.Protocol(source, "the response ends too soon")
+		return provider.Protocol(p, "the response ends too soon")
 	case errors.As(err, &syntax):
-		return provider.Protocol(source, "malformed JSON at byte %d: %v", syntax.ByteOffset, syntax.Err)
+		return provider.Protocol(p, "malformed JSON at byte %d: %v", syntax.ByteOffset, syntax.Err)
 	case errors.As(err, &bad):
-		return provider.Protocol(source, "%s", bad.detail)
+		return provider.Protocol(p, "%s", bad.detail)
 	}
-	return provider.Protocol(source, "the response cannot be read: %s", Clip([]byte(err.Error())))
+	return provider.Protocol(p, "the response cannot be read: %s", Clip([]byte(err.Error())))
 }
 
 // Innermost returns what an error wraps in the end.

@@ -139,7 +139,7 @@ func TestReader_ReadsWhatIsWithinARow(t *testing.T) {
 func TestRead_SaysHowAnAnswerIsWrong(t *testing.T) {
 	canceled, cancel := context.WithCancel(context.Background())
 	cancel()
-	own := &provider.Error{Source: "src", Kind: provider.KindCut}
+	own := &provider.Error{Provider: "src", Kind: provider.KindCut}
 	for name, c := range map[string]struct {
 		ctx    context.Context
 		body   io.Reader

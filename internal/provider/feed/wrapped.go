@@ -94,7 +94,7 @@ func refused(success Cell) bool {
 
 // refusal returns the error for a response that refuses.
 func (r *Reader) refusal(reason string) error {
-	e := provider.Protocol(r.source, "the provider refuses without a reason")
+	e := provider.Protocol(r.provider, "the provider refuses without a reason")
 	if reason != "" {
 		e.Detail = "the provider refuses: " + reason
 	}

@@ -31,7 +31,7 @@ type trades struct {
 var headNames = []string{"time", "currency"}
 
 // read reads a file whose rows row reads, and returns the file's own time.
-func (s *Source) read(r *feed.Reader, row func() error) (time.Time, error) {
+func (s *Provider) read(r *feed.Reader, row func() error) (time.Time, error) {
 	head := make([]feed.Cell, len(headNames))
 	if err := r.Wrapped("items", row, headNames, head); err != nil {
 		return time.Time{}, err
@@ -46,7 +46,7 @@ var instanceNames = []string{"market_hash_name", "price", "buy_order", "populari
 
 // readInstances reads class_instance, of which each row is a class and instance
 // of Steam's: many are one item. Of their figures the best or the sum counts.
-func (s *Source) readInstances(ctx context.Context, body io.Reader) (trades, error) {
+func (s *Provider) readInstances(ctx context.Context, body io.Reader) (trades, error) {
 	all := trades{names: map[string]*traded{}}
 	cells := make([]feed.Cell, len(instanceNames))
 	err := feed.Read(ctx, Name, body, nil, func(r *feed.Reader) error {
@@ -107,8 +107,8 @@ var priceNames = []string{"market_hash_name", "price", "volume"}
 // readPrices reads what is offered, adds what is known of each name, and then
 // passes on names that only the other file has. Of an item that both have, this
 // file's price counts. The response is as old as the older of both.
-func (s *Source) readPrices(ctx context.Context, body io.Reader, all trades, sink provider.Sink) (provider.Answer, error) {
-	answer := provider.Answer{ProviderTime: all.at}
+func (s *Provider) readPrices(ctx context.Context, body io.Reader, all trades, sink provider.Sink) (provider.Result, error) {
+	answer := provider.Result{ProviderTime: all.at}
 	cells := make([]feed.Cell, len(priceNames))
 	left := maps.Clone(all.names) // a response may have to be read again
 	err := feed.Read(ctx, Name, body, sink, func(r *feed.Reader) error {
@@ -140,7 +140,7 @@ func (s *Source) readPrices(ctx context.Context, body io.Reader, all trades, sin
 
 // addPrice passes on a row of what is offered, and takes its name off left: also one
 // that cannot be read, for which the other file is no substitute.
-func (s *Source) addPrice(r *feed.Reader, cells []feed.Cell, all, left map[string]*traded) error {
+func (s *Provider) addPrice(r *feed.Reader, cells []feed.Cell, all, left map[string]*traded) error {
 	name, ok := r.Name(Name, cells[0])
 	if !ok {
 		return nil
@@ -156,7 +156,7 @@ func (s *Source) addPrice(r *feed.Reader, cells []feed.Cell, all, left map[strin
 }
 
 // quote makes a quote of an offer and of what else is known, if anything is.
-func (s *Source) quote(name string, ask money.Micro, listings int64, t *traded) *provider.Quote {
+func (s *Provider) quote(name string, ask money.Micro, listings int64, t *traded) *provider.Quote {
 	q := &provider.Quote{Market: Name, Name: name, Currency: s.currency, Ask: ask, Listings: listings, Sales: provider.Unknown}
 	if t != nil {
 		q.Bid, q.Sales = t.bid, t.sales

@@ -27,11 +27,11 @@ const (
 )
 
 // decode reads both files.
-func decode(prices, instances string, sink provider.Sink) (provider.Answer, error) {
+func decode(prices, instances string, sink provider.Sink) (provider.Result, error) {
 	s := New(Config{})
 	all, err := s.readInstances(context.Background(), strings.NewReader(instances))
 	if err != nil {
-		return provider.Answer{}, err
+		return provider.Result{}, err
 	}
 	return s.readPrices(context.Background(), strings.NewReader(prices), all, sink)
 }

@@ -152,8 +152,8 @@ func dataFile(t testing.TB, name string) string {
 	return file
 }
 
-// fetchFile reads one configured list through a Source.
-func fetchFile(t testing.TB, listJSON, file string, sink provider.Sink) (provider.Answer, *provider.Meter, error) {
+// fetchFile reads one configured list through a Provider.
+func fetchFile(t testing.TB, listJSON, file string, sink provider.Sink) (provider.Result, *provider.Meter, error) {
 	t.Helper()
 	listJSON = strings.Replace(listJSON, "@", file, 1)
 	c, err := Parse([]byte(`{"lists":[`+listJSON+`]}`), Env{})

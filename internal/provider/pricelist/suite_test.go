@@ -40,8 +40,8 @@ func TestSuite(t *testing.T) {
 				{Name: "壱", Price: "null"},
 			}, "1.5")
 			providertest.Run(t, providertest.Subject{
-				New: func(t testing.TB, baseURL string, tweak func(*provider.Options)) provider.Source {
-					return suiteSource(t, strings.Replace(listJSON, "@", baseURL, 1), tweak)
+				New: func(t testing.TB, baseURL string, tweak func(*provider.Options)) provider.Provider {
+					return suiteProvider(t, strings.Replace(listJSON, "@", baseURL, 1), tweak)
 				},
 				Good: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 					http.ServeContent(w, r, "list", time.Time{}, bytes.NewReader(body))
@@ -74,14 +74,14 @@ func suiteQuote(market, name string, ask, sale int64) provider.Quote {
 	return q
 }
 
-func suiteSource(t testing.TB, listJSON string, tweak func(*provider.Options)) provider.Source {
+func suiteProvider(t testing.TB, listJSON string, tweak func(*provider.Options)) provider.Provider {
 	t.Helper()
 	secret := only("LIST_KEY", suiteSecret)
 	c, err := Parse([]byte(`{"lists":[`+listJSON+`]}`), Env{Secret: secret})
 	if err != nil {
 		t.Fatal(err)
 	}
-	o := provider.Options{Source: Name, Secrets: []string{suiteSecret}}
+	o := provider.Options{Provider: Name, Secrets: []string{suiteSecret}}
 	tweak(&o)
 	client := provider.NewClient(o)
 	t.Cleanup(client.Close)

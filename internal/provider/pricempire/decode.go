@@ -16,8 +16,8 @@ var (
 
 // read reads a whole game. A market that no row has is silent: Pricempire drops
 // what it does not know without a word.
-func (s *Source) read(ctx context.Context, body io.Reader, sink provider.Sink) (provider.Answer, error) {
-	var answer provider.Answer
+func (s *Provider) read(ctx context.Context, body io.Reader, sink provider.Sink) (provider.Result, error) {
+	var answer provider.Result
 	quoted := make([]bool, len(s.describe.Markets))
 	cells, inner := make([]feed.Cell, len(rowNames)), make([]feed.Cell, len(priceNames))
 	err := feed.Read(ctx, Name, body, sink, func(r *feed.Reader) error {
@@ -54,7 +54,7 @@ func (s *Source) read(ctx context.Context, body io.Reader, sink provider.Sink) (
 }
 
 // subject reads what a row is about, and what was sold of it.
-func (s *Source) subject(r *feed.Reader, cells []feed.Cell) (q provider.Quote, ok bool) {
+func (s *Provider) subject(r *feed.Reader, cells []feed.Cell) (q provider.Quote, ok bool) {
 	q.Currency = s.currency
 	if q.Name, ok = r.Name("", cells[0]); !ok {
 		return q, false

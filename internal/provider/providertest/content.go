@@ -39,7 +39,7 @@ func (r *suite) bodies(t *testing.T) {
 		t.Run(c.fault.Name, func(t *testing.T) {
 			r.server.Reset()
 			r.server.Always(c.fault)
-			src := r.source(t, r.server.URL())
+			src := r.provider(t, r.server.URL())
 			res := r.fetch(t, src, r.Call)
 			if c.must || res.err != nil {
 				mustFail(t, res, provider.KindProtocol)
@@ -64,7 +64,7 @@ func (r *suite) halfDocument(t *testing.T) {
 		}
 		return half
 	}))
-	res := r.fetch(t, r.source(t, r.server.URL()), r.Call)
+	res := r.fetch(t, r.provider(t, r.server.URL()), r.Call)
 	if res.err != nil || !r.Lines {
 		mustFail(t, res, provider.KindProtocol)
 		return
@@ -170,7 +170,7 @@ func (r *suite) serveRows(t *testing.T, name string, rows ...Row) result {
 	if call.File == "" {
 		call.Names = []string{name}
 	}
-	res := r.fetch(t, r.source(t, r.server.URL()), call)
+	res := r.fetch(t, r.provider(t, r.server.URL()), call)
 	if res.err != nil {
 		mustFail(t, res, provider.KindProtocol)
 	}
@@ -182,7 +182,7 @@ func (r *suite) mutations(t *testing.T) {
 	count := randtest.Count(100, 5000)
 	seed := randtest.Seed(t)
 	rng := rand.New(rand.NewPCG(seed, 0))
-	src := r.source(t, r.server.URL())
+	src := r.provider(t, r.server.URL())
 	for range count {
 		r.server.Reset()
 		part := rng.Uint64()

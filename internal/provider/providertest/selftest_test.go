@@ -19,13 +19,13 @@ import (
 	"assay/internal/provider/providertest"
 )
 
-// TestRun_HoldsForAPlainSource runs the suite over the least provider that can
+// TestRun_HoldsForAPlainProvider runs the suite over the least provider that can
 // pass: an array of names and prices in dollars.
-func TestRun_HoldsForAPlainSource(t *testing.T) {
+func TestRun_HoldsForAPlainProvider(t *testing.T) {
 	const key = "canary-5up3r-s3cr3t"
 	providertest.Run(t, providertest.Subject{
-		New: func(t testing.TB, baseURL string, tweak func(*provider.Options)) provider.Source {
-			o := provider.Options{Source: "plain", Secrets: []string{key}}
+		New: func(t testing.TB, baseURL string, tweak func(*provider.Options)) provider.Provider {
+			o := provider.Options{Provider: "plain", Secrets: []string{key}}
 			tweak(&o)
 			c := provider.NewClient(o)
 			t.Cleanup(c.Close)
@@ -88,9 +88,9 @@ func (p *plain) Describe() provider.Description {
 	}
 }
 
-func (p *plain) Fetch(ctx context.Context, call provider.Call, sink provider.Sink) (provider.Answer, error) {
+func (p *plain) Fetch(ctx context.Context, call provider.Call, sink provider.Sink) (provider.Result, error) {
 	req := provider.Request{URL: p.url, Header: http.Header{"X-Api-Key": {p.key}}, Meter: call.Meter}
-	return provider.Answer{}, p.client.Do(ctx, req, func(resp *provider.Response) error {
+	return provider.Result{}, p.client.Do(ctx, req, func(resp *provider.Response) error {
 		sink.Restart()
 		body, err := provider.SniffJSON("plain", resp.Body)
 		if err != nil {

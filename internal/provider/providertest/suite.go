@@ -22,7 +22,7 @@ type Subject struct {
 	// New returns a provider that queries the server at baseURL. It applies tweak to
 	// the client's options after its own; whatever must be closed, it registers
 	// with t.Cleanup.
-	New func(t testing.TB, baseURL string, tweak func(*provider.Options)) provider.Source
+	New func(t testing.TB, baseURL string, tweak func(*provider.Options)) provider.Provider
 	// Good serves the fixture. It compresses only when it is queried to.
 	Good http.Handler
 	// Call requests the fixture, Want is what must come of it, in any order.
@@ -94,7 +94,7 @@ func Run(t *testing.T, s Subject) {
 }
 
 // provider returns a new provider that may query the suite's server.
-func (r *suite) source(t testing.TB, baseURL string, tweaks ...func(*provider.Options)) provider.Source {
+func (r *suite) provider(t testing.TB, baseURL string, tweaks ...func(*provider.Options)) provider.Provider {
 	return r.New(t, baseURL, func(o *provider.Options) {
 		o.AllowHosts = []string{strings.TrimPrefix(baseURL, "http://")}
 		o.MaxBody = maxBody
@@ -111,7 +111,7 @@ func (r *suite) source(t testing.TB, baseURL string, tweaks ...func(*provider.Op
 }
 
 // requests returns how many requests the suite's call takes.
-func (r *suite) requests(src provider.Source) int {
+func (r *suite) requests(src provider.Provider) int {
 	for _, f := range src.Describe().Files {
 		if f.Key == r.Call.File {
 			return max(f.Requests, 1)
@@ -123,14 +123,14 @@ func (r *suite) requests(src provider.Source) int {
 // result is what came of one fetch.
 type result struct {
 	sink   Sink
-	answer provider.Answer
+	answer provider.Result
 	err    error
 	kind   provider.Kind
 	meter  *provider.Meter
 }
 
 // fetch calls src and checks what holds for every call, good or bad.
-func (r *suite) fetch(t testing.TB, src provider.Source, call provider.Call) result {
+func (r *suite) fetch(t testing.TB, src provider.Provider, call provider.Call) result {
 	t.Helper()
 	before := len(r.server.Hits())
 	res := result{meter: new(provider.Meter)}
@@ -157,14 +157,14 @@ func (r *suite) fetch(t testing.TB, src provider.Source, call provider.Call) res
 }
 
 // checkQuotes checks what holds for every quote, whatever the response was.
-func (r *suite) checkQuotes(t testing.TB, src provider.Source, quotes []provider.Quote) {
+func (r *suite) checkQuotes(t testing.TB, src provider.Provider, quotes []provider.Quote) {
 	t.Helper()
 	d := src.Describe()
 	for _, q := range quotes {
 		known := slices.ContainsFunc(d.Markets, func(m provider.Market) bool { return m.Key == q.Market })
 		switch {
 		case !known:
-			t.Errorf("quote of market %q, which the source does not offer", q.Market)
+			t.Errorf("quote of market %q, which the provider does not offer", q.Market)
 		case catalog.CheckName(q.Name) != nil:
 			t.Errorf("quote of what is no name: %.40q", q.Name)
 		case catalog.CheckPhase(q.Phase) != nil:
@@ -186,8 +186,8 @@ func (r *suite) checkError(t testing.TB, err error) {
 		return
 	}
 	var e *provider.Error
-	if errors.As(err, &e) && e.Source == "" {
-		t.Errorf("an error that does not name its source: %v", err)
+	if errors.As(err, &e) && e.Provider == "" {
+		t.Errorf("an error that does not name its provider: %v", err)
 	}
 	if strings.Contains(err.Error(), "http://") && strings.Contains(err.Error(), "?") {
 		t.Errorf("an error that quotes a URL: %v", err)
@@ -228,7 +228,7 @@ func mustFail(t testing.TB, res result, kinds ...provider.Kind) {
 
 // description checks the provider's description.
 func (r *suite) description(t *testing.T) {
-	d := r.source(t, r.server.URL()).Describe()
+	d := r.provider(t, r.server.URL()).Describe()
 	if d.Name == "" || d.Title == "" || len(d.Markets) == 0 {
 		t.Errorf("name, title and markets are required: %+v", d)
 	}
@@ -259,7 +259,7 @@ func (r *suite) description(t *testing.T) {
 
 func (r *suite) goodAnswer(t *testing.T) {
 	r.server.Reset()
-	src := r.source(t, r.server.URL())
+	src := r.provider(t, r.server.URL())
 	res := r.fetch(t, src, r.Call)
 	r.mustBeGood(t, res)
 	if got, want := len(r.server.Hits()), r.requests(src); got != want {
@@ -275,7 +275,7 @@ func (r *suite) goodAnswer(t *testing.T) {
 
 func (r *suite) concurrent(t *testing.T) {
 	r.server.Reset()
-	src := r.source(t, r.server.URL())
+	src := r.provider(t, r.server.URL())
 	results := make([]result, 4)
 	var wg sync.WaitGroup
 	for i := range results {

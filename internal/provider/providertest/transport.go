@@ -25,7 +25,7 @@ func (r *suite) passing(t *testing.T) {
 		Status(http.StatusTooManyRequests, "Retry-After", "0"), RedirectLoop(),
 	} {
 		t.Run(f.Name, func(t *testing.T) {
-			src := r.source(t, r.server.URL())
+			src := r.provider(t, r.server.URL())
 			r.server.Reset()
 			r.mustBeGood(t, r.fetch(t, src, r.Call))
 			usual := len(r.server.Hits())
@@ -77,7 +77,7 @@ func (r *suite) lasting(t *testing.T) {
 			if tweak == nil {
 				tweak = func(*provider.Options) {}
 			}
-			mustFail(t, r.fetch(t, r.source(t, r.server.URL(), tweak), r.Call), c.kind)
+			mustFail(t, r.fetch(t, r.provider(t, r.server.URL(), tweak), r.Call), c.kind)
 			if got := len(r.server.Hits()); got != c.hits {
 				t.Errorf("%d requests, want %d", got, c.hits)
 			}
@@ -105,7 +105,7 @@ func (r *suite) retryAfter(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			r.server.Reset()
 			r.server.Always(Status(http.StatusTooManyRequests, "Retry-After", c.value))
-			src := r.source(t, r.server.URL())
+			src := r.provider(t, r.server.URL())
 			res := r.fetch(t, src, r.Call)
 			mustFail(t, res, provider.KindRateLimited)
 			var e *provider.Error
@@ -114,7 +114,7 @@ func (r *suite) retryAfter(t *testing.T) {
 			}
 			mustFail(t, r.fetch(t, src, r.Call), provider.KindRateLimited)
 			if got := len(r.server.Hits()); got != 1 {
-				t.Errorf("%d requests, want 1: a source that wants to be left alone is", got)
+				t.Errorf("%d requests, want 1: a provider that wants to be left alone is", got)
 			}
 		})
 	}
@@ -135,7 +135,7 @@ func (r *suite) redirects(t *testing.T) {
 			res := result{meter: new(provider.Meter)}
 			call := r.Call
 			call.Meter = res.meter
-			_, res.err = r.source(t, r.server.URL()).Fetch(t.Context(), call, &res.sink)
+			_, res.err = r.provider(t, r.server.URL()).Fetch(t.Context(), call, &res.sink)
 			res.kind = provider.KindOf(res.err)
 			mustFail(t, res, provider.KindBlocked)
 		})
@@ -146,7 +146,7 @@ func (r *suite) redirects(t *testing.T) {
 	t.Run("loop", func(t *testing.T) {
 		r.server.Reset()
 		r.server.Always(RedirectLoop())
-		mustFail(t, r.fetch(t, r.source(t, r.server.URL()), r.Call), provider.KindProtocol)
+		mustFail(t, r.fetch(t, r.provider(t, r.server.URL()), r.Call), provider.KindProtocol)
 		if got := len(r.server.Hits()); got != 4 {
 			t.Errorf("%d requests, want 4: no more than three redirects", got)
 		}
@@ -177,7 +177,7 @@ func (r *suite) bombs(t *testing.T) {
 		t.Run(f.Name, func(t *testing.T) {
 			r.server.Reset()
 			r.server.Always(f)
-			src := r.source(t, r.server.URL())
+			src := r.provider(t, r.server.URL())
 			var before, after runtime.MemStats
 			runtime.ReadMemStats(&before)
 			res := r.fetch(t, src, r.Call)
@@ -195,7 +195,7 @@ func (r *suite) refused(t *testing.T) {
 	res := result{meter: new(provider.Meter)}
 	call := r.Call
 	call.Meter = res.meter
-	_, res.err = r.source(t, Refused(t)).Fetch(t.Context(), call, &res.sink)
+	_, res.err = r.provider(t, Refused(t)).Fetch(t.Context(), call, &res.sink)
 	res.kind = provider.KindOf(res.err)
 	mustFail(t, res, provider.KindConnect)
 	if got := res.meter.Requests(); got != attempts {
@@ -214,7 +214,7 @@ func (r *suite) cancelled(t *testing.T) {
 			slow := func(o *provider.Options) {
 				o.Timeout, o.Total, o.Backoff, o.Attempts = time.Minute, time.Minute, 20*time.Second, 100
 			}
-			src := r.source(t, r.server.URL(), slow)
+			src := r.provider(t, r.server.URL(), slow)
 			done := make(chan error, 1)
 			go func() {
 				_, err := src.Fetch(ctx, r.Call, new(Sink))
@@ -242,7 +242,7 @@ func (r *suite) sinkRefuses(t *testing.T) {
 	r.server.Reset()
 	errRefused := errors.New("too many items")
 	sink := Sink{Refuse: errRefused}
-	src := r.source(t, r.server.URL())
+	src := r.provider(t, r.server.URL())
 	_, err := src.Fetch(t.Context(), r.Call, &sink)
 	if !errors.Is(err, errRefused) {
 		t.Errorf("error %v, want the sink's", err)
@@ -256,12 +256,12 @@ func (r *suite) sinkRefuses(t *testing.T) {
 // the server quotes it.
 func (r *suite) secret(t *testing.T) {
 	if r.Subject.Secret == "" {
-		t.Skip("this source sends no key")
+		t.Skip("this provider sends no key")
 	}
 	for _, f := range []Fault{Echo(http.StatusUnauthorized), Echo(http.StatusInternalServerError), Echo(http.StatusOK)} {
 		r.server.Reset()
 		r.server.Always(f)
-		if res := r.fetch(t, r.source(t, r.server.URL()), r.Call); res.err == nil {
+		if res := r.fetch(t, r.provider(t, r.server.URL()), r.Call); res.err == nil {
 			t.Errorf("%s: no error", f.Name)
 		}
 	}
@@ -271,7 +271,7 @@ func (r *suite) secret(t *testing.T) {
 		arrived.WriteString(hit.Path)
 	}
 	if !bytes.Contains(arrived.Bytes(), []byte(r.Subject.Secret)) {
-		t.Error("the source did not send its key")
+		t.Error("the provider did not send its key")
 	}
 	r.checkSecret(t, r.logs.String())
 }

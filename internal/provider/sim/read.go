@@ -15,11 +15,11 @@ import (
 // reader decodes one response into a sink.
 type reader struct {
 	*feed.Reader
-	source *Source
-	answer provider.Answer
-	listed bool        // the items were read
-	cells  []feed.Cell // of a row, in the order of rowNames
-	quote  provider.Quote
+	provider *Provider
+	answer   provider.Result
+	listed   bool        // the items were read
+	cells    []feed.Cell // of a row, in the order of rowNames
+	quote    provider.Quote
 }
 
 // terms holds for all amounts of a market.
@@ -38,8 +38,8 @@ var (
 )
 
 // read decodes a response with decode. Errors are those of feed.Read.
-func (s *Source) read(ctx context.Context, body io.Reader, sink provider.Sink, decode func(*reader) error) (provider.Answer, error) {
-	r := reader{source: s, cells: make([]feed.Cell, len(rowNames))}
+func (s *Provider) read(ctx context.Context, body io.Reader, sink provider.Sink, decode func(*reader) error) (provider.Result, error) {
+	r := reader{provider: s, cells: make([]feed.Cell, len(rowNames))}
 	err := feed.Read(ctx, Name, body, sink, func(in *feed.Reader) error {
 		r.Reader = in
 		err := decode(&r)
@@ -54,7 +54,7 @@ func (s *Source) read(ctx context.Context, body io.Reader, sink provider.Sink, d
 		return nil
 	})
 	if err != nil {
-		return provider.Answer{}, err
+		return provider.Result{}, err
 	}
 	return r.answer, nil
 }
@@ -97,7 +97,7 @@ func (r *reader) file(market string) error {
 
 // names decodes the quotes of all markets for the requested names.
 func (r *reader) names() error {
-	markets := make(map[string]*terms, len(r.source.markets))
+	markets := make(map[string]*terms, len(r.provider.markets))
 	err := r.Object(func(member []byte) error {
 		switch string(member) {
 		case "time":
@@ -110,7 +110,7 @@ func (r *reader) names() error {
 			return r.Skip()
 		}
 	})
-	for _, m := range r.source.description.Markets {
+	for _, m := range r.provider.description.Markets {
 		if markets[m.Key] == nil {
 			r.answer.Silent = append(r.answer.Silent, m.Key)
 		}
@@ -183,7 +183,7 @@ func (r *reader) term(t *terms, name string, c feed.Cell) error {
 	switch name {
 	case "market":
 		var ok bool
-		if t.market, ok = r.source.markets[string(c.Text)]; !ok {
+		if t.market, ok = r.provider.markets[string(c.Text)]; !ok {
 			return feed.Malformed("a market that the provider does not offer")
 		}
 	case "currency":

@@ -1,6 +1,6 @@
 // Package sim is a market simulator: an invented catalogue of about 37,600
 // items with the name grammar of CS2, markets that disagree about their prices
-// as real ones do, an HTTP server that quotes them, and the Source that reads
+// as real ones do, an HTTP server that quotes them, and the Provider that reads
 // it. It serves the demo, the tests and the benchmarks; no price in it is real.
 //
 // Everything is computed from a seed, an item's place in the catalogue, a
@@ -11,7 +11,7 @@ package sim
 
 import "time"
 
-// Defaults of the simulator and of the Source that reads it.
+// Defaults of the simulator and of the Provider that reads it.
 const (
 	DefaultMarkets = 10              // markets quoted by default
 	MaxMarkets     = 100             // most markets that can be requested

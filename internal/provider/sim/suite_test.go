@@ -31,7 +31,7 @@ const (
 		"unknown":["No Such Item | At All (Factory New)"]}`
 )
 
-func TestSource_KeepsTheRulesOfEverySource(t *testing.T) {
+func TestProvider_KeepsTheRulesOfEveryProvider(t *testing.T) {
 	garnet := provider.Quote{Market: "sim-garnet", Currency: "USD", Listings: provider.Unknown, Sales: provider.Unknown}
 	const month = 30 * 24 * time.Hour
 	var file [4]provider.Quote
@@ -65,8 +65,8 @@ func TestSource_KeepsTheRulesOfEverySource(t *testing.T) {
 	} {
 		t.Run(string(c.shape), func(t *testing.T) {
 			providertest.Run(t, providertest.Subject{
-				New: func(t testing.TB, baseURL string, tweak func(*provider.Options)) provider.Source {
-					return testSource(t, Config{BaseURL: baseURL, Shape: c.shape}, tweak)
+				New: func(t testing.TB, baseURL string, tweak func(*provider.Options)) provider.Provider {
+					return testProvider(t, Config{BaseURL: baseURL, Shape: c.shape}, tweak)
 				},
 				Good: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 					_, _ = io.Copy(io.Discard, r.Body) // a server detects a closed connection only then
@@ -78,10 +78,10 @@ func TestSource_KeepsTheRulesOfEverySource(t *testing.T) {
 	}
 }
 
-// testSource returns a provider with a client of its own.
-func testSource(t testing.TB, c Config, tweak func(*provider.Options)) *Source {
+// testProvider returns a provider with a client of its own.
+func testProvider(t testing.TB, c Config, tweak func(*provider.Options)) *Provider {
 	t.Helper()
-	o := provider.Options{Source: Name, AllowHosts: []string{strings.TrimPrefix(c.BaseURL, "http://")}}
+	o := provider.Options{Provider: Name, AllowHosts: []string{strings.TrimPrefix(c.BaseURL, "http://")}}
 	if tweak != nil {
 		tweak(&o)
 	}

@@ -62,7 +62,7 @@ const maxSold = 100_000
 
 // readSales reads sales/history. A name that is not in it is unknown, which is
 // not "no sales".
-func (s *Source) readSales(ctx context.Context, body io.Reader) (sales, error) {
+func (s *Provider) readSales(ctx context.Context, body io.Reader) (sales, error) {
 	all := sales{}
 	cells := make([]feed.Cell, len(saleNames))
 	inner := make([]feed.Cell, 2)
@@ -114,7 +114,7 @@ func (s *Source) readSales(ctx context.Context, body io.Reader) (sales, error) {
 }
 
 // readWindow reads the median and the number of sales of a window.
-func (s *Source) readWindow(r *feed.Reader, c feed.Cell, inner []feed.Cell) (median money.Micro, count int64, ok bool) {
+func (s *Provider) readWindow(r *feed.Reader, c feed.Cell, inner []feed.Cell) (median money.Micro, count int64, ok bool) {
 	if !r.Within(c, []string{"median", "volume"}, inner) {
 		return 0, 0, false
 	}
@@ -131,7 +131,7 @@ func (s *Source) readWindow(r *feed.Reader, c feed.Cell, inner []feed.Cell) (med
 
 // item reads what a row is about: a name and, where it is of a Doppler-like
 // finish, its version.
-func (s *Source) item(r *feed.Reader, name, version, currency feed.Cell) (key item, in money.Currency, ok bool) {
+func (s *Provider) item(r *feed.Reader, name, version, currency feed.Cell) (key item, in money.Currency, ok bool) {
 	if key.name, ok = r.Name(Name, name); !ok {
 		return key, "", false
 	}
@@ -157,8 +157,8 @@ var itemNames = []string{"market_hash_name", "version", "currency", "min_price",
 
 // readItems reads items, adds what was sold of each, and then passes on what was
 // sold and is offered no more.
-func (s *Source) readItems(ctx context.Context, body io.Reader, all sales, sink provider.Sink) (provider.Answer, error) {
-	var answer provider.Answer
+func (s *Provider) readItems(ctx context.Context, body io.Reader, all sales, sink provider.Sink) (provider.Result, error) {
+	var answer provider.Result
 	cells := make([]feed.Cell, len(itemNames))
 	left := maps.Clone(all) // a response may have to be read again
 	err := feed.Read(ctx, Name, body, sink, func(r *feed.Reader) error {
@@ -207,7 +207,7 @@ func (s *Source) readItems(ctx context.Context, body io.Reader, all sales, sink 
 
 // offer reads a row of items: what is offered now. A row that is no quote is rejected;
 // then ok is false.
-func (s *Source) offer(r *feed.Reader, cells []feed.Cell) (q provider.Quote, ok bool, err error) {
+func (s *Provider) offer(r *feed.Reader, cells []feed.Cell) (q provider.Quote, ok bool, err error) {
 	if ok, err = r.Row(itemNames, cells); !ok || err != nil {
 		return q, false, err
 	}
@@ -232,7 +232,7 @@ func (s *Source) offer(r *feed.Reader, cells []feed.Cell) (q provider.Quote, ok 
 
 // addSales adds what was sold of the item. An amount in another currency than the
 // offer's is left out: a quote has one.
-func (s *Source) addSales(q *provider.Quote, sale sold) {
+func (s *Provider) addSales(q *provider.Quote, sale sold) {
 	if sale.currency == "" {
 		return // unknown
 	}

@@ -123,7 +123,7 @@ func cellOf(text string) feed.Cell {
 
 func TestOverview_RefusesPricesInTwoCurrencies(t *testing.T) {
 	var sink providertest.Sink
-	err := new(Source).readOverview(t.Context(), "A", strings.NewReader(`{"success":true,"lowest_price":"$1.00","median_price":"1,00€"}`), &sink)
+	err := new(Provider).readOverview(t.Context(), "A", strings.NewReader(`{"success":true,"lowest_price":"$1.00","median_price":"1,00€"}`), &sink)
 	if provider.KindOf(err) != provider.KindProtocol || !strings.Contains(err.Error(), rejectMixed) {
 		t.Errorf("error %v, quotes %+v", err, sink.Quotes)
 	}
@@ -131,7 +131,7 @@ func TestOverview_RefusesPricesInTwoCurrencies(t *testing.T) {
 
 func TestOverview_CountsSalesWithoutAPrice(t *testing.T) {
 	var sink providertest.Sink
-	err := new(Source).readOverview(t.Context(), "A", strings.NewReader(`{"success":true,"volume":"3,990"}`), &sink)
+	err := new(Provider).readOverview(t.Context(), "A", strings.NewReader(`{"success":true,"volume":"3,990"}`), &sink)
 	want := []provider.Quote{{Market: Name, Name: "A", Currency: dollars, Listings: provider.Unknown, Sales: 3990, SalesWindow: day}}
 	if err != nil || !slices.Equal(sink.Quotes, want) {
 		t.Errorf("error %v, quotes %+v", err, sink.Quotes)
@@ -200,7 +200,7 @@ func TestReal_RecordedAnswersAreReadWhole(t *testing.T) {
 			t.Fatal(err)
 		}
 		var sink providertest.Sink
-		if err := new(Source).readOverview(t.Context(), line.Name, strings.NewReader(string(line.Response)), &sink); err != nil {
+		if err := new(Provider).readOverview(t.Context(), line.Name, strings.NewReader(string(line.Response)), &sink); err != nil {
 			t.Errorf("%s: %v", line.Response, err)
 		}
 		counts["answers"]++
@@ -253,7 +253,7 @@ func TestSamples_RoundTrip(t *testing.T) {
 	rare.Ask = 512000 * cents
 	book.Ask, book.Bid, book.Listings = 3310*cents, 3205*cents, 1204
 	wrapped.Bid, wrapped.Listings, wrapped.Currency = 401000*cents, 0, "EUR"
-	s := new(Source)
+	s := new(Provider)
 	for text, c := range map[string]struct {
 		read func(context.Context, string, io.Reader, provider.Sink) error
 		want []provider.Quote
@@ -277,7 +277,7 @@ func FuzzOverview(f *testing.F) {
 		f.Add([]byte(text))
 	}
 	providertest.Fuzz(f, func(body io.Reader, sink provider.Sink) error {
-		return new(Source).readOverview(context.Background(), "A", body, sink)
+		return new(Provider).readOverview(context.Background(), "A", body, sink)
 	})
 }
 
@@ -286,7 +286,7 @@ func FuzzBook(f *testing.F) {
 		f.Add([]byte(text))
 	}
 	providertest.Fuzz(f, func(body io.Reader, sink provider.Sink) error {
-		return new(Source).readBook(context.Background(), "A", body, sink)
+		return new(Provider).readBook(context.Background(), "A", body, sink)
 	})
 }
 
@@ -317,12 +317,12 @@ func FuzzPrice(f *testing.F) {
 // BenchmarkOverview and BenchmarkBook measure one response beside a scan of its
 // tokens. Of a short one the buffers that it is read through are most.
 func BenchmarkOverview(b *testing.B) {
-	bench(b, anOverview, new(Source).readOverview)
+	bench(b, anOverview, new(Provider).readOverview)
 }
 
 func BenchmarkBook(b *testing.B) {
 	const orders = `"rgCompactSellOrders":[`
-	bench(b, strings.Replace(aBook, orders, orders+strings.Repeat("3310,4,", 50_000), 1), new(Source).readBook)
+	bench(b, strings.Replace(aBook, orders, orders+strings.Repeat("3310,4,", 50_000), 1), new(Provider).readBook)
 }
 
 func bench(b *testing.B, body string, read func(context.Context, string, io.Reader, provider.Sink) error) {

@@ -18,7 +18,7 @@ var (
 
 // readBook reads the response of orderbook, in its first form or in the one
 // that wraps it once more.
-func (s *Source) readBook(ctx context.Context, name string, body io.Reader, sink provider.Sink) error {
+func (s *Provider) readBook(ctx context.Context, name string, body io.Reader, sink provider.Sink) error {
 	return feed.Read(ctx, Name, body, sink, func(r *feed.Reader) error {
 		cells := make([]feed.Cell, len(bookNames))
 		ok, err := r.Row(bookNames, cells)

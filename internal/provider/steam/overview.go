@@ -16,7 +16,7 @@ var overviewNames = []string{"success", "lowest_price", "median_price", "volume"
 // median and number of the sales of a day. It succeeds without any of them for
 // names that do not exist, and for some that do and are not offered: then nothing
 // is known. A failure without a reason has no other meaning.
-func (s *Source) readOverview(ctx context.Context, name string, body io.Reader, sink provider.Sink) error {
+func (s *Provider) readOverview(ctx context.Context, name string, body io.Reader, sink provider.Sink) error {
 	return feed.Read(ctx, Name, body, sink, func(r *feed.Reader) error {
 		cells := make([]feed.Cell, len(overviewNames))
 		if ok, err := r.Row(overviewNames, cells); !ok || err != nil {

@@ -13,7 +13,7 @@ import (
 
 // guardedTables are those that the ledger is in, and those that say whose money it is.
 const guardedTables = `('wallet_account', 'wallet_entry', 'wallet_transaction', 'wallet_key', 'wallet_audit', 'trade', 'fee_rule_set',
-	'listing', 'platform_user', 'kept_answer')`
+	'listing', 'platform_user', 'idempotent_response')`
 
 // Schema compares the tables of the ledger, and all that decides which of their rows a
 // statement reads or writes, with what the migration makes; compared is how many
@@ -109,7 +109,7 @@ SELECT 'column ' || attname || ' of ' || relname, concat_ws(' ', format_type(att
 	CASE WHEN attgenerated <> '' THEN 'GENERATED ' || attgenerated::text END)
 FROM ours JOIN pg_attribute a ON a.attrelid = ours.oid AND attnum > 0 AND NOT attisdropped
 	LEFT JOIN pg_attrdef ON adrelid = attrelid AND adnum = attnum LEFT JOIN pg_collation l ON l.oid = attcollation
-WHERE relname NOT IN ('listing', 'platform_user', 'kept_answer')
+WHERE relname NOT IN ('listing', 'platform_user', 'idempotent_response')
 UNION ALL
 SELECT 'constraint ' || conname || ' on ' || relname, pg_get_constraintdef(k.oid)
 FROM ours JOIN pg_constraint k ON k.conrelid = ours.oid AND contype IN ('p', 'u', 'x', 'c', 'f')

@@ -83,7 +83,7 @@ type Address struct {
 // ClientOptions returns o such that a refresh waits for an answer for some seconds
 // only, and requests even after failures, because an operator started it.
 func ClientOptions(o provider.Options, u *url.URL) provider.Options {
-	o.Source, o.AllowHosts = "fee rules", []string{provider.HostPort(u)}
+	o.Provider, o.AllowHosts = "fee rules", []string{provider.HostPort(u)}
 	o.MaxBody, o.Attempts = MaxBytes, 2
 	o.Timeout, o.Total, o.Pause = 10*time.Second, 15*time.Second, -1
 	return o

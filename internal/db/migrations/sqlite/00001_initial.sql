@@ -74,11 +74,11 @@ CREATE TABLE rate_place (
 ) WITHOUT ROWID;
 
 CREATE TABLE market (
-    id     INTEGER PRIMARY KEY,
-    source TEXT NOT NULL,
-    key    TEXT NOT NULL,
-    title  TEXT NOT NULL,
-    UNIQUE (source, key)
+    id       INTEGER PRIMARY KEY,
+    provider TEXT NOT NULL,
+    key      TEXT NOT NULL,
+    title    TEXT NOT NULL,
+    UNIQUE (provider, key)
 );
 
 -- All quotes of an item, a JSON array with an array per market: see market_snapshot.
@@ -126,14 +126,14 @@ CREATE TABLE price_point (
 -- its counter on twice a second; whoever sees one stand still for some seconds of
 -- its own clock takes over what is claimed in that one's name.
 CREATE TABLE instance (
-    owner      TEXT    NOT NULL PRIMARY KEY, -- as in claims; unique for each process
-    version    TEXT    NOT NULL,
-    asks       TEXT    NOT NULL,             -- a JSON list: what it can ask for, "source/file"
-    started_at INTEGER NOT NULL,
-    heartbeat       INTEGER NOT NULL,             -- the counter
-    heartbeat_at    INTEGER NOT NULL,             -- by its own clock, for people to see
-    report     TEXT    NOT NULL,             -- what it tells of the sources that it asks; JSON, empty before the first heartbeat
-    syncs      INTEGER NOT NULL DEFAULT 0 -- of inventories that have begun there
+    owner        TEXT    NOT NULL PRIMARY KEY, -- as in claims; unique for each process
+    version      TEXT    NOT NULL,
+    endpoints    TEXT    NOT NULL,             -- a JSON list: what it can ask for, "provider/file"
+    started_at   INTEGER NOT NULL,
+    heartbeat    INTEGER NOT NULL,             -- the counter
+    heartbeat_at INTEGER NOT NULL,             -- by its own clock, for people to see
+    report       TEXT    NOT NULL,             -- what it tells of the providers that it asks; JSON, empty before the first heartbeat
+    syncs        INTEGER NOT NULL DEFAULT 0 -- of inventories that have begun there
 ) WITHOUT ROWID;
 
 -- Contract: MarketPriceRefreshJob.
@@ -153,7 +153,7 @@ CREATE TABLE refresh_job (
     skipped_ttl      INTEGER NOT NULL DEFAULT 0,
     skipped_no_sales INTEGER NOT NULL DEFAULT 0,
     batches          INTEGER NOT NULL DEFAULT 0,
-    apply_cursor    INTEGER NOT NULL DEFAULT 0, -- batch that is next, where prices are applied by batch
+    apply_cursor     INTEGER NOT NULL DEFAULT 0, -- batch that is next, where prices are applied by batch
     rate_set         INTEGER NOT NULL DEFAULT 0, -- exchange rates that it is estimated with
     last_error       TEXT    NOT NULL DEFAULT '',
     outcome          TEXT    NOT NULL DEFAULT '', -- complete, partial, failed; '' while it lives
@@ -165,21 +165,21 @@ CREATE UNIQUE INDEX refresh_job_live ON refresh_job (kind) WHERE state IN ('queu
 
 -- A range of name buckets of a job; estimated in one transaction.
 CREATE TABLE refresh_batch (
-    job_id         INTEGER NOT NULL,
-    batch          INTEGER NOT NULL,
-    state          TEXT    NOT NULL, -- pending, running, estimated, cancelled
-    owner          TEXT    NOT NULL DEFAULT '',
-    token          INTEGER NOT NULL DEFAULT 0,
-    started_at     INTEGER NOT NULL DEFAULT 0,
-    pending        INTEGER NOT NULL,
-    updated        INTEGER NOT NULL DEFAULT 0,
-    no_quote       INTEGER NOT NULL DEFAULT 0,
-    failed         INTEGER NOT NULL DEFAULT 0,
-    skipped_budget INTEGER NOT NULL DEFAULT 0,
-    skipped_paused INTEGER NOT NULL DEFAULT 0,
+    job_id          INTEGER NOT NULL,
+    batch           INTEGER NOT NULL,
+    state           TEXT    NOT NULL, -- pending, running, estimated, cancelled
+    owner           TEXT    NOT NULL DEFAULT '',
+    token           INTEGER NOT NULL DEFAULT 0,
+    started_at      INTEGER NOT NULL DEFAULT 0,
+    pending         INTEGER NOT NULL,
+    updated         INTEGER NOT NULL DEFAULT 0,
+    no_quote        INTEGER NOT NULL DEFAULT 0,
+    failed          INTEGER NOT NULL DEFAULT 0,
+    skipped_budget  INTEGER NOT NULL DEFAULT 0,
+    skipped_paused  INTEGER NOT NULL DEFAULT 0,
     skipped_backoff INTEGER NOT NULL DEFAULT 0, -- of a circuit breaker, or a wait that the provider demands
-    cancelled      INTEGER NOT NULL DEFAULT 0,
-    changed        INTEGER NOT NULL DEFAULT 0, -- of the updated ones
+    cancelled       INTEGER NOT NULL DEFAULT 0,
+    changed         INTEGER NOT NULL DEFAULT 0, -- of the updated ones
     PRIMARY KEY (job_id, batch)
 ) WITHOUT ROWID;
 CREATE INDEX refresh_batch_open ON refresh_batch (job_id) WHERE state IN ('pending', 'running');
@@ -202,61 +202,61 @@ CREATE TABLE refresh_item (
 -- next of its rows holds the shard's row meanwhile.
 CREATE TABLE apply_shard (
     job_id  INTEGER NOT NULL,
-    shard    INTEGER NOT NULL,
+    shard   INTEGER NOT NULL,
     next_id INTEGER NOT NULL, -- of inventory
     end_id  INTEGER NOT NULL, -- excluded
     PRIMARY KEY (job_id, shard)
 ) WITHOUT ROWID;
 
--- One thing to ask a source for: a file, or some names of a game.
+-- One thing to ask a provider for: a file, or some names of a game.
 CREATE TABLE fetch_unit (
-    id          INTEGER PRIMARY KEY AUTOINCREMENT,
-    job_id      INTEGER NOT NULL,
-    source      TEXT    NOT NULL,
-    app_id      INTEGER NOT NULL,
-    file        TEXT    NOT NULL, -- '' for names
-    names       BLOB,             -- packed; NULL for a file
-    size        INTEGER NOT NULL DEFAULT 0, -- names that it is about; of what is left for later, those that still are
-    batch_from  INTEGER NOT NULL, -- batches that wait for it
-    batch_to    INTEGER NOT NULL,
-    state       TEXT    NOT NULL, -- pending, running, done, failed, deferred, cancelled
-    owner       TEXT    NOT NULL DEFAULT '',
-    token       INTEGER NOT NULL DEFAULT 0,
-    attempts    INTEGER NOT NULL DEFAULT 0,
-    not_before  INTEGER NOT NULL DEFAULT 0,
-    started_at  INTEGER NOT NULL DEFAULT 0,
-    fetched_at  INTEGER NOT NULL DEFAULT 0,
-    stated_at   INTEGER NOT NULL DEFAULT 0, -- the source's own time of the answer
-    blob_unit   INTEGER NOT NULL DEFAULT 0, -- whose blobs hold the answer: its own, or an earlier one's
-    requests    INTEGER NOT NULL DEFAULT 0, -- that were sent, but for the last of an attempt under way
-    reserved    INTEGER NOT NULL DEFAULT 0, -- of the claim: those that may have been sent beside
-    detached    INTEGER NOT NULL DEFAULT 0, -- 1: its job no longer waits for it and does not use its response; error says why. 2: likewise, and it was requested then: its failure is noted
-    bytes       INTEGER NOT NULL DEFAULT 0,
-    error_kind  TEXT    NOT NULL DEFAULT '',
-    error       TEXT    NOT NULL DEFAULT ''
-);
-CREATE INDEX fetch_unit_job ON fetch_unit (job_id, source);
-CREATE INDEX fetch_unit_open ON fetch_unit (source, id) WHERE state IN ('pending', 'running');
-CREATE INDEX fetch_unit_claimed ON fetch_unit (owner) WHERE state = 'running';
-CREATE INDEX fetch_unit_file ON fetch_unit (source, app_id, file, id) WHERE file <> '';
-
--- A name of a source that has a budget for what it is asked by name.
-CREATE TABLE slow_name (
-    source     TEXT    NOT NULL,
+    id         INTEGER PRIMARY KEY AUTOINCREMENT,
+    job_id     INTEGER NOT NULL,
+    provider   TEXT    NOT NULL,
     app_id     INTEGER NOT NULL,
-    name       TEXT    NOT NULL,
-    asked_at   INTEGER NOT NULL DEFAULT 0, -- whatever came of it
-    place      INTEGER NOT NULL DEFAULT 0, -- in the order in which it is asked in the background; 0: it has none
-    urgent     INTEGER NOT NULL DEFAULT 0, -- since when its price is missing: it is asked before all others; 0: it is not
-    job_id     INTEGER NOT NULL DEFAULT 0, -- that planned this; by which it is counted
-    owner      TEXT    NOT NULL DEFAULT '', -- who asks it now
+    file       TEXT    NOT NULL, -- '' for names
+    names      BLOB,             -- packed; NULL for a file
+    size       INTEGER NOT NULL DEFAULT 0, -- names that it is about; of what is left for later, those that still are
+    batch_from INTEGER NOT NULL, -- batches that wait for it
+    batch_to   INTEGER NOT NULL,
+    state      TEXT    NOT NULL, -- pending, running, done, failed, deferred, cancelled
+    owner      TEXT    NOT NULL DEFAULT '',
     token      INTEGER NOT NULL DEFAULT 0,
+    attempts   INTEGER NOT NULL DEFAULT 0,
+    not_before INTEGER NOT NULL DEFAULT 0,
     started_at INTEGER NOT NULL DEFAULT 0,
-    PRIMARY KEY (source, app_id, name)
+    fetched_at INTEGER NOT NULL DEFAULT 0,
+    stated_at  INTEGER NOT NULL DEFAULT 0, -- the provider's own time of the answer
+    blob_unit  INTEGER NOT NULL DEFAULT 0, -- whose blobs hold the answer: its own, or an earlier one's
+    requests   INTEGER NOT NULL DEFAULT 0, -- that were sent, but for the last of an attempt under way
+    reserved   INTEGER NOT NULL DEFAULT 0, -- of the claim: those that may have been sent beside
+    detached   INTEGER NOT NULL DEFAULT 0, -- 1: its job no longer waits for it and does not use its response; error says why. 2: likewise, and it was requested then: its failure is noted
+    bytes      INTEGER NOT NULL DEFAULT 0,
+    error_kind TEXT    NOT NULL DEFAULT '',
+    error      TEXT    NOT NULL DEFAULT ''
+);
+CREATE INDEX fetch_unit_job ON fetch_unit (job_id, provider);
+CREATE INDEX fetch_unit_open ON fetch_unit (provider, id) WHERE state IN ('pending', 'running');
+CREATE INDEX fetch_unit_claimed ON fetch_unit (owner) WHERE state = 'running';
+CREATE INDEX fetch_unit_file ON fetch_unit (provider, app_id, file, id) WHERE file <> '';
+
+-- A name of a provider that has a budget for what it is asked by name.
+CREATE TABLE background_name (
+    provider     TEXT    NOT NULL,
+    app_id       INTEGER NOT NULL,
+    name         TEXT    NOT NULL,
+    requested_at INTEGER NOT NULL DEFAULT 0, -- whatever came of it
+    place        INTEGER NOT NULL DEFAULT 0, -- in the order in which it is asked in the background; 0: it has none
+    urgent       INTEGER NOT NULL DEFAULT 0, -- since when its price is missing: it is asked before all others; 0: it is not
+    job_id       INTEGER NOT NULL DEFAULT 0, -- that planned this; by which it is counted
+    owner        TEXT    NOT NULL DEFAULT '', -- who asks it now
+    token        INTEGER NOT NULL DEFAULT 0,
+    started_at   INTEGER NOT NULL DEFAULT 0,
+    PRIMARY KEY (provider, app_id, name)
 ) WITHOUT ROWID;
-CREATE INDEX slow_name_open ON slow_name (source, place) WHERE place <> 0;
-CREATE INDEX slow_name_urgent ON slow_name (source, urgent) WHERE urgent <> 0;
-CREATE INDEX slow_name_claimed ON slow_name (owner) WHERE owner <> '';
+CREATE INDEX background_name_open ON background_name (provider, place) WHERE place <> 0;
+CREATE INDEX background_name_urgent ON background_name (provider, urgent) WHERE urgent <> 0;
+CREATE INDEX background_name_claimed ON background_name (owner) WHERE owner <> '';
 
 -- An answer, packed, by name bucket.
 CREATE TABLE fetch_blob (
@@ -270,7 +270,7 @@ CREATE UNIQUE INDEX fetch_blob_key ON fetch_blob (unit_id, bucket);
 -- market, which may carry others too.
 CREATE TABLE market_fetch (
     job_id     INTEGER NOT NULL,
-    unit_id    INTEGER NOT NULL, -- 0: all units of a source that is asked by name
+    unit_id    INTEGER NOT NULL, -- 0: all units of a provider that is asked by name
     market_id  INTEGER NOT NULL,
     fetched_at INTEGER NOT NULL,
     quotes     INTEGER NOT NULL,
@@ -335,84 +335,84 @@ CREATE TABLE market_state (
     last_error_at INTEGER NOT NULL DEFAULT 0
 );
 
-CREATE TABLE source_state (
-    source        TEXT NOT NULL PRIMARY KEY,
+CREATE TABLE provider_state (
+    provider      TEXT NOT NULL PRIMARY KEY,
     paused        INTEGER NOT NULL DEFAULT 0,
     last_success  INTEGER NOT NULL DEFAULT 0,
     last_error    TEXT    NOT NULL DEFAULT '',
     last_error_at INTEGER NOT NULL DEFAULT 0
 ) WITHOUT ROWID;
 
--- How the last fetches of a source's files ended; file '' is requests for names.
-CREATE TABLE source_file (
-    source        TEXT    NOT NULL,
+-- How the last fetches of a provider's files ended; file '' is requests for names.
+CREATE TABLE provider_file (
+    provider      TEXT    NOT NULL,
     file          TEXT    NOT NULL,
     last_success  INTEGER NOT NULL DEFAULT 0,
     last_error    TEXT    NOT NULL DEFAULT '',
     last_error_at INTEGER NOT NULL DEFAULT 0,
     failures      INTEGER NOT NULL DEFAULT 0, -- in a row
-    PRIMARY KEY (source, file)
+    PRIMARY KEY (provider, file)
 ) WITHOUT ROWID;
 
--- A host of a source that has asked to be left alone.
-CREATE TABLE source_host (
-    source        TEXT    NOT NULL,
-    host          TEXT    NOT NULL, -- '' where the source has one
+-- A host of a provider that has asked to be left alone.
+CREATE TABLE provider_host (
+    provider      TEXT    NOT NULL,
+    host          TEXT    NOT NULL, -- '' where the provider has one
     blocked_at    INTEGER NOT NULL, -- when it asked
     blocked_until INTEGER NOT NULL,
-    PRIMARY KEY (source, host)
+    PRIMARY KEY (provider, host)
 ) WITHOUT ROWID;
 
 -- What the limit of a host allows, a slot for each request, or for several where
 -- it allows many: a slot that is full is free again a period after its last one.
 CREATE TABLE budget_slot (
-    source TEXT    NOT NULL,
-    host   TEXT    NOT NULL,
-    slot   INTEGER NOT NULL, -- from 0
-    used   INTEGER NOT NULL, -- requests
-    at     INTEGER NOT NULL, -- of the last of them
-    PRIMARY KEY (source, host, slot)
+    provider TEXT    NOT NULL,
+    host     TEXT    NOT NULL,
+    slot     INTEGER NOT NULL, -- from 0
+    used     INTEGER NOT NULL, -- requests
+    at       INTEGER NOT NULL, -- of the last of them
+    PRIMARY KEY (provider, host, slot)
 ) WITHOUT ROWID;
 
 -- What is used of a host's quotas.
 CREATE TABLE budget_quota (
-    source    TEXT    NOT NULL,
+    provider  TEXT    NOT NULL,
     host      TEXT    NOT NULL,
     period    TEXT    NOT NULL, -- day, month
     starts_at INTEGER NOT NULL, -- of the day or month, UTC
     used      INTEGER NOT NULL, -- requests since
-    PRIMARY KEY (source, host, period)
+    PRIMARY KEY (provider, host, period)
 ) WITHOUT ROWID;
 
 -- What a host itself says it leaves until it begins to count anew.
-CREATE TABLE budget_told (
-    source     TEXT    NOT NULL,
-    host       TEXT    NOT NULL,
-    told_limit INTEGER NOT NULL, -- 0: it does not say
-    told_left  INTEGER NOT NULL, -- less what was sent since
-    told_at    INTEGER NOT NULL, -- when the last answer said so
-    resets_at  INTEGER NOT NULL,
-    PRIMARY KEY (source, host)
+CREATE TABLE reported_quota (
+    provider       TEXT    NOT NULL,
+    host           TEXT    NOT NULL,
+    reported_limit INTEGER NOT NULL, -- 0: it does not say
+    reported_left  INTEGER NOT NULL, -- less what was sent since
+    reported_at    INTEGER NOT NULL, -- when the last answer said so
+    resets_at      INTEGER NOT NULL,
+    PRIMARY KEY (provider, host)
 ) WITHOUT ROWID;
 
 -- Requests to a host in each of the last hours, where some budget of it lasts long:
 -- by them it is told when that runs out.
 CREATE TABLE budget_hour (
-    source    TEXT    NOT NULL,
+    provider  TEXT    NOT NULL,
     host      TEXT    NOT NULL,
     hour      INTEGER NOT NULL, -- of the epoch, modulo 26
     starts_at INTEGER NOT NULL,
     used      INTEGER NOT NULL,
-    PRIMARY KEY (source, host, hour)
+    PRIMARY KEY (provider, host, hour)
 ) WITHOUT ROWID;
 
 -- Budgets that were told to be low, until they are renewed.
 CREATE TABLE budget_low (
-    source TEXT    NOT NULL,
-    host   TEXT    NOT NULL,
-    budget TEXT    NOT NULL, -- limit, day, month, told
-    until  INTEGER NOT NULL,
-    PRIMARY KEY (source, host, budget)
+    provider TEXT    NOT NULL,
+    host     TEXT    NOT NULL,
+    budget   TEXT    NOT NULL, -- limit, day, month, told
+    until    INTEGER NOT NULL,
+    PRIMARY KEY (provider, host, budget)
 ) WITHOUT ROWID;
 
 -- What happened, for operators and platforms; written with what made it so.
@@ -423,12 +423,12 @@ CREATE TABLE event (
     data TEXT    NOT NULL  -- JSON
 );
 
--- Hosts of sources that keep failing and are not asked for a while.
-CREATE TABLE source_down (
-    source TEXT    NOT NULL,
-    host   TEXT    NOT NULL, -- '' where the source has one
-    since  INTEGER NOT NULL,
-    PRIMARY KEY (source, host)
+-- Hosts of providers that keep failing and are not asked for a while.
+CREATE TABLE provider_down (
+    provider TEXT    NOT NULL,
+    host     TEXT    NOT NULL, -- '' where the provider has one
+    since    INTEGER NOT NULL,
+    PRIMARY KEY (provider, host)
 ) WITHOUT ROWID;
 
 -- Items that a sync found without a price; an item is queued once.
@@ -465,20 +465,20 @@ CREATE TABLE inventory_snapshot (
 
 -- Contract: UserInventory, a row per asset.
 CREATE TABLE inventory (
-    id            INTEGER PRIMARY KEY,
-    user_key      INTEGER NOT NULL,
-    app_id        INTEGER NOT NULL,
-    context_id    TEXT    NOT NULL,
-    asset_id      TEXT    NOT NULL,
-    item_id       INTEGER NOT NULL, -- 0: without a name, hence without a price
-    class_id      TEXT    NOT NULL,
-    instance_id   TEXT    NOT NULL,
-    amount        INTEGER NOT NULL,
-    tradable      INTEGER NOT NULL,
-    marketable    INTEGER NOT NULL,
-    inspect       TEXT    NOT NULL,
-    in_transfer   INTEGER NOT NULL DEFAULT 0, -- it was sold, and no sync has shown yet where it went
-    value         INTEGER           -- estimatedValue of one; NULL: unknown
+    id          INTEGER PRIMARY KEY,
+    user_key    INTEGER NOT NULL,
+    app_id      INTEGER NOT NULL,
+    context_id  TEXT    NOT NULL,
+    asset_id    TEXT    NOT NULL,
+    item_id     INTEGER NOT NULL, -- 0: without a name, hence without a price
+    class_id    TEXT    NOT NULL,
+    instance_id TEXT    NOT NULL,
+    amount      INTEGER NOT NULL,
+    tradable    INTEGER NOT NULL,
+    marketable  INTEGER NOT NULL,
+    inspect     TEXT    NOT NULL,
+    in_transfer INTEGER NOT NULL DEFAULT 0, -- it was sold, and no sync has shown yet where it went
+    value       INTEGER           -- estimatedValue of one; NULL: unknown
 );
 CREATE UNIQUE INDEX inventory_key ON inventory (user_key, app_id, context_id, asset_id);
 CREATE INDEX inventory_item ON inventory (item_id);
@@ -612,7 +612,7 @@ CREATE INDEX trader_changed ON trader (slot, version);
 
 -- Answers to requests that must not be carried out twice, by the key that their
 -- client gave them; see the package once.
-CREATE TABLE kept_answer (
+CREATE TABLE idempotent_response (
     route        TEXT    NOT NULL,
     role         TEXT    NOT NULL,
     user_id      TEXT    NOT NULL,
@@ -629,7 +629,7 @@ CREATE TABLE kept_answer (
     mac          BLOB    NOT NULL, -- over all of this row but when it was kept
     PRIMARY KEY (route, role, user_id, key)
 ) WITHOUT ROWID;
-CREATE INDEX kept_answer_expiry ON kept_answer (expires_at) WHERE expires_at <> 0;
+CREATE INDEX idempotent_response_expiry ON idempotent_response (expires_at) WHERE expires_at <> 0;
 
 -- Contract: wallet account. The head of the chain of a user's entries in a
 -- currency; house accounts are users named house:... Amounts are minor units.

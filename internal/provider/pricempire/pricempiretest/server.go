@@ -64,12 +64,12 @@ func (s *Server) allow() bool {
 	return s.Calls == 0 || s.sent <= s.Calls
 }
 
-func (s *Server) serve(out io.Writer, sources []string) {
+func (s *Server) serve(out io.Writer, providers []string) {
 	var rows []string
 	for _, row := range s.Rows {
 		var prices []string
 		for _, p := range row.Prices {
-			if slices.Contains(sources, p.Key) {
+			if slices.Contains(providers, p.Key) {
 				prices = append(prices, `{"provider_key":`+providertest.Quote(p.Key)+`,`+p.Members+`}`)
 			}
 		}

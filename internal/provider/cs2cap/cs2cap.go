@@ -1,7 +1,7 @@
 // Package cs2cap reads from cs2cap what an item is offered for on many markets: by
 // a hundred names, by one, or as a stream of all there are.
 //
-// Source: https://docs.cs2cap.com, its OpenAPI included, read in November 2026.
+// Provider: https://docs.cs2cap.com, its OpenAPI included, read in November 2026.
 // Not documented there: whether lowest_ask is rounded up or down, so the decimal
 // beside it is preferred; which budget the rate headers of a response speak
 // of, so that of the month is believed where its reset says so, and any other; and
@@ -43,16 +43,16 @@ const (
 // Tune sets in the options of a client, where they leave it open, how cs2cap is to
 // be treated in this shape: a stream takes longer than other responses, and holds more.
 func Tune(o *provider.Options, shape provider.Shape) {
-	o.Judge = judge
+	o.Classify = classify
 	if shape == provider.Bulk {
 		o.Timeout, o.Total = cmp.Or(o.Timeout, 4*time.Minute), cmp.Or(o.Total, 6*time.Minute)
 		o.MaxBody = cmp.Or(o.MaxBody, 512<<20)
 	}
 }
 
-// judge distinguishes a used-up quota from a used-up minute, and a stream that is
+// classify distinguishes a used-up quota from a used-up minute, and a stream that is
 // open, which ends soon, from a refusal.
-func judge(e *provider.Error) {
+func classify(e *provider.Error) {
 	switch {
 	case e.Kind == provider.KindRateLimited && (strings.Contains(e.Detail, SpentCode) || strings.Contains(e.Detail, StreamSpentCode)):
 		e.Kind = provider.KindBudget
@@ -106,7 +106,7 @@ const (
 
 const terms = "Needs a key of a cs2cap plan; its terms apply. What is quoted of a phased item by its name is its cheapest phase."
 
-// Config configures a Source.
+// Config configures a Provider.
 type Config struct {
 	BaseURL  string // without a slash at its end
 	Key      string
@@ -118,8 +118,8 @@ type Config struct {
 	Sales    *provider.Client // Bulk: carries what is queried about sales, and by name, within SalesHost; nil: no sales are requested
 }
 
-// Source reads cs2cap. Its methods may be called concurrently.
-type Source struct {
+// Provider reads cs2cap. Its methods may be called concurrently.
+type Provider struct {
 	base, key string
 	currency  money.Currency
 	client    *provider.Client
@@ -128,9 +128,9 @@ type Source struct {
 	markets   map[string]int // by key, where in describe they are
 }
 
-// New returns a Source. It sends no request.
-func New(c Config) *Source {
-	s := &Source{base: c.BaseURL, key: c.Key, currency: "USD", client: c.Client, sales: c.Sales, markets: map[string]int{}}
+// New returns a Provider. It sends no request.
+func New(c Config) *Provider {
+	s := &Provider{base: c.BaseURL, key: c.Key, currency: "USD", client: c.Client, sales: c.Sales, markets: map[string]int{}}
 	if c.Shape != provider.Bulk && (c.Currency == "EUR" || c.Currency == "GBP") {
 		s.currency = c.Currency // cs2cap converts; its cents are hundredths in these
 	}
@@ -170,11 +170,11 @@ func New(c Config) *Source {
 }
 
 // Describe describes the provider.
-func (s *Source) Describe() provider.Description { return s.describe }
+func (s *Provider) Describe() provider.Description { return s.describe }
 
 // Probe requests one name in each shape: it never starts a stream, of which the plan
 // allows few.
-func (s *Source) Probe() provider.Call {
+func (s *Provider) Probe() provider.Call {
 	if s.describe.Shape == provider.Bulk && s.sales == nil {
 		return provider.Call{AppID: catalog.CS2, File: streamFile}
 	}
@@ -182,31 +182,31 @@ func (s *Source) Probe() provider.Call {
 }
 
 // Fetch requests what the call names.
-func (s *Source) Fetch(ctx context.Context, call provider.Call, sink provider.Sink) (provider.Answer, error) {
+func (s *Provider) Fetch(ctx context.Context, call provider.Call, sink provider.Sink) (provider.Result, error) {
 	if s.describe.Shape == provider.Bulk && len(call.Names) == 0 {
 		return s.fetchStream(ctx, call, sink)
 	}
 	switch n := len(call.Names); {
 	case call.AppID != catalog.CS2:
-		return provider.Answer{}, provider.Protocol(Name, "app %d is not quoted", call.AppID)
+		return provider.Result{}, provider.Protocol(Name, "app %d is not quoted", call.AppID)
 	case n == 0 || n > max(s.describe.BatchSize, 1):
-		return provider.Answer{}, provider.Protocol(Name, "%d names in a call: want 1 to %d", n, s.describe.BatchSize)
+		return provider.Result{}, provider.Protocol(Name, "%d names in a call: want 1 to %d", n, s.describe.BatchSize)
 	case s.describe.Shape != provider.Batch:
 		return s.fetchName(ctx, call, sink)
 	}
-	var answer provider.Answer
+	var answer provider.Result
 	err := s.client.Do(ctx, s.batch(call), func(resp *provider.Response) (err error) {
 		answer, err = s.readBatch(ctx, resp.Body, call.Names, sink)
 		return err
 	})
 	if err != nil {
-		return provider.Answer{}, err
+		return provider.Result{}, err
 	}
 	return answer, nil
 }
 
 // batch is the request for up to a hundred names.
-func (s *Source) batch(call provider.Call) provider.Request {
+func (s *Provider) batch(call provider.Call) provider.Request {
 	body := []byte(`{"market_hash_names":[`)
 	for i, name := range call.Names {
 		body = quote(comma(body, i), name)
@@ -222,7 +222,7 @@ func (s *Source) batch(call provider.Call) provider.Request {
 }
 
 // header is what every request has.
-func (s *Source) header() http.Header {
+func (s *Provider) header() http.Header {
 	return http.Header{"Authorization": {"Bearer " + s.key}, "Accept": {"application/json"}}
 }
 
@@ -240,7 +240,7 @@ func comma(b []byte, i int) []byte {
 }
 
 // page is the request for the rows of one name from the offset on.
-func (s *Source) page(call provider.Call, offset int) provider.Request {
+func (s *Provider) page(call provider.Call, offset int) provider.Request {
 	q := url.Values{
 		"market_hash_name": {call.Names[0]}, "currency": {string(s.currency)},
 		"limit": {strconv.Itoa(pageSize)}, "offset": {strconv.Itoa(offset)},
@@ -255,9 +255,9 @@ func (s *Source) page(call provider.Call, offset int) provider.Request {
 }
 
 // fetchName reads all pages of one name, which count together or not at all.
-func (s *Source) fetchName(ctx context.Context, call provider.Call, sink provider.Sink) (provider.Answer, error) {
+func (s *Provider) fetchName(ctx context.Context, call provider.Call, sink provider.Sink) (provider.Result, error) {
 	var (
-		answer provider.Answer
+		answer provider.Result
 		rows   kept
 	)
 	client := s.client
@@ -275,7 +275,7 @@ func (s *Source) fetchName(ctx context.Context, call provider.Call, sink provide
 			return err
 		})
 		if err != nil {
-			return provider.Answer{}, err
+			return provider.Result{}, err
 		}
 		rows.add(&page)
 		if count == 0 {
@@ -283,5 +283,5 @@ func (s *Source) fetchName(ctx context.Context, call provider.Call, sink provide
 		}
 		next += count
 	}
-	return provider.Answer{}, provider.Protocol(Name, "more than %d pages about one name", maxPages)
+	return provider.Result{}, provider.Protocol(Name, "more than %d pages about one name", maxPages)
 }

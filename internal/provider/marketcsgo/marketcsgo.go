@@ -1,7 +1,7 @@
 // Package marketcsgo reads the public price files of market.csgo.com: what is
 // offered now, and what is bid and was sold in the last week.
 //
-// Source: https://market.csgo.com/en/api/content/start, read in November 2026.
+// Provider: https://market.csgo.com/en/api/content/start, read in November 2026.
 // Known from clients only, and so tolerated in any form: that volume counts
 // offers and popularity_7d sales, whether numbers are texts, which of them may be
 // null, and how large the second file is. Sites of the same owner for other games
@@ -40,7 +40,7 @@ const (
 		"No terms for re-use of the data were found; they are read for your own site."
 )
 
-// Config configures a Source.
+// Config configures a Provider.
 type Config struct {
 	BaseURL  string           // without a slash at its end
 	Currency money.Currency   // in which prices are requested; default USD, and for what the site does not have
@@ -48,17 +48,17 @@ type Config struct {
 	Client   *provider.Client // carries the requests
 }
 
-// Source reads market.csgo.com. Its methods may be called concurrently.
-type Source struct {
+// Provider reads market.csgo.com. Its methods may be called concurrently.
+type Provider struct {
 	base     string
 	currency money.Currency
 	client   *provider.Client
 	describe provider.Description
 }
 
-// New returns a Source. It sends no request.
-func New(c Config) *Source {
-	s := &Source{base: c.BaseURL, currency: "USD", client: c.Client}
+// New returns a Provider. It sends no request.
+func New(c Config) *Provider {
+	s := &Provider{base: c.BaseURL, currency: "USD", client: c.Client}
 	switch c.Currency {
 	case "EUR", "RUB":
 		s.currency = c.Currency
@@ -73,12 +73,12 @@ func New(c Config) *Source {
 }
 
 // Describe describes the provider.
-func (s *Source) Describe() provider.Description { return s.describe }
+func (s *Provider) Describe() provider.Description { return s.describe }
 
 // Fetch reads first what is bid and was sold, then what is offered.
-func (s *Source) Fetch(ctx context.Context, call provider.Call, sink provider.Sink) (provider.Answer, error) {
+func (s *Provider) Fetch(ctx context.Context, call provider.Call, sink provider.Sink) (provider.Result, error) {
 	if _, err := s.describe.FileOf(call); err != nil {
-		return provider.Answer{}, err
+		return provider.Result{}, err
 	}
 	var traded trades
 	err := s.client.Do(ctx, s.request("class_instance/", call.Meter), func(resp *provider.Response) error {
@@ -87,21 +87,21 @@ func (s *Source) Fetch(ctx context.Context, call provider.Call, sink provider.Si
 		return err
 	})
 	if err != nil {
-		return provider.Answer{}, err
+		return provider.Result{}, err
 	}
-	var answer provider.Answer
+	var answer provider.Result
 	err = s.client.Do(ctx, s.request("", call.Meter), func(resp *provider.Response) error {
 		var err error
 		answer, err = s.readPrices(ctx, resp.Body, traded, sink)
 		return err
 	})
 	if err != nil {
-		return provider.Answer{}, err
+		return provider.Result{}, err
 	}
 	return answer, nil
 }
 
-func (s *Source) request(folder string, meter *provider.Meter) provider.Request {
+func (s *Provider) request(folder string, meter *provider.Meter) provider.Request {
 	return provider.Request{
 		URL:    s.base + "/api/v2/prices/" + folder + string(s.currency) + ".json",
 		Header: http.Header{"Accept": {"application/json"}, "User-Agent": {userAgent}},

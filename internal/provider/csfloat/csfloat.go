@@ -1,7 +1,7 @@
 // Package csfloat reads CSFloat's public price list, and the list of Doppler
 // knives by phase.
 //
-// Source: https://docs.csfloat.com and the code of the official browser extension
+// Provider: https://docs.csfloat.com and the code of the official browser extension
 // https://github.com/csfloat/extension, read in November 2026. Neither documents
 // the lists; so tolerated in any form: whether one is an array or an object with
 // one, whether it requires a key, which is sent if configured, and how many
@@ -40,7 +40,7 @@ const (
 		"No terms for re-use of the data were found; they are read for your own site."
 )
 
-// Config configures a Source.
+// Config configures a Provider.
 type Config struct {
 	BaseURL string           // without a slash at its end
 	Key     string           // sent where there is one; the lists have been served without
@@ -48,17 +48,17 @@ type Config struct {
 	Client  *provider.Client // carries the requests
 }
 
-// Source reads CSFloat. Its methods may be called concurrently.
-type Source struct {
+// Provider reads CSFloat. Its methods may be called concurrently.
+type Provider struct {
 	base     string
 	key      string
 	client   *provider.Client
 	describe provider.Description
 }
 
-// New returns a Source. It sends no request.
-func New(c Config) *Source {
-	return &Source{base: c.BaseURL, key: c.Key, client: c.Client, describe: provider.Description{
+// New returns a Provider. It sends no request.
+func New(c Config) *Provider {
+	return &Provider{base: c.BaseURL, key: c.Key, client: c.Client, describe: provider.Description{
 		Name: Name, Title: "CSFloat", Shape: provider.Bulk, Interval: interval, Terms: terms,
 		Hosts:   []provider.Host{c.Host},
 		Markets: []provider.Market{{Key: Name, Title: "CSFloat", AppIDs: []int32{catalog.CS2}, Currencies: []money.Currency{"USD"}}},
@@ -67,12 +67,12 @@ func New(c Config) *Source {
 }
 
 // Describe describes the provider.
-func (s *Source) Describe() provider.Description { return s.describe }
+func (s *Provider) Describe() provider.Description { return s.describe }
 
 // Fetch reads first the phases of Dopplers, then all prices.
-func (s *Source) Fetch(ctx context.Context, call provider.Call, sink provider.Sink) (provider.Answer, error) {
+func (s *Provider) Fetch(ctx context.Context, call provider.Call, sink provider.Sink) (provider.Result, error) {
 	if _, err := s.describe.FileOf(call); err != nil {
-		return provider.Answer{}, err
+		return provider.Result{}, err
 	}
 	var dopplers []provider.Quote
 	err := s.client.Do(ctx, s.request("/doppler", call.Meter), func(resp *provider.Response) error {
@@ -81,16 +81,16 @@ func (s *Source) Fetch(ctx context.Context, call provider.Call, sink provider.Si
 		return err
 	})
 	if err != nil {
-		return provider.Answer{}, err
+		return provider.Result{}, err
 	}
 	err = s.client.Do(ctx, s.request("", call.Meter), func(resp *provider.Response) error {
 		return readPrices(ctx, resp.Body, dopplers, sink)
 	})
-	return provider.Answer{}, err
+	return provider.Result{}, err
 }
 
 // request requests a list. The key is sent as it is, without a scheme.
-func (s *Source) request(list string, meter *provider.Meter) provider.Request {
+func (s *Provider) request(list string, meter *provider.Meter) provider.Request {
 	header := http.Header{"Accept": {"application/json"}}
 	if s.key != "" {
 		header.Set("Authorization", s.key)

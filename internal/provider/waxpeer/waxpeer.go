@@ -1,7 +1,7 @@
 // Package waxpeer reads Waxpeer's public price list, and its listings of Doppler
 // knives by phase.
 //
-// Source: the official wrapper https://github.com/skylight-ity/waxpeer and its
+// Provider: the official wrapper https://github.com/skylight-ity/waxpeer and its
 // wiki, read in November 2026. Not stated there, and so tolerated in any form: the
 // status and body of a refusal and of a call too many, how old the data are, and
 // whether the listings of Dopplers are all there are.
@@ -40,23 +40,23 @@ func gameName(app int32) string {
 	return map[int32]string{catalog.CS2: "csgo", catalog.Dota: "dota2", catalog.TF2: "tf2", catalog.Rust: "rust"}[app]
 }
 
-// Config configures a Source.
+// Config configures a Provider.
 type Config struct {
 	BaseURL string           // without a slash at its end
 	Host    provider.Host    // what may be queried of it
 	Client  *provider.Client // carries the requests
 }
 
-// Source reads Waxpeer. Its methods may be called concurrently.
-type Source struct {
+// Provider reads Waxpeer. Its methods may be called concurrently.
+type Provider struct {
 	base     string
 	client   *provider.Client
 	describe provider.Description
 }
 
-// New returns a Source. It sends no request.
-func New(c Config) *Source {
-	s := &Source{base: c.BaseURL, client: c.Client}
+// New returns a Provider. It sends no request.
+func New(c Config) *Provider {
+	s := &Provider{base: c.BaseURL, client: c.Client}
 	s.describe = provider.Description{
 		Name: Name, Title: "Waxpeer", Shape: provider.Bulk, Interval: interval, Terms: terms, Hosts: []provider.Host{c.Host},
 	}
@@ -76,17 +76,17 @@ func New(c Config) *Source {
 func phased(app int32) bool { return app == catalog.CS2 }
 
 // Describe describes the provider.
-func (s *Source) Describe() provider.Description { return s.describe }
+func (s *Provider) Describe() provider.Description { return s.describe }
 
 // Probe requests a short list, which takes one request.
-func (s *Source) Probe() provider.Call {
+func (s *Provider) Probe() provider.Call {
 	return provider.Call{AppID: catalog.TF2, File: strconv.Itoa(int(catalog.TF2))}
 }
 
 // Fetch reads a game: first its Dopplers, if it has any, then its prices.
-func (s *Source) Fetch(ctx context.Context, call provider.Call, sink provider.Sink) (provider.Answer, error) {
+func (s *Provider) Fetch(ctx context.Context, call provider.Call, sink provider.Sink) (provider.Result, error) {
 	if _, err := s.describe.FileOf(call); err != nil {
-		return provider.Answer{}, err
+		return provider.Result{}, err
 	}
 	game := gameName(call.AppID)
 	var dopplers phases
@@ -98,17 +98,17 @@ func (s *Source) Fetch(ctx context.Context, call provider.Call, sink provider.Si
 			return err
 		})
 		if err != nil {
-			return provider.Answer{}, err
+			return provider.Result{}, err
 		}
 	}
 	q := url.Values{"game": {game}, "minified": {"1"}}
 	err := s.client.Do(ctx, s.request("prices", q, call.Meter), func(resp *provider.Response) error {
 		return readPrices(ctx, resp.Body, dopplers, sink)
 	})
-	return provider.Answer{}, err
+	return provider.Result{}, err
 }
 
-func (s *Source) request(list string, q url.Values, meter *provider.Meter) provider.Request {
+func (s *Provider) request(list string, q url.Values, meter *provider.Meter) provider.Request {
 	return provider.Request{
 		URL:    s.base + "/v1/" + list + "?" + q.Encode(),
 		Header: http.Header{"Accept": {"application/json"}},

@@ -27,11 +27,11 @@ import (
 	"assay/internal/view"
 )
 
-// opener makes a configured source.
-type opener func(context.Context, SourceOptions, provider.Options) (provider.Source, error)
+// opener makes a configured provider.
+type opener func(context.Context, ProviderOptions, provider.Options) (provider.Provider, error)
 
-// openers are of all price sources that this program knows, by name.
-func (s *SourceSet) openers() map[string]opener {
+// openers are of all price providers that this program knows, by name.
+func (s *ProviderSet) openers() map[string]opener {
 	return map[string]opener{
 		pricempire.Name: s.openPricempire,
 		cs2cap.Name:     s.openCs2cap,
@@ -45,50 +45,50 @@ func (s *SourceSet) openers() map[string]opener {
 	}
 }
 
-// Sources lists the price sources that this program knows, by name.
-func Sources() []string { return slices.Sorted(maps.Keys((*SourceSet)(nil).openers())) }
+// Providers lists the price providers that this program knows, by name.
+func Providers() []string { return slices.Sorted(maps.Keys((*ProviderSet)(nil).openers())) }
 
-// SourceSet holds the configured sources with the clients that carry their
+// ProviderSet holds the configured providers with the clients that carry their
 // requests.
-type SourceSet struct {
-	List         []provider.Source
-	Clients      map[string]provider.Clients // by source
+type ProviderSet struct {
+	List         []provider.Provider
+	Clients      map[string]provider.Clients // by provider
 	Unconfigured []view.Unconfigured
 
 	simulator *http.Server
 }
 
-// SourceOptions are what sources are made of.
-type SourceOptions struct {
+// ProviderOptions are what providers are made of.
+type ProviderOptions struct {
 	Config *config.Config
 	Secret func(name string) (string, error) // values of secrets that price lists name
-	// Allowance returns what a host of a source allows all processes together; nil:
+	// Allowance returns what a host of a provider allows all processes together; nil:
 	// each process counts for itself.
-	Allowance func(source string, host provider.Host) provider.Allowance
+	Allowance func(p string, host provider.Host) provider.Allowance
 	Client    func(*provider.Options) // see Options; may be nil
 	Now       func() time.Time
 	Logger    *slog.Logger
 }
 
-// OpenSources makes the configured sources. It asks none of them. Where the
+// OpenProviders makes the configured providers. It asks none of them. Where the
 // simulator is named without an address, one is started on loopback.
-func OpenSources(ctx context.Context, o SourceOptions) (_ *SourceSet, err error) {
+func OpenProviders(ctx context.Context, o ProviderOptions) (_ *ProviderSet, err error) {
 	cfg := o.Config
-	set := &SourceSet{Clients: map[string]provider.Clients{}}
+	set := &ProviderSet{Clients: map[string]provider.Clients{}}
 	defer func() {
 		if err != nil {
 			err = errors.Join(err, set.Close())
 		}
 	}()
-	for _, name := range Sources() {
+	for _, name := range Providers() {
 		if !slices.Contains(cfg.Providers, name) {
 			set.Unconfigured = append(set.Unconfigured, view.Unconfigured{
-				Source: name, Reason: "not named in MARKET_PRICE_PROVIDERS",
+				Provider: name, Reason: "not named in MARKET_PRICE_PROVIDERS",
 			})
 			continue
 		}
-		options := provider.Options{Source: name, Now: o.Now, Logger: o.Logger}
-		if key := cfg.Sources[name].APIKey.Reveal(); key != "" {
+		options := provider.Options{Provider: name, Now: o.Now, Logger: o.Logger}
+		if key := cfg.Provider[name].APIKey.Reveal(); key != "" {
 			options.Secrets = append(options.Secrets, key)
 		}
 		if o.Client != nil {
@@ -96,39 +96,39 @@ func OpenSources(ctx context.Context, o SourceOptions) (_ *SourceSet, err error)
 		}
 		src, err := set.openers()[name](ctx, o, options)
 		if err != nil {
-			return nil, fmt.Errorf("source %s: %w", name, err)
+			return nil, fmt.Errorf("provider %s: %w", name, err)
 		}
 		set.List = append(set.List, src)
 	}
 	return set, nil
 }
 
-// client makes the client of one of a source's hosts.
-func (s *SourceSet) client(so SourceOptions, o provider.Options, host provider.Host) *provider.Client {
+// client makes the client of one of a provider's hosts.
+func (s *ProviderSet) client(so ProviderOptions, o provider.Options, host provider.Host) *provider.Client {
 	c := newClient(so, o, host)
-	if s.Clients[o.Source] == nil {
-		s.Clients[o.Source] = provider.Clients{}
+	if s.Clients[o.Provider] == nil {
+		s.Clients[o.Provider] = provider.Clients{}
 	}
-	s.Clients[o.Source][host.Key] = c
+	s.Clients[o.Provider][host.Key] = c
 	return c
 }
 
 // newClient makes a client that shares what the host allows with all that ask it
-// by the same source and key.
-func newClient(so SourceOptions, o provider.Options, host provider.Host) *provider.Client {
+// by the same provider and key.
+func newClient(so ProviderOptions, o provider.Options, host provider.Host) *provider.Client {
 	o.Limit, o.Headers = host.Limit, host.Headers
 	if host.Key != "" && o.Logger != nil {
 		o.Logger = o.Logger.With("host", host.Key)
 	}
 	if so.Allowance != nil {
-		o.Allowance = so.Allowance(o.Source, host)
+		o.Allowance = so.Allowance(o.Provider, host)
 	}
 	return provider.NewClient(o)
 }
 
-func (s *SourceSet) openSim(ctx context.Context, so SourceOptions, o provider.Options) (provider.Source, error) {
+func (s *ProviderSet) openSim(ctx context.Context, so ProviderOptions, o provider.Options) (provider.Provider, error) {
 	cfg := so.Config
-	base := cfg.Sources[sim.Name].BaseURL
+	base := cfg.Provider[sim.Name].BaseURL
 	if base == nil {
 		address, err := s.startSimulator(ctx)
 		if err != nil {
@@ -137,7 +137,7 @@ func (s *SourceSet) openSim(ctx context.Context, so SourceOptions, o provider.Op
 		base = &url.URL{Scheme: "http", Host: address}
 	}
 	o.AllowHosts = []string{provider.HostPort(base)}
-	host := provider.Host{Limit: provider.Limit(cfg.Sources[sim.Name].Limit), Quota: provider.Quota(cfg.Sources[sim.Name].Quota)}
+	host := provider.Host{Limit: provider.Limit(cfg.Provider[sim.Name].Limit), Quota: provider.Quota(cfg.Provider[sim.Name].Quota)}
 	return sim.New(sim.Config{
 		BaseURL: base.String(), Shape: provider.Shape(cfg.SimShape), BatchSize: cfg.SimBatchSize,
 		Limit: host.Limit, Quota: host.Quota, Client: s.client(so, o, host),
@@ -145,7 +145,7 @@ func (s *SourceSet) openSim(ctx context.Context, so SourceOptions, o provider.Op
 }
 
 // startSimulator serves the built-in simulator on a free loopback port.
-func (s *SourceSet) startSimulator(ctx context.Context) (address string, err error) {
+func (s *ProviderSet) startSimulator(ctx context.Context) (address string, err error) {
 	h, err := sim.NewHandler(sim.Options{})
 	if err != nil {
 		return "", err
@@ -161,7 +161,7 @@ func (s *SourceSet) startSimulator(ctx context.Context) (address string, err err
 
 // openPricelist makes the price lists. Each host has a client of its own; a
 // redirect to any of them is one to a host that the operator named.
-func (s *SourceSet) openPricelist(_ context.Context, so SourceOptions, o provider.Options) (provider.Source, error) {
+func (s *ProviderSet) openPricelist(_ context.Context, so ProviderOptions, o provider.Options) (provider.Provider, error) {
 	lists, err := loadLists(so.Config, so.Secret)
 	if err != nil {
 		return nil, err
@@ -183,8 +183,8 @@ func (s *SourceSet) openPricelist(_ context.Context, so SourceOptions, o provide
 	})
 }
 
-// checkSources finds what would keep the configured sources from being opened.
-func checkSources(cfg *config.Config) error {
+// checkProviders finds what would keep the configured providers from being opened.
+func checkProviders(cfg *config.Config) error {
 	if err := checkKeys(cfg, cfg.Providers...); err != nil {
 		return err
 	}
@@ -192,7 +192,7 @@ func checkSources(cfg *config.Config) error {
 		return nil
 	}
 	if _, err := loadLists(cfg, cfg.OutsideSecret); err != nil {
-		return fmt.Errorf("source %s: %w", pricelist.Name, err)
+		return fmt.Errorf("provider %s: %w", pricelist.Name, err)
 	}
 	return nil
 }
@@ -210,8 +210,8 @@ func loadLists(cfg *config.Config, secret func(string) (string, error)) (*pricel
 	return lists, err
 }
 
-// Close ends the sources' connections and the simulator.
-func (s *SourceSet) Close() error {
+// Close ends the providers' connections and the simulator.
+func (s *ProviderSet) Close() error {
 	if s == nil {
 		return nil
 	}

@@ -28,9 +28,9 @@ var (
 	call   = provider.Call{AppID: catalog.CS2, File: "730"}
 )
 
-func newSource(t testing.TB, baseURL string, in money.Currency, tweak func(*provider.Options)) *marketcsgo.Source {
+func newProvider(t testing.TB, baseURL string, in money.Currency, tweak func(*provider.Options)) *marketcsgo.Provider {
 	t.Helper()
-	o := provider.Options{Source: marketcsgo.Name}
+	o := provider.Options{Provider: marketcsgo.Name}
 	client := providertest.NewClient(t, baseURL, o, tweak)
 	return marketcsgo.New(marketcsgo.Config{BaseURL: baseURL, Currency: in, Client: client})
 }
@@ -70,8 +70,8 @@ func quotes(in money.Currency) []provider.Quote {
 
 func TestSuite(t *testing.T) {
 	providertest.Run(t, providertest.Subject{
-		New: func(t testing.TB, baseURL string, tweak func(*provider.Options)) provider.Source {
-			return newSource(t, baseURL, "USD", tweak)
+		New: func(t testing.TB, baseURL string, tweak func(*provider.Options)) provider.Provider {
+			return newProvider(t, baseURL, "USD", tweak)
 		},
 		Good: &marketcsgotest.Server{Rows: rows(), Time: stated, Calls: 1_000_000},
 		Call: call, Want: quotes("USD"), Render: render,
@@ -98,7 +98,7 @@ func TestFetch_ReadsBothFilesHoweverTheyAreWritten(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			server := providertest.NewServer(t, fake)
-			src := newSource(t, server.URL(), "USD", nil)
+			src := newProvider(t, server.URL(), "USD", nil)
 			var sink providertest.Sink
 			var meter provider.Meter
 			c := call
@@ -125,7 +125,7 @@ func TestFetch_AsksInTheCurrencyWhereTheSiteHasIt(t *testing.T) {
 	for base, want := range map[money.Currency]money.Currency{"USD": "USD", "EUR": "EUR", "RUB": "RUB", "CNY": "USD", "": "USD"} {
 		server := providertest.NewServer(t, &marketcsgotest.Server{Rows: rows(), Time: stated})
 		var sink providertest.Sink
-		if _, err := newSource(t, server.URL(), base, nil).Fetch(t.Context(), call, &sink); err != nil {
+		if _, err := newProvider(t, server.URL(), base, nil).Fetch(t.Context(), call, &sink); err != nil {
 			t.Fatal(err)
 		}
 		wanted := providertest.Sink{Quotes: quotes(want)}
@@ -151,7 +151,7 @@ func TestFetch_IsRefusedAsTheSiteRefuses(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			server := providertest.NewServer(t, c.fake)
-			src := newSource(t, server.URL(), "USD", func(o *provider.Options) { o.Total = time.Second })
+			src := newProvider(t, server.URL(), "USD", func(o *provider.Options) { o.Total = time.Second })
 			_, err := src.Fetch(t.Context(), call, &providertest.Sink{})
 			if provider.KindOf(err) != c.kind || !strings.Contains(err.Error(), c.detail) {
 				t.Errorf("error %v, want kind %s with %q", err, c.kind, c.detail)
@@ -169,7 +169,7 @@ func TestFetch_AllowsItselfLessThanTheSiteDoes(t *testing.T) {
 func TestFetch_TellsHalfAndFrozenFilesAsTheyAre(t *testing.T) {
 	server := providertest.NewServer(t, &marketcsgotest.Server{Rows: rows(), Time: stated, Half: true})
 	var sink providertest.Sink
-	answer, err := newSource(t, server.URL(), "USD", nil).Fetch(t.Context(), call, &sink)
+	answer, err := newProvider(t, server.URL(), "USD", nil).Fetch(t.Context(), call, &sink)
 	if err != nil || len(sink.Quotes) != 3 {
 		t.Errorf("%d quotes, error %v", len(sink.Quotes), err)
 	}
@@ -180,7 +180,7 @@ func TestFetch_TellsHalfAndFrozenFilesAsTheyAre(t *testing.T) {
 
 func TestFetch_OnlyItsOwnGame(t *testing.T) {
 	server := providertest.NewServer(t, &marketcsgotest.Server{Rows: rows()})
-	_, err := newSource(t, server.URL(), "USD", nil).Fetch(t.Context(), provider.Call{AppID: catalog.Rust, File: "252490"}, &providertest.Sink{})
+	_, err := newProvider(t, server.URL(), "USD", nil).Fetch(t.Context(), provider.Call{AppID: catalog.Rust, File: "252490"}, &providertest.Sink{})
 	if provider.KindOf(err) != provider.KindProtocol || len(server.Hits()) != 0 {
 		t.Errorf("a game that it does not have: %v, %d requests", err, len(server.Hits()))
 	}

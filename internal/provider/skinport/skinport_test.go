@@ -29,9 +29,9 @@ const (
 
 var updated = time.Unix(1763690112, 0).UTC()
 
-func newSource(t testing.TB, baseURL string, c skinport.Config, tweak func(*provider.Options)) *skinport.Source {
+func newProvider(t testing.TB, baseURL string, c skinport.Config, tweak func(*provider.Options)) *skinport.Provider {
 	t.Helper()
-	o := provider.Options{Source: skinport.Name}
+	o := provider.Options{Provider: skinport.Name}
 	c.BaseURL, c.Client = baseURL, providertest.NewClient(t, baseURL, o, tweak)
 	if c.SalesWindow == 0 {
 		c.SalesWindow = 30 * day
@@ -80,8 +80,8 @@ var call = provider.Call{AppID: catalog.CS2, File: "730"}
 
 func TestSuite(t *testing.T) {
 	providertest.Run(t, providertest.Subject{
-		New: func(t testing.TB, baseURL string, tweak func(*provider.Options)) provider.Source {
-			return newSource(t, baseURL, skinport.Config{}, tweak)
+		New: func(t testing.TB, baseURL string, tweak func(*provider.Options)) provider.Provider {
+			return newProvider(t, baseURL, skinport.Config{}, tweak)
 		},
 		Good:   &skinporttest.Server{Rows: rows(), Updated: updated, Plain: true, Calls: 1_000_000},
 		Call:   call,
@@ -102,7 +102,7 @@ func render(rows []providertest.Row) []byte {
 
 func TestFetch_ReadsBothFeedsAsSkinportServesThem(t *testing.T) {
 	server := providertest.NewServer(t, &skinporttest.Server{Rows: rows(), Updated: updated})
-	src := newSource(t, server.URL(), skinport.Config{}, nil)
+	src := newProvider(t, server.URL(), skinport.Config{}, nil)
 	var sink providertest.Sink
 	var meter provider.Meter
 	c := call
@@ -129,7 +129,7 @@ func TestFetch_CountsSalesInTheWindowThatReachesFarEnough(t *testing.T) {
 		sales  int64
 	}{time.Hour: {day, 17}, 7 * day: {7 * day, 133}, 8 * day: {30 * day, 604}, 400 * day: {90 * day, 1866}} {
 		server := providertest.NewServer(t, &skinporttest.Server{Rows: rows()})
-		src := newSource(t, server.URL(), skinport.Config{SalesWindow: asked}, nil)
+		src := newProvider(t, server.URL(), skinport.Config{SalesWindow: asked}, nil)
 		var sink providertest.Sink
 		if _, err := src.Fetch(t.Context(), call, &sink); err != nil {
 			t.Fatal(err)
@@ -154,7 +154,7 @@ func TestFetch_IsRefusedAsSkinportRefuses(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			server := providertest.NewServer(t, c.fake)
-			src := newSource(t, server.URL(), skinport.Config{}, func(o *provider.Options) { o.Total = time.Second })
+			src := newProvider(t, server.URL(), skinport.Config{}, func(o *provider.Options) { o.Total = time.Second })
 			for i := 1; i <= c.calls; i++ {
 				_, err := src.Fetch(t.Context(), call, &providertest.Sink{})
 				if (err != nil) != (i == c.calls) || err != nil && provider.KindOf(err) != c.kind {
@@ -167,7 +167,7 @@ func TestFetch_IsRefusedAsSkinportRefuses(t *testing.T) {
 
 func TestFetch_OnlyItsOwnGames(t *testing.T) {
 	server := providertest.NewServer(t, &skinporttest.Server{Rows: rows()})
-	src := newSource(t, server.URL(), skinport.Config{}, nil)
+	src := newProvider(t, server.URL(), skinport.Config{}, nil)
 	for _, f := range src.Describe().Files {
 		if _, err := src.Fetch(t.Context(), provider.Call{AppID: f.AppID, File: f.Key}, &providertest.Sink{}); err != nil {
 			t.Errorf("%s: %v", f.Key, err)
@@ -182,7 +182,7 @@ func TestFetch_OnlyItsOwnGames(t *testing.T) {
 func TestFetch_AsksInTheCurrencyWhereSkinportHasIt(t *testing.T) {
 	for base, want := range map[money.Currency]string{"USD": "USD", "EUR": "EUR", "CNY": "USD", "": "USD"} {
 		server := providertest.NewServer(t, &skinporttest.Server{Rows: rows()})
-		src := newSource(t, server.URL(), skinport.Config{Currency: base}, nil)
+		src := newProvider(t, server.URL(), skinport.Config{Currency: base}, nil)
 		var sink providertest.Sink
 		if _, err := src.Fetch(t.Context(), call, &sink); err != nil {
 			t.Fatal(err)
@@ -204,7 +204,7 @@ func TestReal_RecordedFeedsDecodeToTheirOwnNumbers(t *testing.T) {
 			_, _ = w.Write(history)
 		}
 	}))
-	src := newSource(t, server.URL(), skinport.Config{Currency: "EUR"}, nil)
+	src := newProvider(t, server.URL(), skinport.Config{Currency: "EUR"}, nil)
 	var sink providertest.Sink
 	if _, err := src.Fetch(t.Context(), call, &sink); err != nil {
 		t.Fatal(err)

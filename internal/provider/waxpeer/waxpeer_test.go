@@ -27,9 +27,9 @@ const (
 
 var call = provider.Call{AppID: catalog.CS2, File: "730"}
 
-func newSource(t testing.TB, baseURL string, tweak func(*provider.Options)) *waxpeer.Source {
+func newProvider(t testing.TB, baseURL string, tweak func(*provider.Options)) *waxpeer.Provider {
 	t.Helper()
-	o := provider.Options{Source: waxpeer.Name}
+	o := provider.Options{Provider: waxpeer.Name}
 	client := providertest.NewClient(t, baseURL, o, tweak)
 	return waxpeer.New(waxpeer.Config{BaseURL: baseURL, Client: client})
 }
@@ -68,8 +68,8 @@ func TestSuite(t *testing.T) {
 	fake := good()
 	fake.Calls = 1_000_000
 	providertest.Run(t, providertest.Subject{
-		New: func(t testing.TB, baseURL string, tweak func(*provider.Options)) provider.Source {
-			return newSource(t, baseURL, tweak)
+		New: func(t testing.TB, baseURL string, tweak func(*provider.Options)) provider.Provider {
+			return newProvider(t, baseURL, tweak)
 		},
 		Good: fake, Call: call, Want: quotes(), Render: render,
 	})
@@ -89,7 +89,7 @@ func render(rows []providertest.Row) []byte {
 
 func TestFetch_KeepsPhasesApartFromThePlainName(t *testing.T) {
 	server := providertest.NewServer(t, good())
-	src := newSource(t, server.URL(), nil)
+	src := newProvider(t, server.URL(), nil)
 	var sink providertest.Sink
 	var meter provider.Meter
 	c := call
@@ -111,7 +111,7 @@ func TestFetch_OfTheSameNameWithTwoPricesNoneCounts(t *testing.T) {
 	fake.Rows = append(fake.Rows, waxpeertest.Row{Name: redline, Min: "1", Count: "1"})
 	server := providertest.NewServer(t, fake)
 	var sink providertest.Sink
-	if _, err := newSource(t, server.URL(), nil).Fetch(t.Context(), call, &sink); err != nil {
+	if _, err := newProvider(t, server.URL(), nil).Fetch(t.Context(), call, &sink); err != nil {
 		t.Fatal(err)
 	}
 	want := providertest.Sink{Quotes: slices.DeleteFunc(quotes(), func(q provider.Quote) bool { return q.Name == redline && q.Phase == "" })}
@@ -122,7 +122,7 @@ func TestFetch_OfTheSameNameWithTwoPricesNoneCounts(t *testing.T) {
 
 func TestFetch_AsksForDopplersWhereThereAreKnives(t *testing.T) {
 	server := providertest.NewServer(t, good())
-	src := newSource(t, server.URL(), nil)
+	src := newProvider(t, server.URL(), nil)
 	for _, f := range src.Describe().Files {
 		var meter provider.Meter
 		var sink providertest.Sink
@@ -141,7 +141,7 @@ func TestFetch_AsksForDopplersWhereThereAreKnives(t *testing.T) {
 
 func TestProbe_IsOneRequest(t *testing.T) {
 	server := providertest.NewServer(t, good())
-	src := newSource(t, server.URL(), nil)
+	src := newProvider(t, server.URL(), nil)
 	if _, err := src.Fetch(t.Context(), src.Probe(), &providertest.Sink{}); err != nil || len(server.Hits()) != 1 {
 		t.Errorf("%d requests, error %v", len(server.Hits()), err)
 	}
@@ -179,7 +179,7 @@ func TestFetch_IsRefusedAsWaxpeerRefuses(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			server := providertest.NewServer(t, c.fake)
-			src := newSource(t, server.URL(), func(o *provider.Options) { o.Total = time.Second })
+			src := newProvider(t, server.URL(), func(o *provider.Options) { o.Total = time.Second })
 			for i := 1; i <= c.calls; i++ {
 				_, err := src.Fetch(t.Context(), call, &providertest.Sink{})
 				if (err != nil) != (i == c.calls) || err != nil && (provider.KindOf(err) != c.kind || !strings.Contains(err.Error(), c.detail)) {

@@ -27,22 +27,22 @@ func forecasts(f *fixture) {
 		f.now = f.now.Add(time.Hour)
 	}
 	day, _ := quotas()
-	f.is("before anything is sent", day.Outlook, provider.Outlook{Pace: provider.Pace{Over: 24 * time.Hour}})
+	f.is("before anything is sent", day.Forecast, provider.Forecast{Pace: provider.Pace{Over: 24 * time.Hour}})
 	hour(10)
 	hour(10)
 	day, month := quotas() // of the two hours that there were
-	f.is("pace", day.Outlook.Pace, provider.Pace{Requests: 20, Over: 2 * time.Hour})
-	f.is("the day runs out", day.Outlook.RunsOutAt, f.now.Add(13*time.Hour))
-	f.is("the month does not", month.Outlook.RunsOutAt.IsZero(), true)
-	f.is("the day is not low", day.Outlook.Low, false)
+	f.is("pace", day.Forecast.Pace, provider.Pace{Requests: 20, Over: 2 * time.Hour})
+	f.is("the day runs out", day.Forecast.RunsOutAt, f.now.Add(13*time.Hour))
+	f.is("the month does not", month.Forecast.RunsOutAt.IsZero(), true)
+	f.is("the day is not low", day.Forecast.Low, false)
 	for range 10 {
 		hour(0)
 	}
 	day, _ = quotas()
-	f.is("at a slower pace it does not", day.Outlook.RunsOutAt.IsZero(), true)
+	f.is("at a slower pace it does not", day.Forecast.RunsOutAt.IsZero(), true)
 	f.now = f.now.Add(40 * 24 * time.Hour)
 	day, _ = quotas()
-	f.is("long after", day.Outlook.Pace, provider.Pace{Over: 24 * time.Hour})
+	f.is("long after", day.Forecast.Pace, provider.Pace{Over: 24 * time.Hour})
 }
 
 // lowBudgets uses quota, limit and what a host left up to their ends, by eight
@@ -56,10 +56,10 @@ func lowBudgets(f *fixture) {
 		loud  int
 		next  time.Duration // to the next window
 	}{
-		"day":   {provider.Host{Quota: provider.Quota{Day: 100}}, provider.Rate{}, 90, 10, 24 * time.Hour},
-		"month": {provider.Host{Quota: provider.Quota{Month: 100}}, provider.Rate{}, 90, 10, 31 * 24 * time.Hour},
-		"limit": {provider.Host{Limit: provider.Limit{Requests: 100, Per: 3 * time.Hour}}, provider.Rate{}, 90, 10, 7 * time.Hour},
-		"told":  {provider.Host{}, provider.Rate{Limit: 100, Left: 40, Reset: 20 * time.Hour}, 30, 10, 24 * time.Hour},
+		"day":      {provider.Host{Quota: provider.Quota{Day: 100}}, provider.Rate{}, 90, 10, 24 * time.Hour},
+		"month":    {provider.Host{Quota: provider.Quota{Month: 100}}, provider.Rate{}, 90, 10, 31 * 24 * time.Hour},
+		"limit":    {provider.Host{Limit: provider.Limit{Requests: 100, Per: 3 * time.Hour}}, provider.Rate{}, 90, 10, 7 * time.Hour},
+		"reported": {provider.Host{}, provider.Rate{Limit: 100, Left: 40, Reset: 20 * time.Hour}, 30, 10, 24 * time.Hour},
 	} {
 		var log bytes.Buffer
 		s := f.logging(slog.New(slog.NewTextHandler(&log, nil)))
@@ -76,7 +76,7 @@ func lowBudgets(f *fixture) {
 		}
 		for window := 1; window <= 2; window++ {
 			if c.told.Reset > 0 {
-				f.must(all[0].Tell(f.Context(), c.told))
+				f.must(all[0].StoreReported(f.Context(), c.told))
 			}
 			f.is(name+": quiet", f.takeAll(all[:1], c.quiet), c.quiet)
 			f.is(name+": flag", low(), false)
@@ -102,6 +102,6 @@ func shortLimits(f *fixture) {
 	f.is("sent", f.takeAll([]provider.Allowance{a}, 12), 10)
 	b, _, err := a.State(f.Context())
 	f.must(err)
-	f.is("no outlook", b.Outlook, provider.Outlook{})
+	f.is("no forecast", b.Forecast, provider.Forecast{})
 	f.is("not low", b.Low(), false)
 }

@@ -9,22 +9,22 @@ import (
 	"assay/internal/provider"
 )
 
-// open makes the sources that a configuration names.
-func open(t *testing.T, environ ...string) (*SourceSet, error) {
+// open makes the providers that a configuration names.
+func open(t *testing.T, environ ...string) (*ProviderSet, error) {
 	t.Helper()
-	c, err := config.Load(config.Options{Environ: append(environ, "DATA_DIR="+t.TempDir()), Sources: Sources()})
+	c, err := config.Load(config.Options{Environ: append(environ, "DATA_DIR="+t.TempDir()), Providers: Providers()})
 	if err != nil {
 		t.Fatal(err)
 	}
-	set, err := OpenSources(t.Context(), SourceOptions{Config: c})
-	if checked := checkSources(c); (checked == nil) != (err == nil) {
+	set, err := OpenProviders(t.Context(), ProviderOptions{Config: c})
+	if checked := checkProviders(c); (checked == nil) != (err == nil) {
 		t.Errorf("checked: %v, opened: %v", checked, err)
 	}
 	t.Cleanup(func() { _ = set.Close() })
 	return set, err
 }
 
-func TestOpenSources_ASourceThatNeedsAKeySaysSo(t *testing.T) {
+func TestOpenProviders_AProviderThatNeedsAKeySaysSo(t *testing.T) {
 	for _, name := range keyed {
 		prefix := strings.ToUpper(name)
 		if _, err := open(t, "MARKET_PRICE_PROVIDERS="+name); err == nil || !strings.Contains(err.Error(), "set "+prefix+"_API_KEY") {
@@ -33,7 +33,7 @@ func TestOpenSources_ASourceThatNeedsAKeySaysSo(t *testing.T) {
 	}
 }
 
-func TestOpenSources_PlansHoldUnlessTheOperatorHasAnother(t *testing.T) {
+func TestOpenProviders_PlansHoldUnlessTheOperatorHasAnother(t *testing.T) {
 	set, err := open(t, "MARKET_PRICE_PROVIDERS=cs2cap", "CS2CAP_API_KEY=k")
 	if err != nil {
 		t.Fatal(err)
@@ -52,7 +52,7 @@ func TestOpenSources_PlansHoldUnlessTheOperatorHasAnother(t *testing.T) {
 }
 
 // What the operator says of a plan's streams bounds nothing else.
-func TestOpenSources_AStreamIsAHostByItself(t *testing.T) {
+func TestOpenProviders_AStreamIsAHostByItself(t *testing.T) {
 	set, err := open(t, "MARKET_PRICE_PROVIDERS=cs2cap", "CS2CAP_API_KEY=k", "CS2CAP_SHAPE=stream", "CS2CAP_LIMIT=300/24h")
 	if err != nil {
 		t.Fatal(err)
@@ -63,15 +63,15 @@ func TestOpenSources_AStreamIsAHostByItself(t *testing.T) {
 	}
 }
 
-func TestOpenSources_ABidIsNoMarket(t *testing.T) {
+func TestOpenProviders_ABidIsNoMarket(t *testing.T) {
 	_, err := open(t, "MARKET_PRICE_PROVIDERS=pricempire", "PRICEMPIRE_API_KEY=k", "PRICEMPIRE_MARKETS=buff163,buff163_buy")
 	if err == nil || !strings.Contains(err.Error(), "PRICEMPIRE_MARKETS: buff163_buy") {
 		t.Error(err)
 	}
 }
 
-// A market is known by its key: the same one through two sources counts once.
-func TestOpenSources_AMarketHasOneKeyThroughEverySource(t *testing.T) {
+// A market is known by its key: the same one through two providers counts once.
+func TestOpenProviders_AMarketHasOneKeyThroughEveryProvider(t *testing.T) {
 	single := []string{"csfloat", "marketcsgo", "skinport", "steam", "waxpeer"}
 	environ := []string{"PRICEMPIRE_MARKETS=" + strings.Join(single, ",")}
 	for _, name := range keyed {
@@ -93,7 +93,7 @@ func TestOpenSources_AMarketHasOneKeyThroughEverySource(t *testing.T) {
 	}
 	for _, key := range single {
 		if want := 1 + len(keyed); offers[key] != want {
-			t.Errorf("%s is a market of %d sources, want %d", key, offers[key], want)
+			t.Errorf("%s is a market of %d providers, want %d", key, offers[key], want)
 		}
 	}
 }

@@ -34,9 +34,9 @@ var (
 	generated = time.Date(2026, 11, 21, 10, 0, 5, 0, time.UTC)
 )
 
-func newSource(t testing.TB, baseURL string, c cs2cap.Config, tweak func(*provider.Options)) *cs2cap.Source {
+func newProvider(t testing.TB, baseURL string, c cs2cap.Config, tweak func(*provider.Options)) *cs2cap.Provider {
 	t.Helper()
-	o := provider.Options{Source: cs2cap.Name, Secrets: []string{key}}
+	o := provider.Options{Provider: cs2cap.Name, Secrets: []string{key}}
 	cs2cap.Tune(&o, c.Shape)
 	c.Host = cs2cap.Host(c.Shape)
 	o.Headers = c.Host.Headers
@@ -103,8 +103,8 @@ func TestSuite(t *testing.T) {
 	} {
 		t.Run(string(c.shape), func(t *testing.T) {
 			providertest.Run(t, providertest.Subject{
-				New: func(t testing.TB, baseURL string, tweak func(*provider.Options)) provider.Source {
-					return newSource(t, baseURL, cs2cap.Config{Shape: c.shape}, tweak)
+				New: func(t testing.TB, baseURL string, tweak func(*provider.Options)) provider.Provider {
+					return newProvider(t, baseURL, cs2cap.Config{Shape: c.shape}, tweak)
 				},
 				Good:   server(),
 				Call:   provider.Call{AppID: catalog.CS2, Names: c.names},
@@ -139,7 +139,7 @@ func renderPage(rows []providertest.Row) []byte {
 }
 
 // fetch asks a provider, once: for names, or where there are none for the stream.
-func fetch(t *testing.T, src *cs2cap.Source, names ...string) (providertest.Sink, provider.Answer, *provider.Meter, error) {
+func fetch(t *testing.T, src *cs2cap.Provider, names ...string) (providertest.Sink, provider.Result, *provider.Meter, error) {
 	t.Helper()
 	var sink providertest.Sink
 	meter := new(provider.Meter)
@@ -162,7 +162,7 @@ func same(t *testing.T, sink providertest.Sink, want []provider.Quote) {
 // the provider, and no market's quote.
 func TestFetch_ABatchIsOneRequestForWhateverItNames(t *testing.T) {
 	srv := providertest.NewServer(t, server())
-	sink, answer, meter, err := fetch(t, newSource(t, srv.URL(), cs2cap.Config{}, nil), names()...)
+	sink, answer, meter, err := fetch(t, newProvider(t, srv.URL(), cs2cap.Config{}, nil), names()...)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -182,7 +182,7 @@ func TestFetch_ReadsTheDocumentedAnswer(t *testing.T) {
     {"provider":"csfloat","lowest_ask":2,"lowest_ask_decimal":"0.01500000","quantity":77,"timestamp":"2026-11-21T09:12:00Z","last_updated":"2026-11-21T09:56:02Z"}]}],
  "items_not_found":[],"names_not_found":["No Such Item"]}`
 	srv := providertest.NewServer(t, text(sample))
-	sink, answer, _, err := fetch(t, newSource(t, srv.URL(), cs2cap.Config{}, nil), redline, sandDune, "No Such Item")
+	sink, answer, _, err := fetch(t, newProvider(t, srv.URL(), cs2cap.Config{}, nil), redline, sandDune, "No Such Item")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -205,7 +205,7 @@ func TestFetch_ANameOfManyRowsIsReadPageByPage(t *testing.T) {
 	fake := server()
 	fake.PageSize = 2
 	srv := providertest.NewServer(t, fake)
-	sink, _, meter, err := fetch(t, newSource(t, srv.URL(), cs2cap.Config{Shape: provider.Single, Markets: cs2cap.Markets()}, nil), redline)
+	sink, _, meter, err := fetch(t, newProvider(t, srv.URL(), cs2cap.Config{Shape: provider.Single, Markets: cs2cap.Markets()}, nil), redline)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -222,7 +222,7 @@ func TestFetch_OfARowThatMovedToTheNextPageTheFirstCounts(t *testing.T) {
 		n++
 		fmt.Fprintf(w, `%s%s],"pagination":{"has_next":%t}}`, meta, row, n == 1)
 	}))
-	sink, _, _, err := fetch(t, newSource(t, srv.URL(), cs2cap.Config{Shape: provider.Single}, nil), redline)
+	sink, _, _, err := fetch(t, newProvider(t, srv.URL(), cs2cap.Config{Shape: provider.Single}, nil), redline)
 	if err != nil || len(sink.Quotes) != 1 {
 		t.Errorf("%d quotes, %v", len(sink.Quotes), err)
 	}
@@ -230,7 +230,7 @@ func TestFetch_OfARowThatMovedToTheNextPageTheFirstCounts(t *testing.T) {
 
 func TestFetch_PagesHaveAnEnd(t *testing.T) {
 	srv := providertest.NewServer(t, text(meta+`{"provider":"steam","market_hash_name":"`+redline+`","lowest_ask":5}],"pagination":{"has_next":true}}`))
-	_, _, meter, err := fetch(t, newSource(t, srv.URL(), cs2cap.Config{Shape: provider.Single}, nil), redline)
+	_, _, meter, err := fetch(t, newProvider(t, srv.URL(), cs2cap.Config{Shape: provider.Single}, nil), redline)
 	if provider.KindOf(err) != provider.KindProtocol || meter.Requests() != 10 {
 		t.Errorf("%v after %d requests", err, meter.Requests())
 	}
@@ -238,14 +238,14 @@ func TestFetch_PagesHaveAnEnd(t *testing.T) {
 
 func TestFetch_AMarketThatWasNotAskedIsSilent(t *testing.T) {
 	srv := providertest.NewServer(t, text(`{"meta":{"currency":"USD","providers_queried":["steam","skinport"]},"items":[],"names_not_found":["`+redline+`"]}`))
-	_, answer, _, err := fetch(t, newSource(t, srv.URL(), cs2cap.Config{}, nil), redline)
+	_, answer, _, err := fetch(t, newProvider(t, srv.URL(), cs2cap.Config{}, nil), redline)
 	if err != nil || !slices.Equal(answer.Silent, []string{"csfloat"}) {
 		t.Errorf("silent %q, %v", answer.Silent, err)
 	}
 	fake := server()
 	fake.Quiet = true // then nobody knows
 	srv = providertest.NewServer(t, fake)
-	if _, answer, _, err = fetch(t, newSource(t, srv.URL(), cs2cap.Config{}, nil), redline); err != nil || answer.Silent != nil {
+	if _, answer, _, err = fetch(t, newProvider(t, srv.URL(), cs2cap.Config{}, nil), redline); err != nil || answer.Silent != nil {
 		t.Errorf("silent %q, %v", answer.Silent, err)
 	}
 }
@@ -261,7 +261,7 @@ func TestFetch_RefusesWhatIsNoAnswer(t *testing.T) {
 		"names of others":       `{"meta":{"currency":"USD"},"items":[{"market_hash_name":"x","quotes":[]}]}`,
 	} {
 		srv := providertest.NewServer(t, text(body))
-		if _, _, _, err := fetch(t, newSource(t, srv.URL(), cs2cap.Config{}, nil), redline); provider.KindOf(err) != provider.KindProtocol {
+		if _, _, _, err := fetch(t, newProvider(t, srv.URL(), cs2cap.Config{}, nil), redline); provider.KindOf(err) != provider.KindProtocol {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
@@ -279,7 +279,7 @@ func TestFetch_RejectsARowAndNotTheAnswer(t *testing.T) {
 		"a text for a quote":   row(`"x":0},"steam",{"provider":"csfloat","lowest_ask":5`),
 	} {
 		srv := providertest.NewServer(t, text(meta+`{"market_hash_name":"`+redline+`","phase":null,"quotes":[`+quotes+`]}],"names_not_found":[]}`))
-		sink, _, _, err := fetch(t, newSource(t, srv.URL(), cs2cap.Config{}, nil), redline)
+		sink, _, _, err := fetch(t, newProvider(t, srv.URL(), cs2cap.Config{}, nil), redline)
 		if err != nil || sink.Rejects != 1 || len(sink.Quotes) == 0 {
 			t.Errorf("%s: %d quotes, %v, %v", name, len(sink.Quotes), sink.Rejected, err)
 		}
@@ -311,7 +311,7 @@ func TestFetch_IsRefusedAsCs2capRefuses(t *testing.T) {
 				c.fake(fake)
 			}
 			srv := providertest.NewServer(t, fake)
-			src := newSource(t, srv.URL(), c.config, func(o *provider.Options) { o.Total = time.Second })
+			src := newProvider(t, srv.URL(), c.config, func(o *provider.Options) { o.Total = time.Second })
 			_, _, _, err := fetch(t, src, redline)
 			if err == nil {
 				_, _, _, err = fetch(t, src, redline)
@@ -322,7 +322,7 @@ func TestFetch_IsRefusedAsCs2capRefuses(t *testing.T) {
 			}
 		})
 	}
-	src := newSource(t, "http://127.0.0.1:1", cs2cap.Config{}, nil)
+	src := newProvider(t, "http://127.0.0.1:1", cs2cap.Config{}, nil)
 	if _, _, meter, err := fetch(t, src, many...); provider.KindOf(err) != provider.KindProtocol || meter.Requests() != 0 {
 		t.Errorf("more names than a batch takes: %v", err)
 	}
@@ -343,7 +343,7 @@ func TestFetch_ASpentQuotaIsNoReasonToAskAgain(t *testing.T) {
 		fake.Month = 1
 		set(fake)
 		srv := providertest.NewServer(t, fake)
-		src := newSource(t, srv.URL(), cs2cap.Config{}, func(o *provider.Options) { o.Total = time.Second })
+		src := newProvider(t, srv.URL(), cs2cap.Config{}, func(o *provider.Options) { o.Total = time.Second })
 		for i := range 4 {
 			_, _, _, err := fetch(t, src, redline)
 			if e := asError(err); i > 0 && (e == nil || !e.Deferred() || e.RetryAfter < time.Minute) {
@@ -360,7 +360,7 @@ func TestFetch_AnIndexThatIsBuiltAgainIsWaitedFor(t *testing.T) {
 	fake := server()
 	fake.Unavailable = 2
 	srv := providertest.NewServer(t, fake)
-	sink, _, meter, err := fetch(t, newSource(t, srv.URL(), cs2cap.Config{}, nil), names()...)
+	sink, _, meter, err := fetch(t, newProvider(t, srv.URL(), cs2cap.Config{}, nil), names()...)
 	if err != nil || meter.Requests() != 3 {
 		t.Fatalf("%v after %d requests", err, meter.Requests())
 	}
@@ -370,7 +370,7 @@ func TestFetch_AnIndexThatIsBuiltAgainIsWaitedFor(t *testing.T) {
 func TestFetch_AsksInTheCurrencyWhereItsCentsAreKnown(t *testing.T) {
 	for base, want := range map[money.Currency]money.Currency{"USD": "USD", "EUR": "EUR", "GBP": "GBP", "JPY": "USD", "": "USD"} {
 		srv := providertest.NewServer(t, server())
-		sink, _, _, err := fetch(t, newSource(t, srv.URL(), cs2cap.Config{Currency: base}, nil), redline)
+		sink, _, _, err := fetch(t, newProvider(t, srv.URL(), cs2cap.Config{Currency: base}, nil), redline)
 		if err != nil || sink.Quotes[0].Currency != want {
 			t.Errorf("%s: %v, %v", base, sink.Quotes, err)
 		}
@@ -378,7 +378,7 @@ func TestFetch_AsksInTheCurrencyWhereItsCentsAreKnown(t *testing.T) {
 }
 
 func TestDescribe_OffersTheMarketsThatWereNamedOrAll(t *testing.T) {
-	all := newSource(t, "http://127.0.0.1:1", cs2cap.Config{Markets: []string{}}, nil).Describe()
+	all := newProvider(t, "http://127.0.0.1:1", cs2cap.Config{Markets: []string{}}, nil).Describe()
 	if len(all.Markets) != 41 || all.BatchSize != 100 || all.Markets[0].MaxAge != 0 || all.Shape != provider.Batch {
 		t.Errorf("%+v", all)
 	}
@@ -387,7 +387,7 @@ func TestDescribe_OffersTheMarketsThatWereNamedOrAll(t *testing.T) {
 			t.Errorf("no title for %s", m.Key)
 		}
 	}
-	if d := newSource(t, "http://127.0.0.1:1", cs2cap.Config{Shape: provider.Single}, nil).Describe(); len(d.Markets) != 3 || d.BatchSize != 1 || d.Markets[0].MaxAge != 7*24*time.Hour {
+	if d := newProvider(t, "http://127.0.0.1:1", cs2cap.Config{Shape: provider.Single}, nil).Describe(); len(d.Markets) != 3 || d.BatchSize != 1 || d.Markets[0].MaxAge != 7*24*time.Hour {
 		t.Errorf("%+v", d)
 	}
 }

@@ -12,11 +12,11 @@ import (
 	"assay/internal/provider"
 )
 
-// fakeSource answers from a script. By default it quotes, on each of its
+// fakeProvider answers from a script. By default it quotes, on each of its
 // markets, what price says of a name.
-type fakeSource struct {
+type fakeProvider struct {
 	d provider.Description
-	// items are what its files hold, by game; a source that is asked by name
+	// items are what its files hold, by game; a provider that is asked by name
 	// knows them too.
 	items map[int32][]string
 	// price is the ask of a name on a market in dollars; 0: not offered.
@@ -27,7 +27,7 @@ type fakeSource struct {
 	extra []provider.Quote
 	// refused are names of rows that are no quote of any market.
 	refused []string
-	// stated, when set, is the source's own time of an answer.
+	// stated, when set, is the provider's own time of an answer.
 	stated func(call provider.Call) time.Time
 	// split, when set, gives the first letter of the names that a file holds.
 	split map[string]byte
@@ -44,31 +44,31 @@ type fakeSource struct {
 	calls []provider.Call
 }
 
-// bulk makes a source of one file of CS2 for each of its markets.
-func bulk(name string, items []string, markets ...string) *fakeSource {
-	s := newSource(name, provider.Bulk, items, markets)
+// bulk makes a provider of one file of CS2 for each of its markets.
+func bulk(name string, items []string, markets ...string) *fakeProvider {
+	s := newProvider(name, provider.Bulk, items, markets)
 	for _, m := range markets {
 		s.d.Files = append(s.d.Files, provider.File{Key: m + ".json", AppID: catalog.CS2, Markets: []string{m}})
 	}
 	return s
 }
 
-// batch makes a source that is asked for so many names of CS2 at once.
-func batch(name string, size int, items []string, markets ...string) *fakeSource {
-	s := newSource(name, provider.Batch, items, markets)
+// batch makes a provider that is asked for so many names of CS2 at once.
+func batch(name string, size int, items []string, markets ...string) *fakeProvider {
+	s := newProvider(name, provider.Batch, items, markets)
 	s.d.BatchSize = size
 	return s
 }
 
-// single makes a source that is asked for one name of CS2 at a time.
-func single(name string, items []string, markets ...string) *fakeSource {
-	s := newSource(name, provider.Single, items, markets)
+// single makes a provider that is asked for one name of CS2 at a time.
+func single(name string, items []string, markets ...string) *fakeProvider {
+	s := newProvider(name, provider.Single, items, markets)
 	s.d.BatchSize = 1
 	return s
 }
 
-func newSource(name string, shape provider.Shape, items []string, markets []string) *fakeSource {
-	s := &fakeSource{
+func newProvider(name string, shape provider.Shape, items []string, markets []string) *fakeProvider {
+	s := &fakeProvider{
 		d:     provider.Description{Name: name, Title: name, Shape: shape, Interval: 5 * time.Minute},
 		items: map[int32][]string{catalog.CS2: items},
 		price: func(string, string) money.Micro { return units(10) },
@@ -79,18 +79,18 @@ func newSource(name string, shape provider.Shape, items []string, markets []stri
 	return s
 }
 
-// Describe implements provider.Source.
-func (s *fakeSource) Describe() provider.Description { return s.d }
+// Describe implements provider.Provider.
+func (s *fakeProvider) Describe() provider.Description { return s.d }
 
-// Fetch implements provider.Source.
-func (s *fakeSource) Fetch(ctx context.Context, call provider.Call, sink provider.Sink) (provider.Answer, error) {
+// Fetch implements provider.Provider.
+func (s *fakeProvider) Fetch(ctx context.Context, call provider.Call, sink provider.Sink) (provider.Result, error) {
 	if s.admit != nil {
 		if err := s.admit(ctx, call); err != nil {
-			return provider.Answer{}, err
+			return provider.Result{}, err
 		}
 	}
 	if err := call.Meter.Request(ctx); err != nil {
-		return provider.Answer{}, &provider.Error{Source: s.d.Name, Kind: provider.KindCancelled, Err: err}
+		return provider.Result{}, &provider.Error{Provider: s.d.Name, Kind: provider.KindCancelled, Err: err}
 	}
 	s.mu.Lock()
 	s.calls = append(s.calls, call)
@@ -101,32 +101,32 @@ func (s *fakeSource) Fetch(ctx context.Context, call provider.Call, sink provide
 		s.before(ctx, call)
 	}
 	if ctx.Err() != nil {
-		return provider.Answer{}, &provider.Error{Source: s.d.Name, Kind: provider.KindCancelled, Err: ctx.Err()}
+		return provider.Result{}, &provider.Error{Provider: s.d.Name, Kind: provider.KindCancelled, Err: ctx.Err()}
 	}
 	sink.Restart()
 	if s.fail != nil {
 		if err := s.fail(n, call); err != nil {
-			return provider.Answer{}, err
+			return provider.Result{}, err
 		}
 	}
-	answer := provider.Answer{Silent: s.silent}
+	answer := provider.Result{Silent: s.silent}
 	if s.stated != nil {
 		answer.ProviderTime = s.stated(call)
 	}
 	return answer, s.answer(call, sink)
 }
 
-func (s *fakeSource) answer(call provider.Call, sink provider.Sink) error {
-	asked := call.Names
+func (s *fakeProvider) answer(call provider.Call, sink provider.Sink) error {
+	requested := call.Names
 	if call.File != "" {
-		asked = s.items[call.AppID]
+		requested = s.items[call.AppID]
 	}
 	known := map[string]bool{}
 	for _, n := range s.items[call.AppID] {
 		known[n] = true
 	}
 	for _, m := range s.marketsOf(call.File) {
-		for _, n := range asked {
+		for _, n := range requested {
 			if first, ok := s.split[call.File]; !known[n] || ok && n[0] != first {
 				continue
 			}
@@ -170,7 +170,7 @@ func varied(price money.Micro, name string) money.Micro {
 }
 
 // marketsOf returns the markets of a file, all of them for "".
-func (s *fakeSource) marketsOf(file string) []string {
+func (s *fakeProvider) marketsOf(file string) []string {
 	for _, f := range s.d.Files {
 		if f.Key == file {
 			return f.Markets
@@ -183,8 +183,8 @@ func (s *fakeSource) marketsOf(file string) []string {
 	return out
 }
 
-// asked returns the calls since the last time.
-func (s *fakeSource) asked() []provider.Call {
+// requested returns the calls since the last time.
+func (s *fakeProvider) requested() []provider.Call {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	out := s.calls
@@ -193,11 +193,11 @@ func (s *fakeSource) asked() []provider.Call {
 }
 
 // broken is an answer that could not be read.
-func (s *fakeSource) broken(kind provider.Kind) error {
-	return &provider.Error{Source: s.d.Name, Kind: kind, Detail: "as the script says"}
+func (s *fakeProvider) broken(kind provider.Kind) error {
+	return &provider.Error{Provider: s.d.Name, Kind: kind, Detail: "as the script says"}
 }
 
 // wait is an answer that asks to be left alone.
-func (s *fakeSource) wait(d time.Duration) error {
-	return &provider.Error{Source: s.d.Name, Kind: provider.KindRateLimited, Status: 429, RetryAfter: d}
+func (s *fakeProvider) wait(d time.Duration) error {
+	return &provider.Error{Provider: s.d.Name, Kind: provider.KindRateLimited, Status: 429, RetryAfter: d}
 }

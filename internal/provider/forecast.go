@@ -15,8 +15,8 @@ type Pace struct {
 	Over     time.Duration // 0: not known
 }
 
-// Outlook is the forecast of a budget: when it runs out at the present pace.
-type Outlook struct {
+// Forecast is the forecast of a budget: when it runs out at the present pace.
+type Forecast struct {
 	Pace      Pace
 	RunsOutAt time.Time // zero: not before it is renewed
 	Low       bool      // less than a tenth is left, and it runs out before it is renewed
@@ -25,44 +25,44 @@ type Outlook struct {
 // Low reports whether some part of the budget is low.
 func (b *Budget) Low() bool {
 	for _, q := range b.Quotas {
-		if q.Outlook.Low {
+		if q.Forecast.Low {
 			return true
 		}
 	}
-	return b.Outlook.Low || b.Told != nil && b.Told.Outlook.Low
+	return b.Forecast.Low || b.Reported != nil && b.Reported.Forecast.Low
 }
 
-// Forecast reports whether a budget that is renewed after so long has an Outlook.
-func Forecast(window time.Duration) bool { return window > forecastFrom }
+// HasForecast reports whether a budget that is renewed after so long has a forecast.
+func HasForecast(window time.Duration) bool { return window > forecastFrom }
 
 // NearEnd reports whether less than a tenth of a budget is left. It is false for a
 // budget of unknown size.
 func NearEnd(left, limit int64) bool { return limit > 0 && left < (limit+lowShare-1)/lowShare }
 
-// OutlookOf returns when a budget runs out at a pace, if that is before it renews.
-func OutlookOf(now time.Time, left, limit int64, renewed time.Time, pace Pace) Outlook {
-	o := Outlook{Pace: pace}
+// ForecastOf returns when a budget runs out at a pace, if that is before it renews.
+func ForecastOf(now time.Time, left, limit int64, renewed time.Time, pace Pace) Forecast {
+	f := Forecast{Pace: pace}
 	switch {
 	case left <= 0:
-		o.RunsOutAt = now
+		f.RunsOutAt = now
 	case pace.Requests > 0:
 		// A forecast may be off by the rounding of a float; whole numbers of this
 		// size would not fit.
 		lasts := float64(left) / float64(pace.Requests) * float64(pace.Over)
 		if lasts < float64(renewed.Sub(now)) {
-			o.RunsOutAt = now.Add(time.Duration(lasts))
+			f.RunsOutAt = now.Add(time.Duration(lasts))
 		}
 	}
-	o.Low = !o.RunsOutAt.IsZero() && NearEnd(left, limit)
-	return o
+	f.Low = !f.RunsOutAt.IsZero() && NearEnd(left, limit)
+	return f
 }
 
-// OutlookOfLimit is OutlookOf for a limit, whose requests come back one by one. At a
+// ForecastOfLimit is ForecastOf for a limit, whose requests come back one by one. At a
 // pace within the limit it never runs out.
-func OutlookOfLimit(now time.Time, left int64, limit Limit, pace Pace) Outlook {
+func ForecastOfLimit(now time.Time, left int64, limit Limit, pace Pace) Forecast {
 	kept := float64(pace.Requests)*float64(limit.Per) <= float64(limit.Requests)*float64(pace.Over)
 	if left > 0 && kept {
-		return Outlook{Pace: pace}
+		return Forecast{Pace: pace}
 	}
-	return OutlookOf(now, left, int64(limit.Requests), now.Add(limit.Per), pace)
+	return ForecastOf(now, left, int64(limit.Requests), now.Add(limit.Per), pace)
 }

@@ -33,11 +33,11 @@ var (
 	polled  = time.Date(2026, 11, 21, 9, 58, 1, 0, time.UTC)
 )
 
-func newSource(t testing.TB, baseURL string, c pricempire.Config, tweak func(*provider.Options)) *pricempire.Source {
+func newProvider(t testing.TB, baseURL string, c pricempire.Config, tweak func(*provider.Options)) *pricempire.Provider {
 	t.Helper()
 	o := provider.Options{
-		Source:  pricempire.Name,
-		Secrets: []string{key},
+		Provider: pricempire.Name,
+		Secrets:  []string{key},
 	}
 	c.BaseURL, c.Client = baseURL, providertest.NewClient(t, baseURL, o, tweak)
 	if c.Key == "" {
@@ -90,8 +90,8 @@ func quotes() []provider.Quote {
 
 func TestSuite(t *testing.T) {
 	providertest.Run(t, providertest.Subject{
-		New: func(t testing.TB, baseURL string, tweak func(*provider.Options)) provider.Source {
-			return newSource(t, baseURL, pricempire.Config{}, tweak)
+		New: func(t testing.TB, baseURL string, tweak func(*provider.Options)) provider.Provider {
+			return newProvider(t, baseURL, pricempire.Config{}, tweak)
 		},
 		Good:   &pricempiretest.Server{Rows: rows()},
 		Call:   call,
@@ -110,17 +110,17 @@ func render(rows []providertest.Row) []byte {
 	return b.Bytes()
 }
 
-func fetch(t *testing.T, src *pricempire.Source) (providertest.Sink, provider.Answer, error) {
+func fetch(t *testing.T, src *pricempire.Provider) (providertest.Sink, provider.Result, error) {
 	t.Helper()
 	var sink providertest.Sink
 	answer, err := src.Fetch(t.Context(), call, &sink)
 	return sink, answer, err
 }
 
-func serve(t *testing.T, body string) *pricempire.Source {
+func serve(t *testing.T, body string) *pricempire.Provider {
 	t.Helper()
 	srv := providertest.NewServer(t, http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, body) }))
-	return newSource(t, srv.URL(), pricempire.Config{}, nil)
+	return newProvider(t, srv.URL(), pricempire.Config{}, nil)
 }
 
 func TestFetch_ReadsTheDocumentedAnswer(t *testing.T) {
@@ -202,7 +202,7 @@ func TestFetch_IsRefusedAsPricempireRefuses(t *testing.T) {
 		"none of the markets": {pricempire.Config{Markets: []string{"nobody"}}, &pricempiretest.Server{Rows: rows()}, provider.KindProtocol, "nothing in it"},
 	} {
 		srv := providertest.NewServer(t, c.fake)
-		_, _, err := fetch(t, newSource(t, srv.URL(), c.config, nil))
+		_, _, err := fetch(t, newProvider(t, srv.URL(), c.config, nil))
 		if provider.KindOf(err) != c.kind || !strings.Contains(err.Error(), c.detail) {
 			t.Errorf("%s: %v", name, err)
 		}
@@ -216,7 +216,7 @@ func TestFetch_IsRefusedAsPricempireRefuses(t *testing.T) {
 
 func TestFetch_APlanThatIsUsedUpIsLeftAloneForLong(t *testing.T) {
 	srv := providertest.NewServer(t, &pricempiretest.Server{Rows: rows(), Calls: 1})
-	src := newSource(t, srv.URL(), pricempire.Config{}, func(o *provider.Options) { o.Wait, o.MostWait = pricempire.Wait, pricempire.MostWait })
+	src := newProvider(t, srv.URL(), pricempire.Config{}, func(o *provider.Options) { o.Wait, o.MostWait = pricempire.Wait, pricempire.MostWait })
 	for i := range 4 {
 		if _, _, err := fetch(t, src); i > 0 && provider.KindOf(err) != provider.KindRateLimited {
 			t.Errorf("call %d: %v", i, err)
@@ -229,7 +229,7 @@ func TestFetch_APlanThatIsUsedUpIsLeftAloneForLong(t *testing.T) {
 
 func TestFetch_OnlyItsOwnGamesAndCurrencies(t *testing.T) {
 	srv := providertest.NewServer(t, &pricempiretest.Server{Rows: rows()})
-	src := newSource(t, srv.URL(), pricempire.Config{}, nil)
+	src := newProvider(t, srv.URL(), pricempire.Config{}, nil)
 	for _, f := range src.Describe().Files {
 		if _, err := src.Fetch(t.Context(), provider.Call{AppID: f.AppID, File: f.Key}, &providertest.Sink{}); err != nil {
 			t.Errorf("%s: %v", f.Key, err)
@@ -239,7 +239,7 @@ func TestFetch_OnlyItsOwnGamesAndCurrencies(t *testing.T) {
 		t.Errorf("a game that it does not have: %v", err)
 	}
 	for base, want := range map[money.Currency]money.Currency{"USD": "USD", "EUR": "EUR", "GBP": "GBP", "JPY": "USD", "": "USD"} {
-		sink, _, err := fetch(t, newSource(t, srv.URL(), pricempire.Config{Currency: base}, nil))
+		sink, _, err := fetch(t, newProvider(t, srv.URL(), pricempire.Config{Currency: base}, nil))
 		if err != nil || sink.Quotes[0].Currency != want {
 			t.Errorf("%q: %v", base, err)
 		}

@@ -1,7 +1,7 @@
 // Package skinport reads Skinport's public price feeds: what is offered now, and
 // what was sold in the last days.
 //
-// Source: https://docs.skinport.com, read in November 2026. Not documented
+// Provider: https://docs.skinport.com, read in November 2026. Not documented
 // there, and so tolerated in any form: the body of an error, whether a 429
 // carries Retry-After, and which versions exist.
 package skinport
@@ -34,7 +34,7 @@ const interval = 5 * time.Minute
 
 const terms = "Skinport publishes these feeds without a key. No terms for re-use of the data were found; they are read for your own site."
 
-// Config configures a Source.
+// Config configures a Provider.
 type Config struct {
 	BaseURL     string           // without a slash at its end
 	Currency    money.Currency   // in which prices are requested; default USD, and for what Skinport does not know
@@ -43,8 +43,8 @@ type Config struct {
 	Client      *provider.Client // carries the requests
 }
 
-// Source reads Skinport. Its methods may be called concurrently.
-type Source struct {
+// Provider reads Skinport. Its methods may be called concurrently.
+type Provider struct {
 	base     string
 	currency money.Currency
 	window   window // whose sales are counted
@@ -52,9 +52,9 @@ type Source struct {
 	describe provider.Description
 }
 
-// New returns a Source. It sends no request.
-func New(c Config) *Source {
-	s := &Source{base: c.BaseURL, currency: "USD", window: windowFor(c.SalesWindow), client: c.Client}
+// New returns a Provider. It sends no request.
+func New(c Config) *Provider {
+	s := &Provider{base: c.BaseURL, currency: "USD", window: windowFor(c.SalesWindow), client: c.Client}
 	switch c.Currency {
 	case "EUR", "GBP":
 		s.currency = c.Currency // others of those that are documented are converted like any foreign quote
@@ -73,13 +73,13 @@ func New(c Config) *Source {
 }
 
 // Describe describes the provider.
-func (s *Source) Describe() provider.Description { return s.describe }
+func (s *Provider) Describe() provider.Description { return s.describe }
 
 // Fetch reads a game: first what was sold, then what is offered.
-func (s *Source) Fetch(ctx context.Context, call provider.Call, sink provider.Sink) (provider.Answer, error) {
+func (s *Provider) Fetch(ctx context.Context, call provider.Call, sink provider.Sink) (provider.Result, error) {
 	file, err := s.describe.FileOf(call)
 	if err != nil {
-		return provider.Answer{}, err
+		return provider.Result{}, err
 	}
 	app := file.Key
 	var sold sales
@@ -89,23 +89,23 @@ func (s *Source) Fetch(ctx context.Context, call provider.Call, sink provider.Si
 		return err
 	})
 	if err != nil {
-		return provider.Answer{}, err
+		return provider.Result{}, err
 	}
-	var answer provider.Answer
+	var answer provider.Result
 	err = s.client.Do(ctx, s.request("items", app, "0", call.Meter), func(resp *provider.Response) error {
 		var err error
 		answer, err = s.readItems(ctx, resp.Body, sold, sink)
 		return err
 	})
 	if err != nil {
-		return provider.Answer{}, err
+		return provider.Result{}, err
 	}
 	return answer, nil
 }
 
 // request requests a feed of a game. Skinport responds 406 to clients that do not accept
 // brotli.
-func (s *Source) request(feed, app, tradable string, meter *provider.Meter) provider.Request {
+func (s *Provider) request(feed, app, tradable string, meter *provider.Meter) provider.Request {
 	q := url.Values{"app_id": {app}, "currency": {string(s.currency)}}
 	if tradable != "" {
 		q.Set("tradable", tradable)

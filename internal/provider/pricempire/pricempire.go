@@ -1,7 +1,7 @@
 // Package pricempire reads Pricempire's price feed, version 4: one response with
 // every item of a game on many markets.
 //
-// Source: https://pricempire.com/docs and the published clients of the API, read
+// Provider: https://pricempire.com/docs and the published clients of the API, read
 // in November 2026. Not confirmed there: which values metas takes, the bodies of
 // 401, 403 and 429, and how many calls which plan allows. So sales that a response
 // does not state are unknown, and each 429 doubles the wait.
@@ -70,7 +70,7 @@ const (
 	terms    = "Needs a key of a Pricempire API plan. Its terms forbid to build a similar or competing service from the data: use it for your own site."
 )
 
-// Config configures a Source.
+// Config configures a Provider.
 type Config struct {
 	BaseURL  string           // without a slash at its end
 	Key      string           // a UUID
@@ -80,8 +80,8 @@ type Config struct {
 	Client   *provider.Client // carries the requests
 }
 
-// Source reads Pricempire. Its methods may be called concurrently.
-type Source struct {
+// Provider reads Pricempire. Its methods may be called concurrently.
+type Provider struct {
 	base, key string
 	sources   string // as the request lists them
 	currency  money.Currency
@@ -90,13 +90,13 @@ type Source struct {
 	markets   map[string]int // by Pricempire's key, the position in describe.Markets
 }
 
-// New returns a Source. It sends no request.
-func New(c Config) *Source {
+// New returns a Provider. It sends no request.
+func New(c Config) *Provider {
 	keys := c.Markets
 	if len(keys) == 0 {
 		keys = Markets()
 	}
-	s := &Source{
+	s := &Provider{
 		base: c.BaseURL, key: c.Key, sources: strings.Join(keys, ","), currency: "USD", client: c.Client, markets: map[string]int{},
 	}
 	switch c.Currency {
@@ -122,12 +122,12 @@ func New(c Config) *Source {
 }
 
 // Describe describes the provider.
-func (s *Source) Describe() provider.Description { return s.describe }
+func (s *Provider) Describe() provider.Description { return s.describe }
 
 // Fetch reads a game.
-func (s *Source) Fetch(ctx context.Context, call provider.Call, sink provider.Sink) (provider.Answer, error) {
+func (s *Provider) Fetch(ctx context.Context, call provider.Call, sink provider.Sink) (provider.Result, error) {
 	if _, err := s.describe.FileOf(call); err != nil {
-		return provider.Answer{}, err
+		return provider.Result{}, err
 	}
 	q := url.Values{
 		"app_id": {call.File}, "sources": {s.sources}, "currency": {string(s.currency)},
@@ -137,13 +137,13 @@ func (s *Source) Fetch(ctx context.Context, call provider.Call, sink provider.Si
 		URL: s.base + "/v4/paid/items/prices?" + q.Encode(), Meter: call.Meter,
 		Header: http.Header{"Authorization": {"Bearer " + s.key}, "Accept": {"application/json"}},
 	}
-	var answer provider.Answer
+	var answer provider.Result
 	err := s.client.Do(ctx, req, func(resp *provider.Response) (err error) {
 		answer, err = s.read(ctx, resp.Body, sink)
 		return err
 	})
 	if err != nil {
-		return provider.Answer{}, err
+		return provider.Result{}, err
 	}
 	return answer, nil
 }

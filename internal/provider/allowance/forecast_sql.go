@@ -20,23 +20,23 @@ const watchEvery = time.Minute
 
 // forecasts reports whether the pace of requests is of use: some budget of the host
 // lasts long.
-func (a *Allowance) forecasts(told *provider.Told) bool {
-	return a.host.Quota != (provider.Quota{}) || provider.Forecast(a.host.Limit.Per) && a.slots > 0 || told != nil && lasts(told)
+func (a *Allowance) forecasts(reported *provider.ReportedQuota) bool {
+	return a.host.Quota != (provider.Quota{}) || provider.HasForecast(a.host.Limit.Per) && a.slots > 0 || reported != nil && lasts(reported)
 }
 
-func lasts(t *provider.Told) bool {
-	return t.Period != "" || provider.Forecast(t.ResetsAt.Sub(t.At))
+func lasts(t *provider.ReportedQuota) bool {
+	return t.Period != "" || provider.HasForecast(t.ResetsAt.Sub(t.At))
 }
 
 const countHour = `
-INSERT INTO budget_hour (source, host, hour, starts_at, used) VALUES ($1, $2, $3, $4, 1)
-ON CONFLICT (source, host, hour) DO UPDATE SET starts_at = excluded.starts_at,
+INSERT INTO budget_hour (provider, host, hour, starts_at, used) VALUES ($1, $2, $3, $4, 1)
+ON CONFLICT (provider, host, hour) DO UPDATE SET starts_at = excluded.starts_at,
 	used = CASE WHEN budget_hour.starts_at = excluded.starts_at THEN budget_hour.used + 1 ELSE 1 END`
 
 // countPace counts a request within the hour that it is sent in.
 func (a *Allowance) countPace(t *db.Tx, now time.Time) error {
 	hour := now.Truncate(time.Hour)
-	_, err := t.Exec(countHour, a.source, a.host.Key, hour.Unix()/3600%paceHours, db.Micros(hour))
+	_, err := t.Exec(countHour, a.provider, a.host.Key, hour.Unix()/3600%paceHours, db.Micros(hour))
 	return err
 }
 
@@ -56,8 +56,8 @@ func (a *Allowance) paces(ctx context.Context, now time.Time) (p paces, err erro
 	var oldest int64
 	err = a.s.Read.QueryRowContext(ctx, `
 		SELECT coalesce(min(starts_at), 0), coalesce(sum(used) FILTER (WHERE starts_at >= $3), 0), coalesce(sum(used) FILTER (WHERE starts_at >= $4), 0)
-		FROM budget_hour WHERE source = $1 AND host = $2 AND starts_at <= $5`,
-		a.source, a.host.Key, db.Micros(hour), db.Micros(day), db.Micros(now)).Scan(&oldest, &p.hour.Requests, &p.day.Requests)
+		FROM budget_hour WHERE provider = $1 AND host = $2 AND starts_at <= $5`,
+		a.provider, a.host.Key, db.Micros(hour), db.Micros(day), db.Micros(now)).Scan(&oldest, &p.hour.Requests, &p.day.Requests)
 	// Of a host that was first asked an hour ago there is no day to divide by.
 	since := func(begin time.Time) time.Duration {
 		if first := db.Moment(oldest); first.After(begin) {
@@ -71,26 +71,26 @@ func (a *Allowance) paces(ctx context.Context, now time.Time) (p paces, err erro
 
 // foresee adds to a budget when its parts run out.
 func (a *Allowance) foresee(ctx context.Context, now time.Time, b *provider.Budget) error {
-	if !a.forecasts(b.Told) {
+	if !a.forecasts(b.Reported) {
 		return nil
 	}
 	p, err := a.paces(ctx, now)
 	if err != nil {
 		return err
 	}
-	if !b.Limit.None() && provider.Forecast(b.Limit.Per) {
-		b.Outlook = provider.OutlookOfLimit(now, int64(b.Left), b.Limit, p.of(b.Limit.Per))
+	if !b.Limit.None() && provider.HasForecast(b.Limit.Per) {
+		b.Forecast = provider.ForecastOfLimit(now, int64(b.Left), b.Limit, p.of(b.Limit.Per))
 	}
 	for i := range b.Quotas {
 		q := &b.Quotas[i]
-		q.Outlook = provider.OutlookOf(now, q.Left, q.Limit, q.ResetsAt, p.day)
+		q.Forecast = provider.ForecastOf(now, q.Left, q.Limit, q.ResetsAt, p.day)
 	}
-	if t := b.Told; t != nil && lasts(t) {
+	if t := b.Reported; t != nil && lasts(t) {
 		pace := p.of(t.ResetsAt.Sub(t.At))
 		if t.Period != "" {
 			pace = p.day
 		}
-		t.Outlook = provider.OutlookOf(now, t.Left, t.Limit, t.ResetsAt, pace)
+		t.Forecast = provider.ForecastOf(now, t.Left, t.Limit, t.ResetsAt, pace)
 	}
 	return nil
 }
@@ -106,34 +106,34 @@ func (a *Allowance) watch(ctx context.Context) {
 		err = a.warn(ctx, &b)
 	}
 	if err != nil && ctx.Err() == nil {
-		a.s.Log.Warn("budget forecast failed", "source", a.source, "host", a.host.Key, "error", err)
+		a.s.Log.Warn("budget forecast failed", "provider", a.provider, "host", a.host.Key, "error", err)
 	}
 }
 
 func (a *Allowance) warn(ctx context.Context, b *provider.Budget) error {
 	var errs []error
-	low := func(budget string, o provider.Outlook, left, limit int64, renewed time.Time) {
+	low := func(budget string, o provider.Forecast, left, limit int64, renewed time.Time) {
 		if !o.Low {
 			return
 		}
 		first, err := a.markLow(ctx, event.BudgetLow{
-			Source: a.source, Host: a.host.Key, Budget: budget, Left: left, Limit: limit, RunsOutAt: o.RunsOutAt, RenewedAt: renewed,
+			Provider: a.provider, Host: a.host.Key, Budget: budget, Left: left, Limit: limit, RunsOutAt: o.RunsOutAt, RenewedAt: renewed,
 		})
 		if errs = append(errs, err); first {
-			a.s.Log.Warn("budget is low and will run out", "source", a.source, "host", a.host.Key, "budget", budget,
+			a.s.Log.Warn("budget is low and will run out", "provider", a.provider, "host", a.host.Key, "budget", budget,
 				"left", left, "limit", limit, "runs_out_at", o.RunsOutAt, "renewed_at", renewed)
 		}
 	}
-	low("limit", b.Outlook, int64(b.Left), int64(b.Limit.Requests), b.ResetsAt.Add(b.Limit.Per))
+	low("limit", b.Forecast, int64(b.Left), int64(b.Limit.Requests), b.ResetsAt.Add(b.Limit.Per))
 	for _, q := range b.Quotas {
-		low(string(q.Period), q.Outlook, q.Left, q.Limit, q.ResetsAt)
+		low(string(q.Period), q.Forecast, q.Left, q.Limit, q.ResetsAt)
 	}
-	if t := b.Told; t != nil {
-		budget := "told"
+	if t := b.Reported; t != nil {
+		budget := "reported"
 		if t.Period != "" {
 			budget = string(t.Period)
 		}
-		low(budget, t.Outlook, t.Left, t.Limit, t.ResetsAt)
+		low(budget, t.Forecast, t.Left, t.Limit, t.ResetsAt)
 	}
 	return errors.Join(errs...)
 }
@@ -144,9 +144,9 @@ func (a *Allowance) markLow(ctx context.Context, low event.BudgetLow) (first boo
 	err = a.s.InTx(ctx, func(t *db.Tx) error {
 		clock := t.Dialect.Clock(3)
 		n, err := t.Exec(`
-			INSERT INTO budget_low (source, host, budget, until) VALUES ($1, $2, $4, $5)
-			ON CONFLICT (source, host, budget) DO UPDATE SET until = excluded.until WHERE budget_low.until <= `+clock,
-			a.source, a.host.Key, a.s.ClockArg(), low.Budget, db.Micros(low.RenewedAt))
+			INSERT INTO budget_low (provider, host, budget, until) VALUES ($1, $2, $4, $5)
+			ON CONFLICT (provider, host, budget) DO UPDATE SET until = excluded.until WHERE budget_low.until <= `+clock,
+			a.provider, a.host.Key, a.s.ClockArg(), low.Budget, db.Micros(low.RenewedAt))
 		if first = n == 1; !first {
 			return err
 		}

@@ -74,14 +74,14 @@ func Tune(o *provider.Options) {
 	o.Wait, o.MostWait = cmp.Or(o.Wait, 10*time.Minute), cmp.Or(o.MostWait, time.Hour)
 	o.Attempts = cmp.Or(o.Attempts, 2) // requests are few
 	o.MaxBody = cmp.Or(o.MaxBody, maxBody)
-	if o.Judge == nil {
-		o.Judge = judge
+	if o.Classify == nil {
+		o.Classify = classify
 	}
 }
 
-// judge classifies Steam's errors: an HTML page with 403 is a refusal
+// classify classifies Steam's errors: an HTML page with 403 is a refusal
 // for too many requests, and 500 may concern the name alone.
-func judge(e *provider.Error) {
+func classify(e *provider.Error) {
 	switch body := strings.ReplaceAll(strings.TrimSpace(e.Detail), " ", ""); {
 	case e.Status == http.StatusForbidden && strings.HasPrefix(body, "<"):
 		e.Kind = provider.KindRateLimited
@@ -90,7 +90,7 @@ func judge(e *provider.Error) {
 	}
 }
 
-// Config configures a Source.
+// Config configures a Provider.
 type Config struct {
 	BaseURL  string           // without a slash at its end
 	Endpoint Endpoint         // default PriceOverview
@@ -98,16 +98,16 @@ type Config struct {
 	Client   *provider.Client // carries the requests; see Tune
 }
 
-// Source reads the Steam Community Market. Its methods may be called concurrently.
-type Source struct {
+// Provider reads the Steam Community Market. Its methods may be called concurrently.
+type Provider struct {
 	base     string
 	endpoint Endpoint
 	client   *provider.Client
 	describe provider.Description
 }
 
-// New returns a Source. It sends no request.
-func New(c Config) *Source {
+// New returns a Provider. It sends no request.
+func New(c Config) *Provider {
 	market := provider.Market{
 		Key: Name, Title: "Steam Community Market", SalesWindow: day, MaxAge: maxAge,
 		AppIDs: []int32{catalog.CS2, catalog.Dota, catalog.TF2, catalog.Rust}, Currencies: []money.Currency{dollars},
@@ -115,22 +115,22 @@ func New(c Config) *Source {
 	if c.Endpoint == OrderBook {
 		market.SalesWindow = 0
 	}
-	return &Source{base: c.BaseURL, endpoint: c.Endpoint, client: c.Client, describe: provider.Description{
+	return &Provider{base: c.BaseURL, endpoint: c.Endpoint, client: c.Client, describe: provider.Description{
 		Name: Name, Title: "Steam Community Market", Shape: provider.Single, BatchSize: 1, Interval: interval, Terms: terms,
 		Hosts: []provider.Host{c.Host}, Markets: []provider.Market{market},
 	}}
 }
 
 // Describe describes the provider.
-func (s *Source) Describe() provider.Description { return s.describe }
+func (s *Provider) Describe() provider.Description { return s.describe }
 
 // Fetch requests the price of one name.
-func (s *Source) Fetch(ctx context.Context, call provider.Call, sink provider.Sink) (provider.Answer, error) {
+func (s *Provider) Fetch(ctx context.Context, call provider.Call, sink provider.Sink) (provider.Result, error) {
 	if !slices.Contains(s.describe.Markets[0].AppIDs, call.AppID) {
-		return provider.Answer{}, provider.Protocol(Name, "app %d is not quoted", call.AppID)
+		return provider.Result{}, provider.Protocol(Name, "app %d is not quoted", call.AppID)
 	}
 	if len(call.Names) != 1 || catalog.CheckName(call.Names[0]) != nil {
-		return provider.Answer{}, provider.Protocol(Name, "a call is about one name that can be one")
+		return provider.Result{}, provider.Protocol(Name, "a call is about one name that can be one")
 	}
 	request, read := s.overview, s.readOverview
 	if s.endpoint == OrderBook {
@@ -139,25 +139,25 @@ func (s *Source) Fetch(ctx context.Context, call provider.Call, sink provider.Si
 	name := call.Names[0]
 	req := request(strconv.Itoa(int(call.AppID)), name)
 	req.Meter = call.Meter
-	return provider.Answer{}, s.client.Do(ctx, req, func(resp *provider.Response) error {
+	return provider.Result{}, s.client.Do(ctx, req, func(resp *provider.Response) error {
 		return read(ctx, name, resp.Body, sink)
 	})
 }
 
 // overview requests priceoverview, in dollars, whatever currency the address would get.
-func (s *Source) overview(app, name string) provider.Request {
+func (s *Provider) overview(app, name string) provider.Request {
 	return s.request("/market/priceoverview/?appid=" + app + "&currency=1&country=US&market_hash_name=" + escape(name))
 }
 
 // book requests orderbook, whose query is JSON.
-func (s *Source) book(app, name string) provider.Request {
+func (s *Provider) book(app, name string) provider.Request {
 	quoted, _ := jsontext.AppendQuote(nil, name) // a name is valid UTF-8
 	req := s.request("/market/orderbook?q=Load&qp=" + escape("["+app+","+string(quoted)+"]"))
 	req.Header.Set("X-Valve-Request-Type", "queryAction")
 	return req
 }
 
-func (s *Source) request(path string) provider.Request {
+func (s *Provider) request(path string) provider.Request {
 	return provider.Request{URL: s.base + path, Header: http.Header{"Accept": {"application/json"}}}
 }
 

@@ -34,7 +34,7 @@ func (d doer) Do(_ context.Context, req provider.Request, decode func(*provider.
 	return err
 }
 
-func newSource(t *testing.T, listJSON string, d doer, secret func(string) (string, error)) *Source {
+func newProvider(t *testing.T, listJSON string, d doer, secret func(string) (string, error)) *Provider {
 	t.Helper()
 	c, err := Parse([]byte(`{"lists":[`+listJSON+`]}`), Env{})
 	if err != nil {
@@ -53,7 +53,7 @@ const urlList = `{"key":"u","location":"https://h.example/p?key=${KEY}","headers
 func TestFetch_SendsSecretsAndTakesTheDate(t *testing.T) {
 	var requests []provider.Request
 	secret := only("KEY", "s3cret")
-	s := newSource(t, urlList, doer{body: `{"A":1}`, modified: "Sat, 08 Aug 2026 10:00:00 GMT", requests: &requests}, secret)
+	s := newProvider(t, urlList, doer{body: `{"A":1}`, modified: "Sat, 08 Aug 2026 10:00:00 GMT", requests: &requests}, secret)
 	c := &collector{}
 	answer, err := s.Fetch(t.Context(), provider.Call{AppID: 730, File: "u"}, c)
 	if err != nil {
@@ -70,7 +70,7 @@ func TestFetch_SendsSecretsAndTakesTheDate(t *testing.T) {
 
 func TestFetch_WithoutADateTheTimeIsNotStated(t *testing.T) {
 	secret := func(string) (string, error) { return "x", nil }
-	s := newSource(t, urlList, doer{body: `{"A":1}`, modified: "yesterday"}, secret)
+	s := newProvider(t, urlList, doer{body: `{"A":1}`, modified: "yesterday"}, secret)
 	c := &collector{}
 	answer, err := s.Fetch(t.Context(), provider.Call{AppID: 730, File: "u"}, c)
 	if err != nil || !answer.ProviderTime.IsZero() || !c.quotes[0].MarketTime.IsZero() {
@@ -80,7 +80,7 @@ func TestFetch_WithoutADateTheTimeIsNotStated(t *testing.T) {
 
 func TestFetch_MissingSecretSendsNothing(t *testing.T) {
 	var requests []provider.Request
-	s := newSource(t, urlList, doer{requests: &requests}, nil)
+	s := newProvider(t, urlList, doer{requests: &requests}, nil)
 	_, err := s.Fetch(t.Context(), provider.Call{AppID: 730, File: "u"}, &collector{})
 	wantError(t, err, provider.KindAuth, `list "u"`, "secret KEY is not set")
 	if len(requests) != 0 {
@@ -90,7 +90,7 @@ func TestFetch_MissingSecretSendsNothing(t *testing.T) {
 
 func TestFetch_RetriedAnswerCountsOnce(t *testing.T) {
 	secret := func(string) (string, error) { return "x", nil }
-	s := newSource(t, urlList, doer{body: `{"A":1,"B":2}`, times: 3}, secret)
+	s := newProvider(t, urlList, doer{body: `{"A":1,"B":2}`, times: 3}, secret)
 	c := &collector{}
 	if _, err := s.Fetch(t.Context(), provider.Call{AppID: 730, File: "u"}, c); err != nil {
 		t.Fatal(err)
@@ -101,7 +101,7 @@ func TestFetch_RetriedAnswerCountsOnce(t *testing.T) {
 }
 
 func TestFetch_UnknownListIsAnError(t *testing.T) {
-	s := newSource(t, urlList, doer{}, nil)
+	s := newProvider(t, urlList, doer{}, nil)
 	_, err := s.Fetch(t.Context(), provider.Call{AppID: 730, File: "v"}, &collector{})
 	wantError(t, err, provider.KindProtocol, `no list "v"`)
 	_, err = s.Fetch(t.Context(), provider.Call{AppID: 570, File: "u"}, &collector{})

@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-func TestOutlook_IsAtThePresentPace(t *testing.T) {
+func TestForecast_IsAtThePresentPace(t *testing.T) {
 	now := time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)
 	midnight := now.Add(12 * time.Hour)
 	perHour := func(n int64) Pace { return Pace{n, time.Hour} }
@@ -29,8 +29,8 @@ func TestOutlook_IsAtThePresentPace(t *testing.T) {
 		"numbers that would overflow":    {1e12, 1e12, Pace{1e12, 24 * time.Hour}, -1, false},
 		"a pace of which nobody is told": {1, 2000, Pace{}, -1, false},
 	} {
-		got := OutlookOf(now, c.left, c.limit, midnight, c.pace)
-		want := Outlook{Pace: c.pace, Low: c.low}
+		got := ForecastOf(now, c.left, c.limit, midnight, c.pace)
+		want := Forecast{Pace: c.pace, Low: c.low}
 		if c.want >= 0 {
 			want.RunsOutAt = now.Add(c.want)
 		}
@@ -40,16 +40,16 @@ func TestOutlook_IsAtThePresentPace(t *testing.T) {
 	}
 }
 
-func TestOutlook_LimitThatIsKeptForEverNeverRunsOut(t *testing.T) {
+func TestForecast_LimitThatIsKeptForEverNeverRunsOut(t *testing.T) {
 	now := time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)
 	limit := Limit{Requests: 100, Per: 2 * time.Hour}
-	if o := OutlookOfLimit(now, 3, limit, Pace{50, time.Hour}); !o.RunsOutAt.IsZero() || o.Low {
+	if o := ForecastOfLimit(now, 3, limit, Pace{50, time.Hour}); !o.RunsOutAt.IsZero() || o.Low {
 		t.Errorf("at its own pace: %+v", o)
 	}
-	if o := OutlookOfLimit(now, 3, limit, Pace{60, time.Hour}); !o.RunsOutAt.Equal(now.Add(3*time.Minute)) || !o.Low {
+	if o := ForecastOfLimit(now, 3, limit, Pace{60, time.Hour}); !o.RunsOutAt.Equal(now.Add(3*time.Minute)) || !o.Low {
 		t.Errorf("faster: %+v", o)
 	}
-	if o := OutlookOfLimit(now, 0, limit, Pace{50, time.Hour}); !o.RunsOutAt.Equal(now) || !o.Low {
+	if o := ForecastOfLimit(now, 0, limit, Pace{50, time.Hour}); !o.RunsOutAt.Equal(now) || !o.Low {
 		t.Errorf("used up: %+v", o)
 	}
 }

@@ -19,7 +19,7 @@ const Name = "sim"
 // Currency is what simulated markets quote in.
 const Currency money.Currency = "USD"
 
-// Config is the simulator that a Source reads, and how it reads it.
+// Config is the simulator that a Provider reads, and how it reads it.
 type Config struct {
 	BaseURL   string           // of the simulator, "http://127.0.0.1:8090"
 	Shape     provider.Shape   // default provider.Bulk
@@ -31,16 +31,16 @@ type Config struct {
 	Quota     provider.Quota   // and what in days and months; zero: no quota
 }
 
-// Source reads a market simulator. Its methods may be called concurrently.
-type Source struct {
+// Provider reads a market simulator. Its methods may be called concurrently.
+type Provider struct {
 	base        string
 	client      *provider.Client
 	description provider.Description
 	markets     map[string]string // keys of the markets, to share their text
 }
 
-// New returns a Source. It fails for a configuration that cannot work.
-func New(c Config) (*Source, error) {
+// New returns a Provider. It fails for a configuration that cannot work.
+func New(c Config) (*Provider, error) {
 	base, err := url.Parse(c.BaseURL)
 	if err != nil || base.Host == "" || base.RawQuery != "" || base.Fragment != "" || base.Scheme != "http" && base.Scheme != "https" {
 		return nil, fmt.Errorf("the simulator's base url: want an http address such as http://127.0.0.1:8090")
@@ -60,7 +60,7 @@ func New(c Config) (*Source, error) {
 	if err := shape(&d, c.BatchSize); err != nil {
 		return nil, err
 	}
-	s := &Source{base: strings.TrimSuffix(c.BaseURL, "/"), client: c.Client, markets: make(map[string]string, n)}
+	s := &Provider{base: strings.TrimSuffix(c.BaseURL, "/"), client: c.Client, markets: make(map[string]string, n)}
 	for _, v := range venues(n) {
 		s.markets[v.key] = v.key
 		d.Markets = append(d.Markets, v.market())
@@ -93,15 +93,15 @@ func shape(d *provider.Description, batchSize int) error {
 }
 
 // Describe describes the provider.
-func (s *Source) Describe() provider.Description { return s.description }
+func (s *Provider) Describe() provider.Description { return s.description }
 
 // Fetch sends one request and decodes its response into sink.
-func (s *Source) Fetch(ctx context.Context, call provider.Call, sink provider.Sink) (provider.Answer, error) {
+func (s *Provider) Fetch(ctx context.Context, call provider.Call, sink provider.Sink) (provider.Result, error) {
 	req, err := s.request(call)
 	if err != nil {
-		return provider.Answer{}, err
+		return provider.Result{}, err
 	}
-	var answer provider.Answer
+	var answer provider.Result
 	decode := (*reader).names
 	if s.description.Shape == provider.Bulk {
 		decode = func(r *reader) error { return r.file(call.File) }
@@ -111,13 +111,13 @@ func (s *Source) Fetch(ctx context.Context, call provider.Call, sink provider.Si
 		return err
 	})
 	if err != nil {
-		return provider.Answer{}, err
+		return provider.Result{}, err
 	}
 	return answer, nil
 }
 
 // request returns the request that requests what the call names.
-func (s *Source) request(call provider.Call) (provider.Request, error) {
+func (s *Provider) request(call provider.Call) (provider.Request, error) {
 	// On loopback compressing costs more than it saves.
 	req := provider.Request{Method: http.MethodGet, Header: http.Header{"Accept-Encoding": {"identity"}}, Meter: call.Meter}
 	d := &s.description

@@ -23,9 +23,9 @@ const (
 	day     = 24 * time.Hour
 )
 
-func newSource(t testing.TB, baseURL string, endpoint steam.Endpoint, tweak func(*provider.Options)) *steam.Source {
+func newProvider(t testing.TB, baseURL string, endpoint steam.Endpoint, tweak func(*provider.Options)) *steam.Provider {
 	t.Helper()
-	o := provider.Options{Source: steam.Name}
+	o := provider.Options{Provider: steam.Name}
 	steam.Tune(&o)
 	client := providertest.NewClient(t, baseURL, o, tweak)
 	return steam.New(steam.Config{BaseURL: baseURL, Endpoint: endpoint, Client: client, Host: steam.Host()})
@@ -59,8 +59,8 @@ func TestSuite(t *testing.T) {
 	} {
 		t.Run(string(endpoint), func(t *testing.T) {
 			providertest.Run(t, providertest.Subject{
-				New: func(t testing.TB, baseURL string, tweak func(*provider.Options)) provider.Source {
-					return newSource(t, baseURL, endpoint, tweak)
+				New: func(t testing.TB, baseURL string, tweak func(*provider.Options)) provider.Provider {
+					return newProvider(t, baseURL, endpoint, tweak)
 				},
 				Good:   &steamtest.Server{Items: items(), Calls: 1_000_000},
 				Call:   about(redline),
@@ -100,7 +100,7 @@ func fetch(t *testing.T, endpoint steam.Endpoint, fake *steamtest.Server, call p
 	t.Helper()
 	server := providertest.NewServer(t, fake)
 	var sink providertest.Sink
-	_, err := newSource(t, server.URL(), endpoint, nil).Fetch(t.Context(), call, &sink)
+	_, err := newProvider(t, server.URL(), endpoint, nil).Fetch(t.Context(), call, &sink)
 	return sink, err
 }
 
@@ -174,7 +174,7 @@ func TestFetch_TellsApartWhatIsNoPrice(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			server := providertest.NewServer(t, c.fake)
 			var sink providertest.Sink
-			_, err := newSource(t, server.URL(), c.endpoint, nil).Fetch(t.Context(), about("none"), &sink)
+			_, err := newProvider(t, server.URL(), c.endpoint, nil).Fetch(t.Context(), about("none"), &sink)
 			if provider.KindOf(err) != c.kind || err != nil && !strings.Contains(err.Error(), c.detail) || len(sink.Quotes)+sink.Rejects > 0 && err == nil {
 				t.Errorf("error %v, %d quotes", err, len(sink.Quotes))
 			}
@@ -188,7 +188,7 @@ func TestFetch_TellsApartWhatIsNoPrice(t *testing.T) {
 func TestFetch_LeavesSteamAloneWhereItRefuses(t *testing.T) {
 	fake := &steamtest.Server{Items: items(), Calls: 3}
 	server := providertest.NewServer(t, fake)
-	src := newSource(t, server.URL(), steam.PriceOverview, nil)
+	src := newProvider(t, server.URL(), steam.PriceOverview, nil)
 	for i := range 8 {
 		_, err := src.Fetch(t.Context(), about(redline), &providertest.Sink{})
 		if refused := provider.KindOf(err) == provider.KindRateLimited; refused != (i >= 3) || !refused && err != nil {
@@ -204,7 +204,7 @@ func TestFetch_LeavesSteamAloneWhereItRefuses(t *testing.T) {
 }
 
 func TestDescribe_AQuoteOutlivesTheWalkToItsNextTurn(t *testing.T) {
-	d := newSource(t, "http://127.0.0.1:1", steam.PriceOverview, nil).Describe()
+	d := newProvider(t, "http://127.0.0.1:1", steam.PriceOverview, nil).Describe()
 	if walk := d.Hosts[0].Limit.Time(20_000); d.Markets[0].MaxAge < walk {
 		t.Errorf("too old after %v, and its turn again after %v", d.Markets[0].MaxAge, walk)
 	}
@@ -219,7 +219,7 @@ func TestFetch_AsksAsSteamsPagesDo(t *testing.T) {
 		fake := &steamtest.Server{Items: []steamtest.Item{{AppID: catalog.TF2, Name: name, Lowest: 3}}}
 		server := providertest.NewServer(t, fake)
 		var sink providertest.Sink
-		_, err := newSource(t, server.URL(), endpoint, nil).Fetch(t.Context(), provider.Call{AppID: catalog.TF2, Names: []string{name}}, &sink)
+		_, err := newProvider(t, server.URL(), endpoint, nil).Fetch(t.Context(), provider.Call{AppID: catalog.TF2, Names: []string{name}}, &sink)
 		if err != nil || len(sink.Quotes) != 1 || sink.Quotes[0].Name != name {
 			t.Errorf("%s: error %v, quotes %+v", endpoint, err, sink.Quotes)
 		}
@@ -231,7 +231,7 @@ func TestFetch_AsksAsSteamsPagesDo(t *testing.T) {
 
 func TestFetch_SendsNothingForWhatCannotBeAsked(t *testing.T) {
 	server := providertest.NewServer(t, http.NotFoundHandler())
-	src := newSource(t, server.URL(), steam.PriceOverview, nil)
+	src := newProvider(t, server.URL(), steam.PriceOverview, nil)
 	for _, call := range []provider.Call{
 		{AppID: 10, Names: []string{redline}}, {AppID: catalog.CS2}, {AppID: catalog.CS2, Names: []string{redline, rare}}, about(""),
 	} {

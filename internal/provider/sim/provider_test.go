@@ -22,7 +22,7 @@ import (
 )
 
 // serve starts a simulator and returns a maker of providers that read it.
-func serve(t testing.TB, o Options) (h *Handler, source func(provider.Shape) *Source) {
+func serve(t testing.TB, o Options) (h *Handler, p func(provider.Shape) *Provider) {
 	t.Helper()
 	h, err := NewHandler(o)
 	if err != nil {
@@ -37,13 +37,13 @@ func serve(t testing.TB, o Options) (h *Handler, source func(provider.Shape) *So
 			t.Error(err)
 		}
 	})
-	return h, func(shape provider.Shape) *Source {
-		return testSource(t, Config{BaseURL: server.URL(), Shape: shape, Markets: o.Markets}, nil)
+	return h, func(shape provider.Shape) *Provider {
+		return testProvider(t, Config{BaseURL: server.URL(), Shape: shape, Markets: o.Markets}, nil)
 	}
 }
 
 // fetch calls a provider and fails the test if that does.
-func fetch(t testing.TB, s *Source, call provider.Call) (*providertest.Sink, provider.Answer) {
+func fetch(t testing.TB, s *Provider, call provider.Call) (*providertest.Sink, provider.Result) {
 	t.Helper()
 	sink := new(providertest.Sink)
 	call.AppID = catalog.CS2
@@ -58,12 +58,12 @@ func fetch(t testing.TB, s *Source, call provider.Call) (*providertest.Sink, pro
 }
 
 func TestRoundTrip_EveryNameSurvivesABulkFileByteForByte(t *testing.T) {
-	h, source := serve(t, Options{Frozen: true})
+	h, p := serve(t, Options{Frozen: true})
 	missing := map[string]bool{}
 	for _, name := range h.Names() {
 		missing[name] = true
 	}
-	s := source(provider.Bulk)
+	s := p(provider.Bulk)
 	for _, f := range s.Describe().Files {
 		sink, answer := fetch(t, s, provider.Call{File: f.Key})
 		if answer.ProviderTime.IsZero() {
@@ -88,22 +88,22 @@ func TestRoundTrip_EveryNameSurvivesABulkFileByteForByte(t *testing.T) {
 
 func TestRoundTrip_AllShapesSayTheSame(t *testing.T) {
 	const names = 600 // two batches
-	h, source := serve(t, Options{Names: names, Frozen: true, Seed: 3})
+	h, p := serve(t, Options{Names: names, Frozen: true, Seed: 3})
 	var bulk, batch, single providertest.Sink
-	s := source(provider.Bulk)
+	s := p(provider.Bulk)
 	for _, f := range s.Describe().Files {
 		got, _ := fetch(t, s, provider.Call{File: f.Key})
 		bulk.Quotes = append(bulk.Quotes, got.Quotes...)
 	}
 	all := h.Names()
 	for part := range slices.Chunk(all, BatchSize) {
-		got, answer := fetch(t, source(provider.Batch), provider.Call{Names: part})
+		got, answer := fetch(t, p(provider.Batch), provider.Call{Names: part})
 		if len(answer.Silent) != 0 {
 			t.Errorf("silent: %v", answer.Silent)
 		}
 		batch.Quotes = append(batch.Quotes, got.Quotes...)
 	}
-	one := source(provider.Single)
+	one := p(provider.Single)
 	for _, name := range all[:len(fixtures)+30] {
 		got, _ := fetch(t, one, provider.Call{Names: []string{name}})
 		single.Quotes = append(single.Quotes, got.Quotes...)
@@ -122,24 +122,24 @@ func TestRoundTrip_AllShapesSayTheSame(t *testing.T) {
 	}
 }
 
-func TestSource_AnUnknownNameHasNoQuotes(t *testing.T) {
-	_, source := serve(t, Options{Names: 100})
+func TestProvider_AnUnknownNameHasNoQuotes(t *testing.T) {
+	_, p := serve(t, Options{Names: 100})
 	const unknown = "No Such Item | At All (Factory New)"
 	for _, shape := range []provider.Shape{provider.Batch, provider.Single} {
-		sink, _ := fetch(t, source(shape), provider.Call{Names: []string{unknown}})
+		sink, _ := fetch(t, p(shape), provider.Call{Names: []string{unknown}})
 		if len(sink.Quotes) != 0 {
 			t.Errorf("%s: %d quotes", shape, len(sink.Quotes))
 		}
 	}
-	sink, _ := fetch(t, source(provider.Batch), provider.Call{Names: []string{unknown, redline}})
+	sink, _ := fetch(t, p(provider.Batch), provider.Call{Names: []string{unknown, redline}})
 	if len(sink.Quotes) < 5 {
 		t.Errorf("%d quotes of the name beside it", len(sink.Quotes))
 	}
 }
 
-func TestSource_TellsPhasesApartWhereMarketsDo(t *testing.T) {
-	_, source := serve(t, Options{Names: len(fixtures), Frozen: true})
-	sink, _ := fetch(t, source(provider.Single), provider.Call{Names: []string{"★ Karambit | Nebula Drift (Factory New)"}})
+func TestProvider_TellsPhasesApartWhereMarketsDo(t *testing.T) {
+	_, p := serve(t, Options{Names: len(fixtures), Frozen: true})
+	sink, _ := fetch(t, p(provider.Single), provider.Call{Names: []string{"★ Karambit | Nebula Drift (Factory New)"}})
 	phases := map[string][]string{}
 	for _, q := range sink.Quotes {
 		phases[q.Market] = append(phases[q.Market], q.Phase)
@@ -155,17 +155,17 @@ func TestSource_TellsPhasesApartWhereMarketsDo(t *testing.T) {
 	}
 }
 
-func TestSource_AMarketThatIsNotInTheAnswerIsSilent(t *testing.T) {
-	_, source := serve(t, Options{Names: 50, Markets: 3})
-	url := source(provider.Single).base
-	s := testSource(t, Config{BaseURL: url, Shape: provider.Single, Markets: 5}, nil)
+func TestProvider_AMarketThatIsNotInTheAnswerIsSilent(t *testing.T) {
+	_, p := serve(t, Options{Names: 50, Markets: 3})
+	url := p(provider.Single).base
+	s := testProvider(t, Config{BaseURL: url, Shape: provider.Single, Markets: 5}, nil)
 	_, answer := fetch(t, s, provider.Call{Names: []string{redline}})
 	if want := []string{"sim-delta", "sim-ember"}; !slices.Equal(answer.Silent, want) {
 		t.Errorf("silent: %q, want %q", answer.Silent, want)
 	}
 }
 
-func TestSource_RejectsFaultyRowsAndKeepsTheOthers(t *testing.T) {
+func TestProvider_RejectsFaultyRowsAndKeepsTheOthers(t *testing.T) {
 	const head = `{"market":"sim-amber","currency":"USD","unit":1,"salesDays":30,"time":1790000000,"items":[`
 	rows := map[string]string{
 		`{"ask":1}`:                               feed.RejectNoName,
@@ -201,7 +201,7 @@ func TestSource_RejectsFaultyRowsAndKeepsTheOthers(t *testing.T) {
 	}
 }
 
-func TestSource_RefusesAnswersThatAreNotWhatWasPromised(t *testing.T) {
+func TestProvider_RefusesAnswersThatAreNotWhatWasPromised(t *testing.T) {
 	const terms = `"market":"sim-amber","currency":"USD","unit":1,"time":1790000000`
 	for text, want := range map[string]string{
 		``:                                  "empty body",
@@ -294,8 +294,8 @@ func TestNew_RefusesWhatCannotWork(t *testing.T) {
 	}
 }
 
-func TestFetch_RefusesCallsThatTheSourceCannotMake(t *testing.T) {
-	_, source := serve(t, Options{Names: 10})
+func TestFetch_RefusesCallsThatTheProviderCannotMake(t *testing.T) {
+	_, p := serve(t, Options{Names: 10})
 	for _, c := range []struct {
 		shape provider.Shape
 		call  provider.Call
@@ -307,7 +307,7 @@ func TestFetch_RefusesCallsThatTheSourceCannotMake(t *testing.T) {
 		{provider.Single, provider.Call{AppID: catalog.CS2, Names: []string{"a", "b"}}},
 	} {
 		c.call.Meter = new(provider.Meter)
-		if _, err := source(c.shape).Fetch(t.Context(), c.call, new(providertest.Sink)); err == nil {
+		if _, err := p(c.shape).Fetch(t.Context(), c.call, new(providertest.Sink)); err == nil {
 			t.Errorf("%s: %d names and file %q were taken", c.shape, len(c.call.Names), c.call.File)
 		}
 		if n := c.call.Meter.Requests(); n != 0 {
@@ -447,12 +447,12 @@ func TestHandler_LimitsAndLogsRequests(t *testing.T) {
 
 func TestHandler_MakesNamesBeyondTheCatalogue(t *testing.T) {
 	names := NewCatalogue().Len() + 300
-	h, source := serve(t, Options{Names: names, Markets: 12, Frozen: true})
+	h, p := serve(t, Options{Names: names, Markets: 12, Frozen: true})
 	all := h.Names()
 	if len(all) != names {
 		t.Fatalf("%d names, want %d", len(all), names)
 	}
-	sink, _ := fetch(t, source(provider.Batch), provider.Call{Names: all[names-300:]})
+	sink, _ := fetch(t, p(provider.Batch), provider.Call{Names: all[names-300:]})
 	got := map[string]bool{}
 	for _, q := range sink.Quotes {
 		got[q.Name] = true
@@ -570,7 +570,7 @@ func gunzip(t testing.TB, packed string) string {
 }
 
 func TestFetch_RefusesWhatItDoesNotServeAndNamesItselfOnce(t *testing.T) {
-	_, source := serve(t, Options{Names: 10, Frozen: true})
+	_, p := serve(t, Options{Names: 10, Frozen: true})
 	for _, c := range []struct {
 		shape provider.Shape
 		call  provider.Call
@@ -579,12 +579,12 @@ func TestFetch_RefusesWhatItDoesNotServeAndNamesItselfOnce(t *testing.T) {
 		{provider.Bulk, provider.Call{AppID: catalog.CS2, File: "of nobody"}},
 		{provider.Single, provider.Call{AppID: catalog.CS2, Names: []string{"a", "b"}}},
 	} {
-		_, err := source(c.shape).Fetch(t.Context(), c.call, new(providertest.Sink))
+		_, err := p(c.shape).Fetch(t.Context(), c.call, new(providertest.Sink))
 		if kind := provider.KindOf(err); kind != provider.KindProtocol {
 			t.Errorf("%+v: %v is of kind %q", c.call, err, kind)
 		}
 		if n := strings.Count(err.Error(), Name+":"); n != 1 {
-			t.Errorf("%+v: %q names the source %d times", c.call, err, n)
+			t.Errorf("%+v: %q names the provider %d times", c.call, err, n)
 		}
 	}
 }

@@ -26,9 +26,9 @@ const (
 
 var call = provider.Call{AppID: catalog.CS2, File: "730"}
 
-func newSource(t testing.TB, baseURL, key string, tweak func(*provider.Options)) *csfloat.Source {
+func newProvider(t testing.TB, baseURL, key string, tweak func(*provider.Options)) *csfloat.Provider {
 	t.Helper()
-	o := provider.Options{Source: csfloat.Name}
+	o := provider.Options{Provider: csfloat.Name}
 	if key != "" {
 		o.Secrets = []string{key}
 	}
@@ -68,8 +68,8 @@ func TestSuite(t *testing.T) {
 	fake := good()
 	fake.Calls, fake.Key = 1_000_000, key
 	providertest.Run(t, providertest.Subject{
-		New: func(t testing.TB, baseURL string, tweak func(*provider.Options)) provider.Source {
-			return newSource(t, baseURL, key, tweak)
+		New: func(t testing.TB, baseURL string, tweak func(*provider.Options)) provider.Provider {
+			return newProvider(t, baseURL, key, tweak)
 		},
 		Good: fake, Call: call, Want: quotes(), Render: render, Secret: key,
 	})
@@ -91,7 +91,7 @@ func TestFetch_KeepsPhasesApartHoweverTheListsAreWrapped(t *testing.T) {
 		fake := good()
 		fake.Confused = confused
 		server := providertest.NewServer(t, fake)
-		src := newSource(t, server.URL(), "", nil)
+		src := newProvider(t, server.URL(), "", nil)
 		var sink providertest.Sink
 		var meter provider.Meter
 		c := call
@@ -140,7 +140,7 @@ func TestFetch_IsRefusedAsCSFloatRefuses(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			server := providertest.NewServer(t, c.fake)
-			_, err := newSource(t, server.URL(), c.key, nil).Fetch(t.Context(), call, &providertest.Sink{})
+			_, err := newProvider(t, server.URL(), c.key, nil).Fetch(t.Context(), call, &providertest.Sink{})
 			if provider.KindOf(err) != c.kind || !strings.Contains(err.Error(), c.detail) {
 				t.Errorf("error %v, want kind %s with %q", err, c.kind, c.detail)
 			}
@@ -160,7 +160,7 @@ func TestFetch_WaitsForAsLongAsTheHeadersSay(t *testing.T) {
 			fake := good()
 			fake.Reset, fake.Calls = c.reset, 1
 			server := providertest.NewServer(t, fake)
-			src := newSource(t, server.URL(), "", func(o *provider.Options) { o.Total = 10 * time.Second })
+			src := newProvider(t, server.URL(), "", func(o *provider.Options) { o.Total = 10 * time.Second })
 			_, err := src.Fetch(t.Context(), call, &providertest.Sink{})
 			var e *provider.Error
 			if !errors.As(err, &e) || !e.Deferred() || e.RetryAfter < c.from || e.RetryAfter > c.to {
@@ -172,7 +172,7 @@ func TestFetch_WaitsForAsLongAsTheHeadersSay(t *testing.T) {
 
 func TestFetch_OnlyItsOwnGame(t *testing.T) {
 	server := providertest.NewServer(t, good())
-	_, err := newSource(t, server.URL(), "", nil).Fetch(t.Context(), provider.Call{AppID: catalog.Rust, File: "252490"}, &providertest.Sink{})
+	_, err := newProvider(t, server.URL(), "", nil).Fetch(t.Context(), provider.Call{AppID: catalog.Rust, File: "252490"}, &providertest.Sink{})
 	if provider.KindOf(err) != provider.KindProtocol || len(server.Hits()) != 0 {
 		t.Errorf("a game that it does not have: %v, %d requests", err, len(server.Hits()))
 	}

@@ -20,7 +20,7 @@ type Doer interface {
 	Do(ctx context.Context, req provider.Request, decode func(*provider.Response) error) error
 }
 
-// Options holds what a Source needs.
+// Options holds what a Provider needs.
 type Options struct {
 	Config *Config
 	// Client returns what carries the requests to one of the configuration's
@@ -32,20 +32,20 @@ type Options struct {
 	Secret func(name string) (string, error)
 }
 
-// Source reads the configured lists, each as one file. It implements
-// provider.Source.
-type Source struct {
+// Provider reads the configured lists, each as one file. It implements
+// provider.Provider.
+type Provider struct {
 	config *Config
 	lists  map[string]*list
 	hosts  map[string]Doer
 	secret func(string) (string, error)
 }
 
-var _ provider.Source = (*Source)(nil)
+var _ provider.Provider = (*Provider)(nil)
 
-// New returns a Source. It reads nothing yet.
-func New(o Options) (*Source, error) {
-	s := &Source{config: o.Config, lists: map[string]*list{}, hosts: map[string]Doer{}, secret: o.Secret}
+// New returns a Provider. It reads nothing yet.
+func New(o Options) (*Provider, error) {
+	s := &Provider{config: o.Config, lists: map[string]*list{}, hosts: map[string]Doer{}, secret: o.Secret}
 	if s.secret == nil {
 		s.secret = func(string) (string, error) { return "", errUnset }
 	}
@@ -62,7 +62,7 @@ func New(o Options) (*Source, error) {
 }
 
 // Describe returns the markets of all lists and one file for each list.
-func (s *Source) Describe() provider.Description {
+func (s *Provider) Describe() provider.Description {
 	d := provider.Description{
 		Name: Name, Title: "Price lists", Shape: provider.Bulk,
 		Interval: s.config.interval, Markets: s.config.markets, Hosts: s.config.hosts,
@@ -81,10 +81,10 @@ func (s *Source) Describe() provider.Description {
 // Fetch reads the list that the call names. Its errors are *provider.Error,
 // name the list, and hold neither a path nor a secret; an error of the sink is
 // returned as it is.
-func (s *Source) Fetch(ctx context.Context, call provider.Call, sink provider.Sink) (provider.Answer, error) {
+func (s *Provider) Fetch(ctx context.Context, call provider.Call, sink provider.Sink) (provider.Result, error) {
 	l := s.lists[call.File]
 	if l == nil || l.appID != call.AppID {
-		return provider.Answer{}, provider.Protocol(Name, "there is no list %q of app %d", call.File, call.AppID)
+		return provider.Result{}, provider.Protocol(Name, "there is no list %q of app %d", call.File, call.AppID)
 	}
 	if l.location.url == "" {
 		return s.fetchFile(ctx, l, call.Meter, sink)
@@ -92,20 +92,20 @@ func (s *Source) Fetch(ctx context.Context, call provider.Call, sink provider.Si
 	return s.fetchURL(ctx, l, call.Meter, sink)
 }
 
-func (s *Source) fetchURL(ctx context.Context, l *list, meter *provider.Meter, sink provider.Sink) (provider.Answer, error) {
+func (s *Provider) fetchURL(ctx context.Context, l *list, meter *provider.Meter, sink provider.Sink) (provider.Result, error) {
 	req := provider.Request{Method: http.MethodGet, Header: http.Header{}, Meter: meter}
 	var err error
 	if req.URL, err = l.location.url.expandURL(s.secret); err != nil {
-		return provider.Answer{}, l.fail(provider.KindAuth, err.Error(), nil)
+		return provider.Result{}, l.fail(provider.KindAuth, err.Error(), nil)
 	}
 	for _, h := range l.headers {
 		value, err := h.value.expand(s.secret)
 		if err != nil {
-			return provider.Answer{}, l.fail(provider.KindAuth, err.Error(), nil)
+			return provider.Result{}, l.fail(provider.KindAuth, err.Error(), nil)
 		}
 		req.Header.Add(h.name, value)
 	}
-	var answer provider.Answer
+	var answer provider.Result
 	err = s.hosts[l.location.host].Do(ctx, req, func(resp *provider.Response) error {
 		// Without a date that can be read the time is not stated.
 		modified, _ := http.ParseTime(resp.Header.Get("Last-Modified"))
@@ -113,7 +113,7 @@ func (s *Source) fetchURL(ctx context.Context, l *list, meter *provider.Meter, s
 		return err
 	})
 	if err != nil {
-		return provider.Answer{}, l.named(err)
+		return provider.Result{}, l.named(err)
 	}
 	return answer, nil
 }
@@ -133,19 +133,19 @@ func (l *list) named(err error) error {
 	return &named
 }
 
-func (s *Source) fetchFile(ctx context.Context, l *list, meter *provider.Meter, sink provider.Sink) (provider.Answer, error) {
+func (s *Provider) fetchFile(ctx context.Context, l *list, meter *provider.Meter, sink provider.Sink) (provider.Result, error) {
 	// A pipe would block the opening; the flag has no effect on a regular file.
 	f, err := os.OpenFile(l.location.file, os.O_RDONLY|syscall.O_NONBLOCK, 0)
 	if err != nil {
-		return provider.Answer{}, l.fail(provider.KindConnect, openDetail(err), err)
+		return provider.Result{}, l.fail(provider.KindConnect, openDetail(err), err)
 	}
 	defer f.Close()
 	info, err := f.Stat()
 	if err != nil {
-		return provider.Answer{}, l.fail(provider.KindConnect, "the file cannot be read", err)
+		return provider.Result{}, l.fail(provider.KindConnect, "the file cannot be read", err)
 	}
 	if !info.Mode().IsRegular() {
-		return provider.Answer{}, l.fail(provider.KindConnect, "the location is not a regular file", nil)
+		return provider.Result{}, l.fail(provider.KindConnect, "the location is not a regular file", nil)
 	}
 	return read(ctx, l, &metered{src: f, meter: meter}, info.ModTime(), sink)
 }
@@ -174,7 +174,7 @@ func (m *metered) Read(p []byte) (int, error) {
 }
 
 // read takes one list in, whole or not at all.
-func read(ctx context.Context, l *list, src io.Reader, modified time.Time, sink provider.Sink) (provider.Answer, error) {
+func read(ctx context.Context, l *list, src io.Reader, modified time.Time, sink provider.Sink) (provider.Result, error) {
 	sink.Restart()
 	r := newRows(l, sink)
 	if l.listTime.modified {
@@ -182,21 +182,21 @@ func read(ctx context.Context, l *list, src io.Reader, modified time.Time, sink 
 	}
 	err := decode(ctx, src, r)
 	if r.Refused() != nil {
-		return provider.Answer{}, r.Refused()
+		return provider.Result{}, r.Refused()
 	}
-	var answer provider.Answer
+	var answer provider.Result
 	if err == nil {
 		answer.Silent, err = r.finish()
 	}
 	if err != nil {
-		return provider.Answer{}, l.classify(ctx, err)
+		return provider.Result{}, l.classify(ctx, err)
 	}
 	answer.ProviderTime = r.time
 	return answer, nil
 }
 
 func (l *list) fail(kind provider.Kind, detail string, cause error) *provider.Error {
-	return &provider.Error{Source: Name, Kind: kind, Detail: fmt.Sprintf("list %q: %s", l.key, detail), Err: cause}
+	return &provider.Error{Provider: Name, Kind: kind, Detail: fmt.Sprintf("list %q: %s", l.key, detail), Err: cause}
 }
 
 // classify turns an error of reading into a *provider.Error.
