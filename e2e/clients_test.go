@@ -13,6 +13,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/santhosh-tekuri/jsonschema/v6"
+
 	"assay/internal/api/apitest"
 	"assay/internal/money"
 	"assay/internal/randtest"
@@ -37,6 +39,7 @@ func TestClients_OfTheServedDocument(t *testing.T) {
 	t.Run("Go", func(t *testing.T) { goClient(t, document, task) })
 	t.Run("TypeScript", func(t *testing.T) { typescriptClient(t, document, task) })
 	t.Run("Answers", func(t *testing.T) { answersAreDescribed(t, s, document) })
+	t.Run("MetaSchema", func(t *testing.T) { isValidOpenAPI(t, document) })
 	t.Run("Redocly", func(t *testing.T) {
 		dir := clientDir(t, document, "redocly.yaml")
 		if out := runIn(t, dir, nil, npmTool(t, "redocly"), "lint", "openapi.json"); !strings.Contains(out, "is valid") || strings.Contains(out, "arning was generated") {
@@ -200,8 +203,8 @@ func exactList(t *testing.T, prices map[string]string) string {
 // answersAreDescribed compares answers of a server that has worked with the schemas
 // of its document.
 func answersAreDescribed(t *testing.T, s *server, document []byte) {
-	var d apitest.Document
-	if err := json.Unmarshal(document, &d); err != nil {
+	d, err := apitest.Read(document)
+	if err != nil {
 		t.Fatal(err)
 	}
 	const job, ledger, fees = "/api/market-prices/jobs/{id}", "/api/functions/admin/wallet-ledger/{userId}", "/api/functions/admin/payment-fee-rules"
@@ -216,17 +219,61 @@ func answersAreDescribed(t *testing.T, s *server, document []byte) {
 		if err == nil {
 			err = json.Unmarshal(body, &value)
 		}
-		schema := apitest.At(d, "paths", path, "get", "responses", "200", "content", "application/json", "schema")
+		schema := []string{"paths", path, "get", "responses", "200", "content", "application/json", "schema"}
 		if path == "/api/unheard/of" {
-			schema = apitest.At(d, "components", "schemas", "Problem")
+			schema = []string{"components", "schemas", "Problem"}
 		} else if status != http.StatusOK {
 			t.Errorf("%s: %d", path, status)
 		}
-		if err != nil || schema == nil {
-			t.Errorf("%s: %d %v, schema %v", path, status, err, schema)
+		if err == nil {
+			err = d.Check(value, schema...)
 		}
-		for _, fault := range d.Check(schema, value, "") {
-			t.Errorf("%s: %s", path, fault)
+		if err != nil {
+			t.Errorf("%s: %d %v", path, status, err)
 		}
+	}
+}
+
+// isValidOpenAPI compares the document with the meta-schema of OpenAPI 3.1, and each schema
+// in it with OpenAPI's dialect of JSON Schema. Both come with Spectral.
+func isValidOpenAPI(t *testing.T, document []byte) {
+	const base = "https://spec.openapis.org/oas/3.1/"
+	c := jsonschema.NewCompiler()
+	for url, name := range map[string]string{base + "schema/2021-09-28": "index", base + "dialect/base": "dialect.schema", base + "meta/base": "meta.schema"} {
+		text, err := os.ReadFile(filepath.Join("clients/node_modules/@stoplight/spectral-rulesets/dist/oas/schemas/oas/v3.1", name+".json"))
+		if err != nil {
+			missing(t, err.Error()+": run make setup")
+		}
+		addSchema(t, c, url, text)
+	}
+	addSchema(t, c, "https://stoplight.io/json-schema/draft/2020-12", []byte(`{"$ref": "https://json-schema.org/draft/2020-12/schema"}`))
+	addSchema(t, c, "whole.json", []byte(`{"$ref": "`+base+`schema/2021-09-28", "$defs": {"schema": {"$dynamicAnchor": "meta", "$ref": "`+base+`dialect/base"}}}`))
+	schema, err := c.Compile("whole.json")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for text, valid := range map[string]bool{
+		string(document): true,
+		strings.Replace(string(document), `"operationId"`, `"operationID"`, 1):      false,
+		strings.Replace(string(document), `"type": "object"`, `"type": "objet"`, 1): false,
+	} {
+		value, err := jsonschema.UnmarshalJSON(strings.NewReader(text))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := schema.Validate(value); (err == nil) != valid {
+			t.Errorf("valid: want %v, got %v", valid, err)
+		}
+	}
+}
+
+func addSchema(t *testing.T, c *jsonschema.Compiler, url string, text []byte) {
+	t.Helper()
+	value, err := jsonschema.UnmarshalJSON(bytes.NewReader(text))
+	if err == nil {
+		err = c.AddResource(url, value)
+	}
+	if err != nil {
+		t.Fatal(err)
 	}
 }

@@ -25,70 +25,64 @@ import (
 )
 
 // document is /openapi.json as a client reads it.
-type document struct{ apitest.Document }
+type document struct{ *apitest.Document }
 
 func (h *harness) document() document {
 	h.t.Helper()
 	got := h.ask("GET", "/openapi.json", "")
-	var d document
-	if err := json.Unmarshal([]byte(got.body), &d.Document); err != nil || got.Header.Get("Content-Type") != "application/json" {
+	d, err := apitest.Read([]byte(got.body))
+	if err != nil || got.Header.Get("Content-Type") != "application/json" {
 		h.t.Fatalf("%v, %s", err, got.body)
 	}
-	return d
-}
-
-// at walks down the document; it returns nil where there is nothing.
-func at(value any, path ...string) any {
-	if d, ok := value.(document); ok {
-		value = d.Document
-	}
-	return apitest.At(value, path...)
+	return document{d}
 }
 
 // checkAnswer fails unless the document describes the answer, its status and
 // its shape.
 func (d document) checkAnswer(t *testing.T, op operation, got asked) {
 	t.Helper()
-	response := at(d, "paths", op.path, strings.ToLower(op.method), "responses", strconv.Itoa(got.StatusCode))
+	path := []string{"paths", op.path, strings.ToLower(op.method), "responses", strconv.Itoa(got.StatusCode)}
+	if ref, ok := d.At(append(path, "$ref")...).(string); ok {
+		path = apitest.Path(ref)
+	}
+	response := d.At(path...)
 	if response == nil {
 		t.Errorf("%s %s: status %d is not described: %s", op.method, op.path, got.StatusCode, got.body)
 		return
 	}
-	if ref, ok := at(response, "$ref").(string); ok {
-		response = d.Resolve(ref)
-	}
 	d.checkHeaders(t, op, got, response)
 	media, _, _ := strings.Cut(got.Header.Get("Content-Type"), ";")
-	of := at(response, "content", media, "schema")
+	path = append(path, "content", media, "schema")
 	switch {
-	case got.body == "" && at(response, "content") == nil:
+	case got.body == "" && apitest.At(response, "content") == nil:
 		return
-	case of == nil:
+	case d.At(path...) == nil:
 		t.Errorf("%s %s: %d as %s is not described", op.method, op.path, got.StatusCode, media)
 		return
 	case !strings.HasSuffix(media, "json"):
 		return
 	}
 	var value any
-	if err := json.Unmarshal([]byte(got.body), &value); err != nil {
-		t.Errorf("%s %s: %v", op.method, op.path, err)
+	err := json.Unmarshal([]byte(got.body), &value)
+	if err == nil {
+		err = d.Check(value, path...)
 	}
-	for _, fault := range d.Check(of, value, "") {
-		t.Errorf("%s %s: %d: %s", op.method, op.path, got.StatusCode, fault)
+	if err != nil {
+		t.Errorf("%s %s: %d: %v", op.method, op.path, got.StatusCode, err)
 	}
 }
 
 // checkHeaders compares the headers of an answer with those that are described.
 func (d document) checkHeaders(t *testing.T, op operation, got asked, response any) {
 	t.Helper()
-	described, _ := at(response, "headers").(map[string]any)
+	described, _ := apitest.At(response, "headers").(map[string]any)
 	for name := range describeHeaders() {
-		ref, _ := at(described[name], "$ref").(string)
+		ref, _ := apitest.At(described[name], "$ref").(string)
 		value := got.Header.Get(name)
 		switch {
 		case value != "" && ref == "" && value != "no-store":
 			t.Errorf("%s %s: %d: the header %s is not described", op.method, op.path, got.StatusCode, name)
-		case value == "" && ref != "" && at(d.Resolve(ref), "required") == true:
+		case value == "" && ref != "" && d.At(append(apitest.Path(ref), "required")...) == true:
 			t.Errorf("%s %s: %d: no header %s", op.method, op.path, got.StatusCode, name)
 		}
 	}
@@ -109,7 +103,7 @@ func TestOpenAPI_IsWhatTheServerDoes(t *testing.T) {
 			seen[got.StatusCode] = true
 			d.checkAnswer(t, op, got)
 		}
-		responses, _ := at(d, "paths", op.path, strings.ToLower(op.method), "responses").(map[string]any)
+		responses, _ := d.At("paths", op.path, strings.ToLower(op.method), "responses").(map[string]any)
 		for status := range responses {
 			if n, _ := strconv.Atoi(status); !seen[n] {
 				t.Errorf("%s %s: never answered the %s that is described", op.method, op.path, status)
@@ -119,10 +113,10 @@ func TestOpenAPI_IsWhatTheServerDoes(t *testing.T) {
 			t.Errorf("%s %s is not described", op.method, op.path)
 		}
 	}
-	paths, _ := at(d, "paths").(map[string]any)
+	paths, _ := d.At("paths").(map[string]any)
 	operations := 0
 	for path := range paths {
-		operations += len(at(paths, path).(map[string]any))
+		operations += len(apitest.At(paths, path).(map[string]any))
 	}
 	if operations != len(h.api.routes.operations) {
 		t.Errorf("%d operations are described, %d are there", operations, len(h.api.routes.operations))
@@ -197,10 +191,10 @@ func TestOpenAPI_DescribesEveryParameter(t *testing.T) {
 	h := start(t, nil)
 	d := h.document()
 	for _, op := range h.api.routes.operations {
-		described, _ := at(d, "paths", op.path, strings.ToLower(op.method), "parameters").([]any)
+		described, _ := d.At("paths", op.path, strings.ToLower(op.method), "parameters").([]any)
 		var names []string
 		for _, p := range described {
-			names = append(names, at(p, "in").(string)+" "+at(p, "name").(string))
+			names = append(names, apitest.At(p, "in").(string)+" "+apitest.At(p, "name").(string))
 		}
 		for _, p := range op.params {
 			if !slices.Contains(names, p.in+" "+p.name) {
@@ -213,7 +207,7 @@ func TestOpenAPI_DescribesEveryParameter(t *testing.T) {
 			}
 		}
 	}
-	if got := at(d, "paths", "/api/market-prices/jobs", "get", "parameters"); !strings.Contains(fmt.Sprint(got), "default:100") {
+	if got := d.At("paths", "/api/market-prices/jobs", "get", "parameters"); !strings.Contains(fmt.Sprint(got), "default:100") {
 		t.Errorf("limit has no default: %v", got)
 	}
 }
@@ -244,7 +238,7 @@ func TestOpenAPI_HasOneTypeOfInteger(t *testing.T) {
 			}
 		}
 	}
-	look("", map[string]any(start(t, nil).document().Document))
+	look("", start(t, nil).document().At())
 	if integers < 100 {
 		t.Errorf("%d integers were found", integers)
 	}
@@ -275,12 +269,12 @@ func TestOpenAPI_DescribesBodiesAsTheyAreRead(t *testing.T) {
 		"snapshotAt": now.Format(time.RFC3339), "steamId": "76561198000000001", "phase": "Ruby",
 	}
 	for name, read := range readers {
-		full := d.sample(at(d, "components", "schemas", name), "", samples).(map[string]any)
+		full := d.sample(d.At("components", "schemas", name), "", samples).(map[string]any)
 		encoded := func() io.Reader { text, _ := json.Marshal(full); return strings.NewReader(string(text)) }
 		if err := read(encoded()); err != nil {
 			t.Errorf("%s with all members: %v", name, err)
 		}
-		required, _ := at(d, "components", "schemas", name, "required").([]any)
+		required, _ := d.At("components", "schemas", name, "required").([]any)
 		for member := range maps.Clone(full) {
 			value := full[member]
 			delete(full, member)
@@ -297,18 +291,18 @@ func (d document) sample(of any, name string, samples map[string]any) any {
 	if value, ok := samples[name]; ok {
 		return value
 	}
-	if ref, ok := at(of, "$ref").(string); ok {
-		return d.sample(at(d, strings.Split(strings.TrimPrefix(ref, "#/"), "/")...), name, samples)
+	if ref, ok := apitest.At(of, "$ref").(string); ok {
+		return d.sample(d.At(apitest.Path(ref)...), name, samples)
 	}
-	switch at(of, "type") {
+	switch apitest.At(of, "type") {
 	case "object":
 		object := map[string]any{}
-		for property, schema := range at(of, "properties").(map[string]any) {
+		for property, schema := range apitest.At(of, "properties").(map[string]any) {
 			object[property] = d.sample(schema, property, samples)
 		}
 		return object
 	case "array":
-		return []any{d.sample(at(of, "items"), "", samples)}
+		return []any{d.sample(apitest.At(of, "items"), "", samples)}
 	case "integer":
 		return 1
 	case "boolean":

@@ -9,6 +9,8 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"assay/internal/api/apitest"
 )
 
 // TestTexts_DescribeEverythingOnce demands a description and an example of every
@@ -46,19 +48,19 @@ func TestTexts_DescribeEverythingOnce(t *testing.T) {
 // TestTexts_GiveEveryPropertyAnExample reads the served document, as its readers do.
 func TestTexts_GiveEveryPropertyAnExample(t *testing.T) {
 	d := start(t, nil).document()
-	schemas, _ := at(d, "components", "schemas").(map[string]any)
+	schemas, _ := d.At("components", "schemas").(map[string]any)
 	properties := 0
 	for name, of := range schemas {
-		described, _ := at(of, "properties").(map[string]any)
+		described, _ := apitest.At(of, "properties").(map[string]any)
 		for property, p := range described {
 			properties++
-			examples, _ := at(p, "examples").([]any)
-			if text, _ := at(p, "description").(string); text == "" || len(examples) != 1 {
+			examples, _ := apitest.At(p, "examples").([]any)
+			if text, _ := apitest.At(p, "description").(string); text == "" || len(examples) != 1 {
 				t.Errorf("%s.%s: %v", name, property, p)
 				continue
 			}
-			if faults := d.Check(p, examples[0], name+"."+property); faults != nil && examples[0] != nil {
-				t.Errorf("the example of %s.%s: %v", name, property, faults)
+			if err := d.Check(examples[0], "components", "schemas", name, "properties", property); err != nil && examples[0] != nil {
+				t.Errorf("the example of %s.%s: %v", name, property, err)
 			}
 		}
 	}
@@ -75,11 +77,11 @@ func TestTexts_NameTheWordsOfEveryState(t *testing.T) {
 	}
 	closed := []string{"kind", "state", "stage", "status", "reason", "code", "method", "basis", "breaker", "type", "period", "shape", "why", "rounding", "check"}
 	d := start(t, nil).document()
-	schemas, _ := at(d, "components", "schemas").(map[string]any)
+	schemas, _ := d.At("components", "schemas").(map[string]any)
 	for name, of := range schemas {
-		described, _ := at(of, "properties").(map[string]any)
+		described, _ := apitest.At(of, "properties").(map[string]any)
 		for property, p := range described {
-			kind := at(p, "type")
+			kind := apitest.At(p, "type")
 			if kind != "string" && !cmp.Equal(kind, []any{"string", "null"}) || !slices.Contains(closed, property) {
 				continue
 			}
