@@ -7,6 +7,8 @@ import (
 	"unicode"
 	"unicode/utf8"
 
+	"github.com/dustin/go-humanize"
+
 	"assay/internal/money"
 )
 
@@ -24,23 +26,7 @@ func formatCount(v any) string {
 	case int:
 		n = int64(v)
 	}
-	return group(strconv.FormatInt(n, 10))
-}
-
-// group puts commas between thousands of a whole number.
-func group(digits string) string {
-	sign := ""
-	if strings.HasPrefix(digits, "-") {
-		sign, digits = "-", digits[1:]
-	}
-	var b strings.Builder
-	for i, d := range digits {
-		if i > 0 && (len(digits)-i)%3 == 0 {
-			b.WriteByte(',')
-		}
-		b.WriteRune(d)
-	}
-	return sign + b.String()
+	return humanize.Comma(n)
 }
 
 // sentence writes an error's text as one.
@@ -104,7 +90,7 @@ func shortPrice(m money.Micro, currency money.Currency) string {
 	for len(fraction) > 2 && fraction[len(fraction)-1] == '0' {
 		fraction = fraction[:len(fraction)-1]
 	}
-	return sign + symbol(currency) + group(strconv.FormatUint(whole, 10)) + "." + fraction
+	return sign + symbol(currency) + humanize.Comma(int64(whole)) + "." + fraction
 }
 
 // symbol writes a currency before its amount.

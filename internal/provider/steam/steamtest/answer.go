@@ -7,6 +7,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/dustin/go-humanize"
 	"github.com/go-json-experiment/json/jsontext"
 
 	"assay/internal/provider/providertest"
@@ -69,11 +70,7 @@ func thousands(n int64, separator string) string {
 	if n == 0 {
 		return ""
 	}
-	text := strconv.FormatInt(n, 10)
-	for i := len(text) - 3; i > 0; i -= 3 {
-		text = text[:i] + separator + text[i:]
-	}
-	return text
+	return strings.ReplaceAll(humanize.Comma(n), ",", separator)
 }
 
 func quoteUnlessEmpty(text string) string {
