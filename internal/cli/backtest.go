@@ -9,8 +9,6 @@ import (
 	"path/filepath"
 	"strconv"
 
-	"github.com/schollz/progressbar/v3"
-
 	"assay/internal/backtest"
 	"assay/internal/money"
 	"assay/internal/pricing"
@@ -55,16 +53,20 @@ type backtestReport struct {
 func (c *backtestCmd) Run(ctx context.Context, s *session) error {
 	policy, err := c.policy()
 	if err != nil {
-		return &usageError{text: err.Error(), help: "assay backtest --help"}
+		return &usageError{text: err.Error()}
 	}
-	p := newBacktestProgress(s.Stderr, s.isTerminal(s.Stderr))
-	data, err := backtest.Read(c.Dir, func(done, all int) { p.show("read "+strconv.Itoa(done)+" files", done, all) })
+	p := s.newProgress()
+	show := func(name string, done, all int) {
+		line := fmt.Sprintf("%s (%d of %d)", name, done, all)
+		p.show(fmt.Sprintf("%-32s", name), int64(done), int64(all), line, line)
+	}
+	data, err := backtest.Read(c.Dir, func(done, all int) { show("read "+strconv.Itoa(done)+" files", done, all) })
 	if err != nil {
 		p.end()
 		return err
 	}
 	results, err := backtest.Run(ctx, data, backtest.Options{
-		Policy: policy, Seed: c.Seed, Names: c.Names, Plots: c.Plots != "", Progress: p.show,
+		Policy: policy, Seed: c.Seed, Names: c.Names, Plots: c.Plots != "", Progress: show,
 	})
 	p.end()
 	if err != nil {
@@ -187,36 +189,4 @@ func writePlots(dir string, results []backtest.Result) error {
 		}
 	}
 	return nil
-}
-
-// backtestProgress shows which experiment runs: as a bar on a terminal, else as a
-// line each.
-type backtestProgress struct {
-	w   io.Writer
-	bar *progressbar.ProgressBar // nil: plain lines
-}
-
-func newBacktestProgress(w io.Writer, terminal bool) *backtestProgress {
-	p := &backtestProgress{w: w}
-	if terminal {
-		p.bar = newBar(w)
-	}
-	return p
-}
-
-func (p *backtestProgress) show(name string, done, all int) {
-	if p.bar == nil {
-		_, _ = fmt.Fprintf(p.w, "%s (%d of %d)\n", name, done, all)
-		return
-	}
-	p.bar.Describe(fmt.Sprintf("%-32s", name))
-	p.bar.ChangeMax64(int64(all))
-	_ = p.bar.Set64(int64(done))
-}
-
-func (p *backtestProgress) end() {
-	if p.bar != nil {
-		_ = p.bar.Exit()
-		_, _ = fmt.Fprintln(p.w)
-	}
 }

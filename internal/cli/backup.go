@@ -173,7 +173,7 @@ func hasSecrets(cfg *config.Config) error {
 	if cfg.Database.Engine == config.SQLite {
 		return nil
 	}
-	return &usageError{text: "on PostgreSQL no secrets are generated: keep those that you set yourself", help: "assay backup --help"}
+	return &usageError{text: "on PostgreSQL no secrets are generated: keep those that you set yourself"}
 }
 
 // What to run by hand where PostgreSQL's client is.
@@ -187,7 +187,7 @@ const (
 func (s *session) awaitClient(ctx context.Context, cfg *config.Config, program, command string) error {
 	if cfg.Database.Engine != config.SQLite {
 		if _, err := db.FindClient(program); err != nil {
-			return &usageError{text: err.Error() + ": install postgresql-client, or run where it is: " + command, help: "assay backup --help"}
+			return &usageError{text: err.Error() + ": install postgresql-client, or run where it is: " + command}
 		}
 	}
 	return s.await(ctx, cfg, cfg.Database)

@@ -101,7 +101,7 @@ func (p Program) Run(ctx context.Context) int {
 		return p.fail(&g.globals, usage(err))
 	}
 	if g.File != nil && *g.File == "" {
-		return p.fail(&g.globals, &usageError{text: "--config is empty; give a value or leave it out", help: "assay --help"})
+		return p.fail(&g.globals, &usageError{text: "--config is empty; give a value or leave it out", hint: seeHelp(nil)})
 	}
 	s := &session{
 		Program: p, parser: parser, file: value(g.File), flags: g.given(),
@@ -109,7 +109,11 @@ func (p Program) Run(ctx context.Context) int {
 	}
 	maps.Copy(s.flags, flags.given())
 	parsed.BindTo(ctx, (*context.Context)(nil))
-	return p.fail(&g.globals, parsed.Run(s))
+	err = parsed.Run(s)
+	if wrong, ok := errors.AsType[*usageError](err); ok && wrong.hint == "" {
+		wrong.hint = seeHelp(parsed.Selected())
+	}
+	return p.fail(&g.globals, err)
 }
 
 // commandLine turns the forms that every command line knows into ours: no

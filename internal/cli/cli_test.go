@@ -12,6 +12,7 @@ import (
 
 	"github.com/go-json-experiment/json"
 
+	"assay/internal/config"
 	"assay/internal/view"
 )
 
@@ -149,7 +150,7 @@ func TestStatus_ShowsWhatAnEndedRunLacks(t *testing.T) {
 		t.Fatal(err)
 	}
 	var out bytes.Buffer
-	writeStatus(&out, st)
+	writeStatus(&out, &st)
 	for _, want := range []string{
 		"finished: partial", "missing     3 items (0.01 %): failed\n", "missing     1 item (0 %): the provider fails, or demands a wait\n",
 		"missing     sim/fjord (100 %): not in the response, sim: timeout\n",
@@ -164,7 +165,7 @@ func TestStatusScreen_DrawsOverTheLastOne(t *testing.T) {
 	var out bytes.Buffer
 	screen := statusScreen{out: output{w: &out}, redraw: true, now: time.Now}
 	for range 2 {
-		if err := screen.show(view.Status{}); err != nil {
+		if err := screen.show(&view.Status{}); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -182,7 +183,7 @@ func TestProgress_PlainLinesAtChangesOfStageAndEveryFewSeconds(t *testing.T) {
 		stage string
 	}{{0, "plan"}, {time.Second, "plan"}, {0, "estimate"}, {4 * time.Second, "estimate"}, {time.Second, "estimate"}} {
 		now = now.Add(step.after)
-		p.show(view.Job{ID: "1", State: "running", Stage: step.stage})
+		p.showJob(&view.Job{ID: "1", State: "running", Stage: step.stage})
 	}
 	p.end()
 	want := "refresh 1: plan, 0 of 0 items, 0 requests\nrefresh 1: estimate, 0 of 0 items, 0 requests\nrefresh 1: estimate, 0 of 0 items, 0 requests\n"
@@ -194,9 +195,9 @@ func TestProgress_PlainLinesAtChangesOfStageAndEveryFewSeconds(t *testing.T) {
 func TestProgress_TerminalShowsABar(t *testing.T) {
 	var out bytes.Buffer
 	p := newProgress(&out, true, time.Now)
-	p.show(view.Job{ID: "1", State: "queued"})
-	p.show(view.Job{ID: "1", State: "running", Stage: "estimate", TotalItems: 100, PendingItems: 50})
-	p.show(view.Job{ID: "1", State: "finished", Stage: "done", TotalItems: 100})
+	p.showJob(&view.Job{ID: "1", State: "queued"})
+	p.showJob(&view.Job{ID: "1", State: "running", Stage: "estimate", TotalItems: 100, PendingItems: 50})
+	p.showJob(&view.Job{ID: "1", State: "finished", Stage: "done", TotalItems: 100})
 	p.end()
 	for _, want := range []string{"refresh 1: queued", "100%", "100/100"} {
 		if !strings.Contains(out.String(), want) {
@@ -211,7 +212,8 @@ func TestClient_NeverFollowsARedirectWithItsSecret(t *testing.T) {
 	defer elsewhere.Close()
 	here := httptest.NewServer(http.RedirectHandler(elsewhere.URL, http.StatusTemporaryRedirect))
 	defer here.Close()
-	_, err := newClient(here.URL, credential{header: "x-market-sync-secret", value: "s"}, credential{}, credential{}).status(context.Background())
+	c := newClient(here.URL, map[string]credential{config.RoleMarket: {header: "x-market-sync-secret", value: "s"}})
+	err := c.do(context.Background(), statusRequest(), nil)
 	if err == nil || asked {
 		t.Errorf("err %v, asked elsewhere: %v", err, asked)
 	}

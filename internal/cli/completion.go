@@ -13,6 +13,7 @@ import (
 	"github.com/alecthomas/kong"
 
 	"assay/internal/app"
+	"assay/internal/config"
 	"assay/internal/view"
 )
 
@@ -207,22 +208,17 @@ func (s *session) valuesLike(ctx context.Context, arg *kong.Value, word string) 
 	case "market":
 		all = s.marketNames(ctx)
 	case "run":
-		all = listed(ctx, s, func(c *client) request {
-			return request{path: marketPrices + "/jobs", query: url.Values{}, with: c.market}
-		}, func(j view.Job) string { return j.ID })
+		r := request{path: marketPrices + "/jobs", query: url.Values{}, as: config.RoleMarket}
+		all = listed(ctx, s, r, func(j *view.Job) string { return j.ID })
 	case "item":
 		if word == "" {
 			return nil
 		}
-		search := func(c *client) request {
-			return request{path: "/api/prices/items", query: url.Values{"q": {word}}, with: c.market}
-		}
-		all = listed(ctx, s, search, func(it view.ItemPrice) string { return it.MarketHashName })
+		r := request{path: itemsPath, query: filter("q", word), as: config.RoleMarket}
+		all = listed(ctx, s, r, func(it *view.ItemPrice) string { return it.MarketHashName })
 	case "user":
-		search := func(c *client) request {
-			return request{path: "/api/users", query: filter("prefix", word), with: c.platform}
-		}
-		all = listed(ctx, s, search, func(u view.User) string { return u.UserID })
+		r := request{path: "/api/users", query: filter("prefix", word), as: config.RolePlatform}
+		all = listed(ctx, s, r, func(u *view.User) string { return u.UserID })
 	}
 	for _, value := range all {
 		if value != "" && strings.HasPrefix(value, word) && !slices.Contains(found, value) {
@@ -238,7 +234,7 @@ func (s *session) marketNames(ctx context.Context) (all []string) {
 	if err != nil {
 		return nil
 	}
-	debug, _ := api.providerDebug(ctx) // without an answer there are none
+	debug, _ := call[view.ProvidersDebug](ctx, api, providersRequest()) // without an answer there are none
 	for i := range debug.Providers {
 		for j := range debug.Providers[i].Markets {
 			all = append(all, debug.Providers[i].Markets[j].Market)
@@ -247,17 +243,17 @@ func (s *session) marketNames(ctx context.Context) (all []string) {
 	return all
 }
 
-func listed[T any](ctx context.Context, s *session, list func(*client) request, text func(T) string) (all []string) {
+func listed[T any](ctx context.Context, s *session, r request, text func(*T) string) (all []string) {
 	api, err := s.server()
 	if err != nil {
 		return nil
 	}
-	page, err := listAll[T](ctx, api, list(api), completionCount)
+	page, err := listAll[T](ctx, api, r, completionCount)
 	if err != nil {
 		return nil
 	}
-	for _, it := range page.Items {
-		all = append(all, text(it))
+	for i := range page.Items {
+		all = append(all, text(&page.Items[i]))
 	}
 	return all
 }

@@ -6,9 +6,6 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"time"
-
-	"github.com/schollz/progressbar/v3"
 
 	"assay/internal/config"
 	"assay/internal/db"
@@ -63,8 +60,14 @@ func (c *copyCmd) Run(ctx context.Context, s *session) error {
 		return fmt.Errorf("target: %w", err)
 	}
 	began := s.Now()
-	p := newCopyProgress(s.Stderr, s.isTerminal(s.Stderr), s.Now)
-	tables, err := db.Copy(ctx, db.CopyOptions{From: storeOptions(from), To: storeOptions(to), Lease: refresh.Lease, Tell: p.show})
+	p := s.newProgress()
+	tables, err := db.Copy(ctx, db.CopyOptions{From: storeOptions(from), To: storeOptions(to), Lease: refresh.Lease, Tell: func(c db.CopyProgress) {
+		what := "copy"
+		if c.Verifying {
+			what = "verify"
+		}
+		p.show(fmt.Sprintf("%-6s %-18s", what, c.Table), c.Done, c.Total, what, fmt.Sprintf("%s: %s of %s rows, at %s", what, count(c.Done), count(c.Total), c.Table))
+	}})
 	p.end()
 	if ctx.Err() != nil && errors.Is(err, context.Canceled) {
 		s.printf("interrupted; the target is as empty as before")
@@ -95,57 +98,11 @@ func (c *copyCmd) Run(ctx context.Context, s *session) error {
 func copiedDatabase(flag, value string) (config.Database, error) {
 	d, err := config.ParseDatabase(value)
 	if err != nil {
-		return d, &usageError{text: flag + ": " + err.Error(), help: "assay copy --help"}
+		return d, &usageError{text: flag + ": " + err.Error()}
 	}
 	return d, nil
 }
 
 func storeOptions(d config.Database) db.Options {
 	return db.Options{Path: d.Path, URL: d.URL.Reveal()}
-}
-
-// copyProgress shows how far a copy is: as a bar on a terminal, else as a plain
-// line now and then.
-type copyProgress struct {
-	w         io.Writer
-	now       func() time.Time
-	bar       *progressbar.ProgressBar // nil: plain lines
-	verifying bool                     // as last printed
-	printed   time.Time
-}
-
-func newCopyProgress(w io.Writer, terminal bool, now func() time.Time) *copyProgress {
-	p := &copyProgress{w: w, now: now}
-	if terminal {
-		p.bar = newBar(w)
-	}
-	return p
-}
-
-// show prints the progress of a copy.
-func (p *copyProgress) show(c db.CopyProgress) {
-	what := "copy"
-	if c.Verifying {
-		what = "verify"
-	}
-	if p.bar != nil {
-		p.bar.Describe(fmt.Sprintf("%-6s %-18s", what, c.Table))
-		if c.Total > 0 && c.Total != p.bar.GetMax64() {
-			p.bar.ChangeMax64(c.Total)
-		}
-		_ = p.bar.Set64(c.Done)
-		return
-	}
-	if now := p.now(); c.Verifying != p.verifying || now.Sub(p.printed) >= lineEvery {
-		p.verifying, p.printed = c.Verifying, now
-		_, _ = fmt.Fprintf(p.w, "%s: %s of %s rows, at %s\n", what, count(c.Done), count(c.Total), c.Table)
-	}
-}
-
-// end leaves the terminal on a fresh line.
-func (p *copyProgress) end() {
-	if p.bar != nil {
-		_ = p.bar.Exit()
-		_, _ = fmt.Fprintln(p.w)
-	}
 }

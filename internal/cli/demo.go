@@ -120,11 +120,11 @@ func (c *demoCmd) show(ctx context.Context, s *session, cfg *config.Config, url 
 		return err
 	}
 	// Forced, so that a second demo within the TTL has something to show.
-	started, err := api.refresh(ctx, true)
+	run, err := call[startedRun](ctx, api, refreshRequest(true, false))
 	if err != nil {
 		return err
 	}
-	job, err := awaitJob(ctx, s, api, started.Job)
+	job, err := awaitJob(ctx, s, api, run.Job)
 	if err != nil {
 		return err
 	}

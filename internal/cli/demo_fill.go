@@ -4,10 +4,9 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"net/http"
 	"strconv"
 	"time"
-
-	"github.com/go-json-experiment/json"
 
 	"assay/internal/catalog"
 	"assay/internal/view"
@@ -39,13 +38,12 @@ type demoAsset struct {
 }
 
 // demoUser returns the n-th user, counted from 0.
-func demoUser(n int) view.User {
+func demoUser(n int) (id string, user userBody) {
 	names := [...]string{
 		"Ada", "Bo", "Cleo", "Dag", "Edda", "Finn", "Gro", "Hal", "Ida", "Jon", "Kaja", "Leif", "Mia",
 		"Nils", "Ola", "Pia", "Quist", "Runa", "Siv", "Tor", "Unn", "Vera", "Wim", "Yrsa", "Zoe",
 	}
-	name := names[n%len(names)]
-	return view.User{UserID: fmt.Sprintf("demo-%02d", n+1), DisplayName: &name, Leaderboard: true}
+	return fmt.Sprintf("demo-%02d", n+1), userBody{DisplayName: names[n%len(names)], Leaderboard: true}
 }
 
 // demoAssets returns what the n-th of all users owns: its share of all names,
@@ -81,16 +79,15 @@ func demoAssets(names []string, n, users int) []demoAsset {
 func fillDemo(ctx context.Context, api *client, names []string, now func() time.Time, w io.Writer) error {
 	var rows, queued int64
 	for n := range demoUsers {
-		user := demoUser(n)
-		if _, err := api.putUser(ctx, user); err != nil {
+		id, user := demoUser(n)
+		r := userRequest(http.MethodPut, id)
+		r.body = user
+		if err := api.do(ctx, r, nil); err != nil {
 			return err
 		}
 		assets := demoAssets(names, n, demoUsers)
-		push, err := json.Marshal(demoPush{AppID: catalog.CS2, ContextID: "2", SnapshotAt: now().UTC(), Items: assets})
-		if err != nil {
-			return err
-		}
-		done, err := api.sync(ctx, user.UserID, push)
+		push := demoPush{AppID: catalog.CS2, ContextID: "2", SnapshotAt: now().UTC(), Items: assets}
+		done, err := call[view.SyncResult](ctx, api, syncRequest(id, push))
 		if err != nil {
 			return err
 		}

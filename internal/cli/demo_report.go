@@ -1,13 +1,12 @@
 package cli
 
 import (
-	"cmp"
 	"context"
 	"fmt"
 	"io"
-	"slices"
 
 	"assay/internal/catalog"
+	"assay/internal/config"
 	"assay/internal/money"
 	"assay/internal/view"
 )
@@ -42,7 +41,7 @@ type demoMarket struct {
 // ones of which a quote was left out.
 func gatherDemo(ctx context.Context, api *client, job view.Job, names, explain []string) (demoReport, error) {
 	report := demoReport{Job: job}
-	debug, err := api.providerDebug(ctx)
+	debug, err := call[view.ProvidersDebug](ctx, api, providersRequest())
 	if err != nil {
 		return report, err
 	}
@@ -51,11 +50,14 @@ func gatherDemo(ctx context.Context, api *client, job view.Job, names, explain [
 			report.Markets = append(report.Markets, demoMarket{Market: m.Market, Quotes: m.Quotes, Rejected: m.Rejected})
 		}
 	}
-	if report.Top, err = topItems(ctx, api); err != nil {
+	dearest := request{path: itemsPath, query: filter("appId", unlessZero(catalog.CS2), "sort", "-price"), as: config.RoleMarket}
+	top, err := listAll[view.ItemPrice](ctx, api, dearest, demoTop)
+	if err != nil {
 		return report, err
 	}
+	report.Top = top.Items
 	for _, name := range explain {
-		item, err := api.item(ctx, catalog.CS2, name, "")
+		item, err := call[view.ItemDetail](ctx, api, itemRequest(catalog.CS2, name, ""))
 		if err != nil {
 			return report, err
 		}
@@ -71,7 +73,7 @@ func (r *demoReport) sample(ctx context.Context, api *client, names []string) er
 		at[m.Market] = i
 	}
 	for _, name := range names {
-		item, err := api.item(ctx, catalog.CS2, name, "")
+		item, err := call[view.ItemDetail](ctx, api, itemRequest(catalog.CS2, name, ""))
 		if err != nil {
 			return err
 		}
@@ -90,20 +92,9 @@ func (r *demoReport) sample(ctx context.Context, api *client, names []string) er
 	return nil
 }
 
-// topItems returns the dearest items.
-func topItems(ctx context.Context, api *client) ([]view.ItemPrice, error) {
-	var top []view.ItemPrice
-	err := api.items(ctx, catalog.CS2, func(page []view.ItemPrice) {
-		top = append(top, page...)
-		slices.SortStableFunc(top, func(a, b view.ItemPrice) int { return cmp.Compare(b.CurrentPrice, a.CurrentPrice) })
-		top = top[:min(demoTop, len(top))]
-	})
-	return top, err
-}
-
 // write prints the report for people.
 func (r *demoReport) write(w io.Writer) {
-	writeJob(w, r.Job)
+	writeJob(w, &r.Job)
 	_, _ = fmt.Fprintln(w)
 	rows := [][]string{{"MARKET", "QUOTES", "REJECTED", "USED", fmt.Sprintf("LEFT OUT (of %d items looked into)", r.Sampled)}}
 	for _, m := range r.Markets {
@@ -119,13 +110,13 @@ func (r *demoReport) write(w io.Writer) {
 	table(w, rows)
 
 	_, _ = fmt.Fprintln(w, "\nHow some prices came about:")
-	for _, it := range r.Explain {
-		writeExplained(w, it)
+	for i := range r.Explain {
+		writeExplained(w, &r.Explain[i])
 	}
 }
 
 // writeExplained writes in a few lines which quotes of an item count.
-func writeExplained(w io.Writer, it view.ItemDetail) {
+func writeExplained(w io.Writer, it *view.ItemDetail) {
 	_, _ = fmt.Fprintf(w, "  %s: %s %s from %d of %d markets; the plain average would be %s\n",
 		printable(it.MarketHashName), it.CurrentPrice, it.Currency, it.UsedMarkets, it.Markets, it.Average)
 	for _, q := range it.Snapshots {

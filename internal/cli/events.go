@@ -4,6 +4,7 @@ import (
 	"context"
 	"io"
 
+	"assay/internal/config"
 	"assay/internal/view"
 )
 
@@ -23,8 +24,8 @@ func (c *eventsCmd) Run(ctx context.Context, s *session) error {
 	if err != nil {
 		return err
 	}
-	var debug view.JobDebug
-	if err := api.do(ctx, request{path: marketPrices + "/job-debug", with: api.market}, &debug); err != nil {
+	debug, err := call[view.JobDebug](ctx, api, request{path: marketPrices + "/job-debug", as: config.RoleMarket})
+	if err != nil {
 		return err
 	}
 	page := view.Page[view.Event]{Items: debug.Events}

@@ -71,8 +71,7 @@ var (
 // usageError is a mistake on the command line.
 type usageError struct {
 	text string
-	help string // the command whose help applies; empty if hint is set
-	hint string // what to do
+	hint string // what to do; "": Run names the help of the command
 }
 
 func (e *usageError) Error() string { return e.text }
@@ -80,14 +79,20 @@ func (e *usageError) Error() string { return e.text }
 // usage turns an error of the parser into a usageError that shows where to
 // find help.
 func usage(err error) error {
-	help := "assay --help"
-	var parse *kong.ParseError
-	if errors.As(err, &parse) && parse.Context != nil {
-		if node := parse.Context.Selected(); node != nil {
-			help = node.FullPath() + " --help"
-		}
+	var node *kong.Node
+	if parse, ok := errors.AsType[*kong.ParseError](err); ok && parse.Context != nil {
+		node = parse.Context.Selected()
 	}
-	return &usageError{text: err.Error(), help: help}
+	return &usageError{text: err.Error(), hint: seeHelp(node)}
+}
+
+// seeHelp names the help of a command; nil is the program.
+func seeHelp(node *kong.Node) string {
+	path := "assay"
+	if node != nil {
+		path = node.FullPath()
+	}
+	return "run `" + path + " --help`"
 }
 
 // settingsError means that a setting leads to something that cannot be used: a
@@ -184,12 +189,7 @@ func exitCodeOfKind(kind fault.Kind) int {
 type hinter interface{ Hint() string }
 
 // Hint says what to do, or where the right usage is described.
-func (e *usageError) Hint() string {
-	if e.hint != "" {
-		return e.hint
-	}
-	return "run `" + e.help + "`"
-}
+func (e *usageError) Hint() string { return e.hint }
 
 // printError writes err for people: what is wrong, each faulty field, and what
 // to do.

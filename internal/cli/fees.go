@@ -1,9 +1,7 @@
 package cli
 
 import (
-	"bytes"
 	"context"
-	"encoding/json"
 	"fmt"
 	"io"
 	"net/http"
@@ -12,6 +10,7 @@ import (
 	"strings"
 	"time"
 
+	"assay/internal/config"
 	"assay/internal/wallet/fee"
 )
 
@@ -24,6 +23,10 @@ type feesCmd struct {
 }
 
 const feeRulesPath = "/api/functions/admin/payment-fee-rules"
+
+func feesRequest(method, path string, query url.Values) request {
+	return request{method: method, path: feeRulesPath + path, query: query, as: config.RoleAdmin}
+}
 
 // feesRefreshCmd activates the rules of the source.
 type feesRefreshCmd struct {
@@ -53,22 +56,8 @@ type feeChange struct {
 
 // Run refreshes the rules.
 func (c *feesRefreshCmd) Run(ctx context.Context, s *session) error {
-	api, err := s.server()
-	if err != nil {
-		return err
-	}
-	q := url.Values{}
-	if c.DryRun {
-		q.Set("dryRun", "1")
-	}
-	if c.AllowLargeChange {
-		q.Set("allowLargeChange", "1")
-	}
-	var done feeChange
-	if err := api.do(ctx, request{method: http.MethodPost, path: feeRulesPath + "/refresh", query: q, with: api.admin}, &done); err != nil {
-		return err
-	}
-	return s.out.result(done, func(w io.Writer) {
+	q := filter("dryRun", ifSet(c.DryRun), "allowLargeChange", ifSet(c.AllowLargeChange))
+	return show(ctx, s, feesRequest(http.MethodPost, "/refresh", q), func(w io.Writer, done *feeChange) {
 		writeFeeChange(w, done)
 		if c.DryRun && !c.AllowLargeChange && len(done.LargeChanges) > 0 {
 			_, _ = fmt.Fprintln(w, "these need --allow-large-change")
@@ -91,22 +80,11 @@ func (*feesRollbackCmd) examples() []example {
 
 // Run rolls back.
 func (c *feesRollbackCmd) Run(ctx context.Context, s *session) error {
-	api, err := s.server()
-	if err != nil {
-		return err
-	}
-	q := url.Values{"version": {strconv.FormatInt(c.Version, 10)}}
-	if c.DryRun {
-		q.Set("dryRun", "1")
-	}
-	var done feeChange
-	if err := api.do(ctx, request{method: http.MethodPost, path: feeRulesPath + "/rollback", query: q, with: api.admin}, &done); err != nil {
-		return err
-	}
-	return s.out.result(done, func(w io.Writer) { writeFeeChange(w, done) })
+	q := filter("version", strconv.FormatInt(c.Version, 10), "dryRun", ifSet(c.DryRun))
+	return show(ctx, s, feesRequest(http.MethodPost, "/rollback", q), writeFeeChange)
 }
 
-func writeFeeChange(w io.Writer, c feeChange) {
+func writeFeeChange(w io.Writer, c *feeChange) {
 	switch {
 	case !c.Changed:
 		_, _ = fmt.Fprintf(w, "version %d has the same rules; nothing changes\n", c.Version)
@@ -161,22 +139,10 @@ type shownFees struct {
 
 // Run shows them.
 func (c *feesShowCmd) Run(ctx context.Context, s *session) error {
-	api, err := s.server()
-	if err != nil {
-		return err
-	}
-	q := url.Values{}
-	if c.Version != 0 {
-		q.Set("version", strconv.FormatInt(c.Version, 10))
-	}
-	var shown shownFees
-	if err := api.do(ctx, request{path: feeRulesPath, query: q, with: api.admin}, &shown); err != nil {
-		return err
-	}
-	return s.out.result(shown, func(w io.Writer) { writeFees(w, shown) })
+	return show(ctx, s, feesRequest(http.MethodGet, "", filter("version", unlessZero(c.Version))), writeFees)
 }
 
-func writeFees(w io.Writer, shown shownFees) {
+func writeFees(w io.Writer, shown *shownFees) {
 	_, _ = fmt.Fprintf(w, "version %d, from %s, since %s\n\n", shown.Version, cell(shown.Source), moment(&shown.ActivatedAt))
 	rows := [][]string{{"PRIORITY", "RULE", "CHARGES", "OF"}}
 	for _, r := range shown.Rules.Rules {
@@ -250,29 +216,16 @@ type miss struct {
 
 // Run requests a quote.
 func (c *feesQuoteCmd) Run(ctx context.Context, s *session) error {
-	api, err := s.server()
-	if err != nil {
-		return err
-	}
-	query := map[string]any{"kind": c.Kind, "amount": c.Amount, "currency": c.Currency, "paymentMethod": c.Method, "country": c.Country}
-	for _, name := range []string{"paymentMethod", "country"} {
-		if query[name] == "" {
-			delete(query, name)
-		}
-	}
-	if c.Version != 0 {
-		query["version"] = c.Version
-	}
-	body, err := json.Marshal(query)
-	if err != nil {
-		return err
-	}
-	var q feeQuote
-	r := request{method: http.MethodPost, path: feeRulesPath + "/quote", with: api.admin, body: bytes.NewReader(body)}
-	if err := api.do(ctx, r, &q); err != nil {
-		return err
-	}
-	return s.out.result(q, func(w io.Writer) {
+	r := feesRequest(http.MethodPost, "/quote", nil)
+	r.body = struct {
+		Kind     string `json:"kind"`
+		Amount   int64  `json:"amount"`
+		Currency string `json:"currency"`
+		Method   string `json:"paymentMethod,omitzero"`
+		Country  string `json:"country,omitzero"`
+		Version  int64  `json:"version,omitzero"`
+	}{c.Kind, c.Amount, c.Currency, c.Method, c.Country, c.Version}
+	return show(ctx, s, r, func(w io.Writer, q *feeQuote) {
 		_, _ = fmt.Fprintf(w, "by version %d:\n", q.Version)
 		for _, miss := range q.NotMatched {
 			_, _ = fmt.Fprintf(w, "  rule %s does not match: %s\n", printable(miss.Rule), printable(miss.Reason))

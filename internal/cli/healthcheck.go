@@ -4,7 +4,11 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"maps"
+	"net/http"
 	"slices"
+
+	"assay/internal/view"
 )
 
 // healthcheckCmd checks whether the server is healthy; containers and supervisors
@@ -24,18 +28,14 @@ func (c *healthcheckCmd) Run(ctx context.Context, s *session) error {
 	if err != nil {
 		return err
 	}
-	health, err := api.health(ctx)
+	// An unhealthy server responds too.
+	health, err := call[view.Health](ctx, api, request{path: "/api/health", accept: http.StatusServiceUnavailable})
 	if err != nil {
 		return err
 	}
 	err = s.out.result(health, func(w io.Writer) {
 		_, _ = fmt.Fprintf(w, "%s, version %s, up for %s\n", printable(health.Status), printable(health.Version), seconds(health.UptimeSeconds))
-		names := make([]string, 0, len(health.Checks))
-		for name := range health.Checks {
-			names = append(names, name)
-		}
-		slices.Sort(names)
-		for _, name := range names {
+		for _, name := range slices.Sorted(maps.Keys(health.Checks)) {
 			_, _ = fmt.Fprintf(w, "  %s: %s\n", printable(name), printable(health.Checks[name]))
 		}
 	})

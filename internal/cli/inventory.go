@@ -7,9 +7,11 @@ import (
 	"io"
 	"io/fs"
 	"os"
+	"strconv"
 
 	"github.com/go-json-experiment/json/jsontext"
 
+	"assay/internal/config"
 	"assay/internal/view"
 )
 
@@ -40,35 +42,23 @@ func (*inventorySyncCmd) examples() []example {
 // Run pushes the file, or has the server pull.
 func (c *inventorySyncCmd) Run(ctx context.Context, s *session) error {
 	if c.Steam == (c.File != "") || !c.Steam && (c.AppID != 0 || c.Context != "") {
-		return &usageError{text: "name a --file, or --steam, which --app-id and --context go with", help: "assay inventory sync --help"}
+		return &usageError{text: "name a --file, or --steam, which --app-id and --context go with"}
 	}
-	done, err := c.sync(ctx, s)
-	if err != nil {
-		return err
+	r := syncRequest(c.User, nil)
+	if c.Steam {
+		r.query = filter("provider", "steam", "appId", unlessZero(c.AppID), "contextId", c.Context)
+	} else {
+		push, err := c.read(s.Stdin)
+		if err != nil {
+			return err
+		}
+		r.body = push
 	}
-	return s.out.result(done, func(w io.Writer) {
+	return show(ctx, s, r, func(w io.Writer, done *view.SyncResult) {
 		_, _ = fmt.Fprintf(w, "%s added, %s removed, %s changed, %s unchanged\n",
 			count(done.Added), count(done.Removed), count(done.Changed), count(done.Unchanged))
 		_, _ = fmt.Fprintf(w, "%s rows have a price, %s names were queued for one\n", count(done.PricedRows), count(done.QueuedNames))
 	})
-}
-
-func (c *inventorySyncCmd) sync(ctx context.Context, s *session) (view.SyncResult, error) {
-	var push []byte
-	if !c.Steam {
-		var err error
-		if push, err = c.read(s.Stdin); err != nil {
-			return view.SyncResult{}, err
-		}
-	}
-	api, err := s.server()
-	if err != nil {
-		return view.SyncResult{}, err
-	}
-	if c.Steam {
-		return api.pull(ctx, c.User, c.AppID, c.Context)
-	}
-	return api.sync(ctx, c.User, push)
 }
 
 // read returns what the file holds. That it is JSON is checked here, so that a
@@ -88,9 +78,9 @@ func (c *inventorySyncCmd) read(stdin io.Reader) ([]byte, error) {
 	case err != nil:
 		return nil, fmt.Errorf("read %s: %w", name, err)
 	case len(push) > maxPush:
-		return nil, &usageError{text: fmt.Sprintf("%s holds more than %d MiB, more than the server takes", name, maxPush>>20), help: "assay inventory sync --help"}
+		return nil, &usageError{text: fmt.Sprintf("%s holds more than %d MiB, more than the server takes", name, maxPush>>20)}
 	case !jsontext.Value(push).IsValid():
-		return nil, &usageError{text: name + " does not hold JSON", help: "assay inventory sync --help"}
+		return nil, &usageError{text: name + " does not hold JSON"}
 	}
 	return push, nil
 }
@@ -103,7 +93,7 @@ func usageOfFile(err error) error {
 	case ok && errors.Is(err, fs.ErrExist):
 		return fmt.Errorf("%s: %w: name another one, or remove it", path.Path, fs.ErrExist)
 	case ok:
-		return &usageError{text: path.Path + ": " + path.Err.Error(), help: "assay --help"}
+		return &usageError{text: path.Path + ": " + path.Err.Error()}
 	}
 	return err
 }
@@ -127,14 +117,35 @@ func (c *inventoryShowCmd) Run(ctx context.Context, s *session) error {
 	if err != nil {
 		return err
 	}
-	inv, err := api.inventory(ctx, c.User, c.AppID)
+	inv, err := c.read(ctx, api)
 	if err != nil {
 		return err
 	}
-	return s.out.result(inv, func(w io.Writer) { writeInventory(w, inv) })
+	return s.out.result(inv, func(w io.Writer) { writeInventory(w, &inv) })
 }
 
-func writeInventory(w io.Writer, inv view.Inventory) {
+// read returns the whole inventory, all pages of it.
+func (c *inventoryShowCmd) read(ctx context.Context, api *client) (view.Inventory, error) {
+	r := request{
+		path: "/api/inventory/" + segment(c.User), as: config.RolePlatform,
+		query: filter("limit", strconv.Itoa(pageSize), "fields", allFields(), "appId", unlessZero(c.AppID)),
+	}
+	var items []view.InventoryRow
+	for {
+		page, err := call[view.Inventory](ctx, api, r)
+		if err != nil {
+			return view.Inventory{}, err
+		}
+		items = append(items, page.Items...)
+		if page.NextCursor == nil {
+			page.Items = items
+			return page, nil
+		}
+		r.query.Set("cursor", *page.NextCursor)
+	}
+}
+
+func writeInventory(w io.Writer, inv *view.Inventory) {
 	_, _ = fmt.Fprintf(w, "%s rows worth %s %s, %s of them without a price\n",
 		count(inv.Rows), inv.TotalValue, inv.Currency, count(inv.UnpricedRows))
 	if len(inv.Items) == 0 {

@@ -2,6 +2,7 @@ package cli
 
 import (
 	"context"
+	"io"
 	"strconv"
 
 	"assay/internal/view"
@@ -13,11 +14,37 @@ type listFlags struct {
 }
 
 // check refuses a limit that cannot be meant.
-func (f listFlags) check(help string) error {
+func (f listFlags) check() error {
 	if f.Limit < 1 || f.Limit > 100_000 {
-		return &usageError{text: "--limit must be 1 to 100000", help: help}
+		return &usageError{text: "--limit must be 1 to 100000"}
 	}
 	return nil
+}
+
+// showList prints a list of the running server as a table: the header, a row for each
+// element, and whether there are more.
+func showList[T any](ctx context.Context, s *session, f listFlags, r request, header []string, row func(*T) []string) error {
+	if err := f.check(); err != nil {
+		return err
+	}
+	api, err := s.server()
+	if err != nil {
+		return err
+	}
+	page, err := listAll[T](ctx, api, r, f.Limit)
+	if err != nil {
+		return err
+	}
+	return s.out.result(page, func(w io.Writer) {
+		rows := [][]string{header}
+		for i := range page.Items {
+			rows = append(rows, row(&page.Items[i]))
+		}
+		table(w, rows)
+		if page.NextCursor != nil {
+			_, _ = io.WriteString(w, "There are more: raise --limit.\n")
+		}
+	})
 }
 
 // listAll returns up to most elements of a list, page by page. NextCursor is
@@ -26,8 +53,8 @@ func listAll[T any](ctx context.Context, c *client, r request, most int) (view.P
 	all := view.Page[T]{Items: []T{}}
 	for {
 		r.query.Set("limit", strconv.Itoa(min(pageSize, most-len(all.Items))))
-		var page view.Page[T]
-		if err := c.do(ctx, r, &page); err != nil {
+		page, err := call[view.Page[T]](ctx, c, r)
+		if err != nil {
 			return view.Page[T]{}, err
 		}
 		all.Items, all.NextCursor = append(all.Items, page.Items...), page.NextCursor
@@ -36,12 +63,4 @@ func listAll[T any](ctx context.Context, c *client, r request, most int) (view.P
 		}
 		r.query.Set("cursor", *page.NextCursor)
 	}
-}
-
-// moreText is the line below a list that goes on, else empty.
-func moreText[T any](page view.Page[T]) string {
-	if page.NextCursor == nil {
-		return ""
-	}
-	return "There are more: raise --limit.\n"
 }

@@ -1,16 +1,12 @@
 package cli
 
 import (
-	"bytes"
 	"context"
-	"encoding/json"
 	"fmt"
 	"io"
 	"net/http"
-	"net/url"
-	"strconv"
-	"strings"
 
+	"assay/internal/config"
 	"assay/internal/money"
 	"assay/internal/view"
 )
@@ -43,31 +39,16 @@ func (*listingsListCmd) examples() []example {
 
 // Run lists.
 func (c *listingsListCmd) Run(ctx context.Context, s *session) error {
-	if err := c.check("assay listings list --help"); err != nil {
-		return err
+	r := request{
+		path: listingsPath, as: config.RolePlatform,
+		query: filter("userId", c.User, "state", c.State, "name", c.Name, "appId", unlessZero(c.AppID)),
 	}
-	api, err := s.server()
-	if err != nil {
-		return err
-	}
-	q := filter("userId", c.User, "state", c.State, "name", c.Name)
-	if c.AppID != 0 {
-		q.Set("appId", strconv.Itoa(int(c.AppID)))
-	}
-	page, err := listAll[view.Listing](ctx, api, request{path: listingsPath, query: q, with: api.platform}, c.Limit)
-	if err != nil {
-		return err
-	}
-	return s.out.result(page, func(w io.Writer) {
-		rows := [][]string{{"LISTING", "STATE", "SELLER", "GAME", "NAME", "AMOUNT", "PRICE", "CREATED", "TRADE"}}
-		for _, l := range page.Items {
-			rows = append(rows, []string{
-				l.ID, l.State, cell(l.UserID), fmt.Sprint(l.AppID), cell(l.MarketHashName), count(l.Amount),
-				minor(l.Price, string(l.Currency)), moment(&l.CreatedAt), orDash(l.TradeID),
-			})
+	header := []string{"LISTING", "STATE", "SELLER", "GAME", "NAME", "AMOUNT", "PRICE", "CREATED", "TRADE"}
+	return showList(ctx, s, c.listFlags, r, header, func(l *view.Listing) []string {
+		return []string{
+			l.ID, l.State, cell(l.UserID), fmt.Sprint(l.AppID), cell(l.MarketHashName), count(l.Amount),
+			minor(l.Price, string(l.Currency)), moment(&l.CreatedAt), orDash(l.TradeID),
 		}
-		table(w, rows)
-		_, _ = io.WriteString(w, moreText(page))
 	})
 }
 
@@ -97,7 +78,7 @@ func (*listingsPriceCmd) examples() []example {
 
 // Run changes it.
 func (c *listingsPriceCmd) Run(ctx context.Context, s *session) error {
-	return oneListing(ctx, s, http.MethodPatch, c.ID, strings.NewReader(fmt.Sprintf(`{"price":%d}`, c.Price)))
+	return oneListing(ctx, s, http.MethodPatch, c.ID, map[string]int64{"price": c.Price})
 }
 
 // listingsCancelCmd cancels listings.
@@ -121,14 +102,12 @@ func (c *listingsCancelCmd) Run(ctx context.Context, s *session) error {
 	if err != nil {
 		return err
 	}
-	body, err := json.Marshal(map[string][]string{"ids": c.IDs})
-	if err != nil {
-		return err
-	}
-	var done struct {
+	type cancelled struct {
 		Items []view.Withdrawn `json:"items"`
 	}
-	if err := api.do(ctx, request{method: http.MethodPost, path: listingsPath + "/cancel", with: api.platform, body: bytes.NewReader(body)}, &done); err != nil {
+	r := request{method: http.MethodPost, path: listingsPath + "/cancel", as: config.RolePlatform, body: map[string][]string{"ids": c.IDs}}
+	done, err := call[cancelled](ctx, api, r)
+	if err != nil {
 		return err
 	}
 	refused := 0
@@ -153,16 +132,9 @@ func (c *listingsCancelCmd) Run(ctx context.Context, s *session) error {
 }
 
 // oneListing sends a request about a listing and prints the listing.
-func oneListing(ctx context.Context, s *session, method, id string, body io.Reader) error {
-	api, err := s.server()
-	if err != nil {
-		return err
-	}
-	var l view.Listing
-	if err := api.do(ctx, request{method: method, path: listingsPath + "/" + segment(id), with: api.platform, body: body}, &l); err != nil {
-		return err
-	}
-	return s.out.result(l, func(w io.Writer) {
+func oneListing(ctx context.Context, s *session, method, id string, body any) error {
+	r := request{method: method, path: listingsPath + "/" + segment(id), as: config.RolePlatform, body: body}
+	return show(ctx, s, r, func(w io.Writer, l *view.Listing) {
 		_, _ = fmt.Fprintf(w, "listing %s is %s\n", l.ID, l.State)
 		table(w, [][]string{
 			{"item", fmt.Sprintf("%s (game %d)", nameAndPhase(l.MarketHashName, l.Phase), l.AppID)},
@@ -174,18 +146,6 @@ func oneListing(ctx context.Context, s *session, method, id string, body io.Read
 			{"trade", orDash(l.TradeID)},
 		})
 	})
-}
-
-// filter returns the query of name, value, name, value and so on, without the
-// empty values.
-func filter(pairs ...string) url.Values {
-	q := url.Values{}
-	for i := 0; i < len(pairs); i += 2 {
-		if pairs[i+1] != "" {
-			q.Set(pairs[i], pairs[i+1])
-		}
-	}
-	return q
 }
 
 // minor writes an amount in minor units as people do, and its currency: 1990 is

@@ -111,13 +111,8 @@ func plural(n int64, one, many string) string {
 	return count(n) + " " + many
 }
 
-// requests writes n and the word in its number.
-func requests(n int64) string {
-	if n == 1 {
-		return "1 request"
-	}
-	return count(n) + " requests"
-}
+// requests writes a number of requests.
+func requests(n int64) string { return plural(n, "request", "requests") }
 
 // moment writes a time in UTC, or "never".
 func moment(t *time.Time) string {

@@ -5,11 +5,13 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net/http"
 	"net/url"
 	"strconv"
 	"strings"
 
 	"assay/internal/catalog"
+	"assay/internal/config"
 	"assay/internal/money"
 	"assay/internal/view"
 )
@@ -61,63 +63,54 @@ func (*pricesCmd) examples() []example {
 
 // Run shows the price, or what the search found.
 func (c *pricesCmd) Run(ctx context.Context, s *session) error {
-	const help = "assay prices --help"
 	filter := c.query()
 	switch {
 	case c.Name == "" && c.Accept:
-		return &usageError{text: "--accept needs the name of one item", help: help}
+		return &usageError{text: "--accept needs the name of one item"}
 	case (c.Name == "") == (len(filter) == 0):
-		return &usageError{text: "give the name of an item, or what to list, such as --search WORDS", help: help}
+		return &usageError{text: "give the name of an item, or what to list, such as --search WORDS"}
 	case c.Name == "" && c.Phase != "":
-		return &usageError{text: "--phase needs the name of one item", help: help}
+		return &usageError{text: "--phase needs the name of one item"}
 	}
-	err := errors.Join(catalog.CheckPhase(c.Phase), c.check(help))
+	err := errors.Join(catalog.CheckPhase(c.Phase), c.check())
 	if c.Name != "" {
 		err = errors.Join(catalog.CheckName(c.Name), err)
 	}
 	if err != nil {
-		return &usageError{text: err.Error(), help: help}
+		return &usageError{text: err.Error()}
+	}
+	if c.Name == "" {
+		return c.list(ctx, s, filter)
 	}
 	api, err := s.server()
 	if err != nil {
 		return err
 	}
-	if c.Name == "" {
-		return c.list(ctx, s, api, filter)
-	}
-	show := api.item
+	r := itemRequest(c.AppID, c.Name, c.Phase)
 	if c.Accept {
-		show = api.acceptItem
+		r.method, r.path = http.MethodPost, marketPrices+"/items/"+segment(c.Name)+"/accept"
 	}
-	item, err := show(ctx, c.AppID, c.Name, c.Phase)
+	item, err := call[view.ItemDetail](ctx, api, r)
 	if answer, ok := errors.AsType[*problem](err); ok && answer.Code == "item_not_found" {
 		answer.hint = c.suggestion(ctx, api)
 	}
 	if err != nil {
 		return err
 	}
-	return s.out.result(item, func(w io.Writer) { writeItem(w, item) })
+	return s.out.result(item, func(w io.Writer) { writeItem(w, &item) })
 }
 
 // list lists items with their prices.
-func (c *pricesCmd) list(ctx context.Context, s *session, api *client, filter url.Values) error {
-	page, err := c.matching(ctx, api, filter, c.Limit)
-	if err != nil {
-		return err
-	}
-	return s.out.result(page, func(w io.Writer) {
-		rows := [][]string{{"NAME", "PHASE", "PRICE", "STATUS", "INTERVAL", "CHANGED"}}
-		for _, it := range page.Items {
-			status := it.Status
-			if it.Held {
-				status += ", held"
-			}
-			rows = append(rows, []string{
-				cell(it.MarketHashName), phaseText(it.Phase, false), amount(&it.CurrentPrice), status, intervalText(it.Figures), momentOrDash(it.PriceUpdatedAt),
-			})
+func (c *pricesCmd) list(ctx context.Context, s *session, filter url.Values) error {
+	header := []string{"NAME", "PHASE", "PRICE", "STATUS", "INTERVAL", "CHANGED"}
+	return showList(ctx, s, c.listFlags, c.matching(filter), header, func(it *view.PricedItem) []string {
+		status := it.Status
+		if it.Held {
+			status += ", held"
 		}
-		table(w, rows)
-		_, _ = io.WriteString(w, moreText(page))
+		return []string{
+			cell(it.MarketHashName), phaseText(it.Phase, false), amount(&it.CurrentPrice), status, intervalText(it.Figures), momentOrDash(it.PriceUpdatedAt),
+		}
 	})
 }
 
@@ -132,17 +125,17 @@ func intervalText(f *view.Figures) string {
 // allFields names all figures that a request can ask for beside prices.
 func allFields() string { return strings.Join(view.FieldNames(), ",") }
 
-func (c *pricesCmd) matching(ctx context.Context, api *client, q url.Values, most int) (view.Page[view.PricedItem], error) {
+func (c *pricesCmd) matching(q url.Values) request {
 	q.Set("appId", strconv.Itoa(int(c.AppID)))
 	q.Set("fields", allFields())
-	return listAll[view.PricedItem](ctx, api, request{path: "/api/prices/items", query: q, with: api.market}, most)
+	return request{path: itemsPath, query: q, as: config.RoleMarket}
 }
 
 // suggestion names items whose name holds the words that were given; a failure only
 // leaves them out.
 func (c *pricesCmd) suggestion(ctx context.Context, api *client) string {
 	const most = 5
-	page, err := c.matching(ctx, api, url.Values{"q": {c.Name}}, most)
+	page, err := listAll[view.PricedItem](ctx, api, c.matching(url.Values{"q": {c.Name}}), most)
 	if err != nil || len(page.Items) == 0 {
 		return "names are compared byte for byte; search with `assay prices --search WORDS`"
 	}
@@ -155,12 +148,8 @@ func (c *pricesCmd) suggestion(ctx context.Context, api *client) string {
 }
 
 // writeItem explains a price.
-func writeItem(w io.Writer, it view.ItemDetail) {
-	title := printable(it.MarketHashName)
-	if it.Phase != "" {
-		title += ", " + it.Phase
-	}
-	_, _ = fmt.Fprintf(w, "%s (game %d)\n", title, it.AppID)
+func writeItem(w io.Writer, it *view.ItemDetail) {
+	_, _ = fmt.Fprintf(w, "%s (game %d)\n", nameAndPhase(it.MarketHashName, it.Phase), it.AppID)
 	rows := [][]string{
 		{"price", priceText(it)},
 		{"changed", moment(it.PriceUpdatedAt)},
@@ -200,14 +189,14 @@ func writeItem(w io.Writer, it view.ItemDetail) {
 	}
 }
 
-func priceText(it view.ItemDetail) string {
+func priceText(it *view.ItemDetail) string {
 	if it.CurrentPrice == 0 {
 		return "none yet (" + it.Status + ")"
 	}
 	return fmt.Sprintf("%s %s (%s, by %s)", it.CurrentPrice, it.Currency, it.Status, it.Method)
 }
 
-func checkedText(it view.ItemDetail) string {
+func checkedText(it *view.ItemDetail) string {
 	text := moment(it.PriceCheckedAt)
 	if it.AgeSeconds != nil {
 		text += ", " + seconds(*it.AgeSeconds) + " ago"
@@ -216,7 +205,7 @@ func checkedText(it view.ItemDetail) string {
 }
 
 // quoteRows lists what every market says of an item.
-func quoteRows(it view.ItemDetail) [][]string {
+func quoteRows(it *view.ItemDetail) [][]string {
 	rows := [][]string{{"MARKET", "ASK", "BID", "SALE", "IN", "PRICE " + string(it.Currency), "LEVEL", "OFFERED", "SOLD", "FETCHED", "USED"}}
 	for _, q := range it.Snapshots {
 		used := "yes"
@@ -225,7 +214,7 @@ func quoteRows(it view.ItemDetail) [][]string {
 		}
 		rows = append(rows, []string{
 			cell(q.Provider + "/" + q.Market), amount(q.LowestAsk), amount(q.HighestBid), amount(q.Sale), string(q.Currency),
-			amount(q.Price), amount(q.Level), number(q.Listings), number(q.Sales), q.FetchedAt.UTC().Format("01-02 15:04:05"), used,
+			amount(q.Price), amount(q.Level), orDash(q.Listings), orDash(q.Sales), q.FetchedAt.UTC().Format("01-02 15:04:05"), used,
 		})
 	}
 	return rows
@@ -236,11 +225,4 @@ func amount(m *money.Micro) string {
 		return "-"
 	}
 	return m.String()
-}
-
-func number(n *int64) string {
-	if n == nil {
-		return "-"
-	}
-	return strconv.FormatInt(*n, 10)
 }

@@ -14,8 +14,8 @@ import (
 // changes of its stage aside.
 const lineEvery = 5 * time.Second
 
-// progress shows how far a refresh is: as a bar on a terminal, else as a plain
-// line now and then.
+// progress shows how far long work is: as a bar on a terminal, else as a plain line now
+// and then.
 type progress struct {
 	w       io.Writer
 	now     func() time.Time
@@ -24,51 +24,51 @@ type progress struct {
 	printed time.Time
 }
 
-// newProgress returns a progress that writes to w.
+func (s *session) newProgress() *progress {
+	return newProgress(s.Stderr, s.isTerminal(s.Stderr), s.Now)
+}
+
 func newProgress(w io.Writer, terminal bool, now func() time.Time) *progress {
 	p := &progress{w: w, now: now}
 	if terminal {
-		p.bar = newBar(w)
+		p.bar = progressbar.NewOptions64(-1, // the length is not known yet
+			progressbar.OptionSetWriter(w),
+			progressbar.OptionSetWidth(24),
+			progressbar.OptionShowCount(),
+			progressbar.OptionSetPredictTime(false),
+			progressbar.OptionUseANSICodes(true),
+			progressbar.OptionThrottle(50*time.Millisecond),
+		)
 	}
 	return p
 }
 
-// newBar returns a bar whose length is not known yet.
-func newBar(w io.Writer) *progressbar.ProgressBar {
-	return progressbar.NewOptions64(-1,
-		progressbar.OptionSetWriter(w),
-		progressbar.OptionSetWidth(24),
-		progressbar.OptionShowCount(),
-		progressbar.OptionSetPredictTime(false),
-		progressbar.OptionUseANSICodes(true),
-		progressbar.OptionThrottle(50*time.Millisecond),
-	)
-}
-
-// show prints the progress of a job.
-func (p *progress) show(job view.Job) {
-	stage := job.Stage
-	if job.State == "queued" {
-		stage = "queued"
-	}
-	done := job.TotalItems - job.PendingItems
+// show shows that so much of total is done. The bar is described by what; without a
+// terminal line is printed, at once if it is of another stage than the last.
+func (p *progress) show(what string, done, total int64, stage, line string) {
 	if p.bar != nil {
-		p.bar.Describe(fmt.Sprintf("refresh %s: %-6s", job.ID, stage))
-		if job.TotalItems > 0 && job.TotalItems != p.bar.GetMax64() {
-			p.bar.ChangeMax64(job.TotalItems)
+		p.bar.Describe(what)
+		if total > 0 && total != p.bar.GetMax64() {
+			p.bar.ChangeMax64(total)
 		}
 		_ = p.bar.Set64(done)
 		return
 	}
 	if now := p.now(); stage != p.stage || now.Sub(p.printed) >= lineEvery {
 		p.stage, p.printed = stage, now
-		p.line(job, stage, done)
+		_, _ = fmt.Fprintln(p.w, line)
 	}
 }
 
-func (p *progress) line(job view.Job, stage string, done int64) {
-	_, _ = fmt.Fprintf(p.w, "refresh %s: %s, %s of %s items, %s\n",
-		job.ID, stage, count(done), count(job.TotalItems), requests(job.Usage.RequestCount))
+// showJob shows the progress of a refresh.
+func (p *progress) showJob(job *view.Job) {
+	stage := job.Stage
+	if job.State == "queued" {
+		stage = "queued"
+	}
+	done := job.TotalItems - job.PendingItems
+	p.show(fmt.Sprintf("refresh %s: %-6s", job.ID, stage), done, job.TotalItems, stage,
+		fmt.Sprintf("refresh %s: %s, %s of %s items, %s", job.ID, stage, count(done), count(job.TotalItems), requests(job.Usage.RequestCount)))
 }
 
 // end leaves the terminal on a fresh line.

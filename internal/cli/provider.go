@@ -30,7 +30,7 @@ type providerCmd struct {
 func (s *session) openProvider(ctx context.Context, name string, also func(*config.Config, *app.ProviderOptions)) (provider.Provider, *app.ProviderSet, error) {
 	if !slices.Contains(app.Providers(), name) {
 		return nil, nil, &usageError{
-			text: fmt.Sprintf("there is no provider %q; there are %s", name, strings.Join(app.Providers(), ", ")), help: "assay provider --help",
+			text: fmt.Sprintf("there is no provider %q; there are %s", name, strings.Join(app.Providers(), ", ")),
 		}
 	}
 	cfg, err := s.settings(map[string]string{"MARKET_PRICE_PROVIDERS": name})

@@ -11,8 +11,10 @@ import (
 // debugOf returns the running server's provider-debug; nil where none runs, or
 // it does not say.
 func (c *client) debugOf(ctx context.Context, provider string) *view.ProviderDebug {
-	var debug view.ProvidersDebug
-	if c.do(ctx, request{path: "/api/market-prices/provider-debug", with: c.market, timeout: debugPatience}, &debug) != nil {
+	r := providersRequest()
+	r.timeout = debugPatience
+	debug, err := call[view.ProvidersDebug](ctx, c, r)
+	if err != nil {
 		return nil
 	}
 	for i := range debug.Providers {

@@ -8,6 +8,7 @@ import (
 	"net/url"
 	"time"
 
+	"assay/internal/config"
 	"assay/internal/view"
 )
 
@@ -23,15 +24,7 @@ func (*providerListCmd) examples() []example {
 
 // Run lists them.
 func (c *providerListCmd) Run(ctx context.Context, s *session) error {
-	api, err := s.server()
-	if err != nil {
-		return err
-	}
-	debug, err := api.providerDebug(ctx)
-	if err != nil {
-		return err
-	}
-	return s.out.result(debug, func(w io.Writer) { writeProviders(w, &debug, s.Now()) })
+	return show(ctx, s, providersRequest(), func(w io.Writer, debug *view.ProvidersDebug) { writeProviders(w, debug, s.Now()) })
 }
 
 func writeProviders(w io.Writer, debug *view.ProvidersDebug, now time.Time) {
@@ -132,12 +125,11 @@ func (*providerAcceptCmd) examples() []example {
 
 // Run accepts.
 func (c *providerAcceptCmd) Run(ctx context.Context, s *session) error {
-	q, what := url.Values{}, "every market of "+c.Provider
+	what := "every market of " + c.Provider
 	if c.Market != "" {
-		q.Set("market", c.Market)
 		what = c.Provider + "/" + c.Market
 	}
-	return steerProvider(ctx, s, c.Provider, "accept", q, "the quarantine of "+what+" has ended")
+	return steerProvider(ctx, s, c.Provider, "accept", filter("market", c.Market), "the quarantine of "+what+" has ended")
 }
 
 // steered is what the commands that steer a provider print with --json.
@@ -152,7 +144,7 @@ func steerProvider(ctx context.Context, s *session, name, action string, q url.V
 	if err != nil {
 		return err
 	}
-	r := request{method: http.MethodPost, path: marketPrices + "/providers/" + segment(name) + "/" + action, query: q, with: api.market}
+	r := request{method: http.MethodPost, path: marketPrices + "/providers/" + segment(name) + "/" + action, query: q, as: config.RoleMarket}
 	if err := api.do(ctx, r, nil); err != nil {
 		return err
 	}

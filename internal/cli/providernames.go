@@ -64,7 +64,7 @@ func (c *providerNamesCmd) Run(ctx context.Context, s *session) (err error) {
 func namesOf(ctx context.Context, src provider.Provider) ([]string, error) {
 	d := src.Describe()
 	if d.Shape != provider.Bulk {
-		return nil, &usageError{text: d.Name + " takes names and cannot list the ones it knows", help: "assay provider test --help"}
+		return nil, &usageError{text: d.Name + " takes names and cannot list the ones it knows", hint: "run `assay provider test --help`"}
 	}
 	all := map[string]bool{}
 	for _, file := range d.Files {

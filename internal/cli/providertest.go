@@ -66,7 +66,7 @@ type providerSample struct {
 // Run requests once: a file of a provider that serves files, otherwise one item.
 func (c *providerTestCmd) Run(ctx context.Context, s *session) (err error) {
 	if err := catalog.CheckName(c.Name); err != nil {
-		return &usageError{text: err.Error(), help: "assay provider test --help"}
+		return &usageError{text: err.Error()}
 	}
 	budget := budgetOf{}
 	defer func() { err = errors.Join(err, budget.close()) }()
@@ -118,7 +118,7 @@ func (c *providerTestCmd) call(src provider.Provider) (provider.Call, error) {
 	if len(keys) == 0 {
 		text = d.Name + " is requested by name: use --name"
 	}
-	return provider.Call{}, &usageError{text: text, help: "assay provider test --help"}
+	return provider.Call{}, &usageError{text: text}
 }
 
 func fileKeys(d provider.Description) []string {
@@ -218,11 +218,7 @@ func writeTested(w io.Writer, t providerTested) {
 		_, _ = fmt.Fprintln(w, "  it knows no price of that")
 	}
 	for _, q := range t.Samples {
-		name := printable(q.MarketHashName)
-		if q.Phase != "" {
-			name += ", " + q.Phase
-		}
-		_, _ = fmt.Fprintf(w, "  for example %s: %s %s on %s\n", name, q.Ask, q.Currency, printable(q.Market))
+		_, _ = fmt.Fprintf(w, "  for example %s: %s %s on %s\n", nameAndPhase(q.MarketHashName, q.Phase), q.Ask, q.Currency, printable(q.Market))
 	}
 }
 

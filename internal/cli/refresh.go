@@ -30,26 +30,32 @@ func (*refreshCmd) examples() []example {
 
 // Run starts, forecasts or awaits a refresh.
 func (c *refreshCmd) Run(ctx context.Context, s *session) error {
+	r := refreshRequest(c.Force, c.DryRun)
+	if c.DryRun {
+		return show(ctx, s, r, writeForecast)
+	}
+	return startRun(ctx, s, r, c.Wait)
+}
+
+// startRun sends a request that starts a run, and waits for its end if wait is set.
+func startRun(ctx context.Context, s *session, r request, wait bool) error {
+	if !wait {
+		return show(ctx, s, r, func(w io.Writer, run *startedRun) { _, _ = fmt.Fprintln(w, startedText(run)) })
+	}
 	api, err := s.server()
 	if err != nil {
 		return err
 	}
-	if c.DryRun {
-		return c.forecast(ctx, s, api)
-	}
-	answer, err := api.refresh(ctx, c.Force)
+	run, err := call[startedRun](ctx, api, r)
 	if err != nil {
 		return err
 	}
-	if !c.Wait {
-		return s.out.result(answer, func(w io.Writer) { _, _ = fmt.Fprintln(w, startedText(answer)) })
-	}
-	return waitForRun(ctx, s, api, answer)
+	return waitForRun(ctx, s, api, &run)
 }
 
 // waitForRun shows the progress of a run until it ends, prints it, and returns
 // an error that stands for how it ended.
-func waitForRun(ctx context.Context, s *session, api *client, answer startAnswer) error {
+func waitForRun(ctx context.Context, s *session, api *client, answer *startedRun) error {
 	s.printf("%s", startedText(answer))
 	job, err := awaitJob(ctx, s, api, answer.Job)
 	if ctx.Err() != nil {
@@ -62,7 +68,7 @@ func waitForRun(ctx context.Context, s *session, api *client, answer startAnswer
 	if err != nil {
 		return err
 	}
-	if err := s.out.result(job, func(w io.Writer) { writeJob(w, job) }); err != nil {
+	if err := s.out.result(job, func(w io.Writer) { writeJob(w, &job) }); err != nil {
 		return err
 	}
 	switch outcomeOf(job) {
@@ -88,7 +94,7 @@ func outcomeOf(job view.Job) string {
 	}
 }
 
-func startedText(a startAnswer) string {
+func startedText(a *startedRun) string {
 	switch {
 	case a.Started:
 		return "refresh " + a.Job.ID + " started"
@@ -99,32 +105,26 @@ func startedText(a startAnswer) string {
 	}
 }
 
-// forecast prints what a refresh would do.
-func (c *refreshCmd) forecast(ctx context.Context, s *session, api *client) error {
-	plan, err := api.dryRun(ctx, c.Force)
-	if err != nil {
-		return err
+// writeForecast writes what a refresh would do.
+func writeForecast(w io.Writer, plan *view.DryRun) {
+	_, _ = fmt.Fprintf(w, "%s of %s items are due; skipped: %s\n", count(plan.DueItems), count(plan.TotalItems), skippedText(plan.SkippedItems))
+	rows := [][]string{{"PROVIDER", "REQUESTS", "PUT OFF", "SECONDS"}}
+	for _, cost := range plan.Providers {
+		rows = append(rows, costRow(printable(cost.Provider), cost.Requests, cost.Deferred, cost.Seconds))
+		if len(cost.Hosts) < 2 {
+			continue
+		}
+		for _, h := range cost.Hosts {
+			rows = append(rows, costRow("  "+printable(h.Host), h.Requests, h.Deferred, h.Seconds))
+		}
 	}
-	return s.out.result(plan, func(w io.Writer) {
-		_, _ = fmt.Fprintf(w, "%s of %s items are due; skipped: %s\n", count(plan.DueItems), count(plan.TotalItems), skippedText(plan.SkippedItems))
-		rows := [][]string{{"PROVIDER", "REQUESTS", "PUT OFF", "SECONDS"}}
-		for _, cost := range plan.Providers {
-			rows = append(rows, costRow(printable(cost.Provider), cost.Requests, cost.Deferred, cost.Seconds))
-			if len(cost.Hosts) < 2 {
-				continue
-			}
-			for _, h := range cost.Hosts {
-				rows = append(rows, costRow("  "+printable(h.Host), h.Requests, h.Deferred, h.Seconds))
-			}
+	rows = append(rows, []string{"all", count(plan.Requests), "", fmt.Sprintf("%.1f", plan.Seconds)})
+	table(w, rows)
+	for _, cost := range plan.Providers {
+		for _, h := range cost.Hosts {
+			writePutOff(w, strings.TrimSpace(printable(cost.Provider)+" "+printable(h.Host)), h)
 		}
-		rows = append(rows, []string{"all", count(plan.Requests), "", fmt.Sprintf("%.1f", plan.Seconds)})
-		table(w, rows)
-		for _, cost := range plan.Providers {
-			for _, h := range cost.Hosts {
-				writePutOff(w, strings.TrimSpace(printable(cost.Provider)+" "+printable(h.Host)), h)
-			}
-		}
-	})
+	}
 }
 
 func costRow(of string, requests, deferred int64, seconds float64) []string {
@@ -172,23 +172,23 @@ const (
 // awaitJob shows the progress of a job until it ends, and returns it as it
 // ended.
 func awaitJob(ctx context.Context, s *session, api *client, job view.Job) (view.Job, error) {
-	p := newProgress(s.Stderr, s.isTerminal(s.Stderr), s.Now)
+	p := s.newProgress()
 	defer p.end()
 	tick := time.NewTicker(pollEvery)
 	defer tick.Stop()
-	p.show(job)
+	p.showJob(&job)
 	for answered := s.Now(); !ended(job.State); {
 		select {
 		case <-ctx.Done():
 			return job, ctx.Err()
 		case <-tick.C:
 		}
-		latest, err := api.job(ctx, job.ID)
+		latest, err := call[view.Job](ctx, api, jobRequest(job.ID))
 		var away *unreachableError
 		switch {
 		case err == nil:
 			job, answered = latest, s.Now()
-			p.show(job)
+			p.showJob(&job)
 		case isJobNotFound(err):
 			return job, errJobRemoved
 		case !errors.As(err, &away) || s.Now().Sub(answered) > patience:
@@ -220,7 +220,7 @@ func ended(state string) bool {
 }
 
 // writeJob writes the result of a refresh.
-func writeJob(w io.Writer, job view.Job) {
+func writeJob(w io.Writer, job *view.Job) {
 	took := ""
 	if job.StartedAt != nil && job.FinishedAt != nil {
 		took = fmt.Sprintf(" in %.1f s", job.FinishedAt.Sub(*job.StartedAt).Seconds())

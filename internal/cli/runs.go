@@ -3,10 +3,9 @@ package cli
 import (
 	"context"
 	"fmt"
-	"io"
 	"net/http"
-	"net/url"
 
+	"assay/internal/config"
 	"assay/internal/view"
 )
 
@@ -29,46 +28,24 @@ func (*runsCmd) examples() []example {
 
 // Run lists or shows.
 func (c *runsCmd) Run(ctx context.Context, s *session) error {
-	const help = "assay runs --help"
 	switch {
 	case c.Items != "" && c.ID == "":
-		return &usageError{text: "--items needs the number of a run", help: help}
+		return &usageError{text: "--items needs the number of a run"}
 	case c.Kind != "" && c.ID != "":
-		return &usageError{text: "--kind is for the list of runs", help: help}
+		return &usageError{text: "--kind is for the list of runs"}
 	}
-	if err := c.check(help); err != nil {
-		return err
-	}
-	api, err := s.server()
-	if err != nil {
+	if err := c.check(); err != nil {
 		return err
 	}
 	switch {
 	case c.Items != "":
-		return c.items(ctx, s, api)
+		return c.items(ctx, s)
 	case c.ID != "":
-		job, err := api.job(ctx, c.ID)
-		if err != nil {
-			return err
-		}
-		return s.out.result(job, func(w io.Writer) { writeJob(w, job) })
+		return show(ctx, s, jobRequest(c.ID), writeJob)
 	}
-	q := url.Values{}
-	if c.Kind != "" {
-		q.Set("kind", c.Kind)
-	}
-	page, err := listAll[view.Job](ctx, api, request{path: marketPrices + "/jobs", query: q, with: api.market}, c.Limit)
-	if err != nil {
-		return err
-	}
-	return s.out.result(page, func(w io.Writer) {
-		rows := [][]string{{"RUN", "KIND", "STATE", "OUTCOME", "CREATED", "TOOK", "ITEMS", "UPDATED", "SKIPPED", "NO QUOTE", "FAILED", "REQUESTS"}}
-		for i := range page.Items {
-			rows = append(rows, runRow(&page.Items[i]))
-		}
-		table(w, rows)
-		_, _ = io.WriteString(w, moreText(page))
-	})
+	r := request{path: marketPrices + "/jobs", query: filter("kind", c.Kind), as: config.RoleMarket}
+	header := []string{"RUN", "KIND", "STATE", "OUTCOME", "CREATED", "TOOK", "ITEMS", "UPDATED", "SKIPPED", "NO QUOTE", "FAILED", "REQUESTS"}
+	return showList(ctx, s, c.listFlags, r, header, runRow)
 }
 
 func runRow(j *view.Job) []string {
@@ -84,22 +61,15 @@ func runRow(j *view.Job) []string {
 }
 
 // items lists the items of a run in one state.
-func (c *runsCmd) items(ctx context.Context, s *session, api *client) error {
-	r := request{path: marketPrices + "/jobs/" + segment(c.ID) + "/items", query: url.Values{"state": {c.Items}}, with: api.market}
-	page, err := listAll[view.JobItem](ctx, api, r, c.Limit)
-	if err != nil {
-		return err
-	}
-	return s.out.result(page, func(w io.Writer) {
-		rows := [][]string{{"GAME", "NAME", "PHASE", "STATE", "REASON", "BEFORE", "AFTER", "ERROR"}}
-		for _, it := range page.Items {
-			rows = append(rows, []string{
-				fmt.Sprint(it.AppID), cell(it.MarketHashName), phaseText(it.Phase, false), it.State, dashed(it.Reason),
-				amount(&it.PriceBefore), amount(it.PriceAfter), dashed(printable(value(it.Error))),
-			})
+func (c *runsCmd) items(ctx context.Context, s *session) error {
+	r := jobRequest(c.ID)
+	r.path, r.query = r.path+"/items", filter("state", c.Items)
+	header := []string{"GAME", "NAME", "PHASE", "STATE", "REASON", "BEFORE", "AFTER", "ERROR"}
+	return showList(ctx, s, c.listFlags, r, header, func(it *view.JobItem) []string {
+		return []string{
+			fmt.Sprint(it.AppID), cell(it.MarketHashName), phaseText(it.Phase, false), it.State, dashed(it.Reason),
+			amount(&it.PriceBefore), amount(it.PriceAfter), dashed(printable(value(it.Error))),
 		}
-		table(w, rows)
-		_, _ = io.WriteString(w, moreText(page))
 	})
 }
 
@@ -125,27 +95,24 @@ func (*cancelCmd) examples() []example {
 
 // Run cancels.
 func (c *cancelCmd) Run(ctx context.Context, s *session) error {
-	api, err := s.server()
-	if err != nil {
-		return err
-	}
 	id := c.ID
 	if id == "" {
-		now, err := api.status(ctx)
+		api, err := s.server()
+		if err != nil {
+			return err
+		}
+		now, err := call[view.Status](ctx, api, statusRequest())
 		if err != nil {
 			return err
 		}
 		if !now.Status.Running || now.Status.JobID == nil {
-			return &usageError{text: "no bulk run is queued or running: name the run to cancel", help: "assay runs"}
+			return &usageError{text: "no bulk run is queued or running: name the run to cancel", hint: "run `assay runs`"}
 		}
 		id = *now.Status.JobID
 	}
-	var job view.Job
-	r := request{method: http.MethodPost, path: marketPrices + "/jobs/" + segment(id) + "/cancel", with: api.market}
-	if err := api.do(ctx, r, &job); err != nil {
-		return err
-	}
-	return s.out.result(job, func(w io.Writer) { writeJob(w, job) })
+	r := jobRequest(id)
+	r.method, r.path = http.MethodPost, r.path+"/cancel"
+	return show(ctx, s, r, writeJob)
 }
 
 // retryFailedCmd runs the failed items of a run again.
@@ -163,17 +130,7 @@ func (*retryFailedCmd) examples() []example {
 
 // Run retries.
 func (c *retryFailedCmd) Run(ctx context.Context, s *session) error {
-	api, err := s.server()
-	if err != nil {
-		return err
-	}
-	var answer startAnswer
-	r := request{method: http.MethodPost, path: marketPrices + "/jobs/" + segment(c.ID) + "/retry-failed", with: api.market}
-	if err := api.do(ctx, r, &answer); err != nil {
-		return err
-	}
-	if !c.Wait {
-		return s.out.result(answer, func(w io.Writer) { _, _ = fmt.Fprintln(w, startedText(answer)) })
-	}
-	return waitForRun(ctx, s, api, answer)
+	r := jobRequest(c.ID)
+	r.method, r.path = http.MethodPost, r.path+"/retry-failed"
+	return startRun(ctx, s, r, c.Wait)
 }

@@ -47,7 +47,7 @@ func (c secretCopy) check() error {
 	case err != nil:
 		return usageOfFile(err)
 	case !info.IsDir():
-		return &usageError{text: c.to + " is not a directory", help: "assay --help"}
+		return &usageError{text: c.to + " is not a directory"}
 	}
 	for name := range c.files {
 		file := filepath.Join(c.to, name)

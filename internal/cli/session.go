@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"context"
 	"fmt"
 	"io"
 	"maps"
@@ -48,10 +49,24 @@ func (s *session) server() (*client, error) {
 
 // clientOf returns a client with the newest of each secret in cfg.
 func clientOf(cfg *config.Config, base string) *client {
-	market := credentialOf(cfg, "MARKET_PRICE_SYNC_SECRET", "x-market-sync-secret", "", cfg.SyncSecrets)
-	platform := credentialOf(cfg, "PLATFORM_API_TOKEN", "Authorization", "Bearer ", cfg.PlatformTokens)
-	admin := credentialOf(cfg, "ADMIN_API_TOKEN", "Authorization", "Bearer ", cfg.AdminTokens)
-	return newClient(base, market, platform, admin)
+	return newClient(base, map[string]credential{
+		config.RoleMarket:   credentialOf(cfg, "MARKET_PRICE_SYNC_SECRET", "x-market-sync-secret", "", cfg.SyncSecrets),
+		config.RolePlatform: credentialOf(cfg, "PLATFORM_API_TOKEN", "Authorization", "Bearer ", cfg.PlatformTokens),
+		config.RoleAdmin:    credentialOf(cfg, "ADMIN_API_TOKEN", "Authorization", "Bearer ", cfg.AdminTokens),
+	})
+}
+
+// show sends r to the running server and prints the response.
+func show[T any](ctx context.Context, s *session, r request, text func(io.Writer, *T)) error {
+	api, err := s.server()
+	if err != nil {
+		return err
+	}
+	response, err := call[T](ctx, api, r)
+	if err != nil {
+		return err
+	}
+	return s.out.result(response, func(w io.Writer) { text(w, &response) })
 }
 
 // credentialOf picks the last of a list of secrets: lists are written "old,new"

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -29,18 +30,18 @@ func (*statusCmd) examples() []example {
 // Run shows the status once, or until ctx ends.
 func (c *statusCmd) Run(ctx context.Context, s *session) error {
 	if c.Every < 200*time.Millisecond || c.Every > time.Hour {
-		return &usageError{text: "--every must be 200ms to 1h", help: "assay status --help"}
+		return &usageError{text: "--every must be 200ms to 1h"}
+	}
+	if !c.Watch {
+		return show(ctx, s, statusRequest(), writeStatus)
 	}
 	api, err := s.server()
 	if err != nil {
 		return err
 	}
-	now, err := api.status(ctx)
+	now, err := call[view.Status](ctx, api, statusRequest())
 	if err != nil {
 		return err
-	}
-	if !c.Watch {
-		return s.out.result(now, func(w io.Writer) { writeStatus(w, now) })
 	}
 	return c.watch(ctx, s, api, now)
 }
@@ -52,7 +53,7 @@ func (c *statusCmd) watch(ctx context.Context, s *session, api *client, now view
 	tick := time.NewTicker(c.Every)
 	defer tick.Stop()
 	for {
-		if err := screen.show(now); err != nil {
+		if err := screen.show(&now); err != nil {
 			return err
 		}
 		for {
@@ -61,7 +62,7 @@ func (c *statusCmd) watch(ctx context.Context, s *session, api *client, now view
 				return nil // being interrupted is how a watch ends
 			case <-tick.C:
 			}
-			latest, err := api.status(ctx)
+			latest, err := call[view.Status](ctx, api, statusRequest())
 			if err == nil {
 				now = latest
 				break
@@ -86,7 +87,7 @@ type statusScreen struct {
 	now    func() time.Time
 }
 
-func (v *statusScreen) show(st view.Status) error {
+func (v *statusScreen) show(st *view.Status) error {
 	if v.out.json {
 		return v.out.object(st)
 	}
@@ -108,7 +109,7 @@ func (v *statusScreen) show(st view.Status) error {
 }
 
 // statusLine is a status in one line.
-func statusLine(st view.Status) string {
+func statusLine(st *view.Status) string {
 	line := fmt.Sprintf("%s: %s of %s items, %s failed, %s; no price: %s; fresh %s, stale %s, unknown %s",
 		runText(st.Status), count(st.TotalItems-st.PendingItems), count(st.TotalItems), count(st.FailedItems),
 		requests(st.Usage.RequestCount), count(st.Missing.PendingItems),
@@ -158,7 +159,7 @@ func outcomeText(run view.RunStatus) string {
 }
 
 // writeStatus writes a status as a table.
-func writeStatus(w io.Writer, st view.Status) {
+func writeStatus(w io.Writer, st *view.Status) {
 	rows := [][]string{{"run", runText(st.Status)}}
 	if st.Status.JobID != nil {
 		rows = append(rows,
@@ -182,19 +183,12 @@ func writeStatus(w io.Writer, st view.Status) {
 
 // usageText says how many requests a run took, and of which providers.
 func usageText(u view.Usage) string {
-	names := make([]string, 0, len(u.ByProvider))
-	for name := range u.ByProvider {
-		names = append(names, name)
+	var parts []string
+	for _, name := range slices.Sorted(maps.Keys(u.ByProvider)) {
+		parts = append(parts, printable(name)+" "+count(u.ByProvider[name]))
 	}
-	slices.Sort(names)
-	var text strings.Builder
-	text.WriteString(count(u.RequestCount))
-	for i, name := range names {
-		sep := ", "
-		if i == 0 {
-			sep = ": "
-		}
-		text.WriteString(sep + printable(name) + " " + count(u.ByProvider[name]))
+	if len(parts) == 0 {
+		return count(u.RequestCount)
 	}
-	return text.String()
+	return count(u.RequestCount) + ": " + strings.Join(parts, ", ")
 }

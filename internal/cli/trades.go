@@ -5,9 +5,9 @@ import (
 	"fmt"
 	"io"
 	"net/http"
-	"strconv"
 	"time"
 
+	"assay/internal/config"
 	"assay/internal/view"
 )
 
@@ -38,31 +38,13 @@ func (*tradesListCmd) examples() []example {
 
 // Run lists.
 func (c *tradesListCmd) Run(ctx context.Context, s *session) error {
-	if err := c.check("assay trades list --help"); err != nil {
-		return err
-	}
-	api, err := s.server()
-	if err != nil {
-		return err
-	}
-	q := filter("userId", c.User, "state", c.State)
-	if c.AppID != 0 {
-		q.Set("appId", strconv.Itoa(int(c.AppID)))
-	}
-	page, err := listAll[view.Trade](ctx, api, request{path: tradesPath, query: q, with: api.platform}, c.Limit)
-	if err != nil {
-		return err
-	}
-	return s.out.result(page, func(w io.Writer) {
-		rows := [][]string{{"TRADE", "STATE", "SELLER", "BUYER", "NAME", "PRICE", "FEE", "CREATED", "SETTLES"}}
-		for _, t := range page.Items {
-			rows = append(rows, []string{
-				t.ID, t.State, cell(t.SellerID), cell(t.BuyerID), cell(t.MarketHashName),
-				minor(t.Price, string(t.Currency)), units(t.Fee, string(t.Currency)), moment(&t.CreatedAt), momentOrDash(t.SettlesAt),
-			})
+	r := request{path: tradesPath, as: config.RolePlatform, query: filter("userId", c.User, "state", c.State, "appId", unlessZero(c.AppID))}
+	header := []string{"TRADE", "STATE", "SELLER", "BUYER", "NAME", "PRICE", "FEE", "CREATED", "SETTLES"}
+	return showList(ctx, s, c.listFlags, r, header, func(t *view.Trade) []string {
+		return []string{
+			t.ID, t.State, cell(t.SellerID), cell(t.BuyerID), cell(t.MarketHashName),
+			minor(t.Price, string(t.Currency)), units(t.Fee, string(t.Currency)), moment(&t.CreatedAt), momentOrDash(t.SettlesAt),
 		}
-		table(w, rows)
-		_, _ = io.WriteString(w, moreText(page))
 	})
 }
 
@@ -110,15 +92,8 @@ func (c *tradesReverseCmd) Run(ctx context.Context, s *session) error {
 
 // oneTrade sends a request about a trade and prints the trade.
 func oneTrade(ctx context.Context, s *session, method, path string) error {
-	api, err := s.server()
-	if err != nil {
-		return err
-	}
-	var t view.Trade
-	if err := api.do(ctx, request{method: method, path: tradesPath + "/" + path, with: api.platform}, &t); err != nil {
-		return err
-	}
-	return s.out.result(t, func(w io.Writer) {
+	r := request{method: method, path: tradesPath + "/" + path, as: config.RolePlatform}
+	return show(ctx, s, r, func(w io.Writer, t *view.Trade) {
 		_, _ = fmt.Fprintf(w, "trade %s is %s\n", t.ID, t.State)
 		table(w, [][]string{
 			{"item", fmt.Sprintf("%s (game %d), amount %s", nameAndPhase(t.MarketHashName, t.Phase), t.AppID, count(t.Amount))},

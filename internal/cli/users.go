@@ -27,15 +27,7 @@ func (*usersShowCmd) examples() []example {
 
 // Run shows.
 func (c *usersShowCmd) Run(ctx context.Context, s *session) error {
-	api, err := s.server()
-	if err != nil {
-		return err
-	}
-	var user view.User
-	if err := api.do(ctx, request{path: "/api/users/" + segment(c.User), with: api.platform}, &user); err != nil {
-		return err
-	}
-	return s.out.result(user, func(w io.Writer) { writeUser(w, user) })
+	return show(ctx, s, userRequest(http.MethodGet, c.User), writeUser)
 }
 
 // usersPutCmd creates or replaces a user.
@@ -55,21 +47,16 @@ func (*usersPutCmd) examples() []example {
 
 // Run puts.
 func (c *usersPutCmd) Run(ctx context.Context, s *session) error {
-	api, err := s.server()
-	if err != nil {
-		return err
-	}
-	user := view.User{UserID: c.User, Leaderboard: c.Leaderboard}
-	if c.SteamID != "" {
-		user.SteamID = &c.SteamID
-	}
-	if c.DisplayName != "" {
-		user.DisplayName = &c.DisplayName
-	}
-	if user, err = api.putUser(ctx, user); err != nil {
-		return err
-	}
-	return s.out.result(user, func(w io.Writer) { writeUser(w, user) })
+	r := userRequest(http.MethodPut, c.User)
+	r.body = userBody{SteamID: c.SteamID, DisplayName: c.DisplayName, Leaderboard: c.Leaderboard}
+	return show(ctx, s, r, writeUser)
+}
+
+// userBody is what a platform stores about a user.
+type userBody struct {
+	SteamID     string `json:"steamId,omitzero"`
+	DisplayName string `json:"displayName,omitzero"`
+	Leaderboard bool   `json:"leaderboard"`
 }
 
 // usersDeleteCmd deletes a user.
@@ -90,7 +77,7 @@ func (c *usersDeleteCmd) Run(ctx context.Context, s *session) error {
 	if err != nil {
 		return err
 	}
-	if err := api.do(ctx, request{method: http.MethodDelete, path: "/api/users/" + segment(c.User), with: api.platform}, nil); err != nil {
+	if err := api.do(ctx, userRequest(http.MethodDelete, c.User), nil); err != nil {
 		return err
 	}
 	return s.out.result(map[string]any{"userId": c.User, "deleted": true}, func(w io.Writer) {
@@ -98,7 +85,7 @@ func (c *usersDeleteCmd) Run(ctx context.Context, s *session) error {
 	})
 }
 
-func writeUser(w io.Writer, u view.User) {
+func writeUser(w io.Writer, u *view.User) {
 	board := "shown"
 	if !u.Leaderboard {
 		board = "anonymous"

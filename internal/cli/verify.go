@@ -5,12 +5,9 @@ import (
 	"encoding/hex"
 	"fmt"
 	"io"
-	"net/url"
 	"path/filepath"
 	"strings"
 	"time"
-
-	"github.com/schollz/progressbar/v3"
 
 	"assay/internal/app"
 	"assay/internal/config"
@@ -39,7 +36,7 @@ func (*verifyCmd) examples() []example {
 func (c *verifyCmd) Run(ctx context.Context, s *session) error {
 	switch {
 	case c.All == (c.User != "") || c.All && c.Checkpoint != "":
-		return &usageError{text: "name a user, or --all, which no --checkpoint goes with", help: "assay verify --help"}
+		return &usageError{text: "name a user, or --all, which no --checkpoint goes with"}
 	case c.All:
 		return c.everything(ctx, s)
 	}
@@ -71,7 +68,9 @@ func (c *verifyCmd) user(ctx context.Context, s *session) (*audit.Report, error)
 		if err != nil {
 			return nil, err
 		}
-		return api.verify(ctx, c.User, c.Checkpoint)
+		r := walletRequest(c.User, "/verify")
+		r.query, r.timeout = filter("checkpoint", c.Checkpoint), verifyTimeout
+		return call[*audit.Report](ctx, api, r)
 	}
 	a, err := s.auditor(ctx)
 	if err != nil {
@@ -85,11 +84,10 @@ func (c *verifyCmd) everything(ctx context.Context, s *session) error {
 	if err != nil {
 		return err
 	}
-	p := &verifyProgress{w: s.Stderr, now: s.Now}
-	if s.isTerminal(s.Stderr) {
-		p.bar = newBar(s.Stderr)
-	}
-	r, err := a.VerifyAll(ctx, p.show)
+	p := s.newProgress()
+	r, err := a.VerifyAll(ctx, func(v audit.Progress) {
+		p.show("verify", min(v.Done, v.Total), v.Total, "", fmt.Sprintf("verify: %s of %s rows", count(v.Done), count(v.Total)))
+	})
 	p.end()
 	if err != nil {
 		return err
@@ -185,46 +183,3 @@ func verdict(status audit.Status) error {
 
 // verifyTimeout is how long the server may take to verify a wallet.
 const verifyTimeout = 5 * time.Minute
-
-// verify has the server verify a user's wallet.
-func (c *client) verify(ctx context.Context, userID, checkpoint string) (*audit.Report, error) {
-	q := url.Values{}
-	if checkpoint != "" {
-		q.Set("checkpoint", checkpoint)
-	}
-	var r audit.Report
-	err := c.do(ctx, request{path: "/api/functions/admin/wallet-ledger/" + segment(userID) + "/verify", query: q, with: c.admin, timeout: verifyTimeout}, &r)
-	return &r, err
-}
-
-// verifyProgress shows how far a verification is: as a bar on a terminal, else as a
-// plain line now and then.
-type verifyProgress struct {
-	w       io.Writer
-	now     func() time.Time
-	bar     *progressbar.ProgressBar // nil: plain lines
-	printed time.Time
-}
-
-func (p *verifyProgress) show(v audit.Progress) {
-	if p.bar != nil {
-		p.bar.Describe("verify")
-		if v.Total > 0 && v.Total != p.bar.GetMax64() {
-			p.bar.ChangeMax64(v.Total)
-		}
-		_ = p.bar.Set64(min(v.Done, v.Total))
-		return
-	}
-	if now := p.now(); now.Sub(p.printed) >= lineEvery {
-		p.printed = now
-		_, _ = fmt.Fprintf(p.w, "verify: %s of %s rows\n", count(v.Done), count(v.Total))
-	}
-}
-
-// end leaves the terminal on a fresh line.
-func (p *verifyProgress) end() {
-	if p.bar != nil {
-		_ = p.bar.Exit()
-		_, _ = fmt.Fprintln(p.w)
-	}
-}

@@ -1,14 +1,11 @@
 package cli
 
 import (
-	"bytes"
 	"context"
 	"crypto/rand"
 	"fmt"
 	"io"
 	"net/http"
-
-	"github.com/go-json-experiment/json"
 
 	"assay/internal/view"
 )
@@ -19,8 +16,6 @@ type walletCmd struct {
 	Entries walletEntriesCmd `cmd:"" help:"List the ledger entries of a user, the newest first."`
 	Post    walletPostCmd    `cmd:"" help:"Post a deposit, withdrawal or correction."`
 }
-
-func walletPath(user string) string { return "/api/functions/admin/wallet-ledger/" + segment(user) }
 
 // walletBalanceCmd shows a balance.
 type walletBalanceCmd struct {
@@ -33,15 +28,7 @@ func (*walletBalanceCmd) examples() []example {
 
 // Run shows it.
 func (c *walletBalanceCmd) Run(ctx context.Context, s *session) error {
-	api, err := s.server()
-	if err != nil {
-		return err
-	}
-	var has view.Wallet
-	if err := api.do(ctx, request{path: walletPath(c.User) + "/balance", with: api.admin}, &has); err != nil {
-		return err
-	}
-	return s.out.result(has, func(w io.Writer) {
+	return show(ctx, s, walletRequest(c.User, "/balance"), func(w io.Writer, has *view.Wallet) {
 		if len(has.Accounts) == 0 {
 			_, _ = fmt.Fprintf(w, "%s has no money\n", printable(has.UserID))
 			return
@@ -70,28 +57,14 @@ func (*walletEntriesCmd) examples() []example {
 
 // Run lists them.
 func (c *walletEntriesCmd) Run(ctx context.Context, s *session) error {
-	if err := c.check("assay wallet entries --help"); err != nil {
-		return err
-	}
-	api, err := s.server()
-	if err != nil {
-		return err
-	}
-	r := request{path: walletPath(c.User) + "/entries", query: filter("currency", c.Currency), with: api.admin}
-	page, err := listAll[view.WalletEntry](ctx, api, r, c.Limit)
-	if err != nil {
-		return err
-	}
-	return s.out.result(page, func(w io.Writer) {
-		rows := [][]string{{"CURRENCY", "NO.", "TYPE", "AMOUNT", "BALANCE", "HELD", "TRADE", "TRANSACTION", "CREATED"}}
-		for _, e := range page.Items {
-			rows = append(rows, []string{
-				printable(e.Currency), fmt.Sprint(e.Seq), e.Type, units(e.Amount, e.Currency), units(e.BalanceAfter, e.Currency), units(e.HeldAfter, e.Currency),
-				orDash(e.TradeID), e.TransactionID, moment(&e.CreatedAt),
-			})
+	r := walletRequest(c.User, "/entries")
+	r.query = filter("currency", c.Currency)
+	header := []string{"CURRENCY", "NO.", "TYPE", "AMOUNT", "BALANCE", "HELD", "TRADE", "TRANSACTION", "CREATED"}
+	return showList(ctx, s, c.listFlags, r, header, func(e *view.WalletEntry) []string {
+		return []string{
+			printable(e.Currency), fmt.Sprint(e.Seq), e.Type, units(e.Amount, e.Currency), units(e.BalanceAfter, e.Currency), units(e.HeldAfter, e.Currency),
+			orDash(e.TradeID), e.TransactionID, moment(&e.CreatedAt),
 		}
-		table(w, rows)
-		_, _ = io.WriteString(w, moreText(page))
 	})
 }
 
@@ -115,10 +88,6 @@ func (*walletPostCmd) examples() []example {
 
 // Run posts.
 func (c *walletPostCmd) Run(ctx context.Context, s *session) error {
-	api, err := s.server()
-	if err != nil {
-		return err
-	}
 	body := map[string]any{"kind": c.Kind}
 	for name, text := range map[string]string{"currency": c.Currency, "reverses": c.Reverses, "note": c.Note} {
 		if text != "" {
@@ -128,22 +97,14 @@ func (c *walletPostCmd) Run(ctx context.Context, s *session) error {
 	if c.Amount != 0 {
 		body["amount"] = c.Amount
 	}
-	// In a fixed order: a retry with the same key must send the same body.
-	sent, err := json.Marshal(body, json.Deterministic(true))
-	if err != nil {
-		return err
-	}
 	key := c.IdempotencyKey
 	if key == "" {
 		key = rand.Text()
 		s.printf("idempotency key %s; to retry, add --idempotency-key %s", key, key)
 	}
-	var posted view.WalletTransaction
-	r := request{method: http.MethodPost, path: walletPath(c.User) + "/entries", with: api.admin, body: bytes.NewReader(sent), idempotencyKey: key}
-	if err := api.do(ctx, r, &posted); err != nil {
-		return err
-	}
-	return s.out.result(posted, func(w io.Writer) {
+	r := walletRequest(c.User, "/entries")
+	r.method, r.body, r.idempotencyKey = http.MethodPost, body, key
+	return show(ctx, s, r, func(w io.Writer, posted *view.WalletTransaction) {
 		_, _ = fmt.Fprintf(w, "transaction %s posted; %s has %s available, %s held\n", posted.ID, printable(c.User),
 			minor(posted.Balance.Available, posted.Balance.Currency), minor(posted.Balance.Held, posted.Balance.Currency))
 	})
