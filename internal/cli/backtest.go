@@ -22,7 +22,7 @@ type backtestCmd struct {
 	Currency string   `default:"USD" placeholder:"CODE" help:"Currency that prices are computed in."`
 	Rate     []string `sep:"none" placeholder:"RATE" help:"Exchange rate of another currency of the files, such as CNY=0.14@2026-10-05; repeat it for each."`
 	Seed     uint64   `default:"1" help:"Seed of everything random; the same seed gives the same figures."`
-	Names    int      `default:"0" placeholder:"N" help:"Take about so many names of a long series; 0 takes all."`
+	Names    int      `default:"0" placeholder:"N" help:"Use about this many names of a long series; 0 uses all."`
 	Plots    string   `placeholder:"DIR" help:"Write SVG plots to this folder: price against truth, share within 2, 5 and 10 %, held and released."`
 }
 
@@ -173,7 +173,7 @@ func grade(m backtest.Measure) string {
 	}
 }
 
-// writePlots writes the pictures to a folder, which is created.
+// writePlots writes the plots to a folder, which it creates.
 func writePlots(dir string, results []backtest.Result) error {
 	if dir == "" {
 		return nil

@@ -13,8 +13,8 @@ import (
 
 // backupCmd copies the database to a file.
 type backupCmd struct {
-	File        string `arg:"" help:"File to write. It must not exist yet, unless it is to be verified."`
-	Verify      bool   `help:"Write nothing: verify that FILE, a backup, is as it was written. Needs no database."`
+	File        string `arg:"" help:"File to write, which must not exist; with --verify the file to read."`
+	Verify      bool   `help:"Write nothing: verify that the backup FILE is undamaged. Needs no database."`
 	WithSecrets bool   `help:"Also copy the generated secrets, into FILE.secrets. Keep that file safe: it gives full access to your server."`
 }
 
@@ -26,7 +26,7 @@ func (*backupCmd) examples() []example {
 	}
 }
 
-// copied is what a backup or a restore did.
+// copied is the result of a backup or a restore.
 type copied struct {
 	File    string `json:"file"`
 	Bytes   int64  `json:"bytes"`
@@ -69,7 +69,7 @@ func (c *backupCmd) Run(ctx context.Context, s *session) (err error) {
 	})
 }
 
-// verified is what the verification of a backup found.
+// verified is the result of a verification.
 type verified struct {
 	File   string `json:"file"`
 	Intact bool   `json:"intact"` // always true: a damaged one is an error
@@ -116,8 +116,8 @@ type restoreCmd struct {
 
 func (*restoreCmd) examples() []example {
 	return []example{
-		{"restore /backups/assay-2026-11-20.db", "restore where there is no database, the server being stopped"},
-		{"restore /safe/assay.db --with-secrets --force", "restore database and secrets though there are some already"},
+		{"restore /backups/assay-2026-11-20.db", "restore where there is no database; stop the server first"},
+		{"restore /safe/assay.db --with-secrets --force", "replace the existing database and secrets"},
 	}
 }
 
@@ -168,7 +168,7 @@ func (c *restoreCmd) Run(ctx context.Context, s *session) error {
 	})
 }
 
-// hasSecrets refuses to copy secrets where none are generated.
+// hasSecrets refuses to copy secrets where the server generates none.
 func hasSecrets(cfg *config.Config) error {
 	if cfg.Database.Engine == config.SQLite {
 		return nil
@@ -176,18 +176,18 @@ func hasSecrets(cfg *config.Config) error {
 	return &usageError{text: "on PostgreSQL no secrets are generated: keep those that you set yourself"}
 }
 
-// What to run by hand where PostgreSQL's client is.
+// Commands to run by hand on a machine that has PostgreSQL's client.
 const (
 	dump   = `pg_dump --format=custom --file=FILE "$DATABASE_URL"`
 	undump = `pg_restore --single-transaction --no-owner --clean --if-exists --dbname="$DATABASE_URL" FILE`
 )
 
-// awaitClient waits for the database. On PostgreSQL it first looks for the program that
-// is needed, and says what to run where that is not here.
+// awaitClient waits for the database. On PostgreSQL it first looks for a program of its
+// client; the error names the command to run elsewhere.
 func (s *session) awaitClient(ctx context.Context, cfg *config.Config, program, command string) error {
 	if cfg.Database.Engine != config.SQLite {
 		if _, err := db.FindClient(program); err != nil {
-			return &usageError{text: err.Error() + ": install postgresql-client, or run where it is: " + command}
+			return &usageError{text: err.Error() + ": install postgresql-client, or run elsewhere: " + command}
 		}
 	}
 	return s.await(ctx, cfg, cfg.Database)

@@ -1,7 +1,6 @@
-// Package cli is the command line: it reads flags, talks to a running server or
-// runs one, and prints what people and scripts want to know. Each command has a
-// file of its own. It owns exit codes, help and output; what the commands do is
-// done elsewhere.
+// Package cli is the command line. It parses flags, calls a running server or runs one,
+// and prints results as text or JSON. It owns exit codes, help and output. Other packages
+// do the work.
 package cli
 
 import (
@@ -68,8 +67,8 @@ type globals struct {
 	JSON       bool    `help:"Print JSON instead of text."`
 }
 
-// given returns the settings that these flags give, by name. An empty one is
-// given too: it is a fault, and not the default.
+// given returns the settings that these flags set, by name. An empty value counts: it is
+// an error, not the default.
 func (g *globals) given() map[string]string {
 	given := map[string]string{}
 	for name, value := range map[string]*string{"DATA_DIR": g.DataDir, "LISTEN_ADDR": g.ListenAddr, "LOG_LEVEL": g.LogLevel} {
@@ -80,15 +79,15 @@ func (g *globals) given() map[string]string {
 	return given
 }
 
-// Run carries out the command line and returns the exit code. It returns soon
-// after ctx ends, which is what a signal does.
+// Run executes the command line and returns the exit code. It returns soon after ctx ends,
+// as it does on a signal.
 func (p Program) Run(ctx context.Context) int {
 	var g grammar
 	flags := newSettingFlags()
 	exited := -1
 	parser, err := newParser(&g, flags, p.Stdout, p.Stderr, func(code int) { exited = code })
 	if err != nil {
-		// Only a mistake in the grammar itself, which every test would find.
+		// The grammar is wrong, which every test finds.
 		return p.fail(&g.globals, err)
 	}
 	parsed, err := parser.Parse(commandLine(p.Args))
@@ -116,8 +115,8 @@ func (p Program) Run(ctx context.Context) int {
 	return p.fail(&g.globals, err)
 }
 
-// commandLine turns the forms that every command line knows into ours: no
-// arguments and "help" show the help, --version the version.
+// commandLine translates common forms: no arguments and "help" show the help, --version
+// shows the version.
 func commandLine(args []string) []string {
 	switch {
 	case len(args) == 0:

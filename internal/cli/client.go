@@ -20,7 +20,7 @@ const (
 	callTimeout = 30 * time.Second
 	syncTimeout = 2 * time.Minute
 	maxAnswer   = 64 << 20
-	maxPush     = 32 << 20 // what the server takes of an inventory
+	maxPush     = 32 << 20 // most that the server accepts of an inventory
 	pageSize    = 1000
 )
 
@@ -104,7 +104,7 @@ func (c *client) do(ctx context.Context, r request, into any) error {
 		return nil
 	}
 	if err := json.Unmarshal(body, into); err != nil {
-		return &problem{Status: resp.StatusCode, Detail: "the server at " + c.base + " answered with something else than expected: is it `assay`, of the same version?"}
+		return &problem{Status: resp.StatusCode, Detail: "the server at " + c.base + " sent an unexpected response: check that it is `assay` of the same version"}
 	}
 	return nil
 }
@@ -138,13 +138,14 @@ func (c *client) build(ctx context.Context, r request) (*http.Request, error) {
 	return req, nil
 }
 
-// unanswered says that no answer came, unless it is the caller who went away.
+// unanswered returns the error of a request without a response: that of ctx if the caller
+// gave up, otherwise an unreachableError.
 func (c *client) unanswered(ctx context.Context, err error) error {
 	if ctx.Err() != nil {
 		return ctx.Err()
 	}
 	if u, ok := errors.AsType[*url.Error](err); ok {
-		err = u.Err // without the URL, which the message names already
+		err = u.Err // without the URL, which the message names anyway
 	}
 	if errors.Is(err, context.DeadlineExceeded) {
 		err = errors.New("no answer in time")
@@ -164,7 +165,7 @@ func (e *unreachableError) Error() string {
 
 func (e *unreachableError) Unwrap() error { return e.err }
 
-// Hint says what is most often the reason.
+// Hint names the most frequent cause.
 func (e *unreachableError) Hint() string {
 	return "is `assay serve` running? set its address with LISTEN_ADDR or --listen-addr"
 }
@@ -175,7 +176,7 @@ type fieldError struct {
 	Detail  string `json:"detail"`
 }
 
-// problem is an answer that says what is wrong (RFC 9457).
+// problem is an error response (RFC 9457).
 type problem struct {
 	Status    int          `json:"status"`
 	Title     string       `json:"title"`
@@ -201,21 +202,21 @@ func (p *problem) Error() string {
 	return text
 }
 
-// damaged reports whether the server does nothing because of what is stored in the
-// ledger, or beside it.
+// damaged reports whether the server refuses because stored data of the ledger was
+// changed, or its key is missing.
 func (p *problem) damaged() bool {
 	return p.Code == "ledger_key_missing" || strings.HasSuffix(p.Code, "_tampered")
 }
 
-// Hint says what to do about it, if that is known.
+// Hint suggests a fix, if there is one.
 func (p *problem) Hint() string { return p.hint }
 
-// problem reads an answer that is no success.
+// problem reads an error response.
 func (c *client) problem(resp *http.Response, body []byte, with credential) *problem {
 	p := &problem{}
 	media, _, _ := mime.ParseMediaType(resp.Header.Get("Content-Type"))
 	if media != "application/problem+json" || json.Unmarshal(body, p) != nil {
-		*p = problem{Detail: fmt.Sprintf("the server at %s answered %d and does not say why: is it `assay`?", c.base, resp.StatusCode)}
+		*p = problem{Detail: fmt.Sprintf("the server at %s answered %d without a reason: check that it is `assay`", c.base, resp.StatusCode)}
 	}
 	p.Status = resp.StatusCode
 	if p.Detail == "" && p.Title == "" {
@@ -235,7 +236,7 @@ func (c *client) problem(resp *http.Response, body []byte, with credential) *pro
 	return p
 }
 
-// segment makes one segment of a path out of s, whatever s holds. The dots of
+// segment escapes s as one segment of a path. The dots of
 // "." and ".." are escaped, too, because proxies treat them as directories.
 func segment(s string) string {
 	if strings.Trim(s, ".") == "" {

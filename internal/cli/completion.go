@@ -17,7 +17,7 @@ import (
 	"assay/internal/view"
 )
 
-// completionCmd prints a script that teaches a shell our commands.
+// completionCmd prints a script that completes commands in a shell.
 type completionCmd struct {
 	Shell string `arg:"" enum:"bash,zsh,fish,powershell" help:"bash, zsh, fish or powershell."`
 }
@@ -31,8 +31,8 @@ func (*completionCmd) examples() []example {
 	}
 }
 
-// The scripts pass the words typed so far to `assay __complete`, which knows the
-// grammar, so they need no update when commands change.
+// The scripts pass the typed words to `assay __complete`, which knows the grammar, so they
+// need no update when commands change.
 const (
 	bashCompletion = `_assay() {
 	local IFS=$'\n'
@@ -73,13 +73,12 @@ func (c *completionCmd) Run(s *session) error {
 	return s.out.result(map[string]string{"shell": c.Shell, "script": script}, func(w io.Writer) { _, _ = io.WriteString(w, script) })
 }
 
-// completeCmd answers a completion script: the last word is the one to complete,
-// the others are typed already.
+// completeCmd answers a completion script. The last word is the one to complete.
 type completeCmd struct {
 	Words []string `arg:"" optional:"" passthrough:""`
 }
 
-// Run prints what the last word may become, one candidate per line.
+// Run prints the candidates for the last word, one per line.
 func (c *completeCmd) Run(ctx context.Context, s *session) error {
 	words := c.Words
 	if len(words) > 0 && words[0] == "--" {
@@ -109,7 +108,7 @@ func (c *completeCmd) Run(ctx context.Context, s *session) error {
 	}
 	for _, candidate := range found {
 		if strings.ContainsFunc(candidate, unicode.IsControl) {
-			continue // a line of its own is all that a shell can take
+			continue // a shell reads one candidate per line
 		}
 		if _, err := fmt.Fprintln(s.Stdout, candidate); err != nil {
 			return err
@@ -118,8 +117,7 @@ func (c *completeCmd) Run(ctx context.Context, s *session) error {
 	return nil
 }
 
-// commandOf returns the command that the typed words name, and its arguments
-// among them.
+// commandOf returns the command that the typed words name, and its arguments.
 func commandOf(node *kong.Node, typed []string) (*kong.Node, []string) {
 	var args []string
 	for i, w := range typed {
@@ -142,8 +140,8 @@ func last(words []string) string {
 	return words[len(words)-1]
 }
 
-// valueFlag returns the flag of a command, or of the one that it stands for, that a word
-// names and that takes a value; nil for none.
+// valueFlag returns the flag with a value that a word names, of a command or of its default
+// subcommand; nil if there is none.
 func valueFlag(node *kong.Node, word string) *kong.Flag {
 	groups := node.AllFlags(false)
 	if node.DefaultCmd != nil {
@@ -195,7 +193,7 @@ const (
 )
 
 // valuesLike lists values of an argument or flag that begin with word. Runs, items and users
-// come from the server; where none answers there are no candidates.
+// come from the server; there are none if it does not answer.
 func (s *session) valuesLike(ctx context.Context, arg *kong.Value, word string) (found []string) {
 	ctx, cancel := context.WithTimeout(ctx, completionTimeout)
 	defer cancel()
@@ -234,7 +232,7 @@ func (s *session) marketNames(ctx context.Context) (all []string) {
 	if err != nil {
 		return nil
 	}
-	debug, _ := call[view.ProvidersDebug](ctx, api, providersRequest()) // without an answer there are none
+	debug, _ := call[view.ProvidersDebug](ctx, api, providersRequest()) // without a response there are none
 	for i := range debug.Providers {
 		for j := range debug.Providers[i].Markets {
 			all = append(all, debug.Providers[i].Markets[j].Market)

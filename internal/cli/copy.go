@@ -15,17 +15,17 @@ import (
 // copyCmd copies one database to another one.
 type copyCmd struct {
 	From string `required:"" placeholder:"URL" help:"Database to copy, as DATABASE_URL names it: sqlite:PATH or postgres://... No server may use it."`
-	To   string `required:"" placeholder:"URL" help:"Database to fill. It must be empty; an SQLite file is made."`
+	To   string `required:"" placeholder:"URL" help:"Database to fill. It must be empty; an SQLite file is created."`
 }
 
 func (*copyCmd) examples() []example {
 	return []example{
-		{"copy --from sqlite:data/assay.db --to postgres://assay@db.internal/assay", "move from SQLite to PostgreSQL; PGPASSWORD, or a file ~/.pgpass, keeps the password out of sight"},
-		{"copy --from postgres://assay@db.internal/assay --to sqlite:copy/assay.db", "the other way, for example to inspect the data on a laptop"},
+		{"copy --from sqlite:data/assay.db --to postgres://assay@db.internal/assay", "move from SQLite to PostgreSQL; PGPASSWORD or ~/.pgpass keeps the password off the command line"},
+		{"copy --from postgres://assay@db.internal/assay --to sqlite:copy/assay.db", "the reverse, for example to inspect the data on a laptop"},
 	}
 }
 
-// copyResult is what a copy did.
+// copyResult is the result of a copy.
 type copyResult struct {
 	From    string         `json:"from"`
 	To      string         `json:"to"`
@@ -70,7 +70,7 @@ func (c *copyCmd) Run(ctx context.Context, s *session) error {
 	}})
 	p.end()
 	if ctx.Err() != nil && errors.Is(err, context.Canceled) {
-		s.printf("interrupted; the target is as empty as before")
+		s.printf("interrupted; the target is still empty")
 		return fmt.Errorf("%w: %w", context.Canceled, errReported)
 	}
 	if errors.Is(err, db.ErrCommitUnknown) {

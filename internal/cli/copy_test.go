@@ -98,7 +98,7 @@ func TestCopy_EndsWithTheCodeOfWhatIsWrong(t *testing.T) {
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	if code, _, said := run(ctx, "copy", "--from", from, "--to", to); code != exitInterrupted || !strings.Contains(said, "interrupted; the target is as empty as before") {
+	if code, _, said := run(ctx, "copy", "--from", from, "--to", to); code != exitInterrupted || !strings.Contains(said, "interrupted; the target is still empty") {
 		t.Errorf("interrupted: exit %d, said %s", code, said)
 	}
 }

@@ -14,8 +14,7 @@ import (
 	"assay/internal/provider/sim"
 )
 
-// demoCmd runs everything with invented data. Nothing in it is real, and it
-// touches no other database than its own.
+// demoCmd runs a server with invented data. It touches no other database than its own.
 type demoCmd struct{}
 
 func (*demoCmd) examples() []example {
@@ -28,7 +27,7 @@ func (*demoCmd) examples() []example {
 
 const (
 	defaultDemoDir = "data/demo"
-	// demoMark is the file by which a directory is known to hold a demo.
+	// demoMark is the file that marks the directory of a demo.
 	demoMark = "assay-demo"
 )
 
@@ -63,11 +62,11 @@ func (c *demoCmd) settings(ctx context.Context, s *session) (*config.Config, err
 			over["DATA_DIR"] = filepath.FromSlash(defaultDemoDir)
 		case set.Name == "DATABASE_URL" && !standard:
 			return nil, &usageError{
-				text: "DATABASE_URL is set (" + set.Origin + "), and the demo uses no other database than its own",
-				hint: "unset it for the demo; set the demo's directory with --data-dir",
+				text: "DATABASE_URL is set (" + set.Origin + "), but the demo uses its own database only",
+				hint: "unset it; --data-dir sets the directory of the demo",
 			}
 		case set.Name == "LISTEN_ADDR" && standard && !free(ctx, given.ListenAddr):
-			s.printf("%s is taken, so another port serves", given.ListenAddr)
+			s.printf("%s is in use; listening on another port", given.ListenAddr)
 			over["LISTEN_ADDR"] = "127.0.0.1:0"
 		}
 	}
@@ -83,8 +82,8 @@ func free(ctx context.Context, addr string) bool {
 	return l.Close() == nil
 }
 
-// claimDemoDir makes sure that dir is a demo's, marking it when it is new. A
-// directory that holds anything else is refused.
+// claimDemoDir checks that dir belongs to a demo, and marks it if it is new. It refuses a
+// directory with other content.
 func claimDemoDir(dir string) error {
 	mark := filepath.Join(dir, demoMark)
 	if _, err := os.Stat(mark); err == nil {
@@ -96,24 +95,24 @@ func claimDemoDir(dir string) error {
 		return usageOfFile(err)
 	case len(entries) > 0:
 		return &usageError{
-			text: dir + " holds something else than a demo, so the demo leaves it alone",
+			text: dir + " is not empty and not the directory of a demo",
 			hint: "name an empty directory with --data-dir",
 		}
 	}
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return usageOfFile(err)
 	}
-	text := "This directory belongs to `assay demo`. All data in it are invented; it may be deleted.\n"
+	text := "This directory belongs to `assay demo`. All data in it are invented; you may delete it.\n"
 	if err := os.WriteFile(mark, []byte(text), 0o600); err != nil {
 		return usageOfFile(err)
 	}
 	return nil
 }
 
-// show fills the demo over its own API, refreshes all prices, shows what came
-// of it and where to look.
+// show fills the demo over its own API, refreshes all prices, and prints the result and
+// how to sign in.
 func (c *demoCmd) show(ctx context.Context, s *session, cfg *config.Config, url string) error {
-	// The first start has created the secrets meanwhile.
+	// By now the first start has created the secrets.
 	api := clientOf(cfg, url)
 	names := sim.NewCatalogue().Names()
 	if err := fillDemo(ctx, api, names, s.Now, s.Stderr); err != nil {
@@ -141,13 +140,13 @@ func (c *demoCmd) show(ctx context.Context, s *session, cfg *config.Config, url 
 	return nil
 }
 
-// demoExplained names items that the simulator keeps by hand: one that
-// all markets offer, and one with an absurd ask.
+// demoExplained names items that the simulator prices by hand, such as one that all
+// markets offer and one with an extreme ask.
 func demoExplained() []string {
 	return []string{"AK-47 | Redline (Field-Tested)", "★ Karambit", "Sealed Graffiti | Loose Change (Chalk White)"}
 }
 
-// secretPlace says where a secret is found.
+// secretPlace returns the location of a secret.
 func secretPlace(cfg *config.Config, setting string) string {
 	for _, set := range cfg.Effective() {
 		if set.Name == setting && !strings.HasPrefix(set.Origin, "generated ") {

@@ -12,7 +12,7 @@ import (
 	"assay/internal/view"
 )
 
-// How much the demo owns.
+// Size of the demo.
 const (
 	demoUsers = 25
 	// demoShared is how many names every user owns, so that a price reaches
@@ -46,9 +46,8 @@ func demoUser(n int) (id string, user userBody) {
 	return fmt.Sprintf("demo-%02d", n+1), userBody{DisplayName: names[n%len(names)], Leaderboard: true}
 }
 
-// demoAssets returns what the n-th of all users owns: its share of all names,
-// and the names that all users own. It is always the same, so that pushing it
-// again changes nothing.
+// demoAssets returns what the n-th user owns: its share of all names, and the names that
+// all users own. It is deterministic, so that a second push changes nothing.
 func demoAssets(names []string, n, users int) []demoAsset {
 	assets := make([]demoAsset, 0, demoShared+len(names)/users+1)
 	add := func(i int) {
@@ -74,8 +73,8 @@ func demoAssets(names []string, n, users int) []demoAsset {
 	return assets
 }
 
-// fillDemo creates the users and pushes their inventories over the API, as a
-// platform would, and reports the result on w.
+// fillDemo creates the users and pushes their inventories over the API, as a platform
+// does, and writes the result to w.
 func fillDemo(ctx context.Context, api *client, names []string, now func() time.Time, w io.Writer) error {
 	var rows, queued int64
 	for n := range demoUsers {
@@ -94,7 +93,7 @@ func fillDemo(ctx context.Context, api *client, names []string, now func() time.
 		rows += int64(len(assets))
 		queued += done.QueuedNames
 	}
-	_, err := fmt.Fprintf(w, "%d users own %s things with %s names; %s names had no price yet and were queued\n",
+	_, err := fmt.Fprintf(w, "%d users own %s assets with %s names; %s names had no price yet and were queued\n",
 		demoUsers, count(rows), count(int64(len(names))), count(queued))
 	return err
 }

@@ -12,8 +12,7 @@ import (
 )
 
 const (
-	// demoSample is how many items are looked into for the share of quotes
-	// that count.
+	// demoSample is how many items are read for the share of quotes that are used.
 	demoSample = 500
 	demoTop    = 10
 )
@@ -27,8 +26,8 @@ type demoReport struct {
 	Explain []view.ItemDetail `json:"explained"`
 }
 
-// demoMarket is what one market said. Used and LeftOut are counted over the
-// sampled items only.
+// demoMarket is the result of one market. Used and LeftOut count quotes of the sampled
+// items only.
 type demoMarket struct {
 	Market   string `json:"market"`
 	Quotes   int64  `json:"quotes"`
@@ -37,8 +36,8 @@ type demoMarket struct {
 	LeftOut  int    `json:"leftOut"`
 }
 
-// gatherDemo requests the result of the refresh. The explained items are
-// ones of which a quote was left out.
+// gatherDemo requests the result of the refresh. explain names items of which a quote was
+// left out.
 func gatherDemo(ctx context.Context, api *client, job view.Job, names, explain []string) (demoReport, error) {
 	report := demoReport{Job: job}
 	debug, err := call[view.ProvidersDebug](ctx, api, providersRequest())
@@ -50,8 +49,8 @@ func gatherDemo(ctx context.Context, api *client, job view.Job, names, explain [
 			report.Markets = append(report.Markets, demoMarket{Market: m.Market, Quotes: m.Quotes, Rejected: m.Rejected})
 		}
 	}
-	dearest := request{path: itemsPath, query: filter("appId", unlessZero(catalog.CS2), "sort", "-price"), as: config.RoleMarket}
-	top, err := listAll[view.ItemPrice](ctx, api, dearest, demoTop)
+	byPrice := request{path: itemsPath, query: filter("appId", unlessZero(catalog.CS2), "sort", "-price"), as: config.RoleMarket}
+	top, err := listAll[view.ItemPrice](ctx, api, byPrice, demoTop)
 	if err != nil {
 		return report, err
 	}
@@ -66,7 +65,7 @@ func gatherDemo(ctx context.Context, api *client, job view.Job, names, explain [
 	return report, report.sample(ctx, api, names[:min(demoSample, len(names))])
 }
 
-// sample looks into items to see which markets' quotes count.
+// sample counts which markets' quotes of the named items are used.
 func (r *demoReport) sample(ctx context.Context, api *client, names []string) error {
 	at := map[string]int{}
 	for i, m := range r.Markets {
@@ -96,26 +95,26 @@ func (r *demoReport) sample(ctx context.Context, api *client, names []string) er
 func (r *demoReport) write(w io.Writer) {
 	writeJob(w, &r.Job)
 	_, _ = fmt.Fprintln(w)
-	rows := [][]string{{"MARKET", "QUOTES", "REJECTED", "USED", fmt.Sprintf("LEFT OUT (of %d items looked into)", r.Sampled)}}
+	rows := [][]string{{"MARKET", "QUOTES", "REJECTED", "USED", fmt.Sprintf("LEFT OUT (of %d sampled items)", r.Sampled)}}
 	for _, m := range r.Markets {
 		rows = append(rows, []string{cell(m.Market), count(m.Quotes), count(m.Rejected), count(int64(m.Used)), count(int64(m.LeftOut))})
 	}
 	table(w, rows)
 
-	_, _ = fmt.Fprintf(w, "\nThe %d dearest items:\n", len(r.Top))
+	_, _ = fmt.Fprintf(w, "\nThe %d most expensive items:\n", len(r.Top))
 	rows = nil
 	for _, it := range r.Top {
 		rows = append(rows, []string{"  " + it.CurrentPrice.String(), it.Status, cell(it.MarketHashName)})
 	}
 	table(w, rows)
 
-	_, _ = fmt.Fprintln(w, "\nHow some prices came about:")
+	_, _ = fmt.Fprintln(w, "\nHow some prices were computed:")
 	for i := range r.Explain {
 		writeExplained(w, &r.Explain[i])
 	}
 }
 
-// writeExplained writes in a few lines which quotes of an item count.
+// writeExplained writes in a few lines which quotes of an item were left out.
 func writeExplained(w io.Writer, it *view.ItemDetail) {
 	_, _ = fmt.Fprintf(w, "  %s: %s %s from %d of %d markets; the plain average would be %s\n",
 		printable(it.MarketHashName), it.CurrentPrice, it.Currency, it.UsedMarkets, it.Markets, it.Average)

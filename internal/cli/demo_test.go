@@ -67,7 +67,7 @@ func TestDemo_RefusesAnotherDatabase(t *testing.T) {
 	if code := p.Run(context.Background()); code != exitUsage {
 		t.Errorf("exit code %d, want %d", code, exitUsage)
 	}
-	if !strings.Contains(errs.String(), "uses no other database than its own") {
+	if !strings.Contains(errs.String(), "but the demo uses its own database only") {
 		t.Errorf("standard error: %s", errs)
 	}
 }

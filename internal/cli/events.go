@@ -8,7 +8,7 @@ import (
 	"assay/internal/view"
 )
 
-// eventsCmd lists what happened lately.
+// eventsCmd lists the last events.
 type eventsCmd struct{}
 
 func (*eventsCmd) examples() []example {

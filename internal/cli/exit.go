@@ -15,7 +15,7 @@ import (
 	"assay/internal/fault"
 )
 
-// The exit codes. Scripts rely on them: they never change their meaning.
+// The exit codes. Scripts depend on them, so their meaning never changes.
 const (
 	exitOK           = 0
 	exitFailed       = 1
@@ -40,7 +40,7 @@ type exitMeaning struct {
 func exitMeanings() []exitMeaning {
 	return []exitMeaning{
 		{exitOK, "done"},
-		{exitFailed, "failed for a reason of its own, which is printed"},
+		{exitFailed, "failed for another reason, which is printed"},
 		{exitUsage, "wrong usage or configuration; nothing was done"},
 		{exitUnreachable, "the server, the database or the tested provider is unreachable or unhealthy"},
 		{exitUnauthorized, "the server does not accept the secret"},
@@ -54,18 +54,18 @@ func exitMeanings() []exitMeaning {
 }
 
 var (
-	// errReported ends a command whose output already says what went wrong.
+	// errReported ends a command whose output already describes the failure.
 	errReported = errors.New("already reported")
 	// errRunFailed means that a refresh priced nothing.
 	errRunFailed = fmt.Errorf("the refresh failed: %w", errReported)
 	// errRunPartial means that items or markets are missing from a refresh.
 	errRunPartial = fmt.Errorf("the refresh is partial: %w", errReported)
-	// errLedgerFailed means that a verification found something.
-	errLedgerFailed = fmt.Errorf("the ledger is not what was written: %w", errReported)
-	// errLedgerIncomplete means that a verification could not look at everything.
-	errLedgerIncomplete = fmt.Errorf("not all of the ledger could be verified: %w", errReported)
-	// errNotWell means that the server answered and is not well.
-	errNotWell = fmt.Errorf("the server is not well: %w", errReported)
+	// errLedgerFailed means that a verification found an error.
+	errLedgerFailed = fmt.Errorf("the ledger failed verification: %w", errReported)
+	// errLedgerIncomplete means that a verification could not check everything.
+	errLedgerIncomplete = fmt.Errorf("the ledger is partially verified: %w", errReported)
+	// errUnhealthy means that the server answered and is unhealthy.
+	errUnhealthy = fmt.Errorf("the server is unhealthy: %w", errReported)
 )
 
 // usageError is a mistake on the command line.
@@ -76,8 +76,7 @@ type usageError struct {
 
 func (e *usageError) Error() string { return e.text }
 
-// usage turns an error of the parser into a usageError that shows where to
-// find help.
+// usage turns an error of the parser into a usageError that names the command's help.
 func usage(err error) error {
 	var node *kong.Node
 	if parse, ok := errors.AsType[*kong.ParseError](err); ok && parse.Context != nil {
@@ -95,15 +94,15 @@ func seeHelp(node *kong.Node) string {
 	return "run `" + path + " --help`"
 }
 
-// settingsError means that a setting leads to something that cannot be used: a
-// description of price lists with faults, say.
+// settingsError is a setting whose value cannot be used, such as a file of price lists
+// with errors.
 type settingsError struct{ err error }
 
 func (e *settingsError) Error() string { return e.err.Error() }
 func (e *settingsError) Unwrap() error { return e.err }
 
-// settingsAtFault marks an invalid input met while starting as a fault of the
-// configuration, which is the only input that there is by then.
+// settingsAtFault turns an invalid input found at the start into a settingsError: by then
+// the configuration is the only input.
 func settingsAtFault(err error) error {
 	if f := fault.Of(err); f != nil && f.Kind == fault.Invalid {
 		return &settingsError{err: err}
@@ -111,7 +110,7 @@ func settingsAtFault(err error) error {
 	return err
 }
 
-// exitCode is the one place that decides how a command ends.
+// exitCode is the only place that maps errors to exit codes.
 func exitCode(err error) int {
 	var (
 		use         *usageError
@@ -127,7 +126,7 @@ func exitCode(err error) int {
 		return exitOK
 	case errors.As(err, &use), errors.As(err, &settings), errors.As(err, &unusable), errors.As(err, &secret):
 		return exitUsage
-	case errors.As(err, &unreachable), errors.Is(err, errNotWell), errors.Is(err, errProviderUnread):
+	case errors.As(err, &unreachable), errors.Is(err, errUnhealthy), errors.Is(err, errProviderUnread):
 		return exitUnreachable
 	case errors.As(err, &answer):
 		return exitCodeOfAnswer(answer)
@@ -149,7 +148,7 @@ func exitCode(err error) int {
 	}
 }
 
-// exitCodeOfAnswer sorts answers of the server.
+// exitCodeOfAnswer returns the exit code of an error response.
 func exitCodeOfAnswer(answer *problem) int {
 	switch status := answer.Status; {
 	case answer.damaged():
@@ -167,7 +166,7 @@ func exitCodeOfAnswer(answer *problem) int {
 	}
 }
 
-// exitCodeOfKind sorts faults that a command met without a server in between.
+// exitCodeOfKind returns the exit code of a fault that no server reported.
 func exitCodeOfKind(kind fault.Kind) int {
 	switch kind {
 	case fault.Unauthorized, fault.Forbidden:
@@ -185,14 +184,13 @@ func exitCodeOfKind(kind fault.Kind) int {
 	}
 }
 
-// hinter is an error that knows what to do about it.
+// hinter is an error that suggests a fix.
 type hinter interface{ Hint() string }
 
-// Hint says what to do, or where the right usage is described.
+// Hint suggests a fix, or names the help of the command.
 func (e *usageError) Hint() string { return e.hint }
 
-// printError writes err for people: what is wrong, each faulty field, and what
-// to do.
+// printError writes err as text: the fault, each invalid field, and the fix.
 func printError(w io.Writer, err error) {
 	if errors.Is(err, context.Canceled) {
 		err = errors.New("interrupted")

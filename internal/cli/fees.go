@@ -28,21 +28,21 @@ func feesRequest(method, path string, query url.Values) request {
 	return request{method: method, path: feeRulesPath + path, query: query, as: config.RoleAdmin}
 }
 
-// feesRefreshCmd activates the rules of the source.
+// feesRefreshCmd activates the rules that PAYMENT_FEE_RULES names.
 type feesRefreshCmd struct {
 	DryRun           bool `help:"Only show what would change."`
-	AllowLargeChange bool `help:"Also if a fee changes by over half, or by over five percent of the amount."`
+	AllowLargeChange bool `help:"Activate even if a fee changes by over half, or by over five percent of the amount."`
 }
 
 func (*feesRefreshCmd) examples() []example {
 	return []example{
 		{"fees refresh --dry-run", "check the rules of PAYMENT_FEE_RULES and show what would change"},
-		{"fees refresh", "put them in force, on all instances at once"},
-		{"fees refresh --allow-large-change --json", "do so even if fees change a lot, and print what changed as JSON"},
+		{"fees refresh", "activate them on all instances at once"},
+		{"fees refresh --allow-large-change --json", "activate them even if fees change a lot, and print the changes as JSON"},
 	}
 }
 
-// feeChange answers a refresh.
+// feeChange is the response to a refresh or a rollback.
 type feeChange struct {
 	Version         int64    `json:"version"`
 	PreviousVersion int64    `json:"previousVersion"`
@@ -92,7 +92,7 @@ func writeFeeChange(w io.Writer, c *feeChange) {
 	case c.DryRun:
 		_, _ = fmt.Fprintf(w, "version %d would follow version %d\n", c.Version, c.PreviousVersion)
 	default:
-		_, _ = fmt.Fprintf(w, "version %d is in force; it was version %d\n", c.Version, c.PreviousVersion)
+		_, _ = fmt.Fprintf(w, "version %d is active; it was version %d\n", c.Version, c.PreviousVersion)
 	}
 	var rows [][]string
 	for _, list := range []struct {
@@ -111,12 +111,12 @@ func writeFeeChange(w io.Writer, c *feeChange) {
 
 // feesShowCmd shows the rules.
 type feesShowCmd struct {
-	Version int64 `placeholder:"N" help:"Those of this version."`
+	Version int64 `placeholder:"N" help:"Show this version. Default: the active one."`
 }
 
 func (*feesShowCmd) examples() []example {
 	return []example{
-		{"fees show", "show the rules in force and the versions before"},
+		{"fees show", "show the active rules and the versions before"},
 		{"fees show --version 3 --json", "print the rules of version 3 as JSON"},
 	}
 }
@@ -130,7 +130,7 @@ type feeVersion struct {
 	ActivatedBy string    `json:"activatedBy"`
 }
 
-// shownFees answers what rules there are.
+// shownFees is a version of the rules and the versions before.
 type shownFees struct {
 	feeVersion
 	Rules    fee.Document `json:"rules"`
@@ -159,7 +159,7 @@ func writeFees(w io.Writer, shown *shownFees) {
 	table(w, rows)
 }
 
-// chargesText says what a rule charges; amounts are in minor units.
+// chargesText describes what a rule charges; amounts are in minor units.
 func chargesText(r fee.RuleDocument) string {
 	text := strconv.Itoa(len(r.Tiers)) + " tiers"
 	if r.BasisPoints != nil {
@@ -181,21 +181,21 @@ func chargesText(r fee.RuleDocument) string {
 // feesQuoteCmd shows the fee of a payment.
 type feesQuoteCmd struct {
 	Kind     string `arg:"" help:"What is paid for: sale, deposit or withdrawal."`
-	Amount   int64  `arg:"" help:"What is paid, in minor units: cents."`
-	Currency string `arg:"" help:"Of which currency, such as USD."`
-	Method   string `help:"By which payment method."`
-	Country  string `help:"In which country, such as DE."`
-	Version  int64  `placeholder:"N" help:"By this version of the rules; that in force without it."`
+	Amount   int64  `arg:"" help:"Amount paid, in minor units such as cents."`
+	Currency string `arg:"" help:"Currency of the amount, such as USD."`
+	Method   string `help:"Payment method."`
+	Country  string `help:"Country of the payment, such as DE."`
+	Version  int64  `placeholder:"N" help:"Version of the rules. Default: the active one."`
 }
 
 func (*feesQuoteCmd) examples() []example {
 	return []example{
-		{"fees quote sale 1990 USD", "show the fee of a sale for 19.90 dollars, and why"},
+		{"fees quote sale 1990 USD", "show the fee of a sale for 19.90 dollars and how it is computed"},
 		{"fees quote deposit 5000 EUR --method card --country DE --json", "print what a deposit of 50 euros by card costs as JSON"},
 	}
 }
 
-// feeQuote answers what a payment costs.
+// feeQuote is the fee of a payment and how it is computed.
 type feeQuote struct {
 	Version        int64    `json:"version"`
 	Rule           string   `json:"rule"`

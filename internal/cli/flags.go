@@ -12,16 +12,16 @@ import (
 	"assay/internal/config"
 )
 
-// settingFlags are flags for the settings that have none of their own in
-// globals: MARKET_PRICE_TTL is --market-price-ttl. They work everywhere and are
-// left out of the help of each command, since `assay config` lists them.
+// settingFlags are flags for the settings that globals does not declare: MARKET_PRICE_TTL
+// is --market-price-ttl. Every command accepts them. The help omits them, since `assay
+// config` lists all settings.
 type settingFlags struct {
 	names  []string      // of the settings, one for each field
 	values reflect.Value // a pointer to a struct of *string, as kong wants it
 }
 
-// newSettingFlags returns flags for everything that may be given as one:
-// secrets may not, but the files that hold them may.
+// newSettingFlags returns a flag for each setting. A secret has none, but the file that
+// holds it has one.
 func newSettingFlags() settingFlags {
 	own := []string{"DATA_DIR", "LISTEN_ADDR", "LOG_LEVEL"}
 	var f settingFlags
@@ -46,7 +46,7 @@ func newSettingFlags() settingFlags {
 	return f
 }
 
-// option makes kong take the flags.
+// option adds the flags to a kong parser.
 func (f settingFlags) option() kong.Option { return kong.Embed(f.values.Interface()) }
 
 // given returns the settings that were given as flags, by name.

@@ -11,13 +11,12 @@ import (
 	"assay/internal/view"
 )
 
-// healthcheckCmd checks whether the server is healthy; containers and supervisors
-// call it.
+// healthcheckCmd checks whether the server is healthy. Containers and supervisors run it.
 type healthcheckCmd struct{}
 
 func (*healthcheckCmd) examples() []example {
 	return []example{
-		{"healthcheck", "end with 0 when the server is well, with 3 when it is not or does not answer"},
+		{"healthcheck", "exit with 0 if the server is healthy, with 3 if it is unhealthy or unreachable"},
 		{"healthcheck --listen-addr 10.0.0.5:8080", "check a server on another host; needs no secret"},
 	}
 }
@@ -40,7 +39,7 @@ func (c *healthcheckCmd) Run(ctx context.Context, s *session) error {
 		}
 	})
 	if err == nil && health.Status != "ok" {
-		err = errNotWell
+		err = errUnhealthy
 	}
 	return err
 }

@@ -8,16 +8,16 @@ import (
 	"github.com/alecthomas/kong"
 )
 
-// example is a command line that works, and what it is good for.
+// example is a command line that works, and its purpose.
 type example struct {
 	args string // without "assay "
 	does string
 }
 
-// exampler is a command that shows how it is used. Every command is one.
+// exampler is a command with examples. Every command is one.
 type exampler interface{ examples() []example }
 
-// detailer is a command whose help goes on below the examples.
+// detailer is a command whose help has more text below the examples.
 type detailer interface{ details() string }
 
 // printHelp prints kong's help, then examples, and for the program as a whole

@@ -17,32 +17,32 @@ import (
 
 // inventoryCmd holds the commands about a user's inventory.
 type inventoryCmd struct {
-	Sync inventorySyncCmd `cmd:"" help:"Push a user's whole inventory of one game, as a JSON file, or have it read from Steam."`
-	Show inventoryShowCmd `cmd:"" help:"Show a user's inventory and what it is worth."`
+	Sync inventorySyncCmd `cmd:"" help:"Push a user's whole inventory of one game from a JSON file, or let the server read it from Steam."`
+	Show inventoryShowCmd `cmd:"" help:"Show a user's inventory and its value."`
 }
 
-// inventorySyncCmd pushes an inventory, or has the server pull it.
+// inventorySyncCmd pushes an inventory, or lets the server pull it.
 type inventorySyncCmd struct {
 	User    string `arg:"" complete:"user" help:"The platform's id of the user."`
-	File    string `placeholder:"FILE" help:"JSON with appId, contextId, snapshotAt and items; - reads standard input."`
-	Steam   bool   `help:"Have the server read the user's public inventory on Steam instead: the user must have a Steam id."`
-	AppID   int32  `complete:"game" placeholder:"ID" help:"With --steam: Steam's number of the game, 730, 570, 440 or 252490; 730 without it."`
-	Context string `placeholder:"ID" help:"With --steam: the context, 2, or 16 of 730 for what is under trade protection; 2 without it."`
+	File    string `placeholder:"FILE" help:"JSON with appId, contextId, snapshotAt and items; - is standard input."`
+	Steam   bool   `help:"Let the server read the user's public inventory on Steam. The user must have a Steam id."`
+	AppID   int32  `complete:"game" placeholder:"ID" help:"With --steam: the game, by its Steam number: 730, 570, 440 or 252490. Default: 730."`
+	Context string `placeholder:"ID" help:"With --steam: the context: 2, or 16 for trade-protected items of 730. Default: 2."`
 }
 
 func (*inventorySyncCmd) examples() []example {
 	return []example{
-		{"inventory sync u1 --file u1.json", "push the inventory in u1.json; a user unknown so far is created"},
-		{"inventory sync u1 --file - --json", "push what standard input holds, print what changed as JSON"},
+		{"inventory sync u1 --file u1.json", "push the inventory in u1.json; an unknown user is created"},
+		{"inventory sync u1 --file - --json", "push standard input and print the changes as JSON"},
 		{"inventory sync u1 --steam", "read u1's inventory of CS2 from Steam; takes some seconds for every 2,000 assets"},
-		{"inventory sync u1 --steam --app-id 570", "read that of Dota 2"},
+		{"inventory sync u1 --steam --app-id 570", "read u1's inventory of Dota 2"},
 	}
 }
 
-// Run pushes the file, or has the server pull.
+// Run pushes the file, or lets the server pull.
 func (c *inventorySyncCmd) Run(ctx context.Context, s *session) error {
 	if c.Steam == (c.File != "") || !c.Steam && (c.AppID != 0 || c.Context != "") {
-		return &usageError{text: "name a --file, or --steam, which --app-id and --context go with"}
+		return &usageError{text: "use either --file or --steam; --app-id and --context need --steam"}
 	}
 	r := syncRequest(c.User, nil)
 	if c.Steam {
@@ -61,8 +61,8 @@ func (c *inventorySyncCmd) Run(ctx context.Context, s *session) error {
 	})
 }
 
-// read returns what the file holds. That it is JSON is checked here, so that a
-// wrong file is named as such; what it means is the server's to judge.
+// read returns the content of the file. It checks that it is JSON, so that the error names
+// the file; the server validates the rest.
 func (c *inventorySyncCmd) read(stdin io.Reader) ([]byte, error) {
 	from, name := stdin, "standard input"
 	if c.File != "-" {
@@ -78,20 +78,20 @@ func (c *inventorySyncCmd) read(stdin io.Reader) ([]byte, error) {
 	case err != nil:
 		return nil, fmt.Errorf("read %s: %w", name, err)
 	case len(push) > maxPush:
-		return nil, &usageError{text: fmt.Sprintf("%s holds more than %d MiB, more than the server takes", name, maxPush>>20)}
+		return nil, &usageError{text: fmt.Sprintf("%s holds more than the %d MiB that the server accepts", name, maxPush>>20)}
 	case !jsontext.Value(push).IsValid():
 		return nil, &usageError{text: name + " does not hold JSON"}
 	}
 	return push, nil
 }
 
-// usageOfFile says that a file named on the command line cannot be used. That one
-// to be written is there already is no wrong usage: nothing is replaced unasked.
+// usageOfFile returns the error of a file named on the command line. It is a usageError
+// unless the file to write exists, which is a conflict.
 func usageOfFile(err error) error {
 	path, ok := errors.AsType[*os.PathError](err)
 	switch {
 	case ok && errors.Is(err, fs.ErrExist):
-		return fmt.Errorf("%s: %w: name another one, or remove it", path.Path, fs.ErrExist)
+		return fmt.Errorf("%s: %w: name another file, or remove it", path.Path, fs.ErrExist)
 	case ok:
 		return &usageError{text: path.Path + ": " + path.Err.Error()}
 	}
@@ -101,12 +101,12 @@ func usageOfFile(err error) error {
 // inventoryShowCmd shows an inventory.
 type inventoryShowCmd struct {
 	User  string `arg:"" complete:"user" help:"The platform's id of the user."`
-	AppID int32  `complete:"game" placeholder:"ID" help:"Only this game, by Steam's number of it."`
+	AppID int32  `complete:"game" placeholder:"ID" help:"Only this game, by its Steam number."`
 }
 
 func (*inventoryShowCmd) examples() []example {
 	return []example{
-		{"inventory show u1", "list what u1 owns and what it is worth"},
+		{"inventory show u1", "list what u1 owns and its value"},
 		{"inventory show u1 --app-id 730 --json", "print the inventory of one game as JSON"},
 	}
 }

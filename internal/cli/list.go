@@ -13,7 +13,7 @@ type listFlags struct {
 	Limit int `default:"20" help:"How many to list, 1 to 100000."`
 }
 
-// check refuses a limit that cannot be meant.
+// check refuses a limit out of range.
 func (f listFlags) check() error {
 	if f.Limit < 1 || f.Limit > 100_000 {
 		return &usageError{text: "--limit must be 1 to 100000"}
@@ -47,8 +47,8 @@ func showList[T any](ctx context.Context, s *session, f listFlags, r request, he
 	})
 }
 
-// listAll returns up to most elements of a list, page by page. NextCursor is
-// set where the list goes on.
+// listAll returns up to most elements of a list, page by page. NextCursor is set if there
+// are more.
 func listAll[T any](ctx context.Context, c *client, r request, most int) (view.Page[T], error) {
 	all := view.Page[T]{Items: []T{}}
 	for {

@@ -73,7 +73,7 @@ type listingsPriceCmd struct {
 }
 
 func (*listingsPriceCmd) examples() []example {
-	return []example{{"listings price 12 1990", "offer listing 12 for 1990 minor units from now on"}}
+	return []example{{"listings price 12 1990", "set the price of listing 12 to 1990 minor units"}}
 }
 
 // Run changes it.
@@ -89,11 +89,11 @@ type listingsCancelCmd struct {
 func (*listingsCancelCmd) examples() []example {
 	return []example{
 		{"listings cancel 12", "cancel listing 12; a sold one cannot be cancelled"},
-		{"listings cancel 12 13 14", "cancel three, each for itself"},
+		{"listings cancel 12 13 14", "cancel three; one that cannot be cancelled does not affect the others"},
 	}
 }
 
-// Run cancels it.
+// Run cancels.
 func (c *listingsCancelCmd) Run(ctx context.Context, s *session) error {
 	if len(c.IDs) == 1 {
 		return oneListing(ctx, s, http.MethodDelete, c.IDs[0], nil)
@@ -148,7 +148,7 @@ func oneListing(ctx context.Context, s *session, method, id string, body any) er
 	})
 }
 
-// minor writes an amount in minor units as people do, and its currency: 1990 is
+// minor writes an amount in minor units as a decimal with its currency: 1990 is
 // "19.90 USD", or "1990 JPY".
 func minor(n int64, currency string) string { return units(n, currency) + " " + printable(currency) }
 

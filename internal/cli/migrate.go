@@ -9,16 +9,16 @@ import (
 	"assay/internal/config"
 )
 
-// migrateCmd brings the tables of the database up to date.
+// migrateCmd creates or updates the tables of the database.
 type migrateCmd struct{}
 
 func (*migrateCmd) examples() []example {
 	return []example{
-		{"migrate", "bring the tables up to date, before servers that run with DATABASE_MIGRATE=off are started"},
+		{"migrate", "update the tables before you start servers with DATABASE_MIGRATE=off"},
 	}
 }
 
-// migration is what a migration did.
+// migration is the result of a migration.
 type migration struct {
 	Database string `json:"database"`
 	From     int64  `json:"fromVersion"` // 0: there were no tables
@@ -41,9 +41,9 @@ func (c *migrateCmd) Run(ctx context.Context, s *session) error {
 	done := migration{Database: cfg.Database.String(), From: r.From, To: r.To}
 	return s.out.result(done, func(w io.Writer) {
 		if done.From == done.To {
-			_, _ = fmt.Fprintf(w, "%s has schema version %d, which is this program's\n", printable(done.Database), done.To)
+			_, _ = fmt.Fprintf(w, "%s is up to date at schema version %d\n", printable(done.Database), done.To)
 			return
 		}
-		_, _ = fmt.Fprintf(w, "%s is brought from schema version %d to %d\n", printable(done.Database), done.From, done.To)
+		_, _ = fmt.Fprintf(w, "%s is updated from schema version %d to %d\n", printable(done.Database), done.From, done.To)
 	})
 }

@@ -44,8 +44,8 @@ func (o output) object(v any) error {
 	return err
 }
 
-// escapeControls escapes what a terminal would act on, or show in another order: JSON
-// itself escapes only the first 32 characters. They can stand in strings alone.
+// escapeControls escapes characters that a terminal would execute or reorder. JSON itself
+// escapes only the first 32 characters. They occur in strings only.
 func escapeControls(line []byte) []byte {
 	unsafe := func(r rune) bool { return unicode.In(r, unicode.Cc, unicode.Cf, unicode.Zl, unicode.Zp) }
 	if !bytes.ContainsFunc(line, unsafe) {
@@ -75,8 +75,8 @@ func table(w io.Writer, rows [][]string) {
 	_ = t.Flush() // an error stays in the bufio.Writer beneath
 }
 
-// printable returns s as it is safe to show on a terminal: a name that holds
-// control characters, or begins or ends with a space, is quoted.
+// printable returns s in a form that is safe on a terminal: a name with control characters,
+// or with a space at its begin or end, is quoted.
 func printable(s string) string {
 	odd := strings.TrimSpace(s) != s || strings.ContainsFunc(s, func(r rune) bool {
 		return r == unicode.ReplacementChar || !unicode.IsPrint(r)
@@ -87,11 +87,11 @@ func printable(s string) string {
 	return s
 }
 
-// maxCell is how many characters of a name a table shows: one long name would
-// pad every row. --json has the whole of it.
+// maxCell is how many characters of a name a table shows, since one long name would pad
+// every row. --json has the whole name.
 const maxCell = 64
 
-// cell returns a name as a table shows it: printable, and cut where it is long.
+// cell returns a name for a table: printable, and cut if it is long.
 func cell(name string) string {
 	shown := []rune(printable(name))
 	if len(shown) > maxCell {
@@ -103,7 +103,7 @@ func cell(name string) string {
 // count writes n with thousands marks.
 func count(n int64) string { return humanize.Comma(n) }
 
-// plural writes a number of things.
+// plural writes a number with its noun.
 func plural(n int64, one, many string) string {
 	if n == 1 {
 		return "1 " + one
@@ -122,7 +122,7 @@ func moment(t *time.Time) string {
 	return t.UTC().Format("2006-01-02 15:04:05 UTC")
 }
 
-// seconds writes a number of seconds as people say it: "41s", "2h5m".
+// seconds writes a number of seconds as a duration: "41s", "2h05m".
 func seconds(n int64) string {
 	d := time.Duration(n) * time.Second
 	if d >= 48*time.Hour {
@@ -137,7 +137,7 @@ func seconds(n int64) string {
 	return d.String()
 }
 
-// value returns what p points to, or the zero value for nothing.
+// value returns *p, or the zero value if p is nil.
 func value[T any](p *T) (v T) {
 	if p != nil {
 		v = *p
@@ -145,7 +145,7 @@ func value[T any](p *T) (v T) {
 	return v
 }
 
-// orDash writes v, or a dash for nothing.
+// orDash writes *v, or a dash if v is nil.
 func orDash[T any](v *T) string {
 	if v == nil {
 		return "-"

@@ -25,10 +25,10 @@ func runOn(t *testing.T, url string, args ...string) (code int, out string) {
 func TestMigrate_TellsWhatItDid(t *testing.T) {
 	postgres := pgtest.Shared(t).NewDatabase(t) + "&pool_max_conns=4"
 	for _, url := range []string{postgres, "sqlite:" + filepath.Join(t.TempDir(), "assay.db")} {
-		if code, out := runOn(t, url, "migrate"); code != exitOK || !strings.Contains(out, "is brought from schema version 0 to ") {
+		if code, out := runOn(t, url, "migrate"); code != exitOK || !strings.Contains(out, "is updated from schema version 0 to ") {
 			t.Errorf("exit %d, said %s", code, out)
 		}
-		if code, out := runOn(t, url, "migrate"); code != exitOK || !strings.Contains(out, ", which is this program's") {
+		if code, out := runOn(t, url, "migrate"); code != exitOK || !strings.Contains(out, " is up to date at schema version ") {
 			t.Errorf("again: exit %d, said %s", code, out)
 		}
 		if code, out := runOn(t, url, "migrate", "--json"); code != exitOK || !strings.Contains(out, `"fromVersion":`) {

@@ -21,7 +21,7 @@ type pricesCmd struct {
 	Name   string `arg:"" optional:"" complete:"item" help:"Market hash name, byte for byte."`
 	AppID  int32  `complete:"game" default:"730" placeholder:"ID" help:"Steam's number of the game."`
 	Phase  string `help:"Phase of a Doppler: \"Phase 2\", \"Ruby\", ..."`
-	Accept bool   `help:"Accept the price that is held back, on all inventory rows, and show the item."`
+	Accept bool   `help:"Accept the held price, apply it to all inventory rows, and show the item."`
 	itemFlags
 	listFlags
 }
@@ -30,16 +30,16 @@ type pricesCmd struct {
 type itemFlags struct {
 	Search       string `placeholder:"WORDS" help:"List the items whose name holds all these words, in any order and case."`
 	Status       string `enum:"ok,thin,suspect,disputed,stale,noPrice," default:"" placeholder:"STATUS" help:"List the items whose price has this status now: ok, thin, suspect, disputed, stale or noPrice."`
-	Held         bool   `help:"List the items of which a suspicious new price waits for confirmation."`
-	Market       string `complete:"market" placeholder:"MARKET" help:"List the items that this market offers or has sold, such as steam."`
-	MinPrice     string `placeholder:"PRICE" help:"List the items of this price or more, such as 12.5."`
-	MaxPrice     string `placeholder:"PRICE" help:"List the items of this price or less."`
+	Held         bool   `help:"List the items with a suspicious new price that waits for confirmation."`
+	Market       string `complete:"market" placeholder:"MARKET" help:"List the items that this market, such as steam, offers or has sold."`
+	MinPrice     string `placeholder:"PRICE" help:"List the items with this price or more, such as 12.5."`
+	MaxPrice     string `placeholder:"PRICE" help:"List the items with this price or less."`
 	ChangedSince string `placeholder:"TIME" help:"List the items whose price changed at this time or later, such as 2026-01-31T12:00:00Z."`
 	UpdatedSince string `placeholder:"TIME" help:"List the items whose price was confirmed at this time or later, changed or not."`
 	Sort         string `enum:"name,price,-price,status,-status,changed,-changed," default:"" placeholder:"ORDER" help:"List by name, price, status (best first) or changed; -price, -status and -changed are the other way around."`
 }
 
-// query returns what is listed; empty without any flag.
+// query returns the filter of the list; empty without any flag.
 func (f *itemFlags) query() url.Values {
 	q := filter("q", f.Search, "status", f.Status, "market", f.Market, "minPrice", f.MinPrice, "maxPrice", f.MaxPrice,
 		"changedSince", f.ChangedSince, "updatedSince", f.UpdatedSince, "sort", f.Sort)
@@ -53,10 +53,10 @@ func (*pricesCmd) examples() []example {
 	return []example{
 		{`prices "AK-47 | Redline (Field-Tested)"`, "show the price, every market's quote, and why it is used or not"},
 		{`prices --search "redline tested"`, "list the items whose name holds \"redline\" and \"tested\""},
-		{`prices --held --sort=-price`, "list the items of which a price is held back, the most expensive first"},
-		{`prices --status disputed --min-price 10 --json`, "print what is disputed and costs 10 or more as JSON"},
+		{`prices --held --sort=-price`, "list the items with a held price, the most expensive first"},
+		{`prices --status disputed --min-price 10 --json`, "print the items with a disputed price of 10 or more as JSON"},
 		{`prices "★ Karambit | Doppler (Factory New)" --phase "Ruby"`, "show the price of one phase"},
-		{`prices "Sealed Graffiti | GLHF (Tiger Orange)" --accept`, "make the price that is held back the price of the item"},
+		{`prices "Sealed Graffiti | GLHF (Tiger Orange)" --accept`, "make the held price the price of the item"},
 		{`prices "Large Wood Box" --app-id 252490 --json`, "print an item of another game as JSON"},
 	}
 }
@@ -114,7 +114,7 @@ func (c *pricesCmd) list(ctx context.Context, s *session, filter url.Values) err
 	})
 }
 
-// intervalText is where the price of a further honest market lies in most cases.
+// intervalText is the interval that would hold the price of most other markets.
 func intervalText(f *view.Figures) string {
 	if f == nil || f.Interval == nil {
 		return "-"
@@ -122,7 +122,7 @@ func intervalText(f *view.Figures) string {
 	return f.Interval.Low.String() + " to " + f.Interval.High.String()
 }
 
-// allFields names all figures that a request can ask for beside prices.
+// allFields names all figures that a request can add to prices.
 func allFields() string { return strings.Join(view.FieldNames(), ",") }
 
 func (c *pricesCmd) matching(q url.Values) request {
@@ -131,8 +131,8 @@ func (c *pricesCmd) matching(q url.Values) request {
 	return request{path: itemsPath, query: q, as: config.RoleMarket}
 }
 
-// suggestion names items whose name holds the words that were given; a failure only
-// leaves them out.
+// suggestion names items whose name holds the given words. It names none if the request
+// fails.
 func (c *pricesCmd) suggestion(ctx context.Context, api *client) string {
 	const most = 5
 	page, err := listAll[view.PricedItem](ctx, api, c.matching(url.Values{"q": {c.Name}}), most)
@@ -204,7 +204,7 @@ func checkedText(it *view.ItemDetail) string {
 	return text
 }
 
-// quoteRows lists what every market says of an item.
+// quoteRows lists every market's quote of an item.
 func quoteRows(it *view.ItemDetail) [][]string {
 	rows := [][]string{{"MARKET", "ASK", "BID", "SALE", "IN", "PRICE " + string(it.Currency), "LEVEL", "OFFERED", "SOLD", "FETCHED", "USED"}}
 	for _, q := range it.Snapshots {

@@ -10,8 +10,8 @@ import (
 	"assay/internal/view"
 )
 
-// lineEvery is how often long work prints a line without a terminal,
-// changes of its stage aside.
+// lineEvery is how often long work prints a line where there is no terminal. A change of
+// its stage prints one at once.
 const lineEvery = 5 * time.Second
 
 // progress shows how far long work is: as a bar on a terminal, else as a plain line now
@@ -43,8 +43,8 @@ func newProgress(w io.Writer, terminal bool, now func() time.Time) *progress {
 	return p
 }
 
-// show shows that so much of total is done. The bar is described by what; without a
-// terminal line is printed, at once if it is of another stage than the last.
+// show shows that done of total is done. On a terminal it describes the bar with what.
+// Otherwise it prints line, unless a line of the same stage was printed recently.
 func (p *progress) show(what string, done, total int64, stage, line string) {
 	if p.bar != nil {
 		p.bar.Describe(what)

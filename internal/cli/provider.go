@@ -24,10 +24,9 @@ type providerCmd struct {
 	Accept providerAcceptCmd `cmd:"" help:"End the quarantine of a provider's markets."`
 }
 
-// openProvider makes the provider of that name, configured or not, ready to be
-// asked. also, which may be nil, changes what it is made of. The caller closes the
-// set.
-func (s *session) openProvider(ctx context.Context, name string, also func(*config.Config, *app.ProviderOptions)) (provider.Provider, *app.ProviderSet, error) {
+// openProvider opens the provider of that name, configured or not. change, which may be
+// nil, changes its options. The caller closes the set.
+func (s *session) openProvider(ctx context.Context, name string, change func(*config.Config, *app.ProviderOptions)) (provider.Provider, *app.ProviderSet, error) {
 	if !slices.Contains(app.Providers(), name) {
 		return nil, nil, &usageError{
 			text: fmt.Sprintf("there is no provider %q; there are %s", name, strings.Join(app.Providers(), ", ")),
@@ -38,8 +37,8 @@ func (s *session) openProvider(ctx context.Context, name string, also func(*conf
 		return nil, nil, err
 	}
 	o := app.ProviderOptions{Config: cfg, Secret: cfg.OutsideSecret, Now: s.Now, Logger: slog.New(slog.DiscardHandler)}
-	if also != nil {
-		also(cfg, &o)
+	if change != nil {
+		change(cfg, &o)
 	}
 	set, err := app.OpenProviders(ctx, o)
 	if err != nil {
@@ -49,29 +48,28 @@ func (s *session) openProvider(ctx context.Context, name string, also func(*conf
 }
 
 var (
-	// errProviderUnread means that a provider was asked and did not answer as it
-	// should.
+	// errProviderUnread means that a provider did not send the expected response.
 	errProviderUnread = errors.New("the provider could not be read")
 	// errProviderFailed is the same, when the failure is already printed.
 	errProviderFailed = fmt.Errorf("%w: %w", errProviderUnread, errReported)
 )
 
-// failureText describes in plain words why a provider could not be read.
+// failureText describes why a provider could not be read.
 func failureText(err error) string {
 	var e *provider.Error
 	if !errors.As(err, &e) {
 		return printable(err.Error())
 	}
 	words := map[provider.Kind]string{
-		provider.KindConnect:     "it cannot be reached: is the address or path right, and can this machine reach it?",
+		provider.KindConnect:     "it is unreachable: check the address or path, and the network of this machine",
 		provider.KindTimeout:     "it did not answer in time",
-		provider.KindCut:         "the connection ended within the answer",
+		provider.KindCut:         "the connection ended within the response",
 		provider.KindRateLimited: "it limits the request rate: retry later",
 		provider.KindAuth:        "it does not accept the key: the key is missing, wrong or lacks a permission",
 		provider.KindServer:      "it reports an internal error: retry later",
-		provider.KindStatus:      "it refuses the request: is the address right?",
-		provider.KindProtocol:    "its response has no prices: is the address right?",
-		provider.KindTooLarge:    "its answer is larger than can be right",
+		provider.KindStatus:      "it refuses the request: check the address",
+		provider.KindProtocol:    "its response has no prices: check the address",
+		provider.KindTooLarge:    "its response is larger than any plausible one",
 		provider.KindBlocked:     "its address is not a public one: name it in the provider's BASE_URL to allow it",
 	}[e.Kind]
 	if words == "" {

@@ -17,11 +17,11 @@ import (
 	"assay/internal/view"
 )
 
-// providerCheck is one thing that a test looked at.
+// providerCheck is one check of a test.
 type providerCheck struct {
-	Check  string `json:"check"`  // see providerTested.check
-	State  string `json:"state"`  // ok, warning, failed, unknown
-	Detail string `json:"detail"` // in plain words
+	Check  string `json:"check"` // see providerTested.check
+	State  string `json:"state"` // ok, warning, failed, unknown
+	Detail string `json:"detail"`
 }
 
 // The states of a check.
@@ -112,7 +112,7 @@ func (t *providerTested) checkAnswer() {
 		return
 	case status == http.StatusOK:
 		t.add("status", checkOK, "200")
-		t.add("key", checkOK, "none is missing")
+		t.add("key", checkOK, "accepted, or not required")
 		return
 	case status == http.StatusForbidden && e.Page:
 		t.add("status", checkFailed, "403 with an HTML page: a bot check blocks this machine's address or client; a key does not help")
@@ -120,14 +120,14 @@ func (t *providerTested) checkAnswer() {
 		return
 	case status == http.StatusUnauthorized, status == http.StatusForbidden:
 		t.add("status", checkFailed, "%d %s", status, http.StatusText(status))
-		t.add("key", checkFailed, "missing, wrong, revoked, or not enough for this")
+		t.add("key", checkFailed, "missing, wrong, revoked, or without permission for this request")
 		return
 	case status == http.StatusNotAcceptable:
 		t.add("status", checkFailed, "406: it does not accept the request headers, such as the compression")
 	case status == http.StatusTooManyRequests:
 		t.add("status", checkFailed, "429: rate limited; retry after %s", e.RetryAfter.Round(time.Second))
 	case status >= http.StatusInternalServerError:
-		t.add("status", checkFailed, "%d %s: a failure of its own; try again later", status, http.StatusText(status))
+		t.add("status", checkFailed, "%d %s: an internal error; retry later", status, http.StatusText(status))
 	default:
 		t.add("status", checkFailed, "%d %s", status, http.StatusText(status))
 	}
@@ -143,7 +143,7 @@ func (t *providerTested) checkQuota() {
 	case t.last().Status == 0:
 		t.add("quota", checkUnknown, "not known")
 	case reported == nil:
-		t.add("quota", checkUnknown, "its answer does not say what is left")
+		t.add("quota", checkUnknown, "the response does not report it")
 	default:
 		state, of := checkOK, ""
 		if reported.Left == 0 {
@@ -156,7 +156,7 @@ func (t *providerTested) checkQuota() {
 	}
 }
 
-// checkClock compares our clock with the answer's Date.
+// checkClock compares our clock with the response's Date.
 func (t *providerTested) checkClock() {
 	sent := t.last()
 	if sent.Status == 0 {
@@ -164,17 +164,17 @@ func (t *providerTested) checkClock() {
 		return
 	}
 	if sent.Date.IsZero() {
-		t.add("clock", checkUnknown, "its answer does not say what time it is")
+		t.add("clock", checkUnknown, "the response has no Date header")
 		return
 	}
 	skew := sent.Time.Sub(sent.Date).Round(time.Second)
 	switch {
 	case skew.Abs() <= maxSkew:
-		t.add("clock", checkOK, "ours and its own agree")
+		t.add("clock", checkOK, "our clock and the provider's agree")
 	case skew > 0:
-		t.add("clock", checkWarning, "ours is %s ahead of its own: one of the two is wrong", skew)
+		t.add("clock", checkWarning, "our clock is %s ahead of the provider's: one of the two is wrong", skew)
 	default:
-		t.add("clock", checkWarning, "ours is %s behind its own: one of the two is wrong", -skew)
+		t.add("clock", checkWarning, "our clock is %s behind the provider's: one of the two is wrong", -skew)
 	}
 }
 
@@ -182,9 +182,9 @@ func (t *providerTested) checkBody() {
 	e, status := t.failure(), t.last().Status
 	switch {
 	case t.OK && len(t.Quotes) == 0:
-		t.add("body", checkWarning, "readable, without a single price")
+		t.add("body", checkWarning, "valid, but without prices")
 	case t.OK:
-		t.add("body", checkOK, "prices, as promised")
+		t.add("body", checkOK, "prices in the expected format")
 	case t.remote && status != http.StatusOK:
 		t.add("body", checkUnknown, "not known")
 	case e.Detail != "":
@@ -214,9 +214,8 @@ func writeChecks(w io.Writer, checks []providerCheck) {
 	table(w, rows)
 }
 
-// budgetOf is where requests are counted: in the database, or, for the reason why,
-// nowhere. The retry-after of a server that is alone on the database holds
-// in any case.
+// budgetOf counts requests in the database; why is the reason if it cannot. It always
+// keeps to the retry-after of a server that has the database for itself.
 type budgetOf struct {
 	store  *db.DB
 	why    string
@@ -224,8 +223,8 @@ type budgetOf struct {
 	now    func() time.Time
 }
 
-// openBudget opens the database while other processes may use it. It makes none, and brings
-// none up to date.
+// openBudget opens the database while other processes may use it. It neither creates nor
+// updates it.
 func openBudget(ctx context.Context, cfg *config.Config, provider string, now func() time.Time) budgetOf {
 	if cfg.Database.Engine == config.SQLite {
 		if _, err := os.Stat(cfg.Database.Path); err != nil {
@@ -244,7 +243,7 @@ func openBudget(ctx context.Context, cfg *config.Config, provider string, now fu
 	return budgetOf{store: s}
 }
 
-// allowance returns what an app.ProviderOptions wants; nil where nothing is counted.
+// allowance is for app.ProviderOptions; nil if nothing is counted.
 func (b budgetOf) allowance() func(string, provider.Host) provider.Allowance {
 	if b.server != nil {
 		return func(_ string, host provider.Host) provider.Allowance { return heldHost(b.server, host.Key, b.now) }

@@ -8,8 +8,8 @@ import (
 	"assay/internal/view"
 )
 
-// debugOf returns the running server's provider-debug; nil where none runs, or
-// it does not say.
+// debugOf returns what a running server reports about a provider; nil if no server runs,
+// or it does not know the provider.
 func (c *client) debugOf(ctx context.Context, provider string) *view.ProviderDebug {
 	r := providersRequest()
 	r.timeout = debugPatience
@@ -25,11 +25,11 @@ func (c *client) debugOf(ctx context.Context, provider string) *view.ProviderDeb
 	return nil
 }
 
-// debugPatience is how long a test waits for a server that may not be there.
+// debugPatience is how long a test waits for a server that may not run.
 const debugPatience = 3 * time.Second
 
-// held is an allowance that counts nothing. It keeps to what the server that has the
-// database must wait for.
+// held is an allowance that counts nothing. It waits as long as the server that has the
+// database must wait.
 type held struct {
 	now   func() time.Time
 	kind  provider.Kind

@@ -18,7 +18,7 @@ type providerListCmd struct{}
 func (*providerListCmd) examples() []example {
 	return []example{
 		{"provider list", "list providers, their markets, budgets and last errors"},
-		{"provider list --json", "print all that the server has recorded of its providers as JSON"},
+		{"provider list --json", "print everything that the server knows of its providers as JSON"},
 	}
 }
 
@@ -64,7 +64,7 @@ func writeFailingFiles(w io.Writer, p *view.ProviderDebug) {
 	}
 }
 
-// providerState is what keeps requests from a provider, in a few words.
+// providerState names what stops requests to a provider, or "active".
 func providerState(p *view.ProviderDebug, now time.Time) string {
 	switch {
 	case p.Paused:
@@ -96,13 +96,13 @@ func (c *providerPauseCmd) Run(ctx context.Context, s *session) error {
 	return steerProvider(ctx, s, c.Provider, "pause", nil, c.Provider+" is paused")
 }
 
-// providerResumeCmd lets requests go out again.
+// providerResumeCmd resumes requests to a provider.
 type providerResumeCmd struct {
 	Provider string `arg:"" complete:"provider" help:"Name of the provider."`
 }
 
 func (*providerResumeCmd) examples() []example {
-	return []example{{"provider resume skinport", "send requests again; also forgets a quota that its headers reported by mistake"}}
+	return []example{{"provider resume skinport", "send requests again; also discards a quota that its headers reported by mistake"}}
 }
 
 // Run resumes.
@@ -132,13 +132,13 @@ func (c *providerAcceptCmd) Run(ctx context.Context, s *session) error {
 	return steerProvider(ctx, s, c.Provider, "accept", filter("market", c.Market), "the quarantine of "+what+" has ended")
 }
 
-// steered is what the commands that steer a provider print with --json.
+// steered is the output of --json of the commands that steer a provider.
 type steered struct {
 	Provider string `json:"provider"`
 	Action   string `json:"action"`
 }
 
-// steerProvider has the server do something with a provider and prints done.
+// steerProvider sends an action on a provider to the server and prints done.
 func steerProvider(ctx context.Context, s *session, name, action string, q url.Values, done string) error {
 	api, err := s.server()
 	if err != nil {

@@ -15,7 +15,7 @@ import (
 	"assay/internal/provider/sim"
 )
 
-// providerNamesCmd lists what a provider knows.
+// providerNamesCmd lists the names that a provider knows.
 type providerNamesCmd struct {
 	Provider string `arg:"" complete:"provider" help:"Name of the provider."`
 }

@@ -32,7 +32,7 @@ func (*providerTestCmd) examples() []example {
 	}
 }
 
-// providerTested is what a test found out.
+// providerTested is the result of a test.
 type providerTested struct {
 	Provider string           `json:"provider"`
 	Shape    provider.Shape   `json:"shape"`
@@ -54,7 +54,7 @@ type providerTested struct {
 	state  provider.ClientState // of that host
 }
 
-// providerSample is one of the quotes that came.
+// providerSample is a quote of the response.
 type providerSample struct {
 	Market         string         `json:"market"`
 	MarketHashName string         `json:"marketHashName"`
@@ -97,7 +97,7 @@ func (c *providerTestCmd) Run(ctx context.Context, s *session) (err error) {
 	return nil
 }
 
-// testPatience is how long one test may take, waits for a limit included.
+// testPatience is how long one test may take, including waits for a limit.
 const testPatience = time.Minute
 
 // call is the request: the one of the flags, or the cheapest.
@@ -172,9 +172,8 @@ func tested(ctx context.Context, src provider.Provider, clients provider.Clients
 	return found
 }
 
-// stateOf returns the state of the client of one host: the one given, unless
-// another host of the provider got a later request. It is false where none is
-// given.
+// stateOf returns the state of the client of one host, or of another host of the provider
+// that got a later request. ok is false if the host has no client.
 func stateOf(clients provider.Clients, host string) (state provider.ClientState, ok bool) {
 	c := clients[host]
 	if c == nil {
@@ -215,21 +214,21 @@ func writeTested(w io.Writer, t providerTested) {
 	}
 	table(w, rows)
 	if len(t.Quotes) == 0 {
-		_, _ = fmt.Fprintln(w, "  it knows no price of that")
+		_, _ = fmt.Fprintln(w, "  it has no price of that item")
 	}
 	for _, q := range t.Samples {
 		_, _ = fmt.Fprintf(w, "  for example %s: %s %s on %s\n", nameAndPhase(q.MarketHashName, q.Phase), q.Ask, q.Currency, printable(q.Market))
 	}
 }
 
-// tally counts what a provider says. It implements provider.Sink.
+// tally counts the quotes of a response. It implements provider.Sink.
 type tally struct {
 	quotes, rejected map[string]int64
 	samples          []providerSample
 	seen             provider.Duplicates
 }
 
-// maxReasons bounds what a hostile answer can make a tally hold.
+// Bounds of a tally, also for a hostile response.
 const (
 	maxReasons = 50
 	maxSamples = 3

@@ -28,7 +28,7 @@ func (*refreshCmd) examples() []example {
 	}
 }
 
-// Run starts, forecasts or awaits a refresh.
+// Run starts a refresh, or shows what it would do.
 func (c *refreshCmd) Run(ctx context.Context, s *session) error {
 	r := refreshRequest(c.Force, c.DryRun)
 	if c.DryRun {
@@ -53,8 +53,8 @@ func startRun(ctx context.Context, s *session, r request, wait bool) error {
 	return waitForRun(ctx, s, api, &run)
 }
 
-// waitForRun shows the progress of a run until it ends, prints it, and returns
-// an error that stands for how it ended.
+// waitForRun shows the progress of a run until it ends and prints it. The error is nil
+// only if the run is complete.
 func waitForRun(ctx context.Context, s *session, api *client, answer *startedRun) error {
 	s.printf("%s", startedText(answer))
 	job, err := awaitJob(ctx, s, api, answer.Job)
@@ -81,8 +81,8 @@ func waitForRun(ctx context.Context, s *session, api *client, answer *startedRun
 	}
 }
 
-// outcomeOf is the outcome of an ended job. One that was removed before it could be
-// read is complete, since endsWell saw nothing missing.
+// outcomeOf is the outcome of an ended job. A job that was removed before it could be read
+// is complete: endsWell found nothing missing.
 func outcomeOf(job view.Job) string {
 	switch {
 	case job.Outcome != nil:
@@ -131,7 +131,7 @@ func costRow(of string, requests, deferred int64, seconds float64) []string {
 	return []string{of, count(requests), count(deferred), fmt.Sprintf("%.1f", seconds)}
 }
 
-// writePutOff says what a host's budget leaves no room for, and from when it does.
+// writePutOff writes which requests a host's budget defers, and until when.
 func writePutOff(w io.Writer, place string, h view.PlannedHost) {
 	if h.Why == nil {
 		return
@@ -161,16 +161,14 @@ func boundText(why string) string {
 	}
 }
 
-// How a job is waited for.
+// How to wait for a job.
 const (
 	pollEvery = 250 * time.Millisecond
-	// patience is how long a server may be away, for a restart say, before
-	// waiting for it ends.
+	// patience is how long a server may be unreachable, for example during a restart.
 	patience = 30 * time.Second
 )
 
-// awaitJob shows the progress of a job until it ends, and returns it as it
-// ended.
+// awaitJob shows the progress of a job until it ends, and returns the ended job.
 func awaitJob(ctx context.Context, s *session, api *client, job view.Job) (view.Job, error) {
 	p := s.newProgress()
 	defer p.end()
@@ -198,8 +196,8 @@ func awaitJob(ctx context.Context, s *session, api *client, job view.Job) (view.
 	return job, nil
 }
 
-// errJobRemoved means that a job ended and was removed at once, as little as
-// MARKET_PRICE_JOB_RETENTION_DAYS and _MIN_JOBS keep.
+// errJobRemoved means that a job was removed as soon as it ended, because
+// MARKET_PRICE_JOB_RETENTION_DAYS and _MIN_JOBS keep none.
 var errJobRemoved = errors.New("the refresh has ended, but its result is unknown because the server keeps no ended job: set MARKET_PRICE_JOB_RETENTION_MIN_JOBS to 1 or more")
 
 func isJobNotFound(err error) bool {
@@ -207,8 +205,8 @@ func isJobNotFound(err error) bool {
 	return ok && answer.Code == "job_not_found"
 }
 
-// endsWell reports whether a job that was last seen like this can only have
-// finished complete: all of its items were done, without a failure.
+// endsWell reports whether a job in this state can only have finished as complete: all of
+// its items were done, without a failure.
 func endsWell(job view.Job) bool {
 	return job.Stage == "apply" && job.PendingItems == 0 && job.UpdatedItems > 0 && len(job.Gaps.Items) == 0 &&
 		len(job.Deferred) == 0 && job.LastError == nil

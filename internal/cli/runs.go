@@ -73,7 +73,7 @@ func (c *runsCmd) items(ctx context.Context, s *session) error {
 	})
 }
 
-// dashed returns s, or a dash where there is nothing.
+// dashed returns s, or a dash if it is empty.
 func dashed(s string) string {
 	if s == "" {
 		return "-"
@@ -115,7 +115,7 @@ func (c *cancelCmd) Run(ctx context.Context, s *session) error {
 	return show(ctx, s, r, writeJob)
 }
 
-// retryFailedCmd runs the failed items of a run again.
+// retryFailedCmd starts a run of the failed items of another.
 type retryFailedCmd struct {
 	ID   string `arg:"" complete:"run" help:"Number of the run whose items to retry: those that failed, or were skipped for a budget, a pause or a backoff."`
 	Wait bool   `help:"Wait for the end of the new run and show its progress."`
@@ -123,7 +123,7 @@ type retryFailedCmd struct {
 
 func (*retryFailedCmd) examples() []example {
 	return []example{
-		{"retry-failed 17", "start a new run of the items of which run 17 learned nothing"},
+		{"retry-failed 17", "start a new run of the items for which run 17 got no answer"},
 		{"retry-failed 17 --wait --json", "wait for its end and print it as JSON"},
 	}
 }

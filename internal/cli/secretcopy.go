@@ -11,17 +11,16 @@ import (
 
 func secretsDir(cfg *config.Config) string { return filepath.Join(cfg.DataDir, "secrets") }
 
-// secretCopy is the files of a directory of secrets, to be written to another.
-// The zero value writes nothing.
+// secretCopy holds the files of a directory of secrets, to write them to another one. The
+// zero value writes nothing.
 type secretCopy struct {
 	to      string
 	replace bool
 	files   map[string][]byte // by name
 }
 
-// readSecrets reads the secrets in a directory and checks that they can be
-// written to another, where files that are there already stay unless replace
-// says otherwise. Nothing is changed yet.
+// readSecrets reads the secrets in a directory and checks that they can be written to
+// another one. Existing files there are an error unless replace is set. It writes nothing.
 func readSecrets(from, to string, replace bool) (secretCopy, error) {
 	c := secretCopy{to: to, replace: replace, files: map[string][]byte{}}
 	entries, err := os.ReadDir(from)
@@ -39,7 +38,7 @@ func readSecrets(from, to string, replace bool) (secretCopy, error) {
 	return c, c.check()
 }
 
-// check finds what would keep the secrets from being written.
+// check returns an error if the secrets cannot be written.
 func (c secretCopy) check() error {
 	switch info, err := os.Stat(c.to); {
 	case errors.Is(err, fs.ErrNotExist):

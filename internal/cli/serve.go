@@ -12,29 +12,18 @@ import (
 	"assay/internal/config"
 )
 
-// server is the program itself, as the commands that run it need it.
-type server interface {
-	// Run serves until ctx ends, and then ends in good order.
-	Run(ctx context.Context) error
-	// Ready is closed when requests are answered.
-	Ready() <-chan struct{}
-	// URL is where. It is known once Ready is closed.
-	URL() string
-}
-
 // serveCmd runs the server.
 type serveCmd struct{}
 
 func (*serveCmd) examples() []example {
 	return []example{
-		{"serve", "run with the settings of the environment; the first start creates secrets and prints where they are"},
+		{"serve", "run with the settings of the environment; the first start creates secrets and logs their files"},
 		{"serve --config /etc/assay.conf", "run with the settings of a file"},
 		{"serve --market-price-providers sim --market-price-ttl 30m", "every setting that is not a secret is also a flag"},
 	}
 }
 
-// details lists the settings below the help: serve is the command that they are
-// for, and `assay config` shows their values.
+// details lists the settings below the help; `assay config` shows their values.
 func (*serveCmd) details() string {
 	var b strings.Builder
 	b.WriteString("\nSettings (environment or --config; those that are not secrets also as flags, TRADE_HOLD as --trade-hold):\n")
@@ -60,28 +49,29 @@ func (c *serveCmd) Run(ctx context.Context, s *session) error {
 	return s.serve(ctx, cfg, s.logger(cfg), nil)
 }
 
-// How often a server that serves reads alone looks whether it can write again: at first,
-// and after starts that ended up there again, each of which doubles the time.
+// How often a server that serves only reads checks whether it can write again. Each start
+// that finds the database still read-only doubles the time.
 const (
 	firstRecheck = 5 * time.Second
 	lastRecheck  = 5 * time.Minute
 )
 
-// serve runs a server until ctx ends, and a new one where a database that could not be
-// written can be. Once it answers, during is called beside it, if there is one; an error
-// of during ends the server.
+// serve runs a server until ctx ends. It starts a new one when a read-only database has
+// become writable. It calls during, which may be nil, once the server answers; an error of
+// during ends the server.
 func (s *session) serve(ctx context.Context, cfg *config.Config, log *slog.Logger, during func(ctx context.Context, url string) error) error {
 	err := app.ErrWritable
 	for recheck := firstRecheck; errors.Is(err, app.ErrWritable); recheck = min(2*recheck, lastRecheck) {
 		if err = s.serveOnce(ctx, cfg, log, recheck, during); ctx.Err() != nil && errors.Is(err, app.ErrWritable) {
-			err = nil // it was to end anyway
+			err = nil // ctx has ended the server
 		}
 	}
 	return err
 }
 
 func (s *session) serveOnce(ctx context.Context, cfg *config.Config, log *slog.Logger, recheck time.Duration, during func(ctx context.Context, url string) error) error {
-	srv, err := s.newServer(ctx, cfg, log, recheck)
+	// Without a clock of its own the store uses the clock of the database.
+	srv, err := app.New(ctx, app.Options{Config: cfg, Version: readBuild().Version, Logger: log, Recheck: recheck})
 	if err != nil {
 		return settingsAtFault(err)
 	}
@@ -103,13 +93,7 @@ func (s *session) serveOnce(ctx context.Context, cfg *config.Config, log *slog.L
 	return <-done
 }
 
-// newServer makes a server.
-func (s *session) newServer(ctx context.Context, cfg *config.Config, log *slog.Logger, recheck time.Duration) (server, error) {
-	// No clock is given: a store that has one goes by it, and not by its database's.
-	return app.New(ctx, app.Options{Config: cfg, Version: readBuild().Version, Logger: log, Recheck: recheck})
-}
-
-// await waits for a database that a command is about to open, and says so.
+// await waits for a database that a command will open, and logs that it waits.
 func (s *session) await(ctx context.Context, cfg *config.Config, d config.Database) error {
 	return app.Await(ctx, d, cfg.DatabaseWait, s.logger(cfg))
 }

@@ -16,7 +16,7 @@ import (
 	"assay/internal/config"
 )
 
-// session is what a command gets to work with.
+// session is the environment of a command.
 type session struct {
 	Program
 	parser *kong.Kong
@@ -25,8 +25,8 @@ type session struct {
 	flags  map[string]string // settings given as flags, by name
 }
 
-// settings returns the configuration in force, as a server started here would
-// have it. Values in over, by the name of the setting, win over all others.
+// settings returns the configuration that a server started here would have. over sets
+// values by the name of the setting; it overrides everything else.
 func (s *session) settings(over map[string]string) (*config.Config, error) {
 	return config.Load(s.options(over))
 }
@@ -69,8 +69,8 @@ func show[T any](ctx context.Context, s *session, r request, text func(io.Writer
 	return s.out.result(response, func(w io.Writer) { text(w, &response) })
 }
 
-// credentialOf picks the last of a list of secrets: lists are written "old,new"
-// while secrets rotate.
+// credentialOf returns the last of a list of secrets. During a rotation the list is
+// "old,new".
 func credentialOf(cfg *config.Config, setting, header, prefix string, secrets []config.Secret) credential {
 	if len(secrets) == 0 {
 		return credential{missing: &missingSecret{setting: setting, dir: cfg.DataDir}}
@@ -84,20 +84,19 @@ func credentialOf(cfg *config.Config, setting, header, prefix string, secrets []
 	return c
 }
 
-// missingSecret means that a command needs a secret that is nowhere.
+// missingSecret means that a command needs a secret that is not configured.
 type missingSecret struct{ setting, dir string }
 
 func (e *missingSecret) Error() string {
 	return e.setting + " is not set, and " + filepath.Join(e.dir, "secrets") + " holds none"
 }
 
-// Hint says where secrets come from.
+// Hint names the two ways to provide a secret.
 func (e *missingSecret) Hint() string {
 	return "set it, or name with --data-dir the directory of the server, which creates secrets at its first start"
 }
 
-// baseURL returns where a server that listens on addr is reached from this
-// machine.
+// baseURL returns the URL, on this machine, of a server that listens on addr.
 func baseURL(addr string) string {
 	host, port, err := net.SplitHostPort(addr)
 	if err != nil {
@@ -112,8 +111,7 @@ func baseURL(addr string) string {
 	return "http://" + net.JoinHostPort(host, port)
 }
 
-// isTerminal reports whether w is a terminal that understands how to move the
-// cursor.
+// isTerminal reports whether w is a terminal that can move the cursor.
 func (s *session) isTerminal(w io.Writer) bool {
 	f, ok := w.(*os.File)
 	if !ok || !isatty.IsTerminal(f.Fd()) {

@@ -15,8 +15,8 @@ import (
 
 // statusCmd shows what runs and how fresh prices are.
 type statusCmd struct {
-	Watch bool          `help:"Go on showing it until interrupted."`
-	Every time.Duration `default:"2s" help:"How often --watch looks (200ms to 1h)."`
+	Watch bool          `help:"Keep showing it until interrupted."`
+	Every time.Duration `default:"2s" help:"Interval of --watch (200ms to 1h)."`
 }
 
 func (*statusCmd) examples() []example {
@@ -46,8 +46,8 @@ func (c *statusCmd) Run(ctx context.Context, s *session) error {
 	return c.watch(ctx, s, api, now)
 }
 
-// watch shows the status again and again. A server that goes away is waited
-// for: it may be restarting.
+// watch shows the status repeatedly. It waits for an unreachable server, which may be
+// restarting.
 func (c *statusCmd) watch(ctx context.Context, s *session, api *client, now view.Status) error {
 	screen := statusScreen{out: s.out, redraw: !s.out.json && s.isTerminal(s.Stdout), now: s.Now}
 	tick := time.NewTicker(c.Every)
@@ -59,7 +59,7 @@ func (c *statusCmd) watch(ctx context.Context, s *session, api *client, now view
 		for {
 			select {
 			case <-ctx.Done():
-				return nil // being interrupted is how a watch ends
+				return nil // an interrupt is how a watch ends
 			case <-tick.C:
 			}
 			latest, err := call[view.Status](ctx, api, statusRequest())
@@ -72,14 +72,14 @@ func (c *statusCmd) watch(ctx context.Context, s *session, api *client, now view
 				return err
 			}
 			if ctx.Err() == nil {
-				s.printf("%v; trying again", err)
+				s.printf("%v; retrying", err)
 			}
 		}
 	}
 }
 
-// statusScreen shows one status after the other: on a terminal in the place of
-// the one before, else as a line.
+// statusScreen shows one status after the other: on a terminal each replaces the last,
+// otherwise each is a line.
 type statusScreen struct {
 	out    output
 	redraw bool
@@ -98,7 +98,7 @@ func (v *statusScreen) show(st *view.Status) error {
 	var text strings.Builder
 	writeStatus(&text, st)
 	if v.lines > 0 {
-		// Up to where the last one began, and clear from there on.
+		// Move up to where the last one began, and clear from there.
 		if _, err := fmt.Fprintf(v.out.w, "\x1b[%dA\x1b[J", v.lines); err != nil {
 			return err
 		}
@@ -120,7 +120,7 @@ func statusLine(st *view.Status) string {
 	return line
 }
 
-// runText says which refresh runs, or ran last.
+// runText describes the refresh that runs, or ran last.
 func runText(run view.RunStatus) string {
 	if run.JobID == nil {
 		return "no refresh yet"
@@ -143,7 +143,7 @@ func runText(run view.RunStatus) string {
 	return text
 }
 
-// outcomeText says how a refresh ended, after the word for its state.
+// outcomeText describes how a refresh ended. It follows the word for its state.
 func outcomeText(run view.RunStatus) string {
 	if run.Outcome == nil {
 		return ""
@@ -175,13 +175,13 @@ func writeStatus(w io.Writer, st *view.Status) {
 		rows = append(rows, []string{"last error", printable(*st.LastError)})
 	}
 	rows = append(rows,
-		[]string{"no price", fmt.Sprintf("%s due or in work, %s to be tried again later", count(st.Missing.PendingItems), count(st.Missing.WaitingItems))},
+		[]string{"no price", fmt.Sprintf("%s due or in work, %s to be retried later", count(st.Missing.PendingItems), count(st.Missing.WaitingItems))},
 		[]string{"prices", fmt.Sprintf("%s fresh, %s stale, %s unknown; the oldest is %s old",
 			count(st.Freshness.Fresh), count(st.Freshness.Stale), count(st.Freshness.Unknown), seconds(st.Freshness.OldestSeconds))})
 	table(w, rows)
 }
 
-// usageText says how many requests a run took, and of which providers.
+// usageText is the number of requests of a run, in all and by provider.
 func usageText(u view.Usage) string {
 	var parts []string
 	for _, name := range slices.Sorted(maps.Keys(u.ByProvider)) {

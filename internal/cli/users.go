@@ -11,8 +11,8 @@ import (
 
 // usersCmd holds the commands about users.
 type usersCmd struct {
-	Show   usersShowCmd   `cmd:"" help:"Show what is known of a user."`
-	Put    usersPutCmd    `cmd:"" help:"Create a user, or replace what is known of one."`
+	Show   usersShowCmd   `cmd:"" help:"Show a user."`
+	Put    usersPutCmd    `cmd:"" help:"Create a user or replace one."`
 	Delete usersDeleteCmd `cmd:"" help:"Delete a user. The wallet ledger, trades and listings keep the id."`
 }
 
@@ -33,8 +33,8 @@ func (c *usersShowCmd) Run(ctx context.Context, s *session) error {
 // usersPutCmd creates or replaces a user.
 type usersPutCmd struct {
 	User        string `arg:"" complete:"user" help:"The platform's id of the user."`
-	SteamID     string `placeholder:"ID" help:"Steam id, 17 digits. Without it the user has none."`
-	DisplayName string `placeholder:"NAME" help:"Name on the leaderboard. Without it the user has none."`
+	SteamID     string `placeholder:"ID" help:"Steam id, 17 digits. Default: none."`
+	DisplayName string `placeholder:"NAME" help:"Name on the leaderboard. Default: none."`
 	Leaderboard bool   `default:"true" negatable:"" help:"Show the name on the leaderboard; --no-leaderboard shows \"anonymous\"."`
 }
 
@@ -67,7 +67,7 @@ type usersDeleteCmd struct {
 func (*usersDeleteCmd) examples() []example {
 	return []example{
 		{"users delete u1", "delete Steam id, name and inventories of u1; refused while u1 has active listings, open trades or money"},
-		{"users delete u1 --json", "the same; a repeat changes nothing and prints the same"},
+		{"users delete u1 --json", "the same as JSON; a repeat changes nothing"},
 	}
 }
 

@@ -25,7 +25,7 @@ type verifyCmd struct {
 
 func (*verifyCmd) examples() []example {
 	return []example{
-		{"verify u1", "have the server verify u1's wallet; exit code 8: something is wrong, 9: something could not be verified"},
+		{"verify u1", "have the server verify u1's wallet; exit code 8: verification failed, 9: partially verified"},
 		{"verify u1 --checkpoint AQJrMQ...", "also compare it with a checkpoint stored elsewhere"},
 		{"verify --all", "verify the whole ledger, whether the server runs or not"},
 		{"verify --all --json", "print the report as JSON"},
@@ -36,7 +36,7 @@ func (*verifyCmd) examples() []example {
 func (c *verifyCmd) Run(ctx context.Context, s *session) error {
 	switch {
 	case c.All == (c.User != "") || c.All && c.Checkpoint != "":
-		return &usageError{text: "name a user, or --all, which no --checkpoint goes with"}
+		return &usageError{text: "name a user or use --all; --checkpoint needs a user"}
 	case c.All:
 		return c.everything(ctx, s)
 	}
@@ -53,7 +53,7 @@ func (c *verifyCmd) Run(ctx context.Context, s *session) error {
 			plural(entries, "entry", "entries"), plural(int64(len(r.Accounts)), "account", "accounts"))
 		writeVerification(w, r.Checks, r.Failures, r.Warnings, r.FailureCount)
 		if r.Checkpoint != nil {
-			_, _ = fmt.Fprintf(w, "checkpoint, to keep elsewhere: %s\n", *r.Checkpoint)
+			_, _ = fmt.Fprintf(w, "checkpoint, to store elsewhere: %s\n", *r.Checkpoint)
 		}
 	}); err != nil {
 		return err
@@ -102,7 +102,7 @@ func (c *verifyCmd) everything(ctx context.Context, s *session) error {
 	return verdict(r.Status)
 }
 
-// auditor reads the database itself, once it answers.
+// auditor returns an auditor that reads the database directly.
 func (s *session) auditor(ctx context.Context) (*audit.Auditor, error) {
 	cfg, err := s.settings(nil)
 	if err != nil {
@@ -129,14 +129,14 @@ func ledgerKeys(cfg *config.Config) (*wallet.Ring, error) {
 	for _, k := range cfg.LedgerKeys {
 		bytes, err := hex.DecodeString(k.Key.Reveal())
 		if err != nil {
-			return nil, fmt.Errorf("WALLET_LEDGER_KEY %s is not hexadecimal", k.ID) // never shown: it was checked
+			return nil, fmt.Errorf("WALLET_LEDGER_KEY %s is not hexadecimal", k.ID) // never returned: the configuration was checked
 		}
 		keys = append(keys, wallet.Key{ID: k.ID, Bytes: bytes})
 	}
 	return wallet.NewRing(keys)
 }
 
-// writeVerification writes what did not pass, then all checks.
+// writeVerification writes the failures and the skipped checks, then all checks.
 func writeVerification(w io.Writer, checks []audit.Checked, failures, warnings []audit.Finding, n int64) {
 	writeFindings(w, "", failures)
 	if more := n - int64(len(failures)); more > 0 {
@@ -169,7 +169,7 @@ func writeFindings(w io.Writer, kind string, findings []audit.Finding) {
 	}
 }
 
-// verdict is how the command ends.
+// verdict is the error that ends the command.
 func verdict(status audit.Status) error {
 	switch status {
 	case audit.OK:

@@ -7,7 +7,7 @@ import (
 	"runtime/debug"
 )
 
-// versionCmd shows what this program is.
+// versionCmd shows the version of the program.
 type versionCmd struct{}
 
 func (*versionCmd) examples() []example {
@@ -17,7 +17,7 @@ func (*versionCmd) examples() []example {
 	}
 }
 
-// build says from what the program was built.
+// build describes the source and the toolchain of the program.
 type build struct {
 	Version  string `json:"version"`
 	Commit   string `json:"commit"` // empty when built outside of a checkout
@@ -26,7 +26,7 @@ type build struct {
 	Platform string `json:"platform"`
 }
 
-// readBuild reads what the Go toolchain wrote into the program.
+// readBuild reads what the Go toolchain stored in the program.
 func readBuild() build {
 	b := build{Version: "devel", Go: runtime.Version(), Platform: runtime.GOOS + "/" + runtime.GOARCH}
 	info, ok := debug.ReadBuildInfo()

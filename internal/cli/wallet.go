@@ -23,14 +23,14 @@ type walletBalanceCmd struct {
 }
 
 func (*walletBalanceCmd) examples() []example {
-	return []example{{"wallet balance u1", "show what u1 has"}}
+	return []example{{"wallet balance u1", "show the balance of u1"}}
 }
 
 // Run shows it.
 func (c *walletBalanceCmd) Run(ctx context.Context, s *session) error {
 	return show(ctx, s, walletRequest(c.User, "/balance"), func(w io.Writer, has *view.Wallet) {
 		if len(has.Accounts) == 0 {
-			_, _ = fmt.Fprintf(w, "%s has no money\n", printable(has.UserID))
+			_, _ = fmt.Fprintf(w, "%s has no accounts\n", printable(has.UserID))
 			return
 		}
 		rows := [][]string{{"CURRENCY", "AVAILABLE", "HELD", "BALANCE", "ENTRIES"}}
@@ -74,14 +74,14 @@ type walletPostCmd struct {
 	Kind           string `arg:"" enum:"deposit,withdrawal,correction" help:"deposit, withdrawal or correction."`
 	Amount         int64  `arg:"" optional:"" help:"Minor units (cents). Only a correction may be negative: put -- before it."`
 	Currency       string `arg:"" optional:"" help:"Currency, such as USD."`
-	Reverses       string `placeholder:"ID" help:"Correct by reversing this transaction, instead of AMOUNT and CURRENCY."`
-	Note           string `help:"Why. Required for a correction of an amount."`
+	Reverses       string `placeholder:"ID" help:"Reverse this transaction; replaces AMOUNT and CURRENCY."`
+	Note           string `help:"Reason. Required for a correction of an amount."`
 	IdempotencyKey string `placeholder:"KEY" help:"A unique value per posting; reuse it when you retry. Default: a new one, which is printed."`
 }
 
 func (*walletPostCmd) examples() []example {
 	return []example{
-		{"wallet post u1 deposit 5000 USD --idempotency-key pay-991", "deposit 50.00 dollars once, however often this is repeated"},
+		{"wallet post u1 deposit 5000 USD --idempotency-key pay-991", "deposit 50.00 dollars exactly once, even if you repeat the command"},
 		{"wallet post u1 correction --reverses 81 --note refund", "reverse transaction 81"},
 	}
 }
