@@ -16,6 +16,7 @@ import (
 	"assay/internal/idempotency"
 	"assay/internal/inventory"
 	"assay/internal/market"
+	"assay/internal/refresh"
 	"assay/internal/user"
 	"assay/internal/view"
 	"assay/internal/wallet"
@@ -64,12 +65,11 @@ type Reader interface {
 
 // Refresher starts and steers what refreshes prices.
 type Refresher interface {
-	// Start starts a bulk job, or names the live one when it did not.
-	// forcedIgnored is true where force was asked and the live one is not forced.
-	Start(ctx context.Context, forced bool, by string) (jobID int64, started, forcedIgnored bool, err error)
+	// Start starts a bulk job, unless one is live.
+	Start(ctx context.Context, forced bool, by string) (refresh.Started, error)
 	DryRun(ctx context.Context, forced bool) (view.DryRun, error)
 	Cancel(ctx context.Context, id int64) error
-	RetryFailed(ctx context.Context, id int64, by string) (jobID int64, started bool, err error)
+	RetryFailed(ctx context.Context, id int64, by string) (refresh.Started, error)
 	PauseProvider(ctx context.Context, provider string) error
 	ResumeProvider(ctx context.Context, provider string) error
 	AcceptProvider(ctx context.Context, provider, market string) error

@@ -26,6 +26,7 @@ import (
 	"assay/internal/market"
 	"assay/internal/money"
 	"assay/internal/provider"
+	"assay/internal/refresh"
 	"assay/internal/user"
 	"assay/internal/view"
 	"assay/internal/wallet"
@@ -199,8 +200,8 @@ func (f *fakes) Health(_ context.Context, details bool) (view.Health, error) {
 	return h, f.note("health", details)
 }
 
-func (f *fakes) Start(_ context.Context, forced bool, by string) (jobID int64, started, forcedIgnored bool, err error) {
-	return 17, !f.running, f.running && forced && !f.forced, f.note("start", forced, by)
+func (f *fakes) Start(_ context.Context, forced bool, by string) (refresh.Started, error) {
+	return refresh.Started{JobID: 17, Started: !f.running, ForcedIgnored: f.running && forced && !f.forced}, f.note("start", forced, by)
 }
 
 func (f *fakes) DryRun(_ context.Context, forced bool) (view.DryRun, error) {
@@ -211,8 +212,8 @@ func (f *fakes) DryRun(_ context.Context, forced bool) (view.DryRun, error) {
 
 func (f *fakes) Cancel(_ context.Context, id int64) error { return f.note("cancel", id) }
 
-func (f *fakes) RetryFailed(_ context.Context, id int64, by string) (jobID int64, started bool, err error) {
-	return 18, !f.running, f.note("retryFailed", id, by)
+func (f *fakes) RetryFailed(_ context.Context, id int64, by string) (refresh.Started, error) {
+	return refresh.Started{JobID: 18, Started: !f.running}, f.note("retryFailed", id, by)
 }
 
 func (f *fakes) PauseProvider(_ context.Context, provider string) error {

@@ -7,6 +7,7 @@ import (
 
 	"assay/internal/catalog"
 	"assay/internal/fault"
+	"assay/internal/refresh"
 	"assay/internal/view"
 )
 
@@ -47,11 +48,11 @@ func (s *server) startRefresh(w http.ResponseWriter, c *call) error {
 		}
 		return writeJSON(w, http.StatusOK, dryRunAnswer{Reason: reasonDryRun, DryRun: forecast})
 	}
-	id, isNew, forcedIgnored, err := s.Refresher.Start(c.Context(), forced, c.role)
+	run, err := s.Refresher.Start(c.Context(), forced, c.role)
 	if err != nil {
 		return err
 	}
-	return s.answerStart(w, c, id, isNew, forcedIgnored)
+	return s.answerStart(w, c, run)
 }
 
 func (s *server) retryFailed(w http.ResponseWriter, c *call) error {
@@ -59,22 +60,22 @@ func (s *server) retryFailed(w http.ResponseWriter, c *call) error {
 	if err != nil {
 		return err
 	}
-	id, isNew, err := s.Refresher.RetryFailed(c.Context(), old, c.role)
+	run, err := s.Refresher.RetryFailed(c.Context(), old, c.role)
 	if err != nil {
 		return err
 	}
-	return s.answerStart(w, c, id, isNew, false)
+	return s.answerStart(w, c, run)
 }
 
 // answerStart tells of the job that was started, or of the one that kept it
 // from being.
-func (s *server) answerStart(w http.ResponseWriter, c *call, id int64, isNew, forcedIgnored bool) error {
-	job, err := s.Reader.Job(c.Context(), id)
+func (s *server) answerStart(w http.ResponseWriter, c *call, run refresh.Started) error {
+	job, err := s.Reader.Job(c.Context(), run.JobID)
 	switch {
 	case err != nil:
 		return err
-	case !isNew:
-		return writeJSON(w, http.StatusOK, alreadyRunning{Reason: reasonRunning, ForcedIgnored: forcedIgnored, Job: job})
+	case !run.Started:
+		return writeJSON(w, http.StatusOK, alreadyRunning{Reason: reasonRunning, ForcedIgnored: run.ForcedIgnored, Job: job})
 	}
 	w.Header().Set("Location", "/api/market-prices/jobs/"+job.ID)
 	return writeJSON(w, http.StatusAccepted, started{Started: true, Job: job})

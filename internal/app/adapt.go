@@ -35,16 +35,6 @@ func newControl(e *refresh.Engine, g *admission.Gate) control {
 	}}
 }
 
-func (c control) Start(ctx context.Context, forced bool, by string) (id int64, started, forcedIgnored bool, err error) {
-	s, err := c.Engine.Start(ctx, forced, by)
-	return s.JobID, s.Started, s.ForcedIgnored, err
-}
-
-func (c control) RetryFailed(ctx context.Context, id int64, by string) (job int64, started bool, err error) {
-	s, err := c.Engine.RetryFailed(ctx, id, by)
-	return s.JobID, s.Started, err
-}
-
 // commands are the control as the API uses it: it answers with what was written.
 type commands struct {
 	control
@@ -90,35 +80,7 @@ func (c control) readDryRun(ctx context.Context, forced bool) (view.DryRun, erro
 	if err != nil {
 		return view.DryRun{}, err
 	}
-	out := view.DryRun{
-		DryRun: true, Forced: forced,
-		TotalItems: f.Due.Due + f.Due.TTL + f.Due.NoSales, DueItems: f.Due.Due - f.Budget,
-		SkippedItems: view.Skipped{TTL: f.Due.TTL, NoSales: f.Due.NoSales, Budget: f.Budget},
-		Providers:    []view.PlannedCost{},
-	}
-	for _, s := range f.Providers {
-		cost := view.PlannedCost{
-			Provider: s.Provider, Requests: s.Requests, Deferred: s.Deferred, Background: s.Background, Seconds: s.Time.Seconds(), Hosts: []view.PlannedHost{},
-		}
-		for _, h := range s.Hosts {
-			cost.Hosts = append(cost.Hosts, plannedHost(h))
-		}
-		out.Providers = append(out.Providers, cost)
-		out.Requests += s.Requests
-		out.Seconds = max(out.Seconds, s.Time.Seconds()) // providers are asked side by side
-	}
-	return out, nil
-}
-
-func plannedHost(h refresh.HostCost) view.PlannedHost {
-	out := view.PlannedHost{
-		Host: h.Host, Requests: h.Requests, Deferred: h.Deferred, DeferredFiles: append([]string{}, h.Files...), DeferredNames: h.Names,
-		Why: orNil(string(h.Why)), Seconds: h.Time.Seconds(),
-	}
-	if !h.FreeAt.IsZero() {
-		out.FreeAt = &h.FreeAt
-	}
-	return out
+	return view.DryRunOf(&f, forced), nil
 }
 
 // inventories is what the API may do to users and what they own.
@@ -207,13 +169,6 @@ func (s sealing) StoreResponse(k idempotency.Key, r idempotency.Response) error 
 		r.Seal = sealed.Seal
 	}
 	return idempotency.Store(s.tx, k, r)
-}
-
-func orNil(text string) *string {
-	if text == "" {
-		return nil
-	}
-	return &text
 }
 
 // pageCredentials are the secrets with which the page lets people in: the

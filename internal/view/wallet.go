@@ -63,7 +63,7 @@ type Wallet struct {
 func WalletPosted(p *wallet.Posted, user string) WalletTransaction {
 	t := p.Transaction
 	out := WalletTransaction{
-		ID: number(t.ID), Kind: string(t.Kind), Note: orNil(t.Note), Reverses: numberOrNil(t.Reverses), CreatedAt: t.At,
+		ID: number(t.ID), Kind: string(t.Kind), Note: text(t.Note), Reverses: numberOrNil(t.Reverses), CreatedAt: t.At,
 	}
 	for i := range p.Heads {
 		if p.Heads[i].User == user {
@@ -79,8 +79,8 @@ func WalletPosted(p *wallet.Posted, user string) WalletTransaction {
 func walletEntry(e *wallet.Entry) WalletEntry {
 	out := WalletEntry{
 		UserID: e.User, Currency: string(e.Currency), Seq: e.Number, TransactionID: number(e.Transaction), Type: string(e.Type),
-		Amount: e.Amount, BalanceAfter: e.Balance, HeldAfter: e.Held, TradeID: numberOrNil(e.Trade), IdempotencyKey: orNil(e.IdempotencyKey),
-		FeeRule: orNil(e.FeeRule), CreatedAt: e.At, PreviousHash: e.Previous.String(), Hash: e.Hash.String(), KeyID: e.KeyID,
+		Amount: e.Amount, BalanceAfter: e.Balance, HeldAfter: e.Held, TradeID: numberOrNil(e.Trade), IdempotencyKey: text(e.IdempotencyKey),
+		FeeRule: text(e.FeeRule), CreatedAt: e.At, PreviousHash: e.Previous.String(), Hash: e.Hash.String(), KeyID: e.KeyID,
 	}
 	if e.Reverses != 0 {
 		out.ReversesSeq = &e.Reverses
@@ -157,13 +157,6 @@ func (r *Reader) WalletEntries(ctx context.Context, userID, currency, after stri
 		}
 	}
 	return page(entries, limit, walletEntry, func(e *wallet.Entry) *string { return cursor("entries", string(e.Currency), e.Number) }), nil
-}
-
-func orNil(text string) *string {
-	if text == "" {
-		return nil
-	}
-	return &text
 }
 
 // LedgerVerification is how the last verification of the whole ledger came out.

@@ -16,17 +16,18 @@ const author = "page"
 // start starts a bulk run; "force" is the button that was pressed.
 func (s *site) start(w http.ResponseWriter, r *http.Request, sess session) error {
 	forced := r.PostFormValue("force") == "1"
-	id, started, ignored, err := s.Refresher.Start(r.Context(), forced, author)
+	run, err := s.Refresher.Start(r.Context(), forced, author)
 	if err != nil {
 		return s.decline(w, r, sess, err)
 	}
+	id := run.JobID
 	message := flash{Good: true, Text: "Run " + text(id) + " is started.", Href: "/runs/" + text(id), Link: "Show it"}
 	switch {
-	case started && forced:
+	case run.Started && forced:
 		message.Text = "Run " + text(id) + " is started and refreshes every item."
-	case !started && ignored:
+	case !run.Started && run.ForcedIgnored:
 		message.Good, message.Text = false, "Run "+text(id)+" is under way and is not a forced one. Nothing new was started."
-	case !started:
+	case !run.Started:
 		message.Good, message.Text = false, "Run "+text(id)+" is already under way. Nothing new was started."
 	}
 	return s.done(w, r, sess, message)
@@ -48,12 +49,13 @@ func (s *site) retryFailed(w http.ResponseWriter, r *http.Request, sess session)
 	if err != nil {
 		return err
 	}
-	next, started, err := s.Refresher.RetryFailed(r.Context(), id, author)
+	run, err := s.Refresher.RetryFailed(r.Context(), id, author)
 	if err != nil {
 		return s.decline(w, r, sess, err)
 	}
+	next := run.JobID
 	message := flash{Good: true, Text: "Run " + text(next) + " tries the failed items of run " + text(id) + " again.", Href: "/runs/" + text(next), Link: "Show it"}
-	if !started {
+	if !run.Started {
 		message.Good, message.Text = false, "Run "+text(next)+" is already under way. Nothing new was started."
 	}
 	return s.done(w, r, sess, message)

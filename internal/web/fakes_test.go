@@ -20,6 +20,7 @@ import (
 	"assay/internal/catalog"
 	"assay/internal/fault"
 	"assay/internal/money"
+	"assay/internal/refresh"
 	"assay/internal/view"
 )
 
@@ -309,20 +310,20 @@ func (f *fakeAssay) Health(context.Context, bool) (view.Health, error) {
 	return view.Health{Status: "ok", Checks: map[string]string{"database": "ok", "schema": "ok", "queue": "ok"}}, nil
 }
 
-func (f *fakeAssay) Start(_ context.Context, forced bool, by string) (int64, bool, bool, error) {
+func (f *fakeAssay) Start(_ context.Context, forced bool, by string) (refresh.Started, error) {
 	f.called("start forced=%t by=%s", forced, by)
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if len(f.jobs) > 0 && isLive(f.jobs[0].State) {
 		id, _ := strconv.ParseInt(f.jobs[0].ID, 10, 64)
-		return id, false, forced, nil
+		return refresh.Started{JobID: id, ForcedIgnored: forced}, nil
 	}
 	now := f.now()
 	f.jobs = slices.Insert(f.jobs, 0, view.Job{
 		ID: "43", Kind: "bulk", Forced: forced, State: "running", Stage: "fetch", RequestedBy: by, CreatedAt: now, StartedAt: &now,
 		TotalItems: 30325, PendingItems: 30015, SkippedItems: view.Skipped{NoSales: 310}, Usage: view.Usage{ByProvider: map[string]int64{}},
 	})
-	return 43, true, false, nil
+	return refresh.Started{JobID: 43, Started: true}, nil
 }
 
 func (f *fakeAssay) DryRun(_ context.Context, forced bool) (view.DryRun, error) {
@@ -339,9 +340,9 @@ func (f *fakeAssay) Cancel(_ context.Context, id int64) error {
 	return nil
 }
 
-func (f *fakeAssay) RetryFailed(_ context.Context, id int64, by string) (int64, bool, error) {
+func (f *fakeAssay) RetryFailed(_ context.Context, id int64, by string) (refresh.Started, error) {
 	f.called("retry %d by=%s", id, by)
-	return id + 1, true, nil
+	return refresh.Started{JobID: id + 1, Started: true}, nil
 }
 
 func (f *fakeAssay) PauseProvider(_ context.Context, provider string) error {

@@ -18,6 +18,7 @@ import (
 	"assay/internal/access"
 	"assay/internal/catalog"
 	"assay/internal/money"
+	"assay/internal/refresh"
 	"assay/internal/view"
 )
 
@@ -42,11 +43,11 @@ type Reader interface {
 
 // Refresher does what the page's buttons say.
 type Refresher interface {
-	// Start starts a bulk job, or names the live one when it did not.
-	Start(ctx context.Context, forced bool, by string) (jobID int64, started, forcedIgnored bool, err error)
+	// Start starts a bulk job, unless one is live.
+	Start(ctx context.Context, forced bool, by string) (refresh.Started, error)
 	DryRun(ctx context.Context, forced bool) (view.DryRun, error)
 	Cancel(ctx context.Context, id int64) error
-	RetryFailed(ctx context.Context, id int64, by string) (jobID int64, started bool, err error)
+	RetryFailed(ctx context.Context, id int64, by string) (refresh.Started, error)
 	PauseProvider(ctx context.Context, provider string) error
 	ResumeProvider(ctx context.Context, provider string) error
 	AcceptProvider(ctx context.Context, provider, market string) error
