@@ -10,6 +10,7 @@ import (
 	"assay/internal/fault"
 	"assay/internal/money"
 	"assay/internal/strictjson"
+	"assay/internal/view"
 	"assay/internal/wallet/fee"
 )
 
@@ -25,18 +26,6 @@ type Fees interface {
 	Versions(ctx context.Context, before int64, limit int) ([]fee.Activation, error)
 	// Quote tells what a payment costs by a version, 0: the active one, and why.
 	Quote(ctx context.Context, version int64, p fee.Payment) (fee.Explanation, error)
-}
-
-// feeChange is what a refresh or rollback of the fee rules did.
-type feeChange struct {
-	Version         int64    `json:"version"`
-	PreviousVersion int64    `json:"previousVersion"`
-	Changed         bool     `json:"changed"`
-	DryRun          bool     `json:"dryRun"`
-	Added           []string `json:"added"`
-	Removed         []string `json:"removed"`
-	Modified        []string `json:"modified"`
-	LargeChanges    []string `json:"largeChanges"`
 }
 
 func (s *server) refreshFees(w http.ResponseWriter, c *call) error {
@@ -58,7 +47,7 @@ func (s *server) rollbackFees(w http.ResponseWriter, c *call) error {
 }
 
 func answerFees(w http.ResponseWriter, result fee.Result, r fee.Request, err error) error {
-	change := feeChange{
+	change := view.FeeChange{
 		Version: result.Version, PreviousVersion: result.Previous, Changed: result.Changed, DryRun: r.DryRun,
 		Added: result.Added, Removed: result.Removed, Modified: result.Modified,
 	}
@@ -66,22 +55,6 @@ func answerFees(w http.ResponseWriter, result fee.Result, r fee.Request, err err
 		change.LargeChanges = append(change.LargeChanges, large.String())
 	}
 	return answer(w, change, err)
-}
-
-// feeVersion is an activation of fee rules.
-type feeVersion struct {
-	Version     int64     `json:"version"`
-	Digest      string    `json:"digest"`
-	Source      string    `json:"source"`
-	ActivatedAt time.Time `json:"activatedAt"`
-	ActivatedBy string    `json:"activatedBy"`
-}
-
-// feeRules is a version with its rules and the versions before.
-type feeRules struct {
-	feeVersion
-	Rules    fee.Document `json:"rules"`
-	Versions []feeVersion `json:"versions"`
 }
 
 // listedFees is how many versions the response lists beside the rules.
@@ -96,15 +69,11 @@ func (s *server) feeRules(w http.ResponseWriter, c *call) error {
 	if err != nil {
 		return err
 	}
-	out := feeRules{feeVersion: aFeeVersion(active), Rules: active.Set.Document()}
-	for _, v := range all {
-		out.Versions = append(out.Versions, aFeeVersion(v))
+	out := view.FeeRules{FeeVersion: view.FeeVersionOf(&active), Rules: active.Set.Document()}
+	for i := range all {
+		out.Versions = append(out.Versions, view.FeeVersionOf(&all[i]))
 	}
 	return answer(w, out, nil)
-}
-
-func aFeeVersion(a fee.Activation) feeVersion {
-	return feeVersion{Version: a.Version, Digest: a.Digest, Source: a.Source, ActivatedAt: a.At, ActivatedBy: a.By}
 }
 
 // quoteBody describes what is asked of a quote; decodePayment reads it.
@@ -118,24 +87,6 @@ type quoteBody struct {
 	Version       int64          `json:"version,omitempty"`
 }
 
-// feeQuote is what a payment costs, and why.
-type feeQuote struct {
-	Version        int64    `json:"version"`
-	Rule           string   `json:"rule"`
-	Amount         int64    `json:"amount"`
-	Fee            int64    `json:"fee"`
-	Net            int64    `json:"net"`
-	Currency       string   `json:"currency"`
-	Steps          []string `json:"steps"`
-	NotMatched     []miss   `json:"notMatched"`
-	MoreNotMatched int      `json:"moreNotMatched"`
-}
-
-type miss struct {
-	Rule   string `json:"rule"`
-	Reason string `json:"reason"`
-}
-
 func (s *server) quoteFee(w http.ResponseWriter, c *call) error {
 	payment, version, err := decodePayment(c.Body, s.Now())
 	if err != nil {
@@ -145,12 +96,12 @@ func (s *server) quoteFee(w http.ResponseWriter, c *call) error {
 	if err != nil {
 		return err
 	}
-	quote := feeQuote{
+	quote := view.FeeQuote{
 		Version: e.Version, Rule: e.Rule, Amount: payment.Amount, Fee: e.Fee, Net: e.Net,
 		Currency: string(payment.Currency), Steps: e.Steps, MoreNotMatched: e.MoreMisses,
 	}
 	for _, m := range e.NotMatched {
-		quote.NotMatched = append(quote.NotMatched, miss(m))
+		quote.NotMatched = append(quote.NotMatched, view.Miss(m))
 	}
 	return answer(w, quote, nil)
 }

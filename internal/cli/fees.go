@@ -8,9 +8,9 @@ import (
 	"net/url"
 	"strconv"
 	"strings"
-	"time"
 
 	"assay/internal/config"
+	"assay/internal/view"
 	"assay/internal/wallet/fee"
 )
 
@@ -42,22 +42,10 @@ func (*feesRefreshCmd) examples() []example {
 	}
 }
 
-// feeChange is the response to a refresh or a rollback.
-type feeChange struct {
-	Version         int64    `json:"version"`
-	PreviousVersion int64    `json:"previousVersion"`
-	Changed         bool     `json:"changed"`
-	DryRun          bool     `json:"dryRun"`
-	Added           []string `json:"added"`
-	Removed         []string `json:"removed"`
-	Modified        []string `json:"modified"`
-	LargeChanges    []string `json:"largeChanges"`
-}
-
 // Run refreshes the rules.
 func (c *feesRefreshCmd) Run(ctx context.Context, s *session) error {
 	q := filter("dryRun", ifSet(c.DryRun), "allowLargeChange", ifSet(c.AllowLargeChange))
-	return show(ctx, s, feesRequest(http.MethodPost, "/refresh", q), func(w io.Writer, done *feeChange) {
+	return show(ctx, s, feesRequest(http.MethodPost, "/refresh", q), func(w io.Writer, done *view.FeeChange) {
 		writeFeeChange(w, done)
 		if c.DryRun && !c.AllowLargeChange && len(done.LargeChanges) > 0 {
 			_, _ = fmt.Fprintln(w, "these need --allow-large-change")
@@ -84,7 +72,7 @@ func (c *feesRollbackCmd) Run(ctx context.Context, s *session) error {
 	return show(ctx, s, feesRequest(http.MethodPost, "/rollback", q), writeFeeChange)
 }
 
-func writeFeeChange(w io.Writer, c *feeChange) {
+func writeFeeChange(w io.Writer, c *view.FeeChange) {
 	switch {
 	case !c.Changed:
 		_, _ = fmt.Fprintf(w, "version %d has the same rules; nothing changes\n", c.Version)
@@ -121,28 +109,12 @@ func (*feesShowCmd) examples() []example {
 	}
 }
 
-// feeVersion is an activation of rules.
-type feeVersion struct {
-	Version     int64     `json:"version"`
-	Digest      string    `json:"digest"`
-	Source      string    `json:"source"`
-	ActivatedAt time.Time `json:"activatedAt"`
-	ActivatedBy string    `json:"activatedBy"`
-}
-
-// shownFees is a version of the rules and the versions before.
-type shownFees struct {
-	feeVersion
-	Rules    fee.Document `json:"rules"`
-	Versions []feeVersion `json:"versions"`
-}
-
 // Run shows them.
 func (c *feesShowCmd) Run(ctx context.Context, s *session) error {
 	return show(ctx, s, feesRequest(http.MethodGet, "", filter("version", unlessZero(c.Version))), writeFees)
 }
 
-func writeFees(w io.Writer, shown *shownFees) {
+func writeFees(w io.Writer, shown *view.FeeRules) {
 	_, _ = fmt.Fprintf(w, "version %d, from %s, since %s\n\n", shown.Version, cell(shown.Source), moment(&shown.ActivatedAt))
 	rows := [][]string{{"PRIORITY", "RULE", "CHARGES", "OF"}}
 	for _, r := range shown.Rules.Rules {
@@ -195,25 +167,6 @@ func (*feesQuoteCmd) examples() []example {
 	}
 }
 
-// feeQuote is the fee of a payment and how it is computed.
-type feeQuote struct {
-	Version        int64    `json:"version"`
-	Rule           string   `json:"rule"`
-	Amount         int64    `json:"amount"`
-	Fee            int64    `json:"fee"`
-	Net            int64    `json:"net"`
-	Currency       string   `json:"currency"`
-	Steps          []string `json:"steps"`
-	NotMatched     []miss   `json:"notMatched"`
-	MoreNotMatched int      `json:"moreNotMatched"`
-}
-
-// miss is a rule that does not match.
-type miss struct {
-	Rule   string `json:"rule"`
-	Reason string `json:"reason"`
-}
-
 // Run requests a quote.
 func (c *feesQuoteCmd) Run(ctx context.Context, s *session) error {
 	r := feesRequest(http.MethodPost, "/quote", nil)
@@ -225,7 +178,7 @@ func (c *feesQuoteCmd) Run(ctx context.Context, s *session) error {
 		Country  string `json:"country,omitzero"`
 		Version  int64  `json:"version,omitzero"`
 	}{c.Kind, c.Amount, c.Currency, c.Method, c.Country, c.Version}
-	return show(ctx, s, r, func(w io.Writer, q *feeQuote) {
+	return show(ctx, s, r, func(w io.Writer, q *view.FeeQuote) {
 		_, _ = fmt.Fprintf(w, "by version %d:\n", q.Version)
 		for _, miss := range q.NotMatched {
 			_, _ = fmt.Fprintf(w, "  rule %s does not match: %s\n", printable(miss.Rule), printable(miss.Reason))
