@@ -120,7 +120,7 @@ func TestLedger_RefusesToBuildOnWhatWasTampered(t *testing.T) {
 		if _, err := s.open().ExecContext(t.Context(), loosen); err != nil {
 			t.Fatal(err)
 		}
-		s.alter(`UPDATE fee_rule_set SET provider = 'x'`)
+		s.alter(`UPDATE fee_rule_set SET source = 'x'`)
 		status, answer, err := s.buy(listings[1], "u1", "k")
 		answeredAs(t, "a purchase by changed rules", http.StatusServiceUnavailable, "fee_rules_tampered", status, answer, err)
 

@@ -32,38 +32,38 @@ const sharedShards = 8
 // Apply copies an estimated job's prices onto inventory rows, a range of rows at a
 // time, and finishes the job after the last one. Rows that a sync adds meanwhile
 // copy the price themselves.
-func (e *Engine) Apply(ctx context.Context) (bool, error) {
-	job, err := ReadApplyingJob(ctx, e.store)
+func (a *applier) Apply(ctx context.Context) (bool, error) {
+	job, err := ReadApplyingJob(ctx, a.store)
 	if err != nil || job == nil {
 		return false, err
 	}
 	switch {
 	case job.Counts.Changed == 0:
-		return true, e.finish(ctx, job)
+		return true, a.finish(ctx, job)
 	case job.Counts.Changed*fewChanged < job.Counts.Total || job.Kind == Missing:
-		return true, e.applyBatch(ctx, job)
+		return true, a.applyBatch(ctx, job)
 	default:
-		return e.applyRange(ctx, job)
+		return a.applyRange(ctx, job)
 	}
 }
 
 // applyRange applies prices to a range of a shard that no other worker has. A worker
 // that finds none leaves the rest, and the job's end, to the others.
-func (e *Engine) applyRange(ctx context.Context, job *Job) (more bool, err error) {
-	shards, open, err := ApplyShards(ctx, e.store, job.ID)
+func (a *applier) applyRange(ctx context.Context, job *Job) (more bool, err error) {
+	shards, open, err := ApplyShards(ctx, a.store, job.ID)
 	switch {
 	case err != nil:
 		return false, err
 	case shards == 0:
-		defer e.wake(WorkApply)
-		return true, e.store.InTx(ctx, func(tx *db.Tx) error { return OpenShards(tx, job.ID, e.applyShards()) })
+		defer a.wake(WorkApply)
+		return true, a.store.InTx(ctx, func(tx *db.Tx) error { return OpenShards(tx, job.ID, a.applyShards()) })
 	case open == 0:
-		return true, e.finish(ctx, job)
+		return true, a.finish(ctx, job)
 	}
 	most := job.Counts.Changed*mostChanged > job.Counts.Total
-	inOrder := e.priority.Busy()
-	err = e.store.InTx(ctx, func(tx *db.Tx) (err error) {
-		more, err = ApplyRange(tx, job.ID, e.applyIDs(), most, inOrder)
+	inOrder := a.priority.Busy()
+	err = a.store.InTx(ctx, func(tx *db.Tx) (err error) {
+		more, err = ApplyRange(tx, job.ID, a.applyIDs(), most, inOrder)
 		inOrder = true // if it is run again
 		return err
 	})
@@ -72,18 +72,18 @@ func (e *Engine) applyRange(ctx context.Context, job *Job) (more bool, err error
 
 // applyShards is how many shards a job gets. A database with one writer gains
 // nothing by several.
-func (e *Engine) applyShards() int {
-	if e.clustered {
+func (a *applier) applyShards() int {
+	if a.clustered {
 		return sharedShards
 	}
 	return 1
 }
 
-func (e *Engine) applyIDs() int64 {
+func (a *applier) applyIDs() int64 {
 	switch {
-	case e.clustered && e.priority.Busy():
+	case a.clustered && a.priority.Busy():
 		return besideSyncs
-	case e.clustered:
+	case a.clustered:
 		return sharedRange
 	default:
 		return applyRange
@@ -91,31 +91,31 @@ func (e *Engine) applyIDs() int64 {
 }
 
 // applySlots is how many shards this process is at, at once.
-func (e *Engine) applySlots() int { return min(e.cfg.EstimateSlots, e.applyShards()) }
+func (a *applier) applySlots() int { return min(a.cfg.EstimateSlots, a.applyShards()) }
 
-func (e *Engine) applyBatch(ctx context.Context, job *Job) error {
+func (a *applier) applyBatch(ctx context.Context, job *Job) error {
 	if job.ApplyCursor >= int64(job.Batches) {
-		return e.finish(ctx, job)
+		return a.finish(ctx, job)
 	}
-	return e.store.InTx(ctx, func(tx *db.Tx) error {
+	return a.store.InTx(ctx, func(tx *db.Tx) error {
 		_, err := ApplyBatch(tx, job.ID, int(job.ApplyCursor))
 		return err
 	})
 }
 
 // finish ends a job whose prices have reached the rows.
-func (e *Engine) finish(ctx context.Context, job *Job) error {
-	units, err := JobUnits(ctx, e.store, job.ID)
+func (a *applier) finish(ctx context.Context, job *Job) error {
+	units, err := JobUnits(ctx, a.store, job.ID)
 	if err != nil {
 		return err
 	}
-	outcomes, err := ReadOutcomes(ctx, e.store, job.ID)
+	outcomes, err := ReadOutcomes(ctx, a.store, job.ID)
 	if err != nil {
 		return err
 	}
 	var end *Job
-	err = e.store.InTx(ctx, func(tx *db.Tx) (err error) {
-		end, err = FinishJob(tx, job.ID, e.marketGaps(units, outcomes))
+	err = a.store.InTx(ctx, func(tx *db.Tx) (err error) {
+		end, err = FinishJob(tx, job.ID, a.marketGaps(units, outcomes))
 		return err
 	})
 	if err != nil || end == nil {
@@ -126,9 +126,9 @@ func (e *Engine) finish(ctx context.Context, job *Job) error {
 		level = slog.LevelWarn
 	}
 	c := &end.Counts
-	e.log.Log(ctx, level, "refresh ended", "job", end.ID, "kind", end.Kind, "state", end.State, "outcome", end.Outcome,
+	a.log.Log(ctx, level, "refresh ended", "job", end.ID, "kind", end.Kind, "state", end.State, "outcome", end.Outcome,
 		"items", c.Total, "updated", c.Updated, "changed", c.Changed, "failed", c.Failed,
 		"skipped", c.SkippedBudget+c.SkippedPaused+c.SkippedBackoff, "markets_missing", len(end.MarketGaps), "last_error", end.LastError)
-	e.wake(WorkMissing) // entries that waited for this job's end
-	return e.Retain(ctx)
+	a.wake(WorkMissing) // entries that waited for this job's end
+	return a.Retain(ctx)
 }

@@ -50,8 +50,8 @@ func BackgroundKind(provider string) string { return "background:" + provider }
 // planBackground places what matters most of what a job is about, and notes with the
 // job how much it left for later. A bulk job's plan takes over from the one before;
 // one that only tries failed items again adds to it.
-func (e *Engine) planBackground(tx *db.Tx, job *Job, d provider.Description, planned map[int32]int64, batches int) ([]Unit, error) {
-	names, err := e.candidates(tx, job, d)
+func (p *planner) planBackground(tx *db.Tx, job *Job, d provider.Description, planned map[int32]int64, batches int) ([]Unit, error) {
+	names, err := p.candidates(tx, job, d)
 	if err != nil {
 		return nil, err
 	}
@@ -60,11 +60,11 @@ func (e *Engine) planBackground(tx *db.Tx, job *Job, d provider.Description, pla
 	for i, n := range names {
 		later[n.app]++
 		if len(placed) < maxPlaced {
-			p := PlacedName{AppID: n.app, Name: n.Name, Place: int64(i) + 1}
+			name := PlacedName{AppID: n.app, Name: n.Name, Place: int64(i) + 1}
 			if job.Kind == Missing {
-				p.Place, p.Missing = 0, n.queuedAt
+				name.Place, name.Missing = 0, n.queuedAt
 			}
-			placed = append(placed, p)
+			placed = append(placed, name)
 		}
 	}
 	if err := placeNames(tx, job.ID, d.Name, placed, job.Kind == Bulk && job.RetryOf == 0); err != nil {
@@ -92,7 +92,7 @@ func leftForLater(job *Job, d provider.Description, app int32, batches, names in
 // matters most first. For a provider in the background, names count too that other
 // providers keep within their TTL, but not those that were requested from it recently,
 // unless the job is forced.
-func (e *Engine) candidates(tx *db.Tx, job *Job, d provider.Description) ([]wanted, error) {
+func (p *planner) candidates(tx *db.Tx, job *Job, d provider.Description) ([]wanted, error) {
 	background := InBackground(d)
 	items, err := candidateNames(tx, job.ID, d.Name, background && job.Kind == Bulk)
 	if err != nil {
@@ -104,9 +104,9 @@ func (e *Engine) candidates(tx *db.Tx, job *Job, d provider.Description) ([]want
 	switch {
 	case !background || job.Forced:
 	case job.Kind == Missing:
-		young = nearly(e.cfg.MissingRetry)
+		young = nearly(p.cfg.MissingRetry)
 	default:
-		young = nearly(e.cfg.TTL)
+		young = nearly(p.cfg.TTL)
 	}
 	if job.Kind == Missing {
 		return byAge(items, tx.Now(), young), nil
@@ -119,39 +119,39 @@ func (e *Engine) candidates(tx *db.Tx, job *Job, d provider.Description) ([]want
 func nearly(d time.Duration) time.Duration { return d / 100 * 95 }
 
 // FetchBackground asks a provider for one name in the background.
-func (e *Engine) FetchBackground(ctx context.Context, provider string) (bool, error) {
-	for _, t := range e.backgrounds {
+func (f *fetcher) FetchBackground(ctx context.Context, provider string) (bool, error) {
+	for _, t := range f.backgrounds {
 		if t.provider == provider {
-			return e.fetchBackground(ctx, t)
+			return f.fetchBackground(ctx, t)
 		}
 	}
 	return false, nil
 }
 
-func (e *Engine) fetchBackground(ctx context.Context, t *background) (bool, error) {
+func (f *fetcher) fetchBackground(ctx context.Context, t *background) (bool, error) {
 	if !t.mu.TryLock() {
 		return false, nil
 	}
 	defer t.mu.Unlock()
 	// A clock that was set back must not keep it alone for longer.
-	if wait := t.until.Sub(e.now()); wait > 0 && wait <= nap {
+	if wait := t.until.Sub(f.now()); wait > 0 && wait <= nap {
 		return false, nil
 	}
 	var n *BackgroundName
-	err := e.store.InTx(ctx, func(tx *db.Tx) (err error) {
-		n, err = claimBackground(tx, t.provider, e.owner)
+	err := f.store.InTx(ctx, func(tx *db.Tx) (err error) {
+		n, err = claimBackground(tx, t.provider, f.owner)
 		return err
 	})
 	if err != nil || n == nil {
 		return false, err
 	}
-	a, failure := e.requestBackground(ctx, n)
-	defer e.recycle(a)
+	a, failure := f.requestBackground(ctx, n)
+	defer f.recycle(a)
 	if failure != nil && (ctx.Err() != nil || ofTheProvider(failure)) {
-		t.until = e.now().Add(pauseFor(failure))
-		return false, e.persist(ctx, func(tx *db.Tx) error { return e.returnBackground(tx, n, failure) })
+		t.until = f.now().Add(pauseFor(failure))
+		return false, f.persist(ctx, func(tx *db.Tx) error { return f.returnBackground(tx, n, failure) })
 	}
-	err = e.persist(ctx, func(tx *db.Tx) error { return e.endBackground(tx, n, a, failure) })
+	err = f.persist(ctx, func(tx *db.Tx) error { return f.endBackground(tx, n, a, failure) })
 	if err != nil {
 		return false, fmt.Errorf("store answer of %s: %w", t.provider, err)
 	}
@@ -167,11 +167,11 @@ func pauseFor(failure error) time.Duration {
 }
 
 // requestBackground asks for a claimed name. Each request is counted before it is sent.
-func (e *Engine) requestBackground(ctx context.Context, n *BackgroundName) (*response, error) {
-	src := e.providers[n.Provider]
+func (f *fetcher) requestBackground(ctx context.Context, n *BackgroundName) (*response, error) {
+	src := f.providers[n.Provider]
 	meter := provider.NewMeter(0, func(ctx context.Context) (int64, error) {
 		held := false
-		err := e.store.InTx(ctx, func(tx *db.Tx) (err error) {
+		err := f.store.InTx(ctx, func(tx *db.Tx) (err error) {
 			held, err = reserveBackground(tx, *n)
 			return err
 		})
@@ -180,36 +180,36 @@ func (e *Engine) requestBackground(ctx context.Context, n *BackgroundName) (*res
 		}
 		return 1, err
 	})
-	a := e.newResponse(ctx, src.Describe())
-	err := e.call(ctx, a, src, &Unit{Provider: n.Provider, AppID: n.AppID, Names: []string{n.Name}}, meter)
+	a := f.newResponse(ctx, src.Describe())
+	err := f.call(ctx, a, src, &Unit{Provider: n.Provider, AppID: n.AppID, Names: []string{n.Name}}, meter)
 	n.Requests, n.Bytes = meter.Requests(), meter.Bytes()
 	return a, err
 }
 
 // returnBackground gives a name back whose provider could not be asked, and tells why
 // where that says something of the provider.
-func (e *Engine) returnBackground(tx *db.Tx, n *BackgroundName, failure error) error {
+func (f *fetcher) returnBackground(tx *db.Tx, n *BackgroundName, failure error) error {
 	if err := returnBackground(tx, *n); err != nil {
 		return err
 	}
 	u := Unit{Provider: n.Provider, AppID: n.AppID, Requests: n.Requests}
-	if e.classifyFailure(&u, failure); u.State == UnitPending || u.ErrorKind == string(provider.KindCancelled) || !u.ConcernsProvider() {
+	if f.classifyFailure(&u, failure); u.State == UnitPending || u.ErrorKind == string(provider.KindCancelled) || !u.ConcernsProvider() {
 		return nil
 	}
-	return e.noteOutcome(tx, &u, nil)
+	return f.noteOutcome(tx, &u, nil)
 }
 
 // endBackground writes what asking for a name brought. A failure that is the name's own
 // leaves it to the next plan, and all that is known of it as it was.
-func (e *Engine) endBackground(tx *db.Tx, n *BackgroundName, a *response, failure error) error {
+func (f *fetcher) endBackground(tx *db.Tx, n *BackgroundName, a *response, failure error) error {
 	if failure != nil {
 		ended, err := endBackground(tx, *n, nil)
 		if err != nil || !ended {
 			return err
 		}
 		u := Unit{Provider: n.Provider, AppID: n.AppID, Requests: n.Requests}
-		e.classifyFailure(&u, failure)
-		return e.noteOutcome(tx, &u, nil)
+		f.classifyFailure(&u, failure)
+		return f.noteOutcome(tx, &u, nil)
 	}
 	ended, err := endBackground(tx, *n, a.fetches())
 	if err != nil || !ended {
@@ -222,7 +222,7 @@ func (e *Engine) endBackground(tx *db.Tx, n *BackgroundName, a *response, failur
 	if err != nil {
 		return err
 	}
-	if err := e.takeNamed(&Unit{Provider: n.Provider, AppID: n.AppID, Names: []string{n.Name}}, a, items, tx.Now()); err != nil {
+	if err := f.takeNamed(&Unit{Provider: n.Provider, AppID: n.AppID, Names: []string{n.Name}}, a, items, tx.Now()); err != nil {
 		return err
 	}
 	return KeepQuotes(tx, items)
@@ -238,13 +238,13 @@ type quoteKey struct {
 // that was asked, and an empty one where it does not have the item. An answer without any
 // quote of a name does not even say that there is such a name, and a silent market or
 // one whose row was rejected says nothing: what is stored of it stays.
-func (e *Engine) takeNamed(unit *Unit, a *response, items []NamedItem, now time.Time) error {
+func (f *fetcher) takeNamed(unit *Unit, a *response, items []NamedItem, now time.Time) error {
 	quotes, named := map[quoteKey]Snapshot{}, map[string]bool{}
 	rejected := map[quoteKey]bool{} // without a phase
 	u := newDecoder()
 	defer u.close()
 	for _, b := range a.blobs() {
-		err := e.decodeRows(u, b, func(q *quoteRecord) {
+		err := f.decodeRows(u, b, func(q *quoteRecord) {
 			if q.Rejected {
 				rejected[quoteKey{name: string(q.Name), market: q.Market}] = true
 				return
@@ -256,17 +256,17 @@ func (e *Engine) takeNamed(unit *Unit, a *response, items []NamedItem, now time.
 			return err
 		}
 	}
-	markets := e.requestedMarkets(&Unit{Provider: unit.Provider, AppID: unit.AppID})
+	markets := f.requestedMarkets(&Unit{Provider: unit.Provider, AppID: unit.AppID})
 	for i := range items {
 		item := &items[i]
 		for _, market := range markets {
 			s, ok := quotes[quoteKey{item.Name, item.Phase, market}]
 			if !ok {
-				proves := named[item.Name] && !slices.Contains(a.silent, e.known[market].Key) && !rejected[quoteKey{name: item.Name, market: market}]
+				proves := named[item.Name] && !slices.Contains(a.silent, f.known[market].Key) && !rejected[quoteKey{name: item.Name, market: market}]
 				if !proves && quoteOf(item.Quotes, market) != nil {
 					continue
 				}
-				s = Snapshot{MarketID: market, Currency: e.cfg.Policy.Currency, Listings: provider.Unknown, Sales: provider.Unknown}
+				s = Snapshot{MarketID: market, Currency: f.cfg.Policy.Currency, Listings: provider.Unknown, Sales: provider.Unknown}
 			}
 			s.FetchedAt = now
 			item.await(s)

@@ -42,12 +42,12 @@ type (
 
 // claimUnit takes a unit, or returns nil. The context that it
 // returns ends when the unit's job is cancelled; let the unit go in any case.
-func (e *Engine) claimUnit(ctx context.Context, c Claim) (*Unit, context.Context, error) {
-	h := &e.claims
+func (p *process) claimUnit(ctx context.Context, c Claim) (*Unit, context.Context, error) {
+	h := &p.claims
 	h.claiming.RLock()
 	defer h.claiming.RUnlock()
 	var u *Unit
-	err := e.store.InTx(ctx, func(tx *db.Tx) (err error) {
+	err := p.store.InTx(ctx, func(tx *db.Tx) (err error) {
 		u, err = ClaimUnit(tx, c)
 		return err
 	})
@@ -66,8 +66,8 @@ func (e *Engine) claimUnit(ctx context.Context, c Claim) (*Unit, context.Context
 }
 
 // releaseUnit ends the work on a unit; written tells whether its end is stored.
-func (e *Engine) releaseUnit(u *Unit, written bool) {
-	h := &e.claims
+func (p *process) releaseUnit(u *Unit, written bool) {
+	h := &p.claims
 	h.mu.Lock()
 	key := unitKey{u.ID, u.Token}
 	h.units[key].cancel()
@@ -80,13 +80,13 @@ func (e *Engine) releaseUnit(u *Unit, written bool) {
 
 // claimBatch takes a batch, or returns nil. Let it go in any case. Write, if not
 // nil, is what else the transaction writes.
-func (e *Engine) claimBatch(ctx context.Context, write func(*db.Tx) error) (*Batch, error) {
-	h := &e.claims
+func (p *process) claimBatch(ctx context.Context, write func(*db.Tx) error) (*Batch, error) {
+	h := &p.claims
 	h.claiming.RLock()
 	defer h.claiming.RUnlock()
 	var b *Batch
-	err := e.store.InTx(ctx, func(tx *db.Tx) (err error) {
-		if b, err = ClaimBatch(tx, e.owner); err != nil || write == nil {
+	err := p.store.InTx(ctx, func(tx *db.Tx) (err error) {
+		if b, err = ClaimBatch(tx, p.owner); err != nil || write == nil {
 			return err
 		}
 		return write(tx)
@@ -104,8 +104,8 @@ func (e *Engine) claimBatch(ctx context.Context, write func(*db.Tx) error) (*Bat
 }
 
 // releaseBatch ends the work on a batch; written tells whether its end is stored.
-func (e *Engine) releaseBatch(b Batch, written bool) {
-	h := &e.claims
+func (p *process) releaseBatch(b Batch, written bool) {
+	h := &p.claims
 	h.mu.Lock()
 	delete(h.batches, batchKey{b.JobID, b.Batch, b.Token})
 	h.mu.Unlock()
@@ -115,15 +115,15 @@ func (e *Engine) releaseBatch(b Batch, written bool) {
 }
 
 // interrupt ends the calls that this process makes for a job.
-func (e *Engine) interrupt(jobID int64) {
-	e.interruptWhere(func(c call) bool { return c.job == jobID })
+func (p *process) interrupt(jobID int64) {
+	p.interruptWhere(func(c call) bool { return c.job == jobID })
 }
 
 // interruptAll ends all calls that this process makes.
-func (e *Engine) interruptAll() { e.interruptWhere(func(call) bool { return true }) }
+func (p *process) interruptAll() { p.interruptWhere(func(call) bool { return true }) }
 
-func (e *Engine) interruptWhere(meant func(call) bool) {
-	h := &e.claims
+func (p *process) interruptWhere(meant func(call) bool) {
+	h := &p.claims
 	h.claiming.Lock() // a claim made just before the job was cancelled is noted first
 	defer h.claiming.Unlock()
 	h.mu.Lock()
@@ -136,8 +136,8 @@ func (e *Engine) interruptWhere(meant func(call) bool) {
 }
 
 // reclaim releases orphaned claims in this process's name, if there may be any.
-func (e *Engine) reclaim(ctx context.Context) error {
-	h := &e.claims
+func (p *process) reclaim(ctx context.Context) error {
+	h := &p.claims
 	if !h.lost.Load() {
 		return nil
 	}
@@ -156,7 +156,7 @@ func (e *Engine) reclaim(ctx context.Context) error {
 		batches = append(batches, Batch{JobID: b.job, Batch: b.batch})
 	}
 	h.mu.Unlock()
-	err := e.store.InTx(ctx, func(tx *db.Tx) error { return Reclaim(tx, e.owner, units, batches) })
+	err := p.store.InTx(ctx, func(tx *db.Tx) error { return Reclaim(tx, p.owner, units, batches) })
 	if err != nil {
 		h.lost.Store(true)
 	}
@@ -172,20 +172,20 @@ const (
 )
 
 // giveBack writes although ctx has ended.
-func (e *Engine) giveBack(ctx context.Context, fn func(*db.Tx) error) error {
+func (p *process) giveBack(ctx context.Context, fn func(*db.Tx) error) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), goodbye)
 	defer cancel()
-	return e.store.InTx(ctx, fn)
+	return p.store.InTx(ctx, fn)
 }
 
 // persist writes, and does not give up at the first failure, nor because the
 // process stops. Doing it again must be harmless.
-func (e *Engine) persist(ctx context.Context, fn func(*db.Tx) error) error {
+func (p *process) persist(ctx context.Context, fn func(*db.Tx) error) error {
 	for pause := firstInsist; ; pause *= 4 {
 		if ctx.Err() != nil {
-			return e.giveBack(ctx, fn)
+			return p.giveBack(ctx, fn)
 		}
-		err := e.store.InTx(ctx, fn)
+		err := p.store.InTx(ctx, fn)
 		if err == nil || pause > lastInsist {
 			return err
 		}

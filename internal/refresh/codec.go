@@ -179,8 +179,8 @@ func (u *decoder) each(data []byte, fn func(*quoteRecord)) error {
 }
 
 // decode reads the quotes of a stored answer.
-func (e *Engine) decode(u *decoder, b Blob, fn func(*quoteRecord)) error {
-	return e.decodeRows(u, b, func(q *quoteRecord) {
+func (p *process) decode(u *decoder, b Blob, fn func(*quoteRecord)) error {
+	return p.decodeRows(u, b, func(q *quoteRecord) {
 		if !q.Rejected {
 			fn(q)
 		}
@@ -189,10 +189,10 @@ func (e *Engine) decode(u *decoder, b Blob, fn func(*quoteRecord)) error {
 
 // decodeRows reads a stored answer with the rows that were rejected. A damaged one is
 // logged and counts as empty, so its markets keep their last snapshots.
-func (e *Engine) decodeRows(u *decoder, b Blob, fn func(*quoteRecord)) error {
+func (p *process) decodeRows(u *decoder, b Blob, fn func(*quoteRecord)) error {
 	err := u.each(b.Data, fn)
 	if errors.Is(err, errBlob) {
-		e.log.Error("stored answer left out", "unit", b.Unit, "bucket", b.Bucket, "error", err)
+		p.log.Error("stored answer left out", "unit", b.Unit, "bucket", b.Bucket, "error", err)
 		return nil
 	}
 	return err

@@ -40,40 +40,72 @@ type Config struct {
 // MaxMissingRetry is the longest that a missing price waits to be tried again.
 const MaxMissingRetry = 72 * time.Hour
 
-// Engine does the work of refreshes. Each worker method does one piece of work,
-// tells whether there may be more, and may be called from many goroutines.
+// Engine refreshes prices: a type for each stage, over what a process shares. Its workers
+// each do one piece of work, report whether there may be more, and may be called from
+// many goroutines.
 type Engine struct {
-	store           *db.DB
-	cfg             Config
-	providers       map[string]provider.Provider
-	order           []string // names of providers, sorted
-	queues          []hostQueue
-	backgrounds     []*background
-	endpoints       []Endpoint
-	markets         map[MarketName]int64
-	known           map[int64]marketOf
-	rates           func(context.Context) (pricing.Rates, error)
-	shared          map[string]bool // keys of markets that several providers offer
-	cache           estimators
-	wake            func(kind string)
-	owner           string
-	version         string
-	clustered       bool
-	started         time.Time
-	heartbeats      int64
-	peers           peers
-	elapsed         func() time.Duration
-	report          func() string
-	now             func() time.Time
-	log             *slog.Logger
-	encoders        sync.Pool
-	batchEstimators sync.Pool
-	claims          claims
-	waits           waits
-	priority        *admission.Priority
-	validating      sync.Mutex
-	blobsRead       atomic.Int64 // parts of stored responses, for tests
+	*process
+	planner    planner
+	fetcher    *fetcher
+	estimator  estimator
+	applier    applier
+	version    string
+	started    time.Time
+	heartbeats int64
+	peers      peers
+	report     func() string
 }
+
+// process is what the stages of a process share: its database, its configuration, its
+// providers, and what it has claimed.
+type process struct {
+	store       *db.DB
+	cfg         Config
+	providers   map[string]provider.Provider
+	order       []string // names of providers, sorted
+	queues      []hostQueue
+	backgrounds []*background
+	endpoints   []Endpoint
+	markets     map[MarketName]int64
+	known       map[int64]marketOf
+	shared      map[string]bool // keys of markets that several providers offer
+	owner       string
+	clustered   bool
+	claims      claims
+	priority    *admission.Priority
+	wake        func(kind string)
+	elapsed     func() time.Duration
+	now         func() time.Time
+	log         *slog.Logger
+	blobsRead   atomic.Int64 // parts of stored responses, for tests
+}
+
+// planner is the first stage: it makes a job of the items that are due, with its batches
+// and the units to fetch for them.
+type planner struct {
+	*process
+	rates func(context.Context) (pricing.Rates, error)
+}
+
+// fetcher is the second stage: it requests units, stores the responses, and validates
+// them when a job has all of them.
+type fetcher struct {
+	*process
+	encoders   sync.Pool
+	waits      waits
+	validating sync.Mutex
+}
+
+// estimator is the third stage: it computes the prices of batches.
+type estimator struct {
+	*process
+	fetcher         *fetcher
+	cache           pricers
+	batchEstimators sync.Pool
+}
+
+// applier is the last stage: it writes prices to inventory rows, and ends jobs.
+type applier struct{ *process }
 
 // marketOf is a market with its provider.
 type marketOf struct {
@@ -84,9 +116,9 @@ type marketOf struct {
 
 // blobs calls fn for stored responses, ordered by bucket and unit. fn must not keep the
 // data.
-func (e *Engine) blobs(ctx context.Context, units, buckets []int64, fn func(Blob) error) error {
-	return Blobs(ctx, e.store, units, buckets, func(b Blob) error {
-		e.blobsRead.Add(1)
+func (p *process) blobs(ctx context.Context, units, buckets []int64, fn func(Blob) error) error {
+	return Blobs(ctx, p.store, units, buckets, func(b Blob) error {
+		p.blobsRead.Add(1)
 		return fn(b)
 	})
 }
@@ -122,18 +154,21 @@ type Options struct {
 // other process shares the database, it releases the claims of former owners. Units that
 // no provider can serve any more are abandoned.
 func New(ctx context.Context, o Options) (*Engine, error) {
-	e := &Engine{
-		store: o.Store, cfg: o.Config, wake: o.Wake, now: o.Now, log: o.Logger,
-		owner: o.Owner, version: o.Version, clustered: o.Shared, started: o.Now(), elapsed: o.Elapsed, report: o.Report,
-		providers: map[string]provider.Provider{}, known: map[int64]marketOf{}, shared: map[string]bool{},
-		rates: o.Rates, cache: estimators{jobs: map[int64]map[int32]*estimator{}},
-		claims: claims{units: map[unitKey]call{}, batches: map[batchKey]struct{}{}}, priority: o.Priority,
+	p := &process{
+		store: o.Store, cfg: o.Config, wake: o.Wake, now: o.Now, log: o.Logger, owner: o.Owner, clustered: o.Shared, elapsed: o.Elapsed,
+		providers: map[string]provider.Provider{}, known: map[int64]marketOf{}, shared: map[string]bool{}, priority: o.Priority,
+		claims: claims{units: map[unitKey]call{}, batches: map[batchKey]struct{}{}},
 	}
+	e := &Engine{
+		process: p, planner: planner{p, o.Rates}, fetcher: &fetcher{process: p}, applier: applier{p},
+		version: o.Version, started: o.Now(), report: o.Report,
+	}
+	e.estimator = estimator{process: p, fetcher: e.fetcher, cache: pricers{jobs: map[int64]map[int32]*gamePricer{}}}
 	if e.priority == nil {
 		e.priority = admission.NewPriority()
 	}
-	if e.rates == nil {
-		e.rates = func(context.Context) (pricing.Rates, error) { return e.cfg.Policy.Rates, nil }
+	if e.planner.rates == nil {
+		e.planner.rates = func(context.Context) (pricing.Rates, error) { return e.cfg.Policy.Rates, nil }
 	}
 	if e.report == nil {
 		e.report = func() string { return "" }
@@ -238,34 +273,34 @@ const (
 // Workers returns the work of this engine for a dispatcher to run.
 func (e *Engine) Workers() []dispatch.Worker {
 	out := []dispatch.Worker{
-		{Kind: WorkPlan, Queue: dispatch.QueueBulk, Slots: 1, Work: e.Plan},
-		{Kind: WorkEstimate, Queue: dispatch.QueueBulk, Slots: e.cfg.EstimateSlots, Work: e.Estimate},
-		{Kind: WorkApply, Queue: dispatch.QueueBulk, Slots: e.applySlots(), Work: e.Apply},
-		{Kind: WorkMissing, Queue: dispatch.QueueMissing, Slots: 1, Work: e.Missing},
+		{Kind: WorkPlan, Queue: dispatch.QueueBulk, Slots: 1, Work: e.planner.Plan},
+		{Kind: WorkEstimate, Queue: dispatch.QueueBulk, Slots: e.cfg.EstimateSlots, Work: e.estimator.Estimate},
+		{Kind: WorkApply, Queue: dispatch.QueueBulk, Slots: e.applier.applySlots(), Work: e.applier.Apply},
+		{Kind: WorkMissing, Queue: dispatch.QueueMissing, Slots: 1, Work: e.planner.Missing},
 	}
 	for i := range e.queues {
 		l := &e.queues[i]
 		out = append(out, dispatch.Worker{
 			Kind: FetchKind(l.provider, l.host), Queue: dispatch.QueueBulk, Slots: e.cfg.FetchSlots,
-			Work: func(ctx context.Context) (bool, error) { return e.fetch(ctx, l) },
+			Work: func(ctx context.Context) (bool, error) { return e.fetcher.fetch(ctx, l) },
 		})
 	}
 	for _, t := range e.backgrounds {
 		out = append(out, dispatch.Worker{
 			Kind: BackgroundKind(t.provider), Queue: dispatch.QueueBulk, Slots: 1,
-			Work: func(ctx context.Context) (bool, error) { return e.fetchBackground(ctx, t) },
+			Work: func(ctx context.Context) (bool, error) { return e.fetcher.fetchBackground(ctx, t) },
 		})
 	}
 	return out
 }
 
 // wakeFetch wakes the workers of all providers.
-func (e *Engine) wakeFetch() {
-	for _, t := range e.backgrounds {
-		e.wake(BackgroundKind(t.provider))
+func (p *process) wakeFetch() {
+	for _, t := range p.backgrounds {
+		p.wake(BackgroundKind(t.provider))
 	}
-	for i := range e.queues {
-		e.wake(FetchKind(e.queues[i].provider, e.queues[i].host))
+	for i := range p.queues {
+		p.wake(FetchKind(p.queues[i].provider, p.queues[i].host))
 	}
 }
 
@@ -277,9 +312,9 @@ func (e *Engine) wakeAll() {
 }
 
 // rules returns what decides whether items are due.
-func (e *Engine) rules(now time.Time, forced bool) Rules {
+func (p *process) rules(now time.Time, forced bool) Rules {
 	return Rules{
-		Now: now, Forced: forced, ScopeAll: e.cfg.ScopeAll,
-		TTL: e.cfg.TTL, NoSalesRetry: e.cfg.NoSalesRetry,
+		Now: now, Forced: forced, ScopeAll: p.cfg.ScopeAll,
+		TTL: p.cfg.TTL, NoSalesRetry: p.cfg.NoSalesRetry,
 	}
 }

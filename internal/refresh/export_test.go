@@ -1,4 +1,21 @@
 package refresh
 
+import "context"
+
 // BlobsRead counts the parts of stored responses that were read since the last call.
 func (e *Engine) BlobsRead() int64 { return e.blobsRead.Swap(0) }
+
+// The stages one piece of work at a time, as the dispatcher runs them.
+
+func (e *Engine) Plan(ctx context.Context) (bool, error)     { return e.planner.Plan(ctx) }
+func (e *Engine) Missing(ctx context.Context) (bool, error)  { return e.planner.Missing(ctx) }
+func (e *Engine) Estimate(ctx context.Context) (bool, error) { return e.estimator.Estimate(ctx) }
+func (e *Engine) Apply(ctx context.Context) (bool, error)    { return e.applier.Apply(ctx) }
+
+func (e *Engine) Fetch(ctx context.Context, provider, host string) (bool, error) {
+	return e.fetcher.Fetch(ctx, provider, host)
+}
+
+func (e *Engine) FetchBackground(ctx context.Context, provider string) (bool, error) {
+	return e.fetcher.FetchBackground(ctx, provider)
+}

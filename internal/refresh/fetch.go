@@ -23,40 +23,40 @@ const (
 
 // Fetch asks a host of a provider for one unit and stores the answer. Of a provider
 // with one host, or for what is on this machine, host is "".
-func (e *Engine) Fetch(ctx context.Context, provider, host string) (bool, error) {
-	for i := range e.queues {
-		if l := &e.queues[i]; l.provider == provider && l.host == host {
-			return e.fetch(ctx, l)
+func (f *fetcher) Fetch(ctx context.Context, provider, host string) (bool, error) {
+	for i := range f.queues {
+		if l := &f.queues[i]; l.provider == provider && l.host == host {
+			return f.fetch(ctx, l)
 		}
 	}
 	return false, nil
 }
 
-func (e *Engine) fetch(ctx context.Context, l *hostQueue) (bool, error) {
-	if err := e.reclaim(ctx); err != nil {
+func (f *fetcher) fetch(ctx context.Context, l *hostQueue) (bool, error) {
+	if err := f.reclaim(ctx); err != nil {
 		return false, err
 	}
-	unit, asking, err := e.claimUnit(ctx, l.claim(e.owner))
+	unit, asking, err := f.claimUnit(ctx, l.claim(f.owner))
 	if err != nil || unit == nil {
 		return false, err
 	}
 	written := false
-	defer func() { e.releaseUnit(unit, written) }()
-	a := e.request(e.priority.Paced(asking), unit)
-	defer e.recycle(a)
+	defer func() { f.releaseUnit(unit, written) }()
+	a := f.request(f.priority.Paced(asking), unit)
+	defer f.recycle(a)
 	begun := false
 	store := func(ctx context.Context) (bool, error) {
 		begun = true
-		if err := e.persist(ctx, e.ending(ctx, unit, a)); err != nil {
+		if err := f.persist(ctx, f.ending(ctx, unit, a)); err != nil {
 			return false, fmt.Errorf("store answer of %s: %w", l.provider, err)
 		}
 		written = true
-		if e.releases(ctx, unit) {
-			e.wake(WorkEstimate)
+		if f.releases(ctx, unit) {
+			f.wake(WorkEstimate)
 		}
 		return ctx.Err() == nil, nil
 	}
-	more, err := e.priority.Beside(ctx, store)
+	more, err := f.priority.Beside(ctx, store)
 	if !begun { // the process stops, and the response was paid for
 		more, err = store(ctx)
 	}
@@ -66,17 +66,17 @@ func (e *Engine) fetch(ctx context.Context, l *hostQueue) (bool, error) {
 // releases reports whether the end of a unit may let a batch be estimated. Each that
 // is woken, in each process, begins a transaction to claim a batch; of many units
 // a batch the last one is worth it.
-func (e *Engine) releases(ctx context.Context, u *Unit) bool {
+func (f *fetcher) releases(ctx context.Context, u *Unit) bool {
 	if u.File != "" {
 		return true
 	}
-	free, err := Releases(ctx, e.store, *u)
+	free, err := Releases(ctx, f.store, *u)
 	return free || err != nil
 }
 
 // ending returns how a requested unit is written: released if it is to be retried or
 // the process stops, else ended with its response.
-func (e *Engine) ending(ctx context.Context, unit *Unit, a *response) func(*db.Tx) error {
+func (f *fetcher) ending(ctx context.Context, unit *Unit, a *response) func(*db.Tx) error {
 	if unit.State == UnitPending || (unit.State != UnitDone && ctx.Err() != nil) {
 		return func(tx *db.Tx) error { return ReturnUnit(tx, *unit) }
 	}
@@ -87,24 +87,24 @@ func (e *Engine) ending(ctx context.Context, unit *Unit, a *response) func(*db.T
 			return err
 		}
 		if late != InTime {
-			return e.keepLate(tx, unit, a, late)
+			return f.keepLate(tx, unit, a, late)
 		}
 		if unit.Requests > 0 {
 			if err := SplitUnit(tx, *unit, a.rest); err != nil {
 				return err
 			}
 		}
-		if err := e.noteRequested(tx, append([]Unit{*unit}, a.rest...)); err != nil {
+		if err := f.noteRequested(tx, append([]Unit{*unit}, a.rest...)); err != nil {
 			return err
 		}
-		return e.noteOutcome(tx, unit, a.rest)
+		return f.noteOutcome(tx, unit, a.rest)
 	}
 }
 
 // keepLate keeps what came after a job had gone on without it. A file is for the next
 // plan to find. Quotes of names take part in the next estimate, like those of the
 // background.
-func (e *Engine) keepLate(tx *db.Tx, unit *Unit, a *response, late Late) error {
+func (f *fetcher) keepLate(tx *db.Tx, unit *Unit, a *response, late Late) error {
 	if unit.ConcernsProvider() && (unit.State == UnitDone || late != LateAndNoted) {
 		if err := NoteProvider(tx, unit.Provider, unit.File, unit.Error); err != nil {
 			return err
@@ -117,7 +117,7 @@ func (e *Engine) keepLate(tx *db.Tx, unit *Unit, a *response, late Late) error {
 	if err != nil {
 		return err
 	}
-	if err := e.takeNamed(unit, a, items, tx.Now()); err != nil {
+	if err := f.takeNamed(unit, a, items, tx.Now()); err != nil {
 		return err
 	}
 	return KeepQuotes(tx, items)
@@ -125,9 +125,9 @@ func (e *Engine) keepLate(tx *db.Tx, unit *Unit, a *response, late Late) error {
 
 // noteRequested notes which names were requested from a provider with a budget, whatever
 // the response was: others come first then.
-func (e *Engine) noteRequested(tx *db.Tx, units []Unit) error {
+func (f *fetcher) noteRequested(tx *db.Tx, units []Unit) error {
 	for _, u := range units {
-		if u.File != "" || u.State != UnitDone && u.State != UnitFailed || !hasBudget(e.providers[u.Provider].Describe()) {
+		if u.File != "" || u.State != UnitDone && u.State != UnitFailed || !hasBudget(f.providers[u.Provider].Describe()) {
 			continue
 		}
 		if err := noteRequested(tx, u); err != nil {
@@ -139,12 +139,12 @@ func (e *Engine) noteRequested(tx *db.Tx, units []Unit) error {
 
 // noteOutcome notes how a unit, and what was divided from it, speaks of its provider and
 // the markets.
-func (e *Engine) noteOutcome(tx *db.Tx, unit *Unit, rest []Unit) error {
+func (f *fetcher) noteOutcome(tx *db.Tx, unit *Unit, rest []Unit) error {
 	for _, u := range append([]Unit{*unit}, rest...) {
 		if u.Error == "" || !u.ConcernsProvider() {
 			continue
 		}
-		if err := NoteMarkets(tx, e.requestedMarkets(&u), u.Error); err != nil {
+		if err := NoteMarkets(tx, f.requestedMarkets(&u), u.Error); err != nil {
 			return err
 		}
 	}
@@ -155,12 +155,12 @@ func (e *Engine) noteOutcome(tx *db.Tx, unit *Unit, rest []Unit) error {
 }
 
 // requestedMarkets returns the markets that a unit asks about.
-func (e *Engine) requestedMarkets(u *Unit) []int64 {
+func (p *process) requestedMarkets(u *Unit) []int64 {
 	if u.File != "" {
-		return e.marketsOf(*u)
+		return p.marketsOf(*u)
 	}
 	var out []int64
-	for id, m := range e.known {
+	for id, m := range p.known {
 		if m.provider == u.Provider && slices.Contains(m.AppIDs, u.AppID) {
 			out = append(out, id)
 		}
@@ -171,29 +171,29 @@ func (e *Engine) requestedMarkets(u *Unit) []int64 {
 
 // request sends what the unit asks for and notes in it how that ended: UnitDone,
 // UnitFailed, UnitDeferred, or UnitPending when it is to be tried again later.
-func (e *Engine) request(ctx context.Context, unit *Unit) *response {
-	src := e.providers[unit.Provider]
+func (f *fetcher) request(ctx context.Context, unit *Unit) *response {
+	src := f.providers[unit.Provider]
 	d := src.Describe()
-	a := e.newResponse(ctx, d)
-	meter := e.meter(unit, max(d.BatchSize, 1))
+	a := f.newResponse(ctx, d)
+	meter := f.meter(unit, max(d.BatchSize, 1))
 	wait := waitKey{unit.JobID, d.Name, d.HostOf(unit.File)}
-	meter.OnRequest(func() { e.waits.sending(wait, e.elapsed()) })
-	a.succeeded = func() { e.waits.answered(wait, e.elapsed()) }
-	e.waits.begin(wait)
-	err := e.call(ctx, a, src, unit, meter)
+	meter.OnRequest(func() { f.waits.sending(wait, f.elapsed()) })
+	a.succeeded = func() { f.waits.answered(wait, f.elapsed()) }
+	f.waits.begin(wait)
+	err := f.call(ctx, a, src, unit, meter)
 	if err == nil {
 		a.succeeded()
 	}
-	e.waits.end(wait, err, e.elapsed())
+	f.waits.end(wait, err, f.elapsed())
 	unit.Requests += meter.Requests()
 	unit.Bytes += meter.Bytes()
-	unit.FetchedAt = e.now()
+	unit.FetchedAt = f.now()
 	if err == nil {
 		unit.State = UnitDone
 		return a
 	}
 	a.Restart()
-	e.classifyFailure(unit, err)
+	f.classifyFailure(unit, err)
 	return a
 }
 
@@ -209,12 +209,12 @@ var errClaimLost = errors.New("the unit was taken away")
 // meter returns a meter that counts a unit's requests in the store before they
 // are sent. The first is counted with the claim, a repetition by itself, and of
 // calls of so many names each as many at once as are still to be made.
-func (e *Engine) meter(unit *Unit, size int) *provider.Meter {
+func (f *fetcher) meter(unit *Unit, size int) *provider.Meter {
 	calls := int64((len(unit.Names) + size - 1) / size)
 	return provider.NewMeter(unit.Reserved, func(ctx context.Context) (int64, error) {
 		more := max(1, min(reserveStep, calls-unit.Counted-unit.Reserved))
 		counted := false
-		err := e.store.InTx(ctx, func(tx *db.Tx) (err error) {
+		err := f.store.InTx(ctx, func(tx *db.Tx) (err error) {
 			counted, err = ReserveRequests(tx, *unit, more)
 			return err
 		})
@@ -231,21 +231,21 @@ func (e *Engine) meter(unit *Unit, size int) *provider.Meter {
 
 // call makes a unit's calls. A response that makes its provider panic counts as
 // unreadable: to request it again for ever would not help.
-func (e *Engine) call(ctx context.Context, a *response, src provider.Provider, unit *Unit, meter *provider.Meter) (err error) {
+func (f *fetcher) call(ctx context.Context, a *response, src provider.Provider, unit *Unit, meter *provider.Meter) (err error) {
 	defer func() {
 		if panicked := fault.Recovered(recover()); panicked != nil {
-			e.log.Error("provider panicked", "provider", unit.Provider, "error", panicked, "stack", panicked.Stack)
+			f.log.Error("provider panicked", "provider", unit.Provider, "error", panicked, "stack", panicked.Stack)
 			err = panicked
 		}
 	}()
 	if unit.File != "" {
 		return a.fetchFile(ctx, src, unit, meter)
 	}
-	return a.fetchNames(ctx, e, src, unit, meter)
+	return a.fetchNames(ctx, f, src, unit, meter)
 }
 
 // classifyFailure decides what becomes of a unit whose call failed.
-func (e *Engine) classifyFailure(unit *Unit, err error) {
+func (f *fetcher) classifyFailure(unit *Unit, err error) {
 	pe, ok := errors.AsType[*provider.Error](err)
 	if !ok { // of the code that read the response, or a panic
 		pe = provider.Protocol(unit.Provider, "%s", strings.TrimPrefix(err.Error(), unit.Provider+": "))
@@ -260,7 +260,7 @@ func (e *Engine) classifyFailure(unit *Unit, err error) {
 	}
 	if pe.RetryAfter > 0 && pe.RetryAfter <= Patience && unit.Attempts < maxAttempts {
 		unit.State = UnitPending
-		unit.NotBefore = e.now().Add(pe.RetryAfter)
+		unit.NotBefore = f.now().Add(pe.RetryAfter)
 		return
 	}
 	unit.State = UnitDeferred

@@ -5,7 +5,6 @@ import (
 	"database/sql"
 	"encoding/json"
 	"errors"
-	"fmt"
 	"maps"
 	"slices"
 
@@ -69,8 +68,6 @@ INSERT INTO fetch_unit (job_id, app_id, batch_from, batch_to, size, not_before, 
 	provider, file, state, error_kind, error, names) `
 	insertUnitColumns = "job_id bigint, app_id bigint, batch_from bigint, batch_to bigint, size bigint, not_before bigint, fetched_at bigint, " +
 		"stated_at bigint, blob_unit bigint, provider text, file text, state text, error_kind text, error text, names bytea"
-	insertBlobs = `INSERT INTO fetch_blob (unit_id, bucket, data) `
-	blobColumns = "unit_id bigint, bucket bigint, data bytea"
 )
 
 // dropDetached cancels what ended jobs still mean to request, since a new one does.
@@ -169,8 +166,6 @@ UPDATE fetch_unit SET state = $3, fetched_at = $4, blob_unit = id, stated_at = $
 WHERE id = $1 AND token = $2 AND state = 'running'
 RETURNING detached`
 
-var blobsBulk = db.NewBulk(insertBlobs, blobColumns, "")
-
 // EndUnit stores how a unit ended and what it brought. Where the claim is no
 // longer valid only what it cost is stored. To end a unit twice is the same as
 // to end it once. Late reports that the unit's job went on without it.
@@ -256,48 +251,6 @@ func waitingJobs(ctx context.Context, s *db.DB, provider string, files []string)
 		ORDER BY job_id`, provider, files == nil, s.Dialect.PackTexts(files))
 }
 
-const (
-	addFetchesSQL = `
-INSERT INTO market_fetch (job_id, unit_id, market_id, fetched_at, quotes, rejected, requests, bytes, outcome) `
-	fetchColumns = "job_id bigint, unit_id bigint, market_id bigint, fetched_at bigint, quotes bigint, rejected bigint, " +
-		"requests bigint, bytes bigint, outcome text"
-	addFetchesConflict = `
-ON CONFLICT (job_id, unit_id, market_id) DO UPDATE SET
-	fetched_at = excluded.fetched_at, quotes = market_fetch.quotes + excluded.quotes,
-	rejected = market_fetch.rejected + excluded.rejected, requests = market_fetch.requests + excluded.requests,
-	bytes = market_fetch.bytes + excluded.bytes, outcome = excluded.outcome`
-)
-
-var fetchesBulk = db.NewBulk(addFetchesSQL, fetchColumns, addFetchesConflict)
-
-// addFetches notes what a unit brought of each market: for itself if it is a
-// file, else in the sum of its provider's units.
-func addFetches(t *db.Tx, u Unit, markets []MarketFetch) error {
-	unit := u.ID
-	if u.File == "" {
-		unit = 0
-	}
-	rows := db.NewTable(fetchColumns, len(markets))
-	for _, m := range markets {
-		rows.Int(u.JobID, unit, m.MarketID, db.Micros(u.FetchedAt), m.Quotes, m.Rejected, u.Requests, u.Bytes)
-		rows.Text(string(m.Outcome))
-	}
-	if _, err := t.WriteRows(fetchesBulk, rows); err != nil {
-		return fmt.Errorf("market fetch: %w", err)
-	}
-	if err := noteFetches(t, u, markets); err != nil {
-		return fmt.Errorf("market state: %w", err)
-	}
-	return nil
-}
-
-// noteError notes why a unit failed as its job's last error. What was not asked
-// does not hide why it was not.
-func noteError(t *db.Tx, job int64, u Unit) error {
-	_, err := t.Exec(`UPDATE refresh_job SET last_error = $2 WHERE id = $1 AND (last_error = '' OR $3)`, job, u.Error, u.ConcernsProvider())
-	return err
-}
-
 // SplitUnit makes what is left of a unit that was just ended units of their own.
 func SplitUnit(t *db.Tx, u Unit, rest []Unit) error {
 	if len(rest) == 0 {
@@ -331,177 +284,4 @@ func ReturnUnit(t *db.Tx, u Unit) error {
 		return err
 	}
 	return spend(t, u)
-}
-
-// NoteProvider notes that a fetch of a provider's file, or for "" a request for names,
-// succeeded or, with a failure, why it did not.
-func NoteProvider(t *db.Tx, provider, file, failure string) error {
-	if failure != "" {
-		return noteFailure(t, provider, file, failure)
-	}
-	if _, err := t.Exec(`INSERT INTO provider_state (provider, last_success) VALUES ($1, $2)
-		ON CONFLICT (provider) DO UPDATE SET last_success = excluded.last_success`, provider, db.Micros(t.Now())); err != nil {
-		return err
-	}
-	_, err := t.Exec(`INSERT INTO provider_file (provider, file, last_success) VALUES ($1, $2, $3)
-		ON CONFLICT (provider, file) DO UPDATE SET last_success = excluded.last_success, failures = 0`, provider, file, db.Micros(t.Now()))
-	return err
-}
-
-func noteFailure(t *db.Tx, provider, file, failure string) error {
-	if _, err := t.Exec(`INSERT INTO provider_state (provider, last_error, last_error_at) VALUES ($1, $2, $3)
-		ON CONFLICT (provider) DO UPDATE SET last_error = excluded.last_error, last_error_at = excluded.last_error_at`,
-		provider, failure, db.Micros(t.Now())); err != nil {
-		return err
-	}
-	_, err := t.Exec(`INSERT INTO provider_file (provider, file, last_error, last_error_at, failures) VALUES ($1, $2, $3, $4, 1)
-		ON CONFLICT (provider, file) DO UPDATE SET
-			last_error = excluded.last_error, last_error_at = excluded.last_error_at, failures = provider_file.failures + 1`,
-		provider, file, failure, db.Micros(t.Now()))
-	return err
-}
-
-// A file that is answered by an earlier unit's blobs brought what that unit did,
-// until the job itself has validated it. The later row of a market counts.
-const outcomes = `
-SELECT unit_id, market_id, quotes, rejected, outcome FROM (
-	SELECT 1 AS own, unit_id, market_id, quotes, rejected, outcome FROM market_fetch WHERE job_id = $1
-	UNION ALL
-	SELECT 0, u.id, f.market_id, f.quotes, f.rejected, f.outcome
-	FROM fetch_unit u JOIN fetch_unit o ON o.id = u.blob_unit
-		JOIN market_fetch f ON f.job_id = o.job_id AND f.unit_id = o.id
-	WHERE u.job_id = $1 AND u.file <> '' AND u.blob_unit <> u.id) brought
-ORDER BY own`
-
-// ReadOutcomes returns what became of each market of each file of a job.
-func ReadOutcomes(ctx context.Context, s *db.DB, job int64) (map[UnitMarket]MarketFetch, error) {
-	type row struct {
-		unit int64
-		m    MarketFetch
-	}
-	rows, err := db.Collect(ctx, s.Read, func(r *sql.Rows, v *row) error {
-		return r.Scan(&v.unit, &v.m.MarketID, &v.m.Quotes, &v.m.Rejected, &v.m.Outcome)
-	}, outcomes, job)
-	if err != nil {
-		return nil, err
-	}
-	out := make(map[UnitMarket]MarketFetch, len(rows))
-	for _, v := range rows {
-		out[UnitMarket{Unit: v.unit, Market: v.m.MarketID}] = v.m
-	}
-	return out, nil
-}
-
-// MarketFiles returns the newest good answers of all markets' files.
-func MarketFiles(ctx context.Context, s *db.DB) ([]MarketFile, error) {
-	return db.Collect(ctx, s.Read, func(r *sql.Rows, f *MarketFile) error {
-		var fetched, accepted int64
-		err := r.Scan(&f.MarketID, &f.AppID, &f.File, &f.UnitID, &fetched, &f.Quotes, &f.Quarantine, &accepted)
-		f.FetchedAt, f.AcceptedAt = db.Moment(fetched), db.Moment(accepted)
-		return err
-	}, `SELECT market_id, app_id, file, unit_id, fetched_at, quotes, quarantine, accepted_at FROM market_file
-		ORDER BY market_id, app_id, file`)
-}
-
-// sameResponse reports whether two units brought the same bytes, in all parts.
-func sameResponse(ctx context.Context, s *db.DB, a, b int64) (same bool, err error) {
-	err = s.Read.QueryRowContext(ctx, `
-		SELECT (SELECT count(*) FROM fetch_blob WHERE unit_id = $1) = (SELECT count(*) FROM fetch_blob WHERE unit_id = $2)
-			AND NOT EXISTS (SELECT 1 FROM fetch_blob o WHERE o.unit_id = $1 AND NOT EXISTS (
-				SELECT 1 FROM fetch_blob n WHERE n.unit_id = $2 AND n.bucket = o.bucket AND n.data = o.data))`, a, b).Scan(&same)
-	return same, err
-}
-
-// Blobs calls fn for stored answers, ordered by bucket and unit.
-func Blobs(ctx context.Context, s *db.DB, units, buckets []int64, fn func(Blob) error) (err error) {
-	rows, err := s.Read.QueryContext(ctx, `
-		SELECT unit_id, bucket, data FROM fetch_blob
-		WHERE unit_id IN `+s.Dialect.IDs(1)+` AND bucket IN `+s.Dialect.IDs(2)+`
-		ORDER BY bucket, unit_id`, s.Dialect.PackIDs(units), s.Dialect.PackIDs(buckets))
-	if err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, rows.Close()) }()
-	for rows.Next() {
-		var b Blob
-		var data sql.RawBytes
-		if err := rows.Scan(&b.Unit, &b.Bucket, &data); err != nil {
-			return err
-		}
-		b.Data = data
-		if err := fn(b); err != nil {
-			return err
-		}
-	}
-	return rows.Err()
-}
-
-// StoreValidation stores what became of the markets of a job's files and what was learned of
-// them, and lets the job go on to estimate.
-func StoreValidation(t *db.Tx, job int64, verdicts []Verdict, learned []Learned) (bool, error) {
-	n, err := t.Exec(`UPDATE refresh_job SET stage = 'estimate' WHERE id = $1 AND state = 'running' AND stage = 'fetch'`, job)
-	if err != nil || n != 1 {
-		return false, err
-	}
-	for _, v := range verdicts {
-		if err := storeVerdict(t, job, v); err != nil {
-			return false, err
-		}
-	}
-	for _, l := range learned {
-		if err := learn(t, job, l); err != nil {
-			return false, fmt.Errorf("levels of game %d: %w", l.AppID, err)
-		}
-	}
-	return true, nil
-}
-
-func storeVerdict(t *db.Tx, job int64, v Verdict) error {
-	_, err := t.Exec(`
-		INSERT INTO market_fetch (job_id, unit_id, market_id, fetched_at, quotes, rejected, requests, bytes, outcome)
-		VALUES ($1, $2, $3, $4, $5, $6, 0, 0, $7)
-		ON CONFLICT (job_id, unit_id, market_id) DO UPDATE SET outcome = excluded.outcome`,
-		job, v.Unit.ID, v.Fetch.MarketID, db.Micros(v.Unit.FetchedAt), v.Fetch.Quotes, v.Fetch.Rejected, string(v.Fetch.Outcome))
-	if err != nil || v.Reused {
-		return err
-	}
-	if v.Quarantine != "" {
-		if err := quarantine(t, v); err != nil {
-			return err
-		}
-		if err := noteMarket(t, v.Fetch.MarketID, OutcomeQuarantined, v.Quarantine); err != nil {
-			return err
-		}
-		_, err := t.Exec(`UPDATE refresh_job SET last_error = $2 WHERE id = $1`, job, v.Quarantine)
-		return err
-	}
-	if v.Fetch.Outcome != OutcomeOK {
-		return noteMarket(t, v.Fetch.MarketID, v.Fetch.Outcome, v.Unit.Provider+": "+v.Unit.File+" holds nothing of this market")
-	}
-	if _, err := t.Exec(`UPDATE market_state SET last_success = $2 WHERE market_id = $1`, v.Fetch.MarketID, db.Micros(v.Unit.FetchedAt)); err != nil {
-		return err
-	}
-	if err := endQuarantine(t, v); err != nil {
-		return err
-	}
-	_, err = t.Exec(`
-		INSERT INTO market_file (market_id, app_id, file, unit_id, fetched_at, quotes) VALUES ($1, $2, $3, $4, $5, $6)
-		ON CONFLICT (market_id, app_id, file) DO UPDATE SET unit_id = excluded.unit_id, fetched_at = excluded.fetched_at,
-			quotes = excluded.quotes, accepted_at = 0`,
-		v.Fetch.MarketID, v.Unit.AppID, v.Unit.File, v.Unit.BlobUnit, db.Micros(v.Unit.FetchedAt), v.Fetch.Quotes)
-	return err
-}
-
-// blobLock is the number of an advisory lock.
-const blobLock = 0x61737361<<32 + 2
-
-// lockBlobs waits for the transactions that are about to use stored answers
-// again, and keeps others from it.
-func lockBlobs(t *db.Tx) error {
-	return t.ExecPostgres(`SELECT pg_advisory_xact_lock($1)`, int64(blobLock))
-}
-
-// keepBlobs keeps stored answers from being dropped until the transaction ends.
-func keepBlobs(t *db.Tx) error {
-	return t.ExecPostgres(`SELECT pg_advisory_xact_lock_shared($1)`, int64(blobLock))
 }

@@ -54,14 +54,18 @@ const (
 	BoundBackground Bound = "background" // it is fetched in the background
 )
 
-// Forecast tells what a bulk job started now would do. It changes nothing and
-// asks no provider. Breakers do not count: they let a request through to see.
+// Forecast returns what a bulk job started now would do. It changes nothing and sends no
+// request. Circuit breakers do not count: they let one request through.
 func (e *Engine) Forecast(ctx context.Context, forced bool) (Forecast, error) {
-	due, err := ReadDue(ctx, e.store, e.rules(e.now(), forced))
+	return e.planner.forecast(ctx, forced)
+}
+
+func (p *planner) forecast(ctx context.Context, forced bool) (Forecast, error) {
+	due, err := ReadDue(ctx, p.store, p.rules(p.now(), forced))
 	if err != nil {
 		return Forecast{}, err
 	}
-	paused, err := PausedProviders(ctx, e.store)
+	paused, err := PausedProviders(ctx, p.store)
 	if err != nil {
 		return Forecast{}, err
 	}
@@ -72,8 +76,8 @@ func (e *Engine) Forecast(ctx context.Context, forced bool) (Forecast, error) {
 		f.Due.NoSales += d.NoSales
 	}
 	asked := map[int32]int64{} // names of each game, of the provider with the most requests
-	for _, name := range e.order {
-		c, names, err := e.cost(ctx, e.providers[name].Describe(), due, paused[name])
+	for _, name := range p.order {
+		c, names, err := p.cost(ctx, p.providers[name].Describe(), due, paused[name])
 		if err != nil {
 			return f, err
 		}
@@ -101,7 +105,7 @@ func leftOut(d DueNames, names int64) int64 {
 // quotas and orders to wait leave now, and for how many names of each of its
 // games it can be asked. Its hosts are asked side by side; what is on this
 // machine costs no request.
-func (e *Engine) cost(ctx context.Context, d provider.Description, due map[int32]DueNames, paused bool) (Cost, map[int32]int64, error) {
+func (p *planner) cost(ctx context.Context, d provider.Description, due map[int32]DueNames, paused bool) (Cost, map[int32]int64, error) {
 	c, asked := Cost{Provider: d.Name, Background: InBackground(d)}, map[int32]int64{}
 	rooms := map[string]*room{}
 	var order []*room
@@ -117,7 +121,7 @@ func (e *Engine) cost(ctx context.Context, d provider.Description, due map[int32
 		r := rooms[q.host]
 		if r == nil {
 			var err error
-			if r, err = e.room(ctx, d, q.host); err != nil {
+			if r, err = p.room(ctx, d, q.host); err != nil {
 				return c, nil, err
 			}
 			rooms[q.host], order = r, append(order, r)
@@ -183,14 +187,14 @@ func (r *room) cost() HostCost {
 
 // room returns what a host leaves. A job waits for a limit or a retry-after for as long
 // as its patience lasts.
-func (e *Engine) room(ctx context.Context, d provider.Description, host string) (*room, error) {
-	b, blocked, err := allowance.Of(ctx, e.store, d.Name, d.HostAt(host))
+func (p *planner) room(ctx context.Context, d provider.Description, host string) (*room, error) {
+	b, blocked, err := allowance.Of(ctx, p.store, d.Name, d.HostAt(host))
 	if err != nil {
 		return nil, err
 	}
 	r := &room{
 		HostCost: HostCost{Host: host}, limit: b.Limit, used: int64(b.Used),
-		left: math.MaxInt64, wait: max(0, blocked.Sub(e.now())),
+		left: math.MaxInt64, wait: max(0, blocked.Sub(p.now())),
 	}
 	if InBackground(d) {
 		r.bound(0, BoundBackground, time.Time{})
@@ -199,7 +203,7 @@ func (e *Engine) room(ctx context.Context, d provider.Description, host string) 
 	if r.wait > Patience {
 		r.bound(0, BoundHold, blocked)
 	}
-	if t := b.Reported; t != nil && t.ResetsAt.Sub(e.now()) > Patience {
+	if t := b.Reported; t != nil && t.ResetsAt.Sub(p.now()) > Patience {
 		r.bound(t.Left, BoundReported, t.ResetsAt)
 	}
 	for _, q := range b.Quotas {
@@ -208,7 +212,7 @@ func (e *Engine) room(ctx context.Context, d provider.Description, host string) 
 	if !b.Limit.None() && b.Limit.Stretch() > Patience {
 		freeAt := b.ResetsAt
 		if b.Used == 0 {
-			freeAt = e.now().Add(b.Limit.Stretch()) // after those of this job
+			freeAt = p.now().Add(b.Limit.Stretch()) // after those of this job
 		}
 		r.bound(int64(b.Left), BoundLimit, freeAt)
 	}

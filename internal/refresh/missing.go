@@ -5,7 +5,6 @@ import (
 
 	"assay/internal/catalog"
 	"assay/internal/db"
-	"assay/internal/event"
 )
 
 // requestedByQueue is who asks for the jobs of the missing-price queue.
@@ -13,23 +12,23 @@ const requestedByQueue = "missing-price queue"
 
 // Missing starts a job for the entries of the missing-price queue that are due.
 // One such job lives at a time; entries that come meanwhile are in the next.
-func (e *Engine) Missing(ctx context.Context) (bool, error) {
-	if len(e.providers) == 0 {
+func (p *planner) Missing(ctx context.Context) (bool, error) {
+	if len(p.providers) == 0 {
 		return false, nil // the entries wait until a provider is configured
 	}
-	rules := e.rules(e.now(), false)
+	rules := p.rules(p.now(), false)
 	rules.Missing = true
-	due, err := HasDueMissing(ctx, e.store, rules)
+	due, err := HasDueMissing(ctx, p.store, rules)
 	if err != nil || !due {
 		return false, err
 	}
 	var made bool
-	err = e.store.InTx(ctx, func(tx *db.Tx) (err error) {
+	err = p.store.InTx(ctx, func(tx *db.Tx) (err error) {
 		_, made, err = InsertJob(tx, Job{Kind: Missing, RequestedBy: requestedByQueue})
 		return err
 	})
 	if made {
-		e.wake(WorkPlan)
+		p.wake(WorkPlan)
 	}
 	return false, err
 }
@@ -43,7 +42,7 @@ const (
 
 // newlyListed returns the quotes that a job's good new responses have of items that
 // wait in the missing-price queue. What the job works on itself is left out.
-func (e *Engine) newlyListed(ctx context.Context, job *Job, verdicts []Verdict) ([]Listed, error) {
+func (f *fetcher) newlyListed(ctx context.Context, job *Job, verdicts []Verdict) ([]Listed, error) {
 	good := map[UnitMarket]bool{}
 	units := map[int64]Unit{}
 	var ids []int64
@@ -60,7 +59,7 @@ func (e *Engine) newlyListed(ctx context.Context, job *Job, verdicts []Verdict) 
 	defer u.close()
 	var out []Listed
 	for from := 0; from < catalog.Buckets && len(ids) > 0; from += waitingStep {
-		waiting, err := waitingItems(ctx, e.store, *job, from, from+waitingStep)
+		waiting, err := waitingItems(ctx, f.store, *job, from, from+waitingStep)
 		if err != nil {
 			return nil, err
 		}
@@ -75,8 +74,8 @@ func (e *Engine) newlyListed(ctx context.Context, job *Job, verdicts []Verdict) 
 		if len(buckets) == 0 {
 			continue
 		}
-		err = e.blobs(ctx, ids, buckets, func(b Blob) error {
-			return e.decode(u, b, func(q *quoteRecord) {
+		err = f.blobs(ctx, ids, buckets, func(b Blob) error {
+			return f.decode(u, b, func(q *quoteRecord) {
 				if q.Ask == 0 && q.Sale == 0 || len(out) == maxListed || !good[UnitMarket{b.Unit, q.Market}] {
 					return
 				}
@@ -90,26 +89,4 @@ func (e *Engine) newlyListed(ctx context.Context, job *Job, verdicts []Verdict) 
 		}
 	}
 	return out, nil
-}
-
-// retainStep is how many jobs are removed in one transaction.
-const retainStep = 1
-
-// Retain removes ended jobs that are old enough, in small transactions, and events
-// that are as old.
-func (e *Engine) Retain(ctx context.Context) error {
-	if err := e.store.InTx(ctx, func(tx *db.Tx) error { return event.Retain(tx, e.cfg.Retention.Age) }); err != nil {
-		return err
-	}
-	for ctx.Err() == nil {
-		var removed int
-		err := e.store.InTx(ctx, func(tx *db.Tx) (err error) {
-			removed, err = Retain(tx, e.cfg.Retention, retainStep)
-			return err
-		})
-		if err != nil || removed == 0 {
-			return err
-		}
-	}
-	return ctx.Err()
 }

@@ -15,7 +15,7 @@ const failuresInARow = 3
 // are answered, the unit keeps the names of those, and what became of the others
 // are units of their own, in a.rest: so a response is never requested twice, and a name
 // without a response fails alone. An error means that no call had a response.
-func (a *response) fetchNames(ctx context.Context, e *Engine, src provider.Provider, unit *Unit, meter *provider.Meter) error {
+func (a *response) fetchNames(ctx context.Context, f *fetcher, src provider.Provider, unit *Unit, meter *provider.Meter) error {
 	d := src.Describe()
 	size := max(d.BatchSize, 1)
 	whole := &joined{response: a}
@@ -38,7 +38,7 @@ func (a *response) fetchNames(ctx context.Context, e *Engine, src provider.Provi
 			last = err
 		}
 		if row++; row == failuresInARow || ofTheProvider(err) {
-			a.leave(ctx, e, *unit, unit.Names[from:], err)
+			a.leave(ctx, f, *unit, unit.Names[from:], err)
 			break
 		}
 		failed = append(failed, names...)
@@ -47,7 +47,7 @@ func (a *response) fetchNames(ctx context.Context, e *Engine, src provider.Provi
 		return last
 	}
 	if len(failed) > 0 {
-		a.leave(ctx, e, *unit, failed, last)
+		a.leave(ctx, f, *unit, failed, last)
 	}
 	unit.Names = answered
 	a.expect(d, "")
@@ -55,9 +55,9 @@ func (a *response) fetchNames(ctx context.Context, e *Engine, src provider.Provi
 }
 
 // leave notes that some names of a unit were not answered for.
-func (a *response) leave(ctx context.Context, e *Engine, unit Unit, names []string, err error) {
+func (a *response) leave(ctx context.Context, f *fetcher, unit Unit, names []string, err error) {
 	unit.Names = names
-	e.classifyFailure(&unit, err)
+	f.classifyFailure(&unit, err)
 	if ctx.Err() != nil {
 		unit.State, unit.ErrorKind, unit.Error = UnitPending, "", "" // the process stops
 	}

@@ -72,7 +72,7 @@ func share(part, whole int64) float64 {
 
 // marketGaps returns the markets of which a job got nothing, or not all. A provider
 // that is asked in the background is none of a job's.
-func (e *Engine) marketGaps(units []Unit, outcomes map[UnitMarket]MarketFetch) []event.MarketGap {
+func (a *applier) marketGaps(units []Unit, outcomes map[UnitMarket]MarketFetch) []event.MarketGap {
 	type market struct{ provider, key string }
 	type gap struct {
 		market
@@ -81,7 +81,7 @@ func (e *Engine) marketGaps(units []Unit, outcomes map[UnitMarket]MarketFetch) [
 	all, missing, details := map[market]int64{}, map[gap]int64{}, map[gap]string{}
 	for i := range units {
 		u := &units[i]
-		src, configured := e.providers[u.Provider]
+		src, configured := a.providers[u.Provider]
 		weight := int64(1) // of a file
 		if u.File == "" {
 			weight = u.Size
@@ -89,12 +89,12 @@ func (e *Engine) marketGaps(units []Unit, outcomes map[UnitMarket]MarketFetch) [
 				continue
 			}
 		}
-		ids := e.requestedMarkets(u)
+		ids := a.requestedMarkets(u)
 		if !configured {
 			ids = []int64{0}
 		}
 		for _, id := range ids {
-			m := market{u.Provider, e.known[id].Key}
+			m := market{u.Provider, a.known[id].Key}
 			all[m] += weight
 			if reason, detail := u.gap(id, outcomes); reason != "" {
 				missing[gap{m, reason}] += weight

@@ -32,36 +32,36 @@ var errNoLongerQueued = errors.New("job is no longer queued")
 
 // Plan makes the plan of a queued job: its items, batches and units, and the
 // exchange rates that it is estimated with, in one transaction.
-func (e *Engine) Plan(ctx context.Context) (bool, error) {
-	job, err := ReadQueuedJob(ctx, e.store)
+func (p *planner) Plan(ctx context.Context) (bool, error) {
+	job, err := ReadQueuedJob(ctx, p.store)
 	if err != nil || job == nil {
 		return false, err
 	}
-	if len(e.providers) == 0 {
-		return true, e.store.InTx(ctx, func(tx *db.Tx) error {
+	if len(p.providers) == 0 {
+		return true, p.store.InTx(ctx, func(tx *db.Tx) error {
 			return FailJob(tx, job.ID, "no price provider is configured: set MARKET_PRICE_PROVIDERS")
 		})
 	}
-	may, err := e.allowed(ctx)
+	may, err := p.allowed(ctx)
 	if err != nil {
 		return false, err
 	}
-	rates, err := e.rates(ctx)
+	rates, err := p.rates(ctx)
 	if errors.Is(err, ErrNoRatesYet) {
 		return false, nil // the sweep comes back
 	}
 	if err != nil {
 		return false, err
 	}
-	err = e.store.InTx(ctx, func(tx *db.Tx) error { return e.plan(tx, job, may, rates) })
+	err = p.store.InTx(ctx, func(tx *db.Tx) error { return p.plan(tx, job, may, rates) })
 	if errors.Is(err, errNoLongerQueued) {
 		return true, nil
 	}
 	if err != nil {
 		return false, fmt.Errorf("plan job %d: %w", job.ID, err)
 	}
-	e.wakeFetch()
-	e.wake(WorkEstimate)
+	p.wakeFetch()
+	p.wake(WorkEstimate)
 	return true, nil
 }
 
@@ -71,18 +71,18 @@ type allowed struct {
 	calls  map[string]int64 // by name, of those that have a budget and are not asked in the background
 }
 
-func (e *Engine) allowed(ctx context.Context) (allowed, error) {
+func (p *planner) allowed(ctx context.Context) (allowed, error) {
 	may := allowed{calls: map[string]int64{}}
 	var err error
-	if may.paused, err = PausedProviders(ctx, e.store); err != nil {
+	if may.paused, err = PausedProviders(ctx, p.store); err != nil {
 		return may, err
 	}
-	for _, name := range e.order {
-		d := e.providers[name].Describe()
+	for _, name := range p.order {
+		d := p.providers[name].Describe()
 		if !hasBudget(d) || InBackground(d) {
 			continue
 		}
-		r, err := e.room(ctx, d, d.HostOf(""))
+		r, err := p.room(ctx, d, d.HostOf(""))
 		if err != nil {
 			return may, err
 		}
@@ -91,8 +91,8 @@ func (e *Engine) allowed(ctx context.Context) (allowed, error) {
 	return may, nil
 }
 
-func (e *Engine) plan(tx *db.Tx, job *Job, may allowed, rates pricing.Rates) error {
-	rules := e.rules(job.CreatedAt, job.Forced)
+func (p *planner) plan(tx *db.Tx, job *Job, may allowed, rates pricing.Rates) error {
+	rules := p.rules(job.CreatedAt, job.Forced)
 	rules.RetryOf = job.RetryOf
 	if job.Kind == Missing {
 		rules.Now, rules.Missing, rules.Limit = tx.Now(), true, missingCycle
@@ -126,7 +126,7 @@ func (e *Engine) plan(tx *db.Tx, job *Job, may allowed, rates pricing.Rates) err
 	if err != nil {
 		return err
 	}
-	units, err := e.planUnits(tx, job, planned, batches, may)
+	units, err := p.planUnits(tx, job, planned, batches, may)
 	if err != nil {
 		return err
 	}
@@ -150,19 +150,19 @@ func batchesFor(items int64) int {
 
 // planUnits says what to ask each provider for: every file of the games that are
 // due, or the due names in calls as large as the provider allows.
-func (e *Engine) planUnits(tx *db.Tx, job *Job, planned map[int32]int64, batches int, may allowed) ([]Unit, error) {
+func (p *planner) planUnits(tx *db.Tx, job *Job, planned map[int32]int64, batches int, may allowed) ([]Unit, error) {
 	var units []Unit
-	for _, name := range e.order {
-		d := e.providers[name].Describe()
+	for _, name := range p.order {
+		d := p.providers[name].Describe()
 		var own []Unit
 		var err error
 		switch {
 		case d.Shape == provider.Bulk:
-			own, err = e.planFiles(tx, job, d, planned, batches)
+			own, err = p.planFiles(tx, job, d, planned, batches)
 		case InBackground(d):
-			own, err = e.planBackground(tx, job, d, planned, batches)
+			own, err = p.planBackground(tx, job, d, planned, batches)
 		default:
-			own, err = e.planNames(tx, job, d, planned, batches, may)
+			own, err = p.planNames(tx, job, d, planned, batches, may)
 		}
 		if err != nil {
 			return nil, fmt.Errorf("units of %s: %w", name, err)
@@ -181,7 +181,7 @@ func (e *Engine) planUnits(tx *db.Tx, job *Job, planned map[int32]int64, batches
 // planFiles makes a unit for each file. A missing price estimates from a file's
 // newest answer while the provider would give the same again. An answer that came too
 // late for its own job serves the next one, beside a newer one where it is old.
-func (e *Engine) planFiles(tx *db.Tx, job *Job, d provider.Description, planned map[int32]int64, batches int) ([]Unit, error) {
+func (p *planner) planFiles(tx *db.Tx, job *Job, d provider.Description, planned map[int32]int64, batches int) ([]Unit, error) {
 	var units []Unit
 	for _, f := range d.Files {
 		if planned[f.AppID] == 0 {
@@ -199,7 +199,7 @@ func (e *Engine) planFiles(tx *db.Tx, job *Job, d provider.Description, planned 
 			old := u
 			old.State, old.FetchedAt, old.StatedAt, old.BlobUnit = UnitDone, newest.FetchedAt, newest.StatedAt, newest.BlobUnit
 			switch {
-			case e.young(newest.FetchedAt, d.Interval):
+			case p.young(newest.FetchedAt, d.Interval):
 				u = old
 			case newest.Detached: // the provider may be as late again
 				units = append(units, old)
@@ -215,14 +215,14 @@ const minInterval = 5 * time.Minute
 
 // young reports whether an answer is too recent to ask again. One from the
 // future is not: the clock was set back since.
-func (e *Engine) young(fetched time.Time, interval time.Duration) bool {
-	age := e.now().Sub(fetched)
+func (p *planner) young(fetched time.Time, interval time.Duration) bool {
+	age := p.now().Sub(fetched)
 	return age >= 0 && age < max(interval, minInterval)
 }
 
 // planNames makes units of the due names of each game that the provider quotes, or,
 // where its budget does not allow that many calls, of those that matter most.
-func (e *Engine) planNames(tx *db.Tx, job *Job, d provider.Description, planned map[int32]int64, batches int, may allowed) ([]Unit, error) {
+func (p *planner) planNames(tx *db.Tx, job *Job, d provider.Description, planned map[int32]int64, batches int, may allowed) ([]Unit, error) {
 	size := max(d.BatchSize, 1)
 	if d.Shape == provider.Single {
 		size = singleNames
@@ -247,7 +247,7 @@ func (e *Engine) planNames(tx *db.Tx, job *Job, d provider.Description, planned 
 		units = append(units, inTurn(own, last)...)
 	}
 	if calls, limited := may.calls[d.Name]; limited && int64(len(units)) > calls {
-		return e.planBest(tx, job, d, batches, int(calls))
+		return p.planBest(tx, job, d, batches, int(calls))
 	}
 	return units, nil
 }
@@ -267,8 +267,8 @@ func unitOf(job *Job, d provider.Description, app int32, names []PlannedName) Un
 
 // planBest makes units of as many due names as so many calls take, of those that
 // matter most, and notes how many are left for later.
-func (e *Engine) planBest(tx *db.Tx, job *Job, d provider.Description, batches, calls int) ([]Unit, error) {
-	names, err := e.candidates(tx, job, d)
+func (p *planner) planBest(tx *db.Tx, job *Job, d provider.Description, batches, calls int) ([]Unit, error) {
+	names, err := p.candidates(tx, job, d)
 	if err != nil {
 		return nil, err
 	}

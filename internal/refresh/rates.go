@@ -22,12 +22,12 @@ type converter struct {
 }
 
 // converter returns the converter of a set of rates.
-func (e *Engine) converter(ctx context.Context, set int64) (*converter, error) {
-	rates, err := exchange.ReadRates(ctx, e.store, set)
+func (p *process) converter(ctx context.Context, set int64) (*converter, error) {
+	rates, err := exchange.ReadRates(ctx, p.store, set)
 	if err != nil {
 		return nil, fmt.Errorf("exchange rates: %w", err)
 	}
-	return &converter{currency: e.cfg.Policy.Currency, rates: rates}, nil
+	return &converter{currency: p.cfg.Policy.Currency, rates: rates}, nil
 }
 
 // price is a quote's price in the base currency, 0 if it has none.
@@ -44,26 +44,26 @@ func (c *converter) price(q *quoteRecord) money.Micro {
 	return converted
 }
 
-// estimators are those of the live jobs.
-type estimators struct {
+// pricers are those of the live jobs.
+type pricers struct {
 	mu   sync.Mutex
-	jobs map[int64]map[int32]*estimator
+	jobs map[int64]map[int32]*gamePricer
 }
 
 // mostEstimators is how many jobs' estimators are remembered: two jobs live at a
 // time.
 const mostEstimators = 4
 
-// estimator computes the prices of one game in one job.
-type estimator struct {
+// gamePricer computes the prices of one game in one job.
+type gamePricer struct {
 	*pricing.Pricer
 	levelSet int64
 	movers   pricing.Movers
 }
 
-// estimators returns the estimators of a job's games: with its rates, and with the
+// pricers returns the estimators of a job's games: with its rates, and with the
 // levels that were learned before its first batch.
-func (e *Engine) estimators(ctx context.Context, b *Batch) (map[int32]*estimator, error) {
+func (e *estimator) pricers(ctx context.Context, b *Batch) (map[int32]*gamePricer, error) {
 	e.cache.mu.Lock()
 	defer e.cache.mu.Unlock()
 	if m := e.cache.jobs[b.JobID]; m != nil {
@@ -78,11 +78,11 @@ func (e *Engine) estimators(ctx context.Context, b *Batch) (map[int32]*estimator
 	if err != nil {
 		return nil, fmt.Errorf("levels: %w", err)
 	}
-	m := map[int32]*estimator{
+	m := map[int32]*gamePricer{
 		noGame: {Pricer: pricing.NewPricer(policy, pricing.NewSet(policy.Rates.Dollar(policy.Currency)))},
 	}
 	for app, l := range levels {
-		m[app] = &estimator{pricing.NewPricer(policy, l.Set), l.ID, l.Movers}
+		m[app] = &gamePricer{pricing.NewPricer(policy, l.Set), l.ID, l.Movers}
 	}
 	if len(e.cache.jobs) >= mostEstimators {
 		clear(e.cache.jobs)

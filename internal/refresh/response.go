@@ -43,8 +43,8 @@ const (
 	rejectCount    = "invalid count"
 )
 
-func (e *Engine) newResponse(ctx context.Context, d provider.Description) *response {
-	p, ok := e.encoders.Get().(*encoder)
+func (f *fetcher) newResponse(ctx context.Context, d provider.Description) *response {
+	p, ok := f.encoders.Get().(*encoder)
 	if !ok {
 		p = newEncoder()
 	}
@@ -53,15 +53,15 @@ func (e *Engine) newResponse(ctx context.Context, d provider.Description) *respo
 		seen: &provider.Duplicates{}, provider: d.Name, pause: func() { admission.Rest(ctx) },
 	}
 	for _, m := range d.Markets {
-		a.markets[m.Key] = e.markets[MarketName{Provider: d.Name, Key: m.Key, Title: m.Title}]
+		a.markets[m.Key] = f.markets[MarketName{Provider: d.Name, Key: m.Key, Title: m.Title}]
 	}
 	a.Restart()
 	return a
 }
 
-func (e *Engine) recycle(a *response) {
+func (f *fetcher) recycle(a *response) {
 	a.encoder.reset()
-	e.encoders.Put(a.encoder)
+	f.encoders.Put(a.encoder)
 }
 
 // fetchFile makes the call of a unit that asks for a file.

@@ -152,52 +152,52 @@ const aSilence = 5 * time.Second
 
 // leaveSilent lets jobs go on without hosts that have not answered for too long.
 // Requests under way and their retries continue: what they bring is for the next job.
-func (e *Engine) leaveSilent(ctx context.Context) error {
-	now := e.elapsed()
+func (f *fetcher) leaveSilent(ctx context.Context) error {
+	now := f.elapsed()
 	var errs []error
-	for k, h := range e.waits.silent(now, min(aSilence, e.cfg.ProviderWait)) {
-		files := e.filesOf(k.provider, k.host)
+	for k, h := range f.waits.silent(now, min(aSilence, f.cfg.ProviderWait)) {
+		files := f.filesOf(k.provider, k.host)
 		if h.calls > 0 {
-			jobs, err := waitingJobs(ctx, e.store, k.provider, files)
+			jobs, err := waitingJobs(ctx, f.store, k.provider, files)
 			errs = append(errs, err)
 			for _, job := range jobs {
-				e.waits.behind(waitKey{job, k.provider, k.host}, now)
+				f.waits.behind(waitKey{job, k.provider, k.host}, now)
 			}
 		}
-		if now-h.since >= e.cfg.ProviderWait {
-			errs = append(errs, e.detach(ctx, k, h, files))
+		if now-h.since >= f.cfg.ProviderWait {
+			errs = append(errs, f.detach(ctx, k, h, files))
 		}
 	}
 	return errors.Join(errs...)
 }
 
-func (e *Engine) detach(ctx context.Context, k waitKey, h waiting, files []string) error {
-	s := Silence{JobID: k.job, Provider: k.provider, Files: files, For: e.cfg.ProviderWait, Kind: h.kind}
+func (f *fetcher) detach(ctx context.Context, k waitKey, h waiting, files []string) error {
+	s := Silence{JobID: k.job, Provider: k.provider, Files: files, For: f.cfg.ProviderWait, Kind: h.kind}
 	s.Error = fmt.Sprintf("%s: no successful response for %s", k.provider, s.For)
 	if h.error != "" {
 		s.Error += "; last: " + h.error
 	}
 	var units int64
-	err := e.store.InTx(ctx, func(tx *db.Tx) (err error) {
+	err := f.store.InTx(ctx, func(tx *db.Tx) (err error) {
 		units, err = detachUnits(tx, s)
 		return err
 	})
 	if err != nil {
 		return fmt.Errorf("go on without %s: %w", k.provider, err)
 	}
-	e.waits.forget(k)
+	f.waits.forget(k)
 	if units > 0 {
-		e.log.Warn("provider wait exceeded", "job", k.job, "provider", k.provider, "host", k.host, "requests", units, "last_error", h.error)
-		e.wake(WorkEstimate)
+		f.log.Warn("provider wait exceeded", "job", k.job, "provider", k.provider, "host", k.host, "requests", units, "last_error", h.error)
+		f.wake(WorkEstimate)
 	}
 	return nil
 }
 
 // filesOf returns the files that a host of a provider serves; nil: it is requested by
 // name.
-func (e *Engine) filesOf(provider, host string) []string {
-	for i := range e.queues {
-		if l := &e.queues[i]; l.provider == provider && l.host == host && !l.local {
+func (f *fetcher) filesOf(provider, host string) []string {
+	for i := range f.queues {
+		if l := &f.queues[i]; l.provider == provider && l.host == host && !l.local {
 			return l.files
 		}
 	}

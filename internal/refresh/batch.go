@@ -1,0 +1,312 @@
+package refresh
+
+import (
+	"cmp"
+	"context"
+	"slices"
+	"time"
+
+	"assay/internal/admission"
+	"assay/internal/catalog"
+	"assay/internal/provider"
+)
+
+// fetched is a quote of this job, and when its answer came.
+type fetched struct {
+	Snapshot
+	at     time.Time
+	reused bool // the answer to an earlier job
+	byName bool // it was requested by name
+}
+
+// requested is how the requests about an item went.
+type requested struct {
+	answered  bool
+	skip      string // why a request was not sent; "": all were sent
+	errs      []string
+	providers []respondedBy // by name
+	silent    []int64       // markets of theirs without anything in the response
+	rejected  []int64       // markets whose row of the item was rejected
+}
+
+// respondedBy is a provider that responded to a request for an item by name.
+type respondedBy struct {
+	provider string
+	at       time.Time
+}
+
+// reply is what the files of a market brought.
+type reply struct {
+	answered bool      // all of them
+	at       time.Time // when the first of them was fetched
+	problem  string    // why one of them does not count
+}
+
+// gameMarket is a market's part of a game.
+type gameMarket struct {
+	app    int32
+	market int64
+}
+
+func (s *batchEstimator) load(ctx context.Context, b Batch) error {
+	st := s.stage.store
+	pricers, err := s.stage.pricers(ctx, &b)
+	if err != nil {
+		return err
+	}
+	s.pricers, s.rates = pricers, b.RateSet
+	items, err := BatchItems(ctx, st, b)
+	if err != nil {
+		return err
+	}
+	units, err := BatchUnits(ctx, st, b)
+	if err != nil {
+		return err
+	}
+	outcomes, err := ReadOutcomes(ctx, st, b.JobID)
+	if err != nil {
+		return err
+	}
+	s.reset(items)
+	s.noteUnits(units, outcomes)
+	return s.readResponses(ctx, units, outcomes)
+}
+
+// reset begins a batch.
+func (s *batchEstimator) reset(items []Item) {
+	n := len(items)
+	s.items = items
+	s.requested = slices.Grow(s.requested[:0], n)[:n]
+	s.next = slices.Grow(s.next[:0], n)[:n]
+	for len(s.fresh) < n {
+		s.fresh = append(s.fresh, nil)
+	}
+	if s.first == nil {
+		s.first = make(map[string]int32, n)
+	}
+	clear(s.first)
+	clear(s.found)
+	for i := range items {
+		s.fresh[i] = s.fresh[i][:0]
+		s.requested[i] = requested{}
+		s.next[i] = -1
+		if at, ok := s.first[items[i].Key.Name]; ok {
+			s.next[i] = at
+		}
+		s.first[items[i].Key.Name] = int32(i)
+	}
+}
+
+// noteUnits notes which items each unit asked about, and how that ended.
+func (s *batchEstimator) noteUnits(units []Unit, outcomes map[UnitMarket]MarketFetch) {
+	s.files = map[gameMarket]reply{}
+	for _, u := range units {
+		switch {
+		case u.File != "":
+			s.noteFile(&u, outcomes)
+		case len(u.Names) > 0:
+			s.noteNames(&u, outcomes)
+		}
+	}
+	for _, u := range units {
+		if u.File == "" && len(u.Names) == 0 && u.State == UnitDeferred {
+			s.noteLeft(&u)
+		}
+	}
+}
+
+func (s *batchEstimator) noteFile(u *Unit, outcomes map[UnitMarket]MarketFetch) {
+	usable := false
+	for _, id := range s.stage.marketsOf(*u) {
+		outcome := outcomes[UnitMarket{u.ID, id}].Outcome
+		r := reply{answered: u.counts() && outcome == OutcomeOK, at: u.FetchedAt}
+		usable = usable || r.answered
+		if u.counts() && !r.answered {
+			r.problem = u.Provider + ": " + string(outcome) + ": " + s.stage.known[id].Key
+		}
+		key := gameMarket{u.AppID, id}
+		if before, several := s.files[key]; several {
+			r.answered = r.answered && before.answered
+			r.problem = cmp.Or(before.problem, r.problem)
+			if before.at.Before(r.at) {
+				r.at = before.at
+			}
+		}
+		s.files[key] = r
+	}
+	for i := range s.items {
+		if s.items[i].Key.AppID == u.AppID {
+			s.requested[i].note(u, usable, nil)
+		}
+	}
+}
+
+// noteNames notes how a unit of names ended. Its response is checked quote by quote.
+func (s *batchEstimator) noteNames(u *Unit, outcomes map[UnitMarket]MarketFetch) {
+	var silent []int64
+	for _, id := range s.stage.requestedMarkets(u) {
+		if outcomes[UnitMarket{0, id}].Outcome == OutcomeSilent { // of all that was asked by name
+			silent = append(silent, id)
+		}
+	}
+	for _, name := range u.Names {
+		for i, ok := s.first[name]; ok && i >= 0; i = s.next[i] {
+			if s.items[i].Key.AppID == u.AppID {
+				s.requested[i].note(u, u.counts(), silent)
+			}
+		}
+	}
+}
+
+// emptyFor is how long a provider that is asked in the background counts as having
+// answered that it does not list an item.
+const emptyFor = 24 * time.Hour
+
+// noteLeft notes that a provider left names of a game for later, without a list of
+// them: all that it did not answer for, in this job or in the background.
+func (s *batchEstimator) noteLeft(u *Unit) {
+	now := s.stage.now()
+	for i := range s.items {
+		a := &s.requested[i]
+		if s.items[i].Key.AppID != u.AppID || a.by(u.Provider) != nil {
+			continue
+		}
+		if slices.ContainsFunc(s.items[i].Quotes, func(v Snapshot) bool {
+			return s.stage.known[v.MarketID].provider == u.Provider && (awaits(&v) || !quoted(&v) && now.Sub(v.FetchedAt) < emptyFor)
+		}) {
+			a.answered = true
+			continue
+		}
+		a.skipFor(u)
+	}
+}
+
+// by returns the response of a provider to a request for the item by name, or nil.
+func (a *requested) by(provider string) *respondedBy {
+	for k := range a.providers {
+		if a.providers[k].provider == provider {
+			return &a.providers[k]
+		}
+	}
+	return nil
+}
+
+func (a *requested) note(u *Unit, usable bool, silent []int64) {
+	switch {
+	case usable:
+		a.answered = true
+		if u.File == "" {
+			a.providers, a.silent = append(a.providers, respondedBy{u.Provider, u.FetchedAt}), append(a.silent, silent...)
+		}
+	case u.skipped():
+		a.skipFor(u)
+	case u.counts():
+		a.errs = append(a.errs, u.Provider+": "+string(provider.KindQuarantine)+": "+u.File)
+	default:
+		a.errs = append(a.errs, u.Error)
+	}
+}
+
+// skipFor notes why a request was not sent. An outage says more than a lack of
+// budget, and that more than what an operator did.
+func (a *requested) skipFor(u *Unit) {
+	order := []string{"", SkipPaused, SkipBudget, SkipBackoff}
+	if reason := u.skipReason(); slices.Index(order, reason) > slices.Index(order, a.skip) {
+		a.skip = reason
+	}
+}
+
+// buckets returns the name buckets that hold an item of the batch: for a few
+// missing prices a few of them, of files that hold a whole game.
+func (s *batchEstimator) buckets() []int64 {
+	var held [catalog.Buckets]bool
+	for i := range s.items {
+		held[catalog.Bucket(s.items[i].Key.Name)] = true
+	}
+	var out []int64
+	for bucket := range int64(catalog.Buckets) {
+		if held[bucket] {
+			out = append(out, bucket)
+		}
+	}
+	return out
+}
+
+// readResponses collects the quotes of the batch's items.
+func (s *batchEstimator) readResponses(ctx context.Context, units []Unit, outcomes map[UnitMarket]MarketFetch) error {
+	byBlob := map[int64]Unit{}
+	var ids []int64
+	for _, u := range units {
+		if u.counts() {
+			byBlob[u.BlobUnit] = u
+			ids = append(ids, u.BlobUnit)
+		}
+	}
+	return s.stage.blobs(ctx, ids, s.buckets(), func(blob Blob) error {
+		admission.Rest(ctx)
+		u := byBlob[blob.Unit]
+		return s.stage.decodeRows(s.decoder, blob, func(q *quoteRecord) {
+			if _, configured := s.stage.known[q.Market]; !configured {
+				return
+			}
+			if u.File != "" && outcomes[UnitMarket{u.ID, q.Market}].Outcome != OutcomeOK {
+				return
+			}
+			known, taken := false, false
+			for i, ok := s.first[string(q.Name)]; ok && i >= 0; i = s.next[i] {
+				k := s.items[i].Key
+				if q.Rejected {
+					if k.AppID == u.AppID && !slices.Contains(s.requested[i].rejected, q.Market) {
+						s.requested[i].rejected = append(s.requested[i].rejected, q.Market)
+					}
+					continue
+				}
+				known = known || k.AppID == u.AppID
+				if k.AppID == u.AppID && k.Phase == q.Phase {
+					s.take(int(i), q, &u)
+					taken = true
+				}
+			}
+			if known && !taken {
+				s.find(q, u.AppID)
+			}
+		})
+	})
+}
+
+// find notes a phase of a known name that is not among the batch's items, where all
+// known items are refreshed: it is an item from then on, planned by the next job.
+func (s *batchEstimator) find(q *quoteRecord, app int32) {
+	if !s.stage.cfg.ScopeAll || q.Phase == "" || q.Ask == 0 && q.Sale == 0 {
+		return
+	}
+	if s.found == nil {
+		s.found = map[catalog.Key]struct{}{}
+	}
+	s.found[catalog.Key{AppID: app, Name: string(q.Name), Phase: q.Phase}] = struct{}{}
+}
+
+// take adds a quote to an item. Of two of the same market the fresher counts. A
+// quote without a time of its own has that of its answer. Where several providers
+// offer the market, the snapshot keeps its time, by which they are ranked; so it does
+// where its answer is older than this job.
+func (s *batchEstimator) take(i int, q *quoteRecord, u *Unit) {
+	f := fetched{at: u.FetchedAt, reused: u.BlobUnit != u.ID, byName: u.File == "", Snapshot: q.snapshot()}
+	if f.MarketTime.IsZero() && !u.StatedAt.IsZero() {
+		f.MarketTime = u.StatedAt.UTC().Truncate(time.Hour)
+	}
+	if f.reused || s.stage.shared[s.stage.known[q.Market].Key] {
+		f.FetchedAt = f.at
+	}
+	for k := range s.fresh[i] {
+		have := &s.fresh[i][k]
+		if have.MarketID != f.MarketID {
+			continue
+		}
+		if cmp.Or(f.at.Compare(have.at), f.MarketTime.Compare(have.MarketTime)) > 0 {
+			*have = f
+		}
+		return
+	}
+	s.fresh[i] = append(s.fresh[i], f)
+}

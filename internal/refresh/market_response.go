@@ -1,0 +1,368 @@
+package refresh
+
+import (
+	"cmp"
+	"context"
+	"maps"
+	"slices"
+	"sync"
+	"time"
+
+	"assay/internal/admission"
+	"assay/internal/catalog"
+	"assay/internal/money"
+	"assay/internal/pricing"
+	"assay/internal/provider"
+)
+
+// marketResponse is one market of the game on its way into the round.
+type marketResponse struct {
+	pricing.Market
+	last, next *pricing.Response
+	names      int64            // that last has, and next may have
+	lastSeen   map[uint64]place // of names in last, where several files make it up
+	nextSeen   map[uint64]place
+}
+
+// add reads the responses of a provider's markets, the last good ones and the new
+// ones, and adds them to the round. Markets of one file are read together, those of
+// several files beside each other: it holds those of a few files at a time.
+func (g *game) add(ctx context.Context, round *pricing.Round, now time.Time, provider string, states map[int64]pricing.MarketState) error {
+	targets, markets, err := g.targets(ctx, provider, states)
+	if err != nil || len(markets) == 0 {
+		return err
+	}
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	type response struct {
+		markets []*marketResponse
+		err     error
+	}
+	together := grouped(targets, markets)
+	groups, read := make(chan []int64), make(chan response)
+	var readers sync.WaitGroup
+	for range min(len(together), readersAtOnce) {
+		readers.Go(func() {
+			for group := range groups {
+				r := response{}
+				for _, id := range group {
+					r.markets = append(r.markets, markets[id])
+				}
+				r.err = g.read(ctx, now, targets, r.markets)
+				for _, m := range r.markets {
+					m.normalize()
+				}
+				read <- r
+			}
+		})
+	}
+	go func() {
+		for _, group := range together {
+			groups <- group
+		}
+		close(groups)
+		readers.Wait()
+		close(read)
+	}()
+	for r := range read {
+		if err = cmp.Or(err, r.err); err != nil {
+			cancel() // and the others end soon
+			continue
+		}
+		for _, m := range r.markets {
+			if err := round.Add(m.Market, m.last, m.next); err != nil {
+				g.fetcher.log.Warn("stored responses unreadable", "provider", provider, "market", g.fetcher.known[m.ID].Key, "error", err)
+			}
+			m.History, m.last, m.next = nil, nil, nil
+			admission.Rest(ctx)
+		}
+	}
+	return err
+}
+
+// normalize sorts the responses here, beside other readers: the round does it one
+// after another, and has nothing left to do.
+func (m *marketResponse) normalize() {
+	for _, r := range []*pricing.Response{m.last, m.next} {
+		if r != nil {
+			r.Normalize()
+		}
+	}
+}
+
+// grow makes room for the names that its responses probably have: room that grows name
+// by name would leave as much behind.
+func (m *marketResponse) grow() {
+	for _, r := range []*pricing.Response{m.last, m.next} {
+		if r != nil {
+			r.Points = slices.Grow(r.Points, int(m.names))
+		}
+	}
+}
+
+// readersAtOnce is how many groups of markets are read at once.
+const readersAtOnce = 2
+
+// grouped returns the markets of a provider such that those that share a unit are
+// together, by id.
+func grouped(targets map[int64][]target, markets map[int64]*marketResponse) [][]int64 {
+	first := map[int64]int64{} // the group of a market, named by one of its markets
+	var of func(int64) int64
+	of = func(id int64) int64 {
+		if g, ok := first[id]; ok && g != id {
+			return of(g)
+		}
+		return id
+	}
+	for _, into := range targets {
+		for _, t := range into[1:] {
+			first[of(t.market)] = of(into[0].market)
+		}
+	}
+	groups := map[int64][]int64{}
+	for _, id := range slices.Sorted(maps.Keys(markets)) {
+		groups[of(id)] = append(groups[of(id)], id)
+	}
+	return slices.SortedFunc(maps.Values(groups), slices.Compare)
+}
+
+// sameTime is how far apart quotes of markets may have been fetched to be compared
+// with each other.
+const sameTime = 2 * time.Hour
+
+// named adds what is known of a provider's markets by name: those of the stored
+// quotes that were fetched together with the newest good response of a file, if there
+// is one, and those of this job.
+func (g *game) named(ctx context.Context, provider string, market func(int64) *marketResponse, targets map[int64][]target) error {
+	var ids []int64
+	for id, m := range g.fetcher.known {
+		if m.provider == provider {
+			ids = append(ids, id)
+		}
+	}
+	slices.Sort(ids)
+	var newest time.Time
+	for _, f := range g.files {
+		if f.AppID == g.app && f.FetchedAt.After(newest) {
+			newest = f.FetchedAt
+		}
+	}
+	err := storedQuotes(ctx, g.fetcher.store, g.app, func(q *StoredQuote) {
+		if _, found := slices.BinarySearch(ids, q.MarketID); !found {
+			return
+		}
+		price := g.convert.price(&quoteRecord{Currency: q.Currency, Ask: q.Ask, Sale: q.Sale})
+		if price <= 0 || !newest.IsZero() && newest.Sub(q.FetchedAt).Abs() > sameTime {
+			return
+		}
+		m := market(q.MarketID)
+		m.last = fetchedAt(m.last, q.FetchedAt)
+		m.last.Points = append(m.last.Points, pointOf(q.Name, q.Phase, price))
+	})
+	if err != nil {
+		return err
+	}
+	for _, u := range g.units {
+		if u.Provider != provider || u.AppID != g.app || u.File != "" {
+			continue
+		}
+		for _, id := range ids {
+			m := market(id)
+			m.next = fetchedAt(m.next, u.FetchedAt)
+			m.next.Partial = true
+			targets[u.BlobUnit] = append(targets[u.BlobUnit], target{market: id, next: true})
+		}
+	}
+	return nil
+}
+
+func pointOf[T ~string | ~[]byte](name T, phase string, price money.Micro) pricing.Point {
+	return pricing.Point{Key: pricing.KeyOf(name, phase), Traits: pricing.TraitsOf(string(name)), Amount: price}
+}
+
+// target says that a unit's quotes of a market belong to its last good response,
+// its new one, or both.
+type target struct {
+	market     int64
+	last, next bool
+}
+
+// targets lists, by unit, which markets of a provider its blobs are read for. A
+// market may have several files: its response is all of them together, those that
+// did not respond as they were last.
+func (g *game) targets(ctx context.Context, prov string, states map[int64]pricing.MarketState) (map[int64][]target, map[int64]*marketResponse, error) {
+	targets, markets := map[int64][]target{}, map[int64]*marketResponse{}
+	responded := map[MarketFile]*part{} // by market and file
+	isNew := map[int64]bool{}
+	for _, p := range g.parts {
+		if p.Unit.Provider == prov && p.Unit.AppID == g.app && p.isNew {
+			responded[MarketFile{MarketID: p.Fetch.MarketID, File: p.Unit.File}] = p
+			isNew[p.Fetch.MarketID] = true
+		}
+	}
+	market := func(id int64) *marketResponse {
+		m := markets[id]
+		if m == nil {
+			known := g.fetcher.known[id]
+			m = &marketResponse{Market: pricing.Market{ID: id, ByName: known.byName, MaxAge: known.MaxAge, State: states[id]}}
+			markets[id] = m
+		}
+		return m
+	}
+	for _, f := range g.files {
+		if known, ok := g.fetcher.known[f.MarketID]; !ok || known.provider != prov || f.AppID != g.app {
+			continue
+		}
+		m := market(f.MarketID)
+		if f.AcceptedAt.After(m.State.AcceptedAt) {
+			m.State.AcceptedAt = f.AcceptedAt
+		}
+		if f.UnitID == 0 {
+			continue
+		}
+		again := isNew[f.MarketID] && responded[MarketFile{MarketID: f.MarketID, File: f.File}] == nil
+		targets[f.UnitID] = append(targets[f.UnitID], target{f.MarketID, true, again})
+		m.last = fetchedAt(m.last, f.FetchedAt)
+		m.names += f.Quotes
+		if again {
+			m.next = fetchedAt(m.next, f.FetchedAt)
+		}
+	}
+	for _, p := range responded {
+		targets[p.Unit.BlobUnit] = append(targets[p.Unit.BlobUnit], target{market: p.Fetch.MarketID, next: true})
+		m := market(p.Fetch.MarketID)
+		m.next = fetchedAt(m.next, p.Unit.FetchedAt)
+	}
+	if d := g.fetcher.providers[prov].Describe(); d.Shape != provider.Bulk {
+		if err := g.named(ctx, prov, market, targets); err != nil {
+			return nil, nil, err
+		}
+	}
+	return targets, markets, nil
+}
+
+// fetchedAt returns the response with a part of that time: the newest part counts.
+func fetchedAt(r *pricing.Response, at time.Time) *pricing.Response {
+	if r == nil {
+		r = &pricing.Response{Rate: money.RateScale}
+	}
+	if at.After(r.At) {
+		r.At = at
+	}
+	return r
+}
+
+// read reads the quotes of some markets into their responses, in the base currency.
+func (g *game) read(ctx context.Context, now time.Time, all map[int64][]target, markets []*marketResponse) error {
+	unpack := newDecoder()
+	defer unpack.close()
+	stated, fetched := map[int64]time.Time{}, map[int64]time.Time{}
+	for _, p := range g.parts {
+		stated[p.Unit.BlobUnit], fetched[p.Unit.BlobUnit] = p.Unit.StatedAt, p.Unit.FetchedAt
+	}
+	for _, f := range g.files {
+		fetched[f.UnitID] = f.FetchedAt
+	}
+	buckets := make([]int64, catalog.Buckets)
+	for i := range buckets {
+		buckets[i] = int64(i)
+	}
+	wanted := map[int64]*marketResponse{}
+	for _, m := range markets {
+		var err error
+		if m.History, err = MarketHistory(ctx, g.fetcher.store, g.app, m.ID); err != nil {
+			return err
+		}
+		m.grow()
+		wanted[m.ID] = m
+		// Of requests by name each name is in one unit. A last response and a new one
+		// are two.
+		if byName := m.next != nil && m.next.Partial; !byName && files(all, m.ID) > 2 {
+			m.lastSeen, m.nextSeen = map[uint64]place{}, map[uint64]place{}
+		}
+	}
+	var units []int64
+	for unit, into := range all {
+		if slices.ContainsFunc(into, func(t target) bool { return wanted[t.market] != nil }) {
+			units = append(units, unit)
+		}
+	}
+	slices.Sort(units)
+	return g.fetcher.blobs(ctx, units, buckets, func(b Blob) error {
+		admission.Rest(ctx)
+		into := all[b.Unit]
+		return g.fetcher.decode(unpack, b, func(q *quoteRecord) {
+			for _, t := range into {
+				if t.market != q.Market {
+					continue
+				}
+				price, marketTime := g.convert.price(q), q.MarketTime
+				if marketTime.IsZero() {
+					marketTime = stated[b.Unit]
+				}
+				switch {
+				case price <= 0:
+				case pricing.Outdated(now, marketTime):
+					wanted[t.market].addOld(t)
+				default:
+					wanted[t.market].add(t, pointOf(q.Name, q.Phase, price), fetched[b.Unit], marketTime)
+				}
+			}
+		})
+	})
+}
+
+// files counts the units that a market is read from.
+func files(targets map[int64][]target, market int64) (n int) {
+	for _, into := range targets {
+		for _, t := range into {
+			if t.market == market {
+				n++
+			}
+		}
+	}
+	return n
+}
+
+// addOld counts a quote that is too old by the market's own time.
+func (m *marketResponse) addOld(t target) {
+	if t.last {
+		m.last.Old++
+	}
+	if t.next {
+		m.next.Old++
+	}
+}
+
+// place is where a name stands in a response, and how fresh its quote is.
+type place struct {
+	at                  int
+	fetched, marketTime time.Time
+}
+
+// add adds a quote. Of a name in several files of a market the fresher quote counts, as
+// it does in an estimate (see take): what is validated is what is used.
+func (m *marketResponse) add(t target, p pricing.Point, fetched, marketTime time.Time) {
+	if t.last {
+		m.last.Points = addFresher(m.last.Points, m.lastSeen, p, place{len(m.last.Points), fetched, marketTime})
+	}
+	if t.next {
+		m.next.Points = addFresher(m.next.Points, m.nextSeen, p, place{len(m.next.Points), fetched, marketTime})
+	}
+}
+
+func addFresher(points []pricing.Point, seen map[uint64]place, p pricing.Point, here place) []pricing.Point {
+	if seen == nil {
+		return append(points, p)
+	}
+	before, again := seen[p.Key]
+	switch {
+	case !again:
+		seen[p.Key] = here
+		return append(points, p)
+	case cmp.Or(here.fetched.Compare(before.fetched), here.marketTime.Compare(before.marketTime)) > 0:
+		here.at = before.at
+		seen[p.Key], points[before.at] = here, p
+	}
+	return points
+}

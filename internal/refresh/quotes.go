@@ -1,0 +1,171 @@
+package refresh
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"assay/internal/pricing"
+	"assay/internal/provider"
+)
+
+// awaits reports whether a quote was fetched since the item's last estimate.
+func awaits(v *Snapshot) bool { return v.Reason == pricing.Awaiting || v.Reason == pricing.Confirmed }
+
+// quoted reports whether a market offered an item, or had sold it.
+func quoted(v *Snapshot) bool { return v.Ask > 0 || v.Sale > 0 }
+
+// gather lists what takes part in an item's estimate: this job's quotes, and of
+// markets that did not answer the last snapshot, which counts while it is fresh.
+// The snapshot of a market that responded without the item, or that is no longer
+// configured, stays as it was and takes no part.
+func (s *batchEstimator) gather(i int) {
+	s.rows, s.quotes = s.rows[:0], s.quotes[:0]
+	for k := range s.fresh[i] {
+		f := &s.fresh[i][k]
+		q := s.quote(f.Snapshot)
+		q.FetchedAt = f.at
+		if f.byName {
+			q.ChangedAt, q.Moved = s.sinceLast(i, f)
+		}
+		s.rows, s.quotes = append(s.rows, f.Snapshot), append(s.quotes, q)
+	}
+	for _, old := range s.items[i].Quotes {
+		if slices.ContainsFunc(s.fresh[i], func(f fetched) bool { return f.MarketID == old.MarketID }) {
+			continue
+		}
+		if old.FetchedAt.IsZero() {
+			old.FetchedAt = s.items[i].QuotesAt
+		}
+		if _, configured := s.stage.known[old.MarketID]; !configured {
+			continue
+		}
+		q := s.quote(old)
+		if _, answered := s.answered(i, old.MarketID); answered {
+			q.Ask, q.Sale, q.Sales, q.SalesWindow = 0, 0, provider.Unknown, 0
+		}
+		if s.stage.known[old.MarketID].byName {
+			q.ChangedAt = unchanged()
+			if old.Reason == pricing.Awaiting {
+				q.ChangedAt = old.FetchedAt
+			}
+		}
+		s.rows, s.quotes = append(s.rows, old), append(s.quotes, q)
+	}
+}
+
+// unchanged stands for the time at which a quote changed that is the same as in the
+// last estimate: that estimate has seen the change already, so it is no evidence for
+// a price that is held.
+func unchanged() time.Time { return time.Unix(0, 0).UTC() }
+
+// findQuote returns the place of a market's quote in an item's quotes.
+func findQuote(quotes []Snapshot, market int64) (at int, found bool) {
+	return slices.BinarySearchFunc(quotes, market, func(q Snapshot, id int64) int { return cmp.Compare(q.MarketID, id) })
+}
+
+// quoteOf returns a market's quote of an item's quotes, or nil.
+func quoteOf(quotes []Snapshot, market int64) *Snapshot {
+	if at, found := findQuote(quotes, market); found {
+		return &quotes[at]
+	}
+	return nil
+}
+
+// sinceLast compares a quote that was requested by name with the one before: when
+// its amounts changed, and by how much its price moved.
+func (s *batchEstimator) sinceLast(i int, f *fetched) (changedAt time.Time, moved pricing.Log) {
+	old := quoteOf(s.items[i].Quotes, f.MarketID)
+	switch {
+	case old == nil || old.Currency != f.Currency || !quoted(old):
+		return f.at, 0
+	case old.Reason == pricing.Awaiting: // what it was in the last estimate is not known
+		if old.Ask == f.Ask && old.Sale == f.Sale {
+			return old.FetchedAt, 0
+		}
+		return f.at, 0
+	case old.Ask == f.Ask && old.Sale == f.Sale:
+		return unchanged(), 0
+	}
+	was, _ := pricing.Quoted(old.Ask, old.Sale)
+	is, _ := pricing.Quoted(f.Ask, f.Sale)
+	if was <= 0 || is <= 0 {
+		return f.at, 0
+	}
+	return f.at, pricing.Ln(is) - pricing.Ln(was)
+}
+
+// quote is a snapshot as an estimate takes it. A market that counts sales and
+// says nothing of this item's leaves its window open.
+func (s *batchEstimator) quote(r Snapshot) pricing.Quote {
+	m := s.stage.known[r.MarketID]
+	q := pricing.Quote{
+		ID: r.MarketID, Provider: m.provider, Market: m.Key, Pool: m.Pool, MaxAge: m.MaxAge,
+		Currency: r.Currency, Ask: r.Ask, Sale: r.Sale,
+		Sales: r.Sales, SalesWindow: r.SalesWindow,
+		FetchedAt: r.FetchedAt, MarketTime: r.MarketTime,
+	}
+	if q.Sales < 0 {
+		q.SalesWindow = m.SalesWindow
+	}
+	return q
+}
+
+// newQuotes returns all quotes of an item from now on, or nil if none changed.
+func (s *batchEstimator) newQuotes(i int) []Snapshot {
+	stored := s.items[i].Quotes
+	all, changed := append(s.kept[:0], stored...), false
+	for k := range all {
+		if _, configured := s.stage.known[all[k].MarketID]; !configured && all[k].Reason != pricing.NotConfigured {
+			all[k].Reason, changed = pricing.NotConfigured, true
+			if all[k].FetchedAt.IsZero() {
+				all[k].FetchedAt = s.items[i].QuotesAt
+			}
+		}
+	}
+	for k := range s.rows {
+		r := s.rows[k]
+		r.Reason = s.estimated.Quotes[k].Reason
+		at, found := findQuote(all[:len(stored)], r.MarketID)
+		if !found {
+			all, changed = append(all, r), true
+			continue
+		}
+		r.MarketTime = storedTime(all[at].MarketTime, r.MarketTime)
+		if all[at] != r {
+			all[at], changed = r, true
+		}
+	}
+	s.kept = all
+	if !changed {
+		return nil
+	}
+	all = slices.Clone(all)
+	slices.SortFunc(all, func(a, b Snapshot) int { return cmp.Compare(a.MarketID, b.MarketID) })
+	return all
+}
+
+// storedTime keeps a market's stored time while the stated one moves on by
+// less than some hours: a clock that ticks beside a quote that stands still must
+// not rewrite its row. Against the week after which a quote is stale by that
+// time, the difference is nothing.
+func storedTime(stored, stated time.Time) time.Time {
+	const tick = 6 * time.Hour
+	if d := stated.Sub(stored); !stored.IsZero() && d > 0 && d < tick {
+		return stored
+	}
+	return stated
+}
+
+// summary says why no market answered, in one line of bounded length.
+func summary(errs []string) string {
+	slices.Sort(errs)
+	errs = slices.Compact(errs)
+	const most = 3
+	if len(errs) > most {
+		errs = append(errs[:most], fmt.Sprintf("and %d more", len(errs)-most))
+	}
+	return strings.Join(errs, "; ")
+}

@@ -1,0 +1,74 @@
+package refresh
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+
+	"assay/internal/db"
+)
+
+const (
+	insertBlobs = `INSERT INTO fetch_blob (unit_id, bucket, data) `
+	blobColumns = "unit_id bigint, bucket bigint, data bytea"
+)
+
+var blobsBulk = db.NewBulk(insertBlobs, blobColumns, "")
+
+// MarketFiles returns the newest good answers of all markets' files.
+func MarketFiles(ctx context.Context, s *db.DB) ([]MarketFile, error) {
+	return db.Collect(ctx, s.Read, func(r *sql.Rows, f *MarketFile) error {
+		var fetched, accepted int64
+		err := r.Scan(&f.MarketID, &f.AppID, &f.File, &f.UnitID, &fetched, &f.Quotes, &f.Quarantine, &accepted)
+		f.FetchedAt, f.AcceptedAt = db.Moment(fetched), db.Moment(accepted)
+		return err
+	}, `SELECT market_id, app_id, file, unit_id, fetched_at, quotes, quarantine, accepted_at FROM market_file
+		ORDER BY market_id, app_id, file`)
+}
+
+// sameResponse reports whether two units brought the same bytes, in all parts.
+func sameResponse(ctx context.Context, s *db.DB, a, b int64) (same bool, err error) {
+	err = s.Read.QueryRowContext(ctx, `
+		SELECT (SELECT count(*) FROM fetch_blob WHERE unit_id = $1) = (SELECT count(*) FROM fetch_blob WHERE unit_id = $2)
+			AND NOT EXISTS (SELECT 1 FROM fetch_blob o WHERE o.unit_id = $1 AND NOT EXISTS (
+				SELECT 1 FROM fetch_blob n WHERE n.unit_id = $2 AND n.bucket = o.bucket AND n.data = o.data))`, a, b).Scan(&same)
+	return same, err
+}
+
+// Blobs calls fn for stored answers, ordered by bucket and unit.
+func Blobs(ctx context.Context, s *db.DB, units, buckets []int64, fn func(Blob) error) (err error) {
+	rows, err := s.Read.QueryContext(ctx, `
+		SELECT unit_id, bucket, data FROM fetch_blob
+		WHERE unit_id IN `+s.Dialect.IDs(1)+` AND bucket IN `+s.Dialect.IDs(2)+`
+		ORDER BY bucket, unit_id`, s.Dialect.PackIDs(units), s.Dialect.PackIDs(buckets))
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, rows.Close()) }()
+	for rows.Next() {
+		var b Blob
+		var data sql.RawBytes
+		if err := rows.Scan(&b.Unit, &b.Bucket, &data); err != nil {
+			return err
+		}
+		b.Data = data
+		if err := fn(b); err != nil {
+			return err
+		}
+	}
+	return rows.Err()
+}
+
+// blobLock is the number of an advisory lock.
+const blobLock = 0x61737361<<32 + 2
+
+// lockBlobs waits for the transactions that are about to use stored answers
+// again, and keeps others from it.
+func lockBlobs(t *db.Tx) error {
+	return t.ExecPostgres(`SELECT pg_advisory_xact_lock($1)`, int64(blobLock))
+}
+
+// keepBlobs keeps stored answers from being dropped until the transaction ends.
+func keepBlobs(t *db.Tx) error {
+	return t.ExecPostgres(`SELECT pg_advisory_xact_lock_shared($1)`, int64(blobLock))
+}
