@@ -93,13 +93,11 @@ func (c *backtestCmd) Run(ctx context.Context, s *session) error {
 
 // policy reads the flags.
 func (c *backtestCmd) policy() (pricing.Policy, error) {
-	p := pricing.Policy{Method: pricing.Method(c.Estimate), Rates: pricing.Rates{}}
-	switch p.Method {
-	case pricing.Consensus, pricing.Median, pricing.Average:
-	default:
-		return p, fmt.Errorf("--estimate: unknown estimate %.20q: use consensus, median or average", c.Estimate)
-	}
+	p := pricing.Policy{Rates: pricing.Rates{}}
 	var err error
+	if p.Method, err = pricing.ParseMethod(c.Estimate); err != nil {
+		return p, fmt.Errorf("--estimate: %w", err)
+	}
 	if p.Guard, err = pricing.ParseGuard(c.Guard); err != nil {
 		return p, fmt.Errorf("--guard: %w", err)
 	}

@@ -71,7 +71,7 @@ func TestBacktest_ExplainsWhatIsWrong(t *testing.T) {
 		want string
 	}{
 		{[]string{t.TempDir()}, exitFailed, "no .csv file"},
-		{[]string{".", "--estimate", "robust"}, exitUsage, "use consensus, median or average"},
+		{[]string{".", "--estimate", "robust"}, exitUsage, "use consensus, average or median"},
 		{[]string{".", "--guard", "none"}, exitUsage, "--guard"},
 		{[]string{".", "--currency", "dollar"}, exitUsage, "--currency"},
 		{[]string{".", "--rate", "CNY"}, exitUsage, "--rate"},

@@ -17,7 +17,7 @@ type vote struct {
 	far   money.Micro // of its market; -1: unknown
 }
 
-func newVote(i int, price money.Micro, m SetMarket) vote {
+func newVote(i int, price money.Micro, m *SetMarket) vote {
 	return vote{at: i, price: price, log: Ln(price), noise: m.Noise, far: m.Far}
 }
 
@@ -177,6 +177,3 @@ func halfWidth(v []vote, price money.Micro, usual Log, kappa money.Micro) Log {
 	h, _ := bits.Div64(hi, lo, money.Scale)
 	return Log(min(h, uint64(10*logOne)))
 }
-
-// median returns the usual distance of quotes in a price's band.
-func (s *Set) median(price money.Micro) Log { return s.Median[s.band(Ln(price))] }

@@ -4,8 +4,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"time"
-
-	"assay/internal/money"
 )
 
 // guarded is how the state of an item and the last move of its price are stored:
@@ -18,18 +16,7 @@ type guarded struct {
 	ReleasedAt   time.Time `json:"releasedAt,omitzero"`
 	SuspectUntil time.Time `json:"suspectUntil,omitzero"`
 	LoneUntil    time.Time `json:"loneUntil,omitzero"`
-	Move         *lastMove `json:"move,omitempty"`
-}
-
-type lastMove struct {
-	Decision   Decision    `json:"decision,omitzero"`
-	Window     Window      `json:"window"`
-	Reference  money.Micro `json:"reference"`
-	Factor     money.Micro `json:"factor"`
-	ClassMove  money.Micro `json:"classMove"`
-	Supporters int         `json:"supporters"`
-	Moved      int         `json:"moved"`
-	Needed     int         `json:"needed,omitzero"`
+	Move         *Move     `json:"move,omitempty"`
 }
 
 // EncodeGuard returns what is remembered of an item beside its price and the held
@@ -43,8 +30,7 @@ func EncodeGuard(s *State, m *Move) string {
 		ReleasedAt: s.ReleasedAt, SuspectUntil: s.SuspectUntil, LoneUntil: s.LoneUntil,
 	}
 	if m.Reference != 0 {
-		v := lastMove(*m)
-		g.Move = &v
+		g.Move = m
 	}
 	text, err := json.Marshal(g)
 	if err != nil {
@@ -68,5 +54,5 @@ func DecodeGuard(text string, s *State) (Move, error) {
 	if g.Move == nil {
 		return Move{}, nil
 	}
-	return Move(*g.Move), nil
+	return *g.Move, nil
 }

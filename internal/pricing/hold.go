@@ -72,14 +72,14 @@ const (
 
 // Move is a comparison of a new price with its references.
 type Move struct {
-	Decision   Decision
-	Window     Window      // the reference with the largest move beyond its limit
-	Reference  money.Micro // its price; 0: no move is beyond its limit
-	Factor     money.Micro // the move beyond the class's own, in millionths
-	ClassMove  money.Micro // the class's own move that was allowed for, in millionths
-	Supporters int         // used quotes within 1.5x of the new price
-	Moved      int         // of them, those that moved at least half of the way themselves
-	Needed     int         // changed responses that a release needs, of a held price
+	Decision   Decision    `json:"decision,omitzero"`
+	Window     Window      `json:"window"`          // the reference with the largest move beyond its limit
+	Reference  money.Micro `json:"reference"`       // its price; 0: no move is beyond its limit
+	Factor     money.Micro `json:"factor"`          // the move beyond the class's own, in millionths
+	ClassMove  money.Micro `json:"classMove"`       // the class's own move that was allowed for, in millionths
+	Supporters int         `json:"supporters"`      // used quotes within 1.5x of the new price
+	Moved      int         `json:"moved"`           // of them, those that moved at least half of the way themselves
+	Needed     int         `json:"needed,omitzero"` // changed responses that a release needs, of a held price
 }
 
 // evidence is what the quotes say about a move.

@@ -75,16 +75,16 @@ func (r *Round) compareHistory(e *entry, last, current *Response) error {
 		p.before = p.oldestOfADay(r.now)
 	}
 	if p.before >= 0 {
-		e.before = r.empty()
+		e.before = r.names.empty(nil)
 	} else {
 		e.before = e.last // may be nil
 	}
 	if p.day2 >= 0 {
-		e.day2 = r.empty()
+		e.day2 = r.names.empty(nil)
 	}
-	r.week = r.emptied(r.week)
-	e.oldest = r.empty()
-	if damaged := r.walk(e, &p, d, last, current, r.week); damaged != nil {
+	r.week = r.names.empty(r.week)
+	e.oldest = r.names.empty(nil)
+	if damaged := r.walk(e, &p, d, last, current); damaged != nil {
 		err, e.damaged = damaged, true
 	}
 	history := e.History
@@ -93,7 +93,7 @@ func (r *Round) compareHistory(e *entry, last, current *Response) error {
 	if !e.new || e.refusal != nil {
 		return err
 	}
-	r.windowMoves(e, &p, r.week)
+	r.windowMoves(e, &p)
 	if e.refusal = p.refusal(); e.refusal == nil && err == nil && due(slots, current.At) {
 		e.newest, err = history.Append(current)
 	}
@@ -101,8 +101,7 @@ func (r *Round) compareHistory(e *entry, last, current *Response) error {
 }
 
 // walk reads the history beside the current points and the last ones.
-func (r *Round) walk(e *entry, p *past, d *decoder, last, current *Response, week []Log) error {
-	floor := r.floor()
+func (r *Round) walk(e *entry, p *past, d *decoder, last, current *Response) error {
 	now, was := current.Points, []Point(nil)
 	if last != nil && e.new {
 		was = last.Points
@@ -113,7 +112,7 @@ func (r *Round) walk(e *entry, p *past, d *decoder, last, current *Response, wee
 		if len(now) == 0 || now[0].Key != key {
 			return
 		}
-		i := r.index[key]
+		i := r.names.index[key]
 		set := func(col []Log, slot int) {
 			if slot >= 0 && amounts[slot] > 0 {
 				col[i] = Ln(amounts[slot]) + p.slots[slot].offset
@@ -121,7 +120,7 @@ func (r *Round) walk(e *entry, p *past, d *decoder, last, current *Response, wee
 		}
 		set(e.before, p.before)
 		set(e.day2, p.day2)
-		set(week, p.week)
+		set(r.week, p.week)
 		set(e.oldest, slices.IndexFunc(amounts, func(a money.Micro) bool { return a > 0 }))
 		if !e.new {
 			return
@@ -131,11 +130,11 @@ func (r *Round) walk(e *entry, p *past, d *decoder, last, current *Response, wee
 			if amounts[slot] == 0 {
 				continue
 			}
-			if then := Ln(amounts[slot]) + p.slots[slot].offset; then >= floor {
+			if then := Ln(amounts[slot]) + p.slots[slot].offset; then >= r.floor {
 				p.ratios[k] = append(p.ratios[k], is-then)
 			}
 		}
-		if len(was) == 0 || was[0].Key != key || is < floor {
+		if len(was) == 0 || was[0].Key != key || is < r.floor {
 			return
 		}
 		for k, a := range amounts {
@@ -168,13 +167,13 @@ func (t *turn) add(then, last, now money.Micro) {
 }
 
 // windowMoves notes the class's own moves over the last day and week.
-func (r *Round) windowMoves(e *entry, p *past, week []Log) {
-	for w, col := range map[Window][]Log{SinceDay: e.before, SinceWeek: week} {
+func (r *Round) windowMoves(e *entry, p *past) {
+	for w, col := range map[Window][]Log{SinceDay: e.before, SinceWeek: r.week} {
 		if (w == SinceDay && !e.daily) || (w == SinceWeek && p.week < 0) {
 			continue
 		}
-		if r.ownMoves(e, col); len(r.scratch[classes]) >= fewestShared {
-			r.classMoves(&e.moves[w])
+		if r.moves.collect(col, e.next, r.names.class, r.floor); len(r.moves[classes]) >= fewestShared {
+			_, e.moves[w] = r.moves.medians()
 			e.hasMoves[w] = true
 		}
 	}
@@ -188,7 +187,7 @@ func (p *past) refusal() *Refusal {
 		if len(ratios) < fewestShared {
 			continue
 		}
-		if m := middleOf(ratios); m < -log2 || m > log2 {
+		if m := middleOf(ratios); abs(m) > log2 {
 			return &Refusal{Anomaly: Drift, Names: len(ratios), Value: Exp(m), Low: ownLow, High: ownHigh, At: p.slots[slot].at}
 		}
 	}

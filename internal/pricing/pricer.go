@@ -12,18 +12,24 @@ import (
 // level set. It is safe for concurrent use and allocates nothing per
 // item once its memory is warm.
 type Pricer struct {
-	policy  Policy
-	set     *Set
-	level   SetMarket // at whose level prices are stated
-	scratch sync.Pool // of *pricerScratch
+	policy Policy
+	set    *Set
+	level  SetMarket // at whose level prices are stated
+	items  sync.Pool // of *item
 }
 
-type pricerScratch struct {
+// item is one call of Price, and its memory.
+type item struct {
+	now    time.Time
+	class  Class
+	quotes []Quote
+	refs   References
+	out    *Priced
+
+	markets  []*SetMarket // of each quote
 	prices   []money.Micro
-	votes    []vote
-	plain    []vote
-	at       []int // place in the set of each quote's market, or -1
 	logs     []Log
+	votes    []vote
 	evidence evidence
 }
 
@@ -68,17 +74,11 @@ type Priced struct {
 	Quotes []QuoteResult // one for each quote given, in its order
 }
 
-// Spread returns Max / Min, in millionths; 0 without a usable quote.
-func (p *Priced) Spread() money.Micro {
-	r, _ := money.Ratio(p.Max, max(p.Min, 1))
-	return r
-}
-
 // NewPricer returns a pricer; zero fields of the policy have their defaults. Set and
 // rates must not be changed while it is in use.
 func NewPricer(policy Policy, set *Set) *Pricer {
 	policy.complete()
-	p := &Pricer{policy: policy, set: set, scratch: sync.Pool{New: func() any { return new(pricerScratch) }}}
+	p := &Pricer{policy: policy, set: set, items: sync.Pool{New: func() any { return new(item) }}}
 	if policy.Level != 0 {
 		p.level = set.Market(policy.Level)
 	}
@@ -90,18 +90,21 @@ func NewPricer(policy Policy, set *Set) *Pricer {
 // reused. It keeps nothing of its arguments. The order of quotes decides about the
 // order of results and nothing else.
 func (p *Pricer) Price(now time.Time, class Class, quotes []Quote, state State, refs References, into *Priced) {
-	now = stored(now)
-	results := into.Quotes
-	*into = Priced{Markets: len(quotes), State: state, Price: state.Price, Sales: p.policy.sales(now, quotes)}
-	s, _ := p.scratch.Get().(*pricerScratch)
-	defer p.scratch.Put(s)
-	into.Quotes = p.judged(now, quotes, results[:0], s)
-	p.figures(s, into)
+	it, _ := p.items.Get().(*item)
+	it.now, it.class, it.quotes, it.refs, it.out = stored(now), class, quotes, refs, into
+	defer func() {
+		it.quotes, it.out = nil, nil
+		p.items.Put(it)
+	}()
+	results := into.Quotes[:0]
+	*into = Priced{Markets: len(quotes), State: state, Price: state.Price, Sales: p.policy.sales(it.now, quotes), Quotes: results}
+	p.verdicts(it)
+	it.figures()
 	last, moved := Log(0), p.set.Moves[SinceLast][class]
 	if into.ClassMove = Exp(moved); state.Price > 0 {
 		last = Ln(state.Price) + moved
 	}
-	c, ok := p.consensus(quotes, s, last, into)
+	c, ok := p.consensus(it, last)
 	if !ok {
 		into.Status = Stale
 		if state.Price <= 0 {
@@ -109,100 +112,81 @@ func (p *Pricer) Price(now time.Time, class Class, quotes []Quote, state State, 
 		}
 		return
 	}
-	votes := s.votes[c.from:c.to]
+	votes := it.votes[c.from:c.to]
 	usual := p.set.median(c.price)
 	h := halfWidth(votes, c.price, usual, p.set.Kappa)
 	into.Width, into.Usual = Exp(h), Exp(usual)
 	into.Interval = intervalAround(c.price, into.Width)
 	into.Estimated, into.DecidedBy, into.Majority = into.Consensus, c.by, c.by == ByMajority
 	if p.policy.Method == Consensus {
-		p.markOutliers(votes, into)
+		into.markOutliers(votes)
 	} else {
-		votes = p.plainVotes(s, into)
+		votes = p.plainVotes(it)
 		h = halfWidth(votes, into.Estimated, usual, p.set.Kappa)
 	}
 	into.UsedMarkets = len(votes)
-	p.decide(now, class, quotes, votes, h, refs, s, into)
+	p.decide(it, votes, h)
 }
 
-// judged applies steps 1 to 4 to the quotes, and leaves late markets out.
-func (p *Pricer) judged(now time.Time, quotes []Quote, into []QuoteResult, s *pricerScratch) []QuoteResult {
-	s.at = s.at[:0]
-	for i := range quotes {
-		into = append(into, QuoteResult{Verdict: p.policy.verdict(now, &quotes[i]), Far: -1})
-		at, ok := p.set.find(quotes[i].ID)
-		if !ok {
-			at = -1
-		}
-		s.at = append(s.at, at)
+// verdicts applies steps 1 to 4 to the quotes.
+func (p *Pricer) verdicts(it *item) {
+	it.markets = it.markets[:0]
+	for i := range it.quotes {
+		it.out.Quotes = append(it.out.Quotes, QuoteResult{Verdict: p.policy.verdict(it.now, &it.quotes[i]), Far: -1})
+		it.markets = append(it.markets, p.set.market(it.quotes[i].ID))
 	}
-	p.leaveOne(now, quotes, into, s, marketKey, fresher, Duplicate)
-	p.leaveOne(now, quotes, into, s, poolKey, asFresh, SharedListings)
-	return into
-}
-
-// late returns 1 for a quote of a late market, else 0.
-func (p *Pricer) late(s *pricerScratch, i int) int {
-	if at := s.at[i]; at >= 0 && p.set.Markets[at].Late {
-		return 1
-	}
-	return 0
+	it.leaveOne(marketKey, fresher, Duplicate)
+	it.leaveOne(poolKey, asFresh, SharedListings)
 }
 
 // figures computes the plain figures of what steps 1 to 4 leave.
-func (p *Pricer) figures(s *pricerScratch, into *Priced) {
-	s.prices = s.prices[:0]
-	for i := range into.Quotes {
-		if q := &into.Quotes[i]; q.Reason == Used {
-			s.prices = append(s.prices, q.Price)
+func (it *item) figures() {
+	it.prices = it.prices[:0]
+	for i := range it.out.Quotes {
+		if q := &it.out.Quotes[i]; q.Reason == Used {
+			it.prices = append(it.prices, q.Price)
 		}
 	}
-	if len(s.prices) == 0 {
+	if len(it.prices) == 0 {
 		return
 	}
-	slices.Sort(s.prices)
-	into.Min, into.Max = s.prices[0], s.prices[len(s.prices)-1]
-	into.Average, into.Median = mean(s.prices), median(s.prices)
+	slices.Sort(it.prices)
+	it.out.Min, it.out.Max = it.prices[0], it.prices[len(it.prices)-1]
+	it.out.Average, it.out.Median = mean(it.prices), median(it.prices)
 }
 
 // consensus levels the quotes and decides (steps 6 to 8). It is false where no
 // quote can be used.
-func (p *Pricer) consensus(quotes []Quote, s *pricerScratch, last Log, into *Priced) (choice, bool) {
-	s.logs, s.votes = s.logs[:0], s.votes[:0]
-	for i := range quotes {
-		q := &into.Quotes[i]
-		if q.Reason != Used {
-			continue
-		}
-		if p.late(s, i) > 0 {
+func (p *Pricer) consensus(it *item, last Log) (choice, bool) {
+	it.logs, it.votes = it.logs[:0], it.votes[:0]
+	for i, m := range it.markets {
+		q := &it.out.Quotes[i]
+		if q.Reason == Used && m.Late {
 			q.Reason = LateMarket
-			continue
 		}
-		s.logs = append(s.logs, Ln(q.Price)-p.set.levelAt(s.at[i]))
+		if q.Reason == Used {
+			it.logs = append(it.logs, Ln(q.Price)-m.Level)
+		}
 	}
-	if len(s.logs) == 0 {
+	if len(it.logs) == 0 {
 		return choice{}, false
 	}
-	low, part := p.set.between(agreed(s.logs))
+	low, part := p.set.between(agreed(it.logs))
 	base := p.level.level(low, part)
-	for i := range quotes {
-		q := &into.Quotes[i]
+	for i, m := range it.markets {
+		q := &it.out.Quotes[i]
 		if q.Reason != Used {
 			continue
-		}
-		m := SetMarket{Far: -1}
-		if s.at[i] >= 0 {
-			m = p.set.Markets[s.at[i]]
 		}
 		q.Level, q.Far = Exp(m.level(low, part)-base), m.Far
 		if m.Noise > 0 {
 			q.Noise = Exp(m.Noise)
 		}
 		q.Levelled = levelled(q.Price, q.Level)
-		s.votes = append(s.votes, newVote(i, q.Levelled, m))
+		it.votes = append(it.votes, newVote(i, q.Levelled, m))
 	}
-	c := decide(s.votes, last)
-	into.Consensus = c.price
+	c := decide(it.votes, last)
+	it.out.Consensus = c.price
 	return c, true
 }
 
@@ -216,10 +200,10 @@ func levelled(price, level money.Micro) money.Micro {
 }
 
 // markOutliers gives the quotes outside the group that decides their reason.
-func (p *Pricer) markOutliers(group []vote, into *Priced) {
+func (p *Priced) markOutliers(group []vote) {
 	low, high := group[0].price, group[len(group)-1].price
-	for i := range into.Quotes {
-		if q := &into.Quotes[i]; q.Reason == Used && (q.Levelled < low || q.Levelled > high) {
+	for i := range p.Quotes {
+		if q := &p.Quotes[i]; q.Reason == Used && (q.Levelled < low || q.Levelled > high) {
 			q.Reason = Outlier
 		}
 	}
@@ -227,19 +211,19 @@ func (p *Pricer) markOutliers(group []vote, into *Priced) {
 
 // plainVotes makes votes of all quotes that steps 1 to 4 leave, as they are
 // quoted: for the plain average and median. It sets the estimate.
-func (p *Pricer) plainVotes(s *pricerScratch, into *Priced) []vote {
-	into.Estimated = into.Average
+func (p *Pricer) plainVotes(it *item) []vote {
+	it.out.Estimated = it.out.Average
 	if p.policy.Method == Median {
-		into.Estimated = into.Median
+		it.out.Estimated = it.out.Median
 	}
-	s.plain = s.plain[:0]
-	for i := range into.Quotes {
-		if q := &into.Quotes[i]; q.Reason == Used || q.Reason == LateMarket {
+	it.votes = it.votes[:0]
+	for i := range it.out.Quotes {
+		if q := &it.out.Quotes[i]; q.Reason == Used || q.Reason == LateMarket {
 			q.Reason = Used
-			s.plain = append(s.plain, newVote(i, q.Price, SetMarket{Far: -1}))
+			it.votes = append(it.votes, newVote(i, q.Price, &SetMarket{Far: -1}))
 		}
 	}
-	return s.plain
+	return it.votes
 }
 
 // intervalAround returns price / width to price * width.
@@ -253,20 +237,52 @@ func intervalAround(price, width money.Micro) Interval {
 }
 
 // decide grades the estimate and lets the guard decide about it (steps 10 and 11).
-func (p *Pricer) decide(now time.Time, class Class, quotes []Quote, votes []vote, h Log, refs References, s *pricerScratch, into *Priced) {
-	ev := &s.evidence
-	ev.price, ev.majority, ev.supporter = into.Estimated, into.Majority, ev.supporter[:0]
-	wide, torn := false, false
+func (p *Pricer) decide(it *item, votes []vote, h Log) {
+	now, into := it.now, it.out
+	wide, apart := it.support(votes)
+	moves, refs := p.set.Moves, it.refs
+	move, accepted := it.acceptedMove(votes)
+	if accepted {
+		moves[SinceLast][it.class], refs = move, References{}
+	}
+	state := &into.State
+	var by Log
+	into.Move, by = worst(into.Estimated, state, refs, &moves, it.class)
+	into.Price = state.guard(now, &it.evidence, &into.Move, by, p.policy.Guard == Hold)
+	state.Price = into.Price
+	if apart {
+		state.SuspectUntil = now.Add(suspectFor)
+	}
+	if accepted && into.Move.Decision != HeldBack {
+		state.ReleasedAt, state.SuspectUntil = now, now.Add(suspectFor)
+	}
+	lone := pending(now, state.LoneUntil, suspectForLong) && len(it.evidence.supporter) < 2
+	switch {
+	case !into.Majority:
+		into.Status = Disputed
+	case wide || lone || pending(now, state.SuspectUntil, suspectFor) || into.Move.Decision == HeldBack:
+		into.Status = Suspect
+	case into.Near >= 2 && h <= log1_3:
+		into.Status = OK
+	default:
+		into.Status = Thin
+	}
+	state.forget(now)
+}
+
+// support collects what the votes say about a move of the price. It reports whether all
+// prices of one of their markets moved, and whether the quotes of the item moved apart.
+func (it *item) support(votes []vote) (wide, apart bool) {
+	price := it.out.Estimated
+	ev := &it.evidence
+	ev.price, ev.majority, ev.supporter = price, it.out.Majority, ev.supporter[:0]
 	for _, v := range votes {
-		if within(v.price, into.Estimated, 5, 4) {
-			into.Near++
+		q, m := &it.quotes[v.at], it.markets[v.at]
+		wide, apart = wide || pending(it.now, m.WideUntil, suspectFor), apart || q.Apart
+		if within(v.price, price, 5, 4) {
+			it.out.Near++
 		}
-		q, m := &quotes[v.at], SetMarket{}
-		if s.at[v.at] >= 0 {
-			m = p.set.Markets[s.at[v.at]]
-		}
-		wide, torn = wide || pending(now, m.WideUntil, suspectFor), torn || q.Apart
-		if within(v.price, into.Estimated, 3, 2) {
+		if within(v.price, price, 3, 2) {
 			changed := q.ChangedAt
 			if changed.IsZero() {
 				changed = m.ChangedAt
@@ -274,46 +290,18 @@ func (p *Pricer) decide(now time.Time, class Class, quotes []Quote, votes []vote
 			ev.supporter = append(ev.supporter, support{q.Moved, changed})
 		}
 	}
-	var by Log
-	moves := p.set.Moves
-	move, accepted := p.acceptedMove(now, class, votes, s, into.State.ReleasedAt)
-	if accepted {
-		moves[SinceLast][class], refs = move, References{}
-	}
-	into.Move, by = worst(into.Estimated, &into.State, refs, &moves, class)
-	into.Price = into.State.guard(now, ev, &into.Move, by, p.policy.Guard == Hold)
-	into.State.Price = into.Price
-	if torn {
-		into.State.SuspectUntil = now.Add(suspectFor)
-	}
-	if accepted && into.Move.Decision != HeldBack {
-		into.State.ReleasedAt, into.State.SuspectUntil = now, now.Add(suspectFor)
-	}
-	defer into.State.forget(now)
-	into.Status = Thin
-	if into.Near >= 2 && h <= log1_3 {
-		into.Status = OK
-	}
-	lone := pending(now, into.State.LoneUntil, suspectForLong) && len(ev.supporter) < 2
-	if wide || lone || pending(now, into.State.SuspectUntil, suspectFor) || into.Move.Decision == HeldBack {
-		into.Status = Suspect
-	}
-	if !into.Majority {
-		into.Status = Disputed
-	}
+	return wide, apart
 }
 
 // acceptedMove returns how the class moved with responses that an operator accepted, if
 // half of the votes are of such markets and the item was not priced by them since: its
 // prices from before the acceptance do not speak against it.
-func (p *Pricer) acceptedMove(now time.Time, class Class, votes []vote, s *pricerScratch, since time.Time) (least Log, ok bool) {
+func (it *item) acceptedMove(votes []vote) (least Log, ok bool) {
 	n := 0
 	for _, v := range votes {
-		if s.at[v.at] < 0 {
-			continue
-		}
-		m := &p.set.Markets[s.at[v.at]]
-		if move := m.AcceptedMoves[class]; abs(move) > log2 && since.Before(m.AcceptedAt) && now.Sub(m.AcceptedAt) < oldestReference {
+		m := it.markets[v.at]
+		move := m.AcceptedMoves[it.class]
+		if abs(move) > log2 && it.out.State.ReleasedAt.Before(m.AcceptedAt) && it.now.Sub(m.AcceptedAt) < oldestReference {
 			if n++; n == 1 || abs(move) < abs(least) {
 				least = move
 			}

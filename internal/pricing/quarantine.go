@@ -1,7 +1,6 @@
 package pricing
 
 import (
-	"encoding/binary"
 	"errors"
 	"fmt"
 	"slices"
@@ -116,67 +115,52 @@ func (s *MarketState) accepts(r *Refusal, now time.Time) bool {
 	return !s.AcceptedAt.IsZero() && age >= 0 && age < acceptedFor && s.Refused.covers(r)
 }
 
-var errState = errors.New("stored state of a market is damaged")
+var errState = errors.New("stored state of a market is damaged or of another version")
 
-// AppendBinary appends the encoding of the state, format 1: at most 160 bytes.
-func (s *MarketState) AppendBinary(b []byte) ([]byte, error) {
-	b = append(b, stateVersion, byte(len(s.J)))
-	for _, j := range s.J {
-		b = binary.AppendVarint(b, int64(j))
-	}
-	levelled := byte(0)
-	if s.Levelled {
-		levelled = 1
-	}
-	b = binary.AppendVarint(append(b, levelled), int64(s.Level))
-	for _, t := range []time.Time{s.ChangedAt, s.WideUntil, s.RefusedSince, s.AcceptedAt, s.Refused.At} {
-		b = binary.AppendVarint(b, micros(t))
-	}
-	b = append(b, byte(slices.Index(anomalies(), s.Refused.Anomaly)))
-	for _, n := range []int64{
-		int64(s.Refused.Names), int64(s.Refused.Before), int64(s.Refused.Value),
-		int64(s.Refused.Low), int64(s.Refused.High), s.Refused.Rival,
-	} {
-		b = binary.AppendVarint(b, n)
-	}
-	return b, nil
+// MarshalBinary encodes the state, format 1: at most 160 bytes.
+func (s *MarketState) MarshalBinary() ([]byte, error) {
+	c := *s
+	return encode(stateVersion, c.code), nil
 }
 
-// MarshalBinary implements encoding.BinaryMarshaler.
-func (s *MarketState) MarshalBinary() ([]byte, error) { return s.AppendBinary(nil) }
-
-// UnmarshalBinary reads what AppendBinary wrote.
+// UnmarshalBinary reads what MarshalBinary wrote.
 func (s *MarketState) UnmarshalBinary(b []byte) error {
-	if len(b) == 0 || b[0] != stateVersion {
-		return fmt.Errorf("%w: unknown version", errState)
-	}
-	d := &decoder{b: b[1:]}
 	var out MarketState
-	n := d.byte()
-	if n > spreads {
-		return errState
-	}
-	for range n {
-		out.J = append(out.J, money.Micro(d.int(money.Scale)))
-	}
-	out.Levelled = d.byte() == 1
-	out.Level = d.log()
-	out.ChangedAt, out.WideUntil, out.RefusedSince, out.AcceptedAt = d.time(), d.time(), d.time(), d.time()
-	r := &out.Refused
-	r.At = d.time()
-	kind := int(d.byte())
-	if kind >= len(anomalies()) {
-		return errState
-	}
-	r.Anomaly = anomalies()[kind]
-	r.Names, r.Before = int(d.int(1<<40)), int(d.int(1<<40))
-	r.Value, r.Low, r.High = money.Micro(d.int(1<<62)), money.Micro(d.int(1<<62)), money.Micro(d.int(1<<62))
-	r.Rival = d.int(1<<63 - 1)
-	if d.bad || len(d.b) > 0 {
+	if !decode(b, stateVersion, out.code) {
 		return errState
 	}
 	*s = out
 	return nil
+}
+
+func (s *MarketState) code(r *record) {
+	n := byte(len(s.J))
+	if r.octet(&n); n > spreads {
+		r.bad = true
+		return
+	}
+	if !r.writing {
+		s.J = slices.Grow(s.J, int(n))[:n]
+	}
+	for i := range s.J {
+		number(r, &s.J[i], money.Scale)
+	}
+	r.flags(&s.Levelled)
+	number(r, &s.Level, 1<<30)
+	f := &s.Refused
+	r.times(&s.ChangedAt, &s.WideUntil, &s.RefusedSince, &s.AcceptedAt, &f.At)
+	kind := byte(slices.Index(anomalies(), f.Anomaly))
+	if r.octet(&kind); int(kind) >= len(anomalies()) {
+		r.bad = true
+		return
+	}
+	f.Anomaly = anomalies()[kind]
+	number(r, &f.Names, 1<<40)
+	number(r, &f.Before, 1<<40)
+	for _, v := range []*money.Micro{&f.Value, &f.Low, &f.High} {
+		number(r, v, 1<<62)
+	}
+	number(r, &f.Rival, 1<<63-1)
 }
 
 // anomalies lists all, in the order of their stored numbers; the first is none.

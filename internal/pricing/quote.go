@@ -111,7 +111,8 @@ const (
 // leaveOne lets, of all usable quotes with the same key, the first in rank count
 // and gives the others reason. One of a late market gives way to one that is not late. An
 // empty key is shared with no other quote.
-func (p *Pricer) leaveOne(now time.Time, quotes []Quote, all []QuoteResult, s *pricerScratch, key func(*Quote) string, grain time.Duration, reason Reason) {
+func (it *item) leaveOne(key func(*Quote) string, grain time.Duration, reason Reason) {
+	quotes, all := it.quotes, it.out.Quotes
 	for i := range quotes {
 		k := key(&quotes[i])
 		if k == "" {
@@ -122,11 +123,15 @@ func (p *Pricer) leaveOne(now time.Time, quotes []Quote, all []QuoteResult, s *p
 			if b.Reason != Used || key(&quotes[j]) != k {
 				continue
 			}
-			if cmp.Or(p.late(s, i)-p.late(s, j), rank(now, grain, &quotes[i], &quotes[j], a, b)) <= 0 {
-				b.Reason = reason
-			} else {
-				a.Reason = reason
+			loser := a
+			if late := it.markets[i].Late; late != it.markets[j].Late {
+				if !late {
+					loser = b
+				}
+			} else if rank(it.now, grain, &quotes[i], &quotes[j], a, b) <= 0 {
+				loser = b
 			}
+			loser.Reason = reason
 		}
 	}
 }
@@ -150,4 +155,65 @@ func rank(now time.Time, grain time.Duration, a, b *Quote, va, vb *Verdict) int 
 		strings.Compare(string(va.Basis), string(vb.Basis)),
 		strings.Compare(a.Pool, b.Pool),
 	)
+}
+
+// Reason says why a quote takes no part in a figure; empty: it does.
+type Reason string
+
+// The reasons. All but Outlier and LateMarket keep a quote out of every figure;
+// these two only out of the consensus.
+const (
+	Used           Reason = ""
+	NotOffered     Reason = "notOffered"     // neither ask nor sale
+	InvalidAmount  Reason = "invalidAmount"  // not within (0, 10,000,000] units
+	NoRate         Reason = "noRate"         // no exchange rate for its currency
+	StaleFetch     Reason = "staleFetch"     // we fetched it too long ago
+	StaleMarket    Reason = "staleMarket"    // the market's own time is too long ago
+	Duplicate      Reason = "duplicate"      // a fresher quote of the same market counts
+	SharedListings Reason = "sharedListings" // another market with the same listings counts
+	Outlier        Reason = "outlier"        // outside the group that decides
+	LateMarket     Reason = "lateMarket"     // its market repeats another or stands still; the average counts it
+	NotConfigured  Reason = "notConfigured"  // the market is no longer configured; not of an estimate
+	Awaiting       Reason = "awaiting"       // fetched since the last estimate; takes part in the next; not of an estimate
+	Confirmed      Reason = "confirmed"      // the same, with the amounts that it had before
+)
+
+// Basis says which figure of a market is its price.
+type Basis string
+
+// The bases.
+const (
+	Ask  Basis = "ask"
+	Sale Basis = "sale" // nothing is offered; the median or last sale serves
+)
+
+// Quote is one market's snapshot, as last fetched. Amounts are micro-units of
+// Currency, 0 is none.
+type Quote struct {
+	Provider    string
+	Market      string // the same key from two providers is the same market
+	Pool        string // markets with the same non-empty pool share their listings
+	Currency    money.Currency
+	Ask         money.Micro
+	Sale        money.Micro
+	Sales       int64         // within SalesWindow; negative: unknown
+	SalesWindow time.Duration // what Sales covers
+	FetchedAt   time.Time     // when we last fetched it successfully; in the future (the clock was set back): just now
+	MarketTime  time.Time     // when the market says it was so; zero or in the future: not stated
+	MaxAge      time.Duration // longest time since FetchedAt; 0: Policy.MaxAge
+
+	// The market as the Set knows it, its quote's own move since about a day ago
+	// (Movers), and, of quotes that were requested by name, when their amounts last
+	// changed (zero: when the market's response did).
+	ID        int64
+	Moved     Log
+	Apart     bool // half of the item's quotes left the others (Movers)
+	ChangedAt time.Time
+}
+
+// Verdict is what became of one quote.
+type Verdict struct {
+	Price  money.Micro // in the base currency; 0 where it has none
+	Basis  Basis
+	Reason Reason
 }

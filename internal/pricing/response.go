@@ -82,18 +82,3 @@ func (r *Response) offset() Log {
 func (r *Response) same(o *Response) bool {
 	return slices.EqualFunc(r.Points, o.Points, func(a, b Point) bool { return a.Key == b.Key && a.Amount == b.Amount })
 }
-
-// micros is a time as it is stored.
-func micros(t time.Time) int64 {
-	if t.IsZero() {
-		return 0
-	}
-	return t.UnixMicro()
-}
-
-func fromMicros(n int64) time.Time {
-	if n == 0 {
-		return time.Time{}
-	}
-	return time.UnixMicro(n).UTC()
-}

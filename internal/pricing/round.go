@@ -2,7 +2,6 @@ package pricing
 
 import (
 	"cmp"
-	"maps"
 	"slices"
 	"time"
 
@@ -27,58 +26,21 @@ type Market struct {
 // up to 24 bytes per name and market. The order of Add does not matter. It is for
 // one goroutine.
 type Round struct {
-	now  time.Time
-	prev *Set
-
-	index   map[uint64]int32 // of a name, in the order of appearance
-	keys    []uint64
-	class   []Class
+	now     time.Time
+	prev    *Set
+	floor   Log // the lowest price that votes: 0.10 dollars
+	names   columns
 	markets []*entry
+	split   bool // half of the markets contradict the others
 
-	torn    bool // half of the markets contradict the others: see contest and isTorn
-	scratch [classes + 1][]Log
-	week    []Log // of the market that is added: its prices of about a week ago
+	moves moves // of the market that is added
+	week  []Log // its prices of about a week ago
 }
 
 // NewRound begins a round at the time now; prev is the set of the last round, or
 // NewSet's.
 func NewRound(now time.Time, prev *Set) *Round {
-	return &Round{now: now, prev: prev, index: map[uint64]int32{}}
-}
-
-// entry is what a round knows of one market. Columns hold the logarithm of a
-// price in the base currency for each name, or none; they may be shorter than the
-// list of names.
-type entry struct {
-	Market
-	at      time.Time // of what counts: the new response or the last good one
-	lastAt  time.Time
-	has     bool // there is a last good response
-	new     bool // there is a new response
-	changed bool // and it differs from the last
-	vouched bool // an operator accepted it
-
-	last   []Log // last good response
-	next   []Log // the new one
-	before []Log // about a day ago: what moves are measured from
-	daily  bool  // before is 20 to 30 h old, so that late markets can be found by it
-	day2   []Log // 40 to 56 h ago
-	oldest []Log // the oldest known one of each name, of the last eight days
-
-	first    *wearCheck
-	moves    [windows][classes]Log
-	hasMoves [windows]bool
-	newest   History // with the new response; nil: as it is stored
-	damaged  bool    // the stored history is
-
-	refusal  *Refusal
-	check    Check
-	level    Log // against the others, now
-	shared   int // on how many names level rests
-	anchor   Log // against the others at the levels that this round learned
-	anchored bool
-	late     bool
-	repeats  int64
+	return &Round{now: now, prev: prev, floor: Ln(max(1, prev.Unit/10)), names: columns{index: map[uint64]int32{}}}
 }
 
 // Check holds the figures of one validation, for operators and metrics.
@@ -122,20 +84,20 @@ func (r *Round) Add(m Market, last, next *Response) error {
 	if last != nil {
 		last.Normalize()
 		e.at, e.lastAt = last.At, last.At
-		e.last = r.column(last)
+		e.last = r.names.of(last)
 	}
 	current := last
 	if next != nil {
 		next.Normalize()
 		e.check.Names = len(next.Points)
-		e.next, e.at = r.column(next), next.At
+		e.next, e.at = r.names.of(next), next.At
 		e.changed = last == nil || !next.contained(last)
 		current = next
 		if e.refusal = r.alone(e, last, next); e.refusal == nil && last == nil {
-			e.first = newWearCheck(next, r.floor())
+			e.first = newWearCheck(next, r.floor)
 		}
 		if next.Partial {
-			e.next = r.over(e.next, e.last)
+			fill(e.next, e.last)
 		}
 	}
 	if current == nil {
@@ -144,111 +106,41 @@ func (r *Round) Add(m Market, last, next *Response) error {
 	return r.compareHistory(e, last, current)
 }
 
-// floor is the logarithm of the lowest price that votes: 0.10 dollars.
-func (r *Round) floor() Log { return Ln(max(1, r.prev.Unit/10)) }
-
-// column returns the logarithms of a response by name.
-func (r *Round) column(resp *Response) []Log {
-	for _, p := range resp.Points {
-		if _, ok := r.index[p.Key]; !ok {
-			r.index[p.Key] = int32(len(r.keys))
-			r.keys, r.class = append(r.keys, p.Key), append(r.class, p.Traits.Class)
-		}
-	}
-	col := r.empty()
-	offset := resp.offset()
-	for _, p := range resp.Points {
-		col[r.index[p.Key]] = Ln(p.Amount) + offset
-	}
-	return col
-}
-
-// over fills the gaps of one column from another.
-func (r *Round) over(col, base []Log) []Log {
-	for i, l := range base {
-		if col[i] == none {
-			col[i] = l
-		}
-	}
-	return col
-}
-
-// empty returns a column without prices.
-func (r *Round) empty() []Log { return r.emptied(nil) }
-
-// emptied is empty in the memory of another column.
-func (r *Round) emptied(col []Log) []Log {
-	col = slices.Grow(col[:0], len(r.keys))[:len(r.keys)]
-	for i := range col {
-		col[i] = none
-	}
-	return col
-}
-
-// at returns a column's value; it may be shorter than the list of names.
-func at(col []Log, i int) Log {
-	if i < len(col) {
-		return col[i]
-	}
-	return none
-}
-
-// Finish judges first responses and levels across markets, finds late markets,
-// and learns the set. It calls pause between its steps, so that the caller can let
-// other work go first. The round must not be used afterwards.
+// Finish compares the markets with each other, finds late ones, and learns the set. It
+// calls pause between its steps, so that the caller can let other work go first. The round
+// must not be used afterwards.
 func (r *Round) Finish(pause func()) Result {
 	slices.SortFunc(r.markets, func(a, b *entry) int { return cmp.Compare(a.ID, b.ID) })
-	r.across()
+	names := len(r.names.keys)
+	cross := crossCheck{now: r.now, prev: r.prev, names: names, floor: r.floor, markets: r.markets}
+	cross.run()
+	r.split = cross.split
 	pause()
 	for _, e := range r.markets {
 		e.settle(r.now)
 	}
 	live := r.live()
-	r.findLate(live)
+	late := lateCheck{prev: r.prev, names: names, floor: r.floor}
+	late.findLate(live)
 	pause()
 	used := slices.DeleteFunc(slices.Clone(live), func(e *entry) bool { return e.late })
-	set := r.learn(used)
+	l := learner{set: r.prev.clone(), names: &r.names}
+	l.learn(used)
 	pause()
-	res := Result{Set: set, Movers: r.movers(live, used)}
+	res := Result{Set: l.set, Movers: newMovers(r.names.keys, live, used)}
 	pause()
 	for _, e := range r.markets {
 		res.Markets = append(res.Markets, r.outcome(e, len(live)))
 	}
-	r.describe(set, res.Markets)
+	r.describe(res.Set, res.Markets)
 	return res
-}
-
-// settle makes the new response the one that counts, unless it was refused.
-func (e *entry) settle(now time.Time) {
-	if e.refusal != nil && e.State.accepts(e.refusal, now) {
-		// Later responses are compared with this one, not with what it differs from.
-		e.refusal, e.vouched, e.newest = nil, true, History{}
-	}
-	if e.new && e.refusal == nil {
-		return
-	}
-	e.next, e.newest, e.at, e.changed = e.last, e.unchanged(), e.lastAt, false
-	e.hasMoves = [windows]bool{}
-}
-
-// unchanged is the history to be stored of a market without a good new response: none,
-// unless the stored one is damaged.
-func (e *entry) unchanged() History {
-	if e.damaged {
-		return History{}
-	}
-	return nil
 }
 
 // live returns the markets whose response is fresh.
 func (r *Round) live() []*entry {
-	var out []*entry
-	for _, e := range r.markets {
-		if e.next != nil && (e.new && e.refusal == nil || r.now.Sub(e.lastAt) <= e.MaxAge) {
-			out = append(out, e)
-		}
-	}
-	return out
+	return slices.DeleteFunc(slices.Clone(r.markets), func(e *entry) bool {
+		return e.next == nil || (!e.new || e.refusal != nil) && r.now.Sub(e.lastAt) > e.MaxAge
+	})
 }
 
 // outcome is what is to be stored of a market.
@@ -259,7 +151,7 @@ func (r *Round) outcome(e *entry, live int) Outcome {
 	}
 	s := &o.State
 	s.J = slices.Clone(s.J)
-	if r.torn {
+	if r.split {
 		s.WideUntil = r.now.Add(suspectFor)
 	}
 	switch {
@@ -312,38 +204,17 @@ func (r *Round) follow(e *entry, s *MarketState) {
 	s.Level += max(-step, min(step, e.level-s.Level))
 }
 
-// noteAcceptance notes the moves that an operator accepted with a response, for as long
-// as prices are compared with those from before it.
-func (e *entry) noteAcceptance(now time.Time, m *SetMarket) {
-	moved := func(l Log) bool { return abs(l) > log2 }
-	switch {
-	case e.vouched && e.hasMoves[SinceLast] && slices.ContainsFunc(e.moves[SinceLast][:], moved):
-		m.AcceptedAt, m.AcceptedMoves = now, e.moves[SinceLast]
-	case now.Sub(m.AcceptedAt) >= oldestReference:
-		m.AcceptedAt, m.AcceptedMoves = time.Time{}, [classes]Log{}
-	}
-}
-
 // describe copies into the set what prices are computed with beside levels.
 // Markets that are not of this round keep their levels.
 func (r *Round) describe(set *Set, outcomes []Outcome) {
-	known := map[int64]SetMarket{}
-	for _, m := range set.Markets {
-		m.Late, m.Repeats = false, 0
-		known[m.ID] = m
+	for i := range set.Markets {
+		set.Markets[i].Late, set.Markets[i].Repeats = false, 0
 	}
 	for k, o := range outcomes {
-		m, ok := known[o.ID]
-		if !ok {
-			m = SetMarket{ID: o.ID, Far: -1}
-		}
+		set.put(SetMarket{ID: o.ID, Far: -1})
+		m := set.market(o.ID)
 		m.Late, m.Repeats = o.Late, o.Repeats
 		m.ChangedAt, m.WideUntil = o.State.ChangedAt, o.State.WideUntil
-		r.markets[k].noteAcceptance(r.now, &m)
-		known[o.ID] = m
-	}
-	set.Markets = set.Markets[:0]
-	for _, id := range slices.Sorted(maps.Keys(known)) {
-		set.Markets = append(set.Markets, known[id])
+		r.markets[k].noteAcceptance(r.now, m)
 	}
 }

@@ -170,14 +170,17 @@ func digest(t *testing.T, res Result) []byte {
 		t.Fatal(err)
 	}
 	for _, o := range res.Markets {
-		if b, err = o.State.AppendBinary(b); err != nil {
+		state, err := o.State.MarshalBinary()
+		if err != nil {
 			t.Fatal(err)
 		}
-		b = append(b, o.History...)
+		b = slices.Concat(b, state, o.History)
 	}
-	if b, err = res.Movers.AppendBinary(b); err != nil {
+	movers, err := res.Movers.MarshalBinary()
+	if err != nil {
 		t.Fatal(err)
 	}
+	b = append(b, movers...)
 	sum := sha256.Sum256(b)
 	return sum[:]
 }

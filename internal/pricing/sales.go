@@ -30,3 +30,25 @@ func (p *Policy) sales(now time.Time, quotes []Quote) SalesSignal {
 	}
 	return signal
 }
+
+// SalesSignal is what all markets together say of an item's sales.
+type SalesSignal uint8
+
+// The signals. Unknown is not none.
+const (
+	SalesUnknown SalesSignal = iota
+	SalesSome
+	SalesNone
+)
+
+// String returns "unknown", "some" or "none".
+func (s SalesSignal) String() string {
+	switch s {
+	case SalesSome:
+		return "some"
+	case SalesNone:
+		return "none"
+	default:
+		return "unknown"
+	}
+}

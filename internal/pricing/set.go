@@ -2,9 +2,7 @@ package pricing
 
 import (
 	"cmp"
-	"encoding/binary"
 	"errors"
-	"fmt"
 	"slices"
 	"time"
 
@@ -54,7 +52,8 @@ type Set struct {
 	Moves   [windows][classes]Log
 	Markets []SetMarket // by ID
 
-	edges [bands - 1]Log // logarithms of the bounds between bands
+	edges   [bands - 1]Log // logarithms of the bounds between bands
+	unknown SetMarket      // stands for one that is not in the set
 }
 
 const (
@@ -72,26 +71,33 @@ func NewSet(unit money.Micro) *Set {
 	for b := range s.Median {
 		s.Median[b] = medianDefault
 	}
-	s.findEdges()
+	s.complete()
 	return s
 }
 
 // Market returns what was learned of a market; one that is not in the set is at
 // the consensus level.
 func (s *Set) Market(id int64) SetMarket {
+	m := *s.market(id)
+	m.ID = id
+	return m
+}
+
+func (s *Set) market(id int64) *SetMarket {
 	if i, ok := s.find(id); ok {
-		return s.Markets[i]
+		return &s.Markets[i]
 	}
-	return SetMarket{ID: id, Far: -1}
+	return &s.unknown
 }
 
 func (s *Set) find(id int64) (int, bool) {
 	return slices.BinarySearchFunc(s.Markets, id, func(m SetMarket, id int64) int { return cmp.Compare(m.ID, id) })
 }
 
-// findEdges places the bounds between bands at 0.3, 3 and 30 dollars.
-func (s *Set) findEdges() {
+// complete places the bounds between bands at 0.3, 3 and 30 dollars.
+func (s *Set) complete() {
 	s.edges = [bands - 1]Log{Ln(max(1, s.Unit*3/10)), Ln(s.Unit * 3), Ln(s.Unit * 30)}
+	s.unknown = SetMarket{Far: -1}
 }
 
 // band returns the price band of a logarithm.
@@ -126,126 +132,135 @@ func (m *SetMarket) level(low int, part int64) Log {
 	return Log(a + (b-a)*part>>24)
 }
 
-var errSet = errors.New("stored level set is damaged")
+var errSet = errors.New("stored level set is damaged or of another version")
 
-// AppendBinary appends the encoding of the set, format 1: a version byte, and
-// numbers of variable length. A market takes 30 to 60 bytes, and 15 more for a week
-// after an acceptance.
-func (s *Set) AppendBinary(b []byte) ([]byte, error) {
-	b = append(b, setVersion)
-	b = binary.AppendVarint(b, int64(s.Unit))
-	b = binary.AppendVarint(b, int64(s.Kappa))
-	for _, l := range s.Median {
-		b = binary.AppendVarint(b, int64(l))
-	}
-	for _, w := range s.Moves {
-		for _, l := range w {
-			b = binary.AppendVarint(b, int64(l))
-		}
-	}
-	b = binary.AppendUvarint(b, uint64(len(s.Markets)))
-	for i := range s.Markets {
-		b = s.Markets[i].append(b)
-	}
-	return b, nil
+// MarshalBinary encodes the set, format 1: a version byte, and numbers of variable length.
+// A market takes 30 to 60 bytes, and 15 more for a week after an acceptance.
+func (s *Set) MarshalBinary() ([]byte, error) {
+	c := *s
+	return encode(setVersion, c.code), nil
 }
 
-func (m *SetMarket) append(b []byte) []byte {
-	b = binary.AppendVarint(b, m.ID)
-	var flags byte
-	if m.Known {
-		flags |= 1
-	}
-	if m.Late {
-		flags |= 2
-	}
-	if !m.AcceptedAt.IsZero() {
-		flags |= 4
-	}
-	b = append(b, flags)
-	b = binary.AppendVarint(b, int64(m.Level))
-	for _, l := range m.Bands {
-		b = binary.AppendVarint(b, int64(l-m.Level))
-	}
-	b = binary.AppendVarint(b, int64(m.Noise))
-	b = binary.AppendVarint(b, int64(m.Far))
-	b = binary.AppendVarint(b, m.Repeats)
-	b = binary.AppendVarint(b, micros(m.ChangedAt))
-	b = binary.AppendVarint(b, micros(m.WideUntil))
-	if m.AcceptedAt.IsZero() {
-		return b
-	}
-	b = binary.AppendVarint(b, micros(m.AcceptedAt))
-	for _, l := range m.AcceptedMoves {
-		b = binary.AppendVarint(b, int64(l))
-	}
-	return b
-}
-
-// MarshalBinary implements encoding.BinaryMarshaler.
-func (s *Set) MarshalBinary() ([]byte, error) { return s.AppendBinary(nil) }
-
-// UnmarshalBinary reads what AppendBinary wrote.
+// UnmarshalBinary reads what MarshalBinary wrote.
 func (s *Set) UnmarshalBinary(b []byte) error {
-	if len(b) == 0 || b[0] != setVersion {
-		return fmt.Errorf("%w: unknown version", errSet)
-	}
-	d := &decoder{b: b[1:]}
 	var out Set
-	out.Unit, out.Kappa = money.Micro(d.int(1<<50)), money.Micro(d.int(1<<50))
-	for i := range out.Median {
-		out.Median[i] = d.log()
-	}
-	for w := range out.Moves {
-		for c := range out.Moves[w] {
-			out.Moves[w][c] = d.log()
-		}
-	}
-	n := d.uint(maxMarkets)
-	for i := uint64(0); i < n && !d.bad; i++ {
-		out.Markets = append(out.Markets, d.market())
-	}
-	sorted := slices.IsSortedFunc(out.Markets, func(a, b SetMarket) int { return cmp.Compare(a.ID, b.ID) })
-	if d.bad || len(d.b) > 0 || out.Unit <= 0 || out.Kappa <= 0 || !sorted {
+	sorted := func(a, b SetMarket) int { return cmp.Compare(a.ID, b.ID) }
+	if !decode(b, setVersion, out.code) || out.Unit <= 0 || out.Kappa <= 0 || !slices.IsSortedFunc(out.Markets, sorted) {
 		return errSet
 	}
-	out.findEdges()
+	out.complete()
 	*s = out
 	return nil
 }
 
-func (d *decoder) market() SetMarket {
-	m := SetMarket{ID: d.int(1<<63 - 1)}
-	flags := d.byte()
-	m.Known, m.Late = flags&1 != 0, flags&2 != 0
-	m.Level = d.log()
-	for i := range m.Bands {
-		m.Bands[i] = m.Level + d.log()
+func (s *Set) code(r *record) {
+	number(r, &s.Unit, 1<<50)
+	number(r, &s.Kappa, 1<<50)
+	r.logs(s.Median[:])
+	for w := range s.Moves {
+		r.logs(s.Moves[w][:])
 	}
-	m.Noise, m.Far = d.log(), money.Micro(d.int(money.Scale))
-	m.Repeats = d.int(1<<63 - 1)
-	m.ChangedAt, m.WideUntil = d.time(), d.time()
-	if flags&4 != 0 {
-		m.AcceptedAt = d.time()
-		for c := range m.AcceptedMoves {
-			m.AcceptedMoves[c] = d.log()
+	n := uint64(len(s.Markets))
+	r.count(&n, maxMarkets)
+	for i := uint64(0); i < n && !r.bad; i++ {
+		var m SetMarket
+		if r.writing {
+			m = s.Markets[i]
+		}
+		if m.code(r); !r.writing {
+			s.Markets = append(s.Markets, m)
 		}
 	}
-	return m
 }
 
-func (d *decoder) byte() byte {
-	if len(d.b) == 0 {
-		d.bad = true
-		return 0
+func (m *SetMarket) code(r *record) {
+	number(r, &m.ID, 1<<63-1)
+	accepted := !m.AcceptedAt.IsZero()
+	r.flags(&m.Known, &m.Late, &accepted)
+	number(r, &m.Level, 1<<30)
+	for b := range m.Bands {
+		apart := m.Bands[b] - m.Level
+		number(r, &apart, 1<<30)
+		m.Bands[b] = m.Level + apart
 	}
-	b := d.b[0]
-	d.b = d.b[1:]
-	return b
+	number(r, &m.Noise, 1<<30)
+	number(r, &m.Far, money.Scale)
+	number(r, &m.Repeats, 1<<63-1)
+	r.times(&m.ChangedAt, &m.WideUntil)
+	if accepted {
+		r.times(&m.AcceptedAt)
+		r.logs(m.AcceptedMoves[:])
+	}
 }
 
 // LevelAt returns a market's level at a consensus price, as a factor in millionths.
 func (s *Set) LevelAt(market int64, price money.Micro) money.Micro {
-	m := s.Market(market)
-	return Exp(m.level(s.between(Ln(max(price, 1)))))
+	return Exp(s.market(market).level(s.between(Ln(max(price, 1)))))
 }
+
+// clone returns a copy of the set that shares nothing with it.
+func (s *Set) clone() *Set {
+	c := *s
+	c.Markets = slices.Clone(s.Markets)
+	return &c
+}
+
+// put stores a market's levels; one whose level could not be learned keeps the
+// stored one.
+func (s *Set) put(m SetMarket) {
+	if i, ok := s.find(m.ID); !ok {
+		s.Markets = slices.Insert(s.Markets, i, m)
+	} else if m.Known {
+		s.Markets[i].Known, s.Markets[i].Level, s.Markets[i].Bands = true, m.Level, m.Bands
+	}
+}
+
+// set makes a level known, equal in all bands.
+func (m *SetMarket) set(l Log) {
+	m.Known, m.Level = true, l
+	for b := range m.Bands {
+		m.Bands[b] = l
+	}
+}
+
+// levelsOf returns the levels of markets at the price of one name, from their quotes of it
+// in the base currency: none where there is no quote.
+func (s *Set) levelsOf(markets []*SetMarket, quotes, into []Log) {
+	var few [16]Log
+	v := few[:0]
+	for k, l := range quotes {
+		if l != none {
+			v = append(v, l-markets[k].Level)
+		}
+	}
+	if len(v) == 0 {
+		return
+	}
+	low, part := s.between(agreed(v))
+	for k, m := range markets {
+		into[k] = m.level(low, part)
+	}
+}
+
+// agreed returns the median of the largest group of values within a factor of 2 if
+// that holds more than half of them, else the median of all: the price at which
+// levels are taken, which an outlier must not move. It sorts them.
+func agreed(v []Log) Log {
+	slices.Sort(v)
+	from, to, end := 0, 0, 0
+	for i := range v {
+		for end < len(v) && v[end]-v[i] <= log2 {
+			end++
+		}
+		if end-i > to-from || (end-i == to-from && v[end-1]-v[i] < v[to-1]-v[from]) {
+			from, to = i, end
+		}
+	}
+	if 2*(to-from) <= len(v) {
+		from, to = 0, len(v)
+	}
+	return middleOf(v[from:to])
+}
+
+// median returns the usual distance of quotes in a price's band.
+func (s *Set) median(price money.Micro) Log { return s.Median[s.band(Ln(price))] }

@@ -31,7 +31,7 @@ const (
 
 // alone checks a new response by itself and against the market's last one.
 func (r *Round) alone(e *entry, last, next *Response) *Refusal {
-	if f := oneValue(next, r.floor()); f != nil {
+	if f := oneValue(next, r.floor); f != nil {
 		return f
 	}
 	if last == nil {
@@ -40,29 +40,29 @@ func (r *Round) alone(e *entry, last, next *Response) *Refusal {
 	if n, before := len(next.Points)+next.Old, len(last.Points)+last.Old; !next.Partial && 2*n < before {
 		return &Refusal{Anomaly: FewNames, Names: n, Before: before}
 	}
-	r.ownMoves(e, e.last)
-	all := r.scratch[classes]
+	r.moves.collect(e.last, e.next, r.names.class, r.floor)
+	all := r.moves[classes]
 	e.check.Shared = len(all)
 	if len(all) < fewestShared {
 		return nil
 	}
-	middle := r.classMoves(&e.moves[SinceLast])
-	e.hasMoves[SinceLast] = true
+	middle, byClass := r.moves.medians()
+	e.moves[SinceLast], e.hasMoves[SinceLast] = byClass, true
 	e.check.Ratio = Exp(middle)
-	if middle < -log2 || middle > log2 {
+	if abs(middle) > log2 {
 		return &Refusal{Anomaly: Ratio, Names: len(all), Value: e.check.Ratio, Low: ownLow, High: ownHigh}
 	}
 	// A class of which all prices changed so is the same fault, in a part of the
 	// response: what its own move is compared with would excuse it.
-	for c := range classes {
-		if m := e.moves[SinceLast][c]; m < -log2 || m > log2 {
-			return &Refusal{Anomaly: Ratio, Names: len(r.scratch[c]), Value: Exp(m), Low: ownLow, High: ownHigh}
+	for c, m := range byClass {
+		if abs(m) > log2 {
+			return &Refusal{Anomaly: Ratio, Names: len(r.moves[c]), Value: Exp(m), Low: ownLow, High: ownHigh}
 		}
 	}
 	far := 0
-	for c := range classes {
-		for _, x := range r.scratch[c] {
-			if abs(x-e.moves[SinceLast][c]) > log2 {
+	for c, m := range byClass {
+		for _, x := range r.moves[c] {
+			if abs(x-m) > log2 {
 				far++
 			}
 		}
@@ -116,37 +116,6 @@ func deviation2(limit money.Micro, n int) money.Micro {
 
 func share(part, of int) money.Micro { return money.Micro(int64(part) * money.Scale / int64(of)) }
 
-// ownMoves collects, by class and in total, the moves of the new response against
-// an earlier one, for names that voted then.
-func (r *Round) ownMoves(e *entry, from []Log) {
-	for i := range r.scratch {
-		r.scratch[i] = r.scratch[i][:0]
-	}
-	floor := r.floor()
-	for i, was := range from {
-		is := at(e.next, i)
-		if was < floor || is == none {
-			continue
-		}
-		c := r.class[i]
-		r.scratch[c] = append(r.scratch[c], is-was)
-		r.scratch[classes] = append(r.scratch[classes], is-was)
-	}
-}
-
-// classMoves returns the median of all collected moves, and that of each class,
-// which is that of all for a class with too few names.
-func (r *Round) classMoves(into *[classes]Log) Log {
-	middle := middleOf(r.scratch[classes])
-	for c := range into {
-		into[c] = middle
-		if len(r.scratch[c]) >= fewestClass {
-			into[c] = middleOf(r.scratch[c])
-		}
-	}
-	return middle
-}
-
 // oneValue refuses a response in which one price covers too many names.
 func oneValue(next *Response, floor Log) *Refusal {
 	amounts := make([]money.Micro, 0, len(next.Points))
@@ -189,56 +158,4 @@ func (r *Response) contained(last *Response) bool {
 		}
 	}
 	return true
-}
-
-// wearCheck is the check of a first response for which there is no other market:
-// the wears of one skin, which real markets price within a factor of each other.
-type wearCheck struct {
-	middle Log
-	pairs  int
-}
-
-func newWearCheck(next *Response, floor Log) *wearCheck {
-	type worn struct {
-		skin uint32
-		wear uint8
-		l    Log
-	}
-	all := make([]worn, 0, len(next.Points))
-	for _, p := range next.Points {
-		if l := next.log(p.Amount); p.Traits.Skin != 0 && l >= floor {
-			all = append(all, worn{p.Traits.Skin, p.Traits.Wear, l})
-		}
-	}
-	slices.SortFunc(all, func(a, b worn) int {
-		switch {
-		case a.skin != b.skin && a.skin < b.skin:
-			return -1
-		case a.skin != b.skin:
-			return 1
-		default:
-			return int(a.wear) - int(b.wear)
-		}
-	})
-	steps := make([]Log, 0, len(all))
-	for i := 1; i < len(all); i++ {
-		if all[i].skin == all[i-1].skin && all[i].wear != all[i-1].wear {
-			steps = append(steps, abs(all[i].l-all[i-1].l))
-		}
-	}
-	if len(steps) < fewestShared {
-		return nil
-	}
-	return &wearCheck{middleOf(steps), len(steps)}
-}
-
-func (w *wearCheck) refusal() *Refusal {
-	if w == nil {
-		return nil
-	}
-	v := money.Micro(int64(w.middle) * money.Scale >> 24)
-	if v >= wearsLow && v <= wearsHigh {
-		return nil
-	}
-	return &Refusal{Anomaly: Wears, Names: w.pairs, Value: v, Low: wearsLow, High: wearsHigh}
 }

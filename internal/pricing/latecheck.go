@@ -11,25 +11,22 @@ const (
 	standsAt  = logOne / 4 // share of the others' moves below which a market stands still
 )
 
-// findLate finds the markets that repeat another one a day later, and those that
-// stand still while the others move. It looks at the last 24 hours and the 24
-// hours before.
-func (r *Round) findLate(live []*entry) {
-	var m []*entry
-	for _, e := range live {
-		if e.daily && !e.ByName {
-			m = append(m, e)
-		}
-	}
-	leads := r.repeats(m)
-	r.standing(m, leads)
-	late := 0
-	for _, e := range live {
-		if e.late {
-			late++
-		}
-	}
-	if late == len(live) {
+// lateCheck finds the markets that repeat another one a day later, and those that stand
+// still while the others move. It looks at the last 24 hours and the 24 hours before.
+type lateCheck struct {
+	prev  *Set
+	names int
+	floor Log // the lowest price that votes
+
+	before, now []Log // memory of ratios
+}
+
+// findLate marks the late markets; where all seem late, none.
+func (c *lateCheck) findLate(live []*entry) {
+	m := slices.DeleteFunc(slices.Clone(live), func(e *entry) bool { return !e.daily || e.ByName })
+	leads := c.repeats(m)
+	c.standing(m, leads)
+	if !slices.ContainsFunc(live, func(e *entry) bool { return !e.late }) {
 		for _, e := range live {
 			e.late, e.repeats = false, 0
 		}
@@ -45,7 +42,7 @@ func move(from, to []Log, i int, floor Log) (Log, bool) {
 
 // repeats marks every market whose moves of today are another's of yesterday, and
 // returns the markets that are repeated and repeat none.
-func (r *Round) repeats(m []*entry) map[int64]bool {
+func (c *lateCheck) repeats(m []*entry) map[int64]bool {
 	leads := map[int64]bool{}
 	for _, b := range m {
 		var best Log
@@ -53,11 +50,11 @@ func (r *Round) repeats(m []*entry) map[int64]bool {
 			if a == b || a.day2 == nil {
 				continue
 			}
-			yesterday, today, ok := r.ratios(a, b)
+			yesterday, today, ok := c.ratios(a, b)
 			// In a steady fall both days look alike: a market that was late then
 			// stays late until its moves are clearly those of today.
 			margin := clearer
-			if was := r.prev.Market(b.ID); was.Late && was.Repeats != 0 {
+			if was := c.prev.Market(b.ID); was.Late && was.Repeats != 0 {
 				margin = -clearer
 			}
 			if !ok || yesterday < repeatsAt || yesterday-today < margin {
@@ -79,21 +76,20 @@ func (r *Round) repeats(m []*entry) map[int64]bool {
 
 // ratios returns, over the names that b moved by 10 % or more today, the medians of
 // a's move of yesterday and of a's move of today, as shares of b's.
-func (r *Round) ratios(a, b *entry) (yesterday, today Log, ok bool) {
-	floor := r.floor()
-	before, now := r.scratch[0][:0], r.scratch[1][:0]
-	for i := range r.keys {
-		v, ok := move(b.before, b.next, i, floor)
+func (c *lateCheck) ratios(a, b *entry) (yesterday, today Log, ok bool) {
+	before, now := c.before[:0], c.now[:0]
+	for i := range c.names {
+		v, ok := move(b.before, b.next, i, c.floor)
 		if !ok || abs(v) < bigMove {
 			continue
 		}
-		was, ok1 := move(a.day2, a.before, i, floor)
-		is, ok2 := move(a.before, a.next, i, floor)
+		was, ok1 := move(a.day2, a.before, i, c.floor)
+		is, ok2 := move(a.before, a.next, i, c.floor)
 		if ok1 && ok2 {
 			before, now = append(before, part(was, v)), append(now, part(is, v))
 		}
 	}
-	r.scratch[0], r.scratch[1] = before, now
+	c.before, c.now = before, now
 	if len(before) < fewestShared {
 		return 0, 0, false
 	}
@@ -109,10 +105,10 @@ func part(a, b Log) Log {
 // standing marks, one after another, the market that follows the others' moves
 // least, while that is clearly too little: at most (k-1)/2 of k, and none that
 // others repeat.
-func (r *Round) standing(m []*entry, leads map[int64]bool) {
+func (c *lateCheck) standing(m []*entry, leads map[int64]bool) {
 	active := slices.DeleteFunc(slices.Clone(m), func(e *entry) bool { return e.late })
 	for found := 0; len(active) >= 3 && found < (len(m)-1)/2; found++ {
-		follows, contested := r.following(active)
+		follows, contested := c.following(active)
 		worst := -1
 		for k, e := range active {
 			// Without the day before, a market that repeats it could not be found.
@@ -136,14 +132,13 @@ func (r *Round) standing(m []*entry, leads map[int64]bool) {
 // it, moved alike, and how many names two others moved alike without being a majority.
 // Half of the markets prove nothing about the other half, nor do the names that some of
 // that half do not quote.
-func (r *Round) following(m []*entry) (out [][]Log, contested []int) {
-	floor := r.floor()
+func (c *lateCheck) following(m []*entry) (out [][]Log, contested []int) {
 	out, contested = make([][]Log, len(m)), make([]int, len(m))
 	moves, sorted := make([]Log, len(m)), make([]Log, 0, len(m))
-	for i := range r.keys {
+	for i := range c.names {
 		sorted = sorted[:0]
 		for k, e := range m {
-			v, ok := move(e.before, e.next, i, floor)
+			v, ok := move(e.before, e.next, i, c.floor)
 			if moves[k] = v; !ok {
 				moves[k] = none
 				continue
@@ -161,14 +156,14 @@ func (r *Round) following(m []*entry) (out [][]Log, contested []int) {
 			if moves[k] == none {
 				continue
 			}
-			c, _ := medianWithout(sorted, moves[k])
-			if abs(c) < bigMove {
+			others, _ := medianWithout(sorted, moves[k])
+			if abs(others) < bigMove {
 				continue
 			}
-			switch same := alike(moves, k, c); {
+			switch same := alike(moves, k, others); {
 			case same < 2:
 			case 2*same > len(sorted):
-				out[k] = append(out[k], part(moves[k], c))
+				out[k] = append(out[k], part(moves[k], others))
 			default:
 				contested[k]++
 			}

@@ -8,56 +8,65 @@ import (
 	"assay/internal/money"
 )
 
-// peers compares one market with the others of a pool.
-type peers struct {
+// crossCheck compares the responses of the markets of a round with each other: first
+// responses together, and then the levels of the others (step 5).
+type crossCheck struct {
+	now     time.Time
+	prev    *Set
+	names   int
+	floor   Log // the lowest price that votes
+	markets []*entry
+	split   bool // half of the markets contradict the others: see contest and isSplit
+}
+
+// comparison is one market against the others of a pool.
+type comparison struct {
 	level  Log         // median of ln(price / median of the others' levelled prices)
 	names  int         // on how many names it rests
 	far    money.Micro // share of names beyond 3x after levelling, in millionths
 	farMax money.Micro
-	rivals int // markets it was compared with
 }
 
-// across judges first responses together, and then the levels of the others.
-func (r *Round) across() {
-	for r.worstFirst() {
+// run refuses responses until those that are left do not contradict each other.
+func (c *crossCheck) run() {
+	for c.worstFirst() {
 	}
-	r.torn = r.torn || r.isTorn()
-	for r.worstLevel() {
+	c.split = c.split || c.isSplit()
+	for c.worstLevel() {
 	}
-	r.noteLevels()
+	c.noteLevels()
 }
 
-// pool lists what counts while responses are judged: each market's new response,
-// or its last good one if that was refused. With old, the last good ones only.
-func (r *Round) pool(old bool) (entries []*entry, cols [][]Log) {
-	for _, e := range r.markets {
+// pool lists what counts during the check: each market's new response, or its last good
+// one if that was refused. With old, the last good ones only.
+func (c *crossCheck) pool(old bool) (entries []*entry, cols [][]Log) {
+	for _, e := range c.markets {
 		col := e.next
-		if e.refusal != nil && !e.State.accepts(e.refusal, r.now) || !e.new {
+		if !e.new || e.refused(c.now) {
 			col = e.last
 		}
 		if old && e.has {
 			col = e.last
 		}
-		if col != nil && (e.new || r.now.Sub(e.lastAt) <= e.MaxAge) {
+		if col != nil && (e.new || c.now.Sub(e.lastAt) <= e.MaxAge) {
 			entries, cols = append(entries, e), append(cols, col)
 		}
 	}
 	return entries, cols
 }
 
-// compare holds each of some markets against all others of the pool. With own,
-// the markets' new responses are held against the pool's other columns.
-func (r *Round) compare(entries []*entry, cols [][]Log, which func(*entry) bool, own bool) []peers {
+// compare compares each of some markets with all others of the pool. With own, the
+// markets' new responses are compared with the pool's other columns.
+func (c *crossCheck) compare(entries []*entry, cols [][]Log, which func(*entry) bool, own bool) []comparison {
 	n := len(entries)
 	residuals := make([][]Log, n)
 	levels := make([]Log, n)
 	for k, e := range entries {
-		levels[k] = r.prev.Market(e.ID).Level
+		levels[k] = c.prev.Market(e.ID).Level
 		if which(e) {
-			residuals[k] = make([]Log, 0, len(r.keys))
+			residuals[k] = make([]Log, 0, c.names)
 		}
 	}
-	floor := r.floor()
 	value := func(k, i int) Log {
 		if own {
 			return at(entries[k].next, i)
@@ -65,7 +74,7 @@ func (r *Round) compare(entries []*entry, cols [][]Log, which func(*entry) bool,
 		return at(cols[k], i)
 	}
 	quotes, sorted := make([]Log, n), make([]Log, 0, n)
-	for i := range r.keys {
+	for i := range c.names {
 		sorted = sorted[:0]
 		for k := range entries {
 			quotes[k] = at(cols[k], i)
@@ -83,15 +92,14 @@ func (r *Round) compare(entries []*entry, cols [][]Log, which func(*entry) bool,
 				continue
 			}
 			x := value(k, i)
-			if m, ok := medianWithout(sorted, quotes[k]); ok && x != none && m >= floor {
+			if m, ok := medianWithout(sorted, quotes[k]); ok && x != none && m >= c.floor {
 				residuals[k] = append(residuals[k], x-m)
 			}
 		}
 	}
-	out := make([]peers, n)
+	out := make([]comparison, n)
 	for k, res := range residuals {
-		out[k] = judge(res)
-		out[k].rivals = n - 1
+		out[k] = newComparison(res)
 	}
 	return out
 }
@@ -120,8 +128,8 @@ func medianWithout(sorted []Log, value Log) (Log, bool) {
 	return Log((rest(n/2-1) + rest(n/2)) >> 1), true
 }
 
-func judge(res []Log) peers {
-	p := peers{names: len(res)}
+func newComparison(res []Log) comparison {
+	p := comparison{names: len(res)}
 	if len(res) < fewestShared {
 		return p
 	}
@@ -136,17 +144,14 @@ func judge(res []Log) peers {
 	return p
 }
 
-// isFirst reports whether a market's first response is not refused yet.
-func (e *entry) isFirst() bool { return e.new && !e.has && e.refusal == nil }
-
 // worstFirst refuses the first response that is furthest from the others, and
 // reports whether it refused one.
-func (r *Round) worstFirst() bool {
-	if !slices.ContainsFunc(r.markets, (*entry).isFirst) {
+func (c *crossCheck) worstFirst() bool {
+	if !slices.ContainsFunc(c.markets, (*entry).isFirst) {
 		return false
 	}
-	entries, cols := r.pool(false)
-	found := r.compare(entries, cols, (*entry).isFirst, false)
+	entries, cols := c.pool(false)
+	found := c.compare(entries, cols, (*entry).isFirst, false)
 	var bad []int
 	for k := range found {
 		if entries[k].isFirst() && found[k].bad() {
@@ -157,11 +162,11 @@ func (r *Round) worstFirst() bool {
 		entries[0].refusal = entries[0].first.refusal()
 		return entries[0].refusal != nil
 	}
-	if r.contest(entries, cols, found, len(bad) > 0) {
+	if c.contest(entries, cols, found, len(bad) > 0) {
 		return true
 	}
 	if len(bad) == 0 {
-		return r.alike(entries, found)
+		return c.alike(entries, found)
 	}
 	worst := slices.MaxFunc(bad, func(a, b int) int {
 		return cmp.Or(cmp.Compare(found[a].badness(), found[b].badness()), cmp.Compare(entries[a].ID, entries[b].ID))
@@ -174,7 +179,7 @@ func (r *Round) worstFirst() bool {
 // reports whether it refused one: no majority shows which are right. Two or more that
 // agree with each other also doubt as many known markets that they contradict, or
 // fewer: those may have been wrong from the beginning.
-func (r *Round) contest(entries []*entry, cols [][]Log, found []peers, bad bool) bool {
+func (c *crossCheck) contest(entries []*entry, cols [][]Log, found []comparison, bad bool) bool {
 	first, known := 0, slices.IndexFunc(entries, func(e *entry) bool { return !e.isFirst() })
 	for _, e := range entries {
 		if e.isFirst() {
@@ -184,14 +189,14 @@ func (r *Round) contest(entries []*entry, cols [][]Log, found []peers, bad bool)
 	if first < 2 || known < 0 && !bad {
 		return false
 	}
-	camp, rival := r.camps(entries, cols)
+	camp, rival := c.camps(entries, cols)
 	size, top, equal := make([]int, len(entries)), 0, 0
-	for _, c := range camp {
-		size[c]++
+	for _, of := range camp {
+		size[of]++
 	}
-	for c, n := range size {
-		doubts := n >= 2 && known >= 0 && c != camp[known] && n >= size[camp[known]] && rival[c] >= 0
-		r.torn = r.torn || doubts
+	for of, n := range size {
+		doubts := n >= 2 && known >= 0 && of != camp[known] && n >= size[camp[known]] && rival[of] >= 0
+		c.split = c.split || doubts
 		if n > top {
 			top, equal = n, 0
 		}
@@ -210,17 +215,16 @@ func (r *Round) contest(entries []*entry, cols [][]Log, found []peers, bad bool)
 			e.refusal, contested = f, true
 		}
 	}
-	r.voidBoth(entries, rival)
+	c.voidBoth(entries, rival)
 	return contested
 }
 
 // voidBoth voids the acceptance of both sides of a contradiction: it does not say which
 // is right, and between them there is no price.
-func (r *Round) voidBoth(entries []*entry, rival []int) {
+func (c *crossCheck) voidBoth(entries []*entry, rival []int) {
 	var both []*entry
-	accepted := func(e *entry) bool { return e.refusal != nil && e.State.accepts(e.refusal, r.now) }
 	for k, e := range entries {
-		if rival[k] >= 0 && accepted(e) && accepted(entries[rival[k]]) {
+		if rival[k] >= 0 && e.accepted(c.now) && entries[rival[k]].accepted(c.now) {
 			both = append(both, e)
 		}
 	}
@@ -232,14 +236,14 @@ func (r *Round) voidBoth(entries []*entry, rival []int) {
 // camps divides the markets of a pool into camps, each named by its first market: known
 // markets are one camp, and a first response is of the camp of every response that it
 // does not contradict. It returns each market's camp, and one that it contradicts or -1.
-func (r *Round) camps(entries []*entry, cols [][]Log) (camp, rival []int) {
+func (c *crossCheck) camps(entries []*entry, cols [][]Log) (camp, rival []int) {
 	camp, rival = make([]int, len(entries)), make([]int, len(entries))
 	for b := range entries {
 		camp[b], rival[b] = b, -1
 		for a := range b {
 			together := !entries[a].isFirst() && !entries[b].isFirst()
 			if !together {
-				pair := r.compare([]*entry{entries[a], entries[b]}, [][]Log{cols[a], cols[b]}, func(e *entry) bool { return e == entries[b] }, false)
+				pair := c.compare([]*entry{entries[a], entries[b]}, [][]Log{cols[a], cols[b]}, func(e *entry) bool { return e == entries[b] }, false)
 				if pair[1].bad() {
 					rival[a], rival[b] = b, a
 					continue
@@ -260,7 +264,7 @@ func (r *Round) camps(entries []*entry, cols [][]Log) (camp, rival []int) {
 
 // alike checks the wears of a first response that shares too few names with the
 // others to be compared with them.
-func (r *Round) alike(entries []*entry, found []peers) bool {
+func (c *crossCheck) alike(entries []*entry, found []comparison) bool {
 	for k, e := range entries {
 		if e.isFirst() && found[k].names < fewestShared {
 			if e.refusal = e.first.refusal(); e.refusal != nil {
@@ -271,48 +275,44 @@ func (r *Round) alike(entries []*entry, found []peers) bool {
 	return false
 }
 
-func (p *peers) bad() bool {
+func (p *comparison) bad() bool {
 	return p.names >= fewestShared && (abs(p.level) > log4 || p.far > p.farMax)
 }
 
 // badness grades how far beyond its limits a first response is, in millionths.
-func (p *peers) badness() int64 {
+func (p *comparison) badness() int64 {
 	level := int64(abs(p.level)) * money.Scale / int64(log4)
 	return max(level, int64(p.far)*money.Scale/max(1, int64(p.farMax)))
 }
 
-func (p *peers) refusal() *Refusal {
+func (p *comparison) refusal() *Refusal {
 	if abs(p.level) > log4 {
 		return &Refusal{Anomaly: FirstLevel, Names: p.names, Value: Exp(p.level), Low: money.Scale / 4, High: 4 * money.Scale}
 	}
 	return &Refusal{Anomaly: FirstDispersion, Names: p.names, Value: p.far, High: p.farMax}
 }
 
-// isKnown reports whether a market's new response can be held against its own
-// remembered level.
-func (e *entry) isKnown() bool { return e.new && e.has && e.refusal == nil && e.State.Levelled }
-
 // worstLevel refuses the response whose level moved furthest, and reports whether
 // it refused one. It must have moved both against what the others quote now and
 // against what they quoted last: where all move together, or the others move away
 // from one, its level did not change.
-func (r *Round) worstLevel() bool {
-	if !slices.ContainsFunc(r.markets, (*entry).isKnown) {
+func (c *crossCheck) worstLevel() bool {
+	if !slices.ContainsFunc(c.markets, (*entry).isKnown) {
 		return false
 	}
-	entries, cols := r.pool(false)
+	entries, cols := c.pool(false)
 	if len(entries) < 3 {
 		return false
 	}
-	now := r.compare(entries, cols, (*entry).isKnown, false)
+	now := c.compare(entries, cols, (*entry).isKnown, false)
 	var worst *entry
 	var far Log
-	var why peers
+	var why comparison
 	for k, e := range entries {
 		if !e.isKnown() || now[k].names < fewestShared || abs(now[k].level-e.State.Level) <= log1_5 {
 			continue
 		}
-		past := r.againstLast(e)
+		past := c.againstLast(e)
 		if past.names < fewestShared || abs(past.level-e.State.Level) <= log1_5 {
 			continue
 		}
@@ -330,44 +330,43 @@ func (r *Round) worstLevel() bool {
 	return true
 }
 
-// isTorn reports whether half of the markets or more contradict the others: their
+// isSplit reports whether half of the markets or more contradict the others: their
 // responses are refused, or their level moved by more than 1.25x since it was learned.
 // Nothing shows which of the two halves moved away from the truth.
-func (r *Round) isTorn() bool {
-	entries, cols := r.pool(false)
+func (c *crossCheck) isSplit() bool {
+	entries, cols := c.pool(false)
 	apart, levelled := map[*entry]bool{}, func(e *entry) bool { return e.has && e.State.Levelled }
-	for k, p := range r.compare(entries, cols, levelled, false) {
+	for k, p := range c.compare(entries, cols, levelled, false) {
 		if e := entries[k]; levelled(e) && p.names >= fewestShared && abs(p.level-e.State.Level) > log1_25 {
 			apart[e] = true
 		}
 	}
 	known := 0
-	for _, e := range r.markets {
+	for _, e := range c.markets {
 		if e.has {
 			known++
 		}
-		refused := e.refusal != nil && !e.State.accepts(e.refusal, r.now)
-		if e.has && (refused || !e.State.RefusedSince.IsZero() && e.State.AcceptedAt.IsZero()) {
+		if e.has && (e.refused(c.now) || !e.State.RefusedSince.IsZero() && e.State.AcceptedAt.IsZero()) {
 			apart[e] = true
 		}
 	}
 	return len(apart) >= 2 && 2*len(apart) >= known
 }
 
-// againstLast holds a market's new response against the others' last ones.
-func (r *Round) againstLast(e *entry) peers {
-	entries, cols := r.pool(true)
-	return r.compare(entries, cols, func(o *entry) bool { return o == e }, true)[slices.Index(entries, e)]
+// againstLast compares a market's new response with the others' last ones.
+func (c *crossCheck) againstLast(e *entry) comparison {
+	entries, cols := c.pool(true)
+	return c.compare(entries, cols, func(o *entry) bool { return o == e }, true)[slices.Index(entries, e)]
 }
 
 // noteLevels notes each market's level against the others that count.
-func (r *Round) noteLevels() {
-	entries, cols := r.pool(false)
+func (c *crossCheck) noteLevels() {
+	entries, cols := c.pool(false)
 	if len(entries) < 2 {
 		return
 	}
-	good := func(e *entry) bool { return e.new && (e.refusal == nil || e.State.accepts(e.refusal, r.now)) }
-	for k, p := range r.compare(entries, cols, good, false) {
+	good := func(e *entry) bool { return e.new && !e.refused(c.now) }
+	for k, p := range c.compare(entries, cols, good, false) {
 		if e := entries[k]; p.names >= fewestShared {
 			e.level, e.shared = p.level, p.names
 			e.check.Level, e.check.LevelNames = Exp(p.level), p.names
