@@ -1,7 +1,7 @@
 // Package backtest measures a pricing policy on a history of quotes. It drives the
-// production code of internal/pricing with a virtual clock, makes what goes wrong in
-// reality (markets that are late, shuffled, in another currency), and holds the
-// prices against limits. The same data and seed give the same figures.
+// production code of internal/pricing with a virtual clock, simulates what goes wrong in
+// reality (markets that are late, shuffled, in another currency), and compares the
+// prices with limits. The same data and seed give the same figures.
 //
 // It decides no price: what it measures may be a float.
 package backtest
@@ -73,7 +73,7 @@ func figure(name string, value float64, unit string) Measure {
 type Result struct {
 	Experiment string    `json:"experiment"`
 	Measures   []Measure `json:"measures,omitempty"`
-	Skipped    string    `json:"skipped,omitempty"` // why it was not made
+	Skipped    string    `json:"skipped,omitempty"` // what the data lacks for it
 	Plots      []Plot    `json:"-"`
 }
 
@@ -82,7 +82,7 @@ func (r *Result) OK() bool {
 	return !slices.ContainsFunc(r.Measures, func(m Measure) bool { return !m.OK() })
 }
 
-// check replaces figures that rest on nothing by the reason.
+// check replaces figures that no name or run yielded by the reason.
 func (r *Result) check() {
 	for _, m := range r.Measures {
 		if math.IsNaN(m.Value) || math.IsInf(m.Value, 0) {
@@ -95,7 +95,7 @@ func (r *Result) check() {
 // experiment is one row of the table.
 type experiment struct {
 	name  string
-	needs func(*Data) string // why the data does not do, or ""
+	needs func(*Data) string // what the data lacks, or ""
 	run   func(*lab) ([]Measure, error)
 }
 
@@ -110,7 +110,7 @@ type lab struct {
 	bytes float64 // see Sim.historyBytes
 }
 
-// Run makes every experiment that the data allows.
+// Run performs every experiment that the data is sufficient for.
 func Run(ctx context.Context, d *Data, o Options) ([]Result, error) {
 	d = d.take(o.Names)
 	all := experiments()
@@ -138,36 +138,32 @@ func Run(ctx context.Context, d *Data, o Options) ([]Result, error) {
 
 func experiments() []experiment {
 	return []experiment{
-		{"leave one market out", severalMarkets, leaveOneOut},
-		{"a market drops out", severalMarkets, dropOut},
-		{"two quotes more than 2x apart", manyMarkets, twoQuotes},
-		{"ok against unseen quotes", manyMarkets, unseen},
-		{"one quote x10, x100, x0.1", manyMarkets, oneWrong},
-		{"clean data", severalMarkets, clean},
+		{"leave one market out", markets(3), leaveOneOut},
+		{"a market drops out", markets(3), dropOut},
+		{"two quotes more than 2x apart", markets(5), twoQuotes},
+		{"ok against unseen quotes", markets(5), unseen},
+		{"one quote x10, x100, x0.1", markets(5), oneWrong},
+		{"clean data", markets(3), clean},
 		{"the history as it is", several, replayed},
-		{"poison, several markets", manyMarkets, poisoned},
+		{"poison, several markets", markets(5), poisoned},
 		{"crash", longSeries, crashes},
 		{"poison, one market", longSeries, lonePoison},
 	}
 }
 
-func severalMarkets(d *Data) string {
-	if n := len(d.full()); n < 3 {
-		return fmt.Sprintf("needs three markets at one time, has %d", n)
+// markets returns the need of so many markets at one time.
+func markets(fewest int) func(*Data) string {
+	return func(d *Data) string {
+		if _, at := d.fullest(); len(at) < fewest {
+			return fmt.Sprintf("needs %d markets at one time, has %d", fewest, len(at))
+		}
+		return ""
 	}
-	return ""
-}
-
-func manyMarkets(d *Data) string {
-	if n := len(d.full()); n < 5 {
-		return fmt.Sprintf("needs five markets at one time, has %d", n)
-	}
-	return ""
 }
 
 func several(d *Data) string {
 	if n := len(d.Times); n < 3 {
-		return fmt.Sprintf("needs three times, has %d", n)
+		return fmt.Sprintf("needs 3 times, has %d", n)
 	}
 	return ""
 }
@@ -175,18 +171,12 @@ func several(d *Data) string {
 func longSeries(d *Data) string {
 	t, n := len(d.Times), len(d.Names)
 	if t < 3 || d.Times[t-1].Sub(d.Times[0]) < 14*24*time.Hour || n < 1000 {
-		return fmt.Sprintf("needs three times over 14 days and 1,000 names, has %d and %d", t, n)
+		return fmt.Sprintf("needs 3 times over 14 days and 1,000 names, has %d and %d", t, n)
 	}
 	return ""
 }
 
-// full returns the markets' quotes at the last of the times at which most of them
-// responded, without those that did not.
-func (d *Data) full() []int {
-	_, at := d.fullest()
-	return at
-}
-
+// fullest returns the last of the times at which most markets responded, and those markets.
 func (d *Data) fullest() (t int, markets []int) {
 	for i, qs := range d.Quotes {
 		var m []int

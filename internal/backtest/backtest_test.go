@@ -74,7 +74,7 @@ func realData(t *testing.T, file string, place func(column string) (string, stri
 	if err != nil {
 		t.Fatal(err)
 	}
-	r := &reading{names: map[string]int32{}, markets: map[string]int32{}}
+	r := newReading()
 	for _, row := range rows[1:] {
 		for i, text := range row[1:] {
 			if text == "" {
@@ -175,7 +175,7 @@ func TestRead_ExplainsWhatIsWrong(t *testing.T) {
 	if err := os.Mkdir(filepath.Join(folder, "a.csv"), 0o700); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := Read(folder, func(int, int) {}); err == nil || !strings.Contains(err.Error(), "no regular file") {
+	if _, err := Read(folder, func(int, int) {}); err == nil || !strings.Contains(err.Error(), "not a regular file") {
 		t.Errorf("what is no file: %v", err)
 	}
 	if _, err := Read(t.TempDir(), func(int, int) {}); err == nil || !strings.Contains(err.Error(), "no .csv file") {

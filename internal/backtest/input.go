@@ -1,7 +1,6 @@
 package backtest
 
 import (
-	"cmp"
 	"encoding/csv"
 	"errors"
 	"fmt"
@@ -27,7 +26,7 @@ type Data struct {
 	Quotes [][]Quotes
 }
 
-// columns are what every file must have; others are ignored.
+// columns are those of every file; others are ignored.
 func columns() []string { return []string{"time", "market", "name", "price", "currency"} }
 
 const (
@@ -45,12 +44,31 @@ type row struct {
 
 // reading collects the rows of all files.
 type reading struct {
-	names    map[string]int32
-	markets  map[string]int32
-	currency []money.Currency
-	list     []string
-	keys     []string
+	names    numbered
+	markets  numbered
+	currency []money.Currency // of each market
 	rows     []row
+}
+
+func newReading() *reading {
+	return &reading{names: numbered{at: map[string]int32{}}, markets: numbered{at: map[string]int32{}}}
+}
+
+// numbered are texts in the order in which they appeared.
+type numbered struct {
+	at   map[string]int32
+	list []string
+}
+
+// number returns the number of a text, and whether it is new. It keeps no part of its line.
+func (n *numbered) number(text string) (at int32, isNew bool) {
+	at, known := n.at[text]
+	if !known {
+		at, text = int32(len(n.list)), strings.Clone(text)
+		n.at[text] = at
+		n.list = append(n.list, text)
+	}
+	return at, !known
 }
 
 // Read reads every .csv file of a folder. Each has a header with the columns time
@@ -62,7 +80,7 @@ func Read(dir string, progress func(done, all int)) (*Data, error) {
 		return nil, errors.Join(err, fmt.Errorf("no .csv file in %s: give a folder of files with the columns %s", dir, strings.Join(columns(), ", ")))
 	}
 	slices.Sort(all)
-	r := &reading{names: map[string]int32{}, markets: map[string]int32{}}
+	r := newReading()
 	for i, file := range all {
 		if err := r.file(filepath.Join(dir, file)); err != nil {
 			return nil, fmt.Errorf("%s: %w", file, err)
@@ -70,14 +88,14 @@ func Read(dir string, progress func(done, all int)) (*Data, error) {
 		progress(i+1, len(all))
 	}
 	if len(r.rows) == 0 {
-		return nil, fmt.Errorf("no quote in %s", dir)
+		return nil, fmt.Errorf("the files in %s have no quote: give a folder of files with rows", dir)
 	}
 	return r.data(), nil
 }
 
 func (r *reading) file(name string) error {
 	if info, err := os.Stat(name); err == nil && !info.Mode().IsRegular() {
-		return errors.New("no regular file: take it out of the folder") // a pipe would block the opening
+		return errors.New("not a regular file: remove it from the folder") // opening a pipe would block
 	}
 	f, err := os.Open(name)
 	if err != nil {
@@ -127,29 +145,21 @@ func (r *reading) add(at, market, name, price, currency string) error {
 	if err != nil || p <= 0 {
 		return fmt.Errorf("price %.40q: want a decimal number above 0", price)
 	}
-	m, ok := r.markets[market]
-	if !ok {
+	m, isNew := r.markets.number(market)
+	if isNew {
 		c, err := money.ParseCurrency(currency)
 		if err != nil {
 			return err
 		}
-		if m = int32(len(r.keys)); m >= maxMarkets {
-			return fmt.Errorf("more than %d markets", maxMarkets)
+		if m >= maxMarkets {
+			return fmt.Errorf("more than %d markets: leave some out", maxMarkets)
 		}
-		market = strings.Clone(market)
-		r.markets[market] = m
-		r.keys, r.currency = append(r.keys, market), append(r.currency, c)
+		r.currency = append(r.currency, c)
 	}
 	if string(r.currency[m]) != currency {
 		return fmt.Errorf("market %.40q quotes in %s and %.10q: one market has one currency", market, r.currency[m], currency)
 	}
-	n, ok := r.names[name]
-	if !ok {
-		n = int32(len(r.list))
-		name = strings.Clone(name)
-		r.names[name] = n
-		r.list = append(r.list, name)
-	}
+	n, _ := r.names.number(name)
 	r.rows = append(r.rows, row{t.UnixMicro(), m, n, p})
 	return nil
 }
@@ -165,11 +175,11 @@ func parseTime(text string) (time.Time, error) {
 
 // data sorts names, markets and times, so that the order of rows does not matter.
 func (r *reading) data() *Data {
-	names, nameAt := sorted(r.list)
-	keys, marketAt := sorted(r.keys)
+	names, nameAt := sorted(r.names.list)
+	markets, marketAt := sorted(r.markets.list)
 	d := &Data{Names: names}
-	for _, k := range keys {
-		d.Markets = append(d.Markets, MarketInfo{k, r.currency[r.markets[k]]})
+	for _, m := range markets {
+		d.Markets = append(d.Markets, MarketInfo{m, r.currency[r.markets.at[m]]})
 	}
 	times := map[int64]int{}
 	for _, row := range r.rows {
@@ -186,7 +196,7 @@ func (r *reading) data() *Data {
 	for _, row := range r.rows {
 		t := times[row.at]
 		if d.Quotes[t] == nil {
-			d.Quotes[t] = make([]Quotes, len(keys))
+			d.Quotes[t] = make([]Quotes, len(markets))
 		}
 		m := marketAt[row.market]
 		if d.Quotes[t][m] == nil {
@@ -206,8 +216,7 @@ func (r *reading) data() *Data {
 // conflict stands for a price while rows that contradict each other are found.
 const conflict money.Micro = -1
 
-// reject removes the quotes of which rows contradicted each other: none counts, as in
-// a run.
+// reject removes quotes whose rows contradicted each other, as a run does.
 func (d *Data) reject() {
 	for _, markets := range d.Quotes {
 		for _, quotes := range markets {
@@ -266,7 +275,7 @@ func sorted(texts []string) (out []string, place []int32) {
 	for i := range order {
 		order[i] = int32(i)
 	}
-	slices.SortFunc(order, func(a, b int32) int { return cmp.Compare(texts[a], texts[b]) })
+	slices.SortFunc(order, func(a, b int32) int { return strings.Compare(texts[a], texts[b]) })
 	place = make([]int32, len(texts))
 	for i, o := range order {
 		out = append(out, texts[o])

@@ -3,6 +3,7 @@ package backtest
 import (
 	"math"
 	"math/rand/v2"
+	"slices"
 
 	"assay/internal/money"
 	"assay/internal/pricing"
@@ -15,14 +16,17 @@ type poison struct {
 	name    string
 	markets int  // how many are poisoned, in the same way
 	first   bool // from their first response on
-	apply   func(q Quotes, run int, r *rand.Rand) Quotes
+	apply   change
 }
 
+// change alters the quotes of a run.
+type change func(q Quotes, run int, r *rand.Rand) Quotes
+
 func poisons() []poison {
-	times := func(f float64) func(Quotes, int, *rand.Rand) Quotes {
+	times := func(f float64) change {
 		return func(q Quotes, _ int, _ *rand.Rand) Quotes { return q.times(f) }
 	}
-	drift := func(f float64) func(Quotes, int, *rand.Rand) Quotes {
+	drift := func(f float64) change {
 		return func(q Quotes, run int, _ *rand.Rand) Quotes { return q.times(math.Pow(f, float64(run+1))) }
 	}
 	const cny = 7.1
@@ -52,7 +56,7 @@ func (q Quotes) times(f float64) Quotes {
 
 // shuffle exchanges the prices of a share of the names among each other, in every
 // run in the same way.
-func shuffle(share float64) func(Quotes, int, *rand.Rand) Quotes {
+func shuffle(share float64) change {
 	return func(q Quotes, _ int, r *rand.Rand) Quotes {
 		var at []int
 		for i, m := range q {
@@ -60,7 +64,7 @@ func shuffle(share float64) func(Quotes, int, *rand.Rand) Quotes {
 				at = append(at, i)
 			}
 		}
-		out := append(Quotes(nil), q...)
+		out := slices.Clone(q)
 		for i, j := range r.Perm(len(at)) {
 			out[at[i]] = q[at[j]]
 		}
@@ -79,9 +83,9 @@ func constant(q Quotes, _ int, _ *rand.Rand) Quotes {
 }
 
 // part multiplies a share of the names.
-func part(share, f float64) func(Quotes, int, *rand.Rand) Quotes {
+func part(share, f float64) change {
 	return func(q Quotes, _ int, r *rand.Rand) Quotes {
-		out := append(Quotes(nil), q...)
+		out := slices.Clone(q)
 		for i, m := range q {
 			if r.Float64() < share {
 				out[i] = scaled(m, f)
@@ -100,12 +104,12 @@ func (l *lab) moving(runs int) *world {
 	var now []Quotes
 	for _, m := range markets {
 		w.markets = append(w.markets, l.data.Markets[m])
-		now = append(now, append(Quotes(nil), l.data.Quotes[t][m]...))
+		now = append(now, slices.Clone(l.data.Quotes[t][m]))
 	}
 	for range runs {
 		next := make([]Quotes, len(now))
 		for k := range now {
-			next[k] = append(Quotes(nil), now[k]...)
+			next[k] = slices.Clone(now[k])
 		}
 		for i := range w.names {
 			common := 1.0
@@ -157,17 +161,17 @@ func poisoned(l *lab) ([]Measure, error) {
 	return out, nil
 }
 
-// replay runs a world; change alters the responses of a run.
-func (l *lab) replay(w *world, change func(run int, responses []Quotes)) ([]*Outcome, error) {
+// replay runs a world; alter, if not nil, alters the responses of a run.
+func (l *lab) replay(w *world, alter func(run int, responses []Quotes)) ([]*Outcome, error) {
 	sim := NewSim(w.names, w.markets, l.opts.Policy)
 	var out []*Outcome
 	for run := range w.quotes {
 		if err := l.ctx.Err(); err != nil {
 			return nil, err
 		}
-		responses := append([]Quotes(nil), w.quotes[run]...)
-		if change != nil {
-			change(run, responses)
+		responses := slices.Clone(w.quotes[run])
+		if alter != nil {
+			alter(run, responses)
 		}
 		o, err := sim.Run(w.at(run), responses)
 		if err != nil {
@@ -243,11 +247,7 @@ func lonePoison(l *lab) ([]Measure, error) {
 		return nil, err
 	}
 	out := []Measure{most("good responses refused", float64(refusals(clean)), 0, "")}
-	for _, p := range []poison{
-		{"shuffle 20 %", 1, false, shuffle(0.2)},
-		{"shuffle 100 %", 1, false, shuffle(1)},
-		{"constant", 1, false, constant},
-	} {
+	for _, p := range poisons()[1:4] { // those that one market can reveal
 		n, err := l.lone(w, clean, p, warmup)
 		if err != nil {
 			return nil, err

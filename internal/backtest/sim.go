@@ -43,7 +43,7 @@ type simItem struct {
 	past  []pricing.Reference // changes of the accepted price, oldest first
 }
 
-// Item is what a run made of one item.
+// Item is the price of one item after a run.
 type Item struct {
 	Price, Estimated money.Micro
 	Low, High        money.Micro
@@ -51,7 +51,7 @@ type Item struct {
 	Decision         pricing.Decision
 }
 
-// Outcome is what one run made.
+// Outcome is the result of one run.
 type Outcome struct {
 	At      time.Time
 	Items   []Item
@@ -80,8 +80,7 @@ type MarketInfo struct {
 	Currency money.Currency
 }
 
-// Run gives the installation the responses of one run, by market; nil is no
-// response.
+// Run takes the responses of one run, by market; nil is no response.
 func (s *Sim) Run(now time.Time, responses []Quotes) (*Outcome, error) {
 	if s.begun.IsZero() {
 		s.begun = now
@@ -161,6 +160,14 @@ func (s *Sim) keep(res pricing.Result, responses []Quotes, now time.Time) error 
 	return nil
 }
 
+// quote returns the last good quote of a name.
+func (m *simMarket) quote(name int) pricing.Quote {
+	return pricing.Quote{
+		Provider: "file", Market: m.name, ID: m.id, Currency: m.currency, Ask: m.last[name],
+		Sales: -1, FetchedAt: m.at,
+	}
+}
+
 // price computes every item.
 func (s *Sim) price(now time.Time, res pricing.Result) *Outcome {
 	run := &Outcome{At: now, Items: make([]Item, len(s.names)), Markets: res.Markets}
@@ -173,10 +180,7 @@ func (s *Sim) price(now time.Time, res pricing.Result) *Outcome {
 			if m.last == nil || m.last[i] == 0 {
 				continue
 			}
-			s.quotes = append(s.quotes, pricing.Quote{
-				Provider: "file", Market: m.name, ID: m.id, Currency: m.currency, Ask: m.last[i],
-				Sales: -1, FetchedAt: m.at,
-			})
+			s.quotes = append(s.quotes, m.quote(i))
 		}
 		movers.Note(uint64(i), s.quotes)
 		it := &s.items[i]

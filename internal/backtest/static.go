@@ -2,6 +2,7 @@ package backtest
 
 import (
 	"math"
+	"slices"
 	"time"
 
 	"assay/internal/money"
@@ -21,21 +22,18 @@ type shot struct {
 
 func (l *lab) shot() (*shot, error) {
 	t, markets := l.data.fullest()
-	s := &shot{lab: l, markets: markets}
 	var infos []MarketInfo
 	var responses []Quotes
 	for _, m := range markets {
 		infos = append(infos, l.data.Markets[m])
 		responses = append(responses, l.data.Quotes[t][m])
 	}
-	s.sim = NewSim(l.data.Names, infos, l.opts.Policy)
-	var err error
-	s.first, err = s.sim.Run(epoch(), responses)
+	sim := NewSim(l.data.Names, infos, l.opts.Policy)
+	first, err := sim.Run(epoch(), responses)
 	if err != nil {
 		return nil, err
 	}
-	s.pricer = pricing.NewPricer(l.opts.Policy, s.sim.set)
-	return s, nil
+	return &shot{lab: l, markets: markets, sim: sim, first: first, pricer: pricing.NewPricer(l.opts.Policy, sim.set)}, nil
 }
 
 // offered lists the markets of the shot that quote a name and were accepted.
@@ -53,10 +51,7 @@ func (s *shot) offered(name int) []int {
 func (s *shot) price(name int, markets []int, last money.Micro) *pricing.Priced {
 	s.quotes = s.quotes[:0]
 	for _, k := range markets {
-		m := &s.sim.markets[k]
-		s.quotes = append(s.quotes, pricing.Quote{
-			Provider: "file", Market: m.name, ID: m.id, Currency: m.currency, Ask: m.last[name], Sales: -1, FetchedAt: m.at,
-		})
+		s.quotes = append(s.quotes, s.sim.markets[k].quote(name))
 	}
 	s.pricer.Price(epoch(), s.sim.traits[name].Class, s.quotes, pricing.State{Price: last}, pricing.References{}, &s.priced)
 	return &s.priced
@@ -74,10 +69,7 @@ func (s *shot) levelled(k, name int, price money.Micro) money.Micro {
 }
 
 // without returns the list without one element.
-func without(list []int, i int) []int {
-	out := append([]int(nil), list[:i]...)
-	return append(out, list[i+1:]...)
-}
+func without(list []int, i int) []int { return slices.Delete(slices.Clone(list), i, i+1) }
 
 func leaveOneOut(l *lab) ([]Measure, error) {
 	s, err := l.shot()
@@ -120,7 +112,8 @@ func leaveOneOut(l *lab) ([]Measure, error) {
 // dropOut lets one market after another be silent for longer than its maximum age.
 func dropOut(l *lab) ([]Measure, error) {
 	moved, all := 0, 0
-	for out := range l.data.full() {
+	_, markets := l.data.fullest()
+	for out := range markets {
 		s, err := l.shot()
 		if err != nil {
 			return nil, err
@@ -309,17 +302,11 @@ func clean(l *lab) ([]Measure, error) {
 	for _, it := range s.first.Items {
 		count[it.Status]++
 	}
-	refused := 0
-	for _, o := range s.first.Markets {
-		if o.Refusal != nil {
-			refused++
-		}
-	}
 	per := 1000 / float64(len(l.data.Names))
 	return []Measure{
 		least("ok of 1,000", float64(count[pricing.OK])*per, 800, "names"),
 		figure("thin of 1,000", float64(count[pricing.Thin])*per, "names"),
 		figure("disputed of 1,000", float64(count[pricing.Disputed])*per, "names"),
-		most("first responses refused", float64(refused), 0, ""),
+		most("first responses refused", float64(refusals([]*Outcome{s.first})), 0, ""),
 	}, nil
 }
