@@ -171,7 +171,7 @@ func (k *Keeper) take(was State, read pricing.Rates, err error) State {
 		return next
 	}
 	next = State{Rates: maps.Clone(read), ReadAt: now, DueAt: now.Add(pace.Every)}
-	if refused := believe(next.Rates, was.Rates); len(refused) > 0 {
+	if refused := rejectJumps(next.Rates, was.Rates); len(refused) > 0 {
 		next.LastError, next.LastErrorAt = strings.Join(refused, "; "), now
 	}
 	return next
@@ -180,11 +180,11 @@ func (k *Keeper) take(was State, read pricing.Rates, err error) State {
 // memory is how long a rate is compared with newer ones.
 const memory = 30 * 24 * time.Hour
 
-// believe replaces each rate that differs from the former one by a factor of more than
+// rejectJumps replaces each rate that differs from the former one by a factor of more than
 // 1.5 with the former one, and describes the first few. Such a change is usually an
 // error of units or a typing error. An operator can fix the rate of a currency that
 // really changed so much.
-func believe(rates, before pricing.Rates) (refused []string) {
+func rejectJumps(rates, before pricing.Rates) (refused []string) {
 	const most = 5
 	for _, c := range rates.Currencies() {
 		was, known := before[c]

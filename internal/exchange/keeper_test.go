@@ -17,17 +17,17 @@ import (
 	"assay/internal/pricing"
 )
 
-// bank is a place that tells what a test says.
+// bank is a place that returns what a test sets.
 type bank struct {
-	rates pricing.Rates
-	err   error
-	asked int
+	rates   pricing.Rates
+	err     error
+	queries int
 }
 
 func (*bank) Name() string { return "bank" }
 func (*bank) Pace() Pace   { return Pace{Every: 4 * time.Hour, Again: time.Hour} }
 func (b *bank) Rates(context.Context, money.Currency) (pricing.Rates, error) {
-	b.asked++
+	b.queries++
 	return b.rates, b.err
 }
 
@@ -53,7 +53,7 @@ func newWorld(t *testing.T) *world {
 	return w
 }
 
-// another makes the keeper of another process, or of one that starts anew.
+// another makes the keeper of another process, or of one that was restarted.
 func (w *world) another(fixed pricing.Rates) *Keeper {
 	return New(Options{
 		Base: "USD", Fixed: fixed, Place: w.bank, Store: w.store, Now: func() time.Time { return w.now },
@@ -61,63 +61,64 @@ func (w *world) another(fixed pricing.Rates) *Keeper {
 	})
 }
 
-// tells holds the rates that a run begins with, and how often the bank was queried.
-func (w *world) tells(k *Keeper, want pricing.Rates, asked int) {
+// has checks the rates that a run begins with, and how often the bank was queried.
+func (w *world) has(k *Keeper, want pricing.Rates, queries int) {
 	w.t.Helper()
 	got, err := k.Current(w.t.Context())
-	if err != nil || !maps.Equal(got, want) || w.bank.asked != asked {
-		w.t.Errorf("rates %v, %v after %d requests; want %v after %d", got, err, w.bank.asked, want, asked)
+	if err != nil || !maps.Equal(got, want) || w.bank.queries != queries {
+		w.t.Errorf("rates %v, %v after %d requests; want %v after %d", got, err, w.bank.queries, want, queries)
 	}
 }
 
-func (w *world) says(text string, times int) {
+// logged checks how often the log holds a text.
+func (w *world) logged(text string, times int) {
 	w.t.Helper()
 	if n := strings.Count(w.log.String(), text); n != times {
-		w.t.Errorf("the log says %q %d times, want %d:\n%s", text, n, times, w.log.String())
+		w.t.Errorf("the log holds %q %d times, want %d:\n%s", text, n, times, w.log.String())
 	}
 }
 
-func TestCurrent_AsksOnceForAllProcesses(t *testing.T) {
+func TestCurrent_QueriesOnceForAllProcesses(t *testing.T) {
 	w := newWorld(t)
 	first := w.bank.rates
-	w.tells(w.Keeper, first, 1)
+	w.has(w.Keeper, first, 1)
 	for range 5 {
-		w.tells(w.another(nil), first, 1)
+		w.has(w.another(nil), first, 1)
 	}
 	w.now = w.now.Add(4 * time.Hour)
 	w.bank.rates = of(t, map[money.Currency]string{"EUR": "1.09"})
-	w.tells(w.another(nil), w.bank.rates, 2)
-	w.tells(w.Keeper, w.bank.rates, 2)
+	w.has(w.another(nil), w.bank.rates, 2)
+	w.has(w.Keeper, w.bank.rates, 2)
 }
 
 func TestCurrent_KeepsTheLastGoodRatesWhileTheBankIsAway(t *testing.T) {
 	w := newWorld(t)
 	good := w.bank.rates
-	w.tells(w.Keeper, good, 1)
+	w.has(w.Keeper, good, 1)
 	w.bank.rates, w.bank.err = nil, errors.New("ecb: timeout")
 	w.now = w.now.Add(5 * time.Hour)
-	w.tells(w.another(nil), good, 2)
-	w.tells(w.Keeper, good, 2)
+	w.has(w.another(nil), good, 2)
+	w.has(w.Keeper, good, 2)
 	w.now = w.now.Add(time.Hour)
-	w.tells(w.Keeper, good, 3)
-	w.says("ecb: timeout", 1)
+	w.has(w.Keeper, good, 3)
+	w.logged("ecb: timeout", 1)
 	_, state, err := w.Known(t.Context())
 	if err != nil || state.LastError != "ecb: timeout" || !state.LastErrorAt.Equal(w.now) {
 		t.Errorf("state %+v, %v", state, err)
 	}
 	w.bank.rates, w.bank.err = good, nil
 	w.now = w.now.Add(time.Hour)
-	w.tells(w.Keeper, good, 4)
+	w.has(w.Keeper, good, 4)
 	if _, state, _ := w.Known(t.Context()); state.LastError != "" {
 		t.Errorf("the error stays: %q", state.LastError)
 	}
 }
 
-func TestCurrent_HasNoRatesWhereNobodyToldAny(t *testing.T) {
+func TestCurrent_HasNoRatesBeforeTheFirstResponse(t *testing.T) {
 	w := newWorld(t)
 	w.bank.rates, w.bank.err = nil, errors.New("ecb: connect")
-	w.tells(w.Keeper, pricing.Rates{}, 1)
-	w.tells(w.Keeper, pricing.Rates{}, 1)
+	w.has(w.Keeper, pricing.Rates{}, 1)
+	w.has(w.Keeper, pricing.Rates{}, 1)
 }
 
 // TestCurrent_WaitsForTheFirstRates begins a second run while another process
@@ -132,55 +133,55 @@ func TestCurrent_WaitsForTheFirstRates(t *testing.T) {
 		t.Errorf("error %v, want %v", err, ErrPending)
 	}
 	w.now = w.now.Add(patience)
-	w.tells(w.Keeper, w.bank.rates, 1)
+	w.has(w.Keeper, w.bank.rates, 1)
 }
 
 func TestCurrent_AsksAfterAClockWasSetBack(t *testing.T) {
 	w := newWorld(t)
-	w.tells(w.Keeper, w.bank.rates, 1)
+	w.has(w.Keeper, w.bank.rates, 1)
 	w.now = w.now.Add(-48 * time.Hour)
-	w.tells(w.Keeper, w.bank.rates, 2)
+	w.has(w.Keeper, w.bank.rates, 2)
 }
 
 func TestCurrent_RefusesAJumpAndKeepsTheOld(t *testing.T) {
 	w := newWorld(t)
 	w.bank.rates = of(t, map[money.Currency]string{"EUR": "1.08", "GBP": "1.27", "JPY": "0.0066"})
-	w.tells(w.Keeper, w.bank.rates, 1)
+	w.has(w.Keeper, w.bank.rates, 1)
 	w.now = w.now.Add(4 * time.Hour)
 	w.bank.rates = of(t, map[money.Currency]string{"EUR": "10.9", "GBP": "0.84", "JPY": "0.0099"}) // a slip; too low; half as much again
-	w.tells(w.Keeper, of(t, map[money.Currency]string{"EUR": "1.08", "GBP": "1.27", "JPY": "0.0099"}), 2)
-	w.says("EUR: 10.9 of 2026-11-20 is too far from 1.08 of 2026-11-20", 1)
+	w.has(w.Keeper, of(t, map[money.Currency]string{"EUR": "1.08", "GBP": "1.27", "JPY": "0.0099"}), 2)
+	w.logged("EUR: 10.9 of 2026-11-20 is too far from 1.08 of 2026-11-20", 1)
 	w.now = w.now.Add(4 * time.Hour)
-	w.tells(w.another(nil), of(t, map[money.Currency]string{"EUR": "1.08", "GBP": "1.27", "JPY": "0.0099"}), 3)
-	w.says("EUR: 10.9", 1) // said already
+	w.has(w.another(nil), of(t, map[money.Currency]string{"EUR": "1.08", "GBP": "1.27", "JPY": "0.0099"}), 3)
+	w.logged("EUR: 10.9", 1) // logged already
 
 	// A rate of two months ago is no measure.
 	w.now = w.now.Add(60 * 24 * time.Hour)
 	later := pricing.Rates{"EUR": {Value: 10_900_000_000_000, Date: day.AddDate(0, 2, 0)}}
 	w.bank.rates = later
-	w.tells(w.Keeper, later, 4)
+	w.has(w.Keeper, later, 4)
 }
 
 func TestCurrent_TakesAnOperatorsWordBeforeTheBanks(t *testing.T) {
 	w := newWorld(t)
-	w.tells(w.another(of(t, map[money.Currency]string{"EUR": "2", "RUB": "0.0105"})),
+	w.has(w.another(of(t, map[money.Currency]string{"EUR": "2", "RUB": "0.0105"})),
 		of(t, map[money.Currency]string{"EUR": "2", "RUB": "0.0105"}), 1)
 }
 
 func TestCurrent_WarnsOfOldRatesOnceADay(t *testing.T) {
 	w := newWorld(t)
-	w.tells(w.Keeper, w.bank.rates, 1)
+	w.has(w.Keeper, w.bank.rates, 1)
 	w.now = day.AddDate(0, 0, 4).Add(-time.Second) // Friday's, on a Monday
-	w.tells(w.Keeper, w.bank.rates, 2)
-	w.says("more than three days old", 0)
+	w.has(w.Keeper, w.bank.rates, 2)
+	w.logged("more than three days old", 0)
 	for hour := range 30 {
 		w.now = day.AddDate(0, 0, 4).Add(time.Duration(hour) * time.Hour)
 		if _, err := w.Current(t.Context()); err != nil {
 			t.Fatal(err)
 		}
 	}
-	w.says("more than three days old", 2)
-	w.says("oldest=EUR date=2026-11-20", 2)
+	w.logged("more than three days old", 2)
+	w.logged("oldest=EUR date=2026-11-20", 2)
 }
 
 func TestFile_IsReadAgainForEachRun(t *testing.T) {
@@ -194,7 +195,7 @@ func TestFile_IsReadAgainForEachRun(t *testing.T) {
 	w := newWorld(t)
 	k := w.another(nil)
 	k.o.Place = NewFile(path)
-	tells := func(want string) {
+	read := func(want string) {
 		t.Helper()
 		got, err := k.Current(t.Context())
 		if err != nil || got["EUR"].Value.String() != want {
@@ -202,19 +203,19 @@ func TestFile_IsReadAgainForEachRun(t *testing.T) {
 		}
 	}
 	write("EUR=1.08@2026-11-20")
-	tells("1.08")
+	read("1.08")
 	write(daily)
-	tells("1.0834")
+	read("1.0834")
 	for _, broken := range []string{"", "EUR=1.09", daily[:100]} {
 		write(broken)
-		tells("1.0834")
+		read("1.0834")
 	}
 	if err := os.Remove(path); err != nil {
 		t.Fatal(err)
 	}
-	tells("1.0834")
-	w.says("the file of rates cannot be read", 1)
-	w.says(path, 0)
+	read("1.0834")
+	w.logged("the file of rates cannot be read", 1)
+	w.logged(path, 0)
 	write("EUR=1.09@2026-11-20")
-	tells("1.09")
+	read("1.09")
 }

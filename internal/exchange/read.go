@@ -46,8 +46,7 @@ func read(r io.Reader, base money.Currency) (pricing.Rates, error) {
 	}
 }
 
-// readLines reads a rate into the base currency from each line; what follows a #
-// is a remark.
+// readLines reads a rate into the base currency from each line; a # begins a comment.
 func readLines(r io.Reader, base money.Currency) (pricing.Rates, error) {
 	rates := pricing.Rates{}
 	lines := bufio.NewScanner(r)
@@ -69,7 +68,7 @@ func readLines(r io.Reader, base money.Currency) (pricing.Rates, error) {
 	case own:
 		return nil, fmt.Errorf("has a rate of %s, which is MARKET_PRICE_CURRENCY itself", base)
 	case len(rates) == 0:
-		return nil, errors.New("has no rate")
+		return nil, errors.New("has no rates")
 	}
 	return rates, nil
 }
@@ -86,7 +85,7 @@ func readXML(r io.Reader, base money.Currency) (pricing.Rates, error) {
 			break
 		}
 		if err != nil {
-			return nil, fmt.Errorf("is no XML: %w", err)
+			return nil, fmt.Errorf("is not XML: %w", err)
 		}
 		cube, ok := token.(xml.StartElement)
 		if !ok || cube.Name.Local != "Cube" {
@@ -94,7 +93,7 @@ func readXML(r io.Reader, base money.Currency) (pricing.Rates, error) {
 		}
 		if text := attribute(cube, "time"); text != "" {
 			if day, err = time.Parse(time.DateOnly, text); err != nil {
-				return nil, fmt.Errorf("%.20q is no day", text)
+				return nil, fmt.Errorf("%.20q is not a date", text)
 			}
 			if day.After(newest) {
 				newest, perEuro = day, map[money.Currency]money.Rate{}
@@ -106,7 +105,7 @@ func readXML(r io.Reader, base money.Currency) (pricing.Rates, error) {
 		}
 		switch {
 		case day.IsZero():
-			return nil, errors.New("has rates of no day")
+			return nil, errors.New("has rates without a date")
 		case len(perEuro) == maxRates:
 			return nil, errTooMany
 		}
@@ -124,7 +123,7 @@ func add(perEuro map[money.Currency]money.Rate, code, value string) error {
 	}
 	rate, err := money.ParseRate([]byte(value))
 	if err != nil {
-		return fmt.Errorf("%.20q is no rate of %s: %w", value, currency, err)
+		return fmt.Errorf("%.20q is not a rate of %s: %w", value, currency, err)
 	}
 	if _, twice := perEuro[currency]; twice || currency == euro {
 		return fmt.Errorf("has another rate of %s", currency)
@@ -145,7 +144,7 @@ func attribute(e xml.StartElement, name string) string {
 // cross turns what a euro costs into what each currency costs in the base one.
 func cross(perEuro map[money.Currency]money.Rate, day time.Time, base money.Currency) (pricing.Rates, error) {
 	if len(perEuro) == 0 {
-		return nil, errors.New("has no rate")
+		return nil, errors.New("has no rates")
 	}
 	perEuro[euro] = money.RateScale
 	inBase, ok := perEuro[base]
@@ -159,7 +158,7 @@ func cross(perEuro map[money.Currency]money.Rate, day time.Time, base money.Curr
 		}
 		value, ok := money.CrossRate(inBase, rate)
 		if !ok {
-			return nil, fmt.Errorf("the rate of %s in %s is beyond all measure", currency, base)
+			return nil, fmt.Errorf("the rate of %s in %s is out of range", currency, base)
 		}
 		rates[currency] = pricing.Rate{Value: value, Date: day}
 	}

@@ -82,22 +82,22 @@ func TestRead_RefusesWhatIsNoRates(t *testing.T) {
 	tests := map[string]string{
 		"":                                "is empty",
 		" \n\t":                           "is empty",
-		"# none\n":                        "has no rate",
-		"<html><body>Moved</body></html>": "has no rate",
-		daily[:len(daily)-20]:             "is no XML",
-		strings.Replace(daily, "1.0834", "1,0834", 1):        "is no rate of USD",
-		strings.Replace(daily, "1.0834", "0", 1):             "is no rate of USD",
-		strings.Replace(daily, "1.0834", "-1", 1):            "is no rate of USD",
+		"# none\n":                        "has no rates",
+		"<html><body>Moved</body></html>": "has no rates",
+		daily[:len(daily)-20]:             "is not XML",
+		strings.Replace(daily, "1.0834", "1,0834", 1):        "is not a rate of USD",
+		strings.Replace(daily, "1.0834", "0", 1):             "is not a rate of USD",
+		strings.Replace(daily, "1.0834", "-1", 1):            "is not a rate of USD",
 		strings.Replace(daily, "'JPY'", "'USD'", 1):          "has another rate of USD",
 		strings.Replace(daily, "'JPY'", "'EUR'", 1):          "has another rate of EUR",
 		strings.Replace(daily, "'JPY'", "'yen'", 1):          "want three upper-case letters",
-		strings.Replace(daily, "'2026-11-20'", "'today'", 1): "is no day",
-		strings.Replace(daily, " time='2026-11-20'", "", 1):  "of no day",
+		strings.Replace(daily, "'2026-11-20'", "'today'", 1): "is not a date",
+		strings.Replace(daily, " time='2026-11-20'", "", 1):  "without a date",
 		strings.Replace(daily, "'USD'", "'AUD'", 1):          "has no rate of USD, which is MARKET_PRICE_CURRENCY",
 		"EUR=1.0834":                         "line 1: ",
 		"EUR=1@2026-11-20\nEUR=1@2026-11-20": "line 2: has two rates of EUR",
 		"USD=1@2026-11-20":                   "which is MARKET_PRICE_CURRENCY itself",
-		`{"EUR": 0.92}`:                      "is no rate", // of no day
+		`{"EUR": 0.92}`:                      "is not a rate", // without a date
 		many.String():                        "more than " + strconv.Itoa(maxRates),
 		strings.Repeat(" ", maxBytes) + "EUR=1@2026-11-20": "is empty",
 	}
@@ -118,7 +118,7 @@ func FuzzRead(f *testing.F) {
 		}
 		for c, r := range rates {
 			if _, ok := rates.Of(c); !ok || c == "USD" {
-				t.Errorf("%s at %v is no rate", c, r)
+				t.Errorf("%s at %v is not a rate", c, r)
 			}
 		}
 	})

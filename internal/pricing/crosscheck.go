@@ -177,7 +177,7 @@ func (c *crossCheck) worstFirst() bool {
 
 // contest refuses first responses of which equally many contradict each other, and
 // reports whether it refused one: no majority shows which are right. Two or more that
-// agree with each other also doubt as many known markets that they contradict, or
+// agree with each other also cast doubt on as many known markets that they contradict, or
 // fewer: those may have been wrong from the beginning.
 func (c *crossCheck) contest(entries []*entry, cols [][]Log, found []comparison, bad bool) bool {
 	first, known := 0, slices.IndexFunc(entries, func(e *entry) bool { return !e.isFirst() })
@@ -219,8 +219,7 @@ func (c *crossCheck) contest(entries []*entry, cols [][]Log, found []comparison,
 	return contested
 }
 
-// voidBoth voids the acceptance of both sides of a contradiction: it does not say which
-// is right, and between them there is no price.
+// voidBoth voids the acceptance of both sides of a contradiction, which decides nothing.
 func (c *crossCheck) voidBoth(entries []*entry, rival []int) {
 	var both []*entry
 	for k, e := range entries {

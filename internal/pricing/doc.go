@@ -30,6 +30,6 @@
 // its References from the price history; Pricer.Price; store Priced.Price, its
 // figures, Status and State. Where nothing was quoted the State is unchanged.
 //
-// Encodings carry a version and are bounded: MarketState, Set, Movers and History
-// say how much they take.
+// Encodings carry a version and are bounded; MarketState, Set, Movers and History state
+// their sizes.
 package pricing

@@ -34,7 +34,7 @@ func EncodeGuard(s *State, m *Move) string {
 	}
 	text, err := json.Marshal(g)
 	if err != nil {
-		return "" // a year beyond 9999, of a clock that cannot be
+		return "" // only a year beyond 9999 fails
 	}
 	return string(text)
 }

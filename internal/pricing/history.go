@@ -60,7 +60,7 @@ func (h History) slots() ([]slot, *decoder, error) {
 	return out, d, nil
 }
 
-// each calls fn for every name with its amounts by slot, 0 where it had none.
+// each calls fn for every name with its amounts by slot, 0 where there was none.
 func (d *decoder) each(slots int, fn func(key uint64, amounts []money.Micro)) error {
 	var amounts [historySlots]money.Micro
 	var key uint64

@@ -82,7 +82,7 @@ type Move struct {
 	Needed     int         `json:"needed,omitzero"` // changed responses that a release needs, of a held price
 }
 
-// evidence is what the quotes say about a move.
+// evidence is what the quotes show about a move.
 type evidence struct {
 	price     money.Micro
 	majority  bool
@@ -114,7 +114,7 @@ func (w Window) String() string {
 	}
 }
 
-// limits are the factors beyond which a move is guarded, by reference.
+// limit is Window.Limit as a logarithm.
 func limit(w Window) Log {
 	if w == SinceWeek {
 		return log3
@@ -145,7 +145,7 @@ func worst(price money.Micro, s *State, refs References, moves *[windows][classe
 	return found, most
 }
 
-// guard decides what becomes of a new price and of the state (step 11). It returns
+// guard decides whether a new price counts, and updates the state (step 11). It returns
 // the price that counts.
 func (s *State) guard(now time.Time, ev *evidence, m *Move, move Log, hold bool) money.Micro {
 	if m.Reference == 0 {

@@ -22,7 +22,7 @@ const leftApart = -1
 // Movers are the quotes that moved, by key and market.
 type Movers []Mover
 
-// movedEnough is half of the smallest move that the guard asks about.
+// movedEnough is half of the smallest move that the guard considers.
 const movedEnough = log2 / 2
 
 // newMovers lists the quotes of the used markets that moved, and the names whose quotes

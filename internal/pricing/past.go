@@ -7,7 +7,7 @@ import (
 	"assay/internal/money"
 )
 
-// past says which slots of a history a round compares with.
+// past lists the slots of a history that a round compares with.
 type past struct {
 	slots  []slot
 	before int   // from which moves are measured, or -1

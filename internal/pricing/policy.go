@@ -29,16 +29,16 @@ const (
 	Median    Method = "median"    // their median
 )
 
-// Guard says what happens to a price that moved suspiciously.
+// Guard is what happens to a price that moved suspiciously.
 type Guard string
 
 // The guards of MARKET_PRICE_GUARD.
 const (
-	Flag Guard = "flag" // take it, as suspect, if two markets moved themselves; else hold it
+	Flag Guard = "flag" // accept it, as suspect, if two markets moved themselves; else hold it
 	Hold Guard = "hold" // hold it until new evidence
 )
 
-// Policy is how an operator wants prices made.
+// Policy is how prices are computed.
 type Policy struct {
 	Method        Method
 	Guard         Guard

@@ -87,8 +87,8 @@ func NewPricer(policy Policy, set *Set) *Pricer {
 
 // Price computes the price of one item at the time now from its quotes, its state
 // and the references from its history, and writes it over into, whose Quotes are
-// reused. It keeps nothing of its arguments. The order of quotes decides about the
-// order of results and nothing else.
+// reused. It keeps nothing of its arguments. The order of quotes affects only the
+// order of results.
 func (p *Pricer) Price(now time.Time, class Class, quotes []Quote, state State, refs References, into *Priced) {
 	it, _ := p.items.Get().(*item)
 	it.now, it.class, it.quotes, it.refs, it.out = stored(now), class, quotes, refs, into

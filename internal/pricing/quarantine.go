@@ -14,7 +14,7 @@ type Anomaly string
 
 // The anomalies.
 const (
-	FewNames        Anomaly = "fewNames"        // less than half of the names that it had
+	FewNames        Anomaly = "fewNames"        // less than half of the previous names
 	OneValue        Anomaly = "oneValue"        // one price on more than 20 % of the names
 	Ratio           Anomaly = "ratio"           // cents for dollars, another currency
 	Drift           Anomaly = "drift"           // the same, against a response of the last week
@@ -106,7 +106,7 @@ type MarketState struct {
 
 const stateVersion = 1
 
-// acceptedFor is how long an operator's word for a refused response holds.
+// acceptedFor is how long an operator's acceptance of a refused response holds.
 const acceptedFor = 48 * time.Hour
 
 // accepts reports whether an operator accepted what this response repeats.

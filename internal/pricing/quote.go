@@ -9,8 +9,7 @@ import (
 )
 
 const (
-	// maxPrice is the highest price believed, in the base currency: 10,000,000
-	// units.
+	// maxPrice is the highest valid price, in the base currency: 10,000,000 units.
 	maxPrice money.Micro = 10_000_000 * money.Scale
 	// maxMarketAge is how old a quote may be by the market's own time: a file
 	// frozen for months is fetched freshly every day.
@@ -44,8 +43,8 @@ func (p *Policy) verdict(now time.Time, q *Quote) Verdict {
 	return v
 }
 
-// price converts a quoted amount to the base currency and checks it there: ten
-// million units are a fortune in one currency and a sticker in another.
+// price converts a quoted amount to the base currency and checks it there, since one
+// limit would not do for currencies whose units differ by a factor of 10,000.
 func (p *Policy) price(amount money.Micro, currency money.Currency) (money.Micro, Reason) {
 	if amount < 0 {
 		return 0, InvalidAmount
@@ -65,12 +64,10 @@ func (p *Policy) price(amount money.Micro, currency money.Currency) (money.Micro
 	return amount, Used
 }
 
-// freshness tells whether a quote is too old to count, by our own time of
-// fetching it and by the market's where it states one.
-//
-// A fetch in the future can only mean that our clock was set back since; such a
-// quote is taken as just fetched. A market time in the future is a wrong one
-// and must not help: it counts as not stated.
+// freshness reports whether a quote is too old to count, by the time of its fetch and by
+// the market's own time if it states one. A fetch in the future means that the clock was
+// set back since: it counts as just now. A market time in the future is wrong, and counts
+// as not stated.
 func (p *Policy) freshness(now time.Time, q *Quote) Reason {
 	if now.Sub(stored(q.FetchedAt)) > cmp.Or(q.MaxAge, p.MaxAge) {
 		return StaleFetch
@@ -87,7 +84,7 @@ func Outdated(now, marketTime time.Time) bool {
 	return !marketTime.IsZero() && now.Sub(stored(marketTime)) > maxMarketAge
 }
 
-// marketTime returns the market's time where it is to be believed, else zero.
+// marketTime returns the market's own time of a quote; zero if it is in the future.
 func marketTime(now time.Time, q *Quote) time.Time {
 	if t := stored(q.MarketTime); !t.After(now) {
 		return t
@@ -95,22 +92,21 @@ func marketTime(now time.Time, q *Quote) time.Time {
 	return time.Time{}
 }
 
-// stored returns t as the store would give it back: to the microsecond and
-// without a reading of the monotonic clock, which would decide otherwise.
+// stored returns t as it is read back from the database: to the microsecond and without a
+// reading of the monotonic clock, so that a recomputed price is the same.
 func stored(t time.Time) time.Time { return t.Truncate(time.Microsecond) }
 
-// How exactly times of fetching are compared. Of the same market twice the
-// fresher counts. Which of several markets with the same listings counts is all
-// one, so seconds between two fetches of one run do not decide: it would be
-// another one in each run.
+// The units in which fetch times are compared. Of one market the fresher quote counts. Of
+// several markets with the same listings the seconds between fetches of one run must not
+// decide, or another market would count in each run.
 const (
 	fresher = time.Microsecond
 	asFresh = time.Hour
 )
 
-// leaveOne lets, of all usable quotes with the same key, the first in rank count
-// and gives the others reason. One of a late market gives way to one that is not late. An
-// empty key is shared with no other quote.
+// leaveOne keeps the first in rank of the usable quotes with the same key, and gives the
+// others the reason. A late market ranks after one that is not late. An empty key equals
+// no other.
 func (it *item) leaveOne(key func(*Quote) string, grain time.Duration, reason Reason) {
 	quotes, all := it.quotes, it.out.Quotes
 	for i := range quotes {
@@ -157,7 +153,7 @@ func rank(now time.Time, grain time.Duration, a, b *Quote, va, vb *Verdict) int 
 	)
 }
 
-// Reason says why a quote takes no part in a figure; empty: it does.
+// Reason is why a quote takes no part in a figure; empty: it takes part.
 type Reason string
 
 // The reasons. All but Outlier and LateMarket keep a quote out of every figure;
@@ -167,7 +163,7 @@ const (
 	NotOffered     Reason = "notOffered"     // neither ask nor sale
 	InvalidAmount  Reason = "invalidAmount"  // not within (0, 10,000,000] units
 	NoRate         Reason = "noRate"         // no exchange rate for its currency
-	StaleFetch     Reason = "staleFetch"     // we fetched it too long ago
+	StaleFetch     Reason = "staleFetch"     // fetched too long ago
 	StaleMarket    Reason = "staleMarket"    // the market's own time is too long ago
 	Duplicate      Reason = "duplicate"      // a fresher quote of the same market counts
 	SharedListings Reason = "sharedListings" // another market with the same listings counts
@@ -178,7 +174,7 @@ const (
 	Confirmed      Reason = "confirmed"      // the same, with the amounts that it had before
 )
 
-// Basis says which figure of a market is its price.
+// Basis is the figure of a market that serves as its price.
 type Basis string
 
 // The bases.
@@ -198,8 +194,8 @@ type Quote struct {
 	Sale        money.Micro
 	Sales       int64         // within SalesWindow; negative: unknown
 	SalesWindow time.Duration // what Sales covers
-	FetchedAt   time.Time     // when we last fetched it successfully; in the future (the clock was set back): just now
-	MarketTime  time.Time     // when the market says it was so; zero or in the future: not stated
+	FetchedAt   time.Time     // time of the last successful fetch; in the future (the clock was set back): just now
+	MarketTime  time.Time     // the market's own time of the quote; zero or in the future: not stated
 	MaxAge      time.Duration // longest time since FetchedAt; 0: Policy.MaxAge
 
 	// The market as the Set knows it, its quote's own move since about a day ago

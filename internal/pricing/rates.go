@@ -11,7 +11,7 @@ import (
 )
 
 // Rate is the price of one unit of a foreign currency in the base currency.
-// Without a date it is no rate.
+// Without a date it is not valid.
 type Rate struct {
 	Value money.Rate
 	Date  time.Time // the day that the rate is of, UTC midnight
@@ -50,7 +50,7 @@ func (r Rates) Add(text string) error {
 	code, rest, hasRate := strings.Cut(text, "=")
 	value, day, hasDay := strings.Cut(rest, "@")
 	if !hasRate || !hasDay {
-		return fmt.Errorf("%.60q is no rate; write EUR=1.0834@2026-11-20", text)
+		return fmt.Errorf("%.60q is not a rate: write EUR=1.0834@2026-11-20", text)
 	}
 	currency, err := money.ParseCurrency(code)
 	if err != nil {
@@ -58,14 +58,14 @@ func (r Rates) Add(text string) error {
 	}
 	rate, err := money.ParseRate([]byte(value))
 	if err != nil {
-		return fmt.Errorf("%.60q is no rate of %s; want a decimal number above 0 and below 9,000,000", value, currency)
+		return fmt.Errorf("%.60q is not a rate of %s: write a decimal number above 0 and below 9,000,000", value, currency)
 	}
 	date, err := time.Parse(time.DateOnly, day)
 	if err != nil {
-		return fmt.Errorf("%.60q is no day; write it like 2026-11-20", day)
+		return fmt.Errorf("%.60q is not a date: write it like 2026-11-20", day)
 	}
 	if _, twice := r[currency]; twice {
-		return fmt.Errorf("has two rates of %s", currency)
+		return fmt.Errorf("has two rates of %s: remove one", currency)
 	}
 	r[currency] = Rate{Value: rate, Date: date}
 	return nil

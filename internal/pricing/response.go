@@ -21,8 +21,8 @@ type Point struct {
 type Response struct {
 	At   time.Time  // when it was fetched
 	Rate money.Rate // of its currency in the base currency; money.RateScale for the base currency
-	// Partial marks quotes that were requested by name: names that are missing
-	// say nothing, so the size is not checked.
+	// Partial marks quotes that were requested by name: the size is not
+	// checked, since missing names mean nothing.
 	Partial bool
 	// Old counts further names whose quotes are older than a week by the market's own
 	// time: the response has them, and they take part in nothing.

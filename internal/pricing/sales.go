@@ -2,6 +2,28 @@ package pricing
 
 import "time"
 
+// SalesSignal is what all markets together report of an item's sales.
+type SalesSignal uint8
+
+// The signals. Unknown is not none.
+const (
+	SalesUnknown SalesSignal = iota
+	SalesSome
+	SalesNone
+)
+
+// String returns "unknown", "some" or "none".
+func (s SalesSignal) String() string {
+	switch s {
+	case SalesSome:
+		return "some"
+	case SalesNone:
+		return "none"
+	default:
+		return "unknown"
+	}
+}
+
 // sales returns what all fresh quotes together report of an item's sales (step 12).
 // Each quote can report it, offered or not, shared listings or not. Any counted sale
 // means some, in whatever window. None needs a market whose window is long enough,
@@ -29,26 +51,4 @@ func (p *Policy) sales(now time.Time, quotes []Quote) SalesSignal {
 		return SalesUnknown
 	}
 	return signal
-}
-
-// SalesSignal is what all markets together say of an item's sales.
-type SalesSignal uint8
-
-// The signals. Unknown is not none.
-const (
-	SalesUnknown SalesSignal = iota
-	SalesSome
-	SalesNone
-)
-
-// String returns "unknown", "some" or "none".
-func (s SalesSignal) String() string {
-	switch s {
-	case SalesSome:
-		return "some"
-	case SalesNone:
-		return "none"
-	default:
-		return "unknown"
-	}
 }

@@ -63,8 +63,8 @@ func (s *sample) anchor(set *Set) {
 	}
 }
 
-// towards returns a market's next level, from the one before and what its distances from
-// the others say. Two markets that both moved all the way would pass each other.
+// towards returns a market's next level, from the one before and the one that its distances
+// suggest. Two markets that both moved all the way would pass each other.
 func (s *sample) towards(before, level Log) Log {
 	if s.pairs {
 		return before + (level-before)/2

@@ -27,7 +27,7 @@ type Traits struct {
 	Class Class
 	Wear  uint8 // 1 (Factory New) to 5 (Battle-Scarred); 0: none
 	// Skin is a hash, equal for the wears of one skin; 0 without a wear. Of 10,000 skins
-	// two collide with a probability of 1 %, and the median over all skins bears that.
+	// two collide with a probability of 1 %, which does not change a median over all skins.
 	Skin uint32
 }
 

@@ -89,9 +89,8 @@ func (s *MarketState) Dispersion(now, lastAt time.Time, names int) (j, limit mon
 	return j, s.dispersionLimit(now, lastAt, max(names, fewestShared))
 }
 
-// dispersionLimit is how large the share J may be. After a refusal the days
-// stand still for a week, so that a market does not become believable by being
-// refused.
+// dispersionLimit is how large the share J may be. After a refusal the days stand still
+// for a week, so that the refusals themselves do not raise the limit.
 func (s *MarketState) dispersionLimit(now, lastAt time.Time, names int) money.Micro {
 	since := s.RefusedSince
 	if since.IsZero() {
