@@ -5,14 +5,10 @@
 package strictjson
 
 import (
-	"errors"
-	"fmt"
 	"io"
-	"slices"
 	"strconv"
 	"strings"
 	"time"
-	"unicode/utf8"
 
 	"github.com/go-json-experiment/json/jsontext"
 
@@ -34,24 +30,13 @@ const (
 // nothing and return false; Finish returns why. A method that finds a value of
 // another type than wanted notes the fault, skips the value and returns false.
 type Reader struct {
-	dec    *jsontext.Decoder
-	fields []fault.Field
-	most   int  // fields at most
-	more   int  // faults beyond fields
-	goesOn bool // after a member that is there twice
-	err    error
+	dec        *jsontext.Decoder
+	fields     []fault.Field
+	most       int  // fields at most
+	more       int  // faults beyond fields
+	duplicates bool // a duplicate member is a fault like others, and does not end the reading
+	err        error
 }
-
-// Codes of the faults that a Reader finds by itself.
-const (
-	WrongType     = "wrong_type"
-	OutOfRange    = "out_of_range" // a number, or the length of a string
-	InvalidText   = "invalid_text"
-	Required      = "required"
-	UnknownMember = "unknown_member"
-	TwiceMember   = "duplicate_member"
-	Malformed     = "malformed"
-)
 
 // NewReader returns a Reader of what r holds. A string or number of more than
 // 64 KiB ends the reading, with a fault of kind TooLarge, before it is read.
@@ -60,14 +45,14 @@ func NewReader(r io.Reader) *Reader {
 }
 
 // NewDocumentReader is NewReader for documents that people edit: it lists up to n
-// faults one by one, and goes on after a member that is there twice.
+// faults one by one, and continues after a duplicate member.
 func NewDocumentReader(r io.Reader, n int) *Reader {
-	return newReader(r, Reader{most: n, goesOn: true})
+	return newReader(r, Reader{most: n, duplicates: true})
 }
 
 func newReader(from io.Reader, r Reader) *Reader {
 	in := &bounded{from: from}
-	in.dec = jsontext.NewDecoder(in, jsontext.AllowDuplicateNames(r.goesOn))
+	in.dec = jsontext.NewDecoder(in, jsontext.AllowDuplicateNames(r.duplicates))
 	r.dec = in.dec
 	return &r
 }
@@ -99,7 +84,7 @@ func (r *Reader) Object(known []string, member func(name string) bool) bool {
 		return false
 	}
 	var seen map[string]bool
-	if r.goesOn {
+	if r.duplicates {
 		seen = map[string]bool{}
 	}
 	for r.err == nil && r.dec.PeekKind() != '}' {
@@ -232,69 +217,11 @@ func (r *Reader) Skip() {
 	}
 }
 
-// Fault notes that the value read last is wrong.
-func (r *Reader) Fault(format string, args ...any) {
-	r.FaultAt(r.Pointer(), format, args...)
-}
-
-// FaultAt notes that what pointer names is wrong.
-func (r *Reader) FaultAt(pointer, format string, args ...any) {
-	r.CodeAt(pointer, "", format, args...)
-}
-
-// CodeAt is FaultAt with a stable code for the fault.
-func (r *Reader) CodeAt(pointer, code, format string, args ...any) {
-	if r.err != nil {
-		return
-	}
-	if len(r.fields) == r.most {
-		r.more++
-		return
-	}
-	r.fields = append(r.fields, fault.Field{Pointer: clip(pointer), Code: code, Detail: fmt.Sprintf(format, args...)})
-}
-
-func (r *Reader) note(code, format string, args ...any) {
-	r.CodeAt(r.Pointer(), code, format, args...)
-}
-
-// Require notes a fault unless the member of the object at pointer was there.
-func (r *Reader) Require(pointer, name string, there bool) {
-	if !there {
-		r.CodeAt(pointer+"/"+name, Required, "is required")
-	}
-}
-
 // Stop ends the reading; Finish returns err.
 func (r *Reader) Stop(err error) {
 	if r.err == nil {
 		r.err = err
 	}
-}
-
-// Finish returns what is wrong with the input, nil if nothing is: a fault of
-// kind Invalid, what was given to Stop, or the error of the underlying reader.
-func (r *Reader) Finish() error {
-	if r.err == nil {
-		if _, err := r.dec.ReadToken(); err == nil {
-			return r.malformed("there is something after the JSON value")
-		} else if !errors.Is(err, io.EOF) {
-			r.fail(err)
-		}
-	}
-	if r.err != nil {
-		return r.err
-	}
-	if len(r.fields) == 0 {
-		return nil
-	}
-	f := fault.New(fault.Invalid, "invalid_body", "The body has %s; see errors.", count(len(r.fields)+r.more, "fault"))
-	if r.more > 0 {
-		f.Detail = fmt.Sprintf("The body has %d faults; errors tells the first %d of them, there are %d more.",
-			len(r.fields)+r.more, len(r.fields), r.more)
-	}
-	f.Fields = r.fields
-	return f
 }
 
 // open reads the beginning of an object or array.
@@ -343,16 +270,6 @@ func (r *Reader) skip(kind jsontext.Kind) (jsontext.Value, bool) {
 	return nil, true
 }
 
-func (r *Reader) unknown(name string, known []string) {
-	pointer := string(r.dec.StackPointer())
-	detail := "is not known"
-	if i := slices.IndexFunc(known, func(k string) bool { return strings.EqualFold(k, name) }); i >= 0 {
-		detail = fmt.Sprintf("is not known: write %q", known[i])
-	}
-	r.CodeAt(pointer, UnknownMember, "%s", detail)
-	r.Skip()
-}
-
 func (r *Reader) token() (jsontext.Token, bool) {
 	if r.err != nil {
 		return jsontext.Token{}, false
@@ -372,80 +289,4 @@ func (r *Reader) value() (jsontext.Value, bool) {
 		return nil, false
 	}
 	return value, true
-}
-
-// fail turns an error of the decoder into one for the sender of the input, which
-// names what was wrong before, too; errors of the underlying reader stay what they
-// are.
-func (r *Reader) fail(err error) {
-	if r.err != nil {
-		return
-	}
-	var syntax *jsontext.SyntacticError
-	switch {
-	case errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF):
-		r.err = r.malformed("it ends too early")
-	case errors.As(err, &syntax) && errors.Is(err, jsontext.ErrDuplicateName):
-		r.err = r.invalid("a member is there twice", string(syntax.JSONPointer), TwiceMember, twice)
-	case errors.As(err, &syntax):
-		r.err = r.invalid(fmt.Sprintf("byte %d", syntax.ByteOffset), string(syntax.JSONPointer), Malformed, clip(reason(syntax)))
-	default:
-		r.err = err
-	}
-}
-
-// twice is the detail of a duplicate member.
-const twice = "is there twice"
-
-// malformed is the fault of a body that is no JSON as a whole.
-func (r *Reader) malformed(what string) *fault.Error { return r.invalid(what, "", Malformed, what) }
-
-func (r *Reader) invalid(what, pointer, code, detail string) *fault.Error {
-	f := fault.New(fault.Invalid, "invalid_json", "The body is not valid JSON: %s.", what)
-	f.Fields = append(r.fields, fault.Field{Pointer: clip(pointer), Code: code, Detail: detail})
-	return f
-}
-
-func reason(syntax *jsontext.SyntacticError) string {
-	if syntax.Err == nil {
-		return "is not valid JSON"
-	}
-	return strings.TrimPrefix(syntax.Err.Error(), "jsontext: ")
-}
-
-// describe names a kind of JSON value.
-func describe(kind jsontext.Kind) string {
-	switch kind {
-	case 'n':
-		return "null"
-	case 't', 'f':
-		return "true or false"
-	case '"':
-		return "a string"
-	case '0':
-		return "a number"
-	case '{':
-		return "an object"
-	default:
-		return "an array"
-	}
-}
-
-func count(n int, what string) string {
-	if n == 1 {
-		return "a " + what
-	}
-	return strconv.Itoa(n) + " " + what + "s"
-}
-
-// clip shortens text to maxEcho bytes, at a character's end.
-func clip(text string) string {
-	if len(text) <= maxEcho {
-		return text
-	}
-	cut := maxEcho
-	for cut > 0 && !utf8.RuneStart(text[cut]) {
-		cut--
-	}
-	return text[:cut] + "..."
 }

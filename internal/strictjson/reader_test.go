@@ -104,7 +104,7 @@ func TestReader_NamesEveryFault(t *testing.T) {
 	}
 }
 
-func TestReader_TellsTwentyFaultsAndCountsTheRest(t *testing.T) {
+func TestReader_ListsTwentyFaultsAndCountsTheRest(t *testing.T) {
 	_, err := read(strings.NewReader(`{"name":"x","tags":[` + strings.Repeat("1,", 1000) + `1]}`))
 	f := fault.Of(err)
 	if f == nil || len(f.Fields) != 20 || !strings.Contains(f.Detail, "981 more") {
@@ -151,7 +151,7 @@ func TestReader_NamesWhatWasWrongBeforeTheJSONWas(t *testing.T) {
 	}
 }
 
-func TestDocumentReader_GoesOnAfterAMemberThatIsThereTwice(t *testing.T) {
+func TestDocumentReader_ContinuesAfterADuplicateMember(t *testing.T) {
 	r := NewDocumentReader(strings.NewReader(`{"a":{"b":1,"\u0062":2,"b":[{}]},"a":{},"c":9}`), 3)
 	var member func(string) bool
 	member = func(name string) bool {
@@ -178,7 +178,7 @@ func TestReader_TakesIntegersOnlyAsIntegers(t *testing.T) {
 	}
 }
 
-func TestReader_TellsBothBoundsOfAnInteger(t *testing.T) {
+func TestReader_StatesBothBoundsOfAnInteger(t *testing.T) {
 	r := NewReader(strings.NewReader(`9223372036854775808`))
 	r.Int(0, math.MaxInt64)
 	const want = "must be a whole number from 0 to 9223372036854775807"
