@@ -9,16 +9,16 @@ import (
 	"time"
 
 	"assay/internal/db"
+	"assay/internal/db/dbtest"
 	"assay/internal/idempotency"
-	"assay/internal/storetest"
 	"assay/internal/view"
 	"assay/internal/wallet"
 )
 
 // newKeeper makes a ledger on an SQLite file, with a clock that moves by itself.
-func newKeeper(t *testing.T) (*keeper, storetest.Database) {
+func newKeeper(t *testing.T) (*keeper, dbtest.Database) {
 	t.Helper()
-	d := storetest.On(t, storetest.SQLite)
+	d := dbtest.On(t, dbtest.SQLite)
 	at := time.Date(2026, 11, 21, 0, 0, 0, 0, time.UTC)
 	now := func() time.Time { at = at.Add(time.Second); return at }
 	s, err := db.Open(t.Context(), db.Options{Path: d.Path, Now: now})

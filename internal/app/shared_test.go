@@ -13,6 +13,7 @@ import (
 	"assay/internal/catalog"
 	"assay/internal/config"
 	"assay/internal/db"
+	"assay/internal/db/dbtest"
 	"assay/internal/provider"
 	"assay/internal/provider/allowance"
 	"assay/internal/provider/cs2cap/cs2captest"
@@ -24,7 +25,6 @@ import (
 	"assay/internal/provider/skinport/skinporttest"
 	"assay/internal/provider/steam/steamtest"
 	"assay/internal/provider/waxpeer/waxpeertest"
-	"assay/internal/storetest"
 )
 
 // discardSink takes an answer and keeps nothing.
@@ -76,7 +76,7 @@ func TestBudget_TwoInstancesShareThatOfEveryProvider(t *testing.T) {
 	var wg sync.WaitGroup
 	var mu sync.Mutex
 	deferred := map[string]int{}
-	database := storetest.On(t, storetest.PostgreSQL)
+	database := dbtest.On(t, dbtest.PostgreSQL)
 	for range 2 {
 		for _, src := range instance(t, database, environ) {
 			call := cheapest(src)
@@ -103,7 +103,7 @@ func TestBudget_TwoInstancesShareThatOfEveryProvider(t *testing.T) {
 }
 
 // instance opens a store and the providers of one instance.
-func instance(t *testing.T, database storetest.Database, environ []string) []provider.Provider {
+func instance(t *testing.T, database dbtest.Database, environ []string) []provider.Provider {
 	t.Helper()
 	c, err := config.Load(config.Options{Environ: append(environ, "DATA_DIR="+t.TempDir()), Providers: Providers()})
 	if err != nil {

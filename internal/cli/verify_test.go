@@ -11,7 +11,7 @@ import (
 	"time"
 
 	"assay/internal/db"
-	"assay/internal/storetest"
+	"assay/internal/db/dbtest"
 	"assay/internal/wallet"
 	"assay/internal/wallet/audit"
 )
@@ -42,7 +42,7 @@ func ledgerDir(t *testing.T, change string) string {
 		t.Fatal(err)
 	}
 	if change != "" {
-		raw := storetest.Database{Engine: storetest.SQLite, Path: filepath.Join(dir, "assay.db")}.Raw(t)
+		raw := dbtest.Database{Engine: dbtest.SQLite, Path: filepath.Join(dir, "assay.db")}.Raw(t)
 		defer raw.Close()
 		if _, err := raw.ExecContext(t.Context(), change); err != nil {
 			t.Fatal(err)

@@ -13,7 +13,7 @@ import (
 	"testing"
 
 	"assay/internal/db"
-	"assay/internal/storetest"
+	"assay/internal/db/dbtest"
 )
 
 // What a process is told that copies until it is killed.
@@ -49,7 +49,7 @@ func TestCopy_KilledLeavesATargetThatIsEmpty(t *testing.T) {
 			s := open(t, from)
 			must(t, add(t, s, "A"))
 			must(t, s.Close())
-			target := storetest.On(t, engine)
+			target := dbtest.On(t, engine)
 			to := db.Options{Path: target.Path, URL: target.URL}
 			for _, verifying := range []bool{false, true} {
 				killCopy(t, from, to, verifying)

@@ -6,12 +6,12 @@ import (
 	"testing"
 
 	"assay/internal/db"
-	"assay/internal/storetest"
+	"assay/internal/db/dbtest"
 )
 
 var (
-	engines  = []string{storetest.SQLite, storetest.PostgreSQL}
-	dialects = map[string]db.Dialect{storetest.SQLite: db.SQLite, storetest.PostgreSQL: db.PostgreSQL}
+	engines  = []string{dbtest.SQLite, dbtest.PostgreSQL}
+	dialects = map[string]db.Dialect{dbtest.SQLite: db.SQLite, dbtest.PostgreSQL: db.PostgreSQL}
 )
 
 func must(tb testing.TB, err error) {
@@ -29,7 +29,7 @@ func write(tb testing.TB, path, text string) {
 // beside opens the database of a new store beside it.
 func beside(tb testing.TB, engine string) *sql.DB {
 	tb.Helper()
-	d := storetest.On(tb, engine)
+	d := dbtest.On(tb, engine)
 	d.Open(tb, db.Options{})
 	raw := d.Raw(tb)
 	tb.Cleanup(func() { must(tb, raw.Close()) })

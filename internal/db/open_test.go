@@ -16,8 +16,8 @@ import (
 
 	"assay/internal/catalog"
 	"assay/internal/db"
+	"assay/internal/db/dbtest"
 	"assay/internal/randtest"
-	"assay/internal/storetest"
 	"assay/internal/view"
 )
 
@@ -133,12 +133,12 @@ func TestOpen_RefusesASchemaOfANewerVersion(t *testing.T) {
 // if an earlier text of the migrations had made it, and removes it, as before there
 // was one.
 func TestOpen_RefusesTheSchemaOfAnotherBuild(t *testing.T) {
-	for _, engine := range []string{storetest.SQLite, storetest.PostgreSQL} {
+	for _, engine := range []string{dbtest.SQLite, dbtest.PostgreSQL} {
 		for statement, says := range map[string]string{
 			`UPDATE setting SET value = 'abc123' WHERE name = 'schema_fingerprint'`: "fingerprint abc123, this build's has ",
 			`DELETE FROM setting WHERE name = 'schema_fingerprint'`:                 "fingerprint none",
 		} {
-			d := storetest.On(t, engine)
+			d := dbtest.On(t, engine)
 			s, err := db.Open(t.Context(), db.Options{Path: d.Path, URL: d.URL})
 			must(t, err)
 			must(t, s.Close())
@@ -161,7 +161,7 @@ func TestOpen_RefusesTheSchemaOfAnotherBuild(t *testing.T) {
 // TestOpen_RefusesATableThatWasChanged changes tables of a database whose stored
 // fingerprint is right: a server on one would answer with errors.
 func TestOpen_RefusesATableThatWasChanged(t *testing.T) {
-	for _, engine := range []string{storetest.SQLite, storetest.PostgreSQL} {
+	for _, engine := range []string{dbtest.SQLite, dbtest.PostgreSQL} {
 		for statement, says := range map[string]string{
 			`ALTER TABLE platform_user DROP COLUMN display_name`:                          `column platform_user.display_name is "none", this build makes "text`,
 			`ALTER TABLE platform_user ADD COLUMN more INTEGER`:                           `column platform_user.more is "integer", this build makes "none"`,
@@ -172,7 +172,7 @@ func TestOpen_RefusesATableThatWasChanged(t *testing.T) {
 			`DROP TABLE goose_db_version`:                                                 "goose_db_version has no version of the schema or is missing",
 			`CREATE TABLE mine (x INTEGER UNIQUE); CREATE INDEX mine_too ON item (price)`: "allowed",
 		} {
-			d := storetest.On(t, engine)
+			d := dbtest.On(t, engine)
 			s, err := db.Open(t.Context(), db.Options{Path: d.Path, URL: d.URL})
 			must(t, err)
 			must(t, s.Close())
@@ -323,7 +323,7 @@ func TestFile_ReplacedWhileOpenIsNotWrittenTo(t *testing.T) {
 // TestCatalogue_IsThatOfTheMigration compares what the migration makes on PostgreSQL with
 // what a start expects; ASSAY_UPDATE=1 rewrites that.
 func TestCatalogue_IsThatOfTheMigration(t *testing.T) {
-	d := storetest.On(t, storetest.PostgreSQL)
+	d := dbtest.On(t, dbtest.PostgreSQL)
 	if os.Getenv("ASSAY_UPDATE") != "1" {
 		d.Open(t, db.Options{})
 		d.Open(t, db.Options{KeepSchema: true})

@@ -11,11 +11,11 @@ import (
 
 	"assay/internal/catalog"
 	"assay/internal/db"
+	"assay/internal/db/dbtest"
 	"assay/internal/fault"
 	"assay/internal/inventory"
 	"assay/internal/market"
 	"assay/internal/randtest"
-	"assay/internal/storetest"
 	"assay/internal/user"
 	"assay/internal/view"
 )
@@ -23,14 +23,14 @@ import (
 var noon = time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
 
 // TestMain runs everything on both databases.
-func TestMain(m *testing.M) { os.Exit(storetest.RunOnEngines(m)) }
+func TestMain(m *testing.M) { os.Exit(dbtest.RunOnEngines(m)) }
 
 // place is a database with the service on it.
 type place struct {
 	testing.TB
 	*inventory.Service
 	store       *db.DB
-	database    storetest.Database
+	database    dbtest.Database
 	raw         *sql.DB // one connection beside the store
 	queued      int     // how often somebody was told that names wait
 	inspectable int     // and that rows do
@@ -38,7 +38,7 @@ type place struct {
 
 func newPlace(tb testing.TB) *place {
 	tb.Helper()
-	database := storetest.NewDatabase(tb)
+	database := dbtest.NewDatabase(tb)
 	s, err := db.Open(tb.Context(), db.Options{Path: database.Path, URL: database.URL, Now: func() time.Time { return noon }})
 	if err != nil {
 		tb.Fatal(err)

@@ -13,6 +13,7 @@ import (
 
 	"assay/internal/catalog"
 	"assay/internal/db"
+	"assay/internal/db/dbtest"
 	"assay/internal/fault"
 	"assay/internal/inventory"
 	"assay/internal/inventory/steaminv"
@@ -27,7 +28,7 @@ import (
 	"assay/internal/wallet/fee"
 )
 
-func TestMain(m *testing.M) { os.Exit(storetest.RunOnEngines(m)) }
+func TestMain(m *testing.M) { os.Exit(dbtest.RunOnEngines(m)) }
 
 const (
 	app = catalog.CS2
@@ -37,7 +38,7 @@ const (
 // world is a market on a store.
 type world struct {
 	*testing.T
-	db     storetest.Database
+	db     dbtest.Database
 	s      *db.DB
 	m      *market.Service
 	now    atomic.Int64 // microseconds
@@ -49,9 +50,9 @@ type world struct {
 
 func newWorld(t *testing.T) *world {
 	t.Helper()
-	database := storetest.NewDatabase(t)
+	database := dbtest.NewDatabase(t)
 	w := &world{T: t, db: database, steam: map[string]func() error{}}
-	w.now.Store(storetest.Epoch.UnixMicro())
+	w.now.Store(dbtest.Epoch.UnixMicro())
 	s, err := db.Open(t.Context(), db.Options{Path: database.Path, URL: database.URL, Now: w.clock})
 	w.must(err)
 	t.Cleanup(func() { w.must(s.Close()) })
@@ -756,7 +757,7 @@ func (w *world) repriced(listing, price int64) (end string) {
 	w.Helper()
 	end = `DROP TRIGGER reprice`
 	change := fmt.Sprintf(`UPDATE listing SET price = %d WHERE id = %d AND state = 'active';`, price, listing)
-	if w.db.Engine == storetest.SQLite {
+	if w.db.Engine == dbtest.SQLite {
 		w.raw(`CREATE TRIGGER reprice AFTER UPDATE OF in_transfer ON inventory BEGIN ` + change + ` END`)
 	} else {
 		w.raw(`CREATE FUNCTION reprice() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN ` + change + ` RETURN NULL; END $$`)

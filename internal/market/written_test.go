@@ -7,9 +7,9 @@ import (
 	"time"
 
 	"assay/internal/db"
+	"assay/internal/db/dbtest"
 	"assay/internal/fault"
 	"assay/internal/market"
-	"assay/internal/storetest"
 	"assay/internal/wallet/fee"
 )
 
@@ -54,7 +54,7 @@ func TestPurchase_FailsWhereTheDatabaseDropsWhatIsWritten(t *testing.T) {
 func (w *world) swallow(at string) (end string) {
 	w.Helper()
 	end = `DROP TRIGGER swallow`
-	if w.db.Engine == storetest.SQLite {
+	if w.db.Engine == dbtest.SQLite {
 		w.raw(`CREATE TRIGGER swallow BEFORE ` + at + ` BEGIN SELECT raise(IGNORE); END`)
 	} else {
 		w.raw(`CREATE OR REPLACE FUNCTION swallow() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN RETURN NULL; END $$`)
@@ -70,7 +70,7 @@ func (w *world) swallow(at string) (end string) {
 // asset, which the purchase marks next, until the purchase waits for it.
 func TestPurchase_IsOfTheItemThatTheListingIsOfWhenItEnds(t *testing.T) {
 	w := newWorld(t)
-	if w.db.Engine == storetest.SQLite {
+	if w.db.Engine == dbtest.SQLite {
 		t.Skip("nothing is written beside a transaction")
 	}
 	w.give("b")

@@ -11,12 +11,12 @@ import (
 
 	"go.uber.org/goleak"
 
+	"assay/internal/db/dbtest"
 	"assay/internal/dispatch"
 	"assay/internal/inventory"
 	"assay/internal/provider"
 	"assay/internal/randtest"
 	"assay/internal/refresh"
-	"assay/internal/storetest"
 )
 
 // work runs the engine's workers beside the test until the function that it
@@ -56,7 +56,7 @@ func (w *world) idle() bool {
 }
 
 func TestConcurrency_OverlappingPushesQueueEachUnknownNameOnce(t *testing.T) {
-	storetest.NewDatabase(t) // where there is a server, it stays
+	dbtest.NewDatabase(t) // where there is a server, it stays
 	leaks := goleak.IgnoreCurrent()
 	users, size := 200, 20
 	if randtest.Count(0, 1) == 1 {

@@ -9,12 +9,12 @@ import (
 	"time"
 
 	"assay/internal/catalog"
+	"assay/internal/db/dbtest"
 	"assay/internal/inventory"
 	"assay/internal/money"
 	"assay/internal/provider"
 	"assay/internal/randtest"
 	"assay/internal/refresh"
-	"assay/internal/storetest"
 )
 
 // drama is a story that is told with and without trouble; its end must be the
@@ -267,7 +267,7 @@ func TestRule8_AKillAtAnyCommitLosesNothingAndCountsNothingTwice(t *testing.T) {
 				t.Fatalf("only %d points to be killed at", len(points))
 			}
 			for nth, kill := range points {
-				if !storetest.Takes(nth) {
+				if !dbtest.Takes(nth) {
 					continue
 				}
 				w := d.world(t)

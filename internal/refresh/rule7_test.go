@@ -8,10 +8,10 @@ import (
 	"testing"
 	"time"
 
+	"assay/internal/db/dbtest"
 	"assay/internal/money"
 	"assay/internal/provider"
 	"assay/internal/refresh"
-	"assay/internal/storetest"
 	"assay/internal/view"
 )
 
@@ -91,7 +91,7 @@ func TestRule7_NoBadAnswerReplacesAPrice(t *testing.T) {
 			if shape == provider.Batch && (slices.Contains(wholes, name) || strings.HasPrefix(name, "failure")) {
 				continue // an answer to names is judged quote by quote, and fails as a file does
 			}
-			if nth++; !storetest.Takes(nth) {
+			if nth++; !dbtest.Takes(nth) {
 				continue
 			}
 			w.stop()
@@ -133,7 +133,7 @@ func TestRule7_TheOtherProvidersWorkCompletes(t *testing.T) {
 	list := names("Item", 120)
 	nth := 0
 	for name, spoiled := range badAnswers() {
-		if nth++; name == "less than half" || !storetest.Takes(nth) {
+		if nth++; name == "less than half" || !dbtest.Takes(nth) {
 			continue
 		}
 		sick, good := bulk("alpha", list, "a1", "a2", "a3"), bulk("beta", list, "b1", "b2", "b3")

@@ -15,13 +15,13 @@ import (
 
 	"assay/internal/catalog"
 	"assay/internal/db"
+	"assay/internal/db/dbtest"
 	"assay/internal/inventory"
 	"assay/internal/market"
 	"assay/internal/money"
 	"assay/internal/pricing"
 	"assay/internal/provider"
 	"assay/internal/refresh"
-	"assay/internal/storetest"
 	"assay/internal/view"
 )
 
@@ -51,7 +51,7 @@ func (c *clock) Add(d time.Duration) {
 // by the test, step by step, in one goroutine.
 type world struct {
 	tb        testing.TB
-	database  storetest.Database
+	database  dbtest.Database
 	clock     *clock
 	cfg       refresh.Config
 	providers []*fakeProvider
@@ -81,7 +81,7 @@ func defaults() refresh.Config {
 func newWorld(tb testing.TB, providers ...*fakeProvider) *world {
 	tb.Helper()
 	w := &world{
-		tb: tb, database: storetest.NewDatabase(tb),
+		tb: tb, database: dbtest.NewDatabase(tb),
 		clock: &clock{now: epoch}, cfg: defaults(), providers: providers,
 	}
 	tb.Cleanup(w.stop)
@@ -90,7 +90,7 @@ func newWorld(tb testing.TB, providers ...*fakeProvider) *world {
 }
 
 // TestMain runs everything on both databases.
-func TestMain(m *testing.M) { os.Exit(storetest.RunOnEngines(m)) }
+func TestMain(m *testing.M) { os.Exit(dbtest.RunOnEngines(m)) }
 
 // start opens the database and makes the engine, as a process does when it
 // starts.

@@ -8,6 +8,7 @@ import (
 
 	"assay/internal/catalog"
 	"assay/internal/db"
+	"assay/internal/db/dbtest"
 	"assay/internal/inventory"
 	"assay/internal/refresh"
 	"assay/internal/user"
@@ -94,11 +95,11 @@ func faultAfter(f *fixture) {
 func oneMoment(f *fixture) {
 	f.tx(func(tx *db.Tx) error {
 		f.now = f.now.Add(time.Hour)
-		f.is("moment", tx.Now(), Epoch)
+		f.is("moment", tx.Now(), dbtest.Epoch)
 		_, _, err := refresh.InsertJob(tx, refresh.Job{Kind: refresh.Bulk})
 		return err
 	})
-	f.is("job", f.job(1).CreatedAt, Epoch)
+	f.is("job", f.job(1).CreatedAt, dbtest.Epoch)
 }
 
 func readersSeeCommits(f *fixture) {

@@ -5,15 +5,16 @@ import (
 	"testing"
 
 	"assay/internal/db"
+	"assay/internal/db/dbtest"
 	"assay/internal/storetest"
 )
 
-var engines = map[string]db.Dialect{storetest.SQLite: db.SQLite, storetest.PostgreSQL: db.PostgreSQL}
+var engines = map[string]db.Dialect{dbtest.SQLite: db.SQLite, dbtest.PostgreSQL: db.PostgreSQL}
 
 // beside opens the database of a new store beside it.
 func beside(tb testing.TB, engine string) *sql.DB {
 	tb.Helper()
-	d := storetest.On(tb, engine)
+	d := dbtest.On(tb, engine)
 	d.Open(tb, db.Options{})
 	raw := d.Raw(tb)
 	tb.Cleanup(func() { must(tb, raw.Close()) })
@@ -24,7 +25,7 @@ func TestStore_KeepsWhatItPromises(t *testing.T) {
 	for engine := range engines {
 		t.Run(engine, func(t *testing.T) {
 			storetest.Run(t, func(tb testing.TB, o db.Options) *db.DB {
-				return storetest.On(tb, engine).Open(tb, o)
+				return dbtest.On(tb, engine).Open(tb, o)
 			})
 		})
 	}

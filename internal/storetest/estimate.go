@@ -8,6 +8,7 @@ import (
 
 	"assay/internal/catalog"
 	"assay/internal/db"
+	"assay/internal/db/dbtest"
 	"assay/internal/money"
 	"assay/internal/pricing"
 	"assay/internal/refresh"
@@ -338,7 +339,7 @@ func acceptsItems(f *fixture) {
 	s.Items[0].Estimate.State.Held = pricing.HeldPrice{Candidate: 40, At: f.now}
 	name := s.Items[0].Key.Name
 	f.tx(func(tx *db.Tx) error { _, err := refresh.StoreEstimates(tx, *b, s); return err })
-	f.is("a held price confirms nothing", f.item(name).CheckedAt, Epoch)
+	f.is("a held price confirms nothing", f.item(name).CheckedAt, dbtest.Epoch)
 	f.now = f.now.Add(time.Hour)
 	accept := func(k catalog.Key) (ok bool) {
 		f.tx(func(tx *db.Tx) (err error) {

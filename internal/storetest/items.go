@@ -9,6 +9,7 @@ import (
 
 	"assay/internal/catalog"
 	"assay/internal/db"
+	"assay/internal/db/dbtest"
 	"assay/internal/inventory"
 	"assay/internal/money"
 	"assay/internal/refresh"
@@ -309,7 +310,7 @@ func missingIsQueuedOnce(f *fixture) {
 	f.plan(refresh.Missing, 1)
 	q, err = view.ReadMissingQueue(f.Context(), f.s, f.now)
 	f.must(err)
-	f.is("in work", q, view.MissingQueue{Running: true, Due: 2, Oldest: Epoch})
+	f.is("in work", q, view.MissingQueue{Running: true, Due: 2, Oldest: dbtest.Epoch})
 	f.is("queued while in work", queue(ids[1:]...), int64(0))
 	due, err = refresh.HasDueMissing(f.Context(), f.s, f.rules())
 	f.must(err)

@@ -8,9 +8,9 @@ import (
 	"time"
 
 	"assay/internal/db"
+	"assay/internal/db/dbtest"
 	"assay/internal/inventory"
 	"assay/internal/pgtest"
-	"assay/internal/storetest"
 	"assay/internal/user"
 	"assay/internal/view"
 )
@@ -31,7 +31,7 @@ func TestPostgres_PushesReadNoMoreThanTheyWrite(t *testing.T) {
 		"autovacuum=off", "session_preload_libraries=auto_explain", "auto_explain.log_min_duration=0",
 		"auto_explain.log_analyze=on", "auto_explain.log_timing=off",
 	}})
-	s := storetest.Database{URL: server.NewDatabase(t)}.Open(t, db.Options{})
+	s := dbtest.Database{URL: server.NewDatabase(t)}.Open(t, db.Options{})
 	service := pushes(s)
 	const rows = 6_000
 	push := inventory.Push{AppID: 730, ContextID: "2", SnapshotAt: time.Now()}
@@ -70,8 +70,8 @@ func TestPostgres_PushesReadNoMoreThanTheyWrite(t *testing.T) {
 // page reads the items and inspections of all rows, the first takes a fifteenth to half of
 // the second.
 func TestInventory_PageReadsOnlyItsItems(t *testing.T) {
-	for _, engine := range []string{storetest.SQLite, storetest.PostgreSQL} {
-		s := storetest.On(t, engine).Open(t, db.Options{})
+	for _, engine := range []string{dbtest.SQLite, dbtest.PostgreSQL} {
+		s := dbtest.On(t, engine).Open(t, db.Options{})
 		const rows = 20_000
 		push := inventory.Push{AppID: 730, ContextID: "2", SnapshotAt: time.Now()}
 		for i := range rows {

@@ -11,6 +11,7 @@ import (
 
 	"assay/internal/catalog"
 	"assay/internal/db"
+	"assay/internal/db/dbtest"
 	"assay/internal/fault"
 	"assay/internal/inventory"
 	"assay/internal/money"
@@ -40,10 +41,10 @@ func TestPostgres_ManyMigrateAtOnce(t *testing.T) {
 		})
 	}
 	starting.Wait()
-	s := storetest.Database{URL: url}.Open(t, db.Options{KeepSchema: true})
+	s := dbtest.Database{URL: url}.Open(t, db.Options{KeepSchema: true})
 	v, err := s.SchemaVersion(t.Context())
 	must(t, err)
-	raw := storetest.Database{Engine: storetest.PostgreSQL, URL: url}.Raw(t)
+	raw := dbtest.Database{Engine: dbtest.PostgreSQL, URL: url}.Raw(t)
 	defer raw.Close()
 	_, err = raw.ExecContext(t.Context(), `INSERT INTO goose_db_version (version_id, is_applied) VALUES ($1, true)`, v+1)
 	must(t, err)
@@ -54,7 +55,7 @@ func TestPostgres_ManyMigrateAtOnce(t *testing.T) {
 
 // Transactions that lock in opposite orders both come to an end.
 func TestPostgres_ADeadlockIsRunAgain(t *testing.T) {
-	s := storetest.On(t, storetest.PostgreSQL).Open(t, db.Options{})
+	s := dbtest.On(t, dbtest.PostgreSQL).Open(t, db.Options{})
 	users := []user.User{{ID: "a"}, {ID: "b"}}
 	for _, u := range users {
 		must(t, s.InTx(t.Context(), func(tx *db.Tx) error { return user.Put(tx, u) }))
@@ -82,7 +83,7 @@ func TestPostgres_ADeadlockIsRunAgain(t *testing.T) {
 }
 
 func TestPostgres_KeepsPlansOfSmallTransactionsAlone(t *testing.T) {
-	s := storetest.On(t, storetest.PostgreSQL).Open(t, db.Options{})
+	s := dbtest.On(t, dbtest.PostgreSQL).Open(t, db.Options{})
 	is := func(mode, scan string) func(*db.Tx) error {
 		return func(tx *db.Tx) error {
 			for name, want := range map[string]string{"plan_cache_mode": mode, "enable_seqscan": scan} {
@@ -100,7 +101,7 @@ func TestPostgres_KeepsPlansOfSmallTransactionsAlone(t *testing.T) {
 func TestPostgres_WorksThroughAPooler(t *testing.T) {
 	pooler := pgtest.Shared(t).StartPooler(t, 20)
 	storetest.Run(t, func(tb testing.TB, o db.Options) *db.DB {
-		d := storetest.On(tb, storetest.PostgreSQL)
+		d := dbtest.On(tb, dbtest.PostgreSQL)
 		o.Direct = d.URL
 		d.URL = pooler.Through(tb, d.URL)
 		return d.Open(tb, o)
@@ -110,7 +111,7 @@ func TestPostgres_WorksThroughAPooler(t *testing.T) {
 func TestPostgres_ChangesTablesPastThePooler(t *testing.T) {
 	server := pgtest.Shared(t)
 	direct := server.NewDatabase(t)
-	pooled := storetest.Database{URL: server.StartPooler(t, 20).Through(t, direct)}
+	pooled := dbtest.Database{URL: server.StartPooler(t, 20).Through(t, direct)}
 	pooled.Open(t, db.Options{Direct: direct})
 	pooled.Open(t, db.Options{Direct: direct, KeepSchema: true})
 }
@@ -118,7 +119,7 @@ func TestPostgres_ChangesTablesPastThePooler(t *testing.T) {
 func TestPostgres_TellsToTryAgainWhatMayPass(t *testing.T) {
 	server := pgtest.Start(t, pgtest.Options{})
 	url := server.NewDatabase(t)
-	s := storetest.Database{URL: url}.Open(t, db.Options{})
+	s := dbtest.Database{URL: url}.Open(t, db.Options{})
 	write := func() error {
 		return s.InTx(t.Context(), func(tx *db.Tx) error { return user.Put(tx, user.User{ID: "u"}) })
 	}
@@ -212,7 +213,7 @@ func priced(items []refresh.Item, price money.Micro) (s refresh.Estimates) {
 // What an estimate writes beside the items themselves takes most of its time. Syncs that
 // copy prices must not wait for that.
 func TestPostgres_SyncsWaitOnlyForTheEndOfAnEstimate(t *testing.T) {
-	database := storetest.On(t, storetest.PostgreSQL)
+	database := dbtest.On(t, dbtest.PostgreSQL)
 	s := database.Open(t, db.Options{})
 	raw := database.Raw(t)
 	defer func() { must(t, raw.Close()) }()
@@ -247,7 +248,7 @@ func TestPostgres_SyncsWaitOnlyForTheEndOfAnEstimate(t *testing.T) {
 // Quotes of names that come in the background read what is stored of an item, and a
 // estimate writes more of it before they are written.
 func TestPostgres_QuotesOfAnItemThatIsEstimatedMeanwhileAreWrittenAgain(t *testing.T) {
-	s := storetest.On(t, storetest.PostgreSQL).Open(t, db.Options{})
+	s := dbtest.On(t, dbtest.PostgreSQL).Open(t, db.Options{})
 	b, items := planned(t, s)
 	var revs []int64
 	must(t, s.InTx(t.Context(), func(tx *db.Tx) error {

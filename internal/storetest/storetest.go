@@ -12,6 +12,7 @@ import (
 
 	"assay/internal/catalog"
 	"assay/internal/db"
+	"assay/internal/db/dbtest"
 	"assay/internal/inventory"
 	"assay/internal/money"
 	"assay/internal/pricing"
@@ -132,7 +133,7 @@ func Run(t *testing.T, open Open) {
 		"large lists are written in one call":              largeLists,
 	} {
 		t.Run(name, func(t *testing.T) {
-			f := &fixture{TB: t, now: Epoch}
+			f := &fixture{TB: t, now: dbtest.Epoch}
 			f.open = func(o db.Options) *db.DB { return open(t, o) }
 			f.s = open(t, db.Options{Now: func() time.Time { return f.now }, Faults: func(point string) error {
 				if f.faults == nil {
@@ -144,9 +145,6 @@ func Run(t *testing.T, open Open) {
 		})
 	}
 }
-
-// Epoch is when every test begins.
-var Epoch = time.Date(2026, 3, 1, 12, 0, 0, 123_456_000, time.UTC)
 
 // app is the game of all items here.
 const app = catalog.CS2
@@ -398,3 +396,6 @@ func (f *fixture) is(what string, got, want any) {
 		f.Errorf("%s: got %v, want %v", what, got, want)
 	}
 }
+
+// Takes is dbtest.Takes.
+func Takes(nth int) bool { return dbtest.Takes(nth) }

@@ -10,17 +10,17 @@ import (
 
 	"assay/internal/catalog"
 	"assay/internal/db"
+	"assay/internal/db/dbtest"
 	"assay/internal/exchange"
 	"assay/internal/fault"
 	"assay/internal/inventory"
 	"assay/internal/money"
 	"assay/internal/pricing"
 	"assay/internal/refresh"
-	"assay/internal/storetest"
 	"assay/internal/view"
 )
 
-func TestMain(m *testing.M) { os.Exit(storetest.RunOnEngines(m)) }
+func TestMain(m *testing.M) { os.Exit(dbtest.RunOnEngines(m)) }
 
 // world is a store with a reader and a clock.
 type world struct {
@@ -37,7 +37,7 @@ func newWorld(tb testing.TB, scopeAll bool) *world {
 	w := &world{TB: tb, now: time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)}
 	w.quotes = func() []refresh.Snapshot { return nil }
 	now := func() time.Time { return w.now }
-	d := storetest.NewDatabase(tb)
+	d := dbtest.NewDatabase(tb)
 	s, err := db.Open(tb.Context(), db.Options{Path: d.Path, URL: d.URL, Now: now})
 	w.must(err)
 	tb.Cleanup(func() { w.must(s.Close()) })

@@ -13,28 +13,28 @@ import (
 	"testing"
 
 	"assay/internal/db"
+	"assay/internal/db/dbtest"
 	"assay/internal/fault"
 	"assay/internal/idempotency"
 	"assay/internal/money"
 	"assay/internal/randtest"
-	"assay/internal/storetest"
 	"assay/internal/wallet"
 	"assay/internal/wallet/wallettest"
 )
 
-func TestMain(m *testing.M) { os.Exit(storetest.RunOnEngines(m)) }
+func TestMain(m *testing.M) { os.Exit(dbtest.RunOnEngines(m)) }
 
 // bank is a ledger on a database.
 type bank struct {
 	testing.TB
 	*wallet.Ledger
 	store *db.DB
-	at    storetest.Database
+	at    dbtest.Database
 }
 
 func newBank(tb testing.TB) *bank {
 	tb.Helper()
-	b := &bank{TB: tb, Ledger: &wallet.Ledger{Keys: wallettest.NewRing(tb, "k1")}, at: storetest.NewDatabase(tb)}
+	b := &bank{TB: tb, Ledger: &wallet.Ledger{Keys: wallettest.NewRing(tb, "k1")}, at: dbtest.NewDatabase(tb)}
 	var err error
 	b.store, err = db.Open(tb.Context(), db.Options{Path: b.at.Path, URL: b.at.URL})
 	b.must(err)
@@ -397,7 +397,7 @@ func TestPost_BuildsOnNothingThatWasTamperedWith(t *testing.T) {
 			b.deposit("u", 5)
 			b.deposit("u", 5)
 			raw := b.raw()
-			if b.at.Engine == storetest.PostgreSQL {
+			if b.at.Engine == dbtest.PostgreSQL {
 				edits = append([]string{`ALTER TABLE wallet_entry DISABLE TRIGGER ALL`}, edits...)
 			} else {
 				edits = append([]string{`DROP TRIGGER wallet_entry_update`, `DROP TRIGGER wallet_entry_delete`}, edits...)
@@ -581,7 +581,7 @@ func TestLedger_TheDatabaseRefusesToChangeOrDelete(t *testing.T) {
 		`DELETE FROM wallet_transaction`,
 		`DELETE FROM wallet_account`,
 	}
-	if b.at.Engine == storetest.PostgreSQL {
+	if b.at.Engine == dbtest.PostgreSQL {
 		edits = append(edits, `TRUNCATE wallet_entry`, `TRUNCATE wallet_transaction`, `TRUNCATE wallet_account`)
 	} else {
 		edits = append(edits, `REPLACE INTO wallet_entry SELECT * FROM wallet_entry`, `REPLACE INTO wallet_transaction SELECT * FROM wallet_transaction`)

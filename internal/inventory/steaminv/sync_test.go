@@ -14,18 +14,18 @@ import (
 	"time"
 
 	"assay/internal/db"
+	"assay/internal/db/dbtest"
 	"assay/internal/fault"
 	"assay/internal/inventory"
 	"assay/internal/inventory/steaminv"
 	"assay/internal/inventory/steaminv/steaminvtest"
 	"assay/internal/provider"
-	"assay/internal/storetest"
 	"assay/internal/user"
 	"assay/internal/view"
 )
 
 // TestMain runs everything on both databases.
-func TestMain(m *testing.M) { os.Exit(storetest.RunOnEngines(m)) }
+func TestMain(m *testing.M) { os.Exit(dbtest.RunOnEngines(m)) }
 
 // place is a database that inventories are pulled into.
 type place struct {
@@ -35,7 +35,7 @@ type place struct {
 
 func newPlace(t *testing.T, s *steam) *place {
 	t.Helper()
-	database := storetest.NewDatabase(t)
+	database := dbtest.NewDatabase(t)
 	st, err := db.Open(t.Context(), db.Options{Path: database.Path, URL: database.URL, Now: func() time.Time { return noon }})
 	if err != nil {
 		t.Fatal(err)

@@ -14,15 +14,15 @@ import (
 
 	"assay/internal/catalog"
 	"assay/internal/db"
+	"assay/internal/db/dbtest"
 	"assay/internal/money"
 	"assay/internal/pricing"
 	"assay/internal/randtest"
 	"assay/internal/refresh"
-	"assay/internal/storetest"
 	"assay/internal/view/prices"
 )
 
-func TestMain(m *testing.M) { os.Exit(storetest.RunOnEngines(m)) }
+func TestMain(m *testing.M) { os.Exit(dbtest.RunOnEngines(m)) }
 
 // shop is a database with items whose prices a test estimates.
 type shop struct {
@@ -34,7 +34,7 @@ type shop struct {
 func openShop(tb testing.TB, items int) *shop {
 	tb.Helper()
 	now := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
-	d := storetest.NewDatabase(tb)
+	d := dbtest.NewDatabase(tb)
 	s, err := db.Open(tb.Context(), db.Options{Path: d.Path, URL: d.URL, Now: func() time.Time { return now }})
 	if err != nil {
 		tb.Fatal(err)

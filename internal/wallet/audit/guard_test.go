@@ -6,12 +6,12 @@ import (
 	"testing"
 
 	"assay/internal/db"
-	"assay/internal/storetest"
+	"assay/internal/db/dbtest"
 	"assay/internal/wallet/audit"
 )
 
 func TestGuard_FindsFunctionsBeforeThoseOfPostgreSQL(t *testing.T) {
-	d := storetest.On(t, storetest.PostgreSQL)
+	d := dbtest.On(t, dbtest.PostgreSQL)
 	d.Open(t, db.Options{})
 	d.URL += "&search_path=public,pg_catalog"
 	must(t, audit.ReadLedger(t.Context(), d.Open(t, db.Options{}), func(l *audit.Snapshot) error {
@@ -26,10 +26,10 @@ func TestGuard_FindsFunctionsBeforeThoseOfPostgreSQL(t *testing.T) {
 // TestGuard_KnowsTheSchemaOfTheMigration compares a new database with what the
 // verification of the ledger expects; ASSAY_UPDATE=1 rewrites that for PostgreSQL.
 func TestGuard_KnowsTheSchemaOfTheMigration(t *testing.T) {
-	for _, engine := range []string{storetest.SQLite, storetest.PostgreSQL} {
+	for _, engine := range []string{dbtest.SQLite, dbtest.PostgreSQL} {
 		t.Run(engine, func(t *testing.T) {
-			d := storetest.On(t, engine)
-			if os.Getenv("ASSAY_UPDATE") == "1" && engine == storetest.PostgreSQL {
+			d := dbtest.On(t, engine)
+			if os.Getenv("ASSAY_UPDATE") == "1" && engine == dbtest.PostgreSQL {
 				raw := d.Raw(t)
 				guard, err := audit.GuardPostgres(t.Context(), raw)
 				must(t, errors.Join(err, raw.Close()))

@@ -7,7 +7,7 @@ import (
 	"testing"
 	"time"
 
-	"assay/internal/storetest"
+	"assay/internal/db/dbtest"
 	"assay/internal/wallet/audit"
 )
 
@@ -55,7 +55,7 @@ func TestVerify_WhatCannotBeFailsWithEverySealRight(t *testing.T) {
 		{"shard of another form", "schema_valid", "no account of this name", "", shard("house:fee:7")},
 		{"house of another name", "schema_valid", "no account of this name", "", shard("house:loan:07")},
 	}
-	if w.at.Engine == storetest.SQLite { // PostgreSQL takes no NUL
+	if w.at.Engine == dbtest.SQLite { // PostgreSQL takes no NUL
 		for i, sql := range [][]string{
 			{`UPDATE wallet_entry SET user_id = user_id || char(0) WHERE user_id = 'carol'`, `UPDATE wallet_account SET user_id = user_id || char(0) WHERE user_id = 'carol'`},
 			{`UPDATE wallet_entry SET idempotency_key = 'k' || char(0) WHERE transaction_id = ` + newest, `UPDATE wallet_transaction SET idempotency_key = 'k' || char(0) WHERE id = ` + newest},

@@ -12,8 +12,8 @@ import (
 	"time"
 
 	"assay/internal/db"
+	"assay/internal/db/dbtest"
 	"assay/internal/randtest"
-	"assay/internal/storetest"
 	"assay/internal/wallet"
 	"assay/internal/wallet/audit"
 )
@@ -204,7 +204,7 @@ func TestVerify_ConcurrentPostingsGiveNoWarning(t *testing.T) {
 		return w.ledger.Deposit(tx, in("alice", "USD"), 1_000_000, wallet.Request{})
 	}
 	w.post(give)
-	if w.at.Engine == storetest.PostgreSQL { // one that is certain
+	if w.at.Engine == dbtest.PostgreSQL { // one that is certain
 		w.must(w.store.InTx(t.Context(), func(tx *db.Tx) error {
 			w.post(give)
 			_, err := give(tx)
@@ -227,7 +227,7 @@ func TestVerify_ConcurrentPostingsGiveNoWarning(t *testing.T) {
 	w.must(w.raw.QueryRowContext(t.Context(), `SELECT count(*) FROM wallet_entry e JOIN wallet_entry p
 		ON p.user_id = e.user_id AND p.currency = e.currency AND p.number = e.number - 1 WHERE e.at < p.at`).Scan(&swapped))
 	t.Logf("%d of %d entries are of an earlier moment than the one before", swapped, w.count("wallet_entry"))
-	if w.at.Engine == storetest.PostgreSQL && swapped == 0 {
+	if w.at.Engine == dbtest.PostgreSQL && swapped == 0 {
 		t.Error("no entries came in another order than their moments")
 	}
 	if full, r := w.verifyAll(), w.verify("alice", ""); !full.OK || !r.OK || len(full.Warnings)+len(r.Warnings) > 0 {

@@ -11,7 +11,7 @@ import (
 	"time"
 
 	"assay/internal/db"
-	"assay/internal/storetest"
+	"assay/internal/db/dbtest"
 	"assay/internal/wallet"
 	"assay/internal/wallet/audit"
 	"assay/internal/wallet/wallettest"
@@ -269,7 +269,7 @@ func TestVerify_TellsTheShardsOfTheHouseAsOne(t *testing.T) {
 // are not.
 func TestVerify_KeysOfOtherTypesAreFound(t *testing.T) {
 	w := example(t)
-	if w.at.Engine != storetest.SQLite {
+	if w.at.Engine != dbtest.SQLite {
 		t.Skip("types of columns stay what they are")
 	}
 	outer := w.TB

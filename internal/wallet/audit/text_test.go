@@ -7,7 +7,7 @@ import (
 
 	"github.com/go-json-experiment/json"
 
-	"assay/internal/storetest"
+	"assay/internal/db/dbtest"
 	"assay/internal/wallet/audit"
 )
 
@@ -28,7 +28,7 @@ func TestVerify_ReportsWhateverTextsHold(t *testing.T) {
 		"platform_user.user_id", "fee_rule_set.rules", "fee_rule_set.digest", "fee_rule_set.source", "fee_rule_set.mark", "fee_rule_set.activated_by", "fee_rule_set.key_id",
 	} {
 		values := []string{w.long(250), w.long(9_000)}
-		if w.at.Engine == storetest.SQLite {
+		if w.at.Engine == dbtest.SQLite {
 			values = append(values, `CAST(x'ff75' AS TEXT)`)
 		}
 		for _, value := range values {
@@ -66,7 +66,7 @@ func TestVerify_TakesLittleMemoryWhateverIsWritten(t *testing.T) {
 
 // long is an expression of so many bytes of text.
 func (w *world) long(bytes int) string {
-	if w.at.Engine == storetest.SQLite {
+	if w.at.Engine == dbtest.SQLite {
 		return fmt.Sprintf(`printf('%%.*c', %d, 'x')`, bytes)
 	}
 	return fmt.Sprintf(`repeat('x', %d)`, bytes)
@@ -74,7 +74,7 @@ func (w *world) long(bytes int) string {
 
 // bytes is an expression of so many bytes.
 func (w *world) bytes(n int) string {
-	if w.at.Engine == storetest.SQLite {
+	if w.at.Engine == dbtest.SQLite {
 		return fmt.Sprintf(`zeroblob(%d)`, n)
 	}
 	return fmt.Sprintf(`decode(repeat('00', %d), 'hex')`, n)

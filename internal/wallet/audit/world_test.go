@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"assay/internal/db"
+	"assay/internal/db/dbtest"
 	"assay/internal/money"
 	"assay/internal/storetest"
 	"assay/internal/wallet"
@@ -22,7 +23,7 @@ import (
 	"assay/internal/wallet/wallettest"
 )
 
-func TestMain(m *testing.M) { os.Exit(storetest.RunOnEngines(m)) }
+func TestMain(m *testing.M) { os.Exit(dbtest.RunOnEngines(m)) }
 
 // world is a ledger on a database, with the trades and fee rules that belong to
 // it, and somebody who can change the database behind the service's back.
@@ -31,7 +32,7 @@ type world struct {
 	*audit.Auditor
 	ledger  *wallet.Ledger
 	store   *db.DB
-	at      storetest.Database
+	at      dbtest.Database
 	raw     *sql.DB
 	users   []string
 	traders map[string]int64 // keys of users
@@ -46,10 +47,10 @@ type world struct {
 
 func newWorld(tb testing.TB, users ...string) *world {
 	tb.Helper()
-	return newWorldAt(tb, storetest.NewDatabase(tb), users...)
+	return newWorldAt(tb, dbtest.NewDatabase(tb), users...)
 }
 
-func newWorldAt(tb testing.TB, at storetest.Database, users ...string) *world {
+func newWorldAt(tb testing.TB, at dbtest.Database, users ...string) *world {
 	tb.Helper()
 	w := &world{TB: tb, at: at, users: users, traders: map[string]int64{}, now: time.Unix(1_760_000_000, 0)}
 	var err error
@@ -329,7 +330,7 @@ func (w *world) loosen() {
 	w.Helper()
 	w.loosened = true
 	for _, table := range tables {
-		if w.at.Engine == storetest.SQLite {
+		if w.at.Engine == dbtest.SQLite {
 			w.exec(`ALTER TABLE ` + table + ` RENAME TO strict_` + table)
 			w.exec(`CREATE TABLE ` + table + ` AS SELECT * FROM strict_` + table)
 			w.exec(`DROP TABLE strict_` + table)

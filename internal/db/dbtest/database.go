@@ -1,6 +1,8 @@
-package storetest
+// Package dbtest gives tests empty databases on both engines.
+package dbtest
 
 import (
+	"cmp"
 	"context"
 	"database/sql"
 	"errors"
@@ -16,23 +18,22 @@ import (
 	"assay/internal/randtest"
 )
 
-// The engines that a store works on.
+// The engines.
 const (
 	SQLite     = "sqlite"
 	PostgreSQL = "postgres"
 )
 
-// engineVariable names the engine that tests use where they do not say.
+// pooled is PostgreSQL behind a pooler, for Each alone.
+const pooled = "pooler"
+
+// engineVariable names the only engine that tests use.
 const engineVariable = "ASSAY_TEST_ENGINE"
 
 // RunOnEngines runs all tests of a package once on each engine, for its TestMain,
 // and returns the exit code. ASSAY_TEST_ENGINE names the only one.
 func RunOnEngines(m *testing.M) (code int) {
-	engines := []string{SQLite, PostgreSQL}
-	if only := os.Getenv(engineVariable); only != "" {
-		engines = []string{only}
-	}
-	for _, engine := range engines {
+	for _, engine := range engines() {
 		if err := os.Setenv(engineVariable, engine); err != nil {
 			panic(err)
 		}
@@ -43,10 +44,18 @@ func RunOnEngines(m *testing.M) (code int) {
 	return code
 }
 
-// Database is where a store is opened.
+func engines() []string {
+	if only := os.Getenv(engineVariable); only != "" {
+		return []string{only}
+	}
+	return []string{SQLite, PostgreSQL}
+}
+
+// Database is a place for a database. Path and URL are as in db.Options.
 type Database struct {
 	Engine    string
-	Path, URL string // as in store.Options
+	Path, URL string
+	direct    string // past the pooler that URL leads through, if any
 }
 
 // NewDatabase makes an empty database on the engine that RunOnEngines is at,
@@ -66,12 +75,21 @@ const fewConns = "&pool_max_conns=6"
 // On makes an empty database on an engine.
 func On(tb testing.TB, engine string) Database {
 	tb.Helper()
-	if engine != PostgreSQL {
+	if engine != PostgreSQL && engine != pooled {
 		return Database{Engine: SQLite, Path: filepath.Join(memoryDir(tb), "assay.db")}
 	}
 	tb.Log("on PostgreSQL")
-	return Database{Engine: PostgreSQL, URL: pgtest.Shared(tb).CopyDatabase(tb, "migrated", migrate)}
+	server := pgtest.Shared(tb)
+	d := Database{Engine: PostgreSQL, URL: server.CopyDatabase(tb, "migrated", migrate)}
+	if engine == pooled {
+		d.direct = d.URL
+		d.URL = server.StartPooler(tb, poolerSessions).Through(tb, d.direct)
+	}
+	return d
 }
+
+// poolerSessions is how many sessions the pooler has for a database.
+const poolerSessions = 20
 
 func memoryDir(tb testing.TB) string {
 	tb.Helper()
@@ -92,9 +110,9 @@ func migrate(ctx context.Context, url string) error {
 	return s.Close()
 }
 
-// Takes tells whether a test of many cases, each with a database of its own,
-// takes the nth: all on SQLite and where full counts are asked for, otherwise one
-// in three, since a database on a server takes much longer to make and to warm.
+// Takes reports whether a test of many cases, each with a database of its own, takes
+// the nth: all on SQLite and at full counts, otherwise one in three, since a database
+// on a server takes much longer to make and to warm.
 func Takes(nth int) bool {
 	return nth%3 == 0 || randtest.Long() || os.Getenv(engineVariable) != PostgreSQL
 }
@@ -102,7 +120,7 @@ func Takes(nth int) bool {
 // Open opens the database, and closes it when tb ends.
 func (d Database) Open(tb testing.TB, o db.Options) *db.DB {
 	tb.Helper()
-	o.Path, o.URL = d.Path, d.URL
+	o.Path, o.URL, o.Direct = d.Path, d.URL, d.direct
 	s, err := db.Open(tb.Context(), o)
 	if err != nil {
 		tb.Fatal(err)
@@ -115,11 +133,10 @@ func (d Database) Open(tb testing.TB, o db.Options) *db.DB {
 	return s
 }
 
-// Raw opens one connection to the database beside the store, which its caller
-// closes.
+// Raw opens one connection to the database, past db.DB. Its caller closes it.
 func (d Database) Raw(tb testing.TB) *sql.DB {
 	tb.Helper()
-	driver, address := "pgx", strings.TrimSuffix(d.URL, fewConns)
+	driver, address := "pgx", cmp.Or(d.direct, strings.TrimSuffix(d.URL, fewConns))
 	if d.Engine == SQLite {
 		driver, address = "sqlite", "file:"+d.Path+"?_pragma=busy_timeout(10000)"
 	}
@@ -131,8 +148,8 @@ func (d Database) Raw(tb testing.TB) *sql.DB {
 	return db
 }
 
-// Version returns a number that changes with any row of the database, asked on
-// the connection of Raw.
+// Version returns a number that changes with any row of the database, read on the
+// connection of Raw.
 func (d Database) Version(tb testing.TB, raw *sql.DB) (version int64) {
 	tb.Helper()
 	query := `PRAGMA data_version`
