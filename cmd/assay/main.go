@@ -1,5 +1,4 @@
-// Command assay keeps the prices of game items fresh. `assay --help` lists what
-// it can do.
+// Command assay keeps the prices of game items fresh. `assay --help` lists its commands.
 package main
 
 import (
@@ -14,8 +13,8 @@ import (
 
 func main() { os.Exit(run()) }
 
-// run carries out the command line and returns the exit code. The first signal
-// asks the command to end; a second one ends the process at once.
+// run executes the command line and returns the exit code. The first signal cancels the
+// command; the second one kills the process.
 func run() int {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()

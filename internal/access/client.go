@@ -10,7 +10,7 @@ import (
 	"strings"
 )
 
-// maxHops bounds how much of X-Forwarded-For is looked at.
+// maxHops bounds how much of X-Forwarded-For is read.
 const maxHops = 32
 
 // Client returns the address of the client: the nearest hop that is not a trusted

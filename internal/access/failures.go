@@ -10,29 +10,29 @@ import (
 
 // Limits of wrong secrets.
 const (
-	MaxFailures = 20 // of one address within FailureWindow are answered as such
+	MaxFailures = 20 // of one address within FailureWindow, before it is over its limit
 	// FailureWindow is counted from an address's first wrong secret.
 	FailureWindow = time.Minute
 	// maxAddresses bounds the table; the address whose window began first
 	// leaves it for a new one.
 	maxAddresses = 10_000
-	// Each failure within the window makes the answer to the next one later.
+	// Each failure within the window delays the response to the next one.
 	delayStep, maxDelay = 250 * time.Millisecond, 5 * time.Second
-	// maxDelayed is how many answers are delayed at once; others are not.
+	// maxDelayed is how many responses are delayed at once.
 	maxDelayed = 256
 	// maxLogged is how many failures are logged in a FailureWindow: the first one of
 	// an address, and the one with which it is over its limit.
 	maxLogged = 20
 )
 
-// Failure is what follows from a wrong secret.
+// Failure is the consequence of a wrong secret.
 type Failure struct {
-	// RetryAfter is how long the address's window still lasts, if it had more than
-	// MaxFailures in it; 0: it had not.
+	// RetryAfter is the rest of the address's window if it has more than MaxFailures
+	// failures, otherwise 0.
 	RetryAfter time.Duration
 	// Delay is how long to wait before the answer; see Failures.Wait.
 	Delay time.Duration
-	// Log reports whether to log this one; Unlogged is how many were not, since the
+	// Log reports whether to log this one. Unlogged is how many were not logged since the
 	// last one.
 	Log      bool
 	Unlogged int
@@ -68,8 +68,8 @@ func NewFailures(now func() time.Time) *Failures {
 	return &Failures{now: now, byAddr: make(map[netip.Addr]*list.Element), order: list.New(), delayed: make(chan struct{}, maxDelayed)}
 }
 
-// Fail counts a wrong secret. Addresses of IPv6 count by their /64, of which one
-// subscriber has them all.
+// Fail counts a wrong secret. IPv6 addresses count by their /64, which belongs to one
+// subscriber.
 func (f *Failures) Fail(addr netip.Addr) Failure {
 	addr = network(addr)
 	now := f.now()
@@ -77,7 +77,7 @@ func (f *Failures) Fail(addr netip.Addr) Failure {
 	defer f.mu.Unlock()
 	w := f.window(addr, now)
 	before := w.count
-	w.count = min(before+1, MaxFailures+1) // more are no different
+	w.count = min(before+1, MaxFailures+1) // a higher count has no effect
 	out := Failure{Delay: min(time.Duration(before)*delayStep, maxDelay)}
 	if w.count > MaxFailures {
 		out.RetryAfter = w.start.Add(FailureWindow).Sub(now)
@@ -99,7 +99,7 @@ func (f *Failures) mayLog(now time.Time) bool {
 	return f.logged <= maxLogged
 }
 
-// Wait waits before the answer to a wrong secret, unless too many wait already.
+// Wait delays the response to a wrong secret, unless too many are delayed already.
 func (f *Failures) Wait(ctx context.Context, delay time.Duration) {
 	select {
 	case f.delayed <- struct{}{}:
@@ -115,7 +115,7 @@ func (f *Failures) Wait(ctx context.Context, delay time.Duration) {
 	}
 }
 
-// window returns the address's window that now lies in.
+// window returns the current window of an address.
 func (f *Failures) window(addr netip.Addr, now time.Time) *failureWindow {
 	element := f.byAddr[addr]
 	if element == nil {

@@ -6,8 +6,8 @@ import (
 	"strings"
 )
 
-// OverTLS reports whether the client's own connection is encrypted, here or,
-// by the word of a trusted proxy, at that proxy.
+// OverTLS reports whether the client's connection is encrypted, here or, according to a
+// trusted proxy, at that proxy.
 func OverTLS(r *http.Request, trusted []netip.Prefix) bool {
 	if r.TLS != nil {
 		return true

@@ -1,8 +1,7 @@
 // Package admission bounds how many expensive reads run at once (Gate), lets equal ones
 // share a read (Coalescer), and lets background work give way to requests (Priority). A
 // flood of reads or a refresh then leaves processor time and database connections to
-// health checks, postings, listings and syncs. It knows nothing of what the reads and the
-// work do.
+// health checks, postings, listings and syncs.
 package admission
 
 import (
@@ -34,8 +33,8 @@ const (
 const (
 	// Queue is how many reads of one class wait at most.
 	Queue = 64
-	// Patience is how long a read waits at most, and how long one waits that is refused: a
-	// client that repeats it at once would take more processor time than a read.
+	// Patience is how long a read waits at most. A refused read also waits that long, since
+	// a client that repeats it at once would take more processor time than a read.
 	Patience = time.Second
 	// leastRest and mostRest bound how long a slot rests between two reads; see Gate.
 	leastRest = time.Millisecond
@@ -49,14 +48,14 @@ const (
 func Slots() int { return min(max(runtime.GOMAXPROCS(0)/2, 1), mostSlots) }
 
 // Gate admits reads. While reads wait, a slot rests after each one for as long as that
-// one took, so that a flood leaves half of its processor to everything else. A short read
-// costs less than its request, which is parsed, answered and logged outside of the slot:
-// the slot rests for leastRest then. Its methods may be called concurrently.
+// one took, so that a flood leaves half of its processor to everything else. After a
+// short read it rests for leastRest, since parsing, encoding and logging its request cost
+// more than the read. Its methods may be called concurrently.
 type Gate struct {
 	mu     sync.Mutex
 	free   int
 	queues [classes][]chan struct{} // a channel is closed when its read is admitted
-	last   Class                    // that a slot went to
+	last   Class                    // that got the last free slot
 }
 
 // New returns a Gate that lets so many reads run at once.
@@ -88,7 +87,7 @@ func (g *Gate) wait(ctx context.Context, c Class) (leave func(), err error) {
 		g.mu.Unlock()
 		return g.leaver(), nil
 	}
-	var admitted chan struct{} // of a read without a place in the queue it is never closed
+	var admitted chan struct{} // nil if the queue is full: blocks until the patience ends
 	if len(g.queues[c]) < Queue {
 		admitted = make(chan struct{})
 		g.queues[c] = append(g.queues[c], admitted)
@@ -129,8 +128,7 @@ func (g *Gate) leaver() func() {
 	}
 }
 
-// restAfter returns how long nothing of a kind is read after a read that answered so
-// many requests.
+// restAfter returns the rest after a read of that duration and so many requests.
 func restAfter(took time.Duration, answered int) time.Duration {
 	return min(max(took, time.Duration(answered)*leastRest), mostRest)
 }

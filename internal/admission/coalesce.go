@@ -6,33 +6,32 @@ import (
 	"time"
 )
 
-// Coalescer lets callers that need the same at the same time share one read, and runs
-// one read at a time: however many call, no more is read than can be. A call never
-// returns what was read before it. Its methods may be called concurrently.
+// Coalescer lets concurrent callers share one read, and runs one read at a time. It never
+// returns a result read before the call. Its methods may be called concurrently.
 type Coalescer[T any] struct {
 	rests   bool
 	reading chan struct{} // holds one while a read runs or rests
 	mu      sync.Mutex
-	next    *shared[T] // has not begun; nil: there is none
+	next    *shared[T] // has not begun; nil: none
 }
 
-// shared is a read and its result, which is there once done is closed.
+// shared is a read and its result, which is set once done is closed.
 type shared[T any] struct {
-	calls int // that share it, as long as it has not begun
+	calls int // that share it; final once it has begun
 	done  chan struct{}
 	ok    bool // value was read
 	value T
 }
 
-// NewCoalescer returns a Coalescer without calls. One that rests does so between two
-// reads as a slot of a Gate does, for leastRest at least for each call that was answered.
+// NewCoalescer returns a Coalescer. If rests is set it rests between two reads as a slot
+// of a Gate does, for at least leastRest for each call that shared the read.
 func NewCoalescer[T any](rests bool) *Coalescer[T] {
 	return &Coalescer[T]{rests: rests, reading: make(chan struct{}, 1)}
 }
 
-// Do returns what read returns, for this call or for others that share it: the value
-// must not be changed. If the shared read fails, for instance because its client left,
-// each other caller reads for itself.
+// Do returns what read returns, for this call or one that it shares a read with. Do not
+// change the value. If the shared read fails, for instance because its client left, each
+// other caller reads for itself.
 func (c *Coalescer[T]) Do(ctx context.Context, read func(context.Context) (T, error)) (T, error) {
 	c.mu.Lock()
 	first := c.next == nil
@@ -57,7 +56,7 @@ func (c *Coalescer[T]) Do(ctx context.Context, read func(context.Context) (T, er
 	return read(ctx)
 }
 
-// read reads once the read before is done.
+// read reads once the read before has ended.
 func (c *Coalescer[T]) read(ctx context.Context, mine *shared[T], read func(context.Context) (T, error)) (value T, err error) {
 	defer close(mine.done)
 	select {
@@ -79,8 +78,8 @@ func (c *Coalescer[T]) read(ctx context.Context, mine *shared[T], read func(cont
 	return value, err
 }
 
-// release lets the next read begin, after a rest if other calls wait for it or shared
-// this one: those may come back at once.
+// release lets the next read begin. It rests first if other calls wait or shared this
+// read, since they may call again at once.
 func (c *Coalescer[T]) release(began time.Time, answered int) {
 	c.mu.Lock()
 	rests := c.rests && (c.next != nil || answered > 1)

@@ -6,9 +6,9 @@ import (
 )
 
 // Hold returns a context for one request. A slot that the request enters with it is held
-// until release is called, not only while it reads: what is made of the read, such as a
-// page of JSON, costs as much processor time as the read. All reads of the request until
-// then share the one slot. release may be called more than once.
+// until release is called, not only while it reads, because encoding the result costs as
+// much processor time as the read. All reads of the request until then share the slot.
+// release may be called more than once.
 func Hold(ctx context.Context) (held context.Context, release func()) {
 	h := &holder{}
 	return context.WithValue(ctx, holderKey{}, h), h.release
@@ -20,7 +20,7 @@ type holderKey struct{}
 type holder struct {
 	mu    sync.Mutex
 	leave func() // nil: it has none
-	over  bool   // it holds none from now on
+	over  bool   // the request was released
 }
 
 // holderOf returns the holder of a context, nil if there is none.
@@ -39,8 +39,8 @@ func (h *holder) holds() bool {
 	return h.leave != nil
 }
 
-// keep takes over the end of a read. It returns what ends it for the reader: nothing, as
-// long as the request holds the slot.
+// keep takes over the slot of a read. It returns the function that ends the read, which
+// does nothing while the request holds the slot.
 func (h *holder) keep(leave func()) func() {
 	if h == nil {
 		return leave

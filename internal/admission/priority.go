@@ -9,17 +9,17 @@ import (
 
 // Limits of a Priority.
 const (
-	// restShare is how many times as long as a piece of work its rest is, for each
-	// process that does such work.
+	// restShare is the ratio of a rest to the work before it, for each process that
+	// does such work.
 	restShare = 3
-	// longestRest is how long work rests at once at most, briefRest where the time since
-	// the last rest was mostly spent waiting, and totalRest how long a piece rests in all.
+	// longestRest bounds one rest, briefRest one of work that mostly waits, and totalRest
+	// all rests of a piece together.
 	longestRest = time.Second
 	briefRest   = 50 * time.Millisecond
 	totalRest   = 10 * time.Second
-	// stretch is how long a piece works between two rests at least.
+	// stretch is the least work between two rests.
 	stretch = 4 * time.Millisecond
-	// recent is how long after a request its like is expected.
+	// recent is how long after a request more are expected.
 	recent = time.Second
 )
 
@@ -36,7 +36,7 @@ type Priority struct {
 	one       chan struct{} // holds the piece that is done beside requests
 }
 
-// others is what was last seen of other processes.
+// others is the last report about other processes.
 type others struct {
 	processes int // this one included
 	busy      time.Time
@@ -59,8 +59,8 @@ func (p *Priority) Begin() (end func()) {
 // Begun returns how many requests have begun, ever.
 func (p *Priority) Begun() int64 { return p.begun.Load() }
 
-// Seen notes how many processes share the work, this one included, and whether requests
-// began in another one since the last look.
+// Seen stores how many processes share the work, this one included, and whether requests
+// began in another one since the last report.
 func (p *Priority) Seen(processes int, requests bool) {
 	now := others{processes: processes}
 	if before := p.elsewhere.Load(); before != nil {
@@ -81,7 +81,7 @@ func (p *Priority) Busy() bool {
 		return true
 	}
 	o := p.elsewhere.Load()
-	return o != nil && time.Since(o.busy) < 2*recent // they are looked at every second or so
+	return o != nil && time.Since(o.busy) < 2*recent // reported about every second
 }
 
 // Beside does a piece of work, which reports whether there is more. If there is, and
@@ -103,14 +103,14 @@ func (p *Priority) Beside(ctx context.Context, piece func(context.Context) (more
 	return more, err
 }
 
-// Paced returns a context for work that is done beside other pieces, since it mostly
-// waits for others. Rest then rests briefly.
+// Paced returns a context for work that runs beside other pieces, since it mostly waits.
+// Rest then rests briefly.
 func (p *Priority) Paced(ctx context.Context) context.Context {
 	return context.WithValue(ctx, pacedKey{}, &paced{priority: p, longest: briefRest, since: time.Now()})
 }
 
-// Rest lets requests go first in the midst of a piece of work: call it often. It returns
-// at once without requests, soon after the last rest, and when ctx is of no piece.
+// Rest lets requests go first during a piece of work; call it often. It returns at once if
+// no requests run, if the last rest is recent, or if ctx belongs to no piece.
 func Rest(ctx context.Context) {
 	if w, ok := ctx.Value(pacedKey{}).(*paced); ok {
 		w.rest(ctx, stretch)
@@ -119,7 +119,7 @@ func Rest(ctx context.Context) {
 
 type pacedKey struct{}
 
-// paced is a piece of work that is being done.
+// paced is a running piece of work.
 type paced struct {
 	priority *Priority
 	longest  time.Duration // of one rest

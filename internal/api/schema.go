@@ -14,22 +14,21 @@ import (
 // schema is a JSON schema of the dialect of OpenAPI 3.1.
 type schema map[string]any
 
-// oneOf stands, in the route table, for an answer of one of several types, by the
-// value of their property reason.
+// oneOf is, in the route table, a response of one of several types. The property reason
+// has the key of the type.
 type oneOf map[string]any
 
-// media stands, in the route table, for an answer of that type that is no JSON
-// of a Go type.
+// media is, in the route table, the media type of a response that has no Go type.
 type media string
 
-// schemas makes schemas of Go types as they are encoded. Structs and lists of
-// words become components, which the others refer to.
+// schemas makes schemas of Go types as JSON encodes them. Structs and enumerations become
+// components.
 type schemas struct {
 	texts      texts
 	words      map[string][]string
 	components map[string]schema
 	examples   map[string]map[string]any // of structs, by component
-	faults     []string                  // what lacks a text or an example
+	faults     []string                  // properties without a text or an example
 	used       map[string]bool           // texts, by record and property
 }
 
@@ -117,7 +116,7 @@ func (s *schemas) component(t reflect.Type) schema {
 
 func reference(of, name string) schema { return schema{"$ref": "#/components/" + of + "/" + name} }
 
-// record is a struct's schema in the making.
+// record is a struct's schema while it is built.
 type record struct {
 	name       string
 	properties map[string]schema
@@ -125,8 +124,8 @@ type record struct {
 	example    map[string]any
 }
 
-// fields adds a struct's fields, those of embedded structs among them. What may
-// be left out is not required.
+// fields adds a struct's fields, including those of embedded structs. A field that may be
+// omitted is not required.
 func (s *schemas) fields(t reflect.Type, r *record) {
 	for field := range t.Fields() {
 		tag, tagged := field.Tag.Lookup("json")
@@ -176,7 +175,7 @@ func (s *schemas) text(record, declared, name string) propertyText {
 	return propertyText{}
 }
 
-// wordsOf makes a property of strings refer to a list of words.
+// wordsOf makes a property of strings an enumeration.
 func (s *schemas) wordsOf(of schema, list string) schema {
 	if s.words[list] == nil {
 		s.faults = append(s.faults, "there is no list of words "+list)
@@ -195,7 +194,7 @@ func (s *schemas) wordsOf(of schema, list string) schema {
 	return words
 }
 
-// example returns a value of a property: that of its text, or one made of its type.
+// example returns a value of a property: that of its text, or one for its type.
 func (s *schemas) example(t reflect.Type, of schema, text propertyText) any {
 	if text.example != nil {
 		return text.example
@@ -214,7 +213,7 @@ func (s *schemas) example(t reflect.Type, of schema, text propertyText) any {
 	return nil
 }
 
-// exampleOf returns a value of what an operation answers or takes; nil: there is none.
+// exampleOf returns an example of a body; nil: there is none.
 func (s *schemas) exampleOf(of schema) map[string]any {
 	ref, _ := of["$ref"].(string)
 	return s.examples[strings.TrimPrefix(ref, "#/components/schemas/")]

@@ -20,9 +20,9 @@ import (
 	"assay/internal/web"
 )
 
-// The types here fit what one package offers to what another one asks for.
+// The types here adapt the subjects to the interfaces of the API and the page.
 
-// control is what the API and the page may do to refreshes.
+// control is the Refresher of the page.
 type control struct {
 	*refresh.Engine
 	gate   *admission.Gate                            // for dry runs
@@ -35,10 +35,10 @@ func newControl(e *refresh.Engine, g *admission.Gate) control {
 	}}
 }
 
-// commands are the control as the API uses it: it answers with what was written.
+// commands is the Refresher of the API, which returns the changed item.
 type commands struct {
 	control
-	reader *view.Reader // without a gate: a write that was done must not end as busy
+	reader *view.Reader // without a gate: a completed write must not fail as busy
 }
 
 func (c commands) AcceptItem(ctx context.Context, key catalog.Key) (view.ItemDetail, error) {
@@ -48,8 +48,8 @@ func (c commands) AcceptItem(ctx context.Context, key catalog.Key) (view.ItemDet
 	return c.reader.Item(ctx, key)
 }
 
-// wallets are the wallets as the API uses them: a verification reads a whole chain,
-// so it waits for a slot.
+// wallets is the Wallets of the API. A verification reads a whole chain, so it waits for
+// a slot.
 type wallets struct {
 	*keeper
 	gate *admission.Gate
@@ -64,8 +64,7 @@ func (w wallets) Verify(ctx context.Context, userID, checkpoint string) (*audit.
 	return w.keeper.Verify(ctx, userID, checkpoint)
 }
 
-// DryRun returns what a refresh would do. Callers share the result, and must not change
-// it.
+// DryRun returns what a refresh would do. Callers share the result and must not change it.
 func (c control) DryRun(ctx context.Context, forced bool) (view.DryRun, error) {
 	return c.dryRun[forced].Do(ctx, func(ctx context.Context) (view.DryRun, error) { return c.readDryRun(ctx, forced) })
 }
@@ -83,7 +82,7 @@ func (c control) readDryRun(ctx context.Context, forced bool) (view.DryRun, erro
 	return view.DryRunOf(&f, forced), nil
 }
 
-// inventories is what the API may do to users and what they own.
+// inventories is the Inventories, MissingQueue and Users of the API.
 type inventories struct {
 	*inventory.Service
 	*syncs
@@ -117,7 +116,8 @@ func (i inventories) User(ctx context.Context, id string) (view.User, error) {
 	return view.UserOf(&stored), err
 }
 
-// answers stores the responses to requests; those about money under the ledger's seal.
+// answers stores responses under idempotency keys. Responses about money are sealed with
+// the ledger's key.
 type answers struct {
 	db   *db.DB
 	keys *wallet.Ring
@@ -171,8 +171,8 @@ func (s sealing) StoreResponse(k idempotency.Key, r idempotency.Response) error 
 	return idempotency.Store(s.tx, k, r)
 }
 
-// pageCredentials are the secrets with which the page lets people in: the
-// market secret reads, the admin token does all.
+// pageCredentials are the secrets of the page: the market secret may read, the admin token
+// may do everything.
 type pageCredentials struct{ *config.Credentials }
 
 func pageRole(r web.Role) string {

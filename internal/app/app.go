@@ -1,4 +1,4 @@
-// Package app wires the parts together; nothing else does. An App is a whole
+// Package app wires the packages together; no other package does. An App is a whole
 // server that a test can start on port 0.
 package app
 
@@ -37,25 +37,25 @@ import (
 	"assay/internal/web"
 )
 
-// Options are what an App is made of.
+// Options are the dependencies of an App.
 type Options struct {
 	Config  *config.Config // CreateSecrets may put new secrets into it
 	Version string
 	Logger  *slog.Logger
-	Now     func() time.Time // for tests; default time.Now, and see store.Options
-	// Faults is handed to the store; see store.Options.
+	Now     func() time.Time // for tests; default time.Now; see db.Options
+	// Faults is passed to the database; see db.Options.
 	Faults func(point string) error
-	// Client, when set, changes how each provider's requests are carried; tests
-	// make them less patient.
+	// Client, which may be nil, changes the options of each provider's client. Tests
+	// shorten its timeouts.
 	Client func(*provider.Options)
-	// Recheck is how often an App that serves reads alone looks whether its database can
-	// be written again; 0: never.
+	// Recheck is how often an App that serves only reads checks whether its database is
+	// writable again; 0: never.
 	Recheck time.Duration
 }
 
-// ErrWritable is returned by Run of an App that served reads alone, once its database can
-// be written again: a new App does all the work.
-var ErrWritable = errors.New("the database can be written again")
+// ErrWritable is returned by Run of an App that served only reads, once its database is
+// writable again. Start a new App then.
+var ErrWritable = errors.New("the database is writable again")
 
 // App is a server.
 type App struct {
@@ -63,16 +63,16 @@ type App struct {
 	log       *slog.Logger
 	now       func() time.Time
 	version   string
-	owner     string // names this process among all that ever worked on the database
+	owner     string // unique among all processes that ever used the database
 	store     *db.DB
 	providers *ProviderSet
 	ledger    *keeper
 	rates     *exchange.Keeper
-	ecb       *provider.Client // nil: it is not asked
+	ecb       *provider.Client // nil: not used
 	steam     *provider.Client // for inventories
 
 	fees      *fee.Service
-	feeClient *provider.Client // nil: the rules are of no address
+	feeClient *provider.Client // nil: the rules have no address
 
 	inventories *inventory.Service
 	pulls       *steaminv.Syncer
@@ -92,14 +92,14 @@ type App struct {
 }
 
 const (
-	fetchSlots = 2               // units of one provider at once: two cores are the least to expect
-	shutdown   = 5 * time.Second // how long answers under way may take when the process stops
+	fetchSlots = 2               // units of one provider at once: a machine has at least two cores
+	shutdown   = 5 * time.Second // how long running requests may take when the process stops
 )
 
-// New opens the database and the providers and listens. Nothing works before Run.
-// Close what it returned if Run is never called. Where an SQLite database cannot be
-// written, the App serves reads alone: the health check fails and says so, and writes are
-// refused with a fault.Unavailable. See Options.Recheck.
+// New opens the database and the providers and listens. Run starts the work; close the App
+// if Run is never called. If an SQLite database is not writable, the App serves only
+// reads: the health check fails with the reason, and writes fail with a fault.Unavailable.
+// See Options.Recheck.
 func New(ctx context.Context, o Options) (*App, error) {
 	a, err := newApp(ctx, o, false)
 	if !db.CannotWrite(err) {
@@ -125,13 +125,13 @@ func newApp(ctx context.Context, o Options, readOnly bool) (_ *App, err error) {
 			err = errors.Join(err, a.Close())
 		}
 	}()
-	// What can be found out is found out before anything is created.
+	// All checks come before anything is created.
 	if err := Check(ctx, a.cfg); err != nil {
 		return nil, err
 	}
 	if a.cfg.Database.Engine != config.SQLite {
 		if _, err := config.CreateSecrets(a.cfg, true); err != nil {
-			return nil, err // a start that is refused creates no secret and changes no table
+			return nil, err // a refused start creates no secret and changes no table
 		}
 	}
 	if err := a.openDatabase(ctx, o); err != nil {
@@ -169,8 +169,8 @@ func newApp(ctx context.Context, o Options, readOnly bool) (_ *App, err error) {
 	return a, err
 }
 
-// openDatabase opens the store. The dispatcher's own tables are seen to meanwhile:
-// in an empty database to make them takes as long as to make the store's.
+// openDatabase opens the database. It prepares the dispatcher's tables at the same time,
+// since in an empty database they take as long as all others.
 func (a *App) openDatabase(ctx context.Context, o Options) (err error) {
 	if err := Await(ctx, a.cfg.Database, a.cfg.DatabaseWait, a.log); err != nil {
 		return err
@@ -187,8 +187,8 @@ func (a *App) openDatabase(ctx context.Context, o Options) (err error) {
 	return err
 }
 
-// openProviders makes the providers. What they allow is counted in the store, for all
-// processes that use it and over restarts.
+// openProviders opens the providers. The database counts their budgets, for all processes
+// and across restarts.
 func (a *App) openProviders(ctx context.Context, client func(*provider.Options)) (err error) {
 	so := ProviderOptions{
 		Config: a.cfg, Secret: a.creds.Secret, Client: client, Now: a.now, Logger: a.log,
@@ -201,8 +201,7 @@ func (a *App) openProviders(ctx context.Context, client func(*provider.Options))
 	return err
 }
 
-// buildEngine makes the engine and the dispatcher that runs it; each knows of
-// the other.
+// buildEngine makes the engine and the dispatcher, which refer to each other.
 func (a *App) buildEngine(ctx context.Context) (err error) {
 	cfg := a.cfg
 	a.engine, err = refresh.New(ctx, refresh.Options{
@@ -253,14 +252,14 @@ func (a *App) buildServer() *http.Server {
 	}), a.log)
 }
 
-// URL is where the server listens.
+// URL returns the address of the server.
 func (a *App) URL() string { return "http://" + a.listener.Addr().String() }
 
 // Ready is closed once the server answers.
 func (a *App) Ready() <-chan struct{} { return a.ready }
 
-// Run serves and works until ctx ends, lets answers under way finish, gives work
-// in hands back and closes the database. It may be called once.
+// Run serves and works until ctx ends. Then it lets running requests finish, releases its
+// claims and closes the database. It may be called once.
 func (a *App) Run(ctx context.Context) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -268,7 +267,7 @@ func (a *App) Run(ctx context.Context) error {
 	wg.Go(func() { a.engine.KeepLease(ctx) })
 	wg.Go(func() {
 		if a.readOnly {
-			return // no work can be noted as done
+			return // no progress can be stored
 		}
 		a.work.Run(ctx)
 		if err := a.engine.Leave(ctx); err != nil {
@@ -307,7 +306,7 @@ func (a *App) Run(ctx context.Context) error {
 	cancel()
 	stopping, done := context.WithTimeout(context.WithoutCancel(ctx), shutdown)
 	defer done()
-	a.pulls.Close() // and with them answers that wait for one
+	a.pulls.Close() // and with them requests that wait for one
 	if err := a.server.Shutdown(stopping); err != nil {
 		failed = errors.Join(failed, a.server.Close())
 	}
@@ -335,8 +334,8 @@ func (a *App) awaitWritable(ctx context.Context, writable chan<- struct{}) {
 	}
 }
 
-// logCreated logs what a new secret is for. The ledger's key is not for requests:
-// without it no entry can be verified any more.
+// logCreated logs the purpose of a new secret. The ledger's key is not for requests:
+// without it no entry can be verified.
 func (a *App) logCreated(path string) {
 	if filepath.Base(path) == "WALLET_LEDGER_KEY" {
 		a.log.Info("secret created; back it up and do not share it", "file", path)

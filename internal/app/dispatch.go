@@ -10,14 +10,13 @@ import (
 	"assay/internal/inventory"
 )
 
-// upkeep is how often retention runs besides after every job.
+// upkeep is how often retention runs, in addition to after every job.
 const upkeep = time.Hour
 
 // daily is how often a checkpoint of the wallet ledger is written: at midnight, UTC.
 const daily = 24 * time.Hour
 
-// buildDispatcher makes what runs the engine: within this process where it has
-// the database for itself, else with all that share it.
+// buildDispatcher makes the dispatcher: a local one on SQLite, River on PostgreSQL.
 func (a *App) buildDispatcher(ctx context.Context) error {
 	workers, tasks := a.engine.Workers(), a.tasks()
 	a.syncs.goFirst(workers)
@@ -34,8 +33,8 @@ func (a *App) buildDispatcher(ctx context.Context) error {
 	return nil
 }
 
-// prepareDispatcher brings the dispatcher's own tables up to date, or sees whether
-// they are.
+// prepareDispatcher updates the dispatcher's own tables, or checks that they are up to
+// date.
 func (a *App) prepareDispatcher(ctx context.Context) error {
 	switch {
 	case a.cfg.Database.Engine == config.SQLite:
@@ -49,7 +48,7 @@ func (a *App) prepareDispatcher(ctx context.Context) error {
 
 func hourly(t time.Time) time.Time { return t.UTC().Truncate(upkeep).Add(upkeep) }
 
-// tasks are what runs by itself.
+// tasks are the scheduled tasks.
 func (a *App) tasks() []dispatch.Task {
 	return []dispatch.Task{
 		{Name: "refresh", Queue: dispatch.QueueBulk, Next: a.cfg.Schedule.Next, Run: func(ctx context.Context) error {

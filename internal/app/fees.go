@@ -8,8 +8,8 @@ import (
 	"assay/internal/wallet/fee"
 )
 
-// openFees makes the service of the fee rules, and their first version if there is
-// none yet.
+// openFees makes the service of the fee rules, and creates their first version if there is
+// none.
 func (a *App) openFees(ctx context.Context, used bool, client func(*provider.Options)) error {
 	a.fees = &fee.Service{Store: a.store, Keys: a.ledger.Keys, Unused: !used, Now: a.now, Logger: a.log}
 	switch {
@@ -26,7 +26,7 @@ func (a *App) openFees(ctx context.Context, used bool, client func(*provider.Opt
 	return a.fees.Begin(ctx)
 }
 
-// feeDesk is what the API may do with fee rules.
+// feeDesk is the Fees of the API.
 type feeDesk struct {
 	*fee.Service
 	store *db.DB

@@ -13,30 +13,30 @@ import (
 	"assay/internal/provider/waxpeer"
 )
 
-// hosted is what a provider of one host is made of.
+// hosted is the configuration of a provider with one host.
 type hosted struct {
-	base   string // where it is, without a slash at its end
+	base   string // its address, without a slash at the end
 	key    string // "": none
 	host   provider.Host
-	allow  string // what the operator named as its host; "": nothing
+	allow  string // the host that the operator configured; "": none
 	client *provider.Client
 }
 
-// hosted prepares a provider of one host: base and limit hold unless the operator
-// named others.
+// hosted prepares a provider with one host. The operator's settings override base and
+// limit.
 func (s *ProviderSet) hosted(so ProviderOptions, o provider.Options, base string, limit provider.Limit) hosted {
 	return s.hostedAt(so, o, base, provider.Host{Limit: limit})
 }
 
-// hostedAt is hosted for a host that documents more than a limit.
+// hostedAt is hosted for a host with more than a limit.
 func (s *ProviderSet) hostedAt(so ProviderOptions, o provider.Options, base string, host provider.Host) hosted {
 	h := hostOf(so.Config, o.Provider, base, host)
 	h.client = s.client(so, h.allowed(o), h.host)
 	return h
 }
 
-// hostOf tells where a provider's host is and what may be asked of it, without a
-// client yet: base and host hold unless the operator named others.
+// hostOf returns the address and the limits of a provider's host, without a client. The
+// operator's settings override base and host.
 func hostOf(cfg *config.Config, p, base string, host provider.Host) hosted {
 	c := cfg.Provider[p]
 	h := hosted{base: base, key: c.APIKey.Reveal(), host: host}
@@ -52,7 +52,7 @@ func hostOf(cfg *config.Config, p, base string, host provider.Host) hosted {
 	return h
 }
 
-// allowed lets the address guard pass what the operator named.
+// allowed makes the address guard accept the host that the operator configured.
 func (h *hosted) allowed(o provider.Options) provider.Options {
 	if h.allow != "" {
 		o.AllowHosts = append(o.AllowHosts, h.allow)
@@ -90,7 +90,7 @@ func (s *ProviderSet) openSteam(_ context.Context, so ProviderOptions, o provide
 	return steam.New(steam.Config{BaseURL: h.base, Endpoint: steam.Endpoint(so.Config.SteamEndpoint), Host: h.host, Client: h.client}), nil
 }
 
-// without keeps a share, in percent, of what a host allows for others.
+// without reserves a share, in percent, of a host's limits for others.
 func without(h provider.Host, percent int) provider.Host {
 	h.Others = h.Limit.Requests * percent / 100
 	h.Limit.Requests -= h.Others
@@ -99,13 +99,12 @@ func without(h provider.Host, percent int) provider.Host {
 	return h
 }
 
-// SteamClient returns a client for other requests to steamcommunity.com, of
-// inventories for example, and its address. Steam limits an address and not what it asks
-// for: limit, quota and orders to wait are one budget with the provider of prices,
-// whether or not that is configured, in all processes on the database. A request of
-// one is counted with the other, and a refusal of one keeps both away. tune may set
-// what is the client's own, such as MaxBody and Judge; Provider, Limit and Allowance
-// are set here. Close the client when done.
+// SteamClient returns a client for other requests to steamcommunity.com, such as
+// inventories, and the address. Steam limits a client address, whatever it requests. So
+// limit, quota and retry-after are one budget with the provider of prices, in all
+// processes on the database: a request of one counts for both, and a refusal stops both.
+// tune may set MaxBody, Validate and the like; Provider, Limit and Allowance are set here.
+// Close the client when done.
 func SteamClient(so ProviderOptions, tune func(*provider.Options)) (client *provider.Client, base string) {
 	o := provider.Options{Provider: steam.Name, Now: so.Now, Logger: so.Logger}
 	if tune != nil {

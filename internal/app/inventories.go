@@ -12,8 +12,8 @@ import (
 	"assay/internal/user"
 )
 
-// buildInventories makes what keeps inventories: pushed ones, and those that are
-// pulled from Steam.
+// buildInventories makes the services of inventories, pushed ones and those pulled from
+// Steam.
 func (a *App) buildInventories(so ProviderOptions) {
 	a.inventories = &inventory.Service{
 		InTx:        a.store.InTx,
@@ -31,7 +31,7 @@ func (a *App) buildInventories(so ProviderOptions) {
 	a.syncs.steam = a.pulls
 }
 
-// steamID returns whose inventory on Steam is a user's.
+// steamID returns the Steam id of a user.
 func (a *App) steamID(ctx context.Context, userID string) (string, error) {
 	_, known, err := user.Key(ctx, a.store, userID)
 	if err != nil {
@@ -47,8 +47,8 @@ func (a *App) steamID(ctx context.Context, userID string) (string, error) {
 	return stored.SteamID, err
 }
 
-// inventoryClient returns the client for inventories, and where they are. It
-// shares the budget of Steam's host and keeps a pace of its own within it.
+// inventoryClient returns the client for inventories, and their address. It shares the
+// budget of Steam's host and has a lower rate of its own within it.
 func inventoryClient(so ProviderOptions) (*provider.Client, string) {
 	if shared := so.Allowance; shared != nil {
 		so.Allowance = func(p string, host provider.Host) provider.Allowance {
@@ -59,14 +59,14 @@ func inventoryClient(so ProviderOptions) (*provider.Client, string) {
 	return SteamClient(so, steaminv.Tune)
 }
 
-// paced is an allowance within which some requests have a pace of their own.
+// paced is an allowance with a lower rate for some requests.
 type paced struct {
 	provider.Allowance
 	pace provider.Allowance
 }
 
-// Take implements provider.Allowance. The pace goes first: what it counts of a
-// request that the other one refuses is soon forgotten.
+// Take implements provider.Allowance. The pace comes first: if the other one refuses, the
+// pace has counted a request too many, which expires soon.
 func (p paced) Take(ctx context.Context) (provider.Refusal, error) {
 	if r, err := p.pace.Take(ctx); err != nil || r.Wait > 0 {
 		return r, err
@@ -74,8 +74,8 @@ func (p paced) Take(ctx context.Context) (provider.Refusal, error) {
 	return p.Allowance.Take(ctx)
 }
 
-// Down implements provider.Allowance. That inventories are not to be had says
-// nothing of the provider of prices, which asks for other things.
+// Down implements provider.Allowance. It does nothing: a failure of inventories does not
+// mean that Steam's prices fail.
 func (paced) Down(context.Context, string) error { return nil }
 
 // Up implements provider.Allowance. See Down.

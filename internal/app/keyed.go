@@ -15,8 +15,8 @@ import (
 // keyed are the providers that require a key.
 var keyed = []string{cs2cap.Name, pricempire.Name}
 
-// checkKeys returns an error if a provider lacks the key that it requires, or is
-// configured for something that it does not offer.
+// checkKeys returns an error if a provider lacks its key, or is configured for a market
+// that it does not offer.
 func checkKeys(cfg *config.Config, providers ...string) error {
 	for _, name := range providers {
 		if slices.Contains(keyed, name) && cfg.Provider[name].APIKey.Reveal() == "" {
@@ -42,7 +42,7 @@ func (s *ProviderSet) openCs2cap(_ context.Context, so ProviderOptions, o provid
 		at := hostOf(so.Config, cs2cap.Name, cs2cap.BaseURL, provider.Host{})
 		about := at.allowed(o)
 		cs2cap.Tune(&about, provider.Batch)
-		sales = s.client(so, about, cs2cap.SalesHost()) // whatever the operator allows is of streams
+		sales = s.client(so, about, cs2cap.SalesHost()) // the operator's limits are for streams
 	}
 	cs2cap.Tune(&o, shape)
 	h := s.hostedAt(so, o, cs2cap.BaseURL, cs2cap.Host(shape))

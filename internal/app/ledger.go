@@ -20,39 +20,29 @@ import (
 	"assay/internal/wallet/fee"
 )
 
-// keeper is the ledger with what belongs to it outside the database: its keys and
-// its checkpoints.
+// keeper is the ledger with its keys and checkpoints, which are outside the database.
 type keeper struct {
 	*wallet.Ledger
 	store  *db.DB
 	folder wallet.Folder
 	now    func() time.Time
-	used   func()     // tells, once, what an operator should know of a ledger in use
+	used   func()     // warns the operator, once, about a ledger in use
 	mu     sync.Mutex // one checkpoint at a time
-	last   noted      // what the last checkpoint of this process had
+	last   noted      // of the last checkpoint of this process
 }
 
-// noted distinguishes a checkpoint from another one: the last transaction, and the
-// newest fee rules. Ids alone are not enough: after the last transaction is deleted, the
-// next one may get its id.
+// noted identifies the state of a checkpoint: the last transaction and the newest fee
+// rules. An id is not enough: if the last transaction is deleted, the next one may get its
+// id.
 type noted struct {
 	id    int64
 	hash  wallet.Hash
 	rules wallet.Mark
 }
 
-// openLedger makes the ledger, whose keys were created or given. The start is
-// refused where something was sealed with a key that is missing.
+// openLedger opens the ledger. It refuses a start without a key that sealed something.
 func (a *App) openLedger(ctx context.Context, used bool) (err error) {
-	var keys []wallet.Key
-	for _, k := range a.cfg.LedgerKeys {
-		bytes, err := hex.DecodeString(k.Key.Reveal())
-		if err != nil {
-			return errors.New("WALLET_LEDGER_KEY is not hexadecimal") // never shown: it was checked
-		}
-		keys = append(keys, wallet.Key{ID: k.ID, Bytes: bytes})
-	}
-	ring, err := wallet.NewRing(keys)
+	ring, err := LedgerKeys(a.cfg)
 	if err != nil {
 		return err
 	}
@@ -64,7 +54,7 @@ func (a *App) openLedger(ctx context.Context, used bool) (err error) {
 	}
 	a.ledger = &keeper{
 		Ledger: &wallet.Ledger{Keys: ring}, store: a.store, now: a.now,
-		folder: wallet.Folder{Dir: filepath.Join(a.cfg.DataDir, "checkpoints")}, used: sync.OnceFunc(a.warnOfLedger),
+		folder: checkpointFolder(a.cfg), used: sync.OnceFunc(a.warnOfLedger),
 	}
 	if used {
 		a.ledger.used()
@@ -75,9 +65,27 @@ func (a *App) openLedger(ctx context.Context, used bool) (err error) {
 	return a.ledger.folder.Tidy(a.now())
 }
 
-// noteLedgerKey notes the key that is to seal, and refuses a start without one that
-// was noted. Where several processes share a database the first of them decides,
-// before anything is sealed; a file of its own may get another key until then.
+// LedgerKeys returns the configured keys of the ledger.
+func LedgerKeys(cfg *config.Config) (*wallet.Ring, error) {
+	var keys []wallet.Key
+	for _, k := range cfg.LedgerKeys {
+		bytes, err := hex.DecodeString(k.Key.Reveal())
+		if err != nil {
+			return nil, errors.New("WALLET_LEDGER_KEY is not hexadecimal") // never returned: the configuration was checked
+		}
+		keys = append(keys, wallet.Key{ID: k.ID, Bytes: bytes})
+	}
+	return wallet.NewRing(keys)
+}
+
+// checkpointFolder is where the checkpoints of the ledger are stored.
+func checkpointFolder(cfg *config.Config) wallet.Folder {
+	return wallet.Folder{Dir: filepath.Join(cfg.DataDir, "checkpoints")}
+}
+
+// noteLedgerKey stores the key that will seal, and refuses a start without a stored key.
+// On a shared database the first process decides, before anything is sealed. On SQLite the
+// key may change until it has sealed something.
 func (a *App) noteLedgerKey(ctx context.Context, tx *db.Tx, ring *wallet.Ring) error {
 	known, err := wallet.LedgerKeys(tx)
 	if err != nil {
@@ -107,16 +115,15 @@ func lacksKey(id string) error {
 	}}
 }
 
-// What is looked at to see whether a key is there.
+// How much of the ledger checkSeals reads.
 const (
 	sampledAccounts     = 1_000
 	sampledTransactions = 10 // the first and the last
 )
 
-// checkSeals refuses a start where something names a key that is missing, or none of
-// what names a key was sealed with it, whatever keys were noted: that is in the
-// same database, and may be deleted. It looks at some of the ledger; a verification
-// looks at all of it.
+// checkSeals refuses a start if a row names a missing key, or if no row that names a key
+// was sealed with it. It does not depend on the stored keys, which an attacker can delete.
+// It reads a sample; a verification reads the whole ledger.
 func (a *App) checkSeals(ctx context.Context, ring *wallet.Ring) error {
 	heads, err := wallet.SomeWallets(ctx, a.store, sampledAccounts)
 	if err != nil {
@@ -147,14 +154,14 @@ func (a *App) checkSeals(ctx context.Context, ring *wallet.Ring) error {
 	return nil
 }
 
-// warnOfLedger tells where the key protects against less.
+// warnOfLedger warns if the key is stored where it protects less.
 func (a *App) warnOfLedger() {
 	if a.cfg.Database.Engine == config.SQLite && a.cfg.LedgerKeyGenerated() {
 		a.log.Warn("ledger key and checkpoints are stored next to the database: set WALLET_LEDGER_KEY, or WALLET_LEDGER_KEY_FILE to another place, and store copies of the checkpoints elsewhere")
 	}
 }
 
-// Post carries out an order.
+// Post posts to the ledger. sealed is called last in the transaction.
 func (k *keeper) Post(ctx context.Context, o wallet.Posting, sealed func(idempotency.ResponseStore, view.WalletTransaction) error) error {
 	err := k.store.InSmallTx(ctx, func(tx *db.Tx) error {
 		p, err := k.Execute(tx, o)
@@ -205,7 +212,7 @@ func (k *keeper) vouch(ctx context.Context, add func(wallet.Mark) error) error {
 	return fmt.Errorf("%w: the verification is %s: %s", wallet.ErrTampered, r.Status, strings.Join(notPassed(r.Checks), ", "))
 }
 
-// newest tells where the ledger is. The fee rules matter once it is in use.
+// newest returns the current state of the ledger. The fee rules count once it is in use.
 func (k *keeper) newest(ctx context.Context) (n noted, err error) {
 	last, err := wallet.LastWalletTransactions(ctx, k.store, 1)
 	if err != nil || len(last) == 0 {
@@ -223,8 +230,7 @@ func (k *keeper) newest(ctx context.Context) (n noted, err error) {
 	return n, err
 }
 
-// lastCheckpoint writes a checkpoint when the process stops, if there is something
-// new.
+// lastCheckpoint writes a checkpoint when the process stops, if the ledger has changed.
 func (a *App) lastCheckpoint(ctx context.Context) {
 	ctx, done := context.WithTimeoutCause(context.WithoutCancel(ctx), atTheEnd,
 		fmt.Errorf("the ledger takes longer than %v to verify; the daily checkpoint has no such limit", atTheEnd))
@@ -240,6 +246,6 @@ func (a *App) lastCheckpoint(ctx context.Context) {
 	}
 }
 
-// atTheEnd is how long the last checkpoint may take, with its verification: a stop has
-// to end before whatever supervises the process kills it.
+// atTheEnd is how long the last checkpoint may take, including its verification: the
+// process must stop before its supervisor kills it.
 const atTheEnd = 4 * time.Second

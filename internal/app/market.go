@@ -18,10 +18,10 @@ import (
 	"assay/internal/wallet"
 )
 
-// settlePace is how often trades are looked for whose hold has ended.
+// settlePace is how often trades are settled whose hold has ended.
 const settlePace = 10 * time.Second
 
-// buildMarket makes what keeps listings and trades, whose money the ledger moves.
+// buildMarket makes the service of listings and trades.
 func (a *App) buildMarket() *market.Service {
 	return market.New(market.Options{
 		InTx:        a.store.InSmallTx,
@@ -48,7 +48,7 @@ func (a *App) keepTrades(ctx context.Context) error {
 
 func nextSettling(t time.Time) time.Time { return t.UTC().Truncate(settlePace).Add(settlePace) }
 
-// sellers brings what sellers own up to date.
+// sellers updates the inventories of sellers.
 type sellers struct {
 	*syncs
 	store *db.DB
@@ -76,7 +76,7 @@ func (s sellers) SteamID(ctx context.Context, userID string) (steamID string, kn
 	return u.SteamID, err == nil, err
 }
 
-// trading is what the API may do to listings and trades.
+// trading is the Trading of the API.
 type trading struct {
 	*market.Service
 	base money.Currency

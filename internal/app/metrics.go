@@ -21,10 +21,8 @@ import (
 	"assay/internal/wallet/audit"
 )
 
-// metrics serves what the status and the providers tell, in the form of
-// Prometheus, and counts HTTP requests. Other figures are read when they are
-// requested, so nothing is counted twice. Each app registers its metrics once, in
-// a registry of its own.
+// metrics counts HTTP requests and serves all metrics for Prometheus. Other figures are
+// read at each scrape, so nothing is counted twice. Each App has a registry of its own.
 type metrics struct {
 	http.Handler
 	requests *prometheus.CounterVec
@@ -95,13 +93,13 @@ func describe() descriptions {
 		oldest:         d("oldest_price_seconds", "Seconds since the oldest price in scope was last confirmed."),
 		answers:        d("provider_responses_total", "Answers of a provider's host since the start, by status; 0 is none.", "provider", "host", "status"),
 		blocked:        d("provider_blocked", "1 while no requests are sent to a provider's host: breaker open, a demanded wait, or the provider paused.", "provider", "host", "why"),
-		limit:          d("provider_budget_limit", "Requests that a provider's host allows: its limit, its quota of a day or month, or what it says itself.", "provider", "host", "budget"),
+		limit:          d("provider_budget_limit", "Requests that a provider's host allows: its limit, its quota of a day or month, or its reported quota.", "provider", "host", "budget"),
 		used:           d("provider_budget_used", "Requests that count now against a budget of a provider's host.", "provider", "host", "budget"),
 		left:           d("provider_budget_left", "Requests that a budget of a provider's host leaves now.", "provider", "host", "budget"),
 		low:            d("provider_budget_low", "1 while less than a tenth of some budget of a provider's host is left and it will run out.", "provider", "host"),
 		events:         d("events_total", "Events that this process has written since its start.", "kind"),
 		latency:        d("provider_latency_seconds", "How long requests to a provider's host took, since the start.", "provider", "host"),
-		lastSuccess:    d("provider_last_success_timestamp_seconds", "When a provider last answered well; 0: never.", "provider"),
+		lastSuccess:    d("provider_last_success_timestamp_seconds", "When a provider last answered without an error; 0: never.", "provider"),
 		health:         d("provider_health", "1 at the provider's health, by its last fetches.", "provider", "health"),
 		fileFailures:   d("provider_file_failures", "Failed fetches in a row of a provider's file, such as a price list.", "provider", "file"),
 		lastFetch:      d("market_last_fetch_timestamp_seconds", "When a market was last fetched.", "provider", "market"),
@@ -126,8 +124,8 @@ func describe() descriptions {
 // Describe implements prometheus.Collector.
 func (c *collector) Describe(ch chan<- *prometheus.Desc) { prometheus.DescribeByCollect(c, ch) }
 
-// Collect implements prometheus.Collector. What cannot be read is left out; the
-// scrape then lacks it, and the health check tells why.
+// Collect implements prometheus.Collector. It leaves out what cannot be read; the health
+// check has the reason.
 func (c *collector) Collect(ch chan<- prometheus.Metric) {
 	ctx, cancel := context.WithTimeout(context.Background(), collectTimeout)
 	defer cancel()
@@ -156,7 +154,7 @@ func (c *collector) Collect(ch chan<- prometheus.Metric) {
 	}
 }
 
-// collectPrices tells how far prices can be trusted, and what was learned of markets.
+// collectPrices collects the status of prices, and the levels of markets.
 func (c *collector) collectPrices(ctx context.Context, ch chan<- prometheus.Metric) {
 	d := c.descs
 	if n, err := c.reader.PriceCounts(ctx); err == nil {
@@ -183,7 +181,7 @@ func (c *collector) collectPrices(ctx context.Context, ch chan<- prometheus.Metr
 	}
 }
 
-// pulls stands where metrics name a provider for what pulls inventories from Steam.
+// pulls is the provider label of inventory pulls from Steam.
 const pulls = "steam_inventory"
 
 func (c *collector) collectMarket(ctx context.Context, ch chan<- prometheus.Metric) {

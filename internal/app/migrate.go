@@ -10,8 +10,7 @@ import (
 	"assay/internal/dispatch/river"
 )
 
-// Await waits for a PostgreSQL database as store.Await does. For a file there is nothing
-// to wait.
+// Await waits for a PostgreSQL database as db.Await does. For SQLite it returns at once.
 func Await(ctx context.Context, d config.Database, atMost time.Duration, log *slog.Logger) error {
 	if d.Engine == config.SQLite {
 		return nil
@@ -19,8 +18,8 @@ func Await(ctx context.Context, d config.Database, atMost time.Duration, log *sl
 	return db.Await(ctx, d.SessionURL(), atMost, log)
 }
 
-// Migrate brings the tables of a database up to date, the dispatcher's own too,
-// as New does unless the configuration keeps it from that.
+// Migrate updates the tables of a database, including the dispatcher's, as New does unless
+// DATABASE_MIGRATE is off.
 func Migrate(ctx context.Context, d config.Database, log *slog.Logger) (db.MigrateResult, error) {
 	r, err := db.Migrate(ctx, db.Options{Path: d.Path, URL: d.SessionURL(), Logger: log})
 	if err != nil || d.Engine == config.SQLite {

@@ -8,8 +8,7 @@ import (
 	"strings"
 )
 
-// newOwner makes a name for this process that no other one has or ever had:
-// people see by it where it runs, and what is random in it makes it unique.
+// newOwner returns a unique name for this process: host, process id and random digits.
 func newOwner() string {
 	host, err := os.Hostname()
 	if err != nil || host == "" {

@@ -30,7 +30,7 @@ import (
 // opener makes a configured provider.
 type opener func(context.Context, ProviderOptions, provider.Options) (provider.Provider, error)
 
-// openers are of all price providers that this program knows, by name.
+// openers returns the openers of all price providers, by name.
 func (s *ProviderSet) openers() map[string]opener {
 	return map[string]opener{
 		pricempire.Name: s.openPricempire,
@@ -45,11 +45,10 @@ func (s *ProviderSet) openers() map[string]opener {
 	}
 }
 
-// Providers lists the price providers that this program knows, by name.
+// Providers lists the names of all price providers.
 func Providers() []string { return slices.Sorted(maps.Keys((*ProviderSet)(nil).openers())) }
 
-// ProviderSet holds the configured providers with the clients that carry their
-// requests.
+// ProviderSet holds the configured providers and their clients.
 type ProviderSet struct {
 	List         []provider.Provider
 	Clients      map[string]provider.Clients // by provider
@@ -58,11 +57,11 @@ type ProviderSet struct {
 	simulator *http.Server
 }
 
-// ProviderOptions are what providers are made of.
+// ProviderOptions are the dependencies of providers.
 type ProviderOptions struct {
 	Config *config.Config
 	Secret func(name string) (string, error) // values of secrets that price lists name
-	// Allowance returns what a host of a provider allows all processes together; nil:
+	// Allowance returns the budget of a provider's host that all processes share; nil:
 	// each process counts for itself.
 	Allowance func(p string, host provider.Host) provider.Allowance
 	Client    func(*provider.Options) // see Options; may be nil
@@ -70,8 +69,8 @@ type ProviderOptions struct {
 	Logger    *slog.Logger
 }
 
-// OpenProviders makes the configured providers. It asks none of them. Where the
-// simulator is named without an address, one is started on loopback.
+// OpenProviders opens the configured providers. It sends no request. If the simulator is
+// configured without an address, it starts one on loopback.
 func OpenProviders(ctx context.Context, o ProviderOptions) (_ *ProviderSet, err error) {
 	cfg := o.Config
 	set := &ProviderSet{Clients: map[string]provider.Clients{}}
@@ -113,8 +112,8 @@ func (s *ProviderSet) client(so ProviderOptions, o provider.Options, host provid
 	return c
 }
 
-// newClient makes a client that shares what the host allows with all that ask it
-// by the same provider and key.
+// newClient makes a client that shares the host's budget with all clients of the same
+// provider and host.
 func newClient(so ProviderOptions, o provider.Options, host provider.Host) *provider.Client {
 	o.Limit, o.Headers = host.Limit, host.Headers
 	if host.Key != "" && o.Logger != nil {
@@ -159,8 +158,8 @@ func (s *ProviderSet) startSimulator(ctx context.Context) (address string, err e
 	return l.Addr().String(), nil
 }
 
-// openPricelist makes the price lists. Each host has a client of its own; a
-// redirect to any of them is one to a host that the operator named.
+// openPricelist opens the price lists. Each host has a client of its own. A redirect to any
+// of these hosts is allowed, since the operator configured them.
 func (s *ProviderSet) openPricelist(_ context.Context, so ProviderOptions, o provider.Options) (provider.Provider, error) {
 	lists, err := loadLists(so.Config, so.Secret)
 	if err != nil {
@@ -183,7 +182,7 @@ func (s *ProviderSet) openPricelist(_ context.Context, so ProviderOptions, o pro
 	})
 }
 
-// checkProviders finds what would keep the configured providers from being opened.
+// checkProviders returns an error if the configured providers cannot be opened.
 func checkProviders(cfg *config.Config) error {
 	if err := checkKeys(cfg, cfg.Providers...); err != nil {
 		return err
@@ -197,8 +196,7 @@ func checkProviders(cfg *config.Config) error {
 	return nil
 }
 
-// loadLists reads what PRICELIST_CONFIG names. That it cannot be read is a fault
-// of the configuration, as everything wrong in it is.
+// loadLists reads the file that PRICELIST_CONFIG names. Any error is a fault.Invalid.
 func loadLists(cfg *config.Config, secret func(string) (string, error)) (*pricelist.Config, error) {
 	if cfg.PricelistConfig == "" {
 		return nil, fault.New(fault.Invalid, "invalid_configuration", "Set PRICELIST_CONFIG to the file that describes your price lists.")

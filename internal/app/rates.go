@@ -57,9 +57,9 @@ func (a *App) currentRates(ctx context.Context) (pricing.Rates, error) {
 	return rates, err
 }
 
-// Check finds what is wrong with the configured providers, the level and exchange rates,
-// before anything is created. It sends no request. What works all the same, but names
-// something that is not there, is added to the warnings of cfg.
+// Check validates the configured providers, the level and exchange rates, before anything
+// is created. It sends no request. It adds settings that name something missing, but do not
+// prevent a start, to the warnings of cfg.
 func Check(ctx context.Context, cfg *config.Config) error {
 	if err := checkProviders(cfg); err != nil {
 		return err
@@ -94,8 +94,8 @@ func describeProviders(ctx context.Context, cfg *config.Config) (*ProviderSet, e
 	return OpenProviders(ctx, ProviderOptions{Config: &described, Secret: cfg.OutsideSecret, Now: time.Now, Logger: slog.New(slog.DiscardHandler)})
 }
 
-// doubts lists settings that name something which is not there now, and may be later:
-// a market that cs2cap does not document, fee rules that cannot be read.
+// doubts lists settings that name something missing that may appear later: a market that
+// cs2cap does not document, fee rules that cannot be read.
 func doubts(ctx context.Context, cfg *config.Config) (all []string) {
 	if slices.Contains(cfg.Providers, cs2cap.Name) {
 		for _, key := range cfg.Provider[cs2cap.Name].Markets {
@@ -112,8 +112,8 @@ func doubts(ctx context.Context, cfg *config.Config) (all []string) {
 	return all
 }
 
-// checkRates finds what is wrong with a file of rates, and currencies without a rate.
-// What is wrong with a file later only keeps it from being read.
+// checkRates validates a file of rates, and finds currencies without a rate. Once the
+// server runs, an invalid file is only not read.
 func checkRates(ctx context.Context, cfg *config.Config, providers []provider.Provider) error {
 	file := pricing.Rates{}
 	if cfg.RatesFile != "" {
@@ -130,8 +130,8 @@ func checkRates(ctx context.Context, cfg *config.Config, providers []provider.Pr
 	return checkCurrencies(cfg, providers, converts)
 }
 
-// checkCurrencies finds a market that quotes in a currency without a rate: none of
-// its quotes would ever count.
+// checkCurrencies refuses a market that quotes in a currency without a rate, since none of
+// its quotes could be used.
 func checkCurrencies(cfg *config.Config, providers []provider.Provider, converts func(money.Currency) bool) error {
 	missing := map[money.Currency][]string{}
 	for _, src := range providers {

@@ -29,13 +29,13 @@ const (
 	syncFailed  = "failed"  // by our fault or Steam's; the same again may succeed
 )
 
-// syncs are the syncs of inventories that requests start, counted. A request is
-// counted once with how long it waited. Rows are counted where they are written: two
-// requests may share a pull, and a pull may outlive its request.
+// syncs runs and counts the syncs of inventories that requests start. A request is counted
+// once, with its duration. Rows are counted when they are written: two requests may share
+// a pull, and a pull may outlive its request.
 type syncs struct {
 	service *inventory.Service
 	steam   *steaminv.Syncer
-	// priority has the refresh give way to what writes inventories.
+	// priority makes refreshes give way to writes of inventories.
 	priority *admission.Priority
 
 	count *prometheus.CounterVec
@@ -72,8 +72,8 @@ func (s *syncs) collectors() []prometheus.Collector {
 	return []prometheus.Collector{s.count, s.rows, s.took}
 }
 
-// goFirst has the work of refreshes give way to syncs, where it takes processors and
-// locks rows. Fetching mostly waits for others; what it stores gives way, too.
+// goFirst makes the stages of a refresh that use processors and lock rows give way to
+// syncs. Fetching mostly waits; it gives way only when it stores a response.
 func (s *syncs) goFirst(workers []dispatch.Worker) {
 	for i := range workers {
 		w := &workers[i]
@@ -84,7 +84,7 @@ func (s *syncs) goFirst(workers []dispatch.Worker) {
 	}
 }
 
-// push syncs what the platform sent.
+// push syncs an inventory that the platform sent.
 func (s *syncs) push(ctx context.Context, userID string, push inventory.Push, mode inventory.Mode) (r inventory.Result, err error) {
 	defer s.priority.Begin()()
 	began := time.Now()
@@ -95,7 +95,7 @@ func (s *syncs) push(ctx context.Context, userID string, push inventory.Push, mo
 	return r, err
 }
 
-// pull syncs what Steam shows.
+// pull syncs an inventory from Steam.
 func (s *syncs) pull(ctx context.Context, userID string, place steaminv.Place, mode inventory.Mode) (r inventory.Result, err error) {
 	began := time.Now()
 	r, err = s.steam.Sync(ctx, userID, place, mode)
@@ -104,7 +104,7 @@ func (s *syncs) pull(ctx context.Context, userID string, place steaminv.Place, m
 	return r, err
 }
 
-// pulled writes a pull that is complete.
+// pulled writes a completed pull.
 func (s *syncs) pulled(ctx context.Context, userID string, push inventory.Push, mode inventory.Mode) (r inventory.Result, err error) {
 	defer s.priority.Begin()()
 	r, err = s.service.Sync(ctx, userID, push, mode)

@@ -8,15 +8,27 @@ import (
 	"time"
 
 	"assay/internal/api"
+	"assay/internal/config"
 	"assay/internal/db"
 	"assay/internal/event"
 	"assay/internal/wallet"
 	"assay/internal/wallet/audit"
 )
 
-// Auditor makes what verifies the ledger that read hands over, against the newest
-// checkpoint of a folder.
-func Auditor(keys *wallet.Ring, folder wallet.Folder, now func() time.Time, read LedgerReader) *audit.Auditor {
+// OpenAuditor returns an auditor of a database that a server may use at the same time.
+func OpenAuditor(cfg *config.Config, o db.Options, now func() time.Time) (*audit.Auditor, error) {
+	keys, err := LedgerKeys(cfg)
+	if err != nil {
+		return nil, err
+	}
+	return newAuditor(keys, checkpointFolder(cfg), now, func(ctx context.Context, use func(*audit.Snapshot) error) error {
+		return audit.ReadLedgerBeside(ctx, o, use)
+	}), nil
+}
+
+// newAuditor returns an auditor that compares the ledger with the newest checkpoint of a
+// folder. read passes the ledger as it is at one moment.
+func newAuditor(keys *wallet.Ring, folder wallet.Folder, now func() time.Time, read func(context.Context, func(*audit.Snapshot) error) error) *audit.Auditor {
 	return &audit.Auditor{
 		Keys: keys, Now: now, Scopes: api.WalletScopes, Read: read,
 		Stored: func() (io.ReadCloser, error) {
@@ -29,11 +41,8 @@ func Auditor(keys *wallet.Ring, folder wallet.Folder, now func() time.Time, read
 	}
 }
 
-// LedgerReader hands over the ledger as it is at one moment.
-type LedgerReader func(ctx context.Context, use func(*audit.Snapshot) error) error
-
 func (k *keeper) auditor() *audit.Auditor {
-	return Auditor(k.Keys, k.folder, k.now, func(ctx context.Context, use func(*audit.Snapshot) error) error {
+	return newAuditor(k.Keys, k.folder, k.now, func(ctx context.Context, use func(*audit.Snapshot) error) error {
 		return audit.ReadLedger(ctx, k.store, use)
 	})
 }
@@ -52,7 +61,7 @@ func (k *keeper) verifyAll(ctx context.Context) error {
 	return k.note(ctx, r)
 }
 
-// note keeps how a verification of the whole ledger came out, with an event for each
+// note stores the result of a verification of the whole ledger, with an event for each
 // problem.
 func (k *keeper) note(ctx context.Context, r *audit.FullReport) error {
 	kept := audit.Verification{

@@ -13,6 +13,8 @@ import (
 	"time"
 
 	"github.com/go-json-experiment/json"
+
+	"assay/internal/fault"
 )
 
 // Limits of a call to the server.
@@ -104,7 +106,7 @@ func (c *client) do(ctx context.Context, r request, into any) error {
 		return nil
 	}
 	if err := json.Unmarshal(body, into); err != nil {
-		return &problem{Status: resp.StatusCode, Detail: "the server at " + c.base + " sent an unexpected response: check that it is `assay` of the same version"}
+		return &problem{Problem: fault.Problem{Status: resp.StatusCode, Detail: "the server at " + c.base + " sent an unexpected response: check that it is `assay` of the same version"}}
 	}
 	return nil
 }
@@ -170,21 +172,9 @@ func (e *unreachableError) Hint() string {
 	return "is `assay serve` running? set its address with LISTEN_ADDR or --listen-addr"
 }
 
-// fieldError is one faulty part of an input.
-type fieldError struct {
-	Pointer string `json:"pointer"`
-	Detail  string `json:"detail"`
-}
-
 // problem is an error response (RFC 9457).
 type problem struct {
-	Status    int          `json:"status"`
-	Title     string       `json:"title"`
-	Detail    string       `json:"detail"`
-	Code      string       `json:"code"`
-	RequestID string       `json:"requestId"`
-	Errors    []fieldError `json:"errors"`
-
+	fault.Problem
 	hint string
 }
 
@@ -215,8 +205,8 @@ func (p *problem) Hint() string { return p.hint }
 func (c *client) problem(resp *http.Response, body []byte, with credential) *problem {
 	p := &problem{}
 	media, _, _ := mime.ParseMediaType(resp.Header.Get("Content-Type"))
-	if media != "application/problem+json" || json.Unmarshal(body, p) != nil {
-		*p = problem{Detail: fmt.Sprintf("the server at %s answered %d without a reason: check that it is `assay`", c.base, resp.StatusCode)}
+	if media != "application/problem+json" || json.Unmarshal(body, &p.Problem) != nil {
+		p.Problem = fault.Problem{Detail: fmt.Sprintf("the server at %s answered %d without a reason: check that it is `assay`", c.base, resp.StatusCode)}
 	}
 	p.Status = resp.StatusCode
 	if p.Detail == "" && p.Title == "" {

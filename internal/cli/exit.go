@@ -215,13 +215,13 @@ type failure struct {
 }
 
 type failureBody struct {
-	ExitCode  int          `json:"exitCode"`
-	Detail    string       `json:"detail"`
-	Hint      string       `json:"hint,omitzero"`
-	Status    int          `json:"status,omitzero"`
-	Code      string       `json:"code,omitzero"`
-	RequestID string       `json:"requestId,omitzero"`
-	Errors    []fieldError `json:"errors,omitzero"`
+	ExitCode  int           `json:"exitCode"`
+	Detail    string        `json:"detail"`
+	Hint      string        `json:"hint,omitzero"`
+	Status    int           `json:"status,omitzero"`
+	Code      string        `json:"code,omitzero"`
+	RequestID string        `json:"requestId,omitzero"`
+	Errors    []fault.Field `json:"errors,omitzero"`
 }
 
 func newFailure(err error, code int) failure {

@@ -2,16 +2,12 @@ package cli
 
 import (
 	"context"
-	"encoding/hex"
 	"fmt"
 	"io"
-	"path/filepath"
 	"strings"
 	"time"
 
 	"assay/internal/app"
-	"assay/internal/config"
-	"assay/internal/wallet"
 	"assay/internal/wallet/audit"
 )
 
@@ -108,32 +104,13 @@ func (s *session) auditor(ctx context.Context) (*audit.Auditor, error) {
 	if err != nil {
 		return nil, err
 	}
-	keys, err := ledgerKeys(cfg)
-	if err != nil {
-		return nil, err
+	if len(cfg.LedgerKeys) == 0 {
+		return nil, &missingSecret{setting: "WALLET_LEDGER_KEY", dir: cfg.DataDir}
 	}
 	if err := s.await(ctx, cfg, cfg.Database); err != nil {
 		return nil, err
 	}
-	folder := wallet.Folder{Dir: filepath.Join(cfg.DataDir, "checkpoints")}
-	return app.Auditor(keys, folder, s.Now, func(ctx context.Context, use func(*audit.Snapshot) error) error {
-		return audit.ReadLedgerBeside(ctx, storeOptions(cfg.Database), use)
-	}), nil
-}
-
-func ledgerKeys(cfg *config.Config) (*wallet.Ring, error) {
-	if len(cfg.LedgerKeys) == 0 {
-		return nil, &missingSecret{setting: "WALLET_LEDGER_KEY", dir: cfg.DataDir}
-	}
-	var keys []wallet.Key
-	for _, k := range cfg.LedgerKeys {
-		bytes, err := hex.DecodeString(k.Key.Reveal())
-		if err != nil {
-			return nil, fmt.Errorf("WALLET_LEDGER_KEY %s is not hexadecimal", k.ID) // never returned: the configuration was checked
-		}
-		keys = append(keys, wallet.Key{ID: k.ID, Bytes: bytes})
-	}
-	return wallet.NewRing(keys)
+	return app.OpenAuditor(cfg, storeOptions(cfg.Database), s.Now)
 }
 
 // writeVerification writes the failures and the skipped checks, then all checks.

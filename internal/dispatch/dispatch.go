@@ -19,7 +19,7 @@ type Dispatcher interface {
 	// Run works until ctx ends, and returns when every worker has stopped. It
 	// may be called once.
 	Run(ctx context.Context)
-	// Close releases what the dispatcher holds; after Run it does nothing.
+	// Close releases the resources of a dispatcher that never ran; after Run it does nothing.
 	Close()
 }
 
@@ -41,12 +41,12 @@ type Worker struct {
 	Work func(ctx context.Context) (more bool, err error)
 }
 
-// Task is something that runs by itself, once per cluster.
+// Task is scheduled work that runs once per cluster.
 type Task struct {
 	Name  string
 	Queue string
 	// Next returns when to run after the given moment; the zero time: never. It
-	// is the same in every process: a matter of the clock, not of the start.
+	// depends on the clock only, so it is the same in every process.
 	Next func(after time.Time) time.Time
 	Run  func(ctx context.Context) error
 }

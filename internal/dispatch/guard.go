@@ -20,8 +20,8 @@ func guard(fn func() error) (err error) {
 	return fn()
 }
 
-// blame returns the logger for an error. For a panic it adds the stack.
-func blame(log *slog.Logger, err error) *slog.Logger {
+// withStack returns the logger for an error. For a panic it adds the stack.
+func withStack(log *slog.Logger, err error) *slog.Logger {
 	if p, ok := errors.AsType[*fault.Panic](err); ok {
 		return log.With("stack", p.Stack)
 	}
@@ -33,12 +33,12 @@ func blame(log *slog.Logger, err error) *slog.Logger {
 func (t *Task) Try(ctx context.Context, log *slog.Logger) error {
 	err := guard(func() error { return t.Run(ctx) })
 	if err != nil && ctx.Err() == nil {
-		blame(log, err).Error("scheduled task failed", "task", t.Name, "error", err)
+		withStack(log, err).Error("scheduled task failed", "task", t.Name, "error", err)
 	}
 	return err
 }
 
-// Wait waits for d and reports whether ctx still goes on.
+// Wait waits for d. It reports false if ctx ended first.
 func Wait(ctx context.Context, d time.Duration) bool {
 	t := time.NewTimer(d)
 	defer t.Stop()

@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// Local is the Dispatcher of a process that is alone on its database.
+// Local is the Dispatcher of a process that has the database for itself.
 type Local struct {
 	log   *slog.Logger
 	now   func() time.Time
@@ -30,7 +30,7 @@ const (
 	lastPause  = 10 * time.Second
 )
 
-// LocalOptions are what a Local is made of.
+// LocalOptions are the dependencies of a Local.
 type LocalOptions struct {
 	Workers []Worker
 	Tasks   []Task
@@ -39,7 +39,7 @@ type LocalOptions struct {
 	Logger  *slog.Logger
 }
 
-// NewLocal makes a dispatcher that knows the kinds of work. Run runs it.
+// NewLocal makes a dispatcher. Run starts it.
 func NewLocal(o LocalOptions) *Local {
 	l := &Local{
 		log: o.Logger, now: o.Now, sweep: o.Sweep, workers: o.Workers, tasks: o.Tasks,
@@ -108,7 +108,7 @@ func (l *Local) work(ctx context.Context, w Worker) {
 		case err != nil:
 			failures++
 			pause := min(firstPause<<min(failures-1, 16), lastPause)
-			blame(l.log, err).Error("work failed; retrying", "kind", w.Kind, "error", err, "pause", pause)
+			withStack(l.log, err).Error("work failed; retrying", "kind", w.Kind, "error", err, "pause", pause)
 			if !Wait(ctx, pause) {
 				return
 			}

@@ -40,7 +40,7 @@ type Field struct {
 type Error struct {
 	Kind   Kind
 	Code   string // stable, snake_case: "already_listed"
-	Detail string // a sentence that says what to do; no secret, path or SQL
+	Detail string // the fault and the fix, as a sentence; no secret, path or SQL
 	Fields []Field
 	// RetryAfter is how long to wait before a retry, for Unavailable and Busy; 0: not known.
 	RetryAfter time.Duration

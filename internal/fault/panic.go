@@ -14,8 +14,8 @@ type Panic struct {
 	Stack string
 }
 
-// Recovered makes an error of what recover returned, which is called where the
-// stack is still that of the panic; nil for nil.
+// Recovered makes an error of the result of recover; nil for nil. Call it in the deferred
+// function, where the stack is still that of the panic.
 func Recovered(value any) *Panic {
 	if value == nil {
 		return nil

@@ -1,6 +1,5 @@
-// Package dispatchtest is the suite that every dispatcher passes. It runs by the
-// real clock, since a database takes part; nothing in it depends on how fast
-// that is.
+// Package dispatchtest is the suite that every dispatcher passes. It uses the real clock,
+// since a database takes part; nothing in it depends on the speed of the database.
 package dispatchtest
 
 import (
@@ -15,7 +14,7 @@ import (
 	"assay/internal/dispatch"
 )
 
-// Options are what a dispatcher under test is made of.
+// Options are the dependencies of a dispatcher under test.
 type Options struct {
 	Workers []dispatch.Worker
 	Tasks   []dispatch.Task
@@ -24,32 +23,30 @@ type Options struct {
 	Logger  *slog.Logger
 }
 
-// Cluster makes dispatchers that share one database, each as if in a process of
-// its own. A dispatcher that is always alone gets one.
+// Cluster makes dispatchers that share one database, each as if in a process of its own.
 type Cluster func(o Options) dispatch.Dispatcher
 
-// never is a sweep that does not come while a test lasts, so that nothing but a
-// wake can be what was waited for.
+// never is a sweep that no test lives to see, so that only a wake can start work.
 const never = 24 * time.Hour
 
 // Run runs the suite; open makes a cluster that no other test shares.
 func Run(t *testing.T, open func(tb testing.TB) Cluster) {
 	for name, test := range map[string]func(*testing.T, Cluster){
-		"what is there is drained":                  drains,
-		"a wake is followed":                        wakes,
-		"a wake reaches every slot":                 wakesEverySlot,
-		"a wake during work is not lost":            wakeDuringWork,
-		"a wake for nobody does nothing":            wakesNobody,
-		"a lost wake costs a sweep":                 sweeps,
-		"work that fails is tried again":            retries,
-		"work that panics is tried again":           panics,
-		"work that hangs keeps nobody else waiting": hangs,
-		"a task runs once at each of its times":     tasks,
-		"a task that fails runs again":              failingTasks,
-		"a task without a time never runs":          timeless,
-		"a clock set forward runs a task once":      clockForward,
-		"a clock set back keeps no task waiting":    clockBack,
-		"it stops when the work has stopped":        stops,
+		"existing work is drained":                drains,
+		"a wake is followed":                      wakes,
+		"a wake reaches every slot":               wakesEverySlot,
+		"a wake during work is not lost":          wakeDuringWork,
+		"a wake for an unknown kind does nothing": wakesUnknownKind,
+		"a lost wake costs a sweep":               sweeps,
+		"work that fails is retried":              retries,
+		"work that panics is retried":             panics,
+		"work that hangs delays no other work":    hangs,
+		"a task runs once at each of its times":   tasks,
+		"a task that fails runs again":            failingTasks,
+		"a task without a time never runs":        timeless,
+		"a clock set forward runs a task once":    clockForward,
+		"a clock set back keeps no task waiting":  clockBack,
+		"it stops when the work has stopped":      stops,
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel() // it mostly waits
@@ -88,7 +85,7 @@ func Until(tb testing.TB, what string, holds func() bool) {
 	}
 }
 
-// Pile is work of which there is a number of pieces.
+// Pile is work that consists of a number of pieces.
 type Pile struct{ left, done, looks atomic.Int64 }
 
 // Add puts pieces on the pile.
@@ -136,4 +133,4 @@ func quiet(o Options) Options {
 	return o
 }
 
-var errTest = errors.New("as the test wants it")
+var errTest = errors.New("error of the test")

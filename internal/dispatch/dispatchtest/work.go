@@ -61,8 +61,8 @@ func wakeDuringWork(t *testing.T, open Cluster) {
 		if calls.Add(1) != 1 {
 			return p.Work(ctx)
 		}
-		close(begun) // it has found nothing,
-		<-go1        // and before it says so, work comes
+		close(begun) // it has found nothing;
+		<-go1        // before it returns, work arrives
 		return false, nil
 	})}}))
 	Start(t, d)
@@ -73,7 +73,7 @@ func wakeDuringWork(t *testing.T, open Cluster) {
 	Until(t, "what came meanwhile", func() bool { return p.Left() == 0 })
 }
 
-func wakesNobody(t *testing.T, open Cluster) {
+func wakesUnknownKind(t *testing.T, open Cluster) {
 	var p Pile
 	d := open(quiet(Options{Workers: []dispatch.Worker{worker("work", 1, p.Work)}}))
 	Start(t, d)

@@ -8,7 +8,7 @@ import (
 	"assay/internal/dispatch"
 )
 
-// clock is the wall clock, and notices when it is set.
+// clock reads the wall clock and notices when it is set.
 type clock struct {
 	now func() time.Time
 
@@ -17,7 +17,7 @@ type clock struct {
 	at     time.Time // when that was noticed, by the monotonic clock
 }
 
-// reading is a look at both clocks.
+// reading is the state of both clocks.
 type reading struct{ wall, mono time.Time }
 
 func (c *clock) read() reading { return reading{wall: c.now().Round(0), mono: time.Now()} }
@@ -44,8 +44,8 @@ func (c *clock) watch(ctx context.Context, last reading) (by time.Duration) {
 	return 0
 }
 
-// since returns from when on moments may have gone by without a leader that saw
-// them: those of an overlap, and those that the clock has just leaped over.
+// since returns the time from which a task may have missed a run for lack of a leader:
+// the overlap, or the time that the clock has just skipped.
 func (c *clock) since(now time.Time) time.Time {
 	since := now.Add(-overlap)
 	c.mu.Lock()

@@ -21,13 +21,13 @@ import (
 	"assay/internal/dispatch"
 )
 
-// Options are what a Dispatcher is made of.
+// Options are the dependencies of a Dispatcher.
 type Options struct {
 	// URL is the database. River needs sessions, so it does not work through a
 	// pooler in transaction mode.
 	URL string
-	// ID names this process in River's tables; unique among all processes. Its
-	// sessions are named by it as those of its store are, and end with them.
+	// ID names this process in River's tables and sessions; unique among all
+	// processes. The sessions have the same name as those of its database pool.
 	ID      string
 	Workers []dispatch.Worker
 	Tasks   []dispatch.Task
@@ -37,7 +37,7 @@ type Options struct {
 }
 
 const (
-	// connections is how many one process takes at most, besides the one that
+	// connections is how many one process uses at most, besides the one that
 	// listens: River's own listener, its queues and its leader.
 	connections = 6
 	// hintSlots is how many hints of a queue run at once. Hints are short; each task
@@ -98,7 +98,7 @@ func New(ctx context.Context, o Options) (*Dispatcher, error) {
 	return d, nil
 }
 
-// open makes sure that there is a queue, with room for more jobs that last.
+// open creates a queue if it is new, and adds slots for long jobs.
 func (d *Dispatcher) open(queue string, lasting int) {
 	c := d.queues[queueName(queue)]
 	c.MaxWorkers = cmp.Or(c.MaxWorkers, hintSlots) + lasting
@@ -140,8 +140,7 @@ func (d *Dispatcher) Run(ctx context.Context) {
 	d.Close()
 }
 
-// Close implements dispatch.Dispatcher. It does not wait for ever for a database that
-// does not answer.
+// Close implements dispatch.Dispatcher. It gives up on a database that does not answer.
 func (d *Dispatcher) Close() {
 	closed := make(chan struct{})
 	go func() {
@@ -161,7 +160,7 @@ func (d *Dispatcher) Close() {
 // was set.
 func (d *Dispatcher) keep(ctx context.Context) {
 	for ctx.Err() == nil {
-		before := d.clock.read() // what is missed from here on is noticed
+		before := d.clock.read() // a change of the clock from here on is noticed
 		client, err := river.NewClient(riverpgxv5.New(d.pool), d.config())
 		if err == nil {
 			err = client.Start(ctx)

@@ -33,17 +33,17 @@ func (t *ticker) Work(ctx context.Context, _ *river.Job[tick]) error {
 }
 
 const (
-	// overlap is how far back a new leader looks for a moment that may have come
-	// while there was none: longer than an election takes after a leader died.
+	// overlap is how far back a new leader looks for missed runs. It is longer than an
+	// election takes after a leader crashed.
 	overlap = 30 * time.Second
-	// catchUp is for how long after a leap of the clock a new leader looks for what
-	// it leaped over. It is shorter than kept, so that no two leaders do so.
+	// catchUp is how long after a change of the clock a new leader looks for runs that it
+	// skipped. It is shorter than completedRetention, so that only one leader does so.
 	catchUp = time.Minute
-	// margin is how much too early River's timer may be.
+	// margin is how early River's timer may fire.
 	margin = 200 * time.Millisecond
 )
 
-// periodic are the tasks as River's leader has them.
+// periodic returns the tasks as periodic jobs of River's leader.
 func (d *Dispatcher) periodic() []*river.PeriodicJob {
 	var out []*river.PeriodicJob
 	for _, t := range d.tasks {
@@ -62,9 +62,8 @@ func (d *Dispatcher) periodic() []*river.PeriodicJob {
 	return out
 }
 
-// lastMoment returns the last moment of a schedule since a time, if any has come.
-// It looks back further and further, so that a leap over years costs no more
-// than the moments that lie together at its end.
+// lastMoment returns the last time of a schedule between since and now, if there is one.
+// It looks back in doubling steps, so that a change of the clock by years costs little.
 func lastMoment(next func(time.Time) time.Time, since, now time.Time) (last time.Time, due bool) {
 	for span := overlap; !due; span *= 2 {
 		from := now.Add(-span)
@@ -81,7 +80,7 @@ func lastMoment(next func(time.Time) time.Time, since, now time.Time) (last time
 	return last, due
 }
 
-// next is a schedule as River takes it.
+// next is a river.PeriodicSchedule.
 type next func(after time.Time) time.Time
 
 // Next implements river.PeriodicSchedule.
