@@ -3,6 +3,8 @@ package audit
 import (
 	"errors"
 	"io"
+	"maps"
+	"slices"
 
 	"assay/internal/fault"
 	"assay/internal/wallet"
@@ -62,9 +64,77 @@ func (a *anchor) close() {
 	}
 }
 
-// anchors compares the ledger with checkpoints, and reports whether they name the
-// user.
-func (v *audit) anchors(a *anchor) (named bool, err error) {
+// anchors compares the ledger with checkpoints.
+type anchors struct {
+	*audit
+	suspects map[wallet.Account][]*suspect // that have entries of the account
+}
+
+// suspect is a transaction that is not what its entries cover, or whose trade is not what
+// it covers. Where a checkpoint covers such an entry, the transaction or trade was changed
+// after the checkpoint was made, whichever key sealed it again.
+type suspect struct {
+	Finding
+	numbers  map[wallet.Account]int64 // of its entries
+	reported bool
+}
+
+// maxSuspects bounds how many are compared with a checkpoint. Each of them fails
+// another check already.
+const maxSuspects = 1000
+
+// suspect notes a transaction that fails, for the comparison with checkpoints.
+func (v *audit) suspect(f Finding) {
+	if v.suspected[f.transaction] == nil && len(v.suspected) < maxSuspects {
+		v.suspected[f.transaction] = &suspect{Finding: f, numbers: map[wallet.Account]int64{}}
+	}
+}
+
+// arrange finds the accounts of the suspects.
+func (v *anchors) arrange() error {
+	v.suspects = map[wallet.Account][]*suspect{}
+	for ids := range slices.Chunk(slices.Sorted(maps.Keys(v.suspected)), page) {
+		entries, err := v.records.EntriesOf(ids)
+		if err != nil {
+			return err
+		}
+		for i := range entries {
+			e := &entries[i]
+			s := v.suspected[e.Transaction]
+			if s == nil {
+				continue // the id is of another type, which is reported with its account
+			}
+			if s.Seq == nil && (v.only == "" || e.User == v.only) {
+				s.UserID, s.Currency, s.Seq = e.User, e.Currency, &e.Number
+			}
+			if _, there := s.numbers[e.Account]; !there {
+				s.numbers[e.Account] = e.Number
+				v.suspects[e.Account] = append(v.suspects[e.Account], s)
+			}
+		}
+	}
+	return nil
+}
+
+// covered fails the suspects that a mark of a checkpoint covers, each once.
+func (v *anchors) covered(m wallet.Mark) {
+	for _, s := range v.suspects[m.Account] {
+		if s.reported || s.numbers[m.Account] > m.Number {
+			continue
+		}
+		s.reported = true
+		f := s.Finding
+		f.transaction = 0
+		f.Message = "Changed since the checkpoint, which covers it. " + f.Message
+		v.fail(anchorMatch, f)
+	}
+}
+
+// verify compares with the checkpoints, and reports whether they name the user.
+func (v *anchors) verify(a *anchor) (named bool, err error) {
+	if err := v.arrange(); err != nil {
+		return false, err
+	}
 	if a.stored != nil {
 		var unusable string
 		if named, unusable, err = v.stored(a.stored); err != nil {
@@ -88,7 +158,7 @@ func (v *audit) anchors(a *anchor) (named bool, err error) {
 // stored compares with a checkpoint of all accounts. Nothing of it counts unless
 // its end shows that it is what was written, so that what was found is taken back
 // where it is not; unusable is then the reason.
-func (v *audit) stored(r io.Reader) (named bool, unusable string, err error) {
+func (v *anchors) stored(r io.Reader) (named bool, unusable string, err error) {
 	before := v.tally.clone()
 	var marks []wallet.Mark
 	at, err := wallet.ReadCheckpoint(r, v.Keys, func(m wallet.Mark) error {
@@ -138,7 +208,7 @@ func reason(err error) string {
 }
 
 // compare compares accounts with a checkpoint.
-func (v *audit) compare(marks []wallet.Mark) error {
+func (v *anchors) compare(marks []wallet.Mark) error {
 	if len(marks) == 0 {
 		return nil
 	}
@@ -179,7 +249,7 @@ func (v *audit) compare(marks []wallet.Mark) error {
 }
 
 // compareRules compares the fee rules with a checkpoint.
-func (v *audit) compareRules(m wallet.Mark) error {
+func (v *anchors) compareRules(m wallet.Mark) error {
 	if v.only != "" || m.Number == 0 {
 		return nil
 	}
@@ -200,13 +270,38 @@ func (v *audit) compareRules(m wallet.Mark) error {
 	return nil
 }
 
-// clone is for what may have to be taken back.
-func (t *tally) clone() tally {
-	c := *t
-	c.users = make(map[string]*trouble, len(t.users))
-	for user, u := range t.users {
-		own := *u
-		c.users[user] = &own
+// verified returns the hashes of those entries that are what was sealed: the stored
+// hash of any other one proves nothing.
+func (v *anchors) verified(places []Place) (map[Place]wallet.Hash, error) {
+	out := make(map[Place]wallet.Hash, len(places))
+	for chunk := range slices.Chunk(places, page) {
+		rows, err := v.records.EntriesAt(chunk)
+		if err != nil {
+			return nil, err
+		}
+		for i := range rows {
+			if intact, _ := v.sealer.EntryIntact(&rows[i].Entry); intact {
+				out[rows[i].place()] = rows[i].Hash
+			}
+		}
 	}
-	return c
+	return out, nil
+}
+
+// headsAt fills in the rows of accounts.
+func (v *anchors) headsAt(accounts map[wallet.Account]*Head) error {
+	names := make([]wallet.Account, 0, len(accounts))
+	for a := range accounts {
+		names = append(names, a)
+	}
+	for chunk := range slices.Chunk(names, page) {
+		rows, err := v.records.HeadsOf(chunk)
+		if err != nil {
+			return err
+		}
+		for i := range rows {
+			accounts[rows[i].Account] = &rows[i]
+		}
+	}
+	return nil
 }

@@ -1,8 +1,3 @@
-// Package audit verifies the ledger: that every entry, account and transaction is
-// what was sealed, that they fit together, and that trades and fee rules agree with
-// them. It reads one snapshot, in pieces, so that postings meanwhile raise no
-// false alarm and memory stays bounded, and it never repairs anything. What it did
-// not look at it never calls well.
 package audit
 
 import (
@@ -30,9 +25,6 @@ type Auditor struct {
 	// Scopes are those under which requests about a user are kept; nil: none.
 	Scopes func(user string) []string
 	Now    func() time.Time
-	// Memory is how many bytes of the ledger are put aside in memory, twice, while
-	// everything is verified; what is more goes to a temporary file. 0: 4 MiB.
-	Memory int
 }
 
 // Progress is how far a verification of everything is.
@@ -51,7 +43,7 @@ func (a *Auditor) VerifyUser(ctx context.Context, user, checkpoint string) (*Rep
 	}
 	defer anchor.close()
 	v := a.newAudit(user)
-	if err := v.read(ctx, func() error { return v.user(anchor) }); err != nil {
+	if err := v.read(ctx, func() error { return v.verify(anchor) }); err != nil {
 		return nil, err
 	}
 	return v.report(), nil
@@ -88,7 +80,7 @@ func (a *Auditor) all(ctx context.Context, v *audit) (*FullReport, error) {
 		return nil, err
 	}
 	defer anchor.close()
-	if err := v.read(ctx, func() error { return v.everything(anchor) }); err != nil {
+	if err := v.read(ctx, func() error { return v.verify(anchor) }); err != nil {
 		return nil, err
 	}
 	return v.fullReport(a.Now()), nil
@@ -146,87 +138,103 @@ type audit struct {
 	noted      []wallet.KeyMark // keys that ever sealed something
 	at         time.Time
 	only       string // the user; empty: everything
+	scope      scope  // of the user
 	accounts   []Account
 	marks      []wallet.Mark // where the chains of the user's accounts end
 	entries    int64         // rows that were seen in their chains
 	heads      int64
 	payments   int64 // rows of transactions
 	versions   int64 // rows of fee rules
-	queue      []int64
-	done       map[int64]bool // transactions that were examined just before
-	rules      rules
 	progress   Progress
 	onProgress func(Progress)
-	add        func(wallet.Mark) // nil: no checkpoint is made of what is verified
-	suspects   suspects
-
-	byTransaction, byTrade *sorter // what belongs to them, where everything is verified
-	byHolder               *sorter // what accounts hold
+	add        func(wallet.Mark)  // nil: no checkpoint is made of what is verified
+	suspected  map[int64]*suspect // by transaction
 }
 
-func (a *Auditor) newAudit(user string) *audit {
-	return &audit{Auditor: a, sealer: a.Keys.Sealer(), at: a.Now().UTC().Truncate(time.Microsecond), only: user, done: map[int64]bool{}, rules: rules{oldest: math.MaxInt64}}
-}
-
-// user verifies what concerns one user.
-func (v *audit) user(anchor *anchor) (err error) {
-	v.byHolder = newSorter(v.Memory)
-	defer func() { err = errors.Join(err, v.byHolder.close()) }()
-	if err := v.wallets(); err != nil {
-		return err
+func (a *Auditor) newAudit(of string) *audit {
+	v := &audit{Auditor: a, sealer: a.Keys.Sealer(), at: a.Now().UTC().Truncate(time.Microsecond), only: of, suspected: map[int64]*suspect{}}
+	if of == "" {
+		return v
 	}
-	traded, err := v.trades()
+	v.scope.names = append([]string{of}, wallet.ShardNames(of)...)
+	if a.Scopes != nil {
+		for _, name := range v.scope.names {
+			v.scope.requests = append(v.scope.requests, a.Scopes(name)...)
+		}
+	}
+	return v
+}
+
+// verify verifies everything, or what concerns the user: the rows of accounts, entries,
+// transactions, trades and fee rules one by one, and then how they go with each other.
+func (v *audit) verify(anchor *anchor) error {
+	n, err := v.chains()
 	if err != nil {
 		return err
 	}
-	if err := v.held(); err != nil {
+	if err := (&transactions{audit: v}).verify(); err != nil {
 		return err
 	}
-	if err := v.unlisted(); err != nil {
+	rules := &feeRules{audit: v, oldest: math.MaxInt64}
+	sold := &trades{audit: v, rules: rules}
+	if err := sold.verify(n.Trades); err != nil {
 		return err
 	}
-	if v.examined[feeCrosscheck] > 0 {
-		if err := v.ruleChain(); err != nil {
+	if err := v.relations(); err != nil {
+		return err
+	}
+	if v.only == "" {
+		v.notes()
+	}
+	if v.only == "" || v.examined[feeCrosscheck] > 0 {
+		if err := rules.chain(); err != nil {
 			return err
 		}
 	}
-	marked, err := v.anchors(anchor)
+	if v.only == "" {
+		v.counted(feeCrosscheck, v.versions, n.Rules, "There are fee rules that have no version, or one that is taken.")
+	}
+	if err := v.place(); err != nil {
+		return err
+	}
+	marked, err := (&anchors{audit: v}).verify(anchor)
 	if err != nil {
 		return err
 	}
-	v.exists(traded > 0 || marked)
-	if v.examined[walletExists] == 0 && !v.skipped[anchorMatch] { // else a checkpoint may name the user
-		return user.NotFound()
-	}
-	return nil
+	return v.exists(sold.own > 0 || marked)
 }
 
-// wallets verifies the accounts of the user; of a house user, those of all its
-// shards, which are reported as one.
-func (v *audit) wallets() error {
-	user := v.only
-	names := append([]string{user}, wallet.ShardNames(user)...)
-	var seen Count
-	for _, v.only = range names {
-		n, err := v.records.Count(v.only)
+// chains verifies the accounts; of a house user, those of all its shards, which are
+// reported as one. n counts the rows that there are.
+func (v *audit) chains() (n Count, err error) {
+	if v.only == "" {
+		if n, err = v.records.Count(""); err != nil {
+			return n, err
+		}
+		v.progress.Total = n.Entries + n.Transactions + n.Trades
+		return n, (&chains{audit: v}).verify(n)
+	}
+	for _, name := range v.scope.names {
+		its, err := v.records.Count(name)
 		if err != nil {
-			return err
+			return n, err
 		}
-		seen.Accounts, seen.Entries = seen.Accounts+n.Accounts, seen.Entries+n.Entries
-		if err := v.chains(seen); err != nil {
-			return err
-		}
-		if err := v.named(); err != nil {
-			return err
-		}
-		if err := v.flush(); err != nil {
-			return err
+		n.Accounts, n.Entries = n.Accounts+its.Accounts, n.Entries+its.Entries
+		if err := (&chains{audit: v, of: name}).verify(n); err != nil {
+			return n, err
 		}
 	}
-	if v.only = user; len(names) > 1 {
+	if len(v.scope.names) > 1 {
 		v.accounts, v.marks = joined(v.accounts), nil
 	}
-	return nil
+	return n, nil
+}
+
+// counted fails a check where there are other rows than were seen.
+func (v *audit) counted(c check, seen, there int64, message string) {
+	if seen != there {
+		v.fail(c, Finding{UserID: v.only, Expected: integer(seen), Actual: integer(there), Message: message})
+	}
 }
 
 // joined adds up accounts of one currency. What they have each for itself is none's.
@@ -256,14 +264,18 @@ func added(a, b *int64) *int64 {
 }
 
 // exists decides whether the user has to have a wallet, and has; named is whether
-// trades or a checkpoint name the user.
-func (v *audit) exists(named bool) {
+// trades or a checkpoint name the user. The error is a fault.NotFound where nothing does.
+func (v *audit) exists(named bool) error {
 	switch {
 	case v.heads > 0 || v.entries > 0:
 		v.pass(walletExists)
+	case v.only == "":
 	case named || v.payments > 0:
 		v.fail(walletExists, Finding{UserID: v.only, Expected: "an account", Actual: "none", Message: "Transactions, trades or a checkpoint name this user, and there is no account."})
+	case !v.skipped[anchorMatch]: // else a checkpoint may name the user
+		return user.NotFound()
 	}
+	return nil
 }
 
 // notes examines the notes of the ledger's keys.

@@ -30,7 +30,6 @@ func BenchmarkVerifyAll(b *testing.B) {
 		entries = 20_000
 	}
 	w := newWorld(b)
-	w.Memory = 0
 	w.fill(randtest.New(b), entries, max(entries/20, 10))
 	processor := used()
 	hashing, reading := w.hashing()
@@ -67,7 +66,6 @@ const (
 
 func TestVerify_TakesLittleMemoryAndTime(t *testing.T) {
 	w := newWorld(t)
-	w.Memory = 0 // as is usual
 	entries := randtest.Count(6_000, 1_000_000)
 	w.fill(randtest.New(t), entries, entries/20)
 	verify := func() {

@@ -42,16 +42,22 @@ func (v *audit) impossible(t time.Time) bool {
 	return t.Unix() < earliest || t.After(v.at.Add(clockError))
 }
 
-// chains verifies every account: its entries one after the other, and its row
-// against them. Both come in the order of accounts. n is how many there are of each:
-// the database may have been made to take a key twice, or none.
-func (v *audit) chains(n Count) error {
+// chains verifies accounts: their entries one after the other, and their rows against
+// them.
+type chains struct {
+	*audit
+	of string // whose accounts; empty: all
+}
+
+// verify examines the accounts. Entries and rows come in the order of accounts. n is how
+// many there are of each so far: the database may have been made to take a key twice, or none.
+func (v *chains) verify(n Count) error {
 	heads := readAhead(func(last *Head) ([]Head, error) {
 		var after wallet.Account
 		if last != nil {
 			after = last.Account
 		}
-		return v.records.Heads(v.only, after, ahead)
+		return v.records.Heads(v.of, after, ahead)
 	}, func(a, b *Head) int { return byAccount(a.Account, b.Account) })
 	defer heads.stop()
 	entries := readAhead(func(last *Entry) ([]Entry, error) {
@@ -59,7 +65,7 @@ func (v *audit) chains(n Count) error {
 		if last != nil {
 			after = last.place()
 		}
-		return v.records.Entries(v.only, after, ahead)
+		return v.records.Entries(v.of, after, ahead)
 	}, func(a, b *Entry) int { return byPlace(a.place(), b.place()) })
 	entries.onPage = v.advance
 	defer entries.stop()
@@ -92,24 +98,14 @@ func (v *audit) chains(n Count) error {
 			return err
 		}
 		v.close(&c, head)
-		if err := v.hold(c.Account, c.sumHeld); err != nil {
-			return err
-		}
 		if head != nil {
 			heads.take()
 		}
 	}
 }
 
-// counted fails a check where there are other rows than were seen.
-func (v *audit) counted(c check, seen, there int64, message string) {
-	if seen != there {
-		v.fail(c, Finding{UserID: v.only, Expected: integer(seen), Actual: integer(there), Message: message})
-	}
-}
-
 // follow examines the entries of an account.
-func (v *audit) follow(c *chain, entries *cursor[Entry]) error {
+func (v *chains) follow(c *chain, entries *cursor[Entry]) error {
 	for {
 		e, err := entries.peek()
 		if err != nil {
@@ -119,20 +115,12 @@ func (v *audit) follow(c *chain, entries *cursor[Entry]) error {
 			return nil
 		}
 		v.link(c, e)
-		if v.only != "" {
-			err = v.enqueue(e.Transaction)
-		} else {
-			err = v.byTransaction.add(e.Transaction, func(to []byte) []byte { return putEntry(to, e) })
-		}
-		if err != nil {
-			return err
-		}
 		entries.take()
 	}
 }
 
 // link examines an entry as the next one of its chain.
-func (v *audit) link(c *chain, e *Entry) {
+func (v *chains) link(c *chain, e *Entry) {
 	v.entries++
 	c.rows++
 	if c.rows == 1 {
@@ -174,7 +162,7 @@ func (v *audit) monotonic(newest, at time.Time, f func(Finding) Finding) time.Ti
 }
 
 // figures examines what an entry leaves.
-func (v *audit) figures(c *chain, e *Entry) {
+func (v *chains) figures(c *chain, e *Entry) {
 	moved := int64(0)
 	if e.Type.Held() {
 		moved = e.Amount
@@ -194,7 +182,7 @@ func (v *audit) figures(c *chain, e *Entry) {
 }
 
 // close examines the row of an account after its entries; nil: there is none.
-func (v *audit) close(c *chain, head *Head) {
+func (v *chains) close(c *chain, head *Head) {
 	v.that(currencySingle, c.Currency.Circulates(), func() Finding {
 		return c.finding("a currency that circulates", quote(string(c.Currency)), "The account is of no currency.")
 	})
@@ -219,7 +207,7 @@ func (v *audit) close(c *chain, head *Head) {
 	}
 }
 
-func (v *audit) mark(c *chain) {
+func (v *chains) mark(c *chain) {
 	m := wallet.Mark{Account: c.Account, Number: c.number, Hash: c.hash}
 	switch {
 	case v.only != "":
@@ -230,7 +218,7 @@ func (v *audit) mark(c *chain) {
 }
 
 // head examines the row of an account.
-func (v *audit) head(c *chain, h *Head) {
+func (v *chains) head(c *chain, h *Head) {
 	v.that(schemaValid, len(h.Faults) == 0 && h.Number >= 0, func() Finding {
 		return c.finding("columns of the right type", list(h.Faults), "The account's row holds what no column of its should.")
 	})
@@ -263,7 +251,7 @@ func (c *chain) finding(expected, actual, message string) Finding {
 }
 
 // entrySchema examines whether the fields of an entry can be.
-func (v *audit) entrySchema(c *chain, e *Entry) {
+func (v *chains) entrySchema(c *chain, e *Entry) {
 	wrong := e.Faults
 	no := func(field string, bad bool) {
 		if bad {

@@ -91,6 +91,9 @@ func Names() []string {
 	return out
 }
 
+// named returns the check of a name.
+func named(name string) check { return check(slices.Index(Names(), name)) }
+
 // Status is the result of a check, or of all of them.
 type Status string
 
@@ -125,6 +128,8 @@ type Finding struct {
 	Expected string         `json:"expected"`
 	Actual   string         `json:"actual"`
 	Message  string         `json:"message"`
+
+	transaction int64 // that it is about; its entries say where it belongs
 }
 
 // Account is what was found of an account. Amounts are minor units.
@@ -185,8 +190,18 @@ type tally struct {
 	reasons                      [checks]string // of a skip, or why it does not apply
 	skipped                      [checks]bool
 	found, warned                []Finding
+	unplaced                     []placeless
 	users                        map[string]*trouble
 }
+
+// placeless is a finding about a transaction whose entries were not looked up yet.
+type placeless struct {
+	check
+	Finding
+}
+
+// maxPlaced bounds for how many findings entries are looked up.
+const maxPlaced = 1000
 
 // trouble is what was found of a user.
 type trouble struct {
@@ -219,6 +234,15 @@ func (t *tally) pass(c check) { t.examined[c]++ }
 func (t *tally) fail(c check, f Finding) {
 	t.examined[c]++
 	t.failures[c]++
+	if f.transaction != 0 && f.Seq == nil && len(t.unplaced) < maxPlaced {
+		t.unplaced = append(t.unplaced, placeless{c, f})
+		return
+	}
+	t.note(c, f)
+}
+
+// note lists a finding, and counts it for its user.
+func (t *tally) note(c check, f Finding) {
 	f = f.shown(c)
 	if len(t.found) < most {
 		t.found = append(t.found, f)
@@ -329,4 +353,15 @@ func orNone[T any](list []T) []T {
 		return []T{}
 	}
 	return list
+}
+
+// clone is for what may have to be taken back.
+func (t *tally) clone() tally {
+	c := *t
+	c.users = make(map[string]*trouble, len(t.users))
+	for user, u := range t.users {
+		own := *u
+		c.users[user] = &own
+	}
+	return c
 }

@@ -17,13 +17,13 @@ func (w *world) reseal(terms func(t wallet.Trade, kind wallet.Kind) wallet.Hash)
 	w.Helper()
 	w.must(audit.ReadLedger(context.Background(), w.store, func(l *audit.Snapshot) error {
 		s := w.Keys.Sealer()
-		rows, err := l.Transactions(0, 10_000)
+		rows, err := l.TransactionsForTests()
 		if err != nil {
 			return err
 		}
 		postings := map[int64]wallet.Hash{}
 		for i := range rows {
-			t := rows[i].Transaction
+			t := rows[i]
 			if t.Trade != 0 {
 				t.Terms = terms(w.row(t.Trade), t.Kind)
 			}
@@ -131,9 +131,9 @@ func TestVerify_ATradeThatIsResealedWithTheKeyContradictsTheCheckpoint(t *testin
 func (w *world) resealTransactions() {
 	w.Helper()
 	w.must(audit.ReadLedger(context.Background(), w.store, func(l *audit.Snapshot) error {
-		rows, err := l.Transactions(0, 10_000)
+		rows, err := l.TransactionsForTests()
 		for i := range rows {
-			t := rows[i].Transaction
+			t := rows[i]
 			w.Keys.Sealer().SealTransaction(&t)
 			w.exec(`UPDATE wallet_transaction SET hash = $1 WHERE id = $2`, t.Hash[:], t.ID)
 		}

@@ -237,10 +237,19 @@ func longest(column string) int {
 
 // readCells reads all rows of a query. The columns are those that it selects.
 func readCells[T any](l *Snapshot, columns string, take func(*cells) T, text string, args ...any) (out []T, err error) {
+	err = eachCells(l, columns, take, func(row *T) error {
+		out = append(out, *row)
+		return nil
+	}, bounded(text), args...)
+	return out, err
+}
+
+// eachCells passes on the rows of a query one by one. use must not read from the snapshot.
+func eachCells[T any](l *Snapshot, columns string, take func(*cells) T, use func(*T) error, text string, args ...any) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	err = l.conn.Raw(func(conn any) (err error) {
-		rows, err := query(l.ctx, conn, bounded(text), args)
+	return l.conn.Raw(func(conn any) (err error) {
+		rows, err := query(l.ctx, conn, text, args)
 		if err != nil {
 			return err
 		}
@@ -252,8 +261,10 @@ func readCells[T any](l *Snapshot, columns string, take func(*cells) T, text str
 				return err
 			}
 			c.at, c.faults = 0, nil
-			out = append(out, take(c))
+			row := take(c)
+			if err := use(&row); err != nil {
+				return err
+			}
 		}
 	})
-	return out, err
 }

@@ -8,8 +8,9 @@ import (
 	"assay/internal/wallet/fee"
 )
 
-// rules keeps the fee rules that were used last.
-type rules struct {
+// feeRules verifies the versions of the fee rules, and keeps those that were used last.
+type feeRules struct {
+	*audit
 	sets   map[int64]*ruleSet
 	oldest int64 // that a sale names
 }
@@ -33,8 +34,8 @@ func (r *ruleSet) inForce(at time.Time) bool {
 const maxRules = 64
 
 // rule returns a version of the fee rules.
-func (v *audit) rule(version int64) (*ruleSet, error) {
-	if known := v.rules.sets[version]; known != nil {
+func (v *feeRules) rule(version int64) (*ruleSet, error) {
+	if known := v.sets[version]; known != nil {
 		return known, nil
 	}
 	set, found, err := v.records.FeeRules(version)
@@ -60,21 +61,21 @@ func (v *audit) rule(version int64) (*ruleSet, error) {
 			}
 		}
 	}
-	if len(v.rules.sets) >= maxRules || v.rules.sets == nil {
-		v.rules.sets = map[int64]*ruleSet{}
+	if len(v.sets) >= maxRules || v.sets == nil {
+		v.sets = map[int64]*ruleSet{}
 	}
-	v.rules.sets[version] = out
+	v.sets[version] = out
 	return out, nil
 }
 
 // ErrFeeRules means that a version of the fee rules is not what was activated.
 var ErrFeeRules = errors.New("the fee rules were changed behind the service's back")
 
-// ruleChain examines the versions of the fee rules: whether each is what was
+// chain examines the versions of the fee rules: whether each is what was
 // activated, upon the one before it. A version that the service made upon none, when
 // the ledger was empty and its key lost, starts a new chain, unless a user was
 // charged by one before.
-func (v *audit) ruleChain() error {
+func (v *feeRules) chain() error {
 	clean := v.tally.clone()
 	last, chained := wallet.Rules{}, true // chained: the last one is what was sealed
 	for after := int64(-1 << 63); ; {
@@ -86,7 +87,7 @@ func (v *audit) ruleChain() error {
 			r := &rows[i]
 			v.versions++
 			intact, err := v.sealer.Intact(&r.Rules)
-			if intact && r.Previous == (wallet.Hash{}) && r.Number == last.Number+1 && r.Number > 1 && v.rules.oldest >= r.Number {
+			if intact && r.Previous == (wallet.Hash{}) && r.Number == last.Number+1 && r.Number > 1 && v.oldest >= r.Number {
 				v.tally, last.MAC, chained = clean.clone(), wallet.Hash{}, true
 			}
 			v.sealed(feeCrosscheck, intact, err, r.KeyID, func() Finding {
@@ -101,7 +102,7 @@ func (v *audit) ruleChain() error {
 			if r.Number != last.Number+1 || r.Previous != last.MAC || !chained {
 				v.fail(feeCrosscheck, ruleFinding(r, "the one after version "+integer(last.Number), "another", "was not activated upon the one before it."))
 			}
-			if err := v.ruleText(r); err != nil {
+			if err := v.text(r); err != nil {
 				return err
 			}
 			last, chained = r.Rules, intact
@@ -113,9 +114,9 @@ func (v *audit) ruleChain() error {
 	}
 }
 
-// ruleText examines whether a version's text matches its seal. Of those
+// text examines whether a version's text matches its seal. Of those
 // that a user's sales do not name it does not matter.
-func (v *audit) ruleText(r *Rules) error {
+func (v *feeRules) text(r *Rules) error {
 	if v.only != "" {
 		return nil
 	}

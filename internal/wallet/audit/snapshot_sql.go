@@ -38,14 +38,27 @@ func ReadLedger(ctx context.Context, s *db.DB, use func(*Snapshot) error) error 
 
 func readLedger(ctx context.Context, d *db.DB, use func(*Snapshot) error) error {
 	return d.Snapshot(ctx, func(conn *sql.Conn, tx *sql.Tx) error {
+		l := &Snapshot{d: d.Dialect, ctx: ctx, conn: conn, tx: tx, db: d}
 		if d.Dialect == db.PostgreSQL {
 			if _, err := tx.ExecContext(ctx, rowSecurityOffOnPostgres); err != nil {
 				return err
 			}
+			return use(l)
 		}
-		return use(&Snapshot{d: d.Dialect, ctx: ctx, conn: conn, tx: tx, db: d})
+		if _, err := tx.ExecContext(ctx, sortInFileOnSQLite); err != nil {
+			return err
+		}
+		err := use(l)
+		_, restored := tx.ExecContext(context.WithoutCancel(ctx), sortInMemoryOnSQLite)
+		return errors.Join(err, restored)
 	})
 }
+
+// Statements compare more rows than memory should hold, and look up entries of many accounts.
+const (
+	sortInFileOnSQLite   = `PRAGMA temp_store = FILE; PRAGMA cache_size = -8000`
+	sortInMemoryOnSQLite = `PRAGMA temp_store = MEMORY; PRAGMA cache_size = -2000`
+)
 
 // ReadLedgerBeside is ReadLedger without opening the database: on SQLite it needs no lock,
 // and reads beside the process that has it.
@@ -164,75 +177,47 @@ func takeTransaction(c *cells) (t Transaction) {
 	return t
 }
 
-// TransactionsOf returns those transactions that there are, by id.
-func (l *Snapshot) TransactionsOf(ids []int64) ([]Transaction, error) {
-	return readCells(l, readTransactionColumns, takeTransaction, `
-		SELECT `+readTransactionColumns+` FROM wallet_transaction t WHERE t.id IN `+l.d.IDs(1)+` ORDER BY t.id`, l.d.PackIDs(ids))
+// transactions passes on the transactions of a scope, by id.
+func (l *Snapshot) transactions(s scope, use func(*Transaction) error) error {
+	text, args := l.scopedQuery(s, readTransactionColumns, `wallet_transaction t WHERE {mine t.id} ORDER BY t.id`)
+	return eachCells(l, readTransactionColumns, takeTransaction, use, text, args...)
 }
 
-// TradeTransactions returns the transactions of trades, by trade and id.
-func (l *Snapshot) TradeTransactions(trades []int64) ([]Transaction, error) {
-	return readCells(l, readTransactionColumns, takeTransaction, `
-		SELECT `+readTransactionColumns+` FROM wallet_transaction t WHERE t.trade_id IN `+l.d.IDs(1)+` AND t.trade_id <> 0 ORDER BY t.trade_id, t.id`,
-		l.d.PackIDs(trades))
+// leg is an entry with the one before it and the row of its account, which are zero where
+// there are none.
+type leg struct {
+	Entry
+	previous Entry
+	head     Head
 }
 
-// Reversals returns the transactions that take others back.
-func (l *Snapshot) Reversals(of []int64) ([]Transaction, error) {
-	return readCells(l, readTransactionColumns, takeTransaction, `
-		SELECT `+readTransactionColumns+` FROM wallet_transaction t WHERE t.reverses IN `+l.d.IDs(1)+` AND t.reverses <> 0 ORDER BY t.reverses, t.id`,
-		l.d.PackIDs(of))
+// foreignLegs passes on the entries that transactions of a user have in accounts of others.
+func (l *Snapshot) foreignLegs(s scope, use func(*leg) error) error {
+	columns := wallet.ReadEntryColumns + ", " + strings.ReplaceAll(wallet.ReadEntryColumns, "e.", "p.") + ", " + wallet.HeadColumns
+	text, args := l.scopedQuery(s, columns, `wallet_entry e
+			LEFT JOIN wallet_entry p ON p.user_id = e.user_id AND p.currency = e.currency AND p.number = CASE WHEN e.number > 1 THEN e.number - 1 END
+			LEFT JOIN wallet_account w ON w.user_id = e.user_id AND w.currency = e.currency
+		WHERE {mine e.transaction_id} AND e.user_id NOT IN (SELECT id FROM names)`)
+	return eachCells(l, columns, func(c *cells) (g leg) {
+		g.Entry = takeEntry(c)
+		c.faults = nil // of a row that is not there each column is one
+		g.previous, g.head = takeEntry(c), takeHead(c)
+		return g
+	}, use, text, args...)
 }
 
-// ReversalsBetween returns those that take back transactions from one id to another.
-func (l *Snapshot) ReversalsBetween(from, to int64) ([]Transaction, error) {
-	return readCells(l, readTransactionColumns, takeTransaction, `
-		SELECT `+readTransactionColumns+` FROM wallet_transaction t WHERE t.reverses >= $1 AND t.reverses <= $2 AND t.reverses <> 0
-		ORDER BY t.reverses, t.id`, from, to)
+// covering is what a transaction covers of its trade.
+type covering struct {
+	id, trade int64
+	kind      wallet.Kind
+	terms     wallet.Hash
 }
 
-// ids reads ids in their order. What is no whole number is none.
-func (l *Snapshot) ids(query string, args ...any) ([]int64, error) {
-	values, err := readCells(l, "k.id", func(c *cells) cell { return c.values[0] }, query, args...)
-	var ids []int64
-	for _, v := range values {
-		if v.kind == whole {
-			ids = append(ids, v.n)
-		}
-	}
-	return ids, err
-}
-
-// Transactions lists transactions after an id, by id.
-func (l *Snapshot) Transactions(after int64, most int) ([]Transaction, error) {
-	return readCells(l, readTransactionColumns, takeTransaction, `
-		SELECT `+readTransactionColumns+` FROM wallet_transaction t WHERE t.id > $1 ORDER BY t.id LIMIT $2`, after, most)
-}
-
-// KeysRepeat reports whether there are rows of transactions that have one
-// idempotency key.
-func (l *Snapshot) KeysRepeat() (repeated bool, err error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	err = l.tx.QueryRowContext(l.ctx, `
-		SELECT EXISTS (SELECT 1 FROM wallet_transaction WHERE idempotency_key <> '' GROUP BY scope, idempotency_key HAVING count(*) > 1)`).Scan(&repeated)
-	return repeated, err
-}
-
-// ScopedTransactions lists ids of transactions that were requested under a scope.
-func (l *Snapshot) ScopedTransactions(scope string, after int64, most int) ([]int64, error) {
-	return l.ids(`
-		SELECT id FROM wallet_transaction WHERE scope = $1 AND idempotency_key <> '' AND id > $2 ORDER BY id LIMIT $3`, scope, after, most)
-}
-
-// SameKeys returns, in order, those of the transactions whose idempotency key another one
-// has, too.
-func (l *Snapshot) SameKeys(ids []int64) ([]int64, error) {
-	return l.ids(`
-		SELECT t.id FROM wallet_transaction t WHERE t.id IN `+l.d.IDs(1)+` AND t.idempotency_key <> '' AND EXISTS (
-			SELECT 1 FROM wallet_transaction o
-			WHERE o.scope = t.scope AND o.idempotency_key = t.idempotency_key AND o.idempotency_key <> '' AND o.id <> t.id)
-		ORDER BY t.id`, l.d.PackIDs(ids))
+// coverings returns what transactions cover of trades, by trade.
+func (l *Snapshot) coverings(trades []int64) ([]covering, error) {
+	return readCells(l, "t.id, t.trade_id, t.kind, t.terms", func(c *cells) covering {
+		return covering{id: c.int(), trade: c.int(), kind: wallet.Kind(c.text()), terms: c.hash()}
+	}, `SELECT t.id, t.trade_id, t.kind, t.terms FROM wallet_transaction t WHERE t.trade_id IN `+l.d.IDs(1)+` AND t.trade_id <> 0 ORDER BY t.trade_id`, l.d.PackIDs(trades))
 }
 
 // readTradeColumns are those of a trade t with its buyer and seller.
@@ -258,68 +243,28 @@ func takeTrade(c *cells) (t Trade) {
 	return t
 }
 
-// TradesOf returns those trades that there are, by id.
-func (l *Snapshot) TradesOf(ids []int64) ([]Trade, error) {
-	return readCells(l, tradeNames, takeTrade, `
-		SELECT `+readTradeColumns+` FROM trade t LEFT JOIN platform_user s ON s.id = t.seller_key LEFT JOIN platform_user b ON b.id = t.buyer_key
-		WHERE t.id IN `+l.d.IDs(1)+` ORDER BY t.id`, l.d.PackIDs(ids))
+const tradesAndUsers = ` FROM trade t LEFT JOIN platform_user s ON s.id = t.seller_key LEFT JOIN platform_user b ON b.id = t.buyer_key `
+
+// trades lists trades after an id.
+func (l *Snapshot) trades(after int64, most int) ([]Trade, error) {
+	return readCells(l, tradeNames, takeTrade, `SELECT `+readTradeColumns+tradesAndUsers+`WHERE t.id > $1 ORDER BY t.id LIMIT $2`, after, most)
 }
 
-// userKey is the key of the user whose id is $3: the first one, where somebody made
-// others of that id.
-const userKey = `(SELECT min(id) FROM platform_user WHERE user_id = $3)`
-
-// Trades lists trades that a user has part in.
-func (l *Snapshot) Trades(user string, after int64, most int) ([]Trade, error) {
-	if user == "" {
-		return readCells(l, tradeNames, takeTrade, `
-			SELECT `+readTradeColumns+` FROM trade t LEFT JOIN platform_user s ON s.id = t.seller_key LEFT JOIN platform_user b ON b.id = t.buyer_key
-			WHERE t.id > $1 ORDER BY t.id LIMIT $2`, after, most)
-	}
-	return readCells(l, tradeNames, takeTrade, `
-		SELECT `+readTradeColumns+` FROM trade t LEFT JOIN platform_user s ON s.id = t.seller_key LEFT JOIN platform_user b ON b.id = t.buyer_key
-		WHERE t.id IN (
-			SELECT id FROM trade WHERE seller_key = `+userKey+` UNION SELECT id FROM trade WHERE buyer_key = `+userKey+`)
-		AND t.id > $1 ORDER BY t.id LIMIT $2`, after, most, user)
+// tradesOf returns those trades that there are, by id.
+func (l *Snapshot) tradesOf(ids []int64) ([]Trade, error) {
+	return readCells(l, tradeNames, takeTrade, `SELECT `+readTradeColumns+tradesAndUsers+`WHERE t.id IN `+l.d.IDs(1)+` ORDER BY t.id`, l.d.PackIDs(ids))
 }
 
-// listed is whether a listing is that of a trade.
-const listed = `coalesce(l.state = 'sold' AND l.seller_key = t.seller_key AND l.app_id = t.app_id AND l.context_id = t.context_id
-	AND l.asset_id = t.asset_id AND l.item_id = t.item_id AND l.amount = t.amount AND l.price = t.price AND l.currency = t.currency AND l.ended_at = t.created_at, FALSE)`
-
-const unlisted = `SELECT t.id, t.listing_id FROM trade t LEFT JOIN listing l ON l.id = t.listing_id WHERE t.id > $1 AND NOT ` + listed
-
-// Unlisted lists trades that a user has part in, after an id, whose listing is not
-// there or is another one.
-func (l *Snapshot) Unlisted(user string, after int64, most int) ([]Unlisted, error) {
-	take := func(c *cells) Unlisted { return Unlisted{Trade: c.int(), Listing: c.int()} }
-	if user == "" {
-		return readCells(l, "t.id, t.listing_id", take, unlisted+` ORDER BY t.id LIMIT $2`, after, most)
-	}
-	return readCells(l, "t.id, t.listing_id", take, unlisted+` AND t.id IN (
-			SELECT id FROM trade WHERE seller_key = `+userKey+` UNION SELECT id FROM trade WHERE buyer_key = `+userKey+`)
-		ORDER BY t.id LIMIT $2`, after, most, user)
-}
-
-const untraded = `
-SELECT l.id FROM listing l WHERE l.id > $1 AND l.state = 'sold' AND NOT EXISTS (SELECT 1 FROM trade t WHERE t.listing_id = l.id)`
-
-// Untraded lists listings of a user, after an id, that were sold in no trade.
-func (l *Snapshot) Untraded(user string, after int64, most int) ([]int64, error) {
-	if user == "" {
-		return l.ids(untraded+` ORDER BY l.id LIMIT $2`, after, most)
-	}
-	return l.ids(untraded+` AND l.seller_key = `+userKey+` ORDER BY l.id LIMIT $2`, after, most, user)
-}
-
-// Twins lists ids, after one, that several users have.
-func (l *Snapshot) Twins(user, after string, most int) ([]string, error) {
-	if user == "" {
-		return readCells(l, "u.user_id", (*cells).text, `
-			SELECT u.user_id FROM platform_user u WHERE u.user_id > $1 GROUP BY u.user_id HAVING count(*) > 1 ORDER BY u.user_id LIMIT $2`, after, most)
-	}
-	return readCells(l, "u.user_id", (*cells).text, `
-		SELECT u.user_id FROM platform_user u WHERE u.user_id > $1 AND u.user_id = $3 GROUP BY u.user_id HAVING count(*) > 1 LIMIT $2`, after, most, user)
+// deals lists the ids of the trades of the transactions that a user has part in.
+func (l *Snapshot) deals(s scope) (ids []int64, err error) {
+	text, args := l.scopedQuery(s, "d.id", `deals d ORDER BY d.id`)
+	err = eachCells(l, "d.id", func(c *cells) cell { return c.values[0] }, func(v *cell) error {
+		if v.kind == whole {
+			ids = append(ids, v.n)
+		}
+		return nil
+	}, text, args...)
+	return ids, err
 }
 
 const ruleColumns = `r.version, r.digest, r.source, r.mark, r.activated_at, r.activated_by, r.previous_mac, r.seal_version, r.key_id, r.mac`

@@ -62,8 +62,7 @@ func newWorldAt(tb testing.TB, at dbtest.Database, users ...string) *world {
 	keys := wallettest.NewRing(tb, "k1")
 	w.ledger = &wallet.Ledger{Keys: keys}
 	w.Auditor = &audit.Auditor{
-		Memory: 4 << 10, // so that small ledgers are written to a file, too
-		Keys:   keys, Now: time.Now, Scopes: func(user string) []string { return []string{"scope " + user} },
+		Keys: keys, Now: time.Now, Scopes: func(user string) []string { return []string{"scope " + user} },
 		Read: func(ctx context.Context, use func(*audit.Snapshot) error) error {
 			return audit.ReadLedger(ctx, w.store, func(l *audit.Snapshot) error {
 				if w.loosened {
@@ -161,11 +160,8 @@ func (w *world) trade(buyer, seller string, currency money.Currency, price int64
 // row reads a trade.
 func (w *world) row(id int64) (t wallet.Trade) {
 	w.Helper()
-	w.must(audit.ReadLedger(context.Background(), w.store, func(l *audit.Snapshot) error {
-		rows, err := l.TradesOf([]int64{id})
-		if err == nil {
-			t = rows[0].Trade
-		}
+	w.must(audit.ReadLedger(context.Background(), w.store, func(l *audit.Snapshot) (err error) {
+		t, err = l.TradeForTests(id)
 		return err
 	}))
 	return t
