@@ -59,7 +59,7 @@ func renderDocs(operations []operation, version string) (page cached, policy str
 	}
 	var out bytes.Buffer
 	err := template.Must(template.New("docs").Parse(docsHTML)).Execute(&out, map[string]any{
-		"Version": version, "Groups": groups, "Style": template.CSS(docsCSS), //nolint:gosec // embedded, nobody's input
+		"Version": version, "Groups": groups, "Style": template.CSS(docsCSS), //nolint:gosec // embedded, not from a request
 	})
 	if err != nil {
 		panic("the page at /docs cannot be rendered: " + err.Error()) // it is made of this package's own constants

@@ -36,7 +36,7 @@ type Data interface{ Kind() Kind }
 type BudgetLow struct {
 	Provider  string    `json:"provider"`
 	Host      string    `json:"host"`   // empty where the provider has one
-	Budget    string    `json:"budget"` // limit, day, month, told
+	Budget    string    `json:"budget"` // limit, day, month, reported
 	Left      int64     `json:"left"`
 	Limit     int64     `json:"limit"`
 	RunsOutAt time.Time `json:"runsOutAt"`

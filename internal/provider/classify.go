@@ -45,9 +45,15 @@ func outcomeOf(err error) outcome {
 	return answered
 }
 
-// ended describes a call whose context is over: the caller cancelled the request, or what
-// he allowed was used up.
-func (c *Client) ended(cause error) *Error {
+// classifier turns what happens to a request into an *Error that is safe to show.
+type classifier struct {
+	o      Options
+	masker *masker
+}
+
+// ended describes a call whose context is over: the caller cancelled the request, or its
+// time was used up.
+func (c *classifier) ended(cause error) *Error {
 	if errors.Is(cause, context.DeadlineExceeded) {
 		return &Error{Provider: c.o.Provider, Kind: KindTimeout, Detail: "the caller's time is up", Err: cause}
 	}
@@ -55,7 +61,7 @@ func (c *Client) ended(cause error) *Error {
 }
 
 // sendError describes a request that got no response.
-func (c *Client) sendError(err error) *Error {
+func (c *classifier) sendError(err error) *Error {
 	e := &Error{Provider: c.o.Provider, Kind: KindConnect, Err: cause(err)}
 	var (
 		dns  *net.DNSError
@@ -111,7 +117,7 @@ func stepOf(err error) Step {
 
 // bodyError describes a body that could not be read to its end. wireErr is what
 // the connection failed with, nil when inflating did.
-func (c *Client) bodyError(err, wireErr error) *Error {
+func (c *classifier) bodyError(err, wireErr error) *Error {
 	e := &Error{Provider: c.o.Provider, Kind: KindCut, Status: 200, Err: cause(err)}
 	switch {
 	case errors.Is(err, errTooLarge):
@@ -128,7 +134,7 @@ func (c *Client) bodyError(err, wireErr error) *Error {
 }
 
 // detail makes text from outside fit to be shown.
-func (c *Client) detail(text string) string {
+func (c *classifier) detail(text string) string {
 	return printable(c.masker.mask(text), maxDetail)
 }
 

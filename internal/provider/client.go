@@ -15,10 +15,9 @@ const maxHeader = 64 << 10
 // provider that fails; guards the operator's own network; retries; and records the
 // requests. Its methods may be used concurrently, and all calls share this state.
 type Client struct {
-	o         Options
+	classifier
 	start     time.Time // of the monotonic clock
 	transport http.RoundTripper
-	masker    *masker
 	limit     *window
 	reported  reportedQuota
 	hold      hold
@@ -32,14 +31,13 @@ type Client struct {
 func NewClient(o Options) *Client {
 	o = o.withDefaults()
 	return &Client{
-		o:         o,
-		start:     time.Now(),
-		transport: newTransport(newDialer(o.AllowHosts)),
-		masker:    newMasker(o.Secrets),
-		limit:     newWindow(o.Limit),
-		breaker:   breaker{base: o.Pause},
-		record:    record{answers: make(map[int]int64)},
-		jitter:    func(limit time.Duration) time.Duration { return rand.N(limit + 1) },
+		classifier: classifier{o, newMasker(o.Secrets)},
+		start:      time.Now(),
+		transport:  newTransport(newDialer(o.AllowHosts)),
+		limit:      newWindow(o.Limit),
+		breaker:    breaker{base: o.Pause},
+		record:     record{answers: make(map[int]int64)},
+		jitter:     func(limit time.Duration) time.Duration { return rand.N(limit + 1) },
 	}
 }
 

@@ -34,7 +34,7 @@ type Options struct {
 	// provider refuses again soon after; default Wait, which is not at all.
 	Wait, MostWait time.Duration
 
-	// Judge, when set, may classify better than its status a response that is
+	// Classify, when set, may classify better than its status a response that is
 	// neither a success nor a redirect: it may change Kind. Detail is how its body
 	// begins. KindBudget means that the quota of Headers is used up.
 	Classify func(*Error)

@@ -10,7 +10,7 @@ import (
 var carried = [...]string{"Accept", "Accept-Encoding", "Accept-Language", "User-Agent"}
 
 // location reads where a redirect leads.
-func (c *Client) location(resp *http.Response) (string, error) {
+func (c *classifier) location(resp *http.Response) (string, error) {
 	if l := resp.Header.Get("Location"); l != "" {
 		return l, nil
 	}

@@ -66,7 +66,7 @@ func setDefault(h http.Header, key, value string) {
 	}
 }
 
-func (c *Client) checkURL(u *url.URL) error {
+func (c *classifier) checkURL(u *url.URL) error {
 	if u.Scheme != "http" && u.Scheme != "https" || u.Host == "" {
 		return &Error{Provider: c.o.Provider, Kind: KindBlocked, Detail: "a URL must be absolute and of http or https"}
 	}
@@ -96,7 +96,7 @@ func (c *Client) attempt(caller context.Context, deadline time.Duration, h *hop,
 
 // whose distinguishes a failure of the provider from a cancelled call: an error of a
 // connection that the caller ended is no failure of the provider.
-func (c *Client) whose(caller context.Context, err error) error {
+func (c *classifier) whose(caller context.Context, err error) error {
 	if caller.Err() == nil || err == nil {
 		return err
 	}
@@ -195,7 +195,7 @@ func contentEncoding(resp *http.Response) string {
 }
 
 // decodeError completes an *Error that a provider made. Other errors pass.
-func (c *Client) decodeError(status int, err error) error {
+func (c *classifier) decodeError(status int, err error) error {
 	var e *Error
 	if !errors.As(err, &e) {
 		return err

@@ -1,11 +1,8 @@
 package refresh
 
 import (
-	"context"
 	"errors"
-	"fmt"
 	"slices"
-	"sync"
 	"time"
 
 	"assay/internal/db"
@@ -22,9 +19,9 @@ const (
 	// maxPlaced bounds how many names of a provider are placed at once: more than
 	// such a budget allows in a day.
 	maxPlaced = 10_000
-	// nap is how long the background leaves a provider alone that may not or cannot
-	// be asked, before it looks again; less, where the provider says when.
-	nap = time.Minute
+	// backgroundPause is how long no name is requested of a provider that may not or cannot
+	// be requested; less, where the provider says when.
+	backgroundPause = time.Minute
 )
 
 // hasBudget reports whether there is a limit or quota to what a provider is asked
@@ -36,16 +33,6 @@ func hasBudget(d provider.Description) bool {
 
 // InBackground reports whether a provider is asked in the background.
 func InBackground(d provider.Description) bool { return d.Shape == provider.Single && hasBudget(d) }
-
-// background is a provider that is asked in the background.
-type background struct {
-	provider string
-	mu       sync.Mutex // held while it is asked: for one name at a time
-	until    time.Time  // it is left alone
-}
-
-// BackgroundKind names the work of asking a provider in the background.
-func BackgroundKind(provider string) string { return "background:" + provider }
 
 // planBackground places what matters most of what a job is about, and notes with the
 // job how much it left for later. A bulk job's plan takes over from the one before;
@@ -118,114 +105,29 @@ func (p *planner) candidates(tx *db.Tx, job *Job, d provider.Description) ([]wan
 // works.
 func nearly(d time.Duration) time.Duration { return d / 100 * 95 }
 
-// FetchBackground asks a provider for one name in the background.
-func (f *fetcher) FetchBackground(ctx context.Context, provider string) (bool, error) {
-	for _, t := range f.backgrounds {
-		if t.provider == provider {
-			return f.fetchBackground(ctx, t)
-		}
-	}
-	return false, nil
-}
-
-func (f *fetcher) fetchBackground(ctx context.Context, t *background) (bool, error) {
-	if !t.mu.TryLock() {
-		return false, nil
-	}
-	defer t.mu.Unlock()
-	// A clock that was set back must not keep it alone for longer.
-	if wait := t.until.Sub(f.now()); wait > 0 && wait <= nap {
-		return false, nil
-	}
-	var n *BackgroundName
-	err := f.store.InTx(ctx, func(tx *db.Tx) (err error) {
-		n, err = claimBackground(tx, t.provider, f.owner)
-		return err
-	})
-	if err != nil || n == nil {
-		return false, err
-	}
-	a, failure := f.requestBackground(ctx, n)
-	defer f.recycle(a)
-	if failure != nil && (ctx.Err() != nil || ofTheProvider(failure)) {
-		t.until = f.now().Add(pauseFor(failure))
-		return false, f.persist(ctx, func(tx *db.Tx) error { return f.returnBackground(tx, n, failure) })
-	}
-	err = f.persist(ctx, func(tx *db.Tx) error { return f.endBackground(tx, n, a, failure) })
-	if err != nil {
-		return false, fmt.Errorf("store answer of %s: %w", t.provider, err)
-	}
-	return ctx.Err() == nil, nil
-}
-
-// pauseFor returns for how long a provider is left alone after a failure.
+// pauseFor returns for how long no name of a provider is requested after a failure.
 func pauseFor(failure error) time.Duration {
 	if pe, ok := errors.AsType[*provider.Error](failure); ok && pe.RetryAfter > 0 {
-		return min(pe.RetryAfter, nap)
+		return min(pe.RetryAfter, backgroundPause)
 	}
-	return nap
+	return backgroundPause
 }
 
-// requestBackground asks for a claimed name. Each request is counted before it is sent.
-func (f *fetcher) requestBackground(ctx context.Context, n *BackgroundName) (*response, error) {
-	src := f.providers[n.Provider]
-	meter := provider.NewMeter(0, func(ctx context.Context) (int64, error) {
-		held := false
-		err := f.store.InTx(ctx, func(tx *db.Tx) (err error) {
-			held, err = reserveBackground(tx, *n)
-			return err
-		})
-		if err == nil && !held {
-			err = errClaimLost
-		}
-		return 1, err
-	})
-	a := f.newResponse(ctx, src.Describe())
-	err := f.call(ctx, a, src, &Unit{Provider: n.Provider, AppID: n.AppID, Names: []string{n.Name}}, meter)
-	n.Requests, n.Bytes = meter.Requests(), meter.Bytes()
-	return a, err
-}
-
-// returnBackground gives a name back whose provider could not be asked, and tells why
-// where that says something of the provider.
-func (f *fetcher) returnBackground(tx *db.Tx, n *BackgroundName, failure error) error {
-	if err := returnBackground(tx, *n); err != nil {
+// endBackground writes what requesting a name in the background brought. A failure of
+// the provider, or the end of this process, leaves the name its place. A failure that is
+// the name's own leaves it to the next plan, and all that is known of it as it was.
+func (f *fetcher) endBackground(tx *db.Tx, unit *Unit, a *response, again bool) error {
+	ended, err := endName(tx, *unit, again, a.fetches())
+	switch {
+	case err != nil || !ended:
 		return err
+	case unit.State == UnitDone:
+		return f.keepLate(tx, unit, a, NotAwaited)
+	case again && (unit.State == UnitPending || unit.ErrorKind == string(provider.KindCancelled)):
+		return nil // it says nothing of the provider
+	default:
+		return f.noteOutcome(tx, unit, nil)
 	}
-	u := Unit{Provider: n.Provider, AppID: n.AppID, Requests: n.Requests}
-	if f.classifyFailure(&u, failure); u.State == UnitPending || u.ErrorKind == string(provider.KindCancelled) || !u.ConcernsProvider() {
-		return nil
-	}
-	return f.noteOutcome(tx, &u, nil)
-}
-
-// endBackground writes what asking for a name brought. A failure that is the name's own
-// leaves it to the next plan, and all that is known of it as it was.
-func (f *fetcher) endBackground(tx *db.Tx, n *BackgroundName, a *response, failure error) error {
-	if failure != nil {
-		ended, err := endBackground(tx, *n, nil)
-		if err != nil || !ended {
-			return err
-		}
-		u := Unit{Provider: n.Provider, AppID: n.AppID, Requests: n.Requests}
-		f.classifyFailure(&u, failure)
-		return f.noteOutcome(tx, &u, nil)
-	}
-	ended, err := endBackground(tx, *n, a.fetches())
-	if err != nil || !ended {
-		return err
-	}
-	if err := NoteProvider(tx, n.Provider, "", ""); err != nil {
-		return err
-	}
-	items, err := NamedItems(tx, n.AppID, []string{n.Name})
-	if err != nil {
-		return err
-	}
-	if err := f.takeNamed(&Unit{Provider: n.Provider, AppID: n.AppID, Names: []string{n.Name}}, a, items, tx.Now()); err != nil {
-		return err
-	}
-	return KeepQuotes(tx, items)
 }
 
 // quoteKey is what a quote is of.

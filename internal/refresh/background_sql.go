@@ -2,6 +2,7 @@ package refresh
 
 import (
 	"database/sql"
+	"encoding/json"
 	"errors"
 	"slices"
 	"time"
@@ -50,7 +51,7 @@ var placesBulk = db.NewBulk(placeNamesSQL, placeColumns, placeNamesConflict)
 // that matters takes over what the one before it left.
 func placeNames(t *db.Tx, job int64, provider string, names []PlacedName, all bool) error {
 	if all {
-		if _, err := t.Exec(`UPDATE background_name SET place = 0 WHERE provider = $1 AND place <> 0 AND owner = ''`, provider); err != nil {
+		if _, err := t.Exec(`UPDATE background_name SET place = 0 WHERE provider = $1 AND place <> 0`, provider); err != nil {
 			return err
 		}
 	}
@@ -89,90 +90,98 @@ const calmNames = `
 UPDATE background_name SET urgent = 0
 WHERE (provider, app_id, name) IN (
 	SELECT f.provider, f.app_id, f.name FROM (
-		SELECT provider, app_id, name FROM background_name WHERE provider = $1 AND urgent <> 0 AND owner = '' ORDER BY urgent LIMIT 100) f
+		SELECT provider, app_id, name FROM background_name WHERE provider = $1 AND urgent <> 0 ORDER BY urgent LIMIT 100) f
 	WHERE NOT EXISTS (
 		SELECT 1 FROM item i JOIN missing_price m ON m.item_id = i.id WHERE i.app_id = f.app_id AND i.name = f.name))`
 
-// What the same owner is still said to hold was lost by it: it asks for one name
-// of a provider at a time.
+// A name whose unit is open is being requested. One whose unit was cancelled, or removed
+// with its job, is not.
 const (
-	claimSlowSQL = `
-UPDATE background_name SET owner = $2, token = token + 1, started_at = $3
-WHERE (provider, app_id, name) = (
-	SELECT s.provider, s.app_id, s.name FROM background_name s
-	WHERE s.provider = $1 AND s.owner IN ('', $2)
-	AND NOT EXISTS (SELECT 1 FROM provider_state p WHERE p.provider = $1 AND p.paused)`
-	claimUrgent = claimSlowSQL + ` AND s.urgent <> 0 ORDER BY s.urgent, s.app_id, s.name LIMIT 1`
-	claimPlaced = claimSlowSQL + ` AND s.place <> 0 ORDER BY s.place, s.app_id, s.name LIMIT 1`
+	nextName = `
+SELECT s.app_id, s.name, s.job_id FROM background_name s
+WHERE s.provider = $1 AND NOT EXISTS (SELECT 1 FROM fetch_unit u WHERE u.id = s.unit_id AND u.state IN ('pending', 'running'))
+AND NOT EXISTS (SELECT 1 FROM provider_state p WHERE p.provider = $1 AND p.paused)`
+	nextUrgent = nextName + ` AND s.urgent <> 0 ORDER BY s.urgent, s.app_id, s.name LIMIT 1`
+	nextPlaced = nextName + ` AND s.place <> 0 ORDER BY s.place, s.app_id, s.name LIMIT 1`
 )
 
-// claimBackground claims the name that is to be requested next from a provider in the
+// claimName makes a claimed unit of the name that is to be requested next in the
 // background, or returns nil. Of a paused provider there is none.
-func claimBackground(t *db.Tx, provider, owner string) (*BackgroundName, error) {
-	if _, err := t.Exec(calmNames, provider); err != nil {
+func claimName(t *db.Tx, c Claim) (*Unit, error) {
+	if _, err := t.Exec(calmNames, c.Provider); err != nil {
 		return nil, err
 	}
-	n, err := claimNextBackground(t, claimUrgent+t.Dialect.SkipLocked("s")+`)
-RETURNING app_id, name, job_id, token`, provider, owner)
-	if err != nil || n != nil {
-		return n, err
+	u := Unit{
+		Provider: c.Provider, Size: 1, BatchFrom: 1, State: UnitRunning, Token: 1, Attempts: 1,
+		Reserved: c.Reserve, Detached: true, Background: true,
 	}
-	return claimNextBackground(t, claimPlaced+t.Dialect.SkipLocked("s")+`)
-RETURNING app_id, name, job_id, token`, provider, owner)
-}
-
-func claimNextBackground(t *db.Tx, query, provider, owner string) (*BackgroundName, error) {
-	n := BackgroundName{Provider: provider, Owner: owner}
-	err := t.QueryRow(query, provider, owner, db.Micros(t.Now())).Scan(&n.AppID, &n.Name, &n.JobID, &n.Token)
-	if errors.Is(err, sql.ErrNoRows) {
+	var name string
+	for _, query := range []string{nextUrgent, nextPlaced} {
+		err := t.QueryRow(query+t.Dialect.SkipLocked("s"), c.Provider).Scan(&u.AppID, &name, &u.JobID)
+		if err == nil {
+			break
+		}
+		if !errors.Is(err, sql.ErrNoRows) {
+			return nil, err
+		}
+	}
+	if name == "" {
 		return nil, nil
 	}
-	return &n, err
+	u.Names = []string{name}
+	names, err := json.Marshal(u.Names)
+	if err != nil {
+		return nil, err
+	}
+	// A batch from 1 to 0 is none: no batch waits for it.
+	err = t.QueryRow(`
+		INSERT INTO fetch_unit (job_id, provider, app_id, file, names, size, batch_from, batch_to, state, owner, token, attempts, started_at, reserved, detached)
+		VALUES ($1, $2, $3, '', $4, 1, 1, 0, 'running', $5, 1, 1, $6, $7, `+DetachedBackground+`) RETURNING id`,
+		u.JobID, u.Provider, u.AppID, names, c.Owner, db.Micros(t.Now()), u.Reserved).Scan(&u.ID)
+	if err != nil {
+		return nil, err
+	}
+	_, err = t.Exec(`UPDATE background_name SET unit_id = $4 WHERE provider = $1 AND app_id = $2 AND name = $3`, u.Provider, u.AppID, name, u.ID)
+	return &u, err
 }
 
 // laterUnit is the unit by which a job counts what is requested from a provider in the
 // background.
 const laterUnit = ` WHERE job_id = $1 AND provider = $2 AND app_id = $3 AND file = '' AND state = 'deferred'`
 
-// reserveBackground counts a request for a claimed name with the job that planned it,
-// before it is sent. It returns false, and counts nothing, where the claim is no
-// longer valid, or the provider is paused.
-func reserveBackground(t *db.Tx, n BackgroundName) (bool, error) {
-	held, err := t.Exec(`
-		UPDATE background_name SET token = token
-		WHERE provider = $1 AND app_id = $2 AND name = $3 AND token = $4 AND owner = $5
-		AND NOT EXISTS (SELECT 1 FROM provider_state p WHERE p.provider = $1 AND p.paused)`,
-		n.Provider, n.AppID, n.Name, n.Token, n.Owner)
-	if err != nil || held != 1 {
+// endName removes the unit of a name in the background, and adds what it cost to what its
+// job counts. With again the name keeps its place, to be requested later; else its
+// request is noted, with the quotes of each market. It returns false if the claim is no
+// longer valid: then only the cost is stored.
+func endName(t *db.Tx, u Unit, again bool, markets []MarketFetch) (bool, error) {
+	var requests int64
+	err := t.QueryRow(`DELETE FROM fetch_unit WHERE id = $1 AND token = $2 AND state = 'running' RETURNING requests`, u.ID, u.Token).Scan(&requests)
+	if errors.Is(err, sql.ErrNoRows) {
+		return false, spend(t, u)
+	}
+	if err != nil {
 		return false, err
 	}
-	_, err = t.Exec(`UPDATE fetch_unit SET requests = requests + 1`+laterUnit, n.JobID, n.Provider, n.AppID)
-	return true, err
-}
-
-// returnBackground gives a name back.
-func returnBackground(t *db.Tx, n BackgroundName) error {
-	_, err := t.Exec(`UPDATE background_name SET owner = '' WHERE provider = $1 AND app_id = $2 AND name = $3 AND token = $4 AND owner = $5`,
-		n.Provider, n.AppID, n.Name, n.Token, n.Owner)
-	return err
-}
-
-// endBackground notes that a name was requested from a provider, what that cost, and the quotes
-// of each market. It returns false, and writes nothing, if the claim is no longer valid.
-func endBackground(t *db.Tx, n BackgroundName, markets []MarketFetch) (bool, error) {
-	ended, err := t.Exec(`
-		UPDATE background_name SET owner = '', place = 0, urgent = 0, requested_at = $6
-		WHERE provider = $1 AND app_id = $2 AND name = $3 AND token = $4 AND owner = $5`,
-		n.Provider, n.AppID, n.Name, n.Token, n.Owner, db.Micros(t.Now()))
-	if err != nil || ended != 1 {
+	ended := int64(1)
+	if again {
+		ended = 0
+	}
+	counted, err := t.Exec(`UPDATE fetch_unit SET requests = requests + $4, bytes = bytes + $5, size = size - CASE WHEN size > 0 THEN CAST($6 AS BIGINT) ELSE 0 END`+laterUnit,
+		u.JobID, u.Provider, u.AppID, requests+uncounted(&u), u.Bytes, ended)
+	if err != nil {
 		return false, err
 	}
-	counted, err := t.Exec(`UPDATE fetch_unit SET size = size - 1, bytes = bytes + $4`+laterUnit+` AND size > 0`,
-		n.JobID, n.Provider, n.AppID, n.Bytes)
-	if err != nil || counted != 1 {
-		return true, err // the job is removed already
+	if again {
+		_, err = t.Exec(`UPDATE background_name SET unit_id = 0 WHERE unit_id = $1`, u.ID)
+		return true, err
 	}
-	return true, addFetches(t, Unit{JobID: n.JobID, FetchedAt: t.Now(), Requests: n.Requests, Bytes: n.Bytes}, markets)
+	if _, err := t.Exec(`UPDATE background_name SET unit_id = 0, place = 0, urgent = 0, requested_at = $2 WHERE unit_id = $1`, u.ID, db.Micros(t.Now())); err != nil {
+		return false, err
+	}
+	if counted != 1 {
+		return true, nil // the job is removed already
+	}
+	return true, addFetches(t, Unit{JobID: u.JobID, FetchedAt: t.Now(), Requests: u.Requests, Bytes: u.Bytes}, markets)
 }
 
 // gather is how long missing prices wait for others like them, so that one job

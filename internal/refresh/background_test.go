@@ -81,7 +81,7 @@ func (w *world) finish() {
 	w.tb.Helper()
 	for w.count(`SELECT count(*) FROM refresh_job WHERE state IN ('queued', 'running')`) > 0 {
 		for _, worker := range w.engine.Workers() {
-			if worker.Kind != refresh.BackgroundKind("steam") {
+			if worker.Kind != refresh.FetchKind("steam", "") {
 				_, err := worker.Work(w.tb.Context())
 				must(w.tb, err)
 			}
@@ -453,9 +453,9 @@ func TestBackground_AnInstanceTakenForDeadWritesNothing(t *testing.T) {
 	w.begin(false)
 	w.finish()
 	steam.before = func(context.Context, provider.Call) {
-		w.exec(`UPDATE background_name SET owner = '', token = token + 1 WHERE owner <> ''`) // as others do
+		w.exec(`UPDATE fetch_unit SET state = 'pending', token = token + 1 WHERE state = 'running'`) // as others do
 	}
-	_, err := w.engine.FetchBackground(t.Context(), "steam")
+	_, err := w.engine.Fetch(t.Context(), "steam", "")
 	must(t, err)
 	equal(t, "calls", len(steam.requested()), 1)
 	equal(t, "names left", w.count(`SELECT count(*) FROM background_name WHERE place > 0`), 3)

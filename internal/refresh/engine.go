@@ -59,25 +59,24 @@ type Engine struct {
 // process is what the stages of a process share: its database, its configuration, its
 // providers, and what it has claimed.
 type process struct {
-	store       *db.DB
-	cfg         Config
-	providers   map[string]provider.Provider
-	order       []string // names of providers, sorted
-	queues      []hostQueue
-	backgrounds []*background
-	endpoints   []Endpoint
-	markets     map[MarketName]int64
-	known       map[int64]marketOf
-	shared      map[string]bool // keys of markets that several providers offer
-	owner       string
-	clustered   bool
-	claims      claims
-	priority    *admission.Priority
-	wake        func(kind string)
-	elapsed     func() time.Duration
-	now         func() time.Time
-	log         *slog.Logger
-	blobsRead   atomic.Int64 // parts of stored responses, for tests
+	store     *db.DB
+	cfg       Config
+	providers map[string]provider.Provider
+	order     []string // names of providers, sorted
+	queues    []*hostQueue
+	endpoints []Endpoint
+	markets   map[MarketName]int64
+	known     map[int64]marketOf
+	shared    map[string]bool // keys of markets that several providers offer
+	owner     string
+	clustered bool
+	claims    claims
+	priority  *admission.Priority
+	wake      func(kind string)
+	elapsed   func() time.Duration
+	now       func() time.Time
+	log       *slog.Logger
+	blobsRead atomic.Int64 // parts of stored responses, for tests
 }
 
 // planner is the first stage: it makes a job of the items that are due, with its batches
@@ -187,9 +186,6 @@ func New(ctx context.Context, o Options) (*Engine, error) {
 		e.providers[d.Name] = s
 		e.order = append(e.order, d.Name)
 		e.queues = append(e.queues, queuesOf(d)...)
-		if InBackground(d) { // its host queue ends what a job without the budget began
-			e.backgrounds = append(e.backgrounds, &background{provider: d.Name})
-		}
 		e.endpoints = append(e.endpoints, endpointsOf(d)...)
 		for _, m := range d.Markets {
 			n := MarketName{Provider: d.Name, Key: m.Key, Title: m.Title}
@@ -261,8 +257,7 @@ func LevelMarket(level string, providers []provider.Provider) (MarketName, error
 	return MarketName{}, fault.New(fault.Invalid, "invalid_configuration", "MARKET_PRICE_LEVEL: no configured provider carries the market %q: use consensus or one of %s", level, strings.Join(all, ", "))
 }
 
-// The kinds of work. Fetching has one for each host of a provider, FetchKind, or one
-// for a provider that is asked in the background, TrickleKind.
+// The kinds of work. Fetching has one for each host of a provider: FetchKind.
 const (
 	WorkPlan     = "plan"
 	WorkEstimate = "estimate"
@@ -278,17 +273,14 @@ func (e *Engine) Workers() []dispatch.Worker {
 		{Kind: WorkApply, Queue: dispatch.QueueBulk, Slots: e.applier.applySlots(), Work: e.applier.Apply},
 		{Kind: WorkMissing, Queue: dispatch.QueueMissing, Slots: 1, Work: e.planner.Missing},
 	}
-	for i := range e.queues {
-		l := &e.queues[i]
+	for _, l := range e.queues {
+		slots := e.cfg.FetchSlots
+		if l.background {
+			slots = 1
+		}
 		out = append(out, dispatch.Worker{
-			Kind: FetchKind(l.provider, l.host), Queue: dispatch.QueueBulk, Slots: e.cfg.FetchSlots,
+			Kind: FetchKind(l.provider, l.host), Queue: dispatch.QueueBulk, Slots: slots,
 			Work: func(ctx context.Context) (bool, error) { return e.fetcher.fetch(ctx, l) },
-		})
-	}
-	for _, t := range e.backgrounds {
-		out = append(out, dispatch.Worker{
-			Kind: BackgroundKind(t.provider), Queue: dispatch.QueueBulk, Slots: 1,
-			Work: func(ctx context.Context) (bool, error) { return e.fetcher.fetchBackground(ctx, t) },
 		})
 	}
 	return out
@@ -296,11 +288,8 @@ func (e *Engine) Workers() []dispatch.Worker {
 
 // wakeFetch wakes the workers of all providers.
 func (p *process) wakeFetch() {
-	for _, t := range p.backgrounds {
-		p.wake(BackgroundKind(t.provider))
-	}
-	for i := range p.queues {
-		p.wake(FetchKind(p.queues[i].provider, p.queues[i].host))
+	for _, l := range p.queues {
+		p.wake(FetchKind(l.provider, l.host))
 	}
 }
 

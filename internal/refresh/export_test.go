@@ -15,7 +15,3 @@ func (e *Engine) Apply(ctx context.Context) (bool, error)    { return e.applier.
 func (e *Engine) Fetch(ctx context.Context, provider, host string) (bool, error) {
 	return e.fetcher.Fetch(ctx, provider, host)
 }
-
-func (e *Engine) FetchBackground(ctx context.Context, provider string) (bool, error) {
-	return e.fetcher.FetchBackground(ctx, provider)
-}

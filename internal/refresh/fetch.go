@@ -24,8 +24,8 @@ const (
 // Fetch asks a host of a provider for one unit and stores the answer. Of a provider
 // with one host, or for what is on this machine, host is "".
 func (f *fetcher) Fetch(ctx context.Context, provider, host string) (bool, error) {
-	for i := range f.queues {
-		if l := &f.queues[i]; l.provider == provider && l.host == host {
+	for _, l := range f.queues {
+		if l.provider == provider && l.host == host {
 			return f.fetch(ctx, l)
 		}
 	}
@@ -36,25 +36,29 @@ func (f *fetcher) fetch(ctx context.Context, l *hostQueue) (bool, error) {
 	if err := f.reclaim(ctx); err != nil {
 		return false, err
 	}
-	unit, asking, err := f.claimUnit(ctx, l.claim(f.owner))
+	unit, asking, err := f.claimUnit(ctx, l.claim(f.owner, f.now()))
 	if err != nil || unit == nil {
 		return false, err
 	}
 	written := false
 	defer func() { f.releaseUnit(unit, written) }()
-	a := f.request(f.priority.Paced(asking), unit)
+	a, failure := f.request(f.priority.Paced(asking), unit)
 	defer f.recycle(a)
+	again := failure != nil && unit.Background && (ctx.Err() != nil || ofTheProvider(failure))
+	if again {
+		l.until.Store(db.Micros(f.now().Add(pauseFor(failure))))
+	}
 	begun := false
 	store := func(ctx context.Context) (bool, error) {
 		begun = true
-		if err := f.persist(ctx, f.ending(ctx, unit, a)); err != nil {
+		if err := f.persist(ctx, f.ending(ctx, unit, a, again)); err != nil {
 			return false, fmt.Errorf("store answer of %s: %w", l.provider, err)
 		}
 		written = true
 		if f.releases(ctx, unit) {
 			f.wake(WorkEstimate)
 		}
-		return ctx.Err() == nil, nil
+		return ctx.Err() == nil && !again, nil
 	}
 	more, err := f.priority.Beside(ctx, store)
 	if !begun { // the process stops, and the response was paid for
@@ -67,16 +71,20 @@ func (f *fetcher) fetch(ctx context.Context, l *hostQueue) (bool, error) {
 // is woken, in each process, begins a transaction to claim a batch; of many units
 // a batch the last one is worth it.
 func (f *fetcher) releases(ctx context.Context, u *Unit) bool {
-	if u.File != "" {
-		return true
+	if u.File != "" || u.Background {
+		return u.File != ""
 	}
 	free, err := Releases(ctx, f.store, *u)
 	return free || err != nil
 }
 
 // ending returns how a requested unit is written: released if it is to be retried or
-// the process stops, else ended with its response.
-func (f *fetcher) ending(ctx context.Context, unit *Unit, a *response) func(*db.Tx) error {
+// the process stops, else ended with its response. With again, a name in the background
+// keeps its place.
+func (f *fetcher) ending(ctx context.Context, unit *Unit, a *response, again bool) func(*db.Tx) error {
+	if unit.Background {
+		return func(tx *db.Tx) error { return f.endBackground(tx, unit, a, again) }
+	}
 	if unit.State == UnitPending || (unit.State != UnitDone && ctx.Err() != nil) {
 		return func(tx *db.Tx) error { return ReturnUnit(tx, *unit) }
 	}
@@ -171,30 +179,27 @@ func (p *process) requestedMarkets(u *Unit) []int64 {
 
 // request sends what the unit asks for and notes in it how that ended: UnitDone,
 // UnitFailed, UnitDeferred, or UnitPending when it is to be tried again later.
-func (f *fetcher) request(ctx context.Context, unit *Unit) *response {
+func (f *fetcher) request(ctx context.Context, unit *Unit) (*response, error) {
 	src := f.providers[unit.Provider]
 	d := src.Describe()
 	a := f.newResponse(ctx, d)
 	meter := f.meter(unit, max(d.BatchSize, 1))
-	wait := waitKey{unit.JobID, d.Name, d.HostOf(unit.File)}
-	meter.OnRequest(func() { f.waits.sending(wait, f.elapsed()) })
-	a.succeeded = func() { f.waits.answered(wait, f.elapsed()) }
-	f.waits.begin(wait)
-	err := f.call(ctx, a, src, unit, meter)
-	if err == nil {
-		a.succeeded()
+	var err error
+	if unit.Background {
+		err = f.call(ctx, a, src, unit, meter)
+	} else {
+		err = f.await(waitKey{unit.JobID, d.Name, d.HostOf(unit.File)}, a, meter, func() error { return f.call(ctx, a, src, unit, meter) })
 	}
-	f.waits.end(wait, err, f.elapsed())
 	unit.Requests += meter.Requests()
 	unit.Bytes += meter.Bytes()
 	unit.FetchedAt = f.now()
 	if err == nil {
 		unit.State = UnitDone
-		return a
+		return a, nil
 	}
 	a.Restart()
 	f.classifyFailure(unit, err)
-	return a
+	return a, err
 }
 
 // reserveStep is how many requests of a unit that takes many are counted at once

@@ -17,6 +17,9 @@ const (
 	unitColumns = unitFacts + `, names`
 )
 
+// DetachedBackground is NotAwaited as the column detached holds it.
+const DetachedBackground = "3"
+
 func scanUnit(r *sql.Rows, u *Unit) error {
 	var notBefore, fetched, stated, detached int64
 	var names sql.RawBytes
@@ -26,7 +29,7 @@ func scanUnit(r *sql.Rows, u *Unit) error {
 		return err
 	}
 	u.NotBefore, u.FetchedAt, u.StatedAt = db.Moment(notBefore), db.Moment(fetched), db.Moment(stated)
-	u.Detached = detached != 0
+	u.Detached, u.Background = detached != 0, detached == int64(NotAwaited)
 	if len(names) == 0 {
 		return nil
 	}
@@ -73,7 +76,7 @@ INSERT INTO fetch_unit (job_id, app_id, batch_from, batch_to, size, not_before, 
 // dropDetached cancels what ended jobs still mean to request, since a new one does.
 func dropDetached(t *db.Tx) error {
 	_, err := t.Exec(`UPDATE fetch_unit SET state = 'cancelled', token = token + 1
-		WHERE detached <> 0 AND state IN ('pending', 'running') AND state = 'pending'`)
+		WHERE detached NOT IN (0, ` + DetachedBackground + `) AND state IN ('pending', 'running') AND state = 'pending'`)
 	return err
 }
 
@@ -105,6 +108,7 @@ func InsertUnits(t *db.Tx, units []Unit) error {
 const deferPaused = `
 UPDATE fetch_unit SET state = 'deferred', error_kind = 'paused', error = provider || ': paused by an operator'
 WHERE provider = $1 AND state IN ('pending', 'running') AND state = 'pending'
+AND detached <> ` + DetachedBackground + `
 AND EXISTS (SELECT 1 FROM provider_state s WHERE s.provider = $1 AND s.paused)`
 
 // A clock that is set back must not keep a unit from being requested for longer than
@@ -116,6 +120,7 @@ WHERE id = (
 	SELECT u.id FROM fetch_unit u JOIN refresh_job j ON j.id = u.job_id
 	WHERE u.provider = $1 AND u.state IN ('pending', 'running') AND u.state = 'pending'
 	AND (u.not_before <= $3 OR u.not_before > $3 + $4)
+	AND NOT EXISTS (SELECT 1 FROM provider_state s WHERE s.provider = $1 AND s.paused)
 	AND ($6 OR u.file IN `
 
 // ClaimUnit takes a unit that may be requested now, those of missing prices
@@ -129,8 +134,11 @@ func ClaimUnit(t *db.Tx, c Claim) (*Unit, error) {
 	ORDER BY u.detached, j.kind DESC, u.id LIMIT 1`+t.Dialect.SkipLocked("u")+`)
 RETURNING `+unitColumns,
 		c.Provider, c.Owner, db.Micros(t.Now()), Patience.Microseconds(), c.Reserve, c.Files == nil, t.Dialect.PackTexts(c.Files))
-	if err != nil || len(units) == 0 {
+	if err != nil || len(units) == 0 && !c.Background {
 		return nil, err
+	}
+	if len(units) == 0 {
+		return claimName(t, c)
 	}
 	u := units[0]
 	u.Requests, u.Bytes, u.Error, u.ErrorKind = 0, 0, "", "" // of this attempt

@@ -130,7 +130,6 @@ func Recover(ctx context.Context, s *db.DB) error {
 		for _, query := range []string{
 			`UPDATE fetch_unit SET state = 'pending' WHERE state = 'running'`,
 			`UPDATE refresh_batch SET state = 'pending' WHERE state = 'running'`,
-			`UPDATE background_name SET owner = '' WHERE owner <> ''`,
 			`DELETE FROM instance`,
 		} {
 			if _, err := t.Exec(query); err != nil {
@@ -231,7 +230,7 @@ func CancelJob(t *db.Tx, id int64, pause time.Duration) error {
 	for _, query := range []string{
 		`UPDATE refresh_job SET cancel_requested = true WHERE id = $1 AND state IN ('queued', 'running')`,
 		`UPDATE fetch_unit SET state = 'cancelled', token = token + 1 WHERE job_id = $1 AND state IN ('pending', 'running')`,
-		`UPDATE background_name SET place = 0, urgent = 0, owner = '', token = token + 1
+		`UPDATE background_name SET place = 0, urgent = 0
 		 WHERE (place <> 0 OR urgent <> 0) AND job_id = $1 AND EXISTS (SELECT 1 FROM refresh_job WHERE id = $1 AND state IN ('queued', 'running'))`,
 		`UPDATE refresh_batch SET state = 'cancelled', token = token + 1, cancelled = pending, pending = 0
 		 WHERE job_id = $1 AND state IN ('pending', 'running')`,

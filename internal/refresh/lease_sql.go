@@ -63,7 +63,6 @@ func RemoveInstance(t *db.Tx, p Heartbeat) (bool, error) {
 	for _, query := range []string{
 		`UPDATE fetch_unit SET state = 'pending', token = token + 1 WHERE state = 'running' AND owner = $1`,
 		`UPDATE refresh_batch SET state = 'pending', token = token + 1 WHERE state = 'running' AND owner = $1`,
-		`UPDATE background_name SET owner = '', token = token + 1 WHERE owner <> '' AND owner = $1`,
 	} {
 		if _, err := t.Exec(query, p.Owner); err != nil {
 			return false, err
@@ -84,8 +83,7 @@ SELECT owner, heartbeat, syncs FROM instance
 UNION ALL
 SELECT owner, -1, 0 FROM (
 	SELECT owner FROM fetch_unit WHERE state = 'running'
-	UNION SELECT owner FROM refresh_batch WHERE state IN ('pending', 'running') AND state = 'running'
-	UNION SELECT owner FROM background_name WHERE owner <> '') claimed
+	UNION SELECT owner FROM refresh_batch WHERE state IN ('pending', 'running') AND state = 'running') claimed
 WHERE NOT EXISTS (SELECT 1 FROM instance i WHERE i.owner = claimed.owner)`
 
 // ReadHeartbeats returns the counters of all instances.

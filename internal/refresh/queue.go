@@ -2,7 +2,10 @@ package refresh
 
 import (
 	"slices"
+	"sync/atomic"
+	"time"
 
+	"assay/internal/db"
 	"assay/internal/provider"
 )
 
@@ -13,6 +16,10 @@ type hostQueue struct {
 	host     string   // that receives the requests; "" is the provider's only one, or this machine
 	files    []string // keys; "" for what is requested by name
 	local    bool     // its files are on this machine and cost no request
+	// background says that names are requested in the background, one at a time, and not
+	// before until, in microseconds.
+	background bool
+	until      atomic.Int64
 }
 
 // FetchKind names the work of fetching what a host of a provider serves.
@@ -24,14 +31,14 @@ func FetchKind(provider, host string) string {
 }
 
 // queuesOf divides what is requested from a provider, its local files first.
-func queuesOf(d provider.Description) []hostQueue {
-	var out []hostQueue
+func queuesOf(d provider.Description) []*hostQueue {
+	var out []*hostQueue
 	for _, f := range d.Files {
-		l := hostQueue{provider: d.Name, host: f.Host, local: f.Local}
+		l := &hostQueue{provider: d.Name, host: f.Host, local: f.Local}
 		if f.Local {
 			l.host = ""
 		}
-		at := slices.IndexFunc(out, func(o hostQueue) bool { return o.host == l.host && o.local == l.local })
+		at := slices.IndexFunc(out, func(o *hostQueue) bool { return o.host == l.host && o.local == l.local })
 		if at < 0 {
 			at = len(out)
 			out = append(out, l)
@@ -39,17 +46,20 @@ func queuesOf(d provider.Description) []hostQueue {
 		out[at].files = append(out[at].files, f.Key)
 	}
 	if len(out) == 0 {
-		return []hostQueue{{provider: d.Name, files: []string{""}}}
+		return []*hostQueue{{provider: d.Name, files: []string{""}, background: InBackground(d)}}
 	}
 	return out
 }
 
-// claim is how the work of the host queue is claimed.
-func (l *hostQueue) claim(owner string) Claim {
+// claim is how the work of the host queue is claimed at a time.
+func (l *hostQueue) claim(owner string, now time.Time) Claim {
 	c := Claim{Provider: l.provider, Files: l.files, Owner: owner, Reserve: 1}
 	if l.local {
 		c.Reserve = 0
 	}
+	// A clock that was set back must not keep it waiting for longer.
+	wait := db.Moment(l.until.Load()).Sub(now)
+	c.Background = l.background && (wait <= 0 || wait > backgroundPause)
 	return c
 }
 

@@ -1,15 +1,3 @@
-// Package refresh keeps prices fresh. A refresh is a job whose work is rows:
-//
-//   - plan: which items are due, and what to ask each provider for (fetch units);
-//   - fetch: a unit is claimed, its answer decoded as a stream and stored encoded;
-//   - estimate: once all units that a batch of items waits for have ended, its
-//     items are estimated and written in one transaction;
-//   - apply: new prices are copied onto all inventory rows.
-//
-// Each step begins by claiming its row and ends by a write that demands the
-// claim's fencing token, so a process may be killed anywhere: the next worker continues
-// from the rows, and late writes of a former owner are refused. A dispatcher only wakes
-// the workers; losing a wake costs seconds.
 package refresh
 
 import (
@@ -156,18 +144,6 @@ type PlacedName struct {
 	Place int64
 	// Missing is since when the price is missing.
 	Missing time.Time
-}
-
-// BackgroundName is a name that is requested from a provider in the background, claimed.
-type BackgroundName struct {
-	Provider string
-	AppID    int32
-	Name     string
-	JobID    int64 // that planned it, by which it is counted
-	Owner    string
-	Token    int64
-	Requests int64 // that were sent
-	Bytes    int64
 }
 
 // WaitingItem is an item whose entry in the missing-price queue is due later.

@@ -33,6 +33,7 @@ const (
 	InTime       Late = iota
 	AfterJob          // the job went on before the unit was requested
 	LateAndNoted      // the job went on while it was requested: the failure of its provider is noted already
+	NotAwaited        // a name of the background fetch
 )
 
 // waitKey is what one job waits for: a host of a provider.
@@ -147,6 +148,19 @@ func (w *waits) forget(k waitKey) {
 	}
 }
 
+// await makes a call that a job waits for.
+func (f *fetcher) await(k waitKey, a *response, meter *provider.Meter, call func() error) error {
+	meter.OnRequest(func() { f.waits.sending(k, f.elapsed()) })
+	a.succeeded = func() { f.waits.answered(k, f.elapsed()) }
+	f.waits.begin(k)
+	err := call()
+	if err == nil {
+		a.succeeded()
+	}
+	f.waits.end(k, err, f.elapsed())
+	return err
+}
+
 // aSilence is after how long without a response it is checked who else waits.
 const aSilence = 5 * time.Second
 
@@ -196,8 +210,8 @@ func (f *fetcher) detach(ctx context.Context, k waitKey, h waiting, files []stri
 // filesOf returns the files that a host of a provider serves; nil: it is requested by
 // name.
 func (f *fetcher) filesOf(provider, host string) []string {
-	for i := range f.queues {
-		if l := &f.queues[i]; l.provider == provider && l.host == host && !l.local {
+	for _, l := range f.queues {
+		if l.provider == provider && l.host == host && !l.local {
 			return l.files
 		}
 	}

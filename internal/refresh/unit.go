@@ -1,15 +1,3 @@
-// Package refresh keeps prices fresh. A refresh is a job whose work is rows:
-//
-//   - plan: which items are due, and what to ask each provider for (fetch units);
-//   - fetch: a unit is claimed, its answer decoded as a stream and stored encoded;
-//   - estimate: once all units that a batch of items waits for have ended, its
-//     items are estimated and written in one transaction;
-//   - apply: new prices are copied onto all inventory rows.
-//
-// Each step begins by claiming its row and ends by a write that demands the
-// claim's fencing token, so a process may be killed anywhere: the next worker continues
-// from the rows, and late writes of a former owner are refused. A dispatcher only wakes
-// the workers; losing a wake costs seconds.
 package refresh
 
 import (
@@ -33,38 +21,40 @@ const (
 
 // Unit is one thing to ask a provider for.
 type Unit struct {
-	ID        int64
-	JobID     int64
-	Provider  string
-	AppID     int32
-	File      string   // of a bulk provider; "" for Names
-	Names     []string // distinct, of a provider that is asked by name
-	Size      int64    // how many they are, or were; of what is left for later, how many still are
-	BatchFrom int      // batches that wait for it, both included
-	BatchTo   int
-	Later     int // with UnitDeferred and without Names: so many names are left for later
-	State     UnitState
-	Token     int64
-	Attempts  int64
-	NotBefore time.Time
-	FetchedAt time.Time
-	StatedAt  time.Time // the provider's own time of the answer; zero: it has none
-	BlobUnit  int64     // whose blobs hold the answer
-	Requests  int64     // of a claimed unit: those of this attempt
-	Counted   int64     // of a claimed unit: requests of this attempt that are counted already
-	Reserved  int64     // of a claimed unit: those beside that were noted before they are sent
-	Detached  bool      // its job no longer waits for it, and does not use its response
-	Bytes     int64
-	ErrorKind string
-	Error     string
+	ID         int64
+	JobID      int64
+	Provider   string
+	AppID      int32
+	File       string   // of a bulk provider; "" for Names
+	Names      []string // distinct, of a provider that is asked by name
+	Size       int64    // how many they are, or were; of what is left for later, how many still are
+	BatchFrom  int      // batches that wait for it, both included
+	BatchTo    int
+	Later      int // with UnitDeferred and without Names: so many names are left for later
+	State      UnitState
+	Token      int64
+	Attempts   int64
+	NotBefore  time.Time
+	FetchedAt  time.Time
+	StatedAt   time.Time // the provider's own time of the answer; zero: it has none
+	BlobUnit   int64     // whose blobs hold the answer
+	Requests   int64     // of a claimed unit: those of this attempt
+	Counted    int64     // of a claimed unit: requests of this attempt that are counted already
+	Reserved   int64     // of a claimed unit: those beside that were noted before they are sent
+	Detached   bool      // its job does not, or no longer, wait for it, and does not use its response
+	Background bool      // it is a name of the background fetch; then Detached too
+	Bytes      int64
+	ErrorKind  string
+	Error      string
 }
 
 // Claim says which unit is wanted.
 type Claim struct {
-	Provider string
-	Files    []string // one that asks for one of these; nil: any
-	Owner    string
-	Reserve  int64 // requests that are counted with the claim, before they are sent
+	Provider   string
+	Files      []string // one that asks for one of these; nil: any
+	Owner      string
+	Reserve    int64 // requests that are counted with the claim, before they are sent
+	Background bool  // if there is no such unit, one of the next name in the background
 }
 
 // Endpoint is something that can be requested from a configured provider.

@@ -166,7 +166,7 @@ type PlannedHost struct {
 	Deferred      int64      `json:"deferred"`
 	DeferredFiles []string   `json:"deferredFiles"`
 	DeferredNames int64      `json:"deferredNames"` // of a provider that is requested by name: those of the lowest priority
-	Why           *string    `json:"why"`           // limit, day, month, told, hold, background; null: nothing is put off
+	Why           *string    `json:"why"`           // limit, day, month, reported, hold, background; null: nothing is put off
 	FreeAt        *time.Time `json:"freeAt"`        // when some of it can be requested; null: nothing is put off, or it goes on beside the run
 	Seconds       float64    `json:"seconds"`
 }
@@ -381,7 +381,7 @@ type Budget struct {
 	Quotas        []Quota        `json:"quotas"`   // of the calendar, UTC
 	Reported      *ReportedQuota `json:"reported"` // the reported quota; the smaller counts
 	Forecast                     // of the limit, where its period is longer than an hour
-	Low           bool           `json:"low"` // some part of it is: limit, quota or told
+	Low           bool           `json:"low"` // some part of it is: limit, quota or reported quota
 }
 
 // Forecast is when a budget runs out at the present pace.

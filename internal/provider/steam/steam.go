@@ -1,15 +1,3 @@
-// Package steam reads the Steam Community Market, one name at a time: what it is
-// offered for, and what it was sold for in the last day.
-//
-// Steam documents neither of the two endpoints. They are read as they were seen to
-// response from 2025 to September 2026. Not confirmed, and so tolerated: whether 500
-// with the body null or {"success":false} means an unknown name (nothing is taken
-// from it, nor is the request repeated at once), whether all endpoints share one limit (they are
-// counted together), and that orderbook has wrapped its response since August 2026
-// (both forms are read).
-//
-// Steam has one page for all phases of a finish, Doppler say: the quote of such a
-// name is that of the cheapest of them, and of the name alone.
 package steam
 
 import (

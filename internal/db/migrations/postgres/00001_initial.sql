@@ -235,7 +235,7 @@ CREATE TABLE fetch_unit (
     blob_unit  bigint  NOT NULL DEFAULT 0, -- whose blobs hold the answer: its own, or an earlier one's
     requests   bigint  NOT NULL DEFAULT 0, -- that were sent, but for the last of an attempt under way
     reserved   bigint  NOT NULL DEFAULT 0, -- of the claim: those that may have been sent beside
-    detached   bigint  NOT NULL DEFAULT 0, -- 1: its job no longer waits for it and does not use its response; error says why. 2: likewise, and it was requested then: its failure is noted
+    detached   bigint  NOT NULL DEFAULT 0, -- 1: its job went on without it, and does not use its response; error says why. 2: likewise, and it was requested then: its failure is noted. 3: a name of the background fetch
     bytes      bigint  NOT NULL DEFAULT 0,
     error_kind text    NOT NULL DEFAULT '',
     error      text    NOT NULL DEFAULT ''
@@ -254,14 +254,12 @@ CREATE TABLE background_name (
     place        bigint  NOT NULL DEFAULT 0, -- in the order in which it is asked in the background; 0: it has none
     urgent       bigint  NOT NULL DEFAULT 0, -- since when its price is missing: it is asked before all others; 0: it is not
     job_id       bigint  NOT NULL DEFAULT 0, -- that planned this; by which it is counted
-    owner        text    NOT NULL DEFAULT '', -- who asks it now
-    token        bigint  NOT NULL DEFAULT 0,
-    started_at   bigint  NOT NULL DEFAULT 0,
+    unit_id      bigint  NOT NULL DEFAULT 0, -- fetch_unit that requests it, while that is open
     PRIMARY KEY (provider, app_id, name)
 );
 CREATE INDEX background_name_open ON background_name (provider, place) WHERE place <> 0;
 CREATE INDEX background_name_urgent ON background_name (provider, urgent) WHERE urgent <> 0;
-CREATE INDEX background_name_claimed ON background_name (owner) WHERE owner <> '';
+CREATE INDEX background_name_unit ON background_name (unit_id) WHERE unit_id <> 0;
 
 -- An answer, packed, by name bucket.
 CREATE TABLE fetch_blob (

@@ -230,7 +230,7 @@ CREATE TABLE fetch_unit (
     blob_unit  INTEGER NOT NULL DEFAULT 0, -- whose blobs hold the answer: its own, or an earlier one's
     requests   INTEGER NOT NULL DEFAULT 0, -- that were sent, but for the last of an attempt under way
     reserved   INTEGER NOT NULL DEFAULT 0, -- of the claim: those that may have been sent beside
-    detached   INTEGER NOT NULL DEFAULT 0, -- 1: its job no longer waits for it and does not use its response; error says why. 2: likewise, and it was requested then: its failure is noted
+    detached   INTEGER NOT NULL DEFAULT 0, -- 1: its job went on without it, and does not use its response; error says why. 2: likewise, and it was requested then: its failure is noted. 3: a name of the background fetch
     bytes      INTEGER NOT NULL DEFAULT 0,
     error_kind TEXT    NOT NULL DEFAULT '',
     error      TEXT    NOT NULL DEFAULT ''
@@ -249,14 +249,12 @@ CREATE TABLE background_name (
     place        INTEGER NOT NULL DEFAULT 0, -- in the order in which it is asked in the background; 0: it has none
     urgent       INTEGER NOT NULL DEFAULT 0, -- since when its price is missing: it is asked before all others; 0: it is not
     job_id       INTEGER NOT NULL DEFAULT 0, -- that planned this; by which it is counted
-    owner        TEXT    NOT NULL DEFAULT '', -- who asks it now
-    token        INTEGER NOT NULL DEFAULT 0,
-    started_at   INTEGER NOT NULL DEFAULT 0,
+    unit_id      INTEGER NOT NULL DEFAULT 0, -- fetch_unit that requests it, while that is open
     PRIMARY KEY (provider, app_id, name)
 ) WITHOUT ROWID;
 CREATE INDEX background_name_open ON background_name (provider, place) WHERE place <> 0;
 CREATE INDEX background_name_urgent ON background_name (provider, urgent) WHERE urgent <> 0;
-CREATE INDEX background_name_claimed ON background_name (owner) WHERE owner <> '';
+CREATE INDEX background_name_unit ON background_name (unit_id) WHERE unit_id <> 0;
 
 -- An answer, packed, by name bucket.
 CREATE TABLE fetch_blob (
