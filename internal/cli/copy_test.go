@@ -81,7 +81,7 @@ func TestCopy_EndsWithTheCodeOfWhatIsWrong(t *testing.T) {
 		code     int
 		says     string
 	}{
-		"no database":      {"mysql://canary@db/x", to, exitUsage, "--from: is no database; write sqlite:PATH or postgres://user@host/name"},
+		"no database":      {"mysql://canary@db/x", to, exitUsage, "--from: is not a database; write sqlite:PATH or postgres://user@host/name"},
 		"no file":          {"sqlite:" + filepath.Join(t.TempDir(), "none.db"), to, exitUsage, "no such file"},
 		"itself":           {from, from, exitRefused, "the same database"},
 		"nobody answers":   {from, "postgres://u:canary@127.0.0.1:1/x", exitUnreachable, "target: "},

@@ -69,7 +69,7 @@ func splitLine(line string) (key, value, problem string) {
 	key, value = strings.TrimSpace(key), strings.TrimSpace(value)
 	switch {
 	case !ok:
-		return "", "", "is no setting; write NAME=value, or # before a comment"
+		return "", "", "is not a setting; write NAME=value, or # before a comment"
 	case strings.HasPrefix(key, "export "):
 		return "", "", `starts with "export"; write NAME=value only`
 	case !settingName(key):

@@ -227,11 +227,11 @@ func TestLoad_MarketsAreKeysNamedOnce(t *testing.T) {
 		"skinport, csmoney_m,swap.gg":   "",
 		strings.Join(many[:64], ","):    "",
 		strings.Join(many, ","):         "65 markets are too many; name at most 64",
-		"skinport,":                     "\"\" is no key of a market",
-		"Skinport":                      "\"Skinport\" is no key of a market",
-		"skinport&api_key=1":            "is no key of a market",
+		"skinport,":                     "\"\" is not the key of a market",
+		"Skinport":                      "\"Skinport\" is not the key of a market",
+		"skinport&api_key=1":            "is not the key of a market",
 		"skinport,csfloat,skinport":     "\"skinport\" is there twice",
-		"skinport,../" + many[0] + ",x": "is no key of a market",
+		"skinport,../" + many[0] + ",x": "is not the key of a market",
 	} {
 		o := options(t, "CS2CAP_MARKETS="+value)
 		o.Providers = append(o.Providers, "cs2cap")

@@ -3,6 +3,7 @@ package config
 import (
 	"errors"
 	"fmt"
+	"log/slog"
 	"net"
 	"net/netip"
 	"net/url"
@@ -19,28 +20,43 @@ import (
 // maxDuration bounds every duration, so that no sum of a few overflows.
 const maxDuration = 8760 * time.Hour
 
-// Parsers return errors that read on after the setting's name and never show
-// the value of a secret.
+// setter reads the value of a setting into a configuration. Its error reads on after the
+// setting's name and never shows the value of a secret.
+type setter func(*Config, string) error
 
-func text(field func(*Config) *string) func(*Config, string) error {
-	return func(c *Config, value string) error {
-		*field(c) = value
-		return nil
+// into returns the setter of a field whose values parse reads.
+func into[T any](field func(*Config) *T, parse func(string) (T, error)) setter {
+	return func(c *Config, value string) (err error) {
+		*field(c), err = parse(value)
+		return err
 	}
 }
 
-func oneOf[T ~string](field func(*Config) *T, allowed ...T) func(*Config, string) error {
-	return func(c *Config, value string) error {
-		if !slices.Contains(allowed, T(value)) {
-			words := make([]string, len(allowed))
-			for i, word := range allowed {
-				words[i] = string(word)
-			}
-			return fmt.Errorf("%q is unknown; want %s", value, orList(words))
-		}
-		*field(c) = T(value)
-		return nil
+// intoProvider is into for a field of a provider.
+func intoProvider[T any](provider string, field func(*Provider) *T, parse func(string) (T, error)) setter {
+	return func(c *Config, value string) (err error) {
+		p := c.Provider[provider]
+		*field(&p), err = parse(value)
+		c.Provider[provider] = p
+		return err
 	}
+}
+
+func text(field func(*Config) *string) setter {
+	return into(field, func(value string) (string, error) { return value, nil })
+}
+
+func oneOf[T ~string](field func(*Config) *T, allowed ...T) setter {
+	return into(field, func(value string) (T, error) {
+		if slices.Contains(allowed, T(value)) {
+			return T(value), nil
+		}
+		words := make([]string, len(allowed))
+		for i, word := range allowed {
+			words[i] = string(word)
+		}
+		return "", fmt.Errorf("%q is unknown; want %s", value, orList(words))
+	})
 }
 
 func orList(words []string) string {
@@ -51,82 +67,66 @@ func orList(words []string) string {
 	return strings.Join(words[:last], ", ") + " or " + words[last]
 }
 
-func duration(field func(*Config) *time.Duration, least, most time.Duration) func(*Config, string) error {
-	return func(c *Config, value string) error {
+func duration(field func(*Config) *time.Duration, least, most time.Duration) setter {
+	return into(field, func(value string) (time.Duration, error) {
 		d, err := time.ParseDuration(value)
 		if err != nil {
-			return fmt.Errorf("%q is no duration; write it like 30m or 6h, days as hours (168h)", value)
+			return 0, fmt.Errorf("%q is not a duration; write it like 30m or 6h, days as hours (168h)", value)
 		}
 		if d < least || d > most {
-			return fmt.Errorf("%q is out of range; want %s to %s", value, shortDuration(least), shortDuration(most))
+			return 0, fmt.Errorf("%q is out of range; want %s to %s", value, shortDuration(least), shortDuration(most))
 		}
-		*field(c) = d
-		return nil
-	}
+		return d, nil
+	})
 }
 
-// mostRequests bounds the requests of a limit.
-const mostRequests = 1_000_000
+const (
+	mostRequests = 1_000_000     // in a limit
+	mostInQuota  = 1_000_000_000 // requests
+	mostMarkets  = 64            // that are requested from one provider
+)
 
-func providerLimit(provider string) func(*Config, string) error {
-	return func(c *Config, value string) error {
-		count, period, _ := strings.Cut(value, "/")
-		n, err := strconv.Atoi(count)
-		per, perErr := time.ParseDuration(period)
-		if err != nil || perErr != nil || n < 1 || n > mostRequests || per < time.Millisecond || per > maxDuration {
-			return fmt.Errorf("%q is no limit; write requests and a period like 8/5m", value)
-		}
-		s := c.Provider[provider]
-		s.Limit = Limit{Requests: n, Per: per}
-		c.Provider[provider] = s
-		return nil
+func parseLimit(value string) (Limit, error) {
+	count, period, _ := strings.Cut(value, "/")
+	n, err := strconv.Atoi(count)
+	per, perErr := time.ParseDuration(period)
+	if err != nil || perErr != nil || n < 1 || n > mostRequests || per < time.Millisecond || per > maxDuration {
+		return Limit{}, fmt.Errorf("%q is not a limit; write requests and a period like 8/5m", value)
 	}
+	return Limit{Requests: n, Per: per}, nil
 }
 
-// mostInQuota bounds the requests of a quota.
-const mostInQuota = 1_000_000_000
-
-func providerQuota(provider string) func(*Config, string) error {
-	return func(c *Config, value string) error {
-		var q Quota
-		for part := range strings.SplitSeq(value, ",") {
-			count, period, _ := strings.Cut(strings.TrimSpace(part), "/")
-			of := map[string]*int64{"day": &q.Day, "month": &q.Month}[period]
-			n, err := strconv.ParseInt(count, 10, 64)
-			if err != nil || n < 1 || n > mostInQuota || of == nil || *of != 0 {
-				return fmt.Errorf("%q is no quota; write requests a day, a month or both, like 1000/day,30000/month", value)
-			}
-			*of = n
+func parseQuota(value string) (q Quota, err error) {
+	for part := range strings.SplitSeq(value, ",") {
+		count, period, _ := strings.Cut(strings.TrimSpace(part), "/")
+		of := map[string]*int64{"day": &q.Day, "month": &q.Month}[period]
+		n, err := strconv.ParseInt(count, 10, 64)
+		if err != nil || n < 1 || n > mostInQuota || of == nil || *of != 0 {
+			return q, fmt.Errorf("%q is not a quota; write requests a day, a month or both, like 1000/day,30000/month", value)
 		}
-		s := c.Provider[provider]
-		s.Quota = q
-		c.Provider[provider] = s
-		return nil
+		*of = n
 	}
+	return q, nil
 }
 
-// mostMarkets bounds the markets that are requested from one provider.
-const mostMarkets = 64
+func markets(provider string) setter {
+	return intoProvider(provider, func(p *Provider) *[]string { return &p.Markets }, parseMarkets)
+}
 
-func markets(provider string) func(*Config, string) error {
-	return func(c *Config, value string) error {
-		keys := splitList(value)
-		for i, key := range keys {
-			if !marketKey.MatchString(key) {
-				return fmt.Errorf("%q is no key of a market; write a comma list like skinport,csfloat", key)
-			}
-			if slices.Contains(keys[:i], key) {
-				return fmt.Errorf("%q is there twice", key)
-			}
+func parseMarkets(value string) ([]string, error) {
+	keys := splitList(value)
+	for i, key := range keys {
+		if !marketKey.MatchString(key) {
+			return nil, fmt.Errorf("%q is not the key of a market; write a comma list like skinport,csfloat", key)
 		}
-		if len(keys) > mostMarkets {
-			return fmt.Errorf("%d markets are too many; name at most %d", len(keys), mostMarkets)
+		if slices.Contains(keys[:i], key) {
+			return nil, fmt.Errorf("%q is there twice; remove one", key)
 		}
-		s := c.Provider[provider]
-		s.Markets = keys
-		c.Provider[provider] = s
-		return nil
 	}
+	if len(keys) > mostMarkets {
+		return nil, fmt.Errorf("%d markets are too many; name at most %d", len(keys), mostMarkets)
+	}
+	return keys, nil
 }
 
 var marketKey = regexp.MustCompile(`^[a-z0-9][a-z0-9._-]{0,63}$`)
@@ -140,15 +140,8 @@ func shortDuration(d time.Duration) string {
 	return s
 }
 
-func number(field func(*Config) *int, least, most int) func(*Config, string) error {
-	return func(c *Config, value string) error {
-		n, err := wholeNumber(value, least, most)
-		if err != nil {
-			return err
-		}
-		*field(c) = n
-		return nil
-	}
+func number(field func(*Config) *int, least, most int) setter {
+	return into(field, func(value string) (int, error) { return wholeNumber(value, least, most) })
 }
 
 func wholeNumber(value string, least, most int) (int, error) {
@@ -159,86 +152,80 @@ func wholeNumber(value string, least, most int) (int, error) {
 	return n, nil
 }
 
-func setRetentionDays(c *Config, value string) error {
+func parseDays(value string) (time.Duration, error) {
 	days, err := wholeNumber(value, 0, 36_500)
-	if err != nil {
-		return err
-	}
-	c.JobRetention = time.Duration(days) * 24 * time.Hour
-	return nil
+	return time.Duration(days) * 24 * time.Hour, err
 }
 
-func setListenAddr(c *Config, value string) error {
+func parseAddress(value string) (string, error) {
 	_, port, err := net.SplitHostPort(value)
 	if err != nil {
-		return fmt.Errorf("%q is no address; write host:port, such as 127.0.0.1:8080 or [::1]:8080", value)
+		return "", fmt.Errorf("%q is not an address; write host:port, such as 127.0.0.1:8080 or [::1]:8080", value)
 	}
 	if _, err := strconv.ParseUint(port, 10, 16); err != nil {
-		return fmt.Errorf("%q has no port from 0 to 65535", value)
+		return "", fmt.Errorf("%q has no port from 0 to 65535; write host:port", value)
 	}
-	c.ListenAddr = value
-	return nil
+	return value, nil
 }
 
-func setTrustedProxies(c *Config, value string) error {
-	c.TrustedProxies = nil
+func parseNetworks(value string) (all []netip.Prefix, err error) {
 	for _, item := range splitList(value) {
 		network, err := netip.ParsePrefix(item)
 		if err != nil {
 			addr, err := netip.ParseAddr(item)
 			if err != nil || addr.Zone() != "" {
-				return fmt.Errorf("%q is neither an address nor a network; write 10.0.0.7 or 10.0.0.0/8", item)
+				return nil, fmt.Errorf("%q is neither an address nor a network; write 10.0.0.7 or 10.0.0.0/8", item)
 			}
 			network = netip.PrefixFrom(addr, addr.BitLen())
 		}
-		c.TrustedProxies = append(c.TrustedProxies, network.Masked())
+		all = append(all, network.Masked())
 	}
-	return nil
+	return all, nil
 }
 
-func setLogLevel(c *Config, value string) error {
+func parseLogLevel(value string) (level slog.Level, err error) {
 	levels := []string{"debug", "info", "warn", "error"}
 	if !slices.Contains(levels, value) {
-		return fmt.Errorf("%q is unknown; want %s", value, orList(levels))
+		return level, fmt.Errorf("%q is unknown; want %s", value, orList(levels))
 	}
-	return c.LogLevel.UnmarshalText([]byte(value))
+	err = level.UnmarshalText([]byte(value))
+	return level, err
 }
 
-func providerList(known []string) func(*Config, string) error {
-	return func(c *Config, value string) error {
-		c.Providers = nil
+// providerList returns the parser of a list of known providers.
+func providerList(known []string) func(string) ([]string, error) {
+	return func(value string) (names []string, err error) {
 		if value == "none" {
-			return nil
+			return nil, nil
 		}
 		var unknown, faults []string
 		for _, name := range splitList(value) {
 			switch {
 			case !slices.Contains(known, name):
-				unknown = append(unknown, strconv.Quote(name))
-			case !slices.Contains(c.Providers, name):
-				c.Providers = append(c.Providers, name)
+				unknown = append(unknown, strconv.Quote(name)+" is not a price provider")
+			case !slices.Contains(names, name):
+				names = append(names, name)
 			case !slices.Contains(faults, "names "+name+" twice"):
 				faults = append(faults, "names "+name+" twice")
 			}
 		}
-		for _, name := range slices.Compact(unknown) {
-			faults = append(faults, name+" is no price provider")
-		}
+		faults = append(faults, slices.Compact(unknown)...)
 		if len(unknown) > 0 {
 			faults = append(faults, "there are "+strings.Join(known, ", "))
 		}
 		if len(faults) > 0 {
-			return errors.New(strings.Join(faults, "; "))
+			err = errors.New(strings.Join(faults, "; "))
 		}
-		return nil
+		return names, err
 	}
 }
 
-func setCurrency(c *Config, value string) (err error) {
-	if c.Currency, err = money.ParseCurrency(value); err == nil && !c.Currency.Circulates() {
-		err = fmt.Errorf("%s is no currency of ISO 4217 that somebody pays with; write one such as USD or EUR", c.Currency)
+func parseCurrency(value string) (money.Currency, error) {
+	c, err := money.ParseCurrency(value)
+	if err == nil && !c.Circulates() {
+		err = fmt.Errorf("%s is not a currency of ISO 4217 that is used for payment; write one such as USD or EUR", c)
 	}
-	return err
+	return c, err
 }
 
 // setRates reads where rates come from and rates that are fixed.
@@ -264,36 +251,23 @@ func setRates(c *Config, value string) error {
 	return nil
 }
 
-func setEstimate(c *Config, value string) error {
-	return oneOf(func(c *Config) *pricing.Method { return &c.Estimate }, pricing.Consensus, pricing.Average, pricing.Median)(c, value)
-}
-
-func setGuard(c *Config, value string) error {
-	return oneOf(func(c *Config) *pricing.Guard { return &c.Guard }, pricing.Flag, pricing.Hold)(c, value)
-}
-
-// setLevel sets the market at whose level prices are stated; none for the consensus.
-func setLevel(c *Config, value string) error {
-	c.Level = value
+// parseLevel reads the market at whose level prices are stated; none for the consensus.
+func parseLevel(value string) (string, error) {
 	if value == string(pricing.Consensus) {
-		c.Level = ""
+		return "", nil
 	}
-	return nil
+	return value, nil
 }
 
-// schedule sets a schedule; "none" is the zero one.
-func schedule(field func(*Config) *Schedule) func(*Config, string) error {
-	return func(c *Config, value string) error {
-		parsed := Schedule{}
-		if value != "none" {
-			var err error
-			if parsed, err = ParseSchedule(value); err != nil {
-				return fmt.Errorf("%q: %w", value, err)
-			}
-		}
-		*field(c) = parsed
-		return nil
+// parseSchedule reads a schedule; "none" is the zero one.
+func parseSchedule(value string) (s Schedule, err error) {
+	if value == "none" {
+		return s, nil
 	}
+	if s, err = ParseSchedule(value); err != nil {
+		err = fmt.Errorf("%q: %w", value, err)
+	}
+	return s, err
 }
 
 func setFeeRules(c *Config, value string) error {
@@ -306,7 +280,7 @@ func setFeeRules(c *Config, value string) error {
 	u, err := url.Parse(value)
 	if err != nil || u.Hostname() == "" || u.User != nil || u.Fragment != "" || (scheme != "https" && (scheme != "http" || !isLoopback(u.Hostname()))) {
 		// The value is not shown: what is wrong may be a key in it.
-		return errors.New("is no https address without a password; write https://host/path, http://127.0.0.1/path, or the path of a file")
+		return errors.New("is not an https address without a password; write https://host/path, http://127.0.0.1/path, or the path of a file")
 	}
 	c.FeeRulesURL = u
 	return nil
@@ -317,25 +291,14 @@ func isLoopback(host string) bool {
 	return host == "localhost" || (err == nil && ip.IsLoopback())
 }
 
-func providerURL(provider string) func(*Config, string) error {
-	return baseURL(func(c *Config, u *url.URL) {
-		s := c.Provider[provider]
-		s.BaseURL = u
-		c.Provider[provider] = s
-	})
-}
-
-func baseURL(set func(*Config, *url.URL)) func(*Config, string) error {
-	return func(c *Config, value string) error {
-		u, err := url.Parse(value)
-		if err != nil || (u.Scheme != "http" && u.Scheme != "https") || u.Hostname() == "" ||
-			u.User != nil || u.RawQuery != "" || u.ForceQuery || u.Fragment != "" {
-			// The value is not shown: what is wrong may be a key in it.
-			return errors.New("is no base address; write http(s)://host:port/path, without user, query or fragment")
-		}
-		set(c, u)
-		return nil
+func parseBaseURL(value string) (*url.URL, error) {
+	u, err := url.Parse(value)
+	if err != nil || (u.Scheme != "http" && u.Scheme != "https") || u.Hostname() == "" ||
+		u.User != nil || u.RawQuery != "" || u.ForceQuery || u.Fragment != "" {
+		// The value is not shown: what is wrong may be a key in it.
+		return nil, errors.New("is not a base address; write http(s)://host:port/path, without user, query or fragment")
 	}
+	return u, nil
 }
 
 // splitList splits at commas and drops spaces around the parts. An empty part
@@ -348,10 +311,9 @@ func splitList(value string) []string {
 	return parts
 }
 
-func setMigrate(c *Config, value string) error {
+func parseSwitch(value string) (on bool, err error) {
 	if value != "on" && value != "off" {
-		return fmt.Errorf("%q is unknown; want on or off", value)
+		return false, fmt.Errorf("%q is unknown; want on or off", value)
 	}
-	c.Migrate = value == "on"
-	return nil
+	return value == "on", nil
 }

@@ -5,19 +5,20 @@ import (
 	"errors"
 	"fmt"
 	"net/url"
+	"slices"
 	"strings"
 )
 
 var (
-	errSecretEmpty = errors.New("has an empty part; remove the needless comma")
+	errSecretEmpty = errors.New("has an empty part; remove the extra comma")
 	errSecretForm  = errors.New("holds a space or a character that no header can carry; use printable ASCII without spaces")
 	errSecretName  = errors.New("is not the name of a key of an outside service; it must end in " + namedSecretSuffix)
-	errSecretTwice = errors.New("holds the same secret twice")
+	errSecretTwice = errors.New("holds the same secret twice; remove one")
 	errLedgerKey   = errors.New("is not 64 hex digits, or a list of id:hex with 64 hex digits each")
 	errLedgerID    = errors.New("has an id that is not 1 to 32 lower-case letters, digits, - or _")
 	errLedgerTwice = errors.New("names one id twice; each key needs its own")
-	errDatabase    = errors.New("is no database; write sqlite:PATH or postgres://user@host/name")
-	errDirect      = errors.New("is no address of a PostgreSQL database; write postgres://user@host/name")
+	errDatabase    = errors.New("is not a database; write sqlite:PATH or postgres://user@host/name")
+	errDirect      = errors.New("is not the address of a PostgreSQL database; write postgres://user@host/name")
 	errDirectAlone = errors.New("is for PostgreSQL behind a pooler, and DATABASE_URL names an SQLite file; remove it")
 	errMemory      = errors.New("names a database in memory, which loses everything at the end; write sqlite:PATH")
 )
@@ -25,28 +26,15 @@ var (
 // bareLedgerID is the id of a key that is given without one.
 const bareLedgerID = "k1"
 
-func secrets(field func(*Config) *[]Secret) func(*Config, string) error {
-	return func(c *Config, value string) error {
-		list, err := parseSecrets(value)
-		if err != nil {
-			return err
-		}
-		*field(c) = list
-		return nil
-	}
-}
-
 func parseSecrets(value string) ([]Secret, error) {
 	var list []Secret
-	seen := map[string]bool{}
 	for _, part := range splitList(value) {
 		if err := checkSecret(part); err != nil {
 			return nil, err
 		}
-		if seen[part] {
+		if slices.ContainsFunc(list, func(s Secret) bool { return s.Reveal() == part }) {
 			return nil, errSecretTwice
 		}
-		seen[part] = true
 		list = append(list, NewSecret(part))
 	}
 	return list, nil
@@ -65,39 +53,26 @@ func checkSecret(part string) error {
 	return nil
 }
 
-func apiKey(provider string) func(*Config, string) error {
-	return func(c *Config, value string) error {
-		if err := checkSecret(value); err != nil {
-			return err
-		}
-		s := c.Provider[provider]
-		s.APIKey = NewSecret(value)
-		c.Provider[provider] = s
-		return nil
-	}
-}
+func parseSecret(value string) (Secret, error) { return NewSecret(value), checkSecret(value) }
 
-func setLedgerKeys(c *Config, value string) error {
-	c.LedgerKeys = nil
-	seen := map[string]bool{}
+func parseLedgerKeys(value string) (keys []LedgerKey, err error) {
 	for _, part := range splitList(value) {
 		id, digits, named := strings.Cut(part, ":")
 		if !named {
 			id, digits = bareLedgerID, part
 		}
 		if raw, err := hex.DecodeString(digits); err != nil || len(raw) != 32 {
-			return errLedgerKey
+			return nil, errLedgerKey
 		}
 		if !ledgerID(id) {
-			return errLedgerID
+			return nil, errLedgerID
 		}
-		if seen[id] {
-			return errLedgerTwice
+		if slices.ContainsFunc(keys, func(k LedgerKey) bool { return k.ID == id }) {
+			return nil, errLedgerTwice
 		}
-		seen[id] = true
-		c.LedgerKeys = append(c.LedgerKeys, LedgerKey{ID: id, Key: NewSecret(strings.ToLower(digits))})
+		keys = append(keys, LedgerKey{ID: id, Key: NewSecret(strings.ToLower(digits))})
 	}
-	return nil
+	return keys, nil
 }
 
 func ledgerID(id string) bool {
@@ -112,7 +87,7 @@ func setDatabase(c *Config, value string) (err error) {
 	return err
 }
 
-// ParseDatabase reads where a database is, as DATABASE_URL says it: sqlite:PATH or
+// ParseDatabase reads where a database is, in the form of DATABASE_URL: sqlite:PATH or
 // postgres://... The error does not show the value, which may hold a password.
 func ParseDatabase(value string) (Database, error) {
 	if path, ok := strings.CutPrefix(value, "sqlite:"); ok {
@@ -167,7 +142,7 @@ func showDirect(c *Config, _ string) string {
 
 func showDatabase(c *Config, _ string) string { return c.Database.String() }
 
-// showSecrets tells how many secrets there are and nothing more.
+// showSecrets shows only how many secrets there are.
 func showSecrets(_ *Config, value string) string {
 	switch n := len(splitList(value)); {
 	case value == "":

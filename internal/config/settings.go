@@ -1,10 +1,15 @@
 package config
 
 import (
+	"log/slog"
+	"net/netip"
 	"net/url"
 	"slices"
 	"strings"
 	"time"
+
+	"assay/internal/money"
+	"assay/internal/pricing"
 )
 
 // setting is one row of the table of all settings.
@@ -13,7 +18,7 @@ type setting struct {
 	secret          bool // masked, and never taken from a flag, which every user of the machine can read
 	file            bool // also taken as NAME_FILE; every secret is
 	generated       bool // a list, kept in DATA_DIR/secrets unless it is set
-	set             func(*Config, string) error
+	set             setter
 	show            func(*Config, string) string // nil: as it stands
 }
 
@@ -35,7 +40,7 @@ func serverSettings() []setting {
 		},
 		{
 			name: "LISTEN_ADDR", def: "127.0.0.1:8080", help: "address to listen on, host:port; port 0 takes a free one",
-			set: setListenAddr,
+			set: into(func(c *Config) *string { return &c.ListenAddr }, parseAddress),
 		},
 		{
 			name: "MAX_CONNECTIONS", def: "1000",
@@ -54,7 +59,7 @@ func serverSettings() []setting {
 		{
 			name: "DATABASE_MIGRATE", def: "on",
 			help: "`on`: the server brings the tables of a PostgreSQL database up to date when it starts; `off`: it refuses to start until `assay migrate` has",
-			set:  setMigrate,
+			set:  into(func(c *Config) *bool { return &c.Migrate }, parseSwitch),
 		},
 		{
 			name: "DATABASE_WAIT", def: "30s",
@@ -63,9 +68,9 @@ func serverSettings() []setting {
 		},
 		{
 			name: "TRUSTED_PROXIES", help: "comma list of addresses or networks that may set `X-Forwarded-For`",
-			set: setTrustedProxies,
+			set: into(func(c *Config) *[]netip.Prefix { return &c.TrustedProxies }, parseNetworks),
 		},
-		{name: "LOG_LEVEL", def: "info", help: "`debug`, `info`, `warn` or `error`", set: setLogLevel},
+		{name: "LOG_LEVEL", def: "info", help: "`debug`, `info`, `warn` or `error`", set: into(func(c *Config) *slog.Level { return &c.LogLevel }, parseLogLevel)},
 		{
 			name: "LOG_FORMAT", def: "text", help: "`text` or `json`",
 			set: oneOf(func(c *Config) *LogFormat { return &c.LogFormat }, LogText, LogJSON),
@@ -78,21 +83,21 @@ func secretSettings() []setting {
 		{
 			name: "MARKET_PRICE_SYNC_SECRET", help: "secret of `/api/market-prices`, at least 16 characters, comma list while rotating",
 			secret: true, generated: true,
-			set: secrets(func(c *Config) *[]Secret { return &c.SyncSecrets }), show: showSecrets,
+			set: into(func(c *Config) *[]Secret { return &c.SyncSecrets }, parseSecrets), show: showSecrets,
 		},
 		{
 			name: "PLATFORM_API_TOKEN", help: "token of the platform's backend, at least 16 characters, comma list while rotating",
 			secret: true, generated: true,
-			set: secrets(func(c *Config) *[]Secret { return &c.PlatformTokens }), show: showSecrets,
+			set: into(func(c *Config) *[]Secret { return &c.PlatformTokens }, parseSecrets), show: showSecrets,
 		},
 		{
 			name: "ADMIN_API_TOKEN", help: "token that is good everywhere, at least 16 characters, comma list while rotating",
 			secret: true, generated: true,
-			set: secrets(func(c *Config) *[]Secret { return &c.AdminTokens }), show: showSecrets,
+			set: into(func(c *Config) *[]Secret { return &c.AdminTokens }, parseSecrets), show: showSecrets,
 		},
 		{
 			name: "WALLET_LEDGER_KEY", help: "64 hex digits that seal the wallet ledger; `id:hex` comma list while rotating, the first seals",
-			secret: true, generated: true, set: setLedgerKeys, show: showSecrets,
+			secret: true, generated: true, set: into(func(c *Config) *[]LedgerKey { return &c.LedgerKeys }, parseLedgerKeys), show: showSecrets,
 		},
 	}
 }
@@ -101,9 +106,9 @@ func refreshSettings(providers []string) []setting {
 	return slices.Concat([]setting{
 		{
 			name: "MARKET_PRICE_PROVIDERS", help: "comma list of price providers: " + strings.Join(providers, ", "),
-			set: providerList(providers),
+			set: into(func(c *Config) *[]string { return &c.Providers }, providerList(providers)),
 		},
-		{name: "MARKET_PRICE_CURRENCY", def: "USD", help: "currency of all market prices", set: setCurrency},
+		{name: "MARKET_PRICE_CURRENCY", def: "USD", help: "currency of all market prices", set: into(func(c *Config) *money.Currency { return &c.Currency }, parseCurrency)},
 		{
 			name: "MARKET_PRICE_RATES", help: "exchange rates into that currency, comma list: `ecb` (the European Central Bank's daily file) or `file:PATH`, " +
 				"and fixed ones like `EUR=1.0834@2026-11-20` or `KEY=1.85@2026-11-20`, which count before the others. A market whose currency has no rate refuses the start",
@@ -111,7 +116,7 @@ func refreshSettings(providers []string) []setting {
 		},
 		{
 			name: "ECB_BASE_URL", help: "where the European Central Bank's file is reached; the real host when empty",
-			set: baseURL(func(c *Config, u *url.URL) { c.ECBBaseURL = u }),
+			set: into(func(c *Config) **url.URL { return &c.ECBBaseURL }, parseBaseURL),
 		},
 		{
 			name: "MARKET_PRICE_SCOPE", def: "inventory", help: "`inventory`: names in inventories and listings; `all`: every known item",
@@ -139,7 +144,7 @@ func refreshSettings(providers []string) []setting {
 		},
 		{
 			name: "MARKET_PRICE_JOB_RETENTION_DAYS", def: "7", help: "days that ended jobs are kept",
-			set: setRetentionDays,
+			set: into(func(c *Config) *time.Duration { return &c.JobRetention }, parseDays),
 		},
 		{
 			name: "MARKET_PRICE_JOB_RETENTION_MIN_JOBS", def: "3", help: "newest ended jobs of each kind that are kept however old. With 0 here and 0 days an ended job is gone at once, and `assay refresh --wait` cannot always tell how it ended: then it ends with 1",
@@ -152,19 +157,19 @@ func estimateSettings() []setting {
 	return []setting{
 		{
 			name: "MARKET_PRICE_ESTIMATE", def: "consensus", help: "which figure is the price: `consensus` (the middle of the markets that agree), `average` or `median`",
-			set: setEstimate,
+			set: oneOf(func(c *Config) *pricing.Method { return &c.Estimate }, pricing.Consensus, pricing.Average, pricing.Median),
 		},
 		{
 			name: "MARKET_PRICE_LEVEL", def: "consensus", help: "the level at which consensus prices are stated: `consensus`, or a market (`skinport`, or `provider/market` where several providers carry it), for prices as that market would have them",
-			set: setLevel,
+			set: into(func(c *Config) *string { return &c.Level }, parseLevel),
 		},
 		{
 			name: "MARKET_PRICE_GUARD", def: "flag", help: "what happens to a large move that two markets made: `flag` takes it at once as `suspect`, `hold` waits for new evidence as for all other large moves",
-			set: setGuard,
+			set: oneOf(func(c *Config) *pricing.Guard { return &c.Guard }, pricing.Flag, pricing.Hold),
 		},
 		{
 			name: "MARKET_PRICE_SCHEDULE", def: "none", help: "when runs start by themselves: a cron expression in UTC or `every 30m`",
-			set: schedule(func(c *Config) *Schedule { return &c.Schedule }),
+			set: into(func(c *Config) *Schedule { return &c.Schedule }, parseSchedule),
 		},
 		{
 			name: "MARKET_PRICE_WORKERS", def: "2", help: "batches that are estimated at once",
@@ -181,7 +186,7 @@ func platformSettings() []setting {
 		},
 		{
 			name: "WALLET_VERIFY_SCHEDULE", def: "every 24h", help: "when the whole wallet ledger is verified: a cron expression in UTC, `every 24h` or `none`",
-			set: schedule(func(c *Config) *Schedule { return &c.VerifySchedule }),
+			set: into(func(c *Config) *Schedule { return &c.VerifySchedule }, parseSchedule),
 		},
 		{
 			name: "TRADE_HOLD", def: "168h", help: "how long a seller's credit is held after a trade was completed; Steam lets trades be reversed for seven days",
@@ -203,20 +208,20 @@ func providerSettings(providers []string) []setting {
 		if _, elsewhere := misplaced()[prefix+"BASE_URL"]; !elsewhere {
 			all = append(all, setting{
 				name: prefix + "BASE_URL", help: "where `" + provider + "` is reached; the real host when empty",
-				set: providerURL(provider),
+				set: intoProvider(provider, func(p *Provider) **url.URL { return &p.BaseURL }, parseBaseURL),
 			})
 		}
 		all = append(all, setting{
 			name: prefix + "API_KEY", help: "key of `" + provider + "`", secret: true,
-			set: apiKey(provider), show: showSecrets,
+			set: intoProvider(provider, func(p *Provider) *Secret { return &p.APIKey }, parseSecret), show: showSecrets,
 		})
 		if _, elsewhere := misplaced()[prefix+"LIMIT"]; !elsewhere {
 			all = append(all, setting{
 				name: prefix + "LIMIT", help: "requests that `" + provider + "` is asked at most, and the period, like `8/5m`; what it documents when empty",
-				set: providerLimit(provider),
+				set: intoProvider(provider, func(p *Provider) *Limit { return &p.Limit }, parseLimit),
 			}, setting{
 				name: prefix + "QUOTA", help: "requests that `" + provider + "` is asked at most in a day and a month of the calendar (UTC), like `1000/day,30000/month` or one of them; when empty none, or that of the plan that it documents",
-				set: providerQuota(provider),
+				set: intoProvider(provider, func(p *Provider) *Quota { return &p.Quota }, parseQuota),
 			})
 		}
 	}
@@ -264,9 +269,9 @@ func providerSettings(providers []string) []setting {
 // what they mean is set.
 func misplaced() map[string]string {
 	return map[string]string{
-		"PRICELIST_BASE_URL": "is no setting: each price list names its own `location` in the file of PRICELIST_CONFIG, which allows that host past the address guard; remove it",
-		"PRICELIST_LIMIT":    "is no setting: each price list has its own `limit` in the file of PRICELIST_CONFIG; remove it",
-		"PRICELIST_QUOTA":    "is no setting: each price list has its own `quota` in the file of PRICELIST_CONFIG; remove it",
+		"PRICELIST_BASE_URL": "is not a setting: each price list names its own `location` in the file of PRICELIST_CONFIG, which allows that host past the address guard; remove it",
+		"PRICELIST_LIMIT":    "is not a setting: each price list has its own `limit` in the file of PRICELIST_CONFIG; remove it",
+		"PRICELIST_QUOTA":    "is not a setting: each price list has its own `quota` in the file of PRICELIST_CONFIG; remove it",
 	}
 }
 
