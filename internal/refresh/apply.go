@@ -8,30 +8,30 @@ import (
 )
 
 const (
-	// applyRange is how many inventory ids are updated in one transaction: some
-	// 50 ms, so that syncs get their turn in between.
+	// applyRange is how many inventory ids one transaction updates. It takes some 50 ms, so
+	// syncs can run in between.
 	applyRange = 20_000
-	// sharedRange is applyRange where syncs do not wait for their turn but for
-	// single rows. For each range the prices of all items are read.
+	// sharedRange replaces applyRange where syncs wait for single rows only. The prices of
+	// all items are read once per range.
 	sharedRange = 60_000
-	// besideSyncs is applyRange while syncs run that would wait for these rows.
+	// besideSyncs replaces applyRange while syncs run that would wait for these rows.
 	besideSyncs = 2_000
-	// fewChanged: with less than one in so many items changed, their rows are
-	// found by the item index; with more, a pass over all rows is faster, since
-	// it visits each page once.
+	// fewChanged: if less than one in this many items changed, their rows are found by the
+	// index of items. Otherwise a pass over all rows is faster, because it visits each page
+	// once.
 	fewChanged = 50
-	// mostChanged: with more than one in so many changed, every page is written
-	// anyway, and to write all rows is cheaper than to find those that differ.
+	// mostChanged: if more than one in this many items changed, every page is written anyway.
+	// Writing all rows is then cheaper than finding those that differ.
 	mostChanged = 2
 )
 
-// sharedShards is how many shards inventory rows are divided into where several
-// may write: enough for some instances, and that none ends long before the others.
+// sharedShards is how many shards the inventory rows have where several processes may write:
+// enough for some instances, so that none ends long before the others.
 const sharedShards = 8
 
-// Apply copies an estimated job's prices onto inventory rows, a range of rows at a
-// time, and finishes the job after the last one. Rows that a sync adds meanwhile
-// copy the price themselves.
+// Apply writes an estimated job's prices to the inventory rows, a range of rows at a time,
+// and finishes the job after the last range. Rows that a sync adds meanwhile copy the price
+// themselves.
 func (a *applier) Apply(ctx context.Context) (bool, error) {
 	job, err := ReadApplyingJob(ctx, a.store)
 	if err != nil || job == nil {
@@ -47,8 +47,8 @@ func (a *applier) Apply(ctx context.Context) (bool, error) {
 	}
 }
 
-// applyRange applies prices to a range of a shard that no other worker has. A worker
-// that finds none leaves the rest, and the job's end, to the others.
+// applyRange applies prices to a range of a shard that no other worker holds. A worker that
+// finds none leaves the rest, and the end of the job, to the others.
 func (a *applier) applyRange(ctx context.Context, job *Job) (more bool, err error) {
 	shards, open, err := ApplyShards(ctx, a.store, job.ID)
 	switch {
@@ -64,14 +64,14 @@ func (a *applier) applyRange(ctx context.Context, job *Job) (more bool, err erro
 	inOrder := a.priority.Busy()
 	err = a.store.InTx(ctx, func(tx *db.Tx) (err error) {
 		more, err = ApplyRange(tx, job.ID, a.applyIDs(), most, inOrder)
-		inOrder = true // if it is run again
+		inOrder = true // if it runs again
 		return err
 	})
 	return more, err
 }
 
-// applyShards is how many shards a job gets. A database with one writer gains
-// nothing by several.
+// applyShards returns how many shards a job gets. A database with one writer gains nothing
+// from several.
 func (a *applier) applyShards() int {
 	if a.clustered {
 		return sharedShards
@@ -90,7 +90,7 @@ func (a *applier) applyIDs() int64 {
 	}
 }
 
-// applySlots is how many shards this process is at, at once.
+// applySlots returns how many shards this process works on at once.
 func (a *applier) applySlots() int { return min(a.cfg.EstimateSlots, a.applyShards()) }
 
 func (a *applier) applyBatch(ctx context.Context, job *Job) error {
@@ -119,7 +119,7 @@ func (a *applier) finish(ctx context.Context, job *Job) error {
 		return err
 	})
 	if err != nil || end == nil {
-		return err // without a job another worker has finished it
+		return err // without a job: another worker has finished it
 	}
 	level := slog.LevelInfo
 	if end.Outcome != JobComplete {

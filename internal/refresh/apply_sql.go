@@ -9,9 +9,9 @@ import (
 	"assay/internal/inventory"
 )
 
-// OpenShards divides the inventory rows into shards for an applying job, unless it
-// has some. Rows that come later hold the price that the job has estimated, or
-// that of a later change; see HoldPrices.
+// OpenShards divides the inventory rows into shards for a job in the apply stage, unless it
+// has some. Rows that are added later hold the price that the job has estimated, or that of a
+// later change; see HoldPrices.
 func OpenShards(t *db.Tx, job int64, shards int) error {
 	if err := lockJob(t, job); err != nil {
 		return err
@@ -27,34 +27,34 @@ func OpenShards(t *db.Tx, job int64, shards int) error {
 	return err
 }
 
-// ApplyShards returns how many shards a job has, and how many of them are not
-// done.
+// ApplyShards returns how many shards a job has, and how many of them are not done.
 func ApplyShards(ctx context.Context, s *db.DB, job int64) (all, open int, err error) {
 	err = s.Read.QueryRowContext(ctx, `SELECT count(*), count(*) FILTER (WHERE next_id < end_id) FROM apply_shard WHERE job_id = $1`,
 		job).Scan(&all, &open)
 	return all, open, err
 }
 
-// The shard is held until the rows are written: a worker that dies in between leaves it
-// as it was.
+// The shard stays locked until the rows are written. A worker that dies before leaves it as
+// it was.
 const nextRange = `
 UPDATE apply_shard SET next_id = next_id + $2
 WHERE (job_id, shard) = (
 	SELECT l.job_id, l.shard FROM apply_shard l WHERE l.job_id = $1 AND l.next_id < l.end_id ORDER BY l.shard LIMIT 1`
 
-// atOnce makes a transaction that has done nothing yet fail with an error that
-// runs it again, instead of waiting for a row that another one holds or of
-// replacing what another one has written since it began. So it may write rows in
-// any order. The wait is far shorter than PostgreSQL's default deadlock_timeout.
+// atOnce makes a transaction that has written nothing yet fail with an error that runs it
+// again, instead of waiting for a row that another transaction holds or replacing what
+// another one has written since it began. So it may write rows in any order. The timeout is
+// far shorter than PostgreSQL's default deadlock_timeout.
 const atOnce = `SET TRANSACTION ISOLATION LEVEL REPEATABLE READ; SET LOCAL lock_timeout = '50ms'`
 
-// ApplyRange copies prices onto the next rows of a shard that no other transaction
-// works on, a range of so many ids, and reports whether there was such a shard. It
-// writes the rows that had another value, or possibly all if most are said to
-// have. An item without a price has rows without a value.
+// ApplyRange writes prices to the next rows of a shard that no other transaction works on: a
+// range of this many ids. It reports whether there was such a shard. It writes the rows that
+// have another value, or possibly all rows if most have. An item without a price has rows
+// without a value.
 //
-// To lock the rows in order costs a sixth of the time that it takes to write them.
-// Unless it is to be inOrder, a range on PostgreSQL is therefore written without
+// Locking the rows in order takes a sixth of the time that writing them takes. So, unless
+// inOrder is set, PostgreSQL writes a range without that, and the transaction runs again if
+// others write its rows.
 // that, and the transaction fails and is run again if others write its rows.
 func ApplyRange(t *db.Tx, job, ids int64, most, inOrder bool) (bool, error) {
 	if !inOrder {
@@ -75,9 +75,8 @@ RETURNING next_id, end_id`, job, ids).Scan(&next, &end)
 	return true, inventory.ApplyToRows(t, from, to, most, inOrder)
 }
 
-// ApplyBatch copies the prices that a batch changed onto all their rows, and
-// returns how many it wrote. It does nothing where another instance has done the
-// batch.
+// ApplyBatch writes the prices that a batch changed to all their rows, and returns how many
+// rows it wrote. It does nothing if another instance has done the batch.
 func ApplyBatch(t *db.Tx, job int64, batch int) (int64, error) {
 	n, err := t.Exec(`UPDATE refresh_job SET apply_cursor = $2 + 1 WHERE id = $1 AND apply_cursor = $2 AND state = 'running' AND stage = 'apply'`,
 		job, batch)

@@ -10,33 +10,32 @@ import (
 	"assay/internal/provider"
 )
 
-// A provider that takes one name per request, within a budget, would hold up any job
-// for hours. It is requested in the background instead, for the names that matter most:
-// plans place them, one worker for each provider requests them in their order while the
-// budget lasts, and the responses are snapshots, which take part in the next estimate.
+// A provider that takes one name per request, within a budget, would delay any job for hours.
+// It is requested in the background instead: plans order the names by priority, the
+// provider's host queue requests them in this order while the budget lasts, and the quotes
+// take part in the next estimate.
 
 const (
-	// maxPlaced bounds how many names of a provider are placed at once: more than
-	// such a budget allows in a day.
+	// maxPlaced bounds how many names of a provider a plan orders: more than such a budget
+	// allows in a day.
 	maxPlaced = 10_000
-	// backgroundPause is how long no name is requested of a provider that may not or cannot
-	// be requested; less, where the provider says when.
+	// backgroundPause is how long no name of a provider is requested after a failure of the
+	// provider, unless the provider states a shorter wait.
 	backgroundPause = time.Minute
 )
 
-// hasBudget reports whether there is a limit or quota to what a provider is asked
-// by name.
+// hasBudget reports whether a provider that is queried by name has a limit or a quota.
 func hasBudget(d provider.Description) bool {
 	h := d.HostAt(d.HostOf(""))
 	return d.Shape != provider.Bulk && (!h.Limit.None() || h.Quota != provider.Quota{})
 }
 
-// InBackground reports whether a provider is asked in the background.
+// InBackground reports whether a provider is requested in the background.
 func InBackground(d provider.Description) bool { return d.Shape == provider.Single && hasBudget(d) }
 
-// planBackground places what matters most of what a job is about, and notes with the
-// job how much it left for later. A bulk job's plan takes over from the one before;
-// one that only tries failed items again adds to it.
+// planBackground orders the names of a job by priority, and stores with the job how many it
+// left for later. The plan of a bulk job replaces the one before. The plan of a job that
+// retries failed items adds to it.
 func (p *planner) planBackground(tx *db.Tx, job *Job, d provider.Description, planned map[int32]int64, batches int) ([]Unit, error) {
 	names, err := p.candidates(tx, job, d)
 	if err != nil {
@@ -66,8 +65,7 @@ func (p *planner) planBackground(tx *db.Tx, job *Job, d provider.Description, pl
 	return units, nil
 }
 
-// leftForLater is the unit that tells how many names of a game a job leaves for
-// later.
+// leftForLater returns the unit that counts the names of a game that a job leaves for later.
 func leftForLater(job *Job, d provider.Description, app int32, batches, names int) Unit {
 	return Unit{
 		JobID: job.ID, Provider: d.Name, AppID: app, BatchTo: batches - 1, State: UnitDeferred, Later: names,
@@ -75,10 +73,9 @@ func leftForLater(job *Job, d provider.Description, app int32, batches, names in
 	}
 }
 
-// candidates lists what could be requested for a job from a provider with a budget, what
-// matters most first. For a provider in the background, names count too that other
-// providers keep within their TTL, but not those that were requested from it recently,
-// unless the job is forced.
+// candidates lists the names that a provider with a budget could be queried for, by priority.
+// For a provider in the background they include names within the TTL by other providers, but
+// not names that this provider was queried for within the TTL, unless the job is forced.
 func (p *planner) candidates(tx *db.Tx, job *Job, d provider.Description) ([]wanted, error) {
 	background := InBackground(d)
 	items, err := candidateNames(tx, job.ID, d.Name, background && job.Kind == Bulk)
@@ -101,7 +98,7 @@ func (p *planner) candidates(tx *db.Tx, job *Job, d provider.Description) ([]wan
 	return byPriority(items, tx.Now(), young), nil
 }
 
-// nearly is how much of a time must have passed, so that a schedule equal to it
+// nearly is the part of a time that must have passed, so that a schedule of the same period
 // works.
 func nearly(d time.Duration) time.Duration { return d / 100 * 95 }
 
@@ -113,9 +110,9 @@ func pauseFor(failure error) time.Duration {
 	return backgroundPause
 }
 
-// endBackground writes what requesting a name in the background brought. A failure of
-// the provider, or the end of this process, leaves the name its place. A failure that is
-// the name's own leaves it to the next plan, and all that is known of it as it was.
+// endBackground stores the result of a request for a name in the background. After a failure
+// of the provider, or if this process stops, the name keeps its place. After a failure of the
+// name alone, the next plan decides, and the stored quotes stay.
 func (f *fetcher) endBackground(tx *db.Tx, unit *Unit, a *response, again bool) error {
 	ended, err := endName(tx, *unit, again, a.fetches())
 	switch {
@@ -124,25 +121,25 @@ func (f *fetcher) endBackground(tx *db.Tx, unit *Unit, a *response, again bool) 
 	case unit.State == UnitDone:
 		return f.keepLate(tx, unit, a, NotAwaited)
 	case again && (unit.State == UnitPending || unit.ErrorKind == string(provider.KindCancelled)):
-		return nil // it says nothing of the provider
+		return nil // it says nothing about the provider
 	default:
 		return f.noteOutcome(tx, unit, nil)
 	}
 }
 
-// quoteKey is what a quote is of.
+// quoteKey identifies a quote of a response to names.
 type quoteKey struct {
 	name, phase string
 	market      int64
 }
 
-// takeNamed puts the quotes of an answer to names into their items: one of each market
-// that was asked, and an empty one where it does not have the item. An answer without any
-// quote of a name does not even say that there is such a name, and a silent market or
-// one whose row was rejected says nothing: what is stored of it stays.
+// takeNamed puts the quotes of a response to names into the items: one of each requested
+// market, or an empty one if the market does not list the item. A response without any quote
+// of a name does not even show that the name exists. A silent market, or one whose row was
+// rejected, shows nothing either. In both cases the stored quotes stay.
 func (f *fetcher) takeNamed(unit *Unit, a *response, items []NamedItem, now time.Time) error {
 	quotes, named := map[quoteKey]Snapshot{}, map[string]bool{}
-	rejected := map[quoteKey]bool{} // without a phase
+	rejected := map[quoteKey]bool{} // their keys have no phase
 	u := newDecoder()
 	defer u.close()
 	for _, b := range a.blobs() {
@@ -177,8 +174,8 @@ func (f *fetcher) takeNamed(unit *Unit, a *response, items []NamedItem, now time
 	return nil
 }
 
-// await puts in a quote for the next estimate. One that is what the last
-// estimate had is confirmed by it.
+// await stores a quote for the next estimate. A quote that equals the one of the last
+// estimate confirms it.
 func (i *NamedItem) await(s Snapshot) {
 	s.Reason = pricing.Awaiting
 	at, found := findQuote(i.Quotes, s.MarketID)

@@ -10,9 +10,9 @@ import (
 	"assay/internal/db"
 )
 
-// wantedNamesSQL selects the items of a job that are due and, if $3, those that only
-// their TTL leaves out, with their value in inventories and when their names were last
-// requested from the provider.
+// wantedNamesSQL selects the due items of a job and, if $3, also those that only their TTL
+// excludes, with their value in inventories and the time when the provider was last queried
+// for their names.
 const wantedNamesSQL = `
 SELECT i.id, i.app_id, i.name, r.batch, i.price, coalesce(v.amount, 0), coalesce(n.requested_at, 0), coalesce(m.queued_at, 0)
 FROM refresh_item r JOIN item i ON i.id = r.item_id
@@ -23,8 +23,8 @@ FROM refresh_item r JOIN item i ON i.id = r.item_id
 WHERE r.job_id = $1 AND (r.state = 'pending' OR $3 AND r.reason = 'ttl')
 ORDER BY i.app_id, i.bucket, i.name, i.id`
 
-// candidateNames lists the names of a job's due items, with fresh also of those
-// that were left out for their TTL, by game, bucket and name: one for each item.
+// candidateNames lists the names of a job's due items by game, bucket and name, one row per
+// item. With fresh it includes items within their TTL.
 func candidateNames(t *db.Tx, job int64, provider string, fresh bool) ([]CandidateName, error) {
 	return db.Collect(t.Context(), t, func(r *sql.Rows, w *CandidateName) error {
 		var asked, queued int64
@@ -37,7 +37,7 @@ func candidateNames(t *db.Tx, job int64, provider string, fresh bool) ([]Candida
 const (
 	placeColumns  = "app_id bigint, job_id bigint, place bigint, urgent bigint, provider text, name text"
 	placeNamesSQL = `INSERT INTO background_name (app_id, job_id, place, urgent, provider, name) `
-	// A name may be urgent and have a place, which then is that of the bulk job.
+	// A name may be urgent and have a place. Its job is then the bulk job.
 	placeNamesConflict = `
 ON CONFLICT (provider, app_id, name) DO UPDATE SET
 	job_id = CASE WHEN excluded.place = 0 AND background_name.place <> 0 THEN background_name.job_id ELSE excluded.job_id END,
@@ -47,8 +47,8 @@ ON CONFLICT (provider, app_id, name) DO UPDATE SET
 
 var placesBulk = db.NewBulk(placeNamesSQL, placeColumns, placeNamesConflict)
 
-// placeNames plans what is requested from a provider in the background. A plan of all
-// that matters takes over what the one before it left.
+// placeNames stores the order in which names are requested in the background. With all, it
+// replaces the order before.
 func placeNames(t *db.Tx, job int64, provider string, names []PlacedName, all bool) error {
 	if all {
 		if _, err := t.Exec(`UPDATE background_name SET place = 0 WHERE provider = $1 AND place <> 0`, provider); err != nil {
@@ -67,13 +67,13 @@ func placeNames(t *db.Tx, job int64, provider string, names []PlacedName, all bo
 const (
 	requestedColumns = "app_id bigint, requested_at bigint, provider text, name text"
 	requestedNames   = `INSERT INTO background_name (app_id, requested_at, provider, name) `
-	// In the order of the conflict's columns, so that no two wait for each other.
+	// Ordered as the key is, so that no two transactions wait for each other in a circle.
 	requestedConflict = ` ON CONFLICT (provider, app_id, name) DO UPDATE SET requested_at = excluded.requested_at`
 )
 
 var requestedBulk = db.NewBulk(requestedNames, requestedColumns, requestedConflict)
 
-// noteRequested notes that the names of a unit were requested from a provider.
+// noteRequested stores that a provider was queried for the names of a unit.
 func noteRequested(t *db.Tx, u Unit) error {
 	rows := db.NewTable(requestedColumns, len(u.Names))
 	for _, name := range u.Names {
@@ -84,8 +84,8 @@ func noteRequested(t *db.Tx, u Unit) error {
 	return err
 }
 
-// Of the urgent names, those whose prices were found elsewhere are not urgent any
-// more. A few at a time are looked at, the first of which is claimed next.
+// Urgent names whose price was found elsewhere are no longer urgent. Few rows are checked at
+// a time, because the first of them is claimed next.
 const calmNames = `
 UPDATE background_name SET urgent = 0
 WHERE (provider, app_id, name) IN (
@@ -94,8 +94,8 @@ WHERE (provider, app_id, name) IN (
 	WHERE NOT EXISTS (
 		SELECT 1 FROM item i JOIN missing_price m ON m.item_id = i.id WHERE i.app_id = f.app_id AND i.name = f.name))`
 
-// A name whose unit is open is being requested. One whose unit was cancelled, or removed
-// with its job, is not.
+// A name whose unit is open is being requested. A unit that was cancelled, or removed with
+// its job, is not open.
 const (
 	nextName = `
 SELECT s.app_id, s.name, s.job_id FROM background_name s
@@ -105,8 +105,8 @@ AND NOT EXISTS (SELECT 1 FROM provider_state p WHERE p.provider = $1 AND p.pause
 	nextPlaced = nextName + ` AND s.place <> 0 ORDER BY s.place, s.app_id, s.name LIMIT 1`
 )
 
-// claimName makes a claimed unit of the name that is to be requested next in the
-// background, or returns nil. Of a paused provider there is none.
+// claimName makes a claimed unit of the next name in the background. It returns nil if there
+// is none or the provider is paused.
 func claimName(t *db.Tx, c Claim) (*Unit, error) {
 	if _, err := t.Exec(calmNames, c.Provider); err != nil {
 		return nil, err
@@ -133,7 +133,7 @@ func claimName(t *db.Tx, c Claim) (*Unit, error) {
 	if err != nil {
 		return nil, err
 	}
-	// A batch from 1 to 0 is none: no batch waits for it.
+	// No batch waits for the unit: a range from 1 to 0 is empty.
 	err = t.QueryRow(`
 		INSERT INTO fetch_unit (job_id, provider, app_id, file, names, size, batch_from, batch_to, state, owner, token, attempts, started_at, reserved, detached)
 		VALUES ($1, $2, $3, '', $4, 1, 1, 0, 'running', $5, 1, 1, $6, $7, `+DetachedBackground+`) RETURNING id`,
@@ -145,14 +145,13 @@ func claimName(t *db.Tx, c Claim) (*Unit, error) {
 	return &u, err
 }
 
-// laterUnit is the unit by which a job counts what is requested from a provider in the
-// background.
+// laterUnit selects the unit by which a job counts what is requested in the background.
 const laterUnit = ` WHERE job_id = $1 AND provider = $2 AND app_id = $3 AND file = '' AND state = 'deferred'`
 
-// endName removes the unit of a name in the background, and adds what it cost to what its
-// job counts. With again the name keeps its place, to be requested later; else its
-// request is noted, with the quotes of each market. It returns false if the claim is no
-// longer valid: then only the cost is stored.
+// endName removes the unit of a name in the background, and adds its cost to the counts of
+// its job. With again, the name keeps its place. Otherwise the request and the quotes per
+// market are stored. If the claim is no longer valid it returns false, and stores only the
+// cost.
 func endName(t *db.Tx, u Unit, again bool, markets []MarketFetch) (bool, error) {
 	var requests int64
 	err := t.QueryRow(`DELETE FROM fetch_unit WHERE id = $1 AND token = $2 AND state = 'running' RETURNING requests`, u.ID, u.Token).Scan(&requests)
@@ -179,16 +178,15 @@ func endName(t *db.Tx, u Unit, again bool, markets []MarketFetch) (bool, error) 
 		return false, err
 	}
 	if counted != 1 {
-		return true, nil // the job is removed already
+		return true, nil // the job was removed
 	}
 	return true, addFetches(t, Unit{JobID: u.JobID, FetchedAt: t.Now(), Requests: u.Requests, Bytes: u.Bytes}, markets)
 }
 
-// gather is how long missing prices wait for others like them, so that one job
-// estimates what comes in a burst.
+// gather is how long missing prices wait for others, so that one job estimates a burst.
 const gather = 10 * time.Second
 
-// NamedItems returns the items of names, by id.
+// NamedItems returns the items of some names, ordered by id.
 func NamedItems(t *db.Tx, app int32, names []string) ([]NamedItem, error) {
 	return db.Collect(t.Context(), t, func(r *sql.Rows, i *NamedItem) error {
 		var quotes string
@@ -201,9 +199,9 @@ func NamedItems(t *db.Tx, app int32, names []string) ([]NamedItem, error) {
 		WHERE i.app_id = $1 AND i.name IN `+t.Dialect.Texts(2)+` ORDER BY i.id`, app, t.Dialect.PackTexts(names))
 }
 
-// KeepQuotes writes the quotes of items, unless one of these was estimated since it was
-// read: then the transaction runs again. Items that wait for a price are due soon. As in
-// Estimate, the items come after their quotes.
+// KeepQuotes writes the quotes of items. If one of the items was estimated since it was read,
+// the transaction runs again. Items that wait for a price become due soon. As in
+// StoreEstimates, quotes are written before items.
 func KeepQuotes(t *db.Tx, items []NamedItem) error {
 	rows, ids := make([]itemQuotes, len(items)), make([]int64, len(items))
 	for i := range items {

@@ -11,22 +11,22 @@ import (
 	"assay/internal/provider"
 )
 
-// fetched is a quote of this job, and when its answer came.
+// fetched is a quote of this job and the time of its response.
 type fetched struct {
 	Snapshot
 	at     time.Time
-	reused bool // the answer to an earlier job
-	byName bool // it was requested by name
+	reused bool // from the response to an earlier job
+	byName bool // from a request by name
 }
 
-// requested is how the requests about an item went.
+// requested is the outcome of the requests for an item.
 type requested struct {
 	answered  bool
 	skip      string // why a request was not sent; "": all were sent
 	errs      []string
-	providers []respondedBy // by name
-	silent    []int64       // markets of theirs without anything in the response
-	rejected  []int64       // markets whose row of the item was rejected
+	providers []respondedBy // that responded, of those queried by name
+	silent    []int64       // their markets without anything in the response
+	rejected  []int64       // their markets whose row of the item was rejected
 }
 
 // respondedBy is a provider that responded to a request for an item by name.
@@ -35,11 +35,11 @@ type respondedBy struct {
 	at       time.Time
 }
 
-// reply is what the files of a market brought.
+// reply is what the files of a market returned.
 type reply struct {
-	answered bool      // all of them
-	at       time.Time // when the first of them was fetched
-	problem  string    // why one of them does not count
+	answered bool      // by all files
+	at       time.Time // when the first file was fetched
+	problem  string    // why one of the files does not count
 }
 
 // gameMarket is a market's part of a game.
@@ -72,7 +72,7 @@ func (s *batchEstimator) load(ctx context.Context, b Batch) error {
 	return s.readResponses(ctx, units, outcomes)
 }
 
-// reset begins a batch.
+// reset prepares for the items of another batch.
 func (s *batchEstimator) reset(items []Item) {
 	n := len(items)
 	s.items = items
@@ -97,7 +97,7 @@ func (s *batchEstimator) reset(items []Item) {
 	}
 }
 
-// noteUnits notes which items each unit asked about, and how that ended.
+// noteUnits stores which items each unit requested, and its outcome.
 func (s *batchEstimator) noteUnits(units []Unit, outcomes map[UnitMarket]MarketFetch) {
 	s.files = map[gameMarket]reply{}
 	for _, u := range units {
@@ -141,11 +141,11 @@ func (s *batchEstimator) noteFile(u *Unit, outcomes map[UnitMarket]MarketFetch) 
 	}
 }
 
-// noteNames notes how a unit of names ended. Its response is checked quote by quote.
+// noteNames stores the outcome of a unit of names. Its response is checked quote by quote.
 func (s *batchEstimator) noteNames(u *Unit, outcomes map[UnitMarket]MarketFetch) {
 	var silent []int64
 	for _, id := range s.stage.requestedMarkets(u) {
-		if outcomes[UnitMarket{0, id}].Outcome == OutcomeSilent { // of all that was asked by name
+		if outcomes[UnitMarket{0, id}].Outcome == OutcomeSilent { // of all that was queried by name
 			silent = append(silent, id)
 		}
 	}
@@ -158,12 +158,12 @@ func (s *batchEstimator) noteNames(u *Unit, outcomes map[UnitMarket]MarketFetch)
 	}
 }
 
-// emptyFor is how long a provider that is asked in the background counts as having
-// answered that it does not list an item.
+// emptyFor is how long a response without an item, from a provider in the background, counts
+// as evidence that the item is not listed.
 const emptyFor = 24 * time.Hour
 
-// noteLeft notes that a provider left names of a game for later, without a list of
-// them: all that it did not answer for, in this job or in the background.
+// noteLeft stores that a provider left names of a game for later. There is no list of them:
+// they are all names that it returned no response for, in this job or in the background.
 func (s *batchEstimator) noteLeft(u *Unit) {
 	now := s.stage.now()
 	for i := range s.items {
@@ -181,7 +181,7 @@ func (s *batchEstimator) noteLeft(u *Unit) {
 	}
 }
 
-// by returns the response of a provider to a request for the item by name, or nil.
+// by returns the response of a provider that was queried for the item by name, or nil.
 func (a *requested) by(provider string) *respondedBy {
 	for k := range a.providers {
 		if a.providers[k].provider == provider {
@@ -207,8 +207,8 @@ func (a *requested) note(u *Unit, usable bool, silent []int64) {
 	}
 }
 
-// skipFor notes why a request was not sent. An outage says more than a lack of
-// budget, and that more than what an operator did.
+// skipFor stores why a request was not sent. An outage outranks a lack of budget, which
+// outranks a pause.
 func (a *requested) skipFor(u *Unit) {
 	order := []string{"", SkipPaused, SkipBudget, SkipBackoff}
 	if reason := u.skipReason(); slices.Index(order, reason) > slices.Index(order, a.skip) {
@@ -216,8 +216,8 @@ func (a *requested) skipFor(u *Unit) {
 	}
 }
 
-// buckets returns the name buckets that hold an item of the batch: for a few
-// missing prices a few of them, of files that hold a whole game.
+// buckets returns the name buckets of the batch's items. A few missing prices need only a few
+// buckets of files that hold a whole game.
 func (s *batchEstimator) buckets() []int64 {
 	var held [catalog.Buckets]bool
 	for i := range s.items {
@@ -274,8 +274,8 @@ func (s *batchEstimator) readResponses(ctx context.Context, units []Unit, outcom
 	})
 }
 
-// find notes a phase of a known name that is not among the batch's items, where all
-// known items are refreshed: it is an item from then on, planned by the next job.
+// find stores a phase of a known name that is not yet an item, if all known items are
+// refreshed. It becomes an item, and the next job plans it.
 func (s *batchEstimator) find(q *quoteRecord, app int32) {
 	if !s.stage.cfg.ScopeAll || q.Phase == "" || q.Ask == 0 && q.Sale == 0 {
 		return
@@ -286,10 +286,10 @@ func (s *batchEstimator) find(q *quoteRecord, app int32) {
 	s.found[catalog.Key{AppID: app, Name: string(q.Name), Phase: q.Phase}] = struct{}{}
 }
 
-// take adds a quote to an item. Of two of the same market the fresher counts. A
-// quote without a time of its own has that of its answer. Where several providers
-// offer the market, the snapshot keeps its time, by which they are ranked; so it does
-// where its answer is older than this job.
+// take adds a quote to an item. Of two quotes of the same market the later one counts. A
+// quote without a time of its own has the time of its response. The stored quote keeps its
+// time if several providers offer the market, because they are ranked by it, or if the
+// response is older than this job.
 func (s *batchEstimator) take(i int, q *quoteRecord, u *Unit) {
 	f := fetched{at: u.FetchedAt, reused: u.BlobUnit != u.ID, byName: u.File == "", Snapshot: q.snapshot()}
 	if f.MarketTime.IsZero() && !u.StatedAt.IsZero() {

@@ -16,8 +16,8 @@ WHERE (job_id, batch) = (
 		WHERE u.job_id = b.job_id AND u.state IN ('pending', 'running') AND u.detached = 0 AND u.batch_from <= b.batch AND u.batch_to >= b.batch)
 	ORDER BY j.kind DESC, b.job_id, b.batch LIMIT 1`
 
-// ClaimBatch takes a batch whose answers have all come or failed, those of
-// missing prices first, or returns nil.
+// ClaimBatch claims a batch whose units have all ended, those of missing prices first. It
+// returns nil if there is none.
 func ClaimBatch(t *db.Tx, owner string) (*Batch, error) {
 	batches, err := db.Collect(t.Context(), t, func(r *sql.Rows, b *Batch) error {
 		return r.Scan(&b.JobID, &b.Batch, &b.Token)
@@ -31,8 +31,7 @@ RETURNING job_id, batch, token`, owner, db.Micros(t.Now()))
 	return &b, err
 }
 
-// Releases reports whether a batch that waits for a unit waits for none that is
-// open.
+// Releases reports whether the end of a unit lets a batch be estimated.
 func Releases(ctx context.Context, s *db.DB, u Unit) (free bool, err error) {
 	err = s.Read.QueryRowContext(ctx, `
 		SELECT EXISTS (SELECT 1 FROM refresh_batch b WHERE b.job_id = $1 AND b.batch >= $2 AND b.batch <= $3 AND NOT EXISTS (
@@ -42,14 +41,15 @@ func Releases(ctx context.Context, s *db.DB, u Unit) (free bool, err error) {
 	return free, err
 }
 
-// ReturnBatch gives a batch back.
+// ReturnBatch releases a claimed batch.
 func ReturnBatch(t *db.Tx, b Batch) error {
 	_, err := t.Exec(`UPDATE refresh_batch SET state = 'pending' WHERE job_id = $1 AND batch = $2 AND token = $3 AND state = 'running'`,
 		b.JobID, b.Batch, b.Token)
 	return err
 }
 
-// BatchItems returns the items that a batch is to estimate, by id, with their quotes.
+// BatchItems returns the items that a batch has to estimate, ordered by id, with their
+// quotes.
 func BatchItems(ctx context.Context, s *db.DB, b Batch) ([]Item, error) {
 	return db.CollectByIndex(ctx, s, func(r *sql.Rows, i *Item) error {
 		var candidateAt, checked, updated, quotesAt, noSales int64

@@ -9,14 +9,14 @@ import (
 	"assay/internal/db"
 )
 
-// claims is what this process has claimed and works on. A claim whose end could not be
-// written stays in the database as an orphan. It is released as soon as the database
-// takes writes again. So is one that was made by a commit of unknown outcome.
+// claims is the work that this process has claimed. A claim whose end could not be written
+// stays in the database as an orphan, and so does a claim made by a commit of unknown
+// outcome. Orphans are released as soon as the database takes writes again.
 type claims struct {
-	// claiming is held for reading from the beginning of a claim until it is
-	// noted here, so that none is taken for lost in between.
+	// claiming is held for reading from the beginning of a claim until it is noted here, so
+	// that it is not taken for an orphan in between.
 	claiming sync.RWMutex
-	lost     atomic.Bool // something may be claimed that is not noted here
+	lost     atomic.Bool // there may be orphans
 
 	mu      sync.Mutex
 	units   map[unitKey]call
@@ -29,8 +29,8 @@ type call struct {
 	cancel context.CancelFunc
 }
 
-// A claim is known by its token too: what was taken from this process may have
-// come back to it while it still worked on the former claim.
+// A claim includes its token: a unit that another process took over may be claimed here again
+// while the work on the former claim still runs.
 type (
 	unitKey  struct{ id, token int64 }
 	batchKey struct {
@@ -40,8 +40,8 @@ type (
 	}
 )
 
-// claimUnit takes a unit, or returns nil. The context that it
-// returns ends when the unit's job is cancelled; let the unit go in any case.
+// claimUnit claims a unit, or returns nil. The context that it returns ends when the unit's
+// job is cancelled. The caller releases the unit in any case.
 func (p *process) claimUnit(ctx context.Context, c Claim) (*Unit, context.Context, error) {
 	h := &p.claims
 	h.claiming.RLock()
@@ -65,7 +65,7 @@ func (p *process) claimUnit(ctx context.Context, c Claim) (*Unit, context.Contex
 	return u, ctx, nil
 }
 
-// releaseUnit ends the work on a unit; written tells whether its end is stored.
+// releaseUnit ends the work on a unit. Unless its end is written, the claim is an orphan.
 func (p *process) releaseUnit(u *Unit, written bool) {
 	h := &p.claims
 	h.mu.Lock()
@@ -78,8 +78,8 @@ func (p *process) releaseUnit(u *Unit, written bool) {
 	}
 }
 
-// claimBatch takes a batch, or returns nil. Let it go in any case. Write, if not
-// nil, is what else the transaction writes.
+// claimBatch claims a batch, or returns nil. The caller releases it in any case. If write is
+// not nil, the same transaction runs it.
 func (p *process) claimBatch(ctx context.Context, write func(*db.Tx) error) (*Batch, error) {
 	h := &p.claims
 	h.claiming.RLock()
@@ -103,7 +103,7 @@ func (p *process) claimBatch(ctx context.Context, write func(*db.Tx) error) (*Ba
 	return b, nil
 }
 
-// releaseBatch ends the work on a batch; written tells whether its end is stored.
+// releaseBatch ends the work on a batch. Unless its end is written, the claim is an orphan.
 func (p *process) releaseBatch(b Batch, written bool) {
 	h := &p.claims
 	h.mu.Lock()
@@ -114,17 +114,17 @@ func (p *process) releaseBatch(b Batch, written bool) {
 	}
 }
 
-// interrupt ends the calls that this process makes for a job.
+// interrupt ends the requests that this process has sent for a job.
 func (p *process) interrupt(jobID int64) {
 	p.interruptWhere(func(c call) bool { return c.job == jobID })
 }
 
-// interruptAll ends all calls that this process makes.
+// interruptAll ends all requests of this process.
 func (p *process) interruptAll() { p.interruptWhere(func(call) bool { return true }) }
 
 func (p *process) interruptWhere(meant func(call) bool) {
 	h := &p.claims
-	h.claiming.Lock() // a claim made just before the job was cancelled is noted first
+	h.claiming.Lock() // a claim made just before the cancellation is noted first
 	defer h.claiming.Unlock()
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -135,7 +135,7 @@ func (p *process) interruptWhere(meant func(call) bool) {
 	}
 }
 
-// reclaim releases orphaned claims in this process's name, if there may be any.
+// reclaim releases this process's orphans, if there may be any.
 func (p *process) reclaim(ctx context.Context) error {
 	h := &p.claims
 	if !h.lost.Load() {
@@ -164,10 +164,10 @@ func (p *process) reclaim(ctx context.Context) error {
 }
 
 const (
-	// goodbye is how long a write may take when the process stops.
+	// goodbye bounds a write when the process stops.
 	goodbye = 2 * time.Second
-	// Pauses between the attempts to store an answer, which cost requests to get:
-	// from the first to the last, each four times as long.
+	// Pauses between the attempts to store a response, which cost requests: from the first to
+	// the last, each four times as long.
 	firstInsist, lastInsist = 50 * time.Millisecond, 800 * time.Millisecond
 )
 
@@ -178,8 +178,8 @@ func (p *process) giveBack(ctx context.Context, fn func(*db.Tx) error) error {
 	return p.store.InTx(ctx, fn)
 }
 
-// persist writes, and does not give up at the first failure, nor because the
-// process stops. Doing it again must be harmless.
+// persist writes. It retries after a failure, and also when the process stops. The write must
+// be idempotent.
 func (p *process) persist(ctx context.Context, fn func(*db.Tx) error) error {
 	for pause := firstInsist; ; pause *= 4 {
 		if ctx.Err() != nil {

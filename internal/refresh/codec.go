@@ -13,8 +13,8 @@ import (
 	"assay/internal/provider"
 )
 
-// Packed answers. A blob holds the quotes of one unit for one name bucket: a
-// zstd frame (with its checksum) of records one after another,
+// Encoded responses: a blob holds the quotes of one unit in one name bucket: a zstd frame
+// (with its checksum) of consecutive records:
 //
 //	name      length, bytes
 //	phase     index into catalog.Phases + 1, or 0
@@ -25,11 +25,11 @@ import (
 //	sales window, in seconds
 //	market time, in hours since 1970, or 0
 //
-// A row that was rejected has its name, the index after the last phase, the market's
-// row id, and nothing else. All numbers are unsigned varints.
+// A rejected row has its name, the index after the last phase, the market's row id, and
+// nothing else. All numbers are unsigned varints.
 
 const (
-	// maxBlob bounds what a blob may inflate to.
+	// maxBlob bounds the decoded size of a blob.
 	maxBlob = 64 << 20
 	// maxNumber is the greatest amount, id, or count + 1 of a record.
 	maxNumber = 1 << 62
@@ -41,7 +41,7 @@ const (
 
 var errBlob = errors.New("stored answer is damaged")
 
-// encoder makes blobs of quotes as they are decoded.
+// encoder encodes quotes into blobs while a response is decoded.
 type encoder struct {
 	buckets [catalog.Buckets][]byte
 	encoder *zstd.Encoder
@@ -78,8 +78,8 @@ func (p *encoder) add(market int64, q *provider.Quote) {
 	p.buckets[at] = b
 }
 
-// reject notes that a market's row of a name was rejected: whatever it meant, it is not
-// that the market no longer lists the item.
+// reject adds a market's rejected row of a name. Such a row does not show that the market no
+// longer lists the item.
 func (p *encoder) reject(market int64, name string) {
 	at := catalog.Bucket(name)
 	b := binary.AppendUvarint(p.buckets[at], uint64(len(name)))
@@ -88,11 +88,11 @@ func (p *encoder) reject(market int64, name string) {
 	p.buckets[at] = binary.AppendUvarint(b, uint64(market))
 }
 
-// rejectedIndex stands for the phase of a row that was rejected.
+// rejectedIndex is the phase index of a rejected row.
 func rejectedIndex() uint64 { return uint64(len(catalog.Phases)) + 1 }
 
-// blobs compresses what was added, of which keep chooses; nil keeps all. Buckets
-// without a quote have no blob.
+// blobs compresses the quotes that keep selects; nil selects all. A bucket without quotes has
+// no blob.
 func (p *encoder) blobs(keep func(*quoteRecord) bool) []Blob {
 	var out []Blob
 	for i := range p.buckets {
@@ -106,7 +106,7 @@ func (p *encoder) blobs(keep func(*quoteRecord) bool) []Blob {
 	return out
 }
 
-// filter removes the quotes of a bucket that are not to be kept, in place.
+// filter removes the quotes of a bucket that keep does not select, in place.
 func filter(bucket []byte, keep func(*quoteRecord) bool) []byte {
 	kept := bucket[:0]
 	r := reader{b: bucket}
@@ -134,10 +134,10 @@ type quoteRecord struct {
 	Sales       int64
 	SalesWindow time.Duration
 	MarketTime  time.Time
-	Rejected    bool // of Name and Market alone
+	Rejected    bool // only Name and Market are set
 }
 
-// snapshot is the record as it is kept of an item.
+// snapshot converts the record to a stored quote.
 func (q *quoteRecord) snapshot() Snapshot {
 	return Snapshot{
 		MarketID: q.Market, Currency: q.Currency, Ask: q.Ask, Bid: q.Bid, Sale: q.Sale,
@@ -178,7 +178,7 @@ func (u *decoder) each(data []byte, fn func(*quoteRecord)) error {
 	return nil
 }
 
-// decode reads the quotes of a stored answer.
+// decode reads the quotes of a stored response.
 func (p *process) decode(u *decoder, b Blob, fn func(*quoteRecord)) error {
 	return p.decodeRows(u, b, func(q *quoteRecord) {
 		if !q.Rejected {
@@ -187,8 +187,8 @@ func (p *process) decode(u *decoder, b Blob, fn func(*quoteRecord)) error {
 	})
 }
 
-// decodeRows reads a stored answer with the rows that were rejected. A damaged one is
-// logged and counts as empty, so its markets keep their last snapshots.
+// decodeRows reads a stored response including its rejected rows. A damaged response is
+// logged and counts as empty, so its markets keep their last quotes.
 func (p *process) decodeRows(u *decoder, b Blob, fn func(*quoteRecord)) error {
 	err := u.each(b.Data, fn)
 	if errors.Is(err, errBlob) {
@@ -207,14 +207,14 @@ func (u *decoder) currency(code [3]byte) money.Currency {
 	return c
 }
 
-// reader reads numbers and bytes, and remembers that something was wrong
-// instead of failing at each step.
+// reader reads numbers and bytes, and remembers a fault instead of returning an error at each
+// step.
 type reader struct {
 	b   []byte
 	bad bool
 }
 
-// record reads the next record. Without currency it leaves that out.
+// record reads the next record. Without currency it skips the currency.
 func (r *reader) record(q *quoteRecord, currency func([3]byte) money.Currency) {
 	q.Name = r.bytes(r.number(catalog.MaxName))
 	phase := r.number(rejectedIndex())
@@ -276,9 +276,8 @@ func phaseAt(i uint64) string {
 	return catalog.Phases[i-1]
 }
 
-// hours cuts a market's own time to the hour: a time that moves with every poll
-// while the quote stands still must not rewrite its row. One that no market can
-// mean is none.
+// hours rounds a market's own time down to the hour, so that a time that changes with every
+// response while the quote stays does not rewrite its row. An impossible time counts as none.
 func hours(t time.Time) uint64 {
 	if h := t.Unix() / 3600; !t.IsZero() && h > 0 && h <= maxHours {
 		return uint64(h)

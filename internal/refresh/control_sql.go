@@ -16,7 +16,7 @@ import (
 	"assay/internal/pricing"
 )
 
-// MarketIDs returns the ids of markets, giving new ones an id first.
+// MarketIDs returns the ids of markets, and adds markets that are new.
 func MarketIDs(t *db.Tx, markets []MarketName) (map[MarketName]int64, error) {
 	out := make(map[MarketName]int64, len(markets))
 	sorted := slices.SortedFunc(slices.Values(markets), func(a, b MarketName) int {
@@ -43,7 +43,7 @@ func MarketIDs(t *db.Tx, markets []MarketName) (map[MarketName]int64, error) {
 	return out, nil
 }
 
-// PausedProviders names the providers that an operator has paused.
+// PausedProviders returns the names of the paused providers.
 func PausedProviders(ctx context.Context, s *db.DB) (map[string]bool, error) {
 	names, err := db.Collect(ctx, s.Read, func(r *sql.Rows, name *string) error { return r.Scan(name) },
 		`SELECT provider FROM provider_state WHERE paused`)
@@ -54,9 +54,9 @@ func PausedProviders(ctx context.Context, s *db.DB) (map[string]bool, error) {
 	return out, err
 }
 
-// PauseProvider pauses or resumes a provider. The units of a paused one are deferred, so
-// that jobs go on without it. The quota that a resumed one reported no longer counts until
-// it reports one again, since it may have been wrong.
+// PauseProvider pauses or resumes a provider. The units of a paused provider are deferred, so
+// that jobs go on without it. After resume, the reported quota no longer counts until it is
+// reported again, because it may have been wrong.
 func PauseProvider(t *db.Tx, provider string, paused bool) error {
 	if _, err := t.Exec(`INSERT INTO provider_state (provider, paused) VALUES ($1, $2)
 		ON CONFLICT (provider) DO UPDATE SET paused = excluded.paused`, provider, paused); err != nil {
@@ -71,9 +71,9 @@ func PauseProvider(t *db.Tx, provider string, paused bool) error {
 	return err
 }
 
-// AcceptProvider ends the quarantine of a provider's markets, or of one of them, and
-// returns how many files were in it: somebody vouches for answers like those
-// that were refused.
+// AcceptProvider ends the quarantine of a provider's markets, or of one of them, and returns
+// how many of their files were in quarantine. The next responses like the refused ones are
+// accepted.
 func AcceptProvider(t *db.Tx, provider, market string) (int64, error) {
 	ended, err := db.Collect(t.Context(), t, func(r *sql.Rows, e *event.ProviderUp) error {
 		e.Provider, e.Why, e.Detail = provider, event.WhyQuarantine, "accepted by an operator"
@@ -88,15 +88,15 @@ func AcceptProvider(t *db.Tx, provider, market string) (int64, error) {
 	return int64(len(ended)), err
 }
 
-// KnowsItem reports whether there is such an item.
+// KnowsItem reports whether the item exists.
 func KnowsItem(t *db.Tx, key catalog.Key) (known bool, err error) {
 	err = t.QueryRow(`SELECT EXISTS (SELECT 1 FROM item WHERE app_id = $1 AND name = $2 AND phase = $3)`,
 		key.AppID, key.Name, key.Phase).Scan(&known)
 	return known, err
 }
 
-// AcceptItem makes the price that is held back for an item its price, as of now,
-// with its history and inventory rows, and reports whether there was one.
+// AcceptItem publishes an item's held price as of now, with its history and inventory rows,
+// and reports whether there was one.
 func AcceptItem(t *db.Tx, key catalog.Key) (bool, error) {
 	accepted := pricing.State{ReleasedAt: t.Now()} // older references are ignored from here on
 	guard := pricing.EncodeGuard(&accepted, &pricing.Move{})
@@ -130,8 +130,8 @@ func AcceptItem(t *db.Tx, key catalog.Key) (bool, error) {
 	return true, catalog.PricesChanged(t, []int64{id >> 32})
 }
 
-// SetCurrency notes the currency of all prices in a new database, and refuses
-// another one than that afterwards: stored amounts cannot change their meaning.
+// SetCurrency stores the currency of all prices in a new database, and later refuses another
+// one: stored amounts cannot change their meaning.
 func SetCurrency(ctx context.Context, s *db.DB, c money.Currency) error {
 	var have money.Currency
 	err := s.InTx(ctx, func(t *db.Tx) error {

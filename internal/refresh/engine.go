@@ -19,30 +19,30 @@ import (
 	"assay/internal/provider"
 )
 
-// ErrConflict means that an item of a batch was estimated by another job while
-// this one estimated; the batch is read and estimated again.
+// ErrConflict means that another job estimated an item of a batch at the same time. The batch
+// is read and estimated again.
 var ErrConflict = errors.New("an item changed meanwhile")
 
-// Config is how an operator wants refreshing done.
+// Config holds an operator's settings for refreshes.
 type Config struct {
 	ScopeAll      bool
 	TTL           time.Duration
-	MissingRetry  time.Duration // until a missing price is retried, doubling
+	MissingRetry  time.Duration // first pause before a missing price is retried; it doubles
 	NoSalesRetry  time.Duration
-	ProviderWait  time.Duration // a job goes on without a host that has not answered for so long; 0: DefaultProviderWait
+	ProviderWait  time.Duration // a job goes on without a host that has not responded for so long; 0: DefaultProviderWait
 	Retention     Retention
 	Policy        pricing.Policy
-	Level         string // the market at whose level prices are stated, as key or provider/key; "": the consensus
+	Level         string // the market whose level prices are stated at, as key or provider/key; "": the consensus
 	FetchSlots    int    // units of one provider that are fetched at once
 	EstimateSlots int    // batches that are estimated, and ranges that are applied, at once
 }
 
-// MaxMissingRetry is the longest that a missing price waits to be tried again.
+// MaxMissingRetry is the longest pause before a missing price is retried.
 const MaxMissingRetry = 72 * time.Hour
 
-// Engine refreshes prices: a type for each stage, over what a process shares. Its workers
-// each do one piece of work, report whether there may be more, and may be called from
-// many goroutines.
+// Engine refreshes prices. It has a type for each stage, over what the stages share. Each
+// worker does one piece of work, reports whether there may be more, and may run in many
+// goroutines.
 type Engine struct {
 	*process
 	planner    planner
@@ -56,8 +56,8 @@ type Engine struct {
 	report     func() string
 }
 
-// process is what the stages of a process share: its database, its configuration, its
-// providers, and what it has claimed.
+// process is what the stages of one process share: the database, the configuration, the
+// providers, and the claims.
 type process struct {
 	store     *db.DB
 	cfg       Config
@@ -109,7 +109,7 @@ type applier struct{ *process }
 // marketOf is a market with its provider.
 type marketOf struct {
 	provider string
-	byName   bool // the provider is requested by name
+	byName   bool // the provider is queried by name
 	provider.Market
 }
 
@@ -122,36 +122,36 @@ func (p *process) blobs(ctx context.Context, units, buckets []int64, fn func(Blo
 	})
 }
 
-// Options are what an Engine is made of.
+// Options configure an Engine.
 type Options struct {
 	Store     *db.DB
 	Config    Config
 	Providers []provider.Provider
-	Wake      func(kind string) // tells the dispatcher that there is work
-	// Rates tells the exchange rates of a job that begins now, or ErrNoRatesYet;
-	// nil: those of Config.Policy.
+	Wake      func(kind string) // wakes the dispatcher's workers of this kind
+	// Rates returns the exchange rates of a job that begins now, or ErrNoRatesYet; nil: those
+	// of Config.Policy.
 	Rates   func(ctx context.Context) (pricing.Rates, error)
-	Owner   string // names this process in claims; unique among all that ever were
+	Owner   string // this process in claims; unique among all processes ever
 	Version string // of the program
-	// Shared says that other processes work on the same database. Without it all
-	// former owners are taken for dead.
+	// Shared says that other processes use the same database. Without it all former owners
+	// count as dead.
 	Shared bool
-	// ReadOnly says that the store cannot be written: nothing is noted, and no work is to
-	// be run.
+	// ReadOnly says that the database cannot be written: nothing is registered, and no worker
+	// may run.
 	ReadOnly bool
 	Now      func() time.Time
-	Elapsed  func() time.Duration // a monotonic clock; nil: this process's own
-	// Report describes this process for operators, with each heartbeat: some kilobytes,
+	Elapsed  func() time.Duration // a monotonic clock; nil: that of this process
+	// Report describes this process for operators, with each heartbeat: some kilobytes
 	// without a secret; nil: nothing.
 	Report func() string
-	// Priority has work give way to requests that write the same rows; nil: to none.
+	// Priority lets requests go first that write the same rows; nil: none do.
 	Priority *admission.Priority
 	Logger   *slog.Logger
 }
 
-// New returns an Engine, and registers it and the providers' markets in the store. If no
-// other process shares the database, it releases the claims of former owners. Units that
-// no provider can serve any more are abandoned.
+// New returns an Engine, and registers it and the providers' markets in the database. If no
+// other process shares the database, it releases the claims of former owners. It ends units
+// that no configured provider can serve.
 func New(ctx context.Context, o Options) (*Engine, error) {
 	p := &process{
 		store: o.Store, cfg: o.Config, wake: o.Wake, now: o.Now, log: o.Logger, owner: o.Owner, clustered: o.Shared, elapsed: o.Elapsed,
@@ -228,8 +228,8 @@ func New(ctx context.Context, o Options) (*Engine, error) {
 	return e, nil
 }
 
-// LevelMarket returns which market of providers a level names, as key or provider/key; the
-// zero MarketName for "". An error is a [fault.Invalid].
+// LevelMarket finds the market that a level names, as key or provider/key; the zero
+// MarketName for "". An error is a [fault.Invalid].
 func LevelMarket(level string, providers []provider.Provider) (MarketName, error) {
 	if level == "" {
 		return MarketName{}, nil
@@ -257,7 +257,7 @@ func LevelMarket(level string, providers []provider.Provider) (MarketName, error
 	return MarketName{}, fault.New(fault.Invalid, "invalid_configuration", "MARKET_PRICE_LEVEL: no configured provider carries the market %q: use consensus or one of %s", level, strings.Join(all, ", "))
 }
 
-// The kinds of work. Fetching has one for each host of a provider: FetchKind.
+// The kinds of work. Fetching has a kind for each host of a provider: see FetchKind.
 const (
 	WorkPlan     = "plan"
 	WorkEstimate = "estimate"
@@ -265,7 +265,7 @@ const (
 	WorkMissing  = "missing"
 )
 
-// Workers returns the work of this engine for a dispatcher to run.
+// Workers returns the work of this engine for a dispatcher.
 func (e *Engine) Workers() []dispatch.Worker {
 	out := []dispatch.Worker{
 		{Kind: WorkPlan, Queue: dispatch.QueueBulk, Slots: 1, Work: e.planner.Plan},
@@ -293,14 +293,14 @@ func (p *process) wakeFetch() {
 	}
 }
 
-// wakeAll wakes everybody.
+// wakeAll wakes all workers.
 func (e *Engine) wakeAll() {
 	for _, w := range e.Workers() {
 		e.wake(w.Kind)
 	}
 }
 
-// rules returns what decides whether items are due.
+// rules returns the rules by which items are due.
 func (p *process) rules(now time.Time, forced bool) Rules {
 	return Rules{
 		Now: now, Forced: forced, ScopeAll: p.cfg.ScopeAll,

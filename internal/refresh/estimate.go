@@ -16,8 +16,8 @@ import (
 	"assay/internal/provider"
 )
 
-// Estimate does one piece of estimating: it estimates a batch whose answers are
-// there, or lets a job go on to its next stage.
+// Estimate does one piece of estimating: it estimates a batch whose units have ended, or
+// moves a job on to its next stage.
 func (e *estimator) Estimate(ctx context.Context) (bool, error) {
 	if err := e.reclaim(ctx); err != nil {
 		return false, err
@@ -29,9 +29,9 @@ func (e *estimator) Estimate(ctx context.Context) (bool, error) {
 	if err != nil {
 		return false, err
 	}
-	if job != nil && e.fetcher.validating.TryLock() { // the other slots have batches to estimate
+	if job != nil && e.fetcher.validating.TryLock() { // the other slots estimate batches
 		defer e.fetcher.validating.Unlock()
-		defer e.wake(WorkEstimate) // for those slots, if they found none
+		defer e.wake(WorkEstimate) // in case those slots found none
 		return true, e.fetcher.validate(ctx, job)
 	}
 	batch, err := e.claimBatch(ctx, nil)
@@ -48,13 +48,12 @@ func (e *estimator) Estimate(ctx context.Context) (bool, error) {
 	return true, e.store.InTx(ctx, func(tx *db.Tx) error { return EndEstimating(tx, job.ID) })
 }
 
-// chainLength is how many batches are estimated before there is a look for other
-// work.
+// chainLength is how many batches are estimated in a row before other work is looked for.
 const chainLength = 8
 
-// estimateChain estimates a claimed batch and those that come after it. Each but the
-// first is claimed as the one before is written: to claim by itself would mean
-// to wait, with nothing to do, until another slot has written its batch.
+// estimateChain estimates a claimed batch and those after it. Each further batch is claimed
+// in the transaction that writes the one before: a separate claim would wait, idle, until
+// another slot has written its batch.
 func (e *estimator) estimateChain(ctx context.Context, b *Batch) (err error) {
 	for left := chainLength - 1; b != nil && err == nil; left-- {
 		b, err = e.estimate(ctx, *b, left > 0)
@@ -62,10 +61,10 @@ func (e *estimator) estimateChain(ctx context.Context, b *Batch) (err error) {
 	return err
 }
 
-// estimate estimates a claimed batch and writes it, and claims the next one if
-// there are to be more. A batch that cannot be estimated now is given back.
+// estimate estimates a claimed batch, writes it, and claims the next one if more is set. A
+// batch that cannot be estimated now is released.
 func (e *estimator) estimate(ctx context.Context, b Batch, more bool) (next *Batch, err error) {
-	var written bool // estimated or given back
+	var written bool // estimated or released
 	defer func() { e.releaseBatch(b, written) }()
 	s, _ := e.batchEstimators.Get().(*batchEstimator)
 	if s == nil {
@@ -103,7 +102,7 @@ func (e *estimator) estimate(ctx context.Context, b Batch, more bool) (next *Bat
 	return nil, errors.Join(fmt.Errorf("estimate batch %d of job %d: %w", b.Batch, b.JobID, err), back)
 }
 
-// batchEstimator estimates one batch at a time. It keeps its memory for the next one.
+// batchEstimator estimates one batch at a time. It reuses its memory for the next one.
 type batchEstimator struct {
 	stage   *estimator
 	decoder *decoder
@@ -113,7 +112,7 @@ type batchEstimator struct {
 	items     []Item
 	fresh     [][]fetched          // quotes of this job, by item
 	requested []requested          // by item
-	files     map[gameMarket]reply // of markets that are in files
+	files     map[gameMarket]reply // of markets that files serve
 	first     map[string]int32
 	next      []int32 // the next item of the same name, or -1
 	found     map[catalog.Key]struct{}
@@ -122,12 +121,12 @@ type batchEstimator struct {
 	rows      []Snapshot
 	kept      []Snapshot
 	estimated pricing.Priced
-	moved     []int64 // items whose price moved so far that its past matters
+	moved     []int64 // items whose price moved so far that the guard needs their past prices
 	past      map[int64]PastPrices
 	result    Estimates
 }
 
-// adopt makes items of those that are none yet.
+// adopt adds items that were not known yet.
 func (e *estimator) adopt(ctx context.Context, found map[catalog.Key]struct{}) error {
 	if len(found) == 0 {
 		return nil
@@ -146,9 +145,8 @@ func (e *estimator) adopt(ctx context.Context, found map[catalog.Key]struct{}) e
 	})
 }
 
-// estimate decides about every item of the batch. Those whose price moved far are
-// estimated again once their past prices are read, which for most items are never
-// needed.
+// estimate estimates every item of the batch. Items whose price moved far are estimated again
+// with their past prices, which most items never need.
 func (s *batchEstimator) estimate(ctx context.Context, now time.Time) error {
 	r := &s.result
 	r.Items = r.Items[:0]
@@ -176,7 +174,7 @@ func (s *batchEstimator) estimate(ctx context.Context, now time.Time) error {
 	return nil
 }
 
-// note counts an item that was estimated.
+// note counts an estimated item.
 func (c *Counts) note(i *EstimatedItem) {
 	switch i.State {
 	case ItemUpdated:
@@ -230,8 +228,8 @@ func (s *batchEstimator) estimateItem(i int, now time.Time) EstimatedItem {
 	return out
 }
 
-// price estimates an item. It is false where the price moved so far that the
-// guard needs the item's past prices, which are not read yet.
+// price estimates an item. It returns false if the guard needs the item's past prices, which
+// are not read yet.
 func (s *batchEstimator) price(i int, now time.Time, out *EstimatedItem) bool {
 	item := &s.items[i]
 	e := s.pricers[item.Key.AppID]
@@ -272,11 +270,10 @@ func (s *batchEstimator) usedMarkets() string {
 	return string(b)
 }
 
-// evidence reports whether this job learned anything of an item, and when that was
-// fetched: a market quoted it, or one that had quoted it answered and no longer
-// lists it (contract, rule 5). Quotes of the background count where no estimate had
-// them yet. Of several times the first of this job's own requests counts, else the
-// newest.
+// evidence reports whether this job learned anything about an item, and when that was fetched
+// (rule 5): a market quoted it, or a market that had quoted it responded and no longer lists
+// it. Quotes of the background count if no estimate has used them yet. Of several times the
+// first of this job's own requests counts, otherwise the newest.
 func (s *batchEstimator) evidence(i int) (at time.Time, ok bool) {
 	var first, newest time.Time
 	note := func(t time.Time, own bool) {
@@ -308,9 +305,9 @@ func (s *batchEstimator) evidence(i int) (at time.Time, ok bool) {
 	return newest, ok
 }
 
-// answered reports whether a market answered in this job with all that it lists of
-// an item's game, or with what it has of the item, and when. One whose row of the item
-// was rejected did not: what it has of the item is not known.
+// answered reports whether a market responded in this job with all that it lists of an item's
+// game, or with its quote of the item, and when. If its row of the item was rejected it did
+// not: its quote is unknown.
 func (s *batchEstimator) answered(i int, market int64) (at time.Time, ok bool) {
 	if slices.Contains(s.requested[i].rejected, market) {
 		return time.Time{}, false
@@ -325,11 +322,11 @@ func (s *batchEstimator) answered(i int, market int64) (at time.Time, ok bool) {
 	return time.Time{}, false
 }
 
-// without returns how an item ends of which this job learned nothing.
+// without returns the state of an item about which this job learned nothing.
 func (s *batchEstimator) without(i int) (state, reason, why string) {
 	a := &s.requested[i]
 	errs := a.errs
-	for k := range s.items[i].Quotes { // a market that quoted it, and that a response should have held
+	for k := range s.items[i].Quotes { // of a market that quoted it, and that a response should have contained
 		old := &s.items[i].Quotes[k]
 		if !quoted(old) {
 			continue
@@ -355,9 +352,9 @@ func (s *batchEstimator) without(i int) (state, reason, why string) {
 	}
 }
 
-// quotedAt returns as of when the newest quote behind the estimate is: when it was
-// fetched or, where the market states an older time, that. Market times are kept to
-// the hour. Zero: there is none.
+// quotedAt returns the time of the estimate's newest quote: when it was fetched, or the older
+// time that the market states. Times of markets are precise to the hour. Zero: there is no
+// quote.
 func (s *batchEstimator) quotedAt(now time.Time) time.Time {
 	var newest time.Time
 	for k := range s.quotes {
@@ -374,7 +371,7 @@ func (s *batchEstimator) quotedAt(now time.Time) time.Time {
 		}
 	}
 	if newest.After(now) {
-		return now // the clock was set back since
+		return now // the clock was set back
 	}
 	return newest
 }

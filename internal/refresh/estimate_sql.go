@@ -9,9 +9,9 @@ import (
 	"assay/internal/pricing"
 )
 
-// StoreEstimates writes what estimating a batch decided, if the claim is still valid. The items
-// come late: syncs that copy their prices wait from there on. Another job that estimates
-// the same items meanwhile gets a ErrConflict when it comes to them.
+// StoreEstimates writes the estimates of a batch, if the claim is still valid. Items are
+// written last, because syncs that copy their prices wait from there on. If another job
+// estimates the same items meanwhile, it gets ErrConflict when it writes them.
 func StoreEstimates(t *db.Tx, b Batch, s Estimates) (bool, error) {
 	if err := t.ByIndex(); err != nil {
 		return false, err
@@ -64,8 +64,8 @@ const writeItemsWhere = `) AS v WHERE item.id = v.column1 AND item.rev = v.colum
 
 var itemsBulk = db.NewBulk(writeItemsSQL, estimateColumns, writeItemsWhere)
 
-// writeItems writes the estimates. An item that another job has estimated since
-// it was read makes a ErrConflict.
+// writeItems writes the estimates. If another job has estimated an item since it was read, it
+// returns ErrConflict.
 func writeItems(t *db.Tx, s *Estimates) error {
 	rows := db.NewTable(estimateColumns, len(s.Items))
 	for k := range s.Items {
@@ -80,7 +80,7 @@ func writeItems(t *db.Tx, s *Estimates) error {
 		}
 		held := &e.State.Held
 		if e.Estimated > 0 && held.Candidate == 0 {
-			checked = i.QuotedAt // a price that is held back confirms nothing
+			checked = i.QuotedAt // a held price confirms nothing
 		}
 		rows.Int(i.ID, i.Rev, int64(e.Price), int64(e.Status), pricing.MethodVersion,
 			int64(e.Average), int64(e.Median), int64(e.Consensus), int64(e.Min), int64(e.Max),
@@ -98,8 +98,7 @@ func writeItems(t *db.Tx, s *Estimates) error {
 	return err
 }
 
-// answeredBuckets returns the name buckets of the items that are written, in
-// order.
+// answeredBuckets returns the name buckets of the items that are written, in order.
 func answeredBuckets(items []EstimatedItem) []int64 {
 	var buckets []int64
 	for i := range items {
@@ -111,7 +110,7 @@ func answeredBuckets(items []EstimatedItem) []int64 {
 	return slices.Compact(buckets)
 }
 
-// writeQuotes writes the quotes of the items of which one changed.
+// writeQuotes writes the quotes of items with a changed quote.
 func writeQuotes(t *db.Tx, items []EstimatedItem) error {
 	var changed []itemQuotes
 	for i := range items {
@@ -122,8 +121,8 @@ func writeQuotes(t *db.Tx, items []EstimatedItem) error {
 	return keepQuotes(t, changed)
 }
 
-// writeFailures counts a run without any answer for the items that had none;
-// all else about them stays.
+// writeFailures counts a run without a response for the items that had none. Everything else
+// about them stays.
 func writeFailures(t *db.Tx, items []EstimatedItem) error {
 	var ids []int64
 	for i := range items {
@@ -173,8 +172,8 @@ func writePoints(t *db.Tx, items []EstimatedItem, rates int64, method string) er
 	return err
 }
 
-// dropPointsAhead removes what a clock that was set back since wrote of items,
-// whose last price would never come to an end.
+// dropPointsAhead removes points from the history of items that were written with a clock
+// that was ahead. Otherwise their last price would never end.
 func dropPointsAhead(t *db.Tx, items []int64) error {
 	if len(items) == 0 {
 		return nil
@@ -195,9 +194,9 @@ WHERE refresh_item.job_id = v.column1 AND refresh_item.batch = v.column2 AND ref
 
 var jobItemsBulk = db.NewBulk(writeJobItemsSQL, jobItemColumns, writeJobItemsWhere)
 
-// writeJobItems notes how the items of a batch ended. The price before is that
-// of this moment: what another job has priced since the plan was made counts as
-// known, or applying by batch would take it for unchanged.
+// writeJobItems stores the outcome of a batch's items. The price before is read now: a price
+// that another job has computed since the plan counts as known. Otherwise applying by batch
+// would take it for unchanged.
 func writeJobItems(t *db.Tx, b Batch, items []EstimatedItem) error {
 	rows := db.NewTable(jobItemColumns, len(items))
 	for i := range items {
@@ -209,10 +208,10 @@ func writeJobItems(t *db.Tx, b Batch, items []EstimatedItem) error {
 	return err
 }
 
-// endMissing takes what now has a price out of the missing-price queue. What
-// a missing job found nothing for is due again later, each time after twice as
-// long; what could not be requested, after the first pause, or soon if a quote of
-// it came in the background meanwhile.
+// endMissing removes items with a price from the missing-price queue. An item for which a
+// missing-price job found nothing is due again after twice the time. One that could not be
+// requested is due after the first pause, or soon if a quote of it came in the background
+// meanwhile.
 func endMissing(t *db.Tx, b Batch, items []EstimatedItem, retry time.Duration) error {
 	var priced []int64
 	for i := range items {
@@ -244,9 +243,8 @@ func endMissing(t *db.Tx, b Batch, items []EstimatedItem, retry time.Duration) e
 	return err
 }
 
-// lockItems keeps others from pricing the items that a batch estimates. Where all
-// of them were answered for, they are about to be written by id, which locks
-// them as well.
+// lockItems keeps other jobs from estimating the items of a batch. If all of them had a
+// response they are about to be written by id, which locks them too.
 func lockItems(t *db.Tx, items []EstimatedItem) error {
 	unanswered := func(i EstimatedItem) bool { return !i.Answered }
 	if t.Dialect == db.SQLite || !slices.ContainsFunc(items, unanswered) {

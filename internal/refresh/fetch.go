@@ -14,15 +14,15 @@ import (
 )
 
 const (
-	// Patience is the longest that a unit is put off because its provider said to
-	// wait; beyond it the job goes on without the provider.
+	// Patience is the longest that a unit waits for a retry-after of its provider. After it
+	// the job goes on without the provider.
 	Patience = 2 * time.Minute
-	// maxAttempts bounds how often a unit is put off.
+	// maxAttempts bounds how often a unit is retried.
 	maxAttempts = 10
 )
 
-// Fetch asks a host of a provider for one unit and stores the answer. Of a provider
-// with one host, or for what is on this machine, host is "".
+// Fetch requests one unit from a host of a provider and stores the response. The host is ""
+// if the provider has one host, or for files on this machine.
 func (f *fetcher) Fetch(ctx context.Context, provider, host string) (bool, error) {
 	for _, l := range f.queues {
 		if l.provider == provider && l.host == host {
@@ -67,9 +67,9 @@ func (f *fetcher) fetch(ctx context.Context, l *hostQueue) (bool, error) {
 	return more, err
 }
 
-// releases reports whether the end of a unit may let a batch be estimated. Each that
-// is woken, in each process, begins a transaction to claim a batch; of many units
-// a batch the last one is worth it.
+// releases reports whether the end of a unit may let a batch be estimated. Each worker that
+// is woken, in each process, begins a transaction to claim a batch. Of the many units of a
+// batch only the last one is worth that.
 func (f *fetcher) releases(ctx context.Context, u *Unit) bool {
 	if u.File != "" || u.Background {
 		return u.File != ""
@@ -78,8 +78,8 @@ func (f *fetcher) releases(ctx context.Context, u *Unit) bool {
 	return free || err != nil
 }
 
-// ending returns how a requested unit is written: released if it is to be retried or
-// the process stops, else ended with its response. With again, a name in the background
+// ending returns how a requested unit is stored: released if it is to be retried or the
+// process stops, otherwise ended with its response. With again, a name in the background
 // keeps its place.
 func (f *fetcher) ending(ctx context.Context, unit *Unit, a *response, again bool) func(*db.Tx) error {
 	if unit.Background {
@@ -109,9 +109,8 @@ func (f *fetcher) ending(ctx context.Context, unit *Unit, a *response, again boo
 	}
 }
 
-// keepLate keeps what came after a job had gone on without it. A file is for the next
-// plan to find. Quotes of names take part in the next estimate, like those of the
-// background.
+// keepLate stores a response that came after its job had gone on without it. The next plan
+// uses a file. Quotes of names take part in the next estimate, like those of the background.
 func (f *fetcher) keepLate(tx *db.Tx, unit *Unit, a *response, late Late) error {
 	if unit.ConcernsProvider() && (unit.State == UnitDone || late != LateAndNoted) {
 		if err := NoteProvider(tx, unit.Provider, unit.File, unit.Error); err != nil {
@@ -131,8 +130,8 @@ func (f *fetcher) keepLate(tx *db.Tx, unit *Unit, a *response, late Late) error 
 	return KeepQuotes(tx, items)
 }
 
-// noteRequested notes which names were requested from a provider with a budget, whatever
-// the response was: others come first then.
+// noteRequested stores which names a provider with a budget was queried for, whatever the
+// response was, so that other names come first next time.
 func (f *fetcher) noteRequested(tx *db.Tx, units []Unit) error {
 	for _, u := range units {
 		if u.File != "" || u.State != UnitDone && u.State != UnitFailed || !hasBudget(f.providers[u.Provider].Describe()) {
@@ -145,8 +144,8 @@ func (f *fetcher) noteRequested(tx *db.Tx, units []Unit) error {
 	return nil
 }
 
-// noteOutcome notes how a unit, and what was divided from it, speaks of its provider and
-// the markets.
+// noteOutcome stores the outcome of a unit, and of what was split from it, with its provider
+// and markets.
 func (f *fetcher) noteOutcome(tx *db.Tx, unit *Unit, rest []Unit) error {
 	for _, u := range append([]Unit{*unit}, rest...) {
 		if u.Error == "" || !u.ConcernsProvider() {
@@ -162,7 +161,7 @@ func (f *fetcher) noteOutcome(tx *db.Tx, unit *Unit, rest []Unit) error {
 	return NoteProvider(tx, unit.Provider, unit.File, unit.Error)
 }
 
-// requestedMarkets returns the markets that a unit asks about.
+// requestedMarkets returns the markets that a unit covers.
 func (p *process) requestedMarkets(u *Unit) []int64 {
 	if u.File != "" {
 		return p.marketsOf(*u)
@@ -177,8 +176,8 @@ func (p *process) requestedMarkets(u *Unit) []int64 {
 	return out
 }
 
-// request sends what the unit asks for and notes in it how that ended: UnitDone,
-// UnitFailed, UnitDeferred, or UnitPending when it is to be tried again later.
+// request sends the requests of a unit and sets its state: UnitDone, UnitFailed,
+// UnitDeferred, or UnitPending if it is to be retried later.
 func (f *fetcher) request(ctx context.Context, unit *Unit) (*response, error) {
 	src := f.providers[unit.Provider]
 	d := src.Describe()
@@ -202,18 +201,18 @@ func (f *fetcher) request(ctx context.Context, unit *Unit) (*response, error) {
 	return a, err
 }
 
-// reserveStep is how many requests of a unit that takes many are counted at once
-// before they are sent: a commit for each would cost more than most answers. So
-// many less one are counted too many after a kill.
+// reserveStep is how many requests of a large unit are counted at once before they are sent.
+// A commit for each would cost more than most responses. After a kill up to nine requests too
+// many are counted.
 const reserveStep = 10
 
-// errClaimLost means that this process no longer holds the claim of a unit, so that it
-// must send no more requests for it.
+// errClaimLost means that this process no longer holds the claim of a unit, and must not send
+// more requests for it.
 var errClaimLost = errors.New("the unit was taken away")
 
-// meter returns a meter that counts a unit's requests in the store before they
-// are sent. The first is counted with the claim, a repetition by itself, and of
-// calls of so many names each as many at once as are still to be made.
+// meter returns a meter that counts a unit's requests in the database before they are sent.
+// The claim counts the first one, each retry is counted alone, and further calls of a unit of
+// names are counted in steps.
 func (f *fetcher) meter(unit *Unit, size int) *provider.Meter {
 	calls := int64((len(unit.Names) + size - 1) / size)
 	return provider.NewMeter(unit.Reserved, func(ctx context.Context) (int64, error) {
@@ -234,8 +233,8 @@ func (f *fetcher) meter(unit *Unit, size int) *provider.Meter {
 	})
 }
 
-// call makes a unit's calls. A response that makes its provider panic counts as
-// unreadable: to request it again for ever would not help.
+// call makes a unit's calls. A response that makes the provider's code panic counts as
+// unreadable: retrying it would not help.
 func (f *fetcher) call(ctx context.Context, a *response, src provider.Provider, unit *Unit, meter *provider.Meter) (err error) {
 	defer func() {
 		if panicked := fault.Recovered(recover()); panicked != nil {
@@ -249,15 +248,15 @@ func (f *fetcher) call(ctx context.Context, a *response, src provider.Provider, 
 	return a.fetchNames(ctx, f, src, unit, meter)
 }
 
-// classifyFailure decides what becomes of a unit whose call failed.
+// classifyFailure sets the state of a unit whose call failed.
 func (f *fetcher) classifyFailure(unit *Unit, err error) {
 	pe, ok := errors.AsType[*provider.Error](err)
-	if !ok { // of the code that read the response, or a panic
+	if !ok { // an error of the code that read the response, or a panic
 		pe = provider.Protocol(unit.Provider, "%s", strings.TrimPrefix(err.Error(), unit.Provider+": "))
 	}
 	unit.State, unit.ErrorKind, unit.Error = UnitFailed, string(pe.Kind), pe.Error()
 	if pe.Kind == provider.KindCancelled && unit.Attempts < maxAttempts {
-		unit.State, unit.ErrorKind, unit.Error = UnitPending, "", "" // says nothing of the provider
+		unit.State, unit.ErrorKind, unit.Error = UnitPending, "", "" // says nothing about the provider
 		return
 	}
 	if !pe.Deferred() {

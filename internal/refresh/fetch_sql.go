@@ -17,7 +17,7 @@ const (
 	unitColumns = unitFacts + `, names`
 )
 
-// DetachedBackground is NotAwaited as the column detached holds it.
+// DetachedBackground is the value of NotAwaited in the column detached.
 const DetachedBackground = "3"
 
 func scanUnit(r *sql.Rows, u *Unit) error {
@@ -36,7 +36,7 @@ func scanUnit(r *sql.Rows, u *Unit) error {
 	return json.Unmarshal(names, &u.Names)
 }
 
-// JobUnits returns a job's units, without names.
+// JobUnits returns a job's units, without their names.
 func JobUnits(ctx context.Context, s *db.DB, job int64) ([]Unit, error) {
 	return db.Collect(ctx, s.Read, scanUnit, `SELECT `+unitFacts+`, NULL FROM fetch_unit WHERE job_id = $1 ORDER BY id`, job)
 }
@@ -48,8 +48,8 @@ func BatchUnits(ctx context.Context, s *db.DB, b Batch) ([]Unit, error) {
 		WHERE job_id = $1 AND batch_from <= $2 AND batch_to >= $2 ORDER BY id`, b.JobID, b.Batch)
 }
 
-// NewestUnit returns the last done unit of a file whose answer is still stored,
-// and stays stored for this transaction's plan.
+// NewestUnit returns the last done unit of a file whose response is still stored. The
+// response stays stored until the end of the transaction.
 func NewestUnit(t *db.Tx, provider string, app int32, file string) (*Unit, error) {
 	if err := keepBlobs(t); err != nil {
 		return nil, err
@@ -73,7 +73,7 @@ INSERT INTO fetch_unit (job_id, app_id, batch_from, batch_to, size, not_before, 
 		"stated_at bigint, blob_unit bigint, provider text, file text, state text, error_kind text, error text, names bytea"
 )
 
-// dropDetached cancels what ended jobs still mean to request, since a new one does.
+// dropDetached cancels the pending units of ended jobs: the new job requests the same.
 func dropDetached(t *db.Tx) error {
 	_, err := t.Exec(`UPDATE fetch_unit SET state = 'cancelled', token = token + 1
 		WHERE detached NOT IN (0, ` + DetachedBackground + `) AND state IN ('pending', 'running') AND state = 'pending'`)
@@ -103,16 +103,16 @@ func InsertUnits(t *db.Tx, units []Unit) error {
 	return err
 }
 
-// What is left to ask a paused provider is put off, however it came to be left:
-// planned beside the pause, given back by a call under way, or by a restart.
+// The open units of a paused provider are deferred, also those that were planned during the
+// pause or released by a call or a restart.
 const deferPaused = `
 UPDATE fetch_unit SET state = 'deferred', error_kind = 'paused', error = provider || ': paused by an operator'
 WHERE provider = $1 AND state IN ('pending', 'running') AND state = 'pending'
 AND detached <> ` + DetachedBackground + `
 AND EXISTS (SELECT 1 FROM provider_state s WHERE s.provider = $1 AND s.paused)`
 
-// A clock that is set back must not keep a unit from being requested for longer than
-// anything is ever put off ($4); hence the second bound.
+// The second bound is for a clock that was set back: no unit waits longer than the longest
+// wait ($4).
 const claimUnit = `
 UPDATE fetch_unit SET state = 'running', owner = $2, token = token + 1, attempts = attempts + 1, started_at = $3,
 	requests = requests + reserved, reserved = $5
@@ -123,8 +123,9 @@ WHERE id = (
 	AND NOT EXISTS (SELECT 1 FROM provider_state s WHERE s.provider = $1 AND s.paused)
 	AND ($6 OR u.file IN `
 
-// ClaimUnit takes a unit that may be requested now, those of missing prices
-// first, or returns nil.
+// ClaimUnit claims a unit that may be requested now, those of missing prices first. With
+// Background it makes one of the next name if there is none. It returns nil if there is
+// nothing to request.
 func ClaimUnit(t *db.Tx, c Claim) (*Unit, error) {
 	if _, err := t.Exec(deferPaused, c.Provider); err != nil {
 		return nil, err
@@ -146,21 +147,20 @@ RETURNING `+unitColumns,
 	return &u, nil
 }
 
-// ReserveRequests notes more requests of a claimed unit, before they are sent, once
-// those that were noted have been. So the count rises with what was sent, never falls,
-// and after a kill it holds all that may have been.
+// ReserveRequests counts further requests of a claimed unit before they are sent. The count
+// never falls, and after a kill it includes all requests that may have been sent.
 func ReserveRequests(t *db.Tx, u Unit, more int64) (bool, error) {
 	n, err := t.Exec(`UPDATE fetch_unit SET requests = requests + reserved, reserved = $3 WHERE id = $1 AND token = $2 AND state = 'running'`,
 		u.ID, u.Token, more)
 	return n == 1, err
 }
 
-// uncounted is how many requests of an attempt are not counted as sent yet.
+// uncounted returns how many requests of an attempt are not yet counted as sent.
 func uncounted(u *Unit) int64 { return u.Requests - u.Counted }
 
-// spend adds what an attempt cost to a unit that was taken from its owner: what was
-// reserved counts as sent already. Where the token is still the owner's, its cost was
-// stored with its end.
+// spend adds the cost of an attempt to a unit that another process has taken over. Reserved
+// requests count as sent already. If the token is still the owner's, the cost was stored with
+// the unit's end.
 func spend(t *db.Tx, u Unit) error {
 	_, err := t.Exec(`UPDATE fetch_unit SET requests = requests + $3, bytes = bytes + $4 WHERE id = $1 AND token <> $2`,
 		u.ID, u.Token, max(0, uncounted(&u)-u.Reserved), u.Bytes)
@@ -174,9 +174,9 @@ UPDATE fetch_unit SET state = $3, fetched_at = $4, blob_unit = id, stated_at = $
 WHERE id = $1 AND token = $2 AND state = 'running'
 RETURNING detached`
 
-// EndUnit stores how a unit ended and what it brought. Where the claim is no
-// longer valid only what it cost is stored. To end a unit twice is the same as
-// to end it once. Late reports that the unit's job went on without it.
+// EndUnit stores the outcome and the response of a unit. If the claim is no longer valid it
+// stores only the cost. Ending a unit twice is the same as once. Late reports that the unit's
+// job went on without it.
 func EndUnit(t *db.Tx, u Unit, markets []MarketFetch, blobs []Blob) (ended bool, late Late, err error) {
 	if u.State != UnitDone {
 		if err := lockJob(t, u.JobID); err != nil {
@@ -194,7 +194,7 @@ func EndUnit(t *db.Tx, u Unit, markets []MarketFetch, blobs []Blob) (ended bool,
 		if err := noteUnitRequested(t, u); err != nil || late != InTime {
 			return err == nil, late, err
 		}
-		// That a provider was not asked is worth less than why it is not.
+		// Why other requests failed matters more than that this one was not sent.
 		return true, InTime, noteError(t, u.JobID, u)
 	}
 	rows := db.NewTable(blobColumns, len(blobs))
@@ -205,15 +205,15 @@ func EndUnit(t *db.Tx, u Unit, markets []MarketFetch, blobs []Blob) (ended bool,
 	if _, err := t.WriteRows(blobsBulk, rows); err != nil {
 		return false, InTime, err
 	}
-	// From here on other units of the provider wait for the end of this one's.
+	// From here on other units of the provider wait until this transaction ends.
 	if err := noteUnitRequested(t, u); err != nil {
 		return false, InTime, err
 	}
 	return true, late, addFetches(t, u, markets)
 }
 
-// A unit that ended a short while ago says that its host answers others. One that is
-// running has failed to get a response so far.
+// A unit that ended recently shows that the host responds to other requests. A unit that is
+// running has had no response so far.
 const detachUnitsSQL = `
 UPDATE fetch_unit SET detached = CASE WHEN state = 'running' THEN 2 ELSE 1 END, error_kind = $4, error = $5
 WHERE job_id = $1 AND provider = $2 AND detached = 0 AND state IN ('pending', 'running')
@@ -221,9 +221,9 @@ AND NOT EXISTS (
 	SELECT 1 FROM fetch_unit d WHERE d.job_id = $1 AND d.provider = $2 AND d.state = 'done' AND d.fetched_at >= $3
 	AND ($6 OR d.file IN `
 
-// detachUnits lets a job go on without what it still waits for of a silent host, and
-// returns how many units that is. They remain open: their retries continue outside the
-// job. A request that has no response until now is noted as a failure of its provider.
+// detachUnits lets a job go on without the open units of a silent host, and returns how many
+// there are. They stay open: their retries continue outside the job. A unit that is running
+// counts as a failure of its provider.
 func detachUnits(t *db.Tx, s Silence) (int64, error) {
 	if err := lockJob(t, s.JobID); err != nil {
 		return 0, err
@@ -250,8 +250,7 @@ func detachUnits(t *db.Tx, s Silence) (int64, error) {
 
 func scanDetached(r *sql.Rows, u *Unit) error { return r.Scan(&u.File, &u.State) }
 
-// waitingJobs returns the jobs that wait for what is not claimed of a provider's
-// files; nil: any.
+// waitingJobs returns the jobs with unclaimed units of a provider's files; nil: any file.
 func waitingJobs(ctx context.Context, s *db.DB, provider string, files []string) ([]int64, error) {
 	return db.Collect(ctx, s.Read, func(r *sql.Rows, id *int64) error { return r.Scan(id) }, `
 		SELECT DISTINCT job_id FROM fetch_unit
@@ -259,7 +258,7 @@ func waitingJobs(ctx context.Context, s *db.DB, provider string, files []string)
 		ORDER BY job_id`, provider, files == nil, s.Dialect.PackTexts(files))
 }
 
-// SplitUnit makes what is left of a unit that was just ended units of their own.
+// SplitUnit makes further units of the names that an ended unit left.
 func SplitUnit(t *db.Tx, u Unit, rest []Unit) error {
 	if len(rest) == 0 {
 		return nil
@@ -282,7 +281,7 @@ func SplitUnit(t *db.Tx, u Unit, rest []Unit) error {
 	return InsertUnits(t, rest)
 }
 
-// ReturnUnit gives a unit back.
+// ReturnUnit releases a claimed unit.
 func ReturnUnit(t *db.Tx, u Unit) error {
 	n, err := t.Exec(`
 		UPDATE fetch_unit SET state = 'pending', not_before = $3, requests = requests + $4, reserved = 0, bytes = bytes + $5

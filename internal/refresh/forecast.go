@@ -9,39 +9,39 @@ import (
 	"assay/internal/provider/allowance"
 )
 
-// Forecast is what a refresh would do.
+// Forecast is what a bulk job would do.
 type Forecast struct {
 	Due       Due
-	Budget    int64 // of the due items, those for which nothing can be asked now
+	Budget    int64 // of the due items, those that no provider can be queried for now
 	Providers []Cost
 }
 
-// Cost is what one provider would be asked.
+// Cost is what a job would request from one provider.
 type Cost struct {
 	Provider string
 	Requests int64
-	Deferred int64 // requests beyond those, which would be put off
-	// Background says that a job does not ask the provider at all, and leaves what is
-	// put off to be asked beside it.
+	Deferred int64 // further requests, which would be deferred
+	// Background says that a job sends the provider no requests: they are sent in the
+	// background.
 	Background bool
-	Time       time.Duration // at the provider's limits, after what counts already; 0: it has none
-	Hosts      []HostCost    // that receive a request, or would; none of a paused provider
+	Time       time.Duration // at the provider's limits, given what they count already; 0: it has none
+	Hosts      []HostCost    // with requests, sent or deferred; none of a paused provider
 }
 
-// HostCost is what one host of a provider would be asked. What does not fit is put
-// off, with Why and the time from which some of it can be asked.
+// HostCost is what a job would request from one host of a provider. What does not fit is
+// deferred, with the reason and the time when some of it can be requested.
 type HostCost struct {
 	Host     string // empty where the provider has one
 	Requests int64
 	Deferred int64
-	Files    []string // that are put off
-	Names    int64    // that are put off, of a provider that is asked by name
-	Why      Bound    // empty: nothing is put off
+	Files    []string // that are deferred
+	Names    int64    // that are deferred, of a provider that is queried by name
+	Why      Bound    // empty: nothing is deferred
 	FreeAt   time.Time
 	Time     time.Duration
 }
 
-// Bound is what keeps a host from being asked more.
+// Bound is what limits the requests to a host.
 type Bound string
 
 // The bounds.
@@ -92,8 +92,8 @@ func (p *planner) forecast(ctx context.Context, forced bool) (Forecast, error) {
 	return f, nil
 }
 
-// leftOut returns for how many due items of a game nothing is asked when so many
-// names are.
+// leftOut returns for how many due items of a game nothing is requested if this many names
+// are.
 func leftOut(d DueNames, names int64) int64 {
 	if names == 0 {
 		return d.Due.Due
@@ -101,10 +101,9 @@ func leftOut(d DueNames, names int64) int64 {
 	return max(0, d.Names-names)
 }
 
-// cost tells what asking a provider for all that is due takes, by what its limits,
-// quotas and orders to wait leave now, and for how many names of each of its
-// games it can be asked. Its hosts are asked side by side; what is on this
-// machine costs no request.
+// cost computes the requests to a provider for all due items, within what its limits, quotas
+// and retry-after leave now, and how many names of each game they cover. Its hosts work side
+// by side. Files on this machine cost no request.
 func (p *planner) cost(ctx context.Context, d provider.Description, due map[int32]DueNames, paused bool) (Cost, map[int32]int64, error) {
 	c, asked := Cost{Provider: d.Name, Background: InBackground(d)}, map[int32]int64{}
 	rooms := map[string]*room{}
@@ -140,15 +139,15 @@ func (p *planner) cost(ctx context.Context, d provider.Description, due map[int3
 	return c, asked, nil
 }
 
-// room is what a host leaves.
+// room is what a host's limits leave.
 type room struct {
 	HostCost // as far as it is counted
 	limit    provider.Limit
 	used     int64         // requests that count already
-	left     int64         // requests that a job can send before it puts off the rest
-	why      Bound         // what puts them off then
+	left     int64         // requests that a job can send before it defers the rest
+	why      Bound         // why the rest is deferred
 	freeAt   time.Time     // until when
-	wait     time.Duration // before the first one
+	wait     time.Duration // before the first request
 }
 
 // bound lowers what is left.
@@ -158,8 +157,7 @@ func (r *room) bound(left int64, why Bound, freeAt time.Time) {
 	}
 }
 
-// send counts what a question would cost, and returns for how many names it can be
-// asked.
+// send counts the requests for a question, and returns for how many names they can be sent.
 func (r *room) send(q question) (names int64) {
 	sent := min(q.requests, r.left)
 	r.left -= sent
@@ -185,8 +183,8 @@ func (r *room) cost() HostCost {
 	return r.HostCost
 }
 
-// room returns what a host leaves. A job waits for a limit or a retry-after for as long
-// as its patience lasts.
+// room returns what a host's limits leave. A job waits for a limit or a retry-after at most
+// for Patience.
 func (p *planner) room(ctx context.Context, d provider.Description, host string) (*room, error) {
 	b, blocked, err := allowance.Of(ctx, p.store, d.Name, d.HostAt(host))
 	if err != nil {
@@ -219,15 +217,15 @@ func (p *planner) room(ctx context.Context, d provider.Description, host string)
 	return r, nil
 }
 
-// question is what would be requested from a provider for a game: one file, or its names.
+// question is what a job requests from a provider for a game: a file, or names.
 type question struct {
 	app      int32
 	host     string
 	file     string // empty: names
 	local    bool
 	requests int64
-	names    int64 // that it is about
-	size     int64 // names that one request is about
+	names    int64 // of the question
+	size     int64 // names of one request
 }
 
 func questions(d provider.Description, due map[int32]DueNames) []question {

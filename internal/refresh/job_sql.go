@@ -14,7 +14,7 @@ import (
 	"assay/internal/fault"
 )
 
-// JobColumns are what ScanJob reads: a job with the sums of its batches.
+// JobColumns are the columns that ScanJob reads: a job with the sums of its batches.
 const JobColumns = `
 	j.id, j.kind, j.forced, j.state, j.stage, j.cancel_requested, j.requested_by, j.retry_of,
 	j.created_at, j.started_at, j.finished_at, j.batches, j.apply_cursor, j.rate_set, j.last_error, j.outcome, j.market_gaps,
@@ -91,9 +91,9 @@ WHERE j.id = (
 			WHERE m.provider = u.provider AND f.app_id = u.app_id AND f.file = u.file AND f.unit_id <> 0))))
 GROUP BY j.id`
 
-// ReadFetchedJob returns a job in its fetch stage all of whose files have come or
-// failed, or nil. A file's first answer is held against all others, so with one
-// the job waits for what is asked by name, too.
+// ReadFetchedJob returns a job in its fetch stage whose files have all ended, or nil. The
+// first response of a file is compared with all others, so if there is one, the units of
+// names must have ended too.
 func ReadFetchedJob(ctx context.Context, s *db.DB) (*Job, error) {
 	return oldestJob(ctx, s, fetchedJob)
 }
@@ -123,8 +123,8 @@ func ReadApplyingJob(ctx context.Context, s *db.DB) (*Job, error) {
 	return oldestJob(ctx, s, applyingJob)
 }
 
-// Recover gives back what was claimed and forgets all instances. On SQLite the
-// lock beside the file proves that every former owner is dead.
+// Recover releases all claims and removes all instances. On SQLite the lock beside the file
+// proves that every former owner is dead.
 func Recover(ctx context.Context, s *db.DB) error {
 	return s.InTx(ctx, func(t *db.Tx) error {
 		for _, query := range []string{
@@ -142,8 +142,7 @@ func Recover(ctx context.Context, s *db.DB) error {
 
 const batchColumns = "job_id bigint, batch bigint"
 
-// Reclaim gives back what is claimed in an owner's name, but for the units and
-// batches that it works on.
+// Reclaim releases an owner's claims, except of the units and batches that it works on.
 func Reclaim(t *db.Tx, owner string, units []int64, batches []Batch) error {
 	_, err := t.Exec(`
 		UPDATE fetch_unit SET state = 'pending'
@@ -163,8 +162,8 @@ func Reclaim(t *db.Tx, owner string, units []int64, batches []Batch) error {
 	return err
 }
 
-// InsertJob makes a queued job unless one of its kind is live. One that comes or
-// ends between the two statements makes for another attempt.
+// InsertJob makes a queued job, unless one of its kind is live. If a job begins or ends
+// between the two statements, it tries again.
 func InsertJob(t *db.Tx, j Job) (id int64, made bool, err error) {
 	const attempts = 3
 	for range attempts {
@@ -184,7 +183,7 @@ func InsertJob(t *db.Tx, j Job) (id int64, made bool, err error) {
 	return 0, false, err
 }
 
-// StartJob moves a queued job on to fetching.
+// StartJob moves a queued job to its fetch stage.
 func StartJob(t *db.Tx, id int64, batches int, rateSet int64) (bool, error) {
 	n, err := t.Exec(`
 		UPDATE refresh_job SET state = 'running', stage = 'fetch', started_at = $2, batches = $3, rate_set = $4
@@ -192,7 +191,7 @@ func StartJob(t *db.Tx, id int64, batches int, rateSet int64) (bool, error) {
 	return n == 1, err
 }
 
-// EndEstimating moves a job without open batches on to applying.
+// EndEstimating moves a job without open batches to its apply stage.
 func EndEstimating(t *db.Tx, id int64) error {
 	_, err := t.Exec(`
 		UPDATE refresh_job SET stage = 'apply'
@@ -201,7 +200,7 @@ func EndEstimating(t *db.Tx, id int64) error {
 	return err
 }
 
-// FailJob ends a job whose plan could not be made.
+// FailJob ends a job whose plan failed.
 func FailJob(t *db.Tx, id int64, lastError string) error {
 	n, err := t.Exec(`
 		UPDATE refresh_job SET state = 'failed', stage = 'done', finished_at = $2, last_error = $3
@@ -213,19 +212,19 @@ func FailJob(t *db.Tx, id int64, lastError string) error {
 	return err
 }
 
-// A job without a plan has taken nothing of the missing-price queue yet; it was
-// about to take what is due.
+// A job without a plan has taken no entries of the missing-price queue yet; it was about to
+// take those that are due.
 const pauseMissing = `
 UPDATE missing_price SET due_at = $2, soonest_at = $2
 WHERE job_id = $1 OR job_id = 0 AND (due_at <= $3 OR due_at > $3 + ` + maxMissingRetryMicros + `)
 	AND EXISTS (SELECT 1 FROM refresh_job WHERE id = $1 AND kind = 'missing' AND state = 'queued')`
 
-// CancelJob cancels what is open of a live job. A claimed batch loses its claim.
-// Entries of the missing-price queue that the job took on are due again after
-// the pause, or the next job would be the same at once.
+// CancelJob cancels the open parts of a live job. A claimed batch loses its claim. Entries of
+// the missing-price queue that the job has taken are due again after the pause. Otherwise the
+// next job would be the same at once.
 //
-// The job's row comes first, so that a worker that plans, validates or finishes it comes
-// before or after all of this.
+// The job's row is written first, so that a worker that plans, validates or finishes the job
+// comes before or after all of this.
 func CancelJob(t *db.Tx, id int64, pause time.Duration) error {
 	for _, query := range []string{
 		`UPDATE refresh_job SET cancel_requested = true WHERE id = $1 AND state IN ('queued', 'running')`,
@@ -264,10 +263,10 @@ UPDATE refresh_job SET stage = 'done', finished_at = $2, state = CASE
 WHERE id = $1 AND state = 'running' AND stage = 'apply'
 RETURNING state`
 
-// FinishJob ends a job whose prices have reached the rows, and deletes its responses
-// except the newest good one of each market's file. A job that priced nothing because of
-// errors has failed. If items failed without a request, the first of them gives the
-// reason. FinishJob returns nil, and writes nothing, if the job was not in StageApply.
+// FinishJob ends a job whose prices have reached the rows, and deletes its responses except
+// the newest good one of each market's file. A job without prices because of errors has
+// failed. If items failed without a request, the first of them gives the reason. FinishJob
+// returns nil, and writes nothing, if the job was not in StageApply.
 func FinishJob(t *db.Tx, id int64, markets []event.MarketGap) (*Job, error) {
 	if err := lockBlobs(t); err != nil {
 		return nil, err
@@ -285,7 +284,7 @@ func FinishJob(t *db.Tx, id int64, markets []event.MarketGap) (*Job, error) {
 	if _, err := t.Exec(`UPDATE fetch_unit SET names = NULL WHERE job_id = $1 AND names IS NOT NULL AND NOT (detached <> 0 AND state IN ('pending', 'running'))`, id); err != nil {
 		return nil, err
 	}
-	// Entries that this job took on and did not estimate wait for another one.
+	// Entries that the job took and did not estimate wait for the next job.
 	if _, err := t.Exec(`UPDATE missing_price SET job_id = 0 WHERE job_id = $1`, id); err != nil {
 		return nil, err
 	}
@@ -295,8 +294,8 @@ func FinishJob(t *db.Tx, id int64, markets []event.MarketGap) (*Job, error) {
 	return endJob(t, id, markets)
 }
 
-// dropBlobs removes answers that no live job waits for and that are not the
-// newest good one of a market's file, nor late and unused.
+// dropBlobs removes responses that no live job waits for, except the newest good one of a
+// market's file and late ones that are not used yet.
 func dropBlobs(t *db.Tx) error {
 	_, err := t.Exec(`
 		DELETE FROM fetch_blob WHERE unit_id IN (
@@ -312,8 +311,8 @@ func dropBlobs(t *db.Tx) error {
 	return err
 }
 
-// retainable orders the ended jobs of each kind by their end, the newest first.
-// A job that ends in the future, by a clock that was set back since, is not old.
+// retainable orders the ended jobs of each kind by their end, the newest first. A job that
+// ended in the future, before the clock was set back, is not old.
 const retainable = `
 SELECT id FROM (
 	SELECT id, finished_at, row_number() OVER (PARTITION BY kind ORDER BY finished_at DESC, id DESC) AS place
@@ -321,8 +320,8 @@ SELECT id FROM (
 WHERE place > $1 AND finished_at < $2
 ORDER BY id LIMIT $3`
 
-// Retain removes up to most ended jobs with all that belongs to them. A job's own
-// row goes first: of two that remove it at once, the other then leaves the rest.
+// Retain removes up to most ended jobs with everything that belongs to them. A job's own row
+// is removed first: of two processes that remove it at once, the second then leaves the rest.
 func Retain(t *db.Tx, r Retention, most int) (int, error) {
 	ids, err := db.Collect(t.Context(), t, func(rows *sql.Rows, id *int64) error { return rows.Scan(id) },
 		retainable, r.MinJobs, db.Micros(t.Now().Add(-r.Age)), most)
@@ -355,13 +354,13 @@ func Retain(t *db.Tx, r Retention, most int) (int, error) {
 	return len(ids), nil
 }
 
-// lockJob keeps others from moving a job on.
+// lockJob keeps other transactions from moving a job on.
 func lockJob(t *db.Tx, id int64) error {
 	return t.ExecPostgres(`SELECT id FROM refresh_job WHERE id = $1 FOR NO KEY UPDATE`, id)
 }
 
-// endJob notes how complete a job is that has ended, and the event of it, as its rows
-// say. It returns the job.
+// endJob stores how complete an ended job is, with its event, as its rows show. It returns
+// the job.
 func endJob(t *db.Tx, id int64, markets []event.MarketGap) (*Job, error) {
 	jobs, err := db.Collect(t.Context(), t, ScanJob, jobByID, id)
 	if err != nil {

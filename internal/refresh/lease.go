@@ -17,48 +17,47 @@ type Instance struct {
 	Endpoints   []Endpoint
 	StartedAt   time.Time
 	Heartbeat   int64
-	HeartbeatAt time.Time // when the counter moved, by the instance's own clock
-	Report      string    // what it tells of itself, for people to see
+	HeartbeatAt time.Time // when the counter rose, by the instance's own clock
+	Report      string    // its report about itself, for operators
 }
 
-// Heartbeat is the counter of an instance as it was seen.
+// Heartbeat is the counter of an instance as another one read it.
 type Heartbeat struct {
 	Owner string
 	Count int64
 	Syncs int64 // that have begun there, ever
 }
 
-// NoHeartbeat is the counter of an owner of claims that is no instance any more.
+// NoHeartbeat is the counter of an owner of claims that is not registered.
 const NoHeartbeat = -1
 
 const (
-	// heartbeatEvery is how often an instance moves its counter on, and looks at those
-	// of the others.
+	// heartbeatEvery is how often an instance increments its counter and reads those of the
+	// others.
 	heartbeatEvery = 500 * time.Millisecond
-	// Lease is how long a counter may stand still before others take the
-	// instance for dead.
+	// Lease is how long a counter may stand still before the others take the claims over.
 	Lease = 3 * time.Second
-	// blink is the longest between two looks that counts as having looked.
+	// blink is the longest pause between two reads that still counts as watching.
 	blink = 2 * time.Second
 )
 
-// peers is what an instance has seen of the others. Nothing in it is a time of
-// day: clocks of machines differ, and are set.
+// peers is what an instance has seen of the others. It holds no time of day, because the
+// clocks of machines differ and may be set.
 type peers struct {
 	mu   sync.Mutex
-	last time.Duration // when it last looked
+	last time.Duration // when it last read the counters
 	seen map[string]sighting
 }
 
 type sighting struct {
 	count int64
 	syncs int64
-	since time.Duration // it has stood there
+	since time.Duration // when it was first seen with this value
 }
 
-// note notes what was seen at a moment and returns those that have stood still
-// for a lease. A gap between two looks is no time in which anybody was seen to
-// stand still: the database was away, or this process was.
+// note stores the counters read at a moment and returns the instances whose counter stood
+// still for a lease. A pause between two reads does not count: the database may have been
+// away, or this process.
 func (w *peers) note(heartbeats []Heartbeat, now time.Duration) (still []Heartbeat) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -80,7 +79,7 @@ func (w *peers) note(heartbeats []Heartbeat, now time.Duration) (still []Heartbe
 	return still
 }
 
-// syncing reports whether syncs have begun in other instances since they were noted.
+// syncing reports whether syncs have begun in other instances since the last read.
 func (w *peers) syncing(heartbeats []Heartbeat, self string) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -90,8 +89,8 @@ func (w *peers) syncing(heartbeats []Heartbeat, self string) bool {
 	})
 }
 
-// next returns how long after now one that may be dead will have stood still for
-// a lease, or a heartbeat if that is sooner: who waits for it waits no longer.
+// next returns how long after now an instance will have stood still for a lease, or a
+// heartbeat if that is sooner.
 func (w *peers) next(now time.Duration) time.Duration {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -104,15 +103,14 @@ func (w *peers) next(now time.Duration) time.Duration {
 	return wait
 }
 
-// KeepLease keeps this instance alive in the eyes of the others and takes over from
-// those that are not, until ctx ends. A process that has the database for itself
-// needs no heartbeat.
+// KeepLease sends heartbeats and takes over from instances without one, until ctx ends. A
+// process that has the database for itself needs no heartbeat.
 func (e *Engine) KeepLease(ctx context.Context) {
 	if !e.clustered {
 		return
 	}
 	var wg sync.WaitGroup
-	// Side by side: to take over may mean to wait for a lock.
+	// In parallel, because a takeover may have to wait for a lock.
 	wg.Go(func() { e.every(ctx, "heartbeat", e.Heartbeat, func() time.Duration { return heartbeatEvery }) })
 	wg.Go(func() {
 		e.every(ctx, "watch", e.WatchPeers, func() time.Duration { return e.peers.next(e.elapsed()) })
@@ -120,8 +118,8 @@ func (e *Engine) KeepLease(ctx context.Context) {
 	wg.Wait()
 }
 
-// every calls fn at once, and again when next says, or a heartbeat after the last
-// time if that is sooner. It tells of the first failure in a row.
+// every calls fn at once, and again when next says, or after a heartbeat if that is sooner.
+// It logs the first failure in a row.
 func (e *Engine) every(ctx context.Context, what string, fn func(context.Context) error, next func() time.Duration) {
 	for failing := false; ctx.Err() == nil; {
 		began := e.elapsed()
@@ -136,8 +134,8 @@ func (e *Engine) every(ctx context.Context, what string, fn func(context.Context
 	}
 }
 
-// Heartbeat shows that this instance lives. One that finds itself taken for dead has
-// lost all that it had claimed: it lets go of it, and goes on as a new one.
+// Heartbeat increments this instance's counter. If the others have taken over its claims, it
+// has lost them: it stops that work and registers again.
 func (e *Engine) Heartbeat(ctx context.Context) error {
 	known := true
 	e.heartbeats++
@@ -156,13 +154,13 @@ func (e *Engine) Heartbeat(ctx context.Context) error {
 	return nil
 }
 
-// instance describes this process. Its counter is one that it never showed.
+// instance describes this process, with a counter value that it never had.
 func (e *Engine) instance() Instance {
 	return Instance{Owner: e.owner, Version: e.version, Endpoints: e.endpoints, StartedAt: e.started, Heartbeat: e.heartbeats, Report: e.report()}
 }
 
-// WatchPeers looks at the counters of all instances and takes over from those that
-// have stood still for a lease.
+// WatchPeers reads the counters of all instances and takes over from those that stood still
+// for a lease.
 func (e *Engine) WatchPeers(ctx context.Context) error {
 	heartbeats, err := ReadHeartbeats(ctx, e.store)
 	if err != nil {
@@ -171,7 +169,7 @@ func (e *Engine) WatchPeers(ctx context.Context) error {
 	e.priority.Seen(len(heartbeats), e.peers.syncing(heartbeats, e.owner))
 	for _, p := range e.peers.note(heartbeats, e.elapsed()) {
 		if p.Owner == e.owner {
-			continue // Beat finds that out
+			continue // Heartbeat finds that out
 		}
 		if err := e.takeOver(ctx, p); err != nil {
 			return err
@@ -180,7 +178,7 @@ func (e *Engine) WatchPeers(ctx context.Context) error {
 	return nil
 }
 
-// takeOver releases what a dead instance had claimed.
+// takeOver releases the claims of a dead instance.
 func (e *Engine) takeOver(ctx context.Context, p Heartbeat) error {
 	if err := endSessions(ctx, e.store, p); err != nil {
 		return err
@@ -200,8 +198,8 @@ func (e *Engine) takeOver(ctx context.Context, p Heartbeat) error {
 	return nil
 }
 
-// Leave says that this instance works no more. Call it after its workers have
-// stopped; without it the others find out by themselves.
+// Leave deregisters this instance. Call it after its workers have stopped. Without it the
+// others take over after a lease.
 func (e *Engine) Leave(ctx context.Context) error {
 	if !e.clustered {
 		return nil

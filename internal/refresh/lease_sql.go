@@ -9,7 +9,7 @@ import (
 	"assay/internal/db"
 )
 
-// Register notes an instance that works on the database, with its counter as given.
+// Register stores an instance with its counter as given.
 func Register(t *db.Tx, i Instance) error {
 	endpoints, err := json.Marshal(endpointKeys(i.Endpoints))
 	if err != nil {
@@ -22,8 +22,8 @@ func Register(t *db.Tx, i Instance) error {
 	return err
 }
 
-// WriteHeartbeat moves an instance's counter on, and notes its report. It returns false where the instance is
-// not known any more: others took it for dead.
+// WriteHeartbeat increments an instance's counter and stores its report. It returns false if
+// the instance is no longer registered: others have taken over.
 func WriteHeartbeat(t *db.Tx, owner, report string, syncs int64) (bool, error) {
 	n, err := t.Exec(`UPDATE instance SET heartbeat = heartbeat + 1, heartbeat_at = $2, report = $3, syncs = $4 WHERE owner = $1`, owner, db.Micros(t.Now()), report, syncs)
 	return n == 1, err
@@ -34,9 +34,9 @@ SELECT pg_terminate_backend(pid) FROM pg_stat_activity
 WHERE application_name = $1 AND datname = current_database() AND usename = current_user AND xact_start IS NOT NULL
 	AND pid <> pg_backend_pid() AND NOT EXISTS (SELECT 1 FROM instance WHERE owner = $2 AND heartbeat <> $3)`
 
-// endSessions ends the transactions of an instance whose counter still stands at
-// beat, since they may hold what others wait for: a process that is stopped does
-// not end them. Sessions of another user of the database are left alone.
+// endSessions ends the transactions of an instance whose counter stands still, because they
+// may hold locks: a stopped process does not end them. It does not touch sessions of another
+// database user.
 func endSessions(ctx context.Context, s *db.DB, p Heartbeat) error {
 	if s.Dialect == db.SQLite {
 		return nil
@@ -46,10 +46,9 @@ func endSessions(ctx context.Context, s *db.DB, p Heartbeat) error {
 	return err
 }
 
-// RemoveInstance removes an instance, if its counter still stands there, and
-// gives back what is claimed in its name; refresh.NoBeat stands for one that has
-// no counter. It returns false, and changes nothing, where the instance has moved
-// on or another process has removed it.
+// RemoveInstance removes an instance, if its counter is unchanged, and releases its claims.
+// NoHeartbeat stands for an owner without a counter. It returns false, and changes nothing,
+// if the counter has risen or another process has removed the instance.
 func RemoveInstance(t *db.Tx, p Heartbeat) (bool, error) {
 	n, err := t.Exec(`DELETE FROM instance WHERE owner = $1 AND heartbeat = $2`, p.Owner, p.Count)
 	if err != nil {
@@ -76,8 +75,8 @@ func knowsInstance(t *db.Tx, owner string) (known bool, err error) {
 	return known, err
 }
 
-// heartbeats are the counters of all instances, and of those in whose name something
-// is claimed without a counter.
+// heartbeats selects the counters of all instances, and the owners of claims that are not
+// registered.
 const heartbeats = `
 SELECT owner, heartbeat, syncs FROM instance
 UNION ALL
@@ -91,7 +90,7 @@ func ReadHeartbeats(ctx context.Context, s *db.DB) ([]Heartbeat, error) {
 	return db.Collect(ctx, s.Read, func(r *sql.Rows, p *Heartbeat) error { return r.Scan(&p.Owner, &p.Count, &p.Syncs) }, heartbeats)
 }
 
-// Instances returns all instances that work on the database, the oldest first.
+// Instances returns all registered instances, the oldest first.
 func Instances(ctx context.Context, s *db.DB) ([]Instance, error) {
 	return instances(ctx, s.Read)
 }
@@ -114,8 +113,8 @@ func instances(ctx context.Context, q db.Querier) ([]Instance, error) {
 	}, `SELECT owner, version, endpoints, started_at, heartbeat, heartbeat_at, report FROM instance ORDER BY started_at, owner`)
 }
 
-// endpointKeys names what can be requested, each in one text. No provider has a slash in
-// its name. The list is empty, and not nil, where there is nothing.
+// endpointKeys returns each endpoint as one text. No provider has a slash in its name. The
+// list is empty, not nil, if there are none.
 func endpointKeys(endpoints []Endpoint) []string {
 	keys := make([]string, len(endpoints))
 	for i, a := range endpoints {
@@ -124,13 +123,11 @@ func endpointKeys(endpoints []Endpoint) []string {
 	return keys
 }
 
-// abandoned are the units that live jobs still mean to ask for and that are not in
-// the list $1.
+// abandoned selects the open units of live jobs whose endpoint is not in the list $1.
 const abandoned = `state IN ('pending', 'running') AND provider || '/' || file NOT IN `
 
-// AbandonUnits ends, as failed, what live jobs still meant to ask for and that no
-// instance can, so that the jobs go on without it. Where there is no instance at
-// all, another instance may be able to.
+// AbandonUnits ends, as failed, the open units that no instance has the provider for, so that
+// their jobs go on. Without any instance it ends none, because the next one may have it.
 func AbandonUnits(t *db.Tx) error {
 	all, err := instances(t.Context(), t)
 	if err != nil || len(all) == 0 {

@@ -57,7 +57,7 @@ func storedQuotes(ctx context.Context, s *db.DB, app int32, fn func(*StoredQuote
 	return err
 }
 
-// MarketMemories returns what validation remembers of a game's markets, beside their
+// MarketMemories returns what validation stores about a game's markets, beside their
 // responses.
 func MarketMemories(ctx context.Context, s *db.DB, app int32) (map[int64]pricing.MarketState, error) {
 	out := map[int64]pricing.MarketState{}
@@ -85,16 +85,16 @@ func MarketHistory(ctx context.Context, s *db.DB, app int32, market int64) (pric
 	return history, err
 }
 
-// MarketNote is what validation remembers of a market of a game, without its responses.
+// MarketNote is what validation stores about a market of a game, beside its responses.
 type MarketNote struct {
 	MarketID int64
 	AppID    int32
 	State    pricing.MarketState
 	LastGood time.Time // when its newest good response was fetched
-	Names    int       // that it has; 0 for a market that is requested by name
+	Names    int       // in it; 0 for a market that is queried by name
 }
 
-// MarketNotes returns what validation remembers of all markets.
+// MarketNotes returns what validation stores about all markets.
 func MarketNotes(ctx context.Context, s *db.DB) ([]MarketNote, error) {
 	return db.Collect(ctx, s.Read, func(r *sql.Rows, n *MarketNote) error {
 		var state []byte
@@ -113,8 +113,8 @@ func MarketNotes(ctx context.Context, s *db.DB) ([]MarketNote, error) {
 		ORDER BY m.app_id, m.market_id`)
 }
 
-// learn stores what a job learned of a game. A set that equals the newest one is
-// not stored again.
+// learn stores what a job learned about a game. A set that equals the newest one is not
+// stored again.
 func learn(t *db.Tx, job int64, l Learned) error {
 	if err := addLevels(t, l); err != nil {
 		return err
@@ -123,7 +123,7 @@ func learn(t *db.Tx, job int64, l Learned) error {
 	if err != nil {
 		return err
 	}
-	if l.Set == nil { // those that were learned with the newest set still hold
+	if l.Set == nil { // those learned with the newest set stay valid
 		if err := t.QueryRow(`
 			SELECT coalesce((SELECT movers FROM refresh_level WHERE app_id = $1 ORDER BY job_id DESC LIMIT 1), $2)`, l.AppID, movers).Scan(&movers); err != nil {
 			return err
@@ -178,7 +178,7 @@ func ReadLevels(ctx context.Context, s *db.DB, id int64) (*pricing.Set, error) {
 	return &sets[0], nil
 }
 
-// jobLevels returns what a job's prices are computed with, by game.
+// jobLevels returns the levels that a job's prices are computed with, by game.
 func jobLevels(ctx context.Context, s *db.DB, job int64) (map[int32]Levels, error) {
 	out := map[int32]Levels{}
 	_, err := db.Collect(ctx, s.Read, func(r *sql.Rows, _ *struct{}) error {
@@ -223,8 +223,8 @@ func RefusedMarkets(ctx context.Context, s *db.DB, app int32) ([]Refused, error)
 		WHERE f.app_id = $1 AND f.quarantine <> '' ORDER BY m.provider, m.key, f.file`, app)
 }
 
-// ReadPastPrices returns the accepted prices of items that the guard compares with, of
-// each item that there is.
+// ReadPastPrices returns the accepted prices of items that the guard compares with, for each
+// item that exists.
 func ReadPastPrices(ctx context.Context, s *db.DB, items []int64, now time.Time) (map[int64]PastPrices, error) {
 	day, week := now.Add(-24*time.Hour), now.Add(-7*24*time.Hour)
 	out := make(map[int64]PastPrices, len(items))

@@ -15,18 +15,18 @@ import (
 	"assay/internal/provider"
 )
 
-// marketResponse is one market of the game on its way into the round.
+// marketResponse is one market of a game while its responses are read for a round.
 type marketResponse struct {
 	pricing.Market
 	last, next *pricing.Response
-	names      int64            // that last has, and next may have
-	lastSeen   map[uint64]place // of names in last, where several files make it up
+	names      int64            // in last, and probably in next
+	lastSeen   map[uint64]place // of names in last, if several files make it up
 	nextSeen   map[uint64]place
 }
 
-// add reads the responses of a provider's markets, the last good ones and the new
-// ones, and adds them to the round. Markets of one file are read together, those of
-// several files beside each other: it holds those of a few files at a time.
+// add reads the responses of a provider's markets, the last good ones and the new ones, and
+// adds them to the round. Markets of one file are read together, markets of several files in
+// parallel. So it holds those of a few files at a time.
 func (g *game) add(ctx context.Context, round *pricing.Round, now time.Time, provider string, states map[int64]pricing.MarketState) error {
 	targets, markets, err := g.targets(ctx, provider, states)
 	if err != nil || len(markets) == 0 {
@@ -66,7 +66,7 @@ func (g *game) add(ctx context.Context, round *pricing.Round, now time.Time, pro
 	}()
 	for r := range read {
 		if err = cmp.Or(err, r.err); err != nil {
-			cancel() // and the others end soon
+			cancel() // the others end soon
 			continue
 		}
 		for _, m := range r.markets {
@@ -80,8 +80,8 @@ func (g *game) add(ctx context.Context, round *pricing.Round, now time.Time, pro
 	return err
 }
 
-// normalize sorts the responses here, beside other readers: the round does it one
-// after another, and has nothing left to do.
+// normalize sorts the responses here, in parallel. The round, which would do it one by one,
+// then has nothing left to do.
 func (m *marketResponse) normalize() {
 	for _, r := range []*pricing.Response{m.last, m.next} {
 		if r != nil {
@@ -90,8 +90,8 @@ func (m *marketResponse) normalize() {
 	}
 }
 
-// grow makes room for the names that its responses probably have: room that grows name
-// by name would leave as much behind.
+// grow reserves memory for the names that the responses probably have. Growing name by name
+// would leave as much memory behind.
 func (m *marketResponse) grow() {
 	for _, r := range []*pricing.Response{m.last, m.next} {
 		if r != nil {
@@ -103,8 +103,8 @@ func (m *marketResponse) grow() {
 // readersAtOnce is how many groups of markets are read at once.
 const readersAtOnce = 2
 
-// grouped returns the markets of a provider such that those that share a unit are
-// together, by id.
+// grouped divides the markets of a provider so that those that share a unit are together,
+// ordered by id.
 func grouped(targets map[int64][]target, markets map[int64]*marketResponse) [][]int64 {
 	first := map[int64]int64{} // the group of a market, named by one of its markets
 	var of func(int64) int64
@@ -126,13 +126,11 @@ func grouped(targets map[int64][]target, markets map[int64]*marketResponse) [][]
 	return slices.SortedFunc(maps.Values(groups), slices.Compare)
 }
 
-// sameTime is how far apart quotes of markets may have been fetched to be compared
-// with each other.
+// sameTime is how far apart quotes may have been fetched to be compared with each other.
 const sameTime = 2 * time.Hour
 
-// named adds what is known of a provider's markets by name: those of the stored
-// quotes that were fetched together with the newest good response of a file, if there
-// is one, and those of this job.
+// named adds the quotes of a provider's markets by name: stored quotes that were fetched at
+// the time of the newest good response of a file, if there is one, and those of this job.
 func (g *game) named(ctx context.Context, provider string, market func(int64) *marketResponse, targets map[int64][]target) error {
 	var ids []int64
 	for id, m := range g.fetcher.known {
@@ -180,16 +178,16 @@ func pointOf[T ~string | ~[]byte](name T, phase string, price money.Micro) prici
 	return pricing.Point{Key: pricing.KeyOf(name, phase), Traits: pricing.TraitsOf(string(name)), Amount: price}
 }
 
-// target says that a unit's quotes of a market belong to its last good response,
-// its new one, or both.
+// target says that a unit's quotes of a market belong to its last good response, its new one,
+// or both.
 type target struct {
 	market     int64
 	last, next bool
 }
 
-// targets lists, by unit, which markets of a provider its blobs are read for. A
-// market may have several files: its response is all of them together, those that
-// did not respond as they were last.
+// targets lists, by unit, which markets of a provider its blobs are read for. A market may
+// have several files. Its response is all of them together; a file without a response counts
+// with its last one.
 func (g *game) targets(ctx context.Context, prov string, states map[int64]pricing.MarketState) (map[int64][]target, map[int64]*marketResponse, error) {
 	targets, markets := map[int64][]target{}, map[int64]*marketResponse{}
 	responded := map[MarketFile]*part{} // by market and file
@@ -241,7 +239,7 @@ func (g *game) targets(ctx context.Context, prov string, states map[int64]pricin
 	return targets, markets, nil
 }
 
-// fetchedAt returns the response with a part of that time: the newest part counts.
+// fetchedAt adds a part's time to a response: the newest part counts.
 func fetchedAt(r *pricing.Response, at time.Time) *pricing.Response {
 	if r == nil {
 		r = &pricing.Response{Rate: money.RateScale}
@@ -275,8 +273,7 @@ func (g *game) read(ctx context.Context, now time.Time, all map[int64][]target, 
 		}
 		m.grow()
 		wanted[m.ID] = m
-		// Of requests by name each name is in one unit. A last response and a new one
-		// are two.
+		// Each name is in one unit of names. A last response and a new one are two.
 		if byName := m.next != nil && m.next.Partial; !byName && files(all, m.ID) > 2 {
 			m.lastSeen, m.nextSeen = map[uint64]place{}, map[uint64]place{}
 		}
@@ -334,14 +331,14 @@ func (m *marketResponse) addOld(t target) {
 	}
 }
 
-// place is where a name stands in a response, and how fresh its quote is.
+// place is the index of a name in a response, and the time of its quote.
 type place struct {
 	at                  int
 	fetched, marketTime time.Time
 }
 
-// add adds a quote. Of a name in several files of a market the fresher quote counts, as
-// it does in an estimate (see take): what is validated is what is used.
+// add adds a quote. Of a name in several files of a market the fresher quote counts, as in an
+// estimate (see take): what is validated is what is used.
 func (m *marketResponse) add(t target, p pricing.Point, fetched, marketTime time.Time) {
 	if t.last {
 		m.last.Points = addFresher(m.last.Points, m.lastSeen, p, place{len(m.last.Points), fetched, marketTime})

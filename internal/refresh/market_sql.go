@@ -21,8 +21,8 @@ ON CONFLICT (market_id) DO UPDATE SET job_id = excluded.job_id, fetched_at = exc
 
 var fetchedBulk = db.NewBulk(noteFetchesSQL, fetchedColumns, noteFetchesConflict)
 
-// noteFetches notes what a unit brought of each market; counts are of all units
-// of a job. Whether a file's answer is a success is decided when it is validated.
+// noteFetches stores what a unit returned of each market. Counts are of all units of a job.
+// Validation decides whether a file's response is good.
 func noteFetches(t *db.Tx, u Unit, markets []MarketFetch) error {
 	rows := db.NewTable(fetchedColumns, len(markets))
 	for _, m := range markets {
@@ -37,7 +37,7 @@ func noteFetches(t *db.Tx, u Unit, markets []MarketFetch) error {
 	return err
 }
 
-// NoteMarkets notes why markets were not answered for.
+// NoteMarkets stores why markets had no response.
 func NoteMarkets(t *db.Tx, markets []int64, failure string) error {
 	for _, id := range markets {
 		if _, err := t.Exec(`
@@ -50,7 +50,7 @@ func NoteMarkets(t *db.Tx, markets []int64, failure string) error {
 	return nil
 }
 
-// noteMarket notes what became of a market's answer that is not good.
+// noteMarket stores the outcome of a market's response that is not good.
 func noteMarket(t *db.Tx, id int64, outcome Outcome, failure string) error {
 	if err := NoteMarkets(t, []int64{id}, failure); err != nil {
 		return err
@@ -59,13 +59,13 @@ func noteMarket(t *db.Tx, id int64, outcome Outcome, failure string) error {
 	return err
 }
 
-// MarketState is what is known of a market's last responses. It outlives the jobs that
+// MarketState is what is stored about a market's last responses. It outlives the jobs that
 // requested them.
 type MarketState struct {
 	MarketID         int64
 	FetchedAt        time.Time
-	Quotes, Rejected int64  // of the last job that asked
-	Outcome          string // of the last answer
+	Quotes, Rejected int64  // of the last job that requested it
+	Outcome          string // of the last response
 	LastSuccess      time.Time
 	LastError        string
 	LastErrorAt      time.Time
@@ -73,7 +73,7 @@ type MarketState struct {
 	QuarantinedSince time.Time
 }
 
-// MarketStates returns the last answers and the quarantine of each market.
+// MarketStates returns the last responses and the quarantine of each market.
 func MarketStates(ctx context.Context, s *db.DB) (map[int64]MarketState, error) {
 	states, err := db.Collect(ctx, s.Read, func(r *sql.Rows, m *MarketState) error {
 		var fetched, success, failed, since int64

@@ -7,11 +7,11 @@ import (
 	"assay/internal/db"
 )
 
-// requestedByQueue is who asks for the jobs of the missing-price queue.
+// requestedByQueue is the requester of jobs of the missing-price queue.
 const requestedByQueue = "missing-price queue"
 
-// Missing starts a job for the entries of the missing-price queue that are due.
-// One such job lives at a time; entries that come meanwhile are in the next.
+// Missing starts a job for the due entries of the missing-price queue. One such job is live
+// at a time; entries that become due meanwhile are in the next.
 func (p *planner) Missing(ctx context.Context) (bool, error) {
 	if len(p.providers) == 0 {
 		return false, nil // the entries wait until a provider is configured
@@ -40,8 +40,8 @@ const (
 	maxListed = 20_000
 )
 
-// newlyListed returns the quotes that a job's good new responses have of items that
-// wait in the missing-price queue. What the job works on itself is left out.
+// newlyListed returns the quotes, in a job's good new responses, of items that wait in the
+// missing-price queue. It leaves out the items of the job itself.
 func (f *fetcher) newlyListed(ctx context.Context, job *Job, verdicts []Verdict) ([]Listed, error) {
 	good := map[UnitMarket]bool{}
 	units := map[int64]Unit{}
@@ -68,7 +68,7 @@ func (f *fetcher) newlyListed(ctx context.Context, job *Job, verdicts []Verdict)
 		for _, w := range waiting {
 			items[w.Key] = w.ID
 			if b := int64(catalog.Bucket(w.Key.Name)); len(buckets) == 0 || buckets[len(buckets)-1] != b {
-				buckets = append(buckets, b) // in the order of their ids, and so of their buckets
+				buckets = append(buckets, b) // ordered by id, and so by bucket
 			}
 		}
 		if len(buckets) == 0 {

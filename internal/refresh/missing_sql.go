@@ -7,12 +7,11 @@ import (
 	"assay/internal/db"
 )
 
-// What writes several entries of the missing-price queue locks them in the order of their
-// items first: transactions that write some of the same entries must not wait for each
-// other in a circle.
+// A transaction that writes several entries of the missing-price queue locks them first,
+// ordered by item. So two transactions never wait for each other in a circle.
 
 // waitingItems returns the items of the missing-price queue in the name buckets from
-// (included) to (excluded) that are due later and that the job does not work on.
+// (included) to (excluded) that are due later and not in the job.
 func waitingItems(ctx context.Context, s *db.DB, job Job, from, to int) ([]WaitingItem, error) {
 	return db.Collect(ctx, s.Read, func(r *sql.Rows, w *WaitingItem) error {
 		return r.Scan(&w.ID, &w.Key.AppID, &w.Key.Name, &w.Key.Phase)
@@ -28,9 +27,9 @@ const bucketIDs = 1 << 32
 
 const listedColumns = "item_id bigint, market_id bigint, ask bigint, sale bigint"
 
-// dueListed makes those waiting entries of the missing-price queue due at once that a
-// response lists with another price than the market's snapshot has, if it has any. It
-// reports whether there were some.
+// dueListed makes waiting entries of the missing-price queue due at once if a response lists
+// them with another price than the market's stored quote, if any. It reports whether there
+// were some.
 func dueListed(t *db.Tx, listed []Listed) (bool, error) {
 	if len(listed) == 0 {
 		return false, nil

@@ -7,20 +7,20 @@ import (
 	"assay/internal/provider"
 )
 
-// failuresInARow is how many calls of a unit may fail one after another before
-// the rest of it is given up: then it is not the names.
+// failuresInARow is how many calls of a unit may fail in a row before the rest is abandoned:
+// then the names are not the reason.
 const failuresInARow = 3
 
-// fetchNames makes the calls of a unit that asks by name. Where only some of them
-// are answered, the unit keeps the names of those, and what became of the others
-// are units of their own, in a.rest: so a response is never requested twice, and a name
-// without a response fails alone. An error means that no call had a response.
+// fetchNames makes the calls of a unit of names. If only some have a response, the unit keeps
+// the names of those, and the others become units of their own, in a.rest. So a response is
+// never requested twice, and a name without a response fails alone. An error means that no
+// call had a response.
 func (a *response) fetchNames(ctx context.Context, f *fetcher, src provider.Provider, unit *Unit, meter *provider.Meter) error {
 	d := src.Describe()
 	size := max(d.BatchSize, 1)
 	whole := &joined{response: a}
 	var answered, failed []string
-	var last error // of the calls that failed; that one was not asked any more hides none
+	var last error // of the failed calls; one that was not sent hides none
 	for from, row := 0, 0; from < len(unit.Names); from += size {
 		names := unit.Names[from:min(from+size, len(unit.Names))]
 		ans, err := src.Fetch(ctx, provider.Call{AppID: unit.AppID, Names: names, Meter: meter}, whole)
@@ -54,7 +54,7 @@ func (a *response) fetchNames(ctx context.Context, f *fetcher, src provider.Prov
 	return nil
 }
 
-// leave notes that some names of a unit were not answered for.
+// leave stores that some names of a unit had no response.
 func (a *response) leave(ctx context.Context, f *fetcher, unit Unit, names []string, err error) {
 	unit.Names = names
 	f.classifyFailure(&unit, err)
@@ -64,11 +64,11 @@ func (a *response) leave(ctx context.Context, f *fetcher, unit Unit, names []str
 	a.rest = append(a.rest, unit)
 }
 
-// unrequested reports whether a call was not made because its provider failed too
-// often before.
+// unrequested reports whether a call was not sent because its provider failed too often
+// before.
 func unrequested(err error) bool { return provider.KindOf(err) == provider.KindBreaker }
 
-// ofTheProvider reports whether a failure would be that of any other name too.
+// ofTheProvider reports whether a failure would occur for any other name too.
 func ofTheProvider(err error) bool {
 	var pe *provider.Error
 	if !errors.As(err, &pe) {
