@@ -96,7 +96,7 @@ func (k *Keeper) Known(ctx context.Context) (pricing.Rates, State, error) {
 	rates := pricing.Rates{}
 	if k.o.Place != nil {
 		var err error
-		if state, err = RatePlace(ctx, k.o.Store, k.o.Place.Name()); err != nil {
+		if state, err = ratePlace(ctx, k.o.Store, k.o.Place.Name()); err != nil {
 			return nil, state, fmt.Errorf("exchange rates: %w", err)
 		}
 		maps.Copy(rates, state.Rates)
@@ -118,7 +118,7 @@ func (k *Keeper) Place() string {
 
 func (k *Keeper) query(ctx context.Context) (State, error) {
 	place, pace, now := k.o.Place.Name(), k.o.Place.Pace(), k.o.Now()
-	state, err := RatePlace(ctx, k.o.Store, place)
+	state, err := ratePlace(ctx, k.o.Store, place)
 	if err != nil {
 		return state, err
 	}
@@ -126,7 +126,7 @@ func (k *Keeper) query(ctx context.Context) (State, error) {
 		if !due(state, pace, now) {
 			return state, state.pending()
 		}
-		claimed, err := ClaimRatePlace(ctx, k.o.Store, place, state.DueAt, now.Add(patience))
+		claimed, err := claimRatePlace(ctx, k.o.Store, place, state.DueAt, now.Add(patience))
 		if err != nil {
 			return state, err
 		}
@@ -145,7 +145,7 @@ func (k *Keeper) query(ctx context.Context) (State, error) {
 	if next.LastError != "" && next.LastError != state.LastError {
 		k.o.Log.Warn("exchange rates rejected; using the last good ones", "place", place, "reason", next.LastError)
 	}
-	return next, PutRatePlace(ctx, k.o.Store, place, next)
+	return next, putRatePlace(ctx, k.o.Store, place, next)
 }
 
 // due reports whether to query a place. A time further ahead than any pause was stored

@@ -125,7 +125,7 @@ func TestCurrent_HasNoRatesBeforeTheFirstResponse(t *testing.T) {
 // requests the first time; one that died meanwhile is not waited for for ever.
 func TestCurrent_WaitsForTheFirstRates(t *testing.T) {
 	w := newWorld(t)
-	claimed, err := ClaimRatePlace(t.Context(), w.store, "bank", time.Time{}, w.now.Add(patience))
+	claimed, err := claimRatePlace(t.Context(), w.store, "bank", time.Time{}, w.now.Add(patience))
 	if err != nil || !claimed {
 		t.Fatal(claimed, err)
 	}

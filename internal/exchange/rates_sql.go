@@ -73,8 +73,8 @@ func ReadRates(ctx context.Context, s *db.DB, set int64) (pricing.Rates, error) 
 	return out, nil
 }
 
-// RatePlace returns the state of a place; zero: it was never queried.
-func RatePlace(ctx context.Context, s *db.DB, place string) (State, error) {
+// ratePlace returns the state of a place; zero: it was never queried.
+func ratePlace(ctx context.Context, s *db.DB, place string) (State, error) {
 	var out State
 	var set, read, due, failed int64
 	err := s.Reserved.QueryRowContext(ctx, `SELECT rate_set, read_at, due_at, last_error, last_error_at FROM rate_place WHERE place = $1`,
@@ -90,9 +90,9 @@ func RatePlace(ctx context.Context, s *db.DB, place string) (State, error) {
 	return out, err
 }
 
-// ClaimRatePlace moves the time when a place is due. It returns false if another process
+// claimRatePlace moves the time when a place is due. It returns false if another process
 // moved it first.
-func ClaimRatePlace(ctx context.Context, s *db.DB, place string, was, next time.Time) (claimed bool, err error) {
+func claimRatePlace(ctx context.Context, s *db.DB, place string, was, next time.Time) (claimed bool, err error) {
 	err = s.InTx(ctx, func(t *db.Tx) error {
 		n, err := t.Exec(`
 			INSERT INTO rate_place (place, rate_set, read_at, due_at, last_error, last_error_at) VALUES ($1, 0, 0, $3, '', 0)
@@ -104,8 +104,8 @@ func ClaimRatePlace(ctx context.Context, s *db.DB, place string, was, next time.
 	return claimed, err
 }
 
-// PutRatePlace stores the state of a place.
-func PutRatePlace(ctx context.Context, s *db.DB, place string, p State) error {
+// putRatePlace stores the state of a place.
+func putRatePlace(ctx context.Context, s *db.DB, place string, p State) error {
 	return s.InTx(ctx, func(t *db.Tx) error {
 		set, err := RateSet(t, p.Rates)
 		if err != nil {

@@ -29,7 +29,7 @@ type difference struct {
 
 // newDifference reads what is stored.
 func newDifference(tx *db.Tx, user int64, push *Push, mode Mode) (*difference, error) {
-	rows, err := InventoryRows(tx, user, push.AppID, push.ContextID)
+	rows, err := inventoryRows(tx, user, push.AppID, push.ContextID)
 	if err != nil {
 		return nil, err
 	}
@@ -223,10 +223,10 @@ func (d *difference) write(tx *db.Tx, user int64) error {
 	}{
 		{"lock", d.known, func() error { return lockRows(tx, user, app, contextID, stored) }},
 		{"remove", len(d.remove), func() error { return RemoveInventory(tx, d.remove) }},
-		{"change", len(d.change), func() error { return ChangeInventory(tx, d.change) }},
-		{"add", len(d.add), func() error { return AddInventory(tx, user, app, contextID, d.add, d.prices) }},
+		{"change", len(d.change), func() error { return changeInventory(tx, d.change) }},
+		{"add", len(d.add), func() error { return addInventory(tx, user, app, contextID, d.add, d.prices) }},
 		{"forget inspections", len(d.forget), func() error { return removeInspections(tx, d.forget) }},
-		{"note what to inspect", len(d.uninspected), func() error { return PutUninspected(tx, user, app, contextID, d.uninspected) }},
+		{"note what to inspect", len(d.uninspected), func() error { return putUninspected(tx, user, app, contextID, d.uninspected) }},
 		{"queue inspections", len(d.queue), func() error { return queueInspections(tx, d.queue) }},
 	} {
 		if step.rows == 0 {

@@ -111,7 +111,7 @@ type Inspection struct {
 func (s *Service) Inspect(ctx context.Context) (more bool, err error) {
 	var sooner bool
 	err = s.InTx(ctx, func(tx *db.Tx) error {
-		rows, err := ClaimUninspected(tx, inspectBatch)
+		rows, err := claimUninspected(tx, inspectBatch)
 		if err != nil {
 			return fmt.Errorf("rows to inspect: %w", err)
 		}

@@ -41,18 +41,18 @@ func inspections(t *db.Tx, user int64, app int32, contextID string) (map[int64]I
 const dueColumns = "user_key bigint, app_id bigint, context_id text, asset_id text, state text, given_seed text, given_wear text, given_charm text, given_name_tag text, " +
 	"given_certificate text, link_of_steam boolean"
 
-// PutUninspected notes what there is to inspect of assets of a user, game and
+// putUninspected notes what there is to inspect of assets of a user, game and
 // context. What was found before is forgotten.
-func PutUninspected(t *db.Tx, user int64, app int32, contextID string, rows []Due) error {
+func putUninspected(t *db.Tx, user int64, app int32, contextID string, rows []Due) error {
 	for part := range slices.Chunk(rows, db.RowsAtOnce) {
-		if err := putUninspected(t, user, app, contextID, part); err != nil {
+		if err := putUninspectedPart(t, user, app, contextID, part); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-func putUninspected(t *db.Tx, user int64, app int32, contextID string, due []Due) error {
+func putUninspectedPart(t *db.Tx, user int64, app int32, contextID string, due []Due) error {
 	if err := t.ByIndex(); err != nil {
 		return err
 	}
@@ -87,10 +87,10 @@ func queueInspections(t *db.Tx, rows []int64) error {
 	return err
 }
 
-// ClaimUninspected returns up to limit pending rows of one user. No other transaction
+// claimUninspected returns up to limit pending rows of one user. No other transaction
 // writes the user's inventories before this one ends: a sync locks the user as well, and
 // first.
-func ClaimUninspected(t *db.Tx, limit int) ([]Uninspected, error) {
+func claimUninspected(t *db.Tx, limit int) ([]Uninspected, error) {
 	if err := t.ByIndex(); err != nil {
 		return nil, err
 	}

@@ -9,9 +9,9 @@ import (
 	"assay/internal/money"
 )
 
-// InventoryAsOf returns the moment, in microseconds, of the stored inventory of
+// inventoryAsOf returns the moment, in microseconds, of the stored inventory of
 // a user, game and context; 0 if there is none.
-func InventoryAsOf(t *db.Tx, user int64, app int32, contextID string) (int64, error) {
+func inventoryAsOf(t *db.Tx, user int64, app int32, contextID string) (int64, error) {
 	var at int64
 	err := t.QueryRow(`SELECT snapshot_at FROM inventory_snapshot WHERE user_key = $1 AND app_id = $2 AND context_id = $3`,
 		user, app, contextID).Scan(&at)
@@ -21,16 +21,16 @@ func InventoryAsOf(t *db.Tx, user int64, app int32, contextID string) (int64, er
 	return at, err
 }
 
-// SetInventoryAsOf notes the moment of the inventory just synced.
-func SetInventoryAsOf(t *db.Tx, user int64, app int32, contextID string, at int64) error {
+// setInventoryAsOf notes the moment of the inventory just synced.
+func setInventoryAsOf(t *db.Tx, user int64, app int32, contextID string, at int64) error {
 	_, err := t.Exec(`
 		INSERT INTO inventory_snapshot (user_key, app_id, context_id, snapshot_at) VALUES ($1, $2, $3, $4)
 		ON CONFLICT (user_key, app_id, context_id) DO UPDATE SET snapshot_at = excluded.snapshot_at`, user, app, contextID, at)
 	return err
 }
 
-// InventoryRows returns the stored rows of a user, game and context.
-func InventoryRows(t *db.Tx, user int64, app int32, contextID string) ([]Row, error) {
+// inventoryRows returns the stored rows of a user, game and context.
+func inventoryRows(t *db.Tx, user int64, app int32, contextID string) ([]Row, error) {
 	if err := t.ByIndex(); err != nil {
 		return nil, err
 	}
@@ -66,10 +66,10 @@ FROM (`
 	addInventoryEnd = `) AS v`
 )
 
-// AddInventory inserts rows, in their order, with the prices of their items.
-func AddInventory(t *db.Tx, user int64, app int32, contextID string, rows []Row, prices map[int64]money.Micro) error {
+// addInventory inserts rows, in their order, with the prices of their items.
+func addInventory(t *db.Tx, user int64, app int32, contextID string, rows []Row, prices map[int64]money.Micro) error {
 	for part := range slices.Chunk(rows, db.RowsAtOnce) {
-		if err := addInventory(t, user, app, contextID, part, prices); err != nil {
+		if err := addInventoryPart(t, user, app, contextID, part, prices); err != nil {
 			return err
 		}
 	}
@@ -78,7 +78,7 @@ func AddInventory(t *db.Tx, user int64, app int32, contextID string, rows []Row,
 
 var inventoryBulk = db.NewBulk(addInventorySQL, addColumns, addInventoryEnd)
 
-func addInventory(t *db.Tx, user int64, app int32, contextID string, rows []Row, prices map[int64]money.Micro) error {
+func addInventoryPart(t *db.Tx, user int64, app int32, contextID string, rows []Row, prices map[int64]money.Micro) error {
 	out := db.NewTable(addColumns, len(rows))
 	for i := range rows {
 		r := &rows[i]
@@ -91,18 +91,18 @@ func addInventory(t *db.Tx, user int64, app int32, contextID string, rows []Row,
 	return err
 }
 
-// ChangeInventory rewrites rows by their ids; each copies the price that its
+// changeInventory rewrites rows by their ids; each copies the price that its
 // item has.
-func ChangeInventory(t *db.Tx, rows []Row) error {
+func changeInventory(t *db.Tx, rows []Row) error {
 	for part := range slices.Chunk(rows, db.RowsAtOnce) {
-		if err := changeInventory(t, part); err != nil {
+		if err := changeInventoryPart(t, part); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-func changeInventory(t *db.Tx, rows []Row) error {
+func changeInventoryPart(t *db.Tx, rows []Row) error {
 	_, err := t.Exec(`
 		UPDATE inventory SET item_id = v.item_id, class_id = v.class_id, instance_id = v.instance_id, amount = v.amount,
 			tradable = v.tradable, marketable = v.marketable, inspect = v.inspect, value = nullif(i.price, 0)

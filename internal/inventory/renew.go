@@ -23,11 +23,11 @@ func (s *Service) Renew(ctx context.Context, userID string, app int32, contextID
 			return fmt.Errorf("user: %w", err)
 		}
 		user := held.Key // of one that is unknown or deleted there is no inventory
-		asOf, err := InventoryAsOf(tx, user, app, contextID)
+		asOf, err := inventoryAsOf(tx, user, app, contextID)
 		if fresh = err == nil && asOf != 0 && asOf >= notBefore.UnixMicro(); !fresh {
 			return err
 		}
-		rows, err := InventoryRows(tx, user, app, contextID)
+		rows, err := inventoryRows(tx, user, app, contextID)
 		if err != nil {
 			return err
 		}

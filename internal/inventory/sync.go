@@ -142,7 +142,7 @@ func owner(tx *db.Tx, userID, steamID string) (int64, error) {
 // moveOn notes the moment of a push, which must not be older than the stored one.
 func moveOn(tx *db.Tx, user int64, push *Push) error {
 	at := push.SnapshotAt.UnixMicro()
-	was, err := InventoryAsOf(tx, user, push.AppID, push.ContextID)
+	was, err := inventoryAsOf(tx, user, push.AppID, push.ContextID)
 	switch {
 	case err != nil:
 		return err
@@ -150,7 +150,7 @@ func moveOn(tx *db.Tx, user int64, push *Push) error {
 		return fault.New(fault.Conflict, codeOutdated,
 			"The stored inventory is newer (%s). Send a newer snapshot.", time.UnixMicro(was).UTC().Format(time.RFC3339Nano))
 	case at > was:
-		return SetInventoryAsOf(tx, user, push.AppID, push.ContextID, at)
+		return setInventoryAsOf(tx, user, push.AppID, push.ContextID, at)
 	}
 	return nil
 }

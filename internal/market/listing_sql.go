@@ -213,9 +213,8 @@ const (
 	listingsByTime = ` ORDER BY l.created_at DESC, l.id DESC LIMIT $8`
 )
 
-// Listings is the query for what a filter lets through, of one item unless that
-// is 0.
-func (f *ListingFilter) Listings(item int64, limit int) (query string, args []any) {
+// listings returns the query of a filter, for one item unless that is 0.
+func (f *ListingFilter) listings(item int64, limit int) (query string, args []any) {
 	args = []any{f.Before, f.AppID, string(f.State), f.Currency, f.MinPrice, f.MaxPrice, f.Seller, limit}
 	where, state := listingsOfAll, ""
 	switch f.State {
@@ -257,7 +256,7 @@ func (f *ListingFilter) Listings(item int64, limit int) (query string, args []an
 // Listings lists listings, the newest first.
 func Listings(ctx context.Context, s *db.DB, f ListingFilter, limit int) ([]Listing, error) {
 	if f.Name == "" {
-		query, args := f.Listings(0, limit)
+		query, args := f.listings(0, limit)
 		return db.Collect(ctx, s.Read, scanListing, query, args...)
 	}
 	items, err := db.Collect(ctx, s.Read, func(r *sql.Rows, item *int64) error { return r.Scan(item) },
@@ -267,7 +266,7 @@ func Listings(ctx context.Context, s *db.DB, f ListingFilter, limit int) ([]List
 	}
 	var all []Listing // of each item and phase of the name, and there are few
 	for _, item := range items {
-		query, args := f.Listings(item, limit)
+		query, args := f.listings(item, limit)
 		some, err := db.Collect(ctx, s.Read, scanListing, query, args...)
 		if err != nil {
 			return nil, err

@@ -94,9 +94,10 @@ type sellers struct{ w *world }
 
 func (s sellers) service() *inventory.Service {
 	return &inventory.Service{
-		InTx:   s.w.s.InTx,
-		Queued: func() { s.w.queued.Add(1) },
-		Synced: market.InventoryTouched,
+		InTx:        s.w.s.InTx,
+		Queued:      func() { s.w.queued.Add(1) },
+		Inspectable: func() {},
+		Synced:      market.InventoryTouched,
 	}
 }
 

@@ -290,3 +290,86 @@ func (w *world) active(userID string) (ids []int64) {
 	}
 	return ids
 }
+
+// TestDeleteUser_TheSameIDIsTheSameKey deletes a user with an inventory, and creates the
+// user again in every way.
+func TestDeleteUser_TheSameIDIsTheSameKey(t *testing.T) {
+	w := newWorld(t)
+	const steamID = "76561198000000001"
+	is := func(what string, got, want any) {
+		t.Helper()
+		if got != want {
+			t.Errorf("%s: got %v, want %v", what, got, want)
+		}
+	}
+	hold := func(id string) (u user.Held) {
+		w.must(w.s.InTx(t.Context(), func(tx *db.Tx) (err error) {
+			u, err = user.Hold(tx, id)
+			return err
+		}))
+		return u
+	}
+	known := func(id string) bool {
+		known, _ := w.known(id)
+		_, err := user.Read(t.Context(), w.s, id)
+		if known != (err == nil) || !known && fault.Of(err) == nil {
+			t.Errorf("%s: known %v, %v", id, known, err)
+		}
+		is(id+" is held as known", hold(id).Known(), known)
+		return known
+	}
+	put := func(u user.User) func() error {
+		return func() error { return w.s.InTx(t.Context(), func(tx *db.Tx) error { return user.Put(tx, u) }) }
+	}
+	read := func() user.User {
+		u, err := user.Read(t.Context(), w.s, "a")
+		w.must(err)
+		return u
+	}
+	stored := func(table string) (n int64) {
+		w.must(w.s.Read.QueryRowContext(t.Context(), `SELECT count(*) FROM `+table+` WHERE user_key = $1`, hold("a").Key).Scan(&n))
+		return n
+	}
+	linked := asset("1", "A")
+	linked.Inspect = "steam://rungame/730/1/+csgo_econ_action_preview%20S1A1D1"
+	w.push("a", linked, asset("2", "B"))
+	w.push("b", asset("1", "A"), asset("2", "B"))
+	w.must(put(user.User{ID: "a", SteamID: steamID, DisplayName: "Ada", Leaderboard: true})())
+	a := hold("a")
+	is("a is known", known("a"), true)
+	is("an unknown id is held", hold("unknown"), user.Held{})
+	is("a is held", a, user.Held{Key: a.Key, SteamID: steamID})
+	tables := []string{"inventory", "inventory_snapshot", "inspection"}
+	for _, table := range tables {
+		is(table+" has rows of a", stored(table) > 0, true)
+	}
+
+	w.must(w.remove("a"))
+	is("a is known after the deletion", known("a"), false)
+	is("a is held after the deletion", hold("a"), user.Held{Key: a.Key, Deleted: true})
+	is("b is known", known("b"), true)
+	users, err := user.List(t.Context(), w.s, "", "", 10)
+	w.must(err)
+	is("users that are listed", len(users), 1)
+	_, rows := w.known("b")
+	is("rows of b", rows, int64(2))
+	w.must(put(user.User{ID: "b", SteamID: steamID})()) // it is free again
+
+	// Each way to create a user creates a deleted one again, under the same key.
+	for _, again := range []func() error{
+		func() error {
+			return w.s.InTx(t.Context(), func(tx *db.Tx) error { _, err := user.Ensure(tx, "a"); return err })
+		},
+		put(user.User{ID: "a", Leaderboard: true, KeepLeaderboard: true}),
+	} {
+		w.must(again())
+		is("a again", read(), user.User{ID: "a", Leaderboard: true})
+		is("key of a again", hold("a").Key, a.Key)
+		for _, table := range tables {
+			is(table+" of a again", stored(table), int64(0))
+		}
+		w.must(w.remove("a"))
+	}
+	w.must(put(user.User{ID: "a", Leaderboard: false})())
+	is("a again, opted out", read(), user.User{ID: "a"})
+}

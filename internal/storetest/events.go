@@ -3,15 +3,11 @@ package storetest
 import (
 	"errors"
 	"fmt"
-	"slices"
 	"strings"
-	"sync"
 	"time"
 
 	"assay/internal/db"
 	"assay/internal/event"
-	"assay/internal/provider"
-	"assay/internal/provider/allowance"
 	"assay/internal/refresh"
 	"assay/internal/view"
 )
@@ -26,27 +22,6 @@ func (f *fixture) told() []string {
 		out[i] = fmt.Sprintf("%s %s", e.Kind, e.Data)
 	}
 	return out
-}
-
-// eventsAreKept writes events and reads them again.
-func eventsAreKept(f *fixture) {
-	f.tx(func(tx *db.Tx) error {
-		return errors.Join(
-			event.Add(tx, event.LedgerProblem{UserID: "u★", Status: "failed", Checks: []string{"cached_balance"}, FailureCount: 1}),
-			event.Add(tx, event.ProviderUp{Provider: "s", Why: event.WhyBreaker, Detail: "\"'\n"}),
-		)
-	})
-	events, err := event.List(f.Context(), f.s, 10)
-	f.must(err)
-	f.is("events", len(events), 2)
-	f.is("the newest first", string(events[0].Data), `{"provider":"s","why":"breaker","host":"","detail":"\"'\n"}`)
-	f.is("kind", events[1].Kind, event.LedgerHasProblem)
-	f.is("data", string(events[1].Data), `{"userId":"u★","status":"failed","checks":["cached_balance"],"failureCount":1}`)
-	f.is("at", events[1].At, f.now.Truncate(time.Microsecond))
-	f.is("counted", event.Counts(f.s)[event.LedgerHasProblem], int64(1))
-	events, err = event.List(f.Context(), f.s, 1)
-	f.must(err)
-	f.is("at most", len(events), 1)
 }
 
 // eventsAreWhole fails commits of what makes an event: either both are there, or
@@ -127,93 +102,6 @@ func jobsTellOfTheirEnd(f *fixture) {
 	f.is("cancelled", f.finish(cancelled), refresh.Cancelled)
 	f.is("its outcome", f.job(cancelled).Outcome, refresh.JobPartial)
 	f.is("nothing is told of it", fmt.Sprint(f.told()), fmt.Sprint(want))
-}
-
-// lowBudgetsMakeOneEvent has many processes find the same budget low at once.
-func lowBudgetsMakeOneEvent(f *fixture) {
-	f.now = time.Date(2026, 3, 10, 6, 0, 0, 0, time.UTC)
-	host := provider.Host{Key: "h", Quota: provider.Quota{Day: 100}}
-	f.is("sent", f.takeAll([]provider.Allowance{allowance.New(f.s, "s", host)}, 90), 90)
-	f.is("quiet", len(f.told()), 0)
-	var wg sync.WaitGroup
-	for range processes {
-		wg.Go(func() {
-			if _, err := allowance.New(f.s, "s", host).Take(f.Context()); err != nil {
-				f.Error(err)
-			}
-		})
-	}
-	wg.Wait()
-	f.take(allowance.New(f.s, "s", host))
-	told := f.told()
-	f.is("once", len(told), 1)
-	renewed := time.Date(2026, 3, 11, 0, 0, 0, 0, time.UTC)
-	events, err := event.List(f.Context(), f.s, 1)
-	f.must(err)
-	f.is("kind", events[0].Kind, event.BudgetIsLow)
-	for _, part := range []string{`"provider":"s","host":"h","budget":"day"`, `"limit":100`, fmt.Sprintf(`"renewedAt":%q`, renewed.Format(time.RFC3339))} {
-		f.is(part, strings.Contains(told[0], part), true)
-	}
-}
-
-// eventsEnd removes events by age and by number.
-func eventsEnd(f *fixture) {
-	add := func(n int) {
-		f.tx(func(tx *db.Tx) error {
-			for range n {
-				if err := event.Add(tx, event.ProviderUp{Provider: "s"}); err != nil {
-					return err
-				}
-			}
-			return nil
-		})
-	}
-	retain := func(age time.Duration) int {
-		f.tx(func(tx *db.Tx) error { return event.Retain(tx, age) })
-		return len(f.told())
-	}
-	add(30)
-	f.now = f.now.Add(48 * time.Hour)
-	f.is("the newest stay, however old", retain(time.Hour), 30)
-	add(40)
-	f.is("as old is not older", retain(48*time.Hour), 70)
-	f.is("the old go", retain(47*time.Hour), 50)
-	f.is("and the rest stays", retain(47*time.Hour), 50)
-	add(10_000)
-	events, err := event.List(f.Context(), f.s, 20_000)
-	f.must(err)
-	f.is("before", len(events), 10_050)
-	f.tx(func(tx *db.Tx) error { return event.Retain(tx, 48*time.Hour) })
-	events, err = event.List(f.Context(), f.s, 20_000)
-	f.must(err)
-	f.is("at most", len(events), 10_000)
-	f.is("in their order", slices.IsSortedFunc(events, func(a, b event.Stored) int { return int(b.ID - a.ID) }), true)
-}
-
-// downHostsTellOnce has several processes find a host down, and up again.
-func downHostsTellOnce(f *fixture) {
-	all := f.processes("h", provider.Limit{}, provider.Quota{})
-	together := func(do func(a provider.Allowance) error) {
-		var wg sync.WaitGroup
-		for _, a := range all {
-			wg.Go(func() {
-				if err := do(a); err != nil {
-					f.Error(err)
-				}
-			})
-		}
-		wg.Wait()
-	}
-	up := func(a provider.Allowance) error { return a.Up(f.Context()) }
-	together(up)
-	f.is("it was never down", len(f.told()), 0)
-	together(func(a provider.Allowance) error { return a.Down(f.Context(), "timeout") })
-	want := `provider.down {"provider":"s","why":"breaker","host":"h","detail":"timeout"}`
-	f.is("down", fmt.Sprint(f.told()), "["+want+"]")
-	together(up)
-	f.is("up", fmt.Sprint(f.told()), `[provider.up {"provider":"s","why":"breaker","host":"h","detail":"it answers again"} `+want+"]")
-	f.must(all[0].Down(f.Context(), "again"))
-	f.is("down again", len(f.told()), 3)
 }
 
 // quarantinesTellOnce judges the answers of a file.

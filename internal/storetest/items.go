@@ -10,10 +10,8 @@ import (
 	"assay/internal/catalog"
 	"assay/internal/db"
 	"assay/internal/db/dbtest"
-	"assay/internal/inventory"
 	"assay/internal/money"
 	"assay/internal/refresh"
-	"assay/internal/user"
 	"assay/internal/view"
 )
 
@@ -74,43 +72,6 @@ func namesAreKept(f *fixture) {
 	}
 }
 
-func itemsAreMadeOnce(f *fixture) {
-	first := f.items("A", "B")
-	again := f.items("B", "C", "A")
-	f.is("A", again[2], first[0])
-	f.is("B", again[0], first[1])
-	if again[1] == 0 || again[1] == first[0] || again[1] == first[1] {
-		f.Errorf("C has the id %d", again[1])
-	}
-	// Game and phase are part of the key.
-	f.tx(func(tx *db.Tx) error {
-		phases, err := catalog.EnsureItems(tx, app, []catalog.Key{{AppID: app, Name: "A", Phase: "Ruby"}, {AppID: app, Name: "A"}})
-		f.is("a phase is an item of its own", len(phases), 2)
-		f.is("the plain one", phases[key("A")].ID, first[0])
-		if err != nil {
-			return err
-		}
-		other, err := catalog.EnsureItems(tx, catalog.Rust, []catalog.Key{{AppID: catalog.Rust, Name: "A"}})
-		if id := other[catalog.Key{AppID: catalog.Rust, Name: "A"}].ID; id == first[0] || id == 0 {
-			f.Errorf("another game's item has the id %d", id)
-		}
-		return err
-	})
-	i, err := view.ReadItem(f.Context(), f.s, key("nobody"))
-	f.must(err)
-	f.is("no item", i == nil, true)
-	f.tx(func(tx *db.Tx) error {
-		known, err := refresh.KnowsItem(tx, key("A"))
-		f.is("A is known", known, true)
-		if err != nil {
-			return err
-		}
-		known, err = refresh.KnowsItem(tx, key("a"))
-		f.is("a is known", known, false)
-		return err
-	})
-}
-
 func itemsAreListed(f *fixture) {
 	names := []string{"B", "a", "A", "★", "b", "AB%"}
 	f.items(names...)
@@ -148,107 +109,15 @@ func itemsAreListed(f *fixture) {
 	f.is("without a price once all that are owned have one", len(list("", 100)), 2)
 }
 
-func usersAreMadeOnce(f *fixture) {
-	a, b := f.own("A"), f.own("a")
-	f.is("again", f.own("A"), a)
-	f.is("users differ in case alone", a != b, true)
-	got, ok, err := user.Key(f.Context(), f.s, "A")
-	f.must(err)
-	f.is("key", got, a)
-	f.is("known", ok, true)
-	_, ok, err = user.Key(f.Context(), f.s, "nobody")
-	f.must(err)
-	f.is("nobody is known", ok, false)
-	for _, u := range []user.User{
-		{ID: "A", SteamID: "76561198000000000", DisplayName: "Ä ★", Leaderboard: false},
-		{ID: "A", Leaderboard: true},
-		{ID: "new", DisplayName: "N"},
-	} {
-		f.tx(func(tx *db.Tx) error { return user.Put(tx, u) })
-		got, err := user.Read(f.Context(), f.s, u.ID)
-		f.must(err)
-		f.is("user", got, u)
-	}
-	for _, u := range []struct {
-		id   string
-		want bool
-	}{{"A", true}, {"new", false}, {"newer", true}} {
-		f.tx(func(tx *db.Tx) error {
-			return user.Put(tx, user.User{ID: u.id, Leaderboard: true, KeepLeaderboard: true})
-		})
-		got, err := user.Read(f.Context(), f.s, u.id)
-		f.must(err)
-		f.is("leaderboard of "+u.id+", of which nothing was said", got.Leaderboard, u.want)
-	}
-	f.is("the key stays", f.own("A"), a)
-
-	asOf := func(context string) (at int64) {
-		f.tx(func(tx *db.Tx) (err error) {
-			at, err = inventory.InventoryAsOf(tx, a, app, context)
-			return err
-		})
-		return at
-	}
-	f.is("no inventory yet", asOf("2"), int64(0))
-	for _, at := range []int64{5, 7} {
-		f.tx(func(tx *db.Tx) error { return inventory.SetInventoryAsOf(tx, a, app, "2", at) })
-		f.is("as of", asOf("2"), at)
-	}
-	f.is("another context", asOf("6"), int64(0))
-}
-
-func rowsCopyPrices(f *fixture) {
-	ids := f.items("A", "B")
-	u := f.own("u", ids[0])
-	f.finish(f.run(7))
-	v := f.own("v", ids[0], ids[1], 0)
-	if got := f.values(v); !slices.Equal(got, []money.Micro{7, 0, 0}) {
-		f.Errorf("values of new rows: %v", got)
-	}
-	var rows []inventory.Row
-	f.tx(func(tx *db.Tx) (err error) {
-		rows, err = inventory.InventoryRows(tx, v, app, "2")
-		return err
-	})
-	slices.SortFunc(rows, func(a, b inventory.Row) int { return strings.Compare(a.AssetID, b.AssetID) })
-	want := inventory.Row{ID: rows[0].ID, AssetID: "a", ItemID: ids[0], Amount: 1, Tradable: true, Marketable: true}
-	f.is("row", rows[0], want)
-	rows[0] = inventory.Row{
-		ID: rows[0].ID, AssetID: "a", ItemID: ids[1], ClassID: "c ★", InstanceID: "i", Amount: 1 << 31,
-		Marketable: true, Inspect: "steam://rungame/%20\"'",
-	}
-	rows[1].ItemID = ids[0]
-	f.tx(func(tx *db.Tx) error { return inventory.ChangeInventory(tx, rows[:2]) })
-	if got := f.values(v); !slices.Equal(got, []money.Micro{0, 7, 0}) {
-		f.Errorf("values of changed rows: %v", got)
-	}
-	f.tx(func(tx *db.Tx) error {
-		again, err := inventory.InventoryRows(tx, v, app, "2")
-		slices.SortFunc(again, func(a, b inventory.Row) int { return strings.Compare(a.AssetID, b.AssetID) })
-		f.is("changed row", again[0], rows[0])
-		return err
-	})
-	f.tx(func(tx *db.Tx) error { return inventory.RemoveInventory(tx, []int64{rows[1].ID, rows[2].ID}) })
-	f.is("rows left", len(f.values(v)), 1)
-	f.is("another user's rows", len(f.values(u)), 1)
-	err := f.s.InTx(f.Context(), func(tx *db.Tx) error {
-		return inventory.AddInventory(tx, v, app, "2", []inventory.Row{{AssetID: "a", Amount: 1}}, nil)
-	})
-	if err == nil {
-		f.Error("an asset is there twice")
-	}
-	f.tx(func(tx *db.Tx) error {
-		return inventory.AddInventory(tx, v, app, "6", []inventory.Row{{AssetID: "a", Amount: 1}}, nil)
-	})
-}
-
 func rowsAreListed(f *fixture) {
 	ids := f.items("A", "B", "C")
 	f.own("else", ids[0])
 	f.finish(f.run(10))
 	u := f.own("u", ids...)
 	f.tx(func(tx *db.Tx) error {
-		return inventory.AddInventory(tx, u, catalog.Rust, "2", []inventory.Row{{AssetID: "r", Amount: 5}}, nil)
+		_, err := tx.Exec(`INSERT INTO inventory (user_key, app_id, item_id, amount, context_id, asset_id, class_id, instance_id, inspect, tradable, marketable)
+			VALUES ($1, $2, 0, 5, '2', 'r', '', '', '', TRUE, TRUE)`, u, catalog.Rust)
+		return err
 	})
 	page, err := view.ReadInventory(f.Context(), f.s, u, app, 0, 2)
 	f.must(err)
@@ -277,7 +146,9 @@ func rowsAreListed(f *fixture) {
 		f.is(fmt.Sprint("total of ", c.app), got, c.want)
 	}
 	f.tx(func(tx *db.Tx) error {
-		return inventory.AddInventory(tx, u, app, "2", []inventory.Row{{AssetID: "much", ItemID: ids[0], Amount: 1 << 62}}, map[int64]money.Micro{ids[0]: 10})
+		_, err := tx.Exec(`INSERT INTO inventory (user_key, app_id, item_id, amount, context_id, asset_id, class_id, instance_id, inspect, tradable, marketable, value)
+			VALUES ($1, $2, $3, $4, '2', 'much', '', '', '', TRUE, TRUE, 10)`, u, app, ids[0], int64(1)<<62)
+		return err
 	})
 	got, err := view.ReadInventoryTotal(f.Context(), f.s, u, app)
 	f.must(err)

@@ -147,44 +147,6 @@ func (f *fixture) push(names ...string) inventory.Push {
 	return p
 }
 
-func syncsRace(f *fixture) {
-	const users, size = 200, 20
-	s := f.syncer()
-	var queued atomic.Int64
-	distinct := map[string]bool{}
-	pushes := make([]inventory.Push, users)
-	for u := range pushes {
-		var names []string
-		for i := range size {
-			n := fmt.Sprint("common ", (u+i)%40) // in another order for each
-			if i%5 == 4 {
-				n = fmt.Sprint("of ", u, " ", i)
-			}
-			names = append(names, n)
-			distinct[n] = true
-		}
-		slices.Reverse(names)
-		pushes[u] = f.push(names...)
-	}
-	atOnce(users, func(u int) {
-		r, err := s.Sync(f.Context(), fmt.Sprint("user ", u/2), pushes[u], inventory.Normal) // two of each user
-		if err != nil {
-			f.Error(err)
-		}
-		queued.Add(r.QueuedNames)
-	})
-	f.is("names queued", queued.Load(), int64(len(distinct)))
-	q, err := view.ReadMissingQueue(f.Context(), f.s, f.now)
-	f.must(err)
-	f.is("queue", q.Due, int64(len(distinct)))
-	for u := range users / 2 {
-		key, known, err := user.Key(f.Context(), f.s, fmt.Sprint("user ", u))
-		f.must(err)
-		f.is("known", known, true)
-		f.is("rows of a user", len(f.values(key)), size)
-	}
-}
-
 // headstart is how long something that must wait for a transaction is given to
 // fail to do so.
 const headstart = 300 * time.Millisecond
@@ -211,8 +173,7 @@ func estimateWaitsForASync(f *fixture) {
 			if err != nil {
 				return err
 			}
-			rows := []inventory.Row{{AssetID: "1", ItemID: ids[0], Amount: 1}, {AssetID: "2", ItemID: ids[1], Amount: 1}}
-			if err := inventory.AddInventory(tx, user, app, "2", rows, prices); err != nil {
+			if err := AddRows(tx, user, ids, prices); err != nil {
 				return err
 			}
 			if _, _, err := catalog.QueueMissing(tx, ids[1:]); err != nil {
@@ -342,19 +303,4 @@ func (f *fixture) checkValues(price money.Micro) {
 			}
 		}
 	}
-}
-
-func usersRace(f *fixture) {
-	var mu sync.Mutex
-	keys := map[int64]bool{}
-	atOnce(16, func(int) {
-		f.try(func(tx *db.Tx) error {
-			key, err := user.Ensure(tx, "u")
-			mu.Lock()
-			defer mu.Unlock()
-			keys[key] = true
-			return err
-		})
-	})
-	f.is("keys", len(keys), 1)
 }

@@ -5,7 +5,7 @@ package storetest
 
 import (
 	"errors"
-	"log/slog"
+	"fmt"
 	"reflect"
 	"testing"
 	"time"
@@ -13,7 +13,6 @@ import (
 	"assay/internal/catalog"
 	"assay/internal/db"
 	"assay/internal/db/dbtest"
-	"assay/internal/inventory"
 	"assay/internal/money"
 	"assay/internal/pricing"
 	"assay/internal/refresh"
@@ -29,13 +28,10 @@ type Open func(tb testing.TB, o db.Options) *db.DB
 func Run(t *testing.T, open Open) {
 	for name, test := range map[string]func(*fixture){
 		"names are kept byte for byte":                     namesAreKept,
-		"an item is made once":                             itemsAreMadeOnce,
 		"items are listed in the order of their bytes":     itemsAreListed,
 		"prices are looked up by key":                      pricesAreLookedUp,
 		"prices are read by bucket":                        pricesByBucket,
 		"a commit that changes prices is counted":          priceVersions,
-		"a user is made once":                              usersAreMadeOnce,
-		"inventory rows copy the price of their item":      rowsCopyPrices,
 		"inventory rows are listed and summed up":          rowsAreListed,
 		"an unknown price is queued once":                  missingIsQueuedOnce,
 		"one job of a kind lives":                          oneJobLives,
@@ -71,31 +67,10 @@ func Run(t *testing.T, open Open) {
 		"prices are applied by batch":                      appliesByBatch,
 		"a held price is accepted":                         acceptsItems,
 		"the state of providers is kept":                   providerStates,
-		"a limit holds in any stretch":                     limitsHold,
-		"a limit of many requests holds, too":              largeLimits,
-		"a share of a limit is left to others":             shares,
-		"a limit that is lowered holds at once":            lowersLimits,
-		"a quota ends with its day and month":              quotas,
-		"what is refused is not counted":                   refusals,
-		"a budget outlives the process":                    budgetsLast,
-		"a host that wants to be left alone is":            orders,
-		"a host that refuses again is left alone longer":   ordersGrow,
-		"what a host says it leaves is kept to by all":     hostsSay,
-		"what a host says never adds to our own count":     hostsNeverAdd,
-		"what a host says of a window is the least":        hostsSayLess,
 		"a host that was resumed is believed no more":      aResumedHostIsBelievedNoMore,
-		"what a host says of a quota lasts as long":        hostsSayQuotas,
-		"a quota is forecast at the pace of a day":         forecasts,
-		"a low budget is told once in its window":          lowBudgets,
-		"a short limit is never low":                       shortLimits,
-		"events are kept as they were written":             eventsAreKept,
 		"an event and what made it are kept together":      eventsAreWhole,
 		"jobs tell of their end":                           jobsTellOfTheirEnd,
-		"a low budget makes one event":                     lowBudgetsMakeOneEvent,
-		"events are removed by age and number":             eventsEnd,
-		"a host that is down tells once":                   downHostsTellOnce,
 		"a quarantine tells once":                          quarantinesTellOnce,
-		"a clock set back neither sticks nor lets more":    setBack,
 		"work is counted":                                  workIsCounted,
 		"the oldest work is of any queue":                  oldestWork,
 		"failures are told with different names":           causes,
@@ -107,27 +82,12 @@ func Run(t *testing.T, open Open) {
 		"quotes are by the version that they name":         feeSwaps,
 		"many activate fee rules once":                     feesRace,
 		"the last verification of the ledger is kept":      ledgerVerifications,
-		"rates stay what they were":                        rateSets,
-		"a place of rates is asked by one":                 ratePlaces,
 		"levels are stored once and read by game":          levels,
 		"another currency is refused":                      otherCurrency,
-		"a failed function leaves nothing":                 rollsBack,
-		"a panic frees the writer":                         panics,
-		"an ended context leaves nothing":                  endedContext,
-		"a fault before the commit leaves nothing":         faultBefore,
-		"a fault after the commit is of unknown outcome":   faultAfter,
-		"a transaction has one moment":                     oneMoment,
-		"readers see what was committed":                   readersSeeCommits,
 		"units are claimed once by many workers":           claimsRace,
 		"batches are claimed once by many workers":         batchClaimsRace,
 		"a dying range leaves its shard":                   aDyingRangeLeavesItsShard,
 		"one of many callers makes a job":                  jobsRace,
-		"a user is made once by many":                      usersRace,
-		"a Steam id is one user's":                         steamIDs,
-		"users are listed by how their ids begin":          usersByPrefix,
-		"a deleted user is unknown":                        usersAreDeleted,
-		"one of many gets a Steam id":                      steamIDsRace,
-		"overlapping syncs queue each name once":           syncsRace,
 		"an estimate beside syncs leaves no stale value":   syncAndEstimateRace,
 		"an estimate waits for a sync that has the price":  estimateWaitsForASync,
 		"large lists are written in one call":              largeLists,
@@ -156,11 +116,6 @@ type fixture struct {
 	open   func(db.Options) *db.DB
 	now    time.Time
 	faults func(point string) error
-}
-
-// logging opens a store of its own, on the same clock, that logs to log.
-func (f *fixture) logging(log *slog.Logger) *db.DB {
-	return f.open(db.Options{Now: func() time.Time { return f.now }, Logger: log})
 }
 
 func (f *fixture) must(err error) {
@@ -207,13 +162,20 @@ func (f *fixture) own(userID string, items ...int64) (userKey int64) {
 		if err != nil {
 			return err
 		}
-		rows := make([]inventory.Row, len(items))
-		for i, id := range items {
-			rows[i] = inventory.Row{AssetID: assetID(i), ItemID: id, Amount: 1, Tradable: true, Marketable: true}
-		}
-		return inventory.AddInventory(tx, userKey, app, "2", rows, prices)
+		return AddRows(tx, userKey, items, prices)
 	})
 	return userKey
+}
+
+// AddRows inserts one inventory row of each item, with its price.
+func AddRows(tx *db.Tx, userKey int64, items []int64, prices map[int64]money.Micro) error {
+	for i, id := range items {
+		if _, err := tx.Exec(`INSERT INTO inventory (user_key, app_id, item_id, amount, context_id, asset_id, class_id, instance_id, inspect, tradable, marketable, value)
+			VALUES ($1, $2, $3, 1, '2', $4, '', '', '', TRUE, TRUE, nullif($5, 0))`, userKey, app, id, fmt.Sprint(i), int64(prices[id])); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 func assetID(i int) string { return string(rune('a' + i)) }

@@ -120,7 +120,7 @@ func Takes(nth int) bool {
 // Open opens the database, and closes it when tb ends.
 func (d Database) Open(tb testing.TB, o db.Options) *db.DB {
 	tb.Helper()
-	o.Path, o.URL, o.Direct = d.Path, d.URL, d.direct
+	o.Path, o.URL, o.Direct = d.Path, d.URL, cmp.Or(d.direct, o.Direct)
 	s, err := db.Open(tb.Context(), o)
 	if err != nil {
 		tb.Fatal(err)
@@ -181,4 +181,34 @@ func rowVersions(tb testing.TB, raw *sql.DB) string {
 		tb.Fatal(err)
 	}
 	return `SELECT CAST(` + strings.Join(sums, " + ") + ` AS bigint)`
+}
+
+// Explain returns the plan of a query, read on the connection of Raw.
+func (d Database) Explain(tb testing.TB, raw *sql.DB, query string, args ...any) string {
+	tb.Helper()
+	check := func(err error) {
+		tb.Helper()
+		if err != nil {
+			tb.Fatal(err)
+		}
+	}
+	word := "EXPLAIN "
+	if d.Engine == SQLite {
+		word = "EXPLAIN QUERY PLAN "
+	}
+	rows, err := raw.QueryContext(tb.Context(), word+query, args...)
+	check(err)
+	defer rows.Close()
+	var plan strings.Builder
+	for rows.Next() {
+		var line string
+		into := []any{&line}
+		if d.Engine == SQLite {
+			into = []any{new(int), new(int), new(int), &line}
+		}
+		check(rows.Scan(into...))
+		plan.WriteString(line + "\n")
+	}
+	check(rows.Err())
+	return plan.String()
 }

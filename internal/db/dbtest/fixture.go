@@ -21,7 +21,7 @@ type Fixture struct {
 	DB     *db.DB
 	Now    time.Time
 	Faults func(point string) error // as in db.Options
-	Log    bytes.Buffer             // what the database logs
+	Logged bytes.Buffer             // what the database logs
 }
 
 // Each runs a test on each engine, and on PostgreSQL once more through a pooler. Where
@@ -38,7 +38,7 @@ func Each(t *testing.T, test func(f *Fixture)) {
 				f := &Fixture{TB: t, Database: On(t, way), Now: Epoch}
 				f.DB = f.Open(t, db.Options{
 					Now:    func() time.Time { return f.Now },
-					Logger: slog.New(slog.NewTextHandler(&f.Log, nil)),
+					Logger: slog.New(slog.NewTextHandler(&f.Logged, nil)),
 					Faults: func(point string) error {
 						if f.Faults == nil {
 							return nil

@@ -1,0 +1,23 @@
+// Package catalogtest has names of items for tests.
+package catalogtest
+
+import (
+	"strings"
+
+	"assay/internal/catalog"
+)
+
+// Names returns names that exist, or could, and are easily mixed up: they differ only
+// in case, spaces or control characters, look alike, are syntax of other languages, or
+// are the longest.
+func Names() []string {
+	return []string{
+		"Sticker | Device", "Sticker | device", "STICKER | DEVICE",
+		"Two  spaces", "Two spaces", "Trailing ", "Trailing  ", "Trailing", " Leading", "\tTab",
+		"Line\nbreak", "Line\r\nbreak", "Line\u2028separator", "Control\x01\x1f\x7f",
+		"壱", "弐", "é", "e\u0301", "★ StatTrak™ Karambit", "\ufeffBOM", "\U0001F600",
+		"%2F", "/", "%", "_", "a%b", "a_b", "\\", "&lt;", "<", "&amp;lt;", "'", "''", `"`, `\"`, "--", "; DROP TABLE item",
+		"#1", "$1", "?", "?1", ":name", "@name", "null", "NULL", "0", "00", "1e3", "true", "[]", `{"a":1}`, "\u0080",
+		strings.Repeat("n", catalog.MaxName), strings.Repeat("n", catalog.MaxName-1), strings.Repeat("★", 170) + "ab",
+	}
+}

@@ -1,0 +1,78 @@
+package catalog_test
+
+import (
+	"slices"
+	"testing"
+
+	"assay/internal/catalog"
+	"assay/internal/catalog/catalogtest"
+	"assay/internal/db"
+	"assay/internal/db/dbtest"
+)
+
+const app = catalog.CS2
+
+func TestEnsureItems_KeepsNamesByteForByte(t *testing.T) {
+	dbtest.Each(t, func(f *dbtest.Fixture) {
+		names := catalogtest.Names()
+		ids := ensure(f, names...)
+		if n := len(slices.Compact(slices.Sorted(slices.Values(ids)))); n != len(names) {
+			f.Errorf("%d names became %d items", len(names), n)
+		}
+		f.Tx(func(tx *db.Tx) error {
+			for i, want := range names {
+				var name string
+				if err := tx.QueryRow(`SELECT name FROM item WHERE id = $1`, ids[i]).Scan(&name); err != nil {
+					return err
+				}
+				f.Is("name", name, want)
+			}
+			return nil
+		})
+	})
+}
+
+func TestEnsureItems_MakesAnItemOnce(t *testing.T) {
+	dbtest.Each(t, func(f *dbtest.Fixture) {
+		first := ensure(f, "A", "B")
+		again := ensure(f, "B", "C", "A")
+		f.Is("A", again[2], first[0])
+		f.Is("B", again[0], first[1])
+		if again[1] == 0 || again[1] == first[0] || again[1] == first[1] {
+			f.Errorf("C has the id %d", again[1])
+		}
+		// Game and phase are part of the key.
+		f.Tx(func(tx *db.Tx) error {
+			phases, err := catalog.EnsureItems(tx, app, []catalog.Key{{AppID: app, Name: "A", Phase: "Ruby"}, {AppID: app, Name: "A"}})
+			f.Is("items of two phases", len(phases), 2)
+			f.Is("the item without a phase", phases[key("A")].ID, first[0])
+			if err != nil {
+				return err
+			}
+			other, err := catalog.EnsureItems(tx, catalog.Rust, []catalog.Key{{AppID: catalog.Rust, Name: "A"}})
+			if id := other[catalog.Key{AppID: catalog.Rust, Name: "A"}].ID; id == first[0] || id == 0 {
+				f.Errorf("another game's item has the id %d", id)
+			}
+			return err
+		})
+	})
+}
+
+// ensure returns the ids of items without a phase, which are made if unknown.
+func ensure(f *dbtest.Fixture, names ...string) []int64 {
+	f.Helper()
+	ids, keys := make([]int64, len(names)), make([]catalog.Key, len(names))
+	for i, n := range names {
+		keys[i] = key(n)
+	}
+	f.Tx(func(tx *db.Tx) error {
+		items, err := catalog.EnsureItems(tx, app, keys)
+		for i, k := range keys {
+			ids[i] = items[k].ID
+		}
+		return err
+	})
+	return ids
+}
+
+func key(name string) catalog.Key { return catalog.Key{AppID: app, Name: name} }

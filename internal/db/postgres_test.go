@@ -1,0 +1,150 @@
+package db_test
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+
+	"assay/internal/db"
+	"assay/internal/db/dbtest"
+	"assay/internal/fault"
+	"assay/internal/pgtest"
+	"assay/internal/user"
+)
+
+func TestPostgres_ManyMigrateAtOnce(t *testing.T) {
+	url := pgtest.Shared(t).NewDatabase(t)
+	if _, err := db.Open(t.Context(), db.Options{URL: url, KeepSchema: true}); !errors.Is(err, db.ErrSchemaOutdated) {
+		t.Errorf("an empty database that is to be kept: %v", err)
+	}
+	var starting sync.WaitGroup
+	for range 6 {
+		starting.Go(func() {
+			s, err := db.Open(t.Context(), db.Options{URL: url + "&pool_max_conns=4"})
+			if err != nil {
+				t.Error(err)
+				return
+			}
+			if err := s.Close(); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	starting.Wait()
+	s := dbtest.Database{URL: url}.Open(t, db.Options{KeepSchema: true})
+	v, err := s.SchemaVersion(t.Context())
+	must(t, err)
+	raw := dbtest.Database{Engine: dbtest.PostgreSQL, URL: url}.Raw(t)
+	defer raw.Close()
+	_, err = raw.ExecContext(t.Context(), `INSERT INTO goose_db_version (version_id, is_applied) VALUES ($1, true)`, v+1)
+	must(t, err)
+	if _, err := db.Open(t.Context(), db.Options{URL: url}); err == nil || !strings.Contains(err.Error(), "use the newer version of assay") {
+		t.Errorf("a newer schema: %v", err)
+	}
+}
+
+// Transactions that lock in opposite orders both come to an end.
+func TestPostgres_ADeadlockIsRunAgain(t *testing.T) {
+	s := dbtest.On(t, dbtest.PostgreSQL).Open(t, db.Options{})
+	users := []user.User{{ID: "a"}, {ID: "b"}}
+	for _, u := range users {
+		must(t, s.InTx(t.Context(), func(tx *db.Tx) error { return user.Put(tx, u) }))
+	}
+	var both, running sync.WaitGroup
+	both.Add(2)
+	for range 2 {
+		order := slices.Clone(users)
+		slices.Reverse(users)
+		meet := sync.OnceFunc(func() { both.Done(); both.Wait() })
+		running.Go(func() {
+			err := s.InTx(t.Context(), func(tx *db.Tx) error {
+				if err := user.Put(tx, order[0]); err != nil {
+					return err
+				}
+				meet()
+				return user.Put(tx, order[1])
+			})
+			if err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	running.Wait()
+}
+
+func TestPostgres_KeepsPlansOfSmallTransactionsAlone(t *testing.T) {
+	s := dbtest.On(t, dbtest.PostgreSQL).Open(t, db.Options{})
+	is := func(mode, scan string) func(*db.Tx) error {
+		return func(tx *db.Tx) error {
+			for name, want := range map[string]string{"plan_cache_mode": mode, "enable_seqscan": scan} {
+				if got, err := setting(tx, name); err != nil || got != want {
+					t.Errorf("%s is %q, want %q: %v", name, got, want, err)
+				}
+			}
+			return nil
+		}
+	}
+	must(t, s.InSmallTx(t.Context(), is("force_generic_plan", "off")))
+	must(t, s.InTx(t.Context(), is("force_custom_plan", "on"))) // on the same connection: none is idle but it
+}
+
+func TestPostgres_ChangesTablesPastThePooler(t *testing.T) {
+	server := pgtest.Shared(t)
+	direct := server.NewDatabase(t)
+	pooled := dbtest.Database{URL: server.StartPooler(t, 20).Through(t, direct)}
+	pooled.Open(t, db.Options{Direct: direct})
+	pooled.Open(t, db.Options{Direct: direct, KeepSchema: true})
+}
+
+func TestPostgres_AStoppedServerIsAnUnavailableFault(t *testing.T) {
+	server := pgtest.Start(t, pgtest.Options{})
+	url := server.NewDatabase(t)
+	s := dbtest.Database{URL: url}.Open(t, db.Options{})
+	write := func() error {
+		return s.InTx(t.Context(), func(tx *db.Tx) error { return user.Put(tx, user.User{ID: "u"}) })
+	}
+	must(t, write())
+	must(t, server.Stop())
+	for what, err := range map[string]error{"write": write(), "health": s.Healthy(t.Context())} {
+		if err == nil {
+			t.Errorf("%s without a server", what)
+		}
+	}
+	if f := fault.Of(write()); f == nil || f.Kind != fault.Unavailable {
+		t.Errorf("a write without a server: %+v", f)
+	}
+	if err := write(); errors.Is(err, db.ErrCommitUnknown) {
+		t.Errorf("a transaction that never began: %v", err)
+	}
+	must(t, server.Restart())
+	must(t, s.Healthy(t.Context()))
+	must(t, write())
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if f := fault.Of(s.InTx(ctx, func(*db.Tx) error { return nil })); f != nil {
+		t.Errorf("a caller that gave up: %+v", f)
+	}
+}
+
+func TestPostgres_RefusesInvalidAddresses(t *testing.T) {
+	for address, want := range map[string]string{
+		"postgres://u:secret@h:notaport/db":        "no address",
+		"postgres://u:secret@h/d?pool_max_conns=x": "4 or more",
+		"postgres://u:secret@h/d?pool_max_conns=2": "4 or more",
+		"postgres://u:secret@h/d?sslmode=perhaps":  "no address",
+	} {
+		_, err := db.Open(t.Context(), db.Options{URL: address})
+		if err == nil || !strings.Contains(err.Error(), want) || strings.Contains(err.Error(), "secret") {
+			t.Errorf("%s: %v", address, err)
+		}
+	}
+}
+
+// setting returns a setting of PostgreSQL.
+func setting(t *db.Tx, name string) (value string, err error) {
+	err = t.QueryRow(`SELECT current_setting($1)`, name).Scan(&value)
+	return value, err
+}

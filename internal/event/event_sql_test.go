@@ -1,0 +1,82 @@
+package event_test
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"testing"
+	"time"
+
+	"assay/internal/db"
+	"assay/internal/db/dbtest"
+	"assay/internal/event"
+)
+
+// stored returns the newest events, the newest first, as "kind data".
+func stored(f *dbtest.Fixture) []string {
+	f.Helper()
+	events, err := event.List(f.Context(), f.DB, 1000)
+	f.Must(err)
+	out := make([]string, len(events))
+	for i, e := range events {
+		out[i] = fmt.Sprintf("%s %s", e.Kind, e.Data)
+	}
+	return out
+}
+
+func TestAdd_KeepsWhatWasWritten(t *testing.T) {
+	dbtest.Each(t, func(f *dbtest.Fixture) {
+		f.Tx(func(tx *db.Tx) error {
+			return errors.Join(
+				event.Add(tx, event.LedgerProblem{UserID: "u★", Status: "failed", Checks: []string{"cached_balance"}, FailureCount: 1}),
+				event.Add(tx, event.ProviderUp{Provider: "s", Why: event.WhyBreaker, Detail: "\"'\n"}),
+			)
+		})
+		events, err := event.List(f.Context(), f.DB, 10)
+		f.Must(err)
+		f.Is("events", len(events), 2)
+		f.Is("the newest first", string(events[0].Data), `{"provider":"s","why":"breaker","host":"","detail":"\"'\n"}`)
+		f.Is("kind", events[1].Kind, event.LedgerHasProblem)
+		f.Is("data", string(events[1].Data), `{"userId":"u★","status":"failed","checks":["cached_balance"],"failureCount":1}`)
+		f.Is("at", events[1].At, f.Now.Truncate(time.Microsecond))
+		f.Is("count", event.Counts(f.DB)[event.LedgerHasProblem], int64(1))
+		events, err = event.List(f.Context(), f.DB, 1)
+		f.Must(err)
+		f.Is("at most", len(events), 1)
+	})
+}
+
+func TestRetain_RemovesByAgeAndNumber(t *testing.T) {
+	dbtest.Each(t, func(f *dbtest.Fixture) {
+		add := func(n int) {
+			f.Tx(func(tx *db.Tx) error {
+				for range n {
+					if err := event.Add(tx, event.ProviderUp{Provider: "s"}); err != nil {
+						return err
+					}
+				}
+				return nil
+			})
+		}
+		retain := func(age time.Duration) int {
+			f.Tx(func(tx *db.Tx) error { return event.Retain(tx, age) })
+			return len(stored(f))
+		}
+		add(30)
+		f.Now = f.Now.Add(48 * time.Hour)
+		f.Is("the newest stay, however old", retain(time.Hour), 30)
+		add(40)
+		f.Is("as old is not older", retain(48*time.Hour), 70)
+		f.Is("the old go", retain(47*time.Hour), 50)
+		f.Is("and the rest stays", retain(47*time.Hour), 50)
+		add(10_000)
+		events, err := event.List(f.Context(), f.DB, 20_000)
+		f.Must(err)
+		f.Is("before", len(events), 10_050)
+		f.Tx(func(tx *db.Tx) error { return event.Retain(tx, 48*time.Hour) })
+		events, err = event.List(f.Context(), f.DB, 20_000)
+		f.Must(err)
+		f.Is("at most", len(events), 10_000)
+		f.Is("in their order", slices.IsSortedFunc(events, func(a, b event.Stored) int { return int(b.ID - a.ID) }), true)
+	})
+}

@@ -1,0 +1,78 @@
+package exchange
+
+import (
+	"maps"
+	"testing"
+	"time"
+
+	"assay/internal/db"
+	"assay/internal/db/dbtest"
+	"assay/internal/money"
+	"assay/internal/pricing"
+)
+
+func TestRateSet_KeepsOneRowForEqualRates(t *testing.T) {
+	dbtest.Each(t, func(f *dbtest.Fixture) {
+		note := func(rates pricing.Rates) (id int64) {
+			f.Tx(func(tx *db.Tx) (err error) {
+				id, err = RateSet(tx, rates)
+				return err
+			})
+			return id
+		}
+		day := time.Date(2026, 2, 28, 0, 0, 0, 0, time.UTC)
+		was := pricing.Rates{"EUR": {Value: 1_083_400_000_000, Date: day}, "IDR": {Value: 56_003_788, Date: day}}
+		then := pricing.Rates{"EUR": {Value: 1_090_000_000_000, Date: day.AddDate(0, 0, 1)}}
+		many := pricing.Rates{}
+		for i := range 500 {
+			many[money.Currency([]byte{'A' + byte(i/26/26), 'A' + byte(i/26%26), 'A' + byte(i%26)})] = pricing.Rate{Value: money.Rate(i + 1), Date: day}
+		}
+		first, second := note(was), note(then)
+		f.Is("none", note(nil), int64(0))
+		f.Is("the same again", note(was), first)
+		f.Is("others", first != second, true)
+		for id, want := range map[int64]pricing.Rates{0: {}, first: was, second: then, note(many): many} {
+			got, err := ReadRates(f.Context(), f.DB, id)
+			f.Must(err)
+			f.Is("rates", maps.Equal(got, want), true)
+		}
+	})
+}
+
+func TestClaimRatePlace_LetsOneCallerRead(t *testing.T) {
+	dbtest.Each(t, func(f *dbtest.Fixture) {
+		state := func() State {
+			f.Helper()
+			s, err := ratePlace(f.Context(), f.DB, "ecb")
+			f.Must(err)
+			return s
+		}
+		claim := func(was, next time.Time) bool {
+			f.Helper()
+			claimed, err := claimRatePlace(f.Context(), f.DB, "ecb", was, next)
+			f.Must(err)
+			return claimed
+		}
+		none := state()
+		f.Is("rates of an unread place", len(none.Rates), 0)
+		f.Is("it is due", none.DueAt.IsZero(), true)
+		now := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
+		f.Is("first claim", claim(none.DueAt, now), true)
+		f.Is("second claim", claim(none.DueAt, now.Add(time.Second)), false)
+		f.Is("due", state().DueAt, now)
+
+		stored := State{
+			Rates:  pricing.Rates{"EUR": {Value: 1_083_400_000_000, Date: now.Truncate(24 * time.Hour)}},
+			ReadAt: now, DueAt: now.Add(time.Hour), LastError: "a jump", LastErrorAt: now.Add(time.Minute),
+		}
+		f.Must(putRatePlace(f.Context(), f.DB, "ecb", stored))
+		got := state()
+		f.Is("rates", maps.Equal(got.Rates, stored.Rates), true)
+		f.Is("read", got.ReadAt, stored.ReadAt)
+		f.Is("due", got.DueAt, stored.DueAt)
+		f.Is("error", got.LastError, stored.LastError)
+		f.Is("when", got.LastErrorAt, stored.LastErrorAt)
+		f.Is("first claim when it is due again", claim(stored.DueAt, now.Add(2*time.Hour)), true)
+		f.Is("second claim", claim(stored.DueAt, now.Add(2*time.Hour)), false)
+	})
+}

@@ -1,0 +1,212 @@
+package inventory
+
+import (
+	"database/sql"
+	"fmt"
+	"slices"
+	"strings"
+	"sync/atomic"
+	"testing"
+
+	"assay/internal/catalog"
+	"assay/internal/db"
+	"assay/internal/db/dbtest"
+	"assay/internal/money"
+	"assay/internal/user"
+)
+
+const app = catalog.CS2
+
+func TestSnapshotTime_IsPerContext(t *testing.T) {
+	dbtest.Each(t, func(f *dbtest.Fixture) {
+		u := own(f, "u")
+		at := func(context string) (at int64) {
+			f.Tx(func(tx *db.Tx) (err error) {
+				at, err = inventoryAsOf(tx, u, app, context)
+				return err
+			})
+			return at
+		}
+		f.Is("no inventory yet", at("2"), int64(0))
+		for _, want := range []int64{5, 7} {
+			f.Tx(func(tx *db.Tx) error { return setInventoryAsOf(tx, u, app, "2", want) })
+			f.Is("as of", at("2"), want)
+		}
+		f.Is("another context", at("6"), int64(0))
+	})
+}
+
+func TestRows_CopyThePriceOfTheirItem(t *testing.T) {
+	dbtest.Each(t, func(f *dbtest.Fixture) {
+		ids := makeItems(f, "A", "B")
+		u := own(f, "u", ids[0])
+		f.Tx(func(tx *db.Tx) error {
+			_, err := tx.Exec(`UPDATE item SET price = 7 WHERE id = $1`, ids[0])
+			return err
+		})
+		v := own(f, "v", ids[0], ids[1], 0)
+		if got := values(f, v); !slices.Equal(got, []money.Micro{7, 0, 0}) {
+			f.Errorf("values of new rows: %v", got)
+		}
+		var rows []Row
+		f.Tx(func(tx *db.Tx) (err error) {
+			rows, err = inventoryRows(tx, v, app, "2")
+			return err
+		})
+		slices.SortFunc(rows, func(a, b Row) int { return strings.Compare(a.AssetID, b.AssetID) })
+		want := Row{ID: rows[0].ID, AssetID: "a", ItemID: ids[0], Amount: 1, Tradable: true, Marketable: true}
+		f.Is("row", rows[0], want)
+		rows[0] = Row{
+			ID: rows[0].ID, AssetID: "a", ItemID: ids[1], ClassID: "c ★", InstanceID: "i", Amount: 1 << 31,
+			Marketable: true, Inspect: "steam://rungame/%20\"'",
+		}
+		rows[1].ItemID = ids[0]
+		f.Tx(func(tx *db.Tx) error { return changeInventory(tx, rows[:2]) })
+		if got := values(f, v); !slices.Equal(got, []money.Micro{0, 7, 0}) {
+			f.Errorf("values of changed rows: %v", got)
+		}
+		f.Tx(func(tx *db.Tx) error {
+			again, err := inventoryRows(tx, v, app, "2")
+			slices.SortFunc(again, func(a, b Row) int { return strings.Compare(a.AssetID, b.AssetID) })
+			f.Is("changed row", again[0], rows[0])
+			return err
+		})
+		f.Tx(func(tx *db.Tx) error { return RemoveInventory(tx, []int64{rows[1].ID, rows[2].ID}) })
+		f.Is("rows left", len(values(f, v)), 1)
+		f.Is("another user's rows", len(values(f, u)), 1)
+		err := f.DB.InTx(f.Context(), func(tx *db.Tx) error {
+			return addInventory(tx, v, app, "2", []Row{{AssetID: "a", Amount: 1}}, nil)
+		})
+		if err == nil {
+			f.Error("the same asset was added twice")
+		}
+		f.Tx(func(tx *db.Tx) error {
+			return addInventory(tx, v, app, "6", []Row{{AssetID: "a", Amount: 1}}, nil)
+		})
+	})
+}
+
+func TestRows_AreWrittenInLargeLists(t *testing.T) {
+	dbtest.Each(t, func(f *dbtest.Fixture) {
+		const n = 12_000 // more than the parameters of a statement of any table
+		names := make([]string, n)
+		for i := range names {
+			names[i] = fmt.Sprint("name ", i)
+		}
+		items, userKey := makeItems(f, names...), own(f, "u")
+		f.Tx(func(tx *db.Tx) error {
+			rows := make([]Row, n)
+			for i := range rows {
+				rows[i] = Row{AssetID: fmt.Sprint(i), ItemID: items[i], Amount: 1}
+			}
+			return addInventory(tx, userKey, app, "2", rows, nil)
+		})
+		f.Tx(func(tx *db.Tx) error {
+			rows, err := inventoryRows(tx, userKey, app, "2")
+			if err != nil {
+				return err
+			}
+			f.Is("rows", len(rows), n)
+			ids := make([]int64, len(rows))
+			for i := range rows {
+				ids[i], rows[i].Amount = rows[i].ID, 2
+			}
+			if err := changeInventory(tx, rows); err != nil {
+				return err
+			}
+			return RemoveInventory(tx, ids[1:])
+		})
+		f.Is("rows left", len(values(f, userKey)), 1)
+	})
+}
+
+func TestSync_OverlappingSyncsQueueEachNameOnce(t *testing.T) {
+	dbtest.Each(t, func(f *dbtest.Fixture) {
+		const users, size = 200, 20
+		s := &Service{InTx: f.DB.InTx, Queued: func() {}, Inspectable: func() {}}
+		var queued atomic.Int64
+		distinct := map[string]bool{}
+		pushes := make([]Push, users)
+		for u := range pushes {
+			var names []string
+			for i := range size {
+				n := fmt.Sprint("common ", (u+i)%40) // in another order for each
+				if i%5 == 4 {
+					n = fmt.Sprint("of ", u, " ", i)
+				}
+				names = append(names, n)
+				distinct[n] = true
+			}
+			slices.Reverse(names)
+			pushes[u] = Push{AppID: app, ContextID: "2", SnapshotAt: f.Now}
+			for i, n := range names {
+				pushes[u].Assets = append(pushes[u].Assets, Asset{AssetID: fmt.Sprint(i), Name: n, Amount: 1})
+			}
+		}
+		dbtest.AtOnce(users, func(u int) {
+			r, err := s.Sync(f.Context(), fmt.Sprint("user ", u/2), pushes[u], Normal) // two of each user
+			if err != nil {
+				f.Error(err)
+			}
+			queued.Add(r.QueuedNames)
+		})
+		f.Is("names queued", queued.Load(), int64(len(distinct)))
+		var due int64
+		f.Tx(func(tx *db.Tx) error { return tx.QueryRow(`SELECT count(*) FROM missing_price`).Scan(&due) })
+		f.Is("queue", due, int64(len(distinct)))
+		for u := range users / 2 {
+			key, known, err := user.Key(f.Context(), f.DB, fmt.Sprint("user ", u))
+			f.Must(err)
+			f.Is("known", known, true)
+			f.Is("rows of a user", len(values(f, key)), size)
+		}
+	})
+}
+
+// own gives a user one asset of each item, named a, b and so on.
+func own(f *dbtest.Fixture, userID string, items ...int64) (userKey int64) {
+	f.Helper()
+	f.Tx(func(tx *db.Tx) (err error) {
+		if userKey, err = user.Ensure(tx, userID); err != nil {
+			return err
+		}
+		prices, err := catalog.HoldPrices(tx, items)
+		if err != nil {
+			return err
+		}
+		rows := make([]Row, len(items))
+		for i, id := range items {
+			rows[i] = Row{AssetID: string(rune('a' + i)), ItemID: id, Amount: 1, Tradable: true, Marketable: true}
+		}
+		return addInventory(tx, userKey, app, "2", rows, prices)
+	})
+	return userKey
+}
+
+// makeItems makes items without a phase and returns their ids.
+func makeItems(f *dbtest.Fixture, names ...string) []int64 {
+	f.Helper()
+	ids, keys := make([]int64, len(names)), make([]catalog.Key, len(names))
+	for i, n := range names {
+		keys[i] = catalog.Key{AppID: app, Name: n}
+	}
+	f.Tx(func(tx *db.Tx) error {
+		items, err := catalog.EnsureItems(tx, app, keys)
+		for i, k := range keys {
+			ids[i] = items[k].ID
+		}
+		return err
+	})
+	return ids
+}
+
+// values returns the values of a user's rows in the order of their ids.
+func values(f *dbtest.Fixture, userKey int64) (out []money.Micro) {
+	f.Helper()
+	f.Tx(func(tx *db.Tx) (err error) {
+		out, err = db.Collect(tx.Context(), tx, func(r *sql.Rows, v *money.Micro) error { return r.Scan(v) },
+			`SELECT coalesce(value, 0) FROM inventory WHERE user_key = $1 ORDER BY id`, userKey)
+		return err
+	})
+	return out
+}

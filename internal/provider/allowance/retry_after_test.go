@@ -1,0 +1,77 @@
+package allowance_test
+
+import (
+	"fmt"
+	"sync"
+	"testing"
+	"time"
+
+	"assay/internal/provider"
+	"assay/internal/provider/allowance"
+)
+
+func TestStoreRetryAfter_StopsAllProcesses(t *testing.T) {
+	each(t, func(f *fixture) {
+		for _, limit := range []provider.Limit{{}, {Requests: 5, Per: time.Second}} {
+			f.Is("let through", f.take(f.allowance("a", limit, provider.Quota{})).Wait, time.Duration(0))
+			f.Is("stored", f.hold(f.allowance("a", limit, provider.Quota{}), provider.RetryAfter{Wait: time.Hour}), time.Hour)
+			f.Is("not shortened", f.hold(f.allowance("a", limit, provider.Quota{}), provider.RetryAfter{Wait: time.Minute}), time.Hour)
+			other := f.allowance("a", limit, provider.Quota{})
+			f.Is("seen by others", f.take(other), provider.Refusal{Kind: provider.KindRateLimited, Wait: time.Hour})
+			_, until, err := allowance.New(f.DB, "s", provider.Host{Key: "a", Limit: limit}).State(f.Context())
+			f.Must(err)
+			f.Is("shown", until.Equal(f.Now.Add(time.Hour)), true)
+			f.Is("not of another host", f.take(f.allowance("b", limit, provider.Quota{})).Wait, time.Duration(0))
+			f.Now = f.Now.Add(time.Hour - time.Microsecond)
+			f.Is("up to its end", f.take(other).Wait, time.Microsecond)
+			f.Now = f.Now.Add(time.Microsecond)
+			f.Is("and no longer", f.take(other).Wait, time.Duration(0))
+		}
+	})
+}
+
+// Each wait is stored by a new allowance, as by another process or after a restart.
+func TestStoreRetryAfter_WaitsLongerAfterEachRefusal(t *testing.T) {
+	each(t, func(f *fixture) {
+		unstated := provider.RetryAfter{Wait: 10 * time.Minute, Most: time.Hour}
+		hold := func() time.Duration {
+			return f.hold(f.allowance("g", provider.Limit{Requests: 5, Per: time.Second}, provider.Quota{}), unstated)
+		}
+		for _, minutes := range []int{10, 20, 40, 60, 60} {
+			want := time.Duration(minutes) * time.Minute
+			f.Is("refused again", hold(), want)
+			f.Is("and another request that was on its way", hold(), want)
+			f.Now = f.Now.Add(want)
+		}
+		f.Now = f.Now.Add(time.Hour)
+		f.Is("long after", hold(), 10*time.Minute)
+	})
+}
+
+// Several processes find a host down, and up again.
+func TestDown_WritesOneEventForManyProcesses(t *testing.T) {
+	each(t, func(f *fixture) {
+		all := f.processes("h", provider.Limit{}, provider.Quota{})
+		together := func(do func(a provider.Allowance) error) {
+			var wg sync.WaitGroup
+			for _, a := range all {
+				wg.Go(func() {
+					if err := do(a); err != nil {
+						f.Error(err)
+					}
+				})
+			}
+			wg.Wait()
+		}
+		up := func(a provider.Allowance) error { return a.Up(f.Context()) }
+		together(up)
+		f.Is("it was never down", len(f.events()), 0)
+		together(func(a provider.Allowance) error { return a.Down(f.Context(), "timeout") })
+		want := `provider.down {"provider":"s","why":"breaker","host":"h","detail":"timeout"}`
+		f.Is("down", fmt.Sprint(f.events()), "["+want+"]")
+		together(up)
+		f.Is("up", fmt.Sprint(f.events()), `[provider.up {"provider":"s","why":"breaker","host":"h","detail":"it answers again"} `+want+"]")
+		f.Must(all[0].Down(f.Context(), "again"))
+		f.Is("down again", len(f.events()), 3)
+	})
+}
