@@ -86,8 +86,8 @@ func TestCopy_EndsWithTheCodeOfWhatIsWrong(t *testing.T) {
 		"itself":           {from, from, exitRefused, "the same database"},
 		"nobody answers":   {from, "postgres://u:canary@127.0.0.1:1/x", exitUnreachable, "target: "},
 		"a bad pool":       {from, "postgres://u:canary@127.0.0.1:1/x?pool_max_conns=1", exitFailed, "pool_max_conns"},
-		"another tree":     {from, "sqlite:", exitUsage, "--to: is no database"},
-		"without an end":   {from, "", exitUsage, "--to: is no database"},
+		"another tree":     {from, "sqlite:", exitUsage, "--to: is not a database"},
+		"without an end":   {from, "", exitUsage, "--to: is not a database"},
 		"all in memory":    {from, "sqlite::memory:", exitUsage, "--to: "},
 		"a server's alone": {"postgres://u:canary@127.0.0.1:1/x", to, exitUnreachable, "provider: "},
 	} {
