@@ -11,22 +11,20 @@ import (
 // JobOutcome is the outcome of an ended job.
 type JobOutcome string
 
-// The outcomes of a job. A cancelled job is partial if it priced something, else
-// failed.
+// The outcomes of a job. A cancelled job is partial if it priced something, otherwise failed.
 const (
-	JobComplete JobOutcome = "complete" // every item and every market that was to be asked
+	JobComplete JobOutcome = "complete" // every item and every market
 	JobPartial  JobOutcome = "partial"  // some items or markets are missing
 	JobFailed   JobOutcome = "failed"   // nothing was priced, and an error occurred
 )
 
-// Reasons of gaps beside those of skipped items and the outcomes of markets.
+// Reasons of gaps, in addition to those of skipped items and the outcomes of markets.
 const (
 	GapFailed    = "failed"
 	GapCancelled = "cancelled"
 )
 
-// OutcomeWith returns the outcome of a job that ended with these counts and these
-// markets missing.
+// OutcomeWith returns the outcome of a job with these missing markets.
 func (j *Job) OutcomeWith(markets []event.MarketGap) JobOutcome {
 	switch {
 	case j.State == Failed, j.State == Cancelled && j.Counts.Updated+j.Counts.NoQuote == 0:
@@ -38,7 +36,7 @@ func (j *Job) OutcomeWith(markets []event.MarketGap) JobOutcome {
 	}
 }
 
-// Gaps returns of how many due items nothing was learned, by reason.
+// Gaps returns for how many due items nothing was learned, by reason.
 func (c *Counts) Gaps() []event.ItemGap {
 	due := c.Total - c.SkippedTTL - c.SkippedNoSales
 	var gaps []event.ItemGap
@@ -57,7 +55,7 @@ func (c *Counts) Gaps() []event.ItemGap {
 	return gaps
 }
 
-// Gaps returns what a job lacks; its lists are not nil.
+// Gaps returns what is missing from a job. Its lists are not nil.
 func (j *Job) Gaps() event.Gaps {
 	return event.Gaps{
 		Items:   append([]event.ItemGap{}, j.Counts.Gaps()...),
@@ -65,13 +63,13 @@ func (j *Job) Gaps() event.Gaps {
 	}
 }
 
-// share is a part of a whole with four places, above 0.
+// share returns a part of a whole, with four decimal places and above 0.
 func share(part, whole int64) float64 {
 	return max(math.Round(float64(part)/float64(max(whole, 1))*1e4)/1e4, 1e-4)
 }
 
-// marketGaps returns the markets of which a job got nothing, or not all. A provider
-// that is asked in the background is none of a job's.
+// marketGaps returns the markets of which a job got nothing, or not all. Providers in the
+// background are left out.
 func (a *applier) marketGaps(units []Unit, outcomes map[UnitMarket]MarketFetch) []event.MarketGap {
 	type market struct{ provider, key string }
 	type gap struct {
@@ -114,9 +112,9 @@ func (a *applier) marketGaps(units []Unit, outcomes map[UnitMarket]MarketFetch) 
 	return out
 }
 
-// gap returns why a unit's job did not get a market, or "".
+// gap returns why a unit's job lacks a market, or "".
 func (u *Unit) gap(market int64, outcomes map[UnitMarket]MarketFetch) (reason, detail string) {
-	part := UnitMarket{Market: market} // of all that was asked by name
+	part := UnitMarket{Market: market} // of all that was queried by name
 	if u.File != "" {
 		part.Unit = u.ID
 	}

@@ -10,8 +10,8 @@ import (
 
 var fetchesBulk = db.NewBulk(addFetchesSQL, fetchColumns, addFetchesConflict)
 
-// addFetches notes what a unit brought of each market: for itself if it is a
-// file, else in the sum of its provider's units.
+// addFetches stores what a unit returned of each market: alone if it is a file, otherwise in
+// the sum of its provider's units.
 func addFetches(t *db.Tx, u Unit, markets []MarketFetch) error {
 	unit := u.ID
 	if u.File == "" {
@@ -31,15 +31,15 @@ func addFetches(t *db.Tx, u Unit, markets []MarketFetch) error {
 	return nil
 }
 
-// noteError notes why a unit failed as its job's last error. What was not asked
+// noteError stores why a unit failed as its job's last error. A request that was not sent
 // does not hide why it was not.
 func noteError(t *db.Tx, job int64, u Unit) error {
 	_, err := t.Exec(`UPDATE refresh_job SET last_error = $2 WHERE id = $1 AND (last_error = '' OR $3)`, job, u.Error, u.ConcernsProvider())
 	return err
 }
 
-// NoteProvider notes that a fetch of a provider's file, or for "" a request for names,
-// succeeded or, with a failure, why it did not.
+// NoteProvider stores the outcome of a request for a provider's file, or with "" for names.
+// An empty failure is success.
 func NoteProvider(t *db.Tx, provider, file, failure string) error {
 	if failure != "" {
 		return noteFailure(t, provider, file, failure)
@@ -66,8 +66,8 @@ func noteFailure(t *db.Tx, provider, file, failure string) error {
 	return err
 }
 
-// A file that is answered by an earlier unit's blobs brought what that unit did,
-// until the job itself has validated it. The later row of a market counts.
+// A file that reuses an earlier unit's blobs counts with what that unit returned, until the
+// job itself has validated it. The later row of a market counts.
 const outcomes = `
 SELECT unit_id, market_id, quotes, rejected, outcome FROM (
 	SELECT 1 AS own, unit_id, market_id, quotes, rejected, outcome FROM market_fetch WHERE job_id = $1
@@ -78,7 +78,7 @@ SELECT unit_id, market_id, quotes, rejected, outcome FROM (
 	WHERE u.job_id = $1 AND u.file <> '' AND u.blob_unit <> u.id) brought
 ORDER BY own`
 
-// ReadOutcomes returns what became of each market of each file of a job.
+// ReadOutcomes returns the outcome of each market of each file of a job.
 func ReadOutcomes(ctx context.Context, s *db.DB, job int64) (map[UnitMarket]MarketFetch, error) {
 	type row struct {
 		unit int64
@@ -109,8 +109,8 @@ ON CONFLICT (job_id, unit_id, market_id) DO UPDATE SET
 	bytes = market_fetch.bytes + excluded.bytes, outcome = excluded.outcome`
 )
 
-// StoreValidation stores what became of the markets of a job's files and what was learned of
-// them, and lets the job go on to estimate.
+// StoreValidation stores the outcomes of a job's files and what was learned from them, and
+// moves the job on to estimate.
 func StoreValidation(t *db.Tx, job int64, verdicts []Verdict, learned []Learned) (bool, error) {
 	n, err := t.Exec(`UPDATE refresh_job SET stage = 'estimate' WHERE id = $1 AND state = 'running' AND stage = 'fetch'`, job)
 	if err != nil || n != 1 {

@@ -17,21 +17,20 @@ import (
 )
 
 const (
-	// batchItems is about how many items a batch has: enough to make a commit
-	// worth its price, few enough to lose little to a kill.
+	// batchItems is about how many items a batch has: enough to be worth a commit, few enough
+	// to lose little to a kill.
 	batchItems = 500
-	// singleNames is how many names a unit has of a provider that takes one name per
-	// request; they are requested one after another.
+	// singleNames is how many names a unit of a provider has that takes one name per request.
+	// They are requested one after another.
 	singleNames = 50
-	// missingCycle bounds what one missing job takes on.
+	// missingCycle bounds the items of a missing-price job.
 	missingCycle = 20_000
 )
 
-// errNoLongerQueued rolls a plan back whose job was cancelled meanwhile.
+// errNoLongerQueued rolls back the plan of a job that was cancelled meanwhile.
 var errNoLongerQueued = errors.New("job is no longer queued")
 
-// Plan makes the plan of a queued job: its items, batches and units, and the
-// exchange rates that it is estimated with, in one transaction.
+// Plan plans a queued job: its items, batches, units and exchange rates, in one transaction.
 func (p *planner) Plan(ctx context.Context) (bool, error) {
 	job, err := ReadQueuedJob(ctx, p.store)
 	if err != nil || job == nil {
@@ -48,7 +47,7 @@ func (p *planner) Plan(ctx context.Context) (bool, error) {
 	}
 	rates, err := p.rates(ctx)
 	if errors.Is(err, ErrNoRatesYet) {
-		return false, nil // the sweep comes back
+		return false, nil // the sweep tries again
 	}
 	if err != nil {
 		return false, err
@@ -68,7 +67,7 @@ func (p *planner) Plan(ctx context.Context) (bool, error) {
 // allowed is what may be requested from providers now.
 type allowed struct {
 	paused map[string]bool
-	calls  map[string]int64 // by name, of those that have a budget and are not asked in the background
+	calls  map[string]int64 // by name, of those that have a budget and are not requested in the background
 }
 
 func (p *planner) allowed(ctx context.Context) (allowed, error) {
@@ -120,8 +119,8 @@ func (p *planner) plan(tx *db.Tx, job *Job, may allowed, rates pricing.Rates) er
 	if err := PlanItems(tx, job.ID, rules, batches); err != nil {
 		return err
 	}
-	// What is planned decides, and not what was counted before: another instance
-	// may have changed what is due in between.
+	// The plan decides, not the counts before: another instance may have changed what is due
+	// in between.
 	planned, err := plannedByApp(tx, job.ID)
 	if err != nil {
 		return err
@@ -138,8 +137,8 @@ func (p *planner) plan(tx *db.Tx, job *Job, may allowed, rates pricing.Rates) er
 	return InsertUnits(tx, units)
 }
 
-// batchesFor returns into how many batches items are divided: a power of two,
-// since batches are ranges of name buckets.
+// batchesFor returns how many batches items are divided into: a power of two, because batches
+// are ranges of name buckets.
 func batchesFor(items int64) int {
 	n := 1
 	for n < catalog.Buckets && int64(n)*batchItems < items {
@@ -148,8 +147,8 @@ func batchesFor(items int64) int {
 	return n
 }
 
-// planUnits says what to ask each provider for: every file of the games that are
-// due, or the due names in calls as large as the provider allows.
+// planUnits plans what to request from each provider: every file of the games that are due,
+// or the due names in calls of the largest size that the provider allows.
 func (p *planner) planUnits(tx *db.Tx, job *Job, planned map[int32]int64, batches int, may allowed) ([]Unit, error) {
 	var units []Unit
 	for _, name := range p.order {
@@ -178,9 +177,9 @@ func (p *planner) planUnits(tx *db.Tx, job *Job, planned map[int32]int64, batche
 	return units, nil
 }
 
-// planFiles makes a unit for each file. A missing price estimates from a file's
-// newest answer while the provider would give the same again. An answer that came too
-// late for its own job serves the next one, beside a newer one where it is old.
+// planFiles makes a unit for each file. A missing-price job uses a file's newest response
+// while the provider would return the same again. A response that came too late for its own
+// job serves the next one, together with a newer one if it is old.
 func (p *planner) planFiles(tx *db.Tx, job *Job, d provider.Description, planned map[int32]int64, batches int) ([]Unit, error) {
 	var units []Unit
 	for _, f := range d.Files {
@@ -210,18 +209,18 @@ func (p *planner) planFiles(tx *db.Tx, job *Job, d provider.Description, planned
 	return units, nil
 }
 
-// minInterval is how long a file's answer serves missing prices at least.
+// minInterval is the least time for which a file's response serves missing prices.
 const minInterval = 5 * time.Minute
 
-// young reports whether an answer is too recent to ask again. One from the
-// future is not: the clock was set back since.
+// young reports whether a response is too recent to be requested again. One from the future
+// is not: the clock was set back.
 func (p *planner) young(fetched time.Time, interval time.Duration) bool {
 	age := p.now().Sub(fetched)
 	return age >= 0 && age < max(interval, minInterval)
 }
 
-// planNames makes units of the due names of each game that the provider quotes, or,
-// where its budget does not allow that many calls, of those that matter most.
+// planNames makes units of the due names of each game that the provider quotes. If its budget
+// does not allow that many calls, the names come by priority.
 func (p *planner) planNames(tx *db.Tx, job *Job, d provider.Description, planned map[int32]int64, batches int, may allowed) ([]Unit, error) {
 	size := max(d.BatchSize, 1)
 	if d.Shape == provider.Single {
@@ -265,8 +264,8 @@ func unitOf(job *Job, d provider.Description, app int32, names []PlannedName) Un
 	return u
 }
 
-// planBest makes units of as many due names as so many calls take, of those that
-// matter most, and notes how many are left for later.
+// planBest makes units of the due names by priority, as many as the calls take, and counts
+// those that are left for later.
 func (p *planner) planBest(tx *db.Tx, job *Job, d provider.Description, batches, calls int) ([]Unit, error) {
 	names, err := p.candidates(tx, job, d)
 	if err != nil {
@@ -300,9 +299,9 @@ func (p *planner) planBest(tx *db.Tx, job *Job, d provider.Description, batches,
 	return units, nil
 }
 
-// inTurn puts those units first whose names come after the one that was asked
-// for last. Units are asked in their order, so where a limit ends the asking too
-// soon, the next job goes on there and no name is left out for ever.
+// inTurn moves the units to the front whose names follow the name that was requested last.
+// Units are requested in order. If a limit ends this early, the next job continues there, so
+// no name is left out for ever.
 func inTurn(units []Unit, last string) []Unit {
 	next := slices.IndexFunc(units, func(u Unit) bool { return afterInOrder(u.Names[len(u.Names)-1], last) })
 	if last == "" || next < 0 {
@@ -311,8 +310,7 @@ func inTurn(units []Unit, last string) []Unit {
 	return slices.Concat(units[next:], units[:next])
 }
 
-// afterInOrder reports whether a name comes after another one in the order in
-// which names are planned.
+// afterInOrder reports whether a name follows another one in the order of a plan.
 func afterInOrder(name, other string) bool {
 	return cmp.Or(cmp.Compare(catalog.Bucket(name), catalog.Bucket(other)), cmp.Compare(name, other)) > 0
 }

@@ -9,19 +9,19 @@ import (
 	"assay/internal/db"
 )
 
-// How an item of a plan stands, given $1 now, $2 forced, $3 the TTL with its
-// tolerance, $4 the length of a no-sales pause, all in microseconds. Rule 5 of
-// the contract: an unknown price is never skipped. Times in the future come from
-// a clock that was set back since and skip nothing; hence the lower bounds.
+// planState is the state of an item in a plan, given $1 now, $2 forced, $3 the TTL with its
+// tolerance, $4 the length of a no-sales pause, all in microseconds (rule 5: an unknown price
+// is never skipped). Times in the future come from before the clock was set back and skip
+// nothing; hence the lower bounds.
 const planState = `
 	CASE WHEN i.price <= 0 OR $2 THEN ''
 	     WHEN i.retry_at > $1 AND i.retry_at <= $1 + $4 THEN 'noSales'
 	     WHEN i.quotes_at > $1 - $3 AND i.quotes_at <= $1 THEN 'ttl'
 	     ELSE '' END`
 
-// Which items a plan is about: those in scope ($5: all), the failed ones of job
-// $5, or the first $5 due entries of the missing-price queue. An entry that is
-// due later than any pause lasts was queued by a clock set back since.
+// The items of a plan: those in scope ($5: all), the failed ones of job $5, or the first $5
+// due entries of the missing-price queue. An entry that is due later than the longest pause
+// was queued before the clock was set back.
 const (
 	planScope = `
 FROM item i
@@ -37,7 +37,7 @@ FROM item i JOIN (
 	ORDER BY due_at, item_id LIMIT $5) m ON m.item_id = i.id`
 )
 
-// Constants of other packages, as statements need them; a test compares them.
+// Constants of other packages for SQL. A test compares them.
 const (
 	maxMissingRetryMicros = "259200000000" // refresh.MaxMissingRetry in microseconds
 	buckets               = "128"          // catalog.Buckets
@@ -45,12 +45,12 @@ const (
 	Unpriced              = "status = 5"   // pricing.NoPrice; the condition of the index item_unpriced
 )
 
-// tolerance lets a schedule equal to the TTL work: an item counts as due when
-// 95 % of the TTL have passed.
+// tolerancePercent lets a schedule of the same length as the TTL work: an item is due when 95
+// % of the TTL have passed.
 const tolerancePercent = 95
 
-// planOf returns the statement part and the parameters $1 to $5 that say what a
-// plan is about.
+// planOf returns the part of the statement and the parameters $1 to $5 that select a plan's
+// items.
 func planOf(r Rules) (from string, args []any) {
 	forced := r.Forced || r.Missing || r.RetryOf != 0
 	args = []any{
@@ -67,8 +67,8 @@ func planOf(r Rules) (from string, args []any) {
 	}
 }
 
-// dueByApp counts items, and distinct names if these are wanted, which takes
-// longer than all the rest.
+// dueByApp counts items and, with names, distinct names, which takes longer than everything
+// else.
 func dueByApp(ctx context.Context, q db.Querier, r Rules, names bool) (map[int32]DueNames, error) {
 	type row struct {
 		app   int32
@@ -100,12 +100,12 @@ func dueByApp(ctx context.Context, q db.Querier, r Rules, names bool) (map[int32
 	return out, nil
 }
 
-// ReadDue counts what the rules would plan, by game.
+// ReadDue counts what these rules would plan, by game.
 func ReadDue(ctx context.Context, s *db.DB, r Rules) (map[int32]DueNames, error) {
 	return dueByApp(ctx, s.Read, r, true)
 }
 
-// DueInTx counts what the rules would plan, by game, but not the names.
+// DueInTx counts the items that these rules would plan, by game, without the names.
 func DueInTx(t *db.Tx, r Rules) (map[int32]DueNames, error) {
 	return dueByApp(t.Context(), t, r, false)
 }
@@ -167,8 +167,8 @@ func plannedByApp(t *db.Tx, job int64) (map[int32]int64, error) {
 	return out, err
 }
 
-// DueNamesOf lists the distinct names of a job's pending items of a game, by
-// bucket. All phases of a name are in the same one, and in the same batch.
+// DueNamesOf lists the distinct names of a job's pending items of a game, by bucket. All
+// phases of a name are in the same bucket, and so in the same batch.
 func DueNamesOf(t *db.Tx, job int64, app int32) ([]PlannedName, error) {
 	return db.Collect(t.Context(), t, func(rows *sql.Rows, n *PlannedName) error {
 		var bucket int
@@ -177,7 +177,7 @@ func DueNamesOf(t *db.Tx, job int64, app int32) ([]PlannedName, error) {
 		WHERE r.job_id = $1 AND r.state = 'pending' AND i.app_id = $2 ORDER BY i.bucket, i.name`, job, app)
 }
 
-// findLastRequested returns the name that bulk jobs asked a provider for last, "" for none.
+// findLastRequested returns the name that bulk jobs queried a provider for last; "": none.
 func findLastRequested(t *db.Tx, provider string, app int32) (name string, err error) {
 	err = t.QueryRow(`SELECT value FROM setting WHERE name = $1`, lastRequested(provider, app)).Scan(&name)
 	if errors.Is(err, sql.ErrNoRows) {
@@ -186,8 +186,8 @@ func findLastRequested(t *db.Tx, provider string, app int32) (name string, err e
 	return name, err
 }
 
-// noteUnitRequested notes the last name of a unit of a bulk job, whether its provider had
-// an answer or failed: in both cases it is the turn of the names after it.
+// noteUnitRequested stores the last name of a unit of a bulk job, whether its provider
+// responded or failed. In both cases the names after it are next.
 func noteUnitRequested(t *db.Tx, u Unit) error {
 	if len(u.Names) == 0 || u.State != UnitDone && u.State != UnitFailed {
 		return nil

@@ -8,22 +8,21 @@ import (
 	"time"
 )
 
-// wanted is a name that could be requested from a provider with a budget, and its
-// priority.
+// wanted is a name that could be requested from a provider with a budget, and its priority.
 type wanted struct {
 	PlannedName
 	app         int32
 	item        int64 // the first of its items
-	value       int64 // of all that inventories hold of it, in micro-units
+	value       int64 // of all its items in inventories, in micro-units
 	requestedAt time.Time
 	queuedAt    time.Time
 	hi, lo      uint64 // value x staleness
 }
 
-// byPriority lists the distinct names of a plan, those first that matter most: by
-// their value in inventories times how long ago they were requested from the provider.
-// A name that was never requested, or at a time that lies ahead since the clock was set
-// back, counts as stalest. One that was requested less than young ago is left out.
+// byPriority lists the distinct names of a plan by priority: their value in inventories times
+// how long ago they were requested from the provider. A name that was never requested, or in
+// the future before the clock was set back, counts as stalest. One that was requested less
+// than young ago is left out.
 func byPriority(items []CandidateName, now time.Time, young time.Duration) []wanted {
 	var out []wanted
 	for i := range items {
@@ -47,7 +46,7 @@ func byPriority(items []CandidateName, now time.Time, young time.Duration) []wan
 		if !w.requestedAt.IsZero() && !w.requestedAt.After(now) {
 			stale = int64(now.Sub(w.requestedAt) / time.Second)
 		}
-		// A name in no inventory counts as one, so that it is requested too.
+		// A name in no inventory has the value one, so that it is requested too.
 		w.hi, w.lo = bits.Mul64(uint64(w.value)+1, uint64(stale)+1)
 	}
 	slices.SortFunc(out, func(a, b wanted) int {
@@ -56,8 +55,8 @@ func byPriority(items []CandidateName, now time.Time, young time.Duration) []wan
 	return out
 }
 
-// byAge lists the distinct names of a plan whose prices are missing, those first
-// that wait longest.
+// byAge lists the distinct names of a plan whose prices are missing, the longest missing
+// first.
 func byAge(items []CandidateName, now time.Time, young time.Duration) []wanted {
 	out := byPriority(items, now, young)
 	slices.SortFunc(out, func(a, b wanted) int {
@@ -66,8 +65,8 @@ func byAge(items []CandidateName, now time.Time, young time.Duration) []wanted {
 	return out
 }
 
-// times multiplies two numbers that are not negative; what is too large is the
-// largest.
+// times multiplies two numbers that are not negative. It returns the largest number instead
+// of an overflow.
 func times(a, b int64) int64 {
 	hi, lo := bits.Mul64(uint64(a), uint64(b))
 	if hi > 0 || lo > math.MaxInt64 {
@@ -76,7 +75,7 @@ func times(a, b int64) int64 {
 	return int64(lo)
 }
 
-// plus adds them likewise.
+// plus adds two numbers in the same way.
 func plus(a, b int64) int64 {
 	if a > math.MaxInt64-b {
 		return math.MaxInt64

@@ -5,8 +5,8 @@ import (
 	"assay/internal/event"
 )
 
-// quarantine notes that a market's part of a file's answer is refused. Who finds it
-// good before that tells of it.
+// quarantine stores that a market's part of a file's response is refused. The first refusal
+// after a good response adds the event.
 func quarantine(t *db.Tx, v Verdict) error {
 	began, err := t.Exec(`
 		INSERT INTO market_file (market_id, app_id, file, quarantine, quarantined_since) VALUES ($1, $2, $3, $4, $5)
@@ -28,8 +28,8 @@ func quarantine(t *db.Tx, v Verdict) error {
 	return event.Add(t, down)
 }
 
-// endQuarantine ends the quarantine of a market's part of a file, if it is in one:
-// its answer is good again.
+// endQuarantine ends the quarantine of a market's part of a file, if it is in quarantine: its
+// response is good again.
 func endQuarantine(t *db.Tx, v Verdict) error {
 	ended, err := t.Exec(`
 		UPDATE market_file SET quarantine = '', quarantined_since = 0

@@ -9,20 +9,20 @@ import (
 	"assay/internal/provider"
 )
 
-// hostQueue is the requests of one host of a provider, with workers of their own: a host
-// that hangs keeps no other one waiting.
+// hostQueue holds the requests to one host of a provider. It has its own workers, so that a
+// host that hangs delays no other.
 type hostQueue struct {
 	provider string
-	host     string   // that receives the requests; "" is the provider's only one, or this machine
-	files    []string // keys; "" for what is requested by name
+	host     string   // "": the provider's only host, or this machine
+	files    []string // keys; "" for requests by name
 	local    bool     // its files are on this machine and cost no request
-	// background says that names are requested in the background, one at a time, and not
+	// background says that names are requested in the background: one at a time, and none
 	// before until, in microseconds.
 	background bool
 	until      atomic.Int64
 }
 
-// FetchKind names the work of fetching what a host of a provider serves.
+// FetchKind is the kind of work of fetching what a host of a provider serves.
 func FetchKind(provider, host string) string {
 	if host == "" {
 		return "fetch:" + provider
@@ -30,7 +30,7 @@ func FetchKind(provider, host string) string {
 	return "fetch:" + provider + "/" + host
 }
 
-// queuesOf divides what is requested from a provider, its local files first.
+// queuesOf divides a provider's requests by host, local files first.
 func queuesOf(d provider.Description) []*hostQueue {
 	var out []*hostQueue
 	for _, f := range d.Files {
@@ -51,19 +51,19 @@ func queuesOf(d provider.Description) []*hostQueue {
 	return out
 }
 
-// claim is how the work of the host queue is claimed at a time.
+// claim is the claim for the work of the host queue now.
 func (l *hostQueue) claim(owner string, now time.Time) Claim {
 	c := Claim{Provider: l.provider, Files: l.files, Owner: owner, Reserve: 1}
 	if l.local {
 		c.Reserve = 0
 	}
-	// A clock that was set back must not keep it waiting for longer.
+	// A clock that was set back does not make the pause longer.
 	wait := db.Moment(l.until.Load()).Sub(now)
 	c.Background = l.background && (wait <= 0 || wait > backgroundPause)
 	return c
 }
 
-// endpointsOf lists everything that can be requested from a provider, for ForgoUnits.
+// endpointsOf lists everything that can be requested from a provider, for AbandonUnits.
 func endpointsOf(d provider.Description) []Endpoint {
 	if d.Shape != provider.Bulk {
 		return []Endpoint{{Provider: d.Name}}

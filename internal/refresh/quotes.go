@@ -11,15 +11,15 @@ import (
 	"assay/internal/provider"
 )
 
-// awaits reports whether a quote was fetched since the item's last estimate.
+// awaits reports whether a quote was fetched after the item's last estimate.
 func awaits(v *Snapshot) bool { return v.Reason == pricing.Awaiting || v.Reason == pricing.Confirmed }
 
-// quoted reports whether a market offered an item, or had sold it.
+// quoted reports whether a market offers an item, or has sold it.
 func quoted(v *Snapshot) bool { return v.Ask > 0 || v.Sale > 0 }
 
-// gather lists what takes part in an item's estimate: this job's quotes, and of
-// markets that did not answer the last snapshot, which counts while it is fresh.
-// The snapshot of a market that responded without the item, or that is no longer
+// gather lists the quotes of an item's estimate: those of this job, and of markets without a
+// response the stored ones, while they are fresh. The stored quote of a market that responded
+// without the item, or that is no longer configured, stays and does not take part.
 // configured, stays as it was and takes no part.
 func (s *batchEstimator) gather(i int) {
 	s.rows, s.quotes = s.rows[:0], s.quotes[:0]
@@ -56,12 +56,11 @@ func (s *batchEstimator) gather(i int) {
 	}
 }
 
-// unchanged stands for the time at which a quote changed that is the same as in the
-// last estimate: that estimate has seen the change already, so it is no evidence for
-// a price that is held.
+// unchanged is the time of change of a quote that equals the one of the last estimate. That
+// estimate has used the change already, so it is no evidence for a held price.
 func unchanged() time.Time { return time.Unix(0, 0).UTC() }
 
-// findQuote returns the place of a market's quote in an item's quotes.
+// findQuote returns the index of a market's quote in an item's quotes.
 func findQuote(quotes []Snapshot, market int64) (at int, found bool) {
 	return slices.BinarySearchFunc(quotes, market, func(q Snapshot, id int64) int { return cmp.Compare(q.MarketID, id) })
 }
@@ -74,14 +73,14 @@ func quoteOf(quotes []Snapshot, market int64) *Snapshot {
 	return nil
 }
 
-// sinceLast compares a quote that was requested by name with the one before: when
+// sinceLast compares a quote that was requested by name with the one before. It returns when
 // its amounts changed, and by how much its price moved.
 func (s *batchEstimator) sinceLast(i int, f *fetched) (changedAt time.Time, moved pricing.Log) {
 	old := quoteOf(s.items[i].Quotes, f.MarketID)
 	switch {
 	case old == nil || old.Currency != f.Currency || !quoted(old):
 		return f.at, 0
-	case old.Reason == pricing.Awaiting: // what it was in the last estimate is not known
+	case old.Reason == pricing.Awaiting: // the quote of the last estimate is unknown
 		if old.Ask == f.Ask && old.Sale == f.Sale {
 			return old.FetchedAt, 0
 		}
@@ -97,8 +96,8 @@ func (s *batchEstimator) sinceLast(i int, f *fetched) (changedAt time.Time, move
 	return f.at, pricing.Ln(is) - pricing.Ln(was)
 }
 
-// quote is a snapshot as an estimate takes it. A market that counts sales and
-// says nothing of this item's leaves its window open.
+// quote converts a stored quote for an estimate. A market that counts sales, and states none
+// for this item, leaves the window open.
 func (s *batchEstimator) quote(r Snapshot) pricing.Quote {
 	m := s.stage.known[r.MarketID]
 	q := pricing.Quote{
@@ -113,7 +112,7 @@ func (s *batchEstimator) quote(r Snapshot) pricing.Quote {
 	return q
 }
 
-// newQuotes returns all quotes of an item from now on, or nil if none changed.
+// newQuotes returns all quotes of an item after the estimate, or nil if none changed.
 func (s *batchEstimator) newQuotes(i int) []Snapshot {
 	stored := s.items[i].Quotes
 	all, changed := append(s.kept[:0], stored...), false
@@ -147,10 +146,9 @@ func (s *batchEstimator) newQuotes(i int) []Snapshot {
 	return all
 }
 
-// storedTime keeps a market's stored time while the stated one moves on by
-// less than some hours: a clock that ticks beside a quote that stands still must
-// not rewrite its row. Against the week after which a quote is stale by that
-// time, the difference is nothing.
+// storedTime keeps a market's stored time while the stated one differs by less than some
+// hours. A time that advances beside an unchanged quote must not rewrite its row. A quote
+// becomes stale a week after that time, so the difference does not matter.
 func storedTime(stored, stated time.Time) time.Time {
 	const tick = 6 * time.Hour
 	if d := stated.Sub(stored); !stored.IsZero() && d > 0 && d < tick {
@@ -159,7 +157,7 @@ func storedTime(stored, stated time.Time) time.Time {
 	return stated
 }
 
-// summary says why no market answered, in one line of bounded length.
+// summary returns why no market responded, in one line of bounded length.
 func summary(errs []string) string {
 	slices.Sort(errs)
 	errs = slices.Compact(errs)

@@ -52,7 +52,7 @@ func EncodeQuotes(quotes []Snapshot) string {
 	return string(append(b, ']'))
 }
 
-// DecodeQuotes reads what encodeQuotes wrote; an empty text has no quotes.
+// DecodeQuotes decodes the text of EncodeQuotes; an empty text has no quotes.
 func DecodeQuotes(text string) ([]Snapshot, error) {
 	if text == "" || text == "[]" {
 		return nil, nil
@@ -80,8 +80,8 @@ func DecodeQuotes(text string) ([]Snapshot, error) {
 	return out, nil
 }
 
-// quoteReader reads what encodeQuotes writes, and no other JSON. It remembers that
-// something was wrong instead of failing at each step.
+// quoteReader reads the text of EncodeQuotes, and no other JSON. It remembers a fault instead
+// of returning an error at each step.
 type quoteReader struct {
 	text string
 	bad  bool

@@ -11,8 +11,8 @@ import (
 	"assay/internal/pricing"
 )
 
-// ErrNoRatesYet means that the first exchange rates are being fetched: a job is
-// planned once they are there.
+// ErrNoRatesYet means that the first exchange rates are being fetched. The job is planned
+// after that.
 var ErrNoRatesYet = errors.New("exchange rates are being fetched")
 
 // converter converts quotes with the rates of a job.
@@ -21,7 +21,7 @@ type converter struct {
 	rates    pricing.Rates
 }
 
-// converter returns the converter of a set of rates.
+// converter returns a converter with a stored set of rates.
 func (p *process) converter(ctx context.Context, set int64) (*converter, error) {
 	rates, err := exchange.ReadRates(ctx, p.store, set)
 	if err != nil {
@@ -30,7 +30,7 @@ func (p *process) converter(ctx context.Context, set int64) (*converter, error) 
 	return &converter{currency: p.cfg.Policy.Currency, rates: rates}, nil
 }
 
-// price is a quote's price in the base currency, 0 if it has none.
+// price returns a quote's price in the base currency; 0: it has none.
 func (c *converter) price(q *quoteRecord) money.Micro {
 	p, _ := pricing.Quoted(q.Ask, q.Sale)
 	if q.Currency == c.currency || p == 0 {
@@ -44,15 +44,14 @@ func (c *converter) price(q *quoteRecord) money.Micro {
 	return converted
 }
 
-// pricers are those of the live jobs.
+// pricers caches the pricers of the live jobs.
 type pricers struct {
 	mu   sync.Mutex
 	jobs map[int64]map[int32]*gamePricer
 }
 
-// mostEstimators is how many jobs' estimators are remembered: two jobs live at a
-// time.
-const mostEstimators = 4
+// mostPricers is how many jobs' pricers are cached. Two jobs are live at a time.
+const mostPricers = 4
 
 // gamePricer computes the prices of one game in one job.
 type gamePricer struct {
@@ -61,8 +60,8 @@ type gamePricer struct {
 	movers   pricing.Movers
 }
 
-// pricers returns the estimators of a job's games: with its rates, and with the
-// levels that were learned before its first batch.
+// pricers returns the pricers of a job's games, with its rates and with the levels that were
+// learned before its first batch.
 func (e *estimator) pricers(ctx context.Context, b *Batch) (map[int32]*gamePricer, error) {
 	e.cache.mu.Lock()
 	defer e.cache.mu.Unlock()
@@ -84,12 +83,12 @@ func (e *estimator) pricers(ctx context.Context, b *Batch) (map[int32]*gamePrice
 	for app, l := range levels {
 		m[app] = &gamePricer{pricing.NewPricer(policy, l.Set), l.ID, l.Movers}
 	}
-	if len(e.cache.jobs) >= mostEstimators {
+	if len(e.cache.jobs) >= mostPricers {
 		clear(e.cache.jobs)
 	}
 	e.cache.jobs[b.JobID] = m
 	return m, nil
 }
 
-// noGame stands for the games of which nothing was learned yet.
+// noGame stands for games of which nothing was learned yet.
 const noGame int32 = 0

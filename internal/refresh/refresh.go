@@ -9,7 +9,7 @@ import (
 	"assay/internal/pricing"
 )
 
-// Kind says why a job exists.
+// Kind is the reason for a job.
 type Kind string
 
 // The kinds of job.
@@ -18,7 +18,7 @@ const (
 	Missing Kind = "missing" // items that a sync found without a price
 )
 
-// State is where a job is in its life.
+// State is the state of a job.
 type State string
 
 // The states of a job.
@@ -33,7 +33,7 @@ const (
 // Live reports whether the job has not ended.
 func (s State) Live() bool { return s == Queued || s == Running }
 
-// Stage is what a live job does.
+// Stage is the stage of a live job.
 type Stage string
 
 // The stages of a job, in their order.
@@ -50,8 +50,8 @@ const (
 	ItemPending   = "pending"
 	ItemUpdated   = "updated" // priced in this job, changed or not
 	ItemSkipped   = "skipped"
-	ItemNoQuote   = "noQuote" // all providers answered, none had a usable quote
-	ItemFailed    = "failed"  // no evidence of its price came, and a provider failed or none quotes the game
+	ItemNoQuote   = "noQuote" // all providers responded, none with a usable quote
+	ItemFailed    = "failed"  // no evidence of its price, and a provider failed or none quotes the game
 	ItemCancelled = "cancelled"
 )
 
@@ -73,7 +73,7 @@ type Job struct {
 	Stage           Stage
 	CancelRequested bool
 	RequestedBy     string
-	RetryOf         int64 // the job whose failed items this one tries again; 0: none
+	RetryOf         int64 // the job whose failed items this one retries; 0: none
 	CreatedAt       time.Time
 	StartedAt       time.Time
 	FinishedAt      time.Time
@@ -81,13 +81,12 @@ type Job struct {
 	ApplyCursor     int64
 	RateSet         int64 // exchange rates that it is estimated with, from its plan on; 0: none
 	LastError       string
-	Outcome         JobOutcome        // empty while it lives
-	MarketGaps      []event.MarketGap // as far as it has ended
+	Outcome         JobOutcome        // empty while the job is live
+	MarketGaps      []event.MarketGap // of an ended job
 	Counts          Counts
 }
 
-// Counts are the items of a job by state. All but Total and Changed add up to
-// Total.
+// Counts holds the items of a job by state. All but Total and Changed add up to Total.
 type Counts struct {
 	Total, Pending, Updated, NoQuote, Failed, Cancelled int64
 	SkippedTTL, SkippedNoSales                          int64
@@ -124,20 +123,20 @@ type Due struct {
 	Due, TTL, NoSales int64
 }
 
-// CandidateName is an item that could be requested by name from a provider with a budget.
+// CandidateName is an item that a provider with a budget could be queried for by name.
 type CandidateName struct {
 	PlannedName
 	AppID    int32
 	Item     int64
 	Price    money.Micro // of one; 0: unknown
 	Amount   int64       // in all inventories
-	AskedAt  time.Time   // when the name was last requested from the provider; zero: never
+	AskedAt  time.Time   // when the provider was last queried for the name; zero: never
 	QueuedAt time.Time   // since when its price is missing; zero: it is not queued
 }
 
-// PlacedName is a name that is to be requested from a provider in the background; the
-// lowest place is first. Those whose prices are missing have none and come before
-// all others, the one that waits longest first.
+// PlacedName is a name to be requested from a provider in the background, the lowest place
+// first. A name whose price is missing has no place. Such names come before all others, the
+// longest missing first.
 type PlacedName struct {
 	AppID int32
 	Name  string
@@ -174,7 +173,7 @@ type Blob struct {
 	Data   []byte
 }
 
-// MarketFetch is what one unit brought of one market.
+// MarketFetch is what one unit returned of one market.
 type MarketFetch struct {
 	MarketID int64
 	Quotes   int64
@@ -182,17 +181,17 @@ type MarketFetch struct {
 	Outcome  Outcome
 }
 
-// Outcome is what became of a market's part of an answer.
+// Outcome is the outcome of a market's part of a response.
 type Outcome string
 
 // The outcomes.
 const (
 	OutcomeOK          Outcome = "ok"
-	OutcomeSilent      Outcome = "silent"      // the answer should have held the market and did not
-	OutcomeQuarantined Outcome = "quarantined" // not to be believed; see pricing.md, step 7
+	OutcomeSilent      Outcome = "silent"      // the response should have contained the market and did not
+	OutcomeQuarantined Outcome = "quarantined" // refused: see docs/explanation/pricing.md, step 7
 )
 
-// MarketFile is the newest good answer of a market's file.
+// MarketFile is the newest good response of a market's file.
 type MarketFile struct {
 	MarketID   int64
 	AppID      int32
@@ -200,7 +199,7 @@ type MarketFile struct {
 	UnitID     int64 // 0: none yet
 	FetchedAt  time.Time
 	Quotes     int64
-	Quarantine string    // why the last answer was refused; "": it was not
+	Quarantine string    // why the last response was refused; "": it was not
 	AcceptedAt time.Time // when an operator accepted the refused response; zero: never
 }
 
@@ -210,7 +209,7 @@ type Batch struct {
 	Kind  Kind
 	Batch int
 	Token int64
-	// RateSet is the job's.
+	// RateSet is the job's set of rates.
 	RateSet int64
 }
 
@@ -222,7 +221,7 @@ type Item struct {
 	Status       pricing.Status
 	Candidate    money.Micro
 	CandidateAt  time.Time
-	Guard        string // what else the guard remembers: pricing.EncodeGuard
+	Guard        string // the rest of the guard's state: pricing.EncodeGuard
 	Range        pricing.Range
 	CheckedAt    time.Time
 	UpdatedAt    time.Time
@@ -244,7 +243,7 @@ type Snapshot struct {
 	Sales       int64 // negative: not stated
 	SalesWindow time.Duration
 	MarketTime  time.Time
-	FetchedAt   time.Time // zero: as of the item's QuotesAt
+	FetchedAt   time.Time // zero: the item's QuotesAt
 	Reason      pricing.Reason
 }
 
@@ -252,31 +251,31 @@ type Snapshot struct {
 type Estimates struct {
 	Items  []EstimatedItem
 	Counts Counts
-	// MissingRetry is the first pause before a missing price is tried again.
+	// MissingRetry is the first pause before a missing price is retried.
 	MissingRetry time.Duration
-	RateSet      int64  // the rates that the estimates were made with
+	RateSet      int64  // the rates of the estimates
 	Method       string // pricing.Policy.Label
 }
 
-// EstimatedItem is what estimating decided about one item.
+// EstimatedItem is the result of estimating one item.
 type EstimatedItem struct {
-	Item                      // as it was
+	Item                      // before the estimate
 	State      string         // ItemUpdated, ItemNoQuote, ItemFailed, ItemSkipped
 	Reason     string         // of ItemSkipped
 	Error      string         // of ItemFailed
-	Answered   bool           // a market answered, so that Estimate counts
-	Estimate   pricing.Priced // its Quotes are not kept
+	Answered   bool           // a market responded, so that Estimate counts
+	Estimate   pricing.Priced // its Quotes are not used
 	Bounds     pricing.Range  // the item's range with the new price
-	LevelSet   int64          // that the estimate was computed with; 0: nothing was learned yet
-	Used       string         // ids of the markets behind Estimate, where the price or its status changed
-	AsOf       time.Time      // fetch of the quotes behind it, from which its TTL counts
-	QuotedAt   time.Time      // as of when the newest of these quotes is; zero: none is usable
-	QuietSince time.Time      // since when no market saw a sale; zero: one did, or none can tell
+	LevelSet   int64          // of the estimate; 0: nothing was learned yet
+	Used       string         // ids of the markets behind Estimate, if the price or its status changed
+	AsOf       time.Time      // fetch of the quotes behind it: its TTL counts from here
+	QuotedAt   time.Time      // time of the newest of these quotes; zero: none is usable
+	QuietSince time.Time      // since when no market saw a sale; zero: one did, or none counts sales
 	RetryAt    time.Time      // end of the no-sales pause; zero: none
-	NewQuotes  []Snapshot     // all quotes from now on, by market; nil: as they were
+	NewQuotes  []Snapshot     // all quotes from now on, by market; nil: unchanged
 }
 
-// PriceAfter returns the item's price once it is estimated; 0: unknown.
+// PriceAfter returns the item's price after the estimate; 0: unknown.
 func (s *EstimatedItem) PriceAfter() money.Micro {
 	if s.Answered {
 		return s.Estimate.Price
@@ -287,20 +286,19 @@ func (s *EstimatedItem) PriceAfter() money.Micro {
 // Changed reports whether the item has a new price.
 func (s *EstimatedItem) Changed() bool { return s.PriceAfter() != s.Price }
 
-// Noted reports whether the price history gets a point: the price or its status
-// changed.
+// Noted reports whether the price history gets a point: the price or its status changed.
 func (s *EstimatedItem) Noted() bool {
 	return s.Changed() || s.Answered && s.Price > 0 && s.Estimate.Status != s.Status
 }
 
-// Levels is what the prices of one game are computed with in a job.
+// Levels is the data that a job computes the prices of one game with.
 type Levels struct {
 	ID     int64 // of the level set
 	Set    *pricing.Set
 	Movers pricing.Movers
 }
 
-// PastPrices is what the guard compares an item's price with.
+// PastPrices is the data that the guard compares an item's price with.
 type PastPrices struct {
 	First     pricing.Reference // the oldest accepted price
 	Day, Week money.Micro       // in force 24 hours and 7 days before; 0: none was yet

@@ -15,26 +15,26 @@ import (
 // maxResponse bounds the encoded quotes of one unit, in bytes.
 const maxResponse = 256 << 20
 
-// quotesAtOnce is how many quotes of a market are read before requests go first.
+// quotesAtOnce is how many quotes of a market are read before waiting requests go first.
 const quotesAtOnce = 64
 
-// response takes what a provider decodes: it checks every quote, keeps one for each
-// item and market, and packs them by bucket.
+// response takes what a provider decodes. It checks every quote, keeps one per item and
+// market, and encodes them by bucket.
 type response struct {
 	encoder  *encoder
 	markets  map[string]int64
 	counts   map[int64]*MarketFetch
 	silent   []string
-	rest     []Unit // names that were not answered for
+	rest     []Unit // names without a response
 	seen     *provider.Duplicates
 	size     int
 	provider string
-	// succeeded is called for each successful response to names; nil: nothing is.
+	// succeeded is called for each successful response to names, if it is not nil.
 	succeeded func()
-	pause     func() // lets requests go first
+	pause     func() // lets waiting requests go first
 }
 
-// Why a row of an answer counts for nothing.
+// Why a row of a response is rejected.
 const (
 	rejectMarket   = "unknown market"
 	rejectName     = "invalid name"
@@ -64,7 +64,7 @@ func (f *fetcher) recycle(a *response) {
 	f.encoders.Put(a.encoder)
 }
 
-// fetchFile makes the call of a unit that asks for a file.
+// fetchFile makes the call of a unit of a file.
 func (a *response) fetchFile(ctx context.Context, src provider.Provider, unit *Unit, meter *provider.Meter) error {
 	ans, err := src.Fetch(ctx, provider.Call{AppID: unit.AppID, File: unit.File, Meter: meter}, a)
 	a.silent, unit.StatedAt = ans.Silent, ans.ProviderTime
@@ -72,7 +72,7 @@ func (a *response) fetchFile(ctx context.Context, src provider.Provider, unit *U
 	return err
 }
 
-// expect counts the markets that the answer covers and had no quote of.
+// expect counts the markets that the response covers without a quote.
 func (a *response) expect(d provider.Description, file string) {
 	for _, key := range d.MarketsOf(file) {
 		a.count(a.markets[key])
@@ -88,9 +88,8 @@ func (a *response) count(market int64) *MarketFetch {
 	return c
 }
 
-// fetches returns what the answer brought of each market, by market: units of
-// one provider add to the same rows, and would wait for each other in a circle if
-// each had an order of its own.
+// fetches returns what the response contained of each market, ordered by market. Units of one
+// provider add to the same rows, and would otherwise wait for each other in a circle.
 func (a *response) fetches() []MarketFetch {
 	out := make([]MarketFetch, 0, len(a.counts))
 	for _, c := range a.counts {
@@ -160,14 +159,14 @@ func (a *response) Reject(market, name, reason string) {
 	switch {
 	case ok:
 		a.reject(id, name)
-	case market == "": // the fault belongs to no market alone
+	case market == "": // the fault concerns all markets
 		for _, id := range a.markets {
 			a.reject(id, name)
 		}
 	}
 }
 
-// reject keeps the name of a rejected row, as long as there is room.
+// reject keeps the name of a rejected row, if there is room.
 func (a *response) reject(market int64, name string) {
 	if a.size <= maxResponse {
 		a.size += len(name) + 16
@@ -175,8 +174,8 @@ func (a *response) reject(market int64, name string) {
 	}
 }
 
-// blobs returns the encoded quotes, without those of items that the response quotes
-// with different prices on one market.
+// blobs returns the encoded quotes, without items that the response quotes at different
+// prices on one market.
 func (a *response) blobs() []Blob {
 	if a.seen.Conflicts() == 0 {
 		return a.encoder.blobs(nil)
@@ -188,7 +187,7 @@ func (a *response) blobs() []Blob {
 	return a.encoder.blobs(func(q *quoteRecord) bool { return !a.seen.Contested(keys[q.Market], string(q.Name), q.Phase) })
 }
 
-// check returns why a quote counts for nothing, or "".
+// check returns why a quote is rejected, or "".
 func check(q *provider.Quote) string {
 	switch {
 	case catalog.CheckName(q.Name) != nil || catalog.CheckPhase(q.Phase) != nil:
@@ -205,23 +204,22 @@ func check(q *provider.Quote) string {
 	return ""
 }
 
-// within reports whether a number can be encoded; none that means anything is
-// greater.
+// within reports whether a number can be encoded. Greater numbers have no meaning.
 func within[T ~int64](n T) bool { return n >= 0 && n <= maxNumber }
 
-// joined lets several calls fill one answer: a retried call forgets its own
-// quotes, not those of the calls before it.
+// joined combines several calls into one response. A retried call discards its own quotes,
+// not those of the calls before it.
 type joined struct {
 	*response
 	quotes []provider.Quote
 	reject []rejected
 }
 
-// rejected is a row that is no quote.
+// rejected is a row without a usable quote.
 type rejected struct{ market, name, reason string }
 
-// flush keeps what a call brought. A quote without a time of its own has that of
-// its call's answer, if that states one.
+// flush keeps the quotes of a call. A quote without a time of its own has the time that the
+// call's response states, if any.
 func (j *joined) flush(stated time.Time) {
 	for i := range j.quotes {
 		if j.quotes[i].MarketTime.IsZero() {
@@ -257,6 +255,5 @@ func (j *joined) Reject(market, name, reason string) {
 	}
 }
 
-// maxCallQuotes bounds what a call that names its items may bring: a thousand
-// names on a hundred markets.
+// maxCallQuotes bounds the quotes of a call for names: a thousand names on a hundred markets.
 const maxCallQuotes = 100_000

@@ -15,7 +15,7 @@ const (
 
 var blobsBulk = db.NewBulk(insertBlobs, blobColumns, "")
 
-// MarketFiles returns the newest good answers of all markets' files.
+// MarketFiles returns the newest good responses of all markets' files.
 func MarketFiles(ctx context.Context, s *db.DB) ([]MarketFile, error) {
 	return db.Collect(ctx, s.Read, func(r *sql.Rows, f *MarketFile) error {
 		var fetched, accepted int64
@@ -26,7 +26,7 @@ func MarketFiles(ctx context.Context, s *db.DB) ([]MarketFile, error) {
 		ORDER BY market_id, app_id, file`)
 }
 
-// sameResponse reports whether two units brought the same bytes, in all parts.
+// sameResponse reports whether two units returned the same bytes, in all parts.
 func sameResponse(ctx context.Context, s *db.DB, a, b int64) (same bool, err error) {
 	err = s.Read.QueryRowContext(ctx, `
 		SELECT (SELECT count(*) FROM fetch_blob WHERE unit_id = $1) = (SELECT count(*) FROM fetch_blob WHERE unit_id = $2)
@@ -35,7 +35,7 @@ func sameResponse(ctx context.Context, s *db.DB, a, b int64) (same bool, err err
 	return same, err
 }
 
-// Blobs calls fn for stored answers, ordered by bucket and unit.
+// Blobs calls fn for stored responses, ordered by bucket and unit.
 func Blobs(ctx context.Context, s *db.DB, units, buckets []int64, fn func(Blob) error) (err error) {
 	rows, err := s.Read.QueryContext(ctx, `
 		SELECT unit_id, bucket, data FROM fetch_blob
@@ -62,13 +62,13 @@ func Blobs(ctx context.Context, s *db.DB, units, buckets []int64, fn func(Blob) 
 // blobLock is the number of an advisory lock.
 const blobLock = 0x61737361<<32 + 2
 
-// lockBlobs waits for the transactions that are about to use stored answers
-// again, and keeps others from it.
+// lockBlobs waits for transactions that are about to reuse stored responses, and keeps others
+// from starting to.
 func lockBlobs(t *db.Tx) error {
 	return t.ExecPostgres(`SELECT pg_advisory_xact_lock($1)`, int64(blobLock))
 }
 
-// keepBlobs keeps stored answers from being dropped until the transaction ends.
+// keepBlobs keeps stored responses from being deleted until the transaction ends.
 func keepBlobs(t *db.Tx) error {
 	return t.ExecPostgres(`SELECT pg_advisory_xact_lock_shared($1)`, int64(blobLock))
 }

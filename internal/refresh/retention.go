@@ -10,8 +10,8 @@ import (
 // retainStep is how many jobs are removed in one transaction.
 const retainStep = 1
 
-// Retain removes ended jobs that are old enough, in small transactions, and events
-// that are as old.
+// Retain removes ended jobs that are old enough, in small transactions, and events of the
+// same age.
 func (p *process) Retain(ctx context.Context) error {
 	if err := p.store.InTx(ctx, func(tx *db.Tx) error { return event.Retain(tx, p.cfg.Retention.Age) }); err != nil {
 		return err

@@ -8,11 +8,11 @@ import (
 	"assay/internal/fault"
 )
 
-// Started tells what became of a request to start a job.
+// Started is the result of a request to start a job.
 type Started struct {
 	JobID         int64
 	Started       bool // false: JobID is the job that is live already
-	ForcedIgnored bool // forced was asked, and the live job is not
+	ForcedIgnored bool // force was requested, and the live job is not forced
 }
 
 // Start starts a bulk job, unless one is live already.
@@ -20,9 +20,9 @@ func (e *Engine) Start(ctx context.Context, forced bool, by string) (Started, er
 	return e.start(ctx, Job{Kind: Bulk, Forced: forced, RequestedBy: by})
 }
 
-// RetryFailed starts a bulk job for the items of an ended job of which nothing was
-// learned, whatever their TTL: those that failed, and those that were skipped for a
-// budget, a pause or a backoff.
+// RetryFailed starts a bulk job for the items about which an ended job learned nothing,
+// whatever their TTL: those that failed, and those that were skipped for a budget, a pause or
+// a backoff.
 func (e *Engine) RetryFailed(ctx context.Context, id int64, by string) (Started, error) {
 	old, err := ReadJob(ctx, e.store, id)
 	if err != nil {
@@ -58,8 +58,8 @@ func (e *Engine) start(ctx context.Context, job Job) (Started, error) {
 	return s, nil
 }
 
-// Cancel ends a live job: what is estimated stays and reaches the inventory rows,
-// the rest is cancelled, calls under way are cut short.
+// Cancel ends a live job. Estimated prices stay and reach the inventory rows, the rest is
+// cancelled, and requests under way end.
 func (e *Engine) Cancel(ctx context.Context, id int64) error {
 	job, err := ReadJob(ctx, e.store, id)
 	if err != nil {
@@ -77,14 +77,13 @@ func (e *Engine) Cancel(ctx context.Context, id int64) error {
 	return nil
 }
 
-// PauseProvider keeps jobs from asking a provider until it is resumed. Calls under
-// way end.
+// PauseProvider stops requests to a provider until it is resumed. Requests under way end.
 func (e *Engine) PauseProvider(ctx context.Context, provider string) error {
 	return e.setPaused(ctx, provider, true)
 }
 
-// ResumeProvider lets the next job ask a paused provider again, and forgets what any
-// provider reported of its budget: its limit, quotas and retry-after stay in force.
+// ResumeProvider lets the next job send requests to a paused provider, and forgets the quota
+// that its headers reported. Its limit, quotas and retry-after stay in force.
 func (e *Engine) ResumeProvider(ctx context.Context, provider string) error {
 	return e.setPaused(ctx, provider, false)
 }
@@ -95,15 +94,14 @@ func (e *Engine) setPaused(ctx context.Context, provider string, paused bool) er
 	}
 	err := e.store.InTx(ctx, func(tx *db.Tx) error { return PauseProvider(tx, provider, paused) })
 	if err == nil {
-		e.wake(WorkEstimate) // jobs go on without what is put off
-		e.wakeFetch()        // or may ask again
+		e.wake(WorkEstimate) // jobs go on without the deferred units
+		e.wakeFetch()        // or send requests again
 	}
 	return err
 }
 
-// AcceptProvider ends the quarantine of a provider's market, or with "" of all its
-// markets: their next answer is taken as it is, and what comes after is held
-// against that.
+// AcceptProvider ends the quarantine of a provider's market, or with "" of all its markets.
+// Their next response is accepted as it is, and later ones are compared with it.
 func (e *Engine) AcceptProvider(ctx context.Context, provider, market string) error {
 	if err := e.checkProvider(provider); err != nil {
 		return err
@@ -143,8 +141,7 @@ func (e *Engine) checkProvider(provider string) error {
 	return nil
 }
 
-// AcceptItem makes the price that is held back for an item its price, on all
-// inventory rows too.
+// AcceptItem publishes an item's held price, on all inventory rows too.
 func (e *Engine) AcceptItem(ctx context.Context, key catalog.Key) error {
 	return e.store.InTx(ctx, func(tx *db.Tx) error {
 		known, err := KnowsItem(tx, key)

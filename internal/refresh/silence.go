@@ -15,46 +15,45 @@ import (
 // response, unless an operator sets another time.
 const DefaultProviderWait = time.Minute
 
-// Silence is a host that a job has waited for long enough.
+// Silence is a host that a job no longer waits for.
 type Silence struct {
 	JobID    int64
 	Provider string
 	Files    []string      // that the host serves; nil: any
 	For      time.Duration // without a successful response
-	Kind     string        // of its last failure; empty: there is no response at all
+	Kind     string        // of its last failure; empty: there was no response at all
 	Error    string
 }
 
-// Late is whether a unit's job went on without it.
+// Late says whether a unit's job went on without it.
 type Late int
 
 // The values of Late, as they are stored.
 const (
 	InTime       Late = iota
 	AfterJob          // the job went on before the unit was requested
-	LateAndNoted      // the job went on while it was requested: the failure of its provider is noted already
+	LateAndNoted      // the job went on while it was requested: the failure of its provider is stored already
 	NotAwaited        // a name of the background fetch
 )
 
-// waitKey is what one job waits for: a host of a provider.
+// waitKey identifies what a job waits for: a host of a provider.
 type waitKey struct {
 	job            int64
 	provider, host string
 }
 
-// waiting is how long a job has been waiting for a host. Time counts from the first
-// request without a successful response after it, so that waiting for a limit of ours
-// is no silence.
+// waiting is how long a job has waited for a host. Time counts from the first request without
+// a successful response after it, so that a wait for our own limit does not count.
 type waiting struct {
 	calls int // under way
 	since time.Duration
-	sent  bool   // since counts
+	sent  bool   // since is set
 	kind  string // of the last failure
 	error string
 }
 
-// waits is what all jobs wait for, as far as this process requests it. Times are
-// readings of Engine.elapsed.
+// waits is what the live jobs wait for, as far as this process sends the requests. Times are
+// readings of process.elapsed.
 type waits struct {
 	mu     sync.Mutex
 	hosts  map[waitKey]*waiting
@@ -71,14 +70,14 @@ func (w *waits) of(k waitKey) *waiting {
 	return w.hosts[k]
 }
 
-// begin notes a call. The caller ends it.
+// begin counts a call. The caller ends it.
 func (w *waits) begin(k waitKey) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.of(k).calls++
 }
 
-// sending notes a request that is about to be sent.
+// sending stores the time of a request that is about to be sent.
 func (w *waits) sending(k waitKey, now time.Duration) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -87,7 +86,7 @@ func (w *waits) sending(k waitKey, now time.Duration) {
 	}
 }
 
-// answered notes a successful response. For other calls under way time counts anew.
+// answered stores a successful response. For other calls under way, time starts again.
 func (w *waits) answered(k waitKey, now time.Duration) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -95,8 +94,8 @@ func (w *waits) answered(k waitKey, now time.Duration) {
 	h.sent, h.since, h.kind, h.error = h.calls > 1, now, "", ""
 }
 
-// end notes the end of a call, and why it failed, if it did. A request that a circuit
-// breaker or a wait demanded by the host kept from being sent is silence too.
+// end stores the end of a call and its failure, if any. A request that a circuit breaker or a
+// retry-after kept from being sent counts as silence too.
 func (w *waits) end(k waitKey, failure error, now time.Duration) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -113,7 +112,7 @@ func (w *waits) end(k waitKey, failure error, now time.Duration) {
 	}
 }
 
-// behind notes that a job waits for a host that others already wait for.
+// behind stores that a job waits for a host that other jobs wait for already.
 func (w *waits) behind(k waitKey, now time.Duration) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -122,7 +121,7 @@ func (w *waits) behind(k waitKey, now time.Duration) {
 	}
 }
 
-// silent returns what has been waited for at least so long, at most once a second.
+// silent returns what has been waited for at least that long, at most once a second.
 func (w *waits) silent(now, least time.Duration) map[waitKey]waiting {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -139,7 +138,7 @@ func (w *waits) silent(now, least time.Duration) map[waitKey]waiting {
 	return out
 }
 
-// forget drops what a job no longer waits for, unless a call is under way.
+// forget removes what a job no longer waits for, unless a call is under way.
 func (w *waits) forget(k waitKey) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -161,11 +160,11 @@ func (f *fetcher) await(k waitKey, a *response, meter *provider.Meter, call func
 	return err
 }
 
-// aSilence is after how long without a response it is checked who else waits.
+// aSilence is how long a host has been silent when other waiting jobs are looked for.
 const aSilence = 5 * time.Second
 
-// leaveSilent lets jobs go on without hosts that have not answered for too long.
-// Requests under way and their retries continue: what they bring is for the next job.
+// leaveSilent lets jobs go on without hosts that have not responded for too long. Requests
+// under way and their retries continue, for the next job.
 func (f *fetcher) leaveSilent(ctx context.Context) error {
 	now := f.elapsed()
 	var errs []error
@@ -207,8 +206,7 @@ func (f *fetcher) detach(ctx context.Context, k waitKey, h waiting, files []stri
 	return nil
 }
 
-// filesOf returns the files that a host of a provider serves; nil: it is requested by
-// name.
+// filesOf returns the files that a host of a provider serves; nil: it is queried by name.
 func (f *fetcher) filesOf(provider, host string) []string {
 	for _, l := range f.queues {
 		if l.provider == provider && l.host == host && !l.local {

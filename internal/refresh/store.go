@@ -6,16 +6,16 @@ import (
 	"assay/internal/pricing"
 )
 
-// UnitMarket names a market's part of a unit's answer.
+// UnitMarket identifies a market's part of a unit's response.
 type UnitMarket struct{ Unit, Market int64 }
 
-// DueNames counts what is due of one game.
+// DueNames counts the due items of one game.
 type DueNames struct {
 	Due
 	Names int64 // distinct names among the due items
 }
 
-// PlannedName is a name that is due, and the batch that waits for it.
+// PlannedName is a due name, and the batch that waits for it.
 type PlannedName struct {
 	Name  string
 	Batch int
@@ -26,12 +26,12 @@ type MarketName struct {
 	Provider, Key, Title string
 }
 
-// Verdict is what became of a market's part of a file's answer.
+// Verdict is the result of validating a market's part of a file's response.
 type Verdict struct {
 	Unit       Unit
 	Fetch      MarketFetch
-	Quarantine string // why it is refused; "": it is the newest good answer
-	Reused     bool   // an earlier answer: only its outcome is noted
+	Quarantine string // why it is refused; "": it is the newest good response
+	Reused     bool   // an earlier response: only its outcome is stored
 }
 
 // StoredQuote is a market's last quote of an item.
@@ -40,19 +40,19 @@ type StoredQuote struct {
 	Name, Phase string
 }
 
-// Learned is what the validation of a job learned of one game.
+// Learned is what the validation of a job learned about one game.
 type Learned struct {
 	AppID    int32
-	Set      *pricing.Set   // its prices are computed with; nil: nothing was learned, and the newest one counts
-	Movers   pricing.Movers // quotes that moved by themselves
+	Set      *pricing.Set   // that its prices are computed with; nil: nothing was learned, and the newest one stays valid
+	Movers   pricing.Movers // quotes that moved without the others
 	Memories []MarketMemory // of the markets that responded
 }
 
-// MarketMemory is what validation remembers of one market of a game between runs.
+// MarketMemory is what validation stores about one market of a game between runs.
 type MarketMemory struct {
 	MarketID int64
 	State    pricing.MarketState
-	History  pricing.History // its good responses of the last eight days; nil: as they are stored
+	History  pricing.History // its good responses of the last eight days; nil: unchanged
 }
 
 // Retention says which ended jobs are removed.

@@ -6,52 +6,52 @@ import (
 	"assay/internal/provider"
 )
 
-// UnitState is where a fetch unit is in its life.
+// UnitState is the state of a fetch unit.
 type UnitState string
 
-// The states of a unit. All but the first two are ends.
+// The states of a unit. All but the first two are final.
 const (
 	UnitPending   UnitState = "pending"
 	UnitRunning   UnitState = "running"
 	UnitDone      UnitState = "done"
 	UnitFailed    UnitState = "failed"
-	UnitDeferred  UnitState = "deferred" // a budget, a breaker or an order to wait kept it from being asked
+	UnitDeferred  UnitState = "deferred" // not sent: a budget, a circuit breaker or a retry-after
 	UnitCancelled UnitState = "cancelled"
 )
 
-// Unit is one thing to ask a provider for.
+// Unit is one file, or one list of names, to fetch from a provider.
 type Unit struct {
 	ID         int64
 	JobID      int64
 	Provider   string
 	AppID      int32
 	File       string   // of a bulk provider; "" for Names
-	Names      []string // distinct, of a provider that is asked by name
-	Size       int64    // how many they are, or were; of what is left for later, how many still are
+	Names      []string // distinct, of a provider that is queried by name
+	Size       int64    // number of names; of names left for later, how many still are
 	BatchFrom  int      // batches that wait for it, both included
 	BatchTo    int
-	Later      int // with UnitDeferred and without Names: so many names are left for later
+	Later      int // with UnitDeferred and without Names: how many names are left for later
 	State      UnitState
 	Token      int64
 	Attempts   int64
 	NotBefore  time.Time
 	FetchedAt  time.Time
-	StatedAt   time.Time // the provider's own time of the answer; zero: it has none
-	BlobUnit   int64     // whose blobs hold the answer
+	StatedAt   time.Time // the provider's own time of the response; zero: it has none
+	BlobUnit   int64     // the unit whose blobs hold the response
 	Requests   int64     // of a claimed unit: those of this attempt
 	Counted    int64     // of a claimed unit: requests of this attempt that are counted already
-	Reserved   int64     // of a claimed unit: those beside that were noted before they are sent
-	Detached   bool      // its job does not, or no longer, wait for it, and does not use its response
-	Background bool      // it is a name of the background fetch; then Detached too
+	Reserved   int64     // of a claimed unit: further requests that were counted before they are sent
+	Detached   bool      // its job does not wait for it, or no longer, and does not use its response
+	Background bool      // a name that the background fetch requests; then Detached too
 	Bytes      int64
 	ErrorKind  string
 	Error      string
 }
 
-// Claim says which unit is wanted.
+// Claim selects a unit to claim.
 type Claim struct {
 	Provider   string
-	Files      []string // one that asks for one of these; nil: any
+	Files      []string // of one of these files; nil: any
 	Owner      string
 	Reserve    int64 // requests that are counted with the claim, before they are sent
 	Background bool  // if there is no such unit, one of the next name in the background
@@ -63,21 +63,21 @@ type Endpoint struct {
 	File     string // "": names
 }
 
-// ConcernsProvider reports whether how the unit ended says something of its provider: not
-// where it was not asked, be it from the start or, with its breaker open, for
-// the rest of its names.
+// ConcernsProvider reports whether the outcome of the unit says something about its provider.
+// A unit that was not sent does not, nor one whose last names were not sent because the
+// circuit breaker opened.
 func (u *Unit) ConcernsProvider() bool {
 	return u.State != UnitDeferred || (u.Requests > 0 && u.ErrorKind != string(provider.KindBreaker))
 }
 
-// KindPaused is the error kind of a unit that was not sent since an operator had
-// paused its provider; all others are kinds of the provider package.
+// KindPaused is the error kind of a unit that was not sent because its provider is paused.
+// All other kinds are those of the provider package.
 const KindPaused = "paused"
 
 // counts reports whether the unit's job uses its response.
 func (u *Unit) counts() bool { return u.State == UnitDone && !u.Detached }
 
-// skipped reports whether nothing was sent, for no fault of its provider.
+// skipped reports whether nothing was sent, through no fault of its provider.
 func (u *Unit) skipped() bool {
 	if u.Detached {
 		return (&provider.Error{Kind: provider.Kind(u.ErrorKind)}).Deferred()
@@ -85,7 +85,7 @@ func (u *Unit) skipped() bool {
 	return u.State == UnitDeferred
 }
 
-// skipReason is why a unit was not sent, as items tell it.
+// skipReason returns why a unit was not sent, as its items show it.
 func (u *Unit) skipReason() string {
 	switch u.ErrorKind {
 	case KindPaused:

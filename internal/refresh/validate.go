@@ -21,11 +21,11 @@ type part struct {
 	isNew bool       // a response to be validated, not an earlier one again
 }
 
-// validate checks the new responses of a job's files as a whole, learns the levels
-// of each game's markets from the good ones (pricing.md, steps 5 to 7), and lets
-// the job estimate. Rejecting a response requires reading all of it, so this comes
-// between fetching and estimating. Where several processes validate the same job,
-// the first to write decides.
+// validate checks the new responses of a job's files as a whole, learns the levels of each
+// game's markets from the good ones (docs/explanation/pricing.md, steps 5 to 7), and moves
+// the job on to estimate. Rejecting a response requires reading all of it, so this comes
+// between fetching and estimating. If several processes validate the same job, the first to
+// write decides.
 func (f *fetcher) validate(ctx context.Context, job *Job) error {
 	all, err := JobUnits(ctx, f.store, job.ID)
 	if err != nil {
@@ -88,10 +88,9 @@ func (f *fetcher) validate(ctx context.Context, job *Job) error {
 	return err
 }
 
-// games returns the games that a job requested, and whether there is something to
-// learn of each: a file's new response or, in a bulk job, quotes that were requested
-// by name. A job of missing prices has too few of these to be worth a reading of the
-// whole game.
+// games returns the games that a job requested, and whether there is something to learn about
+// each: a file's new response or, in a bulk job, quotes requested by name. A missing-price
+// job has too few of these to be worth reading the whole game.
 func games(job *Job, units []Unit, parts []*part) map[int32]bool {
 	games := map[int32]bool{}
 	for i := range units {
@@ -104,8 +103,8 @@ func games(job *Job, units []Unit, parts []*part) map[int32]bool {
 	return games
 }
 
-// parts lists what a job's files brought, market by market, and the newest good
-// responses of all markets' files.
+// parts lists what a job's files contained, market by market, and the newest good responses
+// of all markets' files.
 func (f *fetcher) parts(ctx context.Context, job *Job, units []Unit) ([]*part, []MarketFile, error) {
 	outcomes, err := ReadOutcomes(ctx, f.store, job.ID)
 	if err != nil {
@@ -128,9 +127,9 @@ func (f *fetcher) parts(ctx context.Context, job *Job, units []Unit) ([]*part, [
 				}
 			}
 			repeated := p.base.UnitID == u.BlobUnit
-			// An earlier response that was not the newest good one is validated
-			// again: its own job may not have come to that yet. Only its outcome in
-			// this job is stored.
+			// An earlier response that was not the newest good one is validated again,
+			// because its own job may not have done so yet. Only its outcome in this job is
+			// stored.
 			p.Reused = repeated || u.BlobUnit != u.ID
 			p.isNew = p.Fetch.Outcome == OutcomeOK && !repeated
 			out = append(out, p)
@@ -157,26 +156,24 @@ func (p *process) marketsOf(u Unit) []int64 {
 	return out
 }
 
-// game is the validation of one game's responses in a job. Providers that take
-// names take part with the quotes that are stored of them and those of this job:
-// they have levels and vote on others, but what they answer is never refused as a
-// whole.
+// game is the validation of one game's responses in a job. Providers that are queried by name
+// take part with their stored quotes and those of this job. They have levels and count when
+// others are checked, but their responses are never refused as a whole.
 type game struct {
 	fetcher *fetcher
 	convert *converter
 	app     int32
-	units   []Unit       // of all games, that responded
+	units   []Unit       // of all games, with a response
 	parts   []*part      // of all games
 	files   []MarketFile // of all games
 }
 
-// learnAgain is how long after a set was learned the same responses teach nothing
-// new: what they are compared with is a day old or more.
+// learnAgain is how long after a set was learned the same responses teach nothing new,
+// because they are compared with responses of a day ago or more.
 const learnAgain = time.Hour
 
-// unchanged reports whether all new responses are byte for byte the newest good ones,
-// of which a set was learned within the hour. They are good then, and that set
-// counts.
+// unchanged reports whether all new responses are byte for byte the newest good ones, and a
+// set was learned from these within the hour. They are then good, and that set stays valid.
 func (g *game) unchanged(ctx context.Context, now time.Time) (bool, error) {
 	at, err := learnedAt(ctx, g.fetcher.store, g.app)
 	if age := now.Sub(at); err != nil || at.IsZero() || age < 0 || age > learnAgain {
@@ -229,7 +226,7 @@ func (g *game) validate(ctx context.Context, now time.Time) (Learned, error) {
 	return g.apply(&result), nil
 }
 
-// apply notes refusals in the game's parts, and returns what is to be stored.
+// apply stores refusals in the game's parts, and returns what is to be written.
 func (g *game) apply(r *pricing.Result) Learned {
 	out := Learned{AppID: g.app, Set: r.Set, Movers: r.Movers}
 	for i := range r.Markets {
