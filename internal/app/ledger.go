@@ -111,7 +111,7 @@ func (a *App) noteLedgerKey(ctx context.Context, tx *db.Tx, ring *wallet.Ring) e
 func lacksKey(id string) error {
 	return config.Faults{{
 		Origin: "the wallet ledger", Setting: "WALLET_LEDGER_KEY",
-		Problem: fmt.Sprintf("lacks the key %.40s, or has another one of that id, and the ledger was sealed with it, or another process is about to; put it back, behind the one that is to seal", id),
+		Problem: fmt.Sprintf("lacks the key %.40s, which seals the ledger, or has a different key of that id: add the original key after the current one", id),
 	}}
 }
 
