@@ -13,6 +13,7 @@ import (
 	"strings"
 	"time"
 
+	"assay/internal/diskfile"
 	"assay/internal/money"
 )
 
@@ -94,10 +95,10 @@ func Read(dir string, progress func(done, all int)) (*Data, error) {
 }
 
 func (r *reading) file(name string) error {
-	if info, err := os.Stat(name); err == nil && !info.Mode().IsRegular() {
-		return errors.New("not a regular file: remove it from the folder") // opening a pipe would block
+	f, err := diskfile.OpenRegular(name)
+	if errors.Is(err, diskfile.ErrNotRegular) {
+		return fmt.Errorf("%w: remove it from the folder", diskfile.ErrNotRegular)
 	}
-	f, err := os.Open(name)
 	if err != nil {
 		return err
 	}

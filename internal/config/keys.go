@@ -9,7 +9,7 @@ import (
 	"path/filepath"
 	"strings"
 
-	"assay/internal/atomicfile"
+	"assay/internal/diskfile"
 )
 
 // CreateSecrets creates what a first start on SQLite lacks: each secret that is
@@ -78,7 +78,7 @@ func createSecret(path string) error {
 	if _, err := os.Lstat(path); err == nil {
 		return errors.New("the file exists already")
 	}
-	f, err := atomicfile.Create(filepath.Join(dir, "."+filepath.Base(path)+"-*"))
+	f, err := diskfile.Create(filepath.Join(dir, "."+filepath.Base(path)+"-*"))
 	if err != nil {
 		return err
 	}

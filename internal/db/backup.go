@@ -9,7 +9,7 @@ import (
 	"os"
 	"path/filepath"
 
-	"assay/internal/atomicfile"
+	"assay/internal/diskfile"
 )
 
 // Backup writes a consistent copy of the database at path to the new file to.
@@ -56,7 +56,7 @@ func Restore(ctx context.Context, from io.Reader, path string, replace bool) (er
 		return ErrDatabaseExists
 	}
 	// It is on the disk before the old database is moved away.
-	f, err := atomicfile.Create(path + ".restoring")
+	f, err := diskfile.Create(path + ".restoring")
 	if err != nil {
 		return err
 	}
@@ -120,7 +120,7 @@ func setAside(ctx context.Context, path string) error {
 			return fmt.Errorf("move the old database away: %w", err)
 		}
 	}
-	return atomicfile.SyncDir(filepath.Dir(path))
+	return diskfile.SyncDir(filepath.Dir(path))
 }
 
 // unused returns a name that no file has: name itself, or with a number.

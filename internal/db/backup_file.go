@@ -11,7 +11,7 @@ import (
 	"os"
 	"path/filepath"
 
-	"assay/internal/atomicfile"
+	"assay/internal/diskfile"
 )
 
 // A backup ends with a line that has the checksum of all bytes before it. SQLite and
@@ -34,7 +34,7 @@ func writeBackup(file string, write func(partial *os.File) error) error {
 	if _, err := os.Lstat(file); err == nil {
 		return &fs.PathError{Op: "back up", Path: file, Err: fs.ErrExist}
 	}
-	f, err := atomicfile.Create(file + ".partial")
+	f, err := diskfile.Create(file + ".partial")
 	if err != nil {
 		return err
 	}

@@ -16,7 +16,7 @@ import (
 
 	"modernc.org/sqlite" // also the driver "sqlite"
 
-	"assay/internal/atomicfile"
+	"assay/internal/diskfile"
 )
 
 // mode says what connections are for.
@@ -231,7 +231,7 @@ func (g *fileGuard) checkBare(ctx context.Context) (err error) {
 // writeID notes beside a database which one it is; whole or not at all, since
 // half an id would be another database's.
 func writeID(path, id string) error {
-	f, err := atomicfile.Create(path + ".id.new")
+	f, err := diskfile.Create(path + ".id.new")
 	if err != nil {
 		return err
 	}

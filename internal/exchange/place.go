@@ -6,11 +6,10 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"os"
 	"strings"
-	"syscall"
 	"time"
 
+	"assay/internal/diskfile"
 	"assay/internal/money"
 	"assay/internal/pricing"
 	"assay/internal/provider"
@@ -105,18 +104,10 @@ func (f *File) Rates(_ context.Context, base money.Currency) (pricing.Rates, err
 }
 
 func (f *File) read(base money.Currency) (pricing.Rates, error) {
-	// A pipe would block the opening; the flag has no effect on a regular file.
-	file, err := os.OpenFile(f.path, os.O_RDONLY|syscall.O_NONBLOCK, 0)
+	file, err := diskfile.OpenRegular(f.path)
 	if err != nil {
 		return nil, err
 	}
 	defer file.Close()
-	info, err := file.Stat()
-	if err != nil {
-		return nil, err
-	}
-	if !info.Mode().IsRegular() {
-		return nil, errors.New("is not a regular file")
-	}
 	return read(file, base)
 }

@@ -2,16 +2,14 @@ package wallet
 
 import (
 	"errors"
-	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
-	"syscall"
 	"time"
 
-	"assay/internal/atomicfile"
+	"assay/internal/diskfile"
 )
 
 // Folder keeps checkpoints of the whole ledger in files, outside the database.
@@ -37,20 +35,7 @@ func (f Folder) Newest() (*os.File, error) {
 	if len(names) == 0 {
 		return nil, fs.ErrNotExist
 	}
-	name := names[len(names)-1]
-	// A pipe would block the opening; the flag has no effect on a regular file.
-	file, err := os.OpenFile(filepath.Join(f.Dir, name), os.O_RDONLY|syscall.O_NONBLOCK, 0)
-	if err != nil {
-		return nil, err
-	}
-	info, err := file.Stat()
-	if err == nil && !info.Mode().IsRegular() {
-		err = fmt.Errorf("the checkpoint %s is no regular file", name)
-	}
-	if err != nil {
-		return nil, errors.Join(err, file.Close())
-	}
-	return file, nil
+	return diskfile.OpenRegular(filepath.Join(f.Dir, names[len(names)-1]))
 }
 
 // Write writes a checkpoint of the fee rules and of the accounts that fill adds. It is there as a
@@ -59,7 +44,7 @@ func (f Folder) Write(keys *Ring, at time.Time, rules Mark, fill func(*Checkpoin
 	if err := os.MkdirAll(f.Dir, 0o700); err != nil {
 		return "", err
 	}
-	temp, err := atomicfile.Create(filepath.Join(f.Dir, unfinished+"*"))
+	temp, err := diskfile.Create(filepath.Join(f.Dir, unfinished+"*"))
 	if err != nil {
 		return "", err
 	}

@@ -8,9 +8,9 @@ import (
 	"net/http"
 	"os"
 	"strings"
-	"syscall"
 	"time"
 
+	"assay/internal/diskfile"
 	"assay/internal/provider"
 	"assay/internal/provider/feed"
 )
@@ -134,8 +134,7 @@ func (l *list) named(err error) error {
 }
 
 func (s *Provider) fetchFile(ctx context.Context, l *list, meter *provider.Meter, sink provider.Sink) (provider.Result, error) {
-	// A pipe would block the opening; the flag has no effect on a regular file.
-	f, err := os.OpenFile(l.location.file, os.O_RDONLY|syscall.O_NONBLOCK, 0)
+	f, err := diskfile.OpenRegular(l.location.file)
 	if err != nil {
 		return provider.Result{}, l.fail(provider.KindConnect, openDetail(err), err)
 	}
@@ -144,9 +143,6 @@ func (s *Provider) fetchFile(ctx context.Context, l *list, meter *provider.Meter
 	if err != nil {
 		return provider.Result{}, l.fail(provider.KindConnect, "the file cannot be read", err)
 	}
-	if !info.Mode().IsRegular() {
-		return provider.Result{}, l.fail(provider.KindConnect, "the location is not a regular file", nil)
-	}
 	return read(ctx, l, &metered{src: f, meter: meter}, info.ModTime(), sink)
 }
 
@@ -154,6 +150,8 @@ func openDetail(err error) string {
 	switch {
 	case errors.Is(err, os.ErrNotExist):
 		return "the file does not exist"
+	case errors.Is(err, diskfile.ErrNotRegular):
+		return "the location is not a regular file"
 	case errors.Is(err, os.ErrPermission):
 		return "the file may not be read"
 	default:

@@ -9,11 +9,10 @@ import (
 	"io"
 	"io/fs"
 	"net/url"
-	"os"
 	"strings"
-	"syscall"
 	"time"
 
+	"assay/internal/diskfile"
 	"assay/internal/fault"
 	"assay/internal/provider"
 )
@@ -43,20 +42,11 @@ func (f File) Load(context.Context, string) (Loaded, error) {
 }
 
 func (f File) read() ([]byte, error) {
-	// A pipe would block the opening; the flag has no effect on a regular file. What was
-	// opened is checked, and not what the path leads to at another moment.
-	file, err := os.OpenFile(f.Path, os.O_RDONLY|syscall.O_NONBLOCK, 0)
+	file, err := diskfile.OpenRegular(f.Path)
 	if err != nil {
 		return nil, err
 	}
 	defer file.Close()
-	info, err := file.Stat()
-	if err != nil {
-		return nil, err
-	}
-	if !info.Mode().IsRegular() {
-		return nil, errors.New("it is not a regular file")
-	}
 	return io.ReadAll(io.LimitReader(file, MaxBytes+1))
 }
 

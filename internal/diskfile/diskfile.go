@@ -1,6 +1,7 @@
-// Package atomicfile writes files that are complete or absent, even if the process or
-// the machine stops while it writes: it writes to a temporary name and renames.
-package atomicfile
+// Package diskfile writes files that are complete or absent, even if the process or the
+// machine stops while it writes: it writes to a temporary name and renames. It also opens
+// files whose path comes from an operator.
+package diskfile
 
 import (
 	"errors"
@@ -8,7 +9,30 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"syscall"
 )
+
+// ErrNotRegular is wrapped by OpenRegular for a directory, a pipe or a device.
+var ErrNotRegular = errors.New("not a regular file")
+
+// OpenRegular opens a file for reading. It never blocks, even on a pipe. The error is an
+// *fs.PathError.
+func OpenRegular(path string) (*os.File, error) {
+	// Opening a pipe would block; the flag has no effect on a regular file.
+	f, err := os.OpenFile(path, os.O_RDONLY|syscall.O_NONBLOCK, 0)
+	if err != nil {
+		return nil, err
+	}
+	info, err := f.Stat() // of the open file: the path may lead to another one by now
+	if err == nil && !info.Mode().IsRegular() {
+		err = &fs.PathError{Op: "open", Path: path, Err: ErrNotRegular}
+	}
+	if err != nil {
+		_ = f.Close()
+		return nil, err
+	}
+	return f, nil
+}
 
 // File is a temporary file, with mode 0600. It gets its final name from Commit.
 type File struct {

@@ -1,8 +1,11 @@
-package atomicfile
+package diskfile
 
 import (
+	"errors"
+	"io/fs"
 	"os"
 	"path/filepath"
+	"syscall"
 	"testing"
 )
 
@@ -75,5 +78,23 @@ func write(t *testing.T, path, content string) {
 	t.Helper()
 	if err := os.WriteFile(path, []byte(content), 0o600); err != nil {
 		t.Fatal(err)
+	}
+}
+
+func TestOpenRegular_OpensNothingElse(t *testing.T) {
+	dir := t.TempDir()
+	file, pipe := filepath.Join(dir, "file"), filepath.Join(dir, "pipe")
+	write(t, file, "x")
+	if err := syscall.Mkfifo(pipe, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for path, want := range map[string]error{file: nil, dir: ErrNotRegular, pipe: ErrNotRegular, os.DevNull: ErrNotRegular, file + "x": fs.ErrNotExist} {
+		f, err := OpenRegular(path)
+		if !errors.Is(err, want) || (err == nil) != (want == nil) {
+			t.Errorf("%s: %v, want %v", path, err, want)
+		}
+		if err == nil {
+			_ = f.Close()
+		}
 	}
 }
