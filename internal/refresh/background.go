@@ -76,7 +76,7 @@ func leftForLater(job *Job, d provider.Description, app int32, batches, names in
 // candidates lists the names that a provider with a budget could be queried for, by priority.
 // For a provider in the background they include names within the TTL by other providers, but
 // not names that this provider was queried for within the TTL, unless the job is forced.
-func (p *planner) candidates(tx *db.Tx, job *Job, d provider.Description) ([]wanted, error) {
+func (p *planner) candidates(tx *db.Tx, job *Job, d provider.Description) ([]candidate, error) {
 	background := InBackground(d)
 	items, err := candidateNames(tx, job.ID, d.Name, background && job.Kind == Bulk)
 	if err != nil {

@@ -10,10 +10,10 @@ import (
 	"assay/internal/db"
 )
 
-// wantedNamesSQL selects the due items of a job and, if $3, also those that only their TTL
+// candidateNamesSQL selects the due items of a job and, if $3, also those that only their TTL
 // excludes, with their value in inventories and the time when the provider was last queried
 // for their names.
-const wantedNamesSQL = `
+const candidateNamesSQL = `
 SELECT i.id, i.app_id, i.name, r.batch, i.price, coalesce(v.amount, 0), coalesce(n.requested_at, 0), coalesce(m.queued_at, 0)
 FROM refresh_item r JOIN item i ON i.id = r.item_id
 	LEFT JOIN (SELECT item_id, CAST(sum(amount) AS BIGINT) AS amount FROM inventory
@@ -29,9 +29,9 @@ func candidateNames(t *db.Tx, job int64, provider string, fresh bool) ([]Candida
 	return db.Collect(t.Context(), t, func(r *sql.Rows, w *CandidateName) error {
 		var asked, queued int64
 		err := r.Scan(&w.Item, &w.AppID, &w.Name, &w.Batch, &w.Price, &w.Amount, &asked, &queued)
-		w.AskedAt, w.QueuedAt = db.Moment(asked), db.Moment(queued)
+		w.RequestedAt, w.QueuedAt = db.Moment(asked), db.Moment(queued)
 		return err
-	}, wantedNamesSQL, job, provider, fresh)
+	}, candidateNamesSQL, job, provider, fresh)
 }
 
 const (

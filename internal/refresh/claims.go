@@ -164,16 +164,16 @@ func (p *process) reclaim(ctx context.Context) error {
 }
 
 const (
-	// goodbye bounds a write when the process stops.
-	goodbye = 2 * time.Second
+	// stopTimeout bounds a write when the process stops.
+	stopTimeout = 2 * time.Second
 	// Pauses between the attempts to store a response, which cost requests: from the first to
 	// the last, each four times as long.
-	firstInsist, lastInsist = 50 * time.Millisecond, 800 * time.Millisecond
+	firstRetry, lastRetry = 50 * time.Millisecond, 800 * time.Millisecond
 )
 
 // giveBack writes although ctx has ended.
 func (p *process) giveBack(ctx context.Context, fn func(*db.Tx) error) error {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), goodbye)
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), stopTimeout)
 	defer cancel()
 	return p.store.InTx(ctx, fn)
 }
@@ -181,12 +181,12 @@ func (p *process) giveBack(ctx context.Context, fn func(*db.Tx) error) error {
 // persist writes. It retries after a failure, and also when the process stops. The write must
 // be idempotent.
 func (p *process) persist(ctx context.Context, fn func(*db.Tx) error) error {
-	for pause := firstInsist; ; pause *= 4 {
+	for pause := firstRetry; ; pause *= 4 {
 		if ctx.Err() != nil {
 			return p.giveBack(ctx, fn)
 		}
 		err := p.store.InTx(ctx, fn)
-		if err == nil || pause > lastInsist {
+		if err == nil || pause > lastRetry {
 			return err
 		}
 		t := time.NewTimer(pause)

@@ -37,8 +37,8 @@ const (
 	heartbeatEvery = 500 * time.Millisecond
 	// Lease is how long a counter may stand still before the others take the claims over.
 	Lease = 3 * time.Second
-	// blink is the longest pause between two reads that still counts as watching.
-	blink = 2 * time.Second
+	// watchGap is the longest pause between two reads that still counts as watching.
+	watchGap = 2 * time.Second
 )
 
 // peers is what an instance has seen of the others. It holds no time of day, because the
@@ -61,7 +61,7 @@ type sighting struct {
 func (w *peers) note(heartbeats []Heartbeat, now time.Duration) (still []Heartbeat) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if now-w.last > blink {
+	if now-w.last > watchGap {
 		w.seen = nil
 	}
 	seen := make(map[string]sighting, len(heartbeats))

@@ -8,8 +8,8 @@ import (
 	"time"
 )
 
-// wanted is a name that could be requested from a provider with a budget, and its priority.
-type wanted struct {
+// candidate is a name that could be requested from a provider with a budget, and its priority.
+type candidate struct {
 	PlannedName
 	app         int32
 	item        int64 // the first of its items
@@ -23,16 +23,16 @@ type wanted struct {
 // how long ago they were requested from the provider. A name that was never requested, or in
 // the future before the clock was set back, counts as stalest. One that was requested less
 // than young ago is left out.
-func byPriority(items []CandidateName, now time.Time, young time.Duration) []wanted {
-	var out []wanted
+func byPriority(items []CandidateName, now time.Time, young time.Duration) []candidate {
+	var out []candidate
 	for i := range items {
 		w := &items[i]
-		age := now.Sub(w.AskedAt)
+		age := now.Sub(w.RequestedAt)
 		if age >= 0 && age < young {
 			continue
 		}
 		if n := len(out); n == 0 || out[n-1].app != w.AppID || out[n-1].Name != w.Name {
-			out = append(out, wanted{PlannedName: w.PlannedName, app: w.AppID, item: w.Item, requestedAt: w.AskedAt})
+			out = append(out, candidate{PlannedName: w.PlannedName, app: w.AppID, item: w.Item, requestedAt: w.RequestedAt})
 		}
 		last := &out[len(out)-1]
 		last.value = plus(last.value, times(int64(w.Price), w.Amount))
@@ -49,7 +49,7 @@ func byPriority(items []CandidateName, now time.Time, young time.Duration) []wan
 		// A name in no inventory has the value one, so that it is requested too.
 		w.hi, w.lo = bits.Mul64(uint64(w.value)+1, uint64(stale)+1)
 	}
-	slices.SortFunc(out, func(a, b wanted) int {
+	slices.SortFunc(out, func(a, b candidate) int {
 		return cmp.Or(cmp.Compare(b.hi, a.hi), cmp.Compare(b.lo, a.lo), cmp.Compare(a.item, b.item))
 	})
 	return out
@@ -57,9 +57,9 @@ func byPriority(items []CandidateName, now time.Time, young time.Duration) []wan
 
 // byAge lists the distinct names of a plan whose prices are missing, the longest missing
 // first.
-func byAge(items []CandidateName, now time.Time, young time.Duration) []wanted {
+func byAge(items []CandidateName, now time.Time, young time.Duration) []candidate {
 	out := byPriority(items, now, young)
-	slices.SortFunc(out, func(a, b wanted) int {
+	slices.SortFunc(out, func(a, b candidate) int {
 		return cmp.Or(a.queuedAt.Compare(b.queuedAt), cmp.Compare(a.item, b.item))
 	})
 	return out

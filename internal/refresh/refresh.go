@@ -126,12 +126,12 @@ type Due struct {
 // CandidateName is an item that a provider with a budget could be queried for by name.
 type CandidateName struct {
 	PlannedName
-	AppID    int32
-	Item     int64
-	Price    money.Micro // of one; 0: unknown
-	Amount   int64       // in all inventories
-	AskedAt  time.Time   // when the provider was last queried for the name; zero: never
-	QueuedAt time.Time   // since when its price is missing; zero: it is not queued
+	AppID       int32
+	Item        int64
+	Price       money.Micro // of one; 0: unknown
+	Amount      int64       // in all inventories
+	RequestedAt time.Time   // when the provider was last queried for the name; zero: never
+	QueuedAt    time.Time   // since when its price is missing; zero: it is not queued
 }
 
 // PlacedName is a name to be requested from a provider in the background, the lowest place

@@ -160,15 +160,15 @@ func (f *fetcher) await(k waitKey, a *response, meter *provider.Meter, call func
 	return err
 }
 
-// aSilence is how long a host has been silent when other waiting jobs are looked for.
-const aSilence = 5 * time.Second
+// silenceCheck is how long a host has been silent when other waiting jobs are looked for.
+const silenceCheck = 5 * time.Second
 
 // leaveSilent lets jobs go on without hosts that have not responded for too long. Requests
 // under way and their retries continue, for the next job.
 func (f *fetcher) leaveSilent(ctx context.Context) error {
 	now := f.elapsed()
 	var errs []error
-	for k, h := range f.waits.silent(now, min(aSilence, f.cfg.ProviderWait)) {
+	for k, h := range f.waits.silent(now, min(silenceCheck, f.cfg.ProviderWait)) {
 		files := f.filesOf(k.provider, k.host)
 		if h.calls > 0 {
 			jobs, err := waitingJobs(ctx, f.store, k.provider, files)
